@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/alloc.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/size.h"
+
+enum { kBlockBytes = 64 * 1024, kAlign = 16 };
+
+static void *system_alloc(void *self, size_t bytes, size_t align) {
+  (void)self;
+  if (align <= kAlign) return malloc(bytes);
+  void *ptr = NULL;
+  return posix_memalign(&ptr, align, bytes) == 0 ? ptr : NULL;
+}
+
+static void system_free(void *self, void *ptr) {
+  (void)self;
+  free(ptr);
+}
+
+const weir_allocator *weir_allocator_system(void) {
+  static const weir_allocator kSystem = {NULL, system_alloc, system_free};
+  return &kSystem;
+}
+
+/* Each counted block is preceded by its size and the offset to its base. */
+typedef struct counted_header {
+  size_t bytes;
+  size_t offset;
+} counted_header;
+
+static void *counted_alloc(void *self, size_t bytes, size_t align) {
+  weir_counted_allocator *c = self;
+  uint64_t call = atomic_fetch_add(&c->calls, 1) + 1;
+  if (c->fail_at != 0 &&
+      (call == c->fail_at || (c->fail_forever && call > c->fail_at)))
+    return NULL;
+  size_t offset =
+      align < sizeof(counted_header) ? sizeof(counted_header) : align;
+  size_t total;
+  if (!weir_size_add(bytes, offset, &total)) return NULL;
+  char *base = c->inner->alloc(c->inner->self, total, align);
+  if (base == NULL) return NULL;
+  counted_header header = {bytes, offset};
+  memcpy(base + offset - sizeof header, &header, sizeof header);
+  atomic_fetch_add(&c->live_blocks, 1);
+  int64_t live =
+      atomic_fetch_add(&c->live_bytes, (int64_t)bytes) + (int64_t)bytes;
+  int64_t peak = atomic_load(&c->peak_bytes);
+  while (live > peak &&
+         !atomic_compare_exchange_weak(&c->peak_bytes, &peak, live)) {
+  }
+  return base + offset;
+}
+
+static void counted_free(void *self, void *ptr) {
+  weir_counted_allocator *c = self;
+  if (ptr == NULL) return;
+  counted_header header;
+  memcpy(&header, (char *)ptr - sizeof header, sizeof header);
+  atomic_fetch_sub(&c->live_blocks, 1);
+  atomic_fetch_sub(&c->live_bytes, (int64_t)header.bytes);
+  c->inner->free(c->inner->self, (char *)ptr - header.offset);
+}
+
+void weir_counted_allocator_init(weir_counted_allocator *counted,
+                                 const weir_allocator *inner) {
+  memset(counted, 0, sizeof *counted);
+  counted->base = (weir_allocator){counted, counted_alloc, counted_free};
+  counted->inner = inner != NULL ? inner : weir_allocator_system();
+}
+
+void *weir_alloc_aligned(const weir_allocator *a, size_t bytes, size_t align) {
+  return a->alloc(a->self, bytes > 0 ? bytes : 1, align);
+}
+
+void *weir_alloc(const weir_allocator *a, size_t bytes) {
+  return weir_alloc_aligned(a, bytes, kAlign);
+}
+
+void *weir_alloc_array(const weir_allocator *a, size_t count,
+                       size_t elem_bytes) {
+  size_t bytes;
+  if (!weir_size_mul(count, elem_bytes, &bytes)) return NULL;
+  void *ptr = weir_alloc(a, bytes);
+  if (ptr != NULL) memset(ptr, 0, bytes);
+  return ptr;
+}
+
+void weir_free(const weir_allocator *a, void *ptr) {
+  a->free(a->self, ptr);
+}
+
+weir_status weir_fail_memory(weir_error *err, size_t bytes) {
+  return weir_fail(err, WEIR_W6001, NULL, "out of memory: %zu bytes wanted",
+                   bytes);
+}
+
+struct weir_arena_block {
+  weir_arena_block *next;
+  size_t capacity, used; /* of the bytes after this header */
+};
+
+void weir_arena_init(weir_arena *arena, const weir_allocator *alloc) {
+  *arena = (weir_arena){.alloc = alloc};
+}
+
+void weir_arena_release(weir_arena *arena) {
+  while (arena->head != NULL) {
+    weir_arena_block *next = arena->head->next;
+    weir_free(arena->alloc, arena->head);
+    arena->head = next;
+  }
+  arena->used_bytes = 0;
+}
+
+/* The header rounded up, so that blocks keep their alignment. */
+enum {
+  kHeaderBytes = (sizeof(weir_arena_block) + kAlign - 1) / kAlign * kAlign
+};
+
+static weir_arena_block *arena_grow(weir_arena *arena, size_t bytes) {
+  size_t capacity = bytes > kBlockBytes / 4 ? bytes : kBlockBytes, total;
+  if (!weir_size_add(capacity, kHeaderBytes, &total)) return NULL;
+  weir_arena_block *block = weir_alloc(arena->alloc, total);
+  if (block == NULL) return NULL;
+  *block = (weir_arena_block){.capacity = capacity};
+  if (arena->head != NULL && capacity == bytes) { /* keep the open block */
+    block->next = arena->head->next;
+    arena->head->next = block;
+  } else {
+    block->next = arena->head;
+    arena->head = block;
+  }
+  return block;
+}
+
+void *weir_arena_alloc(weir_arena *arena, size_t bytes) {
+  if (!weir_size_align(bytes > 0 ? bytes : 1, kAlign, &bytes)) return NULL;
+  weir_arena_block *block = arena->head;
+  if (block == NULL || block->capacity - block->used < bytes)
+    block = arena_grow(arena, bytes);
+  if (block == NULL) return NULL;
+  void *ptr = (char *)block + kHeaderBytes + block->used;
+  block->used += bytes;
+  arena->used_bytes += bytes;
+  return ptr;
+}
+
+void *weir_arena_array(weir_arena *arena, size_t count, size_t elem_bytes) {
+  size_t bytes;
+  if (!weir_size_mul(count, elem_bytes, &bytes)) return NULL;
+  void *ptr = weir_arena_alloc(arena, bytes);
+  if (ptr != NULL) memset(ptr, 0, bytes);
+  return ptr;
+}
+
+char *weir_arena_string(weir_arena *arena, const char *data, size_t size) {
+  char *copy = weir_arena_alloc(arena, size + 1);
+  if (copy == NULL) return NULL;
+  if (size > 0) memcpy(copy, data, size);
+  copy[size] = '\0';
+  return copy;
+}

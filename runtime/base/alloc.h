@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_BASE_ALLOC_H_
+#define WEIR_BASE_ALLOC_H_
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/status.h"
+
+/* Allocation.
+ *
+ * Every allocation of the library goes through a weir_allocator that was
+ * passed in. Two kinds of memory exist: single blocks (weir_alloc ...
+ * weir_free) and arenas, whose blocks live until the arena is released; graph
+ * objects live in arenas only. Allocators are called from any thread. */
+
+typedef struct weir_allocator {
+  void *self;
+  /* |bytes| > 0 uninitialised bytes aligned to |align|, a power of two; NULL
+   * when there are none. */
+  void *(*alloc)(void *self, size_t bytes, size_t align);
+  void (*free)(void *self, void *ptr); /* |ptr| may be NULL */
+} weir_allocator;
+
+/* The C library's allocator. Static, immutable. */
+const weir_allocator *weir_allocator_system(void);
+
+/* An allocator that counts, and that fails on request: the k-th allocation
+ * (from 1) when |fail_at| is k, once, or from then on with |fail_forever|. */
+typedef struct weir_counted_allocator {
+  weir_allocator base; /* pass &counted->base */
+  const weir_allocator *inner;
+  atomic_uint_least64_t calls;
+  atomic_int_least64_t live_blocks, live_bytes, peak_bytes;
+  uint64_t fail_at; /* 0: never */
+  bool fail_forever;
+} weir_counted_allocator;
+
+/* Makes |counted| an allocator on top of |inner| (NULL: the system's). */
+void weir_counted_allocator_init(weir_counted_allocator *counted,
+                                 const weir_allocator *inner);
+
+/* Uninitialised memory, 16-byte aligned; never NULL for 0 bytes. NULL when out
+ * of memory. */
+void *weir_alloc(const weir_allocator *a, size_t bytes);
+void *weir_alloc_aligned(const weir_allocator *a, size_t bytes, size_t align);
+/* |count| * |elem_bytes| zeroed bytes; NULL on overflow too. */
+void *weir_alloc_array(const weir_allocator *a, size_t count,
+                       size_t elem_bytes);
+void weir_free(const weir_allocator *a, void *ptr);
+
+/* Fills |err| with W6001 and says how many bytes were wanted. */
+weir_status weir_fail_memory(weir_error *err, size_t bytes);
+
+/* Memory that is freed as a whole. Not thread-safe. */
+typedef struct weir_arena_block weir_arena_block;
+typedef struct weir_arena {
+  const weir_allocator *alloc;
+  weir_arena_block *head;
+  size_t used_bytes;
+} weir_arena;
+
+void weir_arena_init(weir_arena *arena, const weir_allocator *alloc);
+/* Frees all blocks; the arena is empty and may be used again. */
+void weir_arena_release(weir_arena *arena);
+/* 16-byte aligned, uninitialised; NULL when out of memory. */
+void *weir_arena_alloc(weir_arena *arena, size_t bytes);
+/* |count| * |elem_bytes| zeroed bytes; NULL on overflow too. */
+void *weir_arena_array(weir_arena *arena, size_t count, size_t elem_bytes);
+/* A NUL-terminated copy. */
+char *weir_arena_string(weir_arena *arena, const char *data, size_t size);
+
+#endif

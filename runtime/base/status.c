@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/status.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct error_row {
+  const char *id;
+  weir_status status;
+  int exit_code;
+  const char *title;
+  const char *text;
+} error_row;
+
+static const error_row kErrors[] = {
+    {"", WEIR_OK, 0, "", ""},
+#define WEIR_ERROR(id, status, exit_code, title, text) \
+  {#id, WEIR_##status, exit_code, title, text},
+#include "runtime/base/errors.def"
+#undef WEIR_ERROR
+};
+
+static const char *const kStatusNames[] = {"OK",
+                                           "CANCELLED",
+                                           "UNKNOWN",
+                                           "INVALID_ARGUMENT",
+                                           "DEADLINE_EXCEEDED",
+                                           "NOT_FOUND",
+                                           "ALREADY_EXISTS",
+                                           "PERMISSION_DENIED",
+                                           "RESOURCE_EXHAUSTED",
+                                           "FAILED_PRECONDITION",
+                                           "ABORTED",
+                                           "OUT_OF_RANGE",
+                                           "UNIMPLEMENTED",
+                                           "INTERNAL",
+                                           "UNAVAILABLE",
+                                           "DATA_LOSS",
+                                           "UNAUTHENTICATED"};
+
+/* Copies |src| into dst[capacity], escaping control bytes and dropping a code
+ * point that was cut in half. */
+static void copy_escaped(char *dst, size_t capacity, const char *src) {
+  size_t n = 0;
+  for (; *src != '\0'; src++) {
+    unsigned char c = (unsigned char)*src;
+    bool control = c < 0x20 && c != '\n';
+    if (n + (control ? 5 : 2) > capacity) break;
+    if (control || c == 0x7f) {
+      if (n + 5 > capacity) break;
+      n += (size_t)snprintf(dst + n, 5, "\\x%02x", c);
+    } else {
+      dst[n++] = (char)c;
+    }
+  }
+  if (*src != '\0') { /* cut: back up to the start of a code point */
+    while (n > 0 && ((unsigned char)*src & 0xc0) == 0x80) {
+      src--;
+      n--;
+    }
+  }
+  dst[n] = '\0';
+}
+
+weir_status weir_fail(weir_error *err, weir_error_id id, const weir_mark *at,
+                      const char *fmt, ...) {
+  const error_row *row = &kErrors[id];
+  if (err == NULL) return row->status;
+  err->code = row->status;
+  snprintf(err->id, sizeof err->id, "%s", row->id);
+  err->file[0] = err->node[0] = err->hint[0] = '\0';
+  err->line = err->col = err->end_line = err->end_col = 0;
+  if (at != NULL) {
+    copy_escaped(err->file, sizeof err->file, at->file ? at->file : "");
+    err->line = at->line;
+    err->col = at->col;
+    err->end_line = at->end_line;
+    err->end_col = at->end_col;
+  }
+  char text[2 * sizeof err->message];
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  copy_escaped(err->message, sizeof err->message, text);
+  return row->status;
+}
+
+void weir_hint(weir_error *err, const char *fmt, ...) {
+  if (err == NULL) return;
+  char text[2 * sizeof err->hint];
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  copy_escaped(err->hint, sizeof err->hint, text);
+}
+
+void weir_error_set_node(weir_error *err, const char *name, size_t size) {
+  if (err == NULL || err->node[0] != '\0') return;
+  char text[sizeof err->node];
+  snprintf(text, sizeof text, "%.*s", (int)(size < 1024 ? size : 1024), name);
+  copy_escaped(err->node, sizeof err->node, text);
+}
+
+const char *weir_status_name(weir_status status) {
+  size_t i = (size_t)status;
+  if (i >= sizeof kStatusNames / sizeof kStatusNames[0]) return "UNKNOWN";
+  return kStatusNames[i];
+}
+
+static const error_row *find_row(const char *id) {
+  for (size_t i = 1; i < WEIR_W_COUNT; i++)
+    if (id != NULL && strcmp(kErrors[i].id, id) == 0) return &kErrors[i];
+  return NULL;
+}
+
+const char *weir_error_title(const char *id) {
+  const error_row *row = find_row(id);
+  return row ? row->title : NULL;
+}
+
+const char *weir_error_explain(const char *id) {
+  const error_row *row = find_row(id);
+  return row ? row->text : NULL;
+}
+
+int weir_error_exit_code(const char *id) {
+  const error_row *row = find_row(id);
+  return row ? row->exit_code : -1;
+}
+
+const char *weir_error_id_at(int index) {
+  if (index < 0 || index >= WEIR_W_COUNT - 1) return NULL;
+  return kErrors[index + 1].id;
+}

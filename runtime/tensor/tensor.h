@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_TENSOR_TENSOR_H_
+#define WEIR_TENSOR_TENSOR_H_
+
+#include <stdatomic.h>
+
+#include "runtime/base/alloc.h"
+#include "runtime/base/status.h"
+#include "runtime/tensor/dtype.h"
+#include "runtime/tensor/shape.h"
+
+/* A tensor: dtype, shape of known dimensions, and row-major contiguous data on
+ * the host, 64-byte aligned when weir allocated it. Reference-counted; the
+ * count is atomic, the data is not guarded: whoever holds the only reference
+ * may write. Layouts other than row-major exist inside programs only. */
+typedef struct weir_tensor {
+  atomic_int refs;
+  weir_dtype dtype;
+  weir_shape shape;
+  size_t bytes;
+  void *data; /* never NULL, also for 0 elements */
+  bool read_only;
+  const weir_allocator *alloc;
+  /* Frees |data|; NULL when it belongs to the tensor's own block. */
+  void (*release_data)(void *self, void *data);
+  void *release_self;
+} weir_tensor;
+
+/* Uninitialised. Errors: W2001-W2003, W6001. */
+weir_status weir_tensor_create_shaped(const weir_allocator *alloc,
+                                      weir_dtype dtype, const weir_shape *shape,
+                                      weir_tensor **out_tensor,
+                                      weir_error *err);
+
+/* Wraps |data| of the shape's bytes; |release_data| (may be NULL: borrowed for
+ * the tensor's life) is called once with |self| when the last reference goes.
+ * On failure nothing was taken. */
+weir_status weir_tensor_wrap(const weir_allocator *alloc, weir_dtype dtype,
+                             const weir_shape *shape, void *data,
+                             void (*release_data)(void *self, void *data),
+                             void *self, weir_tensor **out_tensor,
+                             weir_error *err);
+
+/* A fresh copy with its own data. */
+weir_status weir_tensor_copy(const weir_allocator *alloc,
+                             const weir_tensor *src, weir_tensor **out_tensor,
+                             weir_error *err);
+
+weir_tensor *weir_tensor_ref(weir_tensor *tensor);
+void weir_tensor_unref(weir_tensor *tensor); /* NULL-safe */
+
+/* Element |i| in row-major order, converted. */
+double weir_tensor_get_f64(const weir_tensor *tensor, int64_t i);
+int64_t weir_tensor_get_i64(const weir_tensor *tensor, int64_t i);
+/* Stores |value| converted to the dtype; integers are clamped to its range. */
+void weir_tensor_set_f64(weir_tensor *tensor, int64_t i, double value);
+void weir_tensor_set_i64(weir_tensor *tensor, int64_t i, int64_t value);
+
+#endif

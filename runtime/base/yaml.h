@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_BASE_YAML_H_
+#define WEIR_BASE_YAML_H_
+
+#include "runtime/base/alloc.h"
+#include "runtime/base/diag.h"
+#include "runtime/base/status.h"
+#include "runtime/base/sv.h"
+
+/* A YAML document as a tree that remembers where everything stood.
+ *
+ * libyaml's events come in; aliases are resolved (both places are kept), `<<`
+ * is merged, tags, tabs, duplicate keys, a second document, deep nesting and
+ * bombs are refused. Scalars stay text: what they mean is decided by whoever
+ * asks, with the rules of the YAML 1.2 core schema and no others (`no`, `on`
+ * and `010` are text). The tree lives in the caller's arena and is immutable;
+ * building it does not recurse. */
+
+typedef enum weir_yaml_kind {
+  WEIR_YAML_SCALAR,
+  WEIR_YAML_LIST,
+  WEIR_YAML_MAP
+} weir_yaml_kind;
+
+typedef struct weir_yaml weir_yaml;
+typedef struct weir_yaml_entry weir_yaml_entry;
+
+struct weir_yaml {
+  weir_yaml_kind kind;
+  bool plain;       /* scalar without quotes and not a block scalar */
+  uint32_t count;   /* items or entries */
+  weir_mark mark;   /* start and end; |file| lives in the arena */
+  weir_mark anchor; /* where the anchor stands when read through an alias */
+  union {
+    weir_sv text;                   /* scalar */
+    const weir_yaml *const *items;  /* list, in file order */
+    const weir_yaml_entry *entries; /* map, in file order, keys are unique */
+  };
+};
+
+struct weir_yaml_entry {
+  weir_sv key;
+  weir_mark key_mark;
+  const weir_yaml *value;
+};
+
+/* Bounds on untrusted text; 0 takes the default. */
+typedef struct weir_yaml_limits {
+  size_t bytes;   /* of the file: 64 MiB */
+  uint32_t depth; /* of nested collections: 64 */
+  uint64_t nodes; /* in the tree, before aliases: 16 M */
+} weir_yaml_limits;
+
+/* Parses |text| (called |file| in messages; copied) into |arena|. The scalars
+ * are copied too: |text| may go. Reports every error it can go on after to
+ * |sink| (may be NULL); |err| holds the first.
+ * Errors: W1001-W1008, W1011, W1013, W6001. */
+weir_status weir_yaml_parse(weir_sv text, const char *file,
+                            const weir_yaml_limits *limits, weir_arena *arena,
+                            const weir_diag_sink *sink,
+                            const weir_yaml **out_root, weir_error *err);
+
+/* The value of |key| in a map, or NULL; for a map only. */
+const weir_yaml *weir_yaml_get(const weir_yaml *map, const char *key);
+const weir_yaml_entry *weir_yaml_entry_of(const weir_yaml *map, weir_sv key);
+
+/* Plain scalars in the YAML 1.2 core schema. Each returns false when the node
+ * is something else. Integers: [-+]digits, 0x hex, 0o octal; "010", "1_000" and
+ * "1e3" are not integers. Floats: also .inf, -.inf, .nan and integers. */
+bool weir_yaml_int(const weir_yaml *node, int64_t *out);
+bool weir_yaml_float(const weir_yaml *node, double *out);
+bool weir_yaml_bool(const weir_yaml *node, bool *out);
+bool weir_yaml_null(const weir_yaml *node);
+/* The same for bare text, as found inside calls. */
+bool weir_text_int(weir_sv text, int64_t *out);
+bool weir_text_float(weir_sv text, double *out);
+
+/* The mark of |size| bytes that start |offset| bytes into a plain scalar; for
+ * carets into call strings. Exact for single-line scalars; else the whole
+ * scalar's mark. */
+weir_mark weir_yaml_mark_within(const weir_yaml *scalar, size_t offset,
+                                size_t size);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KERNELS_KERNEL_H_
+#define KERNELS_KERNEL_H_
+
+#include "ops/op.h"
+#include "ops/registry.h"
+#include "runtime/base/alloc.h"
+
+/* Kernels.
+ *
+ * A kernel is one const struct: for which op, device and dtypes it is, when it
+ * accepts a call and, if not, why not in words; what it prepares once; and the
+ * function that runs. Kernels are asked in the order of the list; kernels/ref
+ * comes last and accepts everything its op accepts. It is asked once per node,
+ * when the whole graph is known, and sees shapes only: never thread counts, so
+ * the same graph gives the same bits on any number of threads.
+ *
+ *   accepts(call)  -> prepare(call) -> run, run, ... (any threads) -> release
+ *
+ * run() must not allocate. It may call weir_parallel_for; blocks must be cut at
+ * edges that follow from shapes alone, and a sum over blocks must be added in
+ * block order. Several runs of one state may be under way at once, so state is
+ * read-only there; scratch memory belongs to the run. A kernel never checks
+ * again what the op's shape rule checked; it checks data (indices). */
+
+typedef enum weir_device_kind { WEIR_CPU = 0, WEIR_GPU = 1 } weir_device_kind;
+
+/* Why a kernel said no. */
+typedef struct weir_why {
+  char text[160];
+} weir_why;
+
+/* Fills |why| (may be NULL) and returns false. */
+bool weir_no(weir_why *why, const char *fmt, ...) WEIR_PRINTF(2, 3);
+
+/* What a run is given besides its operands. Lent by the executor. */
+typedef void (*weir_block_fn)(void *arg, int64_t block, int worker);
+typedef struct weir_run_ctx {
+  void *self;
+  /* Calls fn(arg, b, worker) for every b in [0, blocks), on several threads,
+   * and returns when all have. worker < workers names the thread. */
+  void (*parallel_for)(void *self, int64_t blocks, weir_block_fn fn, void *arg);
+  int workers;
+  uint64_t step; /* random ops: which step this is */
+  /* Holds this device for a time (`task`): sleeps on the clock. */
+  void (*hold)(void *self, int64_t ns, bool spin);
+} weir_run_ctx;
+
+/* One run's memory. */
+typedef struct weir_args {
+  void *const *io;   /* inputs, then outputs; a missing input is NULL */
+  const void *state; /* what prepare made */
+  void *scratch;     /* of the size prepare asked for, 64-byte aligned */
+  const weir_run_ctx *ctx;
+  weir_error *err; /* for failures on data */
+} weir_args;
+
+static inline void weir_parallel_for(const weir_args *args, int64_t blocks,
+                                     weir_block_fn fn, void *arg) {
+  if (blocks == 1)
+    fn(arg, 0, 0);
+  else
+    args->ctx->parallel_for(args->ctx->self, blocks, fn, arg);
+}
+
+/* What prepare fills in. */
+typedef struct weir_prepared {
+  weir_arena *arena;           /* in: for state; lives as long as the program */
+  const weir_allocator *alloc; /* in: for what release frees */
+  void *state;                 /* out; may stay NULL */
+  size_t scratch_bytes;        /* out: per run */
+  size_t worker_scratch_bytes; /* out: per worker; scratch holds
+                                  scratch_bytes, then workers times this,
+                                  each rounded up to 64 */
+  const char *algorithm;       /* out: for dumps, static text; may stay NULL */
+} weir_prepared;
+
+/* Bytes of scratch that come before the workers' parts. */
+static inline size_t weir_scratch_align(size_t bytes) {
+  return (bytes + 63) & ~(size_t)63;
+}
+
+typedef weir_status (*weir_run_fn)(const weir_args *args);
+
+typedef struct weir_kernel_def {
+  const char *op;
+  const char *name; /* "cpu.matmul.onednn", unique */
+  weir_device_kind device;
+  unsigned types; /* dtype set of input 0 (or of output 0 without inputs) */
+  /* NULL: accepts all. Operands' layouts are plain unless |layouts|. */
+  bool (*accepts)(const weir_call *call, weir_why *why);
+  bool layouts;  /* looks at operands' layouts itself */
+  bool in_place; /* output 0 may be input 0's memory */
+  /* NULL: nothing to prepare; then state is the weir_call itself. */
+  weir_status (*prepare)(const weir_call *call, weir_prepared *out,
+                         weir_error *err);
+  void (*release)(void *state); /* NULL: the arena has it all */
+  weir_run_fn run;
+} weir_kernel_def;
+
+/* ---- Groups: calls that run as one kernel, in one pass over their data. The
+ * calls are in topological order; the first may be an anchor (matmul, conv2d),
+ * the rest are element-wise, and a pooling may be last. */
+
+/* Where an input of a member comes from. */
+typedef struct weir_group_ref {
+  bool member;    /* else an input of the group */
+  uint32_t index; /* of the member call (its output 0) or of the input */
+} weir_group_ref;
+
+typedef struct weir_group {
+  uint32_t call_count, in_count, out_count;
+  const weir_call *calls;
+  const weir_group_ref *const *refs; /* refs[c][i]: input i of call c */
+  const weir_operand *in;            /* the group's inputs */
+  const weir_operand *out;           /* and outputs */
+  const uint32_t *out_calls;         /* out i is output 0 of this call */
+} weir_group;
+
+typedef struct weir_group_kernel_def {
+  const char *name;
+  weir_device_kind device;
+  bool (*accepts)(const weir_group *group, weir_why *why);
+  bool layouts; /* looks at operands' layouts itself */
+  weir_status (*prepare)(const weir_group *group, weir_prepared *out,
+                         weir_error *err);
+  void (*release)(void *state);
+  weir_run_fn run; /* io: group inputs, then group outputs */
+} weir_group_kernel_def;
+
+/* The generated tables (kernels/meson.build), in order of preference. */
+extern const weir_kernel_def *const weir_builtin_kernels[];
+extern const size_t weir_builtin_kernel_count;
+extern const weir_group_kernel_def *const weir_builtin_group_kernels[];
+extern const size_t weir_builtin_group_kernel_count;
+
+/* The built-in ops and kernels together. Static, immutable. */
+const weir_registry *weir_builtin_registry(void);
+
+/* The first kernel for |call| on |device| that accepts it, or NULL; refusals
+ * are appended to |refusals| (may be NULL) as "name: reason; ". |ref_only|
+ * takes the reference kernel. Thread-safe. */
+const weir_kernel_def *weir_kernel_choose(const weir_registry *registry,
+                                          const weir_call *call,
+                                          weir_device_kind device,
+                                          bool ref_only, char *refusals,
+                                          size_t capacity);
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OPS_OP_H_
+#define OPS_OP_H_
+
+#include "runtime/base/status.h"
+#include "runtime/base/sv.h"
+#include "runtime/tensor/dtype.h"
+#include "runtime/tensor/shape.h"
+#include "runtime/tensor/tensor.h"
+
+/* Operations.
+ *
+ * An op is one const weir_op_def in one file: what it is called, what it takes
+ * and gives, the rule for shapes, its gradient, its cost, prose, source. It
+ * never computes and never names a device; kernels do (kernels/kernel.h).
+ *
+ *   const weir_op_def weir_op_relu = {
+ *       .name = "relu", .summary = "Larger of x and 0, element by element.",
+ *       .inputs = {{"x", "T"}}, .outputs = {{"y", "T"}},
+ *       .types = {{"T", WEIR_NUMBERS}},
+ *       .flags = WEIR_OP_ELEMENTWISE,
+ *       .shape = weir_rule_unary, .grad = relu_grad, .cost = weir_cost_unary};
+ *
+ * A new op is that file, its line in ops/meson.build, a ref kernel and a case
+ * file tests/ops/<name>.yaml; without the case file the build does not
+ * configure. */
+
+typedef struct weir_op_def weir_op_def;
+typedef struct weir_shape_ctx weir_shape_ctx; /* runtime/graph implements */
+typedef struct weir_grad_ctx weir_grad_ctx;   /* runtime/graph implements */
+
+enum {
+  WEIR_OP_INPUTS = 8,
+  WEIR_OP_OUTPUTS = 6,
+  WEIR_OP_TYPES = 3,
+  WEIR_OP_ATTRS = 10,
+  WEIR_OP_REFUSALS = 12
+};
+
+/* An input or output. |type| is a type variable of the op ("T") or a dtype
+ * name ("i64"). |shape| is prose for the manual ("[..., m, k]"). */
+typedef struct weir_port {
+  const char *name; /* NULL ends the list */
+  const char *type;
+  const char *shape;
+  bool variadic; /* last input only: one or more */
+  bool optional; /* trailing inputs only */
+} weir_port;
+
+/* A type variable: all ports that name it have the same dtype, one of |types|.
+ * |attr|: the dtype comes from this attribute (const, zeros, cast's target). */
+typedef struct weir_type_var {
+  const char *name; /* NULL ends the list */
+  unsigned types;
+  const char *attr;
+} weir_type_var;
+
+typedef enum weir_attr_kind {
+  WEIR_ATTR_NONE, /* not given, and there is no default */
+  WEIR_ATTR_INT,
+  WEIR_ATTR_FLOAT,
+  WEIR_ATTR_BOOL,
+  WEIR_ATTR_STRING,
+  WEIR_ATTR_DTYPE,
+  WEIR_ATTR_INTS, /* a list of dimensions; one integer is a list of one */
+  WEIR_ATTR_FLOATS,
+  WEIR_ATTR_TENSOR /* a literal: number or nested list */
+} weir_attr_kind;
+
+/* An attribute's value. What it points to lives as long as its graph. */
+typedef struct weir_attr {
+  weir_attr_kind kind;
+  uint32_t count; /* of dims or floats */
+  union {
+    int64_t i;
+    double f;
+    bool b;
+    weir_sv s;
+    weir_dtype dtype;
+    const weir_dim *dims; /* symbols are gone once a program is compiled */
+    const double *floats;
+    weir_tensor *tensor;
+  };
+} weir_attr;
+
+/* What an attribute may be. |fallback| is its default as written in the graph
+ * language ("-1", "[1, 1]", "f32", "none"); NULL: it must be given. */
+typedef struct weir_attr_def {
+  const char *name; /* NULL ends the list */
+  weir_attr_kind kind;
+  const char *fallback;
+  const char *doc;
+  const char *choices; /* strings: "half_to_even|half_up", else NULL */
+} weir_attr_def;
+
+/* How a program carries an op out (runtime/exec). Most are KERNEL. */
+typedef enum weir_instr_kind {
+  WEIR_INSTR_KERNEL,
+  WEIR_INSTR_COPY,
+  WEIR_INSTR_SEND,
+  WEIR_INSTR_RECV,
+  WEIR_INSTR_COLLECTIVE,
+  WEIR_INSTR_VAR_READ,
+  WEIR_INSTR_VAR_COMMIT,
+  WEIR_INSTR_LOOP,
+  WEIR_INSTR_BRANCH,
+  WEIR_INSTR_CALL,
+  WEIR_INSTR_FEED,
+  WEIR_INSTR_FETCH,
+  WEIR_INSTR_CONST, /* its value is known when the program is compiled */
+  WEIR_INSTR_NONE   /* control only: group, no_op */
+} weir_instr_kind;
+
+enum {
+  WEIR_OP_ELEMENTWISE = 1u << 0, /* NumPy broadcasting, can be fused */
+  WEIR_OP_COMMUTATIVE = 1u << 1,
+  WEIR_OP_VIEW = 1u << 2,    /* output 0 has the bytes of input 0 */
+  WEIR_OP_RANDOM = 1u << 3,  /* depends on (seed, node, step) */
+  WEIR_OP_EFFECT = 1u << 4,  /* changes a variable or holds a device */
+  WEIR_OP_ANCHOR = 1u << 5,  /* element-wise followers may join its group */
+  WEIR_OP_WINDOW = 1u << 6,  /* pooling: may end a convolution's group */
+  WEIR_OP_MAY_FAIL = 1u << 7 /* at run time, on data (indices, int division) */
+};
+
+/* One operand of a call: known shape, and its data when that is constant. */
+typedef enum weir_layout {
+  WEIR_LAYOUT_PLAIN, /* row-major */
+  WEIR_LAYOUT_N16    /* [ceil(n/16)][c][h][w][16 images], zero-filled */
+} weir_layout;
+
+typedef struct weir_operand {
+  weir_dtype dtype;
+  weir_layout layout;
+  int32_t rank;
+  int64_t dims[WEIR_MAX_RANK];
+  int64_t elements;
+  const void *value; /* plain layout; NULL unless constant */
+} weir_operand;
+
+/* One use of an op with everything known before it runs. |attrs| has one entry
+ * for each of the op's attribute definitions, in their order, defaults filled
+ * in. A missing optional input has dtype WEIR_DTYPE_NONE. */
+typedef struct weir_call {
+  const weir_op_def *op;
+  const weir_attr *attrs;
+  const weir_operand *in;
+  const weir_operand *out;
+  uint32_t in_count, out_count;
+  weir_sv node;  /* its name, for messages */
+  uint64_t seed; /* of (graph seed, node name), for random ops */
+} weir_call;
+
+/* The attribute called |name|; it must be one of the op's. */
+const weir_attr *weir_call_attr(const weir_call *call, const char *name);
+
+/* What a call costs: arithmetic and memory traffic, at least. */
+typedef struct weir_cost {
+  int64_t flops;
+  int64_t bytes;
+  int64_t hold_ns; /* synthetic tasks: the time the device is held */
+} weir_cost;
+
+struct weir_op_def {
+  const char *name;
+  const char *aliases[5]; /* NULL-ended */
+  const char *summary;    /* one sentence */
+  const char *doc;        /* more prose, or NULL */
+  const char *source;     /* paper or standard, or NULL */
+  const char *example;    /* a call in the graph language */
+  weir_port inputs[WEIR_OP_INPUTS];
+  weir_port outputs[WEIR_OP_OUTPUTS];
+  weir_type_var types[WEIR_OP_TYPES];
+  weir_attr_def attrs[WEIR_OP_ATTRS];
+  /* What it refuses, in words, for the manual; each has a case. */
+  const char *refuses[WEIR_OP_REFUSALS];
+  unsigned flags;
+  weir_instr_kind instr;
+  /* Number of outputs from the attributes (split); NULL: as listed. */
+  uint32_t (*output_count)(const weir_attr *attrs, uint32_t in_count);
+  weir_status (*shape)(weir_shape_ctx *ctx);
+  weir_status (*grad)(weir_grad_ctx *ctx); /* NULL: not differentiable */
+  void (*cost)(const weir_call *call, weir_cost *out); /* NULL: bytes only */
+};
+
+/* ---- For shape rules. All inputs' dtypes fit their type variables already.
+ * A rule sets every output's shape; output dtypes follow from the type
+ * variables unless the rule sets them. Rules are pure and never allocate from
+ * a value: sizes are checked by weir_shape_set. */
+
+uint32_t weir_shape_in_count(const weir_shape_ctx *ctx);
+uint32_t weir_shape_out_count(const weir_shape_ctx *ctx);
+weir_dtype weir_shape_in_dtype(const weir_shape_ctx *ctx, uint32_t i);
+/* The i-th input's shape; its rank may be WEIR_RANK_UNKNOWN. */
+const weir_shape *weir_shape_in(const weir_shape_ctx *ctx, uint32_t i);
+/* The i-th input's data if it is a known constant, else NULL. */
+const weir_tensor *weir_shape_in_value(const weir_shape_ctx *ctx, uint32_t i);
+const weir_attr *weir_shape_attr(const weir_shape_ctx *ctx, const char *name);
+/* Sets an output. Checks it. */
+WEIR_MUST_USE weir_status weir_shape_set(weir_shape_ctx *ctx, uint32_t i,
+                                         const weir_shape *shape);
+void weir_shape_set_dtype(weir_shape_ctx *ctx, uint32_t i, weir_dtype dtype);
+/* Says that output |i| always has this value (shape, dim, arithmetic on known
+ * integers). Copies |tensor|. At most 4096 elements, more is ignored. */
+WEIR_MUST_USE weir_status weir_shape_set_value(weir_shape_ctx *ctx, uint32_t i,
+                                               const weir_tensor *tensor);
+/* A dimension nobody knows before run time. */
+weir_dim weir_shape_new_dim(weir_shape_ctx *ctx);
+/* Whether |a| and |b| can be equal; |*out| is the better known of them. Two
+ * symbols, or a symbol and a number, can be (it is checked again once known).
+ */
+bool weir_shape_unify(weir_shape_ctx *ctx, weir_dim a, weir_dim b,
+                      weir_dim *out);
+/* Fails at the node's place, its op's name before the message. */
+weir_status weir_shape_fail(weir_shape_ctx *ctx, weir_error_id id,
+                            const char *fmt, ...) WEIR_PRINTF(3, 4);
+/* Adds "did you mean" to the failure. */
+void weir_shape_hint(weir_shape_ctx *ctx, const char *fmt, ...)
+    WEIR_PRINTF(2, 3);
+/* "[batch, 3]" with the graph's names; text stays valid until the eighth next
+ * call. For messages. */
+const char *weir_shape_text(weir_shape_ctx *ctx, const weir_shape *shape);
+const char *weir_dim_text(weir_shape_ctx *ctx, weir_dim dim);
+
+/* ---- For gradient rules. A rule is given the call's inputs, outputs and the
+ * outputs' gradients as values of the graph under construction, and adds nodes
+ * that compute the inputs' gradients. WEIR_NO_VALUE means zero. Failures stick:
+ * after one, calls return WEIR_NO_VALUE and the caller reports it. */
+
+typedef uint32_t weir_ref;
+#define WEIR_NO_VALUE UINT32_MAX
+
+uint32_t weir_grad_in_count(const weir_grad_ctx *ctx);
+weir_ref weir_grad_in(const weir_grad_ctx *ctx, uint32_t i);
+weir_ref weir_grad_out(const weir_grad_ctx *ctx, uint32_t i);
+/* dL/d(output i), or WEIR_NO_VALUE when nothing depends on it. */
+weir_ref weir_grad_dy(const weir_grad_ctx *ctx, uint32_t i);
+/* Whether anybody asks for dL/d(input i). */
+bool weir_grad_wanted(const weir_grad_ctx *ctx, uint32_t i);
+const weir_attr *weir_grad_attr(const weir_grad_ctx *ctx, const char *name);
+const weir_shape *weir_grad_shape(const weir_grad_ctx *ctx, weir_ref value);
+weir_dtype weir_grad_dtype(const weir_grad_ctx *ctx, weir_ref value);
+/* Adds the node |op|(|in|...). |attrs| gives attributes by name, ended by an
+ * entry with name NULL; NULL: none. Returns its first output. */
+typedef struct weir_named_attr {
+  const char *name;
+  weir_attr value;
+} weir_named_attr;
+weir_ref weir_grad_node(weir_grad_ctx *ctx, const char *op, uint32_t in_count,
+                        const weir_ref *in, const weir_named_attr *attrs);
+/* A constant of the value's dtype. */
+weir_ref weir_grad_scalar(weir_grad_ctx *ctx, weir_dtype dtype, double value);
+/* Sums |g| down to the shape of |like|: the gradient of broadcasting. */
+weir_ref weir_grad_unbroadcast(weir_grad_ctx *ctx, weir_ref g, weir_ref like);
+/* Adds |g| to dL/d(input i). */
+void weir_grad_add(weir_grad_ctx *ctx, uint32_t i, weir_ref g);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_EXEC_SESSION_H_
+#define WEIR_EXEC_SESSION_H_
+
+#include "runtime/base/env.h"
+#include "runtime/exec/pool.h"
+#include "runtime/graph/graph.h"
+#include "runtime/tensor/tensor.h"
+
+/* Sessions.
+ *
+ * A Session holds a graph's variables and its compiled programs: one for each
+ * (fetches, fed inputs, fed shapes), at most 8, the least recently used goes.
+ * Any number of threads may run one session at once. Runs that write variables
+ * take turns; read-only runs see the last commit. A run that failed changed no
+ * variable.
+ *
+ * Two ways to run: weir_exec_run looks everything up by value id; a Binding
+ * has looked it up once, so that a call costs nothing but the work. */
+
+typedef struct weir_exec_session weir_exec_session;
+typedef struct weir_binding weir_binding;
+typedef struct weir_trace weir_trace;
+
+typedef struct weir_session_options {
+  bool no_fusion;      /* each node its own kernel */
+  bool no_fold;        /* inputs with defaults are computed in every run */
+  bool ref_kernels;    /* reference kernels only */
+  bool no_layout;      /* plain layouts only */
+  size_t memory_limit; /* bytes of one run's arena; 0: none */
+  uint64_t seed;
+} weir_session_options;
+
+/* The pool is borrowed and must outlive the session; the graph is retained. */
+weir_status weir_exec_session_create(const weir_env *env, weir_pool *pool,
+                                     const weir_graph *graph,
+                                     const weir_session_options *options,
+                                     weir_exec_session **out_session,
+                                     weir_error *err);
+void weir_exec_session_release(weir_exec_session *session); /* NULL-safe */
+
+typedef struct weir_exec_feed {
+  weir_value_id value; /* output 0 of an `input` node */
+  weir_tensor *tensor; /* borrowed for the run */
+} weir_exec_feed;
+
+/* |tensor|: in, NULL or a tensor of the right dtype and shape to be filled;
+ * out, the result, a reference for the caller (the same tensor when given). On
+ * failure of this fetch alone |status| and |error| say why; others are still
+ * delivered. */
+typedef struct weir_exec_fetch {
+  weir_value_id value;
+  weir_tensor *tensor;
+  weir_status status;
+  weir_error *error; /* may be NULL */
+} weir_exec_fetch;
+
+/* Told about every failed node, and every fetched or dumped value. */
+typedef struct weir_run_observer {
+  void *self;
+  /* A value computed by this run; called on some thread, one at a time. */
+  void (*value)(void *self, weir_sv node, uint32_t port,
+                const weir_tensor *tensor);
+  void (*failed)(void *self, const weir_error *error);
+} weir_run_observer;
+
+typedef struct weir_run_options {
+  int64_t deadline_ns;       /* on the env's clock; 0: none */
+  const atomic_bool *cancel; /* set it to stop the run; may be NULL */
+  uint64_t step;             /* for random ops */
+  bool trap_nan;             /* fail at the first NaN or infinity */
+  const weir_node_id *dump;  /* nodes whose outputs the observer gets */
+  size_t dump_count;
+  const weir_run_observer *observer; /* may be NULL */
+  weir_trace *trace;                 /* may be NULL */
+} weir_run_options;
+
+/* Runs what the fetches (and |targets|, nodes wanted for their effect) need.
+ * Blocks. Returns the first failure, in node order; see weir_exec_fetch.
+ * |options| may be NULL. */
+weir_status weir_exec_run(weir_exec_session *session,
+                          const weir_exec_feed *feeds, size_t feed_count,
+                          weir_exec_fetch *fetches, size_t fetch_count,
+                          const weir_node_id *targets, size_t target_count,
+                          const weir_run_options *options, weir_error *err);
+
+/* Fixes feeds and fetches: the tensors' memory is read and written by each run
+ * of the binding; the caller changes its content between runs. Inputs' and
+ * outputs' references are held until release. One run at a time per binding;
+ * several bindings of a session run at once. */
+weir_status weir_exec_bind(weir_exec_session *session,
+                           const weir_exec_feed *feeds, size_t feed_count,
+                           weir_exec_fetch *fetches, size_t fetch_count,
+                           const weir_node_id *targets, size_t target_count,
+                           weir_binding **out_binding, weir_error *err);
+/* No look-up, no allocation. |options| may be NULL. */
+weir_status weir_binding_run(weir_binding *binding,
+                             const weir_run_options *options, weir_error *err);
+void weir_binding_release(weir_binding *binding); /* NULL-safe */
+
+/* What a compiled program is like, for dumps and `bench`. */
+typedef struct weir_program_stats {
+  uint32_t nodes;        /* of the graph that it carries out */
+  uint32_t instructions; /* after fusion and views */
+  uint32_t groups;
+  int64_t flops, bytes;     /* of one run */
+  size_t arena_bytes;       /* peak memory of one run */
+  size_t arena_bound_bytes; /* the largest sum of live values at any node */
+  size_t constant_bytes;    /* packed weights and folded constants */
+} weir_program_stats;
+
+weir_program_stats weir_binding_stats(const weir_binding *binding);
+
+/* Writes what was chosen for each instruction and why, as text lines:
+ * index, node, op, kernel, algorithm, layout, offset, bytes, reason. */
+bool weir_binding_describe(const weir_binding *binding, const weir_writer *out);
+
+/* The current value of variable |node| (op var or state), as a copy. */
+weir_status weir_exec_variable_get(weir_exec_session *session,
+                                   weir_node_id node, weir_tensor **out_tensor,
+                                   weir_error *err);
+/* Sets it; dtype and shape must be the variable's. */
+weir_status weir_exec_variable_set(weir_exec_session *session,
+                                   weir_node_id node, const weir_tensor *tensor,
+                                   weir_error *err);
+
+/* ---- Trace: what ran when, on which thread. Chrome's JSON form. */
+weir_status weir_trace_create(const weir_env *env, size_t max_events,
+                              weir_trace **out_trace, weir_error *err);
+void weir_trace_release(weir_trace *trace); /* NULL-safe */
+bool weir_trace_write(const weir_trace *trace, const weir_writer *out);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_GRAPH_GRAPH_H_
+#define WEIR_GRAPH_GRAPH_H_
+
+#include "ops/op.h"
+#include "ops/registry.h"
+#include "runtime/base/diag.h"
+#include "runtime/base/env.h"
+#include "runtime/base/yaml.h"
+
+/* Graphs.
+ *
+ * A Graph is immutable and reference-counted: nodes in topological order (a
+ * node's inputs and control predecessors have smaller indices), values with
+ * dtype and shape, named inputs and outputs. Passes make new graphs. All parts
+ * live in the graph's arena; node and value ids are indices. A graph may be
+ * read from many threads. */
+
+typedef uint32_t weir_value_id;
+typedef uint32_t weir_node_id;
+
+typedef struct weir_value {
+  weir_dtype dtype;
+  uint32_t port; /* output index at its node */
+  weir_node_id node;
+  const weir_shape *shape; /* may hold symbols */
+  weir_tensor *known;      /* its data when constant, else NULL; lent */
+} weir_value;
+
+typedef struct weir_node {
+  weir_sv name; /* unique; generated ones contain '/' */
+  const weir_op_def *op;
+  const weir_attr *attrs;      /* one for each of op->attrs */
+  const weir_value_id *inputs; /* WEIR_NO_VALUE: optional input left out */
+  const weir_node_id *after;   /* control predecessors */
+  uint32_t input_count, after_count, output_count;
+  weir_value_id first_output;
+  uint32_t group; /* fusion group, or WEIR_NO_GROUP */
+  weir_sv device; /* requested, canonical spelling; empty: none */
+  weir_mark mark; /* its place in the source */
+  uint64_t seed;  /* hash of graph seed and name */
+} weir_node;
+
+#define WEIR_NO_GROUP UINT32_MAX
+
+/* A named input or output of the graph. */
+typedef struct weir_graph_port {
+  weir_sv name;
+  weir_value_id value; /* inputs: output 0 of an `input` node */
+  weir_mark mark;
+  bool has_default; /* inputs: may be left unfed */
+} weir_graph_port;
+
+typedef struct weir_graph {
+  atomic_int refs;
+  const weir_allocator *alloc;
+  weir_arena arena;
+  const weir_registry *registry;
+  const weir_node *nodes;
+  const weir_value *values;
+  const weir_graph_port *inputs, *outputs;
+  const char *const *symbols; /* names of dimensions, from index 1 */
+  uint32_t node_count, value_count, input_count, output_count, symbol_count;
+  uint32_t group_count;
+  uint64_t seed;
+  weir_sv file;
+  weir_sv source; /* the text of the main file, for diagnostics */
+  /* The sections other rooms give meaning to; NULL when absent. */
+  const weir_yaml *cluster, *placement, *data, *train;
+} weir_graph;
+
+weir_graph *weir_graph_ref(const weir_graph *graph);
+void weir_graph_unref(const weir_graph *graph); /* NULL-safe */
+
+/* The node or value of that name; "n:1" is output 1 of n. WEIR_NO_VALUE (or
+ * UINT32_MAX) when there is none. Values that the source names are found too:
+ * an unpacked result, an output, an input. */
+weir_node_id weir_graph_find_node(const weir_graph *graph, weir_sv name);
+weir_value_id weir_graph_find_value(const weir_graph *graph, weir_sv name);
+
+/* Writes "f32[batch, 784]" and returns |text|. */
+char *weir_graph_type_text(const weir_graph *graph, weir_value_id value,
+                           char *text, size_t capacity);
+
+/* ---- Loading */
+
+typedef struct weir_param_value {
+  weir_sv name, text; /* |text| in the grammar of a YAML flow value */
+} weir_param_value;
+
+typedef struct weir_load_options {
+  const weir_registry *registry;
+  const weir_param_value *params; /* -p name=value */
+  size_t param_count;
+  const weir_diag_sink *sink; /* gets every error and warning; may be NULL */
+  weir_yaml_limits limits;
+  uint64_t max_nodes;  /* 0: 1,000,000 */
+  uint32_t max_errors; /* 0: 20 */
+  uint64_t seed;
+  /* `${env:NAME}` in cluster and data paths; may be NULL: refused. */
+  const char *(*getenv)(void *self, const char *name);
+  void *getenv_self;
+} weir_load_options;
+
+/* Loads |path| (a file, read through |env|) or |text|: YAML, expansion of
+ * imports, blocks, repeat and nested calls, then types and shapes. All errors
+ * up to max_errors go to the sink; |err| holds the first. */
+weir_status weir_graph_load(const weir_env *env, const char *path,
+                            const weir_load_options *options,
+                            weir_graph **out_graph, weir_error *err);
+weir_status weir_graph_load_text(const weir_env *env, weir_sv text,
+                                 const char *name,
+                                 const weir_load_options *options,
+                                 weir_graph **out_graph, weir_error *err);
+
+/* ---- Passes, each Graph -> Graph */
+
+/* Fixes the shapes of inputs (and so of symbols) and infers again. Shapes in
+ * |shapes| are known, one for each graph input (rank WEIR_RANK_UNKNOWN: keep).
+ * Errors: W4009 and the ops' own. */
+weir_status weir_graph_specialize(const weir_graph *graph,
+                                  const weir_shape *shapes,
+                                  weir_graph **out_graph, weir_error *err);
+
+/* Keeps what |targets| need, merges equal pure nodes, drops identities. */
+weir_status weir_graph_simplify(const weir_graph *graph,
+                                const weir_value_id *targets, size_t count,
+                                weir_graph **out_graph, weir_error *err);
+
+/* Forms fusion groups: an anchor with its element-wise followers, a pooling
+ * after a convolution, chains of element-wise nodes. Sets node.group. */
+weir_status weir_graph_fuse(const weir_graph *graph, weir_graph **out_graph,
+                            weir_error *err);
+
+#endif

@@ -4,6 +4,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/base/sv.h"
+#include "runtime/base/writer.h"
 
 /* Diagnostics: an error with the places that explain it, and its printer.
  *
@@ -69,12 +70,6 @@ typedef enum weir_diag_format {
   WEIR_DIAG_GCC,   /* file:line:col: error: message [W2012] */
   WEIR_DIAG_JSON   /* one object per line */
 } weir_diag_format;
-
-/* Where text goes. Returns false when it could not be written. */
-typedef struct weir_writer {
-  void *self;
-  bool (*write)(void *self, const char *data, size_t size);
-} weir_writer;
 
 typedef struct weir_diag_printer {
   weir_diag_format format;

@@ -14,7 +14,14 @@
  * bombs are refused. Scalars stay text: what they mean is decided by whoever
  * asks, with the rules of the YAML 1.2 core schema and no others (`no`, `on`
  * and `010` are text). The tree lives in the caller's arena and is immutable;
- * building it does not recurse. */
+ * building it does not recurse.
+ *
+ * A mark's end is exclusive. An alias is a node of its own (|mark| is where the
+ * alias stands) that shares the items below with the anchored one. A map's own
+ * keys win over `<<`, earlier maps of its list over later ones; merged entries
+ * stand last. Written out, aliases may make ten times the values of the file
+ * (10,000 in small files); neither they nor merging cost time or memory beyond
+ * that, and both count for the depth. */
 
 typedef enum weir_yaml_kind {
   WEIR_YAML_SCALAR,
@@ -54,13 +61,15 @@ typedef struct weir_yaml_limits {
 /* Parses |text| (called |file| in messages; copied) into |arena|. The scalars
  * are copied too: |text| may go. Reports every error it can go on after to
  * |sink| (may be NULL); |err| holds the first.
- * Errors: W1001-W1008, W1011, W1013, W6001. */
+ * Errors: W1001-W1008, W1010 (of `<<`), W1011, W1013, W6001; at most 100 are
+ * reported, and syntax errors, limits and lack of memory end reading. */
 weir_status weir_yaml_parse(weir_sv text, const char *file,
                             const weir_yaml_limits *limits, weir_arena *arena,
                             const weir_diag_sink *sink,
                             const weir_yaml **out_root, weir_error *err);
 
-/* The value of |key| in a map, or NULL; for a map only. */
+/* The value of |key| in a map, or NULL; for a map only. Reads the entries one
+ * after the other: for looking up known keys, not for large maps. */
 const weir_yaml *weir_yaml_get(const weir_yaml *map, const char *key);
 const weir_yaml_entry *weir_yaml_entry_of(const weir_yaml *map, weir_sv key);
 
@@ -76,8 +85,9 @@ bool weir_text_int(weir_sv text, int64_t *out);
 bool weir_text_float(weir_sv text, double *out);
 
 /* The mark of |size| bytes that start |offset| bytes into a plain scalar; for
- * carets into call strings. Exact for single-line scalars; else the whole
- * scalar's mark. */
+ * carets into call strings. Exact for single-line scalars, quoted ones without
+ * escapes too; else, and through an alias, the whole scalar's mark. Costs a
+ * pass over the scalar: for messages. */
 weir_mark weir_yaml_mark_within(const weir_yaml *scalar, size_t offset,
                                 size_t size);
 

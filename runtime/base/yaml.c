@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/yaml.h"
+
+#include <inttypes.h>
+
+#include "runtime/base/utf8.h"
+#include "runtime/base/yaml_build.h"
+
+enum { kDefaultDepth = 64, kAliasFactor = 10, kAliasFloor = 10000 };
+
+static weir_yaml_limits with_defaults(const weir_yaml_limits *limits) {
+  weir_yaml_limits l = limits != NULL ? *limits : (weir_yaml_limits){0};
+  if (l.bytes == 0) l.bytes = (size_t)64 << 20;
+  if (l.depth == 0) l.depth = kDefaultDepth;
+  if (l.nodes == 0) l.nodes = 16u << 20;
+  if (l.nodes > UINT32_MAX / 2)
+    l.nodes = UINT32_MAX / 2; /* counts are 32 bit */
+  return l;
+}
+
+/* Feeds the parser's events to the builder until the end or an error. */
+static bool read_events(weir_yaml_builder *b, yaml_parser_t *parser) {
+  for (;;) {
+    yaml_event_t event;
+    if (!yaml_parser_parse(parser, &event))
+      return weir_yaml_parser_failed(b, parser);
+    bool last = event.type == YAML_STREAM_END_EVENT;
+    bool more = weir_yaml_build_event(b, &event);
+    yaml_event_delete(&event);
+    if (!more) return false;
+    if (last) return true;
+  }
+}
+
+static bool read_text(weir_yaml_builder *b) {
+  yaml_parser_t parser;
+  if (!yaml_parser_initialize(&parser))
+    return weir_yaml_no_memory(b, sizeof parser);
+  yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
+  yaml_parser_set_input_string(&parser, (const unsigned char *)b->text.data,
+                               b->text.size);
+  bool ok = read_events(b, &parser);
+  yaml_parser_delete(&parser);
+  return ok;
+}
+
+/* An empty document is an empty plain scalar. */
+static bool check_root(weir_yaml_builder *b) {
+  const weir_yaml *root = b->root;
+  weir_mark start = {.file = b->file, 1, 1, 1, 1};
+  if (root == NULL ||
+      (root->kind == WEIR_YAML_SCALAR && root->plain && root->text.size == 0))
+    return weir_yaml_stop(b, WEIR_W1008, &start, NULL, NULL,
+                          "the file holds no YAML value");
+  uint64_t limit = b->spelled * kAliasFactor;
+  if (limit < kAliasFloor) limit = kAliasFloor;
+  if (b->expanded > limit)
+    return weir_yaml_stop(b, WEIR_W1004, &b->widest_alias, &b->widest_anchor,
+                          "this is what it repeats",
+                          "written out, the aliases make %" PRIu64
+                          " values, %" PRIu64 " are allowed",
+                          b->expanded, limit);
+  return true;
+}
+
+static void release(weir_yaml_builder *b) {
+  weir_vec_free(b->alloc, &b->frames);
+  weir_vec_free(b->alloc, &b->pending);
+  weir_vec_free(b->alloc, &b->anchors);
+  weir_map_release(&b->anchor_names);
+  weir_free(b->alloc, b->key_slots);
+}
+
+weir_status weir_yaml_parse(weir_sv text, const char *file,
+                            const weir_yaml_limits *limits, weir_arena *arena,
+                            const weir_diag_sink *sink,
+                            const weir_yaml **out_root, weir_error *err) {
+  weir_yaml_builder b = {.alloc = arena->alloc,
+                         .arena = arena,
+                         .text = text,
+                         .limits = with_defaults(limits),
+                         .sink = sink,
+                         .err = err};
+  *out_root = NULL;
+  weir_map_init(&b.anchor_names, arena->alloc);
+  b.file = weir_arena_string(arena, file, strlen(file));
+  bool ok = b.file != NULL || weir_yaml_no_memory(&b, strlen(file) + 1);
+  ok = ok && weir_yaml_check_text(&b) && read_text(&b) && check_root(&b);
+  if (ok && b.status == WEIR_OK) *out_root = b.root;
+  release(&b);
+  return b.status;
+}
+
+const weir_yaml_entry *weir_yaml_entry_of(const weir_yaml *map, weir_sv key) {
+  for (uint32_t i = 0; i < map->count; i++)
+    if (weir_sv_equal(map->entries[i].key, key)) return &map->entries[i];
+  return NULL;
+}
+
+const weir_yaml *weir_yaml_get(const weir_yaml *map, const char *key) {
+  const weir_yaml_entry *entry = weir_yaml_entry_of(map, weir_sv_from(key));
+  return entry != NULL ? entry->value : NULL;
+}
+
+weir_mark weir_yaml_mark_within(const weir_yaml *scalar, size_t offset,
+                                size_t size) {
+  weir_mark mark = scalar->mark;
+  weir_sv text = scalar->text;
+  size_t quote = scalar->plain ? 0 : 1;
+  size_t points = weir_utf8_count(text);
+  /* Only text that stands in the file as it is has exact columns. */
+  if (mark.line != mark.end_line || scalar->anchor.line != 0 ||
+      mark.end_col - mark.col != points + 2 * quote || offset > text.size)
+    return mark;
+  if (size > text.size - offset) size = text.size - offset;
+  size_t before = weir_utf8_count((weir_sv){text.data, offset});
+  size_t within = weir_utf8_count((weir_sv){text.data + offset, size});
+  mark.col += (uint32_t)(before + quote);
+  mark.end_col = mark.col + (uint32_t)within;
+  return mark;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/yaml.h"
+#include "tests/check.h"
+
+/* The allocation-failure sweep: libyaml's own allocations take part, because
+ * the functions below stand in for those of the shared library. */
+
+static struct {
+  uint64_t calls, fail_at;
+  bool fail_forever;
+  int64_t live_blocks;
+} g_libyaml;
+
+static bool libyaml_may(void) {
+  uint64_t call = ++g_libyaml.calls;
+  return g_libyaml.fail_at == 0 || call < g_libyaml.fail_at ||
+         (call > g_libyaml.fail_at && !g_libyaml.fail_forever);
+}
+
+WEIR_API void *yaml_malloc(size_t size);
+WEIR_API void *yaml_realloc(void *ptr, size_t size);
+WEIR_API void yaml_free(void *ptr);
+WEIR_API unsigned char *yaml_strdup(const unsigned char *text);
+
+void *yaml_malloc(size_t size) {
+  void *ptr = libyaml_may() ? malloc(size > 0 ? size : 1) : NULL;
+  g_libyaml.live_blocks += ptr != NULL;
+  return ptr;
+}
+
+void *yaml_realloc(void *ptr, size_t size) {
+  if (ptr == NULL) return yaml_malloc(size);
+  return libyaml_may() ? realloc(ptr, size > 0 ? size : 1) : NULL;
+}
+
+void yaml_free(void *ptr) {
+  g_libyaml.live_blocks -= ptr != NULL;
+  free(ptr);
+}
+
+unsigned char *yaml_strdup(const unsigned char *text) {
+  if (text == NULL) return NULL;
+  size_t size = strlen((const char *)text) + 1;
+  unsigned char *copy = yaml_malloc(size);
+  if (copy != NULL) memcpy(copy, text, size);
+  return copy;
+}
+
+static const char kText[] =
+    "# all that allocates\n"
+    "weir: 1\n"
+    "one: &one {a: 1, b: [1, 2, &two three, *two], c: \"q\\u00e9\"}\n"
+    "merged: {x: 1, <<: [*one, {d: 1, e: 1, f: 1, g: 1, h: 1, i: 1}]}\n"
+    "nodes:\n"
+    "  - k0: 0\n    k1: 0\n    k2: 0\n    k3: 0\n    k4: 0\n"
+    "    k5: 0\n    k6: 0\n    k7: 0\n    k8: 0\n    k9: 0\n"
+    "text: >\n  folded\n  text\n";
+
+static const char kBadText[] =
+    "a: &z 1\n"
+    "a: *none\n"
+    "b: !t 1\n"
+    "c: [1\n";
+
+static weir_status parse_with(weir_counted_allocator *c, const char *text,
+                              weir_error *err) {
+  weir_arena arena;
+  const weir_yaml *root;
+  weir_arena_init(&arena, &c->base);
+  weir_status s = weir_yaml_parse(weir_sv_from(text), "t.yaml", NULL, &arena,
+                                  NULL, &root, err);
+  assert_true((s == WEIR_OK) == (root != NULL));
+  weir_arena_release(&arena);
+  assert_int_equal(atomic_load(&c->live_bytes), 0);
+  assert_int_equal(g_libyaml.live_blocks, 0);
+  return s;
+}
+
+/* Fails allocation |k| of ours or of libyaml's; false when there were fewer. */
+static bool fail_one(const char *text, uint64_t k, bool libyaml, bool forever,
+                     weir_status want) {
+  weir_counted_allocator c;
+  weir_counted_allocator_init(&c, NULL);
+  g_libyaml.calls = 0;
+  g_libyaml.fail_forever = c.fail_forever = forever;
+  g_libyaml.fail_at = libyaml ? k : 0;
+  c.fail_at = libyaml ? 0 : k;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_status s = parse_with(&c, text, &err);
+  bool failed = libyaml ? g_libyaml.calls >= k : atomic_load(&c.calls) >= k;
+  if (!failed)
+    assert_int_equal(s, want);
+  else if (want == WEIR_OK)
+    assert_string_equal(err.id, "W6001");
+  g_libyaml.fail_at = c.fail_at = 0; /* and then all is well again */
+  assert_int_equal(parse_with(&c, text, &err), want);
+  return failed;
+}
+
+static void sweep(const char *text, weir_status want) {
+  for (int mode = 0; mode < 4; mode++) {
+    uint64_t k = 1;
+    while (fail_one(text, k, (mode & 1) != 0, (mode & 2) != 0, want)) k++;
+    assert_true(k > 4);
+  }
+}
+
+static void survives_every_failure(void **state) {
+  (void)state;
+  sweep(kText, WEIR_OK);
+}
+
+static void survives_failures_while_refusing(void **state) {
+  (void)state;
+  sweep(kBadText, WEIR_INVALID_ARGUMENT);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(survives_every_failure),
+      cmocka_unit_test(survives_failures_while_refusing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the generated graphs of the benchmarks into a folder."""
+import pathlib
+
+
+def chain(n):
+    lines = ["weir: 1", "inputs: {x: 'f32[] = fill([], 1.0)'}", "nodes:"]
+    lines += [f"  v{i}: add({'x' if i == 0 else f'v{i - 1}'}, x)"
+              for i in range(n)]
+    return "\n".join(lines + [f"outputs: [v{n - 1}]", ""])
+
+
+def wide(n):
+    """n independent additions, no two of them equal; one stack reads them."""
+    lines = ["weir: 1", "inputs: {x: 'f32[] = fill([], 1.0)'}", "nodes:"]
+    lines += [f"  v{i}: add(x, {i}.5)" for i in range(n)]
+    names = ", ".join(f"v{i}" for i in range(n))
+    return "\n".join(lines + [f"  all: stack({names})",
+                              "  y: reduce_sum(all)", "outputs: [y]", ""])
+
+
+def matmul(n):
+    return f"""weir: 1
+inputs:
+  a: f32[{n}, {n}] = uniform(shape=[{n}, {n}])
+  b: f32[{n}, {n}] = uniform(shape=[{n}, {n}])
+nodes:
+  c: matmul(a, b)
+outputs: [c]
+"""
+
+
+def one():
+    return """weir: 1
+inputs: {x: 'f32[] = fill([], 1.0)'}
+nodes: {y: 'add(x, x)'}
+outputs: [y]
+"""
+
+
+def layered(n, width=100):
+    """n nodes in layers of |width|: what load and check are timed on."""
+    lines = ["weir: 1", "inputs: {x: 'f32[64, 64]'}", "nodes:"]
+    for i in range(n):
+        a = "x" if i < width else f"n{i - width}"
+        b = "x" if i < width else f"n{i - width + (i * 7 % width) // 2}"
+        b = b if i < width or int(b[1:]) < i else a
+        op = ("add", "mul", "sub", "max")[i % 4]
+        lines.append(f"  n{i}: {op}({a}, {b})")
+    return "\n".join(lines + [f"outputs: [n{n - 1}]", ""])
+
+
+def write(folder):
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {"chain": chain(10000), "wide": wide(10000),
+             "one": one(), "load100k": layered(100000)}
+    texts.update({f"matmul{n}": matmul(n) for n in (64, 256, 1024, 2048)})
+    for name, text in texts.items():
+        (folder / f"{name}.weir.yaml").write_text(text)
+    return folder

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same work in ONNX Runtime and PyTorch, one process per case.
+
+`python3 peers.py CASE` prints READY, then for each line "SECONDS" on standard
+input runs the case that long and prints the median in nanoseconds.  It sleeps
+in between, so that a driver can interleave it with weir.
+"""
+import sys
+import time
+
+import numpy as np
+
+
+def onnx_session(nodes, inputs, outputs, weights=()):
+    import onnxruntime as ort
+    from onnx import TensorProto as T, helper as h, numpy_helper
+    graph = h.make_graph(
+        nodes, "g",
+        [h.make_tensor_value_info(k, T.FLOAT, s) for k, s in inputs],
+        [h.make_tensor_value_info(k, T.FLOAT, s) for k, s in outputs],
+        [numpy_helper.from_array(w, k) for k, w in weights])
+    model = h.make_model(graph, ir_version=8,
+                         opset_imports=[h.make_opsetid("", 17)])
+    options = ort.SessionOptions()
+    if len(nodes) > 1000:  # otherwise equal additions would be merged
+        options.graph_optimization_level = (
+            ort.GraphOptimizationLevel.ORT_DISABLE_ALL)
+    return ort.InferenceSession(model.SerializeToString(), options,
+                                providers=["CPUExecutionProvider"])
+
+
+def ort_chain(n=10000):
+    from onnx import helper as h
+    nodes = [h.make_node("Add", ["x" if i == 0 else f"v{i-1}", "x"], [f"v{i}"])
+             for i in range(n)]
+    session = onnx_session(nodes, [("x", [])], [(f"v{n-1}", [])])
+    feed = {"x": np.array(1, np.float32)}
+    return lambda: session.run(None, feed)
+
+
+def ort_wide(n=10000):
+    from onnx import helper as h
+    nodes = [h.make_node("Add", ["x", "x"], [f"v{i}"]) for i in range(n)]
+    nodes.append(h.make_node("Sum", [f"v{i}" for i in range(n)], ["y"]))
+    session = onnx_session(nodes, [("x", [])], [("y", [])])
+    feed = {"x": np.array(1, np.float32)}
+    return lambda: session.run(None, feed)
+
+
+def bound(session, feeds, output):
+    import onnxruntime as ort
+    binding = session.io_binding()
+    for key, array in feeds.items():
+        binding.bind_ortvalue_input(key, ort.OrtValue.ortvalue_from_numpy(array))
+    binding.bind_output(output)
+    return lambda: session.run_with_iobinding(binding)
+
+
+def ort_matmul(n):
+    from onnx import helper as h
+    session = onnx_session([h.make_node("MatMul", ["a", "b"], ["c"])],
+                           [("a", [n, n]), ("b", [n, n])], [("c", [n, n])])
+    rng = np.random.default_rng(0)
+    feeds = {k: rng.random((n, n), dtype=np.float32) for k in "ab"}
+    return bound(session, feeds, "c")
+
+
+def ort_lenet(batch):
+    from onnx import helper as h
+    rng = np.random.default_rng(0)
+    shapes = {"w1": (6, 1, 5, 5), "b1": (6,), "w2": (16, 6, 5, 5), "b2": (16,),
+              "w3": (400, 120), "b3": (120,), "w4": (120, 84), "b4": (84,),
+              "w5": (84, 10), "b5": (10,)}
+    weights = [(k, (rng.random(s, dtype=np.float32) - 0.5) * 0.2)
+               for k, s in shapes.items()]
+    node = h.make_node
+    nodes = [node("Conv", ["x", "w1", "b1"], ["c1"], pads=[2, 2, 2, 2]),
+             node("Sigmoid", ["c1"], ["s1"]),
+             node("AveragePool", ["s1"], ["p1"], kernel_shape=[2, 2],
+                  strides=[2, 2]),
+             node("Conv", ["p1", "w2", "b2"], ["c2"]),
+             node("Sigmoid", ["c2"], ["s2"]),
+             node("AveragePool", ["s2"], ["p2"], kernel_shape=[2, 2],
+                  strides=[2, 2]),
+             node("Flatten", ["p2"], ["f"])]
+    for i, (src, dst) in enumerate((("f", "d1"), ("e1", "d2"), ("e2", "y"))):
+        nodes.append(node("Gemm", [src, f"w{i+3}", f"b{i+3}"], [dst]))
+        if dst != "y":
+            nodes.append(node("Sigmoid", [dst], [f"e{i+1}"]))
+    session = onnx_session(nodes, [("x", [batch, 1, 28, 28])],
+                           [("y", [batch, 10])], weights)
+    x = rng.random((batch, 1, 28, 28), dtype=np.float32)
+    return bound(session, {"x": x}, "y")
+
+
+def torch_module(make):
+    import torch
+    torch.manual_seed(0)
+    module, x = make(torch, torch.nn)
+    module.eval()
+
+    def call():
+        with torch.inference_mode():
+            module(x)
+    return call
+
+
+def torch_lenet(batch):
+    def make(torch, nn):
+        return nn.Sequential(
+            nn.Conv2d(1, 6, 5, padding=2), nn.Sigmoid(), nn.AvgPool2d(2),
+            nn.Conv2d(6, 16, 5), nn.Sigmoid(), nn.AvgPool2d(2), nn.Flatten(),
+            nn.Linear(400, 120), nn.Sigmoid(), nn.Linear(120, 84),
+            nn.Sigmoid(), nn.Linear(84, 10)), torch.rand(batch, 1, 28, 28)
+    return torch_module(make)
+
+
+def torch_encoder(batch):
+    def make(torch, nn):
+        layer = nn.TransformerEncoderLayer(768, 12, 3072, activation="gelu",
+                                           batch_first=True)
+        return layer, torch.rand(batch, 128, 768)
+    return torch_module(make)
+
+
+def torch_matmul(n):
+    import torch
+    a, b, c = (torch.rand(n, n) for _ in range(3))
+    return lambda: torch.mm(a, b, out=c)
+
+
+CASES = {"ort_chain": ort_chain, "ort_wide": ort_wide}
+for _n in (64, 256, 1024, 2048):
+    CASES[f"ort_matmul{_n}"] = lambda n=_n: ort_matmul(n)
+    CASES[f"torch_matmul{_n}"] = lambda n=_n: torch_matmul(n)
+for _b in (1, 8, 64):
+    CASES[f"ort_lenet{_b}"] = lambda b=_b: ort_lenet(b)
+    CASES[f"torch_lenet{_b}"] = lambda b=_b: torch_lenet(b)
+    CASES[f"torch_encoder{_b}"] = lambda b=_b: torch_encoder(b)
+
+
+def median_ns(call, seconds):
+    times = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times) < 5:
+        start = time.perf_counter_ns()
+        call()
+        times.append(time.perf_counter_ns() - start)
+    times.sort()
+    return times[len(times) // 2]
+
+
+def peak_bytes():
+    for line in open("/proc/self/status"):
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def main():
+    call = CASES[sys.argv[1]]()
+    call()
+    call()
+    print("READY", flush=True)
+    for line in sys.stdin:
+        if line.strip() == "memory":
+            print(peak_bytes(), flush=True)
+        else:
+            print(median_ns(call, float(line)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_DEVICE_DEVICE_H_
+#define WEIR_DEVICE_DEVICE_H_
+
+#include "runtime/base/env.h"
+#include "runtime/base/status.h"
+#include "runtime/device/name.h"
+
+/* Devices.
+ *
+ * A device has memory, streams of work and events. A task has several. Work on
+ * one stream happens in order; streams run side by side; an event marks a
+ * point of a stream that another stream, or the host, can wait for. The host is
+ * a device too: its streams are the calling thread, so each call has ended when
+ * it returns, and events have always happened.
+ *
+ *   s = d->vt->alloc(d, bytes, &buffer, err);
+ *   s = d->vt->copy_in(d, stream, buffer, 0, host_data, bytes, err);
+ *   s = d->vt->record(d, stream, event, err);   ... other work ...
+ *   s = d->vt->wait(d, event, err);             the copy has ended
+ *   d->vt->free(d, buffer);
+ *
+ * Who calls: the executor only, any thread, no lock held. A method that cannot
+ * do its work says so (W6001, W6004, W5001) and leaves the device usable,
+ * unless it set |lost|: then every later call fails with W6004.
+ *
+ * To add one: copy null.c, say what it is in README.md, and open it from
+ * weir_device_open. A device that needs a driver lives in a module of its own
+ * behind the loader, so that one program runs with and without it. */
+
+typedef struct weir_device weir_device;
+typedef struct weir_stream weir_stream; /* the device's own */
+typedef struct weir_event weir_event;   /* the device's own */
+
+/* Memory of a device. The host may touch |host| when it is not NULL. */
+typedef struct weir_device_buffer {
+  void *handle;
+  void *host;
+  size_t bytes;
+} weir_device_buffer;
+
+/* What there is and what is free, in bytes. */
+typedef struct weir_device_memory {
+  size_t total_bytes, limit_bytes, used_bytes, peak_bytes;
+} weir_device_memory;
+
+typedef struct weir_device_vtable {
+  void (*release)(weir_device *device);
+  /* At least 64-byte aligned; fails with W6002 beyond the limit. */
+  weir_status (*alloc)(weir_device *device, size_t bytes,
+                       weir_device_buffer *out_buffer, weir_error *err);
+  void (*free)(weir_device *device, weir_device_buffer *buffer);
+  /* Between host memory and a buffer, and between buffers of this device;
+   * offsets and sizes in bytes, within the buffers. In stream order. */
+  weir_status (*copy_in)(weir_device *device, weir_stream *stream,
+                         const weir_device_buffer *dst, size_t dst_offset,
+                         const void *src, size_t bytes, weir_error *err);
+  weir_status (*copy_out)(weir_device *device, weir_stream *stream, void *dst,
+                          const weir_device_buffer *src, size_t src_offset,
+                          size_t bytes, weir_error *err);
+  weir_status (*copy)(weir_device *device, weir_stream *stream,
+                      const weir_device_buffer *dst, size_t dst_offset,
+                      const weir_device_buffer *src, size_t src_offset,
+                      size_t bytes, weir_error *err);
+  weir_status (*stream_create)(weir_device *device, weir_stream **out_stream,
+                               weir_error *err);
+  void (*stream_release)(weir_device *device, weir_stream *stream);
+  weir_status (*event_create)(weir_device *device, weir_event **out_event,
+                              weir_error *err);
+  void (*event_release)(weir_device *device, weir_event *event);
+  /* Marks the present end of |stream|. */
+  weir_status (*record)(weir_device *device, weir_stream *stream,
+                        weir_event *event, weir_error *err);
+  /* Lets later work of |stream| start after |event|. */
+  weir_status (*stream_wait)(weir_device *device, weir_stream *stream,
+                             weir_event *event, weir_error *err);
+  /* Blocks the calling thread until |event| has happened. */
+  weir_status (*wait)(weir_device *device, weir_event *event, weir_error *err);
+  weir_device_memory (*memory)(weir_device *device);
+} weir_device_vtable;
+
+/* Every device starts with this. */
+struct weir_device {
+  const weir_device_vtable *vt;
+  const weir_allocator *alloc;
+  weir_device_name name; /* full */
+  bool lost;
+};
+
+/* The host, CPU |index| of its task. |limit_bytes| bounds its buffers; 0: no
+ * bound. Errors: W6001. */
+weir_status weir_device_host_create(const weir_allocator *alloc,
+                                    const weir_device_name *name,
+                                    size_t limit_bytes,
+                                    weir_device **out_device, weir_error *err);
+
+/* A device without work: buffers have sizes and no memory, copies check their
+ * bounds and move nothing. For planning, and to be copied. Errors: W6001. */
+weir_status weir_device_null_create(const weir_allocator *alloc,
+                                    const weir_device_name *name,
+                                    size_t limit_bytes,
+                                    weir_device **out_device, weir_error *err);
+
+void weir_device_release(weir_device *device); /* NULL-safe */
+
+/* For implementations: whether [offset, offset + bytes) is inside |buffer|;
+ * fails with W9001 otherwise. */
+weir_status weir_device_check_span(const weir_device_buffer *buffer,
+                                   size_t offset, size_t bytes,
+                                   weir_error *err);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdatomic.h>
+
+#include "runtime/base/size.h"
+#include "runtime/device/device.h"
+
+typedef struct host_device {
+  weir_device base;
+  size_t limit_bytes;
+  atomic_size_t used_bytes, peak_bytes;
+} host_device;
+
+static void host_release(weir_device *device) {
+  weir_free(device->alloc, device);
+}
+
+/* Takes |bytes| out of the limit; false when that would exceed it. */
+static bool reserve(host_device *host, size_t bytes) {
+  size_t used = atomic_load(&host->used_bytes), wanted;
+  do {
+    if (!weir_size_add(used, bytes, &wanted)) return false;
+    if (host->limit_bytes != 0 && wanted > host->limit_bytes) return false;
+  } while (!atomic_compare_exchange_weak(&host->used_bytes, &used, wanted));
+  size_t peak = atomic_load(&host->peak_bytes);
+  while (wanted > peak &&
+         !atomic_compare_exchange_weak(&host->peak_bytes, &peak, wanted)) {
+  }
+  return true;
+}
+
+static weir_status host_alloc(weir_device *device, size_t bytes,
+                              weir_device_buffer *out_buffer, weir_error *err) {
+  host_device *host = (host_device *)device;
+  *out_buffer = (weir_device_buffer){0};
+  if (!reserve(host, bytes))
+    return weir_fail(err, WEIR_W6002, NULL,
+                     "%zu bytes wanted, %zu of %zu in use", bytes,
+                     atomic_load(&host->used_bytes), host->limit_bytes);
+  void *data = weir_alloc_aligned(device->alloc, bytes, 64);
+  if (data == NULL) {
+    atomic_fetch_sub(&host->used_bytes, bytes);
+    return weir_fail_memory(err, bytes);
+  }
+  *out_buffer = (weir_device_buffer){data, data, bytes};
+  return WEIR_OK;
+}
+
+static void host_free(weir_device *device, weir_device_buffer *buffer) {
+  if (buffer->handle == NULL) return;
+  atomic_fetch_sub(&((host_device *)device)->used_bytes, buffer->bytes);
+  weir_free(device->alloc, buffer->handle);
+  *buffer = (weir_device_buffer){0};
+}
+
+static weir_status host_copy_in(weir_device *device, weir_stream *stream,
+                                const weir_device_buffer *dst,
+                                size_t dst_offset, const void *src,
+                                size_t bytes, weir_error *err) {
+  (void)device, (void)stream;
+  WEIR_TRY(weir_device_check_span(dst, dst_offset, bytes, err));
+  if (bytes > 0) memcpy((char *)dst->host + dst_offset, src, bytes);
+  return WEIR_OK;
+}
+
+static weir_status host_copy_out(weir_device *device, weir_stream *stream,
+                                 void *dst, const weir_device_buffer *src,
+                                 size_t src_offset, size_t bytes,
+                                 weir_error *err) {
+  (void)device, (void)stream;
+  WEIR_TRY(weir_device_check_span(src, src_offset, bytes, err));
+  if (bytes > 0) memcpy(dst, (const char *)src->host + src_offset, bytes);
+  return WEIR_OK;
+}
+
+static weir_status host_copy(weir_device *device, weir_stream *stream,
+                             const weir_device_buffer *dst, size_t dst_offset,
+                             const weir_device_buffer *src, size_t src_offset,
+                             size_t bytes, weir_error *err) {
+  (void)device, (void)stream;
+  WEIR_TRY(weir_device_check_span(dst, dst_offset, bytes, err));
+  WEIR_TRY(weir_device_check_span(src, src_offset, bytes, err));
+  if (bytes > 0)
+    memmove((char *)dst->host + dst_offset,
+            (const char *)src->host + src_offset, bytes);
+  return WEIR_OK;
+}
+
+/* The calling thread is the only stream: nothing to make or wait for. */
+static weir_status host_stream_create(weir_device *device,
+                                      weir_stream **out_stream,
+                                      weir_error *err) {
+  (void)device, (void)err;
+  *out_stream = NULL;
+  return WEIR_OK;
+}
+
+static void host_stream_release(weir_device *device, weir_stream *stream) {
+  (void)device, (void)stream;
+}
+
+static weir_status host_event_create(weir_device *device,
+                                     weir_event **out_event, weir_error *err) {
+  (void)device, (void)err;
+  *out_event = NULL;
+  return WEIR_OK;
+}
+
+static void host_event_release(weir_device *device, weir_event *event) {
+  (void)device, (void)event;
+}
+
+static weir_status host_record(weir_device *device, weir_stream *stream,
+                               weir_event *event, weir_error *err) {
+  (void)device, (void)stream, (void)event, (void)err;
+  return WEIR_OK;
+}
+
+static weir_status host_wait(weir_device *device, weir_event *event,
+                             weir_error *err) {
+  (void)device, (void)event, (void)err;
+  return WEIR_OK;
+}
+
+static weir_device_memory host_memory(weir_device *device) {
+  host_device *host = (host_device *)device;
+  return (weir_device_memory){
+      .limit_bytes = host->limit_bytes,
+      .used_bytes = atomic_load(&host->used_bytes),
+      .peak_bytes = atomic_load(&host->peak_bytes),
+  };
+}
+
+static const weir_device_vtable kHost = {
+    .release = host_release,
+    .alloc = host_alloc,
+    .free = host_free,
+    .copy_in = host_copy_in,
+    .copy_out = host_copy_out,
+    .copy = host_copy,
+    .stream_create = host_stream_create,
+    .stream_release = host_stream_release,
+    .event_create = host_event_create,
+    .event_release = host_event_release,
+    .record = host_record,
+    .stream_wait = host_record,
+    .wait = host_wait,
+    .memory = host_memory,
+};
+
+weir_status weir_device_host_create(const weir_allocator *alloc,
+                                    const weir_device_name *name,
+                                    size_t limit_bytes,
+                                    weir_device **out_device, weir_error *err) {
+  *out_device = NULL;
+  host_device *host = weir_alloc_array(alloc, 1, sizeof *host);
+  if (host == NULL) return weir_fail_memory(err, sizeof *host);
+  host->base = (weir_device){.vt = &kHost, .alloc = alloc, .name = *name};
+  host->limit_bytes = limit_bytes;
+  *out_device = &host->base;
+  return WEIR_OK;
+}
+
+void weir_device_release(weir_device *device) {
+  if (device != NULL) device->vt->release(device);
+}
+
+weir_status weir_device_check_span(const weir_device_buffer *buffer,
+                                   size_t offset, size_t bytes,
+                                   weir_error *err) {
+  size_t end;
+  if (weir_size_add(offset, bytes, &end) && end <= buffer->bytes)
+    return WEIR_OK;
+  return weir_fail(err, WEIR_W9001, NULL,
+                   "copy of %zu bytes at %zu in a buffer of %zu", bytes, offset,
+                   buffer->bytes);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The null device: every method with its least possible body. To write a
+ * device, copy this file, rename, and replace bodies from the top. */
+#include "runtime/base/size.h"
+#include "runtime/device/device.h"
+
+typedef struct null_device {
+  weir_device base;                           /* first: the vtable finds it */
+  size_t limit_bytes, used_bytes, peak_bytes; /* one thread only */
+} null_device;
+
+static void null_release(weir_device *device) {
+  weir_free(device->alloc, device);
+}
+
+/* A buffer is a size and a handle that is not NULL. */
+static weir_status null_alloc(weir_device *device, size_t bytes,
+                              weir_device_buffer *out_buffer, weir_error *err) {
+  null_device *null = (null_device *)device;
+  size_t used;
+  *out_buffer = (weir_device_buffer){0};
+  if (!weir_size_add(null->used_bytes, bytes, &used) ||
+      (null->limit_bytes != 0 && used > null->limit_bytes))
+    return weir_fail(err, WEIR_W6002, NULL,
+                     "%zu bytes wanted, %zu of %zu in use", bytes,
+                     null->used_bytes, null->limit_bytes);
+  null->used_bytes = used;
+  if (used > null->peak_bytes) null->peak_bytes = used;
+  *out_buffer = (weir_device_buffer){.handle = null, .bytes = bytes};
+  return WEIR_OK;
+}
+
+static void null_free(weir_device *device, weir_device_buffer *buffer) {
+  if (buffer->handle == NULL) return;
+  ((null_device *)device)->used_bytes -= buffer->bytes;
+  *buffer = (weir_device_buffer){0};
+}
+
+static weir_status null_copy_in(weir_device *device, weir_stream *stream,
+                                const weir_device_buffer *dst,
+                                size_t dst_offset, const void *src,
+                                size_t bytes, weir_error *err) {
+  (void)device, (void)stream, (void)src;
+  return weir_device_check_span(dst, dst_offset, bytes, err);
+}
+
+static weir_status null_copy_out(weir_device *device, weir_stream *stream,
+                                 void *dst, const weir_device_buffer *src,
+                                 size_t src_offset, size_t bytes,
+                                 weir_error *err) {
+  (void)device, (void)stream, (void)dst;
+  return weir_device_check_span(src, src_offset, bytes, err);
+}
+
+static weir_status null_copy(weir_device *device, weir_stream *stream,
+                             const weir_device_buffer *dst, size_t dst_offset,
+                             const weir_device_buffer *src, size_t src_offset,
+                             size_t bytes, weir_error *err) {
+  (void)device, (void)stream;
+  WEIR_TRY(weir_device_check_span(dst, dst_offset, bytes, err));
+  return weir_device_check_span(src, src_offset, bytes, err);
+}
+
+static weir_status null_stream_create(weir_device *device,
+                                      weir_stream **out_stream,
+                                      weir_error *err) {
+  (void)device, (void)err;
+  *out_stream = NULL;
+  return WEIR_OK;
+}
+
+static void null_stream_release(weir_device *device, weir_stream *stream) {
+  (void)device, (void)stream;
+}
+
+static weir_status null_event_create(weir_device *device,
+                                     weir_event **out_event, weir_error *err) {
+  (void)device, (void)err;
+  *out_event = NULL;
+  return WEIR_OK;
+}
+
+static void null_event_release(weir_device *device, weir_event *event) {
+  (void)device, (void)event;
+}
+
+static weir_status null_record(weir_device *device, weir_stream *stream,
+                               weir_event *event, weir_error *err) {
+  (void)device, (void)stream, (void)event, (void)err;
+  return WEIR_OK;
+}
+
+static weir_status null_wait(weir_device *device, weir_event *event,
+                             weir_error *err) {
+  (void)device, (void)event, (void)err;
+  return WEIR_OK;
+}
+
+static weir_device_memory null_memory(weir_device *device) {
+  const null_device *null = (const null_device *)device;
+  return (weir_device_memory){.limit_bytes = null->limit_bytes,
+                              .used_bytes = null->used_bytes,
+                              .peak_bytes = null->peak_bytes};
+}
+
+static const weir_device_vtable kNull = {
+    .release = null_release,
+    .alloc = null_alloc,
+    .free = null_free,
+    .copy_in = null_copy_in,
+    .copy_out = null_copy_out,
+    .copy = null_copy,
+    .stream_create = null_stream_create,
+    .stream_release = null_stream_release,
+    .event_create = null_event_create,
+    .event_release = null_event_release,
+    .record = null_record,
+    .stream_wait = null_record,
+    .wait = null_wait,
+    .memory = null_memory,
+};
+
+weir_status weir_device_null_create(const weir_allocator *alloc,
+                                    const weir_device_name *name,
+                                    size_t limit_bytes,
+                                    weir_device **out_device, weir_error *err) {
+  *out_device = NULL;
+  null_device *null = weir_alloc_array(alloc, 1, sizeof *null);
+  if (null == NULL) return weir_fail_memory(err, sizeof *null);
+  null->base = (weir_device){.vt = &kNull, .alloc = alloc, .name = *name};
+  null->limit_bytes = limit_bytes;
+  *out_device = &null->base;
+  return WEIR_OK;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The null transport: nobody is there. To write a transport, copy this file,
+ * rename, and replace bodies. */
+#include "runtime/base/vec.h"
+#include "runtime/net/transport.h"
+
+typedef struct null_transport {
+  weir_transport base; /* first: the vtable finds it */
+  weir_connection last;
+  WEIR_VEC(weir_connection) closing; /* to be reported by the next poll */
+} null_transport;
+
+static void null_release(weir_transport *t) {
+  null_transport *null = (null_transport *)t;
+  const weir_allocator *alloc = t->env->alloc;
+  weir_vec_free(alloc, &null->closing);
+  weir_free(alloc, null);
+}
+
+static weir_status null_connect(weir_transport *t, weir_sv address,
+                                weir_connection *out_connection,
+                                weir_error *err) {
+  (void)address;
+  null_transport *null = (null_transport *)t;
+  *out_connection = 0;
+  if (!weir_vec_push(t->env->alloc, &null->closing, null->last + 1))
+    return weir_fail_memory(err, sizeof null->last);
+  *out_connection = ++null->last;
+  return WEIR_OK;
+}
+
+static weir_status null_listen(weir_transport *t, weir_sv address,
+                               weir_error *err) {
+  (void)t, (void)address, (void)err;
+  return WEIR_OK;
+}
+
+static weir_status null_send(weir_transport *t, weir_connection c,
+                             weir_bytes frame, void (*released)(void *self),
+                             void *self, weir_error *err) {
+  (void)t, (void)frame, (void)released, (void)self;
+  return weir_fail(err, WEIR_W7001, NULL, "connection %llu is not established",
+                   (unsigned long long)c);
+}
+
+static void null_close(weir_transport *t, weir_connection c) {
+  null_transport *null = (null_transport *)t;
+  for (size_t i = 0; i < null->closing.count; i++)
+    if (null->closing.items[i] == c) null->closing.items[i] = 0;
+}
+
+static weir_status null_poll(weir_transport *t, int64_t deadline_ns,
+                             weir_error *err) {
+  (void)deadline_ns, (void)err;
+  null_transport *null = (null_transport *)t;
+  for (size_t i = 0; i < null->closing.count; i++)
+    if (null->closing.items[i] != 0)
+      t->handler.on_closed(t->handler.self, null->closing.items[i],
+                           WEIR_CLOSED_UNREACHABLE);
+  null->closing.count = 0;
+  return WEIR_OK;
+}
+
+static void null_wake(weir_transport *t) {
+  (void)t;
+}
+
+static const weir_transport_vtable kNull = {
+    .release = null_release,
+    .connect = null_connect,
+    .listen = null_listen,
+    .send = null_send,
+    .close = null_close,
+    .poll = null_poll,
+    .wake = null_wake,
+};
+
+weir_status weir_transport_null_create(const weir_env *env,
+                                       const weir_transport_handler *handler,
+                                       weir_transport **out_transport,
+                                       weir_error *err) {
+  *out_transport = NULL;
+  null_transport *null = weir_alloc_array(env->alloc, 1, sizeof *null);
+  if (null == NULL) return weir_fail_memory(err, sizeof *null);
+  null->base = (weir_transport){&kNull, env, *handler};
+  *out_transport = &null->base;
+  return WEIR_OK;
+}
+
+void weir_transport_release(weir_transport *transport) {
+  if (transport != NULL) transport->vt->release(transport);
+}

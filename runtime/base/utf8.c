@@ -72,6 +72,14 @@ size_t weir_utf8_count(weir_sv text) {
   return count;
 }
 
+size_t weir_utf8_line_break(weir_sv text) {
+  if (weir_sv_starts_with(text, "\r\n")) return 2;
+  if (text.size > 0 && (text.data[0] == '\n' || text.data[0] == '\r')) return 1;
+  if (weir_sv_starts_with(text, "\xc2\x85")) return 2;
+  if (weir_sv_starts_with(text, "\xe2\x80\xa8")) return 3;
+  return weir_sv_starts_with(text, "\xe2\x80\xa9") ? 3 : 0;
+}
+
 typedef struct point_range {
   uint32_t first, last;
 } point_range;

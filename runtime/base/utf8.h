@@ -26,6 +26,10 @@ bool weir_utf8_valid(weir_sv text, size_t *bad_offset);
 /* Number of code points; each byte of an invalid sequence counts as one. */
 size_t weir_utf8_count(weir_sv text);
 
+/* Bytes of the line break that starts |text|, 0 when none does: CR LF, LF, CR,
+ * and those that YAML readers count too, U+0085, U+2028, U+2029. */
+size_t weir_utf8_line_break(weir_sv text);
+
 /* Terminal cells |point| takes: 0 for combining and zero-width marks, 2 for
  * East Asian wide characters and emoji, else 1. Source: Unicode 15 Annex 11. */
 int weir_utf8_width(uint32_t point);

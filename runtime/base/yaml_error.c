@@ -70,23 +70,13 @@ bool weir_yaml_no_memory(weir_yaml_builder *b, size_t bytes) {
 
 /* --- what libyaml found --- */
 
-/* Bytes of the line break that starts |text|, 0 when none does; libyaml counts
- * these four as one line each. */
-static size_t line_break(weir_sv text) {
-  if (weir_sv_starts_with(text, "\r\n")) return 2;
-  if (text.size > 0 && (text.data[0] == '\n' || text.data[0] == '\r')) return 1;
-  if (weir_sv_starts_with(text, "\xc2\x85")) return 2;
-  if (weir_sv_starts_with(text, "\xe2\x80\xa8")) return 3;
-  return weir_sv_starts_with(text, "\xe2\x80\xa9") ? 3 : 0;
-}
-
 /* The place of byte |offset| of the text. */
 static weir_mark mark_of_offset(const weir_yaml_builder *b, size_t offset) {
   weir_mark mark = {b->file, 1, 1, 1, 1};
   size_t at = 0;
   while (at < offset && at < b->text.size) {
     weir_sv rest = {b->text.data + at, b->text.size - at};
-    size_t end = line_break(rest);
+    size_t end = weir_utf8_line_break(rest);
     uint32_t point;
     size_t n = end > 0 ? end : weir_utf8_decode(rest, &point);
     at += n > 0 ? n : 1;

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_GRAPH_BUILDER_H_
+#define WEIR_GRAPH_BUILDER_H_
+
+#include "runtime/graph/graph.h"
+
+/* Building graphs, node by node.
+ *
+ * Loader, importers and passes all make graphs through a builder: it is the
+ * only place where a node's dtypes are checked and its op's shape rule runs,
+ * at once, when the node is added. Inputs exist already, so nodes come in
+ * topological order. A node that fails is not added; the builder can go on.
+ *
+ *   weir_graph_builder *b = NULL;
+ *   weir_status s = weir_graph_builder_create(alloc, registry, seed, &b, err);
+ *   ... weir_graph_builder_add(b, &spec, &node, &diag) ...
+ *   if (s == WEIR_OK) s = weir_graph_builder_finish(b, &graph, err);
+ *   weir_graph_builder_release(b);
+ *
+ * One thread at a time. */
+
+typedef struct weir_graph_builder weir_graph_builder;
+
+/* What a node is made of. All of it is copied but |name|, |device| and
+ * mark.file, which must live in the builder's arena (or its parent's). */
+typedef struct weir_node_spec {
+  weir_sv name; /* unique */
+  const weir_op_def *op;
+  /* One for each of op->attrs, kind WEIR_ATTR_NONE where not given: then the
+   * default is filled in. NULL: all defaults. An INT stands for INTS of one
+   * or a FLOAT where the op wants these. */
+  const weir_attr *attrs;
+  const weir_value_id *inputs; /* WEIR_NO_VALUE: left out */
+  const weir_node_id *after;
+  uint32_t input_count, after_count;
+  weir_sv device;
+  weir_mark mark;
+  /* Where each input is written, or NULL. */
+  const weir_mark *input_marks;
+  bool has_seed; /* else the seed is the hash of graph seed and name */
+  uint64_t seed;
+} weir_node_spec;
+
+/* A builder of an empty graph. |registry| must outlive the graph. Errors:
+ * W6001. */
+weir_status weir_graph_builder_create(const weir_allocator *alloc,
+                                      const weir_registry *registry,
+                                      uint64_t seed,
+                                      weir_graph_builder **out_builder,
+                                      weir_error *err);
+/* A builder of an empty graph that may borrow text, attributes and sections of
+ * |parent|: the new graph holds a reference to it. Symbols, seed, registry,
+ * file and sections are the parent's. */
+weir_status weir_graph_builder_derive(const weir_graph *parent,
+                                      weir_graph_builder **out_builder,
+                                      weir_error *err);
+void weir_graph_builder_release(weir_graph_builder *builder); /* NULL-safe */
+
+/* The arena of the graph to be; text given to the builder goes there. */
+weir_arena *weir_graph_builder_arena(weir_graph_builder *builder);
+/* The graph so far: nodes, values and symbols can be read. Pointers into it
+ * are valid until the next call that adds something. */
+weir_graph *weir_graph_builder_graph(weir_graph_builder *builder);
+
+/* Adds a node: checks counts, attributes and dtypes, then runs the shape rule.
+ * On failure |diag| (may be NULL) holds the whole story: inputs with their
+ * types and places, the chain of reasons, hints. Errors: W1104, W1107-W1111,
+ * W2005, the op's own, W6001. */
+weir_status weir_graph_builder_add(weir_graph_builder *builder,
+                                   const weir_node_spec *spec,
+                                   weir_node_id *out_node, weir_diag *diag);
+
+/* Copies node |id| of the parent graph, its inputs and control predecessors
+ * replaced: |values| and |nodes| map old ids to new ones. Runs the shape rule
+ * again. A predecessor that maps to UINT32_MAX is dropped. */
+weir_status weir_graph_builder_copy(weir_graph_builder *builder,
+                                    const weir_graph *from, weir_node_id id,
+                                    const weir_value_id *values,
+                                    const weir_node_id *nodes,
+                                    weir_node_id *out_node, weir_diag *diag);
+
+/* Output |i| of a node of the graph so far. */
+weir_value_id weir_graph_builder_output(const weir_graph_builder *builder,
+                                        weir_node_id node, uint32_t i);
+bool weir_graph_builder_has_name(const weir_graph_builder *builder,
+                                 weir_sv name);
+
+/* The symbol of a named dimension, made when new; 0 when out of memory. */
+uint32_t weir_graph_builder_symbol(weir_graph_builder *builder, weir_sv name);
+
+/* Further names by which weir_graph_find_value finds a value. The first use of
+ * a name wins. Errors: W6001. */
+weir_status weir_graph_builder_name_value(weir_graph_builder *builder,
+                                          weir_sv name, weir_value_id value,
+                                          weir_error *err);
+weir_status weir_graph_builder_add_input(weir_graph_builder *builder,
+                                         const weir_graph_port *port,
+                                         weir_error *err);
+weir_status weir_graph_builder_add_output(weir_graph_builder *builder,
+                                          const weir_graph_port *port,
+                                          weir_error *err);
+/* The inputs and outputs of |from|, their values replaced as by copy. Outputs
+ * whose value maps to WEIR_NO_VALUE are dropped. */
+weir_status weir_graph_builder_copy_ports(weir_graph_builder *builder,
+                                          const weir_graph *from,
+                                          const weir_value_id *values,
+                                          weir_error *err);
+
+/* Hands the graph over (one reference); the builder can only be released. */
+weir_status weir_graph_builder_finish(weir_graph_builder *builder,
+                                      weir_graph **out_graph, weir_error *err);
+
+/* An op's signature, worked out once per builder. */
+typedef struct weir_op_info {
+  const weir_op_def *op;
+  uint32_t in_count, out_count, attr_count, type_count;
+  uint32_t in_required; /* inputs that must be given */
+  bool variadic;        /* the last input may repeat */
+  /* For each port: index of its type variable, or -1 and a set of dtypes. */
+  int8_t in_var[WEIR_OP_INPUTS], out_var[WEIR_OP_OUTPUTS];
+  int8_t var_attr[WEIR_OP_TYPES]; /* attribute that gives the dtype, or -1 */
+  unsigned in_types[WEIR_OP_INPUTS], out_types[WEIR_OP_OUTPUTS];
+  weir_attr defaults[WEIR_OP_ATTRS]; /* kind NONE where there is none */
+} weir_op_info;
+
+/* Lent; NULL when out of memory. Fallbacks that cannot be read count as "must
+ * be given". */
+const weir_op_info *weir_graph_builder_op(weir_graph_builder *builder,
+                                          const weir_op_def *op);
+
+#endif

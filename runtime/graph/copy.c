@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/internal.h"
+
+/* Copying nodes and ports from a parent graph: what passes are made of. */
+
+static weir_value_id mapped(const weir_value_id *values, weir_value_id id) {
+  return id == WEIR_NO_VALUE ? id : values[id];
+}
+
+weir_status weir_graph_builder_copy(weir_graph_builder *b,
+                                    const weir_graph *from, weir_node_id id,
+                                    const weir_value_id *values,
+                                    const weir_node_id *nodes,
+                                    weir_node_id *out_node, weir_diag *diag) {
+  const weir_node *node = &from->nodes[id];
+  if (diag == NULL) diag = &b->diag;
+  *out_node = UINT32_MAX;
+  uint32_t room = node->input_count + node->after_count;
+  uint32_t *ids = weir_alloc_array(b->alloc, room, sizeof *ids);
+  if (ids == NULL) return weir_fail_memory(&diag->error, room * sizeof *ids);
+  uint32_t after_count = 0, *after = ids + node->input_count;
+  for (uint32_t i = 0; i < node->input_count; i++)
+    ids[i] = mapped(values, node->inputs[i]);
+  for (uint32_t i = 0; i < node->after_count; i++)
+    if (nodes[node->after[i]] != UINT32_MAX)
+      after[after_count++] = nodes[node->after[i]];
+  weir_node_spec spec = {.name = node->name,
+                         .op = node->op,
+                         .attrs = node->attrs,
+                         .inputs = ids,
+                         .after = after,
+                         .input_count = node->input_count,
+                         .after_count = after_count,
+                         .device = node->device,
+                         .mark = node->mark,
+                         .has_seed = true,
+                         .seed = node->seed};
+  weir_status s = weir_graph_builder_add(b, &spec, out_node, diag);
+  weir_free(b->alloc, ids);
+  return s;
+}
+
+static weir_status copy_list(weir_graph_builder *b, const weir_graph_port *list,
+                             uint32_t count, bool inputs,
+                             const weir_value_id *values, weir_error *err) {
+  for (uint32_t i = 0; i < count; i++) {
+    weir_graph_port port = list[i];
+    port.value = mapped(values, port.value);
+    if (port.value == WEIR_NO_VALUE) continue;
+    WEIR_TRY(inputs ? weir_graph_builder_add_input(b, &port, err)
+                    : weir_graph_builder_add_output(b, &port, err));
+  }
+  return WEIR_OK;
+}
+
+/* Names of values are copied in table order, each once: order plays no part. */
+static weir_status copy_names(weir_graph_builder *b, const weir_graph *from,
+                              const weir_value_id *values, weir_error *err) {
+  const weir_map *names = &weir_graph_full_of(from)->value_names;
+  for (size_t i = 0; i < names->capacity; i++) {
+    const weir_map_slot *slot = &names->slots[i];
+    if (slot->key.data == NULL) continue;
+    weir_value_id value = mapped(values, slot->value);
+    if (value == WEIR_NO_VALUE) continue;
+    WEIR_TRY(weir_graph_builder_name_value(b, slot->key, value, err));
+  }
+  return WEIR_OK;
+}
+
+weir_status weir_graph_builder_copy_ports(weir_graph_builder *b,
+                                          const weir_graph *from,
+                                          const weir_value_id *values,
+                                          weir_error *err) {
+  WEIR_TRY(copy_list(b, from->inputs, from->input_count, true, values, err));
+  WEIR_TRY(copy_list(b, from->outputs, from->output_count, false, values, err));
+  return copy_names(b, from, values, err);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_GRAPH_INTERNAL_H_
+#define WEIR_GRAPH_INTERNAL_H_
+
+#include "runtime/base/map.h"
+#include "runtime/base/vec.h"
+#include "runtime/graph/builder.h"
+
+/* Inside runtime/graph: what a graph holds besides its public parts, and the
+ * state of a builder. */
+
+/* Node names to ids: open addressing over (hash, id + 1). */
+typedef struct weir_name_slot {
+  uint32_t hash, id_plus_1;
+} weir_name_slot;
+
+typedef struct weir_name_table {
+  weir_name_slot *slots;
+  uint32_t count, capacity; /* capacity is 0 or a power of two */
+} weir_name_table;
+
+/* Distinct shapes of a graph. */
+typedef struct weir_shape_table {
+  const weir_shape **slots;
+  uint32_t count, capacity;
+} weir_shape_table;
+
+typedef struct weir_graph_full {
+  weir_graph g; /* first */
+  WEIR_VEC(weir_node) nodes;
+  WEIR_VEC(weir_value) values;
+  WEIR_VEC(weir_graph_port) inputs;
+  WEIR_VEC(weir_graph_port) outputs;
+  WEIR_VEC(const char *) symbols;
+  WEIR_VEC(weir_tensor *) tensors; /* references held */
+  weir_name_table names;
+  weir_map value_names;
+  const weir_graph *parent; /* reference held; may be NULL */
+} weir_graph_full;
+
+static inline const weir_graph_full *weir_graph_full_of(const weir_graph *g) {
+  return (const weir_graph_full *)g;
+}
+
+/* One output while a shape rule runs. */
+typedef struct weir_infer_out {
+  const weir_shape *shape; /* interned; NULL until set */
+  weir_dtype dtype;
+  weir_tensor *known; /* held by the graph */
+} weir_infer_out;
+
+enum { WEIR_SHAPE_TEXTS = 8, WEIR_SHAPE_TEXT_BYTES = 256 };
+
+struct weir_shape_ctx {
+  weir_graph_builder *builder;
+  const weir_op_info *info;
+  const weir_node_spec *spec;
+  const weir_attr *attrs;
+  uint32_t out_count;
+  weir_infer_out *outs;
+  unsigned vars[WEIR_OP_TYPES]; /* dtype bound to each type variable, or 0 */
+  weir_diag *diag;
+  bool memory_failed;
+  unsigned text_at;
+  char texts[WEIR_SHAPE_TEXTS][WEIR_SHAPE_TEXT_BYTES];
+};
+
+enum { WEIR_OP_SLOTS = 512 };
+
+struct weir_graph_builder {
+  weir_graph_full *graph;
+  const weir_allocator *alloc;
+  weir_arena scratch; /* op infos */
+  weir_op_info *ops[WEIR_OP_SLOTS];
+  size_t op_count;
+  weir_shape_table shapes;
+  weir_map symbols;
+  WEIR_VEC(weir_infer_out) outs;
+  weir_shape_ctx ctx;
+  weir_diag diag; /* used when the caller gives none */
+};
+
+/* The id of the node called |name|, whose hash is |hash|, or UINT32_MAX. */
+weir_node_id weir_names_find(const weir_name_table *table,
+                             const weir_node *nodes, weir_sv name,
+                             uint64_t hash);
+/* Adds; the name must be new. false when out of memory. */
+bool weir_names_add(const weir_allocator *alloc, weir_name_table *table,
+                    uint64_t hash, weir_node_id id);
+
+/* The graph's one copy of |shape|, or NULL when out of memory. */
+const weir_shape *weir_shapes_intern(weir_graph_builder *b,
+                                     const weir_shape *shape);
+
+/* Reads a default ("[1, 1]", "f32", "none") as |kind|; false when it is not
+ * one. Lists go to |arena|; |*out_memory| tells that memory ran out. */
+bool weir_attr_parse_fallback(const char *text, weir_attr_kind kind,
+                              weir_arena *arena, weir_attr *out,
+                              bool *out_memory);
+
+/* Points g's arrays at the vectors. */
+void weir_graph_sync(weir_graph_full *graph);
+
+/* Text of a value for messages: its node's name, ":1" for later outputs. */
+const char *weir_value_label(const weir_graph *graph, weir_value_id id,
+                             char *text, size_t capacity);
+
+/* Adds to |diag| where the inputs come from and why they have their types. */
+void weir_explain_inputs(const weir_graph *graph, const weir_node_spec *spec,
+                         const weir_op_info *info, weir_diag *diag);
+
+#endif

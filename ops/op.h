@@ -37,8 +37,9 @@ enum {
   WEIR_OP_REFUSALS = 12
 };
 
-/* An input or output. |type| is a type variable of the op ("T") or a dtype
- * name ("i64"). |shape| is prose for the manual ("[..., m, k]"). */
+/* An input or output. |type| is a type variable of the op ("T"), a dtype name
+ * ("i64"), or "any": every dtype, each input its own. |shape| is prose for the
+ * manual ("[..., m, k]"). */
 typedef struct weir_port {
   const char *name; /* NULL ends the list */
   const char *type;
@@ -150,7 +151,7 @@ typedef struct weir_call {
   uint64_t seed; /* of (graph seed, node name), for random ops */
 } weir_call;
 
-/* The attribute called |name|; it must be one of the op's. */
+/* The attribute called |name|; NULL if the op has none of that name. */
 const weir_attr *weir_call_attr(const weir_call *call, const char *name);
 
 /* What a call costs: arithmetic and memory traffic, at least. */
@@ -194,6 +195,7 @@ weir_dtype weir_shape_in_dtype(const weir_shape_ctx *ctx, uint32_t i);
 const weir_shape *weir_shape_in(const weir_shape_ctx *ctx, uint32_t i);
 /* The i-th input's data if it is a known constant, else NULL. */
 const weir_tensor *weir_shape_in_value(const weir_shape_ctx *ctx, uint32_t i);
+/* The attribute called |name|; NULL if the op has none of that name. */
 const weir_attr *weir_shape_attr(const weir_shape_ctx *ctx, const char *name);
 /* Sets an output. Checks it. */
 WEIR_MUST_USE weir_status weir_shape_set(weir_shape_ctx *ctx, uint32_t i,
@@ -240,7 +242,8 @@ const weir_attr *weir_grad_attr(const weir_grad_ctx *ctx, const char *name);
 const weir_shape *weir_grad_shape(const weir_grad_ctx *ctx, weir_ref value);
 weir_dtype weir_grad_dtype(const weir_grad_ctx *ctx, weir_ref value);
 /* Adds the node |op|(|in|...). |attrs| gives attributes by name, ended by an
- * entry with name NULL; NULL: none. Returns its first output. */
+ * entry with name NULL; NULL: none. They and what they point to are copied.
+ * Returns its first output. */
 typedef struct weir_named_attr {
   const char *name;
   weir_attr value;
@@ -253,5 +256,33 @@ weir_ref weir_grad_scalar(weir_grad_ctx *ctx, weir_dtype dtype, double value);
 weir_ref weir_grad_unbroadcast(weir_grad_ctx *ctx, weir_ref g, weir_ref like);
 /* Adds |g| to dL/d(input i). */
 void weir_grad_add(weir_grad_ctx *ctx, uint32_t i, weir_ref g);
+
+/* Until runtime/graph defines both contexts. */
+#pragma weak weir_grad_add
+#pragma weak weir_grad_attr
+#pragma weak weir_grad_dtype
+#pragma weak weir_grad_dy
+#pragma weak weir_grad_in
+#pragma weak weir_grad_in_count
+#pragma weak weir_grad_node
+#pragma weak weir_grad_out
+#pragma weak weir_grad_scalar
+#pragma weak weir_grad_shape
+#pragma weak weir_grad_unbroadcast
+#pragma weak weir_grad_wanted
+#pragma weak weir_shape_attr
+#pragma weak weir_shape_fail
+#pragma weak weir_shape_hint
+#pragma weak weir_shape_in
+#pragma weak weir_shape_in_count
+#pragma weak weir_shape_in_dtype
+#pragma weak weir_shape_in_value
+#pragma weak weir_shape_new_dim
+#pragma weak weir_shape_out_count
+#pragma weak weir_shape_set
+#pragma weak weir_shape_set_dtype
+#pragma weak weir_shape_set_value
+#pragma weak weir_shape_text
+#pragma weak weir_shape_unify
 
 #endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/grads.h"
+#include "ops/rules.h"
+
+static bool fold(int64_t a, int64_t b, int64_t *out) {
+  return !__builtin_add_overflow(a, b, out);
+}
+
+static weir_status shape(weir_shape_ctx *ctx) {
+  return weir_rule_binary_fold(ctx, fold);
+}
+
+static weir_status grad(weir_grad_ctx *ctx) {
+  weir_g_add_broadcast(ctx, 0, weir_grad_dy(ctx, 0));
+  weir_g_add_broadcast(ctx, 1, weir_grad_dy(ctx, 0));
+  return WEIR_OK;
+}
+
+const weir_op_def weir_op_add = {
+    .name = "add",
+    .summary = "Sum of a and b, element by element.",
+    .doc = "Integers wrap on overflow.",
+    .source = "Broadcasting: the NumPy manual, section Broadcasting",
+    .example = "add(a, b)",
+    .inputs = {{"a", "T"}, {"b", "T"}},
+    .outputs = {{"y", "T"}},
+    .types = {{"T", WEIR_NUMBERS}},
+    .refuses = {"shapes that do not broadcast", "bool", "inputs of two dtypes"},
+    .flags = WEIR_OP_ELEMENTWISE | WEIR_OP_COMMUTATIVE,
+    .shape = shape,
+    .grad = grad,
+    .cost = weir_cost_unary};

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/grads.h"
+#include "ops/rules.h"
+
+static weir_status grad(weir_grad_ctx *ctx) {
+  weir_ref y = weir_grad_out(ctx, 0), dy = weir_grad_dy(ctx, 0);
+  weir_ref zero = weir_g_number(ctx, y, 0);
+  weir_ref on = weir_g2(ctx, "greater", y, zero);
+  weir_grad_add(ctx, 0, weir_g3(ctx, "where", on, dy, zero));
+  return WEIR_OK;
+}
+
+const weir_op_def weir_op_relu = {
+    .name = "relu",
+    .summary = "Larger of x and 0, element by element.",
+    .doc = "relu(NaN) is NaN. The gradient at 0 is 0.",
+    .source = "Nair and Hinton, ICML 2010, 807-814",
+    .example = "relu(x)",
+    .inputs = {{"x", "T"}},
+    .outputs = {{"y", "T"}},
+    .types = {{"T", WEIR_NUMBERS}},
+    .refuses = {"bool"},
+    .flags = WEIR_OP_ELEMENTWISE,
+    .shape = weir_rule_unary,
+    .grad = grad,
+    .cost = weir_cost_unary};

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OPS_WINDOW_H_
+#define OPS_WINDOW_H_
+
+#include "ops/op.h"
+
+/* The window of a convolution or pooling over [n, c, h, w]. Index 0 is the
+ * height, 1 the width; |pad| is top, left, bottom, right. */
+typedef struct weir_window {
+  int64_t kernel[2], stride[2], dilation[2];
+  int64_t pad[4];
+  int64_t groups;
+} weir_window;
+
+/* Reads the attributes kernel, stride, pad, dilation and groups, those that
+ * the op has, and checks all but the kernel against the input: W2013, W2007.
+ * Without an attribute `kernel` the kernel is 1 x 1 for the caller to set. */
+weir_status weir_rule_window(weir_shape_ctx *ctx, weir_window *out);
+/* The same for a call whose shapes have passed; for kernels. A convolution's
+ * kernel is taken from operand `w` (conv2d, conv2d_grad_input) or from the
+ * attribute. */
+void weir_call_window(const weir_call *call, weir_window *out);
+
+/* |*out| is the number of places the window has along |side| (0: h, 1: w) of
+ * an input of |in|. W2013 when the kernel is larger than the padded input. */
+weir_status weir_rule_window_dim(weir_shape_ctx *ctx, const weir_window *window,
+                                 int side, weir_dim in, weir_dim *out);
+/* Pooling's output for input shape |x|. Checks that pads are smaller than the
+ * kernel: W2013. */
+weir_status weir_rule_pool_shape(weir_shape_ctx *ctx, const weir_shape *x,
+                                 weir_shape *out);
+/* Shape rule of poolings: x[n, c, h, w]. */
+weir_status weir_rule_pool(weir_shape_ctx *ctx);
+/* A convolution's output for input |x| and weights |w|, both rank 4 or
+ * unknown; |window| gets the kernel. W2010, W2013. */
+weir_status weir_rule_conv_shape(weir_shape_ctx *ctx, const weir_shape *x,
+                                 const weir_shape *w, weir_window *window,
+                                 weir_shape *out);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KERNELS_REF_DOT_H_
+#define KERNELS_REF_DOT_H_
+
+#include <stdint.h>
+
+#include "runtime/tensor/dtype.h"
+
+/* A row of |k| elements, |stride| elements apart. */
+typedef struct weir_row {
+  const void *data;
+  int64_t at, stride;
+} weir_row;
+
+/* Sum of a[i] b[i], in double and in order. Floats. */
+double weir_dot_f64(weir_dtype dtype, weir_row a, weir_row b, int64_t k);
+/* The same with wrap-around. Integers. */
+int64_t weir_dot_i64(weir_dtype dtype, weir_row a, weir_row b, int64_t k);
+
+#endif

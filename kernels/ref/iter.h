@@ -13,14 +13,17 @@
  *   for (; it.left > 0; weir_iter_next(&it)) use(x[it.at[0]]);
  */
 
-enum { WEIR_ITER_OPERANDS = 3 };
+enum {
+  WEIR_ITER_OPERANDS = 3,
+  WEIR_ITER_RANK = 2 * WEIR_MAX_RANK /* einsum sums over both inputs' dims */
+};
 
 typedef struct weir_iter {
   int32_t rank;
   int64_t left; /* elements still to come, this one included */
-  int64_t dims[WEIR_MAX_RANK], index[WEIR_MAX_RANK];
-  int64_t strides[WEIR_ITER_OPERANDS][WEIR_MAX_RANK]; /* in elements */
-  int64_t at[WEIR_ITER_OPERANDS];                     /* element of operand */
+  int64_t dims[WEIR_ITER_RANK], index[WEIR_ITER_RANK];
+  int64_t strides[WEIR_ITER_OPERANDS][WEIR_ITER_RANK]; /* in elements */
+  int64_t at[WEIR_ITER_OPERANDS];                      /* element of operand */
 } weir_iter;
 
 /* Starts at index 0 with all strides 0. Dims are not negative. */

@@ -5,6 +5,7 @@
 #include "kernels/kernel.h"
 #include "kernels/ref/element.h"
 #include "kernels/ref/iter.h"
+#include "runtime/tensor/tensor.h"
 
 /* Defines the reference kernel of |op_name|: WEIR_REF_KERNEL(add,
  * WEIR_NUMBERS, run_add). Its state is the call. */
@@ -17,6 +18,14 @@
 /* The operand's elements are of a float dtype. */
 static inline bool weir_is_float(const weir_operand *operand) {
   return weir_dtype_is_float(operand->dtype);
+}
+
+/* Stores |value| as element |i| of any dtype; integers are clamped to their
+ * range, bools are value != 0. */
+static inline void weir_put_number(weir_dtype dtype, void *data, int64_t i,
+                                   double value) {
+  weir_tensor view = {.dtype = dtype, .data = data};
+  weir_tensor_set_f64(&view, i, value);
 }
 
 #endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Element-wise kernels of one number that have attributes. */
+#include <math.h>
+
+#include "kernels/ref/ref.h"
+
+/* |p| is the attribute, or what the op makes of it. */
+static weir_status run(const weir_args *args,
+                       double (*rule)(double x, double p), double p) {
+  const weir_call *call = args->state;
+  const weir_operand *x = &call->in[0];
+  for (int64_t i = 0; i < x->elements; i++)
+    weir_put_f64(x->dtype, args->io[1], i,
+                 rule(weir_get_f64(x->dtype, args->io[0], i), p));
+  return WEIR_OK;
+}
+
+static double leaky_relu(double x, double alpha) {
+  return x < 0 ? alpha * x : x;
+}
+
+static weir_status run_leaky_relu(const weir_args *args) {
+  return run(args, leaky_relu, weir_call_attr(args->state, "alpha")->f);
+}
+
+static double elu(double x, double alpha) {
+  return x < 0 ? alpha * expm1(x) : x;
+}
+
+static weir_status run_elu(const weir_args *args) {
+  return run(args, elu, weir_call_attr(args->state, "alpha")->f);
+}
+
+/* erfc keeps the digits that 1 + erf loses for negative x. */
+static double gelu_exact(double x, double unused) {
+  (void)unused;
+  return 0.5 * x * erfc(-x * M_SQRT1_2);
+}
+
+static double gelu_tanh(double x, double unused) {
+  (void)unused;
+  return 0.5 * x *
+         (1 + tanh(M_2_SQRTPI * M_SQRT1_2 * (x + 0.044715 * x * x * x)));
+}
+
+static weir_status run_gelu(const weir_args *args) {
+  bool is_tanh =
+      weir_sv_is(weir_call_attr(args->state, "approximate")->s, "tanh");
+  return run(args, is_tanh ? gelu_tanh : gelu_exact, 0);
+}
+
+WEIR_REF_KERNEL(leaky_relu, WEIR_FLOATS, run_leaky_relu);
+WEIR_REF_KERNEL(elu, WEIR_FLOATS, run_elu);
+WEIR_REF_KERNEL(gelu, WEIR_FLOATS, run_gelu);

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "kernels/ref/ref.h"
+
+/* Normalises |n| elements from |at| on: mean 0, variance 1, then scale and
+ * bias of the same index. */
+static void normalise(const weir_args *args, weir_dtype dtype, int64_t at,
+                      int64_t n, double epsilon) {
+  double mean = 0, variance = 0, factor;
+  for (int64_t i = 0; i < n; i++)
+    mean += weir_get_f64(dtype, args->io[0], at + i) / (double)n;
+  for (int64_t i = 0; i < n; i++) {
+    double d = weir_get_f64(dtype, args->io[0], at + i) - mean;
+    variance += d * d / (double)n;
+  }
+  factor = 1 / sqrt(variance + epsilon);
+  for (int64_t i = 0; i < n; i++) {
+    double z = (weir_get_f64(dtype, args->io[0], at + i) - mean) * factor;
+    weir_put_f64(dtype, args->io[3], at + i,
+                 z * weir_get_f64(dtype, args->io[1], i) +
+                     weir_get_f64(dtype, args->io[2], i));
+  }
+}
+
+static weir_status run_layer(const weir_args *args) {
+  const weir_call *call = args->state;
+  const weir_operand *x = &call->in[0];
+  weir_lanes lanes = weir_lanes_of(x, weir_call_attr(call, "axis")->i);
+  int64_t n = lanes.n * lanes.inner; /* the axis and all after it */
+  for (int64_t o = 0; o < lanes.outer; o++)
+    normalise(args, x->dtype, o * n, n, weir_call_attr(call, "epsilon")->f);
+  return WEIR_OK;
+}
+
+/* Channels are dimension 1; inputs are x, scale, bias, mean, variance. */
+static weir_status run_batch(const weir_args *args) {
+  const weir_call *call = args->state;
+  const weir_operand *x = &call->in[0];
+  double epsilon = weir_call_attr(call, "epsilon")->f;
+  weir_lanes lanes = weir_lanes_of(x, 1);
+  for (int64_t i = 0; i < x->elements; i++) {
+    int64_t c = i / lanes.inner % lanes.n;
+    double factor = weir_get_f64(x->dtype, args->io[1], c) /
+                    sqrt(weir_get_f64(x->dtype, args->io[4], c) + epsilon);
+    double d = weir_get_f64(x->dtype, args->io[0], i) -
+               weir_get_f64(x->dtype, args->io[3], c);
+    weir_put_f64(x->dtype, args->io[5], i,
+                 d * factor + weir_get_f64(x->dtype, args->io[2], c));
+  }
+  return WEIR_OK;
+}
+
+WEIR_REF_KERNEL(layer_norm, WEIR_FLOATS, run_layer);
+WEIR_REF_KERNEL(batch_norm, WEIR_FLOATS, run_batch);

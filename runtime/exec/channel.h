@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_EXEC_CHANNEL_H_
+#define WEIR_EXEC_CHANNEL_H_
+
+#include "runtime/base/env.h"
+#include "runtime/base/status.h"
+#include "runtime/tensor/dtype.h"
+
+/* Channels: what SEND, RECV and COLLECTIVE instructions call.
+ *
+ * A program is cut where its nodes sit on different devices or tasks; each cut
+ * edge has a number. For every step, the sender gives the edge's bytes once and
+ * the receiver takes them once; steps of one edge are a bounded FIFO. Nothing
+ * blocks: each call names a function that is called when it has ended, perhaps
+ * before the call returns, perhaps on another thread, with no lock held. So an
+ * executor with one thread can run both ends.
+ *
+ *   sender:   ch->vt->send(ch, 7, step, src, bytes, &sent);
+ *   receiver: ch->vt->recv(ch, 7, step, dst, bytes, &received);
+ *
+ * The caller's memory and the weir_channel_done must stay until |fn| is called;
+ * a failed call too ends with |fn|, once. abort() ends everything under way
+ * with its status and fails later calls; it is how a lost peer or a cancelled
+ * run gets every waiting instruction moving.
+ *
+ * Who calls: any thread. Implementations: `local` (one process), `null` (to be
+ * copied), and the remote one of runtime/dist. */
+
+typedef struct weir_channel weir_channel;
+
+/* How a call ended. |err| is lent for the call; NULL when |status| is OK. */
+typedef struct weir_channel_done {
+  void (*fn)(void *self, weir_status status, const weir_error *err);
+  void *self;
+  /* The channel's own until |fn| is called. */
+  struct weir_channel_done *next;
+  weir_status status;
+} weir_channel_done;
+
+typedef enum weir_collective_kind {
+  WEIR_ALL_REDUCE,     /* dst[i] = sum over ranks of src[i] */
+  WEIR_REDUCE_SCATTER, /* rank r's dst = part r of that sum */
+  WEIR_ALL_GATHER,     /* dst = every rank's src, by rank */
+  WEIR_ALL_TO_ALL,     /* part s of rank r's dst = part r of rank s's src */
+  WEIR_BROADCAST       /* dst = rank 0's src */
+} weir_collective_kind;
+
+/* One rank's part in a collective. Sums are made in rank order, so every rank
+ * gets the same bits. |count| is of elements of the larger side: dst for
+ * ALL_GATHER, else src; REDUCE_SCATTER, ALL_GATHER and ALL_TO_ALL want it to be
+ * a multiple of |ranks|. src and dst may be the same memory for ALL_REDUCE. */
+typedef struct weir_collective {
+  weir_collective_kind kind;
+  weir_dtype dtype; /* f32, f64, i32, i64; sums of bool and u8 are refused */
+  uint32_t group;   /* number of the group of ranks */
+  uint32_t rank, ranks;
+  int64_t count;
+  const void *src;
+  void *dst;
+} weir_collective;
+
+typedef struct weir_channel_vtable {
+  void (*release)(weir_channel *channel);
+  /* Ends when the bytes are taken over: |src| may be written again then. Waits
+   * while the edge's FIFO is full. */
+  void (*send)(weir_channel *channel, uint32_t edge, uint64_t step,
+               const void *src, size_t bytes, weir_channel_done *done);
+  /* Ends when |dst| holds the edge's bytes of this step. Fails with W9001 if
+   * the sender sent another size. */
+  void (*recv)(weir_channel *channel, uint32_t edge, uint64_t step, void *dst,
+               size_t bytes, weir_channel_done *done);
+  /* Ends when this rank's dst is complete and its src no longer read. |part|
+   * must stay until then. */
+  void (*collective)(weir_channel *channel, uint64_t step,
+                     const weir_collective *part, weir_channel_done *done);
+  void (*abort)(weir_channel *channel, const weir_error *why);
+} weir_channel_vtable;
+
+/* Every channel starts with this. */
+struct weir_channel {
+  const weir_channel_vtable *vt;
+};
+
+/* All ends in one process. |depth|: steps that an edge may hold (0: 2). It
+ * allocates the first time an edge or group is used and whenever bytes grow,
+ * not in a steady step. Errors: W6001. */
+weir_status weir_channel_local_create(const weir_env *env, uint32_t depth,
+                                      weir_channel **out_channel,
+                                      weir_error *err);
+
+/* A channel without peers: every call ends at once with W7001. Static,
+ * immutable; release does nothing. */
+weir_channel *weir_channel_null(void);
+
+void weir_channel_release(weir_channel *channel); /* NULL-safe */
+
+/* For implementations: adds, gathers or deals |ranks| parts of one step, all
+ * present, in rank order. |scratch| holds count elements for the sums. */
+void weir_collective_compute(const weir_collective *const *parts,
+                             void *scratch);
+/* Bytes of that scratch; checks the part. Errors: W0004, W2001. */
+weir_status weir_collective_check(const weir_collective *part,
+                                  size_t *out_scratch_bytes, weir_error *err);
+
+#endif

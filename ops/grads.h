@@ -32,6 +32,7 @@ weir_ref weir_g_sum(weir_grad_ctx *ctx, weir_ref x, uint32_t count,
 /* Adds |g|, of the shape all inputs broadcast to, to dL/d(input i). */
 void weir_g_add_broadcast(weir_grad_ctx *ctx, uint32_t i, weir_ref g);
 
+/* Attributes by kind. */
 weir_attr weir_attr_int(int64_t i);
 weir_attr weir_attr_float(double f);
 weir_attr weir_attr_bool(bool b);

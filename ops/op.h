@@ -188,6 +188,8 @@ struct weir_op_def {
  * variables unless the rule sets them. Rules are pure and never allocate from
  * a value: sizes are checked by weir_shape_set. */
 
+/* Number of inputs (missing optional ones among them) and of outputs; the
+ * i-th input's dtype, WEIR_DTYPE_NONE when it was left out. */
 uint32_t weir_shape_in_count(const weir_shape_ctx *ctx);
 uint32_t weir_shape_out_count(const weir_shape_ctx *ctx);
 weir_dtype weir_shape_in_dtype(const weir_shape_ctx *ctx, uint32_t i);
@@ -231,6 +233,7 @@ const char *weir_dim_text(weir_shape_ctx *ctx, weir_dim dim);
 typedef uint32_t weir_ref;
 #define WEIR_NO_VALUE UINT32_MAX
 
+/* Number of inputs; the i-th input and output as values. */
 uint32_t weir_grad_in_count(const weir_grad_ctx *ctx);
 weir_ref weir_grad_in(const weir_grad_ctx *ctx, uint32_t i);
 weir_ref weir_grad_out(const weir_grad_ctx *ctx, uint32_t i);

@@ -62,6 +62,7 @@ typedef struct weir_arena {
   size_t used_bytes;
 } weir_arena;
 
+/* An empty arena that takes its blocks from |alloc|. */
 void weir_arena_init(weir_arena *arena, const weir_allocator *alloc);
 /* Frees all blocks; the arena is empty and may be used again. */
 void weir_arena_release(weir_arena *arena);

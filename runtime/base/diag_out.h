@@ -26,6 +26,7 @@ typedef struct weir_diag_out {
   char buffer[WEIR_DIAG_BUFFER];
 } weir_diag_out;
 
+/* Buffered text. After a write that failed, nothing more is written. */
 void weir_out_bytes(weir_diag_out *out, const char *data, size_t size);
 void weir_out_text(weir_diag_out *out, const char *text);
 void weir_out_repeat(weir_diag_out *out, char c, size_t count);
@@ -42,6 +43,7 @@ void weir_out_style(weir_diag_out *out, weir_diag_style style);
 void weir_out_place(weir_diag_out *out, const char *file, uint32_t line,
                     uint32_t col);
 
+/* Hands what is buffered to the writer. */
 void weir_out_flush(weir_diag_out *out);
 
 /* diag_draw.c: the source lines with their underlines, from the arrow on; the

@@ -20,6 +20,7 @@ typedef struct weir_map {
 
 #define WEIR_MAP_NONE UINT32_MAX
 
+/* An empty map; release frees its slots. */
 void weir_map_init(weir_map *map, const weir_allocator *alloc);
 void weir_map_release(weir_map *map);
 /* The value, or WEIR_MAP_NONE. */

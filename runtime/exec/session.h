@@ -109,6 +109,7 @@ typedef struct weir_program_stats {
   size_t constant_bytes;    /* packed weights and folded constants */
 } weir_program_stats;
 
+/* Figures of the binding's program. */
 weir_program_stats weir_binding_stats(const weir_binding *binding);
 
 /* Writes what was chosen for each instruction and why, as text lines:

@@ -69,6 +69,7 @@ typedef struct weir_graph {
   const weir_yaml *cluster, *placement, *data, *train;
 } weir_graph;
 
+/* One more reference to |graph|, which is returned; unref drops one. */
 weir_graph *weir_graph_ref(const weir_graph *graph);
 void weir_graph_unref(const weir_graph *graph); /* NULL-safe */
 

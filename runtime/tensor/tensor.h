@@ -46,6 +46,7 @@ weir_status weir_tensor_copy(const weir_allocator *alloc,
                              const weir_tensor *src, weir_tensor **out_tensor,
                              weir_error *err);
 
+/* One more reference to |tensor|, which is returned; unref drops one. */
 weir_tensor *weir_tensor_ref(weir_tensor *tensor);
 void weir_tensor_unref(weir_tensor *tensor); /* NULL-safe */
 

@@ -223,10 +223,10 @@ static bool open_collection(weir_yaml_builder *b, const yaml_event_t *event,
 
 /* Moves the frame's items from |pending| to the arena. */
 static bool keep_items(weir_yaml_builder *b, const weir_yaml_frame *f) {
-  const weir_yaml_entry *from = b->pending.items + f->first;
   size_t count = b->pending.count - f->first, bytes;
   bool map = f->node->kind == WEIR_YAML_MAP;
   if (count == 0) return true;
+  const weir_yaml_entry *from = b->pending.items + f->first;
   if (!weir_size_mul(count, map ? sizeof *from : sizeof from->value, &bytes))
     return weir_yaml_no_memory(b, SIZE_MAX);
   void *kept = weir_arena_alloc(b->arena, bytes);

@@ -160,7 +160,9 @@ static bool resolve_merge(weir_yaml_builder *b, const weir_yaml_frame *f) {
 
 bool weir_yaml_finish_map(weir_yaml_builder *b, const weir_yaml_frame *frame) {
   key_index index;
-  if (!index_begin(b, &index, b->pending.count - frame->first)) return false;
+  size_t count = b->pending.count - frame->first;
+  if (count == 0) return true;
+  if (!index_begin(b, &index, count)) return false;
   if (!add_own_keys(b, &index, frame)) return false;
   return frame->merge_at == WEIR_MAP_NONE || resolve_merge(b, frame);
 }

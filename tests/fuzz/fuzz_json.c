@@ -36,7 +36,7 @@ static void copy_token(const weir_json_reader *r, weir_json_writer *w,
       weir_json_string(w, text);
       break;
     case WEIR_JSON_NUMBER:
-      if (weir_json_get_int(r, &whole))
+      if (weir_json_get_int(r, &whole) && whole != 0) /* -0 is a double */
         weir_json_int(w, whole);
       else
         weir_json_double(w, weir_json_get_double(r, &number) ? number : 0);

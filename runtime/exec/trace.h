@@ -20,10 +20,12 @@ typedef struct weir_trace_event {
   int thread; /* of the pool; 0 is the caller */
 } weir_trace_event;
 
+/* Adds a copy of |event|. */
 void weir_trace_add(weir_trace *trace, const weir_trace_event *event);
 
-/* How many events are held, and how many were dropped. */
+/* How many events are held. */
 size_t weir_trace_count(const weir_trace *trace);
+/* Events that found no room. */
 size_t weir_trace_dropped(const weir_trace *trace);
 /* The i-th event held, in order of adding; its name lives in the trace. */
 weir_trace_event weir_trace_event_at(const weir_trace *trace, size_t i);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/deque.h"
+
+#include <stddef.h>
+
+enum { kMask = WEIR_DEQUE_CAPACITY - 1 };
+
+bool weir_deque_push(weir_deque *deque, void *item) {
+  int64_t bottom = atomic_load_explicit(&deque->bottom, memory_order_relaxed);
+  int64_t top = atomic_load_explicit(&deque->top, memory_order_acquire);
+  if (bottom - top >= WEIR_DEQUE_CAPACITY) return false;
+  atomic_store_explicit(&deque->items[bottom & kMask], item,
+                        memory_order_relaxed);
+  atomic_store_explicit(&deque->bottom, bottom + 1, memory_order_release);
+  return true;
+}
+
+void *weir_deque_take(weir_deque *deque) {
+  int64_t bottom =
+      atomic_load_explicit(&deque->bottom, memory_order_relaxed) - 1;
+  int64_t seen = atomic_load_explicit(&deque->top, memory_order_relaxed);
+  if (seen > bottom) return NULL; /* only the owner makes it longer */
+  atomic_store(&deque->bottom, bottom);
+  int64_t top = atomic_load(&deque->top);
+  void *item = NULL;
+  if (top <= bottom) {
+    item = atomic_load_explicit(&deque->items[bottom & kMask],
+                                memory_order_relaxed);
+    if (top < bottom) return item;
+    /* The last one: a thief may be after it. */
+    if (!atomic_compare_exchange_strong(&deque->top, &top, top + 1))
+      item = NULL;
+  }
+  atomic_store_explicit(&deque->bottom, bottom + 1, memory_order_release);
+  return item;
+}
+
+void *weir_deque_steal(weir_deque *deque) {
+  int64_t top = atomic_load(&deque->top);
+  int64_t bottom = atomic_load(&deque->bottom);
+  if (top >= bottom) return NULL;
+  void *item =
+      atomic_load_explicit(&deque->items[top & kMask], memory_order_relaxed);
+  if (!atomic_compare_exchange_strong(&deque->top, &top, top + 1)) return NULL;
+  return item;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/futex.h"
+#include "runtime/exec/worker.h"
+
+static const unsigned kOwnerSleeps = 1u << 31;
+enum { kSpins = 4000 };
+
+void weir_serial_for(void *self, int64_t blocks, weir_block_fn fn, void *arg) {
+  (void)self;
+  for (int64_t b = 0; b < blocks; b++) fn(arg, b, 0);
+}
+
+/* Takes blocks until there are none, or a caller waits for a slot. */
+static void work_blocks(weir_job *job, int number, const atomic_int *waiting) {
+  for (;;) {
+    int64_t b = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
+    if (b >= job->blocks) return;
+    job->fn(job->arg, b, number);
+    if (waiting != NULL &&
+        atomic_load_explicit(waiting, memory_order_relaxed) > 0)
+      return;
+  }
+}
+
+static bool has_blocks(weir_job *job) {
+  return atomic_load_explicit(&job->active, memory_order_acquire) &&
+         atomic_load_explicit(&job->next, memory_order_relaxed) < job->blocks;
+}
+
+static bool help_job(weir_pool *pool, weir_job *job) {
+  if (!atomic_load_explicit(&job->active, memory_order_relaxed)) return false;
+  atomic_fetch_add(&job->helpers, 1);
+  bool helped = false;
+  if (atomic_load(&job->active) && has_blocks(job)) {
+    int number = atomic_fetch_add(&job->joined, 1);
+    /* Whoever leaves for a waiting caller and comes back gets a new number; the
+     * kernel has scratch for |threads| of them. */
+    if (number < pool->threads) {
+      work_blocks(job, number, &pool->waiting);
+      helped = true;
+    }
+  }
+  unsigned before = atomic_fetch_sub(&job->helpers, 1);
+  if (before == (kOwnerSleeps | 1u)) weir_futex_wake(&job->helpers, 1);
+  return helped;
+}
+
+bool weir_worker_help(weir_worker *worker) {
+  weir_pool *pool = worker->pool;
+  for (int i = 1; i < pool->worker_count; i++) {
+    int at = worker->index + i;
+    if (at >= pool->worker_count) at -= pool->worker_count;
+    for (int d = 0; d < WEIR_JOB_DEPTH; d++)
+      if (help_job(pool, &pool->workers[at].jobs[d])) return true;
+  }
+  return false;
+}
+
+/* Waits until every helper has counted itself out. */
+static void wait_helpers(weir_job *job) {
+  for (int i = 0; i < kSpins; i++) {
+    if (atomic_load(&job->helpers) == 0) return;
+    weir_cpu_relax();
+  }
+  unsigned seen = atomic_fetch_or(&job->helpers, kOwnerSleeps) | kOwnerSleeps;
+  while ((seen & ~kOwnerSleeps) != 0) {
+    weir_futex_wait(&job->helpers, seen, -1);
+    seen = atomic_load(&job->helpers);
+  }
+  atomic_fetch_and(&job->helpers, ~kOwnerSleeps);
+}
+
+void weir_worker_parallel_for(void *self, int64_t blocks, weir_block_fn fn,
+                              void *arg) {
+  weir_worker *worker = self;
+  weir_pool *pool = worker->pool;
+  if (blocks <= 1 || pool->threads == 1 ||
+      worker->job_depth == WEIR_JOB_DEPTH) {
+    weir_serial_for(NULL, blocks, fn, arg);
+    return;
+  }
+  weir_job *job = &worker->jobs[worker->job_depth++];
+  job->blocks = blocks;
+  job->fn = fn;
+  job->arg = arg;
+  atomic_store_explicit(&job->next, 0, memory_order_relaxed);
+  atomic_store_explicit(&job->joined, 1, memory_order_relaxed);
+  atomic_store(&job->active, true);
+  int64_t helpers = blocks - 1;
+  if (helpers > pool->threads - 1) helpers = pool->threads - 1;
+  weir_pool_wake(pool, (int)helpers);
+  work_blocks(job, 0, NULL);
+  atomic_store(&job->active, false);
+  wait_helpers(job);
+  worker->job_depth--;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/pool.h"
+
+#include <string.h>
+
+#include "runtime/base/size.h"
+#include "runtime/exec/futex.h"
+#include "runtime/exec/worker.h"
+
+enum { kMaxThreads = 256, kDefaultSpinNs = 50000 };
+
+const weir_env *weir_pool_env(const weir_pool *pool) {
+  return pool->env;
+}
+
+const weir_openmp *weir_pool_openmp(const weir_pool *pool) {
+  return &pool->openmp;
+}
+
+int weir_pool_threads(const weir_pool *pool) {
+  return pool->threads;
+}
+
+static int64_t now_ns(const weir_pool *pool) {
+  return pool->env->clock->now_ns(pool->env->clock->self);
+}
+
+void weir_pool_wake(weir_pool *pool, int count) {
+  atomic_fetch_add(&pool->epoch, 1);
+  if (atomic_load(&pool->sleepers) > 0) weir_futex_wake(&pool->epoch, count);
+}
+
+void weir_pool_notify(weir_pool *pool) {
+  weir_pool_wake(pool, INT_MAX);
+}
+
+/* ---- Running slots */
+
+static bool take_slot(weir_pool *pool) {
+  int running = atomic_load(&pool->running);
+  while (running < pool->threads)
+    if (atomic_compare_exchange_weak(&pool->running, &running, running + 1))
+      return true;
+  return false;
+}
+
+static void give_slot(weir_pool *pool) {
+  atomic_fetch_sub(&pool->running, 1);
+  if (atomic_load(&pool->waiting) > 0) {
+    atomic_fetch_add(&pool->slot_freed, 1);
+    weir_futex_wake(&pool->slot_freed, 1);
+  } else if (atomic_load(&pool->starved) &&
+             atomic_exchange(&pool->starved, false)) {
+    weir_pool_wake(pool, 1);
+  }
+}
+
+/* For a pool thread: callers go first. */
+static bool take_worker_slot(weir_pool *pool) {
+  if (atomic_load(&pool->waiting) == 0 && take_slot(pool)) return true;
+  atomic_store(&pool->starved, true);
+  /* The last slot may have been given back before |starved| was seen. */
+  return atomic_load(&pool->waiting) == 0 && take_slot(pool);
+}
+
+static void take_caller_slot(weir_pool *pool) {
+  if (take_slot(pool)) return;
+  atomic_fetch_add(&pool->waiting, 1);
+  for (;;) {
+    unsigned seen = atomic_load(&pool->slot_freed);
+    if (take_slot(pool)) break;
+    weir_futex_wait(&pool->slot_freed, seen, -1);
+  }
+  atomic_fetch_sub(&pool->waiting, 1);
+}
+
+weir_worker *weir_pool_enter(weir_pool *pool) {
+  take_caller_slot(pool);
+  /* At most |threads| callers hold slots, so one of their workers is free. */
+  for (int i = pool->threads - 1;; i++) {
+    if (i == pool->worker_count) i = pool->threads - 1;
+    weir_worker *worker = &pool->workers[i];
+    if (!atomic_load(&worker->taken) && !atomic_exchange(&worker->taken, true))
+      return worker;
+  }
+}
+
+void weir_pool_leave(weir_worker *worker) {
+  weir_pool *pool = worker->pool;
+  atomic_store(&worker->taken, false);
+  give_slot(pool);
+}
+
+/* ---- Tasks */
+
+static void push_overflow(weir_pool *pool, weir_task *task) {
+  pthread_mutex_lock(&pool->overflow_lock);
+  task->next = pool->overflow;
+  pool->overflow = task;
+  atomic_fetch_add(&pool->overflow_count, 1);
+  pthread_mutex_unlock(&pool->overflow_lock);
+}
+
+static weir_task *take_overflow(weir_pool *pool) {
+  if (atomic_load(&pool->overflow_count) == 0) return NULL;
+  pthread_mutex_lock(&pool->overflow_lock);
+  weir_task *task = pool->overflow;
+  if (task != NULL) {
+    pool->overflow = task->next;
+    atomic_fetch_sub(&pool->overflow_count, 1);
+  }
+  pthread_mutex_unlock(&pool->overflow_lock);
+  return task;
+}
+
+void weir_pool_submit(weir_pool *pool, weir_task *task) {
+  push_overflow(pool, task);
+  weir_pool_wake(pool, 1);
+}
+
+void weir_worker_push(weir_worker *worker, weir_task *task) {
+  if (!weir_deque_push(&worker->deque, task)) push_overflow(worker->pool, task);
+  weir_pool_wake(worker->pool, 1);
+}
+
+static weir_task *find_task(weir_worker *worker) {
+  weir_pool *pool = worker->pool;
+  weir_task *task = weir_deque_take(&worker->deque);
+  for (int i = 1; task == NULL && i < pool->worker_count; i++) {
+    int at = worker->index + i;
+    if (at >= pool->worker_count) at -= pool->worker_count;
+    task = weir_deque_steal(&pool->workers[at].deque);
+  }
+  return task != NULL ? task : take_overflow(pool);
+}
+
+/* One task and those it hands on, or a share of a loop. */
+static bool do_some(weir_worker *worker) {
+  weir_task *task = find_task(worker);
+  if (task == NULL) return weir_worker_help(worker);
+  while (task != NULL) task = task->run(task, worker);
+  return true;
+}
+
+/* Waits until the epoch is no longer |seen|: spins, then sleeps. */
+static void idle(weir_pool *pool, unsigned seen) {
+  int64_t until = pool->spin_ns > 0 ? now_ns(pool) + pool->spin_ns : 0;
+  while (pool->spin_ns > 0) {
+    for (int i = 0; i < 64; i++) {
+      if (atomic_load_explicit(&pool->epoch, memory_order_acquire) != seen)
+        return;
+      weir_cpu_relax();
+    }
+    if (now_ns(pool) >= until) break;
+  }
+  atomic_fetch_add(&pool->sleepers, 1);
+  weir_futex_wait(&pool->epoch, seen, -1);
+  atomic_fetch_sub(&pool->sleepers, 1);
+}
+
+void weir_worker_wait(weir_worker *worker, const atomic_int *remaining) {
+  weir_pool *pool = worker->pool;
+  while (atomic_load(remaining) > 0) {
+    unsigned seen = atomic_load(&pool->epoch);
+    if (do_some(worker)) continue;
+    if (atomic_load(remaining) > 0) idle(pool, seen);
+  }
+}
+
+/* ---- Threads */
+
+static bool anything_to_do(weir_pool *pool) {
+  if (atomic_load(&pool->overflow_count) > 0) return true;
+  for (int i = 0; i < pool->worker_count; i++) {
+    weir_worker *w = &pool->workers[i];
+    if (atomic_load(&w->deque.top) < atomic_load(&w->deque.bottom)) return true;
+    for (int d = 0; d < WEIR_JOB_DEPTH; d++)
+      if (atomic_load(&w->jobs[d].active)) return true;
+  }
+  return false;
+}
+
+static void *thread_main(void *self) {
+  weir_worker *worker = self;
+  weir_pool *pool = worker->pool;
+  (void)weir_openmp_single(&pool->openmp);
+  if (pool->thread_start != NULL) pool->thread_start(pool->thread_start_self);
+  while (!atomic_load(&pool->stop)) {
+    unsigned seen = atomic_load(&pool->epoch);
+    if (anything_to_do(pool) && take_worker_slot(pool)) {
+      bool worked = true;
+      while (worked && atomic_load(&pool->waiting) == 0)
+        worked = do_some(worker);
+      give_slot(pool);
+      if (worked) continue;
+    }
+    if (!atomic_load(&pool->stop)) idle(pool, seen);
+  }
+  return NULL;
+}
+
+static weir_status start_threads(weir_pool *pool, weir_error *err) {
+  for (int i = 0; i < pool->threads - 1; i++) {
+    weir_worker *w = &pool->workers[i];
+    if (pthread_create(&w->thread, NULL, thread_main, w) != 0)
+      return weir_fail(err, WEIR_W6003, NULL,
+                       "the system refused thread %d of %d", i + 1,
+                       pool->threads);
+    w->started = true;
+  }
+  return WEIR_OK;
+}
+
+static weir_status init_workers(weir_pool *pool, weir_error *err) {
+  size_t bytes = 0;
+  pool->worker_count = 2 * pool->threads - 1;
+  if (!weir_size_mul((size_t)pool->worker_count, sizeof(weir_worker), &bytes))
+    return weir_fail_memory(err, SIZE_MAX);
+  pool->workers = weir_alloc_aligned(pool->env->alloc, bytes, 64);
+  if (pool->workers == NULL) return weir_fail_memory(err, bytes);
+  memset(pool->workers, 0, bytes);
+  for (int i = 0; i < pool->worker_count; i++) {
+    pool->workers[i].pool = pool;
+    pool->workers[i].index = i;
+  }
+  return WEIR_OK;
+}
+
+static int default_threads(void) {
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  return cores < 1 ? 1 : cores > kMaxThreads ? kMaxThreads : (int)cores;
+}
+
+weir_status weir_pool_create(const weir_env *env,
+                             const weir_pool_options *options,
+                             weir_pool **out_pool, weir_error *err) {
+  *out_pool = NULL;
+  int threads = options != NULL ? options->threads : 0;
+  if (threads < 0 || threads > kMaxThreads)
+    return weir_fail(err, WEIR_W0002, NULL,
+                     "threads is %d, expected 1 to %d (0: one per core)",
+                     threads, kMaxThreads);
+  weir_pool *pool = weir_alloc_aligned(env->alloc, sizeof *pool, 64);
+  if (pool == NULL) return weir_fail_memory(err, sizeof *pool);
+  memset(pool, 0, sizeof *pool);
+  pool->env = env;
+  pool->threads = threads > 0 ? threads : default_threads();
+  pool->spin_ns = kDefaultSpinNs;
+  if (options != NULL && options->spin_ns != 0)
+    pool->spin_ns = options->spin_ns > 0 ? options->spin_ns : 0;
+  if (options != NULL) pool->thread_start = options->thread_start;
+  if (options != NULL) pool->thread_start_self = options->thread_start_self;
+  pool->openmp = weir_openmp_find();
+  pthread_mutex_init(&pool->overflow_lock, NULL);
+  weir_status s = init_workers(pool, err);
+  if (s == WEIR_OK) s = start_threads(pool, err);
+  if (s == WEIR_OK)
+    *out_pool = pool;
+  else
+    weir_pool_release(pool);
+  return s;
+}
+
+void weir_pool_release(weir_pool *pool) {
+  if (pool == NULL) return;
+  atomic_store(&pool->stop, true);
+  weir_pool_notify(pool);
+  for (int i = 0; pool->workers != NULL && i < pool->threads - 1; i++)
+    if (pool->workers[i].started) pthread_join(pool->workers[i].thread, NULL);
+  pthread_mutex_destroy(&pool->overflow_lock);
+  weir_free(pool->env->alloc, pool->workers);
+  weir_free(pool->env->alloc, pool);
+}

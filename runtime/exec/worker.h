@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_EXEC_WORKER_H_
+#define WEIR_EXEC_WORKER_H_
+
+#include <pthread.h>
+
+#include "kernels/kernel.h"
+#include "runtime/exec/deque.h"
+#include "runtime/exec/pool.h"
+
+/* Inside the pool: what the executor uses of it.
+ *
+ * A *worker* is a place to work at: a deque of ready tasks and the loops that
+ * its thread shares out. Pool threads have one each for life; a caller takes
+ * one for the length of a run:
+ *
+ *   weir_worker *w = weir_pool_enter(pool);   waits for one of N running slots
+ *   weir_worker_push(w, task); ...
+ *   weir_worker_wait(w, &remaining);          works until |remaining| is 0
+ *   weir_pool_leave(w);
+ *
+ * Running slots keep the budget: whoever works holds one, callers first. A pool
+ * thread gives its slot back after the task or block in which a caller came to
+ * wait. Tasks left in the deque of a worker without a thread are stolen. */
+
+typedef struct weir_worker weir_worker;
+typedef struct weir_task weir_task;
+
+/* A ready piece of work; embedded in its owner's struct. |run| returns a task
+ * to go on with in the same thread, or NULL; it must not touch |task| once the
+ * run it belongs to may have ended. */
+struct weir_task {
+  weir_task *(*run)(weir_task *task, weir_worker *worker);
+  weir_task *next; /* the pool's, when deques are full */
+};
+
+/* Waits for a running slot and takes a worker; never NULL. Any thread. */
+weir_worker *weir_pool_enter(weir_pool *pool);
+/* Gives both back. By the thread that entered. */
+void weir_pool_leave(weir_worker *worker);
+
+/* Makes |task| ready from a thread without a worker. Never fails. */
+void weir_pool_submit(weir_pool *pool, weir_task *task);
+/* Makes |task| ready, wakes a thread. Own worker only. Never fails. */
+void weir_worker_push(weir_worker *worker, weir_task *task);
+/* Works on ready tasks and shared loops until |*remaining| is 0. */
+void weir_worker_wait(weir_worker *worker, const atomic_int *remaining);
+/* Tells waiting threads that a counter they wait for became 0. */
+void weir_pool_notify(weir_pool *pool);
+
+/* weir_run_ctx.parallel_for with a weir_worker as |self|: the caller takes
+ * part, blocks are dealt by a counter. Inside a loop inside a loop it runs the
+ * blocks itself. */
+void weir_worker_parallel_for(void *self, int64_t blocks, weir_block_fn fn,
+                              void *arg);
+/* The same for a thread without a worker: all blocks in order. */
+void weir_serial_for(void *self, int64_t blocks, weir_block_fn fn, void *arg);
+
+/* The env it was made with; lent. */
+const weir_env *weir_pool_env(const weir_pool *pool);
+
+/* OpenMP's thread number of the calling thread, set to 1 until put back, so
+ * that libraries built on OpenMP never open a team. Found at run time; without
+ * OpenMP in the process these do nothing. */
+typedef struct weir_openmp {
+  int (*get)(void);
+  void (*set)(int);
+} weir_openmp;
+
+/* Looks OpenMP up in the process. */
+weir_openmp weir_openmp_find(void);
+/* What the pool found when it was made; lent. */
+const weir_openmp *weir_pool_openmp(const weir_pool *pool);
+static inline int weir_openmp_single(const weir_openmp *omp) {
+  if (omp->set == NULL) return 0;
+  int before = omp->get();
+  if (before != 1) omp->set(1);
+  return before;
+}
+static inline void weir_openmp_restore(const weir_openmp *omp, int before) {
+  if (before > 1) omp->set(before);
+}
+
+/* ---- The parts, for pool.c and parallel.c only. */
+
+enum { WEIR_JOB_DEPTH = 2 };
+
+/* A loop being shared out. Its memory is the worker's: a helper counts itself
+ * in, looks whether the loop is on, works, counts itself out; the owner reuses
+ * the job only when it is off and nobody is in. */
+typedef struct weir_job {
+  _Alignas(64) atomic_uint helpers; /* high bit: the owner sleeps */
+  atomic_bool active;
+  atomic_int joined; /* the next helper's number; the owner is 0 */
+  int64_t blocks;
+  weir_block_fn fn;
+  void *arg;
+  _Alignas(64) atomic_int_least64_t next;
+} weir_job;
+
+struct weir_worker {
+  weir_deque deque;
+  weir_job jobs[WEIR_JOB_DEPTH];
+  weir_pool *pool;
+  int index;
+  int job_depth; /* own thread only */
+  atomic_bool taken;
+  pthread_t thread;
+  bool started;
+};
+
+struct weir_pool {
+  const weir_env *env;
+  int threads, worker_count; /* pool threads first, then callers' */
+  int64_t spin_ns;
+  weir_openmp openmp;
+  void (*thread_start)(void *self);
+  void *thread_start_self;
+  weir_worker *workers;
+  pthread_mutex_t overflow_lock;
+  weir_task *overflow; /* tasks that found their deque full */
+  atomic_int overflow_count;
+  _Alignas(64) atomic_uint epoch; /* changes when there is something to do */
+  atomic_int sleepers;
+  atomic_bool stop;
+  _Alignas(64) atomic_int running; /* slots in use, at most |threads| */
+  atomic_int waiting;              /* callers that want one */
+  atomic_uint slot_freed;
+  atomic_bool starved; /* a pool thread saw work but no slot */
+};
+
+/* Wakes up to |count| threads. */
+void weir_pool_wake(weir_pool *pool, int count);
+/* Helps with one shared loop, if there is one. */
+bool weir_worker_help(weir_worker *worker);
+
+#endif

@@ -34,6 +34,7 @@ static bool read_events(weir_yaml_builder *b, yaml_parser_t *parser) {
 
 static bool read_text(weir_yaml_builder *b) {
   yaml_parser_t parser;
+  if (weir_yaml_is_simple(b->text)) return weir_yaml_read_simple(b);
   if (!yaml_parser_initialize(&parser))
     return weir_yaml_no_memory(b, sizeof parser);
   yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);

@@ -64,6 +64,33 @@ typedef struct weir_yaml_builder {
   uint64_t widest_expanded;
 } weir_yaml_builder;
 
+/* yaml_tree.c: what both readers build with. */
+
+/* A scalar or key. |text| lives in the arena; |anchor| is an index or
+ * WEIR_MAP_NONE. */
+bool weir_yaml_add_scalar(weir_yaml_builder *b, weir_sv text, weir_mark mark,
+                          bool plain, uint32_t anchor);
+/* A collection starts at |mark|'s start; what follows goes into it. */
+bool weir_yaml_open(weir_yaml_builder *b, weir_yaml_kind kind, weir_mark mark,
+                    bool block, uint32_t anchor);
+/* The innermost collection ends at |end|'s end. */
+bool weir_yaml_close(weir_yaml_builder *b, const weir_mark *end);
+/* A finished value with |expanded| values and |height| collections in it goes
+ * to the collection that is open, or is the root. */
+bool weir_yaml_add_value(weir_yaml_builder *b, const weir_yaml *node,
+                         uint64_t expanded, uint32_t height);
+/* One more value is written in the file. */
+bool weir_yaml_count_value(weir_yaml_builder *b, const weir_mark *mark);
+/* A node in the arena; NULL when out of memory, which is then reported. */
+weir_yaml *weir_yaml_new_node(weir_yaml_builder *b, weir_yaml_kind kind,
+                              weir_mark mark);
+
+/* yaml_simple.c: true when |text| is of the simple kind that is read without
+ * libyaml; then weir_yaml_read_simple builds the same tree several times
+ * faster. */
+bool weir_yaml_is_simple(weir_sv text);
+bool weir_yaml_read_simple(weir_yaml_builder *b);
+
 /* yaml_events.c: one event into the tree. */
 bool weir_yaml_build_event(weir_yaml_builder *b, const yaml_event_t *event);
 

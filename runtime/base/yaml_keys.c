@@ -70,10 +70,12 @@ static bool check_cost(weir_yaml_builder *b, const key_index *index,
 
 static bool refuse_duplicate(weir_yaml_builder *b, const weir_yaml_entry *first,
                              const weir_yaml_entry *second) {
+  weir_sv shown = second->key;
+  if (shown.size > 100) shown.size = 100;
   return weir_yaml_report(b, WEIR_W1006, &second->key_mark, &first->key_mark,
                           "first here",
-                          "the key '%.100s' occurs twice, first in line %u",
-                          second->key.data, first->key_mark.line);
+                          "the key '%.*s' occurs twice, first in line %u",
+                          WEIR_SV(shown), first->key_mark.line);
 }
 
 static bool add_own_keys(weir_yaml_builder *b, key_index *index,

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/base/yaml_build.h"
 #include "tests/check.h"
 
 /* --- what a test needs around one parse --- */
@@ -485,6 +486,91 @@ static void bounds_size(void **state) {
   done(&p);
 }
 
+/* --- the simple reader --- */
+
+static void knows_simple_text(void **state) {
+  (void)state;
+  static const char *const kSimple[] = {
+      "a: b",
+      "# c\n\na: b # c\n  \nb: -1\nc.d : .5\n",
+      "a:\n  b:\n    c: d(e, [f], \"g\", h=1)\n  i: f32[2, 2] = eye(2)\nj:\n",
+      "a: [b, 1.5e-3 , c]   # d\nb: []\nc: [ ]\n",
+      "a:b: c:d#e\n",
+      "a:\nb: c\n"};
+  static const char *const kOther[] = {"",
+                                       "# a",
+                                       "a",
+                                       " a: b",
+                                       "a: b\n c: d",
+                                       "a: 'b'",
+                                       "a: \"b\"",
+                                       "a: |\n  b",
+                                       "a: &b c",
+                                       "a: *b",
+                                       "a: {b: c}",
+                                       "- a",
+                                       "a: b: c",
+                                       "a: b:",
+                                       "a:\tb",
+                                       "a: b\r\n",
+                                       "a: \xc3\xa9",
+                                       "a: [b, [c]]",
+                                       "a: [b",
+                                       "a: [b,]",
+                                       "a: [b]c",
+                                       "a: [b]#c",
+                                       "'a': b",
+                                       "a:\n b: c\n  d: e",
+                                       "a:\n  b: c\n d: e",
+                                       "--- \na: b",
+                                       "...\n",
+                                       "a: !b c",
+                                       "a #: b",
+                                       "? a",
+                                       "<<: a",
+                                       "a: ~",
+                                       "a: @b",
+                                       "a: [-b]",
+                                       "a: [b c]",
+                                       "a: [b: c]",
+                                       "a:\n- b",
+                                       "a: b\n c"};
+  for (size_t i = 0; i < sizeof kSimple / sizeof kSimple[0]; i++) {
+    if (!weir_yaml_is_simple(weir_sv_from(kSimple[i])))
+      fail_msg("'%s' is not read simply", kSimple[i]);
+    parsed p;
+    parse_ok(&p, kSimple[i]);
+    done(&p);
+  }
+  for (size_t i = 0; i < sizeof kOther / sizeof kOther[0]; i++)
+    if (weir_yaml_is_simple(weir_sv_from(kOther[i])))
+      fail_msg("'%s' is read simply", kOther[i]);
+  char key[1100];
+  memset(key, 'k', sizeof key);
+  memcpy(key + sizeof key - 4, ": v", 4);
+  assert_false(weir_yaml_is_simple(weir_sv_from(key)));
+  assert_true(weir_yaml_is_simple(weir_sv_from(key + 200)));
+}
+
+static void reads_simple_text(void **state) {
+  (void)state;
+  parsed p;
+  parse_ok(&p, "a:\n  b:\n    c: [x,  2 ]\n  d:\ne: f g  # h\n");
+  assert_mark(p.root->mark, 1, 1, 5, 7);
+  const weir_yaml *a = at_key(p.root, "a");
+  assert_mark(a->mark, 2, 3, 4, 5);
+  const weir_yaml *c = at_key(at_key(a, "b"), "c");
+  assert_mark(c->mark, 3, 8, 3, 16);
+  assert_mark(c->items[1]->mark, 3, 13, 3, 14);
+  assert_true(weir_sv_is(c->items[1]->text, "2"));
+  assert_mark(at_key(a, "d")->mark, 4, 5, 4, 5);
+  assert_true(weir_yaml_null(at_key(a, "d")));
+  assert_true(weir_sv_is(at_key(p.root, "e")->text, "f g"));
+  assert_true(weir_yaml_is_simple(WEIR_SV_LIT("a:\n  b: 1\n  b: 2\n")));
+  done(&p);
+  refuse("a:\n  b: 1\n  b: 2\n", "W1006", 3, 3, "'b' occurs twice");
+}
+
 /* --- scalars --- */
 
 static void reads_integers(void **state) {
@@ -593,6 +679,8 @@ int main(void) {
       cmocka_unit_test(aliases_count_as_depth),
       cmocka_unit_test(refuses_bombs),
       cmocka_unit_test(bounds_size),
+      cmocka_unit_test(knows_simple_text),
+      cmocka_unit_test(reads_simple_text),
       cmocka_unit_test(reads_integers),
       cmocka_unit_test(reads_floats),
       cmocka_unit_test(knows_words),

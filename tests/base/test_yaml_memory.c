@@ -65,6 +65,13 @@ static const char kBadText[] =
     "b: !t 1\n"
     "c: [1\n";
 
+static const char kSimpleText[] =
+    "weir: 1\n"
+    "nodes:\n"
+    "  a: relu(x)\n"
+    "  b: [a, b]\n"
+    "  c: 1\n  d: 1\n  e: 1\n  f: 1\n  g: 1\n  h: 1\n  i: 1\n  j: 1\n";
+
 static weir_status parse_with(weir_counted_allocator *c, const char *text,
                               weir_error *err) {
   weir_arena arena;
@@ -113,6 +120,16 @@ static void survives_every_failure(void **state) {
   sweep(kText, WEIR_OK);
 }
 
+static void survives_in_simple_text(void **state) {
+  (void)state;
+  for (int forever = 0; forever < 2; forever++) {
+    uint64_t k = 1;
+    while (fail_one(kSimpleText, k, false, forever != 0, WEIR_OK)) k++;
+    assert_true(k > 4);
+    assert_int_equal(g_libyaml.calls, 0); /* libyaml is not asked */
+  }
+}
+
 static void survives_failures_while_refusing(void **state) {
   (void)state;
   sweep(kBadText, WEIR_INVALID_ARGUMENT);
@@ -121,6 +138,7 @@ static void survives_failures_while_refusing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(survives_every_failure),
+      cmocka_unit_test(survives_in_simple_text),
       cmocka_unit_test(survives_failures_while_refusing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 
 #include "runtime/base/strbuf.h"
 #include "runtime/base/yaml.h"
+#include "runtime/base/yaml_build.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Parses the input, walks what comes out, and draws what is wrong with it. */
@@ -90,6 +91,56 @@ static void walk(const weir_yaml *root, uint64_t most) {
   }
 }
 
+/* --- the simple reader against libyaml --- */
+
+static void check_same_mark(const weir_mark *a, const weir_mark *b) {
+  FUZZ_CHECK(a->line == b->line && a->col == b->col);
+  FUZZ_CHECK(a->end_line == b->end_line && a->end_col == b->end_col);
+}
+
+static void check_same_node(const weir_yaml *a, const weir_yaml *b) {
+  FUZZ_CHECK(a->kind == b->kind && a->plain == b->plain);
+  FUZZ_CHECK(a->count == b->count);
+  check_same_mark(&a->mark, &b->mark);
+  if (a->kind == WEIR_YAML_SCALAR) FUZZ_CHECK(weir_sv_equal(a->text, b->text));
+  for (uint32_t i = 0; a->kind == WEIR_YAML_MAP && i < a->count; i++) {
+    FUZZ_CHECK(weir_sv_equal(a->entries[i].key, b->entries[i].key));
+    check_same_mark(&a->entries[i].key_mark, &b->entries[i].key_mark);
+  }
+}
+
+static void check_same(const weir_yaml *a, const weir_yaml *b) {
+  place left[kDepth + 1], right[kDepth + 1];
+  size_t depth = 0;
+  for (;;) {
+    check_same_node(a, b);
+    FUZZ_CHECK(a->kind == WEIR_YAML_SCALAR || depth < kDepth);
+    left[depth] = (place){a, 0};
+    right[depth++] = (place){b, 0};
+    while ((a = child(left[depth - 1].node, left[depth - 1].next)) == NULL)
+      if (--depth == 0) return;
+    b = child(right[depth - 1].node, left[depth - 1].next++);
+  }
+}
+
+/* A comment that is not ASCII sends the same text to libyaml. */
+static void compare_readers(const run *r, const weir_yaml *root,
+                            const weir_error *err, weir_arena *arena) {
+  weir_strbuf text;
+  weir_error other = WEIR_ERROR_INIT;
+  const weir_yaml *twin;
+  weir_yaml_limits limits = {.nodes = 20000};
+  weir_strbuf_init(&text, weir_allocator_system());
+  weir_strbuf_sv(&text, r->text);
+  weir_strbuf_text(&text, "\n# \xc3\xa9\n");
+  (void)weir_yaml_parse(weir_strbuf_view(&text), "f", &limits, arena, NULL,
+                        &twin, &other);
+  FUZZ_CHECK(strcmp(err->id, other.id) == 0);
+  FUZZ_CHECK(err->line == other.line && err->col == other.col);
+  if (root != NULL) check_same(root, twin);
+  weir_strbuf_release(&text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   run r = {.text = {(const char *)data, size}};
   weir_diag_sink sink = {&r, draw};
@@ -104,6 +155,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   FUZZ_CHECK((s == WEIR_OK) == (root != NULL));
   FUZZ_CHECK((s == WEIR_OK) == (r.reports == 0));
   if (root != NULL) walk(root, 10 * limits.nodes);
+  if (size > 0 && weir_yaml_is_simple(r.text))
+    compare_readers(&r, root, &err, &arena);
   weir_strbuf_release(&r.drawn);
   weir_arena_release(&arena);
   return 0;

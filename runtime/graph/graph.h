@@ -116,21 +116,43 @@ weir_status weir_graph_load_text(const weir_env *env, weir_sv text,
 
 /* ---- Passes, each Graph -> Graph */
 
-/* Fixes the shapes of inputs (and so of symbols) and infers again. Shapes in
- * |shapes| are known, one for each graph input (rank WEIR_RANK_UNKNOWN: keep).
- * Errors: W4009 and the ops' own. */
+/* Fixes the shapes of inputs (and so of symbols, in shapes and attributes) and
+ * infers again. Node and value ids stay. Shapes in |shapes| are known, one for
+ * each graph input (rank WEIR_RANK_UNKNOWN: keep as declared).
+ * Errors: W4009, the ops' own, W6001. */
 weir_status weir_graph_specialize(const weir_graph *graph,
                                   const weir_shape *shapes,
                                   weir_graph **out_graph, weir_error *err);
 
-/* Keeps what |targets| need, merges equal pure nodes, drops identities. */
-weir_status weir_graph_simplify(const weir_graph *graph,
-                                const weir_value_id *targets, size_t count,
-                                weir_graph **out_graph, weir_error *err);
+/* What a simplified graph is for. */
+typedef struct weir_simplify_options {
+  const weir_value_id *values; /* wanted */
+  size_t value_count;
+  const weir_node_id *nodes; /* wanted for their effect */
+  size_t node_count;
+  /* One for each graph input, or NULL: nothing is known. A fed input loses its
+   * default; one that is not fed is replaced by it. */
+  const bool *fed;
+  bool keep_equal; /* do not merge equal nodes */
+} weir_simplify_options;
 
-/* Forms fusion groups: an anchor with its element-wise followers, a pooling
- * after a convolution, chains of element-wise nodes. Sets node.group. */
-weir_status weir_graph_fuse(const weir_graph *graph, weir_graph **out_graph,
+/* Keeps what is wanted, merges equal pure nodes, drops identities. Old ids map
+ * to new ones by |out_values| and |out_nodes| (room for all of |graph|'s; may
+ * be NULL), WEIR_NO_VALUE for what is gone. Names lead to what took a node's
+ * place. Errors: W6001. */
+weir_status weir_graph_simplify(const weir_graph *graph,
+                                const weir_simplify_options *options,
+                                weir_value_id *out_values,
+                                weir_node_id *out_nodes, weir_graph **out_graph,
+                                weir_error *err);
+
+/* Forms fusion groups and sets node.group; ids stay. A group has one value that
+ * others read, its last node's; its nodes are element-wise and of one shape,
+ * but for one anchor (matmul, conv2d) that they may begin with, and a pooling
+ * that may end a group with conv2d. |keep| values (may be NULL) stay outside
+ * the inside of groups, as do graph outputs. Errors: W6001. */
+weir_status weir_graph_fuse(const weir_graph *graph, const weir_value_id *keep,
+                            size_t keep_count, weir_graph **out_graph,
                             weir_error *err);
 
 #endif

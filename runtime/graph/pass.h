@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_GRAPH_PASS_H_
+#define WEIR_GRAPH_PASS_H_
+
+#include "runtime/graph/internal.h"
+
+/* What passes share: a builder derived from the old graph, and maps from old
+ * ids to new ones.
+ *
+ *   weir_pass p;
+ *   weir_status s = weir_pass_begin(&p, graph, err);
+ *   for (... s == WEIR_OK ...) s = weir_pass_copy(&p, id, NULL, err);
+ *   return weir_pass_end(&p, s, &new_graph, err); */
+typedef struct weir_pass {
+  const weir_graph *from;
+  weir_graph_builder *builder;
+  const weir_allocator *alloc;
+  weir_value_id *values; /* WEIR_NO_VALUE: gone, or not there yet */
+  weir_node_id *nodes;   /* UINT32_MAX: the same */
+} weir_pass;
+
+/* Errors: W6001. After a failure only weir_pass_end may be called. */
+weir_status weir_pass_begin(weir_pass *pass, const weir_graph *from,
+                            weir_error *err);
+
+/* Copies node |id|, its inputs mapped, and enters its outputs in the maps.
+ * |attrs| replaces its attributes unless NULL; |input_count| is how many of its
+ * inputs are kept (UINT32_MAX: all). */
+weir_status weir_pass_copy(weir_pass *pass, weir_node_id id,
+                           const weir_attr *attrs, uint32_t input_count,
+                           weir_error *err);
+
+/* Copies inputs, outputs and names, hands the graph over when |status| is OK,
+ * and frees the pass either way. */
+weir_status weir_pass_end(weir_pass *pass, weir_status status,
+                          weir_graph **out_graph, weir_error *err);
+
+#endif

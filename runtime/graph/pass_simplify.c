@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pruning to what is wanted, defaults of inputs, equal nodes, identities. */
+#include <string.h>
+
+#include "runtime/graph/pass.h"
+
+typedef struct simplifier {
+  weir_pass pass;
+  const weir_graph *graph;
+  const weir_simplify_options *options;
+  bool *live;        /* by node */
+  uint8_t *feed;     /* by node: how an `input` is treated */
+  uint32_t *buckets; /* pure nodes copied so far: heads, by hash */
+  uint32_t *chain;   /* by old node: the next in its bucket */
+  uint32_t bucket_mask;
+} simplifier;
+
+enum { kFeedAsIs, kFeedFed, kFeedDefault };
+
+/* ---- What is needed */
+
+static void mark_value(simplifier *s, weir_value_id value) {
+  if (value != WEIR_NO_VALUE) s->live[s->graph->values[value].node] = true;
+}
+
+/* Nodes are in topological order, so one walk from the end finds all. */
+static void mark_live(simplifier *s) {
+  for (size_t i = 0; i < s->options->value_count; i++)
+    mark_value(s, s->options->values[i]);
+  for (size_t i = 0; i < s->options->node_count; i++)
+    s->live[s->options->nodes[i]] = true;
+  for (uint32_t id = s->graph->node_count; id-- > 0;) {
+    const weir_node *node = &s->graph->nodes[id];
+    if (!s->live[id]) continue;
+    bool fed = s->feed[id] == kFeedFed;
+    for (uint32_t i = 0; !fed && i < node->input_count; i++)
+      mark_value(s, node->inputs[i]);
+    for (uint32_t i = 0; i < node->after_count; i++)
+      s->live[node->after[i]] = true;
+  }
+}
+
+static void mark_feeds(simplifier *s) {
+  for (uint32_t i = 0; s->options->fed && i < s->graph->input_count; i++) {
+    const weir_graph_port *input = &s->graph->inputs[i];
+    weir_node_id id = s->graph->values[input->value].node;
+    if (s->options->fed[i])
+      s->feed[id] = kFeedFed;
+    else if (input->has_default)
+      s->feed[id] = kFeedDefault;
+  }
+}
+
+/* ---- Equal nodes */
+
+static bool is_pure(const weir_node *node) {
+  return node->op->instr == WEIR_INSTR_KERNEL && node->after_count == 0 &&
+         node->output_count > 0 && node->op->shape != NULL &&
+         (node->op->flags & (WEIR_OP_RANDOM | WEIR_OP_EFFECT)) == 0;
+}
+
+/* Tensors are compared by identity: literals of equal text stay apart. */
+static bool attr_equal(const weir_attr *a, const weir_attr *b) {
+  if (a->kind != b->kind || a->count != b->count) return false;
+  switch (a->kind) {
+    case WEIR_ATTR_NONE:
+      return true;
+    case WEIR_ATTR_INT:
+      return a->i == b->i;
+    case WEIR_ATTR_FLOAT:
+      return memcmp(&a->f, &b->f, sizeof a->f) == 0;
+    case WEIR_ATTR_BOOL:
+      return a->b == b->b;
+    case WEIR_ATTR_STRING:
+      return weir_sv_equal(a->s, b->s);
+    case WEIR_ATTR_DTYPE:
+      return a->dtype == b->dtype;
+    case WEIR_ATTR_INTS:
+      return memcmp(a->dims, b->dims, a->count * sizeof *a->dims) == 0;
+    case WEIR_ATTR_FLOATS:
+      return memcmp(a->floats, b->floats, a->count * sizeof *a->floats) == 0;
+    case WEIR_ATTR_TENSOR:
+      return a->tensor == b->tensor;
+  }
+  return false;
+}
+
+static weir_value_id mapped_input(const simplifier *s, const weir_node *node,
+                                  uint32_t i) {
+  weir_value_id id = node->inputs[i];
+  return id == WEIR_NO_VALUE ? id : s->pass.values[id];
+}
+
+static uint64_t node_hash(const simplifier *s, const weir_node *node) {
+  uint64_t h = weir_hash_bytes(node->op->name, strlen(node->op->name), 1);
+  for (uint32_t i = 0; i < node->input_count; i++) {
+    weir_value_id id = mapped_input(s, node, i);
+    h = weir_hash_bytes(&id, sizeof id, h);
+  }
+  return h;
+}
+
+static bool node_equal(const simplifier *s, const weir_node *a,
+                       const weir_node *b) {
+  if (a->op != b->op || a->input_count != b->input_count ||
+      a->output_count != b->output_count ||
+      !weir_sv_equal(a->device, b->device))
+    return false;
+  for (uint32_t i = 0; i < a->input_count; i++)
+    if (mapped_input(s, a, i) != mapped_input(s, b, i)) return false;
+  uint32_t count = weir_op_attr_count(a->op);
+  for (uint32_t i = 0; i < count; i++)
+    if (!attr_equal(&a->attrs[i], &b->attrs[i])) return false;
+  return true;
+}
+
+/* An equal node that was copied before, or UINT32_MAX; enters this one. */
+static weir_node_id find_equal(simplifier *s, weir_node_id id) {
+  const weir_node *node = &s->graph->nodes[id];
+  uint32_t *bucket = &s->buckets[node_hash(s, node) & s->bucket_mask];
+  for (uint32_t k = *bucket; k != UINT32_MAX; k = s->chain[k])
+    if (node_equal(s, &s->graph->nodes[k], node)) return k;
+  s->chain[id] = *bucket;
+  *bucket = id;
+  return UINT32_MAX;
+}
+
+/* ---- Putting the new graph together */
+
+/* Node |id| gives way to |value|; its names lead there. */
+static weir_status replace(simplifier *s, weir_node_id id, uint32_t output,
+                           weir_value_id value, weir_error *err) {
+  const weir_node *node = &s->graph->nodes[id];
+  s->pass.values[node->first_output + output] = value;
+  if (output > 0) return WEIR_OK;
+  return weir_graph_builder_name_value(s->pass.builder, node->name, value, err);
+}
+
+static weir_status visit(simplifier *s, weir_node_id id, weir_error *err) {
+  const weir_node *node = &s->graph->nodes[id];
+  bool identity = strcmp(node->op->name, "identity") == 0;
+  if (node->after_count == 0 &&
+      (identity || s->feed[id] == kFeedDefault)) /* control edges need a node */
+    return replace(s, id, 0, s->pass.values[node->inputs[0]], err);
+  if (!s->options->keep_equal && is_pure(node)) {
+    weir_node_id same = find_equal(s, id);
+    for (uint32_t i = 0; same != UINT32_MAX && i < node->output_count; i++)
+      WEIR_TRY(replace(s, id, i,
+                       s->pass.values[s->graph->nodes[same].first_output + i],
+                       err));
+    if (same != UINT32_MAX) {
+      s->pass.nodes[id] = s->pass.nodes[same];
+      return WEIR_OK;
+    }
+  }
+  uint32_t keep = s->feed[id] == kFeedFed ? 0 : UINT32_MAX;
+  return weir_pass_copy(&s->pass, id, NULL, keep, err);
+}
+
+static weir_status prepare(simplifier *s, weir_error *err) {
+  uint32_t count = s->graph->node_count, buckets = 16;
+  while (buckets < count && buckets < 1u << 20) buckets *= 2;
+  s->bucket_mask = buckets - 1;
+  const weir_allocator *alloc = s->graph->alloc;
+  s->live = weir_alloc_array(alloc, count, sizeof *s->live);
+  s->feed = weir_alloc_array(alloc, count, sizeof *s->feed);
+  s->chain = weir_alloc_array(alloc, count, sizeof *s->chain);
+  s->buckets = weir_alloc_array(alloc, buckets, sizeof *s->buckets);
+  if (!s->live || !s->feed || !s->chain || !s->buckets)
+    return weir_fail_memory(err, count * sizeof *s->chain);
+  for (uint32_t i = 0; i < buckets; i++) s->buckets[i] = UINT32_MAX;
+  mark_feeds(s);
+  mark_live(s);
+  return WEIR_OK;
+}
+
+static void copy_maps(const simplifier *s, weir_value_id *out_values,
+                      weir_node_id *out_nodes) {
+  if (out_values != NULL && s->graph->value_count > 0)
+    memcpy(out_values, s->pass.values,
+           s->graph->value_count * sizeof *out_values);
+  if (out_nodes != NULL && s->graph->node_count > 0)
+    memcpy(out_nodes, s->pass.nodes, s->graph->node_count * sizeof *out_nodes);
+}
+
+weir_status weir_graph_simplify(const weir_graph *graph,
+                                const weir_simplify_options *options,
+                                weir_value_id *out_values,
+                                weir_node_id *out_nodes, weir_graph **out_graph,
+                                weir_error *err) {
+  simplifier s = {.graph = graph, .options = options};
+  *out_graph = NULL;
+  weir_status status = weir_pass_begin(&s.pass, graph, err);
+  if (status == WEIR_OK) status = prepare(&s, err);
+  for (uint32_t id = 0; status == WEIR_OK && id < graph->node_count; id++)
+    if (s.live[id]) status = visit(&s, id, err);
+  if (status == WEIR_OK) copy_maps(&s, out_values, out_nodes);
+  status = weir_pass_end(&s.pass, status, out_graph, err);
+  weir_free(graph->alloc, s.live);
+  weir_free(graph->alloc, s.feed);
+  weir_free(graph->alloc, s.chain);
+  weir_free(graph->alloc, s.buckets);
+  return status;
+}

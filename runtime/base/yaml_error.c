@@ -112,11 +112,26 @@ static const char *hint_for(const char *problem) {
        "the lines of one map start in the same column"},
       {"did not find expected '-' indicator",
        "the items of one list start in the same column"},
-      {"found unexpected end of stream", "a quote or bracket is not closed"},
   };
   for (size_t i = 0; i < sizeof kHints / sizeof kHints[0]; i++)
     if (strstr(problem, kHints[i][0]) != NULL) return kHints[i][1];
   return NULL;
+}
+
+/* The bracket or quote that the end of the text leaves open: it is where the
+ * reader has to look, not the end. */
+static bool describe_unclosed(const weir_yaml_builder *b,
+                              const yaml_parser_t *parser, weir_error *error) {
+  char open = byte_at(b, &parser->context_mark);
+  if (parser->context == NULL || byte_at(b, &parser->problem_mark) != '\0' ||
+      memchr("[{\"'", open, 4) == NULL)
+    return false;
+  weir_mark mark =
+      weir_yaml_span(b, &parser->context_mark, &parser->context_mark);
+  mark.end_col++;
+  (void)weir_fail(error, WEIR_W1001, &mark,
+                  "%c is not closed before the end of the file", open);
+  return true;
 }
 
 /* Fills |error| for a scanner's or parser's finding. */
@@ -127,6 +142,7 @@ static void describe(const weir_yaml_builder *b, const yaml_parser_t *parser,
   weir_mark mark = weir_yaml_span(b, at, at);
   char found = byte_at(b, at);
   mark.end_col++;
+  if (describe_unclosed(b, parser, error)) return;
   if (strstr(problem, "tag handle") != NULL) {
     (void)weir_fail(error, WEIR_W1005, &mark, "%s", problem);
   } else if (found == '\t' || strstr(problem, "tab character") != NULL) {

@@ -290,8 +290,9 @@ static void refuses_bad_syntax(void **state) {
   refuse("a:\n\tb: 1\n", "W1001", 2, 1, "a tab cannot indent");
   refuse("a:\n  \tb: 1\n", "W1001", 2, 3, "a tab cannot indent");
   refuse("a: @x\n", "W1001", 1, 4, "cannot start with '@'");
-  refuse("a: [1, 2\n", "W1001", 2, 1, "");
-  refuse("a: 'x\n", "W1001", 2, 1, "");
+  refuse("a: [1, 2\n", "W1001", 1, 4, "[ is not closed");
+  refuse("a: {b: 'x\n", "W1001", 1, 8, "' is not closed");
+  refuse("a: [1, 2\nb: 3\n", "W1001", 2, 2, "expected ',' or ']'");
   refuse("a: 1\n b: 2\n", "W1001", 2, 3, "mapping values");
   refuse("? [a]\n: 1\n", "W1001", 1, 3, "a key must be text, found a list");
   refuse("a: \x01\n", "W1001", 1, 4, "byte 3 is the control character U+0001");

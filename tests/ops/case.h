@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_OPS_CASE_H_
+#define TESTS_OPS_CASE_H_
+
+#include "kernels/kernel.h"
+#include "runtime/base/diag.h"
+#include "runtime/base/yaml.h"
+#include "runtime/graph/graph.h"
+
+/* Op cases: one use of an op each, as data (README.md has the format).
+ *
+ *   read -> build a graph of one node -> run on every kernel -> compare */
+
+enum { CASE_INPUTS = 16, CASE_OUTPUTS = 16 };
+
+typedef struct op_case {
+  const weir_op_def *op;
+  const weir_yaml *yaml;        /* for its place */
+  weir_tensor *in[CASE_INPUTS]; /* NULL: optional input left out */
+  weir_sv in_names[CASE_INPUTS];
+  uint32_t in_count;
+  weir_attr attrs[WEIR_OP_ATTRS];
+  const weir_yaml *out[CASE_OUTPUTS]; /* expected, by output; NULL: not said */
+  uint32_t out_count;                 /* how many are said */
+  weir_sv error, says;                /* a bad-input case when not empty */
+  double rtol, atol;                  /* negative: the dtype's default */
+  bool against_ref; /* other kernels are compared with ref's result */
+  bool grad;        /* finite differences are asked for */
+} op_case;
+
+/* Reads entry |index| of a case file. Lists and text go to |arena|. On failure
+ * |why| says what is wrong with the case itself. Release what it filled. */
+bool op_case_read(const weir_op_def *op, const weir_yaml *yaml, uint32_t index,
+                  weir_arena *arena, op_case *out, char *why, size_t capacity);
+void op_case_release(op_case *c);
+
+/* A tensor written as number, list or map {dtype, data, shape, fill, low,
+ * high}. |dtype|: of what does not name one; WEIR_DTYPE_NONE: f32, or bool if
+ * all its elements are. |seed| makes the values of {shape} alone. NULL when
+ * it cannot be read. */
+weir_tensor *op_case_tensor(const weir_yaml *yaml, weir_dtype dtype,
+                            uint64_t seed);
+
+/* The graph of one node on inputs that are fed, or on constants; |*out_node| is
+ * the node. |diag| has the failure. */
+weir_status op_case_build(const op_case *c, bool constants,
+                          weir_graph **out_graph, weir_node_id *out_node,
+                          weir_diag *diag);
+
+/* The node as a call, its operands in memory of |arena|. */
+bool op_case_call(const weir_graph *graph, weir_node_id node, weir_arena *arena,
+                  weir_call *out);
+
+/* ---- Running one kernel */
+
+/* Where a kernel's results go; data is allocated by op_run_create. */
+typedef struct op_results {
+  uint32_t count;
+  weir_tensor *out[CASE_OUTPUTS];
+} op_results;
+
+void op_results_release(op_results *results);
+
+/* A kernel, or a group kernel for a group of this call alone. */
+typedef struct op_runner {
+  const weir_kernel_def *kernel;
+  const weir_group_kernel_def *group;
+} op_runner;
+
+const char *op_runner_name(const op_runner *runner);
+bool op_runner_accepts(const op_runner *runner, const weir_call *call);
+
+/* Runs |runner| on copies of |in|. |scrambled|: three workers, blocks in a
+ * mixed order. |in_place|: output 0 is input 0's memory. Says in |why| what a
+ * kernel broke: memory past an output's end, an input. */
+weir_status op_run(const op_runner *runner, const weir_call *call,
+                   weir_tensor *const *in, bool scrambled, bool in_place,
+                   op_results *out, weir_error *err, char *why,
+                   size_t capacity);
+
+/* Fails every allocation of prepare in turn; false and |why| when something is
+ * lost or another status than W6001's comes back. */
+bool op_run_sweep(const op_runner *runner, const weir_call *call, char *why,
+                  size_t capacity);
+
+/* ---- Comparing */
+
+/* |got| against |want| (of f64 when got is of floats): shape, then elements.
+ * NaN equals NaN. On a difference |why| names the first. */
+bool op_compare(const weir_tensor *got, const weir_tensor *want, double rtol,
+                double atol, char *why, size_t capacity);
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run_case OP FILE: runs the op's cases on every kernel that takes them.
+ * README.md has the format. Prints each failure with its place and a summary;
+ * exits with 0, 1 (a case failed) or 2 (the file cannot be read). */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/ops/case.h"
+
+enum { TEXT = 512 };
+
+typedef struct tally {
+  const weir_op_def *op;
+  const char *path;
+  int cases, runs, kernels, failures, values_not_run, grads_skipped;
+} tally;
+
+static void fail(tally *t, const op_case *c, const char *fmt, ...) {
+  va_list args;
+  fprintf(stderr, "%s:%u: ", t->path, c->yaml->mark.line);
+  va_start(args, fmt);
+  vfprintf(stderr, fmt, args);
+  va_end(args);
+  fprintf(stderr, "\n");
+  t->failures++;
+}
+
+/* ---- Expectations */
+
+static bool error_says(const weir_diag *diag, weir_sv says) {
+  char all[4096];
+  snprintf(all, sizeof all, "%s\n%s\n%s\n", diag->error.message,
+           diag->error.hint, diag->label);
+  for (uint32_t i = 0; i < diag->note_count; i++) {
+    size_t used = strlen(all);
+    snprintf(all + used, sizeof all - used, "%s\n", diag->notes[i]);
+  }
+  return memmem(all, strlen(all), says.data, says.size) != NULL;
+}
+
+static void expect_error(tally *t, const op_case *c, const char *where,
+                         weir_status status, const weir_diag *diag) {
+  if (status == WEIR_OK)
+    fail(t, c, "%s: no error, want %.*s", where, WEIR_SV(c->error));
+  else if (!weir_sv_is(c->error, diag->error.id))
+    fail(t, c, "%s: want %.*s, got %s: %s", where, WEIR_SV(c->error),
+         diag->error.id, diag->error.message);
+  else if (!error_says(diag, c->says))
+    fail(t, c, "%s: want \"%.*s\", got \"%s\"", where, WEIR_SV(c->says),
+         diag->error.message);
+}
+
+static double tolerance(double given, weir_dtype dtype) {
+  if (given >= 0) return given;
+  return dtype == WEIR_F32 ? 1e-6 : 1e-12;
+}
+
+/* Compares |got| with what the case writes for output |i|. */
+static void expect_value(tally *t, const op_case *c, const char *where,
+                         uint32_t i, const weir_tensor *got) {
+  const weir_yaml *y = c->out[i];
+  weir_dtype dtype = got->dtype;
+  char why[TEXT] = "";
+  if (y == NULL) return;
+  const weir_yaml *named =
+      y->kind == WEIR_YAML_MAP ? weir_yaml_get(y, "dtype") : NULL;
+  if (named != NULL && !weir_sv_is(named->text, weir_dtype_name(dtype))) {
+    fail(t, c, "%s: output %u is of %s, want %.*s", where, i,
+         weir_dtype_name(dtype), WEIR_SV(named->text));
+    return;
+  }
+  weir_tensor *want =
+      op_case_tensor(y, weir_dtype_is_float(dtype) ? WEIR_F64 : dtype, 0);
+  if (want == NULL)
+    fail(t, c, "cannot read output %u", i);
+  else if (!op_compare(got, want, tolerance(c->rtol, dtype),
+                       c->atol >= 0 ? c->atol : 0, why, sizeof why))
+    fail(t, c, "%s: output %u %s", where, i, why);
+  weir_tensor_unref(want);
+}
+
+static void expect_equal(tally *t, const op_case *c, const char *where,
+                         const op_results *got, const op_results *want,
+                         bool same_bits) {
+  char why[TEXT] = "";
+  for (uint32_t i = 0; i < got->count && i < want->count; i++) {
+    const weir_tensor *g = got->out[i], *w = want->out[i];
+    if (same_bits) {
+      if (g->bytes != w->bytes || memcmp(g->data, w->data, g->bytes) != 0)
+        fail(t, c, "%s: output %u has other bits", where, i);
+    } else if (!op_compare(g, w, tolerance(c->rtol, g->dtype),
+                           c->atol >= 0 ? c->atol : 0, why, sizeof why)) {
+      fail(t, c, "%s: output %u differs from ref: %s", where, i, why);
+    }
+  }
+}
+
+/* ---- One case on one kernel */
+
+typedef struct subject {
+  const op_case *c;
+  const weir_call *call;
+  const op_results *ref; /* NULL while ref itself is run */
+} subject;
+
+/* Runs again in another way; the bits must be those of |first|. */
+static void run_again(tally *t, const subject *s, const op_runner *runner,
+                      const op_results *first, bool in_place) {
+  op_results again;
+  weir_error err = WEIR_ERROR_INIT;
+  char where[TEXT], why[TEXT] = "";
+  snprintf(where, sizeof where, "%s, %s", op_runner_name(runner),
+           in_place ? "in place" : "blocks scrambled");
+  weir_status status = op_run(runner, s->call, s->c->in, true, in_place, &again,
+                              &err, why, sizeof why);
+  if (status != WEIR_OK)
+    fail(t, s->c, "%s: %s %s", where, err.message, why);
+  else
+    expect_equal(t, s->c, where, &again, first, true);
+  op_results_release(&again);
+  t->runs++;
+}
+
+static bool can_be_in_place(const op_runner *runner, const weir_call *call) {
+  const weir_operand *x = &call->in[0], *y = &call->out[0];
+  return runner->kernel != NULL && runner->kernel->in_place &&
+         call->in_count > 0 && x->dtype == y->dtype &&
+         x->elements == y->elements;
+}
+
+static void check_results(tally *t, const subject *s, const op_runner *runner,
+                          const op_results *got) {
+  char why[TEXT] = "";
+  for (uint32_t i = 0; i < got->count; i++)
+    expect_value(t, s->c, op_runner_name(runner), i, got->out[i]);
+  if (s->ref != NULL && s->c->against_ref)
+    expect_equal(t, s->c, op_runner_name(runner), got, s->ref, false);
+  run_again(t, s, runner, got, false);
+  if (can_be_in_place(runner, s->call)) run_again(t, s, runner, got, true);
+  if (!op_run_sweep(runner, s->call, why, sizeof why))
+    fail(t, s->c, "%s: %s", op_runner_name(runner), why);
+}
+
+/* |*out| gets the results, for the caller to release. */
+static void run_on(tally *t, const subject *s, const op_runner *runner,
+                   op_results *out) {
+  weir_diag diag = {.error = WEIR_ERROR_INIT};
+  char why[TEXT] = "";
+  weir_status status = op_run(runner, s->call, s->c->in, false, false, out,
+                              &diag.error, why, sizeof why);
+  t->runs++;
+  if (why[0] != 0)
+    fail(t, s->c, "%s: %s", op_runner_name(runner), why);
+  else if (s->c->error.size > 0)
+    expect_error(t, s->c, op_runner_name(runner), status, &diag);
+  else if (status != WEIR_OK)
+    fail(t, s->c, "%s: %s %s", op_runner_name(runner), diag.error.id,
+         diag.error.message);
+  else
+    check_results(t, s, runner, out);
+}
+
+static void run_on_others(tally *t, subject *s) {
+  const weir_registry *r = weir_builtin_registry();
+  for (size_t i = 0; i < r->kernel_count + r->group_kernel_count; i++) {
+    op_runner runner = {0};
+    op_results out = {0};
+    if (i < r->kernel_count)
+      runner.kernel = r->kernels[i];
+    else
+      runner.group = r->group_kernels[i - r->kernel_count];
+    if (runner.kernel != NULL &&
+        (strncmp(runner.kernel->name, "ref.", 4) == 0 ||
+         strcmp(runner.kernel->op, t->op->name) != 0))
+      continue;
+    if (!op_runner_accepts(&runner, s->call)) continue;
+    t->kernels++;
+    run_on(t, s, &runner, &out);
+    op_results_release(&out);
+  }
+}
+
+/* ---- One case */
+
+/* Ops that are no kernels: types and shapes, and values known beforehand. */
+static void check_types(tally *t, const op_case *c, const weir_graph *g,
+                        weir_node_id node) {
+  char text[128], why[TEXT];
+  for (uint32_t i = 0; i < g->nodes[node].output_count; i++) {
+    const weir_value *value = &g->values[g->nodes[node].first_output + i];
+    if (c->out[i] == NULL) continue;
+    if (value->known != NULL) {
+      expect_value(t, c, "known value", i, value->known);
+      continue;
+    }
+    weir_tensor *want = op_case_tensor(c->out[i], value->dtype, 0);
+    if (want == NULL || !weir_shape_equal(&want->shape, value->shape)) {
+      weir_shape_print(value->shape, NULL, NULL, text, sizeof text);
+      snprintf(why, sizeof why, "output %u has shape %s", i, text);
+      fail(t, c, "%s", why);
+    }
+    weir_tensor_unref(want);
+    t->values_not_run++;
+  }
+}
+
+/* What the shape rule says about values must be what kernels compute. */
+static void check_folding(tally *t, const op_case *c) {
+  weir_graph *g = NULL;
+  weir_node_id node = 0;
+  weir_diag diag = {.error = WEIR_ERROR_INIT};
+  weir_status status = op_case_build(c, true, &g, &node, &diag);
+  if (status != WEIR_OK) {
+    fail(t, c, "with constants: %s %s", diag.error.id, diag.error.message);
+    return;
+  }
+  for (uint32_t i = 0; i < g->nodes[node].output_count; i++) {
+    const weir_value *value = &g->values[g->nodes[node].first_output + i];
+    if (value->known != NULL)
+      expect_value(t, c, "folded value", i, value->known);
+  }
+  weir_graph_unref(g);
+}
+
+static void run_call(tally *t, const op_case *c, const weir_call *call) {
+  op_results ref = {0};
+  subject s = {.c = c, .call = call};
+  op_runner runner = {.kernel =
+                          weir_kernel_choose(weir_builtin_registry(), call,
+                                             WEIR_CPU, true, NULL, 0)};
+  if (runner.kernel == NULL) {
+    fail(t, c, "no reference kernel");
+    return;
+  }
+  run_on(t, &s, &runner, &ref);
+  s.ref = &ref;
+  run_on_others(t, &s);
+  op_results_release(&ref);
+}
+
+static void run_case(tally *t, const op_case *c) {
+  weir_graph *g = NULL;
+  weir_node_id node = 0;
+  weir_arena arena;
+  weir_call call;
+  weir_diag diag = {.error = WEIR_ERROR_INIT};
+  weir_arena_init(&arena, weir_allocator_system());
+  weir_status status = op_case_build(c, false, &g, &node, &diag);
+  if (status != WEIR_OK) {
+    if (c->error.size > 0)
+      expect_error(t, c, "check", status, &diag);
+    else
+      fail(t, c, "check: %s %s", diag.error.id, diag.error.message);
+  } else if (t->op->instr != WEIR_INSTR_KERNEL) {
+    if (c->error.size > 0) expect_error(t, c, "check", WEIR_OK, &diag);
+    check_types(t, c, g, node);
+  } else if (!op_case_call(g, node, &arena, &call)) {
+    fail(t, c, "a shape is not known");
+  } else {
+    run_call(t, c, &call);
+    if (c->error.size == 0) check_folding(t, c);
+  }
+  if (c->grad) t->grads_skipped++;
+  weir_graph_unref(g);
+  weir_arena_release(&arena);
+}
+
+static void run_all(tally *t, const weir_yaml *root, weir_arena *arena) {
+  for (uint32_t i = 0; i < root->count; i++) {
+    op_case c;
+    char why[TEXT] = "";
+    if (op_case_read(t->op, root->items[i], i, arena, &c, why, sizeof why))
+      run_case(t, &c);
+    else
+      fail(t, &c, "%s", why);
+    op_case_release(&c);
+    t->cases++;
+  }
+}
+
+static int report(const tally *t) {
+  printf("%s: %d cases, %d runs, %d of them accepted by a second kernel\n",
+         t->op->name, t->cases, t->runs, t->kernels);
+  if (t->values_not_run > 0)
+    printf("  %d values not computed here: no kernel, the executor does it\n",
+           t->values_not_run);
+  if (t->grads_skipped > 0)
+    printf(
+        "  %d gradients skipped: finite differences need the gradient "
+        "pass\n",
+        t->grads_skipped);
+  return t->failures > 0 || t->cases == 0 ? 1 : 0;
+}
+
+/* The file's text; NULL if it cannot be read. */
+static char *read_file(const char *path, size_t *out_size) {
+  FILE *file = fopen(path, "rb");
+  char *text = NULL;
+  if (file == NULL) return NULL;
+  if (fseek(file, 0, SEEK_END) == 0) {
+    long size = ftell(file);
+    rewind(file);
+    if (size >= 0) text = malloc((size_t)size + 1);
+    if (text != NULL) *out_size = fread(text, 1, (size_t)size, file);
+  }
+  fclose(file);
+  return text;
+}
+
+int main(int argc, char **argv) {
+  weir_arena arena;
+  weir_error err = WEIR_ERROR_INIT;
+  const weir_yaml *root = NULL;
+  size_t size = 0;
+  if (argc != 3) return fprintf(stderr, "usage: run_case OP FILE\n"), 2;
+  tally t = {.path = argv[2],
+             .op = weir_registry_find_op(weir_builtin_registry(),
+                                         weir_sv_from(argv[1]))};
+  char *text = read_file(argv[2], &size);
+  if (t.op == NULL || text == NULL)
+    return fprintf(stderr, "no op %s or no file %s\n", argv[1], argv[2]), 2;
+  weir_arena_init(&arena, weir_allocator_system());
+  weir_status status = weir_yaml_parse((weir_sv){text, size}, argv[2], NULL,
+                                       &arena, NULL, &root, &err);
+  int code = 2;
+  if (status != WEIR_OK || root == NULL || root->kind != WEIR_YAML_LIST) {
+    fprintf(stderr, "%s:%u: %s\n", argv[2], err.line, err.message);
+  } else {
+    run_all(&t, root, &arena);
+    code = report(&t);
+  }
+  free(text);
+  weir_arena_release(&arena);
+  return code;
+}

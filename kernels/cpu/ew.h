@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KERNELS_CPU_EW_H_
+#define KERNELS_CPU_EW_H_
+
+#include "kernels/cpu/isa/isa.h"
+#include "kernels/kernel.h"
+
+/* Element-wise programs.
+ *
+ * A program computes a chain of element-wise calls in one pass: a tile of at
+ * most WEIR_EW_TILE elements goes through all steps while it is in the first
+ * cache, with intermediate values in scratch memory. A single call is a program
+ * of one step. The space is seen as rows: dims collapsed as far as the
+ * broadcast patterns of all inputs allow, the last one being the row. Steps
+ * are the same tile functions whether fused or not, so fusing changes no bit.
+ *
+ *   weir_ew_build(group, first, keep_rows, &ew, &why)  once
+ *   weir_ew_run(&ew, args)                              all of it, or
+ *   weir_ew_region(&ew, io, r0, r1, c0, c1, scratch)    a part of the rows */
+
+enum {
+  WEIR_EW_TILE = 1024,
+  WEIR_EW_INPUTS = 16,
+  WEIR_EW_STEPS = 32,
+  WEIR_EW_OUTPUTS = 8
+};
+
+typedef struct weir_ew_input {
+  int32_t io;                     /* which operand of the run */
+  uint32_t bytes;                 /* of one element */
+  int64_t strides[WEIR_MAX_RANK]; /* of the collapsed dims, in elements */
+  int32_t buffer;                 /* to spread rows in, -1: never needed */
+} weir_ew_input;
+
+typedef struct weir_ew_step {
+  weir_tile_fn fn;
+  int16_t from[3]; /* inputs first, then steps */
+  int16_t count;
+  int32_t io;     /* written to this operand of the run, or -1: scratch */
+  int32_t buffer; /* of scratch, -1 */
+  uint32_t bytes; /* of one element */
+  float p[2];
+} weir_ew_step;
+
+typedef struct weir_ew {
+  int32_t rank; /* of the collapsed dims, at least 2 */
+  int64_t dims[WEIR_MAX_RANK + 1];
+  int64_t rows, row; /* row: length of the last dim; rows: of all others */
+  int32_t in_count, step_count, buffer_count;
+  weir_ew_input in[WEIR_EW_INPUTS];
+  weir_ew_step steps[WEIR_EW_STEPS];
+  int64_t block_rows, block_cols, row_blocks, col_blocks;
+  size_t scratch_bytes; /* for one thread */
+} weir_ew;
+
+/* Plans calls |first|.. of |group|; a member before |first| is the anchor, and
+ * its value is read from |anchor_io|, where it must lie complete (row-major) or
+ * as far as the region asks. |keep_rows|: the last dim of the space stays what
+ * the calls say, for weir_ew_region by rows and columns of a matrix; refused
+ * unless the rest is one dim. False with the reason when it cannot. */
+bool weir_ew_build(const weir_group *group, uint32_t first, int32_t anchor_io,
+                   bool keep_rows, const weir_isa *isa, weir_ew *ew,
+                   weir_why *why);
+
+/* Computes everything, by weir_parallel_for when it is large. The program's
+ * scratch is args->scratch's worker part. */
+void weir_ew_run(const weir_ew *ew, const weir_args *args);
+
+/* Rows [r0, r1), columns [c0, c1). |io|: the run's operands. |scratch|:
+ * scratch_bytes of the calling thread's own. */
+void weir_ew_region(const weir_ew *ew, void *const *io, int64_t r0, int64_t r1,
+                    int64_t c0, int64_t c1, char *scratch);
+
+#endif

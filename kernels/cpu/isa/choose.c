@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "kernels/cpu/isa/isa.h"
+
+extern const weir_isa weir_generic_isa;
+#if defined(__x86_64__)
+extern const weir_isa weir_avx2_isa, weir_avx512_isa;
+
+static bool has_avx512(void) {
+  return __builtin_cpu_supports("avx512f") &&
+         __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+}
+
+static bool has_avx2(void) {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+#endif
+
+const weir_isa *weir_isa_at(int i) {
+#if defined(__x86_64__)
+  if (has_avx512() && i-- == 0) return &weir_avx512_isa;
+  if (has_avx2() && i-- == 0) return &weir_avx2_isa;
+#endif
+  return i == 0 ? &weir_generic_isa : NULL;
+}
+
+const weir_isa *weir_isa_choose(void) {
+  return weir_isa_at(0);
+}
+
+static weir_tile_fn find(const weir_tile_entry *e, const char *op,
+                         unsigned dtype, unsigned target) {
+  for (; e->op; e++)
+    if (e->dtype == dtype && e->target == target && strcmp(e->op, op) == 0)
+      return e->fn;
+  return NULL;
+}
+
+weir_tile_fn weir_isa_tile(const weir_isa *isa, const char *op, unsigned dtype,
+                           unsigned target) {
+  weir_tile_fn fn = find(isa->f32, op, dtype, target);
+  return fn ? fn : find(isa->other, op, dtype, target);
+}

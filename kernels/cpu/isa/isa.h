@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KERNELS_CPU_ISA_ISA_H_
+#define KERNELS_CPU_ISA_ISA_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Instruction sets.
+ *
+ * Every .c file of this folder but choose.c is compiled once per instruction
+ * set, from the same source, with GCC's vector extensions. What a build of a
+ * file gives is a const table; weir_isa holds them. Kernels take the table
+ * when they are prepared and keep it in their state, so nothing is chosen at
+ * run time and nothing global is written.
+ *
+ * Two instruction sets may give different bits; one gives the same bits
+ * whatever the thread, the alignment or the place of an element in a tile. */
+
+/* One piece of element-wise work: n elements of y from those of a, b and c. An
+ * operand marked "one" is a single value that counts for all. y may be a, b or
+ * c, but must not overlap them otherwise. p: attributes. */
+typedef struct weir_tile {
+  void *y;
+  const void *a, *b, *c;
+  int64_t n;
+  bool a_one, b_one, c_one;
+  float p[2];
+} weir_tile;
+
+typedef void (*weir_tile_fn)(const weir_tile *t);
+
+/* What there is a tile function for, by the op's name. */
+typedef struct weir_tile_entry {
+  const char *op;
+  unsigned dtype;  /* of the first operand (where: of the second) */
+  unsigned target; /* cast: the dtype of y; else 0 */
+  weir_tile_fn fn;
+} weir_tile_entry;
+
+/* Row functions: n elements that lie together, f32. */
+typedef struct weir_rows {
+  float (*sum)(const float *x, int64_t n);
+  float (*max)(const float *x, int64_t n); /* NaN wins; n > 0 */
+  float (*min)(const float *x, int64_t n);
+  float (*prod)(const float *x, int64_t n);
+  /* y = exp(x - max) / sum, or x - max - log(sum). */
+  void (*softmax)(float *y, const float *x, int64_t n);
+  void (*log_softmax)(float *y, const float *x, int64_t n);
+  /* log(sum(exp(x))) */
+  float (*log_sum_exp)(const float *x, int64_t n);
+  void (*layer_norm)(float *y, const float *x, const float *scale,
+                     const float *bias, int64_t n, float epsilon);
+  /* acc[i] = acc[i] op x[i] */
+  void (*add_to)(float *acc, const float *x, int64_t n);
+  void (*max_to)(float *acc, const float *x, int64_t n);
+  void (*min_to)(float *acc, const float *x, int64_t n);
+  void (*mul_to)(float *acc, const float *x, int64_t n);
+  /* y[i] = scale * x[i] + shift */
+  void (*affine)(float *y, const float *x, int64_t n, float scale, float shift);
+  /* y[j][i] = x[i][j] for rows x columns of x; strides in elements. */
+  void (*transpose)(float *y, int64_t y_stride, const float *x,
+                    int64_t x_stride, int64_t rows, int64_t columns);
+} weir_rows;
+
+typedef struct weir_conv_table weir_conv_table;
+
+typedef struct weir_isa {
+  const char *name;             /* "avx512" */
+  int lanes;                    /* f32 in a vector */
+  const weir_tile_entry *f32;   /* ended by a NULL op */
+  const weir_tile_entry *other; /* f64, integers, bool */
+  const weir_rows *rows;
+  const weir_conv_table *conv;
+} weir_isa;
+
+/* The best one for this processor. Static, immutable. */
+const weir_isa *weir_isa_choose(void);
+/* The i-th one this processor can run, best first; NULL past the end. */
+const weir_isa *weir_isa_at(int i);
+
+/* The tile function for |op|, or NULL. */
+weir_tile_fn weir_isa_tile(const weir_isa *isa, const char *op, unsigned dtype,
+                           unsigned target);
+
+#endif

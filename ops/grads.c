@@ -94,3 +94,20 @@ weir_status weir_grad_zero(weir_grad_ctx *ctx) {
   (void)ctx;
   return WEIR_OK;
 }
+
+weir_status weir_grad_extreme(weir_grad_ctx *ctx) {
+  weir_ref x = weir_grad_in(ctx, 0);
+  weir_ref y = weir_g_keepdims(ctx, weir_grad_out(ctx, 0));
+  weir_ref dy = weir_g_keepdims(ctx, weir_grad_dy(ctx, 0));
+  weir_ref hits = weir_g1a(ctx, "cast", weir_g2(ctx, "equal", x, y), "dtype",
+                           weir_attr_dtype(weir_grad_dtype(ctx, x)));
+  weir_named_attr attrs[] = {{"axis", *weir_grad_attr(ctx, "axis")},
+                             {"keepdims", weir_attr_bool(true)},
+                             {NULL, {WEIR_ATTR_NONE, 0, {0}}}};
+  if (attrs[0].value.kind == WEIR_ATTR_NONE)
+    attrs[0] = attrs[1], attrs[1] = attrs[2];
+  weir_ref count = weir_grad_node(ctx, "reduce_sum", 1, &hits, attrs);
+  weir_ref share = weir_g2(ctx, "div", dy, count);
+  weir_grad_add(ctx, 0, weir_g2(ctx, "mul", hits, share));
+  return WEIR_OK;
+}

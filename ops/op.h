@@ -38,7 +38,7 @@ enum {
 };
 
 /* An input or output. |type| is a type variable of the op ("T"), a dtype name
- * ("i64"), or "any": every dtype, each input its own. |shape| is prose for the
+ * ("i64"), or NULL: every dtype, each input its own. |shape| is prose for the
  * manual ("[..., m, k]"). */
 typedef struct weir_port {
   const char *name; /* NULL ends the list */
@@ -260,7 +260,7 @@ weir_ref weir_grad_unbroadcast(weir_grad_ctx *ctx, weir_ref g, weir_ref like);
 /* Adds |g| to dL/d(input i). */
 void weir_grad_add(weir_grad_ctx *ctx, uint32_t i, weir_ref g);
 
-/* Until runtime/graph defines both contexts. */
+/* Until runtime/graph defines the gradients' context. */
 #pragma weak weir_grad_add
 #pragma weak weir_grad_attr
 #pragma weak weir_grad_dtype
@@ -273,19 +273,5 @@ void weir_grad_add(weir_grad_ctx *ctx, uint32_t i, weir_ref g);
 #pragma weak weir_grad_shape
 #pragma weak weir_grad_unbroadcast
 #pragma weak weir_grad_wanted
-#pragma weak weir_shape_attr
-#pragma weak weir_shape_fail
-#pragma weak weir_shape_hint
-#pragma weak weir_shape_in
-#pragma weak weir_shape_in_count
-#pragma weak weir_shape_in_dtype
-#pragma weak weir_shape_in_value
-#pragma weak weir_shape_new_dim
-#pragma weak weir_shape_out_count
-#pragma weak weir_shape_set
-#pragma weak weir_shape_set_dtype
-#pragma weak weir_shape_set_value
-#pragma weak weir_shape_text
-#pragma weak weir_shape_unify
 
 #endif

@@ -40,6 +40,11 @@ weir_status weir_rule_none(weir_shape_ctx *ctx);
 weir_status weir_rule_reduce(weir_shape_ctx *ctx);
 /* The same for a reduction that has no value for zero elements: W2007. */
 weir_status weir_rule_reduce_some(weir_shape_ctx *ctx);
+/* |*y| is |x| reduced so, for gradients. */
+weir_status weir_rule_reduced(weir_shape_ctx *ctx, const weir_shape *x,
+                              weir_shape *y);
+/* weir_rule_reduce_some along the one `axis` (INT): argmax. */
+weir_status weir_rule_arg(weir_shape_ctx *ctx);
 /* Output 0 is like input 0, and `axis` (INT) is one of its axes. W2006. */
 weir_status weir_rule_along_axis(weir_shape_ctx *ctx);
 

@@ -43,6 +43,9 @@ void weir_call_window(const weir_call *call, weir_window *out) {
                     weir_call_attr(call, "groups")};
   read_window(&a, out);
   if (a.kernel != NULL) return;
+  const weir_attr *filter = weir_call_attr(call, "shape");
+  for (int side = 0; filter != NULL && side < 2; side++)
+    out->kernel[side] = filter->dims[2 + side].value;
   for (uint32_t i = 0; i < call->in_count; i++)
     if (weir_sv_is(weir_sv_from(call->op->inputs[i].name), "w")) {
       out->kernel[0] = call->in[i].dims[2];
@@ -130,6 +133,10 @@ weir_status weir_rule_pool_shape(weir_shape_ctx *ctx, const weir_shape *x,
                              ", expected less than the kernel, %" PRId64,
                              window.pad[i], window.kernel[i % 2]);
   *out = *x;
+  for (int side = 0; x->rank == 4 && side < 2; side++)
+    if (weir_dim_is(x->dims[2 + side], 0))
+      return weir_shape_fail(ctx, WEIR_W2013, "x is %s: no elements to pool",
+                             weir_shape_text(ctx, x));
   for (int side = 0; x->rank == 4 && side < 2; side++)
     WEIR_TRY(weir_rule_window_dim(ctx, &window, side, x->dims[2 + side],
                                   &out->dims[2 + side]));

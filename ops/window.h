@@ -17,8 +17,8 @@ typedef struct weir_window {
  * Without an attribute `kernel` the kernel is 1 x 1 for the caller to set. */
 weir_status weir_rule_window(weir_shape_ctx *ctx, weir_window *out);
 /* The same for a call whose shapes have passed; for kernels. A convolution's
- * kernel is taken from operand `w` (conv2d, conv2d_grad_input) or from the
- * attribute. */
+ * kernel is that of operand `w` or, in conv2d_grad_weight, of the attribute
+ * `shape`. */
 void weir_call_window(const weir_call *call, weir_window *out);
 
 /* |*out| is the number of places the window has along |side| (0: h, 1: w) of

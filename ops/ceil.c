@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/grads.h"
+#include "ops/rules.h"
+
+const weir_op_def weir_op_ceil = {
+    .name = "ceil",
+    .summary = "Smallest integer not below x, element by element.",
+    .doc = "The gradient is 0.",
+    .example = "ceil(x)",
+    .inputs = {{"x", "T"}},
+    .outputs = {{"y", "T"}},
+    .types = {{"T", WEIR_FLOATS}},
+    .refuses = {"integers", "bool"},
+    .flags = WEIR_OP_ELEMENTWISE,
+    .shape = weir_rule_unary,
+    .grad = weir_grad_zero,
+    .cost = weir_cost_unary};

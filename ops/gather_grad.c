@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/rules.h"
+#include "ops/slicing.h"
+
+static weir_status shape(weir_shape_ctx *ctx) {
+  weir_shape x, y, same;
+  WEIR_TRY(weir_rule_shape_of_attr(ctx, "shape", &x));
+  WEIR_TRY(weir_rule_gather(ctx, &x, weir_shape_in(ctx, 1), &y));
+  WEIR_TRY(weir_rule_same(ctx, weir_shape_in(ctx, 0), "dy", &y,
+                          "what gather gives", &same));
+  return weir_shape_set(ctx, 0, &x);
+}
+
+const weir_op_def weir_op_gather_grad = {
+    .name = "gather_grad",
+    .summary = "Gradient of gather: slices of dy added where they came from.",
+    .doc = "Slices with the same index are added in the order of the indices.",
+    .example = "gather_grad(dy, indices, shape=[10, 4])",
+    .inputs = {{"dy", "T"}, {"indices", "I"}},
+    .outputs = {{"dx", "T"}},
+    .types = {{"T", WEIR_FLOATS}, {"I", WEIR_I32 | WEIR_I64}},
+    .attrs = {{"shape", WEIR_ATTR_INTS, NULL, "shape of the op's input"},
+              {"axis", WEIR_ATTR_INT, "0", "the op's axis"}},
+    .refuses = {"an index outside [-n, n) (when it runs)",
+                "an axis outside [-rank, rank)",
+                "a dy of another shape than gather gives", "float indices"},
+    .flags = WEIR_OP_MAY_FAIL,
+    .shape = shape,
+    .cost = weir_cost_reduce};

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/grads.h"
+#include "ops/rules.h"
+
+static weir_status grad(weir_grad_ctx *ctx) {
+  weir_ref y = weir_grad_out(ctx, 0), dy = weir_grad_dy(ctx, 0);
+
+  weir_ref slope = weir_g1(ctx, "neg", weir_g1(ctx, "square", y));
+  weir_grad_add(ctx, 0, weir_g2(ctx, "mul", dy, slope));
+  return WEIR_OK;
+}
+
+const weir_op_def weir_op_reciprocal = {.name = "reciprocal",
+                                        .summary = "1 / x, element by element.",
+                                        .example = "reciprocal(x)",
+                                        .inputs = {{"x", "T"}},
+                                        .outputs = {{"y", "T"}},
+                                        .types = {{"T", WEIR_FLOATS}},
+                                        .refuses = {"integers", "bool"},
+                                        .flags = WEIR_OP_ELEMENTWISE,
+                                        .shape = weir_rule_unary,
+                                        .grad = grad,
+                                        .cost = weir_cost_unary};

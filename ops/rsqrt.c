@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/grads.h"
+#include "ops/rules.h"
+
+static weir_status grad(weir_grad_ctx *ctx) {
+  weir_ref y = weir_grad_out(ctx, 0), dy = weir_grad_dy(ctx, 0);
+
+  weir_ref cube = weir_g2(ctx, "mul", y, weir_g1(ctx, "square", y));
+  weir_ref slope = weir_g_scale(ctx, cube, -0.5);
+  weir_grad_add(ctx, 0, weir_g2(ctx, "mul", dy, slope));
+  return WEIR_OK;
+}
+
+const weir_op_def weir_op_rsqrt = {
+    .name = "rsqrt",
+    .summary = "1 / sqrt(x), element by element.",
+    .example = "rsqrt(x)",
+    .inputs = {{"x", "T"}},
+    .outputs = {{"y", "T"}},
+    .types = {{"T", WEIR_FLOATS}},
+    .refuses = {"integers", "bool"},
+    .flags = WEIR_OP_ELEMENTWISE,
+    .shape = weir_rule_unary,
+    .grad = grad,
+    .cost = weir_cost_unary};

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/grads.h"
+#include "ops/rules.h"
+
+static weir_status shape(weir_shape_ctx *ctx) {
+  const weir_shape *x = weir_shape_in(ctx, 0);
+  weir_shape y = {.rank = 1};
+  weir_small small;
+  y.dims[0] = x->rank < 0 ? weir_shape_new_dim(ctx) : weir_dim_of(x->rank);
+  WEIR_TRY(weir_shape_set(ctx, 0, &y));
+  if (!weir_shape_known(x) || !weir_small_init(&small, WEIR_I64, &y))
+    return WEIR_OK;
+  for (int i = 0; i < x->rank; i++) small.data[i] = x->dims[i].value;
+  return weir_shape_set_value(ctx, 0, &small.tensor);
+}
+
+const weir_op_def weir_op_shape = {.name = "shape",
+                                   .summary = "Shape of x, as a list of i64.",
+                                   .example = "shape(x)",
+                                   .inputs = {{"x", NULL}},
+                                   .outputs = {{"y", "i64"}},
+                                   .shape = shape,
+                                   .grad = weir_grad_zero,
+                                   .cost = weir_cost_none};

@@ -21,9 +21,10 @@ static void system_free(void *self, void *ptr) {
   free(ptr);
 }
 
+const weir_allocator weir_system_allocator = {NULL, system_alloc, system_free};
+
 const weir_allocator *weir_allocator_system(void) {
-  static const weir_allocator kSystem = {NULL, system_alloc, system_free};
-  return &kSystem;
+  return &weir_system_allocator;
 }
 
 /* Each counted block is preceded by its size and the offset to its base. */

@@ -26,6 +26,7 @@ typedef struct weir_allocator {
 
 /* The C library's allocator. Static, immutable. */
 const weir_allocator *weir_allocator_system(void);
+extern const weir_allocator weir_system_allocator; /* for constants */
 
 /* An allocator that counts, and that fails on request: the k-th allocation
  * (from 1) when |fail_at| is k, once, or from then on with |fail_forever|. */

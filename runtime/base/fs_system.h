@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_BASE_FS_SYSTEM_H_
+#define WEIR_BASE_FS_SYSTEM_H_
+
+#include "runtime/base/env.h"
+
+/* The parts of the real file system (env.h, weir_fs).
+ *
+ * Under a root, a path is first put in order by its text alone ("a/./b" and
+ * "a/x/../b" become "a/b"); that is exact because no link is followed. Then it
+ * is opened beneath the root by openat2, or, where the kernel lacks it, folder
+ * by folder. */
+
+/* The system's files; copies live in |alloc| (NULL: the system's), which must
+ * outlive them. `weir_env_system()` has one on the system's allocator. */
+weir_fs weir_fs_system(const weir_allocator *alloc);
+extern const weir_fs weir_system_fs; /* for constants: alloc NULL */
+
+enum { WEIR_PATH_BYTES = 4096 };
+
+/* Puts relative |path| in order in |out_path|. Errors: W4002 when it is
+ * absolute, empty, too long, or leaves the folder it starts in. */
+weir_status weir_path_beneath(const char *path, char out_path[WEIR_PATH_BYTES],
+                              weir_error *err);
+
+/* Opens |path|, which is in order, beneath folder |root_fd| for reading.
+ * |by_steps|: as on a kernel without openat2. Returns a descriptor, or -1 with
+ * errno: ELOOP or EXDEV when it meets a link or leaves the folder. */
+int weir_fs_open_beneath(int root_fd, const char *path, bool by_steps);
+
+/* Writes a whole file for weir_fs.write; see there. Devices and pipes are
+ * written straight to, a link's target is what is replaced. */
+weir_status weir_fs_write_file(const char *path, weir_bytes content,
+                               weir_error *err);
+
+/* "No such file or directory". Static text, never NULL. */
+const char *weir_errno_text(int error_number);
+
+#endif

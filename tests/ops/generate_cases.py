@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the part of tests/ops/<op>.yaml whose values come from NumPy and
+PyTorch: everything below the marker line. What stands above it is written by
+hand and kept. Needs numpy and torch; building and testing do not.
+
+usage: generate_cases.py [OP...]      (default: all ops that have a file)"""
+import pathlib
+import sys
+
+import numpy as np
+
+from generate import activations, arrays, elementwise
+from generate.emit import CASES
+
+HERE = pathlib.Path(__file__).parent
+MARKER = "# ---- Written by generate_cases.py: do not edit below this line.\n"
+
+
+def main(names):
+    with np.errstate(all="ignore"):
+        for module in (elementwise, activations, arrays):
+            module.cases()
+    for op in names or sorted(CASES):
+        path = HERE / (op + ".yaml")
+        if not path.exists():
+            continue
+        by_hand = path.read_text().split(MARKER)[0]
+        text = "\n".join(CASES[op])
+        path.write_text(by_hand + MARKER + text + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -49,6 +49,54 @@ static weir_status run_gelu(const weir_args *args) {
   return run(args, is_tanh ? gelu_tanh : gelu_exact, 0);
 }
 
+/* The integer at or above |limit| (|up|), or at or below it. */
+static int64_t int_limit(double limit, bool up) {
+  double whole = up ? ceil(limit) : floor(limit);
+  return whole >= 0x1p63   ? INT64_MAX
+         : whole < -0x1p63 ? INT64_MIN
+                           : (int64_t)whole;
+}
+
+static double clip_float(double x, const weir_attr *low,
+                         const weir_attr *high) {
+  if (low->kind == WEIR_ATTR_FLOAT && x < low->f) x = low->f;
+  if (high->kind == WEIR_ATTR_FLOAT && x > high->f) x = high->f;
+  return x;
+}
+
+/* The nearest integer within the limits; when none lies between them, |high|
+ * wins. The result is one of the dtype's numbers. */
+static int64_t clip_int(weir_dtype dtype, int64_t x, const weir_attr *low,
+                        const weir_attr *high) {
+  int64_t most = dtype == WEIR_I64   ? INT64_MAX
+                 : dtype == WEIR_I32 ? INT32_MAX
+                                     : UINT8_MAX;
+  int64_t least = dtype == WEIR_U8 ? 0 : -most - 1;
+  if (low->kind == WEIR_ATTR_FLOAT && x < int_limit(low->f, true))
+    x = int_limit(low->f, true);
+  if (high->kind == WEIR_ATTR_FLOAT && x > int_limit(high->f, false))
+    x = int_limit(high->f, false);
+  return x < least ? least : x > most ? most : x;
+}
+
+static weir_status run_clip(const weir_args *args) {
+  const weir_call *call = args->state;
+  const weir_operand *x = &call->in[0];
+  const weir_attr *low = weir_call_attr(call, "min");
+  const weir_attr *high = weir_call_attr(call, "max");
+  for (int64_t i = 0; i < x->elements; i++)
+    if (weir_is_float(x))
+      weir_put_f64(
+          x->dtype, args->io[1], i,
+          clip_float(weir_get_f64(x->dtype, args->io[0], i), low, high));
+    else
+      weir_put_i64(x->dtype, args->io[1], i,
+                   clip_int(x->dtype, weir_get_i64(x->dtype, args->io[0], i),
+                            low, high));
+  return WEIR_OK;
+}
+
+WEIR_REF_KERNEL(clip, WEIR_NUMBERS, run_clip);
 WEIR_REF_KERNEL(leaky_relu, WEIR_FLOATS, run_leaky_relu);
 WEIR_REF_KERNEL(elu, WEIR_FLOATS, run_elu);
 WEIR_REF_KERNEL(gelu, WEIR_FLOATS, run_gelu);

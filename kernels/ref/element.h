@@ -27,6 +27,12 @@ static inline void weir_put_f64(weir_dtype dtype, void *p, int64_t i,
     ((double *)p)[i] = value;
 }
 
+/* Adds to element |i| of floats, rounding to the dtype. */
+static inline void weir_add_f64(weir_dtype dtype, void *p, int64_t i,
+                                double value) {
+  weir_put_f64(dtype, p, i, weir_get_f64(dtype, p, i) + value);
+}
+
 /* Element |i| of integers or bools at |p|. */
 static inline int64_t weir_get_i64(weir_dtype dtype, const void *p, int64_t i) {
   if (dtype == WEIR_I64) return ((const int64_t *)p)[i];

@@ -4,6 +4,19 @@
 
 #include "kernels/ref/ref.h"
 
+/* Index |i| from the front, in an axis of |n|. */
+static weir_status read_index(const weir_args *args, uint32_t operand,
+                              int64_t i, int64_t n, int64_t *out) {
+  const weir_call *call = args->state;
+  int64_t k = weir_get_i64(call->in[operand].dtype, args->io[operand], i);
+  *out = k < 0 ? k + n : k;
+  if (k >= -n && k < n) return WEIR_OK;
+  return weir_fail(args->err, WEIR_W5002, NULL,
+                   "%s: index %" PRId64 " at element %" PRId64
+                   " is outside an axis of %" PRId64,
+                   call->op->name, k, i, n);
+}
+
 static weir_status run_gather(const weir_args *args) {
   const weir_call *call = args->state;
   const weir_operand *x = &call->in[0], *indices = &call->in[1];
@@ -13,15 +26,28 @@ static weir_status run_gather(const weir_args *args) {
   char *to = args->io[2];
   for (int64_t o = 0; o < lanes.outer; o++)
     for (int64_t i = 0; i < indices->elements; i++) {
-      int64_t k = weir_get_i64(indices->dtype, args->io[1], i);
-      if (k < -lanes.n || k >= lanes.n)
-        return weir_fail(args->err, WEIR_W5002, NULL,
-                         "gather: index %" PRId64 " at element %" PRId64
-                         " is outside an axis of %" PRId64,
-                         k, i, lanes.n);
-      if (k < 0) k += lanes.n;
+      int64_t k = 0;
+      WEIR_TRY(read_index(args, 1, i, lanes.n, &k));
       memcpy(to, from + (size_t)(o * lanes.n + k) * bytes, bytes);
       to += bytes;
+    }
+  return WEIR_OK;
+}
+
+static weir_status run_gather_grad(const weir_args *args) {
+  const weir_call *call = args->state;
+  const weir_operand *dx = &call->out[0];
+  weir_lanes lanes = weir_lanes_of(dx, weir_call_attr(call, "axis")->i);
+  int64_t from = 0;
+  weir_clear_out(args, call, 0);
+  for (int64_t o = 0; o < lanes.outer; o++)
+    for (int64_t i = 0; i < call->in[1].elements; i++) {
+      int64_t k = 0;
+      WEIR_TRY(read_index(args, 1, i, lanes.n, &k));
+      for (int64_t e = 0; e < lanes.inner; e++, from++)
+        weir_add_f64(dx->dtype, args->io[2],
+                     (o * lanes.n + k) * lanes.inner + e,
+                     weir_get_f64(dx->dtype, args->io[0], from));
     }
   return WEIR_OK;
 }
@@ -31,7 +57,7 @@ static weir_status run_one_hot(const weir_args *args) {
   const weir_call *call = args->state;
   const weir_operand *indices = &call->in[0], *y = &call->out[0];
   int64_t depth = weir_call_attr(call, "depth")->i;
-  memset(args->io[1], 0, (size_t)y->elements * weir_dtype_size(y->dtype));
+  weir_clear_out(args, call, 0);
   for (int64_t i = 0; i < indices->elements; i++) {
     int64_t k = weir_get_i64(indices->dtype, args->io[0], i);
     if (k < 0 || k >= depth) continue;
@@ -41,4 +67,5 @@ static weir_status run_one_hot(const weir_args *args) {
 }
 
 WEIR_REF_KERNEL(gather, WEIR_ALL_TYPES, run_gather);
+WEIR_REF_KERNEL(gather_grad, WEIR_FLOATS, run_gather_grad);
 WEIR_REF_KERNEL(one_hot, WEIR_INTS, run_one_hot);

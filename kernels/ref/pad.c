@@ -20,23 +20,30 @@ static pad_mode mode_of(weir_sv name) {
                                        : PAD_CONSTANT;
 }
 
+/* The element of |x| that comes to |index| of the padded tensor; -1: none. */
+static int64_t element_at(const weir_call *call, const weir_operand *x,
+                          pad_mode mode, const int64_t *index) {
+  const weir_attr *pads = weir_call_attr(call, "pads");
+  int64_t from = 0;
+  for (int32_t d = 0; d < x->rank; d++) {
+    int64_t k = source(mode, index[d] - pads->dims[d].value, x->dims[d]);
+    if (k < 0) return -1;
+    from = from * x->dims[d] + k;
+  }
+  return from;
+}
+
 static weir_status run(const weir_args *args) {
   const weir_call *call = args->state;
   const weir_operand *x = &call->in[0];
-  const weir_attr *pads = weir_call_attr(call, "pads");
   pad_mode mode = mode_of(weir_call_attr(call, "mode")->s);
   size_t size = weir_dtype_size(x->dtype);
-  int64_t strides[WEIR_MAX_RANK], value = 0;
+  int64_t value = 0;
   weir_iter it;
   weir_put_number(x->dtype, &value, 0, weir_call_attr(call, "value")->f);
-  weir_operand_strides(x, strides);
   weir_iter_init(&it, x->rank, call->out[0].dims);
   for (int64_t i = 0; it.left > 0; weir_iter_next(&it), i++) {
-    int64_t from = 0;
-    for (int32_t d = 0; d < x->rank && from >= 0; d++) {
-      int64_t k = source(mode, it.index[d] - pads->dims[d].value, x->dims[d]);
-      from = k < 0 ? -1 : from + k * strides[d];
-    }
+    int64_t from = element_at(call, x, mode, it.index);
     if (from < 0)
       weir_copy_element(args->io[1], i, &value, 0, size);
     else
@@ -45,4 +52,21 @@ static weir_status run(const weir_args *args) {
   return WEIR_OK;
 }
 
+static weir_status run_grad(const weir_args *args) {
+  const weir_call *call = args->state;
+  const weir_operand *dx = &call->out[0], *dy = &call->in[0];
+  pad_mode mode = mode_of(weir_call_attr(call, "mode")->s);
+  weir_iter it;
+  weir_clear_out(args, call, 0);
+  weir_iter_init(&it, dy->rank, dy->dims);
+  for (int64_t i = 0; it.left > 0; weir_iter_next(&it), i++) {
+    int64_t to = element_at(call, dx, mode, it.index);
+    if (to >= 0)
+      weir_add_f64(dx->dtype, args->io[1], to,
+                   weir_get_f64(dy->dtype, args->io[0], i));
+  }
+  return WEIR_OK;
+}
+
 WEIR_REF_KERNEL(pad, WEIR_ALL_TYPES, run);
+WEIR_REF_KERNEL(pad_grad, WEIR_FLOATS, run_grad);

@@ -116,3 +116,34 @@ REDUCE(reduce_max, WEIR_NUMBERS, 0, 0, max_floats, max_ints,
        .starts_at_first = true);
 REDUCE(reduce_min, WEIR_NUMBERS, 0, 0, min_floats, min_ints,
        .starts_at_first = true);
+
+/* The product of the elements of |it| but the one at |without|. */
+static double prod_of_others(weir_dtype dtype, const void *x, weir_iter *it,
+                             int64_t without) {
+  double result = 1;
+  for (; it->left > 0; weir_iter_next(it))
+    if (it->at[0] != without) result *= weir_get_f64(dtype, x, it->at[0]);
+  return result;
+}
+
+static weir_status run_prod_grad(const weir_args *args) {
+  const weir_call *call = args->state;
+  const weir_operand *x = &call->in[0];
+  reduce_walk walk;
+  walk_init(&walk, x, weir_axes_of(weir_call_attr(call, "axis"), x->rank));
+  for (int64_t i = 0; walk.kept.left > 0; weir_iter_next(&walk.kept), i++) {
+    double dy = weir_get_f64(x->dtype, args->io[1], i);
+    weir_iter all = walk.reduced;
+    weir_iter_rewind(&all);
+    for (all.at[0] = walk.kept.at[0]; all.left > 0; weir_iter_next(&all)) {
+      weir_iter_rewind(&walk.reduced);
+      walk.reduced.at[0] = walk.kept.at[0];
+      weir_put_f64(
+          x->dtype, args->io[2], all.at[0],
+          dy * prod_of_others(x->dtype, args->io[0], &walk.reduced, all.at[0]));
+    }
+  }
+  return WEIR_OK;
+}
+
+WEIR_REF_KERNEL(reduce_prod_grad, WEIR_FLOATS, run_prod_grad);

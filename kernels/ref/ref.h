@@ -20,6 +20,13 @@ static inline bool weir_is_float(const weir_operand *operand) {
   return weir_dtype_is_float(operand->dtype);
 }
 
+/* Sets output |i| to zeros. */
+static inline void weir_clear_out(const weir_args *args, const weir_call *call,
+                                  uint32_t i) {
+  memset(args->io[call->in_count + i], 0,
+         (size_t)call->out[i].elements * weir_dtype_size(call->out[i].dtype));
+}
+
 /* Stores |value| as element |i| of any dtype; integers are clamped to their
  * range, bools are value != 0. */
 static inline void weir_put_number(weir_dtype dtype, void *data, int64_t i,

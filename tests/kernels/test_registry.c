@@ -35,6 +35,19 @@ static void test_ref_comes_last(void **state) {
   }
 }
 
+/* Each op that runs as a kernel has a reference one, for all its dtypes. */
+static void test_every_op_has_ref(void **state) {
+  const weir_registry *r = weir_builtin_registry();
+  (void)state;
+  for (size_t i = 0; i < r->op_count; i++) {
+    const weir_op_def *op = r->ops[i];
+    bool found = op->instr != WEIR_INSTR_KERNEL;
+    for (size_t k = 0; k < r->kernel_count && !found; k++)
+      found = is_ref(r->kernels[k]) && strcmp(r->kernels[k]->op, op->name) == 0;
+    if (!found) fail_msg("%s has no reference kernel", op->name);
+  }
+}
+
 /* One call of add on f32 scalars. */
 static weir_operand scalar = {.dtype = WEIR_F32, .elements = 1};
 
@@ -112,6 +125,7 @@ int main(void) {
       cmocka_unit_test(test_tables_are_whole),
       cmocka_unit_test(test_names_are_unique),
       cmocka_unit_test(test_ref_comes_last),
+      cmocka_unit_test(test_every_op_has_ref),
       cmocka_unit_test(test_choose_takes_first_and_says_why),
       cmocka_unit_test(test_choose_ref),
       cmocka_unit_test(test_choose_cuts_reasons),

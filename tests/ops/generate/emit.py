@@ -21,9 +21,11 @@ def number(v):
         return ".nan"
     if np.isinf(v):
         return ".inf" if v > 0 else "-.inf"
+    if v == 0:
+        return "-0.0" if np.signbit(v) else "0"
     if isinstance(v, np.float32):
         return np.format_float_positional(v, unique=True, trim="-") \
-            if 1e-4 <= abs(v) < 1e9 or v == 0 else \
+            if 1e-4 <= abs(v) < 1e9 else \
             np.format_float_scientific(v, unique=True, trim="0")
     return repr(float(v)).removesuffix(".0")
 
@@ -46,7 +48,9 @@ def tensor(a):
 
 def expected(a, single):
     """A float result; of |single| precision, nine digits say it all."""
-    if a.dtype == np.float64 and single and a.size > 0:
+    if a.dtype == np.float64 and single:
+        if a.size == 0:
+            return tensor(a.astype(np.float32))
         short = np.array([float("%.9g" % v) for v in a.ravel()])
         return nested(short.reshape(a.shape))
     return tensor(a)
@@ -57,7 +61,9 @@ def value(v):
         return "[" + ", ".join(value(i) for i in v) + "]"
     if isinstance(v, np.ndarray):
         return tensor(v)
-    return v if isinstance(v, str) else number(v)
+    if isinstance(v, str):
+        return '"%s"' % v if set(v) & set(",:{}[]") else v
+    return number(v)
 
 
 def mapping(items):
@@ -90,5 +96,5 @@ def random(seed, shape, low=-2.0, high=2.0, dtype=np.float32):
     """Numbers of three decimals, so that they are short to write."""
     rng = np.random.default_rng(seed)
     if np.dtype(dtype).kind == "f":
-        return np.round(rng.uniform(low, high, shape), 3).astype(dtype)
-    return rng.integers(int(low), int(high) + 1, shape).astype(dtype)
+        return np.asarray(np.round(rng.uniform(low, high, shape), 3), dtype)
+    return np.asarray(rng.integers(int(low), int(high) + 1, shape), dtype)

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_GRAPH_GRAD_CTX_H_
+#define WEIR_GRAPH_GRAD_CTX_H_
+
+#include "runtime/graph/pass.h"
+
+/* What a gradient rule sees: one node of the old graph at a time, and the new
+ * graph, in which the old ids are still good. */
+struct weir_grad_ctx {
+  weir_pass pass;
+  const weir_node *node; /* of the old graph */
+  weir_ref *dys;         /* by old value: its gradient so far */
+  bool *depends;         /* by old value: depends on a wrt */
+  weir_map ops;          /* op names to indices of the registry */
+  uint32_t added;        /* nodes, for their names */
+  weir_status status;    /* the first failure; sticks */
+  weir_error *err;
+};
+
+/* |err| must not be NULL. Errors: W6001; _end must be called all the same. */
+weir_status weir_grad_ctx_begin(weir_grad_ctx *ctx, const weir_graph *from,
+                                weir_error *err);
+/* Hands the new graph over when |status| is OK; frees the rest. */
+weir_status weir_grad_ctx_end(weir_grad_ctx *ctx, weir_status status,
+                              weir_graph **out_graph, weir_error *err);
+
+#endif

@@ -62,6 +62,11 @@ bool weir_ew_build(const weir_group *group, uint32_t first, int32_t anchor_io,
                    bool keep_rows, const weir_isa *isa, weir_ew *ew,
                    weir_why *why);
 
+/* The tile function of a call with one input, and its attributes. False when
+ * there is none. */
+bool weir_ew_unary(const weir_call *call, const weir_isa *isa, weir_tile_fn *fn,
+                   float p[2]);
+
 /* Computes everything, by weir_parallel_for when it is large. The program's
  * scratch is args->scratch's worker part. */
 void weir_ew_run(const weir_ew *ew, const weir_args *args);

@@ -40,6 +40,18 @@ static bool step_function(const weir_call *call, const weir_isa *isa,
   return step->fn != NULL;
 }
 
+bool weir_ew_unary(const weir_call *call, const weir_isa *isa, weir_tile_fn *fn,
+                   float p[2]) {
+  weir_ew_step step = {.fn = NULL};
+  if (call->in_count != 1 || !(call->op->flags & WEIR_OP_ELEMENTWISE) ||
+      !step_function(call, isa, &step))
+    return false;
+  *fn = step.fn;
+  p[0] = step.p[0];
+  p[1] = step.p[1];
+  return true;
+}
+
 /* Strides of |operand| in the space of |rank| dims, 0 where it is repeated. */
 static void full_strides(const weir_operand *operand, int32_t rank,
                          int64_t *strides) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What this instruction set offers. */
+#include "kernels/cpu/isa/conv.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/isa/vec.h"
 
@@ -7,9 +8,11 @@
 #define TEXT(x) TEXT2(x)
 
 extern const weir_tile_entry ISA(tiles_f32)[], ISA(tiles_other)[];
+extern const weir_conv_table ISA(conv);
 extern const weir_isa ISA(isa);
 
 const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
                            .lanes = LANES,
                            .f32 = ISA(tiles_f32),
-                           .other = ISA(tiles_other)};
+                           .other = ISA(tiles_other),
+                           .conv = &ISA(conv)};

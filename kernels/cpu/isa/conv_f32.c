@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cpu/isa/conv.h"
+
+#include "kernels/cpu/isa/isa.h"
+#include "kernels/cpu/isa/vec.h"
+
+/* Tiles are unrolled whole, so that all sums stay in registers: 32 of them with
+ * AVX-512, else 16. */
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#if WEIR_ISA_LANES == 16
+enum { kImagesOc = 4, kWidthOc = 6, kPixelMax = 8, kChannelPixels = 14 };
+#define IMAGES_PIXELS(oc) ((oc) <= 3 ? 8 : 6)
+#else
+enum { kImagesOc = 3, kWidthOc = 2, kPixelMax = 6, kChannelPixels = 8 };
+#define IMAGES_PIXELS(oc) ((oc) == 1 ? 6 : (oc) == 2 ? 5 : 3)
+#endif
+
+/* Vectors per pixel of 16 images. */
+enum { kParts = 16 / LANES };
+
+/* ---- Images */
+
+INLINE void images_tile(const weir_conv_row *r, const float *x, float *y,
+                        const int oc, const int px) {
+  vf acc[4][kPixelMax];
+  UNROLL for (int o = 0; o < oc; o++) {
+    vf start = vset(r->bias != NULL ? r->bias[o] : 0.0f);
+    UNROLL for (int p = 0; p < px; p++) acc[o][p] = start;
+  }
+  const float *w = r->w;
+  for (int32_t c = 0; c < r->channels; c++)
+    for (int32_t i = 0; i < r->kh; i++) {
+      const float *tap = x + c * r->x_channel + i * r->x_tap_row;
+      for (int32_t j = 0; j < r->kw; j++, tap += r->x_tap, w += oc) {
+        vf wv[4];
+        UNROLL for (int o = 0; o < oc; o++) wv[o] = vset(w[o]);
+        UNROLL for (int p = 0; p < px; p++) {
+          vf v = vload(tap + p * r->x_step);
+          UNROLL for (int o = 0; o < oc; o++) acc[o][p] += wv[o] * v;
+        }
+      }
+    }
+  UNROLL for (int o = 0; o < oc; o++) UNROLL for (int p = 0; p < px; p++)
+      vstore(y + o * r->y_channel + p * 16, acc[o][p]);
+}
+
+#define IMAGES_CASE(oc, px)       \
+  case px:                        \
+    images_tile(r, x, y, oc, px); \
+    break;
+
+static void images_1(const weir_conv_row *r, const float *x, float *y,
+                     int32_t px) {
+  switch (px) {
+    IMAGES_CASE(1, 1)
+    IMAGES_CASE(1, 2)
+    IMAGES_CASE(1, 3)
+    IMAGES_CASE(1, 4)
+    IMAGES_CASE(1, 5)
+    IMAGES_CASE(1, 6)
+#if WEIR_ISA_LANES == 16
+    IMAGES_CASE(1, 7)
+    IMAGES_CASE(1, 8)
+#endif
+  }
+}
+
+static void images_2(const weir_conv_row *r, const float *x, float *y,
+                     int32_t px) {
+  switch (px) {
+    IMAGES_CASE(2, 1)
+    IMAGES_CASE(2, 2)
+    IMAGES_CASE(2, 3)
+    IMAGES_CASE(2, 4)
+    IMAGES_CASE(2, 5)
+#if WEIR_ISA_LANES == 16
+    IMAGES_CASE(2, 6)
+    IMAGES_CASE(2, 7)
+    IMAGES_CASE(2, 8)
+#endif
+  }
+}
+
+static void images_3(const weir_conv_row *r, const float *x, float *y,
+                     int32_t px) {
+  switch (px) {
+    IMAGES_CASE(3, 1)
+    IMAGES_CASE(3, 2)
+    IMAGES_CASE(3, 3)
+#if WEIR_ISA_LANES == 16
+    IMAGES_CASE(3, 4)
+    IMAGES_CASE(3, 5)
+    IMAGES_CASE(3, 6)
+    IMAGES_CASE(3, 7)
+    IMAGES_CASE(3, 8)
+#endif
+  }
+}
+
+#if WEIR_ISA_LANES == 16
+static void images_4(const weir_conv_row *r, const float *x, float *y,
+                     int32_t px) {
+  switch (px) {
+    IMAGES_CASE(4, 1)
+    IMAGES_CASE(4, 2)
+    IMAGES_CASE(4, 3)
+    IMAGES_CASE(4, 4)
+    IMAGES_CASE(4, 5)
+    IMAGES_CASE(4, 6)
+  }
+}
+#endif
+
+/* Cuts the row into tiles of nearly equal size. */
+static void images(const weir_conv_row *r) {
+  int32_t most = IMAGES_PIXELS(r->oc);
+  int32_t tiles = (r->count + most - 1) / most;
+  for (int part = 0; part < kParts; part++) {
+    const float *x = r->x + part * LANES;
+    float *y = r->y + part * LANES;
+    int32_t at = 0;
+    for (int32_t t = 0; t < tiles; t++) {
+      int32_t px = (r->count - at) / (tiles - t);
+      const float *from = x + at * r->x_step;
+      if (r->oc == 1) images_1(r, from, y + at * 16, px);
+      if (r->oc == 2) images_2(r, from, y + at * 16, px);
+      if (r->oc == 3) images_3(r, from, y + at * 16, px);
+#if WEIR_ISA_LANES == 16
+      if (r->oc == 4) images_4(r, from, y + at * 16, px);
+#endif
+      at += px;
+    }
+  }
+}
+
+/* ---- Width */
+
+INLINE void width_tile(const weir_conv_row *r, int64_t at, const int oc,
+                       const int vecs) {
+  vf acc[6][2][2];
+  UNROLL for (int o = 0; o < oc; o++) {
+    vf start = vset(r->bias != NULL ? r->bias[o] : 0.0f);
+    UNROLL for (int v = 0; v < vecs; v++) acc[o][0][v] = acc[o][1][v] = start;
+  }
+  const float *w = r->w;
+  for (int32_t c = 0; c < r->channels; c++)
+    for (int32_t i = 0; i < r->kh; i++) {
+      const float *tap = r->x + at + c * r->x_channel + i * r->x_tap_row;
+      for (int32_t j = 0; j < r->kw; j++, tap += r->x_tap, w += oc) {
+        vf in[2][2];
+        UNROLL for (int v = 0; v < vecs; v++) {
+          in[0][v] = vload(tap + v * LANES);
+          in[1][v] = vload(tap + r->x_row + v * LANES);
+        }
+        UNROLL for (int o = 0; o < oc; o++) {
+          vf wv = vset(w[o]);
+          UNROLL for (int v = 0; v < vecs; v++) {
+            acc[o][0][v] += wv * in[0][v];
+            acc[o][1][v] += wv * in[1][v];
+          }
+        }
+      }
+    }
+  UNROLL for (int o = 0; o < oc; o++) UNROLL for (int v = 0; v < vecs; v++) {
+    float *y = r->y + o * r->y_channel + at + v * LANES;
+    vstore(y, acc[o][0][v]);
+    vstore(y + r->y_row, acc[o][1][v]);
+  }
+}
+
+#define WIDTH_CASE(oc)                       \
+  case oc:                                   \
+    if (vecs == 2) width_tile(r, at, oc, 2); \
+    if (vecs == 1) width_tile(r, at, oc, 1); \
+    break;
+
+static void width(const weir_conv_row *r) {
+  for (int64_t at = 0; at < r->count; at += 2 * LANES) {
+    int vecs = r->count - at > LANES ? 2 : 1;
+    switch (r->oc) {
+      WIDTH_CASE(1)
+      WIDTH_CASE(2)
+#if WEIR_ISA_LANES == 16
+      WIDTH_CASE(3)
+      WIDTH_CASE(4)
+      WIDTH_CASE(5)
+      WIDTH_CASE(6)
+#endif
+    }
+  }
+}
+
+/* ---- Channels */
+
+INLINE void channels_tile(const weir_conv_row *r, const float *x, float *y,
+                          const int px) {
+  vf acc[kChannelPixels];
+  vf start = r->bias != NULL ? vload(r->bias) : (vf){0};
+  UNROLL for (int p = 0; p < px; p++) acc[p] = start;
+  const float *w = r->w;
+  for (int32_t c = 0; c < r->channels; c++)
+    for (int32_t i = 0; i < r->kh; i++) {
+      const float *tap = x + c * r->x_channel + i * r->x_tap_row;
+      for (int32_t j = 0; j < r->kw; j++, tap += r->x_tap, w += LANES) {
+        vf wv = vload(w);
+        UNROLL for (int p = 0; p < px; p++) acc[p] +=
+            wv * vset(tap[p * r->x_step]);
+      }
+    }
+  UNROLL for (int p = 0; p < px; p++) vstore(y + p * LANES, acc[p]);
+}
+
+#define CHANNELS_CASE(px)       \
+  case px:                      \
+    channels_tile(r, x, y, px); \
+    break;
+
+static void channels(const weir_conv_row *r) {
+  int32_t tiles = (r->count + kChannelPixels - 1) / kChannelPixels, at = 0;
+  for (int32_t t = 0; t < tiles; t++) {
+    int32_t px = (r->count - at) / (tiles - t);
+    const float *x = r->x + at * r->x_step;
+    float *y = r->y + (int64_t)at * LANES;
+    switch (px) {
+      CHANNELS_CASE(1)
+      CHANNELS_CASE(2)
+      CHANNELS_CASE(3)
+      CHANNELS_CASE(4)
+      CHANNELS_CASE(5)
+      CHANNELS_CASE(6)
+      CHANNELS_CASE(7)
+      CHANNELS_CASE(8)
+#if WEIR_ISA_LANES == 16
+      CHANNELS_CASE(9)
+      CHANNELS_CASE(10)
+      CHANNELS_CASE(11)
+      CHANNELS_CASE(12)
+      CHANNELS_CASE(13)
+      CHANNELS_CASE(14)
+#endif
+    }
+    at += px;
+  }
+}
+
+/* ---- Pooling */
+
+/* Pixels of |depth| elements, a whole number of vectors. */
+static void pool_deep(float *y, const float *x, int64_t x_row, int32_t k,
+                      int32_t count, int32_t depth, int average) {
+  vf scale = vset(1.0f / (float)(k * k));
+  for (int32_t i = 0; i < count; i++)
+    for (int32_t d = 0; d < depth; d += LANES) {
+      const float *from = x + (int64_t)i * k * depth + d;
+      vf acc = vload(from);
+      for (int32_t t = 1; t < k * k; t++) {
+        vf v = vload(from + (t / k) * x_row + (int64_t)(t % k) * depth);
+        acc = average ? acc + v : vmax(acc, v);
+      }
+      vstore(y + (int64_t)i * depth + d, average ? acc * scale : acc);
+    }
+}
+
+/* 2 x 2 windows of single pixels: in the same order as pool_deep, so that both
+ * give the same bits. */
+INLINE float pool_pair(const float *x, int64_t x_row, int average) {
+  float a = x[0], b = x[1], c = x[x_row], d = x[x_row + 1];
+  if (average) return (((a + b) + c) + d) * 0.25f;
+  a = a > b || a != a ? a : b;
+  a = a > c || a != a ? a : c;
+  return a > d || a != a ? a : d;
+}
+
+static void pool_flat(float *y, const float *x, int64_t x_row, int32_t k,
+                      int32_t count, int average) {
+  if (k == 2 && average) {
+    for (int32_t i = 0; i < count; i++) y[i] = pool_pair(x + 2 * i, x_row, 1);
+    return;
+  }
+  for (int32_t i = 0; i < count; i++) {
+    float acc = x[(int64_t)i * k];
+    for (int32_t t = 1; t < k * k; t++) {
+      float v = x[(t / k) * x_row + (int64_t)i * k + t % k];
+      if (average)
+        acc += v;
+      else
+        acc = acc > v || acc != acc ? acc : v;
+    }
+    y[i] = average ? acc * (1.0f / (float)(k * k)) : acc;
+  }
+}
+
+static void pool(float *y, const float *x, int64_t x_row, int32_t k,
+                 int32_t count, int32_t depth, int average) {
+  if (depth == 1)
+    pool_flat(y, x, x_row, k, count, average);
+  else
+    pool_deep(y, x, x_row, k, count, depth, average);
+}
+
+extern const weir_conv_table ISA(conv);
+const weir_conv_table ISA(conv) = {.images_oc = kImagesOc,
+                                   .width_oc = kWidthOc,
+                                   .images = images,
+                                   .width = width,
+                                   .channels = channels,
+                                   .pool = pool};

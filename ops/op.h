@@ -260,18 +260,4 @@ weir_ref weir_grad_unbroadcast(weir_grad_ctx *ctx, weir_ref g, weir_ref like);
 /* Adds |g| to dL/d(input i). */
 void weir_grad_add(weir_grad_ctx *ctx, uint32_t i, weir_ref g);
 
-/* Until runtime/graph defines the gradients' context. */
-#pragma weak weir_grad_add
-#pragma weak weir_grad_attr
-#pragma weak weir_grad_dtype
-#pragma weak weir_grad_dy
-#pragma weak weir_grad_in
-#pragma weak weir_grad_in_count
-#pragma weak weir_grad_node
-#pragma weak weir_grad_out
-#pragma weak weir_grad_scalar
-#pragma weak weir_grad_shape
-#pragma weak weir_grad_unbroadcast
-#pragma weak weir_grad_wanted
-
 #endif

@@ -4,15 +4,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "runtime/graph/builder.h"
+#include "kernels/kernel.h"
 #include "tests/check.h"
-
-static const weir_registry *ops(void) {
-  static weir_registry registry;
-  registry.ops = weir_builtin_ops;
-  registry.op_count = weir_builtin_op_count;
-  return &registry;
-}
 
 /* Reads "[n+1,-1]" and returns what follows. */
 static const char *read_dims(weir_graph_builder *b, const char *text,
@@ -103,20 +96,20 @@ static const char *add_input(weir_graph_builder *b, const char *text,
   }
   attrs[1].count = rank;
   attrs[1].dims = dims;
-  weir_node_spec spec = {
-      .name = weir_sv_from(kNames[at]),
-      .op = weir_registry_find_op(ops(), WEIR_SV_LIT("input")),
-      .attrs = attrs};
+  weir_node_spec spec = {.name = weir_sv_from(kNames[at]),
+                         .op = weir_registry_find_op(weir_builtin_registry(),
+                                                     WEIR_SV_LIT("input")),
+                         .attrs = attrs};
   weir_node_id node;
   weir_error err = WEIR_ERROR_INIT;
   assert_ok(weir_graph_builder_add(b, &spec, &node, NULL), &err);
   *out = weir_graph_builder_output(b, node, 0);
   if (derived != NULL) {
-    spec = (weir_node_spec){
-        .name = weir_sv_from(kDerived[at]),
-        .op = weir_registry_find_op(ops(), weir_sv_from(derived)),
-        .inputs = out,
-        .input_count = 1};
+    spec = (weir_node_spec){.name = weir_sv_from(kDerived[at]),
+                            .op = weir_registry_find_op(weir_builtin_registry(),
+                                                        weir_sv_from(derived)),
+                            .inputs = out,
+                            .input_count = 1};
     assert_ok(weir_graph_builder_add(b, &spec, &node, NULL), &err);
     *out = weir_graph_builder_output(b, node, 0);
   }
@@ -136,28 +129,38 @@ static void print_value(const weir_graph *g, weir_value_id id, char *text,
   snprintf(text + n, capacity - n, "]");
 }
 
-void shape_case_check(const shape_case *c) {
-  static weir_diag diag;
-  weir_graph_builder *b = NULL;
-  weir_error err = WEIR_ERROR_INIT;
-  weir_value_id in[5];
+weir_status shape_case_add(weir_graph_builder *b, const shape_case *c,
+                           weir_value_id *in, uint32_t *out_in_count,
+                           weir_node_id *out_node, weir_diag *diag) {
   weir_attr attrs[WEIR_OP_ATTRS] = {{0}};
-  weir_node_id node;
-  assert_ok(
-      weir_graph_builder_create(weir_allocator_system(), ops(), 1, &b, &err),
-      &err);
   weir_node_spec spec = {
       .name = WEIR_SV_LIT("node"),
-      .op = weir_registry_find_op(ops(), weir_sv_from(c->op)),
+      .op = weir_registry_find_op(weir_builtin_registry(), weir_sv_from(c->op)),
       .attrs = attrs,
       .inputs = in,
       .mark = {"g.yaml", 1, 1, 1, 2}};
   assert_non_null(spec.op);
-  for (const char *text = c->in; *text != '\0'; spec.input_count++)
+  for (const char *text = c->in; *text != '\0'; spec.input_count++) {
+    assert_true(spec.input_count < SHAPE_CASE_INPUTS);
     text = add_input(b, text, spec.input_count, &in[spec.input_count]);
+  }
   read_attrs(b, spec.op, c->attrs, attrs);
-  weir_status s = weir_graph_builder_add(b, &spec, &node, &diag);
+  *out_in_count = spec.input_count;
+  return weir_graph_builder_add(b, &spec, out_node, diag);
+}
+
+void shape_case_check(const shape_case *c) {
+  static weir_diag diag;
+  weir_graph_builder *b = NULL;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_value_id in[SHAPE_CASE_INPUTS];
+  uint32_t in_count;
+  weir_node_id node;
   char got[256];
+  assert_ok(weir_graph_builder_create(weir_allocator_system(),
+                                      weir_builtin_registry(), 1, &b, &err),
+            &err);
+  weir_status s = shape_case_add(b, c, in, &in_count, &node, &diag);
   if (s == WEIR_OK)
     print_value(weir_graph_builder_graph(b),
                 weir_graph_builder_output(b, node, 0), got, sizeof got);

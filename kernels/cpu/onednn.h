@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KERNELS_CPU_ONEDNN_H_
+#define KERNELS_CPU_ONEDNN_H_
+
+#include "runtime/base/alloc.h"
+#include "runtime/base/status.h"
+
+/* The door to oneDNN: no other file includes its headers. Builds against 2.x
+ * and 3.x. Every call runs on the calling thread alone and leaves the thread's
+ * OpenMP setting as it was, so results depend on the arguments only. oneDNN
+ * allocates for itself; when it cannot, the call fails with W6001. */
+
+/* Tells OpenMP to use one thread in the calling thread, for good. Pool threads
+ * call it when they start, which saves each call the change and back. */
+void weir_onednn_thread_init(void);
+
+/* A matrix product c = a b, all row-major with leading dimensions in elements;
+ * |a_t|: a is stored k x m, |b_t|: b is stored n x k. */
+typedef struct weir_gemm {
+  bool a_t, b_t;
+  int64_t m, n, k;
+  int64_t lda, ldb, ldc;
+} weir_gemm;
+
+/* Thread-safe. Errors: W6001, W5001. */
+WEIR_MUST_USE weir_status weir_onednn_sgemm(const weir_gemm *g, const float *a,
+                                            const float *b, float *c,
+                                            weir_error *err);
+
+/* The same product with a constant b, which is packed once. |m| of g is that
+ * of one run. */
+typedef struct weir_onednn_packed weir_onednn_packed;
+WEIR_MUST_USE weir_status weir_onednn_packed_create(
+    const weir_allocator *alloc, const weir_gemm *g, const float *b,
+    weir_onednn_packed **out_packed, weir_error *err);
+/* Another number of rows with |like|'s packed b, which must outlive it. */
+WEIR_MUST_USE weir_status
+weir_onednn_packed_share(const weir_allocator *alloc, const weir_gemm *g,
+                         const weir_onednn_packed *like,
+                         weir_onednn_packed **out_packed, weir_error *err);
+void weir_onednn_packed_release(weir_onednn_packed *packed); /* NULL-safe */
+/* Bytes of scratch memory that one run needs; maybe 0. */
+size_t weir_onednn_packed_scratch_bytes(const weir_onednn_packed *packed);
+/* Thread-safe; |a| and |c| have g's leading dimensions. |scratch| is 64-byte
+ * aligned and the run's own. */
+WEIR_MUST_USE weir_status weir_onednn_packed_run(const weir_onednn_packed *p,
+                                                 const float *a, float *c,
+                                                 void *scratch,
+                                                 weir_error *err);
+
+#endif

@@ -2,8 +2,8 @@
 #include "kernels/cpu/matmul.h"
 
 enum {
-  PIECE_M = 128,
-  PIECE_N = 512,
+  PIECE_MN = 512 * 1024,    /* outputs of a piece, at most */
+  PIECES = 4,               /* at least, while pieces are worth it */
   PIECE_FLOPS = 400 * 1000, /* a piece is worth handing over from here on */
   SLICE_K = 4096,
   SLICE_MN = 64 * 64, /* outputs up to this size are cut along the sum */
@@ -68,6 +68,25 @@ static int64_t even(int64_t n, int64_t size) {
   return piece < n ? piece : n;
 }
 
+/* Halves the longer side until there are enough pieces and none is too large
+ * for the caches; measured on two cores, oneDNN likes large pieces. */
+static void cut_pieces(weir_matmul *mm) {
+  const weir_gemm *g = &mm->gemm;
+  for (;;) {
+    double area = (double)mm->piece_m * (double)mm->piece_n;
+    int64_t count =
+        parts(g->m, mm->piece_m) * parts(g->n, mm->piece_n) * mm->batch;
+    if (area <= PIECE_MN && count >= PIECES) return;
+    if (2 * area * (double)g->k < PIECE_FLOPS) return;
+    if (mm->piece_m >= mm->piece_n && mm->piece_m >= 32)
+      mm->piece_m = even(g->m, (mm->piece_m + 1) / 2);
+    else if (mm->piece_n >= 64)
+      mm->piece_n = even(g->n, (mm->piece_n + 1) / 2);
+    else
+      return;
+  }
+}
+
 static void cut(weir_matmul *mm) {
   const weir_gemm *g = &mm->gemm;
   double flops = 2.0 * (double)g->m * (double)g->n * (double)g->k;
@@ -80,20 +99,7 @@ static void cut(weir_matmul *mm) {
     mm->slices = parts(g->k, SLICE_K);
     mm->slice_k = SLICE_K;
   } else if (flops >= PIECE_FLOPS) {
-    mm->piece_m = even(g->m, PIECE_M);
-    mm->piece_n = even(g->n, PIECE_N);
-    for (int halvings = 0; halvings < 3; halvings++) {
-      double piece =
-          2.0 * (double)mm->piece_m * (double)mm->piece_n * (double)g->k;
-      int64_t count = parts(g->m, mm->piece_m) * parts(g->n, mm->piece_n);
-      if (count * mm->batch >= 8 || piece < PIECE_FLOPS) break;
-      if (mm->piece_m > mm->piece_n && mm->piece_m >= 64)
-        mm->piece_m = even(g->m, mm->piece_m / 2);
-      else if (mm->piece_n >= 128)
-        mm->piece_n = even(g->n, mm->piece_n / 2);
-      else if (mm->piece_m >= 64)
-        mm->piece_m = even(g->m, mm->piece_m / 2);
-    }
+    cut_pieces(mm);
   } else if (flops > 0) {
     mm->group = (int64_t)(PIECE_FLOPS / flops);
     if (mm->group < 1) mm->group = 1;

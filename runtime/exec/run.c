@@ -185,6 +185,7 @@ weir_status weir_frame_run(weir_frame *f, weir_pool *pool,
   begin(f, pool, options);
   weir_worker *worker =
       pool != NULL && !p->cheap ? weir_pool_enter(pool) : NULL;
+  int omp = pool != NULL ? weir_openmp_single(weir_pool_openmp(pool)) : 0;
   if (p->task_count > 1 && worker != NULL) {
     run_tasks(f, worker);
   } else {
@@ -192,6 +193,7 @@ weir_status weir_frame_run(weir_frame *f, weir_pool *pool,
     run_range(f, &ctx, 0, p->instr_count);
   }
   if (worker != NULL) weir_pool_leave(worker);
+  if (pool != NULL) weir_openmp_restore(weir_pool_openmp(pool), omp);
   if (__builtin_expect(
           atomic_load_explicit(&f->failed, memory_order_relaxed) ||
               atomic_load_explicit(&f->stopped, memory_order_relaxed),

@@ -98,6 +98,26 @@ weir_status weir_binding_run(weir_binding *binding,
                              const weir_run_options *options, weir_error *err);
 void weir_binding_release(weir_binding *binding); /* NULL-safe */
 
+/* Many steps, several of them under way at once. Each lane has outputs of its
+ * own (the first lane's are the binding's); inputs are shared and read only. A
+ * program that assigns variables keeps to one step at a time. */
+typedef struct weir_overlap_options {
+  uint64_t steps;
+  int inflight; /* 1 to 64; no more run than the pool has threads */
+  void *self;
+  /* Called as a step starts, and once it has succeeded, on its thread, several
+   * at once; both may be NULL. |outputs| are lent for the call. */
+  void (*begin)(void *self, uint64_t step);
+  void (*end)(void *self, uint64_t step, weir_tensor *const *outputs);
+} weir_overlap_options;
+
+/* Steps options->step, +1, ... Stops at the first failure and returns it. The
+ * first call allocates the lanes. */
+weir_status weir_binding_run_overlapped(weir_binding *binding,
+                                        const weir_overlap_options *overlap,
+                                        const weir_run_options *options,
+                                        weir_error *err);
+
 /* What a compiled program is like, for dumps and `bench`. */
 typedef struct weir_program_stats {
   uint32_t nodes;        /* of the graph that it carries out */

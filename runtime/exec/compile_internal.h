@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_EXEC_COMPILE_INTERNAL_H_
+#define WEIR_EXEC_COMPILE_INTERNAL_H_
+
+#include "runtime/base/map.h"
+#include "runtime/base/vec.h"
+#include "runtime/exec/compile.h"
+#include "runtime/exec/program_internal.h"
+
+/* State of one compilation. */
+typedef struct weir_compiler {
+  const weir_env *env;
+  const weir_compile_request *request;
+  const weir_graph *graph; /* simplified and fused */
+  weir_program_builder *builder;
+  weir_arena *arena;
+  weir_value_id *feeds, *fetches; /* ids in |graph| */
+  uint32_t *values;               /* per graph value: the program's */
+  uint32_t *instrs; /* per node: its instruction, or WEIR_NO_INDEX */
+  bool *frozen;     /* per graph value: bytes are known already */
+  weir_var_use *vars;
+  uint32_t *var_of; /* per node: its place in |vars| + 1 */
+  uint32_t var_count, external_count, group_count;
+  uint32_t *group_size;                  /* per group: members not met yet */
+  weir_node_id *group_next, *group_head; /* members, a list per group */
+  bool writes;
+} weir_compiler;
+
+/* One call or group on its way to an instruction. */
+typedef struct weir_emit {
+  const weir_call *calls;
+  uint32_t call_count;
+  const weir_node *node; /* the one that names it: the last */
+  weir_node_id node_id;
+  const weir_value_id *in, *out; /* of the graph */
+  uint32_t in_count, out_count;
+  weir_run_fn run;
+  weir_prepared prepared;
+  void (*release)(void *state);
+  bool in_place;
+  const char *kernel, *reason;
+} weir_emit;
+
+/* compile_kernel.c */
+/* Emits node |id| alone. */
+weir_status weir_compile_node(weir_compiler *c, weir_node_id id,
+                              weir_error *err);
+/* Emits all members of |group| as one; |*done| is false when no group kernel
+ * takes them, then |*reason| says why. */
+weir_status weir_compile_group(weir_compiler *c, uint32_t group, bool *done,
+                               const char **reason, weir_error *err);
+/* The call of node |id| in the arena. */
+weir_status weir_compile_call(weir_compiler *c, weir_node_id id,
+                              const weir_op_def *op, const weir_attr *attrs,
+                              weir_call **out_call, weir_error *err);
+/* Chooses a kernel for |emit|'s only call and prepares it. */
+weir_status weir_compile_choose(weir_compiler *c, weir_emit *emit,
+                                const char *also, weir_error *err);
+
+/* compile_emit.c */
+/* Adds the instruction of |emit|, or computes its outputs now. Takes over the
+ * prepared state, also on failure. */
+weir_status weir_compile_emit(weir_compiler *c, weir_emit *emit,
+                              weir_error *err);
+/* Adds the program's value for graph value |id|. */
+weir_status weir_compile_value(weir_compiler *c, weir_value_id id,
+                               weir_value_spec *spec, weir_error *err);
+/* What one call costs by estimate. */
+int64_t weir_compile_cost(const weir_call *call, weir_cost *cost);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "runtime/base/size.h"
+#include "runtime/exec/session_internal.h"
+
+/* Compiled programs, kept by what they take and give. */
+
+static void destroy(weir_exec_session *session, weir_cached *e) {
+  const weir_allocator *a = session->env->alloc;
+  while (e->free_frames != NULL) {
+    weir_frame *next = e->free_frames->next_free;
+    weir_frame_release(e->free_frames);
+    e->free_frames = next;
+  }
+  weir_compiled_release(e->compiled);
+  weir_free(a, e->vars);
+  weir_free(a, e->ids);
+  weir_free(a, e->feed_shapes);
+  weir_free(a, e);
+}
+
+void weir_session_program_release(weir_exec_session *session,
+                                  weir_cached *cached) {
+  if (cached == NULL) return;
+  pthread_mutex_lock(&session->lock);
+  bool last = --cached->refs == 0;
+  pthread_mutex_unlock(&session->lock);
+  if (last) destroy(session, cached);
+}
+
+static bool same_key(const weir_cached *e, const weir_wanted *w) {
+  if (e->feed_count != w->feed_count || e->fetch_count != w->fetch_count ||
+      e->target_count != w->target_count || e->no_fusion != w->no_fusion)
+    return false;
+  for (uint32_t i = 0; i < w->feed_count; i++)
+    if (e->ids[i] != w->feeds[i].value ||
+        !weir_shape_equal(&e->feed_shapes[i], &w->feeds[i].tensor->shape))
+      return false;
+  const uint32_t *ids = e->ids + e->feed_count;
+  return (w->fetch_count == 0 ||
+          memcmp(ids, w->fetches, w->fetch_count * sizeof *ids) == 0) &&
+         (w->target_count == 0 || memcmp(ids + w->fetch_count, w->targets,
+                                         w->target_count * sizeof *ids) == 0);
+}
+
+static weir_cached *find(weir_exec_session *session, const weir_wanted *w) {
+  pthread_mutex_lock(&session->lock);
+  weir_cached *found = NULL;
+  for (int i = 0; i < WEIR_SESSION_PROGRAMS && found == NULL; i++)
+    if (session->cache[i] != NULL && same_key(session->cache[i], w))
+      found = session->cache[i];
+  if (found != NULL) {
+    found->refs++;
+    found->used = ++session->clock;
+  }
+  pthread_mutex_unlock(&session->lock);
+  return found;
+}
+
+/* The least recently used place, emptied. */
+static void insert(weir_exec_session *session, weir_cached *e) {
+  weir_cached *gone = NULL;
+  pthread_mutex_lock(&session->lock);
+  int at = 0;
+  for (int i = 1; i < WEIR_SESSION_PROGRAMS && session->cache[at] != NULL; i++)
+    if (session->cache[i] == NULL ||
+        session->cache[i]->used < session->cache[at]->used)
+      at = i;
+  gone = session->cache[at];
+  session->cache[at] = e;
+  e->refs = 2; /* the cache's and the caller's */
+  e->used = ++session->clock;
+  pthread_mutex_unlock(&session->lock);
+  weir_session_program_release(session, gone);
+}
+
+static weir_status fill_key(weir_exec_session *session, const weir_wanted *w,
+                            weir_cached *e, weir_error *err) {
+  const weir_allocator *a = session->env->alloc;
+  size_t n = (size_t)w->feed_count + w->fetch_count + w->target_count;
+  e->ids = weir_alloc_array(a, n, sizeof *e->ids);
+  e->feed_shapes = weir_alloc_array(a, w->feed_count, sizeof *e->feed_shapes);
+  if (e->ids == NULL || e->feed_shapes == NULL)
+    return weir_fail_memory(err, n * sizeof *e->ids);
+  uint32_t *at = e->ids;
+  for (uint32_t i = 0; i < w->feed_count; i++) *at++ = w->feeds[i].value;
+  for (uint32_t i = 0; i < w->fetch_count; i++) *at++ = w->fetches[i];
+  for (uint32_t i = 0; i < w->target_count; i++) *at++ = w->targets[i];
+  for (uint32_t i = 0; i < w->feed_count; i++)
+    e->feed_shapes[i] = w->feeds[i].tensor->shape;
+  e->feed_count = w->feed_count;
+  e->fetch_count = w->fetch_count;
+  e->target_count = w->target_count;
+  e->no_fusion = w->no_fusion;
+  return WEIR_OK;
+}
+
+/* The session's graph with the fed shapes in it. */
+static weir_status specialize(weir_exec_session *session, const weir_cached *e,
+                              const weir_graph **out, weir_error *err) {
+  const weir_graph *g = session->graph;
+  weir_graph *special = NULL;
+  bool needed = g->symbol_count > 0;
+  for (uint32_t i = 0; i < g->value_count && !needed; i++)
+    needed = !weir_shape_known(g->values[i].shape);
+  if (!needed) {
+    *out = weir_graph_ref(g);
+    return WEIR_OK;
+  }
+  weir_shape *shapes =
+      weir_alloc_array(session->env->alloc, g->input_count, sizeof *shapes);
+  if (shapes == NULL) return weir_fail_memory(err, sizeof *shapes);
+  for (uint32_t i = 0; i < g->input_count; i++) {
+    shapes[i] = (weir_shape){.rank = WEIR_RANK_UNKNOWN};
+    for (uint32_t k = 0; k < e->feed_count; k++)
+      if (e->ids[k] == g->inputs[i].value) shapes[i] = e->feed_shapes[k];
+  }
+  weir_status s = weir_graph_specialize(g, shapes, &special, err);
+  weir_free(session->env->alloc, shapes);
+  *out = special;
+  return s;
+}
+
+static weir_status compile(weir_exec_session *session, weir_cached *e,
+                           weir_error *err) {
+  const weir_session_options *o = &session->options;
+  const weir_graph *special = NULL;
+  weir_compile_request request = {
+      .feeds = e->ids,
+      .fetches = e->ids + e->feed_count,
+      .targets = e->ids + e->feed_count + e->fetch_count,
+      .feed_count = e->feed_count,
+      .fetch_count = e->fetch_count,
+      .target_count = e->target_count,
+      .options = {.no_fusion = o->no_fusion || e->no_fusion,
+                  .no_fold = o->no_fold,
+                  .ref_kernels = o->ref_kernels,
+                  .no_layout = o->no_layout,
+                  .memory_limit = o->memory_limit,
+                  .threads = weir_pool_threads(session->pool),
+                  .seed = o->seed}};
+  weir_status s = specialize(session, e, &special, err);
+  request.graph = special;
+  if (s == WEIR_OK) s = weir_compile(session->env, &request, &e->compiled, err);
+  weir_graph_unref(special);
+  if (s != WEIR_OK) return s;
+  uint32_t n = e->compiled->var_count;
+  e->vars = weir_alloc_array(session->env->alloc, n, sizeof *e->vars);
+  if (e->vars == NULL) return weir_fail_memory(err, n * sizeof *e->vars);
+  for (uint32_t i = 0; i < n; i++) {
+    weir_sv name = e->compiled->vars[i].name;
+    e->vars[i] = weir_map_get(&session->var_names, name);
+    if (e->vars[i] == WEIR_MAP_NONE)
+      return weir_fail(err, WEIR_W9001, NULL, "variable %.*s is not known",
+                       WEIR_SV(name));
+  }
+  return WEIR_OK;
+}
+
+weir_status weir_session_program(weir_exec_session *session,
+                                 const weir_wanted *wanted,
+                                 weir_cached **out_cached, weir_error *err) {
+  *out_cached = find(session, wanted);
+  if (*out_cached != NULL) return WEIR_OK;
+  weir_cached *e = weir_alloc_array(session->env->alloc, 1, sizeof *e);
+  if (e == NULL) return weir_fail_memory(err, sizeof *e);
+  weir_status s = fill_key(session, wanted, e, err);
+  if (s == WEIR_OK) s = compile(session, e, err);
+  if (s != WEIR_OK) {
+    destroy(session, e);
+    return s;
+  }
+  insert(session, e);
+  *out_cached = e;
+  return WEIR_OK;
+}
+
+weir_status weir_session_frame(weir_exec_session *session, weir_cached *cached,
+                               weir_frame **out_frame, weir_error *err) {
+  pthread_mutex_lock(&session->lock);
+  weir_frame *frame = cached->free_frames;
+  if (frame != NULL) cached->free_frames = frame->next_free;
+  pthread_mutex_unlock(&session->lock);
+  *out_frame = frame;
+  if (frame != NULL) return WEIR_OK;
+  return weir_frame_create(cached->compiled->program, out_frame, err);
+}
+
+void weir_session_frame_return(weir_exec_session *session, weir_cached *cached,
+                               weir_frame *frame) {
+  if (frame == NULL) return;
+  pthread_mutex_lock(&session->lock);
+  frame->next_free = cached->free_frames;
+  cached->free_frames = frame;
+  pthread_mutex_unlock(&session->lock);
+}

@@ -179,6 +179,7 @@ void weir_frame_hold(void *self, int64_t ns, bool spin) {
   const weir_exec_ctx *ctx = self;
   const weir_clock *clock = ctx->frame->program->env->clock;
   const int64_t slice_ns = 1000000;
+  atomic_uint never = 0; /* a word that nobody wakes */
   int64_t until = clock->now_ns(clock->self) + ns;
   for (;;) {
     int64_t left = until - clock->now_ns(clock->self);
@@ -187,7 +188,6 @@ void weir_frame_hold(void *self, int64_t ns, bool spin) {
       for (int i = 0; i < 100; i++) weir_cpu_relax();
       continue;
     }
-    struct timespec t = {0, left < slice_ns ? left : slice_ns};
-    nanosleep(&t, NULL);
+    weir_futex_wait(&never, 0, left < slice_ns ? left : slice_ns);
   }
 }

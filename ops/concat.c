@@ -108,7 +108,9 @@ static weir_status grad(weir_grad_ctx *ctx) {
   for (uint32_t i = 0; i < weir_grad_in_count(ctx); i++) {
     if (!weir_grad_wanted(ctx, i)) continue;
     weir_ref g = part(ctx, i, (int)axis);
-    if (g == WEIR_NO_VALUE) return WEIR_UNIMPLEMENTED;
+    if (g == WEIR_NO_VALUE)
+      return weir_grad_fail(
+          ctx, WEIR_W2008, "where input %u starts along axis %d", i, (int)axis);
     weir_grad_add(ctx, i, g);
   }
   return WEIR_OK;

@@ -257,6 +257,9 @@ weir_ref weir_grad_node(weir_grad_ctx *ctx, const char *op, uint32_t in_count,
 weir_ref weir_grad_scalar(weir_grad_ctx *ctx, weir_dtype dtype, double value);
 /* Sums |g| down to the shape of |like|: the gradient of broadcasting. */
 weir_ref weir_grad_unbroadcast(weir_grad_ctx *ctx, weir_ref g, weir_ref like);
+/* Fails at the node's place, its op's name before the message. Sticks. */
+weir_status weir_grad_fail(weir_grad_ctx *ctx, weir_error_id id,
+                           const char *fmt, ...) WEIR_PRINTF(3, 4);
 /* Adds |g| to dL/d(input i). */
 void weir_grad_add(weir_grad_ctx *ctx, uint32_t i, weir_ref g);
 

@@ -34,13 +34,31 @@ typedef struct bounds {
   int64_t step;
 } bounds;
 
-/* The size left of a dimension that is a symbol: exact when the slice counts
- * from its front or end only, else not known. */
+/* Elements from |b->start| to |b->stop|, numbers, when both count from the same
+ * end of a dimension that has at least |least| elements; -1: not known. */
+static int64_t slice_count(int64_t least, const bounds *b) {
+  int64_t start = b->start.value, stop = b->stop.value, length = 0;
+  if (start >= 0 && stop >= 0 && stop <= least)
+    return stop > start ? stop - start : 0;
+  if (start >= 0 || start < -least) return -1;
+  if (stop == INT64_MAX) return -start;
+  if (stop >= 0) return -1;
+  return __builtin_sub_overflow(stop, start, &length) || length < 0 ? 0
+                                                                    : length;
+}
+
+/* What is left of a dimension that is a symbol (0 or more) plus a number. Not
+ * known when it depends on where the symbol lies. */
 static weir_dim slice_symbol(weir_shape_ctx *ctx, weir_dim size,
                              const bounds *b) {
   weir_dim y = size;
   bool whole = weir_dim_is(b->stop, INT64_MAX) || weir_dim_equal(b->stop, size);
-  if (weir_dim_known(b->start) && b->start.value >= 0 && b->step == 1 &&
+  if (b->step != 1 || !weir_dim_known(b->start)) return weir_shape_new_dim(ctx);
+  if (weir_dim_known(b->stop)) {
+    int64_t count = slice_count(size.value, b);
+    if (count >= 0) return weir_dim_of(count);
+  }
+  if (b->start.value >= 0 &&
       !__builtin_sub_overflow(y.value, b->start.value, &y.value)) {
     if (whole) return y;
     if (weir_dim_known(b->stop) && b->stop.value < 0 &&

@@ -23,4 +23,5 @@ VIEW(flatten);
 VIEW(identity);
 VIEW(reshape);
 VIEW(squeeze);
+VIEW(stop_gradient);
 VIEW(unsqueeze);

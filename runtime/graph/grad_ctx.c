@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/grad_ctx.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 weir_status weir_grad_ctx_begin(weir_grad_ctx *ctx, const weir_graph *from,
@@ -177,6 +178,21 @@ weir_ref weir_grad_unbroadcast(weir_grad_ctx *ctx, weir_ref g, weir_ref like) {
        {.kind = WEIR_ATTR_INTS, .count = (uint32_t)to.rank, .dims = to.dims}},
       {NULL, {.kind = WEIR_ATTR_NONE}}};
   return weir_grad_node(ctx, "reshape", 1, &g, shape);
+}
+
+weir_status weir_grad_fail(weir_grad_ctx *ctx, weir_error_id id,
+                           const char *fmt, ...) {
+  char text[sizeof ctx->err->message];
+  const weir_node *node = ctx->node;
+  if (ctx->status != WEIR_OK) return ctx->status;
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  ctx->status = weir_fail(ctx->err, id, &node->mark, "gradient of %s: %s",
+                          node->op->name, text);
+  weir_error_set_node(ctx->err, node->name.data, node->name.size);
+  return ctx->status;
 }
 
 void weir_grad_add(weir_grad_ctx *ctx, uint32_t i, weir_ref g) {

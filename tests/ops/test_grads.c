@@ -288,10 +288,88 @@ static void products_with_zeros(void **state) {
   CHECK_ALL(kCases);
 }
 
+/* With symbols nothing can be run, but a gradient has its input's type. */
+static void check_types(const grad_case *c) {
+  problem p = {.c = c};
+  weir_value_id grads[SHAPE_CASE_INPUTS];
+  weir_graph *with = NULL;
+  weir_error err = WEIR_ERROR_INIT;
+  char got[64], want[64];
+  build(&p);
+  weir_status s = weir_graph_gradients(p.graph, p.loss, p.in, p.in_count, grads,
+                                       &with, &err);
+  if (s != WEIR_OK)
+    fail_msg("%s(%s): %s %s", c->op, c->in, err.id, err.message);
+  for (uint32_t i = 0; i < p.in_count; i++) {
+    weir_graph_type_text(with, p.in[i], want, sizeof want);
+    weir_graph_type_text(with, grads[i], got, sizeof got);
+    if (strcmp(got, want) != 0)
+      fail_msg("%s(%s; %s): gradient %u is %s, want %s", c->op, c->in,
+               c->attrs != NULL ? c->attrs : "", i, got, want);
+  }
+  weir_graph_unref(with);
+  weir_graph_unref(p.graph);
+}
+
+static void symbols(void **state) {
+  static const grad_case kCases[] = {
+      {"add", "f64[n,3] f64[3]", NULL, 0, 0, 0},
+      {"mul", "f64[n,1] f64[n,m]", NULL, 0, 0, 0},
+      {"matmul", "f64[n,3] f64[3,4]", NULL, 0, 0, 0},
+      {"matmul", "f64[b,n,3] f64[3]", NULL, 0, 0, 0},
+      {"einsum", "f64[b,n,3] f64[b,3,m]", "equation=bnk,bkm->bnm", 0, 0, 0},
+      {"conv2d", "f64[n,3,8,8] f64[4,3,3,3] f64[4]", "stride=[2]", 0, 0, 0},
+      {"max_pool", "f64[n,3,8,8]", "kernel=[2]", 0, 0, 0},
+      {"avg_pool", "f64[n,3,h,8]", "kernel=[3] stride=[1]", 0, 0, 0},
+      {"reduce_mean", "f64[n,3]", "axis=[0]", 0, 0, 0},
+      {"reduce_max", "f64[n,3]", NULL, 0, 0, 0},
+      {"reduce_prod", "f64[n,3]", "axis=[1]", 0, 0, 0},
+      {"softmax", "f64[n,3]", NULL, 0, 0, 0},
+      {"layer_norm", "f64[n,3] f64[3] f64[3]", NULL, 0, 0, 0},
+      {"batch_norm", "f64[n,3,2] f64[3] f64[3] f64[3] f64[3]", NULL, 0, 0, 0},
+      {"mse", "f64[n,3] f64[n,3]", NULL, 0, 0, 0},
+      {"reshape", "f64[n,3,4]", "shape=[n,-1]", 0, 0, 0},
+      {"flatten", "f64[n,m,4]", NULL, 0, 0, 0},
+      {"transpose", "f64[n,3]", NULL, 0, 0, 0},
+      {"concat", "f64[3,2] f64[n,2] f64[4,2]", NULL, 0, 0, 0},
+      {"concat", "f64[n,2] f64[n,5]", "axis=1", 0, 0, 0},
+      {"split", "f64[n,6]", "parts=2 axis=1", 0, 0, 1},
+      {"slice", "f64[n,6]", "start=[1] stop=[-1]", 0, 0, 0},
+      {"pad", "f64[n,6]", "pads=[1,0,2,0]", 0, 0, 0},
+      {"expand", "f64[n,1]", "shape=[n,4]", 0, 0, 0},
+      {"tile", "f64[n,2]", "repeats=[1,3]", 0, 0, 0},
+      {"stack", "f64[n] f64[n]", NULL, 0, 0, 0},
+      {"stop_gradient", "f64[n]", NULL, 0, 0, 0}};
+  (void)state;
+  for (size_t i = 0; i < sizeof kCases / sizeof *kCases; i++)
+    check_types(&kCases[i]);
+}
+
+/* Two parts of unknown size: nobody can say where the second starts. */
+static void refusals(void **state) {
+  (void)state;
+  problem p = {
+      .c = &(grad_case){"concat", "f64[n] f64[m] f64[k]", NULL, 0, 0, 0}};
+  weir_value_id grads[SHAPE_CASE_INPUTS];
+  weir_graph *with = NULL;
+  weir_error err = WEIR_ERROR_INIT;
+  build(&p);
+  assert_error(weir_graph_gradients(p.graph, p.loss, p.in, p.in_count, grads,
+                                    &with, &err),
+               &err, "W2008");
+  assert_string_equal(err.message,
+                      "gradient of concat: where input 0 starts along axis 0");
+  assert_null(with);
+  weir_graph_unref(p.graph);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(elementwise), cmocka_unit_test(products),
-      cmocka_unit_test(reductions), cmocka_unit_test(movements),
-      cmocka_unit_test(products_with_zeros)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(elementwise),
+                                     cmocka_unit_test(products),
+                                     cmocka_unit_test(reductions),
+                                     cmocka_unit_test(movements),
+                                     cmocka_unit_test(products_with_zeros),
+                                     cmocka_unit_test(symbols),
+                                     cmocka_unit_test(refusals)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,9 +44,9 @@ static void aliases_are_unique(void **state) {
 static void every_op_is_documented(void **state) {
   (void)state;
   /* Their inputs' dtypes are all there is to check, and these are any. */
-  const char *const takes_all[] = {"cast",      "group",      "identity",
-                                   "no_op",     "shape",      "size",
-                                   "ones_like", "zeros_like", NULL};
+  const char *const takes_all[] = {
+      "cast",  "group", "identity",  "no_op",      "stop_gradient",
+      "shape", "size",  "ones_like", "zeros_like", NULL};
   for (size_t i = 0; i < weir_builtin_op_count; i++) {
     const weir_op_def *op = weir_builtin_ops[i];
     if (op->summary == NULL || op->summary[strlen(op->summary) - 1] != '.')

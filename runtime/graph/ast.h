@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_GRAPH_AST_H_
+#define WEIR_GRAPH_AST_H_
+
+#include "runtime/base/vec.h"
+#include "runtime/graph/builder.h"
+
+/* Call strings as trees.
+ *
+ * `relu(matmul(x, w1)) @ gpu:0` becomes an array of nodes in postorder: a
+ * node's operands stand before it and |span| nodes end with it, so that
+ * evaluation is a loop with a stack and nothing recurses. Operands are also
+ * linked by |first| and |next|. Every node knows the text it came from. */
+
+typedef enum weir_ast_kind {
+  WEIR_AST_INT,
+  WEIR_AST_FLOAT,
+  WEIR_AST_STRING,
+  WEIR_AST_NAME,    /* text[.field][:port], operands: subscripts */
+  WEIR_AST_CALL,    /* text(operands) */
+  WEIR_AST_LIST,    /* [operands] */
+  WEIR_AST_KEYWORD, /* text = operand */
+  WEIR_AST_BINARY,  /* op: + - * / (integer division) */
+  WEIR_AST_NEG,
+  WEIR_AST_UNKNOWN /* ? in a type */
+} weir_ast_kind;
+
+/* What a node is wanted for; set when the call is bound to its op. */
+typedef enum weir_ast_mode {
+  WEIR_MODE_SKIP,  /* part of another node's meaning */
+  WEIR_MODE_VALUE, /* a value of the graph, or a literal that becomes one */
+  WEIR_MODE_CONST, /* an attribute: known while loading */
+  WEIR_MODE_REF    /* the name inside dim(x, 0): its type is wanted */
+} weir_ast_mode;
+
+#define WEIR_AST_NONE UINT32_MAX
+
+struct weir_block;
+
+typedef struct weir_ast {
+  uint8_t kind, mode;
+  char op;
+  bool bracketed; /* NAME: subscripts were written, maybe none: f32[] */
+  uint32_t slot;  /* of an operand: input number, or attribute number */
+  uint32_t first, next, count, span;
+  uint32_t offset, size; /* in src's text */
+  int32_t port;          /* NAME: after ':', or -1; CALL: see below */
+  uint32_t inject;       /* CALL: the var call whose shape it takes, or NONE */
+  union {
+    int64_t i;
+    double f;
+    weir_sv field; /* NAME */
+  };
+  weir_sv text;
+  const weir_yaml *src;
+  /* CALL: what it calls. At most one is set; both NULL: attribute |port| of
+   * the block names the op, or dim and size in constants. */
+  const weir_op_info *op_info;
+  const struct weir_block *block;
+} weir_ast;
+
+typedef struct weir_expr {
+  weir_ast *nodes;
+  uint32_t count; /* 0: absent; the root is the last node */
+  uint32_t calls; /* that make values; set by binding */
+} weir_expr;
+
+typedef WEIR_VEC(weir_ast) weir_ast_vec;
+
+/* The place of a node in the source. */
+weir_mark weir_ast_mark(const weir_ast *node);
+
+/* Where parsing failed; the caller reports it. */
+typedef struct weir_parse_error {
+  weir_error_id id;
+  uint32_t offset, size;
+  char message[160];
+} weir_parse_error;
+
+typedef struct weir_parser weir_parser;
+
+weir_parser *weir_parser_create(const weir_allocator *alloc);
+void weir_parser_release(weir_parser *parser); /* NULL-safe */
+
+typedef enum weir_parse_result {
+  WEIR_PARSE_OK,
+  WEIR_PARSE_FAILED,
+  WEIR_PARSE_MEMORY
+} weir_parse_result;
+
+/* Parses one expression of |src|'s text from |*offset| on; stops before `@`,
+ * `=` or the end of text and sets |*offset| there. Appends the nodes to the
+ * parser's array; the root is the last. */
+weir_parse_result weir_parse_expr(weir_parser *parser, const weir_yaml *src,
+                                  uint32_t *offset, weir_parse_error *error);
+
+/* The nodes so far, for long forms that put calls together by hand. */
+weir_ast_vec *weir_parser_nodes(weir_parser *parser);
+/* Appends a node whose |count| operands are the given roots. */
+bool weir_parser_emit(weir_parser *parser, const weir_ast *node,
+                      const uint32_t *roots, uint32_t count);
+/* Copies the nodes to |arena| and empties the parser's array. */
+bool weir_parser_take(weir_parser *parser, weir_arena *arena, weir_expr *out);
+const weir_allocator *weir_parser_alloc(const weir_parser *parser);
+
+/* ---- Tokens */
+
+typedef enum weir_token_kind {
+  WEIR_TOKEN_END,
+  WEIR_TOKEN_NAME, /* letters, digits, _, and dots between */
+  WEIR_TOKEN_INT,
+  WEIR_TOKEN_FLOAT,
+  WEIR_TOKEN_STRING,
+  WEIR_TOKEN_PUNCT, /* one of ( ) [ ] , = @ + - * ? : .  or / for // */
+  WEIR_TOKEN_BAD
+} weir_token_kind;
+
+typedef struct weir_token {
+  weir_token_kind kind;
+  char punct;
+  uint32_t offset, size;
+  union {
+    int64_t i;
+    double f;
+    const char *why; /* BAD */
+  };
+  weir_sv text; /* NAME; STRING without its quotes, escapes not resolved */
+} weir_token;
+
+weir_token weir_lex(weir_sv text, uint32_t offset);
+bool weir_is_name(weir_sv text); /* letters, digits and _, at most 256 */
+
+#endif

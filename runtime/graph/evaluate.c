@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "runtime/graph/loader.h"
+
+/* Evaluation: definitions in the order of their dependencies, by a stack of
+ * frames. A definition's frame first sees that all it names is done, then adds
+ * its calls, inner ones first; a call of a block puts the block's scope on the
+ * stack and goes on when that is done. */
+
+typedef struct eval_frame {
+  weir_scope *scope;
+  weir_def *def;        /* NULL: all definitions of the scope */
+  uint32_t at;          /* definition, or node of the expression */
+  bool named;           /* all names are done */
+  bool failed;          /* something it needs has failed */
+  uint32_t after;       /* control predecessors seen */
+  weir_result *results; /* of nested calls, by node */
+  weir_scope *inner;    /* the block just evaluated for node |at| */
+} eval_frame;
+
+typedef struct evaluation {
+  weir_loader *l;
+  WEIR_VEC(eval_frame) frames;
+} evaluation;
+
+static bool push(evaluation *e, weir_scope *scope, weir_def *def) {
+  eval_frame f = {.scope = scope, .def = def};
+  if (def != NULL) def->state = WEIR_DEF_OPEN;
+  return weir_vec_push(e->l->alloc, &e->frames, f) || weir_report_memory(e->l);
+}
+
+/* "a -> b -> a", from the frames between the two uses. */
+static bool report_cycle(evaluation *e, const weir_def *def,
+                         const weir_mark *at) {
+  char text[360];
+  size_t n = 0, first = e->frames.count, length = 0;
+  while (first > 0 && e->frames.items[first - 1].def != def) first--;
+  for (size_t i = first > 0 ? first - 1 : 0; i < e->frames.count; i++) {
+    const weir_def *d = e->frames.items[i].def;
+    if (d == NULL) continue;
+    length++;
+    if (n < sizeof text - 90)
+      n += (size_t)snprintf(text + n, sizeof text - n, "%.*s -> ",
+                            (int)(d->name.size < 40 ? d->name.size : 40),
+                            d->name.data);
+    else if (n < sizeof text - 80)
+      n += (size_t)snprintf(text + n, sizeof text - n, "... -> ");
+  }
+  snprintf(text + n, sizeof text - n, "%.*s",
+           (int)(def->name.size < 40 ? def->name.size : 40), def->name.data);
+  weir_report_begin(e->l, WEIR_W1105, at, "a cycle of %zu: %s", length, text);
+  weir_diag_add_label(&e->l->diag, &def->item->mark, "%.*s is defined here",
+                      WEIR_SV(def->name));
+  return weir_report_send(e->l);
+}
+
+/* Sees to one name. Returns false when the frame has to wait or fails. */
+static bool need(evaluation *e, eval_frame *f, const weir_expr *expr,
+                 uint32_t node) {
+  const weir_ast *n = &expr->nodes[node];
+  weir_lookup found;
+  if (weir_sv_is(n->text, "true") || weir_sv_is(n->text, "false")) return true;
+  if (!weir_operand_lookup(e->l, f->scope, f->def->loop, expr, node, &found)) {
+    f->failed = true;
+    return true;
+  }
+  if (found.kind != WEIR_FOUND_DEF) return true;
+  weir_mark at;
+  switch (found.def->state) {
+    case WEIR_DEF_DONE:
+      return true;
+    case WEIR_DEF_FAILED:
+      f->failed = true;
+      return true;
+    case WEIR_DEF_NEW:
+      push(e, f->scope, found.def);
+      return false;
+    case WEIR_DEF_OPEN:
+      at = weir_ast_mark(n);
+      report_cycle(e, found.def, &at);
+      f->failed = true;
+      return true;
+  }
+  return true;
+}
+
+/* False: wait. */
+static bool need_all(evaluation *e, eval_frame *f) {
+  const weir_item *item = f->def->item;
+  for (; f->at < item->expr.count; f->at++) {
+    const weir_ast *n = &item->expr.nodes[f->at];
+    if (n->kind != WEIR_AST_NAME ||
+        (n->mode != WEIR_MODE_VALUE && n->mode != WEIR_MODE_REF))
+      continue;
+    if (!need(e, f, &item->expr, f->at)) return false;
+  }
+  for (; f->after < item->after_count; f->after++) {
+    const weir_expr *after = &item->after[f->after];
+    if (!need(e, f, after, after->count - 1)) return false;
+  }
+  f->named = true;
+  f->at = 0;
+  return true;
+}
+
+static void finish(evaluation *e, eval_frame *f, bool ok) {
+  f->def->state = ok ? WEIR_DEF_DONE : WEIR_DEF_FAILED;
+  e->frames.count--;
+}
+
+/* Results of a block: its hidden items at the end. */
+static bool block_result(weir_loader *l, const weir_scope *scope,
+                         weir_result *out) {
+  const weir_block *b = scope->block;
+  uint32_t first = scope->body->count - b->out_count;
+  weir_value_id *list = weir_arena_array(&l->work, b->out_count, sizeof *list);
+  if (list == NULL) return weir_report_memory(l);
+  for (uint32_t i = 0; i < b->out_count; i++) {
+    const weir_def *def = &scope->defs.items[first + i];
+    if (def->state != WEIR_DEF_DONE || def->result.count == 0) return false;
+    list[i] =
+        def->result.list != NULL ? def->result.list[0] : def->result.first;
+  }
+  const weir_result *last = &scope->defs.items[first].result;
+  *out = (weir_result){.list = list,
+                       .count = b->out_count,
+                       .block = b,
+                       .node = b->out_count > 0 ? last->node : UINT32_MAX};
+  return true;
+}
+
+/* A root that is no call: another name for a value, or a literal. */
+static bool plain_root(weir_loader *l, eval_frame *f) {
+  weir_def *def = f->def;
+  const weir_expr *expr = &def->item->expr;
+  const weir_ast *n = &expr->nodes[expr->count - 1];
+  weir_mark at = weir_ast_mark(n);
+  weir_lookup found;
+  weir_const c;
+  if (n->kind == WEIR_AST_NAME && !weir_sv_is(n->text, "true") &&
+      !weir_sv_is(n->text, "false")) {
+    if (!weir_operand_lookup(l, f->scope, def->loop, expr, expr->count - 1,
+                             &found))
+      return false;
+    if (found.kind != WEIR_FOUND_CONST) {
+      def->result = (weir_result){.count = 1};
+      if (!weir_select_result(l, n, &found, &def->result.first)) return false;
+      def->result.node =
+          weir_graph_builder_graph(l->builder)->values[def->result.first].node;
+      return true;
+    }
+  }
+  if (!weir_eval_const(l, f->scope, def->loop, expr, expr->count - 1, &c))
+    return false;
+  if (c.kind == WEIR_CONST_STRING || c.kind == WEIR_CONST_NONE)
+    return weir_report(l, WEIR_W1010, &at, "a node is a call or a number");
+  if (def->item->kind == WEIR_ITEM_INPUT)
+    return weir_input_literal(l, f->scope, def, &c, &at, &def->result);
+  weir_sv name =
+      weir_node_name(l, f->scope, def, WEIR_SV_LIT("const"), true, expr->count);
+  return name.data != NULL &&
+         weir_add_const(l, f->scope, def, name, &c, WEIR_DTYPE_NONE, &at,
+                        &def->result);
+}
+
+/* `i, f = split(...)`: as many names as results; names of the main graph that
+ * are no node's can be fetched too. */
+static bool publish(weir_loader *l, eval_frame *f) {
+  const weir_def *def = f->def;
+  const weir_item *item = def->item;
+  const weir_result *r = &def->result;
+  if (item->name_count > 1 && item->name_count != r->count)
+    return weir_report(l, WEIR_W1108, &item->mark, "%u names for %u result%s",
+                       item->name_count, r->count, r->count == 1 ? "" : "s");
+  if (f->scope->caller != NULL || item->hidden || r->count == 0) return true;
+  weir_error err = WEIR_ERROR_INIT;
+  bool node_of_name =
+      r->list == NULL && r->node != UINT32_MAX &&
+      weir_sv_equal(weir_graph_builder_graph(l->builder)->nodes[r->node].name,
+                    def->name);
+  for (uint32_t i = node_of_name ? 1 : 0; i < r->count; i++) {
+    weir_sv name = def->name;
+    if (i > 0 && i >= item->name_count) break;
+    if (i > 0 && def->loop == NULL) name = item->names[i].name;
+    if (i > 0 && def->loop != NULL) break;
+    weir_value_id value = r->list != NULL ? r->list[i] : r->first + i;
+    if (weir_graph_builder_name_value(l->builder, name, value, &err) != WEIR_OK)
+      return weir_report_memory(l);
+  }
+  return true;
+}
+
+/* `x: f32[2] = eye(2)`: the default, then the input. */
+static bool add_input(weir_loader *l, eval_frame *f) {
+  weir_result fallback;
+  bool has_default = f->def->item->expr.count > 0;
+  if (has_default) {
+    fallback = f->def->result;
+    if (fallback.list != NULL) fallback.first = fallback.list[0];
+  }
+  return weir_input_add(l, f->scope, f->def, has_default ? &fallback : NULL);
+}
+
+static bool make_results(weir_loader *l, eval_frame *f) {
+  const weir_expr *expr = &f->def->item->expr;
+  if (f->results != NULL || expr->calls < 2) return true;
+  f->results = weir_arena_array(&l->work, expr->count, sizeof *f->results);
+  return f->results != NULL || weir_report_memory(l);
+}
+
+/* Adds the calls from node |at| on. |*wait|: a block is evaluated first. */
+static bool add_calls(evaluation *e, eval_frame *f, bool *wait) {
+  weir_loader *l = e->l;
+  weir_def *def = f->def;
+  const weir_expr *expr = &def->item->expr;
+  if (!make_results(l, f)) return false;
+  for (; f->at < expr->count; f->at++) {
+    const weir_ast *n = &expr->nodes[f->at];
+    if (n->kind != WEIR_AST_CALL || n->mode != WEIR_MODE_VALUE) continue;
+    bool root = f->at + 1 == expr->count;
+    weir_result *out = root ? &def->result : &f->results[f->at];
+    if (n->block == NULL) {
+      if (!weir_call_op(l, f->scope, def, f->at, f->results, out)) return false;
+    } else if (f->inner == NULL) {
+      f->inner = weir_call_block(l, f->scope, def, f->at, f->results);
+      if (f->inner == NULL) return false;
+      *wait = true;
+      push(e, f->inner, NULL);
+      return true;
+    } else {
+      weir_scope *inner = f->inner;
+      f->inner = NULL;
+      if (!block_result(l, inner, out)) return false;
+    }
+  }
+  return expr->count == 0 ||
+         expr->nodes[expr->count - 1].kind == WEIR_AST_CALL || plain_root(l, f);
+}
+
+static void step_def(evaluation *e, eval_frame *f) {
+  size_t index = e->frames.count - 1;
+  if (!f->named && !need_all(e, f)) return;
+  f = &e->frames.items[index];
+  if (f->failed) {
+    finish(e, f, false);
+    return;
+  }
+  bool wait = false;
+  bool ok = add_calls(e, f, &wait);
+  f = &e->frames.items[index]; /* the stack may have moved */
+  if (wait) return;
+  if (ok && f->def->item->kind == WEIR_ITEM_INPUT) ok = add_input(e->l, f);
+  if (ok) ok = publish(e->l, f);
+  finish(e, f, ok);
+}
+
+static void step_scope(evaluation *e, eval_frame *f) {
+  while (f->at < f->scope->defs.count) {
+    weir_def *def = &f->scope->defs.items[f->at++];
+    if (def->state != WEIR_DEF_NEW) continue;
+    push(e, f->scope, def);
+    return;
+  }
+  e->frames.count--;
+}
+
+bool weir_evaluate(weir_loader *l, weir_scope *main) {
+  evaluation e = {.l = l};
+  push(&e, main, NULL);
+  while (e.frames.count > 0 && weir_loader_going(l)) {
+    eval_frame *f = &e.frames.items[e.frames.count - 1];
+    if (f->def != NULL)
+      step_def(&e, f);
+    else
+      step_scope(&e, f);
+  }
+  weir_vec_free(l->alloc, &e.frames);
+  return weir_loader_going(l);
+}

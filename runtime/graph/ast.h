@@ -79,6 +79,7 @@ typedef struct weir_parse_error {
 
 typedef struct weir_parser weir_parser;
 
+/* Empty; NULL when out of memory. |alloc| must outlive it. */
 weir_parser *weir_parser_create(const weir_allocator *alloc);
 void weir_parser_release(weir_parser *parser); /* NULL-safe */
 
@@ -127,6 +128,7 @@ typedef struct weir_token {
   weir_sv text; /* NAME; STRING without its quotes, escapes not resolved */
 } weir_token;
 
+/* The token at |offset| or behind the blanks there; END past the text. Pure. */
 weir_token weir_lex(weir_sv text, uint32_t offset);
 bool weir_is_name(weir_sv text); /* letters, digits and _, at most 256 */
 

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_IO_INFLATE_H_
+#define WEIR_IO_INFLATE_H_
+
+#include "runtime/base/env.h"
+
+/* Compressed bytes, read in pieces whose sizes the caller knows beforehand, so
+ * that nothing a stream says makes us allocate. The one door to zlib, which
+ * allocates through the allocator given here.
+ *
+ *   WEIR_TRY(weir_inflate_open(alloc, src, WEIR_INFLATE_GZIP, file, &in, err));
+ *   s = weir_inflate_read(in, header, sizeof header, err);
+ *   if (s == WEIR_OK) s = weir_inflate_end(in, err);
+ *   weir_inflate_close(in); */
+typedef struct weir_inflate weir_inflate;
+
+typedef enum weir_inflate_form {
+  WEIR_INFLATE_RAW, /* a member of a zip archive */
+  WEIR_INFLATE_GZIP /* one gzip member, its CRC and length checked */
+} weir_inflate_form;
+
+/* Most bytes that |compressed| bytes of deflate can stand for. */
+uint64_t weir_inflate_most(size_t compressed);
+
+/* Starts reading |src|, which is borrowed until close, as is |file| (for
+ * messages, may be NULL). Errors: W6001, W4007. */
+weir_status weir_inflate_open(const weir_allocator *alloc, weir_bytes src,
+                              weir_inflate_form form, const char *file,
+                              weir_inflate **out_in, weir_error *err);
+
+/* Gives the next |bytes| bytes, all of them. Errors: W4007, W6001. */
+weir_status weir_inflate_read(weir_inflate *in, void *dst, size_t bytes,
+                              weir_error *err);
+
+/* Checks that stream and |src| end here. Errors: W4007, W6001. */
+weir_status weir_inflate_end(weir_inflate *in, weir_error *err);
+
+void weir_inflate_close(weir_inflate *in); /* NULL-safe */
+
+/* CRC-32 as in zip and gzip. */
+uint32_t weir_crc32(weir_bytes bytes);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_IO_SAFETENSORS_H_
+#define WEIR_IO_SAFETENSORS_H_
+
+#include "runtime/base/env.h"
+#include "runtime/base/strbuf.h"
+#include "runtime/tensor/tensor.h"
+
+/* safetensors: many named tensors in one file, made to be mapped.
+ *
+ * Eight bytes give the length of a JSON header; it gives each tensor its dtype,
+ * shape and range of bytes; the ranges fill the rest of the file without holes
+ * and without overlap. All of that is checked when the file is opened. A tensor
+ * is then a read-only view of the mapped file, which stays mapped until the
+ * last of its views and the handle are released. Copied are only tensors whose
+ * bytes do not stand at a multiple of their element's size, and bools that hold
+ * other bytes than 0 and 1.
+ * Source: github.com/huggingface/safetensors, section Format of its README. */
+typedef struct weir_safetensors weir_safetensors;
+
+enum { WEIR_SAFETENSORS_HEADER_BYTES = 100000000 }; /* the longest read */
+
+/* The first bytes could be those of this format. */
+bool weir_safetensors_is(weir_bytes bytes);
+
+/* Opens file |path| beneath |root| as weir_fs.read does, mapped. env->fs and
+ * env->alloc must outlive the handle and its views.
+ * Errors: W4005, those of weir_fs.read, W6001. */
+weir_status weir_safetensors_open(const weir_env *env, const char *root,
+                                  const char *path, size_t limit,
+                                  weir_safetensors **out_file, weir_error *err);
+
+/* The same for bytes in memory. |fs| and |take_file| (both may be NULL: the
+ * bytes are borrowed) give the file to close at the end; on failure nothing
+ * was taken. |name| is for messages, and copied. */
+weir_status weir_safetensors_from(const weir_allocator *alloc, weir_bytes bytes,
+                                  const char *name, const weir_fs *fs,
+                                  const weir_file *take_file,
+                                  weir_safetensors **out_file, weir_error *err);
+/* NULL-safe. Views stay good. */
+void weir_safetensors_release(weir_safetensors *file);
+
+/* Tensors in the order of the header; names are lent until release. |self| is a
+ * weir_safetensors, for weir_nearest_name. */
+size_t weir_safetensors_count(const weir_safetensors *file);
+weir_sv weir_safetensors_name(const void *self, size_t i);
+
+/* Gives tensor |i|. From any thread.
+ * Errors: W4005 for a dtype that weir does not have (f16, i8 ...), W6001. */
+weir_status weir_safetensors_get(weir_safetensors *file, size_t i,
+                                 weir_tensor **out_tensor, weir_error *err);
+
+/* Appends a file of |count| tensors to |out|, widest elements first, else in
+ * the given order; its data starts at a multiple of 64 bytes from its start.
+ * Errors: W5009 when a name occurs twice or is not UTF-8, W6001. */
+weir_status weir_safetensors_write(const weir_sv *names,
+                                   weir_tensor *const *tensors, size_t count,
+                                   weir_strbuf *out, weir_error *err);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/json.h"
+#include "runtime/base/map.h"
+#include "runtime/base/size.h"
+#include "runtime/base/utf8.h"
+#include "runtime/io/safetensors.h"
+#include "runtime/io/safetensors_header.h"
+
+enum { kLengthBytes = 8, kDataAlign = 64 };
+
+static weir_status check_names(const weir_allocator *alloc,
+                               const weir_sv *names, size_t count,
+                               weir_error *err) {
+  weir_map seen;
+  weir_status s = WEIR_OK;
+  weir_map_init(&seen, alloc);
+  for (size_t i = 0; s == WEIR_OK && i < count; i++) {
+    uint32_t other = WEIR_MAP_NONE;
+    if (!weir_utf8_valid(names[i], NULL) ||
+        weir_sv_is(names[i], "__metadata__"))
+      s = weir_fail(err, WEIR_W5009, NULL,
+                    "'%.*s' cannot be the name of a tensor in a file",
+                    WEIR_SV(names[i]));
+    else if (!weir_map_put(&seen, names[i], (uint32_t)i, &other))
+      s = weir_fail_memory(err, count);
+    else if (other != WEIR_MAP_NONE)
+      s = weir_fail(err, WEIR_W5009, NULL, "two tensors are called '%.*s'",
+                    WEIR_SV(names[i]));
+  }
+  weir_map_release(&seen);
+  return s;
+}
+
+/* Calls come for elements of 8, 4 and 1 bytes, so that each tensor starts at a
+ * multiple of its element's size. */
+static const size_t kWidths[] = {8, 4, 1};
+enum { kWidthCount = sizeof kWidths / sizeof kWidths[0] };
+
+static void put_entry(weir_json_writer *w, weir_sv name, const weir_tensor *t,
+                      uint64_t *at) {
+  weir_json_key_sv(w, name);
+  weir_json_object_begin(w, true);
+  weir_json_key(w, "dtype");
+  weir_json_string(w, weir_sv_from(weir_safetensors_dtype_name(t->dtype)));
+  weir_json_key(w, "shape");
+  weir_json_array_begin(w, true);
+  for (int d = 0; d < t->shape.rank; d++)
+    weir_json_int(w, t->shape.dims[d].value);
+  weir_json_array_end(w);
+  weir_json_key(w, "data_offsets");
+  weir_json_array_begin(w, true);
+  weir_json_uint(w, *at);
+  *at += t->bytes;
+  weir_json_uint(w, *at);
+  weir_json_array_end(w);
+  weir_json_object_end(w);
+}
+
+static void put_header(const weir_sv *names, weir_tensor *const *tensors,
+                       size_t count, weir_strbuf *out) {
+  weir_json_writer w;
+  uint64_t at = 0;
+  weir_json_writer_init(&w, weir_strbuf_writer(out), 0);
+  weir_json_object_begin(&w, true);
+  for (size_t k = 0; k < kWidthCount; k++)
+    for (size_t i = 0; i < count; i++)
+      if (weir_dtype_size(tensors[i]->dtype) == kWidths[k])
+        put_entry(&w, names[i], tensors[i], &at);
+  weir_json_object_end(&w);
+  (void)weir_json_finish(&w); /* |out| keeps a failure */
+}
+
+static void put_data(weir_tensor *const *tensors, size_t count,
+                     weir_strbuf *out) {
+  for (size_t k = 0; k < kWidthCount; k++)
+    for (size_t i = 0; i < count; i++)
+      if (weir_dtype_size(tensors[i]->dtype) == kWidths[k])
+        weir_strbuf_append(out, tensors[i]->data, tensors[i]->bytes);
+}
+
+weir_status weir_safetensors_write(const weir_sv *names,
+                                   weir_tensor *const *tensors, size_t count,
+                                   weir_strbuf *out, weir_error *err) {
+  size_t start = out->size, end = 0;
+  WEIR_TRY(check_names(out->alloc, names, count, err));
+  weir_strbuf_repeat(out, '\0', kLengthBytes);
+  put_header(names, tensors, count, out);
+  WEIR_TRY(weir_strbuf_status(out, err));
+  if (!weir_size_align(out->size - start, kDataAlign, &end))
+    return weir_fail_memory(err, out->size);
+  weir_strbuf_repeat(out, ' ', end - (out->size - start));
+  WEIR_TRY(weir_strbuf_status(out, err));
+  for (unsigned i = 0; i < kLengthBytes; i++)
+    out->data[start + i] = (char)((uint64_t)(end - kLengthBytes) >> (8 * i));
+  put_data(tensors, count, out);
+  return weir_strbuf_status(out, err);
+}

@@ -38,26 +38,32 @@ typedef struct weir_tile_entry {
   weir_tile_fn fn;
 } weir_tile_entry;
 
-/* Row functions: n elements that lie together, f32. */
+/* Row functions: n elements that lie together, f32. Sums go lane by lane in
+ * f32 over at most 4096 elements and are joined in double, in an order that
+ * depends on n alone. */
 typedef struct weir_rows {
-  float (*sum)(const float *x, int64_t n);
-  float (*max)(const float *x, int64_t n); /* NaN wins; n > 0 */
-  float (*min)(const float *x, int64_t n);
-  float (*prod)(const float *x, int64_t n);
-  /* y = exp(x - max) / sum, or x - max - log(sum). */
-  void (*softmax)(float *y, const float *x, int64_t n);
-  void (*log_softmax)(float *y, const float *x, int64_t n);
-  /* log(sum(exp(x))) */
-  float (*log_sum_exp)(const float *x, int64_t n);
-  void (*layer_norm)(float *y, const float *x, const float *scale,
-                     const float *bias, int64_t n, float epsilon);
+  /* A row joined to one number. NaN wins in max and min; of no elements: 0,
+   * -infinity, infinity, 1. */
+  double (*sum)(const float *x, int64_t n);
+  double (*max)(const float *x, int64_t n);
+  double (*min)(const float *x, int64_t n);
+  double (*prod)(const float *x, int64_t n);
   /* acc[i] = acc[i] op x[i] */
-  void (*add_to)(float *acc, const float *x, int64_t n);
+  void (*sum_to)(float *acc, const float *x, int64_t n);
   void (*max_to)(float *acc, const float *x, int64_t n);
   void (*min_to)(float *acc, const float *x, int64_t n);
-  void (*mul_to)(float *acc, const float *x, int64_t n);
-  /* y[i] = scale * x[i] + shift */
-  void (*affine)(float *y, const float *x, int64_t n, float scale, float shift);
+  void (*prod_to)(float *acc, const float *x, int64_t n);
+  /* exp(x - max) / sum and x - max - log(sum); n > 0. y may be x. */
+  void (*softmax)(float *y, const float *x, int64_t n);
+  void (*log_softmax)(float *y, const float *x, int64_t n);
+  /* log(sum(exp(x))); n > 0 */
+  double (*log_sum_exp)(const float *x, int64_t n);
+  /* (x - mean) / sqrt(variance + epsilon) * scale + bias; n > 0 */
+  void (*layer_norm)(float *y, const float *x, const float *scale,
+                     const float *bias, int64_t n, double epsilon);
+  /* y[i] = (x[i] - mean) * factor + shift */
+  void (*affine)(float *y, const float *x, int64_t n, float mean, float factor,
+                 float shift);
   /* y[j][i] = x[i][j] for rows x columns of x; strides in elements. */
   void (*transpose)(float *y, int64_t y_stride, const float *x,
                     int64_t x_stride, int64_t rows, int64_t columns);

@@ -9,10 +9,12 @@
 
 extern const weir_tile_entry ISA(tiles_f32)[], ISA(tiles_other)[];
 extern const weir_conv_table ISA(conv);
+extern const weir_rows ISA(rows);
 extern const weir_isa ISA(isa);
 
 const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
                            .lanes = LANES,
                            .f32 = ISA(tiles_f32),
                            .other = ISA(tiles_other),
+                           .rows = &ISA(rows),
                            .conv = &ISA(conv)};

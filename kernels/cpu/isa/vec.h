@@ -79,6 +79,13 @@ INLINE vf vmin(vf a, vf b) {
   return vselect((a < b) | (a != a), a, b);
 }
 
+/* The first n < LANES elements; the others are |fill|. */
+INLINE vf vload_fill(const float *p, int64_t n, float fill) {
+  vi index;
+  for (int i = 0; i < LANES; i++) index[i] = i;
+  return vselect(index < (int32_t)n, vload_part(p, n), vset(fill));
+}
+
 INLINE vf vabs(vf x) {
   return (vf)((vi)x & 0x7fffffff);
 }

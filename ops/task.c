@@ -25,7 +25,7 @@ const weir_op_def weir_op_task = {
     .summary = "Holds its device for a time: a stand-in for work.",
     .doc =
         "Used to study placements: task graphs from the literature become "
-        "graphs of tasks.",
+        "graphs of tasks. Two equal tasks stay two.",
     .example = "task(a, cost_ns=1000, out_bytes=4096)",
     .inputs = {{"xs", NULL, NULL, .variadic = true, .optional = true}},
     .outputs = {{"y", "u8", "[out_bytes]"}},
@@ -35,5 +35,6 @@ const weir_op_def weir_op_task = {
               {"spin", WEIR_ATTR_BOOL, "false",
                "burn the time instead of sleeping"}},
     .refuses = {"a negative cost_ns or out_bytes"},
+    .flags = WEIR_OP_EFFECT,
     .shape = shape,
     .cost = cost};

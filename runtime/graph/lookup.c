@@ -126,8 +126,16 @@ void weir_scope_lookup(const weir_scope *scope, const weir_loop *loop,
 bool weir_operand_lookup(weir_loader *l, const weir_scope *scope,
                          const weir_loop *loop, const weir_expr *expr,
                          uint32_t node, weir_lookup *out) {
-  const weir_ast *name = &expr->nodes[node];
+  weir_ast *name = &expr->nodes[node];
   weir_const subs[WEIR_MAX_RANK];
+  /* Names of the main graph outside rounds mean one thing for good. */
+  bool fixed = scope->caller == NULL && loop == NULL;
+  if (fixed && name->found > 0) {
+    *out = (weir_lookup){.kind = WEIR_FOUND_DEF,
+                         .def = &scope->defs.items[name->found - 1],
+                         .port = UINT32_MAX};
+    return true;
+  }
   if (name->count > WEIR_MAX_RANK) {
     weir_mark at = weir_ast_mark(name);
     return weir_report(l, WEIR_W1113, &at, "a name has at most 8 subscripts");
@@ -136,6 +144,8 @@ bool weir_operand_lookup(weir_loader *l, const weir_scope *scope,
   for (uint32_t a = name->first; i < name->count; a = expr->nodes[a].next)
     if (!weir_eval_const(l, scope, loop, expr, a, &subs[i++])) return false;
   weir_scope_lookup(scope, loop, name, subs, out);
+  if (fixed && out->kind == WEIR_FOUND_DEF && out->port == UINT32_MAX)
+    name->found = (uint32_t)(out->def - scope->defs.items) + 1;
   if (out->kind != WEIR_FOUND_NOTHING) return true;
   weir_mark at = weir_ast_mark(name);
   char text[300];

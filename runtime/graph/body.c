@@ -112,7 +112,8 @@ static void add_item(weir_loader *l, weir_module *m, const weir_block *block,
   if (!parse_item(l, m, block, e, item, jobs) || !named)
     item->kind = WEIR_ITEM_BROKEN;
   body->has_repeat = body->has_repeat || item->kind == WEIR_ITEM_REPEAT;
-  if (outermost) weir_body_declare(l, m, block, body);
+  if (outermost && !weir_body_declare(l, m, block, body))
+    item->kind = WEIR_ITEM_BROKEN;
 }
 
 static void add_nodes(weir_loader *l, weir_module *m, const weir_block *block,

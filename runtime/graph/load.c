@@ -61,6 +61,7 @@ static bool parse_main(weir_loader *l) {
   uint32_t count = weir_outputs_count(outputs);
   if (inputs != NULL) count += inputs->count;
   if (nodes != NULL) count += nodes->count;
+  if (count == 0 && l->errors > 0) return false;
   if (count == 0)
     return weir_report(l, WEIR_W1008, &root->mark,
                        "the file has no inputs, nodes or outputs");

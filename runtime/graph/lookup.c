@@ -166,13 +166,18 @@ static weir_sv scope_name_at(const void *self, size_t i) {
   return b != NULL ? b->attrs[i - b->input_count].name : (weir_sv){"", 0};
 }
 
-bool weir_report_unknown(weir_loader *l, const weir_scope *scope,
-                         const weir_mark *at, weir_sv name) {
+void weir_report_unknown_begin(weir_loader *l, const weir_scope *scope,
+                               const weir_mark *at, weir_sv name) {
   const weir_block *b = scope->block;
   size_t count = scope->defs.count + scope->module->consts.count;
   if (b != NULL) count += (size_t)b->input_count + b->attr_count;
   weir_report_begin(l, WEIR_W1103, at, "there is no '%.*s' here",
                     WEIR_SV(name));
   weir_report_nearest(l, name, count, scope_name_at, scope);
+}
+
+bool weir_report_unknown(weir_loader *l, const weir_scope *scope,
+                         const weir_mark *at, weir_sv name) {
+  weir_report_unknown_begin(l, scope, at, name);
   return weir_report_send(l);
 }

@@ -74,6 +74,11 @@ static weir_status feed_node(weir_compiler *c, const weir_node *node,
 static weir_status var_node(weir_compiler *c, weir_node_id id,
                             weir_error *err) {
   const weir_node *node = &c->graph->nodes[id];
+  const weir_compile_request *r = c->request;
+  const void *data = r->constant_var != NULL
+                         ? r->constant_var(r->constant_self, node->name)
+                         : NULL;
+  if (data != NULL) return frozen_value(c, node->first_output, data, err);
   weir_value_spec spec = {.storage = WEIR_STORAGE_EXTERNAL,
                           .external = c->external_count};
   WEIR_TRY(weir_compile_value(c, node->first_output, &spec, err));

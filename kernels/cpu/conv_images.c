@@ -6,15 +6,29 @@
 #include "kernels/cpu/conv.h"
 
 /* pixels[i][image] from image[i]: |count| images, |stride| apart. */
-static void gather(const weir_conv_plan *plan, float *y, const float *x,
-                   int64_t stride, int64_t count, int64_t pixels) {
-  plan->isa->rows->transpose(y, 16, x, stride, count, pixels);
+static void gather(float *y, const float *x, int64_t stride, int64_t count,
+                   int64_t pixels) {
+  for (int64_t p = 0; p < pixels; p += 16) {
+    int64_t some = pixels - p < 16 ? pixels - p : 16;
+    for (int64_t i = 0; i < count; i++) {
+      const float *from = x + i * stride + p;
+      float *to = y + p * 16 + i;
+      for (int64_t k = 0; k < some; k++) to[k * 16] = from[k];
+    }
+  }
 }
 
 /* The other way round. */
-static void scatter(const weir_conv_plan *plan, float *y, const float *x,
-                    int64_t stride, int64_t count, int64_t pixels) {
-  plan->isa->rows->transpose(y, stride, x, 16, pixels, count);
+static void scatter(float *y, const float *x, int64_t stride, int64_t count,
+                    int64_t pixels) {
+  for (int64_t p = 0; p < pixels; p += 16) {
+    int64_t some = pixels - p < 16 ? pixels - p : 16;
+    for (int64_t i = 0; i < count; i++) {
+      const float *from = x + p * 16 + i;
+      float *to = y + i * stride + p;
+      for (int64_t k = 0; k < some; k++) to[k] = from[k * 16];
+    }
+  }
 }
 
 /* The block's input as [c][hp][wp][16], zeros around it and in the lanes of
@@ -26,7 +40,7 @@ static const float *block_input(const weir_conv_plan *plan, const float *x,
   bool same = plan->hp == plan->h && plan->wp == plan->w;
   if (!same || count < 16) memset(buffer, 0, plan->pad_bytes);
   if (same) {
-    gather(plan, buffer, x + b * 16 * image, image, count, image);
+    gather(buffer, x + b * 16 * image, image, count, image);
     return buffer;
   }
   for (int64_t c = 0; c < plan->c; c++)
@@ -38,7 +52,7 @@ static const float *block_input(const weir_conv_plan *plan, const float *x,
         memcpy(to, x + (b * image + from) * 16,
                (size_t)plan->w * 16 * sizeof(float));
       else
-        gather(plan, to, x + b * 16 * image + from, image, count, plan->w);
+        gather(to, x + b * 16 * image + from, image, count, plan->w);
     }
   return buffer;
 }
@@ -95,5 +109,5 @@ void weir_conv_block_images(const weir_conv_plan *plan, const float *packed,
       tile_row(plan, &r, in, out + o * plan->ph * plan->pw * 16, rows, i);
   }
   if (!plan->y_n16)
-    scatter(plan, y + b * 16 * out_image, out, out_image, count, out_image);
+    scatter(y + b * 16 * out_image, out, out_image, count, out_image);
 }

@@ -16,36 +16,15 @@ void weir_onednn_thread_init(void);
 
 /* A matrix product c = a b, all row-major with leading dimensions in elements;
  * |a_t|: a is stored k x m, |b_t|: b is stored n x k. */
-typedef struct weir_gemm {
+typedef struct weir_sgemm {
   bool a_t, b_t;
   int64_t m, n, k;
   int64_t lda, ldb, ldc;
-} weir_gemm;
+} weir_sgemm;
 
 /* Thread-safe. Errors: W6001, W5001. */
-WEIR_MUST_USE weir_status weir_onednn_sgemm(const weir_gemm *g, const float *a,
+WEIR_MUST_USE weir_status weir_onednn_sgemm(const weir_sgemm *g, const float *a,
                                             const float *b, float *c,
                                             weir_error *err);
-
-/* The same product with a constant b, which is packed once. |m| of g is that
- * of one run. */
-typedef struct weir_onednn_packed weir_onednn_packed;
-WEIR_MUST_USE weir_status weir_onednn_packed_create(
-    const weir_allocator *alloc, const weir_gemm *g, const float *b,
-    weir_onednn_packed **out_packed, weir_error *err);
-/* Another number of rows with |like|'s packed b, which must outlive it. */
-WEIR_MUST_USE weir_status
-weir_onednn_packed_share(const weir_allocator *alloc, const weir_gemm *g,
-                         const weir_onednn_packed *like,
-                         weir_onednn_packed **out_packed, weir_error *err);
-void weir_onednn_packed_release(weir_onednn_packed *packed); /* NULL-safe */
-/* Bytes of scratch memory that one run needs; maybe 0. */
-size_t weir_onednn_packed_scratch_bytes(const weir_onednn_packed *packed);
-/* Thread-safe; |a| and |c| have g's leading dimensions. |scratch| is 64-byte
- * aligned and the run's own. */
-WEIR_MUST_USE weir_status weir_onednn_packed_run(const weir_onednn_packed *p,
-                                                 const float *a, float *c,
-                                                 void *scratch,
-                                                 weir_error *err);
 
 #endif

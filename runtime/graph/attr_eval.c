@@ -6,15 +6,14 @@
 
 static bool refuse(weir_loader *l, const weir_scope *scope,
                    const weir_attr_def *def, const weir_const *c,
-                   const weir_op_def *op, const weir_mark *at, bool in_list) {
+                   const weir_op_def *op, const weir_mark *at) {
   char text[80];
   if (c->kind == WEIR_CONST_WORD &&
       (def->kind == WEIR_ATTR_INT || def->kind == WEIR_ATTR_INTS ||
        def->kind == WEIR_ATTR_FLOAT))
     return weir_report_unknown(l, scope, at, c->s);
-  const char *verb = in_list ? "holds" : "is";
-  return weir_report(l, WEIR_W1111, at, "%s: %s %s %s, must be %s", op->name,
-                     def->name, verb, weir_const_text(c, text, sizeof text),
+  return weir_report(l, WEIR_W1111, at, "%s: %s is %s, must be %s", op->name,
+                     def->name, weir_const_text(c, text, sizeof text),
                      weir_attr_kind_text(def->kind));
 }
 
@@ -27,7 +26,7 @@ static bool to_dims(weir_loader *l, const weir_scope *scope,
   if (dims == NULL) return weir_report_memory(l);
   for (uint32_t i = 0; i < count; i++) {
     if (items[i].kind != WEIR_CONST_INT)
-      return refuse(l, scope, def, &items[i], op, at, items != c);
+      return refuse(l, scope, def, &items[i], op, at);
     dims[i] = items[i].dim;
   }
   out->count = count;
@@ -39,8 +38,7 @@ static bool to_floats(weir_loader *l, const weir_scope *scope,
                       const weir_attr_def *def, const weir_op_def *op,
                       const weir_const *c, const weir_mark *at,
                       weir_attr *out) {
-  if (c->kind != WEIR_CONST_LIST)
-    return refuse(l, scope, def, c, op, at, false);
+  if (c->kind != WEIR_CONST_LIST) return refuse(l, scope, def, c, op, at);
   double *floats = weir_arena_array(&l->work, c->count, sizeof *floats);
   if (floats == NULL) return weir_report_memory(l);
   for (uint32_t i = 0; i < c->count; i++) {
@@ -50,7 +48,7 @@ static bool to_floats(weir_loader *l, const weir_scope *scope,
              weir_dim_known(c->items[i].dim))
       floats[i] = (double)c->items[i].dim.value;
     else
-      return refuse(l, scope, def, &c->items[i], op, at, true);
+      return refuse(l, scope, def, &c->items[i], op, at);
   }
   out->count = c->count;
   out->floats = floats;
@@ -109,5 +107,5 @@ bool weir_attr_from_const(weir_loader *l, const weir_scope *scope,
   } else if (to_scalar(c, def, out)) {
     return true;
   }
-  return refuse(l, scope, def, c, op, at, false);
+  return refuse(l, scope, def, c, op, at);
 }

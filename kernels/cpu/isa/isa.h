@@ -70,6 +70,7 @@ typedef struct weir_rows {
 } weir_rows;
 
 typedef struct weir_conv_table weir_conv_table;
+typedef struct weir_gemm_table weir_gemm_table;
 
 typedef struct weir_isa {
   const char *name;             /* "avx512" */
@@ -78,6 +79,7 @@ typedef struct weir_isa {
   const weir_tile_entry *other; /* f64, integers, bool */
   const weir_rows *rows;
   const weir_conv_table *conv;
+  const weir_gemm_table *gemm_f32, *gemm_f64; /* isa/gemm.h */
 } weir_isa;
 
 /* The best one for this processor. Static, immutable. */

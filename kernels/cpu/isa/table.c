@@ -10,6 +10,7 @@
 extern const weir_tile_entry ISA(tiles_f32)[], ISA(tiles_other)[];
 extern const weir_conv_table ISA(conv);
 extern const weir_rows ISA(rows);
+extern const weir_gemm_table ISA(gemm_f32), ISA(gemm_f64);
 extern const weir_isa ISA(isa);
 
 const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
@@ -17,4 +18,6 @@ const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
                            .f32 = ISA(tiles_f32),
                            .other = ISA(tiles_other),
                            .rows = &ISA(rows),
-                           .conv = &ISA(conv)};
+                           .conv = &ISA(conv),
+                           .gemm_f32 = &ISA(gemm_f32),
+                           .gemm_f64 = &ISA(gemm_f64)};

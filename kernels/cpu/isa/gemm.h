@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KERNELS_CPU_ISA_GEMM_H_
+#define KERNELS_CPU_ISA_GEMM_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernels/cpu/isa/isa.h"
+
+/* What an instruction set offers for products of matrices. Everything works on
+ * one register tile or one vector of output; kernels/cpu/gemm.h cuts products
+ * into these. All strides count elements. Every element of c is one sum in the
+ * order of k, whatever the size of the tile it lies in. */
+
+/* c[i * c_row + j] (+)= sum over p of a[i * a_row + p * a_k] *
+ * b[p * b_k + j], i < m, j < n, p < k. */
+typedef struct weir_gemm_tile {
+  const void *a, *b;
+  void *c;
+  int64_t a_row, a_k, b_k, c_row;
+  int64_t m, n, k; /* m <= rows and n <= columns of the table */
+  bool add;        /* to what c holds */
+} weir_gemm_tile;
+
+struct weir_gemm_table {
+  int64_t rows, columns; /* of a register tile */
+  void (*tile)(const weir_gemm_tile *t);
+  /* dst[p * columns + j] = b[p * b_k + j * b_column], zero for j >= n. */
+  void (*pack)(void *dst, const void *b, int64_t b_k, int64_t b_column,
+               int64_t k, int64_t n);
+  /* y[j] = sum over p of x[p] * b[p * b_k + j], j < n. */
+  void (*sweep)(void *y, const void *x, const void *b, int64_t b_k, int64_t k,
+                int64_t n);
+  /* y[i] = sum over p of x[p] * a[i * a_row + p], i < m; summed in lanes. */
+  void (*dots)(void *y, const void *x, const void *a, int64_t a_row, int64_t k,
+               int64_t m);
+};
+
+#endif

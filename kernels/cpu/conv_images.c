@@ -6,29 +6,15 @@
 #include "kernels/cpu/conv.h"
 
 /* pixels[i][image] from image[i]: |count| images, |stride| apart. */
-static void gather(float *y, const float *x, int64_t stride, int64_t count,
-                   int64_t pixels) {
-  for (int64_t p = 0; p < pixels; p += 16) {
-    int64_t some = pixels - p < 16 ? pixels - p : 16;
-    for (int64_t i = 0; i < count; i++) {
-      const float *from = x + i * stride + p;
-      float *to = y + p * 16 + i;
-      for (int64_t k = 0; k < some; k++) to[k * 16] = from[k];
-    }
-  }
+static void gather(const weir_conv_plan *plan, float *y, const float *x,
+                   int64_t stride, int64_t count, int64_t pixels) {
+  plan->isa->rows->transpose(y, 16, x, stride, count, pixels);
 }
 
 /* The other way round. */
-static void scatter(float *y, const float *x, int64_t stride, int64_t count,
-                    int64_t pixels) {
-  for (int64_t p = 0; p < pixels; p += 16) {
-    int64_t some = pixels - p < 16 ? pixels - p : 16;
-    for (int64_t i = 0; i < count; i++) {
-      const float *from = x + p * 16 + i;
-      float *to = y + i * stride + p;
-      for (int64_t k = 0; k < some; k++) to[k] = from[k * 16];
-    }
-  }
+static void scatter(const weir_conv_plan *plan, float *y, const float *x,
+                    int64_t stride, int64_t count, int64_t pixels) {
+  plan->isa->rows->transpose(y, stride, x, 16, pixels, count);
 }
 
 /* The block's input as [c][hp][wp][16], zeros around it and in the lanes of
@@ -40,7 +26,7 @@ static const float *block_input(const weir_conv_plan *plan, const float *x,
   bool same = plan->hp == plan->h && plan->wp == plan->w;
   if (!same || count < 16) memset(buffer, 0, plan->pad_bytes);
   if (same) {
-    gather(buffer, x + b * 16 * image, image, count, image);
+    gather(plan, buffer, x + b * 16 * image, image, count, image);
     return buffer;
   }
   for (int64_t c = 0; c < plan->c; c++)
@@ -52,7 +38,7 @@ static const float *block_input(const weir_conv_plan *plan, const float *x,
         memcpy(to, x + (b * image + from) * 16,
                (size_t)plan->w * 16 * sizeof(float));
       else
-        gather(to, x + b * 16 * image + from, image, count, plan->w);
+        gather(plan, to, x + b * 16 * image + from, image, count, plan->w);
     }
   return buffer;
 }
@@ -109,5 +95,5 @@ void weir_conv_block_images(const weir_conv_plan *plan, const float *packed,
       tile_row(plan, &r, in, out + o * plan->ph * plan->pw * 16, rows, i);
   }
   if (!plan->y_n16)
-    scatter(y + b * 16 * out_image, out, out_image, count, out_image);
+    scatter(plan, y + b * 16 * out_image, out, out_image, count, out_image);
 }

@@ -47,8 +47,7 @@ uint32_t weir_map_get(const weir_map *map, weir_sv key) {
   return slot->key.data == NULL ? WEIR_MAP_NONE : slot->value;
 }
 
-static bool grow(weir_map *map) {
-  size_t capacity = map->capacity == 0 ? 16 : map->capacity * 2;
+static bool grow_to(weir_map *map, size_t capacity) {
   weir_map_slot *slots = weir_alloc_array(map->alloc, capacity, sizeof *slots);
   if (slots == NULL) return false;
   for (size_t i = 0; i < map->capacity; i++) {
@@ -62,10 +61,19 @@ static bool grow(weir_map *map) {
   return true;
 }
 
+bool weir_map_reserve(weir_map *map, size_t count) {
+  size_t capacity = 16;
+  if (count > SIZE_MAX / 8) return false;
+  while (capacity / 2 < count) capacity *= 2;
+  return capacity <= map->capacity || grow_to(map, capacity);
+}
+
 bool weir_map_put(weir_map *map, weir_sv key, uint32_t value,
                   uint32_t *existing) {
   if (existing != NULL) *existing = WEIR_MAP_NONE;
-  if (map->count >= map->capacity / 2 && !grow(map)) return false;
+  if (map->count >= map->capacity / 2 &&
+      !grow_to(map, map->capacity == 0 ? 16 : map->capacity * 2))
+    return false;
   if (key.data == NULL) key.data = "";
   uint32_t hash = (uint32_t)weir_hash_bytes(key.data, key.size, 0);
   weir_map_slot *slot = find(map->slots, map->capacity, key, hash);

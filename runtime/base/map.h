@@ -23,6 +23,8 @@ typedef struct weir_map {
 /* An empty map; release frees its slots. */
 void weir_map_init(weir_map *map, const weir_allocator *alloc);
 void weir_map_release(weir_map *map);
+/* Makes room for |count| keys in all. false when out of memory. */
+bool weir_map_reserve(weir_map *map, size_t count);
 /* The value, or WEIR_MAP_NONE. */
 uint32_t weir_map_get(const weir_map *map, weir_sv key);
 /* Sets |key| unless it is there; |*existing| (may be NULL) gets the value found

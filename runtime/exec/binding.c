@@ -83,8 +83,8 @@ static weir_status fill(weir_binding *b, const weir_wanted *wanted,
   weir_exec_session *session = b->session;
   WEIR_TRY(weir_session_check(session, wanted, err));
   WEIR_TRY(weir_session_program(session, wanted, &b->cached, err));
-  WEIR_TRY(weir_session_vars_init(session, b->cached->vars,
-                                  b->cached->compiled->var_count, err));
+  if (b->cached->compiled->var_count > 0)
+    WEIR_TRY(weir_session_vars_init(session, err));
   b->inputs = weir_alloc_array(session->env->alloc, wanted->feed_count,
                                sizeof *b->inputs);
   if (b->inputs == NULL) return weir_fail_memory(err, 0);
@@ -133,8 +133,51 @@ weir_status weir_exec_bind(weir_exec_session *session,
   return WEIR_OK;
 }
 
+/* A program that holds a constant of before is replaced by a new one. */
+static weir_status refresh(weir_binding *b, weir_error *err) {
+  const weir_allocator *a = b->session->env->alloc;
+  weir_cached *old = b->cached, *fresh = NULL;
+  weir_exec_feed *feeds = weir_alloc_array(a, b->input_count, sizeof *feeds);
+  weir_exec_fetch *outs = weir_alloc_array(a, b->output_count, sizeof *outs);
+  weir_wanted wanted = {
+      .feeds = feeds,
+      .fetches = old->ids + old->feed_count,
+      .targets = old->ids + old->feed_count + old->fetch_count,
+      .feed_count = old->feed_count,
+      .fetch_count = old->fetch_count,
+      .target_count = old->target_count};
+  lane made = {0};
+  weir_status s = WEIR_OK;
+  if (feeds == NULL || outs == NULL) s = weir_fail_memory(err, 0);
+  for (uint32_t i = 0; s == WEIR_OK && i < b->input_count; i++)
+    feeds[i] = (weir_exec_feed){old->ids[i], b->inputs[i]};
+  for (uint32_t k = 0; s == WEIR_OK && k < b->output_count; k++)
+    outs[k].tensor = b->first.outputs[k];
+  if (s == WEIR_OK) s = weir_session_program(b->session, &wanted, &fresh, err);
+  if (s == WEIR_OK) {
+    b->cached = fresh;
+    s = lane_make(b, &made, outs, err);
+    if (s != WEIR_OK) lane_release(b, &made);
+    b->cached = old;
+  }
+  if (s == WEIR_OK) {
+    lane_release(b, &b->first);
+    for (int i = 0; i < b->more_count; i++) lane_release(b, &b->more[i]);
+    b->more_count = 0;
+    b->first = made;
+    b->cached = fresh;
+    fresh = old;
+  }
+  weir_session_program_release(b->session, fresh);
+  weir_free(a, feeds);
+  weir_free(a, outs);
+  return s;
+}
+
 weir_status weir_binding_run(weir_binding *b, const weir_run_options *options,
                              weir_error *err) {
+  if (atomic_load_explicit(&b->cached->stale, memory_order_acquire))
+    WEIR_TRY(refresh(b, err));
   return weir_session_step(b->session, b->cached, b->first.frame, b->first.held,
                            options, err);
 }
@@ -211,7 +254,7 @@ static void run_lanes(overlapped *o, int inflight) {
 }
 
 static weir_status make_lanes(weir_binding *b, int inflight, weir_error *err) {
-  if (b->more != NULL && b->more_count >= inflight - 1) return WEIR_OK;
+  if (b->more_count >= inflight - 1) return WEIR_OK;
   lane *more =
       weir_alloc_array(b->session->env->alloc, (size_t)inflight, sizeof *more);
   if (more == NULL) return weir_fail_memory(err, 0);
@@ -234,6 +277,7 @@ weir_status weir_binding_run_overlapped(weir_binding *b,
     return weir_fail(err, WEIR_W0004, NULL,
                      "%d steps in flight, expected 1 to %d", inflight,
                      (int)kMaxLanes);
+  if (atomic_load(&b->cached->stale)) WEIR_TRY(refresh(b, err));
   int threads = weir_pool_threads(b->session->pool);
   if (inflight > threads) inflight = threads;
   if (b->cached->compiled->writes) inflight = 1;

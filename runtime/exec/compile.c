@@ -74,6 +74,11 @@ static weir_status feed_node(weir_compiler *c, const weir_node *node,
 static weir_status var_node(weir_compiler *c, weir_node_id id,
                             weir_error *err) {
   const weir_node *node = &c->graph->nodes[id];
+  const weir_compile_request *r = c->request;
+  const void *data = r->constant_var != NULL
+                         ? r->constant_var(r->constant_self, node->name)
+                         : NULL;
+  if (data != NULL) return frozen_value(c, node->first_output, data, err);
   weir_value_spec spec = {.storage = WEIR_STORAGE_EXTERNAL,
                           .external = c->external_count};
   WEIR_TRY(weir_compile_value(c, node->first_output, &spec, err));
@@ -181,14 +186,12 @@ static weir_status plain_node(weir_compiler *c, weir_node_id id,
 static weir_status group_member(weir_compiler *c, weir_node_id id,
                                 weir_error *err) {
   uint32_t group = c->graph->nodes[id].group;
-  c->group_next[id] = c->group_head[group];
-  c->group_head[group] = id;
   if (--c->group_size[group] > 0) return WEIR_OK;
   bool done = false;
   const char *reason = NULL;
   WEIR_TRY(weir_compile_group(c, group, &done, &reason, err));
   if (done) return WEIR_OK;
-  /* One by one, in order: the list runs backwards. */
+  /* One by one, in order: the list runs backwards. What is inside is plain. */
   weir_node_id list = WEIR_NO_INDEX;
   for (weir_node_id m = c->group_head[group]; m != WEIR_NO_INDEX;) {
     weir_node_id next = c->group_next[m];
@@ -272,9 +275,14 @@ static weir_status finish_outputs(weir_compiler *c, weir_error *err) {
 
 static weir_status walk(weir_compiler *c, weir_error *err) {
   const weir_graph *g = c->graph;
-  for (weir_node_id id = 0; id < g->node_count; id++)
-    if (g->nodes[id].group != WEIR_NO_GROUP)
-      c->group_size[g->nodes[id].group]++;
+  for (weir_node_id id = 0; id < g->node_count; id++) {
+    uint32_t group = g->nodes[id].group;
+    if (group == WEIR_NO_GROUP) continue;
+    c->group_size[group]++;
+    c->group_next[id] = c->group_head[group];
+    c->group_head[group] = id;
+  }
+  weir_compile_find_readers(c);
   for (weir_node_id id = 0; id < g->node_count; id++) {
     if (g->nodes[id].group != WEIR_NO_GROUP)
       WEIR_TRY(group_member(c, id, err));
@@ -296,11 +304,14 @@ static weir_status make_tables(weir_compiler *c, weir_error *err) {
       weir_arena_array(c->arena, g->group_count, sizeof *c->group_size);
   c->group_head =
       weir_arena_array(c->arena, g->group_count, sizeof *c->group_head);
+  c->layouts = weir_arena_array(c->arena, g->value_count, sizeof *c->layouts);
+  c->reader = weir_arena_array(c->arena, g->value_count, sizeof *c->reader);
   c->group_next =
       weir_arena_array(c->arena, g->node_count, sizeof *c->group_next);
   if (c->values == NULL || c->frozen == NULL || c->instrs == NULL ||
       c->vars == NULL || c->var_of == NULL || c->group_size == NULL ||
-      c->group_head == NULL || c->group_next == NULL)
+      c->group_head == NULL || c->group_next == NULL || c->layouts == NULL ||
+      c->reader == NULL)
     return weir_fail_memory(err, 0);
   memset(c->values, 0xff, g->value_count * sizeof *c->values);
   memset(c->instrs, 0xff, g->node_count * sizeof *c->instrs);

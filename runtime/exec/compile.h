@@ -29,6 +29,11 @@ typedef struct weir_compile_request {
   const weir_node_id *targets; /* wanted for their effect */
   uint32_t feed_count, fetch_count, target_count;
   weir_compile_options options;
+  /* The bytes of a variable that nothing in the graph assigns: they count as
+   * a constant. Lent, must outlive the program; NULL: it is read by each run.
+   * The function may be NULL. */
+  const void *(*constant_var)(void *self, weir_sv name);
+  void *constant_self;
 } weir_compile_request;
 
 /* A variable as one program uses it. */

@@ -21,7 +21,8 @@ weir_status weir_compile_value(weir_compiler *c, weir_value_id id,
   for (int32_t d = 0; d < v->shape->rank; d++)
     dims[d] = v->shape->dims[d].value;
   spec->dtype = v->dtype;
-  spec->bytes = weir_shape_bytes(v->shape, v->dtype);
+  spec->bytes = weir_compile_bytes(c, id);
+  spec->layout = (weir_layout)c->layouts[id];
   spec->rank = v->shape->rank;
   spec->dims = dims;
   c->values[id] = weir_program_add_value(c->builder, spec);
@@ -62,10 +63,8 @@ static emit_cost total_cost(const weir_emit *e) {
 
 static size_t out_bytes(const weir_compiler *c, const weir_emit *e) {
   size_t total = 0;
-  for (uint32_t i = 0; i < e->out_count; i++) {
-    const weir_value *v = &c->graph->values[e->out[i]];
-    total += weir_scratch_align(weir_shape_bytes(v->shape, v->dtype));
-  }
+  for (uint32_t i = 0; i < e->out_count; i++)
+    total += weir_scratch_align(weir_compile_bytes(c, e->out[i]));
   return total;
 }
 
@@ -116,9 +115,8 @@ static weir_status fold(weir_compiler *c, weir_emit *e, bool *folded,
     if (e->in[i] != WEIR_NO_VALUE)
       io[i] = (void *)values[values[c->values[e->in[i]]].root].data;
   for (uint32_t i = 0; i < e->out_count; i++) {
-    const weir_value *v = &c->graph->values[e->out[i]];
     io[e->in_count + i] = data;
-    data += weir_scratch_align(weir_shape_bytes(v->shape, v->dtype));
+    data += weir_scratch_align(weir_compile_bytes(c, e->out[i]));
   }
   weir_args args = {io, e->prepared.state, scratch, &ctx, &ignored};
   *folded = e->run(&args) == WEIR_OK;

@@ -7,6 +7,8 @@
 #include "runtime/exec/compile.h"
 #include "runtime/exec/program_internal.h"
 
+#define WEIR_SEVERAL (UINT32_MAX - 1)
+
 /* State of one compilation. */
 typedef struct weir_compiler {
   const weir_env *env;
@@ -22,7 +24,10 @@ typedef struct weir_compiler {
   uint32_t *var_of; /* per node: its place in |vars| + 1 */
   uint32_t var_count, external_count, group_count;
   uint32_t *group_size;                  /* per group: members not met yet */
-  weir_node_id *group_next, *group_head; /* members, a list per group */
+  weir_node_id *group_next, *group_head; /* members, last first */
+  uint8_t *layouts;                      /* per graph value: weir_layout */
+  weir_node_id *reader; /* per graph value: its only one, WEIR_SEVERAL or
+                           WEIR_NO_INDEX; outputs have several */
   bool writes;
 } weir_compiler;
 
@@ -56,6 +61,23 @@ weir_status weir_compile_call(weir_compiler *c, weir_node_id id,
 /* Chooses a kernel for |emit|'s only call and prepares it. */
 weir_status weir_compile_choose(weir_compiler *c, weir_emit *emit,
                                 const char *also, weir_error *err);
+
+/* Whether the kernel that node |id|, or its group, would get looks at layouts
+ * itself, as c->layouts are now. */
+weir_status weir_compile_takes_layouts(weir_compiler *c, weir_node_id id,
+                                       bool *out_takes, weir_error *err);
+
+/* compile_layout.c */
+/* Fills c->reader. */
+void weir_compile_find_readers(weir_compiler *c);
+/* Bytes of a value in its layout. */
+size_t weir_compile_bytes(const weir_compiler *c, weir_value_id id);
+/* Gives |id|, which node |maker| or its group makes, a layout. */
+weir_status weir_compile_layout(weir_compiler *c, weir_value_id id,
+                                weir_node_id maker, weir_error *err);
+/* Sees to it that |id| is plain from here on, by a COPY if it is not. */
+weir_status weir_compile_plain(weir_compiler *c, weir_value_id id,
+                               weir_error *err);
 
 /* compile_emit.c */
 /* Adds the instruction of |emit|, or computes its outputs now. Takes over the

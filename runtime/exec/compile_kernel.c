@@ -21,6 +21,7 @@ static weir_status fill_operand(const weir_compiler *c, weir_value_id id,
     return s;
   }
   out->dtype = v->dtype;
+  out->layout = (weir_layout)c->layouts[id];
   out->rank = v->shape->rank;
   for (int32_t d = 0; d < out->rank; d++)
     out->dims[d] = v->shape->dims[d].value;
@@ -115,10 +116,36 @@ weir_status weir_compile_choose(weir_compiler *c, weir_emit *emit,
   return WEIR_OK;
 }
 
+static const weir_kernel_def *choose_quietly(const weir_compiler *c,
+                                             const weir_call *call) {
+  return weir_kernel_choose(c->graph->registry, call, WEIR_CPU,
+                            c->request->options.ref_kernels, NULL, 0);
+}
+
+/* Inputs that no kernel takes in their layout are made plain. */
+static weir_status make_inputs_fit(weir_compiler *c, weir_node_id id,
+                                   weir_error *err) {
+  const weir_node *node = &c->graph->nodes[id];
+  weir_call *call = NULL;
+  bool special = false;
+  for (uint32_t i = 0; i < node->input_count; i++)
+    special = special || (node->inputs[i] != WEIR_NO_VALUE &&
+                          c->layouts[node->inputs[i]] != WEIR_LAYOUT_PLAIN);
+  if (!special) return WEIR_OK;
+  WEIR_TRY(weir_compile_call(c, id, node->op, node->attrs, &call, err));
+  if (choose_quietly(c, call) != NULL) return WEIR_OK;
+  for (uint32_t i = 0; i < node->input_count; i++)
+    WEIR_TRY(weir_compile_plain(c, node->inputs[i], err));
+  return WEIR_OK;
+}
+
 weir_status weir_compile_node(weir_compiler *c, weir_node_id id,
                               weir_error *err) {
   const weir_node *node = &c->graph->nodes[id];
   weir_call *call = NULL;
+  WEIR_TRY(make_inputs_fit(c, id, err));
+  if (node->output_count == 1)
+    WEIR_TRY(weir_compile_layout(c, node->first_output, id, err));
   WEIR_TRY(weir_compile_call(c, id, node->op, node->attrs, &call, err));
   weir_value_id *out =
       weir_arena_array(c->arena, node->output_count, sizeof *out);
@@ -205,6 +232,13 @@ static weir_status fill_parts(weir_compiler *c, group_parts *g,
   return WEIR_OK;
 }
 
+static bool group_is_plain(const weir_group *group) {
+  bool plain = group->out[0].layout == WEIR_LAYOUT_PLAIN;
+  for (uint32_t i = 0; i < group->in_count; i++)
+    plain = plain && group->in[i].layout == WEIR_LAYOUT_PLAIN;
+  return plain;
+}
+
 /* The first group kernel that accepts; refusals are appended to |text|. */
 static const weir_group_kernel_def *choose_group(const weir_compiler *c,
                                                  const weir_group *group,
@@ -213,7 +247,9 @@ static const weir_group_kernel_def *choose_group(const weir_compiler *c,
     for (size_t i = 0; i < r->group_kernel_count; i++) {
       const weir_group_kernel_def *kernel = r->group_kernels[i];
       weir_why why = {""};
-      if (kernel->device == WEIR_CPU && kernel->accepts(group, &why))
+      if (!kernel->layouts && !group_is_plain(group))
+        (void)weir_no(&why, "wants row-major operands");
+      else if (kernel->device == WEIR_CPU && kernel->accepts(group, &why))
         return kernel;
       size_t used = strlen(text);
       snprintf(text + used, capacity - used, "%s: %s; ", kernel->name,
@@ -222,29 +258,63 @@ static const weir_group_kernel_def *choose_group(const weir_compiler *c,
   return NULL;
 }
 
+/* The group and its kernel, or NULL; refusals are appended to |text|. */
+static weir_status find_group(weir_compiler *c, uint32_t id, group_parts *g,
+                              weir_group **out_group,
+                              const weir_group_kernel_def **out_kernel,
+                              char *text, size_t capacity, weir_error *err) {
+  if (!make_parts(c, id, g)) return weir_fail_memory(err, 0);
+  WEIR_TRY(fill_parts(c, g, err));
+  weir_group *group = weir_arena_array(c->arena, 1, sizeof *group);
+  if (group == NULL) return weir_fail_memory(err, sizeof *group);
+  *group = (weir_group){.call_count = g->count,
+                        .in_count = g->in_count,
+                        .out_count = 1,
+                        .calls = g->calls,
+                        .refs = (const weir_group_ref *const *)g->refs,
+                        .in = g->in,
+                        .out = g->out,
+                        .out_calls = g->out_calls};
+  *out_group = group;
+  *out_kernel = choose_group(c, group, text, capacity);
+  return WEIR_OK;
+}
+
+weir_status weir_compile_takes_layouts(weir_compiler *c, weir_node_id id,
+                                       bool *out_takes, weir_error *err) {
+  const weir_node *node = &c->graph->nodes[id];
+  char refusals[512] = "";
+  *out_takes = false;
+  if (node->group == WEIR_NO_GROUP) {
+    weir_call *call = NULL;
+    WEIR_TRY(weir_compile_call(c, id, node->op, node->attrs, &call, err));
+    const weir_kernel_def *kernel = choose_quietly(c, call);
+    *out_takes = kernel != NULL && kernel->layouts;
+    return WEIR_OK;
+  }
+  group_parts g = {0};
+  weir_group *group = NULL;
+  const weir_group_kernel_def *kernel = NULL;
+  WEIR_TRY(find_group(c, node->group, &g, &group, &kernel, refusals,
+                      sizeof refusals, err));
+  *out_takes = kernel != NULL && kernel->layouts;
+  return WEIR_OK;
+}
+
 weir_status weir_compile_group(weir_compiler *c, uint32_t id, bool *done,
                                const char **reason, weir_error *err) {
   group_parts g = {0};
   char refusals[512] = "";
+  weir_group *group = NULL;
+  const weir_group_kernel_def *kernel = NULL;
+  weir_node_id last = c->group_head[id];
+  const weir_node *node = &c->graph->nodes[last];
   *done = false;
-  if (!make_parts(c, id, &g)) return weir_fail_memory(err, 0);
-  WEIR_TRY(fill_parts(c, &g, err));
-  weir_group *group = weir_arena_array(c->arena, 1, sizeof *group);
-  if (group == NULL) return weir_fail_memory(err, sizeof *group);
-  *group = (weir_group){.call_count = g.count,
-                        .in_count = g.in_count,
-                        .out_count = 1,
-                        .calls = g.calls,
-                        .refs = (const weir_group_ref *const *)g.refs,
-                        .in = g.in,
-                        .out = g.out,
-                        .out_calls = g.out_calls};
-  const weir_group_kernel_def *kernel =
-      choose_group(c, group, refusals, sizeof refusals);
+  WEIR_TRY(weir_compile_layout(c, node->first_output, last, err));
+  WEIR_TRY(
+      find_group(c, id, &g, &group, &kernel, refusals, sizeof refusals, err));
   *reason = keep_reason(c, kernel == NULL ? "group split" : NULL, refusals);
   if (kernel == NULL) return WEIR_OK;
-  weir_node_id last = g.members[g.count - 1];
-  const weir_node *node = &c->graph->nodes[last];
   weir_value_id *out = weir_arena_array(c->arena, 1, sizeof *out);
   if (out == NULL) return weir_fail_memory(err, sizeof *out);
   out[0] = node->first_output;

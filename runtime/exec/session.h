@@ -140,7 +140,9 @@ bool weir_binding_describe(const weir_binding *binding, const weir_writer *out);
 weir_status weir_exec_variable_get(weir_exec_session *session,
                                    weir_node_id node, weir_tensor **out_tensor,
                                    weir_error *err);
-/* Sets it; dtype and shape must be the variable's. */
+/* Sets it; dtype and shape must be the variable's. A variable that no node
+ * assigns is compiled in as a constant; after a set, programs that did so are
+ * compiled again by their next run, bindings' too. */
 weir_status weir_exec_variable_set(weir_exec_session *session,
                                    weir_node_id node, const weir_tensor *tensor,
                                    weir_error *err);

@@ -14,6 +14,11 @@ static void destroy(weir_exec_session *session, weir_cached *e) {
     e->free_frames = next;
   }
   weir_compiled_release(e->compiled);
+  pthread_mutex_lock(&session->lock);
+  for (uint32_t v = 0; e->constants != NULL && v < session->var_count; v++)
+    if (e->constants[v] != NULL) e->constants[v]->users--;
+  pthread_mutex_unlock(&session->lock);
+  weir_free(a, e->constants);
   weir_free(a, e->vars);
   weir_free(a, e->ids);
   weir_free(a, e->feed_shapes);
@@ -31,7 +36,8 @@ void weir_session_program_release(weir_exec_session *session,
 
 static bool same_key(const weir_cached *e, const weir_wanted *w) {
   if (e->feed_count != w->feed_count || e->fetch_count != w->fetch_count ||
-      e->target_count != w->target_count || e->no_fusion != w->no_fusion)
+      e->target_count != w->target_count || e->no_fusion != w->no_fusion ||
+      e->init != w->init)
     return false;
   for (uint32_t i = 0; i < w->feed_count; i++)
     if (e->ids[i] != w->feeds[i].value ||
@@ -48,7 +54,8 @@ static weir_cached *find(weir_exec_session *session, const weir_wanted *w) {
   pthread_mutex_lock(&session->lock);
   weir_cached *found = NULL;
   for (int i = 0; i < WEIR_SESSION_PROGRAMS && found == NULL; i++)
-    if (session->cache[i] != NULL && same_key(session->cache[i], w))
+    if (session->cache[i] != NULL && !atomic_load(&session->cache[i]->stale) &&
+        same_key(session->cache[i], w))
       found = session->cache[i];
   if (found != NULL) {
     found->refs++;
@@ -70,6 +77,10 @@ static void insert(weir_exec_session *session, weir_cached *e) {
   gone = session->cache[at];
   session->cache[at] = e;
   e->refs = 2; /* the cache's and the caller's */
+  /* A variable may have been set while this was compiled. */
+  for (uint32_t v = 0; v < session->var_count; v++)
+    if (e->constants[v] != NULL && e->constants[v] != session->vars[v].current)
+      atomic_store(&e->stale, true);
   e->used = ++session->clock;
   pthread_mutex_unlock(&session->lock);
   weir_session_program_release(session, gone);
@@ -93,6 +104,7 @@ static weir_status fill_key(weir_exec_session *session, const weir_wanted *w,
   e->fetch_count = w->fetch_count;
   e->target_count = w->target_count;
   e->no_fusion = w->no_fusion;
+  e->init = w->init;
   return WEIR_OK;
 }
 
@@ -122,9 +134,51 @@ static weir_status specialize(weir_exec_session *session, const weir_cached *e,
   return s;
 }
 
+/* Whether what |w| wants reads a variable. |mark|: per node, zeroed. */
+static bool reads_vars(const weir_graph *g, const weir_wanted *w,
+                       uint8_t *mark) {
+  for (uint32_t i = 0; i < w->fetch_count; i++)
+    mark[g->values[w->fetches[i]].node] = 1;
+  for (uint32_t i = 0; i < w->target_count; i++) mark[w->targets[i]] = 1;
+  for (weir_node_id id = g->node_count; id-- > 0;) {
+    const weir_node *node = &g->nodes[id];
+    if (!mark[id]) continue;
+    if (node->op->instr == WEIR_INSTR_VAR_READ) return true;
+    for (uint32_t i = 0; i < node->input_count; i++)
+      if (node->inputs[i] != WEIR_NO_VALUE)
+        mark[g->values[node->inputs[i]].node] = 1;
+    for (uint32_t i = 0; i < node->after_count; i++) mark[node->after[i]] = 1;
+  }
+  return false;
+}
+
+/* Variables have values before a program that may take them for constants is
+ * compiled. */
+static weir_status init_vars(weir_exec_session *session, const weir_wanted *w,
+                             weir_error *err) {
+  const weir_allocator *a = session->env->alloc;
+  if (w->init || session->var_count == 0) return WEIR_OK;
+  uint8_t *mark = weir_alloc_array(a, session->graph->node_count, sizeof *mark);
+  if (mark == NULL) return weir_fail_memory(err, session->graph->node_count);
+  bool needed = reads_vars(session->graph, w, mark);
+  weir_free(a, mark);
+  return needed ? weir_session_vars_init(session, err) : WEIR_OK;
+}
+
+typedef struct constant_source {
+  weir_exec_session *session;
+  weir_cached *cached;
+} constant_source;
+
+static const void *constant_var(void *self, weir_sv name) {
+  const constant_source *source = self;
+  return weir_session_constant(source->session, source->cached, name);
+}
+
 static weir_status compile(weir_exec_session *session, weir_cached *e,
                            weir_error *err) {
   const weir_session_options *o = &session->options;
+  constant_source source = {session, e};
   const weir_graph *special = NULL;
   weir_compile_request request = {
       .feeds = e->ids,
@@ -133,6 +187,8 @@ static weir_status compile(weir_exec_session *session, weir_cached *e,
       .feed_count = e->feed_count,
       .fetch_count = e->fetch_count,
       .target_count = e->target_count,
+      .constant_var = e->init ? NULL : constant_var,
+      .constant_self = &source,
       .options = {.no_fusion = o->no_fusion || e->no_fusion,
                   .no_fold = o->no_fold,
                   .ref_kernels = o->ref_kernels,
@@ -140,6 +196,9 @@ static weir_status compile(weir_exec_session *session, weir_cached *e,
                   .memory_limit = o->memory_limit,
                   .threads = weir_pool_threads(session->pool),
                   .seed = o->seed}};
+  e->constants = weir_alloc_array(session->env->alloc, session->var_count,
+                                  sizeof *e->constants);
+  if (e->constants == NULL) return weir_fail_memory(err, 0);
   weir_status s = specialize(session, e, &special, err);
   request.graph = special;
   if (s == WEIR_OK) s = weir_compile(session->env, &request, &e->compiled, err);
@@ -166,6 +225,7 @@ weir_status weir_session_program(weir_exec_session *session,
   weir_cached *e = weir_alloc_array(session->env->alloc, 1, sizeof *e);
   if (e == NULL) return weir_fail_memory(err, sizeof *e);
   weir_status s = fill_key(session, wanted, e, err);
+  if (s == WEIR_OK) s = init_vars(session, wanted, err);
   if (s == WEIR_OK) s = compile(session, e, err);
   if (s != WEIR_OK) {
     destroy(session, e);
@@ -174,6 +234,22 @@ weir_status weir_session_program(weir_exec_session *session,
   insert(session, e);
   *out_cached = e;
   return WEIR_OK;
+}
+
+void weir_session_make_stale(weir_exec_session *session, uint32_t var) {
+  weir_cached *gone[WEIR_SESSION_PROGRAMS];
+  int count = 0;
+  pthread_mutex_lock(&session->lock);
+  for (int i = 0; i < WEIR_SESSION_PROGRAMS; i++) {
+    weir_cached *e = session->cache[i];
+    if (e == NULL || e->constants[var] == NULL) continue;
+    atomic_store(&e->stale, true);
+    session->cache[i] = NULL;
+    gone[count++] = e;
+  }
+  pthread_mutex_unlock(&session->lock);
+  for (int i = 0; i < count; i++)
+    weir_session_program_release(session, gone[i]);
 }
 
 weir_status weir_session_frame(weir_exec_session *session, weir_cached *cached,

@@ -25,6 +25,7 @@ typedef struct weir_variable {
   const weir_shape *shape;
   size_t bytes;
   bool ready;
+  bool assigned; /* by some node; if not, programs take it for a constant */
   weir_var_buffer *buffers, *current;
 } weir_variable;
 
@@ -36,11 +37,14 @@ typedef struct weir_cached {
   weir_frame *free_frames; /* under the session's lock */
   uint32_t *vars;          /* of compiled->vars: the session's variables */
   uint64_t used;           /* when, for LRU */
+  /* Per variable of the session: the buffer compiled in as a constant. */
+  weir_var_buffer **constants;
+  atomic_bool stale; /* one of those was set since */
   /* The key. */
   uint32_t *ids; /* feeds, fetches, targets */
   uint32_t feed_count, fetch_count, target_count;
   weir_shape *feed_shapes;
-  bool no_fusion;
+  bool no_fusion, init;
 } weir_cached;
 
 struct weir_exec_session {
@@ -65,6 +69,7 @@ typedef struct weir_wanted {
   const weir_node_id *targets;
   uint32_t feed_count, fetch_count, target_count;
   bool no_fusion;
+  bool init; /* for first values: variables are read, none is made */
 } weir_wanted;
 
 /* session_cache.c: finds or compiles; the caller gets a reference. */
@@ -79,14 +84,19 @@ weir_status weir_session_frame(weir_exec_session *session, weir_cached *cached,
 void weir_session_frame_return(weir_exec_session *session, weir_cached *cached,
                                weir_frame *frame);
 
+/* Drops the programs that took variable |var| for a constant. */
+void weir_session_make_stale(weir_exec_session *session, uint32_t var);
+
 /* session_vars.c */
+/* The bytes of a variable that nothing assigns, held for |cached|; else NULL.
+ */
+const void *weir_session_constant(weir_exec_session *session,
+                                  weir_cached *cached, weir_sv name);
 weir_status weir_session_vars_create(weir_exec_session *session,
                                      weir_error *err);
 void weir_session_vars_release(weir_exec_session *session);
-/* Gives the variables of |compiled| their first values where needed. */
-weir_status weir_session_vars_init(weir_exec_session *session,
-                                   const uint32_t *vars, uint32_t count,
-                                   weir_error *err);
+/* Gives variables their first values, those that have none. */
+weir_status weir_session_vars_init(weir_exec_session *session, weir_error *err);
 /* Points |frame| to the values at the start of a step, and to buffers for
  * those to be; |held| gets the buffers, 2 per variable. */
 weir_status weir_session_vars_begin(weir_exec_session *session,

@@ -94,7 +94,7 @@ static weir_status prepare(call *c, weir_error *err) {
   WEIR_TRY(weir_session_check(session, &c->wanted, err));
   WEIR_TRY(weir_session_program(session, &c->wanted, &c->cached, err));
   uint32_t vars = c->cached->compiled->var_count;
-  WEIR_TRY(weir_session_vars_init(session, c->cached->vars, vars, err));
+  if (vars > 0) WEIR_TRY(weir_session_vars_init(session, err));
   for (uint32_t k = 0; k < c->count; k++) {
     c->made[k] = c->tensors[k] == NULL;
     WEIR_TRY(weir_session_output(session, c->cached, k, &c->tensors[k], err));

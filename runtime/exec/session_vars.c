@@ -39,6 +39,12 @@ weir_status weir_session_vars_create(weir_exec_session *session,
       return weir_fail_memory(err, 0);
     session->var_count++;
   }
+  for (weir_node_id i = 0; i < g->node_count; i++) {
+    if (g->nodes[i].op->instr != WEIR_INSTR_VAR_COMMIT) continue;
+    const weir_node *owner = &g->nodes[g->values[g->nodes[i].inputs[0]].node];
+    uint32_t v = weir_map_get(&session->var_names, owner->name);
+    if (v != WEIR_MAP_NONE) session->vars[v].assigned = true;
+  }
   return WEIR_OK;
 }
 
@@ -144,7 +150,7 @@ static weir_status run_init(weir_exec_session *session, const uint32_t *todo,
   const weir_allocator *a = session->env->alloc;
   weir_value_id *ids = weir_alloc_array(a, count, sizeof *ids);
   weir_tensor **out = weir_alloc_array(a, count, sizeof *out);
-  weir_wanted wanted = {.fetches = ids, .fetch_count = count};
+  weir_wanted wanted = {.fetches = ids, .fetch_count = count, .init = true};
   weir_cached *cached = NULL;
   weir_frame *frame = NULL;
   weir_var_buffer **held = NULL;
@@ -215,12 +221,11 @@ static weir_status init_all(weir_exec_session *session, uint32_t *todo,
 }
 
 weir_status weir_session_vars_init(weir_exec_session *session,
-                                   const uint32_t *vars, uint32_t count,
                                    weir_error *err) {
   const weir_allocator *a = session->env->alloc;
   bool ready = true;
-  for (uint32_t i = 0; i < count && ready; i++)
-    ready = is_ready(session, &session->vars[vars[i]]);
+  for (uint32_t v = 0; v < session->var_count && ready; v++)
+    ready = is_ready(session, &session->vars[v]);
   if (ready) return WEIR_OK;
   pthread_mutex_lock(&session->init_lock);
   uint32_t *todo = weir_alloc_array(a, session->var_count, sizeof *todo);
@@ -232,6 +237,22 @@ weir_status weir_session_vars_init(weir_exec_session *session,
   weir_free(a, mark);
   pthread_mutex_unlock(&session->init_lock);
   return s;
+}
+
+const void *weir_session_constant(weir_exec_session *session,
+                                  weir_cached *cached, weir_sv name) {
+  uint32_t v = weir_map_get(&session->var_names, name);
+  const void *data = NULL;
+  if (v == WEIR_MAP_NONE || session->vars[v].assigned) return NULL;
+  pthread_mutex_lock(&session->lock);
+  weir_variable *var = &session->vars[v];
+  if (var->ready && cached->constants[v] == NULL) {
+    cached->constants[v] = var->current;
+    var->current->users++;
+  }
+  if (cached->constants[v] != NULL) data = cached->constants[v]->data;
+  pthread_mutex_unlock(&session->lock);
+  return data;
 }
 
 /* ---- From outside */
@@ -253,8 +274,7 @@ weir_status weir_exec_variable_get(weir_exec_session *session,
   weir_variable *var = NULL;
   *out_tensor = NULL;
   WEIR_TRY(find_var(session, node, &var, err));
-  uint32_t index = (uint32_t)(var - session->vars);
-  WEIR_TRY(weir_session_vars_init(session, &index, 1, err));
+  WEIR_TRY(weir_session_vars_init(session, err));
   WEIR_TRY(weir_tensor_create_shaped(session->env->alloc, var->dtype,
                                      var->shape, out_tensor, err));
   pthread_mutex_lock(&session->lock);
@@ -276,5 +296,6 @@ weir_status weir_exec_variable_set(weir_exec_session *session,
   pthread_mutex_lock(&session->write_lock);
   bool ok = set_first(session, var, tensor->data);
   pthread_mutex_unlock(&session->write_lock);
+  if (ok) weir_session_make_stale(session, (uint32_t)(var - session->vars));
   return ok ? WEIR_OK : weir_fail_memory(err, var->bytes);
 }

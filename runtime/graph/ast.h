@@ -40,12 +40,14 @@ struct weir_block;
 typedef struct weir_ast {
   uint8_t kind, mode;
   char op;
-  bool bracketed; /* NAME: subscripts were written, maybe none: f32[] */
-  uint32_t slot;  /* of an operand: input number, or attribute number */
+  bool bracketed : 1; /* NAME: subscripts were written, maybe none: f32[] */
+  bool ascii : 1;     /* all of src stands in the file as it is, in ASCII */
+  uint32_t slot;      /* of an operand: input number, or attribute number */
   uint32_t first, next, count, span;
   uint32_t offset, size; /* in src's text */
   int32_t port;          /* NAME: after ':', or -1; CALL: see below */
   uint32_t inject;       /* CALL: the var call whose shape it takes, or NONE */
+  uint32_t found;        /* NAME: 1 + the definition it means, once known */
   union {
     int64_t i;
     double f;
@@ -67,7 +69,7 @@ typedef struct weir_expr {
 
 typedef WEIR_VEC(weir_ast) weir_ast_vec;
 
-/* The place of a node in the source. */
+/* The place of a node in the source. Cheap for text in ASCII. */
 weir_mark weir_ast_mark(const weir_ast *node);
 
 /* Where parsing failed; the caller reports it. */

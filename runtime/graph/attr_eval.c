@@ -6,14 +6,15 @@
 
 static bool refuse(weir_loader *l, const weir_scope *scope,
                    const weir_attr_def *def, const weir_const *c,
-                   const weir_op_def *op, const weir_mark *at) {
+                   const weir_op_def *op, const weir_mark *at, bool in_list) {
   char text[80];
   if (c->kind == WEIR_CONST_WORD &&
       (def->kind == WEIR_ATTR_INT || def->kind == WEIR_ATTR_INTS ||
        def->kind == WEIR_ATTR_FLOAT))
     return weir_report_unknown(l, scope, at, c->s);
-  return weir_report(l, WEIR_W1111, at, "%s: %s is %s, must be %s", op->name,
-                     def->name, weir_const_text(c, text, sizeof text),
+  const char *verb = in_list ? "holds" : "is";
+  return weir_report(l, WEIR_W1111, at, "%s: %s %s %s, must be %s", op->name,
+                     def->name, verb, weir_const_text(c, text, sizeof text),
                      weir_attr_kind_text(def->kind));
 }
 
@@ -26,7 +27,7 @@ static bool to_dims(weir_loader *l, const weir_scope *scope,
   if (dims == NULL) return weir_report_memory(l);
   for (uint32_t i = 0; i < count; i++) {
     if (items[i].kind != WEIR_CONST_INT)
-      return refuse(l, scope, def, &items[i], op, at);
+      return refuse(l, scope, def, &items[i], op, at, items != c);
     dims[i] = items[i].dim;
   }
   out->count = count;
@@ -38,7 +39,8 @@ static bool to_floats(weir_loader *l, const weir_scope *scope,
                       const weir_attr_def *def, const weir_op_def *op,
                       const weir_const *c, const weir_mark *at,
                       weir_attr *out) {
-  if (c->kind != WEIR_CONST_LIST) return refuse(l, scope, def, c, op, at);
+  if (c->kind != WEIR_CONST_LIST)
+    return refuse(l, scope, def, c, op, at, false);
   double *floats = weir_arena_array(&l->work, c->count, sizeof *floats);
   if (floats == NULL) return weir_report_memory(l);
   for (uint32_t i = 0; i < c->count; i++) {
@@ -48,7 +50,7 @@ static bool to_floats(weir_loader *l, const weir_scope *scope,
              weir_dim_known(c->items[i].dim))
       floats[i] = (double)c->items[i].dim.value;
     else
-      return refuse(l, scope, def, &c->items[i], op, at);
+      return refuse(l, scope, def, &c->items[i], op, at, true);
   }
   out->count = c->count;
   out->floats = floats;
@@ -107,5 +109,5 @@ bool weir_attr_from_const(weir_loader *l, const weir_scope *scope,
   } else if (to_scalar(c, def, out)) {
     return true;
   }
-  return refuse(l, scope, def, c, op, at);
+  return refuse(l, scope, def, c, op, at, false);
 }

@@ -272,6 +272,7 @@ static bool bind_value_call(weir_loader *l, weir_module *m,
   const weir_block *b = find_block(m, call->text);
   /* A block may be called like the op that it wraps. */
   if (b == block && weir_loader_ops(l, call->text) != NULL) b = NULL;
+  if (b != NULL && b->broken) return false; /* reported there */
   if (b != NULL) return bind_block(l, e, call, b);
   const weir_op_info *info = choose_op(l, e, call);
   return info != NULL ? bind_op(l, e, call, info) : unknown_op(l, m, call);

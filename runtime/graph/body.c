@@ -15,7 +15,10 @@ bool weir_body_begin(weir_loader *l, weir_body *body, uint32_t capacity) {
   weir_map_init(&body->names, l->alloc);
   body->capacity = capacity;
   body->items = weir_arena_array(&l->work, capacity, sizeof *body->items);
-  return body->items != NULL || weir_report_memory(l);
+  /* Only large bodies are worth the room. */
+  bool ok = body->items != NULL &&
+            (capacity < 64 || weir_map_reserve(&body->names, capacity));
+  return ok || weir_report_memory(l);
 }
 
 static const weir_mark *mark_of(const weir_body *body, const weir_block *block,
@@ -109,7 +112,8 @@ static void add_item(weir_loader *l, weir_module *m, const weir_block *block,
   if (!parse_item(l, m, block, e, item, jobs) || !named)
     item->kind = WEIR_ITEM_BROKEN;
   body->has_repeat = body->has_repeat || item->kind == WEIR_ITEM_REPEAT;
-  if (outermost) weir_body_declare(l, m, block, body);
+  if (outermost && !weir_body_declare(l, m, block, body))
+    item->kind = WEIR_ITEM_BROKEN;
 }
 
 static void add_nodes(weir_loader *l, weir_module *m, const weir_block *block,

@@ -80,6 +80,19 @@ void weir_graph_builder_release(weir_graph_builder *b) {
   weir_free(b->alloc, b);
 }
 
+weir_status weir_graph_builder_reserve(weir_graph_builder *b, uint32_t nodes,
+                                       weir_error *err) {
+  weir_graph_full *g = b->graph;
+  if (nodes <= g->nodes.count) return WEIR_OK;
+  uint32_t extra = nodes - (uint32_t)g->nodes.count;
+  if (!weir_vec_reserve(b->alloc, &g->nodes, extra) ||
+      !weir_vec_reserve(b->alloc, &g->values, extra) ||
+      !weir_names_reserve(b->alloc, &g->names, nodes))
+    return weir_fail_memory(err, extra * sizeof(weir_node));
+  weir_graph_sync(g);
+  return WEIR_OK;
+}
+
 weir_arena *weir_graph_builder_arena(weir_graph_builder *b) {
   return &b->graph->g.arena;
 }

@@ -56,6 +56,11 @@ weir_status weir_graph_builder_derive(const weir_graph *parent,
                                       weir_error *err);
 void weir_graph_builder_release(weir_graph_builder *builder); /* NULL-safe */
 
+/* Makes room for |nodes| nodes in all: a hint that saves copying. Errors:
+ * W6001. */
+weir_status weir_graph_builder_reserve(weir_graph_builder *builder,
+                                       uint32_t nodes, weir_error *err);
+
 /* The arena of the graph to be; text given to the builder goes there. */
 weir_arena *weir_graph_builder_arena(weir_graph_builder *builder);
 /* The graph so far: nodes, values and symbols can be read. Pointers into it

@@ -210,6 +210,12 @@ static bool eval_list(eval *e, const weir_ast *n, const weir_const *args,
                       weir_const *out) {
   weir_const *items = weir_arena_alloc(&e->l->work, n->count * sizeof *items);
   if (items == NULL) return weir_report_memory(e->l);
+  uint32_t at = n->first;
+  for (uint32_t i = 0; i < n->count; i++, at = e->expr->nodes[at].next) {
+    if (args[i].kind != WEIR_CONST_WORD) continue;
+    weir_mark mark = weir_ast_mark(&e->expr->nodes[at]);
+    return weir_report_unknown(e->l, e->scope, &mark, args[i].s);
+  }
   if (n->count > 0) memcpy(items, args, n->count * sizeof *items);
   *out =
       (weir_const){.kind = WEIR_CONST_LIST, .count = n->count, .items = items};

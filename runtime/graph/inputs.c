@@ -74,9 +74,19 @@ bool weir_inputs_parse(weir_loader *l, weir_module *m, const weir_yaml *y,
         .names = weir_arena_array(&l->work, 1, sizeof *item->names)};
     if (item->names == NULL) return weir_report_memory(l);
     if (!parse_input(l, m, &y->entries[i], item)) item->kind = WEIR_ITEM_BROKEN;
-    weir_body_declare(l, m, NULL, body);
+    if (!weir_body_declare(l, m, NULL, body)) item->kind = WEIR_ITEM_BROKEN;
   }
   return weir_loader_going(l);
+}
+
+static bool unknown_dim(weir_loader *l, const weir_scope *scope,
+                        const weir_mark *at, weir_sv name) {
+  weir_report_unknown_begin(l, scope, at, name);
+  if (l->diag.error.hint[0] == '\0')
+    weir_hint(&l->diag.error,
+              "declare it: dims: [%.*s], or give it a value under params",
+              WEIR_SV(name));
+  return weir_report_send(l);
 }
 
 static bool type_dims(weir_loader *l, weir_scope *scope, const weir_expr *type,
@@ -96,6 +106,8 @@ static bool type_dims(weir_loader *l, weir_scope *scope, const weir_expr *type,
       c.dim = (weir_dim){
           0, weir_graph_builder_symbol(l->builder, weir_sv_from(name)), 0};
       if (c.dim.symbol == 0) return weir_report_memory(l);
+    } else if (c.kind == WEIR_CONST_WORD) {
+      return unknown_dim(l, scope, &at, c.s);
     } else if (c.kind != WEIR_CONST_INT) {
       return weir_report(l, WEIR_W1112, &at, "a dimension is an integer");
     }

@@ -84,9 +84,15 @@ struct weir_graph_builder {
 weir_node_id weir_names_find(const weir_name_table *table,
                              const weir_node *nodes, weir_sv name,
                              uint64_t hash);
-/* Adds; the name must be new. false when out of memory. */
-bool weir_names_add(const weir_allocator *alloc, weir_name_table *table,
-                    uint64_t hash, weir_node_id id);
+/* Makes room for |count| names in all. false when out of memory. */
+bool weir_names_reserve(const weir_allocator *alloc, weir_name_table *table,
+                        uint32_t count);
+/* The slot where the new name belongs, or NULL when it is taken; there must be
+ * room. Fill it with weir_names_set before the table changes. */
+weir_name_slot *weir_names_slot(weir_name_table *table, const weir_node *nodes,
+                                weir_sv name, uint64_t hash);
+void weir_names_set(weir_name_table *table, weir_name_slot *slot, uint64_t hash,
+                    weir_node_id id);
 
 /* The graph's one copy of |shape|, or NULL when out of memory. */
 const weir_shape *weir_shapes_intern(weir_graph_builder *b,

@@ -61,6 +61,7 @@ static bool parse_main(weir_loader *l) {
   uint32_t count = weir_outputs_count(outputs);
   if (inputs != NULL) count += inputs->count;
   if (nodes != NULL) count += nodes->count;
+  if (count == 0 && l->errors > 0) return false;
   if (count == 0)
     return weir_report(l, WEIR_W1008, &root->mark,
                        "the file has no inputs, nodes or outputs");
@@ -81,6 +82,10 @@ static bool run(weir_loader *l, weir_sv text, const char *path) {
   if (!weir_sections_check(l, l->main)) return false;
   weir_scope *scope = weir_scope_create(l, &l->main_body, l->main, NULL);
   if (scope == NULL || !weir_scope_expand(l, scope)) return false;
+  weir_error err = WEIR_ERROR_INIT;
+  if (weir_graph_builder_reserve(l->builder, (uint32_t)scope->defs.count,
+                                 &err) != WEIR_OK)
+    return weir_report_memory(l);
   return weir_evaluate(l, scope) && weir_outputs_add(l, scope) &&
          l->errors == 0;
 }

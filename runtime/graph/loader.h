@@ -368,7 +368,9 @@ void weir_scope_lookup(const weir_scope *scope, const weir_loop *loop,
 bool weir_operand_lookup(weir_loader *l, const weir_scope *scope,
                          const weir_loop *loop, const weir_expr *expr,
                          uint32_t node, weir_lookup *out);
-/* W1103 with suggestions. */
+/* W1103 with suggestions; the first part only fills l->diag. */
+void weir_report_unknown_begin(weir_loader *l, const weir_scope *scope,
+                               const weir_mark *at, weir_sv name);
 bool weir_report_unknown(weir_loader *l, const weir_scope *scope,
                          const weir_mark *at, weir_sv name);
 /* Writes "h[1][2]"; the length, or 0 when a subscript is no integer. */

@@ -126,8 +126,16 @@ void weir_scope_lookup(const weir_scope *scope, const weir_loop *loop,
 bool weir_operand_lookup(weir_loader *l, const weir_scope *scope,
                          const weir_loop *loop, const weir_expr *expr,
                          uint32_t node, weir_lookup *out) {
-  const weir_ast *name = &expr->nodes[node];
+  weir_ast *name = &expr->nodes[node];
   weir_const subs[WEIR_MAX_RANK];
+  /* Names of the main graph outside rounds mean one thing for good. */
+  bool fixed = scope->caller == NULL && loop == NULL;
+  if (fixed && name->found > 0) {
+    *out = (weir_lookup){.kind = WEIR_FOUND_DEF,
+                         .def = &scope->defs.items[name->found - 1],
+                         .port = UINT32_MAX};
+    return true;
+  }
   if (name->count > WEIR_MAX_RANK) {
     weir_mark at = weir_ast_mark(name);
     return weir_report(l, WEIR_W1113, &at, "a name has at most 8 subscripts");
@@ -136,6 +144,8 @@ bool weir_operand_lookup(weir_loader *l, const weir_scope *scope,
   for (uint32_t a = name->first; i < name->count; a = expr->nodes[a].next)
     if (!weir_eval_const(l, scope, loop, expr, a, &subs[i++])) return false;
   weir_scope_lookup(scope, loop, name, subs, out);
+  if (fixed && out->kind == WEIR_FOUND_DEF && out->port == UINT32_MAX)
+    name->found = (uint32_t)(out->def - scope->defs.items) + 1;
   if (out->kind != WEIR_FOUND_NOTHING) return true;
   weir_mark at = weir_ast_mark(name);
   char text[300];
@@ -156,13 +166,18 @@ static weir_sv scope_name_at(const void *self, size_t i) {
   return b != NULL ? b->attrs[i - b->input_count].name : (weir_sv){"", 0};
 }
 
-bool weir_report_unknown(weir_loader *l, const weir_scope *scope,
-                         const weir_mark *at, weir_sv name) {
+void weir_report_unknown_begin(weir_loader *l, const weir_scope *scope,
+                               const weir_mark *at, weir_sv name) {
   const weir_block *b = scope->block;
   size_t count = scope->defs.count + scope->module->consts.count;
   if (b != NULL) count += (size_t)b->input_count + b->attr_count;
   weir_report_begin(l, WEIR_W1103, at, "there is no '%.*s' here",
                     WEIR_SV(name));
   weir_report_nearest(l, name, count, scope_name_at, scope);
+}
+
+bool weir_report_unknown(weir_loader *l, const weir_scope *scope,
+                         const weir_mark *at, weir_sv name) {
+  weir_report_unknown_begin(l, scope, at, name);
   return weir_report_send(l);
 }

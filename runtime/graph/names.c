@@ -26,9 +26,12 @@ static void put_name(weir_name_slot *slots, uint32_t capacity,
   slots[i] = slot;
 }
 
-static bool grow_names(const weir_allocator *alloc, weir_name_table *table) {
-  if (table->capacity >= UINT32_C(1) << 30) return false;
-  uint32_t capacity = table->capacity == 0 ? 64 : table->capacity * 4;
+bool weir_names_reserve(const weir_allocator *alloc, weir_name_table *table,
+                        uint32_t count) {
+  uint32_t capacity = 64;
+  if (count <= table->capacity / 2) return true;
+  if (count > UINT32_C(1) << 28) return false;
+  while (capacity / 2 < count) capacity *= 2;
   weir_name_slot *slots = weir_alloc_array(alloc, capacity, sizeof *slots);
   if (slots == NULL) return false;
   for (uint32_t i = 0; i < table->capacity; i++)
@@ -40,14 +43,21 @@ static bool grow_names(const weir_allocator *alloc, weir_name_table *table) {
   return true;
 }
 
-bool weir_names_add(const weir_allocator *alloc, weir_name_table *table,
-                    uint64_t hash, weir_node_id id) {
-  if (table->count >= table->capacity / 2 && !grow_names(alloc, table))
-    return false;
-  put_name(table->slots, table->capacity,
-           (weir_name_slot){(uint32_t)hash, id + 1});
+weir_name_slot *weir_names_slot(weir_name_table *table, const weir_node *nodes,
+                                weir_sv name, uint64_t hash) {
+  uint32_t h = (uint32_t)hash, mask = table->capacity - 1;
+  for (uint32_t i = h & mask;; i = (i + 1) & mask) {
+    weir_name_slot *slot = &table->slots[i];
+    if (slot->id_plus_1 == 0) return slot;
+    if (slot->hash == h && weir_sv_equal(nodes[slot->id_plus_1 - 1].name, name))
+      return NULL;
+  }
+}
+
+void weir_names_set(weir_name_table *table, weir_name_slot *slot, uint64_t hash,
+                    weir_node_id id) {
+  *slot = (weir_name_slot){(uint32_t)hash, id + 1};
   table->count++;
-  return true;
 }
 
 static uint32_t shape_hash(const weir_shape *shape) {

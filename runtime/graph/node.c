@@ -205,7 +205,8 @@ static void append_values(weir_shape_ctx *ctx, weir_node_id id) {
                      .known = ctx->outs[i].known};
 }
 
-static bool append(weir_shape_ctx *ctx, uint64_t hash, weir_node_id *out) {
+static bool append(weir_shape_ctx *ctx, uint64_t hash, weir_name_slot *slot,
+                   weir_node_id *out) {
   weir_graph_builder *b = ctx->builder;
   weir_graph_full *graph = b->graph;
   const weir_node_spec *spec = ctx->spec;
@@ -217,8 +218,7 @@ static bool append(weir_shape_ctx *ctx, uint64_t hash, weir_node_id *out) {
                               : copy_ids(arena, spec->after, spec->after_count);
   if (inputs == NULL || after == NULL || !hold_literals(ctx) ||
       !weir_vec_reserve(b->alloc, &graph->nodes, 1) ||
-      !weir_vec_reserve(b->alloc, &graph->values, ctx->out_count) ||
-      !weir_names_add(b->alloc, &graph->names, hash, id))
+      !weir_vec_reserve(b->alloc, &graph->values, ctx->out_count))
     return false;
   graph->nodes.items[graph->nodes.count++] =
       (weir_node){.name = spec->name,
@@ -234,6 +234,7 @@ static bool append(weir_shape_ctx *ctx, uint64_t hash, weir_node_id *out) {
                   .device = spec->device,
                   .mark = spec->mark,
                   .seed = spec->has_seed ? spec->seed : hash};
+  weir_names_set(&graph->names, slot, hash, id);
   append_values(ctx, id);
   weir_graph_sync(graph);
   *out = id;
@@ -244,8 +245,13 @@ static weir_status add(weir_shape_ctx *ctx, weir_node_id *out) {
   weir_graph_builder *b = ctx->builder;
   weir_sv name = ctx->spec->name;
   uint64_t hash = weir_hash_bytes(name.data, name.size, b->graph->g.seed);
-  if (weir_names_find(&b->graph->names, b->graph->nodes.items, name, hash) !=
-      UINT32_MAX)
+  weir_name_table *names = &b->graph->names;
+  if (names->count >= names->capacity / 2 &&
+      !weir_names_reserve(b->alloc, names, 2 * names->count + 1))
+    return weir_fail_memory(&ctx->diag->error, sizeof(weir_name_slot));
+  weir_name_slot *slot =
+      weir_names_slot(names, b->graph->nodes.items, name, hash);
+  if (slot == NULL)
     return weir_shape_fail(ctx, WEIR_W1104, "the name is taken");
   if (b->graph->nodes.count >= WEIR_MAX_NODES)
     return weir_shape_fail(ctx, WEIR_W1014, "too many nodes");
@@ -254,7 +260,7 @@ static weir_status add(weir_shape_ctx *ctx, weir_node_id *out) {
   WEIR_TRY(bind_dtypes(ctx));
   WEIR_TRY(make_outputs(ctx));
   WEIR_TRY(run_rule(ctx));
-  if (append(ctx, hash, out)) return WEIR_OK;
+  if (append(ctx, hash, slot, out)) return WEIR_OK;
   return weir_fail_memory(&ctx->diag->error, sizeof(weir_node));
 }
 

@@ -7,7 +7,11 @@
 /* The parser of call strings: operator precedence with an explicit stack, at
  * most 64 brackets deep. */
 
-enum { WEIR_PARSE_DEPTH = 64, WEIR_LITERAL_NODES = 200000 };
+enum {
+  WEIR_PARSE_DEPTH = 64,
+  WEIR_LITERAL_NODES = 200000,
+  WEIR_EXACT_BYTES = 4096 /* longer text in no ASCII is marked as a whole */
+};
 
 typedef enum open_kind {
   OPEN_CALL,
@@ -41,6 +45,7 @@ struct weir_parser {
   uint32_t at, depth, lists, list_start;
   weir_parse_error *error;
   bool memory;
+  bool ascii;
   bool reopened; /* the bracket just closed was followed by another */
 };
 
@@ -67,7 +72,27 @@ const weir_allocator *weir_parser_alloc(const weir_parser *p) {
 }
 
 weir_mark weir_ast_mark(const weir_ast *node) {
+  weir_mark mark = node->src->mark;
+  if (node->ascii) {
+    mark.col += node->offset + (node->src->plain ? 0 : 1);
+    mark.end_col = mark.col + node->size;
+    return mark;
+  }
+  if (node->src->text.size > WEIR_EXACT_BYTES) return mark;
   return weir_yaml_mark_within(node->src, node->offset, node->size);
+}
+
+/* Whether column = start + offset for all of |src|. */
+static bool is_ascii(const weir_yaml *src) {
+  const weir_mark *mark = &src->mark;
+  size_t quotes = src->plain ? 0 : 2;
+  if (mark->line != mark->end_line || src->anchor.line != 0 ||
+      mark->end_col - mark->col != src->text.size + quotes)
+    return false;
+  unsigned char all = 0;
+  for (size_t i = 0; i < src->text.size; i++)
+    all |= (unsigned char)src->text.data[i];
+  return all < 0x80;
 }
 
 static bool no_memory(weir_parser *p) {
@@ -121,6 +146,7 @@ bool weir_parser_emit(weir_parser *p, const weir_ast *node,
 static bool emit(weir_parser *p, weir_ast n, uint32_t first, uint32_t count) {
   uint32_t index = (uint32_t)p->nodes.count;
   n.src = p->src;
+  n.ascii = p->ascii;
   n.first = count > 0 ? first : WEIR_AST_NONE;
   n.next = n.inject = WEIR_AST_NONE;
   n.count = count;
@@ -418,6 +444,7 @@ static bool operation(weir_parser *p, bool *expect, bool *done) {
 weir_parse_result weir_parse_expr(weir_parser *p, const weir_yaml *src,
                                   uint32_t *offset, weir_parse_error *error) {
   p->src = src;
+  p->ascii = is_ascii(src);
   p->text = src->text;
   p->at = *offset;
   p->depth = p->lists = 0;

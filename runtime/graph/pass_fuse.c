@@ -42,11 +42,13 @@ static const weir_value *output_of(const fuser *f, const weir_node *node) {
   return &f->graph->values[node->first_output];
 }
 
+/* Element-wise ops that may fail do so on integers only, and values here are
+ * floating point. */
 static bool can_be_member(const fuser *f, const weir_node *node) {
   const weir_value *value = output_of(f, node);
   return node->output_count == 1 && node->after_count == 0 &&
          weir_dtype_is_float(value->dtype) && weir_shape_known(value->shape) &&
-         !has_flag(node, WEIR_OP_EFFECT | WEIR_OP_RANDOM | WEIR_OP_MAY_FAIL) &&
+         !has_flag(node, WEIR_OP_EFFECT | WEIR_OP_RANDOM) &&
          value->known == NULL;
 }
 

@@ -108,9 +108,10 @@ static bool add_def(weir_loader *l, weir_scope *scope, const weir_item *item,
     if (i > 0 && !full_name(l, scope, &item->names[i], loop, &name))
       return !l->fatal;
     if (!name_round(l, scope, &item->names[i], name,
-                    item->name_count > 1 ? i : UINT32_MAX) &&
-        l->fatal)
-      return false;
+                    item->name_count > 1 ? i : UINT32_MAX)) {
+      if (!weir_loader_going(l)) return false;
+      scope->defs.items[scope->defs.count - 1].state = WEIR_DEF_FAILED;
+    }
   }
   return true;
 }

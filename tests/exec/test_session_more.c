@@ -228,6 +228,49 @@ static void writers_take_turns_and_readers_see_commits(void **state) {
   close_bench(&t);
 }
 
+/* A variable that nothing assigns is a constant until it is set. */
+static void a_set_reaches_runs_and_bindings(void **state) {
+  (void)state;
+  bench t;
+  open_bench(&t, 2);
+  weir_value_id three = constant(&t.m, "three", 0, NULL, (float[]){3});
+  weir_value_id x = input(&t.m, "x", WEIR_F32, 0, NULL, WEIR_NO_VALUE);
+  weir_value_id v = typed(&t.m, "v", "var", WEIR_F32, 0, NULL, three);
+  weir_value_id w = NODE(&t.m, "w", "mul", v, v);
+  weir_value_id y = NODE(&t.m, "y", "add", x, w);
+  open_session(&t);
+  weir_tensor *in = f32_scalar(&t.world.memory.base, 1);
+  weir_exec_feed feed = {x, in};
+  weir_exec_fetch bound = {.value = y};
+  weir_binding *binding = NULL;
+  assert_ok(
+      weir_exec_bind(t.session, &feed, 1, &bound, 1, NULL, 0, &binding, &t.err),
+      &t.err);
+  assert_int_equal(weir_binding_stats(binding).instructions, 1); /* w folds */
+  for (float value = 3; value < 6; value++) {
+    weir_tensor *set = f32_scalar(&t.world.memory.base, value);
+    if (value > 3)
+      assert_ok(weir_exec_variable_set(t.session, t.graph->values[v].node, set,
+                                       &t.err),
+                &t.err);
+    weir_exec_fetch fetch = {.value = y};
+    assert_ok(
+        weir_exec_run(t.session, &feed, 1, &fetch, 1, NULL, 0, NULL, &t.err),
+        &t.err);
+    assert_true(((float *)fetch.tensor->data)[0] == 1 + value * value);
+    for (int i = 0; i < 2; i++) {
+      assert_ok(weir_binding_run(binding, NULL, &t.err), &t.err);
+      assert_true(((float *)bound.tensor->data)[0] == 1 + value * value);
+    }
+    weir_tensor_unref(fetch.tensor);
+    weir_tensor_unref(set);
+  }
+  weir_tensor_unref(bound.tensor);
+  weir_binding_release(binding);
+  weir_tensor_unref(in);
+  close_bench(&t);
+}
+
 /* ---- Overlapped steps */
 
 enum { kSteps = 12 };
@@ -318,7 +361,9 @@ static void survives_any_allocation_failing(void **state) {
   weir_value_id c = constant(&t.m, "c", 2, k22, (float[]){1, 2, 3, 4});
   weir_value_id d = NODE(&t.m, "d", "add", c, c);
   weir_value_id v = typed(&t.m, "v", "var", WEIR_F32, 2, k22, d);
-  weir_value_id h = NODE(&t.m, "h", "matmul", x, v);
+  weir_value_id u = typed(&t.m, "u", "var", WEIR_F32, 2, k22, c);
+  weir_value_id w = NODE(&t.m, "w", "mul", v, NODE(&t.m, "uu", "neg", u));
+  weir_value_id h = NODE(&t.m, "h", "matmul", x, w);
   weir_value_id r = NODE(&t.m, "r", "relu", h);
   weir_value_id y = NODE(&t.m, "y", "add", r, x);
   weir_value_id up = NODE(&t.m, "up", "assign_add", v, c);
@@ -350,6 +395,7 @@ int main(void) {
       cmocka_unit_test(independent_work_runs_at_once),
       cmocka_unit_test(dump_trap_and_trace),
       cmocka_unit_test(writers_take_turns_and_readers_see_commits),
+      cmocka_unit_test(a_set_reaches_runs_and_bindings),
       cmocka_unit_test(steps_overlap_and_agree),
       cmocka_unit_test(survives_any_allocation_failing),
   };

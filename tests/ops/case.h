@@ -41,11 +41,25 @@ void op_case_release(op_case *c);
 weir_tensor *op_case_tensor(const weir_yaml *yaml, weir_dtype dtype,
                             uint64_t seed);
 
+/* Values in [-2, 2). NULL when out of memory. */
+weir_tensor *op_case_random(weir_dtype dtype, const weir_shape *shape,
+                            uint64_t seed);
+
 /* The graph of one node on inputs that are fed, or on constants; |*out_node| is
  * the node. |diag| has the failure. */
 weir_status op_case_build(const op_case *c, bool constants,
                           weir_graph **out_graph, weir_node_id *out_node,
                           weir_diag *diag);
+
+/* That graph on fed inputs, |in|, and the number sum(weights * outputs). */
+weir_status op_case_build_loss(const op_case *c, weir_graph **out_graph,
+                               weir_value_id *in, weir_value_id *out_loss,
+                               weir_diag *diag);
+
+/* Compares the gradients of the case's float inputs with central differences
+ * of that number, in f64; and those in the case's own dtype with these. False
+ * and |why| when they differ. */
+bool op_case_check_grad(const op_case *c, char *why, size_t capacity);
 
 /* The node as a call, its operands in memory of |arena|. */
 bool op_case_call(const weir_graph *graph, weir_node_id node, weir_arena *arena,

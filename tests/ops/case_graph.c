@@ -36,25 +36,103 @@ static weir_status add_input(weir_graph_builder *b, const op_case *c,
   return s;
 }
 
-weir_status op_case_build(const op_case *c, bool constants,
-                          weir_graph **out_graph, weir_node_id *out_node,
-                          weir_diag *diag) {
-  weir_graph_builder *b = NULL;
-  weir_value_id in[CASE_INPUTS];
+/* Adds the case's inputs and its node. */
+static weir_status add_case(weir_graph_builder *b, const op_case *c,
+                            bool constants, weir_value_id *in,
+                            weir_node_id *out_node, weir_diag *diag) {
   weir_node_spec spec = {.name = WEIR_SV_LIT("node"),
                          .op = c->op,
                          .attrs = c->attrs,
                          .inputs = in,
                          .input_count = c->in_count,
                          .mark = c->yaml->mark};
-  *out_graph = NULL;
-  weir_status s = weir_graph_builder_create(
-      weir_allocator_system(), weir_builtin_registry(), 1, &b, &diag->error);
+  weir_status s = WEIR_OK;
   for (uint32_t i = 0; i < c->in_count && s == WEIR_OK; i++) {
     in[i] = WEIR_NO_VALUE;
     if (c->in[i] != NULL) s = add_input(b, c, i, constants, &in[i], diag);
   }
   if (s == WEIR_OK) s = weir_graph_builder_add(b, &spec, out_node, diag);
+  return s;
+}
+
+static weir_status create(weir_graph_builder **out, weir_diag *diag) {
+  return weir_graph_builder_create(
+      weir_allocator_system(), weir_builtin_registry(), 1, out, &diag->error);
+}
+
+weir_status op_case_build(const op_case *c, bool constants,
+                          weir_graph **out_graph, weir_node_id *out_node,
+                          weir_diag *diag) {
+  weir_graph_builder *b = NULL;
+  weir_value_id in[CASE_INPUTS];
+  *out_graph = NULL;
+  weir_status s = create(&b, diag);
+  if (s == WEIR_OK) s = add_case(b, c, constants, in, out_node, diag);
+  if (s == WEIR_OK) s = weir_graph_builder_finish(b, out_graph, &diag->error);
+  weir_graph_builder_release(b);
+  return s;
+}
+
+/* Adds op(a, b) or, without b, op(a), all attributes being defaults. */
+static weir_status add_op(weir_graph_builder *builder, const char *op,
+                          const char *name, weir_value_id a, weir_value_id b,
+                          weir_value_id *out, weir_diag *diag) {
+  weir_value_id in[] = {a, b};
+  size_t size = strlen(name);
+  weir_node_id node = 0;
+  weir_node_spec spec = {
+      .op = weir_registry_find_op(weir_builtin_registry(), weir_sv_from(op)),
+      .inputs = in,
+      .input_count = b == WEIR_NO_VALUE ? 1 : 2};
+  spec.name = (weir_sv){
+      weir_arena_string(weir_graph_builder_arena(builder), name, size), size};
+  weir_status s = weir_graph_builder_add(builder, &spec, &node, diag);
+  if (s == WEIR_OK) *out = weir_graph_builder_output(builder, node, 0);
+  return s;
+}
+
+/* Adds sum(value * weights) to |*loss|. */
+static weir_status add_term(weir_graph_builder *b, uint32_t i,
+                            weir_value_id value, weir_value_id *loss,
+                            weir_diag *diag) {
+  const weir_value *v = &weir_graph_builder_graph(b)->values[value];
+  weir_value_id weights = 0, product = 0, sum = 0;
+  weir_tensor *tensor = op_case_random(v->dtype, v->shape, 1000 + i);
+  char names[4][32];
+  snprintf(names[0], sizeof names[0], "weights%u_", i);
+  snprintf(names[1], sizeof names[1], "product%u", i);
+  snprintf(names[2], sizeof names[2], "sum%u", i);
+  snprintf(names[3], sizeof names[3], "loss%u", i);
+  if (tensor == NULL) return WEIR_RESOURCE_EXHAUSTED;
+  op_case holder = {.in = {tensor}, .in_names = {weir_sv_from(names[0])}};
+  weir_status s = add_input(b, &holder, 0, true, &weights, diag);
+  if (s == WEIR_OK)
+    s = add_op(b, "mul", names[1], value, weights, &product, diag);
+  if (s == WEIR_OK)
+    s = add_op(b, "reduce_sum", names[2], product, WEIR_NO_VALUE, &sum, diag);
+  if (s == WEIR_OK && *loss == WEIR_NO_VALUE)
+    *loss = sum;
+  else if (s == WEIR_OK)
+    s = add_op(b, "add", names[3], *loss, sum, loss, diag);
+  weir_tensor_unref(tensor);
+  return s;
+}
+
+weir_status op_case_build_loss(const op_case *c, weir_graph **out_graph,
+                               weir_value_id *in, weir_value_id *out_loss,
+                               weir_diag *diag) {
+  weir_graph_builder *b = NULL;
+  weir_node_id node = 0;
+  *out_graph = NULL;
+  *out_loss = WEIR_NO_VALUE;
+  weir_status s = create(&b, diag);
+  if (s == WEIR_OK) s = add_case(b, c, false, in, &node, diag);
+  uint32_t outputs =
+      s == WEIR_OK ? weir_graph_builder_graph(b)->nodes[node].output_count : 0;
+  for (uint32_t i = 0; i < outputs && s == WEIR_OK; i++) {
+    weir_value_id y = weir_graph_builder_output(b, node, i);
+    s = add_term(b, i, y, out_loss, diag);
+  }
   if (s == WEIR_OK) s = weir_graph_builder_finish(b, out_graph, &diag->error);
   weir_graph_builder_release(b);
   return s;

@@ -137,6 +137,13 @@ static weir_tensor *made(const weir_yaml *y, weir_dtype dtype,
   return tensor;
 }
 
+weir_tensor *op_case_random(weir_dtype dtype, const weir_shape *shape,
+                            uint64_t seed) {
+  weir_tensor *tensor = create(dtype, shape);
+  if (tensor != NULL) randomize(tensor, seed, -2, 2);
+  return tensor;
+}
+
 static bool has_only_known_keys(const weir_yaml *map) {
   static const char *const keys[] = {"dtype", "data", "shape",
                                      "fill",  "low",  "high"};

@@ -266,20 +266,43 @@ static void pool_deep(float *y, const float *x, int64_t x_row, int32_t k,
     }
 }
 
-/* 2 x 2 windows of single pixels: in the same order as pool_deep, so that both
- * give the same bits. */
-INLINE float pool_pair(const float *x, int64_t x_row, int average) {
-  float a = x[0], b = x[1], c = x[x_row], d = x[x_row + 1];
-  if (average) return (((a + b) + c) + d) * 0.25f;
-  a = a > b || a != a ? a : b;
-  a = a > c || a != a ? a : c;
-  return a > d || a != a ? a : d;
+#if WEIR_ISA_LANES == 16
+#define EVEN 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define ODD 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
+#elif WEIR_ISA_LANES == 8
+#define EVEN 0, 2, 4, 6, 8, 10, 12, 14
+#define ODD 1, 3, 5, 7, 9, 11, 13, 15
+#else
+#define EVEN 0, 2, 4, 6
+#define ODD 1, 3, 5, 7
+#endif
+
+/* 2 x 2 windows of single pixels, in the same order as pool_deep, so that both
+ * give the same bits. x_row is a multiple of the lanes. */
+static void pool_pairs(float *y, const float *x, int64_t x_row, int64_t count,
+                       int average) {
+  for (int64_t i = 0; i < count; i += LANES) {
+    const float *from = x + 2 * i;
+    int two = 2 * i + LANES < x_row;
+    vf a0 = vload(from), a1 = two ? vload(from + LANES) : a0;
+    vf b0 = vload(from + x_row), b1 = two ? vload(from + x_row + LANES) : b0;
+    vf a = __builtin_shufflevector(a0, a1, EVEN);
+    vf b = __builtin_shufflevector(a0, a1, ODD);
+    vf c = __builtin_shufflevector(b0, b1, EVEN);
+    vf d = __builtin_shufflevector(b0, b1, ODD);
+    vf out = average ? (((a + b) + c) + d) * vset(0.25f)
+                     : vmax(vmax(vmax(a, b), c), d);
+    if (count - i < LANES)
+      vstore_part(y + i, out, count - i);
+    else
+      vstore(y + i, out);
+  }
 }
 
 static void pool_flat(float *y, const float *x, int64_t x_row, int32_t k,
                       int32_t count, int average) {
-  if (k == 2 && average) {
-    for (int32_t i = 0; i < count; i++) y[i] = pool_pair(x + 2 * i, x_row, 1);
+  if (k == 2 && x_row % LANES == 0) {
+    pool_pairs(y, x, x_row, count, average);
     return;
   }
   for (int32_t i = 0; i < count; i++) {

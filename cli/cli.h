@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_CLI_H_
+#define CLI_CLI_H_
+
+#include <stdio.h>
+
+#include "runtime/weir.h"
+#include "runtime/weir_tools.h"
+
+/* The weir command. It uses nothing of weir but weir.h and weir_tools.h.
+ *
+ * main.c finds the command in the table (commands.c); options.c reads the
+ * command line into one cli_args by that command's list of options; env.c fills
+ * in what WEIR_* says and the command line does not; then the command runs and
+ * returns the exit code. Data goes to stdout through out.c, all else to
+ * stderr. */
+
+/* ---- Options */
+
+typedef enum cli_kind {
+  CLI_FLAG,
+  CLI_TEXT,
+  CLI_LIST,  /* may be given several times */
+  CLI_INT,   /* within [min, max] */
+  CLI_FLOAT, /* >= 0 */
+  CLI_TIME,  /* 30s, 200ms, 5m: ns */
+  CLI_CHOICE /* one of |arg|, "a|b|c" */
+} cli_kind;
+
+typedef struct cli_list {
+  const char **items;
+  size_t count;
+} cli_list;
+
+/* Where a value came from, one for each of a command's options. */
+typedef enum cli_from { CLI_DEFAULT, CLI_ENV, CLI_ARG } cli_from;
+
+enum { CLI_OPTIONS = 40 };
+
+/* Values of all options of all commands, and the rest of the line. */
+typedef struct cli_args {
+  cli_list inputs, outputs, expects, params, targets, dumps, limits;
+  const char *format, *data_root, *trace, *after, *color, *threads, *baseline;
+  bool json, trap_nan, no_fusion, ref_kernels, print_config, full, quiet, help;
+  bool all, man, explain;
+  int64_t seed, runs, warmup, inflight;
+  double rtol, atol;
+  int64_t timeout_ns, time_ns;
+  const char **rest; /* positional */
+  size_t rest_count;
+  cli_from threads_from;
+  uint8_t from[CLI_OPTIONS]; /* cli_from of each of the command's options */
+} cli_args;
+
+typedef struct cli_option {
+  const char *name; /* without dashes; NULL ends a list */
+  char letter;      /* 0: none */
+  cli_kind kind;
+  const char *arg; /* how the value is written, for the help */
+  const char *doc;
+  size_t offset;    /* in cli_args */
+  const char *env;  /* WEIR_..., or NULL */
+  int64_t min, max; /* CLI_INT */
+} cli_option;
+
+typedef struct cli_command {
+  const char *name;     /* NULL ends the list */
+  const char *synopsis; /* what follows the name */
+  const char *summary;  /* one line */
+  const char *text;     /* prose, or NULL */
+  const char *examples; /* two lines or more */
+  const cli_option *options;
+  size_t min_rest, max_rest;
+  int (*run)(const cli_args *args);
+} cli_command;
+
+extern const cli_command cli_commands[];
+/* The command of that name, or NULL; how many there are. */
+const cli_command *cli_command_find(const char *name);
+size_t cli_command_count(void);
+
+/* Reads |argv| (without program and command). Errors: W0001, W0002. */
+weir_status cli_options_read(const cli_command *command, int argc, char **argv,
+                             cli_args *args, weir_error *err);
+/* Sets one option from text; used for the environment too. */
+weir_status cli_option_set(const cli_option *option, const char *text,
+                           cli_args *args, const char *shown, weir_error *err);
+void cli_args_release(cli_args *args);
+/* Refuses unknown WEIR_* and applies those that the command takes. W0003. */
+weir_status cli_env_apply(const cli_command *command, cli_args *args,
+                          weir_error *err);
+/* "30s" to ns, "64MiB" to bytes. False when the text has another form. */
+bool cli_parse_time(const char *text, int64_t *out_ns);
+bool cli_parse_size(const char *text, uint64_t *out);
+bool cli_parse_int(const char *text, int64_t *out);
+/* Cores that this process may use. */
+int cli_cores(void);
+
+/* ---- Output */
+
+/* Writes to stdout; a weir_write_fn. |self| is not used. */
+bool cli_out(void *self, const char *data, size_t size);
+/* The same to stderr. */
+bool cli_err(void *self, const char *data, size_t size);
+/* The same to the FILE |self|. */
+bool cli_file_write(void *self, const char *data, size_t size);
+/* printf to stdout and stderr. */
+void cli_print(const char *fmt, ...) WEIR_PRINTF(1, 2);
+void cli_note(const char *fmt, ...) WEIR_PRINTF(1, 2);
+/* Ends output: 0, or the exit code for what could not be written (W5009). */
+int cli_out_close(int code);
+/* Whether stderr may have colours. */
+bool cli_color(void);
+void cli_color_set(const char *when); /* auto, always, never */
+
+/* Prints |err| as a diagnostic on stderr; returns its exit code. */
+int cli_fail(const weir_error *err);
+
+/* Sets signals and standard descriptors to what the command expects. */
+void cli_signals_init(void);
+/* From now SIGINT and SIGTERM cancel |session|'s runs; NULL: end the process.
+ * First called before threads are made. */
+void cli_signals_watch(weir_session *session);
+/* 130 or 143 when a signal came, else |code|. */
+int cli_signal_code(int code);
+
+/* ---- What commands share */
+
+/* A loaded graph with what it stands on. Release also after a failure. */
+typedef struct cli_job {
+  weir_runtime *runtime;
+  weir_graph *graph;
+  weir_session *session;
+  char *source; /* the graph file's text, once a diagnostic wanted it */
+  size_t source_size;
+  const char *path;
+  weir_diag_form form;
+  unsigned errors, warnings;
+  char first_id[8];
+} cli_job;
+
+/* Makes a runtime from --threads (|threads| < 0: as given) and --limit. */
+int cli_job_open(cli_job *job, const cli_args *args, int threads);
+/* Loads |path| ("-": stdin), printing diagnostics. Returns an exit code. */
+int cli_job_load(cli_job *job, const cli_args *args, const char *path);
+/* Makes the session. */
+int cli_job_session(cli_job *job, const cli_args *args, bool bench);
+void cli_job_close(cli_job *job);
+
+/* Tensors by name, owned. */
+typedef struct cli_tensors {
+  char **names;
+  weir_tensor **items;
+  size_t count, capacity;
+} cli_tensors;
+/* Takes |tensor| on success. */
+weir_status cli_tensors_add(cli_tensors *t, const char *name, size_t name_size,
+                            weir_tensor *tensor, weir_error *err);
+void cli_tensors_release(cli_tensors *t);
+
+/* Reads "name=value" of -i. */
+weir_status cli_input_read(const cli_job *job, const cli_args *args,
+                           const char *text, cli_tensors *tensors,
+                           weir_error *err);
+/* Random values for every input that is not in |tensors|; unknown dimensions
+ * count as 1. |defaults|: for those with a default too. */
+weir_status cli_inputs_random(const cli_job *job, bool defaults,
+                              cli_tensors *tensors, weir_error *err);
+/* Reads "@file", "@file#member", "dtype:shape=values", "[[1, 2]]", ...; |like|
+ * (may be NULL) gives dtype and shape where the text does not. */
+weir_status cli_value_read(weir_runtime *runtime, const char *data_root,
+                           const char *text, const weir_io_desc *like,
+                           weir_tensor **out_tensor, weir_error *err);
+/* Fills with numbers that depend on |seed| only. */
+void cli_random_fill(weir_tensor *tensor, uint64_t seed);
+/* A tensor from "dtype:2x2=1,2,3,4", or from "[[1, 2]]" and |like|'s dtype. */
+weir_status cli_literal_read(weir_runtime *runtime, const char *text,
+                             const weir_io_desc *like, weir_tensor **out_tensor,
+                             weir_error *err);
+
+/* Compares |tensor| with the "NAME=VALUE" of --expect and says what differs;
+ * returns the exit code. */
+int cli_expect(const cli_job *job, const cli_args *args, const char *text,
+               const weir_tensor *tensor);
+
+/* Fills a caller's error as the library would: |id| and its status. */
+weir_status cli_error(weir_error *err, const char *id, const char *fmt, ...)
+    WEIR_PRINTF(3, 4);
+void cli_hint(weir_error *err, const char *fmt, ...) WEIR_PRINTF(2, 3);
+
+/* ---- The commands; each returns the exit code. */
+int cli_run(const cli_args *args);
+int cli_check(const cli_args *args);
+int cli_show(const cli_args *args);
+int cli_bench(const cli_args *args);
+int cli_doctor(const cli_args *args);
+int cli_version(const cli_args *args);
+int cli_explain(const cli_args *args);
+int cli_help(const cli_args *args);
+/* The help of one command. */
+void cli_help_command(const cli_command *command);
+
+#endif

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/cli.h"
+#include "cli/config.h"
+
+enum { SAMPLES = 1 << 20 };
+
+/* What was measured with one number of threads. */
+typedef struct result {
+  int threads;
+  size_t runs, samples;
+  int64_t *ns; /* of each sample, sorted */
+  int64_t wall_ns;
+  weir_tools_stats stats;
+} result;
+
+/* One of the runs under way: its own bound, its own thread. */
+typedef struct lane {
+  weir_bound *bound;
+  int64_t *ns;
+  size_t count, capacity; /* samples */
+  int64_t time_ns;        /* how long; 0: |capacity| runs */
+  int64_t warmup;
+  int burst; /* runs per sample */
+  weir_fetch *fetches;
+  size_t fetch_count;
+  char **names;
+  weir_status status;
+  weir_error err;
+} lane;
+
+static int64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static weir_status no_memory(weir_error *err) {
+  return cli_error(err, "W6001", "out of memory");
+}
+
+/* ---- Lanes */
+
+static weir_status lane_fetches(lane *l, const cli_job *job, weir_error *err) {
+  size_t count = weir_graph_io_count(job->graph, WEIR_OUTPUT);
+  l->fetches = calloc(count + 1, sizeof *l->fetches);
+  l->names = calloc(count + 1, sizeof *l->names);
+  if (l->fetches == NULL || l->names == NULL) return no_memory(err);
+  for (size_t i = 0; i < count; i++) {
+    weir_io_desc io = {.struct_size = sizeof io};
+    WEIR_TRY(weir_graph_io(job->graph, WEIR_OUTPUT, i, &io, err));
+    l->names[i] = strndup(io.name, io.name_size);
+    if (l->names[i] == NULL) return no_memory(err);
+    l->fetches[i] = (weir_fetch)WEIR_FETCH(l->names[i]);
+    l->fetch_count++;
+  }
+  return WEIR_OK;
+}
+
+static weir_status lane_open(lane *l, const cli_job *job,
+                             const cli_tensors *inputs, const cli_args *args,
+                             weir_error *err) {
+  l->capacity =
+      args->runs > 0 && args->runs < SAMPLES ? (size_t)args->runs : SAMPLES;
+  l->warmup = args->warmup;
+  l->time_ns = args->runs > 0 ? 0 : args->time_ns;
+  l->err = (weir_error)WEIR_ERROR_INIT;
+  l->ns = malloc(l->capacity * sizeof *l->ns);
+  weir_feed *feeds = calloc(inputs->count + 1, sizeof *feeds);
+  weir_status s = WEIR_OK;
+  if (l->ns == NULL || feeds == NULL) s = no_memory(err);
+  for (size_t i = 0; s == WEIR_OK && i < inputs->count; i++)
+    feeds[i] = (weir_feed)WEIR_FEED(inputs->names[i], inputs->items[i]);
+  if (s == WEIR_OK) s = lane_fetches(l, job, err);
+  if (s == WEIR_OK)
+    s = weir_session_bind(job->session, feeds, inputs->count, l->fetches,
+                          l->fetch_count, NULL, &l->bound, err);
+  free(feeds);
+  return s;
+}
+
+static void lane_close(lane *l) {
+  weir_bound_release(l->bound);
+  for (size_t i = 0; i < l->fetch_count; i++) {
+    weir_tensor_release(l->fetches[i].tensor);
+    free(l->names[i]);
+  }
+  free(l->fetches);
+  free(l->names);
+  free(l->ns);
+}
+
+/* Runs until the time or the samples are used up. Short runs are taken in
+ * bursts, so that reading the clock costs less than a hundredth. */
+static void *lane_run(void *arg) {
+  lane *l = arg;
+  int64_t start = now_ns();
+  for (int64_t i = 0; i < l->warmup && l->status == WEIR_OK; i++)
+    l->status = weir_bound_run(l->bound, NULL, &l->err);
+  int64_t each = (now_ns() - start) / (l->warmup > 0 ? l->warmup : 1);
+  l->burst = l->warmup > 0 && each < 3000 && l->time_ns != 0 ? 16 : 1;
+  int64_t last = now_ns(), end = last + l->time_ns;
+  while (l->status == WEIR_OK && l->count < l->capacity &&
+         (l->time_ns == 0 || last < end || l->count == 0)) {
+    for (int i = 0; i < l->burst && l->status == WEIR_OK; i++)
+      l->status = weir_bound_run(l->bound, NULL, &l->err);
+    int64_t now = now_ns();
+    l->ns[l->count++] = (now - last) / l->burst;
+    last = now;
+  }
+  return NULL;
+}
+
+static int compare_ns(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Joins the lanes' samples, sorted. */
+static weir_status gather(result *r, const lane *lanes, size_t count,
+                          weir_error *err) {
+  size_t room = 1;
+  for (size_t i = 0; i < count; i++) room += lanes[i].count;
+  r->ns = malloc(room * sizeof *r->ns);
+  if (r->ns == NULL) return no_memory(err);
+  for (size_t i = 0; i < count; i++) {
+    memcpy(r->ns + r->samples, lanes[i].ns, lanes[i].count * sizeof *r->ns);
+    r->samples += lanes[i].count;
+    r->runs += lanes[i].count * (size_t)lanes[i].burst;
+  }
+  qsort(r->ns, r->samples, sizeof *r->ns, compare_ns);
+  return WEIR_OK;
+}
+
+static weir_status run_lanes(lane *lanes, size_t count, weir_error *err) {
+  pthread_t threads[16];
+  size_t started = 1;
+  weir_status s = WEIR_OK;
+  for (; started < count && s == WEIR_OK; started++)
+    if (pthread_create(&threads[started], NULL, lane_run, &lanes[started]) !=
+        0) {
+      s = cli_error(err, "W6003", "a thread could not be started");
+      break;
+    }
+  if (s == WEIR_OK) lane_run(&lanes[0]);
+  for (size_t i = 1; i < started; i++) pthread_join(threads[i], NULL);
+  for (size_t i = 0; i < count && s == WEIR_OK; i++)
+    if (lanes[i].status != WEIR_OK) {
+      *err = lanes[i].err;
+      s = lanes[i].status;
+    }
+  return s;
+}
+
+static weir_status measure(result *r, const cli_job *job,
+                           const cli_tensors *inputs, const cli_args *args,
+                           weir_error *err) {
+  lane lanes[16] = {{0}};
+  size_t count = (size_t)args->inflight;
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; i < count && s == WEIR_OK; i++)
+    s = lane_open(&lanes[i], job, inputs, args, err);
+  if (s == WEIR_OK) {
+    r->stats.struct_size = sizeof r->stats;
+    weir_tools_bound_stats(lanes[0].bound, &r->stats);
+    if (args->explain) weir_tools_bound_describe(lanes[0].bound, cli_out, NULL);
+    int64_t start = now_ns();
+    s = run_lanes(lanes, count, err);
+    r->wall_ns = now_ns() - start;
+  }
+  if (s == WEIR_OK) s = gather(r, lanes, count, err);
+  for (size_t i = 0; i < count; i++) lane_close(&lanes[i]);
+  return s;
+}
+
+/* ---- Figures */
+
+static double quantile(const result *r, double q) {
+  size_t i = (size_t)ceil(q * (double)r->samples);
+  return r->samples == 0 ? 0 : (double)r->ns[i > 0 ? i - 1 : 0];
+}
+
+typedef enum column {
+  C_THREADS,
+  C_INFLIGHT,
+  C_RUNS,
+  C_MEDIAN,
+  C_P90,
+  C_P99,
+  C_MIN,
+  C_PER_S,
+  C_NODES,
+  C_INSTR,
+  C_FLOPS,
+  C_BYTES,
+  C_PER_NODE,
+  C_GFLOPS,
+  C_GB,
+  C_ARENA,
+  C_COUNT
+} column;
+
+static const char *const names[C_COUNT] = {
+    "threads",     "inflight",   "runs",     "median_ns",    "p90_ns", "p99_ns",
+    "min_ns",      "runs_per_s", "nodes",    "instructions", "flops",  "bytes",
+    "ns_per_node", "gflops",     "gb_per_s", "arena_bytes"};
+
+static void figures(const result *r, const cli_args *args, double v[C_COUNT]) {
+  double median = quantile(r, 0.5);
+  double per_ns = median > 0 ? 1 / median : 0;
+  v[C_THREADS] = r->threads;
+  v[C_INFLIGHT] = (double)args->inflight;
+  v[C_RUNS] = (double)r->runs;
+  v[C_MEDIAN] = median;
+  v[C_P90] = quantile(r, 0.9);
+  v[C_P99] = quantile(r, 0.99);
+  v[C_MIN] = quantile(r, 0);
+  v[C_PER_S] = args->inflight > 1 ? (double)r->runs * 1e9 / (double)r->wall_ns
+                                  : per_ns * 1e9;
+  v[C_NODES] = r->stats.nodes;
+  v[C_INSTR] = r->stats.instructions;
+  v[C_FLOPS] = (double)r->stats.flops;
+  v[C_BYTES] = (double)r->stats.bytes;
+  v[C_PER_NODE] = r->stats.nodes != 0 ? median / r->stats.nodes : 0;
+  v[C_GFLOPS] = v[C_FLOPS] * per_ns;
+  v[C_GB] = v[C_BYTES] * per_ns;
+  v[C_ARENA] = (double)r->stats.arena_bytes;
+}
+
+static void print_csv(const double v[C_COUNT], bool head) {
+  for (int i = 0; head && i < C_COUNT; i++)
+    cli_print("%s%s", i != 0 ? "," : "", names[i]);
+  if (head) cli_print("\n");
+  for (int i = 0; i < C_COUNT; i++)
+    cli_print("%s%.10g", i != 0 ? "," : "", v[i]);
+  cli_print("\n");
+}
+
+static void print_json(const double v[C_COUNT]) {
+  cli_print("{\"version\": \"%s\"", weir_version_text());
+  for (int i = 0; i < C_COUNT; i++)
+    cli_print(", \"%s\": %.10g", names[i], v[i]);
+  cli_print("}\n");
+}
+
+/* Nanoseconds with a unit that suits. */
+static const char *time_text(double ns, char text[32]) {
+  const char *units[] = {"ns", "us", "ms", "s"};
+  int i = 0;
+  for (; ns >= 1000 && i < 3; i++) ns /= 1000;
+  snprintf(text, 32, "%.3g %s", ns, units[i]);
+  return text;
+}
+
+static void print_table(const double v[C_COUNT], bool head) {
+  char median[32], p90[32], p99[32];
+  if (head)
+    cli_print("%7s %8s %9s %10s %10s %10s %9s %9s %9s %9s\n", "threads",
+              "inflight", "runs", "median", "p90", "p99", "nodes", "ns/node",
+              "GFLOP/s", "GB/s");
+  cli_print("%7.0f %8.0f %9.0f %10s %10s %10s %9.0f %9.3g %9.4g %9.4g\n",
+            v[C_THREADS], v[C_INFLIGHT], v[C_RUNS],
+            time_text(v[C_MEDIAN], median), time_text(v[C_P90], p90),
+            time_text(v[C_P99], p99), v[C_NODES], v[C_PER_NODE], v[C_GFLOPS],
+            v[C_GB]);
+}
+
+/* ---- The command */
+
+static int bench_loaded(cli_job *job, const cli_args *args, int threads,
+                        bool head) {
+  weir_error err = WEIR_ERROR_INIT;
+  cli_tensors inputs = {0};
+  result r = {.threads = threads};
+  double v[C_COUNT];
+  weir_status s = WEIR_OK;
+  int code = 0;
+  for (size_t i = 0; s == WEIR_OK && i < args->inputs.count; i++)
+    s = cli_input_read(job, args, args->inputs.items[i], &inputs, &err);
+  if (s == WEIR_OK) s = cli_inputs_random(job, false, &inputs, &err);
+  if (s == WEIR_OK) code = cli_job_session(job, args, true);
+  if (s == WEIR_OK && code == 0) s = measure(&r, job, &inputs, args, &err);
+  cli_tensors_release(&inputs);
+  if (s != WEIR_OK) code = cli_fail(&err);
+  if (code == 0) {
+    const char *format = args->format != NULL ? args->format : "table";
+    figures(&r, args, v);
+    if (args->json || strcmp(format, "json") == 0)
+      print_json(v);
+    else if (strcmp(format, "csv") == 0)
+      print_csv(v, head);
+    else
+      print_table(v, head);
+  }
+  free(r.ns);
+  return cli_signal_code(code);
+}
+
+static int bench_one(const cli_args *args, int threads, bool head) {
+  cli_job job;
+  int code = cli_job_open(&job, args, threads);
+  if (code == 0) code = cli_job_load(&job, args, args->rest[0]);
+  if (code == 0) code = bench_loaded(&job, args, threads, head);
+  cli_job_close(&job);
+  return code;
+}
+
+int cli_bench(const cli_args *args) {
+  if (args->print_config) return cli_config_print("bench", args);
+  const char *at = args->threads != NULL ? args->threads : "";
+  int code = 0;
+  bool head = true;
+  do {
+    char text[16];
+    int64_t threads = 0;
+    size_t size = strcspn(at, ",");
+    snprintf(text, sizeof text, "%.*s", (int)(size < 15 ? size : 15), at);
+    if (*text == '\0' && args->threads == NULL)
+      threads = cli_cores();
+    else if (!cli_parse_int(text, &threads) || threads < 1 || threads > 256) {
+      weir_error err = WEIR_ERROR_INIT;
+      weir_status s =
+          cli_error(&err, args->threads_from == CLI_ENV ? "W0003" : "W0002",
+                    "--threads is \"%s\", expected integers from 1 to 256 "
+                    "with commas between them",
+                    args->threads);
+      return s == WEIR_OK ? 0 : cli_fail(&err);
+    }
+    code = bench_one(args, (int)threads, head);
+    head = false;
+    at += size;
+    if (*at == ',')
+      at++;
+    else
+      break;
+  } while (code == 0);
+  return code;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+extern char **environ;
+
+/* |text| as a JSON string. */
+static void json_string(const char *text) {
+  cli_print("\"");
+  for (; *text != '\0'; text++) {
+    unsigned char c = (unsigned char)*text;
+    if (c == '"' || c == '\\')
+      cli_print("\\%c", c);
+    else if (c < 0x20)
+      cli_print("\\u%04x", c);
+    else
+      cli_print("%c", c);
+  }
+  cli_print("\"");
+}
+
+/* One "name: value", as text or as a member of a JSON object. */
+typedef struct facts {
+  bool json;
+  size_t count;
+} facts;
+
+static void fact(facts *f, const char *name, const char *value) {
+  if (f->json) {
+    cli_print(f->count == 0 ? "{" : ",\n ");
+    json_string(name);
+    cli_print(": ");
+    json_string(value);
+  } else {
+    cli_print("%-12s %s\n", name, value);
+  }
+  f->count++;
+}
+
+static void facts_end(const facts *f) {
+  if (f->json) cli_print("}\n");
+}
+
+static void library_facts(facts *f, size_t count) {
+  char value[256];
+  const char *name = NULL;
+  for (size_t i = 0; i < count; i++)
+    if (weir_tools_fact(i, &name, value, sizeof value)) fact(f, name, value);
+}
+
+int cli_version(const cli_args *args) {
+  facts f = {args->json, 0};
+  if (!args->json) {
+    cli_print("weir %s\n", weir_version_text());
+    return 0;
+  }
+  library_facts(&f, 4);
+  facts_end(&f);
+  return 0;
+}
+
+static void limit_fact(facts *f, const char *name, int which, unsigned shift,
+                       const char *unit_name) {
+  char value[64];
+  struct rlimit r;
+  if (getrlimit((__rlimit_resource_t)which, &r) != 0) return;
+  if (r.rlim_cur == RLIM_INFINITY)
+    snprintf(value, sizeof value, "unlimited");
+  else
+    snprintf(value, sizeof value, "%llu%s",
+             (unsigned long long)r.rlim_cur >> shift, unit_name);
+  fact(f, name, value);
+}
+
+/* The environment that has a say, in its own order. */
+static void environment_facts(facts *f) {
+  static const char *const names[] = {"NO_COLOR", "CLICOLOR_FORCE",
+                                      "OMP_NUM_THREADS"};
+  for (char **e = environ; *e != NULL; e++) {
+    char name[64];
+    const char *equals = strchr(*e, '=');
+    if (equals == NULL || strncmp(*e, "WEIR_", 5) != 0) continue;
+    snprintf(name, sizeof name, "%.*s",
+             (int)(equals - *e < 60 ? equals - *e : 60), *e);
+    fact(f, name, equals + 1);
+  }
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    const char *value = getenv(names[i]);
+    if (value != NULL) fact(f, names[i], value);
+  }
+}
+
+static void memory_fact(facts *f) {
+  char value[64];
+  long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || bytes <= 0) return;
+  snprintf(value, sizeof value, "%lld MiB", ((long long)pages * bytes) >> 20);
+  fact(f, "memory", value);
+}
+
+static void limit_warnings(void) {
+  struct rlimit r;
+  if (getrlimit(RLIMIT_STACK, &r) == 0 && r.rlim_cur != RLIM_INFINITY &&
+      r.rlim_cur < (1u << 20))
+    cli_note("warning: the stack limit is below 1 MiB (ulimit -s)\n");
+  if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < 64)
+    cli_note("warning: fewer than 64 files may be open (ulimit -n)\n");
+  if (getrlimit(RLIMIT_AS, &r) == 0 && r.rlim_cur != RLIM_INFINITY)
+    cli_note("warning: the address space is limited (ulimit -v)\n");
+}
+
+int cli_doctor(const cli_args *args) {
+  facts f = {args->json, 0};
+  library_facts(&f, 64);
+  memory_fact(&f);
+  limit_fact(&f, "stack", RLIMIT_STACK, 10, " KiB");
+  limit_fact(&f, "open files", RLIMIT_NOFILE, 0, "");
+  limit_fact(&f, "address space", RLIMIT_AS, 20, " MiB");
+  environment_facts(&f);
+  facts_end(&f);
+  limit_warnings();
+  return 0;
+}
+
+int cli_explain(const cli_args *args) {
+  const char *id = args->rest[0];
+  const char *title = weir_error_title(id);
+  if (title == NULL) {
+    weir_error err = WEIR_ERROR_INIT;
+    weir_status s = cli_error(&err, "W0001", "there is no error %s", id);
+    cli_hint(&err, "`weir show errors` lists them");
+    return s == WEIR_OK ? 0 : cli_fail(&err);
+  }
+  if (args->json) {
+    cli_print("{\"id\": \"%s\", \"title\": ", id);
+    json_string(title);
+    cli_print(", \"exit\": %d, \"text\": ", weir_error_exit_code(id));
+    json_string(weir_error_explain(id));
+    cli_print("}\n");
+  } else {
+    cli_print("%s: %s (exit code %d)\n\n%s\n", id, title,
+              weir_error_exit_code(id), weir_error_explain(id));
+  }
+  return 0;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+/* The one table: help, the manual page, suggestions and the environment follow
+ * from it. */
+
+#define AT(field) offsetof(cli_args, field)
+#define END \
+  { NULL, 0, CLI_FLAG, NULL, NULL, 0, NULL, 0, 0 }
+#define FLAG(name, letter, field, doc) \
+  { name, letter, CLI_FLAG, NULL, doc, AT(field), NULL, 0, 0 }
+#define LIST(name, letter, arg, field, doc) \
+  { name, letter, CLI_LIST, arg, doc, AT(field), NULL, 0, 0 }
+#define TEXT(name, letter, arg, field, env, doc) \
+  { name, letter, CLI_TEXT, arg, doc, AT(field), env, 0, 0 }
+#define CHOICE(name, letter, arg, field, env, doc) \
+  { name, letter, CLI_CHOICE, arg, doc, AT(field), env, 0, 0 }
+#define INT(name, arg, field, env, min, max, doc) \
+  { name, 0, CLI_INT, arg, doc, AT(field), env, min, max }
+#define NUMBER(name, arg, field, doc) \
+  { name, 0, CLI_FLOAT, arg, doc, AT(field), NULL, 0, 0 }
+#define TIME(name, arg, field, env, doc) \
+  { name, 0, CLI_TIME, arg, doc, AT(field), env, 0, 0 }
+
+#define HELP FLAG("help", 'h', help, "show this text")
+#define COLOR                                                  \
+  CHOICE("color", 0, "auto|always|never", color, "WEIR_COLOR", \
+         "colours in messages (auto: on a terminal, unless NO_COLOR)")
+#define GRAPH_OPTIONS                                                    \
+  LIST("param", 'p', "NAME=VALUE", params, "set a param of the graph"),  \
+      LIST("limit", 0, "NAME=VALUE", limits,                             \
+           "memory=1GiB, bytes=, nodes=, depth=: raise or set a limit"), \
+      INT("seed", "N", seed, "WEIR_SEED", 0, INT64_MAX,                  \
+          "seed of random ops (0)")
+#define RUN_OPTIONS                                              \
+  TEXT("threads", 't', "N", threads, "WEIR_THREADS",             \
+       "threads running at once (one per core)"),                \
+      LIST("input", 'i', "NAME=VALUE", inputs,                   \
+           "feed an input: @FILE, @FILE#MEMBER, @FILE[0:8], -, " \
+           "f32:2x2=1,2,3,4, [[1, 2]], random, random:seed=1"),  \
+      TEXT("data-root", 0, "DIR", data_root, "WEIR_DATA_ROOT",   \
+           "open data files beneath DIR only"),                  \
+      FLAG("no-fusion", 0, no_fusion,                            \
+           "run every node by a kernel of its own"),             \
+      FLAG("ref-kernels", 0, ref_kernels, "use reference kernels only")
+#define PRINT_CONFIG                    \
+  FLAG("print-config", 0, print_config, \
+       "print the options' values and where each came from, and stop")
+
+static const cli_option run_options[] = {
+    RUN_OPTIONS,
+    LIST("output", 'o', "NAME=@FILE", outputs,
+         "write an output to a .npy, .npz or safetensors file, or to - (.npy)"),
+    LIST("target", 0, "NODE", targets, "run only what NODE needs, and show it"),
+    LIST("expect", 0, "NAME=@FILE", expects,
+         "compare an output; exit 1 and show the first difference"),
+    NUMBER("rtol", "X", rtol, "relative tolerance of --expect (1e-5)"),
+    NUMBER("atol", "X", atol, "absolute tolerance of --expect (1e-8)"),
+    GRAPH_OPTIONS,
+    CHOICE("format", 0, "text|json", format, "WEIR_FORMAT",
+           "how outputs are printed"),
+    FLAG("json", 0, json, "the same as --format json"),
+    FLAG("full", 0, full, "print every element of large tensors"),
+    LIST("dump", 0, "NODE", dumps, "print the results of NODE as well"),
+    FLAG("trap-nan", 0, trap_nan, "fail at the first NaN or infinity"),
+    TEXT("trace", 0, "FILE", trace, NULL,
+         "write what ran when, as Chrome JSON"),
+    TIME("timeout", "TIME", timeout_ns, "WEIR_TIMEOUT",
+         "end the run after TIME (30s, 200ms) with exit code 138"),
+    FLAG("quiet", 'q', quiet, "no summary line"),
+    PRINT_CONFIG,
+    COLOR,
+    HELP,
+    END};
+
+static const cli_option check_options[] = {
+    GRAPH_OPTIONS,
+    CHOICE("format", 0, "human|gcc|json", format, NULL,
+           "how findings are printed"),
+    FLAG("json", 0, json, "the same as --format json"),
+    FLAG("quiet", 'q', quiet, "no summary line"),
+    PRINT_CONFIG,
+    COLOR,
+    HELP,
+    END};
+
+static const cli_option show_options[] = {
+    GRAPH_OPTIONS,
+    CHOICE("after", 0, "load|simplify|fuse", after, NULL,
+           "show the graph after this pass"),
+    FLAG("json", 0, json, "as JSON"),
+    FLAG("full", 0, full, "print every element of large tensors"),
+    COLOR,
+    HELP,
+    END};
+
+static const cli_option bench_options[] = {
+    RUN_OPTIONS,
+    GRAPH_OPTIONS,
+    INT("warmup", "N", warmup, NULL, 0, 1000000, "runs before measuring (10)"),
+    TIME("time", "TIME", time_ns, NULL, "how long to measure (1s)"),
+    INT("runs", "N", runs, NULL, 1, 100000000,
+        "how many runs to measure, instead of --time"),
+    INT("inflight", "N", inflight, NULL, 1, 16, "runs under way at once (1)"),
+    CHOICE("format", 0, "table|csv|json", format, NULL,
+           "json: one object a line"),
+    FLAG("json", 0, json, "the same as --format json"),
+    FLAG("explain", 0, explain, "print what was chosen for each instruction"),
+    PRINT_CONFIG,
+    COLOR,
+    HELP,
+    END};
+
+static const cli_option plain_options[] = {FLAG("json", 0, json, "as JSON"),
+                                           COLOR, HELP, END};
+
+static const cli_option help_options[] = {
+    FLAG("man", 0, man, "print the manual page weir(1) as roff"), HELP, END};
+
+const cli_command cli_commands[] = {
+    {"run", "GRAPH.weir.yaml [options]", "run a graph once",
+     "Feeds the inputs, runs what the outputs need, and prints them. With -o, "
+     "outputs go to\nfiles instead. GRAPH may be - for standard input.",
+     "  weir run graphs/tiny_matmul.weir.yaml -i b=f32:2x2=0,1,1,0\n"
+     "  weir run mlp.weir.yaml -p batch=8 -i x=@x.npy -o y=@y.npy\n"
+     "  weir run mlp.weir.yaml -i x=random:seed=1 --expect y=@ref.npy --rtol "
+     "1e-4\n",
+     run_options, 1, 1, cli_run},
+    {"check", "GRAPH.weir.yaml... [options]", "find mistakes without running",
+     "Reads each graph, expands it, and works out all types and shapes. Exit "
+     "code 3 when a\nmistake was found.",
+     "  weir check graphs/lenet.weir.yaml\n"
+     "  weir check mlp.weir.yaml --format gcc\n",
+     check_options, 1, 1024, cli_check},
+    {"show", "ops | op NAME | graph GRAPH | tensor FILE | devices | errors",
+     "show ops, graphs, tensor files, devices, errors",
+     "ops lists the operations, op NAME prints one's manual; graph prints the "
+     "nodes with\ntheir types, as they are after a pass; tensor prints a "
+     "tensor file.",
+     "  weir show op conv2d\n"
+     "  weir show graph graphs/lenet.weir.yaml --after fuse\n"
+     "  weir show tensor x.npy\n",
+     show_options, 1, 2, cli_show},
+    {"bench", "GRAPH.weir.yaml [options]", "measure latency and throughput",
+     "Inputs that are not given are random. Inputs with defaults are computed "
+     "in every run,\nand all outputs are made. A list of values for --threads "
+     "is measured one by one.",
+     "  weir bench graphs/lenet.weir.yaml -p batch=64 --threads 1,2\n"
+     "  weir bench deep.weir.yaml --no-fusion --format json --time 5s\n",
+     bench_options, 1, 1, cli_bench},
+    {"doctor", "[options]", "what this machine and process offer",
+     "Prints the CPU's features, versions, limits and environment that matter "
+     "to weir, with\na warning where one is too small.",
+     "  weir doctor\n  weir doctor --json\n", plain_options, 0, 0, cli_doctor},
+    {"explain", "ID", "what an error id means", NULL,
+     "  weir explain W2012\n  weir explain W0003 --json\n", plain_options, 1, 1,
+     cli_explain},
+    {"version", "[options]", "version of weir and of what it was built with",
+     NULL, "  weir version\n  weir version --json\n", plain_options, 0, 0,
+     cli_version},
+    {"help", "[COMMAND]", "this list, or a command's help", NULL,
+     "  weir help run\n  weir help --man > weir.1\n", help_options, 0, 1,
+     cli_help},
+    {NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL}};
+
+size_t cli_command_count(void) {
+  return sizeof cli_commands / sizeof cli_commands[0] - 1;
+}
+
+const cli_command *cli_command_find(const char *name) {
+  for (const cli_command *c = cli_commands; c->name != NULL; c++)
+    if (strcmp(c->name, name) == 0) return c;
+  return NULL;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+extern char **environ;
+
+enum { NAMES = 32 };
+
+/* All variables that some command takes, each once. */
+static size_t known_names(const char *names[NAMES]) {
+  size_t count = 0;
+  for (const cli_command *c = cli_commands; c->name != NULL; c++)
+    for (const cli_option *o = c->options; o->name != NULL; o++) {
+      bool seen = o->env == NULL;
+      for (size_t i = 0; i < count && !seen; i++)
+        seen = strcmp(names[i], o->env) == 0;
+      if (!seen && count < NAMES) names[count++] = o->env;
+    }
+  return count;
+}
+
+static weir_status unknown(const char *name, size_t count,
+                           const char *const *names, weir_error *err) {
+  weir_status s = cli_error(err, "W0003",
+                            "the environment variable %s has no meaning", name);
+  int64_t nearest = weir_tools_nearest(name, count, names);
+  if (nearest >= 0)
+    cli_hint(err, "did you mean %s?", names[nearest]);
+  else
+    cli_hint(err, "variables that begin with WEIR_ are weir's own; unset it");
+  return s;
+}
+
+/* Applies |name|=|value| to the option that takes it, unless the line said it
+ * already. */
+static weir_status apply(const cli_command *command, const char *name,
+                         const char *value, cli_args *args, weir_error *err) {
+  for (const cli_option *o = command->options; o->name != NULL; o++) {
+    size_t i = (size_t)(o - command->options);
+    if (o->env == NULL || strcmp(o->env, name) != 0) continue;
+    if (args->from[i] != CLI_DEFAULT) return WEIR_OK;
+    args->from[i] = CLI_ENV;
+    if (o->offset == offsetof(cli_args, threads)) args->threads_from = CLI_ENV;
+    weir_status s = cli_option_set(o, value, args, name, err);
+    if (s != WEIR_OK) memcpy(err->id, "W0003", sizeof "W0003");
+    return s;
+  }
+  return WEIR_OK;
+}
+
+weir_status cli_env_apply(const cli_command *command, cli_args *args,
+                          weir_error *err) {
+  const char *names[NAMES];
+  size_t count = known_names(names);
+  for (char **e = environ; *e != NULL; e++) {
+    char name[64];
+    const char *equals = strchr(*e, '=');
+    if (strncmp(*e, "WEIR_", 5) != 0 || equals == NULL) continue;
+    snprintf(name, sizeof name, "%.*s",
+             (int)(equals - *e < 60 ? equals - *e : 60), *e);
+    size_t i = 0;
+    while (i < count && strcmp(names[i], name) != 0) i++;
+    if (i == count) return unknown(name, count, names, err);
+    WEIR_TRY(apply(command, name, equals + 1, args, err));
+  }
+  return WEIR_OK;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+enum { READ_STEP = 65536, READ_LIMIT = 64 << 20 };
+
+/* ---- The source, for diagnostics and for graphs from standard input */
+
+/* All of |fd|, at most READ_LIMIT + 1 bytes; NULL when it cannot be read. */
+static char *read_all(int fd, size_t *out_size) {
+  char *text = NULL;
+  size_t size = 0, capacity = 0;
+  for (;;) {
+    if (capacity - size < READ_STEP) {
+      capacity = capacity * 2 + READ_STEP;
+      char *grown = realloc(text, capacity);
+      if (grown == NULL) break;
+      text = grown;
+    }
+    ssize_t n = read(fd, text + size, READ_STEP);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0 || size > READ_LIMIT) {
+      if (n < 0) break;
+      *out_size = size;
+      return text;
+    }
+    size += (size_t)n;
+  }
+  free(text);
+  return NULL;
+}
+
+/* The text of the graph file itself; of others (imports) nothing is drawn. */
+static size_t source(void *self, const char *file, const char **out_text) {
+  cli_job *job = self;
+  *out_text = NULL;
+  if (job->path == NULL || strcmp(file, job->path) != 0) return 0;
+  if (job->source == NULL) {
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return 0;
+    job->source = read_all(fd, &job->source_size);
+    close(fd);
+  }
+  *out_text = job->source;
+  return job->source != NULL ? job->source_size : 0;
+}
+
+static void on_diag(void *self, const weir_diag *diag) {
+  cli_job *job = self;
+  const weir_error *error = weir_diag_error(diag);
+  bool warning = weir_diag_is_warning(diag);
+  job->warnings += warning;
+  job->errors += !warning;
+  if (job->first_id[0] == '\0' || (!warning && job->errors == 1))
+    memcpy(job->first_id, error->id, sizeof job->first_id);
+  bool human = job->form == WEIR_DIAG_FORM_HUMAN;
+  weir_diag_write(diag, job->form, human && cli_color(), source, job,
+                  human ? cli_err : cli_out, NULL);
+}
+
+/* ---- Opening */
+
+static weir_status limit_of(const cli_args *args, const char *name,
+                            uint64_t *out, weir_error *err) {
+  *out = 0;
+  size_t size = strlen(name);
+  for (size_t i = 0; i < args->limits.count; i++) {
+    const char *text = args->limits.items[i];
+    if (strncmp(text, name, size) != 0 || text[size] != '=') continue;
+    if (!cli_parse_size(text + size + 1, out))
+      return cli_error(err, "W0002",
+                       "--limit %s, expected a number such as 1000 or 64MiB",
+                       text);
+  }
+  return WEIR_OK;
+}
+
+static weir_status check_limit_names(const cli_args *args, weir_error *err) {
+  static const char *const names[] = {"memory=", "bytes=", "nodes=", "depth="};
+  for (size_t i = 0; i < args->limits.count; i++) {
+    size_t k = 0;
+    while (k < 4 &&
+           strncmp(args->limits.items[i], names[k], strlen(names[k])) != 0)
+      k++;
+    if (k == 4)
+      return cli_error(err, "W0002",
+                       "--limit %s, expected memory=, bytes=, nodes= or depth=",
+                       args->limits.items[i]);
+  }
+  return WEIR_OK;
+}
+
+static weir_status threads_of(const cli_args *args, int threads, int32_t *out,
+                              weir_error *err) {
+  int64_t value = threads;
+  if (threads < 0) {
+    value = 0;
+    if (args->threads != NULL &&
+        (!cli_parse_int(args->threads, &value) || value < 1 || value > 256))
+      return cli_error(
+          err, args->threads_from == CLI_ENV ? "W0003" : "W0002",
+          "%s is \"%s\", expected an integer from 1 to 256",
+          args->threads_from == CLI_ENV ? "WEIR_THREADS" : "--threads",
+          args->threads);
+  }
+  *out = (int32_t)value;
+  return WEIR_OK;
+}
+
+int cli_job_open(cli_job *job, const cli_args *args, int threads) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_runtime_opts opts = {.struct_size = sizeof opts};
+  *job = (cli_job){0};
+  if (args->color != NULL) cli_color_set(args->color);
+  weir_status s = check_limit_names(args, &err);
+  if (s == WEIR_OK) s = limit_of(args, "memory", &opts.memory_limit, &err);
+  if (s == WEIR_OK) s = threads_of(args, threads, &opts.threads, &err);
+  if (s == WEIR_OK) s = weir_runtime_create(&opts, &job->runtime, &err);
+  return s == WEIR_OK ? 0 : cli_fail(&err);
+}
+
+/* ---- Loading */
+
+/* Cuts "name=text" of -p; the name is copied. */
+static weir_status read_param(const char *text, weir_param *out,
+                              weir_error *err) {
+  const char *equals = strchr(text, '=');
+  if (equals == NULL || equals == text)
+    return cli_error(err, "W0002", "-p %s, expected NAME=VALUE", text);
+  char *name = strndup(text, (size_t)(equals - text));
+  if (name == NULL) return cli_error(err, "W6001", "out of memory");
+  *out = (weir_param){sizeof *out, name, equals + 1};
+  return WEIR_OK;
+}
+
+static const char *look_up_env(void *self, const char *name) {
+  (void)self;
+  return getenv(name);
+}
+
+static weir_status load(cli_job *job, const char *path,
+                        const weir_load_opts *opts, weir_error *err) {
+  if (strcmp(path, "-") != 0)
+    return weir_graph_load_file(job->runtime, path, opts, &job->graph, err);
+  job->path = "<stdin>";
+  job->source = read_all(0, &job->source_size);
+  if (job->source == NULL)
+    return cli_error(err, "W4001", "standard input cannot be read");
+  return weir_graph_load_buffer(job->runtime, job->source, job->source_size,
+                                job->path, opts, &job->graph, err);
+}
+
+static weir_status load_with_params(cli_job *job, const cli_args *args,
+                                    const char *path, weir_load_opts *opts,
+                                    weir_error *err) {
+  size_t count = args->params.count;
+  weir_param *params = calloc(count + 1, sizeof *params);
+  if (params == NULL) return cli_error(err, "W6001", "out of memory");
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; i < count && s == WEIR_OK; i++)
+    s = read_param(args->params.items[i], &params[i], err);
+  opts->params = params;
+  opts->param_count = count;
+  if (s == WEIR_OK) s = load(job, path, opts, err);
+  for (size_t i = 0; i < count; i++) free((char *)params[i].name);
+  free(params);
+  return s;
+}
+
+int cli_job_load(cli_job *job, const cli_args *args, const char *path) {
+  weir_error err = WEIR_ERROR_INIT;
+  uint64_t depth = 0;
+  weir_load_opts opts = {.struct_size = sizeof opts,
+                         .seed = (uint64_t)args->seed,
+                         .on_diag = on_diag,
+                         .on_diag_self = job,
+                         .getenv = look_up_env};
+  job->path = path;
+  weir_status s = limit_of(args, "bytes", &opts.max_bytes, &err);
+  if (s == WEIR_OK) s = limit_of(args, "nodes", &opts.max_nodes, &err);
+  if (s == WEIR_OK) s = limit_of(args, "depth", &depth, &err);
+  opts.max_depth = depth < UINT32_MAX ? (uint32_t)depth : UINT32_MAX;
+  if (s == WEIR_OK) s = load_with_params(job, args, path, &opts, &err);
+  if (s == WEIR_OK) return 0;
+  if (job->errors == 0) return cli_fail(&err);
+  int code = weir_error_exit_code(err.id);
+  return code >= 0 ? code : 8;
+}
+
+int cli_job_session(cli_job *job, const cli_args *args, bool bench) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_session_opts opts = {.struct_size = sizeof opts,
+                            .no_fusion = args->no_fusion,
+                            .no_fold = bench,
+                            .ref_kernels = args->ref_kernels,
+                            .seed = (uint64_t)args->seed};
+  cli_signals_watch(NULL);
+  weir_status s =
+      weir_session_create(job->runtime, job->graph, &opts, &job->session, &err);
+  if (s != WEIR_OK) return cli_fail(&err);
+  cli_signals_watch(job->session);
+  return 0;
+}
+
+void cli_job_close(cli_job *job) {
+  if (job->session != NULL) cli_signals_watch(NULL);
+  weir_session_release(job->session);
+  weir_graph_release(job->graph);
+  weir_runtime_release(job->runtime);
+  free(job->source);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+/* ---- Values */
+
+bool cli_parse_int(const char *text, int64_t *out) {
+  char *end = NULL;
+  const char *digits = *text == '-' ? text + 1 : text;
+  if (*digits < '0' || *digits > '9') return false;
+  errno = 0;
+  long long value = strtoll(text, &end, 10);
+  if (errno != 0 || *end != '\0') return false;
+  *out = value;
+  return true;
+}
+
+int cli_cores(void) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return CPU_COUNT(&set);
+}
+
+typedef struct unit {
+  const char *name;
+  double factor;
+} unit;
+
+/* A number >= 0 and one of |units|, the first of which may be left out. */
+static bool parse_with_unit(const char *text, const unit *units, size_t count,
+                            double *out) {
+  char *end = NULL;
+  if (*text < '0' || *text > '9') return false;
+  double value = strtod(text, &end);
+  if (*end == '\0') end = (char *)units[0].name;
+  for (size_t i = 0; i < count; i++) {
+    if (strcmp(end, units[i].name) != 0) continue;
+    *out = value * units[i].factor;
+    return true;
+  }
+  return false;
+}
+
+bool cli_parse_time(const char *text, int64_t *out_ns) {
+  static const unit units[] = {{"s", 1e9}, {"ms", 1e6}, {"us", 1e3},
+                               {"ns", 1},  {"m", 60e9}, {"h", 3600e9}};
+  double ns;
+  if (!parse_with_unit(text, units, sizeof units / sizeof units[0], &ns) ||
+      !(ns < 9e18))
+    return false;
+  *out_ns = (int64_t)ns;
+  return true;
+}
+
+bool cli_parse_size(const char *text, uint64_t *out) {
+  static const unit units[] = {
+      {"", 1},     {"KiB", 1024},  {"MiB", 1048576},  {"GiB", 1073741824},
+      {"K", 1024}, {"M", 1048576}, {"G", 1073741824}, {"TiB", 1099511627776.0}};
+  double bytes;
+  if (!parse_with_unit(text, units, sizeof units / sizeof units[0], &bytes) ||
+      !(bytes < 9e18))
+    return false;
+  *out = (uint64_t)bytes;
+  return true;
+}
+
+static bool is_choice(const char *choices, const char *text) {
+  size_t size = strlen(text);
+  for (const char *c = choices; *c != '\0';) {
+    size_t n = strcspn(c, "|");
+    if (n == size && memcmp(c, text, n) == 0) return true;
+    c += n + (c[n] == '|');
+  }
+  return false;
+}
+
+static weir_status add_item(cli_list *list, const char *text, weir_error *err) {
+  const char **items = realloc(list->items, (list->count + 1) * sizeof *items);
+  if (items == NULL) return cli_error(err, "W6001", "out of memory");
+  list->items = items;
+  list->items[list->count++] = text;
+  return WEIR_OK;
+}
+
+static weir_status bad_value(const cli_option *o, const char *text,
+                             const char *shown, weir_error *err) {
+  if (o->kind == CLI_INT && o->max != INT64_MAX)
+    return cli_error(err, "W0002",
+                     "%s is \"%s\", expected an integer from %lld to %lld",
+                     shown, text, (long long)o->min, (long long)o->max);
+  static const char *const wants[] = {
+      [CLI_INT] = "an integer of 0 or more",
+      [CLI_FLOAT] = "a number of 0 or more",
+      [CLI_TIME] = "a time such as 30s or 200ms"};
+  if (o->kind == CLI_CHOICE)
+    return cli_error(err, "W0002", "%s is \"%s\", expected one of %s", shown,
+                     text, o->arg);
+  return cli_error(err, "W0002", "%s is \"%s\", expected %s", shown, text,
+                   wants[o->kind]);
+}
+
+weir_status cli_option_set(const cli_option *option, const char *text,
+                           cli_args *args, const char *shown, weir_error *err) {
+  void *field = (char *)args + option->offset;
+  char *end = NULL;
+  bool ok = true;
+  switch (option->kind) {
+    case CLI_FLAG:
+      *(bool *)field = true;
+      break;
+    case CLI_LIST:
+      return add_item(field, text, err);
+    case CLI_INT:
+      ok = cli_parse_int(text, field) && *(int64_t *)field >= option->min &&
+           *(int64_t *)field <= option->max;
+      break;
+    case CLI_FLOAT:
+      *(double *)field = strtod(text, &end);
+      ok = end != text && *end == '\0' && *(double *)field >= 0;
+      break;
+    case CLI_TIME:
+      ok = cli_parse_time(text, field);
+      break;
+    case CLI_CHOICE:
+      ok = is_choice(option->arg, text);
+      *(const char **)field = text;
+      break;
+    case CLI_TEXT:
+      *(const char **)field = text;
+      break;
+  }
+  return ok ? WEIR_OK : bad_value(option, text, shown, err);
+}
+
+/* ---- The line */
+
+static const cli_option *find_long(const cli_command *c, const char *name,
+                                   size_t size) {
+  for (const cli_option *o = c->options; o->name != NULL; o++)
+    if (strlen(o->name) == size && memcmp(o->name, name, size) == 0) return o;
+  return NULL;
+}
+
+static const cli_option *find_letter(const cli_command *c, char letter) {
+  for (const cli_option *o = c->options; o->name != NULL; o++)
+    if (o->letter == letter) return o;
+  return NULL;
+}
+
+static weir_status unknown(const cli_command *c, const char *text, size_t size,
+                           weir_error *err) {
+  const char *names[64];
+  char name[64];
+  size_t count = 0;
+  for (const cli_option *o = c->options; o->name != NULL && count < 64; o++)
+    names[count++] = o->name;
+  snprintf(name, sizeof name, "%.*s", (int)(size < 60 ? size : 60), text);
+  weir_status s =
+      cli_error(err, "W0001", "weir %s has no option --%s", c->name, name);
+  int64_t nearest = weir_tools_nearest(name, count, names);
+  if (nearest >= 0)
+    cli_hint(err, "did you mean --%s?", names[nearest]);
+  else
+    cli_hint(err, "`weir %s --help` lists the options", c->name);
+  return s;
+}
+
+/* One line being read; |i| is the next argument. */
+typedef struct line {
+  const cli_command *command;
+  int argc, i;
+  char **argv;
+  cli_args *args;
+} line;
+
+static weir_status set(line *l, const cli_option *o, const char *value,
+                       const char *shown, weir_error *err) {
+  if (o->kind != CLI_FLAG && value == NULL) {
+    if (l->i >= l->argc)
+      return cli_error(err, "W0001", "%s takes a value: %s", shown, o->arg);
+    value = l->argv[l->i++];
+  }
+  if (o->kind == CLI_FLAG && value != NULL)
+    return cli_error(err, "W0001", "%s takes no value", shown);
+  l->args->from[o - l->command->options] = CLI_ARG;
+  return cli_option_set(o, value, l->args, shown, err);
+}
+
+static weir_status read_long(line *l, const char *text, weir_error *err) {
+  char shown[64];
+  size_t size = strcspn(text, "=");
+  const cli_option *o = find_long(l->command, text, size);
+  if (o == NULL) return unknown(l->command, text, size, err);
+  snprintf(shown, sizeof shown, "--%s", o->name);
+  return set(l, o, text[size] == '=' ? text + size + 1 : NULL, shown, err);
+}
+
+/* -q, -qv, -i value, -ivalue */
+static weir_status read_letters(line *l, const char *text, weir_error *err) {
+  for (; *text != '\0'; text++) {
+    char shown[] = {'-', *text, '\0'};
+    const cli_option *o = find_letter(l->command, *text);
+    if (o == NULL)
+      return cli_error(err, "W0001", "weir %s has no option %s",
+                       l->command->name, shown);
+    bool flag = o->kind == CLI_FLAG;
+    WEIR_TRY(set(l, o, flag || text[1] == '\0' ? NULL : text + 1, shown, err));
+    if (!flag) break;
+  }
+  return WEIR_OK;
+}
+
+static weir_status check_rest(const cli_command *c, const cli_args *args,
+                              weir_error *err) {
+  if (args->help) return WEIR_OK;
+  if (args->rest_count < c->min_rest)
+    return cli_error(err, "W0001", "usage: weir %s %s", c->name, c->synopsis);
+  if (args->rest_count > c->max_rest)
+    return cli_error(err, "W0001", "weir %s: %s is one argument too many",
+                     c->name, args->rest[c->max_rest]);
+  return WEIR_OK;
+}
+
+static void set_defaults(cli_args *args) {
+  *args = (cli_args){.rtol = 1e-5,
+                     .atol = 1e-8,
+                     .runs = 0,
+                     .warmup = 10,
+                     .inflight = 1,
+                     .time_ns = 1000000000};
+}
+
+weir_status cli_options_read(const cli_command *command, int argc, char **argv,
+                             cli_args *args, weir_error *err) {
+  line l = {command, argc, 0, argv, args};
+  bool options = true;
+  set_defaults(args);
+  args->rest = malloc(((size_t)argc + 1) * sizeof *args->rest);
+  if (args->rest == NULL) return cli_error(err, "W6001", "out of memory");
+  while (l.i < argc) {
+    const char *text = argv[l.i++];
+    if (options && strcmp(text, "--") == 0)
+      options = false;
+    else if (options && strncmp(text, "--", 2) == 0)
+      WEIR_TRY(read_long(&l, text + 2, err));
+    else if (options && text[0] == '-' && text[1] != '\0')
+      WEIR_TRY(read_letters(&l, text + 1, err));
+    else
+      args->rest[args->rest_count++] = text;
+  }
+  return check_rest(command, args, err);
+}
+
+void cli_args_release(cli_args *args) {
+  cli_list *lists[] = {&args->inputs, &args->outputs, &args->expects,
+                       &args->params, &args->targets, &args->dumps,
+                       &args->limits};
+  for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+    free(lists[i]->items);
+  free(args->rest);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+/* The process's own state: where output stands, which signal came. */
+static int out_errno; /* of the first write to stdout that failed */
+static int color = -1;
+static atomic_int signal_number;
+static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
+static weir_session *watched;
+
+/* ---- Text */
+
+bool cli_out(void *self, const char *data, size_t size) {
+  (void)self;
+  if (out_errno == 0 && fwrite(data, 1, size, stdout) != size)
+    out_errno = errno != 0 ? errno : EIO;
+  return out_errno == 0;
+}
+
+bool cli_err(void *self, const char *data, size_t size) {
+  (void)self;
+  return fwrite(data, 1, size, stderr) == size;
+}
+
+bool cli_file_write(void *self, const char *data, size_t size) {
+  return fwrite(data, 1, size, self) == size;
+}
+
+void cli_print(const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  if (out_errno == 0 && vfprintf(stdout, fmt, args) < 0)
+    out_errno = errno != 0 ? errno : EIO;
+  va_end(args);
+}
+
+void cli_note(const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  vfprintf(stderr, fmt, args);
+  va_end(args);
+}
+
+int cli_out_close(int code) {
+  if (out_errno == 0 && fflush(stdout) != 0) out_errno = errno;
+  if (out_errno == 0) return code;
+  weir_error err = WEIR_ERROR_INIT;
+  if (cli_error(&err, "W5009", "standard output: %s", strerror(out_errno)) !=
+      WEIR_OK)
+    return cli_fail(&err);
+  return code;
+}
+
+void cli_color_set(const char *when) {
+  if (strcmp(when, "always") == 0) color = 1;
+  if (strcmp(when, "never") == 0) color = 0;
+}
+
+bool cli_color(void) {
+  if (color >= 0) return color == 1;
+  const char *no = getenv("NO_COLOR"), *force = getenv("CLICOLOR_FORCE");
+  const char *term = getenv("TERM");
+  if (no != NULL && *no != '\0')
+    color = 0;
+  else if (force != NULL && *force != '\0' && strcmp(force, "0") != 0)
+    color = 1;
+  else
+    color = isatty(2) && term != NULL && strcmp(term, "dumb") != 0;
+  return color == 1;
+}
+
+/* ---- Errors */
+
+weir_status cli_error(weir_error *err, const char *id, const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  *err = (weir_error){.struct_size = sizeof *err};
+  snprintf(err->id, sizeof err->id, "%s", id);
+  vsnprintf(err->message, sizeof err->message, fmt, args);
+  va_end(args);
+  err->code = WEIR_INVALID_ARGUMENT;
+  return err->code;
+}
+
+void cli_hint(weir_error *err, const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(err->hint, sizeof err->hint, fmt, args);
+  va_end(args);
+}
+
+/* Names the process's limits when memory or threads were refused. */
+static void hint_limits(weir_error *err) {
+  struct rlimit r;
+  if (strcmp(err->id, "W6001") != 0 && strcmp(err->id, "W6003") != 0) return;
+  if (err->hint[0] != '\0') return;
+  if (getrlimit(RLIMIT_AS, &r) == 0 && r.rlim_cur != RLIM_INFINITY)
+    cli_hint(err,
+             "the address space is limited to %llu MiB (RLIMIT_AS, "
+             "ulimit -v)",
+             (unsigned long long)r.rlim_cur >> 20);
+  else if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < 64)
+    cli_hint(err, "open files are limited to %llu (RLIMIT_NOFILE, ulimit -n)",
+             (unsigned long long)r.rlim_cur);
+}
+
+int cli_fail(const weir_error *err) {
+  weir_error shown = *err;
+  hint_limits(&shown);
+  fflush(stdout);
+  weir_error_write(&shown, WEIR_DIAG_FORM_HUMAN, cli_color(), cli_err, NULL);
+  int code = weir_error_exit_code(shown.id);
+  return code >= 0 ? code : 8;
+}
+
+/* ---- Signals */
+
+static void *wait_for_signals(void *set) {
+  for (;;) {
+    int number = 0;
+    if (sigwait(set, &number) != 0) continue;
+    bool again = atomic_exchange(&signal_number, number) != 0;
+    pthread_mutex_lock(&watch_lock);
+    if (watched == NULL || again) _exit(128 + number);
+    weir_session_cancel(watched);
+    pthread_mutex_unlock(&watch_lock);
+  }
+  return NULL;
+}
+
+/* A closed descriptor 0, 1 or 2 must not become a file that is opened later:
+ * it gets one that can neither be read nor written as it would be. */
+static void fill_descriptors(void) {
+  for (int fd = 0; fd < 3; fd++)
+    if (fcntl(fd, F_GETFD) == -1 && errno == EBADF) {
+      int made = open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+      if (made >= 0 && made != fd) close(made);
+    }
+}
+
+void cli_signals_init(void) {
+  fill_descriptors();
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
+}
+
+void cli_signals_watch(weir_session *session) {
+  static sigset_t set;
+  static bool started;
+  pthread_mutex_lock(&watch_lock);
+  watched = session;
+  pthread_mutex_unlock(&watch_lock);
+  if (started) return;
+  started = true;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  pthread_t thread;
+  pthread_sigmask(SIG_BLOCK, &set, NULL);
+  if (pthread_create(&thread, NULL, wait_for_signals, &set) == 0)
+    pthread_detach(thread);
+  else
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+int cli_signal_code(int code) {
+  int number = atomic_load(&signal_number);
+  return number != 0 ? 128 + number : code;
+}

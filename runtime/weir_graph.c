@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/kernel.h"
+#include "runtime/weir_internal.h"
+
+/* One load: the caller's options in the loader's form. */
+typedef struct load_call {
+  weir_load_opts opts;
+  weir_param_value *params;
+  weir_diag_sink sink;
+  weir_load_options options;
+} load_call;
+
+static void report(void *self, const weir_diag *diag) {
+  const load_call *call = self;
+  call->opts.on_diag(call->opts.on_diag_self, diag);
+}
+
+static weir_status read_params(const weir_allocator *alloc, load_call *call,
+                               weir_error *err) {
+  size_t count = call->opts.param_count;
+  if (count == 0) return WEIR_OK;
+  if (call->opts.params == NULL) return weir_fail_null(err, "params");
+  call->params = weir_alloc_array(alloc, count, sizeof *call->params);
+  if (call->params == NULL)
+    return weir_fail_memory(err, count * sizeof *call->params);
+  for (size_t i = 0; i < count; i++) {
+    weir_param p;
+    WEIR_TRY(weir_opts_read(&p, sizeof p, weir_opts_at(call->opts.params, i),
+                            sizeof p, "weir_param", err));
+    if (p.name == NULL || p.text == NULL)
+      return weir_fail_null(err, "weir_param: name or text");
+    call->params[i] =
+        (weir_param_value){weir_sv_from(p.name), weir_sv_from(p.text)};
+  }
+  return WEIR_OK;
+}
+
+static weir_status load_call_init(const weir_allocator *alloc, load_call *call,
+                                  const weir_load_opts *opts, weir_error *err) {
+  memset(call, 0, sizeof *call);
+  WEIR_TRY(weir_opts_read(&call->opts, sizeof call->opts, opts,
+                          sizeof call->opts, "weir_load_opts", err));
+  WEIR_TRY(read_params(alloc, call, err));
+  const weir_load_opts *o = &call->opts;
+  call->sink = (weir_diag_sink){call, report};
+  call->options = (weir_load_options){
+      .registry = weir_builtin_registry(),
+      .params = call->params,
+      .param_count = o->param_count,
+      .sink = o->on_diag != NULL ? &call->sink : NULL,
+      .limits = {.bytes = o->max_bytes, .depth = o->max_depth},
+      .max_nodes = o->max_nodes,
+      .max_errors = o->max_errors,
+      .seed = o->seed,
+      .getenv = o->getenv,
+      .getenv_self = o->getenv_self};
+  return WEIR_OK;
+}
+
+static weir_status check_load(weir_runtime *runtime, const void *what,
+                              const char *what_name, weir_graph **out_graph,
+                              weir_error *err) {
+  if (out_graph == NULL) return weir_fail_null(err, "out_graph");
+  *out_graph = NULL;
+  if (runtime == NULL) return weir_fail_null(err, "runtime");
+  if (what == NULL) return weir_fail_null(err, what_name);
+  return WEIR_OK;
+}
+
+weir_status weir_graph_load_file(weir_runtime *runtime, const char *path,
+                                 const weir_load_opts *opts,
+                                 weir_graph **out_graph, weir_error *err) {
+  WEIR_TRY(check_load(runtime, path, "path", out_graph, err));
+  const weir_env *env = &runtime->env;
+  load_call call;
+  weir_status s = load_call_init(env->alloc, &call, opts, err);
+  if (s == WEIR_OK)
+    s = weir_graph_load(env, path, &call.options, out_graph, err);
+  weir_free(env->alloc, call.params);
+  return s;
+}
+
+weir_status weir_graph_load_buffer(weir_runtime *runtime, const char *yaml,
+                                   size_t size, const char *name,
+                                   const weir_load_opts *opts,
+                                   weir_graph **out_graph, weir_error *err) {
+  WEIR_TRY(check_load(runtime, yaml, "yaml", out_graph, err));
+  const weir_env *env = &runtime->env;
+  load_call call;
+  weir_status s = load_call_init(env->alloc, &call, opts, err);
+  if (s == WEIR_OK)
+    s = weir_graph_load_text(env, (weir_sv){yaml, size},
+                             name != NULL ? name : "<buffer>", &call.options,
+                             out_graph, err);
+  weir_free(env->alloc, call.params);
+  return s;
+}
+
+void weir_graph_release(weir_graph *graph) {
+  weir_graph_unref(graph);
+}
+
+size_t weir_graph_io_count(const weir_graph *graph, weir_dir dir) {
+  if (graph == NULL) return 0;
+  return dir == WEIR_INPUT ? graph->input_count : graph->output_count;
+}
+
+static void describe(const weir_graph *graph, const weir_graph_port *port,
+                     weir_io_desc *out) {
+  const weir_value *value = &graph->values[port->value];
+  out->dtype = value->dtype;
+  out->rank = value->shape->rank;
+  out->has_default = port->has_default;
+  out->name = port->name.data;
+  out->name_size = port->name.size;
+  for (int32_t i = 0; i < value->shape->rank; i++) {
+    weir_dim d = value->shape->dims[i];
+    out->dims[i] = weir_dim_known(d) ? d.value : -1;
+  }
+  weir_graph_type_text(graph, port->value, out->type, sizeof out->type);
+}
+
+weir_status weir_graph_io(const weir_graph *graph, weir_dir dir, size_t i,
+                          weir_io_desc *out_desc, weir_error *err) {
+  if (graph == NULL || out_desc == NULL)
+    return weir_fail_null(err, "graph or out_desc");
+  uint32_t size = out_desc->struct_size;
+  if (size < sizeof *out_desc)
+    return weir_fail(err, WEIR_W0004, NULL,
+                     "weir_io_desc: struct_size is %u, which is less than %zu",
+                     size, sizeof *out_desc);
+  if (i >= weir_graph_io_count(graph, dir))
+    return weir_fail(err, WEIR_W0004, NULL, "there are %zu of them, not %zu",
+                     weir_graph_io_count(graph, dir), i + 1);
+  memset(out_desc, 0, size);
+  out_desc->struct_size = size;
+  describe(graph, dir == WEIR_INPUT ? &graph->inputs[i] : &graph->outputs[i],
+           out_desc);
+  return WEIR_OK;
+}

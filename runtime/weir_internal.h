@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_INTERNAL_H_
+#define WEIR_INTERNAL_H_
+
+#include <pthread.h>
+
+#include "runtime/base/env.h"
+#include "runtime/exec/session.h"
+#include "runtime/graph/graph.h"
+#include "runtime/weir.h"
+
+/* What stands behind the handles of weir.h. A weir_graph, weir_tensor and
+ * weir_trace are the inner rooms' own; the others are these. */
+
+/* Memory that is counted against a limit. A heap lives until its owner and the
+ * last of its blocks are gone, so tensors may outlive their runtime. */
+typedef struct weir_heap weir_heap;
+
+/* |hook| may be NULL: the system's. NULL when out of memory. */
+weir_heap *weir_heap_create(const weir_allocator_hook *hook,
+                            uint64_t limit_bytes);
+void weir_heap_release(weir_heap *heap); /* NULL-safe */
+const weir_allocator *weir_heap_allocator(weir_heap *heap);
+
+struct weir_runtime {
+  atomic_int refs;
+  weir_heap *heap; /* NULL: no limit and no hook */
+  weir_env env;
+  uint64_t memory_limit;
+  int threads;
+  pthread_mutex_t lock; /* guards |pool| */
+  weir_pool *pool;      /* made by the first session */
+};
+
+/* One more reference, which is returned. */
+weir_runtime *weir_runtime_ref(weir_runtime *runtime);
+
+/* A run under way, so that it can be cancelled. */
+typedef struct weir_run_entry weir_run_entry;
+struct weir_run_entry {
+  atomic_bool cancel;
+  weir_run_entry *prev, *next;
+};
+
+struct weir_session {
+  atomic_int refs; /* the handle's and each bound's */
+  weir_runtime *runtime;
+  const weir_graph *graph;
+  weir_exec_session *exec;
+  pthread_mutex_t lock;
+  weir_run_entry runs; /* ring; guarded by |lock| */
+};
+
+struct weir_bound {
+  weir_session *session;
+  weir_binding *binding;
+  weir_run_entry entry;
+};
+
+/* Drops a reference; the last one ends the session. */
+void weir_session_unref(weir_session *session);
+
+/* Enters and leaves the ring of runs. */
+void weir_session_enter(weir_session *session, weir_run_entry *entry);
+void weir_session_leave(weir_session *session, weir_run_entry *entry);
+
+/* Copies the caller's struct |src| (NULL: all zero) to |dst| of |size| bytes.
+ * It may be longer than ours if the rest is zero, and as short as |min_size|.
+ * Errors: W0004, naming |what|. */
+weir_status weir_opts_read(void *dst, size_t size, const void *src,
+                           size_t min_size, const char *what, weir_error *err);
+
+/* The i-th of an array of structs whose first says how long each is. */
+static inline const void *weir_opts_at(const void *array, size_t i) {
+  return (const char *)array + i * *(const uint32_t *)array;
+}
+
+/* W0004 "|what| is NULL". */
+weir_status weir_fail_null(weir_error *err, const char *what);
+
+/* A value or node by the names that weir_fetch takes; W4016 with a hint. */
+weir_status weir_find_value(const weir_graph *graph, const char *name,
+                            weir_value_id *out_value, weir_error *err);
+weir_status weir_find_node(const weir_graph *graph, const char *name,
+                           weir_node_id *out_node, weir_error *err);
+/* Likewise an input: W4011. */
+weir_status weir_find_input(const weir_graph *graph, const char *name,
+                            weir_value_id *out_value, weir_error *err);
+
+/* Feeds and fetches as exec wants them, on the stack when few. */
+enum { WEIR_RUN_FEW = 8 };
+typedef struct weir_run_io {
+  const weir_allocator *alloc;
+  weir_exec_feed *feeds;
+  weir_exec_fetch *fetches;
+  weir_node_id *targets, *dump;
+  size_t feed_count, fetch_count, target_count, dump_count;
+  weir_exec_feed few_feeds[WEIR_RUN_FEW];
+  weir_exec_fetch few_fetches[WEIR_RUN_FEW];
+} weir_run_io;
+
+/* Looks everything up. Release |io| also after a failure. */
+weir_status weir_run_io_init(weir_run_io *io, weir_session *session,
+                             const weir_feed *feeds, size_t feed_count,
+                             weir_fetch *fetches, size_t fetch_count,
+                             const weir_run_opts *opts, weir_error *err);
+/* Hands results and statuses back to the caller's fetches. */
+void weir_run_io_give(const weir_run_io *io, weir_fetch *fetches);
+void weir_run_io_release(weir_run_io *io);
+
+#endif

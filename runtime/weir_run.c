@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "runtime/weir_internal.h"
+
+/* ---- Names to ids */
+
+static void *few_or_alloc(const weir_allocator *alloc, void *few, size_t count,
+                          size_t elem_bytes) {
+  if (count > WEIR_RUN_FEW) return weir_alloc_array(alloc, count, elem_bytes);
+  memset(few, 0, WEIR_RUN_FEW * elem_bytes);
+  return few;
+}
+
+static weir_status find_feeds(weir_run_io *io, const weir_graph *graph,
+                              const weir_feed *feeds, weir_error *err) {
+  for (size_t i = 0; i < io->feed_count; i++) {
+    weir_feed feed;
+    WEIR_TRY(weir_opts_read(&feed, sizeof feed, weir_opts_at(feeds, i),
+                            sizeof feed, "weir_feed", err));
+    if (feed.tensor == NULL) return weir_fail_null(err, "weir_feed: tensor");
+    weir_exec_feed *out = &io->feeds[i];
+    WEIR_TRY(weir_find_input(graph, feed.name, &out->value, err));
+    for (size_t k = 0; k < i; k++)
+      if (io->feeds[k].value == out->value)
+        return weir_fail(err, WEIR_W0004, NULL, "input %s is fed twice",
+                         feed.name);
+    out->tensor = feed.tensor;
+  }
+  return WEIR_OK;
+}
+
+static weir_status find_fetches(weir_run_io *io, const weir_graph *graph,
+                                const weir_fetch *fetches, weir_error *err) {
+  for (size_t i = 0; i < io->fetch_count; i++) {
+    weir_fetch fetch;
+    WEIR_TRY(weir_opts_read(&fetch, sizeof fetch, weir_opts_at(fetches, i),
+                            sizeof fetch, "weir_fetch", err));
+    weir_exec_fetch *out = &io->fetches[i];
+    WEIR_TRY(weir_find_value(graph, fetch.name, &out->value, err));
+    if (fetch.tensor != NULL && fetch.tensor->read_only)
+      return weir_fail(err, WEIR_W0004, NULL,
+                       "the tensor to fill with %s is read-only", fetch.name);
+    out->tensor = fetch.tensor;
+    out->error = fetch.error;
+  }
+  return WEIR_OK;
+}
+
+static weir_status find_nodes(const weir_allocator *alloc,
+                              const weir_graph *graph, const char *const *names,
+                              size_t count, weir_node_id **out_nodes,
+                              size_t *out_count, weir_error *err) {
+  if (count == 0) return WEIR_OK;
+  if (names == NULL) return weir_fail_null(err, "targets or dump");
+  *out_nodes = weir_alloc_array(alloc, count, sizeof **out_nodes);
+  if (*out_nodes == NULL)
+    return weir_fail_memory(err, count * sizeof **out_nodes);
+  for (size_t i = 0; i < count; i++)
+    WEIR_TRY(weir_find_node(graph, names[i], &(*out_nodes)[i], err));
+  *out_count = count;
+  return WEIR_OK;
+}
+
+weir_status weir_run_io_init(weir_run_io *io, weir_session *session,
+                             const weir_feed *feeds, size_t feed_count,
+                             weir_fetch *fetches, size_t fetch_count,
+                             const weir_run_opts *opts, weir_error *err) {
+  const weir_allocator *alloc = session->runtime->env.alloc;
+  io->alloc = alloc;
+  io->targets = io->dump = NULL;
+  io->target_count = io->dump_count = 0;
+  io->feed_count = feed_count;
+  io->fetch_count = fetch_count;
+  io->feeds = few_or_alloc(alloc, io->few_feeds, feed_count, sizeof *io->feeds);
+  io->fetches =
+      few_or_alloc(alloc, io->few_fetches, fetch_count, sizeof *io->fetches);
+  if (io->feeds == NULL || io->fetches == NULL)
+    return weir_fail_memory(err, (feed_count + fetch_count) * 32);
+  if ((feed_count != 0 && feeds == NULL) ||
+      (fetch_count != 0 && fetches == NULL))
+    return weir_fail_null(err, "feeds or fetches");
+  WEIR_TRY(find_feeds(io, session->graph, feeds, err));
+  WEIR_TRY(find_fetches(io, session->graph, fetches, err));
+  WEIR_TRY(find_nodes(alloc, session->graph, opts->targets, opts->target_count,
+                      &io->targets, &io->target_count, err));
+  return find_nodes(alloc, session->graph, opts->dump, opts->dump_count,
+                    &io->dump, &io->dump_count, err);
+}
+
+void weir_run_io_give(const weir_run_io *io, weir_fetch *fetches) {
+  for (size_t i = 0; i < io->fetch_count; i++) {
+    weir_fetch *fetch =
+        (weir_fetch *)((char *)fetches + i * fetches[0].struct_size);
+    fetch->tensor = io->fetches[i].tensor;
+    fetch->status = io->fetches[i].status;
+  }
+}
+
+void weir_run_io_release(weir_run_io *io) {
+  if (io->feeds != io->few_feeds) weir_free(io->alloc, io->feeds);
+  if (io->fetches != io->few_fetches) weir_free(io->alloc, io->fetches);
+  weir_free(io->alloc, io->targets);
+  weir_free(io->alloc, io->dump);
+}
+
+/* ---- Options */
+
+static void on_value(void *self, weir_sv node, uint32_t port,
+                     const weir_tensor *tensor) {
+  const weir_run_opts *opts = self;
+  if (opts->on_value != NULL)
+    opts->on_value(opts->self, node.data, node.size, port, tensor);
+}
+
+static void on_failed(void *self, const weir_error *error) {
+  const weir_run_opts *opts = self;
+  if (opts->on_failed != NULL) opts->on_failed(opts->self, error);
+}
+
+/* |opts| and |observer| live as long as the run. */
+static weir_run_options run_options(const weir_env *env, weir_run_opts *opts,
+                                    const weir_run_io *io,
+                                    weir_run_entry *entry,
+                                    weir_run_observer *observer) {
+  *observer = (weir_run_observer){opts, on_value, on_failed};
+  bool watched = opts->on_value != NULL || opts->on_failed != NULL;
+  return (weir_run_options){
+      .deadline_ns =
+          opts->timeout_ns > 0
+              ? env->clock->now_ns(env->clock->self) + opts->timeout_ns
+              : 0,
+      .cancel = &entry->cancel,
+      .step = opts->step,
+      .trap_nan = opts->trap_nan,
+      .dump = io != NULL ? io->dump : NULL,
+      .dump_count = io != NULL ? io->dump_count : 0,
+      .observer = watched ? observer : NULL,
+      .trace = opts->trace};
+}
+
+static weir_status read_run_opts(weir_run_opts *out, const weir_run_opts *opts,
+                                 weir_error *err) {
+  return weir_opts_read(out, sizeof *out, opts, sizeof *out, "weir_run_opts",
+                        err);
+}
+
+/* ---- Runs */
+
+static weir_status run_looked_up(weir_session *session, weir_run_io *io,
+                                 weir_run_opts *opts, weir_error *err) {
+  weir_run_entry entry;
+  weir_run_observer observer;
+  weir_session_enter(session, &entry);
+  weir_run_options options =
+      run_options(&session->runtime->env, opts, io, &entry, &observer);
+  weir_status s = weir_exec_run(session->exec, io->feeds, io->feed_count,
+                                io->fetches, io->fetch_count, io->targets,
+                                io->target_count, &options, err);
+  weir_session_leave(session, &entry);
+  return s;
+}
+
+weir_status weir_session_run(weir_session *session, const weir_feed *feeds,
+                             size_t feed_count, weir_fetch *fetches,
+                             size_t fetch_count, const weir_run_opts *opts,
+                             weir_error *err) {
+  if (session == NULL) return weir_fail_null(err, "session");
+  weir_run_opts o;
+  weir_run_io io;
+  WEIR_TRY(read_run_opts(&o, opts, err));
+  weir_status s = weir_run_io_init(&io, session, feeds, feed_count, fetches,
+                                   fetch_count, &o, err);
+  if (s == WEIR_OK) {
+    s = run_looked_up(session, &io, &o, err);
+    weir_run_io_give(&io, fetches);
+  }
+  weir_run_io_release(&io);
+  return s;
+}
+
+static weir_status make_bound(weir_session *session, weir_run_io *io,
+                              weir_bound **out_bound, weir_error *err) {
+  const weir_allocator *alloc = session->runtime->env.alloc;
+  weir_bound *bound = weir_alloc_array(alloc, 1, sizeof *bound);
+  if (bound == NULL) return weir_fail_memory(err, sizeof *bound);
+  weir_status s = weir_exec_bind(session->exec, io->feeds, io->feed_count,
+                                 io->fetches, io->fetch_count, io->targets,
+                                 io->target_count, &bound->binding, err);
+  if (s != WEIR_OK) {
+    weir_free(alloc, bound);
+    return s;
+  }
+  atomic_fetch_add(&session->refs, 1);
+  bound->session = session;
+  weir_session_enter(session, &bound->entry);
+  *out_bound = bound;
+  return WEIR_OK;
+}
+
+weir_status weir_session_bind(weir_session *session, const weir_feed *feeds,
+                              size_t feed_count, weir_fetch *fetches,
+                              size_t fetch_count, const weir_run_opts *opts,
+                              weir_bound **out_bound, weir_error *err) {
+  if (out_bound == NULL) return weir_fail_null(err, "out_bound");
+  *out_bound = NULL;
+  if (session == NULL) return weir_fail_null(err, "session");
+  weir_run_opts o;
+  weir_run_io io;
+  WEIR_TRY(read_run_opts(&o, opts, err));
+  weir_status s = weir_run_io_init(&io, session, feeds, feed_count, fetches,
+                                   fetch_count, &o, err);
+  if (s == WEIR_OK) s = make_bound(session, &io, out_bound, err);
+  if (s == WEIR_OK) weir_run_io_give(&io, fetches);
+  weir_run_io_release(&io);
+  return s;
+}
+
+weir_status weir_bound_run(weir_bound *bound, const weir_run_opts *opts,
+                           weir_error *err) {
+  atomic_store_explicit(&bound->entry.cancel, false, memory_order_relaxed);
+  if (opts == NULL) {
+    weir_run_options plain = {.cancel = &bound->entry.cancel};
+    return weir_binding_run(bound->binding, &plain, err);
+  }
+  weir_run_opts o;
+  weir_run_observer observer;
+  WEIR_TRY(read_run_opts(&o, opts, err));
+  weir_run_options options = run_options(&bound->session->runtime->env, &o,
+                                         NULL, &bound->entry, &observer);
+  return weir_binding_run(bound->binding, &options, err);
+}
+
+void weir_bound_release(weir_bound *bound) {
+  if (bound == NULL) return;
+  weir_session *session = bound->session;
+  const weir_allocator *alloc = session->runtime->env.alloc;
+  weir_session_leave(session, &bound->entry);
+  weir_binding_release(bound->binding);
+  weir_free(alloc, bound);
+  weir_session_unref(session);
+}

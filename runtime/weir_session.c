@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/session.h"
+
+#include <string.h>
+
+#include "runtime/weir_internal.h"
+
+/* The runtime's pool, made at the first call. */
+static weir_status get_pool(weir_runtime *runtime, weir_pool **out_pool,
+                            weir_error *err) {
+  weir_status s = WEIR_OK;
+  pthread_mutex_lock(&runtime->lock);
+  if (runtime->pool == NULL) {
+    weir_pool_options options = {.threads = runtime->threads};
+    s = weir_pool_create(&runtime->env, &options, &runtime->pool, err);
+  }
+  *out_pool = runtime->pool;
+  pthread_mutex_unlock(&runtime->lock);
+  return s;
+}
+
+static weir_status make_exec(weir_session *session,
+                             const weir_session_opts *opts, weir_error *err) {
+  weir_runtime *runtime = session->runtime;
+  size_t limit = (size_t)opts->memory_limit;
+  if (limit == 0 || (runtime->memory_limit != 0 &&
+                     runtime->memory_limit < opts->memory_limit))
+    limit = (size_t)runtime->memory_limit;
+  weir_session_options options = {.no_fusion = opts->no_fusion,
+                                  .no_fold = opts->no_fold,
+                                  .ref_kernels = opts->ref_kernels,
+                                  .no_layout = opts->no_layout,
+                                  .memory_limit = limit,
+                                  .seed = opts->seed};
+  weir_pool *pool = NULL;
+  WEIR_TRY(get_pool(runtime, &pool, err));
+  return weir_exec_session_create(&runtime->env, pool, session->graph, &options,
+                                  &session->exec, err);
+}
+
+weir_status weir_session_create(weir_runtime *runtime, const weir_graph *graph,
+                                const weir_session_opts *opts,
+                                weir_session **out_session, weir_error *err) {
+  if (out_session == NULL) return weir_fail_null(err, "out_session");
+  *out_session = NULL;
+  if (runtime == NULL) return weir_fail_null(err, "runtime");
+  if (graph == NULL) return weir_fail_null(err, "graph");
+  weir_session_opts o;
+  WEIR_TRY(
+      weir_opts_read(&o, sizeof o, opts, sizeof o, "weir_session_opts", err));
+  weir_session *session =
+      weir_alloc_array(runtime->env.alloc, 1, sizeof *session);
+  if (session == NULL) return weir_fail_memory(err, sizeof *session);
+  atomic_init(&session->refs, 1);
+  pthread_mutex_init(&session->lock, NULL);
+  session->runs.prev = session->runs.next = &session->runs;
+  session->runtime = weir_runtime_ref(runtime);
+  session->graph = weir_graph_ref(graph);
+  weir_status s = make_exec(session, &o, err);
+  if (s == WEIR_OK)
+    *out_session = session;
+  else
+    weir_session_unref(session);
+  return s;
+}
+
+void weir_session_unref(weir_session *session) {
+  if (atomic_fetch_sub(&session->refs, 1) != 1) return;
+  weir_runtime *runtime = session->runtime;
+  weir_exec_session_release(session->exec);
+  weir_graph_unref(session->graph);
+  pthread_mutex_destroy(&session->lock);
+  weir_free(runtime->env.alloc, session);
+  weir_runtime_release(runtime);
+}
+
+void weir_session_release(weir_session *session) {
+  if (session != NULL) weir_session_unref(session);
+}
+
+void weir_session_enter(weir_session *session, weir_run_entry *entry) {
+  atomic_init(&entry->cancel, false);
+  pthread_mutex_lock(&session->lock);
+  entry->prev = session->runs.prev;
+  entry->next = &session->runs;
+  entry->prev->next = entry;
+  session->runs.prev = entry;
+  pthread_mutex_unlock(&session->lock);
+}
+
+void weir_session_leave(weir_session *session, weir_run_entry *entry) {
+  pthread_mutex_lock(&session->lock);
+  entry->prev->next = entry->next;
+  entry->next->prev = entry->prev;
+  pthread_mutex_unlock(&session->lock);
+}
+
+void weir_session_cancel(weir_session *session) {
+  if (session == NULL) return;
+  pthread_mutex_lock(&session->lock);
+  for (weir_run_entry *e = session->runs.next; e != &session->runs; e = e->next)
+    atomic_store(&e->cancel, true);
+  pthread_mutex_unlock(&session->lock);
+}
+
+weir_status weir_session_variable_get(weir_session *session, const char *name,
+                                      weir_tensor **out_tensor,
+                                      weir_error *err) {
+  if (out_tensor == NULL) return weir_fail_null(err, "out_tensor");
+  *out_tensor = NULL;
+  if (session == NULL) return weir_fail_null(err, "session");
+  weir_node_id node;
+  WEIR_TRY(weir_find_node(session->graph, name, &node, err));
+  return weir_exec_variable_get(session->exec, node, out_tensor, err);
+}
+
+weir_status weir_session_variable_set(weir_session *session, const char *name,
+                                      const weir_tensor *tensor,
+                                      weir_error *err) {
+  if (session == NULL) return weir_fail_null(err, "session");
+  if (tensor == NULL) return weir_fail_null(err, "tensor");
+  weir_node_id node;
+  WEIR_TRY(weir_find_node(session->graph, name, &node, err));
+  return weir_exec_variable_set(session->exec, node, tensor, err);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/tensor/tensor.h"
+
+#include <string.h>
+
+#include "runtime/weir_internal.h"
+
+static weir_status read_shape(weir_runtime *runtime, weir_dtype dtype,
+                              int32_t rank, const int64_t *dims,
+                              weir_shape *out_shape, weir_tensor **out_tensor,
+                              weir_error *err) {
+  if (out_tensor == NULL) return weir_fail_null(err, "out_tensor");
+  *out_tensor = NULL;
+  if (runtime == NULL) return weir_fail_null(err, "runtime");
+  if (weir_dtype_size(dtype) == 0)
+    return weir_fail(err, WEIR_W0004, NULL, "dtype is %d, which is none",
+                     (int)dtype);
+  if (rank < 0)
+    return weir_fail(err, WEIR_W0004, NULL, "rank is %d, expected 0 to 8",
+                     (int)rank);
+  if (rank > WEIR_MAX_RANK)
+    return weir_fail(err, WEIR_W2003, NULL, "rank is %d, expected 0 to 8",
+                     (int)rank);
+  if (rank > 0 && dims == NULL) return weir_fail_null(err, "dims");
+  *out_shape = weir_shape_of(rank, dims);
+  return weir_shape_check(out_shape, dtype, err);
+}
+
+weir_status weir_tensor_create(weir_runtime *runtime, weir_dtype dtype,
+                               int32_t rank, const int64_t *dims,
+                               weir_tensor **out_tensor, weir_error *err) {
+  weir_shape shape;
+  WEIR_TRY(read_shape(runtime, dtype, rank, dims, &shape, out_tensor, err));
+  return weir_tensor_create_shaped(runtime->env.alloc, dtype, &shape,
+                                   out_tensor, err);
+}
+
+static weir_status check_bytes(const weir_shape *shape, weir_dtype dtype,
+                               const void *data, size_t bytes,
+                               weir_error *err) {
+  size_t want = weir_shape_bytes(shape, dtype);
+  if (bytes != want)
+    return weir_fail(err, WEIR_W0004, NULL,
+                     "%zu bytes were given, the shape takes %zu", bytes, want);
+  if (data == NULL && bytes != 0) return weir_fail_null(err, "data");
+  return WEIR_OK;
+}
+
+weir_status weir_tensor_from_data(weir_runtime *runtime, weir_dtype dtype,
+                                  int32_t rank, const int64_t *dims,
+                                  const void *data, size_t bytes,
+                                  weir_tensor **out_tensor, weir_error *err) {
+  weir_shape shape;
+  WEIR_TRY(read_shape(runtime, dtype, rank, dims, &shape, out_tensor, err));
+  WEIR_TRY(check_bytes(&shape, dtype, data, bytes, err));
+  WEIR_TRY(weir_tensor_create_shaped(runtime->env.alloc, dtype, &shape,
+                                     out_tensor, err));
+  if (bytes != 0) memcpy((*out_tensor)->data, data, bytes);
+  return WEIR_OK;
+}
+
+weir_status weir_tensor_from_memory(weir_runtime *runtime, weir_dtype dtype,
+                                    int32_t rank, const int64_t *dims,
+                                    void *data, size_t bytes,
+                                    void (*release)(void *self, void *data),
+                                    void *self, weir_tensor **out_tensor,
+                                    weir_error *err) {
+  weir_shape shape;
+  WEIR_TRY(read_shape(runtime, dtype, rank, dims, &shape, out_tensor, err));
+  if (data == NULL) return weir_fail_null(err, "data");
+  WEIR_TRY(check_bytes(&shape, dtype, data, bytes, err));
+  if ((uintptr_t)data % weir_dtype_size(dtype) != 0)
+    return weir_fail(err, WEIR_W0004, NULL,
+                     "data is not aligned to %zu bytes, the size of %s",
+                     weir_dtype_size(dtype), weir_dtype_name(dtype));
+  return weir_tensor_wrap(runtime->env.alloc, dtype, &shape, data, release,
+                          self, out_tensor, err);
+}
+
+weir_tensor *weir_tensor_retain(weir_tensor *tensor) {
+  return tensor != NULL ? weir_tensor_ref(tensor) : NULL;
+}
+
+void weir_tensor_release(weir_tensor *tensor) {
+  weir_tensor_unref(tensor);
+}
+
+weir_status weir_tensor_desc(const weir_tensor *tensor,
+                             weir_tensor_info *out_info) {
+  if (tensor == NULL || out_info == NULL ||
+      out_info->struct_size < sizeof *out_info)
+    return WEIR_INVALID_ARGUMENT;
+  uint32_t size = out_info->struct_size;
+  memset(out_info, 0, size);
+  out_info->struct_size = size;
+  out_info->dtype = tensor->dtype;
+  out_info->rank = tensor->shape.rank;
+  out_info->read_only = tensor->read_only;
+  for (int32_t i = 0; i < tensor->shape.rank; i++)
+    out_info->dims[i] = tensor->shape.dims[i].value;
+  out_info->elements = weir_shape_elements(&tensor->shape);
+  out_info->bytes = tensor->bytes;
+  return WEIR_OK;
+}
+
+const void *weir_tensor_data(const weir_tensor *tensor) {
+  return tensor->data;
+}
+
+void *weir_tensor_mutable_data(weir_tensor *tensor) {
+  return tensor->read_only ? NULL : tensor->data;
+}

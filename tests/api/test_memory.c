@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The host's allocator, the memory limit, and every allocation failing once:
+ * whatever fails is said, and nothing is left behind. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/weir.h"
+#include "tests/check.h"
+
+static const char text[] =
+    "weir: 1\n"
+    "dims: {n: null}\n"
+    "inputs: {x: 'f32[n, 3]', s: 'f32[] = 2'}\n"
+    "nodes:\n"
+    "  w: var([3, 4], init=ones())\n"
+    "  y: relu(matmul(mul(x, s), w))\n"
+    "  z: reduce_sum(y)\n"
+    "outputs: [y, z]\n";
+
+typedef struct host {
+  atomic_long live, calls;
+  long fail_at; /* 0: never */
+  bool for_ever;
+} host;
+
+static void *host_alloc(void *self, size_t bytes, size_t align) {
+  host *h = self;
+  void *ptr = NULL;
+  long call = atomic_fetch_add(&h->calls, 1) + 1;
+  if (call == h->fail_at || (h->for_ever && call > h->fail_at)) return NULL;
+  if (posix_memalign(&ptr, align < 8 ? 8 : align, bytes) != 0) return NULL;
+  atomic_fetch_add(&h->live, 1);
+  return ptr;
+}
+
+static void host_free(void *self, void *ptr) {
+  host *h = self;
+  if (ptr != NULL) atomic_fetch_sub(&h->live, 1);
+  free(ptr);
+}
+
+/* Load, run, bind, run, export; |out| is kept past the runtime. */
+static weir_status scenario(host *h, uint64_t limit, weir_tensor **out,
+                            weir_error *err) {
+  weir_allocator_hook hook = {sizeof hook, h, host_alloc, host_free};
+  weir_runtime_opts opts = {.struct_size = sizeof opts,
+                            .threads = 1,
+                            .memory_limit = limit,
+                            .allocator = &hook};
+  const int64_t dims[] = {2, 3};
+  const float data[] = {1, 2, 3, 4, 5, 6};
+  weir_runtime *runtime = NULL;
+  weir_graph *graph = NULL;
+  weir_session *session = NULL;
+  weir_bound *bound = NULL;
+  weir_tensor *x = NULL;
+  weir_fetch fetches[] = {WEIR_FETCH("y"), WEIR_FETCH("z")};
+  weir_fetch again[] = {WEIR_FETCH("z")};
+  weir_status s = weir_runtime_create(&opts, &runtime, err);
+  if (s == WEIR_OK)
+    s = weir_graph_load_buffer(runtime, text, strlen(text), "g", NULL, &graph,
+                               err);
+  if (s == WEIR_OK)
+    s = weir_session_create(runtime, graph, NULL, &session, err);
+  if (s == WEIR_OK)
+    s = weir_tensor_from_data(runtime, WEIR_F32, 2, dims, data, sizeof data, &x,
+                              err);
+  weir_feed feed = WEIR_FEED("x", x);
+  if (s == WEIR_OK)
+    s = weir_session_run(session, &feed, 1, fetches, 2, NULL, err);
+  if (s == WEIR_OK)
+    s = weir_session_bind(session, &feed, 1, again, 1, NULL, &bound, err);
+  if (s == WEIR_OK) s = weir_bound_run(bound, NULL, err);
+  if (s == WEIR_OK) *out = weir_tensor_retain(again[0].tensor);
+  for (int i = 0; i < 2; i++) weir_tensor_release(fetches[i].tensor);
+  weir_tensor_release(again[0].tensor);
+  weir_tensor_release(x);
+  /* In an odd order on purpose. */
+  weir_runtime_release(runtime);
+  weir_graph_release(graph);
+  weir_session_release(session);
+  weir_bound_release(bound);
+  return s;
+}
+
+static void test_tensor_outlives_runtime(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  host h = {0};
+  weir_tensor *out = NULL;
+  assert_ok(scenario(&h, 0, &out, &err), &err);
+  assert_true(h.live > 0);
+  assert_true(*(const float *)weir_tensor_data(out) == 168);
+  weir_tensor_release(out);
+  assert_int_equal(h.live, 0);
+}
+
+static void sweep(bool for_ever) {
+  for (long k = 1;; k++) {
+    weir_error err = WEIR_ERROR_INIT;
+    host h = {.fail_at = k, .for_ever = for_ever};
+    weir_tensor *out = NULL;
+    weir_status s = scenario(&h, 0, &out, &err);
+    weir_tensor_release(out);
+    if (h.live != 0) fail_msg("allocation %ld: %ld blocks are left", k, h.live);
+    if (s == WEIR_OK && h.calls < k) {
+      assert_true(k > 50);
+      return;
+    }
+    if (s != WEIR_OK) {
+      if (strcmp(err.id, "W6001") != 0)
+        fail_msg("allocation %ld: %s %s", k, err.id, err.message);
+    }
+  }
+}
+
+static void test_each_allocation_fails_once(void **state) {
+  (void)state;
+  sweep(false);
+}
+
+static void test_each_allocation_fails_for_ever(void **state) {
+  (void)state;
+  sweep(true);
+}
+
+static void test_limit(void **state) {
+  (void)state;
+  for (uint64_t limit = 256; limit < (1u << 26); limit += limit / 2) {
+    weir_error err = WEIR_ERROR_INIT;
+    host h = {0};
+    weir_tensor *out = NULL;
+    weir_status s = scenario(&h, limit, &out, &err);
+    weir_tensor_release(out);
+    assert_int_equal(h.live, 0);
+    if (s != WEIR_OK && strcmp(err.id, "W6001") != 0)
+      assert_string_equal(err.id, "W6002");
+    if (limit == 256) assert_int_not_equal(s, WEIR_OK);
+    if (limit > (1u << 25)) assert_int_equal(s, WEIR_OK);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_tensor_outlives_runtime),
+      cmocka_unit_test(test_each_allocation_fails_once),
+      cmocka_unit_test(test_each_allocation_fails_for_ever),
+      cmocka_unit_test(test_limit)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

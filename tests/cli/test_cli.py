@@ -1,0 +1,504 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command as a user meets it: exit codes, texts, files, environment.
+
+  test_cli.py WEIR SOURCE_ROOT [TEST...]
+"""
+import json
+import os
+import pathlib
+import resource
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+WEIR = os.path.abspath(sys.argv[1])
+ROOT = pathlib.Path(sys.argv[2])
+CLEAN = {k: v for k, v in os.environ.items()
+         if not k.startswith("WEIR_") and k not in ("NO_COLOR", "TERM")}
+SANITIZED = os.environ.get("CLI_SANITIZED")
+
+TINY = """\
+weir: 1
+inputs:
+  b: f32[2, 2] = eye(2)
+nodes:
+  a: const([[1, 2], [3, 4]], dtype=f32)
+  c: matmul(a, b)
+outputs: [c]
+"""
+MANY = """\
+weir: 1
+params: {n: 2}
+inputs:
+  x: f32[n]
+  i: i64[3]
+nodes:
+  y: add(x, 1)
+  z: mul(i, 2)
+  bad: gather(x, i)
+outputs: [y, z]
+"""
+
+
+def npy(descr, shape, data):
+    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
+    text += " " * (-(len(text) + 11) % 64) + "\n"
+    return (b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) +
+            text.encode() + data)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.dir.name)
+        self.addCleanup(self.dir.cleanup)
+        self.file("tiny.weir.yaml", TINY)
+        self.file("many.weir.yaml", MANY)
+
+    def file(self, name, content):
+        mode = "wb" if isinstance(content, bytes) else "w"
+        with open(self.path / name, mode) as f:
+            f.write(content)
+
+    def weir(self, *args, code=0, env=None, stdin=None, **more):
+        p = subprocess.run(
+            [WEIR, *args], cwd=self.path, timeout=120, capture_output=True,
+            env={**CLEAN, **(env or {})}, input=stdin, **more)
+        self.err = p.stderr.decode(errors="replace")
+        self.assertEqual(p.returncode, code,
+                         f"weir {' '.join(args)}: {self.err}")
+        self.raw = p.stdout
+        return p.stdout.decode(errors="replace")
+
+
+class Run(Case):
+    def test_literal(self):
+        out = self.weir("run", "tiny.weir.yaml", "-i", "b=f32:2x2=0,1,1,0")
+        self.assertEqual(out, "c  f32[2, 2]\n  [[2, 1],\n   [4, 3]]\n")
+        self.assertRegex(self.err, r"^ran 2 nodes in [0-9.e+]+ ms on "
+                         r"/job:localhost/task:0/cpu:0\n$")
+
+    def test_default(self):
+        out = self.weir("run", "tiny.weir.yaml", "-q")
+        self.assertEqual(out, "c  f32[2, 2]\n  [[1, 2],\n   [3, 4]]\n")
+        self.assertEqual(self.err, "")
+
+    def test_yaml_literal(self):
+        out = self.weir("run", "tiny.weir.yaml", "-ib=[[0, 1], [1, 0]]")
+        self.assertIn("[[2, 1],", out)
+
+    def test_json(self):
+        out = self.weir("run", "tiny.weir.yaml", "--json")
+        self.assertEqual(json.loads(out), {"outputs": {"c": {
+            "dtype": "f32", "shape": [2, 2], "data": [[1, 2], [3, 4]]}}})
+
+    def test_json_outputs_of_all_kinds(self):
+        out = self.weir("run", "many.weir.yaml", "-i", "x=f32:2=0.5,-1",
+                        "-i", "i=i64:3=1,2,-9007199254740993", "--json")
+        y = json.loads(out)["outputs"]
+        self.assertEqual(y["y"]["data"], [1.5, 0])
+        self.assertEqual(y["z"], {"dtype": "i64", "shape": [3],
+                                  "data": [2, 4, -18014398509481986]})
+
+    def test_files(self):
+        self.file("b.npy", npy("<f4", (2, 2), struct.pack("<4f", 0, 1, 1, 0)))
+        self.weir("run", "tiny.weir.yaml", "-i", "b=@b.npy", "-o", "c=@c.npy")
+        raw = (self.path / "c.npy").read_bytes()
+        self.assertEqual(struct.unpack("<4f", raw[-16:]), (2, 1, 4, 3))
+        for name in ("c.npz", "c.safetensors"):
+            self.weir("run", "tiny.weir.yaml", "-i", "b=@b.npy", "-o",
+                      f"c=@{name}")
+            out = self.weir("run", "tiny.weir.yaml", "-i", f"b=@{name}#c")
+            self.assertIn("[[10,  7],\n   [22, 15]]", out)
+            self.assertIn("[[2, 1],", self.weir("show", "tensor", name))
+
+    def test_two_outputs_in_one_file(self):
+        self.weir("run", "many.weir.yaml", "-i", "x=[1, 2]", "-i",
+                  "i=i64:3=1,2,3", "-o", "y=@o.npz", "-o", "z=@o.npz")
+        self.assertIn("f32[2]",
+                      self.weir("show", "tensor", "o.npz#y"))
+        self.assertIn("[2, 4, 6]", self.weir("show", "tensor", "o.npz#z"))
+
+    def test_stdin_and_stdout(self):
+        b = npy("<f4", (2, 2), struct.pack("<4f", 0, 1, 1, 0))
+        self.weir("run", "tiny.weir.yaml", "-i", "b=-", "-o", "-", stdin=b)
+        self.assertEqual(struct.unpack("<4f", self.raw[-16:]), (2, 1, 4, 3))
+        self.assertEqual(self.raw[:6], b"\x93NUMPY")
+        self.assertEqual(len(self.raw) % 64, 16)
+
+    def test_graph_from_stdin(self):
+        out = self.weir("run", "-", stdin=TINY.encode())
+        self.assertIn("[[1, 2],", out)
+
+    def test_rows(self):
+        raw = b"\0\0\x08\x03" + struct.pack(">3I", 3, 1, 2) + bytes(range(6))
+        self.file("i.idx", raw)
+        self.file("g.weir.yaml", "weir: 1\ninputs: {x: 'u8[n, 1, 2]'}\n"
+                  "dims: {n: 2}\nnodes: {y: 'cast(x, f32)'}\noutputs: [y]\n")
+        out = self.weir("run", "g.weir.yaml", "-i", "x=@i.idx[1:3]")
+        self.assertIn("[[[2, 3]],\n\n   [[4, 5]]]", out)
+        self.weir("run", "g.weir.yaml", "-i", "x=@i.idx[1:4]", code=5)
+
+    def test_expect(self):
+        self.weir("run", "tiny.weir.yaml", "-o", "c=@c.npy")
+        self.weir("run", "tiny.weir.yaml", "--expect", "c=@c.npy")
+        self.assertIn("c is as expected", self.err)
+        self.weir("run", "tiny.weir.yaml", "-i", "b=f32:2x2=1,0,0,1.001",
+                  "--expect", "c=@c.npy", "--rtol", "1e-2")
+        self.weir("run", "tiny.weir.yaml", "-i", "b=f32:2x2=1,0,0,1.001",
+                  "--expect", "c=@c.npy", code=1)
+        self.assertIn("error[W0010]: c: 2 of 4 elements differ; the first is "
+                      "c[0, 1]: 2.0", self.err)
+        self.weir("run", "tiny.weir.yaml", "--expect", "c=f32:3=0", code=1)
+        self.assertIn("c is f32[2, 2], expected f32[3]", self.err)
+
+    def test_param(self):
+        out = self.weir("run", "many.weir.yaml", "-p", "n=3", "-i", "x=[1,2,3]",
+                        "-i", "i=i64:3=1,2,3")
+        self.assertIn("y  f32[3]\n  [2, 3, 4]", out)
+        self.weir("run", "many.weir.yaml", "-p", "m=3", code=3)
+        self.assertIn("W1114", self.err)
+
+    def test_target_runs_only_what_it_needs(self):
+        out = self.weir("run", "many.weir.yaml", "--target", "z", "-i",
+                        "i=i64:3=1,2,3")
+        self.assertEqual(out, "z  i64[3]\n  [2, 4, 6]\n")
+        self.assertIn("ran 2 nodes", self.err)
+
+    def test_dump(self):
+        out = self.weir("run", "tiny.weir.yaml", "--dump", "a")
+        self.assertIn("a  f32[2, 2]", out)
+        self.assertIn("c  f32[2, 2]", out)
+
+    def test_random_depends_on_the_seed_only(self):
+        one = self.weir("run", "tiny.weir.yaml", "-i", "b=random:seed=1")
+        self.assertEqual(one, self.weir("run", "tiny.weir.yaml", "-i",
+                                        "b=random:seed=1", "--threads", "1"))
+        self.assertNotEqual(one, self.weir("run", "tiny.weir.yaml", "-i",
+                                           "b=random:seed=2"))
+
+    def test_failed_node_and_the_rest(self):
+        self.file("f.weir.yaml", MANY.replace("[y, z]", "[y, bad]"))
+        out = self.weir("run", "f.weir.yaml", "-i", "x=[1, 2]", "-i",
+                        "i=i64:3=0,1,7", code=6)
+        self.assertIn("y  f32[2]", out)
+        self.assertNotIn("bad  ", out)
+        self.assertIn("W5002", self.err)
+        self.assertIn("bad", self.err)
+
+    def test_trap_nan(self):
+        self.file("n.weir.yaml", "weir: 1\ninputs: {x: 'f32[2]'}\n"
+                  "nodes: {y: log(x)}\noutputs: [y]\n")
+        self.weir("run", "n.weir.yaml", "-i", "x=[1, -1]")
+        self.weir("run", "n.weir.yaml", "-i", "x=[1, -1]", "--trap-nan", code=6)
+        self.assertIn("W5004", self.err)
+
+    def test_trace(self):
+        self.weir("run", "tiny.weir.yaml", "--trace", "t.json")
+        trace = json.loads((self.path / "t.json").read_text())
+        self.assertTrue(any(e.get("name", "").startswith("c")
+                            for e in trace["traceEvents"]))
+        self.weir("run", "tiny.weir.yaml", "--trace", "no/t.json", code=6)
+
+    def test_print_config(self):
+        out = self.weir("run", "tiny.weir.yaml", "--print-config", "-t", "2",
+                        env={"WEIR_SEED": "7"})
+        self.assertIn("threads: 2  # command line\n", out)
+        self.assertIn("seed: 7  # environment\n", out)
+        self.assertIn("trap-nan: false  # default\n", out)
+
+    def test_long_dimensions_are_cut(self):
+        self.file("l.weir.yaml", "weir: 1\nnodes: {y: 'range(start=0, "
+                  "limit=2000)'}\noutputs: [y]\n")
+        out = self.weir("run", "l.weir.yaml")
+        self.assertIn("[   0,    1,    2, ..., 1997, 1998, 1999]", out)
+        self.assertNotIn("...", self.weir("run", "l.weir.yaml", "--full"))
+
+    def test_timeout_and_signals(self):
+        self.file("s.weir.yaml", "weir: 1\nnodes: {y: "
+                  "'task(cost_ns=20000000000)'}\noutputs: [y]\n")
+        start = time.monotonic()
+        self.weir("run", "s.weir.yaml", "--timeout", "200ms", code=138)
+        self.assertIn("W5006", self.err)
+        self.assertLess(time.monotonic() - start, 10)
+        for sig, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            p = subprocess.Popen([WEIR, "run", "s.weir.yaml"], cwd=self.path,
+                                 env=CLEAN, stderr=subprocess.DEVNULL)
+            time.sleep(0.5)
+            p.send_signal(sig)
+            self.assertEqual(p.wait(timeout=15), code)
+
+
+class Errors(Case):
+    def test_usage(self):
+        for args, says in (
+                ((), "no command"), (("rnu",), "did you mean run?"),
+                (("run",), "usage: weir run"),
+                (("run", "tiny.weir.yaml", "more"), "one argument too many"),
+                (("run", "--jsn", "x"), "did you mean --json?"),
+                (("run", "x", "--timeou", "1s"), "did you mean --timeout?"),
+                (("run", "x", "-Z"), "no option -Z"),
+                (("run", "x", "--seed"), "--seed takes a value"),
+                (("run", "x", "--json=1"), "--json takes no value"),
+                (("run", "x", "--timeout", "soon"), "a time such as"),
+                (("run", "x", "--rtol", "-1"), "a number of 0 or more"),
+                (("run", "x", "--format", "xml"), "one of text|json"),
+                (("run", "x", "--threads", "0"), "integer from 1 to 256"),
+                (("run", "x", "--limit", "bits=3"), "expected memory="),
+                (("bench", "x", "--inflight", "17"), "from 1 to 16"),
+                (("show", "nothing"), "nothing of that name"),
+                (("explain", "W9999"), "no error W9999")):
+            self.weir(*args, code=2)
+            self.assertIn(says, self.err)
+            self.assertRegex(self.err, r"^error\[W000[12]\]")
+
+    def test_two_dashes_end_options(self):
+        self.file("--x", TINY)
+        self.weir("run", "-q", "--", "--x")
+
+    def test_environment(self):
+        for name, value, says in (
+                ("WEIR_THREADS", "-1", "from 1 to 256"),
+                ("WEIR_THREADS", "1000000000", "from 1 to 256"),
+                ("WEIR_THREADS", "", "from 1 to 256"),
+                ("WEIR_SEED", "abc", "WEIR_SEED"),
+                ("WEIR_TIMEOUT", "x", "WEIR_TIMEOUT"),
+                ("WEIR_FOO", "1", "WEIR_FOO has no meaning"),
+                ("WEIR_THREAD", "1", "did you mean WEIR_THREADS?")):
+            self.weir("run", "tiny.weir.yaml", env={name: value}, code=2)
+            self.assertIn("error[W0003]", self.err)
+            self.assertIn(says, self.err)
+        self.weir("run", "tiny.weir.yaml", "--threads", "1",
+                  env={"WEIR_THREADS": "-1"})  # the flag wins
+
+    def test_literals(self):
+        for value, says in (
+                ("f32:2x2=1,2,3", "fewer values"),
+                ("f32:2x2=1,2,3,4,5", "more values"),
+                ("f33:2=1", "no dtype"), ("f32:2x=1", "written 2x3"),
+                ("f32:1x1x1x1x1x1x1x1x1=1", "at most 8"),
+                ("f32:2x2=1;2", "commas"), ("f32:2x2=a", "not one of"),
+                ("u8:2x2=256", "not one of"), ("i32:1=2147483648", "not one"),
+                ("[[1, 2], [3]]", "rows differ"), ("[1, [2]]", "depth"),
+                ("[[1, 2]", "do not match")):
+            self.weir("run", "tiny.weir.yaml", "-i", "b=" + value, code=5)
+            self.assertIn("error[W4014]", self.err, value)
+            self.assertIn(says, self.err)
+        self.weir("run", "tiny.weir.yaml", "-i",
+                  "b=f32:4611686018427387904x4=1", code=3)
+        self.assertIn("W2001", self.err)
+
+    def test_inputs(self):
+        for args, code, says in (
+                (("-i", "c=1"), 5, "W4011"), (("-i", "bb=1"), 5, "did you mean b"),
+                (("-i", "b"), 2, "expected NAME=VALUE"),
+                (("-i", "b=f32:3=1,2,3"), 5, "W4009"),
+                (("-i", "b=i32:2x2=1"), 5, "W4009"),
+                (("-i", "b=@none.npy"), 5, "W4001"),
+                (("-i", "b=@tiny.weir.yaml"), 5, "W4008"),
+                (("-o", "d=@d.npy"), 5, "W4016"),
+                (("-o", "c=@c.txt"), 5, "W4008"),
+                (("--dump", "q"), 5, "W4016"),
+                (("-o", "c=@/nowhere/c.npy"), 6, "W5009")):
+            self.weir("run", "tiny.weir.yaml", *args, code=code)
+            self.assertIn(says, self.err)
+        self.weir("run", "many.weir.yaml", "-i", "x=[1, 2]", code=5)
+        self.assertIn("W4012", self.err)
+        self.weir("run", "none.weir.yaml", code=5)
+        self.assertIn("W4001", self.err)
+
+    def test_data_root(self):
+        self.weir("run", "tiny.weir.yaml", "-o", "c=@c.npy")
+        os.mkdir(self.path / "root")
+        os.symlink("../c.npy", self.path / "root" / "l.npy")
+        self.weir("run", "tiny.weir.yaml", "--data-root", ".", "-i", "b=@c.npy")
+        for name in ("../c.npy", "l.npy", "/etc/passwd"):
+            self.weir("run", "tiny.weir.yaml", "--data-root", "root", "-i",
+                      f"b=@{name}", code=5)
+            self.assertIn("W4002", self.err)
+
+    def test_graph_errors(self):
+        self.file("e.weir.yaml", TINY.replace("matmul", "matmull"))
+        self.weir("run", "e.weir.yaml", code=3)
+        self.assertIn("error[W1102]", self.err)
+        self.assertIn("--> e.weir.yaml:6:6", self.err)
+        self.assertIn("^^^^^^^", self.err)
+        self.assertIn("matmul", self.err)
+
+    def test_limits(self):
+        self.weir("run", "tiny.weir.yaml", "--limit", "nodes=2", code=3)
+        self.assertIn("W1014", self.err)
+        self.weir("run", "tiny.weir.yaml", "--limit", "bytes=10", code=5)
+        self.file("big.weir.yaml", "weir: 1\nnodes: {x: 'ones([1000, 1000])', "
+                  "y: exp(x)}\noutputs: [y]\n")
+        self.weir("run", "big.weir.yaml", "--limit", "memory=1MiB", code=7)
+        self.assertRegex(self.err, "W600[12]")
+
+
+class Output(Case):
+    def test_full_disk(self):
+        with open("/dev/full", "wb") as full:
+            for args in (("run", "tiny.weir.yaml"), ("show", "ops"), ("help",),
+                         ("run", "tiny.weir.yaml", "-o", "-"),
+                         ("run", "tiny.weir.yaml", "--json")):
+                p = subprocess.run([WEIR, *args], cwd=self.path, env=CLEAN,
+                                   stdout=full, stderr=subprocess.PIPE)
+                self.assertEqual(p.returncode, 6, args)
+                self.assertIn(b"W5009", p.stderr)
+
+    def test_closed_stdout_and_pipe(self):
+        p = subprocess.run(["sh", "-c", '"$0" run tiny.weir.yaml >&-', WEIR],
+                           cwd=self.path, env=CLEAN, capture_output=True)
+        self.assertEqual(p.returncode, 6)
+        p = subprocess.run(
+            ["sh", "-c", '("$0" show ops; echo $? >rc) | head -c 1; sleep 0.3; '
+             "cat rc", WEIR], cwd=self.path, env=CLEAN, capture_output=True)
+        self.assertIn(p.stdout[-2:], (b"6\n", b"0\n"))  # 0: pipe held it all
+        r, w = os.pipe()
+        os.close(r)
+        p = subprocess.run([WEIR, "show", "ops"], env=CLEAN, stdout=w,
+                           stderr=subprocess.PIPE)
+        os.close(w)
+        self.assertEqual(p.returncode, 6)
+        self.assertIn(b"W5009", p.stderr)
+
+    def test_result_file_is_whole_when_stdout_is_full(self):
+        with open("/dev/full", "wb") as full:
+            p = subprocess.run([WEIR, "run", "tiny.weir.yaml", "-o",
+                                "c=@c.npy", "--dump", "c"], cwd=self.path,
+                               env=CLEAN, stdout=full,
+                               stderr=subprocess.PIPE)
+        self.assertEqual(p.returncode, 6)
+        self.assertIn("[[1, 2],", self.weir("show", "tensor", "c.npy"))
+
+    def test_colour(self):
+        self.weir("run", "none", code=5)
+        self.assertNotIn("\x1b", self.err)
+        self.weir("run", "none", "--color", "always", code=5)
+        self.assertIn("\x1b[", self.err)
+        self.weir("run", "none", code=5, env={"CLICOLOR_FORCE": "1"})
+        self.assertIn("\x1b[", self.err)
+        self.weir("run", "none", code=5,
+                  env={"CLICOLOR_FORCE": "1", "NO_COLOR": "1"})
+        self.assertNotIn("\x1b", self.err)
+
+
+class Environment(Case):
+    def limited(self, which, value):
+        return lambda: resource.setrlimit(which, (value, value))
+
+    def test_home_and_folder(self):
+        env = {k: v for k, v in CLEAN.items() if k != "HOME"}
+        p = subprocess.run([WEIR, "run", str(self.path / "tiny.weir.yaml")],
+                           cwd="/proc", env=env, capture_output=True)
+        self.assertEqual(p.returncode, 0, p.stderr)
+
+    def test_few_files(self):
+        self.weir("run", "tiny.weir.yaml",
+                  preexec_fn=self.limited(resource.RLIMIT_NOFILE, 16))
+
+    @unittest.skipIf(SANITIZED, "sanitizers need the address space")
+    def test_address_space(self):
+        p = subprocess.run(
+            [WEIR, "run", "tiny.weir.yaml", "--threads", "64"], cwd=self.path,
+            env=CLEAN, capture_output=True,
+            preexec_fn=self.limited(resource.RLIMIT_AS, 256 << 20))
+        self.assertIn(p.returncode, (0, 7), p.stderr)
+        if p.returncode == 7:
+            self.assertIn(b"RLIMIT_AS", p.stderr)
+
+    @unittest.skipIf(SANITIZED, "sanitizers need the stack")
+    def test_stack(self):
+        p = subprocess.run([WEIR, "run", "tiny.weir.yaml"], cwd=self.path,
+                           env=CLEAN, capture_output=True,
+                           preexec_fn=self.limited(resource.RLIMIT_STACK,
+                                                   200 << 10))
+        self.assertEqual(p.returncode, 7, p.stderr)
+        self.assertIn(b"RLIMIT_STACK", p.stderr)
+
+
+class Others(Case):
+    def test_check(self):
+        self.weir("check", "tiny.weir.yaml")
+        self.assertIn("tiny.weir.yaml: ok", self.err)
+        self.file("e.weir.yaml", TINY.replace("matmul(a, b)", "matmul(a, q)"))
+        self.assertEqual(self.weir("check", "e.weir.yaml", code=3), "")
+        self.assertIn("1 error, 0 warnings (weir explain W1103)", self.err)
+        out = self.weir("check", "e.weir.yaml", "--format", "gcc", code=3)
+        self.assertRegex(out, r"^e.weir.yaml:6:\d+: error: .*\[W1103\]\n$")
+        out = self.weir("check", "e.weir.yaml", "--json", code=3)
+        self.assertEqual(json.loads(out)["id"], "W1103")
+
+    def test_show(self):
+        ops = self.weir("show", "ops").splitlines()
+        self.assertGreater(len(ops), 90)
+        self.assertEqual(len(json.loads(self.weir("show", "ops", "--json"))),
+                         len(ops))
+        out = self.weir("show", "op", "matmul")
+        self.assertIn("matmul(a, b, transpose_a=false, transpose_b=false)", out)
+        self.assertEqual(json.loads(self.weir("show", "op", "mean", "--json"))
+                         ["name"], "reduce_mean")
+        self.weir("show", "op", "matmull", code=3)
+        self.assertIn("did you mean matmul?", self.err)
+        out = self.weir("show", "graph", "tiny.weir.yaml")
+        self.assertIn("c: matmul(a, b, transpose_a=false, transpose_b=false)"
+                      "  # f32[2, 2]", out)
+        for stage in ("load", "simplify", "fuse"):
+            nodes = json.loads(self.weir("show", "graph", "tiny.weir.yaml",
+                                         "--after", stage, "--json"))["nodes"]
+            self.assertEqual(nodes[-1]["op"], "matmul")
+        self.assertIn("device:CPU:0", self.weir("show", "devices"))
+        self.assertIn("W2012", self.weir("show", "errors"))
+
+    def test_bench(self):
+        out = self.weir("bench", "tiny.weir.yaml", "--runs", "50", "--format",
+                        "json", "--threads", "1,2")
+        rows = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual([r["threads"] for r in rows], [1, 2])
+        for row in rows:
+            self.assertEqual(row["runs"], 50)
+            self.assertEqual(row["flops"], 16)
+            self.assertLessEqual(row["median_ns"], row["p90_ns"])
+            self.assertLessEqual(row["p90_ns"], row["p99_ns"])
+            self.assertGreaterEqual(row["nodes"], 2)
+        out = self.weir("bench", "many.weir.yaml", "--time", "20ms", "--format",
+                        "csv", "--threads", "1")
+        self.assertEqual(len(out.splitlines()), 2)
+        out = self.weir("bench", "tiny.weir.yaml", "--time", "20ms",
+                        "--inflight", "2")
+        self.assertIn("GFLOP/s", out)
+        self.assertIn("matmul",
+                      self.weir("bench", "tiny.weir.yaml", "--runs", "1",
+                                "--explain"))
+
+    def test_small_ones(self):
+        self.assertRegex(self.weir("version"), r"^weir \d+\.\d+\.\d+\n$")
+        self.assertEqual(json.loads(self.weir("version", "--json"))["language"],
+                         "1")
+        self.assertIn("cores", self.weir("doctor"))
+        self.assertIn("cpu", json.loads(self.weir("doctor", "--json")))
+        self.assertIn("exit code 3", self.weir("explain", "W2012"))
+        self.assertEqual(json.loads(self.weir("explain", "W2012", "--json"))
+                         ["exit"], 3)
+        self.assertEqual(self.weir("--version"), self.weir("version"))
+        self.assertIn("Exit codes", self.weir("--help"))
+        self.assertIn(".TH WEIR 1", self.weir("help", "--man"))
+
+    def test_every_command_has_help_with_two_examples(self):
+        listed = [line.split()[0] for line in self.weir("help").splitlines()
+                  if line.startswith("  ") and len(line.split()) > 2 and
+                  line[2] != " " and line.split()[0] != "weir"]
+        self.assertEqual(len(listed), 8)
+        for name in listed:
+            text = self.weir(name, "--help")
+            examples = text.split("Examples\n")[1]
+            self.assertGreaterEqual(examples.count("  weir "), 2, name)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=1)

@@ -14,7 +14,7 @@ enum { TEXT = 512 };
 typedef struct tally {
   const weir_op_def *op;
   const char *path;
-  int cases, runs, kernels, failures, values_not_run, grads;
+  int cases, runs, kernels, failures, values_not_run, grads, refusals;
 } tally;
 
 static void fail(tally *t, const op_case *c, const char *fmt, ...) {
@@ -281,9 +281,20 @@ static void run_all(tally *t, const weir_yaml *root, weir_arena *arena) {
       run_case(t, &c);
     else
       fail(t, &c, "%s", why);
-    op_case_release(&c);
     t->cases++;
+    t->refusals += c.error.size > 0;
+    op_case_release(&c);
   }
+}
+
+/* What an op says it refuses must have a case; the loader, not the op, refuses
+ * what a constant may not be. */
+static bool lacks_refusals(const tally *t) {
+  if (t->op->instr != WEIR_INSTR_KERNEL || t->op->refuses[0] == NULL)
+    return false;
+  if (t->refusals > 0) return false;
+  fprintf(stderr, "%s: no case of what %s refuses\n", t->path, t->op->name);
+  return true;
 }
 
 static int report(const tally *t) {
@@ -292,6 +303,7 @@ static int report(const tally *t) {
   if (t->values_not_run > 0)
     printf("  %d values not computed here: no kernel, the executor does it\n",
            t->values_not_run);
+  if (lacks_refusals(t)) return 1;
   return t->failures > 0 || t->cases == 0 ? 1 : 0;
 }
 

@@ -17,9 +17,10 @@
   }
 
 /* Makes room for |extra| more items. false when out of memory. */
-#define weir_vec_reserve(alloc, v, extra)                                  \
-  weir_vec_grow((alloc), (void **)&(v)->items, &(v)->capacity, (v)->count, \
-                (extra), sizeof *(v)->items)
+#define weir_vec_reserve(alloc, v, extra)                                   \
+  ((v)->capacity - (v)->count >= (size_t)(extra) ||                         \
+   weir_vec_grow((alloc), (void **)&(v)->items, &(v)->capacity, (v)->count, \
+                 (extra), sizeof *(v)->items))
 
 /* Appends an item. false when out of memory, then nothing changed. */
 #define weir_vec_push(alloc, v, ...)    \

@@ -176,7 +176,7 @@ static bool add_outs(weir_loader *l, weir_module *m, weir_block *b) {
                                                        : out->entries[i].value;
     weir_item *item = &b->body.items[b->body.count++];
     *item =
-        (weir_item){.kind = WEIR_ITEM_CALL, .mark = y->mark, .hidden = true};
+        (weir_item){.kind = WEIR_ITEM_CALL, .mark = &y->mark, .hidden = true};
     if (!weir_want_kind(l, y, WEIR_YAML_SCALAR, "a result") ||
         !weir_item_call(l, m, b, y, item))
       item->kind = WEIR_ITEM_BROKEN;

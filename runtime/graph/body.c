@@ -66,7 +66,7 @@ bool weir_body_declare(weir_loader *l, const weir_module *m,
   bool ok = true;
   for (uint32_t i = 0; i < item->name_count; i++) {
     const weir_item_name *name = &item->names[i];
-    if (name->subscripts.count > 0) {
+    if (name->subscripts != NULL) {
       body->has_repeat = true; /* needs the table of rounds */
       continue;
     }
@@ -85,8 +85,9 @@ bool weir_body_declare(weir_loader *l, const weir_module *m,
 static bool add_repeat(weir_loader *l, weir_item *item, const weir_yaml *y,
                        job_vec *jobs) {
   body_job job = {weir_yaml_get(y, "nodes"), NULL};
-  job.body = item->body = weir_arena_array(&l->work, 1, sizeof *item->body);
-  if (item->body == NULL || !weir_vec_push(l->alloc, jobs, job))
+  job.body = item->repeat->body =
+      weir_arena_array(&l->work, 1, sizeof *job.body);
+  if (job.body == NULL || !weir_vec_push(l->alloc, jobs, job))
     return weir_report_memory(l);
   return true;
 }
@@ -107,7 +108,7 @@ static void add_item(weir_loader *l, weir_module *m, const weir_block *block,
                      const weir_yaml_entry *e, weir_body *body, bool outermost,
                      job_vec *jobs) {
   weir_item *item = &body->items[body->count++];
-  *item = (weir_item){.kind = WEIR_ITEM_CALL, .mark = e->key_mark};
+  *item = (weir_item){.kind = WEIR_ITEM_CALL, .mark = &e->key_mark};
   bool named = weir_item_names(l, m, block, e, item);
   if (!parse_item(l, m, block, e, item, jobs) || !named)
     item->kind = WEIR_ITEM_BROKEN;

@@ -50,7 +50,7 @@ static bool report_cycle(evaluation *e, const weir_def *def,
   snprintf(text + n, sizeof text - n, "%.*s",
            (int)(def->name.size < 40 ? def->name.size : 40), def->name.data);
   weir_report_begin(e->l, WEIR_W1105, at, "a cycle of %zu: %s", length, text);
-  weir_diag_add_label(&e->l->diag, &def->item->mark, "%.*s is defined here",
+  weir_diag_add_label(&e->l->diag, def->item->mark, "%.*s is defined here",
                       WEIR_SV(def->name));
   return weir_report_send(e->l);
 }
@@ -171,7 +171,7 @@ static bool publish(weir_loader *l, eval_frame *f) {
   const weir_item *item = def->item;
   const weir_result *r = &def->result;
   if (item->name_count > 1 && item->name_count != r->count)
-    return weir_report(l, WEIR_W1108, &item->mark, "%u names for %u result%s",
+    return weir_report(l, WEIR_W1108, item->mark, "%u names for %u result%s",
                        item->name_count, r->count, r->count == 1 ? "" : "s");
   if (f->scope->caller != NULL || item->hidden || r->count == 0) return true;
   weir_error err = WEIR_ERROR_INIT;

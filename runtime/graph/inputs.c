@@ -54,7 +54,7 @@ static bool parse_input(weir_loader *l, weir_module *m,
   uint32_t offset = 0;
   const weir_yaml *y = e->value;
   if (!weir_want_kind(l, y, WEIR_YAML_SCALAR, "an input's type") ||
-      !weir_type_parse(l, m, NULL, y, &offset, &item->type))
+      !weir_type_parse(l, m, NULL, y, &offset, item->type))
     return false;
   if (offset >= y->text.size) return true;
   if (y->text.data[offset] == '=')
@@ -68,11 +68,12 @@ bool weir_inputs_parse(weir_loader *l, weir_module *m, const weir_yaml *y,
                        weir_body *body) {
   for (uint32_t i = 0; i < y->count && weir_loader_going(l); i++) {
     weir_item *item = &body->items[body->count++];
-    *item = (weir_item){
-        .kind = WEIR_ITEM_INPUT,
-        .mark = y->entries[i].key_mark,
-        .names = weir_arena_array(&l->work, 1, sizeof *item->names)};
-    if (item->names == NULL) return weir_report_memory(l);
+    *item =
+        (weir_item){.kind = WEIR_ITEM_INPUT,
+                    .mark = &y->entries[i].key_mark,
+                    .type = weir_arena_array(&l->work, 1, sizeof *item->type)};
+    item->names = &item->one;
+    if (item->type == NULL) return weir_report_memory(l);
     if (!parse_input(l, m, &y->entries[i], item)) item->kind = WEIR_ITEM_BROKEN;
     if (!weir_body_declare(l, m, NULL, body)) item->kind = WEIR_ITEM_BROKEN;
   }
@@ -120,7 +121,7 @@ static bool type_dims(weir_loader *l, weir_scope *scope, const weir_expr *type,
 static bool type_attrs(weir_loader *l, weir_scope *scope, const weir_def *def,
                        const weir_op_def *op, weir_dim *dims,
                        weir_attr *attrs) {
-  const weir_expr *type = &def->item->type;
+  const weir_expr *type = def->item->type;
   const weir_ast *root = &type->nodes[type->count - 1];
   int dtype = weir_op_attr_index(op, WEIR_SV_LIT("dtype"));
   int shape = weir_op_attr_index(op, WEIR_SV_LIT("shape"));
@@ -149,7 +150,7 @@ bool weir_input_inject(weir_loader *l, weir_scope *scope, const weir_def *def,
 bool weir_input_literal(weir_loader *l, weir_scope *scope, weir_def *def,
                         const weir_const *c, const weir_mark *at,
                         weir_result *out) {
-  const weir_ast *root = &def->item->type.nodes[def->item->type.count - 1];
+  const weir_ast *root = &def->item->type->nodes[def->item->type->count - 1];
   const weir_op_def *fill = weir_loader_op(l, "fill");
   weir_sv name =
       weir_node_name(l, scope, def, WEIR_SV_LIT("default"), false, 0);
@@ -177,7 +178,7 @@ bool weir_input_literal(weir_loader *l, weir_scope *scope, weir_def *def,
 /* Builds the `input` node; |fallback| is its default, evaluated, or NULL. */
 bool weir_input_add(weir_loader *l, weir_scope *scope, weir_def *def,
                     const weir_result *fallback) {
-  const weir_expr *type = &def->item->type;
+  const weir_expr *type = def->item->type;
   weir_mark at = weir_ast_mark(&type->nodes[type->count - 1]);
   weir_dim dims[WEIR_MAX_RANK];
   weir_attr attrs[WEIR_OP_ATTRS] = {0};
@@ -199,7 +200,7 @@ bool weir_input_add(weir_loader *l, weir_scope *scope, weir_def *def,
                     .node = id};
   weir_graph_port port = {.name = def->name,
                           .value = def->result.first,
-                          .mark = def->item->mark,
+                          .mark = *def->item->mark,
                           .has_default = fallback != NULL};
   weir_error err = WEIR_ERROR_INIT;
   return weir_graph_builder_add_input(l->builder, &port, &err) == WEIR_OK ||

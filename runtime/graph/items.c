@@ -115,20 +115,24 @@ static bool indexed_name(weir_loader *l, weir_module *m,
   *part = *key;
   part->text = (weir_sv){key->text.data + offset, size};
   part->mark = weir_yaml_mark_within(key, offset, size);
-  if (!weir_expr_parse(l, part, &out->subscripts)) return false;
-  weir_ast *root = &out->subscripts.nodes[out->subscripts.count - 1];
+  weir_expr *e = weir_arena_array(&l->work, 1, sizeof *e);
+  if (e == NULL) return weir_report_memory(l);
+  if (!weir_expr_parse(l, part, e)) return false;
+  weir_ast *root = &e->nodes[e->count - 1];
   if (root->kind != WEIR_AST_NAME || root->count == 0 ||
       root->field.data != NULL || root->port >= 0)
     return weir_report(l, WEIR_W1106, &part->mark, "'%.*s' is not a name",
                        WEIR_SV(part->text));
   out->mark = part->mark;
   out->name = root->text;
-  return weir_expr_bind(l, m, block, &out->subscripts, WEIR_MODE_CONST);
+  out->subscripts = e;
+  return weir_expr_bind(l, m, block, e, WEIR_MODE_CONST);
 }
 
 /* Splits "a, b, c" at commas outside brackets. */
-bool weir_item_names(weir_loader *l, weir_module *m, const weir_block *block,
-                     const weir_yaml_entry *e, weir_item *item) {
+static bool several_names(weir_loader *l, weir_module *m,
+                          const weir_block *block, const weir_yaml_entry *e,
+                          weir_item *item) {
   weir_yaml key = {.kind = WEIR_YAML_SCALAR,
                    .plain = true,
                    .mark = e->key_mark,
@@ -155,5 +159,14 @@ bool weir_item_names(weir_loader *l, weir_module *m, const weir_block *block,
       return false;
     item->name_count++;
   }
+  return true;
+}
+
+bool weir_item_names(weir_loader *l, weir_module *m, const weir_block *block,
+                     const weir_yaml_entry *e, weir_item *item) {
+  if (!weir_is_name(e->key)) return several_names(l, m, block, e, item);
+  item->names = &item->one; /* nearly always */
+  item->one = (weir_item_name){.name = e->key, .mark = e->key_mark};
+  item->name_count = 1;
   return true;
 }

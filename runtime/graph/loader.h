@@ -63,7 +63,7 @@ typedef struct weir_named_const {
 typedef struct weir_item_name {
   weir_sv name;
   weir_mark mark;
-  weir_expr subscripts; /* the parsed name; count 0: none written */
+  weir_expr *subscripts; /* the parsed name; NULL: none written */
 } weir_item_name;
 
 typedef enum weir_item_kind {
@@ -73,21 +73,26 @@ typedef enum weir_item_kind {
   WEIR_ITEM_BROKEN /* errors were reported; what needs it fails silently */
 } weir_item_kind;
 
-struct weir_item {
-  weir_item_kind kind;
-  uint32_t name_count;
-  weir_item_name *names;
-  weir_mark mark; /* of its key */
-  weir_expr expr; /* the call; an input's default */
-  weir_expr type; /* an input's type; else absent */
-  weir_sv device; /* canonical, or empty */
-  weir_expr *after;
-  uint32_t after_count;
-  bool hidden; /* an output's expression: defines no name */
-  /* REPEAT */
+/* {repeat: {var: from..to}, nodes: body}. */
+typedef struct weir_repeat {
   weir_sv var;
   weir_expr from, to;
   weir_body *body;
+} weir_repeat;
+
+struct weir_item {
+  uint8_t kind; /* weir_item_kind */
+  bool hidden;  /* an output's expression: defines no name */
+  uint32_t name_count, after_count;
+  weir_item_name *names, one; /* |names| may point to |one| */
+  const weir_mark *mark;      /* of its key */
+  weir_expr expr;             /* the call; an input's default */
+  weir_sv device;             /* canonical, or empty */
+  union {
+    weir_expr *after;    /* CALL */
+    weir_expr *type;     /* INPUT */
+    weir_repeat *repeat; /* REPEAT */
+  };
 };
 
 /* A name for one of an item's several results. */

@@ -140,7 +140,7 @@ bool weir_item_long(weir_loader *l, weir_module *m, const weir_block *block,
                     const weir_yaml *y, weir_item *item) {
   for (const char *const *form = kLaterForms; *form != NULL; form++)
     if (weir_yaml_get(y, *form) != NULL)
-      return weir_report(l, WEIR_W1122, &item->mark,
+      return weir_report(l, WEIR_W1122, item->mark,
                          "`%s` is not in this version", *form);
   const weir_yaml *op = weir_yaml_get(y, "op");
   if (op == NULL)
@@ -191,7 +191,9 @@ bool weir_item_repeat(weir_loader *l, weir_module *m, const weir_block *block,
   if (!weir_is_name(e->key))
     return weir_report(l, WEIR_W1106, &e->key_mark, "'%.*s' is not a name",
                        WEIR_SV(e->key));
-  item->var = e->key;
+  item->repeat = weir_arena_array(&l->work, 1, sizeof *item->repeat);
+  if (item->repeat == NULL) return weir_report_memory(l);
+  item->repeat->var = e->key;
   weir_sv text = e->value->text;
   size_t dots = 0;
   while (dots + 1 < text.size &&
@@ -200,7 +202,7 @@ bool weir_item_repeat(weir_loader *l, weir_module *m, const weir_block *block,
   if (dots + 1 >= text.size)
     return weir_report(l, WEIR_W1119, &e->value->mark,
                        "a range is written 0..3 (3 is not in it)");
-  return range_end(l, m, block, e->value, 0, dots, &item->from) &&
+  return range_end(l, m, block, e->value, 0, dots, &item->repeat->from) &&
          range_end(l, m, block, e->value, dots + 2, text.size - dots - 2,
-                   &item->to);
+                   &item->repeat->to);
 }

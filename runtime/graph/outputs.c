@@ -36,9 +36,8 @@ bool weir_outputs_parse(weir_loader *l, weir_module *m, const weir_yaml *y,
     const weir_yaml *value = list ? y->items[i] : y->entries[i].value;
     weir_item *item = &body->items[body->count++];
     *item = (weir_item){
-        .kind = WEIR_ITEM_CALL, .mark = value->mark, .hidden = true};
-    item->names = weir_arena_array(&l->work, 1, sizeof *item->names);
-    if (item->names == NULL) return weir_report_memory(l);
+        .kind = WEIR_ITEM_CALL, .mark = &value->mark, .hidden = true};
+    item->names = &item->one;
     weir_sv name = list && value->kind == WEIR_YAML_SCALAR ? value->text
                    : list                                  ? (weir_sv){"", 0}
                                                            : y->entries[i].key;
@@ -58,13 +57,13 @@ bool weir_outputs_add(weir_loader *l, weir_scope *main) {
     const weir_result *r = &def->result;
     if (def->state != WEIR_DEF_DONE) continue;
     if (r->count == 0) {
-      weir_report(l, WEIR_W1107, &def->item->mark, "%.*s has no result",
+      weir_report(l, WEIR_W1107, def->item->mark, "%.*s has no result",
                   WEIR_SV(def->name));
       continue;
     }
     weir_graph_port port = {.name = def->name,
                             .value = r->list != NULL ? r->list[0] : r->first,
-                            .mark = def->item->mark};
+                            .mark = *def->item->mark};
     if (weir_graph_builder_add_output(l->builder, &port, &err) != WEIR_OK)
       return weir_report_memory(l);
   }

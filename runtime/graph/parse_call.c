@@ -30,8 +30,8 @@ typedef struct open_part {
   uint32_t offset;      /* where it starts */
   uint32_t first, last; /* operands so far */
   uint32_t count;
-  weir_token keyword;
-  weir_sv name;
+  uint32_t keyword_at;
+  weir_sv keyword, name;
 } open_part;
 
 struct weir_parser {
@@ -212,9 +212,9 @@ static bool end_argument(weir_parser *p) {
   if (top->has_keyword) {
     const weir_ast *value = &p->nodes.items[arg];
     weir_ast n = {.kind = WEIR_AST_KEYWORD,
-                  .text = top->keyword.text,
-                  .offset = top->keyword.offset,
-                  .size = value->offset + value->size - top->keyword.offset};
+                  .text = top->keyword,
+                  .offset = top->keyword_at,
+                  .size = value->offset + value->size - top->keyword_at};
     if (!emit(p, n, arg, 1)) return false;
     arg = p->operands.items[--p->operands.count];
     top->has_keyword = false;
@@ -321,11 +321,13 @@ static bool operand_name(weir_parser *p, const weir_token *t, bool *expect) {
   }
   open_part *top = p->open.count > 0 ? &p->open.items[p->open.count - 1] : NULL;
   if (top != NULL && top->kind == OPEN_CALL && !top->has_keyword) {
-    weir_token after = weir_lex(p->text, p->at);
-    if (after.kind == WEIR_TOKEN_PUNCT && after.punct == '=') {
+    uint32_t after = p->at;
+    while (after < p->text.size && p->text.data[after] == ' ') after++;
+    if (after < p->text.size && p->text.data[after] == '=') {
       top->has_keyword = true;
-      top->keyword = *t;
-      p->at = after.offset + 1;
+      top->keyword = t->text;
+      top->keyword_at = t->offset;
+      p->at = after + 1;
       return true;
     }
   }

@@ -33,7 +33,7 @@ static bool push_def(weir_loader *l, weir_scope *scope, const weir_item *item,
   if (item->kind == WEIR_ITEM_REPEAT) def.state = WEIR_DEF_DONE;
   if (scope->defs.count >= l->max_nodes) {
     l->fatal = true;
-    weir_report(l, WEIR_W1014, &item->mark,
+    weir_report(l, WEIR_W1014, item->mark,
                 "the graph has more than %" PRIu64 " nodes", l->max_nodes);
     return false;
   }
@@ -54,7 +54,7 @@ static bool name_round(weir_loader *l, weir_scope *scope,
   const weir_def *first = &scope->defs.items[scope->rounds.items[before].def];
   weir_report_begin(l, WEIR_W1104, &name->mark, "%.*s is defined twice",
                     WEIR_SV(text));
-  weir_diag_add_label(&l->diag, &first->item->mark, "first here");
+  weir_diag_add_label(&l->diag, first->item->mark, "first here");
   return weir_report_send(l);
 }
 
@@ -64,8 +64,8 @@ static bool full_name(weir_loader *l, weir_scope *scope,
                       weir_sv *out) {
   char text[512];
   size_t size;
-  const weir_expr *e = &name->subscripts;
-  if (e->count > 0) {
+  const weir_expr *e = name->subscripts;
+  if (e != NULL) {
     const weir_ast *root = &e->nodes[e->count - 1];
     weir_const subs[WEIR_MAX_RANK];
     uint32_t i = 0;
@@ -104,7 +104,7 @@ static bool add_def(weir_loader *l, weir_scope *scope, const weir_item *item,
   if (!push_def(l, scope, item, loop, name)) return false;
   if (item->kind == WEIR_ITEM_REPEAT) return true;
   for (uint32_t i = 0; i < item->name_count; i++) {
-    if (loop == NULL && item->names[i].subscripts.count == 0) continue;
+    if (loop == NULL && item->names[i].subscripts == NULL) continue;
     if (i > 0 && !full_name(l, scope, &item->names[i], loop, &name))
       return !l->fatal;
     if (!name_round(l, scope, &item->names[i], name,
@@ -143,8 +143,8 @@ static bool begin_rounds(weir_loader *l, weir_scope *scope,
                          const weir_item *item, const weir_loop *outer,
                          round_vec *frames) {
   round_frame f = {item, outer, 0, 0};
-  if (!range_end(l, scope, outer, &item->from, &f.at) ||
-      !range_end(l, scope, outer, &item->to, &f.end))
+  if (!range_end(l, scope, outer, &item->repeat->from, &f.at) ||
+      !range_end(l, scope, outer, &item->repeat->to, &f.end))
     return !l->fatal;
   return weir_vec_push(l->alloc, frames, f) || weir_report_memory(l);
 }
@@ -158,15 +158,15 @@ static bool one_round(weir_loader *l, weir_scope *scope, round_frame *f,
   int size =
       snprintf(text, sizeof text, "%.*s[%" PRId64 "]", WEIR_SV(outer), f->at);
   if (size < 0 || (size_t)size >= sizeof text)
-    return weir_report(l, WEIR_W1119, &f->item->mark,
+    return weir_report(l, WEIR_W1119, f->item->mark,
                        "repeats are nested too deeply");
   char *suffix = weir_arena_string(&l->work, text, (size_t)size);
   if (loop == NULL || suffix == NULL) return weir_report_memory(l);
   *loop = (weir_loop){.outer = f->outer,
-                      .var = f->item->var,
+                      .var = f->item->repeat->var,
                       .value = f->at++,
                       .suffix = {suffix, (size_t)size}};
-  const weir_body *body = f->item->body;
+  const weir_body *body = f->item->repeat->body;
   for (uint32_t i = 0; i < body->count; i++) {
     const weir_item *item = &body->items[i];
     if (!(item->kind == WEIR_ITEM_REPEAT

@@ -4,16 +4,27 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "runtime/base/size.h"
 
-enum { kBlockBytes = 64 * 1024, kAlign = 16 };
+enum {
+  kBlockBytes = 64 * 1024,
+  kMaxBlockBytes = 4 << 20,
+  kHugeBytes = 2 << 20, /* of a huge page */
+  kAlign = 16
+};
 
 static void *system_alloc(void *self, size_t bytes, size_t align) {
   (void)self;
-  if (align <= kAlign) return malloc(bytes);
+  bool large = bytes >= 2 * (size_t)kHugeBytes;
+  if (align <= kAlign && !large) return malloc(bytes);
+  if (large && align < kHugeBytes) align = kHugeBytes;
   void *ptr = NULL;
-  return posix_memalign(&ptr, align, bytes) == 0 ? ptr : NULL;
+  if (posix_memalign(&ptr, align, bytes) != 0) return NULL;
+  /* Only advice: large blocks are filled soon, a fault per 4 KiB is dear. */
+  if (large) madvise(ptr, bytes & ~((size_t)kHugeBytes - 1), MADV_HUGEPAGE);
+  return ptr;
 }
 
 static void system_free(void *self, void *ptr) {
@@ -124,7 +135,11 @@ enum {
 };
 
 static weir_arena_block *arena_grow(weir_arena *arena, size_t bytes) {
-  size_t capacity = bytes > kBlockBytes / 4 ? bytes : kBlockBytes, total;
+  /* Blocks grow with the arena, so that there are few of them. */
+  size_t usual = arena->used_bytes, total;
+  if (usual < kBlockBytes) usual = kBlockBytes;
+  if (usual > kMaxBlockBytes) usual = kMaxBlockBytes;
+  size_t capacity = bytes > usual / 4 ? bytes : usual;
   if (!weir_size_add(capacity, kHeaderBytes, &total)) return NULL;
   weir_arena_block *block = weir_alloc(arena->alloc, total);
   if (block == NULL) return NULL;

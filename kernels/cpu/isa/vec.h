@@ -22,6 +22,7 @@
 enum { LANES = WEIR_ISA_LANES };
 typedef float vf __attribute__((vector_size(4 * WEIR_ISA_LANES)));
 typedef int32_t vi __attribute__((vector_size(4 * WEIR_ISA_LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * WEIR_ISA_LANES)));
 
 /* Loads and stores of any alignment. */
 INLINE vf vload(const float *p) {

@@ -14,9 +14,15 @@
 /* Rounds to an integer, halves to even; |x| < 2^22. */
 #define VROUND_MAGIC 12582912.0f /* 1.5 * 2^23 */
 
+/* The integer in x + VROUND_MAGIC; unsigned, so that values out of range wrap.
+ */
+INLINE vi vrounded(vf shifted) {
+  return (vi)((vu)shifted - (vu)vset(VROUND_MAGIC));
+}
+
 /* 2^n for integer n in [-126, 127]. */
 INLINE vf vpow2i(vi n) {
-  return (vf)((n + 127) << 23);
+  return (vf)(((vu)n + 127u) << 23);
 }
 
 /* Overflow gives infinity, underflow gradual zero. */
@@ -35,7 +41,7 @@ INLINE vf vexp(vf x) {
 #if WEIR_ISA_LANES == 16
   return (vf)_mm512_scalef_ps((__m512)p, (__m512)k);
 #else
-  vi n = (vi)shifted - (vi)vset(VROUND_MAGIC), half = n >> 1;
+  vi n = vrounded(shifted), half = n >> 1;
   return p * vpow2i(half) * vpow2i(n - half);
 #endif
 }
@@ -43,7 +49,7 @@ INLINE vf vexp(vf x) {
 INLINE vf vlog(vf x) {
   vi tiny = x < 1.17549435e-38f;
   vf scaled = vselect(tiny, x * 8388608.0f, x);
-  vi bits = (vi)scaled - 0x3f3504f3; /* sqrt(1/2) */
+  vi bits = (vi)((vu)scaled - 0x3f3504f3u); /* sqrt(1/2) */
   vi e = bits >> 23;
   vf m = (vf)((bits & 0x007fffff) + 0x3f3504f3);
   e += tiny & -23;
@@ -157,7 +163,7 @@ INLINE vf vceil(vf x) {
 /* sin(x + turn pi / 2) for |x| < 8192. */
 INLINE vf vsin_near(vf x, int turn) {
   vf shifted = x * 0.636619772f + VROUND_MAGIC;
-  vi n = (vi)shifted - (vi)vset(VROUND_MAGIC) + turn;
+  vi n = (vi)((vu)vrounded(shifted) + (uint32_t)turn);
   vf k = shifted - VROUND_MAGIC;
   vf r = x - k * 1.5703125f; /* pi / 2 in parts of few bits */
   r = r - k * 4.83751297e-4f;
@@ -173,7 +179,7 @@ INLINE vf vsin_near(vf x, int turn) {
   c = c * z + 0.041666668f;
   c = c * z * z - 0.5f * z + 1.0f;
   vf y = vselect((n & 1) != 0, c, s);
-  return (vf)((vi)y ^ ((n & 2) << 30));
+  return (vf)((vu)y ^ (((vu)n & 2u) << 30));
 }
 
 INLINE vf vsin(vf x) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/exec/session_internal.h"
@@ -58,24 +58,53 @@ static weir_status lane_make(weir_binding *b, lane *l,
   return WEIR_OK;
 }
 
-static bool overlap(const weir_tensor *x, const weir_tensor *y) {
-  uintptr_t a = (uintptr_t)x->data, b = (uintptr_t)y->data;
-  return x->bytes > 0 && y->bytes > 0 && a < b + y->bytes && b < a + x->bytes;
+/* Memory of an input or output, for the check below. */
+typedef struct extent {
+  uintptr_t begin, end;
+  uint32_t index;
+  bool output;
+} extent;
+
+static int by_begin(const void *a, const void *b) {
+  const extent *x = a, *y = b;
+  return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+static weir_status check_sorted(const extent *list, size_t count,
+                                weir_error *err) {
+  const extent *out = NULL, *in = NULL; /* that reach farthest so far */
+  for (size_t i = 0; i < count; i++) {
+    const extent *e = &list[i], *with = NULL;
+    if (out != NULL && e->begin < out->end) with = out;
+    if (e->output && in != NULL && e->begin < in->end) with = in;
+    if (with != NULL)
+      return weir_fail(err, WEIR_W0004, NULL, "%s %u and %s %u share memory",
+                       with->output ? "output" : "input", with->index,
+                       e->output ? "output" : "input", e->index);
+    const extent **far = e->output ? &out : &in;
+    if (*far == NULL || e->end > (*far)->end) *far = e;
+  }
+  return WEIR_OK;
 }
 
 /* Outputs are written while inputs are still read. */
 static weir_status check_apart(const weir_binding *b, weir_error *err) {
-  for (uint32_t k = 0; k < b->output_count; k++) {
-    for (uint32_t i = 0; i < b->input_count; i++)
-      if (overlap(b->first.outputs[k], b->inputs[i]))
-        return weir_fail(err, WEIR_W0004, NULL,
-                         "output %u and input %u share memory", k, i);
-    for (uint32_t i = 0; i < k; i++)
-      if (overlap(b->first.outputs[k], b->first.outputs[i]))
-        return weir_fail(err, WEIR_W0004, NULL,
-                         "outputs %u and %u share memory", i, k);
+  const weir_allocator *a = b->session->env->alloc;
+  size_t n = (size_t)b->input_count + b->output_count, count = 0;
+  extent *list = weir_alloc_array(a, n, sizeof *list);
+  if (list == NULL) return weir_fail_memory(err, n * sizeof *list);
+  for (uint32_t i = 0; i < n; i++) {
+    bool output = i >= b->input_count;
+    uint32_t index = output ? i - b->input_count : i;
+    const weir_tensor *t = output ? b->first.outputs[index] : b->inputs[index];
+    uintptr_t at = (uintptr_t)t->data;
+    if (t->bytes > 0)
+      list[count++] = (extent){at, at + t->bytes, index, output};
   }
-  return WEIR_OK;
+  qsort(list, count, sizeof *list, by_begin);
+  weir_status s = check_sorted(list, count, err);
+  weir_free(a, list);
+  return s;
 }
 
 static weir_status fill(weir_binding *b, const weir_wanted *wanted,

@@ -94,6 +94,12 @@ weir_status weir_tasks_form(weir_program *program, int64_t grain_ns,
 weir_status weir_tasks_link(weir_program *program, weir_task_graph *graph,
                             weir_error *err);
 
+/* program_parallel.c: per task, the last task (itself or a higher one) that
+ * does not wait for it. The caller frees the list with graph->alloc. */
+weir_status weir_tasks_free_until(const weir_program *program,
+                                  const weir_task_graph *graph,
+                                  uint32_t **out_until, weir_error *err);
+
 /* program_memory.c: plans values and scratch; adds the edges that reuse
  * needs. */
 weir_status weir_program_plan_memory(weir_program *program,

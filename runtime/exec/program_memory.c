@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
+#include <string.h>
 
 #include "runtime/base/size.h"
 #include "runtime/exec/program_internal.h"
@@ -142,12 +142,64 @@ static void store(planner *pl, const weir_memory_plan *plan) {
   p->bound_bytes = plan->bound_bytes;
 }
 
+/* Lets buffers live until all later tasks wait for their users. One that is
+ * written over in place stays as it is: its successor lives on instead. */
+static weir_status stretch(planner *pl, weir_lifetime *lives, weir_error *err) {
+  const weir_program *p = pl->p;
+  uint32_t *until = NULL;
+  WEIR_TRY(weir_tasks_free_until(p, pl->graph, &until, err));
+  memcpy(lives, pl->lives, pl->count * sizeof *lives);
+  for (uint32_t i = 0; i < pl->count; i++)
+    for (uint32_t u = pl->uses[i]; u != WEIR_NO_INDEX; u = pl->use_next[u]) {
+      uint32_t task = until[p->instrs[pl->use_instr[u]].task];
+      uint32_t last = p->tasks[task].last - 1;
+      if (task != p->instrs[pl->use_instr[u]].task && last > lives[i].last)
+        lives[i].last = last;
+    }
+  for (uint32_t i = 0; i < pl->count; i++) {
+    uint32_t of = pl->lives[i].in_place_of;
+    if (of != WEIR_MEMORY_NO_BUFFER && pl->lives[of].last == pl->lives[i].first)
+      lives[of].last = pl->lives[of].last;
+  }
+  weir_free(pl->graph->alloc, until);
+  return WEIR_OK;
+}
+
+/* More memory is taken so that tasks need not wait, up to this. */
+static bool worth_it(size_t stretched, size_t exact, size_t limit) {
+  const size_t little = (size_t)16 << 20;
+  if (limit > 0 && stretched > limit) return false;
+  return stretched <= exact + (exact > little ? exact / 2 : little);
+}
+
+/* Plans |pl->lives|, or the stretched ones if that is not much more. */
+static weir_status choose(planner *pl, size_t limit, weir_memory_plan *made,
+                          weir_error *err) {
+  weir_program *p = pl->p;
+  const weir_allocator *a = p->env->alloc;
+  weir_memory_plan wide;
+  WEIR_TRY(
+      weir_memory_plan_make(pl->lives, pl->count, 64, &p->arena, a, made, err));
+  if (p->task_count <= 1) return WEIR_OK;
+  weir_lifetime *lives = weir_alloc_array(a, pl->count, sizeof *lives);
+  if (lives == NULL) return weir_fail_memory(err, pl->count * sizeof *lives);
+  weir_status s = stretch(pl, lives, err);
+  if (s == WEIR_OK)
+    s = weir_memory_plan_make(lives, pl->count, 64, &p->arena, a, &wide, err);
+  if (s == WEIR_OK && worth_it(wide.peak_bytes, made->peak_bytes, limit)) {
+    wide.bound_bytes = made->bound_bytes;
+    *made = wide;
+    memcpy(pl->lives, lives, pl->count * sizeof *lives);
+  }
+  weir_free(a, lives);
+  return s;
+}
+
 static weir_status plan(planner *pl, size_t limit, weir_error *err) {
   weir_program *p = pl->p;
   weir_memory_plan made;
   WEIR_TRY(collect(pl, err));
-  WEIR_TRY(weir_memory_plan_make(pl->lives, pl->count, 64, &p->arena,
-                                 p->env->alloc, &made, err));
+  WEIR_TRY(choose(pl, limit, &made, err));
   if (limit > 0 && made.peak_bytes > limit)
     return weir_fail(err, WEIR_W6002, NULL,
                      "a run needs %zu bytes, the limit is %zu", made.peak_bytes,
@@ -156,6 +208,12 @@ static weir_status plan(planner *pl, size_t limit, weir_error *err) {
   if (p->task_count <= 1) return WEIR_OK;
   WEIR_TRY(weir_memory_plan_reuses(pl->lives, pl->count, &made, p->env->alloc,
                                    add_reuse, pl, err));
+  /* The planner leaves out what was made in place: other readers come first. */
+  for (uint32_t i = 0; i < pl->count; i++) {
+    uint32_t of = pl->lives[i].in_place_of;
+    if (of != WEIR_MEMORY_NO_BUFFER && made.offsets[of] == made.offsets[i])
+      add_reuse(pl, of, i);
+  }
   return pl->failed ? weir_fail_memory(err, 0) : WEIR_OK;
 }
 

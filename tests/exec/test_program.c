@@ -47,8 +47,8 @@ static uint32_t i32_value(weir_program_builder *b, weir_storage storage,
 }
 
 static weir_status add_run(const weir_args *args) {
-  *(int32_t *)args->io[2] =
-      *(const int32_t *)args->io[0] + *(const int32_t *)args->io[1];
+  *(uint32_t *)args->io[2] =
+      *(const uint32_t *)args->io[0] + *(const uint32_t *)args->io[1];
   return WEIR_OK;
 }
 
@@ -70,6 +70,7 @@ static uint32_t add(weir_program_builder *b, weir_run_fn run, uint32_t x,
                           .in_count = 2,
                           .out_count = 1,
                           .run = run,
+                          .in_place = true,
                           .cost_ns = cost_ns,
                           .node = weir_sv_from("node")};
   return weir_program_add_instr(b, &spec);

@@ -109,6 +109,36 @@ static void binding_does_not_allocate(void **state) {
   close_bench(&t);
 }
 
+static void bound_memory_must_not_overlap(void **state) {
+  (void)state;
+  bench t;
+  open_bench(&t, 1);
+  weir_value_id x = input(&t.m, "x", WEIR_F32, 1, k2, WEIR_NO_VALUE);
+  weir_value_id y = NODE(&t.m, "y", "neg", x);
+  open_session(&t, NULL);
+  weir_tensor *in =
+      f32_tensor(&t.world.memory.base, 1, (int64_t[]){2}, (float[]){1, 2});
+  weir_exec_feed feed = {x, in};
+  weir_exec_fetch fetch[] = {{.value = y, .tensor = in}, {.value = y}};
+  weir_binding *binding = NULL;
+  assert_error(
+      weir_exec_bind(t.session, &feed, 1, fetch, 1, NULL, 0, &binding, &t.err),
+      &t.err, "W0004");
+  assert_string_equal(t.err.message, "input 0 and output 0 share memory");
+  fetch[0].tensor = NULL;
+  assert_ok(
+      weir_exec_bind(t.session, &feed, 1, fetch, 2, NULL, 0, &binding, &t.err),
+      &t.err);
+  assert_ok(weir_binding_run(binding, NULL, &t.err), &t.err);
+  for (int i = 0; i < 2; i++) {
+    assert_true(f32_at(fetch[i].tensor, 1) == -2);
+    weir_tensor_unref(fetch[i].tensor);
+  }
+  weir_binding_release(binding);
+  weir_tensor_unref(in);
+  close_bench(&t);
+}
+
 /* gather fails on data; another output does not depend on it. */
 static void failure_is_named_and_others_delivered(void **state) {
   (void)state;
@@ -231,6 +261,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(runs_and_runs_again),
       cmocka_unit_test(binding_does_not_allocate),
+      cmocka_unit_test(bound_memory_must_not_overlap),
       cmocka_unit_test(failure_is_named_and_others_delivered),
       cmocka_unit_test(batch_sizes_get_their_programs),
       cmocka_unit_test(limits_and_wrong_feeds_are_refused),

@@ -17,7 +17,7 @@ const weir_op_def weir_op_state = {
         "Like var: counters, running means, what lives from step to step "
         "without a gradient.",
     .example = "state(init=zeros(), shape=[10])",
-    .inputs = {{"init", "T"}},
+    .inputs = {{"init", "T", .optional = true}},
     .outputs = {{"y", "T"}},
     .types = {{"T", WEIR_ALL_TYPES, "dtype"}},
     .attrs = {{"shape", WEIR_ATTR_INTS, NULL, "its shape"},

@@ -19,7 +19,7 @@ const weir_op_def weir_op_var = {
         "computed once, before the first step. An initialiser written in "
         "the call gets the variable's shape and dtype.",
     .example = "var([784, 128], init=glorot_uniform())",
-    .inputs = {{"init", "T"}},
+    .inputs = {{"init", "T", .optional = true}},
     .outputs = {{"y", "T"}},
     .types = {{"T", WEIR_ALL_TYPES, "dtype"}},
     .attrs = {{"shape", WEIR_ATTR_INTS, NULL, "its shape"},

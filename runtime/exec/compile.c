@@ -335,7 +335,8 @@ static weir_status cut_down(weir_compiler *c, bool *fed, weir_value_id *map,
                                    .nodes = r->targets,
                                    .node_count = r->target_count,
                                    .fed = r->options.no_fold ? NULL : fed,
-                                   .keep_equal = r->options.no_fold};
+                                   .keep_equal = r->options.no_fold,
+                                   .drop_inits = true};
   weir_status s = weir_graph_simplify(g, &options, map, NULL, &simple, err);
   for (uint32_t k = 0; s == WEIR_OK && k < r->feed_count; k++)
     c->feeds[k] = map[r->feeds[k]];

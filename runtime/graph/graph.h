@@ -134,6 +134,7 @@ typedef struct weir_simplify_options {
    * default; one that is not fed is replaced by it. */
   const bool *fed;
   bool keep_equal; /* do not merge equal nodes */
+  bool drop_inits; /* variables have their values: forget how they began */
 } weir_simplify_options;
 
 /* Keeps what is wanted, merges equal pure nodes, drops identities. Old ids map

@@ -10,7 +10,7 @@ typedef struct simplifier {
   const weir_graph *graph;
   const weir_simplify_options *options;
   bool *live;        /* by node */
-  uint8_t *feed;     /* by node: how an `input` is treated */
+  uint8_t *feed;     /* by node: how an `input` or variable is treated */
   uint32_t *buckets; /* pure nodes copied so far: heads, by hash */
   uint32_t *chain;   /* by old node: the next in its bucket */
   uint32_t bucket_mask;
@@ -50,6 +50,10 @@ static void mark_feeds(simplifier *s) {
     else if (input->has_default)
       s->feed[id] = kFeedDefault;
   }
+  for (uint32_t id = 0; s->options->drop_inits && id < s->graph->node_count;
+       id++)
+    if (s->graph->nodes[id].op->instr == WEIR_INSTR_VAR_READ)
+      s->feed[id] = kFeedFed;
 }
 
 /* ---- Equal nodes */

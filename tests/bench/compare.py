@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times weir against its peers, turn by turn, and prints a table.
 
-  compare.py --weir build/cli/weir [--peers PYTHON] [--rounds 5] [CASE ...]
+  compare.py [--weir build/cli/weir] [--bare build/tests/bench/bare_sgemm]
+             [--peers PYTHON] [--rounds 5] [CASE ...]
 
 PYTHON is an interpreter that has numpy, onnx, onnxruntime and torch; without
 it only weir's own figures are printed.  Each figure is the median over rounds
@@ -12,11 +13,13 @@ machine that drifts does not decide.  --csv FILE keeps every round.
 import argparse
 import csv
 import json
+import os
 import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 import graphs
 
@@ -27,10 +30,10 @@ CASES = {
     "chain": ("chain", ["--no-fusion"], ["ort_chain"], 10000),
     "wide": ("wide", ["--no-fusion"], ["ort_wide"], 10000),
     "one": ("one", [], [], 1),
-    "matmul64": ("matmul64", [], ["torch_matmul64", "ort_matmul64"], 0),
-    "matmul256": ("matmul256", [], ["torch_matmul256", "ort_matmul256"], 0),
-    "matmul1024": ("matmul1024", [], ["torch_matmul1024", "ort_matmul1024"], 0),
-    "matmul2048": ("matmul2048", [], ["torch_matmul2048", "ort_matmul2048"], 0),
+    "matmul64": ("matmul64", [], ["bare_sgemm64", "torch_matmul64"], 0),
+    "matmul256": ("matmul256", [], ["bare_sgemm256", "torch_matmul256"], 0),
+    "matmul1024": ("matmul1024", [], ["bare_sgemm1024", "torch_matmul1024"], 0),
+    "matmul2048": ("matmul2048", [], ["bare_sgemm2048", "torch_matmul2048"], 0),
     "lenet1": ("lenet", ["-p", "batch=1"], ["ort_lenet1", "torch_lenet1"], 0),
     "lenet64": ("lenet", ["-p", "batch=64"], ["ort_lenet64", "torch_lenet64"],
                 0),
@@ -42,11 +45,15 @@ CASES = {
 
 
 class Peer:
-    def __init__(self, python, case):
+    """A process that times one case whenever it is asked."""
+
+    def __init__(self, args, case):
+        command = [args.peers, str(HERE / "peers.py"), case]
+        if case.startswith("bare_sgemm"):
+            command = [args.bare, case[len("bare_sgemm"):]]
         self.process = subprocess.Popen(
-            [python, str(HERE / "peers.py"), case], text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL)
+            command, text=True, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         if self.process.stdout.readline().strip() != "READY":
             raise SystemExit(f"peer {case} did not start")
 
@@ -76,8 +83,9 @@ def weir_burst(weir, graph, options, seconds):
 
 def measure(args, name, folder, rows):
     graph, options, peers, nodes = CASES[name]
-    peers = [Peer(args.peers, p) for p in peers] if args.peers else []
-    names = CASES[name][2]
+    names = [p for p in peers
+             if (args.bare if p.startswith("bare") else args.peers)]
+    peers = [Peer(args, p) for p in names]
     ours, theirs = [], [[] for _ in peers]
     for i in range(args.rounds):
         figure = weir_burst(args.weir, graph_path(graph, folder), options,
@@ -102,10 +110,47 @@ def measure(args, name, folder, rows):
     print(text, flush=True)
 
 
+def wall_and_memory(command):
+    """Seconds and peak bytes of one whole process."""
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status != 0:
+        raise SystemExit(f"{' '.join(command)} failed")
+    return time.perf_counter() - start, usage.ru_maxrss * 1024
+
+
+def whole_processes(args, folder, rows):
+    """What a user waits for: load and check, a cold run, and memory."""
+    lenet = ROOT / "graphs/lenet.weir.yaml"
+    commands = {
+        "check 100,000 nodes": ["check", str(folder / "load100k.weir.yaml")],
+        "cold run, tiny graph": ["run",
+                                 str(ROOT / "graphs/tiny_matmul.weir.yaml")],
+        "bench lenet, batch 64": ["bench", str(lenet), "--time", "0.2s"],
+    }
+    for name, command in commands.items():
+        runs = [wall_and_memory([args.weir, *command])
+                for _ in range(args.rounds)]
+        rows += [[name, i, "weir", int(t * 1e9)]
+                 for i, (t, _) in enumerate(runs)]
+        median = statistics.median(t for t, _ in runs)
+        peak = max(m for _, m in runs)
+        print(f"{name:<22} weir {median * 1e3:8.1f} ms"
+              f"  peak {peak / 2**20:7.1f} MiB", flush=True)
+    if args.peers:
+        peer = Peer(args, "ort_lenet64")
+        print(f"{'lenet, batch 64':<22} ort_lenet64 peak "
+              f"{peer.ask('memory') / 2**20:.1f} MiB (with its Python)")
+        peer.close()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--weir", default=str(ROOT / "build/cli/weir"))
     parser.add_argument("--peers", help="python with the peers installed")
+    parser.add_argument("--bare", help="tests/bench/bare_sgemm of a build")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--csv", help="file for every round's figure")
@@ -119,6 +164,8 @@ def main():
         folder = graphs.write(folder)
         for name in args.cases or CASES:
             measure(args, name, folder, rows)
+        if not args.cases:
+            whole_processes(args, folder, rows)
     if args.csv:
         with open(args.csv, "w", newline="") as out:
             csv.writer(out).writerows([["case", "round", "who", "ns"], *rows])

@@ -22,8 +22,8 @@ def wide(n):
 def matmul(n):
     return f"""weir: 1
 inputs:
-  a: f32[{n}, {n}] = uniform(shape=[{n}, {n}])
-  b: f32[{n}, {n}] = uniform(shape=[{n}, {n}])
+  a: f32[{n}, {n}]
+  b: f32[{n}, {n}]
 nodes:
   c: matmul(a, b)
 outputs: [c]

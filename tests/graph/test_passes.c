@@ -275,6 +275,32 @@ static void simplify_knows_what_is_fed(void **state) {
   weir_graph_unref(g);
 }
 
+static void simplify_forgets_initial_values(void **state) {
+  (void)state;
+  maker m;
+  begin(&m, weir_allocator_system());
+  weir_value_id x = input(&m, "x", 2, k44, WEIR_NO_VALUE);
+  weir_value_id init = ADD1(&m, "init", "relu", x);
+  weir_attr attrs[WEIR_OP_ATTRS] = {
+      {.kind = WEIR_ATTR_INTS, .count = 2, .dims = k44}};
+  weir_value_id v = add_spec(&m, "var",
+                             (weir_node_spec){.name = WEIR_SV_LIT("v"),
+                                              .attrs = attrs,
+                                              .inputs = &init,
+                                              .input_count = 1});
+  output(&m, v);
+  weir_graph *g = finish(&m), *out = NULL;
+  weir_error err = WEIR_ERROR_INIT;
+  for (int drop = 0; drop < 2; drop++) {
+    weir_simplify_options o = {
+        .values = &v, .value_count = 1, .drop_inits = drop};
+    assert_ok(weir_graph_simplify(g, &o, NULL, NULL, &out, &err), &err);
+    assert_int_equal(out->node_count, drop ? 1 : 3);
+    weir_graph_unref(out);
+  }
+  weir_graph_unref(g);
+}
+
 static weir_graph *symbolic(void) {
   maker m;
   begin(&m, weir_allocator_system());
@@ -372,6 +398,7 @@ int main(void) {
       cmocka_unit_test(groups_are_bounded),
       cmocka_unit_test(simplify_prunes_and_merges),
       cmocka_unit_test(simplify_knows_what_is_fed),
+      cmocka_unit_test(simplify_forgets_initial_values),
       cmocka_unit_test(specialize_binds_symbols),
       cmocka_unit_test(no_memory),
   };

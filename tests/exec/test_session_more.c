@@ -74,21 +74,38 @@ static void deadline_and_cancel_end_a_run(void **state) {
   close_bench(&t);
 }
 
-/* Two holds that do not depend on each other take the time of one. */
+/* Whether the two events of |trace| share a moment. */
+static bool events_meet(const weir_trace *trace) {
+  assert_int_equal(weir_trace_count(trace), 2);
+  weir_trace_event a = weir_trace_event_at(trace, 0);
+  weir_trace_event b = weir_trace_event_at(trace, 1);
+  return a.start_ns < b.end_ns && b.start_ns < a.end_ns;
+}
+
+/* Two holds that do not depend on each other. A busy machine may keep a thread
+ * from its core for long: one try of several will do. */
 static void independent_work_runs_at_once(void **state) {
   (void)state;
   bench t;
   open_bench(&t, 2);
-  weir_value_id a = hold(&t, "a", WEIR_NO_VALUE, 60000000);
-  weir_value_id b = hold(&t, "b", WEIR_NO_VALUE, 60000000);
+  weir_value_id a = hold(&t, "a", WEIR_NO_VALUE, 20000000);
+  weir_value_id b = hold(&t, "b", WEIR_NO_VALUE, 20000000);
   open_session(&t);
-  weir_exec_fetch fetch[] = {{.value = a}, {.value = b}};
-  int64_t start = exec_now_ns(NULL);
-  assert_ok(weir_exec_run(t.session, NULL, 0, fetch, 2, NULL, 0, NULL, &t.err),
-            &t.err);
-  assert_true(exec_now_ns(NULL) - start < 110000000);
-  weir_tensor_unref(fetch[0].tensor);
-  weir_tensor_unref(fetch[1].tensor);
+  bool met = false;
+  for (int i = 0; i < 10 && !met; i++) {
+    weir_exec_fetch fetch[] = {{.value = a}, {.value = b}};
+    weir_trace *trace = NULL;
+    assert_ok(weir_trace_create(&t.world.env, 10, &trace, &t.err), &t.err);
+    weir_run_options options = {.trace = trace};
+    assert_ok(
+        weir_exec_run(t.session, NULL, 0, fetch, 2, NULL, 0, &options, &t.err),
+        &t.err);
+    met = events_meet(trace);
+    weir_trace_release(trace);
+    weir_tensor_unref(fetch[0].tensor);
+    weir_tensor_unref(fetch[1].tensor);
+  }
+  assert_true(met);
   close_bench(&t);
 }
 

@@ -259,7 +259,7 @@ static weir_status finish_outputs(weir_compiler *c, weir_error *err) {
   }
   for (weir_node_id id = 0; id < c->graph->node_count; id++) {
     const weir_node *node = &c->graph->nodes[id];
-    if (node->op->instr != WEIR_INSTR_VAR_COMMIT) continue;
+    if (node->op->instr != WEIR_INSTR_VAR_COMMIT || !c->needed[id]) continue;
     weir_node_id owner = c->graph->values[node->inputs[0]].node;
     weir_var_use *use = &c->vars[c->var_of[owner] - 1];
     if (may_be_external(c, use->commit))
@@ -273,17 +273,47 @@ static weir_status finish_outputs(weir_compiler *c, weir_error *err) {
 
 /* ---- The whole */
 
+static bool is_fed(const weir_compiler *c, weir_value_id id) {
+  for (uint32_t k = 0; k < c->request->feed_count; k++)
+    if (c->feeds[k] == id) return true;
+  return false;
+}
+
+/* Marks what is carried out. A variable's first value and the default of a fed
+ * input are not. */
+static void mark_needed(weir_compiler *c) {
+  const weir_graph *g = c->graph;
+  for (uint32_t k = 0; k < c->request->fetch_count; k++)
+    c->needed[g->values[c->fetches[k]].node] = true;
+  for (uint32_t k = 0; k < c->request->target_count; k++)
+    if (c->targets[k] != WEIR_NO_INDEX) c->needed[c->targets[k]] = true;
+  for (weir_node_id id = g->node_count; id-- > 0;) {
+    const weir_node *node = &g->nodes[id];
+    if (!c->needed[id]) continue;
+    for (uint32_t i = 0; i < node->after_count; i++)
+      c->needed[node->after[i]] = true;
+    if (node->op->instr == WEIR_INSTR_VAR_READ) continue;
+    if (node->op->instr == WEIR_INSTR_FEED && is_fed(c, node->first_output))
+      continue;
+    for (uint32_t i = 0; i < node->input_count; i++)
+      if (node->inputs[i] != WEIR_NO_VALUE)
+        c->needed[g->values[node->inputs[i]].node] = true;
+  }
+}
+
 static weir_status walk(weir_compiler *c, weir_error *err) {
   const weir_graph *g = c->graph;
+  mark_needed(c);
   for (weir_node_id id = 0; id < g->node_count; id++) {
     uint32_t group = g->nodes[id].group;
-    if (group == WEIR_NO_GROUP) continue;
+    if (group == WEIR_NO_GROUP || !c->needed[id]) continue;
     c->group_size[group]++;
     c->group_next[id] = c->group_head[group];
     c->group_head[group] = id;
   }
   weir_compile_find_readers(c);
   for (weir_node_id id = 0; id < g->node_count; id++) {
+    if (!c->needed[id]) continue;
     if (g->nodes[id].group != WEIR_NO_GROUP)
       WEIR_TRY(group_member(c, id, err));
     else
@@ -304,6 +334,7 @@ static weir_status make_tables(weir_compiler *c, weir_error *err) {
       weir_arena_array(c->arena, g->group_count, sizeof *c->group_size);
   c->group_head =
       weir_arena_array(c->arena, g->group_count, sizeof *c->group_head);
+  c->needed = weir_arena_array(c->arena, g->node_count, sizeof *c->needed);
   c->layouts = weir_arena_array(c->arena, g->value_count, sizeof *c->layouts);
   c->reader = weir_arena_array(c->arena, g->value_count, sizeof *c->reader);
   c->group_next =
@@ -311,7 +342,7 @@ static weir_status make_tables(weir_compiler *c, weir_error *err) {
   if (c->values == NULL || c->frozen == NULL || c->instrs == NULL ||
       c->vars == NULL || c->var_of == NULL || c->group_size == NULL ||
       c->group_head == NULL || c->group_next == NULL || c->layouts == NULL ||
-      c->reader == NULL)
+      c->reader == NULL || c->needed == NULL)
     return weir_fail_memory(err, 0);
   memset(c->values, 0xff, g->value_count * sizeof *c->values);
   memset(c->instrs, 0xff, g->node_count * sizeof *c->instrs);
@@ -323,7 +354,7 @@ static weir_status make_tables(weir_compiler *c, weir_error *err) {
 /* Cuts the graph down and forms groups; |c->feeds| and |c->fetches| get their
  * new ids. */
 static weir_status cut_down(weir_compiler *c, bool *fed, weir_value_id *map,
-                            weir_error *err) {
+                            weir_node_id *nodes, weir_error *err) {
   const weir_compile_request *r = c->request;
   const weir_graph *g = r->graph;
   weir_graph *simple = NULL, *fused = NULL;
@@ -337,11 +368,13 @@ static weir_status cut_down(weir_compiler *c, bool *fed, weir_value_id *map,
                                    .fed = r->options.no_fold ? NULL : fed,
                                    .keep_equal = r->options.no_fold,
                                    .drop_inits = true};
-  weir_status s = weir_graph_simplify(g, &options, map, NULL, &simple, err);
+  weir_status s = weir_graph_simplify(g, &options, map, nodes, &simple, err);
   for (uint32_t k = 0; s == WEIR_OK && k < r->feed_count; k++)
     c->feeds[k] = map[r->feeds[k]];
   for (uint32_t k = 0; s == WEIR_OK && k < r->fetch_count; k++)
     c->fetches[k] = map[r->fetches[k]];
+  for (uint32_t k = 0; s == WEIR_OK && k < r->target_count; k++)
+    c->targets[k] = nodes[r->targets[k]];
   if (s == WEIR_OK && !r->options.no_fusion)
     s = weir_graph_fuse(simple, c->fetches, r->fetch_count, &fused, err);
   c->graph = s != WEIR_OK ? NULL : weir_graph_ref(fused ? fused : simple);
@@ -355,9 +388,11 @@ static weir_status prepare_graph(weir_compiler *c, weir_error *err) {
   const weir_graph *g = c->request->graph;
   bool *fed = weir_alloc_array(a, g->input_count, sizeof *fed);
   weir_value_id *map = weir_alloc_array(a, g->value_count, sizeof *map);
-  weir_status s = fed == NULL || map == NULL
+  weir_node_id *nodes = weir_alloc_array(a, g->node_count, sizeof *nodes);
+  weir_status s = fed == NULL || map == NULL || nodes == NULL
                       ? weir_fail_memory(err, g->value_count * sizeof *map)
-                      : cut_down(c, fed, map, err);
+                      : cut_down(c, fed, map, nodes, err);
+  weir_free(a, nodes);
   weir_free(a, fed);
   weir_free(a, map);
   return s;
@@ -372,7 +407,8 @@ static weir_status finish(weir_compiler *c, weir_compiled *out,
                                (weir_program **)&out->program, err));
   out->vars = c->vars; /* in the program's arena */
   out->var_count = c->var_count;
-  out->node_count = c->graph->node_count;
+  for (weir_node_id id = 0; id < c->graph->node_count; id++)
+    out->node_count += c->needed[id];
   out->group_count = c->group_count;
   out->writes = c->writes;
   return WEIR_OK;
@@ -387,8 +423,10 @@ weir_status weir_compile(const weir_env *env,
   c.feeds = weir_alloc_array(env->alloc, request->feed_count, sizeof *c.feeds);
   c.fetches =
       weir_alloc_array(env->alloc, request->fetch_count, sizeof *c.fetches);
+  c.targets =
+      weir_alloc_array(env->alloc, request->target_count, sizeof *c.targets);
   weir_status s = WEIR_OK;
-  if (out == NULL || c.feeds == NULL || c.fetches == NULL)
+  if (out == NULL || c.feeds == NULL || c.fetches == NULL || c.targets == NULL)
     s = weir_fail_memory(err, sizeof *out);
   if (s == WEIR_OK) s = prepare_graph(&c, err);
   if (s == WEIR_OK) s = weir_program_builder_create(env, &c.builder, err);
@@ -398,6 +436,7 @@ weir_status weir_compile(const weir_env *env,
   weir_program_builder_release(c.builder);
   weir_free(env->alloc, c.feeds);
   weir_free(env->alloc, c.fetches);
+  weir_free(env->alloc, c.targets);
   if (s == WEIR_OK) {
     out->env = env;
     out->graph = c.graph;

@@ -17,7 +17,8 @@ typedef struct weir_compiler {
   weir_program_builder *builder;
   weir_arena *arena;
   weir_value_id *feeds, *fetches; /* ids in |graph| */
-  uint32_t *values;               /* per graph value: the program's */
+  weir_node_id *targets;
+  uint32_t *values; /* per graph value: the program's */
   uint32_t *instrs; /* per node: its instruction, or WEIR_NO_INDEX */
   bool *frozen;     /* per graph value: bytes are known already */
   weir_var_use *vars;
@@ -25,7 +26,8 @@ typedef struct weir_compiler {
   uint32_t var_count, external_count, group_count;
   uint32_t *group_size;                  /* per group: members not met yet */
   weir_node_id *group_next, *group_head; /* members, last first */
-  uint8_t *layouts;                      /* per graph value: weir_layout */
+  bool *needed;         /* per node: carried out by the program */
+  uint8_t *layouts;     /* per graph value: weir_layout */
   weir_node_id *reader; /* per graph value: its only one, WEIR_SEVERAL or
                            WEIR_NO_INDEX; outputs have several */
   bool writes;

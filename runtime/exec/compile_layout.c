@@ -46,7 +46,7 @@ void weir_compile_find_readers(weir_compiler *c) {
   const weir_graph *g = c->graph;
   memset(c->reader, 0xff, g->value_count * sizeof *c->reader);
   for (weir_node_id n = 0; n < g->node_count; n++)
-    for (uint32_t i = 0; i < g->nodes[n].input_count; i++) {
+    for (uint32_t i = 0; c->needed[n] && i < g->nodes[n].input_count; i++) {
       weir_value_id id = g->nodes[n].inputs[i];
       if (id == WEIR_NO_VALUE) continue;
       c->reader[id] = c->reader[id] == WEIR_NO_INDEX ? n : WEIR_SEVERAL;

@@ -109,6 +109,30 @@ static void binding_does_not_allocate(void **state) {
   close_bench(&t);
 }
 
+/* What makes a first value runs once, not in every step. */
+static void first_values_are_no_part_of_a_step(void **state) {
+  (void)state;
+  bench t;
+  open_bench(&t, 1);
+  weir_named_attr shape[] = {{"shape", ints(1, k2)}, {NULL, {0}}};
+  weir_value_id init = add_attrs(&t.m, "init", "uniform", 0, NULL, shape);
+  weir_value_id v = typed(&t.m, "v", "var", WEIR_F32, 1, k2, init);
+  weir_value_id y = NODE(&t.m, "y", "add", v, v);
+  (void)NODE(&t.m, "set", "assign", v, y);
+  open_session(&t, NULL);
+  weir_exec_fetch fetch = {.value = y};
+  weir_binding *binding = NULL;
+  assert_ok(
+      weir_exec_bind(t.session, NULL, 0, &fetch, 1, NULL, 0, &binding, &t.err),
+      &t.err);
+  assert_int_equal(weir_binding_stats(binding).instructions, 1);
+  assert_ok(weir_binding_run(binding, NULL, &t.err), &t.err);
+  assert_true(f32_at(fetch.tensor, 0) > 0 && f32_at(fetch.tensor, 0) < 2);
+  weir_tensor_unref(fetch.tensor);
+  weir_binding_release(binding);
+  close_bench(&t);
+}
+
 static void bound_memory_must_not_overlap(void **state) {
   (void)state;
   bench t;
@@ -261,6 +285,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(runs_and_runs_again),
       cmocka_unit_test(binding_does_not_allocate),
+      cmocka_unit_test(first_values_are_no_part_of_a_step),
       cmocka_unit_test(bound_memory_must_not_overlap),
       cmocka_unit_test(failure_is_named_and_others_delivered),
       cmocka_unit_test(batch_sizes_get_their_programs),

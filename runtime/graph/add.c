@@ -49,9 +49,9 @@ static weir_sv compose(weir_loader *l, const weir_scope *scope, weir_sv name,
   if (size == name.size) return name;
   char *text = weir_arena_alloc(l->arena, size + 1), *p = text;
   if (text == NULL) return weir_report_memory(l), (weir_sv){NULL, 0};
-  memcpy(p, scope->prefix.data, scope->prefix.size);
+  if (scope->prefix.size > 0) memcpy(p, scope->prefix.data, scope->prefix.size);
   p += scope->prefix.size;
-  memcpy(p, name.data, name.size);
+  if (name.size > 0) memcpy(p, name.data, name.size);
   p += name.size;
   if (slash) *p++ = '/';
   if (what.size > 0) memcpy(p, what.data, what.size);

@@ -25,10 +25,34 @@ INLINE vf vpow2i(vi n) {
   return (vf)(((vu)n + 127u) << 23);
 }
 
+/* x within [low, high]; a NaN stays. */
+INLINE vf vclamp(vf x, float low, float high) {
+#if WEIR_ISA_LANES == 16 /* of a NaN and a number these give the second */
+  __m512 at_least = _mm512_max_ps(_mm512_set1_ps(low), (__m512)x);
+  return (vf)_mm512_min_ps(_mm512_set1_ps(high), at_least);
+#elif WEIR_ISA_LANES == 8
+  __m256 at_least = _mm256_max_ps(_mm256_set1_ps(low), (__m256)x);
+  return (vf)_mm256_min_ps(_mm256_set1_ps(high), at_least);
+#else
+  x = vselect(x > high, vset(high), x);
+  return vselect(x < low, vset(low), x);
+#endif
+}
+
+/* 1 / x for x in [1, 2], within 1 ulp; a NaN stays. The estimate has 14 bits,
+ * one Newton step doubles them and takes less time than a division. */
+INLINE vf vreciprocal_1_2(vf x) {
+#if WEIR_ISA_LANES == 16
+  vf r = (vf)_mm512_rcp14_ps((__m512)x);
+  return r + r * (1.0f - x * r);
+#else
+  return 1.0f / x;
+#endif
+}
+
 /* Overflow gives infinity, underflow gradual zero. */
 INLINE vf vexp(vf x) {
-  x = vselect(x > 89.0f, vset(89.0f), x);
-  x = vselect(x < -104.0f, vset(-104.0f), x);
+  x = vclamp(x, -104.0f, 89.0f);
   vf shifted = x * 1.44269504f + VROUND_MAGIC;
   vf k = shifted - VROUND_MAGIC;
   vf r = x - k * 0.693359375f;
@@ -90,7 +114,7 @@ INLINE vf vlog1p_unit(vf z) {
 
 INLINE vf vsigmoid(vf x) {
   vf z = vexp(-vabs(x));
-  return vselect(x < 0.0f, z, vset(1.0f)) / (1.0f + z);
+  return vselect(x < 0.0f, z, vset(1.0f)) * vreciprocal_1_2(1.0f + z);
 }
 
 INLINE vf vtanh(vf x) {

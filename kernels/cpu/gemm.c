@@ -139,7 +139,7 @@ static void run_vector(const job *j, const block *k) {
   } else if (g->way == WEIR_GEMM_DOTS_A) {
     isa->dots(c, b, a + k->j0 * s->a_row * size, s->a_row, depth, n);
   } else {
-    const int64_t step = 16; /* so many columns of b stay in the first cache */
+    const int64_t step = 4; /* columns of b that stay in the first cache */
     b += k->j0 * s->b_column * size;
     for (int64_t at = 0; at < n; at += step)
       for (int64_t i = 0; i < s->m; i++)
@@ -179,16 +179,23 @@ static void finish(const job *j, int64_t row, const block *k, char *local) {
     j->io->done(j->io->arg, row + k->i0, row + k->i1, k->j0, k->j1, scratch);
 }
 
-/* Start of batch |index| of a and b. */
+void weir_gemm_batch(const weir_gemm_shape *shape, int64_t index, int64_t *a_at,
+                     int64_t *b_at) {
+  *a_at = *b_at = 0;
+  for (int32_t d = shape->batch_rank - 1; d >= 0; d--) {
+    int64_t at = index % shape->batch_dims[d];
+    index /= shape->batch_dims[d];
+    *a_at += at * shape->a_batch[d];
+    *b_at += at * shape->b_batch[d];
+  }
+}
+
 static void go_to_batch(const weir_gemm *g, int64_t index, const char **a,
                         const char **b) {
-  const weir_gemm_shape *s = &g->s;
-  for (int32_t d = s->batch_rank - 1; d >= 0; d--) {
-    int64_t at = index % s->batch_dims[d];
-    index /= s->batch_dims[d];
-    *a += at * s->a_batch[d] * g->size;
-    *b += at * s->b_batch[d] * g->size;
-  }
+  int64_t a_at, b_at;
+  weir_gemm_batch(&g->s, index, &a_at, &b_at);
+  *a += a_at * g->size;
+  *b += b_at * g->size;
 }
 
 /* Rows and columns of block (i, j). Vectors have all rows. */

@@ -53,6 +53,10 @@ typedef struct weir_gemm_shape {
   int64_t a_batch[WEIR_MAX_RANK], b_batch[WEIR_MAX_RANK];
 } weir_gemm_shape;
 
+/* Elements before batch |index| of a and of b. */
+void weir_gemm_batch(const weir_gemm_shape *shape, int64_t index, int64_t *a_at,
+                     int64_t *b_at);
+
 typedef struct weir_gemm {
   weir_gemm_shape s;
   const weir_gemm_table *isa;

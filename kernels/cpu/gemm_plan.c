@@ -13,6 +13,7 @@ enum {
   BLOCK_COLUMNS = 256,
   BLOCK_COLUMNS_LOCAL = 128,
   BLOCKS = 32,               /* wanted of a large product */
+  BLOCKS_FAR = 16,           /* the same, if b is large */
   SPLITS = 16,               /* at most */
   LIBRARY_AREA = 512 * 1024, /* outputs of a block of oneDNN's, at most */
   LIBRARY_BLOCKS = 4,        /* at least */
@@ -60,13 +61,18 @@ static void choose_copy(weir_gemm *g, bool constant_b) {
   if (constant_b && (s->b_column != 1 || s->m >= 8))
     g->copy_b = WEIR_GEMM_GIVEN;
   else if (s->b_column != 1 ||
-           (s->m >= 8 * g->isa->rows && s->k * s->b_k * g->size > 4 << 20))
+           (s->m >= 16 * g->isa->rows && s->k * s->b_k * g->size > 4 << 20))
     g->copy_b = WEIR_GEMM_LOCAL;
 }
 
+/* Rows of b whose distance is a multiple of 4096 bytes share few sets of the
+ * second cache: slices are half as deep then. */
 static void choose_slices(weir_gemm *g) {
-  int64_t k = g->s.k;
-  g->slices = ceil_div(k, DEPTH);
+  int64_t k = g->s.k, depth = DEPTH;
+  if (g->way == WEIR_GEMM_TILES && g->copy_b == WEIR_GEMM_DIRECT &&
+      g->s.b_k * g->size % 4096 == 0)
+    depth = DEPTH / 2;
+  g->slices = ceil_div(k, depth);
   g->kc = g->slices > 0 ? ceil_div(k, g->slices) : 1;
   g->slices = ceil_div(k, g->kc);
 }
@@ -87,21 +93,32 @@ static void cut(weir_gemm *g, int64_t rows, int64_t columns, int64_t row_unit,
   g->column_blocks = ceil_div(g->s.n, g->columns);
 }
 
+/* Whether b overflows the second cache, so that each block reads it anew from
+ * afar; blocks then want many rows. */
+static bool b_is_far(const weir_gemm *g) {
+  return g->copy_b != WEIR_GEMM_LOCAL && g->s.k * g->s.n * g->size > 1 << 20;
+}
+
 /* How many blocks one matrix should have. */
 static int64_t wanted_blocks(const weir_gemm *g) {
   double blocks = flops_of(&g->s) / kBlockFlops;
+  double most = b_is_far(g) ? BLOCKS_FAR : BLOCKS;
   if (g->batch_blocks) blocks *= (double)g->s.batches;
-  if (blocks > BLOCKS) blocks = BLOCKS;
+  if (blocks > most) blocks = most;
   if (g->batch_blocks) blocks /= (double)g->s.batches;
   return blocks < 2 ? 1 : (int64_t)blocks;
 }
 
+/* Takes columns away first where packing or reading b costs most. */
 static void choose_tile_blocks(weir_gemm *g) {
   int64_t a = g->isa->rows, b = g->isa->columns, wanted = wanted_blocks(g);
-  bool local = g->copy_b == WEIR_GEMM_LOCAL;
-  int64_t few_columns = local ? 2 * b : 4 * b,
-          few_rows = local ? 16 * a : 4 * a;
-  cut(g, local ? BLOCK_ROWS_LOCAL : BLOCK_ROWS,
+  bool local = g->copy_b == WEIR_GEMM_LOCAL, tall = local || b_is_far(g);
+  int64_t few_columns = tall ? 2 * b : 4 * b;
+  int64_t few_rows = tall ? 16 * a : 4 * a;
+  cut(g,
+      local  ? BLOCK_ROWS_LOCAL
+      : tall ? 2 * BLOCK_ROWS
+             : BLOCK_ROWS,
       wanted == 1 ? g->s.n + b
       : local     ? BLOCK_COLUMNS_LOCAL
                   : BLOCK_COLUMNS,
@@ -109,7 +126,7 @@ static void choose_tile_blocks(weir_gemm *g) {
   while (wanted > 1 && g->row_blocks * g->column_blocks < wanted) {
     if (g->columns > few_columns || (g->rows <= few_rows && g->columns > b))
       cut(g, g->rows, g->columns - b, a, b);
-    else if (g->rows > a)
+    else if (g->rows > (local ? few_rows : a))
       cut(g, g->rows - a, g->columns, a, b);
     else
       return;

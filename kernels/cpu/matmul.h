@@ -8,7 +8,7 @@
 /* A matmul or einsum call as one product of matrices, perhaps with element-wise
  * calls after it (kernels/cpu/gemm.h does the work). */
 
-/* The shape of a matmul call of floats. A b without batches makes the batches
+/* The shape of a matmul call. A b without batches makes the batches
  * of a one long matrix where that is the same. */
 void weir_matmul_shape(const weir_call *call, weir_gemm_shape *out);
 

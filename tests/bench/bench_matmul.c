@@ -168,5 +168,8 @@ int main(int argc, char **argv) {
   measure(128, 1024, 1024, seconds);
   measure(1024, 3072, 768, seconds);
   measure(64, 120, 400, seconds);
+  measure(512, 512, 512, seconds);
+  measure(128, 784, 1024, seconds);
+  measure(1024, 784, 128, seconds);
   return 0;
 }

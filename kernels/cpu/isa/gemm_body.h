@@ -103,6 +103,15 @@ INLINE void write_tile(const weir_gemm_tile *t, vr sums[ROWS][VECS],
     }
 }
 
+/* Brings c near while the sums are made. */
+INLINE void fetch(const weir_gemm_tile *t, const int rows, const int vecs) {
+#pragma GCC unroll 12
+  for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+    for (int j = 0; j < vecs; j++)
+      __builtin_prefetch((REAL *)t->c + i * t->c_row + j * WIDTH, 1);
+}
+
 INLINE void tile_body(const weir_gemm_tile *t, const int rows, const int vecs,
                       const bool partial) {
   part lanes = part_of(t->n - (vecs - 1) * WIDTH);
@@ -111,10 +120,8 @@ INLINE void tile_body(const weir_gemm_tile *t, const int rows, const int vecs,
 #pragma GCC unroll 12
   for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
-    for (int j = 0; j < vecs; j++) {
-      sums[i][j] = (vr){0};
-      __builtin_prefetch((REAL *)t->c + i * t->c_row + j * WIDTH, 1);
-    }
+    for (int j = 0; j < vecs; j++) sums[i][j] = (vr){0};
+  if (t->add) fetch(t, rows, vecs);
 #pragma GCC unroll 1
   for (int64_t p = 0; p < t->k; p++, a += t->a_k, b += t->b_k) {
     vr row[VECS];

@@ -14,7 +14,7 @@ const weir_op_def *weir_loader_op(const weir_loader *l, const char *name) {
 /* Where the blocks that the node is in were called. */
 static void label_callers(weir_loader *l, const weir_scope *scope) {
   for (const weir_scope *s = scope; s->caller != NULL; s = s->caller) {
-    if (s->call_mark.line == 0) continue;
+    if (weir_sv_starts_with(s->module->path, "std/")) continue;
     weir_diag_add_label(&l->diag, &s->call_mark, "in this call of %.*s",
                         WEIR_SV(s->block->name));
     if (!weir_sv_equal(s->caller->module->path, s->module->path))

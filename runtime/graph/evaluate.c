@@ -270,11 +270,13 @@ bool weir_evaluate(weir_loader *l, weir_scope *main) {
   push(&e, main, NULL);
   while (e.frames.count > 0 && weir_loader_going(l)) {
     eval_frame *f = &e.frames.items[e.frames.count - 1];
+    l->scope_now = f->scope;
     if (f->def != NULL)
       step_def(&e, f);
     else
       step_scope(&e, f);
   }
+  l->scope_now = NULL;
   weir_vec_free(l->alloc, &e.frames);
   return weir_loader_going(l);
 }

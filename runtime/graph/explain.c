@@ -22,16 +22,20 @@ static void label_signature(const weir_op_info *info, weir_diag *diag) {
   if (info->in_count > 0) weir_diag_set_label(diag, "%s", text);
 }
 
+/* Whether note_reasons has something to say about a node. */
+static bool has_reason(const weir_node *node) {
+  return node->input_count > 0 && node->inputs[0] != WEIR_NO_VALUE &&
+         node->op->instr != WEIR_INSTR_VAR_READ &&
+         node->op->instr != WEIR_INSTR_FEED;
+}
+
 /* Follows the first input back, one note for each step. */
 static void note_reasons(const weir_graph *graph, weir_value_id id,
                          weir_diag *diag) {
   char name[96], type[128], from[96], from_type[128];
   for (int depth = 0; depth < WEIR_REASON_DEPTH; depth++) {
     const weir_node *node = &graph->nodes[graph->values[id].node];
-    if (node->input_count == 0 || node->inputs[0] == WEIR_NO_VALUE ||
-        node->op->instr == WEIR_INSTR_VAR_READ ||
-        node->op->instr == WEIR_INSTR_FEED)
-      return;
+    if (!has_reason(node)) return;
     weir_value_id next = node->inputs[0];
     weir_diag_add_note(
         diag, "%s is %s: %s of %s, which is %s",
@@ -61,9 +65,11 @@ void weir_explain_inputs(const weir_graph *graph, const weir_node_spec *spec,
     const weir_mark *at = &graph->nodes[graph->values[id].node].mark;
     weir_value_label(graph, id, name, sizeof name);
     weir_graph_type_text(graph, id, type, sizeof type);
-    if (at->line > 0)
+    bool here = at->line > 0 && at->file != NULL &&
+                strcmp(at->file, diag->error.file) == 0;
+    if (here)
       weir_diag_add_label(diag, at, "%s is %s", name, type);
-    else
+    else if (!has_reason(&graph->nodes[graph->values[id].node]))
       weir_diag_add_note(diag, "%s is %s", name, type);
   }
   for (uint32_t i = 0; i < spec->input_count && i < WEIR_DIAG_LABELS; i++)

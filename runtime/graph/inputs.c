@@ -91,7 +91,7 @@ static bool unknown_dim(weir_loader *l, const weir_scope *scope,
 }
 
 static bool type_dims(weir_loader *l, weir_scope *scope, const weir_expr *type,
-                      weir_dim *dims) {
+                      const weir_shape *fallback, weir_dim *dims) {
   const weir_ast *root = &type->nodes[type->count - 1];
   uint32_t i = 0;
   for (uint32_t n = root->first; i < root->count; n = type->nodes[n].next) {
@@ -107,6 +107,9 @@ static bool type_dims(weir_loader *l, weir_scope *scope, const weir_expr *type,
       c.dim = (weir_dim){
           0, weir_graph_builder_symbol(l->builder, weir_sv_from(name)), 0};
       if (c.dim.symbol == 0) return weir_report_memory(l);
+    } else if (c.kind == WEIR_CONST_WORD && weir_sv_is(c.s, "_") &&
+               fallback != NULL && i < (uint32_t)fallback->rank) {
+      c.dim = fallback->dims[i]; /* the default says it */
     } else if (c.kind == WEIR_CONST_WORD) {
       return unknown_dim(l, scope, &at, c.s);
     } else if (c.kind != WEIR_CONST_INT) {
@@ -137,7 +140,13 @@ static bool type_attrs(weir_loader *l, weir_scope *scope, const weir_def *def,
   }
   attrs[shape] =
       (weir_attr){.kind = WEIR_ATTR_INTS, .count = root->count, .dims = dims};
-  return type_dims(l, scope, type, dims);
+  const weir_result *r = &def->result;
+  const weir_shape *fallback = NULL;
+  if (r->count > 0)
+    fallback = weir_graph_builder_graph(l->builder)
+                   ->values[r->list != NULL ? r->list[0] : r->first]
+                   .shape;
+  return type_dims(l, scope, type, fallback, dims);
 }
 
 bool weir_input_inject(weir_loader *l, weir_scope *scope, const weir_def *def,

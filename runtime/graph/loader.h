@@ -253,7 +253,8 @@ typedef struct weir_loader {
   WEIR_VEC(weir_op_names) ops;
   weir_module *modules, *main;
   weir_sv root; /* folder that imports cannot leave; "" for none */
-  weir_scope *scopes, *main_scope;
+  weir_scope *scopes;
+  const weir_scope *scope_now; /* being evaluated; NULL before and after */
   weir_body main_body;
   uint32_t output_count; /* the last items of main_body */
   weir_map assigned;     /* variables that an assign names */

@@ -8,8 +8,44 @@ bool weir_loader_going(const weir_loader *l) {
   return !l->fatal && l->errors < l->max_errors;
 }
 
+/* Labels in built-in libraries become notes. */
+static void drop_library_labels(weir_diag *diag) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < diag->label_count; i++) {
+    weir_diag_label label = diag->labels[i];
+    if (label.at.file != NULL && strncmp(label.at.file, "std/", 4) == 0)
+      weir_diag_add_note(diag, "%s", label.text);
+    else
+      diag->labels[kept++] = label;
+  }
+  diag->label_count = kept;
+}
+
+/* What goes wrong inside a built-in library is shown at the call that led
+ * there: its text is not the user's. */
+static void blame_caller(weir_loader *l) {
+  const weir_scope *scope = l->scope_now;
+  weir_error *err = &l->diag.error;
+  const weir_mark *call = NULL;
+  for (; scope != NULL && scope->caller != NULL &&
+         weir_sv_starts_with(scope->module->path, "std/");
+       scope = scope->caller)
+    call = &scope->call_mark;
+  if (call == NULL || strncmp(err->file, "std/", 4) != 0) return;
+  drop_library_labels(&l->diag);
+  weir_diag_add_note(&l->diag, "at %s:%u:%u", err->file, err->line, err->col);
+  weir_error moved = *err;
+  weir_fail(&moved, WEIR_W9001, call, "%s", err->message);
+  memcpy(err->file, moved.file, sizeof err->file);
+  err->line = moved.line;
+  err->col = moved.col;
+  err->end_line = moved.end_line;
+  err->end_col = moved.end_col;
+}
+
 bool weir_report_send(weir_loader *l) {
   if (l->errors >= l->max_errors) return false;
+  blame_caller(l);
   const weir_error *err = &l->diag.error;
   if (l->errors == 0) {
     l->status = err->code;

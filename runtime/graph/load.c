@@ -134,7 +134,8 @@ static bool begin(weir_loader *l, const weir_env *env,
                                             options->seed, &l->builder, err);
   if (s != WEIR_OK || l->parser == NULL) return weir_report_memory(l);
   l->arena = weir_graph_builder_arena(l->builder);
-  return true;
+  /* Never empty, so that pointers into it are pointers. */
+  return weir_vec_reserve(l->alloc, &l->stack, 16) || weir_report_memory(l);
 }
 
 weir_status weir_graph_load_text(const weir_env *env, weir_sv text,

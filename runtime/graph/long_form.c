@@ -45,7 +45,8 @@ static bool emit_list(weir_loader *l, const weir_yaml *y, root_vec *roots,
                       uint32_t first) {
   weir_ast n = {.kind = WEIR_AST_LIST, .src = y};
   uint32_t count = (uint32_t)roots->count - first;
-  if (!weir_parser_emit(l->parser, &n, roots->items + first, count))
+  const uint32_t *own = count > 0 ? roots->items + first : NULL;
+  if (!weir_parser_emit(l->parser, &n, own, count))
     return weir_report_memory(l);
   roots->count = first;
   uint32_t root = (uint32_t)weir_parser_nodes(l->parser)->count - 1;

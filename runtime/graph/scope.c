@@ -13,6 +13,7 @@ weir_scope *weir_scope_create(weir_loader *l, const weir_body *body,
   if (scope == NULL) return weir_report_memory(l), NULL;
   weir_map_init(&scope->names, l->alloc);
   scope->body = body;
+  scope->prefix = (weir_sv){"", 0};
   scope->module = m;
   scope->block = block;
   scope->next = l->scopes;

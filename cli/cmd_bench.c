@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -20,19 +18,18 @@ typedef struct result {
   weir_tools_stats stats;
 } result;
 
-/* One of the runs under way: its own bound, its own thread. */
+/* A bound and its samples. */
 typedef struct lane {
   weir_bound *bound;
   int64_t *ns;
   size_t count, capacity; /* samples */
   int64_t time_ns;        /* how long; 0: |capacity| runs */
   int64_t warmup;
-  int burst; /* runs per sample */
+  int inflight, burst; /* runs under way; runs per sample */
+  int64_t wall_ns;     /* of all runs but the first ones */
   weir_fetch *fetches;
   size_t fetch_count;
   char **names;
-  weir_status status;
-  weir_error err;
 } lane;
 
 static int64_t now_ns(void) {
@@ -45,7 +42,7 @@ static weir_status no_memory(weir_error *err) {
   return cli_error(err, "W6001", "out of memory");
 }
 
-/* ---- Lanes */
+/* ---- Running */
 
 static weir_status lane_fetches(lane *l, const cli_job *job, weir_error *err) {
   size_t count = weir_graph_io_count(job->graph, WEIR_OUTPUT);
@@ -70,7 +67,7 @@ static weir_status lane_open(lane *l, const cli_job *job,
       args->runs > 0 && args->runs < SAMPLES ? (size_t)args->runs : SAMPLES;
   l->warmup = args->warmup;
   l->time_ns = args->runs > 0 ? 0 : args->time_ns;
-  l->err = (weir_error)WEIR_ERROR_INIT;
+  l->inflight = (int)args->inflight;
   l->ns = malloc(l->capacity * sizeof *l->ns);
   weir_feed *feeds = calloc(inputs->count + 1, sizeof *feeds);
   weir_status s = WEIR_OK;
@@ -96,25 +93,63 @@ static void lane_close(lane *l) {
   free(l->ns);
 }
 
+static bool goes_on(const lane *l, int64_t now, int64_t end) {
+  return l->count < l->capacity &&
+         (l->time_ns == 0 || now < end || l->count == 0);
+}
+
 /* Runs until the time or the samples are used up. Short runs are taken in
  * bursts, so that reading the clock costs less than a hundredth. */
-static void *lane_run(void *arg) {
-  lane *l = arg;
+static weir_status run_single(lane *l, weir_error *err) {
   int64_t start = now_ns();
-  for (int64_t i = 0; i < l->warmup && l->status == WEIR_OK; i++)
-    l->status = weir_bound_run(l->bound, NULL, &l->err);
+  for (int64_t i = 0; i < l->warmup; i++)
+    WEIR_TRY(weir_bound_run(l->bound, NULL, err));
   int64_t each = (now_ns() - start) / (l->warmup > 0 ? l->warmup : 1);
   l->burst = l->warmup > 0 && each < 3000 && l->time_ns != 0 ? 16 : 1;
   int64_t last = now_ns(), end = last + l->time_ns;
-  while (l->status == WEIR_OK && l->count < l->capacity &&
-         (l->time_ns == 0 || last < end || l->count == 0)) {
-    for (int i = 0; i < l->burst && l->status == WEIR_OK; i++)
-      l->status = weir_bound_run(l->bound, NULL, &l->err);
+  while (goes_on(l, last, end)) {
+    for (int i = 0; i < l->burst; i++)
+      WEIR_TRY(weir_bound_run(l->bound, NULL, err));
     int64_t now = now_ns();
     l->ns[l->count++] = (now - last) / l->burst;
     last = now;
   }
-  return NULL;
+  l->wall_ns = last - (end - l->time_ns);
+  return WEIR_OK;
+}
+
+/* Steps are samples: begin leaves the start there, end the time it took. */
+static void step_begins(void *self, uint64_t step) {
+  ((lane *)self)->ns[step] = now_ns();
+}
+
+static void step_ends(void *self, uint64_t step, weir_tensor *const *outputs) {
+  (void)outputs;
+  ((lane *)self)->ns[step] = now_ns() - ((lane *)self)->ns[step];
+}
+
+enum { CHUNK = 256 };
+
+static weir_status run_overlapped(lane *l, weir_error *err) {
+  weir_tools_steps steps = {.struct_size = sizeof steps,
+                            .inflight = l->inflight,
+                            .steps = (uint64_t)l->warmup};
+  if (l->warmup > 0) WEIR_TRY(weir_tools_bound_steps(l->bound, &steps, err));
+  steps.self = l;
+  steps.begin = step_begins;
+  steps.end = step_ends;
+  l->burst = 1;
+  int64_t now = now_ns(), end = now + l->time_ns;
+  while (goes_on(l, now, end)) {
+    size_t left = l->capacity - l->count;
+    steps.first = l->count;
+    steps.steps = left < CHUNK ? left : CHUNK;
+    WEIR_TRY(weir_tools_bound_steps(l->bound, &steps, err));
+    l->count += (size_t)steps.steps;
+    now = now_ns();
+  }
+  l->wall_ns = now - (end - l->time_ns);
+  return WEIR_OK;
 }
 
 static int compare_ns(const void *a, const void *b) {
@@ -122,60 +157,26 @@ static int compare_ns(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Joins the lanes' samples, sorted. */
-static weir_status gather(result *r, const lane *lanes, size_t count,
-                          weir_error *err) {
-  size_t room = 1;
-  for (size_t i = 0; i < count; i++) room += lanes[i].count;
-  r->ns = malloc(room * sizeof *r->ns);
-  if (r->ns == NULL) return no_memory(err);
-  for (size_t i = 0; i < count; i++) {
-    memcpy(r->ns + r->samples, lanes[i].ns, lanes[i].count * sizeof *r->ns);
-    r->samples += lanes[i].count;
-    r->runs += lanes[i].count * (size_t)lanes[i].burst;
-  }
-  qsort(r->ns, r->samples, sizeof *r->ns, compare_ns);
-  return WEIR_OK;
-}
-
-static weir_status run_lanes(lane *lanes, size_t count, weir_error *err) {
-  pthread_t threads[16];
-  size_t started = 1;
-  weir_status s = WEIR_OK;
-  for (; started < count && s == WEIR_OK; started++)
-    if (pthread_create(&threads[started], NULL, lane_run, &lanes[started]) !=
-        0) {
-      s = cli_error(err, "W6003", "a thread could not be started");
-      break;
-    }
-  if (s == WEIR_OK) lane_run(&lanes[0]);
-  for (size_t i = 1; i < started; i++) pthread_join(threads[i], NULL);
-  for (size_t i = 0; i < count && s == WEIR_OK; i++)
-    if (lanes[i].status != WEIR_OK) {
-      *err = lanes[i].err;
-      s = lanes[i].status;
-    }
-  return s;
-}
-
 static weir_status measure(result *r, const cli_job *job,
                            const cli_tensors *inputs, const cli_args *args,
                            weir_error *err) {
-  lane lanes[16] = {{0}};
-  size_t count = (size_t)args->inflight;
-  weir_status s = WEIR_OK;
-  for (size_t i = 0; i < count && s == WEIR_OK; i++)
-    s = lane_open(&lanes[i], job, inputs, args, err);
+  lane l = {0};
+  weir_status s = lane_open(&l, job, inputs, args, err);
   if (s == WEIR_OK) {
     r->stats.struct_size = sizeof r->stats;
-    weir_tools_bound_stats(lanes[0].bound, &r->stats);
-    if (args->explain) weir_tools_bound_describe(lanes[0].bound, cli_out, NULL);
-    int64_t start = now_ns();
-    s = run_lanes(lanes, count, err);
-    r->wall_ns = now_ns() - start;
+    weir_tools_bound_stats(l.bound, &r->stats);
+    if (args->explain) weir_tools_bound_describe(l.bound, cli_out, NULL);
+    s = l.inflight > 1 ? run_overlapped(&l, err) : run_single(&l, err);
+    r->wall_ns = l.wall_ns;
   }
-  if (s == WEIR_OK) s = gather(r, lanes, count, err);
-  for (size_t i = 0; i < count; i++) lane_close(&lanes[i]);
+  if (s == WEIR_OK) {
+    r->ns = l.ns; /* taken */
+    l.ns = NULL;
+    r->samples = l.count;
+    r->runs = l.count * (size_t)l.burst;
+    qsort(r->ns, r->samples, sizeof *r->ns, compare_ns);
+  }
+  lane_close(&l);
   return s;
 }
 
@@ -200,6 +201,7 @@ typedef enum column {
   C_FLOPS,
   C_BYTES,
   C_PER_NODE,
+  C_NODES_PER_S,
   C_GFLOPS,
   C_GB,
   C_ARENA,
@@ -207,9 +209,10 @@ typedef enum column {
 } column;
 
 static const char *const names[C_COUNT] = {
-    "threads",     "inflight",   "runs",     "median_ns",    "p90_ns", "p99_ns",
-    "min_ns",      "runs_per_s", "nodes",    "instructions", "flops",  "bytes",
-    "ns_per_node", "gflops",     "gb_per_s", "arena_bytes"};
+    "threads",  "inflight",   "runs",        "median_ns",   "p90_ns",
+    "p99_ns",   "min_ns",     "runs_per_s",  "nodes",       "instructions",
+    "flops",    "bytes",      "ns_per_node", "nodes_per_s", "gflops",
+    "gb_per_s", "arena_bytes"};
 
 static void figures(const result *r, const cli_args *args, double v[C_COUNT]) {
   double median = quantile(r, 0.5);
@@ -228,6 +231,7 @@ static void figures(const result *r, const cli_args *args, double v[C_COUNT]) {
   v[C_FLOPS] = (double)r->stats.flops;
   v[C_BYTES] = (double)r->stats.bytes;
   v[C_PER_NODE] = r->stats.nodes != 0 ? median / r->stats.nodes : 0;
+  v[C_NODES_PER_S] = v[C_NODES] * v[C_PER_S];
   v[C_GFLOPS] = v[C_FLOPS] * per_ns;
   v[C_GB] = v[C_BYTES] * per_ns;
   v[C_ARENA] = (double)r->stats.arena_bytes;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels/cpu/onednn.h"
 #include "kernels/kernel.h"
 #include "runtime/weir_internal.h"
 
@@ -65,6 +66,24 @@ bool weir_tools_bound_describe(const weir_bound *bound, weir_write_fn write,
   return weir_binding_describe(bound->binding, &out);
 }
 
+weir_status weir_tools_bound_steps(weir_bound *bound,
+                                   const weir_tools_steps *steps,
+                                   weir_error *err) {
+  weir_tools_steps t;
+  if (bound == NULL) return weir_fail_null(err, "bound");
+  if (steps == NULL) return weir_fail_null(err, "steps");
+  WEIR_TRY(
+      weir_opts_read(&t, sizeof t, steps, sizeof t, "weir_tools_steps", err));
+  weir_overlap_options overlap = {.steps = t.steps,
+                                  .inflight = t.inflight,
+                                  .self = t.self,
+                                  .begin = t.begin,
+                                  .end = t.end};
+  atomic_store_explicit(&bound->entry.cancel, false, memory_order_relaxed);
+  weir_run_options options = {.cancel = &bound->entry.cancel, .step = t.first};
+  return weir_binding_run_overlapped(bound->binding, &overlap, &options, err);
+}
+
 /* ---- Traces */
 
 weir_status weir_tools_trace_create(weir_runtime *runtime, size_t max_events,
@@ -117,8 +136,8 @@ static void cpu_features(char *text, size_t size) {
 
 bool weir_tools_fact(size_t i, const char **out_name, char *buffer,
                      size_t buffer_size) {
-  static const char *const names[] = {"version", "compiler", "language",
-                                      "ops",     "cores",    "cpu"};
+  static const char *const names[] = {"version", "compiler", "language", "ops",
+                                      "onednn",  "cores",    "cpu"};
   if (i >= sizeof names / sizeof names[0]) return false;
   *out_name = names[i];
   switch (i) {
@@ -139,6 +158,9 @@ bool weir_tools_fact(size_t i, const char **out_name, char *buffer,
       snprintf(buffer, buffer_size, "%zu", weir_tools_op_count());
       break;
     case 4:
+      weir_onednn_version(buffer, buffer_size);
+      break;
+    case 5:
       snprintf(buffer, buffer_size, "%ld", sysconf(_SC_NPROCESSORS_ONLN));
       break;
     default:

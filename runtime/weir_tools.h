@@ -67,6 +67,24 @@ WEIR_API void weir_tools_bound_stats(const weir_bound *bound,
 WEIR_API bool weir_tools_bound_describe(const weir_bound *bound,
                                         weir_write_fn write, void *self);
 
+/* Many runs of a bound, several of them under way at once. */
+typedef struct weir_tools_steps {
+  uint32_t struct_size;
+  int32_t inflight; /* 1 to 64 */
+  uint64_t first, steps;
+  void *self;
+  /* As a step starts, and once it has succeeded, on its thread, several at
+   * once; |outputs| are lent. May be NULL. */
+  void (*begin)(void *self, uint64_t step);
+  void (*end)(void *self, uint64_t step, weir_tensor *const *outputs);
+} weir_tools_steps;
+
+/* Runs steps first, first + 1, ...; stops at the first failure. Results are
+ * those of one step after the other. */
+WEIR_API weir_status weir_tools_bound_steps(weir_bound *bound,
+                                            const weir_tools_steps *steps,
+                                            weir_error *err);
+
 /* ---- Traces: pass one in weir_run_opts, write it when no run uses it. */
 
 WEIR_API weir_status weir_tools_trace_create(weir_runtime *runtime,

@@ -2,6 +2,7 @@
 #include "kernels/cpu/onednn.h"
 
 #include <oneapi/dnnl/dnnl.h>
+#include <stdio.h>
 
 #if DNNL_CPU_RUNTIME == DNNL_RUNTIME_OMP
 extern void omp_set_num_threads(int threads);
@@ -14,6 +15,11 @@ static int omp_get_max_threads(void) {
   return 1;
 }
 #endif
+
+void weir_onednn_version(char *text, size_t capacity) {
+  const dnnl_version_t *v = dnnl_version();
+  snprintf(text, capacity, "%d.%d.%d", v->major, v->minor, v->patch);
+}
 
 void weir_onednn_thread_init(void) {
   omp_set_num_threads(1);

@@ -14,6 +14,9 @@
  * call it when they start, which saves each call the change and back. */
 void weir_onednn_thread_init(void);
 
+/* "2.6.3": the version that runs. */
+void weir_onednn_version(char *text, size_t capacity);
+
 /* A matrix product c = a b, all row-major with leading dimensions in elements;
  * |a_t|: a is stored k x m, |b_t|: b is stored n x k. */
 typedef struct weir_sgemm {

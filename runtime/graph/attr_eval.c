@@ -70,8 +70,9 @@ static bool to_scalar(const weir_const *c, const weir_attr_def *def,
       out->f = number ? (double)c->dim.value : c->f;
       return number || c->kind == WEIR_CONST_FLOAT;
     case WEIR_ATTR_BOOL:
+      if (c->kind != WEIR_CONST_BOOL) return false;
       out->b = c->b;
-      return c->kind == WEIR_CONST_BOOL;
+      return true;
     case WEIR_ATTR_STRING:
       if (c->kind == WEIR_CONST_NONE && def->choices != NULL) {
         out->s = WEIR_SV_LIT("none"); /* the word may be a choice */

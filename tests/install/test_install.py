@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Installs into a folder and uses what is there: pkg-config, headers, library,
+command, manual page.
+
+  test_install.py BUILD_ROOT SOURCE_ROOT
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+BUILD, SOURCE = (pathlib.Path(a) for a in sys.argv[1:3])
+SKIP = 77
+
+
+def call(*args, **more):
+    p = subprocess.run([str(a) for a in args], capture_output=True, text=True,
+                       timeout=120, **more)
+    if p.returncode:
+        sys.exit(f"{args}: {p.returncode}\n{p.stdout}{p.stderr}")
+    return p.stdout
+
+
+def only(root, name):
+    found = sorted(root.rglob(name))
+    if not found:
+        sys.exit(f"{name} was not installed")
+    return found[0]
+
+
+def main():
+    if not shutil.which("pkg-config") or not shutil.which("cc"):
+        return SKIP
+    with tempfile.TemporaryDirectory() as root:
+        root = pathlib.Path(root)
+        call("meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", root)
+        library = only(root, "libweir.so.0")
+        pc = only(root, "weir.pc")
+        env = dict(os.environ, PKG_CONFIG_PATH=str(pc.parent),
+                   PKG_CONFIG_SYSROOT_DIR=str(root),
+                   LD_LIBRARY_PATH=str(library.parent))
+        flags = call("pkg-config", "--cflags", "--libs", "weir",
+                     env=env).split()
+        call("cc", SOURCE / "docs/embed/tiny.c", *flags, "-o", root / "tiny")
+        if call(root / "tiny", env=env) != "2 1\n4 3\n":
+            sys.exit("the sample prints something else")
+        env = {k: v for k, v in env.items() if not k.startswith("WEIR_")}
+        call(only(root, "weir"), "version", env=env)
+        if ".TH WEIR 1" not in only(root, "weir.1").read_text():
+            sys.exit("no manual page")
+        soname = call("readelf", "-d", library)
+        if "libweir.so.0]" not in soname:
+            sys.exit(f"SONAME is wrong:\n{soname}")
+    return 0
+
+
+sys.exit(main())

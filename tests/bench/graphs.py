@@ -4,7 +4,7 @@ import pathlib
 
 
 def chain(n):
-    lines = ["weir: 1", "inputs: {x: 'f32[] = fill([], 1.0)'}", "nodes:"]
+    lines = ["weir: 1", "inputs:", "  x: f32[] = fill([], 1.0)", "nodes:"]
     lines += [f"  v{i}: add({'x' if i == 0 else f'v{i - 1}'}, x)"
               for i in range(n)]
     return "\n".join(lines + [f"outputs: [v{n - 1}]", ""])
@@ -12,7 +12,7 @@ def chain(n):
 
 def wide(n):
     """n independent additions, no two of them equal; one stack reads them."""
-    lines = ["weir: 1", "inputs: {x: 'f32[] = fill([], 1.0)'}", "nodes:"]
+    lines = ["weir: 1", "inputs:", "  x: f32[] = fill([], 1.0)", "nodes:"]
     lines += [f"  v{i}: add(x, {i}.5)" for i in range(n)]
     names = ", ".join(f"v{i}" for i in range(n))
     return "\n".join(lines + [f"  all: stack({names})",
@@ -32,15 +32,17 @@ outputs: [c]
 
 def one():
     return """weir: 1
-inputs: {x: 'f32[] = fill([], 1.0)'}
-nodes: {y: 'add(x, x)'}
+inputs:
+  x: f32[] = fill([], 1.0)
+nodes:
+  y: add(x, x)
 outputs: [y]
 """
 
 
 def layered(n, width=100):
     """n nodes in layers of |width|: what load and check are timed on."""
-    lines = ["weir: 1", "inputs: {x: 'f32[64, 64]'}", "nodes:"]
+    lines = ["weir: 1", "inputs:", "  x: f32[64, 64]", "nodes:"]
     for i in range(n):
         a = "x" if i < width else f"n{i - width}"
         b = "x" if i < width else f"n{i - width + (i * 7 % width) // 2}"

@@ -193,11 +193,16 @@ weir_status weir_tasks_form(weir_program *p, int64_t grain_ns,
                             weir_task_graph *graph, weir_error *err) {
   if (grain_ns <= 0) grain_ns = kDefaultGrainNs;
   former f = {.p = p, .graph = graph, .grain_ns = grain_ns};
-  bool async = false;
+  uint32_t async = 0;
   for (uint32_t i = 0; i < p->instr_count; i++)
-    async = async || p->instrs[i].spec.async;
-  p->cheap = p->cost_ns < 2 * grain_ns && !async;
-  bool many = async || (!p->cheap && p->threads > 1);
+    async += p->instrs[i].spec.async;
+  if (async >= kMaxTasks / 2) /* each may have a cheap task beside it */
+    return weir_fail(err, WEIR_W6003, NULL,
+                     "%u sends, receives and collectives in one program, at "
+                     "most %d",
+                     async, kMaxTasks / 2 - 1);
+  p->cheap = p->cost_ns < 2 * grain_ns && async == 0;
+  bool many = async > 0 || (!p->cheap && p->threads > 1);
   if (many ? form_many(&f) : form_one(p)) return WEIR_OK;
   return weir_fail_memory(err, 0);
 }

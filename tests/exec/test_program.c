@@ -400,8 +400,27 @@ static void first_failure_in_node_order_is_told(void **state) {
   close_hand(&h);
 }
 
+static void too_many_sends_are_refused(void **state) {
+  (void)state;
+  hand h;
+  open_hand(&h, 2);
+  weir_channel *channel = weir_channel_null();
+  uint32_t x = i32_value(h.b, WEIR_STORAGE_EXTERNAL, 0);
+  for (uint32_t i = 0; i < 5000; i++) {
+    weir_instr_spec send = {.in = &x, .in_count = 1};
+    assert_int_equal(weir_instr_send(h.b, channel, i, 4, &send), WEIR_OK);
+    weir_program_add_instr(h.b, &send);
+  }
+  weir_program_options options = {.threads = 2};
+  assert_error(weir_program_finish(h.b, &options, &h.program, &h.err), &h.err,
+               "W6003");
+  weir_program_builder_release(h.b);
+  close_hand(&h);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(too_many_sends_are_refused),
       cmocka_unit_test(copies_of_every_kind),
       cmocka_unit_test(call_runs_its_body),
       cmocka_unit_test(branch_takes_one_body),

@@ -107,19 +107,6 @@ const weir_kernel_def weir_kernel_cpu_einsum = {.op = "einsum",
 
 /* ---- With followers: bias, activation, residual ... */
 
-/* Where the product is written: an output of its own if it is one, else the
- * last call's, which then works in place. -1: neither fits. */
-static int32_t product_io(const weir_group *group) {
-  int32_t last = -1;
-  for (uint32_t o = 0; o < group->out_count; o++) {
-    if (group->out_calls[o] == 0) return (int32_t)(group->in_count + o);
-    if (group->out_calls[o] == group->call_count - 1 &&
-        group->out[o].dtype == group->calls[0].out[0].dtype)
-      last = (int32_t)(group->in_count + o);
-  }
-  return last;
-}
-
 static bool plan_group(const weir_group *group, weir_ew *ew, weir_why *why) {
   const weir_call *call = &group->calls[0];
   if (strcmp(call->op->name, "matmul") != 0)
@@ -127,7 +114,7 @@ static bool plan_group(const weir_group *group, weir_ew *ew, weir_why *why) {
   if ((call->in[0].dtype & WEIR_FLOATS) == 0) return weir_no(why, "not floats");
   if (call->in[0].rank < 2 || call->in[1].rank < 2)
     return weir_no(why, "a vector operand");
-  int32_t io = product_io(group);
+  int32_t io = weir_anchor_io(group);
   if (io < 0) return weir_no(why, "no output to write the product to");
   return weir_ew_build(group, 1, io, true, weir_isa_choose(), ew, why);
 }
@@ -145,7 +132,7 @@ static weir_status group_prepare(const weir_group *group, weir_prepared *out,
     return weir_fail(err, WEIR_W9001, NULL, "cpu.matmul_fused: not accepted");
   const weir_group_ref *refs = group->refs[0];
   const int32_t io[3] = {(int32_t)refs[0].index, (int32_t)refs[1].index,
-                         product_io(group)};
+                         weir_anchor_io(group)};
   weir_gemm_shape shape;
   weir_matmul_shape(&group->calls[0], &shape);
   return prepare_shape(&shape, group->calls[0].in[1].value, ew, io, out, err);

@@ -18,6 +18,11 @@ void weir_matmul_shape(const weir_call *call, weir_gemm_shape *out);
 bool weir_einsum_shape(const weir_call *call, weir_gemm_shape *out,
                        bool *swapped, weir_why *why);
 
+/* The operand of a group's run that its first call's result is written to: an
+ * output of its own if it is one, else the last call's, which then works in
+ * place. -1: neither fits. */
+int32_t weir_anchor_io(const weir_group *group);
+
 /* What run is given as state. */
 typedef struct weir_matmul {
   weir_gemm gemm;

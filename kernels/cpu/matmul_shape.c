@@ -64,3 +64,14 @@ void weir_matmul_shape(const weir_call *call, weir_gemm_shape *out) {
   batch_strides(b, out->batch_rank, out->b_batch);
   fold_batch(out, a);
 }
+
+int32_t weir_anchor_io(const weir_group *group) {
+  int32_t last = -1;
+  for (uint32_t o = 0; o < group->out_count; o++) {
+    if (group->out_calls[o] == 0) return (int32_t)(group->in_count + o);
+    if (group->out_calls[o] == group->call_count - 1 &&
+        group->out[o].dtype == group->calls[0].out[0].dtype)
+      last = (int32_t)(group->in_count + o);
+  }
+  return last;
+}

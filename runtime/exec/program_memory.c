@@ -208,10 +208,12 @@ static weir_status plan(planner *pl, size_t limit, weir_error *err) {
   if (p->task_count <= 1) return WEIR_OK;
   WEIR_TRY(weir_memory_plan_reuses(pl->lives, pl->count, &made, p->env->alloc,
                                    add_reuse, pl, err));
-  /* The planner leaves out what was made in place: other readers come first. */
+  /* The planner leaves out what was made in place: other readers come first.
+   * Empty buffers share nothing, though their offsets may be equal. */
   for (uint32_t i = 0; i < pl->count; i++) {
     uint32_t of = pl->lives[i].in_place_of;
-    if (of != WEIR_MEMORY_NO_BUFFER && made.offsets[of] == made.offsets[i])
+    if (of != WEIR_MEMORY_NO_BUFFER && pl->lives[i].bytes > 0 &&
+        made.offsets[of] == made.offsets[i])
       add_reuse(pl, of, i);
   }
   return pl->failed ? weir_fail_memory(err, 0) : WEIR_OK;

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/exec/generated.h"
+#include "tests/exec/support.h"
+
+/* The same bits for 1, 2 and 8 threads: every graph of graphs/, and products
+ * and convolutions with long sums, where threads would like to share one. */
+
+enum { kWays = 3, kFileBytes = 1 << 16 };
+
+static const char kLongSums[] =
+    "weir: 1\n"
+    "inputs:\n"
+    "  a: f32[4, 20000]\n"
+    "  b: f32[64, 4096]\n"
+    "  x: f32[1, 256, 12, 12]\n"
+    "  y: f32[17, 96, 9, 9]\n"
+    "  v: f32[300000]\n"
+    "nodes:\n"
+    "  p: matmul(a, var([20000, 3], init=uniform(-1, 1)))\n"
+    "  q: relu(add(matmul(b, var([4096, 64], init=uniform(-1, 1))), 1))\n"
+    "  r: matmul(b, b, transpose_b=true)\n"
+    "  s: conv2d(x, var([8, 256, 5, 5], init=uniform(-1, 1)), pad=2)\n"
+    "  t: relu(conv2d(y, var([33, 96, 3, 3], init=uniform(-1, 1)), pad=1))\n"
+    "  u: reduce_sum(mul(v, v))\n"
+    "  w: reduce_mean(x, axis=[0, 2, 3])\n"
+    "outputs: [p, q, r, s, t, u, w]\n";
+
+typedef struct threads {
+  exec_world world;
+  weir_pool *pools[kWays];
+  run_way ways[kWays];
+} threads;
+
+static int set_up(void **state) {
+  static const int counts[kWays] = {1, 2, 8};
+  static const char *const names[kWays] = {"1", "2", "8"};
+  threads *t = calloc(1, sizeof *t);
+  exec_world_init(&t->world);
+  for (int i = 0; i < kWays; i++) {
+    t->pools[i] = exec_pool(&t->world, counts[i]);
+    /* Defaults are computed in the run: that is work to be shared too. */
+    t->ways[i] = (run_way){names[i], t->pools[i], {.no_fold = true}};
+  }
+  *state = t;
+  return 0;
+}
+
+static int tear_down(void **state) {
+  threads *t = *state;
+  for (int i = 0; i < kWays; i++) weir_pool_release(t->pools[i]);
+  exec_world_check_empty(&t->world);
+  free(t);
+  return 0;
+}
+
+static void check(threads *t, const char *name, const char *text, size_t size) {
+  char why[512] = "";
+  weir_graph *graph = NULL;
+  weir_tensor *inputs[RUN_INPUTS];
+  run_result results[kWays];
+  if (!run_load(&t->world.env, text, size, &graph, why))
+    fail_msg("%s: %s", name, why);
+  assert_true(run_inputs(&t->world.env, graph, inputs));
+  for (int i = 0; i < kWays; i++) {
+    run_once(&t->world.env, graph, inputs, &t->ways[i], &results[i]);
+    if (results[i].status != WEIR_OK)
+      fail_msg("%s: %s %s", name, results[i].error.id,
+               results[i].error.message);
+    if (!run_same_bits(graph, &results[0], &results[i], why))
+      fail_msg("%s, %s threads against 1: %s", name, t->ways[i].name, why);
+  }
+  for (int i = 0; i < kWays; i++) run_release(&results[i]);
+  for (int i = 0; i < RUN_INPUTS; i++) weir_tensor_unref(inputs[i]);
+  weir_graph_unref(graph);
+}
+
+static void long_sums(void **state) {
+  check(*state, "long sums", kLongSums, sizeof kLongSums - 1);
+}
+
+static void check_file(threads *t, const char *folder, const char *name) {
+  char path[1024];
+  char *text = malloc(kFileBytes);
+  assert_non_null(text);
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *file = fopen(path, "rb");
+  assert_non_null(file);
+  size_t size = fread(text, 1, kFileBytes, file);
+  assert_true(size < kFileBytes && feof(file));
+  fclose(file);
+  check(t, name, text, size);
+  free(text);
+}
+
+static void graphs(void **state) {
+  char folder[512];
+  const char *root = getenv("WEIR_SOURCE_ROOT");
+  int files = 0;
+  assert_non_null(root);
+  snprintf(folder, sizeof folder, "%s/graphs", root);
+  DIR *dir = opendir(folder);
+  assert_non_null(dir);
+  for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+    size_t n = strlen(e->d_name);
+    if (n < 10 || strcmp(e->d_name + n - 10, ".weir.yaml") != 0) continue;
+    check_file(*state, folder, e->d_name);
+    files++;
+  }
+  closedir(dir);
+  assert_true(files >= 8);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(long_sums, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(graphs, set_up, tear_down)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

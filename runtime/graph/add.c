@@ -6,6 +6,8 @@
 
 /* Nodes on their way into the builder: names, devices, failures. */
 
+enum { WEIR_SOME_VALUES = 65536 };
+
 const weir_op_def *weir_loader_op(const weir_loader *l, const char *name) {
   const weir_op_names *n = weir_loader_ops(l, weir_sv_from(name));
   return n != NULL ? n->info->op : NULL;
@@ -26,9 +28,11 @@ static void label_callers(weir_loader *l, const weir_scope *scope) {
 bool weir_add_node(weir_loader *l, weir_scope *scope, weir_node_spec *spec,
                    weir_node_id *out) {
   const weir_graph *g = weir_graph_builder_graph(l->builder);
-  if (g->node_count >= l->max_nodes) {
-    weir_report(l, WEIR_W1014, &spec->mark,
-                "the graph has more than %" PRIu64 " nodes", l->max_nodes);
+  bool nodes = g->node_count >= l->max_nodes;
+  if (nodes || g->value_count >= 4 * l->max_nodes + WEIR_SOME_VALUES) {
+    weir_report(
+        l, WEIR_W1014, &spec->mark, "the graph has more than %" PRIu64 " %s",
+        nodes ? l->max_nodes : 4 * l->max_nodes, nodes ? "nodes" : "values");
     l->fatal = true;
     return false;
   }

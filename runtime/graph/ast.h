@@ -104,7 +104,6 @@ bool weir_parser_emit(weir_parser *parser, const weir_ast *node,
                       const uint32_t *roots, uint32_t count);
 /* Copies the nodes to |arena| and empties the parser's array. */
 bool weir_parser_take(weir_parser *parser, weir_arena *arena, weir_expr *out);
-const weir_allocator *weir_parser_alloc(const weir_parser *parser);
 
 /* ---- Tokens */
 

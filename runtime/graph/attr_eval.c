@@ -4,6 +4,8 @@
 
 /* Constants as attributes of ops. */
 
+enum { WEIR_LIST_ITEMS = 65536 };
+
 static bool refuse(weir_loader *l, const weir_scope *scope,
                    const weir_attr_def *def, const weir_const *c,
                    const weir_op_def *op, const weir_mark *at, bool in_list) {
@@ -23,6 +25,9 @@ static bool to_dims(weir_loader *l, const weir_scope *scope,
                     const weir_const *c, const weir_mark *at, weir_attr *out) {
   uint32_t count = c->kind == WEIR_CONST_LIST ? c->count : 1;
   const weir_const *items = c->kind == WEIR_CONST_LIST ? c->items : c;
+  if (count > WEIR_LIST_ITEMS)
+    return weir_report(l, WEIR_W1120, at, "lists hold at most %d numbers",
+                       WEIR_LIST_ITEMS);
   weir_dim *dims = weir_arena_array(&l->work, count, sizeof *dims);
   if (dims == NULL) return weir_report_memory(l);
   for (uint32_t i = 0; i < count; i++) {

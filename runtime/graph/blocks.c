@@ -9,6 +9,15 @@ static const char *const kBlockKeys[] = {"in",  "attrs",  "nodes",
 static const char *const kAttrKinds[] = {"int",   "float", "bool", "string",
                                          "dtype", "ints",  "op",   NULL};
 
+/* Inputs or attributes of one block. */
+enum { WEIR_BLOCK_ARGUMENTS = 64 };
+
+static bool few(weir_loader *l, const weir_yaml *y, const char *what) {
+  return y->count <= WEIR_BLOCK_ARGUMENTS ||
+         weir_report(l, WEIR_W1118, &y->mark, "a block has at most %d %s",
+                     WEIR_BLOCK_ARGUMENTS, what);
+}
+
 static bool port(weir_loader *l, weir_block *b, weir_sv name,
                  const weir_mark *mark, const weir_yaml *type) {
   weir_block_port *p = &b->inputs[b->input_count++];
@@ -27,6 +36,7 @@ static bool ports(weir_loader *l, weir_block *b) {
   if (in == NULL) return true;
   if (in->kind == WEIR_YAML_SCALAR)
     return weir_want_kind(l, in, WEIR_YAML_LIST, "in");
+  if (!few(l, in, "inputs")) return false;
   b->inputs = weir_arena_array(&l->work, in->count, sizeof *b->inputs);
   if (b->inputs == NULL) return weir_report_memory(l);
   bool ok = true;
@@ -106,6 +116,7 @@ static bool attrs(weir_loader *l, weir_block *b) {
   const weir_yaml *y = weir_yaml_get(b->yaml, "attrs");
   if (y == NULL) return true;
   if (!weir_want_kind(l, y, WEIR_YAML_MAP, "attrs")) return false;
+  if (!few(l, y, "attributes")) return false;
   b->attrs = weir_arena_array(&l->work, y->count, sizeof *b->attrs);
   if (b->attrs == NULL) return weir_report_memory(l);
   bool ok = true;

@@ -7,7 +7,10 @@
 
 /* Literal tensors: numbers and nested lists. */
 
-enum { WEIR_LITERAL_ELEMENTS = 65536 };
+enum {
+  WEIR_LITERAL_ELEMENTS = 65536, /* of one */
+  WEIR_ALL_LITERALS = 1 << 24    /* of a graph */
+};
 
 /* Rank and dimensions from the first items; the fill checks the rest. */
 static bool literal_shape(weir_loader *l, const weir_const *c,
@@ -109,6 +112,11 @@ bool weir_literal_tensor(weir_loader *l, const weir_const *c, weir_dtype dtype,
   if (dtype == WEIR_DTYPE_NONE)
     dtype =
         leaf != NULL && leaf->kind == WEIR_CONST_BOOL ? WEIR_BOOL : WEIR_F32;
+  l->literal_elements += (uint64_t)weir_shape_elements(&shape);
+  if (l->literal_elements > WEIR_ALL_LITERALS)
+    return weir_report(l, WEIR_W1120, at,
+                       "the graph's literals hold more than %d elements",
+                       WEIR_ALL_LITERALS);
   weir_error err = WEIR_ERROR_INIT;
   weir_tensor *t = NULL;
   if (weir_tensor_create_shaped(l->alloc, dtype, &shape, &t, &err) != WEIR_OK)

@@ -260,6 +260,9 @@ typedef struct weir_loader {
   weir_map assigned;     /* variables that an assign names */
   WEIR_VEC(weir_const) stack;
   uint64_t max_nodes;
+  /* Work done for the file's text, bounded so that a small file cannot cost
+   * much: scopes, definitions and rounds; elements of literals. */
+  uint64_t expanded, literal_elements;
   uint32_t errors, max_errors;
   weir_status status; /* of the first error */
   bool fatal;         /* no memory, or a limit: stop at once */
@@ -278,8 +281,6 @@ bool weir_report_send(weir_loader *l);
 bool weir_report_memory(weir_loader *l);
 /* A filled error of another room. */
 bool weir_report_error(weir_loader *l, const weir_error *err);
-void weir_report_warning(weir_loader *l, const weir_mark *at, const char *fmt,
-                         ...) WEIR_PRINTF(3, 4);
 /* True while more errors may be reported. */
 bool weir_loader_going(const weir_loader *l);
 /* Adds "did you mean" for |name| among |count| names to l->diag. */
@@ -345,6 +346,8 @@ const weir_op_names *weir_loader_ops(const weir_loader *l, weir_sv name);
 /* A scope in the work arena, without definitions; NULL: no memory, reported. */
 weir_scope *weir_scope_create(weir_loader *l, const weir_body *body,
                               weir_module *m, const weir_block *block);
+/* Counts one more scope, definition or round; W1014 past the limit. */
+bool weir_loader_expand(weir_loader *l, const weir_mark *at);
 /* Makes the definitions. The scope's attributes must be set. */
 bool weir_scope_expand(weir_loader *l, weir_scope *scope);
 void weir_scope_release(weir_loader *l, weir_scope *scope);

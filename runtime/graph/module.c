@@ -3,7 +3,7 @@
 
 /* Modules: the main file and, depth first, what it imports. */
 
-enum { WEIR_IMPORT_DEPTH = 16 };
+enum { WEIR_IMPORT_DEPTH = 16, WEIR_IMPORTS = 256 };
 
 static const char *const kMainKeys[] = {
     "weir",    "params",    "dims",  "import", "cluster", "mesh",
@@ -189,6 +189,9 @@ static bool begin_imports(weir_loader *l, weir_module *m) {
   const weir_yaml *y = weir_yaml_get(m->root, "import");
   if (y == NULL) return true;
   if (!weir_want_kind(l, y, WEIR_YAML_MAP, "import")) return false;
+  if (y->count > WEIR_IMPORTS)
+    return weir_report(l, WEIR_W1117, &y->mark, "a file has at most %d imports",
+                       WEIR_IMPORTS);
   m->imports = weir_arena_array(&l->work, y->count, sizeof *m->imports);
   if (m->imports == NULL) return weir_report_memory(l);
   m->import_count = y->count;

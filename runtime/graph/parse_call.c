@@ -67,10 +67,6 @@ weir_ast_vec *weir_parser_nodes(weir_parser *p) {
   return &p->nodes;
 }
 
-const weir_allocator *weir_parser_alloc(const weir_parser *p) {
-  return p->alloc;
-}
-
 weir_mark weir_ast_mark(const weir_ast *node) {
   weir_mark mark = node->src->mark;
   if (node->ascii) {

@@ -98,17 +98,6 @@ bool weir_report_memory(weir_loader *l) {
   return weir_report_error(l, &err);
 }
 
-void weir_report_warning(weir_loader *l, const weir_mark *at, const char *fmt,
-                         ...) {
-  if (l->options->sink == NULL) return;
-  va_list args;
-  va_start(args, fmt);
-  begin(l, WEIR_W1009, at, fmt, args);
-  va_end(args);
-  l->diag.severity = WEIR_SEVERITY_WARNING;
-  l->options->sink->report(l->options->sink->self, &l->diag);
-}
-
 void weir_report_nearest(weir_loader *l, weir_sv name, size_t count,
                          weir_sv (*name_at)(const void *self, size_t i),
                          const void *self) {

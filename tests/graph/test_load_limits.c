@@ -209,6 +209,46 @@ static void test_wide_call(void **state) {
   weir_strbuf_release(&text);
 }
 
+/* Small files that would expand without end, or into much memory. */
+static void test_bombs(void **state) {
+  (void)state;
+  weir_strbuf text;
+  weir_strbuf_init(&text, weir_allocator_system());
+  weir_strbuf_text(&text,
+                   "weir: 1\ninputs: {x: 'f32[2]'}\nblocks:\n"
+                   "  f0: {in: [x], out: x}\n");
+  for (int i = 1; i < 60; i++)
+    weir_strbuf_printf(&text,
+                       "  f%d: {in: [x], nodes: {p: f%d(x), q: f%d(x)}, "
+                       "out: q}\n",
+                       i, i - 1, i - 1);
+  weir_strbuf_text(&text, "nodes: {y: f59(x)}\n");
+  weir_load_options options = {.max_nodes = 10000};
+  weir_graph *g = NULL;
+  weir_error err;
+  assert_error(load(view(&text), NULL, &options, &g, &err), &err, "W1014");
+  static const char *const kTexts[][2] = {
+      {"r: {repeat: {i: 0..1000000000000}, nodes: {}}", "W1014"},
+      {"r: {repeat: {i: 0..9}, nodes: {s: {repeat: {j: 0..100000000}, "
+       "nodes: {}}}}",
+       "W1014"},
+      {"r: {repeat: {i: 0..9999}, nodes: {s: 'split(z, 50000)'}}\n"
+       "  z: zeros([50000])",
+       "W1014"},
+      {"r: {repeat: {i: 5..0}, nodes: {s: neg(z)}}\n  y: 1", NULL}};
+  for (size_t i = 0; i < sizeof kTexts / sizeof kTexts[0]; i++) {
+    weir_strbuf_clear(&text);
+    weir_strbuf_printf(&text, "weir: 1\nnodes:\n  %s\n", kTexts[i][0]);
+    weir_status s = load(view(&text), NULL, &options, &g, &err);
+    if (kTexts[i][1] != NULL)
+      assert_error(s, &err, kTexts[i][1]);
+    else
+      assert_ok(s, &err);
+    weir_graph_unref(g);
+  }
+  weir_strbuf_release(&text);
+}
+
 static void count(void *self, const weir_diag *diag) {
   (void)diag;
   ++*(uint32_t *)self;
@@ -266,6 +306,7 @@ int main(void) {
       cmocka_unit_test(test_sizes),
       cmocka_unit_test(test_long_chains),
       cmocka_unit_test(test_wide_call),
+      cmocka_unit_test(test_bombs),
       cmocka_unit_test(test_at_most_so_many_errors),
       cmocka_unit_test(test_environment)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@ void weir_diag_init(weir_diag *diag, const weir_error *err) {
 }
 
 /* Formats into dst[size]; a code point that was cut in half is dropped. */
+WEIR_PRINTF(3, 0)
 static void format_text(char *dst, size_t size, const char *fmt, va_list args) {
   int n = vsnprintf(dst, size, fmt, args);
   if (n < 0) dst[0] = '\0';

@@ -59,6 +59,7 @@ bool weir_report_send(weir_loader *l) {
   return false;
 }
 
+WEIR_PRINTF(4, 0)
 static void begin(weir_loader *l, weir_error_id id, const weir_mark *at,
                   const char *fmt, va_list args) {
   char text[sizeof l->diag.error.message];

@@ -13,6 +13,7 @@ typedef struct reading {
   size_t capacity;
 } reading;
 
+WEIR_PRINTF(2, 3)
 static bool refuse(const reading *r, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);

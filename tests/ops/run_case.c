@@ -17,6 +17,7 @@ typedef struct tally {
   int cases, runs, kernels, failures, values_not_run, grads, refusals;
 } tally;
 
+WEIR_PRINTF(3, 4)
 static void fail(tally *t, const op_case *c, const char *fmt, ...) {
   va_list args;
   fprintf(stderr, "%s:%u: ", t->path, c->yaml->mark.line);

@@ -276,7 +276,7 @@ static bool close_bracket(weir_parser *p, const weir_token *t, bool empty) {
   }
   if (!empty && !end_argument(p)) return false;
   top = &p->open.items[p->open.count - 1];
-  if (top->kind == OPEN_SUBSCRIPT && p->at < p->text.size &&
+  if (!empty && top->kind == OPEN_SUBSCRIPT && p->at < p->text.size &&
       p->text.data[p->at] == '[') {
     p->at++; /* h[i][j]: one list of subscripts */
     p->reopened = true;

@@ -121,6 +121,8 @@ void cli_signals_init(void);
 /* From now SIGINT and SIGTERM cancel |session|'s runs; NULL: end the process.
  * First called before threads are made. */
 void cli_signals_watch(weir_session *session);
+/* Ends what cli_signals_watch began. */
+void cli_signals_end(void);
 /* 130 or 143 when a signal came, else |code|. */
 int cli_signal_code(int code);
 

@@ -71,6 +71,7 @@ int main(int argc, char **argv) {
     code = cli_fail(&err);
   } else {
     code = run_command(command, argc - 2, argv + 2);
+    cli_signals_end();
   }
   return cli_out_close(code);
 }

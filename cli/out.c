@@ -18,6 +18,9 @@ static int color = -1;
 static atomic_int signal_number;
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
 static weir_session *watched;
+static pthread_t watcher;
+static bool watching;
+static atomic_bool watch_ends;
 
 /* ---- Text */
 
@@ -130,13 +133,16 @@ static void *wait_for_signals(void *set) {
   for (;;) {
     int number = 0;
     if (sigwait(set, &number) != 0) continue;
+    if (number == SIGUSR1) {
+      if (atomic_load(&watch_ends)) return NULL;
+      continue;
+    }
     bool again = atomic_exchange(&signal_number, number) != 0;
     pthread_mutex_lock(&watch_lock);
     if (watched == NULL || again) _exit(128 + number);
     weir_session_cancel(watched);
     pthread_mutex_unlock(&watch_lock);
   }
-  return NULL;
 }
 
 /* A closed descriptor 0, 1 or 2 must not become a file that is opened later:
@@ -157,21 +163,25 @@ void cli_signals_init(void) {
 
 void cli_signals_watch(weir_session *session) {
   static sigset_t set;
-  static bool started;
   pthread_mutex_lock(&watch_lock);
   watched = session;
   pthread_mutex_unlock(&watch_lock);
-  if (started) return;
-  started = true;
+  if (watching) return;
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
-  pthread_t thread;
+  sigaddset(&set, SIGUSR1);
   pthread_sigmask(SIG_BLOCK, &set, NULL);
-  if (pthread_create(&thread, NULL, wait_for_signals, &set) == 0)
-    pthread_detach(thread);
-  else
-    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+  watching = pthread_create(&watcher, NULL, wait_for_signals, &set) == 0;
+  if (!watching) pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+void cli_signals_end(void) {
+  if (!watching) return;
+  atomic_store(&watch_ends, true);
+  pthread_kill(watcher, SIGUSR1);
+  pthread_join(watcher, NULL);
+  watching = false;
 }
 
 int cli_signal_code(int code) {

@@ -113,7 +113,7 @@ static void test_imports(void **state) {
 static void test_import_depth(void **state) {
   (void)state;
   enum { kCount = 18 };
-  static char paths[kCount][16], bodies[kCount][64];
+  static char paths[kCount][32], bodies[kCount][64];
   const char *files[kCount + 1][2] = {{NULL}};
   for (int i = 0; i < kCount; i++) {
     snprintf(paths[i], sizeof paths[i], "m%d.yaml", i);

@@ -201,7 +201,7 @@ static void groups_are_bounded(void **state) {
   maker m;
   begin(&m, weir_allocator_system());
   weir_value_id v = input(&m, "x", 2, k44, WEIR_NO_VALUE);
-  static char names[100][8];
+  static char names[100][16];
   for (int i = 0; i < 100; i++) {
     snprintf(names[i], sizeof names[i], "n%d", i);
     v = ADD1(&m, names[i], "relu", v);

@@ -6,10 +6,10 @@
 #include "tests/exec/support.h"
 
 /* Random graphs: the fast kernels, fused, give what the reference kernels give,
- * and the same bits for any number of threads, with and without fusion and
- * layouts. Arguments: how many graphs, the first seed, how many nodes. */
+ * the same bits for any number of threads, and near without fusion or layouts.
+ * Arguments: how many graphs, the first seed, how many nodes. */
 
-enum { kWays = 6 };
+enum { kWays = 6, kFirstOtherKernels = 4 };
 
 static const double kTolerance = 2e-4; /* rounding through some 30 nodes */
 
@@ -30,7 +30,8 @@ static void open_suite(suite *s) {
   s->ways[1] = (run_way){"1 thread", s->pools[0], {0}};
   s->ways[2] = (run_way){"2 threads", s->pools[1], {0}};
   s->ways[3] = (run_way){"8 threads", s->pools[2], {0}};
-  s->ways[4] = (run_way){"no fusion", s->pools[1], {.no_fusion = true}};
+  s->ways[kFirstOtherKernels] =
+      (run_way){"no fusion", s->pools[1], {.no_fusion = true}};
   s->ways[5] = (run_way){"no layouts", s->pools[1], {.no_layout = true}};
 }
 
@@ -52,7 +53,13 @@ static bool compare(const suite *s, const weir_graph *graph,
     return false;
   }
   for (int i = 2; i < kWays; i++) {
-    if (run_same_bits(graph, &results[1], &results[i], text)) continue;
+    /* Threads never change a bit. Without fusion or layouts another kernel may
+     * be chosen for a product or convolution, which sums in another order. */
+    bool same_kernels = i < kFirstOtherKernels;
+    if (same_kernels
+            ? run_same_bits(graph, &results[1], &results[i], text)
+            : run_near(graph, &results[1], &results[i], kTolerance, text))
+      continue;
     snprintf(why, 600, "%s against 1 thread: %s", s->ways[i].name, text);
     return false;
   }

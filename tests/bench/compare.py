@@ -68,8 +68,8 @@ class Peer:
 
 
 def graph_path(name, folder):
-    own = ROOT / "graphs" / f"{name}.weir.yaml"
-    return own if own.exists() else folder / f"{name}.weir.yaml"
+    made = folder / f"{name}.weir.yaml"
+    return made if made.exists() else ROOT / "graphs" / f"{name}.weir.yaml"
 
 
 def weir_burst(weir, graph, options, seconds):

@@ -61,6 +61,12 @@ static inline int64_t weir_conv_tile_start(const weir_conv_plan *plan,
   return plan->oc * t / plan->oc_tiles;
 }
 
+/* Where the packed bias lies, after the weights. */
+static inline size_t weir_conv_bias_at(const weir_conv_plan *plan) {
+  size_t bytes = weir_scratch_align((size_t)plan->oc_pad * sizeof(float));
+  return plan->packed_floats - bytes / sizeof(float);
+}
+
 /* Plans |group|, whose first call is conv2d. False with the reason when the
  * direct forms do not take it. */
 bool weir_conv_plan_make(const weir_group *group, weir_conv_plan *plan,

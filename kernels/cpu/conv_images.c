@@ -75,8 +75,7 @@ void weir_conv_block_images(const weir_conv_plan *plan, const float *packed,
                    : (float *)(scratch + plan->pad_bytes + plan->row_bytes);
   const weir_window *win = &plan->window;
   int64_t taps = plan->c * win->kernel[0] * win->kernel[1];
-  const float *bias = packed + plan->packed_floats -
-                      weir_scratch_align((size_t)plan->oc_pad * 4) / 4;
+  const float *bias = packed + weir_conv_bias_at(plan);
   weir_conv_row r = {.x_channel = plan->hp * plan->wp * 16,
                      .x_tap_row = win->dilation[0] * plan->wp * 16,
                      .x_tap = win->dilation[1] * 16,

@@ -239,8 +239,7 @@ void weir_conv_pack(const weir_conv_plan *plan, const float *w,
       for (int64_t o = o0; o < o1; o++)
         *to++ = o < plan->oc ? w[o * channel + i] : 0.0f;
   }
-  to = packed + plan->packed_floats -
-       weir_scratch_align((size_t)plan->oc_pad * sizeof(float)) / sizeof(float);
+  to = packed + weir_conv_bias_at(plan);
   for (int64_t o = 0; o < plan->oc_pad; o++)
     to[o] = bias != NULL && o < plan->oc ? bias[o] : 0.0f;
 }

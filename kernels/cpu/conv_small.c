@@ -33,12 +33,6 @@ static weir_conv_row row_of(const weir_conv_plan *plan) {
                          .count = (int32_t)plan->ow};
 }
 
-static const float *packed_bias(const weir_conv_plan *plan,
-                                const float *packed) {
-  size_t bytes = weir_scratch_align((size_t)plan->oc_pad * sizeof(float));
-  return packed + plan->packed_floats - bytes / sizeof(float);
-}
-
 /* Rows i and i + 1 of a tile of channels: two rows of y, or one pooled. */
 static void width_rows(const weir_conv_plan *plan, const weir_conv_row *r,
                        float *y, float *rows, int64_t i) {
@@ -73,7 +67,7 @@ static void image_width(const weir_conv_plan *plan, const float *packed,
     int64_t o = weir_conv_tile_start(plan, t);
     r.oc = (int32_t)(weir_conv_tile_start(plan, t + 1) - o);
     r.w = packed + o * taps;
-    r.bias = packed_bias(plan, packed) + o;
+    r.bias = packed + weir_conv_bias_at(plan) + o;
     for (int64_t i = 0; i < pairs; i++) {
       r.x = x + 2 * i * plan->wp;
       width_rows(plan, &r, y + o * plan->ph * plan->pw, rows, 2 * i);
@@ -99,7 +93,7 @@ static void image_channels(const weir_conv_plan *plan, const float *packed,
     int64_t o = t * lanes;
     int64_t count = plan->oc - o < lanes ? plan->oc - o : lanes;
     r.w = packed + o * taps;
-    r.bias = packed_bias(plan, packed) + o;
+    r.bias = packed + weir_conv_bias_at(plan) + o;
     for (int64_t i = 0; i < plan->ph; i++) {
       for (int32_t j = 0; j < k; j++) {
         r.x = x + (i * k + j) * plan->window.stride[0] * plan->wp;

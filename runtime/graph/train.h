@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_GRAPH_TRAIN_H_
+#define WEIR_GRAPH_TRAIN_H_
+
+#include "runtime/graph/graph.h"
+
+/* The `train` section, read; and the pass that makes a training graph of it.
+ *
+ *   weir_train_spec_read(graph) -> spec          what the section says
+ *   weir_graph_train(graph, spec) -> weir_train_graph   gradients, clipping,
+ *       schedule, apply_* and assign nodes, slots, global_step
+ *
+ * The new graph is the old one, ids kept, and more nodes after it: fetching
+ * metrics for evaluation and running training steps go through one session on
+ * one graph, so that both see the same variables. A training step is a run of
+ * `targets`; nodes that behave differently while training (dropout, batch_norm)
+ * have a training twin that only `targets`, `loss` and `train_values` lead to.
+ *
+ * Names of what is added: VAR/adam_m and the like for slots (states, saved in
+ * checkpoints), train/global_step (i64, counts finished updates),
+ * train/learning_rate, train/grad_norm, train/VAR/apply, train/VAR/assign. */
+
+/* "every: 100", "every: 600s", "every: 1 epoch". All zero: not asked for. */
+typedef struct weir_every {
+  uint64_t steps;
+  int64_t ns;
+  double epochs;
+} weir_every;
+
+/* A metric: "acc" (a node, averaged over examples), or
+ * {name: ppl, perplexity: loss} (exp of the averaged node). */
+typedef struct weir_metric_spec {
+  weir_sv name, node;
+  bool perplexity;
+  weir_mark mark;
+} weir_metric_spec;
+
+/* "acc >= 0.90". */
+typedef struct weir_target_spec {
+  weir_sv metric; /* empty: none */
+  double value;
+  bool at_least; /* else at most */
+  weir_mark mark;
+} weir_target_spec;
+
+/* Texts live as long as the graph, lists in the spec's own arena. */
+typedef struct weir_train_spec {
+  weir_arena arena;
+  const weir_yaml *section;
+  /* ---- The graph: read by weir_graph_train (optimizer, l2, clipping,
+   * accumulate, ema, lr patterns, recompute stay YAML behind |section|). */
+  weir_sv minimize;
+  weir_mark minimize_mark;
+  /* ---- The loop: read by runtime/train. */
+  weir_sv data;           /* section of `data:`; default "train" */
+  uint64_t epochs, steps; /* 0: no such end */
+  uint32_t accumulate;    /* >= 1 */
+  weir_sv reset_state;    /* "", "epoch" */
+  struct {
+    weir_target_spec target;
+    int64_t time_ns, grace_ns;
+    weir_sv early_metric; /* early stopping: {metric:, patience:, min_delta:} */
+    bool early_at_least;  /* a larger metric is better */
+    double early_delta;
+    uint32_t early_patience; /* evaluations; 0: none */
+  } stop;
+  struct {
+    weir_sv data; /* empty: no evaluation while training */
+    weir_every every;
+    const weir_metric_spec *metrics;
+    uint32_t metric_count;
+    uint64_t steps; /* at most; 0: all of the data */
+  } eval;
+  struct {
+    weir_sv dir; /* empty: none */
+    weir_every every;
+    uint32_t keep;         /* newest; 0: all */
+    weir_every keep_every; /* kept for good besides */
+    bool async;            /* default true */
+  } checkpoint;
+  struct {
+    weir_sv dir;
+    weir_every every;
+    const weir_sv *scalars, *histograms; /* node names, "kind:var" */
+    uint32_t scalar_count, histogram_count;
+    bool graph;
+    weir_sv csv, jsonl; /* file names in dir; empty: none */
+  } summary;
+  weir_every log; /* a line, when not on a terminal; default 100 steps */
+  bool nan_trap;  /* default true */
+} weir_train_spec;
+
+/* Reads and checks all of `train:`, unknown keys included. A graph without the
+ * section gives W1130. Errors: W1130-W1135, W1001-W1009, W6001; findings go to
+ * |sink| too (may be NULL). */
+weir_status weir_train_spec_read(const weir_graph *graph,
+                                 const weir_diag_sink *sink,
+                                 weir_train_spec **out_spec, weir_error *err);
+void weir_train_spec_release(weir_train_spec *spec); /* NULL-safe */
+
+/* A variable that training changes, or that belongs to one. */
+typedef struct weir_train_var {
+  weir_node_id node;  /* var or state */
+  weir_node_id of;    /* slots: their variable; else UINT32_MAX */
+  weir_value_id grad; /* after aggregation, before clipping; slots: none */
+} weir_train_var;
+
+typedef struct weir_train_graph {
+  weir_graph *graph;
+  weir_arena arena;
+  const weir_node_id *targets; /* all assigns of a step */
+  uint32_t target_count;
+  const weir_train_var *vars; /* trained ones, then slots */
+  uint32_t var_count;
+  weir_value_id loss; /* as printed: without l2; in training mode */
+  weir_value_id global_step, learning_rate;
+  weir_value_id grad_norm; /* WEIR_NO_VALUE unless clipped by it */
+  /* Per value of the old graph: the same in training mode (for metrics that
+   * are fetched in the step itself). */
+  const weir_value_id *train_values;
+} weir_train_graph;
+
+/* Errors: W1131-W1135, W2018, W2005, the ops' own, W6001. */
+weir_status weir_graph_train(const weir_graph *graph,
+                             const weir_train_spec *spec,
+                             weir_train_graph **out_train, weir_error *err);
+void weir_train_graph_release(weir_train_graph *train); /* NULL-safe */
+
+#endif

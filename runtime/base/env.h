@@ -22,6 +22,44 @@ typedef struct weir_file {
   void *self; /* the implementation's */
 } weir_file;
 
+/* A folder held open, for writers whose files must be sound whenever the
+ * machine stops. Names are plain: no '/'. What was written is on disk after
+ * |sync|; that a file is there, gone or renamed, after |sync_folder|. After a
+ * failed sync nothing is known of the file: write another one, never sync
+ * again. |self| is weir_fs.self; folders, files and locks are the
+ * implementation's. Errors: W4001, W4002 (open, list), else W5009, or W6005
+ * when the disk is full or fails; W6001, W6003. */
+typedef struct weir_fs_folders {
+  /* |make|: with the folders above it, where they are missing. */
+  weir_status (*open)(void *self, const char *path, bool make,
+                      void **out_folder, weir_error *err);
+  void (*close)(void *self, void *folder); /* NULL-safe */
+  /* Calls |name| for each file, in no order, until it returns false. */
+  weir_status (*list)(void *self, void *folder, void *to,
+                      bool (*name)(void *to, const char *name),
+                      weir_error *err);
+  /* A new empty file to append to; NULL and WEIR_OK when the name is taken. */
+  weir_status (*create)(void *self, void *folder, const char *name,
+                        void **out_file, weir_error *err);
+  weir_status (*append)(void *self, void *file, weir_bytes bytes,
+                        weir_error *err);
+  weir_status (*sync)(void *self, void *file, weir_error *err);
+  /* Frees |file|, also when it fails. NULL-safe. */
+  weir_status (*end)(void *self, void *file, weir_error *err);
+  weir_status (*rename)(void *self, void *folder, const char *src,
+                        const char *dst, weir_error *err);
+  weir_status (*unlink)(void *self, void *folder, const char *name,
+                        weir_error *err);
+  weir_status (*sync_folder)(void *self, void *folder, weir_error *err);
+  /* Locks file |name|, made if need be; NULL and WEIR_OK when another process
+   * or handle holds it. The system drops locks of processes that end. */
+  weir_status (*lock)(void *self, void *folder, const char *name,
+                      void **out_lock, weir_error *err);
+  void (*unlock)(void *self, void *lock); /* NULL-safe */
+  /* Bytes that this process may still write there; UINT64_MAX: not known. */
+  uint64_t (*free_bytes)(void *self, void *folder);
+} weir_fs_folders;
+
 typedef struct weir_fs {
   void *self;
   /* Opens |path| beneath folder |root| (NULL: |path| as it is, from the
@@ -37,6 +75,7 @@ typedef struct weir_fs {
   /* Writes a whole file: temporary beside it, fsync, rename. W5009, W6005. */
   weir_status (*write)(void *self, const char *path, weir_bytes content,
                        weir_error *err);
+  const weir_fs_folders *folders; /* NULL: this one has none */
 } weir_fs;
 
 typedef struct weir_clock {

@@ -173,7 +173,8 @@ static weir_status fs_write(void *self, const char *path, weir_bytes content,
   return weir_fs_write_file(path, content, err);
 }
 
-const weir_fs weir_system_fs = {NULL, fs_read, fs_close, fs_write};
+const weir_fs weir_system_fs = {NULL, fs_read, fs_close, fs_write,
+                                &weir_system_folders};
 
 weir_fs weir_fs_system(const weir_allocator *alloc) {
   weir_fs fs = weir_system_fs;

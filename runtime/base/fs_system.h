@@ -33,6 +33,17 @@ int weir_fs_open_beneath(int root_fd, const char *path, bool by_steps);
 weir_status weir_fs_write_file(const char *path, weir_bytes content,
                                weir_error *err);
 
+/* Folders held open, for weir_fs.folders; see there. */
+extern const weir_fs_folders weir_system_folders;
+
+/* Appends all of |content| to |fd|. Returns 0 or an errno. */
+int weir_fs_write_all(int fd, weir_bytes content);
+
+/* Fills |err|: W6005 when |error| says that the disk is full or fails, else
+ * W5009: "cannot rename 'path': ...". */
+weir_status weir_fs_fail_write(const char *path, const char *doing, int error,
+                               weir_error *err);
+
 /* "No such file or directory". Static text, never NULL. */
 const char *weir_errno_text(int error_number);
 

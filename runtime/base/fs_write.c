@@ -11,16 +11,17 @@
 
 enum { kTries = 100, kWriteBytes = 1 << 30 };
 
-static weir_status fail_write(const char *path, const char *doing, int error,
-                              weir_error *err) {
-  bool disk = error == ENOSPC || error == EIO || error == EDQUOT;
+weir_status weir_fs_fail_write(const char *path, const char *doing, int error,
+                               weir_error *err) {
+  bool disk =
+      error == ENOSPC || error == EIO || error == EDQUOT || error == EFBIG;
   weir_mark at = {.file = path};
   return weir_fail(err, disk ? WEIR_W6005 : WEIR_W5009, &at,
                    "cannot %s '%.200s': %s", doing, path,
                    weir_errno_text(error));
 }
 
-static int write_all(int fd, weir_bytes content) {
+int weir_fs_write_all(int fd, weir_bytes content) {
   for (size_t done = 0; done < content.size;) {
     size_t want = content.size - done;
     ssize_t n =
@@ -35,10 +36,10 @@ static int write_all(int fd, weir_bytes content) {
 static weir_status write_through(const char *path, weir_bytes content,
                                  weir_error *err) {
   int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-  if (fd < 0) return fail_write(path, "open", errno, err);
-  int error = write_all(fd, content);
+  if (fd < 0) return weir_fs_fail_write(path, "open", errno, err);
+  int error = weir_fs_write_all(fd, content);
   if (close(fd) != 0 && error == 0) error = errno;
-  return error == 0 ? WEIR_OK : fail_write(path, "write", error, err);
+  return error == 0 ? WEIR_OK : weir_fs_fail_write(path, "write", error, err);
 }
 
 /* Splits |path| into its folder ("." when it names none) and its name.
@@ -68,7 +69,7 @@ static int make_temporary(int folder, char name[WEIR_PATH_BYTES]) {
 
 /* After a failed fsync the temporary is given up, never synced again. */
 static int fill(int fd, weir_bytes content) {
-  int error = write_all(fd, content);
+  int error = weir_fs_write_all(fd, content);
   if (error == 0 && fsync(fd) != 0) error = errno;
   if (close(fd) != 0 && error == 0) error = errno;
   return error;
@@ -92,19 +93,19 @@ static weir_status write_beside(const char *path, weir_bytes content,
   char folder_name[WEIR_PATH_BYTES];
   const char *name = NULL;
   int error = split(path, folder_name, &name);
-  if (error != 0) return fail_write(path, "write", error, err);
+  if (error != 0) return weir_fs_fail_write(path, "write", error, err);
   int folder = open(folder_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return fail_write(path, "write", errno, err);
+  if (folder < 0) return weir_fs_fail_write(path, "write", errno, err);
   error = replace(folder, name, content);
   close(folder);
-  return error == 0 ? WEIR_OK : fail_write(path, "write", error, err);
+  return error == 0 ? WEIR_OK : weir_fs_fail_write(path, "write", error, err);
 }
 
 /* Where a link leads; the file there is the one to replace. */
 static weir_status follow(const char *path, char target[WEIR_PATH_BYTES],
                           weir_error *err) {
   if (realpath(path, target) != NULL) return WEIR_OK;
-  return fail_write(path, "follow the link", errno, err);
+  return weir_fs_fail_write(path, "follow the link", errno, err);
 }
 
 weir_status weir_fs_write_file(const char *path, weir_bytes content,
@@ -113,7 +114,7 @@ weir_status weir_fs_write_file(const char *path, weir_bytes content,
   struct stat info;
   bool exists = stat(path, &info) == 0;
   if (exists && S_ISDIR(info.st_mode))
-    return fail_write(path, "write", EISDIR, err);
+    return weir_fs_fail_write(path, "write", EISDIR, err);
   if (exists && !S_ISREG(info.st_mode))
     return write_through(path, content, err);
   if (lstat(path, &info) == 0 && S_ISLNK(info.st_mode)) {

@@ -19,6 +19,7 @@ struct weir_safetensors {
   weir_arena arena;
   const char *name;
   weir_safetensors_entries entries;
+  weir_safetensors_pairs metadata;
 };
 
 bool weir_safetensors_is(weir_bytes bytes) {
@@ -31,6 +32,7 @@ static void unref(weir_safetensors *f) {
   if (atomic_fetch_sub(&f->refs, 1) != 1) return;
   if (f->fs != NULL) f->fs->close(f->fs->self, &f->file);
   weir_vec_free(f->alloc, &f->entries);
+  weir_vec_free(f->alloc, &f->metadata);
   weir_arena_release(&f->arena);
   weir_free(f->alloc, f);
 }
@@ -60,7 +62,7 @@ static weir_status read_header(weir_safetensors *f, weir_bytes bytes,
   f->data.size = weir_reader_left(&r);
   f->data.data = weir_reader_bytes(&r, f->data.size);
   return weir_safetensors_parse(text, f->data.size, f->name, &f->arena,
-                                &f->entries, err);
+                                &f->entries, &f->metadata, err);
 }
 
 weir_status weir_safetensors_from(const weir_allocator *alloc, weir_bytes bytes,
@@ -109,6 +111,14 @@ size_t weir_safetensors_count(const weir_safetensors *file) {
 
 weir_sv weir_safetensors_name(const void *self, size_t i) {
   return ((const weir_safetensors *)self)->entries.items[i].name;
+}
+
+weir_sv weir_safetensors_metadata(const weir_safetensors *file,
+                                  const char *key) {
+  for (size_t i = 0; i < file->metadata.count; i++)
+    if (weir_sv_is(file->metadata.items[i].key, key))
+      return file->metadata.items[i].value;
+  return (weir_sv){"", 0};
 }
 
 /* --- tensors --- */

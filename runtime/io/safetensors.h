@@ -45,10 +45,37 @@ void weir_safetensors_release(weir_safetensors *file);
 size_t weir_safetensors_count(const weir_safetensors *file);
 weir_sv weir_safetensors_name(const void *self, size_t i);
 
+/* What the header's `__metadata__` says of |key|; lent until release. Empty
+ * when it says nothing. */
+weir_sv weir_safetensors_metadata(const weir_safetensors *file,
+                                  const char *key);
+
 /* Gives tensor |i|. From any thread.
  * Errors: W4005 for a dtype that weir does not have (f16, i8 ...), W6001. */
 weir_status weir_safetensors_get(weir_safetensors *file, size_t i,
                                  weir_tensor **out_tensor, weir_error *err);
+
+/* A text for `__metadata__`. */
+typedef struct weir_safetensors_pair {
+  weir_sv key, value;
+} weir_safetensors_pair;
+
+/* What a file is written from. */
+typedef struct weir_safetensors_source {
+  const weir_sv *names;
+  weir_tensor *const *tensors;
+  size_t count;
+  const weir_safetensors_pair *metadata;
+  size_t metadata_count;
+} weir_safetensors_source;
+
+/* Appends what stands before the data to |out|, a multiple of 64 bytes. The
+ * data of the tensors follow in the order that |out_order|, of |count| indices,
+ * gives: widest elements first, else as they come. For files too large for
+ * memory. Errors: as weir_safetensors_write. */
+weir_status weir_safetensors_begin(const weir_safetensors_source *source,
+                                   uint32_t *out_order, weir_strbuf *out,
+                                   weir_error *err);
 
 /* Appends a file of |count| tensors to |out|, widest elements first, else in
  * the given order; its data starts at a multiple of 64 bytes from its start.

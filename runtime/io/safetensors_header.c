@@ -40,6 +40,7 @@ typedef struct parser {
   uint64_t data_bytes;
   weir_arena *arena;
   weir_safetensors_entries *entries;
+  weir_safetensors_pairs *metadata;
   weir_map names;
   weir_error *err; /* never NULL */
 } parser;
@@ -168,9 +169,14 @@ static weir_status read_metadata(parser *p, weir_sv name) {
   for (;;) {
     WEIR_TRY(next(p, &token));
     if (token == WEIR_JSON_OBJECT_END) return WEIR_OK;
+    weir_safetensors_pair pair = {0};
+    WEIR_TRY(weir_json_text(&p->json, p->arena, &pair.key, p->err));
     WEIR_TRY(next(p, &token));
     if (token != WEIR_JSON_STRING)
       return bad(p, name, "a value is not a string");
+    WEIR_TRY(weir_json_text(&p->json, p->arena, &pair.value, p->err));
+    if (!weir_vec_push(p->arena->alloc, p->metadata, pair))
+      return weir_fail_memory(p->err, sizeof pair);
   }
 }
 
@@ -230,12 +236,14 @@ static weir_status check_ranges(parser *p) {
 weir_status weir_safetensors_parse(weir_sv text, uint64_t data_bytes,
                                    const char *file, weir_arena *arena,
                                    weir_safetensors_entries *entries,
+                                   weir_safetensors_pairs *metadata,
                                    weir_error *err) {
   weir_error inner = WEIR_ERROR_INIT;
   parser p = {.file = file,
               .data_bytes = data_bytes,
               .arena = arena,
               .entries = entries,
+              .metadata = metadata,
               .err = &inner};
   weir_json_options options = {.depth = kDepth, .base_offset = kLengthBytes};
   weir_json_reader_init(&p.json, text, file, &options);

@@ -5,6 +5,7 @@
 #include "runtime/base/env.h"
 #include "runtime/base/sv.h"
 #include "runtime/base/vec.h"
+#include "runtime/io/safetensors.h"
 #include "runtime/tensor/tensor.h"
 
 /* The header of a safetensors file, shared by the files of that name. */
@@ -20,13 +21,16 @@ typedef struct weir_safetensors_entry {
 
 typedef WEIR_VEC(weir_safetensors_entry) weir_safetensors_entries;
 
+typedef WEIR_VEC(weir_safetensors_pair) weir_safetensors_pairs;
+
 /* Reads and checks the header |text|, whose first byte is byte 8 of the file,
- * before |data_bytes| bytes of data. Names go to |arena|, entries to |entries|,
- * which the caller frees with arena->alloc also on failure.
+ * before |data_bytes| bytes of data. Texts go to |arena|, entries and
+ * metadata to lists that the caller frees with arena->alloc also on failure.
  * Errors: W4005, W6001. */
 weir_status weir_safetensors_parse(weir_sv text, uint64_t data_bytes,
                                    const char *file, weir_arena *arena,
                                    weir_safetensors_entries *entries,
+                                   weir_safetensors_pairs *metadata,
                                    weir_error *err);
 
 /* "F32"; NULL for WEIR_DTYPE_NONE. */

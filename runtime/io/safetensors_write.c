@@ -56,35 +56,43 @@ static void put_entry(weir_json_writer *w, weir_sv name, const weir_tensor *t,
   weir_json_object_end(w);
 }
 
-static void put_header(const weir_sv *names, weir_tensor *const *tensors,
-                       size_t count, weir_strbuf *out) {
+static void put_metadata(weir_json_writer *w,
+                         const weir_safetensors_source *source) {
+  if (source->metadata_count == 0) return;
+  weir_json_key(w, "__metadata__");
+  weir_json_object_begin(w, true);
+  for (size_t i = 0; i < source->metadata_count; i++) {
+    weir_json_key_sv(w, source->metadata[i].key);
+    weir_json_string(w, source->metadata[i].value);
+  }
+  weir_json_object_end(w);
+}
+
+static void put_header(const weir_safetensors_source *source, uint32_t *order,
+                       weir_strbuf *out) {
   weir_json_writer w;
   uint64_t at = 0;
+  size_t next = 0;
   weir_json_writer_init(&w, weir_strbuf_writer(out), 0);
   weir_json_object_begin(&w, true);
+  put_metadata(&w, source);
   for (size_t k = 0; k < kWidthCount; k++)
-    for (size_t i = 0; i < count; i++)
-      if (weir_dtype_size(tensors[i]->dtype) == kWidths[k])
-        put_entry(&w, names[i], tensors[i], &at);
+    for (size_t i = 0; i < source->count; i++)
+      if (weir_dtype_size(source->tensors[i]->dtype) == kWidths[k]) {
+        put_entry(&w, source->names[i], source->tensors[i], &at);
+        order[next++] = (uint32_t)i;
+      }
   weir_json_object_end(&w);
   (void)weir_json_finish(&w); /* |out| keeps a failure */
 }
 
-static void put_data(weir_tensor *const *tensors, size_t count,
-                     weir_strbuf *out) {
-  for (size_t k = 0; k < kWidthCount; k++)
-    for (size_t i = 0; i < count; i++)
-      if (weir_dtype_size(tensors[i]->dtype) == kWidths[k])
-        weir_strbuf_append(out, tensors[i]->data, tensors[i]->bytes);
-}
-
-weir_status weir_safetensors_write(const weir_sv *names,
-                                   weir_tensor *const *tensors, size_t count,
-                                   weir_strbuf *out, weir_error *err) {
+weir_status weir_safetensors_begin(const weir_safetensors_source *source,
+                                   uint32_t *out_order, weir_strbuf *out,
+                                   weir_error *err) {
   size_t start = out->size, end = 0;
-  WEIR_TRY(check_names(out->alloc, names, count, err));
+  WEIR_TRY(check_names(out->alloc, source->names, source->count, err));
   weir_strbuf_repeat(out, '\0', kLengthBytes);
-  put_header(names, tensors, count, out);
+  put_header(source, out_order, out);
   WEIR_TRY(weir_strbuf_status(out, err));
   if (!weir_size_align(out->size - start, kDataAlign, &end))
     return weir_fail_memory(err, out->size);
@@ -92,6 +100,18 @@ weir_status weir_safetensors_write(const weir_sv *names,
   WEIR_TRY(weir_strbuf_status(out, err));
   for (unsigned i = 0; i < kLengthBytes; i++)
     out->data[start + i] = (char)((uint64_t)(end - kLengthBytes) >> (8 * i));
-  put_data(tensors, count, out);
-  return weir_strbuf_status(out, err);
+  return WEIR_OK;
+}
+
+weir_status weir_safetensors_write(const weir_sv *names,
+                                   weir_tensor *const *tensors, size_t count,
+                                   weir_strbuf *out, weir_error *err) {
+  weir_safetensors_source source = {names, tensors, count, NULL, 0};
+  uint32_t *order = weir_alloc_array(out->alloc, count + 1, sizeof *order);
+  if (order == NULL) return weir_fail_memory(err, count);
+  weir_status s = weir_safetensors_begin(&source, order, out, err);
+  for (size_t i = 0; s == WEIR_OK && i < count; i++)
+    weir_strbuf_append(out, tensors[order[i]]->data, tensors[order[i]]->bytes);
+  weir_free(out->alloc, order);
+  return s == WEIR_OK ? weir_strbuf_status(out, err) : s;
 }

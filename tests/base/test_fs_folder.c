@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/fs_system.h"
+#include "tests/check.h"
+
+/* Folders held open, on the real file system. Each test has a fresh folder,
+ * which is also the current one. */
+
+static char old_folder[WEIR_PATH_BYTES], root[64];
+
+static int setup(void **state) {
+  (void)state;
+  strcpy(root, "/tmp/weir-folder-XXXXXX");
+  return getcwd(old_folder, sizeof old_folder) == NULL ||
+         mkdtemp(root) == NULL || chdir(root) != 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  char command[128];
+  snprintf(command, sizeof command, "rm -rf '%s'", root);
+  return chdir(old_folder) != 0 || system(command) != 0;
+}
+
+static const weir_fs_folders *const F = &weir_system_folders;
+
+static void *open_folder(const char *path) {
+  weir_error err = WEIR_ERROR_INIT;
+  void *folder = NULL;
+  assert_ok(F->open(NULL, path, true, &folder, &err), &err);
+  return folder;
+}
+
+static void write_file(void *folder, const char *name, const char *text) {
+  weir_error err = WEIR_ERROR_INIT;
+  void *file = NULL;
+  assert_ok(F->create(NULL, folder, name, &file, &err), &err);
+  assert_non_null(file);
+  weir_bytes bytes = {(const uint8_t *)text, strlen(text)};
+  assert_ok(F->append(NULL, file, bytes, &err), &err);
+  assert_ok(F->append(NULL, file, bytes, &err), &err);
+  assert_ok(F->sync(NULL, file, &err), &err);
+  assert_ok(F->end(NULL, file, &err), &err);
+}
+
+static bool add_name(void *to, const char *name) {
+  strcat(to, name);
+  strcat(to, " ");
+  return true;
+}
+
+static void lists(void *folder, const char *want) {
+  weir_error err = WEIR_ERROR_INIT;
+  char names[256] = "";
+  assert_ok(F->list(NULL, folder, names, add_name, &err), &err);
+  assert_string_equal(names, want);
+}
+
+static void holds(const char *path, const char *want) {
+  weir_error err = WEIR_ERROR_INIT;
+  const weir_fs *fs = weir_env_system()->fs;
+  weir_file f;
+  assert_ok(fs->read(NULL, NULL, path, 100, false, &f, &err), &err);
+  assert_int_equal(f.bytes.size, strlen(want));
+  assert_memory_equal(f.bytes.data, want, strlen(want));
+  fs->close(NULL, &f);
+}
+
+static void writes_renames_removes(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  void *folder = open_folder("a/b//c"), *file = NULL;
+  lists(folder, "");
+  write_file(folder, "one", "x");
+  holds("a/b/c/one", "xx");
+  assert_ok(F->create(NULL, folder, "one", &file, &err), &err);
+  assert_null(file); /* taken */
+  assert_ok(F->rename(NULL, folder, "one", "two", &err), &err);
+  assert_ok(F->sync_folder(NULL, folder, &err), &err);
+  lists(folder, "two ");
+  lists(folder, "two "); /* again from its start */
+  assert_ok(F->unlink(NULL, folder, "two", &err), &err);
+  lists(folder, "");
+  assert_error(F->unlink(NULL, folder, "two", &err), &err, "W5009");
+  assert_error(F->rename(NULL, folder, "two", "x", &err), &err, "W5009");
+  assert_non_null(strstr(err.message, "a/b//c/two"));
+  assert_true(F->free_bytes(NULL, folder) > 0);
+  F->close(NULL, folder);
+  F->close(NULL, NULL);
+  assert_ok(F->end(NULL, NULL, &err), &err);
+}
+
+static void refuses_folder(const char *path, bool make, const char *id,
+                           const char *says) {
+  weir_error err = WEIR_ERROR_INIT;
+  void *folder = NULL;
+  assert_error(F->open(NULL, path, make, &folder, &err), &err, id);
+  if (strstr(err.message, says) == NULL) fail_msg("%s", err.message);
+  assert_null(folder);
+}
+
+static void what_is_no_folder(void **state) {
+  (void)state;
+  char longest[WEIR_PATH_BYTES + 8];
+  memset(longest, 'a', sizeof longest - 1);
+  longest[sizeof longest - 1] = '\0';
+  void *folder = open_folder(".");
+  write_file(folder, "file", "x");
+  F->close(NULL, folder);
+  assert_int_equal(symlink("loop", "loop"), 0);
+  assert_int_equal(symlink("gone", "dangling"), 0);
+  refuses_folder("none", false, "W4001", "No such file");
+  refuses_folder("file", true, "W4002", "a file stands in its place");
+  refuses_folder("file/below", true, "W4002", "a file stands in its place");
+  refuses_folder("loop", true, "W4002", "links lead in a circle");
+  refuses_folder("dangling", false, "W4001", "No such file");
+  refuses_folder(longest, true, "W4002", "File name too long");
+  if (geteuid() == 0) return; /* root may write anywhere */
+  assert_int_equal(mkdir("locked", 0500), 0);
+  refuses_folder("locked/new", true, "W4002", "Permission denied");
+  refuses_folder("locked/new/newer", true, "W4002", "Permission denied");
+}
+
+static void one_lock_at_a_time(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  void *a = open_folder("."), *b = open_folder("."), *lock = NULL, *other;
+  assert_ok(F->lock(NULL, a, "lock", &lock, &err), &err);
+  assert_non_null(lock);
+  assert_ok(F->lock(NULL, b, "lock", &other, &err), &err);
+  assert_null(other);
+  F->unlock(NULL, lock);
+  assert_ok(F->lock(NULL, b, "lock", &other, &err), &err);
+  assert_non_null(other);
+  F->unlock(NULL, other);
+  F->unlock(NULL, NULL);
+  assert_int_equal(mkdir("folder", 0700), 0);
+  assert_error(F->lock(NULL, a, "folder", &lock, &err), &err, "W5009");
+  F->close(NULL, a);
+  F->close(NULL, b);
+}
+
+/* A file may not grow past a limit: first less is written than was asked for,
+ * then nothing. */
+static void short_writes(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  struct rlimit old, small;
+  void *folder = open_folder("."), *file = NULL;
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+  small = old;
+  small.rlim_cur = 1000;
+  signal(SIGXFSZ, SIG_IGN);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+  assert_ok(F->create(NULL, folder, "long", &file, &err), &err);
+  static const uint8_t bytes[1500];
+  weir_status s = F->append(NULL, file, (weir_bytes){bytes, 1500}, &err);
+  setrlimit(RLIMIT_FSIZE, &old);
+  assert_int_not_equal(s, WEIR_OK);
+  assert_string_equal(err.id, "W6005");
+  assert_ok(F->end(NULL, file, &err), &err);
+  struct stat info;
+  assert_int_equal(stat("long", &info), 0);
+  assert_int_equal(info.st_size, 1000);
+  F->close(NULL, folder);
+}
+
+static void no_memory(void **state) {
+  (void)state;
+  void *folder = open_folder("."), *out = NULL;
+  weir_counted_allocator c;
+  weir_counted_allocator_init(&c, NULL);
+  c.fail_at = 1;
+  c.fail_forever = true;
+  weir_error err = WEIR_ERROR_INIT;
+  assert_error(F->open(&c, ".", false, &out, &err), &err, "W6001");
+  assert_error(F->create(&c, folder, "f", &out, &err), &err, "W6001");
+  assert_error(F->lock(&c, folder, "l", &out, &err), &err, "W6001");
+  lists(folder, "");
+  F->close(NULL, folder);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(writes_renames_removes, setup, teardown),
+      cmocka_unit_test_setup_teardown(what_is_no_folder, setup, teardown),
+      cmocka_unit_test_setup_teardown(one_lock_at_a_time, setup, teardown),
+      cmocka_unit_test_setup_teardown(short_writes, setup, teardown),
+      cmocka_unit_test_setup_teardown(no_memory, setup, teardown),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

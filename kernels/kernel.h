@@ -48,7 +48,7 @@ typedef struct weir_run_ctx {
 
 /* One run's memory. */
 typedef struct weir_args {
-  void *const *io;   /* inputs, then outputs; a missing input is NULL */
+  void *const *io;   /* inputs, then outputs; NULL: missing */
   const void *state; /* what prepare made */
   void *scratch;     /* of the size prepare asked for, 64-byte aligned */
   const weir_run_ctx *ctx;

@@ -39,13 +39,14 @@ enum {
 
 /* An input or output. |type| is a type variable of the op ("T"), a dtype name
  * ("i64"), or NULL: every dtype, each input its own. |shape| is prose for the
- * manual ("[..., m, k]"). */
+ * manual ("[..., m, k]"). An optional output is made only where somebody reads
+ * it: what a gradient needs costs nothing where there is none. */
 typedef struct weir_port {
   const char *name; /* NULL ends the list */
   const char *type;
   const char *shape;
   bool variadic; /* last input only: one or more */
-  bool optional; /* trailing inputs only */
+  bool optional; /* trailing inputs; outputs */
 } weir_port;
 
 /* A type variable: all ports that name it have the same dtype, one of |types|.
@@ -140,7 +141,8 @@ typedef struct weir_operand {
 
 /* One use of an op with everything known before it runs. |attrs| has one entry
  * for each of the op's attribute definitions, in their order, defaults filled
- * in. A missing optional input has dtype WEIR_DTYPE_NONE. */
+ * in. A missing optional input, and an optional output that nobody reads, have
+ * dtype WEIR_DTYPE_NONE, and no memory when the call is run. */
 typedef struct weir_call {
   const weir_op_def *op;
   const weir_attr *attrs;
@@ -246,13 +248,17 @@ const weir_shape *weir_grad_shape(const weir_grad_ctx *ctx, weir_ref value);
 weir_dtype weir_grad_dtype(const weir_grad_ctx *ctx, weir_ref value);
 /* Adds the node |op|(|in|...). |attrs| gives attributes by name, ended by an
  * entry with name NULL; NULL: none. They and what they point to are copied.
- * Returns its first output. */
+ * Returns its first output; weir_grad_next gives the others. */
 typedef struct weir_named_attr {
   const char *name;
   weir_attr value;
 } weir_named_attr;
 weir_ref weir_grad_node(weir_grad_ctx *ctx, const char *op, uint32_t in_count,
                         const weir_ref *in, const weir_named_attr *attrs);
+/* The |i|-th output of the node whose first output is |first|. */
+static inline weir_ref weir_grad_next(weir_ref first, uint32_t i) {
+  return first == WEIR_NO_VALUE ? WEIR_NO_VALUE : first + i;
+}
 /* A constant of the value's dtype. */
 weir_ref weir_grad_scalar(weir_grad_ctx *ctx, weir_dtype dtype, double value);
 /* Sums |g| down to the shape of |like|: the gradient of broadcasting. */

@@ -64,7 +64,8 @@ static emit_cost total_cost(const weir_emit *e) {
 static size_t out_bytes(const weir_compiler *c, const weir_emit *e) {
   size_t total = 0;
   for (uint32_t i = 0; i < e->out_count; i++)
-    total += weir_scratch_align(weir_compile_bytes(c, e->out[i]));
+    if (e->out[i] != WEIR_NO_VALUE)
+      total += weir_scratch_align(weir_compile_bytes(c, e->out[i]));
   return total;
 }
 
@@ -115,6 +116,7 @@ static weir_status fold(weir_compiler *c, weir_emit *e, bool *folded,
     if (e->in[i] != WEIR_NO_VALUE)
       io[i] = (void *)values[values[c->values[e->in[i]]].root].data;
   for (uint32_t i = 0; i < e->out_count; i++) {
+    if (e->out[i] == WEIR_NO_VALUE) continue;
     io[e->in_count + i] = data;
     data += weir_scratch_align(weir_compile_bytes(c, e->out[i]));
   }
@@ -122,6 +124,7 @@ static weir_status fold(weir_compiler *c, weir_emit *e, bool *folded,
   *folded = e->run(&args) == WEIR_OK;
   weir_free(c->env->alloc, scratch);
   for (uint32_t i = 0; *folded && i < e->out_count; i++) {
+    if (e->out[i] == WEIR_NO_VALUE) continue;
     weir_value_spec spec = {.storage = WEIR_STORAGE_CONST,
                             .data = io[e->in_count + i]};
     WEIR_TRY(weir_compile_value(c, e->out[i], &spec, err));
@@ -147,6 +150,7 @@ static weir_status add_instr(weir_compiler *c, weir_emit *e,
   weir_status s = WEIR_OK;
   for (uint32_t i = 0; s == WEIR_OK && i < e->out_count; i++) {
     weir_value_spec spec = {.storage = WEIR_STORAGE_TEMP};
+    if (e->out[i] == WEIR_NO_VALUE) continue;
     s = weir_compile_value(c, e->out[i], &spec, err);
   }
   uint32_t after_count = 0;

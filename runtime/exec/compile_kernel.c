@@ -34,6 +34,16 @@ static weir_status fill_operand(const weir_compiler *c, weir_value_id id,
   return WEIR_OK;
 }
 
+/* Output |i| of a node, or WEIR_NO_VALUE if it may be left out and nobody
+ * reads it. */
+static weir_value_id made_output(const weir_compiler *c, const weir_node *node,
+                                 uint32_t i) {
+  weir_value_id id = node->first_output + i;
+  bool optional = i < WEIR_OP_OUTPUTS && node->op->output_count == NULL &&
+                  node->op->outputs[i].optional;
+  return optional && c->reader[id] == WEIR_NO_INDEX ? WEIR_NO_VALUE : id;
+}
+
 weir_status weir_compile_call(weir_compiler *c, weir_node_id id,
                               const weir_op_def *op, const weir_attr *attrs,
                               weir_call **out_call, weir_error *err) {
@@ -46,7 +56,7 @@ weir_status weir_compile_call(weir_compiler *c, weir_node_id id,
   for (uint32_t i = 0; i < node->input_count; i++)
     WEIR_TRY(fill_operand(c, node->inputs[i], &operands[i], err));
   for (uint32_t i = 0; i < node->output_count; i++)
-    WEIR_TRY(fill_operand(c, node->first_output + i,
+    WEIR_TRY(fill_operand(c, made_output(c, node, i),
                           &operands[node->input_count + i], err));
   uint64_t session = c->request->options.seed;
   *call = (weir_call){
@@ -151,7 +161,7 @@ weir_status weir_compile_node(weir_compiler *c, weir_node_id id,
       weir_arena_array(c->arena, node->output_count, sizeof *out);
   if (out == NULL) return weir_fail_memory(err, sizeof *out);
   for (uint32_t i = 0; i < node->output_count; i++)
-    out[i] = node->first_output + i;
+    out[i] = made_output(c, node, i);
   weir_emit emit = {.calls = call,
                     .call_count = 1,
                     .node = node,

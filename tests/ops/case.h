@@ -51,7 +51,11 @@ weir_status op_case_build(const op_case *c, bool constants,
                           weir_graph **out_graph, weir_node_id *out_node,
                           weir_diag *diag);
 
-/* That graph on fed inputs, |in|, and the number sum(weights * outputs). */
+/* Whether output |i| is made only where it is read. */
+bool op_case_may_leave_out(const weir_op_def *op, uint32_t i);
+
+/* That graph on fed inputs, |in|, and the number sum(weights * outputs), which
+ * leaves out optional outputs. */
 weir_status op_case_build_loss(const op_case *c, weir_graph **out_graph,
                                weir_value_id *in, weir_value_id *out_loss,
                                weir_diag *diag);
@@ -67,7 +71,7 @@ bool op_case_call(const weir_graph *graph, weir_node_id node, weir_arena *arena,
 
 /* ---- Running one kernel */
 
-/* Where a kernel's results go; data is allocated by op_run_create. */
+/* Where a kernel's results go; NULL: outputs the call leaves out. */
 typedef struct op_results {
   uint32_t count;
   weir_tensor *out[CASE_OUTPUTS];

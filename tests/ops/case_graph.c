@@ -91,6 +91,10 @@ static weir_status add_op(weir_graph_builder *builder, const char *op,
   return s;
 }
 
+bool op_case_may_leave_out(const weir_op_def *op, uint32_t i) {
+  return op->output_count == NULL && op->outputs[i].optional;
+}
+
 /* Adds sum(value * weights) to |*loss|. */
 static weir_status add_term(weir_graph_builder *b, uint32_t i,
                             weir_value_id value, weir_value_id *loss,
@@ -130,6 +134,7 @@ weir_status op_case_build_loss(const op_case *c, weir_graph **out_graph,
   uint32_t outputs =
       s == WEIR_OK ? weir_graph_builder_graph(b)->nodes[node].output_count : 0;
   for (uint32_t i = 0; i < outputs && s == WEIR_OK; i++) {
+    if (op_case_may_leave_out(c->op, i)) continue;
     weir_value_id y = weir_graph_builder_output(b, node, i);
     s = add_term(b, i, y, out_loss, diag);
   }

@@ -145,6 +145,7 @@ static bool memory_create(memory *m, const weir_call *call,
     m->io[i] = m->blocks[i].data;
   }
   for (uint32_t i = 0; i < call->out_count; i++) {
+    if (call->out[i].dtype == WEIR_DTYPE_NONE) continue;
     if (!block_create(&m->blocks[n + i], operand_bytes(&call->out[i])))
       return false;
     m->io[n + i] = m->blocks[n + i].data;
@@ -181,11 +182,12 @@ static weir_status take_results(const memory *m, const weir_call *call,
                                 op_results *out, weir_error *err) {
   for (uint32_t i = 0; i < call->out_count; i++) {
     const weir_operand *y = &call->out[i];
+    out->count = i + 1;
+    if (y->dtype == WEIR_DTYPE_NONE) continue;
     weir_shape shape = weir_shape_of(y->rank, y->dims);
     WEIR_TRY(weir_tensor_create_shaped(weir_allocator_system(), y->dtype,
                                        &shape, &out->out[i], err));
     memcpy(out->out[i]->data, m->io[m->in_count + i], out->out[i]->bytes);
-    out->count = i + 1;
   }
   return WEIR_OK;
 }

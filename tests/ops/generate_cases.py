@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from generate import activations, arrays, elementwise, gradients
+from generate import activations, arrays, elementwise, gradients, recurrent
 from generate.emit import CASES
 
 HERE = pathlib.Path(__file__).parent
@@ -19,7 +19,8 @@ MARKER = "# ---- Written by generate_cases.py: do not edit below this line.\n"
 
 def main(names):
     with np.errstate(all="ignore"):
-        for module in (elementwise, activations, arrays, gradients):
+        for module in (elementwise, activations, arrays, gradients,
+                       recurrent):
             module.cases()
     for op in names or sorted(CASES):
         path = HERE / (op + ".yaml")

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lstm and its gradient, one sequence of the batch after the other. The state
+ * is what was stored, so that outputs and states have the same bits. */
+#include <math.h>
+
+#include "kernels/ref/ref.h"
+
+/* Sizes and operands of a call; what is missing is NULL. */
+typedef struct walk {
+  weir_dtype dtype;
+  int64_t batch, steps, inputs, units, wide;
+  bool reverse;
+  const void *in[WEIR_OP_INPUTS];
+  void *const *out;
+} walk;
+
+/* Inputs |r| and |sequence| have the sizes. */
+static walk walk_of(const weir_args *args, uint32_t r, uint32_t sequence) {
+  const weir_call *call = args->state;
+  const int64_t *dims = call->in[sequence].dims;
+  walk w = {.dtype = call->in[r].dtype,
+            .batch = dims[0],
+            .steps = dims[1],
+            .inputs = dims[2],
+            .units = call->in[r].dims[0],
+            .wide = call->in[r].dims[1],
+            .reverse = weir_call_attr(call, "reverse")->b,
+            .out = args->io + call->in_count};
+  for (uint32_t i = 0; i < call->in_count; i++) w.in[i] = args->io[i];
+  return w;
+}
+
+/* Which step of sequence |b| comes |k|-th, as a row of [b, t, ...]. */
+static int64_t row_at(const walk *w, int64_t b, int64_t k) {
+  return b * w->steps + (w->reverse ? w->steps - 1 - k : k);
+}
+
+/* Element |i| of an operand that may be missing. */
+static double get(const walk *w, const void *x, int64_t i) {
+  return x == NULL ? 0 : weir_get_f64(w->dtype, x, i);
+}
+
+static void put(const walk *w, void *y, int64_t i, double value) {
+  if (y != NULL) weir_put_f64(w->dtype, y, i, value);
+}
+
+/* Sum over p of x[at + p] m[p][column], p < n; m has |wide| columns. */
+static double product(const walk *w, const void *x, int64_t at, const void *m,
+                      int64_t n, int64_t column) {
+  double sum = 0;
+  for (int64_t p = 0; p < n; p++)
+    sum += get(w, x, at + p) * get(w, m, p * w->wide + column);
+  return sum;
+}
+
+/* Sum over j of dz[at + j] r[unit][j]. */
+static double product_back(const walk *w, const void *dz, int64_t at,
+                           const void *r, int64_t unit) {
+  double sum = 0;
+  for (int64_t j = 0; j < w->wide; j++)
+    sum += get(w, dz, at + j) * get(w, r, unit * w->wide + j);
+  return sum;
+}
+
+/* Copies row |from| of x, or zeros if it is missing, to row |to| of y. */
+static void copy_row(const walk *w, void *y, int64_t to, const void *x,
+                     int64_t from) {
+  for (int64_t j = 0; j < w->units; j++)
+    put(w, y, to * w->units + j, get(w, x, from * w->units + j));
+}
+
+static double sigmoid(double x) {
+  return 1 / (1 + exp(-x));
+}
+
+/* ---- lstm: x, w, r, bias, h0, c0 -> y, h, c, gates, cells */
+
+/* What step |row| makes of the states in h and c; h stays, c is replaced. */
+static void lstm_unit(const walk *w, int64_t b, int64_t row, int64_t unit) {
+  const void *const *in = w->in;
+  void *const *out = w->out;
+  int64_t u = w->units, at = row * u + unit;
+  double a[4];
+  for (int64_t g = 0; g < 4; g++) {
+    int64_t column = g * u + unit;
+    double z = get(w, in[3], column) +
+               product(w, in[0], row * w->inputs, in[1], w->inputs, column) +
+               product(w, out[1], b * u, in[2], u, column);
+    a[g] = g == 2 ? tanh(z) : sigmoid(z);
+    put(w, out[3], row * w->wide + column, a[g]);
+  }
+  double c = a[1] * get(w, out[2], b * u + unit) + a[0] * a[2];
+  put(w, out[2], b * u + unit, c);
+  put(w, out[4], at, c);
+  put(w, out[0], at, a[3] * tanh(c));
+}
+
+static weir_status run_lstm(const weir_args *args) {
+  walk w = walk_of(args, 2, 0);
+  void *const *out = w.out;
+  for (int64_t b = 0; b < w.batch; b++) {
+    copy_row(&w, out[1], b, w.in[4], b);
+    copy_row(&w, out[2], b, w.in[5], b);
+    for (int64_t k = 0; k < w.steps; k++) {
+      int64_t row = row_at(&w, b, k);
+      for (int64_t j = 0; j < w.units; j++) lstm_unit(&w, b, row, j);
+      copy_row(&w, out[1], b, out[0], row);
+    }
+  }
+  return WEIR_OK;
+}
+
+/* r, gates, cells, c0, dy, dh, dc -> dz, dh0, dc0. dh0 and dc0 hold the
+ * gradients of the states on the way from the last step to the first. */
+static void lstm_unit_back(const walk *w, int64_t b, int64_t k, int64_t unit) {
+  const void *const *in = w->in;
+  void *const *out = w->out;
+  int64_t u = w->units, row = row_at(w, b, k), at = row * u + unit;
+  int64_t state = b * u + unit, first = row * w->wide + unit;
+  double i = get(w, in[1], first), f = get(w, in[1], first + u);
+  double g = get(w, in[1], first + 2 * u), o = get(w, in[1], first + 3 * u);
+  double t = tanh(get(w, in[2], at));
+  double before = k == 0 ? get(w, in[3], state)
+                         : get(w, in[2], row_at(w, b, k - 1) * u + unit);
+  double dh = get(w, out[1], state) + get(w, in[4], at);
+  double dc = get(w, out[2], state) + dh * o * (1 - t * t);
+  put(w, out[0], first, dc * g * i * (1 - i));
+  put(w, out[0], first + u, dc * before * f * (1 - f));
+  put(w, out[0], first + 2 * u, dc * i * (1 - g * g));
+  put(w, out[0], first + 3 * u, dh * t * o * (1 - o));
+  put(w, out[2], state, dc * f);
+}
+
+static weir_status run_lstm_grad(const weir_args *args) {
+  walk w = walk_of(args, 0, 1);
+  void *const *out = w.out;
+  for (int64_t b = 0; b < w.batch; b++) {
+    copy_row(&w, out[1], b, w.in[5], b);
+    copy_row(&w, out[2], b, w.in[6], b);
+    for (int64_t k = w.steps; k-- > 0;) {
+      int64_t at = row_at(&w, b, k) * w.wide;
+      for (int64_t j = 0; j < w.units; j++) lstm_unit_back(&w, b, k, j);
+      for (int64_t j = 0; j < w.units; j++)
+        put(&w, out[1], b * w.units + j,
+            product_back(&w, out[0], at, w.in[0], j));
+    }
+  }
+  return WEIR_OK;
+}
+
+WEIR_REF_KERNEL(lstm, WEIR_FLOATS, run_lstm);
+WEIR_REF_KERNEL(lstm_grad, WEIR_FLOATS, run_lstm_grad);

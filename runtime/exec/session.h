@@ -73,6 +73,10 @@ typedef struct weir_run_options {
   size_t dump_count;
   const weir_run_observer *observer; /* may be NULL */
   weir_trace *trace;                 /* may be NULL */
+  /* Called when all has succeeded, before variables change; what it returns
+   * but WEIR_OK fails the run, and no variable changes. May be NULL. */
+  weir_status (*accept)(void *self, weir_error *err);
+  void *accept_self;
 } weir_run_options;
 
 /* Runs what the fetches (and |targets|, nodes wanted for their effect) need.
@@ -140,6 +144,13 @@ bool weir_binding_describe(const weir_binding *binding, const weir_writer *out);
 weir_status weir_exec_variable_get(weir_exec_session *session,
                                    weir_node_id node, weir_tensor **out_tensor,
                                    weir_error *err);
+/* Its current value without a copy: read-only, and as it is now whatever is
+ * assigned later; the variable takes another buffer meanwhile. Release it, on
+ * any thread, before the session. */
+weir_status weir_exec_variable_snapshot(weir_exec_session *session,
+                                        weir_node_id node,
+                                        weir_tensor **out_tensor,
+                                        weir_error *err);
 /* Sets it; dtype and shape must be the variable's. A variable that no node
  * assigns is compiled in as a constant; after a set, programs that did so are
  * compiled again by their next run, bindings' too. */

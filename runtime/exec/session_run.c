@@ -13,6 +13,8 @@ weir_status weir_session_step(weir_exec_session *session,
   weir_status s = weir_session_vars_begin(session, cached, frame, held, err);
   if (s == WEIR_OK) {
     s = weir_frame_run(frame, session->pool, options, err);
+    if (s == WEIR_OK && options != NULL && options->accept != NULL)
+      s = options->accept(options->accept_self, err);
     weir_session_vars_end(session, cached, held, s == WEIR_OK);
   }
   if (writes) pthread_mutex_unlock(&session->write_lock);

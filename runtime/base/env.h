@@ -60,6 +60,31 @@ typedef struct weir_fs_folders {
   uint64_t (*free_bytes)(void *self, void *folder);
 } weir_fs_folders;
 
+/* A file held open to be read in pieces. */
+typedef struct weir_piece_file {
+  uint64_t bytes; /* its size when it was opened */
+  void *self;     /* the implementation's */
+} weir_piece_file;
+
+/* Files larger than memory. |self| is weir_fs.self; |root| and |path| as for
+ * weir_fs.read, with the same refusals and errors. */
+typedef struct weir_fs_pieces {
+  weir_status (*open)(void *self, const char *root, const char *path,
+                      weir_piece_file *out_file, weir_error *err);
+  void (*close)(void *self, weir_piece_file *file); /* NULL-safe, clears it */
+  /* Reads |bytes| bytes from byte |offset| on, all of them; |path| is for
+   * messages. Any number of threads at once. W4001, and W4020 when the file
+   * has become shorter than it was. */
+  weir_status (*read)(void *self, const weir_piece_file *file, const char *path,
+                      void *dst, size_t bytes, uint64_t offset,
+                      weir_error *err);
+  /* Calls |name| for each plain file in |folder| beneath |root| ("." is the
+   * root itself), in no order, until it returns false. */
+  weir_status (*list)(void *self, const char *root, const char *folder,
+                      void *to, bool (*name)(void *to, const char *name),
+                      weir_error *err);
+} weir_fs_pieces;
+
 typedef struct weir_fs {
   void *self;
   /* Opens |path| beneath folder |root| (NULL: |path| as it is, from the
@@ -76,6 +101,7 @@ typedef struct weir_fs {
   weir_status (*write)(void *self, const char *path, weir_bytes content,
                        weir_error *err);
   const weir_fs_folders *folders; /* NULL: this one has none */
+  const weir_fs_pieces *pieces;   /* NULL: this one has none */
 } weir_fs;
 
 typedef struct weir_clock {

@@ -96,6 +96,18 @@ static weir_status check_file(int fd, const char *path, bool rooted,
   return WEIR_OK;
 }
 
+weir_status weir_fs_open_read(const char *root, const char *path, size_t limit,
+                              int *out_fd, size_t *out_size, weir_error *err) {
+  *out_fd = -1;
+  weir_status s = open_any(root, path, out_fd, err);
+  if (s == WEIR_OK)
+    s = check_file(*out_fd, path, root != NULL, limit, out_size, err);
+  if (s == WEIR_OK || *out_fd < 0) return s;
+  close(*out_fd);
+  *out_fd = -1;
+  return s;
+}
+
 static weir_status map_content(int fd, const char *path, size_t size,
                                weir_file *out_file, weir_error *err) {
   weir_mark at = {.file = path};
@@ -148,8 +160,7 @@ static weir_status fs_read(void *self, const char *root, const char *path,
   int fd = -1;
   size_t size = 0;
   *out_file = (weir_file){0};
-  weir_status s = open_any(root, path, &fd, err);
-  if (s == WEIR_OK) s = check_file(fd, path, root != NULL, limit, &size, err);
+  weir_status s = weir_fs_open_read(root, path, limit, &fd, &size, err);
   if (s == WEIR_OK && map && size > 0)
     s = map_content(fd, path, size, out_file, err);
   else if (s == WEIR_OK)
@@ -173,8 +184,11 @@ static weir_status fs_write(void *self, const char *path, weir_bytes content,
   return weir_fs_write_file(path, content, err);
 }
 
-const weir_fs weir_system_fs = {NULL, fs_read, fs_close, fs_write,
-                                &weir_system_folders};
+const weir_fs weir_system_fs = {.read = fs_read,
+                                .close = fs_close,
+                                .write = fs_write,
+                                .folders = &weir_system_folders,
+                                .pieces = &weir_system_pieces};
 
 weir_fs weir_fs_system(const weir_allocator *alloc) {
   weir_fs fs = weir_system_fs;

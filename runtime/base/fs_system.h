@@ -15,6 +15,7 @@
  * outlive them. `weir_env_system()` has one on the system's allocator. */
 weir_fs weir_fs_system(const weir_allocator *alloc);
 extern const weir_fs weir_system_fs; /* for constants: alloc NULL */
+extern const weir_fs_pieces weir_system_pieces;
 
 enum { WEIR_PATH_BYTES = 4096 };
 
@@ -27,6 +28,11 @@ weir_status weir_path_beneath(const char *path, char out_path[WEIR_PATH_BYTES],
  * |by_steps|: as on a kernel without openat2. Returns a descriptor, or -1 with
  * errno: ELOOP or EXDEV when it meets a link or leaves the folder. */
 int weir_fs_open_beneath(int root_fd, const char *path, bool by_steps);
+
+/* Opens and checks a file as weir_fs.read does; the caller closes |*out_fd|,
+ * which is -1 after a failure. */
+weir_status weir_fs_open_read(const char *root, const char *path, size_t limit,
+                              int *out_fd, size_t *out_size, weir_error *err);
 
 /* Writes a whole file for weir_fs.write; see there. Devices and pipes are
  * written straight to, a link's target is what is replaced. */

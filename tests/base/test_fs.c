@@ -46,6 +46,24 @@ static const weir_fs *fs(void) {
   return weir_env_system()->fs;
 }
 
+/* The same through pieces, from the last byte to the first. */
+static void pieces_give(const char *root, const char *path, const char *want) {
+  const weir_fs_pieces *p = fs()->pieces;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_piece_file f;
+  char byte;
+  assert_ok(p->open(NULL, root, path, &f, &err), &err);
+  assert_int_equal(f.bytes, strlen(want));
+  for (size_t i = strlen(want); i-- > 0;) {
+    assert_ok(p->read(NULL, &f, path, &byte, 1, i, &err), &err);
+    assert_int_equal(byte, want[i]);
+  }
+  assert_error(p->read(NULL, &f, path, &byte, 1, f.bytes, &err), &err, "W4020");
+  p->close(NULL, &f);
+  assert_null(f.self);
+  p->close(NULL, &f);
+}
+
 static void gives(const char *root, const char *path, bool map,
                   const char *want) {
   weir_error err = WEIR_ERROR_INIT;
@@ -56,6 +74,7 @@ static void gives(const char *root, const char *path, bool map,
   fs()->close(NULL, &f);
   assert_null(f.self);
   fs()->close(NULL, &f);
+  pieces_give(root, path, want);
 }
 
 static void refuses(const char *root, const char *path, const char *id,
@@ -68,6 +87,10 @@ static void refuses(const char *root, const char *path, const char *id,
     assert_null(f.self);
     fs()->close(NULL, &f);
   }
+  weir_error err = WEIR_ERROR_INIT;
+  weir_piece_file f;
+  assert_error(fs()->pieces->open(NULL, root, path, &f, &err), &err, id);
+  assert_null(f.self);
 }
 
 static void reads(void **state) {
@@ -197,6 +220,57 @@ static void copies_live_in_the_allocator(void **state) {
                &err, "W6001");
 }
 
+/* --- pieces --- */
+
+static void shorter_than_before(void **state) {
+  (void)state;
+  const weir_fs_pieces *p = fs()->pieces;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_piece_file f;
+  char bytes[3];
+  assert_ok(p->open(NULL, "data", "a.bin", &f, &err), &err);
+  assert_int_equal(truncate("data/a.bin", 1), 0);
+  assert_ok(p->read(NULL, &f, "a.bin", bytes, 1, 0, &err), &err);
+  assert_error(p->read(NULL, &f, "a.bin", bytes, 3, 0, &err), &err, "W4020");
+  assert_int_equal(weir_error_exit_code(err.id), 7);
+  p->close(NULL, &f);
+}
+
+typedef struct names {
+  char text[64];
+  int count, most;
+} names;
+
+static bool add_name(void *to, const char *name) {
+  names *n = to;
+  strcat(n->text, name);
+  return ++n->count < n->most;
+}
+
+static void lists(void **state) {
+  (void)state;
+  const weir_fs_pieces *p = fs()->pieces;
+  weir_error err = WEIR_ERROR_INIT;
+  names n = {.most = 9};
+  assert_int_equal(symlink("a.bin", "data/link"), 0);
+  assert_int_equal(symlink("..", "data/up"), 0);
+  assert_ok(p->list(NULL, "data", ".", &n, add_name, &err), &err);
+  assert_string_equal(n.text, "a.bin");
+  assert_ok(p->list(NULL, "data", "sub", &n, add_name, &err), &err);
+  assert_string_equal(n.text, "a.binb.bin");
+  assert_ok(p->list(NULL, NULL, "data/sub", &n, add_name, &err), &err);
+  assert_int_equal(n.count, 3);
+  put("data/sub/c.bin", "c");
+  n = (names){.most = 1};
+  assert_ok(p->list(NULL, "data", "sub", &n, add_name, &err), &err);
+  assert_int_equal(n.count, 1);
+  assert_error(p->list(NULL, "data", "up", &n, add_name, &err), &err, "W4002");
+  assert_error(p->list(NULL, "data", "..", &n, add_name, &err), &err, "W4002");
+  assert_error(p->list(NULL, "data", "no", &n, add_name, &err), &err, "W4001");
+  assert_error(p->list(NULL, "data", "a.bin", &n, add_name, &err), &err,
+               "W4001");
+}
+
 /* --- writing --- */
 
 static weir_status write_text(const char *path, const char *text,
@@ -281,6 +355,8 @@ int main(void) {
       FS_TEST(long_paths),
       FS_TEST(steps_are_as_strict),
       FS_TEST(copies_live_in_the_allocator),
+      FS_TEST(shorter_than_before),
+      FS_TEST(lists),
       FS_TEST(writes),
       FS_TEST(replaces_what_a_link_names),
       FS_TEST(keeps_the_old_file_when_it_fails),

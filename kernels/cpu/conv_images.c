@@ -1,47 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The images form: 16 images of a block at once. */
-#include <string.h>
-
 #include "kernels/cpu/conv.h"
-
-/* pixels[i][image] from image[i]: |count| images, |stride| apart. */
-static void gather(const weir_conv_plan *plan, float *y, const float *x,
-                   int64_t stride, int64_t count, int64_t pixels) {
-  plan->isa->rows->transpose(y, 16, x, stride, count, pixels);
-}
-
-/* The other way round. */
-static void scatter(const weir_conv_plan *plan, float *y, const float *x,
-                    int64_t stride, int64_t count, int64_t pixels) {
-  plan->isa->rows->transpose(y, stride, x, 16, pixels, count);
-}
-
-/* The block's input as [c][hp][wp][16], zeros around it and in the lanes of
- * images that are not there. */
-static const float *block_input(const weir_conv_plan *plan, const float *x,
-                                int64_t b, int64_t count, float *buffer) {
-  int64_t image = plan->c * plan->h * plan->w;
-  if (plan->in_place) return x + b * image * 16;
-  bool same = plan->hp == plan->h && plan->wp == plan->w;
-  if (!same || count < 16) memset(buffer, 0, plan->pad_bytes);
-  if (same) {
-    gather(plan, buffer, x + b * 16 * image, image, count, image);
-    return buffer;
-  }
-  for (int64_t c = 0; c < plan->c; c++)
-    for (int64_t i = 0; i < plan->h; i++) {
-      int64_t row = (c * plan->hp + i + plan->window.pad[0]) * plan->wp;
-      float *to = buffer + (row + plan->window.pad[1]) * 16;
-      int64_t from = (c * plan->h + i) * plan->w;
-      if (plan->x_n16)
-        memcpy(to, x + (b * image + from) * 16,
-               (size_t)plan->w * 16 * sizeof(float));
-      else
-        gather(plan, to, x + b * 16 * image + from, image, count, plan->w);
-    }
-  return buffer;
-}
+#include "kernels/cpu/n16.h"
 
 /* Output rows [i, i + pool) of one tile of channels into one row of |y|. */
 static void tile_row(const weir_conv_plan *plan, weir_conv_row *r,
@@ -84,7 +45,15 @@ void weir_conv_block_images(const weir_conv_plan *plan, const float *packed,
                      .kh = (int32_t)win->kernel[0],
                      .kw = (int32_t)win->kernel[1],
                      .count = (int32_t)plan->row};
-  const float *in = block_input(plan, x, b, count, (float *)scratch);
+  weir_n16_box box = {.c = plan->c,
+                      .h = plan->h,
+                      .w = plan->w,
+                      .hp = plan->hp,
+                      .wp = plan->wp,
+                      .top = win->pad[0],
+                      .left = win->pad[1]};
+  const float *in = weir_n16_padded(plan->isa, &box, x, plan->x_n16, b, count,
+                                    (float *)scratch);
   for (int64_t t = 0; t < plan->oc_tiles; t++) {
     int64_t o = weir_conv_tile_start(plan, t);
     r.oc = (int32_t)(weir_conv_tile_start(plan, t + 1) - o);
@@ -94,5 +63,5 @@ void weir_conv_block_images(const weir_conv_plan *plan, const float *packed,
       tile_row(plan, &r, in, out + o * plan->ph * plan->pw * 16, rows, i);
   }
   if (!plan->y_n16)
-    scatter(plan, y + b * 16 * out_image, out, out_image, count, out_image);
+    weir_n16_scatter(plan->isa, y + b * 16 * out_image, out, out_image, count);
 }

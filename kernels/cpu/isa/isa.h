@@ -69,7 +69,22 @@ typedef struct weir_rows {
                     int64_t x_stride, int64_t rows, int64_t columns);
 } weir_rows;
 
+/* Gradients of poolings; a pixel is |depth| elements: 16 images, or 1. |row|:
+ * elements from row to row of dx (and x). */
+typedef struct weir_pool_grad_table {
+  /* dx[i k + j] = dy[i] / divisor for j < k, |count| pixels of dy. */
+  void (*spread)(float *dx, const float *dy, int64_t count, int32_t k,
+                 int32_t depth, float divisor);
+  /* dy / divisor is added to rows x columns pixels of dx. */
+  void (*add)(float *dx, const float *dy, int64_t row, int32_t rows,
+              int32_t columns, int32_t depth, float divisor);
+  /* dy is added where x is largest, the first of equals, NaN before all. */
+  void (*max)(float *dx, const float *x, const float *dy, int64_t row,
+              int32_t rows, int32_t columns, int32_t depth);
+} weir_pool_grad_table;
+
 typedef struct weir_conv_table weir_conv_table;
+typedef struct weir_conv_grad_table weir_conv_grad_table;
 typedef struct weir_gemm_table weir_gemm_table;
 
 typedef struct weir_isa {
@@ -79,6 +94,8 @@ typedef struct weir_isa {
   const weir_tile_entry *other; /* f64, integers, bool */
   const weir_rows *rows;
   const weir_conv_table *conv;
+  const weir_conv_grad_table *conv_grad;
+  const weir_pool_grad_table *pool_grad;
   const weir_gemm_table *gemm_f32, *gemm_f64; /* isa/gemm.h */
 } weir_isa;
 

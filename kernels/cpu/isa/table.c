@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What this instruction set offers. */
 #include "kernels/cpu/isa/conv.h"
+#include "kernels/cpu/isa/conv_grad.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/isa/vec.h"
 
@@ -9,6 +10,8 @@
 
 extern const weir_tile_entry ISA(tiles_f32)[], ISA(tiles_other)[];
 extern const weir_conv_table ISA(conv);
+extern const weir_conv_grad_table ISA(conv_grad);
+extern const weir_pool_grad_table ISA(pool_grad);
 extern const weir_rows ISA(rows);
 extern const weir_gemm_table ISA(gemm_f32), ISA(gemm_f64);
 extern const weir_isa ISA(isa);
@@ -19,5 +22,7 @@ const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
                            .other = ISA(tiles_other),
                            .rows = &ISA(rows),
                            .conv = &ISA(conv),
+                           .conv_grad = &ISA(conv_grad),
+                           .pool_grad = &ISA(pool_grad),
                            .gemm_f32 = &ISA(gemm_f32),
                            .gemm_f64 = &ISA(gemm_f64)};

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gradients of poolings, f32, by rows of windows. */
+#include "kernels/cpu/isa/isa.h"
+#include "kernels/cpu/isa/vec.h"
+
+extern const weir_pool_grad_table ISA(pool_grad);
+
+static void spread(float *dx, const float *dy, int64_t count, int32_t k,
+                   int32_t depth, float divisor) {
+  if (depth == 1) {
+    for (int64_t i = 0; i < count; i++)
+      for (int32_t j = 0; j < k; j++) dx[i * k + j] = dy[i] / divisor;
+    return;
+  }
+  for (int64_t i = 0; i < count; i++)
+    for (int32_t d = 0; d < depth; d += LANES) {
+      vf v = vload(dy + i * depth + d) / divisor;
+      for (int32_t j = 0; j < k; j++) vstore(dx + (i * k + j) * depth + d, v);
+    }
+}
+
+static void add(float *dx, const float *dy, int64_t dx_row, int32_t rows,
+                int32_t columns, int32_t depth, float divisor) {
+  for (int32_t d = 0; d < depth; d += LANES) {
+    if (depth == 1) {
+      float v = *dy / divisor;
+      for (int32_t i = 0; i < rows; i++)
+        for (int32_t j = 0; j < columns; j++) dx[i * dx_row + j] += v;
+      return;
+    }
+    vf v = vload(dy + d) / divisor;
+    for (int32_t i = 0; i < rows; i++)
+      for (int32_t j = 0; j < columns; j++) {
+        float *to = dx + i * dx_row + j * depth + d;
+        vstore(to, vload(to) + v);
+      }
+  }
+}
+
+static void max_flat(float *dx, const float *x, const float *dy, int64_t row,
+                     int32_t rows, int32_t columns) {
+  float most = *x;
+  int64_t most_at = 0;
+  for (int32_t i = 0; i < rows; i++)
+    for (int32_t j = 0; j < columns; j++) {
+      float v = x[i * row + j];
+      if (v > most || (v != v && most == most)) {
+        most = v;
+        most_at = i * row + j;
+      }
+    }
+  dx[most_at] += *dy;
+}
+
+static void max(float *dx, const float *x, const float *dy, int64_t row,
+                int32_t rows, int32_t columns, int32_t depth) {
+  if (depth == 1) {
+    max_flat(dx, x, dy, row, rows, columns);
+    return;
+  }
+  for (int32_t d = 0; d < depth; d += LANES) {
+    vf most = vload(x + d), g = vload(dy + d);
+    vi most_at = {0};
+    for (int32_t t = 1; t < rows * columns; t++) {
+      vf v = vload(x + t / columns * row + t % columns * depth + d);
+      vi better = (v > most) | ((v != v) & (most == most));
+      most = vselect(better, v, most);
+      most_at = (better & visel(t)) | (~better & most_at);
+    }
+    for (int32_t t = 0; t < rows * columns; t++) {
+      float *to = dx + t / columns * row + t % columns * depth + d;
+      vstore(to, vload(to) + vselect(most_at == t, g, (vf){0}));
+    }
+  }
+}
+
+const weir_pool_grad_table ISA(pool_grad) = {
+    .spread = spread, .add = add, .max = max};

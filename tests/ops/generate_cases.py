@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes the part of tests/ops/<op>.yaml whose values come from NumPy and
-PyTorch: everything below the marker line. What stands above it is written by
-hand and kept. Needs numpy and torch; building and testing do not.
+PyTorch, and ONNX's own for optimisers: everything below the marker line. What
+stands above it is written by hand and kept. Needs numpy, torch and onnx;
+building and testing do not.
 
 usage: generate_cases.py [OP...]      (default: all ops that have a file)"""
 import pathlib
@@ -10,7 +11,8 @@ import sys
 
 import numpy as np
 
-from generate import activations, arrays, elementwise, gradients, recurrent
+from generate import (activations, arrays, elementwise, gradients,
+                      optimisers, recurrent)
 from generate.emit import CASES
 
 HERE = pathlib.Path(__file__).parent
@@ -20,7 +22,7 @@ MARKER = "# ---- Written by generate_cases.py: do not edit below this line.\n"
 def main(names):
     with np.errstate(all="ignore"):
         for module in (elementwise, activations, arrays, gradients,
-                       recurrent):
+                       optimisers, recurrent):
             module.cases()
     for op in names or sorted(CASES):
         path = HERE / (op + ".yaml")

@@ -85,7 +85,7 @@ def case(op, ins, outs, attrs=None, source=NUMPY, single=None, **more):
     parts.append(("out", mapping((k, expected(np.asarray(v), single))
                                  for k, v in outs.items())))
     parts += [(k, value(v)) for k, v in more.items()]
-    parts.append(("source", source))
+    parts.append(("source", value(source)))
     text = "- " + mapping(parts)
     CASES[op].append("\n".join(textwrap.wrap(
         text, 110, subsequent_indent="   ", break_long_words=False,

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/plan.h"
+
+#include <string.h>
+
+weir_status weir_place_plan_create(const weir_allocator *alloc,
+                                   const weir_place_problem *problem,
+                                   weir_place_plan **out_plan,
+                                   weir_error *err) {
+  *out_plan = NULL;
+  size_t n = problem->node_count;
+  weir_place_plan *p = weir_alloc_array(alloc, 1, sizeof *p);
+  if (p == NULL) return weir_fail_memory(err, sizeof *p);
+  p->alloc = alloc;
+  p->node_count = problem->node_count;
+  p->device = weir_alloc_array(alloc, n + 1, sizeof *p->device);
+  p->start_ns = weir_alloc_array(alloc, n + 1, sizeof *p->start_ns);
+  p->end_ns = weir_alloc_array(alloc, n + 1, sizeof *p->end_ns);
+  p->reason = weir_alloc_array(alloc, n + 1, sizeof *p->reason);
+  if (p->device == NULL || p->start_ns == NULL || p->end_ns == NULL ||
+      p->reason == NULL) {
+    weir_place_plan_release(p);
+    return weir_fail_memory(err, n * sizeof *p->start_ns);
+  }
+  p->placer = "";
+  *out_plan = p;
+  return WEIR_OK;
+}
+
+void weir_place_plan_release(weir_place_plan *p) {
+  if (p == NULL) return;
+  weir_free(p->alloc, p->device);
+  weir_free(p->alloc, p->start_ns);
+  weir_free(p->alloc, p->end_ns);
+  weir_free(p->alloc, p->reason);
+  weir_free(p->alloc, p->copies);
+  weir_free(p->alloc, p);
+}
+
+weir_status weir_place_plan_copy(weir_place_plan *dst,
+                                 const weir_place_plan *src, weir_error *err) {
+  size_t n = src->node_count;
+  if (dst->copy_capacity < src->copy_count &&
+      !weir_vec_grow(dst->alloc, (void **)&dst->copies, &dst->copy_capacity, 0,
+                     src->copy_count, sizeof *dst->copies))
+    return weir_fail_memory(err, src->copy_count * sizeof *dst->copies);
+  memcpy(dst->device, src->device, n * sizeof *dst->device);
+  memcpy(dst->start_ns, src->start_ns, n * sizeof *dst->start_ns);
+  memcpy(dst->end_ns, src->end_ns, n * sizeof *dst->end_ns);
+  memcpy(dst->reason, src->reason, n * sizeof *dst->reason);
+  if (src->copy_count != 0)
+    memcpy(dst->copies, src->copies, src->copy_count * sizeof *dst->copies);
+  dst->copy_count = src->copy_count;
+  dst->makespan_ns = src->makespan_ns;
+  dst->placer = src->placer;
+  return WEIR_OK;
+}
+
+const char *weir_place_reason_text(weir_place_reason reason) {
+  static const char *const texts[] = {"eft",    "only",   "colocated",
+                                      "search", "memory", "replay"};
+  return texts[reason];
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PLACEMENT_PLAN_H_
+#define PLACEMENT_PLAN_H_
+
+#include "placement/problem.h"
+
+/* Where each node runs and when, by the model of problem.h. */
+
+/* Why a node is where it is. The set is closed; texts are in plan.c. */
+typedef enum weir_place_reason {
+  WEIR_PLACE_EFT,       /* it finishes first there */
+  WEIR_PLACE_ONLY,      /* one device is allowed or has a kernel */
+  WEIR_PLACE_COLOCATED, /* with an earlier node of its group */
+  WEIR_PLACE_SEARCH,    /* local search moved it there */
+  WEIR_PLACE_MEMORY,    /* a better device had no room */
+  WEIR_PLACE_REPLAY     /* a plan that was given says so */
+} weir_place_reason;
+
+/* A tensor's way from one device to another. */
+typedef struct weir_place_copy {
+  uint32_t tensor, from, to, link;
+  int64_t start_ns, end_ns;
+} weir_place_copy;
+
+typedef struct weir_place_plan {
+  const weir_allocator *alloc;
+  uint32_t node_count, copy_count;
+  uint32_t *device; /* per node */
+  int64_t *start_ns, *end_ns;
+  uint8_t *reason; /* weir_place_reason */
+  weir_place_copy *copies;
+  size_t copy_capacity;
+  int64_t makespan_ns;
+  const char *placer; /* which one made it; static text */
+} weir_place_plan;
+
+/* An empty plan for |problem|. Errors: W6001. */
+weir_status weir_place_plan_create(const weir_allocator *alloc,
+                                   const weir_place_problem *problem,
+                                   weir_place_plan **out_plan, weir_error *err);
+void weir_place_plan_release(weir_place_plan *plan); /* NULL-safe */
+/* Makes |dst|, a plan for the same problem, equal to |src|. Errors: W6001. */
+weir_status weir_place_plan_copy(weir_place_plan *dst,
+                                 const weir_place_plan *src, weir_error *err);
+/* "eft", "only", "colocated", "search", "memory", "replay". */
+const char *weir_place_reason_text(weir_place_reason reason);
+
+/* Checks |plan| against the model from first principles; knows nothing of the
+ * placers. Devices allowed, groups together, no overlap on a device or an
+ * exclusive link, every tensor there before its use, copies no shorter than the
+ * link takes, memory caps kept at every moment, makespan right. |peaks| (one
+ * per device, may be NULL) gets the peak bytes. Errors: W3016 with the first
+ * rule broken, W3013 for memory, W6001. */
+weir_status weir_place_check(const weir_allocator *alloc,
+                             const weir_place_problem *problem,
+                             const weir_place_plan *plan, int64_t *peaks,
+                             weir_error *err);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PLACEMENT_PROBLEM_H_
+#define PLACEMENT_PROBLEM_H_
+
+#include "runtime/base/alloc.h"
+#include "runtime/base/sv.h"
+#include "runtime/base/vec.h"
+
+/* What a placer sees: nodes with costs, tensors between them, devices, links.
+ *
+ * One model serves placers, bounds, simulator, checker and dumps. A node runs
+ * on one device, without interruption, once all its tensors are there; what it
+ * costs depends on the device's class. A tensor that is made on one device and
+ * used on another is copied there once, however many nodes use it; the copy
+ * occupies the link between the two, if that link is exclusive. Time is in
+ * integer nanoseconds, memory in bytes, and every tie is broken by index, so
+ * the same problem gives the same plan on every machine.
+ *
+ * Nodes are numbered in topological order; tensors by producer. Immutable once
+ * built; may be read from many threads. */
+
+#define WEIR_PLACE_NONE UINT32_MAX
+/* The cost of a node on a class that has no kernel for it. */
+#define WEIR_PLACE_NO_KERNEL INT64_MAX
+
+enum { WEIR_PLACE_DEVICES = 1024, WEIR_PLACE_CLASSES = 64 };
+
+typedef struct weir_place_device {
+  weir_sv name;
+  uint32_t cls;
+  int64_t memory_bytes; /* cap; INT64_MAX: none */
+} weir_place_device;
+
+/* A way between devices; several pairs may share one. */
+typedef struct weir_place_link {
+  int64_t latency_ns;
+  int64_t ps_per_byte;
+  bool exclusive; /* one copy at a time */
+} weir_place_link;
+
+typedef struct weir_place_problem {
+  weir_arena arena;
+  uint32_t node_count, tensor_count, use_count;
+  uint32_t class_count, device_count, link_count;
+  const weir_place_device *devices;
+  const weir_place_link *links;
+  const uint32_t *link_of;       /* [from * device_count + to], NONE: no way */
+  const int64_t *cost;           /* [node * class_count + class], ns */
+  const int64_t *resident_bytes; /* per node: stays on its device */
+  const int64_t *temp_bytes;     /* per node: while it runs */
+  const weir_sv *names;          /* per node, may be NULL */
+  const uint32_t *out_first;     /* [node]..[node + 1]: its tensors */
+  const int64_t *tensor_bytes;
+  const uint32_t *tensor_node; /* producer */
+  const uint32_t *use_first;   /* [tensor]..[tensor + 1] in |use_node| */
+  const uint32_t *use_node;
+  const uint32_t *in_first; /* [node]..[node + 1] in |in_tensor| */
+  const uint32_t *in_tensor;
+  /* Per node: index of a set of devices, |set_words| words each; set 0 is all
+   * of them. */
+  const uint32_t *allowed;
+  const uint64_t *sets;
+  uint32_t set_count, set_words;
+  const uint32_t *group; /* per node: nodes of one group share a device; NONE */
+  uint32_t group_count;
+} weir_place_problem;
+
+/* Time that |bytes| take over |link|; saturates at INT64_MAX / 4. */
+int64_t weir_place_copy_ns(const weir_place_link *link, int64_t bytes);
+
+static inline bool weir_place_allows(const weir_place_problem *p, uint32_t node,
+                                     uint32_t device) {
+  const uint64_t *set = p->sets + (size_t)p->allowed[node] * p->set_words;
+  return (set[device >> 6] >> (device & 63)) & 1;
+}
+
+/* Cost on |device|; NO_KERNEL when it may not or cannot run there. */
+static inline int64_t weir_place_cost(const weir_place_problem *p,
+                                      uint32_t node, uint32_t device) {
+  if (!weir_place_allows(p, node, device)) return WEIR_PLACE_NO_KERNEL;
+  return p->cost[(size_t)node * p->class_count + p->devices[device].cls];
+}
+
+/* ---- Building. Devices and links first, then nodes in topological order. All
+ * functions stick to the first failure, which _finish reports. */
+typedef struct weir_place_builder weir_place_builder;
+
+/* Errors: W6001. */
+weir_status weir_place_builder_create(const weir_allocator *alloc,
+                                      uint32_t class_count,
+                                      weir_place_builder **out_builder,
+                                      weir_error *err);
+void weir_place_builder_release(weir_place_builder *b); /* NULL-safe */
+/* Text is copied. Returns the device's number. */
+uint32_t weir_place_add_device(weir_place_builder *b,
+                               const weir_place_device *device);
+uint32_t weir_place_add_link(weir_place_builder *b,
+                             const weir_place_link *link);
+/* Copies from device |from| to |to| go over |link|. */
+void weir_place_connect(weir_place_builder *b, uint32_t from, uint32_t to,
+                        uint32_t link);
+/* Every pair of different devices goes over a link of its own, or all over one
+ * that is not exclusive. */
+void weir_place_connect_all(weir_place_builder *b, const weir_place_link *link);
+
+typedef struct weir_place_node_spec {
+  weir_sv name;        /* copied; may be empty */
+  const int64_t *cost; /* one per class */
+  int64_t resident_bytes, temp_bytes;
+  uint32_t set;   /* from weir_place_add_set; 0: every device */
+  uint32_t group; /* any number; NONE: free */
+} weir_place_node_spec;
+
+/* A set of allowed devices; equal ones are merged. */
+uint32_t weir_place_add_set(weir_place_builder *b, const uint32_t *devices,
+                            uint32_t count);
+uint32_t weir_place_add_node(weir_place_builder *b,
+                             const weir_place_node_spec *node);
+/* A tensor of |producer|, which must be the last node added so far. */
+uint32_t weir_place_add_tensor(weir_place_builder *b, uint32_t producer,
+                               int64_t bytes);
+/* |node| uses |tensor|; it must be the last node added so far. */
+void weir_place_add_use(weir_place_builder *b, uint32_t node, uint32_t tensor);
+/* Errors: W3010 (a cost or size is negative, a number does not exist, uses out
+ * of order), W3011 (a node that no device can run), W6001. */
+weir_status weir_place_builder_finish(weir_place_builder *b,
+                                      weir_place_problem **out_problem,
+                                      weir_error *err);
+void weir_place_problem_release(weir_place_problem *p); /* NULL-safe */
+
+#endif

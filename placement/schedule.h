@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PLACEMENT_SCHEDULE_H_
+#define PLACEMENT_SCHEDULE_H_
+
+#include "placement/plan.h"
+
+/* List scheduling: nodes in a given order, each at once on the device where it
+ * finishes first (earliest finish time, with insertion into gaps), its tensors
+ * copied as links allow. One pass, O((nodes + uses) * devices).
+ *
+ * A scheduler holds the working memory, so that a search can schedule many
+ * orders without allocating. One thread at a time. Source of the rule: HEFT,
+ * Topcuoglu, Hariri and Wu, IEEE TPDS 13 (2002) 260-274. */
+
+typedef struct weir_scheduler weir_scheduler;
+
+/* |problem| is borrowed. Errors: W6001. */
+weir_status weir_scheduler_create(const weir_allocator *alloc,
+                                  const weir_place_problem *problem,
+                                  weir_scheduler **out_scheduler,
+                                  weir_error *err);
+void weir_scheduler_release(weir_scheduler *s); /* NULL-safe */
+
+typedef struct weir_schedule_input {
+  const uint32_t *order;  /* all nodes, topologically */
+  const uint32_t *device; /* per node: where it must go, NONE: choose; NULL */
+  int64_t stop_ns;        /* give up once a node ends at or after; 0: never */
+} weir_schedule_input;
+
+/* Fills |plan|. |*out_complete| (may be NULL) is false when it gave up at
+ * stop_ns; the plan is then not to be used. Errors: W3012, W3014, W6001. */
+weir_status weir_schedule_run(weir_scheduler *s,
+                              const weir_schedule_input *input,
+                              weir_place_plan *plan, bool *out_complete,
+                              weir_error *err);
+
+/* ---- Ranks and orders */
+
+typedef enum weir_rank_rule {
+  WEIR_RANK_MEAN,  /* costs and copies averaged over classes and links */
+  WEIR_RANK_BEST,  /* the cheapest class, no copies */
+  WEIR_RANK_WORST, /* the dearest class, copies */
+  WEIR_RANK_RULES
+} weir_rank_rule;
+
+/* |rank[n]|: the longest way from the start of n to the end of the graph. */
+void weir_place_rank(const weir_place_problem *problem, weir_rank_rule rule,
+                     int64_t *rank);
+/* All nodes by falling |key|, predecessors first; ties by index.
+ * |heap|: room for node_count numbers, |waiting| too. */
+void weir_place_order(const weir_place_problem *problem, const int64_t *key,
+                      uint32_t *heap, uint32_t *waiting, uint32_t *order);
+
+#endif

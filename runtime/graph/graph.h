@@ -51,6 +51,11 @@ typedef struct weir_graph_port {
   bool has_default; /* inputs: may be left unfed */
 } weir_graph_port;
 
+/* A param of the main file that is no list: its value as text. */
+typedef struct weir_graph_param {
+  weir_sv name, text;
+} weir_graph_param;
+
 typedef struct weir_graph {
   atomic_int refs;
   const weir_allocator *alloc;
@@ -67,6 +72,8 @@ typedef struct weir_graph {
   weir_sv source; /* the text of the main file, for diagnostics */
   /* The sections other rooms give meaning to; NULL when absent. */
   const weir_yaml *cluster, *placement, *data, *train;
+  const weir_graph_param *params; /* in the order of the file */
+  uint32_t param_count;
 } weir_graph;
 
 /* One more reference to |graph|, which is returned; unref drops one. */

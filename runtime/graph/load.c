@@ -86,8 +86,9 @@ static bool run(weir_loader *l, weir_sv text, const char *path) {
   if (weir_graph_builder_reserve(l->builder, (uint32_t)scope->defs.count,
                                  &err) != WEIR_OK)
     return weir_report_memory(l);
-  return weir_evaluate(l, scope) && weir_outputs_add(l, scope) &&
-         l->errors == 0;
+  bool complete =
+      weir_evaluate(l, scope) && weir_outputs_add(l, scope) && l->errors == 0;
+  return weir_train_section(l, complete) && complete;
 }
 
 static bool keep_source(weir_loader *l, weir_sv text, const char *path) {

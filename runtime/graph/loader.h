@@ -309,8 +309,10 @@ bool weir_check_keys(weir_loader *l, const weir_yaml *map, const char *where,
 bool weir_want_kind(weir_loader *l, const weir_yaml *y, weir_yaml_kind kind,
                     const char *what);
 
-/* ---- sections.c: cluster, placement, data, train. */
+/* ---- sections.c: cluster, placement, data. */
 bool weir_sections_check(weir_loader *l, const weir_module *m);
+/* Checks `train`; names of nodes too when the graph is |complete|. */
+bool weir_train_section(weir_loader *l, bool complete);
 
 /* ---- body.c, items.c */
 /* Makes room for |capacity| items. */

@@ -1,48 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
+#include "runtime/base/number.h"
 #include "runtime/graph/loader.h"
+#include "runtime/graph/train_read.h"
 
-/* cluster, placement, data, train: other rooms give them meaning. Here keys
- * and kinds of values are checked, names of params replaced by their values,
- * and the trees kept in the graph. */
+/* cluster, placement, data: other rooms give them meaning. Here keys and kinds
+ * of values are checked, names of params replaced by their values, and the
+ * trees kept in the graph. train is read by train_spec.c, once the graph is
+ * complete. */
 
-static const char *const kTrainKeys[] = {
-    "minimize", "optimizer",   "mode",       "replicate",  "sync",
-    "async",    "bounded",     "all_reduce", "accumulate", "sync_every",
-    "epochs",   "steps",       "stop",       "eval",       "checkpoint",
-    "summary",  "reset_state", "lr_scale",   "clip_norm",  "l2",
-    "data",     "seed",        "schedule",   NULL};
 static const char *const kDataKeys[] = {
     "source",   "files",  "shard",     "shuffle", "batch",  "fields", "map",
     "prefetch", "repeat", "drop_last", "cache",   "window", "text",   NULL};
 static const char *const kRuleKeys[] = {"match",  "device", "balance",
                                         "prefer", "soft",   NULL};
-static const char *const kStopKeys[] = {"target",   "time",  "loss",
-                                        "patience", "steps", NULL};
-static const char *const kEvalKeys[] = {"data", "every", "metrics", NULL};
-static const char *const kCheckpointKeys[] = {"dir", "every", "keep", NULL};
-static const char *const kSummaryKeys[] = {"dir",        "every", "scalars",
-                                           "histograms", "graph", NULL};
-
 static bool check_map(weir_loader *l, const weir_yaml *y, const char *what,
                       const char *const *keys) {
   return y == NULL || (weir_want_kind(l, y, WEIR_YAML_MAP, what) &&
                        weir_check_keys(l, y, what, keys, true));
-}
-
-static void check_train(weir_loader *l, const weir_yaml *y) {
-  if (!check_map(l, y, "train", kTrainKeys) || y == NULL) return;
-  const weir_yaml_entry *minimize =
-      weir_yaml_entry_of(y, WEIR_SV_LIT("minimize"));
-  if (minimize == NULL)
-    weir_report(l, WEIR_W1010, &y->mark, "train needs `minimize`");
-  else
-    weir_want_kind(l, minimize->value, WEIR_YAML_SCALAR, "minimize");
-  check_map(l, weir_yaml_get(y, "stop"), "stop", kStopKeys);
-  check_map(l, weir_yaml_get(y, "eval"), "eval", kEvalKeys);
-  check_map(l, weir_yaml_get(y, "checkpoint"), "checkpoint", kCheckpointKeys);
-  check_map(l, weir_yaml_get(y, "summary"), "summary", kSummaryKeys);
 }
 
 static void check_data(weir_loader *l, const weir_yaml *y) {
@@ -92,11 +68,15 @@ typedef struct tree_walk {
 static bool param_text(weir_loader *l, const weir_named_const *c,
                        weir_sv *out) {
   char text[80];
-  const char *s = weir_const_text(&c->value, text, sizeof text);
+  const char *s = text;
   if (c->value.kind == WEIR_CONST_STRING) {
     *out = c->value.s;
     return true;
   }
+  if (c->value.kind == WEIR_CONST_FLOAT)
+    weir_number_format(text, c->value.f);
+  else
+    s = weir_const_text(&c->value, text, sizeof text);
   size_t size = strlen(s);
   *out = (weir_sv){weir_arena_string(l->arena, s, size), size};
   return out->data != NULL || weir_report_memory(l);
@@ -182,6 +162,34 @@ static bool walk(tree_walk *w, const weir_yaml *root) {
   return weir_loader_going(l);
 }
 
+/* The graph remembers params: `train` may name them. */
+static bool keep_params(weir_loader *l, const weir_module *m, weir_graph *g) {
+  weir_graph_param *params =
+      weir_arena_array(l->arena, m->param_count, sizeof *params);
+  if (params == NULL) return weir_report_memory(l);
+  for (size_t i = 0; i < m->param_count; i++) {
+    const weir_named_const *c = &m->consts.items[i];
+    if (c->value.kind == WEIR_CONST_LIST) continue;
+    params[g->param_count].name = c->name;
+    if (!param_text(l, c, &params[g->param_count++].text)) return false;
+  }
+  g->params = params;
+  return true;
+}
+
+static void pass_on(void *self, const weir_diag *diag) {
+  weir_loader *l = self;
+  l->diag = *diag;
+  weir_report_send(l);
+}
+
+bool weir_train_section(weir_loader *l, bool complete) {
+  const weir_graph *g = weir_graph_builder_graph(l->builder);
+  weir_diag_sink sink = {.self = l, .report = pass_on};
+  if (g->train == NULL || !weir_loader_going(l)) return true;
+  return weir_train_check(g, &sink, complete, NULL) == 0;
+}
+
 bool weir_sections_check(weir_loader *l, const weir_module *m) {
   weir_graph *g = weir_graph_builder_graph(l->builder);
   g->cluster = weir_yaml_get(m->root, "cluster");
@@ -191,11 +199,10 @@ bool weir_sections_check(weir_loader *l, const weir_module *m) {
   check_cluster(l, g->cluster);
   check_placement(l, g->placement);
   check_data(l, g->data);
-  check_train(l, g->train);
   tree_walk w = {.l = l, .m = m, .env_allowed = true};
   bool ok = walk(&w, g->cluster) && walk(&w, g->data);
   w.env_allowed = false;
   ok = ok && walk(&w, g->placement) && walk(&w, g->train);
   weir_vec_free(l->alloc, &w.todo);
-  return ok;
+  return ok && keep_params(l, m, g);
 }

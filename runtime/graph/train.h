@@ -47,8 +47,9 @@ typedef struct weir_target_spec {
 typedef struct weir_train_spec {
   weir_arena arena;
   const weir_yaml *section;
-  /* ---- The graph: read by weir_graph_train (optimizer, l2, clipping,
-   * accumulate, ema, lr patterns, recompute stay YAML behind |section|). */
+  /* ---- The graph: read by weir_graph_train (optimizer, l2, clipping, ema,
+   * patterns are in |rules|). */
+  const struct weir_train_rules *rules;
   weir_sv minimize;
   weir_mark minimize_mark;
   /* ---- The loop: read by runtime/train. */
@@ -90,9 +91,10 @@ typedef struct weir_train_spec {
   bool nan_trap;  /* default true */
 } weir_train_spec;
 
-/* Reads and checks all of `train:`, unknown keys included. A graph without the
- * section gives W1130. Errors: W1130-W1135, W1001-W1009, W6001; findings go to
- * |sink| too (may be NULL). */
+/* Reads and checks all of `train:`, unknown keys included. Loading a graph has
+ * done that before, so that only graphs put together otherwise fail here. A
+ * graph without the section gives W1130. Errors: W1130-W1135, W1001-W1009,
+ * W6001; findings go to |sink| too (may be NULL). */
 weir_status weir_train_spec_read(const weir_graph *graph,
                                  const weir_diag_sink *sink,
                                  weir_train_spec **out_spec, weir_error *err);
@@ -105,14 +107,24 @@ typedef struct weir_train_var {
   weir_value_id grad; /* after aggregation, before clipping; slots: none */
 } weir_train_var;
 
+/* With `accumulate: N` an update takes N runs: N - 1 runs of
+ * |accumulate_targets|, which add gradients to VAR/grad_sum, and one of
+ * |targets|, which adds its own, divides by N, updates and sets the sums to 0.
+ * Sums begin at +0 and grow in the order of the runs, so that one process of N
+ * runs and N workers whose gradients are added in order give the same bits.
+ * What the graph itself assigns is a target of all N runs. */
+
 typedef struct weir_train_graph {
   weir_graph *graph;
   weir_arena arena;
   const weir_node_id *targets; /* all assigns of a step */
   uint32_t target_count;
+  const weir_node_id *accumulate_targets; /* none unless accumulate > 1 */
+  uint32_t accumulate_target_count;
   const weir_train_var *vars; /* trained ones, then slots */
-  uint32_t var_count;
-  weir_value_id loss; /* as printed: without l2; in training mode */
+  uint32_t var_count, trained_count;
+  weir_value_id *grads; /* of trained variables, as in |vars| */
+  weir_value_id loss;   /* as printed: without l2; in training mode */
   weir_value_id global_step, learning_rate;
   weir_value_id grad_norm; /* WEIR_NO_VALUE unless clipped by it */
   /* Per value of the old graph: the same in training mode (for metrics that
@@ -125,5 +137,11 @@ weir_status weir_graph_train(const weir_graph *graph,
                              const weir_train_spec *spec,
                              weir_train_graph **out_train, weir_error *err);
 void weir_train_graph_release(weir_train_graph *train); /* NULL-safe */
+
+/* Only the gradients of the loss with respect to what is trained, for dumps:
+ * the stage before the rewrite. Errors: as above. */
+weir_status weir_graph_train_gradients(const weir_graph *graph,
+                                       const weir_train_spec *spec,
+                                       weir_graph **out_graph, weir_error *err);
 
 #endif

@@ -173,7 +173,8 @@ static void test_params_and_dims(void **state) {
       "nodes:\n"
       "  y: mul(concat(x, x), lr)\n"
       "  z: ones([keep[0] * 2, keep[-1], batch // 3])\n"
-      "train: {minimize: y, epochs: '${batch}'}\n"
+      "  loss: mean(mul(var([]), y))\n"
+      "train: {minimize: loss, optimizer: sgd(lr=lr), epochs: '${batch}'}\n"
       "outputs: [y, z]\n";
   weir_param_value params[] = {{WEIR_SV_LIT("batch"), WEIR_SV_LIT("7")},
                                {WEIR_SV_LIT("m"), WEIR_SV_LIT("9")}};

@@ -25,9 +25,14 @@ static const char kMain[] =
     "  v: var(sizes, init=glorot_uniform())\n"
     "  s: {op: assign, in: [v, v], after: [a]}\n"
     "  c: concat(a, b, const([[1, 2]]), axis=0)\n"
+    "  loss: mean(c)\n"
     "outputs: {c: c, d: neg(d)}\n"
     "data: {train: {batch: '${n}'}}\n"
-    "train: {minimize: c}\n";
+    "train:\n"
+    "  minimize: loss\n"
+    "  optimizer: 'sgd(lr=0.1, clip_norm=n)'\n"
+    "  lr: {schedule: [cosine(steps=9), 'warmup(2)'], scale: {'h*': 2}}\n"
+    "  eval: {metrics: [loss, {name: p, perplexity: loss}], every: 2}\n";
 
 static const char kImported[] =
     "weir: 1\n"

@@ -89,7 +89,7 @@ static const cli_option check_options[] = {
 
 static const cli_option show_options[] = {
     GRAPH_OPTIONS,
-    CHOICE("after", 0, "load|simplify|fuse", after, NULL,
+    CHOICE("after", 0, "load|gradients|train|simplify|fuse", after, NULL,
            "show the graph after this pass"),
     FLAG("json", 0, json, "as JSON"),
     FLAG("full", 0, full, "print every element of large tensors"),

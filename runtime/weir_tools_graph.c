@@ -6,16 +6,11 @@
 #include "runtime/base/json.h"
 #include "runtime/base/number.h"
 #include "runtime/base/strbuf.h"
+#include "runtime/graph/train.h"
 #include "runtime/weir_internal.h"
 #include "runtime/weir_tools.h"
 
 /* ---- Passes */
-
-static const char *const passes[] = {"load", "simplify", "fuse"};
-
-const char *weir_tools_pass_name(size_t i) {
-  return i < sizeof passes / sizeof passes[0] ? passes[i] : NULL;
-}
 
 /* The graph without what its outputs do not need. */
 static weir_status simplify(const weir_graph *graph, weir_graph **out_graph,
@@ -82,27 +77,70 @@ weir_status weir_tools_needed_nodes(const weir_graph *graph, size_t count,
   return s;
 }
 
-static weir_status after_pass(const weir_graph *graph, const char *pass,
-                              weir_graph **out_graph, weir_error *err) {
+/* ---- Passes by name */
+
+static weir_status after_load(const weir_graph *graph, weir_graph **out_graph,
+                              weir_error *err) {
+  (void)err;
+  *out_graph = weir_graph_ref(graph);
+  return WEIR_OK;
+}
+
+static weir_status after_fuse(const weir_graph *graph, weir_graph **out_graph,
+                              weir_error *err) {
   weir_graph *simple = NULL;
-  *out_graph = NULL;
-  if (pass == NULL || strcmp(pass, "load") == 0) {
-    *out_graph = weir_graph_ref(graph);
-    return WEIR_OK;
-  }
-  bool fuse = strcmp(pass, "fuse") == 0;
-  if (!fuse && strcmp(pass, "simplify") != 0)
-    return weir_fail(err, WEIR_W0002, NULL,
-                     "there is no pass %s; there are load, simplify, fuse",
-                     pass);
   WEIR_TRY(simplify(graph, &simple, err));
-  if (!fuse) {
-    *out_graph = simple;
-    return WEIR_OK;
-  }
   weir_status s = weir_graph_fuse(simple, NULL, 0, out_graph, err);
   weir_graph_unref(simple);
   return s;
+}
+
+static weir_status after_gradients(const weir_graph *graph,
+                                   weir_graph **out_graph, weir_error *err) {
+  weir_train_spec *spec = NULL;
+  WEIR_TRY(weir_train_spec_read(graph, NULL, &spec, err));
+  weir_status s = weir_graph_train_gradients(graph, spec, out_graph, err);
+  weir_train_spec_release(spec);
+  return s;
+}
+
+static weir_status after_train(const weir_graph *graph, weir_graph **out_graph,
+                               weir_error *err) {
+  weir_train_spec *spec = NULL;
+  weir_train_graph *train = NULL;
+  WEIR_TRY(weir_train_spec_read(graph, NULL, &spec, err));
+  weir_status s = weir_graph_train(graph, spec, &train, err);
+  if (s == WEIR_OK) *out_graph = weir_graph_ref(train->graph);
+  weir_train_graph_release(train);
+  weir_train_spec_release(spec);
+  return s;
+}
+
+static const struct {
+  const char *name;
+  weir_status (*run)(const weir_graph *graph, weir_graph **out_graph,
+                     weir_error *err);
+} kPasses[] = {{"load", after_load},
+               {"gradients", after_gradients},
+               {"train", after_train},
+               {"simplify", simplify},
+               {"fuse", after_fuse}};
+
+const char *weir_tools_pass_name(size_t i) {
+  return i < sizeof kPasses / sizeof kPasses[0] ? kPasses[i].name : NULL;
+}
+
+static weir_status after_pass(const weir_graph *graph, const char *pass,
+                              weir_graph **out_graph, weir_error *err) {
+  *out_graph = NULL;
+  if (pass == NULL) pass = "load";
+  for (size_t i = 0; i < sizeof kPasses / sizeof kPasses[0]; i++)
+    if (strcmp(pass, kPasses[i].name) == 0)
+      return kPasses[i].run(graph, out_graph, err);
+  return weir_fail(err, WEIR_W0002, NULL,
+                   "there is no pass %s; there are load, gradients, train, "
+                   "simplify, fuse",
+                   pass);
 }
 
 /* ---- One node as text: name: op(inputs, attr=value)  type @ device */

@@ -15,7 +15,8 @@ struct weir_safetensors {
   const weir_allocator *alloc;
   const weir_fs *fs; /* NULL: |bytes| are borrowed */
   weir_file file;
-  weir_bytes data; /* what follows the header */
+  weir_bytes data;       /* what follows the header */
+  uint64_t header_bytes; /* with the eight before it */
   weir_arena arena;
   const char *name;
   weir_safetensors_entries entries;
@@ -59,6 +60,7 @@ static weir_status read_header(weir_safetensors *f, weir_bytes bytes,
   if (length == 0 || text.data[0] != '{')
     return weir_fail(err, WEIR_W4005, &at,
                      "the header does not start with '{', at byte 8");
+  f->header_bytes = r.at;
   f->data.size = weir_reader_left(&r);
   f->data.data = weir_reader_bytes(&r, f->data.size);
   return weir_safetensors_parse(text, f->data.size, f->name, &f->arena,
@@ -118,7 +120,11 @@ weir_sv weir_safetensors_metadata(const weir_safetensors *file,
   for (size_t i = 0; i < file->metadata.count; i++)
     if (weir_sv_is(file->metadata.items[i].key, key))
       return file->metadata.items[i].value;
-  return (weir_sv){"", 0};
+  return (weir_sv){NULL, 0};
+}
+
+uint64_t weir_safetensors_offset(const weir_safetensors *file, size_t i) {
+  return file->header_bytes + file->entries.items[i].begin;
 }
 
 /* --- tensors --- */

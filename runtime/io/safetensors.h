@@ -46,9 +46,12 @@ size_t weir_safetensors_count(const weir_safetensors *file);
 weir_sv weir_safetensors_name(const void *self, size_t i);
 
 /* What the header's `__metadata__` says of |key|; lent until release. Empty
- * when it says nothing. */
+ * (with NULL) when it says nothing. */
 weir_sv weir_safetensors_metadata(const weir_safetensors *file,
                                   const char *key);
+
+/* Where tensor |i|'s data begin, from the first byte of the file. */
+uint64_t weir_safetensors_offset(const weir_safetensors *file, size_t i);
 
 /* Gives tensor |i|. From any thread.
  * Errors: W4005 for a dtype that weir does not have (f16, i8 ...), W6001. */

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_IO_CHECKPOINT_INTERNAL_H_
+#define WEIR_IO_CHECKPOINT_INTERNAL_H_
+
+#include "runtime/base/strbuf.h"
+#include "runtime/base/vec.h"
+#include "runtime/io/checkpoint.h"
+
+/* What the files of checkpoints share.
+ *
+ * Names in the folder, beside the lock:
+ *   STEM.json                            manifest: the generation exists
+ *   STEM-00000-of-00002.safetensors      shard
+ *   either with ".tmp"                   on its way in, or out
+ * STEM is step-00000123, or step-00000123.2 for the second generation that was
+ * saved at that step while an older one was there.
+ *
+ * A manifest under its temporary name is also the list of what may be removed:
+ * before a shard gets its final name, and before one is removed, such a list is
+ * on disk. So nothing is ever removed that weir did not write itself. */
+
+enum {
+  WEIR_CHECKPOINT_FORMAT = 1,
+  WEIR_CHECKPOINT_NAME_BYTES = 96, /* of a file's name, with its end */
+  WEIR_CHECKPOINT_TAIL_BYTES = 24  /* the manifest's last line */
+};
+
+#define WEIR_CHECKPOINT_LOCK ".weir-lock"
+#define WEIR_CHECKPOINT_PROBE ".weir-probe.tmp"
+
+/* --- names --- */
+
+typedef struct weir_checkpoint_stem {
+  uint64_t step;
+  uint32_t attempt;
+} weir_checkpoint_stem;
+
+typedef enum weir_checkpoint_kind {
+  WEIR_CHECKPOINT_OTHER, /* not ours */
+  WEIR_CHECKPOINT_MANIFEST,
+  WEIR_CHECKPOINT_SHARD
+} weir_checkpoint_kind;
+
+/* A file of the folder, as its name says. */
+typedef struct weir_checkpoint_file {
+  char name[WEIR_CHECKPOINT_NAME_BYTES];
+  weir_checkpoint_kind kind;
+  bool temporary;
+  weir_checkpoint_stem stem;
+  uint32_t shard, shards;
+} weir_checkpoint_file;
+
+typedef WEIR_VEC(weir_checkpoint_file) weir_checkpoint_files;
+
+/* Takes |name| apart; kind OTHER when it is none of ours. */
+weir_checkpoint_file weir_checkpoint_file_of(const char *name);
+/* Writes the name of a manifest, and of shard |shard| of |shards|. */
+void weir_checkpoint_manifest_name(weir_checkpoint_stem stem,
+                                   char out[WEIR_CHECKPOINT_NAME_BYTES]);
+void weir_checkpoint_shard_name(weir_checkpoint_stem stem, uint32_t shard,
+                                uint32_t shards,
+                                char out[WEIR_CHECKPOINT_NAME_BYTES]);
+/* |name| with ".tmp" at its end. */
+void weir_checkpoint_temporary_name(const char *name,
+                                    char out[WEIR_CHECKPOINT_NAME_BYTES]);
+/* Lists our files of |folder|: newest generation first, then by name. The
+ * caller frees |out_files| with env->alloc, also after a failure. */
+weir_status weir_checkpoint_list(const weir_env *env, void *folder,
+                                 weir_checkpoint_files *out_files,
+                                 weir_error *err);
+
+/* --- manifests --- */
+
+typedef struct weir_manifest_shard {
+  weir_sv file;
+  uint64_t bytes;
+  uint32_t crc;
+} weir_manifest_shard;
+
+typedef struct weir_manifest_tensor {
+  weir_sv name;
+  weir_checkpoint_role role;
+  weir_dtype dtype;
+  weir_shape shape;
+  uint32_t shard;
+  uint64_t offset, bytes; /* |offset| from the first byte of the shard */
+  uint32_t crc;
+} weir_manifest_tensor;
+
+typedef struct weir_manifest {
+  weir_arena arena; /* holds all texts */
+  const weir_allocator *alloc;
+  weir_checkpoint_info info;
+  WEIR_VEC(weir_manifest_shard) shards;
+  WEIR_VEC(weir_manifest_tensor) tensors;
+} weir_manifest;
+
+/* An empty manifest; release frees what it holds. */
+void weir_manifest_init(weir_manifest *m, const weir_allocator *alloc);
+void weir_manifest_release(weir_manifest *m);
+
+/* Appends the manifest's text, its CRC in the last line. Errors: W6001. */
+weir_status weir_manifest_write(const weir_manifest *m, weir_strbuf *out,
+                                weir_error *err);
+
+/* Reads |text| into an initialised |m|. |file| is for messages. Errors: W4041
+ * (damaged), W4044 (of a newer format), W6001. */
+weir_status weir_manifest_parse(weir_sv text, const char *file,
+                                weir_manifest *m, weir_error *err);
+
+/* Reads file |name| of folder |dir|. Errors: those, and of weir_fs.read. */
+weir_status weir_manifest_read(const weir_env *env, const char *dir,
+                               const char *name, weir_manifest *m,
+                               weir_error *err);
+
+/* "variable", "slot", "state". */
+const char *weir_checkpoint_role_name(weir_checkpoint_role role);
+
+/* Joins |dir| and |name| in |out|; false when that is too long. */
+enum { WEIR_CHECKPOINT_PATH_BYTES = 4096 };
+bool weir_checkpoint_path(const char *dir, const char *name,
+                          char out[WEIR_CHECKPOINT_PATH_BYTES]);
+
+/* --- restoring --- */
+
+/* Reads and checks the generation whose manifest is file |name| of |dir|.
+ * Errors: as weir_checkpoint_open's of one generation. */
+weir_status weir_checkpoint_load(const weir_env *env, const char *dir,
+                                 const char *name,
+                                 weir_checkpoint **out_checkpoint,
+                                 weir_error *err);
+/* Its manifest, lent. */
+const weir_manifest *weir_checkpoint_manifest(const weir_checkpoint *c);
+
+/* --- saving --- */
+
+/* A save that was asked for: copies of texts, references to tensors. */
+typedef struct weir_checkpoint_job {
+  weir_arena arena;
+  weir_checkpoint_info info;
+  weir_sv *names;
+  weir_checkpoint_role *roles;
+  weir_tensor **tensors;
+  size_t count;
+} weir_checkpoint_job;
+
+/* Where jobs are written. */
+typedef struct weir_checkpoint_place {
+  const weir_env *env;
+  const char *dir;
+  void *folder;
+  weir_checkpoint_options options;
+} weir_checkpoint_place;
+
+/* Writes one generation, and removes those that are no longer kept. */
+weir_status weir_checkpoint_write(const weir_checkpoint_place *place,
+                                  const weir_checkpoint_job *job,
+                                  weir_error *err);
+/* Removes what runs that are gone have left. The lock is held. */
+weir_status weir_checkpoint_tidy(const weir_checkpoint_place *place,
+                                 weir_error *err);
+/* Removes generations that are not kept, never |saved|. What cannot be read is
+ * left alone. */
+weir_status weir_checkpoint_expire(const weir_checkpoint_place *place,
+                                   weir_checkpoint_stem saved, weir_error *err);
+
+#endif

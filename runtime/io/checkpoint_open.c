@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <math.h>
+
+#include "runtime/io/checkpoint_internal.h"
+
+/* Choosing a generation to restore. */
+
+enum { kListings = 3 /* of a folder that a run is saving to */ };
+
+static void warn(const weir_diag_sink *sink, const weir_error *err) {
+  weir_diag diag;
+  if (sink == NULL || sink->report == NULL) return;
+  weir_diag_init(&diag, err);
+  diag.severity = WEIR_SEVERITY_WARNING;
+  sink->report(sink->self, &diag);
+}
+
+/* --- values --- */
+
+/* How many elements of |t| are no finite numbers; |*first| is one of them. */
+static int64_t count_odd(const weir_tensor *t, int64_t *first) {
+  int64_t n = weir_shape_elements(&t->shape), odd = 0;
+  if (!weir_dtype_is_float(t->dtype)) return 0;
+  for (int64_t i = 0; i < n; i++) {
+    bool fine = t->dtype == WEIR_F32
+                    ? isfinite(((const float *)t->data)[i]) != 0
+                    : isfinite(((const double *)t->data)[i]) != 0;
+    if (!fine && odd++ == 0) *first = i;
+  }
+  return odd;
+}
+
+static void warn_of_values(const weir_diag_sink *sink,
+                           const weir_checkpoint *c) {
+  weir_mark at = {.file = weir_checkpoint_path_of(c)};
+  for (size_t i = 0; sink != NULL && i < weir_checkpoint_count(c); i++) {
+    weir_tensor *t = weir_checkpoint_tensor(c, i);
+    weir_error err = WEIR_ERROR_INIT;
+    int64_t first = 0, odd = count_odd(t, &first);
+    weir_tensor_unref(t);
+    if (odd == 0) continue;
+    (void)weir_fail(&err, WEIR_W4047, &at,
+                    "'%.*s' holds %" PRId64
+                    " elements that are NaN or infinite, the first is element "
+                    "%" PRId64,
+                    WEIR_SV(weir_checkpoint_name(c, i)), odd, first);
+    warn(sink, &err);
+  }
+}
+
+/* --- generations --- */
+
+typedef struct opener {
+  const weir_env *env;
+  const char *dir;
+  int64_t step; /* -1: any */
+  const weir_diag_sink *sink;
+  size_t tried;
+  weir_error first; /* what was wrong with the newest */
+} opener;
+
+/* Damage is passed over; other failures are this process's, and a newer format
+ * is sound: going on from an older generation would throw work away. */
+static bool is_damage(const weir_error *err) {
+  static const char *const kDamage[] = {"W4001", "W4002", "W4015",
+                                        "W4041", "W4045", "W4046"};
+  for (size_t i = 0; i < sizeof kDamage / sizeof kDamage[0]; i++)
+    if (strcmp(err->id, kDamage[i]) == 0) return true;
+  return false;
+}
+
+static weir_status list(const opener *o, weir_checkpoint_files *files,
+                        weir_error *err) {
+  const weir_fs *fs = o->env->fs;
+  void *folder = NULL;
+  weir_error inner = WEIR_ERROR_INIT;
+  weir_status s = fs->folders->open(fs->self, o->dir, false, &folder, &inner);
+  if (s == WEIR_OK) s = weir_checkpoint_list(o->env, folder, files, &inner);
+  fs->folders->close(fs->self, folder);
+  if (s == WEIR_OK) return WEIR_OK;
+  if (is_damage(&inner))
+    return weir_fail(err, WEIR_W4040, NULL,
+                     "there is no checkpoint in '%.200s': %s", o->dir,
+                     inner.message);
+  if (err != NULL) *err = inner;
+  return s;
+}
+
+static bool still_there(const opener *o, const char *name) {
+  weir_checkpoint_files files = {0};
+  bool found = false;
+  weir_status s = list(o, &files, NULL);
+  for (size_t i = 0; s == WEIR_OK && i < files.count; i++)
+    found = found || strcmp(files.items[i].name, name) == 0;
+  weir_vec_free(o->env->alloc, &files);
+  return found || s != WEIR_OK;
+}
+
+/* Tries the generations from the newest. |*out_gone|: one went away while it
+ * was read, because a run is saving; its successor is there. */
+static weir_status try_all(opener *o, const weir_checkpoint_files *files,
+                           weir_checkpoint **out_checkpoint, bool *out_gone,
+                           weir_error *err) {
+  for (size_t i = 0; i < files->count; i++) {
+    const weir_checkpoint_file *f = &files->items[i];
+    weir_error inner = WEIR_ERROR_INIT;
+    bool wanted = o->step < 0 || f->stem.step == (uint64_t)o->step;
+    if (f->kind != WEIR_CHECKPOINT_MANIFEST || f->temporary || !wanted)
+      continue;
+    weir_status s =
+        weir_checkpoint_load(o->env, o->dir, f->name, out_checkpoint, &inner);
+    if (s == WEIR_OK) return WEIR_OK;
+    *out_gone = is_damage(&inner) && !still_there(o, f->name);
+    if (*out_gone) return WEIR_OK;
+    if (!is_damage(&inner)) {
+      if (err != NULL) *err = inner;
+      return s;
+    }
+    if (o->tried++ == 0) o->first = inner;
+    warn(o->sink, &inner);
+  }
+  return WEIR_OK;
+}
+
+/* Nothing was found, or nothing that is sound. */
+static weir_status fail_none(const opener *o, weir_error *err) {
+  if (o->tried > 0 && o->step >= 0) {
+    if (err != NULL) *err = o->first;
+    return o->first.code;
+  }
+  if (o->tried > 0)
+    return weir_fail(err, WEIR_W4040, NULL,
+                     "none of the %zu checkpoints in '%.100s' is sound; the "
+                     "newest: %s",
+                     o->tried, o->dir, o->first.message);
+  if (o->step >= 0)
+    return weir_fail(err, WEIR_W4048, NULL,
+                     "there is no checkpoint of step %" PRId64 " in '%.200s'",
+                     o->step, o->dir);
+  return weir_fail(err, WEIR_W4040, NULL, "there is no checkpoint in '%.200s'",
+                   o->dir);
+}
+
+static weir_status open_newest(opener *o, weir_checkpoint **out_checkpoint,
+                               weir_error *err) {
+  bool gone = true;
+  weir_status s = WEIR_OK;
+  for (int n = 0; s == WEIR_OK && gone && n < kListings; n++) {
+    weir_checkpoint_files files = {0};
+    gone = false;
+    o->tried = 0;
+    s = list(o, &files, err);
+    if (s == WEIR_OK) s = try_all(o, &files, out_checkpoint, &gone, err);
+    weir_vec_free(o->env->alloc, &files);
+  }
+  if (s != WEIR_OK) return s;
+  return *out_checkpoint != NULL ? WEIR_OK : fail_none(o, err);
+}
+
+/* |path| names a manifest, perhaps one that was renamed. */
+static weir_status open_manifest(const weir_env *env, const char *path,
+                                 weir_checkpoint **out_checkpoint,
+                                 weir_error *err) {
+  char dir[WEIR_CHECKPOINT_PATH_BYTES];
+  const char *slash = strrchr(path, '/');
+  size_t n = slash != NULL ? (size_t)(slash - path) : 0;
+  if (n >= sizeof dir)
+    return weir_fail(err, WEIR_W4002, NULL, "'%.200s' is too long for a path",
+                     path);
+  memcpy(dir, slash != NULL ? path : ".", n);
+  dir[n] = '\0';
+  if (slash == NULL) memcpy(dir, ".", 2);
+  if (slash == path) memcpy(dir, "/", 2);
+  return weir_checkpoint_load(env, dir, slash != NULL ? slash + 1 : path,
+                              out_checkpoint, err);
+}
+
+static bool ends_with(const char *text, const char *end) {
+  size_t size = strlen(text), n = strlen(end);
+  return size > n && strcmp(text + size - n, end) == 0;
+}
+
+weir_status weir_checkpoint_open(const weir_env *env, const char *dir,
+                                 int64_t step, const weir_diag_sink *sink,
+                                 weir_checkpoint **out_checkpoint,
+                                 weir_error *err) {
+  opener o = {.env = env,
+              .dir = dir,
+              .step = step,
+              .sink = sink,
+              .first = WEIR_ERROR_INIT};
+  *out_checkpoint = NULL;
+  if (env->fs->folders == NULL)
+    return weir_fail(err, WEIR_W0004, NULL, "this file system has no folders");
+  weir_status s = ends_with(dir, ".json")
+                      ? open_manifest(env, dir, out_checkpoint, err)
+                      : open_newest(&o, out_checkpoint, err);
+  if (s == WEIR_OK) warn_of_values(sink, *out_checkpoint);
+  return s;
+}

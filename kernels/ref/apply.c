@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The optimisers' rules. */
-#include <inttypes.h>
+/* The optimisers' rules, and what clipping needs. */
+#include "kernels/apply.h"
+
 #include <math.h>
 
 #include "kernels/ref/ref.h"
@@ -12,67 +13,47 @@ typedef struct update {
   weir_dtype dtype;
   int64_t n;
   uint32_t slots; /* that come before the gradient */
-  double lr, scale, l2;
-  int64_t step;
+  weir_apply_numbers numbers;
 } update;
 
 static double attr(const update *u, const char *name) {
-  const weir_attr *found = weir_call_attr(u->call, name);
-  return found != NULL ? found->f : 0;
+  return weir_apply_attr(u->call, name);
 }
 
-static const void *input(const update *u, uint32_t i) {
-  return i < u->call->in_count ? u->args->io[i] : NULL;
-}
-
-/* Reads and checks the numbers. */
 static weir_status begin(const weir_args *args, uint32_t slots, bool has_step,
                          update *u) {
   const weir_call *call = args->state;
-  uint32_t lr = slots + 2;
   *u = (update){.args = args,
                 .call = call,
                 .dtype = call->in[0].dtype,
                 .n = call->in[0].elements,
-                .slots = slots,
-                .scale = 1,
-                .step = 1};
-  u->lr = weir_get_f64(u->dtype, args->io[lr], 0);
-  u->l2 = attr(u, "l2");
-  if (!isfinite(u->lr) || u->lr < 0)
-    return weir_fail(args->err, WEIR_W5008, NULL,
-                     "%s: the learning rate is %g, expected a finite number "
-                     "of at least 0",
-                     call->op->name, u->lr);
-  if (has_step) u->step = weir_get_i64(WEIR_I64, args->io[lr + 1], 0);
-  if (u->step < 1)
-    return weir_fail(args->err, WEIR_W5008, NULL,
-                     "%s: the step is %" PRId64 ", expected 1 or more",
-                     call->op->name, u->step);
-  const void *scale = input(u, lr + 1 + has_step);
-  if (scale != NULL) u->scale = weir_get_f64(u->dtype, scale, 0);
-  return WEIR_OK;
+                .slots = slots};
+  return weir_apply_read(call, args, slots, has_step, &u->numbers);
 }
 
-/* Element |i| of the variable or a slot. */
-static double get(const update *u, uint32_t slot, int64_t i) {
-  return weir_get_f64(u->dtype, u->args->io[slot], i);
+/* Element |i| of input |k|: 0 is the variable, then its slots. */
+static double get(const update *u, uint32_t k, int64_t i) {
+  return weir_get_f64(u->dtype, u->args->io[k], i);
 }
 
-static void put(const update *u, uint32_t slot, int64_t i, double value) {
-  weir_put_f64(u->dtype, u->args->io[u->call->in_count + slot], i, value);
+static void put(const update *u, uint32_t k, int64_t i, double value) {
+  weir_put_f64(u->dtype, u->args->io[u->call->in_count + k], i, value);
+}
+
+static double scaled(const update *u, int64_t i) {
+  return u->numbers.scale * get(u, u->slots + 1, i);
 }
 
 /* The gradient, scaled, with its decay. */
 static double gradient(const update *u, int64_t i) {
-  return u->scale * get(u, u->slots + 1, i) + u->l2 * get(u, 0, i);
+  return scaled(u, i) + u->numbers.l2 * get(u, 0, i);
 }
 
 static weir_status run_sgd(const weir_args *args) {
   update u;
   WEIR_TRY(begin(args, 0, false, &u));
   for (int64_t i = 0; i < u.n; i++)
-    put(&u, 0, i, get(&u, 0, i) - u.lr * gradient(&u, i));
+    put(&u, 0, i, get(&u, 0, i) - u.numbers.lr * gradient(&u, i));
   return WEIR_OK;
 }
 
@@ -83,31 +64,131 @@ static weir_status run_momentum(const weir_args *args) {
   bool nesterov = weir_call_attr(u.call, "nesterov")->b;
   for (int64_t i = 0; i < u.n; i++) {
     double g = gradient(&u, i), accum = momentum * get(&u, 1, i) + g;
-    put(&u, 0, i,
-        get(&u, 0, i) - u.lr * (nesterov ? g + momentum * accum : accum));
+    double way = nesterov ? g + momentum * accum : accum;
+    put(&u, 0, i, get(&u, 0, i) - u.numbers.lr * way);
     put(&u, 1, i, accum);
   }
   return WEIR_OK;
 }
 
+static weir_status run_adagrad(const weir_args *args) {
+  update u;
+  WEIR_TRY(begin(args, 1, false, &u));
+  double epsilon = attr(&u, "epsilon");
+  for (int64_t i = 0; i < u.n; i++) {
+    double g = gradient(&u, i), accum = get(&u, 1, i) + g * g;
+    put(&u, 0, i, get(&u, 0, i) - u.numbers.lr * g / (sqrt(accum) + epsilon));
+    put(&u, 1, i, accum);
+  }
+  return WEIR_OK;
+}
+
+/* The point that is best between staying near |z| and a small
+ * l1 |x| + l2 x x / 2, at rate |r|. */
+static double nearest(const update *u, double z, double r) {
+  double rest = fabs(z) - r * attr(u, "l1");
+  if (isnan(rest)) return rest;
+  return rest > 0 ? copysign(rest / (1 + r * attr(u, "l2")), z) : 0;
+}
+
+static weir_status run_proximal_sgd(const weir_args *args) {
+  update u;
+  WEIR_TRY(begin(args, 0, false, &u));
+  double lr = u.numbers.lr;
+  for (int64_t i = 0; i < u.n; i++)
+    put(&u, 0, i, nearest(&u, get(&u, 0, i) - lr * scaled(&u, i), lr));
+  return WEIR_OK;
+}
+
+static weir_status run_proximal_adagrad(const weir_args *args) {
+  update u;
+  WEIR_TRY(begin(args, 1, false, &u));
+  for (int64_t i = 0; i < u.n; i++) {
+    double x = get(&u, 0, i), g = scaled(&u, i);
+    double accum = get(&u, 1, i) + g * g, r = u.numbers.lr / sqrt(accum);
+    put(&u, 0, i, accum == 0 ? x : nearest(&u, x - r * g, r));
+    put(&u, 1, i, accum);
+  }
+  return WEIR_OK;
+}
+
+static weir_status run_rms_prop(const weir_args *args) {
+  update u;
+  WEIR_TRY(begin(args, 1, false, &u));
+  double rho = attr(&u, "rho"), epsilon = attr(&u, "epsilon");
+  double momentum = attr(&u, "momentum");
+  bool centered = weir_call_attr(u.call, "centered")->b;
+  uint32_t mg_out = momentum > 0 ? 3 : 2;
+  for (int64_t i = 0; i < u.n; i++) {
+    double g = gradient(&u, i), x = get(&u, 0, i);
+    double ms = rho * get(&u, 1, i) + (1 - rho) * g * g, spread = ms;
+    if (centered) {
+      double mg = rho * get(&u, 6, i) + (1 - rho) * g;
+      spread = ms < mg * mg ? 0 : ms - mg * mg;
+      put(&u, mg_out, i, mg);
+    }
+    double way = g / (sqrt(spread) + epsilon);
+    if (momentum > 0) {
+      way += momentum * get(&u, 5, i);
+      put(&u, 2, i, way);
+    }
+    put(&u, 0, i, x - u.numbers.lr * way);
+    put(&u, 1, i, ms);
+  }
+  return WEIR_OK;
+}
+
+/* adamw has no l2, adam no weight_decay: what an op has not is 0. */
 static weir_status run_adam(const weir_args *args) {
   update u;
   WEIR_TRY(begin(args, 2, true, &u));
   double beta1 = attr(&u, "beta1"), beta2 = attr(&u, "beta2");
-  double epsilon = attr(&u, "epsilon");
-  double rate = u.lr / (1 - pow(beta1, (double)u.step));
-  double root = sqrt(1 - pow(beta2, (double)u.step));
+  double epsilon = attr(&u, "epsilon"), step = (double)u.numbers.step;
+  double rate = u.numbers.lr / (1 - pow(beta1, step));
+  double root = sqrt(1 - pow(beta2, step));
+  double kept = 1 - u.numbers.lr * attr(&u, "weight_decay");
   for (int64_t i = 0; i < u.n; i++) {
-    double g = gradient(&u, i);
+    double g = gradient(&u, i), x = kept * get(&u, 0, i);
     double m = beta1 * get(&u, 1, i) + (1 - beta1) * g;
     double v = beta2 * get(&u, 2, i) + (1 - beta2) * g * g;
-    put(&u, 0, i, get(&u, 0, i) - rate * m / (sqrt(v) / root + epsilon));
+    put(&u, 0, i, x - rate * m / (sqrt(v) / root + epsilon));
     put(&u, 1, i, m);
     put(&u, 2, i, v);
   }
   return WEIR_OK;
 }
 
+static weir_status run_ema(const weir_args *args) {
+  const weir_call *call = args->state;
+  weir_dtype dtype = call->in[0].dtype;
+  double decay = weir_apply_attr(call, "decay");
+  for (int64_t i = 0; i < call->in[0].elements; i++)
+    weir_put_f64(dtype, args->io[2], i,
+                 decay * weir_get_f64(dtype, args->io[0], i) +
+                     (1 - decay) * weir_get_f64(dtype, args->io[1], i));
+  return WEIR_OK;
+}
+
+static weir_status run_global_norm(const weir_args *args) {
+  const weir_call *call = args->state;
+  weir_dtype dtype = call->in[0].dtype;
+  double sum = 0;
+  for (uint32_t k = 0; k < call->in_count; k++)
+    for (int64_t i = 0; i < call->in[k].elements; i++) {
+      double x = weir_get_f64(dtype, args->io[k], i);
+      sum += x * x;
+    }
+  weir_put_f64(dtype, args->io[call->in_count], 0, sqrt(sum));
+  return WEIR_OK;
+}
+
 WEIR_REF_KERNEL(apply_sgd, WEIR_FLOATS, run_sgd);
 WEIR_REF_KERNEL(apply_momentum, WEIR_FLOATS, run_momentum);
+WEIR_REF_KERNEL(apply_adagrad, WEIR_FLOATS, run_adagrad);
+WEIR_REF_KERNEL(apply_proximal_sgd, WEIR_FLOATS, run_proximal_sgd);
+WEIR_REF_KERNEL(apply_proximal_adagrad, WEIR_FLOATS, run_proximal_adagrad);
+WEIR_REF_KERNEL(apply_rms_prop, WEIR_FLOATS, run_rms_prop);
 WEIR_REF_KERNEL(apply_adam, WEIR_FLOATS, run_adam);
+WEIR_REF_KERNEL(apply_adamw, WEIR_FLOATS, run_adam);
+WEIR_REF_KERNEL(apply_ema, WEIR_FLOATS, run_ema);
+WEIR_REF_KERNEL(global_norm, WEIR_FLOATS, run_global_norm);

@@ -31,7 +31,7 @@ def torch_step(make, keys, var, slots, grad, step):
 
 
 def sequence(op, names, keys, make, attrs, lr, seed, has_step=False,
-             scale=None, start=0.0):
+             scale=None, start=0.0, numbered=False):
     """Cases of |op| in f64 and f32, each going on from the one before."""
     for dtype in (np.float64, np.float32):
         rate = np.asarray(lr, dtype)
@@ -53,7 +53,9 @@ def sequence(op, names, keys, make, attrs, lr, seed, has_step=False,
             more = F32 if dtype == np.float32 else {
                 "rtol": 1e-12, "atol": 1e-14,
                 "why": "f64, the same sum in another order"}
-            case(op, ins, dict(zip(["var"] + names, new)), attrs=attrs,
+            outs = ["var%d" % k for k in range(len(new))] if numbered \
+                else ["var"] + names
+            case(op, ins, dict(zip(outs, new)), attrs=attrs,
                  source=TORCH + ", step %d of 3" % step, **more)
             var, slots = new[0].astype(dtype), [s.astype(dtype)
                                                 for s in new[1:]]
@@ -90,6 +92,98 @@ def adam():
                  0.01, 120 + i, has_step=True, scale=scale)
 
 
+def adagrad():
+    for i, (epsilon, l2, scale) in enumerate(
+            [(1e-10, 0.0, None), (1e-3, 0.01, None), (1e-10, 0.1, 0.5)]):
+        sequence("apply_adagrad", ["accum"], ["sum"],
+                 lambda lr: lambda p: torch.optim.Adagrad(
+                     p, lr=lr, eps=epsilon, weight_decay=l2),
+                 {"epsilon": epsilon, "l2": l2}, 0.1, 130 + i, scale=scale,
+                 start=0.125)
+
+
+def adamw():
+    settings = [(0.9, 0.999, 1e-8, 0.01, None), (0.8, 0.99, 1e-3, 0.5, 0.5)]
+    for i, (b1, b2, epsilon, decay, scale) in enumerate(settings):
+        sequence("apply_adamw", ["m", "v"], ["exp_avg", "exp_avg_sq"],
+                 lambda lr: lambda p: torch.optim.AdamW(
+                     p, lr=lr, betas=(b1, b2), eps=epsilon,
+                     weight_decay=decay),
+                 {"beta1": b1, "beta2": b2, "epsilon": epsilon,
+                  "weight_decay": decay}, 0.1, 140 + i, has_step=True,
+                 scale=scale)
+
+
+def rms_prop():
+    """Outputs are numbered: those of slots that are not used are left out."""
+    settings = [(0.9, 0.0, False, 0.0, None), (0.99, 0.5, False, 0.01, None),
+                (0.9, 0.0, True, 0.0, 0.5), (0.5, 0.9, True, 0.1, None)]
+    for i, (rho, share, centered, l2, scale) in enumerate(settings):
+        names, keys = ["ms"], ["square_avg"]
+        if share > 0:
+            names, keys = names + ["mom"], keys + ["momentum_buffer"]
+        if centered:
+            names, keys = names + ["mg"], keys + ["grad_avg"]
+        sequence("apply_rms_prop", names, keys,
+                 lambda lr: lambda p: torch.optim.RMSprop(
+                     p, lr=lr, alpha=rho, eps=1e-8, weight_decay=l2,
+                     momentum=share, centered=centered),
+                 {"rho": rho, "momentum": share, "centered": centered,
+                  "l2": l2}, 0.01, 150 + i, scale=scale, numbered=True)
+
+
+def shrink(z, rate, l1, l2):
+    return np.sign(z) * np.maximum(np.abs(z) - rate * l1, 0) / (1 + rate * l2)
+
+
+def proximal():
+    """By the formula; that ours takes the rate of each weight from accum is
+    what TensorFlow's ApplyProximalAdagrad does."""
+    for i, (l1, l2, scale) in enumerate([(0.0, 0.0, 1), (0.5, 0.0, 1),
+                                         (0.25, 0.5, 1), (2.0, 0.1, 0.5)]):
+        for dtype in (np.float64, np.float32):
+            more = F32 if dtype == np.float32 else {}
+            var = random(160 + i, (9,), dtype=dtype)
+            grad = random(170 + i, (9,), dtype=dtype)
+            accum = random(180 + i, (9,), 0.1, 2.0, dtype=dtype)
+            lr, factor = np.asarray(0.5, dtype), np.asarray(scale, dtype)
+            x, g, a = (v.astype(np.float64) for v in (var, grad, accum))
+            g = g * scale
+            attrs = {"l1": l1, "l2": l2}
+            case("apply_proximal_sgd",
+                 {"var": var, "grad": grad, "lr": lr, "scale": factor},
+                 {"var": shrink(x - 0.5 * g, 0.5, l1, l2)}, attrs=attrs,
+                 **more)
+            a = a + g * g
+            rate = 0.5 / np.sqrt(a)
+            case("apply_proximal_adagrad",
+                 {"var": var, "accum": accum, "grad": grad, "lr": lr,
+                  "scale": factor},
+                 {"var": shrink(x - rate * g, rate, l1, l2), "accum": a},
+                 attrs=attrs, **more)
+
+
+def averages():
+    for decay in (0.999, 0.5, 0.0):
+        for dtype in (np.float64, np.float32):
+            a, x = (random(190 + k, (2, 3), dtype=dtype) for k in range(2))
+            case("apply_ema", {"average": a, "var": x},
+                 {"average": decay * a.astype(np.float64)
+                  + (1 - decay) * x.astype(np.float64)},
+                 attrs={"decay": decay},
+                 **(F32 if dtype == np.float32 else {}))
+
+
+def norms():
+    for dtype in (np.float64, np.float32):
+        for shapes in ([(5,)], [(2, 3), (), (4,), (0, 2)], [(1,)] * 15):
+            xs = [random(200 + k, s, dtype=dtype)
+                  for k, s in enumerate(shapes)]
+            total = sum(float((x.astype(np.float64) ** 2).sum()) for x in xs)
+            case("global_norm", {"xs": xs}, {"norm": np.sqrt(total)},
+                 **(F32 if dtype == np.float32 else {}))
+
+
 def onnx_case(op, names, ins, outs, attrs, test):
     case(op, ins, dict(zip(names, outs)), attrs=attrs,
          source=ONNX + test, **F32)
@@ -117,6 +211,19 @@ def onnx_momentum():
                   {"momentum": 0.95, "nesterov": nesterov, "l2": decay}, test)
 
 
+def onnx_adagrad():
+    f32 = np.float32
+    lr = np.asarray(0.1, f32)
+    for x, g, h, test in (([1.0], [-1.0], [2.0], "test_adagrad"),
+                          ([1.0, 2.0], [-1.0, -3.0], [4.0, 1.0],
+                           "test_adagrad_multiple")):
+        x, g, h = (np.array(a, f32) for a in (x, g, h))
+        onnx_case("apply_adagrad", ["var", "accum"],
+                  {"var": x, "accum": h, "grad": g, "lr": lr},
+                  op_adagrad._apply_adagrad(lr, 0, x, g, h, 0.001, 1e-5, 0.1),
+                  {"epsilon": 1e-5, "l2": 0.001}, test)
+
+
 def onnx_adam():
     """T 0: no bias correction. Ours is none once beta^step is nothing."""
     f32 = np.float32
@@ -141,6 +248,13 @@ def onnx_adam():
 def cases():
     sgd()
     momentum()
+    adagrad()
+    proximal()
+    rms_prop()
     adam()
+    adamw()
+    averages()
+    norms()
     onnx_momentum()
+    onnx_adagrad()
     onnx_adam()

@@ -174,7 +174,8 @@ static uint32_t fill_inputs(weir_train_build *b, uint32_t k,
   return count;
 }
 
-/* The input of the op that its output |name| is the new value of. */
+/* The input of the op that its output |name| is the new value of. Outputs for
+ * inputs that were left out are left out. */
 static weir_value_id updated(const struct weir_train_rules *rules,
                              const char *name, const weir_value_id *in) {
   for (uint32_t i = 0; i < WEIR_OP_INPUTS && rules->op->inputs[i].name; i++)
@@ -213,14 +214,15 @@ void weir_train_apply(weir_train_build *b, uint32_t k) {
   weir_value_id first =
       weir_train_add(b, weir_train_name(b, "train/%.*s/apply", WEIR_SV(name)),
                      rules->op->name, count, in, attrs);
-  for (uint32_t i = 0; i < WEIR_OP_OUTPUTS && b->status == WEIR_OK; i++) {
+  weir_value_id next = first;
+  for (uint32_t i = 0; i < WEIR_OP_OUTPUTS && rules->op->outputs[i].name; i++) {
     const char *port = rules->op->outputs[i].name;
-    weir_value_id ref = port != NULL ? updated(rules, port, in) : WEIR_NO_VALUE;
-    if (ref == WEIR_NO_VALUE) continue;
+    weir_value_id ref = updated(rules, port, in);
+    if (ref == WEIR_NO_VALUE) continue; /* a slot that is not used */
     weir_sv to = i == 0 ? weir_train_name(b, "train/%.*s/assign", WEIR_SV(name))
                         : weir_train_name(b, "train/%.*s/assign_%s",
                                           WEIR_SV(name), port);
-    weir_train_assign(b, to, ref, first + i);
+    weir_train_assign(b, to, ref, next++);
   }
   if (rules->ema_decay > 0) average(b, k, first);
 }

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Training steps, timed: loss, gradients of all variables and a step of
+ * gradient descent.
+ *
+ *   bench_train lenet|mlp BATCH [--threads N] [--profile] [--describe]
+ *   bench_train lenet|mlp BATCH --serve
+ *
+ * Run it in the source folder (it reads graphs/lenet.weir.yaml). Prints the
+ * median and the least time of a step; --profile: where it goes, by node.
+ * --serve prints READY and answers each line "SECONDS" with the median in
+ * nanoseconds, for compare.py. */
+
+#include <stdlib.h>
+
+#include "runtime/exec/trace.h"
+#include "runtime/graph/gradients.h"
+#include "runtime/graph/pass.h"
+#include "tests/exec/maker.h"
+
+enum { kMostVars = 64, kMostSteps = 200000 };
+
+static const char kMlp[] =
+    "weir: 1\n"
+    "params: {batch: 128}\n"
+    "import: {nn: std/nn}\n"
+    "inputs:\n"
+    "  image: f32[batch, 784]\n"
+    "  label: u8[batch]\n"
+    "nodes:\n"
+    "  h1: nn.dense(image, units=1024, act=relu)\n"
+    "  h2: nn.dense(h1, units=1024, act=relu)\n"
+    "  logits: nn.dense(h2, units=10)\n"
+    "  loss: mean(sparse_softmax_xent(logits, label))\n"
+    "outputs: [loss]\n";
+
+typedef struct bench {
+  exec_world world;
+  weir_pool *pool;
+  weir_graph *graph;
+  weir_value_id loss;
+  weir_node_id targets[kMostVars];
+  size_t target_count;
+  weir_exec_session *session;
+  weir_binding *binding;
+  weir_exec_feed feeds[2];
+  weir_exec_fetch fetch;
+} bench;
+
+static weir_graph *load(const char *name, const char *batch) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_param_value param = {WEIR_SV_LIT("batch"), weir_sv_from(batch)};
+  weir_load_options options = {
+      .registry = weir_builtin_registry(), .params = &param, .param_count = 1};
+  weir_graph *g = NULL;
+  const weir_env *env = weir_env_system();
+  if (strcmp(name, "mlp") == 0)
+    assert_ok(weir_graph_load_text(env, weir_sv_from(kMlp), "mlp", &options, &g,
+                                   &err),
+              &err);
+  else
+    assert_ok(
+        weir_graph_load(env, "graphs/lenet.weir.yaml", &options, &g, &err),
+        &err);
+  return g;
+}
+
+static weir_value_id add(weir_pass *pass, const char *op, const char *name,
+                         weir_value_id a, weir_value_id b) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_diag diag;
+  weir_node_id node;
+  weir_arena *arena = weir_graph_builder_arena(pass->builder);
+  weir_value_id in[] = {a, b};
+  weir_node_spec spec = {
+      .name = weir_sv_from(weir_arena_string(arena, name, strlen(name))),
+      .op = weir_registry_find_op(weir_builtin_registry(), weir_sv_from(op)),
+      .inputs = in,
+      .input_count = 2};
+  weir_status s = weir_graph_builder_add(pass->builder, &spec, &node, &diag);
+  if (s != WEIR_OK) fail_msg("%s %s", diag.error.message, err.message);
+  return weir_graph_builder_output(pass->builder, node, 0);
+}
+
+static weir_value_id number(weir_pass *pass, float x) {
+  weir_diag diag;
+  weir_node_id node;
+  weir_tensor *t = f32_scalar(weir_allocator_system(), x);
+  weir_attr attrs[WEIR_OP_ATTRS] = {{.kind = WEIR_ATTR_TENSOR, .tensor = t}};
+  weir_node_spec spec = {.name = WEIR_SV_LIT("train/rate"),
+                         .op = weir_registry_find_op(weir_builtin_registry(),
+                                                     WEIR_SV_LIT("const")),
+                         .attrs = attrs};
+  assert_int_equal(weir_graph_builder_add(pass->builder, &spec, &node, &diag),
+                   WEIR_OK);
+  weir_tensor_unref(t);
+  return weir_graph_builder_output(pass->builder, node, 0);
+}
+
+/* Adds var = var - rate * gradient for every variable. */
+static void add_steps(bench *b, const weir_graph *g) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_value_id vars[kMostVars], grads[kMostVars];
+  size_t count = 0;
+  for (weir_node_id n = 0; n < g->node_count; n++)
+    if (strcmp(g->nodes[n].op->name, "var") == 0)
+      vars[count++] = g->nodes[n].first_output;
+  b->loss = weir_graph_find_value(g, WEIR_SV_LIT("loss"));
+  weir_graph *with = NULL;
+  assert_ok(weir_graph_gradients(g, b->loss, vars, count, grads, &with, &err),
+            &err);
+  weir_pass pass;
+  assert_ok(weir_pass_begin(&pass, with, &err), &err);
+  for (weir_node_id n = 0; n < with->node_count; n++)
+    assert_ok(weir_pass_copy(&pass, n, NULL, UINT32_MAX, &err), &err);
+  weir_value_id rate = number(&pass, 0.01f);
+  for (size_t i = 0; i < count; i++) {
+    char name[64];
+    snprintf(name, sizeof name, "train/scaled%zu", i);
+    weir_value_id d = add(&pass, "mul", name, pass.values[grads[i]], rate);
+    snprintf(name, sizeof name, "train/new%zu", i);
+    d = add(&pass, "sub", name, pass.values[vars[i]], d);
+    snprintf(name, sizeof name, "train/assign%zu", i);
+    d = add(&pass, "assign", name, pass.values[vars[i]], d);
+    b->targets[i] = weir_graph_builder_graph(pass.builder)->values[d].node;
+  }
+  b->loss = pass.values[b->loss];
+  b->target_count = count;
+  assert_ok(weir_pass_end(&pass, WEIR_OK, &b->graph, &err), &err);
+  weir_graph_unref(with);
+}
+
+/* Random content; labels below 10. */
+static weir_tensor *random_tensor(const weir_value *value, bool label) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_tensor *t = NULL;
+  assert_ok(weir_tensor_create_shaped(weir_allocator_system(), value->dtype,
+                                      value->shape, &t, &err),
+            &err);
+  uint32_t state = 1;
+  int64_t n = weir_shape_elements(value->shape);
+  for (int64_t i = 0; i < n; i++) {
+    state = state * 1664525u + 1013904223u;
+    if (value->dtype == WEIR_F32)
+      ((float *)t->data)[i] = (float)(state >> 8) / (float)(1 << 24);
+    else
+      ((uint8_t *)t->data)[i] = (uint8_t)((state >> 16) % (label ? 10 : 256));
+  }
+  return t;
+}
+
+static void start(bench *b, const char *name, const char *batch, int threads) {
+  weir_error err = WEIR_ERROR_INIT;
+  exec_world_init(&b->world);
+  b->world.env.alloc = weir_allocator_system();
+  b->pool = exec_pool(&b->world, threads);
+  weir_graph *g = load(name, batch);
+  add_steps(b, g);
+  weir_graph_unref(g);
+  for (uint32_t i = 0; i < b->graph->input_count; i++) {
+    weir_value_id id = b->graph->inputs[i].value;
+    b->feeds[i] = (weir_exec_feed){
+        id, random_tensor(&b->graph->values[id],
+                          weir_sv_is(b->graph->inputs[i].name, "label"))};
+  }
+  weir_session_options options = {.no_layout = getenv("NO_LAYOUT") != NULL};
+  b->fetch = (weir_exec_fetch){.value = b->loss};
+  assert_ok(weir_exec_session_create(&b->world.env, b->pool, b->graph, &options,
+                                     &b->session, &err),
+            &err);
+  assert_ok(
+      weir_exec_bind(b->session, b->feeds, b->graph->input_count, &b->fetch, 1,
+                     b->targets, b->target_count, &b->binding, &err),
+      &err);
+}
+
+static int by_value(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+static int64_t times[kMostSteps];
+
+/* Steps for |seconds|; returns their number, sorted in |times|. */
+static size_t burst(bench *b, double seconds) {
+  weir_error err = WEIR_ERROR_INIT;
+  int64_t end = exec_now_ns(NULL) + (int64_t)(seconds * 1e9);
+  size_t n = 0;
+  while (n < kMostSteps && (n < 5 || exec_now_ns(NULL) < end)) {
+    int64_t from = exec_now_ns(NULL);
+    assert_ok(weir_binding_run(b->binding, NULL, &err), &err);
+    times[n++] = exec_now_ns(NULL) - from;
+  }
+  qsort(times, n, sizeof *times, by_value);
+  return n;
+}
+
+/* ---- Where it goes */
+
+enum { kRuns = 301, kMostNodes = 512 };
+
+static bool to_stdout(void *self, const char *data, size_t size) {
+  (void)self;
+  return fwrite(data, 1, size, stdout) == size;
+}
+
+static void profile(bench *b) {
+  weir_error err = WEIR_ERROR_INIT;
+  static weir_sv names[kMostNodes];
+  static const char *kernels[kMostNodes];
+  static int64_t spent[kMostNodes][kRuns];
+  weir_trace *traces[kRuns];
+  size_t count = 0;
+  for (int r = 0; r < kRuns; r++) {
+    assert_ok(weir_trace_create(&b->world.env, kMostNodes, &traces[r], &err),
+              &err);
+    weir_run_options options = {.trace = traces[r]};
+    assert_ok(weir_binding_run(b->binding, &options, &err), &err);
+    for (size_t i = 0; i < weir_trace_count(traces[r]); i++) {
+      weir_trace_event e = weir_trace_event_at(traces[r], i);
+      size_t k = 0;
+      while (k < count && !weir_sv_equal(names[k], e.name)) k++;
+      if (k == count) names[count] = e.name, kernels[count++] = e.kernel;
+      spent[k][r] += e.end_ns - e.start_ns;
+    }
+  }
+  for (size_t k = 0; k < count; k++) {
+    qsort(spent[k], kRuns, sizeof(int64_t), by_value);
+    printf("%9.2f us (least %8.2f)  %-34s %.*s\n",
+           (double)spent[k][kRuns / 2] / 1e3, (double)spent[k][0] / 1e3,
+           kernels[k] ? kernels[k] : "", WEIR_SV(names[k]));
+  }
+}
+
+static void serve(bench *b) {
+  char line[64];
+  (void)burst(b, 0.2);
+  printf("READY\n");
+  fflush(stdout);
+  while (fgets(line, sizeof line, stdin) != NULL) {
+    size_t n = burst(b, atof(line));
+    printf("%lld\n", (long long)times[n / 2]);
+    fflush(stdout);
+  }
+}
+
+int main(int argc, char **argv) {
+  static bench b;
+  int threads = 2;
+  bool wants_profile = false, describe = false, serves = false;
+  if (argc < 3) {
+    fprintf(stderr,
+            "bench_train lenet|mlp BATCH [--threads N] [--profile] "
+            "[--describe] [--serve]\n");
+    return 2;
+  }
+  for (int i = 3; i < argc; i++) {
+    if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc)
+      threads = atoi(argv[++i]);
+    wants_profile |= strcmp(argv[i], "--profile") == 0;
+    describe |= strcmp(argv[i], "--describe") == 0;
+    serves |= strcmp(argv[i], "--serve") == 0;
+  }
+  start(&b, argv[1], argv[2], threads);
+  weir_writer out = {NULL, to_stdout};
+  if (describe) (void)weir_binding_describe(b.binding, &out);
+  if (serves) {
+    serve(&b);
+    return 0;
+  }
+  (void)burst(&b, 0.2);
+  size_t n = burst(&b, 2);
+  printf(
+      "%s batch %s, %d threads: median %.1f us, least %.1f (%zu steps), "
+      "loss %.6f\n",
+      argv[1], argv[2], threads, (double)times[n / 2] / 1e3,
+      (double)times[0] / 1e3, n, (double)*(float *)b.fetch.tensor->data);
+  if (wants_profile) profile(&b);
+  return 0;
+}

@@ -82,6 +82,8 @@ static weir_status run(const weir_args *args) {
 }
 
 static bool plan(const weir_call *call, weir_conv_grad *g, weir_why *why) {
+  if (call->in[0].layout != WEIR_LAYOUT_PLAIN)
+    return weir_no(why, "weights in another layout");
   if (!weir_conv_grad_plan(call, &call->out[0], &call->in[0], &call->in[1], g,
                            why))
     return false;

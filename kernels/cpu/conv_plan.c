@@ -29,7 +29,8 @@ static bool add_bias(weir_conv_plan *plan, const weir_group *group, uint32_t c,
     if (ref.member) continue;
     if (plan->bias_io >= 0) return weir_no(why, "a second bias");
     if (plan->step_count > 0) return weir_no(why, "an addition after others");
-    if (!is_channel_bias(&group->calls[c].in[i], plan->oc))
+    if (!is_channel_bias(&group->calls[c].in[i], plan->oc) ||
+        group->calls[c].in[i].layout != WEIR_LAYOUT_PLAIN)
       return weir_no(why, "adds more than one number per channel");
     plan->bias_io = (int32_t)ref.index;
     return true;
@@ -95,8 +96,11 @@ static bool read_conv(weir_conv_plan *plan, const weir_group *group,
   if (plan->window.groups != 1) return weir_no(why, "groups");
   if (x->elements == 0 || y->elements == 0 || w->elements == 0)
     return weir_no(why, "no elements");
-  for (uint32_t i = 0; i < call->in_count; i++)
+  for (uint32_t i = 0; i < call->in_count; i++) {
     if (group->refs[0][i].member) return weir_no(why, "not the first");
+    if (i > 0 && call->in[i].layout != WEIR_LAYOUT_PLAIN)
+      return weir_no(why, "weights in another layout");
+  }
   plan->x_io = (int32_t)group->refs[0][0].index;
   plan->w_io = (int32_t)group->refs[0][1].index;
   plan->bias_io = -1;

@@ -50,6 +50,7 @@ static weir_status run(const weir_args *args) {
                                                      .device = WEIR_CPU,      \
                                                      .types = (dtypes),       \
                                                      .accepts = accepts,      \
+                                                     .layouts = true,         \
                                                      .prepare = prepare,      \
                                                      .run = run,              \
                                                      .in_place = false};
@@ -60,6 +61,7 @@ static weir_status run(const weir_args *args) {
                                                      .device = WEIR_CPU,      \
                                                      .types = (dtypes),       \
                                                      .accepts = accepts,      \
+                                                     .layouts = true,         \
                                                      .prepare = prepare,      \
                                                      .run = run,              \
                                                      .in_place = true};

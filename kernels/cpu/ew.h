@@ -13,6 +13,8 @@
  * of one step. The space is seen as rows: dims collapsed as far as the
  * broadcast patterns of all inputs allow, the last one being the row. Steps
  * are the same tile functions whether fused or not, so fusing changes no bit.
+ * The space may lie in the N16 layout, the operands of its shape with it; the
+ * lanes of images that are not there are computed too, from anything.
  *
  *   weir_ew_build(group, first, keep_rows, &ew, &why)  once
  *   weir_ew_run(&ew, args)                              all of it, or

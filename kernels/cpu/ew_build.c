@@ -106,6 +106,25 @@ static void pad_rank(weir_ew *ew) {
   for (int32_t d = 0; d < ew->rank - 1; d++) ew->rows *= ew->dims[d];
 }
 
+/* |operand| as it lies in a space of N16 (|images|) or plain layout. */
+static bool as_it_lies(const weir_operand *operand, bool images,
+                       weir_operand *out, weir_why *why) {
+  bool n16 = operand->layout == WEIR_LAYOUT_N16;
+  *out = *operand;
+  if (!images && n16) return weir_no(why, "N16 in, rows out");
+  if (!images) return true;
+  if (n16) {
+    out->dims[0] = (operand->dims[0] + 15) / 16;
+    out->dims[3] *= 16;
+    return true;
+  }
+  int32_t rank = operand->rank;
+  if ((rank > 0 && operand->dims[rank - 1] != 1) ||
+      (rank == 4 && operand->dims[0] != 1) || rank > 4)
+    return weir_no(why, "rows in, N16 out");
+  return true;
+}
+
 static bool same_dims(const weir_operand *a, const weir_operand *b) {
   if (a->rank != b->rank) return false;
   return memcmp(a->dims, b->dims, (size_t)a->rank * sizeof a->dims[0]) == 0;
@@ -131,6 +150,7 @@ static bool add_step(weir_ew *ew, const weir_group *group, uint32_t c,
                      weir_why *why) {
   const weir_call *call = &group->calls[c];
   const weir_operand *space = &group->calls[group->call_count - 1].out[0];
+  bool images = space->layout == WEIR_LAYOUT_N16;
   weir_ew_step *step = &ew->steps[ew->step_count];
   *step = (weir_ew_step){.io = -1, .buffer = -1};
   if (!(call->op->flags & WEIR_OP_ELEMENTWISE) || call->in_count > 3)
@@ -149,7 +169,10 @@ static bool add_step(weir_ew *ew, const weir_group *group, uint32_t c,
       continue;
     }
     int32_t io = ref.member ? anchor_io : (int32_t)ref.index;
-    step->from[i] = add_input(ew, io, &call->in[i], space->rank);
+    weir_operand lies = call->in[i];
+    if (ref.member) lies.layout = space->layout;
+    if (!as_it_lies(&lies, images, &lies, why)) return false;
+    step->from[i] = add_input(ew, io, &lies, space->rank);
     if (step->from[i] < 0) return weir_no(why, "more than 16 inputs");
   }
   ew->step_count++;
@@ -223,7 +246,10 @@ bool weir_ew_build(const weir_group *group, uint32_t first, int32_t anchor_io,
       if (ew->steps[s].from[i] >= WEIR_EW_INPUTS &&
           ew->steps[s].from[i] - WEIR_EW_INPUTS >= s)
         return weir_no(why, "calls are not in order");
-  collapse(ew, &group->calls[group->call_count - 1].out[0], keep_rows);
+  weir_operand space = group->calls[group->call_count - 1].out[0];
+  if (!as_it_lies(&space, space.layout == WEIR_LAYOUT_N16, &space, why))
+    return false;
+  collapse(ew, &space, keep_rows);
   pad_rank(ew);
   if (keep_rows && ew->rank != 2)
     return weir_no(why, "an operand is repeated over inner dimensions");

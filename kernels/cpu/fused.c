@@ -31,5 +31,6 @@ static weir_status run(const weir_args *args) {
 const weir_group_kernel_def weir_group_cpu_fused = {.name = "cpu.fused",
                                                     .device = WEIR_CPU,
                                                     .accepts = accepts,
+                                                    .layouts = true,
                                                     .prepare = prepare,
                                                     .run = run};

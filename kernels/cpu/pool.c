@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Poolings of f32, plain or N16 on both sides. The rows under a window are
- * joined by vectors, then the columns; in N16 each pixel is 16 images. Output
- * planes are the units of work. */
+/* Poolings of f32, plain or N16; from N16 the output may be plain too. The rows
+ * under a window are joined by vectors, then the columns; in N16 each pixel is
+ * 16 images, and k x k windows side by side are joined at once. Output planes
+ * are the units of work. */
 #include <math.h>
 #include <string.h>
 
+#include "kernels/cpu/isa/conv.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/kernel.h"
 #include "ops/window.h"
@@ -13,9 +15,13 @@ typedef struct plan {
   const weir_isa *isa;
   weir_window window;
   bool largest, with_padding;
+  bool side_by_side; /* 16 images, k x k windows, k = stride, no padding */
+  bool convert;      /* x is N16, y plain */
+  int64_t n, c;
   int64_t lanes; /* floats of a pixel */
   int64_t planes, h, w, out_h, out_w;
-  int64_t block; /* planes */
+  int64_t block;                 /* planes */
+  size_t row_bytes, plane_bytes; /* of a worker's scratch */
 } plan;
 
 typedef struct job {
@@ -24,8 +30,9 @@ typedef struct job {
 } job;
 
 static bool accepts(const weir_call *call, weir_why *why) {
-  if (call->in[0].layout != call->out[0].layout)
-    return weir_no(why, "layouts differ");
+  if (call->in[0].layout == WEIR_LAYOUT_PLAIN &&
+      call->out[0].layout != WEIR_LAYOUT_PLAIN)
+    return weir_no(why, "rows in, N16 out");
   return true;
 }
 
@@ -69,6 +76,13 @@ static void pixel(const plan *p, float *y, const float *row, int64_t from,
 
 static void plane(const plan *p, float *y, const float *x, float *row) {
   int64_t width = p->w * p->lanes;
+  if (p->side_by_side) {
+    int32_t k = (int32_t)p->window.kernel[0];
+    for (int64_t i = 0; i < p->out_h; i++)
+      p->isa->conv->pool(y + i * p->out_w * 16, x + i * k * width, width, k,
+                         (int32_t)p->out_w, 16, !p->largest);
+    return;
+  }
   for (int64_t i = 0; i < p->out_h; i++) {
     int64_t h0, h1, h_padded;
     span(&p->window, 0, i, p->h, &h0, &h1, &h_padded);
@@ -84,19 +98,28 @@ static void plane(const plan *p, float *y, const float *x, float *row) {
   }
 }
 
-static size_t row_bytes(const plan *p) {
-  return weir_scratch_align((size_t)(p->w * p->lanes) * sizeof(float));
+/* Plane |k| of N16 to its images' rows. */
+static void to_rows(const plan *p, float *y, const float *from, int64_t k) {
+  int64_t size = p->out_h * p->out_w, image = p->c * size, b = k / p->c;
+  int64_t count = p->n - b * 16 < 16 ? p->n - b * 16 : 16;
+  p->isa->rows->transpose(y + b * 16 * image + k % p->c * size, image, from, 16,
+                          size, count);
 }
 
 static void block(void *arg, int64_t b, int worker) {
   const job *j = arg;
   const plan *p = j->p;
   int64_t end = (b + 1) * p->block < p->planes ? (b + 1) * p->block : p->planes;
-  float *row = (float *)(void *)((char *)j->args->scratch +
-                                 (size_t)worker * row_bytes(p));
-  for (int64_t k = b * p->block; k < end; k++)
-    plane(p, (float *)j->args->io[1] + k * p->out_h * p->out_w * p->lanes,
+  char *own = (char *)j->args->scratch +
+              (size_t)worker * (p->row_bytes + p->plane_bytes);
+  float *row = (float *)(void *)own;
+  float *y = j->args->io[1], *joined = (float *)(void *)(own + p->row_bytes);
+  int64_t size = p->out_h * p->out_w * p->lanes;
+  for (int64_t k = b * p->block; k < end; k++) {
+    plane(p, p->convert ? joined : y + k * size,
           (const float *)j->args->io[0] + k * p->h * p->w * p->lanes, row);
+    if (p->convert) to_rows(p, y, joined, k);
+  }
 }
 
 static weir_status run(const weir_args *args) {
@@ -105,6 +128,14 @@ static weir_status run(const weir_args *args) {
   if (p->planes * p->out_h * p->out_w > 0)
     weir_parallel_for(args, (p->planes + p->block - 1) / p->block, block, &j);
   return WEIR_OK;
+}
+
+static void find_side_by_side(plan *p) {
+  const weir_window *v = &p->window;
+  int64_t k = v->kernel[0];
+  p->side_by_side = p->lanes == 16 && v->kernel[1] == k && v->stride[0] == k &&
+                    v->stride[1] == k &&
+                    v->pad[0] + v->pad[1] + v->pad[2] + v->pad[3] == 0;
 }
 
 static weir_status prepare(const weir_call *call, bool largest,
@@ -116,8 +147,11 @@ static weir_status prepare(const weir_call *call, bool largest,
   weir_call_window(call, &p->window);
   p->with_padding = !largest && weir_call_attr(call, "count_include_pad")->b;
   bool images = x->layout == WEIR_LAYOUT_N16;
+  p->convert = images && y->layout == WEIR_LAYOUT_PLAIN;
   p->lanes = images ? 16 : 1;
-  p->planes = (images ? (x->dims[0] + 15) / 16 : x->dims[0]) * x->dims[1];
+  p->n = x->dims[0];
+  p->c = x->dims[1];
+  p->planes = (images ? (p->n + 15) / 16 : p->n) * p->c;
   p->h = x->dims[2];
   p->w = x->dims[3];
   p->out_h = y->dims[2];
@@ -127,7 +161,12 @@ static weir_status prepare(const weir_call *call, bool largest,
   if (p->block * 2 > p->planes) p->block = p->planes;
   if (p->block < 1) p->block = 1;
   out->state = p;
-  out->worker_scratch_bytes = row_bytes(p);
+  find_side_by_side(p);
+  p->row_bytes = weir_scratch_align((size_t)(p->w * p->lanes) * sizeof(float));
+  if (p->convert)
+    p->plane_bytes =
+        weir_scratch_align((size_t)(p->out_h * p->out_w) * 16 * sizeof(float));
+  out->worker_scratch_bytes = p->row_bytes + p->plane_bytes;
   out->algorithm = images ? "16 images a vector" : "rows, then columns";
   return WEIR_OK;
 }

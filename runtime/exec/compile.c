@@ -312,6 +312,7 @@ static weir_status walk(weir_compiler *c, weir_error *err) {
     c->group_head[group] = id;
   }
   weir_compile_find_readers(c);
+  WEIR_TRY(weir_compile_layouts(c, err));
   for (weir_node_id id = 0; id < g->node_count; id++) {
     if (!c->needed[id]) continue;
     if (g->nodes[id].group != WEIR_NO_GROUP)

@@ -74,9 +74,8 @@ weir_status weir_compile_takes_layouts(weir_compiler *c, weir_node_id id,
 void weir_compile_find_readers(weir_compiler *c);
 /* Bytes of a value in its layout. */
 size_t weir_compile_bytes(const weir_compiler *c, weir_value_id id);
-/* Gives |id|, which node |maker| or its group makes, a layout. */
-weir_status weir_compile_layout(weir_compiler *c, weir_value_id id,
-                                weir_node_id maker, weir_error *err);
+/* Gives all values their layouts, once readers and groups are known. */
+weir_status weir_compile_layouts(weir_compiler *c, weir_error *err);
 /* Sees to it that |id| is plain from here on, by a COPY if it is not. */
 weir_status weir_compile_plain(weir_compiler *c, weir_value_id id,
                                weir_error *err);

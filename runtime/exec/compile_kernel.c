@@ -154,8 +154,6 @@ weir_status weir_compile_node(weir_compiler *c, weir_node_id id,
   const weir_node *node = &c->graph->nodes[id];
   weir_call *call = NULL;
   WEIR_TRY(make_inputs_fit(c, id, err));
-  if (node->output_count == 1)
-    WEIR_TRY(weir_compile_layout(c, node->first_output, id, err));
   WEIR_TRY(weir_compile_call(c, id, node->op, node->attrs, &call, err));
   weir_value_id *out =
       weir_arena_array(c->arena, node->output_count, sizeof *out);
@@ -320,7 +318,6 @@ weir_status weir_compile_group(weir_compiler *c, uint32_t id, bool *done,
   weir_node_id last = c->group_head[id];
   const weir_node *node = &c->graph->nodes[last];
   *done = false;
-  WEIR_TRY(weir_compile_layout(c, node->first_output, last, err));
   WEIR_TRY(
       find_group(c, id, &g, &group, &kernel, refusals, sizeof refusals, err));
   *reason = keep_reason(c, kernel == NULL ? "group split" : NULL, refusals);

@@ -108,13 +108,29 @@ static bool all_finite(const void *data, weir_dtype dtype, size_t bytes) {
   return true;
 }
 
+/* Of a value kept 16 images at a time, the images that are there. */
+static bool images_finite(const weir_pvalue *v, const float *x) {
+  int64_t images = v->dims[0], blocks = (images + 15) / 16;
+  int64_t pixels = (int64_t)(v->bytes / sizeof *x) / (blocks * 16);
+  for (int64_t b = 0; b < blocks; b++) {
+    int64_t count = images - b * 16 < 16 ? images - b * 16 : 16;
+    for (int64_t i = 0; i < pixels; i++, x += 16)
+      if (!all_finite(x, WEIR_F32, (size_t)count * sizeof *x)) return false;
+  }
+  return true;
+}
+
 static weir_status trap(const weir_program *p, uint32_t instr, void *const *io,
                         weir_error *err) {
   const weir_instr_spec *s = &p->instrs[instr].spec;
   for (uint32_t k = 0; k < s->out_count; k++) {
     if (s->out[k] == WEIR_NO_INDEX) continue;
     const weir_pvalue *v = &p->values[s->out[k]];
-    if (!all_finite(io[s->in_count + k], v->dtype, v->bytes))
+    const void *data = io[s->in_count + k];
+    bool finite = v->layout == WEIR_LAYOUT_N16
+                      ? images_finite(v, data)
+                      : all_finite(data, v->dtype, v->bytes);
+    if (!finite)
       return weir_fail(err, WEIR_W5004, NULL,
                        "output %u holds a NaN or an infinity", k);
   }

@@ -313,6 +313,8 @@ bool weir_want_kind(weir_loader *l, const weir_yaml *y, weir_yaml_kind kind,
 bool weir_sections_check(weir_loader *l, const weir_module *m);
 /* Checks `train`; names of nodes too when the graph is |complete|. */
 bool weir_train_section(weir_loader *l, bool complete);
+/* ---- sections_data.c: the form of `data` (may be NULL). */
+void weir_section_check_data(weir_loader *l, const weir_yaml *y);
 
 /* ---- body.c, items.c */
 /* Makes room for |capacity| items. */

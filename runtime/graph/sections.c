@@ -10,25 +10,13 @@
  * trees kept in the graph. train is read by train_spec.c, once the graph is
  * complete. */
 
-static const char *const kDataKeys[] = {
-    "source",   "files",  "shard",     "shuffle", "batch",  "fields", "map",
-    "prefetch", "repeat", "drop_last", "cache",   "window", "text",   NULL};
 static const char *const kRuleKeys[] = {"match",  "device", "balance",
                                         "prefer", "soft",   NULL};
+
 static bool check_map(weir_loader *l, const weir_yaml *y, const char *what,
                       const char *const *keys) {
   return y == NULL || (weir_want_kind(l, y, WEIR_YAML_MAP, what) &&
                        weir_check_keys(l, y, what, keys, true));
-}
-
-static void check_data(weir_loader *l, const weir_yaml *y) {
-  if (y == NULL || !weir_want_kind(l, y, WEIR_YAML_MAP, "data")) return;
-  for (uint32_t i = 0; i < y->count && weir_loader_going(l); i++) {
-    const weir_yaml_entry *e = &y->entries[i];
-    if (weir_sv_is(e->key, "root") || weir_sv_starts_with(e->key, "x-"))
-      continue;
-    check_map(l, e->value, "a data set", kDataKeys);
-  }
 }
 
 static void check_placement(weir_loader *l, const weir_yaml *y) {
@@ -198,9 +186,9 @@ bool weir_sections_check(weir_loader *l, const weir_module *m) {
   g->train = weir_yaml_get(m->root, "train");
   check_cluster(l, g->cluster);
   check_placement(l, g->placement);
-  check_data(l, g->data);
   tree_walk w = {.l = l, .m = m, .env_allowed = true};
   bool ok = walk(&w, g->cluster) && walk(&w, g->data);
+  if (ok) weir_section_check_data(l, g->data);
   w.env_allowed = false;
   ok = ok && walk(&w, g->placement) && walk(&w, g->train);
   weir_vec_free(l->alloc, &w.todo);

@@ -95,6 +95,23 @@ static int32_t widen(const uint8_t *p, size_t bytes) {
   return bytes == 1 ? (int8_t)p[0] : (int16_t)(p[0] << 8 | p[1]);
 }
 
+void weir_idx_widen(int32_t *dst, const uint8_t *src, size_t count,
+                    size_t elem_bytes) {
+  for (size_t i = 0; i < count; i++)
+    dst[i] = widen(src + i * elem_bytes, elem_bytes);
+}
+
+weir_status weir_idx_head_read(weir_bytes start, const char *file,
+                               weir_idx_head *out_head, weir_error *err) {
+  source src = {weir_reader_of(start.data, start.size), NULL, file};
+  const type_row *type = NULL;
+  WEIR_TRY(read_head(&src, &type, &out_head->shape, err));
+  out_head->dtype = type->dtype;
+  out_head->elem_bytes = type->bytes;
+  out_head->data_at = src.plain.at;
+  return WEIR_OK;
+}
+
 /* The file's elements stand at the end of the data, so that narrow ones are
  * widened in place, from the first on, without being overwritten unread. */
 static void convert(weir_tensor *t, const type_row *type, const uint8_t *raw) {
@@ -104,8 +121,7 @@ static void convert(weir_tensor *t, const type_row *type, const uint8_t *raw) {
       weir_io_swap(t->data, count, type->bytes);
     return;
   }
-  for (size_t i = 0; i < count; i++)
-    ((int32_t *)t->data)[i] = widen(raw + i * type->bytes, type->bytes);
+  weir_idx_widen(t->data, raw, count, type->bytes);
 }
 
 static weir_status read_data(const weir_allocator *alloc, source *src,

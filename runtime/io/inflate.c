@@ -16,7 +16,10 @@ struct weir_inflate {
   z_stream z;
   const weir_allocator *alloc;
   weir_bytes src;
-  size_t given; /* of |src| to zlib so far */
+  size_t given;              /* of |src| to zlib so far */
+  uint64_t passed;           /* bytes of the stream before |src| */
+  weir_inflate_more_fn more; /* NULL: |src| is all */
+  void *more_self;
   const char *file;
   bool ended;
 };
@@ -39,19 +42,22 @@ uint64_t weir_inflate_most(size_t compressed) {
 static weir_status damaged(const weir_inflate *in, const char *what,
                            weir_error *err) {
   weir_mark at = {.file = in->file};
+  uint64_t byte = in->passed + (in->given - in->z.avail_in);
+  if (in->more != NULL)
+    return weir_fail(err, WEIR_W4007, &at, "compressed data %s, at byte %llu",
+                     what, (unsigned long long)byte);
   return weir_fail(err, WEIR_W4007, &at,
-                   "compressed data %s, at byte %zu of %zu", what,
-                   in->given - in->z.avail_in, in->src.size);
+                   "compressed data %s, at byte %llu of %zu", what,
+                   (unsigned long long)byte, in->src.size);
 }
 
-weir_status weir_inflate_open(const weir_allocator *alloc, weir_bytes src,
-                              weir_inflate_form form, const char *file,
-                              weir_inflate **out_in, weir_error *err) {
+static weir_status begin(const weir_allocator *alloc, weir_inflate_form form,
+                         const char *file, weir_inflate **out_in,
+                         weir_error *err) {
   *out_in = NULL;
   weir_inflate *in = weir_alloc_array(alloc, 1, sizeof *in);
   if (in == NULL) return weir_fail_memory(err, sizeof *in);
   in->alloc = alloc;
-  in->src = src;
   in->file = file;
   in->z.zalloc = z_alloc;
   in->z.zfree = z_free;
@@ -65,19 +71,55 @@ weir_status weir_inflate_open(const weir_allocator *alloc, weir_bytes src,
   return WEIR_OK;
 }
 
+weir_status weir_inflate_open(const weir_allocator *alloc, weir_bytes src,
+                              weir_inflate_form form, const char *file,
+                              weir_inflate **out_in, weir_error *err) {
+  WEIR_TRY(begin(alloc, form, file, out_in, err));
+  (*out_in)->src = src;
+  return WEIR_OK;
+}
+
+weir_status weir_inflate_open_pieces(const weir_allocator *alloc,
+                                     weir_inflate_more_fn more, void *self,
+                                     weir_inflate_form form, const char *file,
+                                     weir_inflate **out_in, weir_error *err) {
+  WEIR_TRY(begin(alloc, form, file, out_in, err));
+  (*out_in)->more = more;
+  (*out_in)->more_self = self;
+  return WEIR_OK;
+}
+
+void weir_inflate_restart(weir_inflate *in, const char *file) {
+  (void)inflateReset(&in->z);
+  in->z.avail_in = 0;
+  in->src = (weir_bytes){NULL, 0};
+  in->given = 0;
+  in->passed = 0;
+  in->ended = false;
+  in->file = file;
+}
+
 /* zlib counts in unsigned int: larger inputs are given piece by piece. */
-static void feed(weir_inflate *in) {
+static weir_status feed(weir_inflate *in, weir_error *err) {
+  if (in->z.avail_in > 0) return WEIR_OK;
+  if (in->given == in->src.size && in->more != NULL) {
+    in->passed += in->given;
+    in->given = 0;
+    in->src = (weir_bytes){NULL, 0};
+    WEIR_TRY(in->more(in->more_self, &in->src, err));
+  }
   size_t left = in->src.size - in->given;
-  if (in->z.avail_in > 0 || left == 0) return;
+  if (left == 0) return WEIR_OK;
   in->z.next_in = (Bytef *)in->src.data + in->given;
   in->z.avail_in = left < UINT_MAX ? (uInt)left : UINT_MAX;
   in->given += in->z.avail_in;
+  return WEIR_OK;
 }
 
 /* Runs zlib once; |*made| gets the bytes it wrote to |dst|. */
 static weir_status advance(weir_inflate *in, uint8_t *dst, size_t room,
                            size_t *made, weir_error *err) {
-  feed(in);
+  WEIR_TRY(feed(in, err));
   uInt piece = room < UINT_MAX ? (uInt)room : UINT_MAX;
   in->z.next_out = dst;
   in->z.avail_out = piece;
@@ -97,6 +139,17 @@ weir_status weir_inflate_read(weir_inflate *in, void *dst, size_t bytes,
     WEIR_TRY(advance(in, (uint8_t *)dst + done, bytes - done, &made, err));
   }
   return WEIR_OK;
+}
+
+weir_status weir_inflate_some(weir_inflate *in, void *dst, size_t room,
+                              size_t *out_bytes, weir_error *err) {
+  *out_bytes = 0;
+  while (!in->ended && *out_bytes == 0 && room > 0)
+    WEIR_TRY(advance(in, dst, room, out_bytes, err));
+  if (*out_bytes > 0 || room == 0) return WEIR_OK;
+  WEIR_TRY(feed(in, err));
+  if (in->z.avail_in == 0) return WEIR_OK;
+  return damaged(in, "is followed by other bytes", err);
 }
 
 weir_status weir_inflate_end(weir_inflate *in, weir_error *err) {

@@ -28,6 +28,25 @@ weir_status weir_inflate_open(const weir_allocator *alloc, weir_bytes src,
                               weir_inflate_form form, const char *file,
                               weir_inflate **out_in, weir_error *err);
 
+/* Gives the next bytes of a compressed stream, lent until the next call; none
+ * at its end. */
+typedef weir_status (*weir_inflate_more_fn)(void *self, weir_bytes *out_bytes,
+                                            weir_error *err);
+/* The same for a source that comes in pieces. |more| is called while reading.
+ */
+weir_status weir_inflate_open_pieces(const weir_allocator *alloc,
+                                     weir_inflate_more_fn more, void *self,
+                                     weir_inflate_form form, const char *file,
+                                     weir_inflate **out_in, weir_error *err);
+/* Begins anew with a source in pieces, without allocating; |more| must then
+ * give |file|'s first bytes. */
+void weir_inflate_restart(weir_inflate *in, const char *file);
+
+/* Gives from 1 to |room| bytes; 0 only at the end of the stream, when nothing
+ * follows it. Errors: W4007, W6001, those of |more|. */
+weir_status weir_inflate_some(weir_inflate *in, void *dst, size_t room,
+                              size_t *out_bytes, weir_error *err);
+
 /* Gives the next |bytes| bytes, all of them. Errors: W4007, W6001. */
 weir_status weir_inflate_read(weir_inflate *in, void *dst, size_t bytes,
                               weir_error *err);

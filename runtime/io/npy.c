@@ -49,6 +49,15 @@ static weir_status read_head(weir_reader *r, const char *file,
   return weir_npy_header_parse(text, offset, file, out_header, err);
 }
 
+weir_status weir_npy_head_read(weir_bytes start, const char *file,
+                               weir_npy_header *out_header, size_t *out_data_at,
+                               weir_error *err) {
+  weir_reader r = weir_reader_of(start.data, start.size);
+  weir_status s = read_head(&r, file, out_header, err);
+  *out_data_at = r.at;
+  return s;
+}
+
 static void fill(weir_tensor *tensor, const weir_npy_header *header,
                  const uint8_t *src) {
   size_t size = weir_dtype_size(tensor->dtype);

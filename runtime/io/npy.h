@@ -38,6 +38,13 @@ typedef struct weir_npy_header {
   weir_shape shape; /* checked */
 } weir_npy_header;
 
+/* Reads magic, version and header from the first bytes of a file: all of it,
+ * or at least WEIR_NPY_HEADER_BYTES + 12. The elements start |*out_data_at|
+ * bytes into it. Errors: W4003. */
+weir_status weir_npy_head_read(weir_bytes start, const char *file,
+                               weir_npy_header *out_header, size_t *out_data_at,
+                               weir_error *err);
+
 /* Reads the text of a header, a Python dict; |offset| is where it stands in
  * |file|, for messages. Errors: W4003. */
 weir_status weir_npy_header_parse(weir_sv text, size_t offset, const char *file,

@@ -5,6 +5,7 @@
 #include "runtime/base/strbuf.h"
 #include "runtime/exec/pool.h"
 #include "runtime/graph/graph.h"
+#include "runtime/train/vocabulary.h"
 
 /* Data sets: a section of `data:` as a stream of batches.
  *
@@ -51,6 +52,11 @@ const weir_data_column *weir_dataset_column(const weir_dataset *dataset,
 /* Examples and batches of one epoch; -1 when not known before it is read. */
 int64_t weir_dataset_examples(const weir_dataset *dataset);
 int64_t weir_dataset_batches(const weir_dataset *dataset);
+
+/* The vocabulary of a column, lent; NULL when it has none. Texts and indices
+ * are looked up in it; weir_vocabulary_write saves it. */
+weir_vocabulary *weir_dataset_vocabulary(const weir_dataset *dataset,
+                                         weir_sv column);
 
 typedef struct weir_batch {
   bool end_of_epoch; /* then there is no data; the next call begins anew */

@@ -27,7 +27,7 @@ static const char kMain[] =
     "  c: concat(a, b, const([[1, 2]]), axis=0)\n"
     "  loss: mean(c)\n"
     "outputs: {c: c, d: neg(d)}\n"
-    "data: {train: {batch: '${n}'}}\n"
+    "data: {train: {source: npy, batch: '${n}'}}\n"
     "train:\n"
     "  minimize: loss\n"
     "  optimizer: 'sgd(lr=0.1, clip_norm=n)'\n"

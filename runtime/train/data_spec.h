@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_TRAIN_DATA_SPEC_H_
+#define WEIR_TRAIN_DATA_SPEC_H_
+
+#include "runtime/graph/graph.h"
+
+/* A section of `data:`, read: every key's value checked and given its default.
+ * Which keys there are and what form they have, the loader has checked already
+ * (runtime/graph/sections_data.c). Texts live as long as the graph, lists in
+ * the arena that was passed in. */
+
+typedef enum weir_data_kind {
+  WEIR_DATA_MEMORY,
+  WEIR_DATA_NPY,
+  WEIR_DATA_NPZ,
+  WEIR_DATA_IDX,
+  WEIR_DATA_CSV,
+  WEIR_DATA_TFRECORD,
+  WEIR_DATA_TEXT
+} weir_data_kind;
+
+typedef enum weir_remainder {
+  WEIR_REMAINDER_AUTO, /* drop where the graph fixes the batch, else keep */
+  WEIR_REMAINDER_DROP,
+  WEIR_REMAINDER_KEEP,
+  WEIR_REMAINDER_PAD
+} weir_remainder;
+
+/* What becomes of a value before it is an element. */
+typedef enum weir_code_kind {
+  WEIR_CODE_NONE,
+  WEIR_CODE_BUCKETIZE, /* the number of boundaries <= value */
+  WEIR_CODE_HASH,      /* hash modulo buckets */
+  WEIR_CODE_VOCABULARY /* place in a list */
+} weir_code_kind;
+
+/* Where a vocabulary comes from: exactly one of list, file, build. */
+typedef struct weir_vocabulary_spec {
+  const weir_yaml *list; /* of texts */
+  weir_sv file;          /* beneath the data root */
+  weir_sv from;          /* another data set's; it builds or loads it */
+  weir_sv save;          /* written there when built; beside the graph */
+  weir_sv unknown;       /* entry of what is not listed; empty: an error */
+  int64_t size;          /* at most so many entries when built; 0: all */
+  bool build;
+  weir_mark mark;
+} weir_vocabulary_spec;
+
+/* What is said of a column, wherever it is said. */
+typedef struct weir_column_spec {
+  weir_sv name;
+  weir_mark mark;
+  weir_dtype dtype; /* NONE: as it comes */
+  int32_t rank;     /* of an example; -1: not said */
+  int64_t dims[WEIR_MAX_RANK];
+  const weir_yaml *fallback; /* `default`, or NULL */
+  weir_code_kind code;
+  const double *boundaries;
+  int64_t bucket_count; /* boundaries, or buckets of a hash */
+  weir_vocabulary_spec vocabulary;
+  /* normalise: (x - mean) / std; counts 0 (none), 1, or one for each slice of
+   * an example's first dimension. scale and offset are kept in this form. */
+  const double *mean, *std;
+  uint32_t mean_count, std_count;
+  bool scaled; /* x * scale + offset: |std| is scale, |mean| is offset */
+  bool ignored;
+} weir_column_spec;
+
+/* Shards of one column (or of all: |column| empty). */
+typedef struct weir_files_spec {
+  weir_sv column;
+  weir_mark mark;
+  const weir_yaml *paths; /* a scalar or a list of scalars */
+} weir_files_spec;
+
+typedef struct weir_data_spec {
+  weir_sv name;
+  weir_mark mark;
+  const weir_yaml *section;
+  weir_data_kind kind;
+  const weir_files_spec *files;
+  uint32_t file_count;
+  weir_column_spec *columns; /* in order of first mention */
+  uint32_t column_count;
+  bool columns_listed;     /* `columns` is there: csv reads no others */
+  const weir_yaml *values; /* memory */
+  /* csv */
+  bool header;
+  char delimiter, quote; /* quote 0: none */
+  /* text */
+  bool words;
+  weir_sv end_of_line; /* token for a line's end; empty: none */
+  weir_vocabulary_spec vocabulary;
+  /* window */
+  int64_t length, shift; /* length 0: no window */
+  bool stream, target_next;
+  /* map */
+  weir_sv map_graph;
+  bool map_per_example;
+  weir_mark map_mark;
+  /* order */
+  bool sharded, shuffle, seeded;
+  int64_t buffer; /* examples; INT64_MAX: all */
+  uint64_t seed;
+  int64_t skip, take; /* take -1: all */
+  int64_t batch;      /* 0: not said */
+  weir_mark batch_mark;
+  weir_remainder remainder;
+  int64_t repeat; /* rounds of an epoch; 0: for ever */
+  int64_t prefetch;
+  uint64_t memory_bytes;
+} weir_data_spec;
+
+/* Reads section |name| of |graph|. Errors: W1010, W4023, W4024, W6001. */
+weir_status weir_data_spec_read(const weir_graph *graph, weir_sv name,
+                                weir_arena *arena, weir_data_spec **out_spec,
+                                weir_error *err);
+
+/* ---- data_spec_columns.c: columns, features, ignore, normalise, bucketize,
+ * hash_bucket, vocabulary. */
+weir_status weir_data_spec_columns(weir_data_spec *spec, weir_arena *arena,
+                                   weir_error *err);
+/* Reads a vocabulary's description, a list or a map. */
+weir_status weir_vocabulary_spec_read(const weir_yaml *y,
+                                      weir_vocabulary_spec *out,
+                                      weir_error *err);
+
+/* ---- Values, for the files above. Each leaves |*out| when |y| is NULL, and
+ * gives W4024 naming |what| when the value is not one. */
+weir_status weir_spec_int(const weir_yaml *y, const char *what, int64_t least,
+                          int64_t most, int64_t *out, weir_error *err);
+weir_status weir_spec_bool(const weir_yaml *y, const char *what, bool *out,
+                           weir_error *err);
+weir_status weir_spec_text(const weir_yaml *y, const char *what, weir_sv *out,
+                           weir_error *err);
+/* A number or a list of them, in |arena|. */
+weir_status weir_spec_numbers(const weir_yaml *y, const char *what,
+                              weir_arena *arena, const double **out_numbers,
+                              uint32_t *out_count, weir_error *err);
+
+#endif

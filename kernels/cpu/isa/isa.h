@@ -86,6 +86,7 @@ typedef struct weir_pool_grad_table {
 typedef struct weir_conv_table weir_conv_table;
 typedef struct weir_conv_grad_table weir_conv_grad_table;
 typedef struct weir_gemm_table weir_gemm_table;
+typedef struct weir_cell_table weir_cell_table;
 
 typedef struct weir_isa {
   const char *name;             /* "avx512" */
@@ -96,6 +97,7 @@ typedef struct weir_isa {
   const weir_conv_table *conv;
   const weir_conv_grad_table *conv_grad;
   const weir_pool_grad_table *pool_grad;
+  const weir_cell_table *cells; /* isa/cells.h */
   const weir_gemm_table *gemm_f32, *gemm_f64; /* isa/gemm.h */
 } weir_isa;
 

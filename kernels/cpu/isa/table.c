@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What this instruction set offers. */
+#include "kernels/cpu/isa/cells.h"
 #include "kernels/cpu/isa/conv.h"
 #include "kernels/cpu/isa/conv_grad.h"
 #include "kernels/cpu/isa/isa.h"
@@ -13,6 +14,7 @@ extern const weir_conv_table ISA(conv);
 extern const weir_conv_grad_table ISA(conv_grad);
 extern const weir_pool_grad_table ISA(pool_grad);
 extern const weir_rows ISA(rows);
+extern const weir_cell_table ISA(cells);
 extern const weir_gemm_table ISA(gemm_f32), ISA(gemm_f64);
 extern const weir_isa ISA(isa);
 
@@ -24,5 +26,6 @@ const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
                            .conv = &ISA(conv),
                            .conv_grad = &ISA(conv_grad),
                            .pool_grad = &ISA(pool_grad),
+                           .cells = &ISA(cells),
                            .gemm_f32 = &ISA(gemm_f32),
                            .gemm_f64 = &ISA(gemm_f64)};

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The element-wise part of recurrent steps. */
+#include "kernels/cpu/isa/cells.h"
+
+#include "kernels/cpu/isa/vmath.h"
+
+/* The first |n| elements, at most a vector. */
+INLINE vf get(const float *p, int64_t n) {
+  return n >= LANES ? vload(p) : vload_part(p, n);
+}
+
+INLINE vf get_or_zero(const float *p, int64_t i, int64_t n) {
+  return p == NULL ? vset(0.0f) : get(p + i, n);
+}
+
+INLINE void put(float *p, vf v, int64_t n) {
+  if (n >= LANES)
+    vstore(p, v);
+  else
+    vstore_part(p, v, n);
+}
+
+/* ---- lstm */
+
+static void lstm(const weir_lstm_cell *cell) {
+  int64_t gate = cell->gate;
+  for (int64_t i = 0; i < cell->n; i += LANES) {
+    int64_t n = cell->n - i;
+    float *z = cell->z + i;
+    vf sums[4];
+#pragma GCC unroll 4
+    for (int g = 0; g < 4; g++) {
+      sums[g] = get(z + g * gate, n);
+      if (cell->bias) sums[g] += get(cell->bias + g * gate + i, n);
+    }
+    vf in = vsigmoid(sums[0]), forget = vsigmoid(sums[1]);
+    vf input = vtanh(sums[2]), out = vsigmoid(sums[3]);
+    vf c = forget * get(cell->c + i, n) + in * input;
+    put(cell->c + i, c, n);
+    put(cell->y + i, out * vtanh(c), n);
+    if (cell->cells) put(cell->cells + i, c, n);
+    if (!cell->keep) continue;
+    put(z, in, n);
+    put(z + gate, forget, n);
+    put(z + 2 * gate, input, n);
+    put(z + 3 * gate, out, n);
+  }
+}
+
+static void lstm_back(const weir_lstm_cell_back *cell) {
+  int64_t gate = cell->gate;
+  for (int64_t i = 0; i < cell->n; i += LANES) {
+    int64_t n = cell->n - i;
+    const float *gates = cell->gates + i;
+    float *dz = cell->dz + i;
+    vf in = get(gates, n), forget = get(gates + gate, n);
+    vf input = get(gates + 2 * gate, n), out = get(gates + 3 * gate, n);
+    vf t = vtanh(get(cell->cells + i, n));
+    vf dh = get(cell->dh + i, n) + get_or_zero(cell->dy, i, n);
+    vf dc = get(cell->dc + i, n) + dh * out * (1.0f - t * t);
+    vf before = get_or_zero(cell->before, i, n);
+    put(dz, dc * input * in * (1.0f - in), n);
+    put(dz + gate, dc * before * forget * (1.0f - forget), n);
+    put(dz + 2 * gate, dc * in * (1.0f - input * input), n);
+    put(dz + 3 * gate, dh * t * out * (1.0f - out), n);
+    put(cell->dc + i, dc * forget, n);
+  }
+}
+
+extern const weir_cell_table ISA(cells);
+const weir_cell_table ISA(cells) = {.lstm = lstm, .lstm_back = lstm_back};

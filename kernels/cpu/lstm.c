@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cpu/recurrent.h"
+
+/* ---- x, w, r, bias, h0, c0 -> y, h, c, gates, cells. Output c holds the cells
+ * of the step; x w lies in the gates, or in scratch if nobody wants those. */
+
+enum { GATES = 4 };
+
+static weir_status prepare(const weir_call *call, weir_prepared *out,
+                           weir_error *err) {
+  bool keeps_gates = call->out[3].dtype != WEIR_DTYPE_NONE;
+  return weir_recurrent_prepare(call, GATES, false, !keeps_gates, out, err);
+}
+
+static float *sums_of(const weir_recurrent_run *run) {
+  return run->out[3] ? run->out[3] : run->sums;
+}
+
+/* z += h r, h being the row before, or h0. */
+static void add_states(const weir_recurrent_run *run,
+                       const weir_recurrent_block *block) {
+  const weir_recurrent *plan = run->plan;
+  int64_t u = plan->units, wide = GATES * u;
+  int64_t row = weir_recurrent_row(plan, block->row0, run->step);
+  weir_recurrent_product p = {
+      .a_row = plan->steps * u, .c_row = plan->steps * wide, .add = true};
+  if (run->step == 0) {
+    if (!run->in[4]) return;
+    p.a = (const float *)run->in[4] + block->row0 * u;
+    p.a_row = u;
+  } else {
+    p.a = (const float *)run->out[0] +
+          weir_recurrent_row(plan, block->row0, run->step - 1) * u;
+  }
+  for (p.gate = 0; p.gate < GATES; p.gate++) {
+    p.c = sums_of(run) + row * wide + p.gate * u + block->unit0;
+    weir_recurrent_multiply(run, block, &p);
+  }
+}
+
+static void step(const weir_recurrent_run *run,
+                 const weir_recurrent_block *block) {
+  const weir_recurrent *plan = run->plan;
+  const float *bias = run->in[3];
+  int64_t u = plan->units, unit = block->unit0;
+  float *y = run->out[0], *c = run->out[2], *cells = run->out[4];
+  add_states(run, block);
+  for (int64_t b = block->row0; b < block->row1; b++) {
+    int64_t row = weir_recurrent_row(plan, b, run->step);
+    weir_lstm_cell cell = {.n = block->unit1 - unit,
+                           .gate = u,
+                           .z = sums_of(run) + row * GATES * u + unit,
+                           .bias = bias ? bias + unit : NULL,
+                           .c = c + b * u + unit,
+                           .y = y + row * u + unit,
+                           .cells = cells ? cells + row * u + unit : NULL,
+                           .keep = run->out[3] != NULL};
+    plan->isa->cells->lstm(&cell);
+  }
+}
+
+static weir_status run_lstm(const weir_args *args) {
+  weir_recurrent_run run;
+  weir_recurrent_begin(args, 2, &run);
+  WEIR_TRY(weir_recurrent_project(&run, sums_of(&run)));
+  weir_recurrent_state(run.plan, run.out[2], run.in[5]);
+  for (int64_t t = 0; t < run.plan->steps; t++)
+    weir_recurrent_step(&run, t, step);
+  weir_recurrent_last(run.plan, run.out[1], run.out[0], run.in[4]);
+  return WEIR_OK;
+}
+
+const weir_kernel_def weir_kernel_cpu_lstm = {.op = "lstm",
+                                              .name = "cpu.lstm",
+                                              .device = WEIR_CPU,
+                                              .types = WEIR_F32,
+                                              .prepare = prepare,
+                                              .release = weir_recurrent_release,
+                                              .run = run_lstm};
+
+/* ---- r, gates, cells, c0, dy, dh, dc -> dz, dh0, dc0. dh0 and dc0 hold the
+ * gradients of the states on their way back. */
+
+static weir_status prepare_back(const weir_call *call, weir_prepared *out,
+                                weir_error *err) {
+  return weir_recurrent_prepare(call, GATES, true, false, out, err);
+}
+
+/* dh = dz r', dz being that of step |from|. */
+static void pass_back(const weir_recurrent_run *run,
+                      const weir_recurrent_block *block, int64_t from) {
+  const weir_recurrent *plan = run->plan;
+  int64_t u = plan->units, wide = GATES * u;
+  weir_recurrent_product p = {
+      .a = (const float *)run->out[0] +
+           weir_recurrent_row(plan, block->row0, from) * wide,
+      .c = (float *)run->out[1] + block->row0 * u + block->unit0,
+      .a_row = plan->steps * wide,
+      .c_row = u};
+  weir_recurrent_multiply(run, block, &p);
+}
+
+static void step_back(const weir_recurrent_run *run,
+                      const weir_recurrent_block *block) {
+  const weir_recurrent *plan = run->plan;
+  const float *gates = run->in[1], *cells = run->in[2], *c0 = run->in[3];
+  const float *dy = run->in[4];
+  float *dz = run->out[0], *dh = run->out[1], *dc = run->out[2];
+  int64_t u = plan->units, unit = block->unit0;
+  if (run->step + 1 < plan->steps) pass_back(run, block, run->step + 1);
+  for (int64_t b = block->row0; b < block->row1; b++) {
+    int64_t row = weir_recurrent_row(plan, b, run->step);
+    weir_lstm_cell_back cell = {.n = block->unit1 - unit,
+                                .gate = u,
+                                .gates = gates + row * GATES * u + unit,
+                                .cells = cells + row * u + unit,
+                                .dh = dh + b * u + unit,
+                                .dy = dy ? dy + row * u + unit : NULL,
+                                .dc = dc + b * u + unit,
+                                .dz = dz + row * GATES * u + unit};
+    if (run->step > 0)
+      cell.before =
+          cells + weir_recurrent_row(plan, b, run->step - 1) * u + unit;
+    else if (c0)
+      cell.before = c0 + b * u + unit;
+    plan->isa->cells->lstm_back(&cell);
+  }
+}
+
+static void first_state(const weir_recurrent_run *run,
+                        const weir_recurrent_block *block) {
+  pass_back(run, block, 0);
+}
+
+static weir_status run_back(const weir_args *args) {
+  weir_recurrent_run run;
+  weir_recurrent_begin(args, 0, &run);
+  weir_recurrent_state(run.plan, run.out[1], run.in[5]);
+  weir_recurrent_state(run.plan, run.out[2], run.in[6]);
+  for (int64_t t = run.plan->steps; t-- > 0;)
+    weir_recurrent_step(&run, t, step_back);
+  if (run.plan->steps > 0) weir_recurrent_step(&run, 0, first_state);
+  return WEIR_OK;
+}
+
+const weir_kernel_def weir_kernel_cpu_lstm_grad = {
+    .op = "lstm_grad",
+    .name = "cpu.lstm_grad",
+    .device = WEIR_CPU,
+    .types = WEIR_F32,
+    .prepare = prepare_back,
+    .release = weir_recurrent_release,
+    .run = run_back};

@@ -103,30 +103,32 @@ static weir_ref einsum(weir_grad_ctx *ctx, const char *equation, weir_ref a,
   return weir_grad_node(ctx, "einsum", 2, (weir_ref[]){a, b}, attrs);
 }
 
-/* A row of zeros before (after, if |reverse|) the steps of |y|. */
-static weir_ref pad_steps(weir_grad_ctx *ctx, weir_ref y, bool reverse) {
-  weir_dim pads[6];
-  for (int i = 0; i < 6; i++) pads[i] = weir_dim_of(0);
-  pads[reverse ? 4 : 1] = weir_dim_of(1);
-  return weir_g1a(ctx, "pad", y, "pads", weir_attr_dims(6, pads));
+/* Steps |from| to |to| of |y|. */
+static weir_ref steps_of(weir_grad_ctx *ctx, weir_ref y, int64_t from,
+                         int64_t to) {
+  weir_dim start = weir_dim_of(from), stop = weir_dim_of(to);
+  weir_dim axis = weir_dim_of(1);
+  weir_named_attr part[] = {{"start", weir_attr_dims(1, &start)},
+                            {"stop", weir_attr_dims(1, &stop)},
+                            {"axis", weir_attr_dims(1, &axis)},
+                            none()};
+  return weir_grad_node(ctx, "slice", 1, &y, part);
 }
 
 /* What each step got as h: y moved on by one step. */
 static weir_ref states_before(weir_grad_ctx *ctx, uint32_t h0) {
   bool reverse = weir_grad_attr(ctx, "reverse")->b;
   weir_ref first = weir_grad_optional(ctx, h0);
-  weir_dim start = weir_dim_of(reverse ? 1 : 0), axis = weir_dim_of(1);
-  weir_dim stop = weir_dim_of(reverse ? INT64_MAX : -1);
-  weir_named_attr part[] = {{"start", weir_attr_dims(1, &start)},
-                            {"stop", weir_attr_dims(1, &stop)},
-                            {"axis", weir_attr_dims(1, &axis)},
-                            none()};
+  weir_dim axis = weir_dim_of(1);
   weir_ref y = weir_grad_out(ctx, 0);
   const weir_shape *shape = weir_grad_shape(ctx, y);
   if (shape->rank == 3 && weir_dim_is(shape->dims[1], 0)) return y;
-  weir_ref moved = weir_grad_node(ctx, "slice", 1, &y, part);
-  if (first == WEIR_NO_VALUE) return pad_steps(ctx, moved, reverse);
-  first = weir_g1a(ctx, "unsqueeze", first, "axis", weir_attr_dims(1, &axis));
+  weir_ref moved =
+      reverse ? steps_of(ctx, y, 1, INT64_MAX) : steps_of(ctx, y, 0, -1);
+  if (first == WEIR_NO_VALUE)
+    first = weir_g1(ctx, "zeros_like", steps_of(ctx, y, 0, 1));
+  else
+    first = weir_g1a(ctx, "unsqueeze", first, "axis", weir_attr_dims(1, &axis));
   weir_ref both[] = {reverse ? moved : first, reverse ? first : moved};
   weir_named_attr join[] = {{"axis", weir_attr_int(1)}, none()};
   return weir_grad_node(ctx, "concat", 2, both, join);

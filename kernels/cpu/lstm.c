@@ -16,35 +16,19 @@ static float *sums_of(const weir_recurrent_run *run) {
   return run->out[3] ? run->out[3] : run->sums;
 }
 
-/* z += h r, h being the row before, or h0. */
-static void add_states(const weir_recurrent_run *run,
-                       const weir_recurrent_block *block) {
-  const weir_recurrent *plan = run->plan;
-  int64_t u = plan->units, wide = GATES * u;
-  int64_t row = weir_recurrent_row(plan, block->row0, run->step);
-  weir_recurrent_product p = {
-      .a_row = plan->steps * u, .c_row = plan->steps * wide, .add = true};
-  if (run->step == 0) {
-    if (!run->in[4]) return;
-    p.a = (const float *)run->in[4] + block->row0 * u;
-    p.a_row = u;
-  } else {
-    p.a = (const float *)run->out[0] +
-          weir_recurrent_row(plan, block->row0, run->step - 1) * u;
-  }
-  for (p.gate = 0; p.gate < GATES; p.gate++) {
-    p.c = sums_of(run) + row * wide + p.gate * u + block->unit0;
-    weir_recurrent_multiply(run, block, &p);
-  }
-}
-
 static void step(const weir_recurrent_run *run,
                  const weir_recurrent_block *block) {
   const weir_recurrent *plan = run->plan;
   const float *bias = run->in[3];
   int64_t u = plan->units, unit = block->unit0;
   float *y = run->out[0], *c = run->out[2], *cells = run->out[4];
-  add_states(run, block);
+  for (int64_t g = 0; g < GATES; g++)
+    weir_recurrent_add_states(
+        run, block, y, run->in[4], g,
+        sums_of(run) +
+            weir_recurrent_row(plan, block->row0, run->step) * GATES * u +
+            g * u + unit,
+        plan->steps * GATES * u, true);
   for (int64_t b = block->row0; b < block->row1; b++) {
     int64_t row = weir_recurrent_row(plan, b, run->step);
     weir_lstm_cell cell = {.n = block->unit1 - unit,
@@ -86,20 +70,6 @@ static weir_status prepare_back(const weir_call *call, weir_prepared *out,
   return weir_recurrent_prepare(call, GATES, true, false, out, err);
 }
 
-/* dh = dz r', dz being that of step |from|. */
-static void pass_back(const weir_recurrent_run *run,
-                      const weir_recurrent_block *block, int64_t from) {
-  const weir_recurrent *plan = run->plan;
-  int64_t u = plan->units, wide = GATES * u;
-  weir_recurrent_product p = {
-      .a = (const float *)run->out[0] +
-           weir_recurrent_row(plan, block->row0, from) * wide,
-      .c = (float *)run->out[1] + block->row0 * u + block->unit0,
-      .a_row = plan->steps * wide,
-      .c_row = u};
-  weir_recurrent_multiply(run, block, &p);
-}
-
 static void step_back(const weir_recurrent_run *run,
                       const weir_recurrent_block *block) {
   const weir_recurrent *plan = run->plan;
@@ -107,7 +77,8 @@ static void step_back(const weir_recurrent_run *run,
   const float *dy = run->in[4];
   float *dz = run->out[0], *dh = run->out[1], *dc = run->out[2];
   int64_t u = plan->units, unit = block->unit0;
-  if (run->step + 1 < plan->steps) pass_back(run, block, run->step + 1);
+  if (run->step + 1 < plan->steps)
+    weir_recurrent_pass_back(run, block, dz, run->step + 1, dh, false);
   for (int64_t b = block->row0; b < block->row1; b++) {
     int64_t row = weir_recurrent_row(plan, b, run->step);
     weir_lstm_cell_back cell = {.n = block->unit1 - unit,
@@ -118,18 +89,14 @@ static void step_back(const weir_recurrent_run *run,
                                 .dy = dy ? dy + row * u + unit : NULL,
                                 .dc = dc + b * u + unit,
                                 .dz = dz + row * GATES * u + unit};
-    if (run->step > 0)
-      cell.before =
-          cells + weir_recurrent_row(plan, b, run->step - 1) * u + unit;
-    else if (c0)
-      cell.before = c0 + b * u + unit;
+    cell.before = weir_recurrent_before(run, cells, c0, b, unit);
     plan->isa->cells->lstm_back(&cell);
   }
 }
 
 static void first_state(const weir_recurrent_run *run,
                         const weir_recurrent_block *block) {
-  pass_back(run, block, 0);
+  weir_recurrent_pass_back(run, block, run->out[0], 0, run->out[1], false);
 }
 
 static weir_status run_back(const weir_args *args) {

@@ -98,6 +98,52 @@ void weir_recurrent_multiply(const weir_recurrent_run *run,
   }
 }
 
+void weir_recurrent_add_states(const weir_recurrent_run *run,
+                               const weir_recurrent_block *block,
+                               const float *y, const float *h0, int64_t gate,
+                               float *c, int64_t c_row, bool add) {
+  const weir_recurrent *plan = run->plan;
+  int64_t u = plan->units;
+  weir_recurrent_product p = {
+      .a_row = plan->steps * u, .c = c, .c_row = c_row, .gate = gate};
+  p.add = add;
+  if (run->step > 0) {
+    p.a = y + weir_recurrent_row(plan, block->row0, run->step - 1) * u;
+  } else if (h0) {
+    p.a = h0 + block->row0 * u;
+    p.a_row = u;
+  } else {
+    for (int64_t i = block->row0; i < block->row1 && !add; i++, c += c_row)
+      memset(c, 0, (size_t)(block->unit1 - block->unit0) * sizeof *c);
+    return;
+  }
+  weir_recurrent_multiply(run, block, &p);
+}
+
+void weir_recurrent_pass_back(const weir_recurrent_run *run,
+                              const weir_recurrent_block *block,
+                              const float *dq, int64_t from, float *dh,
+                              bool add) {
+  const weir_recurrent *plan = run->plan;
+  int64_t u = plan->units, wide = plan->gates * u;
+  weir_recurrent_product p = {
+      .a = dq + weir_recurrent_row(plan, block->row0, from) * wide,
+      .c = dh + block->row0 * u + block->unit0,
+      .a_row = plan->steps * wide,
+      .c_row = u,
+      .add = add};
+  weir_recurrent_multiply(run, block, &p);
+}
+
+const float *weir_recurrent_before(const weir_recurrent_run *run,
+                                   const float *y, const float *h0, int64_t b,
+                                   int64_t unit) {
+  const weir_recurrent *plan = run->plan;
+  if (run->step > 0)
+    return y + weir_recurrent_row(plan, b, run->step - 1) * plan->units + unit;
+  return h0 ? h0 + b * plan->units + unit : NULL;
+}
+
 /* ---- Steps */
 
 typedef struct step_job {

@@ -24,6 +24,7 @@ typedef struct weir_recurrent {
   int64_t batch, steps, inputs, units, gates;
   uint32_t in_count;
   bool reverse, back;               /* back: products with r transposed */
+  bool relu;                        /* rnn: the function */
   bool shared;                      /* a step is worth several threads */
   int64_t panels;                   /* of units */
   int64_t rows, row_blocks, blocks; /* of a block; of a step */
@@ -98,6 +99,25 @@ typedef struct weir_recurrent_product {
 void weir_recurrent_multiply(const weir_recurrent_run *run,
                              const weir_recurrent_block *block,
                              const weir_recurrent_product *product);
+
+/* Adds to |c| (or writes, unless |add|) the product of the states before this
+ * step, of |y| or of |h0| in the first one, with gate |gate|'s panel. Pointers
+ * are to whole tensors, |c| to the block's first row and unit. With neither
+ * there is nothing to add; what should be written is zero. */
+void weir_recurrent_add_states(const weir_recurrent_run *run,
+                               const weir_recurrent_block *block,
+                               const float *y, const float *h0, int64_t gate,
+                               float *c, int64_t c_row, bool add);
+/* dh [b, u] = (or += ) |dq| [b, t, g u] of step |from| times r transposed. */
+void weir_recurrent_pass_back(const weir_recurrent_run *run,
+                              const weir_recurrent_block *block,
+                              const float *dq, int64_t from, float *dh,
+                              bool add);
+/* The state [.., u] before this step of sequence |b|, at unit |unit|; NULL:
+ * zeros. */
+const float *weir_recurrent_before(const weir_recurrent_run *run,
+                                   const float *y, const float *h0, int64_t b,
+                                   int64_t unit);
 
 /* Copies |from| [b, u], or zeros if it is NULL, to |to|. */
 void weir_recurrent_state(const weir_recurrent *plan, float *to,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lstm and its gradient, one sequence of the batch after the other. The state
- * is what was stored, so that outputs and states have the same bits. */
+/* lstm, gru, rnn and their gradients, one sequence of the batch after the
+ * other. The state is what was stored, so that outputs and states have the same
+ * bits. */
 #include <math.h>
 
 #include "kernels/ref/ref.h"
@@ -150,3 +151,135 @@ static weir_status run_lstm_grad(const weir_args *args) {
 
 WEIR_REF_KERNEL(lstm, WEIR_FLOATS, run_lstm);
 WEIR_REF_KERNEL(lstm_grad, WEIR_FLOATS, run_lstm_grad);
+
+/* ---- gru: x, w, r, bias, rbias, h0 -> y, h, gates, inner */
+
+static void gru_unit(const walk *w, int64_t b, int64_t row, int64_t unit) {
+  const void *const *in = w->in;
+  void *const *out = w->out;
+  int64_t u = w->units, at = row * u + unit;
+  double z[3], q[3];
+  for (int64_t g = 0; g < 3; g++) {
+    int64_t column = g * u + unit;
+    z[g] = get(w, in[3], column) +
+           product(w, in[0], row * w->inputs, in[1], w->inputs, column);
+    q[g] = get(w, in[4], column) + product(w, out[1], b * u, in[2], u, column);
+  }
+  double reset = sigmoid(z[0] + q[0]), update = sigmoid(z[1] + q[1]);
+  double n = tanh(z[2] + reset * q[2]);
+  put(w, out[2], row * w->wide + unit, reset);
+  put(w, out[2], row * w->wide + u + unit, update);
+  put(w, out[2], row * w->wide + 2 * u + unit, n);
+  put(w, out[3], at, q[2]);
+  put(w, out[0], at, (1 - update) * n + update * get(w, out[1], b * u + unit));
+}
+
+/* Runs a layer whose only state is h: |unit| makes y of it, |h0| is its input.
+ */
+static weir_status run_layer(const weir_args *args, uint32_t h0,
+                             void (*unit)(const walk *w, int64_t b, int64_t row,
+                                          int64_t unit)) {
+  walk w = walk_of(args, 2, 0);
+  for (int64_t b = 0; b < w.batch; b++) {
+    copy_row(&w, w.out[1], b, w.in[h0], b);
+    for (int64_t k = 0; k < w.steps; k++) {
+      int64_t row = row_at(&w, b, k);
+      for (int64_t j = 0; j < w.units; j++) unit(&w, b, row, j);
+      copy_row(&w, w.out[1], b, w.out[0], row);
+    }
+  }
+  return WEIR_OK;
+}
+
+static weir_status run_gru(const weir_args *args) {
+  return run_layer(args, 5, gru_unit);
+}
+
+/* r, gates, inner, y, h0, dy, dh -> dz, dq, dh0. dh0 gets what goes around the
+ * gates. */
+static void gru_unit_back(const walk *w, int64_t b, int64_t k, int64_t unit) {
+  const void *const *in = w->in;
+  int64_t u = w->units, row = row_at(w, b, k), at = row * u + unit;
+  int64_t state = b * u + unit, first = row * w->wide + unit;
+  double reset = get(w, in[1], first), update = get(w, in[1], first + u);
+  double n = get(w, in[1], first + 2 * u), q = get(w, in[2], at);
+  double before = k == 0 ? get(w, in[4], state)
+                         : get(w, in[3], row_at(w, b, k - 1) * u + unit);
+  double dh = get(w, w->out[2], state) + get(w, in[5], at);
+  double dn = dh * (1 - update) * (1 - n * n);
+  double dz[3] = {dn * q * reset * (1 - reset),
+                  dh * (before - n) * update * (1 - update), dn};
+  for (int64_t g = 0; g < 3; g++) {
+    put(w, w->out[0], first + g * u, dz[g]);
+    put(w, w->out[1], first + g * u, g == 2 ? dn * reset : dz[g]);
+  }
+  put(w, w->out[2], state, dh * update);
+}
+
+static weir_status run_gru_grad(const weir_args *args) {
+  walk w = walk_of(args, 0, 1);
+  for (int64_t b = 0; b < w.batch; b++) {
+    copy_row(&w, w.out[2], b, w.in[6], b);
+    for (int64_t k = w.steps; k-- > 0;) {
+      int64_t at = row_at(&w, b, k) * w.wide;
+      for (int64_t j = 0; j < w.units; j++) gru_unit_back(&w, b, k, j);
+      for (int64_t j = 0; j < w.units; j++)
+        weir_add_f64(w.dtype, w.out[2], b * w.units + j,
+                     product_back(&w, w.out[1], at, w.in[0], j));
+    }
+  }
+  return WEIR_OK;
+}
+
+/* ---- rnn: x, w, r, bias, h0 -> y, h */
+
+static double rnn_sum(const walk *w, int64_t b, int64_t row, int64_t unit) {
+  return get(w, w->in[3], unit) +
+         product(w, w->in[0], row * w->inputs, w->in[1], w->inputs, unit) +
+         product(w, w->out[1], b * w->units, w->in[2], w->units, unit);
+}
+
+static void tanh_unit(const walk *w, int64_t b, int64_t row, int64_t unit) {
+  put(w, w->out[0], row * w->units + unit, tanh(rnn_sum(w, b, row, unit)));
+}
+
+static void relu_unit(const walk *w, int64_t b, int64_t row, int64_t unit) {
+  double sum = rnn_sum(w, b, row, unit);
+  put(w, w->out[0], row * w->units + unit, sum < 0 ? 0 : sum);
+}
+
+static bool is_relu(const weir_args *args) {
+  const weir_call *call = args->state;
+  return weir_sv_is(weir_call_attr(call, "act")->s, "relu");
+}
+
+static weir_status run_rnn(const weir_args *args) {
+  return run_layer(args, 4, is_relu(args) ? relu_unit : tanh_unit);
+}
+
+/* r, y, dy, dh -> dz, dh0 */
+static weir_status run_rnn_grad(const weir_args *args) {
+  walk w = walk_of(args, 0, 1);
+  bool relu = is_relu(args);
+  for (int64_t b = 0; b < w.batch; b++) {
+    copy_row(&w, w.out[1], b, w.in[3], b);
+    for (int64_t k = w.steps; k-- > 0;) {
+      int64_t at = row_at(&w, b, k) * w.units;
+      for (int64_t j = 0; j < w.units; j++) {
+        double y = get(&w, w.in[1], at + j);
+        double dh =
+            get(&w, w.out[1], b * w.units + j) + get(&w, w.in[2], at + j);
+        put(&w, w.out[0], at + j, relu ? (y > 0 ? dh : 0) : dh * (1 - y * y));
+      }
+      for (int64_t j = 0; j < w.units; j++)
+        put(&w, w.out[1], b * w.units + j,
+            product_back(&w, w.out[0], at, w.in[0], j));
+    }
+  }
+  return WEIR_OK;
+}
+
+WEIR_REF_KERNEL(gru, WEIR_FLOATS, run_gru);
+WEIR_REF_KERNEL(gru_grad, WEIR_FLOATS, run_gru_grad);
+WEIR_REF_KERNEL(rnn, WEIR_FLOATS, run_rnn);
+WEIR_REF_KERNEL(rnn_grad, WEIR_FLOATS, run_rnn_grad);

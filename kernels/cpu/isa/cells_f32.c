@@ -67,5 +67,83 @@ static void lstm_back(const weir_lstm_cell_back *cell) {
   }
 }
 
+/* ---- gru */
+
+static void gru(const weir_gru_cell *cell) {
+  int64_t gate = cell->gate;
+  for (int64_t i = 0; i < cell->n; i += LANES) {
+    int64_t n = cell->n - i;
+    float *z = cell->z + i;
+    vf sums[3], q = get(cell->q + i, n);
+#pragma GCC unroll 3
+    for (int g = 0; g < 3; g++) {
+      sums[g] = get(z + g * gate, n);
+      if (cell->bias) sums[g] += get(cell->bias + g * gate + i, n);
+      if (cell->rbias && g < 2) sums[g] += get(cell->rbias + g * gate + i, n);
+    }
+    if (cell->rbias) q += get(cell->rbias + 2 * gate + i, n);
+    vf reset = vsigmoid(sums[0]), update = vsigmoid(sums[1]);
+    vf inner = vtanh(sums[2] + reset * q);
+    vf before = get_or_zero(cell->before, i, n);
+    put(cell->y + i, (1.0f - update) * inner + update * before, n);
+    if (cell->keep_inner) put(cell->q + i, q, n);
+    if (!cell->keep_gates) continue;
+    put(z, reset, n);
+    put(z + gate, update, n);
+    put(z + 2 * gate, inner, n);
+  }
+}
+
+static void gru_back(const weir_gru_cell_back *cell) {
+  int64_t gate = cell->gate;
+  for (int64_t i = 0; i < cell->n; i += LANES) {
+    int64_t n = cell->n - i;
+    const float *gates = cell->gates + i;
+    float *dz = cell->dz + i, *dq = cell->dq + i;
+    vf reset = get(gates, n), update = get(gates + gate, n);
+    vf inner = get(gates + 2 * gate, n), q = get(cell->inner + i, n);
+    vf before = get_or_zero(cell->before, i, n);
+    vf dh = get(cell->dh + i, n) + get_or_zero(cell->dy, i, n);
+    vf dn = dh * (1.0f - update) * (1.0f - inner * inner);
+    vf dr = dn * q * reset * (1.0f - reset);
+    vf du = dh * (before - inner) * update * (1.0f - update);
+    put(dz, dr, n);
+    put(dz + gate, du, n);
+    put(dz + 2 * gate, dn, n);
+    put(dq, dr, n);
+    put(dq + gate, du, n);
+    put(dq + 2 * gate, dn * reset, n);
+    put(cell->dh + i, dh * update, n);
+  }
+}
+
+/* ---- rnn */
+
+static void rnn(const weir_rnn_cell *cell) {
+  for (int64_t i = 0; i < cell->n; i += LANES) {
+    int64_t n = cell->n - i;
+    vf sum = get(cell->y + i, n);
+    if (cell->bias) sum += get(cell->bias + i, n);
+    vf y = cell->relu ? vselect(sum < 0.0f, vset(0.0f), sum) : vtanh(sum);
+    put(cell->y + i, y, n);
+  }
+}
+
+static void rnn_back(const weir_rnn_cell_back *cell) {
+  for (int64_t i = 0; i < cell->n; i += LANES) {
+    int64_t n = cell->n - i;
+    vf y = get(cell->y + i, n);
+    vf dh = get(cell->dh + i, n) + get_or_zero(cell->dy, i, n);
+    vf dz =
+        cell->relu ? vselect(y > 0.0f, dh, vset(0.0f)) : dh * (1.0f - y * y);
+    put(cell->dz + i, dz, n);
+  }
+}
+
 extern const weir_cell_table ISA(cells);
-const weir_cell_table ISA(cells) = {.lstm = lstm, .lstm_back = lstm_back};
+const weir_cell_table ISA(cells) = {.lstm = lstm,
+                                    .lstm_back = lstm_back,
+                                    .gru = gru,
+                                    .gru_back = gru_back,
+                                    .rnn = rnn,
+                                    .rnn_back = rnn_back};

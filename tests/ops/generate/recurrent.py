@@ -90,6 +90,87 @@ def lstm_grad():
                      **CLOSE)
 
 
+def simple():
+    """gru and rnn: y and h of one state."""
+    kinds = (("gru", 3, torch.nn.GRU, {}),
+             ("rnn", 1, torch.nn.RNN, {"nonlinearity": "tanh"}),
+             ("rnn", 1, torch.nn.RNN, {"nonlinearity": "relu"}))
+    for i, (op, gates, kind, more) in enumerate(kinds):
+        for k, sizes in enumerate(SIZES):
+            for dtype in (np.float32, np.float64):
+                reverse = k % 2 == 1
+                b, t, d, u = sizes
+                ins = weights(i + k, sizes, gates, dtype)
+                if op == "gru":
+                    ins["rbias"] = random(i + 60, (gates * u,), -1, 1, dtype)
+                ins["h0"] = random(i + 40, (b, u), -1, 1, dtype)
+                made = layer(kind, ins, u, **more)
+                if op == "gru":
+                    with torch.no_grad():
+                        made.bias_hh_l0.copy_(tensor(ins["rbias"]))
+                x = ins["x"][:, ::-1].copy() if reverse else ins["x"]
+                y, h = made(tensor(x), tensor(ins["h0"])[None])
+                y = y.detach().numpy()
+                outs = {"y": y[:, ::-1].copy() if reverse else y,
+                        "h": h[0].detach().numpy()}
+                attrs = {"reverse": reverse}
+                if more:
+                    attrs["act"] = more["nonlinearity"]
+                case(op, ins, outs, attrs, TORCH, **CLOSE)
+
+
+def steps_grad(op, i, sizes, dtype, act=None):
+    """Differentiates the steps of a gru or rnn: z and q are leaves."""
+    b, t, _, u = sizes
+    gates, reverse = (3 if op == "gru" else 1), i % 2 == 1
+    r = random(i + 1, (u, gates * u), -1, 1, dtype)
+    z = tensor(random(i, (b, t, gates * u), dtype=dtype))
+    moved = torch.zeros_like(z, requires_grad=True)  # its gradient is dq
+    h0 = tensor(random(i + 2, (b, u), -1, 1, dtype))
+    dy, dh = random(i + 3, (b, t, u), dtype=dtype), random(i + 4, (b, u),
+                                                           dtype=dtype)
+    h, ys, kept, inner = h0, [None] * t, [None] * t, [None] * t
+    for k in reversed(range(t)) if reverse else range(t):
+        q = h @ torch.tensor(r.astype(np.float64)) + moved[:, k]
+        if op == "gru":
+            s = torch.sigmoid(z[:, k, :2*u] + q[:, :2*u])
+            inner[k] = q[:, 2*u:]
+            n = torch.tanh(z[:, k, 2*u:] + s[:, :u] * inner[k])
+            h = (1 - s[:, u:]) * n + s[:, u:] * h
+            kept[k] = torch.cat([s, n], 1)
+        else:
+            h = act(z[:, k] + q)
+        ys[k] = h
+    y = torch.stack(ys, 1)
+    ((y * torch.tensor(dy.astype(np.float64))).sum() +
+     (h * torch.tensor(dh.astype(np.float64))).sum()).backward()
+    ins = {"r": r}
+    values = [("gates", kept), ("inner", inner)] if op == "gru" else []
+    for name, v in values + [("y", ys)]:
+        ins[name] = torch.stack(v, 1).detach().numpy().astype(dtype)
+    if op == "gru":
+        ins["h0"] = h0.detach().numpy().astype(dtype)
+    ins.update({"dy": dy, "dh": dh})
+    outs = {"dz": z.grad.numpy()}
+    if op == "gru":
+        outs["dq"] = moved.grad.numpy()
+    outs["dh0"] = h0.grad.numpy()
+    attrs = {"reverse": reverse}
+    if act is not None:
+        attrs["act"] = act.__name__
+    case(op + "_grad", ins, outs, attrs, TORCH, **CLOSE)
+
+
+def simple_grads():
+    for i, sizes in enumerate(SIZES):
+        for dtype in (np.float32, np.float64):
+            steps_grad("gru", i, sizes, dtype)
+            for act in (torch.tanh, torch.relu):
+                steps_grad("rnn", i, sizes, dtype, act)
+
+
 def cases():
     lstm()
     lstm_grad()
+    simple()
+    simple_grads()

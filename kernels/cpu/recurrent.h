@@ -96,6 +96,7 @@ typedef struct weir_recurrent_product {
   bool add;
 } weir_recurrent_product;
 
+/* Makes it; thread-safe. */
 void weir_recurrent_multiply(const weir_recurrent_run *run,
                              const weir_recurrent_block *block,
                              const weir_recurrent_product *product);

@@ -97,7 +97,7 @@ typedef struct weir_isa {
   const weir_conv_table *conv;
   const weir_conv_grad_table *conv_grad;
   const weir_pool_grad_table *pool_grad;
-  const weir_cell_table *cells; /* isa/cells.h */
+  const weir_cell_table *cells;               /* isa/cells.h */
   const weir_gemm_table *gemm_f32, *gemm_f64; /* isa/gemm.h */
 } weir_isa;
 

@@ -109,7 +109,7 @@ static bool operand_value(op_call *c, const weir_ast *n, uint32_t node,
     const weir_result *r = &c->results[node];
     *is_literal = false;
     *out = r->list != NULL ? r->list[0] : r->first;
-    if (r->count == 1) return true;
+    if (r->count > 0 && weir_named_results(c->l, r) == 1) return true;
     weir_mark at = weir_ast_mark(n);
     return weir_report(c->l, WEIR_W1107, &at,
                        r->count == 0 ? "%.*s has no result"

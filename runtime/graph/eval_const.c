@@ -36,6 +36,17 @@ const char *weir_const_text(const weir_const *c, char *text, size_t capacity) {
   return "?";
 }
 
+uint32_t weir_named_results(const weir_loader *l, const weir_result *r) {
+  uint32_t count = r->count;
+  if (r->list != NULL || r->node == UINT32_MAX) return count;
+  const weir_op_def *op =
+      weir_graph_builder_graph(l->builder)->nodes[r->node].op;
+  if (op->output_count != NULL || weir_op_output_count(op) != count)
+    return count;
+  while (count > 1 && op->outputs[count - 1].optional) count--;
+  return count;
+}
+
 bool weir_select_result(weir_loader *l, const weir_ast *name,
                         const weir_lookup *found, weir_value_id *out) {
   const weir_result *r =
@@ -54,7 +65,7 @@ bool weir_select_result(weir_loader *l, const weir_ast *name,
         if (weir_sv_is(name->field, op->outputs[i].name)) port = i;
     }
   }
-  if (port == UINT32_MAX && r->count > 1) {
+  if (port == UINT32_MAX && weir_named_results(l, r) > 1) {
     weir_report_begin(l, WEIR_W1107, &at, "%.*s has %u results",
                       WEIR_SV(name->text), r->count);
     weir_hint(&l->diag.error, "say which: %.*s:0", WEIR_SV(name->text));

@@ -164,27 +164,14 @@ static bool plain_root(weir_loader *l, eval_frame *f) {
                         &def->result);
 }
 
-/* How many results must have a name: not the last ones that the op makes only
- * where they are read. */
-static uint32_t named_results(const weir_loader *l, const weir_result *r) {
-  uint32_t count = r->count;
-  if (r->list != NULL || r->node == UINT32_MAX) return count;
-  const weir_op_def *op =
-      weir_graph_builder_graph(l->builder)->nodes[r->node].op;
-  if (op->output_count != NULL || weir_op_output_count(op) != count)
-    return count;
-  while (count > 1 && op->outputs[count - 1].optional) count--;
-  return count;
-}
-
 /* `i, f = split(...)`: as many names as results; names of the main graph that
  * are no node's can be fetched too. */
 static bool publish(weir_loader *l, eval_frame *f) {
   const weir_def *def = f->def;
   const weir_item *item = def->item;
   const weir_result *r = &def->result;
-  if (item->name_count > 1 &&
-      (item->name_count > r->count || item->name_count < named_results(l, r)))
+  if (item->name_count > 1 && (item->name_count > r->count ||
+                               item->name_count < weir_named_results(l, r)))
     return weir_report(l, WEIR_W1108, item->mark, "%u names for %u result%s",
                        item->name_count, r->count, r->count == 1 ? "" : "s");
   if (f->scope->caller != NULL || item->hidden || r->count == 0) return true;

@@ -395,6 +395,9 @@ size_t weir_round_text(weir_sv name, const weir_const *subs, uint32_t count,
 bool weir_eval_const(weir_loader *l, const weir_scope *scope,
                      const weir_loop *loop, const weir_expr *expr,
                      uint32_t node, weir_const *out);
+/* How many results must have a name: not the last ones that an op makes only
+ * where they are read. */
+uint32_t weir_named_results(const weir_loader *l, const weir_result *r);
 /* The value of a name's result; reports W1107. */
 bool weir_select_result(weir_loader *l, const weir_ast *name,
                         const weir_lookup *found, weir_value_id *out);

@@ -10,6 +10,7 @@ typedef struct simplifier {
   const weir_graph *graph;
   const weir_simplify_options *options;
   bool *live;        /* by node */
+  bool *others;      /* by node: more than its first output is read */
   uint8_t *feed;     /* by node: how an `input` or variable is treated */
   uint32_t *buckets; /* pure nodes copied so far: heads, by hash */
   uint32_t *chain;   /* by old node: the next in its bucket */
@@ -21,7 +22,10 @@ enum { kFeedAsIs, kFeedFed, kFeedDefault };
 /* ---- What is needed */
 
 static void mark_value(simplifier *s, weir_value_id value) {
-  if (value != WEIR_NO_VALUE) s->live[s->graph->values[value].node] = true;
+  if (value == WEIR_NO_VALUE) return;
+  weir_node_id node = s->graph->values[value].node;
+  s->live[node] = true;
+  if (value != s->graph->nodes[node].first_output) s->others[node] = true;
 }
 
 /* Nodes are in topological order, so one walk from the end finds all. */
@@ -141,9 +145,17 @@ static weir_status replace(simplifier *s, weir_node_id id, uint32_t output,
   return weir_graph_builder_name_value(s->pass.builder, node->name, value, err);
 }
 
+/* Whether the node gives its input back. */
+static bool is_identity(const weir_node *node) {
+  if (strcmp(node->op->name, "identity") == 0) return true;
+  if (strcmp(node->op->name, "dropout") != 0) return false;
+  int training = weir_op_attr_index(node->op, WEIR_SV_LIT("training"));
+  return training >= 0 && !node->attrs[training].b;
+}
+
 static weir_status visit(simplifier *s, weir_node_id id, weir_error *err) {
   const weir_node *node = &s->graph->nodes[id];
-  bool identity = strcmp(node->op->name, "identity") == 0;
+  bool identity = is_identity(node) && !s->others[id];
   if (node->after_count == 0 &&
       (identity || s->feed[id] == kFeedDefault)) /* control edges need a node */
     return replace(s, id, 0, s->pass.values[node->inputs[0]], err);
@@ -168,10 +180,11 @@ static weir_status prepare(simplifier *s, weir_error *err) {
   s->bucket_mask = buckets - 1;
   const weir_allocator *alloc = s->graph->alloc;
   s->live = weir_alloc_array(alloc, count, sizeof *s->live);
+  s->others = weir_alloc_array(alloc, count, sizeof *s->others);
   s->feed = weir_alloc_array(alloc, count, sizeof *s->feed);
   s->chain = weir_alloc_array(alloc, count, sizeof *s->chain);
   s->buckets = weir_alloc_array(alloc, buckets, sizeof *s->buckets);
-  if (!s->live || !s->feed || !s->chain || !s->buckets)
+  if (!s->live || !s->others || !s->feed || !s->chain || !s->buckets)
     return weir_fail_memory(err, count * sizeof *s->chain);
   for (uint32_t i = 0; i < buckets; i++) s->buckets[i] = UINT32_MAX;
   mark_feeds(s);
@@ -202,6 +215,7 @@ weir_status weir_graph_simplify(const weir_graph *graph,
   if (status == WEIR_OK) copy_maps(&s, out_values, out_nodes);
   status = weir_pass_end(&s.pass, status, out_graph, err);
   weir_free(graph->alloc, s.live);
+  weir_free(graph->alloc, s.others);
   weir_free(graph->alloc, s.feed);
   weir_free(graph->alloc, s.chain);
   weir_free(graph->alloc, s.buckets);

@@ -87,6 +87,7 @@ typedef struct weir_conv_table weir_conv_table;
 typedef struct weir_conv_grad_table weir_conv_grad_table;
 typedef struct weir_gemm_table weir_gemm_table;
 typedef struct weir_cell_table weir_cell_table;
+typedef struct weir_random_table weir_random_table;
 
 typedef struct weir_isa {
   const char *name;             /* "avx512" */
@@ -98,6 +99,7 @@ typedef struct weir_isa {
   const weir_conv_grad_table *conv_grad;
   const weir_pool_grad_table *pool_grad;
   const weir_cell_table *cells;               /* isa/cells.h */
+  const weir_random_table *random;            /* isa/random.h */
   const weir_gemm_table *gemm_f32, *gemm_f64; /* isa/gemm.h */
 } weir_isa;
 

@@ -4,6 +4,7 @@
 #include "kernels/cpu/isa/conv.h"
 #include "kernels/cpu/isa/conv_grad.h"
 #include "kernels/cpu/isa/isa.h"
+#include "kernels/cpu/isa/random.h"
 #include "kernels/cpu/isa/vec.h"
 
 #define TEXT2(x) #x
@@ -15,6 +16,7 @@ extern const weir_conv_grad_table ISA(conv_grad);
 extern const weir_pool_grad_table ISA(pool_grad);
 extern const weir_rows ISA(rows);
 extern const weir_cell_table ISA(cells);
+extern const weir_random_table ISA(random);
 extern const weir_gemm_table ISA(gemm_f32), ISA(gemm_f64);
 extern const weir_isa ISA(isa);
 
@@ -27,5 +29,6 @@ const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
                            .conv_grad = &ISA(conv_grad),
                            .pool_grad = &ISA(pool_grad),
                            .cells = &ISA(cells),
+                           .random = &ISA(random),
                            .gemm_f32 = &ISA(gemm_f32),
                            .gemm_f64 = &ISA(gemm_f64)};

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KERNELS_CPU_ISA_RANDOM_H_
+#define KERNELS_CPU_ISA_RANDOM_H_
+
+#include <stdint.h>
+
+#include "kernels/cpu/isa/isa.h"
+
+/* Elements [first, first + n) of a dropout; pointers are to element |first|,
+ * which is a multiple of 4. An element stays if the upper 24 bits of its word
+ * (kernels/philox.h) are below |below|. y may be x. */
+typedef struct weir_dropout {
+  const float *x;
+  float *y;
+  uint8_t *mask; /* NULL: not wanted */
+  int64_t first, n;
+  uint64_t key, step;
+  uint32_t below;
+  float scale;
+} weir_dropout;
+
+struct weir_random_table {
+  void (*dropout)(const weir_dropout *d);
+};
+
+#endif

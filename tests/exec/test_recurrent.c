@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "runtime/graph/gradients.h"
+#include "tests/exec/maker.h"
+
+/* Outputs that are made only where somebody reads them, dropout in and out of
+ * training, and training of recurrent layers on any number of threads. */
+
+static const char kLayers[] =
+    "weir: 1\n"
+    "inputs:\n"
+    "  w: f32[40, 400] = uniform(-0.3, 0.3)\n"
+    "  r: f32[100, 400] = uniform(-0.3, 0.3)\n"
+    "  v: f32[100, 288] = uniform(-0.3, 0.3)\n"
+    "  s: f32[96, 288] = uniform(-0.3, 0.3)\n"
+    "  e: f32[50, 40] = uniform(-1, 1)\n"
+    "  at: i64[153] = range(0, 153)\n"
+    "nodes:\n"
+    "  x: gather(e, reshape(cast(div(cast(at, f32), 4), i64), [17, 9]))\n"
+    "  d, mask: dropout(x, keep=0.7, training=true)\n"
+    "  a, h, c: lstm(d, w, r)\n"
+    "  b, last: gru(dropout(a, keep=0.5, training=true), v, s, reverse=true)\n"
+    "  q, z: rnn(b, ones([96, 8]), zeros([8, 8]))\n"
+    "  loss: mean(square(q))\n"
+    "outputs: [loss]\n";
+
+typedef struct bench {
+  exec_world world;
+  weir_graph *graph;
+  weir_error err;
+} bench;
+
+static void load(bench *t, const char *text) {
+  memset(t, 0, sizeof *t);
+  t->err.struct_size = sizeof t->err;
+  exec_world_init(&t->world);
+  weir_load_options options = {.registry = weir_builtin_registry(), .seed = 3};
+  assert_ok(weir_graph_load_text(&t->world.env, weir_sv_from(text), "layers",
+                                 &options, &t->graph, &t->err),
+            &t->err);
+}
+
+static void unload(bench *t) {
+  weir_graph_unref(t->graph);
+  exec_world_check_empty(&t->world);
+}
+
+/* Runs |graph| for |count| values; |out| gets references. */
+static weir_program_stats run(bench *t, const weir_graph *graph, int threads,
+                              const weir_value_id *values, size_t count,
+                              uint64_t step, weir_tensor **out) {
+  weir_exec_session *session = NULL;
+  weir_binding *binding = NULL;
+  weir_exec_fetch fetches[8] = {{0}};
+  weir_run_options options = {.step = step};
+  weir_pool *pool = exec_pool(&t->world, threads);
+  for (size_t i = 0; i < count; i++) fetches[i].value = values[i];
+  assert_ok(weir_exec_session_create(&t->world.env, pool, graph, NULL, &session,
+                                     &t->err),
+            &t->err);
+  assert_ok(weir_exec_bind(session, NULL, 0, fetches, count, NULL, 0, &binding,
+                           &t->err),
+            &t->err);
+  assert_ok(weir_binding_run(binding, &options, &t->err), &t->err);
+  weir_program_stats stats = weir_binding_stats(binding);
+  for (size_t i = 0; i < count; i++) out[i] = fetches[i].tensor;
+  weir_binding_release(binding);
+  weir_exec_session_release(session);
+  weir_pool_release(pool);
+  return stats;
+}
+
+static weir_value_id value(const bench *t, const char *name) {
+  weir_value_id id = weir_graph_find_value(t->graph, weir_sv_from(name));
+  assert_int_not_equal(id, WEIR_NO_VALUE);
+  return id;
+}
+
+static void assert_same(const weir_tensor *a, const weir_tensor *b) {
+  assert_int_equal(a->bytes, b->bytes);
+  assert_memory_equal(a->data, b->data, a->bytes);
+}
+
+/* What a gradient needs has no memory where there is none. */
+static void unread_outputs_are_left_out(void **state) {
+  static const char kText[] =
+      "weir: 1\n"
+      "inputs:\n"
+      "  x: f32[8, 64, 16] = uniform(-1, 1)\n"
+      "  w: f32[16, 64] = uniform(-1, 1)\n"
+      "nodes:\n"
+      "  y, h, c: lstm(x, w, mul(w, uniform(0, 1, shape=[])))\n"
+      "  g, i, j, gates, cells: lstm(y, w, mul(w, uniform(0, 1, shape=[])))\n"
+      "outputs: [y]\n";
+  const size_t cells = 8 * 64 * 16 * sizeof(float);
+  (void)state;
+  bench t;
+  load(&t, kText);
+  weir_tensor *out[3] = {NULL}, *alone[1] = {NULL};
+  weir_value_id few[] = {value(&t, "g")};
+  weir_value_id all[] = {value(&t, "g"), value(&t, "gates"),
+                         value(&t, "cells")};
+  run(&t, t.graph, 2, all, 3, 0, out);
+  weir_program_stats stats = run(&t, t.graph, 2, few, 1, 0, alone);
+  assert_int_equal(out[1]->bytes, 4 * cells);
+  assert_int_equal(out[2]->bytes, cells);
+  assert_same(out[0], alone[0]);
+  /* y, and what x w needs during one of the two layers */
+  assert_true(stats.arena_bytes < 8 * cells);
+  for (int i = 0; i < 3; i++) weir_tensor_unref(out[i]);
+  weir_tensor_unref(alone[0]);
+  unload(&t);
+}
+
+static void dropout_follows_the_step(void **state) {
+  static const char kText[] =
+      "weir: 1\n"
+      "inputs:\n"
+      "  x: f32[100, 100] = ones()\n"
+      "nodes:\n"
+      "  d, mask: dropout(x, keep=0.75, training=true)\n"
+      "  e: dropout(x, keep=0.75, training=true)\n"
+      "  f: dropout(x)\n"
+      "  g, none: dropout(x)\n"
+      "outputs: [d]\n";
+  (void)state;
+  bench t;
+  load(&t, kText);
+  weir_tensor *out[6] = {NULL}, *later[1] = {NULL};
+  weir_value_id ids[] = {value(&t, "d"), value(&t, "mask"), value(&t, "e"),
+                         value(&t, "f"), value(&t, "g"),    value(&t, "none")};
+  run(&t, t.graph, 2, ids, 6, 0, out);
+  run(&t, t.graph, 2, ids, 1, 1, later);
+  int64_t stay = 0, differ = 0, moved = 0;
+  for (int64_t i = 0; i < 10000; i++) {
+    int64_t mask = weir_tensor_get_i64(out[1], i);
+    double d = weir_tensor_get_f64(out[0], i);
+    assert_true(d == (mask ? (double)(float)(1 / 0.75) : 0));
+    stay += mask;
+    differ += d != weir_tensor_get_f64(out[2], i);
+    moved += d != weir_tensor_get_f64(later[0], i);
+    assert_true(weir_tensor_get_f64(out[3], i) == 1);
+    assert_true(weir_tensor_get_f64(out[4], i) == 1);
+    assert_int_equal(weir_tensor_get_i64(out[5], i), 1);
+  }
+  /* 7500 by binomial, deviation 43; 3750 of two draws differ */
+  assert_in_range(stay, 7500 - 200, 7500 + 200);
+  assert_in_range(differ, 3750 - 250, 3750 + 250);
+  assert_in_range(moved, 3750 - 250, 3750 + 250);
+  for (int i = 0; i < 6; i++) weir_tensor_unref(out[i]);
+  weir_tensor_unref(later[0]);
+  unload(&t);
+}
+
+static void gradients_keep_their_bits_on_any_threads(void **state) {
+  static const char *const kNames[] = {"e", "w", "r", "v", "s"};
+  (void)state;
+  bench t;
+  load(&t, kLayers);
+  weir_value_id wrt[5], fetched[6];
+  weir_tensor *first[6] = {NULL}, *out[6] = {NULL};
+  weir_graph *derived = NULL;
+  for (int i = 0; i < 5; i++) wrt[i] = value(&t, kNames[i]);
+  fetched[5] = value(&t, "loss");
+  assert_ok(weir_graph_gradients(t.graph, fetched[5], wrt, 5, fetched, &derived,
+                                 &t.err),
+            &t.err);
+  run(&t, derived, 1, fetched, 6, 4, first);
+  for (int threads = 2; threads <= 8; threads *= 4) {
+    run(&t, derived, threads, fetched, 6, 4, out);
+    for (int i = 0; i < 6; i++) {
+      assert_same(out[i], first[i]);
+      weir_tensor_unref(out[i]);
+    }
+  }
+  double sum = 0;
+  for (int64_t i = 0; i < weir_shape_elements(&first[1]->shape); i++)
+    sum += weir_tensor_get_f64(first[1], i) * weir_tensor_get_f64(first[1], i);
+  assert_true(sum > 0);
+  for (int i = 0; i < 6; i++) weir_tensor_unref(first[i]);
+  weir_graph_unref(derived);
+  unload(&t);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(unread_outputs_are_left_out),
+      cmocka_unit_test(dropout_follows_the_step),
+      cmocka_unit_test(gradients_keep_their_bits_on_any_threads),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

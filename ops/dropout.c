@@ -32,6 +32,7 @@ const weir_op_def weir_op_dropout = {
     .doc =
         "Each element stays with probability keep, and is then divided by it, "
         "so that the expected value is x; outside training nothing is done. "
+        "mask is 1 where one stayed. "
         "The choice depends on the seeds of graph and node and on the step, "
         "not on threads or devices.",
     .source =
@@ -39,8 +40,7 @@ const weir_op_def weir_op_dropout = {
         "1929-1958; Philox: Salmon et al., SC11 (2011), article 16",
     .example = "dropout(x, keep=0.8)",
     .inputs = {{"x", "T"}},
-    .outputs = {{"y", "T"},
-                {"mask", "u8", "as x: 1 where it stayed", .optional = true}},
+    .outputs = {{"y", "T"}, {"mask", "u8", .optional = true}},
     .types = {{"T", WEIR_FLOATS}},
     .attrs = {{"keep", WEIR_ATTR_FLOAT, "0.5", "probability to stay"},
               {"training", WEIR_ATTR_BOOL, "false",

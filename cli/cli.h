@@ -45,6 +45,10 @@ typedef struct cli_args {
   bool all, man, explain;
   int64_t seed, runs, warmup, inflight;
   double rtol, atol;
+  double diff_rtol, diff_atol; /* of checkpoint diff, where the default is 0 */
+  cli_list maps;
+  const char *role;
+  int64_t at_step; /* a checkpoint's, or -1 */
   int64_t timeout_ns, time_ns;
   const char **rest; /* positional */
   size_t rest_count;
@@ -193,6 +197,7 @@ void cli_hint(weir_error *err, const char *fmt, ...) WEIR_PRINTF(2, 3);
 /* ---- The commands; each returns the exit code. */
 int cli_run(const cli_args *args);
 int cli_check(const cli_args *args);
+int cli_checkpoint(const cli_args *args);
 int cli_show(const cli_args *args);
 int cli_bench(const cli_args *args);
 int cli_doctor(const cli_args *args);

@@ -117,6 +117,19 @@ static const cli_option bench_options[] = {
 static const cli_option plain_options[] = {FLAG("json", 0, json, "as JSON"),
                                            COLOR, HELP, END};
 
+static const cli_option checkpoint_options[] = {
+    INT("step", "N", at_step, NULL, 0, INT64_MAX,
+        "show the checkpoint of step N, not the newest"),
+    NUMBER("rtol", "X", diff_rtol, "diff: relative tolerance (0)"),
+    NUMBER("atol", "X", diff_atol, "diff: absolute tolerance (0)"),
+    LIST("map", 0, "OLD=NEW", maps, "convert: rename a tensor"),
+    CHOICE("role", 0, "variable|slot|state|all", role, NULL,
+           "convert: tensors of this role only (all)"),
+    FLAG("json", 0, json, "as JSON"),
+    COLOR,
+    HELP,
+    END};
+
 static const cli_option help_options[] = {
     FLAG("man", 0, man, "print the manual page weir(1) as roff"), HELP, END};
 
@@ -135,6 +148,18 @@ const cli_command cli_commands[] = {
      "  weir check graphs/lenet.weir.yaml\n"
      "  weir check mlp.weir.yaml --format gcc\n",
      check_options, 1, 1024, cli_check},
+    {"checkpoint", "show DIR | verify DIR | diff A B | convert SRC DST",
+     "look at, check, compare and convert checkpoints",
+     "show prints what the newest sound checkpoint of a folder (or one "
+     "manifest) holds, verify\nreads all of them (exit code 5: damaged), diff "
+     "compares tensors by name (exit code 1: they\ndiffer), convert writes a "
+     ".safetensors or .npz file from a checkpoint, or the reverse.",
+     "  weir checkpoint show runs/a\n"
+     "  weir checkpoint verify runs/a\n"
+     "  weir checkpoint diff runs/a runs/b --rtol 1e-5\n"
+     "  weir checkpoint convert runs/a weights.safetensors --role variable\n"
+     "  weir checkpoint convert old.npz runs/new --map w=dense/w\n",
+     checkpoint_options, 2, 3, cli_checkpoint},
     {"show", "ops | op NAME | graph GRAPH | tensor FILE | devices | errors",
      "show ops, graphs, tensor files, devices, errors",
      "ops lists the operations, op NAME prints one's manual; graph prints the "

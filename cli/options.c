@@ -231,6 +231,7 @@ static void set_defaults(cli_args *args) {
                      .runs = 0,
                      .warmup = 10,
                      .inflight = 1,
+                     .at_step = -1,
                      .time_ns = 1000000000};
 }
 
@@ -258,7 +259,7 @@ weir_status cli_options_read(const cli_command *command, int argc, char **argv,
 void cli_args_release(cli_args *args) {
   cli_list *lists[] = {&args->inputs, &args->outputs, &args->expects,
                        &args->params, &args->targets, &args->dumps,
-                       &args->limits};
+                       &args->limits, &args->maps};
   for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
     free(lists[i]->items);
   free(args->rest);

@@ -123,6 +123,60 @@ WEIR_API void weir_tools_tensor_compare(const weir_tensor *a,
                                         const weir_tensor *b, double rtol,
                                         double atol, weir_tools_compare *out);
 
+/* ---- Checkpoints. A path names a folder of them (the newest sound one is
+ * meant) or one manifest, STEM.json. */
+
+typedef struct weir_tools_checkpoint {
+  uint32_t struct_size;
+  const char *path;
+  int64_t step; /* -1: the newest */
+  /* Damaged ones that are passed over, as weir_load_opts has it; or NULL. */
+  void (*on_diag)(void *self, const weir_diag *diag);
+  void *on_diag_self;
+} weir_tools_checkpoint;
+
+/* Writes what one holds, as text or as JSON: its path and manifest. Errors:
+ * W4040-W4048, W5009. */
+WEIR_API weir_status weir_tools_checkpoint_show(
+    weir_runtime *runtime, const weir_tools_checkpoint *what, bool json,
+    weir_write_fn write, void *self, weir_error *err);
+/* Reads all of folder |path| and writes a line for each (an object with
+ * |json|). Fails with what is wrong with the newest damaged one; W4040 when
+ * there are none. */
+WEIR_API weir_status weir_tools_checkpoint_verify(weir_runtime *runtime,
+                                                  const char *path, bool json,
+                                                  weir_write_fn write,
+                                                  void *self, weir_error *err);
+
+typedef struct weir_tools_diff {
+  uint32_t struct_size;
+  const char *a, *b; /* checkpoints, .npz or .safetensors */
+  double rtol, atol; /* both 0: the same values */
+  bool json;
+} weir_tools_diff;
+
+/* Writes a line (an object with json) for each tensor that differs. Tensors are
+ * matched by name. */
+WEIR_API weir_status weir_tools_checkpoint_diff(weir_runtime *runtime,
+                                                const weir_tools_diff *opts,
+                                                weir_write_fn write, void *self,
+                                                bool *out_same,
+                                                weir_error *err);
+
+typedef struct weir_tools_convert {
+  uint32_t struct_size;
+  const char *src;         /* a checkpoint, .npz or .safetensors */
+  const char *dst;         /* .npz, .safetensors, .npy, or a folder to make */
+  const char *role;        /* variable, slot, state, all; NULL: all */
+  const char *const *maps; /* "old=new" */
+  size_t map_count;
+} weir_tools_convert;
+
+/* Copies tensors from one form to another. A checkpoint made from a file has
+ * variables only and step 0. */
+WEIR_API weir_status weir_tools_checkpoint_convert(
+    weir_runtime *runtime, const weir_tools_convert *opts, weir_error *err);
+
 /* ---- The build and the machine. */
 
 /* A fact about the build or machine: name and value, static or lent by

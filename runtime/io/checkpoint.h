@@ -119,4 +119,20 @@ size_t weir_checkpoint_find(const weir_checkpoint *c, weir_sv name);
  * the whole of its shard in memory. */
 weir_tensor *weir_checkpoint_tensor(const weir_checkpoint *c, size_t i);
 
+/* A generation of a folder, lent for the call. */
+typedef struct weir_checkpoint_found {
+  const char *name; /* of its manifest */
+  uint64_t step;
+  const weir_checkpoint *checkpoint; /* NULL: it is not sound */
+  const weir_error *err;             /* then why */
+} weir_checkpoint_found;
+
+/* Reads and checks every generation of |dir|, the newest first, until |each|
+ * returns false; also those of a newer format. Errors: W4040 when the folder
+ * cannot be read, W6001, W6003. */
+weir_status weir_checkpoint_each(
+    const weir_env *env, const char *dir, void *self,
+    bool (*each)(void *self, const weir_checkpoint_found *found),
+    weir_error *err);
+
 #endif

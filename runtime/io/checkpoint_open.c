@@ -199,3 +199,38 @@ weir_status weir_checkpoint_open(const weir_env *env, const char *dir,
   if (s == WEIR_OK) warn_of_values(sink, *out_checkpoint);
   return s;
 }
+
+/* --- all of them --- */
+
+static bool is_ours(const weir_error *err) {
+  return is_damage(err) || strcmp(err->id, "W4044") == 0;
+}
+
+weir_status weir_checkpoint_each(
+    const weir_env *env, const char *dir, void *self,
+    bool (*each)(void *self, const weir_checkpoint_found *found),
+    weir_error *err) {
+  opener o = {.env = env, .dir = dir};
+  weir_checkpoint_files files = {0};
+  bool more = true;
+  if (env->fs->folders == NULL)
+    return weir_fail(err, WEIR_W0004, NULL, "this file system has no folders");
+  weir_status s = list(&o, &files, err);
+  for (size_t i = 0; s == WEIR_OK && more && i < files.count; i++) {
+    const weir_checkpoint_file *f = &files.items[i];
+    weir_checkpoint *c = NULL;
+    weir_error inner = WEIR_ERROR_INIT;
+    if (f->kind != WEIR_CHECKPOINT_MANIFEST || f->temporary) continue;
+    s = weir_checkpoint_load(env, dir, f->name, &c, &inner);
+    if (s != WEIR_OK && !is_ours(&inner)) {
+      if (err != NULL) *err = inner;
+      break;
+    }
+    s = WEIR_OK;
+    weir_checkpoint_found found = {f->name, f->stem.step, c, &inner};
+    more = each(self, &found);
+    weir_checkpoint_release(c);
+  }
+  weir_vec_free(env->alloc, &files);
+  return s;
+}

@@ -421,6 +421,89 @@ class Environment(Case):
         self.assertEqual(p.returncode, 7, p.stderr)
         self.assertIn(b"RLIMIT_STACK", p.stderr)
 
+class Checkpoint(Case):
+    """weir checkpoint, from files that convert makes."""
+
+    def setUp(self):
+        super().setUp()
+        w = struct.pack("<6f", *range(6))
+        v = struct.pack("<6f", 0, 1, 2, 3, 4, 6)
+        self.npz("a.npz", {"w": npy("<f4", (2, 3), w),
+                           "step": npy("<i8", (), struct.pack("<q", 7))})
+        self.npz("b.npz", {"w": npy("<f4", (2, 3), v),
+                           "other": npy("<i8", (), struct.pack("<q", 7))})
+        for name in "ab":
+            self.checkpoint("convert", f"{name}.npz", name)
+
+    def checkpoint(self, *args, code=0, says=""):
+        out = self.weir("checkpoint", *args, code=code)
+        self.assertIn(says, self.err)
+        return out
+
+    def npz(self, name, members):
+        import zipfile
+        with zipfile.ZipFile(self.path / name, "w") as z:
+            for key, data in members.items():
+                z.writestr(key + ".npy", data)
+
+    def test_show(self):
+        out = self.checkpoint("show", "a")
+        self.assertIn("step 0, epoch 0", out)
+        self.assertIn("f32[2, 3]", out)
+        self.assertIn("2 tensors, 32 bytes", out)
+        out = self.checkpoint("show", "a", "--json", "--step", "0")
+        manifest = json.loads(out)["manifest"]
+        self.assertEqual([(t["name"], t["shape"], t["role"])
+                          for t in manifest["tensors"]],
+                         [("w", [2, 3], "variable"),
+                          ("step", [], "variable")])
+        self.checkpoint("show", "a", "--step", "5", code=5, says="W4048")
+        self.checkpoint("show", ".", code=5, says="W4040")
+        self.checkpoint("shoe", "a", code=2, says="W0001")
+        self.checkpoint("diff", "a", code=2, says="W0001")
+
+    def test_verify(self):
+        out = self.checkpoint("verify", "a")
+        self.assertRegex(out, r"step-00000000.json +sound +2 tensors")
+        shard, = (self.path / "a").glob("*.safetensors")
+        data = bytearray(shard.read_bytes())
+        data[-1] ^= 1
+        shard.write_bytes(data)
+        out = self.checkpoint("verify", "a", code=5, says="W4045")
+        self.assertIn("DAMAGED", out)
+        out = self.checkpoint("verify", "--json", "a", code=5, says="W4045")
+        self.assertEqual(json.loads(out)["sound"], False)
+        self.checkpoint("show", "a", code=5, says="W4040")
+        self.assertIn("warning[W4045]", self.err)
+
+    def test_diff(self):
+        self.assertIn("2 equal, 0 different",
+                      self.checkpoint("diff", "a", "a.npz"))
+        out = self.checkpoint("diff", "a", "b", code=1)
+        self.assertRegex(out, r"w +f32\[2, 3\]  1 of 6 elements, max abs 1, "
+                         r"max rel 0.167, first at 5")
+        self.assertRegex(out, "step +only in the first")
+        self.assertRegex(out, "other +only in the second")
+        out = self.checkpoint("diff", "a", "b", "--rtol", "0.2", "--json",
+                              code=1)
+        self.assertEqual([json.loads(line)["name"]
+                          for line in out.splitlines()], ["step", "other"])
+
+    def test_convert(self):
+        swap = ["--map", "w=step", "--map", "step=w"]
+        self.checkpoint("convert", "a", "c.safetensors", "--role", "variable",
+                        *swap)
+        self.checkpoint("diff", "a", "c.safetensors", code=1)
+        self.checkpoint("convert", "c.safetensors", "c", *swap)
+        self.checkpoint("diff", "a", "c")
+        for args, code, says in (
+                (["a", "c"], 6, "W5009"),
+                (["a", "c.npz", "--map", "v=w"], 5, "W4010"),
+                (["a", "c.npz", "--map", "w"], 2, "W0002"),
+                (["a", "c.npz", "--map", "w=step"], 6, "W5009"),
+                (["tiny.weir.yaml", "c.npz"], 5, "W4008")):
+            self.checkpoint("convert", *args, code=code, says=says)
+
 
 class Others(Case):
     def test_check(self):
@@ -493,7 +576,7 @@ class Others(Case):
         listed = [line.split()[0] for line in self.weir("help").splitlines()
                   if line.startswith("  ") and len(line.split()) > 2 and
                   line[2] != " " and line.split()[0] != "weir"]
-        self.assertEqual(len(listed), 8)
+        self.assertGreaterEqual(len(listed), 9)
         for name in listed:
             text = self.weir(name, "--help")
             examples = text.split("Examples\n")[1]

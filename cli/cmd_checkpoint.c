@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "cli/cli.h"
+
+static int fail_usage(const char *says) {
+  weir_error err = WEIR_ERROR_INIT;
+  if (cli_error(&err, "W0001", "weir checkpoint: %s", says) == WEIR_OK)
+    return 0;
+  cli_hint(&err,
+           "weir checkpoint show DIR | verify DIR | diff A B | convert SRC "
+           "DST");
+  return cli_fail(&err);
+}
+
+static void warn(void *self, const weir_diag *diag) {
+  (void)self;
+  weir_diag_write(diag, WEIR_DIAG_FORM_HUMAN, cli_color(), NULL, NULL, cli_err,
+                  NULL);
+}
+
+static weir_status show(weir_runtime *runtime, const cli_args *args,
+                        weir_error *err) {
+  weir_tools_checkpoint what = {
+      .struct_size = sizeof what,
+      .path = args->rest[1],
+      .step = args->at_step,
+      .on_diag = warn,
+  };
+  return weir_tools_checkpoint_show(runtime, &what, args->json, cli_out, NULL,
+                                    err);
+}
+
+/* Exit code 1 when they differ. */
+static weir_status diff(weir_runtime *runtime, const cli_args *args,
+                        bool *out_same, weir_error *err) {
+  weir_tools_diff opts = {.struct_size = sizeof opts,
+                          .a = args->rest[1],
+                          .b = args->rest[2],
+                          .rtol = args->diff_rtol,
+                          .atol = args->diff_atol,
+                          .json = args->json};
+  return weir_tools_checkpoint_diff(runtime, &opts, cli_out, NULL, out_same,
+                                    err);
+}
+
+static weir_status convert(weir_runtime *runtime, const cli_args *args,
+                           weir_error *err) {
+  weir_tools_convert opts = {.struct_size = sizeof opts,
+                             .src = args->rest[1],
+                             .dst = args->rest[2],
+                             .role = args->role,
+                             .maps = args->maps.items,
+                             .map_count = args->maps.count};
+  return weir_tools_checkpoint_convert(runtime, &opts, err);
+}
+
+int cli_checkpoint(const cli_args *args) {
+  const char *action = args->rest[0];
+  size_t want =
+      strcmp(action, "diff") == 0 || strcmp(action, "convert") == 0 ? 3 : 2;
+  bool same = true;
+  weir_error err = WEIR_ERROR_INIT;
+  cli_job job;
+  if (args->color != NULL) cli_color_set(args->color);
+  if (args->rest_count != want)
+    return fail_usage("it takes one folder, or for diff and convert two");
+  int code = cli_job_open(&job, args, 1);
+  if (code != 0) return code;
+  weir_status s = WEIR_OK;
+  if (strcmp(action, "show") == 0)
+    s = show(job.runtime, args, &err);
+  else if (strcmp(action, "verify") == 0)
+    s = weir_tools_checkpoint_verify(job.runtime, args->rest[1], args->json,
+                                     cli_out, NULL, &err);
+  else if (strcmp(action, "diff") == 0)
+    s = diff(job.runtime, args, &same, &err);
+  else if (strcmp(action, "convert") == 0)
+    s = convert(job.runtime, args, &err);
+  else
+    code = fail_usage("there is no such action");
+  if (s != WEIR_OK) code = cli_fail(&err);
+  if (code == 0 && !same) code = 1;
+  cli_job_close(&job);
+  return code;
+}

@@ -72,6 +72,16 @@ static weir_status give(weir_strbuf *text, weir_write_fn write, void *self,
 
 /* ---- One checkpoint */
 
+static int widest_type(const weir_manifest *m) {
+  char text[256];
+  size_t width = 0;
+  for (size_t i = 0; i < m->tensors.count; i++) {
+    type_text(&m->tensors.items[i], text);
+    if (strlen(text) > width) width = strlen(text);
+  }
+  return (int)width;
+}
+
 static void show_text(const weir_checkpoint *c, weir_strbuf *out) {
   const weir_manifest *m = weir_checkpoint_manifest(c);
   const weir_checkpoint_info *info = &m->info;
@@ -88,12 +98,13 @@ static void show_text(const weir_checkpoint *c, weir_strbuf *out) {
   weir_strbuf_printf(out, "  %zu shard%s, %s\n", m->shards.count,
                      m->shards.count == 1 ? "" : "s",
                      size_text(file_bytes(m), text));
+  int width = widest_type(m);
   for (size_t i = 0; i < m->tensors.count; i++) {
     const weir_manifest_tensor *t = &m->tensors.items[i];
     type_text(t, text);
-    weir_strbuf_printf(out, "  %-8s  %-20s %12" PRIu64 "  %08" PRIx32 "  ",
-                       weir_checkpoint_role_name(t->role), text, t->bytes,
-                       t->crc);
+    weir_strbuf_printf(out, "  %-8s  %-*s %12" PRIu64 "  %08" PRIx32 "  ",
+                       weir_checkpoint_role_name(t->role), width, text,
+                       t->bytes, t->crc);
     put_safe(out, t->name);
     weir_strbuf_text(out, "\n");
   }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/apply.h"
 #include "ops/grads.h"
 #include "ops/rules.h"
 
@@ -6,6 +7,7 @@ static weir_status shape(weir_shape_ctx *ctx) {
   static const char *const names[] = {"x", "scale", "bias", "mean", "var"};
   const weir_shape *x = weir_shape_in(ctx, 0);
   WEIR_TRY(weir_rule_finite(ctx, "epsilon", true));
+  WEIR_TRY(weir_rule_share(ctx, "momentum"));
   WEIR_TRY(weir_rule_rank(ctx, 0, "x", 2, WEIR_MAX_RANK));
   for (uint32_t i = 1; x->rank > 0 && i < 5; i++) {
     weir_shape want = {.rank = 1}, same;
@@ -62,7 +64,9 @@ const weir_op_def weir_op_batch_norm = {
         "(x - mean) / sqrt(var + epsilon) * scale + bias, for each channel.",
     .doc =
         "The form for inference: mean and var are given, not computed from x. "
-        "The channels are dimension 1.",
+        "The channels are dimension 1. In a training step it becomes "
+        "batch_norm_train, and states given as mean and var follow: momentum "
+        "times their value plus 1 - momentum times that of the batch.",
     .source = "Ioffe and Szegedy, arXiv:1502.03167",
     .example = "batch_norm(x, scale, bias, mean, var)",
     .inputs = {{"x", "T", "[n, c, ...]"},
@@ -72,10 +76,13 @@ const weir_op_def weir_op_batch_norm = {
                {"var", "T", "[c]"}},
     .outputs = {{"y", "T"}},
     .types = {{"T", WEIR_FLOATS}},
-    .attrs = {{"epsilon", WEIR_ATTR_FLOAT, "1e-5", "added to the variance"}},
+    .attrs = {{"epsilon", WEIR_ATTR_FLOAT, "1e-5", "added to the variance"},
+              {"momentum", WEIR_ATTR_FLOAT, "0.9",
+               "share of the averages kept in a training step"}},
     .refuses = {"an x of rank below 2",
                 "vectors of another length than the channels",
-                "an epsilon that is not above 0", "integers"},
+                "an epsilon that is not above 0", "a momentum outside [0, 1)",
+                "integers"},
     .shape = shape,
     .grad = grad,
     .cost = weir_cost_math};

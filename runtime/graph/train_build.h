@@ -3,6 +3,7 @@
 #define WEIR_GRAPH_TRAIN_BUILD_H_
 
 #include "runtime/graph/pass.h"
+#include "runtime/graph/train_mode.h"
 #include "runtime/graph/train_rules.h"
 
 /* The rewrite under way: the graph with gradients is copied, and nodes are
@@ -24,6 +25,7 @@ struct weir_train_graph_build {
   const weir_train_spec *spec;
   const struct weir_train_rules *rules;
   weir_train_graph *out;
+  weir_train_mode mode;
   weir_trained *vars;
   uint32_t var_count;
   uint32_t *heads; /* by node of pass.from: the first variable ready there */

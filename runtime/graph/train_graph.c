@@ -133,13 +133,11 @@ static void add_shared(weir_train_build *b) {
 }
 
 /* The graph's own assignments belong to every run. */
-static void add_own_assigns(weir_train_build *b, uint32_t base_nodes) {
-  for (uint32_t id = 0; id < base_nodes && b->status == WEIR_OK; id++) {
-    if (b->pass.from->nodes[id].op->instr != WEIR_INSTR_VAR_COMMIT) continue;
-    if (!weir_vec_push(b->pass.alloc, &b->targets, id) ||
-        !weir_vec_push(b->pass.alloc, &b->accumulate, id))
-      weir_train_fail(b, weir_fail_memory(b->err, sizeof id));
-  }
+static void add_own_assigns(weir_train_build *b) {
+  for (uint32_t i = 0; i < b->mode.assign_count && b->status == WEIR_OK; i++)
+    if (!weir_vec_push(b->pass.alloc, &b->targets, b->mode.assigns[i]) ||
+        !weir_vec_push(b->pass.alloc, &b->accumulate, b->mode.assigns[i]))
+      weir_train_fail(b, weir_fail_memory(b->err, sizeof(weir_node_id)));
 }
 
 static weir_status rewrite(weir_train_build *b, uint32_t base_nodes) {
@@ -148,7 +146,7 @@ static weir_status rewrite(weir_train_build *b, uint32_t base_nodes) {
   for (uint32_t id = 0; id < g->node_count; id++) {
     WEIR_TRY(weir_pass_copy(&b->pass, id, NULL, UINT32_MAX, b->err));
     if (id + 1 == base_nodes) {
-      add_own_assigns(b, base_nodes);
+      add_own_assigns(b);
       add_shared(b);
     }
     for (uint32_t k = b->heads[id]; k != UINT32_MAX; k = b->vars[k].next) {
@@ -234,13 +232,17 @@ static weir_status build(weir_train_build *b, const weir_graph *base,
   return s;
 }
 
+/* b->mode, and the loss in it. */
 static weir_status find_loss(weir_train_build *b, const weir_graph *graph,
-                             weir_value_id *loss) {
+                             weir_arena *arena, weir_value_id *loss) {
   *loss = weir_graph_find_value(graph, b->spec->minimize);
-  if (*loss != WEIR_NO_VALUE) return WEIR_OK;
-  return weir_fail(b->err, WEIR_W1133, &b->spec->minimize_mark,
-                   "minimize: the graph has no node '%.*s'",
-                   WEIR_SV(b->spec->minimize));
+  if (*loss == WEIR_NO_VALUE)
+    return weir_fail(b->err, WEIR_W1133, &b->spec->minimize_mark,
+                     "minimize: the graph has no node '%.*s'",
+                     WEIR_SV(b->spec->minimize));
+  WEIR_TRY(weir_train_mode_make(graph, arena, &b->mode, b->err));
+  *loss = b->mode.values[*loss];
+  return WEIR_OK;
 }
 
 static weir_status prepare(weir_train_build *b, const weir_graph *graph,
@@ -250,7 +252,7 @@ static weir_status prepare(weir_train_build *b, const weir_graph *graph,
     return weir_fail(b->err, WEIR_W1132, &rules->mark,
                      "%s needs the op %s, which this build has not",
                      rules->optimizer->name, rules->optimizer->op);
-  return find_loss(b, graph, loss);
+  return find_loss(b, graph, &b->out->arena, loss);
 }
 
 weir_status weir_graph_train(const weir_graph *graph,
@@ -268,13 +270,9 @@ weir_status weir_graph_train(const weir_graph *graph,
   weir_arena_init(&out->arena, graph->alloc);
   out->grad_norm = WEIR_NO_VALUE;
   weir_status s = prepare(&b, graph, &out->loss);
-  weir_value_id *same =
-      weir_arena_array(&out->arena, graph->value_count, sizeof *same);
-  if (s == WEIR_OK && same == NULL)
-    s = weir_fail_memory(err, graph->value_count * sizeof *same);
-  for (uint32_t i = 0; s == WEIR_OK && i < graph->value_count; i++) same[i] = i;
-  out->train_values = same;
-  if (s == WEIR_OK) s = build(&b, graph, out->loss);
+  if (s == WEIR_OK) s = build(&b, b.mode.graph, out->loss);
+  out->train_values = b.mode.values;
+  weir_graph_unref(b.mode.graph);
   weir_free(graph->alloc, b.vars);
   weir_free(graph->alloc, b.heads);
   weir_free(graph->alloc, b.means);
@@ -304,10 +302,14 @@ weir_status weir_graph_train_gradients(const weir_graph *graph,
   weir_train_build b = {
       .spec = spec, .rules = spec->rules, .err = err != NULL ? err : &local};
   weir_value_id loss = WEIR_NO_VALUE;
+  weir_arena arena;
   *out_graph = NULL;
-  weir_status s = find_loss(&b, graph, &loss);
-  if (s == WEIR_OK) s = choose_vars(&b, graph, loss);
-  if (s == WEIR_OK) s = gradients(&b, graph, loss, out_graph);
+  weir_arena_init(&arena, graph->alloc);
+  weir_status s = find_loss(&b, graph, &arena, &loss);
+  if (s == WEIR_OK) s = choose_vars(&b, b.mode.graph, loss);
+  if (s == WEIR_OK) s = gradients(&b, b.mode.graph, loss, out_graph);
+  weir_graph_unref(b.mode.graph);
+  weir_arena_release(&arena);
   weir_free(graph->alloc, b.vars);
   return s;
 }

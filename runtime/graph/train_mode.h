@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_GRAPH_TRAIN_MODE_H_
+#define WEIR_GRAPH_TRAIN_MODE_H_
+
+#include "runtime/graph/graph.h"
+
+/* A graph with twins in training mode of what behaves differently then, and of
+ * what depends on these, called training/NAME. */
+typedef struct weir_train_mode {
+  weir_arena *arena;           /* borrowed; holds the lists */
+  weir_graph *graph;           /* a reference; the old graph's ids are kept */
+  const weir_value_id *values; /* by old value: its twin, or itself */
+  /* What training must assign besides weights: the graph's own assignments, and
+   * running averages of batch_norm. */
+  const weir_node_id *assigns;
+  uint32_t assign_count;
+} weir_train_mode;
+
+/* |err| must not be NULL. Errors: the ops' own, W6001; then graph is NULL. */
+weir_status weir_train_mode_make(const weir_graph *graph, weir_arena *arena,
+                                 weir_train_mode *out, weir_error *err);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "tests/graph/trainee.h"
+
+/* Nodes that behave differently while training. */
+
+static const char kNorm[] =
+    "weir: 1\n"
+    "import: {nn: std/nn}\n"
+    "inputs: {x: 'f32[6]'}\n"
+    "nodes:\n"
+    "  w: var([], init=ones())\n"
+    "  n: nn.batch_norm(reshape(mul(x, w), [3, 2]), momentum=0.75)\n"
+    "  y: add(n, 1)\n"
+    "  loss: mean(square(y))\n"
+    "outputs: [y]\n"
+    "train:\n"
+    "  minimize: loss\n"
+    "  optimizer: sgd(lr=0.5)\n"
+    "  trainable: ['n/bias']\n";
+
+static const double kX[6] = {1, 10, 2, 20, 6, 60};
+
+/* Channel c holds (c == 0 ? 1 : 10) times 1, 2, 6: mean 3, variance 14/3. */
+static void test_batch_norm(void **state) {
+  (void)state;
+  trainee t;
+  trainee_open(&t, kNorm, 1);
+  trainee_feed x = {"x", kX, 6};
+  /* Normalised numbers have mean square 1 (epsilon apart), plus 1 squared. */
+  assert_float_equal(trainee_run(&t, &x, 1, false), 2, 1e-5);
+  assert_float_equal(trainee_get(&t, "n/mean", 0), 0.25 * 3, 1e-6);
+  assert_float_equal(trainee_get(&t, "n/mean", 1), 0.25 * 30, 1e-5);
+  assert_float_equal(trainee_get(&t, "n/var", 0), (float)(0.75 + 0.25 * 14 / 3),
+                     1e-6);
+  assert_float_equal(trainee_get(&t, "n/var", 1),
+                     (float)(0.75 + 0.25 * 1400 / 3), 1e-4);
+  /* d loss / d bias is 2 (mean of y) / 2 channels = 1 at first */
+  assert_float_equal(trainee_get(&t, "n/bias", 0), -0.5, 1e-6);
+  assert_float_equal(trainee_run(&t, &x, 1, false), 1.25, 1e-5);
+  assert_float_equal(trainee_get(&t, "n/mean", 0), 0.75 * 0.75 + 0.25 * 3,
+                     1e-6);
+  trainee_close(&t);
+}
+
+/* The old ids evaluate: by the averages, without changing them. */
+static void test_evaluation(void **state) {
+  (void)state;
+  trainee t;
+  trainee_open(&t, kNorm, 1);
+  weir_value_id y = weir_graph_find_value(t.graph, WEIR_SV_LIT("y"));
+  assert_int_equal(weir_graph_find_value(t.train->graph, WEIR_SV_LIT("y")), y);
+  weir_value_id twin = t.train->train_values[y];
+  assert_int_not_equal(twin, y);
+  const weir_graph *g = t.train->graph;
+  assert_true(weir_sv_is(g->nodes[g->values[twin].node].name, "training/y"));
+  weir_value_id x = weir_graph_find_value(t.graph, WEIR_SV_LIT("x"));
+  assert_int_equal(t.train->train_values[x], x);
+  trainee_close(&t);
+}
+
+/* With `accumulate` every run is a batch of its own for the averages. */
+static void test_accumulated(void **state) {
+  (void)state;
+  trainee t;
+  char text[1024];
+  snprintf(text, sizeof text, "%s  accumulate: 2\n", kNorm);
+  trainee_open(&t, text, 1);
+  trainee_feed x = {"x", kX, 6};
+  trainee_run(&t, &x, 1, true);
+  assert_float_equal(trainee_get(&t, "n/mean", 0), 0.75, 1e-6);
+  assert_float_equal(trainee_get(&t, "n/bias", 0), 0, 0);
+  assert_float_equal(trainee_get(&t, "n/bias/grad_sum", 0), 1, 1e-6);
+  trainee_run(&t, &x, 1, false);
+  assert_float_equal(trainee_get(&t, "n/mean", 0), 0.75 * 0.75 + 0.75, 1e-6);
+  assert_float_equal(trainee_get(&t, "n/bias", 0), -0.5, 1e-6);
+  assert_float_equal(trainee_get(&t, "n/bias/grad_sum", 0), 0, 0);
+  trainee_close(&t);
+}
+
+/* What a graph assigns itself belongs to a step; its variable is not trained.
+ */
+static void test_own_assign(void **state) {
+  (void)state;
+  trainee t;
+  trainee_open(&t,
+               "weir: 1\n"
+               "nodes:\n"
+               "  w: var([], init=ones())\n"
+               "  own: var([], init=zeros())\n"
+               "  count: state([], dtype=i64, init=zeros())\n"
+               "  more: assign_add(count, 1)\n"
+               "  moved: assign(own, mul(w, 3))\n"
+               "  loss: square(add(w, own))\n"
+               "outputs: [loss]\n"
+               "train: {minimize: loss, optimizer: sgd(lr=0.25)}\n",
+               1);
+  assert_int_equal(t.train->trained_count, 1);
+  assert_float_equal(trainee_run(&t, NULL, 0, false), 1, 0);
+  assert_float_equal(trainee_get(&t, "w", 0), 0.5, 0);
+  assert_float_equal(trainee_get(&t, "own", 0), 3, 0);
+  assert_float_equal(trainee_run(&t, NULL, 0, false), 12.25, 0);
+  assert_int_equal(trainee_get(&t, "count", 0), 2);
+  trainee_close(&t);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_batch_norm), cmocka_unit_test(test_evaluation),
+      cmocka_unit_test(test_accumulated), cmocka_unit_test(test_own_assign)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -2,8 +2,7 @@
 #include "kernels/cpu/recurrent.h"
 
 /* ---- x, w, r, bias, rbias, h0 -> y, h, gates, inner. x w lies in the gates,
- * or in scratch if nobody wants those; h r of gate n in inner, or in output h,
- * which has the right size and is written last. */
+ * or in scratch if nobody wants those. */
 
 enum { GATES = 3 };
 
@@ -17,48 +16,29 @@ static float *sums_of(const weir_recurrent_run *run) {
   return run->out[2] ? run->out[2] : run->sums;
 }
 
-/* Where h r of gate n of sequence |b| lies. */
-static float *inner_of(const weir_recurrent_run *run, int64_t b) {
-  const weir_recurrent *plan = run->plan;
-  if (!run->out[3]) return (float *)run->out[1] + b * plan->units;
-  return (float *)run->out[3] +
-         weir_recurrent_row(plan, b, run->step) * plan->units;
-}
-
-static void multiply(const weir_recurrent_run *run,
-                     const weir_recurrent_block *block) {
-  const weir_recurrent *plan = run->plan;
-  int64_t u = plan->units, unit = block->unit0;
-  int64_t row = weir_recurrent_row(plan, block->row0, run->step);
-  float *z = sums_of(run) + row * GATES * u + unit;
-  for (int64_t g = 0; g < 2; g++)
-    weir_recurrent_add_states(run, block, run->out[0], run->in[5], g, z + g * u,
-                              plan->steps * GATES * u, true);
-  weir_recurrent_add_states(run, block, run->out[0], run->in[5], 2,
-                            inner_of(run, block->row0) + unit,
-                            run->out[3] ? plan->steps * u : u, false);
-}
-
 static void step(const weir_recurrent_run *run,
                  const weir_recurrent_block *block) {
   const weir_recurrent *plan = run->plan;
   const float *bias = run->in[3], *rbias = run->in[4];
   int64_t u = plan->units, unit = block->unit0;
-  float *y = run->out[0];
-  multiply(run, block);
+  int64_t local = weir_recurrent_local(plan);
+  float *y = run->out[0], *inner = run->out[3];
+  weir_recurrent_fetch(run, block, sums_of(run), GATES);
+  const float *q = weir_recurrent_forward(run, block, y, run->in[5]);
   for (int64_t b = block->row0; b < block->row1; b++) {
     int64_t row = weir_recurrent_row(plan, b, run->step);
     weir_gru_cell cell = {
         .n = block->unit1 - unit,
         .gate = u,
+        .q_gate = plan->tiles->columns,
         .z = sums_of(run) + row * GATES * u + unit,
-        .q = inner_of(run, b) + unit,
+        .q = q ? q + (b - block->row0) * local : NULL,
         .bias = bias ? bias + unit : NULL,
         .rbias = rbias ? rbias + unit : NULL,
         .before = weir_recurrent_before(run, y, run->in[5], b, unit),
         .y = y + row * u + unit,
-        .keep_gates = run->out[2] != NULL,
-        .keep_inner = run->out[3] != NULL};
+        .inner = inner ? inner + row * u + unit : NULL,
+        .keep = run->out[2] != NULL};
     plan->isa->cells->gru(&cell);
   }
 }
@@ -95,8 +75,12 @@ static void step_back(const weir_recurrent_run *run,
   const float *gates = run->in[1], *inner = run->in[2], *dy = run->in[5];
   float *dz = run->out[0], *dq = run->out[1], *dh = run->out[2];
   int64_t u = plan->units, unit = block->unit0;
+  const float *through = NULL;
+  weir_recurrent_fetch(run, block, gates, GATES);
+  weir_recurrent_fetch(run, block, inner, 1);
+  weir_recurrent_fetch(run, block, dy, 1);
   if (run->step + 1 < plan->steps)
-    weir_recurrent_pass_back(run, block, dq, run->step + 1, dh, true);
+    through = weir_recurrent_back(run, block, dq, run->step + 1);
   for (int64_t b = block->row0; b < block->row1; b++) {
     int64_t row = weir_recurrent_row(plan, b, run->step);
     weir_gru_cell_back cell = {
@@ -106,16 +90,13 @@ static void step_back(const weir_recurrent_run *run,
         .inner = inner + row * u + unit,
         .before = weir_recurrent_before(run, run->in[3], run->in[4], b, unit),
         .dh = dh + b * u + unit,
+        .through = through,
         .dy = dy ? dy + row * u + unit : NULL,
         .dz = dz + row * GATES * u + unit,
         .dq = dq + row * GATES * u + unit};
     plan->isa->cells->gru_back(&cell);
+    if (through) through += weir_recurrent_local(plan);
   }
-}
-
-static void first_state(const weir_recurrent_run *run,
-                        const weir_recurrent_block *block) {
-  weir_recurrent_pass_back(run, block, run->out[1], 0, run->out[2], true);
 }
 
 static weir_status run_back(const weir_args *args) {
@@ -124,7 +105,8 @@ static weir_status run_back(const weir_args *args) {
   weir_recurrent_state(run.plan, run.out[2], run.in[6]);
   for (int64_t t = run.plan->steps; t-- > 0;)
     weir_recurrent_step(&run, t, step_back);
-  if (run.plan->steps > 0) weir_recurrent_step(&run, 0, first_state);
+  if (run.plan->steps > 0)
+    weir_recurrent_first_state(&run, run.out[1], run.out[2], true);
   return WEIR_OK;
 }
 

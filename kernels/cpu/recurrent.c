@@ -69,70 +69,78 @@ weir_status weir_recurrent_project(const weir_recurrent_run *run, float *sums) {
   return weir_gemm_run(&plan->project, &io, &args);
 }
 
-void weir_recurrent_multiply(const weir_recurrent_run *run,
-                             const weir_recurrent_block *block,
-                             const weir_recurrent_product *product) {
-  const weir_recurrent *plan = run->plan;
+/* c[row][0, n) = rows of |a|, |deep| long, times a panel. */
+static void multiply(const weir_recurrent *plan,
+                     const weir_recurrent_block *block, const float *a,
+                     int64_t a_row, const float *panel, int64_t deep,
+                     float *c) {
   const weir_gemm_table *tiles = plan->tiles;
-  int64_t deep = plan->back ? plan->gates * plan->units : plan->units;
-  int64_t m = block->row1 - block->row0, columns = tiles->columns;
+  int64_t m = block->row1 - block->row0;
   int64_t parts = (m + tiles->rows - 1) / tiles->rows;
   int64_t rows = (m + parts - 1) / parts; /* tiles of even height */
-  const float *b =
-      panel_of(plan, run->r_panels, block->unit0 / columns, product->gate);
-  weir_gemm_tile t = {.a_row = product->a_row,
+  weir_gemm_tile t = {.a_row = a_row,
                       .a_k = 1,
-                      .b_k = columns,
-                      .c_row = product->c_row,
+                      .b_k = tiles->columns,
+                      .c_row = weir_recurrent_local(plan),
                       .n = block->unit1 - block->unit0};
   for (int64_t k = 0; k < deep; k += plan->depth) {
     t.k = least(plan->depth, deep - k);
-    t.b = b + k * columns;
-    t.add = product->add || k > 0;
+    t.b = panel + k * tiles->columns;
+    t.add = k > 0;
     for (int64_t i = 0; i < m; i += rows) {
       t.m = least(rows, m - i);
-      t.a = product->a + i * product->a_row + k;
-      t.c = product->c + i * product->c_row;
+      t.a = a + i * a_row + k;
+      t.c = c + i * t.c_row;
       tiles->tile(&t);
     }
   }
 }
 
-void weir_recurrent_add_states(const weir_recurrent_run *run,
-                               const weir_recurrent_block *block,
-                               const float *y, const float *h0, int64_t gate,
-                               float *c, int64_t c_row, bool add) {
+const float *weir_recurrent_forward(const weir_recurrent_run *run,
+                                    const weir_recurrent_block *block,
+                                    const float *y, const float *h0) {
   const weir_recurrent *plan = run->plan;
-  int64_t u = plan->units;
-  weir_recurrent_product p = {
-      .a_row = plan->steps * u, .c = c, .c_row = c_row, .gate = gate};
-  p.add = add;
+  int64_t u = plan->units, columns = plan->tiles->columns;
+  const float *a = h0 ? h0 + block->row0 * u : NULL;
+  int64_t a_row = u;
   if (run->step > 0) {
-    p.a = y + weir_recurrent_row(plan, block->row0, run->step - 1) * u;
-  } else if (h0) {
-    p.a = h0 + block->row0 * u;
-    p.a_row = u;
-  } else {
-    for (int64_t i = block->row0; i < block->row1 && !add; i++, c += c_row)
-      memset(c, 0, (size_t)(block->unit1 - block->unit0) * sizeof *c);
-    return;
+    a = y + weir_recurrent_row(plan, block->row0, run->step - 1) * u;
+    a_row = plan->steps * u;
   }
-  weir_recurrent_multiply(run, block, &p);
+  if (!a) return NULL;
+  for (int64_t g = 0; g < plan->gates; g++)
+    multiply(plan, block, a, a_row,
+             panel_of(plan, run->r_panels, block->unit0 / columns, g), u,
+             block->local + g * columns);
+  return block->local;
 }
 
-void weir_recurrent_pass_back(const weir_recurrent_run *run,
-                              const weir_recurrent_block *block,
-                              const float *dq, int64_t from, float *dh,
-                              bool add) {
+const float *weir_recurrent_back(const weir_recurrent_run *run,
+                                 const weir_recurrent_block *block,
+                                 const float *dq, int64_t from) {
   const weir_recurrent *plan = run->plan;
-  int64_t u = plan->units, wide = plan->gates * u;
-  weir_recurrent_product p = {
-      .a = dq + weir_recurrent_row(plan, block->row0, from) * wide,
-      .c = dh + block->row0 * u + block->unit0,
-      .a_row = plan->steps * wide,
-      .c_row = u,
-      .add = add};
-  weir_recurrent_multiply(run, block, &p);
+  int64_t wide = plan->gates * plan->units;
+  multiply(
+      plan, block, dq + weir_recurrent_row(plan, block->row0, from) * wide,
+      plan->steps * wide,
+      panel_of(plan, run->r_panels, block->unit0 / plan->tiles->columns, 0),
+      wide, block->local);
+  return block->local;
+}
+
+void weir_recurrent_fetch(const weir_recurrent_run *run,
+                          const weir_recurrent_block *block, const float *x,
+                          int64_t parts) {
+  const weir_recurrent *plan = run->plan;
+  const int64_t line = 16; /* elements */
+  if (!x) return;
+  for (int64_t b = block->row0; b < block->row1; b++) {
+    const float *row =
+        x + weir_recurrent_row(plan, b, run->step) * parts * plan->units;
+    for (int64_t p = 0; p < parts; p++, row += plan->units)
+      for (int64_t i = block->unit0; i < block->unit1; i += line)
+        __builtin_prefetch(row + i, 0, 2);
+  }
 }
 
 const float *weir_recurrent_before(const weir_recurrent_run *run,
@@ -152,15 +160,18 @@ typedef struct step_job {
   int64_t chunks;
 } step_job;
 
-static void run_block(const step_job *job, int64_t index) {
+static void run_block(const step_job *job, int64_t index, int worker) {
   const weir_recurrent *plan = job->run->plan;
+  char *workers = (char *)job->run->args->scratch + plan->workers_at;
   int64_t columns = plan->tiles->columns;
   int64_t row = index % plan->row_blocks * plan->rows;
   int64_t unit = index / plan->row_blocks * columns;
-  weir_recurrent_block block = {.row0 = row,
-                                .row1 = least(row + plan->rows, plan->batch),
-                                .unit0 = unit,
-                                .unit1 = least(unit + columns, plan->units)};
+  weir_recurrent_block block = {
+      .row0 = row,
+      .row1 = least(row + plan->rows, plan->batch),
+      .unit0 = unit,
+      .unit1 = least(unit + columns, plan->units),
+      .local = (float *)(workers + (size_t)worker * plan->worker_bytes)};
   if (block.row0 < block.row1) job->fn(job->run, &block);
 }
 
@@ -172,9 +183,8 @@ static void run_chunk(void *arg, int64_t chunk, int worker) {
   int64_t begin = chunk * blocks / job->chunks;
   int64_t end = (chunk + 1) * blocks / job->chunks;
   bool backwards = job->run->step % 2 == 1;
-  (void)worker;
   for (int64_t i = 0; i < end - begin; i++)
-    run_block(job, backwards ? end - 1 - i : begin + i);
+    run_block(job, backwards ? end - 1 - i : begin + i, worker);
 }
 
 void weir_recurrent_step(weir_recurrent_run *run, int64_t step,
@@ -188,6 +198,27 @@ void weir_recurrent_step(weir_recurrent_run *run, int64_t step,
 }
 
 /* ---- States */
+
+static void first_state(const weir_recurrent_run *run,
+                        const weir_recurrent_block *block) {
+  const weir_recurrent *plan = run->plan;
+  const float *p = weir_recurrent_back(run, block, run->dq, 0);
+  for (int64_t b = block->row0; b < block->row1; b++) {
+    float *dh = run->dh + b * plan->units;
+    const float *row = p - block->unit0;
+    for (int64_t i = block->unit0; i < block->unit1; i++)
+      dh[i] = run->add ? dh[i] + row[i] : row[i];
+    p += weir_recurrent_local(plan);
+  }
+}
+
+void weir_recurrent_first_state(weir_recurrent_run *run, const float *dq,
+                                float *dh, bool add) {
+  run->dq = dq;
+  run->dh = dh;
+  run->add = add;
+  weir_recurrent_step(run, 0, first_state);
+}
 
 void weir_recurrent_state(const weir_recurrent *plan, float *to,
                           const float *from) {

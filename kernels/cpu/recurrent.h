@@ -34,12 +34,14 @@ typedef struct weir_recurrent {
   float *packed_r;
   const weir_allocator *alloc;
   size_t sums_at, gemm_at; /* in scratch, after r's panels */
+  size_t workers_at, worker_bytes;
 } weir_recurrent;
 
 /* A block's part of a step. */
 typedef struct weir_recurrent_block {
   int64_t row0, row1;   /* sequences */
   int64_t unit0, unit1; /* of one panel */
+  float *local;         /* the thread's own, for products */
 } weir_recurrent_block;
 
 /* Plans a forward call (inputs x, w, r), or, if |back|, one whose input 0 is r
@@ -63,8 +65,11 @@ typedef struct weir_recurrent_run {
   const void *in[WEIR_OP_INPUTS]; /* NULL: missing */
   void *const *out;
   const float *r_panels;
-  float *sums;  /* scratch for x w, if planned */
-  int64_t step; /* the one being made, in the order of time */
+  float *sums;     /* scratch for x w, if planned */
+  int64_t step;    /* the one being made, in the order of time */
+  const float *dq; /* weir_recurrent_first_state's */
+  float *dh;
+  bool add;
 } weir_recurrent_run;
 
 /* Fills |run| and packs r if no prepare did. |r|: index of its input. */
@@ -86,34 +91,30 @@ static inline int64_t weir_recurrent_row(const weir_recurrent *plan, int64_t b,
   return b * plan->steps + (plan->reverse ? plan->steps - 1 - step : step);
 }
 
-/* The block's part of h r for one gate: c[row][0, units) (+)= the product of
- * rows of a with the gate's panel. Pointers are to the block's first row (and
- * unit, for c). Forward a is [.., u], back [.., g u] and |gate| is 0. */
-typedef struct weir_recurrent_product {
-  const float *a;
-  float *c;
-  int64_t a_row, c_row, gate;
-  bool add;
-} weir_recurrent_product;
-
-/* Makes it; thread-safe. */
-void weir_recurrent_multiply(const weir_recurrent_run *run,
-                             const weir_recurrent_block *block,
-                             const weir_recurrent_product *product);
-
-/* Adds to |c| (or writes, unless |add|) the product of the states before this
- * step, of |y| or of |h0| in the first one, with gate |gate|'s panel. Pointers
- * are to whole tensors, |c| to the block's first row and unit. With neither
- * there is nothing to add; what should be written is zero. */
-void weir_recurrent_add_states(const weir_recurrent_run *run,
-                               const weir_recurrent_block *block,
-                               const float *y, const float *h0, int64_t gate,
-                               float *c, int64_t c_row, bool add);
-/* dh [b, u] = (or += ) |dq| [b, t, g u] of step |from| times r transposed. */
-void weir_recurrent_pass_back(const weir_recurrent_run *run,
-                              const weir_recurrent_block *block,
-                              const float *dq, int64_t from, float *dh,
-                              bool add);
+/* The block's part of h r, h being the row of |y| [b, t, u] before this step's,
+ * or |h0|: a row of weir_recurrent_local elements for each sequence, gate by
+ * gate, a panel's columns each, in the thread's own memory. NULL: there is no
+ * state before. */
+const float *weir_recurrent_forward(const weir_recurrent_run *run,
+                                    const weir_recurrent_block *block,
+                                    const float *y, const float *h0);
+/* The block's part of |dq| [b, t, g u] of step |from| times r transposed: a row
+ * of weir_recurrent_local elements for each sequence. */
+const float *weir_recurrent_back(const weir_recurrent_run *run,
+                                 const weir_recurrent_block *block,
+                                 const float *dq, int64_t from);
+/* Elements of a row of these. */
+static inline int64_t weir_recurrent_local(const weir_recurrent *plan) {
+  return plan->tiles->columns * (plan->back ? 1 : plan->gates);
+}
+/* Asks for this step's rows of |x| [b, t, |parts| u] at the block's units; NULL
+ * is allowed. Before the products, which hide the way from far caches. */
+void weir_recurrent_fetch(const weir_recurrent_run *run,
+                          const weir_recurrent_block *block, const float *x,
+                          int64_t parts);
+/* dh [b, u] (or += ) dq of the first step times r transposed. */
+void weir_recurrent_first_state(weir_recurrent_run *run, const float *dq,
+                                float *dh, bool add);
 /* The state [.., u] before this step of sequence |b|, at unit |unit|; NULL:
  * zeros. */
 const float *weir_recurrent_before(const weir_recurrent_run *run,

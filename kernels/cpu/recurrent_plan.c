@@ -35,7 +35,8 @@ static void cut(weir_recurrent *p) {
   p->panels = ceil_div(p->units, p->tiles->columns);
   p->depth = deep == 0 ? 1 : ceil_div(deep, ceil_div(deep, DEPTH));
   p->shared = flops >= kStepFlops;
-  p->row_blocks = p->shared ? ceil_div(p->batch, BLOCK_ROWS) : 1;
+  p->row_blocks = ceil_div(p->batch, BLOCK_ROWS);
+  if (p->row_blocks < 1) p->row_blocks = 1;
   p->rows = ceil_div(p->batch, p->row_blocks);
   p->blocks = p->row_blocks * p->panels;
 }
@@ -65,7 +66,12 @@ static bool place(weir_recurrent *p, bool keeps_sums, weir_prepared *out) {
   if (!weir_size_add(p->gemm_at, p->project.scratch_bytes, &total))
     return false;
   out->scratch_bytes = total;
-  out->worker_scratch_bytes = p->project.worker_bytes;
+  p->workers_at = weir_scratch_align(total);
+  p->worker_bytes = (size_t)(p->rows * weir_recurrent_local(p)) * sizeof(float);
+  if (p->worker_bytes < p->project.worker_bytes)
+    p->worker_bytes = p->project.worker_bytes;
+  p->worker_bytes = weir_scratch_align(p->worker_bytes);
+  out->worker_scratch_bytes = p->worker_bytes;
   return true;
 }
 

@@ -17,17 +17,17 @@ static void step(const weir_recurrent_run *run,
   const float *bias = run->in[3];
   int64_t u = plan->units, unit = block->unit0;
   float *y = run->out[0];
-  weir_recurrent_add_states(
-      run, block, y, run->in[4], 0,
-      y + weir_recurrent_row(plan, block->row0, run->step) * u + unit,
-      plan->steps * u, true);
+  weir_recurrent_fetch(run, block, y, 1);
+  const float *q = weir_recurrent_forward(run, block, y, run->in[4]);
   for (int64_t b = block->row0; b < block->row1; b++) {
     weir_rnn_cell cell = {
         .n = block->unit1 - unit,
         .relu = plan->relu,
+        .q = q,
         .bias = bias ? bias + unit : NULL,
         .y = y + weir_recurrent_row(plan, b, run->step) * u + unit};
     plan->isa->cells->rnn(&cell);
+    if (q) q += weir_recurrent_local(plan);
   }
 }
 
@@ -49,8 +49,7 @@ const weir_kernel_def weir_kernel_cpu_rnn = {.op = "rnn",
                                              .release = weir_recurrent_release,
                                              .run = run_rnn};
 
-/* ---- r, y, dy, dh -> dz, dh0. dh0 holds the gradient of the state on its way
- * back. */
+/* ---- r, y, dy, dh -> dz, dh0 */
 
 static weir_status prepare_back(const weir_call *call, weir_prepared *out,
                                 weir_error *err) {
@@ -63,35 +62,36 @@ static weir_status prepare_back(const weir_call *call, weir_prepared *out,
 static void step_back(const weir_recurrent_run *run,
                       const weir_recurrent_block *block) {
   const weir_recurrent *plan = run->plan;
-  const float *y = run->in[1], *dy = run->in[2];
-  float *dz = run->out[0], *dh = run->out[1];
+  const float *y = run->in[1], *dy = run->in[2], *dh = run->in[3];
+  float *dz = run->out[0];
   int64_t u = plan->units, unit = block->unit0;
-  if (run->step + 1 < plan->steps)
-    weir_recurrent_pass_back(run, block, dz, run->step + 1, dh, false);
+  bool last = run->step + 1 == plan->steps;
+  weir_recurrent_fetch(run, block, y, 1);
+  weir_recurrent_fetch(run, block, dy, 1);
+  if (!last) dh = weir_recurrent_back(run, block, dz, run->step + 1);
+  if (last && dh) dh += block->row0 * u + unit;
   for (int64_t b = block->row0; b < block->row1; b++) {
     int64_t at = weir_recurrent_row(plan, b, run->step) * u + unit;
     weir_rnn_cell_back cell = {.n = block->unit1 - unit,
                                .relu = plan->relu,
                                .y = y + at,
-                               .dh = dh + b * u + unit,
+                               .dh = dh,
                                .dy = dy ? dy + at : NULL,
                                .dz = dz + at};
     plan->isa->cells->rnn_back(&cell);
+    if (dh) dh += last ? u : weir_recurrent_local(plan);
   }
-}
-
-static void first_state(const weir_recurrent_run *run,
-                        const weir_recurrent_block *block) {
-  weir_recurrent_pass_back(run, block, run->out[0], 0, run->out[1], false);
 }
 
 static weir_status run_back(const weir_args *args) {
   weir_recurrent_run run;
   weir_recurrent_begin(args, 0, &run);
-  weir_recurrent_state(run.plan, run.out[1], run.in[3]);
   for (int64_t t = run.plan->steps; t-- > 0;)
     weir_recurrent_step(&run, t, step_back);
-  if (run.plan->steps > 0) weir_recurrent_step(&run, 0, first_state);
+  if (run.plan->steps > 0)
+    weir_recurrent_first_state(&run, run.out[0], run.out[1], false);
+  else
+    weir_recurrent_state(run.plan, run.out[1], run.in[3]);
   return WEIR_OK;
 }
 

@@ -8,16 +8,18 @@
 #include "kernels/cpu/isa/isa.h"
 
 /* The element-wise part of a step of recurrent units, f32: n units of one
- * sequence that lie side by side. Gates lie |gate| elements apart. Pointers
- * are to the first unit. */
+ * sequence that lie side by side. Gates lie |gate| elements apart, those of
+ * products with r |q_gate|. Pointers are to the first unit; NULL means zeros,
+ * or that an output is not wanted. */
 
 typedef struct weir_lstm_cell {
-  int64_t n, gate;
-  float *z;          /* sums of the gates i, f, g, o */
-  const float *bias; /* added to them; NULL: none */
+  int64_t n, gate, q_gate;
+  float *z;          /* x w of the gates i, f, g, o */
+  const float *q;    /* h r of them; may be NULL */
+  const float *bias; /* may be NULL */
   float *c;          /* the cells before, replaced by those after */
   float *y;          /* out: h */
-  float *cells;      /* out: c once more; NULL: not kept */
+  float *cells;      /* out: c once more; may be NULL */
   bool keep;         /* z is replaced by the gates */
 } weir_lstm_cell;
 
@@ -25,44 +27,47 @@ typedef struct weir_lstm_cell {
 typedef struct weir_lstm_cell_back {
   int64_t n, gate;
   const float *gates, *cells;
-  const float *before; /* cells before the step; NULL: zeros */
-  const float *dh;
-  const float *dy; /* NULL: zeros */
-  float *dc;       /* gradient of the cells after, replaced by before's */
-  float *dz;       /* out, by gates */
+  const float *before; /* cells before the step; may be NULL */
+  const float *dh;     /* may be NULL */
+  const float *dy;     /* may be NULL */
+  float *dc;           /* gradient of the cells after, replaced by before's */
+  float *dz;           /* out, by gates */
 } weir_lstm_cell_back;
 
 typedef struct weir_gru_cell {
-  int64_t n, gate;
-  float *z;                    /* x w by gates r, z, n; h r added to r and z */
-  float *q;                    /* h r of gate n */
-  const float *bias, *rbias;   /* NULL: none */
-  const float *before;         /* h before; NULL: zeros */
-  float *y;                    /* out: h */
-  bool keep_gates, keep_inner; /* z gets the gates; q gets rbias */
+  int64_t n, gate, q_gate;
+  float *z;                  /* x w of the gates r, z, n */
+  const float *q;            /* h r of them; may be NULL */
+  const float *bias, *rbias; /* may be NULL */
+  const float *before;       /* h before; may be NULL */
+  float *y;                  /* out: h */
+  float *inner;              /* out: h r + rbias of gate n; may be NULL */
+  bool keep;                 /* z is replaced by the gates */
 } weir_gru_cell;
 
 typedef struct weir_gru_cell_back {
   int64_t n, gate;
   const float *gates, *inner;
-  const float *before; /* NULL: zeros */
-  float *dh;           /* replaced by what goes around the gates */
-  const float *dy;     /* NULL: zeros */
-  float *dz, *dq;      /* out, by gates */
+  const float *before;  /* may be NULL */
+  float *dh;            /* replaced by what goes around the gates */
+  const float *through; /* added to dh: what came through them; may be NULL */
+  const float *dy;      /* may be NULL */
+  float *dz, *dq;       /* out, by gates */
 } weir_gru_cell_back;
 
 typedef struct weir_rnn_cell {
   int64_t n;
   bool relu;
-  const float *bias; /* NULL: none */
-  float *y;          /* the sum, replaced by h */
+  const float *q, *bias; /* may be NULL */
+  float *y;              /* x w, replaced by h */
 } weir_rnn_cell;
 
 typedef struct weir_rnn_cell_back {
   int64_t n;
   bool relu;
-  const float *y, *dh, *dy; /* dy NULL: zeros */
-  float *dz;                /* out */
+  const float *y;
+  const float *dh, *dy; /* may be NULL */
+  float *dz;            /* out */
 } weir_rnn_cell_back;
 
 struct weir_cell_table {

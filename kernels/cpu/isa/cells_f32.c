@@ -32,6 +32,7 @@ static void lstm(const weir_lstm_cell *cell) {
     for (int g = 0; g < 4; g++) {
       sums[g] = get(z + g * gate, n);
       if (cell->bias) sums[g] += get(cell->bias + g * gate + i, n);
+      if (cell->q) sums[g] += get(cell->q + g * cell->q_gate + i, n);
     }
     vf in = vsigmoid(sums[0]), forget = vsigmoid(sums[1]);
     vf input = vtanh(sums[2]), out = vsigmoid(sums[3]);
@@ -56,7 +57,7 @@ static void lstm_back(const weir_lstm_cell_back *cell) {
     vf in = get(gates, n), forget = get(gates + gate, n);
     vf input = get(gates + 2 * gate, n), out = get(gates + 3 * gate, n);
     vf t = vtanh(get(cell->cells + i, n));
-    vf dh = get(cell->dh + i, n) + get_or_zero(cell->dy, i, n);
+    vf dh = get_or_zero(cell->dh, i, n) + get_or_zero(cell->dy, i, n);
     vf dc = get(cell->dc + i, n) + dh * out * (1.0f - t * t);
     vf before = get_or_zero(cell->before, i, n);
     put(dz, dc * input * in * (1.0f - in), n);
@@ -74,20 +75,20 @@ static void gru(const weir_gru_cell *cell) {
   for (int64_t i = 0; i < cell->n; i += LANES) {
     int64_t n = cell->n - i;
     float *z = cell->z + i;
-    vf sums[3], q = get(cell->q + i, n);
+    vf sums[3], q[3];
 #pragma GCC unroll 3
     for (int g = 0; g < 3; g++) {
       sums[g] = get(z + g * gate, n);
+      q[g] = get_or_zero(cell->q, g * cell->q_gate + i, n);
       if (cell->bias) sums[g] += get(cell->bias + g * gate + i, n);
-      if (cell->rbias && g < 2) sums[g] += get(cell->rbias + g * gate + i, n);
+      if (cell->rbias) q[g] += get(cell->rbias + g * gate + i, n);
     }
-    if (cell->rbias) q += get(cell->rbias + 2 * gate + i, n);
-    vf reset = vsigmoid(sums[0]), update = vsigmoid(sums[1]);
-    vf inner = vtanh(sums[2] + reset * q);
+    vf reset = vsigmoid(sums[0] + q[0]), update = vsigmoid(sums[1] + q[1]);
+    vf inner = vtanh(sums[2] + reset * q[2]);
     vf before = get_or_zero(cell->before, i, n);
     put(cell->y + i, (1.0f - update) * inner + update * before, n);
-    if (cell->keep_inner) put(cell->q + i, q, n);
-    if (!cell->keep_gates) continue;
+    if (cell->inner) put(cell->inner + i, q[2], n);
+    if (!cell->keep) continue;
     put(z, reset, n);
     put(z + gate, update, n);
     put(z + 2 * gate, inner, n);
@@ -103,7 +104,8 @@ static void gru_back(const weir_gru_cell_back *cell) {
     vf reset = get(gates, n), update = get(gates + gate, n);
     vf inner = get(gates + 2 * gate, n), q = get(cell->inner + i, n);
     vf before = get_or_zero(cell->before, i, n);
-    vf dh = get(cell->dh + i, n) + get_or_zero(cell->dy, i, n);
+    vf dh = get(cell->dh + i, n) + get_or_zero(cell->through, i, n);
+    dh += get_or_zero(cell->dy, i, n);
     vf dn = dh * (1.0f - update) * (1.0f - inner * inner);
     vf dr = dn * q * reset * (1.0f - reset);
     vf du = dh * (before - inner) * update * (1.0f - update);
@@ -124,6 +126,7 @@ static void rnn(const weir_rnn_cell *cell) {
     int64_t n = cell->n - i;
     vf sum = get(cell->y + i, n);
     if (cell->bias) sum += get(cell->bias + i, n);
+    if (cell->q) sum += get(cell->q + i, n);
     vf y = cell->relu ? vselect(sum < 0.0f, vset(0.0f), sum) : vtanh(sum);
     put(cell->y + i, y, n);
   }
@@ -133,7 +136,7 @@ static void rnn_back(const weir_rnn_cell_back *cell) {
   for (int64_t i = 0; i < cell->n; i += LANES) {
     int64_t n = cell->n - i;
     vf y = get(cell->y + i, n);
-    vf dh = get(cell->dh + i, n) + get_or_zero(cell->dy, i, n);
+    vf dh = get_or_zero(cell->dh, i, n) + get_or_zero(cell->dy, i, n);
     vf dz =
         cell->relu ? vselect(y > 0.0f, dh, vset(0.0f)) : dh * (1.0f - y * y);
     put(cell->dz + i, dz, n);

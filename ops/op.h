@@ -216,6 +216,8 @@ weir_dim weir_shape_new_dim(weir_shape_ctx *ctx);
  */
 bool weir_shape_unify(weir_shape_ctx *ctx, weir_dim a, weir_dim b,
                       weir_dim *out);
+/* The rule of ops with bodies (scan, while, if): types follow from those. */
+WEIR_MUST_USE weir_status weir_shape_bodies(weir_shape_ctx *ctx);
 /* Fails at the node's place, its op's name before the message. */
 weir_status weir_shape_fail(weir_shape_ctx *ctx, weir_error_id id,
                             const char *fmt, ...) WEIR_PRINTF(3, 4);

@@ -271,6 +271,37 @@ static void add_node(weir_strbuf *text, const weir_graph *graph,
   weir_strbuf_text(text, "\n");
 }
 
+/* The body's name in dumps. */
+static const char *body_label(const weir_node *node, uint32_t k) {
+  if (node->op->instr == WEIR_INSTR_BRANCH) return k == 0 ? "else" : "then";
+  return node->body_count == 2 && k == 0 ? "cond" : "body";
+}
+
+static void add_indent(weir_strbuf *text, int depth) {
+  for (int i = 0; i < depth; i++) weir_strbuf_text(text, "    ");
+}
+
+/* Bodies under their node, deeper in; they nest only so deep. */
+static void add_bodies(weir_strbuf *text, const weir_node *node, int depth) {
+  for (uint32_t k = 0; k < node->body_count; k++) {
+    const weir_graph *body = node->bodies[k];
+    add_indent(text, depth);
+    weir_strbuf_printf(text, "  %s:\n", body_label(node, k));
+    for (uint32_t i = 0; i < body->node_count; i++) {
+      add_indent(text, depth + 1);
+      add_node(text, body, &body->nodes[i]);
+      add_bodies(text, &body->nodes[i], depth + 1);
+    }
+    add_indent(text, depth + 1);
+    weir_strbuf_text(text, "-> ");
+    for (uint32_t i = 0; i < body->output_count; i++) {
+      if (i != 0) weir_strbuf_text(text, ", ");
+      add_value(text, body, body->outputs[i].value);
+    }
+    weir_strbuf_text(text, "\n");
+  }
+}
+
 static weir_status write_failed(weir_error *err) {
   return weir_fail(err, WEIR_W5009, NULL, "the text could not be written");
 }
@@ -283,6 +314,7 @@ static weir_status write_text(const weir_graph *graph, weir_write_fn write,
   for (uint32_t i = 0; i < graph->node_count && s == WEIR_OK; i++) {
     weir_strbuf_clear(&text);
     add_node(&text, graph, &graph->nodes[i]);
+    add_bodies(&text, &graph->nodes[i], 0);
     s = weir_strbuf_status(&text, err);
     if (s == WEIR_OK && !write(self, text.data, text.size))
       s = write_failed(err);
@@ -292,6 +324,23 @@ static weir_status write_text(const weir_graph *graph, weir_write_fn write,
 }
 
 /* ---- JSON */
+
+static void json_node(weir_json_writer *w, weir_strbuf *text,
+                      const weir_graph *graph, const weir_node *node);
+
+/* [[nodes of a body], ...]; they nest only so deep. */
+static void json_bodies(weir_json_writer *w, weir_strbuf *text,
+                        const weir_node *node) {
+  weir_json_key(w, "bodies");
+  weir_json_array_begin(w, false);
+  for (uint32_t k = 0; k < node->body_count; k++) {
+    weir_json_array_begin(w, false);
+    for (uint32_t i = 0; i < node->bodies[k]->node_count; i++)
+      json_node(w, text, node->bodies[k], &node->bodies[k]->nodes[i]);
+    weir_json_array_end(w);
+  }
+  weir_json_array_end(w);
+}
 
 static void json_node(weir_json_writer *w, weir_strbuf *text,
                       const weir_graph *graph, const weir_node *node) {
@@ -320,6 +369,7 @@ static void json_node(weir_json_writer *w, weir_strbuf *text,
     weir_json_null(w);
   weir_json_key(w, "line");
   weir_json_uint(w, node->mark.line);
+  if (node->body_count > 0) json_bodies(w, text, node);
   weir_json_object_end(w);
 }
 

@@ -62,6 +62,8 @@ static weir_status feed_node(weir_compiler *c, const weir_node *node,
   weir_value_id id = node->first_output;
   for (uint32_t k = 0; k < c->request->feed_count; k++)
     if (c->feeds[k] == id) {
+      if (c->known_feeds != NULL && c->known_feeds[k] != NULL)
+        return frozen_value(c, id, c->known_feeds[k], err);
       weir_value_spec spec = {.storage = WEIR_STORAGE_EXTERNAL, .external = k};
       return weir_compile_value(c, id, &spec, err);
     }
@@ -173,6 +175,9 @@ static weir_status plain_node(weir_compiler *c, weir_node_id id,
       return commit_node(c, id, err);
     case WEIR_INSTR_NONE:
       return control_node(c, id, err);
+    case WEIR_INSTR_LOOP:
+    case WEIR_INSTR_BRANCH:
+      return weir_compile_control(c, id, err);
     default:
       break;
   }
@@ -403,7 +408,8 @@ static weir_status finish(weir_compiler *c, weir_compiled *out,
                           weir_error *err) {
   weir_program_options options = {
       .threads = c->request->options.threads,
-      .memory_limit = c->request->options.memory_limit};
+      .memory_limit = c->request->options.memory_limit,
+      .body = false};
   WEIR_TRY(weir_program_finish(c->builder, &options,
                                (weir_program **)&out->program, err));
   out->vars = c->vars; /* in the program's arena */
@@ -446,6 +452,31 @@ weir_status weir_compile(const weir_env *env,
     weir_graph_unref(c.graph);
     weir_free(env->alloc, out);
   }
+  return s;
+}
+
+weir_status weir_compile_body(weir_compiler *outer,
+                              const weir_compile_request *request,
+                              const void *const *known_feeds,
+                              const weir_program **out_program,
+                              weir_error *err) {
+  weir_compiler c = {.env = outer->env,
+                     .request = request,
+                     .graph = request->graph,
+                     .feeds = (weir_value_id *)(uintptr_t)request->feeds,
+                     .fetches = (weir_value_id *)(uintptr_t)request->fetches,
+                     .known_feeds = known_feeds};
+  weir_program_options options = {.threads = request->options.threads,
+                                  .body = true};
+  weir_program *program = NULL;
+  *out_program = NULL;
+  weir_status s = weir_program_builder_create(c.env, &c.builder, err);
+  if (s == WEIR_OK) s = make_tables(&c, err);
+  if (s == WEIR_OK) s = walk(&c, err);
+  if (s == WEIR_OK) s = weir_program_finish(c.builder, &options, &program, err);
+  weir_program_builder_release(c.builder);
+  outer->group_count += c.group_count;
+  *out_program = program;
   return s;
 }
 

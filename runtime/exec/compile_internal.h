@@ -31,6 +31,8 @@ typedef struct weir_compiler {
   weir_node_id *reader; /* per graph value: its only one, WEIR_SEVERAL or
                            WEIR_NO_INDEX; outputs have several */
   bool writes;
+  /* Of a body: per feed its bytes when they are known, else NULL. */
+  const void *const *known_feeds;
 } weir_compiler;
 
 /* One call or group on its way to an instruction. */
@@ -47,6 +49,18 @@ typedef struct weir_emit {
   bool in_place;
   const char *kernel, *reason;
 } weir_emit;
+
+/* compile.c */
+/* Compiles a body, which is simplified and fused already; feeds are all its
+ * inputs. |known_feeds|: one for each. Nests as deep as bodies. */
+weir_status weir_compile_body(weir_compiler *outer,
+                              const weir_compile_request *request,
+                              const void *const *known_feeds,
+                              const weir_program **out_program,
+                              weir_error *err);
+/* compile_control.c: the instruction of a node with bodies. */
+weir_status weir_compile_control(weir_compiler *c, weir_node_id id,
+                                 weir_error *err);
 
 /* compile_kernel.c */
 /* Emits node |id| alone. */

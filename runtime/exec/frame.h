@@ -81,6 +81,9 @@ static inline const weir_exec_ctx *weir_exec_of(const weir_args *args) {
 
 /* Runs a nested frame within an instruction. */
 weir_status weir_frame_run_nested(weir_frame *child, const weir_args *args);
+/* The same for turn |turn| of a loop: random ops draw other numbers. */
+weir_status weir_frame_run_turn(weir_frame *child, const weir_args *args,
+                                int64_t turn);
 /* WEIR_OK, or why the run must stop now. */
 weir_status weir_frame_check_stop(weir_frame *frame);
 /* ---- Parts of the executor. */

@@ -178,6 +178,7 @@ static bool lay_out(weir_program *p) {
     for (uint32_t k = 0; k < s->in_count; k++) values[at++] = s->in[k];
     for (uint32_t k = 0; k < s->out_count; k++) values[at++] = s->out[k];
     instr->first_child = child;
+    if (s->child != NULL) *s->child = child;
     for (uint32_t k = 0; k < s->body_count; k++)
       p->children[child++] = s->bodies[k];
   }
@@ -233,7 +234,7 @@ weir_status weir_program_finish(weir_program_builder *b,
   if (!take_lists(b)) return weir_fail_memory(err, 0);
   p->threads = options->threads > 0 ? options->threads : 1;
   total_costs(p);
-  weir_status s = weir_tasks_form(p, options->grain_ns, &graph, err);
+  weir_status s = weir_tasks_form(p, options, &graph, err);
   /* The order may have changed: the builder's list now owns the new one. */
   if (p->instr_count > 0)
     memcpy(b->instrs.items, p->instrs, p->instr_count * sizeof *p->instrs);

@@ -77,11 +77,13 @@ typedef struct weir_instr_spec {
   const char *op, *kernel, *algorithm, *reason;
   const weir_program *const *bodies; /* taken: released with the program */
   uint32_t body_count;
+  uint32_t *child; /* is told the number of the first body's frame, or NULL */
 } weir_instr_spec;
 
 typedef struct weir_program_options {
   int threads;         /* of the pool: scratch is planned for so many */
   int64_t grain_ns;    /* least work worth a hand-over; 0: 10 us */
+  bool body;           /* one task: instructions of another program run it */
   size_t memory_limit; /* of planned memory; 0: none */
 } weir_program_options;
 
@@ -124,13 +126,33 @@ weir_status weir_instr_call(weir_program_builder *builder,
  * inputs. Errors when run: W5008 for a value without a body. */
 weir_status weir_instr_branch(weir_program_builder *builder, weir_dtype dtype,
                               weir_instr_spec *spec);
-/* LOOP: the first |carried| inputs are copied to the outputs, then, while
- * bodies[0] (outputs, other inputs -> bool) says true and fewer than |limit|
- * turns were made, outputs = bodies[1] (outputs, other inputs). |bytes|: of
- * each carried value. Other inputs are read only. */
-weir_status weir_instr_loop(weir_program_builder *builder, uint32_t carried,
-                            const size_t *bytes, int64_t limit,
-                            weir_instr_spec *spec);
+/* How a value is cut into slices: slice t is |outer| runs of |inner| bytes,
+ * the o-th at (o * count + t) * inner. outer 1: slices are views. */
+typedef struct weir_slices {
+  size_t outer, inner;
+} weir_slices;
+
+/* LOOP. Inputs: the number of turns (i64) if |counted|, carried values, those
+ * that are sliced, captured ones. Outputs: carried values, the turns made (i64)
+ * if |conditional|, stacks. The last body is run with carried values, slices
+ * and captured values, and gives the next carried values and the slices of
+ * those stacks that are no carried value's (|stack_from|). A conditional loop
+ * has a first body, of carried and captured values, that gives a bool: whether
+ * to go on. Nothing is copied from turn to turn: a body reads carried values
+ * where the turn before wrote them. */
+typedef struct weir_loop_spec {
+  uint32_t carried, scanned, captured, stacked;
+  const size_t *carried_bytes;
+  const weir_slices *slices;  /* of the scanned, then of the stacks */
+  const uint32_t *stack_from; /* per stack: the carried value whose next values
+                                 it holds, or WEIR_NO_INDEX */
+  int64_t length;             /* slices of each value; turns at most */
+  bool reverse, counted, conditional;
+} weir_loop_spec;
+
+/* Fills |spec|, whose inputs, outputs and bodies are set. Errors: W6001. */
+weir_status weir_instr_loop(weir_program_builder *builder,
+                            const weir_loop_spec *loop, weir_instr_spec *spec);
 /* SEND (in[0]), RECV (out[0]): one edge of |channel|. */
 weir_status weir_instr_send(weir_program_builder *builder,
                             weir_channel *channel, uint32_t edge, size_t bytes,

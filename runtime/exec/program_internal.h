@@ -87,8 +87,9 @@ typedef struct weir_task_graph {
   const weir_allocator *alloc;
 } weir_task_graph;
 
-/* Tasks of at least |grain_ns| where there is a choice. Errors: W6001. */
-weir_status weir_tasks_form(weir_program *program, int64_t grain_ns,
+/* Tasks of at least the grain where there is a choice. Errors: W6001. */
+weir_status weir_tasks_form(weir_program *program,
+                            const weir_program_options *options,
                             weir_task_graph *graph, weir_error *err);
 /* Writes the edges into the tasks, each once. */
 weir_status weir_tasks_link(weir_program *program, weir_task_graph *graph,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "runtime/base/map.h"
 #include "runtime/exec/frame.h"
 
 /* The executor: runs the instructions of a frame, alone or on the pool. */
@@ -203,13 +204,15 @@ weir_status weir_frame_run(weir_frame *f, weir_pool *pool,
 }
 
 /* Nested frames stop at their first failure. */
-weir_status weir_frame_run_nested(weir_frame *child, const weir_args *args) {
+static weir_status run_nested(weir_frame *child, const weir_args *args,
+                              uint64_t step) {
   const weir_exec_ctx *outer = weir_exec_of(args);
   const weir_program *p = child->program;
   WEIR_TRY(weir_frame_check_stop(outer->frame));
   weir_exec_ctx ctx = *outer;
   weir_status s = WEIR_OK;
   ctx.base.self = &ctx;
+  ctx.base.step = step;
   ctx.frame = child;
   child->pool = outer->frame->pool;
   child->options = outer->frame->options;
@@ -218,6 +221,16 @@ weir_status weir_frame_run_nested(weir_frame *child, const weir_args *args) {
   uint32_t at = run_fast(child, &ctx, 0, p->instr_count, args->err, &s);
   if (s != WEIR_OK) weir_program_blame(p, at, s, args->err);
   return s;
+}
+
+weir_status weir_frame_run_nested(weir_frame *child, const weir_args *args) {
+  return run_nested(child, args, args->ctx->step);
+}
+
+weir_status weir_frame_run_turn(weir_frame *child, const weir_args *args,
+                                int64_t turn) {
+  uint64_t step = weir_hash_bytes(&turn, sizeof turn, args->ctx->step);
+  return run_nested(child, args, step);
 }
 
 weir_status weir_frame_value_status(const weir_frame *f, uint32_t value,

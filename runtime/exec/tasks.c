@@ -189,9 +189,11 @@ static bool form_one(weir_program *p) {
   return true;
 }
 
-weir_status weir_tasks_form(weir_program *p, int64_t grain_ns,
+weir_status weir_tasks_form(weir_program *p,
+                            const weir_program_options *options,
                             weir_task_graph *graph, weir_error *err) {
-  if (grain_ns <= 0) grain_ns = kDefaultGrainNs;
+  int64_t grain_ns =
+      options->grain_ns > 0 ? options->grain_ns : kDefaultGrainNs;
   former f = {.p = p, .graph = graph, .grain_ns = grain_ns};
   uint32_t async = 0;
   for (uint32_t i = 0; i < p->instr_count; i++)
@@ -202,7 +204,7 @@ weir_status weir_tasks_form(weir_program *p, int64_t grain_ns,
                      "most %d",
                      async, kMaxTasks / 2 - 1);
   p->cheap = p->cost_ns < 2 * grain_ns && async == 0;
-  bool many = async > 0 || (!p->cheap && p->threads > 1);
+  bool many = !options->body && (async > 0 || (!p->cheap && p->threads > 1));
   if (many ? form_many(&f) : form_one(p)) return WEIR_OK;
   return weir_fail_memory(err, 0);
 }

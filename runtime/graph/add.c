@@ -17,12 +17,33 @@ const weir_op_def *weir_loader_op(const weir_loader *l, const char *name) {
 static void label_callers(weir_loader *l, const weir_scope *scope) {
   for (const weir_scope *s = scope; s->caller != NULL; s = s->caller) {
     if (weir_sv_starts_with(s->module->path, "std/")) continue;
+    if (s->around != NULL) continue; /* a body: its place says it */
     weir_diag_add_label(&l->diag, &s->call_mark, "in this call of %.*s",
                         WEIR_SV(s->block->name));
     if (!weir_sv_equal(s->caller->module->path, s->module->path))
       weir_diag_add_note(&l->diag, "called from %s:%u:%u", s->call_mark.file,
                          s->call_mark.line, s->call_mark.col);
   }
+}
+
+/* `after` of a block's call is that of its nodes; what a node can have before
+ * the run has nothing to wait for. */
+static bool wait_as_scope(weir_loader *l, const weir_scope *scope,
+                          weir_node_spec *spec) {
+  weir_instr_kind kind = spec->op->instr;
+  if (scope->after_count == 0 || scope->level != l->level || l->in_init ||
+      kind == WEIR_INSTR_VAR_READ || kind == WEIR_INSTR_CONST ||
+      kind == WEIR_INSTR_FEED)
+    return true;
+  uint32_t n = spec->after_count;
+  weir_node_id *all =
+      weir_arena_array(&l->work, (size_t)n + scope->after_count, sizeof *all);
+  if (all == NULL) return weir_report_memory(l);
+  if (n > 0) memcpy(all, spec->after, n * sizeof *all);
+  memcpy(all + n, scope->after, scope->after_count * sizeof *all);
+  spec->after = all;
+  spec->after_count += scope->after_count;
+  return true;
 }
 
 bool weir_add_node(weir_loader *l, weir_scope *scope, weir_node_spec *spec,
@@ -37,6 +58,7 @@ bool weir_add_node(weir_loader *l, weir_scope *scope, weir_node_spec *spec,
     return false;
   }
   if (spec->device.size == 0) spec->device = scope->device;
+  if (!wait_as_scope(l, scope, spec)) return false;
   if (weir_graph_builder_add(l->builder, spec, out, &l->diag) == WEIR_OK)
     return true;
   label_callers(l, scope);
@@ -98,6 +120,7 @@ bool weir_add_const(weir_loader *l, weir_scope *scope, const weir_def *def,
   if (!ok) return false;
   *out = (weir_result){.first = weir_graph_builder_output(l->builder, id, 0),
                        .count = 1,
-                       .node = id};
+                       .node = id,
+                       .level = l->level};
   return true;
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/forms.h"
 #include "runtime/graph/items.h"
 
-/* Maps of nodes: every entry becomes an item. Bodies of repeats are parsed by
- * the same loop, from a list of those still to do. */
+/* Maps of nodes: every entry becomes an item. Bodies of repeats and forms are
+ * parsed by the same loop, from a list of those still to do. */
 
 typedef struct body_job {
   const weir_yaml *nodes;
   weir_body *body;
+  weir_form *form; /* NULL: a repeat's */
+  uint32_t part;   /* which body of the form */
 } body_job;
 
 typedef WEIR_VEC(body_job) job_vec;
@@ -26,7 +29,8 @@ static const weir_mark *mark_of(const weir_body *body, const weir_block *block,
   uint32_t i = code & ~WEIR_BIND_KIND;
   switch (code & WEIR_BIND_KIND) {
     case WEIR_BIND_INPUT:
-      return &block->inputs[i].mark;
+      return body->ports != NULL ? &body->ports[i].mark
+                                 : &block->inputs[i].mark;
     case WEIR_BIND_ATTR:
       return &block->attrs[i].mark;
     case WEIR_BIND_RESULT: {
@@ -50,8 +54,8 @@ bool weir_body_bind(weir_loader *l, const weir_module *m,
                     const weir_block *block, weir_body *body, weir_sv name,
                     const weir_mark *mark, uint32_t code) {
   uint32_t before;
-  const weir_named_const *c = /* blocks may hide params */
-      block == NULL ? weir_module_const(m, name) : NULL;
+  const weir_named_const *c = /* blocks and bodies may hide params */
+      block == NULL && body->ports == NULL ? weir_module_const(m, name) : NULL;
   if (c != NULL) return refuse_twice(l, name, mark, &c->mark);
   if (!weir_map_put(&body->names, name, code, &before))
     return weir_report_memory(l);
@@ -84,11 +88,23 @@ bool weir_body_declare(weir_loader *l, const weir_module *m,
 
 static bool add_repeat(weir_loader *l, weir_item *item, const weir_yaml *y,
                        job_vec *jobs) {
-  body_job job = {weir_yaml_get(y, "nodes"), NULL};
+  body_job job = {.nodes = weir_yaml_get(y, "nodes")};
   job.body = item->repeat->body =
       weir_arena_array(&l->work, 1, sizeof *job.body);
   if (job.body == NULL || !weir_vec_push(l->alloc, jobs, job))
     return weir_report_memory(l);
+  return true;
+}
+
+static bool add_form(weir_loader *l, weir_module *m, const weir_block *block,
+                     const weir_yaml *y, const char *key, weir_item *item,
+                     job_vec *jobs) {
+  if (!weir_item_form(l, m, block, y, key, item)) return false;
+  weir_form *form = item->form;
+  for (uint32_t k = 0; k < form->body_count; k++) {
+    body_job job = {form->nodes[k], &form->bodies[k], form, k};
+    if (!weir_vec_push(l->alloc, jobs, job)) return weir_report_memory(l);
+  }
   return true;
 }
 
@@ -98,6 +114,8 @@ static bool parse_item(weir_loader *l, weir_module *m, const weir_block *block,
   const weir_yaml *y = e->value;
   if (y->kind == WEIR_YAML_SCALAR) return weir_item_call(l, m, block, y, item);
   if (!weir_want_kind(l, y, WEIR_YAML_MAP, "a node")) return false;
+  const char *form = weir_form_key(y);
+  if (form != NULL) return add_form(l, m, block, y, form, item, jobs);
   if (weir_yaml_get(y, "repeat") == NULL)
     return weir_item_long(l, m, block, y, item);
   return weir_item_repeat(l, m, block, y, item) && add_repeat(l, item, y, jobs);
@@ -131,8 +149,16 @@ bool weir_body_add_nodes(weir_loader *l, weir_module *m,
   add_nodes(l, m, block, nodes, body, true, &jobs);
   while (jobs.count > 0 && weir_loader_going(l)) {
     body_job job = jobs.items[--jobs.count];
-    if (weir_body_begin(l, job.body, job.nodes->count))
-      add_nodes(l, m, block, job.nodes, job.body, false, &jobs);
+    if (job.form == NULL) {
+      if (weir_body_begin(l, job.body, job.nodes->count))
+        add_nodes(l, m, block, job.nodes, job.body, false, &jobs);
+    } else {
+      bool ok = weir_form_body_begin(l, m, block, job.form, job.part);
+      if (ok && job.nodes != NULL)
+        add_nodes(l, m, block, job.nodes, job.body, true, &jobs);
+      if (!ok || !weir_form_body_end(l, m, block, job.form, job.part))
+        job.form->broken = true;
+    }
   }
   weir_vec_free(l->alloc, &jobs);
   return weir_loader_going(l);

@@ -72,6 +72,41 @@ weir_status weir_graph_builder_derive(const weir_graph *parent,
   return weir_fail_memory(err, parent->symbol_count * sizeof(char *));
 }
 
+/* Symbols are numbered by the outermost builder; a body's list follows. */
+static weir_graph_builder *outermost(weir_graph_builder *b) {
+  while (b->outer != NULL) b = b->outer;
+  return b;
+}
+
+bool weir_graph_builder_follow(weir_graph_builder *b) {
+  if (b->outer == NULL) return true;
+  const weir_graph_full *from = outermost(b)->graph;
+  for (size_t i = b->graph->symbols.count; i < from->symbols.count; i++)
+    if (!weir_vec_push(b->alloc, &b->graph->symbols, from->symbols.items[i]))
+      return false;
+  weir_graph_sync(b->graph);
+  return true;
+}
+
+weir_status weir_graph_builder_body(weir_graph_builder *outer,
+                                    const weir_graph *parent,
+                                    weir_graph_builder **out_builder,
+                                    weir_error *err) {
+  const weir_graph *g = &outer->graph->g;
+  WEIR_TRY(parent != NULL
+               ? weir_graph_builder_derive(parent, out_builder, err)
+               : weir_graph_builder_create(outer->alloc, g->registry, g->seed,
+                                           out_builder, err));
+  weir_graph_builder *b = *out_builder;
+  b->outer = outer;
+  b->graph->g.file = g->file;
+  b->graph->g.source = g->source;
+  if (weir_graph_builder_follow(b)) return WEIR_OK;
+  weir_graph_builder_release(b);
+  *out_builder = NULL;
+  return weir_fail_memory(err, g->symbol_count * sizeof(char *));
+}
+
 void weir_graph_builder_release(weir_graph_builder *b) {
   if (b == NULL) return;
   weir_graph_unref(b->graph != NULL ? &b->graph->g : NULL);
@@ -113,6 +148,10 @@ bool weir_graph_builder_has_name(const weir_graph_builder *b, weir_sv name) {
 }
 
 uint32_t weir_graph_builder_symbol(weir_graph_builder *b, weir_sv name) {
+  if (b->outer != NULL) {
+    uint32_t made = weir_graph_builder_symbol(outermost(b), name);
+    return weir_graph_builder_follow(b) ? made : 0;
+  }
   uint32_t symbol = weir_map_get(&b->symbols, name);
   if (symbol != WEIR_MAP_NONE) return symbol;
   symbol = (uint32_t)b->graph->symbols.count;
@@ -123,6 +162,14 @@ uint32_t weir_graph_builder_symbol(weir_graph_builder *b, weir_sv name) {
   if (!weir_vec_push(b->alloc, &b->graph->symbols, copy)) return 0;
   weir_graph_sync(b->graph);
   return symbol;
+}
+
+uint32_t weir_graph_builder_new_symbol(weir_graph_builder *b) {
+  weir_graph_builder *from = outermost(b);
+  uint32_t symbol = (uint32_t)from->graph->symbols.count;
+  if (!weir_vec_push(from->alloc, &from->graph->symbols, "?")) return 0;
+  weir_graph_sync(from->graph);
+  return weir_graph_builder_follow(b) ? symbol : 0;
 }
 
 weir_status weir_graph_builder_name_value(weir_graph_builder *b, weir_sv name,

@@ -39,6 +39,11 @@ typedef struct weir_node_spec {
   const weir_mark *input_marks;
   bool has_seed; /* else the seed is the hash of graph seed and name */
   uint64_t seed;
+  /* scan, while, if (control.h): the graph takes references of its own. */
+  const weir_graph *const *bodies;
+  uint32_t body_count;
+  bool has_twin, update; /* see weir_node */
+  weir_node_id twin;
 } weir_node_spec;
 
 /* A builder of an empty graph. |registry| must outlive the graph. Errors:
@@ -54,6 +59,14 @@ weir_status weir_graph_builder_create(const weir_allocator *alloc,
 weir_status weir_graph_builder_derive(const weir_graph *parent,
                                       weir_graph_builder **out_builder,
                                       weir_error *err);
+/* A builder for a body of a node that will be added to |outer|, which must
+ * outlive it: symbols of dimensions mean the same in both. |parent| (may be
+ * NULL) is a body that the new one borrows from; who finishes the body must see
+ * to it that the text it borrows lives on. Errors: W6001. */
+weir_status weir_graph_builder_body(weir_graph_builder *outer,
+                                    const weir_graph *parent,
+                                    weir_graph_builder **out_builder,
+                                    weir_error *err);
 void weir_graph_builder_release(weir_graph_builder *builder); /* NULL-safe */
 
 /* Makes room for |nodes| nodes in all: a hint that saves copying. Errors:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "runtime/graph/loader.h"
+#include "runtime/graph/forms.h"
 
 /* A call of a block becomes a scope with inputs and attributes set. */
 
@@ -82,13 +82,18 @@ static bool set_input(weir_loader *l, weir_scope *caller, weir_def *def,
   weir_mark at = weir_ast_mark(n);
   if (n->kind == WEIR_AST_CALL) {
     *out = results[node];
-    return true;
+    if (out->level == l->level) return true;
+    out->list = NULL;
+    return weir_level_import(
+        l, out->level,
+        results[node].list != NULL ? results[node].list[0] : out->first, &at,
+        &out->first);
   }
   if (n->kind == WEIR_AST_NAME) {
     if (!weir_operand_lookup(l, caller, def->loop, expr, node, &found))
       return false;
     if (found.kind != WEIR_FOUND_CONST) {
-      out->count = 1;
+      *out = (weir_result){.count = 1, .level = l->level};
       if (!weir_select_result(l, n, &found, &out->first)) return false;
       out->node = weir_graph_builder_graph(l->builder)->values[out->first].node;
       return true;
@@ -163,6 +168,27 @@ static bool check_types(weir_loader *l, weir_scope *scope) {
   return true;
 }
 
+/* Nodes of the block wait for what the call waits for, and for what the caller
+ * does. */
+static bool set_after(weir_loader *l, weir_scope *caller, weir_def *def,
+                      bool root, weir_scope *scope) {
+  weir_node_spec own = {.after = NULL};
+  if (root && !weir_after_nodes(l, caller, def, &own)) return false;
+  scope->after = own.after;
+  scope->after_count = own.after_count;
+  if (caller->after_count == 0 || caller->level != scope->level) return true;
+  uint32_t count = own.after_count + caller->after_count;
+  weir_node_id *all = weir_arena_array(&l->work, count, sizeof *all);
+  if (all == NULL) return weir_report_memory(l);
+  if (own.after_count > 0)
+    memcpy(all, own.after, own.after_count * sizeof *all);
+  memcpy(all + own.after_count, caller->after,
+         caller->after_count * sizeof *all);
+  scope->after = all;
+  scope->after_count = count;
+  return true;
+}
+
 weir_scope *weir_call_block(weir_loader *l, weir_scope *caller, weir_def *def,
                             uint32_t node, const weir_result *results) {
   const weir_ast *call = &def->item->expr.nodes[node];
@@ -170,16 +196,14 @@ weir_scope *weir_call_block(weir_loader *l, weir_scope *caller, weir_def *def,
   weir_mark at = weir_ast_mark(call);
   bool root = weir_is_root(def, node);
   if (b->broken || !refuse_recursion(l, caller, b, &at)) return NULL;
-  if (root && def->item->after_count > 0)
-    return weir_report(l, WEIR_W1122, &at,
-                       "`after` on a block's call is not in this version"),
-           NULL;
   weir_scope *scope = weir_scope_create(l, &b->body, b->module, b);
   if (scope == NULL) return NULL;
   weir_sv prefix = weir_node_name(l, caller, def, b->name, root, node);
   scope->caller = caller;
   scope->call_mark = at;
   scope->depth = caller->depth + 1;
+  scope->level = l->level;
+  if (!set_after(l, caller, def, root, scope)) return NULL;
   scope->device =
       def->item->device.size > 0 ? def->item->device : caller->device;
   scope->inputs =

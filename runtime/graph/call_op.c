@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/graph/loader.h"
+#include "runtime/graph/forms.h"
 
 /* A call of an op becomes a node. */
 
@@ -107,10 +107,11 @@ static bool operand_value(op_call *c, const weir_ast *n, uint32_t node,
   *is_literal = true;
   if (n->kind == WEIR_AST_CALL) {
     const weir_result *r = &c->results[node];
+    weir_mark at = weir_ast_mark(n);
     *is_literal = false;
     *out = r->list != NULL ? r->list[0] : r->first;
-    if (r->count > 0 && weir_named_results(c->l, r) == 1) return true;
-    weir_mark at = weir_ast_mark(n);
+    if (r->count > 0 && weir_named_results(c->l, r) == 1)
+      return weir_level_import(c->l, r->level, *out, &at, out);
     return weir_report(c->l, WEIR_W1107, &at,
                        r->count == 0 ? "%.*s has no result"
                                      : "%.*s has several results: name them",
@@ -252,6 +253,10 @@ static bool dynamic_op(op_call *c, bool *out_none) {
 /* A step may assign a variable once. */
 static bool check_assign(op_call *c, const weir_mark *at) {
   if (c->info->op->instr != WEIR_INSTR_VAR_COMMIT) return true;
+  if (c->l->level != NULL)
+    return weir_report(c->l, WEIR_W1127, at,
+                       "a body changes no variable: carry the value out and "
+                       "assign it outside");
   const weir_graph *g = weir_graph_builder_graph(c->l->builder);
   const weir_node *var = &g->nodes[g->values[c->in[0]].node];
   if (var->op->instr != WEIR_INSTR_VAR_READ)
@@ -265,23 +270,26 @@ static bool check_assign(op_call *c, const weir_mark *at) {
                      WEIR_SV(var->name));
 }
 
-static bool add_after(op_call *c, weir_node_spec *spec) {
-  const weir_item *item = c->def->item;
-  if (item->after_count == 0 || c->node + 1 != c->expr->count) return true;
+bool weir_after_nodes(weir_loader *l, weir_scope *scope, const weir_def *def,
+                      weir_node_spec *spec) {
+  const weir_item *item = def->item;
+  if (item->after_count == 0) return true;
   weir_node_id *after =
-      weir_arena_array(&c->l->work, item->after_count, sizeof *after);
-  if (after == NULL) return weir_report_memory(c->l);
+      weir_arena_array(&l->work, item->after_count, sizeof *after);
+  if (after == NULL) return weir_report_memory(l);
   for (uint32_t i = 0; i < item->after_count; i++) {
     const weir_expr *e = &item->after[i];
     weir_lookup found;
-    if (!weir_operand_lookup(c->l, c->scope, c->def->loop, e, e->count - 1,
-                             &found))
+    if (!weir_operand_lookup(l, scope, def->loop, e, e->count - 1, &found))
       return false;
     const weir_result *r =
         found.kind == WEIR_FOUND_DEF ? &found.def->result : found.result;
     weir_mark at = weir_ast_mark(&e->nodes[e->count - 1]);
     if (r == NULL || r->node == UINT32_MAX)
-      return weir_report(c->l, WEIR_W1010, &at, "after takes names of nodes");
+      return weir_report(l, WEIR_W1010, &at, "after takes names of nodes");
+    if (r->level != l->level)
+      return weir_report(l, WEIR_W1127, &at,
+                         "after takes names of nodes of the same body");
     after[spec->after_count++] = r->node;
   }
   spec->after = after;
@@ -304,12 +312,16 @@ static bool add(op_call *c, weir_result *out) {
                                                         : c->info->op->name),
           root, c->node)};
   weir_node_id id;
-  if (spec.name.data == NULL || !check_assign(c, &at) || !add_after(c, &spec) ||
+  if (spec.name.data == NULL || !check_assign(c, &at) ||
+      (c->node + 1 == c->expr->count &&
+       !weir_after_nodes(c->l, c->scope, c->def, &spec)) ||
       !weir_add_node(c->l, c->scope, &spec, &id))
     return false;
   const weir_node *node = &weir_graph_builder_graph(c->l->builder)->nodes[id];
-  *out = (weir_result){
-      .first = node->first_output, .count = node->output_count, .node = id};
+  *out = (weir_result){.first = node->first_output,
+                       .count = node->output_count,
+                       .node = id,
+                       .level = c->l->level};
   return true;
 }
 
@@ -329,14 +341,20 @@ static bool run(op_call *c, weir_result *out) {
       *out = (weir_result){
           .first = c->in[0],
           .count = 1,
+          .level = c->l->level,
           .node =
               weir_graph_builder_graph(c->l->builder)->values[c->in[0]].node};
       return true;
     }
   }
   weir_mark at = weir_ast_mark(c->call);
-  if (!eval_attrs(c, c->call)) return false;
-  if (c->call->inject != WEIR_AST_NONE && !inject(c)) return false;
+  /* Types of a body's values may be asked for where the value cannot be. */
+  weir_level *level = c->l->level;
+  weir_loader_enter(c->l, c->scope->level);
+  bool given =
+      eval_attrs(c, c->call) && (c->call->inject == WEIR_AST_NONE || inject(c));
+  weir_loader_enter(c->l, level);
+  if (!given) return false;
   if (c->def->item->kind == WEIR_ITEM_INPUT && c->node + 1 == c->expr->count &&
       !weir_input_inject(c->l, c->scope, c->def, c->info->op, c->attrs))
     return false;

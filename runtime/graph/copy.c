@@ -34,7 +34,10 @@ weir_status weir_graph_builder_copy(weir_graph_builder *b,
                          .device = node->device,
                          .mark = node->mark,
                          .has_seed = true,
-                         .seed = node->seed};
+                         .seed = node->seed,
+                         .bodies = node->bodies,
+                         .body_count = node->body_count,
+                         .update = node->update};
   weir_status s = weir_graph_builder_add(b, &spec, out_node, diag);
   weir_free(b->alloc, ids);
   return s;

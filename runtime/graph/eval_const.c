@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "runtime/base/size.h"
-#include "runtime/graph/loader.h"
+#include "runtime/graph/forms.h"
 
 /* Constants: a loop over the postorder with a stack of values. */
 
@@ -37,14 +37,30 @@ const char *weir_const_text(const weir_const *c, char *text, size_t capacity) {
 }
 
 uint32_t weir_named_results(const weir_loader *l, const weir_result *r) {
-  uint32_t count = r->count;
-  if (r->list != NULL || r->node == UINT32_MAX) return count;
+  uint32_t count = r->count - r->hidden;
+  if (r->list != NULL || r->block != NULL || r->node == UINT32_MAX ||
+      r->level != l->level)
+    return count;
   const weir_op_def *op =
       weir_graph_builder_graph(l->builder)->nodes[r->node].op;
   if (op->output_count != NULL || weir_op_output_count(op) != count)
     return count;
   while (count > 1 && op->outputs[count - 1].optional) count--;
   return count;
+}
+
+/* The output that the name's field says; UINT32_MAX - 1: there is none. */
+static uint32_t field_port(weir_loader *l, weir_sv field,
+                           const weir_result *r) {
+  for (uint32_t i = 0; r->block != NULL && i < r->count; i++)
+    if (weir_sv_equal(r->block->out_names[i], field)) return i;
+  if (r->block != NULL || r->node == UINT32_MAX || r->level != l->level)
+    return UINT32_MAX - 1;
+  const weir_op_def *op =
+      weir_graph_builder_graph(l->builder)->nodes[r->node].op;
+  for (uint32_t i = 0; i < WEIR_OP_OUTPUTS && op->outputs[i].name; i++)
+    if (weir_sv_is(field, op->outputs[i].name)) return i;
+  return UINT32_MAX - 1;
 }
 
 bool weir_select_result(weir_loader *l, const weir_ast *name,
@@ -54,29 +70,24 @@ bool weir_select_result(weir_loader *l, const weir_ast *name,
   weir_mark at = weir_ast_mark(name);
   uint32_t port = found->port;
   if (name->port >= 0) port = (uint32_t)name->port;
-  if (name->field.size > 0) {
-    port = UINT32_MAX - 1;
-    for (uint32_t i = 0; r->block != NULL && i < r->count; i++)
-      if (weir_sv_equal(r->block->out_names[i], name->field)) port = i;
-    if (r->block == NULL && r->node != UINT32_MAX) {
-      const weir_op_def *op =
-          weir_graph_builder_graph(l->builder)->nodes[r->node].op;
-      for (uint32_t i = 0; i < WEIR_OP_OUTPUTS && op->outputs[i].name; i++)
-        if (weir_sv_is(name->field, op->outputs[i].name)) port = i;
-    }
-  }
+  if (name->field.size > 0) port = field_port(l, name->field, r);
   if (port == UINT32_MAX && weir_named_results(l, r) > 1) {
+    bool named = r->block != NULL && r->block->out_names[0].size > 0;
     weir_report_begin(l, WEIR_W1107, &at, "%.*s has %u results",
-                      WEIR_SV(name->text), r->count);
-    weir_hint(&l->diag.error, "say which: %.*s:0", WEIR_SV(name->text));
+                      WEIR_SV(name->text), r->count - r->hidden);
+    if (named)
+      weir_hint(&l->diag.error, "say which: %.*s.%.*s", WEIR_SV(name->text),
+                WEIR_SV(r->block->out_names[0]));
+    else
+      weir_hint(&l->diag.error, "say which: %.*s:0", WEIR_SV(name->text));
     return weir_report_send(l);
   }
   if (port == UINT32_MAX) port = 0;
   if (port >= r->count)
     return weir_report(l, WEIR_W1107, &at, "%.*s has %u result%s, not this one",
                        WEIR_SV(name->text), r->count, r->count == 1 ? "" : "s");
-  *out = r->list != NULL ? r->list[port] : r->first + port;
-  return true;
+  weir_value_id id = r->list != NULL ? r->list[port] : r->first + port;
+  return weir_level_import(l, r->level, id, &at, out);
 }
 
 static int64_t floor_div(int64_t a, int64_t b) {

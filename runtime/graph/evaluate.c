@@ -1,37 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "runtime/graph/loader.h"
+#include "runtime/graph/evaluate.h"
 
 /* Evaluation: definitions in the order of their dependencies, by a stack of
  * frames. A definition's frame first sees that all it names is done, then adds
  * its calls, inner ones first; a call of a block puts the block's scope on the
  * stack and goes on when that is done. */
 
-typedef struct eval_frame {
-  weir_scope *scope;
-  weir_def *def;        /* NULL: all definitions of the scope */
-  uint32_t at;          /* definition, or node of the expression */
-  bool named;           /* all names are done */
-  bool failed;          /* something it needs has failed */
-  uint32_t after;       /* control predecessors seen */
-  weir_result *results; /* of nested calls, by node */
-  weir_scope *inner;    /* the block just evaluated for node |at| */
-} eval_frame;
-
-typedef struct evaluation {
-  weir_loader *l;
-  WEIR_VEC(eval_frame) frames;
-} evaluation;
-
-static bool push(evaluation *e, weir_scope *scope, weir_def *def) {
-  eval_frame f = {.scope = scope, .def = def};
+bool weir_eval_push(weir_evaluation *e, weir_scope *scope, weir_def *def) {
+  weir_eval_frame f = {.scope = scope, .def = def};
   if (def != NULL) def->state = WEIR_DEF_OPEN;
   return weir_vec_push(e->l->alloc, &e->frames, f) || weir_report_memory(e->l);
 }
 
 /* "a -> b -> a", from the frames between the two uses. */
-static bool report_cycle(evaluation *e, const weir_def *def,
+static bool report_cycle(weir_evaluation *e, const weir_def *def,
                          const weir_mark *at) {
   char text[360];
   size_t n = 0, first = e->frames.count, length = 0;
@@ -55,9 +39,8 @@ static bool report_cycle(evaluation *e, const weir_def *def,
   return weir_report_send(e->l);
 }
 
-/* Sees to one name. Returns false when the frame has to wait or fails. */
-static bool need(evaluation *e, eval_frame *f, const weir_expr *expr,
-                 uint32_t node) {
+bool weir_eval_need(weir_evaluation *e, weir_eval_frame *f,
+                    const weir_expr *expr, uint32_t node) {
   const weir_ast *n = &expr->nodes[node];
   weir_lookup found;
   if (weir_sv_is(n->text, "true") || weir_sv_is(n->text, "false")) return true;
@@ -74,7 +57,7 @@ static bool need(evaluation *e, eval_frame *f, const weir_expr *expr,
       f->failed = true;
       return true;
     case WEIR_DEF_NEW:
-      push(e, f->scope, found.def);
+      weir_eval_push(e, found.scope, found.def);
       return false;
     case WEIR_DEF_OPEN:
       at = weir_ast_mark(n);
@@ -85,28 +68,41 @@ static bool need(evaluation *e, eval_frame *f, const weir_expr *expr,
   return true;
 }
 
-/* False: wait. */
-static bool need_all(evaluation *e, eval_frame *f) {
-  const weir_item *item = f->def->item;
-  for (; f->at < item->expr.count; f->at++) {
-    const weir_ast *n = &item->expr.nodes[f->at];
+bool weir_eval_need_expr(weir_evaluation *e, weir_eval_frame *f,
+                         const weir_expr *expr) {
+  for (; f->at < expr->count; f->at++) {
+    const weir_ast *n = &expr->nodes[f->at];
     if (n->kind != WEIR_AST_NAME ||
         (n->mode != WEIR_MODE_VALUE && n->mode != WEIR_MODE_REF))
       continue;
-    if (!need(e, f, &item->expr, f->at)) return false;
+    if (!weir_eval_need(e, f, expr, f->at)) return false;
   }
+  return true;
+}
+
+static bool need_all(weir_evaluation *e, weir_eval_frame *f) {
+  const weir_item *item = f->def->item;
+  if (!weir_eval_need_expr(e, f, &item->expr)) return false;
   for (; f->after < item->after_count; f->after++) {
     const weir_expr *after = &item->after[f->after];
-    if (!need(e, f, after, after->count - 1)) return false;
+    if (!weir_eval_need(e, f, after, after->count - 1)) return false;
   }
   f->named = true;
   f->at = 0;
   return true;
 }
 
-static void finish(evaluation *e, eval_frame *f, bool ok) {
+static void finish(weir_evaluation *e, weir_eval_frame *f, bool ok) {
   f->def->state = ok ? WEIR_DEF_DONE : WEIR_DEF_FAILED;
   e->frames.count--;
+}
+
+bool weir_result_value(weir_loader *l, const weir_def *def,
+                       weir_value_id *out) {
+  const weir_result *r = &def->result;
+  if (def->state != WEIR_DEF_DONE || r->count == 0) return false;
+  return weir_level_import(l, r->level, r->list != NULL ? r->list[0] : r->first,
+                           def->item->mark, out);
 }
 
 /* Results of a block: its hidden items at the end. */
@@ -118,20 +114,20 @@ static bool block_result(weir_loader *l, const weir_scope *scope,
   if (list == NULL) return weir_report_memory(l);
   for (uint32_t i = 0; i < b->out_count; i++) {
     const weir_def *def = &scope->defs.items[first + i];
-    if (def->state != WEIR_DEF_DONE || def->result.count == 0) return false;
-    list[i] =
-        def->result.list != NULL ? def->result.list[0] : def->result.first;
+    if (!weir_result_value(l, def, &list[i])) return false;
   }
   const weir_result *last = &scope->defs.items[first].result;
+  bool node = b->out_count > 0 && last->level == l->level;
   *out = (weir_result){.list = list,
                        .count = b->out_count,
                        .block = b,
-                       .node = b->out_count > 0 ? last->node : UINT32_MAX};
+                       .node = node ? last->node : UINT32_MAX,
+                       .level = l->level};
   return true;
 }
 
 /* A root that is no call: another name for a value, or a literal. */
-static bool plain_root(weir_loader *l, eval_frame *f) {
+static bool plain_root(weir_loader *l, weir_eval_frame *f) {
   weir_def *def = f->def;
   const weir_expr *expr = &def->item->expr;
   const weir_ast *n = &expr->nodes[expr->count - 1];
@@ -144,7 +140,7 @@ static bool plain_root(weir_loader *l, eval_frame *f) {
                              &found))
       return false;
     if (found.kind != WEIR_FOUND_CONST) {
-      def->result = (weir_result){.count = 1};
+      def->result = (weir_result){.count = 1, .level = l->level};
       if (!weir_select_result(l, n, &found, &def->result.first)) return false;
       def->result.node =
           weir_graph_builder_graph(l->builder)->values[def->result.first].node;
@@ -164,9 +160,28 @@ static bool plain_root(weir_loader *l, eval_frame *f) {
                         &def->result);
 }
 
+/* `run.h` can be fetched where `run` is a node of the main graph. */
+static bool publish_fields(weir_loader *l, const weir_def *def) {
+  const weir_result *r = &def->result;
+  char text[600];
+  weir_error err = WEIR_ERROR_INIT;
+  for (uint32_t i = 0; r->block != NULL && i < r->count; i++) {
+    weir_sv field = r->block->out_names[i];
+    int n = snprintf(text, sizeof text, "%.*s.%.*s", WEIR_SV(def->name),
+                     WEIR_SV(field));
+    if (field.size == 0 || n < 0 || (size_t)n >= sizeof text) continue;
+    weir_sv name = {weir_arena_string(l->arena, text, (size_t)n), (size_t)n};
+    weir_value_id value = r->list != NULL ? r->list[i] : r->first + i;
+    if (name.data == NULL ||
+        weir_graph_builder_name_value(l->builder, name, value, &err) != WEIR_OK)
+      return weir_report_memory(l);
+  }
+  return true;
+}
+
 /* `i, f = split(...)`: as many names as results; names of the main graph that
  * are no node's can be fetched too. */
-static bool publish(weir_loader *l, eval_frame *f) {
+static bool publish(weir_loader *l, weir_eval_frame *f) {
   const weir_def *def = f->def;
   const weir_item *item = def->item;
   const weir_result *r = &def->result;
@@ -189,11 +204,11 @@ static bool publish(weir_loader *l, eval_frame *f) {
     if (weir_graph_builder_name_value(l->builder, name, value, &err) != WEIR_OK)
       return weir_report_memory(l);
   }
-  return true;
+  return publish_fields(l, def);
 }
 
 /* `x: f32[2] = eye(2)`: the default, then the input. */
-static bool add_input(weir_loader *l, eval_frame *f) {
+static bool add_input(weir_loader *l, weir_eval_frame *f) {
   weir_result fallback;
   bool has_default = f->def->item->expr.count > 0;
   if (has_default) {
@@ -203,7 +218,7 @@ static bool add_input(weir_loader *l, eval_frame *f) {
   return weir_input_add(l, f->scope, f->def, has_default ? &fallback : NULL);
 }
 
-static bool make_results(weir_loader *l, eval_frame *f) {
+static bool make_results(weir_loader *l, weir_eval_frame *f) {
   const weir_expr *expr = &f->def->item->expr;
   if (f->results != NULL || expr->calls < 2) return true;
   f->results = weir_arena_array(&l->work, expr->count, sizeof *f->results);
@@ -211,7 +226,7 @@ static bool make_results(weir_loader *l, eval_frame *f) {
 }
 
 /* Adds the calls from node |at| on. |*wait|: a block is evaluated first. */
-static bool add_calls(evaluation *e, eval_frame *f, bool *wait) {
+static bool add_calls(weir_evaluation *e, weir_eval_frame *f, bool *wait) {
   weir_loader *l = e->l;
   weir_def *def = f->def;
   const weir_expr *expr = &def->item->expr;
@@ -221,25 +236,31 @@ static bool add_calls(evaluation *e, eval_frame *f, bool *wait) {
     if (n->kind != WEIR_AST_CALL || n->mode != WEIR_MODE_VALUE) continue;
     bool root = f->at + 1 == expr->count;
     weir_result *out = root ? &def->result : &f->results[f->at];
+    if (f->inner == NULL)
+      weir_loader_enter(
+          l, weir_level_of_call(f->scope->level, expr, f->at, &l->in_init));
     if (n->block == NULL) {
       if (!weir_call_op(l, f->scope, def, f->at, f->results, out)) return false;
     } else if (f->inner == NULL) {
       f->inner = weir_call_block(l, f->scope, def, f->at, f->results);
       if (f->inner == NULL) return false;
       *wait = true;
-      push(e, f->inner, NULL);
+      weir_eval_push(e, f->inner, NULL);
       return true;
     } else {
       weir_scope *inner = f->inner;
       f->inner = NULL;
+      weir_loader_enter(l, inner->level);
       if (!block_result(l, inner, out)) return false;
     }
+    weir_loader_enter(l, f->scope->level);
+    l->in_init = false;
   }
   return expr->count == 0 ||
          expr->nodes[expr->count - 1].kind == WEIR_AST_CALL || plain_root(l, f);
 }
 
-static void step_def(evaluation *e, eval_frame *f) {
+static void step_def(weir_evaluation *e, weir_eval_frame *f) {
   size_t index = e->frames.count - 1;
   if (!f->named && !need_all(e, f)) return;
   f = &e->frames.items[index];
@@ -248,7 +269,9 @@ static void step_def(evaluation *e, eval_frame *f) {
     return;
   }
   bool wait = false;
-  bool ok = add_calls(e, f, &wait);
+  bool ok = f->def->item->kind == WEIR_ITEM_FORM
+                ? weir_form_step(e, index, &wait)
+                : add_calls(e, f, &wait);
   f = &e->frames.items[index]; /* the stack may have moved */
   if (wait) return;
   if (ok && f->def->item->kind == WEIR_ITEM_INPUT) ok = add_input(e->l, f);
@@ -256,28 +279,31 @@ static void step_def(evaluation *e, eval_frame *f) {
   finish(e, f, ok);
 }
 
-static void step_scope(evaluation *e, eval_frame *f) {
+static void step_scope(weir_evaluation *e, weir_eval_frame *f) {
   while (f->at < f->scope->defs.count) {
     weir_def *def = &f->scope->defs.items[f->at++];
     if (def->state != WEIR_DEF_NEW) continue;
-    push(e, f->scope, def);
+    weir_eval_push(e, f->scope, def);
     return;
   }
   e->frames.count--;
 }
 
 bool weir_evaluate(weir_loader *l, weir_scope *main) {
-  evaluation e = {.l = l};
-  push(&e, main, NULL);
+  weir_evaluation e = {.l = l};
+  weir_eval_push(&e, main, NULL);
   while (e.frames.count > 0 && weir_loader_going(l)) {
-    eval_frame *f = &e.frames.items[e.frames.count - 1];
+    weir_eval_frame *f = &e.frames.items[e.frames.count - 1];
     l->scope_now = f->scope;
+    l->in_init = false;
+    weir_loader_enter(l, f->scope->level);
     if (f->def != NULL)
       step_def(&e, f);
     else
       step_scope(&e, f);
   }
   l->scope_now = NULL;
+  weir_loader_enter(l, NULL);
   weir_vec_free(l->alloc, &e.frames);
   return weir_loader_going(l);
 }

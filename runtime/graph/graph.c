@@ -17,6 +17,9 @@ static void destroy(weir_graph_full *graph) {
   for (size_t i = 0; i < graph->tensors.count; i++)
     weir_tensor_unref(graph->tensors.items[i]);
   weir_vec_free(alloc, &graph->tensors);
+  for (size_t i = 0; i < graph->bodies.count; i++)
+    weir_graph_unref(graph->bodies.items[i]);
+  weir_vec_free(alloc, &graph->bodies);
   weir_vec_free(alloc, &graph->nodes);
   weir_vec_free(alloc, &graph->values);
   weir_vec_free(alloc, &graph->inputs);
@@ -28,7 +31,8 @@ static void destroy(weir_graph_full *graph) {
   weir_free(alloc, graph);
 }
 
-/* A chain of derived graphs is let go in a loop, not by recursion. */
+/* A chain of derived graphs is let go in a loop, not by recursion; bodies are
+ * nested at most WEIR_BODY_DEPTH deep. */
 void weir_graph_unref(const weir_graph *graph) {
   while (graph != NULL) {
     weir_graph_full *full = (weir_graph_full *)(uintptr_t)graph;

@@ -27,6 +27,8 @@ typedef struct weir_value {
   weir_tensor *known;      /* its data when constant, else NULL; lent */
 } weir_value;
 
+struct weir_graph;
+
 typedef struct weir_node {
   weir_sv name; /* unique; generated ones contain '/' */
   const weir_op_def *op;
@@ -39,6 +41,13 @@ typedef struct weir_node {
   weir_sv device; /* requested, canonical spelling; empty: none */
   weir_mark mark; /* its place in the source */
   uint64_t seed;  /* hash of graph seed and name */
+  /* scan, while, if: graphs of their own (control.h); held by this one. */
+  const struct weir_graph *const *bodies;
+  uint32_t body_count;
+  /* An earlier node whose outputs are the first of this one's and the same:
+   * simplify lets this one take its place. WEIR_NO_VALUE: none. */
+  weir_node_id twin;
+  bool update; /* assigns in every run that reads its variable */
 } weir_node;
 
 #define WEIR_NO_GROUP UINT32_MAX

@@ -151,11 +151,9 @@ weir_status weir_shape_set_value(weir_shape_ctx *ctx, uint32_t i,
 }
 
 weir_dim weir_shape_new_dim(weir_shape_ctx *ctx) {
-  weir_graph_full *graph = ctx->builder->graph;
-  uint32_t symbol = (uint32_t)graph->symbols.count;
-  if (!weir_vec_push(ctx->builder->alloc, &graph->symbols, "?"))
+  uint32_t symbol = weir_graph_builder_new_symbol(ctx->builder);
+  if (symbol == 0)
     ctx->memory_failed = true; /* reported when the rule has returned */
-  weir_graph_sync(graph);
   return (weir_dim){0, symbol, 0};
 }
 

@@ -32,7 +32,8 @@ typedef struct weir_graph_full {
   WEIR_VEC(weir_graph_port) inputs;
   WEIR_VEC(weir_graph_port) outputs;
   WEIR_VEC(const char *) symbols;
-  WEIR_VEC(weir_tensor *) tensors; /* references held */
+  WEIR_VEC(weir_tensor *) tensors;     /* references held */
+  WEIR_VEC(const weir_graph *) bodies; /* references held */
   weir_name_table names;
   weir_map value_names;
   const weir_graph *parent; /* reference held; may be NULL */
@@ -70,7 +71,8 @@ enum { WEIR_OP_SLOTS = 512 };
 struct weir_graph_builder {
   weir_graph_full *graph;
   const weir_allocator *alloc;
-  weir_arena scratch; /* op infos */
+  weir_graph_builder *outer; /* of a body: numbers its symbols */
+  weir_arena scratch;        /* op infos */
   weir_op_info *ops[WEIR_OP_SLOTS];
   size_t op_count;
   weir_shape_table shapes;
@@ -94,6 +96,11 @@ weir_name_slot *weir_names_slot(weir_name_table *table, const weir_node *nodes,
 void weir_names_set(weir_name_table *table, weir_name_slot *slot, uint64_t hash,
                     weir_node_id id);
 
+/* Brings the symbols of a body's builder up to date. false: no memory. */
+bool weir_graph_builder_follow(weir_graph_builder *b);
+/* A new symbol without a name; 0 when out of memory. */
+uint32_t weir_graph_builder_new_symbol(weir_graph_builder *b);
+
 /* The graph's one copy of |shape|, or NULL when out of memory. */
 const weir_shape *weir_shapes_intern(weir_graph_builder *b,
                                      const weir_shape *shape);
@@ -110,6 +117,9 @@ void weir_graph_sync(weir_graph_full *graph);
 /* Text of a value for messages: its node's name, ":1" for later outputs. */
 const char *weir_value_label(const weir_graph *graph, weir_value_id id,
                              char *text, size_t capacity);
+
+/* control.c: outputs of a node with bodies; 0 when these do not fit it. */
+uint32_t weir_bodies_output_count(const weir_shape_ctx *ctx);
 
 /* Adds to |diag| where the inputs come from and why they have their types. */
 void weir_explain_inputs(const weir_graph *graph, const weir_node_spec *spec,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "runtime/graph/loader.h"
+#include "runtime/graph/forms.h"
 
 /* The loader's way from text to graph; the parts are in the files that
  * loader.h names. */
@@ -101,20 +101,31 @@ static bool keep_source(weir_loader *l, weir_sv text, const char *path) {
   return true;
 }
 
+static void release_body(weir_loader *l, weir_body *body) {
+  weir_map_release(&body->names);
+  weir_vec_free(l->alloc, &body->results);
+}
+
 static void release(weir_loader *l) {
+  for (weir_level *v = l->levels; v != NULL; v = v->next)
+    weir_level_release(l, v);
+  for (weir_form *f = l->forms; f != NULL; f = f->next) {
+    release_body(l, &f->args);
+    release_body(l, &f->bodies[0]);
+    release_body(l, &f->bodies[1]);
+  }
   for (weir_scope *s = l->scopes; s != NULL; s = s->next)
     weir_scope_release(l, s);
   for (weir_module *m = l->modules; m != NULL; m = m->next)
     weir_module_release(l, m);
-  weir_map_release(&l->main_body.names);
-  weir_vec_free(l->alloc, &l->main_body.results);
+  release_body(l, &l->main_body);
   weir_map_release(&l->op_names);
   weir_map_release(&l->assigned);
   weir_vec_free(l->alloc, &l->ops);
   weir_vec_free(l->alloc, &l->stack);
   weir_parser_release(l->parser);
   weir_arena_release(&l->work);
-  weir_graph_builder_release(l->builder);
+  weir_graph_builder_release(l->main_builder);
 }
 
 static bool begin(weir_loader *l, const weir_env *env,
@@ -133,6 +144,7 @@ static bool begin(weir_loader *l, const weir_env *env,
   l->parser = weir_parser_create(l->alloc);
   weir_status s = weir_graph_builder_create(l->alloc, options->registry,
                                             options->seed, &l->builder, err);
+  l->main_builder = l->builder;
   if (s != WEIR_OK || l->parser == NULL) return weir_report_memory(l);
   l->arena = weir_graph_builder_arena(l->builder);
   /* Never empty, so that pointers into it are pointers. */
@@ -149,7 +161,7 @@ weir_status weir_graph_load_text(const weir_env *env, weir_sv text,
   bool ok = begin(l, env, options, err) && keep_source(l, text, name) &&
             run(l, text, name);
   weir_status s = ok ? WEIR_OK : l->status;
-  if (ok) s = weir_graph_builder_finish(l->builder, out_graph, err);
+  if (ok) s = weir_graph_builder_finish(l->main_builder, out_graph, err);
   if (!ok && s == WEIR_OK) /* a failure that nobody reported */
     s = weir_fail(err, WEIR_W9001, NULL, "loading failed without a reason");
   release(l);

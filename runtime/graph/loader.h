@@ -24,6 +24,8 @@ typedef struct weir_body weir_body;
 typedef struct weir_item weir_item;
 typedef struct weir_scope weir_scope;
 typedef struct weir_def weir_def;
+typedef struct weir_form weir_form;   /* forms.h */
+typedef struct weir_level weir_level; /* forms.h */
 
 /* ---- Constants: what is known while loading. */
 typedef enum weir_const_kind {
@@ -69,6 +71,7 @@ typedef struct weir_item_name {
 typedef enum weir_item_kind {
   WEIR_ITEM_CALL,
   WEIR_ITEM_REPEAT,
+  WEIR_ITEM_FORM,  /* scan, while, if */
   WEIR_ITEM_INPUT, /* a graph input: a type, maybe a default */
   WEIR_ITEM_BROKEN /* errors were reported; what needs it fails silently */
 } weir_item_kind;
@@ -88,8 +91,9 @@ struct weir_item {
   const weir_mark *mark;      /* of its key */
   weir_expr expr;             /* the call; an input's default */
   weir_sv device;             /* canonical, or empty */
+  weir_form *form;            /* FORM */
   union {
-    weir_expr *after;    /* CALL */
+    weir_expr *after;    /* CALL, FORM */
     weir_expr *type;     /* INPUT */
     weir_repeat *repeat; /* REPEAT */
   };
@@ -107,6 +111,7 @@ struct weir_body {
   /* Names without subscripts to WEIR_BIND_* codes. */
   weir_map names;
   WEIR_VEC(weir_item_result) results;
+  const struct weir_block_port *ports; /* what INPUT means; NULL: the block's */
   bool has_repeat;
 };
 
@@ -196,6 +201,8 @@ typedef struct weir_result {
   const weir_value_id *list; /* unless this lists them */
   const weir_block *block;   /* names of results */
   weir_node_id node;         /* for control edges; UINT32_MAX: none */
+  weir_level *level;         /* whose values these are; NULL: main graph */
+  uint32_t hidden;           /* results at the end that have to be named */
 } weir_result;
 
 typedef enum weir_def_state {
@@ -223,6 +230,12 @@ struct weir_scope {
   weir_module *module;
   const weir_block *block; /* NULL: the main graph */
   weir_scope *caller;
+  /* A form's body or arguments: what it sees around itself. */
+  weir_scope *around;
+  const weir_loop *around_loop;
+  weir_level *level;         /* where its nodes go; NULL: the main graph */
+  const weir_node_id *after; /* its nodes wait for these */
+  uint32_t after_count;
   weir_mark call_mark;
   weir_sv prefix, device;
   WEIR_VEC(weir_def) defs; /* one per item, then those of rounds */
@@ -244,7 +257,10 @@ typedef struct weir_op_names {
 typedef struct weir_loader {
   const weir_env *env;
   const weir_load_options *options;
-  weir_graph_builder *builder;
+  weir_graph_builder *builder, *main_builder; /* the present level's */
+  weir_level *level, *levels;                 /* present; all, newest first */
+  weir_form *forms;
+  bool in_init; /* nodes belong to a variable's first value */
   const weir_allocator *alloc;
   weir_arena *arena; /* the graph's */
   weir_arena work;   /* until loading ends */
@@ -366,7 +382,8 @@ typedef enum weir_found {
 typedef struct weir_lookup {
   weir_found kind;
   weir_def *def;
-  uint32_t port; /* of the results; UINT32_MAX: the name does not say */
+  weir_scope *scope; /* of |def| */
+  uint32_t port;     /* of the results; UINT32_MAX: the name does not say */
   const weir_result *result;
   weir_const value;
 } weir_lookup;
@@ -407,6 +424,10 @@ const char *weir_const_text(const weir_const *c, char *text, size_t capacity);
 /* A literal as a tensor of |dtype| (NONE: bool, or f32). One reference. */
 bool weir_literal_tensor(weir_loader *l, const weir_const *c, weir_dtype dtype,
                          const weir_mark *at, weir_tensor **out);
+
+/* Sets |spec|'s control predecessors to those of |def|'s `after`. */
+bool weir_after_nodes(weir_loader *l, weir_scope *scope, const weir_def *def,
+                      weir_node_spec *spec);
 
 /* ---- call_op.c: adds the node of a call whose operands are done. |results|
  * holds those of nested calls by node. */

@@ -6,7 +6,6 @@
 static const char *const kLongKeys[] = {"op",     "in",    "attrs",
                                         "device", "after", NULL};
 static const char *const kRepeatKeys[] = {"repeat", "nodes", NULL};
-static const char *const kLaterForms[] = {"scan", "while", "if", NULL};
 
 /* Parses |y| as one more operand; its root's index goes to |*out_root|. Quoted
  * attributes are strings; quoted inputs are calls all the same. */
@@ -139,10 +138,6 @@ static bool call_parts(weir_loader *l, const weir_yaml *y, const weir_yaml *op,
 
 bool weir_item_long(weir_loader *l, weir_module *m, const weir_block *block,
                     const weir_yaml *y, weir_item *item) {
-  for (const char *const *form = kLaterForms; *form != NULL; form++)
-    if (weir_yaml_get(y, *form) != NULL)
-      return weir_report(l, WEIR_W1122, item->mark,
-                         "`%s` is not in this version", *form);
   const weir_yaml *op = weir_yaml_get(y, "op");
   if (op == NULL)
     return weir_report(l, WEIR_W1010, &y->mark,

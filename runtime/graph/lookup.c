@@ -26,6 +26,7 @@ static bool find_round(const weir_scope *scope, weir_sv text,
   const weir_round_name *r = &scope->rounds.items[i];
   out->kind = WEIR_FOUND_DEF;
   out->def = &scope->defs.items[r->def];
+  out->scope = (weir_scope *)(uintptr_t)scope;
   out->port = r->port;
   return true;
 }
@@ -54,12 +55,14 @@ static void find_plain(const weir_scope *scope, weir_sv name,
                        weir_lookup *out) {
   uint32_t code = weir_map_get(&scope->body->names, name);
   if (code == WEIR_MAP_NONE) {
-    const weir_named_const *c = weir_module_const(scope->module, name);
+    const weir_named_const *c =
+        scope->around == NULL ? weir_module_const(scope->module, name) : NULL;
     if (c == NULL) return;
     out->kind = WEIR_FOUND_CONST;
     out->value = c->value;
     return;
   }
+  out->scope = (weir_scope *)(uintptr_t)scope;
   uint32_t i = code & ~WEIR_BIND_KIND;
   switch (code & WEIR_BIND_KIND) {
     case WEIR_BIND_INPUT:
@@ -103,10 +106,9 @@ static void pick_item(const weir_const *subs, uint32_t count,
   }
 }
 
-void weir_scope_lookup(const weir_scope *scope, const weir_loop *loop,
-                       const weir_ast *name, const weir_const *subs,
-                       weir_lookup *out) {
-  *out = (weir_lookup){.kind = WEIR_FOUND_NOTHING, .port = UINT32_MAX};
+static void look_here(const weir_scope *scope, const weir_loop *loop,
+                      const weir_ast *name, const weir_const *subs,
+                      weir_lookup *out) {
   if (name->count > 0) {
     char text[512];
     size_t n =
@@ -121,6 +123,19 @@ void weir_scope_lookup(const weir_scope *scope, const weir_loop *loop,
   }
   if (loop != NULL && find_in_loop(scope, loop, name->text, out)) return;
   find_plain(scope, name->text, out);
+}
+
+/* Bodies of forms see what is around them, the nearest first. */
+void weir_scope_lookup(const weir_scope *scope, const weir_loop *loop,
+                       const weir_ast *name, const weir_const *subs,
+                       weir_lookup *out) {
+  *out = (weir_lookup){.kind = WEIR_FOUND_NOTHING, .port = UINT32_MAX};
+  look_here(scope, loop, name, subs, out);
+  while (out->kind == WEIR_FOUND_NOTHING && scope->around != NULL) {
+    loop = scope->around_loop;
+    scope = scope->around;
+    look_here(scope, loop, name, subs, out);
+  }
 }
 
 bool weir_operand_lookup(weir_loader *l, const weir_scope *scope,
@@ -159,6 +174,10 @@ static weir_sv scope_name_at(const void *self, size_t i) {
   const weir_module *m = scope->module;
   const weir_block *b = scope->block;
   size_t n = scope->defs.count;
+  for (; i >= n && scope->around != NULL; n = scope->defs.count) {
+    i -= n;
+    scope = scope->around;
+  }
   if (i < n) return scope->defs.items[i].name;
   if ((i -= n) < m->consts.count) return m->consts.items[i].name;
   i -= m->consts.count;
@@ -169,7 +188,9 @@ static weir_sv scope_name_at(const void *self, size_t i) {
 void weir_report_unknown_begin(weir_loader *l, const weir_scope *scope,
                                const weir_mark *at, weir_sv name) {
   const weir_block *b = scope->block;
-  size_t count = scope->defs.count + scope->module->consts.count;
+  size_t count = scope->module->consts.count;
+  for (const weir_scope *s = scope; s != NULL; s = s->around)
+    count += s->defs.count;
   if (b != NULL) count += (size_t)b->input_count + b->attr_count;
   weir_report_begin(l, WEIR_W1103, at, "there is no '%.*s' here",
                     WEIR_SV(name));

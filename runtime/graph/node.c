@@ -140,7 +140,9 @@ static weir_status make_outputs(weir_shape_ctx *ctx) {
   const weir_op_info *info = ctx->info;
   weir_graph_builder *b = ctx->builder;
   ctx->out_count = info->out_count;
-  if (info->op->output_count != NULL)
+  if (ctx->spec->body_count > 0)
+    ctx->out_count = weir_bodies_output_count(ctx);
+  else if (info->op->output_count != NULL)
     ctx->out_count = info->op->output_count(ctx->attrs, ctx->spec->input_count);
   if (ctx->out_count > WEIR_MAX_OUTPUTS)
     return weir_shape_fail(
@@ -194,6 +196,22 @@ static bool hold_literals(weir_shape_ctx *ctx) {
   return true;
 }
 
+/* References to the bodies, and the list of them in the arena. */
+static const weir_graph *const *hold_bodies(weir_shape_ctx *ctx) {
+  weir_graph_builder *b = ctx->builder;
+  const weir_node_spec *spec = ctx->spec;
+  const weir_graph **list =
+      weir_arena_array(&b->graph->g.arena, spec->body_count, sizeof *list);
+  if (list == NULL ||
+      !weir_vec_reserve(b->alloc, &b->graph->bodies, spec->body_count))
+    return NULL;
+  for (uint32_t i = 0; i < spec->body_count; i++) {
+    list[i] = weir_graph_ref(spec->bodies[i]);
+    b->graph->bodies.items[b->graph->bodies.count++] = list[i];
+  }
+  return list;
+}
+
 static void append_values(weir_shape_ctx *ctx, weir_node_id id) {
   weir_graph_full *graph = ctx->builder->graph;
   for (uint32_t i = 0; i < ctx->out_count; i++)
@@ -220,6 +238,8 @@ static bool append(weir_shape_ctx *ctx, uint64_t hash, weir_name_slot *slot,
       !weir_vec_reserve(b->alloc, &graph->nodes, 1) ||
       !weir_vec_reserve(b->alloc, &graph->values, ctx->out_count))
     return false;
+  const weir_graph *const *bodies = NULL;
+  if (spec->body_count > 0 && (bodies = hold_bodies(ctx)) == NULL) return false;
   graph->nodes.items[graph->nodes.count++] =
       (weir_node){.name = spec->name,
                   .op = ctx->info->op,
@@ -233,7 +253,11 @@ static bool append(weir_shape_ctx *ctx, uint64_t hash, weir_name_slot *slot,
                   .group = WEIR_NO_GROUP,
                   .device = spec->device,
                   .mark = spec->mark,
-                  .seed = spec->has_seed ? spec->seed : hash};
+                  .seed = spec->has_seed ? spec->seed : hash,
+                  .bodies = bodies,
+                  .body_count = spec->body_count,
+                  .twin = spec->has_twin ? spec->twin : WEIR_NO_VALUE,
+                  .update = spec->update};
   weir_names_set(&graph->names, slot, hash, id);
   append_values(ctx, id);
   weir_graph_sync(graph);
@@ -275,7 +299,7 @@ weir_status weir_graph_builder_add(weir_graph_builder *b,
   ctx->diag = diag;
   ctx->info = weir_graph_builder_op(b, spec->op);
   diag->error.struct_size = sizeof diag->error;
-  if (ctx->info == NULL)
+  if (ctx->info == NULL || !weir_graph_builder_follow(b))
     return weir_fail_memory(&diag->error, sizeof(weir_op_info));
   weir_status s = add(ctx, out_node);
   if (s == WEIR_OK) return s;

@@ -17,11 +17,20 @@ typedef struct weir_pass {
   const weir_allocator *alloc;
   weir_value_id *values; /* WEIR_NO_VALUE: gone, or not there yet */
   weir_node_id *nodes;   /* UINT32_MAX: the same */
+  bool own_ports;        /* inputs, outputs and names are the caller's */
+  /* Attributes to put in place of a node's when bodies are copied: fills
+   * |attrs| and returns true, or false for none. NULL: none ever. */
+  bool (*replace)(void *self, const weir_node *node, weir_attr *attrs,
+                  weir_status *status);
+  void *replace_self;
 } weir_pass;
 
 /* Errors: W6001. After a failure only weir_pass_end may be called. */
 weir_status weir_pass_begin(weir_pass *pass, const weir_graph *from,
                             weir_error *err);
+/* The same for |from|, a body of a node that will be added to |outer|. */
+weir_status weir_pass_begin_body(weir_pass *pass, const weir_graph *from,
+                                 weir_graph_builder *outer, weir_error *err);
 
 /* Copies node |id|, its inputs mapped, and enters its outputs in the maps.
  * |attrs| replaces its attributes unless NULL; |input_count| is how many of its
@@ -29,6 +38,20 @@ weir_status weir_pass_begin(weir_pass *pass, const weir_graph *from,
 weir_status weir_pass_copy(weir_pass *pass, weir_node_id id,
                            const weir_attr *attrs, uint32_t input_count,
                            weir_error *err);
+
+/* What a copy has in place of the original's; NULL: the same. */
+typedef struct weir_pass_change {
+  const weir_attr *attrs;
+  const weir_value_id *inputs; /* |input_count| old ids */
+  uint32_t input_count;        /* UINT32_MAX: all */
+  const weir_graph *const *bodies;
+  const uint32_t *outputs; /* per old output: the new one, or UINT32_MAX */
+} weir_pass_change;
+
+/* Copies node |id| with changes. Bodies are made to fit its inputs' types. */
+weir_status weir_pass_copy_with(weir_pass *pass, weir_node_id id,
+                                const weir_pass_change *change,
+                                weir_error *err);
 
 /* Copies inputs, outputs and names, hands the graph over when |status| is OK,
  * and frees the pass either way. */

@@ -152,12 +152,34 @@ static weir_status prepare(fuser *f, const weir_value_id *keep,
   return WEIR_OK;
 }
 
+static weir_status fuse(const weir_graph *graph, weir_graph_builder *outer,
+                        const weir_value_id *keep, size_t keep_count,
+                        weir_graph **out_graph, weir_error *err);
+
+/* Groups form within bodies too; these nest only so deep. */
+static weir_status copy_control(weir_pass *pass, weir_node_id id,
+                                weir_error *err) {
+  const weir_node *node = &pass->from->nodes[id];
+  weir_graph *fused[2] = {NULL, NULL};
+  weir_status s = WEIR_OK;
+  for (uint32_t k = 0; s == WEIR_OK && k < node->body_count; k++)
+    s = fuse(node->bodies[k], pass->builder, NULL, 0, &fused[k], err);
+  weir_pass_change change = {.input_count = UINT32_MAX,
+                             .bodies = (const weir_graph *const *)fused};
+  if (s == WEIR_OK) s = weir_pass_copy_with(pass, id, &change, err);
+  weir_graph_unref(fused[0]);
+  weir_graph_unref(fused[1]);
+  return s;
+}
+
 /* Copies the graph and numbers the groups of two and more in node order. */
 static weir_status write(fuser *f, weir_pass *pass, weir_error *err) {
   weir_graph_full *full = pass->builder->graph;
   uint32_t count = 0;
   for (uint32_t id = 0; id < f->graph->node_count; id++) {
-    WEIR_TRY(weir_pass_copy(pass, id, NULL, UINT32_MAX, err));
+    WEIR_TRY(f->graph->nodes[id].body_count > 0
+                 ? copy_control(pass, id, err)
+                 : weir_pass_copy(pass, id, NULL, UINT32_MAX, err));
     weir_node *node = &full->nodes.items[pass->nodes[id]];
     uint32_t head = f->group_of[id];
     node->group = WEIR_NO_GROUP;
@@ -175,10 +197,17 @@ static weir_status write(fuser *f, weir_pass *pass, weir_error *err) {
 weir_status weir_graph_fuse(const weir_graph *graph, const weir_value_id *keep,
                             size_t keep_count, weir_graph **out_graph,
                             weir_error *err) {
+  return fuse(graph, NULL, keep, keep_count, out_graph, err);
+}
+
+static weir_status fuse(const weir_graph *graph, weir_graph_builder *outer,
+                        const weir_value_id *keep, size_t keep_count,
+                        weir_graph **out_graph, weir_error *err) {
   fuser f = {.graph = graph};
   weir_pass pass;
   *out_graph = NULL;
-  weir_status s = weir_pass_begin(&pass, graph, err);
+  weir_status s = outer != NULL ? weir_pass_begin_body(&pass, graph, outer, err)
+                                : weir_pass_begin(&pass, graph, err);
   if (s == WEIR_OK) s = prepare(&f, keep, keep_count, err);
   for (uint32_t id = graph->node_count; s == WEIR_OK && id-- > 0;)
     visit(&f, id);

@@ -3,17 +3,20 @@
  * Pruning to what is wanted, defaults of inputs, equal nodes, identities. */
 #include <string.h>
 
-#include "runtime/graph/pass.h"
+#include "runtime/graph/prune.h"
 
 typedef struct simplifier {
   weir_pass pass;
   const weir_graph *graph;
   const weir_simplify_options *options;
-  bool *live;        /* by node */
-  bool *others;      /* by node: more than its first output is read */
-  uint8_t *feed;     /* by node: how an `input` or variable is treated */
-  uint32_t *buckets; /* pure nodes copied so far: heads, by hash */
-  uint32_t *chain;   /* by old node: the next in its bucket */
+  weir_arena arena;
+  bool *live;           /* by node */
+  bool *used;           /* by value */
+  weir_node_id *stand;  /* by node: a later one that takes its place */
+  weir_pruned **pruned; /* by node; NULL: no bodies, or not live */
+  uint8_t *feed;        /* by node: how an `input` or variable is treated */
+  uint32_t *buckets;    /* pure nodes copied so far: heads, by hash */
+  uint32_t *chain;      /* by old node: the next in its bucket */
   uint32_t bucket_mask;
 } simplifier;
 
@@ -23,26 +26,62 @@ enum { kFeedAsIs, kFeedFed, kFeedDefault };
 
 static void mark_value(simplifier *s, weir_value_id value) {
   if (value == WEIR_NO_VALUE) return;
-  weir_node_id node = s->graph->values[value].node;
-  s->live[node] = true;
-  if (value != s->graph->nodes[node].first_output) s->others[node] = true;
+  s->live[s->graph->values[value].node] = true;
+  s->used[value] = true;
+}
+
+/* A twin moves to the place of the node that it repeats, so that this one need
+ * not be computed as well; the first twin to come is it. */
+static bool moves(simplifier *s, weir_node_id id) {
+  const weir_node *node = &s->graph->nodes[id];
+  weir_node_id to = node->twin, mine = s->stand[id];
+  if (to == WEIR_NO_VALUE || s->stand[to] != WEIR_NO_VALUE) return false;
+  s->stand[to] = mine != WEIR_NO_VALUE ? mine : id;
+  return s->live[to] = true;
+}
+
+/* What is read of a node is read of its twin. */
+static void hand_over(simplifier *s, weir_node_id id) {
+  const weir_node *node = &s->graph->nodes[id];
+  if (s->stand[id] == WEIR_NO_VALUE) return;
+  const weir_node *twin = &s->graph->nodes[s->stand[id]];
+  for (uint32_t i = 0; i < node->output_count; i++)
+    s->used[twin->first_output + i] |= s->used[node->first_output + i];
+}
+
+static weir_status mark_inputs(simplifier *s, weir_node_id id,
+                               weir_error *err) {
+  const weir_node *node = &s->graph->nodes[id];
+  bool fed = s->feed[id] == kFeedFed;
+  if (node->body_count > 0)
+    WEIR_TRY(weir_prune(s->graph, id, s->used + node->first_output,
+                        s->options->keep_equal, &s->arena, s->pass.builder,
+                        &s->pruned[id], err));
+  for (uint32_t i = 0; !fed && i < node->input_count; i++)
+    if (s->pruned[id] == NULL || s->pruned[id]->in[i])
+      mark_value(s, node->inputs[i]);
+  for (uint32_t i = 0; i < node->after_count; i++)
+    s->live[node->after[i]] = true;
+  return WEIR_OK;
 }
 
 /* Nodes are in topological order, so one walk from the end finds all. */
-static void mark_live(simplifier *s) {
+static weir_status mark_live(simplifier *s, weir_error *err) {
   for (size_t i = 0; i < s->options->value_count; i++)
     mark_value(s, s->options->values[i]);
   for (size_t i = 0; i < s->options->node_count; i++)
     s->live[s->options->nodes[i]] = true;
   for (uint32_t id = s->graph->node_count; id-- > 0;) {
-    const weir_node *node = &s->graph->nodes[id];
     if (!s->live[id]) continue;
-    bool fed = s->feed[id] == kFeedFed;
-    for (uint32_t i = 0; !fed && i < node->input_count; i++)
-      mark_value(s, node->inputs[i]);
-    for (uint32_t i = 0; i < node->after_count; i++)
-      s->live[node->after[i]] = true;
+    hand_over(s, id);
+    if (moves(s, id)) {
+      s->live[id] = false;
+      continue;
+    }
+    weir_node_id at = s->stand[id] != WEIR_NO_VALUE ? s->stand[id] : id;
+    WEIR_TRY(mark_inputs(s, at, err));
   }
+  return WEIR_OK;
 }
 
 static void mark_feeds(simplifier *s) {
@@ -153,9 +192,37 @@ static bool is_identity(const weir_node *node) {
   return training >= 0 && !node->attrs[training].b;
 }
 
+/* Whether more than the first output of a node is read. */
+static bool others_read(const simplifier *s, const weir_node *node) {
+  for (uint32_t i = 1; i < node->output_count; i++)
+    if (s->used[node->first_output + i]) return true;
+  return false;
+}
+
+/* The twin that stands for |id| is copied in its place, under its name. */
+static weir_status visit_twin(simplifier *s, weir_node_id id, weir_error *err) {
+  weir_node_id twin = s->stand[id];
+  const weir_node *node = &s->graph->nodes[id];
+  const weir_node *other = &s->graph->nodes[twin];
+  WEIR_TRY(weir_prune_copy(&s->pass, twin, s->pruned[twin], &s->arena, err));
+  for (weir_node_id at = twin; at != id;) {
+    at = s->graph->nodes[at].twin; /* a twin may be another's twin */
+    s->pass.nodes[at] = s->pass.nodes[twin];
+    for (uint32_t i = 0; i < s->graph->nodes[at].output_count; i++)
+      s->pass.values[s->graph->nodes[at].first_output + i] =
+          s->pass.values[other->first_output + i];
+  }
+  weir_value_id first = s->pass.values[node->first_output];
+  if (node->output_count == 0 || first == WEIR_NO_VALUE) return WEIR_OK;
+  return weir_graph_builder_name_value(s->pass.builder, node->name, first, err);
+}
+
 static weir_status visit(simplifier *s, weir_node_id id, weir_error *err) {
   const weir_node *node = &s->graph->nodes[id];
-  bool identity = is_identity(node) && !s->others[id];
+  if (s->stand[id] != WEIR_NO_VALUE) return visit_twin(s, id, err);
+  if (s->pruned[id] != NULL)
+    return weir_prune_copy(&s->pass, id, s->pruned[id], &s->arena, err);
+  bool identity = is_identity(node) && !others_read(s, node);
   if (node->after_count == 0 &&
       (identity || s->feed[id] == kFeedDefault)) /* control edges need a node */
     return replace(s, id, 0, s->pass.values[node->inputs[0]], err);
@@ -180,16 +247,19 @@ static weir_status prepare(simplifier *s, weir_error *err) {
   s->bucket_mask = buckets - 1;
   const weir_allocator *alloc = s->graph->alloc;
   s->live = weir_alloc_array(alloc, count, sizeof *s->live);
-  s->others = weir_alloc_array(alloc, count, sizeof *s->others);
   s->feed = weir_alloc_array(alloc, count, sizeof *s->feed);
   s->chain = weir_alloc_array(alloc, count, sizeof *s->chain);
   s->buckets = weir_alloc_array(alloc, buckets, sizeof *s->buckets);
-  if (!s->live || !s->others || !s->feed || !s->chain || !s->buckets)
+  s->used = weir_alloc_array(alloc, s->graph->value_count, sizeof *s->used);
+  s->stand = weir_alloc_array(alloc, count, sizeof *s->stand);
+  s->pruned = weir_alloc_array(alloc, count, sizeof *s->pruned);
+  if (!s->live || !s->feed || !s->chain || !s->buckets || !s->used ||
+      !s->stand || !s->pruned)
     return weir_fail_memory(err, count * sizeof *s->chain);
   for (uint32_t i = 0; i < buckets; i++) s->buckets[i] = UINT32_MAX;
+  for (uint32_t i = 0; i < count; i++) s->stand[i] = WEIR_NO_VALUE;
   mark_feeds(s);
-  mark_live(s);
-  return WEIR_OK;
+  return mark_live(s, err);
 }
 
 static void copy_maps(const simplifier *s, weir_value_id *out_values,
@@ -201,6 +271,28 @@ static void copy_maps(const simplifier *s, weir_value_id *out_values,
     memcpy(out_nodes, s->pass.nodes, s->graph->node_count * sizeof *out_nodes);
 }
 
+static void release(simplifier *s) {
+  const weir_allocator *alloc = s->graph->alloc;
+  for (uint32_t id = 0; s->pruned != NULL && id < s->graph->node_count; id++)
+    weir_pruned_release(s->pruned[id]);
+  weir_free(alloc, s->pruned);
+  weir_free(alloc, s->stand);
+  weir_free(alloc, s->used);
+  weir_free(alloc, s->live);
+  weir_free(alloc, s->feed);
+  weir_free(alloc, s->chain);
+  weir_free(alloc, s->buckets);
+  weir_arena_release(&s->arena);
+}
+
+/* Once the pass has begun. */
+static weir_status run(simplifier *s, weir_error *err) {
+  WEIR_TRY(prepare(s, err));
+  for (uint32_t id = 0; id < s->graph->node_count; id++)
+    if (s->live[id]) WEIR_TRY(visit(s, id, err));
+  return WEIR_OK;
+}
+
 weir_status weir_graph_simplify(const weir_graph *graph,
                                 const weir_simplify_options *options,
                                 weir_value_id *out_values,
@@ -208,16 +300,58 @@ weir_status weir_graph_simplify(const weir_graph *graph,
                                 weir_error *err) {
   simplifier s = {.graph = graph, .options = options};
   *out_graph = NULL;
+  weir_arena_init(&s.arena, graph->alloc);
   weir_status status = weir_pass_begin(&s.pass, graph, err);
-  if (status == WEIR_OK) status = prepare(&s, err);
-  for (uint32_t id = 0; status == WEIR_OK && id < graph->node_count; id++)
-    if (s.live[id]) status = visit(&s, id, err);
+  if (status == WEIR_OK) status = run(&s, err);
   if (status == WEIR_OK) copy_maps(&s, out_values, out_nodes);
   status = weir_pass_end(&s.pass, status, out_graph, err);
-  weir_free(graph->alloc, s.live);
-  weir_free(graph->alloc, s.others);
-  weir_free(graph->alloc, s.feed);
-  weir_free(graph->alloc, s.chain);
-  weir_free(graph->alloc, s.buckets);
+  release(&s);
+  return status;
+}
+
+/* ---- Bodies */
+
+static weir_status copy_ports(simplifier *s, const bool *keep_in,
+                              const bool *keep_out, weir_error *err) {
+  const weir_graph *body = s->graph;
+  for (uint32_t i = 0; i < body->input_count; i++) {
+    weir_graph_port port = body->inputs[i];
+    if (!keep_in[i]) continue;
+    port.value = s->pass.values[port.value];
+    WEIR_TRY(weir_graph_builder_add_input(s->pass.builder, &port, err));
+  }
+  for (uint32_t i = 0; i < body->output_count; i++) {
+    weir_graph_port port = body->outputs[i];
+    if (keep_out != NULL && !keep_out[i]) continue;
+    port.value = s->pass.values[port.value];
+    WEIR_TRY(weir_graph_builder_add_output(s->pass.builder, &port, err));
+  }
+  return WEIR_OK;
+}
+
+weir_status weir_simplify_body(const weir_graph *body, const bool *keep_in,
+                               const bool *keep_out, bool keep_equal,
+                               weir_graph_builder *outer, weir_graph **out,
+                               weir_error *err) {
+  uint32_t room = body->input_count + body->output_count, count = 0;
+  weir_value_id *wanted = weir_alloc_array(body->alloc, room, sizeof *wanted);
+  weir_simplify_options options = {.values = wanted, .keep_equal = keep_equal};
+  simplifier s = {.graph = body, .options = &options};
+  *out = NULL;
+  if (wanted == NULL) return weir_fail_memory(err, room * sizeof *wanted);
+  for (uint32_t i = 0; i < body->input_count; i++)
+    if (keep_in[i]) wanted[count++] = body->inputs[i].value;
+  for (uint32_t i = 0; i < body->output_count; i++)
+    if (keep_out == NULL || keep_out[i])
+      wanted[count++] = body->outputs[i].value;
+  options.value_count = count;
+  weir_arena_init(&s.arena, body->alloc);
+  weir_status status = weir_pass_begin_body(&s.pass, body, outer, err);
+  s.pass.own_ports = true;
+  if (status == WEIR_OK) status = run(&s, err);
+  if (status == WEIR_OK) status = copy_ports(&s, keep_in, keep_out, err);
+  status = weir_pass_end(&s.pass, status, out, err);
+  release(&s);
+  weir_free(body->alloc, wanted);
   return status;
 }

@@ -57,7 +57,8 @@ static weir_status bind_input(bindings *b, const weir_graph_port *input,
 }
 
 static bool is_bound(const bindings *b, weir_dim d) {
-  return d.symbol != 0 && b->sizes[d.symbol] >= 0;
+  return d.symbol != 0 && d.symbol < b->graph->symbol_count &&
+         b->sizes[d.symbol] >= 0;
 }
 
 static bool any_bound(const bindings *b, const weir_attr *attr) {
@@ -78,6 +79,21 @@ static bool replace_dims(bindings *b, weir_attr *attr) {
   }
   attr->dims = dims;
   return true;
+}
+
+/* The same for nodes of bodies: weir_pass.replace. */
+static bool replace_in_body(void *self, const weir_node *node, weir_attr *attrs,
+                            weir_status *status) {
+  bindings *b = self;
+  uint32_t count = weir_op_attr_count(node->op);
+  bool replaced = false;
+  for (uint32_t i = 0; i < count; i++) {
+    attrs[i] = node->attrs[i];
+    if (!any_bound(b, &attrs[i])) continue;
+    if (!replace_dims(b, &attrs[i])) *status = WEIR_RESOURCE_EXHAUSTED;
+    replaced = true;
+  }
+  return replaced;
 }
 
 static weir_status copy_bound(bindings *b, weir_pass *pass, weir_node_id id,
@@ -125,6 +141,8 @@ weir_status weir_graph_specialize(const weir_graph *graph,
   *out_graph = NULL;
   weir_arena_init(&b.attrs, graph->alloc);
   weir_status s = weir_pass_begin(&pass, graph, err);
+  pass.replace = replace_in_body;
+  pass.replace_self = &b;
   if (s == WEIR_OK) {
     b.sizes =
         weir_alloc_array(graph->alloc, graph->symbol_count, sizeof *b.sizes);

@@ -46,6 +46,13 @@ static uint32_t i32_value(weir_program_builder *b, weir_storage storage,
   return weir_program_add_value(b, &spec);
 }
 
+static uint32_t i64_value(weir_program_builder *b, weir_storage storage,
+                          uint32_t external) {
+  weir_value_spec spec = {
+      .storage = storage, .external = external, .bytes = 8, .dtype = WEIR_I64};
+  return weir_program_add_value(b, &spec);
+}
+
 static weir_status add_run(const weir_args *args) {
   *(uint32_t *)args->io[2] =
       *(const uint32_t *)args->io[0] + *(const uint32_t *)args->io[1];
@@ -199,21 +206,30 @@ static void loop_carries_values(void **state) {
   uint32_t start = i32_value(h.b, WEIR_STORAGE_EXTERNAL, 0);
   uint32_t n = i32_value(h.b, WEIR_STORAGE_EXTERNAL, 1);
   uint32_t end = i32_value(h.b, WEIR_STORAGE_EXTERNAL, 2);
+  uint32_t turns = i64_value(h.b, WEIR_STORAGE_EXTERNAL, 3);
   weir_instr_spec spec = {.in = (uint32_t[]){start, n},
-                          .out = &end,
+                          .out = (uint32_t[]){end, turns},
                           .in_count = 2,
-                          .out_count = 1,
+                          .out_count = 2,
                           .bodies = bodies,
                           .body_count = 2};
-  assert_int_equal(weir_instr_loop(h.b, 1, bytes, 5, &spec), WEIR_OK);
+  const weir_loop_spec loop = {.carried = 1,
+                               .captured = 1,
+                               .carried_bytes = bytes,
+                               .length = 5,
+                               .conditional = true};
+  assert_int_equal(weir_instr_loop(h.b, &loop, &spec), WEIR_OK);
   weir_program_add_instr(h.b, &spec);
   finish_hand(&h);
   int32_t from = 1, until = 8, result = 0;
+  int64_t made = -1;
+  weir_frame_set_external(h.frame, 3, &made);
   weir_frame_set_external(h.frame, 0, &from);
   weir_frame_set_external(h.frame, 1, &until);
   weir_frame_set_external(h.frame, 2, &result);
   assert_ok(weir_frame_run(h.frame, h.pool, NULL, &h.err), &h.err);
   assert_int_equal(result, 9); /* 1 -> 9, then 9 < 8 is false */
+  assert_int_equal(made, 1);
   until = 0;
   assert_ok(weir_frame_run(h.frame, h.pool, NULL, &h.err), &h.err);
   assert_int_equal(result, 1);
@@ -221,6 +237,7 @@ static void loop_carries_values(void **state) {
   until = 1;
   assert_ok(weir_frame_run(h.frame, h.pool, NULL, &h.err), &h.err);
   assert_int_equal(result, -95);
+  assert_int_equal(made, 5);
   close_hand(&h);
 }
 

@@ -39,6 +39,28 @@ static const char kCounter[] =
     "  s: assign(w, mul(v, 2))\n"
     "outputs: [a, s]\n";
 
+static const char kLoops[] =
+    "weir: 1\n"
+    "inputs: {x: 'f32[4] = 1'}\n"
+    "nodes:\n"
+    "  run:\n"
+    "    scan:\n"
+    "      over: {e: x}\n"
+    "      carry: {s: 0}\n"
+    "      nodes:\n"
+    "        w: var([3], init=ones())\n"
+    "        more:\n"
+    "          while:\n"
+    "            carry: {v: e}\n"
+    "            cond: less(v, 4)\n"
+    "            next: {v: 'add(v, reduce_sum(w))'}\n"
+    "            limit: 3\n"
+    "        pick: {if: {cond: 'greater(s, 5)', then: {out: s}, else: {out: "
+    "'add(s, more)'}}}\n"
+    "      next: {s: pick}\n"
+    "      stack: {y: pick, z: w}\n"
+    "outputs: {y: run.y, s: run.s}\n";
+
 typedef struct scene {
   exec_world world;
   weir_graph *graph;
@@ -173,9 +195,14 @@ static void counter(void **state) {
   sweep(kCounter);
 }
 
+static void loops(void **state) {
+  (void)state;
+  sweep(kLoops);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(dense),
-                                     cmocka_unit_test(images),
-                                     cmocka_unit_test(counter)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(dense), cmocka_unit_test(images),
+      cmocka_unit_test(counter), cmocka_unit_test(loops)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

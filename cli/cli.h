@@ -43,6 +43,11 @@ typedef struct cli_args {
   const char *format, *data_root, *trace, *after, *color, *threads, *baseline;
   bool json, trap_nan, no_fusion, ref_kernels, print_config, full, quiet, help;
   bool all, man, explain;
+  /* place */
+  const char *cluster, *budget, *explain_node, *memory, *given, *replay,
+      *verify, *diff;
+  bool critical, strict_placement, inference;
+  int64_t processors;
   int64_t seed, runs, warmup, inflight;
   double rtol, atol;
   double diff_rtol, diff_atol; /* of checkpoint diff, where the default is 0 */
@@ -200,6 +205,7 @@ int cli_check(const cli_args *args);
 int cli_checkpoint(const cli_args *args);
 int cli_show(const cli_args *args);
 int cli_bench(const cli_args *args);
+int cli_place(const cli_args *args);
 int cli_doctor(const cli_args *args);
 int cli_version(const cli_args *args);
 int cli_explain(const cli_args *args);

@@ -114,6 +114,41 @@ static const cli_option bench_options[] = {
     HELP,
     END};
 
+static const cli_option place_options[] = {
+    TEXT("cluster", 0, "SPEC", cluster, "WEIR_CLUSTER",
+         "ps=1,worker=2,gpu=1 or auto (the graph's `cluster:`)"),
+    INT("processors", "N", processors, NULL, 1, 1024,
+        "equal devices for an instance file (4)"),
+    TEXT("budget", 0, "N|TIME", budget, NULL,
+         "moves of local search, or a time; 0: none (by the graph's size)"),
+    FLAG("strict-placement", 0, strict_placement,
+         "no request is dropped, whatever a rule says"),
+    TEXT("explain", 0, "NODE", explain_node, NULL,
+         "why NODE is where it is, and what moving it would cost"),
+    FLAG("inference", 0, inference,
+         "place what the outputs need, though the graph has `train`"),
+    FLAG("all", 0, all, "a line per node"),
+    FLAG("critical", 0, critical,
+         "the chain of nodes, copies and waits that makes the step"),
+    TEXT("memory", 0, "DEVICE", memory, NULL,
+         "the moment of DEVICE's peak and what holds memory then"),
+    TEXT("given", 0, "PLAN", given, NULL,
+         "a plan that joins the candidates: the answer is never worse"),
+    TEXT("replay", 0, "PLAN", replay, NULL, "take this plan as it is"),
+    TEXT("verify", 0, "PLAN", verify, NULL,
+         "check PLAN against the model; exit 4 when it breaks a rule"),
+    TEXT("diff", 0, "PLAN", diff, NULL,
+         "what differs from PLAN; exit 1 when something does"),
+    GRAPH_OPTIONS,
+    CHOICE("format", 0, "summary|table|json|dot|trace", format, NULL,
+           "how the plan is printed"),
+    FLAG("json", 0, json, "the same as --format json"),
+    FLAG("quiet", 'q', quiet, "no summary line"),
+    PRINT_CONFIG,
+    COLOR,
+    HELP,
+    END};
+
 static const cli_option plain_options[] = {FLAG("json", 0, json, "as JSON"),
                                            COLOR, HELP, END};
 
@@ -169,6 +204,15 @@ const cli_command cli_commands[] = {
      "  weir show graph graphs/lenet.weir.yaml --after fuse\n"
      "  weir show tensor x.npy\n",
      show_options, 1, 2, cli_show},
+    {"place", "GRAPH.weir.yaml|FILE.stg [options]",
+     "decide which node runs where",
+     "Places the graph on a cluster, which need not exist, and tells what the "
+     "step takes by\nthe model, how far that is from a lower bound, and why "
+     "each node is where it is.",
+     "  weir place graphs/lenet.weir.yaml --cluster ps=1,worker=2\n"
+     "  weir place graphs/lenet.weir.yaml --explain c1/conv2d\n"
+     "  weir place rand0000.stg --processors 4 --json\n",
+     place_options, 1, 1, cli_place},
     {"bench", "GRAPH.weir.yaml [options]", "measure latency and throughput",
      "Inputs that are not given are random. Inputs with defaults are computed "
      "in every run,\nand all outputs are made. A list of values for --threads "

@@ -213,8 +213,9 @@ static void list_memory(checker *c) {
     memory_event(c, plan->device[n], plan->start_ns[n], plan->end_ns[n],
                  p->temp_bytes[n], n);
     for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
-      memory_event(c, plan->device[n], plan->start_ns[n], c->last_use[t],
-                   p->tensor_bytes[t], n);
+      if (!p->tensor_kept[t])
+        memory_event(c, plan->device[n], plan->start_ns[n], c->last_use[t],
+                     p->tensor_bytes[t], n);
   }
 }
 

@@ -23,6 +23,7 @@ struct weir_place_builder {
   WEIR_VEC(uint32_t) out_first;
   WEIR_VEC(int64_t) tensor_bytes;
   WEIR_VEC(uint32_t) tensor_node;
+  WEIR_VEC(bool) tensor_kept;
   WEIR_VEC(uint32_t) in_first;
   WEIR_VEC(uint32_t) in_tensor;
 };
@@ -76,6 +77,7 @@ void weir_place_builder_release(weir_place_builder *b) {
   weir_vec_free(a, &b->out_first);
   weir_vec_free(a, &b->tensor_bytes);
   weir_vec_free(a, &b->tensor_node);
+  weir_vec_free(a, &b->tensor_kept);
   weir_vec_free(a, &b->in_first);
   weir_vec_free(a, &b->in_tensor);
   weir_place_problem_release(b->problem);
@@ -180,7 +182,16 @@ uint32_t weir_place_add_tensor(weir_place_builder *b, uint32_t producer,
   b->bad |= bytes < 0 || producer + 1 != b->in_first.count;
   PUSH(b, tensor_bytes, bytes);
   PUSH(b, tensor_node, producer);
+  PUSH(b, tensor_kept, false);
   return id;
+}
+
+void weir_place_keep_tensor(weir_place_builder *b, uint32_t tensor) {
+  if (b->failed) return;
+  if (tensor >= b->tensor_kept.count)
+    b->bad = true;
+  else
+    b->tensor_kept.items[tensor] = true;
 }
 
 void weir_place_add_use(weir_place_builder *b, uint32_t node, uint32_t tensor) {
@@ -287,6 +298,7 @@ static bool keep_all(weir_place_problem *p, weir_place_builder *b) {
          KEEP(p, b, names, names) && KEEP(p, b, out_first, out_first) &&
          KEEP(p, b, tensor_bytes, tensor_bytes) &&
          KEEP(p, b, tensor_node, tensor_node) &&
+         KEEP(p, b, tensor_kept, tensor_kept) &&
          KEEP(p, b, in_first, in_first) && KEEP(p, b, in_tensor, in_tensor) &&
          KEEP(p, b, allowed, allowed) && keep_sets(p, b) && keep_ways(p, b) &&
          keep_uses(p) && keep_groups(p, b);

@@ -52,6 +52,7 @@ typedef struct weir_place_problem {
   const uint32_t *out_first;     /* [node]..[node + 1]: its tensors */
   const int64_t *tensor_bytes;
   const uint32_t *tensor_node; /* producer */
+  const bool *tensor_kept;     /* its memory is the producer's resident_bytes */
   const uint32_t *use_first;   /* [tensor]..[tensor + 1] in |use_node| */
   const uint32_t *use_node;
   const uint32_t *in_first; /* [node]..[node + 1] in |in_tensor| */
@@ -119,6 +120,8 @@ uint32_t weir_place_add_node(weir_place_builder *b,
 /* A tensor of |producer|, which must be the last node added so far. */
 uint32_t weir_place_add_tensor(weir_place_builder *b, uint32_t producer,
                                int64_t bytes);
+/* Says that the producer keeps |tensor| in its resident bytes: a variable. */
+void weir_place_keep_tensor(weir_place_builder *b, uint32_t tensor);
 /* |node| uses |tensor|; it must be the last node added so far. */
 void weir_place_add_use(weir_place_builder *b, uint32_t node, uint32_t tensor);
 /* Errors: W3010 (a cost or size is negative, a number does not exist, uses out

@@ -177,6 +177,70 @@ typedef struct weir_tools_convert {
 WEIR_API weir_status weir_tools_checkpoint_convert(
     weir_runtime *runtime, const weir_tools_convert *opts, weir_error *err);
 
+/* ---- Placement. A plan holds its problem, and its graph if it has one. */
+
+typedef struct weir_tools_plan weir_tools_plan;
+
+typedef struct weir_tools_place_opts {
+  uint32_t struct_size;
+  int32_t strictness;  /* of requests: -1 soft, 0 as rules say, 1 strict */
+  const char *cluster; /* "ps=1,worker=2", "auto"; NULL: the graph's, or auto */
+  uint32_t processors; /* instances: equal devices; 0: 4 */
+  bool inference;      /* the outputs, though the graph has `train` */
+  bool portfolio_only; /* no local search */
+  uint64_t moves;      /* of local search; 0: by the number of nodes */
+  int64_t budget_ns;   /* ends the search too; 0: no */
+  uint64_t seed;
+  const char *given; /* JSON of a plan that joins the candidates, or NULL */
+  size_t given_size;
+  bool replay;                                        /* |given| is the plan */
+  void (*on_diag)(void *self, const weir_diag *diag); /* warnings */
+  void *on_diag_self;
+} weir_tools_place_opts;
+
+/* Places what |graph|'s outputs need. Errors: W2008, W3001-W3020, W6001. */
+WEIR_API weir_status weir_tools_place_graph(weir_runtime *runtime,
+                                            const weir_graph *graph,
+                                            const weir_tools_place_opts *opts,
+                                            weir_tools_plan **out_plan,
+                                            weir_error *err);
+/* Places the tasks of an instance file (.stg). Errors: W3010-W3016, W4001. */
+WEIR_API weir_status weir_tools_place_file(weir_runtime *runtime,
+                                           const char *path,
+                                           const weir_tools_place_opts *opts,
+                                           weir_tools_plan **out_plan,
+                                           weir_error *err);
+WEIR_API void weir_tools_plan_release(weir_tools_plan *plan); /* NULL-safe */
+
+typedef enum weir_tools_plan_form {
+  WEIR_PLAN_SUMMARY,
+  WEIR_PLAN_TABLE,
+  WEIR_PLAN_JSON,
+  WEIR_PLAN_DOT,
+  WEIR_PLAN_TRACE,
+  WEIR_PLAN_CRITICAL,
+  WEIR_PLAN_EXPLAIN, /* |what|: a node */
+  WEIR_PLAN_MEMORY   /* |what|: a device */
+} weir_tools_plan_form;
+
+/* Writes the plan. Errors: W0002 (no such node or device), W5009, W6001. */
+WEIR_API weir_status weir_tools_plan_write(const weir_tools_plan *plan,
+                                           weir_tools_plan_form form,
+                                           const char *what,
+                                           weir_write_fn write, void *self,
+                                           weir_error *err);
+/* Reads the JSON of a plan for the same problem and checks every rule of the
+ * model. Errors: W3013, W3016, W4013, W6001. */
+WEIR_API weir_status weir_tools_plan_verify(const weir_tools_plan *plan,
+                                            const char *json, size_t size,
+                                            const char *name, weir_error *err);
+/* What differs from JSON plan |a| to |plan|; |*same|: nothing. */
+WEIR_API weir_status weir_tools_plan_diff(const weir_tools_plan *plan,
+                                          const char *json, size_t size,
+                                          const char *name, bool *same,
+                                          weir_write_fn write, void *self,
+                                          weir_error *err);
+
 /* ---- The build and the machine. */
 
 /* A fact about the build or machine: name and value, static or lent by

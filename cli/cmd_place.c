@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/config.h"
+
+/* One `weir place`. */
+typedef struct place {
+  const cli_args *args;
+  cli_job job;
+  weir_tools_place_opts opts;
+  weir_tools_plan *plan;
+  char *given; /* text of the plan of --given or --replay */
+} place;
+
+static void on_warning(void *self, const weir_diag *diag) {
+  (void)self;
+  weir_diag_write(diag, WEIR_DIAG_FORM_HUMAN, cli_color(), NULL, NULL, cli_err,
+                  NULL);
+}
+
+/* ---- What is asked for */
+
+/* "200000" moves, or "1s". */
+static weir_status read_budget(place *p, weir_error *err) {
+  const char *text = p->args->budget;
+  int64_t moves;
+  if (text == NULL) return WEIR_OK;
+  if (cli_parse_int(text, &moves) && moves >= 0) {
+    p->opts.moves = (uint64_t)moves;
+    p->opts.portfolio_only = moves == 0;
+    return WEIR_OK;
+  }
+  if (cli_parse_time(text, &p->opts.budget_ns)) return WEIR_OK;
+  return cli_error(err, "W0002",
+                   "--budget %s, expected a number of moves or a time (1s)",
+                   text);
+}
+
+static weir_status read_plan_file(const char *path, char **out_text,
+                                  size_t *out_size, weir_error *err) {
+  FILE *f = fopen(path, "rb");
+  size_t size = 0, capacity = 0;
+  *out_text = NULL;
+  if (f == NULL) return cli_error(err, "W4001", "cannot open plan %s", path);
+  for (;;) {
+    if (capacity - size < 65536) {
+      char *grown = realloc(*out_text, capacity = capacity * 2 + 131072);
+      if (grown == NULL) break;
+      *out_text = grown;
+    }
+    size_t n = fread(*out_text + size, 1, capacity - size, f);
+    size += n;
+    if (n == 0) break;
+  }
+  bool failed = ferror(f) != 0 || *out_text == NULL;
+  fclose(f);
+  *out_size = size;
+  return failed ? cli_error(err, "W4001", "cannot read plan %s", path)
+                : WEIR_OK;
+}
+
+static weir_status read_options(place *p, weir_error *err) {
+  const cli_args *a = p->args;
+  const char *given = a->replay != NULL ? a->replay : a->given;
+  p->opts = (weir_tools_place_opts){
+      .struct_size = sizeof p->opts,
+      .strictness = a->strict_placement ? 1 : 0,
+      .cluster = a->cluster,
+      .processors = (uint32_t)a->processors,
+      .seed = (uint64_t)a->seed,
+      .replay = a->replay != NULL,
+      .inference = a->inference,
+      .on_diag = on_warning,
+  };
+  WEIR_TRY(read_budget(p, err));
+  if (given == NULL) return WEIR_OK;
+  WEIR_TRY(read_plan_file(given, &p->given, &p->opts.given_size, err));
+  p->opts.given = p->given;
+  return WEIR_OK;
+}
+
+/* ---- Doing it */
+
+static bool is_instance(const char *path) {
+  size_t n = strlen(path);
+  return n > 4 && strcmp(path + n - 4, ".stg") == 0;
+}
+
+static int make_plan(place *p) {
+  weir_error err = WEIR_ERROR_INIT;
+  const char *path = p->args->rest[0];
+  weir_status s = read_options(p, &err);
+  if (s != WEIR_OK) return cli_fail(&err);
+  if (is_instance(path)) {
+    s = weir_tools_place_file(p->job.runtime, path, &p->opts, &p->plan, &err);
+    return s == WEIR_OK ? 0 : cli_fail(&err);
+  }
+  int code = cli_job_load(&p->job, p->args, path);
+  if (code != 0) return code;
+  s = weir_tools_place_graph(p->job.runtime, p->job.graph, &p->opts, &p->plan,
+                             &err);
+  return s == WEIR_OK ? 0 : cli_fail(&err);
+}
+
+static weir_status show(const place *p, weir_tools_plan_form form,
+                        const char *what, weir_error *err) {
+  return weir_tools_plan_write(p->plan, form, what, cli_out, NULL, err);
+}
+
+static weir_tools_plan_form form_of(const cli_args *a) {
+  static const struct {
+    const char *name;
+    weir_tools_plan_form form;
+  } forms[] = {{"table", WEIR_PLAN_TABLE},
+               {"json", WEIR_PLAN_JSON},
+               {"dot", WEIR_PLAN_DOT},
+               {"trace", WEIR_PLAN_TRACE}};
+  if (a->json) return WEIR_PLAN_JSON;
+  for (size_t i = 0; a->format != NULL && i < sizeof forms / sizeof *forms; i++)
+    if (strcmp(a->format, forms[i].name) == 0) return forms[i].form;
+  return a->all ? WEIR_PLAN_TABLE : WEIR_PLAN_SUMMARY;
+}
+
+/* --verify and --diff: the answer is the exit code. */
+static int compare(const place *p) {
+  const cli_args *a = p->args;
+  weir_error err = WEIR_ERROR_INIT;
+  const char *path = a->verify != NULL ? a->verify : a->diff;
+  char *text = NULL;
+  size_t size = 0;
+  bool same = true;
+  weir_status s = read_plan_file(path, &text, &size, &err);
+  if (s == WEIR_OK && a->verify != NULL)
+    s = weir_tools_plan_verify(p->plan, text, size, path, &err);
+  else if (s == WEIR_OK)
+    s = weir_tools_plan_diff(p->plan, text, size, path, &same, cli_out, NULL,
+                             &err);
+  free(text);
+  if (s != WEIR_OK) return cli_fail(&err);
+  if (a->verify != NULL && !a->quiet) cli_note("%s: a sound plan\n", path);
+  return same ? 0 : 1;
+}
+
+static int answer(const place *p) {
+  const cli_args *a = p->args;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_status s = WEIR_OK;
+  if (a->verify != NULL || a->diff != NULL) return compare(p);
+  bool more = a->explain_node != NULL || a->critical || a->memory != NULL;
+  if (!more || a->format != NULL || a->json || a->all)
+    s = show(p, form_of(a), NULL, &err);
+  if (s == WEIR_OK && a->critical) s = show(p, WEIR_PLAN_CRITICAL, NULL, &err);
+  if (s == WEIR_OK && a->explain_node != NULL)
+    s = show(p, WEIR_PLAN_EXPLAIN, a->explain_node, &err);
+  if (s == WEIR_OK && a->memory != NULL)
+    s = show(p, WEIR_PLAN_MEMORY, a->memory, &err);
+  return s == WEIR_OK ? 0 : cli_fail(&err);
+}
+
+int cli_place(const cli_args *args) {
+  place p = {.args = args};
+  if (args->print_config) return cli_config_print("place", args);
+  int code = cli_job_open(&p.job, args, 1);
+  if (code == 0) code = make_plan(&p);
+  if (code == 0) code = answer(&p);
+  weir_tools_plan_release(p.plan);
+  free(p.given);
+  cli_job_close(&p.job);
+  return cli_out_close(code);
+}

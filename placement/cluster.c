@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/cluster.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What a cluster says before its devices are made. */
+typedef struct job {
+  weir_sv name;
+  uint32_t tasks;
+  const weir_yaml *addresses; /* a list, or NULL */
+} job;
+
+enum { JOBS = 16 };
+
+typedef struct reader {
+  weir_cluster *c;
+  job jobs[JOBS];
+  uint32_t job_count;
+  int64_t cpus, gpus;
+  weir_error *err;
+} reader;
+
+static const weir_sv none = {"", 0};
+
+static void set_defaults(weir_cluster *c) {
+  c->models[0] = (weir_device_model){false, INT64_MAX, 100000, 10000, 500};
+  c->models[1] =
+      (weir_device_model){false, INT64_C(80) << 30, 20000000, 1500000, 5000};
+  c->network = (weir_place_link){50000, 800, true}; /* 1.25 GB/s */
+  c->local = (weir_place_link){2000, 100, true};    /* 10 GB/s */
+}
+
+static weir_status bad(reader *r, const weir_mark *at, const char *what,
+                       weir_sv text) {
+  return weir_fail(r->err, WEIR_W3020, at, "cluster: %s: %.*s", what,
+                   WEIR_SV(text));
+}
+
+/* ---- Keys */
+
+static weir_status add_job(reader *r, weir_sv name, int64_t tasks,
+                           const weir_yaml *addresses, const weir_mark *at) {
+  bool sound = name.size > 0 && name.size < WEIR_DEVICE_JOB_BYTES;
+  for (size_t i = 0; i < name.size; i++) {
+    char ch = name.data[i];
+    sound &= (ch >= 'a' && ch <= 'z') || ch == '_' ||
+             (i > 0 && ch >= '0' && ch <= '9');
+  }
+  if (!sound) return bad(r, at, "not the name of a job", name);
+  if (tasks < 1 || tasks > WEIR_CLUSTER_TASKS)
+    return bad(r, at, "a job has 1 to 512 tasks", name);
+  if (r->job_count == JOBS) return bad(r, at, "more than 16 jobs", name);
+  for (uint32_t i = 0; i < r->job_count; i++)
+    if (weir_sv_equal(r->jobs[i].name, name))
+      return bad(r, at, "a job named twice", name);
+  r->jobs[r->job_count++] = (job){name, (uint32_t)tasks, addresses};
+  return WEIR_OK;
+}
+
+static weir_status read_per_task(reader *r, weir_sv key, int64_t count,
+                                 const weir_mark *at) {
+  if (count < 0 || count > 64)
+    return bad(r, at, "a task has 0 to 64 devices of a kind", key);
+  *(weir_sv_is(key, "gpu") ? &r->gpus : &r->cpus) = count;
+  return WEIR_OK;
+}
+
+static weir_status read_link(reader *r, const weir_yaml *y,
+                             weir_place_link *link) {
+  if (y->kind != WEIR_YAML_MAP)
+    return bad(r, &y->mark, "expected {latency:, bandwidth:}", none);
+  for (uint32_t i = 0; i < y->count; i++) {
+    const weir_yaml_entry *e = &y->entries[i];
+    weir_sv text = e->value->kind == WEIR_YAML_SCALAR ? e->value->text : none;
+    int64_t rate;
+    if (weir_sv_is(e->key, "latency")) {
+      if (!weir_quantity_time(text, &link->latency_ns))
+        return bad(r, &e->value->mark, "a time is written 50us", text);
+    } else if (weir_sv_is(e->key, "bandwidth")) {
+      if (!weir_quantity_rate(text, &rate))
+        return bad(r, &e->value->mark, "a rate is written 10GB/s", text);
+      link->ps_per_byte = 1000000 / rate;
+    } else {
+      return bad(r, &e->key_mark, "no such key, expected latency or bandwidth",
+                 e->key);
+    }
+  }
+  return WEIR_OK;
+}
+
+static weir_status read_model_key(reader *r, const weir_yaml_entry *e,
+                                  weir_device_model *m) {
+  weir_sv text = e->value->kind == WEIR_YAML_SCALAR ? e->value->text : none;
+  double number;
+  if (weir_sv_is(e->key, "memory")) {
+    if (weir_quantity_bytes(text, &m->memory_bytes)) return WEIR_OK;
+    return bad(r, &e->value->mark, "a size is written 16GiB", text);
+  }
+  if (weir_sv_is(e->key, "bandwidth")) {
+    if (weir_quantity_rate(text, &m->bytes_per_us)) return WEIR_OK;
+    return bad(r, &e->value->mark, "a rate is written 20GB/s", text);
+  }
+  if (weir_sv_is(e->key, "overhead")) {
+    if (weir_quantity_time(text, &m->overhead_ns)) return WEIR_OK;
+    return bad(r, &e->value->mark, "a time is written 2us", text);
+  }
+  if (!weir_sv_is(e->key, "gflops"))
+    return bad(r, &e->key_mark,
+               "no such key, expected memory, gflops, bandwidth or overhead",
+               e->key);
+  if (!weir_text_float(text, &number) || !(number >= 0.001 && number < 1e12))
+    return bad(r, &e->value->mark, "gflops is a number above 0", text);
+  m->mflops = (int64_t)(number * 1000);
+  return WEIR_OK;
+}
+
+static weir_status read_models(reader *r, const weir_yaml *y) {
+  if (y->kind != WEIR_YAML_MAP)
+    return bad(r, &y->mark, "expected {cpu: {...}, gpu: {...}}", none);
+  for (uint32_t i = 0; i < y->count; i++) {
+    const weir_yaml_entry *e = &y->entries[i];
+    bool gpu = weir_sv_is(e->key, "gpu");
+    if (!gpu && !weir_sv_is(e->key, "cpu"))
+      return bad(r, &e->key_mark, "no such class, expected cpu or gpu", e->key);
+    if (e->value->kind != WEIR_YAML_MAP)
+      return bad(r, &e->value->mark, "expected {memory:, gflops:, ...}", none);
+    for (uint32_t k = 0; k < e->value->count; k++)
+      WEIR_TRY(
+          read_model_key(r, &e->value->entries[k], &r->c->models[gpu ? 1 : 0]));
+  }
+  return WEIR_OK;
+}
+
+static weir_status read_key(reader *r, const weir_yaml_entry *e) {
+  const weir_yaml *v = e->value;
+  int64_t count;
+  if (weir_sv_starts_with(e->key, "x-") || weir_sv_is(e->key, "insecure"))
+    return WEIR_OK;
+  if (weir_sv_is(e->key, "devices")) return read_models(r, v);
+  if (weir_sv_is(e->key, "network")) return read_link(r, v, &r->c->network);
+  if (weir_sv_is(e->key, "local")) return read_link(r, v, &r->c->local);
+  if (v->kind == WEIR_YAML_LIST)
+    return add_job(r, e->key, v->count, v, &e->key_mark);
+  if (!weir_yaml_int(v, &count))
+    return bad(r, &v->mark, "expected a number of tasks or a list of addresses",
+               e->key);
+  if (weir_sv_is(e->key, "cpu") || weir_sv_is(e->key, "gpu"))
+    return read_per_task(r, e->key, count, &v->mark);
+  return add_job(r, e->key, count, NULL, &e->key_mark);
+}
+
+/* ---- Devices */
+
+/* GPUs are the workers', or the only job's. */
+static bool has_gpus(const reader *r, uint32_t j) {
+  return r->gpus > 0 &&
+         (r->job_count == 1 || weir_sv_is(r->jobs[j].name, "worker"));
+}
+
+static bool add_device(reader *r, weir_cluster_device *d, uint32_t j,
+                       uint32_t task, uint32_t index, uint32_t number,
+                       bool gpu) {
+  weir_cluster *c = r->c;
+  char text[160];
+  d->name = weir_device_name_any();
+  memcpy(d->name.job, r->jobs[j].name.data, r->jobs[j].name.size);
+  d->name.task = (weir_index_range){(int32_t)index, (int32_t)index};
+  d->name.type = gpu ? WEIR_DEVICE_GPU : WEIR_DEVICE_CPU;
+  d->name.index = (weir_index_range){(int32_t)number, (int32_t)number};
+  weir_device_name_print(&d->name, text, sizeof text);
+  d->text =
+      (weir_sv){weir_arena_string(&c->arena, text, strlen(text)), strlen(text)};
+  d->task = task;
+  c->models[gpu ? 1 : 0].present = true;
+  return d->text.data != NULL;
+}
+
+static weir_sv keep_text(weir_cluster *c, weir_sv text, bool *ok) {
+  const char *copy = weir_arena_string(&c->arena, text.data, text.size);
+  *ok &= copy != NULL;
+  return (weir_sv){copy, text.size};
+}
+
+static bool add_task(reader *r, weir_cluster_task *tasks,
+                     weir_cluster_device *devices, uint32_t j, uint32_t i) {
+  weir_cluster *c = r->c;
+  weir_cluster_task *t = &tasks[c->task_count];
+  bool ok = true;
+  t->job = keep_text(c, r->jobs[j].name, &ok);
+  t->index = i;
+  if (r->jobs[j].addresses != NULL)
+    t->address = keep_text(c, r->jobs[j].addresses->items[i]->text, &ok);
+  t->first_device = c->device_count;
+  t->device_count = (uint32_t)(r->cpus + (has_gpus(r, j) ? r->gpus : 0));
+  for (uint32_t d = 0; d < t->device_count && ok; d++) {
+    bool gpu = d >= r->cpus;
+    ok = add_device(r, &devices[c->device_count++], j, c->task_count, i,
+                    gpu ? d - (uint32_t)r->cpus : d, gpu);
+  }
+  c->task_count++;
+  return ok;
+}
+
+static weir_status make_devices(reader *r) {
+  weir_cluster *c = r->c;
+  size_t tasks = 0, devices = 0;
+  for (uint32_t j = 0; j < r->job_count; j++) {
+    tasks += r->jobs[j].tasks;
+    devices +=
+        r->jobs[j].tasks * (size_t)(r->cpus + (has_gpus(r, j) ? r->gpus : 0));
+  }
+  if (tasks == 0 || devices == 0) return bad(r, NULL, "it has no device", none);
+  if (devices > WEIR_PLACE_DEVICES)
+    return bad(r, NULL, "more than 1024 devices", none);
+  weir_cluster_task *t = weir_arena_array(&c->arena, tasks, sizeof *t);
+  weir_cluster_device *d = weir_arena_array(&c->arena, devices, sizeof *d);
+  if (t == NULL || d == NULL)
+    return weir_fail_memory(r->err, devices * sizeof *d);
+  c->tasks = t;
+  c->devices = d;
+  for (uint32_t j = 0; j < r->job_count; j++)
+    for (uint32_t i = 0; i < r->jobs[j].tasks; i++)
+      if (!add_task(r, t, d, j, i)) return weir_fail_memory(r->err, 64);
+  return WEIR_OK;
+}
+
+/* ---- The two forms */
+
+static weir_status begin(const weir_allocator *alloc, reader *r,
+                         weir_error *err) {
+  *r = (reader){.cpus = 1, .err = err};
+  r->c = weir_alloc_array(alloc, 1, sizeof *r->c);
+  if (r->c == NULL) return weir_fail_memory(err, sizeof *r->c);
+  weir_arena_init(&r->c->arena, alloc);
+  set_defaults(r->c);
+  return WEIR_OK;
+}
+
+static weir_status end(reader *r, weir_status status, weir_cluster **out) {
+  if (status == WEIR_OK) status = make_devices(r);
+  if (status == WEIR_OK)
+    *out = r->c;
+  else
+    weir_cluster_release(r->c);
+  return status;
+}
+
+static weir_status check_addresses(reader *r, const weir_yaml *list) {
+  if (list->kind != WEIR_YAML_LIST) return WEIR_OK;
+  for (uint32_t i = 0; i < list->count; i++) {
+    const weir_yaml *a = list->items[i];
+    if (a->kind != WEIR_YAML_SCALAR || a->text.size == 0)
+      return bad(r, &a->mark, "expected an address, host:port", none);
+  }
+  return WEIR_OK;
+}
+
+weir_status weir_cluster_from_yaml(const weir_allocator *alloc,
+                                   const weir_yaml *section,
+                                   weir_cluster **out_cluster,
+                                   weir_error *err) {
+  reader r;
+  *out_cluster = NULL;
+  WEIR_TRY(begin(alloc, &r, err));
+  weir_status s = WEIR_OK;
+  if (section->kind != WEIR_YAML_MAP)
+    s = bad(&r, &section->mark, "expected a map of jobs", none);
+  for (uint32_t i = 0; s == WEIR_OK && i < section->count; i++) {
+    s = check_addresses(&r, section->entries[i].value);
+    if (s == WEIR_OK) s = read_key(&r, &section->entries[i]);
+  }
+  return end(&r, s, out_cluster);
+}
+
+static weir_status read_pair(reader *r, weir_sv pair) {
+  const char *equals = memchr(pair.data, '=', pair.size);
+  int64_t count;
+  if (equals == NULL) return bad(r, NULL, "expected NAME=NUMBER", pair);
+  weir_sv key = {pair.data, (size_t)(equals - pair.data)};
+  weir_sv value = {equals + 1, pair.size - key.size - 1};
+  if (!weir_text_int(value, &count))
+    return bad(r, NULL, "expected NAME=NUMBER", pair);
+  if (weir_sv_is(key, "cpu") || weir_sv_is(key, "gpu"))
+    return read_per_task(r, key, count, NULL);
+  return add_job(r, key, count, NULL, NULL);
+}
+
+weir_status weir_cluster_from_text(const weir_allocator *alloc, weir_sv text,
+                                   weir_cluster **out_cluster,
+                                   weir_error *err) {
+  reader r;
+  *out_cluster = NULL;
+  if (weir_sv_is(text, "auto")) text = WEIR_SV_LIT("worker=1");
+  WEIR_TRY(begin(alloc, &r, err));
+  weir_status s = WEIR_OK;
+  while (s == WEIR_OK) {
+    const char *comma = memchr(text.data, ',', text.size);
+    size_t size = comma == NULL ? text.size : (size_t)(comma - text.data);
+    s = read_pair(&r, (weir_sv){text.data, size});
+    if (comma == NULL) break;
+    text.data += size + 1;
+    text.size -= size + 1;
+  }
+  return end(&r, s, out_cluster);
+}
+
+void weir_cluster_release(weir_cluster *c) {
+  if (c == NULL) return;
+  const weir_allocator *a = c->arena.alloc;
+  weir_arena_release(&c->arena);
+  weir_free(a, c);
+}
+
+/* ---- Use */
+
+uint32_t weir_cluster_find(const weir_cluster *c,
+                           const weir_device_name *name) {
+  for (uint32_t d = 0; d < c->device_count; d++)
+    if (weir_device_name_matches(name, &c->devices[d].name)) return d;
+  return WEIR_PLACE_NONE;
+}
+
+void weir_cluster_add_to(const weir_cluster *c, weir_place_builder *b) {
+  for (uint32_t d = 0; d < c->device_count; d++) {
+    uint32_t cls = c->devices[d].name.type == WEIR_DEVICE_GPU ? 1 : 0;
+    weir_place_add_device(b, &(weir_place_device){c->devices[d].text, cls,
+                                                  c->models[cls].memory_bytes});
+  }
+  for (uint32_t i = 0; i < c->device_count; i++)
+    for (uint32_t k = 0; k < c->device_count; k++) {
+      if (i == k) continue;
+      bool near = c->devices[i].task == c->devices[k].task;
+      uint32_t link = weir_place_add_link(b, near ? &c->local : &c->network);
+      weir_place_connect(b, i, k, link);
+    }
+}
+
+bool weir_cluster_write(const weir_cluster *c, const weir_writer *out) {
+  char line[512];
+  for (uint32_t d = 0; d < c->device_count; d++) {
+    const weir_cluster_device *v = &c->devices[d];
+    weir_sv address = c->tasks[v->task].address;
+    int64_t memory =
+        c->models[v->name.type == WEIR_DEVICE_GPU ? 1 : 0].memory_bytes;
+    int n = snprintf(line, sizeof line, "%-40.*s", WEIR_SV(v->text));
+    if (memory != INT64_MAX)
+      n += snprintf(line + n, sizeof line - (size_t)n, " %8.1f GiB",
+                    (double)memory / (double)(INT64_C(1) << 30));
+    n += snprintf(line + n, sizeof line - (size_t)n, "  %.200s%.*s\n",
+                  address.size > 0 ? "at " : "", WEIR_SV(address));
+    if (!out->write(out->self, line, (size_t)n)) return false;
+  }
+  return true;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PLACEMENT_CLUSTER_H_
+#define PLACEMENT_CLUSTER_H_
+
+#include "placement/problem.h"
+#include "runtime/base/yaml.h"
+#include "runtime/device/name.h"
+
+/* Clusters: jobs, tasks, devices, and what is between them. A cluster may be
+ * planned for that nobody has.
+ *
+ *   cluster:
+ *     ps: 1                               # tasks
+ *     worker: ["host-a:2222", "host-b:2222"]
+ *     gpu: 1                              # per task of worker, or of the only
+ *                                         # job; cpu: 1 is the default
+ *     devices:                            # what a class of device can do
+ *       cpu: {memory: 32GiB, gflops: 150, bandwidth: 20GB/s, overhead: 1us}
+ *       gpu: {memory: 80GiB}
+ *     network: {latency: 50us, bandwidth: 1.2GB/s}   # between tasks
+ *     local: {latency: 2us, bandwidth: 10GB/s}       # between devices of one
+ *
+ * The short form "ps=1,worker=2,gpu=1" has the same keys; "auto" is one worker
+ * with this machine's CPU. */
+
+typedef struct weir_cluster_task {
+  weir_sv job;
+  uint32_t index;  /* within its job */
+  weir_sv address; /* empty: not given */
+  uint32_t first_device, device_count;
+} weir_cluster_task;
+
+typedef struct weir_cluster_device {
+  weir_device_name name; /* full */
+  weir_sv text;          /* /job:worker/task:0/device:GPU:0 */
+  uint32_t task;
+} weir_cluster_device;
+
+/* What a device of a class can do, when no measurement is there. */
+typedef struct weir_device_model {
+  bool present; /* some device of the cluster is of this class */
+  int64_t memory_bytes;
+  int64_t mflops; /* million floating point operations a second */
+  int64_t bytes_per_us;
+  int64_t overhead_ns; /* per node */
+} weir_device_model;
+
+typedef struct weir_cluster {
+  weir_arena arena;
+  const weir_cluster_task *tasks;
+  const weir_cluster_device *devices; /* by task; CPUs first */
+  uint32_t task_count, device_count;
+  weir_device_model models[2]; /* 0: CPU, 1: GPU */
+  weir_place_link network, local;
+} weir_cluster;
+
+enum { WEIR_CLUSTER_TASKS = 512 };
+
+/* Errors: W3020 (exit code 2) with a place, W6001. */
+weir_status weir_cluster_from_yaml(const weir_allocator *alloc,
+                                   const weir_yaml *section,
+                                   weir_cluster **out_cluster, weir_error *err);
+/* "ps=1,worker=2,gpu=1"; "auto". The same errors. */
+weir_status weir_cluster_from_text(const weir_allocator *alloc, weir_sv text,
+                                   weir_cluster **out_cluster, weir_error *err);
+void weir_cluster_release(weir_cluster *cluster); /* NULL-safe */
+
+/* The first device that meets |name|; WEIR_PLACE_NONE: none does. */
+uint32_t weir_cluster_find(const weir_cluster *cluster,
+                           const weir_device_name *name);
+/* Devices and links for a problem: class 0 are CPUs, 1 GPUs. */
+void weir_cluster_add_to(const weir_cluster *cluster, weir_place_builder *b);
+
+/* Writes it as lines: task, address, devices, memory. */
+bool weir_cluster_write(const weir_cluster *cluster, const weir_writer *out);
+
+/* quantity.c: "16GiB", "1.5GB" to bytes; "50us" to nanoseconds; "10GB/s" to
+ * picoseconds per byte. false: not such a text. */
+bool weir_quantity_bytes(weir_sv text, int64_t *out_bytes);
+bool weir_quantity_time(weir_sv text, int64_t *out_ns);
+bool weir_quantity_rate(weir_sv text, int64_t *out_bytes_per_us);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PLACEMENT_DUMP_H_
+#define PLACEMENT_DUMP_H_
+
+#include "placement/bounds.h"
+#include "placement/lower.h"
+#include "placement/plan.h"
+#include "placement/search.h"
+#include "runtime/base/writer.h"
+
+/* A plan as text, JSON, DOT, Chrome trace; and read again.
+ *
+ * The JSON is the one canonical form: fixed order of keys, integers, no times
+ * of day, no paths, so equal plans are equal bytes. All functions write through
+ * |out| and return false when it does. */
+
+typedef struct weir_place_view {
+  const weir_allocator *alloc;
+  const weir_place_problem *problem;
+  const weir_place_plan *plan;
+  const weir_place_bounds *bounds;
+  const weir_placement *placement; /* NULL: the problem is not of a graph */
+  const int64_t *peaks;            /* per device, bytes */
+} weir_place_view;
+
+/* A number that tells plans apart: a hash of devices, times and names. */
+uint64_t weir_place_plan_hash(const weir_place_view *view);
+/* About ten lines: devices, step, bound, gap, what moved, what was relaxed. */
+bool weir_place_write_summary(const weir_place_view *view,
+                              const weir_writer *out);
+/* A line per node: device, start, end, op, reason. */
+bool weir_place_write_table(const weir_place_view *view,
+                            const weir_writer *out);
+bool weir_place_write_json(const weir_place_view *view, const weir_writer *out);
+/* Graphviz: a cluster of nodes per device, copies in red. */
+bool weir_place_write_dot(const weir_place_view *view, const weir_writer *out);
+/* Chrome's JSON form: a lane per device and link. */
+bool weir_place_write_trace(const weir_place_view *view,
+                            const weir_writer *out);
+/* dump_critical.c: the chain of nodes, copies and waits that makes the
+ * makespan, from the end back. Errors: W6001. */
+weir_status weir_place_write_critical(const weir_place_view *view,
+                                      const weir_writer *out, weir_error *err);
+/* The moment of |device|'s peak, and what holds memory then. W6001. */
+weir_status weir_place_write_memory(const weir_place_view *view,
+                                    uint32_t device, const weir_writer *out,
+                                    weir_error *err);
+/* dump_explain.c: why |node| is where it is: what asked for it, every device
+ * with the step that moving it there would give, the runner-up. Schedules the
+ * plan again once per device. Errors: W3012, W3014, W6001. */
+weir_status weir_place_write_explain(const weir_place_view *view, uint32_t node,
+                                     const weir_writer *out, weir_error *err);
+/* What differs from |a| to |b|, two plans of one problem: moved nodes, step,
+ * bytes. |*same| tells whether nothing does. */
+bool weir_place_write_diff(const weir_place_view *a, const weir_place_view *b,
+                           const weir_writer *out, bool *same);
+
+/* plan_read.c: reads what weir_place_write_json wrote, for |problem|.
+ * Errors: W3016 (another problem's, or not a plan), W4013, W6001. */
+weir_status weir_place_plan_read(const weir_allocator *alloc,
+                                 const weir_place_problem *problem,
+                                 weir_sv json, const char *name,
+                                 weir_place_plan **out_plan, weir_error *err);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/dump_internal.h"
+#include "placement/schedule.h"
+
+/* The plan scheduled again with one node on another device. */
+typedef struct mover {
+  const weir_place_view *v;
+  weir_scheduler *scheduler;
+  weir_place_plan *plan;
+  int64_t *key;
+  uint32_t *device, *order, *heap, *waiting;
+} mover;
+
+static weir_status mover_begin(mover *m, const weir_place_view *v,
+                               weir_error *err) {
+  size_t n = (size_t)v->problem->node_count + 1;
+  *m = (mover){.v = v};
+  m->key = weir_alloc_array(v->alloc, n, sizeof *m->key);
+  m->device = weir_alloc_array(v->alloc, n, sizeof *m->device);
+  m->order = weir_alloc_array(v->alloc, n, sizeof *m->order);
+  m->heap = weir_alloc_array(v->alloc, n, sizeof *m->heap);
+  m->waiting = weir_alloc_array(v->alloc, n, sizeof *m->waiting);
+  if (m->key == NULL || m->device == NULL || m->order == NULL ||
+      m->heap == NULL || m->waiting == NULL)
+    return weir_fail_memory(err, n * sizeof *m->key);
+  WEIR_TRY(weir_scheduler_create(v->alloc, v->problem, &m->scheduler, err));
+  return weir_place_plan_create(v->alloc, v->problem, &m->plan, err);
+}
+
+static void mover_end(mover *m) {
+  const weir_allocator *a = m->v->alloc;
+  weir_free(a, m->key);
+  weir_free(a, m->device);
+  weir_free(a, m->order);
+  weir_free(a, m->heap);
+  weir_free(a, m->waiting);
+  weir_scheduler_release(m->scheduler);
+  weir_place_plan_release(m->plan);
+}
+
+/* Moves |node| and its group to |device|; the order of the plan is kept. */
+static weir_status move_to(mover *m, uint32_t node, uint32_t device,
+                           weir_error *err) {
+  const weir_place_problem *p = m->v->problem;
+  for (uint32_t n = 0; n < p->node_count; n++) {
+    bool with = n == node || (p->group[node] != WEIR_PLACE_NONE &&
+                              p->group[n] == p->group[node]);
+    m->device[n] = with ? device : m->v->plan->device[n];
+    m->key[n] = -m->v->plan->start_ns[n];
+  }
+  weir_place_order(p, m->key, m->heap, m->waiting, m->order);
+  weir_schedule_input input = {m->order, m->device, 0};
+  return weir_schedule_run(m->scheduler, &input, m->plan, NULL, err);
+}
+
+static bool group_may(const weir_place_problem *p, uint32_t node,
+                      uint32_t device) {
+  if (p->group[node] == WEIR_PLACE_NONE)
+    return weir_place_cost(p, node, device) != WEIR_PLACE_NO_KERNEL;
+  for (uint32_t n = 0; n < p->node_count; n++)
+    if (p->group[n] == p->group[node] &&
+        weir_place_cost(p, n, device) == WEIR_PLACE_NO_KERNEL)
+      return false;
+  return true;
+}
+
+/* ---- What asked for it */
+
+static bool write_request(const weir_place_view *v, uint32_t node,
+                          const weir_writer *out) {
+  if (v->placement == NULL) return true;
+  const weir_unit *u = &v->placement->units[node];
+  const weir_graph *g = v->placement->graph;
+  const weir_node *n = &g->nodes[u->node];
+  bool ok = true;
+  if (u->own_device)
+    ok = weir_place_print(out, "  asked for by the node itself, %.*s:%u\n",
+                          WEIR_SV(weir_sv_from(n->mark.file)), n->mark.line);
+  else if (u->rule != WEIR_PLACE_NONE) {
+    const weir_yaml *rule = g->placement->items[u->rule];
+    const weir_yaml *match = weir_yaml_get(rule, "match");
+    const weir_yaml *device = weir_yaml_get(rule, "device");
+    ok = weir_place_print(out, "  rule %u of placement, %s:%u: %.*s -> %.*s\n",
+                          u->rule + 1, rule->mark.file, rule->mark.line,
+                          match == NULL ? 1 : (int)match->text.size,
+                          match == NULL ? "*" : match->text.data,
+                          device == NULL ? 8 : (int)device->text.size,
+                          device == NULL ? "anywhere" : device->text.data);
+  }
+  if (ok && u->relaxed)
+    ok = weir_place_print(out,
+                          "  the request was dropped: no device meets it\n");
+  if (ok && u->with != WEIR_PLACE_NONE)
+    ok = weir_place_print(
+        out, "  together with %.*s\n",
+        WEIR_SV(g->nodes[v->placement->units[u->with].node].name));
+  if (ok && u->member_count > 1) {
+    ok = weir_place_print(out, "  a group of %u nodes:", u->member_count);
+    for (uint32_t i = 0; i < u->member_count && i < 12 && ok; i++)
+      ok = weir_place_print(
+          out, " %.*s",
+          WEIR_SV(g->nodes[v->placement->members[u->first_member + i]].name));
+    ok = ok && weir_place_print(out, "\n");
+  }
+  return ok;
+}
+
+/* ---- Candidates */
+
+typedef struct candidates {
+  int64_t runner_ns; /* best step with the node elsewhere */
+  uint32_t runner;
+} candidates;
+
+static weir_status write_candidate(mover *m, uint32_t node, uint32_t d,
+                                   candidates *c, const weir_writer *out,
+                                   weir_error *err) {
+  const weir_place_view *v = m->v;
+  const weir_place_problem *p = v->problem;
+  char finish[32], step[32];
+  bool here = v->plan->device[node] == d;
+  if (!group_may(p, node, d)) {
+    bool kernel = p->cost[(size_t)node * p->class_count + p->devices[d].cls] !=
+                  WEIR_PLACE_NO_KERNEL;
+    (void)weir_place_print(out, "  %-38.*s %12s %12s  %s\n",
+                           WEIR_SV(p->devices[d].name), "-", "-",
+                           kernel ? "not allowed" : "no kernel");
+    return WEIR_OK;
+  }
+  WEIR_TRY(move_to(m, node, d, err));
+  int64_t total = m->plan->makespan_ns;
+  if (!here && total < c->runner_ns) {
+    c->runner_ns = total;
+    c->runner = d;
+  }
+  (void)weir_place_print(
+      out, "  %-38.*s %12s %12s  %s\n", WEIR_SV(p->devices[d].name),
+      weir_place_time_text(here ? v->plan->end_ns[node] : m->plan->end_ns[node],
+                           finish),
+      weir_place_time_text(here ? v->plan->makespan_ns : total, step),
+      here ? "chosen" : "");
+  return WEIR_OK;
+}
+
+static weir_status write_candidates(mover *m, uint32_t node,
+                                    const weir_writer *out, weir_error *err) {
+  const weir_place_view *v = m->v;
+  candidates c = {INT64_MAX, WEIR_PLACE_NONE};
+  char delta[32];
+  (void)weir_place_print(out, "  %-38s %12s %12s\n", "device", "finish",
+                         "step then");
+  for (uint32_t d = 0; d < v->problem->device_count; d++)
+    WEIR_TRY(write_candidate(m, node, d, &c, out, err));
+  if (c.runner == WEIR_PLACE_NONE) {
+    (void)weir_place_print(out, "  there is no other device for it\n");
+    return WEIR_OK;
+  }
+  int64_t more = c.runner_ns - v->plan->makespan_ns;
+  (void)weir_place_print(out, "  runner-up %.*s: the step would be %s %s\n",
+                         WEIR_SV(v->problem->devices[c.runner].name),
+                         weir_place_time_text(more < 0 ? -more : more, delta),
+                         more < 0    ? "shorter"
+                         : more == 0 ? "longer, that is the same"
+                                     : "longer");
+  return WEIR_OK;
+}
+
+weir_status weir_place_write_explain(const weir_place_view *v, uint32_t node,
+                                     const weir_writer *out, weir_error *err) {
+  char name[300], cost[32];
+  mover m;
+  weir_status s = mover_begin(&m, v, err);
+  if (s == WEIR_OK) {
+    const weir_place_plan *plan = v->plan;
+    (void)weir_place_print(
+        out, "%s: %s on %.*s, %s, because: %s\n",
+        weir_place_node_text(v->problem, node, name),
+        weir_place_op_text(v, node),
+        WEIR_SV(v->problem->devices[plan->device[node]].name),
+        weir_place_time_text(plan->end_ns[node] - plan->start_ns[node], cost),
+        weir_place_reason_text((weir_place_reason)plan->reason[node]));
+    (void)write_request(v, node, out);
+    s = write_candidates(&m, node, out, err);
+  }
+  mover_end(&m);
+  return s;
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "placement/dump.h"
+#include "placement/instance.h"
+#include "runtime/graph/train.h"
+#include "runtime/weir_internal.h"
+#include "runtime/weir_tools.h"
+
+/* All that a plan needs to be shown again. */
+struct weir_tools_plan {
+  weir_runtime *runtime;
+  weir_cluster *cluster;
+  weir_placement *placement;   /* NULL for instances */
+  weir_place_problem *problem; /* of an instance; else the placement's */
+  weir_place_result result;
+  int64_t *peaks;
+  weir_place_view view;
+};
+
+enum {
+  NODE_SCHEDULES = 2000000, /* of a search without a budget */
+  SEARCH_NODES = 5000,      /* beyond: portfolio only */
+  MOST_MOVES = 200000
+};
+
+void weir_tools_plan_release(weir_tools_plan *p) {
+  if (p == NULL) return;
+  weir_runtime *runtime = p->runtime;
+  weir_place_plan_release(p->result.plan);
+  weir_placement_release(p->placement);
+  weir_place_problem_release(p->problem);
+  weir_cluster_release(p->cluster);
+  weir_free(runtime->env.alloc, p->peaks);
+  weir_free(runtime->env.alloc, p);
+  weir_runtime_release(runtime);
+}
+
+static weir_status plan_begin(weir_runtime *runtime, weir_tools_plan **out,
+                              weir_error *err) {
+  weir_tools_plan *p = weir_alloc_array(runtime->env.alloc, 1, sizeof *p);
+  if (p == NULL) return weir_fail_memory(err, sizeof *p);
+  p->runtime = weir_runtime_ref(runtime);
+  *out = p;
+  return WEIR_OK;
+}
+
+/* ---- Solving */
+
+typedef struct deadline {
+  const weir_clock *clock;
+  int64_t at_ns;
+} deadline;
+
+static bool is_late(void *self) {
+  const deadline *d = self;
+  return d->clock->now_ns(d->clock->self) >= d->at_ns;
+}
+
+static uint64_t default_moves(uint32_t nodes) {
+  if (nodes > SEARCH_NODES || nodes == 0) return 0;
+  uint64_t moves = NODE_SCHEDULES / nodes;
+  return moves > MOST_MOVES ? MOST_MOVES : moves;
+}
+
+static weir_status take_given(weir_tools_plan *p,
+                              const weir_place_problem *problem,
+                              const weir_tools_place_opts *o,
+                              weir_place_plan **out, weir_error *err) {
+  *out = NULL;
+  if (o->given == NULL) return WEIR_OK;
+  weir_sv json = {o->given, o->given_size};
+  return weir_place_plan_read(p->runtime->env.alloc, problem, json, "plan", out,
+                              err);
+}
+
+static weir_status solve(weir_tools_plan *p, const weir_place_problem *problem,
+                         const weir_tools_place_opts *o, weir_error *err) {
+  const weir_env *env = &p->runtime->env;
+  deadline d = {env->clock, 0};
+  weir_place_plan *given = NULL;
+  WEIR_TRY(take_given(p, problem, o, &given, err));
+  weir_place_options options = {.seed = o->seed, .given = given};
+  if (!o->portfolio_only && !o->replay)
+    options.moves = o->moves != 0       ? o->moves
+                    : o->budget_ns != 0 ? UINT64_MAX
+                                        : default_moves(problem->node_count);
+  if (o->budget_ns != 0) {
+    d.at_ns = env->clock->now_ns(env->clock->self) + o->budget_ns;
+    options.stop = is_late;
+    options.stop_self = &d;
+  }
+  weir_status s =
+      weir_place_solve(env->alloc, problem, &options, &p->result, err);
+  if (s == WEIR_OK && o->replay)
+    s = weir_place_plan_copy(p->result.plan, given, err);
+  weir_place_plan_release(given);
+  return s;
+}
+
+static weir_status plan_end(weir_tools_plan *p,
+                            const weir_place_problem *problem,
+                            const weir_tools_place_opts *o, weir_error *err) {
+  const weir_allocator *a = p->runtime->env.alloc;
+  WEIR_TRY(solve(p, problem, o, err));
+  p->peaks = weir_alloc_array(a, problem->device_count, sizeof *p->peaks);
+  if (p->peaks == NULL)
+    return weir_fail_memory(err, problem->device_count * sizeof *p->peaks);
+  p->view = (weir_place_view){
+      a, problem, p->result.plan, &p->result.bounds, p->placement, p->peaks};
+  return weir_place_check(a, problem, p->result.plan, p->peaks, err);
+}
+
+static weir_status read_opts(const weir_tools_place_opts *opts,
+                             weir_tools_place_opts *out, weir_error *err) {
+  *out = (weir_tools_place_opts){0};
+  return opts == NULL ? WEIR_OK
+                      : weir_opts_read(out, sizeof *out, opts, 8,
+                                       "weir_tools_place_opts", err);
+}
+
+/* ---- Graphs */
+
+static weir_status make_cluster(weir_tools_plan *p, const weir_graph *graph,
+                                const char *text, weir_error *err) {
+  const weir_allocator *a = p->runtime->env.alloc;
+  if (text == NULL && graph->cluster != NULL)
+    return weir_cluster_from_yaml(a, graph->cluster, &p->cluster, err);
+  return weir_cluster_from_text(a, weir_sv_from(text == NULL ? "auto" : text),
+                                &p->cluster, err);
+}
+
+/* What is wanted of a graph: a training step if it has `train`, else its
+ * outputs. */
+typedef struct wanted {
+  weir_train_spec *spec;
+  weir_train_graph *train;
+  weir_value_id *values;
+  weir_simplify_options options;
+} wanted;
+
+static weir_status want_training(const weir_graph *graph, wanted *w,
+                                 weir_error *err) {
+  WEIR_TRY(weir_train_spec_read(graph, NULL, &w->spec, err));
+  WEIR_TRY(weir_graph_train(graph, w->spec, &w->train, err));
+  w->options = (weir_simplify_options){.values = &w->train->loss,
+                                       .value_count = 1,
+                                       .nodes = w->train->targets,
+                                       .node_count = w->train->target_count,
+                                       .drop_inits = true};
+  return WEIR_OK;
+}
+
+static weir_status want_outputs(const weir_graph *graph, wanted *w,
+                                weir_error *err) {
+  size_t count = graph->output_count;
+  w->values = weir_alloc_array(graph->alloc, count + 1, sizeof *w->values);
+  if (w->values == NULL)
+    return weir_fail_memory(err, count * sizeof *w->values);
+  for (uint32_t i = 0; i < count; i++) w->values[i] = graph->outputs[i].value;
+  w->options = (weir_simplify_options){
+      .values = w->values, .value_count = count, .drop_inits = true};
+  return WEIR_OK;
+}
+
+/* What is wanted, simplified and in groups. */
+static weir_status make_groups(const weir_graph *graph, bool inference,
+                               weir_graph **out, weir_error *err) {
+  wanted w = {0};
+  weir_graph *simple = NULL;
+  weir_status s = graph->train != NULL && !inference
+                      ? want_training(graph, &w, err)
+                      : want_outputs(graph, &w, err);
+  if (s == WEIR_OK)
+    s = weir_graph_simplify(w.train != NULL ? w.train->graph : graph,
+                            &w.options, NULL, NULL, &simple, err);
+  if (s == WEIR_OK) s = weir_graph_fuse(simple, NULL, 0, out, err);
+  weir_graph_unref(simple);
+  weir_free(graph->alloc, w.values);
+  weir_train_graph_release(w.train);
+  weir_train_spec_release(w.spec);
+  return s;
+}
+
+typedef struct forward {
+  void (*on_diag)(void *self, const weir_diag *diag);
+  void *self;
+} forward;
+
+static void report(void *self, const weir_diag *diag) {
+  const forward *f = self;
+  if (f->on_diag != NULL) f->on_diag(f->self, diag);
+}
+
+weir_status weir_tools_place_graph(weir_runtime *runtime,
+                                   const weir_graph *graph,
+                                   const weir_tools_place_opts *opts,
+                                   weir_tools_plan **out_plan,
+                                   weir_error *err) {
+  weir_tools_place_opts o;
+  weir_tools_plan *p = NULL;
+  weir_graph *fused = NULL;
+  *out_plan = NULL;
+  WEIR_TRY(read_opts(opts, &o, err));
+  WEIR_TRY(plan_begin(runtime, &p, err));
+  forward f = {o.on_diag, o.on_diag_self};
+  weir_diag_sink sink = {&f, report};
+  weir_lower_options lower = {o.strictness < 0    ? WEIR_PLACE_SOFT
+                              : o.strictness == 0 ? WEIR_PLACE_WARN
+                                                  : WEIR_PLACE_STRICT,
+                              &sink};
+  weir_status s = make_cluster(p, graph, o.cluster, err);
+  if (s == WEIR_OK) s = make_groups(graph, o.inference, &fused, err);
+  if (s == WEIR_OK)
+    s = weir_placement_create(runtime->env.alloc, fused, p->cluster, &lower,
+                              &p->placement, err);
+  weir_graph_unref(fused);
+  if (s == WEIR_OK) s = plan_end(p, p->placement->problem, &o, err);
+  if (s == WEIR_OK)
+    *out_plan = p;
+  else
+    weir_tools_plan_release(p);
+  return s;
+}
+
+/* ---- Instances */
+
+enum { INSTANCE_BYTES = 256 << 20 };
+
+weir_status weir_tools_place_file(weir_runtime *runtime, const char *path,
+                                  const weir_tools_place_opts *opts,
+                                  weir_tools_plan **out_plan, weir_error *err) {
+  weir_tools_place_opts o;
+  weir_tools_plan *p = NULL;
+  const weir_fs *fs = runtime->env.fs;
+  weir_file file = {0};
+  *out_plan = NULL;
+  WEIR_TRY(read_opts(opts, &o, err));
+  WEIR_TRY(fs->read(fs->self, NULL, path, INSTANCE_BYTES, false, &file, err));
+  weir_status s = plan_begin(runtime, &p, err);
+  weir_instance_options instance = {o.processors};
+  weir_sv text = {(const char *)file.bytes.data, file.bytes.size};
+  if (s == WEIR_OK)
+    s = weir_instance_read_stg(runtime->env.alloc, text, path, &instance,
+                               &p->problem, err);
+  fs->close(fs->self, &file);
+  if (s == WEIR_OK) s = plan_end(p, p->problem, &o, err);
+  if (s == WEIR_OK)
+    *out_plan = p;
+  else
+    weir_tools_plan_release(p);
+  return s;
+}
+
+/* ---- Showing */
+
+/* A node by its name, by a name that the source gives its value ("c1", a call
+ * of a block), or as SCOPE/op: "c1/conv2d" is the first conv2d inside c1. */
+static uint32_t find_in_graph(const weir_placement *p, const char *name) {
+  const weir_graph *g = p->graph;
+  weir_node_id id = weir_graph_find_node(g, weir_sv_from(name));
+  weir_value_id value = weir_graph_find_value(g, weir_sv_from(name));
+  if (id == UINT32_MAX && value != WEIR_NO_VALUE) id = g->values[value].node;
+  const char *slash = strrchr(name, '/');
+  if (id == UINT32_MAX && slash != NULL) {
+    size_t scope = (size_t)(slash - name) + 1;
+    for (uint32_t n = 0; n < g->node_count && id == UINT32_MAX; n++)
+      if (g->nodes[n].name.size > scope &&
+          memcmp(g->nodes[n].name.data, name, scope) == 0 &&
+          strcmp(g->nodes[n].op->name, slash + 1) == 0)
+        id = n;
+  }
+  return id == UINT32_MAX ? WEIR_PLACE_NONE : p->unit_of[id];
+}
+
+/* The unit of the node called |name|, or the task. */
+static weir_status find_node(const weir_tools_plan *p, const char *name,
+                             uint32_t *out, weir_error *err) {
+  const weir_place_problem *problem = p->view.problem;
+  for (uint32_t n = 0; n < problem->node_count; n++)
+    if (weir_sv_is(problem->names[n], name)) {
+      *out = n;
+      return WEIR_OK;
+    }
+  *out = p->placement == NULL ? WEIR_PLACE_NONE
+                              : find_in_graph(p->placement, name);
+  if (*out != WEIR_PLACE_NONE) return WEIR_OK;
+  return weir_fail(err, WEIR_W0002, NULL,
+                   "the plan has no node called %.100s (constants are "
+                   "everywhere)",
+                   name);
+}
+
+static weir_status find_device(const weir_tools_plan *p, const char *name,
+                               uint32_t *out, weir_error *err) {
+  weir_device_name name_wanted, full;
+  WEIR_TRY(weir_device_name_parse(weir_sv_from(name), &name_wanted, NULL, err));
+  const weir_place_problem *problem = p->view.problem;
+  for (*out = 0; *out < problem->device_count; ++*out)
+    if (weir_device_name_parse(problem->devices[*out].name, &full, NULL,
+                               NULL) == WEIR_OK &&
+        weir_device_name_matches(&name_wanted, &full))
+      return WEIR_OK;
+  return weir_fail(err, WEIR_W0002, NULL, "the plan has no device %.100s",
+                   name);
+}
+
+weir_status weir_tools_plan_write(const weir_tools_plan *p,
+                                  weir_tools_plan_form form, const char *what,
+                                  weir_write_fn write, void *self,
+                                  weir_error *err) {
+  static bool (*const forms[])(const weir_place_view *, const weir_writer *) = {
+      [WEIR_PLAN_SUMMARY] = weir_place_write_summary,
+      [WEIR_PLAN_TABLE] = weir_place_write_table,
+      [WEIR_PLAN_JSON] = weir_place_write_json,
+      [WEIR_PLAN_DOT] = weir_place_write_dot,
+      [WEIR_PLAN_TRACE] = weir_place_write_trace};
+  weir_writer out = {self, write};
+  uint32_t at;
+  if (form == WEIR_PLAN_CRITICAL)
+    return weir_place_write_critical(&p->view, &out, err);
+  if (form == WEIR_PLAN_EXPLAIN) {
+    WEIR_TRY(find_node(p, what, &at, err));
+    return weir_place_write_explain(&p->view, at, &out, err);
+  }
+  if (form == WEIR_PLAN_MEMORY) {
+    WEIR_TRY(find_device(p, what, &at, err));
+    return weir_place_write_memory(&p->view, at, &out, err);
+  }
+  if (!forms[form](&p->view, &out))
+    return weir_fail(err, WEIR_W5009, NULL, "the plan could not be written");
+  return WEIR_OK;
+}
+
+weir_status weir_tools_plan_verify(const weir_tools_plan *p, const char *json,
+                                   size_t size, const char *name,
+                                   weir_error *err) {
+  weir_place_plan *other = NULL;
+  const weir_allocator *a = p->runtime->env.alloc;
+  WEIR_TRY(weir_place_plan_read(a, p->view.problem, (weir_sv){json, size}, name,
+                                &other, err));
+  weir_status s = weir_place_check(a, p->view.problem, other, NULL, err);
+  weir_place_plan_release(other);
+  return s;
+}
+
+weir_status weir_tools_plan_diff(const weir_tools_plan *p, const char *json,
+                                 size_t size, const char *name, bool *same,
+                                 weir_write_fn write, void *self,
+                                 weir_error *err) {
+  weir_writer out = {self, write};
+  weir_place_view before = p->view;
+  weir_place_plan *other = NULL;
+  WEIR_TRY(weir_place_plan_read(p->runtime->env.alloc, p->view.problem,
+                                (weir_sv){json, size}, name, &other, err));
+  before.plan = other;
+  bool ok = weir_place_write_diff(&before, &p->view, &out, same);
+  weir_place_plan_release(other);
+  return ok ? WEIR_OK
+            : weir_fail(err, WEIR_W5009, NULL,
+                        "the difference could not be "
+                        "written");
+}

@@ -14,7 +14,10 @@
  * weir_crc32c(weir_crc32c(0, a, n), b, m) is the CRC of a and b joined. */
 uint32_t weir_crc32c(uint32_t crc, const void *data, size_t size);
 
-/* The same by tables, whatever the CPU has. For tests and comparisons. */
+/* The CRC of bytes of CRC |a| followed by |b_size| bytes of CRC |b|. */
+uint32_t weir_crc32c_join(uint32_t a, uint32_t b, uint64_t b_size);
+
+/* weir_crc32c by tables, whatever the CPU has. For tests and comparisons. */
 uint32_t weir_crc32c_table(uint32_t crc, const void *data, size_t size);
 
 /* As TFRecord stores it, so that a CRC of bytes that hold CRCs is still good:

@@ -8,7 +8,7 @@
 /* Writing one generation. See checkpoint_internal.h for the names. */
 
 enum {
-  kPieceBytes = 256 << 10, /* summed twice and written while in the cache */
+  kPieceBytes = 256 << 10, /* summed and written while in the cache */
   kDefaultShardBytes = 1 << 30,
   kShardsMost = 99999
 };
@@ -112,19 +112,21 @@ static weir_status describe(saver *v, weir_error *err) {
 
 /* --- shards --- */
 
-/* Appends |bytes| and keeps the CRCs of the file and, if not NULL, of them. */
+/* Appends |bytes|, sums them into |*out_crc| and joins that to the file's. */
 static weir_status put(const saver *v, void *file, weir_bytes bytes,
-                       weir_manifest_shard *shard, uint32_t *crc,
+                       weir_manifest_shard *shard, uint32_t *out_crc,
                        weir_error *err) {
+  uint32_t crc = 0;
   for (size_t at = 0; at < bytes.size;) {
     size_t n = bytes.size - at < kPieceBytes ? bytes.size - at : kPieceBytes;
     weir_bytes piece = {bytes.data + at, n};
-    shard->crc = weir_crc32c(shard->crc, piece.data, n);
-    if (crc != NULL) *crc = weir_crc32c(*crc, piece.data, n);
+    crc = weir_crc32c(crc, piece.data, n);
     WEIR_TRY(folders(v)->append(fs_self(v), file, piece, err));
     at += n;
   }
+  shard->crc = weir_crc32c_join(shard->crc, crc, bytes.size);
   shard->bytes += bytes.size;
+  *out_crc = crc;
   return WEIR_OK;
 }
 
@@ -138,7 +140,8 @@ static weir_status put_header(saver *v, size_t k, void *file, weir_error *err) {
   weir_strbuf_clear(&v->text);
   WEIR_TRY(weir_safetensors_begin(&source, v->order, &v->text, err));
   weir_bytes header = {(const uint8_t *)v->text.data, v->text.size};
-  return put(v, file, header, &v->manifest.shards.items[k], NULL, err);
+  uint32_t crc;
+  return put(v, file, header, &v->manifest.shards.items[k], &crc, err);
 }
 
 static weir_status put_shard(saver *v, size_t k, void *file, weir_error *err) {

@@ -46,6 +46,23 @@ static void all_ways_agree(void **state) {
     }
 }
 
+/* Long enough for lanes that are summed at once. */
+static void long_ones_agree(void **state) {
+  (void)state;
+  static uint8_t b[60000];
+  uint32_t x = 1;
+  for (size_t i = 0; i < sizeof b; i++)
+    b[i] = (uint8_t)((x = x * 1664525 + 1013904223) >> 24);
+  for (size_t size = 12280; size < 12300; size++)
+    assert_int_equal(weir_crc32c(7, b + 1, size), by_bits(7, b + 1, size));
+  assert_int_equal(weir_crc32c(7, b, sizeof b), by_bits(7, b, sizeof b));
+  for (size_t cut = 0; cut <= sizeof b; cut += 7919)
+    assert_int_equal(weir_crc32c_join(weir_crc32c(0, b, cut),
+                                      weir_crc32c(0, b + cut, sizeof b - cut),
+                                      sizeof b - cut),
+                     weir_crc32c(0, b, sizeof b));
+}
+
 static void pieces_join(void **state) {
   (void)state;
   const char *text = "the quick brown fox jumps over the lazy dog";
@@ -60,6 +77,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(knows_published_values),
       cmocka_unit_test(all_ways_agree),
+      cmocka_unit_test(long_ones_agree),
       cmocka_unit_test(pieces_join),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

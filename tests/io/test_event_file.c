@@ -198,7 +198,7 @@ static void limits_are_tensorflows(void **state) {
   weir_error err = WEIR_ERROR_INIT;
   weir_event_file *f = NULL;
   double want[800];
-  static float data[1600];
+  static float data[20000];
   size_t n = 0, count = 0;
   for (double v = 1e-12; v < 1e20; v *= 1.1) want[n++] = v;
   assert_int_equal(n, 774);
@@ -208,6 +208,11 @@ static void limits_are_tensorflows(void **state) {
   for (size_t i = 0; i < n; i++) data[count++] = (float)(want[i] * 0.97);
   data[count++] = INFINITY;
   data[count++] = -3.3e20f;
+  /* And floats of all kinds but NaN: bits that a generator gives. */
+  for (uint32_t bits = 1; count < 20000; bits = bits * 1664525u + 1013904223u) {
+    float v = weir_pb_as_float(bits);
+    if (!isnan(v)) data[count++] = v;
+  }
   assert_ok(weir_event_file_create(&env, "logs", kTime, "host", &f, &err),
             &err);
   assert_ok(weir_event_file_histogram(f, kTime, 1, WEIR_SV_LIT("h"), data,
@@ -225,6 +230,15 @@ static void limits_are_tensorflows(void **state) {
   for (size_t i = 0; i < n; i++) {
     assert_true(packed(&limits, 776 + i) == want[i]);
     assert_true(packed(&limits, 774 - i) == -want[i]);
+  }
+  weir_pb_field counts = field(h, 7);
+  for (size_t i = 0; i <= 2 * 775; i++) {
+    double low = i > 0 ? packed(&limits, i - 1) : -INFINITY, inside = 0;
+    double high = i < 2 * 775 ? packed(&limits, i) : INFINITY;
+    for (size_t j = 0; j < count; j++)
+      inside += ((double)data[j] >= low && (double)data[j] < high) ||
+                (i == 2 * 775 && isinf(data[j]) && data[j] > 0);
+    if (packed(&counts, i) != inside) fail_msg("bucket %d", (int)i);
   }
   sim_fs_destroy(fs);
 }

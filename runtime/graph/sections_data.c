@@ -19,7 +19,8 @@ static const char *const kWindowKeys[] = {"length", "shift",  "stride",
                                           "target", "stream", NULL};
 static const char *const kMapKeys[] = {"graph", "per", NULL};
 static const char *const kShuffleKeys[] = {"buffer", "seed", NULL};
-static const char *const kColumnKeys[] = {"dtype", "shape", "default", NULL};
+static const char *const kColumnKeys[] = {"dtype", "shape", "default", "fields",
+                                          NULL};
 static const char *const kNormaliseKeys[] = {"mean", "std", "scale", "offset",
                                              NULL};
 static const char *const kBucketizeKeys[] = {"boundaries", NULL};

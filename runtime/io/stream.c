@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "runtime/base/reader.h"
 #include "runtime/base/size.h"
 #include "runtime/io/inflate.h"
 
@@ -54,15 +55,60 @@ weir_status weir_blob_open(const weir_env *env, const char *root,
   return s;
 }
 
+/* All |size| bytes of the content into |blob|, unless there are more. */
+static weir_status unpack(weir_blob *blob, size_t size, weir_error *err) {
+  const weir_env *env = blob->env;
+  weir_stream *stream = NULL;
+  weir_bytes rest = {NULL, 1};
+  uint8_t *content = weir_alloc(env->alloc, size);
+  if (content == NULL) return weir_fail_memory(err, size);
+  weir_status s = weir_stream_create(env, kPackedBytes, &stream, err);
+  if (s == WEIR_OK) s = weir_stream_attach(stream, blob, 0, err);
+  if (s == WEIR_OK) s = weir_stream_read(stream, content, size, err);
+  if (s == WEIR_OK) s = weir_stream_peek(stream, 1, &rest, err);
+  weir_stream_release(stream);
+  if (s == WEIR_OK && rest.size == 0) {
+    env->fs->pieces->close(env->fs->self, &blob->file);
+    blob->file.bytes = size;
+    blob->content = content;
+    blob->gzip = false;
+  } else {
+    weir_free(env->alloc, content);
+  }
+  return s;
+}
+
+weir_status weir_blob_load(weir_blob *blob, uint64_t most, weir_error *err) {
+  uint8_t tail[4];
+  if (!blob->gzip || blob->file.bytes < 18) return WEIR_OK;
+  WEIR_TRY(weir_blob_read(blob, tail, 4, blob->file.bytes - 4, err));
+  weir_reader r = weir_reader_of(tail, 4);
+  uint64_t size = weir_reader_u32le(&r); /* modulo 2^32 */
+  bool fits =
+      size <= most && size <= weir_inflate_most((size_t)blob->file.bytes);
+  return fits ? unpack(blob, (size_t)size, err) : WEIR_OK;
+}
+
 void weir_blob_release(weir_blob *blob) {
   if (blob == NULL) return;
   blob->env->fs->pieces->close(blob->env->fs->self, &blob->file);
+  weir_free(blob->env->alloc, blob->content);
   weir_free(blob->env->alloc, blob);
 }
 
 weir_status weir_blob_read(const weir_blob *blob, void *dst, size_t bytes,
                            uint64_t offset, weir_error *err) {
   const weir_fs *fs = blob->env->fs;
+  if (blob->content != NULL) {
+    weir_reader r = weir_reader_of(blob->content, (size_t)blob->file.bytes);
+    weir_reader_seek(&r, offset);
+    const uint8_t *from = weir_reader_bytes(&r, bytes);
+    if (from == NULL)
+      return weir_fail(err, WEIR_W4020, NULL, "'%.200s' has no byte %llu",
+                       blob->path, (unsigned long long)(offset + bytes));
+    if (bytes > 0) memcpy(dst, from, bytes);
+    return WEIR_OK;
+  }
   return fs->pieces->read(fs->self, &blob->file, blob->path, dst, bytes, offset,
                           err);
 }

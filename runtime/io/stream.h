@@ -24,6 +24,7 @@ typedef struct weir_blob {
   weir_piece_file file;
   const char *path; /* the blob's own */
   bool gzip;        /* told by the first two bytes */
+  uint8_t *content; /* once it was loaded, else NULL */
 } weir_blob;
 
 /* Opens |path| beneath |root| (weir_fs_pieces.open). Errors: its, W6001. */
@@ -31,6 +32,10 @@ weir_status weir_blob_open(const weir_env *env, const char *root,
                            const char *path, weir_blob **out_blob,
                            weir_error *err);
 void weir_blob_release(weir_blob *blob); /* NULL-safe */
+/* Unpacks a gzip file into memory if its content is at most |most| bytes; it is
+ * a plain one then. Others stay as they are. Errors: W4007, those of
+ * weir_fs_pieces.read, W6001. */
+weir_status weir_blob_load(weir_blob *blob, uint64_t most, weir_error *err);
 /* Reads |bytes| bytes of the file itself from byte |offset| on.
  * Errors: those of weir_fs_pieces.read. */
 weir_status weir_blob_read(const weir_blob *blob, void *dst, size_t bytes,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "runtime/base/fs_system.h"
 #include "runtime/base/size.h"
 #include "runtime/base/vec.h"
 #include "runtime/train/data_source.h"
@@ -26,14 +27,29 @@ static weir_status join(weir_arena *arena, weir_sv folder, weir_sv name,
   return WEIR_OK;
 }
 
+static weir_sv graph_folder(const weir_graph *graph) {
+  weir_sv folder = graph->file;
+  while (folder.size > 0 && folder.data[folder.size - 1] != '/') folder.size--;
+  while (folder.size > 1 && folder.data[folder.size - 1] == '/') folder.size--;
+  return folder;
+}
+
+weir_status weir_data_beside_graph(const weir_graph *graph, weir_sv name,
+                                   weir_arena *arena, const char **out_path,
+                                   weir_error *err) {
+  char ordered[WEIR_PATH_BYTES];
+  const char *text = NULL;
+  WEIR_TRY(join(arena, name, (weir_sv){NULL, 0}, &text, err));
+  WEIR_TRY(weir_path_beneath(text, ordered, err));
+  return join(arena, graph_folder(graph), weir_sv_from(ordered), out_path, err);
+}
+
 weir_status weir_data_root(const weir_graph *graph, const char *option,
                            weir_arena *arena, const char **out_root,
                            weir_error *err) {
   if (option != NULL && option[0] != '\0')
     return join(arena, weir_sv_from(option), (weir_sv){NULL, 0}, out_root, err);
-  weir_sv folder = graph->file;
-  while (folder.size > 0 && folder.data[folder.size - 1] != '/') folder.size--;
-  while (folder.size > 1 && folder.data[folder.size - 1] == '/') folder.size--;
+  weir_sv folder = graph_folder(graph);
   const weir_yaml *data = graph->data, *root = NULL;
   if (data != NULL && data->kind == WEIR_YAML_MAP)
     root = weir_yaml_get(data, "root");

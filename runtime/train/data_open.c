@@ -13,10 +13,22 @@ static weir_status open_source(const weir_source_context *context,
     case WEIR_DATA_NPZ:
     case WEIR_DATA_IDX:
       return weir_source_array_open(context, out_source, err);
-    default:
-      return weir_fail(err, WEIR_W1122, &context->spec->mark,
-                       "this source is not in this version");
+    case WEIR_DATA_CSV:
+      return weir_source_csv_open(context, out_source, err);
+    case WEIR_DATA_TFRECORD:
+      return weir_source_tfrecord_open(context, out_source, err);
+    case WEIR_DATA_TEXT:
+      return weir_source_text_open(context, out_source, err);
   }
+  return weir_fail(err, WEIR_W4024, &context->spec->mark, "unknown source");
+}
+
+static weir_status open_windows(const weir_source_context *context,
+                                weir_source **source, weir_error *err) {
+  weir_source *inner = *source;
+  if (context->spec->length == 0) return WEIR_OK;
+  *source = NULL;
+  return weir_source_window_open(context, inner, source, err);
 }
 
 /* The size of batches: as said, else as the graph fixes it, else 1. */
@@ -167,7 +179,8 @@ static weir_status count_epoch(weir_dataset *set, weir_error *err) {
 }
 
 static weir_status check_shuffle(const weir_dataset *set, weir_error *err) {
-  if (!set->source->forward_only || !set->spec->shuffle) return WEIR_OK;
+  bool back = set->spec->shuffle || set->spec->length > 0;
+  if (!set->source->forward_only || !back) return WEIR_OK;
   weir_mark at = {.file = set->source->file};
   weir_status s = weir_fail(
       err, WEIR_W4035, &at,
@@ -193,8 +206,10 @@ static weir_status open_set(weir_dataset *set, weir_sv name,
                                  .arena = &set->arena,
                                  .root = set->root,
                                  .shard = o->shard,
-                                 .shards = o->shards};
+                                 .shards = o->shards,
+                                 .batch = set->spec->batch};
   WEIR_TRY(open_source(&context, &set->source, err));
+  WEIR_TRY(open_windows(&context, &set->source, err));
   WEIR_TRY(check_mentions(set->spec, set->source, err));
   set->batch = find_batch(set->graph, set->spec, set->source);
   WEIR_TRY(make_columns(set, &context, err));

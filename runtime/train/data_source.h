@@ -91,6 +91,11 @@ weir_status weir_data_paths(const weir_source_context *context,
 weir_status weir_data_root(const weir_graph *graph, const char *option,
                            weir_arena *arena, const char **out_root,
                            weir_error *err);
+/* |name|, a path that does not leave the folder of the graph's file, beneath
+ * that. In |arena|. Errors: W4002, W6001. */
+weir_status weir_data_beside_graph(const weir_graph *graph, weir_sv name,
+                                   weir_arena *arena, const char **out_path,
+                                   weir_error *err);
 /* Fills bytes and elements of a column from its dtype and dims. W4022. */
 weir_status weir_source_column_size(weir_source_column *column,
                                     weir_error *err);
@@ -108,10 +113,29 @@ weir_status weir_data_vocabulary_load(const weir_source_context *context,
                                       weir_vocabulary **out_vocabulary,
                                       weir_error *err);
 
+/* Writes a vocabulary that was built to the file its spec names, if it does,
+ * beneath the folder of the graph's file. Errors: W4002, W5009, W6005, W6001.
+ */
+weir_status weir_data_vocabulary_save(const weir_source_context *context,
+                                      const weir_vocabulary_spec *spec,
+                                      const weir_vocabulary *vocabulary,
+                                      weir_error *err);
+
 /* ---- One per kind. */
 weir_status weir_source_memory_open(const weir_source_context *context,
                                     weir_source **out_source, weir_error *err);
 weir_status weir_source_array_open(const weir_source_context *context,
                                    weir_source **out_source, weir_error *err);
+weir_status weir_source_csv_open(const weir_source_context *context,
+                                 weir_source **out_source, weir_error *err);
+weir_status weir_source_tfrecord_open(const weir_source_context *context,
+                                      weir_source **out_source,
+                                      weir_error *err);
+weir_status weir_source_text_open(const weir_source_context *context,
+                                  weir_source **out_source, weir_error *err);
+/* Windows over |inner|, which is taken, also on failure. */
+weir_status weir_source_window_open(const weir_source_context *context,
+                                    weir_source *inner,
+                                    weir_source **out_source, weir_error *err);
 
 #endif

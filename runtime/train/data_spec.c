@@ -348,6 +348,10 @@ static weir_status read_order(weir_data_spec *spec, weir_error *err) {
   WEIR_TRY(read_shard(spec, err));
   WEIR_TRY(read_remainder(spec, err));
   WEIR_TRY(read_repeat(spec, err));
+  if (spec->stream && spec->batch == 0)
+    return weir_fail(err, WEIR_W4024, &spec->mark,
+                     "windows of streams need `batch`: one stream for each row "
+                     "of it");
   if (spec->stream && (spec->shuffle || spec->skip > 0 || spec->take >= 0))
     return weir_fail(err, WEIR_W4024, &spec->mark,
                      "windows of streams keep their order: no shuffle, skip "

@@ -53,6 +53,8 @@ typedef struct weir_column_spec {
   weir_dtype dtype; /* NONE: as it comes */
   int32_t rank;     /* of an example; -1: not said */
   int64_t dims[WEIR_MAX_RANK];
+  bool listed;               /* under `columns` or `features` */
+  const weir_yaml *fields;   /* csv: fields that make up the column, or NULL */
   const weir_yaml *fallback; /* `default`, or NULL */
   weir_code_kind code;
   const double *boundaries;

@@ -92,7 +92,14 @@ static weir_status read_column(const weir_yaml *y, weir_column_spec *c,
   if (dtype != NULL) WEIR_TRY(read_type(dtype, c, err));
   if (shape != NULL) WEIR_TRY(read_dims(shape, c, err));
   c->fallback = weir_yaml_get(y, "default");
-  return WEIR_OK;
+  c->fields = weir_yaml_get(y, "fields");
+  bool ok = c->fields == NULL ||
+            (c->fields->kind == WEIR_YAML_LIST && c->fields->count > 0);
+  for (uint32_t i = 0; ok && c->fields != NULL && i < c->fields->count; i++)
+    ok = c->fields->items[i]->kind == WEIR_YAML_SCALAR;
+  if (ok) return WEIR_OK;
+  return weir_fail(err, WEIR_W4024, &c->fields->mark,
+                   "fields is a list of names in the file's header");
 }
 
 static weir_status read_columns(mentions *m, const char *key, weir_error *err) {
@@ -112,6 +119,7 @@ static weir_status read_columns(mentions *m, const char *key, weir_error *err) {
     if (list && m->spec->column_count == before)
       return weir_fail(err, WEIR_W4024, &v->mark,
                        "column '%.*s' is listed twice", WEIR_SV(c->name));
+    c->listed = true;
     if (!list) WEIR_TRY(read_column(v, c, err));
   }
   return WEIR_OK;

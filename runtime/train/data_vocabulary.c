@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "runtime/train/data_internal.h"
 
 /* Vocabularies that exist before the data are read: a list in the section, a
@@ -79,6 +81,39 @@ weir_status weir_data_vocabulary_load(const weir_source_context *context,
   if (spec->file.size > 0) return from_file(context, spec, out, err);
   if (spec->from.size > 0) return from_set(context, spec, column, out, err);
   return WEIR_OK;
+}
+
+/* Leaves a file that holds the same already, so that opening the data again
+ * needs no right to write. */
+static weir_status write_changed(const weir_env *env, const char *path,
+                                 weir_bytes content, weir_error *err) {
+  weir_file old = {0};
+  weir_error none = WEIR_ERROR_INIT;
+  const weir_fs *fs = env->fs;
+  weir_status s =
+      fs->read(fs->self, NULL, path, content.size, false, &old, &none);
+  bool same = s == WEIR_OK && old.bytes.size == content.size &&
+              memcmp(old.bytes.data, content.data, content.size) == 0;
+  fs->close(fs->self, &old);
+  return same ? WEIR_OK : fs->write(fs->self, path, content, err);
+}
+
+weir_status weir_data_vocabulary_save(const weir_source_context *context,
+                                      const weir_vocabulary_spec *spec,
+                                      const weir_vocabulary *vocabulary,
+                                      weir_error *err) {
+  const weir_env *env = context->env;
+  weir_strbuf text;
+  const char *path = NULL;
+  if (spec->save.size == 0) return WEIR_OK;
+  WEIR_TRY(weir_data_beside_graph(context->graph, spec->save, context->arena,
+                                  &path, err));
+  weir_strbuf_init(&text, env->alloc);
+  weir_status s = weir_vocabulary_write(vocabulary, &text, err);
+  weir_bytes content = {(const uint8_t *)text.data, text.size};
+  if (s == WEIR_OK) s = write_changed(env, path, content, err);
+  weir_strbuf_release(&text);
+  return s;
 }
 
 weir_vocabulary *weir_dataset_vocabulary(const weir_dataset *set,

@@ -30,3 +30,50 @@ with open("f4.idx", "wb") as f:
     f.write(head + grid.astype(">f4").tobytes())
 with gzip.GzipFile("u1.idx.gz", "wb", mtime=0) as f:
     f.write(struct.pack(">HBB3I", 0, 0x08, 3, 2, 4, 4) + bytes(range(32)))
+
+# TFRecord: TensorBoard's writer of records, protobuf's of messages.
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from tensorboard.summary.writer.record_writer import RecordWriter
+
+OPT, REP = 1, 3
+pool = descriptor_pb2.FileDescriptorProto(name="example.proto", package="tf",
+                                          syntax="proto3")
+
+
+def message(name, *fields):
+    m = pool.message_type.add(name=name)
+    for number, (field, kind, label, of) in enumerate(fields, 1):
+        f = m.field.add(name=field, number=number, label=label, type=kind)
+        if of:
+            f.type_name = ".tf." + of
+    return m
+
+
+message("BytesList", ("value", 12, REP, None))
+message("FloatList", ("value", 2, REP, None))
+message("Int64List", ("value", 3, REP, None))
+feature = message("Feature", ("bytes_list", 11, OPT, "BytesList"),
+                  ("float_list", 11, OPT, "FloatList"),
+                  ("int64_list", 11, OPT, "Int64List"))
+features = message("Features", ("feature", 11, REP, "Features.FeatureEntry"))
+entry = features.nested_type.add(name="FeatureEntry")
+entry.field.add(name="key", number=1, label=OPT, type=9)
+entry.field.add(name="value", number=2, label=OPT, type=11,
+                type_name=".tf.Feature")
+entry.options.map_entry = True
+message("Example", ("features", 11, OPT, "Features"))
+p = descriptor_pool.DescriptorPool()
+p.Add(pool)
+Example = message_factory.GetMessageClass(p.FindMessageTypeByName("tf.Example"))
+with open("some.tfrecord", "wb") as f:
+    w = RecordWriter(f)
+    for i in range(5):
+        e = Example()
+        e.features.feature["x"].float_list.value.extend([i, i + 0.5])
+        e.features.feature["id"].int64_list.value.extend([-i, 1 << 40])
+        e.features.feature["word"].bytes_list.value.append(
+            [b"red", b"green"][i % 2])
+        e.features.feature["raw"].bytes_list.value.append(bytes([i, 2, 3]))
+        if i != 3:
+            e.features.feature["maybe"].int64_list.value.append(7 + i)
+        w.write(e.SerializeToString(deterministic=True))

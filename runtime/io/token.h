@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_IO_TOKEN_H_
+#define WEIR_IO_TOKEN_H_
+
+#include "runtime/base/sv.h"
+#include "runtime/io/stream.h"
+
+/* Tokens of a UTF-8 text, read from a stream: characters (code points), or
+ * words: what stands between blanks (space, tab, line ends, form feed). With
+ * |line_ends| the end of each line is a word of its own, an empty text. A byte
+ * order mark at the file's start is passed over. */
+typedef struct weir_token_format {
+  bool words, line_ends;
+} weir_token_format;
+
+/* The token at which |stream| stands, or after it, lent until the stream is
+ * used again; moves on. |*line| counts line ends. |*out_end|: none follows.
+ * Errors: W4030 with line and byte; W4036, those of weir_stream_peek. */
+weir_status weir_token_next(const weir_token_format *format,
+                            weir_stream *stream, const char *file,
+                            uint64_t *line, weir_sv *out_token, bool *out_end,
+                            weir_error *err);
+
+#endif

@@ -105,9 +105,43 @@ static void test_own_assign(void **state) {
   trainee_close(&t);
 }
 
+/* The gradient goes through what stayed, and evaluation drops nothing: with
+ * weights of 1 and a loss that sums them, a step of 1 makes 1 - 2 of what
+ * stayed, and the loss counts it twice. */
+static void test_dropout(void **state) {
+  (void)state;
+  static const char text[] =
+      "weir: 1\n"
+      "nodes:\n"
+      "  w: var([1000], init=ones())\n"
+      "  y: dropout(w, keep=0.5)\n"
+      "  loss: reduce_sum(y)\n"
+      "outputs: [loss]\n"
+      "train: {minimize: loss, optimizer: sgd(lr=1.0)}\n";
+  trainee t;
+  trainee_open(&t, text, 2);
+  weir_exec_fetch fetch = {
+      .value = weir_graph_find_value(t.graph, WEIR_SV_LIT("loss"))};
+  weir_error err = WEIR_ERROR_INIT;
+  assert_ok(weir_exec_run(t.session, NULL, 0, &fetch, 1, NULL, 0, NULL, &err),
+            &err);
+  assert_true(weir_tensor_get_f64(fetch.tensor, 0) == 1000);
+  weir_tensor_unref(fetch.tensor);
+  double loss = trainee_run(&t, NULL, 0, false), stayed = 0;
+  for (int64_t i = 0; i < 1000; i++) {
+    double w = trainee_get(&t, "w", i);
+    assert_true(w == 1 || w == -1);
+    stayed += w == -1;
+  }
+  assert_true(loss == 2 * stayed);
+  assert_true(stayed > 400 && stayed < 600); /* deviation 16 */
+  trainee_close(&t);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_batch_norm), cmocka_unit_test(test_evaluation),
-      cmocka_unit_test(test_accumulated), cmocka_unit_test(test_own_assign)};
+      cmocka_unit_test(test_accumulated), cmocka_unit_test(test_own_assign),
+      cmocka_unit_test(test_dropout)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

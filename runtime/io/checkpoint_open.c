@@ -63,7 +63,7 @@ typedef struct opener {
 /* Damage is passed over; other failures are this process's, and a newer format
  * is sound: going on from an older generation would throw work away. */
 static bool is_damage(const weir_error *err) {
-  static const char *const kDamage[] = {"W4001", "W4002", "W4015",
+  static const char *const kDamage[] = {"W4001", "W4002", "W4005", "W4015",
                                         "W4041", "W4045", "W4046"};
   for (size_t i = 0; i < sizeof kDamage / sizeof kDamage[0]; i++)
     if (strcmp(err->id, kDamage[i]) == 0) return true;

@@ -472,9 +472,15 @@ static void refused_to_save(void **state) {
   info.run_id = WEIR_SV_LIT("\xff");
   assert_error(weir_checkpoint_save(b.store, &info, s.entries, 1, &err), &err,
                "W0004");
+  s.entries[1].name = WEIR_SV_LIT("__metadata__");
+  assert_error(weir_checkpoint_save(b.store, &good, s.entries, 2, &err), &err,
+               "W5009");
+  weir_checkpoint_options small = {.shard_bytes = 1};
+  reopen(&b, &small); /* in shards of their own */
   s.entries[1].name = s.entries[0].name;
   assert_error(weir_checkpoint_save(b.store, &good, s.entries, 2, &err), &err,
                "W5009");
+  assert_int_equal(sim_fs_count(b.fs, ".safetensors"), 0);
   assert_int_equal(sim_fs_count(b.fs, ".tmp"), 0);
   does_not_open(&b.env, "run", -1, "W4040", "no checkpoint");
   free_set(&s);

@@ -8,9 +8,10 @@ static int fail_usage(const char *what, const char *says) {
   weir_error err = WEIR_ERROR_INIT;
   if (cli_error(&err, "W0001", "weir show %s: %s", what, says) == WEIR_OK)
     return 0;
-  cli_hint(&err,
-           "weir show ops | op NAME | graph FILE | tensor FILE | devices | "
-           "errors");
+  cli_hint(
+      &err,
+      "weir show ops | op NAME | graph FILE | data GRAPH [SET] | tensor FILE "
+      "| devices | errors");
   return cli_fail(&err);
 }
 
@@ -56,6 +57,23 @@ static int show_graph(const cli_args *args, const char *path) {
   if (code == 0) code = cli_job_load(&job, args, path);
   if (code == 0 && weir_tools_graph_write(job.graph, args->after, args->json,
                                           cli_out, NULL, &err) != WEIR_OK)
+    code = cli_fail(&err);
+  cli_job_close(&job);
+  return code;
+}
+
+static int show_data(const cli_args *args, const char *path) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_tools_data what = {.struct_size = sizeof what,
+                          .name = args->rest_count > 2 ? args->rest[2] : NULL,
+                          .data_root = args->data_root,
+                          .seed = (uint64_t)args->seed};
+  cli_job job;
+  int code = cli_job_open(&job, args, 1);
+  if (code == 0) code = cli_job_load(&job, args, path);
+  if (code == 0 &&
+      weir_tools_data_show(job.runtime, job.graph, &what, args->json, cli_out,
+                           NULL, &err) != WEIR_OK)
     code = cli_fail(&err);
   cli_job_close(&job);
   return code;
@@ -135,6 +153,8 @@ int cli_show(const cli_args *args) {
     if (strstr(what, ".yaml") != NULL) return show_graph(args, what);
     return fail_usage(what, "there is nothing of that name to show");
   }
+  if (strcmp(what, "data") == 0) return show_data(args, name);
+  if (args->rest_count > 2) return fail_usage(what, "it takes one name");
   if (strcmp(what, "op") == 0) return show_op(args, name);
   if (strcmp(what, "graph") == 0) return show_graph(args, name);
   if (strcmp(what, "tensor") == 0) return show_tensor(args, name);

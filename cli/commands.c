@@ -91,6 +91,8 @@ static const cli_option show_options[] = {
     GRAPH_OPTIONS,
     CHOICE("after", 0, "load|gradients|train|simplify|fuse", after, NULL,
            "show the graph after this pass"),
+    TEXT("data-root", 0, "DIR", data_root, "WEIR_DATA_ROOT",
+         "open data files beneath DIR only"),
     FLAG("json", 0, json, "as JSON"),
     FLAG("full", 0, full, "print every element of large tensors"),
     COLOR,
@@ -195,15 +197,19 @@ const cli_command cli_commands[] = {
      "  weir checkpoint convert runs/a weights.safetensors --role variable\n"
      "  weir checkpoint convert old.npz runs/new --map w=dense/w\n",
      checkpoint_options, 2, 3, cli_checkpoint},
-    {"show", "ops | op NAME | graph GRAPH | tensor FILE | devices | errors",
-     "show ops, graphs, tensor files, devices, errors",
+    {"show",
+     "ops | op NAME | graph GRAPH | data GRAPH [SET] | tensor FILE | devices | "
+     "errors",
+     "show ops, graphs, data sets, tensor files, devices, errors",
      "ops lists the operations, op NAME prints one's manual; graph prints the "
-     "nodes with\ntheir types, as they are after a pass; tensor prints a "
-     "tensor file.",
+     "nodes with\ntheir types, as they are after a pass; data reads the data "
+     "sets and prints\ncolumns, examples, batches and first rows; tensor "
+     "prints a tensor file.",
      "  weir show op conv2d\n"
      "  weir show graph graphs/lenet.weir.yaml --after fuse\n"
+     "  weir show data graphs/lenet.weir.yaml train\n"
      "  weir show tensor x.npy\n",
-     show_options, 1, 2, cli_show},
+     show_options, 1, 3, cli_show},
     {"place", "GRAPH.weir.yaml|FILE.stg [options]",
      "decide which node runs where",
      "Places the graph on a cluster, which need not exist, and tells what the "

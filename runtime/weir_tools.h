@@ -241,6 +241,24 @@ WEIR_API weir_status weir_tools_plan_diff(const weir_tools_plan *plan,
                                           weir_write_fn write, void *self,
                                           weir_error *err);
 
+/* ---- Data sets. */
+
+typedef struct weir_tools_data {
+  uint32_t struct_size;
+  const char *name;      /* NULL: all of `data:` */
+  const char *data_root; /* NULL: as the graph says */
+  uint64_t seed;         /* of shuffles that give none */
+} weir_tools_data;
+
+/* Writes columns, examples, batches, files, first rows and how often small
+ * integers occur, as text or as a JSON array. Reads the data (an epoch of
+ * each). Errors: W4023, those of opening and reading, W5009. */
+WEIR_API weir_status weir_tools_data_show(weir_runtime *runtime,
+                                          const weir_graph *graph,
+                                          const weir_tools_data *opts,
+                                          bool json, weir_write_fn write,
+                                          void *self, weir_error *err);
+
 /* ---- The build and the machine. */
 
 /* A fact about the build or machine: name and value, static or lent by

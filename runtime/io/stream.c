@@ -7,7 +7,10 @@
 #include "runtime/base/size.h"
 #include "runtime/io/inflate.h"
 
-enum { kPackedBytes = 32768 }; /* of compressed bytes at a time */
+enum {
+  kPackedBytes = 32768, /* of compressed bytes at a time */
+  kFirstBytes = 4096    /* read after a jump; then twice as many, and so on */
+};
 
 struct weir_stream {
   const weir_env *env;
@@ -17,6 +20,7 @@ struct weir_stream {
   size_t at, fill;   /* window[at, fill) is what follows */
   uint64_t fill_end; /* byte of the content after window[0, fill) */
   bool ended;        /* nothing follows the window */
+  size_t step;       /* most bytes to read from a plain file at once */
   /* gzip only */
   weir_inflate *inflate;
   uint8_t *packed;
@@ -170,7 +174,9 @@ static weir_status fill_more(weir_stream *st, weir_error *err) {
                                err));
   } else {
     uint64_t left = st->blob->file.bytes - st->fill_end;
+    if (room > st->step) room = st->step;
     made = left < room ? (size_t)left : room;
+    if (st->step < st->capacity) st->step *= 2;
     WEIR_TRY(weir_blob_read(st->blob, st->window + st->fill, made, st->fill_end,
                             err));
   }
@@ -186,6 +192,7 @@ static weir_status restart(weir_stream *st, const weir_blob *blob, uint64_t at,
   st->blob = blob;
   st->at = st->fill = 0;
   st->ended = false;
+  st->step = kFirstBytes;
   st->fill_end = 0;
   if (!blob->gzip) {
     st->fill_end = at < blob->file.bytes ? at : blob->file.bytes;

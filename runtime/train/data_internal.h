@@ -11,6 +11,10 @@
 
 /* What the files of data sets and iterators share. */
 
+typedef struct weir_data_map weir_data_map; /* data_map.h */
+struct weir_binding;
+struct weir_map_rows;
+
 struct weir_dataset {
   atomic_int refs;
   const weir_env *env;
@@ -26,7 +30,8 @@ struct weir_dataset {
   const weir_transform *transforms;
   weir_data_column *read_columns;
   uint32_t column_count;
-  const weir_data_column *columns;
+  weir_data_column *columns;
+  weir_data_map *map;             /* NULL: none */
   weir_vocabulary **vocabularies; /* by source column; NULL: none */
   weir_order_spec order;
   int64_t batch, repeat; /* repeat 0: for ever */
@@ -40,6 +45,9 @@ struct weir_dataset {
  * on the same memory; NULL when there is none such. */
 typedef struct weir_data_slot {
   weir_tensor **full, **tail; /* one for each column */
+  /* One for each read column; without a map the very same. */
+  weir_tensor **read_full, **read_tail;
+  struct weir_binding *map_full, *map_tail; /* of a map of batches */
   weir_batch batch;
   uint64_t epoch; /* where the iterator stands after this batch */
   int64_t at;
@@ -55,7 +63,8 @@ typedef struct weir_data_maker {
   int64_t *indices;  /* of a batch */
   uint8_t **scratch; /* by read column, NULL: read straight into the batch */
   int64_t *scratch_rows;
-  void **dst; /* by source column */
+  void **dst;                     /* by source column */
+  struct weir_map_rows *map_rows; /* of a map of examples */
   uint64_t epoch, round;
   int64_t at; /* examples of the epoch that were given */
 } weir_data_maker;
@@ -77,6 +86,11 @@ struct weir_data_iter {
   pthread_mutex_t lock;
   pthread_cond_t changed;
 };
+
+/* ---- data_slot.c */
+weir_status weir_data_slot_init(const weir_dataset *set, weir_data_slot *slot,
+                                weir_error *err);
+void weir_data_slot_release(const weir_dataset *set, weir_data_slot *slot);
 
 /* ---- data_maker.c */
 weir_status weir_data_maker_init(weir_data_maker *maker,

@@ -4,49 +4,6 @@
 #include "runtime/base/json.h"
 #include "runtime/train/data_internal.h"
 
-/* ---- Slots */
-
-static weir_status create_tensor(const weir_dataset *set, uint32_t c,
-                                 int64_t rows, weir_tensor *full,
-                                 weir_tensor **out, weir_error *err) {
-  const weir_data_column *column = &set->columns[c];
-  int64_t dims[WEIR_MAX_RANK];
-  for (int32_t d = 0; d < column->rank; d++) dims[d] = column->dims[d];
-  dims[0] = rows;
-  weir_shape shape = weir_shape_of(column->rank, dims);
-  if (full == NULL)
-    return weir_tensor_create_shaped(set->env->alloc, column->dtype, &shape,
-                                     out, err);
-  return weir_tensor_wrap(set->env->alloc, column->dtype, &shape, full->data,
-                          NULL, NULL, out, err);
-}
-
-static weir_status create_slot(const weir_dataset *set, weir_data_slot *slot,
-                               weir_error *err) {
-  const weir_allocator *alloc = set->env->alloc;
-  int64_t tail = set->epoch == INT64_MAX ? 0 : set->epoch % set->batch;
-  uint32_t n = set->column_count;
-  slot->full = weir_alloc_array(alloc, n, sizeof *slot->full);
-  slot->tail = weir_alloc_array(alloc, n, sizeof *slot->tail);
-  if (slot->full == NULL || slot->tail == NULL)
-    return weir_fail_memory(err, n * sizeof *slot->full);
-  for (uint32_t c = 0; c < n; c++) {
-    WEIR_TRY(create_tensor(set, c, set->batch, NULL, &slot->full[c], err));
-    if (tail > 0 && !set->pad)
-      WEIR_TRY(create_tensor(set, c, tail, slot->full[c], &slot->tail[c], err));
-  }
-  return WEIR_OK;
-}
-
-static void release_slot(const weir_dataset *set, weir_data_slot *slot) {
-  for (uint32_t c = 0; c < set->column_count; c++) {
-    if (slot->tail != NULL) weir_tensor_unref(slot->tail[c]);
-    if (slot->full != NULL) weir_tensor_unref(slot->full[c]);
-  }
-  weir_free(set->env->alloc, slot->tail);
-  weir_free(set->env->alloc, slot->full);
-}
-
 /* ---- Iterators */
 
 weir_status weir_data_iter_create(weir_dataset *set, weir_data_iter **out_iter,
@@ -67,7 +24,7 @@ weir_status weir_data_iter_create(weir_dataset *set, weir_data_iter **out_iter,
   else
     it->slot_count = count;
   for (uint32_t i = 0; s == WEIR_OK && i < count; i++)
-    s = create_slot(set, &it->slots[i], err);
+    s = weir_data_slot_init(set, &it->slots[i], err);
   if (s == WEIR_OK) s = weir_data_maker_init(&it->maker, set, err);
   if (s == WEIR_OK)
     *out_iter = it;
@@ -82,7 +39,7 @@ void weir_data_iter_release(weir_data_iter *it) {
   weir_data_prefetch_stop(it);
   weir_data_maker_release(&it->maker);
   for (uint32_t i = 0; i < it->slot_count; i++)
-    release_slot(it->set, &it->slots[i]);
+    weir_data_slot_release(it->set, &it->slots[i]);
   weir_free(alloc, it->slots);
   pthread_cond_destroy(&it->changed);
   pthread_mutex_destroy(&it->lock);

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "runtime/base/size.h"
-#include "runtime/train/data_internal.h"
+#include "runtime/train/data_map.h"
 
 enum { kScratchBytes = 1 << 20 };
 
@@ -40,6 +40,11 @@ weir_status weir_data_maker_init(weir_data_maker *m, const weir_dataset *set,
     return weir_fail_memory(err, (size_t)set->batch * sizeof *m->indices);
   WEIR_TRY(init_scratch(m, err));
   WEIR_TRY(weir_order_create(alloc, &set->order, &m->order, err));
+  if (set->map != NULL && weir_data_map_per_example(set->map)) {
+    m->map_rows = weir_alloc_array(alloc, 1, sizeof *m->map_rows);
+    if (m->map_rows == NULL) return weir_fail_memory(err, sizeof *m->map_rows);
+    WEIR_TRY(weir_map_rows_init(m->map_rows, set, err));
+  }
   return source->vtable->cursor_create(source, &m->cursor, err);
 }
 
@@ -50,6 +55,8 @@ void weir_data_maker_release(weir_data_maker *m) {
     weir_free(alloc, m->scratch[c]);
   m->set->source->vtable->cursor_release(m->set->source, m->cursor);
   weir_order_release(m->order);
+  if (m->map_rows != NULL) weir_map_rows_release(m->map_rows);
+  weir_free(alloc, m->map_rows);
   weir_free(alloc, m->scratch);
   weir_free(alloc, m->scratch_rows);
   weir_free(alloc, m->dst);
@@ -127,6 +134,25 @@ static void pad(const weir_dataset *set, weir_tensor *const *out,
   }
 }
 
+/* The number of the batch or example at hand since the start of epoch 0. */
+static uint64_t step_of(const weir_data_maker *m, int64_t size) {
+  const weir_dataset *set = m->set;
+  uint64_t at = (uint64_t)(m->at / size);
+  if (set->epoch == INT64_MAX) return at;
+  return m->epoch * (uint64_t)((set->epoch + size - 1) / size) + at;
+}
+
+static weir_status map(weir_data_maker *m, weir_data_slot *slot, int64_t rows,
+                       bool tail) {
+  const weir_dataset *set = m->set;
+  if (m->map_rows != NULL)
+    return weir_map_rows_run(m->map_rows, slot->read_full, slot->full, rows,
+                             step_of(m, 1), &slot->error);
+  weir_run_options options = {.step = step_of(m, set->batch)};
+  return weir_binding_run(tail ? slot->map_tail : slot->map_full, &options,
+                          &slot->error);
+}
+
 static weir_status make(weir_data_maker *m, weir_data_slot *slot) {
   const weir_dataset *set = m->set;
   int64_t left = set->epoch - m->at;
@@ -138,8 +164,10 @@ static weir_status make(weir_data_maker *m, weir_data_slot *slot) {
   int64_t rows = left < set->batch ? left : set->batch;
   bool tail = rows < set->batch && !set->pad;
   draw(m, rows);
-  WEIR_TRY(fill(m, slot->full, rows, &slot->error));
-  if (rows < set->batch && set->pad) pad(set, slot->full, rows);
+  WEIR_TRY(fill(m, slot->read_full, rows, &slot->error));
+  if (rows < set->batch && set->pad) pad(set, slot->read_full, rows);
+  if (set->map != NULL)
+    WEIR_TRY(map(m, slot, set->pad ? set->batch : rows, tail));
   slot->batch =
       (weir_batch){.rows = rows, .columns = tail ? slot->tail : slot->full};
   m->at += rows;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/size.h"
-#include "runtime/train/data_internal.h"
+#include "runtime/train/data_map.h"
 
 /* ---- The source */
 
@@ -169,8 +169,7 @@ static weir_status count_epoch(weir_dataset *set, weir_error *err) {
     return s;
   }
   if (tail == 0 || drops || set->pad) return WEIR_OK;
-  for (uint32_t c = 0; c < set->read_count; c++)
-    set->read_columns[c].dims[0] = -1;
+  for (uint32_t c = 0; c < set->column_count; c++) set->columns[c].dims[0] = -1;
   if (!set->fixed_batch) return WEIR_OK;
   return weir_fail(err, WEIR_W4022, &spec->mark,
                    "the last batch of data set '%.*s' has %lld examples, the "
@@ -214,6 +213,7 @@ static weir_status open_set(weir_dataset *set, weir_sv name,
   set->batch = find_batch(set->graph, set->spec, set->source);
   WEIR_TRY(make_columns(set, &context, err));
   make_order(set, o);
+  WEIR_TRY(weir_data_map_open(set, o->pool, err));
   WEIR_TRY(check_shuffle(set, err));
   WEIR_TRY(weir_data_check_columns(set, err));
   return count_epoch(set, err);
@@ -261,6 +261,7 @@ void weir_dataset_release(weir_dataset *set) {
                        c < set->source->column_count;
        c++)
     weir_vocabulary_release(set->vocabularies[c]);
+  weir_data_map_release(set->map);
   weir_source_release(set->source);
   weir_graph_unref(set->graph);
   weir_arena_release(&set->arena);

@@ -50,8 +50,10 @@ weir_status weir_order_create(const weir_allocator *alloc,
     o->capacity = spec->buffer < o->count ? spec->buffer : o->count;
     o->held = weir_alloc_array(alloc, (size_t)o->capacity, sizeof *o->held);
     if (o->held == NULL) {
+      weir_status s =
+          weir_fail_memory(err, (size_t)o->capacity * sizeof *o->held);
       weir_free(alloc, o);
-      return weir_fail_memory(err, (size_t)o->capacity * sizeof *o->held);
+      return s;
     }
   }
   weir_order_seek(o, 0, 0);

@@ -538,6 +538,28 @@ class Others(Case):
         self.assertIn("device:CPU:0", self.weir("show", "devices"))
         self.assertIn("W2012", self.weir("show", "errors"))
 
+    def test_show_data(self):
+        self.file("d.weir.yaml", "weir: 1\ndims: [n]\n"
+                  "inputs: {x: 'f32[n]', y: 'i32[n]'}\noutputs: [x]\n"
+                  "data:\n"
+                  "  train: {source: csv, files: a.csv, batch: 2}\n"
+                  "  test: {source: csv, files: none.csv}\n")
+        self.file("a.csv", "x,y\n0.5,1\n1.5,0\n2.5,1\n")
+        out = self.weir("show", "data", "d.weir.yaml", "train")
+        self.assertIn("train  csv, 3 examples, 2 batches of 2\n", out)
+        self.assertIn("x      f32[*]  0.5 to 2.5, mean 1.5\n", out)
+        self.assertIn("values  0: 1  1: 2\n", out)
+        out = self.weir("show", "data", "d.weir.yaml", "train", "--json")
+        self.assertEqual(json.loads(out)[0]["columns"][1]["counts"], [1, 2])
+        self.weir("show", "data", "d.weir.yaml", code=5)
+        self.assertIn("none.csv", self.err)
+        self.weir("show", "data", "d.weir.yaml", "trian", code=3)
+        self.assertIn("did you mean 'train'?", self.err)
+        self.file("a.csv", "x,y\n0.5,1\n1.5\n")
+        self.weir("show", "data", "d.weir.yaml", "train", code=5)
+        self.assertIn("a.csv:3", self.err)
+        self.weir("show", "graph", "tiny.weir.yaml", "x", code=2)
+
     def test_bench(self):
         out = self.weir("bench", "tiny.weir.yaml", "--runs", "50", "--format",
                         "json", "--threads", "1,2")

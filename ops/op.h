@@ -47,6 +47,7 @@ typedef struct weir_port {
   const char *shape;
   bool variadic; /* last input only: one or more */
   bool optional; /* trailing inputs; outputs */
+  bool listed;   /* a variadic input that is written as a list: f(x, [a, b]) */
 } weir_port;
 
 /* A type variable: all ports that name it have the same dtype, one of |types|.

@@ -162,6 +162,29 @@ static bool give_op_keyword(deal *d, const weir_op_info *info, weir_ast *kw) {
   return weir_report_send(d->l);
 }
 
+/* gradients(loss, [w, b]): the elements of the list are arguments. */
+static void unlist(weir_expr *e, weir_ast *call, const weir_op_info *info) {
+  uint32_t before = WEIR_AST_NONE, last = info->in_count - 1;
+  if (info->in_count == 0 || !info->op->inputs[last].listed) return;
+  for (uint32_t i = 0, a = call->first; i < call->count;
+       i++, a = e->nodes[a].next) {
+    weir_ast *list = &e->nodes[a];
+    if (list->kind != WEIR_AST_LIST || list->count == 0) {
+      before = a;
+      continue;
+    }
+    uint32_t end = list->first;
+    for (uint32_t k = 1; k < list->count; k++) end = e->nodes[end].next;
+    if (before == WEIR_AST_NONE)
+      call->first = list->first;
+    else
+      e->nodes[before].next = list->first;
+    e->nodes[end].next = list->next;
+    call->count += list->count - 1;
+    return;
+  }
+}
+
 static bool bind_op(weir_loader *l, weir_expr *e, weir_ast *call,
                     const weir_op_info *info) {
   bool var = info->op->instr == WEIR_INSTR_VAR_READ;
@@ -173,6 +196,7 @@ static bool bind_op(weir_loader *l, weir_expr *e, weir_ast *call,
             .variadic = info->variadic,
             .attrs_first = var};
   call->op_info = info;
+  unlist(e, call, info);
   for (uint32_t i = 0, a = call->first; i < call->count;
        i++, a = e->nodes[a].next) {
     weir_ast *n = &e->nodes[a];

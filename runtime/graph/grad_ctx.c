@@ -95,12 +95,15 @@ static bool fill_attrs(const weir_op_def *op, const weir_named_attr *given,
 /* grad/NODE/OP, numbered so that it is unique; in the new graph's arena. */
 static weir_sv make_name(weir_grad_ctx *ctx, const char *op) {
   char text[400];
-  int size =
-      snprintf(text, sizeof text, "grad/%.*s/%s_%u",
-               (int)(ctx->node->name.size < 256 ? ctx->node->name.size : 256),
-               ctx->node->name.data, op, ctx->added++);
+  weir_sv name = {text, 0}, node = ctx->node->name;
+  int cut = (int)(node.size < 256 ? node.size : 256);
+  do {
+    name.size = (size_t)snprintf(text, sizeof text, "grad/%.*s/%s_%u", cut,
+                                 node.data, op, ctx->added++);
+  } while (weir_graph_builder_has_name(ctx->pass.builder, name));
   weir_arena *arena = weir_graph_builder_arena(ctx->pass.builder);
-  return (weir_sv){weir_arena_string(arena, text, (size_t)size), (size_t)size};
+  name.data = weir_arena_string(arena, text, name.size);
+  return name;
 }
 
 weir_ref weir_grad_node(weir_grad_ctx *ctx, const char *op_name,

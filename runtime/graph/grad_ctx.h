@@ -24,4 +24,16 @@ weir_status weir_grad_ctx_begin(weir_grad_ctx *ctx, const weir_graph *from,
 weir_status weir_grad_ctx_end(weir_grad_ctx *ctx, weir_status status,
                               weir_graph **out_graph, weir_error *err);
 
+/* ---- gradients.c */
+/* Fails with W2005 unless loss and all |wrt| are floating point. */
+weir_status weir_grad_check(const weir_graph *graph, weir_value_id loss,
+                            const weir_value_id *wrt, size_t count,
+                            weir_error *err);
+/* Copies the first |nodes| nodes of the old graph, which hold the loss and all
+ * |wrt|, and adds the gradients of the sum of the loss. Errors: as of
+ * weir_graph_gradients. */
+weir_status weir_grad_run(weir_grad_ctx *ctx, uint32_t nodes,
+                          weir_value_id loss, const weir_value_id *wrt,
+                          size_t count, weir_value_id *out);
+
 #endif

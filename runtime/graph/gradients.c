@@ -3,13 +3,12 @@
 
 #include "runtime/graph/grad_ctx.h"
 
-/* Marks, from first to last, what depends on a wrt; returns whether the loss
- * does. */
-static void mark_dependants(weir_grad_ctx *ctx, const weir_value_id *wrt,
-                            size_t count) {
+/* Marks, from first to last, what depends on a wrt, among the first |nodes|. */
+static void mark_dependants(weir_grad_ctx *ctx, uint32_t nodes,
+                            const weir_value_id *wrt, size_t count) {
   const weir_graph *from = ctx->pass.from;
   for (size_t i = 0; i < count; i++) ctx->depends[wrt[i]] = true;
-  for (uint32_t id = 0; id < from->node_count; id++) {
+  for (uint32_t id = 0; id < nodes; id++) {
     const weir_node *node = &from->nodes[id];
     bool depends = false;
     for (uint32_t i = 0; i < node->input_count && !depends; i++)
@@ -57,9 +56,9 @@ static weir_value_id zeros(weir_grad_ctx *ctx, weir_value_id value) {
   return weir_grad_node(ctx, "zeros_like", 1, &value, NULL);
 }
 
-static weir_status check_floats(const weir_graph *graph, weir_value_id loss,
-                                const weir_value_id *wrt, size_t count,
-                                weir_error *err) {
+weir_status weir_grad_check(const weir_graph *graph, weir_value_id loss,
+                            const weir_value_id *wrt, size_t count,
+                            weir_error *err) {
   for (size_t i = 0; i <= count; i++) {
     weir_value_id id = i < count ? wrt[i] : loss;
     const weir_value *value = &graph->values[id];
@@ -72,13 +71,13 @@ static weir_status check_floats(const weir_graph *graph, weir_value_id loss,
   return WEIR_OK;
 }
 
-static weir_status run(weir_grad_ctx *ctx, weir_value_id loss,
-                       const weir_value_id *wrt, size_t count,
-                       weir_value_id *out) {
+weir_status weir_grad_run(weir_grad_ctx *ctx, uint32_t nodes,
+                          weir_value_id loss, const weir_value_id *wrt,
+                          size_t count, weir_value_id *out) {
   const weir_graph *from = ctx->pass.from;
-  for (uint32_t id = 0; id < from->node_count; id++)
+  for (uint32_t id = 0; id < nodes; id++)
     WEIR_TRY(weir_pass_copy(&ctx->pass, id, NULL, UINT32_MAX, ctx->err));
-  mark_dependants(ctx, wrt, count);
+  mark_dependants(ctx, nodes, wrt, count);
   ctx->node = &from->nodes[from->values[loss].node];
   if (ctx->depends[loss])
     ctx->dys[loss] = weir_grad_node(ctx, "ones_like", 1, &loss, NULL);
@@ -99,8 +98,9 @@ weir_status weir_graph_gradients(const weir_graph *graph, weir_value_id loss,
   weir_error local = WEIR_ERROR_INIT;
   *out_graph = NULL;
   if (err == NULL) err = &local;
-  WEIR_TRY(check_floats(graph, loss, wrt, count, err));
+  WEIR_TRY(weir_grad_check(graph, loss, wrt, count, err));
   weir_status s = weir_grad_ctx_begin(&ctx, graph, err);
-  if (s == WEIR_OK) s = run(&ctx, loss, wrt, count, out_gradients);
+  if (s == WEIR_OK)
+    s = weir_grad_run(&ctx, graph->node_count, loss, wrt, count, out_gradients);
   return weir_grad_ctx_end(&ctx, s, out_graph, err);
 }

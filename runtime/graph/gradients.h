@@ -19,4 +19,12 @@ weir_status weir_graph_gradients(const weir_graph *graph, weir_value_id loss,
                                  weir_value_id *out_gradients,
                                  weir_graph **out_graph, weir_error *err);
 
+/* Replaces nodes `gradients(loss, [w, ...])` by what computes them, in the
+ * order of the graph, so that gradients of gradients work. A graph without such
+ * nodes is given back with one more reference. Ids change; names lead to the
+ * results. Errors: as above. */
+weir_status weir_graph_expand_gradients(const weir_graph *graph,
+                                        weir_graph **out_graph,
+                                        weir_error *err);
+
 #endif

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "runtime/graph/forms.h"
+#include "runtime/graph/gradients.h"
 
 /* The loader's way from text to graph; the parts are in the files that
  * loader.h names. */
@@ -151,6 +152,17 @@ static bool begin(weir_loader *l, const weir_env *env,
   return weir_vec_reserve(l->alloc, &l->stack, 16) || weir_report_memory(l);
 }
 
+/* Hands the graph over, without nodes that only the language knows. */
+static weir_status finish(weir_loader *l, weir_graph **out_graph) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_graph *graph = NULL;
+  weir_status s = weir_graph_builder_finish(l->main_builder, &graph, &err);
+  if (s == WEIR_OK) s = weir_graph_expand_gradients(graph, out_graph, &err);
+  weir_graph_unref(graph);
+  if (s != WEIR_OK) weir_report_error(l, &err);
+  return s;
+}
+
 weir_status weir_graph_load_text(const weir_env *env, weir_sv text,
                                  const char *name,
                                  const weir_load_options *options,
@@ -161,7 +173,7 @@ weir_status weir_graph_load_text(const weir_env *env, weir_sv text,
   bool ok = begin(l, env, options, err) && keep_source(l, text, name) &&
             run(l, text, name);
   weir_status s = ok ? WEIR_OK : l->status;
-  if (ok) s = weir_graph_builder_finish(l->main_builder, out_graph, err);
+  if (ok) s = finish(l, out_graph);
   if (!ok && s == WEIR_OK) /* a failure that nobody reported */
     s = weir_fail(err, WEIR_W9001, NULL, "loading failed without a reason");
   release(l);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "runtime/graph/grad_ctx.h"
+#include "runtime/graph/gradients.h"
+
+/* The op `gradients`, replaced one after the other, first to last: what a later
+ * one differentiates is there by then. */
+
+static weir_node_id find(const weir_graph *graph) {
+  for (uint32_t id = 0; id < graph->node_count; id++)
+    if (strcmp(graph->nodes[id].op->name, "gradients") == 0) return id;
+  return UINT32_MAX;
+}
+
+/* Values, names and control edges of node |id| lead to its gradients. */
+static weir_status replace(weir_grad_ctx *ctx, weir_node_id id,
+                           const weir_value_id *grads) {
+  const weir_node *node = &ctx->pass.from->nodes[id];
+  const weir_graph *now = weir_graph_builder_graph(ctx->pass.builder);
+  for (uint32_t i = 0; i < node->output_count; i++)
+    ctx->pass.values[node->first_output + i] = grads[i];
+  ctx->pass.nodes[id] = now->values[grads[0]].node;
+  return weir_graph_builder_name_value(ctx->pass.builder, node->name, grads[0],
+                                       ctx->err);
+}
+
+static weir_status expand_one(const weir_graph *graph, weir_node_id id,
+                              weir_graph **out_graph, weir_error *err) {
+  const weir_node *node = &graph->nodes[id];
+  const weir_value_id *wrt = node->inputs + 1;
+  uint32_t count = node->input_count - 1;
+  weir_grad_ctx ctx;
+  weir_value_id *grads = weir_alloc_array(graph->alloc, count, sizeof *grads);
+  weir_status s = weir_grad_ctx_begin(&ctx, graph, err);
+  if (s == WEIR_OK && grads == NULL)
+    s = weir_fail_memory(err, count * sizeof *grads);
+  if (s == WEIR_OK)
+    s = weir_grad_run(&ctx, id, node->inputs[0], wrt, count, grads);
+  if (s == WEIR_OK) s = replace(&ctx, id, grads);
+  for (uint32_t k = id + 1; s == WEIR_OK && k < graph->node_count; k++)
+    s = weir_pass_copy(&ctx.pass, k, NULL, UINT32_MAX, err);
+  weir_free(graph->alloc, grads);
+  return weir_grad_ctx_end(&ctx, s, out_graph, err);
+}
+
+weir_status weir_graph_expand_gradients(const weir_graph *graph,
+                                        weir_graph **out_graph,
+                                        weir_error *err) {
+  weir_error local = WEIR_ERROR_INIT;
+  weir_graph *now = weir_graph_ref(graph);
+  weir_status s = WEIR_OK;
+  *out_graph = NULL;
+  if (err == NULL) err = &local;
+  for (weir_node_id id = find(now); s == WEIR_OK && id != UINT32_MAX;) {
+    weir_graph *next = NULL;
+    s = expand_one(now, id, &next, err);
+    weir_graph_unref(now);
+    now = next;
+    if (s == WEIR_OK) id = find(now);
+  }
+  *out_graph = now;
+  return s;
+}

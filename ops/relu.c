@@ -4,9 +4,7 @@
 
 static weir_status grad(weir_grad_ctx *ctx) {
   weir_ref y = weir_grad_out(ctx, 0), dy = weir_grad_dy(ctx, 0);
-  weir_ref zero = weir_g_number(ctx, y, 0);
-  weir_ref on = weir_g2(ctx, "greater", y, zero);
-  weir_grad_add(ctx, 0, weir_g3(ctx, "where", on, dy, zero));
+  weir_grad_add(ctx, 0, weir_g2(ctx, "relu_grad", y, dy));
   return WEIR_OK;
 }
 

@@ -4,10 +4,7 @@
 
 static weir_status grad(weir_grad_ctx *ctx) {
   weir_ref y = weir_grad_out(ctx, 0), dy = weir_grad_dy(ctx, 0);
-
-  weir_ref one = weir_g_number(ctx, y, 1);
-  weir_ref slope = weir_g2(ctx, "sub", one, weir_g1(ctx, "square", y));
-  weir_grad_add(ctx, 0, weir_g2(ctx, "mul", dy, slope));
+  weir_grad_add(ctx, 0, weir_g2(ctx, "tanh_grad", y, dy));
   return WEIR_OK;
 }
 

@@ -102,6 +102,19 @@ static bool max_ints(int64_t a, int64_t b, int64_t *y) {
   return true;
 }
 
+/* Gradients of functions by their values: y, dy. */
+static double sigmoid_grad_floats(double y, double dy) {
+  return dy * (y * (1 - y));
+}
+
+static double tanh_grad_floats(double y, double dy) {
+  return dy * (1 - y * y);
+}
+
+static double relu_grad_floats(double y, double dy) {
+  return y > 0 ? dy : 0;
+}
+
 #define BINARY(op_name, refusal, reason)                               \
   static weir_status run_##op_name(const weir_args *args) {            \
     static const binary_rule rule = {op_name##_floats, op_name##_ints, \
@@ -110,6 +123,14 @@ static bool max_ints(int64_t a, int64_t b, int64_t *y) {
   }                                                                    \
   WEIR_REF_KERNEL(op_name, WEIR_NUMBERS, run_##op_name)
 
+#define FLOATS(op_name)                                                   \
+  static weir_status run_##op_name(const weir_args *args) {               \
+    static const binary_rule rule = {op_name##_floats, NULL, WEIR_W_NONE, \
+                                     NULL};                               \
+    return run(args, &rule);                                              \
+  }                                                                       \
+  WEIR_REF_KERNEL(op_name, WEIR_FLOATS, run_##op_name)
+
 BINARY(add, WEIR_W_NONE, NULL);
 BINARY(sub, WEIR_W_NONE, NULL);
 BINARY(mul, WEIR_W_NONE, NULL);
@@ -117,3 +138,6 @@ BINARY(div, WEIR_W5003, "division of an integer by zero");
 BINARY(pow, WEIR_W5008, "an integer to a negative power");
 BINARY(min, WEIR_W_NONE, NULL);
 BINARY(max, WEIR_W_NONE, NULL);
+FLOATS(sigmoid_grad);
+FLOATS(tanh_grad);
+FLOATS(relu_grad);

@@ -42,12 +42,24 @@ static const weir_value *output_of(const fuser *f, const weir_node *node) {
   return &f->graph->values[node->first_output];
 }
 
+/* A comparison of floating-point values, or what is made of such. */
+static bool is_condition(const fuser *f, const weir_node *node) {
+  if (output_of(f, node)->dtype != WEIR_BOOL) return false;
+  for (uint32_t i = 0; i < node->input_count; i++) {
+    if (node->inputs[i] == WEIR_NO_VALUE) return false;
+    weir_dtype dtype = f->graph->values[node->inputs[i]].dtype;
+    if (!weir_dtype_is_float(dtype) && dtype != WEIR_BOOL) return false;
+  }
+  return true;
+}
+
 /* Element-wise ops that may fail do so on integers only, and values here are
- * floating point. */
+ * floating point, or conditions. */
 static bool can_be_member(const fuser *f, const weir_node *node) {
   const weir_value *value = output_of(f, node);
   return node->output_count == 1 && node->after_count == 0 &&
-         weir_dtype_is_float(value->dtype) && weir_shape_known(value->shape) &&
+         (weir_dtype_is_float(value->dtype) || is_condition(f, node)) &&
+         weir_shape_known(value->shape) &&
          !has_flag(node, WEIR_OP_EFFECT | WEIR_OP_RANDOM) &&
          value->known == NULL;
 }
@@ -56,7 +68,7 @@ static bool can_be_member(const fuser *f, const weir_node *node) {
 static bool fits(const fuser *f, const group *g, const weir_node *node) {
   const weir_value *value = output_of(f, node);
   if (g->count >= kGroupNodes || !can_be_member(f, node)) return false;
-  if (value->dtype != g->dtype) return false;
+  if (value->dtype != g->dtype && value->dtype != WEIR_BOOL) return false;
   if (g->shape != NULL && !weir_shape_equal(g->shape, value->shape))
     return false;
   if (has_flag(node, WEIR_OP_ANCHOR)) return !g->anchored;
@@ -72,7 +84,7 @@ static void join(const fuser *f, group *g, const weir_node *node) {
 
 static void begin(fuser *f, uint32_t id, const weir_node *node) {
   bool pool = has_flag(node, WEIR_OP_WINDOW);
-  if (!can_be_member(f, node)) return;
+  if (!can_be_member(f, node) || output_of(f, node)->dtype == WEIR_BOOL) return;
   if (!pool && !has_flag(node, WEIR_OP_ELEMENTWISE | WEIR_OP_ANCHOR)) return;
   f->groups[id] = (group){.pool = pool, .dtype = output_of(f, node)->dtype};
   f->group_of[id] = id;

@@ -134,6 +134,11 @@ BINARY(div, a / b)
 BINARY(min, vmin(a, b))
 BINARY(max, vmax(a, b))
 
+/* a: the function's value, b: its gradient. */
+BINARY(sigmoid_grad, b *(a *(1.0f - a)))
+BINARY(tanh_grad, b *(1.0f - a * a))
+BINARY(relu_grad, vselect(a > 0.0f, b, vset(0.0f)))
+
 COMPARE(equal, a == b)
 COMPARE(not_equal, a != b)
 COMPARE(less, a < b)
@@ -170,24 +175,46 @@ static void where_f32(const weir_tile *t) {
 #define ENTRY(name) \
   { #name, WEIR_F32, 0, name##_f32 }
 
-const weir_tile_entry ISA(tiles_f32)[] = {
-    ENTRY(neg),           ENTRY(abs),
-    ENTRY(square),        ENTRY(sign),
-    ENTRY(relu),          ENTRY(exp),
-    ENTRY(log),           ENTRY(sqrt),
-    ENTRY(rsqrt),         ENTRY(reciprocal),
-    ENTRY(tanh),          ENTRY(sigmoid),
-    ENTRY(softplus),      ENTRY(erf),
-    ENTRY(sin),           ENTRY(cos),
-    ENTRY(floor),         ENTRY(ceil),
-    ENTRY(round),         ENTRY(identity),
-    ENTRY(leaky_relu),    ENTRY(elu),
-    ENTRY(gelu),          ENTRY(gelu_tanh),
-    ENTRY(clip),          ENTRY(add),
-    ENTRY(sub),           ENTRY(mul),
-    ENTRY(div),           ENTRY(min),
-    ENTRY(max),           ENTRY(equal),
-    ENTRY(not_equal),     ENTRY(less),
-    ENTRY(less_equal),    ENTRY(greater),
-    ENTRY(pow),           ENTRY(where),
-    ENTRY(greater_equal), {0}};
+const weir_tile_entry ISA(tiles_f32)[] = {ENTRY(neg),
+                                          ENTRY(abs),
+                                          ENTRY(square),
+                                          ENTRY(sign),
+                                          ENTRY(relu),
+                                          ENTRY(exp),
+                                          ENTRY(log),
+                                          ENTRY(sqrt),
+                                          ENTRY(rsqrt),
+                                          ENTRY(reciprocal),
+                                          ENTRY(tanh),
+                                          ENTRY(sigmoid),
+                                          ENTRY(softplus),
+                                          ENTRY(erf),
+                                          ENTRY(sin),
+                                          ENTRY(cos),
+                                          ENTRY(floor),
+                                          ENTRY(ceil),
+                                          ENTRY(round),
+                                          ENTRY(identity),
+                                          ENTRY(leaky_relu),
+                                          ENTRY(elu),
+                                          ENTRY(gelu),
+                                          ENTRY(gelu_tanh),
+                                          ENTRY(clip),
+                                          ENTRY(add),
+                                          ENTRY(sub),
+                                          ENTRY(mul),
+                                          ENTRY(div),
+                                          ENTRY(min),
+                                          ENTRY(max),
+                                          ENTRY(equal),
+                                          ENTRY(not_equal),
+                                          ENTRY(less),
+                                          ENTRY(less_equal),
+                                          ENTRY(greater),
+                                          ENTRY(pow),
+                                          ENTRY(where),
+                                          ENTRY(greater_equal),
+                                          ENTRY(sigmoid_grad),
+                                          ENTRY(tanh_grad),
+                                          ENTRY(relu_grad),
+                                          {0}};

@@ -124,6 +124,9 @@ BINARY(div, f64, a / b)
 BINARY(pow, f64, pow(a, b))
 BINARY(min, f64, (a < b) || a != a ? a : b)
 BINARY(max, f64, (a > b) || a != a ? a : b)
+BINARY(sigmoid_grad, f64, b *(a *(1 - a)))
+BINARY(tanh_grad, f64, b *(1 - a * a))
+BINARY(relu_grad, f64, a > 0 ? b : 0)
 COMPARES(f64)
 WHERE(f64)
 
@@ -207,6 +210,9 @@ const weir_tile_entry ISA(tiles_other)[] = {E_NUMBERS(f64),
                                             E(rsqrt, f64),
                                             E(reciprocal, f64),
                                             E(tanh, f64),
+                                            E(sigmoid_grad, f64),
+                                            E(tanh_grad, f64),
+                                            E(relu_grad, f64),
                                             E(erf, f64),
                                             E(sin, f64),
                                             E(cos, f64),

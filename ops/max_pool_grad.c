@@ -33,5 +33,6 @@ const weir_op_def weir_op_max_pool_grad = {
                 "an image of height or width 0", "ranks other than 4",
                 "lists of another length than 1, 2 (4)",
                 "a dy of another shape than max_pool gives", "integers"},
+    .flags = WEIR_OP_ANCHOR,
     .shape = shape,
     .cost = weir_cost_reduce};

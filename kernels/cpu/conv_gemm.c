@@ -109,30 +109,12 @@ static void add_bias(const block *b) {
   }
 }
 
-/* Elements [at, end) of the output, as rows of the program. */
-static void follow_range(const block *b, int64_t at, int64_t end,
-                         char *scratch) {
-  const weir_ew *ew = b->p->epilogue;
-  while (at < end) {
-    int64_t row = at / ew->row, column = at % ew->row;
-    int64_t whole = (end - at) / ew->row;
-    if (column == 0 && whole > 0) {
-      weir_ew_region(ew, b->io, row, row + whole, 0, ew->row, scratch);
-      at += whole * ew->row;
-    } else {
-      int64_t length = least(ew->row - column, end - at);
-      weir_ew_region(ew, b->io, row, row + 1, column, column + length, scratch);
-      at += length;
-    }
-  }
-}
-
 static void follow(const block *b, char *scratch) {
   const weir_conv_gemm *p = b->p;
   int64_t channel = (b->image * p->groups + b->group) * p->oc;
   for (int64_t o = channel + b->o0; o < channel + b->o1; o++) {
     int64_t at = (o * p->oh + b->row) * p->ow;
-    follow_range(b, at, at + b->rows * p->ow, scratch);
+    weir_ew_range(p->epilogue, b->io, at, at + b->rows * p->ow, scratch);
   }
 }
 

@@ -78,4 +78,8 @@ void weir_ew_run(const weir_ew *ew, const weir_args *args);
 void weir_ew_region(const weir_ew *ew, void *const *io, int64_t r0, int64_t r1,
                     int64_t c0, int64_t c1, char *scratch);
 
+/* The same for elements [at, end) of the space, row by row. */
+void weir_ew_range(const weir_ew *ew, void *const *io, int64_t at, int64_t end,
+                   char *scratch);
+
 #endif

@@ -148,6 +148,22 @@ void weir_ew_region(const weir_ew *ew, void *const *io, int64_t r0, int64_t r1,
   }
 }
 
+void weir_ew_range(const weir_ew *ew, void *const *io, int64_t at, int64_t end,
+                   char *scratch) {
+  while (at < end) {
+    int64_t row = at / ew->row, column = at % ew->row;
+    int64_t whole = (end - at) / ew->row, length = ew->row - column;
+    if (column == 0 && whole > 0) {
+      weir_ew_region(ew, io, row, row + whole, 0, ew->row, scratch);
+      at += whole * ew->row;
+      continue;
+    }
+    if (length > end - at) length = end - at;
+    weir_ew_region(ew, io, row, row + 1, column, column + length, scratch);
+    at += length;
+  }
+}
+
 typedef struct job {
   const weir_ew *ew;
   const weir_args *args;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of poolings of f32. dx may be N16 with a dy that is N16 or plain;
- * x has dx's layout. Planes of dx are the units of work. */
+/* Gradients of poolings of f32, alone or with element-wise followers. dx may be
+ * N16 with a dy that is N16 or plain; x has dx's layout. Planes of dx are the
+ * units of work; followers run on rows that are still in the first cache. */
 #include <string.h>
 
-#include "kernels/cpu/isa/isa.h"
+#include "kernels/cpu/matmul.h"
 #include "kernels/cpu/n16.h"
 #include "kernels/kernel.h"
 #include "ops/window.h"
@@ -18,9 +19,18 @@ typedef struct plan {
   int64_t n, c;
   int64_t lanes; /* floats of a pixel */
   int64_t planes, h, w, out_h, out_w;
-  int64_t block; /* planes */
-  size_t dy_bytes;
+  int64_t block;            /* planes */
+  size_t dy_bytes;          /* of a worker's scratch; the followers' is after */
+  const weir_ew *followers; /* or NULL */
 } plan;
+
+/* A plane on its way. */
+typedef struct work {
+  const plan *p;
+  void *const *io;
+  int64_t at; /* its first element in dx */
+  char *scratch;
+} work;
 
 typedef struct job {
   const plan *p;
@@ -42,8 +52,15 @@ static span span_of(const weir_window *window, int side, int64_t at,
   return s;
 }
 
+/* Elements [from, to) of the plane are done. */
+static void follow(const work *w, int64_t from, int64_t to) {
+  if (w->p->followers)
+    weir_ew_range(w->p->followers, w->io, w->at + from, w->at + to, w->scratch);
+}
+
 /* k x k windows that cover the plane: rows of dx are copies of each other. */
-static void cover_plane(const plan *p, float *dx, const float *dy) {
+static void cover_plane(const work *w, float *dx, const float *dy) {
+  const plan *p = w->p;
   int64_t k = p->window.kernel[0], row = p->w * p->lanes;
   float divisor = (float)(k * p->window.kernel[1]);
   for (int64_t i = 0; i < p->out_h; i++, dx += k * row) {
@@ -52,6 +69,7 @@ static void cover_plane(const plan *p, float *dx, const float *dy) {
                               divisor);
     for (int64_t j = 1; j < k; j++)
       memcpy(dx + j * row, dx, (size_t)row * sizeof(float));
+    follow(w, i * k * row, (i + 1) * k * row);
   }
 }
 
@@ -69,19 +87,22 @@ static void window_at(const plan *p, float *dx, const float *x, const float *dy,
     table->add(dx + at, dy, row, rows, columns, depth, (float)count);
 }
 
-static void plane(const plan *p, float *dx, const float *x, const float *dy) {
+static void plane(const work *w, float *dx, const float *x, const float *dy) {
+  const plan *p = w->p;
+  int64_t size = p->h * p->w * p->lanes;
   if (p->side_by_side) {
-    cover_plane(p, dx, dy);
+    cover_plane(w, dx, dy);
     return;
   }
-  memset(dx, 0, (size_t)(p->h * p->w * p->lanes) * sizeof(float));
+  memset(dx, 0, (size_t)size * sizeof(float));
   for (int64_t i = 0; i < p->out_h; i++) {
     span h = span_of(&p->window, 0, i, p->h);
     for (int64_t j = 0; j < p->out_w; j++, dy += p->lanes) {
-      span w = span_of(&p->window, 1, j, p->w);
-      window_at(p, dx, x, dy, &h, &w);
+      span v = span_of(&p->window, 1, j, p->w);
+      window_at(p, dx, x, dy, &h, &v);
     }
   }
+  follow(w, 0, size);
 }
 
 /* dy of plane |k|, as dx has its pixels. */
@@ -97,18 +118,25 @@ static const float *dy_of(const plan *p, const float *dy, int64_t k,
   return buffer;
 }
 
+static size_t worker_bytes(const plan *p) {
+  return p->dy_bytes +
+         (p->followers ? weir_scratch_align(p->followers->scratch_bytes) : 0);
+}
+
 static void block(void *arg, int64_t b, int worker) {
   const job *j = arg;
   const plan *p = j->p;
   void *const *io = j->args->io;
   int64_t end = (b + 1) * p->block < p->planes ? (b + 1) * p->block : p->planes;
-  float *buffer = (float *)(void *)((char *)j->args->scratch +
-                                    (size_t)worker * p->dy_bytes);
+  char *own = (char *)j->args->scratch + (size_t)worker * worker_bytes(p);
+  float *buffer = (float *)(void *)own;
   int64_t size = p->h * p->w * p->lanes;
-  for (int64_t k = b * p->block; k < end; k++)
-    plane(p, (float *)io[p->dx_io] + k * size,
+  for (int64_t k = b * p->block; k < end; k++) {
+    work w = {p, io, k * size, own + p->dy_bytes};
+    plane(&w, (float *)io[p->dx_io] + k * size,
           p->largest ? (const float *)io[p->x_io] + k * size : NULL,
           dy_of(p, io[p->dy_io], k, buffer));
+  }
 }
 
 static weir_status run(const weir_args *args) {
@@ -119,17 +147,21 @@ static weir_status run(const weir_args *args) {
   return WEIR_OK;
 }
 
-static bool accepts(const weir_call *call, weir_why *why) {
-  const weir_operand *dx = &call->out[0];
-  if (call->in_count == 2 && call->in[0].layout != dx->layout)
+/* |layout|: dx's. */
+static bool takes(const weir_call *call, weir_layout layout, weir_why *why) {
+  if (call->in_count == 2 && call->in[0].layout != layout)
     return weir_no(why, "x and dx in different layouts");
-  if (dx->layout == WEIR_LAYOUT_PLAIN &&
+  if (layout == WEIR_LAYOUT_PLAIN &&
       call->in[call->in_count - 1].layout != WEIR_LAYOUT_PLAIN)
     return weir_no(why, "dy N16 and dx plain");
   return true;
 }
 
-static void read_call(const weir_call *call, plan *p) {
+static bool accepts(const weir_call *call, weir_why *why) {
+  return takes(call, call->out[0].layout, why);
+}
+
+static void read_call(const weir_call *call, weir_layout layout, plan *p) {
   const weir_operand *dx = &call->out[0], *dy = &call->in[call->in_count - 1];
   const weir_window *v = &p->window;
   weir_call_window(call, &p->window);
@@ -137,7 +169,7 @@ static void read_call(const weir_call *call, plan *p) {
   p->with_padding = !p->largest && weir_call_attr(call, "count_include_pad")->b;
   p->dy_io = (int32_t)call->in_count - 1;
   p->dx_io = (int32_t)call->in_count;
-  bool images = dx->layout == WEIR_LAYOUT_N16;
+  bool images = layout == WEIR_LAYOUT_N16;
   p->convert = images && dy->layout == WEIR_LAYOUT_PLAIN;
   p->lanes = images ? 16 : 1;
   p->n = dx->dims[0];
@@ -165,12 +197,59 @@ static weir_status prepare(const weir_call *call, weir_prepared *out,
   plan *p = weir_arena_alloc(out->arena, sizeof *p);
   if (!p) return weir_fail_memory(err, sizeof *p);
   *p = (plan){.isa = weir_isa_choose()};
-  read_call(call, p);
+  read_call(call, call->out[0].layout, p);
   out->state = p;
-  out->worker_scratch_bytes = p->dy_bytes;
+  out->worker_scratch_bytes = worker_bytes(p);
   out->algorithm = p->lanes == 16 ? "16 images a vector" : "window by window";
   return WEIR_OK;
 }
+
+/* ---- With followers */
+
+static bool plan_group(const weir_group *group, weir_ew *ew, weir_why *why) {
+  const weir_call *call = &group->calls[0];
+  int32_t io = weir_anchor_io(group);
+  if (strcmp(call->op->name, "avg_pool_grad") != 0 &&
+      strcmp(call->op->name, "max_pool_grad") != 0)
+    return weir_no(why, "does not start with the gradient of a pooling");
+  if (call->out[0].dtype != WEIR_F32) return weir_no(why, "f32 only");
+  if (io < 0) return weir_no(why, "no output to write the gradient to");
+  return takes(call, group->out[0].layout, why) &&
+         weir_ew_build(group, 1, io, false, weir_isa_choose(), ew, why);
+}
+
+static bool group_accepts(const weir_group *group, weir_why *why) {
+  weir_ew ew;
+  return plan_group(group, &ew, why);
+}
+
+static weir_status group_prepare(const weir_group *group, weir_prepared *out,
+                                 weir_error *err) {
+  plan *p = weir_arena_alloc(out->arena, sizeof *p);
+  weir_ew *ew = p ? weir_arena_alloc(out->arena, sizeof *ew) : NULL;
+  const weir_call *call = &group->calls[0];
+  const weir_group_ref *refs = group->refs[0];
+  if (!ew) return weir_fail_memory(err, sizeof *p + sizeof *ew);
+  *p = (plan){.isa = weir_isa_choose(), .followers = ew};
+  if (!plan_group(group, ew, NULL))
+    return weir_fail(err, WEIR_W9001, NULL, "cpu.pool_grad: not accepted");
+  read_call(call, group->out[0].layout, p);
+  p->x_io = (int32_t)refs[0].index;
+  p->dy_io = (int32_t)refs[call->in_count - 1].index;
+  p->dx_io = weir_anchor_io(group);
+  out->state = p;
+  out->worker_scratch_bytes = worker_bytes(p);
+  out->algorithm = p->lanes == 16 ? "16 images a vector" : "window by window";
+  return WEIR_OK;
+}
+
+const weir_group_kernel_def weir_group_cpu_pool_grad = {
+    .name = "cpu.pool_grad_fused",
+    .device = WEIR_CPU,
+    .accepts = group_accepts,
+    .layouts = true,
+    .prepare = group_prepare,
+    .run = run};
 
 const weir_kernel_def weir_kernel_cpu_max_pool_grad = {
     .op = "max_pool_grad",

@@ -41,6 +41,10 @@ CASES = {
                  0),
     "encoder8": ("transformer_block", ["-p", "batch=8"], ["torch_encoder8"],
                  0),
+    # Steps of training: bench_train instead of `weir bench`.
+    "lenet_train64": ("train lenet 64", [], ["torch_lenet_train64"], 0),
+    "lenet_train256": ("train lenet 256", [], ["torch_lenet_train256"], 0),
+    "mlp_train128": ("train mlp 128", [], ["torch_mlp_train128"], 0),
 }
 
 
@@ -49,11 +53,13 @@ class Peer:
 
     def __init__(self, args, case):
         command = [args.peers, str(HERE / "peers.py"), case]
+        if case.startswith("train "):
+            command = [args.train, *case.split()[1:], "--serve"]
         if case.startswith("bare_sgemm"):
             command = [args.bare, case[len("bare_sgemm"):]]
         self.process = subprocess.Popen(
             command, text=True, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=ROOT)
         if self.process.stdout.readline().strip() != "READY":
             raise SystemExit(f"peer {case} did not start")
 
@@ -86,16 +92,18 @@ def measure(args, name, folder, rows):
     names = [p for p in peers
              if (args.bare if p.startswith("bare") else args.peers)]
     peers = [Peer(args, p) for p in names]
+    own = Peer(args, graph) if graph.startswith("train ") else None
     ours, theirs = [], [[] for _ in peers]
     for i in range(args.rounds):
-        figure = weir_burst(args.weir, graph_path(graph, folder), options,
-                            args.seconds)
+        figure = ({"median_ns": own.ask(args.seconds)} if own else
+                  weir_burst(args.weir, graph_path(graph, folder), options,
+                             args.seconds))
         ours.append(figure["median_ns"])
         rows.append([name, i, "weir", ours[-1]])
         for k, peer in enumerate(peers):
             theirs[k].append(peer.ask(args.seconds))
             rows.append([name, i, names[k], theirs[k][-1]])
-    for peer in peers:
+    for peer in peers + ([own] if own else []):
         peer.close()
     median = statistics.median(ours)
     text = f"{name:<11} weir {median / 1e3:>11.2f} us"
@@ -149,6 +157,8 @@ def whole_processes(args, folder, rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--weir", default=str(ROOT / "build/cli/weir"))
+    parser.add_argument("--train",
+                        default=str(ROOT / "build/tests/bench/bench_train"))
     parser.add_argument("--peers", help="python with the peers installed")
     parser.add_argument("--bare", help="tests/bench/bare_sgemm of a build")
     parser.add_argument("--rounds", type=int, default=5)

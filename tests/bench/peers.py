@@ -129,6 +129,46 @@ def torch_matmul(n):
     return lambda: torch.mm(a, b, out=c)
 
 
+def torch_lenet_train(batch):
+    """One step of Adam, as a PyTorch user writes it."""
+    import torch
+    from torch import nn
+    torch.set_num_threads(2)
+    torch.manual_seed(0)
+    module = nn.Sequential(
+        nn.Conv2d(1, 6, 5, padding=2), nn.Sigmoid(), nn.AvgPool2d(2),
+        nn.Conv2d(6, 16, 5), nn.Sigmoid(), nn.AvgPool2d(2), nn.Flatten(),
+        nn.Linear(400, 120), nn.Sigmoid(), nn.Linear(120, 84), nn.Sigmoid(),
+        nn.Linear(84, 10))
+    optimizer = torch.optim.Adam(module.parameters(), lr=1e-3, fused=True)
+    return torch_step(module, optimizer, torch.rand(batch, 1, 28, 28))
+
+
+def torch_mlp_train(batch):
+    import torch
+    from torch import nn
+    torch.set_num_threads(2)
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(784, 1024), nn.ReLU(),
+                           nn.Linear(1024, 1024), nn.ReLU(),
+                           nn.Linear(1024, 10))
+    optimizer = torch.optim.SGD(module.parameters(), lr=1e-2, fused=True)
+    return torch_step(module, optimizer, torch.rand(batch, 784))
+
+
+def torch_step(module, optimizer, x):
+    import torch
+    from torch import nn
+    label = torch.randint(0, 10, (x.shape[0],))
+    loss_of = nn.CrossEntropyLoss()
+
+    def call():
+        optimizer.zero_grad(set_to_none=True)
+        loss_of(module(x), label).backward()
+        optimizer.step()
+    return call
+
+
 CASES = {"ort_chain": ort_chain, "ort_wide": ort_wide}
 for _n in (64, 256, 1024, 2048):
     CASES[f"ort_matmul{_n}"] = lambda n=_n: ort_matmul(n)
@@ -137,6 +177,11 @@ for _b in (1, 8, 64):
     CASES[f"ort_lenet{_b}"] = lambda b=_b: ort_lenet(b)
     CASES[f"torch_lenet{_b}"] = lambda b=_b: torch_lenet(b)
     CASES[f"torch_encoder{_b}"] = lambda b=_b: torch_encoder(b)
+
+
+for _b in (64, 256):
+    CASES[f"torch_lenet_train{_b}"] = lambda b=_b: torch_lenet_train(b)
+CASES["torch_mlp_train128"] = lambda: torch_mlp_train(128)
 
 
 def median_ns(call, seconds):

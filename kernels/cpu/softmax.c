@@ -2,6 +2,7 @@
 /* softmax and log_softmax along the last axis, and the loss made of them. */
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdatomic.h>
 
 #include "kernels/cpu/lanes.h"
@@ -33,6 +34,11 @@ static void block(void *arg, int64_t b, int worker) {
   int64_t begin, end, n = plan->n;
   (void)worker;
   weir_row_range(plan, b, &begin, &end);
+  if (n <= WEIR_SHORT_ROW) {
+    plan->isa->rows->softmax_short(y + begin * n, x + begin * n, end - begin, n,
+                                   j->is_log);
+    return;
+  }
   for (int64_t r = begin; r < end; r++)
     if (j->is_log)
       plan->isa->rows->log_softmax(y + r * n, x + r * n, n);
@@ -94,6 +100,30 @@ static void note_bad(job *j, int64_t r) {
   }
 }
 
+/* The label of row |r|, or -1 with the row noted. */
+static int64_t checked_label(job *j, int64_t r) {
+  int64_t label = label_at(j, r);
+  if (label >= 0 && label < j->plan->n) return label;
+  note_bad(j, r);
+  return -1;
+}
+
+enum { kRows = 64 }; /* short rows at a time */
+
+/* Losses of rows [begin, end) of short rows, at most kRows. */
+static void xent_short(job *j, int64_t begin, int64_t end) {
+  int64_t n = j->plan->n;
+  const float *x = j->args->io[0];
+  float *loss = j->args->io[2], most[kRows], sums[kRows];
+  j->plan->isa->rows->exp_sums_short(most, sums, x + begin * n, end - begin, n);
+  for (int64_t r = begin; r < end; r++) {
+    int64_t label = checked_label(j, r);
+    if (label < 0) continue;
+    double log_sum = (double)most[r - begin] + log((double)sums[r - begin]);
+    loss[r] = (float)(log_sum - (double)x[r * n + label]);
+  }
+}
+
 static void xent_block(void *arg, int64_t b, int worker) {
   job *j = arg;
   const weir_row_plan *plan = j->plan;
@@ -102,11 +132,11 @@ static void xent_block(void *arg, int64_t b, int worker) {
   int64_t begin, end, n = plan->n;
   (void)worker;
   weir_row_range(plan, b, &begin, &end);
+  for (; n <= WEIR_SHORT_ROW && begin < end; begin += kRows)
+    xent_short(j, begin, end - begin < kRows ? end : begin + kRows);
   for (int64_t r = begin; r < end; r++) {
-    int64_t label = label_at(j, r);
-    if (label < 0 || label >= n)
-      note_bad(j, r);
-    else
+    int64_t label = checked_label(j, r);
+    if (label >= 0)
       loss[r] = (float)(plan->isa->rows->log_sum_exp(x + r * n, n) -
                         (double)x[r * n + label]);
   }
@@ -116,21 +146,21 @@ static void xent_block(void *arg, int64_t b, int worker) {
 static void xent_grad_block(void *arg, int64_t b, int worker) {
   job *j = arg;
   const weir_row_plan *plan = j->plan;
+  const weir_rows *rows = plan->isa->rows;
   const float *x = j->args->io[0], *dy = j->args->io[2];
   float *dx = j->args->io[3];
   int64_t begin, end, n = plan->n;
   (void)worker;
   weir_row_range(plan, b, &begin, &end);
+  if (n <= WEIR_SHORT_ROW)
+    rows->softmax_short(dx + begin * n, x + begin * n, end - begin, n, false);
   for (int64_t r = begin; r < end; r++) {
-    int64_t label = label_at(j, r);
+    int64_t label = checked_label(j, r);
     float *row = dx + r * n;
-    if (label < 0 || label >= n) {
-      note_bad(j, r);
-      continue;
-    }
-    plan->isa->rows->softmax(row, x + r * n, n);
+    if (label < 0) continue;
+    if (n > WEIR_SHORT_ROW) rows->softmax(row, x + r * n, n);
     row[label] -= 1.0f;
-    plan->isa->rows->affine(row, row, n, 0.0f, dy[r], 0.0f);
+    rows->affine(row, row, n, 0.0f, dy[r], 0.0f);
   }
 }
 

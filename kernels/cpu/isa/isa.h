@@ -38,6 +38,8 @@ typedef struct weir_tile_entry {
   weir_tile_fn fn;
 } weir_tile_entry;
 
+enum { WEIR_SHORT_ROW = 64 };
+
 /* Row functions: n elements that lie together, f32. Sums go lane by lane in
  * f32 over at most 4096 elements and are joined in double, in an order that
  * depends on n alone. */
@@ -56,6 +58,12 @@ typedef struct weir_rows {
   /* exp(x - max) / sum and x - max - log(sum); n > 0. y may be x. */
   void (*softmax)(float *y, const float *x, int64_t n);
   void (*log_softmax)(float *y, const float *x, int64_t n);
+  /* |count| rows of n <= WEIR_SHORT_ROW, one per lane: softmax or log_softmax
+   * (y may be x); the largest element and the sum of exp(x - largest). */
+  void (*softmax_short)(float *y, const float *x, int64_t count, int64_t n,
+                        bool is_log);
+  void (*exp_sums_short)(float *most, float *sums, const float *x,
+                         int64_t count, int64_t n);
   /* log(sum(exp(x))); n > 0 */
   double (*log_sum_exp)(const float *x, int64_t n);
   /* (x - mean) / sqrt(variance + epsilon) * scale + bias; n > 0 */

@@ -148,6 +148,59 @@ static double row_log_sum_exp(const float *x, int64_t n) {
   return (double)most + log(exp_sum(NULL, x, n, most));
 }
 
+/* ---- Short rows, LANES of them at a time: lane r holds row r. */
+
+void ISA(transpose)(float *y, int64_t y_stride, const float *x,
+                    int64_t x_stride, int64_t rows, int64_t columns);
+
+/* The rows' elements, made exp(x - most); their largest and their sums. */
+INLINE vf short_exp(float *t, const float *x, int64_t rows, int64_t n, vf *most,
+                    bool keep) {
+  if (rows < LANES)
+    for (int64_t i = 0; i < n; i++) vstore(t + i * LANES, (vf){0});
+  ISA(transpose)(t, LANES, x, n, rows, n);
+  vf m = vload(t), sum = {0};
+  for (int64_t i = 1; i < n; i++) m = vmax(m, vload(t + i * LANES));
+  for (int64_t i = 0; i < n; i++) {
+    vf e = vexp(vload(t + i * LANES) - m);
+    if (keep) vstore(t + i * LANES, e);
+    sum += e;
+  }
+  *most = m;
+  return sum;
+}
+
+static void rows_softmax_short(float *y, const float *x, int64_t count,
+                               int64_t n, bool is_log) {
+  float t[WEIR_SHORT_ROW * LANES];
+  for (int64_t r = 0; r < count; r += LANES, x += LANES * n, y += LANES * n) {
+    int64_t rows = count - r < LANES ? count - r : LANES;
+    vf most, sum = short_exp(t, x, rows, n, &most, !is_log);
+    vf rest = is_log ? vlog(sum) : 1.0f / sum;
+    for (int64_t i = 0; i < n; i++) {
+      vf v = vload(t + i * LANES);
+      vstore(t + i * LANES, is_log ? (v - most) - rest : v * rest);
+    }
+    ISA(transpose)(y, n, t, LANES, n, rows);
+  }
+}
+
+static void rows_exp_sums_short(float *most, float *sums, const float *x,
+                                int64_t count, int64_t n) {
+  float t[WEIR_SHORT_ROW * LANES];
+  for (int64_t r = 0; r < count; r += LANES, x += LANES * n) {
+    int64_t rows = count - r < LANES ? count - r : LANES;
+    vf m, sum = short_exp(t, x, rows, n, &m, false);
+    if (rows < LANES) {
+      vstore_part(most + r, m, rows);
+      vstore_part(sums + r, sum, rows);
+    } else {
+      vstore(most + r, m);
+      vstore(sums + r, sum);
+    }
+  }
+}
+
 /* The sum of squared distances from |mean|. */
 static double square_sum(const float *x, int64_t n, float mean) {
   double total = 0;
@@ -185,8 +238,6 @@ static void row_layer_norm(float *y, const float *x, const float *scale,
                 n - i);
 }
 
-void ISA(transpose)(float *y, int64_t y_stride, const float *x,
-                    int64_t x_stride, int64_t rows, int64_t columns);
 extern const weir_rows ISA(rows);
 
 const weir_rows ISA(rows) = {.sum = row_sum,
@@ -199,6 +250,8 @@ const weir_rows ISA(rows) = {.sum = row_sum,
                              .prod_to = row_prod_to,
                              .softmax = row_softmax,
                              .log_softmax = row_log_softmax,
+                             .softmax_short = rows_softmax_short,
+                             .exp_sums_short = rows_exp_sums_short,
                              .log_sum_exp = row_log_sum_exp,
                              .layer_norm = row_layer_norm,
                              .affine = row_affine,

@@ -20,7 +20,9 @@ enum {
   LIBRARY_UNIT = 48
 };
 static const double kBlockFlops = 2e6;     /* at least, to be handed over */
-static const double kLibraryFlops = 2.6e8; /* oneDNN is faster from here on */
+/* oneDNN is faster from here on; where b lies along k and few rows use it, own
+ * tiles are as good for longer. */
+static const double kLibraryFlops = 1.5e8, kLibraryFlopsAlong = 5.2e8;
 static const double kBatchFlops = 6.4e7;   /* matrices of a batch are shared
                                               out in turn from here on */
 
@@ -34,7 +36,8 @@ static double flops_of(const weir_gemm_shape *s) {
 
 static void choose_way(weir_gemm *g, bool constant_b) {
   const weir_gemm_shape *s = &g->s;
-  bool large = flops_of(s) >= kLibraryFlops * (s->m >= 256 ? 1 : 2);
+  bool along = s->b_column != 1 && s->m < 256;
+  bool large = flops_of(s) >= (along ? kLibraryFlopsAlong : kLibraryFlops);
   g->way = WEIR_GEMM_TILES;
   if (s->n == 1 && s->a_k == 1)
     g->way = WEIR_GEMM_DOTS_A;

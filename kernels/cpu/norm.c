@@ -44,6 +44,35 @@ const weir_kernel_def weir_kernel_cpu_layer_norm = {.op = "layer_norm",
                                                     .prepare = prepare_layer,
                                                     .run = run_layer};
 
+static void layer_grad_block(void *arg, int64_t b, int worker) {
+  const job *j = arg;
+  const float *x = j->args->io[0], *scale = j->args->io[1];
+  const float *dy = j->args->io[2];
+  float *dx = j->args->io[3];
+  int64_t begin, end, n = j->plan->n;
+  (void)worker;
+  weir_row_range(j->plan, b, &begin, &end);
+  for (int64_t r = begin; r < end; r++)
+    j->plan->isa->rows->layer_norm_grad(dx + r * n, x + r * n, scale,
+                                        dy + r * n, n, j->epsilon);
+}
+
+static weir_status run_layer_grad(const weir_args *args) {
+  const weir_row_plan *plan = args->state;
+  job j = {plan, args, weir_call_attr(plan->call, "epsilon")->f};
+  if (plan->n > 0) weir_row_plan_run(plan, args, layer_grad_block, &j);
+  return WEIR_OK;
+}
+
+const weir_kernel_def weir_kernel_cpu_layer_norm_grad = {
+    .op = "layer_norm_grad",
+    .name = "cpu.layer_norm_grad",
+    .device = WEIR_CPU,
+    .types = WEIR_F32,
+    .in_place = true,
+    .prepare = prepare_layer,
+    .run = run_layer_grad};
+
 /* ---- batch_norm: rows are the planes of a channel */
 
 static bool accepts_batch(const weir_call *call, weir_why *why) {

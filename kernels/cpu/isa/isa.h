@@ -69,6 +69,10 @@ typedef struct weir_rows {
   /* (x - mean) / sqrt(variance + epsilon) * scale + bias; n > 0 */
   void (*layer_norm)(float *y, const float *x, const float *scale,
                      const float *bias, int64_t n, double epsilon);
+  /* Its gradient by x: (g - mean(g) - z mean(g z)) / sqrt(variance + epsilon)
+   * with g = dy scale and z the normalised x. */
+  void (*layer_norm_grad)(float *dx, const float *x, const float *scale,
+                          const float *dy, int64_t n, double epsilon);
   /* y[i] = (x[i] - mean) * factor + shift */
   void (*affine)(float *y, const float *x, int64_t n, float mean, float factor,
                  float shift);

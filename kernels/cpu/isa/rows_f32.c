@@ -238,6 +238,52 @@ static void row_layer_norm(float *y, const float *x, const float *scale,
                 n - i);
 }
 
+/* The sums of g and of g (x - mean), g = dy scale. */
+static void product_sums(const float *x, const float *scale, const float *dy,
+                         int64_t n, float mean, double *sum_g, double *sum_gd) {
+  *sum_g = *sum_gd = 0;
+  for (int64_t start = 0; start < n; start += CHUNK) {
+    int64_t end = start + CHUNK < n ? start + CHUNK : n, i = start;
+    vf a = {0}, b = {0};
+    for (; i + LANES <= end; i += LANES) {
+      vf g = vload(dy + i) * vload(scale + i);
+      a += g;
+      b += g * (vload(x + i) - mean);
+    }
+    if (i < end) {
+      vf g = vload_part(dy + i, end - i) * vload_part(scale + i, end - i);
+      a += g;
+      b += g * (vload_fill(x + i, end - i, mean) - mean);
+    }
+    *sum_g += (double)vsum(a);
+    *sum_gd += (double)vsum(b);
+  }
+}
+
+static void row_layer_norm_grad(float *dx, const float *x, const float *scale,
+                                const float *dy, int64_t n, double epsilon) {
+  double sum_g, sum_gd;
+  float mean = (float)(row_sum(x, n) / (double)n);
+  double variance = square_sum(x, n, mean) / (double)n;
+  double inverse = 1 / sqrt(variance + epsilon);
+  product_sums(x, scale, dy, n, mean, &sum_g, &sum_gd);
+  float mean_g = (float)(sum_g / (double)n), factor = (float)inverse;
+  float slope = (float)(sum_gd / (double)n * inverse * inverse);
+  for (int64_t i = 0; i < n; i += LANES) {
+    int64_t left = n - i;
+    if (left >= LANES)
+      vstore(dx + i, (vload(dy + i) * vload(scale + i) - mean_g -
+                      (vload(x + i) - mean) * slope) *
+                         factor);
+    else
+      vstore_part(dx + i,
+                  (vload_part(dy + i, left) * vload_part(scale + i, left) -
+                   mean_g - (vload_part(x + i, left) - mean) * slope) *
+                      factor,
+                  left);
+  }
+}
+
 extern const weir_rows ISA(rows);
 
 const weir_rows ISA(rows) = {.sum = row_sum,
@@ -254,5 +300,6 @@ const weir_rows ISA(rows) = {.sum = row_sum,
                              .exp_sums_short = rows_exp_sums_short,
                              .log_sum_exp = row_log_sum_exp,
                              .layer_norm = row_layer_norm,
+                             .layer_norm_grad = row_layer_norm_grad,
                              .affine = row_affine,
                              .transpose = ISA(transpose)};

@@ -39,10 +39,14 @@ static weir_status grad(weir_grad_ctx *ctx) {
   weir_ref dy = weir_grad_dy(ctx, 0);
   if (weir_grad_wanted(ctx, 0))
     weir_grad_add(ctx, 0, grad_of(ctx, "conv2d_grad_input", w, dy, x));
-  if (weir_grad_wanted(ctx, 1))
-    weir_grad_add(ctx, 1, grad_of(ctx, "conv2d_grad_weight", x, dy, w));
-  if (weir_grad_in_count(ctx) > 2 && weir_grad_wanted(ctx, 2))
+  bool bias = weir_grad_in_count(ctx) > 2 && weir_grad_wanted(ctx, 2);
+  if (weir_grad_wanted(ctx, 1)) {
+    weir_ref dw = grad_of(ctx, "conv2d_grad_weight", x, dy, w);
+    weir_grad_add(ctx, 1, dw);
+    if (bias) weir_grad_add(ctx, 2, weir_grad_next(dw, 1));
+  } else if (bias) {
     weir_grad_add(ctx, 2, weir_g_sum(ctx, dy, 3, (int[]){0, 2, 3}, false));
+  }
   return WEIR_OK;
 }
 

@@ -15,6 +15,9 @@ static weir_status shape(weir_shape_ctx *ctx) {
       weir_rule_conv_shape(ctx, weir_shape_in(ctx, 0), &wanted, &window, &y));
   WEIR_TRY(weir_rule_same(ctx, weir_shape_in(ctx, 1), "dy", &y,
                           "what conv2d gives", &same));
+  weir_shape bias = weir_shape_scalar();
+  weir_shape_push(&bias, wanted.dims[0]);
+  WEIR_TRY(weir_shape_set(ctx, 1, &bias));
   return weir_shape_set(ctx, 0, &wanted);
 }
 
@@ -28,11 +31,13 @@ static void cost(const weir_call *call, weir_cost *out) {
 
 const weir_op_def weir_op_conv2d_grad_weight = {
     .name = "conv2d_grad_weight",
-    .summary = "Gradient of conv2d with respect to the filters.",
+    .summary = "Gradient of conv2d with respect to the filters, and the bias.",
+    .doc = "db is the sum of dy over images and pixels.",
     .source = "Dumoulin and Visin, arXiv:1603.07285",
     .example = "conv2d_grad_weight(x, dy, shape=[1, 1, 3, 3])",
     .inputs = {{"x", "T", "[n, c, h, w]"}, {"dy", "T", "[n, o, h', w']"}},
-    .outputs = {{"dw", "T", "[o, c / groups, kh, kw]"}},
+    .outputs = {{"dw", "T", "[o, c / groups, kh, kw]"},
+                {"db", "T", "[o]", .optional = true}},
     .types = {{"T", WEIR_FLOATS}},
     .attrs = {{"shape", WEIR_ATTR_INTS, NULL, "shape of the filters"},
               {"stride", WEIR_ATTR_INTS, "[1, 1]", "the op's stride"},

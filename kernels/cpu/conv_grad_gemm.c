@@ -141,6 +141,28 @@ static void add_part(const plan *p, void *dw, const void *part, bool first) {
   }
 }
 
+/* Sums of dy by channel: images in order. */
+static void sum_bias(void *arg, int64_t o, int worker) {
+  const weir_args *args = arg;
+  const plan *p = args->state;
+  int64_t pixels = p->oh * p->ow, channels = p->groups * p->oc;
+  double sum = 0;
+  (void)worker;
+  for (int64_t n = 0; n < p->n; n++) {
+    int64_t at = (n * channels + o) * pixels;
+    if (p->dtype == WEIR_F64)
+      for (int64_t i = 0; i < pixels; i++)
+        sum += ((const double *)args->io[1])[at + i];
+    else
+      sum +=
+          weir_isa_choose()->rows->sum((const float *)args->io[1] + at, pixels);
+  }
+  if (p->dtype == WEIR_F64)
+    ((double *)args->io[3])[o] = sum;
+  else
+    ((float *)args->io[3])[o] = (float)sum;
+}
+
 /* What weir_gemm_run is given: scratch after the plan's own. */
 static weir_args product_args(const plan *p, const weir_args *args) {
   weir_args inner = *args;
@@ -169,6 +191,9 @@ static weir_status run_weight(const weir_args *args) {
                            &inner));
     add_part(p, args->io[2], k.part, k.first == 0);
   }
+  if (args->io[3] != NULL)
+    weir_parallel_for(args, p->groups * p->oc, sum_bias,
+                      (void *)(uintptr_t)args);
   return WEIR_OK;
 }
 

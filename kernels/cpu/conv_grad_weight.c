@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Gradient of conv2d by its filters, 16 images at a time. */
+#include <string.h>
+
 #include "kernels/cpu/conv_grad.h"
 
 typedef struct job {
@@ -37,14 +39,19 @@ static void sum_block(const weir_conv_grad *g, const float *x, const float *dy,
   }
 }
 
+/* Elements of a chunk's part: the weights, then the bias. */
+static int64_t part_size(const weir_conv_grad *g) {
+  return g->oc * g->taps + g->oc;
+}
+
 static void run_chunk(void *arg, int64_t chunk, int worker) {
   const job *j = arg;
   const weir_conv_grad *g = j->g;
   size_t parts =
-      weir_scratch_align((size_t)(g->chunks * g->oc * g->taps) * sizeof(float));
+      weir_scratch_align((size_t)(g->chunks * part_size(g)) * sizeof(float));
   char *own = (char *)j->args->scratch + parts +
               (size_t)worker * (g->x_bytes + g->y_bytes);
-  float *part = (float *)j->args->scratch + chunk * g->oc * g->taps;
+  float *part = (float *)j->args->scratch + chunk * part_size(g);
   int64_t end = (chunk + 1) * g->chunk;
   if (end > g->blocks) end = g->blocks;
   for (int64_t b = chunk * g->chunk; b < end; b++) {
@@ -53,20 +60,30 @@ static void run_chunk(void *arg, int64_t chunk, int worker) {
                                      b, images, (float *)(void *)own);
     const float *dy = weir_conv_grad_dy(g, j->args->io[1], b,
                                         (float *)(void *)(own + g->x_bytes));
-    sum_block(g, x, dy, part, (int32_t)images, b > chunk * g->chunk);
+    bool add = b > chunk * g->chunk;
+    if (j->args->io[3] != NULL)
+      g->table->bias(part + g->oc * g->taps, dy, g->oc, g->oh * g->ow,
+                     (int32_t)images, add);
+    sum_block(g, x, dy, part, (int32_t)images, add);
   }
+}
+
+/* The chunks' parts, |count| elements from |at| on, in order. */
+static void join_parts(const weir_conv_grad *g, float *y, const float *parts,
+                       int64_t at, int64_t count) {
+  memcpy(y, parts + at, (size_t)count * sizeof *y);
+  for (int64_t k = 1; k < g->chunks; k++)
+    g->isa->rows->sum_to(y, parts + k * part_size(g) + at, count);
 }
 
 static weir_status run(const weir_args *args) {
   const weir_conv_grad *g = args->state;
   job j = {g, args};
   weir_parallel_for(args, g->chunks, run_chunk, &j);
-  const float *part = args->scratch;
-  float *dw = args->io[2];
-  int64_t count = g->oc * g->taps;
-  for (int64_t i = 0; i < count; i++) dw[i] = part[i];
-  for (int64_t k = 1; k < g->chunks; k++)
-    g->isa->rows->sum_to(dw, part + k * count, count);
+  int64_t weights = g->oc * g->taps;
+  join_parts(g, args->io[2], args->scratch, 0, weights);
+  if (args->io[3] != NULL)
+    join_parts(g, args->io[3], args->scratch, weights, g->oc);
   return WEIR_OK;
 }
 
@@ -76,7 +93,7 @@ static bool plan(const weir_call *call, weir_conv_grad *g, weir_why *why) {
   if (!weir_conv_grad_plan(call, &call->in[0], &call->out[0], &call->in[1], g,
                            why))
     return false;
-  int64_t scratch = g->chunks * g->oc * g->taps;
+  int64_t scratch = g->chunks * part_size(g);
   if (scratch > 1 << 24 || g->box.hp * g->box.wp * g->c > 1 << 26)
     return weir_no(why, "the parts of the sum take too much memory");
   return true;
@@ -110,7 +127,7 @@ static weir_status prepare(const weir_call *call, weir_prepared *out,
   find_places(g, places);
   g->places = places;
   out->state = g;
-  out->scratch_bytes = (size_t)(g->chunks * g->oc * g->taps) * sizeof(float);
+  out->scratch_bytes = (size_t)(g->chunks * part_size(g)) * sizeof(float);
   out->worker_scratch_bytes = g->x_bytes + g->y_bytes;
   out->algorithm = "direct, 16 images";
   return WEIR_OK;

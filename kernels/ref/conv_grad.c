@@ -83,6 +83,19 @@ static double from_image(const conv_grad *g, const int64_t *at, int64_t n,
   return sum;
 }
 
+/* Sums of dy by channel. */
+static void sum_bias(const weir_operand *dy, const void *data, void *db) {
+  int64_t pixels = dy->dims[2] * dy->dims[3];
+  for (int64_t o = 0; o < dy->dims[1]; o++) {
+    double sum = 0;
+    for (int64_t n = 0; n < dy->dims[0]; n++)
+      for (int64_t i = 0; i < pixels; i++)
+        sum +=
+            weir_get_f64(dy->dtype, data, (n * dy->dims[1] + o) * pixels + i);
+    weir_put_f64(dy->dtype, db, o, sum);
+  }
+}
+
 static weir_status run_weight(const weir_args *args) {
   const weir_call *call = args->state;
   conv_grad g = {.x = &call->in[0],
@@ -101,6 +114,7 @@ static weir_status run_weight(const weir_args *args) {
       sum += from_image(&g, it.index, n, c);
     weir_put_f64(g.w->dtype, args->io[2], k, sum);
   }
+  if (args->io[3] != NULL) sum_bias(g.y, args->io[1], args->io[3]);
   return WEIR_OK;
 }
 

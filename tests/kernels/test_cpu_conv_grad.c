@@ -37,12 +37,15 @@ static float *from_n16(const float *x, const weir_operand *o) {
 }
 
 /* Runs |kernel| with operands whose bit in |n16| is set (inputs, then the
- * output) in the N16 layout; the result in rows. */
+ * output) in the N16 layout; the result in rows. |second|: the second output,
+ * NULL: nobody reads it. */
 static float *run(const char *kernel, weir_call *call, weir_operand *operands,
-                  float *const *plain, unsigned n16, bed_order order) {
+                  float *const *plain, unsigned n16, bed_order order,
+                  float *second) {
   uint32_t count = call->in_count + 1;
   float *made[4];
-  void *io[4];
+  void *io[5] = {NULL, NULL, NULL, NULL, NULL};
+  io[count] = second;
   for (uint32_t i = 0; i < count; i++) {
     weir_operand *o = &operands[i];
     bool images = (n16 >> i & 1) != 0;
@@ -70,22 +73,31 @@ static void check(const char *kernel, weir_call *call, weir_operand *operands,
                   const unsigned *layouts, int layout_count, float rtol) {
   float *plain[3] = {NULL, NULL, NULL};
   weir_operand *y = &operands[call->in_count];
-  void *io[3];
+  void *io[5] = {NULL, NULL, NULL, NULL, NULL};
+  int64_t channels = call->out_count > 1 ? call->out[1].elements : 0;
+  float *want_second = bed_memory((size_t)channels * sizeof(float));
+  float *second = bed_memory((size_t)channels * sizeof(float));
   for (uint32_t i = 0; i < call->in_count; i++)
     io[i] = plain[i] = bed_numbers(operands[i].elements, 17 + i);
   float *want = bed_memory((size_t)y->elements * sizeof *want);
   io[call->in_count] = want;
+  io[call->in_count + 1] = channels > 0 ? want_second : NULL;
   bed_run_ref(call, io);
   for (int k = 0; k < layout_count; k++) {
-    float *a = run(kernel, call, operands, plain, layouts[k], BED_SERIAL);
-    float *b = run(kernel, call, operands, plain, layouts[k], BED_SCRAMBLED);
+    float *a = run(kernel, call, operands, plain, layouts[k], BED_SERIAL,
+                   channels > 0 ? second : NULL);
+    float *b =
+        run(kernel, call, operands, plain, layouts[k], BED_SCRAMBLED, NULL);
     bed_check_near(a, want, y->elements, rtol);
+    bed_check_near(second, want_second, channels, rtol);
     assert_memory_equal(a, b, (size_t)y->elements * sizeof *a);
     free(a);
     free(b);
   }
   for (uint32_t i = 0; i < call->in_count; i++) free(plain[i]);
   free(want);
+  free(second);
+  free(want_second);
 }
 
 static weir_attr ints(uint32_t count, const weir_dim *dims) {
@@ -121,11 +133,12 @@ static void test_weight(void **state) {
   static const unsigned kLayouts[] = {0, 1, 2, 3};
   for (size_t i = 0; i < 8; i++) {
     const shape *s = i < 6 ? &kShapes[i] : &kMore[i - 6];
-    weir_operand o[3];
+    weir_operand o[4];
     int64_t oh = out_dim(s, s->h, s->kh), ow = out_dim(s, s->w, s->kw);
     o[0] = bed_operand(WEIR_F32, 4, (int64_t[]){s->n, s->c, s->h, s->w});
     o[1] = bed_operand(WEIR_F32, 4, (int64_t[]){s->n, s->oc, oh, ow});
     o[2] = bed_operand(WEIR_F32, 4, (int64_t[]){s->oc, s->c, s->kh, s->kw});
+    o[3] = bed_operand(WEIR_F32, 1, &s->oc);
     conv_attrs attrs;
     fill_attrs(&attrs, s, &o[2]);
     weir_call call = {.op = bed_op("conv2d_grad_weight"),
@@ -133,7 +146,7 @@ static void test_weight(void **state) {
                       .in = o,
                       .out = &o[2],
                       .in_count = 2,
-                      .out_count = 1};
+                      .out_count = 2};
     check("cpu.conv2d_grad_weight.direct", &call, o, kLayouts, 4, 1e-4f);
   }
 }

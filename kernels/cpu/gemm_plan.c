@@ -12,17 +12,18 @@ enum {
   BLOCK_ROWS_LOCAL = 1024, /* else: packing pays by many rows */
   BLOCK_COLUMNS = 256,
   BLOCK_COLUMNS_LOCAL = 128,
-  BLOCKS = 32,               /* wanted of a large product */
-  BLOCKS_FAR = 16,           /* the same, if b is large */
-  SPLITS = 16,               /* at most */
+  BLOCKS = 32,     /* wanted of a large product */
+  BLOCKS_FAR = 16, /* the same, if b is large */
+  SPLITS = 16,     /* at most */
+  MIDDLE_ROWS = 96,
+  MANY_ROWS = 256,
+  FAR_BYTES = 2 << 20,       /* of a b worth packing by middling a's */
   LIBRARY_AREA = 512 * 1024, /* outputs of a block of oneDNN's, at most */
   LIBRARY_BLOCKS = 4,        /* at least */
   LIBRARY_UNIT = 48
 };
 static const double kBlockFlops = 2e6;     /* at least, to be handed over */
-/* oneDNN is faster from here on; where b lies along k and few rows use it, own
- * tiles are as good for longer. */
-static const double kLibraryFlops = 1.5e8, kLibraryFlopsAlong = 5.2e8;
+static const double kLibraryFlops = 1.5e8; /* oneDNN is faster from here on */
 static const double kBatchFlops = 6.4e7;   /* matrices of a batch are shared
                                               out in turn from here on */
 
@@ -34,10 +35,15 @@ static double flops_of(const weir_gemm_shape *s) {
   return 2.0 * (double)s->m * (double)s->n * (double)s->k;
 }
 
+/* So many rows that panels of a large b pay, and so few that oneDNN's blocks do
+ * not. */
+static bool is_middling(const weir_gemm_shape *s) {
+  return s->m >= MIDDLE_ROWS && s->m < MANY_ROWS;
+}
+
 static void choose_way(weir_gemm *g, bool constant_b) {
   const weir_gemm_shape *s = &g->s;
-  bool along = s->b_column != 1 && s->m < 256;
-  bool large = flops_of(s) >= (along ? kLibraryFlopsAlong : kLibraryFlops);
+  bool large = flops_of(s) >= kLibraryFlops && !is_middling(s);
   g->way = WEIR_GEMM_TILES;
   if (s->n == 1 && s->a_k == 1)
     g->way = WEIR_GEMM_DOTS_A;
@@ -64,6 +70,7 @@ static void choose_copy(weir_gemm *g, bool constant_b) {
   if (constant_b && (s->b_column != 1 || s->m >= 8))
     g->copy_b = WEIR_GEMM_GIVEN;
   else if (s->b_column != 1 ||
+           (is_middling(s) && s->k * s->n * g->size > FAR_BYTES) ||
            (s->m >= 16 * g->isa->rows && s->k * s->b_k * g->size > 4 << 20))
     g->copy_b = WEIR_GEMM_LOCAL;
 }

@@ -19,6 +19,6 @@ const weir_op_def weir_op_apply_sgd = {
     .types = {{"T", WEIR_FLOATS}},
     .attrs = {WEIR_APPLY_L2},
     .refuses = {WEIR_APPLY_REFUSES, "an l2 below 0"},
-    .flags = WEIR_OP_MAY_FAIL,
+    .flags = WEIR_OP_ELEMENTWISE | WEIR_OP_MAY_FAIL,
     .shape = shape,
     .cost = weir_cost_apply};

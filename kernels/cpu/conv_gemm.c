@@ -147,6 +147,7 @@ static weir_status run(const weir_args *args) {
   const weir_conv_gemm *p = args->state;
   int64_t blocks = p->n * p->groups * p->bands * p->parts;
   void *arg = (void *)(uintptr_t)args;
+  if (p->epilogue) WEIR_TRY(weir_ew_check(p->epilogue, args));
   if (p->small)
     for (int64_t b = 0; b < blocks; b++) run_block(arg, b, 0);
   else

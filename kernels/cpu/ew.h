@@ -24,7 +24,8 @@ enum {
   WEIR_EW_TILE = 1024,
   WEIR_EW_INPUTS = 16,
   WEIR_EW_STEPS = 32,
-  WEIR_EW_OUTPUTS = 8
+  WEIR_EW_OUTPUTS = 8,
+  WEIR_EW_RATES = 2
 };
 
 typedef struct weir_ew_input {
@@ -44,6 +45,12 @@ typedef struct weir_ew_step {
   float p[2];
 } weir_ew_step;
 
+/* A learning rate that a run has to look at first. */
+typedef struct weir_ew_rate {
+  const weir_call *call; /* apply_sgd */
+  int32_t io;
+} weir_ew_rate;
+
 typedef struct weir_ew {
   int32_t rank; /* of the collapsed dims, at least 2 */
   int64_t dims[WEIR_MAX_RANK + 1];
@@ -51,6 +58,8 @@ typedef struct weir_ew {
   int32_t in_count, step_count, buffer_count;
   weir_ew_input in[WEIR_EW_INPUTS];
   weir_ew_step steps[WEIR_EW_STEPS];
+  int32_t rate_count;
+  weir_ew_rate rates[WEIR_EW_RATES];
   int64_t block_rows, block_cols, row_blocks, col_blocks;
   size_t scratch_bytes; /* for one thread */
 } weir_ew;
@@ -68,6 +77,9 @@ bool weir_ew_build(const weir_group *group, uint32_t first, int32_t anchor_io,
  * there is none. */
 bool weir_ew_unary(const weir_call *call, const weir_isa *isa, weir_tile_fn *fn,
                    float p[2]);
+
+/* Looks at data that a step may not like; first in every run. Errors: W5008. */
+weir_status weir_ew_check(const weir_ew *ew, const weir_args *args);
 
 /* Computes everything, by weir_parallel_for when it is large. The program's
  * scratch is args->scratch's worker part. */

@@ -18,6 +18,8 @@ static bool step_attrs(const weir_call *call, weir_ew_step *step,
     step->p[0] = low->kind == WEIR_ATTR_NONE ? -INFINITY : (float)low->f;
     step->p[1] = high->kind == WEIR_ATTR_NONE ? INFINITY : (float)high->f;
     return step->p[0] <= step->p[1];
+  } else if (strcmp(op, "apply_sgd") == 0) {
+    step->p[0] = (float)weir_call_attr(call, "l2")->f;
   } else if (strcmp(op, "gelu") == 0) {
     if (weir_sv_is(weir_call_attr(call, "approximate")->s, "tanh"))
       *name = "gelu_tanh";
@@ -144,6 +146,24 @@ static int16_t add_input(weir_ew *ew, int32_t io, const weir_operand *operand,
   return (int16_t)ew->in_count++;
 }
 
+/* Inputs of a call, optional ones that were left out not counted. */
+static uint32_t input_count(const weir_call *call) {
+  uint32_t n = call->in_count;
+  while (n > 0 && call->in[n - 1].dtype == WEIR_DTYPE_NONE) n--;
+  return n;
+}
+
+/* Remembers the learning rate of apply_sgd. */
+static bool note_rate(weir_ew *ew, const weir_call *call,
+                      const weir_group_ref *refs, weir_why *why) {
+  if (strcmp(call->op->name, "apply_sgd") != 0) return true;
+  if (refs[2].member || ew->rate_count == WEIR_EW_RATES)
+    return weir_no(why, "more learning rates than are looked at");
+  ew->rates[ew->rate_count++] =
+      (weir_ew_rate){.call = call, .io = (int32_t)refs[2].index};
+  return true;
+}
+
 /* While building, steps are numbered from WEIR_EW_INPUTS. */
 static bool add_step(weir_ew *ew, const weir_group *group, uint32_t c,
                      uint32_t first, int32_t anchor_io, const weir_isa *isa,
@@ -153,16 +173,18 @@ static bool add_step(weir_ew *ew, const weir_group *group, uint32_t c,
   bool images = space->layout == WEIR_LAYOUT_N16;
   weir_ew_step *step = &ew->steps[ew->step_count];
   *step = (weir_ew_step){.io = -1, .buffer = -1};
-  if (!(call->op->flags & WEIR_OP_ELEMENTWISE) || call->in_count > 3)
+  uint32_t count = input_count(call);
+  if (!(call->op->flags & WEIR_OP_ELEMENTWISE) || count > 3)
     return weir_no(why, "%s is not element-wise", call->op->name);
+  if (!note_rate(ew, call, group->refs[c], why)) return false;
   if (!same_dims(&call->out[0], space))
     return weir_no(why, "%s has another shape", call->op->name);
   if (!step_function(call, isa, step))
     return weir_no(why, "no tile function for %s of %s", call->op->name,
                    weir_dtype_name(call->in[0].dtype));
-  step->count = (int16_t)call->in_count;
+  step->count = (int16_t)count;
   step->bytes = (uint32_t)weir_dtype_size(call->out[0].dtype);
-  for (uint32_t i = 0; i < call->in_count; i++) {
+  for (uint32_t i = 0; i < count; i++) {
     weir_group_ref ref = group->refs[c][i];
     if (ref.member && ref.index >= first) {
       step->from[i] = (int16_t)(WEIR_EW_INPUTS + ref.index - first);

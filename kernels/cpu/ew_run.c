@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "kernels/apply.h"
 #include "kernels/cpu/ew.h"
 
 /* Where a value lies for the tile at hand. */
@@ -162,6 +163,17 @@ void weir_ew_range(const weir_ew *ew, void *const *io, int64_t at, int64_t end,
     weir_ew_region(ew, io, row, row + 1, column, column + length, scratch);
     at += length;
   }
+}
+
+weir_status weir_ew_check(const weir_ew *ew, const weir_args *args) {
+  for (int32_t i = 0; i < ew->rate_count; i++) {
+    weir_apply_numbers numbers;
+    void *io[4] = {NULL, NULL, args->io[ew->rates[i].io], NULL};
+    weir_args own = *args;
+    own.io = io;
+    WEIR_TRY(weir_apply_read(ew->rates[i].call, &own, 0, false, &numbers));
+  }
+  return WEIR_OK;
 }
 
 typedef struct job {

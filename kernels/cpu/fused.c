@@ -24,6 +24,7 @@ static weir_status prepare(const weir_group *group, weir_prepared *out,
 }
 
 static weir_status run(const weir_args *args) {
+  WEIR_TRY(weir_ew_check(args->state, args));
   weir_ew_run(args->state, args);
   return WEIR_OK;
 }

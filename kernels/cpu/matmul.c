@@ -19,6 +19,7 @@ static weir_status run(const weir_args *args) {
                      .c = args->io[mm->out_io],
                      .packed = mm->packed};
   if (mm->epilogue) {
+    WEIR_TRY(weir_ew_check(mm->epilogue, args));
     io.done = epilogue;
     io.arg = (void *)(uintptr_t)args;
     io.done_bytes = mm->epilogue->scratch_bytes;

@@ -142,6 +142,7 @@ static void block(void *arg, int64_t b, int worker) {
 static weir_status run(const weir_args *args) {
   const plan *p = args->state;
   job j = {p, args};
+  if (p->followers) WEIR_TRY(weir_ew_check(p->followers, args));
   if (p->planes * p->h * p->w > 0)
     weir_parallel_for(args, (p->planes + p->block - 1) / p->block, block, &j);
   return WEIR_OK;

@@ -172,49 +172,52 @@ static void where_f32(const weir_tile *t) {
   }
 }
 
+INLINE vf operand(const float *x, bool one, int64_t i, int64_t left) {
+  return one            ? vset(x[0])
+         : left < LANES ? vload_part(x + i, left)
+                        : vload(x + i);
+}
+
+/* var - lr g, g = grad + l2 var; p: l2. */
+static void apply_sgd_f32(const weir_tile *t) {
+  const float *var = t->a, *grad = t->b, *lr = t->c;
+  float *y = t->y, l2 = t->p[0];
+  for (int64_t i = 0; i < t->n; i += LANES) {
+    int64_t left = t->n - i;
+    vf v = operand(var, t->a_one, i, left),
+       g = operand(grad, t->b_one, i, left);
+    if (l2 != 0) g = g + v * l2;
+    vf next = v - g * operand(lr, t->c_one, i, left);
+    if (left < LANES)
+      vstore_part(y + i, next, left);
+    else
+      vstore(y + i, next);
+  }
+}
+
 #define ENTRY(name) \
   { #name, WEIR_F32, 0, name##_f32 }
 
-const weir_tile_entry ISA(tiles_f32)[] = {ENTRY(neg),
-                                          ENTRY(abs),
-                                          ENTRY(square),
-                                          ENTRY(sign),
-                                          ENTRY(relu),
-                                          ENTRY(exp),
-                                          ENTRY(log),
-                                          ENTRY(sqrt),
-                                          ENTRY(rsqrt),
-                                          ENTRY(reciprocal),
-                                          ENTRY(tanh),
-                                          ENTRY(sigmoid),
-                                          ENTRY(softplus),
-                                          ENTRY(erf),
-                                          ENTRY(sin),
-                                          ENTRY(cos),
-                                          ENTRY(floor),
-                                          ENTRY(ceil),
-                                          ENTRY(round),
-                                          ENTRY(identity),
-                                          ENTRY(leaky_relu),
-                                          ENTRY(elu),
-                                          ENTRY(gelu),
-                                          ENTRY(gelu_tanh),
-                                          ENTRY(clip),
-                                          ENTRY(add),
-                                          ENTRY(sub),
-                                          ENTRY(mul),
-                                          ENTRY(div),
-                                          ENTRY(min),
-                                          ENTRY(max),
-                                          ENTRY(equal),
-                                          ENTRY(not_equal),
-                                          ENTRY(less),
-                                          ENTRY(less_equal),
-                                          ENTRY(greater),
-                                          ENTRY(pow),
-                                          ENTRY(where),
-                                          ENTRY(greater_equal),
-                                          ENTRY(sigmoid_grad),
-                                          ENTRY(tanh_grad),
-                                          ENTRY(relu_grad),
-                                          {0}};
+const weir_tile_entry ISA(tiles_f32)[] = {
+    ENTRY(neg),           ENTRY(abs),
+    ENTRY(square),        ENTRY(sign),
+    ENTRY(relu),          ENTRY(exp),
+    ENTRY(log),           ENTRY(sqrt),
+    ENTRY(rsqrt),         ENTRY(reciprocal),
+    ENTRY(tanh),          ENTRY(sigmoid),
+    ENTRY(softplus),      ENTRY(erf),
+    ENTRY(sin),           ENTRY(cos),
+    ENTRY(floor),         ENTRY(ceil),
+    ENTRY(round),         ENTRY(identity),
+    ENTRY(leaky_relu),    ENTRY(elu),
+    ENTRY(gelu),          ENTRY(gelu_tanh),
+    ENTRY(clip),          ENTRY(add),
+    ENTRY(sub),           ENTRY(mul),
+    ENTRY(div),           ENTRY(min),
+    ENTRY(max),           ENTRY(equal),
+    ENTRY(not_equal),     ENTRY(less),
+    ENTRY(less_equal),    ENTRY(greater),
+    ENTRY(pow),           ENTRY(where),
+    ENTRY(greater_equal), ENTRY(sigmoid_grad),
+    ENTRY(tanh_grad),     ENTRY(relu_grad),
+    ENTRY(apply_sgd),     {0}};

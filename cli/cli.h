@@ -41,6 +41,7 @@ enum { CLI_OPTIONS = 40 };
 typedef struct cli_args {
   cli_list inputs, outputs, expects, params, targets, dumps, limits;
   const char *format, *data_root, *trace, *after, *color, *threads, *baseline;
+  const char *checkpoint, *resume, *init, *events, *data, *weights;
   bool json, trap_nan, no_fusion, ref_kernels, print_config, full, quiet, help;
   bool all, man, explain;
   /* place */
@@ -48,7 +49,7 @@ typedef struct cli_args {
       *verify, *diff;
   bool critical, strict_placement, inference;
   int64_t processors;
-  int64_t seed, runs, warmup, inflight;
+  int64_t seed, runs, warmup, inflight, steps, epochs;
   double rtol, atol;
   double diff_rtol, diff_atol; /* of checkpoint diff, where the default is 0 */
   cli_list maps;
@@ -130,6 +131,9 @@ void cli_signals_init(void);
 /* From now SIGINT and SIGTERM cancel |session|'s runs; NULL: end the process.
  * First called before threads are made. */
 void cli_signals_watch(weir_session *session);
+/* The same for a training, which ends after its step; a second signal ends the
+ * process. */
+void cli_signals_watch_trainer(weir_trainer *trainer);
 /* Ends what cli_signals_watch began. */
 void cli_signals_end(void);
 /* 130 or 143 when a signal came, else |code|. */

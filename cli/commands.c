@@ -3,52 +3,11 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/table.h"
+#include "cli/train.h"
 
 /* The one table: help, the manual page, suggestions and the environment follow
  * from it. */
-
-#define AT(field) offsetof(cli_args, field)
-#define END \
-  { NULL, 0, CLI_FLAG, NULL, NULL, 0, NULL, 0, 0 }
-#define FLAG(name, letter, field, doc) \
-  { name, letter, CLI_FLAG, NULL, doc, AT(field), NULL, 0, 0 }
-#define LIST(name, letter, arg, field, doc) \
-  { name, letter, CLI_LIST, arg, doc, AT(field), NULL, 0, 0 }
-#define TEXT(name, letter, arg, field, env, doc) \
-  { name, letter, CLI_TEXT, arg, doc, AT(field), env, 0, 0 }
-#define CHOICE(name, letter, arg, field, env, doc) \
-  { name, letter, CLI_CHOICE, arg, doc, AT(field), env, 0, 0 }
-#define INT(name, arg, field, env, min, max, doc) \
-  { name, 0, CLI_INT, arg, doc, AT(field), env, min, max }
-#define NUMBER(name, arg, field, doc) \
-  { name, 0, CLI_FLOAT, arg, doc, AT(field), NULL, 0, 0 }
-#define TIME(name, arg, field, env, doc) \
-  { name, 0, CLI_TIME, arg, doc, AT(field), env, 0, 0 }
-
-#define HELP FLAG("help", 'h', help, "show this text")
-#define COLOR                                                  \
-  CHOICE("color", 0, "auto|always|never", color, "WEIR_COLOR", \
-         "colours in messages (auto: on a terminal, unless NO_COLOR)")
-#define GRAPH_OPTIONS                                                    \
-  LIST("param", 'p', "NAME=VALUE", params, "set a param of the graph"),  \
-      LIST("limit", 0, "NAME=VALUE", limits,                             \
-           "memory=1GiB, bytes=, nodes=, depth=: raise or set a limit"), \
-      INT("seed", "N", seed, "WEIR_SEED", 0, INT64_MAX,                  \
-          "seed of random ops (0)")
-#define RUN_OPTIONS                                              \
-  TEXT("threads", 't', "N", threads, "WEIR_THREADS",             \
-       "threads running at once (one per core)"),                \
-      LIST("input", 'i', "NAME=VALUE", inputs,                   \
-           "feed an input: @FILE, @FILE#MEMBER, @FILE[0:8], -, " \
-           "f32:2x2=1,2,3,4, [[1, 2]], random, random:seed=1"),  \
-      TEXT("data-root", 0, "DIR", data_root, "WEIR_DATA_ROOT",   \
-           "open data files beneath DIR only"),                  \
-      FLAG("no-fusion", 0, no_fusion,                            \
-           "run every node by a kernel of its own"),             \
-      FLAG("ref-kernels", 0, ref_kernels, "use reference kernels only")
-#define PRINT_CONFIG                    \
-  FLAG("print-config", 0, print_config, \
-       "print the options' values and where each came from, and stop")
 
 static const cli_option run_options[] = {
     RUN_OPTIONS,
@@ -179,6 +138,20 @@ const cli_command cli_commands[] = {
      "  weir run mlp.weir.yaml -i x=random:seed=1 --expect y=@ref.npy --rtol "
      "1e-4\n",
      run_options, 1, 1, cli_run},
+    {"train", "GRAPH.weir.yaml [options]", "train as the graph's train: says",
+     "Makes gradients and updates from the graph's `train:` section and runs "
+     "them over its\n`data:`. Goes on from the newest checkpoint, if there is "
+     "one. SIGINT: the step is\nfinished, a checkpoint written, exit code 130; "
+     "a second one ends at once.",
+     "  weir train graphs/mlp_train.weir.yaml --steps 1000\n"
+     "  weir train lenet.weir.yaml --checkpoint run1 --json > run1.jsonl\n",
+     cli_train_options, 1, 1, cli_train},
+    {"eval", "GRAPH.weir.yaml [options]", "measure what was trained",
+     "Computes the metrics of `train: {eval: ...}` over a data set, with the "
+     "variables of a\ncheckpoint or of a safetensors file.",
+     "  weir eval lenet.weir.yaml --checkpoint run1\n"
+     "  weir eval lenet.weir.yaml --weights lenet.safetensors --data train\n",
+     cli_eval_options, 1, 1, cli_eval},
     {"check", "GRAPH.weir.yaml... [options]", "find mistakes without running",
      "Reads each graph, expands it, and works out all types and shapes. Exit "
      "code 3 when a\nmistake was found.",

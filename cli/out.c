@@ -18,6 +18,7 @@ static int color = -1;
 static atomic_int signal_number;
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
 static weir_session *watched;
+static weir_trainer *trainer;
 static pthread_t watcher;
 static bool watching;
 static atomic_bool watch_ends;
@@ -139,8 +140,9 @@ static void *wait_for_signals(void *set) {
     }
     bool again = atomic_exchange(&signal_number, number) != 0;
     pthread_mutex_lock(&watch_lock);
-    if (watched == NULL || again) _exit(128 + number);
-    weir_session_cancel(watched);
+    if ((watched == NULL && trainer == NULL) || again) _exit(128 + number);
+    if (watched != NULL) weir_session_cancel(watched);
+    weir_trainer_stop(trainer);
     pthread_mutex_unlock(&watch_lock);
   }
 }
@@ -161,10 +163,11 @@ void cli_signals_init(void) {
   signal(SIGXFSZ, SIG_IGN);
 }
 
-void cli_signals_watch(weir_session *session) {
+static void watch(weir_session *session, weir_trainer *training) {
   static sigset_t set;
   pthread_mutex_lock(&watch_lock);
   watched = session;
+  trainer = training;
   pthread_mutex_unlock(&watch_lock);
   if (watching) return;
   sigemptyset(&set);
@@ -174,6 +177,14 @@ void cli_signals_watch(weir_session *session) {
   pthread_sigmask(SIG_BLOCK, &set, NULL);
   watching = pthread_create(&watcher, NULL, wait_for_signals, &set) == 0;
   if (!watching) pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+void cli_signals_watch(weir_session *session) {
+  watch(session, NULL);
+}
+
+void cli_signals_watch_trainer(weir_trainer *training) {
+  watch(NULL, training);
 }
 
 void cli_signals_end(void) {

@@ -57,6 +57,13 @@ struct weir_bound {
   weir_run_entry entry;
 };
 
+/* The runtime's pool, made at the first call; lent. */
+weir_status weir_runtime_pool(weir_runtime *runtime, weir_pool **out_pool,
+                              weir_error *err);
+/* Options of |opts| (read already) for an inner session. */
+weir_session_options weir_session_options_of(const weir_runtime *runtime,
+                                             const weir_session_opts *opts);
+
 /* Drops a reference; the last one ends the session. */
 void weir_session_unref(weir_session *session);
 

@@ -5,9 +5,8 @@
 
 #include "runtime/weir_internal.h"
 
-/* The runtime's pool, made at the first call. */
-static weir_status get_pool(weir_runtime *runtime, weir_pool **out_pool,
-                            weir_error *err) {
+weir_status weir_runtime_pool(weir_runtime *runtime, weir_pool **out_pool,
+                              weir_error *err) {
   weir_status s = WEIR_OK;
   pthread_mutex_lock(&runtime->lock);
   if (runtime->pool == NULL) {
@@ -19,21 +18,26 @@ static weir_status get_pool(weir_runtime *runtime, weir_pool **out_pool,
   return s;
 }
 
-static weir_status make_exec(weir_session *session,
-                             const weir_session_opts *opts, weir_error *err) {
-  weir_runtime *runtime = session->runtime;
+weir_session_options weir_session_options_of(const weir_runtime *runtime,
+                                             const weir_session_opts *opts) {
   size_t limit = (size_t)opts->memory_limit;
   if (limit == 0 || (runtime->memory_limit != 0 &&
                      runtime->memory_limit < opts->memory_limit))
     limit = (size_t)runtime->memory_limit;
-  weir_session_options options = {.no_fusion = opts->no_fusion,
-                                  .no_fold = opts->no_fold,
-                                  .ref_kernels = opts->ref_kernels,
-                                  .no_layout = opts->no_layout,
-                                  .memory_limit = limit,
-                                  .seed = opts->seed};
+  return (weir_session_options){.no_fusion = opts->no_fusion,
+                                .no_fold = opts->no_fold,
+                                .ref_kernels = opts->ref_kernels,
+                                .no_layout = opts->no_layout,
+                                .memory_limit = limit,
+                                .seed = opts->seed};
+}
+
+static weir_status make_exec(weir_session *session,
+                             const weir_session_opts *opts, weir_error *err) {
+  weir_runtime *runtime = session->runtime;
+  weir_session_options options = weir_session_options_of(runtime, opts);
   weir_pool *pool = NULL;
-  WEIR_TRY(get_pool(runtime, &pool, err));
+  WEIR_TRY(weir_runtime_pool(runtime, &pool, err));
   return weir_exec_session_create(&runtime->env, pool, session->graph, &options,
                                   &session->exec, err);
 }

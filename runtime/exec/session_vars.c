@@ -204,10 +204,23 @@ static bool can_init(weir_exec_session *session, uint32_t v, uint8_t *mark) {
   return true;
 }
 
+/* First values that came with the graph. */
+static weir_status take_weights(weir_exec_session *session, weir_error *err) {
+  const weir_graph *g = session->graph;
+  for (uint32_t i = 0; i < g->weight_count; i++) {
+    uint32_t v = weir_map_get(&session->var_names, g->weights[i].name);
+    if (v == WEIR_MAP_NONE || is_ready(session, &session->vars[v])) continue;
+    if (!set_first(session, &session->vars[v], g->weights[i].tensor->data))
+      return weir_fail_memory(err, session->vars[v].bytes);
+  }
+  return WEIR_OK;
+}
+
 /* All variables that can be are initialised at once, so values do not depend
  * on which program comes first; node order breaks chains. */
 static weir_status init_all(weir_exec_session *session, uint32_t *todo,
                             uint8_t *mark, weir_error *err) {
+  WEIR_TRY(take_weights(session, err));
   for (;;) {
     uint32_t count = 0, left = 0;
     for (uint32_t v = 0; v < session->var_count; v++) {

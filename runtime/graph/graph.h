@@ -65,6 +65,12 @@ typedef struct weir_graph_param {
   weir_sv name, text;
 } weir_graph_param;
 
+/* The first value of a variable, from the graph's `weights` file. */
+typedef struct weir_graph_weight {
+  weir_sv name;        /* of the variable */
+  weir_tensor *tensor; /* lent; of the variable's dtype and shape */
+} weir_graph_weight;
+
 typedef struct weir_graph {
   atomic_int refs;
   const weir_allocator *alloc;
@@ -83,6 +89,8 @@ typedef struct weir_graph {
   const weir_yaml *cluster, *placement, *data, *train;
   const weir_graph_param *params; /* in the order of the file */
   uint32_t param_count;
+  const weir_graph_weight *weights;
+  uint32_t weight_count;
 } weir_graph;
 
 /* One more reference to |graph|, which is returned; unref drops one. */

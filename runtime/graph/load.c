@@ -87,8 +87,8 @@ static bool run(weir_loader *l, weir_sv text, const char *path) {
   if (weir_graph_builder_reserve(l->builder, (uint32_t)scope->defs.count,
                                  &err) != WEIR_OK)
     return weir_report_memory(l);
-  bool complete =
-      weir_evaluate(l, scope) && weir_outputs_add(l, scope) && l->errors == 0;
+  bool complete = weir_evaluate(l, scope) && weir_outputs_add(l, scope) &&
+                  l->errors == 0 && weir_weights_read(l);
   return weir_train_section(l, complete) && complete;
 }
 

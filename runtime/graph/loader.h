@@ -286,6 +286,9 @@ typedef struct weir_loader {
   weir_diag diag; /* scratch for reports */
 } weir_loader;
 
+/* ---- weights.c: the file of first values, once all variables are there. */
+bool weir_weights_read(weir_loader *l);
+
 /* ---- report.c: findings. All return false, so that callers can return them;
  * |at| may be NULL. */
 bool weir_report(weir_loader *l, weir_error_id id, const weir_mark *at,

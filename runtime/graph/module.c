@@ -6,9 +6,9 @@
 enum { WEIR_IMPORT_DEPTH = 16, WEIR_IMPORTS = 256 };
 
 static const char *const kMainKeys[] = {
-    "weir",    "params",    "dims",  "import", "cluster", "mesh",
-    "layout",  "placement", "data",  "inputs", "blocks",  "nodes",
-    "outputs", "update",    "train", NULL};
+    "weir",    "params",    "dims",  "import",  "cluster", "mesh",
+    "layout",  "placement", "data",  "inputs",  "blocks",  "nodes",
+    "outputs", "update",    "train", "weights", NULL};
 
 static weir_module *module_new(weir_loader *l, weir_sv path,
                                weir_module *parent) {

@@ -598,7 +598,7 @@ class Others(Case):
         listed = [line.split()[0] for line in self.weir("help").splitlines()
                   if line.startswith("  ") and len(line.split()) > 2 and
                   line[2] != " " and line.split()[0] != "weir"]
-        self.assertGreaterEqual(len(listed), 9)
+        self.assertGreaterEqual(len(listed), 10)
         for name in listed:
             text = self.weir(name, "--help")
             examples = text.split("Examples\n")[1]

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "cli/config.h"
+#include "cli/train.h"
+
+static const char *look_up_env(void *self, const char *name) {
+  (void)self;
+  return getenv(name);
+}
+
+static int run(const cli_args *args, cli_job *job) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_trainer *trainer = NULL;
+  weir_session_opts session = {.struct_size = sizeof session,
+                               .ref_kernels = args->ref_kernels};
+  weir_train_opts opts = {.struct_size = sizeof opts,
+                          .seed = (uint64_t)args->seed,
+                          .eval_only = true,
+                          .data_root = args->data_root,
+                          .checkpoint = args->checkpoint,
+                          .init = args->weights,
+                          .map = args->maps.items,
+                          .map_count = args->maps.count,
+                          .session = &session,
+                          .getenv = look_up_env};
+  weir_train_report report = {.struct_size = sizeof report};
+  weir_status s =
+      weir_trainer_create(job->runtime, job->graph, &opts, &trainer, &err);
+  if (s == WEIR_OK) s = weir_trainer_eval(trainer, args->data, &report, &err);
+  if (s == WEIR_OK) cli_report_print(&report, args->json);
+  weir_trainer_release(trainer);
+  return s == WEIR_OK ? 0 : cli_fail(&err);
+}
+
+int cli_eval(const cli_args *args) {
+  if (args->print_config) return cli_config_print("eval", args);
+  cli_job job;
+  int code = cli_job_open(&job, args, -1);
+  if (code == 0) code = cli_job_load(&job, args, args->rest[0]);
+  if (code == 0) code = run(args, &job);
+  cli_job_close(&job);
+  return code;
+}

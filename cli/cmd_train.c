@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/config.h"
+#include "cli/train.h"
+
+static int64_t wall_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static const char *look_up_env(void *self, const char *name) {
+  (void)self;
+  return getenv(name);
+}
+
+static weir_train_opts options_of(const cli_args *a,
+                                  const weir_session_opts *session,
+                                  const weir_train_callbacks *calls) {
+  bool none = a->resume != NULL && strcmp(a->resume, "none") == 0;
+  return (weir_train_opts){
+      .struct_size = sizeof(weir_train_opts),
+      .resume = none ? WEIR_TRAIN_RESUME_NONE : WEIR_TRAIN_RESUME_AUTO,
+      .seed = (uint64_t)a->seed,
+      .steps = (uint64_t)a->steps,
+      .epochs = (uint64_t)a->epochs,
+      .data_root = a->data_root,
+      .checkpoint = a->checkpoint,
+      .events = a->events,
+      .init = a->init,
+      .map = a->maps.items,
+      .map_count = a->maps.count,
+      .time_ns = wall_ns(),
+      .session = session,
+      .callbacks = calls,
+      .getenv = look_up_env};
+}
+
+static int run(const cli_args *args, cli_job *job, cli_train_view *view) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_trainer *trainer = NULL;
+  weir_train_end end = WEIR_TRAIN_END_FAILED;
+  weir_session_opts session = {.struct_size = sizeof session,
+                               .ref_kernels = args->ref_kernels};
+  weir_train_callbacks calls = cli_train_view_calls(view);
+  weir_train_opts opts = options_of(args, &session, &calls);
+  cli_signals_watch(NULL); /* before there are threads */
+  weir_status s =
+      weir_trainer_create(job->runtime, job->graph, &opts, &trainer, &err);
+  if (s == WEIR_OK) {
+    cli_signals_watch_trainer(trainer);
+    s = weir_trainer_run(trainer, &end, &err);
+  }
+  weir_train_progress p = {.struct_size = sizeof p};
+  weir_error ignored = WEIR_ERROR_INIT;
+  cli_train_view_clear(view);
+  if (trainer != NULL && end != WEIR_TRAIN_END_FAILED &&
+      weir_trainer_progress(trainer, &p, &ignored) == WEIR_OK)
+    cli_train_view_end(view, end, &p);
+  int code = s == WEIR_OK ? 0 : cli_fail(&err);
+  cli_signals_watch(NULL);
+  weir_trainer_release(trainer);
+  return code != 0 ? code : cli_signal_code(0);
+}
+
+int cli_train(const cli_args *args) {
+  if (args->print_config) return cli_config_print("train", args);
+  cli_job job;
+  cli_train_view view;
+  cli_train_view_init(&view, args);
+  int code = cli_job_open(&job, args, -1);
+  if (code == 0) code = cli_job_load(&job, args, args->rest[0]);
+  if (code == 0) code = run(args, &job, &view);
+  cli_job_close(&job);
+  return code;
+}

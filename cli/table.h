@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_TABLE_H_
+#define CLI_TABLE_H_
+
+#include "cli/cli.h"
+
+/* How the tables of options are written (commands.c, commands_train.c). */
+
+#define AT(field) offsetof(cli_args, field)
+#define END \
+  { NULL, 0, CLI_FLAG, NULL, NULL, 0, NULL, 0, 0 }
+#define FLAG(name, letter, field, doc) \
+  { name, letter, CLI_FLAG, NULL, doc, AT(field), NULL, 0, 0 }
+#define LIST(name, letter, arg, field, doc) \
+  { name, letter, CLI_LIST, arg, doc, AT(field), NULL, 0, 0 }
+#define TEXT(name, letter, arg, field, env, doc) \
+  { name, letter, CLI_TEXT, arg, doc, AT(field), env, 0, 0 }
+#define CHOICE(name, letter, arg, field, env, doc) \
+  { name, letter, CLI_CHOICE, arg, doc, AT(field), env, 0, 0 }
+#define INT(name, arg, field, env, min, max, doc) \
+  { name, 0, CLI_INT, arg, doc, AT(field), env, min, max }
+#define NUMBER(name, arg, field, doc) \
+  { name, 0, CLI_FLOAT, arg, doc, AT(field), NULL, 0, 0 }
+#define TIME(name, arg, field, env, doc) \
+  { name, 0, CLI_TIME, arg, doc, AT(field), env, 0, 0 }
+
+#define HELP FLAG("help", 'h', help, "show this text")
+#define COLOR                                                  \
+  CHOICE("color", 0, "auto|always|never", color, "WEIR_COLOR", \
+         "colours in messages (auto: on a terminal, unless NO_COLOR)")
+#define GRAPH_OPTIONS                                                    \
+  LIST("param", 'p', "NAME=VALUE", params, "set a param of the graph"),  \
+      LIST("limit", 0, "NAME=VALUE", limits,                             \
+           "memory=1GiB, bytes=, nodes=, depth=: raise or set a limit"), \
+      INT("seed", "N", seed, "WEIR_SEED", 0, INT64_MAX,                  \
+          "seed of random ops (0)")
+#define RUN_OPTIONS                                              \
+  TEXT("threads", 't', "N", threads, "WEIR_THREADS",             \
+       "threads running at once (one per core)"),                \
+      LIST("input", 'i', "NAME=VALUE", inputs,                   \
+           "feed an input: @FILE, @FILE#MEMBER, @FILE[0:8], -, " \
+           "f32:2x2=1,2,3,4, [[1, 2]], random, random:seed=1"),  \
+      TEXT("data-root", 0, "DIR", data_root, "WEIR_DATA_ROOT",   \
+           "open data files beneath DIR only"),                  \
+      FLAG("no-fusion", 0, no_fusion,                            \
+           "run every node by a kernel of its own"),             \
+      FLAG("ref-kernels", 0, ref_kernels, "use reference kernels only")
+#define PRINT_CONFIG                    \
+  FLAG("print-config", 0, print_config, \
+       "print the options' values and where each came from, and stop")
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_TRAIN_H_
+#define CLI_TRAIN_H_
+
+#include "cli/cli.h"
+
+/* What train, eval and predict share. */
+
+extern const cli_option cli_train_options[], cli_eval_options[];
+
+/* The commands; each returns the exit code. */
+int cli_train(const cli_args *args);
+int cli_eval(const cli_args *args);
+
+/* How a training is shown: a bar on a terminal, plain lines elsewhere, with
+ * --json one object a line on stdout. */
+typedef struct cli_train_view {
+  bool json, quiet, bar, utf8;
+  int width;        /* columns of the terminal */
+  bool drawn;       /* a bar stands on the line */
+  int64_t drawn_ns; /* when */
+  int64_t first_ns; /* of the first step that was seen */
+  uint64_t first_step;
+  /* Since the last line or bar: */
+  uint64_t seen_step, seen_examples;
+  int64_t seen_ns, seen_wait_ns;
+  double loss_sum;
+  uint64_t loss_count;
+} cli_train_view;
+
+void cli_train_view_init(cli_train_view *view, const cli_args *args);
+/* Callbacks that show on |view|. */
+weir_train_callbacks cli_train_view_calls(cli_train_view *view);
+/* Takes the bar away, so that other text may follow. */
+void cli_train_view_clear(cli_train_view *view);
+/* The last words: why it ended, how long it took, what it waited for. */
+void cli_train_view_end(cli_train_view *view, weir_train_end end,
+                        const weir_train_progress *progress);
+/* A table of a report's metrics on stdout, or an object. */
+void cli_report_print(const weir_train_report *report, bool json);
+
+/* A number and a text as JSON. */
+void cli_json_number(double value);
+void cli_json_string(const char *text);
+
+#endif

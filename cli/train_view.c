@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <langinfo.h>
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/train.h"
+
+enum { REDRAW_NS = 100000000, BAR_LINE = 512 };
+
+/* ---- JSON */
+
+void cli_json_number(double value) {
+  char text[40];
+  if (!isfinite(value)) {
+    cli_print("null");
+    return;
+  }
+  for (int digits = 6; digits <= 17; digits++) {
+    snprintf(text, sizeof text, "%.*g", digits, value);
+    if (strtod(text, NULL) == value) break;
+  }
+  cli_print("%s", text);
+}
+
+void cli_json_string(const char *text) {
+  cli_print("\"");
+  for (; *text != '\0'; text++) {
+    unsigned char c = (unsigned char)*text;
+    if (c < 0x20)
+      cli_print("\\u%04x", c);
+    else if (c == '"' || c == '\\')
+      cli_print("\\%c", c);
+    else
+      cli_print("%c", c);
+  }
+  cli_print("\"");
+}
+
+static void json_values(const weir_train_value *values, size_t count) {
+  cli_print("{");
+  for (size_t i = 0; i < count; i++) {
+    if (i > 0) cli_print(", ");
+    cli_json_string(values[i].name);
+    cli_print(": ");
+    cli_json_number(values[i].value);
+  }
+  cli_print("}");
+}
+
+static void json_end(void) {
+  cli_print("}\n");
+  fflush(stdout);
+}
+
+/* ---- Figures */
+
+static int64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* What happened since the last line. */
+typedef struct figures {
+  double loss, per_s, wait;
+} figures;
+
+static figures since(const cli_train_view *v, const weir_train_progress *p) {
+  double ns = (double)(p->run_ns - v->seen_ns);
+  figures f = {.loss = p->loss};
+  if (v->loss_count > 0) f.loss = v->loss_sum / (double)v->loss_count;
+  if (ns > 0) {
+    f.per_s = (double)(p->examples - v->seen_examples) * 1e9 / ns;
+    f.wait = (double)(p->wait_ns - v->seen_wait_ns) / ns;
+  }
+  return f;
+}
+
+static void seen(cli_train_view *v, const weir_train_progress *p) {
+  v->seen_step = p->step;
+  v->seen_examples = p->examples;
+  v->seen_ns = p->run_ns;
+  v->seen_wait_ns = p->wait_ns;
+  v->loss_sum = 0;
+  v->loss_count = 0;
+}
+
+/* "31.2k" */
+static const char *short_number(double x, char text[16]) {
+  if (x >= 1e6)
+    snprintf(text, 16, "%.1fM", x / 1e6);
+  else if (x >= 1e4)
+    snprintf(text, 16, "%.1fk", x / 1e3);
+  else
+    snprintf(text, 16, "%.0f", x);
+  return text;
+}
+
+/* "0:14", "1:02:03" */
+static const char *duration(double s, char text[24]) {
+  long long n = s > 0 && s < 1e9 ? (long long)s : 0;
+  if (n >= 3600)
+    snprintf(text, 24, "%lld:%02lld:%02lld", n / 3600, n / 60 % 60, n % 60);
+  else
+    snprintf(text, 24, "%lld:%02lld", n / 60, n % 60);
+  return text;
+}
+
+/* ---- The bar */
+
+void cli_train_view_clear(cli_train_view *v) {
+  if (v->drawn) cli_note("\r\033[K");
+  v->drawn = false;
+}
+
+static void append(char *line, size_t *used, const char *text) {
+  size_t n = strlen(text);
+  if (*used + n >= BAR_LINE) return;
+  memcpy(line + *used, text, n + 1);
+  *used += n;
+}
+
+static void append_bar(const cli_train_view *v, double part, int cells,
+                       char *line, size_t *used) {
+  int full = (int)(part * cells);
+  for (int i = 0; i < cells; i++) {
+    const char *cell = i < full ? "\u2501" : i == full ? "\u2578" : "\u2500";
+    if (!v->utf8) cell = i < full ? "=" : i == full ? ">" : "-";
+    append(line, used, cell);
+  }
+}
+
+/* Behind the bar: step, loss, metrics, speed, what is left. */
+static void tail(const cli_train_view *v, const weir_train_progress *p,
+                 const figures *f, char *text, size_t room) {
+  char per_s[16], eta[24];
+  size_t n =
+      (size_t)snprintf(text, room, "  step %llu", (unsigned long long)p->step);
+  if (p->last_step > 0 && n < room)
+    n += (size_t)snprintf(text + n, room - n, "/%llu",
+                          (unsigned long long)p->last_step);
+  if (n < room)
+    n += (size_t)snprintf(text + n, room - n, "  loss %.4g", f->loss);
+  for (size_t i = 0; i < p->value_count && n < room; i++)
+    if (strcmp(p->values[i].name, "loss") != 0)
+      n += (size_t)snprintf(text + n, room - n, "  %s %.4g", p->values[i].name,
+                            p->values[i].value);
+  if (n < room)
+    n += (size_t)snprintf(text + n, room - n, "  %s/s  wait %.0f%%",
+                          short_number(f->per_s, per_s), 100 * f->wait);
+  uint64_t done = p->step - v->first_step;
+  if (p->last_step > p->step && done > 0 && n < room)
+    snprintf(text + n, room - n, "  eta %s",
+             duration((double)(p->run_ns - v->first_ns) / 1e9 *
+                          (double)(p->last_step - p->step) / (double)done,
+                      eta));
+}
+
+static void draw(cli_train_view *v, const weir_train_progress *p) {
+  char line[BAR_LINE] = "", head[64] = "", text[256] = "";
+  size_t used = 0;
+  figures f = since(v, p);
+  double whole = floor(p->epoch), part = p->epoch - whole;
+  if (p->epochs > 0 && whole >= (double)p->epochs) {
+    whole = (double)p->epochs - 1;
+    part = 1;
+  }
+  if (p->epochs > 0)
+    snprintf(head, sizeof head, "epoch %.0f/%llu ", whole + 1,
+             (unsigned long long)p->epochs);
+  else if (p->last_step > 0)
+    part = (double)p->step / (double)p->last_step;
+  tail(v, p, &f, text, sizeof text);
+  append(line, &used, head);
+  int cells = v->width - (int)strlen(head) - (int)strlen(text) - 7;
+  if (cells > 30) cells = 30;
+  if (cells >= 8) append_bar(v, part, cells, line, &used);
+  snprintf(head, sizeof head, " %3.0f%%", 100 * part);
+  append(line, &used, head);
+  append(line, &used, text);
+  cli_note("\r%s\033[K", line);
+  v->drawn = true;
+  v->drawn_ns = now_ns();
+  seen(v, p);
+}
+
+/* ---- Lines */
+
+static void plain_line(cli_train_view *v, const weir_train_progress *p) {
+  figures f = since(v, p);
+  char stamp[32];
+  time_t t = time(NULL);
+  struct tm tm;
+  gmtime_r(&t, &tm);
+  strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ", &tm);
+  cli_note("%s info step=%llu epoch=%.4g loss=%.6g", stamp,
+           (unsigned long long)p->step, p->epoch, f.loss);
+  for (size_t i = 0; i < p->value_count; i++)
+    if (strcmp(p->values[i].name, "loss") != 0)
+      cli_note(" %s=%.6g", p->values[i].name, p->values[i].value);
+  cli_note(" lr=%.6g examples_per_s=%.0f wait=%.3f\n", p->learning_rate,
+           f.per_s, f.wait);
+  seen(v, p);
+}
+
+static void json_line(cli_train_view *v, const weir_train_progress *p) {
+  figures f = since(v, p);
+  cli_print("{\"event\": \"step\", \"step\": %llu, \"epoch\": ",
+            (unsigned long long)p->step);
+  cli_json_number(p->epoch);
+  cli_print(", \"loss\": ");
+  cli_json_number(p->loss);
+  cli_print(", \"mean_loss\": ");
+  cli_json_number(f.loss);
+  cli_print(", \"learning_rate\": ");
+  cli_json_number(p->learning_rate);
+  cli_print(", \"metrics\": ");
+  json_values(p->values, p->value_count);
+  cli_print(", \"examples\": %llu, \"examples_per_s\": ",
+            (unsigned long long)p->examples);
+  cli_json_number(f.per_s);
+  cli_print(", \"wait_share\": ");
+  cli_json_number(f.wait);
+  json_end();
+  seen(v, p);
+}
+
+static void on_step(void *self, const weir_train_progress *p) {
+  cli_train_view *v = self;
+  if (v->loss_count == 0 && v->first_ns == 0) {
+    v->first_ns = p->run_ns;
+    v->first_step = p->step;
+  }
+  v->loss_sum += p->loss;
+  v->loss_count++;
+  if (v->quiet && !v->json) return;
+  if (v->json && p->log) json_line(v, p);
+  if (v->json) return;
+  if (v->bar && now_ns() - v->drawn_ns >= REDRAW_NS) draw(v, p);
+  if (!v->bar && p->log) plain_line(v, p);
+}
+
+static void on_epoch(void *self, const weir_train_progress *p) {
+  cli_train_view *v = self;
+  if (v->json) {
+    cli_print("{\"event\": \"epoch\", \"step\": %llu, \"epoch\": ",
+              (unsigned long long)p->step);
+    cli_json_number(p->epoch);
+    json_end();
+  } else if (v->bar) {
+    draw(v, p);
+    cli_note("\n");
+    v->drawn = false;
+  }
+}
+
+static void on_eval(void *self, const weir_train_report *r) {
+  cli_train_view *v = self;
+  if (v->json) {
+    cli_report_print(r, true);
+    return;
+  }
+  if (v->quiet) return;
+  cli_train_view_clear(v);
+  cli_note("eval %s  step %llu", r->data, (unsigned long long)r->step);
+  for (size_t i = 0; i < r->value_count; i++)
+    cli_note("  %s %.6g", r->values[i].name, r->values[i].value);
+  cli_note("  (%llu examples, %.0f ms)\n", (unsigned long long)r->examples,
+           (double)r->ns / 1e6);
+}
+
+static void on_saved(void *self, uint64_t step, int64_t ns) {
+  cli_train_view *v = self;
+  if (v->json) {
+    cli_print("{\"event\": \"checkpoint\", \"step\": %llu, \"ms\": ",
+              (unsigned long long)step);
+    cli_json_number((double)ns / 1e6);
+    json_end();
+  } else if (!v->quiet) {
+    cli_train_view_clear(v);
+    cli_note("checkpoint  step %llu, %.1f ms\n", (unsigned long long)step,
+             (double)ns / 1e6);
+  }
+}
+
+static void on_resumed(void *self, uint64_t step) {
+  cli_train_view *v = self;
+  if (v->json) {
+    cli_print("{\"event\": \"resumed\", \"step\": %llu",
+              (unsigned long long)step);
+    json_end();
+  } else if (!v->quiet) {
+    cli_note("resumed  step %llu\n", (unsigned long long)step);
+  }
+}
+
+static void on_warning(void *self, const weir_error *w) {
+  cli_train_view *v = self;
+  cli_train_view_clear(v);
+  if (v->json) {
+    cli_print("{\"event\": \"warning\", \"id\": ");
+    cli_json_string(w->id);
+    cli_print(", \"message\": ");
+    cli_json_string(w->message);
+    json_end();
+  } else {
+    cli_note("warning[%s]: %s\n", w->id, w->message);
+  }
+}
+
+/* ---- The doors */
+
+void cli_train_view_init(cli_train_view *v, const cli_args *args) {
+  struct winsize size;
+  const char *term = getenv("TERM");
+  *v = (cli_train_view){.json = args->json, .quiet = args->quiet, .width = 80};
+  v->bar = !v->json && !v->quiet && isatty(2) && term != NULL &&
+           strcmp(term, "dumb") != 0;
+  if (!v->bar) return;
+  setlocale(LC_CTYPE, "");
+  v->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+  if (ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    v->width = size.ws_col;
+}
+
+weir_train_callbacks cli_train_view_calls(cli_train_view *v) {
+  return (weir_train_callbacks){.struct_size = sizeof(weir_train_callbacks),
+                                .self = v,
+                                .step = on_step,
+                                .epoch = on_epoch,
+                                .eval = on_eval,
+                                .saved = on_saved,
+                                .resumed = on_resumed,
+                                .warning = on_warning};
+}
+
+static const char *const kWhy[] = {"not at its end",      "all steps done",
+                                   "all epochs done",     "target reached",
+                                   "time limit reached",  "no longer improving",
+                                   "stopped by a signal", "failed"};
+
+void cli_train_view_end(cli_train_view *v, weir_train_end end,
+                        const weir_train_progress *p) {
+  double s = (double)p->run_ns / 1e9, wait = (double)p->wait_ns / 1e9;
+  double per_s = s > 0 ? (double)p->examples / s : 0;
+  char rate[16], time_text[24];
+  cli_train_view_clear(v);
+  if (v->json) {
+    cli_print("{\"event\": \"end\", \"reason\": ");
+    cli_json_string(weir_train_end_name(end));
+    cli_print(", \"step\": %llu, \"epoch\": ", (unsigned long long)p->step);
+    cli_json_number(p->epoch);
+    cli_print(", \"loss\": ");
+    cli_json_number(p->loss);
+    cli_print(", \"examples\": %llu, \"seconds\": ",
+              (unsigned long long)p->examples);
+    cli_json_number(s);
+    cli_print(", \"wait_seconds\": ");
+    cli_json_number(wait);
+    cli_print(", \"save_seconds\": ");
+    cli_json_number((double)p->save_ns / 1e9);
+    cli_print(", \"eval_seconds\": ");
+    cli_json_number((double)p->eval_ns / 1e9);
+    json_end();
+  } else if (!v->quiet) {
+    cli_note(
+        "%s: step %llu, epoch %.4g, %s, %s examples/s; waited %.2f s for "
+        "data (%.1f%%), %.2f s for checkpoints, evaluated for %.2f s\n",
+        kWhy[end], (unsigned long long)p->step, p->epoch,
+        duration(s, time_text), short_number(per_s, rate), wait,
+        s > 0 ? 100 * wait / s : 0, (double)p->save_ns / 1e9,
+        (double)p->eval_ns / 1e9);
+  }
+}
+
+void cli_report_print(const weir_train_report *r, bool json) {
+  if (json) {
+    cli_print("{\"event\": \"eval\", \"data\": ");
+    cli_json_string(r->data);
+    cli_print(", \"step\": %llu, \"examples\": %llu, \"seconds\": ",
+              (unsigned long long)r->step, (unsigned long long)r->examples);
+    cli_json_number((double)r->ns / 1e9);
+    cli_print(", \"metrics\": ");
+    json_values(r->values, r->value_count);
+    json_end();
+    return;
+  }
+  size_t widest = 8;
+  for (size_t i = 0; i < r->value_count; i++)
+    if (strlen(r->values[i].name) > widest) widest = strlen(r->values[i].name);
+  cli_print("%-*s  %s\n", (int)widest, "data", r->data);
+  cli_print("%-*s  %llu\n", (int)widest, "step", (unsigned long long)r->step);
+  cli_print("%-*s  %llu\n", (int)widest, "examples",
+            (unsigned long long)r->examples);
+  for (size_t i = 0; i < r->value_count; i++)
+    cli_print("%-*s  %.6g\n", (int)widest, r->values[i].name,
+              r->values[i].value);
+}

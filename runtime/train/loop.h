@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_TRAIN_LOOP_H_
+#define WEIR_TRAIN_LOOP_H_
+
+#include "runtime/exec/session.h"
+#include "runtime/graph/train.h"
+#include "runtime/train/progress.h"
+
+/* The training loop.
+ *
+ *   weir_loop_create(graph, options) -> loop    spec read, training graph made,
+ *                                               data opened, newest checkpoint
+ *                                               restored
+ *   weir_loop_step(loop) ...                    one update, and what is due
+ *                                               after it: evaluation,
+ *                                               checkpoint, summaries
+ *   weir_loop_finish(loop)                      last checkpoint, files closed
+ *
+ * weir_loop_run does the last two. Time comes from the env's clock only.
+ *
+ * The order of what a step brings is fixed: update, summaries, evaluation,
+ * stop rules, checkpoint. A checkpoint therefore holds the verdict of every
+ * evaluation before it, and a run that goes on from it takes the same
+ * decisions as one that was never interrupted. */
+
+typedef struct weir_loop weir_loop;
+
+typedef struct weir_loop_options {
+  weir_session_options session;
+  uint64_t seed;          /* of shuffles that give none, and of the run */
+  int64_t time_ns;        /* wall clock, since 1970, for show and file names */
+  uint64_t steps, epochs; /* instead of the spec's, unless 0 */
+  const char *data_root;  /* may be NULL */
+  const char *checkpoint; /* folder, instead of the spec's; may be NULL */
+  const char *events;     /* folder of summaries, likewise */
+  /* Only to evaluate: no training data, and the checkpoint, which must be
+   * there, is read and not written. */
+  bool eval_only;
+  weir_train_resume resume;
+  const char *init;       /* a safetensors file with first values; NULL: none */
+  const char *const *map; /* "old=new" */
+  size_t map_count;
+  const char *(*getenv)(void *self, const char *name);
+  void *getenv_self;
+  const weir_diag_sink *sink;        /* findings in the sections; may be NULL */
+  const weir_train_callbacks *calls; /* copied; may be NULL */
+} weir_loop_options;
+
+/* |env| and |pool| are borrowed and must outlive the loop; |graph| is retained.
+ * Reads the newest checkpoint, so it may take long; nothing is trained yet.
+ * Errors: those of the sections and of the training graph, W4040-W4049,
+ * W5021-W5025, W6001. */
+weir_status weir_loop_create(const weir_env *env, weir_pool *pool,
+                             const weir_graph *graph,
+                             const weir_loop_options *options,
+                             weir_loop **out_loop, weir_error *err);
+/* Waits for a checkpoint under way. NULL-safe. */
+void weir_loop_release(weir_loop *loop);
+
+/* One update, or nothing when the loop has ended; |*out_end| says which. A
+ * failed step changed nothing. Errors: W5020, W5021, the run's own. */
+weir_status weir_loop_step(weir_loop *loop, weir_train_end *out_end,
+                           weir_error *err);
+/* Saves the last state, unless it is saved, and waits until it is on disk. */
+weir_status weir_loop_finish(weir_loop *loop, weir_error *err);
+/* Steps until the end, then finish. */
+weir_status weir_loop_run(weir_loop *loop, weir_train_end *out_end,
+                          weir_error *err);
+/* The step under way is finished, then the loop ends. From any thread, and
+ * from signal handlers. */
+void weir_loop_stop(weir_loop *loop);
+
+/* Evaluates on section |data| (NULL: the spec's). |*out_report| is lent until
+ * the next call. */
+weir_status weir_loop_eval(weir_loop *loop, const char *data,
+                           weir_train_report *out_report, weir_error *err);
+/* Saves now (W0004 without a folder), and waits when |wait|. */
+weir_status weir_loop_save(weir_loop *loop, bool wait, weir_error *err);
+weir_train_progress weir_loop_now(const weir_loop *loop);
+/* The graph that is trained, and its session; lent. */
+const weir_graph *weir_loop_graph(const weir_loop *loop);
+weir_exec_session *weir_loop_session(weir_loop *loop);
+const char *weir_train_end_name(weir_train_end end);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_TRAIN_WEIGHTS_H_
+#define WEIR_TRAIN_WEIGHTS_H_
+
+#include "runtime/exec/session.h"
+#include "runtime/io/checkpoint.h"
+
+/* Variables of sessions from checkpoints and from files. */
+
+/* Variables from a checkpoint into |session|: all of |graph|'s that hold
+ * anything. |dir| is for messages. Errors: W5022, naming each. */
+weir_status weir_checkpoint_to_session(const weir_checkpoint *checkpoint,
+                                       const weir_graph *graph,
+                                       weir_exec_session *session,
+                                       const char *dir, weir_error *err);
+/* The same from a safetensors file, with renames; variables it does not have
+ * keep their values. |*out_count|: how many were set. Errors: W5022, W5024,
+ * the file's. */
+weir_status weir_weights_to_session(const weir_env *env, const char *path,
+                                    const char *const *map, size_t map_count,
+                                    const weir_graph *graph,
+                                    weir_exec_session *session,
+                                    size_t *out_count, weir_error *err);
+
+#endif

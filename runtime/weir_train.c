@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "runtime/train/loop.h"
+#include "runtime/train/weights.h"
+#include "runtime/weir_internal.h"
+
+/* Trainers: runtime/train's loop behind a handle. */
+
+struct weir_trainer {
+  weir_runtime *runtime;
+  weir_loop *loop;
+  weir_train_callbacks callbacks;
+  void (*on_diag)(void *self, const weir_diag *diag);
+  void *on_diag_self;
+  weir_diag_sink sink;
+};
+
+static void report(void *self, const weir_diag *diag) {
+  const weir_trainer *t = self;
+  t->on_diag(t->on_diag_self, diag);
+}
+
+/* What |opts| says, in the loop's form; texts are borrowed. */
+static weir_status read_opts(weir_trainer *t, const weir_train_opts *o,
+                             weir_loop_options *out, weir_error *err) {
+  weir_session_opts session;
+  WEIR_TRY(weir_opts_read(&session, sizeof session, o->session, sizeof session,
+                          "weir_session_opts", err));
+  WEIR_TRY(weir_opts_read(&t->callbacks, sizeof t->callbacks, o->callbacks,
+                          sizeof t->callbacks, "weir_train_callbacks", err));
+  if (o->map_count > 0 && o->map == NULL) return weir_fail_null(err, "map");
+  session.seed = o->seed;
+  t->on_diag = o->on_diag;
+  t->on_diag_self = o->on_diag_self;
+  t->sink = (weir_diag_sink){t, report};
+  *out = (weir_loop_options){
+      .session = weir_session_options_of(t->runtime, &session),
+      .seed = o->seed,
+      .time_ns = o->time_ns,
+      .steps = o->steps,
+      .epochs = o->epochs,
+      .data_root = o->data_root,
+      .checkpoint = o->checkpoint,
+      .events = o->events,
+      .eval_only = o->eval_only,
+      .resume = o->resume,
+      .init = o->init,
+      .map = o->map,
+      .map_count = o->map_count,
+      .getenv = o->getenv,
+      .getenv_self = o->getenv_self,
+      .sink = o->on_diag != NULL ? &t->sink : NULL,
+      .calls = &t->callbacks};
+  return WEIR_OK;
+}
+
+weir_status weir_trainer_create(weir_runtime *runtime, const weir_graph *graph,
+                                const weir_train_opts *opts,
+                                weir_trainer **out_trainer, weir_error *err) {
+  if (out_trainer == NULL) return weir_fail_null(err, "out_trainer");
+  *out_trainer = NULL;
+  if (runtime == NULL) return weir_fail_null(err, "runtime");
+  if (graph == NULL) return weir_fail_null(err, "graph");
+  weir_train_opts o;
+  weir_loop_options options;
+  weir_pool *pool = NULL;
+  WEIR_TRY(
+      weir_opts_read(&o, sizeof o, opts, sizeof o, "weir_train_opts", err));
+  weir_trainer *t = weir_alloc_array(runtime->env.alloc, 1, sizeof *t);
+  if (t == NULL) return weir_fail_memory(err, sizeof *t);
+  t->runtime = weir_runtime_ref(runtime);
+  weir_status s = read_opts(t, &o, &options, err);
+  if (s == WEIR_OK) s = weir_runtime_pool(runtime, &pool, err);
+  if (s == WEIR_OK)
+    s = weir_loop_create(&runtime->env, pool, graph, &options, &t->loop, err);
+  if (s == WEIR_OK)
+    *out_trainer = t;
+  else
+    weir_trainer_release(t);
+  return s;
+}
+
+void weir_trainer_release(weir_trainer *trainer) {
+  if (trainer == NULL) return;
+  weir_runtime *runtime = trainer->runtime;
+  weir_loop_release(trainer->loop);
+  weir_free(runtime->env.alloc, trainer);
+  weir_runtime_release(runtime);
+}
+
+weir_status weir_trainer_step(weir_trainer *trainer, weir_train_end *out_end,
+                              weir_error *err) {
+  weir_train_end end;
+  if (trainer == NULL) return weir_fail_null(err, "trainer");
+  return weir_loop_step(trainer->loop, out_end != NULL ? out_end : &end, err);
+}
+
+weir_status weir_trainer_finish(weir_trainer *trainer, weir_error *err) {
+  if (trainer == NULL) return weir_fail_null(err, "trainer");
+  return weir_loop_finish(trainer->loop, err);
+}
+
+weir_status weir_trainer_run(weir_trainer *trainer, weir_train_end *out_end,
+                             weir_error *err) {
+  weir_train_end end;
+  if (trainer == NULL) return weir_fail_null(err, "trainer");
+  return weir_loop_run(trainer->loop, out_end != NULL ? out_end : &end, err);
+}
+
+void weir_trainer_stop(weir_trainer *trainer) {
+  if (trainer != NULL) weir_loop_stop(trainer->loop);
+}
+
+/* Copies |src| to the caller's |dst|, as much as both know. */
+static weir_status give(void *dst, const void *src, size_t size,
+                        const char *what, weir_error *err) {
+  if (dst == NULL) return weir_fail_null(err, what);
+  uint32_t given = *(const uint32_t *)dst;
+  if (given < size)
+    return weir_fail(err, WEIR_W0004, NULL,
+                     "%s: struct_size is %u, which is less than %zu", what,
+                     given, size);
+  memset(dst, 0, given);
+  memcpy(dst, src, size);
+  *(uint32_t *)dst = given;
+  return WEIR_OK;
+}
+
+weir_status weir_trainer_eval(weir_trainer *trainer, const char *data,
+                              weir_train_report *out_report, weir_error *err) {
+  weir_train_report r = {.struct_size = sizeof r};
+  if (trainer == NULL) return weir_fail_null(err, "trainer");
+  if (out_report == NULL) return weir_fail_null(err, "out_report");
+  WEIR_TRY(weir_loop_eval(trainer->loop, data, &r, err));
+  return give(out_report, &r, sizeof r, "weir_train_report", err);
+}
+
+weir_status weir_trainer_save(weir_trainer *trainer, bool wait,
+                              weir_error *err) {
+  if (trainer == NULL) return weir_fail_null(err, "trainer");
+  return weir_loop_save(trainer->loop, wait, err);
+}
+
+weir_status weir_trainer_progress(const weir_trainer *trainer,
+                                  weir_train_progress *out_progress,
+                                  weir_error *err) {
+  if (trainer == NULL) return weir_fail_null(err, "trainer");
+  weir_train_progress p = weir_loop_now(trainer->loop);
+  return give(out_progress, &p, sizeof p, "weir_train_progress", err);
+}
+
+weir_status weir_trainer_variable_get(weir_trainer *trainer, const char *name,
+                                      weir_tensor **out_tensor,
+                                      weir_error *err) {
+  weir_node_id node;
+  if (out_tensor == NULL) return weir_fail_null(err, "out_tensor");
+  *out_tensor = NULL;
+  if (trainer == NULL) return weir_fail_null(err, "trainer");
+  WEIR_TRY(weir_find_node(weir_loop_graph(trainer->loop), name, &node, err));
+  return weir_exec_variable_get(weir_loop_session(trainer->loop), node,
+                                out_tensor, err);
+}
+
+weir_status weir_trainer_variable_set(weir_trainer *trainer, const char *name,
+                                      const weir_tensor *tensor,
+                                      weir_error *err) {
+  weir_node_id node;
+  if (trainer == NULL) return weir_fail_null(err, "trainer");
+  if (tensor == NULL) return weir_fail_null(err, "tensor");
+  WEIR_TRY(weir_find_node(weir_loop_graph(trainer->loop), name, &node, err));
+  return weir_exec_variable_set(weir_loop_session(trainer->loop), node, tensor,
+                                err);
+}
+
+/* ---- Variables of sessions */
+
+weir_status weir_session_restore(weir_session *session, const char *dir,
+                                 int64_t step, int64_t *out_step,
+                                 weir_error *err) {
+  weir_checkpoint *c = NULL;
+  if (session == NULL) return weir_fail_null(err, "session");
+  if (dir == NULL) return weir_fail_null(err, "dir");
+  WEIR_TRY(weir_checkpoint_open(&session->runtime->env, dir,
+                                step < 0 ? -1 : step, NULL, &c, err));
+  weir_status s =
+      weir_checkpoint_to_session(c, session->graph, session->exec, dir, err);
+  if (s == WEIR_OK && out_step != NULL)
+    *out_step = (int64_t)weir_checkpoint_about(c)->step;
+  weir_checkpoint_release(c);
+  return s;
+}
+
+weir_status weir_session_load_weights(weir_session *session, const char *path,
+                                      const char *const *map, size_t map_count,
+                                      size_t *out_count, weir_error *err) {
+  size_t count = 0;
+  if (session == NULL) return weir_fail_null(err, "session");
+  if (path == NULL) return weir_fail_null(err, "path");
+  if (map_count > 0 && map == NULL) return weir_fail_null(err, "map");
+  weir_status s =
+      weir_weights_to_session(&session->runtime->env, path, map, map_count,
+                              session->graph, session->exec, &count, err);
+  if (out_count != NULL) *out_count = count;
+  return s;
+}

@@ -2,6 +2,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -214,6 +217,57 @@ static void keeps_what_it_writes(void **state) {
   assert_int_equal(atomic_load(&c.live_blocks), 0);
 }
 
+/* --- a process that is killed --- */
+
+/* Saves step after step until it is killed; |*acknowledged| is the last one
+ * that is on disk for sure. */
+static void save_for_ever(atomic_ullong *acknowledged, bool async) {
+  weir_checkpoint_options o = {.keep = 2, .shard_bytes = 300, .async = async};
+  weir_error err = WEIR_ERROR_INIT;
+  weir_checkpoint_store *store = NULL;
+  weir_status s =
+      weir_checkpoint_store_open(weir_env_system(), "run", &o, &store, &err);
+  for (uint64_t step = atomic_load(acknowledged) + 1; s == WEIR_OK; step++) {
+    s = save_step(store, step, &err);
+    if (s == WEIR_OK) s = weir_checkpoint_wait(store, &err);
+    if (s == WEIR_OK) atomic_store(acknowledged, step);
+  }
+  fprintf(stderr, "%s %s\n", err.id, err.message);
+  _exit(1);
+}
+
+static void killed_at_any_time(void **state) {
+  (void)state;
+  atomic_ullong *acknowledged = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+                                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  assert_true(acknowledged != MAP_FAILED);
+  for (unsigned round = 0; round < 40; round++) {
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) save_for_ever(acknowledged, round % 2 == 0);
+    /* In some rounds it gets on, however slow the disk is. */
+    uint64_t before = atomic_load(acknowledged);
+    for (int ms = 0;
+         round % 5 == 0 && ms < 20000 && atomic_load(acknowledged) == before;
+         ms++)
+      usleep(1000);
+    usleep(500 + round * 7919 % 20000);
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+    assert_true(WIFSIGNALED(status));
+    uint64_t last = atomic_load(acknowledged);
+    if (last == 0) continue;
+    uint64_t found = opens(weir_env_system(), "run");
+    assert_true(found == last || found == last + 1);
+    atomic_store(acknowledged, found);
+  }
+  assert_true(atomic_load(acknowledged) > 5);
+  weir_checkpoint_store_close(open_store("run", NULL));
+  assert_int_equal(
+      system("test $(ls run | wc -l) -le 8 && ! ls -A run | grep -q tmp"), 0);
+  munmap(acknowledged, 4096);
+}
+
 /* --- a disk that is full --- */
 
 enum { kSkip = 77 };
@@ -280,6 +334,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(saves_beside, setup, teardown),
       cmocka_unit_test_setup_teardown(tells_of_failures, setup, teardown),
       cmocka_unit_test_setup_teardown(keeps_what_it_writes, setup, teardown),
+      cmocka_unit_test_setup_teardown(killed_at_any_time, setup, teardown),
       cmocka_unit_test_setup_teardown(full_disks, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* zeros, ones, fill, zeros_like, ones_like: one element, repeated. */
+#include <string.h>
+
+#include "kernels/kernel.h"
+
+enum { BLOCK_BYTES = 256 * 1024, PATTERN = 64 };
+
+typedef struct plan {
+  uint32_t out; /* operand */
+  size_t bytes;
+  bool zero;                    /* every byte is */
+  int64_t pattern[PATTERN / 8]; /* elements, side by side */
+} plan;
+
+static weir_status prepare_value(const weir_call *call, double value,
+                                 weir_prepared *out, weir_error *err) {
+  const weir_operand *y = &call->out[0];
+  size_t size = weir_dtype_size(y->dtype);
+  plan *p = weir_arena_alloc(out->arena, sizeof *p);
+  if (!p) return weir_fail_memory(err, sizeof *p);
+  *p = (plan){.out = call->in_count, .bytes = (size_t)y->elements * size};
+  weir_tensor pattern = {.dtype = y->dtype, .data = p->pattern};
+  for (size_t i = 0; i < PATTERN / size; i++)
+    weir_tensor_set_f64(&pattern, (int64_t)i, value);
+  p->zero = true;
+  for (int i = 0; i < PATTERN / 8; i++) p->zero = p->zero && p->pattern[i] == 0;
+  out->state = p;
+  return WEIR_OK;
+}
+
+static void block(void *arg, int64_t index, int worker) {
+  const weir_args *args = arg;
+  const plan *p = args->state;
+  size_t begin = (size_t)index * BLOCK_BYTES, end = begin + BLOCK_BYTES;
+  char *y = args->io[p->out];
+  (void)worker;
+  if (end > p->bytes) end = p->bytes;
+  if (p->zero) {
+    memset(y + begin, 0, end - begin);
+    return;
+  }
+  for (; begin + PATTERN <= end; begin += PATTERN)
+    memcpy(y + begin, p->pattern, PATTERN);
+  memcpy(y + begin, p->pattern, end - begin);
+}
+
+static weir_status run(const weir_args *args) {
+  const plan *p = args->state;
+  size_t blocks = (p->bytes + BLOCK_BYTES - 1) / BLOCK_BYTES;
+  if (blocks > 0)
+    weir_parallel_for(args, (int64_t)blocks, block, (void *)(uintptr_t)args);
+  return WEIR_OK;
+}
+
+static weir_status prepare_zeros(const weir_call *call, weir_prepared *out,
+                                 weir_error *err) {
+  return prepare_value(call, 0, out, err);
+}
+
+static weir_status prepare_ones(const weir_call *call, weir_prepared *out,
+                                weir_error *err) {
+  return prepare_value(call, 1, out, err);
+}
+
+static weir_status prepare_fill(const weir_call *call, weir_prepared *out,
+                                weir_error *err) {
+  return prepare_value(call, weir_call_attr(call, "value")->f, out, err);
+}
+
+#define MAKER(op_name, prepare_fn)                                            \
+  const weir_kernel_def weir_kernel_cpu_##op_name = {.op = #op_name,          \
+                                                     .name = "cpu." #op_name, \
+                                                     .types = WEIR_ALL_TYPES, \
+                                                     .prepare = (prepare_fn), \
+                                                     .run = run}
+
+MAKER(zeros, prepare_zeros);
+MAKER(zeros_like, prepare_zeros);
+MAKER(ones, prepare_ones);
+MAKER(ones_like, prepare_ones);
+MAKER(fill, prepare_fill);

@@ -152,16 +152,18 @@ static void run_vector(const job *j, const block *k) {
 static void run_library(job *j, const block *k) {
   const weir_gemm *g = j->g;
   const weir_gemm_shape *s = &g->s;
-  weir_sgemm product = {.a_t = s->a_k != 1,
+  bool a_t = s->a_k != 1 && g->turned_row == 0;
+  int64_t a_row = g->turned_row > 0 ? g->turned_row : s->a_row;
+  weir_sgemm product = {.a_t = a_t,
                         .b_t = s->b_column != 1,
                         .m = k->i1 - k->i0,
                         .n = k->j1 - k->j0,
                         .k = s->k,
-                        .lda = s->a_k != 1 ? s->a_k : s->a_row,
+                        .lda = a_t ? s->a_k : a_row,
                         .ldb = s->b_column != 1 ? s->b_column : s->b_k,
                         .ldc = s->n};
   weir_status status =
-      weir_onednn_sgemm(&product, (const float *)k->a + k->i0 * s->a_row,
+      weir_onednn_sgemm(&product, (const float *)k->a + k->i0 * a_row,
                         (const float *)k->b + k->j0 * s->b_column,
                         (float *)k->c + k->i0 * s->n + k->j0, NULL);
   int none = WEIR_OK;
@@ -271,6 +273,25 @@ static void run_blocks(job *j, int64_t batches, const weir_args *args) {
   if (g->splits > 1) join(j);
 }
 
+enum { TURN_ROWS = 48 }; /* of a block of a's transposition */
+
+static void turn_block(void *arg, int64_t index, int worker) {
+  const job *j = arg;
+  const weir_gemm *g = j->g;
+  int64_t row = index * TURN_ROWS;
+  (void)worker;
+  weir_isa_choose()->rows->transpose((float *)j->partial + row * g->turned_row,
+                                     g->turned_row,
+                                     (const float *)j->io->a + row, g->s.a_k,
+                                     g->s.k, least(TURN_ROWS, g->s.m - row));
+}
+
+static void turn_a(job *j, const weir_args *args) {
+  weir_parallel_for(args, (j->g->s.m + TURN_ROWS - 1) / TURN_ROWS, turn_block,
+                    j);
+  j->a = j->partial;
+}
+
 static void run_empty_sum(job *j) {
   block all = whole(j->g, j->g->s.m * j->g->s.batches);
   memset(j->c, 0, (size_t)(all.i1 * j->g->s.n * j->g->size));
@@ -299,6 +320,7 @@ weir_status weir_gemm_run(const weir_gemm *gemm, const weir_gemm_io *io,
   if (s->k == 0) {
     run_empty_sum(&j);
   } else if (s->batches == 1 || gemm->batch_blocks) {
+    if (gemm->turned_row > 0) turn_a(&j, args);
     run_blocks(&j, s->batches, args);
   } else {
     for (int64_t b = 0; b < s->batches; b++) {

@@ -68,7 +68,8 @@ typedef struct weir_gemm {
   int64_t kc, slices;   /* depth of a slice; slices of the whole sum */
   int64_t splits;       /* of the sum, added up at the end */
   bool batch_blocks;    /* all batches' blocks at once, else in turn */
-  size_t scratch_bytes; /* shared: the splits' parts */
+  int64_t turned_row;   /* a is transposed first, to rows of this; 0: not */
+  size_t scratch_bytes; /* shared: the splits' parts, or a transposed */
   size_t worker_bytes;  /* LOCAL panels of one worker */
   const char *text;     /* how, for dumps */
 } weir_gemm;

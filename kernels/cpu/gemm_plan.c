@@ -20,7 +20,8 @@ enum {
   FAR_BYTES = 2 << 20,       /* of a b worth packing by middling a's */
   LIBRARY_AREA = 512 * 1024, /* outputs of a block of oneDNN's, at most */
   LIBRARY_BLOCKS = 4,        /* at least */
-  LIBRARY_UNIT = 48
+  LIBRARY_UNIT = 48,
+  TURN_COLUMNS = 1024 /* at least, to transpose a for oneDNN */
 };
 static const double kBlockFlops = 2e6;     /* at least, to be handed over */
 static const double kLibraryFlops = 1.5e8; /* oneDNN is faster from here on */
@@ -157,6 +158,26 @@ static void choose_library_blocks(weir_gemm *g) {
   }
 }
 
+static bool bytes_of(int64_t a, int64_t b, int64_t size, size_t *out) {
+  size_t bytes;
+  return weir_size_mul((size_t)a, (size_t)b, &bytes) &&
+         weir_size_mul(bytes, (size_t)size, &bytes) &&
+         weir_size_align(bytes, 64, out);
+}
+
+/* oneDNN reads a transposed a a sixth slower than it need be; transposing it
+ * costs little where each element is used often. Rows whose distance is a
+ * multiple of 4096 bytes share few cache sets. */
+static void choose_turn(weir_gemm *g) {
+  const weir_gemm_shape *s = &g->s;
+  size_t bytes;
+  if (s->a_k == 1 || s->batches != 1 || s->n < TURN_COLUMNS) return;
+  int64_t row = s->k % 1024 == 0 ? s->k + 16 : s->k;
+  if (!bytes_of(s->m, row, g->size, &bytes)) return;
+  g->turned_row = row;
+  g->scratch_bytes = bytes;
+}
+
 static void choose_vector_blocks(weir_gemm *g) {
   int64_t length = g->s.n == 1 ? g->s.m : g->s.n;
   int64_t unit = 8 * g->isa->columns;
@@ -182,13 +203,6 @@ static void choose_splits(weir_gemm *g) {
     g->splits = ceil_div(g->slices, ceil_div(g->slices, (int64_t)parts));
 }
 
-static bool bytes_of(int64_t a, int64_t b, int64_t size, size_t *out) {
-  size_t bytes;
-  return weir_size_mul((size_t)a, (size_t)b, &bytes) &&
-         weir_size_mul(bytes, (size_t)size, &bytes) &&
-         weir_size_align(bytes, 64, out);
-}
-
 static const char *text_of(const weir_gemm *g) {
   if (g->splits > 1) return "sum in parts, added in order";
   switch (g->way) {
@@ -197,7 +211,8 @@ static const char *text_of(const weir_gemm *g) {
              : g->copy_b == WEIR_GEMM_LOCAL ? "tiles, b packed by block"
                                             : "tiles";
     case WEIR_GEMM_LIBRARY:
-      return "blocks by oneDNN";
+      return g->turned_row > 0 ? "a transposed, blocks by oneDNN"
+                               : "blocks by oneDNN";
     case WEIR_GEMM_DOTS_A:
     case WEIR_GEMM_DOTS_B:
       return "dot products";
@@ -225,6 +240,7 @@ void weir_gemm_plan(const weir_gemm_shape *shape, bool constant_b,
   else
     choose_vector_blocks(out);
   choose_splits(out);
+  if (out->way == WEIR_GEMM_LIBRARY) choose_turn(out);
   if (out->splits > 1)
     (void)bytes_of(out->s.m * out->s.n, out->splits, out->size,
                    &out->scratch_bytes);

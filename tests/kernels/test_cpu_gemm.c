@@ -207,6 +207,8 @@ static void test_larger(void **state) {
 static void test_library(void **state) {
   (void)state;
   shape s = {.m = 400, .n = 640, .k = 520};
+  shape turned = {.m = 256, .n = 1030, .k = 1024, .a_t = true};
+  check_matmul(&turned, WEIR_F32, false);
   check_matmul(&s, WEIR_F32, false);
 }
 

@@ -183,10 +183,75 @@ static void gradients_keep_their_bits_on_any_threads(void **state) {
   unload(&t);
 }
 
+/* The layers written out as scans over time. */
+static const char kWritten[] =
+    "weir: 1\n"
+    "params: {b: 5, t: 6, d: 7, u: 9}\n"
+    "inputs:\n"
+    "  x: f32[b, t, d] = uniform(-1, 1)\n"
+    "  w: f32[d, 4 * u] = uniform(-1, 1)\n"
+    "  r: f32[u, 4 * u] = uniform(-1, 1)\n"
+    "  bias: f32[4 * u] = uniform(-1, 1)\n"
+    "  h0: f32[b, u] = uniform(-1, 1)\n"
+    "  c0: f32[b, u] = uniform(-1, 1)\n"
+    "nodes:\n"
+    "  y, h, c: lstm(x, w, r, bias, h0, c0)\n"
+    "  slow:\n"
+    "    scan:\n"
+    "      over: {xt: x}\n"
+    "      axis: 1\n"
+    "      carry: {k: h0, m: c0}\n"
+    "      nodes:\n"
+    "        z: add(add(matmul(xt, w), matmul(k, r)), bias)\n"
+    "        i, f, g, o: split(z, 4, axis=-1)\n"
+    "        m2: add(mul(sigmoid(f), m), mul(sigmoid(i), tanh(g)))\n"
+    "        k2: mul(sigmoid(o), tanh(m2))\n"
+    "      next: {k: k2, m: m2}\n"
+    "      stack: {y: k2}\n"
+    "  w3: slice(w, [0], [3 * u], axis=[1])\n"
+    "  r3: slice(r, [0], [3 * u], axis=[1])\n"
+    "  b3: slice(bias, [0], [3 * u], axis=[0])\n"
+    "  p, last: gru(x, w3, r3, b3, b3, h0, reverse=true)\n"
+    "  backward:\n"
+    "    scan:\n"
+    "      over: {xt: x}\n"
+    "      axis: 1\n"
+    "      reverse: true\n"
+    "      carry: {k: h0}\n"
+    "      nodes:\n"
+    "        zr, zu, zn: split(add(matmul(xt, w3), b3), 3, axis=-1)\n"
+    "        qr, qu, qn: split(add(matmul(k, r3), b3), 3, axis=-1)\n"
+    "        n: tanh(add(zn, mul(sigmoid(add(zr, qr)), qn)))\n"
+    "        s: sigmoid(add(zu, qu))\n"
+    "        k2: add(mul(sub(1, s), n), mul(s, k))\n"
+    "      next: {k: k2}\n"
+    "      stack: {y: k2}\n"
+    "outputs: {o1: y, o2: slow.y, o3: h, o4: slow.k, o5: c, o6: slow.m,\n"
+    "          o7: p, o8: backward.y}\n";
+
+static void layers_are_what_scans_say(void **state) {
+  static const char *const kNames[] = {"o1", "o2", "o3", "o4",
+                                       "o5", "o6", "o7", "o8"};
+  (void)state;
+  bench t;
+  load(&t, kWritten);
+  weir_value_id ids[8];
+  weir_tensor *out[8] = {NULL};
+  for (int i = 0; i < 8; i++) ids[i] = value(&t, kNames[i]);
+  run(&t, t.graph, 2, ids, 8, 0, out);
+  for (int i = 0; i < 8; i += 2)
+    for (int64_t k = 0; k < weir_shape_elements(&out[i]->shape); k++)
+      assert_float_equal(weir_tensor_get_f64(out[i], k),
+                         weir_tensor_get_f64(out[i + 1], k), 1e-5);
+  for (int i = 0; i < 8; i++) weir_tensor_unref(out[i]);
+  unload(&t);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(unread_outputs_are_left_out),
       cmocka_unit_test(dropout_follows_the_step),
+      cmocka_unit_test(layers_are_what_scans_say),
       cmocka_unit_test(gradients_keep_their_bits_on_any_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

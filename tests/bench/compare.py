@@ -45,6 +45,7 @@ CASES = {
     "lenet_train64": ("train lenet 64", [], ["torch_lenet_train64"], 0),
     "lenet_train256": ("train lenet 256", [], ["torch_lenet_train256"], 0),
     "mlp_train128": ("train mlp 128", [], ["torch_mlp_train128"], 0),
+    "lm_train": ("lm", [], ["torch_lm_train"], 0),
 }
 
 
@@ -55,6 +56,8 @@ class Peer:
         command = [args.peers, str(HERE / "peers.py"), case]
         if case.startswith("train "):
             command = [args.train, *case.split()[1:], "--serve"]
+        if case == "lm":
+            command = [args.lm, "--serve"]
         if case.startswith("bare_sgemm"):
             command = [args.bare, case[len("bare_sgemm"):]]
         self.process = subprocess.Popen(
@@ -92,7 +95,8 @@ def measure(args, name, folder, rows):
     names = [p for p in peers
              if (args.bare if p.startswith("bare") else args.peers)]
     peers = [Peer(args, p) for p in names]
-    own = Peer(args, graph) if graph.startswith("train ") else None
+    own = (Peer(args, graph) if graph.startswith("train ") or graph == "lm"
+           else None)
     ours, theirs = [], [[] for _ in peers]
     for i in range(args.rounds):
         figure = ({"median_ns": own.ask(args.seconds)} if own else
@@ -159,6 +163,8 @@ def main():
     parser.add_argument("--weir", default=str(ROOT / "build/cli/weir"))
     parser.add_argument("--train",
                         default=str(ROOT / "build/tests/bench/bench_train"))
+    parser.add_argument("--lm",
+                        default=str(ROOT / "build/tests/bench/bench_lm"))
     parser.add_argument("--peers", help="python with the peers installed")
     parser.add_argument("--bare", help="tests/bench/bare_sgemm of a build")
     parser.add_argument("--rounds", type=int, default=5)

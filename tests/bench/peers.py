@@ -169,6 +169,31 @@ def torch_step(module, optimizer, x):
     return call
 
 
+def torch_lm_train():
+    """A language model: two LSTMs of 650 units, gradients clipped."""
+    import torch
+    from torch import nn
+    torch.set_num_threads(2)
+    torch.manual_seed(0)
+    embedding = nn.Embedding(10000, 650)
+    layers = nn.LSTM(650, 650, 2, batch_first=True)
+    dense = nn.Linear(650, 10000)
+    parameters = [*embedding.parameters(), *layers.parameters(),
+                  *dense.parameters()]
+    optimizer = torch.optim.SGD(parameters, 1.0)
+    words = torch.randint(0, 10000, (20, 35))
+    following = torch.randint(0, 10000, (700,))
+    loss_of = nn.CrossEntropyLoss()
+
+    def call():
+        optimizer.zero_grad(set_to_none=True)
+        scores = dense(layers(embedding(words))[0]).flatten(0, 1)
+        loss_of(scores, following).backward()
+        nn.utils.clip_grad_norm_(parameters, 5)
+        optimizer.step()
+    return call
+
+
 CASES = {"ort_chain": ort_chain, "ort_wide": ort_wide}
 for _n in (64, 256, 1024, 2048):
     CASES[f"ort_matmul{_n}"] = lambda n=_n: ort_matmul(n)
@@ -182,6 +207,7 @@ for _b in (1, 8, 64):
 for _b in (64, 256):
     CASES[f"torch_lenet_train{_b}"] = lambda b=_b: torch_lenet_train(b)
 CASES["torch_mlp_train128"] = lambda: torch_mlp_train(128)
+CASES["torch_lm_train"] = torch_lm_train
 
 
 def median_ns(call, seconds):

@@ -49,7 +49,7 @@ typedef struct cli_args {
       *verify, *diff;
   bool critical, strict_placement, inference;
   int64_t processors;
-  int64_t seed, runs, warmup, inflight, steps, epochs;
+  int64_t seed, runs, warmup, inflight, steps, epochs, take;
   double rtol, atol;
   double diff_rtol, diff_atol; /* of checkpoint diff, where the default is 0 */
   cli_list maps;

@@ -152,6 +152,19 @@ const cli_command cli_commands[] = {
      "  weir eval lenet.weir.yaml --checkpoint run1\n"
      "  weir eval lenet.weir.yaml --weights lenet.safetensors --data train\n",
      cli_eval_options, 1, 1, cli_eval},
+    {"predict", "GRAPH.weir.yaml [options]", "what a trained graph says",
+     "Runs the outputs with trained variables, on examples of a data set or on "
+     "inputs that\nare given. Scores of classes are printed as the best class "
+     "and its probability.",
+     "  weir predict lenet.weir.yaml --checkpoint run1 --data test --take 10\n"
+     "  weir predict lenet.weir.yaml --checkpoint run1 -i image=@x.npy\n",
+     cli_predict_options, 1, 1, cli_predict},
+    {"export", "GRAPH.weir.yaml [options]", "write a trained graph to be run",
+     "Writes the graph without its sections for training, and its variables "
+     "as safetensors\nbeside it; `weir run` of that gives the same bits.",
+     "  weir export lenet.weir.yaml --checkpoint run1 -o out/lenet.weir.yaml\n"
+     "  weir run out/lenet.weir.yaml -i image=@x.npy\n",
+     cli_export_options, 1, 1, cli_export},
     {"check", "GRAPH.weir.yaml... [options]", "find mistakes without running",
      "Reads each graph, expands it, and works out all types and shapes. Exit "
      "code 3 when a\nmistake was found.",

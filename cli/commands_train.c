@@ -39,3 +39,40 @@ const cli_option cli_eval_options[] = {
     TEXT("data", 0, "NAME", data, NULL,
          "the data set, instead of that of train: eval:"),
     TRAIN_COMMON, END};
+
+#define TRAINED                                          \
+  TEXT("checkpoint", 0, "DIR", checkpoint, NULL,         \
+       "variables of the newest checkpoint in DIR"),     \
+      TEXT("weights", 0, "FILE", weights, NULL,          \
+           "variables from a safetensors file instead"), \
+      LIST("map", 0, "OLD=NEW", maps,                    \
+           "variable NEW gets tensor OLD of the file of weights")
+
+const cli_option cli_predict_options[] = {
+    TRAINED,
+    TEXT("data", 0, "NAME", data, NULL, "look at this data set of the graph"),
+    INT("take", "N", take, NULL, 1, INT64_MAX, "of its first N examples only"),
+    RUN_OPTIONS,
+    LIST("output", 'o', "NAME=@FILE", outputs,
+         "write an output, all rows, to a .npy or safetensors file"),
+    GRAPH_OPTIONS,
+    FLAG("full", 0, full, "print every element of large tensors"),
+    FLAG("json", 0, json, "print JSON, one object a line"),
+    FLAG("quiet", 'q', quiet, "no summary line"),
+    PRINT_CONFIG,
+    COLOR,
+    HELP,
+    END};
+
+const cli_option cli_export_options[] = {
+    TRAINED,
+    LIST("output", 'o', "FILE", outputs,
+         "NAME.weir.yaml; NAME.safetensors is written beside it"),
+    TEXT("threads", 't', "N", threads, "WEIR_THREADS",
+         "threads running at once (one per core)"),
+    GRAPH_OPTIONS,
+    FLAG("quiet", 'q', quiet, "no summary line"),
+    PRINT_CONFIG,
+    COLOR,
+    HELP,
+    END};

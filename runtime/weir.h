@@ -383,6 +383,15 @@ WEIR_API weir_status weir_session_load_weights(
     weir_session *session, const char *path, const char *const *map,
     size_t map_count, size_t *out_count, weir_error *err);
 
+/* Writes the graph of |session| as |path| ("lenet.weir.yaml") to be run
+ * elsewhere, and its variables beside it ("lenet.safetensors"), which it names
+ * under `weights`. Sections for training and clusters are left out, params have
+ * the values that the graph was loaded with. Runs of it give the bits that
+ * |session| gives. Errors: W0002 (another ending), W5026, W5009, W6001, W6005.
+ */
+WEIR_API weir_status weir_session_export(weir_session *session,
+                                         const char *path, weir_error *err);
+
 /* ---- Training: what the graph's `train:` says.
  *
  *   weir_train_callbacks calls = {.struct_size = sizeof calls, .step =

@@ -259,6 +259,34 @@ WEIR_API weir_status weir_tools_data_show(weir_runtime *runtime,
                                           bool json, weir_write_fn write,
                                           void *self, weir_error *err);
 
+/* ---- Predictions over a data set of the graph. */
+
+/* What a batch gave; all lent. |labels| is the batch's column of integers
+ * called `label`, of one number an example, or NULL. */
+typedef struct weir_tools_prediction {
+  uint64_t first; /* number of its first example */
+  int64_t rows;   /* examples wanted of it; tensors may hold more */
+  const weir_tensor *const *outputs; /* in the graph's order */
+  const weir_tensor *labels;
+} weir_tools_prediction;
+
+typedef struct weir_tools_predict_opts {
+  uint32_t struct_size;
+  const char *data;      /* name of the section */
+  const char *data_root; /* may be NULL */
+  uint64_t seed, take;   /* take 0: all of an epoch */
+  void *self;
+  bool (*batch)(void *self, const weir_tools_prediction *p); /* false: end */
+  const char *(*getenv)(void *self, const char *name);       /* may be NULL */
+  void *getenv_self;
+} weir_tools_predict_opts;
+
+/* Runs the graph's outputs on the examples of a data set, batch by batch.
+ * Errors: W4020-W4039, W5021, W5009 when |batch| ended it, the runs' own. */
+WEIR_API weir_status weir_tools_predict(weir_session *session,
+                                        const weir_tools_predict_opts *opts,
+                                        weir_error *err);
+
 /* ---- The build and the machine. */
 
 /* A fact about the build or machine: name and value, static or lent by

@@ -74,9 +74,11 @@ void weir_loop_evals_release(weir_loop *loop) {
   }
 }
 
-/* A stop that came while evaluating: within the grace period it may go on. */
+/* A stop that came while evaluating: within the grace period it may go on. Once
+ * training has ended, evaluations are asked for by themselves. */
 static bool must_end(weir_loop *loop) {
-  if (!atomic_load(&loop->stop)) return false;
+  if (!atomic_load(&loop->stop) || loop->end != WEIR_TRAIN_END_GOING)
+    return false;
   if (loop->stop_ns == 0) loop->stop_ns = weir_loop_clock(loop);
   return weir_loop_clock(loop) - loop->stop_ns >= loop->spec->stop.grace_ns;
 }

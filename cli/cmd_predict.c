@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/config.h"
+#include "cli/train.h"
+
+/* One `weir predict`. */
+typedef struct predict {
+  const cli_args *args;
+  cli_job job;
+  cli_tensors inputs;
+  uint64_t shown, labelled, right;
+  /* -o: all rows of each output so far. */
+  struct {
+    char *data;
+    size_t bytes, room;
+    weir_tensor_info info;
+  } * kept;
+  size_t output_count;
+  weir_error *err;
+  weir_status failed;
+} predict;
+
+static const char *look_up_env(void *self, const char *name) {
+  (void)self;
+  return getenv(name);
+}
+
+/* ---- Classes */
+
+static weir_tensor_info info_of(const weir_tensor *t) {
+  weir_tensor_info info = {.struct_size = sizeof info};
+  if (weir_tensor_desc(t, &info) != WEIR_OK) info.rank = -1;
+  return info;
+}
+
+/* One output of [examples, classes] in f32 is taken for scores. */
+static bool has_scores(const weir_tensor *t, size_t count) {
+  weir_tensor_info info = info_of(t);
+  return count == 1 && info.rank == 2 && info.dtype == WEIR_F32 &&
+         info.dims[1] >= 2;
+}
+
+static int64_t label_at(const weir_tensor *labels, int64_t i) {
+  weir_tensor_info info = info_of(labels);
+  const void *data = weir_tensor_data(labels);
+  switch (info.dtype) {
+    case WEIR_U8:
+      return ((const uint8_t *)data)[i];
+    case WEIR_I32:
+      return ((const int32_t *)data)[i];
+    case WEIR_I64:
+      return ((const int64_t *)data)[i];
+    default:
+      return -1;
+  }
+}
+
+/* The best class of a row and its share; scores that are no probabilities go
+ * through softmax. */
+static int64_t best_of(const float *row, int64_t classes, double *out_share) {
+  double sum = 0, most = -INFINITY, total = 0;
+  int64_t best = 0;
+  bool shares = true;
+  for (int64_t k = 0; k < classes; k++) {
+    sum += (double)row[k];
+    shares = shares && row[k] >= 0 && row[k] <= 1;
+    if ((double)row[k] > most) {
+      most = (double)row[k];
+      best = k;
+    }
+  }
+  if (shares && fabs(sum - 1) < 1e-3) {
+    *out_share = most;
+    return best;
+  }
+  for (int64_t k = 0; k < classes; k++) total += exp((double)row[k] - most);
+  *out_share = 1 / total;
+  return best;
+}
+
+static void show_row(predict *p, uint64_t number, int64_t best, double share,
+                     const int64_t *label) {
+  if (p->args->json) {
+    cli_print("{\"example\": %llu, \"class\": %lld, \"probability\": ",
+              (unsigned long long)number, (long long)best);
+    cli_json_number(share);
+    if (label != NULL) cli_print(", \"label\": %lld", (long long)*label);
+    cli_print("}\n");
+    return;
+  }
+  if (p->shown == 0)
+    cli_print("%8s %6s %12s%s\n", "example", "class", "probability",
+              label != NULL ? "  label" : "");
+  cli_print("%8llu %6lld %12.4f", (unsigned long long)number, (long long)best,
+            share);
+  if (label != NULL)
+    cli_print("  %5lld%s", (long long)*label, *label == best ? "" : "  wrong");
+  cli_print("\n");
+}
+
+static void show_scores(predict *p, const weir_tensor *scores, uint64_t first,
+                        int64_t rows, const weir_tensor *labels) {
+  weir_tensor_info info = info_of(scores);
+  const float *data = weir_tensor_data(scores);
+  for (int64_t i = 0; i < rows; i++) {
+    double share = 0;
+    int64_t best = best_of(data + i * info.dims[1], info.dims[1], &share);
+    int64_t label = labels != NULL ? label_at(labels, i) : -1;
+    show_row(p, first + (uint64_t)i, best, share, labels ? &label : NULL);
+    p->shown++;
+    p->labelled += labels != NULL;
+    p->right += labels != NULL && label == best;
+  }
+}
+
+/* ---- Other outputs */
+
+static void output_name(const predict *p, size_t k, char text[256]) {
+  weir_io_desc io = {.struct_size = sizeof io};
+  text[0] = '\0';
+  if (weir_graph_io(p->job.graph, WEIR_OUTPUT, k, &io, NULL) == WEIR_OK)
+    snprintf(text, 256, "%.*s", (int)(io.name_size < 255 ? io.name_size : 255),
+             io.name);
+}
+
+static void show_tensors(const predict *p, const weir_tensor *const *outputs) {
+  char names[64][256];
+  const char *list[64];
+  size_t count = p->output_count < 64 ? p->output_count : 64;
+  for (size_t k = 0; k < count; k++) {
+    output_name(p, k, names[k]);
+    list[k] = names[k];
+  }
+  if (p->args->json) {
+    weir_tools_outputs_json(count, list, outputs, cli_out, NULL);
+    return;
+  }
+  for (size_t k = 0; k < count; k++)
+    weir_tools_tensor_print(list[k], outputs[k], p->args->full, cli_out, NULL);
+}
+
+/* ---- Files */
+
+/* Appends the first |rows| rows of output |k|. */
+static bool keep(predict *p, size_t k, const weir_tensor *t, int64_t rows) {
+  weir_tensor_info info = info_of(t);
+  if (info.rank < 1 || info.dims[0] < rows) {
+    p->failed = cli_error(p->err, "W0002",
+                          "-o needs outputs with one row for each example");
+    return false;
+  }
+  size_t row = info.dims[0] > 0 ? info.bytes / (size_t)info.dims[0] : 0;
+  size_t bytes = row * (size_t)rows;
+  if (p->kept[k].room - p->kept[k].bytes < bytes) {
+    size_t room = p->kept[k].room * 2 + bytes + 4096;
+    char *data = realloc(p->kept[k].data, room);
+    if (data == NULL) {
+      p->failed = cli_error(p->err, "W6001", "out of memory");
+      return false;
+    }
+    p->kept[k].data = data;
+    p->kept[k].room = room;
+  }
+  memcpy(p->kept[k].data + p->kept[k].bytes, weir_tensor_data(t), bytes);
+  p->kept[k].bytes += bytes;
+  int64_t before = p->kept[k].info.rank > 0 ? p->kept[k].info.dims[0] : 0;
+  p->kept[k].info = info;
+  p->kept[k].info.dims[0] = before + rows;
+  return true;
+}
+
+static weir_status write_one(predict *p, const char *text, weir_error *err) {
+  const char *equals = strchr(text, '=');
+  char name[256];
+  if (equals == NULL || equals == text)
+    return cli_error(err, "W0002", "-o %s, expected NAME=@FILE", text);
+  for (size_t k = 0; k < p->output_count; k++) {
+    output_name(p, k, name);
+    if (strlen(name) != (size_t)(equals - text) ||
+        memcmp(name, text, strlen(name)) != 0)
+      continue;
+    const char *file = equals + 1 + (equals[1] == '@'), *list = name;
+    weir_tensor *t = NULL;
+    weir_status s = weir_tensor_from_data(
+        p->job.runtime, p->kept[k].info.dtype, p->kept[k].info.rank,
+        p->kept[k].info.dims, p->kept[k].data, p->kept[k].bytes, &t, err);
+    const weir_tensor *one = t;
+    if (s == WEIR_OK)
+      s = weir_tensor_write_file(p->job.runtime, file, 1, &list, &one, err);
+    weir_tensor_release(t);
+    return s;
+  }
+  return cli_error(err, "W4016", "-o %.200s: the graph has no such output",
+                   text);
+}
+
+/* ---- Batches */
+
+static bool on_batch(void *self, const weir_tools_prediction *b) {
+  predict *p = self;
+  if (p->args->outputs.count > 0) {
+    for (size_t k = 0; k < p->output_count; k++)
+      if (!keep(p, k, b->outputs[k], b->rows)) return false;
+    return true;
+  }
+  if (has_scores(b->outputs[0], p->output_count))
+    show_scores(p, b->outputs[0], b->first, b->rows, b->labels);
+  else
+    show_tensors(p, b->outputs);
+  return true;
+}
+
+static weir_status run_data(predict *p, weir_error *err) {
+  const cli_args *a = p->args;
+  weir_tools_predict_opts opts = {.struct_size = sizeof opts,
+                                  .data = a->data,
+                                  .data_root = a->data_root,
+                                  .seed = (uint64_t)a->seed,
+                                  .take = (uint64_t)a->take,
+                                  .self = p,
+                                  .batch = on_batch,
+                                  .getenv = look_up_env};
+  p->err = err;
+  weir_status s = weir_tools_predict(p->job.session, &opts, err);
+  return p->failed != WEIR_OK ? p->failed : s;
+}
+
+/* ---- Inputs from the line */
+
+static weir_status run_inputs(predict *p, weir_error *err) {
+  size_t n = p->output_count;
+  weir_feed *feeds = calloc(p->inputs.count + 1, sizeof *feeds);
+  weir_fetch *fetches = calloc(n + 1, sizeof *fetches);
+  const weir_tensor **outputs = calloc(n + 1, sizeof *outputs);
+  char(*names)[256] = calloc(n + 1, sizeof *names);
+  weir_status s = WEIR_OK;
+  if (feeds == NULL || fetches == NULL || outputs == NULL || names == NULL)
+    s = cli_error(err, "W6001", "out of memory");
+  for (size_t i = 0; s == WEIR_OK && i < p->inputs.count; i++)
+    feeds[i] = (weir_feed)WEIR_FEED(p->inputs.names[i], p->inputs.items[i]);
+  for (size_t k = 0; s == WEIR_OK && k < n; k++) {
+    output_name(p, k, names[k]);
+    fetches[k] = (weir_fetch)WEIR_FETCH(names[k]);
+  }
+  if (s == WEIR_OK)
+    s = weir_session_run(p->job.session, feeds, p->inputs.count, fetches, n,
+                         NULL, err);
+  if (s == WEIR_OK) {
+    for (size_t k = 0; k < n; k++) outputs[k] = fetches[k].tensor;
+    weir_tensor_info info = info_of(outputs[0]);
+    weir_tools_prediction b = {.rows = info.rank > 0 ? info.dims[0] : 0,
+                               .outputs = outputs};
+    p->err = err;
+    if (!on_batch(p, &b)) s = p->failed;
+  }
+  for (size_t k = 0; fetches != NULL && k < n; k++)
+    weir_tensor_release(fetches[k].tensor);
+  free(feeds);
+  free(fetches);
+  free(outputs);
+  free(names);
+  return s;
+}
+
+/* ---- The command */
+
+static weir_status run(predict *p, weir_error *err) {
+  const cli_args *a = p->args;
+  int64_t step;
+  p->output_count = weir_graph_io_count(p->job.graph, WEIR_OUTPUT);
+  if (p->output_count == 0)
+    return cli_error(err, "W0001", "the graph has no outputs");
+  if (a->data == NULL && a->inputs.count == 0)
+    return cli_error(err, "W0001",
+                     "--data NAME or -i NAME=VALUE says what to look at");
+  p->kept = calloc(p->output_count, sizeof *p->kept);
+  if (p->kept == NULL) return cli_error(err, "W6001", "out of memory");
+  WEIR_TRY(cli_trained_load(a, &p->job, &step, err));
+  for (size_t i = 0; i < a->inputs.count; i++)
+    WEIR_TRY(cli_input_read(&p->job, a, a->inputs.items[i], &p->inputs, err));
+  WEIR_TRY(a->data != NULL ? run_data(p, err) : run_inputs(p, err));
+  for (size_t i = 0; i < a->outputs.count; i++)
+    WEIR_TRY(write_one(p, a->outputs.items[i], err));
+  if (p->labelled > 0 && !a->quiet)
+    cli_note("%llu of %llu right (%.2f%%)\n", (unsigned long long)p->right,
+             (unsigned long long)p->labelled,
+             100 * (double)p->right / (double)p->labelled);
+  return WEIR_OK;
+}
+
+int cli_predict(const cli_args *args) {
+  if (args->print_config) return cli_config_print("predict", args);
+  weir_error err = WEIR_ERROR_INIT;
+  predict p = {.args = args};
+  int code = cli_job_open(&p.job, args, -1);
+  if (code == 0) code = cli_job_load(&p.job, args, args->rest[0]);
+  if (code == 0) code = cli_job_session(&p.job, args, false);
+  if (code == 0 && run(&p, &err) != WEIR_OK) code = cli_fail(&err);
+  for (size_t k = 0; p.kept != NULL && k < p.output_count; k++)
+    free(p.kept[k].data);
+  free(p.kept);
+  cli_tensors_release(&p.inputs);
+  cli_job_close(&p.job);
+  return cli_signal_code(code);
+}

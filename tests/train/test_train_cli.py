@@ -1,0 +1,305 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""weir train, eval, predict and export, as commands: what they print, their
+exit codes, signals, kills, and that the bits do not depend on any of it.
+
+  test_train_cli.py WEIR CASE [KILLS]
+"""
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+WEIR = os.path.abspath(sys.argv[1])
+KILLS = int(sys.argv[3]) if len(sys.argv) > 3 else 8
+ENV = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
+
+POINTS = """
+data:
+  train: &d
+    source: memory
+    values:
+      x: [[0, 0], [1, 1], [0.2, 0.1], [0.9, 0.8], [0.1, 0.3], [0.7, 0.9],
+          [0.3, 0.2], [0.8, 1], [0, 0.4], [1, 0.6], [0.25, 0.05]]
+      label: [0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0]
+    shuffle: {buffer: 6, seed: 2}
+    batch: 4
+  test:
+    <<: *d
+    shuffle: false
+"""
+GRAPH = """weir: 1
+# Two classes of points.
+params: {hidden: 8, lr: 0.05}
+dims: [n]
+inputs: {x: 'f32[n, 2]', label: 'i32[n]'}
+nodes:
+  # One hidden layer.
+  w1: var([2, hidden], init=uniform(-1, 1))
+  b1: var([hidden], init=zeros())
+  w2: var([hidden, 2], init=uniform(-1, 1))
+  logits: matmul(tanh(add(matmul(x, w1), b1)), w2)
+  loss: mean(sparse_softmax_xent(logits, label))
+  acc: mean(cast(equal(argmax(logits, axis=-1), cast(label, i64)), f32))
+outputs: [logits]
+""" + POINTS + """
+train:
+  minimize: loss
+  optimizer: adam(lr=lr)
+  epochs: 40
+  eval: {data: test, every: 20 epochs, metrics: [loss, acc]}
+  checkpoint: {every: 5, keep: 3}
+"""
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.tmp = tempfile.TemporaryDirectory()
+        self.dir = pathlib.Path(self.tmp.name)
+        self.graph = self.file("g.weir.yaml", GRAPH)
+
+    def tearDown(self):
+        self.tmp.cleanup()
+
+    def file(self, name, text):
+        path = self.dir / name
+        path.write_text(text)
+        return path
+
+    def run_weir(self, *args, **more):
+        return subprocess.run([WEIR, *map(str, args)], cwd=self.dir, env=ENV,
+                              timeout=120, capture_output=True, text=True,
+                              **more)
+
+    def weir(self, *args, code=0):
+        p = self.run_weir(*args)
+        self.assertEqual(p.returncode, code, p.stderr)
+        return p
+
+    def start(self, *args):
+        return subprocess.Popen([WEIR, *map(str, args)], cwd=self.dir, env=ENV,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True)
+
+    def events(self, *args, code=0):
+        text = self.weir(*args, "--json", code=code).stdout
+        return [json.loads(line) for line in text.splitlines()]
+
+    def same(self, a, b):
+        p = self.run_weir("checkpoint", "diff", a, b)
+        self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+
+    def newest(self, folder):
+        steps = [int(f.name[5:13]) for f in (self.dir / folder).glob("*.json")]
+        return max(steps, default=0)
+
+
+class Commands(Case):
+    def test_lines(self):
+        p = self.weir("train", self.graph, "--checkpoint", "c")
+        lines = p.stderr.splitlines()
+        self.assertEqual(p.stdout, "")
+        self.assertIn("info step=100 epoch=33.33 loss=", p.stderr)
+        self.assertIn("eval test  step 60", p.stderr)
+        self.assertIn("all epochs done: step 120, epoch 40", lines[-1])
+        self.assertIn("waited ", lines[-1])
+        self.assertEqual(self.weir("train", self.graph, "-q").stderr, "")
+
+    def test_json_eval_and_resume(self):
+        events = self.events("train", self.graph, "--checkpoint", "c")
+        kinds = [e["event"] for e in events]
+        self.assertEqual(kinds.count("eval"), 2)
+        self.assertEqual(kinds.count("epoch"), 40)
+        self.assertEqual(kinds[-1], "end")
+        end = events[-1]
+        self.assertEqual((end["reason"], end["step"]), ("epochs", 120))
+        self.assertEqual(end["examples"], 440)
+        seen = [e for e in events if e["event"] == "eval"][-1]
+        again = self.events("eval", self.graph, "--checkpoint", "c")[0]
+        self.assertEqual(again["step"], 120)
+        self.assertEqual(again["examples"], 11)
+        self.assertEqual(again["metrics"]["acc"], 1)
+        self.assertAlmostEqual(again["metrics"]["loss"],
+                               seen["metrics"]["loss"], 6)
+        self.assertIn("acc", self.weir("eval", self.graph, "--checkpoint", "c",
+                                       "--data", "train").stdout)
+        more = self.events("train", self.graph, "--checkpoint", "c",
+                           "--epochs", 42)
+        self.assertEqual(more[0], {"event": "resumed", "step": 120})
+        self.assertEqual(more[-1]["step"], 126)
+        p = self.weir("train", self.graph, "--checkpoint", "c", "--resume",
+                      "none", code=5)
+        self.assertIn("W5025", p.stderr)
+        self.weir("train", self.graph, "--resume", "sometimes", code=2)
+
+    def test_predict_and_export(self):
+        self.weir("train", self.graph, "--checkpoint", "c", "-p", "hidden=12",
+                  "-q")
+        trained = ["--checkpoint", "c", "-p", "hidden=12"]
+        p = self.weir("predict", self.graph, *trained, "--data", "test")
+        self.assertIn("11 of 11 right", p.stderr)
+        rows = p.stdout.splitlines()
+        self.assertEqual(rows[0].split(),
+                         ["example", "class", "probability", "label"])
+        self.assertEqual(len(rows), 12)
+        three = self.events("predict", self.graph, *trained, "--data", "test",
+                            "--take", 3)
+        self.assertEqual([e["class"] for e in three], [0, 1, 0])
+        self.assertTrue(all(e["probability"] > 0.5 for e in three))
+        self.weir("predict", self.graph, *trained, "-i", "x=f32:1x2=1,1", "-o",
+                  "logits=@one.npy")
+        (self.dir / "out").mkdir()
+        self.weir("export", self.graph, *trained, "-o", "out/small.weir.yaml")
+        text = (self.dir / "out/small.weir.yaml").read_text()
+        self.assertIn("# One hidden layer.", text)
+        self.assertIn("hidden: 12", text)
+        self.assertIn("weights: small.safetensors", text)
+        self.assertNotIn("train:", text)
+        self.assertNotIn("data:", text)
+        self.weir("run", "out/small.weir.yaml", "-i", "x=f32:1x2=1,1", "-o",
+                  "logits=@two.npy")
+        self.assertEqual((self.dir / "one.npy").read_bytes(),
+                         (self.dir / "two.npy").read_bytes())
+        # Without the params it was trained with, shapes differ.
+        p = self.weir("export", self.graph, "--checkpoint", "c", "-o",
+                      "x.weir.yaml", code=5)
+        self.assertIn("w1 is f32[2, 8], there f32[2, 12]", p.stderr)
+        self.weir("export", self.graph, *trained, "-o", "x.bin", code=2)
+        self.weir("export", self.graph, *trained, code=2)
+
+    def test_init_and_map(self):
+        self.weir("train", self.graph, "--checkpoint", "c", "-q")
+        self.weir("export", self.graph, "--checkpoint", "c", "-o",
+                  "e.weir.yaml")
+        renamed = self.file("r.weir.yaml", GRAPH.replace("w1", "first"))
+        events = self.events("train", renamed, "--init", "e.safetensors",
+                             "--map", "w1=first", "--steps", 1)
+        self.assertLess(events[-1]["loss"], 0.2)
+        p = self.weir("train", renamed, "--init", "e.safetensors", "--map",
+                      "w3=first", code=2)
+        self.assertIn("did you mean w", p.stderr)
+        p = self.weir("train", self.graph, "--init", "e.safetensors", "-p",
+                      "hidden=9", code=5)
+        self.assertIn("w1 is f32[2, 9], there f32[2, 8]", p.stderr)
+        self.weir("train", self.graph, "--init", "none.safetensors", code=5)
+
+    def test_weights_key(self):
+        self.weir("train", self.graph, "--checkpoint", "c", "-q")
+        self.weir("export", self.graph, "--checkpoint", "c", "-o",
+                  "e.weir.yaml")
+        text = (self.dir / "e.weir.yaml").read_text()
+        self.file("bad.weir.yaml", text.replace("w1", "wx"))
+        p = self.weir("check", "bad.weir.yaml", code=5)
+        self.assertIn("e.safetensors has no tensor for variable wx", p.stderr)
+        self.file("bad.weir.yaml", text.replace("hidden: 8", "hidden: 4"))
+        p = self.weir("check", "bad.weir.yaml", code=5)
+        self.assertIn("variable w1 is f32[2, 4], the file has f32[2, 8]",
+                      p.stderr)
+        self.file("bad.weir.yaml", text.replace("e.safe", "../e.safe"))
+        self.weir("check", "bad.weir.yaml", code=5)
+
+    def test_bad_runs(self):
+        nan = self.file("nan.weir.yaml", GRAPH.replace(
+            "loss: mean(sparse_softmax_xent(logits, label))",
+            "bad: log(neg(mean(square(w1))))\n"
+            "  loss: add(bad, mean(sparse_softmax_xent(logits, label)))"))
+        p = self.weir("train", nan, code=6)
+        self.assertIn("W5020", p.stderr)
+        self.assertIn("step 1: the loss is nan; the first was made by bad",
+                      p.stderr)
+        label = self.file("label.weir.yaml", GRAPH.replace(
+            "label: [0,", "label: [7,"))
+        p = self.weir("train", label, code=6)
+        self.assertIn("W5002", p.stderr)
+        none = self.file("none.weir.yaml", GRAPH[:GRAPH.index("train:\n  mini")])
+        self.assertIn("W1130", self.weir("train", none, code=3).stderr)
+        self.weir("train", self.graph, "--checkpoint", "/dev/null/x", code=5)
+        self.weir("eval", self.graph, "--checkpoint", "nothing", code=5)
+
+    def test_a_full_disk_is_found_before_the_first_step(self):
+        p = subprocess.run(
+            ["sh", "-c", f"ulimit -f 1; exec {WEIR} train g.weir.yaml "
+             "--checkpoint full --json -p hidden=4000"], cwd=self.dir, env=ENV,
+            timeout=60, capture_output=True, text=True)
+        self.assertEqual(p.returncode, 7, p.stdout + p.stderr)
+        self.assertIn("W6005", p.stderr)
+        self.assertNotIn('"event"', p.stdout)
+
+
+class Bits(Case):
+    def test_threads_and_checkpoints(self):
+        for threads in (1, 2, 8):
+            self.weir("train", self.graph, "--checkpoint", f"t{threads}", "-q",
+                      "--threads", threads)
+        self.same("t1", "t2")
+        self.same("t1", "t8")
+
+    def test_interrupted_once(self):
+        endless = self.file("long.weir.yaml", GRAPH.replace(
+            "epochs: 40", "epochs: 100000000"))
+        p = self.start("train", endless, "--checkpoint", "i")
+        while self.newest("i") < 20 and p.poll() is None:
+            time.sleep(0.01)
+        p.send_signal(signal.SIGINT)
+        _, err = p.communicate(timeout=60)
+        self.assertEqual(p.returncode, 130, err)
+        self.assertIn("stopped by a signal", err)
+        step = self.newest("i")
+        self.assertIn(f"step {step},", err.splitlines()[-1])
+        self.weir("train", endless, "--checkpoint", "i", "--steps", step + 7,
+                  "-q")
+        self.weir("train", endless, "--checkpoint", "u", "--steps", step + 7,
+                  "-q")
+        self.same("i", "u")
+
+    def test_interrupted_twice(self):
+        # One step takes long: the second signal does not wait for it.
+        slow = self.file("slow.weir.yaml", GRAPH.replace(
+            "logits: matmul(tanh(add(matmul(x, w1), b1)), w2)",
+            "big: normal(0, 1, [3000, 3000])\n"
+            "  slow: mul(mean(matmul(matmul(big, big), matmul(big, big))), 0)\n"
+            "  logits: add(matmul(tanh(add(matmul(x, w1), b1)), w2), slow)"))
+        self.weir("train", slow, "--checkpoint", "s", "--steps", 1, "-q")
+        p = self.start("train", slow, "--checkpoint", "s", "--threads", 1)
+        time.sleep(0.7)
+        start = time.monotonic()
+        p.send_signal(signal.SIGINT)
+        time.sleep(0.05)
+        p.send_signal(signal.SIGINT)
+        p.communicate(timeout=60)
+        self.assertEqual(p.returncode, 130)
+        self.assertLess(time.monotonic() - start, 20)
+        self.weir("checkpoint", "verify", "s")
+
+
+class Kills(Case):
+    """kill -9 at random points of a run that saves every 5 steps."""
+
+    def test_kills(self):
+        seed = random.randrange(1 << 30)
+        rng = random.Random(seed)
+        long = self.file("long.weir.yaml", GRAPH.replace(
+            "epochs: 40", "epochs: 100000000"))
+        for i in range(KILLS):
+            before = self.newest("k")
+            p = self.start("train", long, "--checkpoint", "k", "-q")
+            time.sleep(rng.uniform(0.0, 0.15))
+            p.kill()
+            p.communicate()
+            self.assertGreaterEqual(self.newest("k"), before, f"seed {seed}")
+        steps = self.newest("k") + 13
+        for folder in ("k", "whole"):
+            self.weir("train", long, "--checkpoint", folder, "--steps", steps,
+                      "-q")
+        self.same("k", "whole")
+        print(f"{KILLS} kills, {steps} steps, seed {seed}")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], sys.argv[2]])

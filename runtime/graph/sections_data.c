@@ -17,7 +17,7 @@ static const char *const kTextKeys[] = {"level", "vocabulary", "end_of_line",
                                         NULL};
 static const char *const kWindowKeys[] = {"length", "shift",  "stride",
                                           "target", "stream", NULL};
-static const char *const kMapKeys[] = {"graph", "per", NULL};
+static const char *const kMapKeys[] = {"graph", "block", "per", NULL};
 static const char *const kShuffleKeys[] = {"buffer", "seed", NULL};
 static const char *const kColumnKeys[] = {"dtype", "shape", "default", "fields",
                                           NULL};

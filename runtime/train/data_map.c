@@ -50,11 +50,28 @@ static const weir_mark *place(const opening *o) {
   return &o->set->spec->map_mark;
 }
 
+/* Under a name beside the graph's file, which it imports. */
+static weir_status load_block(opening *o, const weir_load_options *options) {
+  const weir_dataset *set = o->set;
+  weir_strbuf text;
+  const char *name = NULL;
+  WEIR_TRY(weir_data_beside_graph(set->graph, WEIR_SV_LIT("(map)"),
+                                  &o->set->arena, &name, o->err));
+  weir_strbuf_init(&text, set->env->alloc);
+  weir_status s = weir_data_map_block_text(set, &text, o->err);
+  if (s == WEIR_OK)
+    s = weir_graph_load_text(set->env, weir_strbuf_view(&text), name, options,
+                             &o->map->graph, o->err);
+  weir_strbuf_release(&text);
+  return s;
+}
+
 static weir_status load(opening *o) {
   const weir_dataset *set = o->set;
   const char *path = NULL;
   weir_load_options options = {.registry = set->graph->registry,
                                .seed = set->order.seed};
+  if (set->spec->map_block.size > 0) return load_block(o, &options);
   WEIR_TRY(weir_data_beside_graph(set->graph, set->spec->map_graph,
                                   &o->set->arena, &path, o->err));
   return weir_graph_load(set->env, path, &options, &o->map->graph, o->err);
@@ -191,7 +208,8 @@ static weir_status make_session(opening *o, weir_pool *pool) {
 
 weir_status weir_data_map_open(weir_dataset *set, weir_pool *pool,
                                weir_error *err) {
-  if (set->spec->map_graph.size == 0) return WEIR_OK;
+  if (set->spec->map_graph.size + set->spec->map_block.size == 0)
+    return WEIR_OK;
   weir_data_map *m = weir_alloc_array(set->env->alloc, 1, sizeof *m);
   if (m == NULL) return weir_fail_memory(err, sizeof *m);
   set->map = m;

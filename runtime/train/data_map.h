@@ -5,7 +5,8 @@
 #include "runtime/exec/session.h"
 #include "runtime/train/data_internal.h"
 
-/* `map`: a graph file of its own, run on each batch, or on each example. Its
+/* `map`: a graph file of its own, or a block of the graph's file, run on each
+ * batch, or on each example. Its
  * inputs take the columns of the same name, its outputs are columns; columns
  * that it does not take pass by, unless an output has their name. Random ops
  * draw anew for each batch (example): their step is its number since the start
@@ -20,6 +21,11 @@ void weir_data_map_release(weir_data_map *map); /* NULL-safe */
 bool weir_data_map_per_example(const weir_data_map *map);
 /* The read column that passes by as |column|, or UINT32_MAX. */
 uint32_t weir_data_map_pass(const weir_data_map *map, uint32_t column);
+
+/* ---- data_map_block.c: appends the text of a graph that calls the block which
+ * `map` names. Errors: W4034, those of YAML, W6001. */
+weir_status weir_data_map_block_text(const weir_dataset *set,
+                                     weir_strbuf *out_text, weir_error *err);
 
 /* Binds the graph to tensors: one for each read column, and for each column of
  * the set. */

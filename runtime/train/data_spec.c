@@ -244,12 +244,15 @@ static weir_status read_map(weir_data_spec *spec, weir_error *err) {
     return weir_spec_text(y, "map", &spec->map_graph, err);
   WEIR_TRY(weir_spec_text(weir_yaml_get(y, "graph"), "graph", &spec->map_graph,
                           err));
+  WEIR_TRY(weir_spec_text(weir_yaml_get(y, "block"), "block", &spec->map_block,
+                          err));
   const weir_yaml *per = weir_yaml_get(y, "per");
   spec->map_per_example = is_scalar(per, "example");
   if (per != NULL && !spec->map_per_example && !is_scalar(per, "batch"))
     return weir_fail(err, WEIR_W4024, &per->mark, "per is batch or example");
-  if (spec->map_graph.size == 0)
-    return weir_fail(err, WEIR_W4024, &y->mark, "map needs `graph`");
+  if ((spec->map_graph.size == 0) == (spec->map_block.size == 0))
+    return weir_fail(err, WEIR_W4024, &y->mark,
+                     "map needs `graph`, a file, or `block`, a name");
   return WEIR_OK;
 }
 

@@ -97,7 +97,7 @@ typedef struct weir_data_spec {
   int64_t length, shift; /* length 0: no window */
   bool stream, target_next;
   /* map */
-  weir_sv map_graph;
+  weir_sv map_graph, map_block; /* a path, or a name; both empty: none */
   bool map_per_example;
   weir_mark map_mark;
   /* order */

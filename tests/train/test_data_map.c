@@ -77,6 +77,22 @@ static void examples(void **state) {
         "x=90,100;z=19;y=5 | ");
 }
 
+static void blocks(void **state) {
+  (void)state;
+#define BLOCKS                                                               \
+  "params: {k: 10}\nblocks:\n  scale: {in: [x], out: 'mul(x, k)'}\n"         \
+  "  parts: {in: [y, x], nodes: {z: 'sum(x, axis=1)'}, out: {z: z, x: x}}\n" \
+  "  row: {in: [x], out: {z: 'sum(x)'}}\n"                                   \
+  "  two: {in: [x], out: [x, x]}\n"
+  gives(BLOCKS FIVE("x: 'f32[?, 2]', y: 'i32[?]'", "map: {block: scale}"), 4,
+        "x=10,20,30,40;y=1,2 | x=50,60,70,80;y=3,4 | x=90,100;y=5 | END ");
+  gives(BLOCKS FIVE("x: 'f32[?, 2]', z: 'f32[?]'", "map: {block: parts}"), 1,
+        "z=3,7;x=1,2,3,4 | ");
+  gives(BLOCKS FIVE("z: 'f32[?]', y: 'i32[?]', x: 'f32[1] = ones()'",
+                    "map: {block: row, per: example}"),
+        3, "z=3,7;y=1,2 | z=11,15;y=3,4 | z=19;y=5 | ");
+}
+
 /* Random ops: anew for each batch, and the same after a restart. */
 static void resumes_random(void **state) {
   (void)state;
@@ -107,6 +123,16 @@ static void resumes_random(void **state) {
   weir_dataset_release(set);
 }
 
+static void refuses_block(const char *more, const char *id, const char *says) {
+  char text[1024];
+  weir_dataset *set = NULL;
+  weir_error err = WEIR_ERROR_INIT;
+  snprintf(text, sizeof text, BLOCKS FIVE("x: 'f32[?, 2]', y: 'i32[?]'", "%s"),
+           more);
+  assert_error(open_in_folder(weir_env_system(), text, &set, &err), &err, id);
+  if (strstr(err.message, says) == NULL) fail_msg("%s", err.message);
+}
+
 static void refuses(const char *map, const char *more, const char *id,
                     const char *says) {
   char text[1024];
@@ -125,13 +151,18 @@ static void wrong(void **state) {
   refuses(
       "weir: 1\ndims: [n]\ninputs: {x: 'f32[n, 2]'}\noutputs: {x: "
       "'sum(x, axis=0)'}\n",
-      "map: m.weir.yaml, batch: 3", "W1006", "'batch'");
+      "map: m.weir.yaml, batch: 3", "W1006", "batch");
   refuses(
       "weir: 1\ndims: [n]\ninputs: {x: 'f32[n, 2]'}\noutputs: {x: "
       "'sum(x)'}\n",
       "map: m.weir.yaml", "W4034", "one row for each");
   refuses("weir: 1\ndims: [n]\ninputs: {x: 'i32[n, 2]'}\noutputs: [x]\n",
           "map: m.weir.yaml", "W4034", "is f32, the map's input i32");
+  refuses_block("map: {block: scle}", "W4034", "'scle' is not in");
+  refuses_block("map: {block: two}", "W4034", "several results");
+  refuses_block("ignore: [x], map: {block: scale}", "W4034", "no column feeds");
+  refuses_block("map: {block: scale, graph: m.weir.yaml}", "W4024",
+                "map needs");
   refuses(NULL, "map: none.weir.yaml", "W4001", "No such file");
   refuses(NULL, "map: ../m.weir.yaml", "W4002", "leaves its folder");
 }
@@ -215,9 +246,9 @@ static void shows(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      DATA_TEST(batches), DATA_TEST(examples), DATA_TEST(resumes_random),
-      DATA_TEST(wrong),   DATA_TEST(steady),   DATA_TEST(without_memory),
-      DATA_TEST(shows),
+      DATA_TEST(batches),        DATA_TEST(blocks), DATA_TEST(examples),
+      DATA_TEST(resumes_random), DATA_TEST(wrong),  DATA_TEST(steady),
+      DATA_TEST(without_memory), DATA_TEST(shows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
 #include <zlib.h>
 
 #include "tests/train/data_check.h"
@@ -400,6 +401,21 @@ static void text_saves_its_vocabulary(void **state) {
   data_refuses(file, "W4032", "backslash");
 }
 
+/* some.tfrecord again and again. */
+static void put_many_records(size_t least) {
+  char path[256], bytes[4096];
+  put_records();
+  snprintf(path, sizeof path, "%s/b.tfrecord", data_folder);
+  FILE *f = fopen(path, "rb");
+  size_t n = fread(bytes, 1, sizeof bytes, f);
+  fclose(f);
+  snprintf(path, sizeof path, "%s/a.tfrecord", data_folder);
+  f = fopen(path, "wb");
+  for (size_t size = 0; size < least; size += n)
+    assert_int_equal(fwrite(bytes, 1, n, f), n);
+  fclose(f);
+}
+
 /* Eight MiB of text and of rows in less than a quarter of that. */
 static void larger_than_memory(void **state) {
   (void)state;
@@ -410,7 +426,9 @@ static void larger_than_memory(void **state) {
     n += (size_t)sprintf(text + n, "%d,some words here %d\n", i % 1000, i % 7);
   data_put("a.txt", text, n);
   data_put("a.csv", text, n);
+  put_gzip("a.csv.gz", text, n);
   free(text);
+  put_many_records(kBytes);
   static const char *const kSets[] = {
       SET("tokens: 'i32[?, 32]', target: 'i32[?, 32]', x: 'f32[1] = ones()'",
           "source: text, files: a.txt, batch: 16, window: {length: 32, target: "
@@ -442,6 +460,47 @@ static void larger_than_memory(void **state) {
   }
 }
 
+/* ---- Several iterators of one data set, each in a thread of its own. */
+
+typedef struct walker {
+  weir_dataset *set;
+  char *text;
+} walker;
+
+static void *walk(void *self) {
+  walker *w = self;
+  weir_data_iter *it = data_iter(w->set);
+  w->text = data_take(w->set, it, 60);
+  weir_data_iter_release(it);
+  return NULL;
+}
+
+static void many_iterators(void **state) {
+  (void)state;
+  put_rows(200);
+  data_put_text("a.txt", "abcabcdabcabdcbadcbaabcdddcabcd");
+  static const char *const kSets[] = {
+      ROWS("a.csv", ", shuffle: {seed: 3, buffer: 50}"),
+      ROWS("a.csv.gz", ", memory: 0"), TWO("")};
+  for (size_t i = 0; i < sizeof kSets / sizeof kSets[0]; i++) {
+    pthread_t threads[3];
+    walker walkers[3];
+    char *want = data_stream(kSets[i], 60);
+    weir_dataset *set = data_open(kSets[i]);
+    for (int k = 0; k < 3; k++) {
+      walkers[k].set = set;
+      assert_int_equal(pthread_create(&threads[k], NULL, walk, &walkers[k]), 0);
+    }
+    for (int k = 0; k < 3; k++) {
+      pthread_join(threads[k], NULL);
+      assert_string_equal(walkers[k].text, want);
+      free(walkers[k].text);
+    }
+    weir_dataset_release(set);
+    free(want);
+  }
+}
+
 static void without_memory(void **state) {
   (void)state;
   put_records();
@@ -468,7 +527,8 @@ int main(void) {
       DATA_TEST(text_windows),       DATA_TEST(text_streams),
       DATA_TEST(text_stream_shards), DATA_TEST(text_words),
       DATA_TEST(text_not_utf8),      DATA_TEST(text_saves_its_vocabulary),
-      DATA_TEST(larger_than_memory), DATA_TEST(without_memory),
+      DATA_TEST(larger_than_memory), DATA_TEST(many_iterators),
+      DATA_TEST(without_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

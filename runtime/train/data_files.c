@@ -159,8 +159,10 @@ static weir_status add_paths(matches *m, const weir_source_context *context,
   WEIR_TRY(
       fs->pieces->list(fs->self, context->root, path, m, add_match, m->err));
   WEIR_TRY(m->status);
-  sort_paths(m->paths.items + before, m->paths.count - before);
-  if (m->paths.count > before) return WEIR_OK;
+  if (m->paths.count > before) {
+    sort_paths(m->paths.items + before, m->paths.count - before);
+    return WEIR_OK;
+  }
   return weir_fail(m->err, WEIR_W4001, &y->mark,
                    "no file matches '%.*s' in '%.200s'", WEIR_SV(text),
                    context->root);

@@ -242,6 +242,9 @@ static weir_status read_map(weir_data_spec *spec, weir_error *err) {
   spec->map_mark = y->mark;
   if (y->kind == WEIR_YAML_SCALAR)
     return weir_spec_text(y, "map", &spec->map_graph, err);
+  if (y->kind == WEIR_YAML_LIST)
+    return weir_fail(err, WEIR_W4024, &y->mark,
+                     "map is a file, {graph: file} or {block: name}");
   WEIR_TRY(weir_spec_text(weir_yaml_get(y, "graph"), "graph", &spec->map_graph,
                           err));
   WEIR_TRY(weir_spec_text(weir_yaml_get(y, "block"), "block", &spec->map_block,

@@ -266,6 +266,9 @@ static weir_status add_column(opening *o, const weir_column_spec *said,
   column->fields = fields;
   column->field_count = n;
   if (said != NULL && said->fallback != NULL) {
+    if (said->fallback->kind != WEIR_YAML_SCALAR)
+      return weir_fail(o->err, WEIR_W4024, &said->fallback->mark,
+                       "default of a csv column is one value");
     column->has_fallback = true;
     column->fallback = said->fallback->text;
   }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "runtime/base/utf8.h"
 #include "runtime/train/data_internal.h"
 
 enum {
@@ -165,6 +166,36 @@ static void put_classes(const column_facts *f, weir_strbuf *out) {
   weir_strbuf_text(out, "\n");
 }
 
+/* The entry of a vocabulary, so that it keeps to its line. */
+static void put_word(const weir_vocabulary *v, double index, weir_strbuf *out) {
+  bool known = index >= 0 && index < weir_vocabulary_count(v);
+  weir_sv t =
+      known ? weir_vocabulary_text(v, (int32_t)index) : WEIR_SV_LIT("?");
+  weir_strbuf_text(out, " ");
+  while (t.size > 0) {
+    uint32_t point = 0;
+    size_t n = weir_utf8_decode(t, &point);
+    if (n == 0) return; /* vocabularies hold UTF-8 only */
+    if (point == '\n')
+      weir_strbuf_text(out, "\\n");
+    else if (weir_utf8_unsafe(point))
+      weir_strbuf_printf(out, "\\u%04x", point);
+    else
+      weir_strbuf_append(out, t.data, n);
+    t = (weir_sv){t.data + n, t.size - n};
+  }
+}
+
+static void put_row(const double *row, int64_t n, const weir_vocabulary *v,
+                    weir_strbuf *out) {
+  for (int64_t i = 0; i < n && i < kShownValues; i++)
+    if (v != NULL)
+      put_word(v, row[i], out);
+    else
+      weir_strbuf_printf(out, " %.6g", row[i]);
+  weir_strbuf_text(out, n > kShownValues ? " ...\n" : "\n");
+}
+
 static void put_column(const survey *s, uint32_t c, weir_strbuf *out) {
   const weir_data_column *column = &s->set->columns[c];
   const column_facts *f = &s->facts[c];
@@ -188,9 +219,7 @@ static void put_column(const survey *s, uint32_t c, weir_strbuf *out) {
   for (int64_t r = 0; r < s->shown; r++) {
     const double *row = s->first + (c * kShownRows + r) * kShownValues;
     weir_strbuf_text(out, r == 0 ? "         first " : "               ");
-    for (int64_t i = 0; i < n && i < kShownValues; i++)
-      weir_strbuf_printf(out, " %.6g", row[i]);
-    weir_strbuf_text(out, n > kShownValues ? " ...\n" : "\n");
+    put_row(row, n, v, out);
   }
 }
 

@@ -244,11 +244,28 @@ static void shows(void **state) {
   weir_dataset_release(set);
 }
 
+static void shows_words(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_strbuf out;
+  data_put_text("a.txt", "the cat\nthe \x01 dog");
+  weir_dataset *set = data_open(
+      "inputs: {tokens: 'i32[?, 6]'}\noutputs: [tokens]\ndata: {t: {source: "
+      "text, files: a.txt, text: {level: words, end_of_line: \"\\n\"}, window: "
+      "{length: 6}}}\n");
+  weir_strbuf_init(&out, weir_allocator_system());
+  assert_ok(weir_dataset_show(set, &out, &err), &err);
+  if (strstr(out.data, "first  the cat \\n the \\u0001 dog\n") == NULL)
+    fail_msg("%s", out.data);
+  weir_strbuf_release(&out);
+  weir_dataset_release(set);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       DATA_TEST(batches),        DATA_TEST(blocks), DATA_TEST(examples),
       DATA_TEST(resumes_random), DATA_TEST(wrong),  DATA_TEST(steady),
-      DATA_TEST(without_memory), DATA_TEST(shows),
+      DATA_TEST(without_memory), DATA_TEST(shows),  DATA_TEST(shows_words),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

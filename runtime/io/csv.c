@@ -4,7 +4,7 @@
 #include "runtime/base/size.h"
 #include "runtime/base/vec.h"
 
-enum { kMaxFields = 1 << 20 };
+enum { kMaxFields = 1 << 20, kScratchBytes = 65536 };
 
 /* A record that is being read from bytes that may not hold all of it. */
 typedef struct scan {
@@ -106,6 +106,9 @@ static weir_status add_field(scan *s, size_t *used, weir_error *err) {
 static weir_status need_scratch(weir_csv_reader *r, size_t bytes,
                                 weir_error *err) {
   if (r->scratch_bytes >= bytes) return WEIR_OK;
+  size_t most = kScratchBytes;
+  while (most < bytes) most *= 2; /* a window's size: bounded */
+  bytes = most;
   char *scratch = weir_alloc(r->alloc, bytes);
   if (scratch == NULL) return weir_fail_memory(err, bytes);
   weir_free(r->alloc, r->scratch);

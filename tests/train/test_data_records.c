@@ -460,6 +460,38 @@ static void larger_than_memory(void **state) {
   }
 }
 
+/* After the first epoch nothing is allocated any more. */
+static void steady(void **state) {
+  (void)state;
+  put_rows(300);
+  put_records();
+  data_put_text("a.txt", "abcabcdabcabdcbadcbaabcdddcabcd");
+  static const char *const kSets[] = {
+      ROWS("a.csv", ", shuffle: {seed: 3, buffer: 50}"),
+      CSV("x: 'i32[?]', name: 'i32[?]'",
+          ", columns: [x, name], vocabulary: {name: {}}, batch: 7"),
+      REC("x: 'f32[?, 2]', word: 'i32[?]'", "x: 'f32[2]', word: i32",
+          ", vocabulary: {word: {}}, shuffle: true"),
+      TWO("")};
+  for (size_t i = 0; i < sizeof kSets / sizeof kSets[0]; i++) {
+    data_env e;
+    weir_error err = WEIR_ERROR_INIT;
+    weir_dataset *set = NULL;
+    weir_data_iter *it = NULL;
+    weir_batch b = {0};
+    data_env_init(&e);
+    assert_ok(data_open_with(&e.env, kSets[i], NULL, &set, &err), &err);
+    assert_ok(weir_data_iter_create(set, &it, &err), &err);
+    while (!b.end_of_epoch) assert_ok(weir_data_iter_next(it, &b, &err), &err);
+    uint64_t calls = atomic_load(&e.counted.calls);
+    for (int k = 0; k < 100; k++)
+      assert_ok(weir_data_iter_next(it, &b, &err), &err);
+    assert_int_equal(atomic_load(&e.counted.calls), calls);
+    weir_data_iter_release(it);
+    weir_dataset_release(set);
+  }
+}
+
 /* ---- Several iterators of one data set, each in a thread of its own. */
 
 typedef struct walker {
@@ -520,14 +552,23 @@ static void without_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      DATA_TEST(csv_columns),        DATA_TEST(csv_forms),
-      DATA_TEST(csv_wrong),          DATA_TEST(csv_bad_values),
-      DATA_TEST(csv_ways_agree),     DATA_TEST(csv_vocabulary_is_built),
-      DATA_TEST(tfrecord_features),  DATA_TEST(tfrecord_wrong),
-      DATA_TEST(text_windows),       DATA_TEST(text_streams),
-      DATA_TEST(text_stream_shards), DATA_TEST(text_words),
-      DATA_TEST(text_not_utf8),      DATA_TEST(text_saves_its_vocabulary),
-      DATA_TEST(larger_than_memory), DATA_TEST(many_iterators),
+      DATA_TEST(csv_columns),
+      DATA_TEST(csv_forms),
+      DATA_TEST(csv_wrong),
+      DATA_TEST(csv_bad_values),
+      DATA_TEST(csv_ways_agree),
+      DATA_TEST(csv_vocabulary_is_built),
+      DATA_TEST(tfrecord_features),
+      DATA_TEST(tfrecord_wrong),
+      DATA_TEST(text_windows),
+      DATA_TEST(text_streams),
+      DATA_TEST(text_stream_shards),
+      DATA_TEST(text_words),
+      DATA_TEST(text_not_utf8),
+      DATA_TEST(text_saves_its_vocabulary),
+      DATA_TEST(larger_than_memory),
+      DATA_TEST(many_iterators),
+      DATA_TEST(steady),
       DATA_TEST(without_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

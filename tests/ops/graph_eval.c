@@ -4,8 +4,8 @@
 #include "tests/ops/case.h"
 
 static weir_status run_kernel(const weir_graph *graph, weir_node_id id,
-                              weir_tensor **values, weir_arena *arena,
-                              weir_error *err) {
+                              bool ref_only, weir_tensor **values,
+                              weir_arena *arena, weir_error *err) {
   const weir_node *node = &graph->nodes[id];
   weir_call call;
   weir_tensor *in[CASE_INPUTS] = {NULL};
@@ -15,18 +15,18 @@ static weir_status run_kernel(const weir_graph *graph, weir_node_id id,
     return weir_fail(err, WEIR_W2008, NULL, "%s: shapes", node->op->name);
   for (uint32_t i = 0; i < node->input_count; i++)
     if (node->inputs[i] != WEIR_NO_VALUE) in[i] = values[node->inputs[i]];
-  op_runner ref = {.kernel = weir_kernel_choose(graph->registry, &call,
-                                                WEIR_CPU, true, NULL, 0)};
-  if (ref.kernel == NULL)
+  op_runner runner = {.kernel = weir_kernel_choose(
+                          graph->registry, &call, WEIR_CPU, ref_only, NULL, 0)};
+  if (runner.kernel == NULL)
     return weir_fail(err, WEIR_W3001, NULL, "%s", node->op->name);
   WEIR_TRY(
-      op_run(&ref, &call, in, false, false, &results, err, why, sizeof why));
+      op_run(&runner, &call, in, false, false, &results, err, why, sizeof why));
   for (uint32_t i = 0; i < results.count; i++)
     values[node->first_output + i] = results.out[i];
   return WEIR_OK;
 }
 
-weir_status graph_eval(const weir_graph *graph, weir_value_id last,
+weir_status graph_eval(const weir_graph *graph, weir_value_id last, bool ref,
                        weir_tensor **values, weir_error *err) {
   for (weir_node_id id = 0; id <= graph->values[last].node; id++) {
     const weir_node *node = &graph->nodes[id];
@@ -38,7 +38,7 @@ weir_status graph_eval(const weir_graph *graph, weir_value_id last,
     }
     weir_arena arena;
     weir_arena_init(&arena, weir_allocator_system());
-    weir_status s = run_kernel(graph, id, values, &arena, err);
+    weir_status s = run_kernel(graph, id, ref, values, &arena, err);
     weir_arena_release(&arena);
     WEIR_TRY(s);
   }

@@ -90,7 +90,7 @@ static void fill(problem *p) {
 
 static double loss_at(problem *p) {
   weir_error err = WEIR_ERROR_INIT;
-  assert_ok(graph_eval(p->graph, p->loss, p->values, &err), &err);
+  assert_ok(graph_eval(p->graph, p->loss, true, p->values, &err), &err);
   double loss = weir_tensor_get_f64(p->values[p->loss], 0);
   graph_eval_release(p->graph, p->values);
   return loss;
@@ -130,7 +130,7 @@ static void check_gradients(problem *p, const weir_value_id *wrt,
   weir_tensor **values = calloc(with->value_count, sizeof *values);
   assert_non_null(values);
   for (uint32_t i = 0; i < p->graph->value_count; i++) values[i] = p->values[i];
-  s = graph_eval(with, with->value_count - 1, values, &err);
+  s = graph_eval(with, with->value_count - 1, true, values, &err);
   if (s != WEIR_OK)
     fail_msg("%s(%s): %s %s", p->c->op, p->c->in, err.id, err.message);
   for (uint32_t i = 0; i < count; i++) compare(p, which[i], values[grads[i]]);

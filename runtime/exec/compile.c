@@ -290,7 +290,7 @@ static void mark_needed(weir_compiler *c) {
   const weir_graph *g = c->graph;
   for (uint32_t k = 0; k < c->request->fetch_count; k++)
     c->needed[g->values[c->fetches[k]].node] = true;
-  for (uint32_t k = 0; k < c->request->target_count; k++)
+  for (uint32_t k = 0; k < c->target_count; k++)
     if (c->targets[k] != WEIR_NO_INDEX) c->needed[c->targets[k]] = true;
   for (weir_node_id id = g->node_count; id-- > 0;) {
     const weir_node *node = &g->nodes[id];
@@ -369,8 +369,8 @@ static weir_status cut_down(weir_compiler *c, bool *fed, weir_value_id *map,
       if (g->inputs[i].value == r->feeds[k]) fed[i] = true;
   weir_simplify_options options = {.values = r->fetches,
                                    .value_count = r->fetch_count,
-                                   .nodes = r->targets,
-                                   .node_count = r->target_count,
+                                   .nodes = c->targets,
+                                   .node_count = c->target_count,
                                    .fed = r->options.no_fold ? NULL : fed,
                                    .keep_equal = r->options.no_fold,
                                    .drop_inits = true};
@@ -379,8 +379,8 @@ static weir_status cut_down(weir_compiler *c, bool *fed, weir_value_id *map,
     c->feeds[k] = map[r->feeds[k]];
   for (uint32_t k = 0; s == WEIR_OK && k < r->fetch_count; k++)
     c->fetches[k] = map[r->fetches[k]];
-  for (uint32_t k = 0; s == WEIR_OK && k < r->target_count; k++)
-    c->targets[k] = nodes[r->targets[k]];
+  for (uint32_t k = 0; s == WEIR_OK && k < c->target_count; k++)
+    c->targets[k] = nodes[c->targets[k]];
   if (s == WEIR_OK && !r->options.no_fusion)
     s = weir_graph_fuse(simple, c->fetches, r->fetch_count, &fused, err);
   c->graph = s != WEIR_OK ? NULL : weir_graph_ref(fused ? fused : simple);
@@ -430,11 +430,11 @@ weir_status weir_compile(const weir_env *env,
   c.feeds = weir_alloc_array(env->alloc, request->feed_count, sizeof *c.feeds);
   c.fetches =
       weir_alloc_array(env->alloc, request->fetch_count, sizeof *c.fetches);
-  c.targets =
-      weir_alloc_array(env->alloc, request->target_count, sizeof *c.targets);
   weir_status s = WEIR_OK;
-  if (out == NULL || c.feeds == NULL || c.fetches == NULL || c.targets == NULL)
+  if (out == NULL || c.feeds == NULL || c.fetches == NULL)
     s = weir_fail_memory(err, sizeof *out);
+  if (s == WEIR_OK)
+    s = weir_compile_targets(&c, &c.targets, &c.target_count, err);
   if (s == WEIR_OK) s = prepare_graph(&c, err);
   if (s == WEIR_OK) s = weir_program_builder_create(env, &c.builder, err);
   if (s == WEIR_OK) s = make_tables(&c, err);

@@ -28,6 +28,9 @@ typedef struct weir_compile_request {
   const weir_value_id *fetches;
   const weir_node_id *targets; /* wanted for their effect */
   uint32_t feed_count, fetch_count, target_count;
+  /* Leave out the graph's own updates. Else an `update` is a target too if its
+   * variable is read and no other node wanted assigns it. */
+  bool no_updates;
   weir_compile_options options;
   /* The bytes of a variable that nothing in the graph assigns: they count as
    * a constant. Lent, must outlive the program; NULL: it is read by each run.

@@ -17,7 +17,8 @@ typedef struct weir_compiler {
   weir_program_builder *builder;
   weir_arena *arena;
   weir_value_id *feeds, *fetches; /* ids in |graph| */
-  weir_node_id *targets;
+  weir_node_id *targets;          /* the request's, and updates */
+  uint32_t target_count;
   uint32_t *values; /* per graph value: the program's */
   uint32_t *instrs; /* per node: its instruction, or WEIR_NO_INDEX */
   bool *frozen;     /* per graph value: bytes are known already */
@@ -61,6 +62,12 @@ weir_status weir_compile_body(weir_compiler *outer,
 /* compile_control.c: the instruction of a node with bodies. */
 weir_status weir_compile_control(weir_compiler *c, weir_node_id id,
                                  weir_error *err);
+
+/* compile_updates.c: the request's targets and, after them, the updates that
+ * the run carries out, as ids of its graph. The caller frees the list, also on
+ * failure. */
+weir_status weir_compile_targets(weir_compiler *c, weir_node_id **out_targets,
+                                 uint32_t *out_count, weir_error *err);
 
 /* compile_kernel.c */
 /* Emits node |id| alone. */

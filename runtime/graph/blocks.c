@@ -198,14 +198,14 @@ static bool add_outs(weir_loader *l, weir_module *m, weir_block *b) {
 static bool parse_block(weir_loader *l, weir_module *m, weir_block *b) {
   const weir_yaml *nodes = weir_yaml_get(b->yaml, "nodes");
   uint32_t count = nodes != NULL ? nodes->count : 0;
-  if (weir_yaml_get(b->yaml, "update") != NULL)
-    return weir_report(l, WEIR_W1122, &b->mark,
-                       "`update` of blocks is not in this version");
+  const weir_yaml *update = weir_yaml_get(b->yaml, "update");
   if (nodes != NULL && !weir_want_kind(l, nodes, WEIR_YAML_MAP, "nodes"))
     return false;
+  count += weir_updates_count(update);
   if (!weir_body_begin(l, &b->body, count + b->out_count)) return false;
   if (!bind_signature(l, m, b)) return false;
   if (nodes != NULL) weir_body_add_nodes(l, m, b, nodes, &b->body);
+  weir_updates_parse(l, m, b, update, &b->body);
   return add_outs(l, m, b);
 }
 

@@ -259,6 +259,9 @@ static bool check_assign(op_call *c, const weir_mark *at) {
                        "assign it outside");
   const weir_graph *g = weir_graph_builder_graph(c->l->builder);
   const weir_node *var = &g->nodes[g->values[c->in[0]].node];
+  if (var->op->instr != WEIR_INSTR_VAR_READ && c->def->item->update)
+    return weir_report(c->l, WEIR_W1129, at, "update: %.*s is no variable",
+                       WEIR_SV(c->def->name));
   if (var->op->instr != WEIR_INSTR_VAR_READ)
     return weir_report(c->l, WEIR_W1111, at, "%s: %.*s is no variable",
                        c->info->op->name, WEIR_SV(var->name));
@@ -306,6 +309,7 @@ static bool add(op_call *c, weir_result *out) {
       .input_count = c->in_count,
       .device = c->def->item->device,
       .mark = at,
+      .update = c->def->item->update && c->node + 1 == c->expr->count,
       .name = weir_node_name(
           c->l, c->scope, c->def,
           weir_sv_from(c->call->inject != WEIR_AST_NONE ? "init"

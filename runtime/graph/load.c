@@ -49,17 +49,18 @@ static bool parse_main(weir_loader *l) {
   const weir_yaml *inputs = weir_yaml_get(root, "inputs");
   const weir_yaml *nodes = weir_yaml_get(root, "nodes");
   const weir_yaml *outputs = weir_yaml_get(root, "outputs");
+  const weir_yaml *update = weir_yaml_get(root, "update");
   if (!want_map(l, inputs, "inputs")) inputs = NULL;
   if (!want_map(l, nodes, "nodes")) nodes = NULL;
-  static const char *const kLater[] = {"mesh", "layout", "update"};
-  for (int i = 0; i < 3; i++) {
+  static const char *const kLater[] = {"mesh", "layout"};
+  for (int i = 0; i < 2; i++) {
     const weir_yaml_entry *e =
         weir_yaml_entry_of(root, weir_sv_from(kLater[i]));
     if (e != NULL)
       weir_report(l, WEIR_W1122, &e->key_mark, "`%s` is not in this version",
                   kLater[i]);
   }
-  uint32_t count = weir_outputs_count(outputs);
+  uint32_t count = weir_outputs_count(outputs) + weir_updates_count(update);
   if (inputs != NULL) count += inputs->count;
   if (nodes != NULL) count += nodes->count;
   if (count == 0 && l->errors > 0) return false;
@@ -70,6 +71,8 @@ static bool parse_main(weir_loader *l) {
   if (inputs != NULL) weir_inputs_parse(l, l->main, inputs, &l->main_body);
   if (nodes != NULL && weir_loader_going(l))
     weir_body_add_nodes(l, l->main, NULL, nodes, &l->main_body);
+  if (weir_loader_going(l))
+    weir_updates_parse(l, l->main, NULL, update, &l->main_body);
   if (outputs != NULL && weir_loader_going(l))
     weir_outputs_parse(l, l->main, outputs, &l->main_body);
   return weir_loader_going(l);

@@ -86,6 +86,7 @@ typedef struct weir_repeat {
 struct weir_item {
   uint8_t kind; /* weir_item_kind */
   bool hidden;  /* an output's expression: defines no name */
+  bool update;  /* an assignment of every run that reads its variable */
   uint32_t name_count, after_count;
   weir_item_name *names, one; /* |names| may point to |one| */
   const weir_mark *mark;      /* of its key */
@@ -354,6 +355,11 @@ bool weir_item_call(weir_loader *l, weir_module *m, const weir_block *block,
 bool weir_expr_parse(weir_loader *l, const weir_yaml *y, weir_expr *out);
 bool weir_parse_failed(weir_loader *l, const weir_yaml *src,
                        weir_parse_result result, const weir_parse_error *e);
+
+/* ---- updates.c: `update: {state: value}`, hidden items. */
+uint32_t weir_updates_count(const weir_yaml *updates);
+bool weir_updates_parse(weir_loader *l, weir_module *m, const weir_block *block,
+                        const weir_yaml *updates, weir_body *body);
 
 /* ---- blocks.c */
 bool weir_blocks_declare(weir_loader *l, weir_module *m);

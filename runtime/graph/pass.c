@@ -95,6 +95,20 @@ static weir_status refit(weir_pass *pass, const weir_control *c,
   return weir_pass_end(&inner, s, out, err);
 }
 
+weir_status weir_pass_rebuild_body(
+    weir_graph_builder *outer, const weir_graph *body,
+    bool (*replace)(void *self, const weir_node *node, weir_attr *attrs,
+                    weir_status *status),
+    void *self, weir_graph **out, weir_error *err) {
+  weir_pass inner;
+  weir_status s = weir_pass_begin_body(&inner, body, outer, err);
+  inner.replace = replace;
+  inner.replace_self = self;
+  for (weir_node_id id = 0; s == WEIR_OK && id < body->node_count; id++)
+    s = weir_pass_copy(&inner, id, NULL, UINT32_MAX, err);
+  return weir_pass_end(&inner, s, out, err);
+}
+
 /* Bodies for the copy: one reference each. */
 static weir_status fit_bodies(weir_pass *pass, const weir_node_spec *spec,
                               const weir_graph *const *bodies,

@@ -53,6 +53,14 @@ weir_status weir_pass_copy_with(weir_pass *pass, weir_node_id id,
                                 const weir_pass_change *change,
                                 weir_error *err);
 
+/* |body|, of a node that will be added to |outer|, with attributes replaced as
+ * weir_pass.replace does, in bodies within it too. */
+weir_status weir_pass_rebuild_body(
+    weir_graph_builder *outer, const weir_graph *body,
+    bool (*replace)(void *self, const weir_node *node, weir_attr *attrs,
+                    weir_status *status),
+    void *self, weir_graph **out, weir_error *err);
+
 /* Copies inputs, outputs and names, hands the graph over when |status| is OK,
  * and frees the pass either way. */
 weir_status weir_pass_end(weir_pass *pass, weir_status status,

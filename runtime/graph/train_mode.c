@@ -78,8 +78,10 @@ static bool batch_norm(mode_pass *m, weir_node_id id) {
   return true;
 }
 
-/* Adds node |id| again, with inputs in training mode. |attrs| NULL: its own. */
-static void add_twin(mode_pass *m, weir_node_id id, const weir_attr *attrs) {
+/* Adds node |id| again, with inputs in training mode. |attrs|, |bodies| NULL:
+ * its own. */
+static void add_twin(mode_pass *m, weir_node_id id, const weir_attr *attrs,
+                     const weir_graph *const *bodies) {
   weir_train_build *b = &m->b;
   const weir_node *node = &b->pass.from->nodes[id];
   uint32_t room = node->input_count + node->after_count;
@@ -102,7 +104,9 @@ static void add_twin(mode_pass *m, weir_node_id id, const weir_attr *attrs) {
                          .device = node->device,
                          .mark = node->mark,
                          .has_seed = true,
-                         .seed = node->seed};
+                         .seed = node->seed,
+                         .bodies = bodies != NULL ? bodies : node->bodies,
+                         .body_count = node->body_count};
   weir_status s = b->status;
   if (s == WEIR_OK)
     s = weir_graph_builder_add(b->pass.builder, &spec, &added, NULL);
@@ -128,11 +132,57 @@ static bool switched(mode_pass *m, weir_node_id id) {
     return false;
   memcpy(attrs, node->attrs, weir_op_attr_count(node->op) * sizeof *attrs);
   attrs[at].b = true;
-  add_twin(m, id, attrs);
+  add_twin(m, id, attrs, NULL);
   return true;
 }
 
-static const mode_rule kRules[] = {batch_norm, switched};
+/* Whether something in a body is switched; bodies nest only so deep. */
+static bool body_switches(const weir_graph *body) {
+  for (weir_node_id id = 0; id < body->node_count; id++) {
+    const weir_node *node = &body->nodes[id];
+    int at = weir_op_attr_index(node->op, WEIR_SV_LIT("training"));
+    if (at >= 0 && node->attrs[at].kind == WEIR_ATTR_BOOL && !node->attrs[at].b)
+      return true;
+    for (uint32_t k = 0; k < node->body_count; k++)
+      if (body_switches(node->bodies[k])) return true;
+  }
+  return false;
+}
+
+/* weir_pass.replace: switches what can be. */
+static bool switch_attrs(void *self, const weir_node *node, weir_attr *attrs,
+                         weir_status *status) {
+  (void)self;
+  (void)status;
+  int at = weir_op_attr_index(node->op, WEIR_SV_LIT("training"));
+  if (at < 0 || node->attrs[at].kind != WEIR_ATTR_BOOL) return false;
+  memcpy(attrs, node->attrs, weir_op_attr_count(node->op) * sizeof *attrs);
+  attrs[at].b = true;
+  return true;
+}
+
+/* scan, while, if: with bodies in training mode. */
+static bool in_bodies(mode_pass *m, weir_node_id id) {
+  const weir_node *node = &m->b.pass.from->nodes[id];
+  weir_graph *bodies[2] = {NULL, NULL};
+  bool switches = false;
+  for (uint32_t k = 0; k < node->body_count; k++)
+    switches = switches || body_switches(node->bodies[k]);
+  if (!switches) return false;
+  weir_status s = m->b.status;
+  for (uint32_t k = 0; s == WEIR_OK && k < node->body_count; k++)
+    s = weir_pass_rebuild_body(m->b.pass.builder, node->bodies[k], switch_attrs,
+                               NULL, &bodies[k], m->b.err);
+  if (s == WEIR_OK)
+    add_twin(m, id, NULL, (const weir_graph *const *)bodies);
+  else
+    weir_train_fail(&m->b, s);
+  weir_graph_unref(bodies[0]);
+  weir_graph_unref(bodies[1]);
+  return true;
+}
+
+static const mode_rule kRules[] = {batch_norm, switched, in_bodies};
 
 /* ---- The walk */
 
@@ -154,7 +204,7 @@ static void visit(mode_pass *m, weir_node_id id) {
   m->b.mark = node->mark;
   for (size_t i = 0; i < sizeof kRules / sizeof kRules[0]; i++)
     if (kRules[i](m, id)) return;
-  if (depends(m, id)) add_twin(m, id, NULL);
+  if (depends(m, id)) add_twin(m, id, NULL, NULL);
 }
 
 /* Assignments of the graph in training mode, then those of averages. */

@@ -360,6 +360,88 @@ static void lstm_is_as_unrolled(void **state) {
   weir_graph_unref(graph);
 }
 
+/* Two states of a block's call and a counter of the graph. */
+static const char kStates[] =
+    "weir: 1\n"
+    "inputs: {x: 'f32[2]'}\n"
+    "blocks:\n"
+    "  sum:\n"
+    "    in: [v]\n"
+    "    nodes:\n"
+    "      s0: state([])\n"
+    "      run:\n"
+    "        scan:\n"
+    "          over: {e: v}\n"
+    "          carry: {s: s0}\n"
+    "          next: {s: 'add(s, e)'}\n"
+    "    update: {s0: run.s}\n"
+    "    out: {total: run.s, before: s0}\n"
+    "nodes:\n"
+    "  steps: state([], dtype=i64)\n"
+    "  a: sum(x)\n"
+    "  b: sum(mul(x, 2))\n"
+    "  both: add(a.total, b.total)\n"
+    "  now: add(steps, 1)\n"
+    "update: {steps: now}\n"
+    "outputs: {a: a.total, both: both, now: now}\n";
+
+typedef struct state_run {
+  weir_exec_session *session;
+  weir_exec_feed feed;
+  const weir_graph *graph;
+} state_run;
+
+/* Fetches outputs |first| to |last|; the value of the last. */
+static double step(state_run *r, const char *first, const char *second) {
+  weir_error err = WEIR_ERROR_INIT;
+  const char *const names[] = {first, second};
+  weir_exec_fetch fetches[2] = {{0}};
+  uint32_t n = second != NULL ? 2 : 1;
+  for (uint32_t i = 0; i < n; i++) {
+    fetches[i].value = weir_graph_find_value(r->graph, weir_sv_from(names[i]));
+    assert_int_not_equal(fetches[i].value, WEIR_NO_VALUE);
+  }
+  uint32_t fed = strcmp(names[n - 1], "a/s0") == 0 ? 0 : 1;
+  assert_ok(
+      weir_exec_run(r->session, &r->feed, fed, fetches, n, NULL, 0, NULL, &err),
+      &err);
+  const weir_tensor *t = fetches[n - 1].tensor;
+  double value = t->dtype == WEIR_F32 ? weir_tensor_get_f64(t, 0)
+                                      : (double)weir_tensor_get_i64(t, 0);
+  for (uint32_t i = 0; i < n; i++) weir_tensor_unref(fetches[i].tensor);
+  return value;
+}
+
+static void states_live_across_runs(void **state) {
+  control_world *w = *state;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_tensor *inputs[RUN_INPUTS];
+  state_run r;
+  weir_graph *graph = NULL;
+  char why[512] = "";
+  if (!run_load(&w->world.env, kStates, sizeof kStates - 1, &graph, why))
+    fail_msg("%s", why);
+  assert_true(run_inputs(&w->world.env, graph, inputs));
+  ((float *)inputs[0]->data)[0] = 1;
+  ((float *)inputs[0]->data)[1] = 2;
+  assert_ok(weir_exec_session_create(&w->world.env, w->pools[1], graph, NULL,
+                                     &r.session, &err),
+            &err);
+  r.graph = graph;
+  r.feed = (weir_exec_feed){graph->inputs[0].value, inputs[0]};
+  assert_true(step(&r, "a", NULL) == 3);
+  assert_true(step(&r, "a", NULL) == 6);
+  assert_true(step(&r, "a/s0", NULL) == 6); /* to look changes nothing */
+  assert_true(step(&r, "a/s0", NULL) == 6);
+  assert_true(step(&r, "both", NULL) == 9 + 6);
+  assert_true(step(&r, "now", "both") == 12 + 12);
+  assert_true(step(&r, "now", NULL) == 2);
+  assert_true(step(&r, "both", "now") == 3);
+  weir_exec_session_release(r.session);
+  for (int i = 0; i < RUN_INPUTS; i++) weir_tensor_unref(inputs[i]);
+  weir_graph_unref(graph);
+}
+
 static void a_steady_step_allocates_nothing(void **state) {
   control_world *w = *state;
   weir_graph *graph = NULL;
@@ -394,6 +476,7 @@ static void a_steady_step_allocates_nothing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(by_hand), cmocka_unit_test(lstm_is_as_unrolled),
+      cmocka_unit_test(states_live_across_runs),
       cmocka_unit_test(a_steady_step_allocates_nothing)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

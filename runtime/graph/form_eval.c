@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "runtime/graph/evaluate.h"
+#include "runtime/graph/gradients.h"
 
 /* A form becomes a node: what stands outside first, then each body at a level
  * of its own, then the captures of all bodies brought in line. */
@@ -298,9 +299,14 @@ static bool finish_body(weir_loader *l, weir_form_state *s, uint32_t k,
     ok = add_port(l, level, outs[i], name,
                   form->bodies[k].items[first + i].mark, false);
   }
+  weir_graph *body = NULL;
   if (!ok) return false;
-  return weir_graph_builder_finish(level->builder, out, &err) == WEIR_OK ||
-         weir_report_memory(l);
+  if (weir_graph_builder_finish(level->builder, &body, &err) != WEIR_OK)
+    return weir_report_memory(l);
+  ok = weir_body_expand_gradients(body, l->builder, out, &err) == WEIR_OK ||
+       weir_report_error(l, &err);
+  weir_graph_unref(body);
+  return ok;
 }
 
 static bool fill_attrs(weir_loader *l, const weir_eval_frame *f,

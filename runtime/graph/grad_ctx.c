@@ -4,11 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-weir_status weir_grad_ctx_begin(weir_grad_ctx *ctx, const weir_graph *from,
-                                weir_error *err) {
-  *ctx = (weir_grad_ctx){.err = err};
-  weir_map_init(&ctx->ops, from->alloc);
-  WEIR_TRY(weir_pass_begin(&ctx->pass, from, err));
+static weir_status make_tables(weir_grad_ctx *ctx, const weir_graph *from,
+                               weir_error *err) {
   uint32_t values = from->value_count;
   ctx->dys = weir_alloc_array(from->alloc, values, sizeof *ctx->dys);
   ctx->depends = weir_alloc_array(from->alloc, values, sizeof *ctx->depends);
@@ -20,6 +17,23 @@ weir_status weir_grad_ctx_begin(weir_grad_ctx *ctx, const weir_graph *from,
     ok = weir_map_put(&ctx->ops, weir_sv_from(op->name), i, NULL);
   }
   return ok ? WEIR_OK : weir_fail_memory(err, values * sizeof *ctx->dys);
+}
+
+weir_status weir_grad_ctx_begin(weir_grad_ctx *ctx, const weir_graph *from,
+                                weir_error *err) {
+  *ctx = (weir_grad_ctx){.err = err};
+  weir_map_init(&ctx->ops, from->alloc);
+  WEIR_TRY(weir_pass_begin(&ctx->pass, from, err));
+  return make_tables(ctx, from, err);
+}
+
+weir_status weir_grad_ctx_begin_body(weir_grad_ctx *ctx, const weir_graph *from,
+                                     weir_graph_builder *outer,
+                                     weir_error *err) {
+  *ctx = (weir_grad_ctx){.err = err};
+  weir_map_init(&ctx->ops, from->alloc);
+  WEIR_TRY(weir_pass_begin_body(&ctx->pass, from, outer, err));
+  return make_tables(ctx, from, err);
 }
 
 weir_status weir_grad_ctx_end(weir_grad_ctx *ctx, weir_status status,
@@ -92,34 +106,40 @@ static bool fill_attrs(const weir_op_def *op, const weir_named_attr *given,
   return true;
 }
 
-/* grad/NODE/OP, numbered so that it is unique; in the new graph's arena. */
-static weir_sv make_name(weir_grad_ctx *ctx, const char *op) {
+/* grad/NODE/WHAT, numbered so that it is unique; in the builder's arena. */
+weir_sv weir_grad_name(weir_grad_ctx *ctx, weir_graph_builder *builder,
+                       const char *what) {
   char text[400];
-  weir_sv name = {text, 0}, node = ctx->node->name;
-  int cut = (int)(node.size < 256 ? node.size : 256);
+  weir_sv name;
   do {
-    name.size = (size_t)snprintf(text, sizeof text, "grad/%.*s/%s_%u", cut,
-                                 node.data, op, ctx->added++);
-  } while (weir_graph_builder_has_name(ctx->pass.builder, name));
-  weir_arena *arena = weir_graph_builder_arena(ctx->pass.builder);
+    int size =
+        snprintf(text, sizeof text, "grad/%.*s/%s_%u",
+                 (int)(ctx->node->name.size < 256 ? ctx->node->name.size : 256),
+                 ctx->node->name.data, what, ctx->added++);
+    name = (weir_sv){text, (size_t)size};
+  } while (weir_graph_builder_has_name(builder, name));
+  weir_arena *arena = weir_graph_builder_arena(builder);
   name.data = weir_arena_string(arena, text, name.size);
   return name;
 }
 
-weir_ref weir_grad_node(weir_grad_ctx *ctx, const char *op_name,
-                        uint32_t in_count, const weir_ref *in,
-                        const weir_named_attr *attrs) {
-  if (ctx->status != WEIR_OK) return WEIR_NO_VALUE;
+const weir_op_def *weir_grad_op(const weir_grad_ctx *ctx, const char *name) {
   const weir_registry *registry = ctx->pass.from->registry;
-  uint32_t index = weir_map_get(&ctx->ops, weir_sv_from(op_name));
+  uint32_t index = weir_map_get(&ctx->ops, weir_sv_from(name));
+  return index == WEIR_MAP_NONE ? NULL : weir_registry_op_at(registry, index);
+}
+
+weir_ref weir_grad_node_at(weir_grad_ctx *ctx, weir_graph_builder *builder,
+                           const char *op_name, uint32_t in_count,
+                           const weir_ref *in, const weir_named_attr *attrs) {
+  if (ctx->status != WEIR_OK) return WEIR_NO_VALUE;
   weir_attr filled[WEIR_OP_ATTRS];
-  const weir_op_def *op =
-      index == WEIR_MAP_NONE ? NULL : weir_registry_op_at(registry, index);
+  const weir_op_def *op = weir_grad_op(ctx, op_name);
   if (op == NULL || !fill_attrs(op, attrs, filled))
     return failed(ctx, weir_fail(ctx->err, WEIR_W9001, &ctx->node->mark,
                                  "the gradient of %s uses %s wrongly",
                                  ctx->node->op->name, op_name));
-  weir_node_spec spec = {.name = make_name(ctx, op_name),
+  weir_node_spec spec = {.name = weir_grad_name(ctx, builder, op_name),
                          .op = op,
                          .attrs = filled,
                          .inputs = in,
@@ -129,11 +149,17 @@ weir_ref weir_grad_node(weir_grad_ctx *ctx, const char *op_name,
   if (spec.name.data == NULL)
     return failed(ctx, weir_fail_memory(ctx->err, spec.name.size));
   weir_node_id node = UINT32_MAX;
-  weir_status s = weir_graph_builder_add(ctx->pass.builder, &spec, &node, NULL);
-  if (s == WEIR_OK)
-    return weir_graph_builder_output(ctx->pass.builder, node, 0);
-  *ctx->err = ctx->pass.builder->diag.error;
+  weir_status s = weir_graph_builder_add(builder, &spec, &node, NULL);
+  if (s == WEIR_OK) return weir_graph_builder_output(builder, node, 0);
+  *ctx->err = builder->diag.error;
   return failed(ctx, s);
+}
+
+weir_ref weir_grad_node(weir_grad_ctx *ctx, const char *op_name,
+                        uint32_t in_count, const weir_ref *in,
+                        const weir_named_attr *attrs) {
+  return weir_grad_node_at(ctx, ctx->pass.builder, op_name, in_count, in,
+                           attrs);
 }
 
 weir_ref weir_grad_scalar(weir_grad_ctx *ctx, weir_dtype dtype, double value) {

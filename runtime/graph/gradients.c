@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/gradients.h"
 
-#include "runtime/graph/grad_ctx.h"
+#include "runtime/graph/control_grad.h"
 
-/* Marks, from first to last, what depends on a wrt, among the first |nodes|. */
-static void mark_dependants(weir_grad_ctx *ctx, uint32_t nodes,
-                            const weir_value_id *wrt, size_t count) {
+void weir_grad_mark(weir_grad_ctx *ctx, uint32_t nodes) {
   const weir_graph *from = ctx->pass.from;
-  for (size_t i = 0; i < count; i++) ctx->depends[wrt[i]] = true;
   for (uint32_t id = 0; id < nodes; id++) {
     const weir_node *node = &from->nodes[id];
     bool depends = false;
@@ -33,10 +30,11 @@ static bool on_path(const weir_grad_ctx *ctx, const weir_node *node) {
   return has_dy && wanted;
 }
 
-static weir_status visit(weir_grad_ctx *ctx, weir_node_id id) {
+weir_status weir_grad_visit(weir_grad_ctx *ctx, weir_node_id id) {
   const weir_node *node = &ctx->pass.from->nodes[id];
   ctx->node = node;
   if (!on_path(ctx, node)) return WEIR_OK;
+  if (node->body_count > 0) return weir_grad_control(ctx, id);
   if (node->op->grad == NULL) {
     weir_status s =
         weir_fail(ctx->err, WEIR_W2018, &node->mark,
@@ -77,13 +75,14 @@ weir_status weir_grad_run(weir_grad_ctx *ctx, uint32_t nodes,
   const weir_graph *from = ctx->pass.from;
   for (uint32_t id = 0; id < nodes; id++)
     WEIR_TRY(weir_pass_copy(&ctx->pass, id, NULL, UINT32_MAX, ctx->err));
-  mark_dependants(ctx, nodes, wrt, count);
+  for (size_t i = 0; i < count; i++) ctx->depends[wrt[i]] = true;
+  weir_grad_mark(ctx, nodes);
   ctx->node = &from->nodes[from->values[loss].node];
   if (ctx->depends[loss])
     ctx->dys[loss] = weir_grad_node(ctx, "ones_like", 1, &loss, NULL);
   WEIR_TRY(ctx->status);
   for (uint32_t id = from->values[loss].node + 1; id-- > 0;)
-    WEIR_TRY(visit(ctx, id));
+    WEIR_TRY(weir_grad_visit(ctx, id));
   for (size_t i = 0; i < count; i++)
     out[i] = ctx->dys[wrt[i]] != WEIR_NO_VALUE ? ctx->dys[wrt[i]]
                                                : zeros(ctx, wrt[i]);

@@ -2,7 +2,7 @@
 #ifndef WEIR_GRAPH_GRADIENTS_H_
 #define WEIR_GRAPH_GRADIENTS_H_
 
-#include "runtime/graph/graph.h"
+#include "runtime/graph/builder.h"
 
 /* Reverse-mode differentiation, as a pass: the new graph is the old one, ids
  * kept, and after it the nodes that each op's gradient rule adds.
@@ -26,5 +26,9 @@ weir_status weir_graph_gradients(const weir_graph *graph, weir_value_id loss,
 weir_status weir_graph_expand_gradients(const weir_graph *graph,
                                         weir_graph **out_graph,
                                         weir_error *err);
+/* The same for a body of a node that will be added to |outer|. */
+weir_status weir_body_expand_gradients(const weir_graph *body,
+                                       weir_graph_builder *outer,
+                                       weir_graph **out_body, weir_error *err);
 
 #endif

@@ -25,14 +25,17 @@ static weir_status replace(weir_grad_ctx *ctx, weir_node_id id,
                                        ctx->err);
 }
 
-static weir_status expand_one(const weir_graph *graph, weir_node_id id,
+static weir_status expand_one(const weir_graph *graph,
+                              weir_graph_builder *outer, weir_node_id id,
                               weir_graph **out_graph, weir_error *err) {
   const weir_node *node = &graph->nodes[id];
   const weir_value_id *wrt = node->inputs + 1;
   uint32_t count = node->input_count - 1;
   weir_grad_ctx ctx;
   weir_value_id *grads = weir_alloc_array(graph->alloc, count, sizeof *grads);
-  weir_status s = weir_grad_ctx_begin(&ctx, graph, err);
+  weir_status s = outer != NULL
+                      ? weir_grad_ctx_begin_body(&ctx, graph, outer, err)
+                      : weir_grad_ctx_begin(&ctx, graph, err);
   if (s == WEIR_OK && grads == NULL)
     s = weir_fail_memory(err, count * sizeof *grads);
   if (s == WEIR_OK)
@@ -44,9 +47,8 @@ static weir_status expand_one(const weir_graph *graph, weir_node_id id,
   return weir_grad_ctx_end(&ctx, s, out_graph, err);
 }
 
-weir_status weir_graph_expand_gradients(const weir_graph *graph,
-                                        weir_graph **out_graph,
-                                        weir_error *err) {
+static weir_status expand(const weir_graph *graph, weir_graph_builder *outer,
+                          weir_graph **out_graph, weir_error *err) {
   weir_error local = WEIR_ERROR_INIT;
   weir_graph *now = weir_graph_ref(graph);
   weir_status s = WEIR_OK;
@@ -54,11 +56,23 @@ weir_status weir_graph_expand_gradients(const weir_graph *graph,
   if (err == NULL) err = &local;
   for (weir_node_id id = find(now); s == WEIR_OK && id != UINT32_MAX;) {
     weir_graph *next = NULL;
-    s = expand_one(now, id, &next, err);
+    s = expand_one(now, outer, id, &next, err);
     weir_graph_unref(now);
     now = next;
     if (s == WEIR_OK) id = find(now);
   }
   *out_graph = now;
   return s;
+}
+
+weir_status weir_graph_expand_gradients(const weir_graph *graph,
+                                        weir_graph **out_graph,
+                                        weir_error *err) {
+  return expand(graph, NULL, out_graph, err);
+}
+
+weir_status weir_body_expand_gradients(const weir_graph *body,
+                                       weir_graph_builder *outer,
+                                       weir_graph **out_body, weir_error *err) {
+  return expand(body, outer, out_body, err);
 }

@@ -193,6 +193,22 @@ static const control_case kCases[] = {
      "outputs: {a: run.y}\n",
      {{8, 10, 20, 22, 32, 34, ENDS}},
      0},
+    {"gradients of a body's own values: descent by a scan",
+     "weir: 1\n"
+     "inputs: {t: 'f32[2] = const([3, -1], dtype=f32)'}\n"
+     "nodes:\n"
+     "  run:\n"
+     "    scan:\n"
+     "      length: 3\n"
+     "      carry: {w: 'zeros([2])'}\n"
+     "      nodes:\n"
+     "        loss: reduce_sum(square(sub(w, t)))\n"
+     "        g: gradients(loss, [w])\n"
+     "      next: {w: 'sub(w, mul(g, 0.25))'}\n"
+     "      stack: {l: loss}\n"
+     "outputs: {w: run.w, l: run.l}\n",
+     {{2.625, -0.875, ENDS}, {10, 2.5, 0.625, ENDS}},
+     0},
     {"repeats around and in a body",
      "weir: 1\n"
      "inputs: {x: 'f32[3] = const([1, 2, 3], dtype=f32)'}\n"

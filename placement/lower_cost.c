@@ -3,6 +3,7 @@
 
 #include "kernels/kernel.h"
 #include "placement/lower.h"
+#include "runtime/graph/control.h"
 
 /* A call as far as shapes tell; constants have their values. */
 typedef struct shape_call {
@@ -46,6 +47,54 @@ static bool make_call(const weir_graph *g, weir_node_id id, shape_call *out) {
   return true;
 }
 
+enum { kGuessedTurns = 10 }; /* of a while */
+
+static int64_t plus(int64_t a, int64_t b) {
+  return a > INT64_C(4000000000000000000) - b ? INT64_C(4000000000000000000)
+                                              : a + b;
+}
+
+/* How often a loop's body runs: known but for a while, which is guessed. */
+static int64_t turns_of(const weir_graph *g, const weir_node *n,
+                        const weir_control *c) {
+  if (c->kind == WEIR_CONTROL_WHILE)
+    return c->limited && c->limit < kGuessedTurns ? c->limit : kGuessedTurns;
+  weir_dim length = {kGuessedTurns, 0, 0};
+  int at = weir_op_attr_index(n->op, WEIR_SV_LIT("length"));
+  if (c->scanned > 0)
+    length = g->values[n->inputs[c->first + c->carried]]
+                 .shape->dims[weir_control_axis(c, 0)];
+  else if (at >= 0 && n->attrs[at].kind == WEIR_ATTR_INTS)
+    length = n->attrs[at].dims[0];
+  return weir_dim_known(length) ? length.value : kGuessedTurns;
+}
+
+/* A loop costs what its body does, so many times; an if as the dearer of its
+ * bodies. Bodies nest only so deep. */
+static weir_status control_cost(const weir_graph *g, const weir_node *n,
+                                const weir_device_model *model, int64_t *out_ns,
+                                weir_error *err) {
+  weir_control c = weir_control_node(n);
+  int64_t turns = turns_of(g, n, &c), dearest = 0, all = 0;
+  weir_place_source ignored;
+  for (uint32_t k = 0; k < n->body_count; k++) {
+    const weir_graph *body = n->bodies[k];
+    int64_t total = 0, ns = 0;
+    for (weir_node_id id = 0; id < body->node_count; id++) {
+      WEIR_TRY(weir_place_node_cost(body, id, model, &ns, &ignored, err));
+      total = plus(total, ns);
+    }
+    dearest = total > dearest ? total : dearest;
+    all = plus(all, total);
+  }
+  double ns = (double)all * (double)turns;
+  *out_ns = c.kind == WEIR_CONTROL_IF ? dearest
+            : ns > 4e18               ? INT64_C(4000000000000000000)
+                                      : (int64_t)ns;
+  *out_ns = plus(*out_ns, model->overhead_ns);
+  return WEIR_OK;
+}
+
 weir_status weir_place_node_cost(const weir_graph *g, weir_node_id id,
                                  const weir_device_model *model,
                                  int64_t *out_ns, weir_place_source *source,
@@ -55,6 +104,7 @@ weir_status weir_place_node_cost(const weir_graph *g, weir_node_id id,
   weir_cost cost = {0};
   *source = WEIR_COST_ESTIMATED;
   *out_ns = 0;
+  if (n->body_count > 0) return control_cost(g, n, model, out_ns, err);
   if (n->op->instr != WEIR_INSTR_KERNEL || (n->op->flags & WEIR_OP_VIEW) != 0)
     return WEIR_OK;
   if (!make_call(g, id, &c)) {
@@ -81,6 +131,9 @@ weir_status weir_place_node_cost(const weir_graph *g, weir_node_id id,
 bool weir_place_has_kernel(const weir_graph *g, weir_node_id id, bool gpu) {
   const weir_node *n = &g->nodes[id];
   shape_call c;
+  for (uint32_t k = 0; k < n->body_count; k++)
+    for (weir_node_id i = 0; i < n->bodies[k]->node_count; i++)
+      if (!weir_place_has_kernel(n->bodies[k], i, gpu)) return false;
   if (n->op->instr != WEIR_INSTR_KERNEL || (n->op->flags & WEIR_OP_VIEW) != 0)
     return true;
   if (!gpu) return true; /* the reference kernels accept what the op does */

@@ -91,6 +91,10 @@ weir_status weir_frame_check_stop(weir_frame *frame);
 /* Runs instructions [first, last), each looked at: poison, trace, traps. */
 void weir_frame_run_slow(weir_frame *frame, const weir_exec_ctx *ctx,
                          uint32_t first, uint32_t last);
+/* Runs all of a nested frame and looks for NaN after each instruction; |*at| is
+ * the one that failed. */
+weir_status weir_frame_run_trapped(weir_frame *frame, const weir_exec_ctx *ctx,
+                                   weir_error *err, uint32_t *at);
 /* Notes that |instr| failed. |err| holds what it said, perhaps nothing. */
 void weir_frame_fail(weir_frame *frame, uint32_t instr, weir_status status,
                      weir_error *err);

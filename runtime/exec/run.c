@@ -218,7 +218,11 @@ static weir_status run_nested(weir_frame *child, const weir_args *args,
   child->options = outer->frame->options;
   child->watch = outer->frame->watch;
   atomic_store_explicit(&child->stopped, WEIR_OK, memory_order_relaxed);
-  uint32_t at = run_fast(child, &ctx, 0, p->instr_count, args->err, &s);
+  uint32_t at = 0;
+  if (child->options.trap_nan)
+    s = weir_frame_run_trapped(child, &ctx, args->err, &at);
+  else
+    at = run_fast(child, &ctx, 0, p->instr_count, args->err, &s);
   if (s != WEIR_OK) weir_program_blame(p, at, s, args->err);
   return s;
 }

@@ -137,6 +137,21 @@ static weir_status trap(const weir_program *p, uint32_t instr, void *const *io,
   return WEIR_OK;
 }
 
+weir_status weir_frame_run_trapped(weir_frame *f, const weir_exec_ctx *ctx,
+                                   weir_error *err, uint32_t *at) {
+  const weir_program *p = f->program;
+  weir_args args = {.ctx = &ctx->base, .err = err};
+  for (*at = 0; *at < p->instr_count; ++*at) {
+    args.io = f->table + p->code[*at].io;
+    args.state = p->code[*at].state;
+    args.scratch = f->memory + p->code[*at].scratch;
+    weir_status s = p->code[*at].run(&args);
+    if (s == WEIR_OK) s = trap(p, *at, args.io, err);
+    if (s != WEIR_OK) return s;
+  }
+  return WEIR_OK;
+}
+
 static const char *category(weir_instr_kind kind) {
   static const char *const kNames[] = {
       "kernel",   "copy",       "send",  "recv",   "collective",

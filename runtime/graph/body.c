@@ -121,6 +121,14 @@ static bool parse_item(weir_loader *l, weir_module *m, const weir_block *block,
   return weir_item_repeat(l, m, block, y, item) && add_repeat(l, item, y, jobs);
 }
 
+/* A body is one unit on one device, its node's. */
+static bool check_device(weir_loader *l, const weir_item *item) {
+  return item->device.size == 0 ||
+         weir_report(l, WEIR_W1127, item->mark,
+                     "a body runs where its scan, while or if does: `@` stands "
+                     "there");
+}
+
 /* A broken item keeps its names, so that uses of them are not errors too. */
 static void add_item(weir_loader *l, weir_module *m, const weir_block *block,
                      const weir_yaml_entry *e, weir_body *body, bool outermost,
@@ -128,7 +136,8 @@ static void add_item(weir_loader *l, weir_module *m, const weir_block *block,
   weir_item *item = &body->items[body->count++];
   *item = (weir_item){.kind = WEIR_ITEM_CALL, .mark = &e->key_mark};
   bool named = weir_item_names(l, m, block, e, item);
-  if (!parse_item(l, m, block, e, item, jobs) || !named)
+  if (!parse_item(l, m, block, e, item, jobs) || !named ||
+      (body->ports != NULL && !check_device(l, item)))
     item->kind = WEIR_ITEM_BROKEN;
   body->has_repeat = body->has_repeat || item->kind == WEIR_ITEM_REPEAT;
   if (outermost && !weir_body_declare(l, m, block, body))

@@ -458,6 +458,57 @@ static void states_live_across_runs(void **state) {
   weir_graph_unref(graph);
 }
 
+/* A failure in a body names the body's node, and so does the trap for NaN. */
+static void failures_name_the_node_of_the_body(void **state) {
+  static const char text[] =
+      "weir: 1\n"
+      "inputs: {x: 'f32[3]', i: 'i32[3]'}\n"
+      "nodes:\n"
+      "  run:\n"
+      "    scan:\n"
+      "      over: {e: x, k: i}\n"
+      "      carry: {s: 1}\n"
+      "      nodes:\n"
+      "        part: div(6, k)\n"
+      "        bad: log(sub(e, 1))\n"
+      "      next: {s: 'add(s, bad)'}\n"
+      "      stack: {p: part}\n"
+      "outputs: {s: run.s, p: run.p}\n";
+  control_world *w = *state;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_tensor *inputs[RUN_INPUTS];
+  weir_exec_session *session = NULL;
+  weir_graph *graph = NULL;
+  char why[512] = "";
+  if (!run_load(&w->world.env, text, sizeof text - 1, &graph, why))
+    fail_msg("%s", why);
+  assert_true(run_inputs(&w->world.env, graph, inputs));
+  weir_exec_feed feeds[2] = {{graph->inputs[0].value, inputs[0]},
+                             {graph->inputs[1].value, inputs[1]}};
+  weir_exec_fetch fetches[2] = {{.value = graph->outputs[0].value},
+                                {.value = graph->outputs[1].value}};
+  assert_ok(weir_exec_session_create(&w->world.env, w->pools[0], graph, NULL,
+                                     &session, &err),
+            &err);
+  for (int i = 0; i < 3; i++) ((int32_t *)inputs[1]->data)[i] = 1 - i;
+  weir_run_options options = {.trap_nan = false};
+  assert_error(
+      weir_exec_run(session, feeds, 2, fetches, 2, NULL, 0, &options, &err),
+      &err, err.id);
+  assert_string_equal(err.node, "run/part");
+  assert_int_equal(err.line, 9);
+  for (int i = 0; i < 3; i++) ((int32_t *)inputs[1]->data)[i] = 1;
+  err = (weir_error)WEIR_ERROR_INIT;
+  options.trap_nan = true;
+  assert_error(
+      weir_exec_run(session, feeds, 2, fetches, 2, NULL, 0, &options, &err),
+      &err, "W5004");
+  assert_string_equal(err.node, "run/bad");
+  weir_exec_session_release(session);
+  for (int i = 0; i < RUN_INPUTS; i++) weir_tensor_unref(inputs[i]);
+  weir_graph_unref(graph);
+}
+
 static void a_steady_step_allocates_nothing(void **state) {
   control_world *w = *state;
   weir_graph *graph = NULL;
@@ -493,6 +544,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(by_hand), cmocka_unit_test(lstm_is_as_unrolled),
       cmocka_unit_test(states_live_across_runs),
+      cmocka_unit_test(failures_name_the_node_of_the_body),
       cmocka_unit_test(a_steady_step_allocates_nothing)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

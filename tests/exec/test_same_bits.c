@@ -29,6 +29,26 @@ static const char kLongSums[] =
     "  w: reduce_mean(x, axis=[0, 2, 3])\n"
     "outputs: [p, q, r, s, t, u, w]\n";
 
+/* Optimisers over more than one block, and sums over many tensors. */
+static const char kOptimisers[] =
+    "weir: 1\n"
+    "inputs:\n"
+    "  w: f32[70001]\n"
+    "  g: f32[70001]\n"
+    "  s: f32[70001]\n"
+    "  b: f32[3]\n"
+    "nodes:\n"
+    "  q: mul(s, s)\n"
+    "  n: global_norm(w, b, g, b, s, b, q, b)\n"
+    "  a1, a2, a3: apply_adam(w, s, q, g, 0.1, 3, n)\n"
+    "  m1, m2: apply_momentum(w, s, g, 0.1, nesterov=true, l2=0.01)\n"
+    "  r1, r2, r3, r4: apply_rms_prop(w, q, g, 0.1, n, s, b9, momentum=0.5, "
+    "centered=true)\n"
+    "  b9: mul(s, 0.1)\n"
+    "  p1, p2: apply_proximal_adagrad(w, q, g, 0.1, l1=0.3)\n"
+    "  e: apply_ema(w, s)\n"
+    "outputs: [n, a1, a2, a3, m1, m2, r1, r2, r3, r4, p1, p2, e]\n";
+
 typedef struct threads {
   exec_world world;
   weir_pool *pools[kWays];
@@ -82,6 +102,10 @@ static void long_sums(void **state) {
   check(*state, "long sums", kLongSums, sizeof kLongSums - 1);
 }
 
+static void optimisers(void **state) {
+  check(*state, "optimisers", kOptimisers, sizeof kOptimisers - 1);
+}
+
 static void check_file(threads *t, const char *folder, const char *name) {
   char path[1024];
   char *text = malloc(kFileBytes);
@@ -117,6 +141,7 @@ static void graphs(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(long_sums, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(optimisers, set_up, tear_down),
       cmocka_unit_test_setup_teardown(graphs, set_up, tear_down)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

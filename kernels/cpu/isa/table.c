@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What this instruction set offers. */
+#include "kernels/cpu/isa/apply.h"
 #include "kernels/cpu/isa/cells.h"
 #include "kernels/cpu/isa/conv.h"
 #include "kernels/cpu/isa/conv_grad.h"
@@ -18,6 +19,7 @@ extern const weir_rows ISA(rows);
 extern const weir_cell_table ISA(cells);
 extern const weir_random_table ISA(random);
 extern const weir_gemm_table ISA(gemm_f32), ISA(gemm_f64);
+extern const weir_apply_table ISA(apply);
 extern const weir_isa ISA(isa);
 
 const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
@@ -31,4 +33,5 @@ const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
                            .cells = &ISA(cells),
                            .random = &ISA(random),
                            .gemm_f32 = &ISA(gemm_f32),
-                           .gemm_f64 = &ISA(gemm_f64)};
+                           .gemm_f64 = &ISA(gemm_f64),
+                           .apply = &ISA(apply)};

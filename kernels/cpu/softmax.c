@@ -178,8 +178,28 @@ static weir_status xent(const weir_args *args, weir_block_fn fn) {
                    plan->call->op->name, label_at(&j, bad), bad, plan->n - 1);
 }
 
+/* Losses times the weights of samples and classes, as far as these are
+ * given. Labels are in range. */
+static void weigh(const weir_args *args, float *loss) {
+  const weir_row_plan *plan = args->state;
+  uint32_t n = plan->call->in_count;
+  const float *weight = n > 2 ? args->io[2] : NULL;
+  const float *class_weight = n > 3 ? args->io[3] : NULL;
+  job j = {.plan = plan, .args = args};
+  for (int64_t r = 0; r < plan->count; r++) {
+    if (weight != NULL) loss[r] *= weight[r];
+    if (class_weight != NULL) loss[r] *= class_weight[label_at(&j, r)];
+  }
+}
+
 static weir_status run_xent(const weir_args *args) {
-  return xent(args, xent_block);
+  const weir_row_plan *plan = args->state;
+  void *io[] = {args->io[0], args->io[1], args->io[plan->call->in_count]};
+  weir_args plain = *args;
+  plain.io = io;
+  WEIR_TRY(xent(&plain, xent_block));
+  if (plan->call->in_count > 2) weigh(args, io[2]);
+  return WEIR_OK;
 }
 
 static weir_status run_xent_grad(const weir_args *args) {

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 from generate import (activations, arrays, elementwise, gradients,
-                      optimisers, recurrent)
+                      losses, optimisers, recurrent)
 from generate.emit import CASES
 
 HERE = pathlib.Path(__file__).parent
@@ -22,7 +22,7 @@ MARKER = "# ---- Written by generate_cases.py: do not edit below this line.\n"
 def main(names):
     with np.errstate(all="ignore"):
         for module in (elementwise, activations, arrays, gradients,
-                       optimisers, recurrent):
+                       losses, optimisers, recurrent):
             module.cases()
     for op in names or sorted(CASES):
         path = HERE / (op + ".yaml")

@@ -101,6 +101,7 @@ typedef struct weir_gemm_table weir_gemm_table;
 typedef struct weir_cell_table weir_cell_table;
 typedef struct weir_random_table weir_random_table;
 typedef struct weir_apply_table weir_apply_table;
+typedef struct weir_loss_table weir_loss_table;
 
 typedef struct weir_isa {
   const char *name;             /* "avx512" */
@@ -115,6 +116,7 @@ typedef struct weir_isa {
   const weir_random_table *random;            /* isa/random.h */
   const weir_gemm_table *gemm_f32, *gemm_f64; /* isa/gemm.h */
   const weir_apply_table *apply;              /* isa/apply.h */
+  const weir_loss_table *loss;                /* isa/loss.h */
 } weir_isa;
 
 /* The best one for this processor. Static, immutable. */

@@ -6,6 +6,7 @@
 #include "kernels/cpu/isa/conv_grad.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/isa/random.h"
+#include "kernels/cpu/isa/loss.h"
 #include "kernels/cpu/isa/vec.h"
 
 #define TEXT2(x) #x
@@ -20,6 +21,7 @@ extern const weir_cell_table ISA(cells);
 extern const weir_random_table ISA(random);
 extern const weir_gemm_table ISA(gemm_f32), ISA(gemm_f64);
 extern const weir_apply_table ISA(apply);
+extern const weir_loss_table ISA(loss);
 extern const weir_isa ISA(isa);
 
 const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
@@ -34,4 +36,5 @@ const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
                            .random = &ISA(random),
                            .gemm_f32 = &ISA(gemm_f32),
                            .gemm_f64 = &ISA(gemm_f64),
-                           .apply = &ISA(apply)};
+                           .apply = &ISA(apply),
+                           .loss = &ISA(loss)};

@@ -133,6 +133,8 @@ BINARY(mul, a *b)
 BINARY(div, a / b)
 BINARY(min, vmin(a, b))
 BINARY(max, vmax(a, b))
+BINARY(sigmoid_xent,
+       vlog1p_unit(vexp(-vabs(a))) + (vselect(a < 0.0f, vset(0.0f), a) - a * b))
 
 /* a: the function's value, b: its gradient. */
 BINARY(sigmoid_grad, b *(a *(1.0f - a)))
@@ -220,4 +222,5 @@ const weir_tile_entry ISA(tiles_f32)[] = {
     ENTRY(pow),           ENTRY(where),
     ENTRY(greater_equal), ENTRY(sigmoid_grad),
     ENTRY(tanh_grad),     ENTRY(relu_grad),
-    ENTRY(apply_sgd),     {0}};
+    ENTRY(apply_sgd),     ENTRY(sigmoid_xent),
+    {0}};

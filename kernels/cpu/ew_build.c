@@ -4,6 +4,16 @@
 
 #include "kernels/cpu/ew.h"
 
+/* The integers within the limits of `clip`, if a float holds them. */
+static bool whole_limits(const weir_attr *low, const weir_attr *high,
+                         weir_ew_step *step) {
+  double least = low->kind == WEIR_ATTR_NONE ? -INFINITY : ceil(low->f);
+  double most = high->kind == WEIR_ATTR_NONE ? INFINITY : floor(high->f);
+  step->p[0] = (float)least;
+  step->p[1] = (float)most;
+  return (double)step->p[0] == least && (double)step->p[1] == most;
+}
+
 /* Sets the attributes of a step; the tile function's name may depend on them.
  * False when no tile function takes such a call. */
 static bool step_attrs(const weir_call *call, weir_ew_step *step,
@@ -17,6 +27,9 @@ static bool step_attrs(const weir_call *call, weir_ew_step *step,
     const weir_attr *high = weir_call_attr(call, "max");
     step->p[0] = low->kind == WEIR_ATTR_NONE ? -INFINITY : (float)low->f;
     step->p[1] = high->kind == WEIR_ATTR_NONE ? INFINITY : (float)high->f;
+    if (!weir_dtype_is_float(call->in[0].dtype) &&
+        !whole_limits(low, high, step))
+      return false;
     return step->p[0] <= step->p[1];
   } else if (strcmp(op, "apply_sgd") == 0) {
     step->p[0] = (float)weir_call_attr(call, "l2")->f;

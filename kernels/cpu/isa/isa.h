@@ -102,6 +102,7 @@ typedef struct weir_cell_table weir_cell_table;
 typedef struct weir_random_table weir_random_table;
 typedef struct weir_apply_table weir_apply_table;
 typedef struct weir_loss_table weir_loss_table;
+typedef struct weir_column_table weir_column_table;
 
 typedef struct weir_isa {
   const char *name;             /* "avx512" */
@@ -117,6 +118,7 @@ typedef struct weir_isa {
   const weir_gemm_table *gemm_f32, *gemm_f64; /* isa/gemm.h */
   const weir_apply_table *apply;              /* isa/apply.h */
   const weir_loss_table *loss;                /* isa/loss.h */
+  const weir_column_table *columns;           /* isa/columns.h */
 } weir_isa;
 
 /* The best one for this processor. Static, immutable. */

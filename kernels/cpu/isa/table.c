@@ -2,11 +2,12 @@
 /* What this instruction set offers. */
 #include "kernels/cpu/isa/apply.h"
 #include "kernels/cpu/isa/cells.h"
+#include "kernels/cpu/isa/columns.h"
 #include "kernels/cpu/isa/conv.h"
 #include "kernels/cpu/isa/conv_grad.h"
 #include "kernels/cpu/isa/isa.h"
-#include "kernels/cpu/isa/random.h"
 #include "kernels/cpu/isa/loss.h"
+#include "kernels/cpu/isa/random.h"
 #include "kernels/cpu/isa/vec.h"
 
 #define TEXT2(x) #x
@@ -22,6 +23,7 @@ extern const weir_random_table ISA(random);
 extern const weir_gemm_table ISA(gemm_f32), ISA(gemm_f64);
 extern const weir_apply_table ISA(apply);
 extern const weir_loss_table ISA(loss);
+extern const weir_column_table ISA(columns);
 extern const weir_isa ISA(isa);
 
 const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
@@ -37,4 +39,5 @@ const weir_isa ISA(isa) = {.name = TEXT(WEIR_ISA_NAME),
                            .gemm_f32 = &ISA(gemm_f32),
                            .gemm_f64 = &ISA(gemm_f64),
                            .apply = &ISA(apply),
-                           .loss = &ISA(loss)};
+                           .loss = &ISA(loss),
+                           .columns = &ISA(columns)};

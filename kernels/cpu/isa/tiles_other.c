@@ -87,6 +87,42 @@ typedef uint8_t boolean;
   COMPARES(T)                                 \
   WHERE(T)
 
+/* The nearest number within p, which holds integers; when there is none, p[1]
+ * wins. */
+#define CLIP(T, LEAST, MOST)                                                   \
+  static T limit_##T(float p) {                                                \
+    return p <= (float)(LEAST) ? (LEAST) : p >= (float)(MOST) ? (MOST) : (T)p; \
+  }                                                                            \
+  static void clip_##T(const weir_tile *t) {                                   \
+    const T *a = t->a, low = limit_##T(t->p[0]), high = limit_##T(t->p[1]);    \
+    T *y = t->y;                                                               \
+    i64 sa = !t->a_one;                                                        \
+    for (i64 i = 0; i < t->n; i++) {                                           \
+      T v = a[i * sa] < low ? low : a[i * sa];                                 \
+      y[i] = v > high ? high : v;                                              \
+    }                                                                          \
+  }
+
+CLIP(i32, INT32_MIN, INT32_MAX)
+CLIP(i64, INT64_MIN, INT64_MAX)
+CLIP(u8, 0, UINT8_MAX)
+
+/* b is not 0; the least number divided by -1 wraps. */
+BINARY(div_int, i32, b == -1 ? 0 - WRAP_i32(a) : WRAP_i32(a / b))
+BINARY(div_int, i64, b == -1 ? 0 - WRAP_i64(a) : WRAP_i64(a / b))
+BINARY(div_int, u8, a / b)
+
+/* a to the power of b >= 0, low bits kept. */
+static uint64_t power(uint64_t a, i64 b) {
+  uint64_t y = 1;
+  for (; b > 0; b >>= 1, a *= a)
+    if (b & 1) y *= a;
+  return y;
+}
+BINARY(pow_int, i32, power((uint64_t)(i64)a, b))
+BINARY(pow_int, i64, power((uint64_t)a, b))
+BINARY(pow_int, u8, power(a, b))
+
 INTEGERS(i32)
 INTEGERS(i64)
 INTEGERS(u8)
@@ -200,10 +236,15 @@ CAST(i64, boolean, x != 0)
   E(neg, T), E(abs, T), E(square, T), E(sign, T), E(relu, T), E(add, T), \
       E(sub, T), E(mul, T), E(min, T), E(max, T), E_COMPARES(T), E(where, T)
 
+#define E_CHECKED(T) E(clip, T), E(div_int, T), E(pow_int, T)
+
 const weir_tile_entry ISA(tiles_other)[] = {E_NUMBERS(f64),
                                             E_NUMBERS(i32),
                                             E_NUMBERS(i64),
                                             E_NUMBERS(u8),
+                                            E_CHECKED(i32),
+                                            E_CHECKED(i64),
+                                            E_CHECKED(u8),
                                             E(exp, f64),
                                             E(log, f64),
                                             E(sqrt, f64),

@@ -103,6 +103,51 @@ static void indices(void **state) {
   close_bad(&b);
 }
 
+/* A learning rate or a label that is out of range stops the step before any
+ * variable has changed. */
+static void rates_and_labels(void **state) {
+  static const struct {
+    float x;
+    const char *id, *says; /* NULL: good */
+  } cases[] = {
+      {0.5f, NULL, NULL},
+      {2, NULL, NULL},
+      {-1, "W5008", "the learning rate is -1, expected a finite number"},
+      {(float)NAN, "W5008", "the learning rate is nan"},
+      {INFINITY, "W5008", "the learning rate is inf"},
+      {3, "W5002", "label 3 at element 1 is outside 0 to 2"}};
+  (void)state;
+  bad b;
+  open_bad(&b,
+           "weir: 1\n"
+           "inputs: {x: 'f32[]'}\n"
+           "nodes:\n"
+           "  v: var([], init=zeros())\n"
+           "  w: var([40], init=ones())\n"
+           "  labels: stack(0, mul(cast(equal(x, 3), i64), 3))\n"
+           "  loss: sparse_softmax_xent(reshape(slice(w, [0], [6]), [2, 3]), "
+           "labels)\n"
+           "  next: apply_sgd(w, ones([40]), x)\n"
+           "  a: assign(w, next)\n"
+           "  c: assign_add(v, 1)\n"
+           "outputs: [loss, a, c]\n");
+  float runs = 0;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    weir_tensor *x = scalar(&b, cases[i].x);
+    weir_status s = run_bad(&b, x);
+    assert_int_equal(s == WEIR_OK, cases[i].id == NULL);
+    if (s != WEIR_OK) {
+      assert_string_equal(b.err.id, cases[i].id);
+      assert_non_null(strstr(b.err.message, cases[i].says));
+    }
+    runs += s == WEIR_OK;
+    assert_true(variable(&b, "v") == runs);
+    weir_tensor_unref(x);
+  }
+  assert_true(variable(&b, "w") == 1 - 2.5f);
+  close_bad(&b);
+}
+
 /* A06, V28: a size that fits 63 bits is loaded, for shapes allocate nothing;
  * the run says what it needs. */
 static void no_such_memory(void **state) {
@@ -158,8 +203,8 @@ static void huge_and_empty(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(indices),
-                                     cmocka_unit_test(no_such_memory),
-                                     cmocka_unit_test(huge_and_empty)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(indices), cmocka_unit_test(rates_and_labels),
+      cmocka_unit_test(no_such_memory), cmocka_unit_test(huge_and_empty)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,6 +49,24 @@ static const char kOptimisers[] =
     "  e: apply_ema(w, s)\n"
     "outputs: [n, a1, a2, a3, m1, m2, r1, r2, r3, r4, p1, p2, e]\n";
 
+/* Steps that may join the group of their gradient. */
+static const char kUpdates[] =
+    "weir: 1\n"
+    "inputs:\n"
+    "  x: f32[40, 33]\n"
+    "  d: f32[40, 57]\n"
+    "  w: f32[33, 57]\n"
+    "  r: f32[]\n"
+    "nodes:\n"
+    "  lr: abs(r)\n"
+    "  g: mul(w, 0.3)\n"
+    "  a: apply_sgd(w, g, lr, l2=0.013)\n"
+    "  p: matmul(x, d, transpose_a=true)\n"
+    "  b: apply_sgd(w, p, lr)\n"
+    "  c: apply_sgd(w, p, lr, l2=0.013)\n"
+    "  e: sigmoid_xent(w, tanh(g))\n"
+    "outputs: [a, b, c, e]\n";
+
 typedef struct threads {
   exec_world world;
   weir_pool *pools[kWays];
@@ -106,6 +124,15 @@ static void optimisers(void **state) {
   check(*state, "optimisers", kOptimisers, sizeof kOptimisers - 1);
 }
 
+static void updates_alone_or_in_groups(void **state) {
+  threads *t = *state;
+  for (int i = 1; i < kWays; i++) {
+    t->ways[i].name = "alone";
+    t->ways[i].options.no_fusion = true;
+  }
+  check(t, "updates", kUpdates, sizeof kUpdates - 1);
+}
+
 static void check_file(threads *t, const char *folder, const char *name) {
   char path[1024];
   char *text = malloc(kFileBytes);
@@ -142,6 +169,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(long_sums, set_up, tear_down),
       cmocka_unit_test_setup_teardown(optimisers, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(updates_alone_or_in_groups, set_up,
+                                      tear_down),
       cmocka_unit_test_setup_teardown(graphs, set_up, tear_down)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

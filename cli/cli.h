@@ -41,7 +41,7 @@ enum { CLI_OPTIONS = 40 };
 typedef struct cli_args {
   cli_list inputs, outputs, expects, params, targets, dumps, limits;
   const char *format, *data_root, *trace, *after, *color, *threads, *baseline;
-  const char *checkpoint, *resume, *init, *events, *data, *weights;
+  const char *checkpoint, *resume, *init, *events, *data, *weights, *prompt;
   bool json, trap_nan, no_fusion, ref_kernels, print_config, full, quiet, help;
   bool all, man, explain;
   /* place */
@@ -49,7 +49,8 @@ typedef struct cli_args {
       *verify, *diff;
   bool critical, strict_placement, inference;
   int64_t processors;
-  int64_t seed, runs, warmup, inflight, steps, epochs, take;
+  int64_t seed, runs, warmup, inflight, steps, epochs, take, sample;
+  double temperature;
   double rtol, atol;
   double diff_rtol, diff_atol; /* of checkpoint diff, where the default is 0 */
   cli_list maps;

@@ -265,6 +265,22 @@ static weir_status run_inputs(predict *p, weir_error *err) {
   return s;
 }
 
+/* ---- Text */
+
+static weir_status run_sample(const predict *p, weir_error *err) {
+  const cli_args *a = p->args;
+  weir_tools_sample_opts opts = {.struct_size = sizeof opts,
+                                 .data = a->data != NULL ? a->data : "train",
+                                 .data_root = a->data_root,
+                                 .prompt = a->prompt != NULL ? a->prompt : "",
+                                 .count = (uint64_t)a->sample,
+                                 .seed = (uint64_t)a->seed,
+                                 .temperature = a->temperature,
+                                 .write = cli_out,
+                                 .getenv = look_up_env};
+  return weir_tools_sample(p->job.session, &opts, err);
+}
+
 /* ---- The command */
 
 static weir_status run(predict *p, weir_error *err) {
@@ -273,12 +289,13 @@ static weir_status run(predict *p, weir_error *err) {
   p->output_count = weir_graph_io_count(p->job.graph, WEIR_OUTPUT);
   if (p->output_count == 0)
     return cli_error(err, "W0001", "the graph has no outputs");
-  if (a->data == NULL && a->inputs.count == 0)
+  if (a->sample == 0 && a->data == NULL && a->inputs.count == 0)
     return cli_error(err, "W0001",
                      "--data NAME or -i NAME=VALUE says what to look at");
   p->kept = calloc(p->output_count, sizeof *p->kept);
   if (p->kept == NULL) return cli_error(err, "W6001", "out of memory");
   WEIR_TRY(cli_trained_load(a, &p->job, &step, err));
+  if (a->sample > 0) return run_sample(p, err);
   for (size_t i = 0; i < a->inputs.count; i++)
     WEIR_TRY(cli_input_read(&p->job, a, a->inputs.items[i], &p->inputs, err));
   WEIR_TRY(a->data != NULL ? run_data(p, err) : run_inputs(p, err));

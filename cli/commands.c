@@ -155,9 +155,11 @@ const cli_command cli_commands[] = {
     {"predict", "GRAPH.weir.yaml [options]", "what a trained graph says",
      "Runs the outputs with trained variables, on examples of a data set or on "
      "inputs that\nare given. Scores of classes are printed as the best class "
-     "and its probability.",
+     "and its probability. --sample draws text from a language model.",
      "  weir predict lenet.weir.yaml --checkpoint run1 --data test --take 10\n"
-     "  weir predict lenet.weir.yaml --checkpoint run1 -i image=@x.npy\n",
+     "  weir predict lenet.weir.yaml --checkpoint run1 -i image=@x.npy\n"
+     "  weir predict rnn.weir.yaml --checkpoint rnn --sample 200 --prompt 'The "
+     "'\n",
      cli_predict_options, 1, 1, cli_predict},
     {"export", "GRAPH.weir.yaml [options]", "write a trained graph to be run",
      "Writes the graph without its sections for training, and its variables "

@@ -226,7 +226,8 @@ static weir_status check_rest(const cli_command *c, const cli_args *args,
 }
 
 static void set_defaults(cli_args *args) {
-  *args = (cli_args){.rtol = 1e-5,
+  *args = (cli_args){.temperature = 1,
+                     .rtol = 1e-5,
                      .atol = 1e-8,
                      .runs = 0,
                      .warmup = 10,

@@ -287,6 +287,25 @@ WEIR_API weir_status weir_tools_predict(weir_session *session,
                                         const weir_tools_predict_opts *opts,
                                         weir_error *err);
 
+typedef struct weir_tools_sample_opts {
+  uint32_t struct_size;
+  const char *data;      /* name of the section with the vocabulary */
+  const char *data_root; /* may be NULL */
+  const char *prompt;
+  uint64_t count, seed;
+  double temperature; /* 0: always the best token */
+  weir_write_fn write;
+  void *self;
+  const char *(*getenv)(void *self, const char *name); /* may be NULL */
+  void *getenv_self;
+} weir_tools_sample_opts;
+
+/* Writes |prompt| and |count| tokens drawn from a language model's first
+ * output. Errors: W4020-W4039, W5027, W5009, the runs' own. */
+WEIR_API weir_status weir_tools_sample(weir_session *session,
+                                       const weir_tools_sample_opts *opts,
+                                       weir_error *err);
+
 /* ---- The build and the machine. */
 
 /* A fact about the build or machine: name and value, static or lent by

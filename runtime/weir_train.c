@@ -183,8 +183,8 @@ weir_status weir_session_restore(weir_session *session, const char *dir,
   if (dir == NULL) return weir_fail_null(err, "dir");
   WEIR_TRY(weir_checkpoint_open(&session->runtime->env, dir,
                                 step < 0 ? -1 : step, NULL, &c, err));
-  weir_status s =
-      weir_checkpoint_to_session(c, session->graph, session->exec, dir, err);
+  weir_status s = weir_checkpoint_to_session(c, session->graph, session->exec,
+                                             dir, false, err);
   if (s == WEIR_OK && out_step != NULL)
     *out_step = (int64_t)weir_checkpoint_about(c)->step;
   weir_checkpoint_release(c);

@@ -145,8 +145,7 @@ static weir_status run_batch(weir_loop *loop, const weir_batch *batch,
   return WEIR_OK;
 }
 
-static weir_status reset_states(weir_loop *loop, weir_error *err) {
-  if (loop->first_states == NULL) return WEIR_OK;
+weir_status weir_loop_reset_states(weir_loop *loop, weir_error *err) {
   for (size_t i = 0; i < loop->entry_count; i++)
     if (loop->first_states[i] != NULL)
       WEIR_TRY(weir_exec_variable_set(loop->session, loop->entry_nodes[i],
@@ -162,7 +161,8 @@ static weir_status end_epoch(weir_loop *loop, weir_error *err) {
                      WEIR_SV(loop->spec->data));
   loop->epoch++;
   loop->batches = 0;
-  WEIR_TRY(reset_states(loop, err));
+  if (weir_sv_is(loop->spec->reset_state, "epoch"))
+    WEIR_TRY(weir_loop_reset_states(loop, err));
   if (loop->calls.epoch != NULL) {
     weir_train_progress now = weir_loop_now(loop);
     loop->calls.epoch(loop->calls.self, &now);

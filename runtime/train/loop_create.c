@@ -121,22 +121,31 @@ static weir_status list_variables(weir_loop *loop, weir_error *err) {
   return WEIR_OK;
 }
 
-/* The first values of the graph's own states, for reset_state. */
+/* States that the graph itself assigns, such as those of recurrent layers:
+ * their first values, for evaluation and reset_state, and the nodes that assign
+ * them. */
 static weir_status keep_states(weir_loop *loop, weir_error *err) {
-  const weir_graph *g = loop->run_graph;
-  if (!weir_sv_is(loop->spec->reset_state, "epoch")) return WEIR_OK;
+  const weir_graph *g = loop->graph;
   loop->first_states = weir_arena_array(&loop->arena, loop->entry_count + 1,
                                         sizeof *loop->first_states);
-  if (loop->first_states == NULL) return weir_fail_memory(err, 0);
-  for (size_t i = 0; i < loop->entry_count; i++) {
+  loop->own_assigns = weir_arena_array(&loop->arena, g->node_count + 1u,
+                                       sizeof *loop->own_assigns);
+  bool *own = weir_own_states(g, loop->alloc);
+  weir_status s = WEIR_OK;
+  if (loop->first_states == NULL || loop->own_assigns == NULL || own == NULL)
+    s = weir_fail_memory(err, g->node_count);
+  for (size_t i = 0; s == WEIR_OK && i < loop->entry_count; i++) {
     weir_node_id id = loop->entry_nodes[i];
-    bool own = loop->entries[i].role == WEIR_CHECKPOINT_STATE &&
-               id != g->values[loop->train->global_step].node;
-    if (own)
-      WEIR_TRY(weir_exec_variable_get(loop->session, id, &loop->first_states[i],
-                                      err));
+    if (id >= g->node_count || !own[id]) continue; /* added by the rewrite */
+    s = weir_exec_variable_get(loop->session, id, &loop->first_states[i], err);
   }
-  return WEIR_OK;
+  for (weir_node_id id = 0; s == WEIR_OK && id < g->node_count; id++) {
+    if (g->nodes[id].op->instr != WEIR_INSTR_VAR_COMMIT) continue;
+    if (own[g->values[g->nodes[id].inputs[0]].node])
+      loop->own_assigns[loop->own_assign_count++] = id;
+  }
+  weir_free(loop->alloc, own);
+  return s;
 }
 
 /* ---- Data and steppers */
@@ -304,7 +313,6 @@ static weir_status make_training(weir_loop *loop, weir_error *err) {
   const weir_loop_options *o = &loop->options;
   WEIR_TRY(open_data(loop, err));
   WEIR_TRY(weir_loop_save_open(loop, err));
-  WEIR_TRY(keep_states(loop, err));
   WEIR_TRY(make_steppers(loop, err));
   WEIR_TRY(open_eval(loop, err));
   WEIR_TRY(weir_loop_restore(loop, err));
@@ -321,6 +329,7 @@ static weir_status fill(weir_loop *loop, weir_error *err) {
   loop->graph_hash = weir_graph_hash(loop->graph);
   WEIR_TRY(make_metrics(loop, err));
   WEIR_TRY(make_session(loop, err));
+  WEIR_TRY(keep_states(loop, err));
   if (!o->eval_only) return make_training(loop, err);
   WEIR_TRY(weir_loop_restore_only(loop, err));
   return open_eval(loop, err);

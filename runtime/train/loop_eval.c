@@ -39,7 +39,9 @@ static weir_status open_on(weir_loop *loop, const char *name,
                                .data = on->data,
                                .section = weir_sv_from(name),
                                .fetches = ids,
-                               .fetch_count = loop->metric_count};
+                               .fetch_count = loop->metric_count,
+                               .targets = loop->own_assigns,
+                               .target_count = loop->own_assign_count};
   if (s == WEIR_OK)
     s = weir_stepper_create(loop->env, &step, &on->stepper, err);
   weir_free(loop->alloc, ids);
@@ -123,6 +125,38 @@ static void summarise(weir_loop *loop, const weir_train_report *report) {
   loop->summary = NULL;
 }
 
+/* Evaluation has states of its own: they begin anew, go on from batch to batch,
+ * and training's are put back. */
+static weir_status run_apart(weir_loop *loop, weir_loop_eval_on *on,
+                             weir_data_iter *iter, weir_train_report *out,
+                             weir_error *err) {
+  if (loop->own_assign_count == 0) return run_all(loop, on, iter, out, err);
+  size_t n = loop->entry_count;
+  weir_tensor **held = weir_alloc_array(loop->alloc, n, sizeof *held);
+  if (held == NULL) return weir_fail_memory(err, n * sizeof *held);
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; s == WEIR_OK && i < n; i++)
+    if (loop->first_states[i] != NULL)
+      s = weir_exec_variable_snapshot(loop->session, loop->entry_nodes[i],
+                                      &held[i], err);
+  if (s == WEIR_OK) s = weir_loop_reset_states(loop, err);
+  if (s == WEIR_OK) s = run_all(loop, on, iter, out, err);
+  for (size_t i = 0; i < n; i++) {
+    weir_error second = WEIR_ERROR_INIT;
+    weir_status put = WEIR_OK;
+    if (held[i] != NULL)
+      put = weir_exec_variable_set(loop->session, loop->entry_nodes[i], held[i],
+                                   &second);
+    weir_tensor_unref(held[i]);
+    if (s == WEIR_OK && put != WEIR_OK) {
+      s = put;
+      if (err != NULL) *err = second;
+    }
+  }
+  weir_free(loop->alloc, held);
+  return s;
+}
+
 weir_status weir_loop_eval_on_run(weir_loop *loop, weir_loop_eval_on *on,
                                   weir_train_report *out, weir_error *err) {
   int64_t start = weir_loop_clock(loop);
@@ -130,7 +164,7 @@ weir_status weir_loop_eval_on_run(weir_loop *loop, weir_loop_eval_on *on,
   *out = (weir_train_report){
       .struct_size = sizeof *out, .data = on->name, .step = loop->step};
   weir_status s = weir_data_iter_create(on->data, &iter, err);
-  if (s == WEIR_OK) s = run_all(loop, on, iter, out, err);
+  if (s == WEIR_OK) s = run_apart(loop, on, iter, out, err);
   weir_data_iter_release(iter);
   out->ns = weir_loop_clock(loop) - start;
   loop->eval_ns += out->ns;

@@ -90,7 +90,11 @@ struct weir_loop {
   uint64_t graph_hash, saved_runs; /* runs of the newest checkpoint */
   bool saved, save_failed;
   weir_strbuf data_state, extra;
-  weir_tensor **first_states; /* of entry_nodes; for reset_state */
+
+  /* States that the graph itself assigns. */
+  weir_tensor **first_states; /* of entry_nodes; NULL for all others */
+  weir_node_id *own_assigns;
+  uint32_t own_assign_count;
 };
 
 /* ---- loop.c */
@@ -107,6 +111,9 @@ bool weir_loop_is_due(const weir_loop *loop, weir_due *due);
 void weir_loop_due_begin(const weir_loop *loop, weir_due *due);
 /* What a step or the end of an epoch brings. */
 weir_status weir_loop_after(weir_loop *loop, weir_error *err);
+
+/* Gives the graph's own states their first values. */
+weir_status weir_loop_reset_states(weir_loop *loop, weir_error *err);
 
 /* ---- loop_eval.c */
 weir_status weir_loop_find_eval(weir_loop *loop, const char *name,

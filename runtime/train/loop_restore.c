@@ -78,7 +78,7 @@ static weir_status go_on(weir_loop *loop, const weir_checkpoint *c,
   const weir_checkpoint_info *info = weir_checkpoint_about(c);
   uint64_t accumulate = loop->spec->accumulate;
   WEIR_TRY(weir_checkpoint_to_session(c, loop->run_graph, loop->session,
-                                      loop->options.checkpoint, err));
+                                      loop->options.checkpoint, true, err));
   warn_other_graph(loop, info);
   loop->step = info->step;
   loop->runs = info->step * accumulate;
@@ -171,7 +171,7 @@ weir_status weir_loop_restore_only(weir_loop *loop, weir_error *err) {
   WEIR_TRY(
       weir_checkpoint_open(loop->env, o->checkpoint, -1, o->sink, &c, err));
   weir_status s = weir_checkpoint_to_session(c, loop->run_graph, loop->session,
-                                             o->checkpoint, err);
+                                             o->checkpoint, false, err);
   loop->step = weir_checkpoint_about(c)->step;
   weir_checkpoint_release(c);
   return s;

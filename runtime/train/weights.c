@@ -52,13 +52,23 @@ static bool holds(const weir_graph *g, weir_node_id id) {
   return g->nodes[id].op->instr == WEIR_INSTR_VAR_READ;
 }
 
-weir_status weir_checkpoint_to_session(const weir_checkpoint *c,
-                                       const weir_graph *g,
-                                       weir_exec_session *session,
-                                       const char *dir, weir_error *err) {
+bool *weir_own_states(const weir_graph *graph, const weir_allocator *alloc) {
+  bool *own = weir_alloc_array(alloc, graph->node_count, sizeof *own);
+  for (weir_node_id id = 0; own != NULL && id < graph->node_count; id++) {
+    if (graph->nodes[id].op->instr != WEIR_INSTR_VAR_COMMIT) continue;
+    weir_node_id var = graph->values[graph->nodes[id].inputs[0]].node;
+    own[var] = strcmp(graph->nodes[var].op->name, "state") == 0;
+  }
+  return own;
+}
+
+/* |skip| (may be NULL): by node, those that keep their values. */
+static weir_status set_all(const weir_checkpoint *c, const weir_graph *g,
+                           weir_exec_session *session, const char *dir,
+                           const bool *skip, weir_error *err) {
   misfits bad = {.used = 0};
   for (weir_node_id id = 0; id < g->node_count; id++) {
-    if (!holds(g, id)) continue;
+    if (!holds(g, id) || (skip != NULL && skip[id])) continue;
     size_t at = weir_checkpoint_find(c, g->nodes[id].name);
     weir_tensor *t = at != SIZE_MAX ? weir_checkpoint_tensor(c, at) : NULL;
     weir_status s = WEIR_OK;
@@ -70,6 +80,19 @@ weir_status weir_checkpoint_to_session(const weir_checkpoint *c,
     WEIR_TRY(s);
   }
   return fail_misfits(&bad, dir, err);
+}
+
+weir_status weir_checkpoint_to_session(const weir_checkpoint *c,
+                                       const weir_graph *g,
+                                       weir_exec_session *session,
+                                       const char *dir, bool carry,
+                                       weir_error *err) {
+  if (carry) return set_all(c, g, session, dir, NULL, err);
+  bool *skip = weir_own_states(g, g->alloc);
+  if (skip == NULL) return weir_fail_memory(err, g->node_count);
+  weir_status s = set_all(c, g, session, dir, skip, err);
+  weir_free(g->alloc, skip);
+  return s;
 }
 
 /* ---- Weights from a file */

@@ -9,10 +9,12 @@
 
 /* Variables from a checkpoint into |session|: all of |graph|'s that hold
  * anything. |dir| is for messages. Errors: W5022, naming each. */
+/* |carry|: states that the graph itself assigns too; else they begin anew. */
 weir_status weir_checkpoint_to_session(const weir_checkpoint *checkpoint,
                                        const weir_graph *graph,
                                        weir_exec_session *session,
-                                       const char *dir, weir_error *err);
+                                       const char *dir, bool carry,
+                                       weir_error *err);
 /* The same from a safetensors file, with renames; variables it does not have
  * keep their values. |*out_count|: how many were set. Errors: W5022, W5024,
  * the file's. */
@@ -21,5 +23,9 @@ weir_status weir_weights_to_session(const weir_env *env, const char *path,
                                     const weir_graph *graph,
                                     weir_exec_session *session,
                                     size_t *out_count, weir_error *err);
+
+/* By node of |graph|: states that its own `assign`s change, such as a recurrent
+ * layer's; to be freed. NULL when out of memory. */
+bool *weir_own_states(const weir_graph *graph, const weir_allocator *alloc);
 
 #endif

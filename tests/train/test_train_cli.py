@@ -278,6 +278,85 @@ class Bits(Case):
         self.weir("checkpoint", "verify", "s")
 
 
+TEXT = """weir: 1
+params: {batch: 4, steps: 16, vocab: 8, hidden: 24}
+import: {nn: std/nn}
+data:
+  train:
+    source: text
+    files: [a.txt]
+    text: {level: chars, vocabulary: {size: 8, unknown: "?"}}
+    window: {length: 16, target: next, stream: true}
+    batch: ${batch}
+inputs: {tokens: 'i32[batch, steps]', target: 'i32[batch, steps]'}
+nodes:
+  x: nn.embedding(tokens, vocab=vocab, units=hidden)
+  h0: state([batch, hidden])
+  w: var([hidden, 3 * hidden], init=glorot_uniform())
+  r: var([hidden, 3 * hidden], init=glorot_uniform())
+  b: var([3 * hidden], init=zeros())
+  rb: var([3 * hidden], init=zeros())
+  y, h: gru(x, w, r, b, rb, h0)
+  carry: assign(h0, h)
+  logits: nn.dense(reshape(y, [batch * steps, hidden]), units=vocab)
+  loss: mean(sparse_softmax_xent(logits, reshape(target, [batch * steps])))
+  next: reshape(logits, [batch, steps, vocab])
+outputs: [next]
+train:
+  minimize: loss
+  optimizer: adam(lr=0.01)
+  epochs: 12
+  reset_state: epoch
+  checkpoint: {every: 10}
+"""
+EVAL = "  eval: {data: train, every: 7, metrics: [{name: ppl, perplexity: loss}]}"
+
+
+class Text(Case):
+    """A recurrent model of text, with states."""
+
+    def setUp(self):
+        super().setUp()
+        self.file("a.txt", "abcabcabd\n" * 200)
+        self.graph = self.file("t.weir.yaml", TEXT)
+        self.watched = self.file("e.weir.yaml", TEXT + EVAL)
+
+    def test_sample(self):
+        self.weir("train", self.graph, "--checkpoint", "c", "-q")
+        sample = ["predict", self.graph, "--checkpoint", "c", "--sample"]
+        p = self.weir(*sample, 29, "--prompt", "a", "--temperature", 0)
+        self.assertEqual(p.stdout, "abcabcabd\n" * 3 + "\n")
+        one = self.weir(*sample, 60, "--prompt", "ab", "--temperature", 3)
+        two = self.weir(*sample, 60, "--prompt", "ab", "--temperature", 3)
+        self.assertEqual(one.stdout, two.stdout)
+        other = self.weir(*sample, 60, "--prompt", "ab", "--temperature", 3,
+                          "--seed", 1)
+        self.assertNotEqual(one.stdout, other.stdout)
+        self.assertIn("W5027", self.weir(*sample, 5, code=2).stderr)
+        self.assertIn("W5027", self.weir(
+            "predict", self.file("g2.weir.yaml", GRAPH), "--sample", 5,
+            "--prompt", "a", code=2).stderr)
+
+    def test_evaluation_has_states_of_its_own(self):
+        self.weir("train", self.graph, "--checkpoint", "plain", "-q")
+        events = self.events("train", self.watched, "--checkpoint", "watched")
+        self.same("plain", "watched")
+        last = [e for e in events if e["event"] == "eval"][-1]
+        steps = last["step"]
+        self.weir("train", self.watched, "--checkpoint", "short", "--steps",
+                  steps, "-q")
+        again = self.events("eval", self.watched, "--checkpoint", "short")[0]
+        self.assertEqual(again["metrics"], last["metrics"])
+
+    def test_resume(self):
+        self.weir("train", self.graph, "--checkpoint", "whole", "--steps", 60,
+                  "-q")
+        for steps in (13, 29, 31, 60):
+            self.weir("train", self.graph, "--checkpoint", "parts", "--steps",
+                      steps, "-q")
+        self.same("whole", "parts")
+
+
 class Kills(Case):
     """kill -9 at random points of a run that saves every 5 steps."""
 

@@ -36,6 +36,7 @@ static weir_status grad(weir_grad_ctx *ctx) {
 
 const weir_op_def weir_op_gru = {
     .name = "gru",
+    .aliases = {"gru_layer"},
     .summary = "Gated recurrent units over a sequence.",
     .doc =
         "z = x_t w + bias and q = h r + rbias hold three gates side by side, "

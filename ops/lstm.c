@@ -35,6 +35,7 @@ static weir_status grad(weir_grad_ctx *ctx) {
 
 const weir_op_def weir_op_lstm = {
     .name = "lstm",
+    .aliases = {"lstm_layer"},
     .summary = "Long short-term memory over a sequence.",
     .doc =
         "z = x_t w + h r + bias holds four gates side by side, in the order i, "

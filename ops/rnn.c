@@ -27,6 +27,7 @@ static weir_status grad(weir_grad_ctx *ctx) {
 
 const weir_op_def weir_op_rnn = {
     .name = "rnn",
+    .aliases = {"rnn_layer"},
     .summary = "Plain recurrent units over a sequence.",
     .doc =
         "h = act(x_t w + h r + bias). y has h of every step, h that of the "

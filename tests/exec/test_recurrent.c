@@ -247,11 +247,159 @@ static void layers_are_what_scans_say(void **state) {
   unload(&t);
 }
 
+/* Their gradients are those of the scans too. */
+static void gradients_are_what_scans_say(void **state) {
+  static const char *const kNames[] = {"x", "w", "r", "bias", "h0", "c0"};
+  static const char *const kSums[][2] = {{"o1", "o2"}, {"o7", "o8"}};
+  (void)state;
+  bench t;
+  for (int k = 0; k < 2; k++) {
+    weir_tensor *out[2][5] = {{NULL}};
+    load(&t, kWritten);
+    for (int way = 0; way < 2; way++) {
+      weir_value_id wrt[5], grads[5];
+      weir_graph *derived = NULL;
+      for (int i = 0; i < 5; i++) wrt[i] = value(&t, kNames[i]);
+      assert_ok(weir_graph_gradients(t.graph, value(&t, kSums[k][way]), wrt, 5,
+                                     grads, &derived, &t.err),
+                &t.err);
+      run(&t, derived, 2, grads, 5, 0, out[way]);
+      weir_graph_unref(derived);
+    }
+    for (int i = 0; i < 5; i++)
+      for (int64_t e = 0; e < weir_shape_elements(&out[0][i]->shape); e++)
+        assert_float_equal(weir_tensor_get_f64(out[0][i], e),
+                           weir_tensor_get_f64(out[1][i], e), 2e-5);
+    for (int i = 0; i < 10; i++) weir_tensor_unref(out[i / 5][i % 5]);
+    unload(&t);
+  }
+}
+
+/* Two halves of a sequence, one run after the other, are the whole. */
+static const char kHalves[] =
+    "weir: 1\n"
+    "import: {nn: std/nn}\n"
+    "inputs: {x: 'f32[2, 3, 4] = uniform(-1, 1)'}\n"
+    "nodes:\n"
+    "  a: nn.lstm_state(x, units=5)\n"
+    "  b: nn.gru_state(x, units=6)\n"
+    "  c: nn.rnn_state(x, units=7)\n"
+    "outputs: [a, b, c]\n";
+
+static const char kWhole[] =
+    "weir: 1\n"
+    "inputs:\n"
+    "  x: f32[2, 6, 4]\n"
+    "  w1: f32[4, 20]\n"
+    "  r1: f32[5, 20]\n"
+    "  w2: f32[4, 18]\n"
+    "  r2: f32[6, 18]\n"
+    "  w3: f32[4, 7]\n"
+    "  r3: f32[7, 7]\n"
+    "nodes:\n"
+    "  a, h, k: lstm(x, w1, r1)\n"
+    "  b, i: gru(x, w2, r2)\n"
+    "  c, j: rnn(x, w3, r3)\n"
+    "outputs: [a, b, c]\n";
+
+enum { HALVES = 10 }; /* a, b, c, x, and the weights */
+
+/* Runs the halves as steps 0 and 1 of one session. */
+static void run_halves(weir_tensor *out[2][HALVES]) {
+  static const char *const kNames[HALVES] = {"a",   "b",   "c",   "x",   "a/w",
+                                             "a/r", "b/w", "b/r", "c/w", "c/r"};
+  bench t;
+  weir_exec_session *session = NULL;
+  load(&t, kHalves);
+  weir_pool *pool = exec_pool(&t.world, 2);
+  assert_ok(weir_exec_session_create(&t.world.env, pool, t.graph, NULL,
+                                     &session, &t.err),
+            &t.err);
+  for (uint64_t step = 0; step < 2; step++) {
+    weir_exec_fetch fetches[HALVES] = {{0}};
+    weir_run_options options = {.step = step};
+    for (int i = 0; i < HALVES; i++) fetches[i].value = value(&t, kNames[i]);
+    assert_ok(weir_exec_run(session, NULL, 0, fetches, HALVES, NULL, 0,
+                            &options, &t.err),
+              &t.err);
+    for (int i = 0; i < HALVES; i++) {
+      const weir_tensor *from = fetches[i].tensor;
+      weir_tensor *copy = NULL; /* of memory that outlives the session */
+      assert_ok(weir_tensor_create_shaped(weir_allocator_system(), from->dtype,
+                                          &from->shape, &copy, &t.err),
+                &t.err);
+      memcpy(copy->data, from->data, from->bytes);
+      weir_tensor_unref(fetches[i].tensor);
+      out[step][i] = copy;
+    }
+  }
+  weir_exec_session_release(session);
+  weir_pool_release(pool);
+  unload(&t);
+}
+
+static void run_whole(weir_tensor *halves[2][HALVES], weir_tensor *out[3]) {
+  static const char *const kInputs[] = {"x",  "w1", "r1", "w2",
+                                        "r2", "w3", "r3"};
+  static const char *const kOutputs[] = {"a", "b", "c"};
+  const int64_t dims[] = {2, 6, 4};
+  weir_shape shape = weir_shape_of(3, dims);
+  weir_tensor *x = NULL;
+  bench t;
+  load(&t, kWhole);
+  assert_ok(weir_tensor_create_shaped(weir_allocator_system(), WEIR_F32, &shape,
+                                      &x, &t.err),
+            &t.err);
+  for (int b = 0; b < 2; b++)
+    for (int k = 0; k < 2; k++)
+      memcpy((float *)x->data + (b * 2 + k) * 12,
+             (float *)halves[k][3]->data + b * 12, 12 * sizeof(float));
+  weir_exec_feed feeds[7];
+  weir_exec_fetch fetches[3] = {{0}};
+  weir_exec_session *session = NULL;
+  weir_pool *pool = exec_pool(&t.world, 2);
+  for (int i = 0; i < 7; i++)
+    feeds[i] =
+        (weir_exec_feed){value(&t, kInputs[i]), i == 0 ? x : halves[0][3 + i]};
+  for (int i = 0; i < 3; i++) fetches[i].value = value(&t, kOutputs[i]);
+  assert_ok(weir_exec_session_create(&t.world.env, pool, t.graph, NULL,
+                                     &session, &t.err),
+            &t.err);
+  assert_ok(weir_exec_run(session, feeds, 7, fetches, 3, NULL, 0, NULL, &t.err),
+            &t.err);
+  for (int i = 0; i < 3; i++) out[i] = fetches[i].tensor;
+  for (int i = 0; i < 3; i++)
+    for (int64_t e = 0; e < weir_shape_elements(&out[i]->shape); e++) {
+      int64_t units = out[i]->shape.dims[2].value, unit = e % units;
+      int64_t step = e / units % 6, b = e / units / 6;
+      assert_float_equal(weir_tensor_get_f64(out[i], e),
+                         weir_tensor_get_f64(halves[step / 3][i],
+                                             (b * 3 + step % 3) * units + unit),
+                         1e-5);
+    }
+  for (int i = 0; i < 3; i++) weir_tensor_unref(out[i]);
+  weir_exec_session_release(session);
+  weir_pool_release(pool);
+  weir_tensor_unref(x);
+  unload(&t);
+}
+
+static void states_go_on_from_run_to_run(void **state) {
+  (void)state;
+  weir_tensor *halves[2][HALVES], *whole[3];
+  run_halves(halves);
+  run_whole(halves, whole);
+  for (int i = 0; i < 2 * HALVES; i++)
+    weir_tensor_unref(halves[i / HALVES][i % HALVES]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(unread_outputs_are_left_out),
       cmocka_unit_test(dropout_follows_the_step),
       cmocka_unit_test(layers_are_what_scans_say),
+      cmocka_unit_test(gradients_are_what_scans_say),
+      cmocka_unit_test(states_go_on_from_run_to_run),
       cmocka_unit_test(gradients_keep_their_bits_on_any_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

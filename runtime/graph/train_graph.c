@@ -5,6 +5,7 @@
 
 #include "runtime/graph/gradients.h"
 #include "runtime/graph/train_build.h"
+#include "runtime/graph/train_recompute.h"
 
 /* The rewrite: gradients are added to the graph, then the result is copied,
  * node by node, and a variable's update is put in as soon as its gradient is
@@ -195,6 +196,24 @@ static weir_status fill_result(weir_train_build *b) {
   return WEIR_OK;
 }
 
+/* The graph with gradients, some of the forward part computed again. */
+static weir_status differentiate(weir_train_build *b, const weir_graph *base,
+                                 weir_value_id loss, const weir_value_id *wrt,
+                                 weir_value_id *grads, weir_graph **out) {
+  weir_graph *plain = NULL;
+  WEIR_TRY(weir_graph_gradients(base, loss, wrt, b->var_count, grads, &plain,
+                                b->err));
+  if (b->rules->recompute.count == 0) {
+    *out = plain;
+    return WEIR_OK;
+  }
+  weir_status s =
+      weir_train_recompute(plain, base->node_count, &b->rules->recompute, grads,
+                           b->var_count, out, b->err);
+  weir_graph_unref(plain);
+  return s;
+}
+
 static weir_status gradients(weir_train_build *b, const weir_graph *base,
                              weir_value_id loss, weir_graph **out) {
   const weir_allocator *alloc = base->alloc;
@@ -205,8 +224,7 @@ static weir_status gradients(weir_train_build *b, const weir_graph *base,
                       : WEIR_OK;
   for (uint32_t k = 0; s == WEIR_OK && k < b->var_count; k++)
     wrt[k] = base->nodes[b->vars[k].node].first_output;
-  if (s == WEIR_OK)
-    s = weir_graph_gradients(base, loss, wrt, b->var_count, grads, out, b->err);
+  if (s == WEIR_OK) s = differentiate(b, base, loss, wrt, grads, out);
   for (uint32_t k = 0; s == WEIR_OK && k < b->var_count; k++)
     b->vars[k].grad = grads[k];
   weir_free(alloc, wrt);

@@ -136,15 +136,25 @@ static bool switched(mode_pass *m, weir_node_id id) {
   return true;
 }
 
+/* The averages of a batch_norm would have to leave the body. */
+static void refuse(mode_pass *m, const weir_node *node) {
+  if (strcmp(node->op->name, "batch_norm") != 0) return;
+  weir_train_fail(&m->b, weir_fail(m->b.err, WEIR_W1122, &node->mark,
+                                   "%.*s: training a batch_norm inside of a "
+                                   "body is not in this version",
+                                   WEIR_SV(node->name)));
+}
+
 /* Whether something in a body is switched; bodies nest only so deep. */
-static bool body_switches(const weir_graph *body) {
+static bool body_switches(mode_pass *m, const weir_graph *body) {
   for (weir_node_id id = 0; id < body->node_count; id++) {
     const weir_node *node = &body->nodes[id];
+    refuse(m, node);
     int at = weir_op_attr_index(node->op, WEIR_SV_LIT("training"));
     if (at >= 0 && node->attrs[at].kind == WEIR_ATTR_BOOL && !node->attrs[at].b)
       return true;
     for (uint32_t k = 0; k < node->body_count; k++)
-      if (body_switches(node->bodies[k])) return true;
+      if (body_switches(m, node->bodies[k])) return true;
   }
   return false;
 }
@@ -167,7 +177,7 @@ static bool in_bodies(mode_pass *m, weir_node_id id) {
   weir_graph *bodies[2] = {NULL, NULL};
   bool switches = false;
   for (uint32_t k = 0; k < node->body_count; k++)
-    switches = switches || body_switches(node->bodies[k]);
+    switches = body_switches(m, node->bodies[k]) || switches;
   if (!switches) return false;
   weir_status s = m->b.status;
   for (uint32_t k = 0; s == WEIR_OK && k < node->body_count; k++)

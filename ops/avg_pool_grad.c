@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/grads.h"
 #include "ops/rules.h"
 #include "ops/window.h"
 
@@ -12,6 +13,15 @@ static weir_status shape(weir_shape_ctx *ctx) {
   WEIR_TRY(weir_rule_same(ctx, weir_shape_in(ctx, 0), "dy", &y,
                           "what avg_pool gives", &same));
   return weir_shape_set(ctx, 0, &x);
+}
+
+/* Linear: the gradient is the op that this one is the gradient of. */
+static weir_status grad(weir_grad_ctx *ctx) {
+  static const char *const names[] = {"kernel", "stride", "pad",
+                                      "count_include_pad", NULL};
+  weir_ref in[] = {weir_grad_dy(ctx, 0)};
+  weir_grad_add(ctx, 0, weir_g_like(ctx, "avg_pool", 1, in, names));
+  return WEIR_OK;
 }
 
 const weir_op_def weir_op_avg_pool_grad = {
@@ -40,4 +50,5 @@ const weir_op_def weir_op_avg_pool_grad = {
                 "a dy of another shape than avg_pool gives", "integers"},
     .flags = WEIR_OP_ANCHOR,
     .shape = shape,
+    .grad = grad,
     .cost = weir_cost_unary};

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/grads.h"
 #include "ops/rules.h"
 #include "ops/window.h"
 
@@ -26,6 +27,23 @@ static void cost(const weir_call *call, weir_cost *out) {
   out->flops = weir_cost_mul(out->flops, 2);
 }
 
+/* Linear in each input: with g the gradient of dx, that of dy is conv2d(g, w),
+ * that of w the filters' gradient for images g. */
+static weir_status grad(weir_grad_ctx *ctx) {
+  static const char *const names[] = {"stride", "pad", "dilation", "groups",
+                                      NULL};
+  weir_ref w = weir_grad_in(ctx, 0), dy = weir_grad_in(ctx, 1);
+  weir_ref g = weir_grad_dy(ctx, 0);
+  weir_ref images[] = {g, w}, both[] = {g, dy};
+  if (weir_grad_wanted(ctx, 1))
+    weir_grad_add(ctx, 1, weir_g_like(ctx, "conv2d", 2, images, names));
+  if (weir_grad_wanted(ctx, 0))
+    weir_grad_add(
+        ctx, 0,
+        weir_g_like_shaped(ctx, "conv2d_grad_weight", 2, both, w, names));
+  return WEIR_OK;
+}
+
 const weir_op_def weir_op_conv2d_grad_input = {
     .name = "conv2d_grad_input",
     .summary = "Gradient of conv2d with respect to the images.",
@@ -44,4 +62,5 @@ const weir_op_def weir_op_conv2d_grad_input = {
                 "a dy of another shape than conv2d gives", "ranks other than 4",
                 "integers"},
     .shape = shape,
+    .grad = grad,
     .cost = cost};

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/grads.h"
 #include "ops/rules.h"
 #include "ops/window.h"
 
@@ -29,6 +30,29 @@ static void cost(const weir_call *call, weir_cost *out) {
   out->flops = weir_cost_mul(out->flops, 2);
 }
 
+/* Linear in each input: with g the gradient of dw, that of dy is conv2d(x, g),
+ * that of x the images' gradient for filters g. That of db goes to all of dy's
+ * pixels. */
+static weir_status grad(weir_grad_ctx *ctx) {
+  static const char *const names[] = {"stride", "pad", "dilation", "groups",
+                                      NULL};
+  weir_ref x = weir_grad_in(ctx, 0), dy = weir_grad_in(ctx, 1);
+  weir_ref g = weir_grad_dy(ctx, 0), gb = weir_grad_dy(ctx, 1);
+  weir_ref images[] = {x, g}, both[] = {g, dy};
+  if (g != WEIR_NO_VALUE && weir_grad_wanted(ctx, 1))
+    weir_grad_add(ctx, 1, weir_g_like(ctx, "conv2d", 2, images, names));
+  if (g != WEIR_NO_VALUE && weir_grad_wanted(ctx, 0))
+    weir_grad_add(
+        ctx, 0,
+        weir_g_like_shaped(ctx, "conv2d_grad_input", 2, both, x, names));
+  if (gb == WEIR_NO_VALUE || !weir_grad_wanted(ctx, 1)) return WEIR_OK;
+  weir_dim column[] = {weir_grad_shape(ctx, gb)->dims[0], weir_dim_of(1),
+                       weir_dim_of(1)};
+  gb = weir_g1a(ctx, "reshape", gb, "shape", weir_attr_dims(3, column));
+  weir_grad_add(ctx, 1, weir_g_expand_like(ctx, gb, dy));
+  return WEIR_OK;
+}
+
 const weir_op_def weir_op_conv2d_grad_weight = {
     .name = "conv2d_grad_weight",
     .summary = "Gradient of conv2d with respect to the filters, and the bias.",
@@ -48,4 +72,5 @@ const weir_op_def weir_op_conv2d_grad_weight = {
                 "a dy of another shape than conv2d gives", "ranks other than 4",
                 "integers"},
     .shape = shape,
+    .grad = grad,
     .cost = cost};

@@ -90,6 +90,34 @@ weir_attr weir_attr_shape(const weir_shape *shape) {
                         shape->dims);
 }
 
+static uint32_t list_attrs(const weir_grad_ctx *ctx, const char *const *names,
+                           weir_named_attr *attrs) {
+  uint32_t count = 0;
+  for (; names[count] != NULL && count < 8; count++)
+    attrs[count] =
+        (weir_named_attr){names[count], *weir_grad_attr(ctx, names[count])};
+  attrs[count] = (weir_named_attr){NULL, {.kind = WEIR_ATTR_NONE}};
+  return count;
+}
+
+weir_ref weir_g_like(weir_grad_ctx *ctx, const char *op, uint32_t in_count,
+                     const weir_ref *in, const char *const *names) {
+  weir_named_attr attrs[9];
+  list_attrs(ctx, names, attrs);
+  return weir_grad_node(ctx, op, in_count, in, attrs);
+}
+
+weir_ref weir_g_like_shaped(weir_grad_ctx *ctx, const char *op,
+                            uint32_t in_count, const weir_ref *in,
+                            weir_ref like, const char *const *names) {
+  weir_named_attr attrs[10];
+  uint32_t count = list_attrs(ctx, names, attrs);
+  attrs[count + 1] = attrs[count];
+  attrs[count] =
+      (weir_named_attr){"shape", weir_attr_shape(weir_grad_shape(ctx, like))};
+  return weir_grad_node(ctx, op, in_count, in, attrs);
+}
+
 weir_status weir_grad_zero(weir_grad_ctx *ctx) {
   (void)ctx;
   return WEIR_OK;

@@ -17,6 +17,14 @@ weir_ref weir_g1a(weir_grad_ctx *ctx, const char *op, weir_ref x,
                   const char *name, weir_attr value);
 /* |x| times a number. */
 weir_ref weir_g_scale(weir_grad_ctx *ctx, weir_ref x, double factor);
+/* op(|in|...) with those attributes of the node at hand that |names|, ended by
+ * NULL, lists; at most 8. */
+weir_ref weir_g_like(weir_grad_ctx *ctx, const char *op, uint32_t in_count,
+                     const weir_ref *in, const char *const *names);
+/* The same, and the attribute `shape` is that of |like|. */
+weir_ref weir_g_like_shaped(weir_grad_ctx *ctx, const char *op,
+                            uint32_t in_count, const weir_ref *in,
+                            weir_ref like, const char *const *names);
 /* A number of |like|'s dtype. */
 weir_ref weir_g_number(weir_grad_ctx *ctx, weir_ref like, double value);
 /* |x| with the shape of |like|: same elements. W2008 if its rank is unknown. */

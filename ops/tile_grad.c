@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/grads.h"
 #include "ops/rules.h"
 #include "ops/slicing.h"
 
@@ -9,6 +10,14 @@ static weir_status shape(weir_shape_ctx *ctx) {
   WEIR_TRY(weir_rule_same(ctx, weir_shape_in(ctx, 0), "dy", &y,
                           "what tile gives", &same));
   return weir_shape_set(ctx, 0, &x);
+}
+
+/* Linear: the gradient is the op that this one is the gradient of. */
+static weir_status grad(weir_grad_ctx *ctx) {
+  static const char *const names[] = {"repeats", NULL};
+  weir_ref in[] = {weir_grad_dy(ctx, 0)};
+  weir_grad_add(ctx, 0, weir_g_like(ctx, "tile", 1, in, names));
+  return WEIR_OK;
 }
 
 const weir_op_def weir_op_tile_grad = {
@@ -23,4 +32,5 @@ const weir_op_def weir_op_tile_grad = {
     .refuses = {"repeats that the op refuses",
                 "a dy of another shape than tile gives", "integers", "bool"},
     .shape = shape,
+    .grad = grad,
     .cost = weir_cost_reduce};

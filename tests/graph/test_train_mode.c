@@ -138,10 +138,70 @@ static void test_dropout(void **state) {
   trainee_close(&t);
 }
 
+/* dropout in a body drops while training only. */
+static void test_body(void **state) {
+  (void)state;
+  trainee t;
+  trainee_open(&t,
+               "weir: 1\n"
+               "nodes:\n"
+               "  w: var([], init=ones())\n"
+               "  run:\n"
+               "    scan:\n"
+               "      over: {xt: 'ones([64, 4])'}\n"
+               "      carry: {h: 'zeros([4])'}\n"
+               "      nodes: {h2: 'add(h, dropout(xt, keep=0.5))'}\n"
+               "      next: {h: h2}\n"
+               "  total: reduce_sum(stop_gradient(run.h))\n"
+               "  loss: mul(w, total)\n"
+               "outputs: [total]\n"
+               "train: {minimize: loss, optimizer: sgd(lr=0.0)}\n",
+               1);
+  weir_value_id total = weir_graph_find_value(t.graph, WEIR_SV_LIT("total"));
+  double loss = trainee_run(&t, NULL, 0, false);
+  assert_true(loss > 128 && loss < 384 && loss != 256);
+  assert_float_equal(trainee_fetch(&t, total), 256, 0);
+  trainee_close(&t);
+}
+
+/* Averages of a batch_norm in a body would have to leave it. */
+static void test_batch_norm_in_body(void **state) {
+  (void)state;
+  static const char kText[] =
+      "weir: 1\n"
+      "nodes:\n"
+      "  w: var([], init=ones())\n"
+      "  c: var([2], init=ones())\n"
+      "  run:\n"
+      "    scan:\n"
+      "      over: {xt: 'ones([4, 3, 2])'}\n"
+      "      carry: {h: 'zeros([3, 2])'}\n"
+      "      nodes: {h2: 'add(h, batch_norm(xt, c, c, c, c))'}\n"
+      "      next: {h: h2}\n"
+      "  loss: mul(w, reduce_sum(stop_gradient(run.h)))\n"
+      "outputs: [loss]\n"
+      "train: {minimize: loss, optimizer: sgd(lr=0.5)}\n";
+  weir_error err = WEIR_ERROR_INIT;
+  weir_load_options options = {.registry = weir_builtin_registry()};
+  weir_graph *g = NULL;
+  weir_train_spec *spec = NULL;
+  weir_train_graph *train = NULL;
+  assert_ok(weir_graph_load_text(weir_env_system(), weir_sv_from(kText), "t",
+                                 &options, &g, &err),
+            &err);
+  assert_ok(weir_train_spec_read(g, NULL, &spec, &err), &err);
+  assert_error(weir_graph_train(g, spec, &train, &err), &err, "W1122");
+  weir_train_spec_release(spec);
+  weir_graph_unref(g);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_batch_norm), cmocka_unit_test(test_evaluation),
-      cmocka_unit_test(test_accumulated), cmocka_unit_test(test_own_assign),
-      cmocka_unit_test(test_dropout)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_batch_norm),
+                                     cmocka_unit_test(test_evaluation),
+                                     cmocka_unit_test(test_accumulated),
+                                     cmocka_unit_test(test_own_assign),
+                                     cmocka_unit_test(test_body),
+                                     cmocka_unit_test(test_batch_norm_in_body),
+                                     cmocka_unit_test(test_dropout)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

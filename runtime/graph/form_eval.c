@@ -303,7 +303,8 @@ static bool finish_body(weir_loader *l, weir_form_state *s, uint32_t k,
   if (!ok) return false;
   if (weir_graph_builder_finish(level->builder, &body, &err) != WEIR_OK)
     return weir_report_memory(l);
-  ok = weir_body_expand_gradients(body, l->builder, out, &err) == WEIR_OK ||
+  ok = weir_body_expand_gradients(body, l->builder, l->max_nodes, out, &err) ==
+           WEIR_OK ||
        weir_report_error(l, &err);
   weir_graph_unref(body);
   return ok;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/grad_ctx.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -133,6 +134,11 @@ weir_ref weir_grad_node_at(weir_grad_ctx *ctx, weir_graph_builder *builder,
                            const char *op_name, uint32_t in_count,
                            const weir_ref *in, const weir_named_attr *attrs) {
   if (ctx->status != WEIR_OK) return WEIR_NO_VALUE;
+  if (ctx->max_nodes > 0 &&
+      weir_graph_builder_graph(builder)->node_count >= ctx->max_nodes)
+    return failed(ctx, weir_fail(ctx->err, WEIR_W1014, &ctx->node->mark,
+                                 "gradients make more than %" PRIu64 " nodes",
+                                 ctx->max_nodes));
   weir_attr filled[WEIR_OP_ATTRS];
   const weir_op_def *op = weir_grad_op(ctx, op_name);
   if (op == NULL || !fill_attrs(op, attrs, filled))

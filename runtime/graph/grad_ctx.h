@@ -13,6 +13,7 @@ struct weir_grad_ctx {
   bool *depends;         /* by old value: depends on a wrt */
   weir_map ops;          /* op names to indices of the registry */
   uint32_t added;        /* nodes, for their names */
+  uint64_t max_nodes;    /* of the new graph; 0: no limit */
   weir_status status;    /* the first failure; sticks */
   weir_error *err;
 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <string.h>
 
 #include "runtime/graph/grad_ctx.h"
@@ -27,7 +28,8 @@ static weir_status replace(weir_grad_ctx *ctx, weir_node_id id,
 
 static weir_status expand_one(const weir_graph *graph,
                               weir_graph_builder *outer, weir_node_id id,
-                              weir_graph **out_graph, weir_error *err) {
+                              uint64_t max_nodes, weir_graph **out_graph,
+                              weir_error *err) {
   const weir_node *node = &graph->nodes[id];
   const weir_value_id *wrt = node->inputs + 1;
   uint32_t count = node->input_count - 1;
@@ -36,6 +38,7 @@ static weir_status expand_one(const weir_graph *graph,
   weir_status s = outer != NULL
                       ? weir_grad_ctx_begin_body(&ctx, graph, outer, err)
                       : weir_grad_ctx_begin(&ctx, graph, err);
+  ctx.max_nodes = max_nodes;
   if (s == WEIR_OK && grads == NULL)
     s = weir_fail_memory(err, count * sizeof *grads);
   if (s == WEIR_OK)
@@ -48,15 +51,23 @@ static weir_status expand_one(const weir_graph *graph,
 }
 
 static weir_status expand(const weir_graph *graph, weir_graph_builder *outer,
-                          weir_graph **out_graph, weir_error *err) {
+                          uint64_t max_nodes, weir_graph **out_graph,
+                          weir_error *err) {
   weir_error local = WEIR_ERROR_INIT;
   weir_graph *now = weir_graph_ref(graph);
   weir_status s = WEIR_OK;
+  uint64_t copied = 0;
   *out_graph = NULL;
   if (err == NULL) err = &local;
   for (weir_node_id id = find(now); s == WEIR_OK && id != UINT32_MAX;) {
     weir_graph *next = NULL;
-    s = expand_one(now, outer, id, &next, err);
+    copied += now->node_count;
+    if (copied > 4 * max_nodes)
+      s = weir_fail(err, WEIR_W1014, &now->nodes[id].mark,
+                    "too many gradients for a limit of %" PRIu64 " nodes",
+                    max_nodes);
+    else
+      s = expand_one(now, outer, id, max_nodes, &next, err);
     weir_graph_unref(now);
     now = next;
     if (s == WEIR_OK) id = find(now);
@@ -66,13 +77,15 @@ static weir_status expand(const weir_graph *graph, weir_graph_builder *outer,
 }
 
 weir_status weir_graph_expand_gradients(const weir_graph *graph,
+                                        uint64_t max_nodes,
                                         weir_graph **out_graph,
                                         weir_error *err) {
-  return expand(graph, NULL, out_graph, err);
+  return expand(graph, NULL, max_nodes, out_graph, err);
 }
 
 weir_status weir_body_expand_gradients(const weir_graph *body,
                                        weir_graph_builder *outer,
+                                       uint64_t max_nodes,
                                        weir_graph **out_body, weir_error *err) {
-  return expand(body, outer, out_body, err);
+  return expand(body, outer, max_nodes, out_body, err);
 }

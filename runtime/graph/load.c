@@ -160,7 +160,8 @@ static weir_status finish(weir_loader *l, weir_graph **out_graph) {
   weir_error err = WEIR_ERROR_INIT;
   weir_graph *graph = NULL;
   weir_status s = weir_graph_builder_finish(l->main_builder, &graph, &err);
-  if (s == WEIR_OK) s = weir_graph_expand_gradients(graph, out_graph, &err);
+  if (s == WEIR_OK)
+    s = weir_graph_expand_gradients(graph, l->max_nodes, out_graph, &err);
   weir_graph_unref(graph);
   if (s != WEIR_OK) weir_report_error(l, &err);
   return s;

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
-#include "runtime/graph/graph.h"
+#include "runtime/graph/train.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Loads the input as a graph. What loads must hold what a Graph promises and
@@ -73,6 +73,22 @@ static void check_passes(const weir_graph *g) {
   weir_graph_unref(fused);
 }
 
+/* What loads with `train` can be rewritten, or says why not. */
+static void check_train(const weir_graph *g) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_train_spec *spec = NULL;
+  weir_train_graph *train = NULL;
+  if (g->train == NULL) return;
+  FUZZ_CHECK(weir_train_spec_read(g, NULL, &spec, &err) == WEIR_OK);
+  weir_status s = weir_graph_train(g, spec, &train, &err);
+  FUZZ_CHECK((s == WEIR_OK) == (train != NULL));
+  FUZZ_CHECK(s == WEIR_OK || (err.id[0] == 'W' && strcmp(err.id, "W9001")));
+  for (uint32_t i = 0; train != NULL && i < train->graph->node_count; i++)
+    check_node(train->graph, i);
+  weir_train_graph_release(train);
+  weir_train_spec_release(spec);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   weir_fs fs = {.read = read_nothing, .close = close_nothing};
   weir_env env = {.alloc = weir_allocator_system(), .fs = &fs};
@@ -93,6 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   FUZZ_CHECK(errors == 0);
   check_graph(g);
   check_passes(g);
+  check_train(g);
   weir_graph_unref(g);
   return 0;
 }

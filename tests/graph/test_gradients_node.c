@@ -155,9 +155,30 @@ static void test_memory(void **state) {
   }
 }
 
+/* Gradients of gradients grow fast: they are bounded as nodes are. */
+static void test_limit(void **state) {
+  (void)state;
+  static const char kText[] =
+      "weir: 1\n"
+      "inputs: {x: 'f32[3]'}\n"
+      "nodes:\n"
+      "  a: tanh(x)\n"
+      "  b: gradients(gradients(gradients(gradients(a, x), x), x), x)\n"
+      "  c: gradients(gradients(gradients(gradients(b, x), x), x), x)\n"
+      "outputs: [c]\n";
+  weir_load_options options = {.registry = weir_builtin_registry(),
+                               .max_nodes = 1000};
+  weir_error err = WEIR_ERROR_INIT;
+  weir_graph *g = NULL;
+  assert_error(weir_graph_load_text(weir_env_system(), weir_sv_from(kText), "t",
+                                    &options, &g, &err),
+               &err, "W1014");
+  assert_null(g);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_values),
-                                     cmocka_unit_test(test_penalty),
-                                     cmocka_unit_test(test_memory)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_values), cmocka_unit_test(test_penalty),
+      cmocka_unit_test(test_limit), cmocka_unit_test(test_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -301,13 +301,6 @@ static bool read_mode(weir_train_reader *r, const weir_yaml_entry *e,
       WEIR_SV(call->name));
 }
 
-static bool read_seed(weir_train_reader *r, const weir_yaml_entry *e,
-                      void *target) {
-  double value = 0;
-  (void)target;
-  return weir_train_number(r, e->value, "seed", &value);
-}
-
 static const weir_train_key kTrainKeys[] = {
     {"minimize", WEIR_TRAIN_CUSTOM, .read = read_minimize},
     {"optimizer", WEIR_TRAIN_CUSTOM, .read = weir_train_read_optimizer},
@@ -330,7 +323,6 @@ static const weir_train_key kTrainKeys[] = {
     {"summary", WEIR_TRAIN_MAP, .sub = kSummaryKeys},
     {"log", WEIR_TRAIN_CUSTOM, .read = read_log},
     {"nan_trap", WEIR_TRAIN_BOOL, AT(nan_trap)},
-    {"seed", WEIR_TRAIN_CUSTOM, .read = read_seed},
     {"mode", WEIR_TRAIN_CUSTOM, .read = read_mode},
     {"sync", WEIR_TRAIN_CUSTOM, .read = read_way},
     {"async", WEIR_TRAIN_CUSTOM, .read = read_way},

@@ -10,24 +10,47 @@ void weir_serial_for(void *self, int64_t blocks, weir_block_fn fn, void *arg) {
   for (int64_t b = 0; b < blocks; b++) fn(arg, b, 0);
 }
 
-/* Takes blocks until there are none, or a caller waits for a slot. */
-static void work_blocks(weir_job *job, int number, const atomic_int *waiting) {
-  for (;;) {
-    int64_t b = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
-    if (b >= job->blocks) return;
-    job->fn(job->arg, b, number);
-    if (waiting != NULL &&
-        atomic_load_explicit(waiting, memory_order_relaxed) > 0)
-      return;
+/* Takes blocks, share |first| before the others, until there are none or a
+ * caller waits for a slot. */
+static void work_blocks(weir_job *job, int first, int number,
+                        const atomic_int *waiting) {
+  for (int i = 0; i < job->share_count; i++) {
+    weir_job_share *share = &job->shares[(first + i) % job->share_count];
+    for (;;) {
+      int64_t b =
+          atomic_fetch_add_explicit(&share->next, 1, memory_order_relaxed);
+      if (b >= share->end) break;
+      job->fn(job->arg, b, number);
+      if (waiting != NULL &&
+          atomic_load_explicit(waiting, memory_order_relaxed) > 0)
+        return;
+    }
   }
 }
 
 static bool has_blocks(weir_job *job) {
-  return atomic_load_explicit(&job->active, memory_order_acquire) &&
-         atomic_load_explicit(&job->next, memory_order_relaxed) < job->blocks;
+  if (!atomic_load_explicit(&job->active, memory_order_acquire)) return false;
+  for (int i = 0; i < job->share_count; i++)
+    if (atomic_load_explicit(&job->shares[i].next, memory_order_relaxed) <
+        job->shares[i].end)
+      return true;
+  return false;
 }
 
-static bool help_job(weir_pool *pool, weir_job *job) {
+/* Cuts the blocks into shares, one for each thread. */
+static void deal(weir_job *job, int64_t blocks, int threads) {
+  int64_t count = threads < WEIR_JOB_SHARES ? threads : WEIR_JOB_SHARES;
+  if (count > blocks) count = blocks;
+  job->share_count = (int)count;
+  for (int64_t i = 0, at = 0; i < count; i++) {
+    atomic_store_explicit(&job->shares[i].next, at, memory_order_relaxed);
+    at += (blocks - at) / (count - i);
+    job->shares[i].end = at;
+  }
+}
+
+static bool help_job(weir_worker *worker, weir_job *job) {
+  weir_pool *pool = worker->pool;
   if (!atomic_load_explicit(&job->active, memory_order_relaxed)) return false;
   atomic_fetch_add(&job->helpers, 1);
   bool helped = false;
@@ -36,7 +59,7 @@ static bool help_job(weir_pool *pool, weir_job *job) {
     /* Whoever leaves for a waiting caller and comes back gets a new number; the
      * kernel has scratch for |threads| of them. */
     if (number < pool->threads) {
-      work_blocks(job, number, &pool->waiting);
+      work_blocks(job, worker->index, number, &pool->waiting);
       helped = true;
     }
   }
@@ -51,7 +74,7 @@ bool weir_worker_help(weir_worker *worker) {
     int at = worker->index + i;
     if (at >= pool->worker_count) at -= pool->worker_count;
     for (int d = 0; d < WEIR_JOB_DEPTH; d++)
-      if (help_job(pool, &pool->workers[at].jobs[d])) return true;
+      if (help_job(worker, &pool->workers[at].jobs[d])) return true;
   }
   return false;
 }
@@ -80,16 +103,15 @@ void weir_worker_parallel_for(void *self, int64_t blocks, weir_block_fn fn,
     return;
   }
   weir_job *job = &worker->jobs[worker->job_depth++];
-  job->blocks = blocks;
   job->fn = fn;
   job->arg = arg;
-  atomic_store_explicit(&job->next, 0, memory_order_relaxed);
+  deal(job, blocks, pool->threads);
   atomic_store_explicit(&job->joined, 1, memory_order_relaxed);
   atomic_store(&job->active, true);
   int64_t helpers = blocks - 1;
   if (helpers > pool->threads - 1) helpers = pool->threads - 1;
   weir_pool_wake(pool, (int)helpers);
-  work_blocks(job, 0, NULL);
+  work_blocks(job, worker->index, 0, NULL);
   atomic_store(&job->active, false);
   wait_helpers(job);
   worker->job_depth--;

@@ -49,7 +49,7 @@ void weir_worker_wait(weir_worker *worker, const atomic_int *remaining);
 void weir_pool_notify(weir_pool *pool);
 
 /* weir_run_ctx.parallel_for with a weir_worker as |self|: the caller takes
- * part, blocks are dealt by a counter. Inside a loop inside a loop it runs the
+ * part, blocks are dealt by counters. Inside a loop inside a loop it runs the
  * blocks itself. */
 void weir_worker_parallel_for(void *self, int64_t blocks, weir_block_fn fn,
                               void *arg);
@@ -83,19 +83,27 @@ static inline void weir_openmp_restore(const weir_openmp *omp, int before) {
 
 /* ---- The parts, for pool.c and parallel.c only. */
 
-enum { WEIR_JOB_DEPTH = 2 };
+enum { WEIR_JOB_DEPTH = 2, WEIR_JOB_SHARES = 16 };
 
-/* A loop being shared out. Its memory is the worker's: a helper counts itself
+/* Part of a loop's blocks, dealt by a counter. */
+typedef struct weir_job_share {
+  _Alignas(64) atomic_int_least64_t next;
+  int64_t end;
+} weir_job_share;
+
+/* A loop being shared out. Each worker begins with a share of its own and then
+ * helps with the others': loops over the same data one after the other find it
+ * in their core's cache. Its memory is the worker's: a helper counts itself
  * in, looks whether the loop is on, works, counts itself out; the owner reuses
  * the job only when it is off and nobody is in. */
 typedef struct weir_job {
   _Alignas(64) atomic_uint helpers; /* high bit: the owner sleeps */
   atomic_bool active;
   atomic_int joined; /* the next helper's number; the owner is 0 */
-  int64_t blocks;
   weir_block_fn fn;
   void *arg;
-  _Alignas(64) atomic_int_least64_t next;
+  int share_count;
+  weir_job_share shares[WEIR_JOB_SHARES];
 } weir_job;
 
 struct weir_worker {

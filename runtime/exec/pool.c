@@ -183,12 +183,15 @@ static bool anything_to_do(weir_pool *pool) {
 static void *thread_main(void *self) {
   weir_worker *worker = self;
   weir_pool *pool = worker->pool;
-  (void)weir_openmp_single(&pool->openmp);
+  bool single = false; /* not before there is work: OpenMP may exit for want of
+                          memory, and most threads of many never work */
   if (pool->thread_start != NULL) pool->thread_start(pool->thread_start_self);
   while (!atomic_load(&pool->stop)) {
     unsigned seen = atomic_load(&pool->epoch);
     if (anything_to_do(pool) && take_worker_slot(pool)) {
       bool worked = true;
+      if (!single) (void)weir_openmp_single(&pool->openmp);
+      single = true;
       while (worked && atomic_load(&pool->waiting) == 0)
         worked = do_some(worker);
       give_slot(pool);

@@ -48,7 +48,7 @@ typedef struct cli_args {
   const char *cluster, *budget, *explain_node, *memory, *given, *replay,
       *verify, *diff;
   bool critical, strict_placement, inference;
-  int64_t processors;
+  int64_t processors, nodes;
   int64_t seed, runs, warmup, inflight, steps, epochs, take, sample;
   double temperature;
   double rtol, atol;
@@ -211,6 +211,7 @@ int cli_checkpoint(const cli_args *args);
 int cli_show(const cli_args *args);
 int cli_bench(const cli_args *args);
 int cli_place(const cli_args *args);
+int cli_generate(const cli_args *args);
 int cli_doctor(const cli_args *args);
 int cli_version(const cli_args *args);
 int cli_explain(const cli_args *args);

@@ -110,6 +110,17 @@ static const cli_option place_options[] = {
     HELP,
     END};
 
+static const cli_option generate_options[] = {
+    INT("nodes", "N", nodes, NULL, 1, 4000000, "about so many tasks (1000)"),
+    INT("processors", "N", processors, NULL, 1, 1024,
+        "planted: processors of the hidden plan (4)"),
+    INT("seed", "N", seed, "WEIR_SEED", 0, INT64_MAX, "of random sizes (0)"),
+    LIST("limit", 0, "NAME=VALUE", limits, "memory=1GiB"),
+    PRINT_CONFIG,
+    COLOR,
+    HELP,
+    END};
+
 static const cli_option plain_options[] = {FLAG("json", 0, json, "as JSON"),
                                            COLOR, HELP, END};
 
@@ -207,6 +218,13 @@ const cli_command cli_commands[] = {
      "  weir place graphs/lenet.weir.yaml --explain c1/conv2d\n"
      "  weir place rand0000.stg --processors 4 --json\n",
      place_options, 1, 1, cli_place},
+    {"generate", "KIND [options]", "write a task graph for experiments",
+     "KIND is cholesky, lu, fft, stencil, layered, transformer or planted. The "
+     "graph goes to\nstandard output, as a graph file of task nodes. planted "
+     "hides a plan without idle time:\nits step is the best possible.",
+     "  weir generate cholesky --nodes 10000 > cholesky.weir.yaml\n"
+     "  weir generate planted --nodes 500 --processors 8 > p.weir.yaml\n",
+     generate_options, 1, 1, cli_generate},
     {"bench", "GRAPH.weir.yaml [options]", "measure latency and throughput",
      "Inputs that are not given are random. Inputs with defaults are computed "
      "in every run,\nand all outputs are made. A list of values for --threads "

@@ -306,6 +306,23 @@ WEIR_API weir_status weir_tools_sample(weir_session *session,
                                        const weir_tools_sample_opts *opts,
                                        weir_error *err);
 
+/* ---- Task graphs for experiments. */
+
+typedef struct weir_tools_generate_opts {
+  uint32_t struct_size;
+  uint32_t processors; /* planted: of the hidden plan; 0: 4 */
+  const char *kind; /* cholesky, lu, fft, stencil, layered, transformer, planted
+                     */
+  uint64_t nodes;   /* about so many */
+  uint64_t seed;
+} weir_tools_generate_opts;
+
+/* Writes a graph file of `task` nodes. Errors: W0002, W0004, W5009, W6001. */
+WEIR_API weir_status weir_tools_generate(weir_runtime *runtime,
+                                         const weir_tools_generate_opts *opts,
+                                         weir_write_fn write, void *self,
+                                         weir_error *err);
+
 /* ---- The build and the machine. */
 
 /* A fact about the build or machine: name and value, static or lent by

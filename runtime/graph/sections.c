@@ -36,8 +36,11 @@ static void check_cluster(weir_loader *l, const weir_yaml *y) {
     int64_t n;
     if (weir_sv_starts_with(e->key, "x-")) continue;
     bool count = weir_yaml_int(e->value, &n) && n > 0;
-    bool insecure = weir_sv_is(e->key, "insecure");
-    if (!count && !insecure && e->value->kind != WEIR_YAML_LIST)
+    bool model = weir_sv_is(e->key, "devices") ||
+                 weir_sv_is(e->key, "network") || weir_sv_is(e->key, "local");
+    bool other = weir_sv_is(e->key, "insecure") ||
+                 (model && e->value->kind == WEIR_YAML_MAP);
+    if (!count && !other && e->value->kind != WEIR_YAML_LIST)
       weir_report(l, WEIR_W1010, &e->value->mark,
                   "a job is a list of addresses or a number of tasks");
   }

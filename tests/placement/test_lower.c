@@ -177,13 +177,19 @@ static void a_cluster_section_is_read(void **state) {
   weir_error err = WEIR_ERROR_INIT;
   weir_graph *g = load(
       "weir: 1\nnodes: {a: \"fill([2], 1.0)\"}\noutputs: [a]\ncluster:\n"
-      "  ps: [\"h:1\"]\n  worker: 2\n");
+      "  ps: [\"h:1\"]\n  worker: 2\n"
+      "  devices: {cpu: {memory: 2GiB, gflops: 0.5, overhead: 3us}}\n"
+      "  network: {latency: 7us, bandwidth: 1GB/s}\n");
   weir_cluster *c = NULL;
   assert_ok(
       weir_cluster_from_yaml(weir_allocator_system(), g->cluster, &c, &err),
       &err);
   assert_int_equal(c->task_count, 3);
   assert_true(weir_sv_is(c->tasks[0].address, "h:1"));
+  assert_int_equal(c->models[0].memory_bytes, INT64_C(2) << 30);
+  assert_int_equal(c->models[0].mflops, 500);
+  assert_int_equal(c->network.latency_ns, 7000);
+  assert_int_equal(c->network.ps_per_byte, 1000);
   weir_cluster_release(c);
   weir_graph_unref(g);
 }

@@ -41,8 +41,10 @@ bool run_inputs(const weir_env *env, const weir_graph *graph,
     ok = weir_tensor_create_shaped(env->alloc, v->dtype, &shape, &inputs[i],
                                    NULL) == WEIR_OK;
     if (ok && v->dtype == WEIR_F32) fill(inputs[i], i);
-    if (ok && v->dtype != WEIR_F32)
-      memset(inputs[i]->data, 1, inputs[i]->bytes);
+    if (!ok || v->dtype == WEIR_F32) continue;
+    memset(inputs[i]->data, 0, inputs[i]->bytes); /* ones: indices too */
+    for (size_t at = 0; at < inputs[i]->bytes; at += weir_dtype_size(v->dtype))
+      ((uint8_t *)inputs[i]->data)[at] = 1;
   }
   return ok;
 }

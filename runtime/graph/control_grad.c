@@ -135,7 +135,7 @@ weir_status weir_control_backward(weir_control_grad *g, const char *op_name,
 
 weir_status weir_control_lists(weir_control_grad *g) {
   size_t saved = (size_t)g->joints[0].saved_count + g->joints[1].saved_count;
-  size_t most = 1 + saved + 2 * (size_t)g->ins + g->outs;
+  size_t most = 1 + saved + 4 * (size_t)g->ins + g->outs;
   g->in = weir_arena_array(&g->arena, most, sizeof *g->in);
   g->axes = weir_arena_array(&g->arena, most, sizeof *g->axes);
   return g->in != NULL && g->axes != NULL

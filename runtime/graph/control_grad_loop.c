@@ -40,6 +40,67 @@ static weir_status loop_twin(weir_control_grad *g, weir_node_id *out) {
   return s;
 }
 
+/* ---- Gradients of captured values that are products
+ *
+ * The sum over turns of a^T b, matrices both, is one product of all rows of all
+ * turns: the turns stack what they would have multiplied, and nothing is summed
+ * in between. */
+
+typedef struct loop_product {
+  bool is;
+  weir_value_id a, b; /* of the joint */
+} loop_product;
+
+/* What a stack of |value| would be: 1 + the number of what is saved; 0: the
+ * backward body makes it; -1: there is none. */
+static int64_t stack_of(const weir_joint *j, weir_value_id value) {
+  if (j->backward[j->graph->values[value].node]) return 0;
+  for (uint32_t i = 0; i < j->saved_count; i++)
+    if (j->saved[i] == value) return 1 + (int64_t)i;
+  return -1;
+}
+
+static bool attr_is(const weir_node *node, const char *name, bool value) {
+  int at = weir_op_attr_index(node->op, weir_sv_from(name));
+  return at >= 0 && node->attrs[at].kind == WEIR_ATTR_BOOL &&
+         node->attrs[at].b == value;
+}
+
+static loop_product product_of(const weir_joint *j, weir_value_id grad) {
+  loop_product none = {.is = false};
+  if (grad == WEIR_NO_VALUE) return none;
+  const weir_graph *g = j->graph;
+  const weir_node *node = &g->nodes[g->values[grad].node];
+  if (strcmp(node->op->name, "matmul") != 0 ||
+      !attr_is(node, "transpose_a", true) ||
+      !attr_is(node, "transpose_b", false))
+    return none;
+  weir_value_id a = node->inputs[0], b = node->inputs[1];
+  if (g->values[a].shape->rank != 2 || g->values[b].shape->rank != 2 ||
+      stack_of(j, a) < 0 || stack_of(j, b) < 0)
+    return none;
+  return (loop_product){true, a, b};
+}
+
+/* The stack of |value|; |next| is the next of the backward node's. */
+static weir_value_id stacked(const weir_joint *j, weir_value_id value,
+                             uint32_t first_saved, uint32_t *next) {
+  int64_t at = stack_of(j, value);
+  return at > 0 ? first_saved + (uint32_t)at - 1 : (*next)++;
+}
+
+static void multiply(weir_control_grad *g, uint32_t i, weir_value_id a,
+                     weir_value_id b) {
+  weir_named_attr attrs[] = {
+      {"equation", {.kind = WEIR_ATTR_STRING, .s = WEIR_SV_LIT("tbm,tbn->mn")}},
+      {NULL, {.kind = WEIR_ATTR_NONE}}};
+  weir_value_id in[] = {a, b};
+  weir_grad_add(g->ctx, g->parts.first + i,
+                weir_grad_node(g->ctx, "einsum", 2, in, attrs));
+}
+
+/* ---- The backward node */
+
 static void give(weir_control_grad *g, weir_value_id value, int axis) {
   g->in[g->in_count++] = value;
   if (axis >= 0) g->axes[g->axis_count++] = weir_dim_of(axis);
@@ -52,7 +113,8 @@ static weir_value_id outer_zeros(weir_control_grad *g, weir_value_id like) {
 /* Inputs of the backward body and of its node together: carried gradients and
  * sums, what was saved, slices, gradients of stacks, captured values. */
 static void loop_inputs(weir_control_grad *g, weir_backward *b,
-                        const weir_node *twin, weir_value_id *sums) {
+                        uint32_t first_saved, const loop_product *products,
+                        weir_value_id *sums) {
   weir_grad_ctx *ctx = g->ctx;
   const weir_joint *j = &g->joints[0];
   const weir_control *p = &g->parts;
@@ -65,13 +127,12 @@ static void loop_inputs(weir_control_grad *g, weir_backward *b,
     weir_backward_input(b, j->seeds[i], j->seeds[i]);
   }
   for (uint32_t i = p->carried + p->scanned; i < g->ins; i++) {
-    if (j->grads[i] == WEIR_NO_VALUE) continue;
+    if (j->grads[i] == WEIR_NO_VALUE || products[i].is) continue;
     give(g, outer_zeros(g, weir_control_input(g, i)), -1);
     sums[i] = weir_backward_input(b, g->body->inputs[i].value, WEIR_NO_VALUE);
   }
-  uint32_t first = twin->first_output + g->node->output_count;
   for (uint32_t i = 0; i < j->saved_count; i++) {
-    give(g, first + i, 0);
+    give(g, first_saved + i, 0);
     weir_backward_input(b, j->saved[i], j->saved[i]);
   }
   for (uint32_t i = p->carried; i < p->carried + p->scanned; i++) {
@@ -92,8 +153,18 @@ static void loop_inputs(weir_control_grad *g, weir_backward *b,
   }
 }
 
-/* The next carried gradients and sums, then the slices' gradients. */
+/* One more stack along the first axis, of a value that the body makes. */
+static void stack_value(weir_control_grad *g, weir_backward *b,
+                        weir_value_id value) {
+  if (stack_of(&g->joints[0], value) != 0) return;
+  weir_backward_output(b, b->pass.values[value]);
+  g->axes[g->axis_count++] = weir_dim_of(0);
+}
+
+/* The next carried gradients and sums, then the slices' gradients, then what is
+ * multiplied afterwards. */
 static void loop_outputs(weir_control_grad *g, weir_backward *b,
+                         const loop_product *products,
                          const weir_value_id *sums) {
   const weir_joint *j = &g->joints[0];
   const weir_control *p = &g->parts;
@@ -105,7 +176,7 @@ static void loop_outputs(weir_control_grad *g, weir_backward *b,
                : weir_backward_zeros(b, g->body->inputs[i].value));
   }
   for (uint32_t i = p->carried + p->scanned; i < g->ins; i++) {
-    if (j->grads[i] == WEIR_NO_VALUE) continue;
+    if (j->grads[i] == WEIR_NO_VALUE || products[i].is) continue;
     weir_value_id in[] = {sums[i], b->pass.values[j->grads[i]]};
     weir_backward_output(b, weir_backward_add(b, "add", 2, in, NULL));
   }
@@ -114,6 +185,11 @@ static void loop_outputs(weir_control_grad *g, weir_backward *b,
     weir_backward_output(b, b->pass.values[j->grads[i]]);
     g->axes[g->axis_count++] =
         weir_dim_of(weir_control_axis(p, i - p->carried));
+  }
+  for (uint32_t i = 0; i < g->ins; i++) {
+    if (!products[i].is) continue;
+    stack_value(g, b, products[i].a);
+    stack_value(g, b, products[i].b);
   }
 }
 
@@ -157,7 +233,8 @@ static weir_status loop_node(weir_control_grad *g, const weir_graph *body,
 }
 
 /* Outputs of the backward node are the gradients of the node's inputs. */
-static void loop_gradients(weir_control_grad *g, weir_node_id backward) {
+static void loop_gradients(weir_control_grad *g, weir_node_id backward,
+                           uint32_t first_saved, const loop_product *products) {
   weir_grad_ctx *ctx = g->ctx;
   const weir_joint *j = &g->joints[0];
   const weir_control *p = &g->parts;
@@ -165,9 +242,16 @@ static void loop_gradients(weir_control_grad *g, weir_node_id backward) {
   for (uint32_t i = 0; i < p->carried; i++)
     if (j->seeds[i] != WEIR_NO_VALUE) weir_grad_add(ctx, p->first + i, at++);
   for (uint32_t i = p->carried + p->scanned; i < g->ins; i++)
-    if (j->grads[i] != WEIR_NO_VALUE) weir_grad_add(ctx, p->first + i, at++);
+    if (j->grads[i] != WEIR_NO_VALUE && !products[i].is)
+      weir_grad_add(ctx, p->first + i, at++);
   for (uint32_t i = p->carried; i < p->carried + p->scanned; i++)
     if (j->grads[i] != WEIR_NO_VALUE) weir_grad_add(ctx, p->first + i, at++);
+  for (uint32_t i = 0; i < g->ins; i++) {
+    if (!products[i].is) continue;
+    weir_value_id a = stacked(j, products[i].a, first_saved, &at);
+    weir_value_id b = stacked(j, products[i].b, first_saved, &at);
+    multiply(g, i, a, b);
+  }
 }
 
 static weir_status loop_backward(weir_control_grad *g, const weir_node *twin) {
@@ -176,28 +260,35 @@ static weir_status loop_backward(weir_control_grad *g, const weir_node *twin) {
   weir_graph *body = NULL;
   weir_node_id id = UINT32_MAX;
   weir_value_id *sums = weir_arena_array(&g->arena, g->ins, sizeof *sums);
+  loop_product *products =
+      weir_arena_array(&g->arena, g->ins, sizeof *products);
   uint32_t scanned = 0, carried = 0;
-  if (sums == NULL) return weir_control_no_memory(g, g->ins * sizeof *sums);
+  uint32_t first_saved = twin->first_output + g->node->output_count;
+  if (sums == NULL || products == NULL)
+    return weir_control_no_memory(g, g->ins * sizeof *sums);
   if (g->parts.kind == WEIR_CONTROL_WHILE)
     g->in[g->in_count++] = g->node->first_output + g->parts.carried;
   else if (g->parts.counted)
     g->in[g->in_count++] = g->node->inputs[0];
+  for (uint32_t i = g->parts.carried + g->parts.scanned; i < g->ins; i++)
+    products[i] = product_of(&g->joints[0], g->joints[0].grads[i]);
   weir_status s = weir_backward_begin(&b, ctx, &g->joints[0]);
   if (s != WEIR_OK) ctx->status = s;
   if (s == WEIR_OK) {
-    loop_inputs(g, &b, twin, sums);
+    loop_inputs(g, &b, first_saved, products, sums);
     scanned = g->axis_count; /* the stacks' axes come later */
     weir_backward_nodes(&b);
   }
-  if (ctx->status == WEIR_OK) loop_outputs(g, &b, sums);
+  if (ctx->status == WEIR_OK) loop_outputs(g, &b, products, sums);
   s = weir_backward_end(&b, &body);
   for (uint32_t i = 0; i < g->ins; i++)
     carried += i < g->parts.carried
                    ? g->joints[0].seeds[i] != WEIR_NO_VALUE
                    : i >= g->parts.carried + g->parts.scanned &&
-                         g->joints[0].grads[i] != WEIR_NO_VALUE;
+                         g->joints[0].grads[i] != WEIR_NO_VALUE &&
+                         !products[i].is;
   if (s == WEIR_OK) s = loop_node(g, body, carried, scanned, &id);
-  if (s == WEIR_OK) loop_gradients(g, id);
+  if (s == WEIR_OK) loop_gradients(g, id, first_saved, products);
   weir_graph_unref(body);
   return s;
 }

@@ -62,6 +62,62 @@ static void averages_count_examples(void **state) {
   loop_close(&w);
 }
 
+/* A recurrent layer written as a scan, with a state and dropout in its body.
+ * Evaluating in between changes nothing. */
+static void a_scan_is_trained(void **state) {
+  (void)state;
+  static const char text[] =
+      "weir: 1\n"
+      "inputs: {x: 'f32[4, 3]', y: 'f32[4, 3]'}\n"
+      "blocks:\n"
+      "  cell:\n"
+      "    in: [x]\n"
+      "    nodes:\n"
+      "      h0: state([dim(x, 0), 6])\n"
+      "      run:\n"
+      "        scan:\n"
+      "          over: {e: x}\n"
+      "          axis: 1\n"
+      "          carry: {h: h0}\n"
+      "          nodes:\n"
+      "            w: var([7, 6], init=glorot_uniform())\n"
+      "            z: matmul(concat(unsqueeze(e, [1]), h, axis=1), w)\n"
+      "            h2: dropout(tanh(z), keep=0.9)\n"
+      "          next: {h: h2}\n"
+      "          stack: {y: h2}\n"
+      "    update: {h0: run.h}\n"
+      "    out: run.y\n"
+      "nodes:\n"
+      "  v: var([6], init=glorot_uniform())\n"
+      "  p: reduce_sum(mul(cell(x), v), axis=2)\n"
+      "  loss: mean(square(sub(p, y)))\n"
+      "outputs: [loss]\n"
+      "data:\n"
+      "  train: {source: memory, batch: 4, values: {\n"
+      "    x: [[1, 0, 1], [0, 1, 1], [0, 0, 1], [1, 1, 0]],\n"
+      "    y: [[0, 1, 0], [1, 0, 1], [0, 0, 0], [0, 1, 1]]}}\n"
+      "train:\n"
+      "  minimize: loss\n"
+      "  optimizer: adam(lr=0.02)\n"
+      "  steps: 150\n";
+  double last[2];
+  for (int k = 0; k < 2; k++) {
+    loop_world w;
+    weir_train_end end;
+    char all[sizeof text + 80];
+    snprintf(
+        all, sizeof all, "%s%s", text,
+        k == 0 ? "" : "  eval: {data: train, every: 7, metrics: [loss]}\n");
+    assert_ok(loop_open(&w, all, 2, kNone), &w.err);
+    assert_ok(weir_loop_run(w.loop, &end, &w.err), &w.err);
+    assert_true(w.seen.loss < 0.5 * w.seen.first_loss);
+    assert_int_equal(w.seen.evals, k == 0 ? 0 : 21);
+    last[k] = w.seen.loss;
+    loop_close(&w);
+  }
+  assert_true(last[0] == last[1]);
+}
+
 static weir_train_end end_of(const char *more, uint64_t *out_steps,
                              int64_t tick_ns) {
   loop_world w;
@@ -251,6 +307,7 @@ static void data_that_does_not_fit(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       LOOP_TEST(trains_and_evaluates),
+      LOOP_TEST(a_scan_is_trained),
       LOOP_TEST(averages_count_examples),
       LOOP_TEST(ends),
       LOOP_TEST(stops_when_asked),

@@ -2,10 +2,10 @@
 #include "placement/generate.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "placement/generate_internal.h"
+#include "runtime/base/mix.h"
 
 bool weir_generator_emit(weir_generator *g, int64_t cost_ns, int64_t out_bytes,
                          const uint32_t *inputs, uint32_t count,
@@ -18,15 +18,8 @@ bool weir_generator_emit(weir_generator *g, int64_t cost_ns, int64_t out_bytes,
   return g->sink->node(g->sink->self, &task);
 }
 
-uint64_t weir_generator_draw(weir_generator *g) {
-  uint64_t z = (g->random += UINT64_C(0x9e3779b97f4a7c15));
-  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return z ^ (z >> 31);
-}
-
 uint64_t weir_generator_below(weir_generator *g, uint64_t limit) {
-  return limit == 0 ? 0 : weir_generator_draw(g) % limit;
+  return limit == 0 ? 0 : weir_mix_next(&g->random) % limit;
 }
 
 /* ---- Tiled factorisations: the last task that wrote tile (i, j). */

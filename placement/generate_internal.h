@@ -19,7 +19,6 @@ typedef struct weir_generator {
 bool weir_generator_emit(weir_generator *g, int64_t cost_ns, int64_t out_bytes,
                          const uint32_t *inputs, uint32_t count,
                          const char *name, int64_t a, int64_t b, int64_t c);
-uint64_t weir_generator_draw(weir_generator *g);
 /* From 0 to |limit| - 1. */
 uint64_t weir_generator_below(weir_generator *g, uint64_t limit);
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include "kernels/kernel.h"
 #include "placement/lower.h"
 #include "runtime/graph/control.h"
@@ -13,16 +11,9 @@ typedef struct shape_call {
 
 static bool fill_operand(const weir_graph *g, weir_value_id id,
                          weir_operand *out) {
-  memset(out, 0, sizeof *out);
-  if (id == WEIR_NO_VALUE) return true;
-  const weir_value *v = &g->values[id];
-  if (!weir_shape_known(v->shape)) return false;
-  out->dtype = v->dtype;
-  out->rank = v->shape->rank;
-  for (int32_t d = 0; d < out->rank; d++)
-    out->dims[d] = v->shape->dims[d].value;
-  out->elements = weir_shape_elements(v->shape);
-  if (v->known != NULL) out->value = v->known->data;
+  if (!weir_graph_operand(g, id, out)) return false;
+  if (id != WEIR_NO_VALUE && g->values[id].known != NULL)
+    out->value = g->values[id].known->data;
   return true;
 }
 

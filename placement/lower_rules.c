@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "placement/lower_internal.h"
+#include "runtime/graph/pattern.h"
 
 /* A rule of `placement:`, read. */
 typedef struct rule {
@@ -23,33 +24,13 @@ typedef struct ruler {
 
 /* ---- Patterns */
 
-static bool glob(weir_sv p, weir_sv t) {
-  size_t pi = 0, ti = 0, star = SIZE_MAX, back = 0;
-  while (ti < t.size) {
-    if (pi < p.size && p.data[pi] == '*') {
-      star = pi++;
-      back = ti;
-    } else if (pi < p.size && (p.data[pi] == '?' || p.data[pi] == t.data[ti])) {
-      pi++;
-      ti++;
-    } else if (star != SIZE_MAX) {
-      pi = star + 1;
-      ti = ++back;
-    } else {
-      return false;
-    }
-  }
-  while (pi < p.size && p.data[pi] == '*') pi++;
-  return pi == p.size;
-}
-
 bool weir_place_pattern_matches(weir_sv pattern, const weir_node *node) {
   if (weir_sv_is(pattern, "kind:var"))
     return node->op->instr == WEIR_INSTR_VAR_READ;
   if (weir_sv_starts_with(pattern, "op:"))
-    return glob((weir_sv){pattern.data + 3, pattern.size - 3},
-                weir_sv_from(node->op->name));
-  return glob(pattern, node->name);
+    return weir_pattern_fits((weir_sv){pattern.data + 3, pattern.size - 3},
+                             weir_sv_from(node->op->name));
+  return weir_pattern_fits(pattern, node->name);
 }
 
 /* ---- Reading */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/search.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "placement/schedule.h"
+#include "runtime/base/mix.h"
 
 enum {
   MEMORY = 200,   /* how long late acceptance remembers */
@@ -29,16 +29,8 @@ typedef struct solver {
   weir_error *err;
 } solver;
 
-/* Steele, Lea and Flood, OOPSLA 2014: splitmix64. */
-static uint64_t draw(solver *s) {
-  uint64_t z = (s->random += UINT64_C(0x9e3779b97f4a7c15));
-  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return z ^ (z >> 31);
-}
-
 static uint32_t draw_below(solver *s, uint32_t limit) {
-  return (uint32_t)(((draw(s) >> 32) * limit) >> 32);
+  return (uint32_t)(((weir_mix_next(&s->random) >> 32) * limit) >> 32);
 }
 
 /* ---- Scheduling one candidate */
@@ -195,7 +187,7 @@ static void change_keys(solver *s) {
   uint32_t count = s->p->node_count, changes = 1 + draw_below(s, 3);
   for (uint32_t i = 0; i < changes; i++) {
     uint32_t n = draw_below(s, count), other = draw_below(s, count);
-    s->key[n] = s->key[other] + (draw(s) & 1 ? 1 : -1);
+    s->key[n] = s->key[other] + (weir_mix_next(&s->random) & 1 ? 1 : -1);
   }
 }
 
@@ -214,7 +206,7 @@ static weir_status move(solver *s, int64_t limit_ns, bool *complete) {
   uint32_t count = s->p->node_count;
   memcpy(s->key, s->kept_key, count * sizeof *s->key);
   memcpy(s->device, s->kept_device, count * sizeof *s->device);
-  if (s->reversed != NULL || (draw(s) & 1) != 0)
+  if (s->reversed != NULL || (weir_mix_next(&s->random) & 1) != 0)
     change_keys(s);
   else
     change_device(s);

@@ -8,24 +8,17 @@
 
 static weir_status fill_operand(const weir_compiler *c, weir_value_id id,
                                 weir_operand *out, weir_error *err) {
-  memset(out, 0, sizeof *out);
-  if (id == WEIR_NO_VALUE) return WEIR_OK;
-  const weir_value *v = &c->graph->values[id];
-  if (!weir_shape_known(v->shape)) {
+  if (!weir_graph_operand(c->graph, id, out)) {
     char type[128];
-    const weir_node *node = &c->graph->nodes[v->node];
+    const weir_node *node = &c->graph->nodes[c->graph->values[id].node];
     weir_status s = weir_fail(
         err, WEIR_W2008, &node->mark, "%s is not known before the run",
         weir_graph_type_text(c->graph, id, type, sizeof type));
     weir_error_set_node(err, node->name.data, node->name.size);
     return s;
   }
-  out->dtype = v->dtype;
+  if (id == WEIR_NO_VALUE) return WEIR_OK;
   out->layout = (weir_layout)c->layouts[id];
-  out->rank = v->shape->rank;
-  for (int32_t d = 0; d < out->rank; d++)
-    out->dims[d] = v->shape->dims[d].value;
-  out->elements = weir_shape_elements(v->shape);
   uint32_t value = c->values[id];
   if (value != WEIR_NO_INDEX && c->frozen[id]) {
     const weir_pvalue *items = c->builder->values.items;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "ops/registry.h"
+
 static const char *const kKindNames[] = {
     [WEIR_ATTR_NONE] = "none",
     [WEIR_ATTR_INT] = "an integer",
@@ -99,4 +101,16 @@ weir_status weir_attr_normalize(const weir_op_def *op, uint32_t index,
     default:
       return WEIR_OK;
   }
+}
+
+bool weir_attrs_by_name(const weir_op_def *op, const weir_named_attr *given,
+                        weir_attr attrs[WEIR_OP_ATTRS]) {
+  for (int i = 0; i < WEIR_OP_ATTRS; i++)
+    attrs[i] = (weir_attr){.kind = WEIR_ATTR_NONE};
+  for (; given != NULL && given->name != NULL; given++) {
+    int i = weir_op_attr_index(op, weir_sv_from(given->name));
+    if (i < 0) return false;
+    attrs[i] = given->value;
+  }
+  return true;
 }

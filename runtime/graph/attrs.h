@@ -16,4 +16,9 @@ weir_status weir_attr_normalize(const weir_op_def *op, uint32_t index,
                                 weir_arena *arena, weir_attr *out,
                                 weir_error *err);
 
+/* |attrs|, one for each of |op|'s, from a list by names that NULL ends (or
+ * NULL): kind NONE where none is given. false: the op has none of that name. */
+bool weir_attrs_by_name(const weir_op_def *op, const weir_named_attr *given,
+                        weir_attr attrs[WEIR_OP_ATTRS]);
+
 #endif

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "runtime/graph/attrs.h"
+
 static weir_status make_tables(weir_grad_ctx *ctx, const weir_graph *from,
                                weir_error *err) {
   uint32_t values = from->value_count;
@@ -95,18 +97,6 @@ weir_dtype weir_grad_dtype(const weir_grad_ctx *ctx, weir_ref value) {
 
 /* ---- What rules add */
 
-static bool fill_attrs(const weir_op_def *op, const weir_named_attr *given,
-                       weir_attr *attrs) {
-  for (int i = 0; i < WEIR_OP_ATTRS; i++)
-    attrs[i] = (weir_attr){.kind = WEIR_ATTR_NONE};
-  for (; given != NULL && given->name != NULL; given++) {
-    int i = weir_op_attr_index(op, weir_sv_from(given->name));
-    if (i < 0) return false;
-    attrs[i] = given->value;
-  }
-  return true;
-}
-
 /* grad/NODE/WHAT, numbered so that it is unique; in the builder's arena. */
 weir_sv weir_grad_name(weir_grad_ctx *ctx, weir_graph_builder *builder,
                        const char *what) {
@@ -141,7 +131,7 @@ weir_ref weir_grad_node_at(weir_grad_ctx *ctx, weir_graph_builder *builder,
                                  ctx->max_nodes));
   weir_attr filled[WEIR_OP_ATTRS];
   const weir_op_def *op = weir_grad_op(ctx, op_name);
-  if (op == NULL || !fill_attrs(op, attrs, filled))
+  if (op == NULL || !weir_attrs_by_name(op, attrs, filled))
     return failed(ctx, weir_fail(ctx->err, WEIR_W9001, &ctx->node->mark,
                                  "the gradient of %s uses %s wrongly",
                                  ctx->node->op->name, op_name));

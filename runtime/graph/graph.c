@@ -114,3 +114,17 @@ const char *weir_value_label(const weir_graph *graph, weir_value_id id,
     snprintf(text, capacity, "%.*s:%" PRIu32, WEIR_SV(name), value->port);
   return text;
 }
+
+bool weir_graph_operand(const weir_graph *graph, weir_value_id value,
+                        weir_operand *out) {
+  memset(out, 0, sizeof *out);
+  if (value == WEIR_NO_VALUE) return true;
+  const weir_value *v = &graph->values[value];
+  if (!weir_shape_known(v->shape)) return false;
+  out->dtype = v->dtype;
+  out->rank = v->shape->rank;
+  for (int32_t d = 0; d < out->rank; d++)
+    out->dims[d] = v->shape->dims[d].value;
+  out->elements = weir_shape_elements(v->shape);
+  return true;
+}

@@ -103,6 +103,11 @@ void weir_graph_unref(const weir_graph *graph); /* NULL-safe */
 weir_node_id weir_graph_find_node(const weir_graph *graph, weir_sv name);
 weir_value_id weir_graph_find_value(const weir_graph *graph, weir_sv name);
 
+/* dtype and dimensions of a value as an operand; all zero for WEIR_NO_VALUE.
+ * Layout and value are the caller's. false: the shape is not known. */
+bool weir_graph_operand(const weir_graph *graph, weir_value_id value,
+                        weir_operand *out);
+
 /* Writes "f32[batch, 784]" and returns |text|. */
 char *weir_graph_type_text(const weir_graph *graph, weir_value_id value,
                            char *text, size_t capacity);

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "runtime/graph/attrs.h"
+
 weir_value_id weir_train_fail(weir_train_build *b, weir_status status) {
   if (b->status == WEIR_OK) b->status = status;
   return WEIR_NO_VALUE;
@@ -35,18 +37,6 @@ weir_sv weir_train_name(weir_train_build *b, const char *fmt, ...) {
   return name;
 }
 
-static bool fill_attrs(const weir_op_def *op, const weir_named_attr *given,
-                       weir_attr *attrs) {
-  for (int i = 0; i < WEIR_OP_ATTRS; i++)
-    attrs[i] = (weir_attr){.kind = WEIR_ATTR_NONE};
-  for (; given != NULL && given->name != NULL; given++) {
-    int i = weir_op_attr_index(op, weir_sv_from(given->name));
-    if (i < 0) return false;
-    attrs[i] = given->value;
-  }
-  return true;
-}
-
 weir_value_id weir_train_add(weir_train_build *b, weir_sv name, const char *op,
                              uint32_t in_count, const weir_value_id *in,
                              const weir_named_attr *attrs) {
@@ -54,7 +44,7 @@ weir_value_id weir_train_add(weir_train_build *b, weir_sv name, const char *op,
   weir_attr filled[WEIR_OP_ATTRS];
   const weir_op_def *def =
       weir_registry_find_op(b->pass.from->registry, weir_sv_from(op));
-  if (def == NULL || !fill_attrs(def, attrs, filled))
+  if (def == NULL || !weir_attrs_by_name(def, attrs, filled))
     return weir_train_fail(
         b, weir_fail(b->err, WEIR_W1132, &b->mark,
                      def == NULL ? "there is no op %s" : "%s: bad attributes",

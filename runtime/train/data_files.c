@@ -4,6 +4,7 @@
 #include "runtime/base/fs_system.h"
 #include "runtime/base/size.h"
 #include "runtime/base/vec.h"
+#include "runtime/graph/pattern.h"
 #include "runtime/train/data_source.h"
 
 enum { kMaxFiles = 1 << 16 };
@@ -72,30 +73,6 @@ typedef struct matches {
   const weir_mark *mark;
 } matches;
 
-/* '*' any characters, '?' one; without recursion: on a mismatch the last star
- * takes one character more. */
-static bool fits(const char *name, weir_sv pattern) {
-  size_t p = 0, star = SIZE_MAX;
-  const char *back = NULL;
-  while (*name != '\0') {
-    if (p < pattern.size && pattern.data[p] == '*') {
-      star = p++;
-      back = name;
-    } else if (p < pattern.size &&
-               (pattern.data[p] == '?' || pattern.data[p] == *name)) {
-      p++;
-      name++;
-    } else if (star != SIZE_MAX) {
-      p = star + 1;
-      name = ++back;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size && pattern.data[p] == '*') p++;
-  return p == pattern.size;
-}
-
 static bool add_path(matches *m, const char *path) {
   if (m->paths.count == kMaxFiles) {
     m->status = weir_fail(m->err, WEIR_W4024, m->mark, "more than %d files",
@@ -109,7 +86,8 @@ static bool add_path(matches *m, const char *path) {
 
 static bool add_match(void *self, const char *name) {
   matches *m = self;
-  if (name[0] == '.' || !fits(name, m->pattern)) return true;
+  if (name[0] == '.' || !weir_pattern_fits(m->pattern, weir_sv_from(name)))
+    return true;
   const char *path = NULL;
   m->status = join(m->arena, m->folder, weir_sv_from(name), &path, m->err);
   return m->status == WEIR_OK && add_path(m, path);

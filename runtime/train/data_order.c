@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/train/data_order.h"
 
+#include "runtime/base/mix.h"
+
 struct weir_order {
   const weir_allocator *alloc;
   weir_order_spec spec;
@@ -11,15 +13,9 @@ struct weir_order {
   int64_t capacity, size, next;
 };
 
-static uint64_t mix(uint64_t x) {
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-  return x ^ x >> 31;
-}
-
 /* A number below |n|. */
 static int64_t draw_below(weir_order *o, int64_t n) {
-  uint64_t d = mix(o->key + ++o->draws * 0x9e3779b97f4a7c15u);
+  uint64_t d = weir_mix(o->key + ++o->draws * WEIR_MIX_STEP);
   return (int64_t)(uint64_t)((unsigned __int128)d * (uint64_t)n >> 64);
 }
 
@@ -88,7 +84,7 @@ static int64_t take_one(weir_order *o) {
 void weir_order_seek(weir_order *o, uint64_t round, int64_t at) {
   o->at = at;
   if (!o->spec.shuffle) return;
-  o->key = mix(o->spec.seed + mix(round + 1));
+  o->key = weir_mix(o->spec.seed + weir_mix(round + 1));
   o->draws = 0;
   o->size = o->next = o->capacity;
   for (int64_t i = 0; i < o->capacity; i++) o->held[i] = i;

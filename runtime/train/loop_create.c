@@ -150,14 +150,18 @@ static weir_status keep_states(weir_loop *loop, weir_error *err) {
 
 /* ---- Data and steppers */
 
-static weir_status open_data(weir_loop *loop, weir_error *err) {
+weir_dataset_options weir_loop_dataset(const weir_loop *loop) {
   const weir_loop_options *o = &loop->options;
-  weir_dataset_options options = {.root = o->data_root,
-                                  .seed = o->seed,
-                                  .sink = o->sink,
-                                  .getenv = o->getenv,
-                                  .getenv_self = o->getenv_self,
-                                  .pool = loop->pool};
+  return (weir_dataset_options){.root = o->data_root,
+                                .seed = o->seed,
+                                .sink = o->sink,
+                                .getenv = o->getenv,
+                                .getenv_self = o->getenv_self,
+                                .pool = loop->pool};
+}
+
+static weir_status open_data(weir_loop *loop, weir_error *err) {
+  weir_dataset_options options = weir_loop_dataset(loop);
   WEIR_TRY(weir_dataset_open(loop->env, loop->graph, loop->spec->data, &options,
                              &loop->data, err));
   return weir_data_iter_create(loop->data, &loop->iter, err);

@@ -16,13 +16,7 @@ double weir_loop_mean(const weir_tensor *tensor) {
 
 static weir_status open_on(weir_loop *loop, const char *name,
                            weir_loop_eval_on *on, weir_error *err) {
-  const weir_loop_options *o = &loop->options;
-  weir_dataset_options options = {.root = o->data_root,
-                                  .seed = o->seed,
-                                  .sink = o->sink,
-                                  .getenv = o->getenv,
-                                  .getenv_self = o->getenv_self,
-                                  .pool = loop->pool};
+  weir_dataset_options options = weir_loop_dataset(loop);
   weir_value_id *ids =
       weir_alloc_array(loop->alloc, loop->metric_count + 1u, sizeof *ids);
   if (ids == NULL) return weir_fail_memory(err, 0);

@@ -121,6 +121,8 @@ weir_status weir_loop_find_eval(weir_loop *loop, const char *name,
 weir_status weir_loop_eval_on_run(weir_loop *loop, weir_loop_eval_on *on,
                                   weir_train_report *out, weir_error *err);
 void weir_loop_evals_release(weir_loop *loop);
+/* How |loop| opens data sets. */
+weir_dataset_options weir_loop_dataset(const weir_loop *loop);
 /* The mean of a tensor's elements. */
 double weir_loop_mean(const weir_tensor *tensor);
 

@@ -5,11 +5,14 @@
 #include <string.h>
 
 enum {
-  EXACT_NODES = 2048, /* windows between all pairs of times up to here */
-  QUANTILES = 64,
+  EXACT_NODES = 512, /* windows between all pairs of times up to here */
+  QUANTILES = 128,   /* beyond: a power of two, and */
+  SAMPLES = 4096,    /* from so many heads and tails */
   ENERGY_NODES = 192,
   ROUNDS = 60 /* of the search for the best weights of classes */
 };
+
+typedef struct grid grid;
 
 typedef struct bounder {
   const weir_place_problem *p;
@@ -18,6 +21,7 @@ typedef struct bounder {
   int64_t *tail;                           /* least time after it ends */
   uint32_t *by_tail;                       /* nodes by falling tail */
   uint64_t *scratch;                       /* of the energy test */
+  grid *grid;                              /* of a large graph's windows */
   int64_t class_count[WEIR_PLACE_CLASSES]; /* devices of each class */
 } bounder;
 
@@ -133,14 +137,75 @@ static int64_t window_from(const bounder *b, int64_t head) {
   return best;
 }
 
-/* All heads of a small graph; of a large one, evenly chosen ones. */
+/* ---- Of a large graph, a grid: heads and tails cut at their quantiles, the
+ * work in each cell, then sums from the far corner. */
+
+struct grid {
+  int64_t head[QUANTILES], tail[QUANTILES]; /* the least in each column, row */
+  __int128 work[QUANTILES + 1][QUANTILES + 1];
+};
+
+static int by_value(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+/* Quantiles of |SAMPLES| of the values, the least first. */
+static void find_edges(const int64_t *values, uint32_t count, int64_t *edges) {
+  int64_t sample[SAMPLES];
+  for (uint32_t i = 0; i < SAMPLES; i++)
+    sample[i] = values[(uint64_t)i * count / SAMPLES];
+  qsort(sample, SAMPLES, sizeof *sample, by_value);
+  edges[0] = INT64_MIN;
+  for (uint32_t i = 1; i < QUANTILES; i++)
+    edges[i] = sample[i * (SAMPLES / QUANTILES)];
+}
+
+/* The last edge that is not above |value|. */
+static uint32_t find_cell(const int64_t *edges, int64_t value) {
+  uint32_t low = 0;
+  for (uint32_t step = QUANTILES / 2; step > 0; step /= 2)
+    if (edges[low + step] <= value) low += step;
+  return low;
+}
+
+static void fill_grid(const bounder *b, grid *g) {
+  int64_t head[QUANTILES], tail[QUANTILES];
+  uint32_t count = b->p->node_count;
+  find_edges(b->head, count, head);
+  find_edges(b->tail, count, tail);
+  *g = (grid){0};
+  for (int i = 0; i < QUANTILES; i++) g->head[i] = g->tail[i] = INT64_MAX;
+  for (uint32_t n = 0; n < count; n++) {
+    uint32_t x = find_cell(head, b->head[n]), y = find_cell(tail, b->tail[n]);
+    g->work[x][y] += b->cost[n];
+    if (b->head[n] < g->head[x]) g->head[x] = b->head[n];
+    if (b->tail[n] < g->tail[y]) g->tail[y] = b->tail[n];
+  }
+}
+
+static int64_t measure_grid(const bounder *b, grid *g) {
+  int64_t m = b->p->device_count, best = 0;
+  fill_grid(b, g);
+  for (int x = QUANTILES - 1; x >= 0; x--)
+    for (int y = QUANTILES - 1; y >= 0; y--) {
+      g->work[x][y] +=
+          g->work[x + 1][y] + g->work[x][y + 1] - g->work[x + 1][y + 1];
+      if (g->head[x] == INT64_MAX || g->tail[y] == INT64_MAX) continue;
+      int64_t bound =
+          g->head[x] + g->tail[y] + (int64_t)((g->work[x][y] + m - 1) / m);
+      if (g->work[x][y] > 0 && bound > best) best = bound;
+    }
+  return best;
+}
+
 static int64_t measure_windows(const bounder *b) {
-  uint32_t count = b->p->node_count, step = 1;
+  uint32_t count = b->p->node_count;
   int64_t best = 0;
+  if (count > EXACT_NODES) return measure_grid(b, b->grid);
   for (uint32_t i = 0; i < count; i++) b->by_tail[i] = i;
   qsort_r(b->by_tail, count, sizeof *b->by_tail, by_falling_tail, b->tail);
-  if (count > EXACT_NODES) step = count / QUANTILES;
-  for (uint32_t i = 0; i < count; i += step) {
+  for (uint32_t i = 0; i < count; i++) {
     int64_t bound = window_from(b, b->head[i]);
     if (bound > best) best = bound;
   }
@@ -181,9 +246,11 @@ weir_status weir_place_bound(const weir_allocator *alloc,
   if (small)
     b.scratch =
         weir_alloc_array(alloc, n * ((n + 63) / 64 + 4), sizeof *b.scratch);
+  bool large = p->node_count > EXACT_NODES;
+  if (large) b.grid = weir_alloc_array(alloc, 1, sizeof *b.grid);
   weir_status s = WEIR_OK;
-  if (b.cost == NULL || b.head == NULL || b.tail == NULL || b.by_tail == NULL ||
-      (small && b.scratch == NULL))
+  if ((large && b.grid == NULL) || b.cost == NULL || b.head == NULL ||
+      b.tail == NULL || b.by_tail == NULL || (small && b.scratch == NULL))
     s = weir_fail_memory(err, n * sizeof *b.cost);
   else
     measure(&b, upper_ns, out);
@@ -192,5 +259,6 @@ weir_status weir_place_bound(const weir_allocator *alloc,
   weir_free(alloc, b.tail);
   weir_free(alloc, b.by_tail);
   weir_free(alloc, b.scratch);
+  weir_free(alloc, b.grid);
   return s;
 }

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#define COPY_LIMIT (INT64_MAX / 4)
-
 struct weir_place_builder {
   const weir_allocator *alloc;
   weir_place_problem *problem; /* its arena holds the texts */
@@ -29,15 +27,6 @@ struct weir_place_builder {
 };
 
 enum { SET_WORDS = WEIR_PLACE_DEVICES / 64 };
-
-int64_t weir_place_copy_ns(const weir_place_link *link, int64_t bytes) {
-  int64_t ps, ns;
-  if (__builtin_mul_overflow(bytes, link->ps_per_byte, &ps)) return COPY_LIMIT;
-  ns = ps / 1000 + (ps % 1000 != 0);
-  if (__builtin_add_overflow(ns, link->latency_ns, &ns) || ns > COPY_LIMIT)
-    return COPY_LIMIT;
-  return ns;
-}
 
 weir_status weir_place_builder_create(const weir_allocator *alloc,
                                       uint32_t class_count,

@@ -67,7 +67,16 @@ typedef struct weir_place_problem {
 } weir_place_problem;
 
 /* Time that |bytes| take over |link|; saturates at INT64_MAX / 4. */
-int64_t weir_place_copy_ns(const weir_place_link *link, int64_t bytes);
+static inline int64_t weir_place_copy_ns(const weir_place_link *link,
+                                         int64_t bytes) {
+  const int64_t limit = INT64_MAX / 4;
+  int64_t ps, ns;
+  if (__builtin_mul_overflow(bytes, link->ps_per_byte, &ps)) return limit;
+  ns = ps / 1000 + (ps % 1000 != 0);
+  if (__builtin_add_overflow(ns, link->latency_ns, &ns) || ns > limit)
+    return limit;
+  return ns;
+}
 
 static inline bool weir_place_allows(const weir_place_problem *p, uint32_t node,
                                      uint32_t device) {

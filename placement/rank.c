@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/schedule.h"
 
+#include <string.h>
+
+enum { SORT_NODES = 256, DIGIT_BITS = 11 };
+
 /* What a node costs by |rule|. */
 static int64_t node_cost(const weir_place_problem *p, uint32_t n,
                          weir_rank_rule rule) {
@@ -84,9 +88,52 @@ static uint32_t heap_pop(uint32_t *heap, uint32_t *count, const int64_t *key) {
   return top;
 }
 
+/* ---- Sorting, where that is enough: keys that nowhere rise along an edge, as
+ * ranks are. Then the heap's order is by falling key, ties by index. */
+
+static bool falls(const weir_place_problem *p, const int64_t *key) {
+  for (uint32_t n = 0; n < p->node_count; n++)
+    for (uint32_t i = p->in_first[n]; i < p->in_first[n + 1]; i++)
+      if (key[p->tensor_node[p->in_tensor[i]]] < key[n]) return false;
+  return true;
+}
+
+/* One pass of a radix sort, stable: by the digit at |shift|, from |src|. */
+static void sort_digit(const int64_t *key, int64_t most, uint32_t count,
+                       int shift, const uint32_t *src, uint32_t *dst) {
+  uint32_t first[(1 << DIGIT_BITS) + 1] = {0};
+  const uint64_t mask = (1 << DIGIT_BITS) - 1;
+  for (uint32_t i = 0; i < count; i++)
+    first[(((uint64_t)most - (uint64_t)key[i]) >> shift & mask) + 1]++;
+  for (uint64_t x = 1; x <= mask; x++) first[x] += first[x - 1];
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t n = src[i];
+    dst[first[((uint64_t)most - (uint64_t)key[n]) >> shift & mask]++] = n;
+  }
+}
+
+static void sort_falling(const int64_t *key, uint32_t count, uint32_t *spare,
+                         uint32_t *order) {
+  int64_t most = INT64_MIN, least = INT64_MAX;
+  for (uint32_t n = 0; n < count; n++) {
+    if (key[n] > most) most = key[n];
+    if (key[n] < least) least = key[n];
+    order[n] = n;
+  }
+  uint64_t range = count == 0 ? 0 : (uint64_t)most - (uint64_t)least;
+  for (int shift = 0; shift < 64 && range >> shift != 0; shift += DIGIT_BITS) {
+    sort_digit(key, most, count, shift, order, spare);
+    memcpy(order, spare, count * sizeof *order);
+  }
+}
+
 void weir_place_order(const weir_place_problem *p, const int64_t *key,
                       uint32_t *heap, uint32_t *waiting, uint32_t *order) {
   uint32_t ready = 0, done = 0;
+  if (p->node_count >= SORT_NODES && falls(p, key)) {
+    sort_falling(key, p->node_count, heap, order);
+    return;
+  }
   for (uint32_t n = 0; n < p->node_count; n++) {
     waiting[n] = p->in_first[n + 1] - p->in_first[n];
     if (waiting[n] == 0) heap_push(heap, &ready, key, n);

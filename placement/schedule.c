@@ -2,29 +2,95 @@
 #include "placement/schedule.h"
 
 #include "placement/timeline.h"
+#include "runtime/base/size.h"
 
-enum { EVERY_DEVICE = 32 }; /* more are looked at by class */
+enum {
+  EVERY_DEVICE = 32, /* more are looked at by class */
+  AHEAD = 12         /* nodes whose inputs are fetched before their turn */
+};
+
+/* What is known of a tensor once its producer is placed. */
+typedef struct made {
+  int64_t ready_ns;
+  int64_t bytes;
+  uint32_t device;
+  uint32_t copies; /* its latest copy + 1 */
+} made;
+
+/* A tensor of the node in hand. */
+typedef struct wanted {
+  int64_t ready_ns, bytes;
+  uint32_t tensor, from;
+} wanted;
+
+/* A device for one node. */
+typedef struct fit {
+  uint32_t device, at; /* the number of the candidate */
+  int64_t cost, start, end, idle;
+  int64_t early_ns; /* it cannot end before */
+  bool possible;
+} fit;
 
 struct weir_scheduler {
   const weir_allocator *alloc;
   const weir_place_problem *p;
   weir_timeline *devices, *links;
-  uint32_t *copy_of;   /* per tensor: its latest copy + 1 */
+  made *made;          /* per tensor */
   uint32_t *copy_next; /* per copy: an earlier one of its tensor + 1 */
   size_t next_capacity;
   uint32_t *group_device; /* per group, NONE: open */
-  uint32_t *candidates;
-  int64_t *promised; /* per link, while one node is looked at */
-  uint32_t *touched; /* links with a promise */
+  int64_t *promised;      /* per link, while one node is looked at */
+  uint32_t *touched;      /* links with a promise */
   uint32_t touched_count;
+  /* The node in hand: its inputs, the devices that it may go to, and when each
+   * input is there: [input * candidate_count + candidate], see |there|. */
+  wanted *inputs;
+  fit *candidates;
+  int64_t *there;
+  uint32_t input_count, candidate_count;
+  int64_t made_ns; /* the last input is made */
+  uint32_t *slot;  /* per device: candidate + 1, 0: none */
 };
 
-/* A device for one node. */
-typedef struct fit {
-  uint32_t device;
-  int64_t start, end, idle;
-  bool possible;
-} fit;
+/* |there|: the end of a copy that exists, or NOT_THERE, or ~end of one that
+ * would be made. */
+#define NOT_THERE INT64_MIN
+
+static uint32_t most_inputs(const weir_place_problem *p) {
+  uint32_t most = 1;
+  for (uint32_t n = 0; n < p->node_count; n++)
+    if (p->in_first[n + 1] - p->in_first[n] > most)
+      most = p->in_first[n + 1] - p->in_first[n];
+  return most;
+}
+
+static bool allocate(weir_scheduler *s, size_t inputs) {
+  const weir_allocator *a = s->alloc;
+  const weir_place_problem *p = s->p;
+  size_t links = (size_t)p->link_count + 1, devices = p->device_count;
+  /* Of many devices few are candidates: one of each class, one per input. */
+  size_t candidates = devices <= EVERY_DEVICE ? devices
+                      : p->class_count + inputs < devices
+                          ? p->class_count + inputs
+                          : devices;
+  size_t cells;
+  if (!weir_size_mul(inputs, candidates, &cells)) return false;
+  s->devices = weir_alloc_array(a, devices, sizeof *s->devices);
+  s->links = weir_alloc_array(a, links, sizeof *s->links);
+  s->made = weir_alloc_array(a, (size_t)p->tensor_count + 1, sizeof *s->made);
+  s->group_device =
+      weir_alloc_array(a, (size_t)p->group_count + 1, sizeof *s->group_device);
+  s->promised = weir_alloc_array(a, links, sizeof *s->promised);
+  s->touched = weir_alloc_array(a, links, sizeof *s->touched);
+  s->inputs = weir_alloc_array(a, inputs, sizeof *s->inputs);
+  s->candidates = weir_alloc_array(a, candidates, sizeof *s->candidates);
+  s->there = weir_alloc_array(a, cells, sizeof *s->there);
+  s->slot = weir_alloc_array(a, devices, sizeof *s->slot);
+  return s->devices != NULL && s->links != NULL && s->made != NULL &&
+         s->group_device != NULL && s->promised != NULL && s->touched != NULL &&
+         s->inputs != NULL && s->candidates != NULL && s->there != NULL &&
+         s->slot != NULL;
+}
 
 weir_status weir_scheduler_create(const weir_allocator *alloc,
                                   const weir_place_problem *p,
@@ -35,23 +101,12 @@ weir_status weir_scheduler_create(const weir_allocator *alloc,
   if (s == NULL) return weir_fail_memory(err, sizeof *s);
   s->alloc = alloc;
   s->p = p;
-  size_t links = (size_t)p->link_count + 1;
-  s->devices = weir_alloc_array(alloc, p->device_count, sizeof *s->devices);
-  s->links = weir_alloc_array(alloc, links, sizeof *s->links);
-  s->copy_of =
-      weir_alloc_array(alloc, (size_t)p->tensor_count + 1, sizeof *s->copy_of);
-  s->group_device = weir_alloc_array(alloc, (size_t)p->group_count + 1,
-                                     sizeof *s->group_device);
-  s->candidates =
-      weir_alloc_array(alloc, p->device_count, sizeof *s->candidates);
-  s->promised = weir_alloc_array(alloc, links, sizeof *s->promised);
-  s->touched = weir_alloc_array(alloc, links, sizeof *s->touched);
-  if (s->devices == NULL || s->links == NULL || s->copy_of == NULL ||
-      s->group_device == NULL || s->candidates == NULL || s->promised == NULL ||
-      s->touched == NULL) {
+  if (!allocate(s, most_inputs(p))) {
     weir_scheduler_release(s);
-    return weir_fail_memory(err, p->tensor_count * sizeof *s->copy_of);
+    return weir_fail_memory(err, p->tensor_count * sizeof *s->made);
   }
+  for (uint32_t t = 0; t < p->tensor_count; t++)
+    s->made[t].bytes = p->tensor_bytes[t];
   *out_scheduler = s;
   return WEIR_OK;
 }
@@ -60,16 +115,80 @@ void weir_scheduler_release(weir_scheduler *s) {
   if (s == NULL) return;
   weir_free(s->alloc, s->devices);
   weir_free(s->alloc, s->links);
-  weir_free(s->alloc, s->copy_of);
+  weir_free(s->alloc, s->made);
   weir_free(s->alloc, s->copy_next);
   weir_free(s->alloc, s->group_device);
-  weir_free(s->alloc, s->candidates);
   weir_free(s->alloc, s->promised);
   weir_free(s->alloc, s->touched);
+  weir_free(s->alloc, s->inputs);
+  weir_free(s->alloc, s->candidates);
+  weir_free(s->alloc, s->there);
+  weir_free(s->alloc, s->slot);
   weir_free(s->alloc, s);
 }
 
+/* ---- Candidates: devices that may be best. */
+
+static void add_candidate(weir_scheduler *s, uint32_t node, uint32_t device) {
+  int64_t cost = weir_place_cost(s->p, node, device);
+  if (cost == WEIR_PLACE_NO_KERNEL || s->slot[device] != 0) return;
+  s->candidates[s->candidate_count] =
+      (fit){.device = device, .at = s->candidate_count, .cost = cost};
+  s->slot[device] = ++s->candidate_count;
+}
+
+static void forget_candidates(weir_scheduler *s) {
+  for (uint32_t c = 0; c < s->candidate_count; c++)
+    s->slot[s->candidates[c].device] = 0;
+  s->candidate_count = 0;
+}
+
+/* All of a few; of many those that hold an input and the one of each class that
+ * is free first. */
+static void find_candidates(weir_scheduler *s, uint32_t node) {
+  const weir_place_problem *p = s->p;
+  uint32_t best[WEIR_PLACE_CLASSES];
+  if (p->device_count <= EVERY_DEVICE) {
+    for (uint32_t d = 0; d < p->device_count; d++) add_candidate(s, node, d);
+    return;
+  }
+  for (uint32_t c = 0; c < p->class_count; c++) best[c] = WEIR_PLACE_NONE;
+  for (uint32_t d = 0; d < p->device_count; d++) {
+    uint32_t c = p->devices[d].cls;
+    if (weir_place_allows(p, node, d) &&
+        (best[c] == WEIR_PLACE_NONE ||
+         s->devices[d].tail < s->devices[best[c]].tail))
+      best[c] = d;
+  }
+  for (uint32_t c = 0; c < p->class_count; c++)
+    if (best[c] != WEIR_PLACE_NONE) add_candidate(s, node, best[c]);
+  for (uint32_t i = p->in_first[node]; i < p->in_first[node + 1]; i++)
+    add_candidate(s, node, s->made[p->in_tensor[i]].device);
+}
+
 /* ---- When tensors are there */
+
+/* Reads what is known of the inputs, once for all candidates. */
+static void gather(weir_scheduler *s, const weir_place_plan *plan,
+                   uint32_t node) {
+  const weir_place_problem *p = s->p;
+  uint32_t first = p->in_first[node], count = p->in_first[node + 1] - first;
+  int64_t *there = s->there;
+  s->input_count = count;
+  s->made_ns = 0;
+  for (uint32_t i = 0; i < count; i++, there += s->candidate_count) {
+    uint32_t t = p->in_tensor[first + i];
+    const made *m = &s->made[t];
+    s->inputs[i] = (wanted){m->ready_ns, m->bytes, t, m->device};
+    if (m->ready_ns > s->made_ns) s->made_ns = m->ready_ns;
+    for (uint32_t c = 0; c < s->candidate_count; c++) there[c] = NOT_THERE;
+    for (uint32_t c = m->copies; c != 0; c = s->copy_next[c - 1]) {
+      uint32_t slot = s->slot[plan->copies[c - 1].to];
+      if (slot != 0) there[slot - 1] = plan->copies[c - 1].end_ns;
+    }
+    if (s->slot[m->device] != 0) there[s->slot[m->device] - 1] = m->ready_ns;
+  }
+}
 
 /* When a copy over |link| that can begin at |ready| begins, after what this
  * node has been promised on it already. */
@@ -91,37 +210,28 @@ static void forget_promises(weir_scheduler *s) {
   s->touched_count = 0;
 }
 
-/* The end of an earlier copy of |tensor| to |device|, or -1. */
-static int64_t arrived(const weir_scheduler *s, const weir_place_plan *plan,
-                       uint32_t tensor, uint32_t device) {
-  for (uint32_t c = s->copy_of[tensor]; c != 0; c = s->copy_next[c - 1])
-    if (plan->copies[c - 1].to == device) return plan->copies[c - 1].end_ns;
-  return -1;
-}
-
-/* When all tensors of |node| are on |device|; -1: there is no way. */
-static int64_t inputs_ready(weir_scheduler *s, const weir_place_plan *plan,
-                            uint32_t node, uint32_t device) {
+/* When all inputs are on the candidate's device; -1: there is no way, or not
+ * before |limit|, past which nobody asks. */
+static int64_t inputs_ready(weir_scheduler *s, const fit *f, int64_t limit) {
   const weir_place_problem *p = s->p;
   int64_t ready = 0;
-  for (uint32_t i = p->in_first[node]; i < p->in_first[node + 1]; i++) {
-    uint32_t t = p->in_tensor[i], from = plan->device[p->tensor_node[t]];
-    int64_t end = plan->end_ns[p->tensor_node[t]];
-    if (from != device) {
-      int64_t there = arrived(s, plan, t, device);
-      if (there < 0) {
-        uint32_t link = p->link_of[(size_t)from * p->device_count + device];
-        if (link == WEIR_PLACE_NONE) {
-          ready = -1;
-          break;
-        }
-        int64_t ns = weir_place_copy_ns(&p->links[link], p->tensor_bytes[t]);
-        there = copy_start(s, link, end, ns) + ns;
-        if (p->links[link].exclusive && ns > 0) promise(s, link, there);
+  for (uint32_t i = 0; i < s->input_count && ready >= 0; i++) {
+    int64_t *there = &s->there[(size_t)i * s->candidate_count + f->at];
+    const wanted *w = &s->inputs[i];
+    int64_t end = *there;
+    if (end == NOT_THERE) {
+      uint32_t link = p->link_of[(size_t)w->from * p->device_count + f->device];
+      if (link == WEIR_PLACE_NONE || w->ready_ns > limit) {
+        ready = -1;
+        break;
       }
-      end = there;
+      int64_t ns = weir_place_copy_ns(&p->links[link], w->bytes);
+      end = copy_start(s, link, w->ready_ns, ns) + ns;
+      if (p->links[link].exclusive && ns > 0) promise(s, link, end);
+      *there = ~end;
     }
     if (end > ready) ready = end;
+    if (ready > limit) ready = -1;
   }
   forget_promises(s);
   return ready;
@@ -129,19 +239,15 @@ static int64_t inputs_ready(weir_scheduler *s, const weir_place_plan *plan,
 
 /* ---- Choosing a device */
 
-static fit try_device(weir_scheduler *s, const weir_place_plan *plan,
-                      uint32_t node, uint32_t device) {
-  fit f = {.device = device};
-  int64_t cost = weir_place_cost(s->p, node, device);
-  if (cost == WEIR_PLACE_NO_KERNEL) return f;
-  int64_t ready = inputs_ready(s, plan, node, device);
-  if (ready < 0) return f;
-  const weir_timeline *t = &s->devices[device];
-  f.start = weir_timeline_find(t, ready, cost);
-  f.end = f.start + cost;
-  f.idle = f.start >= t->tail ? f.start - t->tail : 0;
-  f.possible = true;
-  return f;
+/* Leaves a candidate that cannot end by |limit| impossible. */
+static void try_candidate(weir_scheduler *s, fit *f, int64_t limit) {
+  int64_t ready = inputs_ready(s, f, limit - f->cost);
+  if (ready < 0) return;
+  const weir_timeline *t = &s->devices[f->device];
+  f->start = weir_timeline_find(t, ready, f->cost);
+  f->end = f->start + f->cost;
+  f->idle = f->start >= t->tail ? f->start - t->tail : 0;
+  f->possible = true;
 }
 
 static bool better(const fit *a, const fit *b) {
@@ -151,68 +257,50 @@ static bool better(const fit *a, const fit *b) {
   return a->device < b->device;
 }
 
-static uint32_t add_candidate(weir_scheduler *s, uint32_t count,
-                              uint32_t device) {
-  for (uint32_t i = 0; i < count; i++)
-    if (s->candidates[i] == device) return count;
-  s->candidates[count] = device;
-  return count + 1;
-}
-
-/* Devices that may be best: all of a few; of many those that hold an input and
- * the one of each class that is free first. */
-static uint32_t find_candidates(weir_scheduler *s, const weir_place_plan *plan,
-                                uint32_t node) {
-  const weir_place_problem *p = s->p;
-  uint32_t count = 0, best[WEIR_PLACE_CLASSES];
-  if (p->device_count <= EVERY_DEVICE) {
-    for (uint32_t d = 0; d < p->device_count; d++)
-      if (weir_place_allows(p, node, d)) s->candidates[count++] = d;
-    return count;
+/* Fills in where |node| may go; says why, should it go there. */
+static weir_place_reason list_candidates(weir_scheduler *s,
+                                         const weir_schedule_input *input,
+                                         uint32_t node) {
+  uint32_t group = s->p->group[node];
+  forget_candidates(s);
+  if (group != WEIR_PLACE_NONE && s->group_device[group] != WEIR_PLACE_NONE) {
+    add_candidate(s, node, s->group_device[group]);
+    return WEIR_PLACE_COLOCATED;
   }
-  for (uint32_t c = 0; c < p->class_count; c++) best[c] = WEIR_PLACE_NONE;
-  for (uint32_t d = 0; d < p->device_count; d++) {
-    uint32_t c = p->devices[d].cls;
-    if (weir_place_allows(p, node, d) &&
-        (best[c] == WEIR_PLACE_NONE ||
-         s->devices[d].tail < s->devices[best[c]].tail))
-      best[c] = d;
+  if (input->device != NULL && input->device[node] != WEIR_PLACE_NONE) {
+    add_candidate(s, node, input->device[node]);
+    return WEIR_PLACE_SEARCH;
   }
-  for (uint32_t c = 0; c < p->class_count; c++)
-    if (best[c] != WEIR_PLACE_NONE) count = add_candidate(s, count, best[c]);
-  for (uint32_t i = p->in_first[node]; i < p->in_first[node + 1]; i++)
-    count =
-        add_candidate(s, count, plan->device[p->tensor_node[p->in_tensor[i]]]);
-  return count;
+  find_candidates(s, node);
+  return s->candidate_count == 1 ? WEIR_PLACE_ONLY : WEIR_PLACE_EFT;
 }
 
 static fit choose(weir_scheduler *s, const weir_schedule_input *input,
                   weir_place_plan *plan, uint32_t node) {
-  uint32_t group = s->p->group[node];
-  uint32_t forced =
-      input->device == NULL ? WEIR_PLACE_NONE : input->device[node];
-  plan->reason[node] = WEIR_PLACE_EFT;
-  if (group != WEIR_PLACE_NONE && s->group_device[group] != WEIR_PLACE_NONE) {
-    plan->reason[node] = WEIR_PLACE_COLOCATED;
-    return try_device(s, plan, node, s->group_device[group]);
+  fit best = {.end = INT64_MAX};
+  plan->reason[node] = (uint8_t)list_candidates(s, input, node);
+  gather(s, plan, node);
+  /* First the one that could end first: it rules out others. */
+  uint32_t first = 0;
+  for (uint32_t c = 0; c < s->candidate_count; c++) {
+    fit *f = &s->candidates[c];
+    const weir_timeline *t = &s->devices[f->device];
+    f->early_ns = weir_timeline_find(t, s->made_ns, f->cost) + f->cost;
+    if (f->early_ns < s->candidates[first].early_ns) first = c;
   }
-  if (forced != WEIR_PLACE_NONE) {
-    plan->reason[node] = WEIR_PLACE_SEARCH;
-    return try_device(s, plan, node, forced);
+  for (uint32_t i = 0; i < s->candidate_count; i++) {
+    uint32_t c = i == 0 ? first : i - (i <= first);
+    fit *f = &s->candidates[c];
+    if (f->early_ns > best.end) continue;
+    try_candidate(s, f, best.end);
+    if (better(f, &best)) best = *f;
   }
-  uint32_t count = find_candidates(s, plan, node);
-  fit best = {0};
-  for (uint32_t i = 0; i < count; i++) {
-    fit f = try_device(s, plan, node, s->candidates[i]);
-    if (better(&f, &best)) best = f;
-  }
-  if (count == 1) plan->reason[node] = WEIR_PLACE_ONLY;
   return best;
 }
 
 /* ---- Carrying it out */
 
-static bool add_copy(weir_scheduler *s, weir_place_plan *plan, uint32_t tensor,
+static bool add_copy(weir_scheduler *s, weir_place_plan *plan,
                      const weir_place_copy *copy) {
   uint32_t c = plan->copy_count;
   if (c == plan->copy_capacity &&
@@ -224,30 +312,28 @@ static bool add_copy(weir_scheduler *s, weir_place_plan *plan, uint32_t tensor,
                      sizeof *s->copy_next))
     return false;
   plan->copies[c] = *copy;
-  s->copy_next[c] = s->copy_of[tensor];
-  s->copy_of[tensor] = c + 1;
+  s->copy_next[c] = s->made[copy->tensor].copies;
+  s->made[copy->tensor].copies = c + 1;
   plan->copy_count++;
   return true;
 }
 
-/* The same steps as inputs_ready, for good. */
+/* The copies that inputs_ready found for |f|. */
 static bool bring_inputs(weir_scheduler *s, weir_place_plan *plan,
-                         uint32_t node, uint32_t device) {
+                         const fit *f) {
   const weir_place_problem *p = s->p;
-  for (uint32_t i = p->in_first[node]; i < p->in_first[node + 1]; i++) {
-    uint32_t t = p->in_tensor[i], from = plan->device[p->tensor_node[t]];
-    if (from == device || arrived(s, plan, t, device) >= 0) continue;
-    uint32_t link = p->link_of[(size_t)from * p->device_count + device];
-    int64_t ns = weir_place_copy_ns(&p->links[link], p->tensor_bytes[t]);
-    int64_t start = copy_start(s, link, plan->end_ns[p->tensor_node[t]], ns);
-    if (p->links[link].exclusive && ns > 0) {
-      promise(s, link, start + ns);
-      weir_timeline_take(&s->links[link], start, ns);
-    }
-    weir_place_copy copy = {t, from, device, link, start, start + ns};
-    if (!add_copy(s, plan, t, &copy)) return false;
+  for (uint32_t i = 0; i < s->input_count; i++) {
+    int64_t there = s->there[(size_t)i * s->candidate_count + f->at];
+    const wanted *w = &s->inputs[i];
+    if (there >= 0) continue;
+    uint32_t link = p->link_of[(size_t)w->from * p->device_count + f->device];
+    int64_t end = ~there;
+    int64_t ns = weir_place_copy_ns(&p->links[link], w->bytes);
+    if (p->links[link].exclusive && ns > 0)
+      weir_timeline_take(&s->links[link], end - ns, ns);
+    weir_place_copy copy = {w->tensor, w->from, f->device, link, end - ns, end};
+    if (!add_copy(s, plan, &copy)) return false;
   }
-  forget_promises(s);
   return true;
 }
 
@@ -257,7 +343,6 @@ static void reset(weir_scheduler *s, weir_place_plan *plan) {
     s->devices[d].tail = 0, s->devices[d].count = 0;
   for (uint32_t l = 0; l < p->link_count; l++)
     s->links[l].tail = 0, s->links[l].count = 0;
-  memset(s->copy_of, 0, p->tensor_count * sizeof *s->copy_of);
   memset(s->group_device, 0xff, p->group_count * sizeof *s->group_device);
   plan->copy_count = 0;
   plan->makespan_ns = 0;
@@ -273,6 +358,30 @@ static weir_status no_device(const weir_place_problem *p, uint32_t node,
                    node, (int)p->names[node].size, p->names[node].data);
 }
 
+/* The inputs of a node that has its turn soon. */
+static void fetch_inputs(const weir_scheduler *s, uint32_t node) {
+  const weir_place_problem *p = s->p;
+  for (uint32_t i = p->in_first[node]; i < p->in_first[node + 1]; i++)
+    __builtin_prefetch(&s->made[p->in_tensor[i]]);
+}
+
+static void settle(weir_scheduler *s, weir_place_plan *plan, uint32_t node,
+                   const fit *f) {
+  const weir_place_problem *p = s->p;
+  weir_timeline_take(&s->devices[f->device], f->start, f->end - f->start);
+  plan->device[node] = f->device;
+  plan->start_ns[node] = f->start;
+  plan->end_ns[node] = f->end;
+  if (f->end > plan->makespan_ns) plan->makespan_ns = f->end;
+  if (p->group[node] != WEIR_PLACE_NONE)
+    s->group_device[p->group[node]] = f->device;
+  for (uint32_t t = p->out_first[node]; t < p->out_first[node + 1]; t++) {
+    s->made[t].ready_ns = f->end;
+    s->made[t].device = f->device;
+    s->made[t].copies = 0;
+  }
+}
+
 weir_status weir_schedule_run(weir_scheduler *s,
                               const weir_schedule_input *input,
                               weir_place_plan *plan, bool *out_complete,
@@ -282,17 +391,13 @@ weir_status weir_schedule_run(weir_scheduler *s,
   reset(s, plan);
   for (uint32_t i = 0; i < p->node_count; i++) {
     uint32_t n = input->order[i];
+    if (p->node_count - i > AHEAD) fetch_inputs(s, input->order[i + AHEAD]);
     fit f = choose(s, input, plan, n);
     if (!f.possible) return no_device(p, n, err);
     if (input->stop_ns != 0 && f.end >= input->stop_ns) return WEIR_OK;
-    if (!bring_inputs(s, plan, n, f.device))
+    if (!bring_inputs(s, plan, &f))
       return weir_fail_memory(err, sizeof(weir_place_copy));
-    weir_timeline_take(&s->devices[f.device], f.start, f.end - f.start);
-    plan->device[n] = f.device;
-    plan->start_ns[n] = f.start;
-    plan->end_ns[n] = f.end;
-    if (f.end > plan->makespan_ns) plan->makespan_ns = f.end;
-    if (p->group[n] != WEIR_PLACE_NONE) s->group_device[p->group[n]] = f.device;
+    settle(s, plan, n, &f);
   }
   if (out_complete != NULL) *out_complete = true;
   return WEIR_OK;

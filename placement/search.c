@@ -7,9 +7,9 @@
 #include "runtime/base/mix.h"
 
 enum {
-  MEMORY = 200,   /* how long late acceptance remembers */
-  ASK_EVERY = 16, /* moves between two looks at |stop| */
-  PACK_NODES = 4096
+  MEMORY = 200,     /* how long late acceptance remembers */
+  ASK_EVERY = 16,   /* moves between two looks at |stop| */
+  PACK_NODES = 4096 /* up to here, packing and all of the portfolio */
 };
 
 typedef struct solver {
@@ -44,7 +44,9 @@ static weir_status schedule(solver *s, int64_t stop_ns, bool *complete) {
 static weir_status keep_if_better(solver *s, const char *placer) {
   if (s->best->makespan_ns <= s->plan->makespan_ns && s->best->placer[0] != 0)
     return WEIR_OK;
-  WEIR_TRY(weir_place_plan_copy(s->best, s->plan, s->err));
+  weir_place_plan *worse = s->best;
+  s->best = s->plan;
+  s->plan = worse;
   s->best->placer = placer;
   memcpy(s->kept_key, s->key, s->p->node_count * sizeof *s->key);
   memcpy(s->kept_device, s->device, s->p->node_count * sizeof *s->device);
@@ -120,18 +122,38 @@ static weir_status pack(solver *s) {
 
 static weir_status try_rank(solver *s, weir_rank_rule rule) {
   static const char *const names[] = {"rank mean", "rank best", "rank worst"};
+  bool complete = false;
   weir_place_rank(s->p, rule, s->key);
-  WEIR_TRY(schedule(s, 0, NULL));
-  return keep_if_better(s, names[rule]);
+  WEIR_TRY(schedule(s, rule == WEIR_RANK_MEAN ? 0 : s->best->makespan_ns,
+                    &complete));
+  return complete ? keep_if_better(s, names[rule]) : WEIR_OK;
 }
 
-/* Everything on |device|, where that is possible. */
+/* Ranks that cannot differ from the mean one are left out. */
+static weir_status try_ranks(solver *s) {
+  bool one = s->p->class_count == 1;
+  if (!one || !copies_are_free(s->p)) WEIR_TRY(try_rank(s, WEIR_RANK_BEST));
+  return one ? WEIR_OK : try_rank(s, WEIR_RANK_WORST);
+}
+
+static weir_status try_numbers(solver *s) {
+  bool complete = false;
+  for (uint32_t n = 0; n < s->p->node_count; n++) s->key[n] = -(int64_t)n;
+  WEIR_TRY(schedule(s, s->best->makespan_ns, &complete));
+  return complete ? keep_if_better(s, "as numbered") : WEIR_OK;
+}
+
+/* Everything on |device|, where that is possible. It takes the sum of all
+ * costs, so that a longer one need not be made. */
 static weir_status try_single(solver *s, uint32_t device) {
+  int64_t sum = 0;
   for (uint32_t n = 0; n < s->p->node_count; n++) {
-    if (weir_place_cost(s->p, n, device) == WEIR_PLACE_NO_KERNEL)
+    int64_t cost = weir_place_cost(s->p, n, device);
+    if (cost == WEIR_PLACE_NO_KERNEL || cost >= s->best->makespan_ns - sum)
       return WEIR_OK;
-    s->device[n] = device;
+    sum += cost;
   }
+  for (uint32_t n = 0; n < s->p->node_count; n++) s->device[n] = device;
   bool complete = false;
   weir_status status = schedule(s, s->best->makespan_ns, &complete);
   if (status == WEIR_OK && complete) status = keep_if_better(s, "one device");
@@ -166,18 +188,30 @@ static weir_status try_given(solver *s) {
   return status;
 }
 
-static weir_status run_portfolio(solver *s) {
+/* The bound is known after the first: a plan that meets it ends the work. */
+static weir_status run_portfolio(solver *s, weir_place_bounds *bounds) {
+  bool large = s->p->node_count > PACK_NODES;
   for (uint32_t n = 0; n < s->p->node_count; n++)
     s->device[n] = WEIR_PLACE_NONE;
-  for (int rule = 0; rule < WEIR_RANK_RULES; rule++)
-    WEIR_TRY(try_rank(s, (weir_rank_rule)rule));
+  WEIR_TRY(try_rank(s, WEIR_RANK_MEAN));
+  if (large) {
+    WEIR_TRY(
+        weir_place_bound(s->alloc, s->p, s->best->makespan_ns, bounds, s->err));
+    if (s->best->makespan_ns <= bounds->best_ns) return WEIR_OK;
+  }
+  WEIR_TRY(try_ranks(s));
+  if (!large) WEIR_TRY(try_numbers(s));
   WEIR_TRY(try_singles(s));
   WEIR_TRY(try_given(s));
-  if (s->reversed == NULL) return WEIR_OK;
-  memcpy(s->key, s->kept_key, s->p->node_count * sizeof *s->key);
-  WEIR_TRY(schedule(s, 0, NULL));
-  WEIR_TRY(pack(s));
-  return keep_if_better(s, "packed");
+  if (s->reversed != NULL) {
+    memcpy(s->key, s->kept_key, s->p->node_count * sizeof *s->key);
+    WEIR_TRY(schedule(s, 0, NULL));
+    WEIR_TRY(pack(s));
+    WEIR_TRY(keep_if_better(s, "packed"));
+  }
+  return large ? WEIR_OK
+               : weir_place_bound(s->alloc, s->p, s->best->makespan_ns, bounds,
+                                  s->err);
 }
 
 /* ---- Local search */
@@ -289,11 +323,8 @@ weir_status weir_place_solve(const weir_allocator *alloc,
               .err = err};
   *out = (weir_place_result){0};
   weir_status status = solver_begin(&s);
-  if (status == WEIR_OK) status = run_portfolio(&s);
+  if (status == WEIR_OK) status = run_portfolio(&s, &out->bounds);
   if (status == WEIR_OK) out->first_ns = s.best->makespan_ns;
-  if (status == WEIR_OK)
-    status = weir_place_bound(alloc, problem, s.best->makespan_ns, &out->bounds,
-                              err);
   if (status == WEIR_OK && options->moves > 0 && problem->node_count > 0)
     status = search(&s, out->bounds.best_ns, &out->moves);
   if (status == WEIR_OK) {

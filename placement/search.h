@@ -8,15 +8,17 @@
 /* From a problem to the best plan that a budget finds.
  *
  * First a portfolio: list scheduling by several ranks, everything on one device
- * (each), the order as numbered, and a plan that is given; the best is kept, so
- * the answer is never worse than any of these by the model. Then, with a
- * budget, local search over priorities and devices: one move changes a few
- * nodes' priority or device and schedules again; worse plans are accepted for
- * a while (late acceptance, Burke and Bykov, EJOR 258 (2017) 70-78). Where all
- * devices are equal and copies are free, each plan is also packed from the end
- * and again from the start, which never makes it longer (forward-backward
- * improvement, Li and Willis, EJOR 56 (1992) 370-379). The search stops when
- * the lower bound is reached.
+ * of each class, a plan that is given, and up to 4096 nodes the order as
+ * numbered; the best is kept, so the answer is never worse than any of these by
+ * the model. What cannot be better is not made: a rank that gives the same
+ * numbers, one device whose work alone is longer. Then, with a budget, local
+ * search over priorities and devices: one move changes a few nodes' priority or
+ * device and schedules again; worse plans are accepted for a while (late
+ * acceptance, Burke and Bykov, EJOR 258 (2017) 70-78). Where all devices are
+ * equal and copies are free, each plan is also packed from the end and again
+ * from the start, which never makes it longer (forward-backward improvement, Li
+ * and Willis, EJOR 56 (1992) 370-379). The search stops when the lower bound is
+ * reached.
  *
  * Moves are drawn from a seeded sequence: the same budget in moves gives the
  * same plan. */

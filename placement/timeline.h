@@ -24,8 +24,11 @@ typedef struct weir_timeline {
 /* The earliest time, not before |ready|, at which |ns| are free. */
 static inline int64_t weir_timeline_find(const weir_timeline *t, int64_t ready,
                                          int64_t ns) {
+  uint32_t i = t->count;
   if (ready >= t->tail) return ready;
-  for (uint32_t i = 0; i < t->count; i++) {
+  while (i > 0 && t->gaps[i - 1].end >= ready + ns)
+    i--; /* can fit, from i on */
+  for (; i < t->count; i++) {
     int64_t start = t->gaps[i].start > ready ? t->gaps[i].start : ready;
     if (start + ns <= t->gaps[i].end) return start;
   }
@@ -54,7 +57,7 @@ static inline void weir_timeline_take(weir_timeline *t, int64_t start,
     t->tail = start + ns;
     return;
   }
-  for (uint32_t i = 0; i < t->count; i++) {
+  for (uint32_t i = t->count; i-- > 0;) {
     weir_gap g = t->gaps[i];
     if (start < g.start || start + ns > g.end) continue;
     if (start == g.start && start + ns == g.end) {

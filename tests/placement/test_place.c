@@ -235,6 +235,39 @@ static void the_same_input_gives_the_same_plan(void **state) {
   weir_place_problem_release(p);
 }
 
+/* Orders by rank are sorted, others go through a heap; that is to make no
+ * difference: a key that falls along no edge takes the same way as one that
+ * rises along the first. */
+static void an_order_is_by_key_then_number(void **state) {
+  (void)state;
+  enum { NODES = 700 };
+  weir_generated g;
+  weir_place_problem *p = generated("layered", NODES, &g);
+  int64_t key[NODES];
+  uint32_t heap[NODES], waiting[NODES], order[NODES], place[NODES];
+  for (int kind = 0; kind < 3; kind++) {
+    weir_place_rank(p, WEIR_RANK_MEAN, key);
+    for (uint32_t n = 0; n < NODES && kind > 0; n++)
+      key[n] = kind == 1 ? key[n] / 20000 : (int64_t)(n * 2654435761u % 50);
+    weir_place_order(p, key, heap, waiting, order);
+    for (uint32_t i = 0; i < NODES; i++) place[order[i]] = i;
+    for (uint32_t i = 0; i < NODES; i++) {
+      uint32_t n = order[i];
+      assert_int_equal(place[n], i);
+      uint32_t ready_at = 0; /* after the last of its predecessors */
+      for (uint32_t k = p->in_first[n]; k < p->in_first[n + 1]; k++) {
+        uint32_t from = place[p->tensor_node[p->in_tensor[k]]];
+        assert_true(from < i);
+        if (from + 1 > ready_at) ready_at = from + 1;
+      }
+      for (uint32_t k = ready_at; k < i; k++) /* it was ready and had to wait */
+        assert_true(key[order[k]] > key[n] ||
+                    (key[order[k]] == key[n] && order[k] < n));
+    }
+  }
+  weir_place_problem_release(p);
+}
+
 /* ---- Exhaustive truth for tiny problems: all orders, all devices. */
 
 static int64_t best_of_all(const weir_place_problem *p, uint32_t *device,
@@ -408,6 +441,7 @@ int main(void) {
       cmocka_unit_test(peaks_are_those_by_hand),
       cmocka_unit_test(every_family_is_placed),
       cmocka_unit_test(the_same_input_gives_the_same_plan),
+      cmocka_unit_test(an_order_is_by_key_then_number),
       cmocka_unit_test(bounds_hold_against_enumeration),
       cmocka_unit_test(an_stg_file_is_read),
       cmocka_unit_test(bad_stg_files_are_refused),

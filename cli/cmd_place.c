@@ -85,7 +85,8 @@ static weir_status read_options(place *p, weir_error *err) {
 
 static bool is_instance(const char *path) {
   size_t n = strlen(path);
-  return n > 4 && strcmp(path + n - 4, ".stg") == 0;
+  return (n > 4 && strcmp(path + n - 4, ".stg") == 0) ||
+         (n > 5 && strcmp(path + n - 5, ".json") == 0);
 }
 
 static int make_plan(place *p) {

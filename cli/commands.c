@@ -209,7 +209,7 @@ const cli_command cli_commands[] = {
      "  weir show data graphs/lenet.weir.yaml train\n"
      "  weir show tensor x.npy\n",
      show_options, 1, 3, cli_show},
-    {"place", "GRAPH.weir.yaml|FILE.stg [options]",
+    {"place", "GRAPH.weir.yaml|FILE.stg|FILE.json [options]",
      "decide which node runs where",
      "Places the graph on a cluster, which need not exist, and tells what the "
      "step takes by\nthe model, how far that is from a lower bound, and why "

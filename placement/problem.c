@@ -9,6 +9,7 @@ struct weir_place_builder {
   uint32_t class_count;
   bool failed, bad;
   WEIR_VEC(weir_place_device) devices;
+  WEIR_VEC(bool) no_copy_load;
   WEIR_VEC(weir_place_link) links;
   WEIR_VEC(uint32_t) ways; /* from, to, link */
   WEIR_VEC(int64_t) cost;
@@ -54,6 +55,7 @@ void weir_place_builder_release(weir_place_builder *b) {
   if (b == NULL) return;
   const weir_allocator *a = b->alloc;
   weir_vec_free(a, &b->devices);
+  weir_vec_free(a, &b->no_copy_load);
   weir_vec_free(a, &b->links);
   weir_vec_free(a, &b->ways);
   weir_vec_free(a, &b->cost);
@@ -99,7 +101,16 @@ uint32_t weir_place_add_device(weir_place_builder *b,
   weir_place_device copy = *device;
   copy.name = keep_text(b, device->name);
   PUSH(b, devices, copy);
+  PUSH(b, no_copy_load, false);
   return id;
+}
+
+void weir_place_no_copy_load(weir_place_builder *b, uint32_t device) {
+  if (b->failed) return;
+  if (device >= b->no_copy_load.count)
+    b->bad = true;
+  else
+    b->no_copy_load.items[device] = true;
 }
 
 uint32_t weir_place_add_link(weir_place_builder *b,
@@ -282,9 +293,10 @@ static bool keep_all(weir_place_problem *p, weir_place_builder *b) {
   PUSH(b, in_first, p->use_count);
   PUSH(b, out_first, p->tensor_count);
   return !b->failed && KEEP(p, b, devices, devices) &&
-         KEEP(p, b, links, links) && KEEP(p, b, cost, cost) &&
-         KEEP(p, b, resident_bytes, resident) && KEEP(p, b, temp_bytes, temp) &&
-         KEEP(p, b, names, names) && KEEP(p, b, out_first, out_first) &&
+         KEEP(p, b, no_copy_load, no_copy_load) && KEEP(p, b, links, links) &&
+         KEEP(p, b, cost, cost) && KEEP(p, b, resident_bytes, resident) &&
+         KEEP(p, b, temp_bytes, temp) && KEEP(p, b, names, names) &&
+         KEEP(p, b, out_first, out_first) &&
          KEEP(p, b, tensor_bytes, tensor_bytes) &&
          KEEP(p, b, tensor_node, tensor_node) &&
          KEEP(p, b, tensor_kept, tensor_kept) &&

@@ -44,8 +44,9 @@ typedef struct weir_place_problem {
   uint32_t class_count, device_count, link_count;
   const weir_place_device *devices;
   const weir_place_link *links;
-  const uint32_t *link_of;       /* [from * device_count + to], NONE: no way */
-  const int64_t *cost;           /* [node * class_count + class], ns */
+  const bool *no_copy_load; /* per device: copies do not occupy it (load.h) */
+  const uint32_t *link_of;  /* [from * device_count + to], NONE: no way */
+  const int64_t *cost;      /* [node * class_count + class], ns */
   const int64_t *resident_bytes; /* per node: stays on its device */
   const int64_t *temp_bytes;     /* per node: while it runs */
   const weir_sv *names;          /* per node, may be NULL */
@@ -104,6 +105,8 @@ void weir_place_builder_release(weir_place_builder *b); /* NULL-safe */
 /* Text is copied. Returns the device's number. */
 uint32_t weir_place_add_device(weir_place_builder *b,
                                const weir_place_device *device);
+/* Says that copies from and to |device| do not count as its load. */
+void weir_place_no_copy_load(weir_place_builder *b, uint32_t device);
 uint32_t weir_place_add_link(weir_place_builder *b,
                              const weir_place_link *link);
 /* Copies from device |from| to |to| go over |link|. */

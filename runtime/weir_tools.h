@@ -204,7 +204,8 @@ WEIR_API weir_status weir_tools_place_graph(weir_runtime *runtime,
                                             const weir_tools_place_opts *opts,
                                             weir_tools_plan **out_plan,
                                             weir_error *err);
-/* Places the tasks of an instance file (.stg). Errors: W3010-W3016, W4001. */
+/* Places the tasks of an instance file: STG, or dag-bench or dnn-partitioning
+ * JSON, told by its content. Errors: W3010-W3016, W4001, W4013. */
 WEIR_API weir_status weir_tools_place_file(weir_runtime *runtime,
                                            const char *path,
                                            const weir_tools_place_opts *opts,

@@ -241,8 +241,8 @@ weir_status weir_tools_place_file(weir_runtime *runtime, const char *path,
   weir_instance_options instance = {o.processors};
   weir_sv text = {(const char *)file.bytes.data, file.bytes.size};
   if (s == WEIR_OK)
-    s = weir_instance_read_stg(runtime->env.alloc, text, path, &instance,
-                               &p->problem, err);
+    s = weir_instance_read(runtime->env.alloc, text, path, &instance,
+                           &p->problem, err);
   fs->close(fs->self, &file);
   if (s == WEIR_OK) s = plan_end(p, p->problem, &o, err);
   if (s == WEIR_OK)

@@ -42,8 +42,11 @@ typedef struct weir_instance_source {
   weir_error *err;
 } weir_instance_source;
 
+/* Starts reading |text|; |text|, |name| and |err| are borrowed until the end.
+ */
 void weir_instance_begin(weir_instance_source *s, const weir_allocator *alloc,
                          weir_sv text, const char *name, weir_error *err);
+/* Frees everything; the texts of nodes and edges with it. */
 void weir_instance_end(weir_instance_source *s);
 
 /* W3015 at the current token, or at byte |at|. */

@@ -44,25 +44,6 @@ static void mark_reads(const weir_lowering *l, bool *read) {
   }
 }
 
-static weir_status unit_cost(weir_lowering *l, uint32_t u, int64_t *cost) {
-  weir_unit *unit = &l->units[u];
-  for (int c = 0; c < 2; c++) {
-    cost[c] = 0;
-    for (uint32_t i = 0; i < unit->member_count; i++) {
-      int64_t ns;
-      weir_place_source source;
-      weir_node_id id = l->members[unit->first_member + i];
-      WEIR_TRY(weir_place_node_cost(l->graph, id, &l->cluster->models[c], &ns,
-                                    &source, l->err));
-      if (i > 0 && ns > l->cluster->models[c].overhead_ns)
-        ns -= l->cluster->models[c].overhead_ns; /* once per group */
-      cost[c] = ns > INT64_MAX / 8 - cost[c] ? INT64_MAX / 8 : cost[c] + ns;
-      if (source == WEIR_COST_GIVEN) unit->source = source;
-    }
-  }
-  return WEIR_OK;
-}
-
 static uint32_t set_number(const weir_lowering *l, weir_place_builder *b,
                            uint32_t u) {
   uint32_t devices[WEIR_PLACE_DEVICES], count = 0;
@@ -89,7 +70,7 @@ static weir_status add_unit(filler *f, uint32_t u) {
   const weir_graph *g = l->graph;
   const weir_unit *unit = &l->units[u];
   int64_t cost[2];
-  WEIR_TRY(unit_cost(l, u, cost));
+  WEIR_TRY(weir_lower_unit_cost(l, u, cost));
   weir_place_node_spec spec = {.name = g->nodes[unit->node].name,
                                .cost = cost,
                                .resident_bytes = weir_lower_resident(l, u),
@@ -157,6 +138,20 @@ static weir_status fill_problem(weir_lowering *l, weir_placement *out) {
   return s;
 }
 
+/* The problem, with what was measured. */
+static weir_status cost_and_fill(weir_lowering *l, weir_placement *out) {
+  const weir_costs *costs = l->options->costs;
+  for (int c = 0; c < 2; c++)
+    l->fit[c] = weir_costs_fit(costs, c, &l->cluster->models[c]);
+  if (costs == NULL) return fill_problem(l, out);
+  WEIR_TRY(weir_signer_create(l->alloc, l->graph, &l->signer, l->err));
+  weir_strbuf_init(&l->key, l->alloc);
+  weir_status s = fill_problem(l, out);
+  weir_strbuf_release(&l->key);
+  weir_signer_release(&l->signer);
+  return s;
+}
+
 weir_status weir_placement_create(const weir_allocator *alloc,
                                   const weir_graph *graph,
                                   const weir_cluster *cluster,
@@ -183,7 +178,7 @@ weir_status weir_placement_create(const weir_allocator *alloc,
     weir_lower_join_units(&l);
     s = weir_lower_apply_rules(&l);
   }
-  if (s == WEIR_OK) s = fill_problem(&l, p);
+  if (s == WEIR_OK) s = cost_and_fill(&l, p);
   weir_free(alloc, l.last_member);
   weir_free(alloc, l.parent);
   weir_free(alloc, l.allowed);

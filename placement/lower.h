@@ -3,6 +3,7 @@
 #define PLACEMENT_LOWER_H_
 
 #include "placement/cluster.h"
+#include "placement/cost_file.h"
 #include "placement/problem.h"
 #include "runtime/graph/graph.h"
 
@@ -40,6 +41,8 @@ typedef struct weir_unit {
   bool follows;  /* a view, an assignment, an apply_*: rules pass it by */
   uint32_t with; /* unit that it is colocated with (the first), or NONE */
   weir_place_source source;
+  /* Per class: what it was measured to take, or NULL; of the costs given. */
+  const weir_cost_entry *measured[2];
 } weir_unit;
 
 typedef struct weir_placement {
@@ -57,6 +60,8 @@ typedef struct weir_placement {
 typedef struct weir_lower_options {
   weir_place_strictness strictness;
   const weir_diag_sink *sink; /* warnings; may be NULL */
+  /* What was measured; must outlive the placement. NULL: nothing. */
+  const weir_costs *costs;
 } weir_lower_options;
 
 /* |graph| has known shapes and its groups formed. Errors: W2008, W3002 (a
@@ -79,6 +84,18 @@ weir_status weir_place_node_cost(const weir_graph *graph, weir_node_id node,
                                  const weir_device_model *model,
                                  int64_t *out_ns, weir_place_source *source,
                                  weir_error *err);
+/* What a unit has to do, whatever does it. */
+typedef struct weir_place_work {
+  int64_t flops, bytes;
+  uint32_t kernels; /* nodes that take time; 0: views, variables, inputs */
+  bool given;       /* a task's, that says itself what it takes */
+  bool loops;       /* it has bodies */
+} weir_place_work;
+
+/* The work of |count| nodes together. Errors: W2008. */
+weir_status weir_place_work_of(const weir_graph *graph,
+                               const weir_node_id *members, uint32_t count,
+                               weir_place_work *out_work, weir_error *err);
 /* Whether some kernel for |node| exists on CPUs, or on GPUs. */
 bool weir_place_has_kernel(const weir_graph *graph, weir_node_id node,
                            bool gpu);

@@ -3,6 +3,7 @@
 #define PLACEMENT_LOWER_INTERNAL_H_
 
 #include "placement/lower.h"
+#include "placement/signature.h"
 
 /* A lowering under way. */
 typedef struct weir_lowering {
@@ -21,6 +22,9 @@ typedef struct weir_lowering {
   uint64_t *allowed;
   uint32_t words;
   int64_t *load; /* per device: bytes of variables that rules put there */
+  weir_cost_fit fit[2]; /* per class */
+  weir_signer signer;   /* with measured costs only, like |key| */
+  weir_strbuf key;
   weir_error *err;
 } weir_lowering;
 
@@ -31,6 +35,11 @@ uint32_t weir_lower_root(weir_lowering *l, uint32_t unit);
 
 /* lower_rules.c: fills |allowed|. Errors: W3002, W3001, W3012, W6001. */
 weir_status weir_lower_apply_rules(weir_lowering *l);
+
+/* lower_cost.c: what unit |unit| costs, per class; its source is noted. Errors:
+ * W2008, W6001. */
+weir_status weir_lower_unit_cost(weir_lowering *l, uint32_t unit,
+                                 int64_t *cost);
 
 /* Bytes of a variable; 0 for other units. */
 int64_t weir_lower_resident(const weir_lowering *l, uint32_t unit);

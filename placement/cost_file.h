@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PLACEMENT_COST_FILE_H_
+#define PLACEMENT_COST_FILE_H_
+
+#include "placement/cluster.h"
+#include "runtime/base/map.h"
+#include "runtime/base/vec.h"
+#include "runtime/base/writer.h"
+
+/* Measured costs, and the file that keeps them.
+ *
+ *   weir-costs 1
+ *   machine cpu Some CPU
+ *   step cpu MEDIAN_NS SPREAD COUNT
+ *   link in-process FROM_BYTES LATENCY_NS PS_PER_BYTE SPREAD COUNT
+ *   unit cpu MEDIAN_NS SPREAD COUNT FLOPS BYTES KEY
+ *
+ * One line an entry, fields apart by one space, KEY to the end of its line;
+ * lines of `#` are passed over. SPREAD is the distance of the quartiles in
+ * thousandths of the median, COUNT how many runs there were. `unit` is what a
+ * unit takes on a device of a class (cpu, gpu) and KEY what it is
+ * (signature.h). `step` is what a step takes beside its units. `link` holds
+ * from FROM_BYTES on. Lines are written in order of their text, so the same
+ * entries make the same file.
+ *
+ * Not thread-safe; a table that nobody changes may be read by many. */
+
+enum {
+  WEIR_COST_FILE_BYTES = 64 << 20,
+  WEIR_COST_KEY_BYTES = 1000, /* of a key, at most */
+  WEIR_COST_FACTS = 8,
+  WEIR_COST_PIECES = 8 /* of a link */
+};
+
+/* How something was measured. */
+typedef struct weir_cost_sample {
+  int64_t median_ns;
+  uint32_t spread_permille, count;
+} weir_cost_sample;
+
+typedef struct weir_cost_entry {
+  weir_sv text; /* "cpu KEY"; of the table */
+  weir_cost_sample sample;
+  int64_t flops, bytes;
+} weir_cost_entry;
+
+/* A copy of |from_bytes| or more takes latency_ns + bytes * ps_per_byte. */
+typedef struct weir_cost_piece {
+  int64_t from_bytes, latency_ns, ps_per_byte;
+  uint32_t spread_permille, count;
+} weir_cost_piece;
+
+/* What the machine is, name by name: cpu, features, cores, threads, build. */
+typedef struct weir_cost_fact {
+  weir_sv name, text;
+} weir_cost_fact;
+
+typedef struct weir_costs {
+  const weir_allocator *alloc;
+  weir_arena arena; /* texts */
+  WEIR_VEC(weir_cost_entry *) entries;
+  weir_map index; /* |text| to place in |entries| */
+  weir_cost_sample step[2];
+  weir_cost_piece pieces[WEIR_COST_PIECES];
+  uint32_t piece_count;
+  weir_cost_fact facts[WEIR_COST_FACTS];
+  uint32_t fact_count;
+} weir_costs;
+
+/* An empty table. Errors: W6001. */
+weir_status weir_costs_create(const weir_allocator *alloc,
+                              weir_costs **out_costs, weir_error *err);
+void weir_costs_release(weir_costs *costs); /* NULL-safe */
+
+/* Reads a file's |text|; |name| is for messages and must outlive the table.
+ * Errors: W3045 (malformed, with line and column), W6001. */
+weir_status weir_costs_read(const weir_allocator *alloc, weir_sv text,
+                            const char *name, weir_costs **out_costs,
+                            weir_error *err);
+/* false: |out| failed, or there is no memory for the order. */
+bool weir_costs_write(const weir_costs *costs, const weir_writer *out);
+
+/* Sets a fact, or what |key| costs on class |cls|; what was there goes. Texts
+ * are copied. Errors: W6001; facts beyond WEIR_COST_FACTS are dropped. */
+weir_status weir_costs_set_fact(weir_costs *costs, weir_sv name, weir_sv text,
+                                weir_error *err);
+weir_status weir_costs_set(weir_costs *costs, int cls, weir_sv key,
+                           const weir_cost_entry *entry, weir_error *err);
+/* The entry of |key| on class |cls|, or NULL. */
+const weir_cost_entry *weir_costs_find(const weir_costs *costs, int cls,
+                                       weir_sv key);
+/* The first fact that |other| has otherwise, or NULL: measured on one machine.
+ * |*theirs| gets |other|'s text, empty when it has none. */
+const weir_cost_fact *weir_costs_differ(const weir_costs *costs,
+                                        const weir_costs *other,
+                                        weir_sv *theirs);
+
+/* ---- What was not measured (cost_file_fit.c) */
+
+/* Rates that the measured units of a class reach. */
+typedef struct weir_cost_fit {
+  const weir_costs *costs;
+  weir_device_model model;
+  int cls;
+  bool fitted; /* else |model| is as it was given */
+} weir_cost_fit;
+
+/* Fits rates to the table's units of class |cls|; |model| stands in for what
+ * they do not tell. |costs| may be NULL. */
+weir_cost_fit weir_costs_fit(const weir_costs *costs, int cls,
+                             const weir_device_model *model);
+/* What |key| takes by estimate: the roofline of the rates, times what measured
+ * units with the same first op took beside it, those of the nearest size. */
+int64_t weir_costs_estimate(const weir_cost_fit *fit, weir_sv key,
+                            int64_t flops, int64_t bytes);
+/* Roofline of |model|: the slower of arithmetic and memory, and an overhead. */
+int64_t weir_roofline_ns(const weir_device_model *model, int64_t flops,
+                         int64_t bytes);
+
+#endif

@@ -117,7 +117,8 @@ static weir_tools_plan_form form_of(const cli_args *a) {
   } forms[] = {{"table", WEIR_PLAN_TABLE},
                {"json", WEIR_PLAN_JSON},
                {"dot", WEIR_PLAN_DOT},
-               {"trace", WEIR_PLAN_TRACE}};
+               {"trace", WEIR_PLAN_TRACE},
+               {"html", WEIR_PLAN_HTML}};
   if (a->json) return WEIR_PLAN_JSON;
   for (size_t i = 0; a->format != NULL && i < sizeof forms / sizeof *forms; i++)
     if (strcmp(a->format, forms[i].name) == 0) return forms[i].form;

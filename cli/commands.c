@@ -101,7 +101,7 @@ static const cli_option place_options[] = {
     TEXT("diff", 0, "PLAN", diff, NULL,
          "what differs from PLAN; exit 1 when something does"),
     GRAPH_OPTIONS,
-    CHOICE("format", 0, "summary|table|json|dot|trace", format, NULL,
+    CHOICE("format", 0, "summary|table|json|dot|trace|html", format, NULL,
            "how the plan is printed"),
     FLAG("json", 0, json, "the same as --format json"),
     FLAG("quiet", 'q', quiet, "no summary line"),

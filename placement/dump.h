@@ -14,6 +14,12 @@
  * of day, no paths, so equal plans are equal bytes. All functions write through
  * |out| and return false when it does. */
 
+/* A node on a device: when it would end, and the step then; -1: it cannot be
+ * there. */
+typedef struct weir_place_alternative {
+  int64_t finish_ns, step_ns;
+} weir_place_alternative;
+
 typedef struct weir_place_view {
   const weir_allocator *alloc;
   const weir_place_problem *problem;
@@ -21,6 +27,10 @@ typedef struct weir_place_view {
   const weir_place_bounds *bounds;
   const weir_placement *placement; /* NULL: the problem is not of a graph */
   const int64_t *peaks;            /* per device, bytes */
+  int64_t first_ns;                /* step of the portfolio's best */
+  uint64_t moves;                  /* of local search, made */
+  /* [node * device_count + device]; NULL: not known. */
+  const weir_place_alternative *alternatives;
 } weir_place_view;
 
 /* A number that tells plans apart: a hash of devices, times and names. */
@@ -34,6 +44,9 @@ bool weir_place_write_table(const weir_place_view *view,
 bool weir_place_write_json(const weir_place_view *view, const weir_writer *out);
 /* Graphviz: a cluster of nodes per device, copies in red. */
 bool weir_place_write_dot(const weir_place_view *view, const weir_writer *out);
+/* dump_html.c: one page that needs no network and holds the JSON: graph,
+ * timeline, memory, search, table, explanations. */
+bool weir_place_write_html(const weir_place_view *view, const weir_writer *out);
 /* Chrome's JSON form: a lane per device and link. */
 bool weir_place_write_trace(const weir_place_view *view,
                             const weir_writer *out);
@@ -50,6 +63,12 @@ weir_status weir_place_write_memory(const weir_place_view *view,
  * plan again once per device. Errors: W3012, W3014, W6001. */
 weir_status weir_place_write_explain(const weir_place_view *view, uint32_t node,
                                      const weir_writer *out, weir_error *err);
+/* dump_moves.c: |*out_all| for |view->alternatives|, the caller's to free with
+ * |view->alloc|; NULL for a problem that this would take seconds for. Errors:
+ * W6001. */
+weir_status weir_place_alternatives_create(const weir_place_view *view,
+                                           weir_place_alternative **out_all,
+                                           weir_error *err);
 /* What differs from |a| to |b|, two plans of one problem: moved nodes, step,
  * bytes. |*same| tells whether nothing does. */
 bool weir_place_write_diff(const weir_place_view *a, const weir_place_view *b,

@@ -1,68 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/dump_internal.h"
-#include "placement/schedule.h"
-
-/* The plan scheduled again with one node on another device. */
-typedef struct mover {
-  const weir_place_view *v;
-  weir_scheduler *scheduler;
-  weir_place_plan *plan;
-  int64_t *key;
-  uint32_t *device, *order, *heap, *waiting;
-} mover;
-
-static weir_status mover_begin(mover *m, const weir_place_view *v,
-                               weir_error *err) {
-  size_t n = (size_t)v->problem->node_count + 1;
-  *m = (mover){.v = v};
-  m->key = weir_alloc_array(v->alloc, n, sizeof *m->key);
-  m->device = weir_alloc_array(v->alloc, n, sizeof *m->device);
-  m->order = weir_alloc_array(v->alloc, n, sizeof *m->order);
-  m->heap = weir_alloc_array(v->alloc, n, sizeof *m->heap);
-  m->waiting = weir_alloc_array(v->alloc, n, sizeof *m->waiting);
-  if (m->key == NULL || m->device == NULL || m->order == NULL ||
-      m->heap == NULL || m->waiting == NULL)
-    return weir_fail_memory(err, n * sizeof *m->key);
-  WEIR_TRY(weir_scheduler_create(v->alloc, v->problem, &m->scheduler, err));
-  return weir_place_plan_create(v->alloc, v->problem, &m->plan, err);
-}
-
-static void mover_end(mover *m) {
-  const weir_allocator *a = m->v->alloc;
-  weir_free(a, m->key);
-  weir_free(a, m->device);
-  weir_free(a, m->order);
-  weir_free(a, m->heap);
-  weir_free(a, m->waiting);
-  weir_scheduler_release(m->scheduler);
-  weir_place_plan_release(m->plan);
-}
-
-/* Moves |node| and its group to |device|; the order of the plan is kept. */
-static weir_status move_to(mover *m, uint32_t node, uint32_t device,
-                           weir_error *err) {
-  const weir_place_problem *p = m->v->problem;
-  for (uint32_t n = 0; n < p->node_count; n++) {
-    bool with = n == node || (p->group[node] != WEIR_PLACE_NONE &&
-                              p->group[n] == p->group[node]);
-    m->device[n] = with ? device : m->v->plan->device[n];
-    m->key[n] = -m->v->plan->start_ns[n];
-  }
-  weir_place_order(p, m->key, m->heap, m->waiting, m->order);
-  weir_schedule_input input = {m->order, m->device, 0};
-  return weir_schedule_run(m->scheduler, &input, m->plan, NULL, err);
-}
-
-static bool group_may(const weir_place_problem *p, uint32_t node,
-                      uint32_t device) {
-  if (p->group[node] == WEIR_PLACE_NONE)
-    return weir_place_cost(p, node, device) != WEIR_PLACE_NO_KERNEL;
-  for (uint32_t n = 0; n < p->node_count; n++)
-    if (p->group[n] == p->group[node] &&
-        weir_place_cost(p, n, device) == WEIR_PLACE_NO_KERNEL)
-      return false;
-  return true;
-}
 
 /* ---- What asked for it */
 
@@ -112,14 +49,14 @@ typedef struct candidates {
   uint32_t runner;
 } candidates;
 
-static weir_status write_candidate(mover *m, uint32_t node, uint32_t d,
-                                   candidates *c, const weir_writer *out,
-                                   weir_error *err) {
+static weir_status write_candidate(weir_place_mover *m, uint32_t node,
+                                   uint32_t d, candidates *c,
+                                   const weir_writer *out, weir_error *err) {
   const weir_place_view *v = m->v;
   const weir_place_problem *p = v->problem;
   char finish[32], step[32];
   bool here = v->plan->device[node] == d;
-  if (!group_may(p, node, d)) {
+  if (!weir_place_group_may(p, node, d)) {
     bool kernel = p->cost[(size_t)node * p->class_count + p->devices[d].cls] !=
                   WEIR_PLACE_NO_KERNEL;
     (void)weir_place_print(out, "  %-38.*s %12s %12s  %s\n",
@@ -127,7 +64,7 @@ static weir_status write_candidate(mover *m, uint32_t node, uint32_t d,
                            kernel ? "not allowed" : "no kernel");
     return WEIR_OK;
   }
-  WEIR_TRY(move_to(m, node, d, err));
+  WEIR_TRY(weir_place_mover_move(m, node, d, err));
   int64_t total = m->plan->makespan_ns;
   if (!here && total < c->runner_ns) {
     c->runner_ns = total;
@@ -142,7 +79,7 @@ static weir_status write_candidate(mover *m, uint32_t node, uint32_t d,
   return WEIR_OK;
 }
 
-static weir_status write_candidates(mover *m, uint32_t node,
+static weir_status write_candidates(weir_place_mover *m, uint32_t node,
                                     const weir_writer *out, weir_error *err) {
   const weir_place_view *v = m->v;
   candidates c = {INT64_MAX, WEIR_PLACE_NONE};
@@ -168,8 +105,8 @@ static weir_status write_candidates(mover *m, uint32_t node,
 weir_status weir_place_write_explain(const weir_place_view *v, uint32_t node,
                                      const weir_writer *out, weir_error *err) {
   char name[300], cost[32];
-  mover m;
-  weir_status s = mover_begin(&m, v, err);
+  weir_place_mover m;
+  weir_status s = weir_place_mover_begin(&m, v, err);
   if (s == WEIR_OK) {
     const weir_place_plan *plan = v->plan;
     (void)weir_place_print(
@@ -182,6 +119,6 @@ weir_status weir_place_write_explain(const weir_place_view *v, uint32_t node,
     (void)write_request(v, node, out);
     s = write_candidates(&m, node, out, err);
   }
-  mover_end(&m);
+  weir_place_mover_end(&m);
   return s;
 }

@@ -28,29 +28,158 @@ static void write_devices(weir_json_writer *w, const weir_place_view *v) {
 
 static const char *const sources[] = {"est", "measured", "given"};
 
-static void write_nodes(weir_json_writer *w, const weir_place_view *v) {
-  char name[300];
-  weir_json_key(w, "nodes");
+/* Every entry of the rules as it was written, with its line. */
+static void write_rules(weir_json_writer *w, const weir_graph *g) {
+  weir_json_key(w, "rules");
   weir_json_array_begin(w, false);
-  for (uint32_t n = 0; n < v->plan->node_count; n++) {
+  for (uint32_t i = 0; g->placement != NULL && i < g->placement->count; i++) {
+    const weir_yaml *rule = g->placement->items[i];
     weir_json_object_begin(w, true);
-    key_int(w, "id", n);
-    key_text(w, "name",
-             weir_sv_from(weir_place_node_text(v->problem, n, name)));
-    key_text(w, "op", weir_sv_from(weir_place_op_text(v, n)));
-    key_text(w, "device", v->problem->devices[v->plan->device[n]].name);
-    key_int(w, "start_ns", v->plan->start_ns[n]);
-    key_int(w, "end_ns", v->plan->end_ns[n]);
-    key_text(w, "cost_source",
-             weir_sv_from(v->placement == NULL
-                              ? "given"
-                              : sources[v->placement->units[n].source]));
-    key_text(w, "reason",
-             weir_sv_from(weir_place_reason_text(
-                 (weir_place_reason)v->plan->reason[n])));
+    key_int(w, "line", rule->mark.line);
+    for (uint32_t k = 0; rule->kind == WEIR_YAML_MAP && k < rule->count; k++) {
+      const weir_yaml *value = rule->entries[k].value;
+      if (value->kind == WEIR_YAML_SCALAR) {
+        weir_json_key_sv(w, rule->entries[k].key);
+        weir_json_string(w, value->text);
+      } else if (value->kind == WEIR_YAML_LIST) {
+        weir_json_key_sv(w, rule->entries[k].key);
+        weir_json_array_begin(w, true);
+        for (uint32_t j = 0; j < value->count; j++)
+          if (value->items[j]->kind == WEIR_YAML_SCALAR)
+            weir_json_string(w, value->items[j]->text);
+        weir_json_array_end(w);
+      }
+    }
     weir_json_object_end(w);
   }
   weir_json_array_end(w);
+}
+
+/* What asked for the unit's place, and its members. */
+static void write_unit(weir_json_writer *w, const weir_placement *p,
+                       uint32_t n) {
+  const weir_unit *u = &p->units[n];
+  const weir_graph *g = p->graph;
+  if (u->own_device) key_int(w, "asked_line", g->nodes[u->node].mark.line);
+  if (!u->own_device && u->rule != WEIR_PLACE_NONE) key_int(w, "rule", u->rule);
+  if (u->relaxed) {
+    weir_json_key(w, "relaxed");
+    weir_json_bool(w, true);
+  }
+  if (u->with != WEIR_PLACE_NONE) key_int(w, "with", u->with);
+  if (u->member_count < 2) return;
+  weir_json_key(w, "members");
+  weir_json_array_begin(w, true);
+  for (uint32_t i = 0; i < u->member_count; i++)
+    weir_json_string(w, g->nodes[p->members[u->first_member + i]].name);
+  weir_json_array_end(w);
+}
+
+static void write_alternatives(weir_json_writer *w, const weir_place_view *v,
+                               uint32_t n) {
+  const weir_place_problem *p = v->problem;
+  weir_json_key(w, "alternatives");
+  weir_json_array_begin(w, true);
+  for (uint32_t d = 0; d < p->device_count; d++) {
+    const weir_place_alternative *a =
+        &v->alternatives[(size_t)n * p->device_count + d];
+    if (d == v->plan->device[n]) continue;
+    weir_json_object_begin(w, true);
+    key_text(w, "device", p->devices[d].name);
+    if (a->step_ns >= 0) {
+      key_int(w, "finish_ns", a->finish_ns);
+      key_int(w, "step_ns", a->step_ns);
+    } else {
+      bool kernel = p->cost[(size_t)n * p->class_count + p->devices[d].cls] !=
+                    WEIR_PLACE_NO_KERNEL;
+      key_text(w, "refused",
+               weir_sv_from(!kernel                         ? "no kernel"
+                            : weir_place_group_may(p, n, d) ? "no room or way"
+                                                            : "not allowed"));
+    }
+    weir_json_object_end(w);
+  }
+  weir_json_array_end(w);
+}
+
+static void write_inputs(weir_json_writer *w, const weir_place_problem *p,
+                         uint32_t n) {
+  if (p->in_first[n] == p->in_first[n + 1]) return;
+  weir_json_key(w, "inputs");
+  weir_json_array_begin(w, true);
+  for (uint32_t i = p->in_first[n]; i < p->in_first[n + 1]; i++)
+    weir_json_int(w, p->in_tensor[i]);
+  weir_json_array_end(w);
+}
+
+static void write_node(weir_json_writer *w, const weir_place_view *v,
+                       uint32_t n) {
+  char name[300];
+  const weir_place_problem *p = v->problem;
+  weir_json_object_begin(w, true);
+  key_int(w, "id", n);
+  key_text(w, "name", weir_sv_from(weir_place_node_text(p, n, name)));
+  key_text(w, "op", weir_sv_from(weir_place_op_text(v, n)));
+  key_text(w, "device", p->devices[v->plan->device[n]].name);
+  key_int(w, "start_ns", v->plan->start_ns[n]);
+  key_int(w, "end_ns", v->plan->end_ns[n]);
+  key_text(w, "cost_source",
+           weir_sv_from(v->placement == NULL
+                            ? "given"
+                            : sources[v->placement->units[n].source]));
+  key_text(w, "reason",
+           weir_sv_from(
+               weir_place_reason_text((weir_place_reason)v->plan->reason[n])));
+  if (p->resident_bytes[n] > 0)
+    key_int(w, "resident_bytes", p->resident_bytes[n]);
+  if (p->temp_bytes[n] > 0) key_int(w, "temp_bytes", p->temp_bytes[n]);
+  write_inputs(w, p, n);
+  if (v->placement != NULL) write_unit(w, v->placement, n);
+  if (v->alternatives != NULL) write_alternatives(w, v, n);
+  weir_json_object_end(w);
+}
+
+static void write_nodes(weir_json_writer *w, const weir_place_view *v) {
+  weir_json_key(w, "nodes");
+  weir_json_array_begin(w, false);
+  for (uint32_t n = 0; n < v->plan->node_count; n++) write_node(w, v, n);
+  weir_json_array_end(w);
+}
+
+/* Node and bytes of each tensor; the rows' positions are the ids. |kept|: its
+ * bytes are the node's resident ones. */
+static void write_tensors(weir_json_writer *w, const weir_place_view *v) {
+  const weir_place_problem *p = v->problem;
+  weir_json_key(w, "tensors");
+  weir_json_array_begin(w, false);
+  for (uint32_t t = 0; t < p->tensor_count; t++) {
+    weir_json_object_begin(w, true);
+    key_int(w, "node", p->tensor_node[t]);
+    key_int(w, "bytes", p->tensor_bytes[t]);
+    if (p->tensor_kept[t]) {
+      weir_json_key(w, "kept");
+      weir_json_bool(w, true);
+    }
+    weir_json_object_end(w);
+  }
+  weir_json_array_end(w);
+}
+
+/* Every bound that was tried, and how the search came to its plan. */
+static void write_search(weir_json_writer *w, const weir_place_view *v) {
+  weir_json_key(w, "bounds");
+  weir_json_object_begin(w, true);
+  key_int(w, "critical_path_ns", v->bounds->path_ns);
+  key_int(w, "area_ns", v->bounds->area_ns);
+  key_int(w, "window_ns", v->bounds->window_ns);
+  key_int(w, "energy_ns", v->bounds->energy_ns);
+  weir_json_object_end(w);
+  weir_json_key(w, "search");
+  weir_json_object_begin(w, true);
+  key_int(w, "first_ns", v->first_ns);
+  weir_json_key(w, "moves");
+  weir_json_uint(w, v->moves);
+  weir_json_object_end(w);
 }
 
 static void write_edges(weir_json_writer *w, const weir_place_view *v) {
@@ -89,8 +218,11 @@ bool weir_place_write_json(const weir_place_view *v, const weir_writer *out) {
                        ? 0
                        : (double)(v->plan->makespan_ns - v->bounds->best_ns) /
                              (double)v->bounds->best_ns);
+  write_search(&w, v);
   write_devices(&w, v);
+  if (v->placement != NULL) write_rules(&w, v->placement->graph);
   write_nodes(&w, v);
+  write_tensors(&w, v);
   write_edges(&w, v);
   weir_json_object_end(&w);
   return weir_json_finish(&w);

@@ -221,7 +221,8 @@ typedef enum weir_tools_plan_form {
   WEIR_PLAN_TRACE,
   WEIR_PLAN_CRITICAL,
   WEIR_PLAN_EXPLAIN, /* |what|: a node */
-  WEIR_PLAN_MEMORY   /* |what|: a device */
+  WEIR_PLAN_MEMORY,  /* |what|: a device */
+  WEIR_PLAN_HTML
 } weir_tools_plan_form;
 
 /* Writes the plan. Errors: W0002 (no such node or device), W5009, W6001. */

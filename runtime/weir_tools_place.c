@@ -106,8 +106,14 @@ static weir_status plan_end(weir_tools_plan *p,
   p->peaks = weir_alloc_array(a, problem->device_count, sizeof *p->peaks);
   if (p->peaks == NULL)
     return weir_fail_memory(err, problem->device_count * sizeof *p->peaks);
-  p->view = (weir_place_view){
-      a, problem, p->result.plan, &p->result.bounds, p->placement, p->peaks};
+  p->view = (weir_place_view){.alloc = a,
+                              .problem = problem,
+                              .plan = p->result.plan,
+                              .bounds = &p->result.bounds,
+                              .placement = p->placement,
+                              .peaks = p->peaks,
+                              .first_ns = p->result.first_ns,
+                              .moves = p->result.moves};
   return weir_place_check(a, problem, p->result.plan, p->peaks, err);
 }
 
@@ -314,8 +320,11 @@ weir_status weir_tools_plan_write(const weir_tools_plan *p,
       [WEIR_PLAN_TABLE] = weir_place_write_table,
       [WEIR_PLAN_JSON] = weir_place_write_json,
       [WEIR_PLAN_DOT] = weir_place_write_dot,
-      [WEIR_PLAN_TRACE] = weir_place_write_trace};
+      [WEIR_PLAN_TRACE] = weir_place_write_trace,
+      [WEIR_PLAN_HTML] = weir_place_write_html};
   weir_writer out = {self, write};
+  weir_place_view view = p->view;
+  weir_place_alternative *all = NULL;
   uint32_t at;
   if (form == WEIR_PLAN_CRITICAL)
     return weir_place_write_critical(&p->view, &out, err);
@@ -327,9 +336,13 @@ weir_status weir_tools_plan_write(const weir_tools_plan *p,
     WEIR_TRY(find_device(p, what, &at, err));
     return weir_place_write_memory(&p->view, at, &out, err);
   }
-  if (!forms[form](&p->view, &out))
-    return weir_fail(err, WEIR_W5009, NULL, "the plan could not be written");
-  return WEIR_OK;
+  if (form == WEIR_PLAN_JSON || form == WEIR_PLAN_HTML)
+    WEIR_TRY(weir_place_alternatives_create(&view, &all, err));
+  view.alternatives = all;
+  bool ok = forms[form](&view, &out);
+  weir_free(view.alloc, all);
+  return ok ? WEIR_OK
+            : weir_fail(err, WEIR_W5009, NULL, "the plan could not be written");
 }
 
 weir_status weir_tools_plan_verify(const weir_tools_plan *p, const char *json,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a C file that holds the given YAML files: embed.py OUT NAME FILE ..."""
+"""Writes a C file that holds the given files: embed.py OUT SYMBOL NAME FILE ..."""
 import sys
 
-out, pairs = sys.argv[1], sys.argv[2:]
+out, symbol, pairs = sys.argv[1], sys.argv[2], sys.argv[3:]
 with open(out, 'w') as c:
     c.write('#include "runtime/graph/std/embedded.h"\n')
     names = []
@@ -11,5 +11,6 @@ with open(out, 'w') as c:
         c.write('static const unsigned char kText%d[] = {%s};\n' %
                 (i // 2, ','.join(str(b) for b in data)))
         names.append('{"%s", kText%d, %d}' % (pairs[i], i // 2, len(data)))
-    c.write('const weir_embedded weir_embedded_std[] = {%s, {0, 0, 0}};\n' %
-            ', '.join(names))
+    c.write('extern const weir_embedded %s[];\n' % symbol)
+    c.write('const weir_embedded %s[] = {%s, {0, 0, 0}};\n' %
+            (symbol, ', '.join(names)))

@@ -46,8 +46,8 @@ typedef struct cli_args {
   bool all, man, explain;
   /* place */
   const char *cluster, *budget, *explain_node, *memory, *given, *replay,
-      *verify, *diff;
-  bool critical, strict_placement, inference;
+      *verify, *diff, *costs;
+  bool calibrate, critical, strict_placement, inference;
   int64_t processors, nodes;
   int64_t seed, runs, warmup, inflight, steps, epochs, take, sample;
   double temperature;

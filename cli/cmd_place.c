@@ -72,6 +72,8 @@ static weir_status read_options(place *p, weir_error *err) {
       .seed = (uint64_t)a->seed,
       .replay = a->replay != NULL,
       .inference = a->inference,
+      .costs = a->costs,
+      .calibrate = a->calibrate,
       .on_diag = on_warning,
   };
   WEIR_TRY(read_budget(p, err));

@@ -82,6 +82,10 @@ static const cli_option place_options[] = {
         "equal devices for an instance file (4)"),
     TEXT("budget", 0, "N|TIME", budget, NULL,
          "moves of local search, or a time; 0: none (by the graph's size)"),
+    FLAG("calibrate", 0, calibrate,
+         "run the graph and measure what its nodes take"),
+    TEXT("costs", 0, "FILE", costs, NULL,
+         "measured costs: used, and with --calibrate written"),
     FLAG("strict-placement", 0, strict_placement,
          "no request is dropped, whatever a rule says"),
     TEXT("explain", 0, "NODE", explain_node, NULL,
@@ -216,6 +220,7 @@ const cli_command cli_commands[] = {
      "each node is where it is.",
      "  weir place graphs/lenet.weir.yaml --cluster ps=1,worker=2\n"
      "  weir place graphs/lenet.weir.yaml --explain c1/conv2d\n"
+     "  weir place graphs/lenet.weir.yaml --calibrate --costs lenet.costs\n"
      "  weir place rand0000.stg --processors 4 --json\n",
      place_options, 1, 1, cli_place},
     {"generate", "KIND [options]", "write a task graph for experiments",

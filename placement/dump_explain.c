@@ -42,6 +42,27 @@ static bool write_request(const weir_place_view *v, uint32_t node,
   return ok;
 }
 
+/* Where the cost is from. */
+static bool write_cost(const weir_place_view *v, uint32_t node,
+                       const weir_writer *out) {
+  char time[32];
+  if (v->placement == NULL) return true;
+  const weir_unit *u = &v->placement->units[node];
+  uint32_t cls = v->problem->devices[v->plan->device[node]].cls;
+  const weir_cost_entry *e = u->measured[cls];
+  if (u->source == WEIR_COST_GIVEN)
+    return weir_place_print(out, "  the cost is the task's own\n");
+  if (e == NULL)
+    return weir_place_print(out, "  the cost is estimated from %s\n",
+                            u->source == WEIR_COST_MEASURED
+                                ? "units of another device"
+                                : "arithmetic and memory traffic");
+  return weir_place_print(
+      out, "  the cost was measured: median %s of %u runs, spread %u.%u %%\n",
+      weir_place_time_text(e->sample.median_ns, time), e->sample.count,
+      e->sample.spread_permille / 10, e->sample.spread_permille % 10);
+}
+
 /* ---- Candidates */
 
 typedef struct candidates {
@@ -116,6 +137,7 @@ weir_status weir_place_write_explain(const weir_place_view *v, uint32_t node,
         WEIR_SV(v->problem->devices[plan->device[node]].name),
         weir_place_time_text(plan->end_ns[node] - plan->start_ns[node], cost),
         weir_place_reason_text((weir_place_reason)plan->reason[node]));
+    (void)write_cost(v, node, out);
     (void)write_request(v, node, out);
     s = write_candidates(&m, node, out, err);
   }

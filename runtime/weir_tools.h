@@ -193,12 +193,18 @@ typedef struct weir_tools_place_opts {
   uint64_t seed;
   const char *given; /* JSON of a plan that joins the candidates, or NULL */
   size_t given_size;
-  bool replay;                                        /* |given| is the plan */
+  bool replay; /* |given| is the plan */
+  /* A cost file, which lives as long as the plan; NULL: none. */
+  const char *costs;
+  /* Run the graph and measure its units first. |costs| gets what was measured,
+   * beside what it holds already if that is of this machine. */
+  bool calibrate;
   void (*on_diag)(void *self, const weir_diag *diag); /* warnings */
   void *on_diag_self;
 } weir_tools_place_opts;
 
-/* Places what |graph|'s outputs need. Errors: W2008, W3001-W3020, W6001. */
+/* Places what |graph|'s outputs need. Errors: W2008, W3001-W3020, W6001; of
+ * costs W3045, W3047, W4001, W5009 and what running says. */
 WEIR_API weir_status weir_tools_place_graph(weir_runtime *runtime,
                                             const weir_graph *graph,
                                             const weir_tools_place_opts *opts,

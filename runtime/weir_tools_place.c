@@ -6,6 +6,7 @@
 #include "runtime/graph/train.h"
 #include "runtime/weir_internal.h"
 #include "runtime/weir_tools.h"
+#include "runtime/weir_tools_costs.h"
 
 /* All that a plan needs to be shown again. */
 struct weir_tools_plan {
@@ -14,6 +15,7 @@ struct weir_tools_plan {
   weir_placement *placement;   /* NULL for instances */
   weir_place_problem *problem; /* of an instance; else the placement's */
   weir_place_result result;
+  weir_costs *costs; /* or NULL */
   int64_t *peaks;
   weir_place_view view;
 };
@@ -31,6 +33,7 @@ void weir_tools_plan_release(weir_tools_plan *p) {
   weir_placement_release(p->placement);
   weir_place_problem_release(p->problem);
   weir_cluster_release(p->cluster);
+  weir_costs_release(p->costs);
   weir_free(runtime->env.alloc, p->peaks);
   weir_free(runtime->env.alloc, p);
   weir_runtime_release(runtime);
@@ -169,22 +172,77 @@ static weir_status want_outputs(const weir_graph *graph, wanted *w,
   return WEIR_OK;
 }
 
+static weir_status want(const weir_graph *graph, bool inference, wanted *w,
+                        weir_error *err) {
+  return graph->train != NULL && !inference ? want_training(graph, w, err)
+                                            : want_outputs(graph, w, err);
+}
+
+static void want_end(const weir_graph *graph, wanted *w) {
+  weir_free(graph->alloc, w->values);
+  weir_train_graph_release(w->train);
+  weir_train_spec_release(w->spec);
+}
+
 /* What is wanted, simplified and in groups. */
-static weir_status make_groups(const weir_graph *graph, bool inference,
+static weir_status make_groups(const weir_graph *graph, const wanted *w,
                                weir_graph **out, weir_error *err) {
-  wanted w = {0};
   weir_graph *simple = NULL;
-  weir_status s = graph->train != NULL && !inference
-                      ? want_training(graph, &w, err)
-                      : want_outputs(graph, &w, err);
-  if (s == WEIR_OK)
-    s = weir_graph_simplify(w.train != NULL ? w.train->graph : graph,
-                            &w.options, NULL, NULL, &simple, err);
+  weir_status s =
+      weir_graph_simplify(w->train != NULL ? w->train->graph : graph,
+                          &w->options, NULL, NULL, &simple, err);
   if (s == WEIR_OK) s = weir_graph_fuse(simple, NULL, 0, out, err);
   weir_graph_unref(simple);
-  weir_free(graph->alloc, w.values);
-  weir_train_graph_release(w.train);
-  weir_train_spec_release(w.spec);
+  return s;
+}
+
+/* Measures the units of |fused|, which is what is wanted of |graph|. */
+static weir_status measure(weir_tools_plan *p, const weir_graph *graph,
+                           const wanted *w, const weir_graph *fused,
+                           const weir_lower_options *lower, weir_error *err) {
+  weir_placement *units = NULL;
+  weir_lower_options plain = {.strictness = lower->strictness};
+  WEIR_TRY(weir_placement_create(p->runtime->env.alloc, fused, p->cluster,
+                                 &plain, &units, err));
+  weir_measure_request request = {
+      .graph = w->train != NULL ? w->train->graph : graph,
+      .values = w->options.values,
+      .nodes = w->options.nodes,
+      .value_count = (uint32_t)w->options.value_count,
+      .node_count = (uint32_t)w->options.node_count,
+      .placement = units};
+  weir_status s =
+      weir_tools_costs_measure(p->runtime, &request, &p->costs, err);
+  weir_placement_release(units);
+  return s;
+}
+
+/* The problem, with what was measured of it. */
+static weir_status lower_graph(weir_tools_plan *p, const weir_graph *graph,
+                               const weir_tools_place_opts *o,
+                               const weir_diag_sink *sink, weir_error *err) {
+  weir_graph *fused = NULL;
+  wanted w = {0};
+  weir_lower_options lower = {.strictness = o->strictness < 0 ? WEIR_PLACE_SOFT
+                                            : o->strictness == 0
+                                                ? WEIR_PLACE_WARN
+                                                : WEIR_PLACE_STRICT,
+                              .sink = sink};
+  weir_status s = want(graph, o->inference, &w, err);
+  if (s == WEIR_OK) s = make_groups(graph, &w, &fused, err);
+  if (s == WEIR_OK && o->costs != NULL)
+    s = weir_tools_costs_read(p->runtime, o->costs, o->calibrate, sink,
+                              &p->costs, err);
+  if (s == WEIR_OK && o->calibrate)
+    s = measure(p, graph, &w, fused, &lower, err);
+  if (s == WEIR_OK && o->calibrate && o->costs != NULL)
+    s = weir_tools_costs_save(p->runtime, p->costs, o->costs, err);
+  lower.costs = p->costs;
+  if (s == WEIR_OK)
+    s = weir_placement_create(p->runtime->env.alloc, fused, p->cluster, &lower,
+                              &p->placement, err);
+  weir_graph_unref(fused);
+  want_end(graph, &w);
   return s;
 }
 
@@ -205,22 +263,16 @@ weir_status weir_tools_place_graph(weir_runtime *runtime,
                                    weir_error *err) {
   weir_tools_place_opts o;
   weir_tools_plan *p = NULL;
-  weir_graph *fused = NULL;
   *out_plan = NULL;
   WEIR_TRY(read_opts(opts, &o, err));
   WEIR_TRY(plan_begin(runtime, &p, err));
   forward f = {o.on_diag, o.on_diag_self};
   weir_diag_sink sink = {&f, report};
-  weir_lower_options lower = {o.strictness < 0    ? WEIR_PLACE_SOFT
-                              : o.strictness == 0 ? WEIR_PLACE_WARN
-                                                  : WEIR_PLACE_STRICT,
-                              &sink};
+  const weir_graph *fixed = NULL;
   weir_status s = make_cluster(p, graph, o.cluster, err);
-  if (s == WEIR_OK) s = make_groups(graph, o.inference, &fused, err);
-  if (s == WEIR_OK)
-    s = weir_placement_create(runtime->env.alloc, fused, p->cluster, &lower,
-                              &p->placement, err);
-  weir_graph_unref(fused);
+  if (s == WEIR_OK) s = weir_tools_fix_batch(graph, &fixed, err);
+  if (s == WEIR_OK) s = lower_graph(p, fixed, &o, &sink, err);
+  weir_graph_unref(fixed);
   if (s == WEIR_OK) s = plan_end(p, p->placement->problem, &o, err);
   if (s == WEIR_OK)
     *out_plan = p;

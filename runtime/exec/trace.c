@@ -39,6 +39,10 @@ void weir_trace_release(weir_trace *trace) {
   if (trace != NULL) weir_free(trace->alloc, trace);
 }
 
+void weir_trace_clear(weir_trace *trace) {
+  atomic_store(&trace->next, 0);
+}
+
 void weir_trace_add(weir_trace *trace, const weir_trace_event *event) {
   size_t i = atomic_fetch_add(&trace->next, 1);
   if (i >= trace->capacity) return;

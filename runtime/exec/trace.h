@@ -23,6 +23,9 @@ typedef struct weir_trace_event {
 /* Adds a copy of |event|. */
 void weir_trace_add(weir_trace *trace, const weir_trace_event *event);
 
+/* Forgets all events; nothing may be adding any. */
+void weir_trace_clear(weir_trace *trace);
+
 /* How many events are held. */
 size_t weir_trace_count(const weir_trace *trace);
 /* Events that found no room. */

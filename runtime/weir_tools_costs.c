@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/weir_tools_costs.h"
+
+#include <stdio.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "runtime/base/strbuf.h"
+#include "runtime/weir_tools.h"
+
+/* ---- What this machine is */
+
+/* What the processor calls itself, without the blanks around it. */
+static weir_sv cpu_name(char text[64]) {
+  size_t begin = 0, end = 0;
+#if defined(__x86_64__)
+  unsigned words[12] = {0};
+  for (unsigned i = 0; i < 3; i++)
+    if (__get_cpuid(0x80000002u + i, &words[4 * i], &words[4 * i + 1],
+                    &words[4 * i + 2], &words[4 * i + 3]) == 0)
+      break;
+  memcpy(text, words, 48);
+  text[48] = '\0';
+  end = strlen(text);
+#endif
+  for (size_t i = 0; i < end; i++)
+    if (text[i] < ' ' || text[i] > '~') text[i] = '?';
+  while (begin < end && text[begin] == ' ') begin++;
+  while (end > begin && text[end - 1] == ' ') end--;
+  if (begin == end) return WEIR_SV_LIT("unknown");
+  return (weir_sv){text + begin, end - begin};
+}
+
+/* The fact of weir_tools_fact called |name|. */
+static weir_sv fact(const char *name, char *text, size_t capacity) {
+  const char *found;
+  for (size_t i = 0; weir_tools_fact(i, &found, text, capacity); i++)
+    if (strcmp(found, name) == 0 && text[0] != '\0') return weir_sv_from(text);
+  return WEIR_SV_LIT("unknown");
+}
+
+static weir_status describe_machine(weir_costs *costs, weir_error *err) {
+  char text[256], build[700], version[64], onednn[64];
+  WEIR_TRY(weir_costs_set_fact(costs, WEIR_SV_LIT("cpu"), cpu_name(text), err));
+  WEIR_TRY(weir_costs_set_fact(costs, WEIR_SV_LIT("features"),
+                               fact("cpu", text, sizeof text), err));
+  WEIR_TRY(weir_costs_set_fact(costs, WEIR_SV_LIT("cores"),
+                               fact("cores", text, sizeof text), err));
+  WEIR_TRY(weir_costs_set_fact(costs, WEIR_SV_LIT("threads"), WEIR_SV_LIT("1"),
+                               err));
+  snprintf(build, sizeof build, "weir %.*s, %.*s, oneDNN %.*s",
+           WEIR_SV(fact("version", version, sizeof version)),
+           WEIR_SV(fact("compiler", text, sizeof text)),
+           WEIR_SV(fact("onednn", onednn, sizeof onednn)));
+  return weir_costs_set_fact(costs, WEIR_SV_LIT("build"), weir_sv_from(build),
+                             err);
+}
+
+/* ---- Files */
+
+static void warn(const weir_diag_sink *sink, const char *path, bool again,
+                 const weir_cost_fact *fact, weir_sv here) {
+  weir_error warning = WEIR_ERROR_INIT;
+  weir_diag diag;
+  if (sink == NULL) return;
+  (void)weir_fail(&warning, WEIR_W3046, NULL,
+                  "%.100s was measured elsewhere: its %.*s is \"%.150s\", "
+                  "here it is \"%.150s\"",
+                  path, WEIR_SV(fact->name), fact->text.data,
+                  here.size == 0 ? "" : here.data);
+  if (again)
+    weir_hint(&warning, "what it held is gone");
+  else
+    weir_hint(&warning, "measure here: --calibrate");
+  weir_diag_init(&diag, &warning);
+  diag.severity = WEIR_SEVERITY_WARNING;
+  sink->report(sink->self, &diag);
+}
+
+/* The first fact that is otherwise here, told as a warning. */
+static weir_status compare(weir_runtime *runtime, const weir_costs *costs,
+                           const char *path, bool again,
+                           const weir_diag_sink *sink, bool *same,
+                           weir_error *err) {
+  weir_costs *here = NULL;
+  weir_sv text;
+  WEIR_TRY(weir_costs_create(runtime->env.alloc, &here, err));
+  weir_status s = describe_machine(here, err);
+  const weir_cost_fact *f =
+      s == WEIR_OK ? weir_costs_differ(costs, here, &text) : NULL;
+  if (f != NULL) warn(sink, path, again, f, text);
+  *same = f == NULL;
+  weir_costs_release(here);
+  return s;
+}
+
+weir_status weir_tools_costs_read(weir_runtime *runtime, const char *path,
+                                  bool again, const weir_diag_sink *sink,
+                                  weir_costs **out_costs, weir_error *err) {
+  const weir_fs *fs = runtime->env.fs;
+  weir_file file = {0};
+  weir_error missing = WEIR_ERROR_INIT;
+  weir_costs *costs = NULL;
+  bool same = false;
+  *out_costs = NULL;
+  weir_status s = fs->read(fs->self, NULL, path, WEIR_COST_FILE_BYTES, false,
+                           &file, &missing);
+  if (s == WEIR_NOT_FOUND && again) return WEIR_OK;
+  if (s != WEIR_OK) {
+    if (err != NULL) *err = missing;
+    return s;
+  }
+  weir_sv text = {(const char *)file.bytes.data, file.bytes.size};
+  s = weir_costs_read(runtime->env.alloc, text, path, &costs, err);
+  fs->close(fs->self, &file);
+  if (s == WEIR_OK) s = compare(runtime, costs, path, again, sink, &same, err);
+  if (s == WEIR_OK && (same || !again))
+    *out_costs = costs;
+  else
+    weir_costs_release(costs);
+  return s;
+}
+
+weir_status weir_tools_costs_save(weir_runtime *runtime,
+                                  const weir_costs *costs, const char *path,
+                                  weir_error *err) {
+  const weir_fs *fs = runtime->env.fs;
+  weir_strbuf text;
+  weir_strbuf_init(&text, runtime->env.alloc);
+  weir_writer out = weir_strbuf_writer(&text);
+  weir_status s = weir_costs_write(costs, &out)
+                      ? weir_strbuf_status(&text, err)
+                      : weir_fail_memory(err, text.size);
+  weir_sv view = weir_strbuf_view(&text);
+  weir_bytes bytes = {(const uint8_t *)view.data, view.size};
+  if (s == WEIR_OK) s = fs->write(fs->self, path, bytes, err);
+  weir_strbuf_release(&text);
+  return s;
+}
+
+weir_status weir_tools_costs_measure(weir_runtime *runtime,
+                                     const weir_measure_request *request,
+                                     weir_costs **costs, weir_error *err) {
+  if (*costs == NULL)
+    WEIR_TRY(weir_costs_create(runtime->env.alloc, costs, err));
+  WEIR_TRY(describe_machine(*costs, err));
+  return weir_calibrate(&runtime->env, request, *costs, err);
+}

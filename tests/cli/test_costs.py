@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Calibration: after it every unit of a graph has a measured entry, the file
+keeps its form, and bad files are refused.
+
+  test_costs.py WEIR SOURCE_ROOT [all]
+
+Without `all` a few graphs are measured, with it all of graphs/.
+"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+WEIR, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
+ENV = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
+FEW = ["tiny_matmul", "embedding_classifier", "lenet_train", "lstm_scan"]
+failures = []
+
+
+def place(*args):
+    return subprocess.run([WEIR, "place", *map(str, args)], env=ENV,
+                          timeout=240, capture_output=True, text=True)
+
+
+def check(what, ok, p=None):
+    if not ok:
+        failures.append(what)
+        print(f"FAIL {what}", p.stderr[:400] if p else "", sep="\n")
+
+
+def form(text):
+    """The file without the figures that time makes."""
+    return re.sub(r"^((?:unit|step) \w+) \d+ \d+ \d+", r"\1", text, flags=re.M)
+
+
+def every_unit_is_measured(graph, folder):
+    costs = folder / (graph.name + ".costs")
+    where = ["--cluster", "ps=1,worker=2", "--budget", "0"]
+    p = place(graph, "--calibrate", "--costs", costs, *where)
+    if p.returncode != 0:
+        return check(f"{graph.name} is calibrated", False, p)
+    text = costs.read_text()
+    lines = text.splitlines()
+    units = [line for line in lines if line.startswith("unit ")]
+    keys = [line.split(" ", 7)[1] + " " + line.split(" ", 7)[7]
+            for line in units]
+    check(f"{graph.name}: sorted, each once", keys == sorted(set(keys)))
+    check(f"{graph.name}: head", lines[0] == "weir-costs 1" and
+          any(line.startswith("machine cpu ") for line in lines))
+    p = place(graph, "--costs", costs, "--json", *where)
+    check(f"{graph.name}: no warning", p.returncode == 0 and p.stderr == "", p)
+    sources = {n["cost_source"] for n in json.loads(p.stdout)["nodes"]}
+    check(f"{graph.name}: {sources}", sources <= {"measured", "given"})
+    summary = place(graph, "--costs", costs, *where).stdout
+    check(f"{graph.name}: summary", " 0 estimated, " in summary and
+          "costs: 0 measured" not in summary)
+    return text
+
+
+def files_are_read_strictly(folder):
+    graph = ROOT / "graphs/tiny_matmul.weir.yaml"
+    bad = folder / "bad.costs"
+    bad.write_text("weir-costs 1\nunit cpu many 1 1 1 1 key\n")
+    p = place(graph, "--costs", bad)
+    check("a malformed file", p.returncode == 5 and "W3045" in p.stderr and
+          f"{bad}:2:10" in p.stderr, p)
+    p = place(graph, "--costs", folder / "none.costs")
+    check("a missing file", p.returncode == 5 and "W4001" in p.stderr, p)
+    other = folder / "other.costs"
+    other.write_text("weir-costs 1\nmachine cpu Abacus\n"
+                     "unit cpu 5 0 9 0 0 stale(f32[1]) -> f32[1]\n")
+    p = place(graph, "--costs", other)
+    check("another machine's file", p.returncode == 0 and
+          "W3046" in p.stderr and "Abacus" in p.stderr, p)
+    p = place(graph, "--calibrate", "--costs", other)
+    check("it is measured anew", p.returncode == 0 and
+          "stale" not in other.read_text(), p)
+
+
+def graphs_share_a_file(folder):
+    costs = folder / "shared.costs"
+    graphs = [ROOT / f"graphs/{name}.weir.yaml" for name in FEW[:2]]
+    for graph in graphs:
+        place(graph, "--calibrate", "--costs", costs)
+    for graph in graphs:
+        p = place(graph, "--costs", costs)
+        check(f"{graph.name} in a shared file", " 0 estimated" in p.stdout, p)
+    before = form(costs.read_text())
+    place(graphs[0], "--calibrate", "--costs", costs)
+    check("measuring again keeps the form", form(costs.read_text()) == before)
+
+
+def main():
+    graphs = sorted((ROOT / "graphs").glob("*.weir.yaml"))
+    if "all" not in sys.argv[3:]:
+        graphs = [ROOT / f"graphs/{name}.weir.yaml" for name in FEW]
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for graph in graphs:
+            every_unit_is_measured(graph, folder)
+        files_are_read_strictly(folder)
+        graphs_share_a_file(folder)
+    print(f"{len(graphs)} graphs, {len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -49,6 +49,8 @@ typedef struct cli_args {
       *verify, *diff, *costs;
   bool calibrate, critical, strict_placement, inference;
   int64_t processors, nodes;
+  const char *objective;
+  int64_t microbatches;
   int64_t seed, runs, warmup, inflight, steps, epochs, take, sample;
   double temperature;
   double rtol, atol;

@@ -61,6 +61,17 @@ static weir_status read_plan_file(const char *path, char **out_text,
                 : WEIR_OK;
 }
 
+static uint32_t objective_of(const char *text) {
+  static const char *const names[] = {
+      [WEIR_OBJECTIVE_LATENCY] = "latency",
+      [WEIR_OBJECTIVE_THROUGHPUT] = "throughput",
+      [WEIR_OBJECTIVE_MEMORY] = "memory",
+      [WEIR_OBJECTIVE_MOVED] = "moved"};
+  for (uint32_t i = 0; text != NULL && i < sizeof names / sizeof *names; i++)
+    if (strcmp(text, names[i]) == 0) return i;
+  return WEIR_OBJECTIVE_LATENCY;
+}
+
 static weir_status read_options(place *p, weir_error *err) {
   const cli_args *a = p->args;
   const char *given = a->replay != NULL ? a->replay : a->given;
@@ -76,6 +87,8 @@ static weir_status read_options(place *p, weir_error *err) {
       .calibrate = a->calibrate,
       .on_diag = on_warning,
   };
+  p->opts.objective = objective_of(a->objective);
+  p->opts.microbatches = (uint32_t)a->microbatches;
   WEIR_TRY(read_budget(p, err));
   if (given == NULL) return WEIR_OK;
   WEIR_TRY(read_plan_file(given, &p->given, &p->opts.given_size, err));

@@ -148,7 +148,8 @@ bool weir_place_write_summary(const weir_place_view *v,
                           weir_place_time_text(v->plan->makespan_ns, step),
                           weir_place_time_text(v->bounds->best_ns, bound),
                           v->bounds->best, gap) &&
-         write_moved(v, out) && write_sources(v, out);
+         write_moved(v, out) && weir_place_write_figures(v, out) &&
+         write_sources(v, out);
 }
 
 bool weir_place_write_table(const weir_place_view *v, const weir_writer *out) {

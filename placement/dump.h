@@ -4,6 +4,7 @@
 
 #include "placement/bounds.h"
 #include "placement/lower.h"
+#include "placement/objective.h"
 #include "placement/plan.h"
 #include "placement/search.h"
 #include "runtime/base/writer.h"
@@ -31,6 +32,7 @@ typedef struct weir_place_view {
   uint64_t moves;                  /* of local search, made */
   /* [node * device_count + device]; NULL: not known. */
   const weir_place_alternative *alternatives;
+  const weir_place_figures *figures; /* NULL: not measured */
 } weir_place_view;
 
 /* A number that tells plans apart: a hash of devices, times and names. */

@@ -8,6 +8,7 @@
 
 #include "placement/dump.h"
 #include "placement/schedule.h"
+#include "runtime/base/json.h"
 #include "runtime/graph/std/embedded.h"
 
 /* Formats into |out|; false when writing failed. At most 1023 bytes. */
@@ -19,6 +20,12 @@ const char *weir_place_bytes_text(int64_t bytes, char *text);
 /* Name, or "#7" for a node without one, in |text| of 300 bytes. */
 const char *weir_place_node_text(const weir_place_problem *p, uint32_t node,
                                  char *text);
+/* dump_figures.c: a line of objectives, and the pipeline's; nothing without
+ * figures. */
+bool weir_place_write_figures(const weir_place_view *view,
+                              const weir_writer *out);
+void weir_place_write_figures_json(const weir_place_view *view,
+                                   weir_json_writer *w);
 /* The op of a unit, "task" without a graph. */
 const char *weir_place_op_text(const weir_place_view *view, uint32_t node);
 

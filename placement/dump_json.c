@@ -219,6 +219,7 @@ bool weir_place_write_json(const weir_place_view *v, const weir_writer *out) {
                        : (double)(v->plan->makespan_ns - v->bounds->best_ns) /
                              (double)v->bounds->best_ns);
   write_search(&w, v);
+  weir_place_write_figures_json(v, &w);
   write_devices(&w, v);
   if (v->placement != NULL) write_rules(&w, v->placement->graph);
   write_nodes(&w, v);

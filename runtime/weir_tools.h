@@ -181,6 +181,14 @@ WEIR_API weir_status weir_tools_checkpoint_convert(
 
 typedef struct weir_tools_plan weir_tools_plan;
 
+/* What a plan is to be good at; all four are reported. */
+typedef enum weir_tools_objective {
+  WEIR_OBJECTIVE_LATENCY,    /* the time of one batch */
+  WEIR_OBJECTIVE_THROUGHPUT, /* the period of a pipeline */
+  WEIR_OBJECTIVE_MEMORY,     /* the largest peak of a device */
+  WEIR_OBJECTIVE_MOVED       /* bytes between devices */
+} weir_tools_objective;
+
 typedef struct weir_tools_place_opts {
   uint32_t struct_size;
   int32_t strictness;  /* of requests: -1 soft, 0 as rules say, 1 strict */
@@ -201,6 +209,8 @@ typedef struct weir_tools_place_opts {
   bool calibrate;
   void (*on_diag)(void *self, const weir_diag *diag); /* warnings */
   void *on_diag_self;
+  uint32_t objective;    /* weir_tools_objective */
+  uint32_t microbatches; /* in flight in a pipeline; 0: 8 */
 } weir_tools_place_opts;
 
 /* Places what |graph|'s outputs need. Errors: W2008, W3001-W3020, W6001; of

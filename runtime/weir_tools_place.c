@@ -17,18 +17,22 @@ struct weir_tools_plan {
   weir_place_result result;
   weir_costs *costs; /* or NULL */
   int64_t *peaks;
+  weir_place_figures *figures;
   weir_place_view view;
 };
 
 enum {
   NODE_SCHEDULES = 2000000, /* of a search without a budget */
   SEARCH_NODES = 5000,      /* beyond: portfolio only */
-  MOST_MOVES = 200000
+  MOST_MOVES = 200000,
+  BALANCE_MOVES = 700000, /* of another objective's, which cost less */
+  MICROBATCHES = 8
 };
 
 void weir_tools_plan_release(weir_tools_plan *p) {
   if (p == NULL) return;
   weir_runtime *runtime = p->runtime;
+  weir_place_figures_release(p->figures);
   weir_place_plan_release(p->result.plan);
   weir_placement_release(p->placement);
   weir_place_problem_release(p->problem);
@@ -93,8 +97,17 @@ static weir_status solve(weir_tools_plan *p, const weir_place_problem *problem,
     options.stop = is_late;
     options.stop_self = &d;
   }
+  /* Of another objective the portfolio is the beginning only. */
+  weir_place_objective objective = (weir_place_objective)o->objective;
+  uint64_t moves = options.moves;
+  if (objective != WEIR_PLACE_LATENCY) options.moves = 0;
   weir_status s =
       weir_place_solve(env->alloc, problem, &options, &p->result, err);
+  options.moves =
+      moves == 0 || o->moves != 0 || o->budget_ns != 0 ? moves : BALANCE_MOVES;
+  if (s == WEIR_OK && !o->replay)
+    s = weir_place_improve(env->alloc, problem, objective, &options, &p->result,
+                           err);
   if (s == WEIR_OK && o->replay)
     s = weir_place_plan_copy(p->result.plan, given, err);
   weir_place_plan_release(given);
@@ -109,6 +122,11 @@ static weir_status plan_end(weir_tools_plan *p,
   p->peaks = weir_alloc_array(a, problem->device_count, sizeof *p->peaks);
   if (p->peaks == NULL)
     return weir_fail_memory(err, problem->device_count * sizeof *p->peaks);
+  WEIR_TRY(weir_place_check(a, problem, p->result.plan, p->peaks, err));
+  WEIR_TRY(weir_place_measure(
+      a, problem, p->result.plan, &p->result.bounds, p->peaks,
+      o->microbatches == 0 ? MICROBATCHES : o->microbatches,
+      (weir_place_objective)o->objective, &p->figures, err));
   p->view = (weir_place_view){.alloc = a,
                               .problem = problem,
                               .plan = p->result.plan,
@@ -116,16 +134,21 @@ static weir_status plan_end(weir_tools_plan *p,
                               .placement = p->placement,
                               .peaks = p->peaks,
                               .first_ns = p->result.first_ns,
-                              .moves = p->result.moves};
-  return weir_place_check(a, problem, p->result.plan, p->peaks, err);
+                              .moves = p->result.moves,
+                              .figures = p->figures};
+  return WEIR_OK;
 }
 
 static weir_status read_opts(const weir_tools_place_opts *opts,
                              weir_tools_place_opts *out, weir_error *err) {
   *out = (weir_tools_place_opts){0};
-  return opts == NULL ? WEIR_OK
-                      : weir_opts_read(out, sizeof *out, opts, 8,
-                                       "weir_tools_place_opts", err);
+  if (opts == NULL) return WEIR_OK;
+  WEIR_TRY(
+      weir_opts_read(out, sizeof *out, opts, 8, "weir_tools_place_opts", err));
+  if (out->objective > WEIR_OBJECTIVE_MOVED)
+    return weir_fail(err, WEIR_W0002, NULL, "there is no objective %u",
+                     out->objective);
+  return WEIR_OK;
 }
 
 /* ---- Graphs */

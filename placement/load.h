@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PLACEMENT_LOAD_H_
+#define PLACEMENT_LOAD_H_
+
+#include "placement/problem.h"
+
+/* What devices have to do for one batch when batches follow one another.
+ *
+ * A device's load is the work of its nodes, and the time of each tensor that it
+ * fetches, and of each that it sends: once, by the longest of its ways, however
+ * many devices want it. A device without copy load (a processor beside
+ * accelerators that fetch from its memory) has work only. In a steady pipeline
+ * a batch leaves once per period, the largest load. So is max-load defined by
+ * Tarnawski et al., NeurIPS 2020.
+ *
+ * Where nodes must be together they are one item: a split moves items. */
+
+/* No time of a copy counts for more, so that sums stay in range; a way that
+ * does not exist counts so. */
+#define WEIR_LOAD_COPY_LIMIT INT64_C(100000000000000)
+
+/* Load of each device, with saturation, and all bytes that are copied, for
+ * |device| per node. O(nodes + uses + devices). |stamp|: room for device_count
+ * numbers. */
+int64_t weir_load_measure(const weir_place_problem *problem,
+                          const uint32_t *device, int64_t *load,
+                          uint32_t *stamp, int64_t *out_moved_bytes);
+
+/* Time of a copy of |tensor|, at most the limit. */
+int64_t weir_load_copy(const weir_place_problem *problem, uint32_t tensor,
+                       uint32_t from, uint32_t to);
+
+typedef struct weir_items {
+  const weir_allocator *alloc;
+  const weir_place_problem *p;
+  uint32_t count;
+  uint32_t *of;           /* per node */
+  uint32_t *first, *node; /* [item]..[item + 1] in |node| */
+  /* Tensors that an item makes or uses, each once. */
+  uint32_t *touch_first, *touch;
+  int64_t *resident; /* bytes, per item */
+} weir_items;
+
+/* Errors: W6001. */
+weir_status weir_items_create(const weir_allocator *alloc,
+                              const weir_place_problem *problem,
+                              weir_items **out_items, weir_error *err);
+void weir_items_release(weir_items *items); /* NULL-safe */
+/* Work of |item| on |device|; NO_KERNEL when one of its nodes may not. */
+int64_t weir_items_cost(const weir_items *items, uint32_t item,
+                        uint32_t device);
+
+/* ---- Splits: a device per item */
+
+/* chain.c: items in an order, cut into stretches, one per device: exact for the
+ * order by dynamic programming over items, in large graphs over blocks of them.
+ * The best of up to 24 depth-first orders. Copies count as over the mean of all
+ * ways, devices that are alike are taken in turn. |device| is filled where
+ * |*out_found|. |cap| bytes per device. Errors: W6001. */
+weir_status weir_chain_split(const weir_items *items, const int64_t *cap,
+                             uint32_t *device, bool *out_found,
+                             weir_error *err);
+
+typedef enum weir_balance_goal {
+  WEIR_BALANCE_LOAD,  /* the largest load */
+  WEIR_BALANCE_BYTES, /* the largest memory: resident bytes, and outputs */
+  WEIR_BALANCE_MOVED  /* bytes that are copied */
+} weir_balance_goal;
+
+typedef struct weir_balance_options {
+  weir_balance_goal goal;
+  const int64_t *cap; /* bytes per device */
+  uint64_t moves;
+  uint64_t seed;
+  int64_t bound; /* stop once the goal is this */
+  bool (*stop)(void *self);
+  void *stop_self;
+} weir_balance_options;
+
+/* balance.c: local search over any splits, contiguous or not, from |device|,
+ * which becomes the best that was found. One move sends an item, or an item and
+ * its neighbours on the same device, to where a neighbour is, or swaps two;
+ * worse splits are accepted less and less (threshold accepting, Dueck and
+ * Scheuer, J. Comput. Phys. 90 (1990) 161-175). Does nothing on more than 64
+ * devices. |device| must be allowed. Errors: W6001. */
+weir_status weir_balance(const weir_items *items,
+                         const weir_balance_options *options, uint32_t *device,
+                         uint64_t *out_moves, weir_error *err);
+
+#endif

@@ -45,6 +45,7 @@ typedef struct cli_args {
   bool json, trap_nan, no_fusion, ref_kernels, print_config, full, quiet, help;
   bool all, man, explain;
   /* place */
+  const char *in_process, *placer;
   const char *cluster, *budget, *explain_node, *memory, *given, *replay,
       *verify, *diff, *costs;
   bool calibrate, critical, strict_placement, inference;

@@ -13,7 +13,9 @@ static int run(const cli_args *args, cli_job *job) {
   weir_error err = WEIR_ERROR_INIT;
   weir_trainer *trainer = NULL;
   weir_session_opts session = {.struct_size = sizeof session,
-                               .ref_kernels = args->ref_kernels};
+                               .ref_kernels = args->ref_kernels,
+                               .in_process = args->in_process,
+                               .placer = args->placer};
   weir_train_opts opts = {.struct_size = sizeof opts,
                           .seed = (uint64_t)args->seed,
                           .eval_only = true,

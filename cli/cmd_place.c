@@ -82,6 +82,7 @@ static weir_status read_options(place *p, weir_error *err) {
       .processors = (uint32_t)a->processors,
       .seed = (uint64_t)a->seed,
       .replay = a->replay != NULL,
+      .placer = a->placer,
       .inference = a->inference,
       .costs = a->costs,
       .calibrate = a->calibrate,

@@ -90,6 +90,7 @@ static const cli_option place_options[] = {
          "run the graph and measure what its nodes take"),
     TEXT("costs", 0, "FILE", costs, NULL,
          "measured costs: used, and with --calibrate written"),
+    PLACER,
     FLAG("strict-placement", 0, strict_placement,
          "no request is dropped, whatever a rule says"),
     TEXT("explain", 0, "NODE", explain_node, NULL,

@@ -4,18 +4,18 @@
 #include "cli/table.h"
 #include "cli/train.h"
 
-#define TRAIN_COMMON                                                     \
-  TEXT("threads", 't', "N", threads, "WEIR_THREADS",                     \
-       "threads running at once (one per core)"),                        \
-      GRAPH_OPTIONS,                                                     \
-      TEXT("data-root", 0, "DIR", data_root, "WEIR_DATA_ROOT",           \
-           "open data files beneath DIR only"),                          \
-      TEXT("checkpoint", 0, "DIR", checkpoint, NULL,                     \
-           "folder of checkpoints, instead of train: checkpoint: dir:"), \
-      LIST("map", 0, "OLD=NEW", maps,                                    \
-           "variable NEW gets tensor OLD of the file of weights"),       \
-      FLAG("ref-kernels", 0, ref_kernels, "use reference kernels only"), \
-      FLAG("json", 0, json, "print JSON, one object a line"),            \
+#define TRAIN_COMMON                                                      \
+  TEXT("threads", 't', "N", threads, "WEIR_THREADS",                      \
+       "threads running at once (one per core)"),                         \
+      GRAPH_OPTIONS,                                                      \
+      TEXT("data-root", 0, "DIR", data_root, "WEIR_DATA_ROOT",            \
+           "open data files beneath DIR only"),                           \
+      TEXT("checkpoint", 0, "DIR", checkpoint, NULL,                      \
+           "folder of checkpoints, instead of train: checkpoint: dir:"),  \
+      LIST("map", 0, "OLD=NEW", maps,                                     \
+           "variable NEW gets tensor OLD of the file of weights"),        \
+      FLAG("ref-kernels", 0, ref_kernels, "use reference kernels only"),  \
+      IN_PROCESS, FLAG("json", 0, json, "print JSON, one object a line"), \
       FLAG("quiet", 'q', quiet, "no progress"), PRINT_CONFIG, COLOR, HELP
 
 const cli_option cli_train_options[] = {

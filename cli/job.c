@@ -198,6 +198,8 @@ int cli_job_session(cli_job *job, const cli_args *args, bool bench) {
                             .no_fusion = args->no_fusion,
                             .no_fold = bench,
                             .ref_kernels = args->ref_kernels,
+                            .in_process = args->in_process,
+                            .placer = args->placer,
                             .seed = (uint64_t)args->seed};
   cli_signals_watch(NULL);
   weir_status s =

@@ -34,17 +34,27 @@
            "memory=1GiB, bytes=, nodes=, depth=: raise or set a limit"), \
       INT("seed", "N", seed, "WEIR_SEED", 0, INT64_MAX,                  \
           "seed of random ops (0)")
-#define RUN_OPTIONS                                              \
-  TEXT("threads", 't', "N", threads, "WEIR_THREADS",             \
-       "threads running at once (one per core)"),                \
-      LIST("input", 'i', "NAME=VALUE", inputs,                   \
-           "feed an input: @FILE, @FILE#MEMBER, @FILE[0:8], -, " \
-           "f32:2x2=1,2,3,4, [[1, 2]], random, random:seed=1"),  \
-      TEXT("data-root", 0, "DIR", data_root, "WEIR_DATA_ROOT",   \
-           "open data files beneath DIR only"),                  \
-      FLAG("no-fusion", 0, no_fusion,                            \
-           "run every node by a kernel of its own"),             \
-      FLAG("ref-kernels", 0, ref_kernels, "use reference kernels only")
+#define RUN_OPTIONS                                                      \
+  TEXT("threads", 't', "N", threads, "WEIR_THREADS",                     \
+       "threads running at once (one per core)"),                        \
+      LIST("input", 'i', "NAME=VALUE", inputs,                           \
+           "feed an input: @FILE, @FILE#MEMBER, @FILE[0:8], -, "         \
+           "f32:2x2=1,2,3,4, [[1, 2]], random, random:seed=1"),          \
+      TEXT("data-root", 0, "DIR", data_root, "WEIR_DATA_ROOT",           \
+           "open data files beneath DIR only"),                          \
+      FLAG("no-fusion", 0, no_fusion,                                    \
+           "run every node by a kernel of its own"),                     \
+      FLAG("ref-kernels", 0, ref_kernels, "use reference kernels only"), \
+      IN_PROCESS
+#define IN_PROCESS                                                     \
+  TEXT("in-process", 0, "SPEC", in_process, NULL,                      \
+       "run on the devices of a cluster, ps=1,worker=2 or graph, all " \
+       "in this process"),                                             \
+      PLACER
+#define PLACER                                                   \
+  TEXT("placer", 0, "NAME", placer, NULL,                        \
+       "search, or a rule to compare with: first, round_robin, " \
+       "random, random:SEED")
 #define PRINT_CONFIG                    \
   FLAG("print-config", 0, print_config, \
        "print the options' values and where each came from, and stop")

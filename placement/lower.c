@@ -59,11 +59,48 @@ typedef struct filler {
   weir_lowering *l;
   weir_place_builder *b;
   bool *read;            /* per value: by another unit */
+  bool *awaited;         /* per unit: another runs after it */
+  uint32_t *token;       /* per unit: its tensor of no bytes, or NONE */
   bool *joined;          /* per unit: others are colocated with it */
   uint32_t *tensor;      /* per value: of the problem, or NONE */
-  weir_value_id *values; /* per tensor */
+  weir_value_id *values; /* per tensor; NO_VALUE: a token */
   uint32_t tensor_count;
 } filler;
+
+/* The unit that |node| runs after by its i-th `after`; NONE: the same, or a
+ * constant. */
+static uint32_t awaited_unit(const weir_lowering *l, const weir_node *node,
+                             uint32_t i, uint32_t mine) {
+  uint32_t before = l->unit_of[node->after[i]];
+  return before == mine ? WEIR_PLACE_NONE : before;
+}
+
+static void mark_awaited(filler *f) {
+  const weir_lowering *l = f->l;
+  for (weir_node_id id = 0; id < l->graph->node_count; id++) {
+    const weir_node *node = &l->graph->nodes[id];
+    if (l->unit_of[id] == WEIR_PLACE_NONE) continue;
+    for (uint32_t i = 0; i < node->after_count; i++) {
+      uint32_t before = awaited_unit(l, node, i, l->unit_of[id]);
+      if (before != WEIR_PLACE_NONE) f->awaited[before] = true;
+    }
+  }
+}
+
+static void add_uses(filler *f, uint32_t n, uint32_t u, const weir_node *node) {
+  const weir_lowering *l = f->l;
+  for (uint32_t i = 0; i < node->input_count; i++) {
+    weir_value_id v = node->inputs[i];
+    if (v != WEIR_NO_VALUE && f->tensor[v] != WEIR_PLACE_NONE &&
+        l->unit_of[l->graph->values[v].node] != u)
+      weir_place_add_use(f->b, n, f->tensor[v]);
+  }
+  for (uint32_t i = 0; i < node->after_count; i++) {
+    uint32_t before = awaited_unit(l, node, i, u);
+    if (before != WEIR_PLACE_NONE)
+      weir_place_add_use(f->b, n, f->token[before]);
+  }
+}
 
 static weir_status add_unit(filler *f, uint32_t u) {
   weir_lowering *l = f->l;
@@ -91,15 +128,12 @@ static weir_status add_unit(filler *f, uint32_t u) {
       f->values[f->tensor_count++] = v;
     }
   }
-  for (uint32_t m = 0; m < unit->member_count; m++) {
-    const weir_node *node = &g->nodes[l->members[unit->first_member + m]];
-    for (uint32_t i = 0; i < node->input_count; i++) {
-      weir_value_id v = node->inputs[i];
-      if (v != WEIR_NO_VALUE && f->tensor[v] != WEIR_PLACE_NONE &&
-          l->unit_of[g->values[v].node] != u)
-        weir_place_add_use(f->b, n, f->tensor[v]);
-    }
+  if (f->awaited[u]) {
+    f->token[u] = weir_place_add_tensor(f->b, n, 0);
+    f->values[f->tensor_count++] = WEIR_NO_VALUE;
   }
+  for (uint32_t m = 0; m < unit->member_count; m++)
+    add_uses(f, n, u, &g->nodes[l->members[unit->first_member + m]]);
   return WEIR_OK;
 }
 
@@ -108,19 +142,23 @@ static weir_status fill_problem(weir_lowering *l, weir_placement *out) {
   filler f = {.l = l};
   weir_place_problem *problem = NULL;
   size_t values = (size_t)g->value_count + 1;
+  size_t units = (size_t)l->unit_count + 1;
   weir_status s = weir_place_builder_create(l->alloc, 2, &f.b, l->err);
   if (s != WEIR_OK) return s;
   f.read = weir_alloc_array(l->alloc, values, sizeof *f.read);
-  f.joined =
-      weir_alloc_array(l->alloc, (size_t)l->unit_count + 1, sizeof *f.joined);
+  f.joined = weir_alloc_array(l->alloc, units, sizeof *f.joined);
+  f.awaited = weir_alloc_array(l->alloc, units, sizeof *f.awaited);
+  f.token = weir_alloc_array(l->alloc, units, sizeof *f.token);
   f.tensor = weir_alloc_array(l->alloc, values, sizeof *f.tensor);
-  f.values = weir_arena_array(l->arena, values, sizeof *f.values);
+  f.values = weir_arena_array(l->arena, values + units, sizeof *f.values);
   if (f.read == NULL || f.joined == NULL || f.tensor == NULL ||
-      f.values == NULL)
+      f.values == NULL || f.awaited == NULL || f.token == NULL)
     s = weir_fail_memory(l->err, values * sizeof *f.tensor);
   if (s == WEIR_OK) {
     memset(f.tensor, 0xff, values * sizeof *f.tensor);
+    memset(f.token, 0xff, units * sizeof *f.token);
     mark_reads(l, f.read);
+    mark_awaited(&f);
     for (uint32_t u = 0; u < l->unit_count; u++)
       if (l->units[u].with != WEIR_PLACE_NONE)
         f.joined[l->units[u].with] = true;
@@ -133,6 +171,8 @@ static weir_status fill_problem(weir_lowering *l, weir_placement *out) {
   out->tensor_value = f.values;
   weir_free(l->alloc, f.read);
   weir_free(l->alloc, f.joined);
+  weir_free(l->alloc, f.awaited);
+  weir_free(l->alloc, f.token);
   weir_free(l->alloc, f.tensor);
   weir_place_builder_release(f.b);
   return s;

@@ -53,7 +53,8 @@ typedef struct weir_placement {
   const weir_unit *units;
   const weir_node_id *members;
   const uint32_t *unit_of;           /* per graph node; NONE: a constant */
-  const weir_value_id *tensor_value; /* per tensor of the problem */
+  const weir_value_id *tensor_value; /* per tensor of the problem; NO_VALUE: a
+                                        token of `after` */
   uint32_t unit_count, member_total;
 } weir_placement;
 

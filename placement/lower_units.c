@@ -5,9 +5,8 @@
 
 static bool is_constant(const weir_graph *g, const weir_node *n) {
   if (n->op->instr == WEIR_INSTR_CONST) return true;
-  for (uint32_t i = 0; i < n->output_count; i++)
-    if (g->values[n->first_output + i].known == NULL) return false;
-  return n->output_count > 0 && (n->op->flags & WEIR_OP_EFFECT) == 0;
+  return n->output_count == 1 && g->values[n->first_output].known != NULL &&
+         (n->op->flags & WEIR_OP_EFFECT) == 0;
 }
 
 /* The last member of each group, so that units come in topological order. */

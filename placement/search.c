@@ -7,9 +7,12 @@
 #include "runtime/base/mix.h"
 
 enum {
-  MEMORY = 200,     /* how long late acceptance remembers */
-  ASK_EVERY = 16,   /* moves between two looks at |stop| */
-  PACK_NODES = 4096 /* up to here, packing and all of the portfolio */
+  MEMORY = 200,             /* how long late acceptance remembers */
+  ASK_EVERY = 16,           /* moves between two looks at |stop| */
+  PACK_NODES = 4096,        /* up to here, packing and all of the portfolio */
+  NODE_SCHEDULES = 2000000, /* of a search without a budget */
+  SEARCH_NODES = 5000,      /* beyond: portfolio only */
+  MOST_MOVES = 200000
 };
 
 typedef struct solver {
@@ -271,6 +274,12 @@ static weir_status search(solver *s, int64_t bound_ns, uint64_t *moves) {
   return WEIR_OK;
 }
 
+uint64_t weir_place_default_moves(const weir_place_problem *p) {
+  if (p->node_count > SEARCH_NODES || p->node_count == 0) return 0;
+  uint64_t moves = NODE_SCHEDULES / p->node_count;
+  return moves > MOST_MOVES ? MOST_MOVES : moves;
+}
+
 /* ---- All together */
 
 static weir_status solver_begin(solver *s) {
@@ -310,6 +319,19 @@ static void solver_end(solver *s) {
   weir_place_problem_release(s->reversed);
 }
 
+/* Devices by a rule of assign.h; the order by rank. */
+static weir_status assign(solver *s, weir_place_bounds *bounds) {
+  static const char *const names[] = {"search", "first device", "round robin",
+                                      "random"};
+  const weir_place_options *o = s->options;
+  WEIR_TRY(
+      weir_place_assign(s->alloc, s->p, o->placer, o->seed, s->device, s->err));
+  weir_place_rank(s->p, WEIR_RANK_MEAN, s->key);
+  WEIR_TRY(schedule(s, 0, NULL));
+  WEIR_TRY(keep_if_better(s, names[o->placer]));
+  return weir_place_bound(s->alloc, s->p, s->best->makespan_ns, bounds, s->err);
+}
+
 weir_status weir_place_solve(const weir_allocator *alloc,
                              const weir_place_problem *problem,
                              const weir_place_options *options,
@@ -323,9 +345,13 @@ weir_status weir_place_solve(const weir_allocator *alloc,
               .err = err};
   *out = (weir_place_result){0};
   weir_status status = solver_begin(&s);
-  if (status == WEIR_OK) status = run_portfolio(&s, &out->bounds);
+  bool by_rule = options->placer != WEIR_PLACER_SEARCH;
+  if (status == WEIR_OK)
+    status =
+        by_rule ? assign(&s, &out->bounds) : run_portfolio(&s, &out->bounds);
   if (status == WEIR_OK) out->first_ns = s.best->makespan_ns;
-  if (status == WEIR_OK && options->moves > 0 && problem->node_count > 0)
+  if (status == WEIR_OK && !by_rule && options->moves > 0 &&
+      problem->node_count > 0)
     status = search(&s, out->bounds.best_ns, &out->moves);
   if (status == WEIR_OK) {
     out->plan = s.best;

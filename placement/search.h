@@ -2,6 +2,7 @@
 #ifndef PLACEMENT_SEARCH_H_
 #define PLACEMENT_SEARCH_H_
 
+#include "placement/assign.h"
 #include "placement/bounds.h"
 #include "placement/plan.h"
 
@@ -24,7 +25,8 @@
  * same plan. */
 
 typedef struct weir_place_options {
-  uint64_t moves; /* of local search; 0: portfolio only */
+  weir_placer placer; /* not SEARCH: its assignment, in order of mean rank */
+  uint64_t moves;     /* of local search; 0: portfolio only */
   uint64_t seed;
   const weir_place_plan *given; /* joins the portfolio; may be NULL */
   /* Asked now and then; true ends the search. May be NULL. */
@@ -38,6 +40,9 @@ typedef struct weir_place_result {
   uint64_t moves;   /* made */
   int64_t first_ns; /* makespan of the portfolio's best */
 } weir_place_result;
+
+/* Moves that a search without a budget makes, by the size of the problem. */
+uint64_t weir_place_default_moves(const weir_place_problem *problem);
 
 /* |options| may be NULL: the portfolio only. |out_result->plan| is to be
  * released by the caller. Errors: W3012-W3014, W6001. */

@@ -276,10 +276,19 @@ typedef struct weir_session_opts {
   bool no_layout;        /* row-major layouts only */
   uint64_t memory_limit; /* bytes of one run's values; 0: none */
   uint64_t seed;
+  /* Place the nodes on the devices of a cluster, "ps=1,worker=2", and run each
+   * device's part in this process, one thread a device; "graph": the cluster
+   * that the graph describes. Results are the same bits. NULL: no. */
+  const char *in_process;
+  /* "search" (NULL), "first", "round_robin", "random", "random:SEED". */
+  const char *placer;
+  const char *plan; /* a plan in JSON that says where; NULL: weir places */
+  size_t plan_size;
 } weir_session_opts;
 
 /* Starts the runtime's threads if need be. |opts| may be NULL. The session
- * retains the graph and the runtime. Errors: W0004, W3001, W6001-W6003. */
+ * retains the graph and the runtime. Errors: W0004, W3001, W3020, W6001-W6003;
+ * what does not fit the cluster shows in the first run (W3002, W3012-W3016). */
 WEIR_API weir_status weir_session_create(weir_runtime *runtime,
                                          const weir_graph *graph,
                                          const weir_session_opts *opts,

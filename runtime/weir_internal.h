@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 
+#include "placement/assign.h"
+#include "placement/cluster.h"
 #include "runtime/base/env.h"
 #include "runtime/exec/session.h"
 #include "runtime/graph/graph.h"
@@ -42,11 +44,14 @@ struct weir_run_entry {
   weir_run_entry *prev, *next;
 };
 
+typedef struct weir_placed weir_placed;
+
 struct weir_session {
   atomic_int refs; /* the handle's and each bound's */
   weir_runtime *runtime;
   const weir_graph *graph;
   weir_exec_session *exec;
+  weir_placed *placed; /* or NULL */
   pthread_mutex_t lock;
   weir_run_entry runs; /* ring; guarded by |lock| */
 };
@@ -63,6 +68,23 @@ weir_status weir_runtime_pool(weir_runtime *runtime, weir_pool **out_pool,
 /* Options of |opts| (read already) for an inner session. */
 weir_session_options weir_session_options_of(const weir_runtime *runtime,
                                              const weir_session_opts *opts);
+
+/* weir_placed.c: what a session with `in_process` keeps. NULL when it was not
+ * asked for. Errors: W3020, W6001. */
+weir_status weir_placed_create(weir_runtime *runtime, const weir_graph *graph,
+                               const weir_session_opts *opts,
+                               weir_placed **out_placed, weir_error *err);
+void weir_placed_release(weir_placed *placed); /* NULL-safe */
+/* For weir_session_options; NULL for NULL. */
+const struct weir_exec_placement *weir_placed_get(const weir_placed *placed);
+/* What weir_placer_parse reads, and NULL: search. Errors: W0002. */
+weir_status weir_placer_choose(const char *name, weir_placer *out_placer,
+                               uint64_t *out_seed, weir_error *err);
+/* The cluster that |text| says; "graph": the graph's own; NULL: its own if it
+ * has one, else this machine. */
+weir_status weir_cluster_choose(const weir_allocator *alloc,
+                                const weir_graph *graph, const char *text,
+                                weir_cluster **out_cluster, weir_error *err);
 
 /* Drops a reference; the last one ends the session. */
 void weir_session_unref(weir_session *session);

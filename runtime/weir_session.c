@@ -38,6 +38,9 @@ static weir_status make_exec(weir_session *session,
   weir_session_options options = weir_session_options_of(runtime, opts);
   weir_pool *pool = NULL;
   WEIR_TRY(weir_runtime_pool(runtime, &pool, err));
+  WEIR_TRY(
+      weir_placed_create(runtime, session->graph, opts, &session->placed, err));
+  options.placement = weir_placed_get(session->placed);
   return weir_exec_session_create(&runtime->env, pool, session->graph, &options,
                                   &session->exec, err);
 }
@@ -72,6 +75,7 @@ void weir_session_unref(weir_session *session) {
   if (atomic_fetch_sub(&session->refs, 1) != 1) return;
   weir_runtime *runtime = session->runtime;
   weir_exec_session_release(session->exec);
+  weir_placed_release(session->placed);
   weir_graph_unref(session->graph);
   pthread_mutex_destroy(&session->lock);
   weir_free(runtime->env.alloc, session);

@@ -22,9 +22,6 @@ struct weir_tools_plan {
 };
 
 enum {
-  NODE_SCHEDULES = 2000000, /* of a search without a budget */
-  SEARCH_NODES = 5000,      /* beyond: portfolio only */
-  MOST_MOVES = 200000,
   BALANCE_MOVES = 700000, /* of another objective's, which cost less */
   MICROBATCHES = 8
 };
@@ -64,12 +61,6 @@ static bool is_late(void *self) {
   return d->clock->now_ns(d->clock->self) >= d->at_ns;
 }
 
-static uint64_t default_moves(uint32_t nodes) {
-  if (nodes > SEARCH_NODES || nodes == 0) return 0;
-  uint64_t moves = NODE_SCHEDULES / nodes;
-  return moves > MOST_MOVES ? MOST_MOVES : moves;
-}
-
 static weir_status take_given(weir_tools_plan *p,
                               const weir_place_problem *problem,
                               const weir_tools_place_opts *o,
@@ -88,10 +79,18 @@ static weir_status solve(weir_tools_plan *p, const weir_place_problem *problem,
   weir_place_plan *given = NULL;
   WEIR_TRY(take_given(p, problem, o, &given, err));
   weir_place_options options = {.seed = o->seed, .given = given};
+  if (o->placer != NULL) {
+    weir_status named =
+        weir_placer_choose(o->placer, &options.placer, &options.seed, err);
+    if (named != WEIR_OK) {
+      weir_place_plan_release(given);
+      return named;
+    }
+  }
   if (!o->portfolio_only && !o->replay)
     options.moves = o->moves != 0       ? o->moves
                     : o->budget_ns != 0 ? UINT64_MAX
-                                        : default_moves(problem->node_count);
+                                        : weir_place_default_moves(problem);
   if (o->budget_ns != 0) {
     d.at_ns = env->clock->now_ns(env->clock->self) + o->budget_ns;
     options.stop = is_late;
@@ -152,15 +151,6 @@ static weir_status read_opts(const weir_tools_place_opts *opts,
 }
 
 /* ---- Graphs */
-
-static weir_status make_cluster(weir_tools_plan *p, const weir_graph *graph,
-                                const char *text, weir_error *err) {
-  const weir_allocator *a = p->runtime->env.alloc;
-  if (text == NULL && graph->cluster != NULL)
-    return weir_cluster_from_yaml(a, graph->cluster, &p->cluster, err);
-  return weir_cluster_from_text(a, weir_sv_from(text == NULL ? "auto" : text),
-                                &p->cluster, err);
-}
 
 /* What is wanted of a graph: a training step if it has `train`, else its
  * outputs. */
@@ -292,7 +282,8 @@ weir_status weir_tools_place_graph(weir_runtime *runtime,
   forward f = {o.on_diag, o.on_diag_self};
   weir_diag_sink sink = {&f, report};
   const weir_graph *fixed = NULL;
-  weir_status s = make_cluster(p, graph, o.cluster, err);
+  weir_status s = weir_cluster_choose(runtime->env.alloc, graph, o.cluster,
+                                      &p->cluster, err);
   if (s == WEIR_OK) s = weir_tools_fix_batch(graph, &fixed, err);
   if (s == WEIR_OK) s = lower_graph(p, fixed, &o, &sink, err);
   weir_graph_unref(fixed);

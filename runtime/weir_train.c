@@ -10,6 +10,7 @@
 struct weir_trainer {
   weir_runtime *runtime;
   weir_loop *loop;
+  weir_placed *placed; /* or NULL */
   weir_train_callbacks callbacks;
   void (*on_diag)(void *self, const weir_diag *diag);
   void *on_diag_self;
@@ -22,8 +23,9 @@ static void report(void *self, const weir_diag *diag) {
 }
 
 /* What |opts| says, in the loop's form; texts are borrowed. */
-static weir_status read_opts(weir_trainer *t, const weir_train_opts *o,
-                             weir_loop_options *out, weir_error *err) {
+static weir_status read_opts(weir_trainer *t, const weir_graph *graph,
+                             const weir_train_opts *o, weir_loop_options *out,
+                             weir_error *err) {
   weir_session_opts session;
   WEIR_TRY(weir_opts_read(&session, sizeof session, o->session, sizeof session,
                           "weir_session_opts", err));
@@ -52,6 +54,8 @@ static weir_status read_opts(weir_trainer *t, const weir_train_opts *o,
       .getenv_self = o->getenv_self,
       .sink = o->on_diag != NULL ? &t->sink : NULL,
       .calls = &t->callbacks};
+  WEIR_TRY(weir_placed_create(t->runtime, graph, &session, &t->placed, err));
+  out->session.placement = weir_placed_get(t->placed);
   return WEIR_OK;
 }
 
@@ -70,7 +74,7 @@ weir_status weir_trainer_create(weir_runtime *runtime, const weir_graph *graph,
   weir_trainer *t = weir_alloc_array(runtime->env.alloc, 1, sizeof *t);
   if (t == NULL) return weir_fail_memory(err, sizeof *t);
   t->runtime = weir_runtime_ref(runtime);
-  weir_status s = read_opts(t, &o, &options, err);
+  weir_status s = read_opts(t, graph, &o, &options, err);
   if (s == WEIR_OK) s = weir_runtime_pool(runtime, &pool, err);
   if (s == WEIR_OK)
     s = weir_loop_create(&runtime->env, pool, graph, &options, &t->loop, err);
@@ -85,6 +89,7 @@ void weir_trainer_release(weir_trainer *trainer) {
   if (trainer == NULL) return;
   weir_runtime *runtime = trainer->runtime;
   weir_loop_release(trainer->loop);
+  weir_placed_release(trainer->placed);
   weir_free(runtime->env.alloc, trainer);
   weir_runtime_release(runtime);
 }

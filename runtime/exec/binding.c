@@ -324,15 +324,16 @@ weir_status weir_binding_run_overlapped(weir_binding *b,
 
 weir_program_stats weir_binding_stats(const weir_binding *b) {
   const weir_compiled *c = b->cached->compiled;
-  const weir_program *p = c->program;
-  return (weir_program_stats){.nodes = c->node_count,
-                              .instructions = p->instr_count,
-                              .groups = c->group_count,
-                              .flops = p->flops,
-                              .bytes = p->bytes,
-                              .arena_bytes = p->memory_bytes,
-                              .arena_bound_bytes = p->bound_bytes,
-                              .constant_bytes = p->constant_bytes};
+  weir_program_stats stats = {.nodes = c->node_count, .groups = c->group_count};
+  for (const weir_program *p = c->program; p != NULL; p = p->next_part) {
+    stats.instructions += p->instr_count;
+    stats.flops += p->flops;
+    stats.bytes += p->bytes;
+    stats.arena_bytes += p->memory_bytes;
+    stats.arena_bound_bytes += p->bound_bytes;
+    stats.constant_bytes += p->constant_bytes;
+  }
+  return stats;
 }
 
 static bool describe_instr(const weir_program *p, uint32_t i,
@@ -360,7 +361,14 @@ static bool describe_instr(const weir_program *p, uint32_t i,
 
 bool weir_binding_describe(const weir_binding *b, const weir_writer *out) {
   const weir_program *p = b->cached->compiled->program;
-  for (uint32_t i = 0; i < p->instr_count; i++)
-    if (!describe_instr(p, i, out)) return false;
+  for (; p != NULL; p = p->next_part) {
+    const char *lead = p->device.size > 0 ? "# " : "";
+    if (!out->write(out->self, lead, strlen(lead)) ||
+        !out->write(out->self, p->device.data, p->device.size) ||
+        !out->write(out->self, "\n", p->device.size > 0))
+      return false;
+    for (uint32_t i = 0; i < p->instr_count; i++)
+      if (!describe_instr(p, i, out)) return false;
+  }
   return true;
 }

@@ -65,8 +65,12 @@ typedef struct weir_channel_vtable {
    * while the edge's FIFO is full. */
   void (*send)(weir_channel *channel, uint32_t edge, uint64_t step,
                const void *src, size_t bytes, weir_channel_done *done);
+  /* Instead of a send: the receiver of this step fails with |why|, a copy of
+   * which is kept. Ends at once, whatever the FIFO holds. */
+  void (*send_error)(weir_channel *channel, uint32_t edge, uint64_t step,
+                     const weir_error *why);
   /* Ends when |dst| holds the edge's bytes of this step. Fails with W9001 if
-   * the sender sent another size. */
+   * the sender sent another size, with the sender's error if there is one. */
   void (*recv)(weir_channel *channel, uint32_t edge, uint64_t step, void *dst,
                size_t bytes, weir_channel_done *done);
   /* Ends when this rank's dst is complete and its src no longer read. |part|

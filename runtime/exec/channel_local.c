@@ -16,6 +16,7 @@ enum { kDefaultDepth = 2 };
  * that waits. */
 typedef struct cell {
   bool full, waiting_recv, waiting_send;
+  weir_error *failed; /* full: in place of bytes; owned */
   uint64_t step;
   size_t bytes, capacity;
   void *data; /* kept from step to step */
@@ -186,6 +187,44 @@ static void admit_sender(local_channel *ch, cell_list *cells, ended_list *out) {
     ended_memory(out, next->done, next->bytes);
 }
 
+/* Hands the error of a cell that is not read yet to |done|. */
+static void take_error(local_channel *ch, cell *c, ended_list *out,
+                       weir_channel_done *done) {
+  out->err = *c->failed;
+  weir_free(ch->alloc, c->failed);
+  c->failed = NULL;
+  ended(out, done, out->err.code);
+}
+
+/* Out of memory here ends everything: nobody else would tell the receiver. */
+static void local_send_error(weir_channel *channel, uint32_t edge,
+                             uint64_t step, const weir_error *why) {
+  local_channel *ch = (local_channel *)channel;
+  ended_list out = {.err = *why};
+  uint32_t full = 0;
+  bool kept = true;
+  pthread_mutex_lock(&ch->lock);
+  cell_list *cells = ch->aborted ? NULL : edge_cells(ch, edge);
+  cell *c = cells != NULL ? find_cell(cells, step, &full) : NULL;
+  if (ch->aborted) {
+    kept = true;
+  } else if (c != NULL && c->waiting_recv) {
+    c->waiting_recv = false;
+    ended(&out, c->done, why->code);
+  } else {
+    c = cells != NULL ? free_cell(ch, cells, step) : NULL;
+    if (c != NULL) c->failed = weir_alloc(ch->alloc, sizeof *c->failed);
+    kept = c != NULL && c->failed != NULL;
+    if (kept) {
+      *c->failed = *why;
+      c->full = true;
+    }
+  }
+  pthread_mutex_unlock(&ch->lock);
+  tell(&out);
+  if (!kept) channel->vt->abort(channel, why);
+}
+
 static void local_recv(weir_channel *channel, uint32_t edge, uint64_t step,
                        void *dst, size_t bytes, weir_channel_done *done) {
   local_channel *ch = (local_channel *)channel;
@@ -198,7 +237,10 @@ static void local_recv(weir_channel *channel, uint32_t edge, uint64_t step,
     ended_aborted(ch, &out, done);
   } else if (c != NULL && c->full) {
     c->full = false;
-    received(&out, done, edge, dst, bytes, c->data, c->bytes);
+    if (c->failed != NULL)
+      take_error(ch, c, &out, done);
+    else
+      received(&out, done, edge, dst, bytes, c->data, c->bytes);
     admit_sender(ch, cells, &out);
   } else if (c != NULL && c->waiting_send) { /* past the FIFO's end */
     c->waiting_send = false;
@@ -342,8 +384,10 @@ static void local_release(weir_channel *channel) {
   local_channel *ch = (local_channel *)channel;
   for (size_t e = 0; e < ch->edges.count; e++) {
     cell_list *cells = &ch->edges.items[e];
-    for (size_t i = 0; i < cells->count; i++)
+    for (size_t i = 0; i < cells->count; i++) {
       weir_free(ch->alloc, cells->items[i].data);
+      weir_free(ch->alloc, cells->items[i].failed);
+    }
     weir_vec_free(ch->alloc, cells);
   }
   for (size_t g = 0; g < ch->groups.count; g++) {
@@ -364,6 +408,7 @@ static void local_release(weir_channel *channel) {
 static const weir_channel_vtable kLocal = {
     .release = local_release,
     .send = local_send,
+    .send_error = local_send_error,
     .recv = local_recv,
     .collective = local_collective,
     .abort = local_abort,

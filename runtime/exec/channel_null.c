@@ -21,6 +21,11 @@ static void null_send(weir_channel *channel, uint32_t edge, uint64_t step,
   refuse(done);
 }
 
+static void null_send_error(weir_channel *channel, uint32_t edge, uint64_t step,
+                            const weir_error *why) {
+  (void)channel, (void)edge, (void)step, (void)why;
+}
+
 static void null_recv(weir_channel *channel, uint32_t edge, uint64_t step,
                       void *dst, size_t bytes, weir_channel_done *done) {
   (void)channel, (void)edge, (void)step, (void)dst, (void)bytes;
@@ -41,6 +46,7 @@ static void null_abort(weir_channel *channel, const weir_error *why) {
 static const weir_channel_vtable kNull = {
     .release = null_release,
     .send = null_send,
+    .send_error = null_send_error,
     .recv = null_recv,
     .collective = null_collective,
     .abort = null_abort,

@@ -213,69 +213,6 @@ static weir_status group_member(weir_compiler *c, weir_node_id id,
   return WEIR_OK;
 }
 
-/* ---- Outputs */
-
-/* Whether |value|'s memory can be that of an output itself. */
-static bool may_be_external(const weir_compiler *c, uint32_t value) {
-  const weir_pvalue *items = c->builder->values.items;
-  const weir_pvalue *root = &items[items[value].root];
-  return root->storage == WEIR_STORAGE_TEMP &&
-         root->bytes == items[value].bytes;
-}
-
-/* Copies |value| to |external| by an instruction of |kind|. */
-static weir_status copy_out(weir_compiler *c, uint32_t value, uint32_t external,
-                            weir_instr_kind kind, weir_value_id id,
-                            weir_error *err) {
-  const weir_pvalue v = c->builder->values.items[value];
-  const weir_node *node = &c->graph->nodes[c->graph->values[id].node];
-  weir_value_spec to = {.storage = WEIR_STORAGE_EXTERNAL,
-                        .external = external,
-                        .bytes = v.bytes,
-                        .dtype = v.dtype,
-                        .rank = v.rank,
-                        .dims = v.dims};
-  uint32_t out = weir_program_add_value(c->builder, &to);
-  weir_instr_spec spec = {.in = &value,
-                          .out = &out,
-                          .in_count = 1,
-                          .out_count = 1,
-                          .node_order = c->graph->values[id].node,
-                          .node = node->name,
-                          .mark = node->mark,
-                          .op = node->op->name,
-                          .kernel = "copy"};
-  WEIR_TRY(weir_instr_copy(c->builder, kind, v.bytes, &spec));
-  if (weir_program_add_instr(c->builder, &spec) == WEIR_NO_INDEX)
-    return weir_fail_memory(err, 0);
-  return WEIR_OK;
-}
-
-static weir_status finish_outputs(weir_compiler *c, weir_error *err) {
-  for (uint32_t k = 0; k < c->request->fetch_count; k++) {
-    uint32_t value = c->values[c->fetches[k]];
-    uint32_t external = c->request->feed_count + k;
-    if (may_be_external(c, value))
-      weir_program_set_external(c->builder, value, external);
-    else
-      WEIR_TRY(
-          copy_out(c, value, external, WEIR_INSTR_FETCH, c->fetches[k], err));
-    weir_program_add_fetch(c->builder, value);
-  }
-  for (weir_node_id id = 0; id < c->graph->node_count; id++) {
-    const weir_node *node = &c->graph->nodes[id];
-    if (node->op->instr != WEIR_INSTR_VAR_COMMIT || !c->needed[id]) continue;
-    weir_node_id owner = c->graph->values[node->inputs[0]].node;
-    weir_var_use *use = &c->vars[c->var_of[owner] - 1];
-    if (may_be_external(c, use->commit))
-      weir_program_set_external(c->builder, use->commit, use->write);
-    else
-      WEIR_TRY(copy_out(c, use->commit, use->write, WEIR_INSTR_VAR_COMMIT,
-                        node->first_output, err));
-  }
-  return WEIR_OK;
-}
-
 /* ---- The whole */
 
 static bool is_fed(const weir_compiler *c, weir_value_id id) {
@@ -306,6 +243,23 @@ static void mark_needed(weir_compiler *c) {
   }
 }
 
+static weir_status visit(weir_compiler *c, weir_node_id id, weir_error *err) {
+  if (!c->needed[id]) return WEIR_OK;
+  if (c->partition != NULL) WEIR_TRY(weir_compile_arrive(c, id, err));
+  return c->graph->nodes[id].group != WEIR_NO_GROUP ? group_member(c, id, err)
+                                                    : plain_node(c, id, err);
+}
+
+/* Constants, then the rest as the plan begins it. */
+static weir_status visit_parts(weir_compiler *c, weir_error *err) {
+  const weir_partition *p = c->partition;
+  for (weir_node_id id = 0; id < c->graph->node_count; id++)
+    if (p->part_of[id] == WEIR_PLACE_NONE) WEIR_TRY(visit(c, id, err));
+  for (uint32_t i = 0; i < p->order_count; i++)
+    WEIR_TRY(visit(c, p->order[i], err));
+  return WEIR_OK;
+}
+
 static weir_status walk(weir_compiler *c, weir_error *err) {
   const weir_graph *g = c->graph;
   mark_needed(c);
@@ -318,14 +272,14 @@ static weir_status walk(weir_compiler *c, weir_error *err) {
   }
   weir_compile_find_readers(c);
   WEIR_TRY(weir_compile_layouts(c, err));
-  for (weir_node_id id = 0; id < g->node_count; id++) {
-    if (!c->needed[id]) continue;
-    if (g->nodes[id].group != WEIR_NO_GROUP)
-      WEIR_TRY(group_member(c, id, err));
-    else
-      WEIR_TRY(plain_node(c, id, err));
+  if (c->partition != NULL) {
+    WEIR_TRY(weir_compile_parts_begin(c, err));
+    WEIR_TRY(visit_parts(c, err));
+  } else {
+    for (weir_node_id id = 0; id < g->node_count; id++)
+      WEIR_TRY(visit(c, id, err));
   }
-  return finish_outputs(c, err);
+  return weir_compile_outputs(c, err);
 }
 
 static weir_status make_tables(weir_compiler *c, weir_error *err) {
@@ -334,6 +288,7 @@ static weir_status make_tables(weir_compiler *c, weir_error *err) {
   c->values = weir_arena_array(c->arena, g->value_count, sizeof *c->values);
   c->frozen = weir_arena_array(c->arena, g->value_count, sizeof *c->frozen);
   c->instrs = weir_arena_array(c->arena, g->node_count, sizeof *c->instrs);
+  c->home = weir_arena_array(c->arena, g->value_count, sizeof *c->home);
   c->vars = weir_arena_array(c->arena, g->node_count, sizeof *c->vars);
   c->var_of = weir_arena_array(c->arena, g->node_count, sizeof *c->var_of);
   c->group_size =
@@ -348,10 +303,11 @@ static weir_status make_tables(weir_compiler *c, weir_error *err) {
   if (c->values == NULL || c->frozen == NULL || c->instrs == NULL ||
       c->vars == NULL || c->var_of == NULL || c->group_size == NULL ||
       c->group_head == NULL || c->group_next == NULL || c->layouts == NULL ||
-      c->reader == NULL || c->needed == NULL)
+      c->reader == NULL || c->needed == NULL || c->home == NULL)
     return weir_fail_memory(err, 0);
   memset(c->values, 0xff, g->value_count * sizeof *c->values);
   memset(c->instrs, 0xff, g->node_count * sizeof *c->instrs);
+  memset(c->home, 0xff, g->value_count * sizeof *c->home);
   memset(c->group_head, 0xff, g->group_count * sizeof *c->group_head);
   c->external_count = c->request->feed_count + c->request->fetch_count;
   return WEIR_OK;
@@ -410,8 +366,16 @@ static weir_status finish(weir_compiler *c, weir_compiled *out,
       .threads = c->request->options.threads,
       .memory_limit = c->request->options.memory_limit,
       .body = false};
-  WEIR_TRY(weir_program_finish(c->builder, &options,
-                               (weir_program **)&out->program, err));
+  weir_program *program = NULL;
+  if (c->partition != NULL) {
+    weir_compile_enter(c, 0);
+    options.stream = true;
+    options.threads = 1;
+  }
+  WEIR_TRY(weir_program_finish(c->builder, &options, &program, err));
+  out->program = program;
+  if (c->partition != NULL)
+    WEIR_TRY(weir_compile_parts_end(c, program, &options, err));
   out->vars = c->vars; /* in the program's arena */
   out->var_count = c->var_count;
   for (weir_node_id id = 0; id < c->graph->node_count; id++)
@@ -436,22 +400,25 @@ weir_status weir_compile(const weir_env *env,
   if (s == WEIR_OK)
     s = weir_compile_targets(&c, &c.targets, &c.target_count, err);
   if (s == WEIR_OK) s = prepare_graph(&c, err);
+  if (s == WEIR_OK && request->placement != NULL)
+    s = weir_compile_place(&c, err);
   if (s == WEIR_OK) s = weir_program_builder_create(env, &c.builder, err);
   if (s == WEIR_OK) s = make_tables(&c, err);
   if (s == WEIR_OK) s = walk(&c, err);
   if (s == WEIR_OK) s = finish(&c, out, err);
-  weir_program_builder_release(c.builder);
+  weir_compile_parts_release(&c);
   weir_free(env->alloc, c.feeds);
   weir_free(env->alloc, c.fetches);
   weir_free(env->alloc, c.targets);
-  if (s == WEIR_OK) {
+  if (out != NULL) {
     out->env = env;
     out->graph = c.graph;
-    *out_compiled = out;
-  } else {
-    weir_graph_unref(c.graph);
-    weir_free(env->alloc, out);
+    out->partition = c.partition;
   }
+  if (s == WEIR_OK)
+    *out_compiled = out;
+  else
+    weir_compiled_release(out);
   return s;
 }
 
@@ -483,6 +450,7 @@ weir_status weir_compile_body(weir_compiler *outer,
 void weir_compiled_release(weir_compiled *compiled) {
   if (compiled == NULL) return;
   weir_program_release(compiled->program);
+  weir_partition_release(compiled->partition);
   weir_graph_unref(compiled->graph);
   weir_free(compiled->env->alloc, compiled);
 }

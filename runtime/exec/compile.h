@@ -2,6 +2,8 @@
 #ifndef WEIR_EXEC_COMPILE_H_
 #define WEIR_EXEC_COMPILE_H_
 
+#include "placement/partition.h"
+#include "placement/search.h"
 #include "runtime/exec/program.h"
 #include "runtime/graph/graph.h"
 
@@ -22,6 +24,17 @@ typedef struct weir_compile_options {
   uint64_t seed;
 } weir_compile_options;
 
+/* Where nodes go: with this, a program gets a part for each device that has
+ * work (program.h). Values are the same bits as without. */
+typedef struct weir_exec_placement {
+  const weir_cluster *cluster;
+  weir_lower_options lower;
+  weir_placer placer;
+  uint64_t moves; /* of the search; 0: as many as fit the graph's size */
+  uint64_t seed;
+  weir_sv plan; /* a plan in JSON to be carried out as it is; or empty */
+} weir_exec_placement;
+
 typedef struct weir_compile_request {
   const weir_graph *graph;    /* no symbols are left in what is wanted */
   const weir_value_id *feeds; /* output 0 of `input` nodes */
@@ -32,6 +45,7 @@ typedef struct weir_compile_request {
    * variable is read and no other node wanted assigns it. */
   bool no_updates;
   weir_compile_options options;
+  const weir_exec_placement *placement; /* NULL: one device */
   /* The bytes of a variable that nothing in the graph assigns: they count as
    * a constant. Lent, must outlive the program; NULL: it is read by each run.
    * The function may be NULL. */
@@ -53,13 +67,14 @@ typedef struct weir_compiled {
   const weir_env *env;
   const weir_graph *graph; /* the cut-down one; holds constants and texts */
   const weir_program *program;
+  weir_partition *partition; /* NULL: one part */
   weir_var_use *vars;
   uint32_t var_count, node_count, group_count;
   bool writes; /* assigns variables */
 } weir_compiled;
 
 /* Errors: W2008 (a shape is not known), W3001, W4012, W2020, W6001, W6002 and
- * what kernels' prepare says. */
+ * what kernels' prepare says; with a placement, what that says. */
 weir_status weir_compile(const weir_env *env,
                          const weir_compile_request *request,
                          weir_compiled **out_compiled, weir_error *err);

@@ -27,6 +27,7 @@ weir_status weir_compile_value(weir_compiler *c, weir_value_id id,
   spec->dims = dims;
   c->values[id] = weir_program_add_value(c->builder, spec);
   if (c->values[id] == WEIR_NO_INDEX) return weir_fail_memory(err, 0);
+  if (c->home[id] == WEIR_NO_INDEX) c->home[id] = c->part;
   return WEIR_OK;
 }
 

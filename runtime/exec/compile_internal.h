@@ -9,7 +9,16 @@
 
 #define WEIR_SEVERAL (UINT32_MAX - 1)
 
-/* State of one compilation. */
+/* What one device's part of the program has. */
+typedef struct weir_compile_part {
+  weir_program_builder *builder;
+  uint32_t *values, *instrs;
+  uint8_t *layouts;
+} weir_compile_part;
+
+/* State of one compilation. Kernels are chosen on the whole graph in one walk,
+ * whatever parts there are; |builder|, |values|, |instrs| and |layouts| are
+ * those of the part that is being written. */
 typedef struct weir_compiler {
   const weir_env *env;
   const weir_compile_request *request;
@@ -20,8 +29,13 @@ typedef struct weir_compiler {
   weir_node_id *targets;          /* the request's, and updates */
   uint32_t target_count;
   uint32_t *values; /* per graph value: the program's */
-  uint32_t *instrs; /* per node: its instruction, or WEIR_NO_INDEX */
-  bool *frozen;     /* per graph value: bytes are known already */
+  uint32_t *instrs; /* per node: its instruction, or WEIR_NO_INDEX; of a node
+                       in another part: the one that receives from it */
+  weir_partition *partition; /* NULL: one part */
+  weir_compile_part *parts;  /* NULL: one part */
+  uint32_t part;             /* that is being written */
+  uint32_t *home;            /* per graph value: the part that makes it */
+  bool *frozen;              /* per graph value: bytes are known already */
   weir_var_use *vars;
   uint32_t *var_of; /* per node: its place in |vars| + 1 */
   uint32_t var_count, external_count, group_count;
@@ -62,6 +76,27 @@ weir_status weir_compile_body(weir_compiler *outer,
 /* compile_control.c: the instruction of a node with bodies. */
 weir_status weir_compile_control(weir_compiler *c, weir_node_id id,
                                  weir_error *err);
+
+/* compile_outputs.c: points what is fetched or committed to its external, or
+ * copies it there. */
+weir_status weir_compile_outputs(weir_compiler *c, weir_error *err);
+
+/* compile_parts.c */
+/* Places the graph: fills c->partition if more than one device has work. */
+weir_status weir_compile_place(weir_compiler *c, weir_error *err);
+/* Begins the parts, once layouts are known. */
+weir_status weir_compile_parts_begin(weir_compiler *c, weir_error *err);
+/* From here on part |part| is written. */
+void weir_compile_enter(weir_compiler *c, uint32_t part);
+/* Enters the part of node |id| and brings what it needs there. */
+weir_status weir_compile_arrive(weir_compiler *c, weir_node_id id,
+                                weir_error *err);
+/* Finishes the other parts and hangs them behind |head|. */
+weir_status weir_compile_parts_end(weir_compiler *c, weir_program *head,
+                                   const weir_program_options *options,
+                                   weir_error *err);
+/* Gives all builders back. */
+void weir_compile_parts_release(weir_compiler *c);
 
 /* compile_updates.c: the request's targets and, after them, the updates that
  * the run carries out, as ids of its graph. The caller frees the list, also on

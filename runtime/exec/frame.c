@@ -63,6 +63,7 @@ static weir_status make(const weir_program *p, char *memory, int depth,
   *out_frame = f;
   if (f == NULL) return weir_fail_memory(err, sizeof *f);
   f->program = p;
+  f->head = f;
   pthread_mutex_init(&f->failure_lock, NULL);
   if (!make_parts(f, memory == NULL)) return weir_fail_memory(err, 0);
   f->memory = memory;
@@ -82,6 +83,13 @@ static weir_status make(const weir_program *p, char *memory, int depth,
 weir_status weir_frame_create(const weir_program *program,
                               weir_frame **out_frame, weir_error *err) {
   weir_status s = make(program, NULL, 0, out_frame, err);
+  weir_frame *head = *out_frame, *last = head;
+  for (const weir_program *p = program->next_part; s == WEIR_OK && p != NULL;
+       p = p->next_part) {
+    s = make(p, NULL, 0, &last->next_part, err);
+    last = last->next_part;
+    if (last != NULL) last->head = head;
+  }
   if (s == WEIR_OK) return s;
   weir_frame_release(*out_frame);
   *out_frame = NULL;
@@ -94,6 +102,13 @@ void weir_frame_release(weir_frame *f) {
   const weir_allocator *a = p->env->alloc;
   for (uint32_t i = 0; f->children != NULL && i < p->child_count; i++)
     weir_frame_release(f->children[i]);
+  for (weir_frame *part = f->next_part; part != NULL;) {
+    weir_frame *next = part->next_part;
+    part->next_part = NULL;
+    weir_frame_release(part);
+    part = next;
+  }
+  weir_channel_release(f->channel);
   if (f->owns_memory) weir_free(a, f->memory);
   weir_free(a, f->table);
   weir_free(a, f->children);
@@ -106,7 +121,9 @@ void weir_frame_release(weir_frame *f) {
 }
 
 void weir_frame_set_external(weir_frame *f, uint32_t external, void *data) {
-  if (external >= f->program->external_count) return;
-  const weir_external *x = &f->program->externals[external];
-  for (uint32_t i = 0; i < x->slot_count; i++) f->table[x->slots[i]] = data;
+  for (; f != NULL; f = f->next_part) {
+    if (external >= f->program->external_count) continue;
+    const weir_external *x = &f->program->externals[external];
+    for (uint32_t i = 0; i < x->slot_count; i++) f->table[x->slots[i]] = data;
+  }
 }

@@ -26,6 +26,7 @@ typedef struct weir_frame_task {
   atomic_uint waits;
   weir_channel_done done; /* async tasks */
   weir_collective part;
+  int64_t start_ns; /* async, for a trace */
 } weir_frame_task;
 
 struct weir_frame {
@@ -39,19 +40,22 @@ struct weir_frame {
   uint32_t *failure_orders;
   bool owns_memory;
   weir_frame *next_free; /* of the pool of frames */
+  /* Parts of the program have a frame each. */
+  weir_frame *head, *next_part;
+  weir_channel *channel; /* the head's, joins the parts of a run; or NULL */
   /* Of the run under way. */
   weir_pool *pool;
   weir_run_options options;
   int64_t start_ns;
-  bool watch;         /* cancel or deadline given */
-  atomic_bool slow;   /* each instruction is looked at: trace, failures ... */
-  atomic_int stopped; /* weir_status: cancelled or out of time */
-  atomic_int remaining;
-  atomic_int failed; /* failures so far */
+  bool watch;           /* cancel or deadline given */
+  atomic_bool slow;     /* each instruction is looked at: trace, failures ... */
+  atomic_int stopped;   /* weir_status: cancelled or out of time */
+  atomic_int remaining; /* the head's counts for all parts */
+  atomic_int failed;    /* failures so far */
   pthread_mutex_t failure_lock;
 };
 
-/* Errors: W6001. */
+/* A frame for all of the program's parts. Errors: W6001. */
 weir_status weir_frame_create(const weir_program *program,
                               weir_frame **out_frame, weir_error *err);
 void weir_frame_release(weir_frame *frame); /* NULL-safe */
@@ -103,6 +107,14 @@ void weir_program_blame(const weir_program *program, uint32_t instr,
                         weir_status status, weir_error *err);
 /* Starts an async task; it ends by weir_frame_task_end. */
 void weir_comm_start(weir_frame_task *task, uint64_t step);
+/* Tells the other end that |task| will not be started. */
+void weir_comm_refuse(weir_frame_task *task, uint64_t step,
+                      const weir_error *why);
+/* Adds an event to the run's trace. */
+void weir_frame_trace(weir_frame *frame, uint32_t instr, int64_t start_ns,
+                      int64_t end_ns, int thread);
+/* Why the run was told to stop. */
+weir_status weir_frame_stop_error(weir_status stopped, weir_error *err);
 /* Ends a task that a callback ended, on any thread. */
 void weir_frame_task_end(weir_frame_task *task);
 void weir_frame_hold(void *self, int64_t ns, bool spin);

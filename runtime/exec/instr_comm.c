@@ -14,18 +14,24 @@ typedef struct comm_state {
   weir_collective part;
 } comm_state;
 
-static void start(const comm_state *c, uint64_t step, void *const *io,
-                  weir_collective *part, weir_channel_done *done) {
-  const weir_channel_vtable *vt = c->channel->vt;
+static weir_channel *channel_of(const comm_state *c, const weir_frame *f) {
+  return c->channel != NULL ? c->channel : f->head->channel;
+}
+
+static void start(const comm_state *c, weir_channel *channel, uint64_t step,
+                  void *const *io, weir_collective *part,
+                  weir_channel_done *done) {
+  const weir_channel_vtable *vt = channel->vt;
+  void *data = c->bytes > 0 ? io[0] : NULL; /* a token has no operand */
   if (c->kind == WEIR_INSTR_SEND) {
-    vt->send(c->channel, c->edge, step, io[0], c->bytes, done);
+    vt->send(channel, c->edge, step, data, c->bytes, done);
   } else if (c->kind == WEIR_INSTR_RECV) {
-    vt->recv(c->channel, c->edge, step, io[0], c->bytes, done);
+    vt->recv(channel, c->edge, step, data, c->bytes, done);
   } else {
     *part = c->part;
     part->src = io[0];
     part->dst = io[1];
-    vt->collective(c->channel, step, part, done);
+    vt->collective(channel, step, part, done);
   }
 }
 
@@ -35,16 +41,38 @@ static void task_done(void *self, weir_status status, const weir_error *err) {
   if (status != WEIR_OK) {
     weir_error why = WEIR_ERROR_INIT;
     if (err != NULL) why = *err;
+    weir_error told = why;
     weir_frame_fail(f, f->program->tasks[t->index].first, status, &why);
+    weir_comm_refuse(t, f->options.step, &told);
+  } else if (f->options.trace != NULL) {
+    const weir_clock *clock = f->program->env->clock;
+    weir_frame_trace(f, f->program->tasks[t->index].first, t->start_ns,
+                     clock->now_ns(clock->self), 0);
   }
   weir_frame_task_end(t);
 }
 
 void weir_comm_start(weir_frame_task *t, uint64_t step) {
-  const weir_program *p = t->frame->program;
+  weir_frame *f = t->frame;
+  const weir_program *p = f->program;
   const weir_code *code = &p->code[p->tasks[t->index].first];
+  const comm_state *c = code->state;
+  const weir_clock *clock = p->env->clock;
   t->done = (weir_channel_done){.fn = task_done, .self = t};
-  start(code->state, step, t->frame->table + code->io, &t->part, &t->done);
+  if (f->options.trace != NULL) t->start_ns = clock->now_ns(clock->self);
+  start(c, channel_of(c, f), step, f->table + code->io, &t->part, &t->done);
+}
+
+void weir_comm_refuse(weir_frame_task *t, uint64_t step,
+                      const weir_error *why) {
+  weir_frame *f = t->frame;
+  const weir_program *p = f->program;
+  const comm_state *c = p->code[p->tasks[t->index].first].state;
+  weir_channel *channel = channel_of(c, f);
+  if (c->kind == WEIR_INSTR_SEND)
+    channel->vt->send_error(channel, c->edge, step, why);
+  else if (c->kind == WEIR_INSTR_COLLECTIVE)
+    channel->vt->abort(channel, why);
 }
 
 /* ---- Within a nested body */
@@ -70,7 +98,8 @@ static weir_status comm_run(const weir_args *args) {
   sleeper s = {.status = WEIR_OK, .err = args->err};
   weir_channel_done done = {.fn = sleeper_done, .self = &s};
   weir_collective part;
-  start(args->state, args->ctx->step, args->io, &part, &done);
+  weir_channel *channel = channel_of(args->state, weir_exec_of(args)->frame);
+  start(args->state, channel, args->ctx->step, args->io, &part, &done);
   unsigned seen;
   while ((seen = atomic_load(&s.ended)) != 2) {
     if (seen == 0) weir_futex_wait(&s.ended, 0, -1);
@@ -88,6 +117,7 @@ static weir_status comm_new(weir_program_builder *builder,
     return WEIR_RESOURCE_EXHAUSTED;
   }
   *kept = *state;
+  if (state->channel == NULL) builder->program->channel = true;
   spec->kind = state->kind;
   spec->state = kept;
   spec->run = comm_run;

@@ -253,6 +253,13 @@ weir_status weir_program_finish(weir_program_builder *b,
 void weir_program_release(const weir_program *program) {
   if (program == NULL) return;
   weir_program *p = (weir_program *)program;
+  /* States of the other parts' kernels lie in the first one's arena. */
+  for (weir_program *part = p->next_part; part != NULL;) {
+    weir_program *next = part->next_part;
+    part->next_part = NULL;
+    weir_program_release(part);
+    part = next;
+  }
   weir_program_drop_instrs(p->instrs, p->instr_count);
   release_program(p);
 }

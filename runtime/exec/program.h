@@ -21,6 +21,10 @@
  * and go to the pool. Immutable once built; any number of frames (frame.h) run
  * it at once.
  *
+ * A program may have parts, one for each device: further programs that run
+ * beside it, a thread each, joined by SEND and RECV. Whoever holds the first
+ * holds all; frames, outputs and externals are numbered alike in all of them.
+ *
  * Programs are made by a builder, from a graph (compile.h) or by hand:
  *
  *   weir_program_builder *b = NULL;
@@ -84,6 +88,8 @@ typedef struct weir_program_options {
   int threads;         /* of the pool: scratch is planned for so many */
   int64_t grain_ns;    /* least work worth a hand-over; 0: 10 us */
   bool body;           /* one task: instructions of another program run it */
+  bool stream;         /* a device: one instruction at a time, in order; what
+                          goes over a channel beside them */
   size_t memory_limit; /* of planned memory; 0: none */
 } weir_program_options;
 
@@ -153,14 +159,17 @@ typedef struct weir_loop_spec {
 /* Fills |spec|, whose inputs, outputs and bodies are set. Errors: W6001. */
 weir_status weir_instr_loop(weir_program_builder *builder,
                             const weir_loop_spec *loop, weir_instr_spec *spec);
-/* SEND (in[0]), RECV (out[0]): one edge of |channel|. */
+/* SEND (in[0]), RECV (out[0]): one edge of |channel|; NULL: the frame's own,
+ * which joins the parts of one run. Without bytes they are tokens and have no
+ * operand. */
 weir_status weir_instr_send(weir_program_builder *builder,
                             weir_channel *channel, uint32_t edge, size_t bytes,
                             weir_instr_spec *spec);
 weir_status weir_instr_recv(weir_program_builder *builder,
                             weir_channel *channel, uint32_t edge, size_t bytes,
                             weir_instr_spec *spec);
-/* COLLECTIVE: in[0] to out[0]; src and dst of |part| are set by each run. */
+/* COLLECTIVE: in[0] to out[0]; src and dst of |part| are set by each run.
+ * |channel| as above. */
 weir_status weir_instr_collective(weir_program_builder *builder,
                                   weir_channel *channel,
                                   const weir_collective *part,

@@ -65,7 +65,13 @@ struct weir_program {
       fetch_count, child_count;
   int64_t flops, bytes, cost_ns;
   size_t memory_bytes, bound_bytes, constant_bytes;
-  bool cheap; /* not worth telling the pool about */
+  bool cheap;   /* not worth telling the pool about */
+  bool stream;  /* a device of one thread */
+  bool channel; /* something goes over the frame's own channel */
+  /* The next part; released with this one. */
+  weir_program *next_part;
+  uint32_t part;
+  weir_sv device; /* empty: the only one */
 };
 
 struct weir_program_builder {
@@ -91,6 +97,10 @@ typedef struct weir_task_graph {
 weir_status weir_tasks_form(weir_program *program,
                             const weir_program_options *options,
                             weir_task_graph *graph, weir_error *err);
+/* tasks_stream.c: the same for a device: one task after the other, sends and
+ * receives beside them. Errors: W6001. */
+weir_status weir_tasks_form_stream(weir_program *program,
+                                   weir_task_graph *graph, weir_error *err);
 /* Writes the edges into the tasks, each once. */
 weir_status weir_tasks_link(weir_program *program, weir_task_graph *graph,
                             weir_error *err);

@@ -11,6 +11,8 @@
  * or an alias of it. Scratch lives for one instruction. Work on several
  * threads does not keep to the static order, so each reuse becomes an edge. */
 
+enum { kStretchTasks = 8192 }; /* its tables grow with their square */
+
 typedef struct planner {
   weir_program *p;
   weir_task_graph *graph;
@@ -180,7 +182,7 @@ static weir_status choose(planner *pl, size_t limit, weir_memory_plan *made,
   weir_memory_plan wide;
   WEIR_TRY(
       weir_memory_plan_make(pl->lives, pl->count, 64, &p->arena, a, made, err));
-  if (p->task_count <= 1) return WEIR_OK;
+  if (p->task_count <= 1 || p->task_count > kStretchTasks) return WEIR_OK;
   weir_lifetime *lives = weir_alloc_array(a, pl->count, sizeof *lives);
   if (lives == NULL) return weir_fail_memory(err, pl->count * sizeof *lives);
   weir_status s = stretch(pl, lives, err);

@@ -30,8 +30,9 @@ static void shared_for(void *self, int64_t blocks, weir_block_fn fn,
 }
 
 static weir_exec_ctx context(weir_frame *f, weir_worker *worker) {
+  bool alone = worker == NULL || f->program->stream;
   weir_exec_ctx ctx = {
-      .base = {.parallel_for = worker != NULL ? shared_for : weir_serial_for,
+      .base = {.parallel_for = alone ? weir_serial_for : shared_for,
                .workers = f->program->threads,
                .step = f->options.step,
                .hold = weir_frame_hold},
@@ -83,7 +84,38 @@ static void run_range(weir_frame *f, weir_exec_ctx *ctx, uint32_t first,
   }
 }
 
-/* Counts a finished task off; gives a task that became ready. */
+/* Whether an async instruction can be started: nothing stopped or failed
+ * before it. If not, |*why| is the reason. */
+static bool can_start(weir_frame *f, uint32_t instr, weir_error *why) {
+  const weir_instr_spec *s = &f->program->instrs[instr].spec;
+  weir_status stopped = weir_frame_check_stop(f);
+  if (stopped != WEIR_OK) {
+    weir_frame_stop_error(stopped, why);
+    return false;
+  }
+  for (uint32_t k = 0; k < s->in_count; k++)
+    if (s->in[k] != WEIR_NO_INDEX &&
+        weir_frame_value_status(f, s->in[k], why) != WEIR_OK)
+      return false;
+  return true;
+}
+
+/* Whether it went out; else the other end has been told. */
+static bool start_async(weir_frame_task *t) {
+  weir_frame *f = t->frame;
+  weir_error why = WEIR_ERROR_INIT;
+  bool ok = can_start(f, f->program->tasks[t->index].first, &why);
+  if (ok)
+    weir_comm_start(t, f->options.step);
+  else
+    weir_comm_refuse(t, f->options.step, &why);
+  return ok;
+}
+
+static weir_task *run_task(weir_task *task, weir_worker *worker);
+
+/* Counts a finished task off; gives a task that became ready. What goes over a
+ * channel does not wait for a thread. */
 static weir_task *end_task(weir_frame_task *t, weir_worker *worker) {
   weir_frame *f = t->frame;
   const weir_ptask *task = &f->program->tasks[t->index];
@@ -94,13 +126,15 @@ static weir_task *end_task(weir_frame_task *t, weir_worker *worker) {
     if (atomic_fetch_sub(&next->waits, 1) != 1) continue;
     if (worker == NULL)
       weir_pool_submit(pool, &next->task);
+    else if (f->program->tasks[next->index].async && start_async(next))
+      continue;
     else if (go_on == NULL)
       go_on = &next->task;
     else
       weir_worker_push(worker, &next->task);
   }
   /* After the last one the frame may be gone. */
-  if (atomic_fetch_sub(&f->remaining, 1) == 1) weir_pool_notify(pool);
+  if (atomic_fetch_sub(&f->head->remaining, 1) == 1) weir_pool_notify(pool);
   return go_on;
 }
 
@@ -108,44 +142,36 @@ void weir_frame_task_end(weir_frame_task *t) {
   (void)end_task(t, NULL);
 }
 
-/* Whether an async instruction can be started: nothing stopped or failed
- * before it. */
-static bool can_start(weir_frame *f, uint32_t instr) {
-  const weir_instr_spec *s = &f->program->instrs[instr].spec;
-  if (weir_frame_check_stop(f) != WEIR_OK) return false;
-  for (uint32_t k = 0; k < s->in_count; k++)
-    if (s->in[k] != WEIR_NO_INDEX &&
-        f->poison[f->program->values[s->in[k]].root] != 0)
-      return false;
-  return true;
-}
-
 static weir_task *run_task(weir_task *task, weir_worker *worker) {
   weir_frame_task *t = (weir_frame_task *)task;
   weir_frame *f = t->frame;
   const weir_ptask *plan = &f->program->tasks[t->index];
-  if (plan->async && can_start(f, plan->first)) {
-    weir_comm_start(t, f->options.step);
-    return NULL;
-  }
+  if (plan->async && start_async(t)) return NULL;
   weir_exec_ctx ctx = context(f, worker);
   run_range(f, &ctx, plan->first, plan->last);
   return end_task(t, worker);
 }
 
-static void run_tasks(weir_frame *f, weir_worker *worker) {
-  const weir_program *p = f->program;
-  atomic_store_explicit(&f->remaining, (int)p->task_count,
-                        memory_order_relaxed);
-  for (uint32_t t = 0; t < p->task_count; t++) {
-    f->tasks[t].task.run = run_task;
-    atomic_store_explicit(&f->tasks[t].waits, p->tasks[t].waits,
-                          memory_order_relaxed);
+/* All tasks of all parts. */
+static void run_tasks(weir_frame *head, weir_worker *worker) {
+  int total = 0;
+  for (weir_frame *f = head; f != NULL; f = f->next_part)
+    total += (int)f->program->task_count;
+  atomic_store_explicit(&head->remaining, total, memory_order_relaxed);
+  for (weir_frame *f = head; f != NULL; f = f->next_part) {
+    const weir_program *p = f->program;
+    for (uint32_t t = 0; t < p->task_count; t++) {
+      f->tasks[t].task.run = run_task;
+      atomic_store_explicit(&f->tasks[t].waits, p->tasks[t].waits,
+                            memory_order_relaxed);
+    }
   }
   /* In reverse: the owner takes the newest first. */
-  for (uint32_t t = p->task_count; t-- > 0;)
-    if (p->tasks[t].waits == 0) weir_worker_push(worker, &f->tasks[t].task);
-  weir_worker_wait(worker, &f->remaining);
+  for (weir_frame *f = head; f != NULL; f = f->next_part)
+    for (uint32_t t = f->program->task_count; t-- > 0;)
+      if (f->program->tasks[t].waits == 0)
+        weir_worker_push(worker, &f->tasks[t].task);
+  weir_worker_wait(worker, &head->remaining);
 }
 
 static void begin(weir_frame *f, weir_pool *pool,
@@ -162,45 +188,71 @@ static void begin(weir_frame *f, weir_pool *pool,
   memset(f->poison, 0, f->program->value_count);
 }
 
-static weir_status stop_error(weir_status stopped, weir_error *err) {
+weir_status weir_frame_stop_error(weir_status stopped, weir_error *err) {
   if (stopped == WEIR_CANCELLED)
     return weir_fail(err, WEIR_W5005, NULL, "the run was cancelled");
   return weir_fail(err, WEIR_W5006, NULL, "the run passed its deadline");
 }
 
-static weir_status first_failure(const weir_frame *f, weir_error *err) {
-  weir_status stopped = (weir_status)atomic_load(&f->stopped);
-  int failed = atomic_load(&f->failed);
-  if (failed == 0)
-    return stopped == WEIR_OK ? WEIR_OK : stop_error(stopped, err);
-  int best = 0;
-  for (int i = 1; i < failed && i < WEIR_FRAME_FAILURES; i++)
-    if (f->failure_orders[i] < f->failure_orders[best]) best = i;
-  if (err != NULL) *err = f->failures[best];
-  return f->failures[best].code;
+/* Of all parts: the failed node that comes first, else why it was stopped. */
+static weir_status first_failure(const weir_frame *head, weir_error *err) {
+  weir_status stopped = WEIR_OK;
+  const weir_error *best = NULL;
+  uint32_t order = 0;
+  for (const weir_frame *f = head; f != NULL; f = f->next_part) {
+    int failed = atomic_load(&f->failed);
+    if (stopped == WEIR_OK) stopped = (weir_status)atomic_load(&f->stopped);
+    for (int i = 0; i < failed && i < WEIR_FRAME_FAILURES; i++) {
+      if (best != NULL && f->failure_orders[i] >= order) continue;
+      best = &f->failures[i];
+      order = f->failure_orders[i];
+    }
+  }
+  if (best == NULL)
+    return stopped == WEIR_OK ? WEIR_OK : weir_frame_stop_error(stopped, err);
+  if (err != NULL) *err = *best;
+  return best->code;
 }
 
-weir_status weir_frame_run(weir_frame *f, weir_pool *pool,
+/* The channel of a run that failed may hold what nobody took. */
+static weir_status end_run(weir_frame *head, weir_error *err) {
+  bool ended_well = true;
+  for (const weir_frame *f = head; f != NULL; f = f->next_part)
+    ended_well = ended_well &&
+                 !atomic_load_explicit(&f->failed, memory_order_relaxed) &&
+                 !atomic_load_explicit(&f->stopped, memory_order_relaxed);
+  if (__builtin_expect(ended_well, 1)) return WEIR_OK;
+  weir_channel_release(head->channel);
+  head->channel = NULL;
+  return first_failure(head, err);
+}
+
+static bool wants_channel(const weir_frame *head) {
+  bool wanted = false;
+  for (const weir_frame *f = head; f != NULL; f = f->next_part)
+    wanted = wanted || f->program->channel;
+  return wanted && head->channel == NULL;
+}
+
+weir_status weir_frame_run(weir_frame *head, weir_pool *pool,
                            const weir_run_options *options, weir_error *err) {
-  const weir_program *p = f->program;
-  begin(f, pool, options);
+  const weir_program *p = head->program;
+  if (__builtin_expect(wants_channel(head), 0))
+    WEIR_TRY(weir_channel_local_create(p->env, 0, &head->channel, err));
+  for (weir_frame *f = head; f != NULL; f = f->next_part)
+    begin(f, pool, options);
   weir_worker *worker =
       pool != NULL && !p->cheap ? weir_pool_enter(pool) : NULL;
   int omp = pool != NULL ? weir_openmp_single(weir_pool_openmp(pool)) : 0;
-  if (p->task_count > 1 && worker != NULL) {
-    run_tasks(f, worker);
+  if ((p->task_count > 1 || head->next_part != NULL) && worker != NULL) {
+    run_tasks(head, worker);
   } else {
-    weir_exec_ctx ctx = context(f, worker);
-    run_range(f, &ctx, 0, p->instr_count);
+    weir_exec_ctx ctx = context(head, worker);
+    run_range(head, &ctx, 0, p->instr_count);
   }
   if (worker != NULL) weir_pool_leave(worker);
   if (pool != NULL) weir_openmp_restore(weir_pool_openmp(pool), omp);
-  if (__builtin_expect(
-          atomic_load_explicit(&f->failed, memory_order_relaxed) ||
-              atomic_load_explicit(&f->stopped, memory_order_relaxed),
-          0))
-    return first_failure(f, err);
-  return WEIR_OK;
+  return end_run(head, err);
 }
 
 /* Nested frames stop at their first failure. */
@@ -242,7 +294,8 @@ weir_status weir_frame_value_status(const weir_frame *f, uint32_t value,
   if (value == WEIR_NO_INDEX) return WEIR_OK;
   uint8_t cause = f->poison[f->program->values[value].root];
   weir_status stopped = (weir_status)atomic_load(&f->stopped);
-  if (cause == 0 && stopped != WEIR_OK) return stop_error(stopped, err);
+  if (cause == 0 && stopped != WEIR_OK)
+    return weir_frame_stop_error(stopped, err);
   if (cause == 0) return WEIR_OK;
   const weir_error *why = &f->failures[cause - 1];
   if (err != NULL) *err = *why;
@@ -251,5 +304,7 @@ weir_status weir_frame_value_status(const weir_frame *f, uint32_t value,
 
 weir_status weir_frame_fetch_status(const weir_frame *f, uint32_t fetch,
                                     weir_error *err) {
+  while (f->next_part != NULL && f->program->fetches[fetch] == WEIR_NO_INDEX)
+    f = f->next_part;
   return weir_frame_value_status(f, f->program->fetches[fetch], err);
 }

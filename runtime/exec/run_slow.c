@@ -160,22 +160,27 @@ static const char *category(weir_instr_kind kind) {
   return kNames[kind];
 }
 
-static void note_trace(weir_frame *f, const weir_exec_ctx *ctx, uint32_t instr,
-                       int64_t start_ns, int64_t end_ns) {
+void weir_frame_trace(weir_frame *f, uint32_t instr, int64_t start_ns,
+                      int64_t end_ns, int thread) {
   const weir_instr_spec *s = &f->program->instrs[instr].spec;
-  weir_trace_event event = {
-      .name = s->node,
-      .category = category(s->kind),
-      .kernel = s->kernel,
-      .start_ns = start_ns,
-      .end_ns = end_ns,
-      .step = f->options.step,
-      /* Callers' workers come after the pool's threads. */
-      .thread = ctx->worker == NULL ? 0
-                : ctx->worker->index < f->program->threads - 1
-                    ? ctx->worker->index + 1
-                    : 0};
+  weir_trace_event event = {.name = s->node,
+                            .category = category(s->kind),
+                            .kernel = s->kernel,
+                            .device = f->program->device,
+                            .start_ns = start_ns,
+                            .end_ns = end_ns,
+                            .step = f->options.step,
+                            .part = f->program->part,
+                            .thread = thread};
   weir_trace_add(f->options.trace, &event);
+}
+
+/* Callers' workers come after the pool's threads; a stream has one thread,
+ * whichever it is. */
+static int thread_of(const weir_frame *f, const weir_exec_ctx *ctx) {
+  if (f->program->stream || ctx->worker == NULL) return 0;
+  int index = ctx->worker->index;
+  return index < f->program->threads - 1 ? index + 1 : 0;
 }
 
 void weir_frame_run_slow(weir_frame *f, const weir_exec_ctx *ctx,
@@ -198,7 +203,8 @@ void weir_frame_run_slow(weir_frame *f, const weir_exec_ctx *ctx,
     if (f->options.trace != NULL) start_ns = clock->now_ns(clock->self);
     weir_status s = p->code[i].run(&args);
     if (f->options.trace != NULL)
-      note_trace(f, ctx, i, start_ns, clock->now_ns(clock->self));
+      weir_frame_trace(f, i, start_ns, clock->now_ns(clock->self),
+                       thread_of(f, ctx));
     if (s == WEIR_OK && f->options.trap_nan) s = trap(p, i, args.io, &err);
     if (s != WEIR_OK) weir_frame_fail(f, i, s, &err);
   }

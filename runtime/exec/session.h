@@ -29,6 +29,9 @@ typedef struct weir_session_options {
   bool no_layout;      /* plain layouts only */
   size_t memory_limit; /* bytes of one run's arena; 0: none */
   uint64_t seed;
+  /* Where nodes go, by compile.h; lent, outlives the session. NULL: one
+   * device. */
+  const struct weir_exec_placement *placement;
 } weir_session_options;
 
 /* The pool is borrowed and must outlive the session; the graph is retained. */

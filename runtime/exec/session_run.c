@@ -23,6 +23,7 @@ weir_status weir_session_step(weir_exec_session *session,
 
 static const weir_pvalue *fetched(const weir_cached *cached, uint32_t k) {
   const weir_program *p = cached->compiled->program;
+  while (p->fetches[k] == WEIR_NO_INDEX) p = p->next_part;
   return &p->values[p->fetches[k]];
 }
 

@@ -80,7 +80,7 @@ static void write_event(weir_json_writer *w, const weir_trace_event *e,
   weir_json_key(w, "ph");
   weir_json_string(w, WEIR_SV_LIT("X"));
   weir_json_key(w, "pid");
-  weir_json_int(w, 0);
+  weir_json_uint(w, e->part);
   weir_json_key(w, "tid");
   weir_json_int(w, e->thread);
   weir_json_key(w, "ts"); /* microseconds */
@@ -91,6 +91,10 @@ static void write_event(weir_json_writer *w, const weir_trace_event *e,
   weir_json_object_begin(w, true);
   weir_json_key(w, "step");
   weir_json_uint(w, e->step);
+  if (e->device.size > 0) {
+    weir_json_key(w, "device");
+    weir_json_string(w, e->device);
+  }
   if (e->kernel != NULL) {
     weir_json_key(w, "kernel");
     weir_json_string(w, weir_sv_from(e->kernel));

@@ -15,9 +15,11 @@ typedef struct weir_trace_event {
   weir_sv name;         /* node; copied, the end of a long one */
   const char *category; /* "kernel", "copy", ...: static text */
   const char *kernel;   /* static text, or NULL */
+  weir_sv device;       /* of the part; lives as long as the program */
   int64_t start_ns, end_ns;
   uint64_t step;
-  int thread; /* of the pool; 0 is the caller */
+  uint32_t part; /* of the program */
+  int thread;    /* of the pool; 0 is the caller */
 } weir_trace_event;
 
 /* Adds a copy of |event|. */

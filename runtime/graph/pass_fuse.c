@@ -20,6 +20,7 @@ typedef struct group {
   bool numbered;
   const weir_shape *shape; /* of all members but the pooling */
   weir_dtype dtype;
+  weir_sv device; /* that a member asks for; no two ask for others */
 } group;
 
 typedef struct fuser {
@@ -69,6 +70,9 @@ static bool fits(const fuser *f, const group *g, const weir_node *node) {
   const weir_value *value = output_of(f, node);
   if (g->count >= kGroupNodes || !can_be_member(f, node)) return false;
   if (value->dtype != g->dtype && value->dtype != WEIR_BOOL) return false;
+  if (g->device.size > 0 && node->device.size > 0 &&
+      !weir_sv_equal(g->device, node->device))
+    return false;
   if (g->shape != NULL && !weir_shape_equal(g->shape, value->shape))
     return false;
   if (has_flag(node, WEIR_OP_ANCHOR)) return !g->anchored;
@@ -77,6 +81,7 @@ static bool fits(const fuser *f, const group *g, const weir_node *node) {
 
 static void join(const fuser *f, group *g, const weir_node *node) {
   g->count++;
+  if (g->device.size == 0) g->device = node->device;
   g->anchored |= has_flag(node, WEIR_OP_ANCHOR);
   g->conv |= is_conv(node);
   if (!has_flag(node, WEIR_OP_WINDOW)) g->shape = output_of(f, node)->shape;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every graph of graphs/ runs, and gives the same bits for 1, 2 and 8 threads.
+"""Every graph of graphs/ runs, and gives the same bits for 1, 2 and 8 threads
+and on the devices of a cluster, placed, in turn and drawn.
 
   test_graphs.py WEIR SOURCE_ROOT
 """
@@ -60,6 +61,13 @@ def main():
             if run(graph, "--threads", threads).stdout != first.stdout:
                 bad += 1
                 print(f"{graph.name}: other bits with {threads} threads")
+        for placer in ("search", "round_robin", "random:1"):
+            got = run(graph, "--in-process", "ps=1,worker=2", "--placer",
+                      placer)
+            if got.stdout != first.stdout:
+                bad += 1
+                print(f"{graph.name}: other bits on devices, {placer}: "
+                      f"{got.stderr}")
     print(f"{len(graphs)} graphs, {bad} wrong")
     return 1 if bad or len(graphs) < 8 else 0
 

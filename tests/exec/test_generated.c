@@ -2,15 +2,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/exec/compile.h"
 #include "tests/exec/generate.h"
 #include "tests/exec/generated.h"
 #include "tests/exec/support.h"
 
 /* Random graphs: the fast kernels, fused, give what the reference kernels give,
- * the same bits for any number of threads, with and without fusion and
- * layouts. Arguments: how many graphs, the first seed, how many nodes. */
+ * the same bits for any number of threads and on the devices of a cluster, with
+ * and without fusion and layouts. Arguments: how many graphs, the first seed,
+ * how many nodes. */
 
-enum { kWays = 6, kFirstOtherKernels = 4 };
+enum { kWays = 8, kFirstOtherKernels = 6 };
 
 static const double kTolerance = 2e-4; /* rounding through some 30 nodes */
 
@@ -18,6 +20,8 @@ typedef struct suite {
   exec_world world;
   weir_pool *pools[3]; /* 1, 2 and 8 threads */
   run_way ways[kWays];
+  weir_cluster *cluster;
+  weir_exec_placement placements[2];
   uint64_t first, count;
   uint32_t nodes;
 } suite;
@@ -31,13 +35,27 @@ static void open_suite(suite *s) {
   s->ways[1] = (run_way){"1 thread", s->pools[0], {0}};
   s->ways[2] = (run_way){"2 threads", s->pools[1], {0}};
   s->ways[3] = (run_way){"8 threads", s->pools[2], {0}};
+  weir_error err = WEIR_ERROR_INIT;
+  assert_ok(
+      weir_cluster_from_text(s->world.env.alloc, WEIR_SV_LIT("ps=1,worker=3"),
+                             &s->cluster, &err),
+      &err);
+  s->placements[0] =
+      (weir_exec_placement){.cluster = s->cluster, .placer = WEIR_PLACER_ROUND};
+  s->placements[1] = (weir_exec_placement){.cluster = s->cluster,
+                                           .placer = WEIR_PLACER_RANDOM};
+  s->ways[4] = (run_way){
+      "in turn on 4 devices", s->pools[0], {.placement = &s->placements[0]}};
+  s->ways[5] = (run_way){
+      "drawn from 4 devices", s->pools[2], {.placement = &s->placements[1]}};
   s->ways[kFirstOtherKernels] =
       (run_way){"no fusion", s->pools[1], {.no_fusion = true}};
-  s->ways[5] = (run_way){"no layouts", s->pools[1], {.no_layout = true}};
+  s->ways[7] = (run_way){"no layouts", s->pools[1], {.no_layout = true}};
 }
 
 static void close_suite(suite *s) {
   for (int i = 0; i < 3; i++) weir_pool_release(s->pools[i]);
+  weir_cluster_release(s->cluster);
   exec_world_check_empty(&s->world);
 }
 
@@ -88,6 +106,7 @@ static bool check_seed(suite *s, uint64_t seed) {
   char why[600] = "";
   gen *g = malloc(sizeof *g);
   weir_graph *graph = NULL;
+  s->placements[1].seed = seed;
   assert_non_null(g);
   gen_from_seed(g, seed, s->nodes);
   bool ok = run_load(&s->world.env, g->text, g->used, &graph, why) &&

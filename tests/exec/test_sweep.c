@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/exec/compile.h"
 #include "tests/exec/generated.h"
 #include "tests/exec/support.h"
 
@@ -63,6 +64,7 @@ static const char kLoops[] =
 
 typedef struct scene {
   exec_world world;
+  const weir_exec_placement *placement;
   weir_graph *graph;
   weir_pool *pool;
   weir_exec_session *session;
@@ -97,6 +99,7 @@ static weir_status run(scene *s, weir_error *err) {
 static weir_status open_scene(scene *s, const char *text, weir_error *err) {
   weir_load_options load = {.registry = weir_builtin_registry()};
   weir_pool_options pool = {.threads = 1, .spin_ns = -1};
+  weir_session_options options = {.placement = s->placement};
   weir_status status = weir_graph_load_text(
       &s->world.env, weir_sv_from(text), "sweep.yaml", &load, &s->graph, err);
   if (status == WEIR_OK)
@@ -106,8 +109,8 @@ static weir_status open_scene(scene *s, const char *text, weir_error *err) {
                                        &s->x, err);
   if (status == WEIR_OK) memset(s->x->data, 0, s->x->bytes);
   if (status == WEIR_OK)
-    status = weir_exec_session_create(&s->world.env, s->pool, s->graph, NULL,
-                                      &s->session, err);
+    status = weir_exec_session_create(&s->world.env, s->pool, s->graph,
+                                      &options, &s->session, err);
   return status;
 }
 
@@ -146,8 +149,9 @@ static void print(const weir_error *err) {
 }
 
 /* True when no allocation failed any more. */
-static bool sweep_one(const char *text, uint64_t k, bool for_ever) {
-  scene s = {.shape = shape_of_input(text)};
+static bool sweep_one(const char *text, const weir_exec_placement *placement,
+                      uint64_t k, bool for_ever) {
+  scene s = {.shape = shape_of_input(text), .placement = placement};
   weir_error err = WEIR_ERROR_INIT, again = WEIR_ERROR_INIT;
   exec_world_init(&s.world);
   s.world.memory.fail_at = k;
@@ -172,12 +176,17 @@ static bool sweep_one(const char *text, uint64_t k, bool for_ever) {
   return !failed;
 }
 
-static void sweep(const char *text) {
+static void sweep_placed(const char *text,
+                         const weir_exec_placement *placement) {
   for (int for_ever = 0; for_ever < 2; for_ever++) {
     uint64_t k = 1;
-    while (!sweep_one(text, k, for_ever != 0)) k++;
+    while (!sweep_one(text, placement, k, for_ever != 0)) k++;
     assert_true(k > 60);
   }
+}
+
+static void sweep(const char *text) {
+  sweep_placed(text, NULL);
 }
 
 static void dense(void **state) {
@@ -200,9 +209,28 @@ static void loops(void **state) {
   sweep(kLoops);
 }
 
+/* The same on three devices: what crosses is sent. */
+static void parts(void **state) {
+  (void)state;
+  exec_world world;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_cluster *cluster = NULL;
+  exec_world_init(&world);
+  assert_ok(weir_cluster_from_text(
+                world.env.alloc, WEIR_SV_LIT("ps=1,worker=2"), &cluster, &err),
+            &err);
+  weir_exec_placement placement = {.cluster = cluster,
+                                   .placer = WEIR_PLACER_ROUND};
+  sweep_placed(kDense, &placement);
+  sweep_placed(kCounter, &placement);
+  weir_cluster_release(cluster);
+  exec_world_check_empty(&world);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(dense), cmocka_unit_test(images),
-      cmocka_unit_test(counter), cmocka_unit_test(loops)};
+      cmocka_unit_test(counter), cmocka_unit_test(loops),
+      cmocka_unit_test(parts)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

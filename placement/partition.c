@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/partition.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/size.h"
+
+/* A cut under way. */
+typedef struct cutter {
+  const weir_allocator *alloc;
+  const weir_placement *placement;
+  const weir_place_plan *plan;
+  const weir_graph *graph;
+  weir_partition *out;
+  uint32_t *part_of;
+  WEIR_VEC(weir_cut_edge) edges;
+  weir_error *err;
+} cutter;
+
+const char *weir_edge_class_text(weir_edge_class cls) {
+  static const char *const kTexts[] = {"tensor", "pull", "push", "control"};
+  return kTexts[cls];
+}
+
+/* ---- Parts */
+
+static bool make_parts(cutter *c) {
+  const weir_cluster *cluster = c->placement->cluster;
+  weir_arena *arena = &c->out->arena;
+  uint32_t units = c->placement->unit_count, count = 0;
+  uint32_t number[WEIR_PLACE_DEVICES];
+  weir_part *parts =
+      weir_arena_array(arena, cluster->device_count, sizeof *parts);
+  c->part_of = weir_arena_array(arena, (size_t)c->graph->node_count + 1,
+                                sizeof *c->part_of);
+  if (parts == NULL || c->part_of == NULL) return false;
+  memset(number, 0xff, sizeof number);
+  for (uint32_t u = 0; u < units; u++) number[c->plan->device[u]] = 0;
+  for (uint32_t d = 0; d < cluster->device_count; d++) {
+    if (number[d] == WEIR_PLACE_NONE) continue;
+    weir_sv name = cluster->devices[d].text;
+    char *text = weir_arena_string(arena, name.data, name.size);
+    if (text == NULL) return false;
+    number[d] = count;
+    parts[count++] = (weir_part){d, {text, name.size}};
+  }
+  for (weir_node_id id = 0; id < c->graph->node_count; id++) {
+    uint32_t u = c->placement->unit_of[id];
+    c->part_of[id] =
+        u == WEIR_PLACE_NONE ? WEIR_PLACE_NONE : number[c->plan->device[u]];
+  }
+  c->out->parts = parts;
+  c->out->part_count = count;
+  c->out->part_of = c->part_of;
+  return true;
+}
+
+/* ---- Order */
+
+typedef struct unit_start {
+  int64_t start_ns;
+  uint32_t unit;
+} unit_start;
+
+static int by_start(const void *a, const void *b) {
+  const unit_start *x = a, *y = b;
+  if (x->start_ns != y->start_ns) return x->start_ns < y->start_ns ? -1 : 1;
+  return x->unit < y->unit ? -1 : 1;
+}
+
+/* A unit that others wait for and that takes no time may begin when they do:
+ * its number is smaller. */
+static bool make_order(cutter *c) {
+  const weir_placement *p = c->placement;
+  weir_node_id *order =
+      weir_arena_array(&c->out->arena, p->member_total, sizeof *order);
+  unit_start *starts =
+      weir_alloc_array(c->alloc, (size_t)p->unit_count + 1, sizeof *starts);
+  if (order == NULL || starts == NULL) {
+    weir_free(c->alloc, starts);
+    return false;
+  }
+  for (uint32_t u = 0; u < p->unit_count; u++)
+    starts[u] = (unit_start){c->plan->start_ns[u], u};
+  qsort(starts, p->unit_count, sizeof *starts, by_start);
+  uint32_t at = 0;
+  for (uint32_t i = 0; i < p->unit_count; i++) {
+    const weir_unit *unit = &p->units[starts[i].unit];
+    for (uint32_t m = 0; m < unit->member_count; m++)
+      order[at++] = p->members[unit->first_member + m];
+  }
+  weir_free(c->alloc, starts);
+  c->out->order = order;
+  c->out->order_count = at;
+  return true;
+}
+
+/* ---- Edges */
+
+static bool is_update(const weir_node *node) {
+  return node->op->instr == WEIR_INSTR_VAR_COMMIT ||
+         weir_sv_starts_with(weir_sv_from(node->op->name), "apply_");
+}
+
+static int64_t edge_bytes(const weir_graph *g, weir_value_id v) {
+  const weir_value *value = &g->values[v];
+  return weir_shape_known(value->shape)
+             ? (int64_t)weir_shape_bytes(value->shape, value->dtype)
+             : 0;
+}
+
+static bool add_edge(cutter *c, weir_value_id value, weir_node_id maker,
+                     weir_node_id reader) {
+  const weir_graph *g = c->graph;
+  uint32_t from = c->part_of[maker], to = c->part_of[reader];
+  if (from == WEIR_PLACE_NONE || to == WEIR_PLACE_NONE || from == to)
+    return true;
+  weir_edge_class cls = WEIR_EDGE_TENSOR;
+  if (value == WEIR_NO_VALUE)
+    cls = WEIR_EDGE_CONTROL;
+  else if (g->nodes[maker].op->instr == WEIR_INSTR_VAR_READ)
+    cls = WEIR_EDGE_PULL;
+  else if (is_update(&g->nodes[reader]))
+    cls = WEIR_EDGE_PUSH;
+  int64_t bytes = value == WEIR_NO_VALUE ? 0 : edge_bytes(g, value);
+  weir_cut_edge edge = {value, maker, from, to, cls, bytes};
+  return weir_vec_push(c->alloc, &c->edges, edge);
+}
+
+/* Whether a value of |before| comes to |node| by itself. */
+static bool comes_anyway(const weir_graph *g, const weir_node *node,
+                         weir_node_id before) {
+  for (uint32_t i = 0; i < node->input_count; i++)
+    if (node->inputs[i] != WEIR_NO_VALUE &&
+        g->values[node->inputs[i]].node == before)
+      return true;
+  return false;
+}
+
+static bool collect_edges(cutter *c) {
+  const weir_graph *g = c->graph;
+  for (weir_node_id id = 0; id < g->node_count; id++) {
+    const weir_node *node = &g->nodes[id];
+    for (uint32_t i = 0; i < node->input_count; i++) {
+      weir_value_id v = node->inputs[i];
+      if (v != WEIR_NO_VALUE && !add_edge(c, v, g->values[v].node, id))
+        return false;
+    }
+    for (uint32_t i = 0; i < node->after_count; i++)
+      if (!comes_anyway(g, node, node->after[i]) &&
+          !add_edge(c, WEIR_NO_VALUE, node->after[i], id))
+        return false;
+  }
+  return true;
+}
+
+static int compare_keys(const weir_cut_edge *x, const weir_cut_edge *y) {
+  if (x->value != y->value) return x->value < y->value ? -1 : 1;
+  if (x->node != y->node) return x->node < y->node ? -1 : 1;
+  return (x->to > y->to) - (x->to < y->to);
+}
+
+/* Equal edges: those that are a push for one of their readers come last. */
+static int by_key(const void *a, const void *b) {
+  const weir_cut_edge *x = a, *y = b;
+  int order = compare_keys(x, y);
+  return order != 0 ? order : (x->cls > y->cls) - (x->cls < y->cls);
+}
+
+static bool keep_edges(cutter *c) {
+  size_t kept = 0;
+  weir_cut_edge *items = c->edges.items;
+  if (c->edges.count > 0) qsort(items, c->edges.count, sizeof *items, by_key);
+  for (size_t i = 0; i < c->edges.count; i++)
+    if (kept == 0 || compare_keys(&items[kept - 1], &items[i]) != 0)
+      items[kept++] = items[i];
+  weir_cut_edge *edges = weir_arena_array(&c->out->arena, kept, sizeof *edges);
+  if (edges == NULL) return false;
+  if (kept > 0) memcpy(edges, items, kept * sizeof *edges);
+  c->out->edges = edges;
+  c->out->edge_count = (uint32_t)kept;
+  return true;
+}
+
+weir_status weir_partition_create(const weir_allocator *alloc,
+                                  const weir_placement *placement,
+                                  const weir_place_plan *plan,
+                                  weir_partition **out_partition,
+                                  weir_error *err) {
+  *out_partition = NULL;
+  weir_partition *out = weir_alloc_array(alloc, 1, sizeof *out);
+  if (out == NULL) return weir_fail_memory(err, sizeof *out);
+  weir_arena_init(&out->arena, alloc);
+  cutter c = {.alloc = alloc,
+              .placement = placement,
+              .plan = plan,
+              .graph = placement->graph,
+              .out = out,
+              .err = err};
+  bool ok =
+      make_parts(&c) && make_order(&c) && collect_edges(&c) && keep_edges(&c);
+  weir_vec_free(alloc, &c.edges);
+  if (ok) {
+    *out_partition = out;
+    return WEIR_OK;
+  }
+  weir_partition_release(out);
+  return weir_fail_memory(err, placement->member_total * sizeof(uint32_t));
+}
+
+void weir_partition_release(weir_partition *partition) {
+  if (partition == NULL) return;
+  const weir_allocator *alloc = partition->arena.alloc;
+  weir_arena_release(&partition->arena);
+  weir_free(alloc, partition);
+}
+
+uint32_t weir_partition_edge(const weir_partition *p, weir_node_id maker,
+                             weir_value_id value, uint32_t to) {
+  weir_cut_edge key = {.value = value, .node = maker, .to = to};
+  uint32_t low = 0, high = p->edge_count;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    int order = compare_keys(&p->edges[middle], &key);
+    if (order == 0) return middle;
+    if (order < 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return WEIR_PLACE_NONE;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/partition.h"
+
+/* The parts joined again: does the graph come out? */
+
+typedef struct joiner {
+  const weir_graph *graph;
+  const weir_partition *p;
+  uint32_t *position; /* per node: in the order + 1; 0: a constant */
+  bool *used;         /* per edge */
+  weir_error *err;
+} joiner;
+
+static weir_status broken(const joiner *j, const weir_node *node,
+                          const char *what) {
+  return weir_fail(j->err, WEIR_W3016, NULL, "the partition at %.*s: %s",
+                   WEIR_SV(node->name), what);
+}
+
+static weir_status check_order(joiner *j) {
+  const weir_graph *g = j->graph;
+  for (uint32_t i = 0; i < j->p->order_count; i++) {
+    weir_node_id id = j->p->order[i];
+    const weir_node *node = &g->nodes[id];
+    if (j->position[id] != 0) return broken(j, node, "it is there twice");
+    j->position[id] = i + 1;
+    if (j->p->part_of[id] >= j->p->part_count)
+      return broken(j, node, "it is in no part");
+  }
+  for (weir_node_id id = 0; id < g->node_count; id++)
+    if ((j->position[id] == 0) != (j->p->part_of[id] == WEIR_PLACE_NONE))
+      return broken(j, &g->nodes[id], "it is left out of the order");
+  return WEIR_OK;
+}
+
+/* |node| needs |value| (NO_VALUE: its token) of |maker|. */
+static weir_status check_need(joiner *j, weir_node_id id, weir_node_id maker,
+                              weir_value_id value, bool optional) {
+  const weir_partition *p = j->p;
+  const weir_node *node = &j->graph->nodes[id];
+  uint32_t from = p->part_of[maker], to = p->part_of[id], found = 0;
+  if (from == WEIR_PLACE_NONE || to == WEIR_PLACE_NONE) return WEIR_OK;
+  if (j->position[maker] >= j->position[id])
+    return broken(j, node, "it begins before what it needs");
+  for (uint32_t e = 0; e < p->edge_count; e++) {
+    const weir_cut_edge *edge = &p->edges[e];
+    if (edge->node != maker || edge->value != value || edge->to != to) continue;
+    if (edge->from != from) return broken(j, node, "an edge has another start");
+    j->used[e] = true;
+    found++;
+  }
+  if (found != (from == to ? 0u : 1u) && !(optional && found == 0))
+    return broken(j, node, "an edge to it is missing or there twice");
+  return WEIR_OK;
+}
+
+static weir_status check_node(joiner *j, weir_node_id id) {
+  const weir_graph *g = j->graph;
+  const weir_node *node = &g->nodes[id];
+  for (uint32_t i = 0; i < node->input_count; i++) {
+    weir_value_id v = node->inputs[i];
+    if (v != WEIR_NO_VALUE)
+      WEIR_TRY(check_need(j, id, g->values[v].node, v, false));
+  }
+  for (uint32_t i = 0; i < node->after_count; i++) {
+    bool reads = false;
+    for (uint32_t k = 0; k < node->input_count; k++)
+      reads = reads || (node->inputs[k] != WEIR_NO_VALUE &&
+                        g->values[node->inputs[k]].node == node->after[i]);
+    WEIR_TRY(check_need(j, id, node->after[i], WEIR_NO_VALUE, reads));
+  }
+  return WEIR_OK;
+}
+
+static weir_status check_all(joiner *j) {
+  WEIR_TRY(check_order(j));
+  for (weir_node_id id = 0; id < j->graph->node_count; id++)
+    WEIR_TRY(check_node(j, id));
+  for (uint32_t e = 0; e < j->p->edge_count; e++)
+    if (!j->used[e])
+      return broken(j, &j->graph->nodes[j->p->edges[e].node],
+                    "an edge from it has no reader");
+  return WEIR_OK;
+}
+
+weir_status weir_partition_check(const weir_graph *graph,
+                                 const weir_partition *partition,
+                                 weir_error *err) {
+  const weir_allocator *a = graph->alloc;
+  joiner j = {.graph = graph, .p = partition, .err = err};
+  j.position =
+      weir_alloc_array(a, (size_t)graph->node_count + 1, sizeof *j.position);
+  j.used =
+      weir_alloc_array(a, (size_t)partition->edge_count + 1, sizeof *j.used);
+  weir_status s = j.position == NULL || j.used == NULL
+                      ? weir_fail_memory(err, graph->node_count)
+                      : check_all(&j);
+  weir_free(a, j.position);
+  weir_free(a, j.used);
+  return s;
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/exec/compile_internal.h"
+#include "runtime/exec/trace.h"
+#include "tests/exec/generated.h"
+#include "tests/exec/support.h"
+
+/* Programs in parts: joined again they are the program in one; failures,
+ * tokens and variables cross devices as they should. */
+
+typedef struct scene {
+  exec_world world;
+  weir_pool *pool;
+  weir_graph *graph;
+  weir_cluster *cluster;
+  weir_exec_placement placement;
+  weir_exec_session *session;
+  weir_error err;
+} scene;
+
+static void open_scene(scene *s, const char *text, weir_placer placer,
+                       int threads) {
+  char why[512];
+  memset(s, 0, sizeof *s);
+  s->err.struct_size = sizeof s->err;
+  exec_world_init(&s->world);
+  s->pool = exec_pool(&s->world, threads);
+  if (!run_load(&s->world.env, text, strlen(text), &s->graph, why))
+    fail_msg("%s", why);
+  assert_ok(
+      weir_cluster_from_text(s->world.env.alloc, WEIR_SV_LIT("ps=1,worker=2"),
+                             &s->cluster, &s->err),
+      &s->err);
+  s->placement = (weir_exec_placement){.cluster = s->cluster, .placer = placer};
+  weir_session_options options = {.placement = &s->placement};
+  assert_ok(weir_exec_session_create(&s->world.env, s->pool, s->graph, &options,
+                                     &s->session, &s->err),
+            &s->err);
+}
+
+static void close_scene(scene *s) {
+  weir_exec_session_release(s->session);
+  weir_cluster_release(s->cluster);
+  weir_graph_unref(s->graph);
+  weir_pool_release(s->pool);
+  exec_world_check_empty(&s->world);
+}
+
+/* All outputs; the caller releases the tensors. */
+static weir_status run(scene *s, weir_exec_fetch *fetches,
+                       const weir_run_options *options) {
+  for (uint32_t i = 0; i < s->graph->output_count; i++)
+    fetches[i] = (weir_exec_fetch){.value = s->graph->outputs[i].value,
+                                   .error = fetches[i].error};
+  s->err = (weir_error)WEIR_ERROR_INIT;
+  return weir_exec_run(s->session, NULL, 0, fetches, s->graph->output_count,
+                       NULL, 0, options, &s->err);
+}
+
+/* ---- Joined again */
+
+static const char kBranches[] =
+    "weir: 1\n"
+    "inputs: {x: 'f32[8, 6] = uniform(-1, 1, seed=3)'}\n"
+    "nodes:\n"
+    "  w: var([6, 6], init=uniform(-1, 1))\n"
+    "  v: var([6, 6], init=uniform(-1, 1))\n"
+    "  a: relu(matmul(x, w))\n"
+    "  b: tanh(matmul(x, v))\n"
+    "  c: add(a, b)\n"
+    "  d: softmax(matmul(c, w))\n"
+    "  e: transpose(d)\n"
+    "  w2: assign(w, mul(w, 0.5))\n"
+    "  s: reduce_sum(mul(c, c), axis=1)\n"
+    "outputs: [d, e, s, w2]\n";
+
+static weir_compiled *compile(scene *s, const weir_exec_placement *placement) {
+  weir_value_id fetches[8];
+  for (uint32_t i = 0; i < s->graph->output_count; i++)
+    fetches[i] = s->graph->outputs[i].value;
+  weir_compile_request request = {.graph = s->graph,
+                                  .fetches = fetches,
+                                  .fetch_count = s->graph->output_count,
+                                  .placement = placement,
+                                  .options = {.threads = 2}};
+  weir_compiled *out = NULL;
+  assert_ok(weir_compile(&s->world.env, &request, &out, &s->err), &s->err);
+  return out;
+}
+
+/* The instruction that makes |value| in part |p|, across the channel if need
+ * be; NULL: it is there from the beginning. */
+static const weir_instr *maker_of(const weir_program *head,
+                                  const weir_program *p, uint32_t value) {
+  for (uint32_t i = 0; i < p->instr_count; i++) {
+    const weir_instr_spec *spec = &p->instrs[i].spec;
+    for (uint32_t k = 0; k < spec->out_count; k++) {
+      if (spec->out[k] == WEIR_NO_INDEX ||
+          p->values[spec->out[k]].root != p->values[value].root)
+        continue;
+      if (spec->kind != WEIR_INSTR_RECV) return &p->instrs[i];
+      /* The send of the same value, in one of the other parts. */
+      for (const weir_program *q = head; q != NULL; q = q->next_part)
+        for (uint32_t j = 0; j < q->instr_count; j++) {
+          const weir_instr_spec *sent = &q->instrs[j].spec;
+          if (sent->kind == WEIR_INSTR_SEND && sent->in_count == 1 && q != p &&
+              weir_sv_equal(sent->node, spec->node))
+            return maker_of(head, q, sent->in[0]);
+        }
+      fail_msg("nobody sends %.*s", WEIR_SV(spec->node));
+    }
+  }
+  return NULL;
+}
+
+static const weir_instr *find_kernel(const weir_program *head, weir_sv node,
+                                     weir_instr_kind kind,
+                                     const weir_program **out_part) {
+  const weir_instr *found = NULL;
+  for (const weir_program *p = head; p != NULL; p = p->next_part)
+    for (uint32_t i = 0; i < p->instr_count; i++)
+      if (p->instrs[i].spec.kind == kind &&
+          weir_sv_equal(p->instrs[i].spec.node, node)) {
+        if (found != NULL) fail_msg("%.*s is there twice", WEIR_SV(node));
+        found = &p->instrs[i];
+        *out_part = p;
+      }
+  return found;
+}
+
+static uint32_t count_kernels(const weir_program *head) {
+  uint32_t count = 0;
+  for (const weir_program *p = head; p != NULL; p = p->next_part)
+    for (uint32_t i = 0; i < p->instr_count; i++) {
+      weir_instr_kind kind = p->instrs[i].spec.kind;
+      count += kind != WEIR_INSTR_SEND && kind != WEIR_INSTR_RECV;
+    }
+  return count;
+}
+
+static void same_instruction(const weir_program *one, const weir_instr *a,
+                             const weir_program *head, const weir_program *part,
+                             const weir_instr *b) {
+  assert_string_equal(a->spec.kernel, b->spec.kernel);
+  assert_int_equal(a->spec.algorithm == NULL, b->spec.algorithm == NULL);
+  if (a->spec.algorithm != NULL)
+    assert_string_equal(a->spec.algorithm, b->spec.algorithm);
+  assert_int_equal(a->spec.in_count, b->spec.in_count);
+  for (uint32_t k = 0; k < a->spec.in_count; k++) {
+    if (a->spec.in[k] == WEIR_NO_INDEX) continue;
+    const weir_instr *x = maker_of(one, one, a->spec.in[k]);
+    const weir_instr *y = maker_of(head, part, b->spec.in[k]);
+    assert_int_equal(x == NULL, y == NULL);
+    if (x != NULL) assert_true(weir_sv_equal(x->spec.node, y->spec.node));
+  }
+}
+
+static void parts_joined_are_the_whole(void **state) {
+  (void)state;
+  static const weir_placer placers[] = {WEIR_PLACER_ROUND, WEIR_PLACER_RANDOM};
+  for (int i = 0; i < 2; i++) {
+    scene s;
+    open_scene(&s, kBranches, placers[i], 2);
+    weir_compiled *one = compile(&s, NULL), *many = compile(&s, &s.placement);
+    const weir_program *whole = one->program, *head = many->program;
+    assert_null(whole->next_part);
+    assert_non_null(head->next_part);
+    assert_int_equal(whole->instr_count, count_kernels(head));
+    for (uint32_t k = 0; k < whole->instr_count; k++) {
+      const weir_instr *a = &whole->instrs[k], *b = NULL;
+      const weir_program *part = NULL;
+      b = find_kernel(head, a->spec.node, a->spec.kind, &part);
+      if (b == NULL) fail_msg("%.*s is missing", WEIR_SV(a->spec.node));
+      same_instruction(whole, a, head, part, b);
+    }
+    assert_ok(weir_partition_check(many->graph, many->partition, &s.err),
+              &s.err);
+    weir_compiled_release(one);
+    weir_compiled_release(many);
+    close_scene(&s);
+  }
+}
+
+static void a_broken_partition_is_found(void **state) {
+  (void)state;
+  scene s;
+  open_scene(&s, kBranches, WEIR_PLACER_ROUND, 1);
+  weir_compiled *c = compile(&s, &s.placement);
+  weir_partition bad = *c->partition;
+  bad.edge_count--;
+  assert_int_not_equal(weir_partition_check(c->graph, &bad, &s.err), WEIR_OK);
+  assert_string_equal(s.err.id, "W3016");
+  bad = *c->partition;
+  bad.order_count--;
+  assert_int_not_equal(weir_partition_check(c->graph, &bad, &s.err), WEIR_OK);
+  weir_node_id *turned = malloc(bad.order_count * sizeof *turned + 64);
+  assert_non_null(turned);
+  bad = *c->partition;
+  for (uint32_t i = 0; i < bad.order_count; i++)
+    turned[i] = c->partition->order[bad.order_count - 1 - i];
+  bad.order = turned;
+  assert_int_not_equal(weir_partition_check(c->graph, &bad, &s.err), WEIR_OK);
+  free(turned);
+  weir_compiled_release(c);
+  close_scene(&s);
+}
+
+/* What is a pull and what a push. */
+static void edges_have_classes(void **state) {
+  (void)state;
+  scene s;
+  uint32_t seen[4] = {0};
+  open_scene(&s,
+             "weir: 1\n"
+             "nodes:\n"
+             "  w: {op: var, attrs: {shape: [4], init: ones()}, device: "
+             "/job:ps}\n"
+             "  y: {op: mul, in: [w, 3.0], device: '/job:worker/task:0'}\n"
+             "  z: {op: add, in: [y, 1.0], device: '/job:worker/task:1'}\n"
+             "  u: assign(w, z)\n"
+             "  n: {op: neg, in: [w], after: [z], device: "
+             "'/job:worker/task:0'}\n"
+             "outputs: [u, n]\n",
+             WEIR_PLACER_SEARCH, 2);
+  weir_compiled *c = compile(&s, &s.placement);
+  for (uint32_t e = 0; e < c->partition->edge_count; e++)
+    seen[c->partition->edges[e].cls]++;
+  assert_int_equal(seen[WEIR_EDGE_PULL], 1);
+  assert_int_equal(seen[WEIR_EDGE_PUSH], 1);
+  assert_int_equal(seen[WEIR_EDGE_TENSOR], 1);
+  assert_int_equal(seen[WEIR_EDGE_CONTROL], 1);
+  weir_compiled_release(c);
+  weir_exec_fetch out[2] = {{0}};
+  for (int i = 1; i < 4; i++) {
+    assert_ok(run(&s, out, NULL), &s.err);
+    float was = i == 1 ? 1 : i == 2 ? 4 : 13;
+    assert_true(((float *)out[0].tensor->data)[3] == was * 3 + 1);
+    assert_true(((float *)out[1].tensor->data)[0] == -was);
+    weir_tensor_unref(out[0].tensor);
+    weir_tensor_unref(out[1].tensor);
+  }
+  close_scene(&s);
+}
+
+/* ---- Failures */
+
+static const char kFails[] =
+    "weir: 1\n"
+    "inputs: {x: 'i32[4] = 3', d: 'i32[4] = 0'}\n"
+    "nodes:\n"
+    "  v: {op: var, attrs: {shape: [4], init: ones(), dtype: i32}, device: "
+    "/job:ps}\n"
+    "  q: {op: div, in: [x, d], device: '/job:worker/task:0'}\n"
+    "  r: {op: add, in: [q, q], device: '/job:worker/task:1'}\n"
+    "  t: {op: mul, in: [x, x], device: '/job:worker/task:1'}\n"
+    "  u: assign(v, r)\n"
+    "outputs: [u, t]\n";
+
+static void a_failure_reaches_what_depends_on_it(void **state) {
+  (void)state;
+  for (int threads = 1; threads <= 3; threads += 2) {
+    scene s;
+    weir_error why[2] = {WEIR_ERROR_INIT, WEIR_ERROR_INIT};
+    weir_exec_fetch out[2] = {{.error = &why[0]}, {.error = &why[1]}};
+    open_scene(&s, kFails, WEIR_PLACER_SEARCH, threads);
+    for (int i = 0; i < 3; i++) {
+      assert_int_not_equal(run(&s, out, NULL), WEIR_OK);
+      assert_string_equal(s.err.node, "q");
+      assert_int_not_equal(out[0].status, WEIR_OK);
+      assert_string_equal(why[0].node, "q");
+      assert_ok(out[1].status, &why[1]);
+      assert_int_equal(((int32_t *)out[1].tensor->data)[2], 9);
+      weir_tensor_unref(out[1].tensor);
+    }
+    /* The variable kept its value, and the session works on. */
+    weir_tensor *v = NULL;
+    weir_node_id id = weir_graph_find_node(s.graph, WEIR_SV_LIT("v"));
+    assert_ok(weir_exec_variable_get(s.session, id, &v, &s.err), &s.err);
+    assert_int_equal(((int32_t *)v->data)[1], 1);
+    weir_tensor_unref(v);
+    weir_tensor *d = NULL;
+    weir_shape four = weir_shape_of(1, (int64_t[]){4});
+    assert_ok(weir_tensor_create_shaped(s.world.env.alloc, WEIR_I32, &four, &d,
+                                        &s.err),
+              &s.err);
+    for (int i = 0; i < 4; i++) ((int32_t *)d->data)[i] = 1;
+    weir_exec_feed feed = {s.graph->inputs[1].value, d};
+    weir_exec_fetch fetch = {.value = s.graph->outputs[0].value};
+    assert_ok(
+        weir_exec_run(s.session, &feed, 1, &fetch, 1, NULL, 0, NULL, &s.err),
+        &s.err);
+    assert_int_equal(((int32_t *)fetch.tensor->data)[1], 6);
+    weir_tensor_unref(fetch.tensor);
+    weir_tensor_unref(d);
+    close_scene(&s);
+  }
+}
+
+/* A cancelled run ends though parts wait for each other. */
+static void cancel_ends_all_parts(void **state) {
+  (void)state;
+  scene s;
+  weir_exec_fetch out[2] = {{0}};
+  atomic_bool cancel;
+  atomic_init(&cancel, true);
+  weir_run_options options = {.cancel = &cancel};
+  open_scene(&s, kBranches, WEIR_PLACER_ROUND, 2);
+  weir_exec_fetch all[4] = {{0}};
+  assert_int_equal(run(&s, all, &options), WEIR_CANCELLED);
+  atomic_store(&cancel, false);
+  assert_ok(run(&s, all, &options), &s.err);
+  for (int i = 0; i < 4; i++) weir_tensor_unref(all[i].tensor);
+  close_scene(&s);
+  (void)out;
+}
+
+/* ---- Devices are streams */
+
+static void a_trace_has_a_lane_per_device(void **state) {
+  (void)state;
+  scene s;
+  weir_trace *trace = NULL;
+  open_scene(&s, kBranches, WEIR_PLACER_ROUND, 3);
+  assert_ok(weir_trace_create(&s.world.env, 1000, &trace, &s.err), &s.err);
+  weir_run_options options = {.trace = trace};
+  weir_exec_fetch all[4] = {{0}};
+  assert_ok(run(&s, all, &options), &s.err);
+  for (int i = 0; i < 4; i++) weir_tensor_unref(all[i].tensor);
+  bool seen[3] = {false};
+  uint32_t sent = 0, received = 0;
+  for (size_t i = 0; i < weir_trace_count(trace); i++) {
+    weir_trace_event e = weir_trace_event_at(trace, i);
+    assert_true(e.part < 3);
+    seen[e.part] = true;
+    sent += strcmp(e.category, "send") == 0;
+    received += strcmp(e.category, "recv") == 0;
+    if (strcmp(e.category, "kernel") != 0) continue;
+    /* One kernel at a time on a device. */
+    for (size_t k = 0; k < i; k++) {
+      weir_trace_event other = weir_trace_event_at(trace, k);
+      if (other.part != e.part || strcmp(other.category, "kernel") != 0)
+        continue;
+      assert_true(other.end_ns <= e.start_ns || e.end_ns <= other.start_ns);
+    }
+  }
+  assert_true(seen[0] && seen[1] && seen[2]);
+  assert_true(sent > 0);
+  assert_int_equal(sent, received);
+  weir_trace_release(trace);
+  close_scene(&s);
+}
+
+/* Steps under way at once: each lane has a channel of its own. */
+static void overlapped_steps_do_not_mix(void **state) {
+  (void)state;
+  scene s;
+  open_scene(&s,
+             "weir: 1\n"
+             "nodes:\n"
+             "  a: normal(0, 1, shape=[64], seed=3)\n"
+             "  b: mul(a, 2.0)\n"
+             "  c: reduce_sum(sub(b, add(a, a)))\n"
+             "outputs: [c]\n",
+             WEIR_PLACER_ROUND, 4);
+  weir_exec_fetch fetch = {.value = s.graph->outputs[0].value};
+  weir_binding *binding = NULL;
+  assert_ok(
+      weir_exec_bind(s.session, NULL, 0, &fetch, 1, NULL, 0, &binding, &s.err),
+      &s.err);
+  weir_overlap_options overlap = {.steps = 200, .inflight = 4};
+  assert_ok(weir_binding_run_overlapped(binding, &overlap, NULL, &s.err),
+            &s.err);
+  assert_true(((float *)fetch.tensor->data)[0] == 0);
+  weir_tensor_unref(fetch.tensor);
+  weir_binding_release(binding);
+  close_scene(&s);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(parts_joined_are_the_whole),
+      cmocka_unit_test(a_broken_partition_is_found),
+      cmocka_unit_test(edges_have_classes),
+      cmocka_unit_test(a_failure_reaches_what_depends_on_it),
+      cmocka_unit_test(cancel_ends_all_parts),
+      cmocka_unit_test(a_trace_has_a_lane_per_device),
+      cmocka_unit_test(overlapped_steps_do_not_mix),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -214,6 +214,7 @@ int cli_checkpoint(const cli_args *args);
 int cli_show(const cli_args *args);
 int cli_bench(const cli_args *args);
 int cli_place(const cli_args *args);
+int cli_trace(const cli_args *args);
 int cli_generate(const cli_args *args);
 int cli_doctor(const cli_args *args);
 int cli_version(const cli_args *args);

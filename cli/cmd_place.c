@@ -11,7 +11,8 @@ typedef struct place {
   cli_job job;
   weir_tools_place_opts opts;
   weir_tools_plan *plan;
-  char *given; /* text of the plan of --given or --replay */
+  char *given;   /* text of the plan of --given or --replay */
+  bool observed; /* it is to be carried out */
 } place;
 
 static void on_warning(void *self, const weir_diag *diag) {
@@ -85,7 +86,8 @@ static weir_status read_options(place *p, weir_error *err) {
       .placer = a->placer,
       .inference = a->inference,
       .costs = a->costs,
-      .calibrate = a->calibrate,
+      /* A prediction wants measured costs. */
+      .calibrate = a->calibrate || (p->observed && a->costs == NULL),
       .on_diag = on_warning,
   };
   p->opts.objective = objective_of(a->objective);
@@ -183,6 +185,48 @@ int cli_place(const cli_args *args) {
   int code = cli_job_open(&p.job, args, 1);
   if (code == 0) code = make_plan(&p);
   if (code == 0) code = answer(&p);
+  weir_tools_plan_release(p.plan);
+  free(p.given);
+  cli_job_close(&p.job);
+  return cli_out_close(code);
+}
+
+/* ---- weir trace: the plan carried out here, beside what it foretold */
+
+static weir_status write_timeline(const weir_tools_observed *seen,
+                                  const char *path, weir_error *err) {
+  FILE *file = fopen(path, "we");
+  if (file == NULL)
+    return cli_error(err, "W5009", "%s cannot be written", path);
+  weir_status s = weir_tools_observed_write(seen, WEIR_PLAN_TRACE, 0,
+                                            cli_file_write, file, err);
+  if (fclose(file) != 0 && s == WEIR_OK)
+    s = cli_error(err, "W5009", "%s cannot be written", path);
+  return s;
+}
+
+static int observe(const place *p) {
+  const cli_args *a = p->args;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_tools_observed *seen = NULL;
+  bool json = a->json || (a->format != NULL && strcmp(a->format, "json") == 0);
+  weir_status s = weir_tools_plan_observe(p->plan, p->job.runtime, p->job.graph,
+                                          a->inference, &seen, &err);
+  if (s == WEIR_OK)
+    s = weir_tools_observed_write(seen, json ? WEIR_PLAN_JSON : WEIR_PLAN_TABLE,
+                                  a->all ? SIZE_MAX : 0, cli_out, NULL, &err);
+  if (s == WEIR_OK && a->trace != NULL)
+    s = write_timeline(seen, a->trace, &err);
+  weir_tools_observed_release(seen);
+  return s == WEIR_OK ? 0 : cli_fail(&err);
+}
+
+int cli_trace(const cli_args *args) {
+  place p = {.args = args, .observed = true};
+  if (args->print_config) return cli_config_print("trace", args);
+  int code = cli_job_open(&p.job, args, 1);
+  if (code == 0) code = make_plan(&p);
+  if (code == 0) code = observe(&p);
   weir_tools_plan_release(p.plan);
   free(p.given);
   cli_job_close(&p.job);

@@ -119,6 +119,30 @@ static const cli_option place_options[] = {
     HELP,
     END};
 
+static const cli_option trace_options[] = {
+    TEXT("cluster", 0, "SPEC", cluster, "WEIR_CLUSTER",
+         "ps=1,worker=2 or auto (the graph's `cluster:`)"),
+    TEXT("budget", 0, "N|TIME", budget, NULL,
+         "moves of local search, or a time; 0: none (by the graph's size)"),
+    FLAG("calibrate", 0, calibrate, "measure into the file of --costs first"),
+    TEXT("costs", 0, "FILE", costs, NULL,
+         "measured costs (without it the graph is measured first)"),
+    FLAG("inference", 0, inference,
+         "what the outputs need, though the graph has `train`"),
+    TEXT("given", 0, "PLAN", given, NULL,
+         "a plan that joins the candidates: the answer is never worse"),
+    TEXT("replay", 0, "PLAN", replay, NULL, "take this plan as it is"),
+    TEXT("output", 'o', "FILE", trace, NULL,
+         "write both timelines for Perfetto"),
+    FLAG("all", 0, all, "every node and copy, not only the worst"),
+    GRAPH_OPTIONS,
+    CHOICE("format", 0, "table|json", format, NULL, "how it is printed"),
+    FLAG("json", 0, json, "the same as --format json"),
+    PRINT_CONFIG,
+    COLOR,
+    HELP,
+    END};
+
 static const cli_option generate_options[] = {
     INT("nodes", "N", nodes, NULL, 1, 4000000, "about so many tasks (1000)"),
     INT("processors", "N", processors, NULL, 1, 1024,
@@ -228,6 +252,14 @@ const cli_command cli_commands[] = {
      "  weir place graphs/lenet.weir.yaml --calibrate --costs lenet.costs\n"
      "  weir place rand0000.stg --processors 4 --json\n",
      place_options, 1, 1, cli_place},
+    {"trace", "GRAPH.weir.yaml [options]",
+     "carry a plan out and compare it with its prediction",
+     "Places the graph, runs it on the devices of this process with random "
+     "inputs, and tells for\nthe step, each node and each copy what was "
+     "predicted and what was measured.",
+     "  weir trace graphs/lenet.weir.yaml --inference --cluster auto\n"
+     "  weir trace graphs/mlp.weir.yaml --costs here.costs -o mlp.json\n",
+     trace_options, 1, 1, cli_trace},
     {"generate", "KIND [options]", "write a task graph for experiments",
      "KIND is cholesky, lu, fft, stencil, layered, transformer or planted. The "
      "graph goes to\nstandard output, as a graph file of task nodes. planted "

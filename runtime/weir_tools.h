@@ -260,6 +260,23 @@ WEIR_API weir_status weir_tools_plan_diff(const weir_tools_plan *plan,
                                           weir_write_fn write, void *self,
                                           weir_error *err);
 
+/* A plan carried out here, beside what it foretold. It borrows the plan. */
+typedef struct weir_tools_observed weir_tools_observed;
+
+/* Runs |graph|, of which |plan| was made (with the same |inference|), many
+ * times with random inputs, and measures. Errors: W3047 (the plan's devices are
+ * not here), what running says, W6001. */
+WEIR_API weir_status weir_tools_plan_observe(
+    const weir_tools_plan *plan, weir_runtime *runtime, const weir_graph *graph,
+    bool inference, weir_tools_observed **out_observed, weir_error *err);
+/* Writes it as text (the |most| rows that differ most, 0: 12), JSON or, with
+ * WEIR_PLAN_TRACE, Chrome's form. Errors: W5009, W6001. */
+WEIR_API weir_status weir_tools_observed_write(
+    const weir_tools_observed *observed, weir_tools_plan_form form, size_t most,
+    weir_write_fn write, void *self, weir_error *err);
+WEIR_API void weir_tools_observed_release(
+    weir_tools_observed *observed); /* NULL-safe */
+
 /* ---- Data sets. */
 
 typedef struct weir_tools_data {

@@ -3,10 +3,10 @@
 
 #include "placement/dump.h"
 #include "placement/instance.h"
-#include "runtime/graph/train.h"
 #include "runtime/weir_internal.h"
 #include "runtime/weir_tools.h"
 #include "runtime/weir_tools_costs.h"
+#include "runtime/weir_tools_plan.h"
 
 /* All that a plan needs to be shown again. */
 struct weir_tools_plan {
@@ -152,78 +152,15 @@ static weir_status read_opts(const weir_tools_place_opts *opts,
 
 /* ---- Graphs */
 
-/* What is wanted of a graph: a training step if it has `train`, else its
- * outputs. */
-typedef struct wanted {
-  weir_train_spec *spec;
-  weir_train_graph *train;
-  weir_value_id *values;
-  weir_simplify_options options;
-} wanted;
-
-static weir_status want_training(const weir_graph *graph, wanted *w,
-                                 weir_error *err) {
-  WEIR_TRY(weir_train_spec_read(graph, NULL, &w->spec, err));
-  WEIR_TRY(weir_graph_train(graph, w->spec, &w->train, err));
-  w->options = (weir_simplify_options){.values = &w->train->loss,
-                                       .value_count = 1,
-                                       .nodes = w->train->targets,
-                                       .node_count = w->train->target_count,
-                                       .drop_inits = true};
-  return WEIR_OK;
-}
-
-static weir_status want_outputs(const weir_graph *graph, wanted *w,
-                                weir_error *err) {
-  size_t count = graph->output_count;
-  w->values = weir_alloc_array(graph->alloc, count + 1, sizeof *w->values);
-  if (w->values == NULL)
-    return weir_fail_memory(err, count * sizeof *w->values);
-  for (uint32_t i = 0; i < count; i++) w->values[i] = graph->outputs[i].value;
-  w->options = (weir_simplify_options){
-      .values = w->values, .value_count = count, .drop_inits = true};
-  return WEIR_OK;
-}
-
-static weir_status want(const weir_graph *graph, bool inference, wanted *w,
-                        weir_error *err) {
-  return graph->train != NULL && !inference ? want_training(graph, w, err)
-                                            : want_outputs(graph, w, err);
-}
-
-static void want_end(const weir_graph *graph, wanted *w) {
-  weir_free(graph->alloc, w->values);
-  weir_train_graph_release(w->train);
-  weir_train_spec_release(w->spec);
-}
-
-/* What is wanted, simplified and in groups. */
-static weir_status make_groups(const weir_graph *graph, const wanted *w,
-                               weir_graph **out, weir_error *err) {
-  weir_graph *simple = NULL;
-  weir_status s =
-      weir_graph_simplify(w->train != NULL ? w->train->graph : graph,
-                          &w->options, NULL, NULL, &simple, err);
-  if (s == WEIR_OK) s = weir_graph_fuse(simple, NULL, 0, out, err);
-  weir_graph_unref(simple);
-  return s;
-}
-
 /* Measures the units of |fused|, which is what is wanted of |graph|. */
 static weir_status measure(weir_tools_plan *p, const weir_graph *graph,
-                           const wanted *w, const weir_graph *fused,
+                           const weir_plan_wanted *w, const weir_graph *fused,
                            const weir_lower_options *lower, weir_error *err) {
   weir_placement *units = NULL;
   weir_lower_options plain = {.strictness = lower->strictness};
   WEIR_TRY(weir_placement_create(p->runtime->env.alloc, fused, p->cluster,
                                  &plain, &units, err));
-  weir_measure_request request = {
-      .graph = w->train != NULL ? w->train->graph : graph,
-      .values = w->options.values,
-      .nodes = w->options.nodes,
-      .value_count = (uint32_t)w->options.value_count,
-      .node_count = (uint32_t)w->options.node_count,
-      .placement = units};
+  weir_measure_request request = weir_want_measured(graph, w, units);
   weir_status s =
       weir_tools_costs_measure(p->runtime, &request, &p->costs, err);
   weir_placement_release(units);
@@ -235,14 +172,14 @@ static weir_status lower_graph(weir_tools_plan *p, const weir_graph *graph,
                                const weir_tools_place_opts *o,
                                const weir_diag_sink *sink, weir_error *err) {
   weir_graph *fused = NULL;
-  wanted w = {0};
+  weir_plan_wanted w = {0};
   weir_lower_options lower = {.strictness = o->strictness < 0 ? WEIR_PLACE_SOFT
                                             : o->strictness == 0
                                                 ? WEIR_PLACE_WARN
                                                 : WEIR_PLACE_STRICT,
                               .sink = sink};
-  weir_status s = want(graph, o->inference, &w, err);
-  if (s == WEIR_OK) s = make_groups(graph, &w, &fused, err);
+  weir_status s = weir_want(graph, o->inference, &w, err);
+  if (s == WEIR_OK) s = weir_want_groups(graph, &w, &fused, err);
   if (s == WEIR_OK && o->costs != NULL)
     s = weir_tools_costs_read(p->runtime, o->costs, o->calibrate, sink,
                               &p->costs, err);
@@ -255,7 +192,7 @@ static weir_status lower_graph(weir_tools_plan *p, const weir_graph *graph,
     s = weir_placement_create(p->runtime->env.alloc, fused, p->cluster, &lower,
                               &p->placement, err);
   weir_graph_unref(fused);
-  want_end(graph, &w);
+  weir_want_end(graph, &w);
   return s;
 }
 
@@ -439,4 +376,12 @@ weir_status weir_tools_plan_diff(const weir_tools_plan *p, const char *json,
             : weir_fail(err, WEIR_W5009, NULL,
                         "the difference could not be "
                         "written");
+}
+
+const weir_place_view *weir_tools_plan_view(const weir_tools_plan *p) {
+  return &p->view;
+}
+
+const weir_costs *weir_tools_plan_costs(const weir_tools_plan *p) {
+  return p->costs;
 }

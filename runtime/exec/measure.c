@@ -158,6 +158,19 @@ static weir_status make_room(measuring *m) {
   return map_units(m);
 }
 
+/* Inputs, outputs and variables: what is there beside a run's own memory. */
+static size_t lasting_bytes(const measuring *m) {
+  const weir_placement *p = m->request->placement;
+  size_t bytes = 0;
+  for (uint32_t i = 0; i < m->feed_count; i++)
+    bytes += m->feeds[i].tensor->bytes;
+  for (uint32_t i = 0; i < m->request->value_count; i++)
+    bytes += m->fetches[i].tensor->bytes;
+  for (uint32_t u = 0; u < p->unit_count; u++)
+    bytes += (size_t)p->problem->resident_bytes[u];
+  return bytes;
+}
+
 static weir_status make_binding(measuring *m) {
   const weir_measure_request *r = m->request;
   weir_pool_options pool = {.threads = r->threads == 0 ? 1 : r->threads,
@@ -176,7 +189,7 @@ static weir_status make_binding(measuring *m) {
                           r->value_count, r->nodes, r->node_count, &m->binding,
                           m->err));
   weir_program_stats stats = weir_binding_stats(m->binding);
-  m->out->arena_bytes = stats.arena_bytes;
+  m->out->memory_bytes = stats.arena_bytes + lasting_bytes(m);
   return weir_trace_create(m->env, (size_t)stats.instructions + 64, &m->trace,
                            m->err);
 }

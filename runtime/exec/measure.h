@@ -35,7 +35,7 @@ typedef struct weir_measured {
   int64_t *start_ns, *end_ns;
   weir_cost_sample step;   /* without a trace */
   weir_cost_sample beside; /* what of a step was no unit's */
-  size_t arena_bytes;      /* planned memory of a run */
+  size_t memory_bytes; /* planned for a run, and inputs, outputs, variables */
 } weir_measured;
 
 /* Runs and measures; blocks. Errors: W3047 (an input's shape is not known),

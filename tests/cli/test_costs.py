@@ -5,6 +5,8 @@ keeps its form, and bad files are refused.
 
   test_costs.py WEIR SOURCE_ROOT [all]
 
+A plan that is carried out (`weir trace`) is told beside its prediction.
+
 Without `all` a few graphs are measured, with it all of graphs/.
 """
 import json
@@ -94,6 +96,35 @@ def graphs_share_a_file(folder):
     check("measuring again keeps the form", form(costs.read_text()) == before)
 
 
+def a_plan_is_carried_out(folder):
+    graph = ROOT / "graphs/wide.weir.yaml"
+    lanes = folder / "lanes.json"
+    p = subprocess.run([WEIR, "trace", graph, "--cluster", "worker=1",
+                        "--json", "-o", lanes], env=ENV, timeout=120,
+                       capture_output=True, text=True)
+    check("wide is traced", p.returncode == 0, p)
+    if p.returncode != 0:
+        return
+    seen = json.loads(p.stdout)
+    nodes = seen["nodes"]
+    check("the step is predicted and measured",
+          seen["predicted_ns"] == seen["makespan_ns"] + seen["beside_ns"] and
+          seen["measured_ns"] > 0 and seen["runs"] >= 9)
+    check("nodes are predicted and measured", len(nodes) > 50 and
+          sum(n["measured_ns"] for n in nodes) > 0 and
+          all(n["end_ns"] >= n["start_ns"] for n in nodes))
+    ran = [n for n in nodes if n["start_ns"] >= 0]
+    events = json.loads(lanes.read_text())["traceEvents"]
+    names = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M"}
+    drawn = [e for e in events if e["ph"] == "X"]
+    measured = [e for e in drawn if names[e["tid"]].startswith("measured ")]
+    predicted = [e for e in drawn if names[e["tid"]].startswith("predicted ")]
+    check("two lanes hold both", len(measured) == len(ran) and
+          len(predicted) == len(nodes))
+    check("each event tells the difference",
+          all("error" in e["args"] for e in drawn))
+
+
 def main():
     graphs = sorted((ROOT / "graphs").glob("*.weir.yaml"))
     if "all" not in sys.argv[3:]:
@@ -104,6 +135,7 @@ def main():
             every_unit_is_measured(graph, folder)
         files_are_read_strictly(folder)
         graphs_share_a_file(folder)
+        a_plan_is_carried_out(folder)
     print(f"{len(graphs)} graphs, {len(failures)} failures")
     return 1 if failures else 0
 

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/weir_tools_plan.h"
+
+static weir_status want_training(const weir_graph *graph, weir_plan_wanted *w,
+                                 weir_error *err) {
+  WEIR_TRY(weir_train_spec_read(graph, NULL, &w->spec, err));
+  WEIR_TRY(weir_graph_train(graph, w->spec, &w->train, err));
+  w->options = (weir_simplify_options){.values = &w->train->loss,
+                                       .value_count = 1,
+                                       .nodes = w->train->targets,
+                                       .node_count = w->train->target_count,
+                                       .drop_inits = true};
+  return WEIR_OK;
+}
+
+static weir_status want_outputs(const weir_graph *graph, weir_plan_wanted *w,
+                                weir_error *err) {
+  size_t count = graph->output_count;
+  w->values = weir_alloc_array(graph->alloc, count + 1, sizeof *w->values);
+  if (w->values == NULL)
+    return weir_fail_memory(err, count * sizeof *w->values);
+  for (uint32_t i = 0; i < count; i++) w->values[i] = graph->outputs[i].value;
+  w->options = (weir_simplify_options){
+      .values = w->values, .value_count = count, .drop_inits = true};
+  return WEIR_OK;
+}
+
+weir_status weir_want(const weir_graph *graph, bool inference,
+                      weir_plan_wanted *w, weir_error *err) {
+  return graph->train != NULL && !inference ? want_training(graph, w, err)
+                                            : want_outputs(graph, w, err);
+}
+
+void weir_want_end(const weir_graph *graph, weir_plan_wanted *w) {
+  weir_free(graph->alloc, w->values);
+  weir_train_graph_release(w->train);
+  weir_train_spec_release(w->spec);
+}
+
+weir_status weir_want_groups(const weir_graph *graph, const weir_plan_wanted *w,
+                             weir_graph **out, weir_error *err) {
+  weir_graph *simple = NULL;
+  weir_status s =
+      weir_graph_simplify(w->train != NULL ? w->train->graph : graph,
+                          &w->options, NULL, NULL, &simple, err);
+  if (s == WEIR_OK) s = weir_graph_fuse(simple, NULL, 0, out, err);
+  weir_graph_unref(simple);
+  return s;
+}
+
+weir_measure_request weir_want_measured(const weir_graph *graph,
+                                        const weir_plan_wanted *w,
+                                        const weir_placement *placement) {
+  return (weir_measure_request){
+      .graph = w->train != NULL ? w->train->graph : graph,
+      .values = w->options.values,
+      .nodes = w->options.nodes,
+      .value_count = (uint32_t)w->options.value_count,
+      .node_count = (uint32_t)w->options.node_count,
+      .placement = placement};
+}

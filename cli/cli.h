@@ -45,7 +45,7 @@ typedef struct cli_args {
   bool json, trap_nan, no_fusion, ref_kernels, print_config, full, quiet, help;
   bool all, man, explain;
   /* place */
-  const char *in_process, *placer;
+  const char *in_process, *placer, *plan;
   const char *cluster, *budget, *explain_node, *memory, *given, *replay,
       *verify, *diff, *costs;
   bool calibrate, critical, strict_placement, inference;
@@ -165,6 +165,9 @@ int cli_job_load(cli_job *job, const cli_args *args, const char *path);
 /* Makes the session. */
 int cli_job_session(cli_job *job, const cli_args *args, bool bench);
 void cli_job_close(cli_job *job);
+/* A plan file's text, which the caller frees. Errors: W4001. */
+weir_status cli_read_plan(const char *path, char **out_text, size_t *out_size,
+                          weir_error *err);
 
 /* Tensors by name, owned. */
 typedef struct cli_tensors {

@@ -39,29 +39,6 @@ static weir_status read_budget(place *p, weir_error *err) {
                    text);
 }
 
-static weir_status read_plan_file(const char *path, char **out_text,
-                                  size_t *out_size, weir_error *err) {
-  FILE *f = fopen(path, "rb");
-  size_t size = 0, capacity = 0;
-  *out_text = NULL;
-  if (f == NULL) return cli_error(err, "W4001", "cannot open plan %s", path);
-  for (;;) {
-    if (capacity - size < 65536) {
-      char *grown = realloc(*out_text, capacity = capacity * 2 + 131072);
-      if (grown == NULL) break;
-      *out_text = grown;
-    }
-    size_t n = fread(*out_text + size, 1, capacity - size, f);
-    size += n;
-    if (n == 0) break;
-  }
-  bool failed = ferror(f) != 0 || *out_text == NULL;
-  fclose(f);
-  *out_size = size;
-  return failed ? cli_error(err, "W4001", "cannot read plan %s", path)
-                : WEIR_OK;
-}
-
 static uint32_t objective_of(const char *text) {
   static const char *const names[] = {
       [WEIR_OBJECTIVE_LATENCY] = "latency",
@@ -94,7 +71,7 @@ static weir_status read_options(place *p, weir_error *err) {
   p->opts.microbatches = (uint32_t)a->microbatches;
   WEIR_TRY(read_budget(p, err));
   if (given == NULL) return WEIR_OK;
-  WEIR_TRY(read_plan_file(given, &p->given, &p->opts.given_size, err));
+  WEIR_TRY(cli_read_plan(given, &p->given, &p->opts.given_size, err));
   p->opts.given = p->given;
   return WEIR_OK;
 }
@@ -151,7 +128,7 @@ static int compare(const place *p) {
   char *text = NULL;
   size_t size = 0;
   bool same = true;
-  weir_status s = read_plan_file(path, &text, &size, &err);
+  weir_status s = cli_read_plan(path, &text, &size, &err);
   if (s == WEIR_OK && a->verify != NULL)
     s = weir_tools_plan_verify(p->plan, text, size, path, &err);
   else if (s == WEIR_OK)

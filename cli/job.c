@@ -7,12 +7,12 @@
 
 #include "cli/cli.h"
 
-enum { READ_STEP = 65536, READ_LIMIT = 64 << 20 };
+enum { READ_STEP = 65536, READ_LIMIT = 64 << 20, PLAN_LIMIT = 1 << 30 };
 
 /* ---- The source, for diagnostics and for graphs from standard input */
 
-/* All of |fd|, at most READ_LIMIT + 1 bytes; NULL when it cannot be read. */
-static char *read_all(int fd, size_t *out_size) {
+/* All of |fd|, some |limit| bytes at most; NULL when it cannot be read. */
+static char *read_all(int fd, size_t limit, size_t *out_size) {
   char *text = NULL;
   size_t size = 0, capacity = 0;
   for (;;) {
@@ -24,7 +24,7 @@ static char *read_all(int fd, size_t *out_size) {
     }
     ssize_t n = read(fd, text + size, READ_STEP);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0 || size > READ_LIMIT) {
+    if (n <= 0 || size > limit) {
       if (n < 0) break;
       *out_size = size;
       return text;
@@ -35,6 +35,19 @@ static char *read_all(int fd, size_t *out_size) {
   return NULL;
 }
 
+weir_status cli_read_plan(const char *path, char **out_text, size_t *out_size,
+                          weir_error *err) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  *out_text = NULL;
+  *out_size = 0;
+  if (fd < 0) return cli_error(err, "W4001", "cannot open plan %s", path);
+  *out_text = read_all(fd, PLAN_LIMIT, out_size);
+  close(fd);
+  return *out_text != NULL
+             ? WEIR_OK
+             : cli_error(err, "W4001", "cannot read plan %s", path);
+}
+
 /* The text of the graph file itself; of others (imports) nothing is drawn. */
 static size_t source(void *self, const char *file, const char **out_text) {
   cli_job *job = self;
@@ -43,7 +56,7 @@ static size_t source(void *self, const char *file, const char **out_text) {
   if (job->source == NULL) {
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return 0;
-    job->source = read_all(fd, &job->source_size);
+    job->source = read_all(fd, READ_LIMIT, &job->source_size);
     close(fd);
   }
   *out_text = job->source;
@@ -148,7 +161,7 @@ static weir_status load(cli_job *job, const char *path,
   if (strcmp(path, "-") != 0)
     return weir_graph_load_file(job->runtime, path, opts, &job->graph, err);
   job->path = "<stdin>";
-  job->source = read_all(0, &job->source_size);
+  job->source = read_all(0, READ_LIMIT, &job->source_size);
   if (job->source == NULL)
     return cli_error(err, "W4001", "standard input cannot be read");
   return weir_graph_load_buffer(job->runtime, job->source, job->source_size,
@@ -201,9 +214,16 @@ int cli_job_session(cli_job *job, const cli_args *args, bool bench) {
                             .in_process = args->in_process,
                             .placer = args->placer,
                             .seed = (uint64_t)args->seed};
+  char *plan = NULL;
+  weir_status s = WEIR_OK;
   cli_signals_watch(NULL);
-  weir_status s =
-      weir_session_create(job->runtime, job->graph, &opts, &job->session, &err);
+  if (args->plan != NULL)
+    s = cli_read_plan(args->plan, &plan, &opts.plan_size, &err);
+  opts.plan = plan;
+  if (s == WEIR_OK)
+    s = weir_session_create(job->runtime, job->graph, &opts, &job->session,
+                            &err);
+  free(plan);
   if (s != WEIR_OK) return cli_fail(&err);
   cli_signals_watch(job->session);
   return 0;

@@ -50,6 +50,8 @@
   TEXT("in-process", 0, "SPEC", in_process, NULL,                      \
        "run on the devices of a cluster, ps=1,worker=2 or graph, all " \
        "in this process"),                                             \
+      TEXT("plan", 0, "FILE", plan, NULL,                              \
+           "where nodes go: what weir place --json wrote"),            \
       PLACER
 #define PLACER                                                   \
   TEXT("placer", 0, "NAME", placer, NULL,                        \

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "runtime/exec/stream.h"
+
 enum { kMaxDepth = 16 };
 
 static void fill_table(weir_frame *f) {
@@ -118,6 +120,10 @@ void weir_frame_release(weir_frame *f) {
   weir_free(a, f->failure_orders);
   pthread_mutex_destroy(&f->failure_lock);
   weir_free(a, f);
+}
+
+void weir_frame_share(weir_frame *f, weir_stream *streams) {
+  for (; f != NULL; f = f->next_part) f->stream = &streams[f->program->part];
 }
 
 void weir_frame_set_external(weir_frame *f, uint32_t external, void *data) {

@@ -19,7 +19,8 @@ enum { WEIR_FRAME_FAILURES = 4 };
 typedef struct weir_frame weir_frame;
 
 /* A task of this frame, as the pool sees it. */
-typedef struct weir_frame_task {
+typedef struct weir_frame_task weir_frame_task;
+struct weir_frame_task {
   weir_task task;
   weir_frame *frame;
   uint32_t index;
@@ -27,7 +28,10 @@ typedef struct weir_frame_task {
   weir_channel_done done; /* async tasks */
   weir_collective part;
   int64_t start_ns; /* async, for a trace */
-} weir_frame_task;
+  /* Of a device that steps share (stream.h). */
+  weir_frame_task *next_waiting;
+  bool has_stream;
+};
 
 struct weir_frame {
   const weir_program *program;
@@ -42,6 +46,7 @@ struct weir_frame {
   weir_frame *next_free; /* of the pool of frames */
   /* Parts of the program have a frame each. */
   weir_frame *head, *next_part;
+  struct weir_stream *stream; /* the device, if steps share it; lent */
   weir_channel *channel; /* the head's, joins the parts of a run; or NULL */
   /* Of the run under way. */
   weir_pool *pool;
@@ -59,6 +64,8 @@ struct weir_frame {
 weir_status weir_frame_create(const weir_program *program,
                               weir_frame **out_frame, weir_error *err);
 void weir_frame_release(weir_frame *frame); /* NULL-safe */
+/* Tells the parts which devices they run on: |streams|, one per part, lent. */
+void weir_frame_share(weir_frame *frame, struct weir_stream *streams);
 /* Where external |external| is from now on. */
 void weir_frame_set_external(weir_frame *frame, uint32_t external, void *data);
 /* Runs once; blocks. Returns the failure of the first node. |options| may be

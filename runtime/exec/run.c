@@ -3,6 +3,7 @@
 
 #include "runtime/base/map.h"
 #include "runtime/exec/frame.h"
+#include "runtime/exec/stream.h"
 
 /* The executor: runs the instructions of a frame, alone or on the pool. */
 
@@ -146,9 +147,16 @@ static weir_task *run_task(weir_task *task, weir_worker *worker) {
   weir_frame_task *t = (weir_frame_task *)task;
   weir_frame *f = t->frame;
   const weir_ptask *plan = &f->program->tasks[t->index];
+  bool shared = f->stream != NULL && !plan->async;
   if (plan->async && start_async(t)) return NULL;
+  if (shared && !weir_stream_enter(f->stream, t)) return NULL;
   weir_exec_ctx ctx = context(f, worker);
   run_range(f, &ctx, plan->first, plan->last);
+  if (shared) {
+    t->has_stream = false;
+    weir_frame_task *next = weir_stream_leave(f->stream);
+    if (next != NULL) weir_worker_push(worker, &next->task);
+  }
   return end_task(t, worker);
 }
 

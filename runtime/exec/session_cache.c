@@ -3,6 +3,7 @@
 
 #include "runtime/base/size.h"
 #include "runtime/exec/session_internal.h"
+#include "runtime/exec/stream.h"
 
 /* Compiled programs, kept by what they take and give. */
 
@@ -13,6 +14,8 @@ static void destroy(weir_exec_session *session, weir_cached *e) {
     weir_frame_release(e->free_frames);
     e->free_frames = next;
   }
+  if (e->streams != NULL)
+    weir_streams_release(a, e->streams, e->compiled->partition->part_count);
   weir_compiled_release(e->compiled);
   pthread_mutex_lock(&session->lock);
   for (uint32_t v = 0; e->constants != NULL && v < session->var_count; v++)
@@ -206,6 +209,11 @@ static weir_status compile(weir_exec_session *session, weir_cached *e,
   if (s == WEIR_OK) s = weir_compile(session->env, &request, &e->compiled, err);
   weir_graph_unref(special);
   if (s != WEIR_OK) return s;
+  if (e->compiled->partition != NULL) {
+    e->streams = weir_streams_create(session->env->alloc,
+                                     e->compiled->partition->part_count);
+    if (e->streams == NULL) return weir_fail_memory(err, sizeof *e->streams);
+  }
   uint32_t n = e->compiled->var_count;
   e->vars = weir_alloc_array(session->env->alloc, n, sizeof *e->vars);
   if (e->vars == NULL) return weir_fail_memory(err, n * sizeof *e->vars);
@@ -262,7 +270,9 @@ weir_status weir_session_frame(weir_exec_session *session, weir_cached *cached,
   pthread_mutex_unlock(&session->lock);
   *out_frame = frame;
   if (frame != NULL) return WEIR_OK;
-  return weir_frame_create(cached->compiled->program, out_frame, err);
+  WEIR_TRY(weir_frame_create(cached->compiled->program, out_frame, err));
+  if (cached->streams != NULL) weir_frame_share(*out_frame, cached->streams);
+  return WEIR_OK;
 }
 
 void weir_session_frame_return(weir_exec_session *session, weir_cached *cached,

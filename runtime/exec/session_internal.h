@@ -34,9 +34,10 @@ typedef struct weir_variable {
 typedef struct weir_cached {
   int refs;
   weir_compiled *compiled;
-  weir_frame *free_frames; /* under the session's lock */
-  uint32_t *vars;          /* of compiled->vars: the session's variables */
-  uint64_t used;           /* when, for LRU */
+  weir_frame *free_frames;     /* under the session's lock */
+  struct weir_stream *streams; /* the devices; NULL: one part */
+  uint32_t *vars;              /* of compiled->vars: the session's variables */
+  uint64_t used;               /* when, for LRU */
   /* Per variable of the session: the buffer compiled in as a constant. */
   weir_var_buffer **constants;
   atomic_bool stale; /* one of those was set since */

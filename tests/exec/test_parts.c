@@ -302,7 +302,6 @@ static void a_failure_reaches_what_depends_on_it(void **state) {
 static void cancel_ends_all_parts(void **state) {
   (void)state;
   scene s;
-  weir_exec_fetch out[2] = {{0}};
   atomic_bool cancel;
   atomic_init(&cancel, true);
   weir_run_options options = {.cancel = &cancel};
@@ -313,10 +312,26 @@ static void cancel_ends_all_parts(void **state) {
   assert_ok(run(&s, all, &options), &s.err);
   for (int i = 0; i < 4; i++) weir_tensor_unref(all[i].tensor);
   close_scene(&s);
-  (void)out;
 }
 
 /* ---- Devices are streams */
+
+/* One kernel at a time on a device, whichever step it is of; counts them. */
+static uint32_t check_streams(const weir_trace *trace) {
+  uint32_t kernels = 0;
+  for (size_t i = 0; i < weir_trace_count(trace); i++) {
+    weir_trace_event e = weir_trace_event_at(trace, i);
+    if (strcmp(e.category, "kernel") != 0) continue;
+    kernels++;
+    for (size_t k = 0; k < i; k++) {
+      weir_trace_event other = weir_trace_event_at(trace, k);
+      if (other.part != e.part || strcmp(other.category, "kernel") != 0)
+        continue;
+      assert_true(other.end_ns <= e.start_ns || e.end_ns <= other.start_ns);
+    }
+  }
+  return kernels;
+}
 
 static void a_trace_has_a_lane_per_device(void **state) {
   (void)state;
@@ -336,18 +351,45 @@ static void a_trace_has_a_lane_per_device(void **state) {
     seen[e.part] = true;
     sent += strcmp(e.category, "send") == 0;
     received += strcmp(e.category, "recv") == 0;
-    if (strcmp(e.category, "kernel") != 0) continue;
-    /* One kernel at a time on a device. */
-    for (size_t k = 0; k < i; k++) {
-      weir_trace_event other = weir_trace_event_at(trace, k);
-      if (other.part != e.part || strcmp(other.category, "kernel") != 0)
-        continue;
-      assert_true(other.end_ns <= e.start_ns || e.end_ns <= other.start_ns);
-    }
   }
+  assert_true(check_streams(trace) > 0);
   assert_true(seen[0] && seen[1] && seen[2]);
   assert_true(sent > 0);
   assert_int_equal(sent, received);
+  weir_trace_release(trace);
+  close_scene(&s);
+}
+
+/* Micro-batches in flight share the devices, one task at a time. */
+static void steps_in_flight_share_devices(void **state) {
+  (void)state;
+  scene s;
+  weir_trace *trace = NULL;
+  open_scene(&s,
+             "weir: 1\n"
+             "nodes:\n"
+             "  f0: {op: task, attrs: {cost_ns: 200000}, device: /job:ps}\n"
+             "  f1: {op: task, in: [f0], attrs: {cost_ns: 200000}, device: "
+             "'/job:worker/task:0'}\n"
+             "  b1: {op: task, in: [f1], attrs: {cost_ns: 400000}, device: "
+             "'/job:worker/task:0'}\n"
+             "  b0: {op: task, in: [b1], attrs: {cost_ns: 400000}, device: "
+             "/job:ps}\n"
+             "outputs: [b0]\n",
+             WEIR_PLACER_SEARCH, 4);
+  weir_exec_fetch fetch = {.value = s.graph->outputs[0].value};
+  weir_binding *binding = NULL;
+  assert_ok(weir_trace_create(&s.world.env, 1000, &trace, &s.err), &s.err);
+  assert_ok(
+      weir_exec_bind(s.session, NULL, 0, &fetch, 1, NULL, 0, &binding, &s.err),
+      &s.err);
+  weir_run_options options = {.trace = trace};
+  weir_overlap_options overlap = {.steps = 20, .inflight = 3};
+  assert_ok(weir_binding_run_overlapped(binding, &overlap, &options, &s.err),
+            &s.err);
+  assert_int_equal(check_streams(trace), 80);
+  weir_tensor_unref(fetch.tensor);
+  weir_binding_release(binding);
   weir_trace_release(trace);
   close_scene(&s);
 }
@@ -386,6 +428,7 @@ int main(void) {
       cmocka_unit_test(a_failure_reaches_what_depends_on_it),
       cmocka_unit_test(cancel_ends_all_parts),
       cmocka_unit_test(a_trace_has_a_lane_per_device),
+      cmocka_unit_test(steps_in_flight_share_devices),
       cmocka_unit_test(overlapped_steps_do_not_mix),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

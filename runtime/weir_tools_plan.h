@@ -16,6 +16,7 @@ typedef struct weir_plan_wanted {
   weir_train_spec *spec;
   weir_train_graph *train;
   weir_value_id *values;
+  bool *fed;
   weir_simplify_options options; /* of train->graph, or of the graph */
 } weir_plan_wanted;
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/dump_observed.h"
+#include "runtime/base/strbuf.h"
+#include "runtime/exec/compile.h"
 #include "runtime/weir_tools_costs.h"
 #include "runtime/weir_tools_plan.h"
 
@@ -9,8 +11,6 @@ struct weir_tools_observed {
   weir_runtime *runtime;
   const weir_tools_plan *plan;
   weir_measured *measured;
-  weir_cost_sample *copies;
-  int64_t *copy_start_ns, *copy_end_ns;
   weir_place_observed seen;
 };
 
@@ -18,43 +18,55 @@ void weir_tools_observed_release(weir_tools_observed *o) {
   if (o == NULL) return;
   weir_runtime *runtime = o->runtime;
   weir_measured_release(o->measured);
-  weir_free(runtime->env.alloc, o->copies);
-  weir_free(runtime->env.alloc, o->copy_start_ns);
-  weir_free(runtime->env.alloc, o->copy_end_ns);
   weir_free(runtime->env.alloc, o);
   weir_runtime_release(runtime);
 }
 
-static weir_status make_room(weir_tools_observed *o, weir_error *err) {
-  const weir_allocator *a = o->runtime->env.alloc;
-  const weir_place_plan *plan = weir_tools_plan_view(o->plan)->plan;
-  size_t n = (size_t)plan->copy_count + 1;
-  o->copies = weir_alloc_array(a, n, sizeof *o->copies);
-  o->copy_start_ns = weir_alloc_array(a, n, sizeof *o->copy_start_ns);
-  o->copy_end_ns = weir_alloc_array(a, n, sizeof *o->copy_end_ns);
-  if (o->copies == NULL || o->copy_start_ns == NULL || o->copy_end_ns == NULL)
-    return weir_fail_memory(err, n * sizeof *o->copies);
+/* The devices that the plan uses must be in this process. |*several|: there are
+ * more than one. */
+static weir_status check_devices(const weir_place_view *view, bool *several,
+                                 weir_error *err) {
+  const weir_place_plan *plan = view->plan;
+  *several = false;
+  if (view->placement == NULL)
+    return weir_fail(err, WEIR_W3047, NULL, "the plan is not of a graph");
+  for (uint32_t n = 0; n < plan->node_count; n++) {
+    const weir_place_device *d = &view->problem->devices[plan->device[n]];
+    *several |= plan->device[n] != plan->device[0];
+    if (d->cls != 0)
+      return weir_fail(err, WEIR_W3047, NULL,
+                       "%.*s is no device of this process", WEIR_SV(d->name));
+  }
   return WEIR_OK;
 }
 
-/* The devices that the plan uses must be in this process. */
-static weir_status check_devices(const weir_place_view *view, weir_error *err) {
-  uint32_t used = 0;
-  for (uint32_t n = 0; n < view->plan->node_count; n++) {
-    if (view->plan->device[n] > used) used = view->plan->device[n];
-    if (view->problem->devices[view->plan->device[n]].cls != 0)
-      return weir_fail(
-          err, WEIR_W3047, NULL, "%.*s is no device of this process",
-          WEIR_SV(view->problem->devices[view->plan->device[n]].name));
+/* Runs it, by the plan if that has several devices. */
+static weir_status run_plan(weir_tools_observed *o, weir_measure_request *r,
+                            bool several, weir_error *err) {
+  const weir_place_view *view = weir_tools_plan_view(o->plan);
+  weir_strbuf text;
+  weir_exec_placement where = {
+      .cluster = view->placement->cluster,
+      .lower = {.strictness = WEIR_PLACE_WARN,
+                .costs = weir_tools_plan_costs(o->plan)}};
+  weir_status s = WEIR_OK;
+  weir_strbuf_init(&text, o->runtime->env.alloc);
+  if (several) {
+    weir_writer out = weir_strbuf_writer(&text);
+    (void)weir_place_write_json(view, &out);
+    s = weir_strbuf_status(&text, err);
+    where.plan = weir_strbuf_view(&text);
+    r->plan = view->plan;
+    r->where = &where;
+    r->threads = (int)view->problem->device_count;
   }
-  if (used > 0 || view->placement == NULL)
-    return weir_fail(err, WEIR_W3047, NULL,
-                     "the plan uses more than one device");
-  return WEIR_OK;
+  if (s == WEIR_OK) s = weir_measure(&o->runtime->env, r, &o->measured, err);
+  weir_strbuf_release(&text);
+  return s;
 }
 
 static weir_status observe(weir_tools_observed *o, const weir_graph *graph,
-                           bool inference, weir_error *err) {
+                           bool inference, bool several, weir_error *err) {
   const weir_place_view *view = weir_tools_plan_view(o->plan);
   const weir_costs *costs = weir_tools_plan_costs(o->plan);
   const weir_graph *fixed = NULL;
@@ -64,7 +76,7 @@ static weir_status observe(weir_tools_observed *o, const weir_graph *graph,
   if (s == WEIR_OK) {
     weir_measure_request request =
         weir_want_measured(fixed, &w, view->placement);
-    s = weir_measure(&o->runtime->env, &request, &o->measured, err);
+    s = run_plan(o, &request, several, err);
   }
   if (fixed != NULL) weir_want_end(fixed, &w);
   weir_graph_unref(fixed);
@@ -74,11 +86,11 @@ static weir_status observe(weir_tools_observed *o, const weir_graph *graph,
       .step = m->step,
       .beside_ns = costs == NULL ? 0 : costs->step[0].median_ns,
       .nodes = m->units,
-      .copies = o->copies,
+      .copies = m->copies,
       .node_start_ns = m->start_ns,
       .node_end_ns = m->end_ns,
-      .copy_start_ns = o->copy_start_ns,
-      .copy_end_ns = o->copy_end_ns,
+      .copy_start_ns = m->copy_start_ns,
+      .copy_end_ns = m->copy_end_ns,
       .memory_bytes = (int64_t)m->memory_bytes};
   return WEIR_OK;
 }
@@ -89,13 +101,13 @@ weir_status weir_tools_plan_observe(const weir_tools_plan *plan,
                                     weir_tools_observed **out_observed,
                                     weir_error *err) {
   *out_observed = NULL;
-  WEIR_TRY(check_devices(weir_tools_plan_view(plan), err));
+  bool several;
+  WEIR_TRY(check_devices(weir_tools_plan_view(plan), &several, err));
   weir_tools_observed *o = weir_alloc_array(runtime->env.alloc, 1, sizeof *o);
   if (o == NULL) return weir_fail_memory(err, sizeof *o);
   o->runtime = weir_runtime_ref(runtime);
   o->plan = plan;
-  weir_status s = make_room(o, err);
-  if (s == WEIR_OK) s = observe(o, graph, inference, err);
+  weir_status s = observe(o, graph, inference, several, err);
   if (s == WEIR_OK)
     *out_observed = o;
   else

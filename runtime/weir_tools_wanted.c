@@ -25,26 +25,49 @@ static weir_status want_outputs(const weir_graph *graph, weir_plan_wanted *w,
   return WEIR_OK;
 }
 
+/* Every input is fed, so defaults are nobody's. */
+static weir_status feed_all(const weir_graph *graph, weir_plan_wanted *w,
+                            weir_error *err) {
+  const weir_graph *g = w->train != NULL ? w->train->graph : graph;
+  w->fed = weir_alloc_array(g->alloc, g->input_count + 1u, sizeof *w->fed);
+  if (w->fed == NULL)
+    return weir_fail_memory(err, g->input_count * sizeof *w->fed);
+  for (uint32_t i = 0; i < g->input_count; i++) w->fed[i] = true;
+  w->options.fed = w->fed;
+  return WEIR_OK;
+}
+
 weir_status weir_want(const weir_graph *graph, bool inference,
                       weir_plan_wanted *w, weir_error *err) {
-  return graph->train != NULL && !inference ? want_training(graph, w, err)
-                                            : want_outputs(graph, w, err);
+  WEIR_TRY(graph->train != NULL && !inference ? want_training(graph, w, err)
+                                              : want_outputs(graph, w, err));
+  return feed_all(graph, w, err);
 }
 
 void weir_want_end(const weir_graph *graph, weir_plan_wanted *w) {
   weir_free(graph->alloc, w->values);
+  weir_free(graph->alloc, w->fed);
   weir_train_graph_release(w->train);
   weir_train_spec_release(w->spec);
 }
 
+/* As a program of what is wanted does it. */
 weir_status weir_want_groups(const weir_graph *graph, const weir_plan_wanted *w,
                              weir_graph **out, weir_error *err) {
+  const weir_graph *g = w->train != NULL ? w->train->graph : graph;
+  size_t count = w->options.value_count;
   weir_graph *simple = NULL;
-  weir_status s =
-      weir_graph_simplify(w->train != NULL ? w->train->graph : graph,
-                          &w->options, NULL, NULL, &simple, err);
-  if (s == WEIR_OK) s = weir_graph_fuse(simple, NULL, 0, out, err);
+  weir_value_id *map =
+      weir_alloc_array(g->alloc, g->value_count + count + 1, sizeof *map);
+  *out = NULL;
+  if (map == NULL) return weir_fail_memory(err, g->value_count * sizeof *map);
+  weir_value_id *keep = map + g->value_count;
+  weir_status s = weir_graph_simplify(g, &w->options, map, NULL, &simple, err);
+  for (size_t i = 0; s == WEIR_OK && i < count; i++)
+    keep[i] = map[w->options.values[i]];
+  if (s == WEIR_OK) s = weir_graph_fuse(simple, keep, count, out, err);
   weir_graph_unref(simple);
+  weir_free(g->alloc, map);
   return s;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "runtime/base/map.h"
+#include "runtime/exec/measure_copies.h"
 #include "runtime/exec/trace.h"
 
 enum {
@@ -21,13 +22,14 @@ typedef struct measuring {
   const weir_env *env;
   const weir_measure_request *request;
   weir_pool *pool;
-  weir_exec_session *session;
+  weir_exec_session *session, *plain;
   weir_binding *binding;
   weir_trace *trace;
   weir_exec_feed *feeds;
   weir_exec_fetch *fetches;
   uint32_t feed_count;
   weir_map units; /* by the end of a node's name */
+  weir_copy_finder copies;
   int64_t *steps; /* untraced */
   uint32_t step_count;
   int64_t *beside;  /* per traced run: what was no unit's */
@@ -70,13 +72,16 @@ static void fill(weir_tensor *t, uint64_t seed) {
   }
 }
 
-/* What an input is unless it is fed. */
+/* What an input is unless it is fed; found on one device. */
 static weir_status default_of(measuring *m, weir_value_id value,
                               weir_tensor **out) {
   const weir_graph *g = m->request->graph;
+  if (m->plain == NULL)
+    WEIR_TRY(
+        weir_exec_session_create(m->env, m->pool, g, NULL, &m->plain, m->err));
   weir_exec_fetch fetch = {.value = g->nodes[g->values[value].node].inputs[0]};
   weir_status s =
-      weir_exec_run(m->session, NULL, 0, &fetch, 1, NULL, 0, NULL, m->err);
+      weir_exec_run(m->plain, NULL, 0, &fetch, 1, NULL, 0, NULL, m->err);
   *out = fetch.tensor;
   return s;
 }
@@ -155,6 +160,8 @@ static weir_status make_room(measuring *m) {
   if (out->units == NULL || out->samples == NULL || out->start_ns == NULL ||
       out->end_ns == NULL)
     return weir_fail_memory(m->err, units * runs * sizeof(int64_t));
+  WEIR_TRY(weir_copies_begin(&m->copies, a, m->request, (uint32_t)runs, out,
+                             m->err));
   return map_units(m);
 }
 
@@ -175,8 +182,9 @@ static weir_status make_binding(measuring *m) {
   const weir_measure_request *r = m->request;
   weir_pool_options pool = {.threads = r->threads == 0 ? 1 : r->threads,
                             .spin_ns = 20000};
+  weir_session_options options = {.placement = r->where};
   WEIR_TRY(weir_pool_create(m->env, &pool, &m->pool, m->err));
-  WEIR_TRY(weir_exec_session_create(m->env, m->pool, r->graph, NULL,
+  WEIR_TRY(weir_exec_session_create(m->env, m->pool, r->graph, &options,
                                     &m->session, m->err));
   WEIR_TRY(make_feeds(m));
   m->fetches = weir_alloc_array(m->env->alloc, (size_t)r->value_count + 1,
@@ -190,8 +198,8 @@ static weir_status make_binding(measuring *m) {
                           m->err));
   weir_program_stats stats = weir_binding_stats(m->binding);
   m->out->memory_bytes = stats.arena_bytes + lasting_bytes(m);
-  return weir_trace_create(m->env, (size_t)stats.instructions + 64, &m->trace,
-                           m->err);
+  size_t events = stats.instructions + 2 * (size_t)m->out->copy_count;
+  return weir_trace_create(m->env, 2 * events + 64, &m->trace, m->err);
 }
 
 /* ---- Running */
@@ -221,15 +229,18 @@ static weir_status run_once(measuring *m, bool traced) {
 /* Adds the events of a run that took |took| up by unit. */
 static void take_events(measuring *m, uint32_t run, int64_t took) {
   size_t count = weir_trace_count(m->trace);
+  weir_copies_forget(&m->copies);
   m->beside[run] = took - (int64_t)count * m->gap_ns;
   int64_t *sums = m->out->samples + (size_t)run * m->out->unit_count;
   for (size_t i = 0; i < count; i++) {
     weir_trace_event e = weir_trace_event_at(m->trace, i);
     uint32_t u = weir_map_get(&m->units, e.name);
+    if (weir_copies_take(&m->copies, &e, u)) continue;
     int64_t ns = e.end_ns - e.start_ns - m->clock_ns;
     if (u != WEIR_MAP_NONE) m->beside[run] -= e.end_ns - e.start_ns;
     if (u != WEIR_MAP_NONE && ns > 0) sums[u] += ns;
   }
+  weir_copies_keep(&m->copies, run);
 }
 
 /* Keeps when each unit ran in the run that was traced last. */
@@ -241,12 +252,13 @@ static void keep_times(measuring *m, int64_t begin_ns) {
   for (size_t i = 0; i < count; i++) {
     weir_trace_event e = weir_trace_event_at(m->trace, i);
     uint32_t u = weir_map_get(&m->units, e.name);
-    if (u == WEIR_MAP_NONE) continue;
+    if (u == WEIR_MAP_NONE || weir_copies_is(&e)) continue;
     if (out->start_ns[u] < 0 || e.start_ns - begin_ns < out->start_ns[u])
       out->start_ns[u] = e.start_ns - begin_ns;
     if (e.end_ns - begin_ns > out->end_ns[u])
       out->end_ns[u] = e.end_ns - begin_ns;
   }
+  weir_copies_keep_times(&m->copies, begin_ns);
 }
 
 /* Whether the units that make 19 of 20 parts of the step are settled: spread
@@ -270,6 +282,11 @@ static weir_status summarize(measuring *m) {
     for (uint32_t r = 0; r < out->runs; r++)
       times[r] = out->samples[(size_t)r * out->unit_count + u];
     out->units[u] = weir_sample_of(times, out->runs);
+  }
+  for (uint32_t k = 0; k < out->copy_count; k++) {
+    for (uint32_t r = 0; r < out->runs; r++)
+      times[r] = out->copy_samples[(size_t)r * out->copy_count + k];
+    out->copies[k] = weir_sample_of(times, out->runs);
   }
   for (uint32_t r = 0; r < out->runs; r++)
     times[r] = m->beside[r] > 0 ? m->beside[r] : 0;
@@ -331,8 +348,10 @@ static void end(measuring *m) {
     weir_tensor_unref(m->feeds[i].tensor);
   weir_trace_release(m->trace);
   weir_exec_session_release(m->session);
+  weir_exec_session_release(m->plain);
   weir_pool_release(m->pool);
   weir_map_release(&m->units);
+  weir_copies_end(&m->copies);
   weir_free(a, m->feeds);
   weir_free(a, m->fetches);
   weir_free(a, m->steps);
@@ -359,5 +378,9 @@ void weir_measured_release(weir_measured *m) {
   weir_free(m->alloc, m->samples);
   weir_free(m->alloc, m->start_ns);
   weir_free(m->alloc, m->end_ns);
+  weir_free(m->alloc, m->copies);
+  weir_free(m->alloc, m->copy_samples);
+  weir_free(m->alloc, m->copy_start_ns);
+  weir_free(m->alloc, m->copy_end_ns);
   weir_free(m->alloc, m);
 }

@@ -3,6 +3,7 @@
 #define WEIR_EXEC_MEASURE_H_
 
 #include "placement/lower.h"
+#include "placement/plan.h"
 #include "runtime/exec/session.h"
 
 /* What the units of a placed graph take when the graph is run here.
@@ -19,7 +20,11 @@ typedef struct weir_measure_request {
   uint32_t value_count, node_count;
   const weir_placement *placement; /* of what is wanted of |graph| */
   int threads;                     /* of the pool; 0: 1 */
-  uint32_t least_runs, most_runs;  /* traced; 0: 9, 101 */
+  /* Both or none: a plan of |placement|'s problem, whose copies are measured
+   * too, and the same to be carried out (compile.h). */
+  const weir_place_plan *plan;
+  const struct weir_exec_placement *where;
+  uint32_t least_runs, most_runs; /* traced; 0: 9, 101 */
   int64_t limit_ns; /* stop at the least number of runs after so long; 0: 200 ms
                        for each unit, 4 s at most */
 } weir_measure_request;
@@ -33,6 +38,12 @@ typedef struct weir_measured {
   /* Per unit: when it began and ended, from the beginning of the step, in the
    * traced run of median length; -1: nothing was run for it. */
   int64_t *start_ns, *end_ns;
+  /* Per copy of the plan: from the beginning of its send to the end of its
+   * receive. */
+  uint32_t copy_count;
+  weir_cost_sample *copies;
+  int64_t *copy_samples; /* [run * copy_count + copy] */
+  int64_t *copy_start_ns, *copy_end_ns;
   weir_cost_sample step;   /* without a trace */
   weir_cost_sample beside; /* what of a step was no unit's */
   size_t memory_bytes; /* planned for a run, and inputs, outputs, variables */

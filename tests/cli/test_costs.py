@@ -125,6 +125,35 @@ def a_plan_is_carried_out(folder):
           all("error" in e["args"] for e in drawn))
 
 
+def several_devices_are_traced(folder):
+    graph = ROOT / "graphs/lenet_train.weir.yaml"
+    lanes = folder / "several.json"
+    p = subprocess.run([WEIR, "trace", graph, "--cluster", "ps=1,worker=2",
+                        "--budget", "0", "--json", "-o", lanes], env=ENV,
+                       timeout=120, capture_output=True, text=True)
+    check("three devices are traced", p.returncode == 0, p)
+    if p.returncode != 0:
+        return
+    seen = json.loads(p.stdout)
+    devices = {n["device"] for n in seen["nodes"]}
+    check("they have work", len(devices) > 1 and len(seen["edges"]) > 0)
+    check("copies are measured", any(e["measured_ns"] > 0 and
+                                     e["end_ns"] > e["start_ns"] >= 0
+                                     for e in seen["edges"]))
+    producer = {n["id"]: n for n in seen["nodes"]}
+    check("a copy begins when its tensor is there",
+          all(e["start_ns"] >= producer[e["node"]]["start_ns"]
+              for e in seen["edges"] if e["start_ns"] >= 0))
+    events = json.loads(lanes.read_text())["traceEvents"]
+    check("lanes of copies", any("copies to" in e["args"]["name"]
+                                 for e in events if e["ph"] == "M"))
+    p = subprocess.run([WEIR, "trace", graph, "--cluster", "worker=1,gpu=1",
+                        "--budget", "0"], env=ENV, timeout=120,
+                       capture_output=True, text=True)
+    check("a GPU is not in this process", p.returncode == 4 and
+          "W3047" in p.stderr, p)
+
+
 def main():
     graphs = sorted((ROOT / "graphs").glob("*.weir.yaml"))
     if "all" not in sys.argv[3:]:
@@ -136,6 +165,7 @@ def main():
         files_are_read_strictly(folder)
         graphs_share_a_file(folder)
         a_plan_is_carried_out(folder)
+        several_devices_are_traced(folder)
     print(f"{len(graphs)} graphs, {len(failures)} failures")
     return 1 if failures else 0
 

@@ -73,6 +73,7 @@ static weir_status read_options(place *p, weir_error *err) {
   if (given == NULL) return WEIR_OK;
   WEIR_TRY(cli_read_plan(given, &p->given, &p->opts.given_size, err));
   p->opts.given = p->given;
+  p->opts.given_name = given;
   return WEIR_OK;
 }
 

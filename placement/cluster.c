@@ -247,12 +247,58 @@ static weir_status end(reader *r, weir_status status, weir_cluster **out) {
   return status;
 }
 
-static weir_status check_addresses(reader *r, const weir_yaml *list) {
+/* HOST:PORT, an IPv6 host in brackets. */
+static bool is_address(weir_sv text) {
+  size_t colon = text.size;
+  int64_t port;
+  while (colon > 0 && text.data[colon - 1] != ':') colon--;
+  if (colon < 2) return false;
+  weir_sv host = {text.data, colon - 1};
+  weir_sv number = {text.data + colon, text.size - colon};
+  bool bracketed = host.data[0] == '[' && host.data[host.size - 1] == ']';
+  for (size_t i = 0; i < host.size; i++) {
+    char ch = host.data[i];
+    if (ch <= ' ' || ch == '/' || (ch == ':' && !bracketed)) return false;
+  }
+  return number.size > 0 && number.data[0] >= '0' && number.data[0] <= '9' &&
+         weir_text_int(number, &port) && port >= 1 && port <= 65535;
+}
+
+/* Whether an earlier task of a section has |address|, which is item |item| of
+ * entry |entry|. */
+static const weir_yaml *find_address(const weir_yaml *section, uint32_t entry,
+                                     uint32_t item, weir_sv address) {
+  for (uint32_t i = 0; i <= entry; i++) {
+    const weir_yaml *list = section->entries[i].value;
+    if (list->kind != WEIR_YAML_LIST) continue;
+    for (uint32_t k = 0; k < (i == entry ? item : list->count); k++)
+      if (list->items[k]->kind == WEIR_YAML_SCALAR &&
+          weir_sv_equal(list->items[k]->text, address))
+        return list->items[k];
+  }
+  return NULL;
+}
+
+static weir_status check_addresses(reader *r, const weir_yaml *section,
+                                   uint32_t entry) {
+  const weir_yaml *list = section->entries[entry].value;
   if (list->kind != WEIR_YAML_LIST) return WEIR_OK;
+  if (list->count > WEIR_CLUSTER_TASKS) return WEIR_OK; /* refused later */
   for (uint32_t i = 0; i < list->count; i++) {
     const weir_yaml *a = list->items[i];
-    if (a->kind != WEIR_YAML_SCALAR || a->text.size == 0)
-      return bad(r, &a->mark, "expected an address, host:port", none);
+    if (a->kind != WEIR_YAML_SCALAR || !is_address(a->text)) {
+      weir_status s =
+          bad(r, &a->mark, "not an address",
+              a->kind == WEIR_YAML_SCALAR ? a->text : WEIR_SV_LIT("a list"));
+      weir_hint(r->err, "HOST:PORT, the port from 1 to 65535");
+      return s;
+    }
+    const weir_yaml *before = find_address(section, entry, i, a->text);
+    if (before == NULL) continue;
+    weir_status s = bad(r, &a->mark, "an address given twice", a->text);
+    weir_hint(r->err, "line %u has it too; a task has an address of its own",
+              before->mark.line);
+    return s;
   }
   return WEIR_OK;
 }
@@ -268,7 +314,7 @@ weir_status weir_cluster_from_yaml(const weir_allocator *alloc,
   if (section->kind != WEIR_YAML_MAP)
     s = bad(&r, &section->mark, "expected a map of jobs", none);
   for (uint32_t i = 0; s == WEIR_OK && i < section->count; i++) {
-    s = check_addresses(&r, section->entries[i].value);
+    s = check_addresses(&r, section, i);
     if (s == WEIR_OK) s = read_key(&r, &section->entries[i]);
   }
   return end(&r, s, out_cluster);

@@ -44,10 +44,14 @@ static weir_status read_rule(const weir_yaml *y, rule *r, weir_error *err) {
   r->match = match != NULL && match->kind == WEIR_YAML_SCALAR
                  ? match->text
                  : WEIR_SV_LIT("*");
-  if (device != NULL && device->kind == WEIR_YAML_SCALAR) {
+  if (device != NULL && device->kind != WEIR_YAML_SCALAR)
+    return weir_fail(err, WEIR_W3020, &device->mark,
+                     "`device` is the name of a device, as /job:ps");
+  if (device != NULL) {
+    weir_error why = WEIR_ERROR_INIT;
     r->has_device = true;
-    weir_status s = weir_device_name_parse(device->text, &r->device, NULL, err);
-    if (s != WEIR_OK) return s;
+    if (weir_device_name_parse(device->text, &r->device, NULL, &why) != WEIR_OK)
+      return weir_fail(err, WEIR_W1115, &device->mark, "%s", why.message);
   }
   if (soft != NULL && !weir_yaml_bool(soft, &r->soft))
     return weir_fail(err, WEIR_W3020, &soft->mark,
@@ -154,22 +158,39 @@ static weir_sv own_device(const weir_lowering *l, const weir_unit *u) {
   return (weir_sv){0};
 }
 
-static weir_status no_such_device(weir_lowering *l, const weir_unit *u,
-                                  const weir_device_name *name,
-                                  const weir_mark *rule_mark) {
-  char text[160], devices[200] = "";
-  const weir_node *n = &l->graph->nodes[u->node];
+/* Adds the names of the cluster's devices, the first ones, to |err|. */
+static void hint_devices(const weir_lowering *l) {
+  char devices[200] = "";
   size_t used = 0;
   for (uint32_t d = 0; d < l->cluster->device_count && used < 150; d++)
     used += (size_t)snprintf(devices + used, sizeof devices - used, "%s%.*s",
                              d > 0 ? ", " : "",
                              WEIR_SV(l->cluster->devices[d].text));
+  weir_hint(l->err, "the cluster has %s", devices);
+}
+
+/* No device can run the unit, whatever was asked for. */
+static weir_status no_kernel(weir_lowering *l, const weir_unit *u) {
+  const weir_node *n = &l->graph->nodes[u->node];
+  weir_status s =
+      weir_fail(l->err, WEIR_W3001, &n->mark,
+                "no device of the cluster has a kernel for %s", n->op->name);
+  hint_devices(l);
+  weir_error_set_node(l->err, n->name.data, n->name.size);
+  return s;
+}
+
+static weir_status no_such_device(weir_lowering *l, const weir_unit *u,
+                                  const weir_device_name *name,
+                                  const weir_mark *rule_mark) {
+  char text[160];
+  const weir_node *n = &l->graph->nodes[u->node];
   weir_status s =
       weir_fail(l->err, WEIR_W3002, rule_mark == NULL ? &n->mark : rule_mark,
                 "%.*s asks for %s, which no device with a kernel for %s meets",
                 WEIR_SV(n->name),
                 weir_device_name_print(name, text, sizeof text), n->op->name);
-  weir_hint(l->err, "the cluster has %s", devices);
+  hint_devices(l);
   weir_error_set_node(l->err, n->name.data, n->name.size);
   return s;
 }
@@ -196,6 +217,7 @@ static weir_status allow(ruler *r, uint32_t id, uint64_t *spare) {
   weir_sv own = own_device(l, u);
   const rule *by = NULL;
   runnable(l, u, set);
+  if (set_is_empty(l, set)) return no_kernel(l, u);
   u->own_device = own.size > 0;
   u->rule = u->follows ? WEIR_PLACE_NONE : find_rule(r, u);
   if (u->rule != WEIR_PLACE_NONE) by = &r->rules[u->rule];

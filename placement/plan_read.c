@@ -15,7 +15,12 @@ typedef struct plan_reader {
 } plan_reader;
 
 static weir_status bad(const plan_reader *r, const char *what) {
-  return weir_fail(r->err, WEIR_W3016, NULL, "%s: %s", r->name, what);
+  weir_mark at = weir_json_mark(&r->json);
+  weir_status s = weir_fail(r->err, WEIR_W3016, &at, "%s", what);
+  weir_hint(r->err,
+            "a plan is what weir place --json wrote for this graph and "
+            "cluster");
+  return s;
 }
 
 static weir_status next(plan_reader *r, weir_json_token *token) {

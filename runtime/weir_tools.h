@@ -201,8 +201,9 @@ typedef struct weir_tools_place_opts {
   uint64_t seed;
   const char *given; /* JSON of a plan that joins the candidates, or NULL */
   size_t given_size;
-  bool replay;        /* |given| is the plan */
-  const char *placer; /* as in weir_session_opts */
+  const char *given_name; /* for messages; NULL: "plan" */
+  bool replay;            /* |given| is the plan */
+  const char *placer;     /* as in weir_session_opts */
   /* A cost file, which lives as long as the plan; NULL: none. */
   const char *costs;
   /* Run the graph and measure its units first. |costs| gets what was measured,

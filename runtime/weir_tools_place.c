@@ -68,8 +68,9 @@ static weir_status take_given(weir_tools_plan *p,
   *out = NULL;
   if (o->given == NULL) return WEIR_OK;
   weir_sv json = {o->given, o->given_size};
-  return weir_place_plan_read(p->runtime->env.alloc, problem, json, "plan", out,
-                              err);
+  return weir_place_plan_read(p->runtime->env.alloc, problem, json,
+                              o->given_name == NULL ? "plan" : o->given_name,
+                              out, err);
 }
 
 static weir_status solve(weir_tools_plan *p, const weir_place_problem *problem,

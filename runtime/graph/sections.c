@@ -35,7 +35,8 @@ static void check_cluster(weir_loader *l, const weir_yaml *y) {
     const weir_yaml_entry *e = &y->entries[i];
     int64_t n;
     if (weir_sv_starts_with(e->key, "x-")) continue;
-    bool count = weir_yaml_int(e->value, &n) && n > 0;
+    bool devices = weir_sv_is(e->key, "cpu") || weir_sv_is(e->key, "gpu");
+    bool count = weir_yaml_int(e->value, &n) && (n > 0 || (devices && n == 0));
     bool model = weir_sv_is(e->key, "devices") ||
                  weir_sv_is(e->key, "network") || weir_sv_is(e->key, "local");
     bool other = weir_sv_is(e->key, "insecure") ||

@@ -180,6 +180,198 @@ class Browser(Case):
         self.assertLessEqual(int(data["boxes"]), 64)
 
 
+TINY = """\
+weir: 1
+nodes:
+  a: fill([4], 1.0)
+  b: add(a, 1)
+outputs: [b]
+"""
+
+
+class Bad(Case):
+    """What is refused: id, place, hint and exit code (tests/bad/README.md)."""
+
+    def refuse(self, section, says, code, *args, hint=None, graph=TINY):
+        self.file("g.weir.yaml", graph + section)
+        self.assertEqual(self.place("g.weir.yaml", *args, code=code), "",
+                         section)
+        self.assertIn(says, self.err)
+        self.assertEqual(self.err.count("error["), 1)
+        if hint is not None:
+            self.assertIn("= help: " + hint, self.err)
+
+    def section(self, section, error, col, says, code, hint=None):
+        self.refuse(section + "\n", f"error[{error}]: {says}", code, hint=hint)
+        self.assertIn(f"--> g.weir.yaml:6:{col}\n", self.err)
+
+    def test_cluster_sections(self):
+        for section, col, says in (
+                ("cluster: {ps: []}", 11, "cluster: a job has 1 to 512"),
+                ("cluster: {worker: 10000}", 11, "cluster: a job has 1 to"),
+                ("cluster: {worker: 1, cpu: 65}", 27, "cluster: a task has 0"),
+                ("cluster: {worker: 1, devices: {tpu: {}}}", 32,
+                 "cluster: no such class, expected cpu or gpu: tpu"),
+                ("cluster: {worker: 1, devices: {cpu: {speed: 3}}}", 38,
+                 "cluster: no such key"),
+                ("cluster: {worker: 1, network: {latency: 5}}", 41,
+                 "cluster: a time is written 50us: 5"),
+                ("cluster: {worker: 1, network: {bandwidth: 0GB/s}}", 43,
+                 "cluster: a rate is written 10GB/s: 0GB/s")):
+            self.section(section, "W3020", col, says, 2)
+        self.section("cluster: {ps: 0}", "W1010", 15, "a job is a list", 3)
+        self.section('cluster: {ps: {0: "a:1", 2: "b:1"}}', "W1010", 15,
+                     "a job is a list", 3)
+
+    def test_addresses(self):
+        how = "HOST:PORT, the port from 1 to 65535"
+        for address in ("a:0", "a:65536", "a", ":80", "a:", "a:b", "a:+5",
+                        "a b:5", "::1:80", "http://a:80", "", "a:9e1",
+                        "a:99999999999999999999"):
+            self.section(f'cluster: {{ps: ["{address}"]}}', "W3020", 16,
+                         f"cluster: not an address: {address}", 2, hint=how)
+        self.section('cluster: {ps: [[], "b:2"]}', "W3020", 16,
+                     "cluster: not an address: a list", 2, hint=how)
+        twice = "line 6 has it too; a task has an address of its own"
+        self.section('cluster: {ps: ["a:1", "a:1"]}', "W3020", 23,
+                     "cluster: an address given twice: a:1", 2, hint=twice)
+        self.section('cluster: {ps: ["a:1"], worker: ["b:1", "a:1"]}',
+                     "W3020", 40, "cluster: an address given twice: a:1", 2,
+                     hint=twice)
+        self.file("g.weir.yaml", TINY +
+                  'cluster: {ps: ["[::1]:80"], worker: ["a.b-c:65535"]}\n')
+        self.place("g.weir.yaml")
+
+    def test_cluster_texts(self):
+        for text in ("", "ps", "ps=", "=1", "ps=0", "worker=-1", "ps=1,ps=2",
+                     "worker=10000", "worker=1,gpu=100", "worker=1,cpu=0",
+                     "worker=99999999999999999999", "worker=1,", "x y=1",
+                     "cpu=1", "ps=1;worker=2"):
+            self.refuse("", "error[W3020]: cluster: ", 2, "--cluster", text)
+
+    def test_devices_that_are_not_there(self):
+        has = "the cluster has /job:worker/task:0/device:CPU:0"
+        for device in ("/job:ps/task:9", "/job:pss", "/device:GPU:0"):
+            rule = f'placement: [{{match: "a", device: "{device}"'
+            self.section(rule + "}]", "W3002", 13, f"a asks for {device}", 4,
+                         hint=has)
+            # Soft: one warning and a plan.
+            self.file("g.weir.yaml", TINY + rule + ", soft: true}]\n")
+            out = self.place("g.weir.yaml")
+            self.assertIn("relaxed 1 requests", out)
+            self.assertEqual(self.err.count("warning[W3002]"), 1)
+            self.assertNotIn("error", self.err)
+            self.place("g.weir.yaml", "--strict-placement", code=4)
+            self.assertIn("error[W3002]", self.err)
+
+    def test_rules(self):
+        for rule, error, col, code in (
+                ('{match: "a", device: "/jib:x"}', "W1115", 34, 3),
+                ('{match: "a", device: [x]}', "W3020", 34, 2),
+                ('{match: "a", soft: 3}', "W3020", 32, 2),
+                ('{match: "a", balance: time}', "W3020", 35, 2),
+                ('{mach: "a"}', "W1009", 14, 3), ("3", "W1010", 13, 3)):
+            self.section(f"placement: [{rule}]", error, col, "", code)
+
+    def test_no_kernel(self):
+        self.refuse("cluster: {worker: 1, cpu: 0, gpu: 1}\n",
+                    "error[W3001]: no device of the cluster has a kernel for "
+                    "fill", 4, graph=TINY,
+                    hint="the cluster has /job:worker/task:0/device:GPU:0")
+        self.assertIn("--> g.weir.yaml:3:6", self.err)
+
+    def test_memory_below_one_tensor(self):
+        self.refuse("cluster: {worker: 2, devices: {cpu: {memory: 8B}}}\n",
+                    "error[W3013]", 4)
+        self.assertIn("16", self.err)  # bytes of the tensor
+
+    def test_contradictory_colocation(self):
+        graph = ("weir: 1\nnodes:\n  w: var([8], init=ones()) @ /job:ps\n"
+                 "  n: assign(w, mul(w, 2.0)) @ /job:worker\noutputs: [n]\n")
+        self.refuse("", "error[W3012]: these must share a device and may not: "
+                    "w (line 3", 4, "--cluster", "ps=1,worker=1", graph=graph)
+        self.assertIn("and n (line 4", self.err)
+        self.assertIn("--> g.weir.yaml:3:6", self.err)
+
+    def test_plans(self):
+        self.file("g.weir.yaml", TINY)
+        plan = self.place("g.weir.yaml", "--cluster", "worker=2", "--json")
+        self.file("cut.json", plan[:200])
+        self.file("schema.json", plan.replace('"schema": 1', '"schema": 2'))
+        self.file("array.json", "[]")
+        self.file("empty.json", "")
+        few = json.loads(plan)
+        del few["nodes"][1:]
+        self.file("few.json", json.dumps(few))
+        self.file("time.json", re.sub(r'"start_ns": \d+', '"start_ns": -5',
+                                      plan))
+        self.file("late.json", re.sub(
+            r'"start_ns": \d+', '"start_ns": 9223372036854775807', plan))
+        self.file("float.json", re.sub(r'"end_ns": \d+', '"end_ns": 1.5',
+                                       plan))
+        self.file("other.weir.yaml", TINY.replace("b", "c"))
+        of = "a plan is what weir place --json wrote for this graph and cluster"
+        for graph, cluster, path, error, code, place in (
+                ("other", "worker=2", "plan", "W3016", 4, True),
+                ("g", "ps=1", "plan", "W3016", 4, True),
+                ("g", "worker=2", "schema", "W3016", 4, True),
+                ("g", "worker=2", "few", "W3016", 4, True),
+                ("g", "worker=2", "float", "W3016", 4, True),
+                ("g", "worker=2", "time", "W3016", 4, False),
+                ("g", "worker=2", "late", "W3016", 4, False),
+                ("g", "worker=2", "cut", "W4013", 5, True),
+                ("g", "worker=2", "array", "W4013", 5, True),
+                ("g", "worker=2", "empty", "W4013", 5, True),
+                ("g", "worker=2", "gone", "W4001", 5, False)):
+            self.file("plan.json", plan)
+            for option in ("--verify", "--replay"):
+                self.place(f"{graph}.weir.yaml", "--cluster", cluster, option,
+                           f"{path}.json", code=code)
+                self.assertIn(f"error[{error}]", self.err)
+                if place:
+                    self.assertRegex(self.err, rf"--> {path}.json:\d+:\d+")
+                if place and error == "W3016":
+                    self.assertIn("= help: " + of, self.err)
+
+    def test_questions(self):
+        self.file("g.weir.yaml", TINY)
+        for args, says in ((("--explain", "zzz"), "no node called zzz"),
+                           (("--memory", "/device:GPU:3"), "no device"),
+                           (("--format", "svg"), "html"),
+                           (("--budget", "soon"), "a time"),
+                           (("--processors", "0"), "processors")):
+            self.place("g.weir.yaml", *args, code=2)
+            self.assertIn(says, self.err)
+
+    def test_environment(self):
+        self.file("g.weir.yaml", TINY)
+        for name, value, code in (("WEIR_SEED", "abc", 2),
+                                  ("WEIR_FOO", "1", 2), ("WEIR_SEED", "3", 0)):
+            p = subprocess.run([WEIR, "place", "g.weir.yaml"], cwd=self.path,
+                               env={**CLEAN, name: value}, timeout=60,
+                               capture_output=True, text=True)
+            self.assertEqual(p.returncode, code)
+            self.assertEqual("error[W0003]" in p.stderr, code == 2)
+
+    def test_no_transfers_in_files(self):
+        # Only partitioning makes them, in pairs.
+        for op in ("send", "recv"):
+            self.refuse("", f"error[W1102]: there is no op or block '{op}'", 3,
+                        graph=TINY.replace("add(a, 1)", f"{op}(a)"))
+
+    def test_one_cycle_in_a_million(self):
+        n = 100000 if os.environ.get("CLI_SANITIZED") else 999990
+        lines = (f"  a{i}: task(a{(i or n) - 1}, cost_ns=9)\n"
+                 for i in range(n))
+        self.file("g.weir.yaml", "weir: 1\nnodes:\n" + "".join(lines) +
+                  "outputs: [a5]\n")
+        self.assertEqual(self.place("g.weir.yaml", code=3), "")
+        self.assertIn(f"error[W1105]: a cycle of {n}: a0 -> a{n - 1}",
+                      self.err)
+        self.assertRegex(self.err, r"--> g\.weir\.yaml:\d+:\d+")
+        self.assertLess(len(self.err), 2000)
+
+
 if __name__ == "__main__":
     if sys.argv[3:] == ["Browser"] and CHROMIUM is None:
         print("no chromium: the page's scripts are not tried")

@@ -56,7 +56,7 @@ typedef struct cli_args {
   double temperature;
   double rtol, atol;
   double diff_rtol, diff_atol; /* of checkpoint diff, where the default is 0 */
-  cli_list maps;
+  cli_list maps, what_if;
   const char *role;
   int64_t at_step; /* a checkpoint's, or -1 */
   int64_t timeout_ns, time_ns;

@@ -10,9 +10,9 @@ typedef struct place {
   const cli_args *args;
   cli_job job;
   weir_tools_place_opts opts;
-  weir_tools_plan *plan;
-  char *given;   /* text of the plan of --given or --replay */
-  bool observed; /* it is to be carried out */
+  weir_tools_plan *plan, *before; /* |before|: of --what-if */
+  char *given;                    /* text of the plan of --given or --replay */
+  bool observed;                  /* it is to be carried out */
 } place;
 
 static void on_warning(void *self, const weir_diag *diag) {
@@ -101,6 +101,37 @@ static int make_plan(place *p) {
   return s == WEIR_OK ? 0 : cli_fail(&err);
 }
 
+/* --what-if: the plan again with the changes. */
+static int change_plan(place *p) {
+  const cli_args *a = p->args;
+  weir_error err = WEIR_ERROR_INIT;
+  if (a->what_if.count == 0) return 0;
+  p->before = p->plan;
+  p->plan = NULL;
+  if (p->job.graph == NULL) {
+    (void)cli_error(&err, "W3040", "--what-if is for graphs, not instances");
+    return cli_fail(&err);
+  }
+  p->opts.changes = a->what_if.items;
+  p->opts.change_count = a->what_if.count;
+  p->opts.before = p->before;
+  p->opts.calibrate = false; /* that is done */
+  weir_status s = weir_tools_place_graph(p->job.runtime, p->job.graph, &p->opts,
+                                         &p->plan, &err);
+  return s == WEIR_OK ? 0 : cli_fail(&err);
+}
+
+static weir_status show_changes(const place *p, weir_error *err) {
+  const cli_list *list = &p->args->what_if;
+  for (size_t i = 0; i < list->count; i++) {
+    const char *text = list->items[i];
+    if (!cli_out(NULL, "what if: ", 9) || !cli_out(NULL, text, strlen(text)) ||
+        !cli_out(NULL, "\n", 1))
+      return cli_error(err, "W5009", "the output could not be written");
+  }
+  return weir_tools_plan_compare(p->before, p->plan, cli_out, NULL, err);
+}
+
 static weir_status show(const place *p, weir_tools_plan_form form,
                         const char *what, weir_error *err) {
   return weir_tools_plan_write(p->plan, form, what, cli_out, NULL, err);
@@ -146,7 +177,11 @@ static int answer(const place *p) {
   weir_error err = WEIR_ERROR_INIT;
   weir_status s = WEIR_OK;
   if (a->verify != NULL || a->diff != NULL) return compare(p);
-  bool more = a->explain_node != NULL || a->critical || a->memory != NULL;
+  bool more = a->explain_node != NULL || a->critical || a->memory != NULL ||
+              p->before != NULL;
+  if (p->before != NULL && a->format == NULL && !a->json)
+    s = show_changes(p, &err);
+  if (s != WEIR_OK) return cli_fail(&err);
   if (!more || a->format != NULL || a->json || a->all)
     s = show(p, form_of(a), NULL, &err);
   if (s == WEIR_OK && a->critical) s = show(p, WEIR_PLAN_CRITICAL, NULL, &err);
@@ -162,8 +197,10 @@ int cli_place(const cli_args *args) {
   if (args->print_config) return cli_config_print("place", args);
   int code = cli_job_open(&p.job, args, 1);
   if (code == 0) code = make_plan(&p);
+  if (code == 0) code = change_plan(&p);
   if (code == 0) code = answer(&p);
   weir_tools_plan_release(p.plan);
+  weir_tools_plan_release(p.before);
   free(p.given);
   cli_job_close(&p.job);
   return cli_out_close(code);

@@ -109,6 +109,9 @@ static const cli_option place_options[] = {
          "check PLAN against the model; exit 4 when it breaks a rule"),
     TEXT("diff", 0, "PLAN", diff, NULL,
          "what differs from PLAN; exit 1 when something does"),
+    LIST("what-if", 0, "CHANGE", what_if,
+         "what a change would give: pin N=DEVICE, add JOB, add gpu:JOB, remove "
+         "DEVICE, memory DEVICE=BYTES, link network=LATENCY,BANDWIDTH"),
     GRAPH_OPTIONS,
     CHOICE("format", 0, "summary|table|json|dot|trace|html", format, NULL,
            "how the plan is printed"),

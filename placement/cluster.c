@@ -173,6 +173,7 @@ static bool add_device(reader *r, weir_cluster_device *d, uint32_t j,
   d->text =
       (weir_sv){weir_arena_string(&c->arena, text, strlen(text)), strlen(text)};
   d->task = task;
+  d->memory_bytes = c->models[gpu ? 1 : 0].memory_bytes;
   c->models[gpu ? 1 : 0].present = true;
   return d->text.data != NULL;
 }
@@ -372,7 +373,7 @@ void weir_cluster_add_to(const weir_cluster *c, weir_place_builder *b) {
   for (uint32_t d = 0; d < c->device_count; d++) {
     uint32_t cls = c->devices[d].name.type == WEIR_DEVICE_GPU ? 1 : 0;
     weir_place_add_device(b, &(weir_place_device){c->devices[d].text, cls,
-                                                  c->models[cls].memory_bytes});
+                                                  c->devices[d].memory_bytes});
   }
   for (uint32_t i = 0; i < c->device_count; i++)
     for (uint32_t k = 0; k < c->device_count; k++) {
@@ -388,8 +389,7 @@ bool weir_cluster_write(const weir_cluster *c, const weir_writer *out) {
   for (uint32_t d = 0; d < c->device_count; d++) {
     const weir_cluster_device *v = &c->devices[d];
     weir_sv address = c->tasks[v->task].address;
-    int64_t memory =
-        c->models[v->name.type == WEIR_DEVICE_GPU ? 1 : 0].memory_bytes;
+    int64_t memory = v->memory_bytes;
     int n = snprintf(line, sizeof line, "%-40.*s", WEIR_SV(v->text));
     if (memory != INT64_MAX)
       n += snprintf(line + n, sizeof line - (size_t)n, " %8.1f GiB",

@@ -34,6 +34,7 @@ typedef struct weir_cluster_device {
   weir_device_name name; /* full */
   weir_sv text;          /* /job:worker/task:0/device:GPU:0 */
   uint32_t task;
+  int64_t memory_bytes; /* cap; INT64_MAX: none */
 } weir_cluster_device;
 
 /* What a device of a class can do, when no measurement is there. */

@@ -165,26 +165,3 @@ bool weir_place_write_table(const weir_place_view *v, const weir_writer *out) {
         weir_place_reason_text((weir_place_reason)v->plan->reason[n]));
   return ok;
 }
-
-/* ---- Differences */
-
-bool weir_place_write_diff(const weir_place_view *a, const weir_place_view *b,
-                           const weir_writer *out, bool *same) {
-  char from[32], to[32], name[300];
-  uint32_t moved = 0;
-  bool ok = true;
-  for (uint32_t n = 0; n < a->plan->node_count && ok; n++) {
-    if (a->plan->device[n] == b->plan->device[n]) continue;
-    if (moved++ < 100)
-      ok = weir_place_print(
-          out, "%s: %.*s -> %.*s\n", weir_place_node_text(a->problem, n, name),
-          WEIR_SV(a->problem->devices[a->plan->device[n]].name),
-          WEIR_SV(a->problem->devices[b->plan->device[n]].name));
-  }
-  *same = moved == 0 && a->plan->makespan_ns == b->plan->makespan_ns;
-  return ok && weir_place_print(
-                   out, "%u nodes moved, step %s -> %s, copies %u -> %u\n",
-                   moved, weir_place_time_text(a->plan->makespan_ns, from),
-                   weir_place_time_text(b->plan->makespan_ns, to),
-                   a->plan->copy_count, b->plan->copy_count);
-}

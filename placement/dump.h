@@ -71,8 +71,9 @@ weir_status weir_place_write_explain(const weir_place_view *view, uint32_t node,
 weir_status weir_place_alternatives_create(const weir_place_view *view,
                                            weir_place_alternative **out_all,
                                            weir_error *err);
-/* What differs from |a| to |b|, two plans of one problem: moved nodes, step,
- * bytes. |*same| tells whether nothing does. */
+/* dump_diff.c: what differs from |a| to |b|, plans for the same nodes on
+ * devices that may be other ones: step, copies, peaks (where both have them),
+ * moved nodes by reason. |*same| tells whether nothing does. */
 bool weir_place_write_diff(const weir_place_view *a, const weir_place_view *b,
                            const weir_writer *out, bool *same);
 

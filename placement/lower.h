@@ -58,11 +58,19 @@ typedef struct weir_placement {
   uint32_t unit_count, member_total;
 } weir_placement;
 
+/* A node that asks for a device, whatever the graph says. */
+typedef struct weir_place_pin {
+  weir_node_id node;
+  weir_device_name device;
+} weir_place_pin;
+
 typedef struct weir_lower_options {
   weir_place_strictness strictness;
   const weir_diag_sink *sink; /* warnings; may be NULL */
   /* What was measured; must outlive the placement. NULL: nothing. */
   const weir_costs *costs;
+  const weir_place_pin *pins; /* lent for the call */
+  uint32_t pin_count;
 } weir_lower_options;
 
 /* |graph| has known shapes and its groups formed. Errors: W2008, W3002 (a

@@ -158,6 +158,16 @@ static weir_sv own_device(const weir_lowering *l, const weir_unit *u) {
   return (weir_sv){0};
 }
 
+/* The pin of a member of the unit, the last one given, or NULL. */
+static const weir_place_pin *find_pin(const weir_lowering *l,
+                                      const weir_unit *u) {
+  for (uint32_t i = l->options->pin_count; i-- > 0;)
+    for (uint32_t m = 0; m < u->member_count; m++)
+      if (l->members[u->first_member + m] == l->options->pins[i].node)
+        return &l->options->pins[i];
+  return NULL;
+}
+
 /* Adds the names of the cluster's devices, the first ones, to |err|. */
 static void hint_devices(const weir_lowering *l) {
   char devices[200] = "";
@@ -214,14 +224,17 @@ static weir_status allow(ruler *r, uint32_t id, uint64_t *spare) {
   weir_unit *u = &l->units[id];
   uint64_t *set = set_of(l, id);
   weir_device_name name = weir_device_name_any();
+  const weir_place_pin *pin = find_pin(l, u);
   weir_sv own = own_device(l, u);
   const rule *by = NULL;
   runnable(l, u, set);
   if (set_is_empty(l, set)) return no_kernel(l, u);
-  u->own_device = own.size > 0;
+  u->own_device = own.size > 0 || pin != NULL;
   u->rule = u->follows ? WEIR_PLACE_NONE : find_rule(r, u);
   if (u->rule != WEIR_PLACE_NONE) by = &r->rules[u->rule];
-  if (own.size > 0)
+  if (pin != NULL)
+    name = pin->device;
+  else if (own.size > 0)
     WEIR_TRY(weir_device_name_parse(own, &name, NULL, l->err));
   else if (by != NULL && by->has_device)
     name = by->device;
@@ -230,10 +243,10 @@ static weir_status allow(ruler *r, uint32_t id, uint64_t *spare) {
   if (set_is_empty(l, spare)) {
     bool soft = l->options->strictness == WEIR_PLACE_SOFT ||
                 (l->options->strictness == WEIR_PLACE_WARN && by != NULL &&
-                 own.size == 0 && by->soft);
+                 !u->own_device && by->soft);
     if (!soft)
       return no_such_device(l, u, &name,
-                            own.size > 0 || by == NULL ? NULL : &by->mark);
+                            u->own_device || by == NULL ? NULL : &by->mark);
     told_relaxed(l, u, &name);
   } else {
     memcpy(set, spare, l->words * sizeof *set);

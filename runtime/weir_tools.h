@@ -204,6 +204,11 @@ typedef struct weir_tools_place_opts {
   const char *given_name; /* for messages; NULL: "plan" */
   bool replay;            /* |given| is the plan */
   const char *placer;     /* as in weir_session_opts */
+  /* What if: changes of the cluster or of requests, in order (the forms are
+   * in placement/what_if.h), and the plan that they start from. */
+  const char *const *changes;
+  size_t change_count;
+  const struct weir_tools_plan *before;
   /* A cost file, which lives as long as the plan; NULL: none. */
   const char *costs;
   /* Run the graph and measure its units first. |costs| gets what was measured,
@@ -254,6 +259,12 @@ WEIR_API weir_status weir_tools_plan_write(const weir_tools_plan *plan,
 WEIR_API weir_status weir_tools_plan_verify(const weir_tools_plan *plan,
                                             const char *json, size_t size,
                                             const char *name, weir_error *err);
+/* What differs from |before| to |after|, which was made with |before| and its
+ * changes. */
+WEIR_API weir_status weir_tools_plan_compare(const weir_tools_plan *before,
+                                             const weir_tools_plan *after,
+                                             weir_write_fn write, void *self,
+                                             weir_error *err);
 /* What differs from JSON plan |a| to |plan|; |*same|: nothing. */
 WEIR_API weir_status weir_tools_plan_diff(const weir_tools_plan *plan,
                                           const char *json, size_t size,

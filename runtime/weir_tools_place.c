@@ -1,25 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "placement/dump.h"
 #include "placement/instance.h"
-#include "runtime/weir_internal.h"
-#include "runtime/weir_tools.h"
 #include "runtime/weir_tools_costs.h"
 #include "runtime/weir_tools_plan.h"
-
-/* All that a plan needs to be shown again. */
-struct weir_tools_plan {
-  weir_runtime *runtime;
-  weir_cluster *cluster;
-  weir_placement *placement;   /* NULL for instances */
-  weir_place_problem *problem; /* of an instance; else the placement's */
-  weir_place_result result;
-  weir_costs *costs; /* or NULL */
-  int64_t *peaks;
-  weir_place_figures *figures;
-  weir_place_view view;
-};
 
 enum {
   BALANCE_MOVES = 700000, /* of another objective's, which cost less */
@@ -66,6 +50,8 @@ static weir_status take_given(weir_tools_plan *p,
                               const weir_tools_place_opts *o,
                               weir_place_plan **out, weir_error *err) {
   *out = NULL;
+  if (o->change_count > 0)
+    return weir_tools_plan_carry(o->before, problem, out, err);
   if (o->given == NULL) return WEIR_OK;
   weir_sv json = {o->given, o->given_size};
   return weir_place_plan_read(p->runtime->env.alloc, problem, json,
@@ -108,7 +94,13 @@ static weir_status solve(weir_tools_plan *p, const weir_place_problem *problem,
   if (s == WEIR_OK && !o->replay)
     s = weir_place_improve(env->alloc, problem, objective, &options, &p->result,
                            err);
-  if (s == WEIR_OK && o->replay)
+  /* A change that gains nothing moves nothing. */
+  bool keep =
+      s == WEIR_OK && o->change_count > 0 && given != NULL &&
+      objective == WEIR_PLACE_LATENCY &&
+      given->makespan_ns <= p->result.plan->makespan_ns &&
+      weir_place_check(env->alloc, problem, given, NULL, NULL) == WEIR_OK;
+  if (s == WEIR_OK && (o->replay || keep))
     s = weir_place_plan_copy(p->result.plan, given, err);
   weir_place_plan_release(given);
   return s;
@@ -173,13 +165,16 @@ static weir_status lower_graph(weir_tools_plan *p, const weir_graph *graph,
                                const weir_tools_place_opts *o,
                                const weir_diag_sink *sink, weir_error *err) {
   weir_graph *fused = NULL;
+  weir_place_pin *pins = NULL;
   weir_plan_wanted w = {0};
   weir_lower_options lower = {.strictness = o->strictness < 0 ? WEIR_PLACE_SOFT
                                             : o->strictness == 0
                                                 ? WEIR_PLACE_WARN
                                                 : WEIR_PLACE_STRICT,
                               .sink = sink};
-  weir_status s = weir_want(graph, o->inference, &w, err);
+  weir_status s = weir_tools_plan_change(p, o, &pins, &lower.pin_count, err);
+  lower.pins = pins;
+  if (s == WEIR_OK) s = weir_want(graph, o->inference, &w, err);
   if (s == WEIR_OK) s = weir_want_groups(graph, &w, &fused, err);
   if (s == WEIR_OK && o->costs != NULL)
     s = weir_tools_costs_read(p->runtime, o->costs, o->calibrate, sink,
@@ -193,6 +188,7 @@ static weir_status lower_graph(weir_tools_plan *p, const weir_graph *graph,
     s = weir_placement_create(p->runtime->env.alloc, fused, p->cluster, &lower,
                               &p->placement, err);
   weir_graph_unref(fused);
+  weir_free(p->runtime->env.alloc, pins);
   weir_want_end(graph, &w);
   return s;
 }
@@ -283,9 +279,8 @@ static uint32_t find_in_graph(const weir_placement *p, const char *name) {
   return id == UINT32_MAX ? WEIR_PLACE_NONE : p->unit_of[id];
 }
 
-/* The unit of the node called |name|, or the task. */
-static weir_status find_node(const weir_tools_plan *p, const char *name,
-                             uint32_t *out, weir_error *err) {
+weir_status weir_tools_plan_find(const weir_tools_plan *p, const char *name,
+                                 uint32_t *out, weir_error *err) {
   const weir_place_problem *problem = p->view.problem;
   for (uint32_t n = 0; n < problem->node_count; n++)
     if (weir_sv_is(problem->names[n], name)) {
@@ -333,7 +328,7 @@ weir_status weir_tools_plan_write(const weir_tools_plan *p,
   if (form == WEIR_PLAN_CRITICAL)
     return weir_place_write_critical(&p->view, &out, err);
   if (form == WEIR_PLAN_EXPLAIN) {
-    WEIR_TRY(find_node(p, what, &at, err));
+    WEIR_TRY(weir_tools_plan_find(p, what, &at, err));
     return weir_place_write_explain(&p->view, at, &out, err);
   }
   if (form == WEIR_PLAN_MEMORY) {
@@ -371,7 +366,14 @@ weir_status weir_tools_plan_diff(const weir_tools_plan *p, const char *json,
   WEIR_TRY(weir_place_plan_read(p->runtime->env.alloc, p->view.problem,
                                 (weir_sv){json, size}, name, &other, err));
   before.plan = other;
+  int64_t *peaks = weir_alloc_array(
+      p->runtime->env.alloc, p->view.problem->device_count, sizeof *peaks);
+  before.peaks = peaks; /* unsound plans have none */
+  if (peaks != NULL && weir_place_check(p->runtime->env.alloc, p->view.problem,
+                                        other, peaks, NULL) != WEIR_OK)
+    before.peaks = NULL;
   bool ok = weir_place_write_diff(&before, &p->view, &out, same);
+  weir_free(p->runtime->env.alloc, peaks);
   weir_place_plan_release(other);
   return ok ? WEIR_OK
             : weir_fail(err, WEIR_W5009, NULL,

@@ -38,4 +38,35 @@ weir_measure_request weir_want_measured(const weir_graph *graph,
 const weir_place_view *weir_tools_plan_view(const weir_tools_plan *plan);
 const weir_costs *weir_tools_plan_costs(const weir_tools_plan *plan);
 
+/* All that a plan needs to be shown again. */
+struct weir_tools_plan {
+  weir_runtime *runtime;
+  weir_cluster *cluster;
+  weir_placement *placement;   /* NULL for instances */
+  weir_place_problem *problem; /* of an instance; else the placement's */
+  weir_place_result result;
+  weir_costs *costs; /* or NULL */
+  int64_t *peaks;
+  weir_place_figures *figures;
+  weir_place_view view;
+};
+
+/* The unit of the node called |name|, or the task. Errors: W0002. */
+weir_status weir_tools_plan_find(const weir_tools_plan *plan, const char *name,
+                                 uint32_t *out, weir_error *err);
+
+/* weir_tools_what_if.c: applies the changes of |opts| to |plan->cluster|, and
+ * gives those that concern nodes as pins, the caller's to free. Errors: W0002,
+ * W3020, W3040, W6001. */
+weir_status weir_tools_plan_change(weir_tools_plan *plan,
+                                   const weir_tools_place_opts *opts,
+                                   weir_place_pin **out_pins,
+                                   uint32_t *out_count, weir_error *err);
+/* The plan of |before| for |problem|, which has the same nodes and maybe other
+ * devices and links, as it was: it may break a rule there. |*out| is NULL when
+ * a node cannot be where it was. Errors: W6001. */
+weir_status weir_tools_plan_carry(const weir_tools_plan *before,
+                                  const weir_place_problem *problem,
+                                  weir_place_plan **out, weir_error *err);
+
 #endif

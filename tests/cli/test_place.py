@@ -180,6 +180,105 @@ class Browser(Case):
         self.assertLessEqual(int(data["boxes"]), 64)
 
 
+def nanoseconds(text):
+    number, unit = text.split()
+    return float(number) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit]
+
+
+class WhatIf(Case):
+    """--what-if and --diff."""
+
+    ARGS = (LENET, "--cluster", "ps=1,worker=2", "--budget", "500")
+
+    def what_if(self, *changes):
+        asked = [x for c in changes for x in ("--what-if", c)]
+        out = self.place(*self.ARGS, *asked)
+        lines = out.splitlines()
+        self.assertEqual(lines[:len(changes)],
+                         ["what if: " + c for c in changes])
+        step = re.match(r"step (.*) -> (.*?), ", lines[len(changes)])
+        # The plan of the same change, in full.
+        plan = self.plan(*self.ARGS, *asked)
+        self.assertIn(time_text(plan["makespan_ns"]), step.group(2))
+        return (nanoseconds(step.group(1)), nanoseconds(step.group(2)), out,
+                plan)
+
+    def test_pin(self):
+        _, _, out, plan = self.what_if("pin c1/conv2d=/job:worker/task:1",
+                                       "pin c2/conv2d=/job:worker/task:0")
+        where = {n["name"]: n["device"] for n in plan["nodes"]}
+        members = {m: n["device"] for n in plan["nodes"]
+                   for m in n.get("members", [n["name"]])}
+        for name, device in {**where, **members}.items():
+            if name.startswith("c1/z"):
+                self.assertEqual(device, "/job:worker/task:1/device:CPU:0")
+            if name.startswith("c2/z"):
+                self.assertEqual(device, "/job:worker/task:0/device:CPU:0")
+        self.assertIn("  only: ", out)
+        # A pin against what must be together.
+        self.place(*self.ARGS, "--what-if", "pin train/c1/b/assign=/job:worker",
+                   code=4)
+        self.assertIn("error[W3012]", self.err)
+
+    def test_more_never_hurts(self):
+        for change in ("add worker", "add cpu:worker", "add gpu:ps",
+                       "link network=1us,100GB/s", "link network*8",
+                       "link local*8", "memory /job:ps=1GiB"):
+            was, now, out, _ = self.what_if(change)
+            self.assertLessEqual(now, was, out)
+        self.assertIn("0 nodes moved, 0 stay and start", out)
+
+    def test_less(self):
+        was, now, out, plan = self.what_if("remove /job:worker/task:1")
+        self.assertGreater(now, was)
+        self.assertEqual(len(plan["devices"]), 2)
+        self.assertRegex(out, r"/job:worker/task:1/device:CPU:0 +peak .* -> - "
+                         r"\(gone\)")
+        was, now, out, _ = self.what_if("link network*0.01")
+        self.assertGreater(now, was)
+        # Undone.
+        was, now, out, _ = self.what_if("link network*0.5", "link network*2",
+                                        "add ps", "remove /job:ps/task:1")
+        self.assertEqual(was, now)
+        self.assertIn("0 nodes moved, 0 stay and start", out)
+
+    def test_new_devices_are_told(self):
+        _, _, out, plan = self.what_if("add gpu:worker")
+        self.assertIn("(new)", out)
+        self.assertIn("/job:worker/task:1/device:GPU:0",
+                      [d["name"] for d in plan["devices"]])
+
+    def test_caps(self):
+        self.place(*self.ARGS, "--what-if", "memory /job:worker=1KiB", code=4)
+        self.assertIn("error[W3013]", self.err)
+
+    def test_refused(self):
+        for change in ("frob x", "add nobody", "remove /job:nobody",
+                       "link wire*2", "memory /job:ps=much", "pin a"):
+            self.assertEqual(self.place(*self.ARGS, "--what-if", change,
+                                        code=2), "")
+            self.assertIn(f"error[W3040]: what if '{change}': ", self.err)
+            self.assertIn("= help: pin NODE=DEVICE | add JOB | ", self.err)
+        self.place(*self.ARGS, "--what-if", "pin nobody=/job:ps", code=2)
+        self.assertIn("no node called nobody", self.err)
+        self.file("x.stg", "1\n0 0 0\n1 5 1 0\n2 0 1 1\n")
+        self.place("x.stg", "--what-if", "add worker", code=2)
+        self.assertIn("error[W3040]", self.err)
+
+    def test_diff_by_reason(self):
+        self.file("a.json", self.place(*self.ARGS, "--json"))
+        self.assertIn("0 nodes moved", self.place(*self.ARGS, "--diff",
+                                                  "a.json"))
+        self.file("b.json", self.place(*self.ARGS, "--json", "--what-if",
+                                       "pin c1/conv2d=/job:worker/task:1"))
+        out = self.place(*self.ARGS, "--diff", "b.json", code=1)
+        moved = int(re.search(r"(\d+) nodes moved", out).group(1))
+        self.assertGreater(moved, 0)
+        groups = re.findall(r"^  (\w+): (\d+)$", out, re.M)
+        self.assertEqual(sum(int(n) for _, n in groups), moved)
+        self.assertEqual(len({g for g, _ in groups}), len(groups))
+
+
 TINY = """\
 weir: 1
 nodes:

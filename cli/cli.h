@@ -43,9 +43,10 @@ typedef struct cli_args {
   const char *format, *data_root, *trace, *after, *color, *threads, *baseline;
   const char *checkpoint, *resume, *init, *events, *data, *weights, *prompt;
   bool json, trap_nan, no_fusion, ref_kernels, print_config, full, quiet, help;
-  bool all, man, explain;
+  bool all, man, explain, verbose;
   /* place */
   const char *in_process, *placer, *plan;
+  const char *node_pattern; /* place --nodes */
   const char *cluster, *budget, *explain_node, *memory, *given, *replay,
       *verify, *diff, *costs;
   bool calibrate, critical, strict_placement, inference;

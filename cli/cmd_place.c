@@ -149,7 +149,8 @@ static weir_tools_plan_form form_of(const cli_args *a) {
   if (a->json) return WEIR_PLAN_JSON;
   for (size_t i = 0; a->format != NULL && i < sizeof forms / sizeof *forms; i++)
     if (strcmp(a->format, forms[i].name) == 0) return forms[i].form;
-  return a->all ? WEIR_PLAN_TABLE : WEIR_PLAN_SUMMARY;
+  return a->all || a->node_pattern != NULL ? WEIR_PLAN_TABLE
+                                           : WEIR_PLAN_SUMMARY;
 }
 
 /* --verify and --diff: the answer is the exit code. */
@@ -182,8 +183,9 @@ static int answer(const place *p) {
   if (p->before != NULL && a->format == NULL && !a->json)
     s = show_changes(p, &err);
   if (s != WEIR_OK) return cli_fail(&err);
-  if (!more || a->format != NULL || a->json || a->all)
-    s = show(p, form_of(a), NULL, &err);
+  if (!more || a->format != NULL || a->json || a->all ||
+      a->node_pattern != NULL)
+    s = show(p, form_of(a), a->node_pattern, &err);
   if (s == WEIR_OK && a->critical) s = show(p, WEIR_PLAN_CRITICAL, NULL, &err);
   if (s == WEIR_OK && a->explain_node != NULL)
     s = show(p, WEIR_PLAN_EXPLAIN, a->explain_node, &err);

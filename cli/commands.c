@@ -29,6 +29,8 @@ static const cli_option run_options[] = {
          "write what ran when, as Chrome JSON"),
     TIME("timeout", "TIME", timeout_ns, "WEIR_TIMEOUT",
          "end the run after TIME (30s, 200ms) with exit code 138"),
+    FLAG("verbose", 'v', verbose,
+         "with --in-process: where nodes went, on standard error"),
     FLAG("quiet", 'q', quiet, "no summary line"),
     PRINT_CONFIG,
     COLOR,
@@ -109,6 +111,8 @@ static const cli_option place_options[] = {
          "check PLAN against the model; exit 4 when it breaks a rule"),
     TEXT("diff", 0, "PLAN", diff, NULL,
          "what differs from PLAN; exit 1 when something does"),
+    TEXT("nodes", 0, "PATTERN", node_pattern, NULL,
+         "rows of a table or JSON: c1/*, op:matmul, kind:var"),
     LIST("what-if", 0, "CHANGE", what_if,
          "what a change would give: pin N=DEVICE, add JOB, add gpu:JOB, remove "
          "DEVICE, memory DEVICE=BYTES, link network=LATENCY,BANDWIDTH"),

@@ -213,6 +213,7 @@ int cli_job_session(cli_job *job, const cli_args *args, bool bench) {
                             .ref_kernels = args->ref_kernels,
                             .in_process = args->in_process,
                             .placer = args->placer,
+                            .on_placed = args->verbose ? cli_err : NULL,
                             .seed = (uint64_t)args->seed};
   char *plan = NULL;
   weir_status s = WEIR_OK;

@@ -3,6 +3,7 @@
 
 #include "placement/dump_internal.h"
 #include "runtime/base/map.h"
+#include "runtime/graph/pattern.h"
 
 bool weir_place_print(const weir_writer *out, const char *fmt, ...) {
   char line[1024];
@@ -56,6 +57,18 @@ const char *weir_place_op_text(const weir_place_view *v, uint32_t node) {
   if (v->placement == NULL) return "task";
   const weir_unit *u = &v->placement->units[node];
   return v->placement->graph->nodes[u->anchor].op->name;
+}
+
+bool weir_place_is_wanted(const weir_place_view *v, uint32_t node) {
+  const weir_placement *p = v->placement;
+  if (v->nodes.size == 0) return true;
+  if (p == NULL) return weir_pattern_fits(v->nodes, v->problem->names[node]);
+  const weir_unit *u = &p->units[node];
+  for (uint32_t i = 0; i < u->member_count; i++)
+    if (weir_place_pattern_matches(
+            v->nodes, &p->graph->nodes[p->members[u->first_member + i]]))
+      return true;
+  return false;
 }
 
 uint64_t weir_place_plan_hash(const weir_place_view *v) {
@@ -157,11 +170,12 @@ bool weir_place_write_table(const weir_place_view *v, const weir_writer *out) {
   bool ok = weir_place_print(out, "%-32s %-14s %-38s %12s %12s  %s\n", "node",
                              "op", "device", "start ns", "end ns", "reason");
   for (uint32_t n = 0; n < v->plan->node_count && ok; n++)
-    ok = weir_place_print(
-        out, "%-32s %-14s %-38.*s %12" PRId64 " %12" PRId64 "  %s\n",
-        weir_place_node_text(v->problem, n, name), weir_place_op_text(v, n),
-        WEIR_SV(v->problem->devices[v->plan->device[n]].name),
-        v->plan->start_ns[n], v->plan->end_ns[n],
-        weir_place_reason_text((weir_place_reason)v->plan->reason[n]));
+    if (weir_place_is_wanted(v, n))
+      ok = weir_place_print(
+          out, "%-32s %-14s %-38.*s %12" PRId64 " %12" PRId64 "  %s\n",
+          weir_place_node_text(v->problem, n, name), weir_place_op_text(v, n),
+          WEIR_SV(v->problem->devices[v->plan->device[n]].name),
+          v->plan->start_ns[n], v->plan->end_ns[n],
+          weir_place_reason_text((weir_place_reason)v->plan->reason[n]));
   return ok;
 }

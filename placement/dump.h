@@ -33,6 +33,7 @@ typedef struct weir_place_view {
   /* [node * device_count + device]; NULL: not known. */
   const weir_place_alternative *alternatives;
   const weir_place_figures *figures; /* NULL: not measured */
+  weir_sv nodes; /* table, JSON: a pattern of nodes to show; empty: all */
 } weir_place_view;
 
 /* A number that tells plans apart: a hash of devices, times and names. */

@@ -29,6 +29,10 @@ void weir_place_write_figures_json(const weir_place_view *view,
 /* The op of a unit, "task" without a graph. */
 const char *weir_place_op_text(const weir_place_view *view, uint32_t node);
 
+/* Whether |view->nodes| wants |node|: its name fits, or a member's; "op:x" and
+ * "kind:var" as in rules. */
+bool weir_place_is_wanted(const weir_place_view *view, uint32_t node);
+
 /* dump_moves.c: the plan scheduled again with one node elsewhere. */
 typedef struct weir_place_mover {
   const weir_place_view *v;

@@ -142,7 +142,8 @@ static void write_node(weir_json_writer *w, const weir_place_view *v,
 static void write_nodes(weir_json_writer *w, const weir_place_view *v) {
   weir_json_key(w, "nodes");
   weir_json_array_begin(w, false);
-  for (uint32_t n = 0; n < v->plan->node_count; n++) write_node(w, v, n);
+  for (uint32_t n = 0; n < v->plan->node_count; n++)
+    if (weir_place_is_wanted(v, n)) write_node(w, v, n);
   weir_json_array_end(w);
 }
 
@@ -187,6 +188,7 @@ static void write_edges(weir_json_writer *w, const weir_place_view *v) {
   weir_json_array_begin(w, false);
   for (uint32_t i = 0; i < v->plan->copy_count; i++) {
     const weir_place_copy *c = &v->plan->copies[i];
+    if (!weir_place_is_wanted(v, v->problem->tensor_node[c->tensor])) continue;
     weir_json_object_begin(w, true);
     key_int(w, "tensor", c->tensor);
     key_int(w, "node", v->problem->tensor_node[c->tensor]);
@@ -222,8 +224,9 @@ bool weir_place_write_json(const weir_place_view *v, const weir_writer *out) {
   weir_place_write_figures_json(v, &w);
   write_devices(&w, v);
   if (v->placement != NULL) write_rules(&w, v->placement->graph);
+  if (v->nodes.size > 0) key_text(&w, "shown", v->nodes);
   write_nodes(&w, v);
-  write_tensors(&w, v);
+  if (v->nodes.size == 0) write_tensors(&w, v);
   write_edges(&w, v);
   weir_json_object_end(&w);
   return weir_json_finish(&w);

@@ -284,6 +284,10 @@ typedef struct weir_session_opts {
   const char *placer;
   const char *plan; /* a plan in JSON that says where; NULL: weir places */
   size_t plan_size;
+  /* Gets a summary of about ten lines each time a program is placed, from the
+   * thread that asks for the run; NULL: no. */
+  weir_write_fn on_placed;
+  void *on_placed_self;
 } weir_session_opts;
 
 /* Starts the runtime's threads if need be. |opts| may be NULL. The session

@@ -238,8 +238,8 @@ WEIR_API void weir_tools_plan_release(weir_tools_plan *plan); /* NULL-safe */
 
 typedef enum weir_tools_plan_form {
   WEIR_PLAN_SUMMARY,
-  WEIR_PLAN_TABLE,
-  WEIR_PLAN_JSON,
+  WEIR_PLAN_TABLE, /* |what|: a pattern of nodes, or NULL: all */
+  WEIR_PLAN_JSON,  /* the same */
   WEIR_PLAN_DOT,
   WEIR_PLAN_TRACE,
   WEIR_PLAN_CRITICAL,

@@ -338,6 +338,8 @@ weir_status weir_tools_plan_write(const weir_tools_plan *p,
   if (form == WEIR_PLAN_JSON || form == WEIR_PLAN_HTML)
     WEIR_TRY(weir_place_alternatives_create(&view, &all, err));
   view.alternatives = all;
+  if (what != NULL && (form == WEIR_PLAN_JSON || form == WEIR_PLAN_TABLE))
+    view.nodes = weir_sv_from(what);
   bool ok = forms[form](&view, &out);
   weir_free(view.alloc, all);
   return ok ? WEIR_OK

@@ -32,7 +32,8 @@ typedef struct weir_exec_placement {
   weir_placer placer;
   uint64_t moves; /* of the search; 0: as many as fit the graph's size */
   uint64_t seed;
-  weir_sv plan; /* a plan in JSON to be carried out as it is; or empty */
+  weir_sv plan;        /* a plan in JSON to be carried out as it is; or empty */
+  weir_writer summary; /* gets what the placement gave; |write| NULL: nothing */
 } weir_exec_placement;
 
 typedef struct weir_compile_request {

@@ -38,6 +38,31 @@ static weir_status find_plan(weir_compiler *c, const weir_placement *placement,
   return s;
 }
 
+/* The summary of weir place, for whoever asked for it. */
+static weir_status tell(weir_compiler *c, const weir_placement *placement,
+                        const weir_place_plan *plan, weir_error *err) {
+  const weir_allocator *a = c->env->alloc;
+  const weir_place_problem *p = placement->problem;
+  const weir_writer *out = &c->request->placement->summary;
+  weir_place_bounds bounds;
+  if (out->write == NULL) return WEIR_OK;
+  int64_t *peaks = weir_alloc_array(a, p->device_count, sizeof *peaks);
+  if (peaks == NULL)
+    return weir_fail_memory(err, p->device_count * sizeof *peaks);
+  weir_status s = weir_place_bound(a, p, plan->makespan_ns, &bounds, err);
+  if (s == WEIR_OK) s = weir_place_check(a, p, plan, peaks, err);
+  weir_place_view view = {.alloc = a,
+                          .problem = p,
+                          .plan = plan,
+                          .bounds = &bounds,
+                          .placement = placement,
+                          .peaks = peaks};
+  /* That it cannot be shown is no reason not to run. */
+  if (s == WEIR_OK) (void)weir_place_write_summary(&view, out);
+  weir_free(a, peaks);
+  return s;
+}
+
 weir_status weir_compile_place(weir_compiler *c, weir_error *err) {
   const weir_allocator *a = c->env->alloc;
   const weir_exec_placement *want = c->request->placement;
@@ -46,6 +71,7 @@ weir_status weir_compile_place(weir_compiler *c, weir_error *err) {
   weir_status s = weir_placement_create(a, c->graph, want->cluster,
                                         &want->lower, &placement, err);
   if (s == WEIR_OK) s = find_plan(c, placement, &plan, err);
+  if (s == WEIR_OK) s = tell(c, placement, plan, err);
   if (s == WEIR_OK)
     s = weir_partition_create(a, placement, plan, &c->partition, err);
   weir_place_plan_release(plan);

@@ -94,6 +94,51 @@ class Page(Case):
                     if device[plan["tensors"][t]["node"]] != n["device"]}
         self.assertEqual(moved, crossing)
 
+    def test_pattern_of_nodes(self):
+        args = (LENET, "--cluster", "ps=1,worker=2", "--budget", "0")
+        plan = self.plan(*args)
+        for pattern, wanted in (("c1/*", lambda n: n.startswith("c1/")),
+                                ("*adam_?", lambda n: n[:-1].endswith("adam_")),
+                                ("nobody", lambda n: False)):
+            rows = [n for n in plan["nodes"]
+                    if any(map(wanted, n.get("members", [n["name"]])))]
+            some = self.plan(*args, "--nodes", pattern)
+            self.assertEqual(some["nodes"], rows)
+            self.assertEqual(some["shown"], pattern)
+            self.assertEqual(
+                some["edges"], [e for e in plan["edges"] if e["node"] in
+                                {n["id"] for n in rows}])
+            table = self.place(*args, "--nodes", pattern).splitlines()
+            self.assertEqual([r.split()[0] for r in table[1:]],
+                             [n["name"] for n in rows])
+        self.assertEqual({r.split()[1] for r in self.place(
+            *args, "--nodes", "kind:var").splitlines()[1:]}, {"var", "state"})
+        # A part of a plan is no plan.
+        self.file("part.json", self.place(*args, "--nodes", "c1/*", "--json"))
+        self.place(*args, "--verify", "part.json", code=4)
+
+    def test_bounds_of_the_picture(self):
+        # docs/placement_bounds.svg
+        self.file("five.stg", "5\n0 0 0\n1 2 1 0\n2 3 1 1\n3 3 1 1\n"
+                  "4 3 1 1\n5 2 3 2 3 4\n6 0 1 5\n")
+        plan = self.plan("five.stg", "--processors", "2")
+        self.assertEqual(plan["bounds"], {
+            "critical_path_ns": 7, "area_ns": 7, "window_ns": 9,
+            "energy_ns": 10})  # the area is 6.5, the window 8.5
+        self.assertEqual(plan["makespan_ns"], 10)
+
+    def test_run_tells_where_nodes_went(self):
+        self.file("g.weir.yaml", TINY)
+        for args, lines in ((("-v",), 0), (("--in-process", "worker=2"), 0),
+                            (("--in-process", "worker=2", "-v"), 5)):
+            p = subprocess.run([WEIR, "run", "-q", "g.weir.yaml", *args],
+                               cwd=self.path, env=CLEAN, timeout=60,
+                               capture_output=True, text=True)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            self.assertGreaterEqual(len(p.stderr.splitlines()), lines)
+            self.assertEqual("predicted step" in p.stderr, lines > 0)
+            self.assertIn("[2, 2, 2, 2]", p.stdout)
+
     def test_alternatives_are_those_of_explain(self):
         plan = self.plan(LENET, "--cluster", "ps=1,worker=2")
         node = next(n for n in plan["nodes"] if n["name"] == "c1/sigmoid"

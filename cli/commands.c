@@ -256,6 +256,8 @@ const cli_command cli_commands[] = {
      "each node is where it is.",
      "  weir place graphs/lenet.weir.yaml --cluster ps=1,worker=2\n"
      "  weir place graphs/lenet.weir.yaml --explain c1/conv2d\n"
+     "  weir place graphs/lenet.weir.yaml --format html > plan.html\n"
+     "  weir place graphs/lenet.weir.yaml --what-if \"add gpu:worker\"\n"
      "  weir place graphs/lenet.weir.yaml --calibrate --costs lenet.costs\n"
      "  weir place rand0000.stg --processors 4 --json\n",
      place_options, 1, 1, cli_place},

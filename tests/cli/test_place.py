@@ -503,6 +503,8 @@ class Bad(Case):
             self.refuse("", f"error[W1102]: there is no op or block '{op}'", 3,
                         graph=TINY.replace("add(a, 1)", f"{op}(a)"))
 
+
+class Large(Case):
     def test_one_cycle_in_a_million(self):
         n = 100000 if os.environ.get("CLI_SANITIZED") else 999990
         lines = (f"  a{i}: task(a{(i or n) - 1}, cost_ns=9)\n"

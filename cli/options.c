@@ -260,7 +260,7 @@ weir_status cli_options_read(const cli_command *command, int argc, char **argv,
 void cli_args_release(cli_args *args) {
   cli_list *lists[] = {&args->inputs, &args->outputs, &args->expects,
                        &args->params, &args->targets, &args->dumps,
-                       &args->limits, &args->maps};
+                       &args->limits, &args->maps,    &args->what_if};
   for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
     free(lists[i]->items);
   free(args->rest);

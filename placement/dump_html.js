@@ -60,15 +60,19 @@ const copies = plan.edges.map((c, i) => ({
   id: i, tensor: c.tensor, node: c.node, from: deviceOf.get(c.from),
   to: deviceOf.get(c.to), bytes: c.bytes, start: c.start_ns, end: c.end_ns}));
 const span = Math.max(plan.makespan_ns, 1);
+/* Of many devices those that have something to do. */
+const used = plan.devices.map((d, i) => i).filter(
+  i => D <= 16 || plan.devices[i].peak_bytes > 0 || dev.includes(i));
 
-/* "/job:ps/task:0/device:CPU:0" as "ps:0 CPU:0", or "ps:0" where no task has
- * two devices. */
+/* "/job:ps/task:0/device:CPU:0" as "ps:0 CPU:0", "ps:0" where no task has two
+ * devices, or "CPU:0" where there is one task. */
 const parts = name => /^\/job:([^/]*)\/task:(\d+)\/device:(.*)$/.exec(name);
-const alone = plan.devices.every(d => parts(d.name)) && D === new Set(
-  plan.devices.map(d => parts(d.name)[1] + ':' + parts(d.name)[2])).size;
+const tasks = new Set(plan.devices.map(d => (parts(d.name) || []).slice(1, 3)
+  .join(':'))).size;
 function short(name) {
   const m = parts(name);
-  return m ? m[1] + ':' + m[2] + (alone ? '' : ' ' + m[3]) : name;
+  return !m ? name : tasks === 1 ? m[3] :
+    m[1] + ':' + m[2] + (tasks === D ? '' : ' ' + m[3]);
 }
 const deviceText = d => short(plan.devices[d].name);
 const palette = ['#3874cb', '#c26a00', '#2a8a57', '#8f51b8', '#14868c',
@@ -180,7 +184,8 @@ function deviceTable() {
     units[dev[n]]++;
   }
   const body = el('tbody');
-  plan.devices.slice(0, 64).forEach((d, i) => {
+  used.slice(0, 32).forEach(i => {
+    const d = plan.devices[i];
     const share = 100 * busy[i] / span, cap = d.memory_bytes;
     body.append(el('tr', {},
       el('td', {title: d.name}, el('i', {class: 'dot', style: 'background:' +
@@ -196,7 +201,10 @@ function deviceTable() {
     el('table', {}, el('thead', {}, el('tr', {}, el('th', {}, 'device'),
       el('th', {class: 'n'}, 'units'), el('th', {}, 'busy'), el('th', {}, ''),
       el('th', {class: 'n'}, 'peak memory'))), body),
-    D > 64 ? el('p', {class: 'note'}, 'and ' + (D - 64) + ' more') : null);
+    D > used.length ? el('p', {class: 'note'}, (D - used.length) +
+      ' devices have nothing to do') : null,
+    used.length > 32 ? el('p', {class: 'note'}, 'and ' + (used.length - 32) +
+      ' more') : null);
 }
 
 /* ---- What is selected, for all parts of the page */

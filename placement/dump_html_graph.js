@@ -156,7 +156,7 @@ function layout(boxes) {
     return item;
   };
   for (let l = 0; l <= Math.max(0, ...layer); l++) rows[l] = [];
-  const at = boxes.map((box, i) => put(layer[i], {box, w: 132}));
+  const at = boxes.map((box, i) => put(layer[i], {box, w: 150}));
   for (const e of edges) {
     const [a, b] = layer[e.a] <= layer[e.b] ? [e.a, e.b] : [e.b, e.a];
     e.way = [at[a]];
@@ -407,7 +407,7 @@ function graph() {
 /* ---- The page */
 
 function key() {
-  const shown = plan.devices.slice(0, 12).map((d, i) => el('span', {},
+  const shown = used.slice(0, 12).map(i => el('span', {},
     el('i', {class: 'dot', style: 'border:0;height:11px;width:11px;' +
       'vertical-align:-1px;background:' + colourOf(i)}), deviceText(i)));
   const line = (kind, text) => el('span', {}, el('i', {class: kind}), text);

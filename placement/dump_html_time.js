@@ -34,9 +34,9 @@ function cut(g, text, width) {
 
 function drawAxis(s, bottom) {
   const g = s.g, wide = view.to - view.from;
-  let step = Math.pow(10, Math.floor(Math.log10(wide)));
-  while (wide / step < 5) step /= 2;
-  while (wide / step > 10) step *= 2;
+  const ten = Math.pow(10, Math.floor(Math.log10(wide)));
+  const step = [0.1, 0.2, 0.5, 1, 2].map(x => x * ten).find(
+    x => wide / x <= 9);
   g.strokeStyle = css('--line');
   g.fillStyle = css('--soft');
   g.textAlign = 'center';
@@ -74,13 +74,14 @@ function makeLanes() {
   for (const c of copies)
     lanes[links.get(each ? c.from * D + c.to : c.to)].items.push({
       start: c.start, end: c.end, copy: c, chain: chain.copies.has(c.id)});
-  for (const l of lanes) {
+  const shown = lanes.filter((l, i) => i >= D || used.includes(i));
+  for (const l of shown) {
     l.items.sort((a, b) => a.start - b.start || a.end - b.end);
     l.title = l.title || l.name;
     let reach = 0; /* the last end so far */
     for (const item of l.items) item.reach = reach = Math.max(reach, item.end);
   }
-  return lanes;
+  return shown;
 }
 /* The first item that may reach into [from, ...). */
 function firstAfter(items, from) {
@@ -327,24 +328,24 @@ function drawCurve(s, curve, d, y, height) {
 }
 function memory() {
   const curves = memoryCurves(), canvas = el('canvas', {id: 'memory'});
-  const height = D <= 8 ? 52 : 40, shown = Math.min(D, 40);
+  const height = D <= 8 ? 52 : 40, rows = used.slice(0, 40);
   root.dataset.peaks = curves.every(
     (c, d) => c.peak === plan.devices[d].peak_bytes) ? 'agree' : 'differ';
-  const total = AXIS + shown * (height + 6) + 4;
+  const total = AXIS + rows.length * (height + 6) + 4;
   repaint.push(() => {
     const s = surface(canvas, total);
-    for (let d = 0; d < shown; d++) {
+    rows.forEach((d, i) => {
+      const y = AXIS + i * (height + 6);
       s.g.fillStyle = colourOf(d);
-      s.g.fillRect(0, AXIS + d * (height + 6) + height / 2 - 13, 10, 10);
-      drawCurve(s, curves[d], d, AXIS + d * (height + 6), height);
-    }
+      s.g.fillRect(0, y + height / 2 - 13, 10, 10);
+      drawCurve(s, curves[d], d, y, height);
+    });
     drawAxis(s, AXIS + 4);
   });
   steer(canvas, e => {
     const r = canvas.getBoundingClientRect();
-    const d = Math.floor((e.clientY - r.top - AXIS) / (height + 6));
-    if (d < 0 || d >= shown || e.clientX - r.left < GUTTER)
-      return showTip(e, '');
+    const d = rows[Math.floor((e.clientY - r.top - AXIS) / (height + 6))];
+    if (d === undefined || e.clientX - r.left < GUTTER) return showTip(e, '');
     const c = curves[d], ns = nsAt(r.width, e.clientX - r.left);
     let low = 0, high = c.times.length;
     while (low + 1 < high) {

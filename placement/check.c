@@ -22,7 +22,12 @@ typedef struct checker {
   weir_error *err;
   event *events;
   size_t event_count;
-  int64_t *last_use; /* per tensor, on its producer's device */
+  /* Copies by tensor: those of tensor t are |by_tensor| from first[t] to
+   * first[t + 1]. */
+  uint32_t *first, *by_tensor;
+  int64_t *last_use;  /* per tensor, of what its producer made */
+  int64_t *copy_last; /* per copy */
+  int64_t *resident;  /* per device */
 } checker;
 
 static weir_status broken(const checker *c, const char *rule, uint32_t node) {
@@ -97,85 +102,114 @@ static weir_status check_devices(checker *c) {
   return check_overlap(c, "two nodes at once on a device");
 }
 
-static weir_status check_copies(checker *c) {
-  const weir_place_problem *p = c->p;
-  c->event_count = 0;
-  for (uint32_t i = 0; i < c->plan->copy_count; i++) {
-    weir_place_copy k = c->plan->copies[i];
-    if (k.tensor >= p->tensor_count || k.from >= p->device_count ||
-        k.to >= p->device_count || k.from == k.to)
-      return broken(c, "a copy of nothing", WEIR_PLACE_NONE);
-    uint32_t producer = p->tensor_node[k.tensor];
-    if (c->plan->device[producer] != k.from)
-      return broken(c, "a copy from where the tensor is not", producer);
-    if (p->link_of[(size_t)k.from * p->device_count + k.to] != k.link ||
-        k.link >= p->link_count)
-      return broken(c, "a copy over the wrong link", producer);
-    const weir_place_link *link = &p->links[k.link];
-    if (k.start_ns < c->plan->end_ns[producer])
-      return broken(c, "a copy before its tensor is made", producer);
-    if (k.end_ns - k.start_ns <
-        weir_place_copy_ns(link, p->tensor_bytes[k.tensor]))
-      return broken(c, "a copy faster than its link", producer);
-    if (link->exclusive && k.end_ns > k.start_ns)
-      c->events[c->event_count++] =
-          (event){k.link, k.start_ns, k.end_ns, 0, producer};
-  }
-  return check_overlap(c, "two copies at once on a link");
+/* ---- Where tensors are. A tensor arrives on a device when its producer ends
+ * there or a copy to it ends; who needs it there takes the latest arrival. */
+
+/* Lists copies by tensor; those of one tensor stay in the plan's order. */
+static void list_copies(checker *c) {
+  const weir_place_plan *plan = c->plan;
+  uint32_t tensors = c->p->tensor_count;
+  for (uint32_t i = 0; i < plan->copy_count; i++)
+    c->first[plan->copies[i].tensor + 2]++;
+  for (uint32_t t = 2; t < tensors + 2; t++) c->first[t] += c->first[t - 1];
+  for (uint32_t i = 0; i < plan->copy_count; i++)
+    c->by_tensor[c->first[plan->copies[i].tensor + 1]++] = i;
 }
 
-/* ---- Every tensor there before it is used: uses and copies, both sorted by
- * (tensor, device). */
-
-static int compare_arrivals(const void *x, const void *y) {
-  const event *a = x, *b = y;
-  if (a->node != b->node) return a->node < b->node ? -1 : 1;
-  if (a->where != b->where) return a->where < b->where ? -1 : 1;
-  return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
-}
-
-static const event *find_arrival(const checker *c, uint32_t tensor,
-                                 uint32_t device) {
-  size_t low = 0, high = c->event_count;
-  while (low < high) {
-    size_t middle = (low + high) / 2;
-    const event *e = &c->events[middle];
-    if (e->node < tensor || (e->node == tensor && e->where < device))
-      low = middle + 1;
+/* The last use of what of |tensor| is on |device| at |at_ns|, to be raised;
+ * NULL: it is not there. |*there_ns|: when it came; a time if it comes later,
+ * INT64_MAX if never. */
+static int64_t *find_arrival(const checker *c, uint32_t tensor, uint32_t device,
+                             int64_t at_ns, int64_t *there_ns) {
+  const weir_place_plan *plan = c->plan;
+  uint32_t producer = c->p->tensor_node[tensor];
+  int64_t *found = NULL, latest = -1, later = INT64_MAX;
+  if (plan->device[producer] == device) {
+    if (plan->end_ns[producer] <= at_ns)
+      found = &c->last_use[tensor], latest = plan->end_ns[producer];
     else
-      high = middle;
+      later = plan->end_ns[producer];
   }
-  const event *e = &c->events[low];
-  return low < c->event_count && e->node == tensor && e->where == device ? e
-                                                                         : NULL;
+  for (uint32_t i = c->first[tensor]; i < c->first[tensor + 1]; i++) {
+    const weir_place_copy *k = &plan->copies[c->by_tensor[i]];
+    if (k->to != device) continue;
+    if (k->end_ns <= at_ns && k->end_ns > latest)
+      found = &c->copy_last[c->by_tensor[i]], latest = k->end_ns;
+    else if (k->end_ns > at_ns && k->end_ns < later)
+      later = k->end_ns;
+  }
+  *there_ns = found != NULL ? latest : later;
+  return found;
 }
 
-static weir_status check_arrivals(checker *c) {
+static weir_status check_copy(checker *c, const weir_place_copy *k) {
   const weir_place_problem *p = c->p;
+  if (k->tensor >= p->tensor_count || k->from >= p->device_count ||
+      k->to >= p->device_count || k->from == k->to)
+    return broken(c, "a copy of nothing", WEIR_PLACE_NONE);
+  uint32_t producer = p->tensor_node[k->tensor];
+  if (p->link_of[(size_t)k->from * p->device_count + k->to] != k->link ||
+      k->link >= p->link_count)
+    return broken(c, "a copy over the wrong link", producer);
+  const weir_place_link *link = &p->links[k->link];
+  if (k->start_ns < 0 ||
+      k->end_ns - k->start_ns <
+          weir_place_copy_ns(link, p->tensor_bytes[k->tensor]))
+    return broken(c, "a copy faster than its link", producer);
+  if (link->exclusive && k->end_ns > k->start_ns)
+    c->events[c->event_count++] =
+        (event){k->link, k->start_ns, k->end_ns, 0, producer};
+  return WEIR_OK;
+}
+
+static weir_status check_copies(checker *c) {
+  const weir_place_plan *plan = c->plan;
   c->event_count = 0;
-  for (uint32_t i = 0; i < c->plan->copy_count; i++) {
-    weir_place_copy k = c->plan->copies[i];
-    c->events[c->event_count++] = (event){k.to, k.end_ns, 0, 0, k.tensor};
+  for (uint32_t i = 0; i < plan->copy_count; i++)
+    WEIR_TRY(check_copy(c, &plan->copies[i]));
+  WEIR_TRY(check_overlap(c, "two copies at once on a link"));
+  list_copies(c);
+  for (uint32_t n = 0; n < c->p->node_count; n++)
+    for (uint32_t t = c->p->out_first[n]; t < c->p->out_first[n + 1]; t++)
+      c->last_use[t] = plan->end_ns[n];
+  for (uint32_t i = 0; i < plan->copy_count; i++)
+    c->copy_last[i] = plan->copies[i].end_ns;
+  for (uint32_t i = 0; i < plan->copy_count; i++) {
+    const weir_place_copy *k = &plan->copies[i];
+    int64_t there;
+    int64_t *last = find_arrival(c, k->tensor, k->from, k->start_ns, &there);
+    if (last == NULL)
+      return broken(c,
+                    there == INT64_MAX ? "a copy from where the tensor is not"
+                                       : "a copy before its tensor is there",
+                    c->p->tensor_node[k->tensor]);
+    if (k->end_ns > *last) *last = k->end_ns;
   }
-  qsort(c->events, c->event_count, sizeof *c->events, compare_arrivals);
+  return WEIR_OK;
+}
+
+static weir_status check_uses(checker *c) {
+  const weir_place_problem *p = c->p;
+  const weir_place_plan *plan = c->plan;
   for (uint32_t n = 0; n < p->node_count; n++)
     for (uint32_t i = p->in_first[n]; i < p->in_first[n + 1]; i++) {
-      uint32_t t = p->in_tensor[i], from = p->tensor_node[t];
-      int64_t there = c->plan->end_ns[from];
-      if (c->plan->device[from] != c->plan->device[n]) {
-        const event *e = find_arrival(c, t, c->plan->device[n]);
-        if (e == NULL) return broken(c, "a tensor never copied", n);
-        there = e->time_ns;
-      }
-      if (c->plan->start_ns[n] < there)
-        return broken(c, "a start before its tensors are there", n);
+      int64_t there;
+      int64_t *last = find_arrival(c, p->in_tensor[i], plan->device[n],
+                                   plan->start_ns[n], &there);
+      if (last == NULL)
+        return broken(c,
+                      there == INT64_MAX
+                          ? "a tensor never copied"
+                          : "a start before its tensors are there",
+                      n);
+      if (plan->end_ns[n] > *last) *last = plan->end_ns[n];
     }
   return WEIR_OK;
 }
 
-/* ---- Memory: weights always; temporary memory while a node runs; a tensor on
- * the device that makes it from that node's start to its last use or the end
- * of its last copy away; a copy from its start to the last use there. */
+/* ---- Memory: weights always; temporary memory while a node runs; a tensor
+ * from the start of its producer, or of the copy that brought it, to the last
+ * use of that arrival or the end of the last copy away. */
 
 static void memory_event(checker *c, uint32_t device, int64_t from, int64_t to,
                          int64_t bytes, uint32_t node) {
@@ -184,30 +218,14 @@ static void memory_event(checker *c, uint32_t device, int64_t from, int64_t to,
   c->events[c->event_count++] = (event){device, to, 0, -bytes, node};
 }
 
-/* The last end of a use of |tensor| on |device|, at least |from|. */
-static int64_t last_use(const checker *c, uint32_t tensor, uint32_t device,
-                        int64_t from) {
-  const weir_place_problem *p = c->p;
-  for (uint32_t u = p->use_first[tensor]; u < p->use_first[tensor + 1]; u++) {
-    uint32_t n = p->use_node[u];
-    if (c->plan->device[n] == device && c->plan->end_ns[n] > from)
-      from = c->plan->end_ns[n];
-  }
-  return from;
-}
-
 static void list_memory(checker *c) {
   const weir_place_problem *p = c->p;
   const weir_place_plan *plan = c->plan;
   c->event_count = 0;
-  for (uint32_t t = 0; t < p->tensor_count; t++)
-    c->last_use[t] = last_use(c, t, plan->device[p->tensor_node[t]],
-                              plan->end_ns[p->tensor_node[t]]);
   for (uint32_t i = 0; i < plan->copy_count; i++) {
-    weir_place_copy k = plan->copies[i];
-    if (k.end_ns > c->last_use[k.tensor]) c->last_use[k.tensor] = k.end_ns;
-    memory_event(c, k.to, k.start_ns, last_use(c, k.tensor, k.to, k.end_ns),
-                 p->tensor_bytes[k.tensor], p->tensor_node[k.tensor]);
+    const weir_place_copy *k = &plan->copies[i];
+    memory_event(c, k->to, k->start_ns, c->copy_last[i],
+                 p->tensor_bytes[k->tensor], p->tensor_node[k->tensor]);
   }
   for (uint32_t n = 0; n < p->node_count; n++) {
     memory_event(c, plan->device[n], plan->start_ns[n], plan->end_ns[n],
@@ -221,14 +239,14 @@ static void list_memory(checker *c) {
 
 static weir_status check_memory(checker *c, int64_t *peaks) {
   const weir_place_problem *p = c->p;
+  for (uint32_t n = 0; n < p->node_count; n++)
+    c->resident[c->plan->device[n]] += p->resident_bytes[n];
   list_memory(c);
   qsort(c->events, c->event_count, sizeof *c->events, compare_events);
   size_t i = 0;
   weir_status s = WEIR_OK;
   for (uint32_t d = 0; d < p->device_count; d++) {
-    int64_t live = 0, peak;
-    for (uint32_t n = 0; n < p->node_count; n++)
-      if (c->plan->device[n] == d) live += p->resident_bytes[n];
+    int64_t live = c->resident[d], peak;
     peak = live;
     for (; i < c->event_count && c->events[i].where == d; i++) {
       live += c->events[i].bytes;
@@ -244,26 +262,39 @@ static weir_status check_memory(checker *c, int64_t *peaks) {
   return s;
 }
 
+static bool checker_begin(checker *c) {
+  const weir_allocator *a = c->alloc;
+  size_t tensors = c->p->tensor_count, copies = c->plan->copy_count;
+  size_t most = 2 * ((size_t)c->p->node_count + tensors + copies) + 1;
+  c->events = weir_alloc_array(a, most, sizeof *c->events);
+  c->first = weir_alloc_array(a, tensors + 2, sizeof *c->first);
+  c->by_tensor = weir_alloc_array(a, copies + 1, sizeof *c->by_tensor);
+  c->last_use = weir_alloc_array(a, tensors + 1, sizeof *c->last_use);
+  c->copy_last = weir_alloc_array(a, copies + 1, sizeof *c->copy_last);
+  c->resident = weir_alloc_array(a, c->p->device_count, sizeof *c->resident);
+  return c->events != NULL && c->first != NULL && c->by_tensor != NULL &&
+         c->last_use != NULL && c->copy_last != NULL && c->resident != NULL;
+}
+
 weir_status weir_place_check(const weir_allocator *alloc,
                              const weir_place_problem *p,
                              const weir_place_plan *plan, int64_t *peaks,
                              weir_error *err) {
   checker c = {.alloc = alloc, .p = p, .plan = plan, .err = err};
-  size_t most =
-      2 * ((size_t)p->node_count + p->tensor_count + plan->copy_count) + 1;
-  c.events = weir_alloc_array(alloc, most, sizeof *c.events);
-  c.last_use =
-      weir_alloc_array(alloc, (size_t)p->tensor_count + 1, sizeof *c.last_use);
   weir_status s = WEIR_OK;
-  if (c.events == NULL || c.last_use == NULL)
-    s = weir_fail_memory(err, most * sizeof *c.events);
+  if (!checker_begin(&c))
+    s = weir_fail_memory(err, plan->copy_count * sizeof *c.events);
   if (s == WEIR_OK) s = check_nodes(&c);
   if (s == WEIR_OK) s = check_groups(&c);
   if (s == WEIR_OK) s = check_devices(&c);
   if (s == WEIR_OK) s = check_copies(&c);
-  if (s == WEIR_OK) s = check_arrivals(&c);
+  if (s == WEIR_OK) s = check_uses(&c);
   if (s == WEIR_OK) s = check_memory(&c, peaks);
   weir_free(alloc, c.events);
+  weir_free(alloc, c.first);
+  weir_free(alloc, c.by_tensor);
   weir_free(alloc, c.last_use);
+  weir_free(alloc, c.copy_last);
+  weir_free(alloc, c.resident);
   return s;
 }

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "placement/dump_internal.h"
 
 /* ---- What asked for it */
@@ -85,7 +87,17 @@ static weir_status write_candidate(weir_place_mover *m, uint32_t node,
                            kernel ? "not allowed" : "no kernel");
     return WEIR_OK;
   }
-  WEIR_TRY(weir_place_mover_move(m, node, d, err));
+  weir_error why = WEIR_ERROR_INIT;
+  weir_status moved = weir_place_mover_move(m, node, d, &why);
+  if (moved != WEIR_OK && strcmp(why.id, "W3013") == 0) {
+    (void)weir_place_print(out, "  %-38.*s %12s %12s  no room\n",
+                           WEIR_SV(p->devices[d].name), "-", "-");
+    return WEIR_OK;
+  }
+  if (moved != WEIR_OK) {
+    if (err != NULL) *err = why;
+    return moved;
+  }
   int64_t total = m->plan->makespan_ns;
   if (!here && total < c->runner_ns) {
     c->runner_ns = total;

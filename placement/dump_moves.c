@@ -40,7 +40,8 @@ weir_status weir_place_mover_move(weir_place_mover *m, uint32_t node,
     m->key[n] = -m->v->plan->start_ns[n];
   }
   weir_place_order(p, m->key, m->heap, m->waiting, m->order);
-  weir_schedule_input input = {m->order, m->device, 0};
+  weir_schedule_input input = {
+      .order = m->order, .device = m->device, .spill = true};
   return weir_schedule_run(m->scheduler, &input, m->plan, NULL, err);
 }
 

@@ -12,6 +12,7 @@ typedef enum weir_place_reason {
   WEIR_PLACE_ONLY,      /* one device is allowed or has a kernel */
   WEIR_PLACE_COLOCATED, /* with an earlier node of its group */
   WEIR_PLACE_SEARCH,    /* local search moved it there */
+  WEIR_PLACE_NO_ROOM,   /* where it would finish sooner there was no room */
   WEIR_PLACE_REPLAY     /* a plan that was given says so */
 } weir_place_reason;
 

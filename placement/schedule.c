@@ -1,60 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "placement/schedule.h"
-
-#include "placement/timeline.h"
+#include "placement/schedule_internal.h"
 #include "runtime/base/size.h"
 
 enum {
   EVERY_DEVICE = 32, /* more are looked at by class */
   AHEAD = 12         /* nodes whose inputs are fetched before their turn */
 };
-
-/* What is known of a tensor once its producer is placed. */
-typedef struct made {
-  int64_t ready_ns;
-  int64_t bytes;
-  uint32_t device;
-  uint32_t copies; /* its latest copy + 1 */
-} made;
-
-/* A tensor of the node in hand. */
-typedef struct wanted {
-  int64_t ready_ns, bytes;
-  uint32_t tensor, from;
-} wanted;
-
-/* A device for one node. */
-typedef struct fit {
-  uint32_t device, at; /* the number of the candidate */
-  int64_t cost, start, end, idle;
-  int64_t early_ns; /* it cannot end before */
-  bool possible;
-} fit;
-
-struct weir_scheduler {
-  const weir_allocator *alloc;
-  const weir_place_problem *p;
-  weir_timeline *devices, *links;
-  made *made;          /* per tensor */
-  uint32_t *copy_next; /* per copy: an earlier one of its tensor + 1 */
-  size_t next_capacity;
-  uint32_t *group_device; /* per group, NONE: open */
-  int64_t *promised;      /* per link, while one node is looked at */
-  uint32_t *touched;      /* links with a promise */
-  uint32_t touched_count;
-  /* The node in hand: its inputs, the devices that it may go to, and when each
-   * input is there: [input * candidate_count + candidate], see |there|. */
-  wanted *inputs;
-  fit *candidates;
-  int64_t *there;
-  uint32_t input_count, candidate_count;
-  int64_t made_ns; /* the last input is made */
-  uint32_t *slot;  /* per device: candidate + 1, 0: none */
-};
-
-/* |there|: the end of a copy that exists, or NOT_THERE, or ~end of one that
- * would be made. */
-#define NOT_THERE INT64_MIN
 
 static uint32_t most_inputs(const weir_place_problem *p) {
   uint32_t most = 1;
@@ -101,7 +52,7 @@ weir_status weir_scheduler_create(const weir_allocator *alloc,
   if (s == NULL) return weir_fail_memory(err, sizeof *s);
   s->alloc = alloc;
   s->p = p;
-  if (!allocate(s, most_inputs(p))) {
+  if (!allocate(s, most_inputs(p)) || !weir_schedule_memory_create(s)) {
     weir_scheduler_release(s);
     return weir_fail_memory(err, p->tensor_count * sizeof *s->made);
   }
@@ -124,6 +75,7 @@ void weir_scheduler_release(weir_scheduler *s) {
   weir_free(s->alloc, s->candidates);
   weir_free(s->alloc, s->there);
   weir_free(s->alloc, s->slot);
+  weir_schedule_memory_release(s);
   weir_free(s->alloc, s);
 }
 
@@ -133,7 +85,7 @@ static void add_candidate(weir_scheduler *s, uint32_t node, uint32_t device) {
   int64_t cost = weir_place_cost(s->p, node, device);
   if (cost == WEIR_PLACE_NO_KERNEL || s->slot[device] != 0) return;
   s->candidates[s->candidate_count] =
-      (fit){.device = device, .at = s->candidate_count, .cost = cost};
+      (weir_fit){.device = device, .at = s->candidate_count, .cost = cost};
   s->slot[device] = ++s->candidate_count;
 }
 
@@ -178,12 +130,13 @@ static void gather(weir_scheduler *s, const weir_place_plan *plan,
   s->made_ns = 0;
   for (uint32_t i = 0; i < count; i++, there += s->candidate_count) {
     uint32_t t = p->in_tensor[first + i];
-    const made *m = &s->made[t];
-    s->inputs[i] = (wanted){m->ready_ns, m->bytes, t, m->device};
+    const weir_made *m = &s->made[t];
+    s->inputs[i] = (weir_wanted){m->ready_ns, m->bytes, t, m->device};
     if (m->ready_ns > s->made_ns) s->made_ns = m->ready_ns;
-    for (uint32_t c = 0; c < s->candidate_count; c++) there[c] = NOT_THERE;
+    for (uint32_t c = 0; c < s->candidate_count; c++) there[c] = WEIR_NOT_THERE;
     for (uint32_t c = m->copies; c != 0; c = s->copy_next[c - 1]) {
       uint32_t slot = s->slot[plan->copies[c - 1].to];
+      if (s->memory != NULL && s->memory->copy_last[c - 1] < 0) continue;
       if (slot != 0) there[slot - 1] = plan->copies[c - 1].end_ns;
     }
     if (s->slot[m->device] != 0) there[s->slot[m->device] - 1] = m->ready_ns;
@@ -192,8 +145,8 @@ static void gather(weir_scheduler *s, const weir_place_plan *plan,
 
 /* When a copy over |link| that can begin at |ready| begins, after what this
  * node has been promised on it already. */
-static int64_t copy_start(const weir_scheduler *s, uint32_t link, int64_t ready,
-                          int64_t ns) {
+int64_t weir_schedule_copy_start(const weir_scheduler *s, uint32_t link,
+                                 int64_t ready, int64_t ns) {
   if (!s->p->links[link].exclusive) return ready;
   if (s->promised[link] > ready) ready = s->promised[link];
   return weir_timeline_find(&s->links[link], ready, ns);
@@ -210,28 +163,46 @@ static void forget_promises(weir_scheduler *s) {
   s->touched_count = 0;
 }
 
+/* When |bytes| more fit on |device| for good, not before |ready|; -1: never. */
+static int64_t find_room(const weir_scheduler *s, uint32_t device,
+                         int64_t ready, int64_t bytes) {
+  return s->memory == NULL
+             ? ready
+             : weir_room_find(&s->memory->rooms[device], ready, bytes);
+}
+
+/* When the copy of input |w| to the candidate's device ends; -1: no way. */
+static int64_t bring(weir_scheduler *s, const weir_wanted *w, weir_fit *f) {
+  const weir_place_problem *p = s->p;
+  uint32_t link = p->link_of[(size_t)w->from * p->device_count + f->device];
+  if (link == WEIR_PLACE_NONE) return -1;
+  f->bytes += w->bytes;
+  int64_t ready = find_room(s, f->device, w->ready_ns, f->bytes);
+  if (ready < 0) {
+    f->short_bytes = 1; /* the sum is not known yet */
+    return -1;
+  }
+  int64_t ns = weir_place_copy_ns(&p->links[link], w->bytes);
+  int64_t end = weir_schedule_copy_start(s, link, ready, ns) + ns;
+  if (p->links[link].exclusive && ns > 0) promise(s, link, end);
+  return end;
+}
+
 /* When all inputs are on the candidate's device; -1: there is no way, or not
  * before |limit|, past which nobody asks. */
-static int64_t inputs_ready(weir_scheduler *s, const fit *f, int64_t limit) {
-  const weir_place_problem *p = s->p;
+static int64_t inputs_ready(weir_scheduler *s, weir_fit *f, int64_t limit) {
   int64_t ready = 0;
   for (uint32_t i = 0; i < s->input_count && ready >= 0; i++) {
     int64_t *there = &s->there[(size_t)i * s->candidate_count + f->at];
-    const wanted *w = &s->inputs[i];
     int64_t end = *there;
-    if (end == NOT_THERE) {
-      uint32_t link = p->link_of[(size_t)w->from * p->device_count + f->device];
-      if (link == WEIR_PLACE_NONE || w->ready_ns > limit) {
-        ready = -1;
-        break;
-      }
-      int64_t ns = weir_place_copy_ns(&p->links[link], w->bytes);
-      end = copy_start(s, link, w->ready_ns, ns) + ns;
-      if (p->links[link].exclusive && ns > 0) promise(s, link, end);
-      *there = ~end;
+    if (end == WEIR_NOT_THERE) {
+      end = bring(s, &s->inputs[i], f);
+      if (end >= 0) *there = ~end;
     }
-    if (end > ready) ready = end;
-    if (ready > limit) ready = -1;
+    if (end < 0 || end > limit)
+      ready = -1;
+    else if (end > ready)
+      ready = end;
   }
   forget_promises(s);
   return ready;
@@ -239,9 +210,19 @@ static int64_t inputs_ready(weir_scheduler *s, const fit *f, int64_t limit) {
 
 /* ---- Choosing a device */
 
+/* What |node| takes itself while it runs: the moment's peak is taken for all
+ * that follows. */
+static int64_t needed_bytes(const weir_place_problem *p, uint32_t node) {
+  int64_t bytes = p->temp_bytes[node];
+  for (uint32_t t = p->out_first[node]; t < p->out_first[node + 1]; t++)
+    if (!p->tensor_kept[t]) bytes += p->tensor_bytes[t];
+  return bytes;
+}
+
 /* Leaves a candidate that cannot end by |limit| impossible. */
-static void try_candidate(weir_scheduler *s, fit *f, int64_t limit) {
+static void try_candidate(weir_scheduler *s, weir_fit *f, int64_t limit) {
   int64_t ready = inputs_ready(s, f, limit - f->cost);
+  if (ready >= 0) ready = find_room(s, f->device, ready, f->bytes);
   if (ready < 0) return;
   const weir_timeline *t = &s->devices[f->device];
   f->start = weir_timeline_find(t, ready, f->cost);
@@ -250,8 +231,31 @@ static void try_candidate(weir_scheduler *s, fit *f, int64_t limit) {
   f->possible = true;
 }
 
-static bool better(const fit *a, const fit *b) {
+/* The same with caps: how many bytes |node| adds, and whether they fit. */
+static void try_in_memory(weir_scheduler *s, uint32_t node, weir_fit *f,
+                          int64_t keep_bytes) {
+  const weir_room *room = &s->memory->rooms[f->device];
+  f->resident = weir_schedule_memory_resident(s, node, f->device, keep_bytes);
+  if (f->resident < 0) {
+    f->short_bytes = 1;
+    return;
+  }
+  f->bytes = f->resident + needed_bytes(s->p, node);
+  f->room = weir_room_left(room) - f->bytes;
+  for (uint32_t i = 0; i < s->input_count; i++)
+    if (s->there[(size_t)i * s->candidate_count + f->at] == WEIR_NOT_THERE)
+      f->room -= s->inputs[i].bytes;
+  try_candidate(s, f, INT64_MAX);
+  if (!f->possible && f->room < 0) f->short_bytes = -f->room;
+}
+
+static bool better(const weir_fit *a, const weir_fit *b,
+                   weir_schedule_rule rule) {
   if (!a->possible || !b->possible) return a->possible;
+  if (rule == WEIR_SCHEDULE_LEAST && a->bytes != b->bytes)
+    return a->bytes < b->bytes;
+  if (rule == WEIR_SCHEDULE_ROOM && a->room != b->room)
+    return a->room > b->room;
   if (a->end != b->end) return a->end < b->end;
   if (a->idle != b->idle) return a->idle < b->idle;
   return a->device < b->device;
@@ -260,9 +264,13 @@ static bool better(const fit *a, const fit *b) {
 /* Fills in where |node| may go; says why, should it go there. */
 static weir_place_reason list_candidates(weir_scheduler *s,
                                          const weir_schedule_input *input,
-                                         uint32_t node) {
+                                         uint32_t node, uint32_t must) {
   uint32_t group = s->p->group[node];
   forget_candidates(s);
+  if (must != WEIR_PLACE_NONE) {
+    add_candidate(s, node, must);
+    return WEIR_PLACE_NO_ROOM;
+  }
   if (group != WEIR_PLACE_NONE && s->group_device[group] != WEIR_PLACE_NONE) {
     add_candidate(s, node, s->group_device[group]);
     return WEIR_PLACE_COLOCATED;
@@ -275,33 +283,56 @@ static weir_place_reason list_candidates(weir_scheduler *s,
   return s->candidate_count == 1 ? WEIR_PLACE_ONLY : WEIR_PLACE_EFT;
 }
 
-static fit choose(weir_scheduler *s, const weir_schedule_input *input,
-                  weir_place_plan *plan, uint32_t node) {
-  fit best = {.end = INT64_MAX};
-  plan->reason[node] = (uint8_t)list_candidates(s, input, node);
+/* Says so if a device that may end the node sooner had no room for it; if none
+ * had, which came nearest. */
+static void note_refusals(const weir_scheduler *s, weir_fit *best,
+                          weir_place_reason *reason) {
+  int64_t least = INT64_MAX;
+  for (uint32_t c = 0; c < s->candidate_count; c++) {
+    const weir_fit *f = &s->candidates[c];
+    if (f->possible) continue;
+    if (*reason == WEIR_PLACE_EFT && f->early_ns < best->end)
+      *reason = WEIR_PLACE_NO_ROOM;
+    if (best->possible || f->short_bytes == 0 || f->short_bytes >= least)
+      continue;
+    least = best->short_bytes = f->short_bytes;
+    best->device = f->device;
+  }
+}
+
+weir_fit weir_schedule_choose(weir_scheduler *s,
+                              const weir_schedule_input *input,
+                              weir_place_plan *plan, uint32_t node,
+                              uint32_t must) {
+  weir_fit best = {.end = INT64_MAX};
+  weir_place_reason reason = list_candidates(s, input, node, must);
   gather(s, plan, node);
   /* First the one that could end first: it rules out others. */
   uint32_t first = 0;
   for (uint32_t c = 0; c < s->candidate_count; c++) {
-    fit *f = &s->candidates[c];
+    weir_fit *f = &s->candidates[c];
     const weir_timeline *t = &s->devices[f->device];
     f->early_ns = weir_timeline_find(t, s->made_ns, f->cost) + f->cost;
     if (f->early_ns < s->candidates[first].early_ns) first = c;
   }
   for (uint32_t i = 0; i < s->candidate_count; i++) {
     uint32_t c = i == 0 ? first : i - (i <= first);
-    fit *f = &s->candidates[c];
-    if (f->early_ns > best.end) continue;
-    try_candidate(s, f, best.end);
-    if (better(f, &best)) best = *f;
+    weir_fit *f = &s->candidates[c];
+    if (s->memory != NULL)
+      try_in_memory(s, node, f, input->keep_bytes);
+    else if (f->early_ns <= best.end)
+      try_candidate(s, f, best.end);
+    if (better(f, &best, input->rule)) best = *f;
   }
+  if (s->memory != NULL) note_refusals(s, &best, &reason);
+  plan->reason[node] = (uint8_t)reason;
   return best;
 }
 
 /* ---- Carrying it out */
 
-static bool add_copy(weir_scheduler *s, weir_place_plan *plan,
-                     const weir_place_copy *copy) {
+bool weir_schedule_add_copy(weir_scheduler *s, weir_place_plan *plan,
+                            const weir_place_copy *copy) {
   uint32_t c = plan->copy_count;
   if (c == plan->copy_capacity &&
       !weir_vec_grow(plan->alloc, (void **)&plan->copies, &plan->copy_capacity,
@@ -312,6 +343,14 @@ static bool add_copy(weir_scheduler *s, weir_place_plan *plan,
                      sizeof *s->copy_next))
     return false;
   plan->copies[c] = *copy;
+  if (s->memory != NULL) {
+    weir_schedule_memory *m = s->memory;
+    if (c == m->copy_capacity &&
+        !weir_vec_grow(s->alloc, (void **)&m->copy_last, &m->copy_capacity, c,
+                       1, sizeof *m->copy_last))
+      return false;
+    m->copy_last[c] = copy->end_ns;
+  }
   s->copy_next[c] = s->made[copy->tensor].copies;
   s->made[copy->tensor].copies = c + 1;
   plan->copy_count++;
@@ -320,11 +359,11 @@ static bool add_copy(weir_scheduler *s, weir_place_plan *plan,
 
 /* The copies that inputs_ready found for |f|. */
 static bool bring_inputs(weir_scheduler *s, weir_place_plan *plan,
-                         const fit *f) {
+                         const weir_fit *f) {
   const weir_place_problem *p = s->p;
   for (uint32_t i = 0; i < s->input_count; i++) {
     int64_t there = s->there[(size_t)i * s->candidate_count + f->at];
-    const wanted *w = &s->inputs[i];
+    const weir_wanted *w = &s->inputs[i];
     if (there >= 0) continue;
     uint32_t link = p->link_of[(size_t)w->from * p->device_count + f->device];
     int64_t end = ~there;
@@ -332,7 +371,7 @@ static bool bring_inputs(weir_scheduler *s, weir_place_plan *plan,
     if (p->links[link].exclusive && ns > 0)
       weir_timeline_take(&s->links[link], end - ns, ns);
     weir_place_copy copy = {w->tensor, w->from, f->device, link, end - ns, end};
-    if (!add_copy(s, plan, &copy)) return false;
+    if (!weir_schedule_add_copy(s, plan, &copy)) return false;
   }
   return true;
 }
@@ -348,8 +387,9 @@ static void reset(weir_scheduler *s, weir_place_plan *plan) {
   plan->makespan_ns = 0;
 }
 
-static weir_status no_device(const weir_place_problem *p, uint32_t node,
-                             weir_error *err) {
+weir_status weir_schedule_no_device(const weir_scheduler *s, uint32_t node,
+                                    weir_error *err) {
+  const weir_place_problem *p = s->p;
   weir_error_id id =
       p->group[node] == WEIR_PLACE_NONE ? WEIR_W3014 : WEIR_W3012;
   return weir_fail(err, id, NULL,
@@ -365,9 +405,11 @@ static void fetch_inputs(const weir_scheduler *s, uint32_t node) {
     __builtin_prefetch(&s->made[p->in_tensor[i]]);
 }
 
-static void settle(weir_scheduler *s, weir_place_plan *plan, uint32_t node,
-                   const fit *f) {
+bool weir_schedule_settle(weir_scheduler *s, weir_place_plan *plan,
+                          uint32_t node, const weir_fit *f) {
   const weir_place_problem *p = s->p;
+  uint32_t copies = plan->copy_count;
+  if (!bring_inputs(s, plan, f)) return false;
   weir_timeline_take(&s->devices[f->device], f->start, f->end - f->start);
   plan->device[node] = f->device;
   plan->start_ns[node] = f->start;
@@ -380,6 +422,8 @@ static void settle(weir_scheduler *s, weir_place_plan *plan, uint32_t node,
     s->made[t].device = f->device;
     s->made[t].copies = 0;
   }
+  return s->memory == NULL ||
+         weir_schedule_memory_count(s, plan, node, f, copies);
 }
 
 weir_status weir_schedule_run(weir_scheduler *s,
@@ -389,15 +433,16 @@ weir_status weir_schedule_run(weir_scheduler *s,
   const weir_place_problem *p = s->p;
   if (out_complete != NULL) *out_complete = false;
   reset(s, plan);
+  if (s->memory != NULL)
+    return weir_schedule_memory_run(s, input, plan, out_complete, err);
   for (uint32_t i = 0; i < p->node_count; i++) {
     uint32_t n = input->order[i];
     if (p->node_count - i > AHEAD) fetch_inputs(s, input->order[i + AHEAD]);
-    fit f = choose(s, input, plan, n);
-    if (!f.possible) return no_device(p, n, err);
+    weir_fit f = weir_schedule_choose(s, input, plan, n, WEIR_PLACE_NONE);
+    if (!f.possible) return weir_schedule_no_device(s, n, err);
     if (input->stop_ns != 0 && f.end >= input->stop_ns) return WEIR_OK;
-    if (!bring_inputs(s, plan, &f))
+    if (!weir_schedule_settle(s, plan, n, &f))
       return weir_fail_memory(err, sizeof(weir_place_copy));
-    settle(s, plan, n, &f);
   }
   if (out_complete != NULL) *out_complete = true;
   return WEIR_OK;

@@ -21,18 +21,41 @@ weir_status weir_scheduler_create(const weir_allocator *alloc,
                                   weir_error *err);
 void weir_scheduler_release(weir_scheduler *s); /* NULL-safe */
 
+/* Which of the devices that have room is taken. */
+typedef enum weir_schedule_rule {
+  WEIR_SCHEDULE_EFT,   /* where the node finishes first */
+  WEIR_SCHEDULE_LEAST, /* where it adds the fewest bytes, then EFT */
+  WEIR_SCHEDULE_ROOM,  /* where most room is left, then EFT */
+  WEIR_SCHEDULE_RULES
+} weir_schedule_rule;
+
 typedef struct weir_schedule_input {
   const uint32_t *order;  /* all nodes, topologically */
   const uint32_t *device; /* per node: where it must go, NONE: choose; NULL */
   int64_t stop_ns;        /* give up once a node ends at or after; 0: never */
+  /* With memory caps only. What does not fit waits, so |order| is a wish. */
+  weir_schedule_rule rule;
+  int64_t keep_bytes; /* resident bytes leave so much free */
+  bool spill;         /* tensors may be sent to another device and back */
 } weir_schedule_input;
 
-/* Fills |plan|. |*out_complete| (may be NULL) is false when it gave up at
- * stop_ns; the plan is then not to be used. Errors: W3012, W3014, W6001. */
+/* Who could not be placed when the last run met a dead end. */
+typedef struct weir_schedule_short {
+  uint32_t node, device; /* NONE: there was no dead end */
+  int64_t bytes;         /* so many more would have done */
+} weir_schedule_short;
+
+/* Fills |plan|. Memory caps are kept at every moment. |*out_complete| (may be
+ * NULL) is false when it gave up at stop_ns or found no room; the plan is then
+ * not to be used. Errors: W3012, W3014, W6001; W3013 only where |out_complete|
+ * is NULL. */
 weir_status weir_schedule_run(weir_scheduler *s,
                               const weir_schedule_input *input,
                               weir_place_plan *plan, bool *out_complete,
                               weir_error *err);
+weir_schedule_short weir_schedule_last_short(const weir_scheduler *s);
+/* Whether caps can matter: else memory costs the scheduler nothing. */
+bool weir_schedule_is_capped(const weir_scheduler *s);
 
 /* ---- Ranks and orders */
 

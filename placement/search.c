@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "placement/schedule.h"
+#include "placement/rescue.h"
 #include "runtime/base/mix.h"
 
 enum {
@@ -28,6 +28,7 @@ typedef struct solver {
   weir_place_problem *reversed;
   weir_scheduler *back_scheduler;
   weir_place_plan *back_plan;
+  bool spill; /* the best plan sends tensors elsewhere: others may too */
   uint64_t random;
   weir_error *err;
 } solver;
@@ -40,13 +41,15 @@ static uint32_t draw_below(solver *s, uint32_t limit) {
 
 static weir_status schedule(solver *s, int64_t stop_ns, bool *complete) {
   weir_place_order(s->p, s->key, s->heap, s->waiting, s->order);
-  weir_schedule_input input = {s->order, s->device, stop_ns};
+  weir_schedule_input input = {.order = s->order,
+                               .device = s->device,
+                               .stop_ns = stop_ns,
+                               .spill = s->spill};
   return weir_schedule_run(s->scheduler, &input, s->plan, complete, s->err);
 }
 
 static weir_status keep_if_better(solver *s, const char *placer) {
-  if (s->best->makespan_ns <= s->plan->makespan_ns && s->best->placer[0] != 0)
-    return WEIR_OK;
+  if (s->best->makespan_ns <= s->plan->makespan_ns) return WEIR_OK;
   weir_place_plan *worse = s->best;
   s->best = s->plan;
   s->plan = worse;
@@ -94,7 +97,8 @@ static weir_status reverse(const weir_allocator *alloc,
 static weir_status prepare_packing(solver *s) {
   const weir_place_problem *p = s->p;
   if (p->class_count != 1 || p->set_count != 1 || p->group_count != 0 ||
-      p->node_count > PACK_NODES || !copies_are_free(p))
+      p->node_count > PACK_NODES || !copies_are_free(p) ||
+      weir_schedule_is_capped(s->scheduler))
     return WEIR_OK;
   WEIR_TRY(reverse(s->alloc, p, &s->reversed, s->err));
   WEIR_TRY(
@@ -111,7 +115,7 @@ static weir_status pack(solver *s) {
     for (uint32_t n = 0; n < count; n++)
       s->key[count - 1 - n] = s->plan->end_ns[n];
     weir_place_order(s->reversed, s->key, s->heap, s->waiting, s->order);
-    weir_schedule_input back = {s->order, NULL, 0};
+    weir_schedule_input back = {.order = s->order};
     WEIR_TRY(weir_schedule_run(s->back_scheduler, &back, s->back_plan, NULL,
                                s->err));
     for (uint32_t n = 0; n < count; n++)
@@ -127,8 +131,7 @@ static weir_status try_rank(solver *s, weir_rank_rule rule) {
   static const char *const names[] = {"rank mean", "rank best", "rank worst"};
   bool complete = false;
   weir_place_rank(s->p, rule, s->key);
-  WEIR_TRY(schedule(s, rule == WEIR_RANK_MEAN ? 0 : s->best->makespan_ns,
-                    &complete));
+  WEIR_TRY(schedule(s, s->best->makespan_ns, &complete));
   return complete ? keep_if_better(s, names[rule]) : WEIR_OK;
 }
 
@@ -184,11 +187,30 @@ static weir_status try_given(solver *s) {
     s->key[n] = -given->start_ns[n];
     s->device[n] = given->device[n];
   }
-  weir_status status = schedule(s, 0, NULL);
-  if (status == WEIR_OK) status = keep_if_better(s, "as given");
+  bool complete = false;
+  weir_status status = schedule(s, s->best->makespan_ns, &complete);
+  if (status == WEIR_OK && complete) status = keep_if_better(s, "as given");
   for (uint32_t n = 0; n < s->p->node_count; n++)
     s->device[n] = WEIR_PLACE_NONE;
   return status;
+}
+
+/* Where caps matter: plans that spare memory. There must be one in the end. */
+static weir_status try_rescue(solver *s) {
+  weir_place_rescue r = {s->alloc, s->p, s->scheduler,
+                         s->p->node_count > PACK_NODES, false};
+  int64_t before = s->best->makespan_ns;
+  bool found = false;
+  if (before != INT64_MAX && r.enough) return WEIR_OK;
+  WEIR_TRY(weir_place_rescue_run(&r, &s->best, &s->plan, &found, s->err));
+  if (!found) return weir_place_explain_short(s->alloc, s->p, s->err);
+  if (s->best->makespan_ns == before) return WEIR_OK;
+  s->spill = r.spilled;
+  for (uint32_t n = 0; n < s->p->node_count; n++) {
+    s->kept_key[n] = -s->best->start_ns[n];
+    s->kept_device[n] = s->best->device[n];
+  }
+  return WEIR_OK;
 }
 
 /* The bound is known after the first: a plan that meets it ends the work. */
@@ -206,6 +228,7 @@ static weir_status run_portfolio(solver *s, weir_place_bounds *bounds) {
   if (!large) WEIR_TRY(try_numbers(s));
   WEIR_TRY(try_singles(s));
   WEIR_TRY(try_given(s));
+  if (weir_schedule_is_capped(s->scheduler)) WEIR_TRY(try_rescue(s));
   if (s->reversed != NULL) {
     memcpy(s->key, s->kept_key, s->p->node_count * sizeof *s->key);
     WEIR_TRY(schedule(s, 0, NULL));
@@ -299,6 +322,7 @@ static weir_status solver_begin(solver *s) {
   WEIR_TRY(weir_scheduler_create(a, s->p, &s->scheduler, s->err));
   WEIR_TRY(weir_place_plan_create(a, s->p, &s->plan, s->err));
   WEIR_TRY(weir_place_plan_create(a, s->p, &s->best, s->err));
+  s->best->makespan_ns = INT64_MAX; /* none yet */
   return prepare_packing(s);
 }
 

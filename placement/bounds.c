@@ -4,11 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/bounds_sets.h"
+
 enum {
   EXACT_NODES = 512, /* windows between all pairs of times up to here */
   QUANTILES = 128,   /* beyond: a power of two, and */
   SAMPLES = 4096,    /* from so many heads and tails */
   ENERGY_NODES = 192,
+  SCOPES = 8, /* sets of devices whose windows are looked at */
   ROUNDS = 60 /* of the search for the best weights of classes */
 };
 
@@ -22,14 +25,18 @@ typedef struct bounder {
   uint32_t *by_tail;                       /* nodes by falling tail */
   uint64_t *scratch;                       /* of the energy test */
   grid *grid;                              /* of a large graph's windows */
+  weir_bound_sets *sets;                   /* where nodes may be */
   int64_t class_count[WEIR_PLACE_CLASSES]; /* devices of each class */
 } bounder;
 
-static int64_t cheapest(const weir_place_problem *p, uint32_t n) {
+/* On the devices that it may use. */
+static int64_t cheapest(const bounder *b, uint32_t n) {
+  const weir_place_problem *p = b->p;
+  uint64_t classes = b->sets->classes[b->sets->of[n]];
   int64_t best = WEIR_PLACE_NO_KERNEL;
   for (uint32_t c = 0; c < p->class_count; c++) {
     int64_t cost = p->cost[(size_t)n * p->class_count + c];
-    if (cost < best) best = cost;
+    if (cost < best && (classes >> c & 1) != 0) best = cost;
   }
   return best;
 }
@@ -39,7 +46,7 @@ static int64_t measure_paths(bounder *b) {
   const weir_place_problem *p = b->p;
   int64_t longest = 0;
   for (uint32_t n = 0; n < p->node_count; n++) {
-    b->cost[n] = cheapest(p, n);
+    b->cost[n] = cheapest(b, n);
     b->head[n] = 0;
     for (uint32_t i = p->in_first[n]; i < p->in_first[n + 1]; i++) {
       uint32_t from = p->tensor_node[p->in_tensor[i]];
@@ -91,7 +98,23 @@ static int64_t area_of_equals(const bounder *b) {
   return (int64_t)((sum + m - 1) / m);
 }
 
-static int64_t measure_area(const bounder *b) {
+/* What only the devices of one set can do, spread over these. */
+static int64_t area_of_sets(const bounder *b) {
+  const weir_bound_sets *s = b->sets;
+  __int128 load[WEIR_BOUND_SETS] = {0};
+  int64_t best = 0;
+  for (uint32_t n = 0; n < b->p->node_count; n++) load[s->of[n]] += b->cost[n];
+  for (uint32_t x = 1; x < s->count; x++) {
+    __int128 sum = 0;
+    for (uint32_t y = 1; y < s->count; y++)
+      if (weir_bound_set_in(s, y, x)) sum += load[y];
+    int64_t area = (int64_t)((sum + s->devices[x] - 1) / s->devices[x]);
+    if (area > best) best = area;
+  }
+  return best;
+}
+
+static int64_t area_of_classes(const bounder *b) {
   const weir_place_problem *p = b->p;
   if (p->class_count == 1) return area_of_equals(b);
   double weight[WEIR_PLACE_CLASSES], load[WEIR_PLACE_CLASSES];
@@ -115,6 +138,11 @@ static int64_t measure_area(const bounder *b) {
   return best;
 }
 
+static int64_t measure_area(const bounder *b) {
+  int64_t all = area_of_classes(b), some = area_of_sets(b);
+  return all > some ? all : some;
+}
+
 /* ---- Windows: nodes with head >= h and tail >= q have (makespan - h - q) on
  * every device. */
 
@@ -125,11 +153,24 @@ static int by_falling_tail(const void *a, const void *b, void *self) {
   return x < y ? -1 : x > y;
 }
 
-static int64_t window_from(const bounder *b, int64_t head) {
-  int64_t m = b->p->device_count, work = 0, best = 0;
+/* Which nodes are counted: those that can be nowhere but in one set. */
+typedef struct scope {
+  bool in[WEIR_BOUND_SETS];
+  int64_t devices;
+} scope;
+
+static scope scope_of(const bounder *b, uint32_t set) {
+  scope s = {.devices = b->sets->devices[set]};
+  for (uint32_t x = 0; x < b->sets->count; x++)
+    s.in[x] = set == 0 || (x != 0 && weir_bound_set_in(b->sets, x, set));
+  return s;
+}
+
+static int64_t window_from(const bounder *b, const scope *s, int64_t head) {
+  int64_t m = s->devices, work = 0, best = 0;
   for (uint32_t i = 0; i < b->p->node_count; i++) {
     uint32_t n = b->by_tail[i];
-    if (b->head[n] < head) continue;
+    if (b->head[n] < head || !s->in[b->sets->of[n]]) continue;
     work += b->cost[n];
     int64_t bound = head + b->tail[n] + (work + m - 1) / m;
     if (bound > best) best = bound;
@@ -169,7 +210,7 @@ static uint32_t find_cell(const int64_t *edges, int64_t value) {
   return low;
 }
 
-static void fill_grid(const bounder *b, grid *g) {
+static void fill_grid(const bounder *b, const scope *s, grid *g) {
   int64_t head[QUANTILES], tail[QUANTILES];
   uint32_t count = b->p->node_count;
   find_edges(b->head, count, head);
@@ -177,6 +218,7 @@ static void fill_grid(const bounder *b, grid *g) {
   *g = (grid){0};
   for (int i = 0; i < QUANTILES; i++) g->head[i] = g->tail[i] = INT64_MAX;
   for (uint32_t n = 0; n < count; n++) {
+    if (!s->in[b->sets->of[n]]) continue;
     uint32_t x = find_cell(head, b->head[n]), y = find_cell(tail, b->tail[n]);
     g->work[x][y] += b->cost[n];
     if (b->head[n] < g->head[x]) g->head[x] = b->head[n];
@@ -184,9 +226,9 @@ static void fill_grid(const bounder *b, grid *g) {
   }
 }
 
-static int64_t measure_grid(const bounder *b, grid *g) {
-  int64_t m = b->p->device_count, best = 0;
-  fill_grid(b, g);
+static int64_t measure_grid(const bounder *b, const scope *s, grid *g) {
+  int64_t m = s->devices, best = 0;
+  fill_grid(b, s, g);
   for (int x = QUANTILES - 1; x >= 0; x--)
     for (int y = QUANTILES - 1; y >= 0; y--) {
       g->work[x][y] +=
@@ -202,12 +244,19 @@ static int64_t measure_grid(const bounder *b, grid *g) {
 static int64_t measure_windows(const bounder *b) {
   uint32_t count = b->p->node_count;
   int64_t best = 0;
-  if (count > EXACT_NODES) return measure_grid(b, b->grid);
-  for (uint32_t i = 0; i < count; i++) b->by_tail[i] = i;
-  qsort_r(b->by_tail, count, sizeof *b->by_tail, by_falling_tail, b->tail);
-  for (uint32_t i = 0; i < count; i++) {
-    int64_t bound = window_from(b, b->head[i]);
+  if (count <= EXACT_NODES) {
+    for (uint32_t i = 0; i < count; i++) b->by_tail[i] = i;
+    qsort_r(b->by_tail, count, sizeof *b->by_tail, by_falling_tail, b->tail);
+  }
+  for (uint32_t set = 0; set < b->sets->count && set < SCOPES; set++) {
+    scope s = scope_of(b, set);
+    int64_t bound = 0;
+    if (count > EXACT_NODES) bound = measure_grid(b, &s, b->grid);
     if (bound > best) best = bound;
+    for (uint32_t i = 0; i < count && count <= EXACT_NODES; i++) {
+      bound = window_from(b, &s, b->head[i]);
+      if (bound > best) best = bound;
+    }
   }
   return best;
 }
@@ -216,6 +265,7 @@ static void measure(bounder *b, int64_t upper_ns, weir_place_bounds *out) {
   const weir_place_problem *p = b->p;
   for (uint32_t d = 0; d < p->device_count; d++)
     b->class_count[p->devices[d].cls]++;
+  weir_bound_sets_find(p, b->sets);
   *out = (weir_place_bounds){.path_ns = measure_paths(b), .best = ""};
   out->area_ns = measure_area(b);
   out->window_ns = measure_windows(b);
@@ -246,11 +296,15 @@ weir_status weir_place_bound(const weir_allocator *alloc,
   if (small)
     b.scratch =
         weir_alloc_array(alloc, n * ((n + 63) / 64 + 4), sizeof *b.scratch);
+  b.sets = weir_alloc_array(alloc, 1, sizeof *b.sets);
+  if (b.sets != NULL)
+    b.sets->of = weir_alloc_array(alloc, n, sizeof *b.sets->of);
   bool large = p->node_count > EXACT_NODES;
   if (large) b.grid = weir_alloc_array(alloc, 1, sizeof *b.grid);
   weir_status s = WEIR_OK;
-  if ((large && b.grid == NULL) || b.cost == NULL || b.head == NULL ||
-      b.tail == NULL || b.by_tail == NULL || (small && b.scratch == NULL))
+  if (b.sets == NULL || b.sets->of == NULL || (large && b.grid == NULL) ||
+      b.cost == NULL || b.head == NULL || b.tail == NULL || b.by_tail == NULL ||
+      (small && b.scratch == NULL))
     s = weir_fail_memory(err, n * sizeof *b.cost);
   else
     measure(&b, upper_ns, out);
@@ -260,5 +314,7 @@ weir_status weir_place_bound(const weir_allocator *alloc,
   weir_free(alloc, b.by_tail);
   weir_free(alloc, b.scratch);
   weir_free(alloc, b.grid);
+  if (b.sets != NULL) weir_free(alloc, b.sets->of);
+  weir_free(alloc, b.sets);
   return s;
 }

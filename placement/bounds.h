@@ -10,12 +10,14 @@
  * Sources: the window bound is that of Fernandez and Bussell, IEEE Trans.
  * Computers C-22 (1973) 745-751; the energy test is that of Erschler and Lopez
  * (1990), as in Baptiste, Le Pape and Nuijten, Constraint-Based Scheduling
- * (2001), chapter 3. */
+ * (2001), chapter 3, with its adjustments of release times and deadlines. */
 
 typedef struct weir_place_bounds {
   int64_t path_ns;   /* the longest way, each node on its cheapest device */
-  int64_t area_ns;   /* all work spread evenly over all devices */
-  int64_t window_ns; /* work that must lie between what comes first and last */
+  int64_t area_ns;   /* all work spread evenly over all devices, or what only
+                        some can do over these */
+  int64_t window_ns; /* work that must lie between what comes first and last,
+                        for such sets of devices too */
   int64_t energy_ns; /* the first length that the energy test cannot refute; 0:
                         not tried (several classes, or too many nodes) */
   int64_t best_ns;   /* the largest */

@@ -276,6 +276,7 @@ static int64_t best_of_all(const weir_place_problem *p, uint32_t *device,
   int64_t best = INT64_MAX;
   if (n < p->node_count) {
     for (device[n] = 0; device[n] < p->device_count; device[n]++) {
+      if (weir_place_cost(p, n, device[n]) == WEIR_PLACE_NO_KERNEL) continue;
       int64_t got = best_of_all(p, device, n + 1);
       if (got < best) best = got;
     }
@@ -301,29 +302,60 @@ static int64_t best_of_all(const weir_place_problem *p, uint32_t *device,
   return best;
 }
 
+/* Two classes; one, for the energy test; one, where some nodes have one device.
+ */
+enum { TWO_CLASSES, ONE_CLASS, WITH_SETS, VARIANTS };
+
 static void bounds_hold_against_enumeration(void **state) {
   (void)state;
-  for (uint32_t seed = 1; seed < 25; seed++) {
-    uint32_t x = seed * 2654435761u;
-    weir_place_builder *b =
-        begin(system_memory(), 2, 2, (weir_place_link){seed % 5, 0, seed % 2});
-    for (uint32_t n = 0; n < 5; n++) {
-      int64_t cost[2] = {1 + (x >> 4) % 9, 1 + (x >> 9) % 9};
-      uint32_t from[4], count = 0;
-      for (uint32_t k = 0; k < n; k++)
-        if (((x >> (12 + k)) & 3) == 0) from[count++] = k;
-      x = x * 1664525u + 1013904223u;
-      add(b, cost, 1, from, count);
+  for (uint32_t seed = 1; seed < 25; seed++)
+    for (int variant = 0; variant < VARIANTS; variant++) {
+      uint32_t x = seed * 2654435761u, classes = variant == TWO_CLASSES ? 2 : 1;
+      weir_place_builder *b = begin(system_memory(), classes, 2,
+                                    (weir_place_link){seed % 5, 0, seed % 2});
+      uint32_t set = weir_place_add_set(b, (uint32_t[]){1}, 1);
+      for (uint32_t n = 0; n < 5; n++) {
+        int64_t cost[2] = {1 + (x >> 4) % 9, 1 + (x >> 9) % 9};
+        weir_place_node_spec spec = {
+            .cost = cost,
+            .set = variant == WITH_SETS && (x >> 3) % 2 ? set : 0,
+            .group = WEIR_PLACE_NONE};
+        weir_place_add_node(b, &spec);
+        weir_place_add_tensor(b, n, 1);
+        for (uint32_t k = 0; k < n; k++)
+          if (((x >> (12 + k)) & 3) == 0) weir_place_add_use(b, n, k);
+        x = x * 1664525u + 1013904223u;
+      }
+      weir_place_problem *p = finish(b);
+      uint32_t device[8];
+      int64_t truth = best_of_all(p, device, 0);
+      weir_place_result r = solve(p, 2000);
+      assert_true(r.bounds.best_ns <= truth);
+      assert_true(r.plan->makespan_ns <= truth);
+      weir_place_plan_release(r.plan);
+      weir_place_problem_release(p);
     }
-    weir_place_problem *p = finish(b);
-    uint32_t device[8];
-    int64_t truth = best_of_all(p, device, 0);
-    weir_place_result r = solve(p, 2000);
-    assert_true(r.bounds.best_ns <= truth);
-    assert_true(r.plan->makespan_ns <= truth);
-    weir_place_plan_release(r.plan);
-    weir_place_problem_release(p);
+}
+
+/* Of four devices: six nodes of 10 that may use the first, eight the first
+ * two: 140 on two devices; spread over all four it would be 35. */
+static void bounds_know_where_nodes_may_be(void **state) {
+  (void)state;
+  int64_t ten = 10;
+  weir_place_builder *b = begin(system_memory(), 1, 4, (weir_place_link){0});
+  uint32_t one = weir_place_add_set(b, (uint32_t[]){0}, 1);
+  uint32_t two = weir_place_add_set(b, (uint32_t[]){0, 1}, 2);
+  for (int i = 0; i < 14; i++) {
+    weir_place_node_spec spec = {
+        .cost = &ten, .set = i < 6 ? one : two, .group = WEIR_PLACE_NONE};
+    weir_place_add_node(b, &spec);
   }
+  weir_place_problem *p = finish(b);
+  weir_place_result r = solve(p, 0);
+  assert_int_equal(r.bounds.area_ns, 70);
+  assert_int_equal(r.plan->makespan_ns, 70);
+  weir_place_plan_release(r.plan);
+  weir_place_problem_release(p);
 }
 
 /* ---- Files */
@@ -443,6 +475,7 @@ int main(void) {
       cmocka_unit_test(the_same_input_gives_the_same_plan),
       cmocka_unit_test(an_order_is_by_key_then_number),
       cmocka_unit_test(bounds_hold_against_enumeration),
+      cmocka_unit_test(bounds_know_where_nodes_may_be),
       cmocka_unit_test(an_stg_file_is_read),
       cmocka_unit_test(bad_stg_files_are_refused),
       cmocka_unit_test(every_allocation_may_fail),

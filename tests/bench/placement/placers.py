@@ -3,7 +3,7 @@
 """Times the placers and measures how good their plans are; prints tables.
 
   placers.py [--bench build/tests/bench/bench_place] [--weir build/cli/weir]
-             [--stg FOLDER] [--moves 8000] [--rounds 5] [--csv FILE]
+             [--stg FOLDER] [--moves 3000] [--rounds 5] [--csv FILE]
              [scale] [cli] [planted] [stg]
 
 scale    the solve alone, bounds included, the problem being in memory
@@ -194,7 +194,7 @@ def main():
                         default=str(ROOT / "build/tests/bench/bench_place"))
     parser.add_argument("--weir", default=str(ROOT / "build/cli/weir"))
     parser.add_argument("--stg")
-    parser.add_argument("--moves", type=int, default=8000)
+    parser.add_argument("--moves", type=int, default=3000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--csv")
     parser.add_argument("part", nargs="*", choices=[[], *parts], default=[])

@@ -21,7 +21,8 @@ typedef struct weir_place_bounds {
   int64_t energy_ns; /* the first length that the energy test cannot refute; 0:
                         not tried (several classes, or too many nodes) */
   int64_t best_ns;   /* the largest */
-  const char *best;  /* "critical path", "area", "window", "energy" */
+  const char *best; /* "critical path", "area", "window", "energy", and of small
+                       problems "exact search" (exact.h) */
 } weir_place_bounds;
 
 /* |upper_ns|: the makespan of a plan that is known; the energy test stops

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/exact.h"
 #include "placement/search.h"
 
 #include <string.h>
@@ -12,7 +13,9 @@ enum {
   PACK_NODES = 4096,        /* up to here, packing and all of the portfolio */
   NODE_SCHEDULES = 2000000, /* of a search without a budget */
   SEARCH_NODES = 5000,      /* beyond: portfolio only */
-  MOST_MOVES = 200000
+  MOST_MOVES = 200000,
+  FIRST_STEPS = 20000, /* of the exact search, before the local one */
+  LAST_STEPS = 200000  /* and after it */
 };
 
 typedef struct solver {
@@ -303,6 +306,37 @@ uint64_t weir_place_default_moves(const weir_place_problem *p) {
   return moves > MOST_MOVES ? MOST_MOVES : moves;
 }
 
+/* ---- Small problems: proof, or a better plan */
+
+static weir_status prove(solver *s, weir_place_result *out, uint64_t steps) {
+  weir_exact_result r;
+  bool complete = false;
+  if (!weir_exact_fits(s->p) || s->best->makespan_ns <= out->bounds.best_ns)
+    return WEIR_OK;
+  WEIR_TRY(weir_exact_search(s->alloc, s->p, s->options, out->bounds.best_ns,
+                             s->best->makespan_ns, steps, &r, s->err));
+  for (uint32_t i = 0; r.found && i < s->p->node_count; i++) {
+    s->key[r.order[i]] = -(int64_t)i;
+    s->device[i] = r.device[i];
+  }
+  if (r.found) WEIR_TRY(schedule(s, s->best->makespan_ns, &complete));
+  if (complete) WEIR_TRY(keep_if_better(s, "exact search"));
+  if (!r.closed) return WEIR_OK;
+  if (r.bound_ns > out->bounds.best_ns) {
+    out->bounds.best_ns = r.bound_ns;
+    out->bounds.best = "exact search";
+  }
+  if (s->best->makespan_ns == r.bound_ns) s->best->placer = "optimal";
+  return WEIR_OK;
+}
+
+static weir_status search_and_prove(solver *s, weir_place_result *out) {
+  uint64_t moves = s->options->moves;
+  WEIR_TRY(prove(s, out, moves < FIRST_STEPS ? moves : FIRST_STEPS));
+  WEIR_TRY(search(s, out->bounds.best_ns, &out->moves));
+  return prove(s, out, moves < LAST_STEPS ? moves : LAST_STEPS);
+}
+
 /* ---- All together */
 
 static weir_status solver_begin(solver *s) {
@@ -376,7 +410,7 @@ weir_status weir_place_solve(const weir_allocator *alloc,
   if (status == WEIR_OK) out->first_ns = s.best->makespan_ns;
   if (status == WEIR_OK && !by_rule && options->moves > 0 &&
       problem->node_count > 0)
-    status = search(&s, out->bounds.best_ns, &out->moves);
+    status = search_and_prove(&s, out);
   if (status == WEIR_OK) {
     out->plan = s.best;
     s.best = NULL;

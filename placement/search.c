@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "placement/exact.h"
 #include "placement/search.h"
+#include "placement/exact.h"
+#include "placement/lists.h"
 
 #include <string.h>
 
@@ -27,6 +28,7 @@ typedef struct solver {
   int64_t *key, *kept_key; /* priorities: tried, accepted */
   uint32_t *device, *kept_device;
   uint32_t *order, *heap, *waiting;
+  bool listed; /* the best plan is not a rank's */
   /* Packing from the end, where it is possible. */
   weir_place_problem *reversed;
   weir_scheduler *back_scheduler;
@@ -216,6 +218,26 @@ static weir_status try_rescue(solver *s) {
   return WEIR_OK;
 }
 
+/* Other lists, for small problems with unequal devices or copies that cost. */
+static weir_status try_lists(solver *s) {
+  weir_status status = WEIR_OK;
+  if (!weir_place_list_fits(s->p)) return WEIR_OK;
+  for (int r = 0; r < WEIR_LIST_RULES && status == WEIR_OK; r++) {
+    weir_list_rule rule = (weir_list_rule)r;
+    bool complete = false;
+    status = weir_place_list(s->alloc, s->p, rule, s->key, s->device, s->err);
+    if (status == WEIR_OK)
+      status = schedule(s, s->best->makespan_ns, &complete);
+    if (status == WEIR_OK && complete) {
+      status = keep_if_better(s, weir_place_list_name(rule));
+      s->listed = true;
+    }
+  }
+  for (uint32_t n = 0; n < s->p->node_count; n++)
+    s->device[n] = WEIR_PLACE_NONE;
+  return status;
+}
+
 /* The bound is known after the first: a plan that meets it ends the work. */
 static weir_status run_portfolio(solver *s, weir_place_bounds *bounds) {
   bool large = s->p->node_count > PACK_NODES;
@@ -230,6 +252,7 @@ static weir_status run_portfolio(solver *s, weir_place_bounds *bounds) {
   WEIR_TRY(try_ranks(s));
   if (!large) WEIR_TRY(try_numbers(s));
   WEIR_TRY(try_singles(s));
+  WEIR_TRY(try_lists(s));
   WEIR_TRY(try_given(s));
   if (weir_schedule_is_capped(s->scheduler)) WEIR_TRY(try_rescue(s));
   if (s->reversed != NULL) {
@@ -277,10 +300,13 @@ static weir_status move(solver *s, int64_t limit_ns, bool *complete) {
   return s->reversed != NULL ? pack(s) : WEIR_OK;
 }
 
-static weir_status search(solver *s, int64_t bound_ns, uint64_t *moves) {
-  int64_t late[MEMORY], now = s->best->makespan_ns;
+/* From the priorities and devices that are kept, whose step is |now|, until
+ * |*moves| are |last|. */
+static weir_status search_on(solver *s, int64_t now, int64_t bound_ns,
+                             uint64_t last, uint64_t *moves) {
+  int64_t late[MEMORY];
   for (int i = 0; i < MEMORY; i++) late[i] = now;
-  for (*moves = 0; *moves < s->options->moves; ++*moves) {
+  for (; *moves < last; ++*moves) {
     if (s->best->makespan_ns <= bound_ns) break;
     if (*moves % ASK_EVERY == 0 && s->options->stop != NULL &&
         s->options->stop(s->options->stop_self))
@@ -298,6 +324,36 @@ static weir_status search(solver *s, int64_t bound_ns, uint64_t *moves) {
     *old = now;
   }
   return WEIR_OK;
+}
+
+/* The mean rank, with devices that nodes choose. */
+static weir_status keep_rank(solver *s, int64_t *now) {
+  uint32_t count = s->p->node_count;
+  weir_place_rank(s->p, WEIR_RANK_MEAN, s->key);
+  for (uint32_t n = 0; n < count; n++) s->device[n] = WEIR_PLACE_NONE;
+  WEIR_TRY(schedule(s, 0, NULL));
+  memcpy(s->kept_key, s->key, count * sizeof *s->key);
+  memcpy(s->kept_device, s->device, count * sizeof *s->device);
+  *now = s->plan->makespan_ns;
+  return WEIR_OK;
+}
+
+/* Where another list gave the best plan, its devices are all set: one half of
+ * the moves then begins with a rank, where nodes choose theirs. The other half
+ * begins with the best plan. */
+static weir_status search(solver *s, int64_t bound_ns, uint64_t *moves) {
+  uint64_t last = s->options->moves;
+  int64_t now = s->best->makespan_ns;
+  if (s->listed && now > bound_ns) {
+    WEIR_TRY(keep_rank(s, &now));
+    WEIR_TRY(search_on(s, now, bound_ns, last / 2, moves));
+    now = s->best->makespan_ns;
+    for (uint32_t n = 0; n < s->p->node_count; n++) {
+      s->kept_key[n] = -s->best->start_ns[n];
+      s->kept_device[n] = s->best->device[n];
+    }
+  }
+  return search_on(s, now, bound_ns, last, moves);
 }
 
 uint64_t weir_place_default_moves(const weir_place_problem *p) {

@@ -60,6 +60,7 @@ weir_status weir_graph_builder_derive(const weir_graph *parent,
   full->g.placement = parent->placement;
   full->g.data = parent->data;
   full->g.train = parent->train;
+  full->g.mesh = parent->mesh;
   full->g.params = parent->params;
   full->g.param_count = parent->param_count;
   full->g.weights = parent->weights;

@@ -352,6 +352,10 @@ static bool run(op_call *c, weir_result *out) {
     }
   }
   weir_mark at = weir_ast_mark(c->call);
+  if (c->info->op->instr == WEIR_INSTR_COLLECTIVE)
+    return weir_report(c->l, WEIR_W3057, &at,
+                       "%s is put in where `mesh` and `layout` need it",
+                       c->info->op->name);
   /* Types of a body's values may be asked for where the value cannot be. */
   weir_level *level = c->l->level;
   weir_loader_enter(c->l, c->scope->level);

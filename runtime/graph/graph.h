@@ -71,6 +71,34 @@ typedef struct weir_graph_weight {
   weir_tensor *tensor; /* lent; of the variable's dtype and shape */
 } weir_graph_weight;
 
+/* The sections `mesh` and `layout`: devices in a grid with named axes, and
+ * which named dimensions of tensors are cut along which axis (mesh.h lowers).
+ */
+typedef struct weir_mesh_axis {
+  weir_sv name;
+  uint32_t size;
+  uint32_t stride; /* between neighbours, in device numbers (row-major) */
+} weir_mesh_axis;
+
+typedef struct weir_mesh_dim {
+  weir_sv name;
+  uint32_t symbol; /* as in weir_dim.name */
+  uint32_t axis;
+  int64_t size; /* a multiple of the axis's */
+  weir_mark mark;
+} weir_mesh_dim;
+
+enum { WEIR_MESH_AXES = 8, WEIR_MESH_DEVICES = 1024 };
+
+typedef struct weir_mesh {
+  weir_mesh_axis axes[WEIR_MESH_AXES];
+  const weir_sv *devices; /* canonical names, row-major over the axes */
+  const weir_mesh_dim *dims;
+  uint32_t axis_count, device_count, dim_count;
+  bool logical; /* no devices were given: CPUs of this process */
+  weir_mark mark;
+} weir_mesh;
+
 typedef struct weir_graph {
   atomic_int refs;
   const weir_allocator *alloc;
@@ -87,6 +115,7 @@ typedef struct weir_graph {
   weir_sv source; /* the text of the main file, for diagnostics */
   /* The sections other rooms give meaning to; NULL when absent. */
   const weir_yaml *cluster, *placement, *data, *train;
+  const weir_mesh *mesh;          /* NULL: none, or lowered already */
   const weir_graph_param *params; /* in the order of the file */
   uint32_t param_count;
   const weir_graph_weight *weights;

@@ -92,7 +92,7 @@ static const weir_shape *same_as_input(const weir_shape_ctx *ctx,
   for (uint32_t i = 0; i < ctx->spec->input_count && i < 4; i++) {
     const weir_value *v = in_value(ctx, i);
     if (v != NULL && weir_dtype_size(v->dtype) >= bytes &&
-        (v->shape == shape || weir_shape_equal(v->shape, shape)))
+        (v->shape == shape || weir_shape_same(v->shape, shape)))
       return v->shape;
   }
   return NULL;
@@ -161,6 +161,7 @@ bool weir_shape_unify(weir_shape_ctx *ctx, weir_dim a, weir_dim b,
                       weir_dim *out) {
   (void)ctx;
   *out = weir_dim_known(b) && !weir_dim_known(a) ? b : a;
+  if (out->name == 0) out->name = a.name != 0 ? a.name : b.name;
   if (a.symbol == b.symbol) return a.value == b.value;
   return true;
 }

@@ -52,14 +52,6 @@ static bool parse_main(weir_loader *l) {
   const weir_yaml *update = weir_yaml_get(root, "update");
   if (!want_map(l, inputs, "inputs")) inputs = NULL;
   if (!want_map(l, nodes, "nodes")) nodes = NULL;
-  static const char *const kLater[] = {"mesh", "layout"};
-  for (int i = 0; i < 2; i++) {
-    const weir_yaml_entry *e =
-        weir_yaml_entry_of(root, weir_sv_from(kLater[i]));
-    if (e != NULL)
-      weir_report(l, WEIR_W1122, &e->key_mark, "`%s` is not in this version",
-                  kLater[i]);
-  }
   uint32_t count = weir_outputs_count(outputs) + weir_updates_count(update);
   if (inputs != NULL) count += inputs->count;
   if (nodes != NULL) count += nodes->count;
@@ -84,6 +76,7 @@ static bool run(weir_loader *l, weir_sv text, const char *path) {
     if (!weir_blocks_parse(l, m)) return false;
   if (!parse_main(l)) return false;
   if (!weir_sections_check(l, l->main)) return false;
+  if (!weir_mesh_read(l, l->main)) return false;
   weir_scope *scope = weir_scope_create(l, &l->main_body, l->main, NULL);
   if (scope == NULL || !weir_scope_expand(l, scope)) return false;
   weir_error err = WEIR_ERROR_INIT;
@@ -91,7 +84,7 @@ static bool run(weir_loader *l, weir_sv text, const char *path) {
                                  &err) != WEIR_OK)
     return weir_report_memory(l);
   bool complete = weir_evaluate(l, scope) && weir_outputs_add(l, scope) &&
-                  l->errors == 0 && weir_weights_read(l);
+                  l->errors == 0 && weir_weights_read(l) && weir_mesh_check(l);
   return weir_train_section(l, complete) && complete;
 }
 

@@ -95,6 +95,7 @@ static const weir_shape *copy_shape(weir_arena *arena,
   for (int i = 0; i < shape->rank; i++) {
     copy->dims[i].value = shape->dims[i].value;
     copy->dims[i].symbol = shape->dims[i].symbol;
+    copy->dims[i].name = shape->dims[i].name;
   }
   return copy;
 }
@@ -107,7 +108,7 @@ const weir_shape *weir_shapes_intern(weir_graph_builder *b,
   uint32_t mask = table->capacity - 1;
   for (uint32_t i = shape_hash(shape) & mask;; i = (i + 1) & mask) {
     if (table->slots[i] == NULL) break;
-    if (weir_shape_equal(table->slots[i], shape)) return table->slots[i];
+    if (weir_shape_same(table->slots[i], shape)) return table->slots[i];
   }
   const weir_shape *copy = copy_shape(&b->graph->g.arena, shape);
   if (copy == NULL) return NULL;

@@ -72,10 +72,12 @@ static void declare_params(weir_loader *l, weir_module *m) {
   m->param_count = m->consts.count;
 }
 
-/* `m: 4096`, or `batch: null` for one not known yet. */
+/* `m: 4096`, or `batch: null` for one not known yet. With a mesh dimensions
+ * keep their names: it lays these, not sizes, over its axes. */
 static void declare_dim(weir_loader *l, weir_module *m,
                         const weir_yaml_entry *e) {
   weir_const value = {.kind = WEIR_CONST_INT};
+  uint32_t name = 0;
   int64_t n = 0;
   const weir_yaml *y = e->value;
   if (y->kind == WEIR_YAML_SCALAR &&
@@ -91,6 +93,14 @@ static void declare_dim(weir_loader *l, weir_module *m,
     return;
   }
   value.dim.value = n;
+  if (m == l->main && weir_yaml_get(m->root, "mesh") != NULL) {
+    name = weir_graph_builder_symbol(l->builder, e->key);
+    if (name == 0) {
+      weir_report_memory(l);
+      return;
+    }
+  }
+  value.dim.name = name;
   declare(l, m, e, value);
 }
 
@@ -150,6 +160,8 @@ static void override_one(weir_loader *l, weir_module *m,
                 "param %.*s: '%.*s' is not of the kind the graph declares",
                 WEIR_SV(p->name), WEIR_SV(p->text));
   } else {
+    const weir_const *was = &m->consts.items[i].value;
+    if (was->kind == WEIR_CONST_INT) value.dim.name = was->dim.name;
     m->consts.items[i].value = value;
   }
 }

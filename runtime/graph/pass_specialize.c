@@ -74,8 +74,9 @@ static bool replace_dims(bindings *b, weir_attr *attr) {
   if (dims == NULL) return false;
   for (uint32_t i = 0; i < attr->count; i++) {
     dims[i] = attr->dims[i];
-    if (is_bound(b, dims[i]))
-      dims[i] = weir_dim_of(dims[i].value + b->sizes[dims[i].symbol]);
+    if (!is_bound(b, dims[i])) continue;
+    dims[i].value += b->sizes[dims[i].symbol];
+    dims[i].symbol = 0;
   }
   attr->dims = dims;
   return true;

@@ -21,6 +21,13 @@ bool weir_shape_equal(const weir_shape *a, const weir_shape *b) {
   return true;
 }
 
+bool weir_shape_same(const weir_shape *a, const weir_shape *b) {
+  if (!weir_shape_equal(a, b)) return false;
+  for (int i = 0; i < a->rank; i++)
+    if (a->dims[i].name != b->dims[i].name) return false;
+  return true;
+}
+
 weir_shape weir_shape_of(int rank, const int64_t *dims) {
   weir_shape shape;
   memset(&shape, 0, sizeof shape);

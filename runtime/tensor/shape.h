@@ -17,7 +17,9 @@ enum { WEIR_MAX_RANK = 8 };
 typedef struct weir_dim {
   int64_t value;   /* the size, or what is added to the symbol */
   uint32_t symbol; /* 0: the size is known */
-  uint32_t zero;   /* always 0: shapes are compared by bytes */
+  /* The dimension's own name, as a symbol of the graph: how a mesh knows it
+   * from others of its size. 0: none. Copies keep it, arithmetic drops it. */
+  uint32_t name;
 } weir_dim;
 
 typedef struct weir_shape {
@@ -36,6 +38,7 @@ static inline bool weir_dim_known(weir_dim d) {
   return d.symbol == 0;
 }
 
+/* Of one size, whatever the names. */
 static inline bool weir_dim_equal(weir_dim a, weir_dim b) {
   return a.value == b.value && a.symbol == b.symbol;
 }
@@ -46,7 +49,10 @@ static inline bool weir_dim_is(weir_dim d, int64_t value) {
 
 /* True when every dimension is a number. */
 bool weir_shape_known(const weir_shape *shape);
+/* Whether sizes are equal; names play no part. */
 bool weir_shape_equal(const weir_shape *a, const weir_shape *b);
+/* Whether names are equal too. */
+bool weir_shape_same(const weir_shape *a, const weir_shape *b);
 /* A shape of known dimensions, unchecked; |rank| at most WEIR_MAX_RANK. */
 weir_shape weir_shape_of(int rank, const int64_t *dims);
 

@@ -3,6 +3,7 @@
 
 #include "runtime/graph/forms.h"
 #include "runtime/graph/gradients.h"
+#include "runtime/graph/mesh_read.h"
 
 /* The loader's way from text to graph; the parts are in the files that
  * loader.h names. */

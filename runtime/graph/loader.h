@@ -336,13 +336,6 @@ bool weir_train_section(weir_loader *l, bool complete);
 /* ---- sections_data.c: the form of `data` (may be NULL). */
 void weir_section_check_data(weir_loader *l, const weir_yaml *y);
 
-/* ---- mesh_read.c */
-/* Reads `mesh` and `layout` into the graph. Reports W3050-W3052, W3054, W3055.
- */
-bool weir_mesh_read(weir_loader *l, const weir_module *m);
-/* Whether every value can be laid out: W3053. Once the graph is complete. */
-bool weir_mesh_check(weir_loader *l);
-
 /* ---- body.c, items.c */
 /* Makes room for |capacity| items. */
 bool weir_body_begin(weir_loader *l, weir_body *body, uint32_t capacity);

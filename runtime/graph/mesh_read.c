@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "runtime/device/name.h"
-#include "runtime/graph/loader.h"
 #include "runtime/graph/mesh.h"
+#include "runtime/graph/mesh_read.h"
 
 /* The sections `mesh` and `layout`, and what is wrong with them. */
 

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "runtime/graph/mesh.h"
+#include "runtime/graph/mesh_lower.h"
 
 /* From names of dimensions to axes of the mesh. */
 
@@ -40,7 +40,40 @@ weir_status weir_mesh_spec_of(const weir_graph *graph, weir_value_id value,
       return s;
     }
     taken[d->axis] = d;
-    out->axis[i] = (int8_t)d->axis;
+    if (mesh->axes[d->axis].size > 1) out->axis[i] = (int8_t)d->axis;
   }
   return WEIR_OK;
+}
+
+weir_mesh_spec weir_mesh_whole(void) {
+  weir_mesh_spec spec;
+  memset(spec.axis, WEIR_MESH_WHOLE, sizeof spec.axis);
+  return spec;
+}
+
+bool weir_mesh_spec_equal(const weir_mesh_spec *a, const weir_mesh_spec *b) {
+  return memcmp(a->axis, b->axis, sizeof a->axis) == 0;
+}
+
+int weir_mesh_dim_on(const weir_mesh_spec *spec, int axis) {
+  for (int i = 0; i < WEIR_MAX_RANK; i++)
+    if (spec->axis[i] == axis) return i;
+  return -1;
+}
+
+weir_shape weir_mesh_local(const weir_mesh *mesh, const weir_mesh_spec *spec,
+                           const weir_shape *shape) {
+  weir_shape local = *shape;
+  for (int i = 0; i < shape->rank; i++) {
+    local.dims[i].name = 0;
+    if (spec->axis[i] >= 0)
+      local.dims[i].value /= mesh->axes[spec->axis[i]].size;
+  }
+  return local;
+}
+
+uint32_t weir_mesh_place(const weir_mesh *mesh, uint32_t device,
+                         uint32_t axis) {
+  const weir_mesh_axis *a = &mesh->axes[axis];
+  return device / a->stride % a->size;
 }

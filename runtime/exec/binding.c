@@ -129,6 +129,19 @@ weir_status weir_exec_bind(weir_exec_session *session,
                            weir_exec_fetch *fetches, size_t fetch_count,
                            const weir_node_id *targets, size_t target_count,
                            weir_binding **out_binding, weir_error *err) {
+  *out_binding = NULL;
+  if (session->mesh != NULL)
+    return weir_session_mesh_run(session, feeds, feed_count, fetches,
+                                 fetch_count, targets, target_count, NULL,
+                                 out_binding, err);
+  return weir_session_own_bind(session, feeds, feed_count, fetches, fetch_count,
+                               targets, target_count, out_binding, err);
+}
+
+weir_status weir_session_own_bind(
+    weir_exec_session *session, const weir_exec_feed *feeds, size_t feed_count,
+    weir_exec_fetch *fetches, size_t fetch_count, const weir_node_id *targets,
+    size_t target_count, weir_binding **out_binding, weir_error *err) {
   const weir_allocator *a = session->env->alloc;
   *out_binding = NULL;
   weir_binding *b = weir_alloc_array(a, 1, sizeof *b);

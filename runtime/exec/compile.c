@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/exec/compile_internal.h"
+#include "runtime/graph/mesh.h"
 
 /* The walk over the graph: what each node is, in node order. */
 
@@ -178,6 +179,8 @@ static weir_status plain_node(weir_compiler *c, weir_node_id id,
     case WEIR_INSTR_LOOP:
     case WEIR_INSTR_BRANCH:
       return weir_compile_control(c, id, err);
+    case WEIR_INSTR_COLLECTIVE:
+      return weir_compile_collective(c, id, err);
     default:
       break;
   }
@@ -223,12 +226,13 @@ static bool is_fed(const weir_compiler *c, weir_value_id id) {
 
 /* Marks what is carried out. A variable's first value and the default of a fed
  * input are not. */
-static void mark_needed(weir_compiler *c) {
+static weir_status mark_needed(weir_compiler *c, weir_error *err) {
   const weir_graph *g = c->graph;
   for (uint32_t k = 0; k < c->request->fetch_count; k++)
     c->needed[g->values[c->fetches[k]].node] = true;
   for (uint32_t k = 0; k < c->target_count; k++)
     if (c->targets[k] != WEIR_NO_INDEX) c->needed[c->targets[k]] = true;
+  WEIR_TRY(weir_graph_mark_ranks(g, NULL, c->needed, err));
   for (weir_node_id id = g->node_count; id-- > 0;) {
     const weir_node *node = &g->nodes[id];
     if (!c->needed[id]) continue;
@@ -241,6 +245,7 @@ static void mark_needed(weir_compiler *c) {
       if (node->inputs[i] != WEIR_NO_VALUE)
         c->needed[g->values[node->inputs[i]].node] = true;
   }
+  return WEIR_OK;
 }
 
 static weir_status visit(weir_compiler *c, weir_node_id id, weir_error *err) {
@@ -262,7 +267,7 @@ static weir_status visit_parts(weir_compiler *c, weir_error *err) {
 
 static weir_status walk(weir_compiler *c, weir_error *err) {
   const weir_graph *g = c->graph;
-  mark_needed(c);
+  WEIR_TRY(mark_needed(c, err));
   for (weir_node_id id = 0; id < g->node_count; id++) {
     uint32_t group = g->nodes[id].group;
     if (group == WEIR_NO_GROUP || !c->needed[id]) continue;

@@ -97,6 +97,9 @@ weir_status weir_compile_parts_end(weir_compiler *c, weir_program *head,
                                    weir_error *err);
 /* Gives all builders back. */
 void weir_compile_parts_release(weir_compiler *c);
+/* compile_comm.c: one rank's part, over the frame's channel. */
+weir_status weir_compile_collective(weir_compiler *c, weir_node_id id,
+                                    weir_error *err);
 
 /* compile_updates.c: the request's targets and, after them, the updates that
  * the run carries out, as ids of its graph. The caller frees the list, also on

@@ -63,13 +63,19 @@ weir_status weir_exec_session_create(const weir_env *env, weir_pool *pool,
   if (session == NULL) return weir_fail_memory(err, sizeof *session);
   session->env = env;
   session->pool = pool;
-  session->graph = weir_graph_ref(graph);
+  session->given = weir_graph_ref(graph);
   if (options != NULL) session->options = *options;
   pthread_mutex_init(&session->lock, NULL);
   pthread_mutex_init(&session->write_lock, NULL);
   pthread_mutex_init(&session->init_lock, NULL);
   weir_map_init(&session->var_names, env->alloc);
-  weir_status s = weir_session_vars_create(session, err);
+  weir_status s = WEIR_OK;
+  if (graph->mesh != NULL) s = weir_graph_mesh(graph, &session->mesh, err);
+  if (s == WEIR_OK) {
+    session->graph =
+        weir_graph_ref(session->mesh != NULL ? session->mesh->graph : graph);
+    s = weir_session_vars_create(session, err);
+  }
   if (s == WEIR_OK)
     *out_session = session;
   else
@@ -85,6 +91,8 @@ void weir_exec_session_release(weir_exec_session *session) {
   weir_session_vars_release(session);
   weir_map_release(&session->var_names);
   weir_graph_unref(session->graph);
+  weir_graph_unref(session->given);
+  weir_mesh_graph_release(session->mesh);
   pthread_mutex_destroy(&session->lock);
   pthread_mutex_destroy(&session->write_lock);
   pthread_mutex_destroy(&session->init_lock);

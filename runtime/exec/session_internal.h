@@ -6,6 +6,7 @@
 #include "runtime/exec/compile.h"
 #include "runtime/exec/frame.h"
 #include "runtime/exec/session.h"
+#include "runtime/graph/mesh.h"
 
 enum { WEIR_SESSION_PROGRAMS = 8 };
 
@@ -51,7 +52,9 @@ typedef struct weir_cached {
 struct weir_exec_session {
   const weir_env *env;
   weir_pool *pool;
-  const weir_graph *graph;
+  const weir_graph *graph; /* what is run: lowered, if |given| has a mesh */
+  const weir_graph *given; /* whose ids callers use */
+  weir_mesh_graph *mesh;   /* from those to the others; NULL: the same */
   weir_session_options options;
   weir_variable *vars;
   uint32_t var_count;
@@ -108,6 +111,35 @@ weir_status weir_session_vars_begin(weir_exec_session *session,
 void weir_session_vars_end(weir_exec_session *session,
                            const weir_cached *cached, weir_var_buffer **held,
                            bool commit);
+
+/* session_mesh.c: the same calls in ids of the lowered graph, for sessions
+ * whose graph has a mesh. */
+weir_status weir_session_mesh_run(
+    weir_exec_session *session, const weir_exec_feed *feeds, size_t feed_count,
+    weir_exec_fetch *fetches, size_t fetch_count, const weir_node_id *targets,
+    size_t target_count, const weir_run_options *options,
+    weir_binding **out_binding, weir_error *err);
+/* A copy of the whole variable. */
+weir_status weir_session_mesh_get(weir_exec_session *session, weir_node_id node,
+                                  weir_tensor **out_tensor, weir_error *err);
+weir_status weir_session_mesh_set(weir_exec_session *session, weir_node_id node,
+                                  const weir_tensor *tensor, weir_error *err);
+/* The value of the given graph that |id| stands for, or NULL. */
+const weir_value *weir_session_mesh_value(const weir_exec_session *session,
+                                          weir_value_id id);
+
+/* session_vars.c, session_run.c, binding.c: what these calls do with ids of
+ * the session's own graph. */
+weir_status weir_session_set(weir_exec_session *session, weir_node_id node,
+                             const weir_tensor *tensor, weir_error *err);
+weir_status weir_session_own_run(
+    weir_exec_session *session, const weir_exec_feed *feeds, size_t feed_count,
+    weir_exec_fetch *fetches, size_t fetch_count, const weir_node_id *targets,
+    size_t target_count, const weir_run_options *options, weir_error *err);
+weir_status weir_session_own_bind(
+    weir_exec_session *session, const weir_exec_feed *feeds, size_t feed_count,
+    weir_exec_fetch *fetches, size_t fetch_count, const weir_node_id *targets,
+    size_t target_count, weir_binding **out_binding, weir_error *err);
 
 /* session_run.c: one step of |frame|, with variables and commit. |held| has
  * room for 2 buffers per variable. */

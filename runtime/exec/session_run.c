@@ -117,11 +117,18 @@ static weir_status prepare(call *c, weir_error *err) {
 /* Hands each fetch its tensor or its failure. */
 static void deliver(call *c, weir_exec_fetch *fetches, size_t fetch_count,
                     const weir_run_options *options) {
-  const weir_graph *g = c->session->graph;
   for (uint32_t k = 0; k < c->count; k++) {
+    const weir_graph *g = c->session->graph;
     weir_error *err = k < fetch_count ? fetches[k].error : NULL;
     weir_status s = weir_frame_fetch_status(c->frame, k, err);
     const weir_value *v = &g->values[c->ids[k]];
+    if (c->session->mesh != NULL) {
+      const weir_value *old = weir_session_mesh_value(c->session, c->ids[k]);
+      if (old != NULL) {
+        g = c->session->given;
+        v = old;
+      }
+    }
     if (s == WEIR_OK && options != NULL && options->observer != NULL &&
         options->observer->value != NULL)
       options->observer->value(options->observer->self, g->nodes[v->node].name,
@@ -152,6 +159,18 @@ weir_status weir_exec_run(weir_exec_session *session,
                           weir_exec_fetch *fetches, size_t fetch_count,
                           const weir_node_id *targets, size_t target_count,
                           const weir_run_options *options, weir_error *err) {
+  if (session->mesh != NULL)
+    return weir_session_mesh_run(session, feeds, feed_count, fetches,
+                                 fetch_count, targets, target_count, options,
+                                 NULL, err);
+  return weir_session_own_run(session, feeds, feed_count, fetches, fetch_count,
+                              targets, target_count, options, err);
+}
+
+weir_status weir_session_own_run(
+    weir_exec_session *session, const weir_exec_feed *feeds, size_t feed_count,
+    weir_exec_fetch *fetches, size_t fetch_count, const weir_node_id *targets,
+    size_t target_count, const weir_run_options *options, weir_error *err) {
   call c = {.session = session,
             .wanted = {.feeds = feeds,
                        .targets = targets,

@@ -21,6 +21,8 @@ weir_status weir_exec_variable_snapshot(weir_exec_session *session,
                                         weir_error *err) {
   *out_tensor = NULL;
   uint32_t v = 0;
+  if (session->mesh != NULL) /* shards are put together: a copy */
+    return weir_session_mesh_get(session, node, out_tensor, err);
   while (v < session->var_count && session->vars[v].node != node) v++;
   if (v == session->var_count)
     return weir_fail(err, WEIR_W0004, NULL, "node %u is no variable", node);

@@ -286,6 +286,8 @@ weir_status weir_exec_variable_get(weir_exec_session *session,
                                    weir_error *err) {
   weir_variable *var = NULL;
   *out_tensor = NULL;
+  if (session->mesh != NULL)
+    return weir_session_mesh_get(session, node, out_tensor, err);
   WEIR_TRY(find_var(session, node, &var, err));
   WEIR_TRY(weir_session_vars_init(session, err));
   WEIR_TRY(weir_tensor_create_shaped(session->env->alloc, var->dtype,
@@ -299,6 +301,13 @@ weir_status weir_exec_variable_get(weir_exec_session *session,
 weir_status weir_exec_variable_set(weir_exec_session *session,
                                    weir_node_id node, const weir_tensor *tensor,
                                    weir_error *err) {
+  return session->mesh != NULL
+             ? weir_session_mesh_set(session, node, tensor, err)
+             : weir_session_set(session, node, tensor, err);
+}
+
+weir_status weir_session_set(weir_exec_session *session, weir_node_id node,
+                             const weir_tensor *tensor, weir_error *err) {
   weir_variable *var = NULL;
   WEIR_TRY(find_var(session, node, &var, err));
   if (tensor->dtype != var->dtype ||

@@ -64,9 +64,9 @@ void weir_mesh_shard_copy(const weir_mesh *mesh, const weir_mesh_var *var,
                           bool to_whole);
 
 /* ---- Collectives live together: a node of one rank cannot end without those
- * of the others. Marks in |needed| (per node) the other ranks of those marked,
- * what they need in turn, and so on. |stop| (per node, may be NULL): nonzero
- * for nodes whose inputs are not needed. Errors: W6001. */
+ * of the others. Marks in |needed| (per node) the other ranks of those that are
+ * needed by what is marked, and of what these need in turn. |stop| (per node,
+ * may be NULL): 1 for nodes whose inputs are not needed. Errors: W6001. */
 weir_status weir_graph_mark_ranks(const weir_graph *graph, const uint8_t *stop,
                                   bool *needed, weir_error *err);
 

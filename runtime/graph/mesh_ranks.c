@@ -19,7 +19,7 @@ static void close(const weir_graph *g, const uint8_t *stop, bool *need) {
     if (!need[id]) continue;
     for (uint32_t i = 0; i < node->after_count; i++)
       need[node->after[i]] = true;
-    if (stop != NULL && stop[id]) continue;
+    if (stop != NULL && stop[id] == 1) continue;
     for (uint32_t i = 0; i < node->input_count; i++)
       if (node->inputs[i] != WEIR_NO_VALUE)
         need[g->values[node->inputs[i]].node] = true;

@@ -3,6 +3,7 @@
  * Pruning to what is wanted, defaults of inputs, equal nodes, identities. */
 #include <string.h>
 
+#include "runtime/graph/mesh.h"
 #include "runtime/graph/prune.h"
 
 typedef struct simplifier {
@@ -71,6 +72,7 @@ static weir_status mark_live(simplifier *s, weir_error *err) {
     mark_value(s, s->options->values[i]);
   for (size_t i = 0; i < s->options->node_count; i++)
     s->live[s->options->nodes[i]] = true;
+  WEIR_TRY(weir_graph_mark_ranks(s->graph, s->feed, s->live, err));
   for (uint32_t id = s->graph->node_count; id-- > 0;) {
     if (!s->live[id]) continue;
     hand_over(s, id);

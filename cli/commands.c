@@ -50,7 +50,7 @@ static const cli_option check_options[] = {
 
 static const cli_option show_options[] = {
     GRAPH_OPTIONS,
-    CHOICE("after", 0, "load|gradients|train|simplify|fuse", after, NULL,
+    CHOICE("after", 0, "load|gradients|train|mesh|simplify|fuse", after, NULL,
            "show the graph after this pass"),
     TEXT("data-root", 0, "DIR", data_root, "WEIR_DATA_ROOT",
          "open data files beneath DIR only"),

@@ -6,6 +6,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/number.h"
 #include "runtime/base/strbuf.h"
+#include "runtime/graph/mesh.h"
 #include "runtime/graph/train.h"
 #include "runtime/weir_internal.h"
 #include "runtime/weir_tools.h"
@@ -116,15 +117,32 @@ static weir_status after_train(const weir_graph *graph, weir_graph **out_graph,
   return s;
 }
 
+/* What a run of the graph on its mesh is: a training step if it has `train`,
+ * else its outputs, without what nobody wants. */
+static weir_status after_mesh(const weir_graph *graph, weir_graph **out_graph,
+                              weir_error *err) {
+  weir_train_spec *spec = NULL;
+  weir_train_graph *train = NULL;
+  weir_status s = WEIR_OK;
+  if (graph->mesh == NULL)
+    return weir_fail(err, WEIR_W0002, NULL, "the graph has no `mesh`");
+  if (graph->train != NULL) {
+    s = weir_train_spec_read(graph, NULL, &spec, err);
+    if (s == WEIR_OK) s = weir_graph_train(graph, spec, &train, err);
+  }
+  if (s == WEIR_OK) s = weir_graph_mesh_wanted(graph, train, out_graph, err);
+  weir_train_graph_release(train);
+  weir_train_spec_release(spec);
+  return s;
+}
+
 static const struct {
   const char *name;
   weir_status (*run)(const weir_graph *graph, weir_graph **out_graph,
                      weir_error *err);
-} kPasses[] = {{"load", after_load},
-               {"gradients", after_gradients},
-               {"train", after_train},
-               {"simplify", simplify},
-               {"fuse", after_fuse}};
+} kPasses[] = {{"load", after_load},   {"gradients", after_gradients},
+               {"train", after_train}, {"mesh", after_mesh},
+               {"simplify", simplify}, {"fuse", after_fuse}};
 
 const char *weir_tools_pass_name(size_t i) {
   return i < sizeof kPasses / sizeof kPasses[0] ? kPasses[i].name : NULL;

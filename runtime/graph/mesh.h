@@ -56,6 +56,14 @@ weir_status weir_graph_mesh(const weir_graph *graph, weir_mesh_graph **out_mesh,
                             weir_error *err);
 void weir_mesh_graph_release(weir_mesh_graph *mesh); /* NULL-safe */
 
+struct weir_train_graph;
+
+/* |graph| (NULL |train|: its outputs), or a step of |train|, lowered and with
+ * nothing else in it: for dumps and placement. Errors: as weir_graph_mesh. */
+weir_status weir_graph_mesh_wanted(const weir_graph *graph,
+                                   const struct weir_train_graph *train,
+                                   weir_graph **out_graph, weir_error *err);
+
 /* Copies shard |device| of |var| out of the whole variable's bytes, or into
  * them. Both are plain; |shape| is the whole one. */
 void weir_mesh_shard_copy(const weir_mesh *mesh, const weir_mesh_var *var,

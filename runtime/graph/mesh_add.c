@@ -51,7 +51,7 @@ weir_status weir_mesh_add(weir_mesh_lower *l, const weir_mesh_node *n,
                          .after = n->after,
                          .input_count = n->input_count,
                          .after_count = n->after_count,
-                         .device = l->mesh->devices[n->device],
+                         .device = l->mesh->devices[l->feeding ? 0 : n->device],
                          .mark = n->of->mark,
                          .has_seed = true,
                          .seed = n->of->seed};

@@ -24,7 +24,9 @@ static weir_status lower_feed(weir_mesh_lower *l, weir_node_id id) {
   weir_mesh_spec spec;
   const weir_value_id *parts;
   WEIR_TRY(weir_mesh_spec_of(l->from, node->first_output, &spec, l->err));
+  l->feeding = true;
   WEIR_TRY(weir_mesh_get(l, node->first_output, &spec, &parts));
+  l->feeding = false;
   if (v->next == NULL) return WEIR_OK;
   v->next->next = v; /* what names say comes first */
   l->variants[node->first_output] = v->next;

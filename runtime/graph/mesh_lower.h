@@ -33,6 +33,7 @@ struct weir_mesh_lower {
                                    names say */
   weir_node_id *copies;         /* by old node and device */
   uint32_t groups;
+  bool feeding; /* parts of an input are cut where it is fed: device 0 */
   weir_error *err;
 };
 
@@ -111,6 +112,8 @@ typedef struct weir_mesh_node {
   uint32_t input_count, after_count;
 } weir_mesh_node;
 
+/* Adds it, pinned to its device, under a name of its own. Errors: the op's own,
+ * W6001. */
 weir_status weir_mesh_add(weir_mesh_lower *l, const weir_mesh_node *node,
                           weir_node_id *out_node);
 /* The same; its first output. */

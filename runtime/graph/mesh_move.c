@@ -3,6 +3,8 @@
  * From one cut to another. Collectives work on dimension 0, in blocks of ranks:
  * where another dimension is meant, the blocks get a dimension of their own,
  * which is moved to the front or from there. */
+#include <string.h>
+
 #include "ops/grads.h"
 #include "runtime/graph/mesh_lower.h"
 
@@ -55,13 +57,32 @@ static weir_shape with_parts(const weir_shape *shape, int at, int64_t n,
   return out;
 }
 
-/* ---- Collectives: one node for each device */
+/* ---- Collectives: one node for each device. It runs after what the other
+ * ranks put in: that is when it can end, and an order in which devices begin
+ * their nodes that keeps to it cannot get stuck. */
+
+/* The nodes that make the other ranks' inputs, |ids|. */
+static uint32_t others(const weir_mesh_lower *l, const weir_value_id *ids,
+                       uint32_t device, uint32_t axis, weir_node_id *out) {
+  const weir_mesh_axis *a = &l->mesh->axes[axis];
+  const weir_graph *g = weir_graph_builder_graph(l->pass.builder);
+  uint32_t rank = weir_mesh_place(l->mesh, device, axis), count = 0;
+  for (uint32_t k = 0; k < a->size; k++)
+    if (k != rank)
+      out[count++] =
+          g->values[ids[device - rank * a->stride + k * a->stride]].node;
+  return count;
+}
 
 static weir_status collective(weir_mesh_lower *l, const weir_mesh_moving *m,
                               const char *op, uint32_t axis) {
   const weir_mesh_axis *a = &l->mesh->axes[axis];
   uint32_t base = l->groups;
   l->groups += l->devices / a->size;
+  weir_value_id *ids = weir_mesh_ids(l, l->devices);
+  weir_node_id *after = weir_mesh_ids(l, a->size);
+  if (ids == NULL || after == NULL) return WEIR_RESOURCE_EXHAUSTED;
+  memcpy(ids, m->ids, l->devices * sizeof *ids);
   for (uint32_t d = 0; d < l->devices; d++) {
     uint32_t rank = weir_mesh_place(l->mesh, d, axis);
     /* Devices that differ along this axis only. */
@@ -74,7 +95,16 @@ static weir_status collective(weir_mesh_lower *l, const weir_mesh_moving *m,
         {"ranks", weir_attr_int(a->size)},
         {"mesh_axis", {.kind = WEIR_ATTR_STRING, .s = a->name}},
         {NULL, {.kind = WEIR_ATTR_NONE}}};
-    WEIR_TRY(step(l, m, op, d, attrs, &m->ids[d]));
+    weir_mesh_node node = {.of = m->node,
+                           .what = op,
+                           .op = op,
+                           .device = d,
+                           .named = attrs,
+                           .inputs = &ids[d],
+                           .input_count = 1,
+                           .after = after,
+                           .after_count = others(l, ids, d, axis, after)};
+    WEIR_TRY(weir_mesh_add_value(l, &node, &m->ids[d]));
   }
   return WEIR_OK;
 }

@@ -183,6 +183,8 @@ static weir_status replace(simplifier *s, weir_node_id id, uint32_t output,
   const weir_node *node = &s->graph->nodes[id];
   s->pass.values[node->first_output + output] = value;
   if (output > 0) return WEIR_OK;
+  s->pass.nodes[id] = /* who waits for it waits for that */
+      weir_graph_builder_graph(s->pass.builder)->values[value].node;
   return weir_graph_builder_name_value(s->pass.builder, node->name, value, err);
 }
 

@@ -66,15 +66,18 @@ def with_layout(text, layout, axes="{row: 2, col: 2}"):
 def compare(text, layout, feeds, exact, what, axes="{row: 2, col: 2}"):
     want, p = run(bare(text), feeds)
     check(want is not None, f"{what}: without mesh: {p.stderr}")
-    for threads in (1, 4):
-        got, p = run(with_layout(text, layout, axes), feeds, "-t", threads)
+    devices = 1
+    for size in re.findall(r": (\d+)", axes):
+        devices *= int(size)
+    for more in (["-t", 1], ["-t", 4], ["--in-process", f"worker=1,cpu={devices}"]):
+        got, p = run(with_layout(text, layout, axes), feeds, *more)
         if got is None or want is None:
             check(False, f"{what} {layout}: {p.stderr[-800:]}")
             return
         for name in want:
             same = got[name] == want[name]
             check(same or (not exact and close(got[name], want[name], 1e-5)),
-                  f"{what} {layout} -t {threads}: {name} is {got[name]}, not {want[name]}")
+                  f"{what} {layout} {more}: {name} is {got[name]}, not {want[name]}")
 
 
 def integers(shape, rng, low=-4, high=4):
@@ -151,7 +154,7 @@ def kinds():
     path.write_text(with_layout(text, "{m: row, k: col}"))
     shown = weir("show", "graph", path, "--after", "mesh").stdout
     check('c/all_reduce@3: all_reduce(c@3, group=1, rank=1, ranks=2, mesh_axis="col")  # f32[4, 4] @ '
-          "/device:CPU:3" in shown, shown)
+          "/device:CPU:3 after c@2" in shown, shown)
     p = weir("show", "graph", ROOT / "graphs/mlp.weir.yaml", "--after", "mesh")
     check(p.returncode == 2 and "no `mesh`" in p.stderr, p.stderr)
 

@@ -58,6 +58,15 @@ static weir_status const_node(weir_compiler *c, const weir_node *node,
   return frozen_value(c, id, data, err);
 }
 
+static bool lacks_default(const weir_node *node) {
+  return node->input_count == 0 || node->inputs[0] == WEIR_NO_VALUE;
+}
+
+static weir_status fail_unfed(const weir_node *node, weir_error *err) {
+  return fail_at(node, err, WEIR_W4012,
+                 "the input has no default and was not fed");
+}
+
 static weir_status feed_node(weir_compiler *c, const weir_node *node,
                              weir_error *err) {
   weir_value_id id = node->first_output;
@@ -68,9 +77,7 @@ static weir_status feed_node(weir_compiler *c, const weir_node *node,
       weir_value_spec spec = {.storage = WEIR_STORAGE_EXTERNAL, .external = k};
       return weir_compile_value(c, id, &spec, err);
     }
-  if (node->input_count == 0 || node->inputs[0] == WEIR_NO_VALUE)
-    return fail_at(node, err, WEIR_W4012,
-                   "the input has no default and was not fed");
+  if (lacks_default(node)) return fail_unfed(node, err);
   return alias(c, id, node->inputs[0], false, err);
 }
 
@@ -222,6 +229,17 @@ static bool is_fed(const weir_compiler *c, weir_value_id id) {
   for (uint32_t k = 0; k < c->request->feed_count; k++)
     if (c->feeds[k] == id) return true;
   return false;
+}
+
+/* What is missing is told before shapes that depend on it are. */
+static weir_status check_fed(const weir_compiler *c, weir_error *err) {
+  for (weir_node_id id = 0; id < c->graph->node_count; id++) {
+    const weir_node *node = &c->graph->nodes[id];
+    if (node->op->instr == WEIR_INSTR_FEED && lacks_default(node) &&
+        !is_fed(c, node->first_output))
+      return fail_unfed(node, err);
+  }
+  return WEIR_OK;
 }
 
 /* Marks what is carried out. A variable's first value and the default of a fed
@@ -405,8 +423,10 @@ weir_status weir_compile(const weir_env *env,
   if (s == WEIR_OK)
     s = weir_compile_targets(&c, &c.targets, &c.target_count, err);
   if (s == WEIR_OK) s = prepare_graph(&c, err);
-  if (s == WEIR_OK && request->placement != NULL)
-    s = weir_compile_place(&c, err);
+  if (s == WEIR_OK && request->placement != NULL) {
+    s = check_fed(&c, err);
+    if (s == WEIR_OK) s = weir_compile_place(&c, err);
+  }
   if (s == WEIR_OK) s = weir_program_builder_create(env, &c.builder, err);
   if (s == WEIR_OK) s = make_tables(&c, err);
   if (s == WEIR_OK) s = walk(&c, err);

@@ -11,6 +11,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 WEIR, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
 ENV = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
@@ -31,6 +32,20 @@ def run(graph, *more):
         if p.returncode != 5 or not name or f"{name}=random:seed=3" in feeds:
             return p
         feeds += ["-i", f"{name}=random:seed=3"]
+
+
+def trains_alike(graph):
+    """Three steps on devices leave the variables of three steps without."""
+    with tempfile.TemporaryDirectory() as folder:
+        one, many = f"{folder}/one", f"{folder}/many"
+        for where, more in ((one, ()), (many, (
+                "--in-process", "ps=1,worker=2", "--placer", "round_robin"))):
+            p = weir("train", graph, "--checkpoint", where, "--steps", 3, "-q",
+                     *more)
+            if p.returncode:
+                return f"exit {p.returncode}: {p.stderr}"
+        p = weir("checkpoint", "diff", one, many)
+        return None if p.returncode == 0 else p.stdout
 
 
 def elements(data):
@@ -68,6 +83,12 @@ def main():
                 bad += 1
                 print(f"{graph.name}: other bits on devices, {placer}: "
                       f"{got.stderr}")
+        text = graph.read_text()
+        if "\ntrain:" in text and "\ndata:" in text:
+            why = trains_alike(graph)
+            if why:
+                bad += 1
+                print(f"{graph.name}: trained on devices: {why}")
     print(f"{len(graphs)} graphs, {bad} wrong")
     return 1 if bad or len(graphs) < 8 else 0
 

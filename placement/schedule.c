@@ -261,6 +261,15 @@ static bool better(const weir_fit *a, const weir_fit *b,
   return a->device < b->device;
 }
 
+/* Whether a request leaves |node| one device. */
+static bool is_only_one(const weir_place_problem *p, uint32_t node) {
+  const uint64_t *set = p->sets + (size_t)p->allowed[node] * p->set_words;
+  int count = 0;
+  for (uint32_t w = 0; w < p->set_words && count < 2; w++)
+    count += __builtin_popcountll(set[w]);
+  return count == 1;
+}
+
 /* Fills in where |node| may go; says why, should it go there. */
 static weir_place_reason list_candidates(weir_scheduler *s,
                                          const weir_schedule_input *input,
@@ -277,7 +286,7 @@ static weir_place_reason list_candidates(weir_scheduler *s,
   }
   if (input->device != NULL && input->device[node] != WEIR_PLACE_NONE) {
     add_candidate(s, node, input->device[node]);
-    return WEIR_PLACE_SEARCH;
+    return is_only_one(s->p, node) ? WEIR_PLACE_ONLY : WEIR_PLACE_SEARCH;
   }
   find_candidates(s, node);
   return s->candidate_count == 1 ? WEIR_PLACE_ONLY : WEIR_PLACE_EFT;

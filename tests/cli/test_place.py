@@ -295,7 +295,7 @@ class WhatIf(Case):
 
     def test_caps(self):
         self.place(*self.ARGS, "--what-if", "memory /job:worker=1KiB", code=4)
-        self.assertIn("error[W3013]", self.err)
+        self.assertIn("error[W3030]", self.err)
 
     def test_refused(self):
         for change in ("frob x", "add nobody", "remove /job:nobody",
@@ -426,7 +426,7 @@ class Bad(Case):
 
     def test_memory_below_one_tensor(self):
         self.refuse("cluster: {worker: 2, devices: {cpu: {memory: 8B}}}\n",
-                    "error[W3013]", 4)
+                    "error[W3030]", 4)
         self.assertIn("16", self.err)  # bytes of the tensor
 
     def test_contradictory_colocation(self):

@@ -326,12 +326,13 @@ static weir_status search_on(solver *s, int64_t now, int64_t bound_ns,
   return WEIR_OK;
 }
 
-/* The mean rank, with devices that nodes choose. */
-static weir_status keep_rank(solver *s, int64_t *now) {
+/* Keeps the mean rank, with devices that nodes choose, if it makes a plan. */
+static weir_status keep_rank(solver *s, int64_t *now, bool *out_kept) {
   uint32_t count = s->p->node_count;
   weir_place_rank(s->p, WEIR_RANK_MEAN, s->key);
   for (uint32_t n = 0; n < count; n++) s->device[n] = WEIR_PLACE_NONE;
-  WEIR_TRY(schedule(s, 0, NULL));
+  WEIR_TRY(schedule(s, 0, out_kept));
+  if (!*out_kept) return WEIR_OK;
   memcpy(s->kept_key, s->key, count * sizeof *s->key);
   memcpy(s->kept_device, s->device, count * sizeof *s->device);
   *now = s->plan->makespan_ns;
@@ -345,8 +346,9 @@ static weir_status search(solver *s, int64_t bound_ns, uint64_t *moves) {
   uint64_t last = s->options->moves;
   int64_t now = s->best->makespan_ns;
   if (s->listed && now > bound_ns) {
-    WEIR_TRY(keep_rank(s, &now));
-    WEIR_TRY(search_on(s, now, bound_ns, last / 2, moves));
+    bool kept = false;
+    WEIR_TRY(keep_rank(s, &now, &kept));
+    if (kept) WEIR_TRY(search_on(s, now, bound_ns, last / 2, moves));
     now = s->best->makespan_ns;
     for (uint32_t n = 0; n < s->p->node_count; n++) {
       s->kept_key[n] = -s->best->start_ns[n];

@@ -64,6 +64,7 @@ static weir_status read_options(place *p, weir_error *err) {
       .inference = a->inference,
       .costs = a->costs,
       /* A prediction wants measured costs. */
+      .in_process = p->observed,
       .calibrate = a->calibrate || (p->observed && a->costs == NULL),
       .on_diag = on_warning,
   };

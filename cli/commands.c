@@ -131,6 +131,7 @@ static const cli_option trace_options[] = {
          "ps=1,worker=2 or auto (the graph's `cluster:`)"),
     TEXT("budget", 0, "N|TIME", budget, NULL,
          "moves of local search, or a time; 0: none (by the graph's size)"),
+    PLACER,
     FLAG("calibrate", 0, calibrate, "measure into the file of --costs first"),
     TEXT("costs", 0, "FILE", costs, NULL,
          "measured costs (without it the graph is measured first)"),

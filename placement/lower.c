@@ -62,10 +62,72 @@ typedef struct filler {
   bool *awaited;         /* per unit: another runs after it */
   uint32_t *token;       /* per unit: its tensor of no bytes, or NONE */
   bool *joined;          /* per unit: others are colocated with it */
+  uint8_t *lasting;      /* per value: enum lasting */
+  bool *second;          /* per unit: a variable that is assigned */
   uint32_t *tensor;      /* per value: of the problem, or NONE */
   weir_value_id *values; /* per tensor; NO_VALUE: a token */
   uint32_t tensor_count;
 } filler;
+
+/* ---- Memory that lasts from run to run: inputs, outputs, and of an assigned
+ * variable the value to be, which has a buffer of its own. */
+
+enum lasting {
+  PASSING,  /* a tensor like any other */
+  LASTS,    /* its memory stays with its unit */
+  ELSEWHERE /* its memory is counted at the variable */
+};
+
+/* The value whose memory |v| is: through views. */
+static weir_value_id root_of(const weir_graph *g, weir_value_id v) {
+  while ((g->nodes[g->values[v].node].op->flags & WEIR_OP_VIEW) != 0 &&
+         g->values[v].port == 0)
+    v = g->nodes[g->values[v].node].inputs[0];
+  return v;
+}
+
+/* Whether the unit that makes |v| may write it to memory that is there. */
+static bool is_made(const weir_lowering *l, weir_value_id v) {
+  const weir_node *n = &l->graph->nodes[l->graph->values[v].node];
+  return n->op->instr != WEIR_INSTR_FEED &&
+         n->op->instr != WEIR_INSTR_VAR_READ &&
+         l->unit_of[l->graph->values[v].node] != WEIR_PLACE_NONE;
+}
+
+static void mark_lasting(filler *f) {
+  const weir_lowering *l = f->l;
+  const weir_graph *g = l->graph;
+  for (weir_node_id id = 0; id < g->node_count; id++) {
+    const weir_node *n = &g->nodes[id];
+    if (n->op->instr == WEIR_INSTR_FEED) f->lasting[n->first_output] = LASTS;
+    if (n->op->instr != WEIR_INSTR_VAR_COMMIT) continue;
+    bool adds = weir_sv_is(weir_sv_from(n->op->name), "assign_add");
+    weir_value_id v = adds ? n->first_output : root_of(g, n->inputs[1]);
+    if (is_made(l, v)) f->lasting[v] = ELSEWHERE;
+    uint32_t var = l->unit_of[g->values[n->inputs[0]].node];
+    if (var != WEIR_PLACE_NONE) f->second[var] = true;
+  }
+  for (uint32_t i = 0; i < g->output_count; i++) {
+    weir_value_id v = root_of(g, g->outputs[i].value);
+    if (!is_made(l, v)) v = g->outputs[i].value; /* it is copied out */
+    f->lasting[v] = LASTS;
+  }
+}
+
+static int64_t lasting_bytes(const filler *f, uint32_t u) {
+  const weir_lowering *l = f->l;
+  const weir_unit *unit = &l->units[u];
+  int64_t bytes = weir_lower_resident(l, u) * (f->second[u] ? 2 : 1);
+  for (uint32_t m = 0; m < unit->member_count; m++) {
+    const weir_node *n = &l->graph->nodes[l->members[unit->first_member + m]];
+    for (uint32_t i = 0; i < n->output_count; i++)
+      if (f->lasting[n->first_output + i] == LASTS)
+        bytes += value_bytes(l->graph, n->first_output + i);
+  }
+  return bytes;
+}
+
+/* ---- Units */
 
 /* The unit that |node| runs after by its i-th `after`; NONE: the same, or a
  * constant. */
@@ -110,7 +172,7 @@ static weir_status add_unit(filler *f, uint32_t u) {
   WEIR_TRY(weir_lower_unit_cost(l, u, cost));
   weir_place_node_spec spec = {.name = g->nodes[unit->node].name,
                                .cost = cost,
-                               .resident_bytes = weir_lower_resident(l, u),
+                               .resident_bytes = lasting_bytes(f, u),
                                .set = set_number(l, f->b, u),
                                .group = unit->with != WEIR_PLACE_NONE
                                             ? unit->with
@@ -124,7 +186,8 @@ static weir_status add_unit(filler *f, uint32_t u) {
       weir_value_id v = node->first_output + i;
       if (!leaves_unit(l, f->read, v)) continue;
       f->tensor[v] = weir_place_add_tensor(f->b, n, value_bytes(g, v));
-      if (variable) weir_place_keep_tensor(f->b, f->tensor[v]);
+      if (variable || f->lasting[v] != PASSING)
+        weir_place_keep_tensor(f->b, f->tensor[v]);
       f->values[f->tensor_count++] = v;
     }
   }
@@ -147,18 +210,22 @@ static weir_status fill_problem(weir_lowering *l, weir_placement *out) {
   if (s != WEIR_OK) return s;
   f.read = weir_alloc_array(l->alloc, values, sizeof *f.read);
   f.joined = weir_alloc_array(l->alloc, units, sizeof *f.joined);
+  f.lasting = weir_alloc_array(l->alloc, values, sizeof *f.lasting);
+  f.second = weir_alloc_array(l->alloc, units, sizeof *f.second);
   f.awaited = weir_alloc_array(l->alloc, units, sizeof *f.awaited);
   f.token = weir_alloc_array(l->alloc, units, sizeof *f.token);
   f.tensor = weir_alloc_array(l->alloc, values, sizeof *f.tensor);
   f.values = weir_arena_array(l->arena, values + units, sizeof *f.values);
   if (f.read == NULL || f.joined == NULL || f.tensor == NULL ||
-      f.values == NULL || f.awaited == NULL || f.token == NULL)
+      f.values == NULL || f.awaited == NULL || f.token == NULL ||
+      f.lasting == NULL || f.second == NULL)
     s = weir_fail_memory(l->err, values * sizeof *f.tensor);
   if (s == WEIR_OK) {
     memset(f.tensor, 0xff, values * sizeof *f.tensor);
     memset(f.token, 0xff, units * sizeof *f.token);
     mark_reads(l, f.read);
     mark_awaited(&f);
+    mark_lasting(&f);
     for (uint32_t u = 0; u < l->unit_count; u++)
       if (l->units[u].with != WEIR_PLACE_NONE)
         f.joined[l->units[u].with] = true;
@@ -171,6 +238,8 @@ static weir_status fill_problem(weir_lowering *l, weir_placement *out) {
   out->tensor_value = f.values;
   weir_free(l->alloc, f.read);
   weir_free(l->alloc, f.joined);
+  weir_free(l->alloc, f.lasting);
+  weir_free(l->alloc, f.second);
   weir_free(l->alloc, f.awaited);
   weir_free(l->alloc, f.token);
   weir_free(l->alloc, f.tensor);

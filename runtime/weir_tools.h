@@ -214,6 +214,7 @@ typedef struct weir_tools_place_opts {
   /* Run the graph and measure its units first. |costs| gets what was measured,
    * beside what it holds already if that is of this machine. */
   bool calibrate;
+  bool in_process; /* tasks are of one process: a measured link is theirs too */
   void (*on_diag)(void *self, const weir_diag *diag); /* warnings */
   void *on_diag_self;
   uint32_t objective;    /* weir_tools_objective */

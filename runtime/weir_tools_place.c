@@ -157,7 +157,20 @@ static weir_status measure(weir_tools_plan *p, const weir_graph *graph,
   weir_status s =
       weir_tools_costs_measure(p->runtime, &request, &p->costs, err);
   weir_placement_release(units);
+  if (s == WEIR_OK && p->cluster->device_count > 1)
+    s = weir_calibrate_link(&p->runtime->env, p->costs, err);
   return s;
+}
+
+/* A measured link joins devices of one process; copies to GPUs it knows not. */
+static void use_link(weir_tools_plan *p, bool in_process) {
+  if (p->costs == NULL || p->costs->piece_count == 0 ||
+      p->cluster->models[1].present)
+    return;
+  const weir_cost_piece *piece = &p->costs->pieces[0];
+  p->cluster->local =
+      (weir_place_link){piece->latency_ns, piece->ps_per_byte, true};
+  if (in_process) p->cluster->network = p->cluster->local;
 }
 
 /* The problem, with what was measured of it. */
@@ -184,6 +197,7 @@ static weir_status lower_graph(weir_tools_plan *p, const weir_graph *graph,
   if (s == WEIR_OK && o->calibrate && o->costs != NULL)
     s = weir_tools_costs_save(p->runtime, p->costs, o->costs, err);
   lower.costs = p->costs;
+  use_link(p, o->in_process);
   if (s == WEIR_OK)
     s = weir_placement_create(p->runtime->env.alloc, fused, p->cluster, &lower,
                               &p->placement, err);

@@ -165,16 +165,22 @@ static weir_status make_room(measuring *m) {
   return map_units(m);
 }
 
-/* Inputs, outputs and variables: what is there beside a run's own memory. */
+/* Inputs, outputs and variables, twice those that are assigned: what is there
+ * beside a run's own memory. */
 static size_t lasting_bytes(const measuring *m) {
-  const weir_placement *p = m->request->placement;
+  const weir_graph *g = m->request->placement->graph;
   size_t bytes = 0;
   for (uint32_t i = 0; i < m->feed_count; i++)
     bytes += m->feeds[i].tensor->bytes;
   for (uint32_t i = 0; i < m->request->value_count; i++)
     bytes += m->fetches[i].tensor->bytes;
-  for (uint32_t u = 0; u < p->unit_count; u++)
-    bytes += (size_t)p->problem->resident_bytes[u];
+  for (weir_node_id id = 0; id < g->node_count; id++) {
+    const weir_node *n = &g->nodes[id];
+    const weir_value *v = &g->values[n->first_output];
+    if (n->op->instr == WEIR_INSTR_VAR_READ ||
+        n->op->instr == WEIR_INSTR_VAR_COMMIT)
+      bytes += weir_shape_bytes(v->shape, v->dtype);
+  }
   return bytes;
 }
 

@@ -215,12 +215,31 @@ static void the_median_is_not_moved_by_outliers(void **state) {
   assert_int_equal(weir_sample_of(times, 0).count, 0);
 }
 
+static void a_link_is_measured(void **state) {
+  (void)state;
+  exec_world world;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_costs *costs = NULL;
+  exec_world_init(&world);
+  assert_ok(weir_costs_create(world.env.alloc, &costs, &err), &err);
+  assert_ok(weir_calibrate_link(&world.env, costs, &err), &err);
+  assert_int_equal(costs->piece_count, 1);
+  assert_int_equal(costs->pieces[0].from_bytes, 0);
+  assert_true(costs->pieces[0].latency_ns >= 0);
+  assert_true(costs->pieces[0].ps_per_byte >= 0);
+  assert_true(costs->pieces[0].latency_ns + costs->pieces[0].ps_per_byte > 0);
+  assert_int_equal(costs->pieces[0].count, 14 * 15);
+  weir_costs_release(costs);
+  exec_world_check_empty(&world);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(units_take_time_and_views_do_not),
       cmocka_unit_test(calibration_covers_every_unit),
       cmocka_unit_test(calibration_survives_failed_allocations),
       cmocka_unit_test(an_open_shape_cannot_be_measured),
+      cmocka_unit_test(a_link_is_measured),
       cmocka_unit_test(the_median_is_not_moved_by_outliers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,6 +86,32 @@ static void variables_go_where_rules_say(void **state) {
   weir_cluster_release(c);
 }
 
+static void what_lasts_is_counted_where_it_is(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_placement *p = NULL;
+  weir_cluster *c = NULL;
+  assert_ok(lower("weir: 1\ninputs: {x: \"f32[100]\"}\nnodes:\n"
+                  "  v: var([100], init=ones())\n"
+                  "  w: var([100], init=ones())\n"
+                  "  h: neg(reduce_sum(add(x, w)))\n"
+                  "  s: softmax(add(x, v))\n"
+                  "  a: assign(v, s)\n"
+                  "  y: reshape(softmax(x), [10, 10])\n"
+                  "outputs: [h, a, y]\n",
+                  "worker=2", WEIR_PLACE_STRICT, &p, &c, &err),
+            &err);
+  const int64_t *lasts = p->problem->resident_bytes;
+  assert_int_equal(lasts[unit_named(p, "x")], 400); /* fed */
+  assert_int_equal(lasts[unit_named(p, "w")], 400);
+  assert_int_equal(lasts[unit_named(p, "v")], 800); /* before and after */
+  assert_int_equal(lasts[unit_named(p, "h")], 4);   /* an output */
+  assert_int_equal(lasts[unit_named(p, "y")],
+                   0); /* the bytes of what it shows */
+  weir_placement_release(p);
+  weir_cluster_release(c);
+}
+
 static void a_group_is_one_unit(void **state) {
   (void)state;
   weir_error err = WEIR_ERROR_INIT;
@@ -305,6 +331,7 @@ static void every_allocation_may_fail(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(variables_go_where_rules_say),
+      cmocka_unit_test(what_lasts_is_counted_where_it_is),
       cmocka_unit_test(a_group_is_one_unit),
       cmocka_unit_test(requests_are_refused_or_dropped),
       cmocka_unit_test(a_conflict_names_its_core),

@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How well the model foretells what a step takes: predicted against measured.
+
+  predict.py [--weir build/cli/weir] [--csv FILE] [--rounds 3] [CASE ...]
+
+  one    every graph of graphs/ on one device of one thread
+  two    the same graphs split at random over two devices, real kernels
+  tasks  generated graphs of waiting tasks on 2, 4 and 8 devices
+  rank   50 random placements of one graph: is the order the same?
+
+Costs are measured first (`weir place --calibrate`), once a graph; then `weir
+trace` places and runs it. Of each row the round of median error counts. What
+cannot be placed on a case's devices is named, not left out silently. With
+--csv every round is kept.
+"""
+import argparse
+import csv
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent.parent
+ENV = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
+TASKS = [(kind, devices) for kind in ("cholesky", "lu", "fft", "layered")
+         for devices in (2, 4, 8)]
+TASK_NODES, TASK_SCALE = 60, 2000  # costs of 1 us become 2 ms
+PLACEMENTS = 50
+
+
+def weir(args, *words):
+    p = subprocess.run([args.weir, *map(str, words)], env=ENV, timeout=600,
+                       capture_output=True, text=True)
+    if p.returncode:
+        raise RuntimeError(p.stderr.strip().splitlines()[0])
+    return p.stdout
+
+
+def ranks(values):
+    order = sorted(range(len(values)), key=values.__getitem__)
+    out = [0.0] * len(values)
+    at = 0
+    while at < len(order):
+        end = at
+        while end < len(order) and values[order[end]] == values[order[at]]:
+            end += 1
+        for k in order[at:end]:
+            out[k] = (at + end - 1) / 2
+        at = end
+    return out
+
+
+def spearman(a, b):
+    x, y = ranks(a), ranks(b)
+    mx, my = statistics.mean(x), statistics.mean(y)
+    top = sum((p - mx) * (q - my) for p, q in zip(x, y))
+    low = (sum((p - mx) ** 2 for p in x) * sum((q - my) ** 2 for q in y)) ** .5
+    return top / low if low else 0.0
+
+
+class Table:
+    def __init__(self, args):
+        self.args, self.rows = args, []
+
+    def trace(self, case, name, graph, *options):
+        """One `weir trace`; keeps its row."""
+        seen = json.loads(weir(self.args, "trace", graph, "--json",
+                               "--budget", "0", *options))
+        row = {"case": case, "graph": name,
+               "predicted_us": seen["predicted_ns"] / 1e3,
+               "measured_us": seen["measured_ns"] / 1e3,
+               "error": seen["predicted_ns"] / seen["measured_ns"] - 1,
+               "spread": seen["spread_permille"] / 1e3, "runs": seen["runs"],
+               "copies": len(seen["edges"]),
+               "peak_bytes": seen["predicted_peak_bytes"],
+               "memory_bytes": seen["memory_bytes"]}
+        self.rows.append(row)
+        return row
+
+    def rounds(self, case, name, graph, *options):
+        """The round of median error, printed."""
+        try:
+            rounds = [self.trace(case, name, graph, *options)
+                      for _ in range(self.args.rounds)]
+        except RuntimeError as e:
+            print(f"| {name} | {str(e)[:70]} | | | | |")
+            return None
+        row = sorted(rounds, key=lambda r: r["error"])[len(rounds) // 2]
+        print(f"| {name} | {row['predicted_us']:.1f} | "
+              f"{row['measured_us']:.1f} | {100 * row['error']:+.1f} % | "
+              f"{100 * row['spread']:.0f} % | {row['copies']} |", flush=True)
+        return row
+
+    def head(self, what):
+        print(f"\n{what}\n\n| graph | predicted us | measured us | error | "
+              "spread | copies |\n|---|---|---|---|---|---|")
+
+
+def zoo(args, folder, cluster):
+    """Graphs with their costs, measured on this machine."""
+    for path in sorted((ROOT / "graphs").glob("*.weir.yaml")):
+        name = path.name.removesuffix(".weir.yaml")
+        costs = folder / f"{name}.costs"
+        try:
+            weir(args, "place", path, "--cluster", cluster, "--budget", "0",
+                 "--calibrate", "--costs", costs)
+        except RuntimeError as e:
+            print(f"| {name} | {str(e)[:70]} | | | | |")
+            continue
+        yield name, path, costs
+
+
+def summary(rows, what):
+    errors = [abs(r["error"]) for r in rows if r]
+    if errors:
+        within = sum(e <= .1 for e in errors)
+        print(f"\n{what}: median |error| {100 * statistics.median(errors):.1f} "
+              f"%, {within} of {len(errors)} within 10 %")
+        held = sum(r["memory_bytes"] <= r["peak_bytes"] for r in rows if r)
+        print(f"memory within the predicted peak: {held} of {len(errors)}")
+
+
+def one(args, table, folder):
+    table.head("One device")
+    rows = [table.rounds("one", name, path, "--costs", costs, "--cluster",
+                         "worker=1")
+            for name, path, costs in zoo(args, folder, "worker=1")]
+    summary(rows, "one device")
+
+
+def two(args, table, folder):
+    table.head("Two devices of one thread, placed at random")
+    rows = [table.rounds("two", name, path, "--costs", costs, "--cluster",
+                         "ps=1,worker=1", "--placer", "random:1")
+            for name, path, costs in zoo(args, folder, "ps=1,worker=1")]
+    summary(rows, "two devices")
+
+
+def task_graph(args, folder, kind):
+    text = weir(args, "generate", kind, "--nodes", TASK_NODES)
+    text = re.sub(r"cost_ns=(\d+)",
+                  lambda m: f"cost_ns={int(m.group(1)) * TASK_SCALE}", text)
+    path = folder / f"{kind}.weir.yaml"
+    path.write_text(text)
+    costs = folder / f"{kind}.costs"
+    weir(args, "place", path, "--cluster", "worker=2", "--budget", "0",
+         "--calibrate", "--costs", costs)
+    return path, costs
+
+
+def tasks(args, table, folder):
+    table.head("Waiting tasks")
+    rows = []
+    for kind, devices in TASKS:
+        path, costs = task_graph(args, folder, kind)
+        rows.append(table.rounds("tasks", f"{kind}, {devices} devices", path,
+                                 "--costs", costs, "--cluster",
+                                 f"worker={devices}"))
+    summary(rows, "waiting tasks")
+
+
+def rank(args, table, folder):
+    print(f"\nOrder of {PLACEMENTS} random placements\n\n| graph | devices | "
+          "Spearman | median error | within 10 % |\n|---|---|---|---|---|")
+    path, costs = task_graph(args, folder, "cholesky")
+    cases = [("cholesky of tasks", path, costs, "worker=4")]
+    for name in ("transformer_block", "lenet_train"):
+        real = ROOT / f"graphs/{name}.weir.yaml"
+        costs = folder / f"{name}.costs"
+        weir(args, "place", real, "--cluster", "ps=1,worker=2", "--budget", "0",
+             "--calibrate", "--costs", costs)
+        cases.append((name, real, costs, "worker=2"))
+    for name, path, costs, cluster in cases:
+        rows = [table.trace("rank", f"{name} random:{seed}", path, "--costs",
+                            costs, "--cluster", cluster, "--placer",
+                            f"random:{seed}")
+                for seed in range(1, PLACEMENTS + 1)]
+        errors = [abs(r["error"]) for r in rows]
+        rho = spearman([r["predicted_us"] for r in rows],
+                       [r["measured_us"] for r in rows])
+        print(f"| {name} | {cluster} | {rho:.3f} | "
+              f"{100 * statistics.median(errors):.1f} % | "
+              f"{sum(e <= .1 for e in errors)} |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--weir", default=str(ROOT / "build/cli/weir"))
+    parser.add_argument("--csv")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("cases", nargs="*", metavar="CASE")
+    args = parser.parse_args()
+    known = {"one": one, "two": two, "tasks": tasks, "rank": rank}
+    bad = [case for case in args.cases if case not in known]
+    if bad:
+        parser.error(f"no case {bad[0]}, but {', '.join(known)}")
+    table = Table(args)
+    with tempfile.TemporaryDirectory() as folder:
+        for case in args.cases or known:
+            known[case](args, table, pathlib.Path(folder))
+    if args.csv:
+        with open(args.csv, "w", newline="") as f:
+            out = csv.DictWriter(f, fieldnames=list(table.rows[0]))
+            out.writeheader()
+            out.writerows(table.rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -144,15 +144,24 @@ static void put_escaped(weir_json_writer *w, unsigned char c) {
   put_text(w, escape);
 }
 
+/* ASCII that stands for itself. */
+static bool is_plain(unsigned char c) {
+  return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
 static void put_string(weir_json_writer *w, weir_sv text) {
   size_t from = 0, at = 0; /* from..at needs no escape */
   put(w, "\"", 1);
   while (at < text.size) {
     unsigned char c = (unsigned char)text.data[at];
     uint32_t point;
+    if (is_plain(c)) {
+      at++;
+      continue;
+    }
     weir_sv rest = {text.data + at, text.size - at};
     size_t n = weir_utf8_decode(rest, &point);
-    if (n > 0 && c >= 0x20 && c != 0x7f && c != '"' && c != '\\') {
+    if (n > 1) {
       at += n;
       continue;
     }
@@ -186,18 +195,24 @@ void weir_json_string(weir_json_writer *w, weir_sv text) {
   put_string(w, text);
 }
 
-void weir_json_int(weir_json_writer *w, int64_t value) {
-  char text[WEIR_NUMBER_TEXT];
-  snprintf(text, sizeof text, "%" PRId64, value);
+static void put_digits(weir_json_writer *w, bool negative, uint64_t value) {
+  char text[24], *at = text + sizeof text;
+  do {
+    *--at = (char)('0' + value % 10);
+    value /= 10;
+  } while (value != 0);
+  if (negative) *--at = '-';
   begin_value(w);
-  put_text(w, text);
+  put(w, at, (size_t)(text + sizeof text - at));
+}
+
+void weir_json_int(weir_json_writer *w, int64_t value) {
+  uint64_t bits = (uint64_t)value;
+  put_digits(w, value < 0, value < 0 ? 0 - bits : bits);
 }
 
 void weir_json_uint(weir_json_writer *w, uint64_t value) {
-  char text[WEIR_NUMBER_TEXT];
-  snprintf(text, sizeof text, "%" PRIu64, value);
-  begin_value(w);
-  put_text(w, text);
+  put_digits(w, false, value);
 }
 
 void weir_json_bool(weir_json_writer *w, bool value) {

@@ -197,6 +197,8 @@ weir_status weir_lower_unit_cost(weir_lowering *l, uint32_t u, int64_t *cost) {
   const weir_costs *costs = l->options->costs;
   const weir_node_id *members = l->members + unit->first_member;
   weir_place_work work;
+  if (l->graph->nodes[unit->node].op->instr == WEIR_INSTR_COLLECTIVE)
+    return weir_lower_ring_cost(l, unit->node, cost);
   for (int c = 0; c < 2; c++)
     WEIR_TRY(model_cost(l, unit, &l->fit[c].model, &cost[c]));
   if (costs == NULL || unit->source == WEIR_COST_GIVEN) return WEIR_OK;

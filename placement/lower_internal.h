@@ -44,4 +44,9 @@ weir_status weir_lower_unit_cost(weir_lowering *l, uint32_t unit,
 /* Bytes of a variable; 0 for other units. */
 int64_t weir_lower_resident(const weir_lowering *l, uint32_t unit);
 
+/* lower_ring.c: what node |id|, a rank of a collective, takes on devices of
+ * each class. Errors: W2008. */
+weir_status weir_lower_ring_cost(const weir_lowering *l, weir_node_id id,
+                                 int64_t *cost);
+
 #endif

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/exec/compile.h"
@@ -31,8 +33,15 @@ weir_status weir_cluster_choose(const weir_allocator *alloc,
   if (text != NULL && strcmp(text, "graph") == 0)
     return weir_fail(err, WEIR_W3020, NULL,
                      "the graph has no `cluster:` section");
-  return weir_cluster_from_text(
-      alloc, weir_sv_from(text == NULL ? "auto" : text), out, err);
+  char logical[64]; /* CPUs of a mesh that names no devices */
+  if (text == NULL) text = "auto";
+  if (strcmp(text, "auto") == 0 && graph->mesh != NULL &&
+      graph->mesh->logical) {
+    snprintf(logical, sizeof logical, "worker=1,cpu=%" PRIu32,
+             graph->mesh->device_count);
+    text = logical;
+  }
+  return weir_cluster_from_text(alloc, weir_sv_from(text), out, err);
 }
 
 weir_status weir_placer_choose(const char *name, weir_placer *out,

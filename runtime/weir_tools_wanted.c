@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/mesh.h"
 #include "runtime/weir_tools_plan.h"
 
 static weir_status want_training(const weir_graph *graph, weir_plan_wanted *w,
@@ -51,6 +52,17 @@ void weir_want_end(const weir_graph *graph, weir_plan_wanted *w) {
   weir_train_spec_release(w->spec);
 }
 
+/* With a mesh: what its devices do. */
+static weir_status mesh_groups(const weir_graph *graph,
+                               const weir_plan_wanted *w, weir_graph **out,
+                               weir_error *err) {
+  weir_graph *lowered = NULL;
+  WEIR_TRY(weir_graph_mesh_wanted(graph, w->train, &lowered, err));
+  weir_status s = weir_graph_fuse(lowered, NULL, 0, out, err);
+  weir_graph_unref(lowered);
+  return s;
+}
+
 /* As a program of what is wanted does it. */
 weir_status weir_want_groups(const weir_graph *graph, const weir_plan_wanted *w,
                              weir_graph **out, weir_error *err) {
@@ -61,6 +73,10 @@ weir_status weir_want_groups(const weir_graph *graph, const weir_plan_wanted *w,
       weir_alloc_array(g->alloc, g->value_count + count + 1, sizeof *map);
   *out = NULL;
   if (map == NULL) return weir_fail_memory(err, g->value_count * sizeof *map);
+  if (g->mesh != NULL) {
+    weir_free(g->alloc, map);
+    return mesh_groups(graph, w, out, err);
+  }
   weir_value_id *keep = map + g->value_count;
   weir_status s = weir_graph_simplify(g, &w->options, map, NULL, &simple, err);
   for (size_t i = 0; s == WEIR_OK && i < count; i++)

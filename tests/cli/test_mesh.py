@@ -274,6 +274,54 @@ def random_graphs(count):
     check(refused < count // 2, "most layouts are refused")
 
 
+# ---- Training by `train:`, checkpoints across layouts, placement
+
+def training():
+    data = pathlib.Path("/usr/share/datasets/fashion-mnist")
+    if not data.is_dir():
+        print("training: not run, the package dataset-fashion-mnist is missing")
+        return
+    text = (ROOT / "graphs/mlp_train.weir.yaml").read_text()
+    text = text.replace("params: {batch: 128, hidden: 128}", "params: {batch: 100}")
+    text = text.replace("dims: [n]", "dims: {n: 100, hid: 16}").replace("units=hidden", "units=hid")
+    paths, losses = [], []
+    for i, layout in enumerate((None, "{n: row}", "{n: row, hid: col}")):
+        paths.append(TMP / f"train{i}.weir.yaml")
+        mesh = f"mesh: {{axes: {{row: 2, col: 2}}}}\nlayout: {layout}\n" if layout else ""
+        paths[i].write_text(text + mesh)
+        p = weir("train", paths[i], "--steps", 5, "--checkpoint", TMP / f"ckpt{i}")
+        check(p.returncode == 0, f"train {layout}: {p.stderr[-600:]}")
+    # What one layout wrote, another reads.
+    for graph, ckpt in ((0, 0), (0, 1), (0, 2), (1, 0), (2, 1)):
+        p = weir("eval", paths[graph], "--checkpoint", TMP / f"ckpt{ckpt}", "--json")
+        m = re.search(r'"loss": ([0-9.e+-]+)', p.stdout)
+        check(m is not None, f"eval {graph} {ckpt}: {p.stdout} {p.stderr[-600:]}")
+        losses.append(float(m.group(1)) if m else 0.0)
+    check(all(abs(x - losses[0]) <= 1e-5 * losses[0] for x in losses), f"losses {losses}")
+
+
+def placement():
+    text = with_layout("""weir: 1
+dims: {n: 8}
+inputs: {a: "f32[n, n]"}
+cluster: {worker: 1, cpu: 4, local: {latency: 10us, bandwidth: 1GB/s}}
+nodes: {g: "softmax(mul(a, a), axis=0)"}
+outputs: [g]
+""", "{n: row}", "{row: 4}")
+    path = TMP / "place.weir.yaml"
+    path.write_text(text)
+    p = weir("place", path, "--format", "json")
+    check(p.returncode == 0, p.stderr)
+    ranks = [n for n in json.loads(p.stdout)["nodes"] if "all_gather" in n["name"]] if p.stdout else []
+    # (4 - 1) (10 us + 256 B / 4 at 1 GB/s)
+    check(len(ranks) == 4 and all(n["end_ns"] - n["start_ns"] == 30192 for n in ranks), f"all_gather: {ranks}")
+    check(len({n["device"] for n in ranks}) == 4, f"devices: {ranks}")
+    p = weir("place", ROOT / "graphs/mlp_mesh.weir.yaml", "--all")
+    check(re.search(r"h@3 +.*CPU:3 .* only", p.stdout) is not None, p.stdout + p.stderr)
+
+
+training()
+placement()
 products()
 perceptron()
 kinds()

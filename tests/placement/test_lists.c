@@ -10,20 +10,20 @@
 enum { NODES = 24, DEVICES = 3 };
 
 static weir_place_problem *make(const weir_allocator *a, uint32_t seed,
-                                weir_error *err) {
+                                int64_t cap, weir_error *err) {
   weir_place_builder *b = NULL;
   weir_place_problem *p = NULL;
   uint32_t x = seed * 2654435761u + 1;
   if (weir_place_builder_create(a, DEVICES, &b, err) != WEIR_OK) return NULL;
   for (uint32_t d = 0; d < DEVICES; d++)
-    weir_place_add_device(b,
-                          &(weir_place_device){WEIR_SV_LIT("d"), d, INT64_MAX});
+    weir_place_add_device(b, &(weir_place_device){WEIR_SV_LIT("d"), d, cap});
   weir_place_connect_all(b, &(weir_place_link){seed % 7, 1000, seed % 2 == 0});
   for (uint32_t n = 0; n < NODES; n++) {
     int64_t cost[DEVICES] = {(x >> 4) % 50, (x >> 9) % 70, (x >> 13) % 40};
     if (x % 5 == 0) cost[x % 3] = WEIR_PLACE_NO_KERNEL;
     weir_place_node_spec spec = {
         .cost = cost,
+        .resident_bytes = x % 20,
         .group = seed % 3 == 0 && x % 5 == 1 ? 1 : WEIR_PLACE_NONE};
     uint32_t id = weir_place_add_node(b, &spec);
     for (uint32_t k = 0; k < n; k++)
@@ -80,7 +80,8 @@ static void every_list_makes_a_plan(void **state) {
   (void)state;
   for (uint32_t seed = 1; seed < 40; seed++) {
     weir_error err = WEIR_ERROR_INIT;
-    weir_place_problem *p = make(weir_allocator_system(), seed, &err);
+    weir_place_problem *p =
+        make(weir_allocator_system(), seed, INT64_MAX, &err);
     weir_scheduler *s = NULL;
     weir_place_plan *plan = NULL;
     weir_place_result best;
@@ -115,10 +116,39 @@ static void every_list_makes_a_plan(void **state) {
   }
 }
 
+/* With caps a rank may make no plan where a list does. The search then begins
+ * elsewhere: it finds a plan wherever the portfolio does. */
+static void caps_do_not_stop_the_search(void **state) {
+  (void)state;
+  uint32_t found = 0;
+  for (uint32_t seed = 1; seed < 300; seed++) {
+    weir_error err = WEIR_ERROR_INIT;
+    weir_place_problem *p =
+        make(weir_allocator_system(), seed, 120 + seed % 100, &err);
+    weir_place_options o = {.moves = 40};
+    weir_place_result first = {0}, more = {0};
+    if (p == NULL) continue;
+    if (weir_place_solve(weir_allocator_system(), p, NULL, &first, &err) ==
+        WEIR_OK) {
+      assert_ok(weir_place_solve(weir_allocator_system(), p, &o, &more, &err),
+                &err);
+      assert_ok(
+          weir_place_check(weir_allocator_system(), p, more.plan, NULL, &err),
+          &err);
+      assert_true(more.plan->makespan_ns <= first.plan->makespan_ns);
+      found++;
+    }
+    weir_place_plan_release(first.plan);
+    weir_place_plan_release(more.plan);
+    weir_place_problem_release(p);
+  }
+  assert_true(found > 50);
+}
+
 static void every_allocation_may_fail(void **state) {
   (void)state;
   weir_error none = WEIR_ERROR_INIT;
-  weir_place_problem *p = make(weir_allocator_system(), 2, &none);
+  weir_place_problem *p = make(weir_allocator_system(), 2, INT64_MAX, &none);
   assert_non_null(p);
   for (uint64_t k = 1;; k++) {
     weir_counted_allocator c;
@@ -140,6 +170,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_short_or_the_long_one_first),
       cmocka_unit_test(every_list_makes_a_plan),
+      cmocka_unit_test(caps_do_not_stop_the_search),
       cmocka_unit_test(every_allocation_may_fail),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

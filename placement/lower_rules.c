@@ -14,6 +14,7 @@ typedef struct rule {
   bool has_device, soft, balance;
   const weir_yaml *prefer; /* a list of device types, or NULL */
   weir_mark mark;
+  bool told; /* that it was dropped */
 } rule;
 
 typedef struct ruler {
@@ -205,14 +206,17 @@ static weir_status no_such_device(weir_lowering *l, const weir_unit *u,
   return s;
 }
 
-static void told_relaxed(weir_lowering *l, weir_unit *u,
+/* A request was dropped. Of a rule that is said once, for its first unit. */
+static void tell_relaxed(weir_lowering *l, weir_unit *u, rule *by,
                          const weir_device_name *name) {
   u->relaxed = true;
-  if (l->options->sink == NULL) return;
+  if (u->own_device) by = NULL;
+  if (l->options->sink == NULL || (by != NULL && by->told)) return;
+  if (by != NULL) by->told = true;
   weir_error warning = WEIR_ERROR_INIT, *err = l->err;
   weir_diag diag;
   l->err = &warning;
-  (void)no_such_device(l, u, name, NULL);
+  (void)no_such_device(l, u, name, by != NULL ? &by->mark : NULL);
   l->err = err;
   weir_diag_init(&diag, &warning);
   diag.severity = WEIR_SEVERITY_WARNING;
@@ -226,7 +230,7 @@ static weir_status allow(ruler *r, uint32_t id, uint64_t *spare) {
   weir_device_name name = weir_device_name_any();
   const weir_place_pin *pin = find_pin(l, u);
   weir_sv own = own_device(l, u);
-  const rule *by = NULL;
+  rule *by = NULL;
   runnable(l, u, set);
   if (set_is_empty(l, set)) return no_kernel(l, u);
   u->own_device = own.size > 0 || pin != NULL;
@@ -247,7 +251,7 @@ static weir_status allow(ruler *r, uint32_t id, uint64_t *spare) {
     if (!soft)
       return no_such_device(l, u, &name,
                             u->own_device || by == NULL ? NULL : &by->mark);
-    told_relaxed(l, u, &name);
+    tell_relaxed(l, u, by, &name);
   } else {
     memcpy(set, spare, l->words * sizeof *set);
   }

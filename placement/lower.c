@@ -114,6 +114,19 @@ static void mark_lasting(filler *f) {
   }
 }
 
+/* A variable that nothing assigns is compiled in wherever it is read: no step
+ * copies it. */
+static void forget_constants(filler *f) {
+  const weir_lowering *l = f->l;
+  for (weir_node_id id = 0; id < l->graph->node_count; id++) {
+    const weir_node *n = &l->graph->nodes[id];
+    uint32_t u = l->unit_of[id];
+    if (n->op->instr == WEIR_INSTR_VAR_READ && u != WEIR_PLACE_NONE &&
+        !f->second[u])
+      f->read[n->first_output] = false;
+  }
+}
+
 static int64_t lasting_bytes(const filler *f, uint32_t u) {
   const weir_lowering *l = f->l;
   const weir_unit *unit = &l->units[u];
@@ -226,6 +239,7 @@ static weir_status fill_problem(weir_lowering *l, weir_placement *out) {
     mark_reads(l, f.read);
     mark_awaited(&f);
     mark_lasting(&f);
+    forget_constants(&f);
     for (uint32_t u = 0; u < l->unit_count; u++)
       if (l->units[u].with != WEIR_PLACE_NONE)
         f.joined[l->units[u].with] = true;

@@ -66,6 +66,9 @@ typedef struct weir_place_pin {
 
 typedef struct weir_lower_options {
   weir_place_strictness strictness;
+  /* The graph is of a mesh that names no devices: cpu:I, which its nodes ask
+   * for, is the cluster's I-th device, counted around. */
+  bool logical;
   const weir_diag_sink *sink; /* warnings; may be NULL */
   /* What was measured; must outlive the placement. NULL: nothing. */
   const weir_costs *costs;

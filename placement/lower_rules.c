@@ -223,6 +223,14 @@ static void tell_relaxed(weir_lowering *l, weir_unit *u, rule *by,
   l->options->sink->report(l->options->sink->self, &diag);
 }
 
+/* What a node of a mesh without devices asks for. */
+static void find_logical(const weir_lowering *l, weir_device_name *name) {
+  uint32_t count = l->cluster->device_count;
+  if (!l->options->logical || name->job[0] != 0 || name->index.first < 0)
+    return;
+  *name = l->cluster->devices[(uint32_t)name->index.first % count].name;
+}
+
 static weir_status allow(ruler *r, uint32_t id, uint64_t *spare) {
   weir_lowering *l = r->l;
   weir_unit *u = &l->units[id];
@@ -236,12 +244,14 @@ static weir_status allow(ruler *r, uint32_t id, uint64_t *spare) {
   u->own_device = own.size > 0 || pin != NULL;
   u->rule = u->follows ? WEIR_PLACE_NONE : find_rule(r, u);
   if (u->rule != WEIR_PLACE_NONE) by = &r->rules[u->rule];
-  if (pin != NULL)
+  if (pin != NULL) {
     name = pin->device;
-  else if (own.size > 0)
+  } else if (own.size > 0) {
     WEIR_TRY(weir_device_name_parse(own, &name, NULL, l->err));
-  else if (by != NULL && by->has_device)
+    find_logical(l, &name);
+  } else if (by != NULL && by->has_device) {
     name = by->device;
+  }
   memcpy(spare, set, l->words * sizeof *set);
   keep_matching(l, &name, spare);
   if (set_is_empty(l, spare)) {

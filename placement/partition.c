@@ -69,8 +69,9 @@ static int by_start(const void *a, const void *b) {
   return x->unit < y->unit ? -1 : 1;
 }
 
-/* A unit that others wait for and that takes no time may begin when they do:
- * its number is smaller. */
+/* Variables come first: what reads one need not wait for it in the plan if
+ * nothing assigns it. A unit that others wait for and that takes no time may
+ * begin when they do: its number is smaller. */
 static bool make_order(cutter *c) {
   const weir_placement *p = c->placement;
   weir_node_id *order =
@@ -81,8 +82,11 @@ static bool make_order(cutter *c) {
     weir_free(c->alloc, starts);
     return false;
   }
-  for (uint32_t u = 0; u < p->unit_count; u++)
-    starts[u] = (unit_start){c->plan->start_ns[u], u};
+  for (uint32_t u = 0; u < p->unit_count; u++) {
+    const weir_node *node = &c->graph->nodes[p->units[u].node];
+    bool variable = node->op->instr == WEIR_INSTR_VAR_READ;
+    starts[u] = (unit_start){variable ? -1 : c->plan->start_ns[u], u};
+  }
   qsort(starts, p->unit_count, sizeof *starts, by_start);
   uint32_t at = 0;
   for (uint32_t i = 0; i < p->unit_count; i++) {

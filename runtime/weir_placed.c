@@ -85,7 +85,8 @@ weir_status weir_placed_create(weir_runtime *runtime, const weir_graph *graph,
       .cluster = p->cluster,
       .placer = placer,
       .seed = seed,
-      .lower = {.strictness = WEIR_PLACE_WARN},
+      .lower = {.logical = graph->mesh != NULL && graph->mesh->logical,
+                .strictness = WEIR_PLACE_WARN},
       .plan = {p->plan, p->plan != NULL ? opts->plan_size : 0},
       .summary = {opts->on_placed_self, opts->on_placed}};
   *out = p;

@@ -150,7 +150,8 @@ static weir_status measure(weir_tools_plan *p, const weir_graph *graph,
                            const weir_plan_wanted *w, const weir_graph *fused,
                            const weir_lower_options *lower, weir_error *err) {
   weir_placement *units = NULL;
-  weir_lower_options plain = {.strictness = lower->strictness};
+  weir_lower_options plain = {.strictness = lower->strictness,
+                              .logical = lower->logical};
   WEIR_TRY(weir_placement_create(p->runtime->env.alloc, fused, p->cluster,
                                  &plain, &units, err));
   weir_measure_request request = weir_want_measured(graph, w, units);
@@ -180,11 +181,12 @@ static weir_status lower_graph(weir_tools_plan *p, const weir_graph *graph,
   weir_graph *fused = NULL;
   weir_place_pin *pins = NULL;
   weir_plan_wanted w = {0};
-  weir_lower_options lower = {.strictness = o->strictness < 0 ? WEIR_PLACE_SOFT
-                                            : o->strictness == 0
-                                                ? WEIR_PLACE_WARN
-                                                : WEIR_PLACE_STRICT,
-                              .sink = sink};
+  weir_lower_options lower = {
+      .strictness = o->strictness < 0    ? WEIR_PLACE_SOFT
+                    : o->strictness == 0 ? WEIR_PLACE_WARN
+                                         : WEIR_PLACE_STRICT,
+      .logical = graph->mesh != NULL && graph->mesh->logical,
+      .sink = sink};
   weir_status s = weir_tools_plan_change(p, o, &pins, &lower.pin_count, err);
   lower.pins = pins;
   if (s == WEIR_OK) s = weir_want(graph, o->inference, &w, err);

@@ -152,7 +152,7 @@ static void requests_are_refused_or_dropped(void **state) {
   c = cluster_of("worker=2");
   int warnings = 0;
   weir_diag_sink sink = {&warnings, count_warnings};
-  weir_lower_options o = {WEIR_PLACE_SOFT, &sink};
+  weir_lower_options o = {.strictness = WEIR_PLACE_SOFT, .sink = &sink};
   assert_ok(weir_placement_create(weir_allocator_system(), g, c, &o, &p, &err),
             &err);
   assert_int_equal(warnings, 1);

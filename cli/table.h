@@ -45,13 +45,13 @@
       FLAG("no-fusion", 0, no_fusion,                                    \
            "run every node by a kernel of its own"),                     \
       FLAG("ref-kernels", 0, ref_kernels, "use reference kernels only"), \
-      IN_PROCESS
+      IN_PROCESS,                                                        \
+      TEXT("plan", 0, "FILE", plan, NULL,                                \
+           "with --in-process: what weir place --json wrote")
 #define IN_PROCESS                                                     \
   TEXT("in-process", 0, "SPEC", in_process, NULL,                      \
        "run on the devices of a cluster, ps=1,worker=2 or graph, all " \
        "in this process"),                                             \
-      TEXT("plan", 0, "FILE", plan, NULL,                              \
-           "where nodes go: what weir place --json wrote"),            \
       PLACER
 #define PLACER                                                   \
   TEXT("placer", 0, "NAME", placer, NULL,                        \

@@ -282,7 +282,8 @@ typedef struct weir_session_opts {
   const char *in_process;
   /* "search" (NULL), "first", "round_robin", "random", "random:SEED". */
   const char *placer;
-  const char *plan; /* a plan in JSON that says where; NULL: weir places */
+  const char *plan; /* a plan in JSON that says where; NULL: weir places.
+                     * These two need |in_process|: W0002. */
   size_t plan_size;
   /* Gets a summary of about ten lines each time a program is placed, from the
    * thread that asks for the run; NULL: no. */

@@ -61,7 +61,11 @@ weir_status weir_placed_create(weir_runtime *runtime, const weir_graph *graph,
                                weir_error *err) {
   const weir_allocator *a = runtime->env.alloc;
   *out = NULL;
-  if (opts->in_process == NULL) return WEIR_OK;
+  if (opts->in_process == NULL && opts->plan == NULL && opts->placer == NULL)
+    return WEIR_OK;
+  if (opts->in_process == NULL)
+    return weir_fail(err, WEIR_W0002, NULL,
+                     "a plan or a placer needs a cluster: in-process");
   weir_placed *p = weir_alloc_array(a, 1, sizeof *p);
   if (p == NULL) return weir_fail_memory(err, sizeof *p);
   p->runtime = runtime;

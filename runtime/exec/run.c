@@ -163,8 +163,9 @@ static weir_task *run_task(weir_task *task, weir_worker *worker) {
 /* All tasks of all parts. */
 static void run_tasks(weir_frame *head, weir_worker *worker) {
   int total = 0;
-  for (weir_frame *f = head; f != NULL; f = f->next_part)
-    total += (int)f->program->task_count;
+  weir_frame *each = head;
+  do total += (int)each->program->task_count;
+  while ((each = each->next_part) != NULL);
   atomic_store_explicit(&head->remaining, total, memory_order_relaxed);
   for (weir_frame *f = head; f != NULL; f = f->next_part) {
     const weir_program *p = f->program;
@@ -236,10 +237,10 @@ static weir_status end_run(weir_frame *head, weir_error *err) {
 }
 
 static bool wants_channel(const weir_frame *head) {
-  bool wanted = false;
-  for (const weir_frame *f = head; f != NULL; f = f->next_part)
-    wanted = wanted || f->program->channel;
-  return wanted && head->channel == NULL;
+  const weir_frame *f = head;
+  if (head->channel != NULL) return false;
+  while (f != NULL && !f->program->channel) f = f->next_part;
+  return f != NULL;
 }
 
 weir_status weir_frame_run(weir_frame *head, weir_pool *pool,

@@ -88,6 +88,32 @@ class Run(Case):
         self.assertEqual(out, "c  f32[2, 2]\n  [[1, 2],\n   [3, 4]]\n")
         self.assertEqual(self.err, "")
 
+    def test_in_process(self):
+        out = self.weir("run", "tiny.weir.yaml", "-q")
+        for more in ((), ("--placer", "round_robin"), ("--placer", "random:7")):
+            self.assertEqual(out, self.weir(
+                "run", "tiny.weir.yaml", "-q", "--in-process", "ps=1,worker=2",
+                *more))
+        path = "plan.json"
+        self.file("fed.weir.yaml", "weir: 1\ninputs: {x: 'f32[2, 2]'}\nnodes:\n"
+                  "  a: matmul(x, x)\n  b: softmax(a)\noutputs: [a, b]\n")
+        plan = self.weir("place", "fed.weir.yaml", "--cluster", "worker=2",
+                         "--placer", "round_robin", "--json", "-q")
+        self.file(path, plan)
+        feed = ("-q", "-i", "x=f32:2x2=1,2,3,4")
+        self.assertEqual(self.weir("run", "fed.weir.yaml", *feed), self.weir(
+            "run", "fed.weir.yaml", *feed, "--in-process", "worker=2",
+            "--plan", path))
+        for more, code, error in (
+                (("--in-process", "worker=0"), 2, "W3020"),
+                (("--in-process", "graph"), 2, "W3020"),
+                (("--in-process", "worker=2", "--placer", "best"), 2, "W0002"),
+                (("--in-process", "worker=3", "--plan", path), 4, "W3016"),
+                (("--plan", path), 2, "W0002"),
+                (("--placer", "first"), 2, "W0002")):
+            self.weir("run", "tiny.weir.yaml", *more, code=code)
+            self.assertIn(error, self.err)
+
     def test_yaml_literal(self):
         out = self.weir("run", "tiny.weir.yaml", "-ib=[[0, 1], [1, 0]]")
         self.assertIn("[[2, 1],", out)

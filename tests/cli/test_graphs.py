@@ -52,6 +52,9 @@ def elements(data):
     return sum(map(elements, data)) if isinstance(data, list) else 1
 
 
+SLOW = "CLI_SANITIZED" in os.environ  # one way of each kind is enough
+
+
 def main():
     bad = 0
     graphs = sorted((ROOT / "graphs").glob("*.weir.yaml"))
@@ -72,11 +75,12 @@ def main():
             if elements(value["data"]) != count:
                 bad += 1
                 print(f"{graph.name}: {name} has not {count} elements")
-        for threads in (2, 8):
+        for threads in (8,) if SLOW else (2, 8):
             if run(graph, "--threads", threads).stdout != first.stdout:
                 bad += 1
                 print(f"{graph.name}: other bits with {threads} threads")
-        for placer in ("search", "round_robin", "random:1"):
+        for placer in ("round_robin",) if SLOW else (
+                "search", "round_robin", "random:1"):
             got = run(graph, "--in-process", "ps=1,worker=2", "--placer",
                       placer)
             if got.stdout != first.stdout:
@@ -84,7 +88,7 @@ def main():
                 print(f"{graph.name}: other bits on devices, {placer}: "
                       f"{got.stderr}")
         text = graph.read_text()
-        if "\ntrain:" in text and "\ndata:" in text:
+        if not SLOW and "\ntrain:" in text and "\ndata:" in text:
             why = trains_alike(graph)
             if why:
                 bad += 1

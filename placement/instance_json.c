@@ -22,8 +22,9 @@ void weir_instance_end(weir_instance_source *s) {
 
 /* ---- Messages */
 
-static weir_status fail_list(const weir_instance_source *s, size_t at,
-                             const char *fmt, va_list args) {
+static WEIR_PRINTF(3, 0) weir_status
+    fail_list(const weir_instance_source *s, size_t at, const char *fmt,
+              va_list args) {
   char text[256];
   weir_json_reader place = s->json;
   place.token_at = at;

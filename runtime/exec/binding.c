@@ -375,10 +375,10 @@ static bool describe_instr(const weir_program *p, uint32_t i,
 bool weir_binding_describe(const weir_binding *b, const weir_writer *out) {
   const weir_program *p = b->cached->compiled->program;
   for (; p != NULL; p = p->next_part) {
-    const char *lead = p->device.size > 0 ? "# " : "";
-    if (!out->write(out->self, lead, strlen(lead)) ||
-        !out->write(out->self, p->device.data, p->device.size) ||
-        !out->write(out->self, "\n", p->device.size > 0))
+    if (p->device.size > 0 &&
+        (!out->write(out->self, "# ", 2) ||
+         !out->write(out->self, p->device.data, p->device.size) ||
+         !out->write(out->self, "\n", 1)))
       return false;
     for (uint32_t i = 0; i < p->instr_count; i++)
       if (!describe_instr(p, i, out)) return false;

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/size.h"
-
 /* A cut under way. */
 typedef struct cutter {
   const weir_allocator *alloc;
@@ -15,7 +13,6 @@ typedef struct cutter {
   weir_partition *out;
   uint32_t *part_of;
   WEIR_VEC(weir_cut_edge) edges;
-  weir_error *err;
 } cutter;
 
 const char *weir_edge_class_text(weir_edge_class cls) {
@@ -200,8 +197,7 @@ weir_status weir_partition_create(const weir_allocator *alloc,
               .placement = placement,
               .plan = plan,
               .graph = placement->graph,
-              .out = out,
-              .err = err};
+              .out = out};
   bool ok =
       make_parts(&c) && make_order(&c) && collect_edges(&c) && keep_edges(&c);
   weir_vec_free(alloc, &c.edges);

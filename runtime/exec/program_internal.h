@@ -101,6 +101,11 @@ weir_status weir_tasks_form(weir_program *program,
  * receives beside them. Errors: W6001. */
 weir_status weir_tasks_form_stream(weir_program *program,
                                    weir_task_graph *graph, weir_error *err);
+/* Gives |program| its |count| tasks: instruction i is of |task_of[i]|, and
+ * instructions stand in order of tasks, within a task as in |order| (NULL: as
+ * before). |async|: per task. false: out of memory. */
+bool weir_tasks_lay(weir_program *program, const uint32_t *order,
+                    const uint32_t *task_of, const bool *async, uint32_t count);
 /* Writes the edges into the tasks, each once. */
 weir_status weir_tasks_link(weir_program *program, weir_task_graph *graph,
                             weir_error *err);

@@ -121,29 +121,29 @@ static void reset(former *f) {
   f->count = 0;
 }
 
-/* Instructions in order of tasks; within a task as before. */
-static bool reorder(former *f) {
-  weir_program *p = f->p;
-  weir_ptask *tasks = weir_arena_array(&p->arena, f->count, sizeof *tasks);
+bool weir_tasks_lay(weir_program *p, const uint32_t *order,
+                    const uint32_t *task_of, const bool *async,
+                    uint32_t count) {
+  weir_ptask *tasks = weir_arena_array(&p->arena, count, sizeof *tasks);
   weir_instr *sorted =
       weir_arena_array(&p->arena, p->instr_count, sizeof *sorted);
   if (tasks == NULL || sorted == NULL) return false;
-  for (uint32_t i = 0; i < p->instr_count; i++) tasks[f->task_of[i]].last++;
-  uint32_t at = 0;
-  for (uint32_t t = 0; t < f->count; t++) {
+  for (uint32_t i = 0; i < p->instr_count; i++) tasks[task_of[i]].last++;
+  uint32_t first = 0;
+  for (uint32_t t = 0; t < count; t++) {
     uint32_t n = tasks[t].last;
-    tasks[t].first = tasks[t].last = at;
-    tasks[t].async = f->async[t];
-    at += n;
+    tasks[t].first = tasks[t].last = first;
+    tasks[t].async = async[t];
+    first += n;
   }
-  for (uint32_t i = 0; i < p->instr_count; i++) {
-    uint32_t t = f->task_of[i];
+  for (uint32_t at = 0; at < p->instr_count; at++) {
+    uint32_t i = order != NULL ? order[at] : at, t = task_of[i];
     p->instrs[i].task = t;
     sorted[tasks[t].last++] = p->instrs[i];
   }
   p->instrs = sorted;
   p->tasks = tasks;
-  p->task_count = f->count;
+  p->task_count = count;
   return true;
 }
 
@@ -170,7 +170,7 @@ static bool form_many(former *f) {
     ok = assign(f, &too_many) || too_many;
     f->grain_ns *= 4;
   }
-  ok = ok && reorder(f);
+  ok = ok && weir_tasks_lay(p, NULL, f->task_of, f->async, f->count);
   weir_free(a, f->producer);
   weir_free(a, f->task_of);
   weir_free(a, f->cheap_ns);

@@ -127,32 +127,6 @@ static bool assign(streamer *f) {
   return true;
 }
 
-/* Instructions in order of tasks. */
-static bool reorder(streamer *f) {
-  weir_program *p = f->p;
-  weir_ptask *tasks = weir_arena_array(&p->arena, f->count, sizeof *tasks);
-  weir_instr *sorted =
-      weir_arena_array(&p->arena, p->instr_count, sizeof *sorted);
-  if (tasks == NULL || sorted == NULL) return false;
-  for (uint32_t i = 0; i < p->instr_count; i++) tasks[f->task_of[i]].last++;
-  uint32_t first = 0;
-  for (uint32_t t = 0; t < f->count; t++) {
-    uint32_t n = tasks[t].last;
-    tasks[t].first = tasks[t].last = first;
-    tasks[t].async = f->async[t];
-    first += n;
-  }
-  for (uint32_t at = 0; at < p->instr_count; at++) {
-    uint32_t i = f->order[at], t = f->task_of[i];
-    p->instrs[i].task = t;
-    sorted[tasks[t].last++] = p->instrs[i];
-  }
-  p->instrs = sorted;
-  p->tasks = tasks;
-  p->task_count = f->count;
-  return true;
-}
-
 weir_status weir_tasks_form_stream(weir_program *p, weir_task_graph *graph,
                                    weir_error *err) {
   const weir_allocator *a = graph->alloc;
@@ -171,7 +145,7 @@ weir_status weir_tasks_form_stream(weir_program *p, weir_task_graph *graph,
             f.awaited != NULL;
   if (ok) {
     find_order(&f);
-    ok = assign(&f) && reorder(&f);
+    ok = assign(&f) && weir_tasks_lay(p, f.order, f.task_of, f.async, f.count);
   }
   weir_free(a, f.producer);
   weir_free(a, f.order);

@@ -3,7 +3,7 @@
 #define PLACEMENT_CLUSTER_H_
 
 #include "placement/problem.h"
-#include "runtime/base/yaml.h"
+#include "runtime/base/yaml/yaml.h"
 #include "runtime/device/name.h"
 
 /* Clusters: jobs, tasks, devices, and what is between them. A cluster may be

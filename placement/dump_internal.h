@@ -8,7 +8,7 @@
 
 #include "placement/dump.h"
 #include "placement/schedule.h"
-#include "runtime/base/json.h"
+#include "runtime/base/json/json.h"
 #include "runtime/graph/std/embedded.h"
 
 /* Formats into |out|; false when writing failed. At most 1023 bytes. */

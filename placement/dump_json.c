@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/dump_internal.h"
-#include "runtime/base/json.h"
+#include "runtime/base/json/json.h"
 
 static void key_int(weir_json_writer *w, const char *key, int64_t value) {
   weir_json_key(w, key);

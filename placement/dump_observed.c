@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "placement/dump_internal.h"
-#include "runtime/base/json.h"
+#include "runtime/base/json/json.h"
 
 enum { SHOWN = 12 };
 

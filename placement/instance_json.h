@@ -3,7 +3,7 @@
 #define PLACEMENT_INSTANCE_JSON_H_
 
 #include "placement/instance.h"
-#include "runtime/base/json.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/map.h"
 
 /* What the two JSON formats share: nodes that are named before or after the

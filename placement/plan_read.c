@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/dump_internal.h"
-#include "runtime/base/json.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/map.h"
-#include "runtime/base/yaml.h"
+#include "runtime/base/yaml/yaml.h"
 
 typedef struct plan_reader {
   const weir_place_problem *p;

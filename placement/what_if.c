@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "runtime/base/yaml.h"
+#include "runtime/base/yaml/yaml.h"
 
 static weir_status bad(const weir_what_if *c, const char *what,
                        weir_error *err) {

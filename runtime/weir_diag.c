@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/base/diag.h"
+#include "runtime/base/diag/diag.h"
 
 #include "runtime/weir_internal.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/json.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/number.h"
 #include "runtime/weir_internal.h"
 #include "runtime/weir_tools.h"

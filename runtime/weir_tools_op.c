@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
-#include "runtime/base/json.h"
+#include "runtime/base/json/json.h"
 #include "runtime/weir_internal.h"
 #include "runtime/weir_tools.h"
 

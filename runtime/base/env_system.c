@@ -2,7 +2,7 @@
 #include <time.h>
 
 #include "runtime/base/env.h"
-#include "runtime/base/fs_system.h"
+#include "runtime/base/fs/fs_system.h"
 
 static int64_t now_ns(void *self) {
   (void)self;

@@ -4,9 +4,9 @@
 
 #include "ops/op.h"
 #include "ops/registry.h"
-#include "runtime/base/diag.h"
+#include "runtime/base/diag/diag.h"
 #include "runtime/base/env.h"
-#include "runtime/base/yaml.h"
+#include "runtime/base/yaml/yaml.h"
 
 /* Graphs.
  *

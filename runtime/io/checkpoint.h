@@ -2,7 +2,7 @@
 #ifndef WEIR_IO_CHECKPOINT_H_
 #define WEIR_IO_CHECKPOINT_H_
 
-#include "runtime/base/diag.h"
+#include "runtime/base/diag/diag.h"
 #include "runtime/base/env.h"
 #include "runtime/base/sv.h"
 #include "runtime/tensor/tensor.h"

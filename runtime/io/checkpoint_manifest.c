@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "runtime/base/crc32c.h"
-#include "runtime/base/json.h"
+#include "runtime/base/json/json.h"
 #include "runtime/io/checkpoint_internal.h"
 
 /* Writing manifests; checkpoint_manifest_read.c reads them. */

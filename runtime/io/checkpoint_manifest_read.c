@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "runtime/base/crc32c.h"
-#include "runtime/base/json.h"
+#include "runtime/base/json/json.h"
 #include "runtime/io/checkpoint_internal.h"
 
 /* Reading manifests. The CRC is checked first, so what is wrong after that was

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "runtime/base/json.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/map.h"
 #include "runtime/base/utf8.h"
 #include "runtime/io/checkpoint_internal.h"

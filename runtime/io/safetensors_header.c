@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "runtime/base/json.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/map.h"
 #include "runtime/base/size.h"
 #include "runtime/io/convert.h"

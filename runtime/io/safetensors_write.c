@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/base/json.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/map.h"
 #include "runtime/base/size.h"
 #include "runtime/base/utf8.h"

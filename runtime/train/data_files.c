@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "runtime/base/fs_system.h"
+#include "runtime/base/fs/fs_system.h"
 #include "runtime/base/size.h"
 #include "runtime/base/vec.h"
 #include "runtime/graph/pattern.h"

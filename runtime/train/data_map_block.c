@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "runtime/base/yaml.h"
+#include "runtime/base/yaml/yaml.h"
 #include "runtime/train/data_map.h"
 
 /* A map that is a block of the graph's own file: a small graph is written that

@@ -2,7 +2,7 @@
 #ifndef WEIR_TRAIN_DATA_SHOW_H_
 #define WEIR_TRAIN_DATA_SHOW_H_
 
-#include "runtime/base/json.h"
+#include "runtime/base/json/json.h"
 #include "runtime/train/data.h"
 
 /* What is in a data set, for people and for programs: columns, examples,

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/json.h"
+#include "runtime/base/json/json.h"
 #include "runtime/io/event_file.h"
 
 enum { NAMES_TRIED = 1000 };

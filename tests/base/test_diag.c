@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/base/diag.h"
+#include "runtime/base/diag/diag.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/strbuf.h"
-#include "runtime/base/yaml.h"
+#include "runtime/base/yaml/yaml.h"
 #include "tests/check.h"
 
 static const char kMlp[] =

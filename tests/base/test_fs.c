@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/base/fs_system.h"
+#include "runtime/base/fs/fs_system.h"
 #include "tests/check.h"
 
 /* Each test works in a fresh folder, which is also the current one:

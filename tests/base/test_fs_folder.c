@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/base/fs_system.h"
+#include "runtime/base/fs/fs_system.h"
 #include "tests/check.h"
 
 /* Folders held open, on the real file system. Each test has a fresh folder,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/base/json.h"
+#include "runtime/base/json/json.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/base/yaml.h"
+#include "runtime/base/yaml/yaml.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "runtime/base/yaml_build.h"
+#include "runtime/base/yaml/yaml_build.h"
 #include "tests/check.h"
 
 /* --- what a test needs around one parse --- */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/yaml.h"
+#include "runtime/base/yaml/yaml.h"
 #include "tests/check.h"
 
 /* The allocation-failure sweep: libyaml's own allocations take part, because

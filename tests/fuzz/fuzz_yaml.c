@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "runtime/base/strbuf.h"
-#include "runtime/base/yaml.h"
-#include "runtime/base/yaml_build.h"
+#include "runtime/base/yaml/yaml.h"
+#include "runtime/base/yaml/yaml_build.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Parses the input, walks what comes out, and draws what is wrong with it. */

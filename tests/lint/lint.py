@@ -29,7 +29,7 @@ ROOMS = {
 CLI_MAY = {"runtime/weir.h", "runtime/weir_tools.h"}
 # Third-party headers and the one file that may include each.
 DOORS = {
-    r"yaml\.h": {"runtime/base/yaml_build.h"},
+    r"yaml\.h": {"runtime/base/yaml/yaml_build.h"},
     r"zlib\.h": 1,
     r"(oneapi/)?dnnl[./].*": 1,
     r"omp\.h": 1,

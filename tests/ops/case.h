@@ -3,8 +3,8 @@
 #define TESTS_OPS_CASE_H_
 
 #include "kernels/kernel.h"
-#include "runtime/base/diag.h"
-#include "runtime/base/yaml.h"
+#include "runtime/base/diag/diag.h"
+#include "runtime/base/yaml/yaml.h"
 #include "runtime/graph/graph.h"
 
 /* Op cases: one use of an op each, as data (README.md has the format).

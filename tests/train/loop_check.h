@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "kernels/kernel.h"
-#include "runtime/base/fs_system.h"
+#include "runtime/base/fs/fs_system.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/train/loop.h"
 #include "tests/check.h"

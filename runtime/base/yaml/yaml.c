@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/base/yaml.h"
+#include "runtime/base/yaml/yaml.h"
 
 #include <inttypes.h>
 
 #include "runtime/base/utf8.h"
-#include "runtime/base/yaml_build.h"
+#include "runtime/base/yaml/yaml_build.h"
 
 enum { kDefaultDepth = 64, kAliasFactor = 10, kAliasFloor = 10000 };
 

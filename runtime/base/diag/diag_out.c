@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/base/diag_out.h"
+#include "runtime/base/diag/diag_out.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "runtime/base/fs_system.h"
+#include "runtime/base/fs/fs_system.h"
 
 /* A folder, a file in it, or a lock: a descriptor and what it is called. */
 typedef struct handle {

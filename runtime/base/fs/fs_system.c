@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/base/fs_system.h"
+#include "runtime/base/fs/fs_system.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "runtime/base/size.h"
-#include "runtime/base/yaml_build.h"
+#include "runtime/base/yaml/yaml_build.h"
 
 enum {
   kFewKeys = 8, /* up to here comparing all is cheaper than hashing */

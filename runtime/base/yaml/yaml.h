@@ -3,7 +3,7 @@
 #define WEIR_BASE_YAML_H_
 
 #include "runtime/base/alloc.h"
-#include "runtime/base/diag.h"
+#include "runtime/base/diag/diag.h"
 #include "runtime/base/status.h"
 #include "runtime/base/sv.h"
 

@@ -2,7 +2,7 @@
 #ifndef WEIR_BASE_DIAG_OUT_H_
 #define WEIR_BASE_DIAG_OUT_H_
 
-#include "runtime/base/diag.h"
+#include "runtime/base/diag/diag.h"
 
 /* Inside the diagnostics printer only: buffered output that escapes what a
  * terminal could take for commands. After a write that failed nothing more is

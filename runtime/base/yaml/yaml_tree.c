@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "runtime/base/size.h"
-#include "runtime/base/yaml_build.h"
+#include "runtime/base/yaml/yaml_build.h"
 
 static weir_yaml_frame *top(weir_yaml_builder *b) {
   return b->frames.count > 0 ? &b->frames.items[b->frames.count - 1] : NULL;

@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "runtime/base/fs_system.h"
+#include "runtime/base/fs/fs_system.h"
 
 /* O_NONBLOCK, so that a pipe does not stop us before it is refused. */
 enum {

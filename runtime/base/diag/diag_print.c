@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/base/diag.h"
-#include "runtime/base/diag_out.h"
-#include "runtime/base/json.h"
+#include "runtime/base/diag/diag.h"
+#include "runtime/base/diag/diag_out.h"
+#include "runtime/base/json/json.h"
 
 static const char *severity_name(const weir_diag *diag) {
   return diag->severity == WEIR_SEVERITY_ERROR ? "error" : "warning";

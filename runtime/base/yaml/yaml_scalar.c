@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "runtime/base/number.h"
-#include "runtime/base/yaml.h"
+#include "runtime/base/yaml/yaml.h"
 
 /* The YAML 1.2 core schema (yaml.org/spec/1.2.2, section 10.3.2). */
 

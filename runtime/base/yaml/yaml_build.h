@@ -6,7 +6,7 @@
 
 #include "runtime/base/map.h"
 #include "runtime/base/vec.h"
-#include "runtime/base/yaml.h"
+#include "runtime/base/yaml/yaml.h"
 
 /* Inside the YAML reader only: what is known while a tree is built.
  *

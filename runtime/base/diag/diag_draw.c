@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/base/diag_out.h"
+#include "runtime/base/diag/diag_out.h"
 #include "runtime/base/utf8.h"
 
 /* Source lines are shown in cells of a terminal: a tab reaches to the next

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/base/json.h"
-#include "runtime/base/json_text.h"
+#include "runtime/base/json/json.h"
+#include "runtime/base/json/json_text.h"
 #include "runtime/base/utf8.h"
 
 /* What may come next. */

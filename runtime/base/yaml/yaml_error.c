@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "runtime/base/utf8.h"
-#include "runtime/base/yaml_build.h"
+#include "runtime/base/yaml/yaml_build.h"
 
 enum { kMostErrors = 100, kMostDirectives = 16, kMessageBytes = 512 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/utf8.h"
-#include "runtime/base/yaml_build.h"
+#include "runtime/base/yaml/yaml_build.h"
 
 static bool refuse_tag(weir_yaml_builder *b, const yaml_char_t *tag,
                        const weir_mark *mark) {

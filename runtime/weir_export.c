@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "runtime/graph/export.h"
-#include "runtime/io/tensor_file.h"
+#include "runtime/io/array/tensor_file.h"
 #include "runtime/weir_internal.h"
 
 /* A session's graph and variables as files. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/strbuf.h"
-#include "runtime/io/npy.h"
-#include "runtime/io/npz.h"
-#include "runtime/io/safetensors.h"
-#include "runtime/io/tensor_file.h"
+#include "runtime/io/array/npy.h"
+#include "runtime/io/array/npz.h"
+#include "runtime/io/array/safetensors.h"
+#include "runtime/io/array/tensor_file.h"
 #include "runtime/weir_internal.h"
 
 weir_status weir_tensor_read_file(weir_runtime *runtime, const char *root,

@@ -5,8 +5,8 @@
 #include "runtime/base/json/json.h"
 #include "runtime/base/number.h"
 #include "runtime/base/strbuf.h"
-#include "runtime/io/tensor_file.h"
-#include "runtime/io/tensor_set.h"
+#include "runtime/io/array/tensor_file.h"
+#include "runtime/io/array/tensor_set.h"
 #include "runtime/weir_internal.h"
 #include "runtime/weir_tools.h"
 

@@ -3,7 +3,7 @@
 
 #include "runtime/graph/internal.h"
 #include "runtime/graph/loader.h"
-#include "runtime/io/safetensors.h"
+#include "runtime/io/array/safetensors.h"
 
 /* `weights: FILE`: first values of variables, from a safetensors file beneath
  * the graph's folder. Every variable must be in it; states may be. */

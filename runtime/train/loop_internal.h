@@ -2,7 +2,7 @@
 #ifndef WEIR_TRAIN_LOOP_INTERNAL_H_
 #define WEIR_TRAIN_LOOP_INTERNAL_H_
 
-#include "runtime/io/checkpoint.h"
+#include "runtime/io/checkpoint/checkpoint.h"
 #include "runtime/train/loop.h"
 #include "runtime/train/stepper.h"
 #include "runtime/train/summary.h"

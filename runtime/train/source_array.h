@@ -2,7 +2,7 @@
 #ifndef WEIR_TRAIN_SOURCE_ARRAY_H_
 #define WEIR_TRAIN_SOURCE_ARRAY_H_
 
-#include "runtime/io/array_file.h"
+#include "runtime/io/array/array_file.h"
 #include "runtime/train/data_source.h"
 
 /* Columns that are arrays: rows of tensors in memory or of files. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "runtime/io/csv.h"
+#include "runtime/io/record/csv.h"
 #include "runtime/train/parse_value.h"
 #include "runtime/train/records.h"
 

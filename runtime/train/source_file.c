@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "runtime/base/size.h"
-#include "runtime/io/npz.h"
+#include "runtime/io/array/npz.h"
 #include "runtime/train/source_array.h"
 
 /* Opens npy, idx and npz: all in memory when it is small enough, else npy and

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/io/token.h"
+#include "runtime/io/record/token.h"
 #include "runtime/train/data_transform.h"
 #include "runtime/train/records.h"
 

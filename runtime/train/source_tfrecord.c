@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "runtime/io/tfrecord.h"
+#include "runtime/io/record/tfrecord.h"
 #include "runtime/train/parse_value.h"
 #include "runtime/train/records.h"
 

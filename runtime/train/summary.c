@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "runtime/base/json/json.h"
-#include "runtime/io/event_file.h"
+#include "runtime/io/record/event_file.h"
 
 enum { NAMES_TRIED = 1000 };
 

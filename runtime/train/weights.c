@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/io/safetensors.h"
+#include "runtime/io/array/safetensors.h"
 
 /* ---- Variables */
 

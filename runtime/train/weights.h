@@ -3,7 +3,7 @@
 #define WEIR_TRAIN_WEIGHTS_H_
 
 #include "runtime/exec/session.h"
-#include "runtime/io/checkpoint.h"
+#include "runtime/io/checkpoint/checkpoint.h"
 
 /* Variables of sessions from checkpoints and from files. */
 

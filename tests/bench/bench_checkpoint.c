@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/io/checkpoint.h"
+#include "runtime/io/checkpoint/checkpoint.h"
 
 enum { kTurns = 5, kTensorBytes = 1 << 22 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/io/idx.h"
+#include "runtime/io/array/idx.h"
 #include "runtime/io/inflate.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/crc32c.h"
-#include "runtime/io/checkpoint_internal.h"
+#include "runtime/io/checkpoint/checkpoint_internal.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Reads the input as a checkpoint's manifest, as it is and with a last line

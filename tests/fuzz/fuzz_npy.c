@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "runtime/io/npy.h"
+#include "runtime/io/array/npy.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Reads the input as .npy; what is read is written and must read the same. */

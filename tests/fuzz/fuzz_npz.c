@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "runtime/io/npz.h"
+#include "runtime/io/array/npz.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Opens the input as .npz and reads its members; when all can be read, they are

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "runtime/io/safetensors.h"
+#include "runtime/io/array/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Opens the input as safetensors and gets every tensor; those that weir has are

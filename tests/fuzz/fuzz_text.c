@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/utf8.h"
-#include "runtime/io/token.h"
+#include "runtime/io/record/token.h"
 #include "runtime/train/vocabulary.h"
 #include "tests/fuzz/fuzz_blob.h"
 

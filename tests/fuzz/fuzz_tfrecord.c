@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/io/tfrecord.h"
+#include "runtime/io/record/tfrecord.h"
 #include "tests/fuzz/fuzz_blob.h"
 
 /* Reads the input as a TFRecord file, its records as tf.Example, and then all

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/io/checkpoint.h"
+#include "runtime/io/checkpoint/checkpoint.h"
 #include "tests/base/sim_fs.h"
 #include "tests/check.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/io/csv.h"
+#include "runtime/io/record/csv.h"
 
 #include "tests/io/stream_check.h"
 

@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "runtime/base/crc32c.h"
-#include "runtime/io/event_file.h"
-#include "runtime/io/protobuf.h"
+#include "runtime/io/record/event_file.h"
+#include "runtime/io/record/protobuf.h"
 #include "tests/base/sim_fs.h"
 #include "tests/check.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/io/npz.h"
+#include "runtime/io/array/npz.h"
 
 #include "tests/io/io_check.h"
 

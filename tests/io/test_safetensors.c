@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/io/safetensors.h"
+#include "runtime/io/array/safetensors.h"
 
 #include "tests/io/io_check.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/io/tensor_file.h"
+#include "runtime/io/array/tensor_file.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/io/tfrecord.h"
+#include "runtime/io/record/tfrecord.h"
 
 #include "tests/io/io_check.h"
 #include "tests/io/stream_check.h"

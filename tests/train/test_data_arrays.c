@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <zlib.h>
 
-#include "runtime/io/npy.h"
-#include "runtime/io/npz.h"
+#include "runtime/io/array/npy.h"
+#include "runtime/io/array/npz.h"
 #include "tests/train/data_check.h"
 
 /* npy, idx and npz: in memory, row by row, in shards, compressed, damaged. */

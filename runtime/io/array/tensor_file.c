@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/io/tensor_file.h"
+#include "runtime/io/array/tensor_file.h"
 
 #include <string.h>
 
 #include "runtime/base/diag/diag.h"
 #include "runtime/base/strbuf.h"
-#include "runtime/io/idx.h"
-#include "runtime/io/npy.h"
-#include "runtime/io/npz.h"
-#include "runtime/io/safetensors.h"
+#include "runtime/io/array/idx.h"
+#include "runtime/io/array/npy.h"
+#include "runtime/io/array/npz.h"
+#include "runtime/io/array/safetensors.h"
 
 enum { kShownNames = 8 };
 

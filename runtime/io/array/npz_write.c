@@ -3,9 +3,9 @@
 
 #include "runtime/base/map.h"
 #include "runtime/io/inflate.h"
-#include "runtime/io/npy.h"
-#include "runtime/io/npz.h"
-#include "runtime/io/zip.h"
+#include "runtime/io/array/npy.h"
+#include "runtime/io/array/npz.h"
+#include "runtime/io/array/zip.h"
 
 enum {
   kVersion = 20,  /* of the format that is needed to read it: 2.0 */

@@ -5,7 +5,7 @@
 #include "runtime/base/env.h"
 #include "runtime/base/sv.h"
 #include "runtime/base/vec.h"
-#include "runtime/io/safetensors.h"
+#include "runtime/io/array/safetensors.h"
 #include "runtime/tensor/tensor.h"
 
 /* The header of a safetensors file, shared by the files of that name. */

@@ -5,7 +5,7 @@
 
 #include "runtime/base/crc32c.h"
 #include "runtime/base/json/json.h"
-#include "runtime/io/checkpoint_internal.h"
+#include "runtime/io/checkpoint/checkpoint_internal.h"
 
 /* Reading manifests. The CRC is checked first, so what is wrong after that was
  * written so; still nothing is believed that can be checked. */

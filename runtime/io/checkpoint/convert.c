@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/io/convert.h"
+#include "runtime/io/checkpoint/convert.h"
 
 #include <string.h>
 

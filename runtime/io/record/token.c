@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/io/token.h"
+#include "runtime/io/record/token.h"
 
 #include "runtime/base/utf8.h"
 

@@ -3,8 +3,8 @@
 #include "runtime/base/map.h"
 #include "runtime/base/size.h"
 #include "runtime/base/utf8.h"
-#include "runtime/io/safetensors.h"
-#include "runtime/io/safetensors_header.h"
+#include "runtime/io/array/safetensors.h"
+#include "runtime/io/array/safetensors_header.h"
 
 enum { kLengthBytes = 8, kDataAlign = 64 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "runtime/io/tfrecord.h"
+#include "runtime/io/record/tfrecord.h"
 
 /* Wire types of protocol buffers. */
 enum { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };

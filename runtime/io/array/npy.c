@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/io/npy.h"
+#include "runtime/io/array/npy.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "runtime/base/reader.h"
 #include "runtime/base/size.h"
-#include "runtime/io/convert.h"
+#include "runtime/io/checkpoint/convert.h"
 
 enum { kMagicBytes = 6, kHeadBytes = 10, kDataAlign = 64, kTextBytes = 512 };
 

@@ -6,7 +6,7 @@
 #include "runtime/base/json/json.h"
 #include "runtime/base/map.h"
 #include "runtime/base/utf8.h"
-#include "runtime/io/checkpoint_internal.h"
+#include "runtime/io/checkpoint/checkpoint_internal.h"
 
 /* The store: its folder, its lock, and the thread that writes.
  *

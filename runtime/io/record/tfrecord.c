@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/io/tfrecord.h"
+#include "runtime/io/record/tfrecord.h"
 
 #include "runtime/base/crc32c.h"
 #include "runtime/base/reader.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/io/event_file.h"
+#include "runtime/io/record/event_file.h"
 
 #include <float.h>
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "runtime/base/crc32c.h"
-#include "runtime/io/protobuf.h"
+#include "runtime/io/record/protobuf.h"
 
 /* Numbers of fields, from TensorFlow's event.proto, summary.proto,
  * histogram.proto, graph.proto, node_def.proto and versions.proto. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/io/array_file.h"
+#include "runtime/io/array/array_file.h"
 
 #include <string.h>
 
 #include "runtime/base/size.h"
-#include "runtime/io/convert.h"
-#include "runtime/io/idx.h"
+#include "runtime/io/checkpoint/convert.h"
+#include "runtime/io/array/idx.h"
 #include "runtime/io/inflate.h"
-#include "runtime/io/npy.h"
+#include "runtime/io/array/npy.h"
 
 enum {
   kHeadBytes = WEIR_NPY_HEADER_BYTES + 16, /* magic, version, length */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/io/safetensors_header.h"
+#include "runtime/io/array/safetensors_header.h"
 
 #include <inttypes.h>
 
 #include "runtime/base/json/json.h"
 #include "runtime/base/map.h"
 #include "runtime/base/size.h"
-#include "runtime/io/convert.h"
+#include "runtime/io/checkpoint/convert.h"
 
 enum { kLengthBytes = 8, kDepth = 8, kNameShown = 200 };
 

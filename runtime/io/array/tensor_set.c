@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/io/tensor_set.h"
+#include "runtime/io/array/tensor_set.h"
 
-#include "runtime/io/npz.h"
-#include "runtime/io/safetensors.h"
+#include "runtime/io/array/npz.h"
+#include "runtime/io/array/safetensors.h"
 
 static weir_status add(weir_tensor_set *set, weir_sv name,
                        weir_checkpoint_role role, weir_tensor *take_tensor,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/io/idx.h"
+#include "runtime/io/array/idx.h"
 
 #include <string.h>
 
 #include "runtime/base/reader.h"
 #include "runtime/base/size.h"
-#include "runtime/io/convert.h"
+#include "runtime/io/checkpoint/convert.h"
 #include "runtime/io/inflate.h"
 
 enum { kMagicBytes = 4, kDimBytes = 4 };

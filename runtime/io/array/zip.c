@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/io/zip.h"
+#include "runtime/io/array/zip.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "runtime/io/checkpoint_internal.h"
+#include "runtime/io/checkpoint/checkpoint_internal.h"
 
 /* Choosing a generation to restore. */
 

@@ -4,7 +4,7 @@
 
 #include "runtime/base/strbuf.h"
 #include "runtime/base/vec.h"
-#include "runtime/io/checkpoint.h"
+#include "runtime/io/checkpoint/checkpoint.h"
 
 /* What the files of checkpoints share.
  *

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/io/safetensors.h"
+#include "runtime/io/array/safetensors.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "runtime/base/reader.h"
-#include "runtime/io/convert.h"
-#include "runtime/io/safetensors_header.h"
+#include "runtime/io/checkpoint/convert.h"
+#include "runtime/io/array/safetensors_header.h"
 
 enum { kLengthBytes = 8 };
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/io/npz.h"
+#include "runtime/io/array/npz.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/map.h"
 #include "runtime/base/utf8.h"
-#include "runtime/io/convert.h"
+#include "runtime/io/checkpoint/convert.h"
 #include "runtime/io/inflate.h"
-#include "runtime/io/npy.h"
-#include "runtime/io/zip.h"
+#include "runtime/io/array/npy.h"
+#include "runtime/io/array/zip.h"
 
 enum {
   kRatio = 1000,         /* size to packed, at most, ... */

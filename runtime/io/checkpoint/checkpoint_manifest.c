@@ -4,7 +4,7 @@
 
 #include "runtime/base/crc32c.h"
 #include "runtime/base/json/json.h"
-#include "runtime/io/checkpoint_internal.h"
+#include "runtime/io/checkpoint/checkpoint_internal.h"
 
 /* Writing manifests; checkpoint_manifest_read.c reads them. */
 

@@ -3,7 +3,7 @@
 #define WEIR_IO_TENSOR_SET_H_
 
 #include "runtime/base/vec.h"
-#include "runtime/io/checkpoint.h"
+#include "runtime/io/checkpoint/checkpoint.h"
 
 /* All tensors of a file or checkpoint, by name: what conversion, comparison and
  * initial weights start from. Plain struct: initialise by weir_tensor_set_read,

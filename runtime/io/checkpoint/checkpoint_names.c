@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/io/checkpoint_internal.h"
+#include "runtime/io/checkpoint/checkpoint_internal.h"
 
 enum { kDigits = 19 /* of a step, at most: it fits 63 bits */ };
 

@@ -6,8 +6,8 @@
 #include "runtime/base/json/json.h"
 #include "runtime/base/number.h"
 #include "runtime/base/strbuf.h"
-#include "runtime/graph/mesh.h"
-#include "runtime/graph/train.h"
+#include "runtime/graph/mesh/mesh.h"
+#include "runtime/graph/train/train.h"
 #include "runtime/weir_internal.h"
 #include "runtime/weir_tools.h"
 

@@ -4,7 +4,7 @@
 
 #include "placement/dump.h"
 #include "runtime/exec/measure.h"
-#include "runtime/graph/train.h"
+#include "runtime/graph/train/train.h"
 #include "runtime/weir_internal.h"
 #include "runtime/weir_tools.h"
 

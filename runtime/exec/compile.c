@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "runtime/exec/compile_internal.h"
-#include "runtime/graph/mesh.h"
+#include "runtime/graph/mesh/mesh.h"
 
 /* The walk over the graph: what each node is, in node order. */
 

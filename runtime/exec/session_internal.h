@@ -6,7 +6,7 @@
 #include "runtime/exec/compile.h"
 #include "runtime/exec/frame.h"
 #include "runtime/exec/session.h"
-#include "runtime/graph/mesh.h"
+#include "runtime/graph/mesh/mesh.h"
 
 enum { WEIR_SESSION_PROGRAMS = 8 };
 

@@ -3,7 +3,7 @@
 #define WEIR_TRAIN_LOOP_H_
 
 #include "runtime/exec/session.h"
-#include "runtime/graph/train.h"
+#include "runtime/graph/train/train.h"
 #include "runtime/train/progress.h"
 
 /* The training loop.

@@ -3,7 +3,7 @@
 #define WEIR_TRAIN_SUMMARY_H_
 
 #include "runtime/base/strbuf.h"
-#include "runtime/graph/train.h"
+#include "runtime/graph/train/train.h"
 #include "runtime/tensor/tensor.h"
 
 /* What a run writes for people to look at: TensorBoard event files, and the

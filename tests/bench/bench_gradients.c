@@ -6,8 +6,8 @@
 
 #include "kernels/kernel.h"
 #include "runtime/base/strbuf.h"
-#include "runtime/graph/gradients.h"
-#include "runtime/graph/train.h"
+#include "runtime/graph/grad/gradients.h"
+#include "runtime/graph/train/train.h"
 
 /* How long the gradient graph of N nodes takes, and the whole rewrite:
  *   bench_gradients [NODES]

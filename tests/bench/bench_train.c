@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #include "runtime/exec/trace.h"
-#include "runtime/graph/train.h"
+#include "runtime/graph/train/train.h"
 #include "tests/exec/maker.h"
 
 enum { kMostSteps = 200000 };

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/graph/gradients.h"
+#include "runtime/graph/grad/gradients.h"
 #include "tests/exec/generated.h"
 #include "tests/exec/support.h"
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "runtime/graph/gradients.h"
+#include "runtime/graph/grad/gradients.h"
 #include "tests/exec/maker.h"
 
 enum { kMostVars = 12, kImages = 37 };

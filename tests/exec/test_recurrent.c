@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "runtime/graph/gradients.h"
+#include "runtime/graph/grad/gradients.h"
 #include "tests/exec/maker.h"
 
 /* Outputs that are made only where somebody reads them, dropout in and out of

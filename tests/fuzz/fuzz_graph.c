@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
-#include "runtime/graph/train.h"
+#include "runtime/graph/train/train.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Loads the input as a graph. What loads must hold what a Graph promises and

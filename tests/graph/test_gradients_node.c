@@ -3,7 +3,7 @@
 
 #include "kernels/kernel.h"
 #include "runtime/exec/session.h"
-#include "runtime/graph/train.h"
+#include "runtime/graph/train/train.h"
 #include "tests/exec/support.h"
 
 /* `gradients(loss, [w, ...])` as a node: worked out by hand. */

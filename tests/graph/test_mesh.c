@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
-#include "runtime/graph/mesh.h"
+#include "runtime/graph/mesh/mesh.h"
 #include "tests/check.h"
 
 /* The mesh lowering on its own; what it computes is checked by cli_mesh. */

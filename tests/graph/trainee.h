@@ -6,7 +6,7 @@
 
 #include "kernels/kernel.h"
 #include "runtime/exec/session.h"
-#include "runtime/graph/train.h"
+#include "runtime/graph/train/train.h"
 #include "tests/exec/support.h"
 
 /* A graph's text, rewritten for training and run. */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runtime/graph/gradients.h"
+#include "runtime/graph/grad/gradients.h"
 #include "tests/ops/case.h"
 #include "tests/ops/graph_eval.h"
 

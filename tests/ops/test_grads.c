@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "kernels/kernel.h"
-#include "runtime/graph/gradients.h"
+#include "runtime/graph/grad/gradients.h"
 #include "tests/check.h"
 #include "tests/ops/graph_eval.h"
 #include "tests/ops/shape_case.h"

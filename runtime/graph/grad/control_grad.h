@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_GRAPH_CONTROL_GRAD_H_
+#define WEIR_GRAPH_CONTROL_GRAD_H_
+
+#include "runtime/graph/control.h"
+#include "runtime/graph/grad/grad_ctx.h"
+
+/* Gradients of nodes with bodies.
+ *
+ * A body is differentiated as a graph of its own, once: the *joint* graph is
+ * the body and after it what its ops' rules add, which depends on *seeds*, the
+ * gradients of its outputs. The joint is then cut in two. What does not depend
+ * on a seed goes forward: a twin of the node runs it in place of the body and
+ * saves (as stacks, as further results of an if) what the rest reads. The rest
+ * is the body of a second node, which runs backwards. What depends on captured
+ * values and constants alone is not saved but computed again.
+ *
+ *   body     (c, x, w) -> c', y
+ *   twin     (c, x, w) -> c', y, r           r: saved
+ *   backward (dc', dw; r, x, dy; w) -> dc, dw + ..., dx */
+
+/* What an input of a body is from turn to turn. */
+enum { WEIR_BODY_FIXED, WEIR_BODY_SLICED, WEIR_BODY_CARRIED };
+
+typedef struct weir_joint {
+  const weir_graph *body;
+  weir_graph *graph;    /* one reference */
+  weir_value_id *seeds; /* per output of the body, or WEIR_NO_VALUE */
+  weir_value_id *grads; /* per input: its gradient, or WEIR_NO_VALUE */
+  bool *backward;       /* by node: depends on a seed */
+  bool *again;          /* by node: forward, computed again */
+  bool *needed;         /* by node, of the backward part and |again| */
+  weir_value_id *saved; /* values that the backward part reads, but for inputs
+                           that it can have again: fixed and sliced ones */
+  uint32_t saved_count;
+  bool *reads; /* per input of the body: read by the backward part */
+} weir_joint;
+
+/* Differentiates |body|: |seeded| says for which outputs there is a gradient,
+ * |wanted| for which inputs one is wanted; |roles|: of each input (WEIR_BODY_*,
+ * NULL: all FIXED). Lists are in |arena|. Only the graph must
+ * be released. Nests as deep as bodies. */
+weir_status weir_joint_make(weir_grad_ctx *ctx, const weir_graph *body,
+                            const bool *seeded, const bool *wanted,
+                            const uint8_t *roles, weir_arena *arena,
+                            weir_joint *out);
+
+/* The joint's forward part: the body's inputs and outputs, and then |count|
+ * more outputs. |more[i]|: a value of the joint; WEIR_NO_VALUE: zeros like
+ * value |i| of |other|. */
+weir_status weir_joint_forward(weir_grad_ctx *ctx, const weir_joint *joint,
+                               const weir_value_id *more, uint32_t count,
+                               const weir_joint *other,
+                               const weir_value_id *other_values,
+                               weir_graph **out);
+
+/* A body under construction that copies a joint's backward part. Inputs are
+ * added first, in the order in which the node has them. */
+typedef struct weir_backward {
+  weir_grad_ctx *ctx;
+  weir_pass pass;
+  const weir_joint *joint;
+  uint32_t added;
+} weir_backward;
+
+/* Begins a body; weir_backward_end must be called, also after a failure. The
+ * first failure sticks in |ctx|. */
+weir_status weir_backward_begin(weir_backward *b, weir_grad_ctx *ctx,
+                                const weir_joint *joint);
+/* One more input, of the type of value |like| of the joint; it stands for value
+ * |as| of it (WEIR_NO_VALUE: for none). Returns its value in the body. */
+weir_value_id weir_backward_input(weir_backward *b, weir_value_id like,
+                                  weir_value_id as);
+/* Copies the nodes; after the inputs. */
+void weir_backward_nodes(weir_backward *b);
+/* Adds a node of the body. */
+weir_value_id weir_backward_add(weir_backward *b, const char *op,
+                                uint32_t count, const weir_value_id *in,
+                                const weir_named_attr *attrs);
+/* Zeros of the type of value |like| of the joint. */
+weir_value_id weir_backward_zeros(weir_backward *b, weir_value_id like);
+/* One more output. */
+void weir_backward_output(weir_backward *b, weir_value_id value);
+/* Hands the body over, one reference. */
+weir_status weir_backward_end(weir_backward *b, weir_graph **out);
+
+/* A node whose gradients are being added. */
+typedef struct weir_control_grad {
+  weir_grad_ctx *ctx;
+  weir_arena arena;
+  const weir_node *node;
+  weir_control parts;
+  const weir_graph *body; /* the last one; an if's two are alike */
+  uint32_t ins, outs;     /* of the body */
+  bool *wanted, *seeded;
+  uint8_t *roles;
+  weir_joint joints[2];
+  /* Inputs of the backward node, as values of the new graph. */
+  weir_value_id *in;
+  weir_dim *axes;
+  uint32_t in_count, axis_count;
+} weir_control_grad;
+
+/* Notes that memory ran out. */
+weir_status weir_control_no_memory(const weir_control_grad *g, size_t bytes);
+/* The node's output that is output |i| of the body; its input that is input |i|
+ * of the body. */
+uint32_t weir_control_output(const weir_control_grad *g, uint32_t i);
+weir_value_id weir_control_input(const weir_control_grad *g, uint32_t i);
+/* Room for g->in and g->axes, once the joints are made. */
+weir_status weir_control_lists(weir_control_grad *g);
+/* Adds the node once more, with other bodies and their further outputs. */
+weir_status weir_control_twin(weir_control_grad *g, const weir_attr *attrs,
+                              const weir_graph *const *bodies,
+                              weir_node_id *out);
+/* Adds the backward node, whose inputs are g->in. */
+weir_status weir_control_backward(weir_control_grad *g, const char *op_name,
+                                  const weir_attr *attrs,
+                                  const weir_graph *const *bodies,
+                                  uint32_t body_count, weir_node_id *out);
+/* Adds the gradients of a scan or while; of an if. */
+weir_status weir_grad_loop(weir_control_grad *g);
+/* The same for an if. */
+weir_status weir_grad_if(weir_control_grad *g);
+
+/* Adds the gradients of node |id|, whose outputs' are in ctx->dys. Errors:
+ * W1128, W2018, the ops' own, W6001. */
+weir_status weir_grad_control(weir_grad_ctx *ctx, weir_node_id id);
+
+#endif

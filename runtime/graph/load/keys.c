@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/load/loader.h"
+
+static weir_sv known_at(const void *self, size_t i) {
+  return weir_sv_from(((const char *const *)self)[i]);
+}
+
+bool weir_check_keys(weir_loader *l, const weir_yaml *map, const char *where,
+                     const char *const *known, bool extensions) {
+  bool ok = true;
+  size_t count = 0;
+  while (known[count] != NULL) count++;
+  for (uint32_t i = 0; i < map->count; i++) {
+    const weir_yaml_entry *e = &map->entries[i];
+    if (extensions && weir_sv_starts_with(e->key, "x-")) continue;
+    size_t k = 0;
+    while (k < count && !weir_sv_is(e->key, known[k])) k++;
+    if (k < count) continue;
+    weir_report_begin(l, WEIR_W1009, &e->key_mark, "unknown key '%.*s' in %s",
+                      WEIR_SV(e->key), where);
+    weir_report_nearest(l, e->key, count, known_at, known);
+    ok = weir_report_send(l);
+  }
+  return ok;
+}
+
+bool weir_want_kind(weir_loader *l, const weir_yaml *y, weir_yaml_kind kind,
+                    const char *what) {
+  static const char *const kNames[] = {"a scalar", "a list", "a map"};
+  if (y->kind == kind) return true;
+  return weir_report(l, WEIR_W1010, &y->mark, "%s is %s, must be %s", what,
+                     kNames[y->kind], kNames[kind]);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "runtime/graph/parse/forms.h"
+#include "runtime/graph/grad/gradients.h"
+#include "runtime/graph/mesh/mesh_read.h"
+
+/* The loader's way from text to graph; the parts are in the files that
+ * loader.h names. */
+
+enum { WEIR_DEFAULT_NODES = 1000000, WEIR_DEFAULT_ERRORS = 20 };
+
+static bool add_op_name(weir_loader *l, const char *name,
+                        const weir_op_info *info) {
+  weir_op_names entry = {weir_sv_from(name), info, WEIR_MAP_NONE};
+  uint32_t before, index = (uint32_t)l->ops.count;
+  if (!weir_map_put(&l->op_names, entry.name, index, &before) ||
+      !weir_vec_push(l->alloc, &l->ops, entry))
+    return weir_report_memory(l);
+  if (before == WEIR_MAP_NONE) return true;
+  while (l->ops.items[before].next != WEIR_MAP_NONE)
+    before = l->ops.items[before].next;
+  if (l->ops.items[before].info != info) l->ops.items[before].next = index;
+  return true;
+}
+
+/* Canonical names first, so that they win over aliases. */
+static bool index_ops(weir_loader *l) {
+  const weir_registry *registry = l->options->registry;
+  size_t count = weir_registry_op_count(registry);
+  for (int aliases = 0; aliases < 2; aliases++) {
+    for (size_t i = 0; i < count; i++) {
+      const weir_op_def *op = weir_registry_op_at(registry, i);
+      const weir_op_info *info = weir_graph_builder_op(l->builder, op);
+      if (info == NULL) return weir_report_memory(l);
+      if (!aliases && !add_op_name(l, op->name, info)) return false;
+      for (int a = 0; aliases && a < 5 && op->aliases[a] != NULL; a++)
+        if (!add_op_name(l, op->aliases[a], info)) return false;
+    }
+  }
+  return true;
+}
+
+static bool want_map(weir_loader *l, const weir_yaml *y, const char *what) {
+  return y == NULL || weir_want_kind(l, y, WEIR_YAML_MAP, what);
+}
+
+static bool parse_main(weir_loader *l) {
+  const weir_yaml *root = l->main->root;
+  const weir_yaml *inputs = weir_yaml_get(root, "inputs");
+  const weir_yaml *nodes = weir_yaml_get(root, "nodes");
+  const weir_yaml *outputs = weir_yaml_get(root, "outputs");
+  const weir_yaml *update = weir_yaml_get(root, "update");
+  if (!want_map(l, inputs, "inputs")) inputs = NULL;
+  if (!want_map(l, nodes, "nodes")) nodes = NULL;
+  uint32_t count = weir_outputs_count(outputs) + weir_updates_count(update);
+  if (inputs != NULL) count += inputs->count;
+  if (nodes != NULL) count += nodes->count;
+  if (count == 0 && l->errors > 0) return false;
+  if (count == 0)
+    return weir_report(l, WEIR_W1008, &root->mark,
+                       "the file has no inputs, nodes or outputs");
+  if (!weir_body_begin(l, &l->main_body, count)) return false;
+  if (inputs != NULL) weir_inputs_parse(l, l->main, inputs, &l->main_body);
+  if (nodes != NULL && weir_loader_going(l))
+    weir_body_add_nodes(l, l->main, NULL, nodes, &l->main_body);
+  if (weir_loader_going(l))
+    weir_updates_parse(l, l->main, NULL, update, &l->main_body);
+  if (outputs != NULL && weir_loader_going(l))
+    weir_outputs_parse(l, l->main, outputs, &l->main_body);
+  return weir_loader_going(l);
+}
+
+static bool run(weir_loader *l, weir_sv text, const char *path) {
+  if (!index_ops(l) || !weir_modules_load(l, text, path)) return false;
+  for (weir_module *m = l->modules; m != NULL; m = m->next)
+    if (!weir_blocks_parse(l, m)) return false;
+  if (!parse_main(l)) return false;
+  if (!weir_sections_check(l, l->main)) return false;
+  if (!weir_mesh_read(l, l->main)) return false;
+  weir_scope *scope = weir_scope_create(l, &l->main_body, l->main, NULL);
+  if (scope == NULL || !weir_scope_expand(l, scope)) return false;
+  weir_error err = WEIR_ERROR_INIT;
+  if (weir_graph_builder_reserve(l->builder, (uint32_t)scope->defs.count,
+                                 &err) != WEIR_OK)
+    return weir_report_memory(l);
+  bool complete = weir_evaluate(l, scope) && weir_outputs_add(l, scope) &&
+                  l->errors == 0 && weir_weights_read(l) && weir_mesh_check(l);
+  return weir_train_section(l, complete) && complete;
+}
+
+static bool keep_source(weir_loader *l, weir_sv text, const char *path) {
+  weir_graph *g = weir_graph_builder_graph(l->builder);
+  char *file = weir_arena_string(l->arena, path, strlen(path));
+  char *source = weir_arena_string(l->arena, text.data, text.size);
+  if (file == NULL || source == NULL) return weir_report_memory(l);
+  g->file = weir_sv_from(file);
+  g->source = (weir_sv){source, text.size};
+  return true;
+}
+
+static void release_body(weir_loader *l, weir_body *body) {
+  weir_map_release(&body->names);
+  weir_vec_free(l->alloc, &body->results);
+}
+
+static void release(weir_loader *l) {
+  for (weir_level *v = l->levels; v != NULL; v = v->next)
+    weir_level_release(l, v);
+  for (weir_form *f = l->forms; f != NULL; f = f->next) {
+    release_body(l, &f->args);
+    release_body(l, &f->bodies[0]);
+    release_body(l, &f->bodies[1]);
+  }
+  for (weir_scope *s = l->scopes; s != NULL; s = s->next)
+    weir_scope_release(l, s);
+  for (weir_module *m = l->modules; m != NULL; m = m->next)
+    weir_module_release(l, m);
+  release_body(l, &l->main_body);
+  weir_map_release(&l->op_names);
+  weir_map_release(&l->assigned);
+  weir_vec_free(l->alloc, &l->ops);
+  weir_vec_free(l->alloc, &l->stack);
+  weir_parser_release(l->parser);
+  weir_arena_release(&l->work);
+  weir_graph_builder_release(l->main_builder);
+}
+
+static bool begin(weir_loader *l, const weir_env *env,
+                  const weir_load_options *options, weir_error *err) {
+  l->env = env;
+  l->options = options;
+  l->alloc = env->alloc;
+  l->err = err;
+  l->max_nodes =
+      options->max_nodes > 0 ? options->max_nodes : WEIR_DEFAULT_NODES;
+  l->max_errors =
+      options->max_errors > 0 ? options->max_errors : WEIR_DEFAULT_ERRORS;
+  weir_arena_init(&l->work, l->alloc);
+  weir_map_init(&l->op_names, l->alloc);
+  weir_map_init(&l->assigned, l->alloc);
+  l->parser = weir_parser_create(l->alloc);
+  weir_status s = weir_graph_builder_create(l->alloc, options->registry,
+                                            options->seed, &l->builder, err);
+  l->main_builder = l->builder;
+  if (s != WEIR_OK || l->parser == NULL) return weir_report_memory(l);
+  l->arena = weir_graph_builder_arena(l->builder);
+  /* Never empty, so that pointers into it are pointers. */
+  return weir_vec_reserve(l->alloc, &l->stack, 16) || weir_report_memory(l);
+}
+
+/* Hands the graph over, without nodes that only the language knows. */
+static weir_status finish(weir_loader *l, weir_graph **out_graph) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_graph *graph = NULL;
+  weir_status s = weir_graph_builder_finish(l->main_builder, &graph, &err);
+  if (s == WEIR_OK)
+    s = weir_graph_expand_gradients(graph, l->max_nodes, out_graph, &err);
+  weir_graph_unref(graph);
+  if (s != WEIR_OK) weir_report_error(l, &err);
+  return s;
+}
+
+weir_status weir_graph_load_text(const weir_env *env, weir_sv text,
+                                 const char *name,
+                                 const weir_load_options *options,
+                                 weir_graph **out_graph, weir_error *err) {
+  *out_graph = NULL;
+  weir_loader *l = weir_alloc_array(env->alloc, 1, sizeof *l);
+  if (l == NULL) return weir_fail_memory(err, sizeof *l);
+  bool ok = begin(l, env, options, err) && keep_source(l, text, name) &&
+            run(l, text, name);
+  weir_status s = ok ? WEIR_OK : l->status;
+  if (ok) s = finish(l, out_graph);
+  if (!ok && s == WEIR_OK) /* a failure that nobody reported */
+    s = weir_fail(err, WEIR_W9001, NULL, "loading failed without a reason");
+  release(l);
+  weir_free(env->alloc, l);
+  return s;
+}
+
+weir_status weir_graph_load(const weir_env *env, const char *path,
+                            const weir_load_options *options,
+                            weir_graph **out_graph, weir_error *err) {
+  weir_file file = {0};
+  *out_graph = NULL;
+  size_t limit =
+      options->limits.bytes > 0 ? options->limits.bytes : (size_t)64 << 20;
+  weir_status s =
+      env->fs->read(env->fs->self, NULL, path, limit, false, &file, err);
+  if (s != WEIR_OK) return s;
+  weir_sv text = {(const char *)file.bytes.data, file.bytes.size};
+  s = weir_graph_load_text(env, text, path, options, out_graph, err);
+  env->fs->close(env->fs->self, &file);
+  return s;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "runtime/graph/mesh/mesh_lower.h"
+
+/* Variables and their shards; what a `weights` file gives them. */
+
+void weir_mesh_shard_copy(const weir_mesh *mesh, const weir_mesh_var *var,
+                          uint32_t device, const weir_shape *shape,
+                          weir_dtype dtype, void *whole, void *shard,
+                          bool to_whole) {
+  weir_shape local = weir_mesh_local(mesh, &var->spec, shape);
+  int64_t start[WEIR_MAX_RANK] = {0}, at[WEIR_MAX_RANK] = {0};
+  int rank = shape->rank, last = rank - 1;
+  int64_t rows = 1;
+  for (int i = 0; i < rank; i++) {
+    if (var->spec.axis[i] >= 0)
+      start[i] = weir_mesh_place(mesh, device, (uint32_t)var->spec.axis[i]) *
+                 local.dims[i].value;
+    if (i < last) rows *= local.dims[i].value;
+  }
+  size_t size = weir_dtype_size(dtype);
+  size_t row = rank == 0 ? size : (size_t)local.dims[last].value * size;
+  for (int64_t r = 0; r < rows && row > 0; r++) {
+    int64_t offset = 0;
+    for (int i = 0; i < rank; i++)
+      offset =
+          offset * shape->dims[i].value + start[i] + (i < last ? at[i] : 0);
+    char *big = (char *)whole + (size_t)offset * size;
+    char *part = (char *)shard + (size_t)r * row;
+    memcpy(to_whole ? big : part, to_whole ? part : big, row);
+    for (int i = last - 1; i >= 0 && ++at[i] == local.dims[i].value; i--)
+      at[i] = 0;
+  }
+}
+
+/* One weight for each shard; the graph holds the tensors. */
+static weir_status cut_weight(weir_mesh_lower *l, const weir_mesh_var *var,
+                              const weir_tensor *tensor,
+                              weir_graph_weight *out) {
+  weir_graph_full *full = l->pass.builder->graph;
+  for (uint32_t d = 0; d < l->devices; d++) {
+    weir_shape local = weir_mesh_local(l->mesh, &var->spec, &tensor->shape);
+    weir_tensor *part = NULL;
+    WEIR_TRY(weir_tensor_create_shaped(l->pass.alloc, tensor->dtype, &local,
+                                       &part, l->err));
+    weir_mesh_shard_copy(l->mesh, var, d, &tensor->shape, tensor->dtype,
+                         tensor->data, part->data, false);
+    if (!weir_vec_push(l->pass.alloc, &full->tensors, part)) {
+      weir_tensor_unref(part);
+      return weir_fail_memory(l->err, sizeof part);
+    }
+    out[d] = (weir_graph_weight){full->g.nodes[var->parts[d]].name, part};
+  }
+  return WEIR_OK;
+}
+
+static weir_status cut_weights(weir_mesh_lower *l) {
+  const weir_graph *g = l->from;
+  weir_graph *made = weir_graph_builder_graph(l->pass.builder);
+  size_t room = (size_t)g->weight_count * l->devices;
+  weir_graph_weight *weights =
+      weir_arena_array(&made->arena, room, sizeof *weights);
+  if (weights == NULL) return weir_fail_memory(l->err, sizeof *weights);
+  uint32_t count = 0;
+  for (uint32_t w = 0; w < g->weight_count; w++)
+    for (uint32_t v = 0; v < l->out->var_count; v++) {
+      const weir_mesh_var *var = &l->out->vars[v];
+      if (!weir_sv_equal(g->nodes[var->node].name, g->weights[w].name))
+        continue;
+      WEIR_TRY(cut_weight(l, var, g->weights[w].tensor, weights + count));
+      count += l->devices;
+    }
+  made->weights = weights;
+  made->weight_count = count;
+  return WEIR_OK;
+}
+
+weir_status weir_mesh_vars(weir_mesh_lower *l) {
+  const weir_graph *g = l->from;
+  uint32_t count = 0;
+  for (weir_node_id id = 0; id < g->node_count; id++)
+    count += g->nodes[id].op->instr == WEIR_INSTR_VAR_READ;
+  weir_mesh_var *vars = weir_arena_array(&l->out->arena, count, sizeof *vars);
+  if (vars == NULL) return weir_fail_memory(l->err, count * sizeof *vars);
+  for (weir_node_id id = 0; id < g->node_count; id++) {
+    if (g->nodes[id].op->instr != WEIR_INSTR_VAR_READ) continue;
+    weir_node_id *parts =
+        weir_arena_array(&l->out->arena, l->devices, sizeof *parts);
+    if (parts == NULL) return weir_fail_memory(l->err, sizeof *parts);
+    memcpy(parts, l->copies + (size_t)id * l->devices,
+           l->devices * sizeof *parts);
+    vars[l->out->var_count++] = (weir_mesh_var){
+        id, parts, l->variants[g->nodes[id].first_output]->spec};
+  }
+  l->out->vars = vars;
+  return cut_weights(l);
+}

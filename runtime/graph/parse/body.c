@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/parse/forms.h"
+#include "runtime/graph/parse/items.h"
+
+/* Maps of nodes: every entry becomes an item. Bodies of repeats and forms are
+ * parsed by the same loop, from a list of those still to do. */
+
+typedef struct body_job {
+  const weir_yaml *nodes;
+  weir_body *body;
+  weir_form *form; /* NULL: a repeat's */
+  uint32_t part;   /* which body of the form */
+} body_job;
+
+typedef WEIR_VEC(body_job) job_vec;
+
+bool weir_body_begin(weir_loader *l, weir_body *body, uint32_t capacity) {
+  weir_map_init(&body->names, l->alloc);
+  body->capacity = capacity;
+  body->items = weir_arena_array(&l->work, capacity, sizeof *body->items);
+  /* Only large bodies are worth the room. */
+  bool ok = body->items != NULL &&
+            (capacity < 64 || weir_map_reserve(&body->names, capacity));
+  return ok || weir_report_memory(l);
+}
+
+static const weir_mark *mark_of(const weir_body *body, const weir_block *block,
+                                uint32_t code) {
+  uint32_t i = code & ~WEIR_BIND_KIND;
+  switch (code & WEIR_BIND_KIND) {
+    case WEIR_BIND_INPUT:
+      return body->ports != NULL ? &body->ports[i].mark
+                                 : &block->inputs[i].mark;
+    case WEIR_BIND_ATTR:
+      return &block->attrs[i].mark;
+    case WEIR_BIND_RESULT: {
+      const weir_item_result *r = &body->results.items[i];
+      return &body->items[r->item].names[r->port].mark;
+    }
+    default:
+      return &body->items[i].names[0].mark;
+  }
+}
+
+static bool refuse_twice(weir_loader *l, weir_sv name, const weir_mark *mark,
+                         const weir_mark *first) {
+  weir_report_begin(l, WEIR_W1104, mark, "%.*s is defined twice",
+                    WEIR_SV(name));
+  weir_diag_add_label(&l->diag, first, "first here");
+  return weir_report_send(l);
+}
+
+bool weir_body_bind(weir_loader *l, const weir_module *m,
+                    const weir_block *block, weir_body *body, weir_sv name,
+                    const weir_mark *mark, uint32_t code) {
+  uint32_t before;
+  const weir_named_const *c = /* blocks and bodies may hide params */
+      block == NULL && body->ports == NULL ? weir_module_const(m, name) : NULL;
+  if (c != NULL) return refuse_twice(l, name, mark, &c->mark);
+  if (!weir_map_put(&body->names, name, code, &before))
+    return weir_report_memory(l);
+  if (before == WEIR_MAP_NONE) return true;
+  return refuse_twice(l, name, mark, mark_of(body, block, before));
+}
+
+bool weir_body_declare(weir_loader *l, const weir_module *m,
+                       const weir_block *block, weir_body *body) {
+  uint32_t index = body->count - 1;
+  const weir_item *item = &body->items[index];
+  bool ok = true;
+  for (uint32_t i = 0; i < item->name_count; i++) {
+    const weir_item_name *name = &item->names[i];
+    if (name->subscripts != NULL) {
+      body->has_repeat = true; /* needs the table of rounds */
+      continue;
+    }
+    uint32_t code = WEIR_BIND_ITEM | index;
+    if (item->name_count > 1) {
+      weir_item_result r = {index, i};
+      code = WEIR_BIND_RESULT | (uint32_t)body->results.count;
+      if (!weir_vec_push(l->alloc, &body->results, r))
+        return weir_report_memory(l);
+    }
+    ok = weir_body_bind(l, m, block, body, name->name, &name->mark, code) && ok;
+  }
+  return ok;
+}
+
+static bool add_repeat(weir_loader *l, weir_item *item, const weir_yaml *y,
+                       job_vec *jobs) {
+  body_job job = {.nodes = weir_yaml_get(y, "nodes")};
+  job.body = item->repeat->body =
+      weir_arena_array(&l->work, 1, sizeof *job.body);
+  if (job.body == NULL || !weir_vec_push(l->alloc, jobs, job))
+    return weir_report_memory(l);
+  return true;
+}
+
+static bool add_form(weir_loader *l, weir_module *m, const weir_block *block,
+                     const weir_yaml *y, const char *key, weir_item *item,
+                     job_vec *jobs) {
+  if (!weir_item_form(l, m, block, y, key, item)) return false;
+  weir_form *form = item->form;
+  for (uint32_t k = 0; k < form->body_count; k++) {
+    body_job job = {form->nodes[k], &form->bodies[k], form, k};
+    if (!weir_vec_push(l->alloc, jobs, job)) return weir_report_memory(l);
+  }
+  return true;
+}
+
+static bool parse_item(weir_loader *l, weir_module *m, const weir_block *block,
+                       const weir_yaml_entry *e, weir_item *item,
+                       job_vec *jobs) {
+  const weir_yaml *y = e->value;
+  if (y->kind == WEIR_YAML_SCALAR) return weir_item_call(l, m, block, y, item);
+  if (!weir_want_kind(l, y, WEIR_YAML_MAP, "a node")) return false;
+  const char *form = weir_form_key(y);
+  if (form != NULL) return add_form(l, m, block, y, form, item, jobs);
+  if (weir_yaml_get(y, "repeat") == NULL)
+    return weir_item_long(l, m, block, y, item);
+  return weir_item_repeat(l, m, block, y, item) && add_repeat(l, item, y, jobs);
+}
+
+/* A body is one unit on one device, its node's. */
+static bool check_device(weir_loader *l, const weir_item *item) {
+  return item->device.size == 0 ||
+         weir_report(l, WEIR_W1127, item->mark,
+                     "a body runs where its scan, while or if does: `@` stands "
+                     "there");
+}
+
+/* A broken item keeps its names, so that uses of them are not errors too. */
+static void add_item(weir_loader *l, weir_module *m, const weir_block *block,
+                     const weir_yaml_entry *e, weir_body *body, bool outermost,
+                     job_vec *jobs) {
+  weir_item *item = &body->items[body->count++];
+  *item = (weir_item){.kind = WEIR_ITEM_CALL, .mark = &e->key_mark};
+  bool named = weir_item_names(l, m, block, e, item);
+  if (!parse_item(l, m, block, e, item, jobs) || !named ||
+      (body->ports != NULL && !check_device(l, item)))
+    item->kind = WEIR_ITEM_BROKEN;
+  body->has_repeat = body->has_repeat || item->kind == WEIR_ITEM_REPEAT;
+  if (outermost && !weir_body_declare(l, m, block, body))
+    item->kind = WEIR_ITEM_BROKEN;
+}
+
+static void add_nodes(weir_loader *l, weir_module *m, const weir_block *block,
+                      const weir_yaml *nodes, weir_body *body, bool outermost,
+                      job_vec *jobs) {
+  for (uint32_t i = 0; i < nodes->count && weir_loader_going(l); i++)
+    add_item(l, m, block, &nodes->entries[i], body, outermost, jobs);
+}
+
+bool weir_body_add_nodes(weir_loader *l, weir_module *m,
+                         const weir_block *block, const weir_yaml *nodes,
+                         weir_body *body) {
+  job_vec jobs = {0};
+  add_nodes(l, m, block, nodes, body, true, &jobs);
+  while (jobs.count > 0 && weir_loader_going(l)) {
+    body_job job = jobs.items[--jobs.count];
+    if (job.form == NULL) {
+      if (weir_body_begin(l, job.body, job.nodes->count))
+        add_nodes(l, m, block, job.nodes, job.body, false, &jobs);
+    } else {
+      bool ok = weir_form_body_begin(l, m, block, job.form, job.part);
+      if (ok && job.nodes != NULL)
+        add_nodes(l, m, block, job.nodes, job.body, true, &jobs);
+      if (!ok || !weir_form_body_end(l, m, block, job.form, job.part))
+        job.form->broken = true;
+    }
+  }
+  weir_vec_free(l->alloc, &jobs);
+  return weir_loader_going(l);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/parse/items.h"
+#include "runtime/device/name.h"
+
+/* Entries of `nodes` maps: names, call strings, `@ device`, `after`. */
+
+bool weir_parse_failed(weir_loader *l, const weir_yaml *src,
+                       weir_parse_result result, const weir_parse_error *e) {
+  if (result == WEIR_PARSE_MEMORY) return weir_report_memory(l);
+  weir_mark at = weir_yaml_mark_within(src, e->offset, e->size);
+  weir_report_begin(l, e->id, &at, "%s", e->message);
+  if (src->plain && e->offset + 1 >= src->text.size)
+    weir_hint(&l->diag.error,
+              "inside { } and [ ] a call with a comma needs quotes");
+  return weir_report_send(l);
+}
+
+/* One expression from |*offset| on, its nodes taken to the work arena. */
+static bool parse_part(weir_loader *l, const weir_yaml *y, uint32_t *offset,
+                       weir_expr *out) {
+  weir_parse_error e;
+  weir_parser_nodes(l->parser)->count = 0;
+  weir_parse_result r = weir_parse_expr(l->parser, y, offset, &e);
+  if (r != WEIR_PARSE_OK) return weir_parse_failed(l, y, r, &e);
+  return weir_parser_take(l->parser, &l->work, out) || weir_report_memory(l);
+}
+
+static bool refuse_rest(weir_loader *l, const weir_yaml *y, uint32_t offset) {
+  weir_mark at = weir_yaml_mark_within(y, offset, 1);
+  return weir_report(l, WEIR_W1101, &at, "found '%c', expected the end",
+                     y->text.data[offset]);
+}
+
+bool weir_expr_parse(weir_loader *l, const weir_yaml *y, weir_expr *out) {
+  uint32_t offset = 0;
+  if (!weir_want_kind(l, y, WEIR_YAML_SCALAR, "an expression")) return false;
+  if (!parse_part(l, y, &offset, out)) return false;
+  return offset >= y->text.size || refuse_rest(l, y, offset);
+}
+
+bool weir_device_parse(weir_loader *l, const weir_yaml *y, uint32_t offset,
+                       weir_sv *out) {
+  weir_sv text = {y->text.data + offset, y->text.size - offset};
+  while (text.size > 0 && text.data[0] == ' ') text.data++, text.size--;
+  while (text.size > 0 && text.data[text.size - 1] == ' ') text.size--;
+  weir_device_name name;
+  weir_error err = WEIR_ERROR_INIT;
+  size_t bad = 0;
+  char canonical[160];
+  if (weir_device_name_parse(text, &name, &bad, &err) != WEIR_OK) {
+    weir_mark at =
+        weir_yaml_mark_within(y, (size_t)(text.data - y->text.data) + bad,
+                              bad < text.size ? text.size - bad : 1);
+    return weir_report(l, WEIR_W1115, &at, "%s", err.message);
+  }
+  weir_device_name_print(&name, canonical, sizeof canonical);
+  size_t size = strlen(canonical);
+  /* Most nodes of a graph want the same few devices. */
+  out->data = weir_arena_string(l->arena, canonical, size);
+  out->size = size;
+  return out->data != NULL || weir_report_memory(l);
+}
+
+/* `call` or `call @ device`. */
+bool weir_item_call(weir_loader *l, weir_module *m, const weir_block *block,
+                    const weir_yaml *y, weir_item *item) {
+  uint32_t offset = 0;
+  if (!parse_part(l, y, &offset, &item->expr)) return false;
+  if (offset < y->text.size && y->text.data[offset] == '@') {
+    if (!weir_device_parse(l, y, offset + 1, &item->device)) return false;
+  } else if (offset < y->text.size) {
+    return refuse_rest(l, y, offset);
+  }
+  return weir_expr_bind(l, m, block, &item->expr, WEIR_MODE_VALUE);
+}
+
+bool weir_item_after(weir_loader *l, weir_module *m, const weir_block *block,
+                     const weir_yaml *y, weir_item *item) {
+  bool one = y->kind == WEIR_YAML_SCALAR;
+  if (!one && !weir_want_kind(l, y, WEIR_YAML_LIST, "after")) return false;
+  uint32_t count = one ? 1 : y->count;
+  item->after = weir_arena_array(&l->work, count, sizeof *item->after);
+  if (item->after == NULL) return weir_report_memory(l);
+  for (uint32_t i = 0; i < count; i++) {
+    const weir_yaml *name = one ? y : y->items[i];
+    weir_expr *expr = &item->after[i];
+    if (!weir_expr_parse(l, name, expr)) return false;
+    if (expr->nodes[expr->count - 1].kind != WEIR_AST_NAME)
+      return weir_report(l, WEIR_W1010, &name->mark,
+                         "after takes names of nodes");
+    if (!weir_expr_bind(l, m, block, expr, WEIR_MODE_VALUE)) return false;
+    item->after_count++;
+  }
+  return true;
+}
+
+/* ---- Names */
+
+static bool plain_name(weir_loader *l, weir_sv text, const weir_mark *mark,
+                       weir_item_name *out) {
+  *out = (weir_item_name){.name = text, .mark = *mark};
+  if (weir_is_name(text)) return true;
+  if (text.size > 256)
+    return weir_report(l, WEIR_W1106, mark, "names have at most 256 bytes");
+  return weir_report(l, WEIR_W1106, mark, "'%.*s' is not a name",
+                     WEIR_SV(text));
+}
+
+/* `h[i+1]`: the key parsed as an expression. */
+static bool indexed_name(weir_loader *l, weir_module *m,
+                         const weir_block *block, const weir_yaml *key,
+                         uint32_t offset, uint32_t size, weir_item_name *out) {
+  weir_yaml *part = weir_arena_alloc(&l->work, sizeof *part);
+  if (part == NULL) return weir_report_memory(l);
+  *part = *key;
+  part->text = (weir_sv){key->text.data + offset, size};
+  part->mark = weir_yaml_mark_within(key, offset, size);
+  weir_expr *e = weir_arena_array(&l->work, 1, sizeof *e);
+  if (e == NULL) return weir_report_memory(l);
+  if (!weir_expr_parse(l, part, e)) return false;
+  weir_ast *root = &e->nodes[e->count - 1];
+  if (root->kind != WEIR_AST_NAME || root->count == 0 ||
+      root->field.data != NULL || root->port >= 0)
+    return weir_report(l, WEIR_W1106, &part->mark, "'%.*s' is not a name",
+                       WEIR_SV(part->text));
+  out->mark = part->mark;
+  out->name = root->text;
+  out->subscripts = e;
+  return weir_expr_bind(l, m, block, e, WEIR_MODE_CONST);
+}
+
+/* Splits "a, b, c" at commas outside brackets. */
+static bool several_names(weir_loader *l, weir_module *m,
+                          const weir_block *block, const weir_yaml_entry *e,
+                          weir_item *item) {
+  weir_yaml key = {.kind = WEIR_YAML_SCALAR,
+                   .plain = true,
+                   .mark = e->key_mark,
+                   .text = e->key};
+  uint32_t count = 1, start = 0, size = (uint32_t)e->key.size;
+  for (uint32_t i = 0; i < size; i++) count += e->key.data[i] == ',';
+  item->names = weir_arena_array(&l->work, count, sizeof *item->names);
+  if (item->names == NULL) return weir_report_memory(l);
+  for (uint32_t i = 0, depth = 0; i <= size; i++) {
+    char c = i < size ? e->key.data[i] : ',';
+    if (c == '[') depth++;
+    if (c == ']' && depth > 0) depth--;
+    if (i < size && (c != ',' || depth > 0)) continue;
+    uint32_t from = start, to = i;
+    while (from < to && e->key.data[from] == ' ') from++;
+    while (to > from && e->key.data[to - 1] == ' ') to--;
+    start = i + 1;
+    weir_item_name *out = &item->names[item->name_count];
+    weir_sv text = {e->key.data + from, to - from};
+    weir_mark mark = weir_yaml_mark_within(&key, from, to - from);
+    bool indexed = memchr(text.data, '[', text.size) != NULL;
+    if (!(indexed ? indexed_name(l, m, block, &key, from, to - from, out)
+                  : plain_name(l, text, &mark, out)))
+      return false;
+    item->name_count++;
+  }
+  return true;
+}
+
+bool weir_item_names(weir_loader *l, weir_module *m, const weir_block *block,
+                     const weir_yaml_entry *e, weir_item *item) {
+  if (!weir_is_name(e->key)) return several_names(l, m, block, e, item);
+  item->names = &item->one; /* nearly always */
+  item->one = (weir_item_name){.name = e->key, .mark = e->key_mark};
+  item->name_count = 1;
+  return true;
+}

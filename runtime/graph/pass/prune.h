@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_GRAPH_PRUNE_H_
+#define WEIR_GRAPH_PRUNE_H_
+
+#include "runtime/graph/control.h"
+#include "runtime/graph/pass/pass.h"
+
+/* What is left of a node with bodies when only some of its outputs are wanted:
+ * stacks nobody reads, carried values that serve nothing, and what bodies do
+ * not read are dropped, within bodies as well. */
+typedef struct weir_pruned {
+  weir_graph *bodies[2]; /* simplified; one reference each */
+  bool *in;              /* per input of the node: kept */
+  bool *out;             /* per output of the bodies: kept */
+  weir_control parts;    /* of the node before */
+} weir_pruned;
+
+/* |used|: one for each output of the node. Lists are in |arena|. The bodies'
+ * symbols are |outer|'s. Errors: W6001, those of shape rules. */
+weir_status weir_prune(const weir_graph *graph, weir_node_id id,
+                       const bool *used, bool keep_equal, weir_arena *arena,
+                       weir_graph_builder *outer, weir_pruned **out,
+                       weir_error *err);
+void weir_pruned_release(weir_pruned *pruned); /* NULL-safe */
+
+/* Copies node |id| of |pass| as |pruned| says. */
+weir_status weir_prune_copy(weir_pass *pass, weir_node_id id,
+                            const weir_pruned *pruned, weir_arena *arena,
+                            weir_error *err);
+
+/* weir_graph_simplify of a body: ports that are kept, one bool each. */
+weir_status weir_simplify_body(const weir_graph *body, const bool *keep_in,
+                               const bool *keep_out, bool keep_equal,
+                               weir_graph_builder *outer, weir_graph **out,
+                               weir_error *err);
+
+#endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/ref/dot.h"
+#include "kernels/ref/nn/dot.h"
 #include "kernels/ref/ref.h"
 
 /* One operand as matrices: |lead| and |inner| are the strides of its outer and

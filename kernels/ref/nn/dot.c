@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/ref/dot.h"
+#include "kernels/ref/nn/dot.h"
 
 #include "kernels/ref/element.h"
 

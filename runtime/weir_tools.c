@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/cpu/onednn.h"
+#include "kernels/cpu/gemm/onednn.h"
 #include "kernels/kernel.h"
 #include "runtime/weir_internal.h"
 

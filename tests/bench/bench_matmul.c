@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "kernels/cpu/onednn.h"
+#include "kernels/cpu/gemm/onednn.h"
 #include "kernels/kernel.h"
 
 extern void omp_set_num_threads(int threads);

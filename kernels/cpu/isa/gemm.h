@@ -8,7 +8,7 @@
 #include "kernels/cpu/isa/isa.h"
 
 /* What an instruction set offers for products of matrices. Everything works on
- * one register tile or one vector of output; kernels/cpu/gemm.h cuts products
+ * one register tile or one vector of output; kernels/cpu/gemm/gemm.h cuts products
  * into these. All strides count elements. Every element of c is one sum in the
  * order of k, whatever the size of the tile it lies in. */
 

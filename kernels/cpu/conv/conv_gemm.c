@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* conv2d of floats as a product of matrices (kernels/cpu/conv/conv_gemm.h), for what
+ * the direct kernels do not take; with element-wise followers or alone. */
+#include "kernels/cpu/conv/conv_gemm.h"
+
+#include <string.h>
+
+#include "kernels/cpu/gemm/matmul.h"
+
+/* A block: output rows [row, row + rows) of channels [o0, o1). */
+typedef struct block {
+  const weir_conv_gemm *p;
+  void *const *io;
+  int64_t image, group, row, rows;
+  int64_t o0, o1; /* output channels of the group */
+  char *copy, *panels;
+} block;
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+/* First byte of the group's channels of the image. */
+static const char *image_of(const block *b) {
+  const weir_conv_gemm *p = b->p;
+  int64_t channel = (b->image * p->groups + b->group) * p->c;
+  return (const char *)b->io[p->x_io] + channel * p->h * p->w * p->size;
+}
+
+/* One input row, with zeros where it leaves the image. */
+static void copy_row(const weir_conv_gemm *p, const char *x, int64_t y,
+                     char *dst) {
+  int64_t left = least(p->window.pad[1], p->wp);
+  int64_t width = least(p->w, p->wp - left), right = p->wp - left - width;
+  if (y < 0 || y >= p->h) {
+    memset(dst, 0, (size_t)(p->wp * p->size));
+    return;
+  }
+  memset(dst, 0, (size_t)(left * p->size));
+  dst += left * p->size;
+  memcpy(dst, x + y * p->w * p->size, (size_t)(width * p->size));
+  memset(dst + width * p->size, 0, (size_t)(right * p->size));
+}
+
+static void copy_input(const block *b) {
+  const weir_conv_gemm *p = b->p;
+  int64_t top = b->row * p->window.stride[0] - p->window.pad[0];
+  const char *x = image_of(b);
+  char *dst = b->copy;
+  for (int64_t c = 0; c < p->c; c++, x += p->h * p->w * p->size)
+    for (int64_t r = 0; r < p->hp; r++, dst += p->wp * p->size)
+      copy_row(p, x, top + r, dst);
+}
+
+/* Output of channel |o| of the group at the block's first row. */
+static char *output_of(const block *b, int64_t o) {
+  const weir_conv_gemm *p = b->p;
+  int64_t channel = (b->image * p->groups + b->group) * p->oc + o;
+  int64_t at = (channel * p->oh + b->row) * p->ow;
+  return (char *)b->io[p->y_io] + at * p->size;
+}
+
+static void run_slice(const block *b, int64_t k0, int64_t depth) {
+  const weir_conv_gemm *p = b->p;
+  const weir_gemm_table *isa = p->isa;
+  int64_t pixels = b->rows * p->ow, size = p->size;
+  const char *w =
+      (const char *)b->io[p->w_io] + (b->group * p->oc * p->k + k0) * size;
+  const char *from = b->panels;
+  int64_t step = isa->columns * depth;
+  weir_gemm_tile t = {.a_row = p->k,
+                      .a_k = 1,
+                      .b_k = isa->columns,
+                      .c_row = p->oh * p->ow,
+                      .k = depth,
+                      .add = k0 > 0};
+  if (p->in_place) {
+    from = image_of(b) + (k0 * p->h * p->w + b->row * p->w) * size;
+    t.b_k = p->h * p->w;
+    step = isa->columns;
+  } else {
+    weir_conv_gemm_pack(p, b->copy, b->panels, k0, depth, pixels);
+  }
+  for (int64_t at = 0; at < pixels; at += isa->columns, from += step * size) {
+    t.b = from;
+    t.n = least(isa->columns, pixels - at);
+    for (int64_t o = b->o0; o < b->o1; o += isa->rows) {
+      t.m = least(isa->rows, b->o1 - o);
+      t.a = w + o * p->k * size;
+      t.c = output_of(b, o) + at * size;
+      isa->tile(&t);
+    }
+  }
+}
+
+static void add_bias(const block *b) {
+  const weir_conv_gemm *p = b->p;
+  const char *bias =
+      (const char *)b->io[p->bias_io] + b->group * p->oc * p->size;
+  int64_t pixels = b->rows * p->ow;
+  for (int64_t o = b->o0; o < b->o1; o++) {
+    if (p->dtype == WEIR_F64) {
+      double *y = (double *)output_of(b, o), x = ((const double *)bias)[o];
+      for (int64_t i = 0; i < pixels; i++) y[i] += x;
+    } else {
+      float *y = (float *)output_of(b, o), x = ((const float *)bias)[o];
+      for (int64_t i = 0; i < pixels; i++) y[i] += x;
+    }
+  }
+}
+
+static void follow(const block *b, char *scratch) {
+  const weir_conv_gemm *p = b->p;
+  int64_t channel = (b->image * p->groups + b->group) * p->oc;
+  for (int64_t o = channel + b->o0; o < channel + b->o1; o++) {
+    int64_t at = (o * p->oh + b->row) * p->ow;
+    weir_ew_range(p->epilogue, b->io, at, at + b->rows * p->ow, scratch);
+  }
+}
+
+static size_t worker_bytes(const weir_conv_gemm *p) {
+  return p->copy_bytes + p->panel_bytes +
+         (p->epilogue ? weir_scratch_align(p->epilogue->scratch_bytes) : 0);
+}
+
+static void run_block(void *arg, int64_t index, int worker) {
+  const weir_args *args = arg;
+  const weir_conv_gemm *p = args->state;
+  block b = {.p = p, .io = args->io};
+  b.o0 = index % p->parts * p->part;
+  b.o1 = least(b.o0 + p->part, p->oc);
+  index /= p->parts;
+  b.row = index % p->bands * p->band;
+  b.rows = least(p->band, p->oh - b.row);
+  b.group = index / p->bands % p->groups;
+  b.image = index / p->bands / p->groups;
+  b.copy = (char *)args->scratch + (size_t)worker * worker_bytes(p);
+  b.panels = b.copy + p->copy_bytes;
+  if (!p->in_place) copy_input(&b);
+  for (int64_t k0 = 0; k0 < p->k; k0 += p->kc)
+    run_slice(&b, k0, least(p->kc, p->k - k0));
+  if (p->bias_io >= 0) add_bias(&b);
+  if (p->epilogue) follow(&b, b.panels + p->panel_bytes);
+}
+
+static weir_status run(const weir_args *args) {
+  const weir_conv_gemm *p = args->state;
+  int64_t blocks = p->n * p->groups * p->bands * p->parts;
+  void *arg = (void *)(uintptr_t)args;
+  if (p->epilogue) WEIR_TRY(weir_ew_check(p->epilogue, args));
+  if (p->small)
+    for (int64_t b = 0; b < blocks; b++) run_block(arg, b, 0);
+  else
+    weir_parallel_for(args, blocks, run_block, arg);
+  return WEIR_OK;
+}
+
+static const char *text_of(const weir_conv_gemm *p) {
+  return p->in_place ? "product, x in place" : "product with panels of pixels";
+}
+
+static bool accepts(const weir_call *call, weir_why *why) {
+  weir_conv_gemm plan;
+  return weir_conv_gemm_plan(call, &plan, why);
+}
+
+static weir_status prepare(const weir_call *call, weir_prepared *out,
+                           weir_error *err) {
+  weir_conv_gemm *p = weir_arena_alloc(out->arena, sizeof *p);
+  if (!p) return weir_fail_memory(err, sizeof *p);
+  if (!weir_conv_gemm_plan(call, p, NULL))
+    return weir_fail(err, WEIR_W9001, NULL, "cpu.conv2d.gemm: not accepted");
+  out->state = p;
+  out->worker_scratch_bytes = worker_bytes(p);
+  out->algorithm = text_of(p);
+  return WEIR_OK;
+}
+
+const weir_kernel_def weir_kernel_cpu_conv2d_gemm = {.op = "conv2d",
+                                                     .name = "cpu.conv2d.gemm",
+                                                     .device = WEIR_CPU,
+                                                     .types = WEIR_FLOATS,
+                                                     .accepts = accepts,
+                                                     .prepare = prepare,
+                                                     .run = run};
+
+/* ---- With followers */
+
+static bool plan_group(const weir_group *group, weir_conv_gemm *p, weir_ew *ew,
+                       weir_why *why) {
+  const weir_call *call = &group->calls[0];
+  int32_t io = weir_anchor_io(group);
+  if (strcmp(call->op->name, "conv2d") != 0)
+    return weir_no(why, "does not start with conv2d");
+  if ((call->in[0].dtype & WEIR_FLOATS) == 0) return weir_no(why, "not floats");
+  if (io < 0) return weir_no(why, "no output to write the product to");
+  if (!weir_conv_gemm_plan(call, p, why)) return false;
+  p->x_io = (int32_t)group->refs[0][0].index;
+  p->w_io = (int32_t)group->refs[0][1].index;
+  if (p->bias_io >= 0) p->bias_io = (int32_t)group->refs[0][2].index;
+  p->y_io = io;
+  return weir_ew_build(group, 1, io, false, weir_isa_choose(), ew, why);
+}
+
+static bool group_accepts(const weir_group *group, weir_why *why) {
+  weir_conv_gemm plan;
+  weir_ew ew;
+  return plan_group(group, &plan, &ew, why);
+}
+
+static weir_status group_prepare(const weir_group *group, weir_prepared *out,
+                                 weir_error *err) {
+  weir_conv_gemm *p = weir_arena_alloc(out->arena, sizeof *p);
+  weir_ew *ew = p ? weir_arena_alloc(out->arena, sizeof *ew) : NULL;
+  if (!ew) return weir_fail_memory(err, sizeof *p + sizeof *ew);
+  if (!plan_group(group, p, ew, NULL))
+    return weir_fail(err, WEIR_W9001, NULL, "cpu.conv2d.gemm: not accepted");
+  p->epilogue = ew;
+  out->state = p;
+  out->worker_scratch_bytes = worker_bytes(p);
+  out->algorithm = text_of(p);
+  return WEIR_OK;
+}
+
+const weir_group_kernel_def weir_group_cpu_conv2d_gemm = {
+    .name = "cpu.conv2d_gemm_fused",
+    .device = WEIR_CPU,
+    .accepts = group_accepts,
+    .prepare = group_prepare,
+    .run = run};

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KERNELS_CPU_CONV_GEMM_H_
+#define KERNELS_CPU_CONV_GEMM_H_
+
+#include "kernels/cpu/ew/ew.h"
+#include "kernels/cpu/isa/gemm.h"
+#include "kernels/kernel.h"
+#include "ops/window.h"
+
+/* Convolution as a product: weights [oc][k] times pixels [k][oh * ow], k = c *
+ * kh * kw. A block is a band of output rows of one image and channel group, or
+ * of a part of its output channels where there would be few blocks:
+ * the input rows it needs are copied with their padding, then, slice by slice
+ * of k, into panels of pixels, and the register tiles of gemm.h do the rest.
+ * 1 x 1 windows read x in place. All edges follow from the shape. */
+typedef struct weir_conv_gemm {
+  const weir_gemm_table *isa;
+  weir_dtype dtype;
+  int64_t size;                      /* bytes of an element */
+  int32_t x_io, w_io, bias_io, y_io; /* operands of the run; bias -1: none */
+  int64_t n, groups, c, oc;          /* channels of one group */
+  int64_t h, w, oh, ow;
+  weir_window window;
+  bool in_place;       /* no copies */
+  int64_t k, kc;       /* depth of the sum, of a slice */
+  int64_t band, bands; /* output rows of a block; bands of an image */
+  int64_t part, parts; /* output channels of a block; parts of a group */
+  int64_t hp, wp;      /* copied rows of a channel, their length */
+  size_t copy_bytes, panel_bytes; /* of a worker's scratch, in this order */
+  bool small;                     /* not worth a second thread */
+  const weir_ew *epilogue;        /* or NULL */
+} weir_conv_gemm;
+
+/* Plans conv2d |call|. False with the reason if there is nothing to multiply
+ * or the copies are too large. */
+bool weir_conv_gemm_plan(const weir_call *call, weir_conv_gemm *out,
+                         weir_why *why);
+
+/* Pixels [first, first + count) of the band into panels: |depth| rows from
+ * k0, a tile's columns wide. |copy|: the band's padded input. Writes up to 63
+ * bytes too many at the end. */
+void weir_conv_gemm_pack(const weir_conv_gemm *plan, const char *copy,
+                         char *panels, int64_t k0, int64_t depth,
+                         int64_t pixels);
+
+#endif

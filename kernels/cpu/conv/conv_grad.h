@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KERNELS_CPU_CONV_GRAD_H_
+#define KERNELS_CPU_CONV_GRAD_H_
+
+#include "kernels/cpu/isa/conv_grad.h"
+#include "kernels/cpu/conv/n16.h"
+#include "kernels/kernel.h"
+#include "ops/window.h"
+
+/* Gradients of conv2d, y = conv2d(x, w), 16 images at a time (isa/conv_grad.h):
+ * for batches of 16 and more whose images fit in the caches. x, y and their
+ * gradients may be plain or N16; plain ones are converted block by block. What
+ * these do not take is left to conv_grad_gemm.c. */
+typedef struct weir_conv_grad {
+  const weir_isa *isa;
+  const weir_conv_grad_table *table;
+  weir_window window;
+  int64_t n, c, h, w;      /* of x */
+  int64_t oc, oh, ow;      /* of y */
+  int64_t taps;            /* of one output channel: c * kh * kw */
+  int64_t blocks;          /* of 16 images */
+  bool x_n16, y_n16;       /* layouts of x or dx, and of dy */
+  weir_n16_box box;        /* x with its padding */
+  size_t x_bytes, y_bytes; /* of a worker's scratch: blocks of x or dx and dy */
+  /* weights only: images are summed in chunks of blocks, chunks in order. */
+  int64_t chunk, chunks; /* blocks of a chunk */
+  const int32_t *places; /* per tap: where it is in the padded block */
+} weir_conv_grad;
+
+/* Fills in all but |places| from operands x (or dx), w (or dw) and y (dy).
+ * False with the reason when this form does not take them. */
+bool weir_conv_grad_plan(const weir_call *call, const weir_operand *x,
+                         const weir_operand *w, const weir_operand *y,
+                         weir_conv_grad *out, weir_why *why);
+
+/* Images in block |b|. */
+static inline int64_t weir_conv_grad_images(const weir_conv_grad *g,
+                                            int64_t b) {
+  return g->n - b * 16 < 16 ? g->n - b * 16 : 16;
+}
+
+/* Block |b| of dy: where it lies, or converted into |buffer|. */
+const float *weir_conv_grad_dy(const weir_conv_grad *g, const float *dy,
+                               int64_t b, float *buffer);
+
+#endif

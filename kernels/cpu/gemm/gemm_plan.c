@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "kernels/cpu/gemm/gemm.h"
+#include "runtime/base/size.h"
+
+/* Measured with AVX-512, 1 MiB of second cache and two cores; docs/decisions.md
+ * tells what was seen. */
+enum {
+  DEPTH = 512,             /* of a slice, at most */
+  BLOCK_ROWS = 96,         /* at most, if b needs no packing: a stays cached */
+  BLOCK_ROWS_LOCAL = 1024, /* else: packing pays by many rows */
+  BLOCK_COLUMNS = 256,
+  BLOCK_COLUMNS_LOCAL = 128,
+  BLOCKS = 32,     /* wanted of a large product */
+  BLOCKS_FAR = 16, /* the same, if b is large */
+  SPLITS = 16,     /* at most */
+  MIDDLE_ROWS = 96,
+  MANY_ROWS = 256,
+  FAR_BYTES = 2 << 20,       /* of a b worth packing by middling a's */
+  LIBRARY_AREA = 512 * 1024, /* outputs of a block of oneDNN's, at most */
+  LIBRARY_BLOCKS = 4,        /* at least */
+  LIBRARY_UNIT = 48,
+  TURN_COLUMNS = 1024 /* at least, to transpose a for oneDNN */
+};
+static const double kBlockFlops = 2e6;     /* at least, to be handed over */
+static const double kLibraryFlops = 1.5e8; /* oneDNN is faster from here on */
+static const double kBatchFlops = 6.4e7;   /* matrices of a batch are shared
+                                              out in turn from here on */
+
+static int64_t ceil_div(int64_t a, int64_t b) {
+  return a / b + (a % b != 0);
+}
+
+static double flops_of(const weir_gemm_shape *s) {
+  return 2.0 * (double)s->m * (double)s->n * (double)s->k;
+}
+
+/* So many rows that panels of a large b pay, and so few that oneDNN's blocks do
+ * not. */
+static bool is_middling(const weir_gemm_shape *s) {
+  return s->m >= MIDDLE_ROWS && s->m < MANY_ROWS;
+}
+
+static void choose_way(weir_gemm *g, bool constant_b) {
+  const weir_gemm_shape *s = &g->s;
+  bool large = flops_of(s) >= kLibraryFlops && !is_middling(s);
+  g->way = WEIR_GEMM_TILES;
+  if (s->n == 1 && s->a_k == 1)
+    g->way = WEIR_GEMM_DOTS_A;
+  else if (s->n == 1)
+    g->way = WEIR_GEMM_SWEEP_A;
+  else if (s->m == 1 && s->b_column == 1)
+    g->way = WEIR_GEMM_SWEEP_B;
+  else if (s->m <= 4 && s->b_column != 1 && s->a_k == 1)
+    g->way = WEIR_GEMM_DOTS_B;
+  else if (s->dtype == WEIR_F32 && large && !constant_b && s->m >= 64 &&
+           s->n >= 64 && (double)s->m * (double)s->n >= 65536)
+    g->way = WEIR_GEMM_LIBRARY;
+}
+
+static bool packs(const weir_gemm *g) {
+  return g->way == WEIR_GEMM_TILES;
+}
+
+/* Rows far apart are worth a copy once they are read often. */
+static void choose_copy(weir_gemm *g, bool constant_b) {
+  const weir_gemm_shape *s = &g->s;
+  g->copy_b = WEIR_GEMM_DIRECT;
+  if (!packs(g)) return;
+  if (constant_b && (s->b_column != 1 || s->m >= 8))
+    g->copy_b = WEIR_GEMM_GIVEN;
+  else if (s->b_column != 1 ||
+           (is_middling(s) && s->k * s->n * g->size > FAR_BYTES) ||
+           (s->m >= 16 * g->isa->rows && s->k * s->b_k * g->size > 4 << 20))
+    g->copy_b = WEIR_GEMM_LOCAL;
+}
+
+/* Rows of b whose distance is a multiple of 4096 bytes share few sets of the
+ * second cache: slices are half as deep then. */
+static void choose_slices(weir_gemm *g) {
+  int64_t k = g->s.k, depth = DEPTH;
+  if (g->way == WEIR_GEMM_TILES && g->copy_b == WEIR_GEMM_DIRECT &&
+      g->s.b_k * g->size % 4096 == 0)
+    depth = DEPTH / 2;
+  g->slices = ceil_div(k, depth);
+  g->kc = g->slices > 0 ? ceil_div(k, g->slices) : 1;
+  g->slices = ceil_div(k, g->kc);
+}
+
+/* Blocks of equal size, at most |limit|, in units of |unit|. */
+static int64_t even_block(int64_t size, int64_t limit, int64_t unit) {
+  int64_t units = ceil_div(size, unit), most = limit / unit;
+  if (most < 1) most = 1;
+  if (units == 0) return unit;
+  return ceil_div(units, ceil_div(units, most)) * unit;
+}
+
+static void cut(weir_gemm *g, int64_t rows, int64_t columns, int64_t row_unit,
+                int64_t column_unit) {
+  g->rows = even_block(g->s.m, rows, row_unit);
+  g->columns = even_block(g->s.n, columns, column_unit);
+  g->row_blocks = ceil_div(g->s.m, g->rows);
+  g->column_blocks = ceil_div(g->s.n, g->columns);
+}
+
+/* Whether b overflows the second cache, so that each block reads it anew from
+ * afar; blocks then want many rows. */
+static bool b_is_far(const weir_gemm *g) {
+  return g->copy_b != WEIR_GEMM_LOCAL && g->s.k * g->s.n * g->size > 1 << 20;
+}
+
+/* How many blocks one matrix should have. */
+static int64_t wanted_blocks(const weir_gemm *g) {
+  double blocks = flops_of(&g->s) / kBlockFlops;
+  double most = b_is_far(g) ? BLOCKS_FAR : BLOCKS;
+  if (g->batch_blocks) blocks *= (double)g->s.batches;
+  if (blocks > most) blocks = most;
+  if (g->batch_blocks) blocks /= (double)g->s.batches;
+  return blocks < 2 ? 1 : (int64_t)blocks;
+}
+
+/* Takes columns away first where packing or reading b costs most. */
+static void choose_tile_blocks(weir_gemm *g) {
+  int64_t a = g->isa->rows, b = g->isa->columns, wanted = wanted_blocks(g);
+  bool local = g->copy_b == WEIR_GEMM_LOCAL, tall = local || b_is_far(g);
+  int64_t few_columns = tall ? 2 * b : 4 * b;
+  int64_t few_rows = tall ? 16 * a : 4 * a;
+  cut(g,
+      local  ? BLOCK_ROWS_LOCAL
+      : tall ? 2 * BLOCK_ROWS
+             : BLOCK_ROWS,
+      wanted == 1 ? g->s.n + b
+      : local     ? BLOCK_COLUMNS_LOCAL
+                  : BLOCK_COLUMNS,
+      a, b);
+  while (wanted > 1 && g->row_blocks * g->column_blocks < wanted) {
+    if (g->columns > few_columns || (g->rows <= few_rows && g->columns > b))
+      cut(g, g->rows, g->columns - b, a, b);
+    else if (g->rows > (local ? few_rows : a))
+      cut(g, g->rows - a, g->columns, a, b);
+    else
+      return;
+  }
+}
+
+static void choose_library_blocks(weir_gemm *g) {
+  int64_t rows = g->s.m + LIBRARY_UNIT, columns = g->s.n + LIBRARY_UNIT;
+  cut(g, rows, columns, LIBRARY_UNIT, LIBRARY_UNIT);
+  while (g->row_blocks * g->column_blocks < LIBRARY_BLOCKS ||
+         (double)g->rows * (double)g->columns > LIBRARY_AREA) {
+    if (g->rows >= g->columns)
+      cut(g, g->rows / 2 + LIBRARY_UNIT - 1, g->columns, LIBRARY_UNIT,
+          LIBRARY_UNIT);
+    else
+      cut(g, g->rows, g->columns / 2 + LIBRARY_UNIT - 1, LIBRARY_UNIT,
+          LIBRARY_UNIT);
+  }
+}
+
+static bool bytes_of(int64_t a, int64_t b, int64_t size, size_t *out) {
+  size_t bytes;
+  return weir_size_mul((size_t)a, (size_t)b, &bytes) &&
+         weir_size_mul(bytes, (size_t)size, &bytes) &&
+         weir_size_align(bytes, 64, out);
+}
+
+/* oneDNN reads a transposed a a sixth slower than it need be; transposing it
+ * costs little where each element is used often. Rows whose distance is a
+ * multiple of 4096 bytes share few cache sets. */
+static void choose_turn(weir_gemm *g) {
+  const weir_gemm_shape *s = &g->s;
+  size_t bytes;
+  if (s->a_k == 1 || s->batches != 1 || s->n < TURN_COLUMNS) return;
+  int64_t row = s->k % 1024 == 0 ? s->k + 16 : s->k;
+  if (!bytes_of(s->m, row, g->size, &bytes)) return;
+  g->turned_row = row;
+  g->scratch_bytes = bytes;
+}
+
+static void choose_vector_blocks(weir_gemm *g) {
+  int64_t length = g->s.n == 1 ? g->s.m : g->s.n;
+  int64_t unit = 8 * g->isa->columns;
+  double work = (double)length * (double)g->s.k * (double)g->s.m;
+  int64_t blocks = work < 4e5 ? 1 : work > 4e6 ? 16 : (int64_t)(work / 2e5);
+  g->rows = 1;
+  g->row_blocks = 1;
+  g->columns = even_block(length, ceil_div(length, blocks), unit);
+  g->column_blocks = ceil_div(length, g->columns);
+}
+
+/* Long sums of few elements are cut along the sum. */
+static void choose_splits(weir_gemm *g) {
+  int64_t blocks = g->row_blocks * g->column_blocks;
+  double parts = 2 * flops_of(&g->s) / kBlockFlops;
+  g->splits = 1;
+  if (g->s.batches != 1 || blocks < 1 || blocks >= 8 || g->slices < 8 ||
+      g->way == WEIR_GEMM_LIBRARY)
+    return;
+  if (parts > (double)(SPLITS / blocks)) parts = (double)(SPLITS / blocks);
+  if (parts > (double)(g->slices / 4)) parts = (double)(g->slices / 4);
+  if (parts >= 2)
+    g->splits = ceil_div(g->slices, ceil_div(g->slices, (int64_t)parts));
+}
+
+static const char *text_of(const weir_gemm *g) {
+  if (g->splits > 1) return "sum in parts, added in order";
+  switch (g->way) {
+    case WEIR_GEMM_TILES:
+      return g->copy_b == WEIR_GEMM_GIVEN   ? "tiles, b packed once"
+             : g->copy_b == WEIR_GEMM_LOCAL ? "tiles, b packed by block"
+                                            : "tiles";
+    case WEIR_GEMM_LIBRARY:
+      return g->turned_row > 0 ? "a transposed, blocks by oneDNN"
+                               : "blocks by oneDNN";
+    case WEIR_GEMM_DOTS_A:
+    case WEIR_GEMM_DOTS_B:
+      return "dot products";
+    default:
+      return "rows times numbers";
+  }
+}
+
+void weir_gemm_plan(const weir_gemm_shape *shape, bool constant_b,
+                    weir_gemm *out) {
+  const weir_isa *isa = weir_isa_choose();
+  memset(out, 0, sizeof *out);
+  out->s = *shape;
+  out->isa = shape->dtype == WEIR_F64 ? isa->gemm_f64 : isa->gemm_f32;
+  out->size = shape->dtype == WEIR_F64 ? 8 : 4;
+  out->batch_blocks = shape->batches > 1 && flops_of(shape) < kBatchFlops;
+  constant_b = constant_b && shape->batch_rank == 0;
+  choose_way(out, constant_b);
+  choose_copy(out, constant_b);
+  choose_slices(out);
+  if (out->way == WEIR_GEMM_TILES)
+    choose_tile_blocks(out);
+  else if (out->way == WEIR_GEMM_LIBRARY)
+    choose_library_blocks(out);
+  else
+    choose_vector_blocks(out);
+  choose_splits(out);
+  if (out->way == WEIR_GEMM_LIBRARY) choose_turn(out);
+  if (out->splits > 1)
+    (void)bytes_of(out->s.m * out->s.n, out->splits, out->size,
+                   &out->scratch_bytes);
+  if (out->copy_b == WEIR_GEMM_LOCAL)
+    (void)bytes_of(out->columns, out->kc, out->size, &out->worker_bytes);
+  out->text = text_of(out);
+}
+
+size_t weir_gemm_packed_bytes(const weir_gemm *gemm) {
+  int64_t columns = gemm->isa->columns;
+  size_t bytes;
+  columns *= ceil_div(gemm->s.n, columns);
+  return bytes_of(columns, gemm->s.k, gemm->size, &bytes) ? bytes : SIZE_MAX;
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/ref/ref.h"
-#include "ops/einsum_equation.h"
+#include "ops/nn/einsum_equation.h"
 
 /* The equation's indices in two walks: those of the result, in its order, and
  * those summed over. Operands 0 and 1 are the inputs. */

@@ -2,7 +2,7 @@
 /* Kernels that copy elements to other places: each output element has one
  * source element. */
 #include "kernels/ref/ref.h"
-#include "ops/slicing.h"
+#include "ops/shape/slicing.h"
 
 /* Copies along |it|, whose operand 0 is the input. */
 static weir_status copy(const weir_args *args, weir_iter *it) {

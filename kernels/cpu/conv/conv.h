@@ -5,7 +5,7 @@
 #include "kernels/cpu/isa/conv.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/kernel.h"
-#include "ops/window.h"
+#include "ops/nn/window.h"
 
 /* Direct convolution with what follows it: bias, unary functions, pooling.
  *

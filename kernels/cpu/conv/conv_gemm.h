@@ -5,7 +5,7 @@
 #include "kernels/cpu/ew/ew.h"
 #include "kernels/cpu/isa/gemm.h"
 #include "kernels/kernel.h"
-#include "ops/window.h"
+#include "ops/nn/window.h"
 
 /* Convolution as a product: weights [oc][k] times pixels [k][oh * ow], k = c *
  * kh * kw. A block is a band of output rows of one image and channel group, or

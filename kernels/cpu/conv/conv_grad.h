@@ -5,7 +5,7 @@
 #include "kernels/cpu/isa/conv_grad.h"
 #include "kernels/cpu/conv/n16.h"
 #include "kernels/kernel.h"
-#include "ops/window.h"
+#include "ops/nn/window.h"
 
 /* Gradients of conv2d, y = conv2d(x, w), 16 images at a time (isa/conv_grad.h):
  * for batches of 16 and more whose images fit in the caches. x, y and their

@@ -9,7 +9,7 @@
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/kernel.h"
-#include "ops/window.h"
+#include "ops/nn/window.h"
 #include "runtime/base/size.h"
 
 enum {

@@ -9,7 +9,7 @@
 #include "kernels/cpu/isa/conv.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/kernel.h"
-#include "ops/window.h"
+#include "ops/nn/window.h"
 
 typedef struct plan {
   const weir_isa *isa;

@@ -7,7 +7,7 @@
 #include "kernels/cpu/gemm/matmul.h"
 #include "kernels/cpu/conv/n16.h"
 #include "kernels/kernel.h"
-#include "ops/window.h"
+#include "ops/nn/window.h"
 
 typedef struct plan {
   const weir_isa *isa;

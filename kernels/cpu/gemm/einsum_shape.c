@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "kernels/cpu/gemm/matmul.h"
-#include "ops/einsum_equation.h"
+#include "ops/nn/einsum_equation.h"
 
 /* The operands that become a and b, and the result. */
 typedef struct parts {

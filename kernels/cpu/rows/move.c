@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/kernel.h"
-#include "ops/slicing.h"
+#include "ops/shape/slicing.h"
 
 enum { BLOCK_BYTES = 128 * 1024 };
 

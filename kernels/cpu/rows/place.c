@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
-#include "ops/slicing.h"
+#include "ops/shape/slicing.h"
 
 enum { BLOCK_BYTES = 128 * 1024 };
 

@@ -6,7 +6,7 @@
 
 #include "kernels/ref/ref.h"
 
-/* What the rules have in common; operands as said in ops/apply.h. */
+/* What the rules have in common; operands as said in ops/optim/apply.h. */
 typedef struct update {
   const weir_args *args;
   const weir_call *call;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/ref/nn/dot.h"
 #include "kernels/ref/ref.h"
-#include "ops/window.h"
+#include "ops/nn/window.h"
 
 /* Where a filter row meets the input: kernel columns [from, to) that fall on
  * columns [0, width) when its first one stands at |x|. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of conv2d: every element of the result is one sum in double. */
 #include "kernels/ref/ref.h"
-#include "ops/window.h"
+#include "ops/nn/window.h"
 
 /* y = conv2d(x, w); two of them are inputs, the third's gradient is asked. */
 typedef struct conv_grad {

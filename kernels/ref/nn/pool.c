@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "kernels/ref/ref.h"
-#include "ops/window.h"
+#include "ops/nn/window.h"
 
 /* The rows or columns of the input under the window at output place |at|, and
  * how many places of the padded input it covers. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/einsum_equation.h"
+#include "ops/nn/einsum_equation.h"
 #include "runtime/base/size.h"
 #include "runtime/graph/mesh/mesh_lower.h"
 

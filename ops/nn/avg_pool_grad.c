@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/grads.h"
+#include "ops/rules.h"
+#include "ops/nn/window.h"
+
+static weir_status shape(weir_shape_ctx *ctx) {
+  weir_shape x, y, same;
+  WEIR_TRY(weir_rule_shape_of_attr(ctx, "shape", &x));
+  if (x.rank != 4)
+    return weir_shape_fail(ctx, WEIR_W2004, "shape is %s, expected rank 4",
+                           weir_shape_text(ctx, &x));
+  WEIR_TRY(weir_rule_pool_shape(ctx, &x, &y));
+  WEIR_TRY(weir_rule_same(ctx, weir_shape_in(ctx, 0), "dy", &y,
+                          "what avg_pool gives", &same));
+  return weir_shape_set(ctx, 0, &x);
+}
+
+/* Linear: the gradient is the op that this one is the gradient of. */
+static weir_status grad(weir_grad_ctx *ctx) {
+  static const char *const names[] = {"kernel", "stride", "pad",
+                                      "count_include_pad", NULL};
+  weir_ref in[] = {weir_grad_dy(ctx, 0)};
+  weir_grad_add(ctx, 0, weir_g_like(ctx, "avg_pool", 1, in, names));
+  return WEIR_OK;
+}
+
+const weir_op_def weir_op_avg_pool_grad = {
+    .name = "avg_pool_grad",
+    .summary = "Gradient of avg_pool: dy spread over its window.",
+    .example = "avg_pool_grad(dy, shape=[1, 1, 4, 4], kernel=2)",
+    .inputs = {{"dy", "T", "[n, c, h', w']"}},
+    .outputs = {{"dx", "T", "[n, c, h, w]"}},
+    .types = {{"T", WEIR_FLOATS}},
+    .attrs = {{"shape", WEIR_ATTR_INTS, NULL, "shape of the op's input"},
+              {"kernel", WEIR_ATTR_INTS, NULL,
+               "height and width of the window"},
+              {"stride", WEIR_ATTR_INTS, "none",
+               "step down and right; none: the kernel"},
+              {"pad", WEIR_ATTR_INTS, "[0, 0]",
+               "border: all sides; or vertical, horizontal; or top, left, "
+               "bottom, right"},
+              {"count_include_pad", WEIR_ATTR_BOOL, "false",
+               "divide by the kernel size also where the window reaches over "
+               "the edge"}},
+    .refuses = {"a kernel or stride below 1, a negative pad",
+                "a pad as large as the kernel",
+                "a kernel larger than the padded image",
+                "an image of height or width 0", "ranks other than 4",
+                "lists of another length than 1, 2 (4)",
+                "a dy of another shape than avg_pool gives", "integers"},
+    .flags = WEIR_OP_ANCHOR,
+    .shape = shape,
+    .grad = grad,
+    .cost = weir_cost_unary};

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/grads.h"
+#include "ops/rules.h"
+#include "ops/nn/window.h"
+
+static weir_status shape(weir_shape_ctx *ctx) {
+  weir_window window;
+  weir_shape wanted, y, same;
+  WEIR_TRY(weir_rule_rank(ctx, 0, "w", 4, 4));
+  WEIR_TRY(weir_rule_shape_of_attr(ctx, "shape", &wanted));
+  if (wanted.rank != 4)
+    return weir_shape_fail(ctx, WEIR_W2004, "shape is %s, expected rank 4",
+                           weir_shape_text(ctx, &wanted));
+  WEIR_TRY(weir_rule_window(ctx, &window));
+  WEIR_TRY(
+      weir_rule_conv_shape(ctx, &wanted, weir_shape_in(ctx, 0), &window, &y));
+  WEIR_TRY(weir_rule_same(ctx, weir_shape_in(ctx, 1), "dy", &y,
+                          "what conv2d gives", &same));
+  return weir_shape_set(ctx, 0, &wanted);
+}
+
+static void cost(const weir_call *call, weir_cost *out) {
+  const int64_t *w = call->in[0].dims;
+  weir_cost_bytes(call, out);
+  out->flops = weir_cost_mul(w[1], weir_cost_mul(w[2], w[3]));
+  out->flops = weir_cost_mul(out->flops, call->in[1].elements);
+  out->flops = weir_cost_mul(out->flops, 2);
+}
+
+/* Linear in each input: with g the gradient of dx, that of dy is conv2d(g, w),
+ * that of w the filters' gradient for images g. */
+static weir_status grad(weir_grad_ctx *ctx) {
+  static const char *const names[] = {"stride", "pad", "dilation", "groups",
+                                      NULL};
+  weir_ref w = weir_grad_in(ctx, 0), dy = weir_grad_in(ctx, 1);
+  weir_ref g = weir_grad_dy(ctx, 0);
+  weir_ref images[] = {g, w}, both[] = {g, dy};
+  if (weir_grad_wanted(ctx, 1))
+    weir_grad_add(ctx, 1, weir_g_like(ctx, "conv2d", 2, images, names));
+  if (weir_grad_wanted(ctx, 0))
+    weir_grad_add(
+        ctx, 0,
+        weir_g_like_shaped(ctx, "conv2d_grad_weight", 2, both, w, names));
+  return WEIR_OK;
+}
+
+const weir_op_def weir_op_conv2d_grad_input = {
+    .name = "conv2d_grad_input",
+    .summary = "Gradient of conv2d with respect to the images.",
+    .source = "Dumoulin and Visin, arXiv:1603.07285",
+    .example = "conv2d_grad_input(w, dy, shape=[1, 1, 4, 4])",
+    .inputs = {{"w", "T", "[o, c / groups, kh, kw]"},
+               {"dy", "T", "[n, o, h', w']"}},
+    .outputs = {{"dx", "T", "[n, c, h, w]"}},
+    .types = {{"T", WEIR_FLOATS}},
+    .attrs = {{"shape", WEIR_ATTR_INTS, NULL, "shape of the images"},
+              {"stride", WEIR_ATTR_INTS, "[1, 1]", "the op's stride"},
+              {"pad", WEIR_ATTR_INTS, "[0, 0]", "the op's pad"},
+              {"dilation", WEIR_ATTR_INTS, "[1, 1]", "the op's dilation"},
+              {"groups", WEIR_ATTR_INT, "1", "the op's groups"}},
+    .refuses = {"windows that conv2d refuses",
+                "a dy of another shape than conv2d gives", "ranks other than 4",
+                "integers"},
+    .shape = shape,
+    .grad = grad,
+    .cost = cost};

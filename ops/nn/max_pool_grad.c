@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/rules.h"
+#include "ops/nn/window.h"
+
+static weir_status shape(weir_shape_ctx *ctx) {
+  weir_shape y, same;
+  WEIR_TRY(weir_rule_rank(ctx, 0, "x", 4, 4));
+  WEIR_TRY(weir_rule_pool_shape(ctx, weir_shape_in(ctx, 0), &y));
+  WEIR_TRY(weir_rule_same(ctx, weir_shape_in(ctx, 1), "dy", &y,
+                          "what max_pool gives", &same));
+  return weir_rule_unary(ctx);
+}
+
+const weir_op_def weir_op_max_pool_grad = {
+    .name = "max_pool_grad",
+    .summary =
+        "Gradient of max_pool: dy added to the largest element of its window.",
+    .doc = "Of several equal ones the first, in rows.",
+    .example = "max_pool_grad(x, dy, kernel=2)",
+    .inputs = {{"x", "T", "[n, c, h, w]"}, {"dy", "T", "[n, c, h', w']"}},
+    .outputs = {{"dx", "T", "[n, c, h, w]"}},
+    .types = {{"T", WEIR_FLOATS}},
+    .attrs = {{"kernel", WEIR_ATTR_INTS, NULL,
+               "height and width of the window"},
+              {"stride", WEIR_ATTR_INTS, "none",
+               "step down and right; none: the kernel"},
+              {"pad", WEIR_ATTR_INTS, "[0, 0]",
+               "border: all sides; or vertical, horizontal; or top, left, "
+               "bottom, right"}},
+    .refuses = {"a kernel or stride below 1, a negative pad",
+                "a pad as large as the kernel",
+                "a kernel larger than the padded image",
+                "an image of height or width 0", "ranks other than 4",
+                "lists of another length than 1, 2 (4)",
+                "a dy of another shape than max_pool gives", "integers"},
+    .flags = WEIR_OP_ANCHOR,
+    .shape = shape,
+    .cost = weir_cost_reduce};

@@ -2,7 +2,7 @@
 #ifndef PLACEMENT_PARTITION_H_
 #define PLACEMENT_PARTITION_H_
 
-#include "placement/lower.h"
+#include "placement/lower/lower.h"
 #include "placement/plan.h"
 
 /* A plan carried out on the graph: one part per device that has work, what

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "placement/dump_internal.h"
+#include "placement/report/dump_internal.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/map.h"
 #include "runtime/base/yaml/yaml.h"

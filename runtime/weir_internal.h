@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "placement/assign.h"
+#include "placement/solve/assign.h"
 #include "placement/cluster.h"
 #include "runtime/base/env.h"
 #include "runtime/exec/session.h"

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "placement/generate.h"
+#include "placement/bench/generate.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/base/vec.h"
 #include "runtime/weir_internal.h"

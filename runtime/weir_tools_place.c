@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "placement/instance.h"
+#include "placement/bench/instance.h"
 #include "runtime/weir_tools_costs.h"
 #include "runtime/weir_tools_plan.h"
 

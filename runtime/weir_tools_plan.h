@@ -2,7 +2,7 @@
 #ifndef WEIR_TOOLS_PLAN_H_
 #define WEIR_TOOLS_PLAN_H_
 
-#include "placement/dump.h"
+#include "placement/report/dump.h"
 #include "runtime/exec/measure.h"
 #include "runtime/graph/train/train.h"
 #include "runtime/weir_internal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "placement/dump_observed.h"
+#include "placement/report/dump_observed.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/exec/compile.h"
 #include "runtime/weir_tools_costs.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/calibrate.h"
 
-#include "placement/signature.h"
+#include "placement/lower/signature.h"
 
 /* Units of one signature. */
 typedef struct same {

@@ -3,7 +3,7 @@
 #define WEIR_EXEC_COMPILE_H_
 
 #include "placement/partition.h"
-#include "placement/search.h"
+#include "placement/solve/search.h"
 #include "runtime/exec/program.h"
 #include "runtime/graph/graph.h"
 

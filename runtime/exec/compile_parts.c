@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "placement/dump.h"
+#include "placement/report/dump.h"
 #include "runtime/exec/compile_internal.h"
 
 /* Parts: one program for each device that has work, written in the same walk.

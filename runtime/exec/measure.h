@@ -2,7 +2,7 @@
 #ifndef WEIR_EXEC_MEASURE_H_
 #define WEIR_EXEC_MEASURE_H_
 
-#include "placement/lower.h"
+#include "placement/lower/lower.h"
 #include "placement/plan.h"
 #include "runtime/exec/session.h"
 

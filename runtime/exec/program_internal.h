@@ -2,7 +2,7 @@
 #ifndef WEIR_EXEC_PROGRAM_INTERNAL_H_
 #define WEIR_EXEC_PROGRAM_INTERNAL_H_
 
-#include "placement/memory_plan.h"
+#include "placement/memory/memory_plan.h"
 #include "runtime/base/vec.h"
 #include "runtime/exec/program.h"
 

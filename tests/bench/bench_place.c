@@ -13,9 +13,9 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "placement/generate.h"
-#include "placement/instance.h"
-#include "placement/search.h"
+#include "placement/bench/generate.h"
+#include "placement/bench/instance.h"
+#include "placement/solve/search.h"
 #include "runtime/base/mix.h"
 
 enum { kNearest = 1000, kMostRounds = 99 };

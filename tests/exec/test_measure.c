@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
-#include "placement/signature.h"
+#include "placement/lower/signature.h"
 #include "runtime/exec/calibrate.h"
 #include "tests/exec/support.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "placement/instance.h"
+#include "placement/bench/instance.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Reads the input as an instance of any format. What is read is a problem whose

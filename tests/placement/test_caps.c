@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/generate.h"
-#include "placement/rescue.h"
-#include "placement/search.h"
+#include "placement/bench/generate.h"
+#include "placement/solve/rescue.h"
+#include "placement/solve/search.h"
 #include "runtime/base/mix.h"
 #include "tests/check.h"
 

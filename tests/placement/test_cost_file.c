@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "placement/cost_file.h"
+#include "placement/lower/cost_file.h"
 
 #include <string.h>
 
 #include "kernels/kernel.h"
-#include "placement/dump.h"
-#include "placement/lower.h"
-#include "placement/signature.h"
+#include "placement/report/dump.h"
+#include "placement/lower/lower.h"
+#include "placement/lower/signature.h"
 #include "runtime/base/strbuf.h"
 #include "tests/check.h"
 

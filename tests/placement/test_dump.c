@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "placement/dump.h"
+#include "placement/report/dump.h"
 #include "runtime/base/strbuf.h"
 #include "tests/check.h"
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/exact.h"
+#include "placement/solve/exact.h"
 #include "tests/check.h"
 
 enum { NODES = 5, DEVICES = 3 };

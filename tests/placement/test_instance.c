@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/instance.h"
+#include "placement/bench/instance.h"
 #include "tests/check.h"
 
 static const weir_instance_options plain = {0};

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/lists.h"
-#include "placement/schedule.h"
-#include "placement/search.h"
+#include "placement/solve/lists.h"
+#include "placement/solve/schedule.h"
+#include "placement/solve/search.h"
 #include "tests/check.h"
 
 enum { NODES = 24, DEVICES = 3 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "placement/memory_plan.h"
+#include "placement/memory/memory_plan.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/objective.h"
+#include "placement/solve/objective.h"
 #include "tests/check.h"
 
 enum { DEVICES = 3 };

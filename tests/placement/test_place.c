@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/generate.h"
-#include "placement/instance.h"
-#include "placement/schedule.h"
-#include "placement/search.h"
+#include "placement/bench/generate.h"
+#include "placement/bench/instance.h"
+#include "placement/solve/schedule.h"
+#include "placement/solve/search.h"
 #include "tests/check.h"
 
 static const weir_allocator *system_memory(void) {

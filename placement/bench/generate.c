@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/bench/generate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "placement/bench/generate_internal.h"
+#include "runtime/base/mix.h"
+
+bool weir_generator_emit(weir_generator *g, int64_t cost_ns, int64_t out_bytes,
+                         const uint32_t *inputs, uint32_t count,
+                         const char *fmt, int64_t a, int64_t b, int64_t c) {
+  char name[96];
+  snprintf(name, sizeof name, "%s_%lld_%lld_%lld", fmt, (long long)a,
+           (long long)b, (long long)c);
+  weir_task task = {name, cost_ns, out_bytes, inputs, count};
+  g->count++;
+  return g->sink->node(g->sink->self, &task);
+}
+
+uint64_t weir_generator_below(weir_generator *g, uint64_t limit) {
+  return limit == 0 ? 0 : weir_mix_next(&g->random) % limit;
+}
+
+/* ---- Tiled factorisations: the last task that wrote tile (i, j). */
+
+enum { TILE_NS = 1000, TILE_BYTES = 32768 };
+
+static uint32_t *tile(weir_generator *g, int64_t i, int64_t j) {
+  return &g->last[i * g->side + j];
+}
+
+static bool emit_tile(weir_generator *g, const char *name, int64_t cost,
+                      int64_t i, int64_t j, int64_t k, const uint32_t *in,
+                      uint32_t count) {
+  uint32_t inputs[4], used = 0;
+  for (uint32_t x = 0; x < count; x++)
+    if (in[x] != UINT32_MAX) inputs[used++] = in[x];
+  uint32_t id = (uint32_t)g->count;
+  if (!weir_generator_emit(g, cost, TILE_BYTES, inputs, used, name, i, j, k))
+    return false;
+  *tile(g, i, j) = id;
+  return true;
+}
+
+/* Tasks of side n: n (n+1) (n+2) / 6. */
+static bool cholesky(weir_generator *g) {
+  for (int64_t k = 0; k < g->side; k++) {
+    if (!emit_tile(g, "potrf", TILE_NS / 3, k, k, k, tile(g, k, k), 1))
+      return false;
+    for (int64_t i = k + 1; i < g->side; i++) {
+      uint32_t in[] = {*tile(g, k, k), *tile(g, i, k)};
+      if (!emit_tile(g, "trsm", TILE_NS, i, k, k, in, 2)) return false;
+    }
+    for (int64_t i = k + 1; i < g->side; i++)
+      for (int64_t j = k + 1; j <= i; j++) {
+        uint32_t in[] = {*tile(g, i, k), *tile(g, j, k), *tile(g, i, j)};
+        if (!emit_tile(g, i == j ? "syrk" : "gemm",
+                       i == j ? TILE_NS : 2 * TILE_NS, i, j, k, in, 3))
+          return false;
+      }
+  }
+  return true;
+}
+
+static bool lu(weir_generator *g) {
+  for (int64_t k = 0; k < g->side; k++) {
+    if (!emit_tile(g, "getrf", 2 * TILE_NS / 3, k, k, k, tile(g, k, k), 1))
+      return false;
+    for (int64_t x = 1; x < 2 * (g->side - k) - 1; x++) {
+      int64_t i = x < g->side - k ? k + x : k;
+      int64_t j = x < g->side - k ? k : k + x - (g->side - k) + 1;
+      uint32_t in[] = {*tile(g, k, k), *tile(g, i, j)};
+      if (!emit_tile(g, "trsm", TILE_NS, i, j, k, in, 2)) return false;
+    }
+    for (int64_t i = k + 1; i < g->side; i++)
+      for (int64_t j = k + 1; j < g->side; j++) {
+        uint32_t in[] = {*tile(g, i, k), *tile(g, k, j), *tile(g, i, j)};
+        if (!emit_tile(g, "gemm", 2 * TILE_NS, i, j, k, in, 3)) return false;
+      }
+  }
+  return true;
+}
+
+/* Butterfly: side points (a power of two), log2 rounds. */
+static bool fft(weir_generator *g) {
+  for (int64_t i = 0; i < g->side; i++)
+    if (!weir_generator_emit(g, TILE_NS, 8192, NULL, 0, "input", i, 0, 0))
+      return false;
+  for (int64_t round = 1, reach = 1; reach < g->side; round++, reach *= 2)
+    for (int64_t i = 0; i < g->side; i++) {
+      int64_t before = (round - 1) * g->side;
+      uint32_t in[] = {(uint32_t)(before + i),
+                       (uint32_t)(before + (i ^ reach))};
+      if (!weir_generator_emit(g, 2 * TILE_NS, 8192, in, 2, "fly", round, i, 0))
+        return false;
+    }
+  return true;
+}
+
+/* A line of side cells through side steps. */
+static bool stencil(weir_generator *g) {
+  for (int64_t t = 0; t < g->side; t++)
+    for (int64_t i = 0; i < g->side; i++) {
+      uint32_t in[3], count = 0;
+      for (int64_t d = -1; t > 0 && d <= 1; d++)
+        if (i + d >= 0 && i + d < g->side)
+          in[count++] = (uint32_t)((t - 1) * g->side + i + d);
+      if (!weir_generator_emit(g, TILE_NS, 4096, in, count, "cell", t, i, 0))
+        return false;
+    }
+  return true;
+}
+
+/* Layers of sqrt(nodes) tasks, each with up to three inputs of the layer
+ * before. */
+static bool layered(weir_generator *g) {
+  int64_t total = (int64_t)g->options->nodes;
+  for (int64_t n = 0; n < total; n++) {
+    uint32_t in[3], count = 0;
+    int64_t layer = n / g->side;
+    uint64_t wanted = layer == 0 ? 0 : 1 + weir_generator_below(g, 3);
+    for (uint64_t x = 0; x < wanted; x++) {
+      uint32_t from =
+          (uint32_t)((layer - 1) * g->side +
+                     (int64_t)weir_generator_below(g, (uint64_t)g->side));
+      bool twice = false;
+      for (uint32_t y = 0; y < count; y++) twice |= in[y] == from;
+      if (!twice) in[count++] = from;
+    }
+    int64_t cost = 500 + (int64_t)weir_generator_below(g, 9501);
+    int64_t bytes = 1024 + (int64_t)weir_generator_below(g, 65536);
+    if (!weir_generator_emit(g, cost, bytes, in, count, "task", layer, n, 0))
+      return false;
+  }
+  return true;
+}
+
+/* Layers of an encoder with 8 heads: 3 * 8 projections, 8 attentions, a join,
+ * two products of the feed-forward part and a norm. */
+static bool transformer(weir_generator *g) {
+  enum { HEADS = 8, HIDDEN_BYTES = 1 << 20 };
+  uint32_t x = 0, heads[HEADS], in[3];
+  if (!weir_generator_emit(g, TILE_NS, HIDDEN_BYTES, NULL, 0, "embed", 0, 0, 0))
+    return false;
+  for (int64_t layer = 0; layer < g->side; layer++) {
+    for (int64_t h = 0; h < HEADS; h++) {
+      for (int64_t part = 0; part < 3; part++) {
+        in[part] = (uint32_t)g->count;
+        if (!weir_generator_emit(g, 4 * TILE_NS, HIDDEN_BYTES / HEADS, &x, 1,
+                                 "project", layer, h, part))
+          return false;
+      }
+      heads[h] = (uint32_t)g->count;
+      if (!weir_generator_emit(g, 3 * TILE_NS, HIDDEN_BYTES / HEADS, in, 3,
+                               "attend", layer, h, 0))
+        return false;
+    }
+    static const struct {
+      const char *name;
+      int64_t cost, bytes;
+    } tail[] = {{"join", 12 * TILE_NS, HIDDEN_BYTES},
+                {"ff1", 48 * TILE_NS, 4 * HIDDEN_BYTES},
+                {"ff2", 48 * TILE_NS, HIDDEN_BYTES},
+                {"norm", TILE_NS, HIDDEN_BYTES}};
+    for (int i = 0; i < 4; i++) {
+      uint32_t id = (uint32_t)g->count;
+      if (!weir_generator_emit(g, tail[i].cost, tail[i].bytes,
+                               i == 0 ? heads : &x, i == 0 ? HEADS : 1,
+                               tail[i].name, layer, 0, 0))
+        return false;
+      x = id;
+    }
+  }
+  return true;
+}
+
+/* ---- Kinds */
+
+static int64_t cube_side(uint64_t nodes, uint64_t divisor) {
+  int64_t n = 1;
+  while ((uint64_t)((n + 1) * (n + 1)) * (uint64_t)(n + 1) / divisor <= nodes)
+    n++;
+  return n;
+}
+
+static int64_t square_side(uint64_t nodes) {
+  int64_t n = 1;
+  while ((uint64_t)((n + 1) * (n + 1)) <= nodes) n++;
+  return n;
+}
+
+static int64_t cholesky_side(uint64_t nodes) {
+  return cube_side(nodes, 6);
+}
+static int64_t lu_side(uint64_t nodes) {
+  return cube_side(nodes, 3);
+}
+static int64_t fft_side(uint64_t nodes) {
+  uint64_t n = 2, rounds = 2;
+  while (2 * n * (rounds + 1) <= nodes) n *= 2, rounds++;
+  return (int64_t)n;
+}
+static int64_t transformer_side(uint64_t nodes) {
+  return nodes < 72 ? 1 : (int64_t)(nodes / 36);
+}
+
+static const struct {
+  int64_t (*side)(uint64_t nodes);
+  bool (*run)(weir_generator *g);
+  bool tiles;
+} kinds[] = {{cholesky_side, cholesky, true},
+             {lu_side, lu, true},
+             {fft_side, fft, false},
+             {square_side, stencil, false},
+             {square_side, layered, false},
+             {transformer_side, transformer, false},
+             {NULL, weir_generate_planted, false}};
+
+const char *const weir_generate_kinds[] = {"cholesky", "lu",      "fft",
+                                           "stencil",  "layered", "transformer",
+                                           "planted",  NULL};
+
+static weir_status no_kind(weir_sv kind, weir_error *err) {
+  return weir_fail(err, WEIR_W0002, NULL,
+                   "no generator is called %.*s; there are cholesky, lu, fft, "
+                   "stencil, layered, transformer, planted",
+                   (int)kind.size, kind.data);
+}
+
+weir_status weir_generate(const weir_allocator *alloc, weir_sv kind,
+                          const weir_generate_options *options,
+                          const weir_task_sink *sink, weir_generated *out,
+                          weir_error *err) {
+  size_t k = 0;
+  while (weir_generate_kinds[k] != NULL &&
+         !weir_sv_is(kind, weir_generate_kinds[k]))
+    k++;
+  if (weir_generate_kinds[k] == NULL) return no_kind(kind, err);
+  weir_generator g = {.alloc = alloc,
+                      .options = options,
+                      .sink = sink,
+                      .random = options->seed};
+  if (kinds[k].side != NULL) g.side = kinds[k].side(options->nodes);
+  if (kinds[k].tiles) {
+    size_t tiles = (size_t)g.side * (size_t)g.side;
+    g.last = weir_alloc_array(alloc, tiles, sizeof *g.last);
+    if (g.last == NULL) return weir_fail_memory(err, tiles * sizeof *g.last);
+    memset(g.last, 0xff, tiles * sizeof *g.last);
+  }
+  bool done = kinds[k].run(&g);
+  weir_free(alloc, g.last);
+  *out = (weir_generated){g.count, g.optimum_ns};
+  return done ? WEIR_OK : weir_fail_memory(err, sizeof(weir_task));
+}

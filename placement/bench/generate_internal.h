@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PLACEMENT_GENERATE_INTERNAL_H_
+#define PLACEMENT_GENERATE_INTERNAL_H_
+
+#include "placement/bench/generate.h"
+
+/* One run of a generator. */
+typedef struct weir_generator {
+  const weir_allocator *alloc;
+  const weir_generate_options *options;
+  const weir_task_sink *sink;
+  uint64_t random, count;
+  int64_t side;   /* of the tiling, the grid, the layers */
+  uint32_t *last; /* per tile: the task that wrote it last */
+  int64_t optimum_ns;
+} weir_generator;
+
+/* Gives the sink a task NAME_A_B_C. false: it wants no more. */
+bool weir_generator_emit(weir_generator *g, int64_t cost_ns, int64_t out_bytes,
+                         const uint32_t *inputs, uint32_t count,
+                         const char *name, int64_t a, int64_t b, int64_t c);
+/* From 0 to |limit| - 1. */
+uint64_t weir_generator_below(weir_generator *g, uint64_t limit);
+
+/* generate_planted.c: cuts |processors| timelines of one length, without idle
+ * time, into tasks, and draws edges that the plan keeps. */
+bool weir_generate_planted(weir_generator *g);
+
+#endif

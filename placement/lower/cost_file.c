@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/lower/cost_file.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "placement/report/dump_internal.h"
+#include "runtime/base/strbuf.h"
+
+static const char *const classes[] = {"cpu", "gpu"};
+
+weir_status weir_costs_create(const weir_allocator *alloc,
+                              weir_costs **out_costs, weir_error *err) {
+  weir_costs *c = weir_alloc_array(alloc, 1, sizeof *c);
+  *out_costs = c;
+  if (c == NULL) return weir_fail_memory(err, sizeof *c);
+  c->alloc = alloc;
+  weir_arena_init(&c->arena, alloc);
+  weir_map_init(&c->index, alloc);
+  return WEIR_OK;
+}
+
+void weir_costs_release(weir_costs *c) {
+  if (c == NULL) return;
+  weir_vec_free(c->alloc, &c->entries);
+  weir_map_release(&c->index);
+  weir_arena_release(&c->arena);
+  weir_free(c->alloc, c);
+}
+
+static weir_status keep(weir_costs *c, weir_sv text, weir_sv *out,
+                        weir_error *err) {
+  char *copy = weir_arena_string(&c->arena, text.data, text.size);
+  if (copy == NULL) return weir_fail_memory(err, text.size);
+  *out = (weir_sv){copy, text.size};
+  return WEIR_OK;
+}
+
+weir_status weir_costs_set_fact(weir_costs *c, weir_sv name, weir_sv text,
+                                weir_error *err) {
+  uint32_t at = 0;
+  while (at < c->fact_count && !weir_sv_equal(c->facts[at].name, name)) at++;
+  if (at == WEIR_COST_FACTS) return WEIR_OK;
+  weir_cost_fact fact;
+  WEIR_TRY(keep(c, name, &fact.name, err));
+  WEIR_TRY(keep(c, text, &fact.text, err));
+  c->facts[at] = fact;
+  if (at == c->fact_count) c->fact_count++;
+  return WEIR_OK;
+}
+
+/* "cpu KEY" in |text|. */
+static weir_sv full_text(int cls, weir_sv key, char *text, size_t capacity) {
+  int n = snprintf(text, capacity, "%s %.*s", classes[cls], WEIR_SV(key));
+  size_t size = n < 0 ? 0 : (size_t)n;
+  return (weir_sv){text, size < capacity ? size : capacity - 1};
+}
+
+weir_status weir_costs_set(weir_costs *c, int cls, weir_sv key,
+                           const weir_cost_entry *entry, weir_error *err) {
+  char text[WEIR_COST_KEY_BYTES + 8];
+  weir_sv full = full_text(cls, key, text, sizeof text);
+  uint32_t at = weir_map_get(&c->index, full);
+  if (at != WEIR_MAP_NONE) {
+    full = c->entries.items[at]->text;
+    *c->entries.items[at] = *entry;
+    c->entries.items[at]->text = full;
+    return WEIR_OK;
+  }
+  weir_cost_entry *e = weir_arena_array(&c->arena, 1, sizeof *e);
+  if (e == NULL) return weir_fail_memory(err, sizeof *e);
+  *e = *entry;
+  WEIR_TRY(keep(c, full, &e->text, err));
+  if (!weir_vec_reserve(c->alloc, &c->entries, 1) ||
+      !weir_map_put(&c->index, e->text, (uint32_t)c->entries.count, NULL))
+    return weir_fail_memory(err, sizeof *e);
+  c->entries.items[c->entries.count++] = e;
+  return WEIR_OK;
+}
+
+const weir_cost_entry *weir_costs_find(const weir_costs *c, int cls,
+                                       weir_sv key) {
+  char text[WEIR_COST_KEY_BYTES + 8];
+  uint32_t at = weir_map_get(&c->index, full_text(cls, key, text, sizeof text));
+  return at == WEIR_MAP_NONE ? NULL : c->entries.items[at];
+}
+
+static weir_sv fact_of(const weir_costs *c, weir_sv name) {
+  for (uint32_t i = 0; i < c->fact_count; i++)
+    if (weir_sv_equal(c->facts[i].name, name)) return c->facts[i].text;
+  return (weir_sv){"", 0};
+}
+
+const weir_cost_fact *weir_costs_differ(const weir_costs *c,
+                                        const weir_costs *other,
+                                        weir_sv *theirs) {
+  for (uint32_t i = 0; i < c->fact_count; i++) {
+    *theirs = fact_of(other, c->facts[i].name);
+    if (!weir_sv_equal(c->facts[i].text, *theirs)) return &c->facts[i];
+  }
+  return NULL;
+}
+
+/* ---- Writing */
+
+static int by_text(const void *a, const void *b) {
+  const weir_cost_entry *x = *(const weir_cost_entry *const *)a;
+  const weir_cost_entry *y = *(const weir_cost_entry *const *)b;
+  size_t n = x->text.size < y->text.size ? x->text.size : y->text.size;
+  int order = memcmp(x->text.data, y->text.data, n);
+  if (order != 0) return order;
+  return (x->text.size > y->text.size) - (x->text.size < y->text.size);
+}
+
+static int by_name(const void *a, const void *b) {
+  const weir_cost_fact *x = a, *y = b;
+  return strcmp(x->name.data, y->name.data);
+}
+
+/* "cpu KEY": the class, and the key after it. */
+static bool write_entry(const weir_cost_entry *e, const weir_writer *out) {
+  return weir_place_print(
+             out, "unit %.3s %" PRId64 " %u %u %" PRId64 " %" PRId64 " ",
+             e->text.data, e->sample.median_ns, e->sample.spread_permille,
+             e->sample.count, e->flops, e->bytes) &&
+         out->write(out->self, e->text.data + 4, e->text.size - 4) &&
+         out->write(out->self, "\n", 1);
+}
+
+static bool write_head(const weir_costs *c, const weir_writer *out) {
+  weir_cost_fact facts[WEIR_COST_FACTS];
+  bool ok = weir_place_print(out, "weir-costs 1\n");
+  memcpy(facts, c->facts, sizeof facts);
+  qsort(facts, c->fact_count, sizeof *facts, by_name);
+  for (uint32_t i = 0; i < c->fact_count && ok; i++)
+    ok = weir_place_print(out, "machine %.*s %.*s\n", WEIR_SV(facts[i].name),
+                          WEIR_SV(facts[i].text));
+  for (int cls = 0; cls < 2 && ok; cls++)
+    if (c->step[cls].count > 0)
+      ok = weir_place_print(out, "step %s %" PRId64 " %u %u\n", classes[cls],
+                            c->step[cls].median_ns,
+                            c->step[cls].spread_permille, c->step[cls].count);
+  for (uint32_t i = 0; i < c->piece_count && ok; i++)
+    ok = weir_place_print(
+        out, "link in-process %" PRId64 " %" PRId64 " %" PRId64 " %u %u\n",
+        c->pieces[i].from_bytes, c->pieces[i].latency_ns,
+        c->pieces[i].ps_per_byte, c->pieces[i].spread_permille,
+        c->pieces[i].count);
+  return ok;
+}
+
+bool weir_costs_write(const weir_costs *c, const weir_writer *out) {
+  size_t n = c->entries.count;
+  weir_cost_entry **order = weir_alloc_array(c->alloc, n + 1, sizeof *order);
+  if (order == NULL) return false;
+  if (n > 0) memcpy(order, c->entries.items, n * sizeof *order);
+  qsort(order, n, sizeof *order, by_text);
+  bool ok = write_head(c, out);
+  for (size_t i = 0; i < n && ok; i++) ok = write_entry(order[i], out);
+  weir_free(c->alloc, order);
+  return ok;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/lower/cost_file.h"
+
+/* Estimates from what was measured. */
+
+enum { ROUNDS = 8 };
+
+static int64_t to_ns(double ns) {
+  return ns >= 4e18 ? INT64_C(4000000000000000000) : ns < 0 ? 0 : (int64_t)ns;
+}
+
+int64_t weir_roofline_ns(const weir_device_model *model, int64_t flops,
+                         int64_t bytes) {
+  double compute = (double)flops * 1e3 / (double)model->mflops;
+  double memory = (double)bytes * 1e3 / (double)model->bytes_per_us;
+  return to_ns((compute > memory ? compute : memory) +
+               (double)model->overhead_ns);
+}
+
+static bool is_of(const weir_cost_entry *e, int cls) {
+  return e->text.size > 4 && (e->text.data[0] == 'g') == (cls == 1);
+}
+
+/* Work that took time: what was folded away or is a view tells nothing. */
+static bool tells(const weir_cost_entry *e, int cls) {
+  return is_of(e, cls) && e->sample.median_ns > 0 && e->sample.count > 0 &&
+         (e->flops > 0 || e->bytes > 0);
+}
+
+/* The least time of a unit that does next to nothing. */
+static int64_t fit_overhead(const weir_costs *c, int cls, int64_t fallback) {
+  int64_t least = INT64_MAX;
+  for (size_t i = 0; i < c->entries.count; i++) {
+    const weir_cost_entry *e = c->entries.items[i];
+    if (tells(e, cls) && e->sample.median_ns < least)
+      least = e->sample.median_ns;
+  }
+  return least < fallback ? least : fallback;
+}
+
+/* One round: each unit counts for the side of the roof that it is under. */
+static bool fit_round(const weir_costs *c, int cls, weir_device_model *m) {
+  double flops = 0, flop_ns = 0, bytes = 0, byte_ns = 0;
+  for (size_t i = 0; i < c->entries.count; i++) {
+    const weir_cost_entry *e = c->entries.items[i];
+    if (!tells(e, cls)) continue;
+    double ns = (double)(e->sample.median_ns - m->overhead_ns);
+    if (ns <= 0) continue;
+    bool compute = (double)e->flops * (double)m->bytes_per_us >
+                   (double)e->bytes * (double)m->mflops;
+    *(compute ? &flops : &bytes) += (double)(compute ? e->flops : e->bytes);
+    *(compute ? &flop_ns : &byte_ns) += ns;
+  }
+  if (flop_ns > 0 && flops * 1e3 / flop_ns >= 1)
+    m->mflops = (int64_t)(flops * 1e3 / flop_ns);
+  if (byte_ns > 0 && bytes * 1e3 / byte_ns >= 1)
+    m->bytes_per_us = (int64_t)(bytes * 1e3 / byte_ns);
+  return flop_ns > 0 || byte_ns > 0;
+}
+
+weir_cost_fit weir_costs_fit(const weir_costs *costs, int cls,
+                             const weir_device_model *model) {
+  weir_cost_fit fit = {.costs = costs, .model = *model, .cls = cls};
+  if (costs == NULL) return fit;
+  fit.model.overhead_ns = fit_overhead(costs, cls, model->overhead_ns);
+  for (int round = 0; round < ROUNDS; round++)
+    fit.fitted = fit_round(costs, cls, &fit.model);
+  if (!fit.fitted) fit.model = *model;
+  return fit;
+}
+
+/* The op that a key begins with, behind a group's brace. */
+static weir_sv first_op(weir_sv key) {
+  if (key.size > 0 && key.data[0] == '{') {
+    key.data++;
+    key.size--;
+  }
+  size_t n = 0;
+  while (n < key.size &&
+         ((key.data[n] >= 'a' && key.data[n] <= 'z') ||
+          (key.data[n] >= '0' && key.data[n] <= '9') || key.data[n] == '_'))
+    n++;
+  return (weir_sv){key.data, n};
+}
+
+/* Measured units of the same op on either side of the size that is asked for:
+ * the roofline's time, and measured over that. */
+typedef struct neighbour {
+  double at, ratio;
+  bool there;
+} neighbour;
+
+static void look_at(const weir_cost_entry *e, const weir_cost_fit *fit,
+                    double at, neighbour *below, neighbour *above) {
+  double roof = (double)weir_roofline_ns(&fit->model, e->flops, e->bytes);
+  if (roof <= 0) return;
+  neighbour n = {roof, (double)e->sample.median_ns / roof, true};
+  if (n.at <= at && (!below->there || n.at > below->at)) *below = n;
+  if (n.at >= at && (!above->there || n.at < above->at)) *above = n;
+}
+
+int64_t weir_costs_estimate(const weir_cost_fit *fit, weir_sv key,
+                            int64_t flops, int64_t bytes) {
+  double roof = (double)weir_roofline_ns(&fit->model, flops, bytes);
+  neighbour below = {0}, above = {0};
+  weir_sv op = first_op(key);
+  double ratio = 1;
+  for (size_t i = 0; fit->fitted && i < fit->costs->entries.count; i++) {
+    const weir_cost_entry *e = fit->costs->entries.items[i];
+    weir_sv text = {e->text.data + 4, e->text.size - 4};
+    if (tells(e, fit->cls) && weir_sv_equal(first_op(text), op))
+      look_at(e, fit, roof, &below, &above);
+  }
+  if (below.there && above.there && above.at > below.at)
+    ratio = below.ratio + (above.ratio - below.ratio) * (roof - below.at) /
+                              (above.at - below.at);
+  else if (below.there || above.there)
+    ratio = below.there ? below.ratio : above.ratio;
+  return to_ns(roof * ratio);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+
+#include "placement/lower/cost_file.h"
+#include "runtime/base/number.h"
+
+/* Reads a cost file, line by line and field by field. */
+
+typedef struct line {
+  weir_costs *costs;
+  weir_sv text; /* of the line, without its end */
+  size_t at;
+  weir_mark mark;
+  weir_error *err;
+} line;
+
+static weir_status bad(line *l, size_t at, size_t size, const char *what) {
+  l->mark.col = (uint32_t)at + 1;
+  l->mark.end_line = l->mark.line;
+  l->mark.end_col = (uint32_t)(at + size) + 1;
+  return weir_fail(l->err, WEIR_W3045, &l->mark, "expected %s", what);
+}
+
+/* The next field, up to a space or the end. */
+static weir_status read_field(line *l, const char *what, weir_sv *out) {
+  size_t begin = l->at, end = begin;
+  while (end < l->text.size && l->text.data[end] != ' ') end++;
+  if (end == begin) return bad(l, begin, 1, what);
+  *out = (weir_sv){l->text.data + begin, end - begin};
+  l->at = end < l->text.size ? end + 1 : end;
+  return WEIR_OK;
+}
+
+static weir_status read_number(line *l, const char *what, int64_t most,
+                               int64_t *out) {
+  size_t begin = l->at;
+  weir_sv field = {0};
+  WEIR_TRY(read_field(l, what, &field));
+  if (!weir_number_parse_int(field, out) || *out < 0 || *out > most)
+    return bad(l, begin, field.size, what);
+  return WEIR_OK;
+}
+
+static weir_status read_rest(line *l, const char *what, weir_sv *out) {
+  *out = (weir_sv){l->text.data + l->at, l->text.size - l->at};
+  if (out->size == 0) return bad(l, l->at, 1, what);
+  l->at = l->text.size;
+  return WEIR_OK;
+}
+
+static weir_status expect_end(line *l) {
+  return l->at == l->text.size ? WEIR_OK
+                               : bad(l, l->at, 1, "the end of the line");
+}
+
+static weir_status read_class(line *l, int *out) {
+  size_t begin = l->at;
+  weir_sv field = {0};
+  WEIR_TRY(read_field(l, "cpu or gpu", &field));
+  *out = weir_sv_is(field, "gpu");
+  if (*out == 0 && !weir_sv_is(field, "cpu"))
+    return bad(l, begin, field.size, "cpu or gpu");
+  return WEIR_OK;
+}
+
+static weir_status read_sample(line *l, weir_cost_sample *out) {
+  int64_t spread, count;
+  WEIR_TRY(
+      read_number(l, "a time in nanoseconds", INT64_MAX / 8, &out->median_ns));
+  WEIR_TRY(read_number(l, "a spread in thousandths", UINT32_MAX, &spread));
+  WEIR_TRY(read_number(l, "a number of runs", UINT32_MAX, &count));
+  out->spread_permille = (uint32_t)spread;
+  out->count = (uint32_t)count;
+  return WEIR_OK;
+}
+
+/* ---- Kinds of lines */
+
+static weir_status read_machine(line *l) {
+  weir_sv name = {0}, text = {0};
+  WEIR_TRY(read_field(l, "what of the machine this is", &name));
+  WEIR_TRY(read_rest(l, "a description", &text));
+  return weir_costs_set_fact(l->costs, name, text, l->err);
+}
+
+static weir_status read_step(line *l) {
+  int cls;
+  WEIR_TRY(read_class(l, &cls));
+  WEIR_TRY(read_sample(l, &l->costs->step[cls]));
+  return expect_end(l);
+}
+
+static weir_status read_link(line *l) {
+  weir_costs *c = l->costs;
+  weir_cost_piece p = {0};
+  size_t begin = l->at;
+  int64_t spread, count;
+  weir_sv kind = {0};
+  WEIR_TRY(read_field(l, "in-process", &kind));
+  if (!weir_sv_is(kind, "in-process"))
+    return bad(l, begin, kind.size, "in-process");
+  begin = l->at;
+  WEIR_TRY(read_number(l, "bytes", INT64_MAX / 8, &p.from_bytes));
+  if (c->piece_count == WEIR_COST_PIECES ||
+      (c->piece_count > 0 &&
+       p.from_bytes <= c->pieces[c->piece_count - 1].from_bytes))
+    return bad(l, begin, l->at - begin, "at most 8 pieces in ascending order");
+  WEIR_TRY(
+      read_number(l, "a latency in nanoseconds", INT64_MAX / 8, &p.latency_ns));
+  WEIR_TRY(read_number(l, "picoseconds a byte", INT64_C(1000000000000),
+                       &p.ps_per_byte));
+  WEIR_TRY(read_number(l, "a spread in thousandths", UINT32_MAX, &spread));
+  WEIR_TRY(read_number(l, "a number of runs", UINT32_MAX, &count));
+  p.spread_permille = (uint32_t)spread;
+  p.count = (uint32_t)count;
+  c->pieces[c->piece_count++] = p;
+  return expect_end(l);
+}
+
+static weir_status read_unit(line *l) {
+  weir_cost_entry e = {.flops = 0};
+  int cls;
+  weir_sv key = {0};
+  WEIR_TRY(read_class(l, &cls));
+  WEIR_TRY(read_sample(l, &e.sample));
+  WEIR_TRY(read_number(l, "a number of operations", INT64_MAX, &e.flops));
+  WEIR_TRY(read_number(l, "a number of bytes", INT64_MAX, &e.bytes));
+  size_t begin = l->at;
+  WEIR_TRY(read_rest(l, "what was measured", &key));
+  if (key.size > WEIR_COST_KEY_BYTES)
+    return bad(l, begin, key.size, "at most 1000 bytes of what was measured");
+  if (weir_costs_find(l->costs, cls, key) != NULL)
+    return bad(l, begin, key.size, "each unit once");
+  return weir_costs_set(l->costs, cls, key, &e, l->err);
+}
+
+static weir_status read_line(line *l) {
+  weir_sv kind = {0};
+  if (l->text.size == 0 || l->text.data[0] == '#') return WEIR_OK;
+  WEIR_TRY(read_field(l, "machine, step, link or unit", &kind));
+  if (weir_sv_is(kind, "machine")) return read_machine(l);
+  if (weir_sv_is(kind, "step")) return read_step(l);
+  if (weir_sv_is(kind, "link")) return read_link(l);
+  if (weir_sv_is(kind, "unit")) return read_unit(l);
+  return bad(l, 0, kind.size, "machine, step, link or unit");
+}
+
+static weir_status read_all(weir_costs *c, weir_sv text, const char *name,
+                            weir_error *err) {
+  line l = {.costs = c, .mark = {.file = name}, .err = err};
+  for (size_t at = 0, end; at < text.size || l.mark.line == 0; at = end + 1) {
+    end = at;
+    while (end < text.size && text.data[end] != '\n') end++;
+    l.mark.line++;
+    l.text = (weir_sv){text.data + at, end - at};
+    l.at = 0;
+    if (l.mark.line > 1)
+      WEIR_TRY(read_line(&l));
+    else if (!weir_sv_is(l.text, "weir-costs 1"))
+      return bad(&l, 0, 1, "weir-costs 1 in the first line");
+  }
+  return WEIR_OK;
+}
+
+weir_status weir_costs_read(const weir_allocator *alloc, weir_sv text,
+                            const char *name, weir_costs **out_costs,
+                            weir_error *err) {
+  WEIR_TRY(weir_costs_create(alloc, out_costs, err));
+  weir_status s = read_all(*out_costs, text, name, err);
+  if (s == WEIR_OK) return WEIR_OK;
+  weir_costs_release(*out_costs);
+  *out_costs = NULL;
+  return s;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PLACEMENT_LOWER_H_
+#define PLACEMENT_LOWER_H_
+
+#include "placement/cluster.h"
+#include "placement/lower/cost_file.h"
+#include "placement/problem.h"
+#include "runtime/graph/graph.h"
+
+/* From a graph and a cluster to a placement problem.
+ *
+ * A unit is what is placed as one: a fusion group, or a node. Constants belong
+ * to every device and are no units. What must be together is: a view with what
+ * it shows, an assignment and an apply_* node with their variable, its slots
+ * too; rules pass by what follows. Where a unit may be: its node's own `@
+ * device` first, else the first rule of `placement:` whose pattern matches,
+ * else anywhere; then devices without a kernel go. With `soft: true` a request
+ * that leaves no device is dropped, and that is remembered. `balance: bytes`
+ * spreads variables over the devices that a rule allows, largest first onto the
+ * emptiest. */
+
+typedef enum weir_place_source {
+  WEIR_COST_ESTIMATED, /* roofline of the device's model */
+  WEIR_COST_MEASURED,
+  WEIR_COST_GIVEN /* a task's own */
+} weir_place_source;
+
+typedef enum weir_place_strictness {
+  WEIR_PLACE_STRICT, /* no request is dropped, whatever the rule says */
+  WEIR_PLACE_WARN,   /* requests of soft rules are, and told */
+  WEIR_PLACE_SOFT    /* all requests may be */
+} weir_place_strictness;
+
+typedef struct weir_unit {
+  weir_node_id node;                   /* that names it: the group's last */
+  weir_node_id anchor;                 /* that the group began with */
+  uint32_t first_member, member_count; /* in |members| */
+  uint32_t rule;                       /* index in `placement:`, NONE */
+  bool own_device;                     /* the node itself said where */
+  bool relaxed;                        /* its request was dropped */
+  bool follows;  /* a view, an assignment, an apply_*: rules pass it by */
+  uint32_t with; /* unit that it is colocated with (the first), or NONE */
+  weir_place_source source;
+  /* Per class: what it was measured to take, or NULL; of the costs given. */
+  const weir_cost_entry *measured[2];
+} weir_unit;
+
+typedef struct weir_placement {
+  weir_arena arena;
+  const weir_graph *graph;           /* held; fused */
+  const weir_cluster *cluster;       /* lent */
+  const weir_place_problem *problem; /* one node per unit */
+  const weir_unit *units;
+  const weir_node_id *members;
+  const uint32_t *unit_of;           /* per graph node; NONE: a constant */
+  const weir_value_id *tensor_value; /* per tensor of the problem; NO_VALUE: a
+                                        token of `after` */
+  uint32_t unit_count, member_total;
+} weir_placement;
+
+/* A node that asks for a device, whatever the graph says. */
+typedef struct weir_place_pin {
+  weir_node_id node;
+  weir_device_name device;
+} weir_place_pin;
+
+typedef struct weir_lower_options {
+  weir_place_strictness strictness;
+  /* The graph is of a mesh that names no devices: cpu:I, which its nodes ask
+   * for, is the cluster's I-th device, counted around. */
+  bool logical;
+  const weir_diag_sink *sink; /* warnings; may be NULL */
+  /* What was measured; must outlive the placement. NULL: nothing. */
+  const weir_costs *costs;
+  const weir_place_pin *pins; /* lent for the call */
+  uint32_t pin_count;
+} weir_lower_options;
+
+/* |graph| has known shapes and its groups formed. Errors: W2008, W3002 (a
+ * request that no device of the cluster meets), W3001, W3012, W6001. */
+weir_status weir_placement_create(const weir_allocator *alloc,
+                                  const weir_graph *graph,
+                                  const weir_cluster *cluster,
+                                  const weir_lower_options *options,
+                                  weir_placement **out_placement,
+                                  weir_error *err);
+void weir_placement_release(weir_placement *placement); /* NULL-safe */
+
+/* "w*" matches names, "kind:var" variables, "op:matmul" nodes of an op; `*` any
+ * text, `?` one byte. */
+bool weir_place_pattern_matches(weir_sv pattern, const weir_node *node);
+
+/* lower_cost.c: what |node| costs on a device of |model|; |*source| says where
+ * the figure is from. Errors: W2008. */
+weir_status weir_place_node_cost(const weir_graph *graph, weir_node_id node,
+                                 const weir_device_model *model,
+                                 int64_t *out_ns, weir_place_source *source,
+                                 weir_error *err);
+/* What a unit has to do, whatever does it. */
+typedef struct weir_place_work {
+  int64_t flops, bytes;
+  uint32_t kernels; /* nodes that take time; 0: views, variables, inputs */
+  bool given;       /* a task's, that says itself what it takes */
+  bool loops;       /* it has bodies */
+} weir_place_work;
+
+/* The work of |count| nodes together. Errors: W2008. */
+weir_status weir_place_work_of(const weir_graph *graph,
+                               const weir_node_id *members, uint32_t count,
+                               weir_place_work *out_work, weir_error *err);
+/* Whether some kernel for |node| exists on CPUs, or on GPUs. */
+bool weir_place_has_kernel(const weir_graph *graph, weir_node_id node,
+                           bool gpu);
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/kernel.h"
+#include "placement/lower/lower_internal.h"
+#include "runtime/graph/control.h"
+
+/* A call as far as shapes tell; constants have their values. */
+typedef struct shape_call {
+  weir_call call;
+  weir_operand operands[64];
+} shape_call;
+
+static bool fill_operand(const weir_graph *g, weir_value_id id,
+                         weir_operand *out) {
+  if (!weir_graph_operand(g, id, out)) return false;
+  if (id != WEIR_NO_VALUE && g->values[id].known != NULL)
+    out->value = g->values[id].known->data;
+  return true;
+}
+
+/* false: a shape is not known. Of very many inputs the first are looked at. */
+static bool make_call(const weir_graph *g, weir_node_id id, shape_call *out) {
+  const weir_node *n = &g->nodes[id];
+  uint32_t ins = n->input_count < 48 ? n->input_count : 48;
+  uint32_t outs = n->output_count < 16 ? n->output_count : 16;
+  for (uint32_t i = 0; i < ins; i++)
+    if (!fill_operand(g, n->inputs[i], &out->operands[i])) return false;
+  for (uint32_t i = 0; i < outs; i++)
+    if (!fill_operand(g, n->first_output + i, &out->operands[ins + i]))
+      return false;
+  out->call = (weir_call){.op = n->op,
+                          .attrs = n->attrs,
+                          .in = out->operands,
+                          .out = out->operands + ins,
+                          .in_count = ins,
+                          .out_count = outs,
+                          .node = n->name,
+                          .seed = n->seed};
+  return true;
+}
+
+enum { kGuessedTurns = 10 }; /* of a while */
+
+static int64_t plus(int64_t a, int64_t b) {
+  return a > INT64_C(4000000000000000000) - b ? INT64_C(4000000000000000000)
+                                              : a + b;
+}
+
+/* How often a loop's body runs: known but for a while, which is guessed. */
+static int64_t turns_of(const weir_graph *g, const weir_node *n,
+                        const weir_control *c) {
+  if (c->kind == WEIR_CONTROL_WHILE)
+    return c->limited && c->limit < kGuessedTurns ? c->limit : kGuessedTurns;
+  weir_dim length = {kGuessedTurns, 0, 0};
+  int at = weir_op_attr_index(n->op, WEIR_SV_LIT("length"));
+  if (c->scanned > 0)
+    length = g->values[n->inputs[c->first + c->carried]]
+                 .shape->dims[weir_control_axis(c, 0)];
+  else if (at >= 0 && n->attrs[at].kind == WEIR_ATTR_INTS)
+    length = n->attrs[at].dims[0];
+  return weir_dim_known(length) ? length.value : kGuessedTurns;
+}
+
+/* A loop costs what its body does, so many times; an if as the dearer of its
+ * bodies. Bodies nest only so deep. */
+static weir_status control_cost(const weir_graph *g, const weir_node *n,
+                                const weir_device_model *model, int64_t *out_ns,
+                                weir_error *err) {
+  weir_control c = weir_control_node(n);
+  int64_t turns = turns_of(g, n, &c), dearest = 0, all = 0;
+  weir_place_source ignored;
+  for (uint32_t k = 0; k < n->body_count; k++) {
+    const weir_graph *body = n->bodies[k];
+    int64_t total = 0, ns = 0;
+    for (weir_node_id id = 0; id < body->node_count; id++) {
+      WEIR_TRY(weir_place_node_cost(body, id, model, &ns, &ignored, err));
+      total = plus(total, ns);
+    }
+    dearest = total > dearest ? total : dearest;
+    all = plus(all, total);
+  }
+  double ns = (double)all * (double)turns;
+  *out_ns = c.kind == WEIR_CONTROL_IF ? dearest
+            : ns > 4e18               ? INT64_C(4000000000000000000)
+                                      : (int64_t)ns;
+  *out_ns = plus(*out_ns, model->overhead_ns);
+  return WEIR_OK;
+}
+
+static bool takes_time(const weir_node *n) {
+  return n->op->instr == WEIR_INSTR_KERNEL &&
+         (n->op->flags & WEIR_OP_VIEW) == 0;
+}
+
+/* What a kernel has to do; |*given|: it is a task and says so itself. */
+static weir_status call_cost(const weir_graph *g, weir_node_id id,
+                             weir_cost *cost, bool *given, weir_error *err) {
+  const weir_node *n = &g->nodes[id];
+  shape_call c;
+  *cost = (weir_cost){0};
+  if (!make_call(g, id, &c)) {
+    weir_status s = weir_fail(err, WEIR_W2008, &n->mark,
+                              "a shape is not known, so what it costs is not");
+    weir_error_set_node(err, n->name.data, n->name.size);
+    return s;
+  }
+  if (n->op->cost != NULL) n->op->cost(&c.call, cost);
+  *given = cost->hold_ns > 0 || weir_sv_is(weir_sv_from(n->op->name), "task");
+  return WEIR_OK;
+}
+
+weir_status weir_place_node_cost(const weir_graph *g, weir_node_id id,
+                                 const weir_device_model *model,
+                                 int64_t *out_ns, weir_place_source *source,
+                                 weir_error *err) {
+  const weir_node *n = &g->nodes[id];
+  weir_cost cost;
+  bool given;
+  *source = WEIR_COST_ESTIMATED;
+  *out_ns = 0;
+  if (n->body_count > 0) return control_cost(g, n, model, out_ns, err);
+  if (!takes_time(n)) return WEIR_OK;
+  WEIR_TRY(call_cost(g, id, &cost, &given, err));
+  if (given) {
+    *source = WEIR_COST_GIVEN;
+    *out_ns = cost.hold_ns;
+    return WEIR_OK;
+  }
+  *out_ns = weir_roofline_ns(model, cost.flops, cost.bytes);
+  return WEIR_OK;
+}
+
+/* ---- Units */
+
+static int64_t times(int64_t a, int64_t b) {
+  const int64_t most = INT64_C(4000000000000000000);
+  return b > 0 && a > most / b ? most : a * b;
+}
+
+/* The bodies' work, so many times; of an if that of both. */
+static weir_status body_work(const weir_graph *g, const weir_node *n,
+                             weir_place_work *out, weir_error *err) {
+  weir_control c = weir_control_node(n);
+  int64_t turns = c.kind == WEIR_CONTROL_IF ? 1 : turns_of(g, n, &c);
+  out->loops = true;
+  for (uint32_t k = 0; k < n->body_count; k++)
+    for (weir_node_id id = 0; id < n->bodies[k]->node_count; id++) {
+      weir_place_work w = {0};
+      WEIR_TRY(weir_place_work_of(n->bodies[k], &id, 1, &w, err));
+      out->flops = plus(out->flops, times(w.flops, turns));
+      out->bytes = plus(out->bytes, times(w.bytes, turns));
+      out->kernels += w.kernels;
+    }
+  return WEIR_OK;
+}
+
+weir_status weir_place_work_of(const weir_graph *g, const weir_node_id *members,
+                               uint32_t count, weir_place_work *out,
+                               weir_error *err) {
+  *out = (weir_place_work){0};
+  for (uint32_t i = 0; i < count; i++) {
+    const weir_node *n = &g->nodes[members[i]];
+    weir_cost cost;
+    bool given = false;
+    if (n->body_count > 0) {
+      WEIR_TRY(body_work(g, n, out, err));
+      continue;
+    }
+    if (!takes_time(n)) continue;
+    WEIR_TRY(call_cost(g, members[i], &cost, &given, err));
+    out->given |= given;
+    out->flops = plus(out->flops, cost.flops);
+    out->bytes = plus(out->bytes, cost.bytes);
+    out->kernels++;
+  }
+  return WEIR_OK;
+}
+
+/* By the model alone: the members' costs, the overhead once. */
+static weir_status model_cost(weir_lowering *l, weir_unit *unit,
+                              const weir_device_model *model, int64_t *out_ns) {
+  *out_ns = 0;
+  for (uint32_t i = 0; i < unit->member_count; i++) {
+    int64_t ns;
+    weir_place_source source;
+    weir_node_id id = l->members[unit->first_member + i];
+    WEIR_TRY(weir_place_node_cost(l->graph, id, model, &ns, &source, l->err));
+    if (i > 0 && ns > model->overhead_ns)
+      ns -= model->overhead_ns; /* once per group */
+    *out_ns = ns > INT64_MAX / 8 - *out_ns ? INT64_MAX / 8 : *out_ns + ns;
+    if (source == WEIR_COST_GIVEN) unit->source = source;
+  }
+  return WEIR_OK;
+}
+
+weir_status weir_lower_unit_cost(weir_lowering *l, uint32_t u, int64_t *cost) {
+  weir_unit *unit = &l->units[u];
+  const weir_costs *costs = l->options->costs;
+  const weir_node_id *members = l->members + unit->first_member;
+  weir_place_work work;
+  if (l->graph->nodes[unit->node].op->instr == WEIR_INSTR_COLLECTIVE)
+    return weir_lower_ring_cost(l, unit->node, cost);
+  for (int c = 0; c < 2; c++)
+    WEIR_TRY(model_cost(l, unit, &l->fit[c].model, &cost[c]));
+  if (costs == NULL || unit->source == WEIR_COST_GIVEN) return WEIR_OK;
+  WEIR_TRY(
+      weir_place_work_of(l->graph, members, unit->member_count, &work, l->err));
+  WEIR_TRY(weir_sign(&l->signer, members, unit->member_count, &l->key, l->err));
+  weir_sv key = weir_strbuf_view(&l->key);
+  for (int c = 0; c < 2; c++) {
+    const weir_cost_entry *e = weir_costs_find(costs, c, key);
+    if (e != NULL) {
+      cost[c] = e->sample.median_ns;
+      unit->source = WEIR_COST_MEASURED;
+      unit->measured[c] = e;
+    } else if (work.kernels > 0 && !work.loops) {
+      cost[c] = weir_costs_estimate(&l->fit[c], key, work.flops, work.bytes);
+    }
+  }
+  return WEIR_OK;
+}
+
+bool weir_place_has_kernel(const weir_graph *g, weir_node_id id, bool gpu) {
+  const weir_node *n = &g->nodes[id];
+  shape_call c;
+  for (uint32_t k = 0; k < n->body_count; k++)
+    for (weir_node_id i = 0; i < n->bodies[k]->node_count; i++)
+      if (!weir_place_has_kernel(n->bodies[k], i, gpu)) return false;
+  if (n->op->instr != WEIR_INSTR_KERNEL || (n->op->flags & WEIR_OP_VIEW) != 0)
+    return true;
+  if (!gpu) return true; /* the reference kernels accept what the op does */
+  return make_call(g, id, &c) &&
+         weir_kernel_choose(g->registry, &c.call, WEIR_GPU, false, NULL, 0) !=
+             NULL;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/lower/cost_file.h"
+#include "placement/lower/lower_internal.h"
+#include "runtime/device/name.h"
+
+/* What a collective takes: its ranks stand in a ring, each turn every rank
+ * hands one part of 1/n of the larger side to the next. all_reduce goes round
+ * twice, the others once:
+ *
+ *   turns (n - 1) (latency + bytes / n / bandwidth)
+ *
+ * over the slowest way in the group, and all_reduce and reduce_scatter add what
+ * they get on the way. */
+
+static int64_t int_attr(const weir_node *node, const char *name) {
+  int at = weir_op_attr_index(node->op, weir_sv_from(name));
+  return at < 0 ? 0 : node->attrs[at].i;
+}
+
+static bool is_op(const weir_node *node, const char *name) {
+  return weir_sv_is(weir_sv_from(node->op->name), name);
+}
+
+static bool same_task(weir_sv a, weir_sv b) {
+  weir_device_name x, y;
+  if (weir_device_name_parse(a, &x, NULL, NULL) != WEIR_OK ||
+      weir_device_name_parse(b, &y, NULL, NULL) != WEIR_OK)
+    return false;
+  return weir_sv_equal(weir_sv_from(x.job), weir_sv_from(y.job)) &&
+         x.task.first == y.task.first;
+}
+
+/* Between the devices of one task, unless a rank is in another. */
+static const weir_place_link *link_of(const weir_lowering *l,
+                                      const weir_node *node) {
+  const weir_graph *g = l->graph;
+  int64_t group = int_attr(node, "group"), left = int_attr(node, "ranks");
+  for (weir_node_id id = 0; left > 0 && id < g->node_count; id++) {
+    const weir_node *n = &g->nodes[id];
+    if (n->op->instr != WEIR_INSTR_COLLECTIVE || int_attr(n, "group") != group)
+      continue;
+    left--;
+    if (!same_task(n->device, node->device)) return &l->cluster->network;
+  }
+  return &l->cluster->local;
+}
+
+weir_status weir_lower_ring_cost(const weir_lowering *l, weir_node_id id,
+                                 int64_t *cost) {
+  const weir_node *node = &l->graph->nodes[id];
+  weir_operand in, out;
+  if (!weir_graph_operand(l->graph, node->inputs[0], &in) ||
+      !weir_graph_operand(l->graph, node->first_output, &out))
+    return weir_fail(l->err, WEIR_W2008, &node->mark,
+                     "a shape is not known, so what it costs is not");
+  int64_t n = int_attr(node, "ranks");
+  int64_t elements = in.elements > out.elements ? in.elements : out.elements;
+  int64_t part = elements * (int64_t)weir_dtype_size(in.dtype) / n;
+  bool reduces = is_op(node, "all_reduce");
+  int64_t turn = weir_place_copy_ns(link_of(l, node), part);
+  int64_t turns = (reduces ? 2 : 1) * (n - 1);
+  int64_t moved =
+      turns > 0 && turn > INT64_MAX / 8 / turns ? INT64_MAX / 8 : turn * turns;
+  for (int c = 0; c < 2; c++) {
+    const weir_device_model *model = &l->fit[c].model;
+    cost[c] = moved;
+    if (reduces || is_op(node, "reduce_scatter"))
+      cost[c] +=
+          weir_roofline_ns(model, elements / n * (n - 1), 3 * part * (n - 1));
+  }
+  return WEIR_OK;
+}

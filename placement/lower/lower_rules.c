@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "placement/lower/lower_internal.h"
+#include "runtime/graph/pattern.h"
+
+/* A rule of `placement:`, read. */
+typedef struct rule {
+  weir_sv match;
+  weir_device_name device;
+  bool has_device, soft, balance;
+  const weir_yaml *prefer; /* a list of device types, or NULL */
+  weir_mark mark;
+  bool told; /* that it was dropped */
+} rule;
+
+typedef struct ruler {
+  weir_lowering *l;
+  rule *rules;
+  uint32_t count;
+} ruler;
+
+/* ---- Patterns */
+
+bool weir_place_pattern_matches(weir_sv pattern, const weir_node *node) {
+  if (weir_sv_is(pattern, "kind:var"))
+    return node->op->instr == WEIR_INSTR_VAR_READ;
+  if (weir_sv_starts_with(pattern, "op:"))
+    return weir_pattern_fits((weir_sv){pattern.data + 3, pattern.size - 3},
+                             weir_sv_from(node->op->name));
+  return weir_pattern_fits(pattern, node->name);
+}
+
+/* ---- Reading */
+
+static weir_status read_rule(const weir_yaml *y, rule *r, weir_error *err) {
+  *r = (rule){.mark = y->mark};
+  const weir_yaml *match = weir_yaml_get(y, "match");
+  const weir_yaml *device = weir_yaml_get(y, "device");
+  const weir_yaml *soft = weir_yaml_get(y, "soft");
+  const weir_yaml *balance = weir_yaml_get(y, "balance");
+  r->match = match != NULL && match->kind == WEIR_YAML_SCALAR
+                 ? match->text
+                 : WEIR_SV_LIT("*");
+  if (device != NULL && device->kind != WEIR_YAML_SCALAR)
+    return weir_fail(err, WEIR_W3020, &device->mark,
+                     "`device` is the name of a device, as /job:ps");
+  if (device != NULL) {
+    weir_error why = WEIR_ERROR_INIT;
+    r->has_device = true;
+    if (weir_device_name_parse(device->text, &r->device, NULL, &why) != WEIR_OK)
+      return weir_fail(err, WEIR_W1115, &device->mark, "%s", why.message);
+  }
+  if (soft != NULL && !weir_yaml_bool(soft, &r->soft))
+    return weir_fail(err, WEIR_W3020, &soft->mark,
+                     "`soft` is true or false, not '%.*s'",
+                     WEIR_SV(soft->text));
+  if (balance != NULL) {
+    r->balance =
+        balance->kind == WEIR_YAML_SCALAR && weir_sv_is(balance->text, "bytes");
+    if (!r->balance)
+      return weir_fail(err, WEIR_W3020, &balance->mark,
+                       "`balance` knows one way: bytes");
+  }
+  r->prefer = weir_yaml_get(y, "prefer");
+  return WEIR_OK;
+}
+
+static weir_status read_rules(ruler *r) {
+  const weir_yaml *y = r->l->graph->placement;
+  if (y == NULL || y->kind != WEIR_YAML_LIST) return WEIR_OK;
+  r->rules = weir_alloc_array(r->l->alloc, y->count, sizeof *r->rules);
+  if (r->rules == NULL)
+    return weir_fail_memory(r->l->err, y->count * sizeof *r->rules);
+  for (r->count = 0; r->count < y->count; r->count++)
+    WEIR_TRY(read_rule(y->items[r->count], &r->rules[r->count], r->l->err));
+  return WEIR_OK;
+}
+
+/* ---- Sets of devices */
+
+static uint64_t *set_of(const weir_lowering *l, uint32_t unit) {
+  return l->allowed + (size_t)unit * l->words;
+}
+
+static bool set_is_empty(const weir_lowering *l, const uint64_t *set) {
+  for (uint32_t w = 0; w < l->words; w++)
+    if (set[w] != 0) return false;
+  return true;
+}
+
+static void set_add(uint64_t *set, uint32_t device) {
+  set[device >> 6] |= UINT64_C(1) << (device & 63);
+}
+
+static bool set_has(const uint64_t *set, uint32_t device) {
+  return (set[device >> 6] >> (device & 63)) & 1;
+}
+
+/* Devices that have kernels for all of the unit's members. */
+static void runnable(const weir_lowering *l, const weir_unit *u,
+                     uint64_t *set) {
+  bool gpu = l->cluster->models[1].present;
+  for (uint32_t i = 0; i < u->member_count && gpu; i++)
+    gpu =
+        weir_place_has_kernel(l->graph, l->members[u->first_member + i], true);
+  for (uint32_t d = 0; d < l->cluster->device_count; d++)
+    if (gpu || l->cluster->devices[d].name.type != WEIR_DEVICE_GPU)
+      set_add(set, d);
+}
+
+/* Takes out of |set| what |name| does not match. */
+static void keep_matching(const weir_lowering *l, const weir_device_name *name,
+                          uint64_t *set) {
+  for (uint32_t d = 0; d < l->cluster->device_count; d++)
+    if (!weir_device_name_matches(name, &l->cluster->devices[d].name))
+      set[d >> 6] &= ~(UINT64_C(1) << (d & 63));
+}
+
+/* Of the device types that are preferred the first that is left is kept. */
+static void keep_preferred(const weir_lowering *l, const weir_yaml *prefer,
+                           uint64_t *set, uint64_t *spare) {
+  if (prefer == NULL || prefer->kind != WEIR_YAML_LIST) return;
+  for (uint32_t i = 0; i < prefer->count; i++) {
+    weir_device_name name;
+    if (prefer->items[i]->kind != WEIR_YAML_SCALAR ||
+        weir_device_name_parse(prefer->items[i]->text, &name, NULL, NULL) !=
+            WEIR_OK)
+      continue;
+    memcpy(spare, set, l->words * sizeof *set);
+    keep_matching(l, &name, spare);
+    if (set_is_empty(l, spare)) continue;
+    memcpy(set, spare, l->words * sizeof *set);
+    return;
+  }
+}
+
+/* ---- One unit */
+
+static uint32_t find_rule(const ruler *r, const weir_unit *u) {
+  for (uint32_t i = 0; i < r->count; i++)
+    for (uint32_t m = 0; m < u->member_count; m++)
+      if (weir_place_pattern_matches(
+              r->rules[i].match,
+              &r->l->graph->nodes[r->l->members[u->first_member + m]]))
+        return i;
+  return WEIR_PLACE_NONE;
+}
+
+/* The device that a member of the unit asks for itself. */
+static weir_sv own_device(const weir_lowering *l, const weir_unit *u) {
+  for (uint32_t m = 0; m < u->member_count; m++) {
+    const weir_node *n = &l->graph->nodes[l->members[u->first_member + m]];
+    if (n->device.size > 0) return n->device;
+  }
+  return (weir_sv){0};
+}
+
+/* The pin of a member of the unit, the last one given, or NULL. */
+static const weir_place_pin *find_pin(const weir_lowering *l,
+                                      const weir_unit *u) {
+  for (uint32_t i = l->options->pin_count; i-- > 0;)
+    for (uint32_t m = 0; m < u->member_count; m++)
+      if (l->members[u->first_member + m] == l->options->pins[i].node)
+        return &l->options->pins[i];
+  return NULL;
+}
+
+/* Adds the names of the cluster's devices, the first ones, to |err|. */
+static void hint_devices(const weir_lowering *l) {
+  char devices[200] = "";
+  size_t used = 0;
+  for (uint32_t d = 0; d < l->cluster->device_count && used < 150; d++)
+    used += (size_t)snprintf(devices + used, sizeof devices - used, "%s%.*s",
+                             d > 0 ? ", " : "",
+                             WEIR_SV(l->cluster->devices[d].text));
+  weir_hint(l->err, "the cluster has %s", devices);
+}
+
+/* No device can run the unit, whatever was asked for. */
+static weir_status no_kernel(weir_lowering *l, const weir_unit *u) {
+  const weir_node *n = &l->graph->nodes[u->node];
+  weir_status s =
+      weir_fail(l->err, WEIR_W3001, &n->mark,
+                "no device of the cluster has a kernel for %s", n->op->name);
+  hint_devices(l);
+  weir_error_set_node(l->err, n->name.data, n->name.size);
+  return s;
+}
+
+static weir_status no_such_device(weir_lowering *l, const weir_unit *u,
+                                  const weir_device_name *name,
+                                  const weir_mark *rule_mark) {
+  char text[160];
+  const weir_node *n = &l->graph->nodes[u->node];
+  weir_status s =
+      weir_fail(l->err, WEIR_W3002, rule_mark == NULL ? &n->mark : rule_mark,
+                "%.*s asks for %s, which no device with a kernel for %s meets",
+                WEIR_SV(n->name),
+                weir_device_name_print(name, text, sizeof text), n->op->name);
+  hint_devices(l);
+  weir_error_set_node(l->err, n->name.data, n->name.size);
+  return s;
+}
+
+/* A request was dropped. Of a rule that is said once, for its first unit. */
+static void tell_relaxed(weir_lowering *l, weir_unit *u, rule *by,
+                         const weir_device_name *name) {
+  u->relaxed = true;
+  if (u->own_device) by = NULL;
+  if (l->options->sink == NULL || (by != NULL && by->told)) return;
+  if (by != NULL) by->told = true;
+  weir_error warning = WEIR_ERROR_INIT, *err = l->err;
+  weir_diag diag;
+  l->err = &warning;
+  (void)no_such_device(l, u, name, by != NULL ? &by->mark : NULL);
+  l->err = err;
+  weir_diag_init(&diag, &warning);
+  diag.severity = WEIR_SEVERITY_WARNING;
+  l->options->sink->report(l->options->sink->self, &diag);
+}
+
+/* What a node of a mesh without devices asks for. */
+static void find_logical(const weir_lowering *l, weir_device_name *name) {
+  uint32_t count = l->cluster->device_count;
+  if (!l->options->logical || name->job[0] != 0 || name->index.first < 0)
+    return;
+  *name = l->cluster->devices[(uint32_t)name->index.first % count].name;
+}
+
+static weir_status allow(ruler *r, uint32_t id, uint64_t *spare) {
+  weir_lowering *l = r->l;
+  weir_unit *u = &l->units[id];
+  uint64_t *set = set_of(l, id);
+  weir_device_name name = weir_device_name_any();
+  const weir_place_pin *pin = find_pin(l, u);
+  weir_sv own = own_device(l, u);
+  rule *by = NULL;
+  runnable(l, u, set);
+  if (set_is_empty(l, set)) return no_kernel(l, u);
+  u->own_device = own.size > 0 || pin != NULL;
+  u->rule = u->follows ? WEIR_PLACE_NONE : find_rule(r, u);
+  if (u->rule != WEIR_PLACE_NONE) by = &r->rules[u->rule];
+  if (pin != NULL) {
+    name = pin->device;
+  } else if (own.size > 0) {
+    WEIR_TRY(weir_device_name_parse(own, &name, NULL, l->err));
+    find_logical(l, &name);
+  } else if (by != NULL && by->has_device) {
+    name = by->device;
+  }
+  memcpy(spare, set, l->words * sizeof *set);
+  keep_matching(l, &name, spare);
+  if (set_is_empty(l, spare)) {
+    bool soft = l->options->strictness == WEIR_PLACE_SOFT ||
+                (l->options->strictness == WEIR_PLACE_WARN && by != NULL &&
+                 !u->own_device && by->soft);
+    if (!soft)
+      return no_such_device(l, u, &name,
+                            u->own_device || by == NULL ? NULL : &by->mark);
+    tell_relaxed(l, u, by, &name);
+  } else {
+    memcpy(set, spare, l->words * sizeof *set);
+  }
+  if (by != NULL) keep_preferred(l, by->prefer, set, spare);
+  return WEIR_OK;
+}
+
+/* ---- Groups */
+
+/* Whether the units of group |root| without those that |out| marks still have
+ * a device in common. */
+static bool agree(weir_lowering *l, uint32_t root, const bool *out,
+                  uint64_t *spare) {
+  memset(spare, 0xff, l->words * sizeof *spare);
+  for (uint32_t u = root; u < l->unit_count; u++)
+    if (!out[u] && weir_lower_root(l, u) == root)
+      for (uint32_t w = 0; w < l->words; w++) spare[w] &= set_of(l, u)[w];
+  return !set_is_empty(l, spare);
+}
+
+/* Names the smallest set of members that clash: members are left out as long as
+ * the rest still does. */
+static weir_status conflict(weir_lowering *l, uint32_t root, bool *out,
+                            uint64_t *spare) {
+  char text[400];
+  size_t used = 0;
+  for (uint32_t u = root; u < l->unit_count; u++) {
+    if (weir_lower_root(l, u) != root) continue;
+    out[u] = true;
+    if (agree(l, root, out, spare)) out[u] = false;
+  }
+  uint32_t first = WEIR_PLACE_NONE;
+  for (uint32_t u = root; u < l->unit_count && used < sizeof text - 120; u++) {
+    if (weir_lower_root(l, u) != root || out[u]) continue;
+    const weir_node *n = &l->graph->nodes[l->units[u].node];
+    uint32_t d = 0;
+    while (d + 1 < l->cluster->device_count && !set_has(set_of(l, u), d)) d++;
+    used += (size_t)snprintf(
+        text + used, sizeof text - used, "%s%.*s (line %" PRIu32 ", e.g. %.*s)",
+        used > 0 ? " and " : "", n->name.size < 60 ? (int)n->name.size : 60,
+        n->name.data, n->mark.line, WEIR_SV(l->cluster->devices[d].text));
+    if (first == WEIR_PLACE_NONE) first = l->units[u].node;
+  }
+  const weir_node *n = &l->graph->nodes[first];
+  return weir_fail(l->err, WEIR_W3012, &n->mark,
+                   "these must share a device and may not: %s", text);
+}
+
+static weir_status join_sets(weir_lowering *l, uint64_t *spare) {
+  bool *out =
+      weir_alloc_array(l->alloc, (size_t)l->unit_count + 1, sizeof *out);
+  if (out == NULL) return weir_fail_memory(l->err, l->unit_count);
+  weir_status s = WEIR_OK;
+  for (uint32_t u = 0; u < l->unit_count && s == WEIR_OK; u++) {
+    uint32_t root = weir_lower_root(l, u);
+    if (root == u) continue;
+    uint64_t *mine = set_of(l, root);
+    memcpy(spare, mine, l->words * sizeof *spare);
+    for (uint32_t w = 0; w < l->words; w++) spare[w] &= set_of(l, u)[w];
+    if (set_is_empty(l, spare)) {
+      s = conflict(l, root, out, spare);
+      break;
+    }
+    memcpy(mine, spare, l->words * sizeof *spare);
+  }
+  for (uint32_t u = 0; u < l->unit_count && s == WEIR_OK; u++)
+    memcpy(set_of(l, u), set_of(l, weir_lower_root(l, u)),
+           l->words * sizeof *spare);
+  weir_free(l->alloc, out);
+  return s;
+}
+
+/* ---- Balance */
+
+typedef struct weight {
+  uint32_t root;
+  int64_t bytes;
+} weight;
+
+static int heavier(const void *x, const void *y) {
+  const weight *a = x, *b = y;
+  if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
+  return a->root < b->root ? -1 : a->root > b->root;
+}
+
+static void put_lightest(weir_lowering *l, const weight *w) {
+  uint64_t *set = set_of(l, w->root);
+  uint32_t best = WEIR_PLACE_NONE;
+  for (uint32_t d = 0; d < l->cluster->device_count; d++)
+    if (set_has(set, d) &&
+        (best == WEIR_PLACE_NONE || l->load[d] < l->load[best]))
+      best = d;
+  memset(set, 0, l->words * sizeof *set);
+  set_add(set, best);
+  l->load[best] += w->bytes;
+}
+
+static weir_status balance(ruler *r) {
+  weir_lowering *l = r->l;
+  weight *weights =
+      weir_alloc_array(l->alloc, (size_t)l->unit_count + 1, sizeof *weights);
+  if (weights == NULL)
+    return weir_fail_memory(l->err, l->unit_count * sizeof *weights);
+  uint32_t count = 0;
+  for (uint32_t u = 0; u < l->unit_count; u++) weights[u].root = u;
+  for (uint32_t u = 0; u < l->unit_count; u++)
+    weights[weir_lower_root(l, u)].bytes += weir_lower_resident(l, u);
+  for (uint32_t u = 0; u < l->unit_count; u++) {
+    uint32_t by = l->units[u].rule;
+    if (weir_lower_root(l, u) == u && by != WEIR_PLACE_NONE &&
+        r->rules[by].balance && weights[u].bytes > 0)
+      weights[count++] = weights[u];
+  }
+  qsort(weights, count, sizeof *weights, heavier);
+  for (uint32_t i = 0; i < count; i++) put_lightest(l, &weights[i]);
+  weir_free(l->alloc, weights);
+  for (uint32_t u = 0; u < l->unit_count; u++)
+    memcpy(set_of(l, u), set_of(l, weir_lower_root(l, u)),
+           l->words * sizeof *l->allowed);
+  return WEIR_OK;
+}
+
+weir_status weir_lower_apply_rules(weir_lowering *l) {
+  ruler r = {.l = l};
+  l->words = (l->cluster->device_count + 63) / 64;
+  l->allowed = weir_alloc_array(
+      l->alloc, ((size_t)l->unit_count + 1) * l->words, sizeof *l->allowed);
+  l->load =
+      weir_alloc_array(l->alloc, l->cluster->device_count, sizeof *l->load);
+  uint64_t *spare = weir_alloc_array(l->alloc, l->words, sizeof *spare);
+  weir_status s = WEIR_OK;
+  if (l->allowed == NULL || l->load == NULL || spare == NULL)
+    s = weir_fail_memory(l->err, l->unit_count * sizeof *l->allowed);
+  if (s == WEIR_OK) s = read_rules(&r);
+  for (uint32_t u = 0; u < l->unit_count && s == WEIR_OK; u++)
+    s = allow(&r, u, spare);
+  if (s == WEIR_OK) s = join_sets(l, spare);
+  if (s == WEIR_OK) s = balance(&r);
+  weir_free(l->alloc, spare);
+  weir_free(l->alloc, r.rules);
+  return s;
+}

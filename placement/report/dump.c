@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+
+#include "placement/report/dump_internal.h"
+#include "runtime/base/map.h"
+#include "runtime/graph/pattern.h"
+
+bool weir_place_print(const weir_writer *out, const char *fmt, ...) {
+  char line[1024];
+  va_list args;
+  va_start(args, fmt);
+  int n = vsnprintf(line, sizeof line, fmt, args);
+  va_end(args);
+  size_t size = n < 0 ? 0 : (size_t)n;
+  return out->write(out->self, line,
+                    size < sizeof line ? size : sizeof line - 1);
+}
+
+const char *weir_place_time_text(int64_t ns, char *text) {
+  double v = (double)ns;
+  if (ns < 10000)
+    snprintf(text, 32, "%" PRId64 " ns", ns);
+  else if (v < 1e7)
+    snprintf(text, 32, "%.2f us", v / 1e3);
+  else if (v < 1e10)
+    snprintf(text, 32, "%.2f ms", v / 1e6);
+  else
+    snprintf(text, 32, "%.2f s", v / 1e9);
+  return text;
+}
+
+const char *weir_place_bytes_text(int64_t bytes, char *text) {
+  double v = (double)bytes;
+  if (bytes < 10000)
+    snprintf(text, 32, "%" PRId64 " B", bytes);
+  else if (v < 1e7)
+    snprintf(text, 32, "%.1f kB", v / 1e3);
+  else if (v < 1e10)
+    snprintf(text, 32, "%.1f MB", v / 1e6);
+  else
+    snprintf(text, 32, "%.1f GB", v / 1e9);
+  return text;
+}
+
+const char *weir_place_node_text(const weir_place_problem *p, uint32_t node,
+                                 char *text) {
+  weir_sv name = p->names[node];
+  if (name.size == 0)
+    snprintf(text, 300, "#%u", node);
+  else
+    snprintf(text, 300, "%.*s", name.size < 256 ? (int)name.size : 256,
+             name.data);
+  return text;
+}
+
+const char *weir_place_op_text(const weir_place_view *v, uint32_t node) {
+  if (v->placement == NULL) return "task";
+  const weir_unit *u = &v->placement->units[node];
+  return v->placement->graph->nodes[u->anchor].op->name;
+}
+
+bool weir_place_is_wanted(const weir_place_view *v, uint32_t node) {
+  const weir_placement *p = v->placement;
+  if (v->nodes.size == 0) return true;
+  if (p == NULL) return weir_pattern_fits(v->nodes, v->problem->names[node]);
+  const weir_unit *u = &p->units[node];
+  for (uint32_t i = 0; i < u->member_count; i++)
+    if (weir_place_pattern_matches(
+            v->nodes, &p->graph->nodes[p->members[u->first_member + i]]))
+      return true;
+  return false;
+}
+
+uint64_t weir_place_plan_hash(const weir_place_view *v) {
+  size_t n = v->plan->node_count;
+  uint64_t h = weir_hash_bytes(v->plan->device, n * sizeof(uint32_t), 1);
+  h = weir_hash_bytes(v->plan->start_ns, n * sizeof(int64_t), h);
+  for (size_t i = 0; i < n; i++)
+    h = weir_hash_bytes(
+        v->problem->names[i].data == NULL ? "" : v->problem->names[i].data,
+        v->problem->names[i].size, h);
+  return h;
+}
+
+/* ---- Summary */
+
+static bool write_device(const weir_place_view *v, const weir_writer *out,
+                         uint32_t d) {
+  const weir_place_plan *plan = v->plan;
+  int64_t busy = 0;
+  uint32_t count = 0;
+  char peak[32], cap[32];
+  for (uint32_t n = 0; n < plan->node_count; n++)
+    if (plan->device[n] == d) {
+      busy += plan->end_ns[n] - plan->start_ns[n];
+      count++;
+    }
+  int64_t limit = v->problem->devices[d].memory_bytes;
+  double share = plan->makespan_ns == 0
+                     ? 0
+                     : 100.0 * (double)busy / (double)plan->makespan_ns;
+  return weir_place_print(
+      out, "  %-38.*s %6u nodes  busy %3.0f %%  peak %s%s%s\n",
+      WEIR_SV(v->problem->devices[d].name), count, share,
+      weir_place_bytes_text(v->peaks[d], peak),
+      limit == INT64_MAX ? "" : " of ",
+      limit == INT64_MAX ? "" : weir_place_bytes_text(limit, cap));
+}
+
+/* Bytes that were moved, and the time that links worked for it. */
+static bool write_moved(const weir_place_view *v, const weir_writer *out) {
+  int64_t bytes = 0, ns = 0;
+  char a[32], b[32];
+  for (uint32_t i = 0; i < v->plan->copy_count; i++) {
+    bytes += v->problem->tensor_bytes[v->plan->copies[i].tensor];
+    ns += v->plan->copies[i].end_ns - v->plan->copies[i].start_ns;
+  }
+  return weir_place_print(out, "moved %u tensors, %s, %s on links\n",
+                          v->plan->copy_count, weir_place_bytes_text(bytes, a),
+                          weir_place_time_text(ns, b));
+}
+
+static bool write_sources(const weir_place_view *v, const weir_writer *out) {
+  uint32_t relaxed = 0, by[3] = {0};
+  if (v->placement == NULL) return true;
+  for (uint32_t u = 0; u < v->placement->unit_count; u++) {
+    relaxed += v->placement->units[u].relaxed;
+    by[v->placement->units[u].source]++;
+  }
+  return weir_place_print(out,
+                          "relaxed %u requests   costs: %u measured, %u "
+                          "estimated, %u given\n",
+                          relaxed, by[WEIR_COST_MEASURED],
+                          by[WEIR_COST_ESTIMATED], by[WEIR_COST_GIVEN]);
+}
+
+bool weir_place_write_summary(const weir_place_view *v,
+                              const weir_writer *out) {
+  char step[32], bound[32];
+  const weir_place_problem *p = v->problem;
+  double gap = v->bounds->best_ns == 0
+                   ? 0
+                   : 100.0 *
+                         (double)(v->plan->makespan_ns - v->bounds->best_ns) /
+                         (double)v->bounds->best_ns;
+  uint32_t nodes =
+      v->placement == NULL ? p->node_count : v->placement->member_total;
+  bool ok = weir_place_print(
+      out, "placed %u nodes (%u units) on %u devices by %s   plan %08x\n",
+      nodes, p->node_count, p->device_count, v->plan->placer,
+      (uint32_t)weir_place_plan_hash(v));
+  uint32_t shown = p->device_count <= 16 ? p->device_count : 16;
+  for (uint32_t d = 0; d < shown && ok; d++) ok = write_device(v, out, d);
+  if (ok && shown < p->device_count)
+    ok = weir_place_print(out, "  ... and %u more devices\n",
+                          p->device_count - shown);
+  return ok &&
+         weir_place_print(out,
+                          "predicted step %s   lower bound %s (%s)   gap "
+                          "%.1f %%\n",
+                          weir_place_time_text(v->plan->makespan_ns, step),
+                          weir_place_time_text(v->bounds->best_ns, bound),
+                          v->bounds->best, gap) &&
+         write_moved(v, out) && weir_place_write_figures(v, out) &&
+         write_sources(v, out);
+}
+
+bool weir_place_write_table(const weir_place_view *v, const weir_writer *out) {
+  char name[300];
+  bool ok = weir_place_print(out, "%-32s %-14s %-38s %12s %12s  %s\n", "node",
+                             "op", "device", "start ns", "end ns", "reason");
+  for (uint32_t n = 0; n < v->plan->node_count && ok; n++)
+    if (weir_place_is_wanted(v, n))
+      ok = weir_place_print(
+          out, "%-32s %-14s %-38.*s %12" PRId64 " %12" PRId64 "  %s\n",
+          weir_place_node_text(v->problem, n, name), weir_place_op_text(v, n),
+          WEIR_SV(v->problem->devices[v->plan->device[n]].name),
+          v->plan->start_ns[n], v->plan->end_ns[n],
+          weir_place_reason_text((weir_place_reason)v->plan->reason[n]));
+  return ok;
+}

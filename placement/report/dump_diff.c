@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "placement/report/dump_internal.h"
+
+/* Two plans for the same nodes; their devices may be other ones, so devices are
+ * compared by name. */
+
+enum { SHOWN = 20, REASONS = 16 };
+
+static weir_sv device_of(const weir_place_view *v, uint32_t node) {
+  return v->problem->devices[v->plan->device[node]].name;
+}
+
+static bool is_moved(const weir_place_view *a, const weir_place_view *b,
+                     uint32_t node) {
+  return !weir_sv_equal(device_of(a, node), device_of(b, node));
+}
+
+static int64_t moved_bytes(const weir_place_view *v) {
+  int64_t bytes = 0;
+  for (uint32_t i = 0; i < v->plan->copy_count; i++)
+    bytes += v->problem->tensor_bytes[v->plan->copies[i].tensor];
+  return bytes;
+}
+
+static bool write_step(const weir_place_view *a, const weir_place_view *b,
+                       const weir_writer *out) {
+  char from[32], to[32], less[32], more[32];
+  int64_t x = a->plan->makespan_ns, y = b->plan->makespan_ns;
+  double share = x == 0 ? 0 : 100.0 * (double)llabs(y - x) / (double)x;
+  return weir_place_print(out, "step %s -> %s", weir_place_time_text(x, from),
+                          weir_place_time_text(y, to)) &&
+         (x == y ? weir_place_print(out, ", the same\n")
+                 : weir_place_print(out, ", %.1f %% %s\n", share,
+                                    y < x ? "shorter" : "longer")) &&
+         weir_place_print(out, "copies %u, %s -> %u, %s\n", a->plan->copy_count,
+                          weir_place_bytes_text(moved_bytes(a), less),
+                          b->plan->copy_count,
+                          weir_place_bytes_text(moved_bytes(b), more));
+}
+
+/* The device of |v| called |name|, or NONE. */
+static uint32_t find_device(const weir_place_view *v, weir_sv name) {
+  for (uint32_t d = 0; d < v->problem->device_count; d++)
+    if (weir_sv_equal(v->problem->devices[d].name, name)) return d;
+  return WEIR_PLACE_NONE;
+}
+
+static bool write_peaks(const weir_place_view *a, const weir_place_view *b,
+                        const weir_writer *out) {
+  char from[32], to[32];
+  bool ok = true;
+  if (a->peaks == NULL || b->peaks == NULL) return true;
+  for (uint32_t d = 0; d < b->problem->device_count && ok; d++) {
+    weir_sv name = b->problem->devices[d].name;
+    uint32_t was = find_device(a, name);
+    if (was != WEIR_PLACE_NONE && a->peaks[was] == b->peaks[d]) continue;
+    ok = weir_place_print(out, "  %-38.*s peak %s -> %s%s\n", WEIR_SV(name),
+                          was == WEIR_PLACE_NONE
+                              ? "-"
+                              : weir_place_bytes_text(a->peaks[was], from),
+                          weir_place_bytes_text(b->peaks[d], to),
+                          was == WEIR_PLACE_NONE ? " (new)" : "");
+  }
+  for (uint32_t d = 0; d < a->problem->device_count && ok; d++)
+    if (find_device(b, a->problem->devices[d].name) == WEIR_PLACE_NONE)
+      ok = weir_place_print(out, "  %-38.*s peak %s -> - (gone)\n",
+                            WEIR_SV(a->problem->devices[d].name),
+                            weir_place_bytes_text(a->peaks[d], from));
+  return ok;
+}
+
+/* The moved nodes with |reason|, the first ones by name. */
+static bool write_group(const weir_place_view *a, const weir_place_view *b,
+                        uint8_t reason, uint32_t count,
+                        const weir_writer *out) {
+  char name[300];
+  uint32_t shown = 0;
+  bool ok = weir_place_print(out, "  %s: %u\n",
+                             weir_place_reason_text((weir_place_reason)reason),
+                             count);
+  for (uint32_t n = 0; n < b->plan->node_count && ok && shown < SHOWN; n++) {
+    if (b->plan->reason[n] != reason || !is_moved(a, b, n)) continue;
+    shown++;
+    ok = weir_place_print(out, "    %s: %.*s -> %.*s\n",
+                          weir_place_node_text(b->problem, n, name),
+                          WEIR_SV(device_of(a, n)), WEIR_SV(device_of(b, n)));
+  }
+  return ok && (shown == count ||
+                weir_place_print(out, "    ... and %u more\n", count - shown));
+}
+
+bool weir_place_write_diff(const weir_place_view *a, const weir_place_view *b,
+                           const weir_writer *out, bool *same) {
+  uint32_t by_reason[REASONS] = {0}, moved = 0, shifted = 0;
+  for (uint32_t n = 0; n < b->plan->node_count; n++) {
+    if (is_moved(a, b, n)) {
+      moved++;
+      by_reason[b->plan->reason[n] % REASONS]++;
+    } else if (a->plan->start_ns[n] != b->plan->start_ns[n]) {
+      shifted++;
+    }
+  }
+  *same = moved == 0 && shifted == 0 &&
+          a->plan->makespan_ns == b->plan->makespan_ns;
+  bool ok =
+      write_step(a, b, out) && write_peaks(a, b, out) &&
+      weir_place_print(out,
+                       "%u nodes moved, %u stay and start at another "
+                       "time%s\n",
+                       moved, shifted,
+                       moved > 0 ? "; why they are where they are now:" : "");
+  for (uint8_t r = 0; r < REASONS && ok; r++)
+    if (by_reason[r] > 0) ok = write_group(a, b, r, by_reason[r], out);
+  return ok;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "placement/report/dump_internal.h"
+
+/* ---- What asked for it */
+
+static bool write_request(const weir_place_view *v, uint32_t node,
+                          const weir_writer *out) {
+  if (v->placement == NULL) return true;
+  const weir_unit *u = &v->placement->units[node];
+  const weir_graph *g = v->placement->graph;
+  const weir_node *n = &g->nodes[u->node];
+  bool ok = true;
+  if (u->own_device)
+    ok = weir_place_print(out, "  asked for by the node itself, %.*s:%u\n",
+                          WEIR_SV(weir_sv_from(n->mark.file)), n->mark.line);
+  else if (u->rule != WEIR_PLACE_NONE) {
+    const weir_yaml *rule = g->placement->items[u->rule];
+    const weir_yaml *match = weir_yaml_get(rule, "match");
+    const weir_yaml *device = weir_yaml_get(rule, "device");
+    ok = weir_place_print(out, "  rule %u of placement, %s:%u: %.*s -> %.*s\n",
+                          u->rule + 1, rule->mark.file, rule->mark.line,
+                          match == NULL ? 1 : (int)match->text.size,
+                          match == NULL ? "*" : match->text.data,
+                          device == NULL ? 8 : (int)device->text.size,
+                          device == NULL ? "anywhere" : device->text.data);
+  }
+  if (ok && u->relaxed)
+    ok = weir_place_print(out,
+                          "  the request was dropped: no device meets it\n");
+  if (ok && u->with != WEIR_PLACE_NONE)
+    ok = weir_place_print(
+        out, "  together with %.*s\n",
+        WEIR_SV(g->nodes[v->placement->units[u->with].node].name));
+  if (ok && u->member_count > 1) {
+    ok = weir_place_print(out, "  a group of %u nodes:", u->member_count);
+    for (uint32_t i = 0; i < u->member_count && i < 12 && ok; i++)
+      ok = weir_place_print(
+          out, " %.*s",
+          WEIR_SV(g->nodes[v->placement->members[u->first_member + i]].name));
+    ok = ok && weir_place_print(out, "\n");
+  }
+  return ok;
+}
+
+/* Where the cost is from. */
+static bool write_cost(const weir_place_view *v, uint32_t node,
+                       const weir_writer *out) {
+  char time[32];
+  if (v->placement == NULL) return true;
+  const weir_unit *u = &v->placement->units[node];
+  uint32_t cls = v->problem->devices[v->plan->device[node]].cls;
+  const weir_cost_entry *e = u->measured[cls];
+  if (u->source == WEIR_COST_GIVEN)
+    return weir_place_print(out, "  the cost is the task's own\n");
+  if (e == NULL)
+    return weir_place_print(out, "  the cost is estimated from %s\n",
+                            u->source == WEIR_COST_MEASURED
+                                ? "units of another device"
+                                : "arithmetic and memory traffic");
+  return weir_place_print(
+      out, "  the cost was measured: median %s of %u runs, spread %u.%u %%\n",
+      weir_place_time_text(e->sample.median_ns, time), e->sample.count,
+      e->sample.spread_permille / 10, e->sample.spread_permille % 10);
+}
+
+/* ---- Candidates */
+
+typedef struct candidates {
+  int64_t runner_ns; /* best step with the node elsewhere */
+  uint32_t runner;
+} candidates;
+
+static weir_status write_candidate(weir_place_mover *m, uint32_t node,
+                                   uint32_t d, candidates *c,
+                                   const weir_writer *out, weir_error *err) {
+  const weir_place_view *v = m->v;
+  const weir_place_problem *p = v->problem;
+  char finish[32], step[32];
+  bool here = v->plan->device[node] == d;
+  if (!weir_place_group_may(p, node, d)) {
+    bool kernel = p->cost[(size_t)node * p->class_count + p->devices[d].cls] !=
+                  WEIR_PLACE_NO_KERNEL;
+    (void)weir_place_print(out, "  %-38.*s %12s %12s  %s\n",
+                           WEIR_SV(p->devices[d].name), "-", "-",
+                           kernel ? "not allowed" : "no kernel");
+    return WEIR_OK;
+  }
+  weir_error why = WEIR_ERROR_INIT;
+  weir_status moved = weir_place_mover_move(m, node, d, &why);
+  if (moved != WEIR_OK && strcmp(why.id, "W3013") == 0) {
+    (void)weir_place_print(out, "  %-38.*s %12s %12s  no room\n",
+                           WEIR_SV(p->devices[d].name), "-", "-");
+    return WEIR_OK;
+  }
+  if (moved != WEIR_OK) {
+    if (err != NULL) *err = why;
+    return moved;
+  }
+  int64_t total = m->plan->makespan_ns;
+  if (!here && total < c->runner_ns) {
+    c->runner_ns = total;
+    c->runner = d;
+  }
+  (void)weir_place_print(
+      out, "  %-38.*s %12s %12s  %s\n", WEIR_SV(p->devices[d].name),
+      weir_place_time_text(here ? v->plan->end_ns[node] : m->plan->end_ns[node],
+                           finish),
+      weir_place_time_text(here ? v->plan->makespan_ns : total, step),
+      here ? "chosen" : "");
+  return WEIR_OK;
+}
+
+static weir_status write_candidates(weir_place_mover *m, uint32_t node,
+                                    const weir_writer *out, weir_error *err) {
+  const weir_place_view *v = m->v;
+  candidates c = {INT64_MAX, WEIR_PLACE_NONE};
+  char delta[32];
+  (void)weir_place_print(out, "  %-38s %12s %12s\n", "device", "finish",
+                         "step then");
+  for (uint32_t d = 0; d < v->problem->device_count; d++)
+    WEIR_TRY(write_candidate(m, node, d, &c, out, err));
+  if (c.runner == WEIR_PLACE_NONE) {
+    (void)weir_place_print(out, "  there is no other device for it\n");
+    return WEIR_OK;
+  }
+  int64_t more = c.runner_ns - v->plan->makespan_ns;
+  (void)weir_place_print(out, "  runner-up %.*s: the step would be %s %s\n",
+                         WEIR_SV(v->problem->devices[c.runner].name),
+                         weir_place_time_text(more < 0 ? -more : more, delta),
+                         more < 0    ? "shorter"
+                         : more == 0 ? "longer, that is the same"
+                                     : "longer");
+  return WEIR_OK;
+}
+
+weir_status weir_place_write_explain(const weir_place_view *v, uint32_t node,
+                                     const weir_writer *out, weir_error *err) {
+  char name[300], cost[32];
+  weir_place_mover m;
+  weir_status s = weir_place_mover_begin(&m, v, err);
+  if (s == WEIR_OK) {
+    const weir_place_plan *plan = v->plan;
+    (void)weir_place_print(
+        out, "%s: %s on %.*s, %s, because: %s\n",
+        weir_place_node_text(v->problem, node, name),
+        weir_place_op_text(v, node),
+        WEIR_SV(v->problem->devices[plan->device[node]].name),
+        weir_place_time_text(plan->end_ns[node] - plan->start_ns[node], cost),
+        weir_place_reason_text((weir_place_reason)plan->reason[node]));
+    (void)write_cost(v, node, out);
+    (void)write_request(v, node, out);
+    s = write_candidates(&m, node, out, err);
+  }
+  weir_place_mover_end(&m);
+  return s;
+}

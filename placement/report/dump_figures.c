@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/report/dump_internal.h"
+
+/* The four objectives, and the pipeline where throughput was asked for. */
+
+static bool write_stage(const weir_place_view *v, const weir_writer *out,
+                        uint32_t s) {
+  const weir_place_stage *g = &v->figures->stages[s];
+  char load[32], memory[32], cap[32];
+  int64_t limit = v->problem->devices[g->device].memory_bytes;
+  return weir_place_print(
+      out, "  stage %-3u %-38.*s load %-10s holds %3u of them, %s%s%s%s\n", s,
+      WEIR_SV(v->problem->devices[g->device].name),
+      weir_place_time_text(g->load_ns, load), g->batches,
+      weir_place_bytes_text(g->memory_bytes, memory),
+      limit == INT64_MAX ? "" : " of ",
+      limit == INT64_MAX ? "" : weir_place_bytes_text(limit, cap),
+      g->memory_bytes > limit ? ": TOO MUCH" : "");
+}
+
+static bool write_pipeline(const weir_place_view *v, const weir_writer *out) {
+  const weir_place_figures *f = v->figures;
+  char period[32], bound[32], all[32];
+  double gap = f->period_bound_ns == 0
+                   ? 0
+                   : 100.0 * (double)(f->period_ns - f->period_bound_ns) /
+                         (double)f->period_bound_ns;
+  bool ok = weir_place_print(
+      out,
+      "period %s   lower bound %s (%s)   gap %.1f %%\n"
+      "pipeline of %u stages: %u micro-batches in %s, bubble %.1f %%\n",
+      weir_place_time_text(f->period_ns, period),
+      weir_place_time_text(f->period_bound_ns, bound), f->period_bound, gap,
+      f->stage_count, f->batches, weir_place_time_text(f->batches_ns, all),
+      100 * f->bubble);
+  for (uint32_t s = 0; s < f->stage_count && ok; s++)
+    ok = write_stage(v, out, s);
+  return ok;
+}
+
+bool weir_place_write_figures(const weir_place_view *v,
+                              const weir_writer *out) {
+  const weir_place_figures *f = v->figures;
+  char period[32], peak[32], moved[32];
+  if (f == NULL) return true;
+  return weir_place_print(
+             out, "objective %s   period %s   largest peak %s   moved %s\n",
+             weir_place_objective_text(f->objective),
+             weir_place_time_text(f->period_ns, period),
+             weir_place_bytes_text(f->peak_bytes, peak),
+             weir_place_bytes_text(f->moved_bytes, moved)) &&
+         (f->objective != WEIR_PLACE_THROUGHPUT || write_pipeline(v, out));
+}
+
+static void key_int(weir_json_writer *w, const char *key, int64_t value) {
+  weir_json_key(w, key);
+  weir_json_int(w, value);
+}
+
+void weir_place_write_figures_json(const weir_place_view *v,
+                                   weir_json_writer *w) {
+  const weir_place_figures *f = v->figures;
+  if (f == NULL) return;
+  weir_json_key(w, "objectives");
+  weir_json_object_begin(w, true);
+  weir_json_key(w, "chosen");
+  weir_json_string(w, weir_sv_from(weir_place_objective_text(f->objective)));
+  key_int(w, "latency_ns", f->latency_ns);
+  key_int(w, "period_ns", f->period_ns);
+  key_int(w, "period_bound_ns", f->period_bound_ns);
+  key_int(w, "peak_bytes", f->peak_bytes);
+  key_int(w, "moved_bytes", f->moved_bytes);
+  weir_json_object_end(w);
+  weir_json_key(w, "pipeline");
+  weir_json_object_begin(w, false);
+  key_int(w, "microbatches", f->batches);
+  key_int(w, "total_ns", f->batches_ns);
+  weir_json_key(w, "bubble");
+  weir_json_double(w, f->bubble);
+  weir_json_key(w, "stages");
+  weir_json_array_begin(w, false);
+  for (uint32_t s = 0; s < f->stage_count; s++) {
+    weir_json_object_begin(w, true);
+    weir_json_key(w, "device");
+    weir_json_string(w, v->problem->devices[f->stages[s].device].name);
+    key_int(w, "load_ns", f->stages[s].load_ns);
+    key_int(w, "microbatches", f->stages[s].batches);
+    key_int(w, "memory_bytes", f->stages[s].memory_bytes);
+    weir_json_object_end(w);
+  }
+  weir_json_array_end(w);
+  weir_json_object_end(w);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/report/dump_observed.h"
+
+#include <stdlib.h>
+
+#include "placement/report/dump_internal.h"
+#include "runtime/base/json/json.h"
+
+enum { SHOWN = 12 };
+
+/* A node or copy: what it should take and took. */
+typedef struct row {
+  int64_t predicted_ns, measured_ns, differs_ns;
+  uint32_t node; /* that runs, or whose tensor moves */
+  uint32_t device;
+  bool copy;
+} row;
+
+static int64_t away(int64_t a, int64_t b) {
+  return a > b ? a - b : b - a;
+}
+
+static row row_of(const weir_place_view *v, const weir_place_observed *seen,
+                  uint32_t i) {
+  const weir_place_plan *plan = v->plan;
+  row r = {.node = i, .copy = i >= plan->node_count};
+  if (r.copy) {
+    const weir_place_copy *c = &plan->copies[i - plan->node_count];
+    r.node = v->problem->tensor_node[c->tensor];
+    r.device = c->to;
+    r.predicted_ns = c->end_ns - c->start_ns;
+    r.measured_ns = seen->copies[i - plan->node_count].median_ns;
+  } else {
+    r.device = plan->device[i];
+    r.predicted_ns = plan->end_ns[i] - plan->start_ns[i];
+    r.measured_ns = seen->nodes[i].median_ns;
+  }
+  r.differs_ns = away(r.predicted_ns, r.measured_ns);
+  return r;
+}
+
+static int by_difference(const void *a, const void *b) {
+  const row *x = a, *y = b;
+  if (x->differs_ns != y->differs_ns)
+    return x->differs_ns < y->differs_ns ? 1 : -1;
+  if (x->copy != y->copy) return x->copy ? 1 : -1;
+  return (x->node > y->node) - (x->node < y->node);
+}
+
+/* "-5.6 %" of |measured|. */
+static const char *error_text(int64_t predicted, int64_t measured,
+                              char text[32]) {
+  if (measured == 0)
+    snprintf(text, 32, predicted == 0 ? "0.0 %%" : "-");
+  else
+    snprintf(text, 32, "%+.1f %%",
+             100.0 * (double)(predicted - measured) / (double)measured);
+  return text;
+}
+
+/* ---- Text */
+
+static bool write_step(const weir_place_view *v,
+                       const weir_place_observed *seen,
+                       const weir_writer *out) {
+  char a[32], b[32], c[32], e[32];
+  int64_t predicted = v->plan->makespan_ns + seen->beside_ns;
+  return weir_place_print(
+             out,
+             "step: predicted %s, measured %s, error %s (median of %u, spread "
+             "%u.%u %%)\n",
+             weir_place_time_text(predicted, a),
+             weir_place_time_text(seen->step.median_ns, b),
+             error_text(predicted, seen->step.median_ns, e), seen->step.count,
+             seen->step.spread_permille / 10,
+             seen->step.spread_permille % 10) &&
+         weir_place_print(out, "  of the prediction %s beside the units\n",
+                          weir_place_time_text(seen->beside_ns, c));
+}
+
+static bool write_memory(const weir_place_view *v,
+                         const weir_place_observed *seen,
+                         const weir_writer *out) {
+  char a[32], b[32];
+  int64_t predicted = 0;
+  for (uint32_t d = 0; d < v->problem->device_count; d++)
+    predicted += v->peaks[d];
+  return weir_place_print(out, "memory: predicted peak %s, taken %s\n",
+                          weir_place_bytes_text(predicted, a),
+                          weir_place_bytes_text(seen->memory_bytes, b));
+}
+
+/* How far off all together are, weighted by time. */
+static bool write_total(const row *rows, uint32_t count, const char *what,
+                        bool copies, const weir_writer *out) {
+  double off = 0, all = 0;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    if (rows[i].copy != copies) continue;
+    off += (double)rows[i].differs_ns;
+    all += (double)rows[i].measured_ns;
+    n++;
+  }
+  return weir_place_print(out, "%s: %u, error weighted by time %.1f %%\n", what,
+                          n, all == 0 ? 0 : 100.0 * off / all);
+}
+
+static bool write_row(const weir_place_view *v, const row *r,
+                      const weir_writer *out) {
+  char name[300], a[32], b[32], e[32];
+  return weir_place_print(out, "%-32s %-14s %-38.*s %12s %12s %10s\n",
+                          weir_place_node_text(v->problem, r->node, name),
+                          r->copy ? "copy to" : weir_place_op_text(v, r->node),
+                          WEIR_SV(v->problem->devices[r->device].name),
+                          weir_place_time_text(r->predicted_ns, a),
+                          weir_place_time_text(r->measured_ns, b),
+                          error_text(r->predicted_ns, r->measured_ns, e));
+}
+
+weir_status weir_place_write_observed(const weir_place_view *v,
+                                      const weir_place_observed *seen,
+                                      uint32_t most, const weir_writer *out,
+                                      weir_error *err) {
+  uint32_t count = v->plan->node_count + v->plan->copy_count;
+  row *rows = weir_alloc_array(v->alloc, (size_t)count + 1, sizeof *rows);
+  if (rows == NULL) return weir_fail_memory(err, count * sizeof *rows);
+  for (uint32_t i = 0; i < count; i++) rows[i] = row_of(v, seen, i);
+  bool ok = write_step(v, seen, out) && write_memory(v, seen, out) &&
+            write_total(rows, count, "units", false, out) &&
+            write_total(rows, count, "copies", true, out) &&
+            weir_place_print(out, "%-32s %-14s %-38s %12s %12s %10s\n", "node",
+                             "op", "device", "predicted", "measured", "error");
+  qsort(rows, count, sizeof *rows, by_difference);
+  if (most == 0) most = SHOWN;
+  for (uint32_t i = 0; i < count && i < most && ok; i++)
+    ok = write_row(v, &rows[i], out);
+  if (ok && count > most)
+    ok = weir_place_print(out, "... and %u that differ less\n", count - most);
+  weir_free(v->alloc, rows);
+  return ok ? WEIR_OK
+            : weir_fail(err, WEIR_W5009, NULL,
+                        "the trace could not be "
+                        "written");
+}
+
+/* ---- JSON */
+
+static void key_int(weir_json_writer *w, const char *key, int64_t value) {
+  weir_json_key(w, key);
+  weir_json_int(w, value);
+}
+
+static void key_text(weir_json_writer *w, const char *key, weir_sv text) {
+  weir_json_key(w, key);
+  weir_json_string(w, text);
+}
+
+static void write_times(weir_json_writer *w, const row *r,
+                        const weir_cost_sample *sample, int64_t start_ns,
+                        int64_t end_ns) {
+  key_int(w, "predicted_ns", r->predicted_ns);
+  key_int(w, "measured_ns", r->measured_ns);
+  key_int(w, "spread_permille", sample->spread_permille);
+  key_int(w, "start_ns", start_ns);
+  key_int(w, "end_ns", end_ns);
+}
+
+static void write_node(weir_json_writer *w, const weir_place_view *v,
+                       const weir_place_observed *seen, uint32_t n) {
+  char name[300];
+  row r = row_of(v, seen, n);
+  weir_json_object_begin(w, true);
+  key_int(w, "id", n);
+  key_text(w, "name", weir_sv_from(weir_place_node_text(v->problem, n, name)));
+  key_text(w, "op", weir_sv_from(weir_place_op_text(v, n)));
+  key_text(w, "device", v->problem->devices[r.device].name);
+  write_times(w, &r, &seen->nodes[n], seen->node_start_ns[n],
+              seen->node_end_ns[n]);
+  weir_json_object_end(w);
+}
+
+static void write_copy(weir_json_writer *w, const weir_place_view *v,
+                       const weir_place_observed *seen, uint32_t i) {
+  const weir_place_copy *c = &v->plan->copies[i];
+  row r = row_of(v, seen, v->plan->node_count + i);
+  weir_json_object_begin(w, true);
+  key_int(w, "tensor", c->tensor);
+  key_int(w, "node", r.node);
+  key_text(w, "from", v->problem->devices[c->from].name);
+  key_text(w, "to", v->problem->devices[c->to].name);
+  key_int(w, "bytes", v->problem->tensor_bytes[c->tensor]);
+  write_times(w, &r, &seen->copies[i], seen->copy_start_ns[i],
+              seen->copy_end_ns[i]);
+  weir_json_object_end(w);
+}
+
+bool weir_place_write_observed_json(const weir_place_view *v,
+                                    const weir_place_observed *seen,
+                                    const weir_writer *out) {
+  weir_json_writer w;
+  int64_t peak = 0;
+  for (uint32_t d = 0; d < v->problem->device_count; d++) peak += v->peaks[d];
+  weir_json_writer_init(&w, *out, 1);
+  weir_json_object_begin(&w, false);
+  key_int(&w, "schema", 1);
+  key_int(&w, "makespan_ns", v->plan->makespan_ns);
+  key_int(&w, "beside_ns", seen->beside_ns);
+  key_int(&w, "predicted_ns", v->plan->makespan_ns + seen->beside_ns);
+  key_int(&w, "measured_ns", seen->step.median_ns);
+  key_int(&w, "spread_permille", seen->step.spread_permille);
+  key_int(&w, "runs", seen->step.count);
+  key_int(&w, "predicted_peak_bytes", peak);
+  key_int(&w, "memory_bytes", seen->memory_bytes);
+  weir_json_key(&w, "nodes");
+  weir_json_array_begin(&w, false);
+  for (uint32_t n = 0; n < v->plan->node_count; n++) write_node(&w, v, seen, n);
+  weir_json_array_end(&w);
+  weir_json_key(&w, "edges");
+  weir_json_array_begin(&w, false);
+  for (uint32_t i = 0; i < v->plan->copy_count; i++) write_copy(&w, v, seen, i);
+  weir_json_array_end(&w);
+  weir_json_object_end(&w);
+  return weir_json_finish(&w);
+}
+
+/* ---- Chrome trace: complete events, times in microseconds */
+
+static void write_lane(weir_json_writer *w, uint32_t lane, const char *what,
+                       weir_sv device) {
+  char name[320];
+  snprintf(name, sizeof name, "%s%.*s", what, WEIR_SV(device));
+  weir_json_object_begin(w, true);
+  key_text(w, "name", WEIR_SV_LIT("thread_name"));
+  key_text(w, "ph", WEIR_SV_LIT("M"));
+  key_int(w, "pid", 0);
+  key_int(w, "tid", lane);
+  weir_json_key(w, "args");
+  weir_json_object_begin(w, true);
+  key_text(w, "name", weir_sv_from(name));
+  weir_json_object_end(w);
+  weir_json_object_end(w);
+}
+
+static void write_event(weir_json_writer *w, const weir_place_view *v,
+                        const row *r, uint32_t lane, int64_t start_ns,
+                        int64_t end_ns) {
+  char name[300], error[32];
+  if (start_ns < 0) return;
+  weir_json_object_begin(w, true);
+  key_text(w, "name",
+           weir_sv_from(weir_place_node_text(v->problem, r->node, name)));
+  key_text(w, "cat",
+           weir_sv_from(r->copy ? "copy" : weir_place_op_text(v, r->node)));
+  key_text(w, "ph", WEIR_SV_LIT("X"));
+  key_int(w, "pid", 0);
+  key_int(w, "tid", lane);
+  weir_json_key(w, "ts");
+  weir_json_double(w, (double)start_ns / 1e3);
+  weir_json_key(w, "dur");
+  weir_json_double(w, (double)(end_ns - start_ns) / 1e3);
+  weir_json_key(w, "args");
+  weir_json_object_begin(w, true);
+  key_int(w, "predicted_ns", r->predicted_ns);
+  key_int(w, "measured_ns", r->measured_ns);
+  key_text(w, "error",
+           weir_sv_from(error_text(r->predicted_ns, r->measured_ns, error)));
+  weir_json_object_end(w);
+  weir_json_object_end(w);
+}
+
+static void write_lanes(weir_json_writer *w, const weir_place_problem *p) {
+  static const char *const lanes[] = {
+      "predicted ", "measured ", "predicted copies to ", "measured copies to "};
+  for (uint32_t d = 0; d < p->device_count; d++)
+    for (uint32_t k = 0; k < 4; k++)
+      write_lane(w, 4 * d + k, lanes[k], p->devices[d].name);
+}
+
+bool weir_place_write_observed_trace(const weir_place_view *v,
+                                     const weir_place_observed *seen,
+                                     const weir_writer *out) {
+  weir_json_writer w;
+  const weir_place_plan *plan = v->plan;
+  weir_json_writer_init(&w, *out, 0);
+  weir_json_object_begin(&w, false);
+  weir_json_key(&w, "displayTimeUnit");
+  weir_json_string(&w, WEIR_SV_LIT("ns"));
+  weir_json_key(&w, "traceEvents");
+  weir_json_array_begin(&w, false);
+  write_lanes(&w, v->problem);
+  for (uint32_t n = 0; n < plan->node_count; n++) {
+    row r = row_of(v, seen, n);
+    write_event(&w, v, &r, 4 * r.device, plan->start_ns[n], plan->end_ns[n]);
+    write_event(&w, v, &r, 4 * r.device + 1, seen->node_start_ns[n],
+                seen->node_end_ns[n]);
+  }
+  for (uint32_t i = 0; i < plan->copy_count; i++) {
+    row r = row_of(v, seen, plan->node_count + i);
+    write_event(&w, v, &r, 4 * r.device + 2, plan->copies[i].start_ns,
+                plan->copies[i].end_ns);
+    write_event(&w, v, &r, 4 * r.device + 3, seen->copy_start_ns[i],
+                seen->copy_end_ns[i]);
+  }
+  weir_json_array_end(&w);
+  weir_json_object_end(&w);
+  return weir_json_finish(&w);
+}

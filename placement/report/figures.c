@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "placement/solve/objective.h"
+
+const char *weir_place_objective_text(weir_place_objective objective) {
+  static const char *const texts[] = {"latency", "throughput", "memory",
+                                      "moved"};
+  return texts[objective];
+}
+
+void weir_place_figures_release(weir_place_figures *f) {
+  if (f == NULL) return;
+  weir_free(f->alloc, f->stages);
+  weir_free(f->alloc, f);
+}
+
+/* Devices with nodes, by their first start, then by number. */
+static void find_stages(weir_place_figures *f, const weir_place_problem *p,
+                        const weir_place_plan *plan, const int64_t *load,
+                        int64_t *first) {
+  for (uint32_t d = 0; d < p->device_count; d++) first[d] = INT64_MAX;
+  for (uint32_t n = 0; n < p->node_count; n++)
+    if (plan->start_ns[n] < first[plan->device[n]])
+      first[plan->device[n]] = plan->start_ns[n];
+  for (uint32_t d = 0; d < p->device_count; d++) {
+    if (first[d] == INT64_MAX) continue;
+    uint32_t at = f->stage_count++;
+    for (; at > 0 && first[f->stages[at - 1].device] > first[d]; at--)
+      f->stages[at] = f->stages[at - 1];
+    f->stages[at] = (weir_place_stage){.device = d, .load_ns = load[d]};
+  }
+}
+
+static void fill_pipeline(weir_place_figures *f, const weir_place_problem *p,
+                          const weir_place_plan *plan, const int64_t *peaks,
+                          int64_t *resident) {
+  double sum = 0, most = (double)f->period_ns, all;
+  memset(resident, 0, p->device_count * sizeof *resident);
+  for (uint32_t n = 0; n < p->node_count; n++)
+    resident[plan->device[n]] += p->resident_bytes[n];
+  for (uint32_t s = 0; s < f->stage_count; s++) {
+    weir_place_stage *g = &f->stages[s];
+    uint32_t left = f->stage_count - s;
+    g->batches = f->batches < left ? f->batches : left;
+    g->memory_bytes = resident[g->device];
+    for (uint32_t k = 0; k < g->batches; k++)
+      if (__builtin_add_overflow(g->memory_bytes,
+                                 peaks[g->device] - resident[g->device],
+                                 &g->memory_bytes))
+        g->memory_bytes = INT64_MAX;
+    sum += (double)g->load_ns;
+  }
+  all = sum + (f->batches - 1.0) * most;
+  f->batches_ns = all < 9e18 ? (int64_t)all : INT64_MAX;
+  f->bubble = all > 0 ? 1.0 - f->batches * most / all : 0;
+  if (f->bubble < 0) f->bubble = 0;
+}
+
+/* The largest item on its cheapest device. */
+static weir_status bound_items(const weir_allocator *alloc,
+                               const weir_place_problem *p, int64_t *out,
+                               weir_error *err) {
+  weir_items *items = NULL;
+  *out = 0;
+  WEIR_TRY(weir_items_create(alloc, p, &items, err));
+  for (uint32_t i = 0; i < items->count; i++) {
+    int64_t least = WEIR_PLACE_NO_KERNEL;
+    for (uint32_t d = 0; d < p->device_count; d++) {
+      int64_t cost = weir_items_cost(items, i, d);
+      if (cost < least) least = cost;
+    }
+    if (least > *out && least != WEIR_PLACE_NO_KERNEL) *out = least;
+  }
+  weir_items_release(items);
+  return WEIR_OK;
+}
+
+static weir_status measure(weir_place_figures *f, const weir_place_problem *p,
+                           const weir_place_plan *plan, const int64_t *peaks,
+                           int64_t *load, int64_t *numbers, uint32_t *stamp,
+                           const weir_place_bounds *bounds, weir_error *err) {
+  int64_t largest;
+  f->latency_ns = plan->makespan_ns;
+  f->period_ns =
+      weir_load_measure(p, plan->device, load, stamp, &f->moved_bytes);
+  for (uint32_t d = 0; d < p->device_count; d++)
+    if (peaks[d] > f->peak_bytes) f->peak_bytes = peaks[d];
+  find_stages(f, p, plan, load, numbers);
+  fill_pipeline(f, p, plan, peaks, numbers);
+  WEIR_TRY(bound_items(f->alloc, p, &largest, err));
+  f->period_bound_ns = bounds->area_ns > largest ? bounds->area_ns : largest;
+  f->period_bound = bounds->area_ns > largest ? "area" : "largest item";
+  return WEIR_OK;
+}
+
+weir_status weir_place_measure(
+    const weir_allocator *alloc, const weir_place_problem *p,
+    const weir_place_plan *plan, const weir_place_bounds *bounds,
+    const int64_t *peaks, uint32_t batches, weir_place_objective objective,
+    weir_place_figures **out_figures, weir_error *err) {
+  size_t devices = p->device_count;
+  *out_figures = NULL;
+  weir_place_figures *f = weir_alloc_array(alloc, 1, sizeof *f);
+  if (f == NULL) return weir_fail_memory(err, sizeof *f);
+  f->alloc = alloc;
+  f->objective = objective;
+  f->batches = batches;
+  f->stages = weir_alloc_array(alloc, devices, sizeof *f->stages);
+  int64_t *load = weir_alloc_array(alloc, devices, sizeof *load);
+  int64_t *numbers = weir_alloc_array(alloc, devices, sizeof *numbers);
+  uint32_t *stamp = weir_alloc_array(alloc, devices, sizeof *stamp);
+  weir_status s =
+      f->stages == NULL || load == NULL || numbers == NULL || stamp == NULL
+          ? weir_fail_memory(err, devices * sizeof *load)
+          : measure(f, p, plan, peaks, load, numbers, stamp, bounds, err);
+  weir_free(alloc, load);
+  weir_free(alloc, numbers);
+  weir_free(alloc, stamp);
+  if (s == WEIR_OK)
+    *out_figures = f;
+  else
+    weir_place_figures_release(f);
+  return s;
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "placement/solve/load.h"
+#include "runtime/base/mix.h"
+
+enum {
+  MOST_DEVICES = 64, /* a tensor's devices are a word */
+  GROUP = 8,         /* items that move together, at most */
+  STEPS = 64,        /* of the threshold, per round */
+  TABLE_BYTES = 64 << 20
+};
+
+typedef struct change {
+  uint32_t item, device; /* where it was */
+} change;
+
+typedef struct balance {
+  const weir_items *items;
+  const weir_place_problem *p;
+  const weir_balance_options *o;
+  uint32_t devices;
+  int64_t *cost;    /* [item * devices + device] */
+  uint32_t *device; /* per item, now */
+  uint32_t *best;
+  uint64_t *mask;   /* per tensor: devices with uses */
+  uint32_t *users;  /* [tensor * devices + device] */
+  int64_t *copy_ns; /* per tensor, where all ways are alike; else NULL */
+  int64_t load[MOST_DEVICES], bytes[MOST_DEVICES], outputs[MOST_DEVICES];
+  int64_t moved;
+  double unit; /* of |value|: one over the goal at the beginning */
+  uint64_t random;
+  change log[GROUP + 1];
+  uint32_t logged;
+} balance;
+
+/* ---- The state */
+
+static int64_t copy_ns(const balance *b, uint32_t t, uint32_t from,
+                       uint32_t to) {
+  return b->copy_ns != NULL ? b->copy_ns[t] : weir_load_copy(b->p, t, from, to);
+}
+
+/* Counts |t|'s copies from |from|, or takes them back. */
+static void count_copies(balance *b, uint32_t t, uint32_t from, int64_t sign) {
+  uint64_t to = b->mask[t] & ~(UINT64_C(1) << from);
+  int64_t longest = 0;
+  for (; to != 0; to &= to - 1) {
+    uint32_t d = (uint32_t)__builtin_ctzll(to);
+    int64_t ns = copy_ns(b, t, from, d);
+    if (!b->p->no_copy_load[d]) b->load[d] += sign * ns;
+    if (ns > longest) longest = ns;
+    b->moved += sign * b->p->tensor_bytes[t];
+  }
+  if (!b->p->no_copy_load[from]) b->load[from] += sign * longest;
+}
+
+static uint32_t producer(const balance *b, uint32_t t) {
+  return b->items->of[b->p->tensor_node[t]];
+}
+
+/* Uses of |t| by the nodes of |item| move from |from| to |to|. */
+static void move_users(balance *b, uint32_t item, uint32_t from, uint32_t to) {
+  const weir_place_problem *p = b->p;
+  for (uint32_t i = b->items->first[item]; i < b->items->first[item + 1]; i++) {
+    uint32_t n = b->items->node[i];
+    for (uint32_t k = p->in_first[n]; k < p->in_first[n + 1]; k++) {
+      uint32_t t = p->in_tensor[k];
+      uint32_t *users = b->users + (size_t)t * b->devices;
+      if (from < b->devices && --users[from] == 0)
+        b->mask[t] &= ~(UINT64_C(1) << from);
+      if (users[to]++ == 0) b->mask[t] |= UINT64_C(1) << to;
+    }
+    for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++) {
+      if (p->tensor_kept[t]) continue;
+      if (from < b->devices) b->outputs[from] -= p->tensor_bytes[t];
+      b->outputs[to] += p->tensor_bytes[t];
+    }
+  }
+}
+
+static void move_item(balance *b, uint32_t item, uint32_t to) {
+  const weir_items *s = b->items;
+  uint32_t from = b->device[item];
+  for (uint32_t k = s->touch_first[item]; k < s->touch_first[item + 1]; k++)
+    count_copies(b, s->touch[k], b->device[producer(b, s->touch[k])], -1);
+  move_users(b, item, from, to);
+  b->device[item] = to;
+  for (uint32_t k = s->touch_first[item]; k < s->touch_first[item + 1]; k++)
+    count_copies(b, s->touch[k], b->device[producer(b, s->touch[k])], 1);
+  b->load[from] -= b->cost[(size_t)item * b->devices + from];
+  b->load[to] += b->cost[(size_t)item * b->devices + to];
+  b->bytes[from] -= s->resident[item];
+  b->bytes[to] += s->resident[item];
+}
+
+static void fill_state(balance *b, const uint32_t *device) {
+  const weir_items *s = b->items;
+  memset(b->load, 0, sizeof b->load);
+  memset(b->bytes, 0, sizeof b->bytes);
+  memset(b->outputs, 0, sizeof b->outputs);
+  memset(b->mask, 0, b->p->tensor_count * sizeof *b->mask);
+  memset(b->users, 0,
+         (size_t)b->p->tensor_count * b->devices * sizeof *b->users);
+  memcpy(b->device, device, s->count * sizeof *b->device);
+  b->moved = 0;
+  for (uint32_t i = 0; i < s->count; i++) {
+    move_users(b, i, b->devices, device[i]);
+    b->load[device[i]] += b->cost[(size_t)i * b->devices + device[i]];
+    b->bytes[device[i]] += s->resident[i];
+  }
+  for (uint32_t t = 0; t < b->p->tensor_count; t++)
+    count_copies(b, t, device[producer(b, t)], 1);
+}
+
+/* ---- What is made small */
+
+/* The goal itself. */
+static int64_t goal(const balance *b) {
+  int64_t most = 0;
+  if (b->o->goal == WEIR_BALANCE_MOVED) return b->moved;
+  for (uint32_t d = 0; d < b->devices; d++) {
+    int64_t x = b->o->goal == WEIR_BALANCE_LOAD ? b->load[d]
+                                                : b->bytes[d] + b->outputs[d];
+    if (x > most) most = x;
+  }
+  return most;
+}
+
+/* A smooth stand-in for the largest: the sum of sixteenth powers, with the goal
+ * at the round's beginning as 1. Products only, so the same on every machine.
+ */
+static double value(const balance *b) {
+  double sum = 0;
+  if (b->o->goal == WEIR_BALANCE_MOVED) return (double)b->moved * b->unit;
+  for (uint32_t d = 0; d < b->devices; d++) {
+    int64_t x = b->o->goal == WEIR_BALANCE_LOAD ? b->load[d]
+                                                : b->bytes[d] + b->outputs[d];
+    double y = (double)x * b->unit;
+    y *= y;
+    y *= y;
+    y *= y;
+    sum += y * y;
+  }
+  return sum;
+}
+
+/* ---- Moves */
+
+static uint32_t draw_below(balance *b, uint32_t limit) {
+  return (uint32_t)(((weir_mix_next(&b->random) >> 32) * limit) >> 32);
+}
+
+/* Whether |item| may go to |to|, with |more| bytes going there as well. */
+static bool allowed(const balance *b, uint32_t item, uint32_t to,
+                    int64_t less) {
+  int64_t free = b->o->cap[to] - b->bytes[to] + less;
+  return b->cost[(size_t)item * b->devices + to] != WEIR_PLACE_NO_KERNEL &&
+         b->items->resident[item] <= free;
+}
+
+static bool send(balance *b, uint32_t item, uint32_t to, int64_t less) {
+  uint32_t from = b->device[item];
+  if (from == to || !allowed(b, item, to, less)) return false;
+  b->log[b->logged++] = (change){item, from};
+  move_item(b, item, to);
+  return true;
+}
+
+static void take_back(balance *b) {
+  while (b->logged > 0) {
+    change c = b->log[--b->logged];
+    move_item(b, c.item, c.device);
+  }
+}
+
+/* A random item that shares a tensor with |item|, or |item|. */
+static uint32_t neighbour(balance *b, uint32_t item) {
+  const weir_items *s = b->items;
+  uint32_t count = s->touch_first[item + 1] - s->touch_first[item];
+  if (count == 0) return item;
+  uint32_t t = s->touch[s->touch_first[item] + draw_below(b, count)];
+  uint32_t uses = b->p->use_first[t + 1] - b->p->use_first[t];
+  uint32_t k = draw_below(b, uses + 1);
+  return k == uses ? producer(b, t)
+                   : s->of[b->p->use_node[b->p->use_first[t] + k]];
+}
+
+/* Sends |item|, and what hangs on it on the same device, to |to|. */
+static void send_group(balance *b, uint32_t item, uint32_t to) {
+  uint32_t from = b->device[item], want = 1 + draw_below(b, GROUP);
+  if (!send(b, item, to, 0)) return;
+  for (uint32_t tries = 0; tries < 2 * GROUP && b->logged < want; tries++) {
+    uint32_t next = neighbour(b, b->log[draw_below(b, b->logged)].item);
+    if (b->device[next] == from) send(b, next, to, 0);
+  }
+}
+
+static void swap(balance *b, uint32_t i, uint32_t j) {
+  uint32_t di = b->device[i], dj = b->device[j];
+  if (di == dj || !allowed(b, i, dj, b->items->resident[j]) ||
+      !allowed(b, j, di, b->items->resident[i]))
+    return;
+  send(b, i, dj, b->items->resident[j]);
+  send(b, j, di, 0);
+}
+
+static void change_something(balance *b) {
+  uint32_t item = draw_below(b, b->items->count);
+  uint32_t kind = draw_below(b, 8), other = neighbour(b, item);
+  uint32_t to = b->device[other];
+  if (to == b->device[item] || kind == 0) to = draw_below(b, b->devices);
+  if (kind < 4)
+    send(b, item, to, 0);
+  else if (kind < 6)
+    send_group(b, item, to);
+  else
+    swap(b, item,
+         kind == 6 ? neighbour(b, other) : draw_below(b, b->items->count));
+}
+
+/* ---- The search */
+
+static uint64_t round_moves(const balance *b) {
+  uint64_t moves = (uint64_t)b->items->count * 1000;
+  return moves < 50000 ? 50000 : moves > 400000 ? 400000 : moves;
+}
+
+/* One round: from |device|, accepting worse by less and less. True when the
+ * search is to end. */
+static bool run_round(balance *b, double hot, int64_t *best, uint64_t *done) {
+  uint64_t moves = round_moves(b);
+  b->unit = 1.0 / (double)(goal(b) > 0 ? goal(b) : 1);
+  double now = value(b), threshold = hot;
+  for (uint64_t k = 0; k < moves && *done < b->o->moves; k++, ++*done) {
+    if (k % (moves / STEPS) == 0) {
+      threshold *= 0.9;
+      if (b->o->stop != NULL && b->o->stop(b->o->stop_self)) return true;
+    }
+    b->logged = 0;
+    change_something(b);
+    if (b->logged == 0) continue;
+    double next = value(b);
+    /* The threshold is drawn anew: at most itself, mostly far below. */
+    double u = (double)(weir_mix_next(&b->random) >> 40) * 0x1p-24;
+    if (next > now + threshold * now * u * u) {
+      take_back(b);
+      continue;
+    }
+    now = next;
+    int64_t g = goal(b);
+    if (g >= *best) continue;
+    *best = g;
+    memcpy(b->best, b->device, b->items->count * sizeof *b->best);
+    if (g <= b->o->bound) return true;
+  }
+  return *done >= b->o->moves;
+}
+
+static void search(balance *b, uint64_t *done) {
+  static const double hot[] = {0.3, 2, 0.05, 8};
+  int64_t best = goal(b);
+  memcpy(b->best, b->device, b->items->count * sizeof *b->best);
+  for (uint32_t round = 0; best > b->o->bound; round++) {
+    if (run_round(b, hot[round % 4], &best, done)) break;
+    fill_state(b, b->best);
+  }
+}
+
+static bool begin(balance *b) {
+  const weir_allocator *a = b->items->alloc;
+  const weir_place_problem *p = b->p;
+  size_t tensors = (size_t)p->tensor_count + 1, items = b->items->count;
+  b->cost = weir_alloc_array(a, items * b->devices + 1, sizeof *b->cost);
+  b->device = weir_alloc_array(a, items + 1, sizeof *b->device);
+  b->best = weir_alloc_array(a, items + 1, sizeof *b->best);
+  b->mask = weir_alloc_array(a, tensors, sizeof *b->mask);
+  b->users = weir_alloc_array(a, tensors * b->devices, sizeof *b->users);
+  b->copy_ns = weir_alloc_array(a, tensors, sizeof *b->copy_ns);
+  return b->cost != NULL && b->device != NULL && b->best != NULL &&
+         b->mask != NULL && b->users != NULL && b->copy_ns != NULL;
+}
+
+static void end(balance *b) {
+  const weir_allocator *a = b->items->alloc;
+  weir_free(a, b->cost);
+  weir_free(a, b->device);
+  weir_free(a, b->best);
+  weir_free(a, b->mask);
+  weir_free(a, b->users);
+  weir_free(a, b->copy_ns);
+}
+
+static bool ways_are_alike(const weir_place_problem *p) {
+  uint32_t one = p->device_count > 1 ? p->link_of[1] : WEIR_PLACE_NONE;
+  if (one == WEIR_PLACE_NONE) return false;
+  for (uint32_t i = 0; i < p->device_count; i++)
+    for (uint32_t j = 0; j < p->device_count; j++) {
+      uint32_t l = p->link_of[(size_t)i * p->device_count + j];
+      if (i != j && (l == WEIR_PLACE_NONE ||
+                     p->links[l].latency_ns != p->links[one].latency_ns ||
+                     p->links[l].ps_per_byte != p->links[one].ps_per_byte))
+        return false;
+    }
+  return true;
+}
+
+/* Whether no sum of loads can leave 64 bits. */
+static bool sums_fit(const balance *b) {
+  const weir_place_problem *p = b->p;
+  weir_place_link worst = {0};
+  bool no_way = false;
+  double sum = 0;
+  size_t pairs = (size_t)p->device_count * p->device_count;
+  for (size_t i = 0; i < pairs; i++) {
+    if (i / p->device_count == i % p->device_count) continue;
+    uint32_t l = p->link_of[i];
+    if (l == WEIR_PLACE_NONE) {
+      no_way = true;
+      continue;
+    }
+    if (p->links[l].latency_ns > worst.latency_ns)
+      worst.latency_ns = p->links[l].latency_ns;
+    if (p->links[l].ps_per_byte > worst.ps_per_byte)
+      worst.ps_per_byte = p->links[l].ps_per_byte;
+  }
+  for (uint32_t t = 0; t < p->tensor_count; t++)
+    sum +=
+        2.0 * (double)(no_way ? WEIR_LOAD_COPY_LIMIT
+                              : weir_place_copy_ns(&worst, p->tensor_bytes[t]));
+  for (uint32_t n = 0; n < p->node_count; n++)
+    for (uint32_t c = 0; c < p->class_count; c++) {
+      int64_t cost = p->cost[(size_t)n * p->class_count + c];
+      if (cost != WEIR_PLACE_NO_KERNEL) sum += (double)cost;
+    }
+  return sum < 4e18;
+}
+
+weir_status weir_balance(const weir_items *items, const weir_balance_options *o,
+                         uint32_t *device, uint64_t *out_moves,
+                         weir_error *err) {
+  const weir_place_problem *p = items->p;
+  balance b = {.items = items,
+               .p = p,
+               .o = o,
+               .devices = p->device_count,
+               .random = o->seed};
+  *out_moves = 0;
+  if (b.devices < 2 || b.devices > MOST_DEVICES || items->count == 0 ||
+      ((size_t)p->tensor_count + items->count) * b.devices > TABLE_BYTES / 8 ||
+      !sums_fit(&b))
+    return WEIR_OK;
+  if (!begin(&b)) {
+    end(&b);
+    return weir_fail_memory(err, items->count * sizeof *b.device);
+  }
+  for (uint32_t i = 0; i < items->count; i++)
+    for (uint32_t d = 0; d < b.devices; d++)
+      b.cost[(size_t)i * b.devices + d] = weir_items_cost(items, i, d);
+  if (ways_are_alike(p)) {
+    for (uint32_t t = 0; t < p->tensor_count; t++)
+      b.copy_ns[t] = weir_load_copy(p, t, 0, 1);
+  } else {
+    weir_free(items->alloc, b.copy_ns);
+    b.copy_ns = NULL;
+  }
+  fill_state(&b, device);
+  search(&b, out_moves);
+  memcpy(device, b.best, items->count * sizeof *device);
+  end(&b);
+  return WEIR_OK;
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "placement/solve/load.h"
+#include "runtime/base/mix.h"
+
+/* Devices that are alike are one kind; a state says how many of each kind are
+ * taken. best[state][i] is the least possible largest load of a split of the
+ * first i blocks over these devices. Blocks are items, or in large graphs
+ * stretches of them. */
+
+enum {
+  MOST_STATES = 4096,
+  MOST_ORDERS = 24,
+  STEPS = 100000000, /* blocks^2 / 2 * states * kinds, at most about */
+  VISITS = 100000000 /* blocks * uses */
+};
+
+typedef struct kind {
+  uint32_t device, count, stride; /* the first, how many; in a state */
+} kind;
+
+typedef struct origin {
+  uint32_t block; /* where the last stretch begins; NONE: nothing here */
+  uint32_t kind;
+} origin;
+
+typedef struct chain {
+  const weir_items *items;
+  const weir_place_problem *p;
+  const int64_t *cap;
+  kind kinds[WEIR_PLACE_CLASSES];
+  uint32_t kind_count, states;
+  uint32_t blocks, orders;
+  uint32_t *order;   /* items */
+  int64_t *copy_ns;  /* per tensor, over the mean way */
+  int64_t *best;     /* [block * states + state] */
+  origin *from;      /* the same */
+  uint32_t *stamp;   /* per tensor: the stretch that its counts are of */
+  uint32_t *used;    /* per tensor: uses inside */
+  bool *made;        /* per tensor: inside */
+  uint32_t *scratch; /* nodes */
+  /* The stretch that is being made longer. */
+  uint32_t stretch;
+  int64_t copies, bytes;
+  int64_t work[WEIR_PLACE_CLASSES]; /* per kind; INT64_MAX: not possible */
+} chain;
+
+/* ---- Kinds */
+
+static bool alike(const chain *c, uint32_t a, uint32_t b) {
+  const weir_place_problem *p = c->p;
+  if (p->devices[a].cls != p->devices[b].cls || c->cap[a] != c->cap[b] ||
+      p->no_copy_load[a] != p->no_copy_load[b])
+    return false;
+  for (uint32_t s = 0; s < p->set_count; s++) {
+    const uint64_t *set = p->sets + (size_t)s * p->set_words;
+    if (((set[a >> 6] >> (a & 63)) & 1) != ((set[b >> 6] >> (b & 63)) & 1))
+      return false;
+  }
+  return true;
+}
+
+static bool find_kinds(chain *c) {
+  for (uint32_t d = 0; d < c->p->device_count; d++) {
+    uint32_t k = 0;
+    while (k < c->kind_count && !alike(c, c->kinds[k].device, d)) k++;
+    if (k == WEIR_PLACE_CLASSES) return false;
+    if (k == c->kind_count) c->kinds[c->kind_count++] = (kind){.device = d};
+    c->kinds[k].count++;
+  }
+  c->states = 1;
+  for (uint32_t k = 0; k < c->kind_count; k++) {
+    c->kinds[k].stride = c->states;
+    c->states *= c->kinds[k].count + 1;
+    if (c->states > MOST_STATES) return false;
+  }
+  return true;
+}
+
+static uint32_t taken(const chain *c, uint32_t state, uint32_t k) {
+  return state / c->kinds[k].stride % (c->kinds[k].count + 1);
+}
+
+/* ---- Orders: depth first, so that what belongs together stays close. The
+ * first takes what is ready as numbered, the others as |random| has it. */
+
+static void shuffle(uint32_t *items, uint32_t count, uint64_t *random) {
+  for (uint32_t i = count; i > 1; i--) {
+    uint32_t k = (uint32_t)(((weir_mix_next(random) >> 32) * i) >> 32);
+    uint32_t kept = items[i - 1];
+    items[i - 1] = items[k];
+    items[k] = kept;
+  }
+}
+
+static void make_order(chain *c, uint32_t nth) {
+  const weir_place_problem *p = c->p;
+  uint32_t *waiting = c->scratch, *stack = waiting + p->node_count;
+  uint32_t depth = 0, count = 0;
+  bool *seen = c->made; /* per item; free between two runs */
+  uint64_t random = nth;
+  memset(seen, 0, c->items->count * sizeof *seen);
+  for (uint32_t n = p->node_count; n-- > 0;) {
+    waiting[n] = p->in_first[n + 1] - p->in_first[n];
+    if (waiting[n] == 0) stack[depth++] = n;
+  }
+  if (nth > 0) shuffle(stack, depth, &random);
+  while (depth > 0) {
+    uint32_t n = stack[--depth], item = c->items->of[n], rest = depth;
+    if (!seen[item]) c->order[count++] = item;
+    seen[item] = true;
+    for (uint32_t t = p->out_first[n + 1]; t-- > p->out_first[n];)
+      for (uint32_t u = p->use_first[t + 1]; u-- > p->use_first[t];)
+        if (--waiting[p->use_node[u]] == 0) stack[depth++] = p->use_node[u];
+    if (nth > 0) shuffle(stack + rest, depth - rest, &random);
+  }
+}
+
+static void mean_copies(chain *c) {
+  const weir_place_problem *p = c->p;
+  weir_place_link mean = {0};
+  int64_t ways = 0;
+  size_t pairs = (size_t)p->device_count * p->device_count;
+  for (size_t i = 0; i < pairs; i++) {
+    if (p->link_of[i] == WEIR_PLACE_NONE) continue;
+    mean.latency_ns += p->links[p->link_of[i]].latency_ns;
+    mean.ps_per_byte += p->links[p->link_of[i]].ps_per_byte;
+    ways++;
+  }
+  if (ways == 0) return;
+  mean.latency_ns /= ways;
+  mean.ps_per_byte /= ways;
+  for (uint32_t t = 0; t < p->tensor_count; t++) {
+    int64_t ns = weir_place_copy_ns(&mean, p->tensor_bytes[t]);
+    c->copy_ns[t] = ns < WEIR_LOAD_COPY_LIMIT ? ns : WEIR_LOAD_COPY_LIMIT;
+  }
+}
+
+/* ---- A stretch */
+
+static void add_to(int64_t *sum, int64_t value) {
+  if (__builtin_add_overflow(*sum, value, sum)) *sum = INT64_MAX;
+}
+
+static void begin_stretch(chain *c) {
+  c->stretch++;
+  c->copies = c->bytes = 0;
+  memset(c->work, 0, sizeof c->work);
+}
+
+static bool crosses(const chain *c, uint32_t t) {
+  uint32_t uses = c->p->use_first[t + 1] - c->p->use_first[t];
+  return c->made[t] ? c->used[t] < uses : c->used[t] > 0;
+}
+
+/* Counts a use of |t| inside, or that it is made there. */
+static void touch(chain *c, uint32_t t, bool makes) {
+  if (c->stamp[t] != c->stretch) {
+    c->stamp[t] = c->stretch;
+    c->used[t] = 0;
+    c->made[t] = false;
+  }
+  if (crosses(c, t)) c->copies -= c->copy_ns[t];
+  if (makes)
+    c->made[t] = true;
+  else
+    c->used[t]++;
+  if (crosses(c, t)) add_to(&c->copies, c->copy_ns[t]);
+}
+
+static void add_item(chain *c, uint32_t item) {
+  const weir_place_problem *p = c->p;
+  const weir_items *s = c->items;
+  for (uint32_t i = s->first[item]; i < s->first[item + 1]; i++) {
+    uint32_t n = s->node[i];
+    for (uint32_t k = p->in_first[n]; k < p->in_first[n + 1]; k++)
+      touch(c, p->in_tensor[k], false);
+    for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
+      touch(c, t, true);
+  }
+  add_to(&c->bytes, s->resident[item]);
+  for (uint32_t k = 0; k < c->kind_count; k++)
+    add_to(&c->work[k], weir_items_cost(s, item, c->kinds[k].device));
+}
+
+/* Load of the stretch on a device of kind |k|; INT64_MAX: it may not be. */
+static int64_t stretch_load(const chain *c, uint32_t k) {
+  uint32_t d = c->kinds[k].device;
+  int64_t load = c->work[k];
+  if (c->bytes > c->cap[d]) return INT64_MAX;
+  if (!c->p->no_copy_load[d]) add_to(&load, c->copies);
+  return load;
+}
+
+/* ---- The program */
+
+static uint32_t block_begin(const chain *c, uint32_t block) {
+  return (uint32_t)((uint64_t)block * c->items->count / c->blocks);
+}
+
+/* Takes the stretch from block |j| up to |i| into account. */
+static bool extend(chain *c, uint32_t j, uint32_t i) {
+  const int64_t *before = c->best + (size_t)j * c->states;
+  int64_t *after = c->best + (size_t)i * c->states;
+  origin *from = c->from + (size_t)i * c->states;
+  bool some = false;
+  for (uint32_t k = 0; k < c->kind_count; k++) {
+    int64_t load = stretch_load(c, k);
+    some |= c->work[k] != INT64_MAX && c->bytes <= c->cap[c->kinds[k].device];
+    if (load == INT64_MAX) continue;
+    for (uint32_t s = 0; s < c->states; s++) {
+      if (before[s] == INT64_MAX || taken(c, s, k) == c->kinds[k].count)
+        continue;
+      int64_t most = before[s] > load ? before[s] : load;
+      uint32_t next = s + c->kinds[k].stride;
+      if (most >= after[next]) continue;
+      after[next] = most;
+      from[next] = (origin){j, k};
+    }
+  }
+  return some;
+}
+
+static void run(chain *c) {
+  size_t cells = ((size_t)c->blocks + 1) * c->states;
+  for (size_t i = 0; i < cells; i++) c->best[i] = INT64_MAX;
+  c->best[0] = 0;
+  memset(c->stamp, 0, c->p->tensor_count * sizeof *c->stamp);
+  c->stretch = 0;
+  for (uint32_t j = 0; j < c->blocks; j++) {
+    begin_stretch(c);
+    for (uint32_t i = j + 1; i <= c->blocks; i++) {
+      for (uint32_t k = block_begin(c, i - 1); k < block_begin(c, i); k++)
+        add_item(c, c->order[k]);
+      if (!extend(c, j, i)) break;
+    }
+  }
+}
+
+/* Gives the stretches of the best split their devices, if it is better. */
+static void read_back(const chain *c, int64_t *least, uint32_t *device) {
+  const int64_t *last = c->best + (size_t)c->blocks * c->states;
+  uint32_t state = 0, block = c->blocks;
+  for (uint32_t s = 1; s < c->states; s++)
+    if (last[s] < last[state]) state = s;
+  if (last[state] >= *least) return;
+  *least = last[state];
+  while (block > 0) {
+    origin o = c->from[(size_t)block * c->states + state];
+    state -= c->kinds[o.kind].stride;
+    uint32_t nth = taken(c, state, o.kind), d = c->kinds[o.kind].device;
+    for (; nth > 0; nth--) /* the nth after the first of its kind */
+      do {
+        d++;
+      } while (!alike(c, c->kinds[o.kind].device, d));
+    for (uint32_t k = block_begin(c, o.block); k < block_begin(c, block); k++)
+      device[c->order[k]] = d;
+    block = o.block;
+  }
+}
+
+/* ---- All together */
+
+/* As many blocks as the time allows, then as many orders. */
+static void choose_blocks(chain *c) {
+  uint64_t uses = (uint64_t)c->p->use_count + c->p->tensor_count + 1;
+  uint64_t per_pair = (uint64_t)c->states * c->kind_count;
+  c->blocks = c->items->count;
+  while (c->blocks > 1 &&
+         ((uint64_t)c->blocks * c->blocks / 2 * per_pair > STEPS ||
+          c->blocks * uses > VISITS))
+    c->blocks -= c->blocks / 16 + 1;
+  uint64_t steps = (uint64_t)c->blocks * c->blocks / 2 * per_pair + 1;
+  uint64_t orders = STEPS / steps < VISITS / (c->blocks * uses)
+                        ? STEPS / steps
+                        : VISITS / (c->blocks * uses);
+  c->orders = orders > MOST_ORDERS ? MOST_ORDERS
+              : orders == 0        ? 1
+                                   : (uint32_t)orders;
+}
+
+static bool chain_begin(chain *c) {
+  const weir_allocator *a = c->items->alloc;
+  size_t tensors = (size_t)c->p->tensor_count + 1;
+  size_t cells = ((size_t)c->blocks + 1) * c->states;
+  size_t flags = tensors > c->items->count ? tensors : c->items->count;
+  c->order = weir_alloc_array(a, c->items->count, sizeof *c->order);
+  c->copy_ns = weir_alloc_array(a, tensors, sizeof *c->copy_ns);
+  c->best = weir_alloc_array(a, cells, sizeof *c->best);
+  c->from = weir_alloc_array(a, cells, sizeof *c->from);
+  c->stamp = weir_alloc_array(a, tensors, sizeof *c->stamp);
+  c->used = weir_alloc_array(a, tensors, sizeof *c->used);
+  c->made = weir_alloc_array(a, flags, sizeof *c->made);
+  c->scratch =
+      weir_alloc_array(a, (size_t)c->p->node_count * 2, sizeof *c->scratch);
+  return c->order != NULL && c->copy_ns != NULL && c->best != NULL &&
+         c->from != NULL && c->stamp != NULL && c->used != NULL &&
+         c->made != NULL && c->scratch != NULL;
+}
+
+static void chain_end(chain *c) {
+  const weir_allocator *a = c->items->alloc;
+  weir_free(a, c->order);
+  weir_free(a, c->copy_ns);
+  weir_free(a, c->best);
+  weir_free(a, c->from);
+  weir_free(a, c->stamp);
+  weir_free(a, c->used);
+  weir_free(a, c->made);
+  weir_free(a, c->scratch);
+}
+
+weir_status weir_chain_split(const weir_items *items, const int64_t *cap,
+                             uint32_t *device, bool *out_found,
+                             weir_error *err) {
+  chain c = {.items = items, .p = items->p, .cap = cap};
+  *out_found = false;
+  if (items->count == 0 || !find_kinds(&c)) return WEIR_OK;
+  choose_blocks(&c);
+  weir_status status = WEIR_OK;
+  if (chain_begin(&c)) {
+    int64_t least = INT64_MAX;
+    mean_copies(&c);
+    for (uint32_t nth = 0; nth < c.orders; nth++) {
+      make_order(&c, nth);
+      run(&c);
+      read_back(&c, &least, device);
+    }
+    *out_found = least != INT64_MAX;
+  } else {
+    status = weir_fail_memory(err, items->count * sizeof *c.order);
+  }
+  chain_end(&c);
+  return status;
+}

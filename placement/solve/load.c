@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/solve/load.h"
+
+#include <string.h>
+
+int64_t weir_load_copy(const weir_place_problem *p, uint32_t tensor,
+                       uint32_t from, uint32_t to) {
+  uint32_t link = p->link_of[(size_t)from * p->device_count + to];
+  if (link == WEIR_PLACE_NONE) return WEIR_LOAD_COPY_LIMIT;
+  int64_t ns = weir_place_copy_ns(&p->links[link], p->tensor_bytes[tensor]);
+  return ns < WEIR_LOAD_COPY_LIMIT ? ns : WEIR_LOAD_COPY_LIMIT;
+}
+
+static void add_to(int64_t *sum, int64_t value) {
+  if (__builtin_add_overflow(*sum, value, sum)) *sum = INT64_MAX;
+}
+
+int64_t weir_load_measure(const weir_place_problem *p, const uint32_t *device,
+                          int64_t *load, uint32_t *stamp,
+                          int64_t *out_moved_bytes) {
+  int64_t most = 0;
+  *out_moved_bytes = 0;
+  memset(load, 0, p->device_count * sizeof *load);
+  memset(stamp, 0xff, p->device_count * sizeof *stamp);
+  for (uint32_t n = 0; n < p->node_count; n++)
+    add_to(&load[device[n]], weir_place_cost(p, n, device[n]));
+  for (uint32_t t = 0; t < p->tensor_count; t++) {
+    uint32_t from = device[p->tensor_node[t]];
+    int64_t longest = 0;
+    for (uint32_t u = p->use_first[t]; u < p->use_first[t + 1]; u++) {
+      uint32_t to = device[p->use_node[u]];
+      if (to == from || stamp[to] == t) continue;
+      stamp[to] = t;
+      int64_t ns = weir_load_copy(p, t, from, to);
+      if (ns > longest) longest = ns;
+      if (!p->no_copy_load[to]) add_to(&load[to], ns);
+      add_to(out_moved_bytes, p->tensor_bytes[t]);
+    }
+    if (!p->no_copy_load[from]) add_to(&load[from], longest);
+  }
+  for (uint32_t d = 0; d < p->device_count; d++)
+    if (load[d] > most) most = load[d];
+  return most;
+}
+
+/* ---- Items */
+
+void weir_items_release(weir_items *s) {
+  if (s == NULL) return;
+  weir_free(s->alloc, s->of);
+  weir_free(s->alloc, s->first);
+  weir_free(s->alloc, s->node);
+  weir_free(s->alloc, s->touch_first);
+  weir_free(s->alloc, s->touch);
+  weir_free(s->alloc, s->resident);
+  weir_free(s->alloc, s);
+}
+
+/* Numbers items by their first nodes, and lists the nodes of each. */
+static bool make_items(weir_items *s) {
+  const weir_place_problem *p = s->p;
+  uint32_t *of_group =
+      weir_alloc_array(s->alloc, (size_t)p->group_count + 1, sizeof *of_group);
+  if (of_group == NULL) return false;
+  for (uint32_t n = 0; n < p->node_count; n++) {
+    uint32_t g = p->group[n];
+    if (g == WEIR_PLACE_NONE)
+      s->of[n] = s->count++;
+    else
+      s->of[n] =
+          of_group[g] != 0 ? of_group[g] - 1 : (of_group[g] = ++s->count) - 1;
+  }
+  weir_free(s->alloc, of_group);
+  s->first = weir_alloc_array(s->alloc, (size_t)s->count + 2, sizeof *s->first);
+  s->node =
+      weir_alloc_array(s->alloc, (size_t)p->node_count + 1, sizeof *s->node);
+  s->resident =
+      weir_alloc_array(s->alloc, (size_t)s->count + 1, sizeof *s->resident);
+  if (s->first == NULL || s->node == NULL || s->resident == NULL) return false;
+  for (uint32_t n = 0; n < p->node_count; n++) s->first[s->of[n] + 2]++;
+  for (uint32_t i = 2; i < s->count + 2; i++) s->first[i] += s->first[i - 1];
+  for (uint32_t n = 0; n < p->node_count; n++) {
+    s->node[s->first[s->of[n] + 1]++] = n;
+    add_to(&s->resident[s->of[n]], p->resident_bytes[n]);
+  }
+  return true;
+}
+
+/* Lists |item|'s tensors from s->touch[at] on. */
+static uint32_t list_touched(weir_items *s, uint32_t item, uint32_t at,
+                             uint32_t *stamp) {
+  const weir_place_problem *p = s->p;
+  for (uint32_t i = s->first[item]; i < s->first[item + 1]; i++) {
+    uint32_t n = s->node[i];
+    for (uint32_t k = p->in_first[n]; k < p->in_first[n + 1]; k++)
+      if (stamp[p->in_tensor[k]] != item) {
+        stamp[p->in_tensor[k]] = item;
+        s->touch[at++] = p->in_tensor[k];
+      }
+    for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
+      if (stamp[t] != item) {
+        stamp[t] = item;
+        s->touch[at++] = t;
+      }
+  }
+  return at;
+}
+
+static bool make_touched(weir_items *s) {
+  const weir_place_problem *p = s->p;
+  size_t most = (size_t)p->use_count + p->tensor_count + 1;
+  uint32_t *stamp =
+      weir_alloc_array(s->alloc, (size_t)p->tensor_count + 1, sizeof *stamp);
+  s->touch_first =
+      weir_alloc_array(s->alloc, (size_t)s->count + 1, sizeof *s->touch_first);
+  s->touch = weir_alloc_array(s->alloc, most, sizeof *s->touch);
+  bool ok = stamp != NULL && s->touch_first != NULL && s->touch != NULL;
+  if (ok) {
+    memset(stamp, 0xff, p->tensor_count * sizeof *stamp);
+    for (uint32_t i = 0; i < s->count; i++)
+      s->touch_first[i + 1] = list_touched(s, i, s->touch_first[i], stamp);
+  }
+  weir_free(s->alloc, stamp);
+  return ok;
+}
+
+weir_status weir_items_create(const weir_allocator *alloc,
+                              const weir_place_problem *p,
+                              weir_items **out_items, weir_error *err) {
+  *out_items = NULL;
+  weir_items *s = weir_alloc_array(alloc, 1, sizeof *s);
+  if (s == NULL) return weir_fail_memory(err, sizeof *s);
+  s->alloc = alloc;
+  s->p = p;
+  s->of = weir_alloc_array(alloc, (size_t)p->node_count + 1, sizeof *s->of);
+  if (s->of == NULL || !make_items(s) || !make_touched(s)) {
+    weir_items_release(s);
+    return weir_fail_memory(err, p->node_count * sizeof *s->of);
+  }
+  *out_items = s;
+  return WEIR_OK;
+}
+
+int64_t weir_items_cost(const weir_items *s, uint32_t item, uint32_t device) {
+  int64_t sum = 0;
+  for (uint32_t i = s->first[item]; i < s->first[item + 1]; i++) {
+    int64_t cost = weir_place_cost(s->p, s->node[i], device);
+    if (cost == WEIR_PLACE_NO_KERNEL) return cost;
+    add_to(&sum, cost);
+  }
+  return sum;
+}

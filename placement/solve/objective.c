@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/solve/objective.h"
+
+#include <string.h>
+
+#include "placement/solve/schedule.h"
+
+enum { CAP_ROUNDS = 4 };
+
+typedef struct improver {
+  const weir_allocator *alloc;
+  const weir_place_problem *p;
+  const weir_place_options *options;
+  weir_place_objective objective;
+  weir_items *items;
+  weir_scheduler *scheduler;
+  weir_place_plan *plan, *best; /* |best| is the caller's */
+  int64_t best_score;           /* INT64_MAX: over a cap */
+  int64_t last_score;           /* of the split that was tried last */
+  uint32_t *split, *best_split; /* per item */
+  uint32_t *device;             /* per node */
+  int64_t *key, *cap, *load, *peaks;
+  uint32_t *order, *heap, *waiting, *stamp;
+  uint64_t moves;
+  weir_error *err;
+} improver;
+
+/* ---- Candidates */
+
+/* How bad s->plan is; INT64_MAX when a cap is broken. */
+static weir_status score(improver *s, const weir_place_plan *plan,
+                         int64_t *out) {
+  weir_error why = WEIR_ERROR_INIT;
+  int64_t moved,
+      period = weir_load_measure(s->p, plan->device, s->load, s->stamp, &moved);
+  *out = s->objective == WEIR_PLACE_MOVED ? moved : period;
+  weir_status status = weir_place_check(s->alloc, s->p, plan, s->peaks, &why);
+  if (status == WEIR_RESOURCE_EXHAUSTED && strcmp(why.id, "W3013") == 0) {
+    *out = INT64_MAX;
+    return WEIR_OK;
+  }
+  if (status != WEIR_OK)
+    return s->err == NULL ? status : (*s->err = why, status);
+  if (s->objective != WEIR_PLACE_MEMORY) return WEIR_OK;
+  *out = 0;
+  for (uint32_t d = 0; d < s->p->device_count; d++)
+    if (s->peaks[d] > *out) *out = s->peaks[d];
+  return WEIR_OK;
+}
+
+static weir_status keep_if_better(improver *s, const char *placer) {
+  int64_t got;
+  WEIR_TRY(score(s, s->plan, &got));
+  s->last_score = got;
+  if (got > s->best_score ||
+      (got == s->best_score && s->plan->makespan_ns >= s->best->makespan_ns))
+    return WEIR_OK;
+  for (uint32_t n = 0; n < s->p->node_count; n++)
+    if (s->plan->reason[n] != WEIR_PLACE_ONLY)
+      s->plan->reason[n] = WEIR_PLACE_SEARCH;
+  WEIR_TRY(weir_place_plan_copy(s->best, s->plan, s->err));
+  s->best->placer = placer;
+  s->best_score = got;
+  memcpy(s->best_split, s->split, s->items->count * sizeof *s->split);
+  return WEIR_OK;
+}
+
+/* Schedules s->split, and keeps it if it is the best. */
+static weir_status try_split(improver *s, const char *placer) {
+  for (uint32_t n = 0; n < s->p->node_count; n++)
+    s->device[n] = s->split[s->items->of[n]];
+  weir_schedule_input input = {s->order, s->device, 0};
+  s->last_score = INT64_MAX;
+  weir_error why = WEIR_ERROR_INIT;
+  weir_status status =
+      weir_schedule_run(s->scheduler, &input, s->plan, NULL, &why);
+  if (status == WEIR_OK) return keep_if_better(s, placer);
+  /* No way between two devices, or no memory in this order: not this one. */
+  if (strcmp(why.id, "W3014") == 0 || strcmp(why.id, "W3013") == 0)
+    return WEIR_OK;
+  return s->err == NULL ? status : (*s->err = why, status);
+}
+
+static weir_status try_single(improver *s, uint32_t device) {
+  for (uint32_t i = 0; i < s->items->count; i++) {
+    if (weir_items_cost(s->items, i, device) == WEIR_PLACE_NO_KERNEL)
+      return WEIR_OK;
+    s->split[i] = device;
+  }
+  return try_split(s, "one device");
+}
+
+static weir_status try_chain(improver *s) {
+  bool found;
+  WEIR_TRY(weir_chain_split(s->items, s->cap, s->split, &found, s->err));
+  return found ? try_split(s, "chain split") : WEIR_OK;
+}
+
+/* ---- Search */
+
+/* Less room where the plan that was tried last went over a cap. */
+static void lower_caps(improver *s) {
+  for (uint32_t d = 0; d < s->p->device_count; d++) {
+    int64_t over = s->peaks[d] - s->p->devices[d].memory_bytes;
+    if (over > 0) s->cap[d] = s->cap[d] > over ? s->cap[d] - over : 0;
+  }
+}
+
+static weir_status search(improver *s, int64_t bound) {
+  static const weir_balance_goal goals[] = {
+      [WEIR_PLACE_THROUGHPUT] = WEIR_BALANCE_LOAD,
+      [WEIR_PLACE_MEMORY] = WEIR_BALANCE_BYTES,
+      [WEIR_PLACE_MOVED] = WEIR_BALANCE_MOVED};
+  for (uint32_t round = 0; round < CAP_ROUNDS; round++) {
+    uint64_t moves;
+    int64_t before = s->best_score;
+    weir_balance_options o = {.goal = goals[s->objective],
+                              .cap = s->cap,
+                              .moves = s->options->moves - s->moves,
+                              .seed = s->options->seed + round,
+                              .bound = bound,
+                              .stop = s->options->stop,
+                              .stop_self = s->options->stop_self};
+    if (o.moves == 0) return WEIR_OK;
+    memcpy(s->split, s->best_split, s->items->count * sizeof *s->split);
+    WEIR_TRY(weir_balance(s->items, &o, s->split, &moves, s->err));
+    s->moves += moves;
+    WEIR_TRY(try_split(s, "balance"));
+    if (s->last_score != INT64_MAX || s->best_score < before) return WEIR_OK;
+    lower_caps(s);
+  }
+  return WEIR_OK;
+}
+
+/* ---- All together */
+
+static weir_status begin(improver *s) {
+  const weir_allocator *a = s->alloc;
+  size_t n = (size_t)s->p->node_count + 1, d = s->p->device_count;
+  WEIR_TRY(weir_items_create(a, s->p, &s->items, s->err));
+  WEIR_TRY(weir_scheduler_create(a, s->p, &s->scheduler, s->err));
+  WEIR_TRY(weir_place_plan_create(a, s->p, &s->plan, s->err));
+  s->split = weir_alloc_array(a, n, sizeof *s->split);
+  s->best_split = weir_alloc_array(a, n, sizeof *s->best_split);
+  s->device = weir_alloc_array(a, n, sizeof *s->device);
+  s->key = weir_alloc_array(a, n, sizeof *s->key);
+  s->order = weir_alloc_array(a, n, sizeof *s->order);
+  s->heap = weir_alloc_array(a, n, sizeof *s->heap);
+  s->waiting = weir_alloc_array(a, n, sizeof *s->waiting);
+  s->cap = weir_alloc_array(a, d, sizeof *s->cap);
+  s->load = weir_alloc_array(a, d, sizeof *s->load);
+  s->peaks = weir_alloc_array(a, d, sizeof *s->peaks);
+  s->stamp = weir_alloc_array(a, d, sizeof *s->stamp);
+  if (s->split == NULL || s->best_split == NULL || s->device == NULL ||
+      s->key == NULL || s->order == NULL || s->heap == NULL ||
+      s->waiting == NULL || s->cap == NULL || s->load == NULL ||
+      s->peaks == NULL || s->stamp == NULL)
+    return weir_fail_memory(s->err, n * sizeof *s->key);
+  weir_place_rank(s->p, WEIR_RANK_MEAN, s->key);
+  weir_place_order(s->p, s->key, s->heap, s->waiting, s->order);
+  for (size_t i = 0; i < d; i++) s->cap[i] = s->p->devices[i].memory_bytes;
+  for (uint32_t i = 0; i < s->p->node_count; i++)
+    s->best_split[s->items->of[i]] = s->best->device[i];
+  return WEIR_OK;
+}
+
+static void end(improver *s) {
+  const weir_allocator *a = s->alloc;
+  weir_items_release(s->items);
+  weir_scheduler_release(s->scheduler);
+  weir_place_plan_release(s->plan);
+  weir_free(a, s->split);
+  weir_free(a, s->best_split);
+  weir_free(a, s->device);
+  weir_free(a, s->key);
+  weir_free(a, s->order);
+  weir_free(a, s->heap);
+  weir_free(a, s->waiting);
+  weir_free(a, s->cap);
+  weir_free(a, s->load);
+  weir_free(a, s->peaks);
+  weir_free(a, s->stamp);
+}
+
+static weir_status improve(improver *s, const weir_place_bounds *bounds) {
+  bool seen[WEIR_PLACE_CLASSES] = {false};
+  WEIR_TRY(begin(s));
+  WEIR_TRY(score(s, s->best, &s->best_score));
+  WEIR_TRY(try_chain(s));
+  for (uint32_t d = 0; d < s->p->device_count; d++)
+    if (!seen[s->p->devices[d].cls]) {
+      seen[s->p->devices[d].cls] = true;
+      WEIR_TRY(try_single(s, d));
+    }
+  return search(s, s->objective == WEIR_PLACE_THROUGHPUT ? bounds->area_ns : 0);
+}
+
+weir_status weir_place_improve(const weir_allocator *alloc,
+                               const weir_place_problem *problem,
+                               weir_place_objective objective,
+                               const weir_place_options *options,
+                               weir_place_result *result, weir_error *err) {
+  if (objective == WEIR_PLACE_LATENCY || problem->node_count == 0)
+    return WEIR_OK;
+  improver s = {.alloc = alloc,
+                .p = problem,
+                .options = options,
+                .objective = objective,
+                .best = result->plan,
+                .err = err};
+  weir_status status = improve(&s, &result->bounds);
+  result->moves += s.moves;
+  end(&s);
+  return status;
+}

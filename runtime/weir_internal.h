@@ -7,7 +7,7 @@
 #include "placement/solve/assign.h"
 #include "placement/cluster.h"
 #include "runtime/base/env.h"
-#include "runtime/exec/session.h"
+#include "runtime/exec/session/session.h"
 #include "runtime/graph/graph.h"
 #include "runtime/weir.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/exec/compile.h"
+#include "runtime/exec/compile/compile.h"
 #include "runtime/weir_internal.h"
 
 /* Sessions whose nodes are placed on the devices of a cluster, all of them in

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/exec/session.h"
+#include "runtime/exec/session/session.h"
 
 #include <string.h>
 

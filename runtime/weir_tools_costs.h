@@ -2,7 +2,7 @@
 #ifndef WEIR_TOOLS_COSTS_H_
 #define WEIR_TOOLS_COSTS_H_
 
-#include "runtime/exec/calibrate.h"
+#include "runtime/exec/measure/calibrate.h"
 #include "runtime/weir_internal.h"
 
 /* What plans need of a graph and of this machine. */

@@ -3,7 +3,7 @@
 #define WEIR_TOOLS_PLAN_H_
 
 #include "placement/report/dump.h"
-#include "runtime/exec/measure.h"
+#include "runtime/exec/measure/measure.h"
 #include "runtime/graph/train/train.h"
 #include "runtime/weir_internal.h"
 #include "runtime/weir_tools.h"

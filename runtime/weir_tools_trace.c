@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/report/dump_observed.h"
 #include "runtime/base/strbuf.h"
-#include "runtime/exec/compile.h"
+#include "runtime/exec/compile/compile.h"
 #include "runtime/weir_tools_costs.h"
 #include "runtime/weir_tools_plan.h"
 

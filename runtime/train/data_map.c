@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "runtime/exec/session.h"
+#include "runtime/exec/session/session.h"
 
 /* `map`: a graph between what is read and what is fed. */
 

@@ -2,7 +2,7 @@
 #ifndef WEIR_TRAIN_DATA_MAP_H_
 #define WEIR_TRAIN_DATA_MAP_H_
 
-#include "runtime/exec/session.h"
+#include "runtime/exec/session/session.h"
 #include "runtime/train/data_internal.h"
 
 /* `map`: a graph file of its own, or a block of the graph's file, run on each

@@ -2,7 +2,7 @@
 #ifndef WEIR_TRAIN_LOOP_H_
 #define WEIR_TRAIN_LOOP_H_
 
-#include "runtime/exec/session.h"
+#include "runtime/exec/session/session.h"
 #include "runtime/graph/train/train.h"
 #include "runtime/train/progress.h"
 

@@ -2,7 +2,7 @@
 #ifndef WEIR_TRAIN_PREDICT_H_
 #define WEIR_TRAIN_PREDICT_H_
 
-#include "runtime/exec/session.h"
+#include "runtime/exec/session/session.h"
 #include "runtime/train/data.h"
 
 /* A graph's outputs over a data set. */

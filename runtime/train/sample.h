@@ -3,7 +3,7 @@
 #define WEIR_TRAIN_SAMPLE_H_
 
 #include "runtime/base/writer.h"
-#include "runtime/exec/session.h"
+#include "runtime/exec/session/session.h"
 #include "runtime/train/data.h"
 
 /* Text from a language model: a graph whose output is scores of the next token

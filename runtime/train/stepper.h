@@ -2,7 +2,7 @@
 #ifndef WEIR_TRAIN_STEPPER_H_
 #define WEIR_TRAIN_STEPPER_H_
 
-#include "runtime/exec/session.h"
+#include "runtime/exec/session/session.h"
 #include "runtime/train/data.h"
 
 /* Runs a session on batches: each column is fed to the input of its name.

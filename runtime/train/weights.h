@@ -2,7 +2,7 @@
 #ifndef WEIR_TRAIN_WEIGHTS_H_
 #define WEIR_TRAIN_WEIGHTS_H_
 
-#include "runtime/exec/session.h"
+#include "runtime/exec/session/session.h"
 #include "runtime/io/checkpoint/checkpoint.h"
 
 /* Variables of sessions from checkpoints and from files. */

@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-#include "runtime/exec/trace.h"
+#include "runtime/exec/program/trace.h"
 #include "runtime/graph/train/train.h"
 #include "tests/exec/maker.h"
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "kernels/kernel.h"
-#include "runtime/exec/session.h"
+#include "runtime/exec/session/session.h"
 
 /* Runs a graph in several ways and compares what comes out. */
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
-#include "runtime/exec/session.h"
+#include "runtime/exec/session/session.h"
 #include "runtime/graph/builder.h"
 #include "tests/exec/support.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/exec/channel.h"
+#include "runtime/exec/program/channel.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/exec/measure.h"
+#include "runtime/exec/measure/measure.h"
 
 #include <string.h>
 
 #include "kernels/kernel.h"
 #include "placement/lower/signature.h"
-#include "runtime/exec/calibrate.h"
+#include "runtime/exec/measure/calibrate.h"
 #include "tests/exec/support.h"
 
 /* A graph as it is run, its units, and what is wanted of it. */

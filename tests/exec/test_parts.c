@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/exec/compile_internal.h"
-#include "runtime/exec/trace.h"
+#include "runtime/exec/compile/compile_internal.h"
+#include "runtime/exec/program/trace.h"
 #include "tests/exec/generated.h"
 #include "tests/exec/support.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "runtime/exec/frame.h"
+#include "runtime/exec/program/frame.h"
 #include "tests/exec/support.h"
 
 /* Programs put together by hand: every kind of instruction, failures, order. */

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "runtime/exec/trace.h"
+#include "runtime/exec/program/trace.h"
 #include "tests/exec/maker.h"
 
 /* Sessions with time, threads and little memory. */

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "kernels/kernel.h"
-#include "runtime/exec/session.h"
+#include "runtime/exec/session/session.h"
 #include "runtime/graph/graph.h"
 #include "tests/exec/support.h"
 

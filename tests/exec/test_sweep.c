@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/exec/compile.h"
+#include "runtime/exec/compile/compile.h"
 #include "tests/exec/generated.h"
 #include "tests/exec/support.h"
 

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/compile/compile.h"
+
+#include <string.h>
+
+#include "runtime/exec/compile/compile_internal.h"
+#include "runtime/graph/mesh/mesh.h"
+
+/* The walk over the graph: what each node is, in node order. */
+
+static weir_status fail_at(const weir_node *node, weir_error *err,
+                           weir_error_id id, const char *what) {
+  weir_status s =
+      weir_fail(err, id, &node->mark, "%.*s: %s", WEIR_SV(node->name), what);
+  weir_error_set_node(err, node->name.data, node->name.size);
+  return s;
+}
+
+/* ---- Nodes that are not kernels */
+
+/* |id| has the bytes of |of|. */
+static weir_status alias(weir_compiler *c, weir_value_id id, weir_value_id of,
+                         bool keep_frozen, weir_error *err) {
+  weir_value_spec spec = {.storage = WEIR_STORAGE_ALIAS,
+                          .alias = c->values[of]};
+  WEIR_TRY(weir_compile_value(c, id, &spec, err));
+  c->frozen[id] = keep_frozen && c->frozen[of];
+  c->instrs[c->graph->values[id].node] = c->instrs[c->graph->values[of].node];
+  return WEIR_OK;
+}
+
+static weir_status frozen_value(weir_compiler *c, weir_value_id id,
+                                const void *data, weir_error *err) {
+  weir_value_spec spec = {.storage = WEIR_STORAGE_CONST, .data = data};
+  c->frozen[id] = true;
+  return weir_compile_value(c, id, &spec, err);
+}
+
+static weir_status const_node(weir_compiler *c, const weir_node *node,
+                              weir_error *err) {
+  weir_value_id id = node->first_output;
+  const weir_value *v = &c->graph->values[id];
+  const weir_tensor *t = node->attrs[0].tensor;
+  if (t->dtype == v->dtype) return frozen_value(c, id, t->data, err);
+  weir_tensor *converted = NULL;
+  WEIR_TRY(weir_tensor_create_shaped(c->env->alloc, v->dtype, &t->shape,
+                                     &converted, err));
+  int64_t n = weir_shape_elements(&t->shape);
+  for (int64_t i = 0; i < n; i++) {
+    if (weir_dtype_is_float(v->dtype))
+      weir_tensor_set_f64(converted, i, weir_tensor_get_f64(t, i));
+    else
+      weir_tensor_set_i64(converted, i, weir_tensor_get_i64(t, i));
+  }
+  char *data = weir_arena_string(c->arena, converted->data, converted->bytes);
+  weir_tensor_unref(converted);
+  if (data == NULL) return weir_fail_memory(err, 0);
+  return frozen_value(c, id, data, err);
+}
+
+static bool lacks_default(const weir_node *node) {
+  return node->input_count == 0 || node->inputs[0] == WEIR_NO_VALUE;
+}
+
+static weir_status fail_unfed(const weir_node *node, weir_error *err) {
+  return fail_at(node, err, WEIR_W4012,
+                 "the input has no default and was not fed");
+}
+
+static weir_status feed_node(weir_compiler *c, const weir_node *node,
+                             weir_error *err) {
+  weir_value_id id = node->first_output;
+  for (uint32_t k = 0; k < c->request->feed_count; k++)
+    if (c->feeds[k] == id) {
+      if (c->known_feeds != NULL && c->known_feeds[k] != NULL)
+        return frozen_value(c, id, c->known_feeds[k], err);
+      weir_value_spec spec = {.storage = WEIR_STORAGE_EXTERNAL, .external = k};
+      return weir_compile_value(c, id, &spec, err);
+    }
+  if (lacks_default(node)) return fail_unfed(node, err);
+  return alias(c, id, node->inputs[0], false, err);
+}
+
+static weir_status var_node(weir_compiler *c, weir_node_id id,
+                            weir_error *err) {
+  const weir_node *node = &c->graph->nodes[id];
+  const weir_compile_request *r = c->request;
+  const void *data = r->constant_var != NULL
+                         ? r->constant_var(r->constant_self, node->name)
+                         : NULL;
+  if (data != NULL) return frozen_value(c, node->first_output, data, err);
+  weir_value_spec spec = {.storage = WEIR_STORAGE_EXTERNAL,
+                          .external = c->external_count};
+  WEIR_TRY(weir_compile_value(c, node->first_output, &spec, err));
+  c->vars[c->var_count] = (weir_var_use){.name = node->name,
+                                         .dtype = spec.dtype,
+                                         .bytes = spec.bytes,
+                                         .read = c->external_count++,
+                                         .write = WEIR_NO_INDEX,
+                                         .commit = WEIR_NO_INDEX};
+  c->var_of[id] = ++c->var_count;
+  return WEIR_OK;
+}
+
+/* The new value of assign_add: a kernel of `add`. */
+static weir_status add_kernel(weir_compiler *c, weir_node_id id,
+                              weir_error *err) {
+  const weir_node *node = &c->graph->nodes[id];
+  const weir_op_def *add =
+      weir_registry_find_op(c->graph->registry, WEIR_SV_LIT("add"));
+  weir_value_id *out = weir_arena_array(c->arena, 1, sizeof *out);
+  weir_call *call = NULL;
+  if (add == NULL)
+    return fail_at(node, err, WEIR_W3001, "there is no op `add`");
+  WEIR_TRY(weir_compile_call(c, id, add, NULL, &call, err));
+  if (out == NULL) return weir_fail_memory(err, sizeof *out);
+  out[0] = node->first_output;
+  weir_emit emit = {.calls = call,
+                    .call_count = 1,
+                    .node = node,
+                    .node_id = id,
+                    .in = node->inputs,
+                    .in_count = 2,
+                    .out = out,
+                    .out_count = 1};
+  WEIR_TRY(weir_compile_choose(c, &emit, NULL, err));
+  return weir_compile_emit(c, &emit, err);
+}
+
+static weir_status commit_node(weir_compiler *c, weir_node_id id,
+                               weir_error *err) {
+  const weir_node *node = &c->graph->nodes[id];
+  weir_node_id owner = c->graph->values[node->inputs[0]].node;
+  if (c->var_of[owner] == 0)
+    return fail_at(node, err, WEIR_W2020, "what it assigns is no variable");
+  weir_var_use *use = &c->vars[c->var_of[owner] - 1];
+  if (use->commit != WEIR_NO_INDEX)
+    return fail_at(node, err, WEIR_W2020,
+                   "the variable is assigned twice in one step");
+  if (strcmp(node->op->name, "assign_add") == 0)
+    WEIR_TRY(add_kernel(c, id, err));
+  else
+    WEIR_TRY(alias(c, node->first_output, node->inputs[1], false, err));
+  use->write = c->external_count++;
+  use->commit = c->values[node->first_output];
+  c->writes = true;
+  return WEIR_OK;
+}
+
+static weir_status nothing_run(const weir_args *args) {
+  (void)args;
+  return WEIR_OK;
+}
+
+/* group, no_op: an instruction that waits for its inputs. */
+static weir_status control_node(weir_compiler *c, weir_node_id id,
+                                weir_error *err) {
+  weir_emit emit = {.node = &c->graph->nodes[id],
+                    .node_id = id,
+                    .in = c->graph->nodes[id].inputs,
+                    .in_count = c->graph->nodes[id].input_count,
+                    .run = nothing_run,
+                    .kernel = "none",
+                    .call_count = 0};
+  return weir_compile_emit(c, &emit, err);
+}
+
+static weir_status plain_node(weir_compiler *c, weir_node_id id,
+                              weir_error *err) {
+  const weir_node *node = &c->graph->nodes[id];
+  const weir_value *v = &c->graph->values[node->first_output];
+  if (node->output_count == 1 && v->known != NULL &&
+      !(node->op->flags & WEIR_OP_EFFECT))
+    return frozen_value(c, node->first_output, v->known->data, err);
+  switch (node->op->instr) {
+    case WEIR_INSTR_CONST:
+      return const_node(c, node, err);
+    case WEIR_INSTR_FEED:
+      return feed_node(c, node, err);
+    case WEIR_INSTR_VAR_READ:
+      return var_node(c, id, err);
+    case WEIR_INSTR_VAR_COMMIT:
+      return commit_node(c, id, err);
+    case WEIR_INSTR_NONE:
+      return control_node(c, id, err);
+    case WEIR_INSTR_LOOP:
+    case WEIR_INSTR_BRANCH:
+      return weir_compile_control(c, id, err);
+    case WEIR_INSTR_COLLECTIVE:
+      return weir_compile_collective(c, id, err);
+    default:
+      break;
+  }
+  if (node->op->flags & WEIR_OP_VIEW)
+    return alias(c, node->first_output, node->inputs[0], true, err);
+  return weir_compile_node(c, id, err);
+}
+
+/* ---- Groups: emitted when their last member is met. */
+
+static weir_status group_member(weir_compiler *c, weir_node_id id,
+                                weir_error *err) {
+  uint32_t group = c->graph->nodes[id].group;
+  if (--c->group_size[group] > 0) return WEIR_OK;
+  bool done = false;
+  const char *reason = NULL;
+  WEIR_TRY(weir_compile_group(c, group, &done, &reason, err));
+  if (done) return WEIR_OK;
+  /* One by one, in order: the list runs backwards. What is inside is plain. */
+  weir_node_id list = WEIR_NO_INDEX;
+  for (weir_node_id m = c->group_head[group]; m != WEIR_NO_INDEX;) {
+    weir_node_id next = c->group_next[m];
+    c->group_next[m] = list;
+    list = m;
+    m = next;
+  }
+  for (weir_node_id m = list; m != WEIR_NO_INDEX; m = c->group_next[m]) {
+    WEIR_TRY(plain_node(c, m, err));
+    if (c->instrs[m] == WEIR_NO_INDEX) continue;
+    weir_instr_spec *s = &c->builder->instrs.items[c->instrs[m]].spec;
+    if (s->node_order == m) s->reason = reason;
+  }
+  return WEIR_OK;
+}
+
+/* ---- The whole */
+
+static bool is_fed(const weir_compiler *c, weir_value_id id) {
+  for (uint32_t k = 0; k < c->request->feed_count; k++)
+    if (c->feeds[k] == id) return true;
+  return false;
+}
+
+/* What is missing is told before shapes that depend on it are. */
+static weir_status check_fed(const weir_compiler *c, weir_error *err) {
+  for (weir_node_id id = 0; id < c->graph->node_count; id++) {
+    const weir_node *node = &c->graph->nodes[id];
+    if (node->op->instr == WEIR_INSTR_FEED && lacks_default(node) &&
+        !is_fed(c, node->first_output))
+      return fail_unfed(node, err);
+  }
+  return WEIR_OK;
+}
+
+/* Marks what is carried out. A variable's first value and the default of a fed
+ * input are not. */
+static weir_status mark_needed(weir_compiler *c, weir_error *err) {
+  const weir_graph *g = c->graph;
+  for (uint32_t k = 0; k < c->request->fetch_count; k++)
+    c->needed[g->values[c->fetches[k]].node] = true;
+  for (uint32_t k = 0; k < c->target_count; k++)
+    if (c->targets[k] != WEIR_NO_INDEX) c->needed[c->targets[k]] = true;
+  WEIR_TRY(weir_graph_mark_ranks(g, NULL, c->needed, err));
+  for (weir_node_id id = g->node_count; id-- > 0;) {
+    const weir_node *node = &g->nodes[id];
+    if (!c->needed[id]) continue;
+    for (uint32_t i = 0; i < node->after_count; i++)
+      c->needed[node->after[i]] = true;
+    if (node->op->instr == WEIR_INSTR_VAR_READ) continue;
+    if (node->op->instr == WEIR_INSTR_FEED && is_fed(c, node->first_output))
+      continue;
+    for (uint32_t i = 0; i < node->input_count; i++)
+      if (node->inputs[i] != WEIR_NO_VALUE)
+        c->needed[g->values[node->inputs[i]].node] = true;
+  }
+  return WEIR_OK;
+}
+
+static weir_status visit(weir_compiler *c, weir_node_id id, weir_error *err) {
+  if (!c->needed[id]) return WEIR_OK;
+  if (c->partition != NULL) WEIR_TRY(weir_compile_arrive(c, id, err));
+  return c->graph->nodes[id].group != WEIR_NO_GROUP ? group_member(c, id, err)
+                                                    : plain_node(c, id, err);
+}
+
+/* Constants, then the rest as the plan begins it. */
+static weir_status visit_parts(weir_compiler *c, weir_error *err) {
+  const weir_partition *p = c->partition;
+  for (weir_node_id id = 0; id < c->graph->node_count; id++)
+    if (p->part_of[id] == WEIR_PLACE_NONE) WEIR_TRY(visit(c, id, err));
+  for (uint32_t i = 0; i < p->order_count; i++)
+    WEIR_TRY(visit(c, p->order[i], err));
+  return WEIR_OK;
+}
+
+static weir_status walk(weir_compiler *c, weir_error *err) {
+  const weir_graph *g = c->graph;
+  WEIR_TRY(mark_needed(c, err));
+  for (weir_node_id id = 0; id < g->node_count; id++) {
+    uint32_t group = g->nodes[id].group;
+    if (group == WEIR_NO_GROUP || !c->needed[id]) continue;
+    c->group_size[group]++;
+    c->group_next[id] = c->group_head[group];
+    c->group_head[group] = id;
+  }
+  weir_compile_find_readers(c);
+  WEIR_TRY(weir_compile_layouts(c, err));
+  if (c->partition != NULL) {
+    WEIR_TRY(weir_compile_parts_begin(c, err));
+    WEIR_TRY(visit_parts(c, err));
+  } else {
+    for (weir_node_id id = 0; id < g->node_count; id++)
+      WEIR_TRY(visit(c, id, err));
+  }
+  return weir_compile_outputs(c, err);
+}
+
+static weir_status make_tables(weir_compiler *c, weir_error *err) {
+  const weir_graph *g = c->graph;
+  c->arena = weir_program_builder_arena(c->builder);
+  c->values = weir_arena_array(c->arena, g->value_count, sizeof *c->values);
+  c->frozen = weir_arena_array(c->arena, g->value_count, sizeof *c->frozen);
+  c->instrs = weir_arena_array(c->arena, g->node_count, sizeof *c->instrs);
+  c->home = weir_arena_array(c->arena, g->value_count, sizeof *c->home);
+  c->vars = weir_arena_array(c->arena, g->node_count, sizeof *c->vars);
+  c->var_of = weir_arena_array(c->arena, g->node_count, sizeof *c->var_of);
+  c->group_size =
+      weir_arena_array(c->arena, g->group_count, sizeof *c->group_size);
+  c->group_head =
+      weir_arena_array(c->arena, g->group_count, sizeof *c->group_head);
+  c->needed = weir_arena_array(c->arena, g->node_count, sizeof *c->needed);
+  c->layouts = weir_arena_array(c->arena, g->value_count, sizeof *c->layouts);
+  c->reader = weir_arena_array(c->arena, g->value_count, sizeof *c->reader);
+  c->group_next =
+      weir_arena_array(c->arena, g->node_count, sizeof *c->group_next);
+  if (c->values == NULL || c->frozen == NULL || c->instrs == NULL ||
+      c->vars == NULL || c->var_of == NULL || c->group_size == NULL ||
+      c->group_head == NULL || c->group_next == NULL || c->layouts == NULL ||
+      c->reader == NULL || c->needed == NULL || c->home == NULL)
+    return weir_fail_memory(err, 0);
+  memset(c->values, 0xff, g->value_count * sizeof *c->values);
+  memset(c->instrs, 0xff, g->node_count * sizeof *c->instrs);
+  memset(c->home, 0xff, g->value_count * sizeof *c->home);
+  memset(c->group_head, 0xff, g->group_count * sizeof *c->group_head);
+  c->external_count = c->request->feed_count + c->request->fetch_count;
+  return WEIR_OK;
+}
+
+/* Cuts the graph down and forms groups; |c->feeds| and |c->fetches| get their
+ * new ids. */
+static weir_status cut_down(weir_compiler *c, bool *fed, weir_value_id *map,
+                            weir_node_id *nodes, weir_error *err) {
+  const weir_compile_request *r = c->request;
+  const weir_graph *g = r->graph;
+  weir_graph *simple = NULL, *fused = NULL;
+  for (uint32_t k = 0; k < r->feed_count; k++)
+    for (uint32_t i = 0; i < g->input_count; i++)
+      if (g->inputs[i].value == r->feeds[k]) fed[i] = true;
+  weir_simplify_options options = {.values = r->fetches,
+                                   .value_count = r->fetch_count,
+                                   .nodes = c->targets,
+                                   .node_count = c->target_count,
+                                   .fed = r->options.no_fold ? NULL : fed,
+                                   .keep_equal = r->options.no_fold,
+                                   .drop_inits = true};
+  weir_status s = weir_graph_simplify(g, &options, map, nodes, &simple, err);
+  for (uint32_t k = 0; s == WEIR_OK && k < r->feed_count; k++)
+    c->feeds[k] = map[r->feeds[k]];
+  for (uint32_t k = 0; s == WEIR_OK && k < r->fetch_count; k++)
+    c->fetches[k] = map[r->fetches[k]];
+  for (uint32_t k = 0; s == WEIR_OK && k < c->target_count; k++)
+    c->targets[k] = nodes[c->targets[k]];
+  if (s == WEIR_OK && !r->options.no_fusion)
+    s = weir_graph_fuse(simple, c->fetches, r->fetch_count, &fused, err);
+  c->graph = s != WEIR_OK ? NULL : weir_graph_ref(fused ? fused : simple);
+  weir_graph_unref(simple);
+  weir_graph_unref(fused);
+  return s;
+}
+
+static weir_status prepare_graph(weir_compiler *c, weir_error *err) {
+  const weir_allocator *a = c->env->alloc;
+  const weir_graph *g = c->request->graph;
+  bool *fed = weir_alloc_array(a, g->input_count, sizeof *fed);
+  weir_value_id *map = weir_alloc_array(a, g->value_count, sizeof *map);
+  weir_node_id *nodes = weir_alloc_array(a, g->node_count, sizeof *nodes);
+  weir_status s = fed == NULL || map == NULL || nodes == NULL
+                      ? weir_fail_memory(err, g->value_count * sizeof *map)
+                      : cut_down(c, fed, map, nodes, err);
+  weir_free(a, nodes);
+  weir_free(a, fed);
+  weir_free(a, map);
+  return s;
+}
+
+static weir_status finish(weir_compiler *c, weir_compiled *out,
+                          weir_error *err) {
+  weir_program_options options = {
+      .threads = c->request->options.threads,
+      .memory_limit = c->request->options.memory_limit,
+      .body = false};
+  weir_program *program = NULL;
+  if (c->partition != NULL) {
+    weir_compile_enter(c, 0);
+    options.stream = true;
+    options.threads = 1;
+  }
+  WEIR_TRY(weir_program_finish(c->builder, &options, &program, err));
+  out->program = program;
+  if (c->partition != NULL)
+    WEIR_TRY(weir_compile_parts_end(c, program, &options, err));
+  out->vars = c->vars; /* in the program's arena */
+  out->var_count = c->var_count;
+  for (weir_node_id id = 0; id < c->graph->node_count; id++)
+    out->node_count += c->needed[id];
+  out->group_count = c->group_count;
+  out->writes = c->writes;
+  return WEIR_OK;
+}
+
+weir_status weir_compile(const weir_env *env,
+                         const weir_compile_request *request,
+                         weir_compiled **out_compiled, weir_error *err) {
+  weir_compiler c = {.env = env, .request = request};
+  weir_compiled *out = weir_alloc_array(env->alloc, 1, sizeof *out);
+  *out_compiled = NULL;
+  c.feeds = weir_alloc_array(env->alloc, request->feed_count, sizeof *c.feeds);
+  c.fetches =
+      weir_alloc_array(env->alloc, request->fetch_count, sizeof *c.fetches);
+  weir_status s = WEIR_OK;
+  if (out == NULL || c.feeds == NULL || c.fetches == NULL)
+    s = weir_fail_memory(err, sizeof *out);
+  if (s == WEIR_OK)
+    s = weir_compile_targets(&c, &c.targets, &c.target_count, err);
+  if (s == WEIR_OK) s = prepare_graph(&c, err);
+  if (s == WEIR_OK && request->placement != NULL) {
+    s = check_fed(&c, err);
+    if (s == WEIR_OK) s = weir_compile_place(&c, err);
+  }
+  if (s == WEIR_OK) s = weir_program_builder_create(env, &c.builder, err);
+  if (s == WEIR_OK) s = make_tables(&c, err);
+  if (s == WEIR_OK) s = walk(&c, err);
+  if (s == WEIR_OK) s = finish(&c, out, err);
+  weir_compile_parts_release(&c);
+  weir_free(env->alloc, c.feeds);
+  weir_free(env->alloc, c.fetches);
+  weir_free(env->alloc, c.targets);
+  if (out != NULL) {
+    out->env = env;
+    out->graph = c.graph;
+    out->partition = c.partition;
+  }
+  if (s == WEIR_OK)
+    *out_compiled = out;
+  else
+    weir_compiled_release(out);
+  return s;
+}
+
+weir_status weir_compile_body(weir_compiler *outer,
+                              const weir_compile_request *request,
+                              const void *const *known_feeds,
+                              const weir_program **out_program,
+                              weir_error *err) {
+  weir_compiler c = {.env = outer->env,
+                     .request = request,
+                     .graph = request->graph,
+                     .feeds = (weir_value_id *)(uintptr_t)request->feeds,
+                     .fetches = (weir_value_id *)(uintptr_t)request->fetches,
+                     .known_feeds = known_feeds};
+  weir_program_options options = {.threads = request->options.threads,
+                                  .body = true};
+  weir_program *program = NULL;
+  *out_program = NULL;
+  weir_status s = weir_program_builder_create(c.env, &c.builder, err);
+  if (s == WEIR_OK) s = make_tables(&c, err);
+  if (s == WEIR_OK) s = walk(&c, err);
+  if (s == WEIR_OK) s = weir_program_finish(c.builder, &options, &program, err);
+  weir_program_builder_release(c.builder);
+  outer->group_count += c.group_count;
+  *out_program = program;
+  return s;
+}
+
+void weir_compiled_release(weir_compiled *compiled) {
+  if (compiled == NULL) return;
+  weir_program_release(compiled->program);
+  weir_partition_release(compiled->partition);
+  weir_graph_unref(compiled->graph);
+  weir_free(compiled->env->alloc, compiled);
+}

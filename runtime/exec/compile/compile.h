@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_EXEC_COMPILE_H_
+#define WEIR_EXEC_COMPILE_H_
+
+#include "placement/partition.h"
+#include "placement/solve/search.h"
+#include "runtime/exec/program/program.h"
+#include "runtime/graph/graph.h"
+
+/* From a graph whose shapes are known to a program.
+ *
+ * The graph is cut down to what is wanted, its groups are formed, a kernel is
+ * chosen for each group and node, what depends on constants alone is computed
+ * at once, views become aliases; the builder (program.h) does the rest. Why
+ * each kernel was chosen, and others were not, is kept in words.
+ *
+ * Externals of the program: feeds, then fetches, then for each variable used
+ * the value read and, if it is assigned, the value to be. */
+
+typedef struct weir_compile_options {
+  bool no_fusion, no_fold, ref_kernels, no_layout;
+  size_t memory_limit;
+  int threads;
+  uint64_t seed;
+} weir_compile_options;
+
+/* Where nodes go: with this, a program gets a part for each device that has
+ * work (program.h). Values are the same bits as without. */
+typedef struct weir_exec_placement {
+  const weir_cluster *cluster;
+  weir_lower_options lower;
+  weir_placer placer;
+  uint64_t moves; /* of the search; 0: as many as fit the graph's size */
+  uint64_t seed;
+  weir_sv plan;        /* a plan in JSON to be carried out as it is; or empty */
+  weir_writer summary; /* gets what the placement gave; |write| NULL: nothing */
+} weir_exec_placement;
+
+typedef struct weir_compile_request {
+  const weir_graph *graph;    /* no symbols are left in what is wanted */
+  const weir_value_id *feeds; /* output 0 of `input` nodes */
+  const weir_value_id *fetches;
+  const weir_node_id *targets; /* wanted for their effect */
+  uint32_t feed_count, fetch_count, target_count;
+  /* Leave out the graph's own updates. Else an `update` is a target too if its
+   * variable is read and no other node wanted assigns it. */
+  bool no_updates;
+  weir_compile_options options;
+  const weir_exec_placement *placement; /* NULL: one device */
+  /* The bytes of a variable that nothing in the graph assigns: they count as
+   * a constant. Lent, must outlive the program; NULL: it is read by each run.
+   * The function may be NULL. */
+  const void *(*constant_var)(void *self, weir_sv name);
+  void *constant_self;
+} weir_compile_request;
+
+/* A variable as one program uses it. */
+typedef struct weir_var_use {
+  weir_sv name; /* its node's */
+  weir_dtype dtype;
+  size_t bytes;
+  uint32_t read;   /* external */
+  uint32_t write;  /* external, or WEIR_NO_INDEX */
+  uint32_t commit; /* the program's value that is committed */
+} weir_var_use;
+
+typedef struct weir_compiled {
+  const weir_env *env;
+  const weir_graph *graph; /* the cut-down one; holds constants and texts */
+  const weir_program *program;
+  weir_partition *partition; /* NULL: one part */
+  weir_var_use *vars;
+  uint32_t var_count, node_count, group_count;
+  bool writes; /* assigns variables */
+} weir_compiled;
+
+/* Errors: W2008 (a shape is not known), W3001, W4012, W2020, W6001, W6002 and
+ * what kernels' prepare says; with a placement, what that says. */
+weir_status weir_compile(const weir_env *env,
+                         const weir_compile_request *request,
+                         weir_compiled **out_compiled, weir_error *err);
+void weir_compiled_release(weir_compiled *compiled); /* NULL-safe */
+
+#endif

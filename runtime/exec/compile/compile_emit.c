@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "runtime/exec/compile/compile_internal.h"
+
+/* From a chosen kernel to an instruction, or to its result. */
+
+weir_status weir_compile_value(weir_compiler *c, weir_value_id id,
+                               weir_value_spec *spec, weir_error *err) {
+  const weir_value *v = &c->graph->values[id];
+  int64_t dims[WEIR_MAX_RANK] = {0};
+  if (!weir_shape_known(v->shape)) {
+    const weir_node *node = &c->graph->nodes[v->node];
+    char type[128];
+    weir_status s = weir_fail(
+        err, WEIR_W2008, &node->mark, "%s is not known before the run",
+        weir_graph_type_text(c->graph, id, type, sizeof type));
+    weir_error_set_node(err, node->name.data, node->name.size);
+    return s;
+  }
+  for (int32_t d = 0; d < v->shape->rank; d++)
+    dims[d] = v->shape->dims[d].value;
+  spec->dtype = v->dtype;
+  spec->bytes = weir_compile_bytes(c, id);
+  spec->layout = (weir_layout)c->layouts[id];
+  spec->rank = v->shape->rank;
+  spec->dims = dims;
+  c->values[id] = weir_program_add_value(c->builder, spec);
+  if (c->values[id] == WEIR_NO_INDEX) return weir_fail_memory(err, 0);
+  if (c->home[id] == WEIR_NO_INDEX) c->home[id] = c->part;
+  return WEIR_OK;
+}
+
+int64_t weir_compile_cost(const weir_call *call, weir_cost *cost) {
+  *cost = (weir_cost){0, 0, 0};
+  if (call->op->cost != NULL) {
+    call->op->cost(call, cost);
+  } else {
+    for (uint32_t i = 0; i < call->in_count + call->out_count; i++)
+      cost->bytes +=
+          call->in[i].elements * (int64_t)weir_dtype_size(call->in[i].dtype);
+  }
+  /* One core: some 20 Gflop/s at least, some 10 GB/s. */
+  return 5 + cost->hold_ns + cost->flops / 20 + cost->bytes / 10;
+}
+
+typedef struct emit_cost {
+  int64_t ns, flops, bytes, hold_ns;
+} emit_cost;
+
+static emit_cost total_cost(const weir_emit *e) {
+  emit_cost total = {0};
+  for (uint32_t i = 0; i < e->call_count; i++) {
+    weir_cost cost;
+    total.ns += weir_compile_cost(&e->calls[i], &cost);
+    total.flops += cost.flops;
+    total.bytes += cost.bytes;
+    total.hold_ns += cost.hold_ns;
+  }
+  return total;
+}
+
+/* ---- Folding */
+
+static size_t out_bytes(const weir_compiler *c, const weir_emit *e) {
+  size_t total = 0;
+  for (uint32_t i = 0; i < e->out_count; i++)
+    if (e->out[i] != WEIR_NO_VALUE)
+      total += weir_scratch_align(weir_compile_bytes(c, e->out[i]));
+  return total;
+}
+
+/* Whether the outputs can be had now: constants in, nothing that differs from
+ * run to run, and not much larger than what goes in. */
+static bool can_fold(const weir_compiler *c, const weir_emit *e,
+                     const emit_cost *cost) {
+  size_t in_bytes = 0;
+  if (cost->hold_ns > 0 || e->call_count == 0) return false;
+  for (uint32_t i = 0; i < e->call_count; i++)
+    if (e->calls[i].op->flags & (WEIR_OP_RANDOM | WEIR_OP_EFFECT)) return false;
+  for (uint32_t i = 0; i < e->in_count; i++) {
+    if (e->in[i] == WEIR_NO_VALUE) continue;
+    if (!c->frozen[e->in[i]]) return false;
+    const weir_value *v = &c->graph->values[e->in[i]];
+    in_bytes += weir_shape_bytes(v->shape, v->dtype);
+  }
+  return out_bytes(c, e) <= ((size_t)1 << 20) + 4 * in_bytes;
+}
+
+static void no_hold(void *self, int64_t ns, bool spin) {
+  (void)self;
+  (void)ns;
+  (void)spin;
+}
+
+/* Computes the outputs into the arena. |*folded| is false when the kernel
+ * failed on the data: then the run will say so. */
+static weir_status fold(weir_compiler *c, weir_emit *e, bool *folded,
+                        weir_error *err) {
+  weir_run_ctx ctx = {
+      .parallel_for = weir_serial_for, .workers = 1, .hold = no_hold};
+  weir_error ignored = WEIR_ERROR_INIT;
+  uint32_t n = e->in_count + e->out_count;
+  size_t scratch_bytes = weir_scratch_align(e->prepared.scratch_bytes) +
+                         weir_scratch_align(e->prepared.worker_scratch_bytes);
+  void **io = weir_arena_array(c->arena, n, sizeof *io);
+  char *data = weir_arena_alloc(c->arena, out_bytes(c, e) + 64);
+  void *scratch = weir_alloc_aligned(c->env->alloc, scratch_bytes, 64);
+  *folded = false;
+  if (io == NULL || data == NULL || scratch == NULL) {
+    weir_free(c->env->alloc, scratch);
+    return weir_fail_memory(err, out_bytes(c, e) + scratch_bytes);
+  }
+  data += (64 - (uintptr_t)data % 64) % 64;
+  const weir_pvalue *values = c->builder->values.items;
+  for (uint32_t i = 0; i < e->in_count; i++)
+    if (e->in[i] != WEIR_NO_VALUE)
+      io[i] = (void *)values[values[c->values[e->in[i]]].root].data;
+  for (uint32_t i = 0; i < e->out_count; i++) {
+    if (e->out[i] == WEIR_NO_VALUE) continue;
+    io[e->in_count + i] = data;
+    data += weir_scratch_align(weir_compile_bytes(c, e->out[i]));
+  }
+  weir_args args = {io, e->prepared.state, scratch, &ctx, &ignored};
+  *folded = e->run(&args) == WEIR_OK;
+  weir_free(c->env->alloc, scratch);
+  for (uint32_t i = 0; *folded && i < e->out_count; i++) {
+    if (e->out[i] == WEIR_NO_VALUE) continue;
+    weir_value_spec spec = {.storage = WEIR_STORAGE_CONST,
+                            .data = io[e->in_count + i]};
+    WEIR_TRY(weir_compile_value(c, e->out[i], &spec, err));
+    c->frozen[e->out[i]] = true;
+    c->builder->program->constant_bytes += weir_scratch_align(spec.bytes);
+  }
+  return WEIR_OK;
+}
+
+/* ---- Instructions */
+
+static uint32_t *program_values(weir_compiler *c, const weir_value_id *ids,
+                                uint32_t count) {
+  uint32_t *values = weir_arena_array(c->arena, count, sizeof *values);
+  for (uint32_t i = 0; values != NULL && i < count; i++)
+    values[i] = ids[i] == WEIR_NO_VALUE ? WEIR_NO_INDEX : c->values[ids[i]];
+  return values;
+}
+
+static weir_status add_instr(weir_compiler *c, weir_emit *e,
+                             const emit_cost *cost, weir_error *err) {
+  const weir_node *node = e->node;
+  weir_status s = WEIR_OK;
+  for (uint32_t i = 0; s == WEIR_OK && i < e->out_count; i++) {
+    weir_value_spec spec = {.storage = WEIR_STORAGE_TEMP};
+    if (e->out[i] == WEIR_NO_VALUE) continue;
+    s = weir_compile_value(c, e->out[i], &spec, err);
+  }
+  uint32_t after_count = 0;
+  uint32_t *in = program_values(c, e->in, e->in_count);
+  uint32_t *out = program_values(c, e->out, e->out_count);
+  uint32_t *after =
+      weir_arena_array(c->arena, node->after_count, sizeof *after);
+  if (s == WEIR_OK && (in == NULL || out == NULL || after == NULL))
+    s = weir_fail_memory(err, 0);
+  if (s != WEIR_OK) {
+    if (e->release != NULL) e->release(e->prepared.state);
+    return s;
+  }
+  for (uint32_t i = 0; i < node->after_count; i++)
+    if (c->instrs[node->after[i]] != WEIR_NO_INDEX)
+      after[after_count++] = c->instrs[node->after[i]];
+  weir_instr_spec spec = {
+      .kind = WEIR_INSTR_KERNEL,
+      .in = in,
+      .out = out,
+      .in_count = e->in_count,
+      .out_count = e->out_count,
+      .after = after,
+      .after_count = after_count,
+      .run = e->run,
+      .state = e->prepared.state,
+      .release = e->release,
+      .scratch_bytes = e->prepared.scratch_bytes,
+      .worker_scratch_bytes = e->prepared.worker_scratch_bytes,
+      .in_place = e->in_place,
+      .cost_ns = cost->ns,
+      .flops = cost->flops,
+      .bytes = cost->bytes,
+      .node_order = e->node_id,
+      .node = node->name,
+      .mark = node->mark,
+      .op = e->call_count > 1 ? "group" : node->op->name,
+      .kernel = e->kernel,
+      .algorithm = e->prepared.algorithm,
+      .reason = e->reason};
+  c->instrs[e->node_id] = weir_program_add_instr(c->builder, &spec);
+  if (c->instrs[e->node_id] == WEIR_NO_INDEX) return weir_fail_memory(err, 0);
+  return WEIR_OK;
+}
+
+weir_status weir_compile_emit(weir_compiler *c, weir_emit *e, weir_error *err) {
+  emit_cost cost = total_cost(e);
+  bool folded = false;
+  if (can_fold(c, e, &cost)) {
+    weir_status s = fold(c, e, &folded, err);
+    if (folded || s != WEIR_OK) {
+      if (e->release != NULL) e->release(e->prepared.state);
+      return s;
+    }
+  }
+  return add_instr(c, e, &cost, err);
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/exec/compile/compile_internal.h"
+
+/* Kernels: which one carries out a node or a group, and why. */
+
+static weir_status fill_operand(const weir_compiler *c, weir_value_id id,
+                                weir_operand *out, weir_error *err) {
+  if (!weir_graph_operand(c->graph, id, out)) {
+    char type[128];
+    const weir_node *node = &c->graph->nodes[c->graph->values[id].node];
+    weir_status s = weir_fail(
+        err, WEIR_W2008, &node->mark, "%s is not known before the run",
+        weir_graph_type_text(c->graph, id, type, sizeof type));
+    weir_error_set_node(err, node->name.data, node->name.size);
+    return s;
+  }
+  if (id == WEIR_NO_VALUE) return WEIR_OK;
+  out->layout = (weir_layout)c->layouts[id];
+  uint32_t value = c->values[id];
+  if (value != WEIR_NO_INDEX && c->frozen[id]) {
+    const weir_pvalue *items = c->builder->values.items;
+    out->value = items[items[value].root].data;
+  }
+  return WEIR_OK;
+}
+
+/* Output |i| of a node, or WEIR_NO_VALUE if it may be left out and nobody
+ * reads it. */
+static weir_value_id made_output(const weir_compiler *c, const weir_node *node,
+                                 uint32_t i) {
+  weir_value_id id = node->first_output + i;
+  bool optional = i < WEIR_OP_OUTPUTS && node->op->output_count == NULL &&
+                  node->op->outputs[i].optional;
+  return optional && c->reader[id] == WEIR_NO_INDEX ? WEIR_NO_VALUE : id;
+}
+
+weir_status weir_compile_call(weir_compiler *c, weir_node_id id,
+                              const weir_op_def *op, const weir_attr *attrs,
+                              weir_call **out_call, weir_error *err) {
+  const weir_node *node = &c->graph->nodes[id];
+  weir_call *call = weir_arena_array(c->arena, 1, sizeof *call);
+  uint32_t n = node->input_count + node->output_count;
+  weir_operand *operands = weir_arena_array(c->arena, n, sizeof *operands);
+  if (call == NULL || operands == NULL)
+    return weir_fail_memory(err, n * sizeof *operands);
+  for (uint32_t i = 0; i < node->input_count; i++)
+    WEIR_TRY(fill_operand(c, node->inputs[i], &operands[i], err));
+  for (uint32_t i = 0; i < node->output_count; i++)
+    WEIR_TRY(fill_operand(c, made_output(c, node, i),
+                          &operands[node->input_count + i], err));
+  uint64_t session = c->request->options.seed;
+  *call = (weir_call){
+      .op = op,
+      .attrs = attrs,
+      .in = operands,
+      .out = operands + node->input_count,
+      .in_count = node->input_count,
+      .out_count = node->output_count,
+      .node = node->name,
+      .seed = session == 0
+                  ? node->seed
+                  : weir_hash_bytes(&session, sizeof session, node->seed)};
+  *out_call = call;
+  return WEIR_OK;
+}
+
+static weir_status blame(const weir_node *node, weir_status s,
+                         weir_error *err) {
+  if (err == NULL) return s;
+  if (err->id[0] == 0)
+    (void)weir_fail(err, WEIR_W5001, &node->mark, "the kernel of %s failed",
+                    node->op->name);
+  weir_error_set_node(err, node->name.data, node->name.size);
+  return s;
+}
+
+/* "kernel; not others: why" in the arena. */
+static const char *keep_reason(weir_compiler *c, const char *also,
+                               const char *refusals) {
+  char text[768];
+  snprintf(text, sizeof text, "%s%s%s", also != NULL ? also : "",
+           also != NULL && refusals[0] != 0 ? "; " : "",
+           refusals[0] != 0 ? refusals
+           : also != NULL   ? ""
+                            : "first choice");
+  size_t n = strlen(text);
+  if (n > 2 && text[n - 2] == ';') text[n - 2] = 0; /* the list's last "; " */
+  return weir_arena_string(c->arena, text, strlen(text));
+}
+
+weir_status weir_compile_choose(weir_compiler *c, weir_emit *emit,
+                                const char *also, weir_error *err) {
+  const weir_call *call = emit->calls;
+  char refusals[512] = "";
+  const weir_kernel_def *kernel = weir_kernel_choose(
+      c->graph->registry, call, WEIR_CPU, c->request->options.ref_kernels,
+      refusals, sizeof refusals);
+  if (kernel == NULL) {
+    weir_status s = weir_fail(err, WEIR_W3001, &emit->node->mark,
+                              "no kernel for %s on CPU: %s", call->op->name,
+                              refusals[0] != 0 ? refusals : "none is known");
+    weir_error_set_node(err, call->node.data, call->node.size);
+    return s;
+  }
+  emit->prepared = (weir_prepared){.arena = c->arena, .alloc = c->env->alloc};
+  emit->prepared.state = kernel->prepare == NULL ? (void *)call : NULL;
+  if (kernel->prepare != NULL) {
+    weir_status s = kernel->prepare(call, &emit->prepared, err);
+    if (s != WEIR_OK) return blame(emit->node, s, err);
+    emit->release = kernel->release;
+  }
+  emit->run = kernel->run;
+  emit->in_place = kernel->in_place;
+  emit->kernel = kernel->name;
+  emit->reason = keep_reason(c, also, refusals);
+  return WEIR_OK;
+}
+
+static const weir_kernel_def *choose_quietly(const weir_compiler *c,
+                                             const weir_call *call) {
+  return weir_kernel_choose(c->graph->registry, call, WEIR_CPU,
+                            c->request->options.ref_kernels, NULL, 0);
+}
+
+/* Inputs that no kernel takes in their layout are made plain. */
+static weir_status make_inputs_fit(weir_compiler *c, weir_node_id id,
+                                   weir_error *err) {
+  const weir_node *node = &c->graph->nodes[id];
+  weir_call *call = NULL;
+  bool special = false;
+  for (uint32_t i = 0; i < node->input_count; i++)
+    special = special || (node->inputs[i] != WEIR_NO_VALUE &&
+                          c->layouts[node->inputs[i]] != WEIR_LAYOUT_PLAIN);
+  if (!special) return WEIR_OK;
+  WEIR_TRY(weir_compile_call(c, id, node->op, node->attrs, &call, err));
+  if (choose_quietly(c, call) != NULL) return WEIR_OK;
+  for (uint32_t i = 0; i < node->input_count; i++)
+    WEIR_TRY(weir_compile_plain(c, node->inputs[i], err));
+  return WEIR_OK;
+}
+
+weir_status weir_compile_node(weir_compiler *c, weir_node_id id,
+                              weir_error *err) {
+  const weir_node *node = &c->graph->nodes[id];
+  weir_call *call = NULL;
+  WEIR_TRY(make_inputs_fit(c, id, err));
+  WEIR_TRY(weir_compile_call(c, id, node->op, node->attrs, &call, err));
+  weir_value_id *out =
+      weir_arena_array(c->arena, node->output_count, sizeof *out);
+  if (out == NULL) return weir_fail_memory(err, sizeof *out);
+  for (uint32_t i = 0; i < node->output_count; i++)
+    out[i] = made_output(c, node, i);
+  weir_emit emit = {.calls = call,
+                    .call_count = 1,
+                    .node = node,
+                    .node_id = id,
+                    .in = node->inputs,
+                    .in_count = node->input_count,
+                    .out = out,
+                    .out_count = node->output_count};
+  WEIR_TRY(weir_compile_choose(c, &emit, NULL, err));
+  return weir_compile_emit(c, &emit, err);
+}
+
+/* ---- Groups */
+
+typedef struct group_parts {
+  weir_call *calls;
+  weir_group_ref **refs;
+  weir_operand *in, *out;
+  weir_value_id *in_ids;
+  uint32_t *out_calls;
+  weir_node_id *members; /* in order */
+  uint32_t count, in_count, ref_count;
+} group_parts;
+
+static bool make_parts(weir_compiler *c, uint32_t group, group_parts *g) {
+  for (weir_node_id id = c->group_head[group]; id != WEIR_NO_INDEX;
+       id = c->group_next[id]) {
+    g->count++;
+    g->ref_count += c->graph->nodes[id].input_count;
+  }
+  g->calls = weir_arena_array(c->arena, g->count, sizeof *g->calls);
+  g->refs = weir_arena_array(c->arena, g->count, sizeof *g->refs);
+  g->members = weir_arena_array(c->arena, g->count, sizeof *g->members);
+  g->in = weir_arena_array(c->arena, g->ref_count, sizeof *g->in);
+  g->in_ids = weir_arena_array(c->arena, g->ref_count, sizeof *g->in_ids);
+  g->out = weir_arena_array(c->arena, 1, sizeof *g->out);
+  g->out_calls = weir_arena_array(c->arena, 1, sizeof *g->out_calls);
+  if (g->calls == NULL || g->refs == NULL || g->members == NULL ||
+      g->in == NULL || g->in_ids == NULL || g->out == NULL ||
+      g->out_calls == NULL)
+    return false;
+  uint32_t at = g->count; /* the list runs backwards */
+  for (weir_node_id id = c->group_head[group]; id != WEIR_NO_INDEX;
+       id = c->group_next[id])
+    g->members[--at] = id;
+  return true;
+}
+
+static weir_group_ref ref_of(const weir_compiler *c, group_parts *g,
+                             weir_value_id id, const weir_operand *operand) {
+  for (uint32_t m = 0; m < g->count; m++)
+    if (id != WEIR_NO_VALUE &&
+        c->graph->nodes[g->members[m]].first_output == id)
+      return (weir_group_ref){true, m};
+  for (uint32_t i = 0; i < g->in_count; i++)
+    if (g->in_ids[i] == id) return (weir_group_ref){false, i};
+  g->in_ids[g->in_count] = id;
+  g->in[g->in_count] = *operand;
+  return (weir_group_ref){false, g->in_count++};
+}
+
+static weir_status fill_parts(weir_compiler *c, group_parts *g,
+                              weir_error *err) {
+  for (uint32_t m = 0; m < g->count; m++) {
+    const weir_node *node = &c->graph->nodes[g->members[m]];
+    weir_call *call = NULL;
+    WEIR_TRY(
+        weir_compile_call(c, g->members[m], node->op, node->attrs, &call, err));
+    g->calls[m] = *call;
+    g->refs[m] =
+        weir_arena_array(c->arena, node->input_count, sizeof **g->refs);
+    if (g->refs[m] == NULL) return weir_fail_memory(err, 0);
+    for (uint32_t i = 0; i < node->input_count; i++)
+      g->refs[m][i] = ref_of(c, g, node->inputs[i], &call->in[i]);
+  }
+  g->out[0] = g->calls[g->count - 1].out[0];
+  g->out_calls[0] = g->count - 1;
+  return WEIR_OK;
+}
+
+static bool group_is_plain(const weir_group *group) {
+  bool plain = group->out[0].layout == WEIR_LAYOUT_PLAIN;
+  for (uint32_t i = 0; i < group->in_count; i++)
+    plain = plain && group->in[i].layout == WEIR_LAYOUT_PLAIN;
+  return plain;
+}
+
+/* The first group kernel that accepts; refusals are appended to |text|. */
+static const weir_group_kernel_def *choose_group(const weir_compiler *c,
+                                                 const weir_group *group,
+                                                 char *text, size_t capacity) {
+  for (const weir_registry *r = c->graph->registry; r != NULL; r = r->next)
+    for (size_t i = 0; i < r->group_kernel_count; i++) {
+      const weir_group_kernel_def *kernel = r->group_kernels[i];
+      weir_why why = {""};
+      if (!kernel->layouts && !group_is_plain(group))
+        (void)weir_no(&why, "wants row-major operands");
+      else if (kernel->device == WEIR_CPU && kernel->accepts(group, &why))
+        return kernel;
+      size_t used = strlen(text);
+      snprintf(text + used, capacity - used, "%s: %s; ", kernel->name,
+               why.text);
+    }
+  return NULL;
+}
+
+/* The group and its kernel, or NULL; refusals are appended to |text|. */
+static weir_status find_group(weir_compiler *c, uint32_t id, group_parts *g,
+                              weir_group **out_group,
+                              const weir_group_kernel_def **out_kernel,
+                              char *text, size_t capacity, weir_error *err) {
+  if (!make_parts(c, id, g)) return weir_fail_memory(err, 0);
+  WEIR_TRY(fill_parts(c, g, err));
+  weir_group *group = weir_arena_array(c->arena, 1, sizeof *group);
+  if (group == NULL) return weir_fail_memory(err, sizeof *group);
+  *group = (weir_group){.call_count = g->count,
+                        .in_count = g->in_count,
+                        .out_count = 1,
+                        .calls = g->calls,
+                        .refs = (const weir_group_ref *const *)g->refs,
+                        .in = g->in,
+                        .out = g->out,
+                        .out_calls = g->out_calls};
+  *out_group = group;
+  *out_kernel = choose_group(c, group, text, capacity);
+  return WEIR_OK;
+}
+
+weir_status weir_compile_takes_layouts(weir_compiler *c, weir_node_id id,
+                                       bool *out_takes, weir_error *err) {
+  const weir_node *node = &c->graph->nodes[id];
+  char refusals[512] = "";
+  *out_takes = false;
+  if (node->group == WEIR_NO_GROUP) {
+    weir_call *call = NULL;
+    WEIR_TRY(weir_compile_call(c, id, node->op, node->attrs, &call, err));
+    const weir_kernel_def *kernel = choose_quietly(c, call);
+    *out_takes = kernel != NULL && kernel->layouts;
+    return WEIR_OK;
+  }
+  group_parts g = {0};
+  weir_group *group = NULL;
+  const weir_group_kernel_def *kernel = NULL;
+  WEIR_TRY(find_group(c, node->group, &g, &group, &kernel, refusals,
+                      sizeof refusals, err));
+  *out_takes = kernel != NULL && kernel->layouts;
+  return WEIR_OK;
+}
+
+weir_status weir_compile_group(weir_compiler *c, uint32_t id, bool *done,
+                               const char **reason, weir_error *err) {
+  group_parts g = {0};
+  char refusals[512] = "";
+  weir_group *group = NULL;
+  const weir_group_kernel_def *kernel = NULL;
+  weir_node_id last = c->group_head[id];
+  const weir_node *node = &c->graph->nodes[last];
+  *done = false;
+  WEIR_TRY(
+      find_group(c, id, &g, &group, &kernel, refusals, sizeof refusals, err));
+  *reason = keep_reason(c, kernel == NULL ? "group split" : NULL, refusals);
+  if (kernel == NULL) return WEIR_OK;
+  weir_value_id *out = weir_arena_array(c->arena, 1, sizeof *out);
+  if (out == NULL) return weir_fail_memory(err, sizeof *out);
+  out[0] = node->first_output;
+  weir_emit emit = {.calls = g.calls,
+                    .call_count = g.count,
+                    .node = node,
+                    .node_id = last,
+                    .in = g.in_ids,
+                    .in_count = g.in_count,
+                    .out = out,
+                    .out_count = 1,
+                    .prepared = {.arena = c->arena, .alloc = c->env->alloc},
+                    .run = kernel->run,
+                    .release = kernel->release,
+                    .kernel = kernel->name,
+                    .reason = *reason};
+  weir_status s = kernel->prepare(group, &emit.prepared, err);
+  if (s != WEIR_OK) return blame(node, s, err);
+  *done = true;
+  c->group_count++;
+  return weir_compile_emit(c, &emit, err);
+}

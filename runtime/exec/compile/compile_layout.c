@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "runtime/base/size.h"
+#include "runtime/exec/compile/compile_internal.h"
+
+/* Layouts: which values between kernels are kept 16 images at a time.
+ *
+ * A value may be N16 if a kernel makes it, kernels alone read it, nobody
+ * outside the program sees it and there are 16 images or more. At first all
+ * such values are N16; then nodes and groups for which no kernel takes their
+ * operands so lose one of them, or all, until everybody is content. So
+ * whole regions of convolutions, poolings, element-wise groups and their
+ * gradients stay N16, and the kernels at a region's borders convert. Where a
+ * reader turns out not to take a value after all, a COPY brings it back to
+ * rows. */
+
+enum { kImages = 16 };
+
+size_t weir_compile_bytes(const weir_compiler *c, weir_value_id id) {
+  const weir_value *v = &c->graph->values[id];
+  size_t bytes = weir_shape_bytes(v->shape, v->dtype);
+  if (c->layouts[id] == WEIR_LAYOUT_PLAIN || bytes == 0) return bytes;
+  size_t n = (size_t)v->shape->dims[0].value;
+  size_t image = bytes / n, total = 0;
+  /* Checked when the layout was given. */
+  return weir_size_mul(image, (n + kImages - 1) / kImages * kImages, &total)
+             ? total
+             : bytes;
+}
+
+void weir_compile_find_readers(weir_compiler *c) {
+  const weir_graph *g = c->graph;
+  memset(c->reader, 0xff, g->value_count * sizeof *c->reader);
+  for (weir_node_id n = 0; n < g->node_count; n++)
+    for (uint32_t i = 0; c->needed[n] && i < g->nodes[n].input_count; i++) {
+      weir_value_id id = g->nodes[n].inputs[i];
+      if (id == WEIR_NO_VALUE) continue;
+      c->reader[id] = c->reader[id] == WEIR_NO_INDEX ? n : WEIR_SEVERAL;
+    }
+  for (uint32_t k = 0; k < c->request->fetch_count; k++)
+    c->reader[c->fetches[k]] = WEIR_SEVERAL;
+}
+
+/* ---- Who may be N16 */
+
+static bool is_kernel(const weir_node *node) {
+  return node->op->instr == WEIR_INSTR_KERNEL &&
+         (node->op->flags & (WEIR_OP_VIEW | WEIR_OP_RANDOM)) == 0;
+}
+
+/* The node that stands for |id|'s group, or itself. */
+static weir_node_id unit_of(const weir_compiler *c, weir_node_id id) {
+  uint32_t group = c->graph->nodes[id].group;
+  return group == WEIR_NO_GROUP ? id : c->group_head[group];
+}
+
+/* A value that may be N16 as far as the graph goes, readers left aside. */
+static bool is_candidate(const weir_compiler *c, weir_value_id id) {
+  const weir_value *v = &c->graph->values[id];
+  const weir_node *node = &c->graph->nodes[v->node];
+  size_t total;
+  return c->needed[v->node] && is_kernel(node) && node->output_count == 1 &&
+         unit_of(c, v->node) == v->node && v->known == NULL &&
+         c->reader[id] != WEIR_NO_INDEX && v->dtype == WEIR_F32 &&
+         v->shape->rank == 4 && weir_shape_known(v->shape) &&
+         v->shape->dims[0].value >= kImages &&
+         weir_shape_bytes(v->shape, v->dtype) > 0 &&
+         weir_size_mul(weir_shape_bytes(v->shape, v->dtype), 2, &total);
+}
+
+/* Marks all that may be N16; false when there are none. */
+static bool mark_candidates(weir_compiler *c) {
+  const weir_graph *g = c->graph;
+  bool any = false;
+  for (weir_value_id id = 0; id < g->value_count; id++)
+    if (is_candidate(c, id)) c->layouts[id] = WEIR_LAYOUT_N16, any = true;
+  for (weir_node_id n = 0; any && n < g->node_count; n++) {
+    if (!c->needed[n] || is_kernel(&g->nodes[n])) continue;
+    for (uint32_t i = 0; i < g->nodes[n].input_count; i++)
+      if (g->nodes[n].inputs[i] != WEIR_NO_VALUE)
+        c->layouts[g->nodes[n].inputs[i]] = WEIR_LAYOUT_PLAIN;
+  }
+  for (uint32_t k = 0; k < c->request->fetch_count; k++)
+    c->layouts[c->fetches[k]] = WEIR_LAYOUT_PLAIN;
+  return any;
+}
+
+/* ---- Until all are content */
+
+enum { kUnitValues = 64 };
+
+/* The unit's operands that are N16 now. */
+static uint32_t special_values(const weir_compiler *c, weir_node_id unit,
+                               weir_value_id *out) {
+  uint32_t group = c->graph->nodes[unit].group, count = 0;
+  for (weir_node_id n = unit; n != WEIR_NO_INDEX;
+       n = group == WEIR_NO_GROUP ? WEIR_NO_INDEX : c->group_next[n]) {
+    const weir_node *node = &c->graph->nodes[n];
+    for (uint32_t i = 0; i <= node->input_count; i++) {
+      weir_value_id id =
+          i < node->input_count ? node->inputs[i] : node->first_output;
+      if (id == WEIR_NO_VALUE || node->output_count == 0 ||
+          c->layouts[id] != WEIR_LAYOUT_N16)
+        continue;
+      uint32_t k = 0;
+      while (k < count && out[k] != id) k++;
+      if (k == count && count < kUnitValues) out[count++] = id;
+    }
+  }
+  return count;
+}
+
+/* Takes N16 away from one of the unit's operands, the output first, or from all
+ * where that does not help. */
+static weir_status settle_unit(weir_compiler *c, weir_node_id unit,
+                               bool *changed, weir_error *err) {
+  weir_value_id values[kUnitValues];
+  uint32_t count = special_values(c, unit, values);
+  bool takes = false;
+  if (count == 0) return WEIR_OK;
+  WEIR_TRY(weir_compile_takes_layouts(c, unit, &takes, err));
+  if (takes) return WEIR_OK;
+  *changed = true;
+  for (uint32_t k = count; k-- > 0 && !takes && count > 1;) {
+    c->layouts[values[k]] = WEIR_LAYOUT_PLAIN;
+    WEIR_TRY(weir_compile_takes_layouts(c, unit, &takes, err));
+    if (!takes) c->layouts[values[k]] = WEIR_LAYOUT_N16;
+  }
+  for (uint32_t k = 0; k < count && !takes; k++)
+    c->layouts[values[k]] = WEIR_LAYOUT_PLAIN;
+  return WEIR_OK;
+}
+
+static weir_status settle(weir_compiler *c, weir_error *err) {
+  uint32_t n = c->graph->node_count;
+  /* Every turn but the last takes a layout from a value: this ends. */
+  for (bool changed = true, forward = true; changed; forward = !forward) {
+    changed = false;
+    for (uint32_t i = 0; i < n; i++) {
+      weir_node_id id = forward ? i : n - 1 - i;
+      if (c->needed[id] && unit_of(c, id) == id)
+        WEIR_TRY(settle_unit(c, id, &changed, err));
+    }
+  }
+  return WEIR_OK;
+}
+
+weir_status weir_compile_layouts(weir_compiler *c, weir_error *err) {
+  if (c->request->options.no_layout || c->request->options.ref_kernels ||
+      !mark_candidates(c))
+    return WEIR_OK;
+  weir_arena *kept = c->arena, scratch;
+  weir_arena_init(&scratch, c->env->alloc);
+  c->arena = &scratch;
+  weir_status s = settle(c, err);
+  c->arena = kept;
+  weir_arena_release(&scratch);
+  return s;
+}
+
+/* ---- Back to rows */
+
+typedef struct reorder_state {
+  size_t images, image; /* image: elements of one */
+} reorder_state;
+
+static weir_status reorder_run(const weir_args *args) {
+  const reorder_state *state = args->state;
+  const float *src = args->io[0];
+  float *dst = args->io[1];
+  for (size_t n = 0; n < state->images; n++) {
+    const float *from =
+        src + n / kImages * kImages * state->image + n % kImages;
+    for (size_t i = 0; i < state->image; i++)
+      dst[n * state->image + i] = from[i * kImages];
+  }
+  return WEIR_OK;
+}
+
+weir_status weir_compile_plain(weir_compiler *c, weir_value_id id,
+                               weir_error *err) {
+  if (id == WEIR_NO_VALUE || c->layouts[id] == WEIR_LAYOUT_PLAIN)
+    return WEIR_OK;
+  const weir_value *v = &c->graph->values[id];
+  const weir_node *node = &c->graph->nodes[v->node];
+  uint32_t from = c->values[id];
+  reorder_state *state = weir_arena_array(c->arena, 1, sizeof *state);
+  if (state == NULL) return weir_fail_memory(err, sizeof *state);
+  c->layouts[id] = WEIR_LAYOUT_PLAIN;
+  size_t bytes = weir_compile_bytes(c, id);
+  state->images = (size_t)v->shape->dims[0].value;
+  state->image = bytes / sizeof(float) / state->images;
+  weir_value_spec to = {.storage = WEIR_STORAGE_TEMP};
+  WEIR_TRY(weir_compile_value(c, id, &to, err));
+  weir_instr_spec spec = {.kind = WEIR_INSTR_COPY,
+                          .in = &from,
+                          .out = &c->values[id],
+                          .in_count = 1,
+                          .out_count = 1,
+                          .run = reorder_run,
+                          .state = state,
+                          .bytes = (int64_t)bytes * 2,
+                          .cost_ns = 10 + (int64_t)(bytes / 4),
+                          .node_order = v->node,
+                          .node = node->name,
+                          .mark = node->mark,
+                          .op = node->op->name,
+                          .kernel = "copy.n16_to_plain",
+                          .reason = "its reader takes rows only"};
+  if (weir_program_add_instr(c->builder, &spec) == WEIR_NO_INDEX)
+    return weir_fail_memory(err, 0);
+  return WEIR_OK;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/compile/compile_internal.h"
+
+/* What leaves the program: fetches, and variables' new values. */
+
+/* Whether |value|'s memory can be that of an output itself. */
+static bool may_be_external(const weir_compiler *c, uint32_t value) {
+  const weir_pvalue *items = c->builder->values.items;
+  const weir_pvalue *root = &items[items[value].root];
+  return root->storage == WEIR_STORAGE_TEMP &&
+         root->bytes == items[value].bytes;
+}
+
+/* Copies |value| to |external| by an instruction of |kind|. */
+static weir_status copy_out(weir_compiler *c, uint32_t value, uint32_t external,
+                            weir_instr_kind kind, weir_value_id id,
+                            weir_error *err) {
+  const weir_pvalue v = c->builder->values.items[value];
+  const weir_node *node = &c->graph->nodes[c->graph->values[id].node];
+  weir_value_spec to = {.storage = WEIR_STORAGE_EXTERNAL,
+                        .external = external,
+                        .bytes = v.bytes,
+                        .dtype = v.dtype,
+                        .rank = v.rank,
+                        .dims = v.dims};
+  uint32_t out = weir_program_add_value(c->builder, &to);
+  weir_instr_spec spec = {.in = &value,
+                          .out = &out,
+                          .in_count = 1,
+                          .out_count = 1,
+                          .node_order = c->graph->values[id].node,
+                          .node = node->name,
+                          .mark = node->mark,
+                          .op = node->op->name,
+                          .kernel = "copy"};
+  WEIR_TRY(weir_instr_copy(c->builder, kind, v.bytes, &spec));
+  if (weir_program_add_instr(c->builder, &spec) == WEIR_NO_INDEX)
+    return weir_fail_memory(err, 0);
+  return WEIR_OK;
+}
+
+/* Fetch |k| is |value| of the part being written. */
+static void add_fetch(weir_compiler *c, uint32_t value) {
+  weir_program_add_fetch(c->builder, value);
+  for (uint32_t p = 0; c->partition != NULL && p < c->partition->part_count;
+       p++)
+    if (p != c->part)
+      weir_program_add_fetch(c->parts[p].builder, WEIR_NO_INDEX);
+}
+
+weir_status weir_compile_outputs(weir_compiler *c, weir_error *err) {
+  for (uint32_t k = 0; k < c->request->fetch_count; k++) {
+    if (c->partition != NULL) weir_compile_enter(c, c->home[c->fetches[k]]);
+    uint32_t value = c->values[c->fetches[k]];
+    uint32_t external = c->request->feed_count + k;
+    if (may_be_external(c, value))
+      weir_program_set_external(c->builder, value, external);
+    else
+      WEIR_TRY(
+          copy_out(c, value, external, WEIR_INSTR_FETCH, c->fetches[k], err));
+    add_fetch(c, value);
+  }
+  for (weir_node_id id = 0; id < c->graph->node_count; id++) {
+    const weir_node *node = &c->graph->nodes[id];
+    if (node->op->instr != WEIR_INSTR_VAR_COMMIT || !c->needed[id]) continue;
+    if (c->partition != NULL) weir_compile_enter(c, c->partition->part_of[id]);
+    weir_node_id owner = c->graph->values[node->inputs[0]].node;
+    weir_var_use *use = &c->vars[c->var_of[owner] - 1];
+    if (may_be_external(c, use->commit))
+      weir_program_set_external(c->builder, use->commit, use->write);
+    else
+      WEIR_TRY(copy_out(c, use->commit, use->write, WEIR_INSTR_VAR_COMMIT,
+                        node->first_output, err));
+  }
+  return WEIR_OK;
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "placement/report/dump.h"
+#include "runtime/exec/compile/compile_internal.h"
+
+/* Parts: one program for each device that has work, written in the same walk.
+ *
+ * Layouts, groups, kernels and what is folded are decided on the whole graph,
+ * so a value has the same bits wherever it is made. What another part has made
+ * is brought here when it is first needed: a constant is pointed to, anything
+ * else is sent over its edge, in the layout that it has there. */
+
+/* ---- Where everything goes */
+
+static weir_status given_plan(weir_compiler *c, const weir_placement *placement,
+                              weir_place_plan **out, weir_error *err) {
+  const weir_allocator *a = c->env->alloc;
+  const weir_exec_placement *want = c->request->placement;
+  WEIR_TRY(weir_place_plan_read(a, placement->problem, want->plan, "plan", out,
+                                err));
+  return weir_place_check(a, placement->problem, *out, NULL, err);
+}
+
+static weir_status find_plan(weir_compiler *c, const weir_placement *placement,
+                             weir_place_plan **out, weir_error *err) {
+  const weir_exec_placement *want = c->request->placement;
+  if (want->plan.size > 0) return given_plan(c, placement, out, err);
+  weir_place_options options = {
+      .placer = want->placer,
+      .moves = want->moves > 0 ? want->moves
+                               : weir_place_default_moves(placement->problem),
+      .seed = want->seed};
+  weir_place_result result;
+  weir_status s = weir_place_solve(c->env->alloc, placement->problem, &options,
+                                   &result, err);
+  *out = result.plan;
+  return s;
+}
+
+/* The summary of weir place, for whoever asked for it. */
+static weir_status tell(weir_compiler *c, const weir_placement *placement,
+                        const weir_place_plan *plan, weir_error *err) {
+  const weir_allocator *a = c->env->alloc;
+  const weir_place_problem *p = placement->problem;
+  const weir_writer *out = &c->request->placement->summary;
+  weir_place_bounds bounds;
+  if (out->write == NULL) return WEIR_OK;
+  int64_t *peaks = weir_alloc_array(a, p->device_count, sizeof *peaks);
+  if (peaks == NULL)
+    return weir_fail_memory(err, p->device_count * sizeof *peaks);
+  weir_status s = weir_place_bound(a, p, plan->makespan_ns, &bounds, err);
+  if (s == WEIR_OK) s = weir_place_check(a, p, plan, peaks, err);
+  weir_place_view view = {.alloc = a,
+                          .problem = p,
+                          .plan = plan,
+                          .bounds = &bounds,
+                          .placement = placement,
+                          .peaks = peaks};
+  /* That it cannot be shown is no reason not to run. */
+  if (s == WEIR_OK) (void)weir_place_write_summary(&view, out);
+  weir_free(a, peaks);
+  return s;
+}
+
+weir_status weir_compile_place(weir_compiler *c, weir_error *err) {
+  const weir_allocator *a = c->env->alloc;
+  const weir_exec_placement *want = c->request->placement;
+  weir_placement *placement = NULL;
+  weir_place_plan *plan = NULL;
+  weir_status s = weir_placement_create(a, c->graph, want->cluster,
+                                        &want->lower, &placement, err);
+  if (s == WEIR_OK) s = find_plan(c, placement, &plan, err);
+  if (s == WEIR_OK) s = tell(c, placement, plan, err);
+  if (s == WEIR_OK)
+    s = weir_partition_create(a, placement, plan, &c->partition, err);
+  weir_place_plan_release(plan);
+  weir_placement_release(placement);
+  if (s != WEIR_OK || c->partition->part_count > 1) return s;
+  weir_partition_release(c->partition);
+  c->partition = NULL;
+  return WEIR_OK;
+}
+
+/* ---- Begin and end */
+
+weir_status weir_compile_parts_begin(weir_compiler *c, weir_error *err) {
+  const weir_graph *g = c->graph;
+  uint32_t count = c->partition->part_count;
+  c->parts = weir_arena_array(c->arena, count, sizeof *c->parts);
+  if (c->parts == NULL) return weir_fail_memory(err, count);
+  c->parts[0] =
+      (weir_compile_part){c->builder, c->values, c->instrs, c->layouts};
+  for (uint32_t p = 1; p < count; p++) {
+    weir_compile_part *part = &c->parts[p];
+    WEIR_TRY(weir_program_builder_create(c->env, &part->builder, err));
+    part->values =
+        weir_arena_array(c->arena, g->value_count, sizeof *part->values);
+    part->instrs =
+        weir_arena_array(c->arena, g->node_count, sizeof *part->instrs);
+    part->layouts =
+        weir_arena_array(c->arena, g->value_count, sizeof *part->layouts);
+    if (part->values == NULL || part->instrs == NULL || part->layouts == NULL)
+      return weir_fail_memory(err, g->value_count * sizeof *part->values);
+    memset(part->values, 0xff, g->value_count * sizeof *part->values);
+    memset(part->instrs, 0xff, g->node_count * sizeof *part->instrs);
+    memcpy(part->layouts, c->layouts, g->value_count * sizeof *part->layouts);
+  }
+  return WEIR_OK;
+}
+
+void weir_compile_enter(weir_compiler *c, uint32_t part) {
+  c->part = part;
+  c->builder = c->parts[part].builder;
+  c->values = c->parts[part].values;
+  c->instrs = c->parts[part].instrs;
+  c->layouts = c->parts[part].layouts;
+}
+
+weir_status weir_compile_parts_end(weir_compiler *c, weir_program *head,
+                                   const weir_program_options *options,
+                                   weir_error *err) {
+  weir_program *last = head;
+  head->device = c->partition->parts[0].name;
+  for (uint32_t p = 1; p < c->partition->part_count; p++) {
+    weir_program *next = NULL;
+    WEIR_TRY(weir_program_finish(c->parts[p].builder, options, &next, err));
+    next->device = c->partition->parts[p].name;
+    next->part = p;
+    last->next_part = next;
+    last = next;
+  }
+  return WEIR_OK;
+}
+
+void weir_compile_parts_release(weir_compiler *c) {
+  if (c->parts == NULL) {
+    weir_program_builder_release(c->builder);
+    return;
+  }
+  /* The table lies in the first builder's arena, so that goes last. */
+  for (uint32_t p = c->partition->part_count; p-- > 1;)
+    weir_program_builder_release(c->parts[p].builder);
+  weir_program_builder_release(c->parts[0].builder);
+}
+
+/* ---- What crosses */
+
+static weir_instr_spec comm_spec(const weir_compiler *c, weir_node_id maker) {
+  const weir_node *node = &c->graph->nodes[maker];
+  return (weir_instr_spec){.node_order = maker,
+                           .node = node->name,
+                           .mark = node->mark,
+                           .op = node->op->name};
+}
+
+static weir_status find_edge(const weir_compiler *c, weir_node_id maker,
+                             weir_value_id value, uint32_t *out,
+                             weir_error *err) {
+  *out = weir_partition_edge(c->partition, maker, value, c->part);
+  if (*out != WEIR_PLACE_NONE) return WEIR_OK;
+  const weir_node *node = &c->graph->nodes[maker];
+  return weir_fail(err, WEIR_W9001, &node->mark,
+                   "no edge brings %.*s to part %u", WEIR_SV(node->name),
+                   c->part);
+}
+
+/* SEND at |from|'s end, RECV here. |in|, |out| are values, or none for a token,
+ * which is sent after instruction |after|. */
+static weir_status add_pair(weir_compiler *c, const weir_compile_part *from,
+                            weir_node_id maker, uint32_t edge,
+                            const uint32_t *in, const uint32_t *out,
+                            size_t bytes, weir_error *err) {
+  uint32_t after = from->instrs[maker];
+  weir_instr_spec send = comm_spec(c, maker), recv = send;
+  send.kernel = "send";
+  send.in = in;
+  send.in_count = in != NULL;
+  send.after = &after;
+  send.after_count = in == NULL;
+  recv.kernel = "recv";
+  recv.out = out;
+  recv.out_count = out != NULL;
+  if (weir_instr_send(from->builder, NULL, edge, bytes, &send) != WEIR_OK ||
+      weir_instr_recv(c->builder, NULL, edge, bytes, &recv) != WEIR_OK ||
+      weir_program_add_instr(from->builder, &send) == WEIR_NO_INDEX)
+    return weir_fail_memory(err, 0);
+  c->instrs[maker] = weir_program_add_instr(c->builder, &recv);
+  return c->instrs[maker] == WEIR_NO_INDEX ? weir_fail_memory(err, 0) : WEIR_OK;
+}
+
+static weir_status bring_value(weir_compiler *c, weir_value_id id,
+                               weir_error *err) {
+  if (id == WEIR_NO_VALUE || c->values[id] != WEIR_NO_INDEX) return WEIR_OK;
+  if (c->home[id] == WEIR_NO_INDEX) return WEIR_OK; /* inside a group */
+  const weir_compile_part *from = &c->parts[c->home[id]];
+  uint32_t there = from->values[id], edge = 0;
+  c->layouts[id] = from->layouts[id];
+  if (c->frozen[id]) {
+    const weir_pvalue *items = from->builder->values.items;
+    weir_value_spec spec = {.storage = WEIR_STORAGE_CONST,
+                            .data = items[items[there].root].data};
+    return weir_compile_value(c, id, &spec, err);
+  }
+  weir_node_id maker = c->graph->values[id].node;
+  WEIR_TRY(find_edge(c, maker, id, &edge, err));
+  weir_value_spec spec = {.storage = WEIR_STORAGE_TEMP};
+  WEIR_TRY(weir_compile_value(c, id, &spec, err));
+  return add_pair(c, from, maker, edge, &there, &c->values[id],
+                  weir_compile_bytes(c, id), err);
+}
+
+/* |maker| has ended, if it is an instruction of another part. */
+static weir_status bring_token(weir_compiler *c, weir_node_id maker,
+                               weir_error *err) {
+  uint32_t part = c->partition->part_of[maker], edge = 0;
+  if (part == WEIR_PLACE_NONE || part == c->part) return WEIR_OK;
+  const weir_compile_part *from = &c->parts[part];
+  if (from->instrs[maker] == WEIR_NO_INDEX || c->instrs[maker] != WEIR_NO_INDEX)
+    return WEIR_OK;
+  WEIR_TRY(find_edge(c, maker, WEIR_NO_VALUE, &edge, err));
+  return add_pair(c, from, maker, edge, NULL, NULL, 0, err);
+}
+
+static weir_status bring_inputs(weir_compiler *c, weir_node_id id,
+                                weir_error *err) {
+  const weir_node *node = &c->graph->nodes[id];
+  if (node->op->instr != WEIR_INSTR_VAR_READ)
+    for (uint32_t i = 0; i < node->input_count; i++)
+      WEIR_TRY(bring_value(c, node->inputs[i], err));
+  for (uint32_t i = 0; i < node->after_count; i++)
+    WEIR_TRY(bring_token(c, node->after[i], err));
+  return WEIR_OK;
+}
+
+weir_status weir_compile_arrive(weir_compiler *c, weir_node_id id,
+                                weir_error *err) {
+  uint32_t group = c->graph->nodes[id].group;
+  uint32_t part = c->partition->part_of[id];
+  weir_compile_enter(c, part == WEIR_PLACE_NONE ? 0 : part);
+  if (group == WEIR_NO_GROUP) return bring_inputs(c, id, err);
+  if (c->group_size[group] > 1) return WEIR_OK;
+  for (weir_node_id m = c->group_head[group]; m != WEIR_NO_INDEX;
+       m = c->group_next[m])
+    WEIR_TRY(bring_inputs(c, m, err));
+  return WEIR_OK;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_EXEC_CALIBRATE_H_
+#define WEIR_EXEC_CALIBRATE_H_
+
+#include "runtime/exec/measure/measure.h"
+
+/* Calibration: measured times into a cost file's table. */
+
+/* Measures what |request| wants (on one thread) and sets an entry for each of
+ * its units but tasks, which say themselves what they take; and what a step
+ * takes beside its units. Units of one signature share an entry: in each run
+ * their mean, over all runs the median. Errors: as weir_measure. */
+weir_status weir_calibrate(const weir_env *env,
+                           const weir_measure_request *request,
+                           weir_costs *costs, weir_error *err);
+/* Measures what a copy between two devices of one process takes, from 1 byte to
+ * 64 MiB, fits a line to it and sets the table's link; a second or two. Errors:
+ * as for compiling and running, W6001. */
+weir_status weir_calibrate_link(const weir_env *env, weir_costs *costs,
+                                weir_error *err);
+
+#endif

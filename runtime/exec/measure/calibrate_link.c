@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/kernel.h"
+#include "runtime/base/strbuf.h"
+#include "runtime/exec/measure/calibrate.h"
+#include "runtime/exec/compile/compile.h"
+
+/* The link between devices of one process: what a hop more costs.
+ *
+ * A chain of tasks that take no time hands tensors of one size on, once with
+ * every other task on a second device and once all on one; the difference is
+ * what the hops cost, waking the other thread included. */
+
+enum { HOPS = 4, RUNS = 15, SIZES = 14 };
+
+/* Tensor |i| of the sweep: 1, 4, 16 ... 64 Mi bytes. */
+static int64_t size_of(int i) {
+  return INT64_C(1) << (2 * i);
+}
+
+static weir_status load_chain(const weir_env *env, int64_t bytes, bool two,
+                              weir_graph **out, weir_error *err) {
+  weir_load_options o = {.registry = weir_builtin_registry()};
+  weir_strbuf text;
+  weir_strbuf_init(&text, env->alloc);
+  weir_strbuf_text(&text, "weir: 1\nnodes:\n");
+  for (int i = 0; i <= HOPS; i++) {
+    weir_strbuf_printf(&text, "  t%d: task(", i);
+    if (i > 0) weir_strbuf_printf(&text, "t%d, ", i - 1);
+    weir_strbuf_printf(&text,
+                       "cost_ns=0, out_bytes=%lld) @ /job:worker/task:%d\n",
+                       i < HOPS ? (long long)bytes : 1LL, two ? i % 2 : 0);
+  }
+  weir_strbuf_printf(&text, "outputs: [t%d]\n", HOPS);
+  weir_status s = weir_strbuf_status(&text, err);
+  if (s == WEIR_OK)
+    s = weir_graph_load_text(env, weir_strbuf_view(&text), "chain", &o, out,
+                             err);
+  weir_strbuf_release(&text);
+  return s;
+}
+
+/* One chain under way. */
+typedef struct chain {
+  weir_graph *graph;
+  weir_cluster *cluster;
+  weir_pool *pool;
+  weir_exec_session *session;
+  weir_binding *binding;
+  weir_exec_fetch fetch;
+} chain;
+
+static weir_status chain_begin(const weir_env *env, int64_t bytes, bool two,
+                               chain *c, weir_exec_placement *where,
+                               weir_error *err) {
+  weir_pool_options pool = {.threads = 2, .spin_ns = 20000};
+  weir_session_options options = {.placement = where};
+  WEIR_TRY(load_chain(env, bytes, two, &c->graph, err));
+  WEIR_TRY(weir_cluster_from_text(env->alloc, WEIR_SV_LIT("worker=2"),
+                                  &c->cluster, err));
+  *where = (weir_exec_placement){.cluster = c->cluster,
+                                 .placer = WEIR_PLACER_FIRST,
+                                 .lower = {.strictness = WEIR_PLACE_STRICT}};
+  WEIR_TRY(weir_pool_create(env, &pool, &c->pool, err));
+  WEIR_TRY(weir_exec_session_create(env, c->pool, c->graph, &options,
+                                    &c->session, err));
+  c->fetch.value = c->graph->outputs[0].value;
+  return weir_exec_bind(c->session, NULL, 0, &c->fetch, 1, NULL, 0, &c->binding,
+                        err);
+}
+
+static void chain_end(chain *c) {
+  weir_binding_release(c->binding);
+  weir_tensor_unref(c->fetch.tensor);
+  weir_exec_session_release(c->session);
+  weir_pool_release(c->pool);
+  weir_cluster_release(c->cluster);
+  weir_graph_unref(c->graph);
+}
+
+static weir_status time_chain(const weir_env *env, int64_t bytes, bool two,
+                              weir_cost_sample *out, weir_error *err) {
+  chain c = {0};
+  weir_exec_placement where;
+  int64_t times[RUNS];
+  weir_status s = chain_begin(env, bytes, two, &c, &where, err);
+  for (int i = -2; i < RUNS && s == WEIR_OK; i++) { /* two to get warm */
+    int64_t start = env->clock->now_ns(env->clock->self);
+    s = weir_binding_run(c.binding, NULL, err);
+    if (i >= 0) times[i] = env->clock->now_ns(env->clock->self) - start;
+  }
+  chain_end(&c);
+  if (s == WEIR_OK) *out = weir_sample_of(times, RUNS);
+  return s;
+}
+
+/* a + b bytes by least squares of the relative error; neither is negative. */
+static weir_cost_piece fit(const int64_t *ns) {
+  double uu = 0, uv = 0, vv = 0, u1 = 0, v1 = 0;
+  for (int i = 0; i < SIZES; i++) {
+    double u = 1 / (double)ns[i], v = (double)size_of(i) / (double)ns[i];
+    uu += u * u;
+    uv += u * v;
+    vv += v * v;
+    u1 += u;
+    v1 += v;
+  }
+  double det = uu * vv - uv * uv;
+  double a = det > 0 ? (u1 * vv - v1 * uv) / det : u1 / uu;
+  double b = det > 0 ? (v1 * uu - u1 * uv) / det : 0;
+  if (b < 0) a = u1 / uu;
+  if (a < 0) b = v1 / vv;
+  return (weir_cost_piece){.latency_ns = a < 0 ? 0 : (int64_t)a,
+                           .ps_per_byte = b < 0 ? 0 : (int64_t)(b * 1000)};
+}
+
+weir_status weir_calibrate_link(const weir_env *env, weir_costs *costs,
+                                weir_error *err) {
+  int64_t ns[SIZES], off[SIZES];
+  for (int i = 0; i < SIZES; i++) {
+    weir_cost_sample one, two;
+    WEIR_TRY(time_chain(env, size_of(i), false, &one, err));
+    WEIR_TRY(time_chain(env, size_of(i), true, &two, err));
+    ns[i] = (two.median_ns - one.median_ns) / HOPS;
+    if (ns[i] < 1) ns[i] = 1;
+  }
+  weir_cost_piece p = fit(ns);
+  for (int i = 0; i < SIZES; i++) {
+    double line = (double)p.latency_ns +
+                  (double)p.ps_per_byte * (double)size_of(i) / 1000;
+    double d = line - (double)ns[i];
+    off[i] = (int64_t)((d < 0 ? -d : d) * 1000 / (double)ns[i]);
+  }
+  /* How far the line is from what was seen, the median of the sizes. */
+  p.spread_permille = (uint32_t)weir_sample_of(off, SIZES).median_ns;
+  p.count = SIZES * RUNS;
+  costs->pieces[0] = p;
+  costs->piece_count = 1;
+  return WEIR_OK;
+}

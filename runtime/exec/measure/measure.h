@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_EXEC_MEASURE_H_
+#define WEIR_EXEC_MEASURE_H_
+
+#include "placement/lower/lower.h"
+#include "placement/plan.h"
+#include "runtime/exec/session/session.h"
+
+/* What the units of a placed graph take when the graph is run here.
+ *
+ * The whole graph runs, with random inputs, on a pool and session of its own:
+ * so a unit finds caches, layouts and packed weights as in any run. Every other
+ * run is traced, and what its events took is added up by unit; the others tell
+ * how long a step takes when nobody looks at the clock in between. */
+
+typedef struct weir_measure_request {
+  const weir_graph *graph; /* as loaded, or for training; shapes known */
+  const weir_value_id *values;
+  const weir_node_id *nodes; /* wanted for their effect */
+  uint32_t value_count, node_count;
+  const weir_placement *placement; /* of what is wanted of |graph| */
+  int threads;                     /* of the pool; 0: 1 */
+  /* Both or none: a plan of |placement|'s problem, whose copies are measured
+   * too, and the same to be carried out (compile.h). */
+  const weir_place_plan *plan;
+  const struct weir_exec_placement *where;
+  uint32_t least_runs, most_runs; /* traced; 0: 9, 101 */
+  int64_t limit_ns; /* stop at the least number of runs after so long; 0: 200 ms
+                       for each unit, 4 s at most */
+} weir_measure_request;
+
+typedef struct weir_measured {
+  const weir_allocator *alloc;
+  uint32_t unit_count;
+  uint32_t runs;           /* traced */
+  weir_cost_sample *units; /* per unit: what it took */
+  int64_t *samples;        /* [run * unit_count + unit], ns */
+  /* Per unit: when it began and ended, from the beginning of the step, in the
+   * traced run of median length; -1: nothing was run for it. */
+  int64_t *start_ns, *end_ns;
+  /* Per copy of the plan: from the beginning of its send to the end of its
+   * receive. */
+  uint32_t copy_count;
+  weir_cost_sample *copies;
+  int64_t *copy_samples; /* [run * copy_count + copy] */
+  int64_t *copy_start_ns, *copy_end_ns;
+  weir_cost_sample step;   /* without a trace */
+  weir_cost_sample beside; /* what of a step was no unit's */
+  size_t memory_bytes; /* planned for a run, and inputs, outputs, variables */
+} weir_measured;
+
+/* Runs and measures; blocks. Errors: W3047 (an input's shape is not known),
+ * what compiling and running say, W6001. */
+weir_status weir_measure(const weir_env *env,
+                         const weir_measure_request *request,
+                         weir_measured **out_measured, weir_error *err);
+void weir_measured_release(weir_measured *measured); /* NULL-safe */
+
+/* Median, spread and number of |count| times, which are sorted. */
+weir_cost_sample weir_sample_of(int64_t *times, uint32_t count);
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "runtime/base/size.h"
+#include "runtime/exec/program/frame.h"
+
+/* LOOP: scan and while.
+ *
+ * A carried value has two places, its output and one in scratch memory, which
+ * turns write by turns so that the last one writes the output; or, where a
+ * stack holds all its values anyway, the slices of that stack. Slices along the
+ * first axis are views; others are gathered and scattered by runs. */
+
+typedef struct loop_part {
+  size_t bytes; /* of a slice or a carried value */
+  size_t outer, inner;
+  size_t scratch; /* where its second place or its slice is; 0: nowhere */
+  uint32_t link;  /* carried: the stack it lies in; stacks: stack_from */
+} loop_part;
+
+typedef struct loop_state {
+  uint32_t child;
+  uint32_t first, carried, scanned, captured, stacked, in_count;
+  int64_t length;
+  bool reverse, counted, conditional;
+  size_t pointers;  /* in scratch: where each carried value is now */
+  loop_part *parts; /* carried, scanned, stacked */
+} loop_state;
+
+enum { kGoing = 0, kFlagBytes = 64 };
+
+typedef struct loop_run {
+  const weir_args *args;
+  const loop_state *state;
+  weir_frame *cond, *body;
+  char **now;
+  char *scratch;
+  void *const *out; /* carried, turns, stacks */
+  uint32_t body_out;
+  int64_t turns;
+} loop_run;
+
+static const loop_part *scanned_part(const loop_state *s, uint32_t i) {
+  return &s->parts[s->carried + i];
+}
+
+static const loop_part *stack_part(const loop_state *s, uint32_t i) {
+  return &s->parts[s->carried + s->scanned + i];
+}
+
+static char *stack_at(const loop_run *r, uint32_t i) {
+  const loop_state *s = r->state;
+  return r->out[s->carried + (s->conditional ? 1 : 0) + i];
+}
+
+static void gather(const loop_part *p, int64_t length, const char *whole,
+                   int64_t t, char *slice) {
+  size_t row = (size_t)length * p->inner;
+  whole += (size_t)t * p->inner;
+  for (size_t o = 0; o < p->outer; o++)
+    memcpy(slice + o * p->inner, whole + o * row, p->inner);
+}
+
+static void scatter(const loop_part *p, int64_t length, const char *slice,
+                    int64_t t, char *whole) {
+  size_t row = (size_t)length * p->inner;
+  whole += (size_t)t * p->inner;
+  for (size_t o = 0; o < p->outer; o++)
+    memcpy(whole + o * row, slice + o * p->inner, p->inner);
+}
+
+/* What does not change from turn to turn. */
+static void set_fixed(loop_run *r) {
+  const loop_state *s = r->state;
+  void *const *in = r->args->io + s->first;
+  uint32_t at = s->carried + s->scanned;
+  for (uint32_t i = 0; i < s->captured; i++) {
+    weir_frame_set_external(r->body, at + i, in[at + i]);
+    if (s->conditional)
+      weir_frame_set_external(r->cond, s->carried + i, in[at + i]);
+  }
+  r->body_out = at + s->captured;
+  if (s->conditional)
+    weir_frame_set_external(r->cond, s->carried + s->captured,
+                            r->scratch + kGoing);
+  for (uint32_t i = 0; i < s->scanned; i++)
+    if (scanned_part(s, i)->scratch != 0)
+      weir_frame_set_external(r->body, s->carried + i,
+                              r->scratch + scanned_part(s, i)->scratch);
+}
+
+/* Where turn |turn|, slice |t|, writes carried value |i|. */
+static char *next_place(const loop_run *r, uint32_t i, int64_t turn,
+                        int64_t t) {
+  const loop_state *s = r->state;
+  const loop_part *p = &s->parts[i];
+  if (p->link != WEIR_NO_INDEX)
+    return stack_at(r, p->link) + (size_t)t * p->bytes;
+  int64_t left = s->conditional ? turn : r->turns - 1 - turn;
+  return left % 2 == 0 ? r->out[i] : r->scratch + p->scratch;
+}
+
+static void set_turn(const loop_run *r, int64_t turn, int64_t t) {
+  const loop_state *s = r->state;
+  void *const *in = r->args->io + s->first;
+  uint32_t out = r->body_out;
+  for (uint32_t i = 0; i < s->carried; i++) {
+    weir_frame_set_external(r->body, i, r->now[i]);
+    weir_frame_set_external(r->body, out++, next_place(r, i, turn, t));
+  }
+  for (uint32_t i = 0; i < s->scanned; i++) {
+    const loop_part *p = scanned_part(s, i);
+    char *whole = in[s->carried + i];
+    if (p->scratch != 0)
+      gather(p, s->length, whole, t, r->scratch + p->scratch);
+    else
+      weir_frame_set_external(r->body, s->carried + i,
+                              whole + (size_t)t * p->bytes);
+  }
+  for (uint32_t i = 0; i < s->stacked; i++) {
+    const loop_part *p = stack_part(s, i);
+    if (p->link != WEIR_NO_INDEX) continue;
+    char *slice = p->scratch != 0 ? r->scratch + p->scratch
+                                  : stack_at(r, i) + (size_t)t * p->bytes;
+    weir_frame_set_external(r->body, out++, slice);
+  }
+}
+
+/* After the body: stacks that are not written in place; then what was next is
+ * now. */
+static void end_turn(const loop_run *r, int64_t turn, int64_t t) {
+  const loop_state *s = r->state;
+  for (uint32_t i = 0; i < s->carried; i++)
+    r->now[i] = next_place(r, i, turn, t);
+  for (uint32_t i = 0; i < s->stacked; i++) {
+    const loop_part *p = stack_part(s, i);
+    const char *slice = p->link != WEIR_NO_INDEX ? r->now[p->link]
+                        : p->scratch != 0        ? r->scratch + p->scratch
+                                                 : NULL;
+    if (slice == NULL) continue;
+    if (p->link != WEIR_NO_INDEX && s->parts[p->link].link == i) continue;
+    scatter(p, s->length, slice, t, stack_at(r, i));
+  }
+}
+
+static weir_status one_turn(const loop_run *r, int64_t turn, bool *going) {
+  const loop_state *s = r->state;
+  int64_t t = s->reverse ? r->turns - 1 - turn : turn;
+  if (s->conditional) {
+    for (uint32_t i = 0; i < s->carried; i++)
+      weir_frame_set_external(r->cond, i, r->now[i]);
+    WEIR_TRY(weir_frame_run_turn(r->cond, r->args, t));
+    *going = r->scratch[kGoing] != 0;
+    if (!*going) return WEIR_OK;
+  }
+  set_turn(r, turn, t);
+  WEIR_TRY(weir_frame_run_turn(r->body, r->args, t));
+  end_turn(r, turn, t);
+  return WEIR_OK;
+}
+
+/* Slices that no turn wrote are zeros. */
+static void clear_rest(const loop_run *r, int64_t made) {
+  const loop_state *s = r->state;
+  size_t rest = (size_t)(s->length - made);
+  for (uint32_t i = 0; rest > 0 && i < s->stacked; i++) {
+    const loop_part *p = stack_part(s, i);
+    size_t row = (size_t)s->length * p->inner;
+    for (size_t o = 0; o < p->outer; o++)
+      memset(stack_at(r, i) + o * row + (size_t)made * p->inner, 0,
+             rest * p->inner);
+  }
+}
+
+static weir_status loop_run_all(const weir_args *args) {
+  const loop_state *s = args->state;
+  weir_frame **children = &weir_exec_of(args)->frame->children[s->child];
+  char *scratch = args->scratch;
+  loop_run r = {.args = args,
+                .state = s,
+                .cond = children[0],
+                .body = children[s->conditional ? 1 : 0],
+                .now = (char **)(void *)(scratch + s->pointers),
+                .scratch = scratch,
+                .out = args->io + s->in_count,
+                .turns = s->length < 0 ? INT64_MAX : s->length};
+  if (s->counted) {
+    int64_t count = *(const int64_t *)args->io[0];
+    r.turns = count < 0 ? 0 : count < s->length ? count : s->length;
+  }
+  for (uint32_t i = 0; i < s->carried; i++) r.now[i] = args->io[s->first + i];
+  set_fixed(&r);
+  int64_t turn = 0;
+  for (bool going = true; turn < r.turns; turn++) {
+    WEIR_TRY(one_turn(&r, turn, &going));
+    if (!going) break;
+  }
+  for (uint32_t i = 0; i < s->carried; i++)
+    if (r.now[i] != r.out[i] && s->parts[i].bytes > 0)
+      memcpy(r.out[i], r.now[i], s->parts[i].bytes);
+  if (s->conditional) *(int64_t *)r.out[s->carried] = turn;
+  if (s->stacked > 0) clear_rest(&r, turn);
+  return WEIR_OK;
+}
+
+/* ---- Making one */
+
+static bool take_scratch(size_t bytes, size_t *total, size_t *at) {
+  *at = *total;
+  return weir_size_add(*total, bytes, total) &&
+         weir_size_align(*total, 64, total);
+}
+
+static bool fill_parts(const weir_loop_spec *loop, loop_state *s,
+                       size_t *total) {
+  bool ok = true;
+  for (uint32_t i = 0; i < s->carried; i++)
+    s->parts[i] =
+        (loop_part){.bytes = loop->carried_bytes[i], .link = WEIR_NO_INDEX};
+  for (uint32_t i = 0; i < s->scanned + s->stacked; i++) {
+    bool stack = i >= s->scanned;
+    loop_part *p = &s->parts[s->carried + i];
+    *p = (loop_part){
+        .outer = loop->slices[i].outer,
+        .inner = loop->slices[i].inner,
+        .link = stack ? loop->stack_from[i - s->scanned] : WEIR_NO_INDEX};
+    ok = ok && weir_size_mul(p->outer, p->inner, &p->bytes);
+    uint32_t *from = p->link != WEIR_NO_INDEX ? &s->parts[p->link].link : NULL;
+    if (from != NULL && *from == WEIR_NO_INDEX && p->outer == 1)
+      *from = i - s->scanned;
+    if (p->outer != 1 && from == NULL)
+      ok = ok && take_scratch(p->bytes, total, &p->scratch);
+  }
+  for (uint32_t i = 0; i < s->carried; i++)
+    if (s->parts[i].link == WEIR_NO_INDEX)
+      ok = ok && take_scratch(s->parts[i].bytes, total, &s->parts[i].scratch);
+  return ok && take_scratch(s->carried * sizeof(char *), total, &s->pointers);
+}
+
+static int64_t total_of(int64_t turns, int64_t each) {
+  int64_t product;
+  return __builtin_mul_overflow(turns, each, &product) ? INT64_MAX / 4
+                                                       : product;
+}
+
+weir_status weir_instr_loop(weir_program_builder *builder,
+                            const weir_loop_spec *loop, weir_instr_spec *spec) {
+  weir_arena *arena = weir_program_builder_arena(builder);
+  loop_state *s = weir_arena_array(arena, 1, sizeof *s);
+  size_t count = (size_t)loop->carried + loop->scanned + loop->stacked;
+  loop_part *parts = weir_arena_array(arena, count, sizeof *parts);
+  size_t total = kFlagBytes;
+  if (s == NULL || parts == NULL) {
+    builder->no_memory = true;
+    return WEIR_RESOURCE_EXHAUSTED;
+  }
+  *s = (loop_state){.first = loop->counted ? 1 : 0,
+                    .carried = loop->carried,
+                    .scanned = loop->scanned,
+                    .captured = loop->captured,
+                    .stacked = loop->stacked,
+                    .in_count = spec->in_count,
+                    .length = loop->length,
+                    .reverse = loop->reverse,
+                    .counted = loop->counted,
+                    .conditional = loop->conditional,
+                    .parts = parts};
+  if (!fill_parts(loop, s, &total)) total = SIZE_MAX; /* finish refuses it */
+  int64_t turns = loop->length < 0                         ? 10
+                  : loop->conditional && loop->length > 10 ? 10
+                                                           : loop->length;
+  const weir_program *body = spec->bodies[loop->conditional ? 1 : 0];
+  spec->kind = WEIR_INSTR_LOOP;
+  spec->state = s;
+  spec->run = loop_run_all;
+  spec->child = &s->child;
+  spec->scratch_bytes = total;
+  spec->cost_ns = total_of(turns, body->cost_ns + 50);
+  spec->flops = total_of(turns, body->flops);
+  spec->bytes = total_of(turns, body->bytes);
+  return WEIR_OK;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/program/program.h"
+
+#include <string.h>
+
+#include "runtime/exec/program/program_internal.h"
+
+static void release_program(weir_program *p) {
+  const weir_allocator *alloc = p->env->alloc;
+  weir_arena_release(&p->arena);
+  weir_free(alloc, p);
+}
+
+weir_status weir_program_builder_create(const weir_env *env,
+                                        weir_program_builder **out_builder,
+                                        weir_error *err) {
+  *out_builder = NULL;
+  weir_program_builder *b = weir_alloc_array(env->alloc, 1, sizeof *b);
+  weir_program *p = weir_alloc_array(env->alloc, 1, sizeof *p);
+  if (b == NULL || p == NULL) {
+    weir_free(env->alloc, b);
+    weir_free(env->alloc, p);
+    return weir_fail_memory(err, sizeof *b + sizeof *p);
+  }
+  p->env = env;
+  weir_arena_init(&p->arena, env->alloc);
+  b->env = env;
+  b->program = p;
+  *out_builder = b;
+  return WEIR_OK;
+}
+
+void weir_program_drop_instrs(weir_instr *instrs, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    const weir_instr_spec *s = &instrs[i].spec;
+    if (s->release != NULL) s->release((void *)s->state);
+    for (uint32_t b = 0; b < s->body_count; b++)
+      weir_program_release(s->bodies[b]);
+  }
+}
+
+void weir_program_builder_release(weir_program_builder *b) {
+  if (b == NULL) return;
+  if (b->program != NULL) {
+    weir_program_drop_instrs(b->instrs.items, b->instrs.count);
+    release_program(b->program);
+  }
+  weir_vec_free(b->env->alloc, &b->values);
+  weir_vec_free(b->env->alloc, &b->instrs);
+  weir_vec_free(b->env->alloc, &b->fetches);
+  weir_free(b->env->alloc, b);
+}
+
+weir_arena *weir_program_builder_arena(weir_program_builder *b) {
+  return &b->program->arena;
+}
+
+uint32_t weir_program_add_value(weir_program_builder *b,
+                                const weir_value_spec *spec) {
+  weir_pvalue v = {.storage = spec->storage,
+                   .root = (uint32_t)b->values.count,
+                   .external = spec->external,
+                   .data = spec->data,
+                   .bytes = spec->bytes,
+                   .dtype = spec->dtype,
+                   .layout = spec->layout,
+                   .rank = spec->rank};
+  if (spec->storage == WEIR_STORAGE_ALIAS && spec->alias < b->values.count)
+    v.root = b->values.items[spec->alias].root;
+  for (int32_t i = 0; i < spec->rank && spec->dims != NULL; i++)
+    v.dims[i] = spec->dims[i];
+  if (!weir_vec_push(b->env->alloc, &b->values, v)) b->no_memory = true;
+  return v.root == b->values.count ? WEIR_NO_INDEX
+                                   : (uint32_t)b->values.count - 1;
+}
+
+/* A copy of |count| numbers in the arena; NULL when there are none. */
+static const uint32_t *keep(weir_program_builder *b, const uint32_t *from,
+                            uint32_t count) {
+  if (count == 0) return NULL;
+  uint32_t *to = weir_arena_array(&b->program->arena, count, sizeof *to);
+  if (to == NULL)
+    b->no_memory = true;
+  else
+    memcpy(to, from, count * sizeof *to);
+  return to;
+}
+
+uint32_t weir_program_add_instr(weir_program_builder *b,
+                                const weir_instr_spec *spec) {
+  weir_instr instr = {.spec = *spec};
+  weir_instr_spec *s = &instr.spec;
+  s->in = keep(b, spec->in, spec->in_count);
+  s->out = keep(b, spec->out, spec->out_count);
+  s->after = keep(b, spec->after, spec->after_count);
+  if (spec->body_count > 0) {
+    const weir_program **bodies =
+        weir_arena_array(&b->program->arena, spec->body_count, sizeof *bodies);
+    if (bodies != NULL)
+      memcpy(bodies, spec->bodies, spec->body_count * sizeof *bodies);
+    s->bodies = bodies;
+  }
+  bool ok = spec->body_count == 0 || s->bodies != NULL;
+  if (ok) ok = weir_vec_push(b->env->alloc, &b->instrs, instr);
+  if (!ok) {
+    instr.spec.bodies = spec->bodies;
+    weir_program_drop_instrs(&instr, 1);
+    b->no_memory = true;
+    return WEIR_NO_INDEX;
+  }
+  return (uint32_t)b->instrs.count - 1;
+}
+
+void weir_program_set_external(weir_program_builder *b, uint32_t value,
+                               uint32_t external) {
+  if (value >= b->values.count) return;
+  weir_pvalue *v = &b->values.items[b->values.items[value].root];
+  v->storage = WEIR_STORAGE_EXTERNAL;
+  v->external = external;
+}
+
+void weir_program_add_fetch(weir_program_builder *b, uint32_t value) {
+  if (!weir_vec_push(b->env->alloc, &b->fetches, value)) b->no_memory = true;
+}
+
+/* ---- Finish */
+
+/* Moves the builder's lists into the program. */
+static bool take_lists(weir_program_builder *b) {
+  weir_program *p = b->program;
+  p->values = weir_arena_array(&p->arena, b->values.count, sizeof *p->values);
+  p->instrs = weir_arena_array(&p->arena, b->instrs.count, sizeof *p->instrs);
+  uint32_t *fetches =
+      weir_arena_array(&p->arena, b->fetches.count, sizeof *fetches);
+  if (b->no_memory || p->values == NULL || p->instrs == NULL || fetches == NULL)
+    return false;
+  p->value_count = (uint32_t)b->values.count;
+  p->fetch_count = (uint32_t)b->fetches.count;
+  p->instr_count = (uint32_t)b->instrs.count;
+  if (p->value_count > 0)
+    memcpy(p->values, b->values.items, p->value_count * sizeof *p->values);
+  if (p->fetch_count > 0)
+    memcpy(fetches, b->fetches.items, p->fetch_count * sizeof *fetches);
+  if (p->instr_count > 0)
+    memcpy(p->instrs, b->instrs.items, p->instr_count * sizeof *p->instrs);
+  p->fetches = fetches;
+  return true;
+}
+
+static void total_costs(weir_program *p) {
+  for (uint32_t i = 0; i < p->instr_count; i++) {
+    p->flops += p->instrs[i].spec.flops;
+    p->bytes += p->instrs[i].spec.bytes;
+    p->cost_ns += p->instrs[i].spec.cost_ns;
+    p->child_count += p->instrs[i].spec.body_count;
+  }
+}
+
+/* The code, the table's plan, and the list of nested programs. */
+static bool lay_out(weir_program *p) {
+  size_t slots = 0;
+  for (uint32_t i = 0; i < p->instr_count; i++)
+    slots += p->instrs[i].spec.in_count + p->instrs[i].spec.out_count;
+  weir_code *code = weir_arena_array(&p->arena, p->instr_count, sizeof *code);
+  uint32_t *values = weir_arena_array(&p->arena, slots, sizeof *values);
+  p->children =
+      weir_arena_array(&p->arena, p->child_count, sizeof *p->children);
+  if (code == NULL || values == NULL || p->children == NULL ||
+      slots > WEIR_NO_INDEX)
+    return false;
+  uint32_t at = 0, child = 0;
+  for (uint32_t i = 0; i < p->instr_count; i++) {
+    weir_instr *instr = &p->instrs[i];
+    const weir_instr_spec *s = &instr->spec;
+    code[i].run = s->run;
+    code[i].state = s->state;
+    code[i].io = at;
+    for (uint32_t k = 0; k < s->in_count; k++) values[at++] = s->in[k];
+    for (uint32_t k = 0; k < s->out_count; k++) values[at++] = s->out[k];
+    instr->first_child = child;
+    if (s->child != NULL) *s->child = child;
+    for (uint32_t k = 0; k < s->body_count; k++)
+      p->children[child++] = s->bodies[k];
+  }
+  p->code = code;
+  p->slot_values = values;
+  p->slot_count = at;
+  return true;
+}
+
+static uint32_t slot_external(const weir_program *p, uint32_t slot) {
+  uint32_t v = p->slot_values[slot];
+  if (v == WEIR_NO_INDEX) return WEIR_NO_INDEX;
+  const weir_pvalue *root = &p->values[p->values[v].root];
+  return root->storage == WEIR_STORAGE_EXTERNAL ? root->external
+                                                : WEIR_NO_INDEX;
+}
+
+/* For each external, the table entries that hold its pointer. */
+static bool list_externals(weir_program *p) {
+  for (uint32_t v = 0; v < p->value_count; v++)
+    if (p->values[v].storage == WEIR_STORAGE_EXTERNAL &&
+        p->values[v].external >= p->external_count)
+      p->external_count = p->values[v].external + 1;
+  p->externals =
+      weir_arena_array(&p->arena, p->external_count, sizeof *p->externals);
+  uint32_t *slots = weir_arena_array(&p->arena, p->slot_count, sizeof *slots);
+  if (p->externals == NULL || slots == NULL) return false;
+  for (uint32_t i = 0; i < p->slot_count; i++) {
+    uint32_t e = slot_external(p, i);
+    if (e != WEIR_NO_INDEX) p->externals[e].slot_count++;
+  }
+  uint32_t at = 0;
+  for (uint32_t e = 0; e < p->external_count; e++) {
+    p->externals[e].slots = slots + at;
+    at += p->externals[e].slot_count;
+    p->externals[e].slot_count = 0;
+  }
+  for (uint32_t i = 0; i < p->slot_count; i++) {
+    uint32_t e = slot_external(p, i);
+    if (e == WEIR_NO_INDEX) continue;
+    weir_external *x = &p->externals[e];
+    slots[(x->slots - slots) + x->slot_count++] = i;
+  }
+  return true;
+}
+
+weir_status weir_program_finish(weir_program_builder *b,
+                                const weir_program_options *options,
+                                weir_program **out_program, weir_error *err) {
+  weir_program *p = b->program;
+  weir_task_graph graph = {.alloc = b->env->alloc};
+  *out_program = NULL;
+  if (!take_lists(b)) return weir_fail_memory(err, 0);
+  p->threads = options->threads > 0 ? options->threads : 1;
+  total_costs(p);
+  weir_status s = weir_tasks_form(p, options, &graph, err);
+  /* The order may have changed: the builder's list now owns the new one. */
+  if (p->instr_count > 0)
+    memcpy(b->instrs.items, p->instrs, p->instr_count * sizeof *p->instrs);
+  if (s == WEIR_OK && !(lay_out(p) && list_externals(p)))
+    s = weir_fail_memory(err, 0);
+  if (s == WEIR_OK)
+    s = weir_program_plan_memory(p, &graph, options->memory_limit, err);
+  if (s == WEIR_OK) s = weir_tasks_link(p, &graph, err);
+  weir_vec_free(graph.alloc, &graph.edges);
+  if (s != WEIR_OK) return s;
+  b->program = NULL;
+  *out_program = p;
+  return WEIR_OK;
+}
+
+void weir_program_release(const weir_program *program) {
+  if (program == NULL) return;
+  weir_program *p = (weir_program *)program;
+  /* States of the other parts' kernels lie in the first one's arena. */
+  for (weir_program *part = p->next_part; part != NULL;) {
+    weir_program *next = part->next_part;
+    part->next_part = NULL;
+    weir_program_release(part);
+    part = next;
+  }
+  weir_program_drop_instrs(p->instrs, p->instr_count);
+  release_program(p);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_EXEC_PROGRAM_H_
+#define WEIR_EXEC_PROGRAM_H_
+
+#include "kernels/kernel.h"
+#include "runtime/base/env.h"
+#include "runtime/exec/program/channel.h"
+#include "runtime/exec/worker.h"
+
+/* Programs.
+ *
+ * A Program is a list of instructions over values. Instructions of every kind
+ * are run alike, by one function pointer and a row of operand pointers; what a
+ * kind means is in its function. A value has a storage: planned memory of the
+ * run (TEMP), memory of the program (CONST), memory that each run brings along
+ * (EXTERNAL: a fed tensor, an output, a variable), or another value's (ALIAS).
+ *
+ * Instructions are grouped into tasks: runs of instructions that one thread
+ * does in order. A program of little work has one task and runs in the calling
+ * thread, without locks or atomics; else tasks count down what they wait for
+ * and go to the pool. Immutable once built; any number of frames (frame.h) run
+ * it at once.
+ *
+ * A program may have parts, one for each device: further programs that run
+ * beside it, a thread each, joined by SEND and RECV. Whoever holds the first
+ * holds all; frames, outputs and externals are numbered alike in all of them.
+ *
+ * Programs are made by a builder, from a graph (compile.h) or by hand:
+ *
+ *   weir_program_builder *b = NULL;
+ *   weir_program_builder_create(env, &b, err);
+ *   x = weir_program_add_value(b, &(weir_value_spec){.storage = EXTERNAL...});
+ *   weir_program_add_instr(b, &(weir_instr_spec){...});
+ *   weir_program_finish(b, &options, &program, err);
+ *   weir_program_builder_release(b); */
+
+#define WEIR_NO_INDEX UINT32_MAX
+
+typedef struct weir_program weir_program;
+typedef struct weir_program_builder weir_program_builder;
+
+typedef enum weir_storage {
+  WEIR_STORAGE_TEMP,
+  WEIR_STORAGE_CONST,
+  WEIR_STORAGE_EXTERNAL,
+  WEIR_STORAGE_ALIAS
+} weir_storage;
+
+typedef struct weir_value_spec {
+  weir_storage storage;
+  const void *data;  /* CONST: lent, must outlive the program */
+  uint32_t external; /* EXTERNAL: number of the run's pointer */
+  uint32_t alias;    /* ALIAS: the value whose bytes these are */
+  size_t bytes;
+  weir_dtype dtype;
+  weir_layout layout;
+  int32_t rank; /* for messages and checks of numbers */
+  const int64_t *dims;
+} weir_value_spec;
+
+/* Nested programs of LOOP, BRANCH and CALL. Their externals are numbered: what
+ * goes in, in order, then what comes out. */
+typedef struct weir_instr_spec {
+  weir_instr_kind kind;
+  uint32_t stream;
+  const uint32_t *in, *out; /* values; WEIR_NO_INDEX: input left out */
+  uint32_t in_count, out_count;
+  const uint32_t *after; /* earlier instructions that must have ended */
+  uint32_t after_count;
+  weir_run_fn run; /* KERNEL; other kinds bring their own */
+  const void *state;
+  void (*release)(void *state);
+  size_t scratch_bytes, worker_scratch_bytes;
+  bool in_place;   /* out[0] may be in[0]'s memory */
+  bool async;      /* SEND, RECV, COLLECTIVE: set by weir_instr_comm */
+  int64_t cost_ns; /* estimate; decides about tasks */
+  int64_t flops, bytes;
+  uint32_t node_order; /* failures are reported in this order */
+  weir_sv node;        /* lent, like the texts below */
+  weir_mark mark;
+  const char *op, *kernel, *algorithm, *reason;
+  const weir_program *const *bodies; /* taken: released with the program */
+  uint32_t body_count;
+  uint32_t *child; /* is told the number of the first body's frame, or NULL */
+} weir_instr_spec;
+
+typedef struct weir_program_options {
+  int threads;         /* of the pool: scratch is planned for so many */
+  int64_t grain_ns;    /* least work worth a hand-over; 0: 10 us */
+  bool body;           /* one task: instructions of another program run it */
+  bool stream;         /* a device: one instruction at a time, in order; what
+                          goes over a channel beside them */
+  size_t memory_limit; /* of planned memory; 0: none */
+} weir_program_options;
+
+/* Errors: W6001. */
+weir_status weir_program_builder_create(const weir_env *env,
+                                        weir_program_builder **out_builder,
+                                        weir_error *err);
+void weir_program_builder_release(weir_program_builder *builder);
+/* Memory that lives as long as the program: states, constants, texts. */
+weir_arena *weir_program_builder_arena(weir_program_builder *builder);
+/* Adds a value; its number. Out of memory sticks and is reported by finish. */
+uint32_t weir_program_add_value(weir_program_builder *builder,
+                                const weir_value_spec *spec);
+/* Adds an instruction after all others; its number. What it owns (state,
+ * bodies) belongs to the builder from here on. */
+uint32_t weir_program_add_instr(weir_program_builder *builder,
+                                const weir_instr_spec *spec);
+/* Changes where a value that is TEMP so far lives. */
+void weir_program_set_external(weir_program_builder *builder, uint32_t value,
+                               uint32_t external);
+/* Says that external |external| is output |fetch| of the run, so that failures
+ * of |value| are reported for it. */
+void weir_program_add_fetch(weir_program_builder *builder, uint32_t value);
+/* Orders tasks, plans memory. Errors: W6001, W6002, W2001. */
+weir_status weir_program_finish(weir_program_builder *builder,
+                                const weir_program_options *options,
+                                weir_program **out_program, weir_error *err);
+
+void weir_program_release(const weir_program *program); /* NULL-safe */
+
+/* ---- Kinds other than KERNEL: they fill in |spec|'s run and state. */
+
+/* COPY, FEED, FETCH, VAR_READ, VAR_COMMIT: out[0] = in[0], the same bytes. */
+weir_status weir_instr_copy(weir_program_builder *builder, weir_instr_kind kind,
+                            size_t bytes, weir_instr_spec *spec);
+/* CALL: bodies[0] with the instruction's inputs and outputs. */
+weir_status weir_instr_call(weir_program_builder *builder,
+                            weir_instr_spec *spec);
+/* BRANCH: in[0] is a bool or i32 scalar; runs bodies[its value] with the other
+ * inputs. Errors when run: W5008 for a value without a body. */
+weir_status weir_instr_branch(weir_program_builder *builder, weir_dtype dtype,
+                              weir_instr_spec *spec);
+/* How a value is cut into slices: slice t is |outer| runs of |inner| bytes,
+ * the o-th at (o * count + t) * inner. outer 1: slices are views. */
+typedef struct weir_slices {
+  size_t outer, inner;
+} weir_slices;
+
+/* LOOP. Inputs: the number of turns (i64) if |counted|, carried values, those
+ * that are sliced, captured ones. Outputs: carried values, the turns made (i64)
+ * if |conditional|, stacks. The last body is run with carried values, slices
+ * and captured values, and gives the next carried values and the slices of
+ * those stacks that are no carried value's (|stack_from|). A conditional loop
+ * has a first body, of carried and captured values, that gives a bool: whether
+ * to go on. Nothing is copied from turn to turn: a body reads carried values
+ * where the turn before wrote them. */
+typedef struct weir_loop_spec {
+  uint32_t carried, scanned, captured, stacked;
+  const size_t *carried_bytes;
+  const weir_slices *slices;  /* of the scanned, then of the stacks */
+  const uint32_t *stack_from; /* per stack: the carried value whose next values
+                                 it holds, or WEIR_NO_INDEX */
+  int64_t length;             /* slices of each value; turns at most */
+  bool reverse, counted, conditional;
+} weir_loop_spec;
+
+/* Fills |spec|, whose inputs, outputs and bodies are set. Errors: W6001. */
+weir_status weir_instr_loop(weir_program_builder *builder,
+                            const weir_loop_spec *loop, weir_instr_spec *spec);
+/* SEND (in[0]), RECV (out[0]): one edge of |channel|; NULL: the frame's own,
+ * which joins the parts of one run. Without bytes they are tokens and have no
+ * operand. */
+weir_status weir_instr_send(weir_program_builder *builder,
+                            weir_channel *channel, uint32_t edge, size_t bytes,
+                            weir_instr_spec *spec);
+weir_status weir_instr_recv(weir_program_builder *builder,
+                            weir_channel *channel, uint32_t edge, size_t bytes,
+                            weir_instr_spec *spec);
+/* COLLECTIVE: in[0] to out[0]; src and dst of |part| are set by each run.
+ * |channel| as above. */
+weir_status weir_instr_collective(weir_program_builder *builder,
+                                  weir_channel *channel,
+                                  const weir_collective *part,
+                                  weir_instr_spec *spec);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_EXEC_PROGRAM_INTERNAL_H_
+#define WEIR_EXEC_PROGRAM_INTERNAL_H_
+
+#include "placement/memory/memory_plan.h"
+#include "runtime/base/vec.h"
+#include "runtime/exec/program/program.h"
+
+/* A finished program, as frames and dumps see it. */
+
+/* What the loop over instructions reads; the rest of them is cold. */
+typedef struct weir_code {
+  weir_run_fn run;
+  const void *state;
+  size_t scratch; /* offset into the run's memory */
+  uint32_t io;    /* first operand in the frame's table */
+} weir_code;
+
+typedef struct weir_pvalue {
+  weir_storage storage;
+  uint32_t root; /* itself unless ALIAS; storage is the root's */
+  uint32_t external;
+  const void *data;
+  size_t offset, bytes;
+  weir_dtype dtype;
+  weir_layout layout;
+  int32_t rank;
+  int64_t dims[WEIR_MAX_RANK];
+} weir_pvalue;
+
+typedef struct weir_instr {
+  weir_instr_spec spec; /* arrays live in the program */
+  uint32_t task;
+  uint32_t first_child; /* in the frame's children, for bodies */
+  size_t scratch_total;
+} weir_instr;
+
+typedef struct weir_ptask {
+  uint32_t first, last; /* instructions [first, last) */
+  uint32_t waits;       /* tasks before it */
+  const uint32_t *next; /* tasks after it */
+  uint32_t next_count;
+  bool async; /* its one instruction ends by a callback */
+} weir_ptask;
+
+/* Table entries of an external pointer. */
+typedef struct weir_external {
+  const uint32_t *slots;
+  uint32_t slot_count;
+} weir_external;
+
+struct weir_program {
+  const weir_env *env;
+  weir_arena arena;
+  int threads;
+  const weir_code *code;
+  weir_instr *instrs;
+  weir_pvalue *values;
+  weir_ptask *tasks;
+  weir_external *externals;
+  const uint32_t *slot_values; /* the value of each table entry */
+  const uint32_t *fetches;     /* values */
+  const weir_program **children;
+  uint32_t instr_count, value_count, task_count, external_count, slot_count,
+      fetch_count, child_count;
+  int64_t flops, bytes, cost_ns;
+  size_t memory_bytes, bound_bytes, constant_bytes;
+  bool cheap;   /* not worth telling the pool about */
+  bool stream;  /* a device of one thread */
+  bool channel; /* something goes over the frame's own channel */
+  /* The next part; released with this one. */
+  weir_program *next_part;
+  uint32_t part;
+  weir_sv device; /* empty: the only one */
+};
+
+struct weir_program_builder {
+  const weir_env *env;
+  weir_program *program; /* being made; its arena is the builder's */
+  WEIR_VEC(weir_pvalue) values;
+  WEIR_VEC(weir_instr) instrs;
+  WEIR_VEC(uint32_t) fetches;
+  bool no_memory;
+};
+
+/* tasks.c: forms tasks, reorders instructions so that each task's are
+ * neighbours, and leaves |edges| between tasks (pairs, lower to higher). */
+typedef struct weir_task_edge {
+  uint32_t from, to;
+} weir_task_edge;
+typedef struct weir_task_graph {
+  WEIR_VEC(weir_task_edge) edges;
+  const weir_allocator *alloc;
+} weir_task_graph;
+
+/* Tasks of at least the grain where there is a choice. Errors: W6001. */
+weir_status weir_tasks_form(weir_program *program,
+                            const weir_program_options *options,
+                            weir_task_graph *graph, weir_error *err);
+/* tasks_stream.c: the same for a device: one task after the other, sends and
+ * receives beside them. Errors: W6001. */
+weir_status weir_tasks_form_stream(weir_program *program,
+                                   weir_task_graph *graph, weir_error *err);
+/* Gives |program| its |count| tasks: instruction i is of |task_of[i]|, and
+ * instructions stand in order of tasks, within a task as in |order| (NULL: as
+ * before). |async|: per task. false: out of memory. */
+bool weir_tasks_lay(weir_program *program, const uint32_t *order,
+                    const uint32_t *task_of, const bool *async, uint32_t count);
+/* Writes the edges into the tasks, each once. */
+weir_status weir_tasks_link(weir_program *program, weir_task_graph *graph,
+                            weir_error *err);
+
+/* program_parallel.c: per task, the last task (itself or a higher one) that
+ * does not wait for it. The caller frees the list with graph->alloc. */
+weir_status weir_tasks_free_until(const weir_program *program,
+                                  const weir_task_graph *graph,
+                                  uint32_t **out_until, weir_error *err);
+
+/* program_memory.c: plans values and scratch; adds the edges that reuse
+ * needs. */
+weir_status weir_program_plan_memory(weir_program *program,
+                                     weir_task_graph *graph, size_t limit,
+                                     weir_error *err);
+
+/* Calls release for every state and body. */
+void weir_program_drop_instrs(weir_instr *instrs, size_t count);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "runtime/exec/program/program_internal.h"
+
+/* Tasks of a device: a stream.
+ *
+ * Instructions run one after the other in the order given, as they do in the
+ * plan. Sends, receives and collectives are tasks beside the stream: a send
+ * follows its maker at once, a receive may end at any time before its reader.
+ * So the stream is cut into tasks, each waiting for the one before, where
+ * something is sent or something that was received is read. */
+
+typedef struct streamer {
+  weir_program *p;
+  weir_task_graph *graph;
+  uint32_t *producer;    /* per value root: its instruction + 1 */
+  uint32_t *order;       /* instructions as they are to stand */
+  uint32_t *sends;       /* per instruction + 1: its first send + 1; 0: early */
+  uint32_t *next;        /* per send: the next of the same maker + 1 */
+  uint32_t *task_of;     /* per instruction */
+  bool *async, *awaited; /* per task */
+  uint32_t count;        /* of tasks */
+  uint32_t current;      /* the stream's newest task */
+  bool closed;
+} streamer;
+
+/* The instruction that |s| waits for by operand or `after` |k|; + 1. */
+static uint32_t dep_of(const streamer *f, const weir_instr_spec *s,
+                       uint32_t k) {
+  if (k >= s->in_count) return s->after[k - s->in_count] + 1;
+  if (s->in[k] == WEIR_NO_INDEX) return 0;
+  return f->producer[f->p->values[s->in[k]].root];
+}
+
+static void note_producer(streamer *f, uint32_t i) {
+  const weir_instr_spec *s = &f->p->instrs[i].spec;
+  for (uint32_t k = 0; k < s->out_count; k++)
+    if (s->out[k] != WEIR_NO_INDEX)
+      f->producer[f->p->values[s->out[k]].root] = i + 1;
+}
+
+static uint32_t put_sends(streamer *f, uint32_t maker, uint32_t at) {
+  for (uint32_t i = f->sends[maker]; i != 0; i = f->next[i - 1])
+    f->order[at++] = i - 1;
+  return at;
+}
+
+/* Each send behind its maker; what was there from the beginning, first. */
+static void find_order(streamer *f) {
+  const weir_program *p = f->p;
+  for (uint32_t i = 0; i < p->instr_count; i++) {
+    const weir_instr_spec *s = &p->instrs[i].spec;
+    note_producer(f, i);
+    if (s->kind != WEIR_INSTR_SEND) continue;
+    uint32_t maker = dep_of(f, s, 0), *link = &f->sends[maker];
+    while (*link != 0) link = &f->next[*link - 1];
+    *link = i + 1;
+  }
+  uint32_t at = put_sends(f, 0, 0);
+  for (uint32_t i = 0; i < p->instr_count; i++) {
+    if (p->instrs[i].spec.kind == WEIR_INSTR_SEND) continue;
+    f->order[at++] = i;
+    at = put_sends(f, i + 1, at);
+  }
+}
+
+static bool add_edge(streamer *f, uint32_t from, uint32_t to) {
+  weir_task_edge edge = {from, to};
+  return weir_vec_push(f->graph->alloc, &f->graph->edges, edge);
+}
+
+static bool assign_async(streamer *f, const weir_instr_spec *s,
+                         uint32_t *task) {
+  *task = f->count++;
+  f->async[*task] = true;
+  for (uint32_t k = 0; k < s->in_count + s->after_count; k++) {
+    uint32_t made = dep_of(f, s, k);
+    if (made == 0) continue;
+    uint32_t from = f->task_of[made - 1];
+    if (from == f->current) f->closed = true;
+    if (!add_edge(f, from, *task)) return false;
+  }
+  return true;
+}
+
+static bool assign_stream(streamer *f, const weir_instr_spec *s,
+                          uint32_t *task) {
+  uint32_t deps = s->in_count + s->after_count;
+  bool fresh = f->current == WEIR_NO_INDEX || f->closed;
+  for (uint32_t k = 0; k < deps && !fresh; k++) {
+    uint32_t made = dep_of(f, s, k);
+    uint32_t from = made != 0 ? f->task_of[made - 1] : WEIR_NO_INDEX;
+    fresh = made != 0 && f->async[from] && !f->awaited[from];
+  }
+  if (fresh) {
+    uint32_t before = f->current;
+    f->current = f->count++;
+    f->closed = false;
+    if (before != WEIR_NO_INDEX && !add_edge(f, before, f->current))
+      return false;
+  }
+  for (uint32_t k = 0; k < deps; k++) {
+    uint32_t made = dep_of(f, s, k);
+    if (made == 0) continue;
+    uint32_t from = f->task_of[made - 1];
+    if (!f->async[from] || f->awaited[from]) continue;
+    f->awaited[from] = true;
+    if (!add_edge(f, from, f->current)) return false;
+  }
+  *task = f->current;
+  return true;
+}
+
+/* |awaited| is of the stream: a task that one of its tasks waits for, all later
+ * ones wait for too. */
+static bool assign(streamer *f) {
+  const weir_program *p = f->p;
+  f->current = WEIR_NO_INDEX;
+  for (uint32_t at = 0; at < p->instr_count; at++) {
+    uint32_t i = f->order[at];
+    const weir_instr_spec *s = &p->instrs[i].spec;
+    if (!(s->async ? assign_async(f, s, &f->task_of[i])
+                   : assign_stream(f, s, &f->task_of[i])))
+      return false;
+  }
+  return true;
+}
+
+weir_status weir_tasks_form_stream(weir_program *p, weir_task_graph *graph,
+                                   weir_error *err) {
+  const weir_allocator *a = graph->alloc;
+  size_t n = (size_t)p->instr_count + 1;
+  streamer f = {.p = p, .graph = graph};
+  f.producer =
+      weir_alloc_array(a, (size_t)p->value_count + 1, sizeof *f.producer);
+  f.order = weir_alloc_array(a, n, sizeof *f.order);
+  f.sends = weir_alloc_array(a, n, sizeof *f.sends);
+  f.next = weir_alloc_array(a, n, sizeof *f.next);
+  f.task_of = weir_alloc_array(a, n, sizeof *f.task_of);
+  f.async = weir_alloc_array(a, n, sizeof *f.async);
+  f.awaited = weir_alloc_array(a, n, sizeof *f.awaited);
+  bool ok = f.producer != NULL && f.order != NULL && f.sends != NULL &&
+            f.next != NULL && f.task_of != NULL && f.async != NULL &&
+            f.awaited != NULL;
+  if (ok) {
+    find_order(&f);
+    ok = assign(&f) && weir_tasks_lay(p, f.order, f.task_of, f.async, f.count);
+  }
+  weir_free(a, f.producer);
+  weir_free(a, f.order);
+  weir_free(a, f.sends);
+  weir_free(a, f.next);
+  weir_free(a, f.task_of);
+  weir_free(a, f.async);
+  weir_free(a, f.awaited);
+  return ok ? WEIR_OK : weir_fail_memory(err, n * sizeof *f.order);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_EXEC_TRACE_H_
+#define WEIR_EXEC_TRACE_H_
+
+#include "runtime/base/sv.h"
+#include "runtime/exec/session/session.h"
+
+/* The executor's side of a trace (create, write, release: session.h).
+ *
+ * Events go into memory that was taken when the trace was made; adding one
+ * takes no lock and allocates nothing. When it is full, later events are
+ * counted and dropped. Any thread may add; write only when no run uses it. */
+
+typedef struct weir_trace_event {
+  weir_sv name;         /* node; copied, the end of a long one */
+  const char *category; /* "kernel", "copy", ...: static text */
+  const char *kernel;   /* static text, or NULL */
+  weir_sv device;       /* of the part; lives as long as the program */
+  int64_t start_ns, end_ns;
+  uint64_t step;
+  uint32_t part; /* of the program */
+  int thread;    /* of the pool; 0 is the caller */
+} weir_trace_event;
+
+/* Adds a copy of |event|. */
+void weir_trace_add(weir_trace *trace, const weir_trace_event *event);
+
+/* Forgets all events; nothing may be adding any. */
+void weir_trace_clear(weir_trace *trace);
+
+/* How many events are held. */
+size_t weir_trace_count(const weir_trace *trace);
+/* Events that found no room. */
+size_t weir_trace_dropped(const weir_trace *trace);
+/* The i-th event held, in order of adding; its name lives in the trace. */
+weir_trace_event weir_trace_event_at(const weir_trace *trace, size_t i);
+
+#endif

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/exec/session/session_internal.h"
+
+/* Bindings: everything looked up and pointed to before the first run. */
+
+enum { kMaxLanes = 64 };
+
+/* One step's place: its frame, its outputs, its variables' buffers. */
+typedef struct lane {
+  weir_frame *frame;
+  weir_tensor **outputs; /* references; of the first lane: the binding's */
+  weir_var_buffer **held;
+} lane;
+
+struct weir_binding {
+  weir_exec_session *session;
+  weir_cached *cached;
+  weir_tensor **inputs;
+  uint32_t input_count, output_count;
+  lane first;
+  lane *more; /* for overlapped runs, made by the first of them */
+  int more_count;
+};
+
+static void lane_release(weir_binding *b, lane *l) {
+  const weir_allocator *a = b->session->env->alloc;
+  if (l->frame != NULL)
+    weir_session_frame_return(b->session, b->cached, l->frame);
+  for (uint32_t k = 0; l->outputs != NULL && k < b->output_count; k++)
+    weir_tensor_unref(l->outputs[k]);
+  weir_free(a, l->outputs);
+  weir_free(a, l->held);
+}
+
+/* |fetches|: where tensors may be given, or NULL. */
+static weir_status lane_make(weir_binding *b, lane *l,
+                             const weir_exec_fetch *fetches, weir_error *err) {
+  const weir_allocator *a = b->session->env->alloc;
+  uint32_t vars = b->cached->compiled->var_count;
+  l->outputs = weir_alloc_array(a, b->output_count, sizeof *l->outputs);
+  l->held = weir_alloc_array(a, 2 * (size_t)vars, sizeof *l->held);
+  if (l->outputs == NULL || l->held == NULL) return weir_fail_memory(err, 0);
+  for (uint32_t k = 0; k < b->output_count; k++) {
+    weir_tensor *given = fetches != NULL ? fetches[k].tensor : NULL;
+    weir_tensor *tensor = given;
+    WEIR_TRY(weir_session_output(b->session, b->cached, k, &tensor, err));
+    l->outputs[k] = given != NULL ? weir_tensor_ref(given) : tensor;
+  }
+  WEIR_TRY(weir_session_frame(b->session, b->cached, &l->frame, err));
+  for (uint32_t k = 0; k < b->input_count; k++)
+    weir_frame_set_external(l->frame, k, b->inputs[k]->data);
+  for (uint32_t k = 0; k < b->output_count; k++)
+    weir_frame_set_external(l->frame, b->input_count + k, l->outputs[k]->data);
+  return WEIR_OK;
+}
+
+/* Memory of an input or output, for the check below. */
+typedef struct extent {
+  uintptr_t begin, end;
+  uint32_t index;
+  bool output;
+} extent;
+
+static int by_begin(const void *a, const void *b) {
+  const extent *x = a, *y = b;
+  return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+static weir_status check_sorted(const extent *list, size_t count,
+                                weir_error *err) {
+  const extent *out = NULL, *in = NULL; /* that reach farthest so far */
+  for (size_t i = 0; i < count; i++) {
+    const extent *e = &list[i], *with = NULL;
+    if (out != NULL && e->begin < out->end) with = out;
+    if (e->output && in != NULL && e->begin < in->end) with = in;
+    if (with != NULL)
+      return weir_fail(err, WEIR_W0004, NULL, "%s %u and %s %u share memory",
+                       with->output ? "output" : "input", with->index,
+                       e->output ? "output" : "input", e->index);
+    const extent **far = e->output ? &out : &in;
+    if (*far == NULL || e->end > (*far)->end) *far = e;
+  }
+  return WEIR_OK;
+}
+
+/* Outputs are written while inputs are still read. */
+static weir_status check_apart(const weir_binding *b, weir_error *err) {
+  const weir_allocator *a = b->session->env->alloc;
+  size_t n = (size_t)b->input_count + b->output_count, count = 0;
+  extent *list = weir_alloc_array(a, n, sizeof *list);
+  if (list == NULL) return weir_fail_memory(err, n * sizeof *list);
+  for (uint32_t i = 0; i < n; i++) {
+    bool output = i >= b->input_count;
+    uint32_t index = output ? i - b->input_count : i;
+    const weir_tensor *t = output ? b->first.outputs[index] : b->inputs[index];
+    uintptr_t at = (uintptr_t)t->data;
+    if (t->bytes > 0)
+      list[count++] = (extent){at, at + t->bytes, index, output};
+  }
+  qsort(list, count, sizeof *list, by_begin);
+  weir_status s = check_sorted(list, count, err);
+  weir_free(a, list);
+  return s;
+}
+
+static weir_status fill(weir_binding *b, const weir_wanted *wanted,
+                        weir_exec_fetch *fetches, weir_error *err) {
+  weir_exec_session *session = b->session;
+  WEIR_TRY(weir_session_check(session, wanted, err));
+  WEIR_TRY(weir_session_program(session, wanted, &b->cached, err));
+  if (b->cached->compiled->var_count > 0)
+    WEIR_TRY(weir_session_vars_init(session, err));
+  b->inputs = weir_alloc_array(session->env->alloc, wanted->feed_count,
+                               sizeof *b->inputs);
+  if (b->inputs == NULL) return weir_fail_memory(err, 0);
+  for (uint32_t i = 0; i < wanted->feed_count; i++)
+    b->inputs[b->input_count++] = weir_tensor_ref(wanted->feeds[i].tensor);
+  b->output_count = wanted->fetch_count;
+  WEIR_TRY(lane_make(b, &b->first, fetches, err));
+  return check_apart(b, err);
+}
+
+weir_status weir_exec_bind(weir_exec_session *session,
+                           const weir_exec_feed *feeds, size_t feed_count,
+                           weir_exec_fetch *fetches, size_t fetch_count,
+                           const weir_node_id *targets, size_t target_count,
+                           weir_binding **out_binding, weir_error *err) {
+  *out_binding = NULL;
+  if (session->mesh != NULL)
+    return weir_session_mesh_run(session, feeds, feed_count, fetches,
+                                 fetch_count, targets, target_count, NULL,
+                                 out_binding, err);
+  return weir_session_own_bind(session, feeds, feed_count, fetches, fetch_count,
+                               targets, target_count, out_binding, err);
+}
+
+weir_status weir_session_own_bind(
+    weir_exec_session *session, const weir_exec_feed *feeds, size_t feed_count,
+    weir_exec_fetch *fetches, size_t fetch_count, const weir_node_id *targets,
+    size_t target_count, weir_binding **out_binding, weir_error *err) {
+  const weir_allocator *a = session->env->alloc;
+  *out_binding = NULL;
+  weir_binding *b = weir_alloc_array(a, 1, sizeof *b);
+  weir_value_id *ids = weir_alloc_array(a, fetch_count, sizeof *ids);
+  if (b == NULL || ids == NULL) {
+    weir_free(a, b);
+    weir_free(a, ids);
+    return weir_fail_memory(err, sizeof *b);
+  }
+  b->session = session;
+  for (size_t k = 0; k < fetch_count; k++) ids[k] = fetches[k].value;
+  weir_wanted wanted = {.feeds = feeds,
+                        .fetches = ids,
+                        .targets = targets,
+                        .feed_count = (uint32_t)feed_count,
+                        .fetch_count = (uint32_t)fetch_count,
+                        .target_count = (uint32_t)target_count};
+  weir_status s = fill(b, &wanted, fetches, err);
+  weir_free(a, ids);
+  if (s != WEIR_OK) {
+    weir_binding_release(b);
+    return s;
+  }
+  /* The caller's references: its own tensors, or those made here. */
+  for (size_t k = 0; k < fetch_count; k++) {
+    fetches[k].status = WEIR_OK;
+    if (fetches[k].tensor == NULL)
+      fetches[k].tensor = weir_tensor_ref(b->first.outputs[k]);
+  }
+  *out_binding = b;
+  return WEIR_OK;
+}
+
+/* A program that holds a constant of before is replaced by a new one. */
+static weir_status refresh(weir_binding *b, weir_error *err) {
+  const weir_allocator *a = b->session->env->alloc;
+  weir_cached *old = b->cached, *fresh = NULL;
+  weir_exec_feed *feeds = weir_alloc_array(a, b->input_count, sizeof *feeds);
+  weir_exec_fetch *outs = weir_alloc_array(a, b->output_count, sizeof *outs);
+  weir_wanted wanted = {
+      .feeds = feeds,
+      .fetches = old->ids + old->feed_count,
+      .targets = old->ids + old->feed_count + old->fetch_count,
+      .feed_count = old->feed_count,
+      .fetch_count = old->fetch_count,
+      .target_count = old->target_count};
+  lane made = {0};
+  weir_status s = WEIR_OK;
+  if (feeds == NULL || outs == NULL) s = weir_fail_memory(err, 0);
+  for (uint32_t i = 0; s == WEIR_OK && i < b->input_count; i++)
+    feeds[i] = (weir_exec_feed){old->ids[i], b->inputs[i]};
+  for (uint32_t k = 0; s == WEIR_OK && k < b->output_count; k++)
+    outs[k].tensor = b->first.outputs[k];
+  if (s == WEIR_OK) s = weir_session_program(b->session, &wanted, &fresh, err);
+  if (s == WEIR_OK) {
+    b->cached = fresh;
+    s = lane_make(b, &made, outs, err);
+    if (s != WEIR_OK) lane_release(b, &made);
+    b->cached = old;
+  }
+  if (s == WEIR_OK) {
+    lane_release(b, &b->first);
+    for (int i = 0; i < b->more_count; i++) lane_release(b, &b->more[i]);
+    b->more_count = 0;
+    b->first = made;
+    b->cached = fresh;
+    fresh = old;
+  }
+  weir_session_program_release(b->session, fresh);
+  weir_free(a, feeds);
+  weir_free(a, outs);
+  return s;
+}
+
+weir_status weir_binding_run(weir_binding *b, const weir_run_options *options,
+                             weir_error *err) {
+  if (atomic_load_explicit(&b->cached->stale, memory_order_acquire))
+    WEIR_TRY(refresh(b, err));
+  return weir_session_step(b->session, b->cached, b->first.frame, b->first.held,
+                           options, err);
+}
+
+void weir_binding_release(weir_binding *b) {
+  if (b == NULL) return;
+  const weir_allocator *a = b->session->env->alloc;
+  lane_release(b, &b->first);
+  for (int i = 0; i < b->more_count; i++) lane_release(b, &b->more[i]);
+  for (uint32_t i = 0; i < b->input_count; i++) weir_tensor_unref(b->inputs[i]);
+  weir_session_program_release(b->session, b->cached);
+  weir_free(a, b->more);
+  weir_free(a, b->inputs);
+  weir_free(a, b);
+}
+
+/* ---- Overlapped steps */
+
+typedef struct overlapped {
+  weir_binding *binding;
+  const weir_run_options *options;
+  const weir_overlap_options *overlap;
+  atomic_uint_least64_t next;
+  atomic_int failed;
+  weir_error err; /* of the first to fail */
+} overlapped;
+
+typedef struct lane_thread {
+  overlapped *all;
+  lane *lane;
+  pthread_t thread;
+} lane_thread;
+
+/* Takes the next step until there is none. Each lane's thread is a caller of
+ * the pool, so all together keep to its budget. */
+static void *run_lane(void *self) {
+  const lane_thread *t = self;
+  overlapped *o = t->all;
+  weir_binding *b = o->binding;
+  weir_run_options options = *o->options;
+  while (atomic_load(&o->failed) == 0) {
+    uint64_t i = atomic_fetch_add(&o->next, 1);
+    if (i >= o->overlap->steps) break;
+    weir_error err = WEIR_ERROR_INIT;
+    options.step = o->options->step + i;
+    if (o->overlap->begin != NULL)
+      o->overlap->begin(o->overlap->self, options.step);
+    weir_status s = weir_session_step(b->session, b->cached, t->lane->frame,
+                                      t->lane->held, &options, &err);
+    int none = 0;
+    if (s != WEIR_OK &&
+        atomic_compare_exchange_strong(&o->failed, &none, (int)s))
+      o->err = err;
+    if (s == WEIR_OK && o->overlap->end != NULL)
+      o->overlap->end(o->overlap->self, options.step, t->lane->outputs);
+  }
+  return NULL;
+}
+
+/* The first lane in this thread, the others in their own. A thread that the
+ * system refuses is done without. */
+static void run_lanes(overlapped *o, int inflight) {
+  lane_thread threads[kMaxLanes];
+  int started = 1;
+  threads[0] = (lane_thread){.all = o, .lane = &o->binding->first};
+  for (int i = 1; i < inflight; i++) {
+    threads[i] = (lane_thread){.all = o, .lane = &o->binding->more[i - 1]};
+    if (pthread_create(&threads[i].thread, NULL, run_lane, &threads[i]) != 0)
+      break;
+    started++;
+  }
+  run_lane(&threads[0]);
+  for (int i = 1; i < started; i++) pthread_join(threads[i].thread, NULL);
+}
+
+static weir_status make_lanes(weir_binding *b, int inflight, weir_error *err) {
+  if (b->more_count >= inflight - 1) return WEIR_OK;
+  lane *more =
+      weir_alloc_array(b->session->env->alloc, (size_t)inflight, sizeof *more);
+  if (more == NULL) return weir_fail_memory(err, 0);
+  if (b->more != NULL)
+    memcpy(more, b->more, (size_t)b->more_count * sizeof *more);
+  weir_free(b->session->env->alloc, b->more);
+  b->more = more;
+  while (b->more_count < inflight - 1)
+    WEIR_TRY(lane_make(b, &more[b->more_count++], NULL, err));
+  return WEIR_OK;
+}
+
+weir_status weir_binding_run_overlapped(weir_binding *b,
+                                        const weir_overlap_options *overlap,
+                                        const weir_run_options *options,
+                                        weir_error *err) {
+  static const weir_run_options kNone = {0};
+  int inflight = overlap->inflight;
+  if (inflight < 1 || inflight > kMaxLanes)
+    return weir_fail(err, WEIR_W0004, NULL,
+                     "%d steps in flight, expected 1 to %d", inflight,
+                     (int)kMaxLanes);
+  if (atomic_load(&b->cached->stale)) WEIR_TRY(refresh(b, err));
+  int threads = weir_pool_threads(b->session->pool);
+  if (inflight > threads) inflight = threads;
+  if (b->cached->compiled->writes) inflight = 1;
+  WEIR_TRY(make_lanes(b, inflight, err));
+  overlapped o = {.binding = b,
+                  .options = options != NULL ? options : &kNone,
+                  .overlap = overlap};
+  run_lanes(&o, inflight);
+  if (atomic_load(&o.failed) == 0) return WEIR_OK;
+  if (err != NULL) *err = o.err;
+  return (weir_status)atomic_load(&o.failed);
+}
+
+/* ---- What a program is like */
+
+weir_program_stats weir_binding_stats(const weir_binding *b) {
+  const weir_compiled *c = b->cached->compiled;
+  weir_program_stats stats = {.nodes = c->node_count, .groups = c->group_count};
+  for (const weir_program *p = c->program; p != NULL; p = p->next_part) {
+    stats.instructions += p->instr_count;
+    stats.flops += p->flops;
+    stats.bytes += p->bytes;
+    stats.arena_bytes += p->memory_bytes;
+    stats.arena_bound_bytes += p->bound_bytes;
+    stats.constant_bytes += p->constant_bytes;
+  }
+  return stats;
+}
+
+static bool describe_instr(const weir_program *p, uint32_t i,
+                           const weir_writer *out) {
+  const weir_instr_spec *s = &p->instrs[i].spec;
+  const weir_pvalue *y = s->out_count > 0 && s->out[0] != WEIR_NO_INDEX
+                             ? &p->values[s->out[0]]
+                             : NULL;
+  char text[1400];
+  int n =
+      snprintf(text, sizeof text, "%u\t%.*s\t%s\t%s\t%s\t%s\t%zu\t%zu\t%s\n", i,
+               WEIR_SV(s->node), s->op != NULL ? s->op : "-",
+               s->kernel != NULL ? s->kernel : "-",
+               s->algorithm != NULL ? s->algorithm : "-",
+               y != NULL && y->layout == WEIR_LAYOUT_N16 ? "n16" : "plain",
+               y != NULL ? p->values[y->root].offset : 0,
+               y != NULL ? y->bytes : 0, s->reason != NULL ? s->reason : "-");
+  size_t size = n < 0 ? 0 : (size_t)n;
+  if (size >= sizeof text) {
+    size = sizeof text - 1;
+    text[size - 1] = '\n';
+  }
+  return out->write(out->self, text, size);
+}
+
+bool weir_binding_describe(const weir_binding *b, const weir_writer *out) {
+  const weir_program *p = b->cached->compiled->program;
+  for (; p != NULL; p = p->next_part) {
+    if (p->device.size > 0 &&
+        (!out->write(out->self, "# ", 2) ||
+         !out->write(out->self, p->device.data, p->device.size) ||
+         !out->write(out->self, "\n", 1)))
+      return false;
+    for (uint32_t i = 0; i < p->instr_count; i++)
+      if (!describe_instr(p, i, out)) return false;
+  }
+  return true;
+}

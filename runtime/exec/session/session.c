@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/session/session.h"
+
+#include "runtime/exec/session/session_internal.h"
+
+static weir_status check_feed(const weir_graph *g, const weir_exec_feed *feed,
+                              weir_error *err) {
+  if (feed->value >= g->value_count || feed->tensor == NULL)
+    return weir_fail(err, WEIR_W0004, NULL, "a feed names no value or tensor");
+  const weir_value *v = &g->values[feed->value];
+  const weir_node *node = &g->nodes[v->node];
+  if (node->op->instr != WEIR_INSTR_FEED) {
+    weir_status s = weir_fail(err, WEIR_W4011, &node->mark, "%.*s is no input",
+                              WEIR_SV(node->name));
+    weir_error_set_node(err, node->name.data, node->name.size);
+    return s;
+  }
+  const weir_tensor *t = feed->tensor;
+  bool fits = t->dtype == v->dtype;
+  if (fits && v->shape->rank != WEIR_RANK_UNKNOWN) {
+    fits = t->shape.rank == v->shape->rank;
+    for (int32_t d = 0; fits && d < t->shape.rank; d++)
+      fits = !weir_dim_known(v->shape->dims[d]) ||
+             v->shape->dims[d].value == t->shape.dims[d].value;
+  }
+  if (fits) return WEIR_OK;
+  char want[160], got[160];
+  weir_shape_print(&t->shape, NULL, NULL, got, sizeof got);
+  weir_status s =
+      weir_fail(err, WEIR_W4009, &node->mark, "input %.*s is %s, %s%s was fed",
+                WEIR_SV(node->name),
+                weir_graph_type_text(g, feed->value, want, sizeof want),
+                weir_dtype_name(t->dtype), got);
+  weir_error_set_node(err, node->name.data, node->name.size);
+  return s;
+}
+
+weir_status weir_session_check(const weir_exec_session *session,
+                               const weir_wanted *wanted, weir_error *err) {
+  const weir_graph *g = session->graph;
+  for (uint32_t i = 0; i < wanted->feed_count; i++) {
+    WEIR_TRY(check_feed(g, &wanted->feeds[i], err));
+    for (uint32_t k = 0; k < i; k++)
+      if (wanted->feeds[k].value == wanted->feeds[i].value)
+        return weir_fail(err, WEIR_W0004, NULL, "an input is fed twice");
+  }
+  for (uint32_t i = 0; i < wanted->fetch_count; i++)
+    if (wanted->fetches[i] >= g->value_count)
+      return weir_fail(err, WEIR_W0004, NULL, "a fetch names no value");
+  for (uint32_t i = 0; i < wanted->target_count; i++)
+    if (wanted->targets[i] >= g->node_count)
+      return weir_fail(err, WEIR_W0004, NULL, "a target names no node");
+  return WEIR_OK;
+}
+
+weir_status weir_exec_session_create(const weir_env *env, weir_pool *pool,
+                                     const weir_graph *graph,
+                                     const weir_session_options *options,
+                                     weir_exec_session **out_session,
+                                     weir_error *err) {
+  *out_session = NULL;
+  weir_exec_session *session = weir_alloc_array(env->alloc, 1, sizeof *session);
+  if (session == NULL) return weir_fail_memory(err, sizeof *session);
+  session->env = env;
+  session->pool = pool;
+  session->given = weir_graph_ref(graph);
+  if (options != NULL) session->options = *options;
+  pthread_mutex_init(&session->lock, NULL);
+  pthread_mutex_init(&session->write_lock, NULL);
+  pthread_mutex_init(&session->init_lock, NULL);
+  weir_map_init(&session->var_names, env->alloc);
+  weir_status s = WEIR_OK;
+  if (graph->mesh != NULL) s = weir_graph_mesh(graph, &session->mesh, err);
+  if (s == WEIR_OK) {
+    session->graph =
+        weir_graph_ref(session->mesh != NULL ? session->mesh->graph : graph);
+    s = weir_session_vars_create(session, err);
+  }
+  if (s == WEIR_OK)
+    *out_session = session;
+  else
+    weir_exec_session_release(session);
+  return s;
+}
+
+void weir_exec_session_release(weir_exec_session *session) {
+  if (session == NULL) return;
+  for (int i = 0; i < WEIR_SESSION_PROGRAMS; i++)
+    if (session->cache[i] != NULL)
+      weir_session_program_release(session, session->cache[i]);
+  weir_session_vars_release(session);
+  weir_map_release(&session->var_names);
+  weir_graph_unref(session->graph);
+  weir_graph_unref(session->given);
+  weir_mesh_graph_release(session->mesh);
+  pthread_mutex_destroy(&session->lock);
+  pthread_mutex_destroy(&session->write_lock);
+  pthread_mutex_destroy(&session->init_lock);
+  weir_free(session->env->alloc, session);
+}

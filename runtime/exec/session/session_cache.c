@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "runtime/base/size.h"
+#include "runtime/exec/session/session_internal.h"
+#include "runtime/exec/program/stream.h"
+
+/* Compiled programs, kept by what they take and give. */
+
+static void destroy(weir_exec_session *session, weir_cached *e) {
+  const weir_allocator *a = session->env->alloc;
+  while (e->free_frames != NULL) {
+    weir_frame *next = e->free_frames->next_free;
+    weir_frame_release(e->free_frames);
+    e->free_frames = next;
+  }
+  if (e->streams != NULL)
+    weir_streams_release(a, e->streams, e->compiled->partition->part_count);
+  weir_compiled_release(e->compiled);
+  pthread_mutex_lock(&session->lock);
+  for (uint32_t v = 0; e->constants != NULL && v < session->var_count; v++)
+    if (e->constants[v] != NULL) e->constants[v]->users--;
+  pthread_mutex_unlock(&session->lock);
+  weir_free(a, e->constants);
+  weir_free(a, e->vars);
+  weir_free(a, e->ids);
+  weir_free(a, e->feed_shapes);
+  weir_free(a, e);
+}
+
+void weir_session_program_release(weir_exec_session *session,
+                                  weir_cached *cached) {
+  if (cached == NULL) return;
+  pthread_mutex_lock(&session->lock);
+  bool last = --cached->refs == 0;
+  pthread_mutex_unlock(&session->lock);
+  if (last) destroy(session, cached);
+}
+
+static bool same_key(const weir_cached *e, const weir_wanted *w) {
+  if (e->feed_count != w->feed_count || e->fetch_count != w->fetch_count ||
+      e->target_count != w->target_count || e->no_fusion != w->no_fusion ||
+      e->init != w->init)
+    return false;
+  for (uint32_t i = 0; i < w->feed_count; i++)
+    if (e->ids[i] != w->feeds[i].value ||
+        !weir_shape_equal(&e->feed_shapes[i], &w->feeds[i].tensor->shape))
+      return false;
+  const uint32_t *ids = e->ids + e->feed_count;
+  return (w->fetch_count == 0 ||
+          memcmp(ids, w->fetches, w->fetch_count * sizeof *ids) == 0) &&
+         (w->target_count == 0 || memcmp(ids + w->fetch_count, w->targets,
+                                         w->target_count * sizeof *ids) == 0);
+}
+
+static weir_cached *find(weir_exec_session *session, const weir_wanted *w) {
+  pthread_mutex_lock(&session->lock);
+  weir_cached *found = NULL;
+  for (int i = 0; i < WEIR_SESSION_PROGRAMS && found == NULL; i++)
+    if (session->cache[i] != NULL && !atomic_load(&session->cache[i]->stale) &&
+        same_key(session->cache[i], w))
+      found = session->cache[i];
+  if (found != NULL) {
+    found->refs++;
+    found->used = ++session->clock;
+  }
+  pthread_mutex_unlock(&session->lock);
+  return found;
+}
+
+/* The least recently used place, emptied. */
+static void insert(weir_exec_session *session, weir_cached *e) {
+  weir_cached *gone = NULL;
+  pthread_mutex_lock(&session->lock);
+  int at = 0;
+  for (int i = 1; i < WEIR_SESSION_PROGRAMS && session->cache[at] != NULL; i++)
+    if (session->cache[i] == NULL ||
+        session->cache[i]->used < session->cache[at]->used)
+      at = i;
+  gone = session->cache[at];
+  session->cache[at] = e;
+  e->refs = 2; /* the cache's and the caller's */
+  /* A variable may have been set while this was compiled. */
+  for (uint32_t v = 0; v < session->var_count; v++)
+    if (e->constants[v] != NULL && e->constants[v] != session->vars[v].current)
+      atomic_store(&e->stale, true);
+  e->used = ++session->clock;
+  pthread_mutex_unlock(&session->lock);
+  weir_session_program_release(session, gone);
+}
+
+static weir_status fill_key(weir_exec_session *session, const weir_wanted *w,
+                            weir_cached *e, weir_error *err) {
+  const weir_allocator *a = session->env->alloc;
+  size_t n = (size_t)w->feed_count + w->fetch_count + w->target_count;
+  e->ids = weir_alloc_array(a, n, sizeof *e->ids);
+  e->feed_shapes = weir_alloc_array(a, w->feed_count, sizeof *e->feed_shapes);
+  if (e->ids == NULL || e->feed_shapes == NULL)
+    return weir_fail_memory(err, n * sizeof *e->ids);
+  uint32_t *at = e->ids;
+  for (uint32_t i = 0; i < w->feed_count; i++) *at++ = w->feeds[i].value;
+  for (uint32_t i = 0; i < w->fetch_count; i++) *at++ = w->fetches[i];
+  for (uint32_t i = 0; i < w->target_count; i++) *at++ = w->targets[i];
+  for (uint32_t i = 0; i < w->feed_count; i++)
+    e->feed_shapes[i] = w->feeds[i].tensor->shape;
+  e->feed_count = w->feed_count;
+  e->fetch_count = w->fetch_count;
+  e->target_count = w->target_count;
+  e->no_fusion = w->no_fusion;
+  e->init = w->init;
+  return WEIR_OK;
+}
+
+/* The session's graph with the fed shapes in it. */
+static weir_status specialize(weir_exec_session *session, const weir_cached *e,
+                              const weir_graph **out, weir_error *err) {
+  const weir_graph *g = session->graph;
+  weir_graph *special = NULL;
+  bool needed = g->symbol_count > 0;
+  for (uint32_t i = 0; i < g->value_count && !needed; i++)
+    needed = !weir_shape_known(g->values[i].shape);
+  if (!needed) {
+    *out = weir_graph_ref(g);
+    return WEIR_OK;
+  }
+  weir_shape *shapes =
+      weir_alloc_array(session->env->alloc, g->input_count, sizeof *shapes);
+  if (shapes == NULL) return weir_fail_memory(err, sizeof *shapes);
+  for (uint32_t i = 0; i < g->input_count; i++) {
+    shapes[i] = (weir_shape){.rank = WEIR_RANK_UNKNOWN};
+    for (uint32_t k = 0; k < e->feed_count; k++)
+      if (e->ids[k] == g->inputs[i].value) shapes[i] = e->feed_shapes[k];
+  }
+  weir_status s = weir_graph_specialize(g, shapes, &special, err);
+  weir_free(session->env->alloc, shapes);
+  *out = special;
+  return s;
+}
+
+/* Whether what |w| wants reads a variable. |mark|: per node, zeroed. */
+static bool reads_vars(const weir_graph *g, const weir_wanted *w,
+                       uint8_t *mark) {
+  for (uint32_t i = 0; i < w->fetch_count; i++)
+    mark[g->values[w->fetches[i]].node] = 1;
+  for (uint32_t i = 0; i < w->target_count; i++) mark[w->targets[i]] = 1;
+  for (weir_node_id id = g->node_count; id-- > 0;) {
+    const weir_node *node = &g->nodes[id];
+    if (!mark[id]) continue;
+    if (node->op->instr == WEIR_INSTR_VAR_READ) return true;
+    for (uint32_t i = 0; i < node->input_count; i++)
+      if (node->inputs[i] != WEIR_NO_VALUE)
+        mark[g->values[node->inputs[i]].node] = 1;
+    for (uint32_t i = 0; i < node->after_count; i++) mark[node->after[i]] = 1;
+  }
+  return false;
+}
+
+/* Variables have values before a program that may take them for constants is
+ * compiled. */
+static weir_status init_vars(weir_exec_session *session, const weir_wanted *w,
+                             weir_error *err) {
+  const weir_allocator *a = session->env->alloc;
+  if (w->init || session->var_count == 0) return WEIR_OK;
+  uint8_t *mark = weir_alloc_array(a, session->graph->node_count, sizeof *mark);
+  if (mark == NULL) return weir_fail_memory(err, session->graph->node_count);
+  bool needed = reads_vars(session->graph, w, mark);
+  weir_free(a, mark);
+  return needed ? weir_session_vars_init(session, err) : WEIR_OK;
+}
+
+typedef struct constant_source {
+  weir_exec_session *session;
+  weir_cached *cached;
+} constant_source;
+
+static const void *constant_var(void *self, weir_sv name) {
+  const constant_source *source = self;
+  return weir_session_constant(source->session, source->cached, name);
+}
+
+static weir_status compile(weir_exec_session *session, weir_cached *e,
+                           weir_error *err) {
+  const weir_session_options *o = &session->options;
+  constant_source source = {session, e};
+  const weir_graph *special = NULL;
+  weir_compile_request request = {
+      .feeds = e->ids,
+      .fetches = e->ids + e->feed_count,
+      .targets = e->ids + e->feed_count + e->fetch_count,
+      .feed_count = e->feed_count,
+      .fetch_count = e->fetch_count,
+      .target_count = e->target_count,
+      .no_updates = e->init,
+      .constant_var = e->init ? NULL : constant_var,
+      .constant_self = &source,
+      .placement = e->init ? NULL : o->placement,
+      .options = {.no_fusion = o->no_fusion || e->no_fusion,
+                  .no_fold = o->no_fold,
+                  .ref_kernels = o->ref_kernels,
+                  .no_layout = o->no_layout,
+                  .memory_limit = o->memory_limit,
+                  .threads = weir_pool_threads(session->pool),
+                  .seed = o->seed}};
+  e->constants = weir_alloc_array(session->env->alloc, session->var_count,
+                                  sizeof *e->constants);
+  if (e->constants == NULL) return weir_fail_memory(err, 0);
+  weir_status s = specialize(session, e, &special, err);
+  request.graph = special;
+  if (s == WEIR_OK) s = weir_compile(session->env, &request, &e->compiled, err);
+  weir_graph_unref(special);
+  if (s != WEIR_OK) return s;
+  if (e->compiled->partition != NULL) {
+    e->streams = weir_streams_create(session->env->alloc,
+                                     e->compiled->partition->part_count);
+    if (e->streams == NULL) return weir_fail_memory(err, sizeof *e->streams);
+  }
+  uint32_t n = e->compiled->var_count;
+  e->vars = weir_alloc_array(session->env->alloc, n, sizeof *e->vars);
+  if (e->vars == NULL) return weir_fail_memory(err, n * sizeof *e->vars);
+  for (uint32_t i = 0; i < n; i++) {
+    weir_sv name = e->compiled->vars[i].name;
+    e->vars[i] = weir_map_get(&session->var_names, name);
+    if (e->vars[i] == WEIR_MAP_NONE)
+      return weir_fail(err, WEIR_W9001, NULL, "variable %.*s is not known",
+                       WEIR_SV(name));
+  }
+  return WEIR_OK;
+}
+
+weir_status weir_session_program(weir_exec_session *session,
+                                 const weir_wanted *wanted,
+                                 weir_cached **out_cached, weir_error *err) {
+  *out_cached = find(session, wanted);
+  if (*out_cached != NULL) return WEIR_OK;
+  weir_cached *e = weir_alloc_array(session->env->alloc, 1, sizeof *e);
+  if (e == NULL) return weir_fail_memory(err, sizeof *e);
+  weir_status s = fill_key(session, wanted, e, err);
+  if (s == WEIR_OK) s = init_vars(session, wanted, err);
+  if (s == WEIR_OK) s = compile(session, e, err);
+  if (s != WEIR_OK) {
+    destroy(session, e);
+    return s;
+  }
+  insert(session, e);
+  *out_cached = e;
+  return WEIR_OK;
+}
+
+void weir_session_make_stale(weir_exec_session *session, uint32_t var) {
+  weir_cached *gone[WEIR_SESSION_PROGRAMS];
+  int count = 0;
+  pthread_mutex_lock(&session->lock);
+  for (int i = 0; i < WEIR_SESSION_PROGRAMS; i++) {
+    weir_cached *e = session->cache[i];
+    if (e == NULL || e->constants[var] == NULL) continue;
+    atomic_store(&e->stale, true);
+    session->cache[i] = NULL;
+    gone[count++] = e;
+  }
+  pthread_mutex_unlock(&session->lock);
+  for (int i = 0; i < count; i++)
+    weir_session_program_release(session, gone[i]);
+}
+
+weir_status weir_session_frame(weir_exec_session *session, weir_cached *cached,
+                               weir_frame **out_frame, weir_error *err) {
+  pthread_mutex_lock(&session->lock);
+  weir_frame *frame = cached->free_frames;
+  if (frame != NULL) cached->free_frames = frame->next_free;
+  pthread_mutex_unlock(&session->lock);
+  *out_frame = frame;
+  if (frame != NULL) return WEIR_OK;
+  WEIR_TRY(weir_frame_create(cached->compiled->program, out_frame, err));
+  if (cached->streams != NULL) weir_frame_share(*out_frame, cached->streams);
+  return WEIR_OK;
+}
+
+void weir_session_frame_return(weir_exec_session *session, weir_cached *cached,
+                               weir_frame *frame) {
+  if (frame == NULL) return;
+  pthread_mutex_lock(&session->lock);
+  frame->next_free = cached->free_frames;
+  cached->free_frames = frame;
+  pthread_mutex_unlock(&session->lock);
+}

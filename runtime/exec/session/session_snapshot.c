@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+
+#include "runtime/exec/session/session_internal.h"
+
+/* A variable's value as a tensor that shares its buffer: the buffer gets a
+ * user, so steps that follow write to others. */
+
+static void release(void *self, void *data) {
+  weir_exec_session *session = self;
+  weir_var_buffer *buffer =
+      (weir_var_buffer *)((char *)data - offsetof(weir_var_buffer, data));
+  pthread_mutex_lock(&session->lock);
+  buffer->users--;
+  pthread_mutex_unlock(&session->lock);
+}
+
+weir_status weir_exec_variable_snapshot(weir_exec_session *session,
+                                        weir_node_id node,
+                                        weir_tensor **out_tensor,
+                                        weir_error *err) {
+  *out_tensor = NULL;
+  uint32_t v = 0;
+  if (session->mesh != NULL) /* shards are put together: a copy */
+    return weir_session_mesh_get(session, node, out_tensor, err);
+  while (v < session->var_count && session->vars[v].node != node) v++;
+  if (v == session->var_count)
+    return weir_fail(err, WEIR_W0004, NULL, "node %u is no variable", node);
+  WEIR_TRY(weir_session_vars_init(session, err));
+  const weir_variable *var = &session->vars[v];
+  pthread_mutex_lock(&session->lock);
+  weir_var_buffer *buffer = var->current;
+  buffer->users++;
+  pthread_mutex_unlock(&session->lock);
+  weir_status s =
+      weir_tensor_wrap(session->env->alloc, var->dtype, var->shape,
+                       buffer->data, release, session, out_tensor, err);
+  if (s == WEIR_OK)
+    (*out_tensor)->read_only = true;
+  else
+    release(session, buffer->data);
+  return s;
+}

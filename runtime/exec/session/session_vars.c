@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "runtime/base/size.h"
+#include "runtime/exec/session/session_internal.h"
+
+/* Variables: their buffers, first values, and the commit of a step. */
+
+weir_status weir_session_vars_create(weir_exec_session *session,
+                                     weir_error *err) {
+  const weir_graph *g = session->graph;
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < g->node_count; i++)
+    if (g->nodes[i].op->instr == WEIR_INSTR_VAR_READ) count++;
+  session->vars =
+      weir_alloc_array(session->env->alloc, count, sizeof *session->vars);
+  if (session->vars == NULL)
+    return weir_fail_memory(err, count * sizeof *session->vars);
+  for (weir_node_id i = 0; i < g->node_count; i++) {
+    const weir_node *node = &g->nodes[i];
+    if (node->op->instr != WEIR_INSTR_VAR_READ) continue;
+    const weir_value *v = &g->values[node->first_output];
+    if (!weir_shape_known(v->shape)) {
+      weir_status s = weir_fail(err, WEIR_W2008, &node->mark,
+                                "the shape of variable %.*s is not known",
+                                WEIR_SV(node->name));
+      weir_error_set_node(err, node->name.data, node->name.size);
+      return s;
+    }
+    session->vars[session->var_count] =
+        (weir_variable){.name = node->name,
+                        .node = i,
+                        .init = node->inputs[0],
+                        .dtype = v->dtype,
+                        .shape = v->shape,
+                        .bytes = weir_shape_bytes(v->shape, v->dtype)};
+    if (!weir_map_put(&session->var_names, node->name, session->var_count,
+                      NULL))
+      return weir_fail_memory(err, 0);
+    session->var_count++;
+  }
+  for (weir_node_id i = 0; i < g->node_count; i++) {
+    if (g->nodes[i].op->instr != WEIR_INSTR_VAR_COMMIT) continue;
+    const weir_node *owner = &g->nodes[g->values[g->nodes[i].inputs[0]].node];
+    uint32_t v = weir_map_get(&session->var_names, owner->name);
+    if (v != WEIR_MAP_NONE) session->vars[v].assigned = true;
+  }
+  return WEIR_OK;
+}
+
+void weir_session_vars_release(weir_exec_session *session) {
+  for (uint32_t i = 0; i < session->var_count; i++) {
+    weir_var_buffer *b = session->vars[i].buffers;
+    while (b != NULL) {
+      weir_var_buffer *next = b->next;
+      weir_free(session->env->alloc, b);
+      b = next;
+    }
+  }
+  weir_free(session->env->alloc, session->vars);
+}
+
+/* A buffer that nobody uses, with one user. Under the lock. */
+static weir_var_buffer *spare_buffer(weir_exec_session *session,
+                                     weir_variable *var) {
+  for (weir_var_buffer *b = var->buffers; b != NULL; b = b->next)
+    if (b->users == 0 && b != var->current) {
+      b->users = 1;
+      return b;
+    }
+  size_t bytes;
+  if (!weir_size_add(var->bytes, sizeof(weir_var_buffer) + 64, &bytes))
+    return NULL;
+  weir_var_buffer *b = weir_alloc_aligned(session->env->alloc, bytes, 64);
+  if (b == NULL) return NULL;
+  b->users = 1;
+  b->next = var->buffers;
+  var->buffers = b;
+  return b;
+}
+
+void weir_session_vars_end(weir_exec_session *session,
+                           const weir_cached *cached, weir_var_buffer **held,
+                           bool commit) {
+  uint32_t n = cached->compiled->var_count;
+  if (n == 0) return;
+  pthread_mutex_lock(&session->lock);
+  for (uint32_t i = 0; i < n; i++) {
+    weir_variable *var = &session->vars[cached->vars[i]];
+    if (held[2 * i] != NULL) held[2 * i]->users--;
+    if (held[2 * i + 1] == NULL) continue;
+    if (commit) var->current = held[2 * i + 1];
+    held[2 * i + 1]->users--;
+  }
+  pthread_mutex_unlock(&session->lock);
+}
+
+weir_status weir_session_vars_begin(weir_exec_session *session,
+                                    const weir_cached *cached,
+                                    weir_frame *frame, weir_var_buffer **held,
+                                    weir_error *err) {
+  uint32_t n = cached->compiled->var_count;
+  if (n == 0) return WEIR_OK;
+  bool ok = true;
+  memset(held, 0, 2 * (size_t)n * sizeof *held);
+  pthread_mutex_lock(&session->lock);
+  for (uint32_t i = 0; ok && i < n; i++) {
+    const weir_var_use *use = &cached->compiled->vars[i];
+    weir_variable *var = &session->vars[cached->vars[i]];
+    held[2 * i] = var->current;
+    var->current->users++;
+    weir_frame_set_external(frame, use->read, var->current->data);
+    if (use->write == WEIR_NO_INDEX) continue;
+    held[2 * i + 1] = spare_buffer(session, var);
+    ok = held[2 * i + 1] != NULL;
+    if (ok) weir_frame_set_external(frame, use->write, held[2 * i + 1]->data);
+  }
+  pthread_mutex_unlock(&session->lock);
+  if (ok) return WEIR_OK;
+  weir_session_vars_end(session, cached, held, false);
+  return weir_fail_memory(err, 0);
+}
+
+/* ---- First values */
+
+static bool set_first(weir_exec_session *session, weir_variable *var,
+                      const void *data) {
+  pthread_mutex_lock(&session->lock);
+  weir_var_buffer *b = spare_buffer(session, var);
+  if (b != NULL) {
+    memcpy(b->data, data, var->bytes);
+    b->users = 0;
+    var->current = b;
+    var->ready = true;
+  }
+  pthread_mutex_unlock(&session->lock);
+  return b != NULL;
+}
+
+static bool is_ready(weir_exec_session *session, const weir_variable *var) {
+  pthread_mutex_lock(&session->lock);
+  bool ready = var->ready;
+  pthread_mutex_unlock(&session->lock);
+  return ready;
+}
+
+/* Runs the initial values of |todo| in one program. */
+static weir_status run_init(weir_exec_session *session, const uint32_t *todo,
+                            uint32_t count, weir_error *err) {
+  const weir_allocator *a = session->env->alloc;
+  weir_value_id *ids = weir_alloc_array(a, count, sizeof *ids);
+  weir_tensor **out = weir_alloc_array(a, count, sizeof *out);
+  weir_wanted wanted = {.fetches = ids, .fetch_count = count, .init = true};
+  weir_cached *cached = NULL;
+  weir_frame *frame = NULL;
+  weir_var_buffer **held = NULL;
+  weir_status s = WEIR_OK;
+  if (ids == NULL || out == NULL) s = weir_fail_memory(err, 0);
+  for (uint32_t i = 0; s == WEIR_OK && i < count; i++)
+    ids[i] = session->vars[todo[i]].init;
+  if (s == WEIR_OK) s = weir_session_program(session, &wanted, &cached, err);
+  for (uint32_t i = 0; s == WEIR_OK && i < count; i++)
+    s = weir_session_output(session, cached, i, &out[i], err);
+  if (s == WEIR_OK) s = weir_session_frame(session, cached, &frame, err);
+  if (s == WEIR_OK)
+    held = weir_alloc_array(a, 2 * (size_t)cached->compiled->var_count,
+                            sizeof *held);
+  if (s == WEIR_OK && held == NULL) s = weir_fail_memory(err, 0);
+  for (uint32_t i = 0; s == WEIR_OK && i < count; i++)
+    weir_frame_set_external(frame, i, out[i]->data);
+  if (s == WEIR_OK)
+    s = weir_session_step(session, cached, frame, held, NULL, err);
+  for (uint32_t i = 0; s == WEIR_OK && i < count; i++)
+    if (!set_first(session, &session->vars[todo[i]], out[i]->data))
+      s = weir_fail_memory(err, session->vars[todo[i]].bytes);
+  if (frame != NULL) weir_session_frame_return(session, cached, frame);
+  weir_session_program_release(session, cached);
+  for (uint32_t i = 0; out != NULL && i < count; i++) weir_tensor_unref(out[i]);
+  weir_free(a, held);
+  weir_free(a, ids);
+  weir_free(a, out);
+  return s;
+}
+
+/* Whether the first value of variable |v| can be computed: no variable that it
+ * reads is without one. |mark| (per value) is scratch memory. */
+static bool can_init(weir_exec_session *session, uint32_t v, uint8_t *mark) {
+  const weir_graph *g = session->graph;
+  memset(mark, 0, g->node_count);
+  weir_node_id from = g->values[session->vars[v].init].node;
+  mark[from] = 1;
+  for (weir_node_id id = from + 1; id-- > 0;) {
+    const weir_node *node = &g->nodes[id];
+    if (!mark[id]) continue;
+    if (node->op->instr == WEIR_INSTR_VAR_READ) {
+      uint32_t read = weir_map_get(&session->var_names, node->name);
+      if (!is_ready(session, &session->vars[read])) return false;
+      continue;
+    }
+    for (uint32_t i = 0; i < node->input_count; i++)
+      if (node->inputs[i] != WEIR_NO_VALUE)
+        mark[g->values[node->inputs[i]].node] = 1;
+  }
+  return true;
+}
+
+/* First values that came with the graph. */
+static weir_status take_weights(weir_exec_session *session, weir_error *err) {
+  const weir_graph *g = session->graph;
+  for (uint32_t i = 0; i < g->weight_count; i++) {
+    uint32_t v = weir_map_get(&session->var_names, g->weights[i].name);
+    if (v == WEIR_MAP_NONE || is_ready(session, &session->vars[v])) continue;
+    if (!set_first(session, &session->vars[v], g->weights[i].tensor->data))
+      return weir_fail_memory(err, session->vars[v].bytes);
+  }
+  return WEIR_OK;
+}
+
+/* All variables that can be are initialised at once, so values do not depend
+ * on which program comes first; node order breaks chains. */
+static weir_status init_all(weir_exec_session *session, uint32_t *todo,
+                            uint8_t *mark, weir_error *err) {
+  WEIR_TRY(take_weights(session, err));
+  for (;;) {
+    uint32_t count = 0, left = 0;
+    for (uint32_t v = 0; v < session->var_count; v++) {
+      if (is_ready(session, &session->vars[v])) continue;
+      left++;
+      if (can_init(session, v, mark)) todo[count++] = v;
+    }
+    if (left == 0) return WEIR_OK;
+    WEIR_TRY(run_init(session, todo, count, err));
+  }
+}
+
+weir_status weir_session_vars_init(weir_exec_session *session,
+                                   weir_error *err) {
+  const weir_allocator *a = session->env->alloc;
+  bool ready = true;
+  for (uint32_t v = 0; v < session->var_count && ready; v++)
+    ready = is_ready(session, &session->vars[v]);
+  if (ready) return WEIR_OK;
+  pthread_mutex_lock(&session->init_lock);
+  uint32_t *todo = weir_alloc_array(a, session->var_count, sizeof *todo);
+  uint8_t *mark = weir_alloc_array(a, session->graph->node_count, sizeof *mark);
+  weir_status s = todo == NULL || mark == NULL
+                      ? weir_fail_memory(err, session->graph->node_count)
+                      : init_all(session, todo, mark, err);
+  weir_free(a, todo);
+  weir_free(a, mark);
+  pthread_mutex_unlock(&session->init_lock);
+  return s;
+}
+
+const void *weir_session_constant(weir_exec_session *session,
+                                  weir_cached *cached, weir_sv name) {
+  uint32_t v = weir_map_get(&session->var_names, name);
+  const void *data = NULL;
+  if (v == WEIR_MAP_NONE || session->vars[v].assigned) return NULL;
+  pthread_mutex_lock(&session->lock);
+  weir_variable *var = &session->vars[v];
+  if (var->ready && cached->constants[v] == NULL) {
+    cached->constants[v] = var->current;
+    var->current->users++;
+  }
+  if (cached->constants[v] != NULL) data = cached->constants[v]->data;
+  pthread_mutex_unlock(&session->lock);
+  return data;
+}
+
+/* ---- From outside */
+
+static weir_status find_var(weir_exec_session *session, weir_node_id node,
+                            weir_variable **out, weir_error *err) {
+  *out = NULL;
+  for (uint32_t i = 0; i < session->var_count; i++)
+    if (session->vars[i].node == node) {
+      *out = &session->vars[i];
+      return WEIR_OK;
+    }
+  return weir_fail(err, WEIR_W0004, NULL, "node %u is no variable", node);
+}
+
+weir_status weir_exec_variable_get(weir_exec_session *session,
+                                   weir_node_id node, weir_tensor **out_tensor,
+                                   weir_error *err) {
+  weir_variable *var = NULL;
+  *out_tensor = NULL;
+  if (session->mesh != NULL)
+    return weir_session_mesh_get(session, node, out_tensor, err);
+  WEIR_TRY(find_var(session, node, &var, err));
+  WEIR_TRY(weir_session_vars_init(session, err));
+  WEIR_TRY(weir_tensor_create_shaped(session->env->alloc, var->dtype,
+                                     var->shape, out_tensor, err));
+  pthread_mutex_lock(&session->lock);
+  memcpy((*out_tensor)->data, var->current->data, var->bytes);
+  pthread_mutex_unlock(&session->lock);
+  return WEIR_OK;
+}
+
+weir_status weir_exec_variable_set(weir_exec_session *session,
+                                   weir_node_id node, const weir_tensor *tensor,
+                                   weir_error *err) {
+  return session->mesh != NULL
+             ? weir_session_mesh_set(session, node, tensor, err)
+             : weir_session_set(session, node, tensor, err);
+}
+
+weir_status weir_session_set(weir_exec_session *session, weir_node_id node,
+                             const weir_tensor *tensor, weir_error *err) {
+  weir_variable *var = NULL;
+  WEIR_TRY(find_var(session, node, &var, err));
+  if (tensor->dtype != var->dtype ||
+      !weir_shape_equal(&tensor->shape, var->shape))
+    return weir_fail(err, WEIR_W4009, NULL,
+                     "variable %.*s has another dtype or shape",
+                     WEIR_SV(var->name));
+  pthread_mutex_lock(&session->write_lock);
+  bool ok = set_first(session, var, tensor->data);
+  pthread_mutex_unlock(&session->write_lock);
+  if (ok) weir_session_make_stale(session, (uint32_t)(var - session->vars));
+  return ok ? WEIR_OK : weir_fail_memory(err, var->bytes);
+}

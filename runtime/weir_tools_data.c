@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/train/data_show.h"
+#include "runtime/train/data/data_show.h"
 #include "runtime/weir_internal.h"
 #include "runtime/weir_tools.h"
 

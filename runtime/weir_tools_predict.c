@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/train/predict.h"
-#include "runtime/train/sample.h"
+#include "runtime/train/loop/predict.h"
+#include "runtime/train/loop/sample.h"
 #include "runtime/weir_internal.h"
 #include "runtime/weir_tools.h"
 

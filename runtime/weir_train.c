@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "runtime/train/loop.h"
-#include "runtime/train/weights.h"
+#include "runtime/train/loop/loop.h"
+#include "runtime/train/loop/weights.h"
 #include "runtime/weir_internal.h"
 
 /* Trainers: runtime/train's loop behind a handle. */

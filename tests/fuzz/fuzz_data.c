@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
-#include "runtime/train/data.h"
+#include "runtime/train/data/data.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Loads the input as a graph file, opens all its data sets, and reads some

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/utf8.h"
 #include "runtime/io/record/token.h"
-#include "runtime/train/vocabulary.h"
+#include "runtime/train/source/vocabulary.h"
 #include "tests/fuzz/fuzz_blob.h"
 
 /* Reads the input as characters and as words, through a small and a large

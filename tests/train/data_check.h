@@ -11,7 +11,7 @@
 #include "kernels/kernel.h"
 #include "runtime/base/fs/fs_system.h"
 #include "runtime/base/strbuf.h"
-#include "runtime/train/data.h"
+#include "runtime/train/data/data.h"
 #include "tests/check.h"
 
 /* What the tests of data sets share: graphs written as text, files in a fresh

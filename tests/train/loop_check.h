@@ -10,7 +10,7 @@
 #include "kernels/kernel.h"
 #include "runtime/base/fs/fs_system.h"
 #include "runtime/base/strbuf.h"
-#include "runtime/train/loop.h"
+#include "runtime/train/loop/loop.h"
 #include "tests/check.h"
 
 /* What the tests of the loop share: a world of counted memory, real files in a

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/train/data.h"
+#include "runtime/train/data/data.h"
 
 #include "tests/train/data_check.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/train/data_show.h"
+#include "runtime/train/data/data_show.h"
 #include "tests/train/data_check.h"
 
 /* Maps: graphs between what is read and what is fed. The graph's file stands

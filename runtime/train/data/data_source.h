@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_TRAIN_DATA_SOURCE_H_
+#define WEIR_TRAIN_DATA_SOURCE_H_
+
+#include "runtime/io/stream.h"
+#include "runtime/train/data/data_spec.h"
+#include "runtime/train/source/vocabulary.h"
+
+/* Where examples come from.
+ *
+ * A source is immutable: it knows its columns and how many examples there are,
+ * and gives any of them by number. What changes while reading (a window over a
+ * file, a place in it) is in a cursor; each iterator has its own, so a source
+ * needs no lock. Order, batches and conversion are not a source's business.
+ *
+ *   source_open(...) -> source -> cursor_create -> read, read, ...
+ *
+ * One more kind of source is one more file source_<kind>.c with an open
+ * function below and a line in data_open.c. */
+
+typedef struct weir_source weir_source;
+typedef struct weir_source_cursor weir_source_cursor; /* the kind's own */
+
+/* A column of one example. */
+typedef struct weir_source_column {
+  weir_sv name;
+  weir_mark mark; /* where it is named; file NULL: nowhere */
+  weir_dtype dtype;
+  int32_t rank;
+  int64_t dims[WEIR_MAX_RANK];
+  size_t bytes;     /* of one example */
+  int64_t elements; /* of one example */
+  /* The source has applied the column's code and dtype already. */
+  bool converted;
+  weir_vocabulary *vocabulary; /* the source's; NULL: none */
+} weir_source_column;
+
+typedef struct weir_source_vtable {
+  /* A cursor, or NULL and WEIR_OK when the kind needs none. */
+  weir_status (*cursor_create)(const weir_source *source,
+                               weir_source_cursor **out_cursor,
+                               weir_error *err);
+  void (*cursor_release)(const weir_source *source,
+                         weir_source_cursor *cursor); /* NULL-safe */
+  /* Examples [first, first + count), which exist; column c of them goes to
+   * dst[c], count * columns[c].bytes bytes; NULL: not wanted. Allocates only
+   * to grow a window for a record longer than any before. */
+  weir_status (*read)(const weir_source *source, weir_source_cursor *cursor,
+                      int64_t first, int64_t count, void *const *dst,
+                      weir_error *err);
+  void (*release)(weir_source *source);
+} weir_source_vtable;
+
+struct weir_source {
+  const weir_source_vtable *vtable;
+  const weir_env *env;
+  const weir_source_column *columns;
+  uint32_t column_count;
+  int64_t examples;
+  bool forward_only; /* going back is slow: gzip */
+  const char *file;  /* of a forward-only one, for messages */
+};
+
+static inline void weir_source_release(weir_source *source) {
+  if (source != NULL) source->vtable->release(source);
+}
+
+/* What the open functions share. Everything is borrowed and lives as long as
+ * the source; |arena| is the data set's. */
+typedef struct weir_source_context {
+  const weir_env *env;
+  const weir_graph *graph;
+  const weir_data_spec *spec;
+  weir_arena *arena;
+  const char *root; /* files are opened beneath it */
+  uint32_t shard, shards;
+  int64_t batch; /* lanes of streams; 0: not known */
+} weir_source_context;
+
+/* ---- data_files.c: the files of a section. */
+
+/* The paths that |files| names, patterns ('*' and '?' in the last part)
+ * replaced by what they match, sorted. At least one.
+ * Errors: W4001, W4002, W4024, W6001. */
+weir_status weir_data_paths(const weir_source_context *context,
+                            const weir_files_spec *files,
+                            const char *const **out_paths, uint32_t *out_count,
+                            weir_error *err);
+/* The root of a section: |option| (may be NULL), data.root, or the folder of
+ * the graph's file. In |arena|. */
+weir_status weir_data_root(const weir_graph *graph, const char *option,
+                           weir_arena *arena, const char **out_root,
+                           weir_error *err);
+/* |name|, a path that does not leave the folder of the graph's file, beneath
+ * that. In |arena|. Errors: W4002, W6001. */
+weir_status weir_data_beside_graph(const weir_graph *graph, weir_sv name,
+                                   weir_arena *arena, const char **out_path,
+                                   weir_error *err);
+/* Fills bytes and elements of a column from its dtype and dims. W4022. */
+weir_status weir_source_column_size(weir_source_column *column,
+                                    weir_error *err);
+
+/* What the spec says of the column, or NULL. */
+const weir_column_spec *weir_data_column_spec(const weir_data_spec *spec,
+                                              weir_sv name);
+
+/* ---- data_vocabulary.c: the vocabulary of |column| as |spec| says; NULL and
+ * WEIR_OK when it is to be built from the data. One reference.
+ * Errors: W4024, W4032, those of opening files and data sets. */
+weir_status weir_data_vocabulary_load(const weir_source_context *context,
+                                      const weir_vocabulary_spec *spec,
+                                      weir_sv column,
+                                      weir_vocabulary **out_vocabulary,
+                                      weir_error *err);
+
+/* Writes a vocabulary that was built to the file its spec names, if it does,
+ * beneath the folder of the graph's file. Errors: W4002, W5009, W6005, W6001.
+ */
+weir_status weir_data_vocabulary_save(const weir_source_context *context,
+                                      const weir_vocabulary_spec *spec,
+                                      const weir_vocabulary *vocabulary,
+                                      weir_error *err);
+
+/* ---- One per kind. */
+weir_status weir_source_memory_open(const weir_source_context *context,
+                                    weir_source **out_source, weir_error *err);
+weir_status weir_source_array_open(const weir_source_context *context,
+                                   weir_source **out_source, weir_error *err);
+weir_status weir_source_csv_open(const weir_source_context *context,
+                                 weir_source **out_source, weir_error *err);
+weir_status weir_source_tfrecord_open(const weir_source_context *context,
+                                      weir_source **out_source,
+                                      weir_error *err);
+weir_status weir_source_text_open(const weir_source_context *context,
+                                  weir_source **out_source, weir_error *err);
+/* Windows over |inner|, which is taken, also on failure. */
+weir_status weir_source_window_open(const weir_source_context *context,
+                                    weir_source *inner,
+                                    weir_source **out_source, weir_error *err);
+
+#endif

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "runtime/graph/hash.h"
+#include "runtime/train/loop/loop_internal.h"
+
+/* From a graph and options to a loop that can step. */
+
+static char *copy_sv(weir_loop *loop, weir_sv text) {
+  return weir_arena_string(&loop->arena, text.data, text.size);
+}
+
+/* A copy of |text|; NULL stays NULL. */
+static weir_status copy_text(weir_loop *loop, const char **text,
+                             weir_error *err) {
+  if (*text == NULL) return WEIR_OK;
+  *text = copy_sv(loop, weir_sv_from(*text));
+  return *text != NULL ? WEIR_OK : weir_fail_memory(err, 0);
+}
+
+/* ---- Options over the spec */
+
+static weir_status merge_options(weir_loop *loop, weir_error *err) {
+  weir_loop_options *o = &loop->options;
+  weir_train_spec *spec = loop->spec;
+  if (o->steps > 0 || o->epochs > 0) {
+    spec->steps = o->steps;
+    spec->epochs = o->epochs;
+  }
+  if (o->checkpoint == NULL && spec->checkpoint.dir.size > 0) {
+    o->checkpoint = copy_sv(loop, spec->checkpoint.dir);
+    if (o->checkpoint == NULL) return weir_fail_memory(err, 0);
+  } else {
+    WEIR_TRY(copy_text(loop, &o->checkpoint, err));
+  }
+  if (o->events == NULL && spec->summary.dir.size > 0) {
+    o->events = copy_sv(loop, spec->summary.dir);
+    if (o->events == NULL) return weir_fail_memory(err, 0);
+  } else {
+    WEIR_TRY(copy_text(loop, &o->events, err));
+  }
+  WEIR_TRY(copy_text(loop, &o->data_root, err));
+  return WEIR_OK;
+}
+
+/* ---- Metrics */
+
+static weir_status add_metric(weir_loop *loop, weir_sv name, weir_sv node,
+                              bool perplexity, const weir_mark *mark,
+                              weir_error *err) {
+  weir_loop_metric *m = &loop->metrics[loop->metric_count];
+  *m = (weir_loop_metric){.name = copy_sv(loop, name),
+                          .value = weir_graph_find_value(loop->graph, node),
+                          .perplexity = perplexity};
+  if (m->name == NULL) return weir_fail_memory(err, 0);
+  if (m->value == WEIR_NO_VALUE)
+    return weir_fail(err, WEIR_W5023, mark, "the graph has no node %.*s",
+                     WEIR_SV(node));
+  loop->values[loop->metric_count].name = m->name;
+  loop->eval_values[loop->metric_count].name = m->name;
+  loop->metric_count++;
+  return WEIR_OK;
+}
+
+/* The evaluation's metrics, and the loss if a rule looks at it. */
+static weir_status make_metrics(weir_loop *loop, weir_error *err) {
+  const weir_train_spec *spec = loop->spec;
+  size_t most = spec->eval.metric_count + 1u;
+  loop->metrics = weir_arena_array(&loop->arena, most, sizeof *loop->metrics);
+  loop->values = weir_arena_array(&loop->arena, most, sizeof *loop->values);
+  loop->eval_values =
+      weir_arena_array(&loop->arena, most, sizeof *loop->eval_values);
+  loop->sums = weir_arena_array(
+      &loop->arena, most + spec->summary.scalar_count + 2u, sizeof(double));
+  if (loop->metrics == NULL || loop->values == NULL ||
+      loop->eval_values == NULL || loop->sums == NULL)
+    return weir_fail_memory(err, most * sizeof *loop->metrics);
+  bool has_loss = false;
+  for (uint32_t i = 0; i < spec->eval.metric_count; i++) {
+    const weir_metric_spec *m = &spec->eval.metrics[i];
+    has_loss = has_loss || weir_sv_equal(m->name, spec->minimize);
+    WEIR_TRY(add_metric(loop, m->name, m->node, m->perplexity, &m->mark, err));
+  }
+  bool wanted = spec->eval.metric_count == 0 ||
+                weir_sv_equal(spec->stop.target.metric, spec->minimize) ||
+                weir_sv_equal(spec->stop.early_metric, spec->minimize);
+  if (has_loss || !wanted) return WEIR_OK;
+  return add_metric(loop, spec->minimize, spec->minimize, false,
+                    &spec->minimize_mark, err);
+}
+
+/* ---- Variables */
+
+static weir_checkpoint_role role_of(const weir_loop *loop, weir_node_id id) {
+  const weir_train_graph *t = loop->train;
+  for (uint32_t i = 0; t != NULL && i < t->var_count; i++)
+    if (t->vars[i].node == id && t->vars[i].of != UINT32_MAX)
+      return WEIR_CHECKPOINT_SLOT;
+  return strcmp(loop->run_graph->nodes[id].op->name, "state") == 0
+             ? WEIR_CHECKPOINT_STATE
+             : WEIR_CHECKPOINT_VARIABLE;
+}
+
+static weir_status list_variables(weir_loop *loop, weir_error *err) {
+  const weir_graph *g = loop->run_graph;
+  size_t count = 0;
+  for (uint32_t i = 0; i < g->node_count; i++)
+    if (g->nodes[i].op->instr == WEIR_INSTR_VAR_READ) count++;
+  loop->entries =
+      weir_arena_array(&loop->arena, count + 1, sizeof *loop->entries);
+  loop->entry_nodes =
+      weir_arena_array(&loop->arena, count + 1, sizeof *loop->entry_nodes);
+  if (loop->entries == NULL || loop->entry_nodes == NULL)
+    return weir_fail_memory(err, count * sizeof *loop->entries);
+  for (uint32_t i = 0; i < g->node_count; i++) {
+    if (g->nodes[i].op->instr != WEIR_INSTR_VAR_READ) continue;
+    loop->entry_nodes[loop->entry_count] = i;
+    loop->entries[loop->entry_count++] = (weir_checkpoint_entry){
+        .name = g->nodes[i].name, .role = role_of(loop, i)};
+  }
+  return WEIR_OK;
+}
+
+/* States that the graph itself assigns, such as those of recurrent layers:
+ * their first values, for evaluation and reset_state, and the nodes that assign
+ * them. */
+static weir_status keep_states(weir_loop *loop, weir_error *err) {
+  const weir_graph *g = loop->graph;
+  loop->first_states = weir_arena_array(&loop->arena, loop->entry_count + 1,
+                                        sizeof *loop->first_states);
+  loop->own_assigns = weir_arena_array(&loop->arena, g->node_count + 1u,
+                                       sizeof *loop->own_assigns);
+  bool *own = weir_own_states(g, loop->alloc);
+  weir_status s = WEIR_OK;
+  if (loop->first_states == NULL || loop->own_assigns == NULL || own == NULL)
+    s = weir_fail_memory(err, g->node_count);
+  for (size_t i = 0; s == WEIR_OK && i < loop->entry_count; i++) {
+    weir_node_id id = loop->entry_nodes[i];
+    if (id >= g->node_count || !own[id]) continue; /* added by the rewrite */
+    s = weir_exec_variable_get(loop->session, id, &loop->first_states[i], err);
+  }
+  for (weir_node_id id = 0; s == WEIR_OK && id < g->node_count; id++) {
+    if (g->nodes[id].op->instr != WEIR_INSTR_VAR_COMMIT) continue;
+    if (own[g->values[g->nodes[id].inputs[0]].node])
+      loop->own_assigns[loop->own_assign_count++] = id;
+  }
+  weir_free(loop->alloc, own);
+  return s;
+}
+
+/* ---- Data and steppers */
+
+weir_dataset_options weir_loop_dataset(const weir_loop *loop) {
+  const weir_loop_options *o = &loop->options;
+  return (weir_dataset_options){.root = o->data_root,
+                                .seed = o->seed,
+                                .sink = o->sink,
+                                .getenv = o->getenv,
+                                .getenv_self = o->getenv_self,
+                                .pool = loop->pool};
+}
+
+static weir_status open_data(weir_loop *loop, weir_error *err) {
+  weir_dataset_options options = weir_loop_dataset(loop);
+  WEIR_TRY(weir_dataset_open(loop->env, loop->graph, loop->spec->data, &options,
+                             &loop->data, err));
+  return weir_data_iter_create(loop->data, &loop->iter, err);
+}
+
+static weir_value_id in_training(const weir_loop *loop, weir_value_id value) {
+  weir_value_id twin = loop->train->train_values[value];
+  return twin != WEIR_NO_VALUE ? twin : value;
+}
+
+/* A node of the source in training mode, or one that the rewrite added. */
+static weir_status find_watched(const weir_loop *loop, weir_sv name,
+                                weir_value_id *out, weir_error *err) {
+  weir_value_id v = weir_graph_find_value(loop->graph, name);
+  *out = v != WEIR_NO_VALUE ? in_training(loop, v)
+                            : weir_graph_find_value(loop->run_graph, name);
+  if (*out != WEIR_NO_VALUE) return WEIR_OK;
+  return weir_fail(err, WEIR_W5023, NULL, "summary: the graph has no node %.*s",
+                   WEIR_SV(name));
+}
+
+static weir_status list_fetches(weir_loop *loop, weir_value_id *ids,
+                                weir_error *err) {
+  const weir_train_spec *spec = loop->spec;
+  uint32_t n = WEIR_FETCH_METRICS;
+  ids[WEIR_FETCH_LOSS] = loop->train->loss;
+  ids[WEIR_FETCH_RATE] = loop->train->learning_rate;
+  for (uint32_t i = 0; i < loop->metric_count; i++)
+    ids[n++] = in_training(loop, loop->metrics[i].value);
+  loop->scalar_at = n;
+  for (uint32_t i = 0; i < spec->summary.scalar_count; i++)
+    WEIR_TRY(find_watched(loop, spec->summary.scalars[i], &ids[n++], err));
+  loop->histogram_at = n;
+  for (uint32_t i = 0; i < spec->summary.histogram_count; i++)
+    if (!weir_sv_is(spec->summary.histograms[i], "kind:var"))
+      WEIR_TRY(find_watched(loop, spec->summary.histograms[i], &ids[n++], err));
+  loop->fetch_count = n;
+  return WEIR_OK;
+}
+
+static weir_status make_steppers(weir_loop *loop, weir_error *err) {
+  const weir_train_graph *t = loop->train;
+  size_t most = WEIR_FETCH_METRICS + loop->metric_count +
+                loop->spec->summary.scalar_count +
+                loop->spec->summary.histogram_count;
+  weir_value_id *ids = weir_arena_array(&loop->arena, most, sizeof *ids);
+  if (ids == NULL) return weir_fail_memory(err, most * sizeof *ids);
+  WEIR_TRY(list_fetches(loop, ids, err));
+  weir_stepper_options options = {.session = loop->session,
+                                  .graph = t->graph,
+                                  .data = loop->data,
+                                  .section = loop->spec->data,
+                                  .fetches = ids,
+                                  .fetch_count = loop->fetch_count,
+                                  .targets = t->targets,
+                                  .target_count = t->target_count};
+  WEIR_TRY(weir_stepper_create(loop->env, &options, &loop->stepper, err));
+  if (loop->spec->accumulate <= 1) return WEIR_OK;
+  options.targets = t->accumulate_targets;
+  options.target_count = t->accumulate_target_count;
+  return weir_stepper_create(loop->env, &options, &loop->accumulator, err);
+}
+
+static weir_status open_eval(weir_loop *loop, weir_error *err) {
+  weir_loop_eval_on *on;
+  weir_sv name = loop->spec->eval.data;
+  if (name.size == 0) return WEIR_OK;
+  char *text = copy_sv(loop, name);
+  if (text == NULL) return weir_fail_memory(err, name.size);
+  return weir_loop_find_eval(loop, text, &on, err);
+}
+
+/* ---- Summaries */
+
+static weir_status open_summary(weir_loop *loop, weir_error *err) {
+  const weir_train_spec *spec = loop->spec;
+  uint32_t scalars = spec->summary.scalar_count, n = 0;
+  const char **names = weir_arena_array(
+      &loop->arena, scalars + 1u + loop->metric_count, sizeof *names);
+  if (names == NULL) return weir_fail_memory(err, 0);
+  for (uint32_t i = 0; i < scalars; i++)
+    names[n++] = copy_sv(loop, spec->summary.scalars[i]);
+  names[n++] = "learning_rate";
+  weir_strbuf text;
+  weir_strbuf_init(&text, loop->alloc);
+  for (uint32_t i = 0; i < loop->metric_count; i++) {
+    weir_strbuf_clear(&text);
+    weir_strbuf_printf(&text, "eval/%s", loop->metrics[i].name);
+    names[n++] = copy_sv(loop, weir_strbuf_view(&text));
+  }
+  weir_strbuf_release(&text);
+  for (uint32_t i = 0; i < n; i++)
+    if (names[i] == NULL) return weir_fail_memory(err, 0);
+  char *csv =
+      spec->summary.csv.size > 0 ? copy_sv(loop, spec->summary.csv) : NULL;
+  char *jsonl =
+      spec->summary.jsonl.size > 0 ? copy_sv(loop, spec->summary.jsonl) : NULL;
+  weir_summary_options options = {
+      .dir = loop->options.events,
+      .time_ns = loop->options.time_ns,
+      .clock_ns = weir_loop_clock(loop),
+      .csv = csv,
+      .jsonl = jsonl,
+      .graph = spec->summary.graph ? loop->graph : NULL,
+      .names = names,
+      .name_count = n};
+  return weir_summary_create(loop->env, &options, &loop->summary, err);
+}
+
+/* ---- All of it */
+
+static uint64_t last_step_of(const weir_loop *loop) {
+  const weir_train_spec *spec = loop->spec;
+  int64_t batches = weir_dataset_batches(loop->data);
+  uint64_t last = spec->steps;
+  if (spec->epochs > 0 && batches > 0) {
+    uint64_t runs;
+    if (__builtin_mul_overflow(spec->epochs, (uint64_t)batches, &runs))
+      return last;
+    runs /= spec->accumulate;
+    if (last == 0 || runs < last) last = runs;
+  }
+  return last;
+}
+
+static void begin_times(weir_loop *loop) {
+  const weir_train_spec *spec = loop->spec;
+  loop->start_ns = weir_loop_clock(loop);
+  loop->eval_due.every = spec->eval.every;
+  loop->save_due.every = spec->checkpoint.every;
+  loop->log_due.every = spec->log;
+  loop->summary_due.every = spec->summary.every;
+  weir_loop_due_begin(loop, &loop->eval_due);
+  weir_loop_due_begin(loop, &loop->save_due);
+  weir_loop_due_begin(loop, &loop->log_due);
+  weir_loop_due_begin(loop, &loop->summary_due);
+  loop->last_step = last_step_of(loop);
+}
+
+static weir_status make_session(weir_loop *loop, weir_error *err) {
+  const weir_loop_options *o = &loop->options;
+  loop->run_graph = loop->graph;
+  if (!o->eval_only) {
+    WEIR_TRY(weir_graph_train(loop->graph, loop->spec, &loop->train, err));
+    loop->run_graph = loop->train->graph;
+  }
+  WEIR_TRY(list_variables(loop, err));
+  return weir_exec_session_create(loop->env, loop->pool, loop->run_graph,
+                                  &o->session, &loop->session, err);
+}
+
+static weir_status make_training(weir_loop *loop, weir_error *err) {
+  const weir_loop_options *o = &loop->options;
+  WEIR_TRY(open_data(loop, err));
+  WEIR_TRY(weir_loop_save_open(loop, err));
+  WEIR_TRY(make_steppers(loop, err));
+  WEIR_TRY(open_eval(loop, err));
+  WEIR_TRY(weir_loop_restore(loop, err));
+  if (o->events != NULL && o->events[0] != '\0')
+    WEIR_TRY(open_summary(loop, err));
+  begin_times(loop);
+  return WEIR_OK;
+}
+
+static weir_status fill(weir_loop *loop, weir_error *err) {
+  const weir_loop_options *o = &loop->options;
+  WEIR_TRY(weir_train_spec_read(loop->graph, o->sink, &loop->spec, err));
+  WEIR_TRY(merge_options(loop, err));
+  loop->graph_hash = weir_graph_hash(loop->graph);
+  WEIR_TRY(make_metrics(loop, err));
+  WEIR_TRY(make_session(loop, err));
+  WEIR_TRY(keep_states(loop, err));
+  if (!o->eval_only) return make_training(loop, err);
+  WEIR_TRY(weir_loop_restore_only(loop, err));
+  return open_eval(loop, err);
+}
+
+weir_status weir_loop_create(const weir_env *env, weir_pool *pool,
+                             const weir_graph *graph,
+                             const weir_loop_options *options,
+                             weir_loop **out_loop, weir_error *err) {
+  *out_loop = NULL;
+  weir_loop *loop = weir_alloc_array(env->alloc, 1, sizeof *loop);
+  if (loop == NULL) return weir_fail_memory(err, sizeof *loop);
+  loop->env = env;
+  loop->alloc = env->alloc;
+  loop->pool = pool;
+  loop->graph = weir_graph_ref(graph);
+  loop->options = *options;
+  if (options->calls != NULL) loop->calls = *options->calls;
+  weir_arena_init(&loop->arena, env->alloc);
+  weir_strbuf_init(&loop->data_state, env->alloc);
+  weir_strbuf_init(&loop->extra, env->alloc);
+  atomic_init(&loop->stop, false);
+  weir_status s = fill(loop, err);
+  if (s == WEIR_OK)
+    *out_loop = loop;
+  else
+    weir_loop_release(loop);
+  return s;
+}
+
+/* The store first: snapshots that it writes belong to the session. */
+void weir_loop_release(weir_loop *loop) {
+  if (loop == NULL) return;
+  weir_checkpoint_store_close(loop->store);
+  weir_summary_release(loop->summary);
+  weir_loop_evals_release(loop);
+  weir_stepper_release(loop->accumulator);
+  weir_stepper_release(loop->stepper);
+  weir_data_iter_release(loop->iter);
+  weir_dataset_release(loop->data);
+  for (size_t i = 0; loop->first_states != NULL && i < loop->entry_count; i++)
+    weir_tensor_unref(loop->first_states[i]);
+  weir_exec_session_release(loop->session);
+  weir_train_graph_release(loop->train);
+  weir_train_spec_release(loop->spec);
+  weir_graph_unref(loop->graph);
+  weir_strbuf_release(&loop->data_state);
+  weir_strbuf_release(&loop->extra);
+  weir_arena_release(&loop->arena);
+  weir_free(loop->alloc, loop);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/train/loop/loop_internal.h"
+
+/* What comes after a step, and in which order: the log, summaries, evaluation,
+ * stop rules, checkpoint. */
+
+static uint64_t times_of(const weir_loop *loop, double epochs) {
+  if (epochs <= 0) return 0;
+  return (uint64_t)floor(weir_loop_epochs(loop) / epochs + 1e-9);
+}
+
+void weir_loop_due_begin(const weir_loop *loop, weir_due *due) {
+  due->ns = weir_loop_clock(loop);
+  due->epochs = times_of(loop, due->every.epochs);
+}
+
+bool weir_loop_is_due(const weir_loop *loop, weir_due *due) {
+  const weir_every *every = &due->every;
+  bool is = false;
+  /* The end of an epoch is no step. */
+  if (every->steps > 0 && loop->batches > 0)
+    is = loop->step % every->steps == 0 && loop->step > 0;
+  if (every->ns > 0 && !is) is = weir_loop_clock(loop) - due->ns >= every->ns;
+  if (every->epochs > 0) {
+    uint64_t times = times_of(loop, every->epochs);
+    is = is || times > due->epochs;
+    due->epochs = times;
+  }
+  if (is && every->ns > 0) due->ns = weir_loop_clock(loop);
+  return is;
+}
+
+/* ---- Stop rules that look at evaluations */
+
+static bool find_value(const weir_train_report *report, weir_sv name,
+                       double *out) {
+  for (uint32_t i = 0; i < report->value_count; i++) {
+    if (!weir_sv_is(name, report->values[i].name)) continue;
+    *out = report->values[i].value;
+    return true;
+  }
+  return false;
+}
+
+static void judge(weir_loop *loop, const weir_train_report *report) {
+  const weir_train_spec *spec = loop->spec;
+  double x;
+  if (spec->stop.target.metric.size > 0 &&
+      find_value(report, spec->stop.target.metric, &x)) {
+    double want = spec->stop.target.value;
+    if (spec->stop.target.at_least ? x >= want : x <= want)
+      loop->end = WEIR_TRAIN_END_TARGET;
+  }
+  if (spec->stop.early_patience == 0 ||
+      !find_value(report, spec->stop.early_metric, &x))
+    return;
+  double gain =
+      spec->stop.early_at_least ? x - loop->early_best : loop->early_best - x;
+  if (!loop->early_has || gain > spec->stop.early_delta) {
+    loop->early_has = true;
+    loop->early_best = x;
+    loop->early_bad = 0;
+  } else {
+    loop->early_bad++;
+  }
+  if (loop->early_bad >= spec->stop.early_patience &&
+      loop->end == WEIR_TRAIN_END_GOING)
+    loop->end = WEIR_TRAIN_END_EARLY;
+}
+
+static weir_status evaluate(weir_loop *loop, weir_error *err) {
+  weir_train_report report;
+  weir_status s = weir_loop_eval_on_run(loop, &loop->evals[0], &report, err);
+  if (s == WEIR_CANCELLED) return WEIR_OK; /* asked to stop meanwhile */
+  if (s == WEIR_OK) judge(loop, &report);
+  return s;
+}
+
+/* ---- Summaries */
+
+static void write_row(weir_loop *loop, weir_error *err, weir_status *s) {
+  uint32_t scalars = loop->spec->summary.scalar_count;
+  for (uint32_t i = 0; i < scalars; i++)
+    loop->sums[i] =
+        weir_loop_mean(weir_stepper_output(loop->stepper, loop->scalar_at + i));
+  for (uint32_t i = 0; i < loop->metric_count; i++)
+    loop->sums[scalars + 1 + i] = NAN; /* of evaluations */
+  loop->sums[scalars] = loop->rate;
+  *s = weir_summary_row(loop->summary, loop->step, loop->sums, err);
+}
+
+static weir_status write_histograms(weir_loop *loop, weir_error *err) {
+  const weir_train_spec *spec = loop->spec;
+  uint32_t at = loop->histogram_at;
+  for (uint32_t i = 0; i < spec->summary.histogram_count; i++) {
+    weir_sv name = spec->summary.histograms[i];
+    if (!weir_sv_is(name, "kind:var")) {
+      WEIR_TRY(weir_summary_histogram(loop->summary, loop->step, name,
+                                      weir_stepper_output(loop->stepper, at++),
+                                      err));
+      continue;
+    }
+    for (size_t k = 0; k < loop->entry_count; k++) {
+      weir_tensor *t = NULL;
+      if (loop->entries[k].role != WEIR_CHECKPOINT_VARIABLE) continue;
+      WEIR_TRY(weir_exec_variable_snapshot(loop->session, loop->entry_nodes[k],
+                                           &t, err));
+      weir_status s = weir_summary_histogram(loop->summary, loop->step,
+                                             loop->entries[k].name, t, err);
+      weir_tensor_unref(t);
+      WEIR_TRY(s);
+    }
+  }
+  return WEIR_OK;
+}
+
+/* A summary that cannot be written is told once; training goes on. */
+static void summarise(weir_loop *loop) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_status s = WEIR_OK;
+  write_row(loop, &err, &s);
+  if (s == WEIR_OK) s = write_histograms(loop, &err);
+  if (s == WEIR_OK) s = weir_summary_flush(loop->summary, &err);
+  if (s == WEIR_OK) return;
+  weir_loop_warn(loop, &err);
+  weir_summary_release(loop->summary);
+  loop->summary = NULL;
+}
+
+/* ---- All of it */
+
+static void tell_step(weir_loop *loop) {
+  bool log = weir_loop_is_due(loop, &loop->log_due);
+  if (loop->calls.step == NULL) return;
+  weir_train_progress now = weir_loop_now(loop);
+  now.log = log;
+  loop->calls.step(loop->calls.self, &now);
+}
+
+static void check_limits(weir_loop *loop) {
+  const weir_train_spec *spec = loop->spec;
+  if (loop->end != WEIR_TRAIN_END_GOING) return;
+  if (spec->steps > 0 && loop->step >= spec->steps)
+    loop->end = WEIR_TRAIN_END_STEPS;
+  else if (spec->stop.time_ns > 0 &&
+           weir_loop_clock(loop) - loop->start_ns >= spec->stop.time_ns)
+    loop->end = WEIR_TRAIN_END_TIME;
+}
+
+weir_status weir_loop_after(weir_loop *loop, weir_error *err) {
+  bool is_step = loop->batches > 0;
+  if (is_step) tell_step(loop);
+  if (is_step && loop->summary != NULL &&
+      weir_loop_is_due(loop, &loop->summary_due))
+    summarise(loop);
+  if (loop->evals[0].data != NULL && weir_loop_is_due(loop, &loop->eval_due))
+    WEIR_TRY(evaluate(loop, err));
+  check_limits(loop);
+  if (atomic_load(&loop->stop) && loop->end == WEIR_TRAIN_END_GOING)
+    loop->end = WEIR_TRAIN_END_STOPPED;
+  bool save = loop->store != NULL && weir_loop_is_due(loop, &loop->save_due);
+  if (save && loop->end == WEIR_TRAIN_END_GOING) {
+    weir_error told = WEIR_ERROR_INIT;
+    (void)weir_loop_save_now(loop, &told); /* training survives it */
+  }
+  return WEIR_OK;
+}

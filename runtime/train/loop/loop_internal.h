@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_TRAIN_LOOP_INTERNAL_H_
+#define WEIR_TRAIN_LOOP_INTERNAL_H_
+
+#include "runtime/io/checkpoint/checkpoint.h"
+#include "runtime/train/loop/loop.h"
+#include "runtime/train/loop/stepper.h"
+#include "runtime/train/loop/summary.h"
+#include "runtime/train/loop/weights.h"
+
+/* A number that is watched: a node's mean over examples, or exp of it. */
+typedef struct weir_loop_metric {
+  const char *name;
+  weir_value_id value; /* of the source graph */
+  bool perplexity;
+} weir_loop_metric;
+
+/* When something was last due. */
+typedef struct weir_due {
+  weir_every every;
+  int64_t ns;
+  uint64_t epochs; /* how many times |every.epochs| */
+} weir_due;
+
+/* A data set with the stepper that eats it. */
+typedef struct weir_loop_eval_on {
+  const char *name;
+  weir_dataset *data;
+  weir_stepper *stepper;
+} weir_loop_eval_on;
+
+enum { WEIR_LOOP_EVALS = 4 };
+
+/* What a stepper of training fetches, in this order. */
+enum {
+  WEIR_FETCH_LOSS,
+  WEIR_FETCH_RATE,
+  WEIR_FETCH_METRICS /* metrics, scalars, histograms of nodes */
+};
+
+struct weir_loop {
+  const weir_env *env;
+  const weir_allocator *alloc;
+  weir_pool *pool;
+  weir_graph *graph; /* the source */
+  weir_arena arena;
+  weir_loop_options options; /* texts copied */
+  weir_train_callbacks calls;
+  weir_train_spec *spec;
+  weir_train_graph *train;     /* NULL: to evaluate only */
+  const weir_graph *run_graph; /* what the session runs */
+  weir_exec_session *session;
+
+  /* Data and steps. */
+  weir_dataset *data;
+  weir_data_iter *iter;
+  weir_stepper *stepper, *accumulator; /* the last run of an update; others */
+  weir_loop_eval_on evals[WEIR_LOOP_EVALS];
+  weir_loop_metric *metrics;
+  weir_train_value *values, *eval_values;
+  double *sums;
+  uint32_t metric_count;
+  weir_summary *summary; /* NULL: none */
+  uint32_t scalar_at, histogram_at, fetch_count;
+
+  /* Where it stands; all of it goes into checkpoints. */
+  uint64_t step, runs; /* updates; runs of batches */
+  uint64_t epoch;      /* finished */
+  uint64_t batches;    /* of the epoch */
+  uint64_t examples;   /* since training began */
+  bool early_has;
+  double early_best;
+  uint32_t early_bad;
+  weir_sv run_id;
+
+  /* This run. */
+  uint64_t last_step, first_examples;
+  double loss, rate;
+  int64_t start_ns, save_ns, eval_ns;
+  weir_due eval_due, save_due, log_due, summary_due;
+  weir_train_end end;
+  atomic_bool stop;
+  int64_t stop_ns; /* when it was first seen; 0: not */
+
+  /* Checkpoints. */
+  weir_checkpoint_store *store; /* NULL: none */
+  weir_checkpoint_entry *entries;
+  weir_node_id *entry_nodes;
+  size_t entry_count;
+  uint64_t graph_hash, saved_runs; /* runs of the newest checkpoint */
+  bool saved, save_failed;
+  weir_strbuf data_state, extra;
+
+  /* States that the graph itself assigns. */
+  weir_tensor **first_states; /* of entry_nodes; NULL for all others */
+  weir_node_id *own_assigns;
+  uint32_t own_assign_count;
+};
+
+/* ---- loop.c */
+int64_t weir_loop_clock(const weir_loop *loop);
+/* Epochs finished, with the fraction where batches are known. */
+double weir_loop_epochs(const weir_loop *loop);
+/* Tells calls->warning, if there is one. */
+void weir_loop_warn(const weir_loop *loop, const weir_error *err);
+
+/* ---- loop_hooks.c */
+/* Whether it is time again; |*due| then remembers. */
+bool weir_loop_is_due(const weir_loop *loop, weir_due *due);
+/* Counts from now, as if it had been due last at or before this moment. */
+void weir_loop_due_begin(const weir_loop *loop, weir_due *due);
+/* What a step or the end of an epoch brings. */
+weir_status weir_loop_after(weir_loop *loop, weir_error *err);
+
+/* Gives the graph's own states their first values. */
+weir_status weir_loop_reset_states(weir_loop *loop, weir_error *err);
+
+/* ---- loop_eval.c */
+weir_status weir_loop_find_eval(weir_loop *loop, const char *name,
+                                weir_loop_eval_on **out_on, weir_error *err);
+weir_status weir_loop_eval_on_run(weir_loop *loop, weir_loop_eval_on *on,
+                                  weir_train_report *out, weir_error *err);
+void weir_loop_evals_release(weir_loop *loop);
+/* How |loop| opens data sets. */
+weir_dataset_options weir_loop_dataset(const weir_loop *loop);
+/* The mean of a tensor's elements. */
+double weir_loop_mean(const weir_tensor *tensor);
+
+/* ---- loop_save.c */
+weir_status weir_loop_save_open(weir_loop *loop, weir_error *err);
+/* Saves; a failure is told as a warning, and returned. */
+weir_status weir_loop_save_now(weir_loop *loop, weir_error *err);
+
+/* ---- loop_restore.c */
+/* Goes on from the newest checkpoint, or takes --init. */
+weir_status weir_loop_restore(weir_loop *loop, weir_error *err);
+/* Variables only, for evaluation: of the newest checkpoint, which must be
+ * there, or of --init. */
+weir_status weir_loop_restore_only(weir_loop *loop, weir_error *err);
+#endif

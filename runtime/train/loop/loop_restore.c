@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/json/json.h"
+#include "runtime/base/map.h"
+#include "runtime/train/loop/loop_internal.h"
+
+/* Going on: variables, and the loop's own place. */
+
+/* ---- The loop's place */
+
+static weir_status read_extra(weir_loop *loop, weir_sv text,
+                              uint64_t *accumulate, weir_error *err) {
+  struct {
+    const char *key;
+    uint64_t *to;
+  } fields[] = {{"runs", &loop->runs},
+                {"epoch", &loop->epoch},
+                {"batches", &loop->batches},
+                {"examples", &loop->examples},
+                {"accumulate", accumulate}};
+  weir_json_reader r;
+  weir_json_token token;
+  weir_json_reader_init(&r, text, "checkpoint", NULL);
+  WEIR_TRY(weir_json_expect(&r, WEIR_JSON_OBJECT_BEGIN, err));
+  for (;;) {
+    WEIR_TRY(weir_json_next(&r, &token, err));
+    if (token == WEIR_JSON_OBJECT_END) break;
+    uint64_t *to = NULL;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+      if (weir_json_text_is(&r, fields[i].key)) to = fields[i].to;
+    bool best = weir_json_text_is(&r, "early_best");
+    bool bad = weir_json_text_is(&r, "early_bad");
+    if (to == NULL && !best && !bad) {
+      WEIR_TRY(weir_json_skip(&r, err));
+      continue;
+    }
+    int64_t n = 0;
+    WEIR_TRY(weir_json_next(&r, &token, err));
+    if (best) {
+      loop->early_has = token == WEIR_JSON_NUMBER &&
+                        weir_json_get_double(&r, &loop->early_best);
+    } else if (token != WEIR_JSON_NUMBER || !weir_json_get_int(&r, &n) ||
+               n < 0) {
+      return weir_fail(err, WEIR_W5025, NULL,
+                       "the checkpoint's place is damaged");
+    } else if (bad) {
+      loop->early_bad = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+    } else {
+      *to = (uint64_t)n;
+    }
+  }
+  return weir_json_expect(&r, WEIR_JSON_END, err);
+}
+
+static weir_status keep_run_id(weir_loop *loop, weir_sv id, weir_error *err) {
+  char *copy = weir_arena_string(&loop->arena, id.data, id.size);
+  if (copy == NULL) return weir_fail_memory(err, id.size);
+  loop->run_id = (weir_sv){copy, id.size};
+  return WEIR_OK;
+}
+
+static void warn_other_graph(weir_loop *loop,
+                             const weir_checkpoint_info *info) {
+  weir_error warning = WEIR_ERROR_INIT;
+  if (info->graph_hash == 0 || info->graph_hash == loop->graph_hash) return;
+  (void)weir_fail(&warning, WEIR_W5025, NULL,
+                  "the checkpoint was made with another graph (its nodes, "
+                  "shapes or attributes differ); its variables fit, so "
+                  "training goes on");
+  weir_loop_warn(loop, &warning);
+}
+
+static weir_status go_on(weir_loop *loop, const weir_checkpoint *c,
+                         weir_error *err) {
+  const weir_checkpoint_info *info = weir_checkpoint_about(c);
+  uint64_t accumulate = loop->spec->accumulate;
+  WEIR_TRY(weir_checkpoint_to_session(c, loop->run_graph, loop->session,
+                                      loop->options.checkpoint, true, err));
+  warn_other_graph(loop, info);
+  loop->step = info->step;
+  loop->runs = info->step * accumulate;
+  if (info->extra.size > 0)
+    WEIR_TRY(read_extra(loop, info->extra, &accumulate, err));
+  if (accumulate != loop->spec->accumulate && loop->runs % accumulate != 0)
+    return weir_fail(err, WEIR_W5025, NULL,
+                     "the checkpoint was made within an update of %" PRIu64
+                     " batches, now it is accumulate: %u",
+                     accumulate, loop->spec->accumulate);
+  if (accumulate != loop->spec->accumulate)
+    loop->runs = loop->step * loop->spec->accumulate;
+  if (info->data.size > 0)
+    WEIR_TRY(weir_data_iter_restore(loop->iter, info->data, err));
+  WEIR_TRY(keep_run_id(loop, info->run_id, err));
+  loop->saved = true;
+  loop->saved_runs = loop->runs;
+  loop->first_examples = loop->examples;
+  if (loop->calls.resumed != NULL)
+    loop->calls.resumed(loop->calls.self, loop->step);
+  return WEIR_OK;
+}
+
+static weir_status begin(weir_loop *loop, weir_error *err) {
+  const weir_loop_options *o = &loop->options;
+  size_t count = 0;
+  char id[40];
+  uint64_t seed[] = {(uint64_t)o->time_ns, (uint64_t)weir_loop_clock(loop),
+                     loop->graph_hash, o->seed};
+  int n = snprintf(id, sizeof id, "%016" PRIx64,
+                   weir_hash_bytes(seed, sizeof seed, 1));
+  WEIR_TRY(keep_run_id(loop, (weir_sv){id, (size_t)n}, err));
+  if (o->init == NULL) return WEIR_OK;
+  return weir_weights_to_session(loop->env, o->init, o->map, o->map_count,
+                                 loop->run_graph, loop->session, &count, err);
+}
+
+/* Tells warnings on and counts them. */
+typedef struct counted_sink {
+  const weir_diag_sink *to;
+  unsigned count;
+} counted_sink;
+
+static void count(void *self, const weir_diag *diag) {
+  counted_sink *sink = self;
+  sink->count++;
+  if (sink->to != NULL) sink->to->report(sink->to->self, diag);
+}
+
+weir_status weir_loop_restore(weir_loop *loop, weir_error *err) {
+  const weir_loop_options *o = &loop->options;
+  weir_checkpoint *c = NULL;
+  weir_error mine = WEIR_ERROR_INIT;
+  weir_error *e = err != NULL ? err : &mine;
+  counted_sink counted = {.to = o->sink};
+  weir_diag_sink sink = {&counted, count};
+  if (loop->store == NULL) return begin(loop, err);
+  weir_status s =
+      weir_checkpoint_open(loop->env, o->checkpoint, -1, &sink, &c, e);
+  /* An empty folder is a start; one in which nothing is sound is not. */
+  if (s != WEIR_OK && strcmp(e->id, "W4040") == 0 && counted.count == 0) {
+    if (err != NULL) *err = (weir_error)WEIR_ERROR_INIT;
+    return begin(loop, err);
+  }
+  if (s != WEIR_OK) return s;
+  if (o->resume == WEIR_TRAIN_RESUME_NONE) {
+    s = weir_fail(err, WEIR_W5025, NULL, "%s holds checkpoints already",
+                  o->checkpoint);
+    weir_hint(err,
+              "--resume auto goes on from the newest; for a new run name "
+              "another folder, or remove them");
+  } else {
+    s = go_on(loop, c, err);
+  }
+  weir_checkpoint_release(c);
+  return s;
+}
+
+weir_status weir_loop_restore_only(weir_loop *loop, weir_error *err) {
+  const weir_loop_options *o = &loop->options;
+  weir_checkpoint *c = NULL;
+  size_t count = 0;
+  if (o->init != NULL)
+    return weir_weights_to_session(loop->env, o->init, o->map, o->map_count,
+                                   loop->run_graph, loop->session, &count, err);
+  if (o->checkpoint == NULL)
+    return weir_fail(
+        err, WEIR_W4040, NULL,
+        "no folder of checkpoints and no file of weights is given");
+  WEIR_TRY(
+      weir_checkpoint_open(loop->env, o->checkpoint, -1, o->sink, &c, err));
+  weir_status s = weir_checkpoint_to_session(c, loop->run_graph, loop->session,
+                                             o->checkpoint, false, err);
+  loop->step = weir_checkpoint_about(c)->step;
+  weir_checkpoint_release(c);
+  return s;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/loop/stepper.h"
+
+#include <string.h>
+
+enum { LANES = 4 };
+
+/* One shape of batch: its binding, its inputs, its outputs. */
+typedef struct lane {
+  weir_binding *binding;
+  weir_exec_feed *feeds; /* tensors are references */
+  weir_exec_fetch *fetches;
+  uint64_t used; /* when, for LRU */
+} lane;
+
+/* An input and the column that feeds it. */
+typedef struct source {
+  weir_value_id value;
+  uint32_t column;
+} source;
+
+struct weir_stepper {
+  const weir_allocator *alloc;
+  weir_exec_session *session;
+  const weir_graph *graph;
+  const weir_dataset *data;
+  weir_sv section;
+  weir_arena arena;
+  weir_value_id *fetches;
+  weir_node_id *targets;
+  source *sources;
+  uint32_t fetch_count, target_count, source_count;
+  lane lanes[LANES];
+  lane *last;
+  uint64_t clock;
+};
+
+/* ---- Columns and inputs */
+
+static weir_status misfit(const weir_stepper *s, const weir_graph_port *input,
+                          weir_dtype dtype, const weir_shape *shape,
+                          weir_error *err) {
+  char want[192], got[128];
+  weir_graph_type_text(s->graph, input->value, want, sizeof want);
+  weir_shape_print(shape, NULL, NULL, got, sizeof got);
+  weir_status status = weir_fail(
+      err, WEIR_W5021, &input->mark,
+      "data %.*s: column %.*s is %s%s, the input is %s", WEIR_SV(s->section),
+      WEIR_SV(input->name), weir_dtype_name(dtype), got, want);
+  weir_error_set_node(err, input->name.data, input->name.size);
+  return status;
+}
+
+static bool dims_fit(const weir_shape *want, const weir_shape *got) {
+  if (want->rank == WEIR_RANK_UNKNOWN) return true;
+  if (want->rank != got->rank) return false;
+  for (int32_t i = 0; i < got->rank; i++)
+    if (weir_dim_known(want->dims[i]) && weir_dim_known(got->dims[i]) &&
+        want->dims[i].value != got->dims[i].value)
+      return false;
+  return true;
+}
+
+/* What is known before any batch is read. */
+static weir_status check_column(const weir_stepper *s,
+                                const weir_graph_port *input,
+                                const weir_data_column *column,
+                                weir_error *err) {
+  const weir_value *v = &s->graph->values[input->value];
+  weir_shape shape = weir_shape_of(column->rank, column->dims);
+  if (column->rank > 0 && column->dims[0] < 0)
+    shape.dims[0] = (weir_dim){.symbol = 1}; /* printed as "?" */
+  if (v->dtype == column->dtype && dims_fit(v->shape, &shape)) return WEIR_OK;
+  return misfit(s, input, column->dtype, &shape, err);
+}
+
+static weir_status match(weir_stepper *s, weir_error *err) {
+  uint32_t columns = weir_dataset_column_count(s->data);
+  const weir_graph *g = s->graph;
+  s->sources =
+      weir_arena_array(&s->arena, g->input_count + 1u, sizeof *s->sources);
+  if (s->sources == NULL) return weir_fail_memory(err, 0);
+  for (uint32_t i = 0; i < g->input_count; i++) {
+    const weir_graph_port *input = &g->inputs[i];
+    for (uint32_t c = 0; c < columns; c++) {
+      const weir_data_column *column = weir_dataset_column(s->data, c);
+      if (!weir_sv_equal(column->name, input->name)) continue;
+      WEIR_TRY(check_column(s, input, column, err));
+      s->sources[s->source_count++] = (source){input->value, c};
+    }
+  }
+  if (s->source_count > 0) return WEIR_OK;
+  return weir_fail(err, WEIR_W5021, NULL,
+                   "data %.*s: no column has the name of an input",
+                   WEIR_SV(s->section));
+}
+
+static void *copy_ids(weir_arena *arena, const uint32_t *ids, uint32_t count) {
+  uint32_t *copy = weir_arena_array(arena, count + 1u, sizeof *copy);
+  if (copy != NULL && count > 0) memcpy(copy, ids, count * sizeof *copy);
+  return copy;
+}
+
+weir_status weir_stepper_create(const weir_env *env,
+                                const weir_stepper_options *o,
+                                weir_stepper **out_stepper, weir_error *err) {
+  *out_stepper = NULL;
+  weir_stepper *s = weir_alloc_array(env->alloc, 1, sizeof *s);
+  if (s == NULL) return weir_fail_memory(err, sizeof *s);
+  s->alloc = env->alloc;
+  weir_arena_init(&s->arena, env->alloc);
+  s->session = o->session;
+  s->graph = o->graph;
+  s->data = o->data;
+  s->section = o->section;
+  s->fetch_count = o->fetch_count;
+  s->target_count = o->target_count;
+  s->fetches = copy_ids(&s->arena, o->fetches, o->fetch_count);
+  s->targets = copy_ids(&s->arena, o->targets, o->target_count);
+  weir_status status = s->fetches == NULL || s->targets == NULL
+                           ? weir_fail_memory(err, 0)
+                           : match(s, err);
+  if (status == WEIR_OK)
+    *out_stepper = s;
+  else
+    weir_stepper_release(s);
+  return status;
+}
+
+/* ---- Lanes */
+
+static void lane_release(weir_stepper *s, lane *l) {
+  weir_binding_release(l->binding);
+  for (uint32_t i = 0; l->feeds != NULL && i < s->source_count; i++)
+    weir_tensor_unref(l->feeds[i].tensor);
+  for (uint32_t i = 0; l->fetches != NULL && i < s->fetch_count; i++)
+    weir_tensor_unref(l->fetches[i].tensor);
+  weir_free(s->alloc, l->feeds);
+  weir_free(s->alloc, l->fetches);
+  *l = (lane){0};
+}
+
+void weir_stepper_release(weir_stepper *s) {
+  if (s == NULL) return;
+  for (int i = 0; i < LANES; i++) lane_release(s, &s->lanes[i]);
+  weir_arena_release(&s->arena);
+  weir_free(s->alloc, s);
+}
+
+/* Inputs' names are needed only when something does not fit. */
+static const weir_graph_port *input_of(const weir_stepper *s, uint32_t i) {
+  const weir_graph_port *in = s->graph->inputs;
+  while (in->value != s->sources[i].value) in++;
+  return in;
+}
+
+static weir_status check_batch(const weir_stepper *s, const weir_batch *batch,
+                               weir_error *err) {
+  for (uint32_t i = 0; i < s->source_count; i++) {
+    const weir_tensor *t = batch->columns[s->sources[i].column];
+    const weir_value *v = &s->graph->values[s->sources[i].value];
+    if (t->dtype == v->dtype && dims_fit(v->shape, &t->shape)) continue;
+    const weir_graph_port *input = input_of(s, i);
+    weir_status status = misfit(s, input, t->dtype, &t->shape, err);
+    if (v->shape->rank == t->shape.rank && t->shape.rank > 0 &&
+        weir_dim_known(v->shape->dims[0]) &&
+        v->shape->dims[0].value != t->shape.dims[0].value)
+      weir_hint(err,
+                "the last batch of an epoch may be smaller: give the data "
+                "`drop_last: true`, or the dimension a name of its own "
+                "(`dims: [n]`)");
+    return status;
+  }
+  return WEIR_OK;
+}
+
+static weir_status make_lane(weir_stepper *s, const weir_batch *batch, lane *l,
+                             weir_error *err) {
+  WEIR_TRY(check_batch(s, batch, err));
+  l->feeds = weir_alloc_array(s->alloc, s->source_count, sizeof *l->feeds);
+  l->fetches = weir_alloc_array(s->alloc, s->fetch_count, sizeof *l->fetches);
+  if (l->feeds == NULL || l->fetches == NULL) return weir_fail_memory(err, 0);
+  for (uint32_t i = 0; i < s->source_count; i++) {
+    const weir_tensor *t = batch->columns[s->sources[i].column];
+    l->feeds[i].value = s->sources[i].value;
+    WEIR_TRY(weir_tensor_create_shaped(s->alloc, t->dtype, &t->shape,
+                                       &l->feeds[i].tensor, err));
+  }
+  for (uint32_t i = 0; i < s->fetch_count; i++)
+    l->fetches[i].value = s->fetches[i];
+  weir_status status = weir_exec_bind(s->session, l->feeds, s->source_count,
+                                      l->fetches, s->fetch_count, s->targets,
+                                      s->target_count, &l->binding, err);
+  if (status == WEIR_NOT_FOUND || status == WEIR_FAILED_PRECONDITION)
+    weir_hint(err, "data %.*s has no column of that name", WEIR_SV(s->section));
+  return status;
+}
+
+static bool fits(const weir_stepper *s, const lane *l,
+                 const weir_batch *batch) {
+  if (l->binding == NULL) return false;
+  for (uint32_t i = 0; i < s->source_count; i++)
+    if (!weir_shape_equal(&l->feeds[i].tensor->shape,
+                          &batch->columns[s->sources[i].column]->shape))
+      return false;
+  return true;
+}
+
+static weir_status find_lane(weir_stepper *s, const weir_batch *batch,
+                             lane **out_lane, weir_error *err) {
+  lane *oldest = &s->lanes[0];
+  for (int i = 0; i < LANES; i++) {
+    lane *l = &s->lanes[i];
+    if (fits(s, l, batch)) {
+      *out_lane = l;
+      return WEIR_OK;
+    }
+    if (l->used < oldest->used) oldest = l;
+  }
+  lane_release(s, oldest);
+  weir_status status = make_lane(s, batch, oldest, err);
+  if (status != WEIR_OK) lane_release(s, oldest);
+  *out_lane = oldest;
+  return status;
+}
+
+/* ---- Runs */
+
+weir_status weir_stepper_run(weir_stepper *s, const weir_batch *batch,
+                             const weir_run_options *run, weir_error *err) {
+  lane *l;
+  s->last = NULL;
+  WEIR_TRY(find_lane(s, batch, &l, err));
+  l->used = ++s->clock;
+  s->last = l;
+  for (uint32_t i = 0; i < s->source_count; i++) {
+    const weir_tensor *t = batch->columns[s->sources[i].column];
+    if (t->bytes > 0) memcpy(l->feeds[i].tensor->data, t->data, t->bytes);
+  }
+  return weir_binding_run(l->binding, run, err);
+}
+
+const weir_tensor *weir_stepper_output(const weir_stepper *s, uint32_t i) {
+  return s->last->fetches[i].tensor;
+}
+
+static weir_status refuse(void *self, weir_error *err) {
+  (void)self;
+  return weir_fail(err, WEIR_W5020, NULL, "no node made a NaN");
+}
+
+weir_status weir_stepper_trap(weir_stepper *s, uint64_t step, weir_error *err) {
+  weir_run_options run = {.step = step, .trap_nan = true, .accept = refuse};
+  if (s->last == NULL) return refuse(NULL, err);
+  return weir_exec_run(s->session, s->last->feeds, s->source_count, NULL, 0,
+                       s->targets, s->target_count, &run, err);
+}

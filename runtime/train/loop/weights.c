@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/loop/weights.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/io/array/safetensors.h"
+
+/* ---- Variables */
+
+/* Collects what does not fit, for one message. */
+typedef struct misfits {
+  char text[400];
+  size_t used;
+  uint32_t count;
+} misfits;
+
+static void add_misfit(misfits *m, const weir_graph *g, weir_node_id id,
+                       const weir_tensor *got) {
+  char want[192], dims[128] = "", there[160] = "not there";
+  const weir_node *node = &g->nodes[id];
+  if (got != NULL) {
+    weir_shape_print(&got->shape, NULL, NULL, dims, sizeof dims);
+    snprintf(there, sizeof there, "there %s%s", weir_dtype_name(got->dtype),
+             dims);
+  }
+  int n = snprintf(
+      m->text + m->used, sizeof m->text - m->used, "%s%.*s is %s, %s",
+      m->count > 0 ? "; " : "", WEIR_SV(node->name),
+      weir_graph_type_text(g, node->first_output, want, sizeof want), there);
+  m->count++;
+  if (n > 0 && (size_t)n < sizeof m->text - m->used)
+    m->used += (size_t)n;
+  else
+    m->text[m->used] = '\0';
+}
+
+static bool same_type(const weir_graph *g, weir_node_id id,
+                      const weir_tensor *t) {
+  const weir_value *v = &g->values[g->nodes[id].first_output];
+  return t->dtype == v->dtype && weir_shape_equal(&t->shape, v->shape);
+}
+
+static weir_status fail_misfits(const misfits *m, const char *from,
+                                weir_error *err) {
+  if (m->count == 0) return WEIR_OK;
+  return weir_fail(err, WEIR_W5022, NULL, "%s: %u variable%s not fit: %s", from,
+                   m->count, m->count == 1 ? " does" : "s do", m->text);
+}
+
+static bool holds(const weir_graph *g, weir_node_id id) {
+  return g->nodes[id].op->instr == WEIR_INSTR_VAR_READ;
+}
+
+bool *weir_own_states(const weir_graph *graph, const weir_allocator *alloc) {
+  bool *own = weir_alloc_array(alloc, graph->node_count, sizeof *own);
+  for (weir_node_id id = 0; own != NULL && id < graph->node_count; id++) {
+    if (graph->nodes[id].op->instr != WEIR_INSTR_VAR_COMMIT) continue;
+    weir_node_id var = graph->values[graph->nodes[id].inputs[0]].node;
+    own[var] = strcmp(graph->nodes[var].op->name, "state") == 0;
+  }
+  return own;
+}
+
+/* |skip| (may be NULL): by node, those that keep their values. */
+static weir_status set_all(const weir_checkpoint *c, const weir_graph *g,
+                           weir_exec_session *session, const char *dir,
+                           const bool *skip, weir_error *err) {
+  misfits bad = {.used = 0};
+  for (weir_node_id id = 0; id < g->node_count; id++) {
+    if (!holds(g, id) || (skip != NULL && skip[id])) continue;
+    size_t at = weir_checkpoint_find(c, g->nodes[id].name);
+    weir_tensor *t = at != SIZE_MAX ? weir_checkpoint_tensor(c, at) : NULL;
+    weir_status s = WEIR_OK;
+    if (t == NULL || !same_type(g, id, t))
+      add_misfit(&bad, g, id, t);
+    else if (bad.count == 0)
+      s = weir_exec_variable_set(session, id, t, err);
+    weir_tensor_unref(t);
+    WEIR_TRY(s);
+  }
+  return fail_misfits(&bad, dir, err);
+}
+
+weir_status weir_checkpoint_to_session(const weir_checkpoint *c,
+                                       const weir_graph *g,
+                                       weir_exec_session *session,
+                                       const char *dir, bool carry,
+                                       weir_error *err) {
+  if (carry) return set_all(c, g, session, dir, NULL, err);
+  bool *skip = weir_own_states(g, g->alloc);
+  if (skip == NULL) return weir_fail_memory(err, g->node_count);
+  weir_status s = set_all(c, g, session, dir, skip, err);
+  weir_free(g->alloc, skip);
+  return s;
+}
+
+/* ---- Weights from a file */
+
+typedef struct weights {
+  weir_safetensors *file;
+  const char *path;
+  const char *const *map;
+  size_t map_count;
+} weights;
+
+static size_t find_tensor(const weights *w, weir_sv name) {
+  for (size_t i = 0; i < weir_safetensors_count(w->file); i++)
+    if (weir_sv_equal(weir_safetensors_name(w->file, i), name)) return i;
+  return SIZE_MAX;
+}
+
+/* Both sides of each mapping must exist. */
+static weir_status check_map(const weights *w, const weir_graph *g,
+                             weir_error *err) {
+  for (size_t i = 0; i < w->map_count; i++) {
+    const char *text = w->map[i], *equals = strchr(text, '=');
+    if (equals == NULL || equals == text || equals[1] == '\0')
+      return weir_fail(err, WEIR_W5024, NULL, "--map %s, expected OLD=NEW",
+                       text);
+    weir_sv old = {text, (size_t)(equals - text)};
+    if (find_tensor(w, old) == SIZE_MAX) {
+      weir_status s =
+          weir_fail(err, WEIR_W5024, NULL, "--map %s: %s has no tensor %.*s",
+                    text, w->path, WEIR_SV(old));
+      weir_sv near = weir_nearest_name(old, weir_safetensors_count(w->file),
+                                       weir_safetensors_name, w->file);
+      if (near.size > 0) weir_hint(err, "did you mean %.*s?", WEIR_SV(near));
+      return s;
+    }
+    weir_node_id id = weir_graph_find_node(g, weir_sv_from(equals + 1));
+    if (id == UINT32_MAX || !holds(g, id))
+      return weir_fail(err, WEIR_W5024, NULL,
+                       "--map %s: the graph has no variable %s", text,
+                       equals + 1);
+  }
+  return WEIR_OK;
+}
+
+/* The tensor for variable |name|: a mapped one, or that of its name. */
+static size_t source_of(const weights *w, weir_sv name) {
+  for (size_t i = 0; i < w->map_count; i++) {
+    const char *equals = strchr(w->map[i], '=');
+    if (weir_sv_is(name, equals + 1))
+      return find_tensor(w, (weir_sv){w->map[i], (size_t)(equals - w->map[i])});
+  }
+  return find_tensor(w, name);
+}
+
+static weir_status set_from(const weights *w, const weir_graph *g,
+                            weir_exec_session *session, size_t *count,
+                            weir_error *err) {
+  misfits bad = {.used = 0};
+  for (weir_node_id id = 0; id < g->node_count; id++) {
+    if (!holds(g, id)) continue;
+    size_t at = source_of(w, g->nodes[id].name);
+    if (at == SIZE_MAX) continue;
+    weir_tensor *t = NULL;
+    WEIR_TRY(weir_safetensors_get(w->file, at, &t, err));
+    weir_status s = WEIR_OK;
+    if (!same_type(g, id, t))
+      add_misfit(&bad, g, id, t);
+    else
+      s = weir_exec_variable_set(session, id, t, err);
+    weir_tensor_unref(t);
+    WEIR_TRY(s);
+    (*count)++;
+  }
+  return fail_misfits(&bad, w->path, err);
+}
+
+weir_status weir_weights_to_session(const weir_env *env, const char *path,
+                                    const char *const *map, size_t map_count,
+                                    const weir_graph *graph,
+                                    weir_exec_session *session,
+                                    size_t *out_count, weir_error *err) {
+  weights w = {.path = path, .map = map, .map_count = map_count};
+  *out_count = 0;
+  WEIR_TRY(weir_safetensors_open(env, NULL, path, SIZE_MAX, &w.file, err));
+  weir_status s = check_map(&w, graph, err);
+  if (s == WEIR_OK) s = set_from(&w, graph, session, out_count, err);
+  weir_safetensors_release(w.file);
+  if (s == WEIR_OK && *out_count == 0)
+    s = weir_fail(err, WEIR_W5022, NULL,
+                  "%s: no tensor has the name of a variable", path);
+  return s;
+}

@@ -7,7 +7,7 @@
 #include "runtime/base/strbuf.h"
 #include "runtime/io/array/tensor_file.h"
 #include "runtime/io/array/tensor_set.h"
-#include "runtime/weir_internal.h"
+#include "runtime/api/weir_internal.h"
 #include "runtime/weir_tools.h"
 
 /* Sets of tensors, from checkpoints and files: comparing and converting. */

@@ -8,7 +8,7 @@
 #include "runtime/base/strbuf.h"
 #include "runtime/graph/mesh/mesh.h"
 #include "runtime/graph/train/train.h"
-#include "runtime/weir_internal.h"
+#include "runtime/api/weir_internal.h"
 #include "runtime/weir_tools.h"
 
 /* ---- Passes */

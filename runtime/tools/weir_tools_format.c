@@ -6,7 +6,7 @@
 
 #include "runtime/base/json/json.h"
 #include "runtime/base/number.h"
-#include "runtime/weir_internal.h"
+#include "runtime/api/weir_internal.h"
 #include "runtime/weir_tools.h"
 
 /* ---- One element */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
-#include "runtime/weir_internal.h"
+#include "runtime/api/weir_internal.h"
 
 /* One load: the caller's options in the loader's form. */
 typedef struct load_call {

@@ -3,7 +3,7 @@
 
 #include "runtime/base/size.h"
 #include "runtime/dlpack.h"
-#include "runtime/weir_internal.h"
+#include "runtime/api/weir_internal.h"
 
 typedef struct dtype_row {
   weir_dtype dtype;

@@ -3,7 +3,7 @@
 #define WEIR_TOOLS_COSTS_H_
 
 #include "runtime/exec/measure/calibrate.h"
-#include "runtime/weir_internal.h"
+#include "runtime/api/weir_internal.h"
 
 /* What plans need of a graph and of this machine. */
 

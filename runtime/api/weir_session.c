@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "runtime/weir_internal.h"
+#include "runtime/api/weir_internal.h"
 
 weir_status weir_runtime_pool(weir_runtime *runtime, weir_pool **out_pool,
                               weir_error *err) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/mesh/mesh.h"
-#include "runtime/weir_tools_plan.h"
+#include "runtime/tools/weir_tools_plan.h"
 
 static weir_status want_training(const weir_graph *graph, weir_plan_wanted *w,
                                  weir_error *err) {

@@ -5,7 +5,7 @@
 #include "placement/bench/generate.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/base/vec.h"
-#include "runtime/weir_internal.h"
+#include "runtime/api/weir_internal.h"
 #include "runtime/weir_tools.h"
 
 /* A graph file of `task` nodes, written as the generator makes them. */

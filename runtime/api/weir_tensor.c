@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "runtime/weir_internal.h"
+#include "runtime/api/weir_internal.h"
 
 static weir_status read_shape(weir_runtime *runtime, weir_dtype dtype,
                               int32_t rank, const int64_t *dims,

@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/gemm/onednn.h"
 #include "kernels/kernel.h"
-#include "runtime/weir_internal.h"
+#include "runtime/api/weir_internal.h"
 
 /* ---- Ops */
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "placement/what_if.h"
-#include "runtime/weir_tools_plan.h"
+#include "runtime/tools/weir_tools_plan.h"
 
 static weir_status add_pin(const weir_tools_plan *before,
                            const weir_what_if *change, weir_place_pin *pin,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "runtime/exec/compile/compile.h"
-#include "runtime/weir_internal.h"
+#include "runtime/api/weir_internal.h"
 
 /* Sessions whose nodes are placed on the devices of a cluster, all of them in
  * this process. */

@@ -3,7 +3,7 @@
 
 #include "runtime/graph/export.h"
 #include "runtime/io/array/tensor_file.h"
-#include "runtime/weir_internal.h"
+#include "runtime/api/weir_internal.h"
 
 /* A session's graph and variables as files. */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/diag/diag.h"
 
-#include "runtime/weir_internal.h"
+#include "runtime/api/weir_internal.h"
 
 /* The caller's two functions in the printer's form. */
 typedef struct diag_call {

@@ -2,8 +2,8 @@
 #include "placement/report/dump_observed.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/exec/compile/compile.h"
-#include "runtime/weir_tools_costs.h"
-#include "runtime/weir_tools_plan.h"
+#include "runtime/tools/weir_tools_costs.h"
+#include "runtime/tools/weir_tools_plan.h"
 
 /* A plan carried out here, beside what it foretold. */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "runtime/weir_internal.h"
+#include "runtime/api/weir_internal.h"
 
 /* ---- Names to ids */
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "runtime/weir_internal.h"
+#include "runtime/api/weir_internal.h"
 
 /* Set by the build from the project's version. */
 #ifndef WEIR_VERSION_TEXT

@@ -5,7 +5,7 @@
 #include "placement/report/dump.h"
 #include "runtime/exec/measure/measure.h"
 #include "runtime/graph/train/train.h"
-#include "runtime/weir_internal.h"
+#include "runtime/api/weir_internal.h"
 #include "runtime/weir_tools.h"
 
 /* Plans of the tools, and what they are made of. */

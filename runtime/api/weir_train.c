@@ -3,7 +3,7 @@
 
 #include "runtime/train/loop/loop.h"
 #include "runtime/train/loop/weights.h"
-#include "runtime/weir_internal.h"
+#include "runtime/api/weir_internal.h"
 
 /* Trainers: runtime/train's loop behind a handle. */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/weir_tools_costs.h"
+#include "runtime/tools/weir_tools_costs.h"
 
 #include <stdio.h>
 #if defined(__x86_64__)

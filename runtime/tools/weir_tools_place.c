@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "placement/bench/instance.h"
-#include "runtime/weir_tools_costs.h"
-#include "runtime/weir_tools_plan.h"
+#include "runtime/tools/weir_tools_costs.h"
+#include "runtime/tools/weir_tools_plan.h"
 
 enum {
   BALANCE_MOVES = 700000, /* of another objective's, which cost less */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/weir_tools_costs.h"
+#include "runtime/tools/weir_tools_costs.h"
 
 /* The batch size of the data that training reads; 0: it has none. */
 static int64_t batch_of(const weir_graph *graph) {

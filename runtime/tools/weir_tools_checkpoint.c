@@ -7,7 +7,7 @@
 #include "runtime/base/number.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/io/checkpoint/checkpoint_internal.h"
-#include "runtime/weir_internal.h"
+#include "runtime/api/weir_internal.h"
 #include "runtime/weir_tools.h"
 
 /* ---- Text */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/grads.h"
-#include "ops/rules.h"
 #include "ops/nn/window.h"
+#include "ops/rules.h"
 
 static weir_status shape(weir_shape_ctx *ctx) {
   weir_window window;

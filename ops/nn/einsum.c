@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/nn/einsum_equation.h"
 #include "ops/grads.h"
+#include "ops/nn/einsum_equation.h"
 #include "ops/rules.h"
 
 static weir_status read(weir_shape_ctx *ctx, weir_einsum *e) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/rules.h"
 #include "ops/nn/window.h"
+#include "ops/rules.h"
 
 static weir_status shape(weir_shape_ctx *ctx) {
   weir_shape y, same;

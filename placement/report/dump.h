@@ -4,8 +4,8 @@
 
 #include "placement/bounds/bounds.h"
 #include "placement/lower/lower.h"
-#include "placement/solve/objective.h"
 #include "placement/plan.h"
+#include "placement/solve/objective.h"
 #include "placement/solve/search.h"
 #include "runtime/base/writer.h"
 

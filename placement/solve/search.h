@@ -2,9 +2,9 @@
 #ifndef PLACEMENT_SEARCH_H_
 #define PLACEMENT_SEARCH_H_
 
-#include "placement/solve/assign.h"
 #include "placement/bounds/bounds.h"
 #include "placement/plan.h"
+#include "placement/solve/assign.h"
 
 /* From a problem to the best plan that a budget finds.
  *

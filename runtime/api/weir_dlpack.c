@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "runtime/api/weir_internal.h"
 #include "runtime/base/size.h"
 #include "runtime/dlpack.h"
-#include "runtime/api/weir_internal.h"
 
 typedef struct dtype_row {
   weir_dtype dtype;

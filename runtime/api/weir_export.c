@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "runtime/api/weir_internal.h"
 #include "runtime/graph/export.h"
 #include "runtime/io/array/tensor_file.h"
-#include "runtime/api/weir_internal.h"
 
 /* A session's graph and variables as files. */
 

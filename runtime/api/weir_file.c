@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/api/weir_internal.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/io/array/npy.h"
 #include "runtime/io/array/npz.h"
 #include "runtime/io/array/safetensors.h"
 #include "runtime/io/array/tensor_file.h"
-#include "runtime/api/weir_internal.h"
 
 weir_status weir_tensor_read_file(weir_runtime *runtime, const char *root,
                                   const char *path, const char *member,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/base/size.h"
 #include "runtime/api/weir_internal.h"
+#include "runtime/base/size.h"
 
 /* Before each block stand its size and its distance from the block that the
  * inner allocator gave. */

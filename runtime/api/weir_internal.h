@@ -4,8 +4,8 @@
 
 #include <pthread.h>
 
-#include "placement/solve/assign.h"
 #include "placement/cluster.h"
+#include "placement/solve/assign.h"
 #include "runtime/base/env.h"
 #include "runtime/exec/session/session.h"
 #include "runtime/graph/graph.h"

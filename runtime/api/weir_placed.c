@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/exec/compile/compile.h"
 #include "runtime/api/weir_internal.h"
+#include "runtime/exec/compile/compile.h"
 
 /* Sessions whose nodes are placed on the devices of a cluster, all of them in
  * this process. */

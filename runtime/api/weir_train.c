@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "runtime/api/weir_internal.h"
 #include "runtime/train/loop/loop.h"
 #include "runtime/train/loop/weights.h"
-#include "runtime/api/weir_internal.h"
 
 /* Trainers: runtime/train's loop behind a handle. */
 

@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "runtime/api/weir_internal.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/number.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/io/checkpoint/checkpoint_internal.h"
-#include "runtime/api/weir_internal.h"
 #include "runtime/weir_tools.h"
 
 /* ---- Text */

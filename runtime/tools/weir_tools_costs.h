@@ -2,8 +2,8 @@
 #ifndef WEIR_TOOLS_COSTS_H_
 #define WEIR_TOOLS_COSTS_H_
 
-#include "runtime/exec/measure/calibrate.h"
 #include "runtime/api/weir_internal.h"
+#include "runtime/exec/measure/calibrate.h"
 
 /* What plans need of a graph and of this machine. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/train/data/data_show.h"
 #include "runtime/api/weir_internal.h"
+#include "runtime/train/data/data_show.h"
 #include "runtime/weir_tools.h"
 
 static weir_status show_set(weir_runtime *runtime, const weir_graph *graph,

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/api/weir_internal.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/number.h"
-#include "runtime/api/weir_internal.h"
 #include "runtime/weir_tools.h"
 
 /* ---- One element */

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "placement/bench/generate.h"
+#include "runtime/api/weir_internal.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/base/vec.h"
-#include "runtime/api/weir_internal.h"
 #include "runtime/weir_tools.h"
 
 /* A graph file of `task` nodes, written as the generator makes them. */

@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/api/weir_internal.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/number.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/graph/mesh/mesh.h"
 #include "runtime/graph/train/train.h"
-#include "runtime/api/weir_internal.h"
 #include "runtime/weir_tools.h"
 
 /* ---- Passes */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
-#include "runtime/base/json/json.h"
 #include "runtime/api/weir_internal.h"
+#include "runtime/base/json/json.h"
 #include "runtime/weir_tools.h"
 
 /* Text that goes out piece by piece; the first failure is kept. */

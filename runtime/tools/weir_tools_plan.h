@@ -3,9 +3,9 @@
 #define WEIR_TOOLS_PLAN_H_
 
 #include "placement/report/dump.h"
+#include "runtime/api/weir_internal.h"
 #include "runtime/exec/measure/measure.h"
 #include "runtime/graph/train/train.h"
-#include "runtime/api/weir_internal.h"
 #include "runtime/weir_tools.h"
 
 /* Plans of the tools, and what they are made of. */

@@ -2,12 +2,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "runtime/api/weir_internal.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/number.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/io/array/tensor_file.h"
 #include "runtime/io/array/tensor_set.h"
-#include "runtime/api/weir_internal.h"
 #include "runtime/weir_tools.h"
 
 /* Sets of tensors, from checkpoints and files: comparing and converting. */

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
-#include "placement/report/dump.h"
 #include "placement/lower/lower.h"
 #include "placement/lower/signature.h"
+#include "placement/report/dump.h"
 #include "runtime/base/strbuf.h"
 #include "tests/check.h"
 

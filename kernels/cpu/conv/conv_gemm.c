@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conv2d of floats as a product of matrices (kernels/cpu/conv/conv_gemm.h), for what
- * the direct kernels do not take; with element-wise followers or alone. */
+/* conv2d of floats as a product of matrices (kernels/cpu/conv/conv_gemm.h), for
+ * what the direct kernels do not take; with element-wise followers or alone. */
 #include "kernels/cpu/conv/conv_gemm.h"
 
 #include <string.h>

@@ -2,8 +2,8 @@
 #ifndef KERNELS_CPU_CONV_GRAD_H_
 #define KERNELS_CPU_CONV_GRAD_H_
 
-#include "kernels/cpu/isa/conv_grad.h"
 #include "kernels/cpu/conv/n16.h"
+#include "kernels/cpu/isa/conv_grad.h"
 #include "kernels/kernel.h"
 #include "ops/nn/window.h"
 

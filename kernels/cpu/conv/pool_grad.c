@@ -4,8 +4,8 @@
  * units of work; followers run on rows that are still in the first cache. */
 #include <string.h>
 
-#include "kernels/cpu/gemm/matmul.h"
 #include "kernels/cpu/conv/n16.h"
+#include "kernels/cpu/gemm/matmul.h"
 #include "kernels/kernel.h"
 #include "ops/nn/window.h"
 

@@ -8,9 +8,9 @@
 #include "kernels/cpu/isa/isa.h"
 
 /* What an instruction set offers for products of matrices. Everything works on
- * one register tile or one vector of output; kernels/cpu/gemm/gemm.h cuts products
- * into these. All strides count elements. Every element of c is one sum in the
- * order of k, whatever the size of the tile it lies in. */
+ * one register tile or one vector of output; kernels/cpu/gemm/gemm.h cuts
+ * products into these. All strides count elements. Every element of c is one
+ * sum in the order of k, whatever the size of the tile it lies in. */
 
 /* c[i * c_row + j] (+)= sum over p of a[i * a_row + p * a_k] *
  * b[p * b_k + j], i < m, j < n, p < k. */

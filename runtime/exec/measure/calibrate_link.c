@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernel.h"
 #include "runtime/base/strbuf.h"
-#include "runtime/exec/measure/calibrate.h"
 #include "runtime/exec/compile/compile.h"
+#include "runtime/exec/measure/calibrate.h"
 
 /* The link between devices of one process: what a hop more costs.
  *

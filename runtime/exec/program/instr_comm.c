@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/exec/program/frame.h"
 #include "runtime/exec/futex.h"
+#include "runtime/exec/program/frame.h"
 
 /* SEND, RECV and COLLECTIVE. At the top of a program each is a task that ends
  * by the channel's callback, so no thread waits for a peer; within a nested

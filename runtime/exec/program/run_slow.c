@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/exec/program/frame.h"
 #include "runtime/exec/futex.h"
+#include "runtime/exec/program/frame.h"
 #include "runtime/exec/program/trace.h"
 
 /* The executor's careful side: runs after a failure, with a trace, or looking

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "runtime/base/size.h"
-#include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/program/stream.h"
+#include "runtime/exec/session/session_internal.h"
 
 /* Compiled programs, kept by what they take and give. */
 

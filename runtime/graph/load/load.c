@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "runtime/graph/parse/forms.h"
 #include "runtime/graph/grad/gradients.h"
 #include "runtime/graph/mesh/mesh_read.h"
+#include "runtime/graph/parse/forms.h"
 
 /* The loader's way from text to graph; the parts are in the files that
  * loader.h names. */

@@ -2,7 +2,8 @@
 #include "runtime/graph/load/loader.h"
 
 /* `data:`: which keys there are and what form their values have. What they
- * mean is runtime/train/data/data_spec.c's business; files are not opened here. */
+ * mean is runtime/train/data/data_spec.c's business; files are not opened here.
+ */
 
 static const char *const kSourceNames[] = {"memory", "npy",      "npz",  "idx",
                                            "csv",    "tfrecord", "text", NULL};

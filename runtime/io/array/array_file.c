@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "runtime/base/size.h"
-#include "runtime/io/checkpoint/convert.h"
 #include "runtime/io/array/idx.h"
-#include "runtime/io/inflate.h"
 #include "runtime/io/array/npy.h"
+#include "runtime/io/checkpoint/convert.h"
+#include "runtime/io/inflate.h"
 
 enum {
   kHeadBytes = WEIR_NPY_HEADER_BYTES + 16, /* magic, version, length */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "runtime/io/checkpoint/convert.h"
 #include "runtime/io/array/npy.h"
+#include "runtime/io/checkpoint/convert.h"
 
 /* A Python dict of three known keys, read without a Python: strings without
  * escapes, True and False, tuples of integers. */

@@ -6,10 +6,10 @@
 
 #include "runtime/base/map.h"
 #include "runtime/base/utf8.h"
-#include "runtime/io/checkpoint/convert.h"
-#include "runtime/io/inflate.h"
 #include "runtime/io/array/npy.h"
 #include "runtime/io/array/zip.h"
+#include "runtime/io/checkpoint/convert.h"
+#include "runtime/io/inflate.h"
 
 enum {
   kRatio = 1000,         /* size to packed, at most, ... */

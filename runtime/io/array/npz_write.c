@@ -2,10 +2,10 @@
 #include <string.h>
 
 #include "runtime/base/map.h"
-#include "runtime/io/inflate.h"
 #include "runtime/io/array/npy.h"
 #include "runtime/io/array/npz.h"
 #include "runtime/io/array/zip.h"
+#include "runtime/io/inflate.h"
 
 enum {
   kVersion = 20,  /* of the format that is needed to read it: 2.0 */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "runtime/base/reader.h"
-#include "runtime/io/checkpoint/convert.h"
 #include "runtime/io/array/safetensors_header.h"
+#include "runtime/io/checkpoint/convert.h"
 
 enum { kLengthBytes = 8 };
 

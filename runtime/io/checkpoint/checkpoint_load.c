@@ -3,8 +3,8 @@
 
 #include "runtime/base/crc32c.h"
 #include "runtime/base/map.h"
-#include "runtime/io/checkpoint/checkpoint_internal.h"
 #include "runtime/io/array/safetensors.h"
+#include "runtime/io/checkpoint/checkpoint_internal.h"
 
 /* Reading one generation: the manifest, then each shard, everything compared
  * with everything. */

@@ -2,8 +2,8 @@
 #include <inttypes.h>
 
 #include "runtime/base/crc32c.h"
-#include "runtime/io/checkpoint/checkpoint_internal.h"
 #include "runtime/io/array/safetensors.h"
+#include "runtime/io/checkpoint/checkpoint_internal.h"
 
 /* Writing one generation. See checkpoint_internal.h for the names. */
 

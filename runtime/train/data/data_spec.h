@@ -6,8 +6,8 @@
 
 /* A section of `data:`, read: every key's value checked and given its default.
  * Which keys there are and what form they have, the loader has checked already
- * (runtime/graph/load/sections_data.c). Texts live as long as the graph, lists in
- * the arena that was passed in. */
+ * (runtime/graph/load/sections_data.c). Texts live as long as the graph, lists
+ * in the arena that was passed in. */
 
 typedef enum weir_data_kind {
   WEIR_DATA_MEMORY,

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
+#include "runtime/tools/weir_tools.h"
 #include "runtime/weir.h"
-#include "runtime/weir_tools.h"
 
 /* The weir command. It uses nothing of weir but weir.h and weir_tools.h.
  *

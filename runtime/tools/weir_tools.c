@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/weir_tools.h"
+#include "runtime/tools/weir_tools.h"
 
 #include <stdio.h>
 #include <string.h>

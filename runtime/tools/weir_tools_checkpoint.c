@@ -8,7 +8,7 @@
 #include "runtime/base/number.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/io/checkpoint/checkpoint_internal.h"
-#include "runtime/weir_tools.h"
+#include "runtime/tools/weir_tools.h"
 
 /* ---- Text */
 

@@ -7,7 +7,7 @@
 #endif
 
 #include "runtime/base/strbuf.h"
-#include "runtime/weir_tools.h"
+#include "runtime/tools/weir_tools.h"
 
 /* ---- What this machine is */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/api/weir_internal.h"
+#include "runtime/tools/weir_tools.h"
 #include "runtime/train/data/data_show.h"
-#include "runtime/weir_tools.h"
 
 static weir_status show_set(weir_runtime *runtime, const weir_graph *graph,
                             const weir_tools_data *t, weir_sv name,

@@ -9,7 +9,7 @@
 #include "runtime/base/strbuf.h"
 #include "runtime/graph/mesh/mesh.h"
 #include "runtime/graph/train/train.h"
-#include "runtime/weir_tools.h"
+#include "runtime/tools/weir_tools.h"
 
 /* ---- Passes */
 

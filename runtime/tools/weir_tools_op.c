@@ -6,7 +6,7 @@
 #include "kernels/kernel.h"
 #include "runtime/api/weir_internal.h"
 #include "runtime/base/json/json.h"
-#include "runtime/weir_tools.h"
+#include "runtime/tools/weir_tools.h"
 
 /* Text that goes out piece by piece; the first failure is kept. */
 typedef struct text_out {

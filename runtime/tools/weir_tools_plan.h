@@ -6,7 +6,7 @@
 #include "runtime/api/weir_internal.h"
 #include "runtime/exec/measure/measure.h"
 #include "runtime/graph/train/train.h"
-#include "runtime/weir_tools.h"
+#include "runtime/tools/weir_tools.h"
 
 /* Plans of the tools, and what they are made of. */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/api/weir_internal.h"
+#include "runtime/tools/weir_tools.h"
 #include "runtime/train/loop/predict.h"
 #include "runtime/train/loop/sample.h"
-#include "runtime/weir_tools.h"
 
 /* Predictions over data sets, for the command. */
 

@@ -8,7 +8,7 @@
 #include "runtime/base/strbuf.h"
 #include "runtime/io/array/tensor_file.h"
 #include "runtime/io/array/tensor_set.h"
-#include "runtime/weir_tools.h"
+#include "runtime/tools/weir_tools.h"
 
 /* Sets of tensors, from checkpoints and files: comparing and converting. */
 

@@ -2,7 +2,6 @@
  * Compiled as C99 and as C++17. */
 #include "runtime/dlpack.h"
 #include "runtime/weir.h"
-#include "runtime/weir_tools.h"
 
 int weir_header_compiles(void);
 int weir_header_compiles(void) {

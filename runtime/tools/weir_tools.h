@@ -1,54 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef WEIR_TOOLS_H_
-#define WEIR_TOOLS_H_
+#ifndef WEIR_TOOLS_WEIR_TOOLS_H_
+#define WEIR_TOOLS_WEIR_TOOLS_H_
 
 #include "runtime/weir.h"
 
 /* What the weir command needs beside weir.h: dumps, manuals, formatting.
  *
- * Not stable: these functions carry the version node WEIR_TOOLS and may change
- * with every release. Write functions return false when writing failed. */
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+ * This room stands above the public API and is linked into the command alone:
+ * it is not installed, libweir.so does not have it, and it may change with
+ * every commit. Write functions return false when writing failed. */
 
 /* ---- Ops. */
 
 /* Number of ops; the i-th one's name and one-sentence summary. */
-WEIR_API size_t weir_tools_op_count(void);
-WEIR_API const char *weir_tools_op_name(size_t i);
-WEIR_API const char *weir_tools_op_summary(size_t i);
+size_t weir_tools_op_count(void);
+const char *weir_tools_op_name(size_t i);
+const char *weir_tools_op_summary(size_t i);
 /* Index of the op with that name or alias, or -1. */
-WEIR_API int64_t weir_tools_op_find(const char *name);
+int64_t weir_tools_op_find(const char *name);
 /* The manual of the i-th op as text, or as a JSON object. */
-WEIR_API bool weir_tools_op_write(size_t i, bool json, weir_write_fn write,
-                                  void *self);
+bool weir_tools_op_write(size_t i, bool json, weir_write_fn write, void *self);
 
 /* Index of the one of |names| that is nearest to |name|, or -1. */
-WEIR_API int64_t weir_tools_nearest(const char *name, size_t count,
-                                    const char *const *names);
+int64_t weir_tools_nearest(const char *name, size_t count,
+                           const char *const *names);
 
 /* ---- Graphs. */
 
 /* The stages a graph can be shown after: "load", "simplify", "fuse". Static
  * text; NULL past the end. */
-WEIR_API const char *weir_tools_pass_name(size_t i);
+const char *weir_tools_pass_name(size_t i);
 /* Writes the nodes with their types, after the named pass (NULL: the first), as
  * text or as one JSON object. Errors: W0002 (no such pass), the pass's own;
  * W5009 when writing failed. */
-WEIR_API weir_status weir_tools_graph_write(const weir_graph *graph,
-                                            const char *pass, bool json,
-                                            weir_write_fn write, void *self,
-                                            weir_error *err);
+weir_status weir_tools_graph_write(const weir_graph *graph, const char *pass,
+                                   bool json, weir_write_fn write, void *self,
+                                   weir_error *err);
 /* How many nodes, inputs left out, the |count| values called |names| need when
  * the |fed_count| inputs |fed_names| are fed. */
-WEIR_API weir_status weir_tools_needed_nodes(
-    const weir_graph *graph, size_t count, const char *const *names,
-    size_t fed_count, const char *const *fed_names, size_t *out_count,
-    weir_error *err);
+weir_status weir_tools_needed_nodes(const weir_graph *graph, size_t count,
+                                    const char *const *names, size_t fed_count,
+                                    const char *const *fed_names,
+                                    size_t *out_count, weir_error *err);
 /* Number of nodes. */
-WEIR_API size_t weir_tools_graph_node_count(const weir_graph *graph);
+size_t weir_tools_graph_node_count(const weir_graph *graph);
 
 /* ---- Compiled programs. */
 
@@ -61,11 +56,11 @@ typedef struct weir_tools_stats {
 } weir_tools_stats;
 
 /* Fills |out_stats|, whose struct_size is set. */
-WEIR_API void weir_tools_bound_stats(const weir_bound *bound,
-                                     weir_tools_stats *out_stats);
+void weir_tools_bound_stats(const weir_bound *bound,
+                            weir_tools_stats *out_stats);
 /* One line per instruction: what was chosen and why. */
-WEIR_API bool weir_tools_bound_describe(const weir_bound *bound,
-                                        weir_write_fn write, void *self);
+bool weir_tools_bound_describe(const weir_bound *bound, weir_write_fn write,
+                               void *self);
 
 /* Many runs of a bound, several of them under way at once. */
 typedef struct weir_tools_steps {
@@ -81,32 +76,29 @@ typedef struct weir_tools_steps {
 
 /* Runs steps first, first + 1, ...; stops at the first failure. Results are
  * those of one step after the other. */
-WEIR_API weir_status weir_tools_bound_steps(weir_bound *bound,
-                                            const weir_tools_steps *steps,
-                                            weir_error *err);
+weir_status weir_tools_bound_steps(weir_bound *bound,
+                                   const weir_tools_steps *steps,
+                                   weir_error *err);
 
 /* ---- Traces: pass one in weir_run_opts, write it when no run uses it. */
 
-WEIR_API weir_status weir_tools_trace_create(weir_runtime *runtime,
-                                             size_t max_events,
-                                             weir_trace **out_trace,
-                                             weir_error *err);
+weir_status weir_tools_trace_create(weir_runtime *runtime, size_t max_events,
+                                    weir_trace **out_trace, weir_error *err);
 /* Chrome's JSON form, which Perfetto opens. */
-WEIR_API bool weir_tools_trace_write(const weir_trace *trace,
-                                     weir_write_fn write, void *self);
-WEIR_API void weir_tools_trace_release(weir_trace *trace);
+bool weir_tools_trace_write(const weir_trace *trace, weir_write_fn write,
+                            void *self);
+void weir_tools_trace_release(weir_trace *trace);
 
 /* ---- Tensors as text. */
 
 /* "c  f32[2, 2]" and rows, the middle of long dimensions left out unless
  * |full|. */
-WEIR_API bool weir_tools_tensor_print(const char *name,
-                                      const weir_tensor *tensor, bool full,
-                                      weir_write_fn write, void *self);
+bool weir_tools_tensor_print(const char *name, const weir_tensor *tensor,
+                             bool full, weir_write_fn write, void *self);
 /* {"outputs": {name: {"dtype", "shape", "data"}}} and a line end. */
-WEIR_API bool weir_tools_outputs_json(size_t count, const char *const *names,
-                                      const weir_tensor *const *tensors,
-                                      weir_write_fn write, void *self);
+bool weir_tools_outputs_json(size_t count, const char *const *names,
+                             const weir_tensor *const *tensors,
+                             weir_write_fn write, void *self);
 
 /* How far |a| is from |b|: |a - b| <= atol + rtol |b|, NaN equals NaN. */
 typedef struct weir_tools_compare {
@@ -119,9 +111,9 @@ typedef struct weir_tools_compare {
 } weir_tools_compare;
 
 /* Fills |out|, whose struct_size is set. */
-WEIR_API void weir_tools_tensor_compare(const weir_tensor *a,
-                                        const weir_tensor *b, double rtol,
-                                        double atol, weir_tools_compare *out);
+void weir_tools_tensor_compare(const weir_tensor *a, const weir_tensor *b,
+                               double rtol, double atol,
+                               weir_tools_compare *out);
 
 /* ---- Checkpoints. A path names a folder of them (the newest sound one is
  * meant) or one manifest, STEM.json. */
@@ -137,16 +129,17 @@ typedef struct weir_tools_checkpoint {
 
 /* Writes what one holds, as text or as JSON: its path and manifest. Errors:
  * W4040-W4048, W5009. */
-WEIR_API weir_status weir_tools_checkpoint_show(
-    weir_runtime *runtime, const weir_tools_checkpoint *what, bool json,
-    weir_write_fn write, void *self, weir_error *err);
+weir_status weir_tools_checkpoint_show(weir_runtime *runtime,
+                                       const weir_tools_checkpoint *what,
+                                       bool json, weir_write_fn write,
+                                       void *self, weir_error *err);
 /* Reads all of folder |path| and writes a line for each (an object with
  * |json|). Fails with what is wrong with the newest damaged one; W4040 when
  * there are none. */
-WEIR_API weir_status weir_tools_checkpoint_verify(weir_runtime *runtime,
-                                                  const char *path, bool json,
-                                                  weir_write_fn write,
-                                                  void *self, weir_error *err);
+weir_status weir_tools_checkpoint_verify(weir_runtime *runtime,
+                                         const char *path, bool json,
+                                         weir_write_fn write, void *self,
+                                         weir_error *err);
 
 typedef struct weir_tools_diff {
   uint32_t struct_size;
@@ -157,11 +150,10 @@ typedef struct weir_tools_diff {
 
 /* Writes a line (an object with json) for each tensor that differs. Tensors are
  * matched by name. */
-WEIR_API weir_status weir_tools_checkpoint_diff(weir_runtime *runtime,
-                                                const weir_tools_diff *opts,
-                                                weir_write_fn write, void *self,
-                                                bool *out_same,
-                                                weir_error *err);
+weir_status weir_tools_checkpoint_diff(weir_runtime *runtime,
+                                       const weir_tools_diff *opts,
+                                       weir_write_fn write, void *self,
+                                       bool *out_same, weir_error *err);
 
 typedef struct weir_tools_convert {
   uint32_t struct_size;
@@ -174,8 +166,9 @@ typedef struct weir_tools_convert {
 
 /* Copies tensors from one form to another. A checkpoint made from a file has
  * variables only and step 0. */
-WEIR_API weir_status weir_tools_checkpoint_convert(
-    weir_runtime *runtime, const weir_tools_convert *opts, weir_error *err);
+weir_status weir_tools_checkpoint_convert(weir_runtime *runtime,
+                                          const weir_tools_convert *opts,
+                                          weir_error *err);
 
 /* ---- Placement. A plan holds its problem, and its graph if it has one. */
 
@@ -223,19 +216,16 @@ typedef struct weir_tools_place_opts {
 
 /* Places what |graph|'s outputs need. Errors: W2008, W3001-W3020, W6001; of
  * costs W3045, W3047, W4001, W5009 and what running says. */
-WEIR_API weir_status weir_tools_place_graph(weir_runtime *runtime,
-                                            const weir_graph *graph,
-                                            const weir_tools_place_opts *opts,
-                                            weir_tools_plan **out_plan,
-                                            weir_error *err);
+weir_status weir_tools_place_graph(weir_runtime *runtime,
+                                   const weir_graph *graph,
+                                   const weir_tools_place_opts *opts,
+                                   weir_tools_plan **out_plan, weir_error *err);
 /* Places the tasks of an instance file: STG, or dag-bench or dnn-partitioning
  * JSON, told by its content. Errors: W3010-W3016, W4001, W4013. */
-WEIR_API weir_status weir_tools_place_file(weir_runtime *runtime,
-                                           const char *path,
-                                           const weir_tools_place_opts *opts,
-                                           weir_tools_plan **out_plan,
-                                           weir_error *err);
-WEIR_API void weir_tools_plan_release(weir_tools_plan *plan); /* NULL-safe */
+weir_status weir_tools_place_file(weir_runtime *runtime, const char *path,
+                                  const weir_tools_place_opts *opts,
+                                  weir_tools_plan **out_plan, weir_error *err);
+void weir_tools_plan_release(weir_tools_plan *plan); /* NULL-safe */
 
 typedef enum weir_tools_plan_form {
   WEIR_PLAN_SUMMARY,
@@ -250,28 +240,26 @@ typedef enum weir_tools_plan_form {
 } weir_tools_plan_form;
 
 /* Writes the plan. Errors: W0002 (no such node or device), W5009, W6001. */
-WEIR_API weir_status weir_tools_plan_write(const weir_tools_plan *plan,
-                                           weir_tools_plan_form form,
-                                           const char *what,
-                                           weir_write_fn write, void *self,
-                                           weir_error *err);
+weir_status weir_tools_plan_write(const weir_tools_plan *plan,
+                                  weir_tools_plan_form form, const char *what,
+                                  weir_write_fn write, void *self,
+                                  weir_error *err);
 /* Reads the JSON of a plan for the same problem and checks every rule of the
  * model. Errors: W3013, W3016, W4013, W6001. */
-WEIR_API weir_status weir_tools_plan_verify(const weir_tools_plan *plan,
-                                            const char *json, size_t size,
-                                            const char *name, weir_error *err);
+weir_status weir_tools_plan_verify(const weir_tools_plan *plan,
+                                   const char *json, size_t size,
+                                   const char *name, weir_error *err);
 /* What differs from |before| to |after|, which was made with |before| and its
  * changes. */
-WEIR_API weir_status weir_tools_plan_compare(const weir_tools_plan *before,
-                                             const weir_tools_plan *after,
-                                             weir_write_fn write, void *self,
-                                             weir_error *err);
+weir_status weir_tools_plan_compare(const weir_tools_plan *before,
+                                    const weir_tools_plan *after,
+                                    weir_write_fn write, void *self,
+                                    weir_error *err);
 /* What differs from JSON plan |a| to |plan|; |*same|: nothing. */
-WEIR_API weir_status weir_tools_plan_diff(const weir_tools_plan *plan,
-                                          const char *json, size_t size,
-                                          const char *name, bool *same,
-                                          weir_write_fn write, void *self,
-                                          weir_error *err);
+weir_status weir_tools_plan_diff(const weir_tools_plan *plan, const char *json,
+                                 size_t size, const char *name, bool *same,
+                                 weir_write_fn write, void *self,
+                                 weir_error *err);
 
 /* A plan carried out here, beside what it foretold. It borrows the plan. */
 typedef struct weir_tools_observed weir_tools_observed;
@@ -279,16 +267,18 @@ typedef struct weir_tools_observed weir_tools_observed;
 /* Runs |graph|, of which |plan| was made (with the same |inference|), many
  * times with random inputs, and measures. Errors: W3047 (the plan's devices are
  * not here), what running says, W6001. */
-WEIR_API weir_status weir_tools_plan_observe(
-    const weir_tools_plan *plan, weir_runtime *runtime, const weir_graph *graph,
-    bool inference, weir_tools_observed **out_observed, weir_error *err);
+weir_status weir_tools_plan_observe(const weir_tools_plan *plan,
+                                    weir_runtime *runtime,
+                                    const weir_graph *graph, bool inference,
+                                    weir_tools_observed **out_observed,
+                                    weir_error *err);
 /* Writes it as text (the |most| rows that differ most, 0: 12), JSON or, with
  * WEIR_PLAN_TRACE, Chrome's form. Errors: W5009, W6001. */
-WEIR_API weir_status weir_tools_observed_write(
-    const weir_tools_observed *observed, weir_tools_plan_form form, size_t most,
-    weir_write_fn write, void *self, weir_error *err);
-WEIR_API void weir_tools_observed_release(
-    weir_tools_observed *observed); /* NULL-safe */
+weir_status weir_tools_observed_write(const weir_tools_observed *observed,
+                                      weir_tools_plan_form form, size_t most,
+                                      weir_write_fn write, void *self,
+                                      weir_error *err);
+void weir_tools_observed_release(weir_tools_observed *observed); /* NULL-safe */
 
 /* ---- Data sets. */
 
@@ -302,11 +292,10 @@ typedef struct weir_tools_data {
 /* Writes columns, examples, batches, files, first rows and how often small
  * integers occur, as text or as a JSON array. Reads the data (an epoch of
  * each). Errors: W4023, those of opening and reading, W5009. */
-WEIR_API weir_status weir_tools_data_show(weir_runtime *runtime,
-                                          const weir_graph *graph,
-                                          const weir_tools_data *opts,
-                                          bool json, weir_write_fn write,
-                                          void *self, weir_error *err);
+weir_status weir_tools_data_show(weir_runtime *runtime, const weir_graph *graph,
+                                 const weir_tools_data *opts, bool json,
+                                 weir_write_fn write, void *self,
+                                 weir_error *err);
 
 /* ---- Predictions over a data set of the graph. */
 
@@ -332,9 +321,9 @@ typedef struct weir_tools_predict_opts {
 
 /* Runs the graph's outputs on the examples of a data set, batch by batch.
  * Errors: W4020-W4039, W5021, W5009 when |batch| ended it, the runs' own. */
-WEIR_API weir_status weir_tools_predict(weir_session *session,
-                                        const weir_tools_predict_opts *opts,
-                                        weir_error *err);
+weir_status weir_tools_predict(weir_session *session,
+                               const weir_tools_predict_opts *opts,
+                               weir_error *err);
 
 typedef struct weir_tools_sample_opts {
   uint32_t struct_size;
@@ -351,9 +340,9 @@ typedef struct weir_tools_sample_opts {
 
 /* Writes |prompt| and |count| tokens drawn from a language model's first
  * output. Errors: W4020-W4039, W5027, W5009, the runs' own. */
-WEIR_API weir_status weir_tools_sample(weir_session *session,
-                                       const weir_tools_sample_opts *opts,
-                                       weir_error *err);
+weir_status weir_tools_sample(weir_session *session,
+                              const weir_tools_sample_opts *opts,
+                              weir_error *err);
 
 /* ---- Task graphs for experiments. */
 
@@ -367,20 +356,16 @@ typedef struct weir_tools_generate_opts {
 } weir_tools_generate_opts;
 
 /* Writes a graph file of `task` nodes. Errors: W0002, W0004, W5009, W6001. */
-WEIR_API weir_status weir_tools_generate(weir_runtime *runtime,
-                                         const weir_tools_generate_opts *opts,
-                                         weir_write_fn write, void *self,
-                                         weir_error *err);
+weir_status weir_tools_generate(weir_runtime *runtime,
+                                const weir_tools_generate_opts *opts,
+                                weir_write_fn write, void *self,
+                                weir_error *err);
 
 /* ---- The build and the machine. */
 
 /* A fact about the build or machine: name and value, static or lent by
  * |buffer|. False past the end. */
-WEIR_API bool weir_tools_fact(size_t i, const char **out_name, char *buffer,
-                              size_t buffer_size);
-
-#ifdef __cplusplus
-}
-#endif
+bool weir_tools_fact(size_t i, const char **out_name, char *buffer,
+                     size_t buffer_size);
 
 #endif

@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "runtime/base/crc32c.h"
+#include "runtime/base/proto.h"
 #include "runtime/io/record/event_file.h"
-#include "runtime/io/record/protobuf.h"
 #include "tests/base/sim_fs.h"
 #include "tests/check.h"
 
@@ -69,10 +69,10 @@ static bool next_event(weir_reader *r, weir_reader *out_event) {
 }
 
 /* Field |number| of |message|, which must have it once. */
-static weir_pb_field field(weir_reader message, uint32_t number) {
-  weir_pb_field f, found = {0};
+static weir_proto_field field(weir_reader message, uint32_t number) {
+  weir_proto_field f, found = {0};
   int count = 0;
-  while (weir_pb_next(&message, &f))
+  while (weir_proto_next(&message, &f))
     if (f.number == number) {
       found = f;
       count++;
@@ -83,31 +83,31 @@ static weir_pb_field field(weir_reader message, uint32_t number) {
 }
 
 static bool has_field(weir_reader message, uint32_t number) {
-  weir_pb_field f;
-  while (weir_pb_next(&message, &f))
+  weir_proto_field f;
+  while (weir_proto_next(&message, &f))
     if (f.number == number) return true;
   return false;
 }
 
-static void is_text(const weir_pb_field *f, const char *want) {
-  assert_int_equal(f->wire, WEIR_PB_BYTES);
+static void is_text(const weir_proto_field *f, const char *want) {
+  assert_int_equal(f->wire, WEIR_PROTO_BYTES);
   assert_int_equal(f->sub.size, strlen(want));
   assert_memory_equal(f->sub.data, want, f->sub.size);
 }
 
 static double double_field(weir_reader message, uint32_t number) {
-  weir_pb_field f = field(message, number);
-  assert_int_equal(f.wire, WEIR_PB_FIXED64);
-  return weir_pb_as_double(f.value);
+  weir_proto_field f = field(message, number);
+  assert_int_equal(f.wire, WEIR_PROTO_FIXED64);
+  return weir_proto_as_double(f.value);
 }
 
 static void check_graph(weir_reader graph) {
-  weir_pb_field f;
+  weir_proto_field f;
   size_t n = 0;
   assert_int_equal(field(field(graph, 4).sub, 1).value, 22);
-  for (weir_reader r = graph; weir_pb_next(&r, &f);) {
+  for (weir_reader r = graph; weir_proto_next(&r, &f);) {
     if (f.number != 1) continue;
-    weir_pb_field name = field(f.sub, 1), op = field(f.sub, 2);
+    weir_proto_field name = field(f.sub, 1), op = field(f.sub, 2);
     assert_int_equal(name.sub.size, kNodes[n].name.size);
     assert_memory_equal(name.sub.data, kNodes[n].name.data, name.sub.size);
     assert_memory_equal(op.sub.data, kNodes[n].op.data, op.sub.size);
@@ -118,16 +118,16 @@ static void check_graph(weir_reader graph) {
   assert_int_equal(n, kNodeCount);
 }
 
-static double packed(const weir_pb_field *f, size_t i) {
+static double packed(const weir_proto_field *f, size_t i) {
   weir_reader r = f->sub;
   weir_reader_skip(&r, i * 8);
-  return weir_pb_as_double(weir_reader_u64le(&r));
+  return weir_proto_as_double(weir_reader_u64le(&r));
 }
 
 /* Every value lies under the limit of the bucket that counts it, and above the
  * limit before. */
 static void check_histogram(weir_reader h) {
-  weir_pb_field limits = field(h, 6), counts = field(h, 7);
+  weir_proto_field limits = field(h, 6), counts = field(h, 7);
   size_t n = limits.sub.size / 8;
   double total = 0;
   assert_int_equal(limits.sub.size, counts.sub.size);
@@ -163,14 +163,14 @@ static void comes_back(void **state) {
   assert_non_null(f);
   weir_reader r = weir_reader_of(f->data, f->size);
   assert_true(next_event(&r, &event));
-  weir_pb_field version = field(event, 3);
+  weir_proto_field version = field(event, 3);
   is_text(&version, "brain.Event:2");
   assert_true(next_event(&r, &event));
   check_graph(field(event, 4).sub);
   int scalars = 0, histograms = 0;
   while (next_event(&r, &event)) {
     weir_reader value = field(field(event, 5).sub, 1).sub;
-    weir_pb_field tag = field(value, 1);
+    weir_proto_field tag = field(value, 1);
     if (has_field(value, 5)) {
       is_text(&tag, "layer/w");
       check_histogram(field(value, 5).sub);
@@ -178,7 +178,7 @@ static void comes_back(void **state) {
       continue;
     }
     is_text(&tag, "train/loss");
-    assert_true(weir_pb_as_float(field(value, 2).value) ==
+    assert_true(weir_proto_as_float(field(value, 2).value) ==
                 1.0f / (float)(scalars + 1));
     assert_true(double_field(event, 1) == 1700000000.25 + scalars);
     assert_int_equal(scalars == 0 ? 0 : (int)field(event, 2).value,
@@ -210,7 +210,7 @@ static void limits_are_tensorflows(void **state) {
   data[count++] = -3.3e20f;
   /* And floats of all kinds but NaN: bits that a generator gives. */
   for (uint32_t bits = 1; count < 20000; bits = bits * 1664525u + 1013904223u) {
-    float v = weir_pb_as_float(bits);
+    float v = weir_proto_as_float(bits);
     if (!isnan(v)) data[count++] = v;
   }
   assert_ok(weir_event_file_create(&env, "logs", kTime, "host", &f, &err),
@@ -223,7 +223,7 @@ static void limits_are_tensorflows(void **state) {
   weir_reader r = weir_reader_of(file->data, file->size), event;
   assert_true(next_event(&r, &event) && next_event(&r, &event));
   weir_reader h = field(field(field(event, 5).sub, 1).sub, 5).sub;
-  weir_pb_field limits = field(h, 6);
+  weir_proto_field limits = field(h, 6);
   assert_int_equal(limits.sub.size / 8, 2 * 775 + 1);
   assert_true(packed(&limits, 0) == -DBL_MAX);
   assert_true(packed(&limits, 775) == 0);
@@ -231,7 +231,7 @@ static void limits_are_tensorflows(void **state) {
     assert_true(packed(&limits, 776 + i) == want[i]);
     assert_true(packed(&limits, 774 - i) == -want[i]);
   }
-  weir_pb_field counts = field(h, 7);
+  weir_proto_field counts = field(h, 7);
   for (size_t i = 0; i <= 2 * 775; i++) {
     double low = i > 0 ? packed(&limits, i - 1) : -INFINITY, inside = 0;
     double high = i < 2 * 775 ? packed(&limits, i) : INFINITY;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "runtime/base/crc32c.h"
-#include "runtime/io/record/protobuf.h"
+#include "runtime/base/proto.h"
 
 /* Numbers of fields, from TensorFlow's event.proto, summary.proto,
  * histogram.proto, graph.proto, node_def.proto and versions.proto. */
@@ -82,8 +82,8 @@ static void begin_event(weir_event_file *f, int64_t time_ns, int64_t step) {
   weir_strbuf_clear(&f->event);
   weir_strbuf_clear(&f->value);
   weir_strbuf_clear(&f->inner);
-  weir_pb_double(&f->event, kEventTime, (double)time_ns * 1e-9);
-  if (step != 0) weir_pb_int(&f->event, kEventStep, step);
+  weir_proto_put_double(&f->event, kEventTime, (double)time_ns * 1e-9);
+  if (step != 0) weir_proto_put_int(&f->event, kEventStep, step);
 }
 
 /* Puts f->event in the file as a record: length, its CRC, data, its CRC. */
@@ -92,14 +92,14 @@ static weir_status end_event(weir_event_file *f, weir_error *err) {
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
     WEIR_TRY(weir_strbuf_status(parts[i], err));
   size_t start = f->out.size;
-  weir_pb_fixed(&f->out, f->event.size, 8);
+  weir_proto_put_fixed(&f->out, f->event.size, 8);
   if (!f->out.failed)
-    weir_pb_fixed(&f->out,
-                  weir_crc32c_mask(weir_crc32c(0, f->out.data + start, 8)), 4);
+    weir_proto_put_fixed(
+        &f->out, weir_crc32c_mask(weir_crc32c(0, f->out.data + start, 8)), 4);
   weir_strbuf_append(&f->out, f->event.data, f->event.size);
-  weir_pb_fixed(&f->out,
-                weir_crc32c_mask(weir_crc32c(0, f->event.data, f->event.size)),
-                4);
+  weir_proto_put_fixed(
+      &f->out, weir_crc32c_mask(weir_crc32c(0, f->event.data, f->event.size)),
+      4);
   if (f->out.failed) { /* a record is written whole or not at all */
     size_t wanted = f->event.size;
     f->out.failed = false;
@@ -112,8 +112,8 @@ static weir_status end_event(weir_event_file *f, weir_error *err) {
 /* Ends an event whose summary has one value, f->value. */
 static weir_status end_summary(weir_event_file *f, weir_error *err) {
   weir_strbuf_clear(&f->inner);
-  weir_pb_bytes(&f->inner, kSummaryValue, weir_strbuf_view(&f->value));
-  weir_pb_bytes(&f->event, kEventSummary, weir_strbuf_view(&f->inner));
+  weir_proto_put_bytes(&f->inner, kSummaryValue, weir_strbuf_view(&f->value));
+  weir_proto_put_bytes(&f->event, kEventSummary, weir_strbuf_view(&f->inner));
   return end_event(f, err);
 }
 
@@ -121,8 +121,8 @@ weir_status weir_event_file_scalar(weir_event_file *file, int64_t time_ns,
                                    int64_t step, weir_sv tag, float value,
                                    weir_error *err) {
   begin_event(file, time_ns, step);
-  weir_pb_bytes(&file->value, kValueTag, tag);
-  weir_pb_float(&file->value, kValueSimple, value);
+  weir_proto_put_bytes(&file->value, kValueTag, tag);
+  weir_proto_put_float(&file->value, kValueSimple, value);
   return end_summary(file, err);
 }
 
@@ -158,7 +158,7 @@ static void fill_firsts(weir_event_file *f) {
     bool negative = cell >= kCells / 2;
     uint32_t low = (1u << kCellShift) - 1;
     uint32_t bits = cell << kCellShift | (negative ? low : 0);
-    double v = (double)weir_pb_as_float(bits);
+    double v = (double)weir_proto_as_float(bits);
     f->firsts[cell] = (uint16_t)(isnan(v) ? 0 : search(f->limits, v));
   }
 }
@@ -179,8 +179,8 @@ static void put_buckets(weir_event_file *f, weir_strbuf *limits,
   for (size_t i = 0; i < kLimits; i++) {
     bool empty = f->counts[i] == 0;
     if (empty && i + 1 < kLimits && f->counts[i + 1] == 0) continue;
-    weir_pb_packed_double(limits, f->limits[i]);
-    weir_pb_packed_double(counts, (double)f->counts[i]);
+    weir_proto_put_packed_double(limits, f->limits[i]);
+    weir_proto_put_packed_double(counts, (double)f->counts[i]);
   }
 }
 
@@ -199,11 +199,11 @@ static void put_histogram(weir_event_file *f, const float *data,
     squares += v * v;
     f->counts[bucket_of(f, data[i])]++;
   }
-  weir_pb_double(&f->inner, kHistogramMin, low);
-  weir_pb_double(&f->inner, kHistogramMax, high);
-  weir_pb_double(&f->inner, kHistogramCount, (double)seen);
-  weir_pb_double(&f->inner, kHistogramSum, sum);
-  weir_pb_double(&f->inner, kHistogramSquares, squares);
+  weir_proto_put_double(&f->inner, kHistogramMin, low);
+  weir_proto_put_double(&f->inner, kHistogramMax, high);
+  weir_proto_put_double(&f->inner, kHistogramCount, (double)seen);
+  weir_proto_put_double(&f->inner, kHistogramSum, sum);
+  weir_proto_put_double(&f->inner, kHistogramSquares, squares);
 }
 
 weir_status weir_event_file_histogram(weir_event_file *file, int64_t time_ns,
@@ -216,27 +216,31 @@ weir_status weir_event_file_histogram(weir_event_file *file, int64_t time_ns,
   begin_event(file, time_ns, step);
   put_histogram(file, data, count);
   put_buckets(file, &limits, &counts);
-  weir_pb_bytes(&file->inner, kHistogramLimits, weir_strbuf_view(&limits));
-  weir_pb_bytes(&file->inner, kHistogramBuckets, weir_strbuf_view(&counts));
+  weir_proto_put_bytes(&file->inner, kHistogramLimits,
+                       weir_strbuf_view(&limits));
+  weir_proto_put_bytes(&file->inner, kHistogramBuckets,
+                       weir_strbuf_view(&counts));
   weir_status s = weir_strbuf_status(&limits, err);
   if (s == WEIR_OK) s = weir_strbuf_status(&counts, err);
   if (s == WEIR_OK) s = weir_strbuf_status(&file->inner, err);
   weir_strbuf_release(&limits);
   weir_strbuf_release(&counts);
   if (s != WEIR_OK) return s;
-  weir_pb_bytes(&file->value, kValueTag, tag);
-  weir_pb_bytes(&file->value, kValueHistogram, weir_strbuf_view(&file->inner));
+  weir_proto_put_bytes(&file->value, kValueTag, tag);
+  weir_proto_put_bytes(&file->value, kValueHistogram,
+                       weir_strbuf_view(&file->inner));
   return end_summary(file, err);
 }
 
 /* --- the graph --- */
 
 static void put_node(weir_strbuf *out, const weir_event_node *node) {
-  weir_pb_bytes(out, kNodeName, node->name);
-  weir_pb_bytes(out, kNodeOp, node->op);
+  weir_proto_put_bytes(out, kNodeName, node->name);
+  weir_proto_put_bytes(out, kNodeOp, node->op);
   for (uint32_t i = 0; i < node->input_count; i++)
-    weir_pb_bytes(out, kNodeInput, node->inputs[i]);
-  if (node->device.size > 0) weir_pb_bytes(out, kNodeDevice, node->device);
+    weir_proto_put_bytes(out, kNodeInput, node->inputs[i]);
+  if (node->device.size > 0)
+    weir_proto_put_bytes(out, kNodeDevice, node->device);
 }
 
 weir_status weir_event_file_graph(weir_event_file *file, int64_t time_ns,
@@ -247,12 +251,15 @@ weir_status weir_event_file_graph(weir_event_file *file, int64_t time_ns,
     weir_strbuf_clear(&file->inner);
     put_node(&file->inner, &nodes[i]);
     WEIR_TRY(weir_strbuf_status(&file->inner, err));
-    weir_pb_bytes(&file->value, kGraphNode, weir_strbuf_view(&file->inner));
+    weir_proto_put_bytes(&file->value, kGraphNode,
+                         weir_strbuf_view(&file->inner));
   }
   weir_strbuf_clear(&file->inner);
-  weir_pb_int(&file->inner, kVersionsProducer, kProducer);
-  weir_pb_bytes(&file->value, kGraphVersions, weir_strbuf_view(&file->inner));
-  weir_pb_bytes(&file->event, kEventGraph, weir_strbuf_view(&file->value));
+  weir_proto_put_int(&file->inner, kVersionsProducer, kProducer);
+  weir_proto_put_bytes(&file->value, kGraphVersions,
+                       weir_strbuf_view(&file->inner));
+  weir_proto_put_bytes(&file->event, kEventGraph,
+                       weir_strbuf_view(&file->value));
   return end_event(file, err);
 }
 
@@ -280,7 +287,7 @@ static weir_status make_file(weir_event_file *f, const char *dir,
 static weir_status put_version(weir_event_file *f, int64_t time_ns,
                                weir_error *err) {
   begin_event(f, time_ns, 0);
-  weir_pb_bytes(&f->event, kEventVersion, WEIR_SV_LIT("brain.Event:2"));
+  weir_proto_put_bytes(&f->event, kEventVersion, WEIR_SV_LIT("brain.Event:2"));
   WEIR_TRY(end_event(f, err));
   return write_out(f, err);
 }

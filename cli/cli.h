@@ -24,7 +24,7 @@ typedef enum cli_kind {
   CLI_INT,   /* within [min, max] */
   CLI_FLOAT, /* >= 0 */
   CLI_TIME,  /* 30s, 200ms, 5m: ns */
-  CLI_CHOICE /* one of |arg|, "a|b|c" */
+  CLI_CHOICE /* one of |arg|, "a|b|c", or of the names of |row| */
 } cli_kind;
 
 typedef struct cli_list {
@@ -76,6 +76,8 @@ typedef struct cli_option {
   size_t offset;    /* in cli_args */
   const char *env;  /* WEIR_..., or NULL */
   int64_t min, max; /* CLI_INT */
+  /* The values, where a list of the library has them; NULL: |arg| says. */
+  bool (*row)(size_t i, weir_tools_row *out_row);
 } cli_option;
 
 typedef struct cli_command {

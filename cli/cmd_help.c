@@ -11,6 +11,12 @@ static const char exit_codes[] =
 
 /* ---- Text */
 
+/* "random[:SEED]" in |text|. */
+static void row_form(const weir_tools_row *row, char *text, size_t size) {
+  snprintf(text, size, row->args == NULL ? "%s" : "%s[:%s]", row->name,
+           row->args);
+}
+
 static void print_option(const cli_option *o) {
   char left[64], letter[8] = "    ";
   if (o->letter != 0) snprintf(letter, sizeof letter, "-%c, ", o->letter);
@@ -22,6 +28,12 @@ static void print_option(const cli_option *o) {
     cli_print("%s\n%-30s %s", left, "", o->doc);
   if (o->env != NULL) cli_print("; %s", o->env);
   cli_print("\n");
+  weir_tools_row row;
+  for (size_t i = 0; o->row != NULL && o->row(i, &row); i++) {
+    row_form(&row, left, sizeof left);
+    cli_print("%-30s   %-14s %s%s\n", "", left, row.summary,
+              i == 0 ? " (default)" : "");
+  }
 }
 
 void cli_help_command(const cli_command *command) {
@@ -78,6 +90,16 @@ static void roff_option(const cli_option *o) {
   roff(o->doc);
   if (o->env != NULL) cli_print(" (environment: %s)", o->env);
   cli_print("\n");
+  weir_tools_row row;
+  for (size_t i = 0; o->row != NULL && o->row(i, &row); i++) {
+    char form[64];
+    row_form(&row, form, sizeof form);
+    cli_print(".br\n");
+    roff(form);
+    cli_print(": ");
+    roff(row.summary);
+    cli_print("\n");
+  }
 }
 
 static void roff_command(const cli_command *c) {

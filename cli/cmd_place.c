@@ -39,17 +39,6 @@ static weir_status read_budget(place *p, weir_error *err) {
                    text);
 }
 
-static uint32_t objective_of(const char *text) {
-  static const char *const names[] = {
-      [WEIR_OBJECTIVE_LATENCY] = "latency",
-      [WEIR_OBJECTIVE_THROUGHPUT] = "throughput",
-      [WEIR_OBJECTIVE_MEMORY] = "memory",
-      [WEIR_OBJECTIVE_MOVED] = "moved"};
-  for (uint32_t i = 0; text != NULL && i < sizeof names / sizeof *names; i++)
-    if (strcmp(text, names[i]) == 0) return i;
-  return WEIR_OBJECTIVE_LATENCY;
-}
-
 static weir_status read_options(place *p, weir_error *err) {
   const cli_args *a = p->args;
   const char *given = a->replay != NULL ? a->replay : a->given;
@@ -68,7 +57,7 @@ static weir_status read_options(place *p, weir_error *err) {
       .calibrate = a->calibrate || (p->observed && a->costs == NULL),
       .on_diag = on_warning,
   };
-  p->opts.objective = objective_of(a->objective);
+  p->opts.objective = a->objective;
   p->opts.microbatches = (uint32_t)a->microbatches;
   WEIR_TRY(read_budget(p, err));
   if (given == NULL) return WEIR_OK;

@@ -78,6 +78,24 @@ static bool is_choice(const char *choices, const char *text) {
   return false;
 }
 
+static bool is_row(const cli_option *o, const char *text) {
+  weir_tools_row row;
+  for (size_t i = 0; o->row(i, &row); i++)
+    if (strcmp(row.name, text) == 0) return true;
+  return false;
+}
+
+/* "a|b|c" of the option's rows, in |text|. */
+static const char *row_names(const cli_option *o, char *text, size_t size) {
+  weir_tools_row row;
+  size_t n = 0;
+  text[0] = '\0';
+  for (size_t i = 0; o->row(i, &row) && n < size; i++)
+    n += (size_t)snprintf(text + n, size - n, "%s%s", i == 0 ? "" : "|",
+                          row.name);
+  return text;
+}
+
 static weir_status add_item(cli_list *list, const char *text, weir_error *err) {
   const char **items = realloc(list->items, (list->count + 1) * sizeof *items);
   if (items == NULL) return cli_error(err, "W6001", "out of memory");
@@ -96,9 +114,11 @@ static weir_status bad_value(const cli_option *o, const char *text,
       [CLI_INT] = "an integer of 0 or more",
       [CLI_FLOAT] = "a number of 0 or more",
       [CLI_TIME] = "a time such as 30s or 200ms"};
+  char names[256];
   if (o->kind == CLI_CHOICE)
-    return cli_error(err, "W0002", "%s is \"%s\", expected one of %s", shown,
-                     text, o->arg);
+    return cli_error(
+        err, "W0002", "%s is \"%s\", expected one of %s", shown, text,
+        o->row == NULL ? o->arg : row_names(o, names, sizeof names));
   return cli_error(err, "W0002", "%s is \"%s\", expected %s", shown, text,
                    wants[o->kind]);
 }
@@ -126,7 +146,8 @@ weir_status cli_option_set(const cli_option *option, const char *text,
       ok = cli_parse_time(text, field);
       break;
     case CLI_CHOICE:
-      ok = is_choice(option->arg, text);
+      ok = option->row == NULL ? is_choice(option->arg, text)
+                               : is_row(option, text);
       *(const char **)field = text;
       break;
     case CLI_TEXT:

@@ -53,10 +53,17 @@
        "run on the devices of a cluster, ps=1,worker=2 or graph, all " \
        "in this process"),                                             \
       PLACER
-#define PLACER                                                   \
-  TEXT("placer", 0, "NAME", placer, NULL,                        \
-       "search, or a rule to compare with: first, round_robin, " \
-       "random, random:SEED")
+#define PLACER                                                               \
+  {                                                                          \
+    "placer", 0, CLI_TEXT, "NAME", "the way to a plan", AT(placer), NULL, 0, \
+        0, weir_tools_placer                                                 \
+  }
+#define OBJECTIVE                                                          \
+  {                                                                        \
+    "objective", 0, CLI_CHOICE, "NAME",                                    \
+        "the figure of the plan to make small", AT(objective), NULL, 0, 0, \
+        weir_tools_objective                                               \
+  }
 #define PRINT_CONFIG                    \
   FLAG("print-config", 0, print_config, \
        "print the options' values and where each came from, and stop")

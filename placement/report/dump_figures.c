@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/report/dump_internal.h"
 
-/* The four objectives, and the pipeline where throughput was asked for. */
+/* All objectives, and the pipeline where one of its own was asked for. */
 
 static bool write_stage(const weir_place_view *v, const weir_writer *out,
                         uint32_t s) {
@@ -41,15 +41,18 @@ static bool write_pipeline(const weir_place_view *v, const weir_writer *out) {
 bool weir_place_write_figures(const weir_place_view *v,
                               const weir_writer *out) {
   const weir_place_figures *f = v->figures;
-  char period[32], peak[32], moved[32];
+  const weir_place_objective *o;
+  char text[32];
   if (f == NULL) return true;
-  return weir_place_print(
-             out, "objective %s   period %s   largest peak %s   moved %s\n",
-             weir_place_objective_text(f->objective),
-             weir_place_time_text(f->period_ns, period),
-             weir_place_bytes_text(f->peak_bytes, peak),
-             weir_place_bytes_text(f->moved_bytes, moved)) &&
-         (f->objective != WEIR_PLACE_THROUGHPUT || write_pipeline(v, out));
+  bool ok = weir_place_print(out, "objective %s", f->objective->name);
+  for (size_t i = 0; ok && (o = weir_place_objective_at(i)) != NULL; i++)
+    if (o->label != NULL)
+      ok = weir_place_print(out, "   %s %s", o->label,
+                            o->unit == WEIR_PLACE_NS
+                                ? weir_place_time_text(o->value(f), text)
+                                : weir_place_bytes_text(o->value(f), text));
+  return ok && weir_place_print(out, "\n") &&
+         (!f->objective->pipeline || write_pipeline(v, out));
 }
 
 static void key_int(weir_json_writer *w, const char *key, int64_t value) {
@@ -64,12 +67,12 @@ void weir_place_write_figures_json(const weir_place_view *v,
   weir_json_key(w, "objectives");
   weir_json_object_begin(w, true);
   weir_json_key(w, "chosen");
-  weir_json_string(w, weir_sv_from(weir_place_objective_text(f->objective)));
-  key_int(w, "latency_ns", f->latency_ns);
-  key_int(w, "period_ns", f->period_ns);
-  key_int(w, "period_bound_ns", f->period_bound_ns);
-  key_int(w, "peak_bytes", f->peak_bytes);
-  key_int(w, "moved_bytes", f->moved_bytes);
+  weir_json_string(w, weir_sv_from(f->objective->name));
+  const weir_place_objective *o;
+  for (size_t i = 0; (o = weir_place_objective_at(i)) != NULL; i++) {
+    key_int(w, o->key, o->value(f));
+    if (o->bound != NULL) key_int(w, o->bound_key, o->bound(f));
+  }
   weir_json_object_end(w);
   weir_json_key(w, "pipeline");
   weir_json_object_begin(w, false);

@@ -3,12 +3,6 @@
 
 #include "placement/solve/objective.h"
 
-const char *weir_place_objective_text(weir_place_objective objective) {
-  static const char *const texts[] = {"latency", "throughput", "memory",
-                                      "moved"};
-  return texts[objective];
-}
-
 void weir_place_figures_release(weir_place_figures *f) {
   if (f == NULL) return;
   weir_free(f->alloc, f->stages);
@@ -94,11 +88,14 @@ static weir_status measure(weir_place_figures *f, const weir_place_problem *p,
   return WEIR_OK;
 }
 
-weir_status weir_place_measure(
-    const weir_allocator *alloc, const weir_place_problem *p,
-    const weir_place_plan *plan, const weir_place_bounds *bounds,
-    const int64_t *peaks, uint32_t batches, weir_place_objective objective,
-    weir_place_figures **out_figures, weir_error *err) {
+weir_status weir_place_measure(const weir_allocator *alloc,
+                               const weir_place_problem *p,
+                               const weir_place_plan *plan,
+                               const weir_place_bounds *bounds,
+                               const int64_t *peaks, uint32_t batches,
+                               const weir_place_objective *objective,
+                               weir_place_figures **out_figures,
+                               weir_error *err) {
   size_t devices = p->device_count;
   *out_figures = NULL;
   weir_place_figures *f = weir_alloc_array(alloc, 1, sizeof *f);

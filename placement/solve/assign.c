@@ -3,41 +3,9 @@
 
 #include <string.h>
 
-#include "runtime/base/mix.h"
+#include "placement/solve/schedule.h"
 
-static const char *const kNames[] = {"search", "first", "round_robin",
-                                     "random"};
-
-bool weir_placer_parse(weir_sv name, weir_placer *out, uint64_t *out_seed) {
-  const char *const kRandom = "random:";
-  *out_seed = 0;
-  if (weir_sv_starts_with(name, kRandom)) {
-    size_t digits = strlen(kRandom);
-    *out = WEIR_PLACER_RANDOM;
-    for (size_t i = digits; i < name.size; i++) {
-      if (name.data[i] < '0' || name.data[i] > '9') return false;
-      *out_seed = *out_seed * 10 + (uint64_t)(name.data[i] - '0');
-    }
-    return name.size > digits && name.size < digits + 19;
-  }
-  for (size_t i = 0; i < sizeof kNames / sizeof *kNames; i++)
-    if (weir_sv_is(name, kNames[i])) {
-      *out = (weir_placer)i;
-      return true;
-    }
-  return false;
-}
-
-typedef struct assigner {
-  const weir_place_problem *p;
-  uint64_t *may;    /* per group */
-  uint32_t *chosen; /* per group */
-  weir_placer placer;
-  uint64_t random;
-  uint32_t next;
-} assigner;
-
-static void meet_groups(assigner *a) {
+static void meet_groups(weir_assigner *a) {
   const weir_place_problem *p = a->p;
   memset(a->may, 0xff, (size_t)p->group_count * p->set_words * sizeof *a->may);
   for (uint32_t n = 0; n < p->node_count; n++) {
@@ -49,39 +17,26 @@ static void meet_groups(assigner *a) {
   }
 }
 
-static bool possible(const assigner *a, uint32_t n, uint32_t d) {
+bool weir_assign_may(const weir_assigner *a, uint32_t n, uint32_t d) {
   uint32_t group = a->p->group[n];
   if (group == WEIR_PLACE_NONE)
     return weir_place_cost(a->p, n, d) != WEIR_PLACE_NO_KERNEL;
   return (a->may[(size_t)group * a->p->set_words + (d >> 6)] >> (d & 63)) & 1;
 }
 
-/* The |skip|-th possible device, counted from |from| and around; NONE. */
-static uint32_t pick(const assigner *a, uint32_t n, uint32_t from,
-                     uint32_t skip) {
+uint32_t weir_assign_pick(const weir_assigner *a, uint32_t n, uint32_t from,
+                          uint32_t skip) {
   uint32_t count = a->p->device_count;
   for (uint32_t i = 0; i < count; i++) {
     uint32_t d = (from + i) % count;
-    if (possible(a, n, d) && skip-- == 0) return d;
+    if (weir_assign_may(a, n, d) && skip-- == 0) return d;
   }
   return WEIR_PLACE_NONE;
 }
 
-static uint32_t choose(assigner *a, uint32_t n) {
-  uint32_t count = a->p->device_count, options = 0;
-  if (a->placer == WEIR_PLACER_FIRST) return pick(a, n, 0, 0);
-  if (a->placer == WEIR_PLACER_ROUND) {
-    uint32_t d = pick(a, n, a->next, 0);
-    if (d != WEIR_PLACE_NONE) a->next = (d + 1) % count;
-    return d;
-  }
-  for (uint32_t d = 0; d < count; d++) options += possible(a, n, d);
-  if (options == 0) return WEIR_PLACE_NONE;
-  uint64_t drawn = weir_mix_next(&a->random) >> 32;
-  return pick(a, n, 0, (uint32_t)((drawn * options) >> 32));
-}
-
-static weir_status assign(assigner *a, uint32_t *device, weir_error *err) {
+/* Asks the rule for every node. */
+static weir_status choose_all(weir_assigner *a, const weir_assign_rule *rule,
+                              uint32_t *device, weir_error *err) {
   const weir_place_problem *p = a->p;
   for (uint32_t n = 0; n < p->node_count; n++) {
     uint32_t group = p->group[n];
@@ -89,7 +44,7 @@ static weir_status assign(assigner *a, uint32_t *device, weir_error *err) {
       device[n] = a->chosen[group];
       continue;
     }
-    device[n] = choose(a, n);
+    device[n] = rule->choose(a, n);
     if (device[n] == WEIR_PLACE_NONE)
       return weir_fail(err, WEIR_W3012, NULL,
                        "no device may have all that must be with %.*s",
@@ -99,12 +54,12 @@ static weir_status assign(assigner *a, uint32_t *device, weir_error *err) {
   return WEIR_OK;
 }
 
-weir_status weir_place_assign(const weir_allocator *alloc,
-                              const weir_place_problem *p, weir_placer placer,
-                              uint64_t seed, uint32_t *device,
-                              weir_error *err) {
+static weir_status assign(const weir_assign_rule *rule,
+                          const weir_allocator *alloc,
+                          const weir_place_problem *p, uint64_t seed,
+                          uint32_t *device, weir_error *err) {
   size_t groups = (size_t)p->group_count + 1;
-  assigner a = {.p = p, .placer = placer, .random = seed};
+  weir_assigner a = {.p = p, .random = seed};
   a.may = weir_alloc_array(alloc, groups * p->set_words, sizeof *a.may);
   a.chosen = weir_alloc_array(alloc, groups, sizeof *a.chosen);
   weir_status s = WEIR_OK;
@@ -113,9 +68,60 @@ weir_status weir_place_assign(const weir_allocator *alloc,
   } else {
     memset(a.chosen, 0xff, groups * sizeof *a.chosen);
     meet_groups(&a);
-    s = assign(&a, device, err);
+    s = choose_all(&a, rule, device, err);
   }
   weir_free(alloc, a.may);
   weir_free(alloc, a.chosen);
+  return s;
+}
+
+/* A plan of the nodes on |device|, in order of mean rank. */
+static weir_status schedule(const weir_allocator *alloc,
+                            const weir_place_problem *p, uint32_t *device,
+                            weir_place_plan **out, weir_error *err) {
+  weir_scheduler *scheduler = NULL;
+  size_t n = (size_t)p->node_count + 1;
+  int64_t *key = weir_alloc_array(alloc, n, sizeof *key);
+  uint32_t *order = weir_alloc_array(alloc, n, sizeof *order);
+  uint32_t *heap = weir_alloc_array(alloc, n, sizeof *heap);
+  uint32_t *waiting = weir_alloc_array(alloc, n, sizeof *waiting);
+  weir_status s = WEIR_OK;
+  if (key == NULL || order == NULL || heap == NULL || waiting == NULL)
+    s = weir_fail_memory(err, n * sizeof *key);
+  if (s == WEIR_OK) s = weir_scheduler_create(alloc, p, &scheduler, err);
+  if (s == WEIR_OK) s = weir_place_plan_create(alloc, p, out, err);
+  if (s == WEIR_OK) {
+    weir_place_rank(p, WEIR_RANK_MEAN, key);
+    weir_place_order(p, key, heap, waiting, order);
+    weir_schedule_input input = {.order = order, .device = device};
+    s = weir_schedule_run(scheduler, &input, *out, NULL, err);
+  }
+  weir_scheduler_release(scheduler);
+  weir_free(alloc, key);
+  weir_free(alloc, order);
+  weir_free(alloc, heap);
+  weir_free(alloc, waiting);
+  return s;
+}
+
+weir_status weir_assign_solve(const weir_assign_rule *rule,
+                              const weir_allocator *alloc,
+                              const weir_place_problem *p,
+                              const weir_place_options *options,
+                              weir_place_result *out, weir_error *err) {
+  size_t n = (size_t)p->node_count + 1;
+  uint32_t *device = weir_alloc_array(alloc, n, sizeof *device);
+  if (device == NULL) return weir_fail_memory(err, n * sizeof *device);
+  weir_status s = assign(rule, alloc, p, options->seed, device, err);
+  if (s == WEIR_OK) s = schedule(alloc, p, device, &out->plan, err);
+  weir_free(alloc, device);
+  if (s == WEIR_OK) {
+    out->plan->placer = rule->label;
+    out->first_ns = out->plan->makespan_ns;
+    s = weir_place_bound(alloc, p, out->first_ns, &out->bounds, err);
+  }
+  if (s == WEIR_OK) return s;
+  weir_place_plan_release(out->plan);
+  out->plan = NULL;
   return s;
 }

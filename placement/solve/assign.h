@@ -2,27 +2,42 @@
 #ifndef PLACEMENT_ASSIGN_H_
 #define PLACEMENT_ASSIGN_H_
 
-#include "placement/problem.h"
+#include "placement/solve/placer.h"
 
-/* Placements by rules that look at no cost, to compare with and to test by. */
+/* Placers by rules that look at no cost.
+ *
+ * A rule is asked for the device of each node in order, of a group once, at its
+ * first node; what it answers all nodes of the group get. The nodes are then
+ * scheduled by mean rank. */
 
-typedef enum weir_placer {
-  WEIR_PLACER_SEARCH, /* portfolio and local search: search.h */
-  WEIR_PLACER_FIRST,  /* the first device that may have it */
-  WEIR_PLACER_ROUND,  /* the next one, in turn */
-  WEIR_PLACER_RANDOM  /* any, drawn from a seed */
-} weir_placer;
+/* Where a rule stands. */
+typedef struct weir_assigner {
+  const weir_place_problem *p;
+  uint64_t *may;    /* per group: devices that all of it may have */
+  uint32_t *chosen; /* per group */
+  uint64_t random;  /* of weir_mix_next; begins as the seed */
+  uint32_t next;    /* the rule's own */
+} weir_assigner;
 
-/* "search", "first", "round_robin", "random", "random:SEED"; |*out_seed| is 0
- * where there is none. false: none of these. */
-bool weir_placer_parse(weir_sv name, weir_placer *out_placer,
-                       uint64_t *out_seed);
+typedef struct weir_assign_rule {
+  const char *label; /* what a plan says made it: "round robin" */
+  /* The device of node |node|; NONE: there is none. */
+  uint32_t (*choose)(weir_assigner *a, uint32_t node);
+} weir_assign_rule;
 
-/* Fills |device| (one per node) by |placer|, which is not SEARCH; groups stay
- * together. Errors: W3012 (a group that no device may have), W6001. */
-weir_status weir_place_assign(const weir_allocator *alloc,
+/* Whether |node|, and all of its group, may have |device|. */
+bool weir_assign_may(const weir_assigner *a, uint32_t node, uint32_t device);
+/* The |skip|-th device that |node| may have, counted from |from| and around;
+ * NONE: there are not so many. */
+uint32_t weir_assign_pick(const weir_assigner *a, uint32_t node, uint32_t from,
+                          uint32_t skip);
+
+/* Places by |rule|: the body of a placer's solve. Errors: W3012 (a group that
+ * no device may have), W3013, W3014, W6001. */
+weir_status weir_assign_solve(const weir_assign_rule *rule,
+                              const weir_allocator *alloc,
                               const weir_place_problem *problem,
-                              weir_placer placer, uint64_t seed,
-                              uint32_t *device, weir_error *err);
+                              const weir_place_options *options,
+                              weir_place_result *out, weir_error *err);
 
 #endif

@@ -5,9 +5,8 @@
 #include "runtime/base/mix.h"
 
 enum {
-  MOST_DEVICES = 64, /* a tensor's devices are a word */
-  GROUP = 8,         /* items that move together, at most */
-  STEPS = 64,        /* of the threshold, per round */
+  GROUP = 8,  /* items that move together, at most */
+  STEPS = 64, /* of the threshold, per round */
   TABLE_BYTES = 64 << 20
 };
 
@@ -26,9 +25,8 @@ typedef struct balance {
   uint64_t *mask;   /* per tensor: devices with uses */
   uint32_t *users;  /* [tensor * devices + device] */
   int64_t *copy_ns; /* per tensor, where all ways are alike; else NULL */
-  int64_t load[MOST_DEVICES], bytes[MOST_DEVICES], outputs[MOST_DEVICES];
-  int64_t moved;
-  double unit; /* of |value|: one over the goal at the beginning */
+  weir_split split; /* what |device| gives */
+  double unit;      /* of |value|: one over the goal at the beginning */
   uint64_t random;
   change log[GROUP + 1];
   uint32_t logged;
@@ -48,11 +46,11 @@ static void count_copies(balance *b, uint32_t t, uint32_t from, int64_t sign) {
   for (; to != 0; to &= to - 1) {
     uint32_t d = (uint32_t)__builtin_ctzll(to);
     int64_t ns = copy_ns(b, t, from, d);
-    if (!b->p->no_copy_load[d]) b->load[d] += sign * ns;
+    if (!b->p->no_copy_load[d]) b->split.load[d] += sign * ns;
     if (ns > longest) longest = ns;
-    b->moved += sign * b->p->tensor_bytes[t];
+    b->split.moved += sign * b->p->tensor_bytes[t];
   }
-  if (!b->p->no_copy_load[from]) b->load[from] += sign * longest;
+  if (!b->p->no_copy_load[from]) b->split.load[from] += sign * longest;
 }
 
 static uint32_t producer(const balance *b, uint32_t t) {
@@ -73,8 +71,8 @@ static void move_users(balance *b, uint32_t item, uint32_t from, uint32_t to) {
     }
     for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++) {
       if (p->tensor_kept[t]) continue;
-      if (from < b->devices) b->outputs[from] -= p->tensor_bytes[t];
-      b->outputs[to] += p->tensor_bytes[t];
+      if (from < b->devices) b->split.outputs[from] -= p->tensor_bytes[t];
+      b->split.outputs[to] += p->tensor_bytes[t];
     }
   }
 }
@@ -88,26 +86,26 @@ static void move_item(balance *b, uint32_t item, uint32_t to) {
   b->device[item] = to;
   for (uint32_t k = s->touch_first[item]; k < s->touch_first[item + 1]; k++)
     count_copies(b, s->touch[k], b->device[producer(b, s->touch[k])], 1);
-  b->load[from] -= b->cost[(size_t)item * b->devices + from];
-  b->load[to] += b->cost[(size_t)item * b->devices + to];
-  b->bytes[from] -= s->resident[item];
-  b->bytes[to] += s->resident[item];
+  b->split.load[from] -= b->cost[(size_t)item * b->devices + from];
+  b->split.load[to] += b->cost[(size_t)item * b->devices + to];
+  b->split.bytes[from] -= s->resident[item];
+  b->split.bytes[to] += s->resident[item];
 }
 
 static void fill_state(balance *b, const uint32_t *device) {
   const weir_items *s = b->items;
-  memset(b->load, 0, sizeof b->load);
-  memset(b->bytes, 0, sizeof b->bytes);
-  memset(b->outputs, 0, sizeof b->outputs);
+  memset(b->split.load, 0, sizeof b->split.load);
+  memset(b->split.bytes, 0, sizeof b->split.bytes);
+  memset(b->split.outputs, 0, sizeof b->split.outputs);
   memset(b->mask, 0, b->p->tensor_count * sizeof *b->mask);
   memset(b->users, 0,
          (size_t)b->p->tensor_count * b->devices * sizeof *b->users);
   memcpy(b->device, device, s->count * sizeof *b->device);
-  b->moved = 0;
+  b->split.moved = 0;
   for (uint32_t i = 0; i < s->count; i++) {
     move_users(b, i, b->devices, device[i]);
-    b->load[device[i]] += b->cost[(size_t)i * b->devices + device[i]];
-    b->bytes[device[i]] += s->resident[i];
+    b->split.load[device[i]] += b->cost[(size_t)i * b->devices + device[i]];
+    b->split.bytes[device[i]] += s->resident[i];
   }
   for (uint32_t t = 0; t < b->p->tensor_count; t++)
     count_copies(b, t, device[producer(b, t)], 1);
@@ -117,11 +115,11 @@ static void fill_state(balance *b, const uint32_t *device) {
 
 /* The goal itself. */
 static int64_t goal(const balance *b) {
+  const weir_balance_goal *g = b->o->goal;
   int64_t most = 0;
-  if (b->o->goal == WEIR_BALANCE_MOVED) return b->moved;
+  if (g->of_device == NULL) return g->of_all(&b->split);
   for (uint32_t d = 0; d < b->devices; d++) {
-    int64_t x = b->o->goal == WEIR_BALANCE_LOAD ? b->load[d]
-                                                : b->bytes[d] + b->outputs[d];
+    int64_t x = g->of_device(&b->split, d);
     if (x > most) most = x;
   }
   return most;
@@ -131,12 +129,11 @@ static int64_t goal(const balance *b) {
  * at the round's beginning as 1. Products only, so the same on every machine.
  */
 static double value(const balance *b) {
+  const weir_balance_goal *g = b->o->goal;
   double sum = 0;
-  if (b->o->goal == WEIR_BALANCE_MOVED) return (double)b->moved * b->unit;
+  if (g->of_device == NULL) return (double)g->of_all(&b->split) * b->unit;
   for (uint32_t d = 0; d < b->devices; d++) {
-    int64_t x = b->o->goal == WEIR_BALANCE_LOAD ? b->load[d]
-                                                : b->bytes[d] + b->outputs[d];
-    double y = (double)x * b->unit;
+    double y = (double)g->of_device(&b->split, d) * b->unit;
     y *= y;
     y *= y;
     y *= y;
@@ -154,7 +151,7 @@ static uint32_t draw_below(balance *b, uint32_t limit) {
 /* Whether |item| may go to |to|, with |more| bytes going there as well. */
 static bool allowed(const balance *b, uint32_t item, uint32_t to,
                     int64_t less) {
-  int64_t free = b->o->cap[to] - b->bytes[to] + less;
+  int64_t free = b->o->cap[to] - b->split.bytes[to] + less;
   return b->cost[(size_t)item * b->devices + to] != WEIR_PLACE_NO_KERNEL &&
          b->items->resident[item] <= free;
 }
@@ -346,7 +343,7 @@ weir_status weir_balance(const weir_items *items, const weir_balance_options *o,
                .devices = p->device_count,
                .random = o->seed};
   *out_moves = 0;
-  if (b.devices < 2 || b.devices > MOST_DEVICES || items->count == 0 ||
+  if (b.devices < 2 || b.devices > WEIR_BALANCE_DEVICES || items->count == 0 ||
       ((size_t)p->tensor_count + items->count) * b.devices > TABLE_BYTES / 8 ||
       !sums_fit(&b))
     return WEIR_OK;

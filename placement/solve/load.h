@@ -61,14 +61,25 @@ weir_status weir_chain_split(const weir_items *items, const int64_t *cap,
                              uint32_t *device, bool *out_found,
                              weir_error *err);
 
-typedef enum weir_balance_goal {
-  WEIR_BALANCE_LOAD,  /* the largest load */
-  WEIR_BALANCE_BYTES, /* the largest memory: resident bytes, and outputs */
-  WEIR_BALANCE_MOVED  /* bytes that are copied */
+enum { WEIR_BALANCE_DEVICES = 64 }; /* a tensor's devices are a word */
+
+/* What a split gives each device, and all of them. */
+typedef struct weir_split {
+  int64_t load[WEIR_BALANCE_DEVICES];    /* ns */
+  int64_t bytes[WEIR_BALANCE_DEVICES];   /* resident */
+  int64_t outputs[WEIR_BALANCE_DEVICES]; /* bytes that are made there */
+  int64_t moved;                         /* bytes that are copied */
+} weir_split;
+
+/* What is made small: the largest of the devices' figures, or, where there is
+ * no |of_device|, the whole split's. */
+typedef struct weir_balance_goal {
+  int64_t (*of_device)(const weir_split *split, uint32_t device);
+  int64_t (*of_all)(const weir_split *split);
 } weir_balance_goal;
 
 typedef struct weir_balance_options {
-  weir_balance_goal goal;
+  const weir_balance_goal *goal;
   const int64_t *cap; /* bytes per device */
   uint64_t moves;
   uint64_t seed;
@@ -81,8 +92,8 @@ typedef struct weir_balance_options {
  * which becomes the best that was found. One move sends an item, or an item and
  * its neighbours on the same device, to where a neighbour is, or swaps two;
  * worse splits are accepted less and less (threshold accepting, Dueck and
- * Scheuer, J. Comput. Phys. 90 (1990) 161-175). Does nothing on more than 64
- * devices. |device| must be allowed. Errors: W6001. */
+ * Scheuer, J. Comput. Phys. 90 (1990) 161-175). Does nothing on more than
+ * WEIR_BALANCE_DEVICES devices. |device| must be allowed. Errors: W6001. */
 weir_status weir_balance(const weir_items *items,
                          const weir_balance_options *options, uint32_t *device,
                          uint64_t *out_moves, weir_error *err);

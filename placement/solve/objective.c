@@ -7,11 +7,25 @@
 
 enum { CAP_ROUNDS = 4 };
 
+/* Made from the list in placement/meson.build. */
+extern const weir_place_objective *const weir_objectives[];
+extern const size_t weir_objective_count;
+
+const weir_place_objective *weir_place_objective_at(size_t i) {
+  return i < weir_objective_count ? weir_objectives[i] : NULL;
+}
+
+const weir_place_objective *weir_place_objective_find(const char *name) {
+  for (size_t i = 0; i < weir_objective_count; i++)
+    if (strcmp(weir_objectives[i]->name, name) == 0) return weir_objectives[i];
+  return NULL;
+}
+
 typedef struct improver {
   const weir_allocator *alloc;
   const weir_place_problem *p;
   const weir_place_options *options;
-  weir_place_objective objective;
+  const weir_place_objective *objective;
   weir_items *items;
   weir_scheduler *scheduler;
   weir_place_plan *plan, *best; /* |best| is the caller's */
@@ -27,24 +41,22 @@ typedef struct improver {
 
 /* ---- Candidates */
 
-/* How bad s->plan is; INT64_MAX when a cap is broken. */
+/* How bad |plan| is; INT64_MAX when a cap is broken. */
 static weir_status score(improver *s, const weir_place_plan *plan,
                          int64_t *out) {
   weir_error why = WEIR_ERROR_INIT;
-  int64_t moved,
-      period = weir_load_measure(s->p, plan->device, s->load, s->stamp, &moved);
-  *out = s->objective == WEIR_PLACE_MOVED ? moved : period;
+  weir_place_figures f = {.latency_ns = plan->makespan_ns};
+  f.period_ns =
+      weir_load_measure(s->p, plan->device, s->load, s->stamp, &f.moved_bytes);
+  *out = INT64_MAX;
   weir_status status = weir_place_check(s->alloc, s->p, plan, s->peaks, &why);
-  if (status == WEIR_RESOURCE_EXHAUSTED && strcmp(why.id, "W3013") == 0) {
-    *out = INT64_MAX;
+  if (status == WEIR_RESOURCE_EXHAUSTED && strcmp(why.id, "W3013") == 0)
     return WEIR_OK;
-  }
   if (status != WEIR_OK)
     return s->err == NULL ? status : (*s->err = why, status);
-  if (s->objective != WEIR_PLACE_MEMORY) return WEIR_OK;
-  *out = 0;
   for (uint32_t d = 0; d < s->p->device_count; d++)
-    if (s->peaks[d] > *out) *out = s->peaks[d];
+    if (s->peaks[d] > f.peak_bytes) f.peak_bytes = s->peaks[d];
+  *out = s->objective->value(&f);
   return WEIR_OK;
 }
 
@@ -107,14 +119,10 @@ static void lower_caps(improver *s) {
 }
 
 static weir_status search(improver *s, int64_t bound) {
-  static const weir_balance_goal goals[] = {
-      [WEIR_PLACE_THROUGHPUT] = WEIR_BALANCE_LOAD,
-      [WEIR_PLACE_MEMORY] = WEIR_BALANCE_BYTES,
-      [WEIR_PLACE_MOVED] = WEIR_BALANCE_MOVED};
   for (uint32_t round = 0; round < CAP_ROUNDS; round++) {
     uint64_t moves;
     int64_t before = s->best_score;
-    weir_balance_options o = {.goal = goals[s->objective],
+    weir_balance_options o = {.goal = s->objective->goal,
                               .cap = s->cap,
                               .moves = s->options->moves - s->moves,
                               .seed = s->options->seed + round,
@@ -192,16 +200,16 @@ static weir_status improve(improver *s, const weir_place_bounds *bounds) {
       seen[s->p->devices[d].cls] = true;
       WEIR_TRY(try_single(s, d));
     }
-  return search(s, s->objective == WEIR_PLACE_THROUGHPUT ? bounds->area_ns : 0);
+  return search(s,
+                s->objective->floor == NULL ? 0 : s->objective->floor(bounds));
 }
 
 weir_status weir_place_improve(const weir_allocator *alloc,
                                const weir_place_problem *problem,
-                               weir_place_objective objective,
+                               const weir_place_objective *objective,
                                const weir_place_options *options,
                                weir_place_result *result, weir_error *err) {
-  if (objective == WEIR_PLACE_LATENCY || problem->node_count == 0)
-    return WEIR_OK;
+  if (objective->goal == NULL || problem->node_count == 0) return WEIR_OK;
   improver s = {.alloc = alloc,
                 .p = problem,
                 .options = options,

@@ -7,23 +7,45 @@
 
 /* What a plan may be good at, and how good it is at each.
  *
- * latency     the time of one batch alone, the plan's makespan
- * throughput  the period of a pipeline: the largest load (load.h)
- * memory      the largest peak of a device, as a part of no cap: bytes
- * moved       bytes that are copied between devices
+ * An objective is one const struct in a file of solve/objectives/, and one name
+ * in the list of placement/meson.build; the command's options and help, the
+ * summary and the JSON come from the list. All objectives are reported of every
+ * plan.
  *
- * weir_place_solve looks for latency. For the other three
- * weir_place_improve begins with its plan. All functions are pure. */
+ * weir_place_solve looks for the first of the list, latency. For the others,
+ * which have a |goal|, weir_place_improve begins with its plan. To add one:
+ * copy null.c. All functions are pure. */
 
-typedef enum weir_place_objective {
-  WEIR_PLACE_LATENCY,
-  WEIR_PLACE_THROUGHPUT,
-  WEIR_PLACE_MEMORY,
-  WEIR_PLACE_MOVED
+typedef struct weir_place_figures weir_place_figures;
+
+typedef enum weir_place_unit {
+  WEIR_PLACE_NS,
+  WEIR_PLACE_BYTES
+} weir_place_unit;
+
+typedef struct weir_place_objective {
+  const char *name;      /* as the user writes it */
+  const char *summary;   /* for the help */
+  const char *label;     /* in the summary's line; NULL: a line of its own */
+  const char *key;       /* of the value in JSON: peak_bytes */
+  const char *bound_key; /* of the bound, where there is one */
+  weir_place_unit unit;
+  /* How bad a plan is. Of |figures|, latency, period, peak and moved bytes are
+   * known. */
+  int64_t (*value)(const weir_place_figures *figures);
+  /* No plan's value is below; NULL: nothing is known. */
+  int64_t (*bound)(const weir_place_figures *figures);
+  /* Where the local search may stop; NULL: at 0. */
+  int64_t (*floor)(const weir_place_bounds *bounds);
+  /* Of the local search; NULL: weir_place_solve makes it small already. */
+  const weir_balance_goal *goal;
+  bool pipeline; /* the plan is a pipeline's: its stages are shown */
 } weir_place_objective;
 
-/* "latency", "throughput", "memory", "moved". */
-const char *weir_place_objective_text(weir_place_objective objective);
+/* The |i|-th of the list, the default first; NULL: there are no more. */
+const weir_place_objective *weir_place_objective_at(size_t i);
+/* The objective of that name; NULL: there is none. */
+const weir_place_objective *weir_place_objective_find(const char *name);
 
 /* Replaces |result->plan| by the best by |objective| that was found: splits of
  * a chain, everything on one device, the plan itself, and local search from the
@@ -32,7 +54,7 @@ const char *weir_place_objective_text(weir_place_objective objective);
  */
 weir_status weir_place_improve(const weir_allocator *alloc,
                                const weir_place_problem *problem,
-                               weir_place_objective objective,
+                               const weir_place_objective *objective,
                                const weir_place_options *options,
                                weir_place_result *result, weir_error *err);
 
@@ -52,10 +74,13 @@ typedef struct weir_place_stage {
  * the stages' loads, (S - 1) / (M + S - 1) where they are equal. Stage s of S
  * holds min(M, S - s) micro-batches at once when forward and backward passes
  * alternate (1F1B: Narayanan et al., PipeDream, SOSP 2019). */
-typedef struct weir_place_figures {
+struct weir_place_figures {
   const weir_allocator *alloc;
-  weir_place_objective objective;
-  int64_t latency_ns, period_ns, peak_bytes, moved_bytes;
+  const weir_place_objective *objective;
+  int64_t latency_ns;       /* of one batch alone: the plan's makespan */
+  int64_t period_ns;        /* of a pipeline: the largest load (load.h) */
+  int64_t peak_bytes;       /* the largest of a device */
+  int64_t moved_bytes;      /* copied between devices */
   int64_t period_bound_ns;  /* no pipeline has a shorter period */
   const char *period_bound; /* "area", "largest item" */
   uint32_t batches;         /* M */
@@ -63,14 +88,17 @@ typedef struct weir_place_figures {
   double bubble;
   uint32_t stage_count;
   weir_place_stage *stages;
-} weir_place_figures;
+};
 
 /* |peaks| per device from weir_place_check. |batches| > 0. Errors: W6001. */
-weir_status weir_place_measure(
-    const weir_allocator *alloc, const weir_place_problem *problem,
-    const weir_place_plan *plan, const weir_place_bounds *bounds,
-    const int64_t *peaks, uint32_t batches, weir_place_objective objective,
-    weir_place_figures **out_figures, weir_error *err);
+weir_status weir_place_measure(const weir_allocator *alloc,
+                               const weir_place_problem *problem,
+                               const weir_place_plan *plan,
+                               const weir_place_bounds *bounds,
+                               const int64_t *peaks, uint32_t batches,
+                               const weir_place_objective *objective,
+                               weir_place_figures **out_figures,
+                               weir_error *err);
 void weir_place_figures_release(weir_place_figures *figures); /* NULL-safe */
 
 #endif

@@ -435,39 +435,19 @@ static void solver_end(solver *s) {
   weir_place_problem_release(s->reversed);
 }
 
-/* Devices by a rule of assign.h; the order by rank. */
-static weir_status assign(solver *s, weir_place_bounds *bounds) {
-  static const char *const names[] = {"search", "first device", "round robin",
-                                      "random"};
-  const weir_place_options *o = s->options;
-  WEIR_TRY(
-      weir_place_assign(s->alloc, s->p, o->placer, o->seed, s->device, s->err));
-  weir_place_rank(s->p, WEIR_RANK_MEAN, s->key);
-  WEIR_TRY(schedule(s, 0, NULL));
-  WEIR_TRY(keep_if_better(s, names[o->placer]));
-  return weir_place_bound(s->alloc, s->p, s->best->makespan_ns, bounds, s->err);
-}
-
-weir_status weir_place_solve(const weir_allocator *alloc,
-                             const weir_place_problem *problem,
-                             const weir_place_options *options,
-                             weir_place_result *out, weir_error *err) {
-  static const weir_place_options plain = {0};
-  if (options == NULL) options = &plain;
+weir_status weir_place_search(const weir_allocator *alloc,
+                              const weir_place_problem *problem,
+                              const weir_place_options *options,
+                              weir_place_result *out, weir_error *err) {
   solver s = {.alloc = alloc,
               .p = problem,
               .options = options,
               .random = options->seed,
               .err = err};
-  *out = (weir_place_result){0};
   weir_status status = solver_begin(&s);
-  bool by_rule = options->placer != WEIR_PLACER_SEARCH;
-  if (status == WEIR_OK)
-    status =
-        by_rule ? assign(&s, &out->bounds) : run_portfolio(&s, &out->bounds);
+  if (status == WEIR_OK) status = run_portfolio(&s, &out->bounds);
   if (status == WEIR_OK) out->first_ns = s.best->makespan_ns;
-  if (status == WEIR_OK && !by_rule && options->moves > 0 &&
-      problem->node_count > 0)
+  if (status == WEIR_OK && options->moves > 0 && problem->node_count > 0)
     status = search_and_prove(&s, out);
   if (status == WEIR_OK) {
     out->plan = s.best;

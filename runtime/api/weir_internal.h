@@ -77,8 +77,9 @@ weir_status weir_placed_create(weir_runtime *runtime, const weir_graph *graph,
 void weir_placed_release(weir_placed *placed); /* NULL-safe */
 /* For weir_session_options; NULL for NULL. */
 const struct weir_exec_placement *weir_placed_get(const weir_placed *placed);
-/* What weir_placer_parse reads, and NULL: search. Errors: W0002. */
-weir_status weir_placer_choose(const char *name, weir_placer *out_placer,
+/* What weir_placer_parse reads; NULL: the default, which is NULL too. Errors:
+ * W0002. */
+weir_status weir_placer_choose(const char *name, const weir_placer **out_placer,
                                uint64_t *out_seed, weir_error *err);
 /* The cluster that |text| says; "graph": the graph's own; NULL: its own if it
  * has one, else this machine. */

@@ -44,16 +44,15 @@ weir_status weir_cluster_choose(const weir_allocator *alloc,
   return weir_cluster_from_text(alloc, weir_sv_from(text), out, err);
 }
 
-weir_status weir_placer_choose(const char *name, weir_placer *out,
+weir_status weir_placer_choose(const char *name, const weir_placer **out,
                                uint64_t *out_seed, weir_error *err) {
-  *out = WEIR_PLACER_SEARCH;
+  char forms[256];
+  *out = NULL;
   *out_seed = 0;
   if (name == NULL || weir_placer_parse(weir_sv_from(name), out, out_seed))
     return WEIR_OK;
-  return weir_fail(err, WEIR_W0002, NULL,
-                   "there is no placer %.40s, but search, first, round_robin, "
-                   "random or random:SEED",
-                   name);
+  return weir_fail(err, WEIR_W0002, NULL, "there is no placer %.40s, but %s",
+                   name, weir_placer_forms(forms, sizeof forms));
 }
 
 weir_status weir_placed_create(weir_runtime *runtime, const weir_graph *graph,
@@ -71,7 +70,7 @@ weir_status weir_placed_create(weir_runtime *runtime, const weir_graph *graph,
   p->runtime = runtime;
   weir_status s =
       weir_cluster_choose(a, graph, opts->in_process, &p->cluster, err);
-  weir_placer placer;
+  const weir_placer *placer;
   uint64_t seed;
   if (s == WEIR_OK) s = weir_placer_choose(opts->placer, &placer, &seed, err);
   if (s == WEIR_OK && opts->plan != NULL) {

@@ -174,13 +174,16 @@ weir_status weir_tools_checkpoint_convert(weir_runtime *runtime,
 
 typedef struct weir_tools_plan weir_tools_plan;
 
-/* What a plan is to be good at; all four are reported. */
-typedef enum weir_tools_objective {
-  WEIR_OBJECTIVE_LATENCY,    /* the time of one batch */
-  WEIR_OBJECTIVE_THROUGHPUT, /* the period of a pipeline */
-  WEIR_OBJECTIVE_MEMORY,     /* the largest peak of a device */
-  WEIR_OBJECTIVE_MOVED       /* bytes between devices */
-} weir_tools_objective;
+/* A row of a list: how it is written (NAME, or NAME:ARGS too, where |args| is
+ * not NULL) and what it is. Static text. */
+typedef struct weir_tools_row {
+  const char *name, *args, *summary;
+} weir_tools_row;
+
+/* The |i|-th placer, and objective, the default first; false: there are no
+ * more. */
+bool weir_tools_placer(size_t i, weir_tools_row *out_row);
+bool weir_tools_objective(size_t i, weir_tools_row *out_row);
 
 typedef struct weir_tools_place_opts {
   uint32_t struct_size;
@@ -210,7 +213,7 @@ typedef struct weir_tools_place_opts {
   bool in_process; /* tasks are of one process: a measured link is theirs too */
   void (*on_diag)(void *self, const weir_diag *diag); /* warnings */
   void *on_diag_self;
-  uint32_t objective;    /* weir_tools_objective */
+  const char *objective; /* what the plan is to be best at; NULL: latency */
   uint32_t microbatches; /* in flight in a pipeline; 0: 8 */
 } weir_tools_place_opts;
 

@@ -35,6 +35,13 @@ static weir_status plan_begin(weir_runtime *runtime, weir_tools_plan **out,
 
 /* ---- Solving */
 
+/* NULL: there is none of that name. */
+static const weir_place_objective *objective_of(
+    const weir_tools_place_opts *o) {
+  return o->objective == NULL ? weir_place_objective_at(0)
+                              : weir_place_objective_find(o->objective);
+}
+
 typedef struct deadline {
   const weir_clock *clock;
   int64_t at_ns;
@@ -84,9 +91,9 @@ static weir_status solve(weir_tools_plan *p, const weir_place_problem *problem,
     options.stop_self = &d;
   }
   /* Of another objective the portfolio is the beginning only. */
-  weir_place_objective objective = (weir_place_objective)o->objective;
+  const weir_place_objective *objective = objective_of(o);
   uint64_t moves = options.moves;
-  if (objective != WEIR_PLACE_LATENCY) options.moves = 0;
+  if (objective->goal != NULL) options.moves = 0;
   weir_status s =
       weir_place_solve(env->alloc, problem, &options, &p->result, err);
   options.moves =
@@ -97,7 +104,7 @@ static weir_status solve(weir_tools_plan *p, const weir_place_problem *problem,
   /* A change that gains nothing moves nothing. */
   bool keep =
       s == WEIR_OK && o->change_count > 0 && given != NULL &&
-      objective == WEIR_PLACE_LATENCY &&
+      objective->goal == NULL &&
       given->makespan_ns <= p->result.plan->makespan_ns &&
       weir_place_check(env->alloc, problem, given, NULL, NULL) == WEIR_OK;
   if (s == WEIR_OK && (o->replay || keep))
@@ -117,8 +124,8 @@ static weir_status plan_end(weir_tools_plan *p,
   WEIR_TRY(weir_place_check(a, problem, p->result.plan, p->peaks, err));
   WEIR_TRY(weir_place_measure(
       a, problem, p->result.plan, &p->result.bounds, p->peaks,
-      o->microbatches == 0 ? MICROBATCHES : o->microbatches,
-      (weir_place_objective)o->objective, &p->figures, err));
+      o->microbatches == 0 ? MICROBATCHES : o->microbatches, objective_of(o),
+      &p->figures, err));
   p->view = (weir_place_view){.alloc = a,
                               .problem = problem,
                               .plan = p->result.plan,
@@ -137,8 +144,8 @@ static weir_status read_opts(const weir_tools_place_opts *opts,
   if (opts == NULL) return WEIR_OK;
   WEIR_TRY(
       weir_opts_read(out, sizeof *out, opts, 8, "weir_tools_place_opts", err));
-  if (out->objective > WEIR_OBJECTIVE_MOVED)
-    return weir_fail(err, WEIR_W0002, NULL, "there is no objective %u",
+  if (objective_of(out) == NULL)
+    return weir_fail(err, WEIR_W0002, NULL, "there is no objective %.40s",
                      out->objective);
   return WEIR_OK;
 }

@@ -40,10 +40,10 @@ static void open_suite(suite *s) {
       weir_cluster_from_text(s->world.env.alloc, WEIR_SV_LIT("ps=1,worker=3"),
                              &s->cluster, &err),
       &err);
-  s->placements[0] =
-      (weir_exec_placement){.cluster = s->cluster, .placer = WEIR_PLACER_ROUND};
-  s->placements[1] = (weir_exec_placement){.cluster = s->cluster,
-                                           .placer = WEIR_PLACER_RANDOM};
+  s->placements[0] = (weir_exec_placement){
+      .cluster = s->cluster, .placer = weir_placer_find("round_robin")};
+  s->placements[1] = (weir_exec_placement){
+      .cluster = s->cluster, .placer = weir_placer_find("random")};
   s->ways[4] = (run_way){
       "in turn on 4 devices", s->pools[0], {.placement = &s->placements[0]}};
   s->ways[5] = (run_way){

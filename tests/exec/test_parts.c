@@ -21,7 +21,7 @@ typedef struct scene {
   weir_error err;
 } scene;
 
-static void open_scene(scene *s, const char *text, weir_placer placer,
+static void open_scene(scene *s, const char *text, const weir_placer *placer,
                        int threads) {
   char why[512];
   memset(s, 0, sizeof *s);
@@ -160,7 +160,8 @@ static void same_instruction(const weir_program *one, const weir_instr *a,
 
 static void parts_joined_are_the_whole(void **state) {
   (void)state;
-  static const weir_placer placers[] = {WEIR_PLACER_ROUND, WEIR_PLACER_RANDOM};
+  const weir_placer *const placers[] = {weir_placer_find("round_robin"),
+                                        weir_placer_find("random")};
   for (int i = 0; i < 2; i++) {
     scene s;
     open_scene(&s, kBranches, placers[i], 2);
@@ -187,7 +188,7 @@ static void parts_joined_are_the_whole(void **state) {
 static void a_broken_partition_is_found(void **state) {
   (void)state;
   scene s;
-  open_scene(&s, kBranches, WEIR_PLACER_ROUND, 1);
+  open_scene(&s, kBranches, weir_placer_find("round_robin"), 1);
   weir_compiled *c = compile(&s, &s.placement);
   weir_partition bad = *c->partition;
   bad.edge_count--;
@@ -224,7 +225,7 @@ static void edges_have_classes(void **state) {
              "  n: {op: neg, in: [w], after: [z], device: "
              "'/job:worker/task:0'}\n"
              "outputs: [u, n]\n",
-             WEIR_PLACER_SEARCH, 2);
+             weir_placer_find("search"), 2);
   weir_compiled *c = compile(&s, &s.placement);
   for (uint32_t e = 0; e < c->partition->edge_count; e++)
     seen[c->partition->edges[e].cls]++;
@@ -265,7 +266,7 @@ static void a_failure_reaches_what_depends_on_it(void **state) {
     scene s;
     weir_error why[2] = {WEIR_ERROR_INIT, WEIR_ERROR_INIT};
     weir_exec_fetch out[2] = {{.error = &why[0]}, {.error = &why[1]}};
-    open_scene(&s, kFails, WEIR_PLACER_SEARCH, threads);
+    open_scene(&s, kFails, weir_placer_find("search"), threads);
     for (int i = 0; i < 3; i++) {
       assert_int_not_equal(run(&s, out, NULL), WEIR_OK);
       assert_string_equal(s.err.node, "q");
@@ -306,7 +307,7 @@ static void cancel_ends_all_parts(void **state) {
   atomic_bool cancel;
   atomic_init(&cancel, true);
   weir_run_options options = {.cancel = &cancel};
-  open_scene(&s, kBranches, WEIR_PLACER_ROUND, 2);
+  open_scene(&s, kBranches, weir_placer_find("round_robin"), 2);
   weir_exec_fetch all[4] = {{0}};
   assert_int_equal(run(&s, all, &options), WEIR_CANCELLED);
   atomic_store(&cancel, false);
@@ -338,7 +339,7 @@ static void a_trace_has_a_lane_per_device(void **state) {
   (void)state;
   scene s;
   weir_trace *trace = NULL;
-  open_scene(&s, kBranches, WEIR_PLACER_ROUND, 3);
+  open_scene(&s, kBranches, weir_placer_find("round_robin"), 3);
   assert_ok(weir_trace_create(&s.world.env, 1000, &trace, &s.err), &s.err);
   weir_run_options options = {.trace = trace};
   weir_exec_fetch all[4] = {{0}};
@@ -377,7 +378,7 @@ static void steps_in_flight_share_devices(void **state) {
              "  b0: {op: task, in: [b1], attrs: {cost_ns: 400000}, device: "
              "/job:ps}\n"
              "outputs: [b0]\n",
-             WEIR_PLACER_SEARCH, 4);
+             weir_placer_find("search"), 4);
   weir_exec_fetch fetch = {.value = s.graph->outputs[0].value};
   weir_binding *binding = NULL;
   assert_ok(weir_trace_create(&s.world.env, 1000, &trace, &s.err), &s.err);
@@ -419,7 +420,7 @@ static void overlapped_steps_do_not_mix(void **state) {
              "  b: mul(a, 2.0)\n"
              "  c: reduce_sum(sub(b, add(a, a)))\n"
              "outputs: [c]\n",
-             WEIR_PLACER_ROUND, 4);
+             weir_placer_find("round_robin"), 4);
   weir_exec_fetch fetch = {.value = s.graph->outputs[0].value};
   weir_binding *binding = NULL;
   assert_ok(

@@ -220,7 +220,7 @@ static void parts(void **state) {
                 world.env.alloc, WEIR_SV_LIT("ps=1,worker=2"), &cluster, &err),
             &err);
   weir_exec_placement placement = {.cluster = cluster,
-                                   .placer = WEIR_PLACER_ROUND};
+                                   .placer = weir_placer_find("round_robin")};
   sweep_placed(kDense, &placement);
   sweep_placed(kCounter, &placement);
   weir_cluster_release(cluster);

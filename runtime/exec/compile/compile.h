@@ -29,7 +29,7 @@ typedef struct weir_compile_options {
 typedef struct weir_exec_placement {
   const weir_cluster *cluster;
   weir_lower_options lower;
-  weir_placer placer;
+  const weir_placer *placer; /* NULL: search */
   uint64_t moves; /* of the search; 0: as many as fit the graph's size */
   uint64_t seed;
   weir_sv plan;        /* a plan in JSON to be carried out as it is; or empty */

@@ -58,7 +58,7 @@ static weir_status chain_begin(const weir_env *env, int64_t bytes, bool two,
   WEIR_TRY(weir_cluster_from_text(env->alloc, WEIR_SV_LIT("worker=2"),
                                   &c->cluster, err));
   *where = (weir_exec_placement){.cluster = c->cluster,
-                                 .placer = WEIR_PLACER_FIRST,
+                                 .placer = weir_placer_find("first"),
                                  .lower = {.strictness = WEIR_PLACE_STRICT}};
   WEIR_TRY(weir_pool_create(env, &pool, &c->pool, err));
   WEIR_TRY(weir_exec_session_create(env, c->pool, c->graph, &options,

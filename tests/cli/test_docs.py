@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the documentation shows must be so: graphs load, sessions print what
-they are said to print.
+"""What the documentation shows must be so: graphs load, links lead somewhere,
+sessions (```console) print what they are said to print.
 
-  test_docs.py WEIR SOURCE_ROOT
+  test_docs.py WEIR SOURCE_ROOT            checks
+  test_docs.py WEIR SOURCE_ROOT --write    writes what commands print today
+
+A command ends with exit code 0, or `$ echo $?` follows and shows another. A line
+of dots stands for any lines.
 """
 import os
 import pathlib
@@ -22,44 +26,108 @@ def run(args, **more):
                           capture_output=True, text=True, **more)
 
 
-def sessions(text):
-    """Commands of a console block with what is shown below each."""
-    for part in re.split(r"^\$ ", text, flags=re.M)[1:]:
+def sessions(block):
+    """(command line, what is shown below it) for each `$ ` of a block."""
+    for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
         line, _, shown = part.partition("\n")
-        words = shlex.split(line)
-        if words[0] in ("weir", "./tools/run"):
-            yield words[1:], shown
+        yield line, shown
+
+
+def fits(shown, printed):
+    """Whether |shown|, where dots stand for any lines, is |printed|."""
+    pattern = "".join(r"(?:.*\n)*?" if line.strip() == "..." else
+                      re.escape(line) for line in shown.splitlines(True))
+    return re.fullmatch(pattern, printed) is not None
+
+
+def as_shown(shown, printed):
+    """|printed|, cut where |shown| has dots."""
+    lines = shown.splitlines(True)
+    cut = next((i for i, l in enumerate(lines) if l.strip() == "..."), None)
+    if cut is None or not printed:
+        return printed
+    tail = len(lines) - cut - 1
+    now = printed.splitlines(True)
+    return "".join(now[:cut] + [lines[cut]] + (now[-tail:] if tail else []))
+
+
+class Page:
+    def __init__(self, path):
+        self.path, self.text = path, path.read_text()
+        self.graphs = self.commands = self.links = self.bad = 0
+
+    def wrong(self, text):
+        self.bad += 1
+        print(f"{self.path.name}: {text}")
+
+    def graph(self, body):
+        self.graphs += 1
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+            f.write(body)
+            f.flush()
+            p = run(["check", f.name])
+        if p.returncode:
+            self.wrong(p.stderr)
+
+    def console(self, block):
+        """Checks a block; returns it as it would be today."""
+        now, last, code, expected = "", "", 0, 0
+        for line, shown in [*sessions(block), ("true", "")]:
+            if line == "echo $?":
+                expected = int(shown)
+                now += f"$ {line}\n{code}\n"
+                continue
+            if code != expected:
+                self.wrong(f"exit code {code}, shown {expected}: {last}")
+            words = shlex.split(line)
+            if words[0] not in ("weir", "./tools/run"):
+                if line != "true":
+                    self.wrong(f"cannot run {line}")
+                continue
+            p = run(words[1:])
+            self.commands += 1
+            last, code, expected = line, p.returncode, 0
+            printed = p.stdout + (p.stderr if code else "")
+            if not fits(shown, printed):
+                self.wrong(f"{line} prints\n{printed}instead of\n{shown}")
+            now += f"$ {line}\n{as_shown(shown, printed)}"
+        return now
+
+    def block(self, m):
+        kind, body = m.groups()
+        if kind == "yaml" and body.startswith("weir: 1"):
+            self.graph(body)
+        elif kind == "console":
+            return f"```console\n{self.console(body)}```"
+        elif body.startswith("$ "):
+            self.wrong(f"a session in a block of kind '{kind}' is not checked")
+        return m.group(0)
+
+    def check(self):
+        """Checks everything; returns the text as it would be today."""
+        now = re.sub(r"^```(\w*)\n(.*?)^```", self.block, self.text,
+                     flags=re.M | re.S)
+        for target in re.findall(r"\]\(([^)#:]+)\)", self.text):
+            self.links += 1
+            if not (self.path.parent / target).exists():
+                self.wrong(f"no {target}")
+        return now
 
 
 def main():
-    graphs = commands = links = bad = 0
-    for page in sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")]):
-        text = page.read_text()
-        for kind, body in re.findall(r"^```(\w+)\n(.*?)^```", text, re.M | re.S):
-            if kind == "yaml" and body.startswith("weir: 1"):
-                graphs += 1
-                with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
-                    f.write(body)
-                    f.flush()
-                    p = run(["check", f.name])
-                if p.returncode:
-                    bad += 1
-                    print(f"{page.name}: {p.stderr}")
-            elif kind == "console":
-                for args, shown in sessions(body):
-                    commands += 1
-                    p = run(args)
-                    if p.stdout != shown:
-                        bad += 1
-                        print(f"{page.name}: {args} prints\n{p.stdout}"
-                              f"{p.stderr}instead of\n{shown}")
-        for target in re.findall(r"\]\(([^)#:]+)\)", text):
-            links += 1
-            if not (page.parent / target).exists():
-                bad += 1
-                print(f"{page.name}: no {target}")
+    write = sys.argv[3:] == ["--write"]
+    pages = [Page(p) for p in sorted([*ROOT.glob("*.md"),
+                                      *ROOT.glob("docs/**/*.md")])]
+    for page in pages:
+        now = page.check()
+        if write and now != page.text:
+            page.path.write_text(now)
+            print(f"{page.path.name} was written")
+    graphs, commands, links, bad = (
+        sum(getattr(p, what) for p in pages)
+        for what in ("graphs", "commands", "links", "bad"))
     print(f"{graphs} graphs, {commands} commands, {links} links, {bad} wrong")
-    return 1 if bad or graphs < 5 or commands < 1 else 0
+    return 1 if bad or graphs < 5 or commands < 5 else 0
 
 
 sys.exit(main())

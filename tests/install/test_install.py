@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Installs into a folder and uses what is there: pkg-config, headers, library,
-command, manual page.
+command, manual page, examples.
 
   test_install.py BUILD_ROOT SOURCE_ROOT
 """
@@ -55,6 +55,10 @@ def main():
         call(only(root, "weir"), "version", env=env)
         if ".TH WEIR 1" not in only(root, "weir.1").read_text():
             sys.exit("no manual page")
+        for name in ("LICENSE", "tiny.c", "lenet_train.weir.yaml"):
+            only(root, name)
+        graph = only(root, "tiny_matmul.weir.yaml")
+        call(only(root, "weir"), "run", graph, env=env)
         soname = call("readelf", "-d", library)
         if "libweir.so.0]" not in soname:
             sys.exit(f"SONAME is wrong:\n{soname}")

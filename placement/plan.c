@@ -57,7 +57,7 @@ weir_status weir_place_plan_copy(weir_place_plan *dst,
 }
 
 const char *weir_place_reason_text(weir_place_reason reason) {
-  static const char *const texts[] = {"eft",    "only",   "colocated",
-                                      "search", "memory", "replay"};
+  static const char *const texts[] = {"eft",    "only",   "colocated", "search",
+                                      "memory", "replay", "home"};
   return texts[reason];
 }

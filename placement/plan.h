@@ -13,7 +13,8 @@ typedef enum weir_place_reason {
   WEIR_PLACE_COLOCATED, /* with an earlier node of its group */
   WEIR_PLACE_SEARCH,    /* local search moved it there */
   WEIR_PLACE_NO_ROOM,   /* where it would finish sooner there was no room */
-  WEIR_PLACE_REPLAY     /* a plan that was given says so */
+  WEIR_PLACE_REPLAY,    /* a plan that was given says so */
+  WEIR_PLACE_HOME       /* a variable, which lives there for all programs */
 } weir_place_reason;
 
 /* A tensor's way from one device to another. */
@@ -42,7 +43,7 @@ void weir_place_plan_release(weir_place_plan *plan); /* NULL-safe */
 /* Makes |dst|, a plan for the same problem, equal to |src|. Errors: W6001. */
 weir_status weir_place_plan_copy(weir_place_plan *dst,
                                  const weir_place_plan *src, weir_error *err);
-/* "eft", "only", "colocated", "search", "memory", "replay". */
+/* "eft", "only", "colocated", "search", "memory", "replay", "home". */
 const char *weir_place_reason_text(weir_place_reason reason);
 
 /* Checks |plan| against the model from first principles; knows nothing of the

@@ -14,14 +14,21 @@ weir_status weir_costs_create(const weir_allocator *alloc,
   weir_costs *c = weir_alloc_array(alloc, 1, sizeof *c);
   *out_costs = c;
   if (c == NULL) return weir_fail_memory(err, sizeof *c);
+  atomic_init(&c->refs, 1);
   c->alloc = alloc;
   weir_arena_init(&c->arena, alloc);
   weir_map_init(&c->index, alloc);
   return WEIR_OK;
 }
 
+weir_costs *weir_costs_ref(weir_costs *c) {
+  atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+  return c;
+}
+
 void weir_costs_release(weir_costs *c) {
   if (c == NULL) return;
+  if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1) return;
   weir_vec_free(c->alloc, &c->entries);
   weir_map_release(&c->index);
   weir_arena_release(&c->arena);

@@ -2,6 +2,8 @@
 #ifndef PLACEMENT_COST_FILE_H_
 #define PLACEMENT_COST_FILE_H_
 
+#include <stdatomic.h>
+
 #include "placement/cluster.h"
 #include "runtime/base/map.h"
 #include "runtime/base/vec.h"
@@ -56,6 +58,7 @@ typedef struct weir_cost_fact {
 } weir_cost_fact;
 
 typedef struct weir_costs {
+  atomic_int refs;
   const weir_allocator *alloc;
   weir_arena arena; /* texts */
   WEIR_VEC(weir_cost_entry *) entries;
@@ -70,6 +73,8 @@ typedef struct weir_costs {
 /* An empty table. Errors: W6001. */
 weir_status weir_costs_create(const weir_allocator *alloc,
                               weir_costs **out_costs, weir_error *err);
+/* One more reference to |costs|, which is returned; release drops one. */
+weir_costs *weir_costs_ref(weir_costs *costs);
 void weir_costs_release(weir_costs *costs); /* NULL-safe */
 
 /* Reads a file's |text|; |name| is for messages and must outlive the table.

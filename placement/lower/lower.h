@@ -37,6 +37,7 @@ typedef struct weir_unit {
   uint32_t first_member, member_count; /* in |members| */
   uint32_t rule;                       /* index in `placement:`, NONE */
   bool own_device;                     /* the node itself said where */
+  bool home;                           /* a variable: its home says where */
   bool relaxed;                        /* its request was dropped */
   bool follows;  /* a view, an assignment, an apply_*: rules pass it by */
   uint32_t with; /* unit that it is colocated with (the first), or NONE */
@@ -74,6 +75,9 @@ typedef struct weir_lower_options {
   const weir_costs *costs;
   const weir_place_pin *pins; /* lent for the call */
   uint32_t pin_count;
+  /* Variables by name: the device where each lives, whatever else is asked for;
+   * lent for the call. NULL: none. */
+  const weir_map *homes;
 } weir_lower_options;
 
 /* |graph| has known shapes and its groups formed. Errors: W2008, W3002 (a

@@ -231,6 +231,19 @@ static void find_logical(const weir_lowering *l, weir_device_name *name) {
   *name = l->cluster->devices[(uint32_t)name->index.first % count].name;
 }
 
+/* A variable with a home may be nowhere else: it was decided by the same rules.
+ */
+static bool stays_home(const weir_lowering *l, weir_unit *u, uint64_t *set) {
+  const weir_node *n = &l->graph->nodes[u->node];
+  if (l->options->homes == NULL || n->op->instr != WEIR_INSTR_VAR_READ)
+    return false;
+  uint32_t home = weir_map_get(l->options->homes, n->name);
+  if (home == WEIR_MAP_NONE || home >= l->cluster->device_count) return false;
+  memset(set, 0, l->words * sizeof *set);
+  set_add(set, home);
+  return u->home = true;
+}
+
 static weir_status allow(ruler *r, uint32_t id, uint64_t *spare) {
   weir_lowering *l = r->l;
   weir_unit *u = &l->units[id];
@@ -243,6 +256,7 @@ static weir_status allow(ruler *r, uint32_t id, uint64_t *spare) {
   if (set_is_empty(l, set)) return no_kernel(l, u);
   u->own_device = own.size > 0 || pin != NULL;
   u->rule = u->follows ? WEIR_PLACE_NONE : find_rule(r, u);
+  if (stays_home(l, u, set)) return WEIR_OK;
   if (u->rule != WEIR_PLACE_NONE) by = &r->rules[u->rule];
   if (pin != NULL) {
     name = pin->device;

@@ -81,12 +81,6 @@ const struct weir_exec_placement *weir_placed_get(const weir_placed *placed);
  * W0002. */
 weir_status weir_placer_choose(const char *name, const weir_placer **out_placer,
                                uint64_t *out_seed, weir_error *err);
-/* The cluster that |text| says; "graph": the graph's own; NULL: its own if it
- * has one, else this machine. */
-weir_status weir_cluster_choose(const weir_allocator *alloc,
-                                const weir_graph *graph, const char *text,
-                                weir_cluster **out_cluster, weir_error *err);
-
 /* Drops a reference; the last one ends the session. */
 void weir_session_unref(weir_session *session);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "placement/place.h"
 #include "runtime/api/weir_internal.h"
 #include "runtime/exec/compile/compile.h"
 
@@ -22,26 +21,6 @@ void weir_placed_release(weir_placed *p) {
   weir_cluster_release(p->cluster);
   weir_free(a, p->plan);
   weir_free(a, p);
-}
-
-weir_status weir_cluster_choose(const weir_allocator *alloc,
-                                const weir_graph *graph, const char *text,
-                                weir_cluster **out, weir_error *err) {
-  *out = NULL;
-  if ((text == NULL || strcmp(text, "graph") == 0) && graph->cluster != NULL)
-    return weir_cluster_from_yaml(alloc, graph->cluster, out, err);
-  if (text != NULL && strcmp(text, "graph") == 0)
-    return weir_fail(err, WEIR_W3020, NULL,
-                     "the graph has no `cluster:` section");
-  char logical[64]; /* CPUs of a mesh that names no devices */
-  if (text == NULL) text = "auto";
-  if (strcmp(text, "auto") == 0 && graph->mesh != NULL &&
-      graph->mesh->logical) {
-    snprintf(logical, sizeof logical, "worker=1,cpu=%" PRIu32,
-             graph->mesh->device_count);
-    text = logical;
-  }
-  return weir_cluster_from_text(alloc, weir_sv_from(text), out, err);
 }
 
 weir_status weir_placer_choose(const char *name, const weir_placer **out,

@@ -5,15 +5,7 @@
 #include "runtime/api/weir_internal.h"
 #include "runtime/exec/measure/calibrate.h"
 
-/* What plans need of a graph and of this machine. */
-
-/* |graph| with the batch size that its data section gives to the inputs whose
- * first dimension is open; the same graph if none is. A reference. Errors:
- * W2001 and the like, the ops' own, W6001. */
-weir_status weir_tools_fix_batch(const weir_graph *graph,
-                                 const weir_graph **out_graph, weir_error *err);
-
-/* ---- Cost files */
+/* Cost files of this machine. */
 
 /* Reads cost file |path|; a warning goes to |sink| (may be NULL) when it was
  * measured elsewhere. |again|: it is about to be measured here, so one of

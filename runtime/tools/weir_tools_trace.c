@@ -22,6 +22,41 @@ void weir_tools_observed_release(weir_tools_observed *o) {
   weir_runtime_release(runtime);
 }
 
+/* ---- What is measured */
+
+weir_status weir_tools_goal_open(const weir_place_request *r,
+                                 weir_tools_goal *g, weir_error *err) {
+  WEIR_TRY(weir_goal_create(r->graph, r->inference, &g->goal, err));
+  const weir_graph *graph = g->goal->graph;
+  weir_shape *shapes =
+      weir_alloc_array(graph->alloc, graph->input_count, sizeof *shapes);
+  if (shapes == NULL)
+    return weir_fail_memory(err, graph->input_count * sizeof *shapes);
+  weir_status s = weir_graph_input_shapes(graph, r->shapes, 0, shapes, err);
+  if (s == WEIR_OK) s = weir_graph_fix_shapes(graph, shapes, &g->graph, err);
+  if (s == WEIR_OK) s = weir_goal_cut(g->goal, shapes, &g->cut, err);
+  weir_free(graph->alloc, shapes);
+  return s;
+}
+
+void weir_tools_goal_close(weir_tools_goal *g) {
+  weir_cut_release(g->cut);
+  weir_graph_unref(g->graph);
+  weir_goal_release(g->goal);
+}
+
+weir_measure_request weir_tools_goal_measured(const weir_tools_goal *g,
+                                              const weir_placement *placement) {
+  return (weir_measure_request){.graph = g->graph,
+                                .values = g->goal->fetches,
+                                .nodes = g->goal->targets,
+                                .value_count = g->goal->fetch_count,
+                                .node_count = g->goal->target_count,
+                                .placement = placement};
+}
+
+/* ---- A plan carried out */
+
 /* The devices that the plan uses must be in this process. |*several|: there are
  * more than one. */
 static weir_status check_devices(const weir_place_view *view, bool *several,
@@ -43,12 +78,12 @@ static weir_status check_devices(const weir_place_view *view, bool *several,
 /* Runs it, by the plan if that has several devices. */
 static weir_status run_plan(weir_tools_observed *o, weir_measure_request *r,
                             bool several, weir_error *err) {
-  const weir_place_view *view = weir_tools_plan_view(o->plan);
+  const weir_place_view *view = &o->plan->plan->view;
   weir_strbuf text;
   weir_exec_placement where = {
       .cluster = view->placement->cluster,
       .lower = {.strictness = WEIR_PLACE_WARN,
-                .costs = weir_tools_plan_costs(o->plan)}};
+                .costs = o->plan->plan->placing->costs}};
   weir_status s = WEIR_OK;
   weir_strbuf_init(&text, o->runtime->env.alloc);
   if (several) {
@@ -67,19 +102,17 @@ static weir_status run_plan(weir_tools_observed *o, weir_measure_request *r,
 
 static weir_status observe(weir_tools_observed *o, const weir_graph *graph,
                            bool inference, bool several, weir_error *err) {
-  const weir_place_view *view = weir_tools_plan_view(o->plan);
-  const weir_costs *costs = weir_tools_plan_costs(o->plan);
-  const weir_graph *fixed = NULL;
-  weir_plan_wanted w = {0};
-  weir_status s = weir_tools_fix_batch(graph, &fixed, err);
-  if (s == WEIR_OK) s = weir_want(fixed, inference, &w, err);
+  const weir_place_view *view = &o->plan->plan->view;
+  const weir_costs *costs = o->plan->plan->placing->costs;
+  weir_place_request r = {.graph = graph, .inference = inference};
+  weir_tools_goal goal = {0};
+  weir_status s = weir_tools_goal_open(&r, &goal, err);
   if (s == WEIR_OK) {
     weir_measure_request request =
-        weir_want_measured(fixed, &w, view->placement);
+        weir_tools_goal_measured(&goal, view->placement);
     s = run_plan(o, &request, several, err);
   }
-  if (fixed != NULL) weir_want_end(fixed, &w);
-  weir_graph_unref(fixed);
+  weir_tools_goal_close(&goal);
   if (s != WEIR_OK) return s;
   const weir_measured *m = o->measured;
   o->seen = (weir_place_observed){
@@ -102,7 +135,7 @@ weir_status weir_tools_plan_observe(const weir_tools_plan *plan,
                                     weir_error *err) {
   *out_observed = NULL;
   bool several;
-  WEIR_TRY(check_devices(weir_tools_plan_view(plan), &several, err));
+  WEIR_TRY(check_devices(&plan->plan->view, &several, err));
   weir_tools_observed *o = weir_alloc_array(runtime->env.alloc, 1, sizeof *o);
   if (o == NULL) return weir_fail_memory(err, sizeof *o);
   o->runtime = weir_runtime_ref(runtime);
@@ -119,7 +152,7 @@ weir_status weir_tools_observed_write(const weir_tools_observed *o,
                                       weir_tools_plan_form form, size_t most,
                                       weir_write_fn write, void *self,
                                       weir_error *err) {
-  const weir_place_view *view = weir_tools_plan_view(o->plan);
+  const weir_place_view *view = &o->plan->plan->view;
   weir_writer out = {self, write};
   if (form != WEIR_PLAN_JSON && form != WEIR_PLAN_TRACE)
     return weir_place_write_observed(

@@ -336,51 +336,35 @@ static weir_status make_tables(weir_compiler *c, weir_error *err) {
   return WEIR_OK;
 }
 
-/* Cuts the graph down and forms groups; |c->feeds| and |c->fetches| get their
- * new ids. */
-static weir_status cut_down(weir_compiler *c, bool *fed, weir_value_id *map,
-                            weir_node_id *nodes, weir_error *err) {
+/* Cuts the graph down and forms groups; |c->feeds| and |c->cut| have the new
+ * ids. */
+static weir_status prepare_graph(weir_compiler *c, weir_error *err) {
   const weir_compile_request *r = c->request;
   const weir_graph *g = r->graph;
-  weir_graph *simple = NULL, *fused = NULL;
+  bool *fed = weir_alloc_array(c->env->alloc, g->input_count, sizeof *fed);
+  if (fed == NULL) return weir_fail_memory(err, g->input_count);
   for (uint32_t k = 0; k < r->feed_count; k++)
     for (uint32_t i = 0; i < g->input_count; i++)
       if (g->inputs[i].value == r->feeds[k]) fed[i] = true;
-  weir_simplify_options options = {.values = r->fetches,
-                                   .value_count = r->fetch_count,
-                                   .nodes = c->targets,
-                                   .node_count = c->target_count,
-                                   .fed = r->options.no_fold ? NULL : fed,
-                                   .keep_equal = r->options.no_fold,
-                                   .drop_inits = true};
-  weir_status s = weir_graph_simplify(g, &options, map, nodes, &simple, err);
-  for (uint32_t k = 0; s == WEIR_OK && k < r->feed_count; k++)
-    c->feeds[k] = map[r->feeds[k]];
-  for (uint32_t k = 0; s == WEIR_OK && k < r->fetch_count; k++)
-    c->fetches[k] = map[r->fetches[k]];
-  for (uint32_t k = 0; s == WEIR_OK && k < c->target_count; k++)
-    c->targets[k] = nodes[c->targets[k]];
-  if (s == WEIR_OK && !r->options.no_fusion)
-    s = weir_graph_fuse(simple, c->fetches, r->fetch_count, &fused, err);
-  c->graph = s != WEIR_OK ? NULL : weir_graph_ref(fused ? fused : simple);
-  weir_graph_unref(simple);
-  weir_graph_unref(fused);
-  return s;
-}
-
-static weir_status prepare_graph(weir_compiler *c, weir_error *err) {
-  const weir_allocator *a = c->env->alloc;
-  const weir_graph *g = c->request->graph;
-  bool *fed = weir_alloc_array(a, g->input_count, sizeof *fed);
-  weir_value_id *map = weir_alloc_array(a, g->value_count, sizeof *map);
-  weir_node_id *nodes = weir_alloc_array(a, g->node_count, sizeof *nodes);
-  weir_status s = fed == NULL || map == NULL || nodes == NULL
-                      ? weir_fail_memory(err, g->value_count * sizeof *map)
-                      : cut_down(c, fed, map, nodes, err);
-  weir_free(a, nodes);
-  weir_free(a, fed);
-  weir_free(a, map);
-  return s;
+  weir_cut_request request = {.graph = g,
+                              .values = r->fetches,
+                              .nodes = r->targets,
+                              .value_count = r->fetch_count,
+                              .node_count = r->target_count,
+                              .fed = r->options.no_fold ? NULL : fed,
+                              .no_updates = r->no_updates,
+                              .keep_equal = r->options.no_fold,
+                              .no_fusion = r->options.no_fusion};
+  weir_status s = weir_graph_cut(&request, &c->cut, err);
+  weir_free(c->env->alloc, fed);
+  if (s != WEIR_OK) return s;
+  for (uint32_t k = 0; k < r->feed_count; k++)
+    c->feeds[k] = c->cut->values[r->feeds[k]];
+  c->fetches = c->cut->fetches;
+  c->targets = c->cut->targets;
+  c->target_count = c->cut->target_count;
+  c->graph = weir_graph_ref(c->cut->graph);
+  return WEIR_OK;
 }
 
 static weir_status finish(weir_compiler *c, weir_compiled *out,
@@ -415,13 +399,8 @@ weir_status weir_compile(const weir_env *env,
   weir_compiled *out = weir_alloc_array(env->alloc, 1, sizeof *out);
   *out_compiled = NULL;
   c.feeds = weir_alloc_array(env->alloc, request->feed_count, sizeof *c.feeds);
-  c.fetches =
-      weir_alloc_array(env->alloc, request->fetch_count, sizeof *c.fetches);
   weir_status s = WEIR_OK;
-  if (out == NULL || c.feeds == NULL || c.fetches == NULL)
-    s = weir_fail_memory(err, sizeof *out);
-  if (s == WEIR_OK)
-    s = weir_compile_targets(&c, &c.targets, &c.target_count, err);
+  if (out == NULL || c.feeds == NULL) s = weir_fail_memory(err, sizeof *out);
   if (s == WEIR_OK) s = prepare_graph(&c, err);
   if (s == WEIR_OK && request->placement != NULL) {
     s = check_fed(&c, err);
@@ -433,8 +412,7 @@ weir_status weir_compile(const weir_env *env,
   if (s == WEIR_OK) s = finish(&c, out, err);
   weir_compile_parts_release(&c);
   weir_free(env->alloc, c.feeds);
-  weir_free(env->alloc, c.fetches);
-  weir_free(env->alloc, c.targets);
+  weir_cut_release(c.cut);
   if (out != NULL) {
     out->env = env;
     out->graph = c.graph;
@@ -456,7 +434,7 @@ weir_status weir_compile_body(weir_compiler *outer,
                      .request = request,
                      .graph = request->graph,
                      .feeds = (weir_value_id *)(uintptr_t)request->feeds,
-                     .fetches = (weir_value_id *)(uintptr_t)request->fetches,
+                     .fetches = request->fetches,
                      .known_feeds = known_feeds};
   weir_program_options options = {.threads = request->options.threads,
                                   .body = true};

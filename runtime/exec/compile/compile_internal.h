@@ -6,6 +6,7 @@
 #include "runtime/base/vec.h"
 #include "runtime/exec/compile/compile.h"
 #include "runtime/exec/program/program_internal.h"
+#include "runtime/graph/pass/cut.h"
 
 #define WEIR_SEVERAL (UINT32_MAX - 1)
 
@@ -25,8 +26,10 @@ typedef struct weir_compiler {
   const weir_graph *graph; /* simplified and fused */
   weir_program_builder *builder;
   weir_arena *arena;
-  weir_value_id *feeds, *fetches; /* ids in |graph| */
-  weir_node_id *targets;          /* the request's, and updates */
+  weir_cut *cut;                /* of the request; NULL: a body */
+  weir_value_id *feeds;         /* ids in |graph| */
+  const weir_value_id *fetches; /* likewise */
+  const weir_node_id *targets;  /* the request's, and updates */
   uint32_t target_count;
   uint32_t *values; /* per graph value: the program's */
   uint32_t *instrs; /* per node: its instruction, or WEIR_NO_INDEX; of a node
@@ -100,12 +103,6 @@ void weir_compile_parts_release(weir_compiler *c);
 /* compile_comm.c: one rank's part, over the frame's channel. */
 weir_status weir_compile_collective(weir_compiler *c, weir_node_id id,
                                     weir_error *err);
-
-/* compile_updates.c: the request's targets and, after them, the updates that
- * the run carries out, as ids of its graph. The caller frees the list, also on
- * failure. */
-weir_status weir_compile_targets(weir_compiler *c, weir_node_id **out_targets,
-                                 uint32_t *out_count, weir_error *err);
 
 /* compile_kernel.c */
 /* Emits node |id| alone. */

@@ -45,27 +45,11 @@ static weir_status merge_options(weir_loop *loop, weir_error *err) {
 
 /* ---- Metrics */
 
-static weir_status add_metric(weir_loop *loop, weir_sv name, weir_sv node,
-                              bool perplexity, const weir_mark *mark,
-                              weir_error *err) {
-  weir_loop_metric *m = &loop->metrics[loop->metric_count];
-  *m = (weir_loop_metric){.name = copy_sv(loop, name),
-                          .value = weir_graph_find_value(loop->graph, node),
-                          .perplexity = perplexity};
-  if (m->name == NULL) return weir_fail_memory(err, 0);
-  if (m->value == WEIR_NO_VALUE)
-    return weir_fail(err, WEIR_W5023, mark, "the graph has no node %.*s",
-                     WEIR_SV(node));
-  loop->values[loop->metric_count].name = m->name;
-  loop->eval_values[loop->metric_count].name = m->name;
-  loop->metric_count++;
-  return WEIR_OK;
-}
-
-/* The evaluation's metrics, and the loss if a rule looks at it. */
+/* The evaluation's metrics and the loss if a rule looks at it, by name. */
 static weir_status make_metrics(weir_loop *loop, weir_error *err) {
   const weir_train_spec *spec = loop->spec;
-  size_t most = spec->eval.metric_count + 1u;
+  const weir_train_watch *watch = &loop->watch;
+  size_t most = watch->metric_count + 1u;
   loop->metrics = weir_arena_array(&loop->arena, most, sizeof *loop->metrics);
   loop->values = weir_arena_array(&loop->arena, most, sizeof *loop->values);
   loop->eval_values =
@@ -75,18 +59,15 @@ static weir_status make_metrics(weir_loop *loop, weir_error *err) {
   if (loop->metrics == NULL || loop->values == NULL ||
       loop->eval_values == NULL || loop->sums == NULL)
     return weir_fail_memory(err, most * sizeof *loop->metrics);
-  bool has_loss = false;
-  for (uint32_t i = 0; i < spec->eval.metric_count; i++) {
-    const weir_metric_spec *m = &spec->eval.metrics[i];
-    has_loss = has_loss || weir_sv_equal(m->name, spec->minimize);
-    WEIR_TRY(add_metric(loop, m->name, m->node, m->perplexity, &m->mark, err));
+  for (uint32_t i = 0; i < watch->metric_count; i++) {
+    const weir_train_metric *m = &watch->metrics[i];
+    char *name = copy_sv(loop, m->name);
+    if (name == NULL) return weir_fail_memory(err, m->name.size);
+    loop->metrics[i] = (weir_loop_metric){name, m->value, m->perplexity};
+    loop->values[i].name = loop->eval_values[i].name = name;
   }
-  bool wanted = spec->eval.metric_count == 0 ||
-                weir_sv_equal(spec->stop.target.metric, spec->minimize) ||
-                weir_sv_equal(spec->stop.early_metric, spec->minimize);
-  if (has_loss || !wanted) return WEIR_OK;
-  return add_metric(loop, spec->minimize, spec->minimize, false,
-                    &spec->minimize_mark, err);
+  loop->metric_count = watch->metric_count;
+  return WEIR_OK;
 }
 
 /* ---- Variables */
@@ -167,55 +148,14 @@ static weir_status open_data(weir_loop *loop, weir_error *err) {
   return weir_data_iter_create(loop->data, &loop->iter, err);
 }
 
-static weir_value_id in_training(const weir_loop *loop, weir_value_id value) {
-  weir_value_id twin = loop->train->train_values[value];
-  return twin != WEIR_NO_VALUE ? twin : value;
-}
-
-/* A node of the source in training mode, or one that the rewrite added. */
-static weir_status find_watched(const weir_loop *loop, weir_sv name,
-                                weir_value_id *out, weir_error *err) {
-  weir_value_id v = weir_graph_find_value(loop->graph, name);
-  *out = v != WEIR_NO_VALUE ? in_training(loop, v)
-                            : weir_graph_find_value(loop->run_graph, name);
-  if (*out != WEIR_NO_VALUE) return WEIR_OK;
-  return weir_fail(err, WEIR_W5023, NULL, "summary: the graph has no node %.*s",
-                   WEIR_SV(name));
-}
-
-static weir_status list_fetches(weir_loop *loop, weir_value_id *ids,
-                                weir_error *err) {
-  const weir_train_spec *spec = loop->spec;
-  uint32_t n = WEIR_FETCH_METRICS;
-  ids[WEIR_FETCH_LOSS] = loop->train->loss;
-  ids[WEIR_FETCH_RATE] = loop->train->learning_rate;
-  for (uint32_t i = 0; i < loop->metric_count; i++)
-    ids[n++] = in_training(loop, loop->metrics[i].value);
-  loop->scalar_at = n;
-  for (uint32_t i = 0; i < spec->summary.scalar_count; i++)
-    WEIR_TRY(find_watched(loop, spec->summary.scalars[i], &ids[n++], err));
-  loop->histogram_at = n;
-  for (uint32_t i = 0; i < spec->summary.histogram_count; i++)
-    if (!weir_sv_is(spec->summary.histograms[i], "kind:var"))
-      WEIR_TRY(find_watched(loop, spec->summary.histograms[i], &ids[n++], err));
-  loop->fetch_count = n;
-  return WEIR_OK;
-}
-
 static weir_status make_steppers(weir_loop *loop, weir_error *err) {
   const weir_train_graph *t = loop->train;
-  size_t most = WEIR_FETCH_METRICS + loop->metric_count +
-                loop->spec->summary.scalar_count +
-                loop->spec->summary.histogram_count;
-  weir_value_id *ids = weir_arena_array(&loop->arena, most, sizeof *ids);
-  if (ids == NULL) return weir_fail_memory(err, most * sizeof *ids);
-  WEIR_TRY(list_fetches(loop, ids, err));
   weir_stepper_options options = {.session = loop->session,
                                   .graph = t->graph,
                                   .data = loop->data,
                                   .section = loop->spec->data,
-                                  .fetches = ids,
-                                  .fetch_count = loop->fetch_count,
+                                  .fetches = loop->watch.fetches,
+                                  .fetch_count = loop->watch.fetch_count,
                                   .targets = t->targets,
                                   .target_count = t->target_count};
   WEIR_TRY(weir_stepper_create(loop->env, &options, &loop->stepper, err));
@@ -308,6 +248,9 @@ static weir_status make_session(weir_loop *loop, weir_error *err) {
     WEIR_TRY(weir_graph_train(loop->graph, loop->spec, &loop->train, err));
     loop->run_graph = loop->train->graph;
   }
+  WEIR_TRY(weir_train_watch_list(loop->graph, loop->spec, loop->train,
+                                 &loop->arena, &loop->watch, err));
+  WEIR_TRY(make_metrics(loop, err));
   WEIR_TRY(list_variables(loop, err));
   return weir_exec_session_create(loop->env, loop->pool, loop->run_graph,
                                   &o->session, &loop->session, err);
@@ -331,7 +274,6 @@ static weir_status fill(weir_loop *loop, weir_error *err) {
   WEIR_TRY(weir_train_spec_read(loop->graph, o->sink, &loop->spec, err));
   WEIR_TRY(merge_options(loop, err));
   loop->graph_hash = weir_graph_hash(loop->graph);
-  WEIR_TRY(make_metrics(loop, err));
   WEIR_TRY(make_session(loop, err));
   WEIR_TRY(keep_states(loop, err));
   if (!o->eval_only) return make_training(loop, err);

@@ -84,8 +84,8 @@ static weir_status evaluate(weir_loop *loop, weir_error *err) {
 static void write_row(weir_loop *loop, weir_error *err, weir_status *s) {
   uint32_t scalars = loop->spec->summary.scalar_count;
   for (uint32_t i = 0; i < scalars; i++)
-    loop->sums[i] =
-        weir_loop_mean(weir_stepper_output(loop->stepper, loop->scalar_at + i));
+    loop->sums[i] = weir_loop_mean(
+        weir_stepper_output(loop->stepper, loop->watch.scalar_at + i));
   for (uint32_t i = 0; i < loop->metric_count; i++)
     loop->sums[scalars + 1 + i] = NAN; /* of evaluations */
   loop->sums[scalars] = loop->rate;
@@ -94,7 +94,7 @@ static void write_row(weir_loop *loop, weir_error *err, weir_status *s) {
 
 static weir_status write_histograms(weir_loop *loop, weir_error *err) {
   const weir_train_spec *spec = loop->spec;
-  uint32_t at = loop->histogram_at;
+  uint32_t at = loop->watch.histogram_at;
   for (uint32_t i = 0; i < spec->summary.histogram_count; i++) {
     weir_sv name = spec->summary.histograms[i];
     if (!weir_sv_is(name, "kind:var")) {

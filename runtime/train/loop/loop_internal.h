@@ -2,6 +2,7 @@
 #ifndef WEIR_TRAIN_LOOP_INTERNAL_H_
 #define WEIR_TRAIN_LOOP_INTERNAL_H_
 
+#include "runtime/graph/train/train_watch.h"
 #include "runtime/io/checkpoint/checkpoint.h"
 #include "runtime/train/loop/loop.h"
 #include "runtime/train/loop/stepper.h"
@@ -31,13 +32,6 @@ typedef struct weir_loop_eval_on {
 
 enum { WEIR_LOOP_EVALS = 4 };
 
-/* What a stepper of training fetches, in this order. */
-enum {
-  WEIR_FETCH_LOSS,
-  WEIR_FETCH_RATE,
-  WEIR_FETCH_METRICS /* metrics, scalars, histograms of nodes */
-};
-
 struct weir_loop {
   const weir_env *env;
   const weir_allocator *alloc;
@@ -57,11 +51,11 @@ struct weir_loop {
   weir_stepper *stepper, *accumulator; /* the last run of an update; others */
   weir_loop_eval_on evals[WEIR_LOOP_EVALS];
   weir_loop_metric *metrics;
+  weir_train_watch watch; /* what a step fetches */
   weir_train_value *values, *eval_values;
   double *sums;
   uint32_t metric_count;
   weir_summary *summary; /* NULL: none */
-  uint32_t scalar_at, histogram_at, fetch_count;
 
   /* Where it stands; all of it goes into checkpoints. */
   uint64_t step, runs; /* updates; runs of batches */

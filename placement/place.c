@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "placement/place_internal.h"
+
+/* A dimension that nothing fixes counts as this when homes are decided. */
+enum { NOMINAL_SIZE = 64 };
+
+/* ---- The cluster */
+
+weir_status weir_cluster_choose(const weir_allocator *alloc,
+                                const weir_graph *graph, const char *text,
+                                weir_cluster **out, weir_error *err) {
+  *out = NULL;
+  if ((text == NULL || strcmp(text, "graph") == 0) && graph->cluster != NULL)
+    return weir_cluster_from_yaml(alloc, graph->cluster, out, err);
+  if (text != NULL && strcmp(text, "graph") == 0)
+    return weir_fail(err, WEIR_W3020, NULL,
+                     "the graph has no `cluster:` section");
+  char logical[64]; /* CPUs of a mesh that names no devices */
+  if (text == NULL) text = "auto";
+  if (strcmp(text, "auto") == 0 && graph->mesh != NULL &&
+      graph->mesh->logical) {
+    snprintf(logical, sizeof logical, "worker=1,cpu=%" PRIu32,
+             graph->mesh->device_count);
+    text = logical;
+  }
+  return weir_cluster_from_text(alloc, weir_sv_from(text), out, err);
+}
+
+/* A measured link joins devices of one process; copies to GPUs it knows not. */
+static void use_link(const weir_placing *p, weir_cluster *cluster) {
+  if (p->costs == NULL || p->costs->piece_count == 0 ||
+      cluster->models[1].present)
+    return;
+  const weir_cost_piece *piece = &p->costs->pieces[0];
+  cluster->local =
+      (weir_place_link){piece->latency_ns, piece->ps_per_byte, true};
+  if (p->options.in_process) cluster->network = cluster->local;
+}
+
+/* ---- Plans */
+
+weir_plan *weir_plan_ref(const weir_plan *plan) {
+  weir_plan *p = (weir_plan *)(uintptr_t)plan;
+  atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+  return p;
+}
+
+void weir_plan_unref(const weir_plan *plan) {
+  weir_plan *p = (weir_plan *)(uintptr_t)plan;
+  if (p == NULL) return;
+  if (atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1) return;
+  weir_place_figures_release(p->figures);
+  weir_partition_release(p->partition);
+  weir_place_plan_release(p->result.plan);
+  if (p->placement == NULL) weir_place_problem_release(p->problem);
+  weir_placement_release(p->placement);
+  weir_placing_unref(p->placing);
+  weir_free(p->alloc, p->peaks);
+  weir_free(p->alloc, p);
+}
+
+static weir_status plan_begin(const weir_placing *placing, weir_plan **out,
+                              weir_error *err) {
+  weir_plan *p = weir_alloc_array(placing->alloc, 1, sizeof *p);
+  *out = p;
+  if (p == NULL) return weir_fail_memory(err, sizeof *p);
+  atomic_init(&p->refs, 1);
+  p->alloc = placing->alloc;
+  p->placing = weir_placing_ref(placing);
+  return WEIR_OK;
+}
+
+/* Wishes as pins of |graph|'s nodes, which the caller frees. */
+static weir_status find_wishes(const weir_placing *p, const weir_graph *graph,
+                               bool all, weir_place_pin **out, uint32_t *count,
+                               weir_error *err) {
+  *count = 0;
+  *out = weir_alloc_array(p->alloc, p->wish_count, sizeof **out);
+  if (*out == NULL) return weir_fail_memory(err, p->wish_count * sizeof **out);
+  for (uint32_t i = 0; i < p->wish_count; i++) {
+    const weir_place_wish *w = &p->wishes[i];
+    weir_node_id id = weir_place_find_in(graph, w->node);
+    if (id != UINT32_MAX)
+      (*out)[(*count)++] = (weir_place_pin){id, w->device};
+    else if (all)
+      return weir_fail(err, WEIR_W0002, NULL,
+                       "the plan has no node called %.*s", WEIR_SV(w->node));
+  }
+  return WEIR_OK;
+}
+
+static weir_status lower(weir_plan *plan, const weir_graph *graph,
+                         const weir_plan_start *start, weir_error *err) {
+  const weir_placing *p = plan->placing;
+  weir_place_pin *pins = NULL;
+  weir_lower_options lower = {
+      .strictness = p->options.strictness,
+      .logical = p->logical,
+      .sink = start->request != NULL ? start->request->sink : NULL,
+      .costs = p->costs,
+      .homes = &p->homes};
+  weir_status s =
+      find_wishes(p, graph, start->wishes, &pins, &lower.pin_count, err);
+  lower.pins = pins;
+  if (s == WEIR_OK)
+    s = weir_placement_create(p->alloc, graph, p->cluster, &lower,
+                              &plan->placement, err);
+  weir_free(p->alloc, pins);
+  if (s != WEIR_OK) return s;
+  plan->problem = (weir_place_problem *)(uintptr_t)plan->placement->problem;
+  plan->hash = weir_cut_hash(graph);
+  return WEIR_OK;
+}
+
+weir_status weir_plan_make(const weir_placing *placing, const weir_graph *graph,
+                           const weir_plan_start *start, weir_plan **out_plan,
+                           weir_error *err) {
+  weir_plan *p = NULL;
+  *out_plan = NULL;
+  weir_status s = plan_begin(placing, &p, err);
+  if (s == WEIR_OK) s = lower(p, graph, start, err);
+  if (s == WEIR_OK) s = weir_plan_solve(p, start, err);
+  if (s == WEIR_OK)
+    s = weir_partition_create(p->alloc, p->placement, p->result.plan,
+                              &p->partition, err);
+  if (s == WEIR_OK)
+    *out_plan = p;
+  else
+    weir_plan_unref(p);
+  return s;
+}
+
+weir_status weir_placing_plan(const weir_placing *placing,
+                              const weir_graph *graph, weir_plan **out_plan,
+                              weir_error *err) {
+  weir_plan_start start = {0};
+  return weir_plan_make(placing, graph, &start, out_plan, err);
+}
+
+/* ---- Placings */
+
+weir_placing *weir_placing_ref(const weir_placing *placing) {
+  weir_placing *p = (weir_placing *)(uintptr_t)placing;
+  atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+  return p;
+}
+
+void weir_placing_unref(const weir_placing *placing) {
+  weir_placing *p = (weir_placing *)(uintptr_t)placing;
+  if (p == NULL) return;
+  if (atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1) return;
+  weir_cluster_release((weir_cluster *)(uintptr_t)p->cluster);
+  weir_costs_release(p->costs);
+  weir_map_release(&p->homes);
+  weir_arena_release(&p->arena);
+  weir_free(p->alloc, p);
+}
+
+uint32_t weir_placing_home(const weir_placing *placing, weir_sv name) {
+  uint32_t device = weir_map_get(&placing->homes, name);
+  return device == WEIR_MAP_NONE ? WEIR_PLACE_NONE : device;
+}
+
+static weir_status copy_wishes(weir_placing *p, const weir_place_request *r,
+                               weir_place_wish **out, weir_error *err) {
+  size_t most = r->wish_count + r->change_count;
+  weir_place_wish *w = weir_arena_array(&p->arena, most + 1, sizeof *w);
+  *out = w;
+  if (w == NULL) return weir_fail_memory(err, most * sizeof *w);
+  for (uint32_t i = 0; i < r->wish_count; i++) {
+    char *name = weir_arena_string(&p->arena, r->wishes[i].node.data,
+                                   r->wishes[i].node.size);
+    if (name == NULL) return weir_fail_memory(err, r->wishes[i].node.size);
+    w[i] =
+        (weir_place_wish){{name, r->wishes[i].node.size}, r->wishes[i].device};
+  }
+  p->wishes = w;
+  p->wish_count = r->wish_count;
+  return WEIR_OK;
+}
+
+static weir_status placing_begin(const weir_allocator *alloc,
+                                 const weir_place_request *r,
+                                 weir_placing **out, weir_error *err) {
+  weir_place_wish *wishes;
+  weir_placing *p = weir_alloc_array(alloc, 1, sizeof *p);
+  *out = p;
+  if (p == NULL) return weir_fail_memory(err, sizeof *p);
+  atomic_init(&p->refs, 1);
+  p->alloc = alloc;
+  weir_arena_init(&p->arena, alloc);
+  weir_map_init(&p->homes, alloc);
+  p->options = r->options;
+  if (r->costs != NULL) p->costs = weir_costs_ref(r->costs);
+  if (r->graph == NULL) return WEIR_OK; /* of an instance */
+  p->logical = r->graph->mesh != NULL && r->graph->mesh->logical;
+  weir_cluster *cluster = NULL;
+  WEIR_TRY(copy_wishes(p, r, &wishes, err));
+  WEIR_TRY(weir_cluster_choose(alloc, r->graph, r->cluster, &cluster, err));
+  weir_status s =
+      weir_place_change(r, &p->arena, &cluster, wishes, &p->wish_count, err);
+  if (s == WEIR_OK) use_link(p, cluster);
+  p->cluster = cluster;
+  return s;
+}
+
+/* ---- What is placed first: the graph's main purpose */
+
+/* One call of weir_place_graph or weir_placing_create. */
+typedef struct placer {
+  const weir_place_request *request;
+  weir_placing *placing;
+  weir_goal *goal, *main; /* what is wanted; what gives homes: maybe the same */
+  weir_cut *cut;          /* of |goal|; NULL: the caller wants the homes only */
+  weir_cut *first_cut;    /* of |main| */
+  weir_plan *first;       /* of |main|; or NULL */
+} placer;
+
+static void placer_end(placer *p) {
+  weir_cut_release(p->cut);
+  weir_cut_release(p->first_cut);
+  if (p->main != p->goal) weir_goal_release(p->main);
+  weir_goal_release(p->goal);
+  weir_plan_unref(p->first);
+  weir_placing_unref(p->placing);
+}
+
+static bool has_variables(const weir_graph *g) {
+  for (weir_node_id id = 0; id < g->node_count; id++)
+    if (g->nodes[id].op->instr == WEIR_INSTR_VAR_READ) return true;
+  return false;
+}
+
+static weir_status cut(const weir_goal *goal, const weir_shape *given,
+                       int64_t nominal, weir_cut **out, weir_error *err) {
+  const weir_graph *g = goal->graph;
+  weir_shape *shapes =
+      weir_alloc_array(g->alloc, g->input_count, sizeof *shapes);
+  *out = NULL;
+  if (shapes == NULL)
+    return weir_fail_memory(err, g->input_count * sizeof *shapes);
+  weir_status s = weir_graph_input_shapes(g, given, nominal, shapes, err);
+  if (s == WEIR_OK) s = weir_goal_cut(goal, shapes, out, err);
+  weir_free(g->alloc, shapes);
+  return s;
+}
+
+static bool is_wanted(const placer *p) {
+  return p->cut != NULL && p->first_cut != NULL &&
+         weir_cut_hash(p->cut->graph) == weir_cut_hash(p->first_cut->graph);
+}
+
+/* The plan that gives homes. Where it is that of what is wanted, it begins as
+ * the caller wants. */
+static weir_status plan_main(placer *p, weir_error *err) {
+  weir_plan_start start = {0};
+  if (p->main == NULL)
+    WEIR_TRY(weir_goal_create(p->request->graph, false, &p->main, err));
+  WEIR_TRY(cut(p->main, NULL, NOMINAL_SIZE, &p->first_cut, err));
+  if (is_wanted(p)) start = (weir_plan_start){p->request, true, true};
+  return weir_plan_make(p->placing, p->first_cut->graph, &start, &p->first,
+                        err);
+}
+
+/* Where there is no such plan, because a shape is not known or the step does
+ * not fit the cluster, the outputs' variables go by rules and bytes. */
+static weir_status decide_homes(placer *p, weir_error *err) {
+  weir_error why = WEIR_ERROR_INIT;
+  if (!has_variables(p->request->graph)) return WEIR_OK;
+  weir_status s = plan_main(p, &why);
+  if (s != WEIR_OK && (is_wanted(p) || strcmp(why.id, "W6001") == 0)) {
+    if (err != NULL) *err = why;
+    return s;
+  }
+  if (p->main == NULL)
+    WEIR_TRY(weir_goal_create(p->request->graph, true, &p->main, err));
+  if (p->first != NULL) WEIR_TRY(weir_homes_take(p->placing, p->first, err));
+  return weir_homes_fill(p->placing, p->main, err);
+}
+
+weir_status weir_placing_create(const weir_allocator *alloc,
+                                const weir_place_request *request,
+                                weir_placing **out_placing,
+                                weir_plan **out_plan, weir_error *err) {
+  placer p = {.request = request};
+  *out_placing = NULL;
+  *out_plan = NULL;
+  weir_status s = placing_begin(alloc, request, &p.placing, err);
+  if (s == WEIR_OK) s = decide_homes(&p, err);
+  if (s == WEIR_OK) {
+    *out_placing = p.placing;
+    *out_plan = p.first;
+    p.placing = NULL;
+    p.first = NULL;
+  }
+  placer_end(&p);
+  return s;
+}
+
+/* ---- One plan */
+
+/* A plan that was given says where its variables live. */
+static weir_status plan_given(placer *p, weir_plan **out, weir_error *err) {
+  weir_plan_start start = {p->request, true, true};
+  WEIR_TRY(weir_plan_make(p->placing, p->cut->graph, &start, out, err));
+  WEIR_TRY(weir_homes_take(p->placing, *out, err));
+  return weir_homes_fill(p->placing, p->goal, err);
+}
+
+static weir_status plan_goal(placer *p, weir_plan **out, weir_error *err) {
+  const weir_place_request *r = p->request;
+  weir_plan_start start = {r, true, true};
+  WEIR_TRY(weir_goal_create(r->graph, r->inference, &p->goal, err));
+  WEIR_TRY(cut(p->goal, r->shapes, 0, &p->cut, err));
+  if (r->replay) return plan_given(p, out, err);
+  if (!r->inference || r->graph->train == NULL) p->main = p->goal;
+  WEIR_TRY(decide_homes(p, err));
+  if (p->first != NULL && p->first->hash == weir_cut_hash(p->cut->graph)) {
+    *out = weir_plan_ref(p->first);
+    return WEIR_OK;
+  }
+  return weir_plan_make(p->placing, p->cut->graph, &start, out, err);
+}
+
+weir_status weir_place_graph(const weir_allocator *alloc,
+                             const weir_place_request *request,
+                             weir_plan **out_plan, weir_error *err) {
+  placer p = {.request = request};
+  weir_plan *plan = NULL;
+  *out_plan = NULL;
+  weir_status s = placing_begin(alloc, request, &p.placing, err);
+  if (s == WEIR_OK) s = plan_goal(&p, &plan, err);
+  placer_end(&p);
+  if (s == WEIR_OK)
+    *out_plan = plan;
+  else
+    weir_plan_unref(plan);
+  return s;
+}
+
+weir_status weir_place_problem_plan(const weir_allocator *alloc,
+                                    weir_place_problem *problem,
+                                    const weir_place_request *request,
+                                    weir_plan **out_plan, weir_error *err) {
+  weir_plan_start start = {request, true, false};
+  weir_place_request r = *request;
+  weir_placing *placing = NULL;
+  weir_plan *p = NULL;
+  *out_plan = NULL;
+  r.graph = NULL;
+  weir_status s = placing_begin(alloc, &r, &placing, err);
+  if (s == WEIR_OK) s = plan_begin(placing, &p, err);
+  if (s == WEIR_OK) {
+    p->problem = problem;
+    s = weir_plan_solve(p, &start, err);
+  } else {
+    weir_place_problem_release(problem);
+  }
+  weir_placing_unref(placing);
+  if (s == WEIR_OK)
+    *out_plan = p;
+  else
+    weir_plan_unref(p);
+  return s;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/pass/cut.h"
+
+#include <string.h>
+
+#include "runtime/base/map.h"
+#include "runtime/graph/hash.h"
+
+/* One cut under way. */
+typedef struct cutter {
+  const weir_cut_request *request;
+  const weir_allocator *alloc;
+  weir_cut *out;
+  weir_node_id *targets; /* ids of the old graph */
+  weir_node_id *nodes;   /* per old node: its new id */
+  bool *folded;          /* fed, without what is folded */
+} cutter;
+
+static weir_status make_room(cutter *c, weir_error *err) {
+  const weir_cut_request *r = c->request;
+  const weir_graph *g = r->graph;
+  weir_cut *out = c->out;
+  WEIR_TRY(weir_graph_targets(r, &c->targets, &out->target_count, err));
+  out->fetch_count = r->value_count;
+  out->values = weir_alloc_array(c->alloc, g->value_count, sizeof *out->values);
+  out->fetches =
+      weir_alloc_array(c->alloc, r->value_count, sizeof *out->fetches);
+  out->targets =
+      weir_alloc_array(c->alloc, out->target_count, sizeof *out->targets);
+  c->nodes = weir_alloc_array(c->alloc, g->node_count, sizeof *c->nodes);
+  c->folded = weir_alloc_array(c->alloc, g->input_count, sizeof *c->folded);
+  if (out->values == NULL || out->fetches == NULL || out->targets == NULL ||
+      c->nodes == NULL || c->folded == NULL)
+    return weir_fail_memory(err, g->value_count * sizeof *out->values);
+  return WEIR_OK;
+}
+
+static weir_status simplify(cutter *c, const bool *fed, weir_graph **out,
+                            weir_error *err) {
+  const weir_cut_request *r = c->request;
+  weir_simplify_options options = {.values = r->values,
+                                   .value_count = r->value_count,
+                                   .nodes = c->targets,
+                                   .node_count = c->out->target_count,
+                                   .fed = fed,
+                                   .keep_equal = r->keep_equal,
+                                   .drop_inits = true};
+  return weir_graph_simplify(r->graph, &options, c->out->values, c->nodes, out,
+                             err);
+}
+
+static bool shapes_known(const weir_graph *g) {
+  for (weir_value_id v = 0; v < g->value_count; v++)
+    if (!weir_shape_known(g->values[v].shape)) return false;
+  return true;
+}
+
+/* Of the foldable inputs integers carry shapes; other defaults stay fed, so
+ * that no more than shapes depends on whether an input was given. */
+static bool fold(cutter *c) {
+  const weir_cut_request *r = c->request;
+  bool some = false;
+  for (uint32_t i = 0; i < r->graph->input_count; i++) {
+    const weir_graph_port *input = &r->graph->inputs[i];
+    weir_dtype dtype = r->graph->values[input->value].dtype;
+    bool carries = r->foldable[i] && input->has_default &&
+                   (dtype == WEIR_I32 || dtype == WEIR_I64);
+    c->folded[i] = r->fed[i] && !carries;
+    some |= r->fed[i] && carries;
+  }
+  return some;
+}
+
+static weir_status simplify_known(cutter *c, weir_graph **out,
+                                  weir_error *err) {
+  const weir_cut_request *r = c->request;
+  WEIR_TRY(simplify(c, r->fed, out, err));
+  if (r->fed == NULL || r->foldable == NULL || shapes_known(*out) || !fold(c))
+    return WEIR_OK;
+  weir_graph_unref(*out);
+  *out = NULL;
+  return simplify(c, c->folded, out, err);
+}
+
+uint64_t weir_cut_hash(const weir_graph *g) {
+  uint64_t h = weir_graph_hash(g);
+  for (weir_node_id id = 0; id < g->node_count; id++)
+    h = weir_hash_bytes(&g->nodes[id].group, sizeof g->nodes[id].group, h);
+  return h;
+}
+
+static weir_status run(cutter *c, weir_error *err) {
+  const weir_cut_request *r = c->request;
+  weir_cut *out = c->out;
+  weir_graph *simple = NULL, *fused = NULL;
+  WEIR_TRY(make_room(c, err));
+  weir_status s = simplify_known(c, &simple, err);
+  for (uint32_t k = 0; s == WEIR_OK && k < r->value_count; k++)
+    out->fetches[k] = out->values[r->values[k]];
+  for (uint32_t k = 0; s == WEIR_OK && k < out->target_count; k++)
+    out->targets[k] = c->nodes[c->targets[k]];
+  if (s == WEIR_OK && !r->no_fusion)
+    s = weir_graph_fuse(simple, out->fetches, out->fetch_count, &fused, err);
+  if (s == WEIR_OK) out->graph = weir_graph_ref(fused != NULL ? fused : simple);
+  weir_graph_unref(simple);
+  weir_graph_unref(fused);
+  return s;
+}
+
+weir_status weir_graph_cut(const weir_cut_request *request, weir_cut **out_cut,
+                           weir_error *err) {
+  const weir_allocator *a = request->graph->alloc;
+  *out_cut = NULL;
+  weir_cut *out = weir_alloc_array(a, 1, sizeof *out);
+  if (out == NULL) return weir_fail_memory(err, sizeof *out);
+  out->alloc = a;
+  cutter c = {.request = request, .alloc = a, .out = out};
+  weir_status s = run(&c, err);
+  weir_free(a, c.targets);
+  weir_free(a, c.nodes);
+  weir_free(a, c.folded);
+  if (s == WEIR_OK)
+    *out_cut = out;
+  else
+    weir_cut_release(out);
+  return s;
+}
+
+void weir_cut_release(weir_cut *cut) {
+  if (cut == NULL) return;
+  weir_graph_unref(cut->graph);
+  weir_free(cut->alloc, cut->values);
+  weir_free(cut->alloc, cut->fetches);
+  weir_free(cut->alloc, cut->targets);
+  weir_free(cut->alloc, cut);
+}
+
+weir_status weir_graph_fix_shapes(const weir_graph *graph,
+                                  const weir_shape *shapes,
+                                  const weir_graph **out_graph,
+                                  weir_error *err) {
+  weir_graph *special = NULL;
+  bool open = graph->symbol_count > 0 || !shapes_known(graph);
+  *out_graph = NULL;
+  if (open) WEIR_TRY(weir_graph_specialize(graph, shapes, &special, err));
+  *out_graph = open ? special : weir_graph_ref(graph);
+  return WEIR_OK;
+}

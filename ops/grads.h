@@ -2,7 +2,7 @@
 #ifndef OPS_GRADS_H_
 #define OPS_GRADS_H_
 
-#include "ops/op.h"
+#include "ops/grad_ctx.h"
 
 /* Short forms for gradient rules: dx = dy * (1 - y * y) is
  *   weir_grad_add(c, 0, weir_g2(c, "mul", dy, weir_g2(c, "sub", one, yy)));

@@ -12,7 +12,8 @@
  *
  * An op is one const weir_op_def in one file: what it is called, what it takes
  * and gives, the rule for shapes, its gradient, its cost, prose, source. It
- * never computes and never names a device; kernels do (kernels/kernel.h).
+ * never computes and never names a device; kernels do (kernels/kernel.h). Its
+ * rules see a graph through two contexts alone, shape_ctx.h and grad_ctx.h.
  *
  *   const weir_op_def weir_op_relu = {
  *       .name = "relu", .summary = "Larger of x and 0, element by element.",
@@ -26,8 +27,8 @@
  * configure. */
 
 typedef struct weir_op_def weir_op_def;
-typedef struct weir_shape_ctx weir_shape_ctx; /* runtime/graph implements */
-typedef struct weir_grad_ctx weir_grad_ctx;   /* runtime/graph implements */
+typedef struct weir_shape_ctx weir_shape_ctx; /* ops/shape_ctx.h */
+typedef struct weir_grad_ctx weir_grad_ctx;   /* ops/grad_ctx.h */
 
 enum {
   WEIR_OP_INPUTS = 8,
@@ -86,6 +87,16 @@ typedef struct weir_attr {
   };
 } weir_attr;
 
+/* Attributes by name; an entry with name NULL ends the list. */
+typedef struct weir_named_attr {
+  const char *name;
+  weir_attr value;
+} weir_named_attr;
+
+/* A value of a graph, by number; WEIR_NO_VALUE: none. */
+typedef uint32_t weir_ref;
+#define WEIR_NO_VALUE UINT32_MAX
+
 /* What an attribute may be. |fallback| is its default as written in the graph
  * language ("-1", "[1, 1]", "f32", "none"); NULL: it must be given. */
 typedef struct weir_attr_def {
@@ -125,12 +136,15 @@ enum {
   WEIR_OP_MAY_FAIL = 1u << 7 /* at run time, on data (indices, int division) */
 };
 
-/* One operand of a call: known shape, and its data when that is constant. */
+/* How an operand's elements lie in memory. */
 typedef enum weir_layout {
   WEIR_LAYOUT_PLAIN, /* row-major */
-  WEIR_LAYOUT_N16    /* [ceil(n/16)][c][h][w][16 images], zero-filled */
+  /* [ceil(n/16)][c][h][w][16 images]; lanes of images that are not there hold
+   * anything. */
+  WEIR_LAYOUT_N16
 } weir_layout;
 
+/* One operand of a call: known shape, and its data when that is constant. */
 typedef struct weir_operand {
   weir_dtype dtype;
   weir_layout layout;
@@ -185,91 +199,5 @@ struct weir_op_def {
   weir_status (*grad)(weir_grad_ctx *ctx); /* NULL: not differentiable */
   void (*cost)(const weir_call *call, weir_cost *out); /* NULL: bytes only */
 };
-
-/* ---- For shape rules. All inputs' dtypes fit their type variables already.
- * A rule sets every output's shape; output dtypes follow from the type
- * variables unless the rule sets them. Rules are pure and never allocate from
- * a value: sizes are checked by weir_shape_set. */
-
-/* Number of inputs (missing optional ones among them) and of outputs; the
- * i-th input's dtype, WEIR_DTYPE_NONE when it was left out. */
-uint32_t weir_shape_in_count(const weir_shape_ctx *ctx);
-uint32_t weir_shape_out_count(const weir_shape_ctx *ctx);
-weir_dtype weir_shape_in_dtype(const weir_shape_ctx *ctx, uint32_t i);
-/* The i-th input's shape; its rank may be WEIR_RANK_UNKNOWN. */
-const weir_shape *weir_shape_in(const weir_shape_ctx *ctx, uint32_t i);
-/* The i-th input's data if it is a known constant, else NULL. */
-const weir_tensor *weir_shape_in_value(const weir_shape_ctx *ctx, uint32_t i);
-/* The attribute called |name|; NULL if the op has none of that name. */
-const weir_attr *weir_shape_attr(const weir_shape_ctx *ctx, const char *name);
-/* Sets an output. Checks it. */
-WEIR_MUST_USE weir_status weir_shape_set(weir_shape_ctx *ctx, uint32_t i,
-                                         const weir_shape *shape);
-void weir_shape_set_dtype(weir_shape_ctx *ctx, uint32_t i, weir_dtype dtype);
-/* Says that output |i| always has this value (shape, dim, arithmetic on known
- * integers). Copies |tensor|. At most 4096 elements, more is ignored. */
-WEIR_MUST_USE weir_status weir_shape_set_value(weir_shape_ctx *ctx, uint32_t i,
-                                               const weir_tensor *tensor);
-/* A dimension nobody knows before run time. */
-weir_dim weir_shape_new_dim(weir_shape_ctx *ctx);
-/* Whether |a| and |b| can be equal; |*out| is the better known of them. Two
- * symbols, or a symbol and a number, can be (it is checked again once known).
- */
-bool weir_shape_unify(weir_shape_ctx *ctx, weir_dim a, weir_dim b,
-                      weir_dim *out);
-/* The rule of ops with bodies (scan, while, if): types follow from those. */
-WEIR_MUST_USE weir_status weir_shape_bodies(weir_shape_ctx *ctx);
-/* Fails at the node's place, its op's name before the message. */
-weir_status weir_shape_fail(weir_shape_ctx *ctx, weir_error_id id,
-                            const char *fmt, ...) WEIR_PRINTF(3, 4);
-/* Adds "did you mean" to the failure. */
-void weir_shape_hint(weir_shape_ctx *ctx, const char *fmt, ...)
-    WEIR_PRINTF(2, 3);
-/* "[batch, 3]" with the graph's names; text stays valid until the eighth next
- * call. For messages. */
-const char *weir_shape_text(weir_shape_ctx *ctx, const weir_shape *shape);
-const char *weir_dim_text(weir_shape_ctx *ctx, weir_dim dim);
-
-/* ---- For gradient rules. A rule is given the call's inputs, outputs and the
- * outputs' gradients as values of the graph under construction, and adds nodes
- * that compute the inputs' gradients. WEIR_NO_VALUE means zero. Failures stick:
- * after one, calls return WEIR_NO_VALUE and the caller reports it. */
-
-typedef uint32_t weir_ref;
-#define WEIR_NO_VALUE UINT32_MAX
-
-/* Number of inputs; the i-th input and output as values. */
-uint32_t weir_grad_in_count(const weir_grad_ctx *ctx);
-weir_ref weir_grad_in(const weir_grad_ctx *ctx, uint32_t i);
-weir_ref weir_grad_out(const weir_grad_ctx *ctx, uint32_t i);
-/* dL/d(output i), or WEIR_NO_VALUE when nothing depends on it. */
-weir_ref weir_grad_dy(const weir_grad_ctx *ctx, uint32_t i);
-/* Whether anybody asks for dL/d(input i). */
-bool weir_grad_wanted(const weir_grad_ctx *ctx, uint32_t i);
-const weir_attr *weir_grad_attr(const weir_grad_ctx *ctx, const char *name);
-const weir_shape *weir_grad_shape(const weir_grad_ctx *ctx, weir_ref value);
-weir_dtype weir_grad_dtype(const weir_grad_ctx *ctx, weir_ref value);
-/* Adds the node |op|(|in|...). |attrs| gives attributes by name, ended by an
- * entry with name NULL; NULL: none. They and what they point to are copied.
- * Returns its first output; weir_grad_next gives the others. */
-typedef struct weir_named_attr {
-  const char *name;
-  weir_attr value;
-} weir_named_attr;
-weir_ref weir_grad_node(weir_grad_ctx *ctx, const char *op, uint32_t in_count,
-                        const weir_ref *in, const weir_named_attr *attrs);
-/* The |i|-th output of the node whose first output is |first|. */
-static inline weir_ref weir_grad_next(weir_ref first, uint32_t i) {
-  return first == WEIR_NO_VALUE ? WEIR_NO_VALUE : first + i;
-}
-/* A constant of the value's dtype. */
-weir_ref weir_grad_scalar(weir_grad_ctx *ctx, weir_dtype dtype, double value);
-/* Sums |g| down to the shape of |like|: the gradient of broadcasting. */
-weir_ref weir_grad_unbroadcast(weir_grad_ctx *ctx, weir_ref g, weir_ref like);
-/* Fails at the node's place, its op's name before the message. Sticks. */
-weir_status weir_grad_fail(weir_grad_ctx *ctx, weir_error_id id,
-                           const char *fmt, ...) WEIR_PRINTF(3, 4);
-/* Adds |g| to dL/d(input i). */
-void weir_grad_add(weir_grad_ctx *ctx, uint32_t i, weir_ref g);
 
 #endif

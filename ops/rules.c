@@ -47,7 +47,7 @@ weir_status weir_rule_broadcast(weir_shape_ctx *ctx, const weir_shape *a,
       y.dims[i] = db;
     else if (weir_dim_is(db, 1))
       y.dims[i] = da;
-    else if (!weir_shape_unify(ctx, da, db, &y.dims[i]))
+    else if (!weir_dim_unify(da, db, &y.dims[i]))
       return weir_shape_fail(
           ctx, WEIR_W2011,
           "shapes %s and %s do not broadcast: %s and %s at dimension %d",
@@ -75,7 +75,7 @@ weir_status weir_rule_same(weir_shape_ctx *ctx, const weir_shape *a,
   bool equal = a->rank < 0 || b->rank < 0 || a->rank == b->rank;
   if (a->rank >= 0 && b->rank >= 0)
     for (int i = 0; equal && i < y.rank; i++)
-      equal = weir_shape_unify(ctx, a->dims[i], b->dims[i], &y.dims[i]);
+      equal = weir_dim_unify(a->dims[i], b->dims[i], &y.dims[i]);
   if (!equal)
     return weir_shape_fail(ctx, WEIR_W2010, "%s is %s, %s is %s", a_is,
                            weir_shape_text(ctx, a), b_is,

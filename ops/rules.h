@@ -2,7 +2,7 @@
 #ifndef OPS_RULES_H_
 #define OPS_RULES_H_
 
-#include "ops/op.h"
+#include "ops/shape_ctx.h"
 
 /* What the op files share.
  *

@@ -29,7 +29,7 @@ static weir_status bind(weir_shape_ctx *ctx, const weir_einsum *e, int i,
   for (int d = 0; d < x->rank; d++) {
     int index = e->index[i][d];
     weir_dim old = bound[index] ? sizes[index] : x->dims[d];
-    if (!weir_shape_unify(ctx, old, x->dims[d], &sizes[index]))
+    if (!weir_dim_unify(old, x->dims[d], &sizes[index]))
       return weir_shape_fail(ctx, WEIR_W2015, "%c is %s and %s",
                              e->letters[index], weir_dim_text(ctx, old),
                              weir_dim_text(ctx, x->dims[d]));

@@ -39,7 +39,7 @@ static weir_status shape(weir_shape_ctx *ctx) {
   if (a->rank < 0 || b->rank < 0) return weir_shape_set(ctx, 0, &y);
   WEIR_TRY(read_side(ctx, 0, "transpose_a", &l));
   WEIR_TRY(read_side(ctx, 1, "transpose_b", &r));
-  if (!weir_shape_unify(ctx, l.cols, r.rows, &k))
+  if (!weir_dim_unify(l.cols, r.rows, &k))
     return weir_shape_fail(
         ctx, WEIR_W2012, "inner dimensions differ, %s and %s, of %s and %s",
         weir_dim_text(ctx, l.cols), weir_dim_text(ctx, r.rows),

@@ -2,7 +2,7 @@
 #ifndef OPS_WINDOW_H_
 #define OPS_WINDOW_H_
 
-#include "ops/op.h"
+#include "ops/shape_ctx.h"
 
 /* The window of a convolution or pooling over [n, c, h, w]. Index 0 is the
  * height, 1 the width; |pad| is top, left, bottom, right. */

@@ -2,7 +2,7 @@
 #ifndef OPS_APPLY_H_
 #define OPS_APPLY_H_
 
-#include "ops/op.h"
+#include "ops/shape_ctx.h"
 
 /* What the optimisers' ops share.
  *

@@ -2,7 +2,8 @@
 #ifndef OPS_RECURRENT_H_
 #define OPS_RECURRENT_H_
 
-#include "ops/op.h"
+#include "ops/grad_ctx.h"
+#include "ops/shape_ctx.h"
 
 /* What lstm, gru and rnn, and their gradients, share.
  *

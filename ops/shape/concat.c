@@ -22,8 +22,7 @@ static weir_status join(weir_shape_ctx *ctx, uint32_t i, int axis,
   const weir_shape *x = weir_shape_in(ctx, i);
   bool fits = x->rank == y->rank;
   for (int d = 0; fits && d < y->rank; d++)
-    if (d != axis)
-      fits = weir_shape_unify(ctx, y->dims[d], x->dims[d], &y->dims[d]);
+    if (d != axis) fits = weir_dim_unify(y->dims[d], x->dims[d], &y->dims[d]);
   if (!fits)
     return weir_shape_fail(ctx, WEIR_W2010,
                            "input %u is %s and does not join %s along axis %d",

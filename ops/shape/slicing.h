@@ -2,7 +2,7 @@
 #ifndef OPS_SLICING_H_
 #define OPS_SLICING_H_
 
-#include "ops/op.h"
+#include "ops/shape_ctx.h"
 
 /* Shape rules that an op and its gradient share: slice, pad, tile, gather. */
 

@@ -25,7 +25,7 @@ static weir_status shape(weir_shape_ctx *ctx) {
   for (int i = 0; i < count; i++) {
     if (all)
       WEIR_TRY(is_one(ctx, x, i, &drop[i]));
-    else if (weir_shape_unify(ctx, x->dims[axes[i]], weir_dim_of(1), &one))
+    else if (weir_dim_unify(x->dims[axes[i]], weir_dim_of(1), &one))
       drop[axes[i]] = true;
     else
       return weir_shape_fail(

@@ -20,13 +20,14 @@
  *   s = d->vt->wait(d, event, err);             the copy has ended
  *   d->vt->free(d, buffer);
  *
- * Who calls: the executor only, any thread, no lock held. A method that cannot
+ * Who calls: tests only, so far; the executor will, once programs have parts on
+ * a device other than the host. Any thread, no lock held. A method that cannot
  * do its work says so (W6001, W6004, W5001) and leaves the device usable,
  * unless it set |lost|: then every later call fails with W6004.
  *
- * To add one: copy null.c, say what it is in README.md, and open it from
- * weir_device_open. A device that needs a driver lives in a module of its own
- * behind the loader, so that one program runs with and without it. */
+ * To add one: copy null.c, say what it is in README.md. A device that needs a
+ * driver lives in a module of its own behind the loader, so that one program
+ * runs with and without it. */
 
 typedef struct weir_device weir_device;
 typedef struct weir_stream weir_stream; /* the device's own */

@@ -109,11 +109,11 @@ weir_shape weir_control_slice(const weir_control *control, uint32_t i,
   return out;
 }
 
-uint32_t weir_bodies_output_count(const weir_shape_ctx *ctx) {
+uint32_t weir_bodies_output_count(const weir_infer *ctx) {
   weir_control c;
   const weir_node_spec *spec = ctx->spec;
-  return weir_control_of(spec->op, ctx->attrs, spec->input_count, spec->bodies,
-                         spec->body_count, &c)
+  return weir_control_of(spec->op, ctx->base.attrs, spec->input_count,
+                         spec->bodies, spec->body_count, &c)
              ? c.outputs
              : 0;
 }
@@ -125,14 +125,12 @@ static const weir_value *out_value(const weir_graph *body, uint32_t i) {
 }
 
 /* Whether both can be the same; |out| is what is better known. */
-static bool unify(weir_shape_ctx *ctx, const weir_shape *a, const weir_shape *b,
-                  weir_shape *out) {
+static bool unify(const weir_shape *a, const weir_shape *b, weir_shape *out) {
   *out = a->rank < 0 ? *b : *a;
   if (a->rank < 0 || b->rank < 0) return true;
   if (a->rank != b->rank) return false;
   for (int d = 0; d < a->rank; d++)
-    if (!weir_shape_unify(ctx, a->dims[d], b->dims[d], &out->dims[d]))
-      return false;
+    if (!weir_dim_unify(a->dims[d], b->dims[d], &out->dims[d])) return false;
   return true;
 }
 
@@ -156,7 +154,7 @@ static weir_status carried_types(weir_shape_ctx *ctx, const weir_control *c,
     const weir_value *next = out_value(body, i);
     weir_shape type;
     if (weir_shape_in_dtype(ctx, c->first + i) != next->dtype ||
-        !unify(ctx, init, next->shape, &type))
+        !unify(init, next->shape, &type))
       return refuse_carry(ctx, body, i, next);
     weir_shape_set_dtype(ctx, i, next->dtype);
     WEIR_TRY(weir_shape_set(ctx, i, &type));
@@ -194,7 +192,7 @@ static weir_status scan_length(weir_shape_ctx *ctx, const weir_control *c,
       return weir_shape_fail(ctx, WEIR_W1125,
                              "%.*s: there is no axis %d to scan %s over",
                              WEIR_SV(name), axis, weir_shape_text(ctx, x));
-    if (known && !weir_shape_unify(ctx, *length, x->dims[axis], length))
+    if (known && !weir_dim_unify(*length, x->dims[axis], length))
       return weir_shape_fail(ctx, WEIR_W1125,
                              "%.*s has %s slices, those before it %s",
                              WEIR_SV(name), weir_dim_text(ctx, x->dims[axis]),
@@ -208,7 +206,7 @@ static weir_status scan_length(weir_shape_ctx *ctx, const weir_control *c,
 }
 
 static weir_status scan_types(weir_shape_ctx *ctx, const weir_control *c) {
-  const weir_graph *body = ctx->spec->bodies[0];
+  const weir_graph *body = weir_infer_of(ctx)->spec->bodies[0];
   weir_dim length = {0, 0, 0};
   WEIR_TRY(scan_length(ctx, c, body, &length));
   WEIR_TRY(carried_types(ctx, c, body));
@@ -227,8 +225,8 @@ static bool is_bool_scalar(weir_dtype dtype, const weir_shape *shape) {
 
 static weir_status while_types(weir_shape_ctx *ctx, const weir_control *c) {
   static const weir_shape kScalar = {.rank = 0};
-  const weir_graph *body = ctx->spec->bodies[1];
-  const weir_value *cond = out_value(ctx->spec->bodies[0], 0);
+  const weir_graph *body = weir_infer_of(ctx)->spec->bodies[1];
+  const weir_value *cond = out_value(weir_infer_of(ctx)->spec->bodies[0], 0);
   if (!is_bool_scalar(cond->dtype, cond->shape))
     return weir_shape_fail(ctx, WEIR_W1126, "cond is %s%s, must be bool[]",
                            weir_dtype_name(cond->dtype),
@@ -253,10 +251,10 @@ static weir_status if_types(weir_shape_ctx *ctx, const weir_control *c) {
                            weir_dtype_name(weir_shape_in_dtype(ctx, 0)),
                            weir_shape_text(ctx, weir_shape_in(ctx, 0)));
   for (uint32_t i = 0; i < c->outputs; i++) {
-    const weir_value *no = out_value(ctx->spec->bodies[0], i);
-    const weir_value *yes = out_value(ctx->spec->bodies[1], i);
+    const weir_value *no = out_value(weir_infer_of(ctx)->spec->bodies[0], i);
+    const weir_value *yes = out_value(weir_infer_of(ctx)->spec->bodies[1], i);
     weir_shape type;
-    if (no->dtype != yes->dtype || !unify(ctx, yes->shape, no->shape, &type))
+    if (no->dtype != yes->dtype || !unify(yes->shape, no->shape, &type))
       return weir_shape_fail(
           ctx, WEIR_W1126,
           "result %" PRIu32 " is %s%s from then, %s%s from else", i,
@@ -276,16 +274,16 @@ static weir_status check_body_inputs(weir_shape_ctx *ctx, const weir_control *c,
     weir_shape type, same;
     type = weir_control_slice(c, i, weir_shape_in(ctx, c->first + i));
     if (v->dtype != weir_shape_in_dtype(ctx, c->first + i) ||
-        !unify(ctx, v->shape, &type, &same))
+        !unify(v->shape, &type, &same))
       return weir_shape_fail(ctx, WEIR_W9001,
                              "input %" PRIu32 " is not what its body takes", i);
   }
   return WEIR_OK;
 }
 
-weir_status weir_shape_bodies(weir_shape_ctx *ctx) {
+weir_status weir_infer_bodies(weir_shape_ctx *ctx) {
   weir_control c;
-  const weir_node_spec *spec = ctx->spec;
+  const weir_node_spec *spec = weir_infer_of(ctx)->spec;
   if (spec->body_count == 0)
     return weir_shape_fail(ctx, WEIR_W1123,
                            "is written as a map, {%s: {...}}, not as a call",

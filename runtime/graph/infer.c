@@ -1,77 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime/graph/internal.h"
 
-/* What shape rules see: the weir_shape_ctx functions of ops/op.h. */
+/* What shape rules see of a graph: the context of ops/shape_ctx.h. The node
+ * is not in the graph yet; all it refers to is. */
 
 enum { WEIR_KNOWN_ELEMENTS = 4096 };
 
-static const weir_value *in_value(const weir_shape_ctx *ctx, uint32_t i) {
+static const weir_infer *self_of(const weir_shape_ctx *ctx) {
+  return (const weir_infer *)ctx; /* base is its first member */
+}
+
+static const weir_value *in_value(const weir_infer *ctx, uint32_t i) {
   if (i >= ctx->spec->input_count) return NULL;
   weir_value_id id = ctx->spec->inputs[i];
   if (id == WEIR_NO_VALUE) return NULL;
   return &ctx->builder->graph->values.items[id];
 }
 
-uint32_t weir_shape_in_count(const weir_shape_ctx *ctx) {
-  return ctx->spec->input_count;
-}
-
-uint32_t weir_shape_out_count(const weir_shape_ctx *ctx) {
-  return ctx->out_count;
-}
-
-weir_dtype weir_shape_in_dtype(const weir_shape_ctx *ctx, uint32_t i) {
-  const weir_value *v = in_value(ctx, i);
+static weir_dtype in_dtype(const weir_shape_ctx *ctx, uint32_t i) {
+  const weir_value *v = in_value(self_of(ctx), i);
   return v != NULL ? v->dtype : WEIR_DTYPE_NONE;
 }
 
-const weir_shape *weir_shape_in(const weir_shape_ctx *ctx, uint32_t i) {
+static const weir_shape *in_shape(const weir_shape_ctx *ctx, uint32_t i) {
   static const weir_shape kUnknown = {.rank = WEIR_RANK_UNKNOWN};
-  const weir_value *v = in_value(ctx, i);
+  const weir_value *v = in_value(self_of(ctx), i);
   return v != NULL ? v->shape : &kUnknown;
 }
 
-const weir_tensor *weir_shape_in_value(const weir_shape_ctx *ctx, uint32_t i) {
-  const weir_value *v = in_value(ctx, i);
+static const weir_tensor *in_known(const weir_shape_ctx *ctx, uint32_t i) {
+  const weir_value *v = in_value(self_of(ctx), i);
   return v != NULL ? v->known : NULL;
 }
 
-const weir_attr *weir_shape_attr(const weir_shape_ctx *ctx, const char *name) {
-  for (uint32_t i = 0; i < ctx->info->attr_count; i++)
-    if (strcmp(ctx->info->op->attrs[i].name, name) == 0) return &ctx->attrs[i];
-  return NULL;
-}
-
-weir_status weir_shape_fail(weir_shape_ctx *ctx, weir_error_id id,
-                            const char *fmt, ...) {
-  char text[sizeof ctx->diag->error.message];
-  va_list args;
-  va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args);
-  va_end(args);
+static weir_status fail(weir_shape_ctx *base, weir_error_id id,
+                        const char *text) {
+  weir_infer *ctx = weir_infer_of(base);
   weir_error *err = &ctx->diag->error;
   weir_status s =
-      weir_fail(err, id, &ctx->spec->mark, "%s: %s", ctx->info->op->name, text);
+      weir_fail(err, id, &ctx->spec->mark, "%s: %s", base->op->name, text);
   weir_error_set_node(err, ctx->spec->name.data, ctx->spec->name.size);
   return s;
 }
 
-void weir_shape_hint(weir_shape_ctx *ctx, const char *fmt, ...) {
-  char text[sizeof ctx->diag->error.hint];
-  va_list args;
-  va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args);
-  va_end(args);
-  weir_hint(&ctx->diag->error, "%s", text);
+static void hint(weir_shape_ctx *base, const char *text) {
+  weir_hint(&weir_infer_of(base)->diag->error, "%s", text);
 }
 
 /* An error of another room, told as the node's. */
-static weir_status retell(weir_shape_ctx *ctx, weir_status s,
+static weir_status retell(weir_infer *ctx, weir_status s,
                           const weir_error *why) {
   weir_error *err = &ctx->diag->error;
   weir_fail(err, WEIR_W9001, &ctx->spec->mark, "%s: %s", ctx->info->op->name,
@@ -82,12 +63,12 @@ static weir_status retell(weir_shape_ctx *ctx, weir_status s,
   return s;
 }
 
-static weir_status no_memory(weir_shape_ctx *ctx, size_t bytes) {
+static weir_status no_memory(weir_infer *ctx, size_t bytes) {
   return weir_fail_memory(&ctx->diag->error, bytes);
 }
 
 /* An input's very shape was checked already and is interned. */
-static const weir_shape *same_as_input(const weir_shape_ctx *ctx,
+static const weir_shape *same_as_input(const weir_infer *ctx,
                                        const weir_shape *shape, size_t bytes) {
   for (uint32_t i = 0; i < ctx->spec->input_count && i < 4; i++) {
     const weir_value *v = in_value(ctx, i);
@@ -98,12 +79,13 @@ static const weir_shape *same_as_input(const weir_shape_ctx *ctx,
   return NULL;
 }
 
-weir_status weir_shape_set(weir_shape_ctx *ctx, uint32_t i,
-                           const weir_shape *shape) {
-  if (i >= ctx->out_count)
-    return weir_shape_fail(ctx, WEIR_W9001,
+static weir_status set(weir_shape_ctx *base, uint32_t i,
+                       const weir_shape *shape) {
+  weir_infer *ctx = weir_infer_of(base);
+  if (i >= base->out_count)
+    return weir_shape_fail(base, WEIR_W9001,
                            "sets output %" PRIu32 " of %" PRIu32, i,
-                           ctx->out_count);
+                           base->out_count);
   weir_infer_out *out = &ctx->outs[i];
   size_t bytes = weir_dtype_size(out->dtype);
   out->shape = same_as_input(ctx, shape, bytes > 0 ? bytes : 8);
@@ -115,23 +97,23 @@ weir_status weir_shape_set(weir_shape_ctx *ctx, uint32_t i,
   return out->shape != NULL ? WEIR_OK : no_memory(ctx, sizeof *shape);
 }
 
-void weir_shape_set_dtype(weir_shape_ctx *ctx, uint32_t i, weir_dtype dtype) {
-  if (i < ctx->out_count) ctx->outs[i].dtype = dtype;
+static void set_dtype(weir_shape_ctx *base, uint32_t i, weir_dtype dtype) {
+  if (i < base->out_count) weir_infer_of(base)->outs[i].dtype = dtype;
 }
 
 /* The tensor is one of the node's own literals: no need for a copy. */
-static bool is_own_literal(const weir_shape_ctx *ctx,
-                           const weir_tensor *tensor) {
+static bool is_own_literal(const weir_infer *ctx, const weir_tensor *tensor) {
   for (uint32_t i = 0; i < ctx->info->attr_count; i++)
-    if (ctx->attrs[i].kind == WEIR_ATTR_TENSOR &&
-        ctx->attrs[i].tensor == tensor)
+    if (ctx->base.attrs[i].kind == WEIR_ATTR_TENSOR &&
+        ctx->base.attrs[i].tensor == tensor)
       return true;
   return false;
 }
 
-weir_status weir_shape_set_value(weir_shape_ctx *ctx, uint32_t i,
-                                 const weir_tensor *tensor) {
-  if (i >= ctx->out_count) return WEIR_OK;
+static weir_status set_value(weir_shape_ctx *base, uint32_t i,
+                             const weir_tensor *tensor) {
+  weir_infer *ctx = weir_infer_of(base);
+  if (i >= base->out_count) return WEIR_OK;
   weir_infer_out *out = &ctx->outs[i];
   if (is_own_literal(ctx, tensor)) { /* the graph holds it as an attribute */
     out->known = (weir_tensor *)(uintptr_t)tensor;
@@ -150,20 +132,12 @@ weir_status weir_shape_set_value(weir_shape_ctx *ctx, uint32_t i,
   return WEIR_OK;
 }
 
-weir_dim weir_shape_new_dim(weir_shape_ctx *ctx) {
+static weir_dim new_dim(weir_shape_ctx *base) {
+  weir_infer *ctx = weir_infer_of(base);
   uint32_t symbol = weir_graph_builder_new_symbol(ctx->builder);
   if (symbol == 0)
     ctx->memory_failed = true; /* reported when the rule has returned */
   return (weir_dim){0, symbol, 0};
-}
-
-bool weir_shape_unify(weir_shape_ctx *ctx, weir_dim a, weir_dim b,
-                      weir_dim *out) {
-  (void)ctx;
-  *out = weir_dim_known(b) && !weir_dim_known(a) ? b : a;
-  if (out->name == 0) out->name = a.name != 0 ? a.name : b.name;
-  if (a.symbol == b.symbol) return a.value == b.value;
-  return true;
 }
 
 static const char *symbol_name(const void *self, uint32_t symbol) {
@@ -171,16 +145,21 @@ static const char *symbol_name(const void *self, uint32_t symbol) {
   return symbol < graph->symbol_count ? graph->symbols[symbol] : "?";
 }
 
-const char *weir_shape_text(weir_shape_ctx *ctx, const weir_shape *shape) {
+static char *text_of(weir_shape_ctx *base, const weir_shape *shape) {
+  weir_infer *ctx = weir_infer_of(base);
   char *text = ctx->texts[ctx->text_at++ % WEIR_SHAPE_TEXTS];
   return weir_shape_print(shape, symbol_name, &ctx->builder->graph->g, text,
                           WEIR_SHAPE_TEXT_BYTES);
 }
 
-const char *weir_dim_text(weir_shape_ctx *ctx, weir_dim dim) {
-  weir_shape one = {.rank = 1, .dims = {dim}};
-  char *text = (char *)(uintptr_t)weir_shape_text(ctx, &one);
-  size_t n = strlen(text); /* without the brackets */
-  if (n > 0 && text[n - 1] == ']') text[n - 1] = '\0';
-  return text + 1;
-}
+const weir_shape_vtable weir_infer_vtable = {.in_dtype = in_dtype,
+                                             .in_shape = in_shape,
+                                             .in_value = in_known,
+                                             .set = set,
+                                             .set_dtype = set_dtype,
+                                             .set_value = set_value,
+                                             .new_dim = new_dim,
+                                             .bodies = weir_infer_bodies,
+                                             .fail = fail,
+                                             .hint = hint,
+                                             .text = text_of};

@@ -2,6 +2,7 @@
 #ifndef WEIR_GRAPH_INTERNAL_H_
 #define WEIR_GRAPH_INTERNAL_H_
 
+#include "ops/shape_ctx.h"
 #include "runtime/base/map.h"
 #include "runtime/base/vec.h"
 #include "runtime/graph/builder.h"
@@ -52,19 +53,25 @@ typedef struct weir_infer_out {
 
 enum { WEIR_SHAPE_TEXTS = 8, WEIR_SHAPE_TEXT_BYTES = 256 };
 
-struct weir_shape_ctx {
+/* The node being added, as its shape rule sees it (infer.c). */
+typedef struct weir_infer {
+  weir_shape_ctx base; /* first */
   weir_graph_builder *builder;
   const weir_op_info *info;
   const weir_node_spec *spec;
-  const weir_attr *attrs;
-  uint32_t out_count;
   weir_infer_out *outs;
   unsigned vars[WEIR_OP_TYPES]; /* dtype bound to each type variable, or 0 */
   weir_diag *diag;
   bool memory_failed;
   unsigned text_at;
   char texts[WEIR_SHAPE_TEXTS][WEIR_SHAPE_TEXT_BYTES];
-};
+} weir_infer;
+
+static inline weir_infer *weir_infer_of(weir_shape_ctx *ctx) {
+  return (weir_infer *)ctx;
+}
+
+extern const weir_shape_vtable weir_infer_vtable;
 
 enum { WEIR_OP_SLOTS = 512 };
 
@@ -78,7 +85,7 @@ struct weir_graph_builder {
   weir_shape_table shapes;
   weir_map symbols;
   WEIR_VEC(weir_infer_out) outs;
-  weir_shape_ctx ctx;
+  weir_infer ctx;
   weir_diag diag; /* used when the caller gives none */
 };
 
@@ -119,7 +126,9 @@ const char *weir_value_label(const weir_graph *graph, weir_value_id id,
                              char *text, size_t capacity);
 
 /* control.c: outputs of a node with bodies; 0 when these do not fit it. */
-uint32_t weir_bodies_output_count(const weir_shape_ctx *ctx);
+uint32_t weir_bodies_output_count(const weir_infer *ctx);
+/* control.c: the vtable's |bodies|. */
+weir_status weir_infer_bodies(weir_shape_ctx *ctx);
 
 /* Adds to |diag| where the inputs come from and why they have their types. */
 void weir_explain_inputs(const weir_graph *graph, const weir_node_spec *spec,

@@ -11,19 +11,19 @@
 
 enum { WEIR_MAX_OUTPUTS = 65536, WEIR_MAX_NODES = 1 << 28 };
 
-static weir_status fail_named(weir_shape_ctx *ctx, weir_status s) {
+static weir_status fail_named(weir_infer *ctx, weir_status s) {
   weir_error_set_node(&ctx->diag->error, ctx->spec->name.data,
                       ctx->spec->name.size);
   return s;
 }
 
-static weir_status check_inputs(weir_shape_ctx *ctx) {
+static weir_status check_inputs(weir_infer *ctx) {
   const weir_node_spec *spec = ctx->spec;
   const weir_op_info *info = ctx->info;
   uint32_t n = spec->input_count;
   if (n < info->in_required || (n > info->in_count && !info->variadic))
     return weir_shape_fail(
-        ctx, WEIR_W1108, "takes %s%" PRIu32 " input%s, not %" PRIu32,
+        &ctx->base, WEIR_W1108, "takes %s%" PRIu32 " input%s, not %" PRIu32,
         info->in_required < info->in_count || info->variadic
             ? n < info->in_required ? "at least " : "at most "
             : "",
@@ -34,18 +34,19 @@ static weir_status check_inputs(weir_shape_ctx *ctx) {
     weir_value_id id = spec->inputs[i];
     if (id == WEIR_NO_VALUE) {
       if (i >= info->in_required) continue;
-      return weir_shape_fail(ctx, WEIR_W1108, "input %s is missing",
+      return weir_shape_fail(&ctx->base, WEIR_W1108, "input %s is missing",
                              info->op->inputs[i].name);
     }
     if (id >= graph->values.count)
-      return weir_shape_fail(ctx, WEIR_W1107,
+      return weir_shape_fail(&ctx->base, WEIR_W1107,
                              "input %" PRIu32 " is no value of the graph", i);
   }
   return WEIR_OK;
 }
 
-/* Fills ctx->attrs: the op's defaults as they are when nothing is given. */
-static weir_status check_attrs(weir_shape_ctx *ctx) {
+/* Fills ctx->base.attrs: the op's defaults as they are when nothing is given.
+ */
+static weir_status check_attrs(weir_infer *ctx) {
   const weir_op_info *info = ctx->info;
   const weir_attr *given = ctx->spec->attrs;
   weir_arena *arena = &ctx->builder->graph->g.arena;
@@ -61,11 +62,11 @@ static weir_status check_attrs(weir_shape_ctx *ctx) {
       if (s != WEIR_OK) return fail_named(ctx, s);
     } else if (attrs[i].kind == WEIR_ATTR_NONE &&
                (def->fallback == NULL || strcmp(def->fallback, "none") != 0)) {
-      return weir_shape_fail(ctx, WEIR_W1110, "attribute %s must be given",
-                             def->name);
+      return weir_shape_fail(&ctx->base, WEIR_W1110,
+                             "attribute %s must be given", def->name);
     }
   }
-  ctx->attrs = attrs;
+  ctx->base.attrs = attrs;
   return WEIR_OK;
 }
 
@@ -78,19 +79,19 @@ static void dtype_set_text(unsigned types, char *text, size_t capacity) {
                             weir_dtype_name((weir_dtype)bit));
 }
 
-static weir_status refuse_dtype(weir_shape_ctx *ctx, const char *what,
-                                unsigned got, unsigned want) {
+static weir_status refuse_dtype(weir_infer *ctx, const char *what, unsigned got,
+                                unsigned want) {
   char text[64];
   dtype_set_text(want, text, sizeof text);
-  return weir_shape_fail(ctx, WEIR_W2005, "%s is %s, must be %s%s", what,
+  return weir_shape_fail(&ctx->base, WEIR_W2005, "%s is %s, must be %s%s", what,
                          weir_dtype_name((weir_dtype)got),
                          (want & (want - 1)) != 0 ? "one of " : "", text);
 }
 
-static weir_status bind_input(weir_shape_ctx *ctx, uint32_t i) {
+static weir_status bind_input(weir_infer *ctx, uint32_t i) {
   const weir_op_info *info = ctx->info;
   uint32_t port = i < info->in_count ? i : info->in_count - 1;
-  unsigned got = weir_shape_in_dtype(ctx, i);
+  unsigned got = weir_shape_in_dtype(&ctx->base, i);
   const char *name = info->op->inputs[port].name;
   if (got == WEIR_DTYPE_NONE) return WEIR_OK;
   if ((info->in_types[port] & got) == 0)
@@ -99,22 +100,22 @@ static weir_status bind_input(weir_shape_ctx *ctx, uint32_t i) {
   if (var < 0) return WEIR_OK;
   if (ctx->vars[var] == 0) ctx->vars[var] = got;
   if (ctx->vars[var] == got) return WEIR_OK;
-  weir_status s =
-      weir_shape_fail(ctx, WEIR_W2005, "%s is %s, the inputs before it are %s",
-                      name, weir_dtype_name((weir_dtype)got),
-                      weir_dtype_name((weir_dtype)ctx->vars[var]));
-  weir_shape_hint(ctx, "cast(..., %s) converts",
+  weir_status s = weir_shape_fail(&ctx->base, WEIR_W2005,
+                                  "%s is %s, the inputs before it are %s", name,
+                                  weir_dtype_name((weir_dtype)got),
+                                  weir_dtype_name((weir_dtype)ctx->vars[var]));
+  weir_shape_hint(&ctx->base, "cast(..., %s) converts",
                   weir_dtype_name((weir_dtype)ctx->vars[var]));
   return s;
 }
 
 /* Type variables from attributes first, then from inputs. */
-static weir_status bind_dtypes(weir_shape_ctx *ctx) {
+static weir_status bind_dtypes(weir_infer *ctx) {
   const weir_op_info *info = ctx->info;
   memset(ctx->vars, 0, sizeof ctx->vars);
   for (uint32_t v = 0; v < info->type_count; v++) {
     if (info->var_attr[v] < 0) continue;
-    const weir_attr *attr = &ctx->attrs[info->var_attr[v]];
+    const weir_attr *attr = &ctx->base.attrs[info->var_attr[v]];
     if (attr->kind != WEIR_ATTR_DTYPE) continue;
     if ((info->op->types[v].types & (unsigned)attr->dtype) == 0)
       return refuse_dtype(ctx, info->op->attrs[info->var_attr[v]].name,
@@ -129,29 +130,31 @@ static weir_status bind_dtypes(weir_shape_ctx *ctx) {
 }
 
 /* What a literal without a dtype attribute says. */
-static unsigned literal_dtype(const weir_shape_ctx *ctx) {
+static unsigned literal_dtype(const weir_infer *ctx) {
   for (uint32_t i = 0; i < ctx->info->attr_count; i++)
-    if (ctx->attrs[i].kind == WEIR_ATTR_TENSOR)
-      return ctx->attrs[i].tensor->dtype;
+    if (ctx->base.attrs[i].kind == WEIR_ATTR_TENSOR)
+      return ctx->base.attrs[i].tensor->dtype;
   return 0;
 }
 
-static weir_status make_outputs(weir_shape_ctx *ctx) {
+static weir_status make_outputs(weir_infer *ctx) {
   const weir_op_info *info = ctx->info;
   weir_graph_builder *b = ctx->builder;
-  ctx->out_count = info->out_count;
+  ctx->base.out_count = info->out_count;
   if (ctx->spec->body_count > 0)
-    ctx->out_count = weir_bodies_output_count(ctx);
+    ctx->base.out_count = weir_bodies_output_count(ctx);
   else if (info->op->output_count != NULL)
-    ctx->out_count = info->op->output_count(ctx->attrs, ctx->spec->input_count);
-  if (ctx->out_count > WEIR_MAX_OUTPUTS)
-    return weir_shape_fail(
-        ctx, WEIR_W1111, "%" PRIu32 " outputs, at most 65536", ctx->out_count);
+    ctx->base.out_count =
+        info->op->output_count(ctx->base.attrs, ctx->spec->input_count);
+  if (ctx->base.out_count > WEIR_MAX_OUTPUTS)
+    return weir_shape_fail(&ctx->base, WEIR_W1111,
+                           "%" PRIu32 " outputs, at most 65536",
+                           ctx->base.out_count);
   b->outs.count = 0;
-  if (!weir_vec_reserve(b->alloc, &b->outs, ctx->out_count))
+  if (!weir_vec_reserve(b->alloc, &b->outs, ctx->base.out_count))
     return weir_fail_memory(&ctx->diag->error, sizeof(weir_infer_out));
   ctx->outs = b->outs.items;
-  for (uint32_t i = 0; i < ctx->out_count; i++) {
+  for (uint32_t i = 0; i < ctx->base.out_count; i++) {
     uint32_t port = i < info->out_count ? i : info->out_count - 1;
     int8_t var = info->out_count > 0 ? info->out_var[port] : -1;
     unsigned dtype = var >= 0 ? ctx->vars[var] : 0;
@@ -163,17 +166,17 @@ static weir_status make_outputs(weir_shape_ctx *ctx) {
   return WEIR_OK;
 }
 
-static weir_status run_rule(weir_shape_ctx *ctx) {
+static weir_status run_rule(weir_infer *ctx) {
   ctx->memory_failed = false;
   weir_status s =
-      ctx->info->op->shape != NULL ? ctx->info->op->shape(ctx) : WEIR_OK;
+      ctx->info->op->shape != NULL ? ctx->info->op->shape(&ctx->base) : WEIR_OK;
   if (ctx->memory_failed)
     return weir_fail_memory(&ctx->diag->error, sizeof(char *));
   if (s != WEIR_OK) return s;
-  for (uint32_t i = 0; i < ctx->out_count; i++)
+  for (uint32_t i = 0; i < ctx->base.out_count; i++)
     if (ctx->outs[i].shape == NULL || ctx->outs[i].dtype == WEIR_DTYPE_NONE)
       return weir_shape_fail(
-          ctx, WEIR_W9001,
+          &ctx->base, WEIR_W9001,
           "output %" PRIu32 " has no type after the shape rule", i);
   return WEIR_OK;
 }
@@ -185,19 +188,19 @@ static void *copy_ids(weir_arena *arena, const uint32_t *ids, uint32_t count) {
 }
 
 /* The literals among the attributes are held by the graph. */
-static bool hold_literals(weir_shape_ctx *ctx) {
+static bool hold_literals(weir_infer *ctx) {
   weir_graph_builder *b = ctx->builder;
   for (uint32_t i = 0; i < ctx->info->attr_count; i++) {
-    if (ctx->attrs[i].kind != WEIR_ATTR_TENSOR) continue;
+    if (ctx->base.attrs[i].kind != WEIR_ATTR_TENSOR) continue;
     if (!weir_vec_reserve(b->alloc, &b->graph->tensors, 1)) return false;
     b->graph->tensors.items[b->graph->tensors.count++] =
-        weir_tensor_ref(ctx->attrs[i].tensor);
+        weir_tensor_ref(ctx->base.attrs[i].tensor);
   }
   return true;
 }
 
 /* References to the bodies, and the list of them in the arena. */
-static const weir_graph *const *hold_bodies(weir_shape_ctx *ctx) {
+static const weir_graph *const *hold_bodies(weir_infer *ctx) {
   weir_graph_builder *b = ctx->builder;
   const weir_node_spec *spec = ctx->spec;
   const weir_graph **list =
@@ -212,9 +215,9 @@ static const weir_graph *const *hold_bodies(weir_shape_ctx *ctx) {
   return list;
 }
 
-static void append_values(weir_shape_ctx *ctx, weir_node_id id) {
+static void append_values(weir_infer *ctx, weir_node_id id) {
   weir_graph_full *graph = ctx->builder->graph;
-  for (uint32_t i = 0; i < ctx->out_count; i++)
+  for (uint32_t i = 0; i < ctx->base.out_count; i++)
     graph->values.items[graph->values.count++] =
         (weir_value){.dtype = ctx->outs[i].dtype,
                      .port = i,
@@ -223,7 +226,7 @@ static void append_values(weir_shape_ctx *ctx, weir_node_id id) {
                      .known = ctx->outs[i].known};
 }
 
-static bool append(weir_shape_ctx *ctx, uint64_t hash, weir_name_slot *slot,
+static bool append(weir_infer *ctx, uint64_t hash, weir_name_slot *slot,
                    weir_node_id *out) {
   weir_graph_builder *b = ctx->builder;
   weir_graph_full *graph = b->graph;
@@ -236,19 +239,19 @@ static bool append(weir_shape_ctx *ctx, uint64_t hash, weir_name_slot *slot,
                               : copy_ids(arena, spec->after, spec->after_count);
   if (inputs == NULL || after == NULL || !hold_literals(ctx) ||
       !weir_vec_reserve(b->alloc, &graph->nodes, 1) ||
-      !weir_vec_reserve(b->alloc, &graph->values, ctx->out_count))
+      !weir_vec_reserve(b->alloc, &graph->values, ctx->base.out_count))
     return false;
   const weir_graph *const *bodies = NULL;
   if (spec->body_count > 0 && (bodies = hold_bodies(ctx)) == NULL) return false;
   graph->nodes.items[graph->nodes.count++] =
       (weir_node){.name = spec->name,
                   .op = ctx->info->op,
-                  .attrs = ctx->attrs,
+                  .attrs = ctx->base.attrs,
                   .inputs = inputs,
                   .after = after,
                   .input_count = spec->input_count,
                   .after_count = spec->after_count,
-                  .output_count = ctx->out_count,
+                  .output_count = ctx->base.out_count,
                   .first_output = (weir_value_id)graph->values.count,
                   .group = WEIR_NO_GROUP,
                   .device = spec->device,
@@ -265,7 +268,7 @@ static bool append(weir_shape_ctx *ctx, uint64_t hash, weir_name_slot *slot,
   return true;
 }
 
-static weir_status add(weir_shape_ctx *ctx, weir_node_id *out) {
+static weir_status add(weir_infer *ctx, weir_node_id *out) {
   weir_graph_builder *b = ctx->builder;
   weir_sv name = ctx->spec->name;
   uint64_t hash = weir_hash_bytes(name.data, name.size, b->graph->g.seed);
@@ -276,9 +279,9 @@ static weir_status add(weir_shape_ctx *ctx, weir_node_id *out) {
   weir_name_slot *slot =
       weir_names_slot(names, b->graph->nodes.items, name, hash);
   if (slot == NULL)
-    return weir_shape_fail(ctx, WEIR_W1104, "the name is taken");
+    return weir_shape_fail(&ctx->base, WEIR_W1104, "the name is taken");
   if (b->graph->nodes.count >= WEIR_MAX_NODES)
-    return weir_shape_fail(ctx, WEIR_W1014, "too many nodes");
+    return weir_shape_fail(&ctx->base, WEIR_W1014, "too many nodes");
   WEIR_TRY(check_inputs(ctx));
   WEIR_TRY(check_attrs(ctx));
   WEIR_TRY(bind_dtypes(ctx));
@@ -293,7 +296,10 @@ weir_status weir_graph_builder_add(weir_graph_builder *b,
                                    weir_node_id *out_node, weir_diag *diag) {
   *out_node = UINT32_MAX;
   if (diag == NULL) diag = &b->diag;
-  weir_shape_ctx *ctx = &b->ctx;
+  weir_infer *ctx = &b->ctx;
+  ctx->base = (weir_shape_ctx){.vtable = &weir_infer_vtable,
+                               .op = spec->op,
+                               .in_count = spec->input_count};
   ctx->builder = b;
   ctx->spec = spec;
   ctx->diag = diag;

@@ -7,6 +7,13 @@
 
 #include "runtime/base/size.h"
 
+bool weir_dim_unify(weir_dim a, weir_dim b, weir_dim *out) {
+  *out = weir_dim_known(b) && !weir_dim_known(a) ? b : a;
+  if (out->name == 0) out->name = a.name != 0 ? a.name : b.name;
+  if (a.symbol == b.symbol) return a.value == b.value;
+  return true;
+}
+
 bool weir_shape_known(const weir_shape *shape) {
   if (shape->rank < 0) return false;
   for (int i = 0; i < shape->rank; i++)

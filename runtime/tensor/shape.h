@@ -47,6 +47,11 @@ static inline bool weir_dim_is(weir_dim d, int64_t value) {
   return d.symbol == 0 && d.value == value;
 }
 
+/* Whether |a| and |b| can be equal; |*out| is the better known of them. Two
+ * symbols, or a symbol and a number, can be (it is checked again once known).
+ */
+bool weir_dim_unify(weir_dim a, weir_dim b, weir_dim *out);
+
 /* True when every dimension is a number. */
 bool weir_shape_known(const weir_shape *shape);
 /* Whether sizes are equal; names play no part. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "ops/shape_ctx.h"
 #include "runtime/graph/builder.h"
 #include "tests/check.h"
 

@@ -3,6 +3,7 @@
 #define TESTS_GRAPH_TOY_OPS_H_
 
 #include "ops/registry.h"
+#include "ops/shape_ctx.h"
 
 /* Three ops for tests of the builder alone. */
 

@@ -23,8 +23,8 @@
  * with its status and fails later calls; it is how a lost peer or a cancelled
  * run gets every waiting instruction moving.
  *
- * Who calls: any thread. Implementations: `local` (one process), `null` (to be
- * copied), and the remote one of runtime/dist. */
+ * Who calls: the instructions of a running program (instr_comm.c), on any
+ * thread. Implementations: `local` (one process) and `null` (to be copied). */
 
 typedef struct weir_channel weir_channel;
 

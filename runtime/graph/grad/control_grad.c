@@ -87,7 +87,7 @@ static weir_sv name_for(weir_control_grad *g, const char *what) {
 weir_status weir_control_twin(weir_control_grad *g, const weir_attr *attrs,
                               const weir_graph *const *bodies,
                               weir_node_id *out) {
-  weir_grad_ctx *ctx = g->ctx;
+  weir_grad_state *ctx = g->ctx;
   const weir_node *node = g->node;
   weir_node_spec spec = {.name = name_for(g, "forward"),
                          .op = node->op,
@@ -114,7 +114,7 @@ weir_status weir_control_backward(weir_control_grad *g, const char *op_name,
                                   const weir_attr *attrs,
                                   const weir_graph *const *bodies,
                                   uint32_t body_count, weir_node_id *out) {
-  weir_grad_ctx *ctx = g->ctx;
+  weir_grad_state *ctx = g->ctx;
   weir_node_spec spec = {.name = name_for(g, "backward"),
                          .op = weir_grad_op(ctx, op_name),
                          .attrs = attrs,
@@ -145,7 +145,7 @@ weir_status weir_control_lists(weir_control_grad *g) {
 
 /* ---- All */
 
-weir_status weir_grad_control(weir_grad_ctx *ctx, weir_node_id id) {
+weir_status weir_grad_control(weir_grad_state *ctx, weir_node_id id) {
   const weir_node *node = &ctx->pass.from->nodes[id];
   weir_control_grad g = {
       .ctx = ctx, .node = node, .parts = weir_control_node(node)};

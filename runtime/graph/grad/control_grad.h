@@ -40,7 +40,7 @@ typedef struct weir_joint {
  * |wanted| for which inputs one is wanted; |roles|: of each input (WEIR_BODY_*,
  * NULL: all FIXED). Lists are in |arena|. Only the graph must
  * be released. Nests as deep as bodies. */
-weir_status weir_joint_make(weir_grad_ctx *ctx, const weir_graph *body,
+weir_status weir_joint_make(weir_grad_state *ctx, const weir_graph *body,
                             const bool *seeded, const bool *wanted,
                             const uint8_t *roles, weir_arena *arena,
                             weir_joint *out);
@@ -48,7 +48,7 @@ weir_status weir_joint_make(weir_grad_ctx *ctx, const weir_graph *body,
 /* The joint's forward part: the body's inputs and outputs, and then |count|
  * more outputs. |more[i]|: a value of the joint; WEIR_NO_VALUE: zeros like
  * value |i| of |other|. */
-weir_status weir_joint_forward(weir_grad_ctx *ctx, const weir_joint *joint,
+weir_status weir_joint_forward(weir_grad_state *ctx, const weir_joint *joint,
                                const weir_value_id *more, uint32_t count,
                                const weir_joint *other,
                                const weir_value_id *other_values,
@@ -57,7 +57,7 @@ weir_status weir_joint_forward(weir_grad_ctx *ctx, const weir_joint *joint,
 /* A body under construction that copies a joint's backward part. Inputs are
  * added first, in the order in which the node has them. */
 typedef struct weir_backward {
-  weir_grad_ctx *ctx;
+  weir_grad_state *ctx;
   weir_pass pass;
   const weir_joint *joint;
   uint32_t added;
@@ -65,7 +65,7 @@ typedef struct weir_backward {
 
 /* Begins a body; weir_backward_end must be called, also after a failure. The
  * first failure sticks in |ctx|. */
-weir_status weir_backward_begin(weir_backward *b, weir_grad_ctx *ctx,
+weir_status weir_backward_begin(weir_backward *b, weir_grad_state *ctx,
                                 const weir_joint *joint);
 /* One more input, of the type of value |like| of the joint; it stands for value
  * |as| of it (WEIR_NO_VALUE: for none). Returns its value in the body. */
@@ -86,7 +86,7 @@ weir_status weir_backward_end(weir_backward *b, weir_graph **out);
 
 /* A node whose gradients are being added. */
 typedef struct weir_control_grad {
-  weir_grad_ctx *ctx;
+  weir_grad_state *ctx;
   weir_arena arena;
   const weir_node *node;
   weir_control parts;
@@ -125,6 +125,6 @@ weir_status weir_grad_if(weir_control_grad *g);
 
 /* Adds the gradients of node |id|, whose outputs' are in ctx->dys. Errors:
  * W1128, W2018, the ops' own, W6001. */
-weir_status weir_grad_control(weir_grad_ctx *ctx, weir_node_id id);
+weir_status weir_grad_control(weir_grad_state *ctx, weir_node_id id);
 
 #endif

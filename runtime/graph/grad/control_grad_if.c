@@ -72,7 +72,7 @@ static void other_saved(weir_backward *b, const weir_joint *other,
 
 static weir_status if_body(weir_control_grad *g, uint32_t k, weir_graph **out) {
   const weir_joint *j = &g->joints[k], *o = &g->joints[1 - k];
-  weir_grad_ctx *ctx = g->ctx;
+  weir_grad_state *ctx = g->ctx;
   weir_backward b;
   weir_status s = weir_backward_begin(&b, ctx, j);
   if (s != WEIR_OK) ctx->status = s;
@@ -100,7 +100,7 @@ static weir_status if_body(weir_control_grad *g, uint32_t k, weir_graph **out) {
 }
 
 weir_status weir_grad_if(weir_control_grad *g) {
-  weir_grad_ctx *ctx = g->ctx;
+  weir_grad_state *ctx = g->ctx;
   weir_graph *bodies[2] = {NULL, NULL};
   weir_node_id twin = UINT32_MAX, id = UINT32_MAX;
   bool any = false;
@@ -125,6 +125,6 @@ weir_status weir_grad_if(weir_control_grad *g) {
   if (s != WEIR_OK) return s;
   uint32_t at = weir_graph_builder_output(ctx->pass.builder, id, 0);
   for (uint32_t i = 0; i < g->ins; i++)
-    if (if_gives(g, i)) weir_grad_add(ctx, g->parts.first + i, at++);
+    if (if_gives(g, i)) weir_grad_add(&ctx->base, g->parts.first + i, at++);
   return ctx->status;
 }

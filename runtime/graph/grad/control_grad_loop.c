@@ -95,8 +95,8 @@ static void multiply(weir_control_grad *g, uint32_t i, weir_value_id a,
       {"equation", {.kind = WEIR_ATTR_STRING, .s = WEIR_SV_LIT("tbm,tbn->mn")}},
       {NULL, {.kind = WEIR_ATTR_NONE}}};
   weir_value_id in[] = {a, b};
-  weir_grad_add(g->ctx, g->parts.first + i,
-                weir_grad_node(g->ctx, "einsum", 2, in, attrs));
+  weir_grad_add(&g->ctx->base, g->parts.first + i,
+                weir_grad_node(&g->ctx->base, "einsum", 2, in, attrs));
 }
 
 /* ---- The backward node */
@@ -107,7 +107,7 @@ static void give(weir_control_grad *g, weir_value_id value, int axis) {
 }
 
 static weir_value_id outer_zeros(weir_control_grad *g, weir_value_id like) {
-  return weir_grad_node(g->ctx, "zeros_like", 1, &like, NULL);
+  return weir_grad_node(&g->ctx->base, "zeros_like", 1, &like, NULL);
 }
 
 /* Inputs of the backward body and of its node together: carried gradients and
@@ -115,7 +115,7 @@ static weir_value_id outer_zeros(weir_control_grad *g, weir_value_id like) {
 static void loop_inputs(weir_control_grad *g, weir_backward *b,
                         uint32_t first_saved, const loop_product *products,
                         weir_value_id *sums) {
-  weir_grad_ctx *ctx = g->ctx;
+  weir_grad_state *ctx = g->ctx;
   const weir_joint *j = &g->joints[0];
   const weir_control *p = &g->parts;
   for (uint32_t i = 0; i < p->carried; i++) {
@@ -235,17 +235,19 @@ static weir_status loop_node(weir_control_grad *g, const weir_graph *body,
 /* Outputs of the backward node are the gradients of the node's inputs. */
 static void loop_gradients(weir_control_grad *g, weir_node_id backward,
                            uint32_t first_saved, const loop_product *products) {
-  weir_grad_ctx *ctx = g->ctx;
+  weir_grad_state *ctx = g->ctx;
   const weir_joint *j = &g->joints[0];
   const weir_control *p = &g->parts;
   uint32_t at = weir_graph_builder_output(ctx->pass.builder, backward, 0);
   for (uint32_t i = 0; i < p->carried; i++)
-    if (j->seeds[i] != WEIR_NO_VALUE) weir_grad_add(ctx, p->first + i, at++);
+    if (j->seeds[i] != WEIR_NO_VALUE)
+      weir_grad_add(&ctx->base, p->first + i, at++);
   for (uint32_t i = p->carried + p->scanned; i < g->ins; i++)
     if (j->grads[i] != WEIR_NO_VALUE && !products[i].is)
-      weir_grad_add(ctx, p->first + i, at++);
+      weir_grad_add(&ctx->base, p->first + i, at++);
   for (uint32_t i = p->carried; i < p->carried + p->scanned; i++)
-    if (j->grads[i] != WEIR_NO_VALUE) weir_grad_add(ctx, p->first + i, at++);
+    if (j->grads[i] != WEIR_NO_VALUE)
+      weir_grad_add(&ctx->base, p->first + i, at++);
   for (uint32_t i = 0; i < g->ins; i++) {
     if (!products[i].is) continue;
     weir_value_id a = stacked(j, products[i].a, first_saved, &at);
@@ -255,7 +257,7 @@ static void loop_gradients(weir_control_grad *g, weir_node_id backward,
 }
 
 static weir_status loop_backward(weir_control_grad *g, const weir_node *twin) {
-  weir_grad_ctx *ctx = g->ctx;
+  weir_grad_state *ctx = g->ctx;
   weir_backward b;
   weir_graph *body = NULL;
   weir_node_id id = UINT32_MAX;
@@ -297,7 +299,7 @@ weir_status weir_grad_loop(weir_control_grad *g) {
   weir_joint *j = &g->joints[0];
   weir_node_id twin = UINT32_MAX;
   if (g->parts.kind == WEIR_CONTROL_WHILE && !g->parts.limited)
-    return weir_grad_fail(g->ctx, WEIR_W1128,
+    return weir_grad_fail(&g->ctx->base, WEIR_W1128,
                           "the number of turns has no bound: give it a limit");
   WEIR_TRY(weir_joint_make(g->ctx, g->body, g->seeded, g->wanted, g->roles,
                            &g->arena, j));

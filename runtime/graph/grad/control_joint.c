@@ -12,7 +12,7 @@ static bool is_input(const weir_node *node) {
 /* ---- Making the joint */
 
 /* Gives each output that is wanted a seed, an input of its type. */
-static weir_status add_seeds(weir_grad_ctx *inner, const bool *seeded,
+static weir_status add_seeds(weir_grad_state *inner, const bool *seeded,
                              weir_joint *j) {
   const weir_graph *body = j->body;
   for (uint32_t i = 0; i < body->output_count; i++) {
@@ -20,9 +20,9 @@ static weir_status add_seeds(weir_grad_ctx *inner, const bool *seeded,
     j->seeds[i] = WEIR_NO_VALUE;
     if (!seeded[i] || !inner->depends[value]) continue;
     const weir_shape shape = *body->values[value].shape;
-    inner->node = &body->nodes[body->values[value].node];
+    weir_grad_ctx_at(inner, &body->nodes[body->values[value].node]);
     if (shape.rank < 0)
-      return weir_grad_fail(inner, WEIR_W2008, "the rank must be known");
+      return weir_grad_fail(&inner->base, WEIR_W2008, "the rank must be known");
     weir_named_attr attrs[] = {
         {"dtype",
          {.kind = WEIR_ATTR_DTYPE, .dtype = body->values[value].dtype}},
@@ -31,16 +31,17 @@ static weir_status add_seeds(weir_grad_ctx *inner, const bool *seeded,
           .count = (uint32_t)shape.rank,
           .dims = shape.dims}},
         {NULL, {.kind = WEIR_ATTR_NONE}}};
-    j->seeds[i] = weir_grad_node(inner, "input", 0, NULL, attrs);
+    j->seeds[i] = weir_grad_node(&inner->base, "input", 0, NULL, attrs);
     weir_ref *dy = &inner->dys[value];
     weir_ref both[] = {*dy, j->seeds[i]};
-    *dy = *dy == WEIR_NO_VALUE ? j->seeds[i]
-                               : weir_grad_node(inner, "add", 2, both, NULL);
+    *dy = *dy == WEIR_NO_VALUE
+              ? j->seeds[i]
+              : weir_grad_node(&inner->base, "add", 2, both, NULL);
   }
   return inner->status;
 }
 
-static weir_status differentiate(weir_grad_ctx *inner, const bool *seeded,
+static weir_status differentiate(weir_grad_state *inner, const bool *seeded,
                                  const bool *wanted, weir_joint *j) {
   const weir_graph *body = j->body;
   for (weir_node_id id = 0; id < body->node_count; id++)
@@ -144,11 +145,11 @@ static weir_status cut(weir_joint *j, const uint8_t *roles, weir_arena *arena,
   return WEIR_OK;
 }
 
-weir_status weir_joint_make(weir_grad_ctx *ctx, const weir_graph *body,
+weir_status weir_joint_make(weir_grad_state *ctx, const weir_graph *body,
                             const bool *seeded, const bool *wanted,
                             const uint8_t *roles, weir_arena *arena,
                             weir_joint *out) {
-  weir_grad_ctx inner;
+  weir_grad_state inner;
   *out = (weir_joint){.body = body};
   out->seeds = weir_arena_array(arena, body->output_count, sizeof *out->seeds);
   out->grads = weir_arena_array(arena, body->input_count, sizeof *out->grads);
@@ -185,7 +186,7 @@ static void type_attrs(const weir_value *v, weir_named_attr *attrs) {
   attrs[2] = (weir_named_attr){NULL, {.kind = WEIR_ATTR_NONE}};
 }
 
-static weir_status forward_ports(weir_grad_ctx *ctx, weir_pass *pass,
+static weir_status forward_ports(weir_grad_state *ctx, weir_pass *pass,
                                  const weir_joint *j, const weir_value_id *more,
                                  uint32_t count, const weir_joint *other,
                                  const weir_value_id *other_values) {
@@ -213,7 +214,7 @@ static weir_status forward_ports(weir_grad_ctx *ctx, weir_pass *pass,
   return WEIR_OK;
 }
 
-weir_status weir_joint_forward(weir_grad_ctx *ctx, const weir_joint *j,
+weir_status weir_joint_forward(weir_grad_state *ctx, const weir_joint *j,
                                const weir_value_id *more, uint32_t count,
                                const weir_joint *other,
                                const weir_value_id *other_values,
@@ -232,7 +233,7 @@ weir_status weir_joint_forward(weir_grad_ctx *ctx, const weir_joint *j,
 
 /* ---- Backward */
 
-weir_status weir_backward_begin(weir_backward *b, weir_grad_ctx *ctx,
+weir_status weir_backward_begin(weir_backward *b, weir_grad_state *ctx,
                                 const weir_joint *joint) {
   *b = (weir_backward){.ctx = ctx, .joint = joint};
   weir_status s =
@@ -256,7 +257,7 @@ weir_value_id weir_backward_zeros(weir_backward *b, weir_value_id like) {
 weir_value_id weir_backward_input(weir_backward *b, weir_value_id like,
                                   weir_value_id as) {
   weir_named_attr attrs[3];
-  weir_grad_ctx *ctx = b->ctx;
+  weir_grad_state *ctx = b->ctx;
   type_attrs(&b->joint->graph->values[like], attrs);
   weir_value_id value = weir_backward_add(b, "input", 0, NULL, attrs);
   if (ctx->status != WEIR_OK) return WEIR_NO_VALUE;
@@ -272,7 +273,7 @@ weir_value_id weir_backward_input(weir_backward *b, weir_value_id like,
 
 void weir_backward_nodes(weir_backward *b) {
   const weir_joint *j = b->joint;
-  weir_grad_ctx *ctx = b->ctx;
+  weir_grad_state *ctx = b->ctx;
   for (weir_node_id id = 0; id < j->graph->node_count; id++)
     if (ctx->status == WEIR_OK && j->needed[id] &&
         !is_input(&j->graph->nodes[id]))
@@ -280,7 +281,7 @@ void weir_backward_nodes(weir_backward *b) {
 }
 
 void weir_backward_output(weir_backward *b, weir_value_id value) {
-  weir_grad_ctx *ctx = b->ctx;
+  weir_grad_state *ctx = b->ctx;
   weir_graph_port port = {
       .name = WEIR_SV_LIT("grad"), .mark = ctx->node->mark, .value = value};
   if (ctx->status != WEIR_OK) return;

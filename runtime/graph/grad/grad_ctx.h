@@ -2,11 +2,13 @@
 #ifndef WEIR_GRAPH_GRAD_CTX_H_
 #define WEIR_GRAPH_GRAD_CTX_H_
 
+#include "ops/grad_ctx.h"
 #include "runtime/graph/pass/pass.h"
 
 /* What a gradient rule sees: one node of the old graph at a time, and the new
  * graph, in which the old ids are still good. */
-struct weir_grad_ctx {
+typedef struct weir_grad_state {
+  weir_grad_ctx base; /* first: the node as its rule sees it */
   weir_pass pass;
   const weir_node *node; /* of the old graph */
   weir_ref *dys;         /* by old value: its gradient so far */
@@ -16,35 +18,39 @@ struct weir_grad_ctx {
   uint64_t max_nodes;    /* of the new graph; 0: no limit */
   weir_status status;    /* the first failure; sticks */
   weir_error *err;
-};
+} weir_grad_state;
 
 /* |err| must not be NULL. Errors: W6001; _end must be called all the same. */
-weir_status weir_grad_ctx_begin(weir_grad_ctx *ctx, const weir_graph *from,
+weir_status weir_grad_ctx_begin(weir_grad_state *ctx, const weir_graph *from,
                                 weir_error *err);
 /* The same for |from|, a body of a node that will be added to |outer|. */
-weir_status weir_grad_ctx_begin_body(weir_grad_ctx *ctx, const weir_graph *from,
+weir_status weir_grad_ctx_begin_body(weir_grad_state *ctx,
+                                     const weir_graph *from,
                                      weir_graph_builder *outer,
                                      weir_error *err);
 /* Hands the new graph over when |status| is OK; frees the rest. */
-weir_status weir_grad_ctx_end(weir_grad_ctx *ctx, weir_status status,
+weir_status weir_grad_ctx_end(weir_grad_state *ctx, weir_status status,
                               weir_graph **out_graph, weir_error *err);
 
+/* Turns to |node| of the old graph: what is added from now on is its. */
+void weir_grad_ctx_at(weir_grad_state *ctx, const weir_node *node);
+
 /* weir_grad_node into another builder than the context's. */
-weir_ref weir_grad_node_at(weir_grad_ctx *ctx, weir_graph_builder *builder,
+weir_ref weir_grad_node_at(weir_grad_state *ctx, weir_graph_builder *builder,
                            const char *op, uint32_t in_count,
                            const weir_ref *in, const weir_named_attr *attrs);
 /* A new name for what node ctx->node brings about; data NULL: no memory. */
-weir_sv weir_grad_name(weir_grad_ctx *ctx, weir_graph_builder *builder,
+weir_sv weir_grad_name(weir_grad_state *ctx, weir_graph_builder *builder,
                        const char *what);
 /* The op of that very name; NULL: none. */
-const weir_op_def *weir_grad_op(const weir_grad_ctx *ctx, const char *name);
+const weir_op_def *weir_grad_op(const weir_grad_state *ctx, const char *name);
 
 /* ---- gradients.c */
 /* Marks what depends on the values marked in ctx->depends, among the first
  * |nodes|. */
-void weir_grad_mark(weir_grad_ctx *ctx, uint32_t nodes);
+void weir_grad_mark(weir_grad_state *ctx, uint32_t nodes);
 /* Adds the gradients of node |id|'s inputs, when there are any to pass on. */
-weir_status weir_grad_visit(weir_grad_ctx *ctx, weir_node_id id);
+weir_status weir_grad_visit(weir_grad_state *ctx, weir_node_id id);
 /* Fails with W2005 unless loss and all |wrt| are floating point. */
 weir_status weir_grad_check(const weir_graph *graph, weir_value_id loss,
                             const weir_value_id *wrt, size_t count,
@@ -52,7 +58,7 @@ weir_status weir_grad_check(const weir_graph *graph, weir_value_id loss,
 /* Copies the first |nodes| nodes of the old graph, which hold the loss and all
  * |wrt|, and adds the gradients of the sum of the loss. Errors: as of
  * weir_graph_gradients. */
-weir_status weir_grad_run(weir_grad_ctx *ctx, uint32_t nodes,
+weir_status weir_grad_run(weir_grad_state *ctx, uint32_t nodes,
                           weir_value_id loss, const weir_value_id *wrt,
                           size_t count, weir_value_id *out);
 

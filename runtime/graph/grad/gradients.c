@@ -3,7 +3,7 @@
 
 #include "runtime/graph/grad/control_grad.h"
 
-void weir_grad_mark(weir_grad_ctx *ctx, uint32_t nodes) {
+void weir_grad_mark(weir_grad_state *ctx, uint32_t nodes) {
   const weir_graph *from = ctx->pass.from;
   for (uint32_t id = 0; id < nodes; id++) {
     const weir_node *node = &from->nodes[id];
@@ -21,18 +21,18 @@ void weir_grad_mark(weir_grad_ctx *ctx, uint32_t nodes) {
 
 /* Whether some output of the node has a gradient to pass on, and some input
  * wants one. */
-static bool on_path(const weir_grad_ctx *ctx, const weir_node *node) {
+static bool on_path(const weir_grad_state *ctx, const weir_node *node) {
   bool has_dy = false, wanted = false;
   for (uint32_t i = 0; i < node->output_count; i++)
     has_dy |= ctx->dys[node->first_output + i] != WEIR_NO_VALUE;
   for (uint32_t i = 0; i < node->input_count; i++)
-    wanted |= weir_grad_wanted(ctx, i);
+    wanted |= weir_grad_wanted(&ctx->base, i);
   return has_dy && wanted;
 }
 
-weir_status weir_grad_visit(weir_grad_ctx *ctx, weir_node_id id) {
+weir_status weir_grad_visit(weir_grad_state *ctx, weir_node_id id) {
   const weir_node *node = &ctx->pass.from->nodes[id];
-  ctx->node = node;
+  weir_grad_ctx_at(ctx, node);
   if (!on_path(ctx, node)) return WEIR_OK;
   if (node->body_count > 0) return weir_grad_control(ctx, id);
   if (node->op->grad == NULL) {
@@ -44,14 +44,15 @@ weir_status weir_grad_visit(weir_grad_ctx *ctx, weir_node_id id) {
     weir_hint(ctx->err, "stop_gradient or another op on this path");
     return s;
   }
-  weir_status s = node->op->grad(ctx);
+  weir_status s = node->op->grad(&ctx->base);
   return ctx->status != WEIR_OK ? ctx->status : s;
 }
 
 /* What |value| gets when nothing flowed to it. */
-static weir_value_id zeros(weir_grad_ctx *ctx, weir_value_id value) {
-  ctx->node = &ctx->pass.from->nodes[ctx->pass.from->values[value].node];
-  return weir_grad_node(ctx, "zeros_like", 1, &value, NULL);
+static weir_value_id zeros(weir_grad_state *ctx, weir_value_id value) {
+  weir_grad_ctx_at(ctx,
+                   &ctx->pass.from->nodes[ctx->pass.from->values[value].node]);
+  return weir_grad_node(&ctx->base, "zeros_like", 1, &value, NULL);
 }
 
 weir_status weir_grad_check(const weir_graph *graph, weir_value_id loss,
@@ -69,7 +70,7 @@ weir_status weir_grad_check(const weir_graph *graph, weir_value_id loss,
   return WEIR_OK;
 }
 
-weir_status weir_grad_run(weir_grad_ctx *ctx, uint32_t nodes,
+weir_status weir_grad_run(weir_grad_state *ctx, uint32_t nodes,
                           weir_value_id loss, const weir_value_id *wrt,
                           size_t count, weir_value_id *out) {
   const weir_graph *from = ctx->pass.from;
@@ -77,9 +78,9 @@ weir_status weir_grad_run(weir_grad_ctx *ctx, uint32_t nodes,
     WEIR_TRY(weir_pass_copy(&ctx->pass, id, NULL, UINT32_MAX, ctx->err));
   for (size_t i = 0; i < count; i++) ctx->depends[wrt[i]] = true;
   weir_grad_mark(ctx, nodes);
-  ctx->node = &from->nodes[from->values[loss].node];
+  weir_grad_ctx_at(ctx, &from->nodes[from->values[loss].node]);
   if (ctx->depends[loss])
-    ctx->dys[loss] = weir_grad_node(ctx, "ones_like", 1, &loss, NULL);
+    ctx->dys[loss] = weir_grad_node(&ctx->base, "ones_like", 1, &loss, NULL);
   WEIR_TRY(ctx->status);
   for (uint32_t id = from->values[loss].node + 1; id-- > 0;)
     WEIR_TRY(weir_grad_visit(ctx, id));
@@ -93,7 +94,7 @@ weir_status weir_graph_gradients(const weir_graph *graph, weir_value_id loss,
                                  const weir_value_id *wrt, size_t count,
                                  weir_value_id *out_gradients,
                                  weir_graph **out_graph, weir_error *err) {
-  weir_grad_ctx ctx;
+  weir_grad_state ctx;
   weir_error local = WEIR_ERROR_INIT;
   *out_graph = NULL;
   if (err == NULL) err = &local;

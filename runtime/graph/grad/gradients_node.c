@@ -15,7 +15,7 @@ static weir_node_id find(const weir_graph *graph) {
 }
 
 /* Values, names and control edges of node |id| lead to its gradients. */
-static weir_status replace(weir_grad_ctx *ctx, weir_node_id id,
+static weir_status replace(weir_grad_state *ctx, weir_node_id id,
                            const weir_value_id *grads) {
   const weir_node *node = &ctx->pass.from->nodes[id];
   const weir_graph *now = weir_graph_builder_graph(ctx->pass.builder);
@@ -33,7 +33,7 @@ static weir_status expand_one(const weir_graph *graph,
   const weir_node *node = &graph->nodes[id];
   const weir_value_id *wrt = node->inputs + 1;
   uint32_t count = node->input_count - 1;
-  weir_grad_ctx ctx;
+  weir_grad_state ctx;
   weir_value_id *grads = weir_alloc_array(graph->alloc, count, sizeof *grads);
   weir_status s = outer != NULL
                       ? weir_grad_ctx_begin_body(&ctx, graph, outer, err)

@@ -308,7 +308,7 @@ void weir_report_nearest(weir_loader *l, weir_sv name, size_t count,
                          weir_sv (*name_at)(const void *self, size_t i),
                          const void *self);
 
-/* ---- module.c, import.c */
+/* ---- module.c */
 bool weir_modules_load(weir_loader *l, weir_sv text, const char *path);
 void weir_module_release(weir_loader *l, weir_module *module);
 const weir_named_const *weir_module_const(const weir_module *m, weir_sv name);

@@ -4,6 +4,7 @@
 
 #include "kernels/kernel.h"
 #include "runtime/api/weir_internal.h"
+#include "runtime/train/data/data_source.h"
 
 /* One load: the caller's options in the loader's form. */
 typedef struct load_call {
@@ -56,7 +57,8 @@ static weir_status load_call_init(const weir_allocator *alloc, load_call *call,
       .max_errors = o->max_errors,
       .seed = o->seed,
       .getenv = o->getenv,
-      .getenv_self = o->getenv_self};
+      .getenv_self = o->getenv_self,
+      .data_form = weir_source_form};
   return WEIR_OK;
 }
 

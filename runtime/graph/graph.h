@@ -7,6 +7,7 @@
 #include "runtime/base/diag/diag.h"
 #include "runtime/base/env.h"
 #include "runtime/base/yaml/yaml.h"
+#include "runtime/graph/load/data_form.h"
 
 /* Graphs.
  *
@@ -159,6 +160,8 @@ typedef struct weir_load_options {
   /* `${env:NAME}` in cluster and data paths; may be NULL: refused. */
   const char *(*getenv)(void *self, const char *name);
   void *getenv_self;
+  /* The data sources; NULL: any source and key of `data:` passes. */
+  weir_data_form_fn data_form;
 } weir_load_options;
 
 /* Loads |path| (a file, read through |env|) or |text|: YAML, expansion of

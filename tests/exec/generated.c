@@ -6,12 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/train/data/data_source.h"
+
 enum { kWhyBytes = 512 };
 
 bool run_load(const weir_env *env, const char *text, size_t size,
               weir_graph **out_graph, char *why) {
   weir_error err = WEIR_ERROR_INIT;
-  weir_load_options options = {.registry = weir_builtin_registry()};
+  weir_load_options options = {.registry = weir_builtin_registry(),
+                               .data_form = weir_source_form};
   weir_status s = weir_graph_load_text(env, (weir_sv){text, size}, "generated",
                                        &options, out_graph, &err);
   if (s != WEIR_OK)

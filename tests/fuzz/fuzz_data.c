@@ -3,6 +3,7 @@
 
 #include "kernels/kernel.h"
 #include "runtime/train/data/data.h"
+#include "runtime/train/data/data_source.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Loads the input as a graph file, opens all its data sets, and reads some
@@ -144,6 +145,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   env.alloc = &alloc;
   env.fs = &fs;
   weir_load_options options = {.registry = weir_builtin_registry(),
+                               .data_form = weir_source_form,
                                .max_nodes = 500};
   weir_graph *g = NULL;
   weir_error err = WEIR_ERROR_INIT;

@@ -6,6 +6,7 @@
 
 #include "kernels/kernel.h"
 #include "runtime/graph/graph.h"
+#include "runtime/train/data/data_source.h"
 
 /* Loads every *.weir.yaml of a folder and compares what is reported with the
  * file's first line,
@@ -83,7 +84,8 @@ static void print_graph(const weir_graph *g) {
 static weir_status load(const char *path, const weir_diag_sink *sink,
                         weir_graph **graph, weir_error *err) {
   weir_load_options options = {.registry = weir_builtin_registry(),
-                               .sink = sink};
+                               .sink = sink,
+                               .data_form = weir_source_form};
   return weir_graph_load(weir_env_system(), path, &options, graph, err);
 }
 

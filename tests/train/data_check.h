@@ -12,6 +12,7 @@
 #include "runtime/base/fs/fs_system.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/train/data/data.h"
+#include "runtime/train/data/data_source.h"
 #include "tests/check.h"
 
 /* What the tests of data sets share: graphs written as text, files in a fresh
@@ -63,14 +64,22 @@ static inline void data_env_init(data_env *e) {
   e->env.fs = &e->fs;
 }
 
-/* The graph of |text|, which follows "weir: 1\n". */
-static inline weir_status data_load(const weir_env *env, const char *text,
-                                    weir_graph **out, weir_error *err) {
+/* The graph of |text|, which follows "weir: 1\n"; its data sets are of the
+ * sources |form| (NULL: any). */
+static inline weir_status data_load_any(const weir_env *env, const char *text,
+                                        weir_data_form_fn form,
+                                        weir_graph **out, weir_error *err) {
   char all[8192];
   snprintf(all, sizeof all, "weir: 1\n%s", text);
-  weir_load_options options = {.registry = weir_builtin_registry()};
+  weir_load_options options = {.registry = weir_builtin_registry(),
+                               .data_form = form};
   return weir_graph_load_text(env, weir_sv_from(all), "g.weir.yaml", &options,
                               out, err);
+}
+
+static inline weir_status data_load(const weir_env *env, const char *text,
+                                    weir_graph **out, weir_error *err) {
+  return data_load_any(env, text, weir_source_form, out, err);
 }
 
 static inline weir_status data_open_with(const weir_env *env, const char *text,

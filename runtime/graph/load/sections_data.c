@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
 #include "runtime/graph/load/loader.h"
 
-/* `data:`: which keys there are and what form their values have. What they
- * mean is runtime/train/data/data_spec.c's business; files are not opened here.
- */
+/* `data:`: which keys there are and what form their values have. Keys that only
+ * some sources take are in the source's row (data_form.h). What keys mean is
+ * runtime/train/data/data_spec.c's business; files are not opened here. */
 
-static const char *const kSourceNames[] = {"memory", "npy",      "npz",  "idx",
-                                           "csv",    "tfrecord", "text", NULL};
-static const char *const kSetKeys[] = {
-    "source",    "files",     "values",    "columns",     "features",
-    "ignore",    "header",    "delimiter", "quote",       "text",
-    "normalise", "normalize", "bucketize", "hash_bucket", "vocabulary",
-    "window",    "map",       "skip",      "take",        "shard",
-    "shuffle",   "batch",     "remainder", "repeat",      "prefetch",
-    "memory",    NULL};
-static const char *const kTextKeys[] = {"level", "vocabulary", "end_of_line",
-                                        NULL};
 static const char *const kWindowKeys[] = {"length", "shift",  "stride",
                                           "target", "stream", NULL};
 static const char *const kMapKeys[] = {"graph", "block", "per", NULL};
@@ -29,73 +20,139 @@ static const char *const kHashKeys[] = {"buckets", NULL};
 static const char *const kVocabularyKeys[] = {"list",    "file", "from", "save",
                                               "unknown", "size", NULL};
 
-/* A key of a set whose value may be a map. */
-typedef struct nested {
-  const char *key;
-  const char *const *keys; /* of the map; NULL: any */
-  bool by_column;          /* a map of columns, whose values may be maps */
-  bool must_be_map;
-} nested;
-
-static const nested kNested[] = {
-    {"files", NULL, false, false},
-    {"values", NULL, false, true},
-    {"text", kTextKeys, false, true},
-    {"window", kWindowKeys, false, true},
-    {"map", kMapKeys, false, false},
-    {"shuffle", kShuffleKeys, false, false},
+/* The keys that every source takes. */
+static const weir_data_key kCommon[] = {
+    {"source", NULL, false, false},
     {"columns", kColumnKeys, true, false},
     {"features", kColumnKeys, true, true},
+    {"ignore", NULL, false, false},
     {"normalise", kNormaliseKeys, true, true},
     {"normalize", kNormaliseKeys, true, true},
     {"bucketize", kBucketizeKeys, true, true},
     {"hash_bucket", kHashKeys, true, true},
     {"vocabulary", kVocabularyKeys, true, true},
+    {"window", kWindowKeys, false, true},
+    {"map", kMapKeys, false, false},
+    {"skip", NULL, false, false},
+    {"take", NULL, false, false},
+    {"shard", NULL, false, false},
+    {"shuffle", kShuffleKeys, false, false},
+    {"batch", NULL, false, false},
+    {"remainder", NULL, false, false},
+    {"repeat", NULL, false, false},
+    {"prefetch", NULL, false, false},
+    {"memory", NULL, false, false},
 };
 
-static void check_nested(weir_loader *l, const nested *n, const weir_yaml *y) {
-  if (n->must_be_map && !weir_want_kind(l, y, WEIR_YAML_MAP, n->key)) return;
-  if (y->kind != WEIR_YAML_MAP || n->keys == NULL) return;
-  if (!n->by_column) {
-    weir_check_keys(l, y, n->key, n->keys, false);
+enum { kCommonCount = sizeof kCommon / sizeof kCommon[0] };
+
+/* The keys that a section may hold: the common ones and those of |form|, or of
+ * any source while the section's own is not known. */
+typedef struct section_keys {
+  weir_data_form_fn forms;
+  const weir_data_form *form; /* NULL: not known */
+} section_keys;
+
+/* Key |i|, or NULL past the last one. */
+static const weir_data_key *key_at(const section_keys *k, size_t i) {
+  const weir_data_form *form = k->form;
+  if (i < kCommonCount) return &kCommon[i];
+  i -= kCommonCount;
+  for (size_t f = 0; k->form != NULL || (form = k->forms(f)) != NULL; f++) {
+    for (const weir_data_key *key = form->keys; key->name != NULL; key++)
+      if (i-- == 0) return key;
+    if (k->form != NULL) break;
+  }
+  return NULL;
+}
+
+static weir_sv key_name(const void *self, size_t i) {
+  return weir_sv_from(key_at(self, i)->name);
+}
+
+static void report_key(weir_loader *l, const section_keys *k,
+                       const weir_yaml_entry *e) {
+  size_t count = kCommonCount;
+  while (key_at(k, count) != NULL) count++;
+  weir_report_begin(l, WEIR_W1009, &e->key_mark,
+                    "unknown key '%.*s' in a data set%s%s", WEIR_SV(e->key),
+                    k->form != NULL ? " of source " : "",
+                    k->form != NULL ? k->form->name : "");
+  weir_report_nearest(l, e->key, count, key_name, k);
+  weir_report_send(l);
+}
+
+static void check_value(weir_loader *l, const weir_data_key *key,
+                        const weir_yaml *y) {
+  if (key->must_be_map && !weir_want_kind(l, y, WEIR_YAML_MAP, key->name))
+    return;
+  if (y->kind != WEIR_YAML_MAP || key->keys == NULL) return;
+  if (!key->by_column) {
+    weir_check_keys(l, y, key->name, key->keys, false);
     return;
   }
   for (uint32_t i = 0; i < y->count && weir_loader_going(l); i++)
     if (y->entries[i].value->kind == WEIR_YAML_MAP)
-      weir_check_keys(l, y->entries[i].value, n->key, n->keys, false);
+      weir_check_keys(l, y->entries[i].value, key->name, key->keys, false);
 }
 
-static weir_sv source_at(const void *self, size_t i) {
-  (void)self;
-  return weir_sv_from(kSourceNames[i]);
+static void check_keys(weir_loader *l, const section_keys *k,
+                       const weir_yaml *set) {
+  for (uint32_t i = 0; i < set->count && weir_loader_going(l); i++) {
+    const weir_yaml_entry *e = &set->entries[i];
+    const weir_data_key *key = NULL;
+    if (weir_sv_starts_with(e->key, "x-")) continue;
+    for (size_t n = 0; (key = key_at(k, n)) != NULL; n++)
+      if (weir_sv_is(e->key, key->name)) break;
+    if (key == NULL)
+      report_key(l, k, e);
+    else
+      check_value(l, key, e->value);
+  }
 }
 
-static void check_source(weir_loader *l, const weir_yaml *set) {
+/* ---- The source */
+
+static weir_sv source_name(const void *self, size_t i) {
+  return weir_sv_from(((const section_keys *)self)->forms(i)->name);
+}
+
+static void report_source(weir_loader *l, const section_keys *k,
+                          const weir_yaml *y) {
+  char names[256] = "";
+  size_t used = 0, count = 0;
+  for (const weir_data_form *f; (f = k->forms(count)) != NULL; count++) {
+    int n = snprintf(names + used, sizeof names - used, "%s%s",
+                     count > 0 ? ", " : "", f->name);
+    used += (size_t)n < sizeof names - used ? (size_t)n : 0;
+  }
+  weir_report_begin(l, WEIR_W1010, &y->mark, "source '%.*s' is none of %s",
+                    WEIR_SV(y->text), names);
+  weir_report_nearest(l, y->text, count, source_name, k);
+  weir_report_send(l);
+}
+
+/* Finds the section's source; reports one that is missing or unknown. */
+static void find_source(weir_loader *l, const weir_yaml *set, section_keys *k) {
   const weir_yaml *y = weir_yaml_get(set, "source");
-  size_t count = 0;
+  const weir_data_form *form = NULL;
   if (y == NULL) {
     weir_report(l, WEIR_W1010, &set->mark, "a data set needs `source`");
     return;
   }
   if (!weir_want_kind(l, y, WEIR_YAML_SCALAR, "source")) return;
-  for (; kSourceNames[count] != NULL; count++)
-    if (weir_sv_is(y->text, kSourceNames[count])) return;
-  weir_report_begin(l, WEIR_W1010, &y->mark,
-                    "source '%.*s' is none of memory, npy, npz, idx, csv, "
-                    "tfrecord, text",
-                    WEIR_SV(y->text));
-  weir_report_nearest(l, y->text, count, source_at, NULL);
-  weir_report_send(l);
+  for (size_t i = 0; (form = k->forms(i)) != NULL; i++)
+    if (weir_sv_is(y->text, form->name)) break;
+  k->form = form;
+  if (form == NULL) report_source(l, k, y);
 }
 
 static void check_set(weir_loader *l, const weir_yaml *set) {
+  section_keys k = {l->options->data_form, NULL};
   if (!weir_want_kind(l, set, WEIR_YAML_MAP, "a data set")) return;
-  weir_check_keys(l, set, "a data set", kSetKeys, true);
-  check_source(l, set);
-  for (size_t i = 0; i < sizeof kNested / sizeof kNested[0]; i++) {
-    const weir_yaml *y = weir_yaml_get(set, kNested[i].key);
-    if (y != NULL && weir_loader_going(l)) check_nested(l, &kNested[i], y);
-  }
+  if (k.forms == NULL) return;
+  find_source(l, set, &k);
+  check_keys(l, &k, set);
   const weir_yaml *ignore = weir_yaml_get(set, "ignore");
   if (ignore != NULL) weir_want_kind(l, ignore, WEIR_YAML_LIST, "ignore");
 }

@@ -70,7 +70,8 @@ static weir_status load(opening *o) {
   const weir_dataset *set = o->set;
   const char *path = NULL;
   weir_load_options options = {.registry = set->graph->registry,
-                               .seed = set->order.seed};
+                               .seed = set->order.seed,
+                               .data_form = weir_source_form};
   if (set->spec->map_block.size > 0) return load_block(o, &options);
   WEIR_TRY(weir_data_beside_graph(set->graph, set->spec->map_graph,
                                   &o->set->arena, &path, o->err));

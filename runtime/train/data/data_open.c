@@ -4,25 +4,6 @@
 
 /* ---- The source */
 
-static weir_status open_source(const weir_source_context *context,
-                               weir_source **out_source, weir_error *err) {
-  switch (context->spec->kind) {
-    case WEIR_DATA_MEMORY:
-      return weir_source_memory_open(context, out_source, err);
-    case WEIR_DATA_NPY:
-    case WEIR_DATA_NPZ:
-    case WEIR_DATA_IDX:
-      return weir_source_array_open(context, out_source, err);
-    case WEIR_DATA_CSV:
-      return weir_source_csv_open(context, out_source, err);
-    case WEIR_DATA_TFRECORD:
-      return weir_source_tfrecord_open(context, out_source, err);
-    case WEIR_DATA_TEXT:
-      return weir_source_text_open(context, out_source, err);
-  }
-  return weir_fail(err, WEIR_W4024, &context->spec->mark, "unknown source");
-}
-
 static weir_status open_windows(const weir_source_context *context,
                                 weir_source **source, weir_error *err) {
   weir_source *inner = *source;
@@ -207,7 +188,7 @@ static weir_status open_set(weir_dataset *set, weir_sv name,
                                  .shard = o->shard,
                                  .shards = o->shards,
                                  .batch = set->spec->batch};
-  WEIR_TRY(open_source(&context, &set->source, err));
+  WEIR_TRY(set->spec->source->open(&context, &set->source, err));
   WEIR_TRY(open_windows(&context, &set->source, err));
   WEIR_TRY(check_mentions(set->spec, set->source, err));
   set->batch = find_batch(set->graph, set->spec, set->source);

@@ -30,9 +30,6 @@ typedef struct survey {
   bool all; /* of the epoch */
 } survey;
 
-static const char *const kKinds[] = {"memory", "npy",      "npz", "idx",
-                                     "csv",    "tfrecord", "text"};
-
 /* ---- The pass */
 
 static void look_at(const weir_tensor *t, int64_t rows, column_facts *f) {
@@ -113,7 +110,7 @@ static void put_head(const survey *s, weir_strbuf *out) {
   const weir_dataset *set = s->set;
   int64_t batches = weir_dataset_batches(set);
   weir_strbuf_printf(out, "%.*s  %s, ", WEIR_SV(set->spec->name),
-                     kKinds[set->spec->kind]);
+                     set->spec->source->form.name);
   if (batches < 0)
     weir_strbuf_printf(out, "%" PRId64 " examples again and again, batches of",
                        set->round);
@@ -306,7 +303,7 @@ static void json_set(const survey *s, weir_json_writer *w) {
   weir_json_key(w, "name");
   weir_json_string(w, set->spec->name);
   weir_json_key(w, "source");
-  weir_json_string(w, weir_sv_from(kKinds[set->spec->kind]));
+  weir_json_string(w, weir_sv_from(set->spec->source->form.name));
   weir_json_key(w, "root");
   weir_json_string(w, weir_sv_from(set->root));
   weir_json_key(w, "files");

@@ -2,6 +2,7 @@
 #ifndef WEIR_TRAIN_DATA_SOURCE_H_
 #define WEIR_TRAIN_DATA_SOURCE_H_
 
+#include "runtime/graph/load/data_form.h"
 #include "runtime/io/stream.h"
 #include "runtime/train/data/data_spec.h"
 #include "runtime/train/source/vocabulary.h"
@@ -15,8 +16,9 @@
  *
  *   source_open(...) -> source -> cursor_create -> read, read, ...
  *
- * One more kind of source is one more file source_<kind>.c with an open
- * function below and a line in data_open.c. */
+ * A kind of source is one const weir_source_def in source/source_<name>.c, and
+ * a word in the list of runtime/train/meson.build. source_null.c is one to
+ * copy. */
 
 typedef struct weir_source weir_source;
 typedef struct weir_source_cursor weir_source_cursor; /* the kind's own */
@@ -121,18 +123,32 @@ weir_status weir_data_vocabulary_save(const weir_source_context *context,
                                       const weir_vocabulary *vocabulary,
                                       weir_error *err);
 
-/* ---- One per kind. */
-weir_status weir_source_memory_open(const weir_source_context *context,
-                                    weir_source **out_source, weir_error *err);
-weir_status weir_source_array_open(const weir_source_context *context,
-                                   weir_source **out_source, weir_error *err);
-weir_status weir_source_csv_open(const weir_source_context *context,
-                                 weir_source **out_source, weir_error *err);
-weir_status weir_source_tfrecord_open(const weir_source_context *context,
-                                      weir_source **out_source,
-                                      weir_error *err);
-weir_status weir_source_text_open(const weir_source_context *context,
-                                  weir_source **out_source, weir_error *err);
+/* ---- Kinds of source. */
+
+/* What `files` is for a source. */
+typedef enum weir_source_files {
+  WEIR_FILES_NONE,     /* the source takes no files */
+  WEIR_FILES_LIST,     /* a path, a pattern or a list of such */
+  WEIR_FILES_BY_COLUMN /* {column: such} */
+} weir_source_files;
+
+typedef struct weir_source_def {
+  /* `source: NAME`, and the keys that it takes beside the common ones. */
+  weir_data_form form;
+  const char *summary; /* for the list of sources */
+  weir_source_files files;
+  /* Reads the source's own keys (context->spec->section) and opens its files.
+   * Errors: those of the files, W4021-W4028, W6001. */
+  weir_status (*open)(const weir_source_context *context,
+                      weir_source **out_source, weir_error *err);
+} weir_source_def;
+
+/* Kind |i| in the order of the list, or NULL past the last one. */
+const weir_source_def *weir_source_at(size_t i);
+/* Its form, for weir_load_options. */
+const weir_data_form *weir_source_form(size_t i);
+
+/* ---- source_window.c */
 /* Windows over |inner|, which is taken, also on failure. */
 weir_status weir_source_window_open(const weir_source_context *context,
                                     weir_source *inner,

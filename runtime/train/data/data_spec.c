@@ -4,14 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char *const kKinds[] = {"memory", "npy",      "npz", "idx",
-                                     "csv",    "tfrecord", "text"};
-enum {
-  kKindCount = sizeof kKinds / sizeof kKinds[0],
-  kMaxBatch = 1 << 30,
-  kMaxPrefetch = 1024,
-  kDefaultPrefetch = 2
-};
+#include "runtime/base/table.h"
+#include "runtime/train/data/data_source.h"
+
+enum { kMaxBatch = 1 << 30, kMaxPrefetch = 1024, kDefaultPrefetch = 2 };
 static const uint64_t kDefaultMemory = 256u << 20;
 
 /* ---- Values */
@@ -97,19 +93,16 @@ static weir_status find_section(const weir_graph *graph, weir_sv name,
   return s;
 }
 
-static weir_status read_kind(weir_data_spec *spec, weir_error *err) {
+static weir_status read_source(weir_data_spec *spec, weir_error *err) {
   const weir_yaml *y = get(spec, "source");
   if (y == NULL)
     return weir_fail(err, WEIR_W4024, &spec->mark,
                      "data set '%.*s' has no `source`", WEIR_SV(spec->name));
-  for (int i = 0; i < kKindCount; i++)
-    if (is_scalar(y, kKinds[i])) {
-      spec->kind = (weir_data_kind)i;
-      return WEIR_OK;
-    }
+  for (size_t i = 0; (spec->source = weir_source_at(i)) != NULL; i++)
+    if (is_scalar(y, spec->source->form.name)) return WEIR_OK;
   return weir_fail(err, WEIR_W4024, &y->mark,
-                   "source is one of memory, npy, npz, idx, csv, tfrecord, "
-                   "text");
+                   "data set '%.*s' has an unknown `source`",
+                   WEIR_SV(spec->name));
 }
 
 /* ---- files */
@@ -130,16 +123,16 @@ static weir_status read_files(weir_data_spec *spec, weir_arena *arena,
                               weir_error *err) {
   const weir_yaml *y = get(spec, "files");
   bool by_column = y != NULL && y->kind == WEIR_YAML_MAP;
-  bool wants_map = spec->kind == WEIR_DATA_NPY || spec->kind == WEIR_DATA_IDX;
-  if (spec->kind == WEIR_DATA_MEMORY) return WEIR_OK;
+  bool wants_map = spec->source->files == WEIR_FILES_BY_COLUMN;
+  if (spec->source->files == WEIR_FILES_NONE) return WEIR_OK;
   if (y == NULL)
     return weir_fail(err, WEIR_W4024, &spec->mark,
                      "data set '%.*s' has no `files`", WEIR_SV(spec->name));
-  if (by_column ? spec->kind > WEIR_DATA_IDX : wants_map)
+  if (by_column != wants_map)
     return weir_fail(err, WEIR_W4024, &y->mark,
                      by_column ? "files of %s are a path, a pattern or a list"
                                : "files of %s are a map, {column: path}",
-                     kKinds[spec->kind]);
+                     spec->source->form.name);
   uint32_t count = by_column ? y->count : 1;
   if (count == 0) return weir_fail(err, WEIR_W4024, &y->mark, "files is empty");
   weir_files_spec *files = weir_arena_array(arena, count, sizeof *files);
@@ -155,63 +148,7 @@ static weir_status read_files(weir_data_spec *spec, weir_arena *arena,
   return WEIR_OK;
 }
 
-static weir_status read_values(weir_data_spec *spec, weir_error *err) {
-  spec->values = get(spec, "values");
-  if (spec->kind != WEIR_DATA_MEMORY) return WEIR_OK;
-  if (spec->values != NULL && spec->values->kind == WEIR_YAML_MAP &&
-      spec->values->count > 0)
-    return WEIR_OK;
-  return weir_fail(err, WEIR_W4024, &spec->mark,
-                   "a data set in memory needs `values`, {column: literal}");
-}
-
-/* ---- csv, text, window, map */
-
-static weir_status read_char(const weir_yaml *y, const char *what, char *out,
-                             weir_error *err) {
-  if (y == NULL) return WEIR_OK;
-  weir_sv t = y->kind == WEIR_YAML_SCALAR ? y->text : (weir_sv){NULL, 0};
-  if (weir_sv_is(t, "tab") || weir_sv_is(t, "\\t")) t = WEIR_SV_LIT("\t");
-  if (t.size != 1 || t.data[0] == '\n' || t.data[0] == '\r' ||
-      (unsigned char)t.data[0] >= 0x80)
-    return weir_fail(err, WEIR_W4024, &y->mark,
-                     "%s must be one ASCII character, or `tab`", what);
-  *out = t.data[0];
-  return WEIR_OK;
-}
-
-static weir_status read_csv(weir_data_spec *spec, weir_error *err) {
-  spec->header = true;
-  spec->delimiter = ',';
-  spec->quote = '"';
-  WEIR_TRY(weir_spec_bool(get(spec, "header"), "header", &spec->header, err));
-  WEIR_TRY(
-      read_char(get(spec, "delimiter"), "delimiter", &spec->delimiter, err));
-  const weir_yaml *q = get(spec, "quote");
-  if (is_scalar(q, "none"))
-    spec->quote = '\0';
-  else
-    WEIR_TRY(read_char(q, "quote", &spec->quote, err));
-  if (spec->quote == spec->delimiter)
-    return weir_fail(err, WEIR_W4024, &q->mark,
-                     "quote and delimiter are the same character");
-  return WEIR_OK;
-}
-
-static weir_status read_text(weir_data_spec *spec, weir_error *err) {
-  const weir_yaml *y = get(spec, "text");
-  spec->vocabulary = (weir_vocabulary_spec){.build = true, .mark = spec->mark};
-  if (spec->kind != WEIR_DATA_TEXT || y == NULL) return WEIR_OK;
-  const weir_yaml *level = weir_yaml_get(y, "level");
-  spec->words = is_scalar(level, "words");
-  if (level != NULL && !spec->words && !is_scalar(level, "chars"))
-    return weir_fail(err, WEIR_W4024, &level->mark, "level is chars or words");
-  WEIR_TRY(weir_spec_text(weir_yaml_get(y, "end_of_line"), "end_of_line",
-                          &spec->end_of_line, err));
-  const weir_yaml *v = weir_yaml_get(y, "vocabulary");
-  if (v == NULL) return WEIR_OK;
-  return weir_vocabulary_spec_read(v, &spec->vocabulary, err);
-}
+/* ---- window, map */
 
 static weir_status read_window(weir_data_spec *spec, weir_error *err) {
   const weir_yaml *y = get(spec, "window"), *target;
@@ -291,10 +228,14 @@ static weir_status read_shard(weir_data_spec *spec, weir_error *err) {
 }
 
 static weir_status read_remainder(weir_data_spec *spec, weir_error *err) {
-  static const char *const kNames[] = {"auto", "drop", "keep", "pad"};
+  static const char *const kNames[] = {[WEIR_REMAINDER_AUTO] = "auto",
+                                       [WEIR_REMAINDER_DROP] = "drop",
+                                       [WEIR_REMAINDER_KEEP] = "keep",
+                                       [WEIR_REMAINDER_PAD] = "pad"};
+  WEIR_TABLE_OF(kNames, WEIR_REMAINDER_COUNT);
   const weir_yaml *y = get(spec, "remainder");
   if (y == NULL) return WEIR_OK;
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < WEIR_REMAINDER_COUNT; i++)
     if (is_scalar(y, kNames[i])) {
       spec->remainder = (weir_remainder)i;
       return WEIR_OK;
@@ -372,11 +313,8 @@ weir_status weir_data_spec_read(const weir_graph *graph, weir_sv name,
   weir_data_spec *spec = weir_arena_array(arena, 1, sizeof *spec);
   if (spec == NULL) return weir_fail_memory(err, sizeof *spec);
   WEIR_TRY(find_section(graph, name, spec, err));
-  WEIR_TRY(read_kind(spec, err));
+  WEIR_TRY(read_source(spec, err));
   WEIR_TRY(read_files(spec, arena, err));
-  WEIR_TRY(read_values(spec, err));
-  WEIR_TRY(read_csv(spec, err));
-  WEIR_TRY(read_text(spec, err));
   WEIR_TRY(read_window(spec, err));
   WEIR_TRY(read_map(spec, err));
   WEIR_TRY(read_order(spec, err));

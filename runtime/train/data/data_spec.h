@@ -6,24 +6,18 @@
 
 /* A section of `data:`, read: every key's value checked and given its default.
  * Which keys there are and what form they have, the loader has checked already
- * (runtime/graph/load/sections_data.c). Texts live as long as the graph, lists
- * in the arena that was passed in. */
+ * (runtime/graph/load/sections_data.c). The keys of one source only are read by
+ * that source as it opens. Texts live as long as the graph, lists in the arena
+ * that was passed in. */
 
-typedef enum weir_data_kind {
-  WEIR_DATA_MEMORY,
-  WEIR_DATA_NPY,
-  WEIR_DATA_NPZ,
-  WEIR_DATA_IDX,
-  WEIR_DATA_CSV,
-  WEIR_DATA_TFRECORD,
-  WEIR_DATA_TEXT
-} weir_data_kind;
+struct weir_source_def; /* data_source.h */
 
 typedef enum weir_remainder {
   WEIR_REMAINDER_AUTO, /* drop where the graph fixes the batch, else keep */
   WEIR_REMAINDER_DROP,
   WEIR_REMAINDER_KEEP,
-  WEIR_REMAINDER_PAD
+  WEIR_REMAINDER_PAD,
+  WEIR_REMAINDER_COUNT
 } weir_remainder;
 
 /* What becomes of a value before it is an element. */
@@ -79,20 +73,12 @@ typedef struct weir_data_spec {
   weir_sv name;
   weir_mark mark;
   const weir_yaml *section;
-  weir_data_kind kind;
+  const struct weir_source_def *source;
   const weir_files_spec *files;
   uint32_t file_count;
   weir_column_spec *columns; /* in order of first mention */
   uint32_t column_count;
-  bool columns_listed;     /* `columns` is there: csv reads no others */
-  const weir_yaml *values; /* memory */
-  /* csv */
-  bool header;
-  char delimiter, quote; /* quote 0: none */
-  /* text */
-  bool words;
-  weir_sv end_of_line; /* token for a line's end; empty: none */
-  weir_vocabulary_spec vocabulary;
+  bool columns_listed; /* `columns` is there: csv reads no others */
   /* window */
   int64_t length, shift; /* length 0: no window */
   bool stream, target_next;

@@ -7,8 +7,7 @@
 #include "runtime/base/map.h"
 #include "runtime/base/utf8.h"
 #include "runtime/base/vec.h"
-#include "runtime/train/data/data_spec.h"
-#include "runtime/train/source/vocabulary.h"
+#include "runtime/train/source/source_text.h"
 
 enum { FREE_STEPS = 256 }; /* fed at most where the graph leaves it open */
 
@@ -58,14 +57,18 @@ static weir_status find_input(sampler *s, weir_error *err) {
 static weir_status open_data(sampler *s, weir_error *err) {
   weir_arena arena;
   weir_data_spec *spec = NULL;
+  weir_text_options options;
   weir_arena_init(&arena, s->env->alloc);
   weir_status status =
       weir_data_spec_read(s->graph, s->o->data, &arena, &spec, err);
   if (status == WEIR_OK) {
-    s->words = spec->words;
-    s->end_of_line = spec->end_of_line; /* lives in the graph */
-    if (spec->kind != WEIR_DATA_TEXT)
+    if (spec->source != &weir_source_text)
       status = unfit(s, "text is sampled from a source: text", err);
+  }
+  if (status == WEIR_OK) status = weir_text_options_read(spec, &options, err);
+  if (status == WEIR_OK) {
+    s->words = options.words;
+    s->end_of_line = options.end_of_line; /* lives in the graph */
   }
   weir_arena_release(&arena);
   WEIR_TRY(status);

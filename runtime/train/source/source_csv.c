@@ -345,13 +345,43 @@ static weir_status finish_vocabularies(opening *o) {
   return WEIR_OK;
 }
 
+/* A character, such as ';' or `tab`. */
+static weir_status read_char(const weir_yaml *y, const char *what, char *out,
+                             weir_error *err) {
+  if (y == NULL) return WEIR_OK;
+  weir_sv t = y->kind == WEIR_YAML_SCALAR ? y->text : (weir_sv){NULL, 0};
+  if (weir_sv_is(t, "tab") || weir_sv_is(t, "\\t")) t = WEIR_SV_LIT("\t");
+  if (t.size != 1 || t.data[0] == '\n' || t.data[0] == '\r' ||
+      (unsigned char)t.data[0] >= 0x80)
+    return weir_fail(err, WEIR_W4024, &y->mark,
+                     "%s must be one ASCII character, or `tab`", what);
+  *out = t.data[0];
+  return WEIR_OK;
+}
+
+/* `header`, `delimiter` and `quote`. */
+static weir_status read_format(const weir_data_spec *spec, csv_source *s,
+                               weir_error *err) {
+  const weir_yaml *header = weir_yaml_get(spec->section, "header");
+  const weir_yaml *delimiter = weir_yaml_get(spec->section, "delimiter");
+  const weir_yaml *quote = weir_yaml_get(spec->section, "quote");
+  bool none = quote != NULL && quote->kind == WEIR_YAML_SCALAR &&
+              weir_sv_is(quote->text, "none");
+  s->header = true;
+  s->format = (weir_csv_format){',', none ? '\0' : '"'};
+  WEIR_TRY(weir_spec_bool(header, "header", &s->header, err));
+  WEIR_TRY(read_char(delimiter, "delimiter", &s->format.delimiter, err));
+  if (!none) WEIR_TRY(read_char(quote, "quote", &s->format.quote, err));
+  if (s->format.quote != s->format.delimiter) return WEIR_OK;
+  return weir_fail(err, WEIR_W4024,
+                   quote != NULL ? &quote->mark : &delimiter->mark,
+                   "quote and delimiter are the same character");
+}
+
 static weir_status open_csv(opening *o) {
   csv_source *s = o->source;
   const weir_data_spec *spec = o->context->spec;
-  s->format = (weir_csv_format){spec->delimiter, spec->quote};
-  s->header = spec->header;
   s->lanes = spec->stream ? o->context->batch : 1;
-  rows_init(&o->rows, s);
   WEIR_TRY(weir_records_open(&s->records, o->context, &spec->files[0], o->err));
   WEIR_TRY(find_names(o));
   WEIR_TRY(add_columns(o));
@@ -361,15 +391,17 @@ static weir_status open_csv(opening *o) {
   return finish_vocabularies(o);
 }
 
-weir_status weir_source_csv_open(const weir_source_context *context,
-                                 weir_source **out_source, weir_error *err) {
+static weir_status open_source(const weir_source_context *context,
+                               weir_source **out_source, weir_error *err) {
   *out_source = NULL;
   csv_source *s = weir_alloc_array(context->env->alloc, 1, sizeof *s);
   if (s == NULL) return weir_fail_memory(err, sizeof *s);
   s->base.vtable = &kCsv;
   s->base.env = context->env;
   opening o = {.context = context, .source = s, .err = err};
-  weir_status status = open_csv(&o);
+  weir_status status = read_format(context->spec, s, err);
+  rows_init(&o.rows, s); /* with the format that was read */
+  if (status == WEIR_OK) status = open_csv(&o);
   weir_csv_reader_release(&o.rows.reader);
   if (status == WEIR_OK)
     *out_source = &s->base;
@@ -377,3 +409,15 @@ weir_status weir_source_csv_open(const weir_source_context *context,
     csv_release(&s->base);
   return status;
 }
+
+static const weir_data_key kKeys[] = {
+    {.name = "files"}, {.name = "header"}, {.name = "delimiter"},
+    {.name = "quote"}, {.name = NULL},
+};
+
+const weir_source_def weir_source_csv = {
+    .form = {"csv", kKeys},
+    .summary = "rows of text files",
+    .files = WEIR_FILES_LIST,
+    .open = open_source,
+};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "runtime/train/source/source_array.h"
+#include "runtime/train/source/array.h"
 
 /* `values: {x: [[1, 2], [3, 4]], y: [0, 1]}`: nested lists of numbers. */
 
@@ -113,11 +113,15 @@ static weir_status read_literal(const weir_source_context *context,
   return fill(e->value, *out, err);
 }
 
-weir_status weir_source_memory_open(const weir_source_context *context,
-                                    weir_source **out_source, weir_error *err) {
-  const weir_yaml *values = context->spec->values;
-  uint32_t count = values->count;
+static weir_status open_memory(const weir_source_context *context,
+                               weir_source **out_source, weir_error *err) {
+  const weir_data_spec *spec = context->spec;
+  const weir_yaml *values = weir_yaml_get(spec->section, "values");
   *out_source = NULL;
+  if (values == NULL || values->kind != WEIR_YAML_MAP || values->count == 0)
+    return weir_fail(err, WEIR_W4024, &spec->mark,
+                     "a data set in memory needs `values`, {column: literal}");
+  uint32_t count = values->count;
   weir_array_column *columns =
       weir_arena_array(context->arena, count, sizeof *columns);
   weir_source_column *infos =
@@ -138,3 +142,15 @@ weir_status weir_source_memory_open(const weir_source_context *context,
   weir_array_columns_release(columns, count);
   return s;
 }
+
+static const weir_data_key kKeys[] = {
+    {.name = "values", .must_be_map = true},
+    {.name = NULL},
+};
+
+const weir_source_def weir_source_memory = {
+    .form = {"memory", kKeys},
+    .summary = "numbers written in the graph's file",
+    .files = WEIR_FILES_NONE,
+    .open = open_memory,
+};

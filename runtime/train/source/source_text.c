@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/source/source_text.h"
+
 #include "runtime/io/record/token.h"
 #include "runtime/train/data/data_transform.h"
 #include "runtime/train/source/records.h"
@@ -122,9 +124,27 @@ static const weir_source_vtable kText = {cursor_create, cursor_release,
 
 /* ---- Opening */
 
+weir_status weir_text_options_read(const weir_data_spec *spec,
+                                   weir_text_options *out, weir_error *err) {
+  const weir_yaml *y = weir_yaml_get(spec->section, "text");
+  *out = (weir_text_options){.vocabulary = {.build = true, .mark = spec->mark}};
+  if (y == NULL) return WEIR_OK;
+  const weir_yaml *level = weir_yaml_get(y, "level");
+  bool scalar = level != NULL && level->kind == WEIR_YAML_SCALAR;
+  out->words = scalar && weir_sv_is(level->text, "words");
+  if (level != NULL && !out->words &&
+      !(scalar && weir_sv_is(level->text, "chars")))
+    return weir_fail(err, WEIR_W4024, &level->mark, "level is chars or words");
+  WEIR_TRY(weir_spec_text(weir_yaml_get(y, "end_of_line"), "end_of_line",
+                          &out->end_of_line, err));
+  const weir_yaml *v = weir_yaml_get(y, "vocabulary");
+  if (v == NULL) return WEIR_OK;
+  return weir_vocabulary_spec_read(v, &out->vocabulary, err);
+}
+
 static weir_status make_vocabulary(const weir_source_context *context,
+                                   const weir_vocabulary_spec *spec,
                                    text_source *s, weir_error *err) {
-  const weir_vocabulary_spec *spec = &context->spec->vocabulary;
   if (s->builder == NULL) return WEIR_OK;
   WEIR_TRY(weir_vocabulary_builder_finish(s->builder, spec->size, spec->unknown,
                                           &s->info.vocabulary, err));
@@ -137,18 +157,20 @@ static weir_status open_text(const weir_source_context *context, text_source *s,
                              weir_error *err) {
   const weir_data_spec *spec = context->spec;
   text_reader reader = {.source = s};
+  weir_text_options options;
+  WEIR_TRY(weir_text_options_read(spec, &options, err));
   s->info = (weir_source_column){.name = WEIR_SV_LIT("tokens"),
                                  .mark = spec->files[0].mark,
                                  .dtype = WEIR_I32,
                                  .converted = true};
   s->base.columns = &s->info;
   s->base.column_count = 1;
-  s->format.words = spec->words;
-  s->format.line_ends = spec->words && spec->end_of_line.size > 0;
-  s->end_of_line = spec->end_of_line;
+  s->format.words = options.words;
+  s->format.line_ends = options.words && options.end_of_line.size > 0;
+  s->end_of_line = options.end_of_line;
   s->lanes = spec->stream ? context->batch : 1;
   WEIR_TRY(weir_source_column_size(&s->info, err));
-  WEIR_TRY(weir_data_vocabulary_load(context, &spec->vocabulary, s->info.name,
+  WEIR_TRY(weir_data_vocabulary_load(context, &options.vocabulary, s->info.name,
                                      &s->info.vocabulary, err));
   if (s->info.vocabulary == NULL)
     WEIR_TRY(
@@ -157,15 +179,15 @@ static weir_status open_text(const weir_source_context *context, text_source *s,
   WEIR_TRY(weir_records_scan(&s->records, count_token, &reader, err));
   s->base.examples = s->records.count;
   s->base.forward_only = weir_records_packed(&s->records, &s->base.file);
-  WEIR_TRY(make_vocabulary(context, s, err));
+  WEIR_TRY(make_vocabulary(context, &options.vocabulary, s, err));
   s->code = (weir_code){.kind = WEIR_CODE_VOCABULARY,
                         .vocabulary = s->info.vocabulary,
                         .column = s->info.name};
   return WEIR_OK;
 }
 
-weir_status weir_source_text_open(const weir_source_context *context,
-                                  weir_source **out_source, weir_error *err) {
+static weir_status open_source(const weir_source_context *context,
+                               weir_source **out_source, weir_error *err) {
   *out_source = NULL;
   text_source *s = weir_alloc_array(context->env->alloc, 1, sizeof *s);
   if (s == NULL) return weir_fail_memory(err, sizeof *s);
@@ -178,3 +200,18 @@ weir_status weir_source_text_open(const weir_source_context *context,
     text_release(&s->base);
   return status;
 }
+
+static const char *const kTextKeys[] = {"level", "vocabulary", "end_of_line",
+                                        NULL};
+static const weir_data_key kKeys[] = {
+    {.name = "files"},
+    {.name = "text", .keys = kTextKeys, .must_be_map = true},
+    {.name = NULL},
+};
+
+const weir_source_def weir_source_text = {
+    .form = {"text", kKeys},
+    .summary = "characters or words of text files",
+    .files = WEIR_FILES_LIST,
+    .open = open_source,
+};

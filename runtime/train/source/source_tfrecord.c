@@ -333,9 +333,8 @@ static weir_status open_records(const weir_source_context *context,
   return finish_vocabularies(context, s, err);
 }
 
-weir_status weir_source_tfrecord_open(const weir_source_context *context,
-                                      weir_source **out_source,
-                                      weir_error *err) {
+static weir_status open_source(const weir_source_context *context,
+                               weir_source **out_source, weir_error *err) {
   *out_source = NULL;
   record_source *s = weir_alloc_array(context->env->alloc, 1, sizeof *s);
   if (s == NULL) return weir_fail_memory(err, sizeof *s);
@@ -348,3 +347,15 @@ weir_status weir_source_tfrecord_open(const weir_source_context *context,
     record_release(&s->base);
   return status;
 }
+
+static const weir_data_key kKeys[] = {
+    {.name = "files"},
+    {.name = NULL},
+};
+
+const weir_source_def weir_source_tfrecord = {
+    .form = {"tfrecord", kKeys},
+    .summary = "TensorFlow's records of tf.train.Example",
+    .files = WEIR_FILES_LIST,
+    .open = open_source,
+};

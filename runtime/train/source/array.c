@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/train/source/source_array.h"
+#include "runtime/train/source/array.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -233,4 +233,98 @@ weir_status weir_source_arrays(const weir_source_context *context,
     }
   *out_source = &source->base;
   return WEIR_OK;
+}
+
+/* ---- Opening */
+
+weir_status weir_array_opening_columns(weir_array_opening *o, uint32_t count) {
+  weir_arena *arena = o->context->arena;
+  o->columns = weir_arena_array(arena, count, sizeof *o->columns);
+  o->infos = weir_arena_array(arena, count, sizeof *o->infos);
+  if (o->columns == NULL || o->infos == NULL)
+    return weir_fail_memory(o->err, count * sizeof *o->infos);
+  o->count = count;
+  return WEIR_OK;
+}
+
+weir_status weir_array_opening_parts(weir_array_opening *o, uint32_t c,
+                                     uint32_t count) {
+  weir_array_column *column = &o->columns[c];
+  column->parts =
+      weir_arena_array(o->context->arena, count, sizeof *column->parts);
+  if (column->parts == NULL)
+    return weir_fail_memory(o->err, count * sizeof *column->parts);
+  column->part_count = count;
+  return WEIR_OK;
+}
+
+weir_status weir_array_opening_end(weir_array_opening *o, weir_status status,
+                                   weir_source **out_source) {
+  *out_source = NULL;
+  if (status == WEIR_OK)
+    return weir_source_arrays(o->context, o->columns, o->infos, o->count,
+                              out_source, o->err);
+  weir_array_columns_release(o->columns, o->count);
+  return status;
+}
+
+/* ---- Files by column: all in memory when they are small enough, else those
+ * that can are read row by row. */
+
+static weir_status open_column(weir_array_opening *o, uint32_t c,
+                               const weir_files_spec *files) {
+  const weir_source_context *x = o->context;
+  const char *const *paths = NULL;
+  uint32_t count = 0;
+  o->infos[c].name = files->column;
+  o->infos[c].mark = files->mark;
+  WEIR_TRY(weir_data_paths(x, files, &paths, &count, o->err));
+  WEIR_TRY(weir_array_opening_parts(o, c, count));
+  for (uint32_t p = 0; p < count; p++)
+    WEIR_TRY(weir_array_file_open(x->env, x->root, paths[p],
+                                  &o->columns[c].parts[p].file, o->err));
+  return WEIR_OK;
+}
+
+static weir_status load_part(weir_array_opening *o, weir_array_part *part) {
+  WEIR_TRY(weir_array_file_load(part->file, &part->tensor, o->err));
+  weir_array_file_release(part->file);
+  part->file = NULL;
+  return WEIR_OK;
+}
+
+/* Bytes of all parts in memory, at most SIZE_MAX. */
+static size_t total_bytes(const weir_array_opening *o) {
+  size_t sum = 0;
+  for (uint32_t c = 0; c < o->count; c++)
+    for (uint32_t p = 0; p < o->columns[c].part_count; p++) {
+      const weir_array_file *f = o->columns[c].parts[p].file;
+      size_t bytes = weir_shape_bytes(&f->shape, f->dtype);
+      if (!weir_size_add(sum, bytes, &sum)) return SIZE_MAX;
+    }
+  return sum;
+}
+
+static weir_status load_small(weir_array_opening *o) {
+  bool all = total_bytes(o) <= o->context->spec->memory_bytes;
+  for (uint32_t c = 0; c < o->count; c++)
+    for (uint32_t p = 0; p < o->columns[c].part_count; p++) {
+      weir_array_part *part = &o->columns[c].parts[p];
+      if (all || part->file->fortran) WEIR_TRY(load_part(o, part));
+    }
+  return WEIR_OK;
+}
+
+static weir_status open_arrays(weir_array_opening *o) {
+  const weir_data_spec *spec = o->context->spec;
+  WEIR_TRY(weir_array_opening_columns(o, spec->file_count));
+  for (uint32_t c = 0; c < o->count; c++)
+    WEIR_TRY(open_column(o, c, &spec->files[c]));
+  return load_small(o);
+}
+
+weir_status weir_source_array_files(const weir_source_context *context,
+                                    weir_source **out_source, weir_error *err) {
+  weir_array_opening o = {.context = context, .err = err};
+  return weir_array_opening_end(&o, open_arrays(&o), out_source);
 }

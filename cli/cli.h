@@ -9,7 +9,7 @@
 
 /* The weir command. It uses nothing of weir but weir.h and weir_tools.h.
  *
- * main.c finds the command in the table (commands.c); options.c reads the
+ * main.c finds the command in the list (commands/); options.c reads the
  * command line into one cli_args by that command's list of options; env.c fills
  * in what WEIR_* says and the command line does not; then the command runs and
  * returns the exit code. Data goes to stdout through out.c, all else to
@@ -80,18 +80,21 @@ typedef struct cli_option {
   bool (*row)(size_t i, weir_tools_row *out_row);
 } cli_option;
 
+/* A command, one const struct in its file of commands/. */
 typedef struct cli_command {
-  const char *name;     /* NULL ends the list */
+  const char *name;
   const char *synopsis; /* what follows the name */
   const char *summary;  /* one line */
   const char *text;     /* prose, or NULL */
   const char *examples; /* two lines or more */
   const cli_option *options;
   size_t min_rest, max_rest;
-  int (*run)(const cli_args *args);
+  int (*run)(const cli_args *args); /* returns the exit code */
 } cli_command;
 
-extern const cli_command cli_commands[];
+/* All, in the order of the help; NULL ends the list, which cli/meson.build
+ * makes of the files in commands/. */
+extern const cli_command *const cli_commands[];
 /* The command of that name, or NULL; how many there are. */
 const cli_command *cli_command_find(const char *name);
 size_t cli_command_count(void);
@@ -213,19 +216,6 @@ weir_status cli_error(weir_error *err, const char *id, const char *fmt, ...)
     WEIR_PRINTF(3, 4);
 void cli_hint(weir_error *err, const char *fmt, ...) WEIR_PRINTF(2, 3);
 
-/* ---- The commands; each returns the exit code. */
-int cli_run(const cli_args *args);
-int cli_check(const cli_args *args);
-int cli_checkpoint(const cli_args *args);
-int cli_show(const cli_args *args);
-int cli_bench(const cli_args *args);
-int cli_place(const cli_args *args);
-int cli_trace(const cli_args *args);
-int cli_generate(const cli_args *args);
-int cli_doctor(const cli_args *args);
-int cli_version(const cli_args *args);
-int cli_explain(const cli_args *args);
-int cli_help(const cli_args *args);
 /* The help of one command. */
 void cli_help_command(const cli_command *command);
 

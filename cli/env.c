@@ -12,8 +12,8 @@ enum { NAMES = 32 };
 /* All variables that some command takes, each once. */
 static size_t known_names(const char *names[NAMES]) {
   size_t count = 0;
-  for (const cli_command *c = cli_commands; c->name != NULL; c++)
-    for (const cli_option *o = c->options; o->name != NULL; o++) {
+  for (size_t c = 0; cli_commands[c] != NULL; c++)
+    for (const cli_option *o = cli_commands[c]->options; o->name != NULL; o++) {
       bool seen = o->env == NULL;
       for (size_t i = 0; i < count && !seen; i++)
         seen = strcmp(names[i], o->env) == 0;

@@ -4,7 +4,8 @@
 
 #include "cli/cli.h"
 
-/* How the tables of options are written (commands.c, commands_train.c). */
+/* How a command's file writes its options. A row that several commands share is
+ * written here, once. */
 
 #define AT(field) offsetof(cli_args, field)
 #define END \
@@ -67,5 +68,28 @@
 #define PRINT_CONFIG                    \
   FLAG("print-config", 0, print_config, \
        "print the options' values and where each came from, and stop")
+
+/* train and eval. */
+#define TRAIN_COMMON                                                      \
+  TEXT("threads", 't', "N", threads, "WEIR_THREADS",                      \
+       "threads running at once (one per core)"),                         \
+      GRAPH_OPTIONS,                                                      \
+      TEXT("data-root", 0, "DIR", data_root, "WEIR_DATA_ROOT",            \
+           "open data files beneath DIR only"),                           \
+      TEXT("checkpoint", 0, "DIR", checkpoint, NULL,                      \
+           "folder of checkpoints, instead of train: checkpoint: dir:"),  \
+      LIST("map", 0, "OLD=NEW", maps,                                     \
+           "variable NEW gets tensor OLD of the file of weights"),        \
+      FLAG("ref-kernels", 0, ref_kernels, "use reference kernels only"),  \
+      IN_PROCESS, FLAG("json", 0, json, "print JSON, one object a line"), \
+      FLAG("quiet", 'q', quiet, "no progress"), PRINT_CONFIG, COLOR, HELP
+/* predict and export. */
+#define TRAINED                                          \
+  TEXT("checkpoint", 0, "DIR", checkpoint, NULL,         \
+       "variables of the newest checkpoint in DIR"),     \
+      TEXT("weights", 0, "FILE", weights, NULL,          \
+           "variables from a safetensors file instead"), \
+      LIST("map", 0, "OLD=NEW", maps,                    \
+           "variable NEW gets tensor OLD of the file of weights")
 
 #endif

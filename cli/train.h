@@ -6,15 +6,6 @@
 
 /* What train, eval and predict share. */
 
-extern const cli_option cli_train_options[], cli_eval_options[],
-    cli_predict_options[], cli_export_options[];
-
-/* The commands; each returns the exit code. */
-int cli_train(const cli_args *args);
-int cli_eval(const cli_args *args);
-int cli_predict(const cli_args *args);
-int cli_export(const cli_args *args);
-
 /* Gives the job's session what --weights or --checkpoint says; |*out_step|: of
  * the checkpoint, or -1. */
 weir_status cli_trained_load(const cli_args *args, cli_job *job,

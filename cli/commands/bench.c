@@ -4,8 +4,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/cli.h"
 #include "cli/config.h"
+#include "cli/table.h"
 
 enum { SAMPLES = 1 << 20 };
 
@@ -315,7 +315,7 @@ static int bench_one(const cli_args *args, int threads, bool head) {
   return code;
 }
 
-int cli_bench(const cli_args *args) {
+static int bench_command(const cli_args *args) {
   if (args->print_config) return cli_config_print("bench", args);
   const char *at = args->threads != NULL ? args->threads : "";
   int code = 0;
@@ -346,3 +346,39 @@ int cli_bench(const cli_args *args) {
   } while (code == 0);
   return code;
 }
+
+static const cli_option options[] = {
+    RUN_OPTIONS,
+    GRAPH_OPTIONS,
+    INT("warmup", "N", warmup, NULL, 0, 1000000, "runs before measuring (10)"),
+    TIME("time", "TIME", time_ns, NULL, "how long to measure (1s)"),
+    INT("runs", "N", runs, NULL, 1, 100000000,
+        "how many runs to measure, instead of --time"),
+    INT("inflight", "N", inflight, NULL, 1, 16, "runs under way at once (1)"),
+    CHOICE("format", 0, "table|csv|json", format, NULL,
+           "json: one object a line"),
+    FLAG("json", 0, json, "the same as --format json"),
+    FLAG("explain", 0, explain, "print what was chosen for each instruction"),
+    PRINT_CONFIG,
+    COLOR,
+    HELP,
+    END};
+
+const cli_command cli_command_bench = {
+    .name = "bench",
+    .synopsis = "GRAPH.weir.yaml [options]",
+    .summary = "measure latency and throughput",
+    .text =
+        "Inputs that are not given are random. Inputs with defaults are "
+        "computed "
+        "in every run,\nand all outputs are made. A list of values for "
+        "--threads "
+        "is measured one by one.",
+    .examples =
+        "  weir bench graphs/lenet.weir.yaml -p batch=64 --threads 1,2\n"
+        "  weir bench deep.weir.yaml --no-fusion --format json --time 5s\n",
+    .options = options,
+    .min_rest = 1,
+    .max_rest = 1,
+    .run = bench_command,
+};

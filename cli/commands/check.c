@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "cli/cli.h"
 #include "cli/config.h"
+#include "cli/table.h"
 
 static weir_diag_form form_of(const cli_args *args) {
   const char *format = args->format != NULL ? args->format : "human";
@@ -33,7 +33,7 @@ static int check_one(const cli_args *args, const char *path) {
   return code;
 }
 
-int cli_check(const cli_args *args) {
+static int check_command(const cli_args *args) {
   int code = 0;
   if (args->print_config) return cli_config_print("check", args);
   for (size_t i = 0; i < args->rest_count; i++) {
@@ -42,3 +42,31 @@ int cli_check(const cli_args *args) {
   }
   return code;
 }
+
+static const cli_option options[] = {
+    GRAPH_OPTIONS,
+    CHOICE("format", 0, "human|gcc|json", format, NULL,
+           "how findings are printed"),
+    FLAG("json", 0, json, "the same as --format json"),
+    FLAG("quiet", 'q', quiet, "no summary line"),
+    PRINT_CONFIG,
+    COLOR,
+    HELP,
+    END};
+
+const cli_command cli_command_check = {
+    .name = "check",
+    .synopsis = "GRAPH.weir.yaml... [options]",
+    .summary = "find mistakes without running",
+    .text =
+        "Reads each graph, expands it, and works out all types and shapes. "
+        "Exit "
+        "code 3 when a\nmistake was found.",
+    .examples =
+        "  weir check graphs/lenet.weir.yaml\n"
+        "  weir check mlp.weir.yaml --format gcc\n",
+    .options = options,
+    .min_rest = 1,
+    .max_rest = 1024,
+    .run = check_command,
+};

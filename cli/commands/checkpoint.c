@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/table.h"
 
 static int fail_usage(const char *says) {
   weir_error err = WEIR_ERROR_INIT;
@@ -55,7 +55,7 @@ static weir_status convert(weir_runtime *runtime, const cli_args *args,
   return weir_tools_checkpoint_convert(runtime, &opts, err);
 }
 
-int cli_checkpoint(const cli_args *args) {
+static int checkpoint_command(const cli_args *args) {
   const char *action = args->rest[0];
   size_t want =
       strcmp(action, "diff") == 0 || strcmp(action, "convert") == 0 ? 3 : 2;
@@ -84,3 +84,39 @@ int cli_checkpoint(const cli_args *args) {
   cli_job_close(&job);
   return code;
 }
+
+static const cli_option options[] = {
+    INT("step", "N", at_step, NULL, 0, INT64_MAX,
+        "show the checkpoint of step N, not the newest"),
+    NUMBER("rtol", "X", diff_rtol, "diff: relative tolerance (0)"),
+    NUMBER("atol", "X", diff_atol, "diff: absolute tolerance (0)"),
+    LIST("map", 0, "OLD=NEW", maps, "convert: rename a tensor"),
+    CHOICE("role", 0, "variable|slot|state|all", role, NULL,
+           "convert: tensors of this role only (all)"),
+    FLAG("json", 0, json, "as JSON"),
+    COLOR,
+    HELP,
+    END};
+
+const cli_command cli_command_checkpoint = {
+    .name = "checkpoint",
+    .synopsis = "show DIR | verify DIR | diff A B | convert SRC DST",
+    .summary = "look at, check, compare and convert checkpoints",
+    .text =
+        "show prints what the newest sound checkpoint of a folder (or one "
+        "manifest) holds, verify\nreads all of them (exit code 5: damaged), "
+        "diff "
+        "compares tensors by name (exit code 1: they\ndiffer), convert writes "
+        "a "
+        ".safetensors or .npz file from a checkpoint, or the reverse.",
+    .examples =
+        "  weir checkpoint show runs/a\n"
+        "  weir checkpoint verify runs/a\n"
+        "  weir checkpoint diff runs/a runs/b --rtol 1e-5\n"
+        "  weir checkpoint convert runs/a weights.safetensors --role variable\n"
+        "  weir checkpoint convert old.npz runs/new --map w=dense/w\n",
+    .options = options,
+    .min_rest = 2,
+    .max_rest = 3,
+    .run = checkpoint_command,
+};

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "cli/config.h"
+#include "cli/table.h"
 #include "cli/train.h"
 
 static const char *look_up_env(void *self, const char *name) {
@@ -35,7 +36,7 @@ static int run(const cli_args *args, cli_job *job) {
   return s == WEIR_OK ? 0 : cli_fail(&err);
 }
 
-int cli_eval(const cli_args *args) {
+static int eval_command(const cli_args *args) {
   if (args->print_config) return cli_config_print("eval", args);
   cli_job job;
   int code = cli_job_open(&job, args, -1);
@@ -44,3 +45,28 @@ int cli_eval(const cli_args *args) {
   cli_job_close(&job);
   return code;
 }
+
+static const cli_option options[] = {
+    TEXT("weights", 0, "FILE", weights, NULL,
+         "variables from a safetensors file instead of a checkpoint"),
+    TEXT("data", 0, "NAME", data, NULL,
+         "the data set, instead of that of train: eval:"),
+    TRAIN_COMMON, END};
+
+const cli_command cli_command_eval = {
+    .name = "eval",
+    .synopsis = "GRAPH.weir.yaml [options]",
+    .summary = "measure what was trained",
+    .text =
+        "Computes the metrics of `train: {eval: ...}` over a data set, with "
+        "the "
+        "variables of a\ncheckpoint or of a safetensors file.",
+    .examples =
+        "  weir eval lenet.weir.yaml --checkpoint run1\n"
+        "  weir eval lenet.weir.yaml --weights lenet.safetensors --data "
+        "train\n",
+    .options = options,
+    .min_rest = 1,
+    .max_rest = 1,
+    .run = eval_command,
+};

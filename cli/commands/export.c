@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/config.h"
+#include "cli/table.h"
 #include "cli/train.h"
 
 /* Variables of the job's session from --weights or --checkpoint. */
@@ -35,7 +36,7 @@ static int export(const cli_args *args, cli_job *job) {
   return 0;
 }
 
-int cli_export(const cli_args *args) {
+static int export_command(const cli_args *args) {
   if (args->print_config) return cli_config_print("export", args);
   cli_job job;
   int code = cli_job_open(&job, args, -1);
@@ -45,3 +46,33 @@ int cli_export(const cli_args *args) {
   cli_job_close(&job);
   return cli_signal_code(code);
 }
+
+static const cli_option options[] = {
+    TRAINED,
+    LIST("output", 'o', "FILE", outputs,
+         "NAME.weir.yaml; NAME.safetensors is written beside it"),
+    TEXT("threads", 't', "N", threads, "WEIR_THREADS",
+         "threads running at once (one per core)"),
+    GRAPH_OPTIONS,
+    FLAG("quiet", 'q', quiet, "no summary line"),
+    PRINT_CONFIG,
+    COLOR,
+    HELP,
+    END};
+
+const cli_command cli_command_export = {
+    .name = "export",
+    .synopsis = "GRAPH.weir.yaml [options]",
+    .summary = "write a trained graph to be run",
+    .text =
+        "Writes the graph without its sections for training, and its variables "
+        "as safetensors\nbeside it; `weir run` of that gives the same bits.",
+    .examples =
+        "  weir export lenet.weir.yaml --checkpoint run1 -o "
+        "out/lenet.weir.yaml\n"
+        "  weir run out/lenet.weir.yaml -i image=@x.npy\n",
+    .options = options,
+    .min_rest = 1,
+    .max_rest = 1,
+    .run = export_command,
+};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/cli.h"
 #include "cli/config.h"
+#include "cli/table.h"
 
-int cli_generate(const cli_args *args) {
+static int generate_command(const cli_args *args) {
   weir_error err = WEIR_ERROR_INIT;
   cli_job job;
   if (args->print_config) return cli_config_print("generate", args);
@@ -19,3 +19,33 @@ int cli_generate(const cli_args *args) {
   cli_job_close(&job);
   return code;
 }
+
+static const cli_option options[] = {
+    INT("nodes", "N", nodes, NULL, 1, 4000000, "about so many tasks (1000)"),
+    INT("processors", "N", processors, NULL, 1, 1024,
+        "planted: processors of the hidden plan (4)"),
+    INT("seed", "N", seed, "WEIR_SEED", 0, INT64_MAX, "of random sizes (0)"),
+    LIST("limit", 0, "NAME=VALUE", limits, "memory=1GiB"),
+    PRINT_CONFIG,
+    COLOR,
+    HELP,
+    END};
+
+const cli_command cli_command_generate = {
+    .name = "generate",
+    .synopsis = "KIND [options]",
+    .summary = "write a task graph for experiments",
+    .text =
+        "KIND is cholesky, lu, fft, stencil, layered, transformer or planted. "
+        "The "
+        "graph goes to\nstandard output, as a graph file of task nodes. "
+        "planted "
+        "hides a plan without idle time:\nits step is the best possible.",
+    .examples =
+        "  weir generate cholesky --nodes 10000 > cholesky.weir.yaml\n"
+        "  weir generate planted --nodes 500 --processors 8 > p.weir.yaml\n",
+    .options = options,
+    .min_rest = 1,
+    .max_rest = 1,
+    .run = generate_command,
+};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/table.h"
 
 static const char exit_codes[] =
     "0 ok, 1 the answer is no (--expect), 2 usage or environment, 3 graph "
@@ -50,8 +50,8 @@ static void print_list(void) {
   cli_print(
       "weir: runs dataflow graphs written in YAML\n\n"
       "usage: weir COMMAND [options]\n\n");
-  for (const cli_command *c = cli_commands; c->name != NULL; c++)
-    cli_print("  %-10s %s\n", c->name, c->summary);
+  for (size_t i = 0; cli_commands[i] != NULL; i++)
+    cli_print("  %-10s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
   cli_print(
       "\nweir COMMAND --help tells more. Data goes to standard output, all else"
       "\nto standard error.\n\nExit codes: %s.\n\n"
@@ -120,14 +120,14 @@ static void print_man(void) {
       "dataflow graphs written in YAML\n.SH SYNOPSIS\n.B weir\n.I COMMAND\n"
       "[options]\n.SH COMMANDS\n",
       weir_version_text());
-  for (const cli_command *c = cli_commands; c->name != NULL; c++)
-    roff_command(c);
+  for (size_t i = 0; cli_commands[i] != NULL; i++)
+    roff_command(cli_commands[i]);
   cli_print(".SH EXIT STATUS\n");
   roff(exit_codes);
   cli_print("\n");
 }
 
-int cli_help(const cli_args *args) {
+static int help_command(const cli_args *args) {
   if (args->man) {
     print_man();
     return 0;
@@ -146,3 +146,17 @@ int cli_help(const cli_args *args) {
       cli_error(&err, "W0001", "there is no command %s", args->rest[0]);
   return s == WEIR_OK ? 0 : cli_fail(&err);
 }
+
+static const cli_option options[] = {
+    FLAG("man", 0, man, "print the manual page weir(1) as roff"), HELP, END};
+
+const cli_command cli_command_help = {
+    .name = "help",
+    .synopsis = "[COMMAND]",
+    .summary = "this list, or a command's help",
+    .examples = "  weir help run\n  weir help --man > weir.1\n",
+    .options = options,
+    .min_rest = 0,
+    .max_rest = 1,
+    .run = help_command,
+};

@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/table.h"
 
 extern char **environ;
 
@@ -52,7 +52,7 @@ static void library_facts(facts *f, size_t count) {
     if (weir_tools_fact(i, &name, value, sizeof value)) fact(f, name, value);
 }
 
-int cli_version(const cli_args *args) {
+static int version_command(const cli_args *args) {
   facts f = {args->json, 0};
   if (!args->json) {
     cli_print("weir %s\n", weir_version_text());
@@ -113,7 +113,7 @@ static void limit_warnings(void) {
     cli_note("warning: the address space is limited (ulimit -v)\n");
 }
 
-int cli_doctor(const cli_args *args) {
+static int doctor_command(const cli_args *args) {
   facts f = {args->json, 0};
   library_facts(&f, 64);
   memory_fact(&f);
@@ -126,7 +126,7 @@ int cli_doctor(const cli_args *args) {
   return 0;
 }
 
-int cli_explain(const cli_args *args) {
+static int explain_command(const cli_args *args) {
   const char *id = args->rest[0];
   const char *title = weir_error_title(id);
   if (title == NULL) {
@@ -147,3 +147,43 @@ int cli_explain(const cli_args *args) {
   }
   return 0;
 }
+
+static const cli_option options[] = {FLAG("json", 0, json, "as JSON"), COLOR,
+                                     HELP, END};
+
+const cli_command cli_command_doctor = {
+    .name = "doctor",
+    .synopsis = "[options]",
+    .summary = "what this machine and process offer",
+    .text =
+        "Prints the CPU's features, versions, limits and environment that "
+        "matter "
+        "to weir, with\na warning where one is too small.",
+    .examples = "  weir doctor\n  weir doctor --json\n",
+    .options = options,
+    .min_rest = 0,
+    .max_rest = 0,
+    .run = doctor_command,
+};
+
+const cli_command cli_command_explain = {
+    .name = "explain",
+    .synopsis = "ID",
+    .summary = "what an error id means",
+    .examples = "  weir explain W2012\n  weir explain W0003 --json\n",
+    .options = options,
+    .min_rest = 1,
+    .max_rest = 1,
+    .run = explain_command,
+};
+
+const cli_command cli_command_version = {
+    .name = "version",
+    .synopsis = "[options]",
+    .summary = "version of weir and of what it was built with",
+    .examples = "  weir version\n  weir version --json\n",
+    .options = options,
+    .min_rest = 0,
+    .max_rest = 0,
+    .run = version_command,
+};

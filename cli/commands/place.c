@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
 #include "cli/config.h"
+#include "cli/table.h"
 
 /* One `weir place`. */
 typedef struct place {
@@ -184,7 +184,7 @@ static int answer(const place *p) {
   return s == WEIR_OK ? 0 : cli_fail(&err);
 }
 
-int cli_place(const cli_args *args) {
+static int place_command(const cli_args *args) {
   place p = {.args = args};
   if (args->print_config) return cli_config_print("place", args);
   int code = cli_job_open(&p.job, args, 1);
@@ -228,7 +228,7 @@ static int observe(const place *p) {
   return s == WEIR_OK ? 0 : cli_fail(&err);
 }
 
-int cli_trace(const cli_args *args) {
+static int trace_command(const cli_args *args) {
   place p = {.args = args, .observed = true};
   if (args->print_config) return cli_config_print("trace", args);
   int code = cli_job_open(&p.job, args, 1);
@@ -239,3 +239,115 @@ int cli_trace(const cli_args *args) {
   cli_job_close(&p.job);
   return cli_out_close(code);
 }
+
+static const cli_option place_options[] = {
+    TEXT("cluster", 0, "SPEC", cluster, "WEIR_CLUSTER",
+         "ps=1,worker=2,gpu=1 or auto (the graph's `cluster:`)"),
+    INT("processors", "N", processors, NULL, 1, 1024,
+        "equal devices for an instance file (4)"),
+    OBJECTIVE,
+    INT("microbatches", "M", microbatches, NULL, 1, 1000000,
+        "batches in flight in a pipeline (8)"),
+    TEXT("budget", 0, "N|TIME", budget, NULL,
+         "moves of local search, or a time; 0: none (by the graph's size)"),
+    FLAG("calibrate", 0, calibrate,
+         "run the graph and measure what its nodes take"),
+    TEXT("costs", 0, "FILE", costs, NULL,
+         "measured costs: used, and with --calibrate written"),
+    PLACER,
+    FLAG("strict-placement", 0, strict_placement,
+         "no request is dropped, whatever a rule says"),
+    TEXT("explain", 0, "NODE", explain_node, NULL,
+         "why NODE is where it is, and what moving it would cost"),
+    FLAG("inference", 0, inference,
+         "place what the outputs need, though the graph has `train`"),
+    FLAG("all", 0, all, "a line per node"),
+    FLAG("critical", 0, critical,
+         "the chain of nodes, copies and waits that makes the step"),
+    TEXT("memory", 0, "DEVICE", memory, NULL,
+         "the moment of DEVICE's peak and what holds memory then"),
+    TEXT("given", 0, "PLAN", given, NULL,
+         "a plan that joins the candidates: the answer is never worse"),
+    TEXT("replay", 0, "PLAN", replay, NULL, "take this plan as it is"),
+    TEXT("verify", 0, "PLAN", verify, NULL,
+         "check PLAN against the model; exit 4 when it breaks a rule"),
+    TEXT("diff", 0, "PLAN", diff, NULL,
+         "what differs from PLAN; exit 1 when something does"),
+    TEXT("nodes", 0, "PATTERN", node_pattern, NULL,
+         "rows of a table or JSON: c1/*, op:matmul, kind:var"),
+    LIST("what-if", 0, "CHANGE", what_if,
+         "what a change would give: pin N=DEVICE, add JOB, add gpu:JOB, remove "
+         "DEVICE, memory DEVICE=BYTES, link network=LATENCY,BANDWIDTH"),
+    GRAPH_OPTIONS,
+    CHOICE("format", 0, "summary|table|json|dot|trace|html", format, NULL,
+           "how the plan is printed"),
+    FLAG("json", 0, json, "the same as --format json"),
+    FLAG("quiet", 'q', quiet, "no summary line"),
+    PRINT_CONFIG,
+    COLOR,
+    HELP,
+    END};
+
+const cli_command cli_command_place = {
+    .name = "place",
+    .synopsis = "GRAPH.weir.yaml|FILE.stg|FILE.json [options]",
+    .summary = "decide which node runs where",
+    .text =
+        "Places the graph on a cluster, which need not exist, and tells what "
+        "the "
+        "step takes by\nthe model, how far that is from a lower bound, and why "
+        "each node is where it is.",
+    .examples =
+        "  weir place graphs/lenet.weir.yaml --cluster ps=1,worker=2\n"
+        "  weir place graphs/lenet.weir.yaml --explain c1/conv2d\n"
+        "  weir place graphs/lenet.weir.yaml --format html > plan.html\n"
+        "  weir place graphs/lenet.weir.yaml --what-if \"add gpu:worker\"\n"
+        "  weir place graphs/lenet.weir.yaml --calibrate --costs lenet.costs\n"
+        "  weir place rand0000.stg --processors 4 --json\n",
+    .options = place_options,
+    .min_rest = 1,
+    .max_rest = 1,
+    .run = place_command,
+};
+
+static const cli_option trace_options[] = {
+    TEXT("cluster", 0, "SPEC", cluster, "WEIR_CLUSTER",
+         "ps=1,worker=2 or auto (the graph's `cluster:`)"),
+    TEXT("budget", 0, "N|TIME", budget, NULL,
+         "moves of local search, or a time; 0: none (by the graph's size)"),
+    PLACER,
+    FLAG("calibrate", 0, calibrate, "measure into the file of --costs first"),
+    TEXT("costs", 0, "FILE", costs, NULL,
+         "measured costs (without it the graph is measured first)"),
+    FLAG("inference", 0, inference,
+         "what the outputs need, though the graph has `train`"),
+    TEXT("given", 0, "PLAN", given, NULL,
+         "a plan that joins the candidates: the answer is never worse"),
+    TEXT("replay", 0, "PLAN", replay, NULL, "take this plan as it is"),
+    TEXT("output", 'o', "FILE", trace, NULL,
+         "write both timelines for Perfetto"),
+    FLAG("all", 0, all, "every node and copy, not only the worst"),
+    GRAPH_OPTIONS,
+    CHOICE("format", 0, "table|json", format, NULL, "how it is printed"),
+    FLAG("json", 0, json, "the same as --format json"),
+    PRINT_CONFIG,
+    COLOR,
+    HELP,
+    END};
+
+const cli_command cli_command_trace = {
+    .name = "trace",
+    .synopsis = "GRAPH.weir.yaml [options]",
+    .summary = "carry a plan out and compare it with its prediction",
+    .text =
+        "Places the graph, runs it on the devices of this process with random "
+        "inputs, and tells for\nthe step, each node and each copy what was "
+        "predicted and what was measured.",
+    .examples =
+        "  weir trace graphs/lenet.weir.yaml --inference --cluster auto\n"
+        "  weir trace graphs/mlp.weir.yaml --costs here.costs -o mlp.json\n",
+    .options = trace_options,
+    .min_rest = 1,
+    .max_rest = 1,
+    .run = trace_command,
+};

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/config.h"
+#include "cli/table.h"
 #include "cli/train.h"
 
 /* One `weir predict`. */
@@ -308,7 +309,7 @@ static weir_status run(predict *p, weir_error *err) {
   return WEIR_OK;
 }
 
-int cli_predict(const cli_args *args) {
+static int predict_command(const cli_args *args) {
   if (args->print_config) return cli_config_print("predict", args);
   weir_error err = WEIR_ERROR_INIT;
   predict p = {.args = args};
@@ -323,3 +324,47 @@ int cli_predict(const cli_args *args) {
   cli_job_close(&p.job);
   return cli_signal_code(code);
 }
+
+static const cli_option options[] = {
+    TRAINED,
+    TEXT("data", 0, "NAME", data, NULL, "look at this data set of the graph"),
+    INT("take", "N", take, NULL, 1, INT64_MAX, "of its first N examples only"),
+    INT("sample", "N", sample, NULL, 1, 1000000,
+        "draw N tokens of text from a language model"),
+    TEXT("prompt", 0, "TEXT", prompt, NULL, "what the text begins with"),
+    NUMBER("temperature", "T", temperature,
+           "0: always the best token; more: more variety (1)"),
+    RUN_OPTIONS,
+    LIST("output", 'o', "NAME=@FILE", outputs,
+         "write an output, all rows, to a .npy or safetensors file"),
+    GRAPH_OPTIONS,
+    FLAG("full", 0, full, "print every element of large tensors"),
+    FLAG("json", 0, json, "print JSON, one object a line"),
+    FLAG("quiet", 'q', quiet, "no summary line"),
+    PRINT_CONFIG,
+    COLOR,
+    HELP,
+    END};
+
+const cli_command cli_command_predict = {
+    .name = "predict",
+    .synopsis = "GRAPH.weir.yaml [options]",
+    .summary = "what a trained graph says",
+    .text =
+        "Runs the outputs with trained variables, on examples of a data set or "
+        "on "
+        "inputs that\nare given. Scores of classes are printed as the best "
+        "class "
+        "and its probability. --sample draws text from a language model.",
+    .examples =
+        "  weir predict lenet.weir.yaml --checkpoint run1 --data test --take "
+        "10\n"
+        "  weir predict lenet.weir.yaml --checkpoint run1 -i image=@x.npy\n"
+        "  weir predict rnn.weir.yaml --checkpoint rnn --sample 200 --prompt "
+        "'The "
+        "'\n",
+    .options = options,
+    .min_rest = 1,
+    .max_rest = 1,
+    .run = predict_command,
+};

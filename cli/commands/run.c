@@ -4,8 +4,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/cli.h"
 #include "cli/config.h"
+#include "cli/table.h"
 
 /* One `weir run`. */
 typedef struct run {
@@ -323,7 +323,7 @@ static void run_release(run *r) {
   cli_job_close(&r->job);
 }
 
-int cli_run(const cli_args *args) {
+static int run_command(const cli_args *args) {
   if (args->print_config) return cli_config_print("run", args);
   run r = {.args = args};
   int code = cli_job_open(&r.job, args, -1);
@@ -332,3 +332,51 @@ int cli_run(const cli_args *args) {
   run_release(&r);
   return code;
 }
+
+static const cli_option options[] = {
+    RUN_OPTIONS,
+    LIST("output", 'o', "NAME=@FILE", outputs,
+         "write an output to a .npy, .npz or safetensors file, or to - (.npy)"),
+    LIST("target", 0, "NODE", targets, "run only what NODE needs, and show it"),
+    LIST("expect", 0, "NAME=@FILE", expects,
+         "compare an output; exit 1 and show the first difference"),
+    NUMBER("rtol", "X", rtol, "relative tolerance of --expect (1e-5)"),
+    NUMBER("atol", "X", atol, "absolute tolerance of --expect (1e-8)"),
+    GRAPH_OPTIONS,
+    CHOICE("format", 0, "text|json", format, "WEIR_FORMAT",
+           "how outputs are printed"),
+    FLAG("json", 0, json, "the same as --format json"),
+    FLAG("full", 0, full, "print every element of large tensors"),
+    LIST("dump", 0, "NODE", dumps, "print the results of NODE as well"),
+    FLAG("trap-nan", 0, trap_nan, "fail at the first NaN or infinity"),
+    TEXT("trace", 0, "FILE", trace, NULL,
+         "write what ran when, as Chrome JSON"),
+    TIME("timeout", "TIME", timeout_ns, "WEIR_TIMEOUT",
+         "end the run after TIME (30s, 200ms) with exit code 138"),
+    FLAG("verbose", 'v', verbose,
+         "with --in-process: where nodes went, on standard error"),
+    FLAG("quiet", 'q', quiet, "no summary line"),
+    PRINT_CONFIG,
+    COLOR,
+    HELP,
+    END};
+
+const cli_command cli_command_run = {
+    .name = "run",
+    .synopsis = "GRAPH.weir.yaml [options]",
+    .summary = "run a graph once",
+    .text =
+        "Feeds the inputs, runs what the outputs need, and prints them. With "
+        "-o, "
+        "outputs go to\nfiles instead. GRAPH may be - for standard input.",
+    .examples =
+        "  weir run graphs/tiny_matmul.weir.yaml -i b=f32:2x2=0,1,1,0\n"
+        "  weir run mlp.weir.yaml -p batch=8 -i x=@x.npy -o y=@y.npy\n"
+        "  weir run mlp.weir.yaml -i x=random:seed=1 --expect y=@ref.npy "
+        "--rtol "
+        "1e-4\n",
+    .options = options,
+    .min_rest = 1,
+    .max_rest = 1,
+    .run = run_command,
+};

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/table.h"
 
 static int fail_usage(const char *what, const char *says) {
   weir_error err = WEIR_ERROR_INIT;
@@ -141,7 +141,7 @@ static bool is_tensor_file(const char *path) {
   return strchr(path, '#') != NULL;
 }
 
-int cli_show(const cli_args *args) {
+static int show_command(const cli_args *args) {
   const char *what = args->rest[0];
   const char *name = args->rest_count > 1 ? args->rest[1] : NULL;
   if (args->color != NULL) cli_color_set(args->color);
@@ -160,3 +160,40 @@ int cli_show(const cli_args *args) {
   if (strcmp(what, "tensor") == 0) return show_tensor(args, name);
   return fail_usage(what, "it takes no name");
 }
+
+static const cli_option options[] = {
+    GRAPH_OPTIONS,
+    CHOICE("after", 0, "load|gradients|train|mesh|simplify|fuse", after, NULL,
+           "show the graph after this pass"),
+    TEXT("data-root", 0, "DIR", data_root, "WEIR_DATA_ROOT",
+         "open data files beneath DIR only"),
+    FLAG("json", 0, json, "as JSON"),
+    FLAG("full", 0, full, "print every element of large tensors"),
+    COLOR,
+    HELP,
+    END};
+
+const cli_command cli_command_show = {
+    .name = "show",
+    .synopsis =
+        "ops | op NAME | graph GRAPH | data GRAPH [SET] | tensor FILE | "
+        "devices | "
+        "errors",
+    .summary = "show ops, graphs, data sets, tensor files, devices, errors",
+    .text =
+        "ops lists the operations, op NAME prints one's manual; graph prints "
+        "the "
+        "nodes with\ntheir types, as they are after a pass; data reads the "
+        "data "
+        "sets and prints\ncolumns, examples, batches and first rows; tensor "
+        "prints a tensor file.",
+    .examples =
+        "  weir show op conv2d\n"
+        "  weir show graph graphs/lenet.weir.yaml --after fuse\n"
+        "  weir show data graphs/lenet.weir.yaml train\n"
+        "  weir show tensor x.npy\n",
+    .options = options,
+    .min_rest = 1,
+    .max_rest = 3,
+    .run = show_command,
+};

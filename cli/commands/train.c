@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "cli/config.h"
+#include "cli/table.h"
 #include "cli/train.h"
 
 static int64_t wall_ns(void) {
@@ -68,7 +69,7 @@ static int run(const cli_args *args, cli_job *job, cli_train_view *view) {
   return code != 0 ? code : cli_signal_code(0);
 }
 
-int cli_train(const cli_args *args) {
+static int train_command(const cli_args *args) {
   if (args->print_config) return cli_config_print("train", args);
   cli_job job;
   cli_train_view view;
@@ -79,3 +80,39 @@ int cli_train(const cli_args *args) {
   cli_job_close(&job);
   return code;
 }
+
+static const cli_option options[] = {
+    INT("steps", "N", steps, NULL, 1, INT64_MAX,
+        "end after N updates in all, instead of what train: says"),
+    INT("epochs", "N", epochs, NULL, 1, INT64_MAX,
+        "end after N epochs in all, likewise"),
+    CHOICE("resume", 0, "auto|none", resume, NULL,
+           "auto: go on from the newest checkpoint; none: start anew, and "
+           "refuse a folder that has some"),
+    TEXT("init", 0, "FILE", init, NULL,
+         "first values of variables, by name, from a safetensors file"),
+    TEXT("events", 0, "DIR", events, NULL,
+         "folder of summaries, instead of train: summary: dir:"),
+    TRAIN_COMMON,
+    END};
+
+const cli_command cli_command_train = {
+    .name = "train",
+    .synopsis = "GRAPH.weir.yaml [options]",
+    .summary = "train as the graph's train: says",
+    .text =
+        "Makes gradients and updates from the graph's `train:` section and "
+        "runs "
+        "them over its\n`data:`. Goes on from the newest checkpoint, if there "
+        "is "
+        "one. SIGINT: the step is\nfinished, a checkpoint written, exit code "
+        "130; "
+        "a second one ends at once.",
+    .examples =
+        "  weir train graphs/mlp_train.weir.yaml --steps 1000\n"
+        "  weir train lenet.weir.yaml --checkpoint run1 --json > run1.jsonl\n",
+    .options = options,
+    .min_rest = 1,
+    .max_rest = 1,
+    .run = train_command,
+};

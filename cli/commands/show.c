@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "cli/table.h"
+#include "cli/train.h"
 
 static int fail_usage(const char *what, const char *says) {
   weir_error err = WEIR_ERROR_INIT;
@@ -11,7 +12,7 @@ static int fail_usage(const char *what, const char *says) {
   cli_hint(
       &err,
       "weir show ops | op NAME | graph FILE | data GRAPH [SET] | tensor FILE "
-      "| devices | errors");
+      "| devices | errors | passes | sources | placers | objectives");
   return cli_fail(&err);
 }
 
@@ -141,30 +142,82 @@ static bool is_tensor_file(const char *path) {
   return strchr(path, '#') != NULL;
 }
 
+/* ---- Subjects */
+
+static int show_rows(const cli_args *args,
+                     bool (*row_at)(size_t i, weir_tools_row *out_row)) {
+  weir_tools_row row;
+  if (args->json) cli_print("[");
+  for (size_t i = 0; row_at(i, &row); i++) {
+    if (!args->json) {
+      cli_print("%-12s %s\n", row.name, row.summary);
+      continue;
+    }
+    cli_print("%s{\"name\": ", i != 0 ? ",\n " : "");
+    cli_json_string(row.name);
+    cli_print(", \"summary\": ");
+    cli_json_string(row.summary);
+    cli_print("}");
+  }
+  if (args->json) cli_print("]\n");
+  return 0;
+}
+
+/* What can be shown: one that is named, a list as it is printed by |all|, or a
+ * list of the library. */
+static const struct subject {
+  const char *name;
+  int (*one)(const cli_args *args, const char *name);
+  int (*all)(const cli_args *args);
+  bool (*row)(size_t i, weir_tools_row *out_row);
+  size_t most; /* words after the subject */
+} kSubjects[] = {
+    {.name = "ops", .all = show_ops},
+    {.name = "op", .one = show_op, .most = 1},
+    {.name = "graph", .one = show_graph, .most = 1},
+    {.name = "data", .one = show_data, .most = 2},
+    {.name = "tensor", .one = show_tensor, .most = 1},
+    {.name = "devices", .all = show_devices},
+    {.name = "errors", .all = show_errors},
+    {.name = "passes", .row = weir_tools_pass},
+    {.name = "sources", .row = weir_tools_source},
+    {.name = "placers", .row = weir_tools_placer},
+    {.name = "objectives", .row = weir_tools_objective},
+};
+
+/* A file says by its name what it is: `weir show x.npy`. */
+static int show_file(const cli_args *args, const char *path) {
+  if (is_tensor_file(path)) return show_tensor(args, path);
+  if (strstr(path, ".yaml") != NULL) return show_graph(args, path);
+  return fail_usage(path, "there is nothing of that name to show");
+}
+
 static int show_command(const cli_args *args) {
   const char *what = args->rest[0];
-  const char *name = args->rest_count > 1 ? args->rest[1] : NULL;
+  size_t words = args->rest_count - 1;
   if (args->color != NULL) cli_color_set(args->color);
-  if (name == NULL) {
-    if (strcmp(what, "ops") == 0) return show_ops(args);
-    if (strcmp(what, "devices") == 0) return show_devices(args);
-    if (strcmp(what, "errors") == 0) return show_errors(args);
-    if (is_tensor_file(what)) return show_tensor(args, what);
-    if (strstr(what, ".yaml") != NULL) return show_graph(args, what);
-    return fail_usage(what, "there is nothing of that name to show");
+  for (size_t i = 0; i < sizeof kSubjects / sizeof kSubjects[0]; i++) {
+    const struct subject *s = &kSubjects[i];
+    if (strcmp(what, s->name) != 0) continue;
+    if (words > s->most)
+      return fail_usage(
+          what, s->most == 0 ? "it takes no name" : "it takes one name");
+    if (words == 0 && s->one != NULL) return fail_usage(what, "which one?");
+    if (s->one != NULL) return s->one(args, args->rest[1]);
+    return s->all != NULL ? s->all(args) : show_rows(args, s->row);
   }
-  if (strcmp(what, "data") == 0) return show_data(args, name);
-  if (args->rest_count > 2) return fail_usage(what, "it takes one name");
-  if (strcmp(what, "op") == 0) return show_op(args, name);
-  if (strcmp(what, "graph") == 0) return show_graph(args, name);
-  if (strcmp(what, "tensor") == 0) return show_tensor(args, name);
-  return fail_usage(what, "it takes no name");
+  return words == 0 ? show_file(args, what)
+                    : fail_usage(what, "there is nothing of that name to show");
 }
 
 static const cli_option options[] = {
     GRAPH_OPTIONS,
-    CHOICE("after", 0, "load|gradients|train|mesh|simplify|fuse", after, NULL,
-           "show the graph after this pass"),
+    {.name = "after",
+     .kind = CLI_CHOICE,
+     .arg = "PASS",
+     .doc = "show the graph after this pass",
+     .offset = AT(after),
+     .row = weir_tools_pass},
     TEXT("data-root", 0, "DIR", data_root, "WEIR_DATA_ROOT",
          "open data files beneath DIR only"),
     FLAG("json", 0, json, "as JSON"),
@@ -177,16 +230,14 @@ const cli_command cli_command_show = {
     .name = "show",
     .synopsis =
         "ops | op NAME | graph GRAPH | data GRAPH [SET] | tensor FILE | "
-        "devices | "
-        "errors",
-    .summary = "show ops, graphs, data sets, tensor files, devices, errors",
+        "devices | errors | passes | sources | placers | objectives",
+    .summary = "show ops, graphs, data sets, tensor files and lists",
     .text =
         "ops lists the operations, op NAME prints one's manual; graph prints "
-        "the "
-        "nodes with\ntheir types, as they are after a pass; data reads the "
-        "data "
-        "sets and prints\ncolumns, examples, batches and first rows; tensor "
-        "prints a tensor file.",
+        "the nodes with\ntheir types, as they are after a pass; data reads the "
+        "data sets and prints\ncolumns, examples, batches and first rows; "
+        "tensor prints a tensor file; passes,\nsources, placers and "
+        "objectives list what the names of options and keys stand for.",
     .examples =
         "  weir show op conv2d\n"
         "  weir show graph graphs/lenet.weir.yaml --after fuse\n"

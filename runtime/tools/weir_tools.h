@@ -27,9 +27,6 @@ int64_t weir_tools_nearest(const char *name, size_t count,
 
 /* ---- Graphs. */
 
-/* The stages a graph can be shown after: "load", "simplify", "fuse". Static
- * text; NULL past the end. */
-const char *weir_tools_pass_name(size_t i);
 /* Writes the nodes with their types, after the named pass (NULL: the first), as
  * text or as one JSON object. Errors: W0002 (no such pass), the pass's own;
  * W5009 when writing failed. */
@@ -184,6 +181,10 @@ typedef struct weir_tools_row {
  * more. */
 bool weir_tools_placer(size_t i, weir_tools_row *out_row);
 bool weir_tools_objective(size_t i, weir_tools_row *out_row);
+/* The |i|-th pass, in the order in which a graph goes through them, and the
+ * |i|-th source of data sets; false: there are no more. */
+bool weir_tools_pass(size_t i, weir_tools_row *out_row);
+bool weir_tools_source(size_t i, weir_tools_row *out_row);
 
 typedef struct weir_tools_place_opts {
   uint32_t struct_size;

@@ -7,28 +7,10 @@
 #include "runtime/base/json/json.h"
 #include "runtime/base/number.h"
 #include "runtime/base/strbuf.h"
-#include "runtime/graph/mesh/mesh.h"
-#include "runtime/graph/train/train.h"
+#include "runtime/graph/pass/pass_def.h"
 #include "runtime/tools/weir_tools.h"
 
-/* ---- Passes */
-
-/* The graph without what its outputs do not need. */
-static weir_status simplify(const weir_graph *graph, weir_graph **out_graph,
-                            weir_error *err) {
-  weir_value_id *targets =
-      weir_alloc_array(graph->alloc, graph->output_count + 1, sizeof *targets);
-  if (targets == NULL)
-    return weir_fail_memory(err, graph->output_count * sizeof *targets);
-  for (uint32_t i = 0; i < graph->output_count; i++)
-    targets[i] = graph->outputs[i].value;
-  weir_simplify_options options = {.values = targets,
-                                   .value_count = graph->output_count};
-  weir_status s =
-      weir_graph_simplify(graph, &options, NULL, NULL, out_graph, err);
-  weir_free(graph->alloc, targets);
-  return s;
-}
+/* ---- What outputs need */
 
 /* Which inputs are fed, one bool each. */
 static weir_status mark_fed(const weir_graph *graph, size_t count,
@@ -76,89 +58,6 @@ weir_status weir_tools_needed_nodes(const weir_graph *graph, size_t count,
   weir_free(graph->alloc, fed);
   weir_free(graph->alloc, wanted);
   return s;
-}
-
-/* ---- Passes by name */
-
-static weir_status after_load(const weir_graph *graph, weir_graph **out_graph,
-                              weir_error *err) {
-  (void)err;
-  *out_graph = weir_graph_ref(graph);
-  return WEIR_OK;
-}
-
-static weir_status after_fuse(const weir_graph *graph, weir_graph **out_graph,
-                              weir_error *err) {
-  weir_graph *simple = NULL;
-  WEIR_TRY(simplify(graph, &simple, err));
-  weir_status s = weir_graph_fuse(simple, NULL, 0, out_graph, err);
-  weir_graph_unref(simple);
-  return s;
-}
-
-static weir_status after_gradients(const weir_graph *graph,
-                                   weir_graph **out_graph, weir_error *err) {
-  weir_train_spec *spec = NULL;
-  WEIR_TRY(weir_train_spec_read(graph, NULL, &spec, err));
-  weir_status s = weir_graph_train_gradients(graph, spec, out_graph, err);
-  weir_train_spec_release(spec);
-  return s;
-}
-
-static weir_status after_train(const weir_graph *graph, weir_graph **out_graph,
-                               weir_error *err) {
-  weir_train_spec *spec = NULL;
-  weir_train_graph *train = NULL;
-  WEIR_TRY(weir_train_spec_read(graph, NULL, &spec, err));
-  weir_status s = weir_graph_train(graph, spec, &train, err);
-  if (s == WEIR_OK) *out_graph = weir_graph_ref(train->graph);
-  weir_train_graph_release(train);
-  weir_train_spec_release(spec);
-  return s;
-}
-
-/* What a run of the graph on its mesh is: a training step if it has `train`,
- * else its outputs, without what nobody wants. */
-static weir_status after_mesh(const weir_graph *graph, weir_graph **out_graph,
-                              weir_error *err) {
-  weir_train_spec *spec = NULL;
-  weir_train_graph *train = NULL;
-  weir_status s = WEIR_OK;
-  if (graph->mesh == NULL)
-    return weir_fail(err, WEIR_W0002, NULL, "the graph has no `mesh`");
-  if (graph->train != NULL) {
-    s = weir_train_spec_read(graph, NULL, &spec, err);
-    if (s == WEIR_OK) s = weir_graph_train(graph, spec, &train, err);
-  }
-  if (s == WEIR_OK) s = weir_graph_mesh_wanted(graph, train, out_graph, err);
-  weir_train_graph_release(train);
-  weir_train_spec_release(spec);
-  return s;
-}
-
-static const struct {
-  const char *name;
-  weir_status (*run)(const weir_graph *graph, weir_graph **out_graph,
-                     weir_error *err);
-} kPasses[] = {{"load", after_load},   {"gradients", after_gradients},
-               {"train", after_train}, {"mesh", after_mesh},
-               {"simplify", simplify}, {"fuse", after_fuse}};
-
-const char *weir_tools_pass_name(size_t i) {
-  return i < sizeof kPasses / sizeof kPasses[0] ? kPasses[i].name : NULL;
-}
-
-static weir_status after_pass(const weir_graph *graph, const char *pass,
-                              weir_graph **out_graph, weir_error *err) {
-  *out_graph = NULL;
-  if (pass == NULL) pass = "load";
-  for (size_t i = 0; i < sizeof kPasses / sizeof kPasses[0]; i++)
-    if (strcmp(pass, kPasses[i].name) == 0)
-      return kPasses[i].run(graph, out_graph, err);
-  return weir_fail(err, WEIR_W0002, NULL,
-                   "there is no pass %s; there are load, gradients, train, "
-                   "simplify, fuse",
-                   pass);
 }
 
 /* ---- One node as text: name: op(inputs, attr=value)  type @ device */
@@ -419,7 +318,7 @@ weir_status weir_tools_graph_write(const weir_graph *graph, const char *pass,
                                    weir_error *err) {
   weir_graph *shown = NULL;
   if (graph == NULL) return weir_fail_null(err, "graph");
-  WEIR_TRY(after_pass(graph, pass, &shown, err));
+  WEIR_TRY(weir_pass_run(graph, pass != NULL ? pass : "load", &shown, err));
   weir_status s = json ? write_json(shown, write, self, err)
                        : write_text(shown, write, self, err);
   weir_graph_unref(shown);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/solve/objective.h"
 #include "placement/solve/placer.h"
+#include "runtime/graph/pass/pass_def.h"
 #include "runtime/tools/weir_tools.h"
+#include "runtime/train/data/data_source.h"
 
 /* The library's lists, row by row, for helps and checks of options. */
 
@@ -16,5 +18,19 @@ bool weir_tools_objective(size_t i, weir_tools_row *out) {
   const weir_place_objective *o = weir_place_objective_at(i);
   if (o == NULL) return false;
   *out = (weir_tools_row){o->name, NULL, o->summary};
+  return true;
+}
+
+bool weir_tools_pass(size_t i, weir_tools_row *out) {
+  const weir_pass_def *p = weir_pass_at(i);
+  if (p == NULL) return false;
+  *out = (weir_tools_row){p->name, NULL, p->summary};
+  return true;
+}
+
+bool weir_tools_source(size_t i, weir_tools_row *out) {
+  const weir_source_def *s = weir_source_at(i);
+  if (s == NULL) return false;
+  *out = (weir_tools_row){s->form.name, NULL, s->summary};
   return true;
 }

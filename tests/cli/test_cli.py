@@ -561,6 +561,21 @@ class Others(Case):
             nodes = json.loads(self.weir("show", "graph", "tiny.weir.yaml",
                                          "--after", stage, "--json"))["nodes"]
             self.assertEqual(nodes[-1]["op"], "matmul")
+        for what in ("passes", "sources", "placers", "objectives"):
+            rows = json.loads(self.weir("show", what, "--json"))
+            lines = self.weir("show", what).splitlines()
+            self.assertEqual([line.split()[0] for line in lines],
+                             [row["name"] for row in rows])
+            self.assertTrue(all(row["summary"] for row in rows))
+        names = [row["name"] for row in json.loads(
+            self.weir("show", "passes", "--json"))]
+        self.assertEqual(names[0], "load")
+        for name in names:
+            code = 2 if name in ("gradients", "train", "mesh") else 0
+            self.weir("show", "graph", "tiny.weir.yaml", "--after", name,
+                      code=code)
+        self.weir("show", "op", code=2)
+        self.weir("show", "passes", "load", code=2)
         self.assertIn("device:CPU:0", self.weir("show", "devices"))
         self.assertIn("W2012", self.weir("show", "errors"))
 

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/pass/pass_def.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static weir_sv name_at(const void *self, size_t i) {
+  (void)self;
+  return weir_sv_from(weir_pass_at(i)->name);
+}
+
+static weir_status fail_unknown(const char *name, weir_error *err) {
+  char names[256] = "";
+  size_t used = 0, count = 0;
+  for (const weir_pass_def *p; (p = weir_pass_at(count)) != NULL; count++) {
+    int n = snprintf(names + used, sizeof names - used, "%s%s",
+                     count > 0 ? ", " : "", p->name);
+    used += (size_t)n < sizeof names - used ? (size_t)n : 0;
+  }
+  weir_status s = weir_fail(err, WEIR_W0002, NULL,
+                            "there is no pass %s; there are %s", name, names);
+  weir_sv near = weir_nearest_name(weir_sv_from(name), count, name_at, NULL);
+  if (near.size > 0) weir_hint(err, "did you mean %.*s?", WEIR_SV(near));
+  return s;
+}
+
+static bool has_section(const weir_graph *graph, const char *name) {
+  if (strcmp(name, "mesh") == 0) return graph->mesh != NULL;
+  return strcmp(name, "train") == 0 && graph->train != NULL;
+}
+
+weir_status weir_pass_run(const weir_graph *graph, const char *name,
+                          weir_graph **out_graph, weir_error *err) {
+  const weir_pass_def *pass = NULL;
+  *out_graph = NULL;
+  for (size_t i = 0; (pass = weir_pass_at(i)) != NULL; i++)
+    if (strcmp(pass->name, name) == 0) break;
+  if (pass == NULL) return fail_unknown(name, err);
+  if (pass->needs != NULL && !has_section(graph, pass->needs))
+    return weir_fail(err, WEIR_W0002, NULL,
+                     "pass %s: the graph has no `%s` section", name,
+                     pass->needs);
+  return pass->run(graph, out_graph, err);
+}
+
+weir_status weir_pass_outputs(const weir_graph *graph, weir_graph **out_graph,
+                              weir_error *err) {
+  *out_graph = NULL;
+  weir_value_id *targets =
+      weir_alloc_array(graph->alloc, graph->output_count + 1, sizeof *targets);
+  if (targets == NULL)
+    return weir_fail_memory(err, graph->output_count * sizeof *targets);
+  for (uint32_t i = 0; i < graph->output_count; i++)
+    targets[i] = graph->outputs[i].value;
+  weir_simplify_options options = {.values = targets,
+                                   .value_count = graph->output_count};
+  weir_status s =
+      weir_graph_simplify(graph, &options, NULL, NULL, out_graph, err);
+  weir_free(graph->alloc, targets);
+  return s;
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/pass/pass_def.h"
+
+const weir_pass_def weir_pass_simplify = {
+    .name = "simplify",
+    .summary = "what the outputs need, equal nodes merged",
+    .run = weir_pass_outputs,
+};

@@ -121,9 +121,10 @@ static weir_status take_rows(weir_runtime *runtime, const char *range,
   size_t row = info.dims[0] != 0 ? info.bytes / (size_t)info.dims[0] : 0;
   info.dims[0] = to - from;
   weir_status s = weir_tensor_from_data(
-      runtime, info.dtype, info.rank, info.dims,
-      (const char *)weir_tensor_data(*tensor) + row * (size_t)from,
-      row * (size_t)(to - from), &part, err);
+      runtime,
+      &(weir_tensor_spec)WEIR_TENSOR_SPEC(info.dtype, info.rank, info.dims,
+                                          row * (size_t)(to - from)),
+      (const char *)weir_tensor_data(*tensor) + row * (size_t)from, &part, err);
   if (s != WEIR_OK) return s;
   weir_tensor_release(*tensor);
   *tensor = part;

@@ -76,8 +76,10 @@ static weir_status lane_open(lane *l, const cli_job *job,
     feeds[i] = (weir_feed)WEIR_FEED(inputs->names[i], inputs->items[i]);
   if (s == WEIR_OK) s = lane_fetches(l, job, err);
   if (s == WEIR_OK)
-    s = weir_session_bind(job->session, feeds, inputs->count, l->fetches,
-                          l->fetch_count, NULL, &l->bound, err);
+    s = weir_session_bind(job->session,
+                          &(weir_run_request)WEIR_RUN_REQUEST(
+                              feeds, inputs->count, l->fetches, l->fetch_count),
+                          &l->bound, err);
   free(feeds);
   return s;
 }

@@ -185,12 +185,17 @@ static weir_status write_one(predict *p, const char *text, weir_error *err) {
       continue;
     const char *file = equals + 1 + (equals[1] == '@'), *list = name;
     weir_tensor *t = NULL;
-    weir_status s = weir_tensor_from_data(
-        p->job.runtime, p->kept[k].info.dtype, p->kept[k].info.rank,
-        p->kept[k].info.dims, p->kept[k].data, p->kept[k].bytes, &t, err);
+    weir_status s =
+        weir_tensor_from_data(p->job.runtime,
+                              &(weir_tensor_spec)WEIR_TENSOR_SPEC(
+                                  p->kept[k].info.dtype, p->kept[k].info.rank,
+                                  p->kept[k].info.dims, p->kept[k].bytes),
+                              p->kept[k].data, &t, err);
     const weir_tensor *one = t;
     if (s == WEIR_OK)
-      s = weir_tensor_write_file(p->job.runtime, file, 1, &list, &one, err);
+      s = weir_tensor_write_file(
+          p->job.runtime, file,
+          &(weir_tensor_list)WEIR_TENSOR_LIST(1, &list, &one), err);
     weir_tensor_release(t);
     return s;
   }
@@ -247,8 +252,10 @@ static weir_status run_inputs(predict *p, weir_error *err) {
     fetches[k] = (weir_fetch)WEIR_FETCH(names[k]);
   }
   if (s == WEIR_OK)
-    s = weir_session_run(p->job.session, feeds, p->inputs.count, fetches, n,
-                         NULL, err);
+    s = weir_session_run(
+        p->job.session,
+        &(weir_run_request)WEIR_RUN_REQUEST(feeds, p->inputs.count, fetches, n),
+        NULL, err);
   if (s == WEIR_OK) {
     for (size_t k = 0; k < n; k++) outputs[k] = fetches[k].tensor;
     weir_tensor_info info = info_of(outputs[0]);

@@ -135,17 +135,20 @@ static weir_status execute(run *r, weir_error *err) {
   weir_run_opts opts = {.struct_size = sizeof opts,
                         .trap_nan = a->trap_nan,
                         .timeout_ns = a->timeout_ns,
-                        .targets = a->targets.items,
-                        .target_count = a->targets.count,
                         .dump = dump,
                         .dump_count = watched,
                         .on_value = watched != 0 ? on_value : NULL,
                         .self = r,
                         .trace = r->trace};
+  weir_run_request request = {.struct_size = sizeof request,
+                              .feeds = feeds,
+                              .feed_count = r->inputs.count,
+                              .fetches = r->fetches,
+                              .fetch_count = r->fetch_count,
+                              .targets = a->targets.items,
+                              .target_count = a->targets.count};
   int64_t start = now_ns();
-  if (s == WEIR_OK)
-    s = weir_session_run(r->job.session, feeds, r->inputs.count, r->fetches,
-                         r->fetch_count, &opts, err);
+  if (s == WEIR_OK) s = weir_session_run(r->job.session, &request, &opts, err);
   r->ns = now_ns() - start;
   free(dump);
   free(feeds);
@@ -168,8 +171,10 @@ static bool is_stdout(const char *file) {
 static weir_status write_stdout(run *r, const weir_fetch *fetch,
                                 weir_error *err) {
   const weir_tensor *tensor = fetch->tensor;
-  return weir_tensor_write_stream(r->job.runtime, WEIR_FILE_NPY, 1,
-                                  &fetch->name, &tensor, cli_out, NULL, err);
+  return weir_tensor_write_stream(
+      r->job.runtime, WEIR_FILE_NPY,
+      &(weir_tensor_list)WEIR_TENSOR_LIST(1, &fetch->name, &tensor), cli_out,
+      NULL, err);
 }
 
 /* Writes all outputs that go to the file of the i-th -o, unless one before it
@@ -193,8 +198,9 @@ static weir_status write_file(run *r, size_t i, weir_error *err) {
     tensors[count++] = f->tensor;
   }
   if (s == WEIR_OK && count != 0 && !done)
-    s = weir_tensor_write_file(r->job.runtime, file + (*file == '@'), count,
-                               names, tensors, err);
+    s = weir_tensor_write_file(
+        r->job.runtime, file + (*file == '@'),
+        &(weir_tensor_list)WEIR_TENSOR_LIST(count, names, tensors), err);
   free(names);
   free(tensors);
   return s;

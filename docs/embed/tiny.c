@@ -19,11 +19,12 @@ static weir_status run(weir_runtime *runtime, weir_session *session,
   const float swap[] = {0, 1, 1, 0};
   weir_tensor *b = NULL;
   weir_fetch c = WEIR_FETCH("c");
-  weir_status s = weir_tensor_from_data(runtime, WEIR_F32, 2, dims, swap,
-                                        sizeof swap, &b, err);
+  weir_tensor_spec type = WEIR_TENSOR_SPEC(WEIR_F32, 2, dims, sizeof swap);
+  weir_status s = weir_tensor_from_data(runtime, &type, swap, &b, err);
   if (s == WEIR_OK) {
     weir_feed feed = WEIR_FEED("b", b);
-    s = weir_session_run(session, &feed, 1, &c, 1, NULL, err);
+    weir_run_request request = WEIR_RUN_REQUEST(&feed, 1, &c, 1);
+    s = weir_session_run(session, &request, NULL, err);
   }
   if (s == WEIR_OK) {
     const float *y = weir_tensor_data(c.tensor);

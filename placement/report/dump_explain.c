@@ -95,7 +95,7 @@ static weir_status write_candidate(weir_place_mover *m, uint32_t node,
     return WEIR_OK;
   }
   if (moved != WEIR_OK) {
-    if (err != NULL) *err = why;
+    weir_error_copy(err, &why);
     return moved;
   }
   int64_t total = m->plan->makespan_ns;

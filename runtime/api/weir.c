@@ -18,38 +18,9 @@ const char *weir_version_text(void) {
   return WEIR_VERSION_TEXT;
 }
 
-weir_status weir_fail_null(weir_error *err, const char *what) {
-  return weir_fail(err, WEIR_W0004, NULL, "%s is NULL", what);
-}
-
-static bool all_zero(const char *data, size_t size) {
-  for (size_t i = 0; i < size; i++)
-    if (data[i] != 0) return false;
-  return true;
-}
-
-weir_status weir_opts_read(void *dst, size_t size, const void *src,
-                           size_t min_size, const char *what, weir_error *err) {
-  memset(dst, 0, size);
-  if (src == NULL) return WEIR_OK;
-  uint32_t given = *(const uint32_t *)src;
-  if (given < min_size)
-    return weir_fail(err, WEIR_W0004, NULL,
-                     "%s: struct_size is %u, which is less than %zu", what,
-                     given, min_size);
-  if (given > size && !all_zero((const char *)src + size, given - size))
-    return weir_fail(err, WEIR_W0004, NULL,
-                     "%s: struct_size is %u, and fields past the %zu bytes "
-                     "that this version knows are set",
-                     what, given, size);
-  memcpy(dst, src, given < size ? given : size);
-  return WEIR_OK;
-}
-
 static weir_status read_hook(const weir_runtime_opts *opts,
                              weir_allocator_hook *hook, weir_error *err) {
-  WEIR_TRY(weir_opts_read(hook, sizeof *hook, opts->allocator, sizeof *hook,
-                          "weir_allocator_hook", err));
+  WEIR_TRY(WEIR_OPTS_READ(weir_allocator_hook, hook, opts->allocator, err));
   if (opts->allocator != NULL && (hook->alloc == NULL || hook->free == NULL))
     return weir_fail_null(err, "weir_allocator_hook: alloc or free");
   return WEIR_OK;
@@ -86,8 +57,7 @@ weir_status weir_runtime_create(const weir_runtime_opts *opts,
   *out_runtime = NULL;
   weir_runtime_opts o;
   weir_allocator_hook hook;
-  WEIR_TRY(
-      weir_opts_read(&o, sizeof o, opts, sizeof o, "weir_runtime_opts", err));
+  WEIR_TRY(WEIR_OPTS_READ(weir_runtime_opts, &o, opts, err));
   WEIR_TRY(read_hook(&o, &hook, err));
   if (o.threads < 0 || o.threads > 256)
     return weir_fail(err, WEIR_W0002, NULL,

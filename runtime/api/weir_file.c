@@ -30,81 +30,85 @@ weir_status weir_tensor_read_buffer(weir_runtime *runtime, const void *data,
                                 out_tensor, err);
 }
 
-/* Names and tensors in io's form; both are one block, for the caller to free.
- */
-static weir_status read_list(const weir_allocator *alloc, size_t count,
-                             const char *const *names,
-                             const weir_tensor *const *tensors,
-                             weir_sv **out_names, weir_error *err) {
-  *out_names = NULL;
+/* A caller's list in io's form. */
+typedef struct file_list {
+  weir_tensor_list given;
+  weir_sv *names; /* an array of ours */
+} file_list;
+
+static weir_status read_list(const weir_allocator *alloc, file_list *list,
+                             const weir_tensor_list *from, weir_error *err) {
+  if (from == NULL) return weir_fail_null(err, "list");
+  WEIR_TRY(WEIR_OPTS_READ(weir_tensor_list, &list->given, from, err));
+  size_t count = list->given.count;
   if (count == 0)
     return weir_fail(err, WEIR_W0004, NULL, "there is no tensor to write");
-  if (names == NULL || tensors == NULL)
-    return weir_fail_null(err, "names or tensors");
-  *out_names = weir_alloc_array(alloc, count, sizeof **out_names);
-  if (*out_names == NULL)
-    return weir_fail_memory(err, count * sizeof **out_names);
+  if (list->given.names == NULL || list->given.tensors == NULL)
+    return weir_fail_null(err, "weir_tensor_list: names or tensors");
+  list->names = weir_alloc_array(alloc, count, sizeof *list->names);
+  if (list->names == NULL)
+    return weir_fail_memory(err, count * sizeof *list->names);
   for (size_t i = 0; i < count; i++) {
-    if (names[i] == NULL || tensors[i] == NULL)
+    if (list->given.names[i] == NULL || list->given.tensors[i] == NULL)
       return weir_fail_null(err, "a name or tensor");
-    (*out_names)[i] = weir_sv_from(names[i]);
+    list->names[i] = weir_sv_from(list->given.names[i]);
   }
   return WEIR_OK;
 }
 
+/* Writing does not change a tensor, but io's functions may retain one. */
+static weir_tensor *const *items(const file_list *list) {
+  return (weir_tensor *const *)list->given.tensors;
+}
+
 weir_status weir_tensor_write_file(weir_runtime *runtime, const char *path,
-                                   size_t count, const char *const *names,
-                                   const weir_tensor *const *tensors,
+                                   const weir_tensor_list *list,
                                    weir_error *err) {
-  weir_sv *list = NULL;
+  file_list l = {.names = NULL};
   if (runtime == NULL) return weir_fail_null(err, "runtime");
   if (path == NULL) return weir_fail_null(err, "path");
   const weir_allocator *alloc = runtime->env.alloc;
-  weir_status s = read_list(alloc, count, names, tensors, &list, err);
-  /* Writing does not change a tensor. */
+  weir_status s = read_list(alloc, &l, list, err);
   if (s == WEIR_OK)
-    s = weir_tensor_file_write(&runtime->env, path, list,
-                               (weir_tensor *const *)tensors, count, err);
-  weir_free(alloc, list);
+    s = weir_tensor_file_write(&runtime->env, path, l.names, items(&l),
+                               l.given.count, err);
+  weir_free(alloc, l.names);
   return s;
 }
 
-static weir_status format_list(weir_file_format format, size_t count,
-                               const weir_sv *names,
-                               const weir_tensor *const *tensors,
+static weir_status format_list(weir_file_format format, const file_list *l,
                                weir_strbuf *out, weir_error *err) {
-  weir_tensor *const *items = (weir_tensor *const *)tensors;
+  size_t count = l->given.count;
   switch (format) {
     case WEIR_FILE_NPY:
-      if (count == 1) return weir_npy_write(tensors[0], out, err);
+      if (count == 1) return weir_npy_write(items(l)[0], out, err);
       return weir_fail(err, WEIR_W0004, NULL,
                        ".npy holds one tensor, %zu were given", count);
     case WEIR_FILE_NPZ:
-      return weir_npz_write(names, items, count, out, err);
+      return weir_npz_write(l->names, items(l), count, out, err);
     case WEIR_FILE_SAFETENSORS:
-      return weir_safetensors_write(names, items, count, out, err);
+      return weir_safetensors_write(l->names, items(l), count, out, err);
   }
   return weir_fail(err, WEIR_W0004, NULL, "file format %d is unknown",
                    (int)format);
 }
 
 weir_status weir_tensor_write_stream(weir_runtime *runtime,
-                                     weir_file_format format, size_t count,
-                                     const char *const *names,
-                                     const weir_tensor *const *tensors,
+                                     weir_file_format format,
+                                     const weir_tensor_list *list,
                                      weir_write_fn write, void *write_self,
                                      weir_error *err) {
-  weir_sv *list = NULL;
+  file_list l = {.names = NULL};
   weir_strbuf out;
   if (runtime == NULL) return weir_fail_null(err, "runtime");
   if (write == NULL) return weir_fail_null(err, "write");
   const weir_allocator *alloc = runtime->env.alloc;
   weir_strbuf_init(&out, alloc);
-  weir_status s = read_list(alloc, count, names, tensors, &list, err);
-  if (s == WEIR_OK) s = format_list(format, count, list, tensors, &out, err);
+  weir_status s = read_list(alloc, &l, list, err);
+  if (s == WEIR_OK) s = format_list(format, &l, &out, err);
   if (s == WEIR_OK && !write(write_self, out.data, out.size))
     s = weir_fail(err, WEIR_W5009, NULL, "the tensor could not be written");
   weir_strbuf_release(&out);
-  weir_free(alloc, list);
+  weir_free(alloc, l.names);
   return s;
 }

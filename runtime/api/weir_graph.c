@@ -29,8 +29,8 @@ static weir_status read_params(const weir_allocator *alloc, load_call *call,
     return weir_fail_memory(err, count * sizeof *call->params);
   for (size_t i = 0; i < count; i++) {
     weir_param p;
-    WEIR_TRY(weir_opts_read(&p, sizeof p, weir_opts_at(call->opts.params, i),
-                            sizeof p, "weir_param", err));
+    WEIR_TRY(WEIR_OPTS_READ(weir_param, &p, weir_opts_at(call->opts.params, i),
+                            err));
     if (p.name == NULL || p.text == NULL)
       return weir_fail_null(err, "weir_param: name or text");
     call->params[i] =
@@ -42,8 +42,7 @@ static weir_status read_params(const weir_allocator *alloc, load_call *call,
 static weir_status load_call_init(const weir_allocator *alloc, load_call *call,
                                   const weir_load_opts *opts, weir_error *err) {
   memset(call, 0, sizeof *call);
-  WEIR_TRY(weir_opts_read(&call->opts, sizeof call->opts, opts,
-                          sizeof call->opts, "weir_load_opts", err));
+  WEIR_TRY(WEIR_OPTS_READ(weir_load_opts, &call->opts, opts, err));
   WEIR_TRY(read_params(alloc, call, err));
   const weir_load_opts *o = &call->opts;
   call->sink = (weir_diag_sink){call, report};
@@ -127,19 +126,12 @@ static void describe(const weir_graph *graph, const weir_graph_port *port,
 
 weir_status weir_graph_io(const weir_graph *graph, weir_dir dir, size_t i,
                           weir_io_desc *out_desc, weir_error *err) {
-  if (graph == NULL || out_desc == NULL)
-    return weir_fail_null(err, "graph or out_desc");
-  uint32_t size = out_desc->struct_size;
-  if (size < sizeof *out_desc)
-    return weir_fail(err, WEIR_W0004, NULL,
-                     "weir_io_desc: struct_size is %u, which is less than %zu",
-                     size, sizeof *out_desc);
+  weir_io_desc desc = {.struct_size = sizeof desc};
+  if (graph == NULL) return weir_fail_null(err, "graph");
   if (i >= weir_graph_io_count(graph, dir))
     return weir_fail(err, WEIR_W0004, NULL, "there are %zu of them, not %zu",
                      weir_graph_io_count(graph, dir), i + 1);
-  memset(out_desc, 0, size);
-  out_desc->struct_size = size;
   describe(graph, dir == WEIR_INPUT ? &graph->inputs[i] : &graph->outputs[i],
-           out_desc);
-  return WEIR_OK;
+           &desc);
+  return WEIR_OPTS_WRITE(weir_io_desc, out_desc, &desc, err);
 }

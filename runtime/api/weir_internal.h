@@ -6,6 +6,7 @@
 
 #include "placement/cluster.h"
 #include "placement/solve/assign.h"
+#include "runtime/api/weir_opts.h"
 #include "runtime/base/env.h"
 #include "runtime/exec/session/session.h"
 #include "runtime/graph/graph.h"
@@ -88,20 +89,6 @@ void weir_session_unref(weir_session *session);
 void weir_session_enter(weir_session *session, weir_run_entry *entry);
 void weir_session_leave(weir_session *session, weir_run_entry *entry);
 
-/* Copies the caller's struct |src| (NULL: all zero) to |dst| of |size| bytes.
- * It may be longer than ours if the rest is zero, and as short as |min_size|.
- * Errors: W0004, naming |what|. */
-weir_status weir_opts_read(void *dst, size_t size, const void *src,
-                           size_t min_size, const char *what, weir_error *err);
-
-/* The i-th of an array of structs whose first says how long each is. */
-static inline const void *weir_opts_at(const void *array, size_t i) {
-  return (const char *)array + i * *(const uint32_t *)array;
-}
-
-/* W0004 "|what| is NULL". */
-weir_status weir_fail_null(weir_error *err, const char *what);
-
 /* A value or node by the names that weir_fetch takes; W4016 with a hint. */
 weir_status weir_find_value(const weir_graph *graph, const char *name,
                             weir_value_id *out_value, weir_error *err);
@@ -125,8 +112,7 @@ typedef struct weir_run_io {
 
 /* Looks everything up. Release |io| also after a failure. */
 weir_status weir_run_io_init(weir_run_io *io, weir_session *session,
-                             const weir_feed *feeds, size_t feed_count,
-                             weir_fetch *fetches, size_t fetch_count,
+                             const weir_run_request *request,
                              const weir_run_opts *opts, weir_error *err);
 /* Hands results and statuses back to the caller's fetches. */
 void weir_run_io_give(const weir_run_io *io, weir_fetch *fetches);

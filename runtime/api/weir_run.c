@@ -16,8 +16,7 @@ static weir_status find_feeds(weir_run_io *io, const weir_graph *graph,
                               const weir_feed *feeds, weir_error *err) {
   for (size_t i = 0; i < io->feed_count; i++) {
     weir_feed feed;
-    WEIR_TRY(weir_opts_read(&feed, sizeof feed, weir_opts_at(feeds, i),
-                            sizeof feed, "weir_feed", err));
+    WEIR_TRY(WEIR_OPTS_READ(weir_feed, &feed, weir_opts_at(feeds, i), err));
     if (feed.tensor == NULL) return weir_fail_null(err, "weir_feed: tensor");
     weir_exec_feed *out = &io->feeds[i];
     WEIR_TRY(weir_find_input(graph, feed.name, &out->value, err));
@@ -34,8 +33,7 @@ static weir_status find_fetches(weir_run_io *io, const weir_graph *graph,
                                 const weir_fetch *fetches, weir_error *err) {
   for (size_t i = 0; i < io->fetch_count; i++) {
     weir_fetch fetch;
-    WEIR_TRY(weir_opts_read(&fetch, sizeof fetch, weir_opts_at(fetches, i),
-                            sizeof fetch, "weir_fetch", err));
+    WEIR_TRY(WEIR_OPTS_READ(weir_fetch, &fetch, weir_opts_at(fetches, i), err));
     weir_exec_fetch *out = &io->fetches[i];
     WEIR_TRY(weir_find_value(graph, fetch.name, &out->value, err));
     if (fetch.tensor != NULL && fetch.tensor->read_only)
@@ -63,10 +61,10 @@ static weir_status find_nodes(const weir_allocator *alloc,
 }
 
 weir_status weir_run_io_init(weir_run_io *io, weir_session *session,
-                             const weir_feed *feeds, size_t feed_count,
-                             weir_fetch *fetches, size_t fetch_count,
+                             const weir_run_request *request,
                              const weir_run_opts *opts, weir_error *err) {
   const weir_allocator *alloc = session->runtime->env.alloc;
+  size_t feed_count = request->feed_count, fetch_count = request->fetch_count;
   io->alloc = alloc;
   io->targets = io->dump = NULL;
   io->target_count = io->dump_count = 0;
@@ -77,13 +75,14 @@ weir_status weir_run_io_init(weir_run_io *io, weir_session *session,
       few_or_alloc(alloc, io->few_fetches, fetch_count, sizeof *io->fetches);
   if (io->feeds == NULL || io->fetches == NULL)
     return weir_fail_memory(err, (feed_count + fetch_count) * 32);
-  if ((feed_count != 0 && feeds == NULL) ||
-      (fetch_count != 0 && fetches == NULL))
+  if ((feed_count != 0 && request->feeds == NULL) ||
+      (fetch_count != 0 && request->fetches == NULL))
     return weir_fail_null(err, "feeds or fetches");
-  WEIR_TRY(find_feeds(io, session->graph, feeds, err));
-  WEIR_TRY(find_fetches(io, session->graph, fetches, err));
-  WEIR_TRY(find_nodes(alloc, session->graph, opts->targets, opts->target_count,
-                      &io->targets, &io->target_count, err));
+  WEIR_TRY(find_feeds(io, session->graph, request->feeds, err));
+  WEIR_TRY(find_fetches(io, session->graph, request->fetches, err));
+  WEIR_TRY(find_nodes(alloc, session->graph, request->targets,
+                      request->target_count, &io->targets, &io->target_count,
+                      err));
   return find_nodes(alloc, session->graph, opts->dump, opts->dump_count,
                     &io->dump, &io->dump_count, err);
 }
@@ -141,8 +140,7 @@ static weir_run_options run_options(const weir_env *env, weir_run_opts *opts,
 
 static weir_status read_run_opts(weir_run_opts *out, const weir_run_opts *opts,
                                  weir_error *err) {
-  return weir_opts_read(out, sizeof *out, opts, sizeof *out, "weir_run_opts",
-                        err);
+  return WEIR_OPTS_READ(weir_run_opts, out, opts, err);
 }
 
 /* ---- Runs */
@@ -161,19 +159,26 @@ static weir_status run_looked_up(weir_session *session, weir_run_io *io,
   return s;
 }
 
-weir_status weir_session_run(weir_session *session, const weir_feed *feeds,
-                             size_t feed_count, weir_fetch *fetches,
-                             size_t fetch_count, const weir_run_opts *opts,
-                             weir_error *err) {
+static weir_status read_request(weir_run_request *out,
+                                const weir_run_request *request,
+                                weir_error *err) {
+  if (request == NULL) return weir_fail_null(err, "request");
+  return WEIR_OPTS_READ(weir_run_request, out, request, err);
+}
+
+weir_status weir_session_run(weir_session *session,
+                             const weir_run_request *request,
+                             const weir_run_opts *opts, weir_error *err) {
   if (session == NULL) return weir_fail_null(err, "session");
+  weir_run_request r;
   weir_run_opts o;
   weir_run_io io;
+  WEIR_TRY(read_request(&r, request, err));
   WEIR_TRY(read_run_opts(&o, opts, err));
-  weir_status s = weir_run_io_init(&io, session, feeds, feed_count, fetches,
-                                   fetch_count, &o, err);
+  weir_status s = weir_run_io_init(&io, session, &r, &o, err);
   if (s == WEIR_OK) {
     s = run_looked_up(session, &io, &o, err);
-    weir_run_io_give(&io, fetches);
+    weir_run_io_give(&io, r.fetches);
   }
   weir_run_io_release(&io);
   return s;
@@ -198,26 +203,26 @@ static weir_status make_bound(weir_session *session, weir_run_io *io,
   return WEIR_OK;
 }
 
-weir_status weir_session_bind(weir_session *session, const weir_feed *feeds,
-                              size_t feed_count, weir_fetch *fetches,
-                              size_t fetch_count, const weir_run_opts *opts,
+weir_status weir_session_bind(weir_session *session,
+                              const weir_run_request *request,
                               weir_bound **out_bound, weir_error *err) {
   if (out_bound == NULL) return weir_fail_null(err, "out_bound");
   *out_bound = NULL;
   if (session == NULL) return weir_fail_null(err, "session");
-  weir_run_opts o;
+  static const weir_run_opts none = {.struct_size = sizeof none};
+  weir_run_request r;
   weir_run_io io;
-  WEIR_TRY(read_run_opts(&o, opts, err));
-  weir_status s = weir_run_io_init(&io, session, feeds, feed_count, fetches,
-                                   fetch_count, &o, err);
+  WEIR_TRY(read_request(&r, request, err));
+  weir_status s = weir_run_io_init(&io, session, &r, &none, err);
   if (s == WEIR_OK) s = make_bound(session, &io, out_bound, err);
-  if (s == WEIR_OK) weir_run_io_give(&io, fetches);
+  if (s == WEIR_OK) weir_run_io_give(&io, r.fetches);
   weir_run_io_release(&io);
   return s;
 }
 
 weir_status weir_bound_run(weir_bound *bound, const weir_run_opts *opts,
                            weir_error *err) {
+  if (bound == NULL) return weir_fail_null(err, "bound");
   atomic_store_explicit(&bound->entry.cancel, false, memory_order_relaxed);
   if (opts == NULL) {
     weir_run_options plain = {.cancel = &bound->entry.cancel};
@@ -226,6 +231,9 @@ weir_status weir_bound_run(weir_bound *bound, const weir_run_opts *opts,
   weir_run_opts o;
   weir_run_observer observer;
   WEIR_TRY(read_run_opts(&o, opts, err));
+  if (o.dump_count != 0)
+    return weir_fail(err, WEIR_W0004, NULL,
+                     "weir_run_opts: a bound run has no names to dump");
   weir_run_options options = run_options(&bound->session->runtime->env, &o,
                                          NULL, &bound->entry, &observer);
   return weir_binding_run(bound->binding, &options, err);

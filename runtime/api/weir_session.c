@@ -53,8 +53,7 @@ weir_status weir_session_create(weir_runtime *runtime, const weir_graph *graph,
   if (runtime == NULL) return weir_fail_null(err, "runtime");
   if (graph == NULL) return weir_fail_null(err, "graph");
   weir_session_opts o;
-  WEIR_TRY(
-      weir_opts_read(&o, sizeof o, opts, sizeof o, "weir_session_opts", err));
+  WEIR_TRY(WEIR_OPTS_READ(weir_session_opts, &o, opts, err));
   weir_session *session =
       weir_alloc_array(runtime->env.alloc, 1, sizeof *session);
   if (session == NULL) return weir_fail_memory(err, sizeof *session);

@@ -46,34 +46,46 @@ static weir_status check_bytes(const weir_shape *shape, weir_dtype dtype,
   return WEIR_OK;
 }
 
-weir_status weir_tensor_from_data(weir_runtime *runtime, weir_dtype dtype,
-                                  int32_t rank, const int64_t *dims,
-                                  const void *data, size_t bytes,
-                                  weir_tensor **out_tensor, weir_error *err) {
+/* The shape of |spec|, which |data| has the bytes of. */
+static weir_status read_spec(weir_runtime *runtime,
+                             const weir_tensor_spec *spec, const void *data,
+                             weir_tensor_spec *out, weir_shape *out_shape,
+                             weir_tensor **out_tensor, weir_error *err) {
+  if (out_tensor != NULL) *out_tensor = NULL;
+  if (spec == NULL) return weir_fail_null(err, "spec");
+  WEIR_TRY(WEIR_OPTS_READ(weir_tensor_spec, out, spec, err));
+  WEIR_TRY(read_shape(runtime, out->dtype, out->rank, out->dims, out_shape,
+                      out_tensor, err));
+  return check_bytes(out_shape, out->dtype, data, out->bytes, err);
+}
+
+weir_status weir_tensor_from_data(weir_runtime *runtime,
+                                  const weir_tensor_spec *spec,
+                                  const void *data, weir_tensor **out_tensor,
+                                  weir_error *err) {
+  weir_tensor_spec t;
   weir_shape shape;
-  WEIR_TRY(read_shape(runtime, dtype, rank, dims, &shape, out_tensor, err));
-  WEIR_TRY(check_bytes(&shape, dtype, data, bytes, err));
-  WEIR_TRY(weir_tensor_create_shaped(runtime->env.alloc, dtype, &shape,
+  WEIR_TRY(read_spec(runtime, spec, data, &t, &shape, out_tensor, err));
+  WEIR_TRY(weir_tensor_create_shaped(runtime->env.alloc, t.dtype, &shape,
                                      out_tensor, err));
-  if (bytes != 0) memcpy((*out_tensor)->data, data, bytes);
+  if (t.bytes != 0) memcpy((*out_tensor)->data, data, t.bytes);
   return WEIR_OK;
 }
 
-weir_status weir_tensor_from_memory(weir_runtime *runtime, weir_dtype dtype,
-                                    int32_t rank, const int64_t *dims,
-                                    void *data, size_t bytes,
+weir_status weir_tensor_from_memory(weir_runtime *runtime,
+                                    const weir_tensor_spec *spec, void *data,
                                     void (*release)(void *self, void *data),
                                     void *self, weir_tensor **out_tensor,
                                     weir_error *err) {
+  weir_tensor_spec t;
   weir_shape shape;
-  WEIR_TRY(read_shape(runtime, dtype, rank, dims, &shape, out_tensor, err));
+  WEIR_TRY(read_spec(runtime, spec, data, &t, &shape, out_tensor, err));
   if (data == NULL) return weir_fail_null(err, "data");
-  WEIR_TRY(check_bytes(&shape, dtype, data, bytes, err));
-  if ((uintptr_t)data % weir_dtype_size(dtype) != 0)
+  if ((uintptr_t)data % weir_dtype_size(t.dtype) != 0)
     return weir_fail(err, WEIR_W0004, NULL,
                      "data is not aligned to %zu bytes, the size of %s",
-                     weir_dtype_size(dtype), weir_dtype_name(dtype));
-  return weir_tensor_wrap(runtime->env.alloc, dtype, &shape, data, release,
+                     weir_dtype_size(t.dtype), weir_dtype_name(t.dtype));
+  return weir_tensor_wrap(runtime->env.alloc, t.dtype, &shape, data, release,
                           self, out_tensor, err);
 }
 
@@ -87,26 +99,23 @@ void weir_tensor_release(weir_tensor *tensor) {
 
 weir_status weir_tensor_desc(const weir_tensor *tensor,
                              weir_tensor_info *out_info) {
-  if (tensor == NULL || out_info == NULL ||
-      out_info->struct_size < sizeof *out_info)
-    return WEIR_INVALID_ARGUMENT;
-  uint32_t size = out_info->struct_size;
-  memset(out_info, 0, size);
-  out_info->struct_size = size;
-  out_info->dtype = tensor->dtype;
-  out_info->rank = tensor->shape.rank;
-  out_info->read_only = tensor->read_only;
+  if (tensor == NULL) return WEIR_INVALID_ARGUMENT;
+  weir_tensor_info info = {
+      .dtype = tensor->dtype,
+      .rank = tensor->shape.rank,
+      .read_only = tensor->read_only,
+      .elements = weir_shape_elements(&tensor->shape),
+      .bytes = tensor->bytes,
+  };
   for (int32_t i = 0; i < tensor->shape.rank; i++)
-    out_info->dims[i] = tensor->shape.dims[i].value;
-  out_info->elements = weir_shape_elements(&tensor->shape);
-  out_info->bytes = tensor->bytes;
-  return WEIR_OK;
+    info.dims[i] = tensor->shape.dims[i].value;
+  return WEIR_OPTS_WRITE(weir_tensor_info, out_info, &info, NULL);
 }
 
 const void *weir_tensor_data(const weir_tensor *tensor) {
-  return tensor->data;
+  return tensor != NULL ? tensor->data : NULL;
 }
 
 void *weir_tensor_mutable_data(weir_tensor *tensor) {
-  return tensor->read_only ? NULL : tensor->data;
+  return tensor == NULL || tensor->read_only ? NULL : tensor->data;
 }

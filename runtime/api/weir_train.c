@@ -27,10 +27,9 @@ static weir_status read_opts(weir_trainer *t, const weir_graph *graph,
                              const weir_train_opts *o, weir_loop_options *out,
                              weir_error *err) {
   weir_session_opts session;
-  WEIR_TRY(weir_opts_read(&session, sizeof session, o->session, sizeof session,
-                          "weir_session_opts", err));
-  WEIR_TRY(weir_opts_read(&t->callbacks, sizeof t->callbacks, o->callbacks,
-                          sizeof t->callbacks, "weir_train_callbacks", err));
+  WEIR_TRY(WEIR_OPTS_READ(weir_session_opts, &session, o->session, err));
+  WEIR_TRY(
+      WEIR_OPTS_READ(weir_train_callbacks, &t->callbacks, o->callbacks, err));
   if (o->map_count > 0 && o->map == NULL) return weir_fail_null(err, "map");
   session.seed = o->seed;
   t->on_diag = o->on_diag;
@@ -69,8 +68,7 @@ weir_status weir_trainer_create(weir_runtime *runtime, const weir_graph *graph,
   weir_train_opts o;
   weir_loop_options options;
   weir_pool *pool = NULL;
-  WEIR_TRY(
-      weir_opts_read(&o, sizeof o, opts, sizeof o, "weir_train_opts", err));
+  WEIR_TRY(WEIR_OPTS_READ(weir_train_opts, &o, opts, err));
   weir_trainer *t = weir_alloc_array(runtime->env.alloc, 1, sizeof *t);
   if (t == NULL) return weir_fail_memory(err, sizeof *t);
   t->runtime = weir_runtime_ref(runtime);
@@ -117,28 +115,13 @@ void weir_trainer_stop(weir_trainer *trainer) {
   if (trainer != NULL) weir_loop_stop(trainer->loop);
 }
 
-/* Copies |src| to the caller's |dst|, as much as both know. */
-static weir_status give(void *dst, const void *src, size_t size,
-                        const char *what, weir_error *err) {
-  if (dst == NULL) return weir_fail_null(err, what);
-  uint32_t given = *(const uint32_t *)dst;
-  if (given < size)
-    return weir_fail(err, WEIR_W0004, NULL,
-                     "%s: struct_size is %u, which is less than %zu", what,
-                     given, size);
-  memset(dst, 0, given);
-  memcpy(dst, src, size);
-  *(uint32_t *)dst = given;
-  return WEIR_OK;
-}
-
 weir_status weir_trainer_eval(weir_trainer *trainer, const char *data,
                               weir_train_report *out_report, weir_error *err) {
   weir_train_report r = {.struct_size = sizeof r};
   if (trainer == NULL) return weir_fail_null(err, "trainer");
   if (out_report == NULL) return weir_fail_null(err, "out_report");
   WEIR_TRY(weir_loop_eval(trainer->loop, data, &r, err));
-  return give(out_report, &r, sizeof r, "weir_train_report", err);
+  return WEIR_OPTS_WRITE(weir_train_report, out_report, &r, err);
 }
 
 weir_status weir_trainer_save(weir_trainer *trainer, bool wait,
@@ -152,7 +135,7 @@ weir_status weir_trainer_progress(const weir_trainer *trainer,
                                   weir_error *err) {
   if (trainer == NULL) return weir_fail_null(err, "trainer");
   weir_train_progress p = weir_loop_now(trainer->loop);
-  return give(out_progress, &p, sizeof p, "weir_train_progress", err);
+  return WEIR_OPTS_WRITE(weir_train_progress, out_progress, &p, err);
 }
 
 weir_status weir_trainer_variable_get(weir_trainer *trainer, const char *name,

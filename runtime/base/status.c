@@ -14,6 +14,12 @@ typedef struct error_row {
   const char *text;
 } error_row;
 
+/* The size of weir_error in the first version: never changes. */
+enum {
+  WEIR_ERROR_SIZE_0 =
+      offsetof(weir_error, hint) + sizeof(((weir_error *)0)->hint)
+};
+
 static const error_row kErrors[] = {
     {"", WEIR_OK, 0, "", ""},
 #define WEIR_ERROR(id, status, exit_code, title, text) \
@@ -86,6 +92,22 @@ weir_status weir_fail(weir_error *err, weir_error_id id, const weir_mark *at,
   va_end(args);
   copy_escaped(err->message, sizeof err->message, text);
   return row->status;
+}
+
+/* The bytes of |err| that its owner and we both know. An owner who forgot to
+ * say its size has the first version's. */
+static size_t known_size(const weir_error *err) {
+  if (err->struct_size < WEIR_ERROR_SIZE_0) return WEIR_ERROR_SIZE_0;
+  return err->struct_size < sizeof *err ? err->struct_size : sizeof *err;
+}
+
+void weir_error_copy(weir_error *dst, const weir_error *src) {
+  if (dst == NULL || dst == src) return;
+  size_t size = known_size(dst), given = known_size(src);
+  if (given < size) size = given;
+  memcpy((char *)dst + sizeof dst->struct_size,
+         (const char *)src + sizeof src->struct_size,
+         size - sizeof dst->struct_size);
 }
 
 void weir_hint(weir_error *err, const char *fmt, ...) {

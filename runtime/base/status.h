@@ -13,9 +13,8 @@
  * errors.def, gives each id its status, its exit code and its explanation:
  *
  *   if (k != n)
- *     return weir_fail(err, WEIR_W2012, at,
- *                      "inner dimensions differ, %" PRId64 " and %" PRId64, k,
- * n);
+ *     return weir_fail(err, WEIR_W2012, at, "inner dimensions differ: "
+ *                      "%" PRId64 " and %" PRId64, k, n);
  *
  * The library never aborts, exits or prints. */
 
@@ -78,8 +77,9 @@ typedef struct weir_error {
   char hint[256]; /* "" when none */
 } weir_error;
 
+/* In this form for C++ too, where -Wextra wants every field. */
 #define WEIR_ERROR_INIT \
-  { .struct_size = sizeof(weir_error) }
+  { sizeof(weir_error), WEIR_OK, "", "", 0, 0, 0, 0, "", "", "" }
 
 /* Returns on the first status that is not WEIR_OK. */
 #define WEIR_TRY(expr)                              \
@@ -96,6 +96,10 @@ weir_status weir_fail(weir_error *err, weir_error_id id, const weir_mark *at,
 
 /* Adds a hint ("did you mean ...") to a filled |err|. NULL-safe. */
 void weir_hint(weir_error *err, const char *fmt, ...) WEIR_PRINTF(2, 3);
+
+/* Copies |src| to |dst| (NULL-safe), as much as both have room for: the error
+ * of a program that was built with an older header is shorter than ours. */
+void weir_error_copy(weir_error *dst, const weir_error *src);
 
 /* Names the node that a filled |err| is about, unless one is named. */
 void weir_error_set_node(weir_error *err, const char *name, size_t size);

@@ -113,7 +113,7 @@ static weir_status cut_and_check(const weir_env *env, const weir_graph *g,
     WEIR_TRY(weir_strbuf_status(text, err));
     s = check(env, g, weir_strbuf_view(text), path, &same, &why);
     if (s != WEIR_OK && strcmp(why.id, "W6001") == 0) {
-      if (err != NULL) *err = why;
+      weir_error_copy(err, &why);
       return s;
     }
   }

@@ -228,6 +228,6 @@ weir_status weir_tools_checkpoint_verify(weir_runtime *runtime,
     return weir_fail(err, WEIR_W4040, NULL,
                      "there is no checkpoint in '%.200s'", path);
   if (v.damaged == 0) return WEIR_OK;
-  if (err != NULL) *err = v.first;
+  weir_error_copy(err, &v.first);
   return v.first.code;
 }

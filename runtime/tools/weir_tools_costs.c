@@ -108,7 +108,7 @@ weir_status weir_tools_costs_read(weir_runtime *runtime, const char *path,
                            &file, &missing);
   if (s == WEIR_NOT_FOUND && again) return WEIR_OK;
   if (s != WEIR_OK) {
-    if (err != NULL) *err = missing;
+    weir_error_copy(err, &missing);
     return s;
   }
   weir_sv text = {(const char *)file.bytes.data, file.bytes.size};

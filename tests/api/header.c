@@ -8,8 +8,11 @@ int weir_header_compiles(void) {
   weir_error err = WEIR_ERROR_INIT;
   weir_feed feed = WEIR_FEED("x", NULL);
   weir_fetch fetch = WEIR_FETCH("y");
+  weir_run_request request = WEIR_RUN_REQUEST(&feed, 1, &fetch, 1);
+  weir_tensor_spec spec = WEIR_TENSOR_SPEC(WEIR_F32, 0, NULL, 4);
+  weir_tensor_list list = WEIR_TENSOR_LIST(0, NULL, NULL);
   weir_run_opts opts;
   opts.struct_size = sizeof opts;
-  return (int)(err.struct_size + feed.struct_size + fetch.struct_size +
-               opts.struct_size);
+  return (int)(err.struct_size + request.struct_size + spec.struct_size +
+               list.struct_size + opts.struct_size);
 }

@@ -151,8 +151,10 @@ static void test_out_and_back(void **state) {
   const int64_t data[] = {1, 2, 3, 4, 5, 6};
   weir_tensor *t = NULL, *back = NULL;
   DLManagedTensorVersioned *m = NULL;
-  assert_ok(weir_tensor_from_data(runtime, WEIR_I64, 2, dims, data, sizeof data,
-                                  &t, &err),
+  assert_ok(weir_tensor_from_data(runtime,
+                                  &(weir_tensor_spec)WEIR_TENSOR_SPEC(
+                                      WEIR_I64, 2, dims, sizeof data),
+                                  data, &t, &err),
             &err);
   assert_ok(weir_tensor_to_dlpack(t, &m, &err), &err);
   const void *where = weir_tensor_data(t);

@@ -64,13 +64,19 @@ static weir_status scenario(host *h, uint64_t limit, weir_tensor **out,
   if (s == WEIR_OK)
     s = weir_session_create(runtime, graph, NULL, &session, err);
   if (s == WEIR_OK)
-    s = weir_tensor_from_data(runtime, WEIR_F32, 2, dims, data, sizeof data, &x,
-                              err);
+    s = weir_tensor_from_data(
+        runtime,
+        &(weir_tensor_spec)WEIR_TENSOR_SPEC(WEIR_F32, 2, dims, sizeof data),
+        data, &x, err);
   weir_feed feed = WEIR_FEED("x", x);
   if (s == WEIR_OK)
-    s = weir_session_run(session, &feed, 1, fetches, 2, NULL, err);
+    s = weir_session_run(
+        session, &(weir_run_request)WEIR_RUN_REQUEST(&feed, 1, fetches, 2),
+        NULL, err);
   if (s == WEIR_OK)
-    s = weir_session_bind(session, &feed, 1, again, 1, NULL, &bound, err);
+    s = weir_session_bind(
+        session, &(weir_run_request)WEIR_RUN_REQUEST(&feed, 1, again, 1),
+        &bound, err);
   if (s == WEIR_OK) s = weir_bound_run(bound, NULL, err);
   if (s == WEIR_OK) *out = weir_tensor_retain(again[0].tensor);
   for (int i = 0; i < 2; i++) weir_tensor_release(fetches[i].tensor);

@@ -65,7 +65,11 @@ static void test_run(void **state) {
   weir_tensor *x = vector(4, 1);
   weir_feed feed = WEIR_FEED("x", x);
   weir_fetch fetches[] = {WEIR_FETCH("y"), WEIR_FETCH("a:1"), WEIR_FETCH("a")};
-  assert_ok(weir_session_run(session, &feed, 1, fetches, 3, NULL, &err), &err);
+  assert_ok(
+      weir_session_run(
+          session, &(weir_run_request)WEIR_RUN_REQUEST(&feed, 1, fetches, 3),
+          NULL, &err),
+      &err);
   assert_true(at(fetches[0].tensor, 3) == 5);
   assert_true(at(fetches[1].tensor, 0) == 4);
   assert_true(at(fetches[2].tensor, 0) == 2);
@@ -75,7 +79,11 @@ static void test_run(void **state) {
   feed.tensor = x2;
   fetches[0] = (weir_fetch)WEIR_FETCH("y");
   fetches[0].tensor = y;
-  assert_ok(weir_session_run(session, &feed, 1, fetches, 1, NULL, &err), &err);
+  assert_ok(
+      weir_session_run(
+          session, &(weir_run_request)WEIR_RUN_REQUEST(&feed, 1, fetches, 1),
+          NULL, &err),
+      &err);
   assert_ptr_equal(fetches[0].tensor, y);
   assert_true(at(y, 1) == 7);
   weir_tensor_release(y);
@@ -89,25 +97,44 @@ static void test_errors(void **state) {
   weir_tensor *x = vector(4, 1);
   weir_feed feeds[] = {WEIR_FEED("xx", x), WEIR_FEED("x", x)};
   weir_fetch y = WEIR_FETCH("y");
-  assert_error(weir_session_run(session, feeds, 1, &y, 1, NULL, &err), &err,
-               "W4011");
-  assert_error(weir_session_run(session, NULL, 0, &y, 1, NULL, &err), &err,
-               "W4012");
+  assert_error(
+      weir_session_run(session,
+                       &(weir_run_request)WEIR_RUN_REQUEST(feeds, 1, &y, 1),
+                       NULL, &err),
+      &err, "W4011");
+  assert_error(weir_session_run(
+                   session, &(weir_run_request)WEIR_RUN_REQUEST(NULL, 0, &y, 1),
+                   NULL, &err),
+               &err, "W4012");
   assert_non_null(strstr(err.message, "x"));
   feeds[0].name = "x";
-  assert_error(weir_session_run(session, feeds, 2, &y, 1, NULL, &err), &err,
-               "W0004");
+  assert_error(
+      weir_session_run(session,
+                       &(weir_run_request)WEIR_RUN_REQUEST(feeds, 2, &y, 1),
+                       NULL, &err),
+      &err, "W0004");
   y.name = "yy";
-  assert_error(weir_session_run(session, feeds, 1, &y, 1, NULL, &err), &err,
-               "W4016");
+  assert_error(
+      weir_session_run(session,
+                       &(weir_run_request)WEIR_RUN_REQUEST(feeds, 1, &y, 1),
+                       NULL, &err),
+      &err, "W4016");
   y.name = NULL;
-  assert_error(weir_session_run(session, feeds, 1, &y, 1, NULL, &err), &err,
-               "W0004");
+  assert_error(
+      weir_session_run(session,
+                       &(weir_run_request)WEIR_RUN_REQUEST(feeds, 1, &y, 1),
+                       NULL, &err),
+      &err, "W0004");
   feeds[0].struct_size = 4;
-  assert_error(weir_session_run(session, feeds, 1, &y, 1, NULL, &err), &err,
-               "W0004");
-  assert_error(weir_session_run(session, NULL, 1, &y, 1, NULL, &err), &err,
-               "W0004");
+  assert_error(
+      weir_session_run(session,
+                       &(weir_run_request)WEIR_RUN_REQUEST(feeds, 1, &y, 1),
+                       NULL, &err),
+      &err, "W0004");
+  assert_error(weir_session_run(
+                   session, &(weir_run_request)WEIR_RUN_REQUEST(NULL, 1, &y, 1),
+                   NULL, &err),
+               &err, "W0004");
   weir_tensor_release(x);
 }
 
@@ -117,14 +144,19 @@ static void test_partial(void **state) {
   weir_error err = WEIR_ERROR_INIT, own = WEIR_ERROR_INIT;
   const int64_t two = 2, bad[] = {0, 9};
   weir_tensor *x = vector(4, 1), *i = NULL;
-  assert_ok(weir_tensor_from_data(runtime, WEIR_I64, 1, &two, bad, sizeof bad,
-                                  &i, &err),
+  assert_ok(weir_tensor_from_data(runtime,
+                                  &(weir_tensor_spec)WEIR_TENSOR_SPEC(
+                                      WEIR_I64, 1, &two, sizeof bad),
+                                  bad, &i, &err),
             &err);
   weir_feed feeds[] = {WEIR_FEED("x", x), WEIR_FEED("i", i)};
   weir_fetch fetches[] = {WEIR_FETCH("y"), WEIR_FETCH("g")};
   fetches[1].error = &own;
-  assert_error(weir_session_run(session, feeds, 2, fetches, 2, NULL, &err),
-               &err, "W5002");
+  assert_error(
+      weir_session_run(
+          session, &(weir_run_request)WEIR_RUN_REQUEST(feeds, 2, fetches, 2),
+          NULL, &err),
+      &err, "W5002");
   assert_string_equal(err.node, "g");
   assert_int_equal(fetches[0].status, WEIR_OK);
   assert_true(at(fetches[0].tensor, 0) == 2);
@@ -143,7 +175,9 @@ static void test_bound(void **state) {
   weir_feed feed = WEIR_FEED("x", x);
   weir_fetch y = WEIR_FETCH("y");
   weir_bound *bound = NULL;
-  assert_ok(weir_session_bind(session, &feed, 1, &y, 1, NULL, &bound, &err),
+  assert_ok(weir_session_bind(
+                session, &(weir_run_request)WEIR_RUN_REQUEST(&feed, 1, &y, 1),
+                &bound, &err),
             &err);
   for (int run = 0; run < 3; run++) {
     ((float *)weir_tensor_mutable_data(x))[0] = (float)run;
@@ -163,11 +197,14 @@ static void test_variables(void **state) {
   weir_tensor *x = vector(4, 1), *v = NULL, *five = vector(2, 5);
   const char *target = "bump";
   weir_feed feed = WEIR_FEED("x", x);
-  weir_run_opts opts = {
-      .struct_size = sizeof opts, .targets = &target, .target_count = 1};
+  weir_run_request bump = {.struct_size = sizeof bump,
+                           .feeds = &feed,
+                           .feed_count = 1,
+                           .targets = &target,
+                           .target_count = 1};
   assert_ok(weir_session_variable_set(session, "v", five, &err), &err);
-  assert_ok(weir_session_run(session, &feed, 1, NULL, 0, &opts, &err), &err);
-  assert_ok(weir_session_run(session, &feed, 1, NULL, 0, &opts, &err), &err);
+  assert_ok(weir_session_run(session, &bump, NULL, &err), &err);
+  assert_ok(weir_session_run(session, &bump, NULL, &err), &err);
   assert_ok(weir_session_variable_get(session, "v", &v, &err), &err);
   assert_true(at(v, 0) == 7 && at(v, 1) == 8);
   weir_tensor_release(v);
@@ -206,8 +243,10 @@ static void test_observed(void **state) {
   values v = {0};
   const char *dump = "a";
   weir_tensor *x = vector(4, 1), *i = NULL;
-  assert_ok(weir_tensor_from_data(runtime, WEIR_I64, 1, &two, bad, sizeof bad,
-                                  &i, &err),
+  assert_ok(weir_tensor_from_data(runtime,
+                                  &(weir_tensor_spec)WEIR_TENSOR_SPEC(
+                                      WEIR_I64, 1, &two, sizeof bad),
+                                  bad, &i, &err),
             &err);
   weir_feed feeds[] = {WEIR_FEED("x", x), WEIR_FEED("i", i)};
   weir_fetch g = WEIR_FETCH("g");
@@ -217,8 +256,11 @@ static void test_observed(void **state) {
                         .on_value = on_value,
                         .on_failed = on_failed,
                         .self = &v};
-  assert_error(weir_session_run(session, feeds, 2, &g, 1, &opts, &err), &err,
-               "W5002");
+  assert_error(
+      weir_session_run(session,
+                       &(weir_run_request)WEIR_RUN_REQUEST(feeds, 2, &g, 1),
+                       &opts, &err),
+      &err, "W5002");
   assert_int_equal(v.count, 2); /* both parts of the split */
   assert_int_equal(v.failed, 1);
   assert_string_equal(v.last, "g");
@@ -242,16 +284,25 @@ static void test_cancel_and_deadline(void **state) {
   weir_fetch slow = WEIR_FETCH("slow");
   pthread_t thread;
   pthread_create(&thread, NULL, cancel_soon, NULL);
-  assert_error(weir_session_run(session, &feed, 1, &slow, 1, NULL, &err), &err,
-               "W5005");
+  assert_error(
+      weir_session_run(session,
+                       &(weir_run_request)WEIR_RUN_REQUEST(&feed, 1, &slow, 1),
+                       NULL, &err),
+      &err, "W5005");
   pthread_join(thread, NULL);
   weir_run_opts opts = {.struct_size = sizeof opts, .timeout_ns = 50000000};
   slow = (weir_fetch)WEIR_FETCH("slow");
-  assert_error(weir_session_run(session, &feed, 1, &slow, 1, &opts, &err), &err,
-               "W5006");
+  assert_error(
+      weir_session_run(session,
+                       &(weir_run_request)WEIR_RUN_REQUEST(&feed, 1, &slow, 1),
+                       &opts, &err),
+      &err, "W5006");
   /* The session goes on. */
   weir_fetch y = WEIR_FETCH("y");
-  assert_ok(weir_session_run(session, &feed, 1, &y, 1, NULL, &err), &err);
+  assert_ok(weir_session_run(
+                session, &(weir_run_request)WEIR_RUN_REQUEST(&feed, 1, &y, 1),
+                NULL, &err),
+            &err);
   weir_tensor_release(y.tensor);
   weir_tensor_release(x);
 }
@@ -261,7 +312,11 @@ static void *run_many(void *arg) {
   weir_feed feed = WEIR_FEED("x", x);
   for (int i = 0; i < 200; i++) {
     weir_fetch y = WEIR_FETCH("y");
-    assert_int_equal(weir_session_run(session, &feed, 1, &y, 1, NULL, NULL), 0);
+    assert_int_equal(
+        weir_session_run(session,
+                         &(weir_run_request)WEIR_RUN_REQUEST(&feed, 1, &y, 1),
+                         NULL, NULL),
+        0);
     assert_true(at(y.tensor, 0) == *(float *)arg + 1);
     weir_tensor_release(y.tensor);
   }

@@ -53,11 +53,15 @@ static void test_refuses(void **state) {
                &err, "W0004");
   float x[2] = {1, 2};
   assert_error(
-      weir_tensor_from_data(runtime, WEIR_F32, 1, nine, x, 8, &t, &err), &err,
-      "W0004");
-  assert_error(weir_tensor_from_memory(runtime, WEIR_F32, 1, nine,
-                                       (char *)x + 1, 4, NULL, NULL, &t, &err),
-               &err, "W0004");
+      weir_tensor_from_data(
+          runtime, &(weir_tensor_spec)WEIR_TENSOR_SPEC(WEIR_F32, 1, nine, 8), x,
+          &t, &err),
+      &err, "W0004");
+  assert_error(
+      weir_tensor_from_memory(
+          runtime, &(weir_tensor_spec)WEIR_TENSOR_SPEC(WEIR_F32, 1, nine, 4),
+          (char *)x + 1, NULL, NULL, &t, &err),
+      &err, "W0004");
   assert_null(t);
 }
 
@@ -73,10 +77,11 @@ static void test_from_memory(void **state) {
   int released = 0;
   double data[6] = {1, 2, 3, 4, 5, 6};
   const int64_t dims[] = {2, 3};
-  assert_ok(
-      weir_tensor_from_memory(runtime, WEIR_F64, 2, dims, data, sizeof data,
-                              count_release, &released, &t, &err),
-      &err);
+  assert_ok(weir_tensor_from_memory(runtime,
+                                    &(weir_tensor_spec)WEIR_TENSOR_SPEC(
+                                        WEIR_F64, 2, dims, sizeof data),
+                                    data, count_release, &released, &t, &err),
+            &err);
   assert_ptr_equal(weir_tensor_data(t), data);
   assert_ptr_equal(weir_tensor_mutable_data(t), data);
   weir_tensor_release(t);
@@ -110,26 +115,34 @@ static void test_stream_round_trip(void **state) {
   const int32_t data[] = {1, -2, 3};
   const char *name = "x";
   weir_tensor *t = NULL, *back = NULL;
-  assert_ok(weir_tensor_from_data(runtime, WEIR_I32, 1, dims, data, sizeof data,
-                                  &t, &err),
+  assert_ok(weir_tensor_from_data(runtime,
+                                  &(weir_tensor_spec)WEIR_TENSOR_SPEC(
+                                      WEIR_I32, 1, dims, sizeof data),
+                                  data, &t, &err),
             &err);
   const weir_tensor *list = t;
   for (int format = WEIR_FILE_NPY; format <= WEIR_FILE_SAFETENSORS; format++) {
     text out = {.size = 0};
-    assert_ok(weir_tensor_write_stream(runtime, (weir_file_format)format, 1,
-                                       &name, &list, append, &out, &err),
+    assert_ok(weir_tensor_write_stream(
+                  runtime, (weir_file_format)format,
+                  &(weir_tensor_list)WEIR_TENSOR_LIST(1, &name, &list), append,
+                  &out, &err),
               &err);
     assert_ok(weir_tensor_read_buffer(runtime, out.data, out.size, "buffer",
                                       NULL, &back, &err),
               &err);
     assert_memory_equal(weir_tensor_data(back), data, sizeof data);
     weir_tensor_release(back);
-    assert_error(weir_tensor_write_stream(runtime, (weir_file_format)format, 1,
-                                          &name, &list, refuse, NULL, &err),
+    assert_error(weir_tensor_write_stream(
+                     runtime, (weir_file_format)format,
+                     &(weir_tensor_list)WEIR_TENSOR_LIST(1, &name, &list),
+                     refuse, NULL, &err),
                  &err, "W5009");
   }
-  assert_error(weir_tensor_write_stream(runtime, (weir_file_format)9, 1, &name,
-                                        &list, refuse, NULL, &err),
+  assert_error(weir_tensor_write_stream(
+                   runtime, (weir_file_format)9,
+                   &(weir_tensor_list)WEIR_TENSOR_LIST(1, &name, &list), refuse,
+                   NULL, &err),
                &err, "W0004");
   assert_error(
       weir_tensor_read_buffer(runtime, "abc", 3, "abc", NULL, &back, &err),

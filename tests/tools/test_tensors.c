@@ -46,9 +46,11 @@ static void print(weir_dtype dtype, int rank, const int64_t *dims,
   weir_error err = WEIR_ERROR_INIT;
   weir_tensor *t = NULL;
   text out = {.size = 0};
-  assert_ok(
-      weir_tensor_from_data(runtime, dtype, rank, dims, data, bytes, &t, &err),
-      &err);
+  assert_ok(weir_tensor_from_data(
+                runtime,
+                &(weir_tensor_spec)WEIR_TENSOR_SPEC(dtype, rank, dims, bytes),
+                data, &t, &err),
+            &err);
   assert_true(weir_tools_tensor_print("t", t, false, append, &out));
   out.data[out.size] = '\0';
   assert_string_equal(out.data, want);
@@ -80,8 +82,10 @@ static void test_json(void **state) {
   const int64_t dims[] = {2, 1};
   const double data[] = {0.1, -2};
   const char *name = "a \"b\"";
-  assert_ok(weir_tensor_from_data(runtime, WEIR_F64, 2, dims, data, sizeof data,
-                                  &t, &err),
+  assert_ok(weir_tensor_from_data(runtime,
+                                  &(weir_tensor_spec)WEIR_TENSOR_SPEC(
+                                      WEIR_F64, 2, dims, sizeof data),
+                                  data, &t, &err),
             &err);
   const weir_tensor *list = t;
   assert_true(weir_tools_outputs_json(1, &name, &list, append, &out));
@@ -96,10 +100,16 @@ static weir_tools_compare compare(const double *a, const double *b, double rtol,
   weir_error err = WEIR_ERROR_INIT;
   weir_tensor *x = NULL, *y = NULL;
   const int64_t dims[] = {3};
-  assert_ok(weir_tensor_from_data(runtime, WEIR_F64, 1, dims, a, 24, &x, &err),
-            &err);
-  assert_ok(weir_tensor_from_data(runtime, WEIR_F64, 1, dims, b, 24, &y, &err),
-            &err);
+  assert_ok(
+      weir_tensor_from_data(
+          runtime, &(weir_tensor_spec)WEIR_TENSOR_SPEC(WEIR_F64, 1, dims, 24),
+          a, &x, &err),
+      &err);
+  assert_ok(
+      weir_tensor_from_data(
+          runtime, &(weir_tensor_spec)WEIR_TENSOR_SPEC(WEIR_F64, 1, dims, 24),
+          b, &y, &err),
+      &err);
   weir_tools_compare c = {.struct_size = sizeof c};
   weir_tools_tensor_compare(x, y, rtol, atol, &c);
   weir_tensor_release(x);

@@ -5,7 +5,8 @@
 #include <stdio.h>
 
 void weir_diag_init(weir_diag *diag, const weir_error *err) {
-  diag->error = *err;
+  diag->error = (weir_error)WEIR_ERROR_INIT;
+  weir_error_copy(&diag->error, err);
   diag->severity = WEIR_SEVERITY_ERROR;
   diag->label[0] = '\0';
   diag->label_count = diag->note_count = 0;

@@ -219,7 +219,7 @@ static weir_status first_failure(const weir_frame *head, weir_error *err) {
   }
   if (best == NULL)
     return stopped == WEIR_OK ? WEIR_OK : weir_frame_stop_error(stopped, err);
-  if (err != NULL) *err = *best;
+  weir_error_copy(err, best);
   return best->code;
 }
 
@@ -307,7 +307,7 @@ weir_status weir_frame_value_status(const weir_frame *f, uint32_t value,
     return weir_frame_stop_error(stopped, err);
   if (cause == 0) return WEIR_OK;
   const weir_error *why = &f->failures[cause - 1];
-  if (err != NULL) *err = *why;
+  weir_error_copy(err, why);
   return why->code;
 }
 

@@ -329,7 +329,7 @@ weir_status weir_binding_run_overlapped(weir_binding *b,
                   .overlap = overlap};
   run_lanes(&o, inflight);
   if (atomic_load(&o.failed) == 0) return WEIR_OK;
-  if (err != NULL) *err = o.err;
+  weir_error_copy(err, &o.err);
   return (weir_status)atomic_load(&o.failed);
 }
 

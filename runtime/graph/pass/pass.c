@@ -158,7 +158,7 @@ static weir_status add_copy(weir_pass *pass, weir_node_spec *spec,
   spec->bodies = fitted;
   if (s == WEIR_OK) {
     s = weir_graph_builder_add(pass->builder, spec, out, NULL);
-    if (s != WEIR_OK && err != NULL) *err = pass->builder->diag.error;
+    if (s != WEIR_OK) weir_error_copy(err, &pass->builder->diag.error);
   }
   weir_graph_unref(fitted[0]);
   weir_graph_unref(fitted[1]);

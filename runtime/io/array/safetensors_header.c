@@ -255,6 +255,6 @@ weir_status weir_safetensors_parse(weir_sv text, uint64_t data_bytes,
   weir_mark at = {.file = file};
   if (weir_sv_is(weir_sv_from(inner.id), "W4013"))
     return weir_fail(err, WEIR_W4005, &at, "header: %s", inner.message);
-  if (s != WEIR_OK && err != NULL) *err = inner;
+  if (s != WEIR_OK) weir_error_copy(err, &inner);
   return s;
 }

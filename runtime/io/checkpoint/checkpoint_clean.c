@@ -119,7 +119,7 @@ static weir_status tidy_list(const weir_checkpoint_place *p,
   /* One that was torn was not on disk yet, so no shard had its final name. */
   *out_remove = s == WEIR_OK || torn;
   if (s == WEIR_OK || !memory) return WEIR_OK; /* what is unreadable stays */
-  if (err != NULL) *err = inner;
+  weir_error_copy(err, &inner);
   return s;
 }
 

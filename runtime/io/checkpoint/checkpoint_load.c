@@ -195,7 +195,7 @@ weir_status weir_checkpoint_load(const weir_env *env, const char *dir,
     *out_checkpoint = c;
     return WEIR_OK;
   }
-  if (err != NULL) *err = inner;
+  weir_error_copy(err, &inner);
   weir_checkpoint_release(c);
   return s;
 }

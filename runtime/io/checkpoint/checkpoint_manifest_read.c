@@ -340,7 +340,7 @@ weir_status weir_manifest_parse(weir_sv text, const char *file,
   if (weir_sv_is(weir_sv_from(inner.id), "W4013"))
     return weir_fail(err, WEIR_W4041, &at, "the manifest is damaged: %s",
                      inner.message);
-  if (s != WEIR_OK && err != NULL) *err = inner;
+  if (s != WEIR_OK) weir_error_copy(err, &inner);
   return s;
 }
 

@@ -83,7 +83,7 @@ static weir_status list(const opener *o, weir_checkpoint_files *files,
     return weir_fail(err, WEIR_W4040, NULL,
                      "there is no checkpoint in '%.200s': %s", o->dir,
                      inner.message);
-  if (err != NULL) *err = inner;
+  weir_error_copy(err, &inner);
   return s;
 }
 
@@ -114,7 +114,7 @@ static weir_status try_all(opener *o, const weir_checkpoint_files *files,
     *out_gone = is_damage(&inner) && !still_there(o, f->name);
     if (*out_gone) return WEIR_OK;
     if (!is_damage(&inner)) {
-      if (err != NULL) *err = inner;
+      weir_error_copy(err, &inner);
       return s;
     }
     if (o->tried++ == 0) o->first = inner;
@@ -126,7 +126,7 @@ static weir_status try_all(opener *o, const weir_checkpoint_files *files,
 /* Nothing was found, or nothing that is sound. */
 static weir_status fail_none(const opener *o, weir_error *err) {
   if (o->tried > 0 && o->step >= 0) {
-    if (err != NULL) *err = o->first;
+    weir_error_copy(err, &o->first);
     return o->first.code;
   }
   if (o->tried > 0)
@@ -223,7 +223,7 @@ weir_status weir_checkpoint_each(
     if (f->kind != WEIR_CHECKPOINT_MANIFEST || f->temporary) continue;
     s = weir_checkpoint_load(env, dir, f->name, &c, &inner);
     if (s != WEIR_OK && !is_ours(&inner)) {
-      if (err != NULL) *err = inner;
+      weir_error_copy(err, &inner);
       break;
     }
     s = WEIR_OK;

@@ -188,7 +188,7 @@ static weir_status start_thread(weir_checkpoint_store *store, weir_error *err) {
 static weir_status settle(weir_checkpoint_store *store, weir_error *err) {
   while (store->job != NULL) pthread_cond_wait(&store->changed, &store->lock);
   weir_status s = store->failure;
-  if (s != WEIR_OK && err != NULL) *err = store->failure_error;
+  if (s != WEIR_OK) weir_error_copy(err, &store->failure_error);
   store->failure = WEIR_OK;
   return s;
 }
@@ -278,7 +278,7 @@ static weir_status folder_error(weir_status s, const char *dir,
       return weir_fail(err, WEIR_W4042, NULL,
                        "checkpoints cannot be written to '%.100s': %s", dir,
                        inner->message);
-  if (err != NULL) *err = *inner;
+  weir_error_copy(err, inner);
   return s;
 }
 

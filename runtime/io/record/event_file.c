@@ -66,14 +66,14 @@ static weir_status write_out(weir_event_file *f, weir_error *err) {
   const weir_fs *fs = f->env->fs;
   weir_bytes bytes = {(const uint8_t *)f->out.data, f->out.size};
   if (f->failure != WEIR_OK) {
-    if (err != NULL) *err = f->failure_error;
+    weir_error_copy(err, &f->failure_error);
     return f->failure;
   }
   if (bytes.size == 0) return WEIR_OK;
   f->failure_error = (weir_error)WEIR_ERROR_INIT;
   f->failure = fs->folders->append(fs->self, f->file, bytes, &f->failure_error);
   weir_strbuf_clear(&f->out);
-  if (f->failure != WEIR_OK && err != NULL) *err = f->failure_error;
+  if (f->failure != WEIR_OK) weir_error_copy(err, &f->failure_error);
   return f->failure;
 }
 

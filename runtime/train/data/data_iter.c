@@ -64,7 +64,7 @@ weir_status weir_data_iter_next(weir_data_iter *it, weir_batch *out_batch,
   }
   it->wait_ns += waited;
   if (slot->status != WEIR_OK) {
-    if (err != NULL) *err = slot->error;
+    weir_error_copy(err, &slot->error);
     return slot->status;
   }
   it->epoch = slot->epoch;

@@ -144,7 +144,7 @@ static weir_status run_apart(weir_loop *loop, weir_loop_eval_on *on,
     weir_tensor_unref(held[i]);
     if (s == WEIR_OK && put != WEIR_OK) {
       s = put;
-      if (err != NULL) *err = second;
+      weir_error_copy(err, &second);
     }
   }
   weir_free(loop->alloc, held);

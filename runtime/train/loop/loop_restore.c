@@ -140,7 +140,8 @@ weir_status weir_loop_restore(weir_loop *loop, weir_error *err) {
       weir_checkpoint_open(loop->env, o->checkpoint, -1, &sink, &c, e);
   /* An empty folder is a start; one in which nothing is sound is not. */
   if (s != WEIR_OK && strcmp(e->id, "W4040") == 0 && counted.count == 0) {
-    if (err != NULL) *err = (weir_error)WEIR_ERROR_INIT;
+    weir_error none = WEIR_ERROR_INIT;
+    weir_error_copy(err, &none);
     return begin(loop, err);
   }
   if (s != WEIR_OK) return s;

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_WEIR_RUNTIME_H_
+#define WEIR_WEIR_RUNTIME_H_
+
+#include "runtime/weir/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The library's version: major * 1000000 + minor * 1000 + patch; as text. */
+WEIR_API uint32_t weir_version(void);
+WEIR_API const char *weir_version_text(void);
+
+/* ---- Runtime: memory and threads. */
+
+/* Your memory. Called from any thread; copied, |self| must outlive everything
+ * that was made with the runtime. */
+typedef struct weir_allocator_hook {
+  uint32_t struct_size;
+  void *self;
+  /* |bytes| > 0 uninitialised bytes aligned to |align|, or NULL. */
+  void *(*alloc)(void *self, size_t bytes, size_t align);
+  void (*free)(void *self, void *ptr);
+} weir_allocator_hook;
+
+typedef struct weir_runtime_opts {
+  uint32_t struct_size;
+  int32_t threads;       /* running at once, callers included; 0: one a core */
+  uint64_t memory_limit; /* bytes, of everything made with it; 0: none */
+  const weir_allocator_hook *allocator; /* NULL: the C library's */
+} weir_runtime_opts;
+
+/* |opts| may be NULL. Threads start with the first session.
+ * Errors: W0002 (threads outside 0 to 256), W0004, W6001. */
+WEIR_API weir_status weir_runtime_create(const weir_runtime_opts *opts,
+                                         weir_runtime **out_runtime,
+                                         weir_error *err);
+WEIR_API void weir_runtime_release(weir_runtime *runtime);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

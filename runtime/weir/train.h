@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_WEIR_TRAIN_H_
+#define WEIR_WEIR_TRAIN_H_
+
+#include "runtime/train/progress.h"
+#include "runtime/weir/session.h"
+#include "runtime/weir/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Training: what the graph's `train:` says.
+ *
+ *   weir_train_callbacks calls = {.struct_size = sizeof calls};
+ *   weir_train_opts opts = {.struct_size = sizeof opts};
+ *   weir_train_end end;
+ *   calls.step = on_step;
+ *   opts.callbacks = &calls;
+ *   s = weir_trainer_create(runtime, graph, &opts, &trainer, &err);
+ *   if (s == WEIR_OK) s = weir_trainer_run(trainer, &end, &err);
+ *   weir_trainer_release(trainer);
+ *
+ * A trainer is used by one thread; weir_trainer_stop may be called from any,
+ * and from signal handlers. */
+
+typedef struct weir_train_opts {
+  uint32_t struct_size;
+  weir_train_resume resume;
+  uint64_t seed;          /* of shuffles that give none; of random ops */
+  uint64_t steps, epochs; /* instead of the file's, unless both are 0 */
+  const char *data_root;  /* data files lie beneath; NULL: as the file says */
+  const char *checkpoint; /* folder of checkpoints; NULL: as the file says */
+  const char *events;     /* folder of summaries; NULL: as the file says */
+  const char *init;       /* a safetensors file with first values, or NULL */
+  const char *const *map; /* "old=new": names in |init| */
+  size_t map_count;
+  int64_t time_ns; /* the time now, since 1970: for show and names of files */
+  bool eval_only;  /* no training data; |checkpoint| or |init| is read */
+  const weir_session_opts *session;      /* may be NULL; its seed is not read */
+  const weir_train_callbacks *callbacks; /* copied; may be NULL */
+  const char *(*getenv)(void *self, const char *name); /* as for loading */
+  void *getenv_self;
+  void (*on_diag)(void *self, const weir_diag *diag); /* as for loading */
+  void *on_diag_self;
+} weir_train_opts;
+
+/* Makes the training graph, opens data and checkpoints, goes on from the newest
+ * one. |opts| may be NULL. The trainer retains graph and runtime.
+ * Errors: W0004, W1130-W1139, W2018, W4001-W4048, W5021-W5025, W6001-W6005. */
+WEIR_API weir_status weir_trainer_create(weir_runtime *runtime,
+                                         const weir_graph *graph,
+                                         const weir_train_opts *opts,
+                                         weir_trainer **out_trainer,
+                                         weir_error *err);
+/* Waits for a checkpoint that is being written. */
+WEIR_API void weir_trainer_release(weir_trainer *trainer);
+/* One update and what is due after it (evaluation, checkpoint, summaries), or
+ * nothing once it has ended; |out_end| says why. A failed step changed nothing.
+ * Errors: W5020 (the loss is NaN), W5021, the run's own. */
+WEIR_API weir_status weir_trainer_step(weir_trainer *trainer,
+                                       weir_train_end *out_end,
+                                       weir_error *err);
+/* Writes the last checkpoint and waits until it is on disk. */
+WEIR_API weir_status weir_trainer_finish(weir_trainer *trainer,
+                                         weir_error *err);
+/* Steps until the end, then finish. */
+WEIR_API weir_status weir_trainer_run(weir_trainer *trainer,
+                                      weir_train_end *out_end, weir_error *err);
+/* Asks it to end after the step under way. NULL-safe. */
+WEIR_API void weir_trainer_stop(weir_trainer *trainer);
+/* Evaluates on section |data| of the file (NULL: what `eval:` says). Fills
+ * |out_report|, whose struct_size is set; its texts and lists are lent until
+ * the next call. */
+WEIR_API weir_status weir_trainer_eval(weir_trainer *trainer, const char *data,
+                                       weir_train_report *out_report,
+                                       weir_error *err);
+/* Writes a checkpoint now; with |wait| it is on disk after. */
+WEIR_API weir_status weir_trainer_save(weir_trainer *trainer, bool wait,
+                                       weir_error *err);
+/* Fills |out_progress|, whose struct_size is set. */
+WEIR_API weir_status weir_trainer_progress(const weir_trainer *trainer,
+                                           weir_train_progress *out_progress,
+                                           weir_error *err);
+/* The value of a variable or slot ("c1/w", "c1/w/adam_m", "train/global_step"),
+ * as a copy; and sets it. */
+WEIR_API weir_status weir_trainer_variable_get(weir_trainer *trainer,
+                                               const char *name,
+                                               weir_tensor **out_tensor,
+                                               weir_error *err);
+WEIR_API weir_status weir_trainer_variable_set(weir_trainer *trainer,
+                                               const char *name,
+                                               const weir_tensor *tensor,
+                                               weir_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

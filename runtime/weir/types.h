@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_WEIR_TYPES_H_
+#define WEIR_WEIR_TYPES_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/status.h"
+#include "runtime/tensor/dtype.h"
+
+/* Handles, and what all parts of the API share. */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_runtime weir_runtime;
+typedef struct weir_graph weir_graph;
+typedef struct weir_session weir_session;
+typedef struct weir_bound weir_bound;
+typedef struct weir_tensor weir_tensor;
+typedef struct weir_diag weir_diag;
+typedef struct weir_trace weir_trace;
+typedef struct weir_trainer weir_trainer;
+
+enum { WEIR_RANK_LIMIT = 8 };
+
+/* Takes |size| bytes of text; false when it could not, then it is not called
+ * again. */
+typedef bool (*weir_write_fn)(void *self, const char *data, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

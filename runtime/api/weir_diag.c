@@ -17,17 +17,18 @@ static weir_sv source_text(void *self, const char *file) {
 }
 
 const weir_error *weir_diag_error(const weir_diag *diag) {
-  return &diag->error;
+  return diag != NULL ? &diag->error : NULL;
 }
 
 bool weir_diag_is_warning(const weir_diag *diag) {
-  return diag->severity == WEIR_SEVERITY_WARNING;
+  return diag != NULL && diag->severity == WEIR_SEVERITY_WARNING;
 }
 
 bool weir_diag_write(const weir_diag *diag, weir_diag_form form, bool color,
                      size_t (*source)(void *self, const char *file,
                                       const char **out_text),
                      void *source_self, weir_write_fn write, void *write_self) {
+  if (diag == NULL || write == NULL) return false;
   diag_call call = {source, source_self};
   weir_diag_printer printer = {
       .format = form == WEIR_DIAG_FORM_JSON  ? WEIR_DIAG_JSON
@@ -42,6 +43,7 @@ bool weir_diag_write(const weir_diag *diag, weir_diag_form form, bool color,
 
 bool weir_error_write(const weir_error *error, weir_diag_form form, bool color,
                       weir_write_fn write, void *write_self) {
+  if (error == NULL) return false;
   weir_diag diag;
   weir_diag_init(&diag, error);
   return weir_diag_write(&diag, form, color, NULL, NULL, write, write_self);

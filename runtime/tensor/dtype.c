@@ -26,7 +26,7 @@ size_t weir_dtype_size(weir_dtype dtype) {
 }
 
 weir_dtype weir_dtype_from_name(const char *name, size_t size) {
-  for (int i = 0; i < kTypeCount; i++)
+  for (int i = 0; i < kTypeCount && name != NULL; i++)
     if (strlen(kTypes[i].name) == size &&
         memcmp(kTypes[i].name, name, size) == 0)
       return kTypes[i].dtype;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/weir.h"
 #include "tests/check.h"
@@ -150,10 +151,36 @@ static void test_stream_round_trip(void **state) {
   weir_tensor_release(t);
 }
 
+static void test_file_round_trip(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  const int64_t dims[] = {2};
+  const char *names[] = {"a", "b"};
+  char path[] = "/tmp/weir-tensor-XXXXXX.npz";
+  int file = mkstemps(path, 4);
+  assert_true(file >= 0);
+  close(file);
+  weir_tensor *t = NULL, *back = NULL;
+  assert_ok(weir_tensor_create(runtime, WEIR_F64, 1, dims, &t, &err), &err);
+  memcpy(weir_tensor_mutable_data(t), (double[]){1, 2}, 16);
+  const weir_tensor *tensors[] = {t, t};
+  weir_tensor_list list = WEIR_TENSOR_LIST(2, names, tensors);
+  assert_ok(weir_tensor_write_file(runtime, path, &list, &err), &err);
+  assert_ok(weir_tensor_read_file(runtime, NULL, path, "b", &back, &err), &err);
+  assert_memory_equal(weir_tensor_data(back), weir_tensor_data(t), 16);
+  weir_tensor_release(back);
+  assert_error(weir_tensor_read_file(runtime, NULL, path, "c", &back, &err),
+               &err, "W4010");
+  assert_null(back);
+  unlink(path);
+  weir_tensor_release(t);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_create),
                                      cmocka_unit_test(test_refuses),
                                      cmocka_unit_test(test_from_memory),
-                                     cmocka_unit_test(test_stream_round_trip)};
+                                     cmocka_unit_test(test_stream_round_trip),
+                                     cmocka_unit_test(test_file_round_trip)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -42,6 +42,7 @@ weir_exec_session *weir_loop_session(weir_loop *loop) {
 
 weir_train_progress weir_loop_now(const weir_loop *loop) {
   return (weir_train_progress){
+      .struct_size = sizeof(weir_train_progress),
       .step = loop->step,
       .last_step = loop->last_step,
       .epochs = loop->spec->epochs,

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes null_calls.inc: calls of every exported function with all arguments
+NULL and zero, and with each pointer NULL in turn while the others are valid.
+
+  null_calls.py SOURCE_ROOT > null_calls.inc
+
+A function of weir.map without a prototype in weir.h, or with a parameter that
+has no row in VALUES, stops the build: give it a row.
+"""
+import pathlib
+import re
+import sys
+
+import headers
+
+# By type, or by "type name" where the name says more: a valid argument.
+VALUES = {
+    "weir_runtime *": "fix.runtime", "weir_graph *": "fix.graph",
+    "weir_session *": "fix.session", "weir_bound *": "fix.bound",
+    "weir_tensor *": "fix.tensor", "weir_trainer *": "fix.trainer",
+    "weir_diag *": "fix.diag",
+    "weir_error *": "&err",
+    "weir_error * error": "&fix.error",
+    "struct DLManagedTensorVersioned *": "managed",
+    "char *": "fix.path", "char * name": '"v"', "char * id": '"W0004"',
+    "char * yaml": "kText", "size_t size": "sizeof kText - 1",
+    "char * data": '"train"', "char * member": "NULL", "char * root": "NULL",
+    "char * dir": "fix.dir",
+    "char *const *": "fix.names", "size_t": "0",
+    "void *": "fix.bytes", "void * self": "NULL",
+    "weir_write_fn": "take", "void * write_self": "NULL",
+    "void (*)(void *self, void *data)": "NULL",
+    "size_t (*)(void *self, const char *file, const char **out_text)":
+        "no_source",
+    "void * source_self": "NULL",
+    "weir_run_request *": "&fix.request", "weir_run_opts *": "&fix.run_opts",
+    "weir_tensor_spec *": "&fix.spec", "weir_tensor_list *": "&fix.list",
+    "weir_load_opts *": "&fix.load_opts",
+    "weir_runtime_opts *": "&fix.runtime_opts",
+    "weir_session_opts *": "&fix.session_opts",
+    "weir_train_opts *": "&fix.train_opts",
+    "int64_t *": "fix.dims", "int32_t rank": "1",
+    "weir_dtype": "WEIR_F32", "weir_dir": "WEIR_INPUT",
+    "weir_diag_form": "WEIR_DIAG_FORM_GCC", "weir_file_format":
+    "WEIR_FILE_NPY", "weir_status": "WEIR_OK", "weir_train_end":
+    "WEIR_TRAIN_END_GOING", "bool": "false", "int": "0", "int64_t": "-1",
+    "uint32_t": "0", "uint64_t": "0", "int32_t": "0", "double": "0",
+}
+VALUES_OF = {("weir_dtype_from_name", "size"): "3"}
+# Outputs: a local of the type; handles are released after the call.
+OUTPUTS = {
+    "weir_runtime **": "weir_runtime_release", "weir_graph **":
+    "weir_graph_release", "weir_session **": "weir_session_release",
+    "weir_bound **": "weir_bound_release", "weir_tensor **":
+    "weir_tensor_release", "weir_trainer **": "weir_trainer_release",
+    "struct DLManagedTensorVersioned **": "drop_managed",
+    "int64_t * out_step": None, "size_t * out_count": None,
+    "weir_train_end *": None, "weir_io_desc *": None,
+    "weir_tensor_info *": None, "weir_train_report *": None,
+    "weir_train_progress *": None,
+}
+# May be NULL, as the headers say.
+OPTIONAL = {"err", "opts", "self", "write_self", "source_self", "source",
+            "member", "root", "out_step", "out_count", "out_end", "release"}
+OPTIONAL_OF = {
+    "weir_graph_load_buffer": {"name"}, "weir_tensor_read_buffer": {"name"},
+    "weir_trainer_eval": {"data"}, "weir_session_load_weights": {"map"},
+    "weir_dtype_from_name": set(),
+}
+
+
+def value(kind, name, function):
+    bare = kind.replace("const ", "", 1) if kind.startswith("const ") else kind
+    if (function, name) in VALUES_OF:
+        return VALUES_OF[function, name]
+    for key in (f"{bare} {name}", bare):
+        if key in OUTPUTS:
+            return key
+        if key in VALUES:
+            return VALUES[key]
+    sys.exit(f"{function}: no row in VALUES for '{kind} {name}'")
+
+
+def is_pointer(kind):
+    return "*" in kind or kind == "weir_write_fn"
+
+
+def call(result, name, parameters, null, out):
+    """One call as a C function; |null|: index of the NULL, or None: all."""
+    fit = [value(k, p, name) for k, p in parameters]
+    what = "all" if null is None else parameters[null][1]
+    out.append(f"static void {name}_{what}(void) {{")
+    out.append(f'  begin("{name}", "{what}");')
+    has_err = any(k == "weir_error *" and i != null
+                  for i, (k, _) in enumerate(parameters))
+    if has_err:
+        out.append("  weir_error err = WEIR_ERROR_INIT;")
+    if null is not None and "managed" in fit and fit[null] != "managed":
+        out.append("  struct DLManagedTensorVersioned *managed = a_managed();")
+    arguments = []
+    for i, (kind, p) in enumerate(parameters):
+        is_out = fit[i] in OUTPUTS
+        if is_out and null is not None and i != null:
+            local = kind[:-1].strip()
+            sized = re.search(r"_(desc|info|report|progress)$", local)
+            first = "{.struct_size = sizeof " + p + "}" if sized else \
+                "NULL" if local.endswith("*") else "0"
+            out.append(f"  {local} {p} = {first};")
+        if null is None:
+            zero = "NULL" if is_pointer(kind) else f"({kind})0"
+            arguments.append("&err" if kind == "weir_error *" else zero)
+        elif i == null:
+            arguments.append("NULL")
+        else:
+            arguments.append(f"&{p}" if is_out else fit[i])
+    text = f"{name}({', '.join(arguments)})"
+    error = "&err" if has_err else "NULL"
+    needed = null is None or what not in (
+        OPTIONAL | OPTIONAL_OF.get(name, set()))
+    needed = "true" if needed else "false"
+    if result == "void":
+        out.append(f"  {text};")
+    elif result == "weir_status":
+        out.append(f"  weir_status s = {text};")
+        out.append(f"  check_status(s, {error}, {needed});")
+        if null is not None and "managed" in fit and fit[null] != "managed":
+            out.append("  if (s != WEIR_OK) drop_managed(managed);")
+    elif result.endswith("*") and "char" not in result:
+        out.append(f"  check_neutral({text} == NULL, {needed});")
+    elif result == "bool":
+        out.append(f"  check_neutral(!{text}, {needed});")
+    elif result == "size_t" and parameters and is_pointer(parameters[0][0]):
+        out.append(f"  check_neutral({text} == 0, {needed});")
+    else:
+        out.append(f"  (void){text};")
+    if null is not None:
+        for i, (kind, p) in enumerate(parameters):
+            if fit[i] in OUTPUTS and OUTPUTS[fit[i]] and i != null:
+                out.append(f"  {OUTPUTS[fit[i]]}({p});")
+    out.append("}\n")
+    return f"{name}_{what}"
+
+
+def main(root):
+    listed = set(re.findall(r"\b(weir_\w+);",
+                            headers.read(root, "runtime/weir.map")))
+    known = headers.prototypes(root)
+    if listed != {n for _, n, _ in known}:
+        sys.exit("weir.map and weir.h differ: " + " ".join(
+            sorted(listed ^ {n for _, n, _ in known})))
+    out, cases, in_diag = [], [], []
+    for result, name, parameters in known:
+        mine = in_diag if any("weir_diag *" in k for k, _ in parameters) \
+            else cases
+        mine.append(call(result, name, parameters, None, out))
+        for i, (kind, p) in enumerate(parameters):
+            if is_pointer(kind) and value(kind, p, name) != "NULL":
+                mine.append(call(result, name, parameters, i, out))
+    print("/* Made by null_calls.py. */\n")
+    print("\n".join(out))
+    for label, list_ in (("cases", cases), ("diag_cases", in_diag)):
+        print(f"static void (*const {label}[])(void) = {{")
+        print(",\n".join(f"    {c}" for c in list_) + "};")
+    print(f"enum {{ FUNCTION_COUNT = {len(known)} }};")
+
+
+main(pathlib.Path(sys.argv[1]))

@@ -159,18 +159,3 @@ weir_status weir_device_host_create(const weir_allocator *alloc,
   *out_device = &host->base;
   return WEIR_OK;
 }
-
-void weir_device_release(weir_device *device) {
-  if (device != NULL) device->vt->release(device);
-}
-
-weir_status weir_device_check_span(const weir_device_buffer *buffer,
-                                   size_t offset, size_t bytes,
-                                   weir_error *err) {
-  size_t end;
-  if (weir_size_add(offset, bytes, &end) && end <= buffer->bytes)
-    return WEIR_OK;
-  return weir_fail(err, WEIR_W9001, NULL,
-                   "copy of %zu bytes at %zu in a buffer of %zu", bytes, offset,
-                   buffer->bytes);
-}

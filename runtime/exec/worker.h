@@ -6,6 +6,7 @@
 
 #include "kernels/kernel.h"
 #include "runtime/exec/deque.h"
+#include "runtime/exec/openmp.h"
 #include "runtime/exec/pool.h"
 
 /* Inside the pool: what the executor uses of it.
@@ -59,27 +60,8 @@ void weir_serial_for(void *self, int64_t blocks, weir_block_fn fn, void *arg);
 /* The env it was made with; lent. */
 const weir_env *weir_pool_env(const weir_pool *pool);
 
-/* OpenMP's thread number of the calling thread, set to 1 until put back, so
- * that libraries built on OpenMP never open a team. Found at run time; without
- * OpenMP in the process these do nothing. */
-typedef struct weir_openmp {
-  int (*get)(void);
-  void (*set)(int);
-} weir_openmp;
-
-/* Looks OpenMP up in the process. */
-weir_openmp weir_openmp_find(void);
 /* What the pool found when it was made; lent. */
 const weir_openmp *weir_pool_openmp(const weir_pool *pool);
-static inline int weir_openmp_single(const weir_openmp *omp) {
-  if (omp->set == NULL) return 0;
-  int before = omp->get();
-  if (before != 1) omp->set(1);
-  return before;
-}
-static inline void weir_openmp_restore(const weir_openmp *omp, int before) {
-  if (before > 1) omp->set(before);
-}
 
 /* ---- The parts, for pool.c and parallel.c only. */
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "runtime/graph/internal.h"
+#include "runtime/graph/graph_internal.h"
 
 weir_status weir_graph_builder_create(const weir_allocator *alloc,
                                       const weir_registry *registry,

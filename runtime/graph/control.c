@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "runtime/graph/internal.h"
+#include "runtime/graph/graph_internal.h"
 
 /* ---- The parts */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/graph/internal.h"
+#include "runtime/graph/graph_internal.h"
 
 /* Copying nodes and ports from a parent graph: what passes are made of. */
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/graph/internal.h"
+#include "runtime/graph/graph_internal.h"
 
 /* The chain of reasons: where the inputs of a node that failed come from, and
  * why they have the types they have. */

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "runtime/graph/internal.h"
+#include "runtime/graph/graph_internal.h"
 
 weir_graph *weir_graph_ref(const weir_graph *graph) {
   weir_graph *g = (weir_graph *)(uintptr_t)graph;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/graph/internal.h"
+#include "runtime/graph/graph_internal.h"
 
 /* What shape rules see of a graph: the context of ops/shape_ctx.h. The node
  * is not in the graph yet; all it refers to is. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "runtime/graph/internal.h"
+#include "runtime/graph/graph_internal.h"
 
 /* Look-up tables of a graph: node names and distinct shapes. Both keep only
  * hashes and indices, so growing them does not touch what they index. */

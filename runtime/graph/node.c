@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "runtime/graph/attrs.h"
-#include "runtime/graph/internal.h"
+#include "runtime/graph/graph_internal.h"
 
 /* Adding one node: counts, attributes, dtypes, shape rule, then the records.
  * Until the last step nothing of the graph has changed but its arena. */

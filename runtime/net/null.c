@@ -87,7 +87,3 @@ weir_status weir_transport_null_create(const weir_env *env,
   *out_transport = &null->base;
   return WEIR_OK;
 }
-
-void weir_transport_release(weir_transport *transport) {
-  if (transport != NULL) transport->vt->release(transport);
-}

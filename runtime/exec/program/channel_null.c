@@ -56,7 +56,3 @@ weir_channel *weir_channel_null(void) {
   static const weir_channel kChannel = {&kNull};
   return (weir_channel *)&kChannel; /* no method writes to it */
 }
-
-void weir_channel_release(weir_channel *channel) {
-  if (channel != NULL) channel->vt->release(channel);
-}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "runtime/graph/internal.h"
+#include "runtime/graph/graph_internal.h"
 #include "runtime/graph/load/loader.h"
 #include "runtime/io/array/safetensors.h"
 

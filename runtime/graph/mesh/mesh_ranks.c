@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/graph/internal.h"
+#include "runtime/graph/graph_internal.h"
 #include "runtime/graph/mesh/mesh.h"
 
 /* Which nodes of collectives are needed because others are. */

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/graph/internal.h"
+#include "runtime/graph/graph_internal.h"
 #include "runtime/graph/train/train_read.h"
 #include "runtime/graph/train/train_rules.h"
 

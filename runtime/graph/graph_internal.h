@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef WEIR_GRAPH_INTERNAL_H_
-#define WEIR_GRAPH_INTERNAL_H_
+#ifndef WEIR_GRAPH_GRAPH_INTERNAL_H_
+#define WEIR_GRAPH_GRAPH_INTERNAL_H_
 
 #include "ops/shape_ctx.h"
 #include "runtime/base/map.h"

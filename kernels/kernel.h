@@ -30,9 +30,6 @@ typedef struct weir_why {
   char text[160];
 } weir_why;
 
-/* Fills |why| (may be NULL) and returns false. */
-bool weir_no(weir_why *why, const char *fmt, ...) WEIR_PRINTF(2, 3);
-
 /* What a run is given besides its operands. Lent by the executor. */
 typedef void (*weir_block_fn)(void *arg, int64_t block, int worker);
 typedef struct weir_run_ctx {
@@ -136,14 +133,5 @@ extern const size_t weir_builtin_group_kernel_count;
 
 /* The built-in ops and kernels together. Static, immutable. */
 const weir_registry *weir_builtin_registry(void);
-
-/* The first kernel for |call| on |device| that accepts it, or NULL; refusals
- * are appended to |refusals| (may be NULL) as "name: reason; ". |ref_only|
- * takes the reference kernel. Thread-safe. */
-const weir_kernel_def *weir_kernel_choose(const weir_registry *registry,
-                                          const weir_call *call,
-                                          weir_device_kind device,
-                                          bool ref_only, char *refusals,
-                                          size_t capacity);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/rules.h"
+#include "ops/cost.h"
+
 #include "runtime/base/size.h"
 
 int64_t weir_cost_mul(int64_t a, int64_t b) {

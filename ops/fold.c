@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small known integers: shapes on their way to an op that needs one. */
+#include "ops/fold.h"
+
 #include "ops/rules.h"
 
 static bool is_small(const weir_shape *shape, int64_t *elements) {

@@ -35,18 +35,6 @@ weir_status weir_rule_binary(weir_shape_ctx *ctx);
 weir_status weir_rule_attr_shape(weir_shape_ctx *ctx);
 /* For ops without outputs. */
 weir_status weir_rule_none(weir_shape_ctx *ctx);
-/* Attributes `axis` (INTS or none: all) and `keepdims`: output 0 is input 0
- * without, or with 1 for, those dimensions. Errors: W2006. */
-weir_status weir_rule_reduce(weir_shape_ctx *ctx);
-/* The same for a reduction that has no value for zero elements: W2007. */
-weir_status weir_rule_reduce_some(weir_shape_ctx *ctx);
-/* |*y| is |x| reduced so, for gradients. */
-weir_status weir_rule_reduced(weir_shape_ctx *ctx, const weir_shape *x,
-                              weir_shape *y);
-/* weir_rule_reduce_some along the one `axis` (INT): argmax. */
-weir_status weir_rule_arg(weir_shape_ctx *ctx);
-/* Output 0 is like input 0, and `axis` (INT) is one of its axes. W2006. */
-weir_status weir_rule_along_axis(weir_shape_ctx *ctx);
 
 /* |*out| is what |a| and |b| broadcast to. Errors: W2011 with both shapes. */
 weir_status weir_rule_broadcast(weir_shape_ctx *ctx, const weir_shape *a,
@@ -99,34 +87,7 @@ typedef struct weir_small {
   int64_t elements;
 } weir_small;
 
-/* Makes |small| an integer tensor of that shape, uninitialised. False when the
- * dtype is not i32, i64 or u8, or the shape is not known or too large. */
-bool weir_small_init(weir_small *small, weir_dtype dtype,
-                     const weir_shape *shape);
-/* Input |i|'s value when it is a small known integer tensor, else NULL. */
-const weir_tensor *weir_rule_ints(const weir_shape_ctx *ctx, uint32_t i);
-
 /* The value of one element; false: leave the result unknown. */
 typedef bool (*weir_fold_fn)(int64_t a, int64_t b, int64_t *out);
-/* weir_rule_binary that also folds. */
-weir_status weir_rule_binary_fold(weir_shape_ctx *ctx, weir_fold_fn fold);
-/* weir_rule_unary that also folds; |b| is 0. */
-weir_status weir_rule_unary_fold(weir_shape_ctx *ctx, weir_fold_fn fold);
-/* Output 0 has |shape| and input 0's elements in their order. */
-weir_status weir_rule_view(weir_shape_ctx *ctx, const weir_shape *shape);
-
-/* ---- Costs. All count operands' bytes; see weir_cost. */
-
-void weir_cost_bytes(const weir_call *call, weir_cost *out);
-/* One operation for each element of output 0. */
-void weir_cost_unary(const weir_call *call, weir_cost *out);
-/* One operation for each element of input 0: reductions. */
-void weir_cost_reduce(const weir_call *call, weir_cost *out);
-/* About what a polynomial needs: 16 operations for each element. */
-void weir_cost_math(const weir_call *call, weir_cost *out);
-/* Nothing: views and control. */
-void weir_cost_none(const weir_call *call, weir_cost *out);
-/* |a| * |b|, at most INT64_MAX. */
-int64_t weir_cost_mul(int64_t a, int64_t b);
 
 #endif

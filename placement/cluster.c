@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "placement/quantity.h"
+#include "runtime/base/yaml/yaml_scalar.h"
+
 /* What a cluster says before its devices are made. */
 typedef struct job {
   weir_sv name;

@@ -75,10 +75,4 @@ void weir_cluster_add_to(const weir_cluster *cluster, weir_place_builder *b);
 /* Writes it as lines: task, address, devices, memory. */
 bool weir_cluster_write(const weir_cluster *cluster, const weir_writer *out);
 
-/* quantity.c: "16GiB", "1.5GB" to bytes; "50us" to nanoseconds; "10GB/s" to
- * picoseconds per byte. false: not such a text. */
-bool weir_quantity_bytes(weir_sv text, int64_t *out_bytes);
-bool weir_quantity_time(weir_sv text, int64_t *out_ns);
-bool weir_quantity_rate(weir_sv text, int64_t *out_bytes_per_us);
-
 #endif

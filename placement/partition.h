@@ -60,12 +60,4 @@ uint32_t weir_partition_edge(const weir_partition *partition,
 /* "tensor", "pull", "push", "control". */
 const char *weir_edge_class_text(weir_edge_class cls);
 
-/* Joins the parts again and compares with |graph|: every node in one part,
- * every use of a value in its own part or over its one edge, no edge without a
- * use, the order topological. Shares nothing with what makes partitions.
- * Errors: W3016 with the first difference. */
-weir_status weir_partition_check(const weir_graph *graph,
-                                 const weir_partition *partition,
-                                 weir_error *err);
-
 #endif

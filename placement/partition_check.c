@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/partition_check.h"
+
 #include "placement/partition.h"
 
 /* The parts joined again: does the graph come out? */

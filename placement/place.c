@@ -3,7 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "placement/place_find.h"
+#include "placement/place_homes.h"
 #include "placement/place_internal.h"
+#include "placement/place_solve.h"
+#include "placement/place_what_if.h"
+#include "placement/report/figures.h"
 
 /* A dimension that nothing fixes counts as this when homes are decided. */
 enum { NOMINAL_SIZE = 64 };

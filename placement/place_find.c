@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/place_find.h"
+
 #include <string.h>
 
 #include "placement/place.h"

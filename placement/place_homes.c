@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
+#include "placement/place_homes.h"
 
-#include "placement/place_internal.h"
+#include <stdlib.h>
 
 /* Homes: where variables live, whatever program uses them. */
 

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/place_solve.h"
+
+#include "placement/check.h"
 #include "placement/place_internal.h"
+#include "placement/place_what_if.h"
+#include "placement/plan_read.h"
+#include "placement/report/figures.h"
 
 enum {
   BALANCE_MOVES = 700000, /* of another objective's, which cost less */

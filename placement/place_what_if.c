@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "placement/place_internal.h"
+#include "placement/place_what_if.h"
+
+#include "placement/place_find.h"
 #include "placement/what_if.h"
 
 static weir_status add_wish(const weir_place_request *r, weir_arena *arena,

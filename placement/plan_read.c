@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/plan_read.h"
+
 #include "placement/report/dump_internal.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/map.h"
-#include "runtime/base/yaml/yaml.h"
+#include "runtime/base/yaml/yaml_scalar.h"
 
 typedef struct plan_reader {
   const weir_place_problem *p;

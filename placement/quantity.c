@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/quantity.h"
+
 #include <string.h>
 
-#include "placement/cluster.h"
+#include "runtime/base/yaml/yaml_scalar.h"
 
 typedef struct unit {
   const char *name;

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#include "runtime/base/yaml/yaml.h"
+#include "placement/quantity.h"
+#include "runtime/base/yaml/yaml_scalar.h"
 
 static weir_status bad(const weir_what_if *c, const char *what,
                        weir_error *err) {

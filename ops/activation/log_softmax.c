@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/cost.h"
 #include "ops/grads.h"
-#include "ops/rules.h"
+#include "ops/reduce/reduce.h"
 
 /* dx = dy - exp(y) sum(dy). */
 static weir_status grad(weir_grad_ctx *ctx) {

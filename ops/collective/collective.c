@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "ops/cost.h"
 #include "runtime/base/size.h"
 
 weir_status weir_rule_ranks(weir_shape_ctx *ctx, int64_t *out_ranks) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/cost.h"
 #include "ops/rules.h"
 
 static weir_status shape(weir_shape_ctx *ctx) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/cost.h"
+#include "ops/fold.h"
 #include "ops/grads.h"
-#include "ops/rules.h"
 
 static weir_status shape(weir_shape_ctx *ctx) {
   return weir_rule_view(ctx, weir_shape_in(ctx, 0));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/rules.h"
+#include "ops/cost.h"
+#include "ops/shape_ctx.h"
 
 /* Types are those of its bodies: runtime/graph/control.c. */
 const weir_op_def weir_op_if = {

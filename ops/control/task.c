@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 
+#include "ops/cost.h"
 #include "ops/rules.h"
 
 static weir_status shape(weir_shape_ctx *ctx) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/cost.h"
 #include "ops/rules.h"
 
 const weir_op_def weir_op_not_equal = {

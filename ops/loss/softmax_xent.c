@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/cost.h"
 #include "ops/grads.h"
 #include "ops/nn/norm.h"
-#include "ops/rules.h"
 
 static weir_status shape(weir_shape_ctx *ctx) {
   weir_shape loss;

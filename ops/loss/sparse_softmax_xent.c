@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/cost.h"
 #include "ops/grads.h"
 #include "ops/nn/norm.h"
-#include "ops/rules.h"
 
 enum { LOGITS, LABELS, WEIGHT, CLASS_WEIGHT };
 

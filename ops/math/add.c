@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/cost.h"
+#include "ops/fold.h"
 #include "ops/grads.h"
-#include "ops/rules.h"
 
 static bool fold(int64_t a, int64_t b, int64_t *out) {
   return !__builtin_add_overflow(a, b, out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/cost.h"
 #include "ops/grads.h"
 #include "ops/nn/window.h"
-#include "ops/rules.h"
 
 static weir_status grad(weir_grad_ctx *ctx) {
   weir_ref x = weir_grad_in(ctx, 0), dy = weir_grad_dy(ctx, 0);

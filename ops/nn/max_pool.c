@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/cost.h"
 #include "ops/grads.h"
 #include "ops/nn/window.h"
-#include "ops/rules.h"
 
 static weir_status grad(weir_grad_ctx *ctx) {
   weir_named_attr attrs[5] = {{"kernel", *weir_grad_attr(ctx, "kernel")},

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "ops/cost.h"
 #include "ops/rules.h"
 
 weir_status weir_rule_apply(weir_shape_ctx *ctx, const char *const *names,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/optim/apply.h"
-#include "ops/rules.h"
 
 static weir_status shape(weir_shape_ctx *ctx) {
   static const char *const names[] = {"var", "accum", "grad", "lr", "scale"};

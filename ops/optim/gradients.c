@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/rules.h"
+#include "ops/cost.h"
+#include "ops/shape_ctx.h"
 
 static uint32_t output_count(const weir_attr *attrs, uint32_t in_count) {
   (void)attrs;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/grads.h"
 #include "ops/recurrent/recurrent.h"
-#include "ops/rules.h"
 
 static weir_status shape(weir_shape_ctx *ctx) {
   weir_recurrence s;

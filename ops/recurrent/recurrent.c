@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/recurrent/recurrent.h"
 
+#include "ops/cost.h"
 #include "ops/grads.h"
 #include "ops/rules.h"
 #include "runtime/base/size.h"

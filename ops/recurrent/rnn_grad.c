@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/recurrent/recurrent.h"
-#include "ops/rules.h"
 
 static weir_status shape(weir_shape_ctx *ctx) {
   weir_recurrence s;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/rules.h"
+#include "ops/cost.h"
+#include "ops/reduce/reduce.h"
 
 const weir_op_def weir_op_argmin = {
     .name = "argmin",

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape rules of ops that work along axes. */
+#include "ops/reduce/reduce.h"
+
 #include "ops/rules.h"
 
 /* |*y| is |x| without, or with 1 for, the axes of |set|. |some|: an element of

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/cost.h"
 #include "ops/grads.h"
-#include "ops/rules.h"
+#include "ops/reduce/reduce.h"
 
 const weir_op_def weir_op_reduce_max = {
     .name = "reduce_max",

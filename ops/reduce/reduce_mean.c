@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/cost.h"
 #include "ops/grads.h"
-#include "ops/rules.h"
+#include "ops/reduce/reduce.h"
 
 /* Elements of y for each element of x: a number, or computed when it runs. */
 static weir_ref share(weir_grad_ctx *ctx, weir_ref x, weir_ref y) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/cost.h"
 #include "ops/grads.h"
-#include "ops/rules.h"
+#include "ops/reduce/reduce.h"
 
 static weir_status grad(weir_grad_ctx *ctx) {
   weir_named_attr attrs[] = {{"axis", *weir_grad_attr(ctx, "axis")},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/cost.h"
 #include "ops/grads.h"
-#include "ops/rules.h"
+#include "ops/reduce/reduce.h"
 
 static weir_status grad(weir_grad_ctx *ctx) {
   weir_ref dy = weir_g_keepdims(ctx, weir_grad_dy(ctx, 0));

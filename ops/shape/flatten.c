@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 
+#include "ops/cost.h"
+#include "ops/fold.h"
 #include "ops/grads.h"
 #include "ops/rules.h"
 #include "runtime/base/size.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/cost.h"
+#include "ops/fold.h"
 #include "ops/grads.h"
 #include "ops/rules.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/cost.h"
 #include "ops/grads.h"
-#include "ops/rules.h"
 #include "ops/shape/slicing.h"
 
 static weir_status shape(weir_shape_ctx *ctx) {

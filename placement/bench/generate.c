@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "placement/bench/generate_internal.h"
+#include "placement/bench/generate_planted.h"
 #include "runtime/base/mix.h"
 
 bool weir_generator_emit(weir_generator *g, int64_t cost_ns, int64_t out_bytes,

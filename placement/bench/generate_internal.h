@@ -22,8 +22,4 @@ bool weir_generator_emit(weir_generator *g, int64_t cost_ns, int64_t out_bytes,
 /* From 0 to |limit| - 1. */
 uint64_t weir_generator_below(weir_generator *g, uint64_t limit);
 
-/* generate_planted.c: cuts |processors| timelines of one length, without idle
- * time, into tasks, and draws edges that the plan keeps. */
-bool weir_generate_planted(weir_generator *g);
-
 #endif

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/bench/generate_planted.h"
+
 #include <stdlib.h>
 
 #include "placement/bench/generate_internal.h"

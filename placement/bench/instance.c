@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/bench/instance.h"
 
+#include "placement/bench/instance_dagbench.h"
+#include "placement/bench/instance_dnn.h"
 #include "placement/bench/instance_json.h"
+#include "placement/bench/instance_stg.h"
 
 /* A JSON file's format is told by the names of its outermost members. */
 static weir_status read_json(const weir_allocator *alloc, weir_sv text,

@@ -31,18 +31,5 @@ weir_status weir_instance_read(const weir_allocator *alloc, weir_sv text,
                                const weir_instance_options *options,
                                weir_place_problem **out_problem,
                                weir_error *err);
-weir_status weir_instance_read_stg(const weir_allocator *alloc, weir_sv text,
-                                   const char *name,
-                                   const weir_instance_options *options,
-                                   weir_place_problem **out_problem,
-                                   weir_error *err);
-weir_status weir_instance_read_dagbench(const weir_allocator *alloc,
-                                        weir_sv text, const char *name,
-                                        weir_place_problem **out_problem,
-                                        weir_error *err);
-weir_status weir_instance_read_dnn(const weir_allocator *alloc, weir_sv text,
-                                   const char *name,
-                                   weir_place_problem **out_problem,
-                                   weir_error *err);
 
 #endif

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/bench/instance_dagbench.h"
+
 #include <math.h>
 
 #include "placement/bench/instance_json.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/bench/instance_dnn.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

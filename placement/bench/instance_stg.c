@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/bench/instance_stg.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 

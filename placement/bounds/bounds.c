@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/bounds/bounds_energy.h"
 #include "placement/bounds/bounds_sets.h"
 
 enum {

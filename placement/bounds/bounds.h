@@ -32,12 +32,4 @@ weir_status weir_place_bound(const weir_allocator *alloc,
                              int64_t upper_ns, weir_place_bounds *out_bounds,
                              weir_error *err);
 
-/* bounds_energy.c: the energy test, for |machines| equal devices.
- * |head|, |tail|: least time before and after each node, both are improved. */
-int64_t weir_place_energy_bound(const weir_place_problem *problem,
-                                const int64_t *cost, int64_t machines,
-                                int64_t lower_ns, int64_t upper_ns,
-                                int64_t *head, int64_t *tail,
-                                uint64_t *scratch);
-
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "placement/bounds/bounds.h"
+#include "placement/bounds/bounds_energy.h"
 
 /* The energy test. Supposing a makespan L, node i lies in [head, L - tail]. In
  * every interval some part of it must lie there wherever it is put; when these

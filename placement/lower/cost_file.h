@@ -77,11 +77,6 @@ weir_status weir_costs_create(const weir_allocator *alloc,
 weir_costs *weir_costs_ref(weir_costs *costs);
 void weir_costs_release(weir_costs *costs); /* NULL-safe */
 
-/* Reads a file's |text|; |name| is for messages and must outlive the table.
- * Errors: W3045 (malformed, with line and column), W6001. */
-weir_status weir_costs_read(const weir_allocator *alloc, weir_sv text,
-                            const char *name, weir_costs **out_costs,
-                            weir_error *err);
 /* false: |out| failed, or there is no memory for the order. */
 bool weir_costs_write(const weir_costs *costs, const weir_writer *out);
 
@@ -100,7 +95,7 @@ const weir_cost_fact *weir_costs_differ(const weir_costs *costs,
                                         const weir_costs *other,
                                         weir_sv *theirs);
 
-/* ---- What was not measured (cost_file_fit.c) */
+/* ---- What was not measured (cost_file_fit.h) */
 
 /* Rates that the measured units of a class reach. */
 typedef struct weir_cost_fit {
@@ -109,17 +104,5 @@ typedef struct weir_cost_fit {
   int cls;
   bool fitted; /* else |model| is as it was given */
 } weir_cost_fit;
-
-/* Fits rates to the table's units of class |cls|; |model| stands in for what
- * they do not tell. |costs| may be NULL. */
-weir_cost_fit weir_costs_fit(const weir_costs *costs, int cls,
-                             const weir_device_model *model);
-/* What |key| takes by estimate: the roofline of the rates, times what measured
- * units with the same first op took beside it, those of the nearest size. */
-int64_t weir_costs_estimate(const weir_cost_fit *fit, weir_sv key,
-                            int64_t flops, int64_t bytes);
-/* Roofline of |model|: the slower of arithmetic and memory, and an overhead. */
-int64_t weir_roofline_ns(const weir_device_model *model, int64_t flops,
-                         int64_t bytes);
 
 #endif

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/lower/cost_file_fit.h"
+
 #include "placement/lower/cost_file.h"
 
 /* Estimates from what was measured. */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/lower/cost_file_read.h"
+
 #include <inttypes.h>
 
 #include "placement/lower/cost_file.h"

@@ -3,7 +3,11 @@
 
 #include <string.h>
 
+#include "placement/lower/cost_file_fit.h"
+#include "placement/lower/lower_cost.h"
 #include "placement/lower/lower_internal.h"
+#include "placement/lower/lower_rules.h"
+#include "placement/lower/lower_units.h"
 #include "runtime/base/size.h"
 
 static int64_t value_bytes(const weir_graph *g, weir_value_id v) {

@@ -90,16 +90,6 @@ weir_status weir_placement_create(const weir_allocator *alloc,
                                   weir_error *err);
 void weir_placement_release(weir_placement *placement); /* NULL-safe */
 
-/* "w*" matches names, "kind:var" variables, "op:matmul" nodes of an op; `*` any
- * text, `?` one byte. */
-bool weir_place_pattern_matches(weir_sv pattern, const weir_node *node);
-
-/* lower_cost.c: what |node| costs on a device of |model|; |*source| says where
- * the figure is from. Errors: W2008. */
-weir_status weir_place_node_cost(const weir_graph *graph, weir_node_id node,
-                                 const weir_device_model *model,
-                                 int64_t *out_ns, weir_place_source *source,
-                                 weir_error *err);
 /* What a unit has to do, whatever does it. */
 typedef struct weir_place_work {
   int64_t flops, bytes;
@@ -107,13 +97,5 @@ typedef struct weir_place_work {
   bool given;       /* a task's, that says itself what it takes */
   bool loops;       /* it has bodies */
 } weir_place_work;
-
-/* The work of |count| nodes together. Errors: W2008. */
-weir_status weir_place_work_of(const weir_graph *graph,
-                               const weir_node_id *members, uint32_t count,
-                               weir_place_work *out_work, weir_error *err);
-/* Whether some kernel for |node| exists on CPUs, or on GPUs. */
-bool weir_place_has_kernel(const weir_graph *graph, weir_node_id node,
-                           bool gpu);
 
 #endif

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/lower/lower_cost.h"
+
 #include "kernels/kernel.h"
+#include "kernels/registry.h"
+#include "placement/lower/cost_file_fit.h"
 #include "placement/lower/lower_internal.h"
+#include "placement/lower/lower_ring.h"
 #include "runtime/graph/control.h"
 
 /* A call as far as shapes tell; constants have their values. */

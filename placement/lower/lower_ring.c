@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "placement/lower/cost_file.h"
+#include "placement/lower/lower_ring.h"
+
+#include "placement/lower/cost_file_fit.h"
 #include "placement/lower/lower_internal.h"
 #include "runtime/device/name.h"
 

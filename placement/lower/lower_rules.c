@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/lower/lower_rules.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/lower/lower_cost.h"
 #include "placement/lower/lower_internal.h"
+#include "placement/lower/lower_units.h"
+#include "runtime/base/yaml/yaml_scalar.h"
 #include "runtime/graph/pattern.h"
 
 /* A rule of `placement:`, read. */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/lower/lower_units.h"
+
 #include "placement/lower/lower_internal.h"
 
 /* Units: groups and nodes, and which of them must be together. */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/memory/memory_reuse.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdarg.h>
 
+#include "placement/lower/lower_rules.h"
+#include "placement/report/dump_figures.h"
 #include "placement/report/dump_internal.h"
 #include "runtime/base/map.h"
 #include "runtime/graph/pattern.h"

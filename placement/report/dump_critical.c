@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/report/dump_critical.h"
+
 #include <stdlib.h>
 
 #include "placement/report/dump_internal.h"

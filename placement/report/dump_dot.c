@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/report/dump_dot.h"
+
 #include "placement/report/dump_internal.h"
 
 /* Names inside quotes: `"` and `\` are escaped. */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/report/dump_explain.h"
+
 #include <string.h>
 
 #include "placement/report/dump_internal.h"
+#include "placement/report/dump_moves.h"
 
 /* ---- What asked for it */
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/report/dump_figures.h"
+
 #include "placement/report/dump_internal.h"
 
 /* All objectives, and the pipeline where one of its own was asked for. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/report/dump_html.h"
+
 #include "placement/report/dump_internal.h"
+#include "placement/report/dump_json.h"
 
 /* One page: style and scripts are built in, the plan is the canonical JSON.
  *

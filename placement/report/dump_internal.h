@@ -20,12 +20,6 @@ const char *weir_place_bytes_text(int64_t bytes, char *text);
 /* Name, or "#7" for a node without one, in |text| of 300 bytes. */
 const char *weir_place_node_text(const weir_place_problem *p, uint32_t node,
                                  char *text);
-/* dump_figures.c: a line of objectives, and the pipeline's; nothing without
- * figures. */
-bool weir_place_write_figures(const weir_place_view *view,
-                              const weir_writer *out);
-void weir_place_write_figures_json(const weir_place_view *view,
-                                   weir_json_writer *w);
 /* The op of a unit, "task" without a graph. */
 const char *weir_place_op_text(const weir_place_view *view, uint32_t node);
 
@@ -33,7 +27,7 @@ const char *weir_place_op_text(const weir_place_view *view, uint32_t node);
  * "kind:var" as in rules. */
 bool weir_place_is_wanted(const weir_place_view *view, uint32_t node);
 
-/* dump_moves.c: the plan scheduled again with one node elsewhere. */
+/* The plan scheduled again with one node elsewhere; see dump_moves.h. */
 typedef struct weir_place_mover {
   const weir_place_view *v;
   weir_scheduler *scheduler;
@@ -41,19 +35,6 @@ typedef struct weir_place_mover {
   int64_t *key;
   uint32_t *device, *order, *heap, *waiting;
 } weir_place_mover;
-
-/* |m| is to be ended whatever is returned. Errors: W6001. */
-weir_status weir_place_mover_begin(weir_place_mover *m,
-                                   const weir_place_view *view,
-                                   weir_error *err);
-void weir_place_mover_end(weir_place_mover *m);
-/* Moves |node| and its group to |device|; the order of the plan is kept.
- * Errors: W3012-W3014, W6001. */
-weir_status weir_place_mover_move(weir_place_mover *m, uint32_t node,
-                                  uint32_t device, weir_error *err);
-/* Whether |node| and all of its group may be on |device|. */
-bool weir_place_group_may(const weir_place_problem *problem, uint32_t node,
-                          uint32_t device);
 
 /* dump_html.css and the dump_html*.js, built in; ends with a NULL name. */
 extern const weir_embedded weir_embedded_dump[];

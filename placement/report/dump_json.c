@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/report/dump_json.h"
+
+#include "placement/report/dump_figures.h"
 #include "placement/report/dump_internal.h"
+#include "placement/report/dump_moves.h"
 #include "runtime/base/json/json.h"
 
 static void key_int(weir_json_writer *w, const char *key, int64_t value) {

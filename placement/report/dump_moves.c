@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/report/dump_moves.h"
+
 #include "placement/report/dump_internal.h"
+#include "placement/solve/rank.h"
 
 /* ---- A plan scheduled again with one node elsewhere */
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "placement/solve/rank.h"
 #include "placement/solve/schedule.h"
 
 static void meet_groups(weir_assigner *a) {

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/solve/chain.h"
+
 #include <string.h>
 
 #include "placement/solve/load.h"

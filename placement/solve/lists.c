@@ -2,6 +2,7 @@
 #include "placement/solve/lists.h"
 
 #include "placement/solve/load.h"
+#include "placement/solve/rank.h"
 #include "placement/solve/schedule.h"
 
 /* Further than this no time counts, so that sums stay in range. */

@@ -52,15 +52,6 @@ int64_t weir_items_cost(const weir_items *items, uint32_t item,
 
 /* ---- Splits: a device per item */
 
-/* chain.c: items in an order, cut into stretches, one per device: exact for the
- * order by dynamic programming over items, in large graphs over blocks of them.
- * The best of up to 24 depth-first orders. Copies count as over the mean of all
- * ways, devices that are alike are taken in turn. |device| is filled where
- * |*out_found|. |cap| bytes per device. Errors: W6001. */
-weir_status weir_chain_split(const weir_items *items, const int64_t *cap,
-                             uint32_t *device, bool *out_found,
-                             weir_error *err);
-
 enum { WEIR_BALANCE_DEVICES = 64 }; /* a tensor's devices are a word */
 
 /* What a split gives each device, and all of them. */
@@ -87,15 +78,5 @@ typedef struct weir_balance_options {
   bool (*stop)(void *self);
   void *stop_self;
 } weir_balance_options;
-
-/* balance.c: local search over any splits, contiguous or not, from |device|,
- * which becomes the best that was found. One move sends an item, or an item and
- * its neighbours on the same device, to where a neighbour is, or swaps two;
- * worse splits are accepted less and less (threshold accepting, Dueck and
- * Scheuer, J. Comput. Phys. 90 (1990) 161-175). Does nothing on more than
- * WEIR_BALANCE_DEVICES devices. |device| must be allowed. Errors: W6001. */
-weir_status weir_balance(const weir_items *items,
-                         const weir_balance_options *options, uint32_t *device,
-                         uint64_t *out_moves, weir_error *err);
 
 #endif

@@ -90,15 +90,4 @@ struct weir_place_figures {
   weir_place_stage *stages;
 };
 
-/* |peaks| per device from weir_place_check. |batches| > 0. Errors: W6001. */
-weir_status weir_place_measure(const weir_allocator *alloc,
-                               const weir_place_problem *problem,
-                               const weir_place_plan *plan,
-                               const weir_place_bounds *bounds,
-                               const int64_t *peaks, uint32_t batches,
-                               const weir_place_objective *objective,
-                               weir_place_figures **out_figures,
-                               weir_error *err);
-void weir_place_figures_release(weir_place_figures *figures); /* NULL-safe */
-
 #endif

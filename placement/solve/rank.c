@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/solve/rank.h"
+
 #include "placement/solve/schedule.h"
 
 #include <string.h>

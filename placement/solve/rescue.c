@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/check.h"
+#include "placement/solve/rescue_order.h"
 #include "placement/solve/room.h"
 
 enum {

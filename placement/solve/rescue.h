@@ -33,8 +33,8 @@ weir_status weir_place_explain_short(const weir_allocator *alloc,
                                      const weir_place_problem *problem,
                                      weir_error *err);
 
-/* rescue_order.c. Nodes in an order that keeps few bytes alive, each source
- * just before its first use. */
+/* Orders of nodes that keep few bytes alive, each source just before its first
+ * use. */
 typedef enum weir_rescue_order {
   WEIR_RESCUE_NET,   /* fewest bytes added, then depth first */
   WEIR_RESCUE_DEPTH, /* depth first */
@@ -42,11 +42,5 @@ typedef enum weir_rescue_order {
   WEIR_RESCUE_NUMBER,
   WEIR_RESCUE_ORDERS
 } weir_rescue_order;
-
-/* Errors: W6001. */
-weir_status weir_rescue_order_make(const weir_allocator *alloc,
-                                   const weir_place_problem *problem,
-                                   weir_rescue_order kind, uint32_t *order,
-                                   weir_error *err);
 
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/solve/rescue_order.h"
+
 #include <string.h>
 
+#include "placement/solve/rank.h"
 #include "placement/solve/rescue.h"
 #include "runtime/base/vec.h"
 

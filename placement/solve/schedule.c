@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/solve/schedule_internal.h"
+#include "placement/solve/schedule_memory.h"
 #include "runtime/base/size.h"
 
 enum {

@@ -53,9 +53,6 @@ weir_status weir_schedule_run(weir_scheduler *s,
                               const weir_schedule_input *input,
                               weir_place_plan *plan, bool *out_complete,
                               weir_error *err);
-weir_schedule_short weir_schedule_last_short(const weir_scheduler *s);
-/* Whether caps can matter: else memory costs the scheduler nothing. */
-bool weir_schedule_is_capped(const weir_scheduler *s);
 
 /* ---- Ranks and orders */
 
@@ -65,13 +62,5 @@ typedef enum weir_rank_rule {
   WEIR_RANK_WORST, /* the dearest class, copies */
   WEIR_RANK_RULES
 } weir_rank_rule;
-
-/* |rank[n]|: the longest way from the start of n to the end of the graph. */
-void weir_place_rank(const weir_place_problem *problem, weir_rank_rule rule,
-                     int64_t *rank);
-/* All nodes by falling |key|, predecessors first; ties by index.
- * |heap|: room for node_count numbers, |waiting| too. */
-void weir_place_order(const weir_place_problem *problem, const int64_t *key,
-                      uint32_t *heap, uint32_t *waiting, uint32_t *order);
 
 #endif

@@ -95,27 +95,4 @@ bool weir_schedule_add_copy(weir_scheduler *s, weir_place_plan *plan,
 weir_status weir_schedule_no_device(const weir_scheduler *s, uint32_t node,
                                     weir_error *err);
 
-/* ---- schedule_memory.c; all but _create want caps. */
-
-/* NULL in |s->memory| where the sum of all bytes is below each cap.
- * false: out of memory. */
-bool weir_schedule_memory_create(weir_scheduler *s);
-void weir_schedule_memory_release(weir_scheduler *s);
-bool weir_schedule_memory_reset(weir_scheduler *s);
-/* Resident bytes that |node| would bring to |device|, or -1: they never fit,
- * |keep_bytes| being free besides. */
-int64_t weir_schedule_memory_resident(const weir_scheduler *s, uint32_t node,
-                                      uint32_t device, int64_t keep_bytes);
-/* Counts what |weir_schedule_settle| has placed; its copies are those from
- * |first_copy| on. */
-bool weir_schedule_memory_count(weir_scheduler *s, const weir_place_plan *plan,
-                                uint32_t node, const weir_fit *fit,
-                                uint32_t first_copy);
-/* The whole run: what does not fit waits for a later turn, and when nothing
- * fits, tensors are sent elsewhere if |input->spill|. */
-weir_status weir_schedule_memory_run(weir_scheduler *s,
-                                     const weir_schedule_input *input,
-                                     weir_place_plan *plan, bool *out_complete,
-                                     weir_error *err);
-
 #endif

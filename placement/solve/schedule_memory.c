@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/solve/schedule_memory.h"
+
 #include <inttypes.h>
 #include <string.h>
 

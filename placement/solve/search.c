@@ -2,6 +2,8 @@
 #include "placement/solve/search.h"
 #include "placement/solve/exact.h"
 #include "placement/solve/lists.h"
+#include "placement/solve/rank.h"
+#include "placement/solve/schedule_memory.h"
 
 #include <string.h>
 

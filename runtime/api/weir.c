@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/weir.h"
+#include "runtime/base/env_system.h"
 
 #include <string.h>
 

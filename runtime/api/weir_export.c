@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "runtime/api/weir_internal.h"
+#include "runtime/exec/session/session_snapshot.h"
 #include "runtime/graph/export.h"
 #include "runtime/io/array/tensor_file.h"
 

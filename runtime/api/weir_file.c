@@ -2,8 +2,8 @@
 #include "runtime/api/weir_internal.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/io/array/npy.h"
-#include "runtime/io/array/npz.h"
-#include "runtime/io/array/safetensors.h"
+#include "runtime/io/array/npz_write.h"
+#include "runtime/io/array/safetensors_write.h"
 #include "runtime/io/array/tensor_file.h"
 
 weir_status weir_tensor_read_file(weir_runtime *runtime, const char *root,

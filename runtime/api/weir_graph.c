@@ -4,6 +4,7 @@
 
 #include "kernels/kernel.h"
 #include "runtime/api/weir_internal.h"
+#include "runtime/graph/load/load.h"
 #include "runtime/train/data/data_source.h"
 
 /* One load: the caller's options in the loader's form. */

@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "runtime/api/weir_internal.h"
+#include "runtime/exec/session/binding.h"
+#include "runtime/exec/session/session_run.h"
 
 /* ---- Names to ids */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/session/session.h"
+#include "runtime/exec/session/session_vars.h"
 
 #include <string.h>
 

@@ -2,7 +2,13 @@
 #include <string.h>
 
 #include "runtime/api/weir_internal.h"
+#include "runtime/exec/session/session_vars.h"
+#include "runtime/io/checkpoint/checkpoint_load.h"
+#include "runtime/io/checkpoint/checkpoint_open.h"
 #include "runtime/train/loop/loop.h"
+#include "runtime/train/loop/loop_create.h"
+#include "runtime/train/loop/loop_eval.h"
+#include "runtime/train/loop/loop_save.h"
 #include "runtime/train/loop/weights.h"
 
 /* Trainers: runtime/train's loop behind a handle. */

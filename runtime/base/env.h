@@ -115,7 +115,4 @@ typedef struct weir_env {
   const weir_clock *clock;
 } weir_env;
 
-/* The process's own memory, files and clock. Static, immutable. */
-const weir_env *weir_env_system(void);
-
 #endif

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/env_system.h"
+
 #include <time.h>
 
 #include "runtime/base/env.h"

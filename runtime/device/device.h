@@ -88,20 +88,6 @@ struct weir_device {
   bool lost;
 };
 
-/* The host, CPU |index| of its task. |limit_bytes| bounds its buffers; 0: no
- * bound. Errors: W6001. */
-weir_status weir_device_host_create(const weir_allocator *alloc,
-                                    const weir_device_name *name,
-                                    size_t limit_bytes,
-                                    weir_device **out_device, weir_error *err);
-
-/* A device without work: buffers have sizes and no memory, copies check their
- * bounds and move nothing. For planning, and to be copied. Errors: W6001. */
-weir_status weir_device_null_create(const weir_allocator *alloc,
-                                    const weir_device_name *name,
-                                    size_t limit_bytes,
-                                    weir_device **out_device, weir_error *err);
-
 void weir_device_release(weir_device *device); /* NULL-safe */
 
 /* For implementations: whether [offset, offset + bytes) is inside |buffer|;

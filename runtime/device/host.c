@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/device/host.h"
+
 #include <stdatomic.h>
 
 #include "runtime/base/size.h"

@@ -2,6 +2,8 @@
  *
  * The null device: every method with its least possible body. To write a
  * device, copy this file, rename, and replace bodies from the top. */
+#include "runtime/device/null.h"
+
 #include "runtime/base/size.h"
 #include "runtime/device/device.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/openmp.h"
+
 #include <dlfcn.h>
 #include <stddef.h>
 #include <string.h>
-
-#include "runtime/exec/worker.h"
 
 weir_openmp weir_openmp_find(void) {
   weir_openmp omp = {NULL, NULL};

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/parallel.h"
+
 #include "runtime/exec/futex.h"
+#include "runtime/exec/pool.h"
 #include "runtime/exec/worker.h"
 
 static const unsigned kOwnerSleeps = 1u << 31;

@@ -5,6 +5,7 @@
 
 #include "runtime/base/size.h"
 #include "runtime/exec/futex.h"
+#include "runtime/exec/parallel.h"
 #include "runtime/exec/worker.h"
 
 enum { kMaxThreads = 256, kDefaultSpinNs = 50000 };

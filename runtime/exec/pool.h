@@ -4,6 +4,11 @@
 
 #include "runtime/base/env.h"
 #include "runtime/base/status.h"
+#include "runtime/exec/openmp.h"
+
+typedef struct weir_worker weir_worker;
+
+typedef struct weir_task weir_task;
 
 /* The one owner of the cores: a work-stealing pool of |threads| running
  * threads, the caller of a run among them. Idle threads spin some tens of
@@ -25,5 +30,32 @@ weir_status weir_pool_create(const weir_env *env,
                              weir_pool **out_pool, weir_error *err);
 void weir_pool_release(weir_pool *pool); /* joins; NULL-safe */
 int weir_pool_threads(const weir_pool *pool);
+
+/* Waits for a running slot and takes a worker; never NULL. Any thread. */
+weir_worker *weir_pool_enter(weir_pool *pool);
+
+/* Gives both back. By the thread that entered. */
+void weir_pool_leave(weir_worker *worker);
+
+/* Makes |task| ready from a thread without a worker. Never fails. */
+void weir_pool_submit(weir_pool *pool, weir_task *task);
+
+/* Makes |task| ready, wakes a thread. Own worker only. Never fails. */
+void weir_worker_push(weir_worker *worker, weir_task *task);
+
+/* Works on ready tasks and shared loops until |*remaining| is 0. */
+void weir_worker_wait(weir_worker *worker, const atomic_int *remaining);
+
+/* Tells waiting threads that a counter they wait for became 0. */
+void weir_pool_notify(weir_pool *pool);
+
+/* The env it was made with; lent. */
+const weir_env *weir_pool_env(const weir_pool *pool);
+
+/* What the pool found when it was made; lent. */
+const weir_openmp *weir_pool_openmp(const weir_pool *pool);
+
+/* Wakes up to |count| threads. */
+void weir_pool_wake(weir_pool *pool, int count);
 
 #endif

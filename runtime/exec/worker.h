@@ -35,34 +35,6 @@ struct weir_task {
   weir_task *next; /* the pool's, when deques are full */
 };
 
-/* Waits for a running slot and takes a worker; never NULL. Any thread. */
-weir_worker *weir_pool_enter(weir_pool *pool);
-/* Gives both back. By the thread that entered. */
-void weir_pool_leave(weir_worker *worker);
-
-/* Makes |task| ready from a thread without a worker. Never fails. */
-void weir_pool_submit(weir_pool *pool, weir_task *task);
-/* Makes |task| ready, wakes a thread. Own worker only. Never fails. */
-void weir_worker_push(weir_worker *worker, weir_task *task);
-/* Works on ready tasks and shared loops until |*remaining| is 0. */
-void weir_worker_wait(weir_worker *worker, const atomic_int *remaining);
-/* Tells waiting threads that a counter they wait for became 0. */
-void weir_pool_notify(weir_pool *pool);
-
-/* weir_run_ctx.parallel_for with a weir_worker as |self|: the caller takes
- * part, blocks are dealt by counters. Inside a loop inside a loop it runs the
- * blocks itself. */
-void weir_worker_parallel_for(void *self, int64_t blocks, weir_block_fn fn,
-                              void *arg);
-/* The same for a thread without a worker: all blocks in order. */
-void weir_serial_for(void *self, int64_t blocks, weir_block_fn fn, void *arg);
-
-/* The env it was made with; lent. */
-const weir_env *weir_pool_env(const weir_pool *pool);
-
-/* What the pool found when it was made; lent. */
-const weir_openmp *weir_pool_openmp(const weir_pool *pool);
-
 /* ---- The parts, for pool.c and parallel.c only. */
 
 enum { WEIR_JOB_DEPTH = 2, WEIR_JOB_SHARES = 16 };
@@ -118,10 +90,5 @@ struct weir_pool {
   atomic_uint slot_freed;
   atomic_bool starved; /* a pool thread saw work but no slot */
 };
-
-/* Wakes up to |count| threads. */
-void weir_pool_wake(weir_pool *pool, int count);
-/* Helps with one shared loop, if there is one. */
-bool weir_worker_help(weir_worker *worker);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/graph/graph_internal.h"
+#include "runtime/graph/names.h"
 
 weir_status weir_graph_builder_create(const weir_allocator *alloc,
                                       const weir_registry *registry,

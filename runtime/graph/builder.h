@@ -80,23 +80,6 @@ weir_arena *weir_graph_builder_arena(weir_graph_builder *builder);
  * are valid until the next call that adds something. */
 weir_graph *weir_graph_builder_graph(weir_graph_builder *builder);
 
-/* Adds a node: checks counts, attributes and dtypes, then runs the shape rule.
- * On failure |diag| (may be NULL) holds the whole story: inputs with their
- * types and places, the chain of reasons, hints. Errors: W1104, W1107-W1111,
- * W2005, the op's own, W6001. */
-weir_status weir_graph_builder_add(weir_graph_builder *builder,
-                                   const weir_node_spec *spec,
-                                   weir_node_id *out_node, weir_diag *diag);
-
-/* Copies node |id| of the parent graph, its inputs and control predecessors
- * replaced: |values| and |nodes| map old ids to new ones. Runs the shape rule
- * again. A predecessor that maps to UINT32_MAX is dropped. */
-weir_status weir_graph_builder_copy(weir_graph_builder *builder,
-                                    const weir_graph *from, weir_node_id id,
-                                    const weir_value_id *values,
-                                    const weir_node_id *nodes,
-                                    weir_node_id *out_node, weir_diag *diag);
-
 /* Output |i| of a node of the graph so far. */
 weir_value_id weir_graph_builder_output(const weir_graph_builder *builder,
                                         weir_node_id node, uint32_t i);
@@ -117,12 +100,6 @@ weir_status weir_graph_builder_add_input(weir_graph_builder *builder,
 weir_status weir_graph_builder_add_output(weir_graph_builder *builder,
                                           const weir_graph_port *port,
                                           weir_error *err);
-/* The inputs and outputs of |from|, their values replaced as by copy. Outputs
- * whose value maps to WEIR_NO_VALUE are dropped. */
-weir_status weir_graph_builder_copy_ports(weir_graph_builder *builder,
-                                          const weir_graph *from,
-                                          const weir_value_id *values,
-                                          weir_error *err);
 
 /* Hands the graph over (one reference); the builder can only be released. */
 weir_status weir_graph_builder_finish(weir_graph_builder *builder,
@@ -141,9 +118,10 @@ typedef struct weir_op_info {
   weir_attr defaults[WEIR_OP_ATTRS]; /* kind NONE where there is none */
 } weir_op_info;
 
-/* Lent; NULL when out of memory. Fallbacks that cannot be read count as "must
- * be given". */
-const weir_op_info *weir_graph_builder_op(weir_graph_builder *builder,
-                                          const weir_op_def *op);
+/* Brings the symbols of a body's builder up to date. false: no memory. */
+bool weir_graph_builder_follow(weir_graph_builder *b);
+
+/* A new symbol without a name; 0 when out of memory. */
+uint32_t weir_graph_builder_new_symbol(weir_graph_builder *b);
 
 #endif

@@ -3,6 +3,7 @@
 #define WEIR_GRAPH_CONTROL_H_
 
 #include "runtime/graph/graph.h"
+#include "runtime/graph/graph_internal.h"
 
 /* Nodes with bodies: scan, while, if.
  *
@@ -57,5 +58,11 @@ int weir_control_axis(const weir_control *control, uint32_t i);
 /* The shape of body input |i| for a node input of |shape|. */
 weir_shape weir_control_slice(const weir_control *control, uint32_t i,
                               const weir_shape *shape);
+
+/* Outputs of a node with bodies; 0 when these do not fit it. */
+uint32_t weir_bodies_output_count(const weir_infer *ctx);
+
+/* The vtable's |bodies|. */
+weir_status weir_infer_bodies(weir_shape_ctx *ctx);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/copy.h"
+
 #include "runtime/graph/graph_internal.h"
+#include "runtime/graph/node.h"
 
 /* Copying nodes and ports from a parent graph: what passes are made of. */
 

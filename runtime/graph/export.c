@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/graph/hash.h"
+#include "runtime/graph/load/load.h"
 
 /* Sections are lines: a top-level key stands in the first column, what belongs
  * to it follows up to the next one. Comments just above a key go with it. */

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/goal.h"
 
+#include "runtime/base/yaml/yaml_scalar.h"
 #include "runtime/graph/mesh/mesh.h"
+#include "runtime/graph/mesh/mesh_lower.h"
+#include "runtime/graph/train/train_graph.h"
+#include "runtime/graph/train/train_spec.h"
 #include "runtime/graph/train/train_watch.h"
 
 static weir_status want_training(weir_goal *goal, weir_error *err) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "runtime/graph/graph_internal.h"
+#include "runtime/graph/names.h"
 
 weir_graph *weir_graph_ref(const weir_graph *graph) {
   weir_graph *g = (weir_graph *)(uintptr_t)graph;

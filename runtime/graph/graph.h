@@ -164,26 +164,7 @@ typedef struct weir_load_options {
   weir_data_form_fn data_form;
 } weir_load_options;
 
-/* Loads |path| (a file, read through |env|) or |text|: YAML, expansion of
- * imports, blocks, repeat and nested calls, then types and shapes. All errors
- * up to max_errors go to the sink; |err| holds the first. */
-weir_status weir_graph_load(const weir_env *env, const char *path,
-                            const weir_load_options *options,
-                            weir_graph **out_graph, weir_error *err);
-weir_status weir_graph_load_text(const weir_env *env, weir_sv text,
-                                 const char *name,
-                                 const weir_load_options *options,
-                                 weir_graph **out_graph, weir_error *err);
-
 /* ---- Passes, each Graph -> Graph */
-
-/* Fixes the shapes of inputs (and so of symbols, in shapes and attributes) and
- * infers again. Node and value ids stay. Shapes in |shapes| are known, one for
- * each graph input (rank WEIR_RANK_UNKNOWN: keep as declared).
- * Errors: W4009, the ops' own, W6001. */
-weir_status weir_graph_specialize(const weir_graph *graph,
-                                  const weir_shape *shapes,
-                                  weir_graph **out_graph, weir_error *err);
 
 /* What a simplified graph is for. */
 typedef struct weir_simplify_options {
@@ -197,24 +178,5 @@ typedef struct weir_simplify_options {
   bool keep_equal; /* do not merge equal nodes */
   bool drop_inits; /* variables have their values: forget how they began */
 } weir_simplify_options;
-
-/* Keeps what is wanted, merges equal pure nodes, drops identities. Old ids map
- * to new ones by |out_values| and |out_nodes| (room for all of |graph|'s; may
- * be NULL), WEIR_NO_VALUE for what is gone. Names lead to what took a node's
- * place. Errors: W6001. */
-weir_status weir_graph_simplify(const weir_graph *graph,
-                                const weir_simplify_options *options,
-                                weir_value_id *out_values,
-                                weir_node_id *out_nodes, weir_graph **out_graph,
-                                weir_error *err);
-
-/* Forms fusion groups and sets node.group; ids stay. A group has one value that
- * others read, its last node's; its nodes are element-wise and of one shape,
- * but for one anchor (matmul, conv2d) that they may begin with, and a pooling
- * that may end a group with conv2d. |keep| values (may be NULL) stay outside
- * the inside of groups, as do graph outputs. Errors: W6001. */
-weir_status weir_graph_fuse(const weir_graph *graph, const weir_value_id *keep,
-                            size_t keep_count, weir_graph **out_graph,
-                            weir_error *err);
 
 #endif

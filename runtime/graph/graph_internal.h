@@ -89,49 +89,11 @@ struct weir_graph_builder {
   weir_diag diag; /* used when the caller gives none */
 };
 
-/* The id of the node called |name|, whose hash is |hash|, or UINT32_MAX. */
-weir_node_id weir_names_find(const weir_name_table *table,
-                             const weir_node *nodes, weir_sv name,
-                             uint64_t hash);
-/* Makes room for |count| names in all. false when out of memory. */
-bool weir_names_reserve(const weir_allocator *alloc, weir_name_table *table,
-                        uint32_t count);
-/* The slot where the new name belongs, or NULL when it is taken; there must be
- * room. Fill it with weir_names_set before the table changes. */
-weir_name_slot *weir_names_slot(weir_name_table *table, const weir_node *nodes,
-                                weir_sv name, uint64_t hash);
-void weir_names_set(weir_name_table *table, weir_name_slot *slot, uint64_t hash,
-                    weir_node_id id);
-
-/* Brings the symbols of a body's builder up to date. false: no memory. */
-bool weir_graph_builder_follow(weir_graph_builder *b);
-/* A new symbol without a name; 0 when out of memory. */
-uint32_t weir_graph_builder_new_symbol(weir_graph_builder *b);
-
-/* The graph's one copy of |shape|, or NULL when out of memory. */
-const weir_shape *weir_shapes_intern(weir_graph_builder *b,
-                                     const weir_shape *shape);
-
-/* Reads a default ("[1, 1]", "f32", "none") as |kind|; false when it is not
- * one. Lists go to |arena|; |*out_memory| tells that memory ran out. */
-bool weir_attr_parse_fallback(const char *text, weir_attr_kind kind,
-                              weir_arena *arena, weir_attr *out,
-                              bool *out_memory);
-
 /* Points g's arrays at the vectors. */
 void weir_graph_sync(weir_graph_full *graph);
 
 /* Text of a value for messages: its node's name, ":1" for later outputs. */
 const char *weir_value_label(const weir_graph *graph, weir_value_id id,
                              char *text, size_t capacity);
-
-/* control.c: outputs of a node with bodies; 0 when these do not fit it. */
-uint32_t weir_bodies_output_count(const weir_infer *ctx);
-/* control.c: the vtable's |bodies|. */
-weir_status weir_infer_bodies(weir_shape_ctx *ctx);
-
-/* Adds to |diag| where the inputs come from and why they have their types. */
-void weir_explain_inputs(const weir_graph *graph, const weir_node_spec *spec,
-                         const weir_op_info *info, weir_diag *diag);
 
 #endif

@@ -3,7 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/graph/builder.h"
+#include "runtime/graph/control.h"
 #include "runtime/graph/graph_internal.h"
+#include "runtime/graph/names.h"
 
 /* What shape rules see of a graph: the context of ops/shape_ctx.h. The node
  * is not in the graph yet; all it refers to is. */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/names.h"
+
 #include <string.h>
 
 #include "runtime/graph/graph_internal.h"

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/node.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime/graph/attrs.h"
+#include "runtime/graph/builder.h"
+#include "runtime/graph/control.h"
+#include "runtime/graph/explain.h"
 #include "runtime/graph/graph_internal.h"
+#include "runtime/graph/names.h"
+#include "runtime/graph/op_info.h"
 
 /* Adding one node: counts, attributes, dtypes, shape rule, then the records.
  * Until the last step nothing of the graph has changed but its arena. */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/op_info.h"
+
 #include <string.h>
 
+#include "runtime/base/yaml/yaml_scalar.h"
 #include "runtime/graph/graph_internal.h"
 
 /* Signatures of ops in the form the builder wants: type variables by number,

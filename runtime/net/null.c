@@ -2,6 +2,8 @@
  *
  * The null transport: nobody is there. To write a transport, copy this file,
  * rename, and replace bodies. */
+#include "runtime/net/null.h"
+
 #include "runtime/base/vec.h"
 #include "runtime/net/transport.h"
 

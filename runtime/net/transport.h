@@ -68,13 +68,6 @@ struct weir_transport {
   weir_transport_handler handler;
 };
 
-/* A transport to nowhere: every connect is answered, from the next poll, by
- * on_closed(UNREACHABLE). To be copied. Errors: W6001. */
-weir_status weir_transport_null_create(const weir_env *env,
-                                       const weir_transport_handler *handler,
-                                       weir_transport **out_transport,
-                                       weir_error *err);
-
 void weir_transport_release(weir_transport *transport); /* NULL-safe */
 
 #endif

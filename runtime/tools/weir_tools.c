@@ -8,6 +8,8 @@
 #include "kernels/cpu/gemm/onednn.h"
 #include "kernels/kernel.h"
 #include "runtime/api/weir_internal.h"
+#include "runtime/exec/program/trace.h"
+#include "runtime/exec/session/binding.h"
 
 /* ---- Ops */
 

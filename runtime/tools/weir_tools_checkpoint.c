@@ -8,6 +8,9 @@
 #include "runtime/base/number.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/io/checkpoint/checkpoint_internal.h"
+#include "runtime/io/checkpoint/checkpoint_load.h"
+#include "runtime/io/checkpoint/checkpoint_manifest.h"
+#include "runtime/io/checkpoint/checkpoint_open.h"
 #include "runtime/tools/weir_tools.h"
 
 /* ---- Text */

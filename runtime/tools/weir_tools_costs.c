@@ -6,6 +6,7 @@
 #include <cpuid.h>
 #endif
 
+#include "placement/lower/cost_file_read.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/tools/weir_tools.h"
 

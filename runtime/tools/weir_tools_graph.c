@@ -8,6 +8,7 @@
 #include "runtime/base/number.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/graph/pass/pass_def.h"
+#include "runtime/graph/pass/pass_simplify.h"
 #include "runtime/tools/weir_tools.h"
 
 /* ---- What outputs need */

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/bench/instance.h"
+#include "placement/check.h"
+#include "placement/place_find.h"
+#include "placement/plan_read.h"
+#include "placement/report/dump_critical.h"
+#include "placement/report/dump_diff.h"
+#include "placement/report/dump_dot.h"
+#include "placement/report/dump_explain.h"
+#include "placement/report/dump_html.h"
+#include "placement/report/dump_json.h"
+#include "placement/report/dump_moves.h"
+#include "runtime/exec/measure/calibrate_link.h"
 #include "runtime/tools/weir_tools_costs.h"
 #include "runtime/tools/weir_tools_plan.h"
 

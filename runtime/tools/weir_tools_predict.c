@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/api/weir_internal.h"
 #include "runtime/tools/weir_tools.h"
+#include "runtime/train/data/data_open.h"
 #include "runtime/train/loop/predict.h"
 #include "runtime/train/loop/sample.h"
 

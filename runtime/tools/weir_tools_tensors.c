@@ -8,6 +8,9 @@
 #include "runtime/base/strbuf.h"
 #include "runtime/io/array/tensor_file.h"
 #include "runtime/io/array/tensor_set.h"
+#include "runtime/io/checkpoint/checkpoint_load.h"
+#include "runtime/io/checkpoint/checkpoint_open.h"
+#include "runtime/io/checkpoint/checkpoint_store.h"
 #include "runtime/tools/weir_tools.h"
 
 /* Sets of tensors, from checkpoints and files: comparing and converting. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/report/dump_json.h"
 #include "placement/report/dump_observed.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/exec/compile/compile.h"

@@ -2,6 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/exec/session/session_run.h"
+#include "runtime/exec/session/session_vars.h"
 #include "tests/exec/generated.h"
 #include "tests/exec/support.h"
 

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/env_system.h"
+#include "runtime/base/fs/fs_open.h"
 #include "runtime/base/fs/fs_system.h"
 #include "tests/check.h"
 

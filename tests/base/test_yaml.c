@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/yaml/yaml.h"
+#include "runtime/base/yaml/yaml_scalar.h"
+#include "runtime/base/yaml/yaml_simple.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "runtime/base/yaml/yaml_build.h"
 #include "tests/check.h"
 
 /* --- what a test needs around one parse --- */

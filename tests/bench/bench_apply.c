@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "kernels/cpu/isa/apply.h"
+#include "kernels/cpu/isa/choose.h"
 
 enum { PASSES = 300, BUFFERS = 5 };
 

@@ -7,7 +7,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/base/env_system.h"
 #include "runtime/io/checkpoint/checkpoint.h"
+#include "runtime/io/checkpoint/checkpoint_load.h"
+#include "runtime/io/checkpoint/checkpoint_open.h"
+#include "runtime/io/checkpoint/checkpoint_store.h"
 
 enum { kTurns = 5, kTensorBytes = 1 << 22 };
 

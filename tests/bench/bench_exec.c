@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "runtime/exec/session/binding.h"
 #include "tests/exec/maker.h"
 
 enum { kNodes = 10000 };

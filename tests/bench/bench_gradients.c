@@ -5,9 +5,13 @@
 #include <time.h>
 
 #include "kernels/kernel.h"
+#include "runtime/base/env_system.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/graph/grad/gradients.h"
+#include "runtime/graph/load/load.h"
 #include "runtime/graph/train/train.h"
+#include "runtime/graph/train/train_graph.h"
+#include "runtime/graph/train/train_spec.h"
 
 /* How long the gradient graph of N nodes takes, and the whole rewrite:
  *   bench_gradients [NODES]

@@ -13,7 +13,11 @@
 #include <stdlib.h>
 
 #include "runtime/exec/program/trace.h"
+#include "runtime/exec/session/binding.h"
+#include "runtime/graph/load/load.h"
 #include "runtime/graph/train/train.h"
+#include "runtime/graph/train/train_graph.h"
+#include "runtime/graph/train/train_spec.h"
 #include "tests/exec/maker.h"
 
 enum { kMostSteps = 20000, kMostNodes = 1024, kRuns = 7 };

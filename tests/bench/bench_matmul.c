@@ -11,6 +11,7 @@
 
 #include "kernels/cpu/gemm/onednn.h"
 #include "kernels/kernel.h"
+#include "kernels/registry.h"
 
 extern void omp_set_num_threads(int threads);
 

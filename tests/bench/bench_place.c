@@ -15,6 +15,8 @@
 
 #include "placement/bench/generate.h"
 #include "placement/bench/instance.h"
+#include "placement/bench/instance_stg.h"
+#include "placement/check.h"
 #include "placement/solve/search.h"
 #include "runtime/base/mix.h"
 

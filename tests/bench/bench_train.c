@@ -14,8 +14,13 @@
 
 #include <stdlib.h>
 
+#include "runtime/base/env_system.h"
 #include "runtime/exec/program/trace.h"
+#include "runtime/exec/session/binding.h"
+#include "runtime/graph/load/load.h"
 #include "runtime/graph/train/train.h"
+#include "runtime/graph/train/train_graph.h"
+#include "runtime/graph/train/train_spec.h"
 #include "tests/exec/maker.h"
 
 enum { kMostSteps = 200000 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Conformance: the same cases for every device. */
 #include "runtime/device/device.h"
+#include "runtime/device/host.h"
+#include "runtime/device/null.h"
 
 #include "tests/check.h"
 

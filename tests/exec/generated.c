@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/exec/session/session_run.h"
+#include "runtime/graph/load/load.h"
 #include "runtime/train/data/data_source.h"
 
 enum { kWhyBytes = 512 };

@@ -7,6 +7,7 @@
 #include "kernels/kernel.h"
 #include "runtime/exec/session/session.h"
 #include "runtime/graph/builder.h"
+#include "runtime/graph/node.h"
 #include "tests/exec/support.h"
 
 /* Graphs of the built-in ops, put together by name. */

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "runtime/exec/session/binding.h"
 #include "tests/exec/maker.h"
 
 /* What the compiler chooses, read from the description of a binding. */

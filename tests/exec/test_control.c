@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/exec/session/binding.h"
+#include "runtime/exec/session/session_run.h"
 #include "tests/exec/generated.h"
 #include "tests/exec/support.h"
 

@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/exec/session/session_run.h"
 #include "runtime/graph/grad/gradients.h"
+#include "runtime/graph/load/load.h"
+#include "runtime/graph/pass/pass_simplify.h"
 #include "tests/exec/generated.h"
 #include "tests/exec/support.h"
 

@@ -4,6 +4,8 @@
  * is computed. */
 #include <math.h>
 
+#include "runtime/exec/session/binding.h"
+#include "runtime/graph/load/load.h"
 #include "tests/exec/maker.h"
 
 static const char kText[] =

@@ -5,7 +5,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "runtime/exec/session/binding.h"
+#include "runtime/exec/session/session_run.h"
 #include "runtime/graph/grad/gradients.h"
+#include "runtime/graph/load/load.h"
 #include "tests/exec/maker.h"
 
 enum { kMostVars = 12, kImages = 37 };

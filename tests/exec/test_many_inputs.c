@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "runtime/exec/session/session_run.h"
 #include "tests/exec/maker.h"
 
 /* Ops with hundreds of inputs: as many as a model has variables. */

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/measure/calibrate_link.h"
 #include "runtime/exec/measure/measure.h"
+#include "runtime/graph/load/load.h"
+#include "runtime/graph/pass/pass_fuse.h"
+#include "runtime/graph/pass/pass_simplify.h"
 
 #include <string.h>
 

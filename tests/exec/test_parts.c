@@ -3,8 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/exec/compile/compile_internal.h"
+#include "placement/partition_check.h"
 #include "runtime/exec/program/trace.h"
+#include "runtime/exec/session/binding.h"
+#include "runtime/exec/session/session_run.h"
+#include "runtime/exec/session/session_vars.h"
 #include "tests/exec/generated.h"
 #include "tests/exec/support.h"
 

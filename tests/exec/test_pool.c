@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/exec/parallel.h"
+#include "runtime/exec/pool.h"
 #include "runtime/exec/worker.h"
 #include "tests/exec/support.h"
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
+#include "runtime/exec/session/binding.h"
+#include "runtime/exec/session/session_run.h"
 #include "runtime/graph/grad/gradients.h"
+#include "runtime/graph/load/load.h"
 #include "tests/exec/maker.h"
 
 /* Outputs that are made only where somebody reads them, dropout in and out of

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
+#include "runtime/exec/session/binding.h"
+#include "runtime/exec/session/session_run.h"
+#include "runtime/exec/session/session_vars.h"
 #include "tests/exec/maker.h"
 
 /* A world, a pool, a graph and its session. */

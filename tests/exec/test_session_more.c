@@ -4,6 +4,9 @@
 #include <stdlib.h>
 
 #include "runtime/exec/program/trace.h"
+#include "runtime/exec/session/binding.h"
+#include "runtime/exec/session/session_run.h"
+#include "runtime/exec/session/session_vars.h"
 #include "tests/exec/maker.h"
 
 /* Sessions with time, threads and little memory. */

@@ -2,8 +2,12 @@
 #include <math.h>
 
 #include "kernels/kernel.h"
+#include "runtime/exec/session/binding.h"
 #include "runtime/exec/session/session.h"
+#include "runtime/exec/session/session_snapshot.h"
+#include "runtime/exec/session/session_vars.h"
 #include "runtime/graph/graph.h"
+#include "runtime/graph/load/load.h"
 #include "tests/exec/support.h"
 
 /* What training asks of sessions: snapshots that stay as they were, and steps

@@ -3,6 +3,9 @@
 #include <string.h>
 
 #include "runtime/exec/compile/compile.h"
+#include "runtime/exec/session/binding.h"
+#include "runtime/exec/session/session_run.h"
+#include "runtime/graph/load/load.h"
 #include "tests/exec/generated.h"
 #include "tests/exec/support.h"
 

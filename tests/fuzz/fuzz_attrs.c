@@ -4,6 +4,7 @@
 
 #include "kernels/kernel.h"
 #include "runtime/graph/builder.h"
+#include "runtime/graph/node.h"
 #include "tests/fuzz/fuzz.h"
 
 /* The input chooses an op, inputs of any dtype and shape, and attributes of the

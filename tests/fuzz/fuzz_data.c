@@ -2,7 +2,11 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
+#include "runtime/base/env_system.h"
+#include "runtime/graph/load/load.h"
 #include "runtime/train/data/data.h"
+#include "runtime/train/data/data_iter.h"
+#include "runtime/train/data/data_open.h"
 #include "runtime/train/data/data_source.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -2,7 +2,12 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
+#include "runtime/graph/load/load.h"
+#include "runtime/graph/pass/pass_fuse.h"
+#include "runtime/graph/pass/pass_simplify.h"
 #include "runtime/graph/train/train.h"
+#include "runtime/graph/train/train_graph.h"
+#include "runtime/graph/train/train_spec.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Loads the input as a graph. What loads must hold what a Graph promises and

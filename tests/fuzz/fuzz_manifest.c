@@ -5,6 +5,8 @@
 
 #include "runtime/base/crc32c.h"
 #include "runtime/io/checkpoint/checkpoint_internal.h"
+#include "runtime/io/checkpoint/checkpoint_manifest.h"
+#include "runtime/io/checkpoint/checkpoint_manifest_read.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Reads the input as a checkpoint's manifest, as it is and with a last line

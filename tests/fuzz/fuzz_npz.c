@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "runtime/io/array/npz.h"
+#include "runtime/io/array/npz_write.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Opens the input as .npz and reads its members; when all can be read, they are

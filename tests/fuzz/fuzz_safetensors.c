@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "runtime/io/array/safetensors.h"
+#include "runtime/io/array/safetensors_write.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Opens the input as safetensors and gets every tensor; those that weir has are

@@ -3,7 +3,8 @@
 
 #include "runtime/base/strbuf.h"
 #include "runtime/base/yaml/yaml.h"
-#include "runtime/base/yaml/yaml_build.h"
+#include "runtime/base/yaml/yaml_scalar.h"
+#include "runtime/base/yaml/yaml_simple.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Parses the input, walks what comes out, and draws what is wrong with it. */

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
+#include "runtime/base/env_system.h"
 #include "runtime/graph/graph.h"
+#include "runtime/graph/load/load.h"
 #include "runtime/train/data/data_source.h"
 
 /* Loads every *.weir.yaml of a folder and compares what is reported with the

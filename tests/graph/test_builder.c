@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/builder.h"
+#include "runtime/graph/copy.h"
+#include "runtime/graph/node.h"
 #include "tests/check.h"
 #include "tests/graph/toy_ops.h"
 

@@ -2,8 +2,14 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
+#include "runtime/base/env_system.h"
 #include "runtime/exec/session/session.h"
+#include "runtime/exec/session/session_run.h"
+#include "runtime/exec/session/session_vars.h"
+#include "runtime/graph/load/load.h"
 #include "runtime/graph/train/train.h"
+#include "runtime/graph/train/train_graph.h"
+#include "runtime/graph/train/train_spec.h"
 #include "tests/exec/support.h"
 
 /* `gradients(loss, [w, ...])` as a node: worked out by hand. */

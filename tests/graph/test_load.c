@@ -2,7 +2,9 @@
 #include <stdlib.h>
 
 #include "kernels/kernel.h"
+#include "runtime/base/env_system.h"
 #include "runtime/graph/graph.h"
+#include "runtime/graph/load/load.h"
 #include "tests/check.h"
 
 /* Loads |text|; the caller releases. */

@@ -6,6 +6,7 @@
 #include "kernels/kernel.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/graph/graph.h"
+#include "runtime/graph/load/load.h"
 #include "tests/check.h"
 
 /* What is too much, too deep, or comes from outside the file. */

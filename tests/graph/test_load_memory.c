@@ -3,6 +3,7 @@
 
 #include "kernels/kernel.h"
 #include "runtime/graph/graph.h"
+#include "runtime/graph/load/load.h"
 #include "tests/check.h"
 
 /* Loading with every allocation failing in turn, once and from then on. */

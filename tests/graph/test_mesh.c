@@ -2,7 +2,12 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
+#include "runtime/graph/load/load.h"
 #include "runtime/graph/mesh/mesh.h"
+#include "runtime/graph/mesh/mesh_lower.h"
+#include "runtime/graph/mesh/mesh_var.h"
+#include "runtime/graph/mesh/mesh_wanted.h"
+#include "runtime/graph/pass/pass_simplify.h"
 #include "tests/check.h"
 
 /* The mesh lowering on its own; what it computes is checked by cli_mesh. */

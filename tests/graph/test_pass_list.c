@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernel.h"
+#include "runtime/base/env_system.h"
 #include "runtime/graph/hash.h"
+#include "runtime/graph/load/load.h"
 #include "runtime/graph/pass/pass_def.h"
 #include "tests/check.h"
 

@@ -3,6 +3,10 @@
 
 #include "ops/shape_ctx.h"
 #include "runtime/graph/builder.h"
+#include "runtime/graph/node.h"
+#include "runtime/graph/pass/pass_fuse.h"
+#include "runtime/graph/pass/pass_simplify.h"
+#include "runtime/graph/pass/pass_specialize.h"
 #include "tests/check.h"
 
 /* Graphs of the built-in ops, put together by name. */

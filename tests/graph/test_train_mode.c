@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
+#include "runtime/base/env_system.h"
+#include "runtime/exec/session/session_run.h"
+#include "runtime/graph/load/load.h"
+#include "runtime/graph/train/train_graph.h"
+#include "runtime/graph/train/train_spec.h"
 #include "tests/graph/trainee.h"
 
 /* Nodes that behave differently while training. */

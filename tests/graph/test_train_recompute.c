@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/session/binding.h"
 #include "tests/graph/trainee.h"
 
 /* `recompute`: the same bits from less memory. */

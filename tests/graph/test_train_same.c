@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/session/session_run.h"
 #include "tests/graph/trainee.h"
 
 /* The same bits: on any number of threads, and from one process that

@@ -6,7 +6,12 @@
 
 #include "kernels/kernel.h"
 #include "runtime/exec/session/session.h"
+#include "runtime/exec/session/session_run.h"
+#include "runtime/exec/session/session_vars.h"
+#include "runtime/graph/load/load.h"
 #include "runtime/graph/train/train.h"
+#include "runtime/graph/train/train_graph.h"
+#include "runtime/graph/train/train_spec.h"
 #include "tests/exec/support.h"
 
 /* A graph's text, rewritten for training and run. */

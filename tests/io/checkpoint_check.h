@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/env_system.h"
 #include "runtime/io/checkpoint/checkpoint.h"
+#include "runtime/io/checkpoint/checkpoint_load.h"
+#include "runtime/io/checkpoint/checkpoint_open.h"
+#include "runtime/io/checkpoint/checkpoint_store.h"
 #include "tests/base/sim_fs.h"
 #include "tests/check.h"
 

@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include "runtime/base/crc32c.h"
+#include "runtime/io/checkpoint/checkpoint_load.h"
+#include "runtime/io/checkpoint/checkpoint_open.h"
+#include "runtime/io/checkpoint/checkpoint_store.h"
 #include "tests/io/checkpoint_check.h"
 
 /* Checkpoints: what is saved comes back, what is kept, what is refused. */

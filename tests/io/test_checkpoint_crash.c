@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/io/checkpoint/checkpoint_load.h"
+#include "runtime/io/checkpoint/checkpoint_open.h"
+#include "runtime/io/checkpoint/checkpoint_store.h"
 #include "tests/io/checkpoint_check.h"
 
 /* Checkpoints on a file system that fails and forgets (sim_fs.h). Whatever

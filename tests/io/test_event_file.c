@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "runtime/base/crc32c.h"
+#include "runtime/base/env_system.h"
 #include "runtime/base/proto.h"
 #include "runtime/io/record/event_file.h"
 #include "tests/base/sim_fs.h"

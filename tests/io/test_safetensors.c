@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/io/array/safetensors.h"
+#include "runtime/io/array/safetensors_write.h"
 
 #include "tests/io/io_check.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/env_system.h"
 #include "runtime/io/array/tensor_file.h"
 
 #include <sys/stat.h>

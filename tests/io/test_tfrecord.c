@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/io/record/tf_example.h"
 #include "runtime/io/record/tfrecord.h"
 
 #include "tests/io/io_check.h"

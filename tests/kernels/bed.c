@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/registry.h"
+
 enum { WORKERS = 3 };
 
 static void serial(void *self, int64_t blocks, weir_block_fn fn, void *arg) {

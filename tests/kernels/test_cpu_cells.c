@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/cpu/isa/cells.h"
+#include "kernels/cpu/isa/choose.h"
 #include "kernels/cpu/isa/random.h"
 #include "kernels/philox.h"
 #include "tests/kernels/bed.h"

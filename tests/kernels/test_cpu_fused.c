@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/registry.h"
 #include "tests/kernels/bed.h"
 
 /* Operands of a three-operand chain: dims of the output, and for each operand

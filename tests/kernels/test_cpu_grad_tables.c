@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cpu/isa/choose.h"
 #include "kernels/cpu/isa/conv_grad.h"
 #include "kernels/cpu/isa/isa.h"
 #include "tests/kernels/bed.h"

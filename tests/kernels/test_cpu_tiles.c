@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cpu/isa/choose.h"
 #include "kernels/cpu/isa/isa.h"
 #include "runtime/tensor/dtype.h"
 #include "tests/check.h"

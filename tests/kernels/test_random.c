@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
+#include "kernels/registry.h"
 #include "tests/check.h"
 
 enum { COUNT = 40000 };

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
+#include "kernels/registry.h"
 #include "tests/check.h"
 
 static bool is_ref(const weir_kernel_def *kernel) {

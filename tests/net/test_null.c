@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/net/null.h"
 #include "runtime/net/transport.h"
 #include "tests/check.h"
 

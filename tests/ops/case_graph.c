@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/graph/builder.h"
+#include "runtime/graph/node.h"
 #include "tests/ops/case.h"
 
 /* Adds the node that stands for input |i|: `input`, or `const`. */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/yaml/yaml_scalar.h"
 #include "tests/ops/case.h"
 
 typedef struct reading {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/registry.h"
 #include "tests/ops/case.h"
 
 enum { GUARD_BYTES = 64, WORKERS = 3 };

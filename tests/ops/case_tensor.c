@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/philox.h"
+#include "runtime/base/yaml/yaml_scalar.h"
 #include "tests/ops/case.h"
 
 /* A nested list's shape, by its first items. */

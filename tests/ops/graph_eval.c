@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/ops/graph_eval.h"
 
+#include "kernels/registry.h"
 #include "tests/ops/case.h"
 
 static weir_status run_kernel(const weir_graph *graph, weir_node_id id,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/registry.h"
 #include "tests/ops/case.h"
 
 enum { TEXT = 512 };

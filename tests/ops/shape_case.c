@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "kernels/kernel.h"
+#include "runtime/graph/node.h"
 #include "tests/check.h"
 
 /* Reads "[n+1,-1]" and returns what follows. */

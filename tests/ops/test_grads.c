@@ -5,6 +5,7 @@
 
 #include "kernels/kernel.h"
 #include "runtime/graph/grad/gradients.h"
+#include "runtime/graph/node.h"
 #include "tests/check.h"
 #include "tests/ops/graph_eval.h"
 #include "tests/ops/shape_case.h"

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "placement/bench/generate.h"
+#include "placement/check.h"
 #include "placement/solve/rescue.h"
+#include "placement/solve/rescue_order.h"
 #include "placement/solve/search.h"
 #include "runtime/base/mix.h"
 #include "tests/check.h"

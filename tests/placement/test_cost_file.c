@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/lower/cost_file.h"
+#include "placement/lower/cost_file_fit.h"
+#include "placement/lower/cost_file_read.h"
+#include "runtime/base/env_system.h"
+#include "runtime/graph/load/load.h"
+#include "runtime/graph/pass/pass_fuse.h"
+#include "runtime/graph/pass/pass_simplify.h"
 
 #include <string.h>
 
 #include "kernels/kernel.h"
 #include "placement/lower/lower.h"
 #include "placement/lower/signature.h"
-#include "placement/report/dump.h"
 #include "runtime/base/strbuf.h"
 #include "tests/check.h"
 

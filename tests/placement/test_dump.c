@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "placement/check.h"
 #include "placement/report/dump.h"
+#include "placement/report/dump_html.h"
+#include "placement/report/dump_moves.h"
 #include "runtime/base/strbuf.h"
 #include "tests/check.h"
 

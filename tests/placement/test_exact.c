@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/check.h"
 #include "placement/solve/exact.h"
 #include "tests/check.h"
 

@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/check.h"
 #include "placement/solve/lists.h"
+#include "placement/solve/rank.h"
 #include "placement/solve/schedule.h"
 #include "placement/solve/search.h"
 #include "tests/check.h"

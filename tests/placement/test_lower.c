@@ -2,9 +2,21 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
+#include "placement/check.h"
 #include "placement/lower/lower.h"
+#include "placement/plan_read.h"
+#include "placement/quantity.h"
 #include "placement/report/dump.h"
+#include "placement/report/dump_critical.h"
+#include "placement/report/dump_diff.h"
+#include "placement/report/dump_dot.h"
+#include "placement/report/dump_explain.h"
+#include "placement/report/dump_json.h"
+#include "runtime/base/env_system.h"
 #include "runtime/base/strbuf.h"
+#include "runtime/graph/load/load.h"
+#include "runtime/graph/pass/pass_fuse.h"
+#include "runtime/graph/pass/pass_simplify.h"
 #include "tests/check.h"
 
 /* A graph's text, its outputs' groups. */

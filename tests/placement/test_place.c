@@ -4,6 +4,9 @@
 
 #include "placement/bench/generate.h"
 #include "placement/bench/instance.h"
+#include "placement/bench/instance_stg.h"
+#include "placement/check.h"
+#include "placement/solve/rank.h"
 #include "placement/solve/schedule.h"
 #include "placement/solve/search.h"
 #include "tests/check.h"

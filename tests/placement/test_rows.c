@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/check.h"
+#include "placement/report/figures.h"
 #include "placement/solve/objective.h"
 #include "placement/solve/placer.h"
 #include "tests/check.h"

@@ -9,9 +9,13 @@
 #include <unistd.h>
 
 #include "kernels/kernel.h"
+#include "runtime/base/env_system.h"
 #include "runtime/base/fs/fs_system.h"
 #include "runtime/base/strbuf.h"
+#include "runtime/graph/load/load.h"
 #include "runtime/train/data/data.h"
+#include "runtime/train/data/data_iter.h"
+#include "runtime/train/data/data_open.h"
 #include "runtime/train/data/data_source.h"
 #include "tests/check.h"
 

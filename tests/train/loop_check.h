@@ -10,7 +10,10 @@
 #include "kernels/kernel.h"
 #include "runtime/base/fs/fs_system.h"
 #include "runtime/base/strbuf.h"
+#include "runtime/exec/session/session_vars.h"
+#include "runtime/graph/load/load.h"
 #include "runtime/train/loop/loop.h"
+#include "runtime/train/loop/loop_create.h"
 #include "tests/check.h"
 
 /* What the tests of the loop share: a world of counted memory, real files in a

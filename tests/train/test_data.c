@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/env_system.h"
 #include "runtime/train/data/data.h"
+#include "runtime/train/data/data_iter.h"
+#include "runtime/train/data/data_open.h"
 
 #include "tests/train/data_check.h"
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <zlib.h>
 
+#include "runtime/base/env_system.h"
 #include "runtime/io/array/npy.h"
-#include "runtime/io/array/npz.h"
+#include "runtime/io/array/npz_write.h"
+#include "runtime/train/data/data_iter.h"
+#include "runtime/train/data/data_open.h"
 #include "tests/train/data_check.h"
 
 /* npy, idx and npz: in memory, row by row, in shards, compressed, damaged. */

@@ -2,6 +2,10 @@
 #include <pthread.h>
 #include <zlib.h>
 
+#include "runtime/base/env_system.h"
+#include "runtime/train/data/data_iter.h"
+#include "runtime/train/data/data_open.h"
+#include "runtime/train/data/data_vocabulary.h"
 #include "tests/train/data_check.h"
 
 /* csv, tfrecord and text: records of any length. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/loop/loop_eval.h"
 #include "tests/train/loop_check.h"
 
 /* The loop: epochs, evaluation, stop rules, and what goes wrong. */

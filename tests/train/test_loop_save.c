@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/loop/loop_eval.h"
+#include "runtime/train/loop/loop_save.h"
 #include "tests/train/loop_check.h"
 
 /* Checkpoints of the loop: a run that goes on from one gives the bits of a run

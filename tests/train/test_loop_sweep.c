@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/load/load.h"
+#include "runtime/train/loop/loop_create.h"
+#include "runtime/train/loop/loop_eval.h"
+#include "runtime/train/loop/loop_save.h"
 #include "tests/train/loop_check.h"
 
 /* Memory runs out: the training graph with its gradients, steps, an

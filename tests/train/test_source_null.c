@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/env_system.h"
 #include "tests/train/data_check.h"
 
 /* The source to copy keeps the contract of sources, and is in no list. */

@@ -3,6 +3,10 @@
  * Direct convolution as kernels: of a group, and alone. */
 #include "kernels/cpu/conv/conv.h"
 
+#include "kernels/cpu/conv/conv_images.h"
+#include "kernels/cpu/conv/conv_plan.h"
+#include "kernels/cpu/conv/conv_small.h"
+
 typedef struct conv_job {
   const weir_conv_plan *plan;
   const weir_args *args;

@@ -67,24 +67,4 @@ static inline size_t weir_conv_bias_at(const weir_conv_plan *plan) {
   return plan->packed_floats - bytes / sizeof(float);
 }
 
-/* Plans |group|, whose first call is conv2d. False with the reason when the
- * direct forms do not take it. */
-bool weir_conv_plan_make(const weir_group *group, weir_conv_plan *plan,
-                         weir_why *why);
-
-/* Packs weights [oc][c][kh][kw] and bias (may be NULL) into
- * plan->packed_floats. */
-void weir_conv_pack(const weir_conv_plan *plan, const float *w,
-                    const float *bias, float *packed);
-
-/* Images |first|.. of block |b|, in the plan's form. |scratch|: the worker's.
- */
-void weir_conv_block_images(const weir_conv_plan *plan, const float *packed,
-                            const float *x, float *y, int64_t b, char *scratch);
-void weir_conv_block_small(const weir_conv_plan *plan, const float *packed,
-                           const float *x, float *y, int64_t b, char *scratch);
-
-/* All steps on |count| neighbouring elements, in place. */
-void weir_conv_steps(const weir_conv_plan *plan, float *y, int64_t count);
-
 #endif

@@ -5,7 +5,13 @@
 
 #include <string.h>
 
-#include "kernels/cpu/gemm/matmul.h"
+#include "kernels/cpu/conv/conv_gemm_pack.h"
+#include "kernels/cpu/conv/conv_gemm_plan.h"
+#include "kernels/cpu/ew/ew_build.h"
+#include "kernels/cpu/ew/ew_run.h"
+#include "kernels/cpu/gemm/matmul_shape.h"
+#include "kernels/cpu/isa/choose.h"
+#include "kernels/registry.h"
 
 /* A block: output rows [row, row + rows) of channels [o0, o1). */
 typedef struct block {

@@ -31,16 +31,4 @@ typedef struct weir_conv_gemm {
   const weir_ew *epilogue;        /* or NULL */
 } weir_conv_gemm;
 
-/* Plans conv2d |call|. False with the reason if there is nothing to multiply
- * or the copies are too large. */
-bool weir_conv_gemm_plan(const weir_call *call, weir_conv_gemm *out,
-                         weir_why *why);
-
-/* Pixels [first, first + count) of the band into panels: |depth| rows from
- * k0, a tile's columns wide. |copy|: the band's padded input. Writes up to 63
- * bytes too many at the end. */
-void weir_conv_gemm_pack(const weir_conv_gemm *plan, const char *copy,
-                         char *panels, int64_t k0, int64_t depth,
-                         int64_t pixels);
-
 #endif

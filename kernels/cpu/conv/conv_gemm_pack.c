@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cpu/conv/conv_gemm_pack.h"
+
 #include <string.h>
 
 #include "kernels/cpu/conv/conv_gemm.h"

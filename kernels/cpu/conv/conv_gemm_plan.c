@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cpu/conv/conv_gemm_plan.h"
+
 #include <string.h>
 
 #include "kernels/cpu/conv/conv_gemm.h"
+#include "kernels/cpu/isa/choose.h"
+#include "kernels/registry.h"
 #include "runtime/base/size.h"
 
 enum {

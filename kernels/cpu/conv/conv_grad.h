@@ -27,20 +27,10 @@ typedef struct weir_conv_grad {
   const int32_t *places; /* per tap: where it is in the padded block */
 } weir_conv_grad;
 
-/* Fills in all but |places| from operands x (or dx), w (or dw) and y (dy).
- * False with the reason when this form does not take them. */
-bool weir_conv_grad_plan(const weir_call *call, const weir_operand *x,
-                         const weir_operand *w, const weir_operand *y,
-                         weir_conv_grad *out, weir_why *why);
-
 /* Images in block |b|. */
 static inline int64_t weir_conv_grad_images(const weir_conv_grad *g,
                                             int64_t b) {
   return g->n - b * 16 < 16 ? g->n - b * 16 : 16;
 }
-
-/* Block |b| of dy: where it lies, or converted into |buffer|. */
-const float *weir_conv_grad_dy(const weir_conv_grad *g, const float *dy,
-                               int64_t b, float *buffer);
 
 #endif

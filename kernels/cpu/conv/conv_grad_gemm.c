@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "kernels/cpu/gemm/gemm.h"
-#include "kernels/cpu/isa/isa.h"
+#include "kernels/cpu/gemm/gemm_plan.h"
+#include "kernels/cpu/isa/choose.h"
 #include "kernels/kernel.h"
+#include "kernels/registry.h"
 #include "ops/nn/window.h"
 #include "runtime/base/size.h"
 

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "kernels/cpu/conv/conv_grad.h"
+#include "kernels/cpu/conv/conv_grad_plan.h"
+#include "kernels/registry.h"
 
 enum { kMostWeights = 1 << 22 }; /* packed, elements */
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cpu/conv/conv_grad_plan.h"
+
 #include "kernels/cpu/conv/conv_grad.h"
+#include "kernels/cpu/isa/choose.h"
+#include "kernels/registry.h"
 #include "runtime/base/size.h"
 
 enum {

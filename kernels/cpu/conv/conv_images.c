@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The images form: 16 images of a block at once. */
+#include "kernels/cpu/conv/conv_images.h"
+
 #include "kernels/cpu/conv/conv.h"
+#include "kernels/cpu/conv/conv_plan.h"
 #include "kernels/cpu/conv/n16.h"
 
 /* Output rows [i, i + pool) of one tile of channels into one row of |y|. */

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cpu/conv/conv_plan.h"
+
 #include <string.h>
 
 #include "kernels/cpu/conv/conv.h"
-#include "kernels/cpu/ew/ew.h"
+#include "kernels/cpu/ew/ew_build.h"
+#include "kernels/cpu/isa/choose.h"
+#include "kernels/registry.h"
 #include "runtime/base/size.h"
 
 enum {

@@ -2,9 +2,12 @@
  *
  * The forms for few images: one image at a time, lanes along the width or over
  * the output channels. */
+#include "kernels/cpu/conv/conv_small.h"
+
 #include <string.h>
 
 #include "kernels/cpu/conv/conv.h"
+#include "kernels/cpu/conv/conv_plan.h"
 
 /* One image as [c][hp][wp] with zeros around it. */
 static const float *padded(const weir_conv_plan *plan, const float *x,

@@ -6,9 +6,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/cpu/isa/choose.h"
 #include "kernels/cpu/isa/conv.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/kernel.h"
+#include "kernels/registry.h"
 #include "ops/nn/window.h"
 
 typedef struct plan {

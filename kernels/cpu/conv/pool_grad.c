@@ -5,8 +5,12 @@
 #include <string.h>
 
 #include "kernels/cpu/conv/n16.h"
-#include "kernels/cpu/gemm/matmul.h"
+#include "kernels/cpu/ew/ew_build.h"
+#include "kernels/cpu/ew/ew_run.h"
+#include "kernels/cpu/gemm/matmul_shape.h"
+#include "kernels/cpu/isa/choose.h"
 #include "kernels/kernel.h"
+#include "kernels/registry.h"
 #include "ops/nn/window.h"
 
 typedef struct plan {

@@ -3,6 +3,10 @@
  * looked at before anything is computed; what is wrong with it is told by the
  * reference kernel. */
 #include "kernels/cpu/ew/ew.h"
+#include "kernels/cpu/ew/ew_build.h"
+#include "kernels/cpu/ew/ew_run.h"
+#include "kernels/cpu/isa/choose.h"
+#include "kernels/registry.h"
 
 typedef struct plan {
   weir_ew ew;

@@ -3,6 +3,10 @@
  * functions of kernels/cpu/isa say which dtypes an op has; others are left to
  * ref. */
 #include "kernels/cpu/ew/ew.h"
+#include "kernels/cpu/ew/ew_build.h"
+#include "kernels/cpu/ew/ew_run.h"
+#include "kernels/cpu/isa/choose.h"
+#include "kernels/registry.h"
 
 /* A call seen as a group of one. */
 static bool build(const weir_call *call, weir_ew *ew, weir_why *why) {

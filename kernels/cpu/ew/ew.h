@@ -64,34 +64,4 @@ typedef struct weir_ew {
   size_t scratch_bytes; /* for one thread */
 } weir_ew;
 
-/* Plans calls |first|.. of |group|; a member before |first| is the anchor, and
- * its value is read from |anchor_io|, where it must lie complete (row-major) or
- * as far as the region asks. |keep_rows|: the last dim of the space stays what
- * the calls say, for weir_ew_region by rows and columns of a matrix; refused
- * unless the rest is one dim. False with the reason when it cannot. */
-bool weir_ew_build(const weir_group *group, uint32_t first, int32_t anchor_io,
-                   bool keep_rows, const weir_isa *isa, weir_ew *ew,
-                   weir_why *why);
-
-/* The tile function of a call with one input, and its attributes. False when
- * there is none. */
-bool weir_ew_unary(const weir_call *call, const weir_isa *isa, weir_tile_fn *fn,
-                   float p[2]);
-
-/* Looks at data that a step may not like; first in every run. Errors: W5008. */
-weir_status weir_ew_check(const weir_ew *ew, const weir_args *args);
-
-/* Computes everything, by weir_parallel_for when it is large. The program's
- * scratch is args->scratch's worker part. */
-void weir_ew_run(const weir_ew *ew, const weir_args *args);
-
-/* Rows [r0, r1), columns [c0, c1). |io|: the run's operands. |scratch|:
- * scratch_bytes of the calling thread's own. */
-void weir_ew_region(const weir_ew *ew, void *const *io, int64_t r0, int64_t r1,
-                    int64_t c0, int64_t c1, char *scratch);
-
-/* The same for elements [at, end) of the space, row by row. */
-void weir_ew_range(const weir_ew *ew, void *const *io, int64_t at, int64_t end,
-                   char *scratch);
-
 #endif

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cpu/ew/ew_build.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "kernels/cpu/ew/ew.h"
+#include "kernels/cpu/isa/choose.h"
+#include "kernels/registry.h"
 
 /* The integers within the limits of `clip`, if a float holds them. */
 static bool whole_limits(const weir_attr *low, const weir_attr *high,

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cpu/ew/ew_run.h"
+
 #include <string.h>
 
 #include "kernels/apply.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chains of element-wise calls as one pass (kernels/cpu/ew/ew.h). */
 #include "kernels/cpu/ew/ew.h"
+#include "kernels/cpu/ew/ew_build.h"
+#include "kernels/cpu/ew/ew_run.h"
+#include "kernels/cpu/isa/choose.h"
 
 static bool build(const weir_group *group, weir_ew *ew, weir_why *why) {
   return weir_ew_build(group, 0, -1, false, weir_isa_choose(), ew, why);

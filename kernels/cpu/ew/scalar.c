@@ -2,6 +2,7 @@
 /* One f32 element: no state, no loop, a few instructions. They stand before
  * the general kernels; results are the same bits. */
 #include "kernels/kernel.h"
+#include "kernels/registry.h"
 
 static bool accepts(const weir_call *call, weir_why *why) {
   for (uint32_t i = 0; i < call->in_count; i++)

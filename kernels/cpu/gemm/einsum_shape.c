@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cpu/gemm/einsum_shape.h"
+
 #include <string.h>
 
-#include "kernels/cpu/gemm/matmul.h"
+#include "kernels/registry.h"
 #include "ops/nn/einsum_equation.h"
 
 /* The operands that become a and b, and the result. */

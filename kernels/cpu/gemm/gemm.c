@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/cpu/gemm/onednn.h"
+#include "kernels/cpu/isa/choose.h"
 
 /* One run. Pointers are to bytes, strides count elements. */
 typedef struct job {

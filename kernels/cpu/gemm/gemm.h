@@ -86,14 +86,6 @@ typedef struct weir_gemm_io {
   size_t done_bytes;
 } weir_gemm_io;
 
-/* Plans a product. |constant_b|: weir_gemm_pack will be used if the plan's
- * copy_b is GIVEN (which it is where packing pays). Sizes of c and operands
- * must have been checked to fit in memory. */
-void weir_gemm_plan(const weir_gemm_shape *shape, bool constant_b,
-                    weir_gemm *out);
-
-/* Bytes of a GIVEN b's panels; SIZE_MAX when that is too much. */
-size_t weir_gemm_packed_bytes(const weir_gemm *gemm);
 /* Makes them. |packed| is 64-byte aligned. */
 void weir_gemm_pack(const weir_gemm *gemm, const void *b, void *packed);
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cpu/gemm/gemm_plan.h"
+
 #include <string.h>
 
 #include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/isa/choose.h"
 #include "runtime/base/size.h"
 
 /* Measured with AVX-512, 1 MiB of second cache and two cores; docs/decisions.md

@@ -5,6 +5,14 @@
 
 #include <string.h>
 
+#include "kernels/cpu/ew/ew_build.h"
+#include "kernels/cpu/ew/ew_run.h"
+#include "kernels/cpu/gemm/einsum_shape.h"
+#include "kernels/cpu/gemm/gemm_plan.h"
+#include "kernels/cpu/gemm/matmul_shape.h"
+#include "kernels/cpu/isa/choose.h"
+#include "kernels/registry.h"
+
 static void epilogue(void *arg, int64_t r0, int64_t r1, int64_t c0, int64_t c1,
                      char *scratch) {
   const weir_args *args = arg;

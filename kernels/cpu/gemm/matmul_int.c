@@ -2,7 +2,7 @@
 /* matmul of integers: rows of b times numbers, added up with wrap-around. */
 #include <string.h>
 
-#include "kernels/cpu/gemm/matmul.h"
+#include "kernels/cpu/gemm/matmul_shape.h"
 
 enum { ROWS = 16 }; /* of a block */
 

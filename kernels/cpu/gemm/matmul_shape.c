@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
+#include "kernels/cpu/gemm/matmul_shape.h"
 
-#include "kernels/cpu/gemm/matmul.h"
+#include <string.h>
 
 /* Operand strides over the output's batch dims, 0 where repeated. */
 static void batch_strides(const weir_operand *x, int32_t rank,

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cpu/isa/choose.h"
+
 #include <string.h>
 
 #include "kernels/cpu/isa/isa.h"

@@ -121,13 +121,4 @@ typedef struct weir_isa {
   const weir_column_table *columns;           /* isa/columns.h */
 } weir_isa;
 
-/* The best one for this processor. Static, immutable. */
-const weir_isa *weir_isa_choose(void);
-/* The i-th one this processor can run, best first; NULL past the end. */
-const weir_isa *weir_isa_at(int i);
-
-/* The tile function for |op|, or NULL. */
-weir_tile_fn weir_isa_tile(const weir_isa *isa, const char *op, unsigned dtype,
-                           unsigned target);
-
 #endif

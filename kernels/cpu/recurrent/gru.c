@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cpu/recurrent/recurrent.h"
+#include "kernels/cpu/recurrent/recurrent_plan.h"
 
 /* ---- x, w, r, bias, rbias, h0 -> y, h, gates, inner. x w lies in the gates,
  * or in scratch if nobody wants those. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cpu/recurrent/recurrent.h"
+#include "kernels/cpu/recurrent/recurrent_plan.h"
 
 /* ---- x, w, r, bias, h0, c0 -> y, h, c, gates, cells. Output c holds the cells
  * of the step; x w lies in the gates, or in scratch if nobody wants those. */

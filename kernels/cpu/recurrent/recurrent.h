@@ -44,16 +44,6 @@ typedef struct weir_recurrent_block {
   float *local;         /* the thread's own, for products */
 } weir_recurrent_block;
 
-/* Plans a forward call (inputs x, w, r), or, if |back|, one whose input 0 is r
- * and whose input 1 is [b, t, ...]. |keeps_sums|: x w has no output to lie in.
- * Packs constant weights. */
-WEIR_MUST_USE weir_status weir_recurrent_prepare(const weir_call *call,
-                                                 int64_t gates, bool back,
-                                                 bool keeps_sums,
-                                                 weir_prepared *out,
-                                                 weir_error *err);
-void weir_recurrent_release(void *state);
-
 /* Packs panel |panel| of r. */
 void weir_recurrent_pack(const weir_recurrent *plan, const float *r,
                          float *panels, int64_t panel);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cpu/recurrent/recurrent_plan.h"
+
 #include <string.h>
 
+#include "kernels/cpu/gemm/gemm_plan.h"
+#include "kernels/cpu/isa/choose.h"
 #include "kernels/cpu/recurrent/recurrent.h"
 #include "runtime/base/size.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Optimisers: one pass over the variable, its slots and the gradient. */
 #include "kernels/apply.h"
+#include "kernels/cpu/isa/choose.h"
 
 #include <math.h>
 

@@ -2,6 +2,7 @@
 /* argmax and argmin along the last axis: the extreme by vectors, then where it
  * is first. */
 #include "kernels/cpu/rows/lanes.h"
+#include "kernels/registry.h"
 
 typedef struct job {
   const weir_row_plan *plan;

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "kernels/kernel.h"
+#include "kernels/registry.h"
 
 enum { kLanes = 8 };
 

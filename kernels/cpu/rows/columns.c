@@ -2,6 +2,8 @@
 /* softmax, log_softmax, argmax and argmin along an axis that is not the last:
  * down the columns of [outer][n][inner]. */
 #include "kernels/cpu/isa/columns.h"
+#include "kernels/cpu/isa/choose.h"
+#include "kernels/registry.h"
 
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/kernel.h"

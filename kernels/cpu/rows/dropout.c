@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/cpu/isa/choose.h"
 #include "kernels/cpu/isa/random.h"
 #include "kernels/kernel.h"
 

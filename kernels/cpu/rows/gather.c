@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "kernels/cpu/isa/choose.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/kernel.h"
 

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "kernels/cpu/isa/apply.h"
-#include "kernels/cpu/isa/isa.h"
+#include "kernels/cpu/isa/choose.h"
 #include "kernels/kernel.h"
 
 enum { BLOCK = 32768 };

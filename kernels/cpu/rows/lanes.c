@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cpu/rows/lanes.h"
 
+#include "kernels/cpu/isa/choose.h"
+
 void weir_row_plan_init(weir_row_plan *plan, const weir_call *call,
                         int64_t axis, int64_t element_cost) {
   const weir_operand *x = &call->in[0];

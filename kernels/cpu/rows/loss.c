@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdatomic.h>
 
+#include "kernels/cpu/isa/choose.h"
 #include "kernels/cpu/isa/loss.h"
 #include "kernels/cpu/rows/lanes.h"
 #include "runtime/tensor/tensor.h"

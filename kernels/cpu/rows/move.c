@@ -5,6 +5,7 @@
  * goes element by element. */
 #include <string.h>
 
+#include "kernels/cpu/isa/choose.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/kernel.h"
 #include "ops/shape/slicing.h"

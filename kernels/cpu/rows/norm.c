@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "kernels/cpu/rows/lanes.h"
+#include "kernels/registry.h"
 
 typedef struct job {
   const weir_row_plan *plan;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
+#include "kernels/registry.h"
 #include "ops/shape/slicing.h"
 
 enum { BLOCK_BYTES = 128 * 1024 };

@@ -7,8 +7,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/cpu/isa/choose.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/kernel.h"
+#include "kernels/registry.h"
 
 enum { COLUMNS = 512, ROWS = 64, SLICE = 65536, BLOCK = 32768 };
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums of images by channel, from the N16 layout: a bias' gradient. */
-#include "kernels/cpu/conv/conv_grad.h"
+#include "kernels/cpu/isa/choose.h"
+#include "kernels/cpu/isa/conv_grad.h"
+#include "kernels/registry.h"
 
 enum { kChunks = 64 }; /* parts of the sum, at most */
 

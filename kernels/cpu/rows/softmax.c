@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "kernels/cpu/rows/lanes.h"
+#include "kernels/registry.h"
 
 typedef struct job {
   const weir_row_plan *plan;

@@ -46,8 +46,4 @@ void weir_out_place(weir_diag_out *out, const char *file, uint32_t line,
 /* Hands what is buffered to the writer. */
 void weir_out_flush(weir_diag_out *out);
 
-/* diag_draw.c: the source lines with their underlines, from the arrow on; the
- * width of the line numbers comes back for the notes that follow. */
-size_t weir_diag_draw(weir_diag_out *out, const weir_diag *diag);
-
 #endif

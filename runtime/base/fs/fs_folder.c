@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/base/fs/fs_system.h"
+#include "runtime/base/fs/fs_write.h"
 
 /* A folder, a file in it, or a lock: a descriptor and what it is called. */
 typedef struct handle {

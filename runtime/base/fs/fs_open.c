@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/fs/fs_open.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>

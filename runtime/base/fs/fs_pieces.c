@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/fs/fs_open.h"
 #include "runtime/base/fs/fs_system.h"
 
 /* Reading parts of files: pread only, so that a file cut short by another

@@ -10,6 +10,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "runtime/base/fs/fs_open.h"
+#include "runtime/base/fs/fs_write.h"
+
 enum {
   kReadFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
   kFileAlign = 64,

@@ -19,36 +19,13 @@ extern const weir_fs_pieces weir_system_pieces;
 
 enum { WEIR_PATH_BYTES = 4096 };
 
-/* Puts relative |path| in order in |out_path|. Errors: W4002 when it is
- * absolute, empty, too long, or leaves the folder it starts in. */
-weir_status weir_path_beneath(const char *path, char out_path[WEIR_PATH_BYTES],
-                              weir_error *err);
-
-/* Opens |path|, which is in order, beneath folder |root_fd| for reading.
- * |by_steps|: as on a kernel without openat2. Returns a descriptor, or -1 with
- * errno: ELOOP or EXDEV when it meets a link or leaves the folder. */
-int weir_fs_open_beneath(int root_fd, const char *path, bool by_steps);
-
 /* Opens and checks a file as weir_fs.read does; the caller closes |*out_fd|,
  * which is -1 after a failure. */
 weir_status weir_fs_open_read(const char *root, const char *path, size_t limit,
                               int *out_fd, size_t *out_size, weir_error *err);
 
-/* Writes a whole file for weir_fs.write; see there. Devices and pipes are
- * written straight to, a link's target is what is replaced. */
-weir_status weir_fs_write_file(const char *path, weir_bytes content,
-                               weir_error *err);
-
 /* Folders held open, for weir_fs.folders; see there. */
 extern const weir_fs_folders weir_system_folders;
-
-/* Appends all of |content| to |fd|. Returns 0 or an errno. */
-int weir_fs_write_all(int fd, weir_bytes content);
-
-/* Fills |err|: W6005 when |error| says that the disk is full or fails, else
- * W5009: "cannot rename 'path': ...". */
-weir_status weir_fs_fail_write(const char *path, const char *doing, int error,
-                               weir_error *err);
 
 /* "No such file or directory". Static text, never NULL. */
 const char *weir_errno_text(int error_number);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/fs/fs_write.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

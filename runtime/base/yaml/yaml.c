@@ -5,6 +5,9 @@
 
 #include "runtime/base/utf8.h"
 #include "runtime/base/yaml/yaml_build.h"
+#include "runtime/base/yaml/yaml_error.h"
+#include "runtime/base/yaml/yaml_events.h"
+#include "runtime/base/yaml/yaml_simple.h"
 
 enum { kDefaultDepth = 64, kAliasFactor = 10, kAliasFloor = 10000 };
 

@@ -73,17 +73,6 @@ weir_status weir_yaml_parse(weir_sv text, const char *file,
 const weir_yaml *weir_yaml_get(const weir_yaml *map, const char *key);
 const weir_yaml_entry *weir_yaml_entry_of(const weir_yaml *map, weir_sv key);
 
-/* Plain scalars in the YAML 1.2 core schema. Each returns false when the node
- * is something else. Integers: [-+]digits, 0x hex, 0o octal; "010", "1_000" and
- * "1e3" are not integers. Floats: also .inf, -.inf, .nan and integers. */
-bool weir_yaml_int(const weir_yaml *node, int64_t *out);
-bool weir_yaml_float(const weir_yaml *node, double *out);
-bool weir_yaml_bool(const weir_yaml *node, bool *out);
-bool weir_yaml_null(const weir_yaml *node);
-/* The same for bare text, as found inside calls. */
-bool weir_text_int(weir_sv text, int64_t *out);
-bool weir_text_float(weir_sv text, double *out);
-
 /* The mark of |size| bytes that start |offset| bytes into a plain scalar; for
  * carets into call strings. Exact for single-line scalars, quoted ones without
  * escapes too; else, and through an alias, the whole scalar's mark. Costs a

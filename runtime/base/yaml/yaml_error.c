@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/yaml/yaml_error.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/yaml/yaml_events.h"
+
 #include "runtime/base/utf8.h"
 #include "runtime/base/yaml/yaml_build.h"
+#include "runtime/base/yaml/yaml_error.h"
+#include "runtime/base/yaml/yaml_tree.h"
 
 static bool refuse_tag(weir_yaml_builder *b, const yaml_char_t *tag,
                        const weir_mark *mark) {

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/yaml/yaml_keys.h"
+
 #include <inttypes.h>
 
 #include "runtime/base/size.h"
 #include "runtime/base/yaml/yaml_build.h"
+#include "runtime/base/yaml/yaml_error.h"
 
 enum {
   kFewKeys = 8, /* up to here comparing all is cheaper than hashing */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/yaml/yaml_scalar.h"
+
 #include <math.h>
 
 #include "runtime/base/number.h"

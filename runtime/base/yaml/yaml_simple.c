@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/yaml/yaml_simple.h"
+
 #include "runtime/base/yaml/yaml_build.h"
+#include "runtime/base/yaml/yaml_error.h"
+#include "runtime/base/yaml/yaml_tree.h"
 
 /* A reader for the form that large graph files have: block maps of one-line
  * values, in ASCII.

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/yaml/yaml_tree.h"
+
 #include <inttypes.h>
 
 #include "runtime/base/size.h"
 #include "runtime/base/yaml/yaml_build.h"
+#include "runtime/base/yaml/yaml_error.h"
+#include "runtime/base/yaml/yaml_keys.h"
 
 static weir_yaml_frame *top(weir_yaml_builder *b) {
   return b->frames.count > 0 ? &b->frames.items[b->frames.count - 1] : NULL;

@@ -3,8 +3,15 @@
 
 #include <string.h>
 
+#include "runtime/exec/compile/compile_comm.h"
+#include "runtime/exec/compile/compile_control.h"
+#include "runtime/exec/compile/compile_emit.h"
 #include "runtime/exec/compile/compile_internal.h"
-#include "runtime/graph/mesh/mesh.h"
+#include "runtime/exec/compile/compile_kernel.h"
+#include "runtime/exec/compile/compile_layout.h"
+#include "runtime/exec/compile/compile_outputs.h"
+#include "runtime/exec/compile/compile_parts.h"
+#include "runtime/graph/mesh/mesh_ranks.h"
 
 /* The walk over the graph: what each node is, in node order. */
 

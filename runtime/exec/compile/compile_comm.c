@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/compile/compile_comm.h"
+
 #include <string.h>
 
+#include "runtime/exec/compile/compile_emit.h"
 #include "runtime/exec/compile/compile_internal.h"
+#include "runtime/exec/compile/compile_layout.h"
+#include "runtime/exec/program/instr_comm.h"
 
 /* Nodes that the mesh lowering made: one for each rank of a collective. */
 

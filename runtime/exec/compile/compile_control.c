@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/compile/compile_control.h"
+
 #include <string.h>
 
+#include "runtime/exec/compile/compile_emit.h"
 #include "runtime/exec/compile/compile_internal.h"
+#include "runtime/exec/compile/compile_layout.h"
+#include "runtime/exec/program/instr_control.h"
+#include "runtime/exec/program/instr_loop.h"
 #include "runtime/graph/control.h"
 
 /* Nodes with bodies: each body becomes a program of its own, whose externals

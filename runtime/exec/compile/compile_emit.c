@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/compile/compile_emit.h"
+
 #include <string.h>
 
 #include "runtime/exec/compile/compile_internal.h"
+#include "runtime/exec/compile/compile_layout.h"
+#include "runtime/exec/parallel.h"
 
 /* From a chosen kernel to an instruction, or to its result. */
 

@@ -68,7 +68,6 @@ typedef struct weir_emit {
   const char *kernel, *reason;
 } weir_emit;
 
-/* compile.c */
 /* Compiles a body, which is simplified and fused already; feeds are all its
  * inputs. |known_feeds|: one for each. Nests as deep as bodies. */
 weir_status weir_compile_body(weir_compiler *outer,
@@ -76,75 +75,5 @@ weir_status weir_compile_body(weir_compiler *outer,
                               const void *const *known_feeds,
                               const weir_program **out_program,
                               weir_error *err);
-/* compile_control.c: the instruction of a node with bodies. */
-weir_status weir_compile_control(weir_compiler *c, weir_node_id id,
-                                 weir_error *err);
-
-/* compile_outputs.c: points what is fetched or committed to its external, or
- * copies it there. */
-weir_status weir_compile_outputs(weir_compiler *c, weir_error *err);
-
-/* compile_parts.c */
-/* Places the graph: fills c->partition if more than one device has work. */
-weir_status weir_compile_place(weir_compiler *c, weir_error *err);
-/* Begins the parts, once layouts are known. */
-weir_status weir_compile_parts_begin(weir_compiler *c, weir_error *err);
-/* From here on part |part| is written. */
-void weir_compile_enter(weir_compiler *c, uint32_t part);
-/* Enters the part of node |id| and brings what it needs there. */
-weir_status weir_compile_arrive(weir_compiler *c, weir_node_id id,
-                                weir_error *err);
-/* Finishes the other parts and hangs them behind |head|. */
-weir_status weir_compile_parts_end(weir_compiler *c, weir_program *head,
-                                   const weir_program_options *options,
-                                   weir_error *err);
-/* Gives all builders back. */
-void weir_compile_parts_release(weir_compiler *c);
-/* compile_comm.c: one rank's part, over the frame's channel. */
-weir_status weir_compile_collective(weir_compiler *c, weir_node_id id,
-                                    weir_error *err);
-
-/* compile_kernel.c */
-/* Emits node |id| alone. */
-weir_status weir_compile_node(weir_compiler *c, weir_node_id id,
-                              weir_error *err);
-/* Emits all members of |group| as one; |*done| is false when no group kernel
- * takes them, then |*reason| says why. */
-weir_status weir_compile_group(weir_compiler *c, uint32_t group, bool *done,
-                               const char **reason, weir_error *err);
-/* The call of node |id| in the arena. */
-weir_status weir_compile_call(weir_compiler *c, weir_node_id id,
-                              const weir_op_def *op, const weir_attr *attrs,
-                              weir_call **out_call, weir_error *err);
-/* Chooses a kernel for |emit|'s only call and prepares it. */
-weir_status weir_compile_choose(weir_compiler *c, weir_emit *emit,
-                                const char *also, weir_error *err);
-
-/* Whether the kernel that node |id|, or its group, would get looks at layouts
- * itself, as c->layouts are now. */
-weir_status weir_compile_takes_layouts(weir_compiler *c, weir_node_id id,
-                                       bool *out_takes, weir_error *err);
-
-/* compile_layout.c */
-/* Fills c->reader. */
-void weir_compile_find_readers(weir_compiler *c);
-/* Bytes of a value in its layout. */
-size_t weir_compile_bytes(const weir_compiler *c, weir_value_id id);
-/* Gives all values their layouts, once readers and groups are known. */
-weir_status weir_compile_layouts(weir_compiler *c, weir_error *err);
-/* Sees to it that |id| is plain from here on, by a COPY if it is not. */
-weir_status weir_compile_plain(weir_compiler *c, weir_value_id id,
-                               weir_error *err);
-
-/* compile_emit.c */
-/* Adds the instruction of |emit|, or computes its outputs now. Takes over the
- * prepared state, also on failure. */
-weir_status weir_compile_emit(weir_compiler *c, weir_emit *emit,
-                              weir_error *err);
-/* Adds the program's value for graph value |id|. */
-weir_status weir_compile_value(weir_compiler *c, weir_value_id id,
-                               weir_value_spec *spec, weir_error *err);
-/* What one call costs by estimate. */
-int64_t weir_compile_cost(const weir_call *call, weir_cost *cost);
 
 #endif

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/compile/compile_kernel.h"
+
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/registry.h"
+#include "runtime/exec/compile/compile_emit.h"
 #include "runtime/exec/compile/compile_internal.h"
+#include "runtime/exec/compile/compile_layout.h"
 
 /* Kernels: which one carries out a node or a group, and why. */
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/compile/compile_layout.h"
+
 #include <string.h>
 
 #include "runtime/base/size.h"
+#include "runtime/exec/compile/compile_emit.h"
 #include "runtime/exec/compile/compile_internal.h"
+#include "runtime/exec/compile/compile_kernel.h"
 
 /* Layouts: which values between kernels are kept 16 images at a time.
  *

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/compile/compile_outputs.h"
+
 #include "runtime/exec/compile/compile_internal.h"
+#include "runtime/exec/compile/compile_parts.h"
+#include "runtime/exec/program/instr_control.h"
 
 /* What leaves the program: fetches, and variables' new values. */
 

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/compile/compile_parts.h"
+
 #include <string.h>
 
+#include "placement/check.h"
+#include "placement/plan_read.h"
 #include "placement/report/dump.h"
+#include "runtime/exec/compile/compile_emit.h"
 #include "runtime/exec/compile/compile_internal.h"
+#include "runtime/exec/compile/compile_layout.h"
+#include "runtime/exec/program/instr_comm.h"
 
 /* Parts: one program for each device that has work, written in the same walk.
  *

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/measure/calibrate.h"
 
+#include "placement/lower/lower_cost.h"
 #include "placement/lower/signature.h"
 
 /* Units of one signature. */

@@ -13,10 +13,5 @@
 weir_status weir_calibrate(const weir_env *env,
                            const weir_measure_request *request,
                            weir_costs *costs, weir_error *err);
-/* Measures what a copy between two devices of one process takes, from 1 byte to
- * 64 MiB, fits a line to it and sets the table's link; a second or two. Errors:
- * as for compiling and running, W6001. */
-weir_status weir_calibrate_link(const weir_env *env, weir_costs *costs,
-                                weir_error *err);
 
 #endif

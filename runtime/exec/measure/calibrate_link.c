@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/measure/calibrate_link.h"
+
 #include "kernels/kernel.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/exec/compile/compile.h"
-#include "runtime/exec/measure/calibrate.h"
+#include "runtime/exec/measure/measure.h"
+#include "runtime/exec/session/binding.h"
+#include "runtime/graph/load/load.h"
 
 /* The link between devices of one process: what a hop more costs.
  *

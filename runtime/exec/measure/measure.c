@@ -6,6 +6,8 @@
 #include "runtime/base/map.h"
 #include "runtime/exec/measure/measure_copies.h"
 #include "runtime/exec/program/trace.h"
+#include "runtime/exec/session/binding.h"
+#include "runtime/exec/session/session_run.h"
 
 enum {
   LEAST_RUNS = 9,

@@ -85,25 +85,6 @@ struct weir_channel {
   const weir_channel_vtable *vt;
 };
 
-/* All ends in one process. |depth|: steps that an edge may hold (0: 2). It
- * allocates the first time an edge or group is used and whenever bytes grow,
- * not in a steady step. Errors: W6001. */
-weir_status weir_channel_local_create(const weir_env *env, uint32_t depth,
-                                      weir_channel **out_channel,
-                                      weir_error *err);
-
-/* A channel without peers: every call ends at once with W7001. Static,
- * immutable; release does nothing. */
-weir_channel *weir_channel_null(void);
-
 void weir_channel_release(weir_channel *channel); /* NULL-safe */
-
-/* For implementations: adds, gathers or deals |ranks| parts of one step, all
- * present, in rank order. |scratch| holds count elements for the sums. */
-void weir_collective_compute(const weir_collective *const *parts,
-                             void *scratch);
-/* Bytes of that scratch; checks the part. Errors: W0004, W2001. */
-weir_status weir_collective_check(const weir_collective *part,
-                                  size_t *out_scratch_bytes, weir_error *err);
 
 #endif

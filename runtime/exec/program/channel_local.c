@@ -3,12 +3,15 @@
  * All ends in one process: a table of edges, each a ring of steps, and a table
  * of groups, each a ring of meetings. One lock; bytes are copied under it when
  * a receiver is waiting or comes later, and callbacks are made after it. */
+#include "runtime/exec/program/channel_local.h"
+
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
 
 #include "runtime/base/vec.h"
 #include "runtime/exec/program/channel.h"
+#include "runtime/exec/program/collective.h"
 
 enum { kDefaultDepth = 2 };
 

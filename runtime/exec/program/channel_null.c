@@ -2,6 +2,8 @@
  *
  * The null channel: nobody is at the other end. To write a channel, copy this
  * file, rename, and replace bodies. */
+#include "runtime/exec/program/channel_null.h"
+
 #include "runtime/exec/program/channel.h"
 
 static void refuse(weir_channel_done *done) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What collectives compute, once all parts are in one memory. */
+#include "runtime/exec/program/collective.h"
+
 #include <inttypes.h>
 #include <string.h>
 

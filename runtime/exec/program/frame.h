@@ -68,16 +68,6 @@ void weir_frame_release(weir_frame *frame); /* NULL-safe */
 void weir_frame_share(weir_frame *frame, struct weir_stream *streams);
 /* Where external |external| is from now on. */
 void weir_frame_set_external(weir_frame *frame, uint32_t external, void *data);
-/* Runs once; blocks. Returns the failure of the first node. |options| may be
- * NULL. The pool is needed by programs that are not cheap; NULL: one thread. */
-weir_status weir_frame_run(weir_frame *frame, weir_pool *pool,
-                           const weir_run_options *options, weir_error *err);
-/* Whether fetch |fetch| of the last run holds its value; else why not. */
-weir_status weir_frame_fetch_status(const weir_frame *frame, uint32_t fetch,
-                                    weir_error *err);
-/* The same for any value of the program. */
-weir_status weir_frame_value_status(const weir_frame *frame, uint32_t value,
-                                    weir_error *err);
 
 /* ---- For instructions: the frame behind their run context. */
 typedef struct weir_exec_ctx {
@@ -89,41 +79,5 @@ typedef struct weir_exec_ctx {
 static inline const weir_exec_ctx *weir_exec_of(const weir_args *args) {
   return (const weir_exec_ctx *)args->ctx;
 }
-
-/* Runs a nested frame within an instruction. */
-weir_status weir_frame_run_nested(weir_frame *child, const weir_args *args);
-/* The same for turn |turn| of a loop: random ops draw other numbers. */
-weir_status weir_frame_run_turn(weir_frame *child, const weir_args *args,
-                                int64_t turn);
-/* WEIR_OK, or why the run must stop now. */
-weir_status weir_frame_check_stop(weir_frame *frame);
-/* ---- Parts of the executor. */
-
-/* Runs instructions [first, last), each looked at: poison, trace, traps. */
-void weir_frame_run_slow(weir_frame *frame, const weir_exec_ctx *ctx,
-                         uint32_t first, uint32_t last);
-/* Runs all of a nested frame and looks for NaN after each instruction; |*at| is
- * the one that failed. */
-weir_status weir_frame_run_trapped(weir_frame *frame, const weir_exec_ctx *ctx,
-                                   weir_error *err, uint32_t *at);
-/* Notes that |instr| failed. |err| holds what it said, perhaps nothing. */
-void weir_frame_fail(weir_frame *frame, uint32_t instr, weir_status status,
-                     weir_error *err);
-/* Names the node, its inputs' shapes and its place in |err|. */
-void weir_program_blame(const weir_program *program, uint32_t instr,
-                        weir_status status, weir_error *err);
-/* Starts an async task; it ends by weir_frame_task_end. */
-void weir_comm_start(weir_frame_task *task, uint64_t step);
-/* Tells the other end that |task| will not be started. */
-void weir_comm_refuse(weir_frame_task *task, uint64_t step,
-                      const weir_error *why);
-/* Adds an event to the run's trace. */
-void weir_frame_trace(weir_frame *frame, uint32_t instr, int64_t start_ns,
-                      int64_t end_ns, int thread);
-/* Why the run was told to stop. */
-weir_status weir_frame_stop_error(weir_status stopped, weir_error *err);
-/* Ends a task that a callback ended, on any thread. */
-void weir_frame_task_end(weir_frame_task *task);
-void weir_frame_hold(void *self, int64_t ns, bool spin);
 
 #endif

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/program/instr_control.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "runtime/exec/program/frame.h"
+#include "runtime/exec/program/run.h"
 
 /* The kinds that move bytes or run nested programs. */
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/program/instr_loop.h"
+
 #include <string.h>
 
 #include "runtime/base/size.h"
 #include "runtime/exec/program/frame.h"
+#include "runtime/exec/program/run.h"
 
 /* LOOP: scan and while.
  *

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "runtime/exec/program/program_internal.h"
+#include "runtime/exec/program/program_memory.h"
+#include "runtime/exec/program/tasks.h"
 
 static void release_program(weir_program *p) {
   const weir_allocator *alloc = p->env->alloc;

@@ -122,16 +122,6 @@ void weir_program_release(const weir_program *program); /* NULL-safe */
 
 /* ---- Kinds other than KERNEL: they fill in |spec|'s run and state. */
 
-/* COPY, FEED, FETCH, VAR_READ, VAR_COMMIT: out[0] = in[0], the same bytes. */
-weir_status weir_instr_copy(weir_program_builder *builder, weir_instr_kind kind,
-                            size_t bytes, weir_instr_spec *spec);
-/* CALL: bodies[0] with the instruction's inputs and outputs. */
-weir_status weir_instr_call(weir_program_builder *builder,
-                            weir_instr_spec *spec);
-/* BRANCH: in[0] is a bool or i32 scalar; runs bodies[its value] with the other
- * inputs. Errors when run: W5008 for a value without a body. */
-weir_status weir_instr_branch(weir_program_builder *builder, weir_dtype dtype,
-                              weir_instr_spec *spec);
 /* How a value is cut into slices: slice t is |outer| runs of |inner| bytes,
  * the o-th at (o * count + t) * inner. outer 1: slices are views. */
 typedef struct weir_slices {
@@ -155,24 +145,5 @@ typedef struct weir_loop_spec {
   int64_t length;             /* slices of each value; turns at most */
   bool reverse, counted, conditional;
 } weir_loop_spec;
-
-/* Fills |spec|, whose inputs, outputs and bodies are set. Errors: W6001. */
-weir_status weir_instr_loop(weir_program_builder *builder,
-                            const weir_loop_spec *loop, weir_instr_spec *spec);
-/* SEND (in[0]), RECV (out[0]): one edge of |channel|; NULL: the frame's own,
- * which joins the parts of one run. Without bytes they are tokens and have no
- * operand. */
-weir_status weir_instr_send(weir_program_builder *builder,
-                            weir_channel *channel, uint32_t edge, size_t bytes,
-                            weir_instr_spec *spec);
-weir_status weir_instr_recv(weir_program_builder *builder,
-                            weir_channel *channel, uint32_t edge, size_t bytes,
-                            weir_instr_spec *spec);
-/* COLLECTIVE: in[0] to out[0]; src and dst of |part| are set by each run.
- * |channel| as above. */
-weir_status weir_instr_collective(weir_program_builder *builder,
-                                  weir_channel *channel,
-                                  const weir_collective *part,
-                                  weir_instr_spec *spec);
 
 #endif

@@ -83,8 +83,7 @@ struct weir_program_builder {
   bool no_memory;
 };
 
-/* tasks.c: forms tasks, reorders instructions so that each task's are
- * neighbours, and leaves |edges| between tasks (pairs, lower to higher). */
+/* What waits for what: pairs of tasks, lower to higher. */
 typedef struct weir_task_edge {
   uint32_t from, to;
 } weir_task_edge;
@@ -92,35 +91,6 @@ typedef struct weir_task_graph {
   WEIR_VEC(weir_task_edge) edges;
   const weir_allocator *alloc;
 } weir_task_graph;
-
-/* Tasks of at least the grain where there is a choice. Errors: W6001. */
-weir_status weir_tasks_form(weir_program *program,
-                            const weir_program_options *options,
-                            weir_task_graph *graph, weir_error *err);
-/* tasks_stream.c: the same for a device: one task after the other, sends and
- * receives beside them. Errors: W6001. */
-weir_status weir_tasks_form_stream(weir_program *program,
-                                   weir_task_graph *graph, weir_error *err);
-/* Gives |program| its |count| tasks: instruction i is of |task_of[i]|, and
- * instructions stand in order of tasks, within a task as in |order| (NULL: as
- * before). |async|: per task. false: out of memory. */
-bool weir_tasks_lay(weir_program *program, const uint32_t *order,
-                    const uint32_t *task_of, const bool *async, uint32_t count);
-/* Writes the edges into the tasks, each once. */
-weir_status weir_tasks_link(weir_program *program, weir_task_graph *graph,
-                            weir_error *err);
-
-/* program_parallel.c: per task, the last task (itself or a higher one) that
- * does not wait for it. The caller frees the list with graph->alloc. */
-weir_status weir_tasks_free_until(const weir_program *program,
-                                  const weir_task_graph *graph,
-                                  uint32_t **out_until, weir_error *err);
-
-/* program_memory.c: plans values and scratch; adds the edges that reuse
- * needs. */
-weir_status weir_program_plan_memory(weir_program *program,
-                                     weir_task_graph *graph, size_t limit,
-                                     weir_error *err);
 
 /* Calls release for every state and body. */
 void weir_program_drop_instrs(weir_instr *instrs, size_t count);

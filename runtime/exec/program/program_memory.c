@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/program/program_memory.h"
+
 #include <string.h>
 
+#include "placement/memory/memory_reuse.h"
 #include "runtime/base/size.h"
 #include "runtime/exec/program/program_internal.h"
+#include "runtime/exec/program/program_parallel.h"
 
 /* Lifetimes of a program's planned values, in its static order, and what comes
  * of them: offsets, and edges between tasks for memory used twice.

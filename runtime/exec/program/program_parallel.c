@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/program/program_parallel.h"
+
 #include "runtime/exec/program/program_internal.h"
 
 /* Lifetimes for work that runs side by side.

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/program/run.h"
+
 #include <string.h>
 
 #include "runtime/base/map.h"
+#include "runtime/exec/parallel.h"
+#include "runtime/exec/pool.h"
+#include "runtime/exec/program/channel_local.h"
 #include "runtime/exec/program/frame.h"
+#include "runtime/exec/program/instr_comm.h"
+#include "runtime/exec/program/run_slow.h"
 #include "runtime/exec/program/stream.h"
 
 /* The executor: runs the instructions of a frame, alone or on the pool. */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/program/run_slow.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -6,6 +8,7 @@
 
 #include "runtime/exec/futex.h"
 #include "runtime/exec/program/frame.h"
+#include "runtime/exec/program/run.h"
 #include "runtime/exec/program/trace.h"
 
 /* The executor's careful side: runs after a failure, with a trace, or looking

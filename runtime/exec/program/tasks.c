@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/program/tasks.h"
+
 #include <string.h>
 
 #include "runtime/exec/program/program_internal.h"
+#include "runtime/exec/program/tasks_stream.h"
 
 /* Tasks: which instructions one thread does in order.
  *

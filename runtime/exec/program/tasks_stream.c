@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/program/tasks_stream.h"
+
 #include <string.h>
 
 #include "runtime/exec/program/program_internal.h"
+#include "runtime/exec/program/tasks.h"
 
 /* Tasks of a device: a stream.
  *

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/session/binding.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/exec/session/session_cache.h"
 #include "runtime/exec/session/session_internal.h"
+#include "runtime/exec/session/session_mesh.h"
+#include "runtime/exec/session/session_run.h"
+#include "runtime/exec/session/session_vars.h"
 
 /* Bindings: everything looked up and pointed to before the first run. */
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/session/session.h"
 
+#include "runtime/exec/session/session_cache.h"
 #include "runtime/exec/session/session_internal.h"
+#include "runtime/exec/session/session_vars.h"
+#include "runtime/graph/mesh/mesh_lower.h"
 
 static weir_status check_feed(const weir_graph *g, const weir_exec_feed *feed,
                               weir_error *err) {

@@ -82,29 +82,6 @@ typedef struct weir_run_options {
   void *accept_self;
 } weir_run_options;
 
-/* Runs what the fetches (and |targets|, nodes wanted for their effect) need.
- * Blocks. Returns the first failure, in node order; see weir_exec_fetch.
- * |options| may be NULL. */
-weir_status weir_exec_run(weir_exec_session *session,
-                          const weir_exec_feed *feeds, size_t feed_count,
-                          weir_exec_fetch *fetches, size_t fetch_count,
-                          const weir_node_id *targets, size_t target_count,
-                          const weir_run_options *options, weir_error *err);
-
-/* Fixes feeds and fetches: the tensors' memory is read and written by each run
- * of the binding; the caller changes its content between runs. Inputs' and
- * outputs' references are held until release. One run at a time per binding;
- * several bindings of a session run at once. */
-weir_status weir_exec_bind(weir_exec_session *session,
-                           const weir_exec_feed *feeds, size_t feed_count,
-                           weir_exec_fetch *fetches, size_t fetch_count,
-                           const weir_node_id *targets, size_t target_count,
-                           weir_binding **out_binding, weir_error *err);
-/* No look-up, no allocation. |options| may be NULL. */
-weir_status weir_binding_run(weir_binding *binding,
-                             const weir_run_options *options, weir_error *err);
-void weir_binding_release(weir_binding *binding); /* NULL-safe */
-
 /* Many steps, several of them under way at once. Each lane has outputs of its
  * own (the first lane's are the binding's); inputs are shared and read only. A
  * program that assigns variables keeps to one step at a time. */
@@ -118,13 +95,6 @@ typedef struct weir_overlap_options {
   void (*end)(void *self, uint64_t step, weir_tensor *const *outputs);
 } weir_overlap_options;
 
-/* Steps options->step, +1, ... Stops at the first failure and returns it. The
- * first call allocates the lanes. */
-weir_status weir_binding_run_overlapped(weir_binding *binding,
-                                        const weir_overlap_options *overlap,
-                                        const weir_run_options *options,
-                                        weir_error *err);
-
 /* What a compiled program is like, for dumps and `bench`. */
 typedef struct weir_program_stats {
   uint32_t nodes;        /* of the graph that it carries out */
@@ -135,36 +105,5 @@ typedef struct weir_program_stats {
   size_t arena_bound_bytes; /* the largest sum of live values at any node */
   size_t constant_bytes;    /* packed weights and folded constants */
 } weir_program_stats;
-
-/* Figures of the binding's program. */
-weir_program_stats weir_binding_stats(const weir_binding *binding);
-
-/* Writes what was chosen for each instruction and why, as text lines:
- * index, node, op, kernel, algorithm, layout, offset, bytes, reason. */
-bool weir_binding_describe(const weir_binding *binding, const weir_writer *out);
-
-/* The current value of variable |node| (op var or state), as a copy. */
-weir_status weir_exec_variable_get(weir_exec_session *session,
-                                   weir_node_id node, weir_tensor **out_tensor,
-                                   weir_error *err);
-/* Its current value without a copy: read-only, and as it is now whatever is
- * assigned later; the variable takes another buffer meanwhile. Release it, on
- * any thread, before the session. */
-weir_status weir_exec_variable_snapshot(weir_exec_session *session,
-                                        weir_node_id node,
-                                        weir_tensor **out_tensor,
-                                        weir_error *err);
-/* Sets it; dtype and shape must be the variable's. A variable that no node
- * assigns is compiled in as a constant; after a set, programs that did so are
- * compiled again by their next run, bindings' too. */
-weir_status weir_exec_variable_set(weir_exec_session *session,
-                                   weir_node_id node, const weir_tensor *tensor,
-                                   weir_error *err);
-
-/* ---- Trace: what ran when, on which thread. Chrome's JSON form. */
-weir_status weir_trace_create(const weir_env *env, size_t max_events,
-                              weir_trace **out_trace, weir_error *err);
-void weir_trace_release(weir_trace *trace); /* NULL-safe */
-bool weir_trace_write(const weir_trace *trace, const weir_writer *out);
 
 #endif

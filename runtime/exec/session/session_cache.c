@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/session/session_cache.h"
+
 #include <string.h>
 
 #include "runtime/base/size.h"
 #include "runtime/exec/program/stream.h"
 #include "runtime/exec/session/session_internal.h"
+#include "runtime/exec/session/session_vars.h"
+#include "runtime/graph/pass/pass_specialize.h"
 
 /* Compiled programs, kept by what they take and give. */
 

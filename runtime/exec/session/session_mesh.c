@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/session/session_mesh.h"
+
 #include <string.h>
 
+#include "runtime/exec/session/binding.h"
 #include "runtime/exec/session/session_internal.h"
+#include "runtime/exec/session/session_run.h"
+#include "runtime/exec/session/session_vars.h"
+#include "runtime/graph/mesh/mesh_var.h"
 
 /* Sessions of graphs with a mesh: callers know the graph as it was written, the
  * programs are of the lowered one. Ids are translated on the way in; variables

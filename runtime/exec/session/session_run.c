@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/session/session_run.h"
+
+#include "runtime/exec/program/run.h"
+#include "runtime/exec/session/session_cache.h"
 #include "runtime/exec/session/session_internal.h"
+#include "runtime/exec/session/session_mesh.h"
+#include "runtime/exec/session/session_vars.h"
 
 /* Runs by value id: look up, run once, hand out. */
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/session/session_snapshot.h"
+
 #include <stddef.h>
 
 #include "runtime/exec/session/session_internal.h"
+#include "runtime/exec/session/session_mesh.h"
+#include "runtime/exec/session/session_vars.h"
 
 /* A variable's value as a tensor that shares its buffer: the buffer gets a
  * user, so steps that follow write to others. */

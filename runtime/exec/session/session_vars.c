@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/session/session_vars.h"
+
 #include <string.h>
 
 #include "runtime/base/size.h"
+#include "runtime/exec/session/session_cache.h"
 #include "runtime/exec/session/session_internal.h"
+#include "runtime/exec/session/session_mesh.h"
+#include "runtime/exec/session/session_run.h"
 
 /* Variables: their buffers, first values, and the commit of a step. */
 

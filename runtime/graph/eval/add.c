@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/eval/add.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "runtime/graph/eval/literal.h"
 #include "runtime/graph/load/loader.h"
+#include "runtime/graph/load/report.h"
+#include "runtime/graph/node.h"
+#include "runtime/graph/parse/bind.h"
 
 /* Nodes on their way into the builder: names, devices, failures. */
 

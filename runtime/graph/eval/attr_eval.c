@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/eval/attr_eval.h"
+
 #include "runtime/graph/attrs.h"
+#include "runtime/graph/eval/eval_const.h"
+#include "runtime/graph/eval/literal.h"
+#include "runtime/graph/eval/lookup.h"
 #include "runtime/graph/load/loader.h"
+#include "runtime/graph/load/report.h"
 
 /* Constants as attributes of ops. */
 

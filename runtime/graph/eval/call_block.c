@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/eval/call_block.h"
+
 #include <stdio.h>
 
-#include "runtime/graph/parse/forms.h"
+#include "runtime/graph/eval/add.h"
+#include "runtime/graph/eval/call_op.h"
+#include "runtime/graph/eval/eval_const.h"
+#include "runtime/graph/eval/levels.h"
+#include "runtime/graph/eval/lookup.h"
+#include "runtime/graph/eval/scope.h"
+#include "runtime/graph/load/report.h"
+#include "runtime/graph/parse/bind.h"
+#include "runtime/graph/parse/parse_call.h"
 
 /* A call of a block becomes a scope with inputs and attributes set. */
 

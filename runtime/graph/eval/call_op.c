@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/eval/call_op.h"
+
+#include "runtime/graph/eval/add.h"
+#include "runtime/graph/eval/attr_eval.h"
+#include "runtime/graph/eval/eval_const.h"
+#include "runtime/graph/eval/levels.h"
+#include "runtime/graph/eval/literal.h"
+#include "runtime/graph/eval/lookup.h"
+#include "runtime/graph/load/report.h"
+#include "runtime/graph/parse/bind.h"
 #include "runtime/graph/parse/forms.h"
+#include "runtime/graph/parse/inputs.h"
+#include "runtime/graph/parse/parse_call.h"
 
 /* A call of an op becomes a node. */
 

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/eval/eval_const.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "runtime/base/size.h"
-#include "runtime/graph/parse/forms.h"
+#include "runtime/graph/eval/levels.h"
+#include "runtime/graph/eval/lookup.h"
+#include "runtime/graph/load/report.h"
+#include "runtime/graph/parse/parse_call.h"
 
 /* Constants: a loop over the postorder with a stack of values. */
 

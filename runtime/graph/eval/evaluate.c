@@ -3,6 +3,17 @@
 
 #include "runtime/graph/eval/evaluate.h"
 
+#include "runtime/graph/eval/add.h"
+#include "runtime/graph/eval/call_block.h"
+#include "runtime/graph/eval/call_op.h"
+#include "runtime/graph/eval/eval_const.h"
+#include "runtime/graph/eval/form_eval.h"
+#include "runtime/graph/eval/levels.h"
+#include "runtime/graph/eval/lookup.h"
+#include "runtime/graph/load/report.h"
+#include "runtime/graph/parse/inputs.h"
+#include "runtime/graph/parse/parse_call.h"
+
 /* Evaluation: definitions in the order of their dependencies, by a stack of
  * frames. A definition's frame first sees that all it names is done, then adds
  * its calls, inner ones first; a call of a block puts the block's scope on the

@@ -39,8 +39,7 @@ bool weir_eval_need_expr(weir_evaluation *e, weir_eval_frame *f,
 /* The only or first value of |def| in the present level; false: it failed. */
 bool weir_result_value(weir_loader *l, const weir_def *def, weir_value_id *out);
 
-/* form_eval.c: goes on with the form of frame |index|. |*wait|: a scope is
- * evaluated first. False: it failed. */
-bool weir_form_step(weir_evaluation *e, size_t index, bool *wait);
+/* Evaluates all definitions of |main|. */
+bool weir_evaluate(weir_loader *l, weir_scope *main);
 
 #endif

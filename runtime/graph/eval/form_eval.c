@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/eval/form_eval.h"
+
 #include <inttypes.h>
 
+#include "runtime/graph/eval/add.h"
+#include "runtime/graph/eval/call_op.h"
+#include "runtime/graph/eval/eval_const.h"
 #include "runtime/graph/eval/evaluate.h"
-#include "runtime/graph/grad/gradients.h"
+#include "runtime/graph/eval/levels.h"
+#include "runtime/graph/eval/lookup.h"
+#include "runtime/graph/eval/scope.h"
+#include "runtime/graph/grad/gradients_node.h"
+#include "runtime/graph/load/report.h"
+#include "runtime/graph/parse/parse_call.h"
 
 /* A form becomes a node: what stands outside first, then each body at a level
  * of its own, then the captures of all bodies brought in line. */

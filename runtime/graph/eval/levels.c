@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/eval/levels.h"
+
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/graph/eval/add.h"
+#include "runtime/graph/load/report.h"
+#include "runtime/graph/node.h"
 #include "runtime/graph/parse/forms.h"
 
 /* Levels: the graphs of bodies in the making, and what they take from

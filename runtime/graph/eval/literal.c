@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/eval/literal.h"
+
 #include <inttypes.h>
 #include <math.h>
 
 #include "runtime/base/size.h"
+#include "runtime/graph/eval/eval_const.h"
 #include "runtime/graph/load/loader.h"
+#include "runtime/graph/load/report.h"
 
 /* Literal tensors: numbers and nested lists. */
 

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/eval/lookup.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "runtime/graph/eval/eval_const.h"
 #include "runtime/graph/load/loader.h"
+#include "runtime/graph/load/params.h"
+#include "runtime/graph/load/report.h"
+#include "runtime/graph/parse/parse_call.h"
 
 /* What names mean. */
 

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/eval/scope.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "runtime/graph/eval/eval_const.h"
+#include "runtime/graph/eval/lookup.h"
 #include "runtime/graph/load/loader.h"
+#include "runtime/graph/load/report.h"
+#include "runtime/graph/parse/parse_call.h"
 
 /* Scopes: one for the main graph and one for each call of a block. `repeat` is
  * unrolled here. */

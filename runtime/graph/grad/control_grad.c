@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+#include "runtime/graph/grad/control_grad_if.h"
+#include "runtime/graph/grad/control_grad_loop.h"
+#include "runtime/graph/node.h"
+
 /* What the gradients of scan, while and if share. */
 
 weir_status weir_control_no_memory(const weir_control_grad *g, size_t bytes) {

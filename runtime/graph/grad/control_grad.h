@@ -36,24 +36,6 @@ typedef struct weir_joint {
   bool *reads; /* per input of the body: read by the backward part */
 } weir_joint;
 
-/* Differentiates |body|: |seeded| says for which outputs there is a gradient,
- * |wanted| for which inputs one is wanted; |roles|: of each input (WEIR_BODY_*,
- * NULL: all FIXED). Lists are in |arena|. Only the graph must
- * be released. Nests as deep as bodies. */
-weir_status weir_joint_make(weir_grad_state *ctx, const weir_graph *body,
-                            const bool *seeded, const bool *wanted,
-                            const uint8_t *roles, weir_arena *arena,
-                            weir_joint *out);
-
-/* The joint's forward part: the body's inputs and outputs, and then |count|
- * more outputs. |more[i]|: a value of the joint; WEIR_NO_VALUE: zeros like
- * value |i| of |other|. */
-weir_status weir_joint_forward(weir_grad_state *ctx, const weir_joint *joint,
-                               const weir_value_id *more, uint32_t count,
-                               const weir_joint *other,
-                               const weir_value_id *other_values,
-                               weir_graph **out);
-
 /* A body under construction that copies a joint's backward part. Inputs are
  * added first, in the order in which the node has them. */
 typedef struct weir_backward {
@@ -62,27 +44,6 @@ typedef struct weir_backward {
   const weir_joint *joint;
   uint32_t added;
 } weir_backward;
-
-/* Begins a body; weir_backward_end must be called, also after a failure. The
- * first failure sticks in |ctx|. */
-weir_status weir_backward_begin(weir_backward *b, weir_grad_state *ctx,
-                                const weir_joint *joint);
-/* One more input, of the type of value |like| of the joint; it stands for value
- * |as| of it (WEIR_NO_VALUE: for none). Returns its value in the body. */
-weir_value_id weir_backward_input(weir_backward *b, weir_value_id like,
-                                  weir_value_id as);
-/* Copies the nodes; after the inputs. */
-void weir_backward_nodes(weir_backward *b);
-/* Adds a node of the body. */
-weir_value_id weir_backward_add(weir_backward *b, const char *op,
-                                uint32_t count, const weir_value_id *in,
-                                const weir_named_attr *attrs);
-/* Zeros of the type of value |like| of the joint. */
-weir_value_id weir_backward_zeros(weir_backward *b, weir_value_id like);
-/* One more output. */
-void weir_backward_output(weir_backward *b, weir_value_id value);
-/* Hands the body over, one reference. */
-weir_status weir_backward_end(weir_backward *b, weir_graph **out);
 
 /* A node whose gradients are being added. */
 typedef struct weir_control_grad {
@@ -118,10 +79,6 @@ weir_status weir_control_backward(weir_control_grad *g, const char *op_name,
                                   const weir_attr *attrs,
                                   const weir_graph *const *bodies,
                                   uint32_t body_count, weir_node_id *out);
-/* Adds the gradients of a scan or while; of an if. */
-weir_status weir_grad_loop(weir_control_grad *g);
-/* The same for an if. */
-weir_status weir_grad_if(weir_control_grad *g);
 
 /* Adds the gradients of node |id|, whose outputs' are in ctx->dys. Errors:
  * W1128, W2018, the ops' own, W6001. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/grad/control_grad_if.h"
+
 #include "runtime/graph/grad/control_grad.h"
+#include "runtime/graph/grad/control_joint.h"
 
 /* The backward node for an if: an if of the same condition. */
 

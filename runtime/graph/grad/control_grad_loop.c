@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/grad/control_grad_loop.h"
+
 #include <string.h>
 
 #include "runtime/graph/grad/control_grad.h"
+#include "runtime/graph/grad/control_joint.h"
 
 /* Backward nodes for scan and while: both are scans. */
 

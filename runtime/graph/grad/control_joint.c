@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/grad/control_joint.h"
+
 #include <string.h>
 
 #include "runtime/graph/grad/control_grad.h"
+#include "runtime/graph/grad/gradients.h"
 
 /* A body and its gradient in one graph, and the two parts it is cut into. */
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "runtime/graph/attrs.h"
+#include "runtime/graph/node.h"
 
 /* Keeps the first failure. */
 static weir_ref failed(weir_grad_state *ctx, weir_status status) {

@@ -3,6 +3,7 @@
 #define WEIR_GRAPH_GRADIENTS_H_
 
 #include "runtime/graph/builder.h"
+#include "runtime/graph/grad/grad_ctx.h"
 
 /* Reverse-mode differentiation, as a pass: the new graph is the old one, ids
  * kept, and after it the nodes that each op's gradient rule adds.
@@ -19,20 +20,23 @@ weir_status weir_graph_gradients(const weir_graph *graph, weir_value_id loss,
                                  weir_value_id *out_gradients,
                                  weir_graph **out_graph, weir_error *err);
 
-/* Replaces nodes `gradients(loss, [w, ...])` by what computes them, in the
- * order of the graph, so that gradients of gradients work. A graph without such
- * nodes is given back with one more reference. Ids change; names lead to the
- * results. The work is bounded by |max_nodes| too: each such node copies the
- * graph, at most four times |max_nodes| nodes in all.
- * Errors: W1014, and as above. */
-weir_status weir_graph_expand_gradients(const weir_graph *graph,
-                                        uint64_t max_nodes,
-                                        weir_graph **out_graph,
-                                        weir_error *err);
-/* The same for a body of a node that will be added to |outer|. */
-weir_status weir_body_expand_gradients(const weir_graph *body,
-                                       weir_graph_builder *outer,
-                                       uint64_t max_nodes,
-                                       weir_graph **out_body, weir_error *err);
+/* Marks what depends on the values marked in ctx->depends, among the first
+ * |nodes|. */
+void weir_grad_mark(weir_grad_state *ctx, uint32_t nodes);
+
+/* Adds the gradients of node |id|'s inputs, when there are any to pass on. */
+weir_status weir_grad_visit(weir_grad_state *ctx, weir_node_id id);
+
+/* Fails with W2005 unless loss and all |wrt| are floating point. */
+weir_status weir_grad_check(const weir_graph *graph, weir_value_id loss,
+                            const weir_value_id *wrt, size_t count,
+                            weir_error *err);
+
+/* Copies the first |nodes| nodes of the old graph, which hold the loss and all
+ * |wrt|, and adds the gradients of the sum of the loss. Errors: as of
+ * weir_graph_gradients. */
+weir_status weir_grad_run(weir_grad_state *ctx, uint32_t nodes,
+                          weir_value_id loss, const weir_value_id *wrt,
+                          size_t count, weir_value_id *out);
 
 #endif

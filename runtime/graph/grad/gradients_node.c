@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/grad/gradients_node.h"
+
 #include <inttypes.h>
 #include <string.h>
 

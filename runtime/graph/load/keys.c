@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/load/keys.h"
+
 #include "runtime/graph/load/loader.h"
+#include "runtime/graph/load/report.h"
 
 static weir_sv known_at(const void *self, size_t i) {
   return weir_sv_from(((const char *const *)self)[i]);

@@ -1,9 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/load/load.h"
+
 #include <stdio.h>
 
-#include "runtime/graph/grad/gradients.h"
+#include "runtime/graph/eval/evaluate.h"
+#include "runtime/graph/eval/levels.h"
+#include "runtime/graph/eval/scope.h"
+#include "runtime/graph/grad/gradients_node.h"
+#include "runtime/graph/load/keys.h"
+#include "runtime/graph/load/module.h"
+#include "runtime/graph/load/report.h"
+#include "runtime/graph/load/sections.h"
+#include "runtime/graph/load/weights.h"
 #include "runtime/graph/mesh/mesh_read.h"
+#include "runtime/graph/op_info.h"
+#include "runtime/graph/parse/blocks.h"
+#include "runtime/graph/parse/body.h"
 #include "runtime/graph/parse/forms.h"
+#include "runtime/graph/parse/inputs.h"
+#include "runtime/graph/parse/outputs.h"
+#include "runtime/graph/parse/parse_call.h"
+#include "runtime/graph/parse/updates.h"
 
 /* The loader's way from text to graph; the parts are in the files that
  * loader.h names. */

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/load/module.h"
+
+#include "runtime/base/yaml/yaml_scalar.h"
+#include "runtime/graph/load/keys.h"
 #include "runtime/graph/load/loader.h"
+#include "runtime/graph/load/params.h"
+#include "runtime/graph/load/report.h"
+#include "runtime/graph/parse/blocks.h"
+#include "runtime/graph/parse/lex.h"
+#include "runtime/graph/std/find.h"
 
 /* Modules: the main file and, depth first, what it imports. */
 

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/load/params.h"
+
+#include "runtime/base/yaml/yaml_scalar.h"
+#include "runtime/graph/load/keys.h"
 #include "runtime/graph/load/loader.h"
+#include "runtime/graph/load/report.h"
+#include "runtime/graph/parse/lex.h"
 
 /* Params and named dimensions, with their overrides. */
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/load/report.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/load/sections.h"
+
 #include <stdio.h>
 
 #include "runtime/base/number.h"
+#include "runtime/base/yaml/yaml_scalar.h"
+#include "runtime/graph/eval/eval_const.h"
+#include "runtime/graph/load/keys.h"
 #include "runtime/graph/load/loader.h"
-#include "runtime/graph/train/train_read.h"
+#include "runtime/graph/load/params.h"
+#include "runtime/graph/load/report.h"
+#include "runtime/graph/load/sections_data.h"
+#include "runtime/graph/train/train_spec.h"
 
 /* cluster, placement, data: other rooms give them meaning. Here keys and kinds
  * of values are checked, names of params replaced by their values, and the

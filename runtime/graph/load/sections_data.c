@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/load/sections_data.h"
+
 #include <stdio.h>
 
+#include "runtime/graph/load/keys.h"
 #include "runtime/graph/load/loader.h"
+#include "runtime/graph/load/report.h"
 
 /* `data:`: which keys there are and what form their values have. Keys that only
  * some sources take are in the source's row (data_form.h). What keys mean is

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/load/weights.h"
+
 #include <string.h>
 
 #include "runtime/graph/graph_internal.h"
+#include "runtime/graph/load/keys.h"
 #include "runtime/graph/load/loader.h"
+#include "runtime/graph/load/report.h"
 #include "runtime/io/array/safetensors.h"
 
 /* `weights: FILE`: first values of variables, from a safetensors file beneath

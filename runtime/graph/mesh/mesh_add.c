@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/mesh/mesh_add.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "runtime/graph/attrs.h"
 #include "runtime/graph/mesh/mesh_lower.h"
+#include "runtime/graph/node.h"
 
 /* Nodes of the lowered graph. */
 

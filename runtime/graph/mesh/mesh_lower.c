@@ -5,6 +5,12 @@
 #include <string.h>
 
 #include "ops/grads.h"
+#include "runtime/graph/mesh/mesh_add.h"
+#include "runtime/graph/mesh/mesh_move.h"
+#include "runtime/graph/mesh/mesh_rule.h"
+#include "runtime/graph/mesh/mesh_spec.h"
+#include "runtime/graph/mesh/mesh_var.h"
+#include "runtime/graph/mesh/mesh_whole.h"
 
 /* ---- What comes from outside */
 

@@ -50,38 +50,6 @@ typedef struct weir_mesh_plan {
   bool sum_reduction;       /* attribute `reduction` becomes "sum" */
 } weir_mesh_plan;
 
-/* mesh_rule.c: how |plan->node| is cut. */
-void weir_mesh_rule(const weir_mesh_lower *l, weir_mesh_plan *plan);
-
-/* mesh_rule_product.c: matmul and einsum; mesh_rule_shape.c: transpose,
- * reshape and the like. */
-void weir_mesh_rule_matmul(const weir_mesh_lower *l, weir_mesh_plan *plan);
-void weir_mesh_rule_einsum(const weir_mesh_lower *l, weir_mesh_plan *plan);
-void weir_mesh_rule_transpose(const weir_mesh_lower *l, weir_mesh_plan *plan);
-void weir_mesh_rule_reshape(const weir_mesh_lower *l, weir_mesh_plan *plan);
-
-/* How input |i| comes, and how names say output |i| is to go on. */
-weir_mesh_spec weir_mesh_in(const weir_mesh_lower *l,
-                            const weir_mesh_plan *plan, uint32_t i);
-weir_mesh_spec weir_mesh_wanted(const weir_mesh_lower *l,
-                                const weir_mesh_plan *plan, uint32_t i);
-const weir_shape *weir_mesh_in_shape(const weir_mesh_lower *l,
-                                     const weir_mesh_plan *plan, uint32_t i);
-const weir_shape *weir_mesh_out_shape(const weir_mesh_lower *l,
-                                      const weir_mesh_plan *plan, uint32_t i);
-
-/* mesh_spec.c */
-weir_mesh_spec weir_mesh_whole(void);
-bool weir_mesh_spec_equal(const weir_mesh_spec *a, const weir_mesh_spec *b);
-/* The dimension of |spec| on |axis|, or -1. */
-int weir_mesh_dim_on(const weir_mesh_spec *spec, int axis);
-/* What one device has of a value of that shape. */
-weir_shape weir_mesh_local(const weir_mesh *mesh, const weir_mesh_spec *spec,
-                           const weir_shape *shape);
-/* The place of |device| along |axis|. */
-uint32_t weir_mesh_place(const weir_mesh *mesh, uint32_t device, uint32_t axis);
-
-/* mesh_move.c */
 /* Something of the new graph that is being moved. */
 typedef struct weir_mesh_moving {
   const weir_node *node; /* names and marks what is added */
@@ -91,15 +59,7 @@ typedef struct weir_mesh_moving {
   weir_value_id *ids; /* by device; replaced */
 } weir_mesh_moving;
 
-/* Gets |m| into the cut |to|. Errors: W6001. */
-weir_status weir_mesh_move(weir_mesh_lower *l, weir_mesh_moving *m,
-                           const weir_mesh_spec *to);
-/* Old value |id| cut as |spec|, made when it is not there yet. */
-weir_status weir_mesh_get(weir_mesh_lower *l, weir_value_id id,
-                          const weir_mesh_spec *spec,
-                          const weir_value_id **out_ids);
-
-/* mesh_add.c: nodes of the new graph. |what| empty: the copy NODE@d itself. */
+/* A node of the new graph. |what| empty: the copy NODE@d itself. */
 typedef struct weir_mesh_node {
   const weir_node *of; /* names it, with |what|; gives mark and seed */
   const char *what;
@@ -112,22 +72,11 @@ typedef struct weir_mesh_node {
   uint32_t input_count, after_count;
 } weir_mesh_node;
 
-/* Adds it, pinned to its device, under a name of its own. Errors: the op's own,
- * W6001. */
-weir_status weir_mesh_add(weir_mesh_lower *l, const weir_mesh_node *node,
-                          weir_node_id *out_node);
-/* The same; its first output. */
-weir_status weir_mesh_add_value(weir_mesh_lower *l, const weir_mesh_node *node,
-                                weir_value_id *out_value);
-/* |count| ids in the work arena; NULL: no memory, reported in l->err. */
-uint32_t *weir_mesh_ids(weir_mesh_lower *l, size_t count);
+/* Lowers |graph|, whose `mesh` is not NULL and whose shapes are known where the
+ * layout needs them. Errors: W3052, W3053, W3056, W6001. */
+weir_status weir_graph_mesh(const weir_graph *graph, weir_mesh_graph **out_mesh,
+                            weir_error *err);
 
-/* mesh_whole.c: what users of the old graph ask for. */
-/* Puts the outputs of old node |id| together on device 0, under its name, and
- * makes its effect one node. Once its copies and variants are there. */
-weir_status weir_mesh_join(weir_mesh_lower *l, weir_node_id id);
-
-/* mesh_var.c: the shards of the variable, and of its weights. */
-weir_status weir_mesh_vars(weir_mesh_lower *l);
+void weir_mesh_graph_release(weir_mesh_graph *mesh); /* NULL-safe */
 
 #endif

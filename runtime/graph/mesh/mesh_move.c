@@ -3,10 +3,14 @@
  * From one cut to another. Collectives work on dimension 0, in blocks of ranks:
  * where another dimension is meant, the blocks get a dimension of their own,
  * which is moved to the front or from there. */
+#include "runtime/graph/mesh/mesh_move.h"
+
 #include <string.h>
 
 #include "ops/grads.h"
+#include "runtime/graph/mesh/mesh_add.h"
 #include "runtime/graph/mesh/mesh_lower.h"
+#include "runtime/graph/mesh/mesh_spec.h"
 
 /* ---- Steps on the value of one device */
 

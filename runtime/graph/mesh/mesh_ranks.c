@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/graph/graph_internal.h"
-#include "runtime/graph/mesh/mesh.h"
+#include "runtime/graph/mesh/mesh_ranks.h"
 
 /* Which nodes of collectives are needed because others are. */
 

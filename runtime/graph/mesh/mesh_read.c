@@ -2,9 +2,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "runtime/base/yaml/yaml_scalar.h"
 #include "runtime/device/name.h"
+#include "runtime/graph/load/keys.h"
+#include "runtime/graph/load/report.h"
 #include "runtime/graph/mesh/mesh.h"
 #include "runtime/graph/mesh/mesh_read.h"
+#include "runtime/graph/mesh/mesh_spec.h"
 
 /* The sections `mesh` and `layout`, and what is wrong with them. */
 

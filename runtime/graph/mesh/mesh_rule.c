@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/mesh/mesh_rule.h"
+
 #include <string.h>
 
 #include "runtime/graph/mesh/mesh_lower.h"
+#include "runtime/graph/mesh/mesh_rule_product.h"
+#include "runtime/graph/mesh/mesh_rule_shape.h"
+#include "runtime/graph/mesh/mesh_spec.h"
 
 /* Which op is cut how. An op without a rule works on whole values, everywhere.
  */

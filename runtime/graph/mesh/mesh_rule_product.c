@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/mesh/mesh_rule_product.h"
+
 #include "ops/nn/einsum_equation.h"
 #include "runtime/base/size.h"
 #include "runtime/graph/mesh/mesh_lower.h"
+#include "runtime/graph/mesh/mesh_rule.h"
+#include "runtime/graph/mesh/mesh_spec.h"
 
 /* Sums of products. Every index of the equation may lie on one mesh axis, every
  * axis carry one index. Which, is what moves least: an operand that comes

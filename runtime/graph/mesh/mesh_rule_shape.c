@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/mesh/mesh_rule_shape.h"
+
 #include "runtime/base/size.h"
 #include "runtime/graph/mesh/mesh_lower.h"
+#include "runtime/graph/mesh/mesh_rule.h"
 
 /* Ops that give the same elements another shape. */
 

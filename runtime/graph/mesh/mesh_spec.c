@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/mesh/mesh_spec.h"
+
 #include <inttypes.h>
 #include <string.h>
-
-#include "runtime/graph/mesh/mesh_lower.h"
 
 /* From names of dimensions to axes of the mesh. */
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/mesh/mesh_var.h"
+
 #include <string.h>
 
 #include "runtime/graph/mesh/mesh_lower.h"
+#include "runtime/graph/mesh/mesh_spec.h"
 
 /* Variables and their shards; what a `weights` file gives them. */
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/mesh/mesh_wanted.h"
+
 #include "runtime/graph/mesh/mesh.h"
+#include "runtime/graph/mesh/mesh_lower.h"
+#include "runtime/graph/pass/pass_simplify.h"
 #include "runtime/graph/train/train.h"
 
 /* The lowered graph of one purpose. */

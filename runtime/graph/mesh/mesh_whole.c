@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/mesh/mesh_whole.h"
+
 #include <string.h>
 
 #include "ops/grads.h"
+#include "runtime/graph/mesh/mesh_add.h"
 #include "runtime/graph/mesh/mesh_lower.h"
+#include "runtime/graph/mesh/mesh_spec.h"
 
 /* What who runs the graph asks for by the old names and ids: whole values, on
  * device 0, and effects on all devices. Nobody else reads these nodes, so they

@@ -69,9 +69,6 @@ typedef struct weir_expr {
 
 typedef WEIR_VEC(weir_ast) weir_ast_vec;
 
-/* The place of a node in the source. Cheap for text in ASCII. */
-weir_mark weir_ast_mark(const weir_ast *node);
-
 /* Where parsing failed; the caller reports it. */
 typedef struct weir_parse_error {
   weir_error_id id;
@@ -81,29 +78,11 @@ typedef struct weir_parse_error {
 
 typedef struct weir_parser weir_parser;
 
-/* Empty; NULL when out of memory. |alloc| must outlive it. */
-weir_parser *weir_parser_create(const weir_allocator *alloc);
-void weir_parser_release(weir_parser *parser); /* NULL-safe */
-
 typedef enum weir_parse_result {
   WEIR_PARSE_OK,
   WEIR_PARSE_FAILED,
   WEIR_PARSE_MEMORY
 } weir_parse_result;
-
-/* Parses one expression of |src|'s text from |*offset| on; stops before `@`,
- * `=` or the end of text and sets |*offset| there. Appends the nodes to the
- * parser's array; the root is the last. */
-weir_parse_result weir_parse_expr(weir_parser *parser, const weir_yaml *src,
-                                  uint32_t *offset, weir_parse_error *error);
-
-/* The nodes so far, for long forms that put calls together by hand. */
-weir_ast_vec *weir_parser_nodes(weir_parser *parser);
-/* Appends a node whose |count| operands are the given roots. */
-bool weir_parser_emit(weir_parser *parser, const weir_ast *node,
-                      const uint32_t *roots, uint32_t count);
-/* Copies the nodes to |arena| and empties the parser's array. */
-bool weir_parser_take(weir_parser *parser, weir_arena *arena, weir_expr *out);
 
 /* ---- Tokens */
 
@@ -128,9 +107,5 @@ typedef struct weir_token {
   };
   weir_sv text; /* NAME; STRING without its quotes, escapes not resolved */
 } weir_token;
-
-/* The token at |offset| or behind the blanks there; END past the text. Pure. */
-weir_token weir_lex(weir_sv text, uint32_t offset);
-bool weir_is_name(weir_sv text); /* letters, digits and _, at most 256 */
 
 #endif

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/parse/bind.h"
+
 #include <stdio.h>
 
 #include "runtime/graph/load/loader.h"
+#include "runtime/graph/load/module.h"
+#include "runtime/graph/load/report.h"
+#include "runtime/graph/parse/parse_call.h"
 
 /* Binding: which op or block a call means, and what each operand is to it. No
  * types are known here, so it is done once per text, not per use. */

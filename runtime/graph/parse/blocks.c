@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/parse/blocks.h"
+
+#include "runtime/base/yaml/yaml_scalar.h"
+#include "runtime/graph/load/keys.h"
+#include "runtime/graph/load/params.h"
+#include "runtime/graph/load/report.h"
+#include "runtime/graph/parse/body.h"
+#include "runtime/graph/parse/inputs.h"
 #include "runtime/graph/parse/items.h"
+#include "runtime/graph/parse/lex.h"
+#include "runtime/graph/parse/updates.h"
 
 /* Blocks: typed functions of the language. Signatures first (calls are bound
  * against them), bodies later. */

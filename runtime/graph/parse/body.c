@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/parse/body.h"
+
+#include "runtime/graph/load/keys.h"
+#include "runtime/graph/load/params.h"
+#include "runtime/graph/load/report.h"
 #include "runtime/graph/parse/forms.h"
 #include "runtime/graph/parse/items.h"
+#include "runtime/graph/parse/long_form.h"
 
 /* Maps of nodes: every entry becomes an item. Bodies of repeats and forms are
  * parsed by the same loop, from a list of those still to do. */

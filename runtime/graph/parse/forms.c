@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/parse/forms.h"
 
+#include "runtime/graph/load/keys.h"
+#include "runtime/graph/load/report.h"
+#include "runtime/graph/parse/bind.h"
+#include "runtime/graph/parse/body.h"
 #include "runtime/graph/parse/items.h"
+#include "runtime/graph/parse/lex.h"
 
 /* Reading scan, while and if. */
 

@@ -47,7 +47,7 @@ struct weir_level {
   weir_level *next; /* all levels, newest first */
 };
 
-/* ---- forms.c: reading them. */
+/* ---- Reading them. */
 /* Reads the form of |y|, which has the key |key|; the `nodes` of its bodies
  * are left to the caller. */
 bool weir_item_form(weir_loader *l, weir_module *m, const weir_block *block,
@@ -59,25 +59,5 @@ bool weir_form_body_end(weir_loader *l, weir_module *m, const weir_block *block,
                         weir_form *form, uint32_t k);
 /* "scan", "while", "if" where |y| is one of them, else NULL. */
 const char *weir_form_key(const weir_yaml *y);
-
-/* ---- levels.c */
-/* Nodes go to |level| from here on. */
-void weir_loader_enter(weir_loader *l, weir_level *level);
-/* A new level within the present one; NULL: reported. */
-weir_level *weir_level_create(weir_loader *l, weir_scope *scope,
-                              const weir_mark *at);
-void weir_level_release(weir_loader *l, weir_level *level);
-/* An `input` node of the level for a value of |type|'s dtype and shape. */
-bool weir_level_input(weir_loader *l, weir_level *level, weir_sv name,
-                      const weir_value *type, const weir_shape *shape,
-                      const weir_mark *at, weir_value_id *out);
-/* The value of the present level that stands for |id| of |from|. */
-bool weir_level_import(weir_loader *l, weir_level *from, weir_value_id id,
-                       const weir_mark *at, weir_value_id *out);
-/* The level that call |node| of an expression belongs to: the main graph for
- * variables and their first values, else |home|. |*out_init|: it is part of a
- * first value. */
-weir_level *weir_level_of_call(weir_level *home, const weir_expr *expr,
-                               uint32_t node, bool *out_init);
 
 #endif

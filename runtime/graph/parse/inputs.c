@@ -1,7 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/parse/inputs.h"
+
 #include <stdio.h>
 
+#include "runtime/graph/eval/add.h"
+#include "runtime/graph/eval/attr_eval.h"
+#include "runtime/graph/eval/eval_const.h"
+#include "runtime/graph/eval/lookup.h"
+#include "runtime/graph/load/keys.h"
 #include "runtime/graph/load/loader.h"
+#include "runtime/graph/load/report.h"
+#include "runtime/graph/parse/bind.h"
+#include "runtime/graph/parse/body.h"
+#include "runtime/graph/parse/items.h"
+#include "runtime/graph/parse/lex.h"
+#include "runtime/graph/parse/parse_call.h"
 
 /* Inputs of the graph: `b: f32[2, 2] = eye(2)`. */
 

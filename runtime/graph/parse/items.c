@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/parse/items.h"
 #include "runtime/device/name.h"
+#include "runtime/graph/load/keys.h"
+#include "runtime/graph/load/report.h"
+#include "runtime/graph/parse/bind.h"
+#include "runtime/graph/parse/lex.h"
+#include "runtime/graph/parse/parse_call.h"
 
 /* Entries of `nodes` maps: names, call strings, `@ device`, `after`. */
 

@@ -15,11 +15,16 @@ bool weir_item_after(weir_loader *l, weir_module *m, const weir_block *block,
 /* The device written from |offset| of a scalar on, canonical. */
 bool weir_device_parse(weir_loader *l, const weir_yaml *y, uint32_t offset,
                        weir_sv *out);
-/* {op:, in:, attrs:, device:, after:}. */
-bool weir_item_long(weir_loader *l, weir_module *m, const weir_block *block,
+
+/* An entry that is a call string. */
+bool weir_item_call(weir_loader *l, weir_module *m, const weir_block *block,
                     const weir_yaml *y, weir_item *item);
-/* {repeat: {i: 0..3}, nodes: {...}}. */
-bool weir_item_repeat(weir_loader *l, weir_module *m, const weir_block *block,
-                      const weir_yaml *y, weir_item *item);
+
+/* Parses |y|, a call string, into the arena. */
+bool weir_expr_parse(weir_loader *l, const weir_yaml *y, weir_expr *out);
+
+/* Reports what the parser stopped at. */
+bool weir_parse_failed(weir_loader *l, const weir_yaml *src,
+                       weir_parse_result result, const weir_parse_error *e);
 
 #endif

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/parse/lex.h"
+
+#include "runtime/base/yaml/yaml_scalar.h"
 #include "runtime/graph/parse/ast.h"
 
 enum { WEIR_NAME_BYTES = 256 };

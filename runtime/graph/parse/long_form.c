@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/parse/long_form.h"
+
+#include "runtime/graph/load/keys.h"
+#include "runtime/graph/load/report.h"
+#include "runtime/graph/parse/bind.h"
 #include "runtime/graph/parse/items.h"
+#include "runtime/graph/parse/lex.h"
+#include "runtime/graph/parse/parse_call.h"
 
 /* The long form of a node, and repeat: maps instead of call strings. */
 

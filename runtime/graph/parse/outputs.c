@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/parse/outputs.h"
+
+#include "runtime/graph/load/keys.h"
 #include "runtime/graph/load/loader.h"
+#include "runtime/graph/load/report.h"
+#include "runtime/graph/parse/items.h"
+#include "runtime/graph/parse/lex.h"
 
 /* Outputs of the graph: a list of names, or a map name: expression. Each is a
  * hidden item at the end of the main body. */

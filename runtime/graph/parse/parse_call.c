@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/parse/parse_call.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "runtime/graph/parse/ast.h"
+#include "runtime/graph/parse/lex.h"
 
 /* The parser of call strings: operator precedence with an explicit stack, at
  * most 64 brackets deep. */

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/parse/updates.h"
+
+#include "runtime/graph/load/keys.h"
+#include "runtime/graph/load/report.h"
+#include "runtime/graph/parse/bind.h"
 #include "runtime/graph/parse/items.h"
+#include "runtime/graph/parse/lex.h"
+#include "runtime/graph/parse/parse_call.h"
 
 /* `update: {h0: run.h}` is the assignment assign(h0, run.h), which belongs to
  * every run that reads h0. */

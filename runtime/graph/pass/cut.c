@@ -5,6 +5,10 @@
 
 #include "runtime/base/map.h"
 #include "runtime/graph/hash.h"
+#include "runtime/graph/pass/pass_fuse.h"
+#include "runtime/graph/pass/pass_simplify.h"
+#include "runtime/graph/pass/pass_specialize.h"
+#include "runtime/graph/pass/updates.h"
 
 /* One cut under way. */
 typedef struct cutter {

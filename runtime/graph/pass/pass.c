@@ -2,6 +2,8 @@
 #include "runtime/graph/pass/pass.h"
 
 #include "runtime/graph/control.h"
+#include "runtime/graph/copy.h"
+#include "runtime/graph/node.h"
 
 static weir_status make_maps(weir_pass *pass, weir_error *err) {
   const weir_graph *from = pass->from;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/graph/pass/pass_simplify.h"
+
 static weir_sv name_at(const void *self, size_t i) {
   (void)self;
   return weir_sv_from(weir_pass_at(i)->name);

@@ -5,6 +5,8 @@
  * same one and it fits there, else it may begin a group of its own. A group so
  * made has one value that is read outside, its first-visited node's; no path
  * leaves it and comes back, since every other value is read inside only. */
+#include "runtime/graph/pass/pass_fuse.h"
+
 #include <string.h>
 
 #include "runtime/graph/pass/pass.h"

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Pruning to what is wanted, defaults of inputs, equal nodes, identities. */
+#include "runtime/graph/pass/pass_simplify.h"
+
 #include <string.h>
 
-#include "runtime/graph/mesh/mesh.h"
+#include "runtime/graph/mesh/mesh_ranks.h"
 #include "runtime/graph/pass/prune.h"
 
 typedef struct simplifier {

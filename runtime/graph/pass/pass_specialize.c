@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Shapes of fed tensors in, a graph without those symbols out. */
+#include "runtime/graph/pass/pass_specialize.h"
+
 #include <inttypes.h>
 
 #include "runtime/graph/pass/pass.h"

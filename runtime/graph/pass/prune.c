@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "runtime/graph/pass/pass_simplify.h"
+
 /* The output of the node that body output |i| becomes. */
 static uint32_t node_output(const weir_control *c, uint32_t i) {
   return c->kind == WEIR_CONTROL_WHILE && i >= c->carried ? i + 1 : i;

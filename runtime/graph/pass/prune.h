@@ -28,10 +28,4 @@ weir_status weir_prune_copy(weir_pass *pass, weir_node_id id,
                             const weir_pruned *pruned, weir_arena *arena,
                             weir_error *err);
 
-/* weir_graph_simplify of a body: ports that are kept, one bool each. */
-weir_status weir_simplify_body(const weir_graph *body, const bool *keep_in,
-                               const bool *keep_out, bool keep_equal,
-                               weir_graph_builder *outer, weir_graph **out,
-                               weir_error *err);
-
 #endif

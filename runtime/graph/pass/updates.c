@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/graph/mesh/mesh.h"
+#include "runtime/graph/pass/updates.h"
+
+#include "runtime/graph/mesh/mesh_ranks.h"
 #include "runtime/graph/pass/cut.h"
 
 /* Which `update`s a run carries out: those of variables that some node of the

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/pass/pass_def.h"
+#include "runtime/graph/pass/pass_fuse.h"
 
 static weir_status run(const weir_graph *graph, weir_graph **out_graph,
                        weir_error *err) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/pass/pass_def.h"
 #include "runtime/graph/train/train.h"
+#include "runtime/graph/train/train_graph.h"
+#include "runtime/graph/train/train_spec.h"
 
 static weir_status run(const weir_graph *graph, weir_graph **out_graph,
                        weir_error *err) {

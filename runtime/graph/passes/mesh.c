@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/graph/mesh/mesh.h"
+#include "runtime/graph/mesh/mesh_wanted.h"
+#include "runtime/graph/train/train_graph.h"
+#include "runtime/graph/train/train_spec.h"
 
 #include "runtime/graph/pass/pass_def.h"
 #include "runtime/graph/train/train.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/graph/load/loader.h"
+#include "runtime/graph/std/find.h"
+
 #include "runtime/graph/std/embedded.h"
 
 weir_sv weir_std_find(weir_sv name) {

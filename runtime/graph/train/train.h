@@ -91,15 +91,6 @@ typedef struct weir_train_spec {
   bool nan_trap;  /* default true */
 } weir_train_spec;
 
-/* Reads and checks all of `train:`, unknown keys included. Loading a graph has
- * done that before, so that only graphs put together otherwise fail here. A
- * graph without the section gives W1130. Errors: W1130-W1135, W1001-W1009,
- * W6001; findings go to |sink| too (may be NULL). */
-weir_status weir_train_spec_read(const weir_graph *graph,
-                                 const weir_diag_sink *sink,
-                                 weir_train_spec **out_spec, weir_error *err);
-void weir_train_spec_release(weir_train_spec *spec); /* NULL-safe */
-
 /* A variable that training changes, or that belongs to one. */
 typedef struct weir_train_var {
   weir_node_id node;  /* var or state */
@@ -131,17 +122,5 @@ typedef struct weir_train_graph {
    * are fetched in the step itself). */
   const weir_value_id *train_values;
 } weir_train_graph;
-
-/* Errors: W1131-W1135, W2018, W2005, the ops' own, W6001. */
-weir_status weir_graph_train(const weir_graph *graph,
-                             const weir_train_spec *spec,
-                             weir_train_graph **out_train, weir_error *err);
-void weir_train_graph_release(weir_train_graph *train); /* NULL-safe */
-
-/* Only the gradients of the loss with respect to what is trained, for dumps:
- * the stage before the rewrite. Errors: as above. */
-weir_status weir_graph_train_gradients(const weir_graph *graph,
-                                       const weir_train_spec *spec,
-                                       weir_graph **out_graph, weir_error *err);
 
 #endif

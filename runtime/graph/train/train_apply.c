@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/train/train_apply.h"
+
 #include <string.h>
 
 #include "runtime/graph/train/train_build.h"
+#include "runtime/graph/train/train_schedule.h"
 
 /* What happens to one variable in a step: its gradients are added up and
  * averaged, clipped, and its update is computed and assigned. */

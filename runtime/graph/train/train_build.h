@@ -76,18 +76,4 @@ const weir_value *weir_train_value(const weir_train_build *b,
                                    weir_value_id value);
 weir_dtype weir_train_dtype(const weir_train_build *b, weir_value_id value);
 
-/* ---- train_schedule.c: b->step, b->lr64 (WEIR_NO_VALUE: constant) and
- * train/learning_rate of the dtype |dtype|. */
-void weir_train_learning_rate(weir_train_build *b, weir_dtype dtype);
-/* The learning rate of variable |k|, rank 0, of its dtype. */
-weir_value_id weir_train_lr_of(weir_train_build *b, uint32_t k);
-
-/* ---- train_apply.c: accumulation, clipping, apply_*, slots, averages. */
-/* The gradient of variable |k| as it is aggregated: after accumulation and
- * clipping by value. */
-void weir_train_aggregate(weir_train_build *b, uint32_t k);
-/* b->norm and the factor for all, where the global norm is asked for. */
-void weir_train_global_norm(weir_train_build *b);
-void weir_train_apply(weir_train_build *b, uint32_t k);
-
 #endif

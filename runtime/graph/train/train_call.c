@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/train/train_call.h"
+
 #include <string.h>
 
+#include "runtime/base/yaml/yaml_scalar.h"
+#include "runtime/graph/parse/parse_call.h"
 #include "runtime/graph/train/train_read.h"
 
 /* Calls in the `train` section: adam(lr=lr, l2=1e-4), or the same as a map,

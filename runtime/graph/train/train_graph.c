@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/train/train_graph.h"
+
 #include "runtime/graph/train/train.h"
+#include "runtime/graph/train/train_apply.h"
+#include "runtime/graph/train/train_schedule.h"
 
 #include <string.h>
 

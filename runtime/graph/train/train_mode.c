@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "runtime/graph/node.h"
 #include "runtime/graph/train/train_build.h"
 
 /* A node is copied once more when it behaves differently while training, or

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/train/train_optim.h"
+
 #include <stddef.h>
 
 #include "runtime/graph/train/train_rules.h"

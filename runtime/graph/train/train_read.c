@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/graph/graph_internal.h"
+#include "runtime/base/yaml/yaml_scalar.h"
 
 /* ---- Findings */
 

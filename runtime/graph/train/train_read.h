@@ -119,30 +119,8 @@ typedef struct weir_train_call {
   uint32_t count;
 } weir_train_call;
 
-/* Reads |y| as a call into the arena; a bare name is a call without arguments.
- */
-bool weir_train_read_call(weir_train_reader *r, const weir_yaml *y,
-                          const char *what, weir_train_call **out);
-
 /* ---- The graph half of the section: train_rules.c */
 extern const weir_train_key weir_train_clip_keys[];
 extern const weir_train_key weir_train_ema_keys[];
-bool weir_train_read_optimizer(weir_train_reader *r, const weir_yaml_entry *e,
-                               void *target);
-bool weir_train_read_lr(weir_train_reader *r, const weir_yaml_entry *e,
-                        void *target);
-bool weir_train_read_schedule(weir_train_reader *r, const weir_yaml_entry *e,
-                              void *target);
-bool weir_train_read_l2(weir_train_reader *r, const weir_yaml_entry *e,
-                        void *target);
-bool weir_train_read_patterns(weir_train_reader *r, const weir_yaml_entry *e,
-                              void *target);
-/* After all keys: what only makes sense together. */
-bool weir_train_check_rules(weir_train_reader *r);
-
-/* ---- For the loader: reads and checks without a result. |names|: the graph
- * is complete. Findings go to |sink|. Returns how many there were. */
-uint32_t weir_train_check(const weir_graph *graph, const weir_diag_sink *sink,
-                          bool names, weir_error *err);
 
 #endif

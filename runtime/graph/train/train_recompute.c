@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "runtime/graph/node.h"
 #include "runtime/graph/pass/pass.h"
 #include "runtime/graph/pattern.h"
 

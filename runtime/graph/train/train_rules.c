@@ -4,8 +4,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/base/yaml/yaml_scalar.h"
 #include "runtime/graph/pattern.h"
+#include "runtime/graph/train/train_call.h"
+#include "runtime/graph/train/train_optim.h"
 #include "runtime/graph/train/train_read.h"
+#include "runtime/graph/train/train_schedule.h"
 
 /* The half of `train` that is about the graph: optimizer, learning rate,
  * schedules, clipping, patterns. */

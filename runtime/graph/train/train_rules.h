@@ -3,6 +3,7 @@
 #define WEIR_GRAPH_TRAIN_RULES_H_
 
 #include "runtime/graph/train/train.h"
+#include "runtime/graph/train/train_read.h"
 
 /* What `train` says about the graph: read by train_rules.c, carried out by
  * train_graph.c and its neighbours. */
@@ -27,9 +28,6 @@ typedef struct weir_optimizer_def {
   weir_slot_def slots[WEIR_SLOTS];
 } weir_optimizer_def;
 
-/* Lent; NULL past the end. */
-const weir_optimizer_def *weir_optimizer_at(size_t i);
-
 typedef struct weir_train_graph_build weir_train_build;
 
 /* A schedule: a factor of the learning rate that follows from the number of
@@ -45,9 +43,6 @@ typedef struct weir_schedule_def {
   weir_value_id (*build)(weir_train_build *b, weir_value_id t,
                          const double *args);
 } weir_schedule_def;
-
-/* The same for schedules. */
-const weir_schedule_def *weir_schedule_at(size_t i);
 
 typedef struct weir_schedule_part {
   const weir_schedule_def *def;
@@ -102,5 +97,21 @@ double weir_train_patterns_value(const weir_train_patterns *patterns,
 bool weir_train_is_trained(const weir_graph *graph,
                            const struct weir_train_rules *rules,
                            weir_node_id node);
+
+/* Key `optimizer`: a call of the table. */
+bool weir_train_read_optimizer(weir_train_reader *r, const weir_yaml_entry *e,
+                               void *target);
+
+/* Key `lr`: a number, schedules, or a map. */
+bool weir_train_read_lr(weir_train_reader *r, const weir_yaml_entry *e,
+                        void *target);
+
+/* A key whose value is a schedule or a list of them. */
+bool weir_train_read_schedule(weir_train_reader *r, const weir_yaml_entry *e,
+                              void *target);
+
+/* Keys `trainable`, `l2_exclude`, `recompute`: patterns of names. */
+bool weir_train_read_patterns(weir_train_reader *r, const weir_yaml_entry *e,
+                              void *target);
 
 #endif

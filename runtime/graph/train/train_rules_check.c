@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/train/train_rules_check.h"
+
 #include <math.h>
 #include <string.h>
 

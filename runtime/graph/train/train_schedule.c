@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/train/train_schedule.h"
+
 #include <math.h>
 
 #include "runtime/graph/train/train_build.h"

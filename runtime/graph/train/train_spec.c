@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/train/train_spec.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "runtime/graph/graph_internal.h"
+#include "runtime/base/yaml/yaml_scalar.h"
+#include "runtime/graph/parse/parse_call.h"
+#include "runtime/graph/train/train_call.h"
 #include "runtime/graph/train/train_read.h"
 #include "runtime/graph/train/train_rules.h"
+#include "runtime/graph/train/train_rules_check.h"
 
 /* The `train` section as a table of keys, and the half of it that is about the
  * loop: ends, evaluation, checkpoints, summaries. */

@@ -7,6 +7,7 @@
 
 #include "runtime/base/reader.h"
 #include "runtime/base/size.h"
+#include "runtime/io/array/npy_header.h"
 #include "runtime/io/checkpoint/convert.h"
 
 enum { kMagicBytes = 6, kHeadBytes = 10, kDataAlign = 64, kTextBytes = 512 };

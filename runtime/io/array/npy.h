@@ -45,9 +45,4 @@ weir_status weir_npy_head_read(weir_bytes start, const char *file,
                                weir_npy_header *out_header, size_t *out_data_at,
                                weir_error *err);
 
-/* Reads the text of a header, a Python dict; |offset| is where it stands in
- * |file|, for messages. Errors: W4003. */
-weir_status weir_npy_header_parse(weir_sv text, size_t offset, const char *file,
-                                  weir_npy_header *out_header, weir_error *err);
-
 #endif

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/io/array/npy_header.h"
+
 #include <string.h>
 
 #include "runtime/io/array/npy.h"

@@ -38,12 +38,6 @@ weir_sv weir_npz_name(const void *self, size_t i);
 weir_status weir_npz_read(const weir_npz *npz, size_t i,
                           weir_tensor **out_tensor, weir_error *err);
 
-/* Appends an archive of |count| stored members to |out|, with no time of day
- * in it: the same tensors give the same bytes. At most 4096 members and 4 GiB
- * in all. Errors: W5009 for names or sizes that do not fit, W6001. */
-weir_status weir_npz_write(const weir_sv *names, weir_tensor *const *tensors,
-                           size_t count, weir_strbuf *out, weir_error *err);
-
 /* True for a name that a member may have, with its ".npy": UTF-8 without
  * control characters, backslashes, "..", or a leading slash. */
 bool weir_npz_name_is_sound(weir_sv name);

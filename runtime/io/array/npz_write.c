@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/io/array/npz_write.h"
+
 #include <string.h>
 
 #include "runtime/base/map.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/io/array/safetensors_write.h"
+
 #include "runtime/base/json/json.h"
 #include "runtime/base/map.h"
 #include "runtime/base/size.h"

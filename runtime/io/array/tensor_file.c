@@ -8,7 +8,9 @@
 #include "runtime/io/array/idx.h"
 #include "runtime/io/array/npy.h"
 #include "runtime/io/array/npz.h"
+#include "runtime/io/array/npz_write.h"
 #include "runtime/io/array/safetensors.h"
+#include "runtime/io/array/safetensors_write.h"
 
 enum { kShownNames = 8 };
 

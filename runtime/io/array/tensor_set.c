@@ -3,6 +3,8 @@
 
 #include "runtime/io/array/npz.h"
 #include "runtime/io/array/safetensors.h"
+#include "runtime/io/checkpoint/checkpoint_load.h"
+#include "runtime/io/checkpoint/checkpoint_open.h"
 
 static weir_status add(weir_tensor_set *set, weir_sv name,
                        weir_checkpoint_role role, weir_tensor *take_tensor,

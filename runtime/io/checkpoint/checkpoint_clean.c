@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/io/checkpoint/checkpoint_clean.h"
+
 #include "runtime/io/checkpoint/checkpoint_internal.h"
+#include "runtime/io/checkpoint/checkpoint_manifest.h"
+#include "runtime/io/checkpoint/checkpoint_manifest_read.h"
+#include "runtime/io/checkpoint/checkpoint_names.h"
 
 /* Removing: generations that are no longer kept, and what runs that are gone
  * have left. A generation leaves in the reverse order of its coming: the

@@ -52,23 +52,6 @@ typedef struct weir_checkpoint_file {
 
 typedef WEIR_VEC(weir_checkpoint_file) weir_checkpoint_files;
 
-/* Takes |name| apart; kind OTHER when it is none of ours. */
-weir_checkpoint_file weir_checkpoint_file_of(const char *name);
-/* Writes the name of a manifest, and of shard |shard| of |shards|. */
-void weir_checkpoint_manifest_name(weir_checkpoint_stem stem,
-                                   char out[WEIR_CHECKPOINT_NAME_BYTES]);
-void weir_checkpoint_shard_name(weir_checkpoint_stem stem, uint32_t shard,
-                                uint32_t shards,
-                                char out[WEIR_CHECKPOINT_NAME_BYTES]);
-/* |name| with ".tmp" at its end. */
-void weir_checkpoint_temporary_name(const char *name,
-                                    char out[WEIR_CHECKPOINT_NAME_BYTES]);
-/* Lists our files of |folder|: newest generation first, then by name. The
- * caller frees |out_files| with env->alloc, also after a failure. */
-weir_status weir_checkpoint_list(const weir_env *env, void *folder,
-                                 weir_checkpoint_files *out_files,
-                                 weir_error *err);
-
 /* --- manifests --- */
 
 typedef struct weir_manifest_shard {
@@ -95,42 +78,8 @@ typedef struct weir_manifest {
   WEIR_VEC(weir_manifest_tensor) tensors;
 } weir_manifest;
 
-/* An empty manifest; release frees what it holds. */
-void weir_manifest_init(weir_manifest *m, const weir_allocator *alloc);
-void weir_manifest_release(weir_manifest *m);
-
-/* Appends the manifest's text, its CRC in the last line. Errors: W6001. */
-weir_status weir_manifest_write(const weir_manifest *m, weir_strbuf *out,
-                                weir_error *err);
-
-/* Reads |text| into an initialised |m|. |file| is for messages. Errors: W4041
- * (damaged), W4044 (of a newer format), W6001. */
-weir_status weir_manifest_parse(weir_sv text, const char *file,
-                                weir_manifest *m, weir_error *err);
-
-/* Reads file |name| of folder |dir|. Errors: those, and of weir_fs.read. */
-weir_status weir_manifest_read(const weir_env *env, const char *dir,
-                               const char *name, weir_manifest *m,
-                               weir_error *err);
-
-/* "variable", "slot", "state". */
-const char *weir_checkpoint_role_name(weir_checkpoint_role role);
-
 /* Joins |dir| and |name| in |out|; false when that is too long. */
 enum { WEIR_CHECKPOINT_PATH_BYTES = 4096 };
-bool weir_checkpoint_path(const char *dir, const char *name,
-                          char out[WEIR_CHECKPOINT_PATH_BYTES]);
-
-/* --- restoring --- */
-
-/* Reads and checks the generation whose manifest is file |name| of |dir|.
- * Errors: as weir_checkpoint_open's of one generation. */
-weir_status weir_checkpoint_load(const weir_env *env, const char *dir,
-                                 const char *name,
-                                 weir_checkpoint **out_checkpoint,
-                                 weir_error *err);
-/* Its manifest, lent. */
-const weir_manifest *weir_checkpoint_manifest(const weir_checkpoint *c);
 
 /* --- saving --- */
 
@@ -151,17 +100,5 @@ typedef struct weir_checkpoint_place {
   void *folder;
   weir_checkpoint_options options;
 } weir_checkpoint_place;
-
-/* Writes one generation, and removes those that are no longer kept. */
-weir_status weir_checkpoint_write(const weir_checkpoint_place *place,
-                                  const weir_checkpoint_job *job,
-                                  weir_error *err);
-/* Removes what runs that are gone have left. The lock is held. */
-weir_status weir_checkpoint_tidy(const weir_checkpoint_place *place,
-                                 weir_error *err);
-/* Removes generations that are not kept, never |saved|. What cannot be read is
- * left alone. */
-weir_status weir_checkpoint_expire(const weir_checkpoint_place *place,
-                                   weir_checkpoint_stem saved, weir_error *err);
 
 #endif

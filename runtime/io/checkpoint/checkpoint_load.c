@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/io/checkpoint/checkpoint_load.h"
+
 #include <inttypes.h>
 
 #include "runtime/base/crc32c.h"
 #include "runtime/base/map.h"
 #include "runtime/io/array/safetensors.h"
 #include "runtime/io/checkpoint/checkpoint_internal.h"
+#include "runtime/io/checkpoint/checkpoint_manifest.h"
+#include "runtime/io/checkpoint/checkpoint_manifest_read.h"
+#include "runtime/io/checkpoint/checkpoint_names.h"
 
 /* Reading one generation: the manifest, then each shard, everything compared
  * with everything. */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/io/checkpoint/checkpoint_manifest_read.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -6,6 +8,8 @@
 #include "runtime/base/crc32c.h"
 #include "runtime/base/json/json.h"
 #include "runtime/io/checkpoint/checkpoint_internal.h"
+#include "runtime/io/checkpoint/checkpoint_manifest.h"
+#include "runtime/io/checkpoint/checkpoint_names.h"
 
 /* Reading manifests. The CRC is checked first, so what is wrong after that was
  * written so; still nothing is believed that can be checked. */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/io/checkpoint/checkpoint_names.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/io/checkpoint/checkpoint_open.h"
+
 #include <inttypes.h>
 #include <math.h>
 
 #include "runtime/io/checkpoint/checkpoint_internal.h"
+#include "runtime/io/checkpoint/checkpoint_load.h"
+#include "runtime/io/checkpoint/checkpoint_names.h"
 
 /* Choosing a generation to restore. */
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/io/checkpoint/checkpoint_store.h"
+
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -6,7 +8,9 @@
 #include "runtime/base/json/json.h"
 #include "runtime/base/map.h"
 #include "runtime/base/utf8.h"
+#include "runtime/io/checkpoint/checkpoint_clean.h"
 #include "runtime/io/checkpoint/checkpoint_internal.h"
+#include "runtime/io/checkpoint/checkpoint_write.h"
 
 /* The store: its folder, its lock, and the thread that writes.
  *

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/io/checkpoint/checkpoint_write.h"
+
 #include <inttypes.h>
 
 #include "runtime/base/crc32c.h"
 #include "runtime/io/array/safetensors.h"
+#include "runtime/io/array/safetensors_write.h"
+#include "runtime/io/checkpoint/checkpoint_clean.h"
 #include "runtime/io/checkpoint/checkpoint_internal.h"
+#include "runtime/io/checkpoint/checkpoint_manifest.h"
+#include "runtime/io/checkpoint/checkpoint_names.h"
 
 /* Writing one generation. See checkpoint_internal.h for the names. */
 

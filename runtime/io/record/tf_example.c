@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/io/record/tf_example.h"
+
 #include "runtime/base/proto.h"
 #include "runtime/io/record/tfrecord.h"
 

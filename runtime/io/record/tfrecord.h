@@ -40,22 +40,11 @@ typedef struct weir_feature {
   int64_t count;          /* values */
 } weir_feature;
 
-/* Finds the |count| features called |names| in |example|, all of a message.
- * Checks the whole message. Errors: W4029. */
-weir_status weir_example_read(weir_bytes example, const char *file,
-                              const weir_sv *names, size_t count,
-                              weir_feature *out_features, weir_error *err);
-
 /* The values of a feature, one after the other; false at the end. The kind must
  * be the feature's; the message was checked by weir_example_read. */
 typedef struct weir_feature_values {
   weir_feature_kind kind;
   weir_reader list, packed;
 } weir_feature_values;
-weir_feature_values weir_feature_begin(const weir_feature *feature);
-bool weir_feature_next_bytes(weir_feature_values *values,
-                             weir_bytes *out_value);
-bool weir_feature_next_float(weir_feature_values *values, float *out_value);
-bool weir_feature_next_int(weir_feature_values *values, int64_t *out_value);
 
 #endif

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/data/data_check.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/data/data_files.h"
+
 #include <string.h>
 
+#include "runtime/base/fs/fs_open.h"
 #include "runtime/base/fs/fs_system.h"
 #include "runtime/base/size.h"
 #include "runtime/base/vec.h"

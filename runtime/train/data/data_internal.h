@@ -87,31 +87,4 @@ struct weir_data_iter {
   pthread_cond_t changed;
 };
 
-/* ---- data_slot.c */
-weir_status weir_data_slot_init(const weir_dataset *set, weir_data_slot *slot,
-                                weir_error *err);
-void weir_data_slot_release(const weir_dataset *set, weir_data_slot *slot);
-
-/* ---- data_maker.c */
-weir_status weir_data_maker_init(weir_data_maker *maker,
-                                 const weir_dataset *set, weir_error *err);
-void weir_data_maker_release(weir_data_maker *maker);
-/* Goes to example |at| of |epoch|, a multiple of the batch or the end. */
-void weir_data_maker_seek(weir_data_maker *maker, uint64_t epoch, int64_t at);
-/* Makes the next batch, or the end of an epoch, in |slot|, and gives its
- * status. */
-weir_status weir_data_maker_next(weir_data_maker *maker, weir_data_slot *slot);
-
-/* ---- data_prefetch.c: the thread that fills the slots ahead. */
-/* Starts it unless it runs. Errors: W6003. */
-weir_status weir_data_prefetch_start(weir_data_iter *iter, weir_error *err);
-/* Stops it and forgets what it made. */
-void weir_data_prefetch_stop(weir_data_iter *iter);
-/* The next slot; blocks. |*out_wait_ns| is how long. */
-const weir_data_slot *weir_data_prefetch_take(weir_data_iter *iter,
-                                              int64_t *out_wait_ns);
-
-/* ---- data_check.c: columns against the graph's inputs, the batch size. */
-weir_status weir_data_check_columns(weir_dataset *set, weir_error *err);
-
 #endif

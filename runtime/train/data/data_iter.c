@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/data/data_iter.h"
+
 #include <inttypes.h>
 
 #include "runtime/base/json/json.h"
 #include "runtime/train/data/data_internal.h"
+#include "runtime/train/data/data_maker.h"
+#include "runtime/train/data/data_open.h"
+#include "runtime/train/data/data_prefetch.h"
+#include "runtime/train/data/data_slot.h"
 
 /* ---- Iterators */
 

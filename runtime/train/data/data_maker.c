@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/data/data_maker.h"
+
 #include <string.h>
 
 #include "runtime/base/size.h"
+#include "runtime/exec/session/binding.h"
 #include "runtime/train/data/data_map.h"
 
 enum { kScratchBytes = 1 << 20 };

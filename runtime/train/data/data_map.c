@@ -3,7 +3,12 @@
 
 #include <string.h>
 
+#include "runtime/exec/session/binding.h"
 #include "runtime/exec/session/session.h"
+#include "runtime/graph/load/load.h"
+#include "runtime/graph/pass/pass_specialize.h"
+#include "runtime/train/data/data_files.h"
+#include "runtime/train/data/data_map_block.h"
 
 /* `map`: a graph between what is read and what is fed. */
 

@@ -22,11 +22,6 @@ bool weir_data_map_per_example(const weir_data_map *map);
 /* The read column that passes by as |column|, or UINT32_MAX. */
 uint32_t weir_data_map_pass(const weir_data_map *map, uint32_t column);
 
-/* ---- data_map_block.c: appends the text of a graph that calls the block which
- * `map` names. Errors: W4034, those of YAML, W6001. */
-weir_status weir_data_map_block_text(const weir_dataset *set,
-                                     weir_strbuf *out_text, weir_error *err);
-
 /* Binds the graph to tensors: one for each read column, and for each column of
  * the set. */
 weir_status weir_data_map_bind(const weir_data_map *map,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/data/data_map_block.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "runtime/base/yaml/yaml.h"
-#include "runtime/train/data/data_map.h"
 
 /* A map that is a block of the graph's own file: a small graph is written that
  * imports the file and calls the block, one input for each of the block's,

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/data/data_open.h"
+
 #include "runtime/base/size.h"
+#include "runtime/train/data/data_check.h"
+#include "runtime/train/data/data_files.h"
 #include "runtime/train/data/data_map.h"
+#include "runtime/train/data/data_vocabulary.h"
 
 /* ---- The source */
 

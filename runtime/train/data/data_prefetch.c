@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/data/data_prefetch.h"
+
 #include "runtime/train/data/data_internal.h"
+#include "runtime/train/data/data_maker.h"
 
 /* One thread fills slots, the iterator's caller takes them in order. The slot
  * that was given last is lent and not filled again until the next one is asked

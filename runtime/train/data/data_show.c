@@ -6,6 +6,9 @@
 
 #include "runtime/base/utf8.h"
 #include "runtime/train/data/data_internal.h"
+#include "runtime/train/data/data_iter.h"
+#include "runtime/train/data/data_open.h"
+#include "runtime/train/data/data_vocabulary.h"
 
 enum {
   kClasses = 256, /* values 0 to 255 are counted */

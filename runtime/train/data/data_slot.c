@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/data/data_slot.h"
+
+#include "runtime/exec/session/binding.h"
 #include "runtime/train/data/data_internal.h"
 #include "runtime/train/data/data_map.h"
 

@@ -79,50 +79,6 @@ typedef struct weir_source_context {
   int64_t batch; /* lanes of streams; 0: not known */
 } weir_source_context;
 
-/* ---- data_files.c: the files of a section. */
-
-/* The paths that |files| names, patterns ('*' and '?' in the last part)
- * replaced by what they match, sorted. At least one.
- * Errors: W4001, W4002, W4024, W6001. */
-weir_status weir_data_paths(const weir_source_context *context,
-                            const weir_files_spec *files,
-                            const char *const **out_paths, uint32_t *out_count,
-                            weir_error *err);
-/* The root of a section: |option| (may be NULL), data.root, or the folder of
- * the graph's file. In |arena|. */
-weir_status weir_data_root(const weir_graph *graph, const char *option,
-                           weir_arena *arena, const char **out_root,
-                           weir_error *err);
-/* |name|, a path that does not leave the folder of the graph's file, beneath
- * that. In |arena|. Errors: W4002, W6001. */
-weir_status weir_data_beside_graph(const weir_graph *graph, weir_sv name,
-                                   weir_arena *arena, const char **out_path,
-                                   weir_error *err);
-/* Fills bytes and elements of a column from its dtype and dims. W4022. */
-weir_status weir_source_column_size(weir_source_column *column,
-                                    weir_error *err);
-
-/* What the spec says of the column, or NULL. */
-const weir_column_spec *weir_data_column_spec(const weir_data_spec *spec,
-                                              weir_sv name);
-
-/* ---- data_vocabulary.c: the vocabulary of |column| as |spec| says; NULL and
- * WEIR_OK when it is to be built from the data. One reference.
- * Errors: W4024, W4032, those of opening files and data sets. */
-weir_status weir_data_vocabulary_load(const weir_source_context *context,
-                                      const weir_vocabulary_spec *spec,
-                                      weir_sv column,
-                                      weir_vocabulary **out_vocabulary,
-                                      weir_error *err);
-
-/* Writes a vocabulary that was built to the file its spec names, if it does,
- * beneath the folder of the graph's file. Errors: W4002, W5009, W6005, W6001.
- */
-weir_status weir_data_vocabulary_save(const weir_source_context *context,
-                                      const weir_vocabulary_spec *spec,
-                                      const weir_vocabulary *vocabulary,
-                                      weir_error *err);
-
 /* ---- Kinds of source. */
 
 /* What `files` is for a source. */
@@ -148,7 +104,6 @@ const weir_source_def *weir_source_at(size_t i);
 /* Its form, for weir_load_options. */
 const weir_data_form *weir_source_form(size_t i);
 
-/* ---- source_window.c */
 /* Windows over |inner|, which is taken, also on failure. */
 weir_status weir_source_window_open(const weir_source_context *context,
                                     weir_source *inner,

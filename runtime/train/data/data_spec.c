@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "runtime/base/table.h"
+#include "runtime/base/yaml/yaml_scalar.h"
 #include "runtime/train/data/data_source.h"
+#include "runtime/train/data/data_spec_columns.h"
 
 enum { kMaxBatch = 1 << 30, kMaxPrefetch = 1024, kDefaultPrefetch = 2 };
 static const uint64_t kDefaultMemory = 256u << 20;

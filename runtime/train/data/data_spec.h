@@ -104,15 +104,6 @@ weir_status weir_data_spec_read(const weir_graph *graph, weir_sv name,
                                 weir_arena *arena, weir_data_spec **out_spec,
                                 weir_error *err);
 
-/* ---- data_spec_columns.c: columns, features, ignore, normalise, bucketize,
- * hash_bucket, vocabulary. */
-weir_status weir_data_spec_columns(weir_data_spec *spec, weir_arena *arena,
-                                   weir_error *err);
-/* Reads a vocabulary's description, a list or a map. */
-weir_status weir_vocabulary_spec_read(const weir_yaml *y,
-                                      weir_vocabulary_spec *out,
-                                      weir_error *err);
-
 /* ---- Values, for the files above. Each leaves |*out| when |y| is NULL, and
  * gives W4024 naming |what| when the value is not one. */
 weir_status weir_spec_int(const weir_yaml *y, const char *what, int64_t least,

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/data/data_spec_columns.h"
+
 #include <math.h>
 
+#include "runtime/base/yaml/yaml_scalar.h"
 #include "runtime/train/data/data_spec.h"
 
 /* ---- Columns are made when they are first mentioned. */

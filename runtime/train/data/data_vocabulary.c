@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/data/data_vocabulary.h"
+
 #include <string.h>
 
+#include "runtime/train/data/data_files.h"
 #include "runtime/train/data/data_internal.h"
+#include "runtime/train/data/data_open.h"
 
 /* Vocabularies that exist before the data are read: a list in the section, a
  * file, or another data set's. */

@@ -4,7 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/exec/session/session_snapshot.h"
+#include "runtime/exec/session/session_vars.h"
+#include "runtime/io/checkpoint/checkpoint_store.h"
+#include "runtime/train/data/data_iter.h"
+#include "runtime/train/data/data_open.h"
+#include "runtime/train/loop/loop_eval.h"
+#include "runtime/train/loop/loop_hooks.h"
 #include "runtime/train/loop/loop_internal.h"
+#include "runtime/train/loop/loop_save.h"
 
 /* Steps, and what makes a loop. */
 

@@ -46,23 +46,10 @@ typedef struct weir_loop_options {
   const weir_train_callbacks *calls; /* copied; may be NULL */
 } weir_loop_options;
 
-/* |env| and |pool| are borrowed and must outlive the loop; |graph| is retained.
- * Reads the newest checkpoint, so it may take long; nothing is trained yet.
- * Errors: those of the sections and of the training graph, W4040-W4049,
- * W5021-W5025, W6001. */
-weir_status weir_loop_create(const weir_env *env, weir_pool *pool,
-                             const weir_graph *graph,
-                             const weir_loop_options *options,
-                             weir_loop **out_loop, weir_error *err);
-/* Waits for a checkpoint under way. NULL-safe. */
-void weir_loop_release(weir_loop *loop);
-
 /* One update, or nothing when the loop has ended; |*out_end| says which. A
  * failed step changed nothing. Errors: W5020, W5021, the run's own. */
 weir_status weir_loop_step(weir_loop *loop, weir_train_end *out_end,
                            weir_error *err);
-/* Saves the last state, unless it is saved, and waits until it is on disk. */
-weir_status weir_loop_finish(weir_loop *loop, weir_error *err);
 /* Steps until the end, then finish. */
 weir_status weir_loop_run(weir_loop *loop, weir_train_end *out_end,
                           weir_error *err);
@@ -70,12 +57,7 @@ weir_status weir_loop_run(weir_loop *loop, weir_train_end *out_end,
  * from signal handlers. */
 void weir_loop_stop(weir_loop *loop);
 
-/* Evaluates on section |data| (NULL: the spec's). |*out_report| is lent until
- * the next call. */
-weir_status weir_loop_eval(weir_loop *loop, const char *data,
-                           weir_train_report *out_report, weir_error *err);
-/* Saves now (W0004 without a folder), and waits when |wait|. */
-weir_status weir_loop_save(weir_loop *loop, bool wait, weir_error *err);
+/* Where training stands. */
 weir_train_progress weir_loop_now(const weir_loop *loop);
 /* The graph that is trained, and its session; lent. */
 const weir_graph *weir_loop_graph(const weir_loop *loop);

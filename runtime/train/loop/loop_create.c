@@ -1,8 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/loop/loop_create.h"
+
 #include <string.h>
 
+#include "runtime/exec/session/session_vars.h"
 #include "runtime/graph/hash.h"
+#include "runtime/graph/train/train_graph.h"
+#include "runtime/graph/train/train_spec.h"
+#include "runtime/io/checkpoint/checkpoint_store.h"
+#include "runtime/train/data/data_iter.h"
+#include "runtime/train/data/data_open.h"
+#include "runtime/train/loop/loop_eval.h"
+#include "runtime/train/loop/loop_hooks.h"
 #include "runtime/train/loop/loop_internal.h"
+#include "runtime/train/loop/loop_restore.h"
+#include "runtime/train/loop/loop_save.h"
 
 /* From a graph and options to a loop that can step. */
 

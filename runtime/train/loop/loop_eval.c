@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/loop/loop_eval.h"
+
 #include <math.h>
 #include <string.h>
 
+#include "runtime/exec/session/session_snapshot.h"
+#include "runtime/exec/session/session_vars.h"
+#include "runtime/train/data/data_iter.h"
+#include "runtime/train/data/data_open.h"
+#include "runtime/train/loop/loop_create.h"
 #include "runtime/train/loop/loop_internal.h"
 
 /* Evaluation: the metrics of the source graph, not in training mode, averaged

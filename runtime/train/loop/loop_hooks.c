@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/loop/loop_hooks.h"
+
 #include <math.h>
 #include <string.h>
 
+#include "runtime/exec/session/session_snapshot.h"
+#include "runtime/train/loop/loop_eval.h"
 #include "runtime/train/loop/loop_internal.h"
+#include "runtime/train/loop/loop_save.h"
 
 /* What comes after a step, and in which order: the log, summaries, evaluation,
  * stop rules, checkpoint. */

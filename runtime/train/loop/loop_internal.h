@@ -91,44 +91,14 @@ struct weir_loop {
   uint32_t own_assign_count;
 };
 
-/* ---- loop.c */
+/* The time of the loop's environment, in ns. */
 int64_t weir_loop_clock(const weir_loop *loop);
 /* Epochs finished, with the fraction where batches are known. */
 double weir_loop_epochs(const weir_loop *loop);
 /* Tells calls->warning, if there is one. */
 void weir_loop_warn(const weir_loop *loop, const weir_error *err);
 
-/* ---- loop_hooks.c */
-/* Whether it is time again; |*due| then remembers. */
-bool weir_loop_is_due(const weir_loop *loop, weir_due *due);
-/* Counts from now, as if it had been due last at or before this moment. */
-void weir_loop_due_begin(const weir_loop *loop, weir_due *due);
-/* What a step or the end of an epoch brings. */
-weir_status weir_loop_after(weir_loop *loop, weir_error *err);
-
 /* Gives the graph's own states their first values. */
 weir_status weir_loop_reset_states(weir_loop *loop, weir_error *err);
 
-/* ---- loop_eval.c */
-weir_status weir_loop_find_eval(weir_loop *loop, const char *name,
-                                weir_loop_eval_on **out_on, weir_error *err);
-weir_status weir_loop_eval_on_run(weir_loop *loop, weir_loop_eval_on *on,
-                                  weir_train_report *out, weir_error *err);
-void weir_loop_evals_release(weir_loop *loop);
-/* How |loop| opens data sets. */
-weir_dataset_options weir_loop_dataset(const weir_loop *loop);
-/* The mean of a tensor's elements. */
-double weir_loop_mean(const weir_tensor *tensor);
-
-/* ---- loop_save.c */
-weir_status weir_loop_save_open(weir_loop *loop, weir_error *err);
-/* Saves; a failure is told as a warning, and returned. */
-weir_status weir_loop_save_now(weir_loop *loop, weir_error *err);
-
-/* ---- loop_restore.c */
-/* Goes on from the newest checkpoint, or takes --init. */
-weir_status weir_loop_restore(weir_loop *loop, weir_error *err);
-/* Variables only, for evaluation: of the newest checkpoint, which must be
- * there, or of --init. */
-weir_status weir_loop_restore_only(weir_loop *loop, weir_error *err);
 #endif

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/loop/loop_restore.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/json/json.h"
 #include "runtime/base/map.h"
+#include "runtime/io/checkpoint/checkpoint_load.h"
+#include "runtime/io/checkpoint/checkpoint_open.h"
+#include "runtime/train/data/data_iter.h"
 #include "runtime/train/loop/loop_internal.h"
 
 /* Going on: variables, and the loop's own place. */

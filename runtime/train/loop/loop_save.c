@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/loop/loop_save.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/json/json.h"
+#include "runtime/exec/session/session_snapshot.h"
+#include "runtime/io/checkpoint/checkpoint_store.h"
+#include "runtime/train/data/data_iter.h"
+#include "runtime/train/data/data_open.h"
 #include "runtime/train/loop/loop_internal.h"
 
 /* Checkpoints of a loop. The values are snapshots, so a store that writes in a

@@ -7,6 +7,9 @@
 #include "runtime/base/map.h"
 #include "runtime/base/utf8.h"
 #include "runtime/base/vec.h"
+#include "runtime/exec/session/session_run.h"
+#include "runtime/train/data/data_open.h"
+#include "runtime/train/data/data_vocabulary.h"
 #include "runtime/train/source/source_text.h"
 
 enum { FREE_STEPS = 256 }; /* fed at most where the graph leaves it open */

@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+#include "runtime/exec/session/binding.h"
+#include "runtime/exec/session/session_run.h"
+#include "runtime/train/data/data_open.h"
+
 enum { LANES = 4 };
 
 /* One shape of batch: its binding, its inputs, its outputs. */

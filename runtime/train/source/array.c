@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/size.h"
+#include "runtime/train/data/data_files.h"
 
 enum { kWindow = 65536 };
 

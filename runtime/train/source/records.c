@@ -2,6 +2,7 @@
 #include "runtime/train/source/records.h"
 
 #include "runtime/base/vec.h"
+#include "runtime/train/data/data_files.h"
 
 enum {
   kWindow = 65536,

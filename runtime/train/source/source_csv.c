@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "runtime/io/record/csv.h"
+#include "runtime/train/data/data_files.h"
+#include "runtime/train/data/data_vocabulary.h"
 #include "runtime/train/data/parse_value.h"
 #include "runtime/train/source/records.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "runtime/base/yaml/yaml_scalar.h"
+#include "runtime/train/data/data_files.h"
 #include "runtime/train/source/array.h"
 
 /* `values: {x: [[1, 2], [3, 4]], y: [0, 1]}`: nested lists of numbers. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/io/array/npz.h"
+#include "runtime/train/data/data_files.h"
 
 #include <string.h>
 

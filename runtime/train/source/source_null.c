@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/data/data_files.h"
 #include "runtime/train/data/data_source.h"
 
 /* A source to copy: `{source: "null", examples: 10}` has one column x of f32,

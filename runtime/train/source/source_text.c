@@ -2,7 +2,10 @@
 #include "runtime/train/source/source_text.h"
 
 #include "runtime/io/record/token.h"
+#include "runtime/train/data/data_files.h"
+#include "runtime/train/data/data_spec_columns.h"
 #include "runtime/train/data/data_transform.h"
+#include "runtime/train/data/data_vocabulary.h"
 #include "runtime/train/source/records.h"
 
 /* Text as a column `tokens` of numbers, one example for each character or word;

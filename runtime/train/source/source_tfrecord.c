@@ -2,7 +2,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "runtime/io/record/tf_example.h"
 #include "runtime/io/record/tfrecord.h"
+#include "runtime/train/data/data_files.h"
+#include "runtime/train/data/data_vocabulary.h"
 #include "runtime/train/data/parse_value.h"
 #include "runtime/train/source/records.h"
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/base/size.h"
+#include "runtime/train/data/data_files.h"
 #include "runtime/train/data/data_source.h"
 
 /* Windows over another source: example i is |length| of its examples in a row,

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_PLACEMENT_COST_FILE_FIT_H_
+#define WEIR_PLACEMENT_COST_FILE_FIT_H_
+
+#include "placement/lower/cost_file.h"
+
+/* Estimates for what a table of costs does not hold. */
+
+/* Fits rates to the table's units of class |cls|; |model| stands in for what
+ * they do not tell. |costs| may be NULL. */
+weir_cost_fit weir_costs_fit(const weir_costs *costs, int cls,
+                             const weir_device_model *model);
+
+/* What |key| takes by estimate: the roofline of the rates, times what measured
+ * units with the same first op took beside it, those of the nearest size. */
+int64_t weir_costs_estimate(const weir_cost_fit *fit, weir_sv key,
+                            int64_t flops, int64_t bytes);
+
+/* Roofline of |model|: the slower of arithmetic and memory, and an overhead. */
+int64_t weir_roofline_ns(const weir_device_model *model, int64_t flops,
+                         int64_t bytes);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_PLACEMENT_LOWER_COST_H_
+#define WEIR_PLACEMENT_LOWER_COST_H_
+
+#include "placement/lower/lower_internal.h"
+
+/* What nodes cost, measured or estimated. */
+
+/* What |node| costs on a device of |model|; |*source| says where the figure is
+ * from. Errors: W2008. */
+weir_status weir_place_node_cost(const weir_graph *graph, weir_node_id node,
+                                 const weir_device_model *model,
+                                 int64_t *out_ns, weir_place_source *source,
+                                 weir_error *err);
+
+/* The work of |count| nodes together. Errors: W2008. */
+weir_status weir_place_work_of(const weir_graph *graph,
+                               const weir_node_id *members, uint32_t count,
+                               weir_place_work *out_work, weir_error *err);
+
+/* Whether some kernel for |node| exists on CPUs, or on GPUs. */
+bool weir_place_has_kernel(const weir_graph *graph, weir_node_id node,
+                           bool gpu);
+
+/* What unit |unit| costs, per class; its source is noted. Errors: W2008, W6001.
+ */
+weir_status weir_lower_unit_cost(weir_lowering *l, uint32_t unit,
+                                 int64_t *cost);
+
+#endif

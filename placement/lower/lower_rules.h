@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_PLACEMENT_LOWER_RULES_H_
+#define WEIR_PLACEMENT_LOWER_RULES_H_
+
+#include "placement/lower/lower_internal.h"
+
+/* Devices that the cluster, the graph and the user allow. */
+
+/* "w*" matches names, "kind:var" variables, "op:matmul" nodes of an op; `*` any
+ * text, `?` one byte. */
+bool weir_place_pattern_matches(weir_sv pattern, const weir_node *node);
+
+/* Fills |allowed|. Errors: W3002, W3001, W3012, W6001. */
+weir_status weir_lower_apply_rules(weir_lowering *l);
+
+#endif

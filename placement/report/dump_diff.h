@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_PLACEMENT_DUMP_DIFF_H_
+#define WEIR_PLACEMENT_DUMP_DIFF_H_
+
+#include "placement/report/dump.h"
+
+/* What differs between two plans. */
+
+/* What differs from |a| to |b|, plans for the same nodes on devices that may be
+ * other ones: step, copies, peaks (where both have them), moved nodes by
+ * reason. |*same| tells whether nothing does. */
+bool weir_place_write_diff(const weir_place_view *a, const weir_place_view *b,
+                           const weir_writer *out, bool *same);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_EXEC_COMPILE_EMIT_H_
+#define WEIR_EXEC_COMPILE_EMIT_H_
+
+#include "runtime/exec/compile/compile_internal.h"
+
+/* Writes instructions and values into the program. */
+
+/* Adds the instruction of |emit|, or computes its outputs now. Takes over the
+ * prepared state, also on failure. */
+weir_status weir_compile_emit(weir_compiler *c, weir_emit *emit,
+                              weir_error *err);
+
+/* Adds the program's value for graph value |id|. */
+weir_status weir_compile_value(weir_compiler *c, weir_value_id id,
+                               weir_value_spec *spec, weir_error *err);
+
+/* What one call costs by estimate. */
+int64_t weir_compile_cost(const weir_call *call, weir_cost *cost);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_EXEC_INSTR_COMM_H_
+#define WEIR_EXEC_INSTR_COMM_H_
+
+#include "runtime/exec/program/frame.h"
+
+/* Instructions that send, receive and reduce. */
+
+/* Starts an async task; it ends by weir_frame_task_end. */
+void weir_comm_start(weir_frame_task *task, uint64_t step);
+
+/* Tells the other end that |task| will not be started. */
+void weir_comm_refuse(weir_frame_task *task, uint64_t step,
+                      const weir_error *why);
+
+/* SEND (in[0]), RECV (out[0]): one edge of |channel|; NULL: the frame's own,
+ * which joins the parts of one run. Without bytes they are tokens and have no
+ * operand. */
+weir_status weir_instr_send(weir_program_builder *builder,
+                            weir_channel *channel, uint32_t edge, size_t bytes,
+                            weir_instr_spec *spec);
+
+/* See weir_instr_send. */
+weir_status weir_instr_recv(weir_program_builder *builder,
+                            weir_channel *channel, uint32_t edge, size_t bytes,
+                            weir_instr_spec *spec);
+
+/* COLLECTIVE: in[0] to out[0]; src and dst of |part| are set by each run.
+ * |channel| as above. */
+weir_status weir_instr_collective(weir_program_builder *builder,
+                                  weir_channel *channel,
+                                  const weir_collective *part,
+                                  weir_instr_spec *spec);
+
+#endif

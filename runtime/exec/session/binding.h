@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_EXEC_BINDING_H_
+#define WEIR_EXEC_BINDING_H_
+
+#include "runtime/exec/session/session.h"
+
+/* Feeds and fetches that are fixed for many runs. */
+
+/* Fixes feeds and fetches: the tensors' memory is read and written by each run
+ * of the binding; the caller changes its content between runs. Inputs' and
+ * outputs' references are held until release. One run at a time per binding;
+ * several bindings of a session run at once. */
+weir_status weir_exec_bind(weir_exec_session *session,
+                           const weir_exec_feed *feeds, size_t feed_count,
+                           weir_exec_fetch *fetches, size_t fetch_count,
+                           const weir_node_id *targets, size_t target_count,
+                           weir_binding **out_binding, weir_error *err);
+
+/* No look-up, no allocation. |options| may be NULL. */
+weir_status weir_binding_run(weir_binding *binding,
+                             const weir_run_options *options, weir_error *err);
+
+void weir_binding_release(weir_binding *binding); /* NULL-safe */
+
+/* Steps options->step, +1, ... Stops at the first failure and returns it. The
+ * first call allocates the lanes. */
+weir_status weir_binding_run_overlapped(weir_binding *binding,
+                                        const weir_overlap_options *overlap,
+                                        const weir_run_options *options,
+                                        weir_error *err);
+
+/* Figures of the binding's program. */
+weir_program_stats weir_binding_stats(const weir_binding *binding);
+
+/* Writes what was chosen for each instruction and why, as text lines:
+ * index, node, op, kernel, algorithm, layout, offset, bytes, reason. */
+bool weir_binding_describe(const weir_binding *binding, const weir_writer *out);
+
+/* weir_exec_bind in ids of the session's own graph. */
+weir_status weir_session_own_bind(
+    weir_exec_session *session, const weir_exec_feed *feeds, size_t feed_count,
+    weir_exec_fetch *fetches, size_t fetch_count, const weir_node_id *targets,
+    size_t target_count, weir_binding **out_binding, weir_error *err);
+
+#endif

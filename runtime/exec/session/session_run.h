@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_EXEC_SESSION_RUN_H_
+#define WEIR_EXEC_SESSION_RUN_H_
+
+#include "runtime/exec/session/session_internal.h"
+
+/* Runs of a session: a program found, a step, variables committed. */
+
+/* Runs what the fetches (and |targets|, nodes wanted for their effect) need.
+ * Blocks. Returns the first failure, in node order; see weir_exec_fetch.
+ * |options| may be NULL. */
+weir_status weir_exec_run(weir_exec_session *session,
+                          const weir_exec_feed *feeds, size_t feed_count,
+                          weir_exec_fetch *fetches, size_t fetch_count,
+                          const weir_node_id *targets, size_t target_count,
+                          const weir_run_options *options, weir_error *err);
+
+/* weir_exec_run in ids of the session's own graph. */
+weir_status weir_session_own_run(
+    weir_exec_session *session, const weir_exec_feed *feeds, size_t feed_count,
+    weir_exec_fetch *fetches, size_t fetch_count, const weir_node_id *targets,
+    size_t target_count, const weir_run_options *options, weir_error *err);
+
+/* One step of |frame|, with variables and commit. |held| has room for 2 buffers
+ * per variable. */
+weir_status weir_session_step(weir_exec_session *session,
+                              const weir_cached *cached, weir_frame *frame,
+                              weir_var_buffer **held,
+                              const weir_run_options *options, weir_error *err);
+
+/* Makes |fetch|'s tensor, or checks the one that is there. */
+weir_status weir_session_output(weir_exec_session *session,
+                                const weir_cached *cached, uint32_t k,
+                                weir_tensor **tensor, weir_error *err);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_EXEC_SESSION_VARS_H_
+#define WEIR_EXEC_SESSION_VARS_H_
+
+#include "runtime/exec/session/session_internal.h"
+
+/* The variables of a session. */
+
+/* The current value of variable |node| (op var or state), as a copy. */
+weir_status weir_exec_variable_get(weir_exec_session *session,
+                                   weir_node_id node, weir_tensor **out_tensor,
+                                   weir_error *err);
+
+/* Sets it; dtype and shape must be the variable's. A variable that no node
+ * assigns is compiled in as a constant; after a set, programs that did so are
+ * compiled again by their next run, bindings' too. */
+weir_status weir_exec_variable_set(weir_exec_session *session,
+                                   weir_node_id node, const weir_tensor *tensor,
+                                   weir_error *err);
+
+/* The bytes of a variable that nothing assigns, held for |cached|; else NULL.
+ */
+const void *weir_session_constant(weir_exec_session *session,
+                                  weir_cached *cached, weir_sv name);
+
+/* Lists the graph's variables. Errors: W6001. */
+weir_status weir_session_vars_create(weir_exec_session *session,
+                                     weir_error *err);
+
+void weir_session_vars_release(weir_exec_session *session);
+
+/* Gives variables their first values, those that have none. */
+weir_status weir_session_vars_init(weir_exec_session *session, weir_error *err);
+
+/* Points |frame| to the values at the start of a step, and to buffers for
+ * those to be; |held| gets the buffers, 2 per variable. */
+weir_status weir_session_vars_begin(weir_exec_session *session,
+                                    const weir_cached *cached,
+                                    weir_frame *frame, weir_var_buffer **held,
+                                    weir_error *err);
+
+/* Ends the step; |commit| makes the new values current. */
+void weir_session_vars_end(weir_exec_session *session,
+                           const weir_cached *cached, weir_var_buffer **held,
+                           bool commit);
+
+/* weir_exec_variable_set in ids of the session's own graph. */
+weir_status weir_session_set(weir_exec_session *session, weir_node_id node,
+                             const weir_tensor *tensor, weir_error *err);
+
+#endif

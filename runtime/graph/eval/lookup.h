@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_GRAPH_LOOKUP_H_
+#define WEIR_GRAPH_LOOKUP_H_
+
+#include "runtime/graph/load/loader.h"
+
+/* What a name means where it is used. */
+
+/* What a name means in |scope|, seen from round |loop|. |subs| are the values
+ * of its subscripts. */
+void weir_scope_lookup(const weir_scope *scope, const weir_loop *loop,
+                       const weir_ast *name, const weir_const *subs,
+                       weir_lookup *out);
+
+/* The same for a name that is an operand: evaluates the subscripts. false: an
+ * error was reported. */
+bool weir_operand_lookup(weir_loader *l, const weir_scope *scope,
+                         const weir_loop *loop, const weir_expr *expr,
+                         uint32_t node, weir_lookup *out);
+
+/* W1103 with suggestions; the first part only fills l->diag. */
+void weir_report_unknown_begin(weir_loader *l, const weir_scope *scope,
+                               const weir_mark *at, weir_sv name);
+
+/* Fills l->diag and sends it. */
+bool weir_report_unknown(weir_loader *l, const weir_scope *scope,
+                         const weir_mark *at, weir_sv name);
+
+/* Writes "h[1][2]"; the length, or 0 when a subscript is no integer. */
+size_t weir_round_text(weir_sv name, const weir_const *subs, uint32_t count,
+                       char *text, size_t capacity);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_GRAPH_KEYS_H_
+#define WEIR_GRAPH_KEYS_H_
+
+#include "runtime/graph/load/loader.h"
+
+/* Known keys of maps. */
+
+/* Reports unknown keys of |map| (W1009, with a suggestion) against the
+ * NULL-ended |known|; `x-` keys pass when |extensions|. */
+bool weir_check_keys(weir_loader *l, const weir_yaml *map, const char *where,
+                     const char *const *known, bool extensions);
+
+/* Whether |y| is of |kind|; reports W1010 for |what| if not. */
+bool weir_want_kind(weir_loader *l, const weir_yaml *y, weir_yaml_kind kind,
+                    const char *what);
+
+#endif

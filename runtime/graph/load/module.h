@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_GRAPH_MODULE_H_
+#define WEIR_GRAPH_MODULE_H_
+
+#include "runtime/graph/load/loader.h"
+
+/* Modules: the main file and what it imports. */
+
+/* Loads the main file |text| and all that it imports. */
+bool weir_modules_load(weir_loader *l, weir_sv text, const char *path);
+
+/* Frees what is not in an arena. */
+void weir_module_release(weir_loader *l, weir_module *module);
+
+/* The module that |m| imports as |alias|, or NULL. */
+weir_module *weir_module_import(const weir_module *m, weir_sv alias);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_GRAPH_SECTIONS_DATA_H_
+#define WEIR_GRAPH_SECTIONS_DATA_H_
+
+#include "runtime/graph/load/loader.h"
+
+/* The form of section `data`. */
+
+/* The form of `data` (may be NULL). */
+void weir_section_check_data(weir_loader *l, const weir_yaml *y);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_GRAPH_PASS_SIMPLIFY_H_
+#define WEIR_GRAPH_PASS_SIMPLIFY_H_
+
+#include "runtime/graph/graph_internal.h"
+
+/* The pass that keeps what is wanted and merges equal nodes. */
+
+/* Keeps what is wanted, merges equal pure nodes, drops identities. Old ids map
+ * to new ones by |out_values| and |out_nodes| (room for all of |graph|'s; may
+ * be NULL), WEIR_NO_VALUE for what is gone. Names lead to what took a node's
+ * place. Errors: W6001. */
+weir_status weir_graph_simplify(const weir_graph *graph,
+                                const weir_simplify_options *options,
+                                weir_value_id *out_values,
+                                weir_node_id *out_nodes, weir_graph **out_graph,
+                                weir_error *err);
+
+/* weir_graph_simplify of a body: ports that are kept, one bool each. */
+weir_status weir_simplify_body(const weir_graph *body, const bool *keep_in,
+                               const bool *keep_out, bool keep_equal,
+                               weir_graph_builder *outer, weir_graph **out,
+                               weir_error *err);
+
+#endif

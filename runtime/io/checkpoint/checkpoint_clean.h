@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_IO_CHECKPOINT_CLEAN_H_
+#define WEIR_IO_CHECKPOINT_CLEAN_H_
+
+#include "runtime/io/checkpoint/checkpoint_internal.h"
+
+/* Removes files that are no longer kept. */
+
+/* Removes what runs that are gone have left. The lock is held. */
+weir_status weir_checkpoint_tidy(const weir_checkpoint_place *place,
+                                 weir_error *err);
+
+/* Removes generations that are not kept, never |saved|. What cannot be read is
+ * left alone. */
+weir_status weir_checkpoint_expire(const weir_checkpoint_place *place,
+                                   weir_checkpoint_stem saved, weir_error *err);
+
+#endif

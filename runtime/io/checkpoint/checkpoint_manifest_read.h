@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_IO_CHECKPOINT_MANIFEST_READ_H_
+#define WEIR_IO_CHECKPOINT_MANIFEST_READ_H_
+
+#include "runtime/io/checkpoint/checkpoint_internal.h"
+
+/* Reads a manifest. */
+
+/* Reads |text| into an initialised |m|. |file| is for messages. Errors: W4041
+ * (damaged), W4044 (of a newer format), W6001. */
+weir_status weir_manifest_parse(weir_sv text, const char *file,
+                                weir_manifest *m, weir_error *err);
+
+/* Reads file |name| of folder |dir|. Errors: those, and of weir_fs.read. */
+weir_status weir_manifest_read(const weir_env *env, const char *dir,
+                               const char *name, weir_manifest *m,
+                               weir_error *err);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_IO_CHECKPOINT_STORE_H_
+#define WEIR_IO_CHECKPOINT_STORE_H_
+
+#include "runtime/io/checkpoint/checkpoint.h"
+
+/* A folder that generations are saved to. */
+
+/* Opens folder |dir|, making it if need be; writes a page there, to find now
+ * what would forbid saving; removes temporary files of runs that are gone. One
+ * store at a time holds a folder, by a lock that ends with its process. |env|
+ * must outlive the store. Errors: W4042 (cannot be used), W4043 (another run
+ * holds it), W6001, W6003, W6005 (full, or fails). */
+weir_status weir_checkpoint_store_open(const weir_env *env, const char *dir,
+                                       const weir_checkpoint_options *options,
+                                       weir_checkpoint_store **out_store,
+                                       weir_error *err);
+
+/* Waits for a save that is under way. NULL-safe. */
+void weir_checkpoint_store_close(weir_checkpoint_store *store);
+
+/* Saves a generation; what is no longer kept is removed after. One thread at a
+ * time. With async it returns once texts are copied and tensors retained (their
+ * data must not change until it is saved), after waiting for a save that is
+ * under way; if one has failed since, that failure is returned, once, and the
+ * new save has begun all the same. A failed save leaves older generations as
+ * they were. Errors: W0004, W5009 (also for names that occur twice), W6001,
+ * W6003, W6005. */
+weir_status weir_checkpoint_save(weir_checkpoint_store *store,
+                                 const weir_checkpoint_info *info,
+                                 const weir_checkpoint_entry *entries,
+                                 size_t count, weir_error *err);
+
+/* Whether a save is under way, so that another would wait. */
+bool weir_checkpoint_is_saving(weir_checkpoint_store *store);
+
+/* Waits until all is on disk; the first failure since the last wait. */
+weir_status weir_checkpoint_wait(weir_checkpoint_store *store, weir_error *err);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_TRAIN_LOOP_HOOKS_H_
+#define WEIR_TRAIN_LOOP_HOOKS_H_
+
+#include "runtime/train/loop/loop_internal.h"
+
+/* What a step or an epoch brings: reports, evaluations, checkpoints. */
+
+/* Whether it is time again; |*due| then remembers. */
+bool weir_loop_is_due(const weir_loop *loop, weir_due *due);
+
+/* Counts from now, as if it had been due last at or before this moment. */
+void weir_loop_due_begin(const weir_loop *loop, weir_due *due);
+
+/* What a step or the end of an epoch brings. */
+weir_status weir_loop_after(weir_loop *loop, weir_error *err);
+
+#endif

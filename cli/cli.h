@@ -15,16 +15,23 @@
  * returns the exit code. Data goes to stdout through out.c, all else to
  * stderr. */
 
+/* Refuses to compile unless |table| ends with the last of |count| values of its
+ * enum; its entries are written [VALUE] = .... */
+#define CLI_TABLE_OF(table, count)                           \
+  _Static_assert(sizeof(table) / sizeof *(table) == (count), \
+                 #table " must have an entry for each value of its enum")
+
 /* ---- Options */
 
 typedef enum cli_kind {
   CLI_FLAG,
   CLI_TEXT,
-  CLI_LIST,  /* may be given several times */
-  CLI_INT,   /* within [min, max] */
-  CLI_FLOAT, /* >= 0 */
-  CLI_TIME,  /* 30s, 200ms, 5m: ns */
-  CLI_CHOICE /* one of |arg|, "a|b|c", or of the names of |row| */
+  CLI_LIST,   /* may be given several times */
+  CLI_INT,    /* within [min, max] */
+  CLI_FLOAT,  /* >= 0 */
+  CLI_TIME,   /* 30s, 200ms, 5m: ns */
+  CLI_CHOICE, /* one of |arg|, "a|b|c", or of the names of |row| */
+  CLI_KIND_COUNT
 } cli_kind;
 
 typedef struct cli_list {

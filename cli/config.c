@@ -30,7 +30,10 @@ static void print_value(const cli_option *o, const cli_args *args) {
 }
 
 int cli_config_print(const char *command, const cli_args *args) {
-  static const char *const froms[] = {"default", "environment", "command line"};
+  static const char *const froms[] = {[CLI_DEFAULT] = "default",
+                                      [CLI_ENV] = "environment",
+                                      [CLI_ARG] = "command line"};
+  CLI_TABLE_OF(froms, CLI_ARG + 1);
   const cli_command *c = cli_command_find(command);
   for (const cli_option *o = c->options; o->name != NULL; o++) {
     if (strcmp(o->name, "help") == 0 || strcmp(o->name, "print-config") == 0)

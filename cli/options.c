@@ -111,9 +111,14 @@ static weir_status bad_value(const cli_option *o, const char *text,
                      "%s is \"%s\", expected an integer from %lld to %lld",
                      shown, text, (long long)o->min, (long long)o->max);
   static const char *const wants[] = {
+      [CLI_FLAG] = "nothing",
+      [CLI_TEXT] = "a text",
+      [CLI_LIST] = "a text",
       [CLI_INT] = "an integer of 0 or more",
       [CLI_FLOAT] = "a number of 0 or more",
-      [CLI_TIME] = "a time such as 30s or 200ms"};
+      [CLI_TIME] = "a time such as 30s or 200ms",
+      [CLI_CHOICE] = "one of a list"};
+  CLI_TABLE_OF(wants, CLI_KIND_COUNT);
   char names[256];
   if (o->kind == CLI_CHOICE)
     return cli_error(
@@ -152,6 +157,8 @@ weir_status cli_option_set(const cli_option *option, const char *text,
       break;
     case CLI_TEXT:
       *(const char **)field = text;
+      break;
+    case CLI_KIND_COUNT:
       break;
   }
   return ok ? WEIR_OK : bad_value(option, text, shown, err);

@@ -339,10 +339,16 @@ weir_train_callbacks cli_train_view_calls(cli_train_view *v) {
                                 .warning = on_warning};
 }
 
-static const char *const kWhy[] = {"not at its end",      "all steps done",
-                                   "all epochs done",     "target reached",
-                                   "time limit reached",  "no longer improving",
-                                   "stopped by a signal", "failed"};
+static const char *const kWhy[] = {
+    [WEIR_TRAIN_END_GOING] = "not at its end",
+    [WEIR_TRAIN_END_STEPS] = "all steps done",
+    [WEIR_TRAIN_END_EPOCHS] = "all epochs done",
+    [WEIR_TRAIN_END_TARGET] = "target reached",
+    [WEIR_TRAIN_END_TIME] = "time limit reached",
+    [WEIR_TRAIN_END_EARLY] = "no longer improving",
+    [WEIR_TRAIN_END_STOPPED] = "stopped by a signal",
+    [WEIR_TRAIN_END_FAILED] = "failed"};
+CLI_TABLE_OF(kWhy, WEIR_TRAIN_END_FAILED + 1);
 
 void cli_train_view_end(cli_train_view *v, weir_train_end end,
                         const weir_train_progress *p) {

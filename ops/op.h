@@ -68,7 +68,8 @@ typedef enum weir_attr_kind {
   WEIR_ATTR_DTYPE,
   WEIR_ATTR_INTS, /* a list of dimensions; one integer is a list of one */
   WEIR_ATTR_FLOATS,
-  WEIR_ATTR_TENSOR /* a literal: number or nested list */
+  WEIR_ATTR_TENSOR, /* a literal: number or nested list */
+  WEIR_ATTR_KIND_COUNT
 } weir_attr_kind;
 
 /* An attribute's value. What it points to lives as long as its graph. */
@@ -122,7 +123,8 @@ typedef enum weir_instr_kind {
   WEIR_INSTR_FEED,
   WEIR_INSTR_FETCH,
   WEIR_INSTR_CONST, /* its value is known when the program is compiled */
-  WEIR_INSTR_NONE   /* control only: group, no_op */
+  WEIR_INSTR_NONE,  /* control only: group, no_op */
+  WEIR_INSTR_KIND_COUNT
 } weir_instr_kind;
 
 enum {

@@ -210,11 +210,24 @@ typedef enum column {
   C_COUNT
 } column;
 
-static const char *const names[C_COUNT] = {
-    "threads",  "inflight",   "runs",        "median_ns",   "p90_ns",
-    "p99_ns",   "min_ns",     "runs_per_s",  "nodes",       "instructions",
-    "flops",    "bytes",      "ns_per_node", "nodes_per_s", "gflops",
-    "gb_per_s", "arena_bytes"};
+static const char *const names[] = {[C_THREADS] = "threads",
+                                    [C_INFLIGHT] = "inflight",
+                                    [C_RUNS] = "runs",
+                                    [C_MEDIAN] = "median_ns",
+                                    [C_P90] = "p90_ns",
+                                    [C_P99] = "p99_ns",
+                                    [C_MIN] = "min_ns",
+                                    [C_PER_S] = "runs_per_s",
+                                    [C_NODES] = "nodes",
+                                    [C_INSTR] = "instructions",
+                                    [C_FLOPS] = "flops",
+                                    [C_BYTES] = "bytes",
+                                    [C_PER_NODE] = "ns_per_node",
+                                    [C_NODES_PER_S] = "nodes_per_s",
+                                    [C_GFLOPS] = "gflops",
+                                    [C_GB] = "gb_per_s",
+                                    [C_ARENA] = "arena_bytes"};
+CLI_TABLE_OF(names, C_COUNT);
 
 static void figures(const result *r, const cli_args *args, double v[C_COUNT]) {
   double median = quantile(r, 0.5);

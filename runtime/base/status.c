@@ -21,30 +21,34 @@ enum {
 };
 
 static const error_row kErrors[] = {
-    {"", WEIR_OK, 0, "", ""},
+    [WEIR_W_NONE] = {"", WEIR_OK, 0, "", ""},
 #define WEIR_ERROR(id, status, exit_code, title, text) \
-  {#id, WEIR_##status, exit_code, title, text},
+  [WEIR_##id] = {#id, WEIR_##status, exit_code, title, text},
 #include "runtime/base/errors.def"
+#include "runtime/base/table.h"
 #undef WEIR_ERROR
 };
+WEIR_TABLE_OF(kErrors, WEIR_W_COUNT);
 
-static const char *const kStatusNames[] = {"OK",
-                                           "CANCELLED",
-                                           "UNKNOWN",
-                                           "INVALID_ARGUMENT",
-                                           "DEADLINE_EXCEEDED",
-                                           "NOT_FOUND",
-                                           "ALREADY_EXISTS",
-                                           "PERMISSION_DENIED",
-                                           "RESOURCE_EXHAUSTED",
-                                           "FAILED_PRECONDITION",
-                                           "ABORTED",
-                                           "OUT_OF_RANGE",
-                                           "UNIMPLEMENTED",
-                                           "INTERNAL",
-                                           "UNAVAILABLE",
-                                           "DATA_LOSS",
-                                           "UNAUTHENTICATED"};
+static const char *const kStatusNames[] = {
+    [WEIR_OK] = "OK",
+    [WEIR_CANCELLED] = "CANCELLED",
+    [WEIR_UNKNOWN] = "UNKNOWN",
+    [WEIR_INVALID_ARGUMENT] = "INVALID_ARGUMENT",
+    [WEIR_DEADLINE_EXCEEDED] = "DEADLINE_EXCEEDED",
+    [WEIR_NOT_FOUND] = "NOT_FOUND",
+    [WEIR_ALREADY_EXISTS] = "ALREADY_EXISTS",
+    [WEIR_PERMISSION_DENIED] = "PERMISSION_DENIED",
+    [WEIR_RESOURCE_EXHAUSTED] = "RESOURCE_EXHAUSTED",
+    [WEIR_FAILED_PRECONDITION] = "FAILED_PRECONDITION",
+    [WEIR_ABORTED] = "ABORTED",
+    [WEIR_OUT_OF_RANGE] = "OUT_OF_RANGE",
+    [WEIR_UNIMPLEMENTED] = "UNIMPLEMENTED",
+    [WEIR_INTERNAL] = "INTERNAL",
+    [WEIR_UNAVAILABLE] = "UNAVAILABLE",
+    [WEIR_DATA_LOSS] = "DATA_LOSS",
+    [WEIR_UNAUTHENTICATED] = "UNAUTHENTICATED"};
+WEIR_TABLE_OF(kStatusNames, WEIR_UNAUTHENTICATED + 1);
 
 /* Copies |src| into dst[capacity], escaping control bytes and dropping a code
  * point that was cut in half. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ops/registry.h"
+#include "runtime/base/table.h"
 
 static const char *const kKindNames[] = {
     [WEIR_ATTR_NONE] = "none",
@@ -15,6 +16,7 @@ static const char *const kKindNames[] = {
     [WEIR_ATTR_INTS] = "a list of integers",
     [WEIR_ATTR_FLOATS] = "a list of numbers",
     [WEIR_ATTR_TENSOR] = "a literal"};
+WEIR_TABLE_OF(kKindNames, WEIR_ATTR_KIND_COUNT);
 
 const char *weir_attr_kind_text(weir_attr_kind kind) {
   return kKindNames[kind];

@@ -32,7 +32,8 @@ typedef enum weir_control_kind {
   WEIR_CONTROL_NONE,
   WEIR_CONTROL_SCAN,
   WEIR_CONTROL_WHILE,
-  WEIR_CONTROL_IF
+  WEIR_CONTROL_IF,
+  WEIR_CONTROL_COUNT
 } weir_control_kind;
 
 /* A node's parts. Body input i is node input |first| + i. */

@@ -109,6 +109,7 @@ bool weir_attr_parse_fallback(const char *text, weir_attr_kind kind,
              parse_list(s, kind, arena, out, out_memory);
     case WEIR_ATTR_NONE:
     case WEIR_ATTR_TENSOR:
+    case WEIR_ATTR_KIND_COUNT:
       break;
   }
   return false;

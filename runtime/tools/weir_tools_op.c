@@ -6,6 +6,7 @@
 #include "kernels/kernel.h"
 #include "runtime/api/weir_internal.h"
 #include "runtime/base/json/json.h"
+#include "runtime/base/table.h"
 #include "runtime/tools/weir_tools.h"
 
 /* Text that goes out piece by piece; the first failure is kept. */
@@ -44,9 +45,13 @@ static void types_text(unsigned types, char *text, size_t size) {
 }
 
 static const char *kind_text(weir_attr_kind kind) {
-  static const char *const names[] = {"none", "int",    "float",
-                                      "bool", "string", "dtype",
-                                      "ints", "floats", "tensor"};
+  static const char *const names[] = {
+      [WEIR_ATTR_NONE] = "none",     [WEIR_ATTR_INT] = "int",
+      [WEIR_ATTR_FLOAT] = "float",   [WEIR_ATTR_BOOL] = "bool",
+      [WEIR_ATTR_STRING] = "string", [WEIR_ATTR_DTYPE] = "dtype",
+      [WEIR_ATTR_INTS] = "ints",     [WEIR_ATTR_FLOATS] = "floats",
+      [WEIR_ATTR_TENSOR] = "tensor"};
+  WEIR_TABLE_OF(names, WEIR_ATTR_KIND_COUNT);
   return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "?";
 }
 

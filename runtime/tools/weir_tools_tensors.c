@@ -9,6 +9,7 @@
 #include "runtime/io/array/tensor_file.h"
 #include "runtime/io/array/tensor_set.h"
 #include "runtime/io/checkpoint/checkpoint_load.h"
+#include "runtime/io/checkpoint/checkpoint_manifest.h"
 #include "runtime/io/checkpoint/checkpoint_open.h"
 #include "runtime/io/checkpoint/checkpoint_store.h"
 #include "runtime/tools/weir_tools.h"
@@ -142,11 +143,13 @@ static bool ends_with(const char *text, const char *end) {
 /* Leaves the items of one role only. */
 static weir_status keep_role(weir_tensor_set *set, const char *role,
                              weir_error *err) {
-  static const char *const kRoles[] = {"variable", "slot", "state"};
   size_t kept = 0, want = 0;
   if (role == NULL || strcmp(role, "all") == 0) return WEIR_OK;
-  while (want < 3 && strcmp(role, kRoles[want]) != 0) want++;
-  if (want == 3)
+  while (want < WEIR_CHECKPOINT_ROLE_COUNT &&
+         strcmp(role, weir_checkpoint_role_name((weir_checkpoint_role)want)) !=
+             0)
+    want++;
+  if (want == WEIR_CHECKPOINT_ROLE_COUNT)
     return weir_fail(err, WEIR_W0002, NULL,
                      "'%.100s' is no role: variable, slot, state or all", role);
   for (size_t i = 0; i < set->items.count; i++) {

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "runtime/base/table.h"
 #include "runtime/base/utf8.h"
 
 void weir_out_flush(weir_diag_out *out) {
@@ -60,9 +61,11 @@ void weir_out_safe(weir_diag_out *out, weir_sv text, const char *line_break) {
 }
 
 void weir_out_style(weir_diag_out *out, weir_diag_style style) {
-  static const char *const kCodes[] = {"\x1b[0m",    "\x1b[1m",
-                                       "\x1b[1;31m", "\x1b[1;33m",
-                                       "\x1b[1;34m", "\x1b[1;36m"};
+  static const char *const kCodes[] = {
+      [WEIR_STYLE_NONE] = "\x1b[0m",     [WEIR_STYLE_BOLD] = "\x1b[1m",
+      [WEIR_STYLE_ERROR] = "\x1b[1;31m", [WEIR_STYLE_WARNING] = "\x1b[1;33m",
+      [WEIR_STYLE_FRAME] = "\x1b[1;34m", [WEIR_STYLE_HELP] = "\x1b[1;36m"};
+  WEIR_TABLE_OF(kCodes, WEIR_STYLE_COUNT);
   if (out->printer->color) weir_out_text(out, kCodes[style]);
 }
 

@@ -16,7 +16,8 @@ typedef enum weir_diag_style {
   WEIR_STYLE_ERROR,
   WEIR_STYLE_WARNING,
   WEIR_STYLE_FRAME, /* line numbers, bars, secondary underlines */
-  WEIR_STYLE_HELP
+  WEIR_STYLE_HELP,
+  WEIR_STYLE_COUNT
 } weir_diag_style;
 
 typedef struct weir_diag_out {

@@ -18,7 +18,8 @@ typedef enum weir_json_token {
   WEIR_JSON_NUMBER,
   WEIR_JSON_TRUE,
   WEIR_JSON_FALSE,
-  WEIR_JSON_NULL
+  WEIR_JSON_NULL,
+  WEIR_JSON_TOKEN_COUNT
 } weir_json_token;
 
 enum { WEIR_JSON_READ_DEPTH = 64 };

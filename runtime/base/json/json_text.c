@@ -5,6 +5,7 @@
 
 #include "runtime/base/json/json.h"
 #include "runtime/base/number.h"
+#include "runtime/base/table.h"
 #include "runtime/base/utf8.h"
 
 static int hex_digit(char c) {
@@ -102,16 +103,18 @@ bool weir_json_get_double(const weir_json_reader *r, double *out) {
 }
 
 const char *weir_json_token_name(weir_json_token token) {
-  static const char *const kNames[] = {"the end of the text",
-                                       "an object",
-                                       "the end of an object",
-                                       "an array",
-                                       "the end of an array",
-                                       "a name",
-                                       "a string",
-                                       "a number",
-                                       "true",
-                                       "false",
-                                       "null"};
+  static const char *const kNames[] = {
+      [WEIR_JSON_END] = "the end of the text",
+      [WEIR_JSON_OBJECT_BEGIN] = "an object",
+      [WEIR_JSON_OBJECT_END] = "the end of an object",
+      [WEIR_JSON_ARRAY_BEGIN] = "an array",
+      [WEIR_JSON_ARRAY_END] = "the end of an array",
+      [WEIR_JSON_KEY] = "a name",
+      [WEIR_JSON_STRING] = "a string",
+      [WEIR_JSON_NUMBER] = "a number",
+      [WEIR_JSON_TRUE] = "true",
+      [WEIR_JSON_FALSE] = "false",
+      [WEIR_JSON_NULL] = "null"};
+  WEIR_TABLE_OF(kNames, WEIR_JSON_TOKEN_COUNT);
   return kNames[token];
 }

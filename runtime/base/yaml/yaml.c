@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "runtime/base/table.h"
 #include "runtime/base/utf8.h"
 #include "runtime/base/yaml/yaml_build.h"
 #include "runtime/base/yaml/yaml_error.h"
@@ -10,6 +11,14 @@
 #include "runtime/base/yaml/yaml_simple.h"
 
 enum { kDefaultDepth = 64, kAliasFactor = 10, kAliasFloor = 10000 };
+
+const char *weir_yaml_kind_text(weir_yaml_kind kind) {
+  static const char *const kTexts[] = {[WEIR_YAML_SCALAR] = "a scalar",
+                                       [WEIR_YAML_LIST] = "a list",
+                                       [WEIR_YAML_MAP] = "a map"};
+  WEIR_TABLE_OF(kTexts, WEIR_YAML_KIND_COUNT);
+  return kTexts[kind];
+}
 
 static weir_yaml_limits with_defaults(const weir_yaml_limits *limits) {
   weir_yaml_limits l = limits != NULL ? *limits : (weir_yaml_limits){0};

@@ -26,8 +26,12 @@
 typedef enum weir_yaml_kind {
   WEIR_YAML_SCALAR,
   WEIR_YAML_LIST,
-  WEIR_YAML_MAP
+  WEIR_YAML_MAP,
+  WEIR_YAML_KIND_COUNT
 } weir_yaml_kind;
+
+/* "a scalar", "a list", "a map". */
+const char *weir_yaml_kind_text(weir_yaml_kind kind);
 
 typedef struct weir_yaml weir_yaml;
 typedef struct weir_yaml_entry weir_yaml_entry;

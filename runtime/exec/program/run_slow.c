@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/table.h"
 #include "runtime/exec/futex.h"
 #include "runtime/exec/program/frame.h"
 #include "runtime/exec/program/run.h"
@@ -156,10 +157,21 @@ weir_status weir_frame_run_trapped(weir_frame *f, const weir_exec_ctx *ctx,
 }
 
 static const char *category(weir_instr_kind kind) {
-  static const char *const kNames[] = {
-      "kernel",   "copy",       "send",  "recv",   "collective",
-      "var_read", "var_commit", "loop",  "branch", "call",
-      "feed",     "fetch",      "const", "none"};
+  static const char *const kNames[] = {[WEIR_INSTR_KERNEL] = "kernel",
+                                       [WEIR_INSTR_COPY] = "copy",
+                                       [WEIR_INSTR_SEND] = "send",
+                                       [WEIR_INSTR_RECV] = "recv",
+                                       [WEIR_INSTR_COLLECTIVE] = "collective",
+                                       [WEIR_INSTR_VAR_READ] = "var_read",
+                                       [WEIR_INSTR_VAR_COMMIT] = "var_commit",
+                                       [WEIR_INSTR_LOOP] = "loop",
+                                       [WEIR_INSTR_BRANCH] = "branch",
+                                       [WEIR_INSTR_CALL] = "call",
+                                       [WEIR_INSTR_FEED] = "feed",
+                                       [WEIR_INSTR_FETCH] = "fetch",
+                                       [WEIR_INSTR_CONST] = "const",
+                                       [WEIR_INSTR_NONE] = "none"};
+  WEIR_TABLE_OF(kNames, WEIR_INSTR_KIND_COUNT);
   return kNames[kind];
 }
 

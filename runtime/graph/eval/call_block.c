@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "runtime/base/table.h"
 #include "runtime/graph/eval/add.h"
 #include "runtime/graph/eval/call_op.h"
 #include "runtime/graph/eval/eval_const.h"
@@ -18,8 +19,11 @@
 enum { WEIR_BLOCK_DEPTH = 64 };
 
 static const char *const kKindTexts[] = {
-    "an integer", "a number", "true or false",    "a string",
-    "a dtype",    "integers", "the name of an op"};
+    [WEIR_BLOCK_INT] = "an integer",      [WEIR_BLOCK_FLOAT] = "a number",
+    [WEIR_BLOCK_BOOL] = "true or false",  [WEIR_BLOCK_STRING] = "a string",
+    [WEIR_BLOCK_DTYPE] = "a dtype",       [WEIR_BLOCK_INTS] = "integers",
+    [WEIR_BLOCK_OP] = "the name of an op"};
+WEIR_TABLE_OF(kKindTexts, WEIR_BLOCK_ATTR_COUNT);
 
 /* Whether |c| is of |kind|; makes an integer of a float attribute a float. */
 static bool fits_kind(weir_block_attr_kind kind, weir_const *c) {
@@ -45,6 +49,8 @@ static bool fits_kind(weir_block_attr_kind kind, weir_const *c) {
       return c->kind == WEIR_CONST_LIST;
     case WEIR_BLOCK_OP:
       return text || c->kind == WEIR_CONST_NONE;
+    case WEIR_BLOCK_ATTR_COUNT:
+      break;
   }
   return false;
 }

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "runtime/base/table.h"
 #include "runtime/graph/eval/add.h"
 #include "runtime/graph/eval/call_op.h"
 #include "runtime/graph/eval/eval_const.h"
@@ -370,7 +371,11 @@ static weir_value_id *gather_inputs(weir_loader *l, const weir_form_state *s,
 
 static bool add_form_node(weir_loader *l, weir_eval_frame *f,
                           const weir_graph *const *bodies) {
-  static const char *const kOps[] = {"", "scan", "while", "if"};
+  static const char *const kOps[] = {[WEIR_CONTROL_NONE] = "",
+                                     [WEIR_CONTROL_SCAN] = "scan",
+                                     [WEIR_CONTROL_WHILE] = "while",
+                                     [WEIR_CONTROL_IF] = "if"};
+  WEIR_TABLE_OF(kOps, WEIR_CONTROL_COUNT);
   weir_form_state *s = f->state;
   const weir_form *form = s->form;
   const weir_op_def *op = weir_loader_op(l, kOps[form->kind]);

@@ -29,8 +29,7 @@ bool weir_check_keys(weir_loader *l, const weir_yaml *map, const char *where,
 
 bool weir_want_kind(weir_loader *l, const weir_yaml *y, weir_yaml_kind kind,
                     const char *what) {
-  static const char *const kNames[] = {"a scalar", "a list", "a map"};
   if (y->kind == kind) return true;
   return weir_report(l, WEIR_W1010, &y->mark, "%s is %s, must be %s", what,
-                     kNames[y->kind], kNames[kind]);
+                     weir_yaml_kind_text(y->kind), weir_yaml_kind_text(kind));
 }

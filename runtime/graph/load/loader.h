@@ -130,7 +130,8 @@ typedef enum weir_block_attr_kind {
   WEIR_BLOCK_STRING,
   WEIR_BLOCK_DTYPE,
   WEIR_BLOCK_INTS,
-  WEIR_BLOCK_OP
+  WEIR_BLOCK_OP,
+  WEIR_BLOCK_ATTR_COUNT
 } weir_block_attr_kind;
 
 typedef struct weir_block_attr {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/parse/blocks.h"
 
+#include "runtime/base/table.h"
 #include "runtime/base/yaml/yaml_scalar.h"
 #include "runtime/graph/load/keys.h"
 #include "runtime/graph/load/params.h"
@@ -16,8 +17,12 @@
 
 static const char *const kBlockKeys[] = {"in",  "attrs",  "nodes",
                                          "out", "update", NULL};
-static const char *const kAttrKinds[] = {"int",   "float", "bool", "string",
-                                         "dtype", "ints",  "op",   NULL};
+static const char *const kAttrKinds[] = {
+    [WEIR_BLOCK_INT] = "int",     [WEIR_BLOCK_FLOAT] = "float",
+    [WEIR_BLOCK_BOOL] = "bool",   [WEIR_BLOCK_STRING] = "string",
+    [WEIR_BLOCK_DTYPE] = "dtype", [WEIR_BLOCK_INTS] = "ints",
+    [WEIR_BLOCK_OP] = "op"};
+WEIR_TABLE_OF(kAttrKinds, WEIR_BLOCK_ATTR_COUNT);
 
 /* Inputs or attributes of one block. */
 enum { WEIR_BLOCK_ARGUMENTS = 64 };
@@ -106,8 +111,8 @@ static bool attr(weir_loader *l, const weir_yaml_entry *e, weir_block_attr *a) {
   if (equals != NULL) kind.size = (size_t)(equals - y->text.data);
   kind = trim(kind);
   uint32_t k = 0;
-  while (kAttrKinds[k] != NULL && !weir_sv_is(kind, kAttrKinds[k])) k++;
-  if (kAttrKinds[k] == NULL) {
+  while (k < WEIR_BLOCK_ATTR_COUNT && !weir_sv_is(kind, kAttrKinds[k])) k++;
+  if (k == WEIR_BLOCK_ATTR_COUNT) {
     weir_report_begin(l, WEIR_W1118, &y->mark,
                       "'%.*s' is no kind of attribute: int float bool string "
                       "dtype ints op",

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/table.h"
 #include "runtime/base/yaml/yaml_scalar.h"
 
 /* ---- Findings */
@@ -79,10 +80,10 @@ bool weir_train_no_node(weir_train_reader *r, weir_error_id id,
 
 bool weir_train_want(weir_train_reader *r, const weir_yaml *y,
                      weir_yaml_kind kind, const char *what) {
-  static const char *const kNames[] = {"a scalar", "a list", "a map"};
   if (y->kind == kind) return true;
   return weir_train_report(r, WEIR_W1010, &y->mark, "%s is %s, must be %s",
-                           what, kNames[y->kind], kNames[kind]);
+                           what, weir_yaml_kind_text(y->kind),
+                           weir_yaml_kind_text(kind));
 }
 
 const weir_graph_param *weir_train_param(const weir_train_reader *r,
@@ -310,6 +311,7 @@ static const kind_reader kReaders[] = {
     [WEIR_TRAIN_BOOL] = read_bool,     [WEIR_TRAIN_EVERY] = read_every,
     [WEIR_TRAIN_TIME] = read_time,     [WEIR_TRAIN_MAP] = read_submap,
     [WEIR_TRAIN_CHOICE] = read_choice, [WEIR_TRAIN_CUSTOM] = read_custom};
+WEIR_TABLE_OF(kReaders, WEIR_TRAIN_KIND_COUNT);
 
 static weir_sv key_at(const void *self, size_t i) {
   return weir_sv_from(((const weir_train_key *)self)[i].name);

@@ -51,7 +51,8 @@ typedef enum weir_train_kind {
   WEIR_TRAIN_TIME,   /* int64_t ns: 30m */
   WEIR_TRAIN_MAP,    /* |sub| at the same offset */
   WEIR_TRAIN_CHOICE, /* weir_sv, one of |choices|, "a|b" */
-  WEIR_TRAIN_CUSTOM  /* |read| */
+  WEIR_TRAIN_CUSTOM, /* |read| */
+  WEIR_TRAIN_KIND_COUNT
 } weir_train_kind;
 
 typedef struct weir_train_key weir_train_key;

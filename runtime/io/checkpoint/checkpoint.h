@@ -43,7 +43,8 @@ typedef struct weir_checkpoint_options {
 typedef enum weir_checkpoint_role {
   WEIR_CHECKPOINT_VARIABLE,
   WEIR_CHECKPOINT_SLOT,
-  WEIR_CHECKPOINT_STATE
+  WEIR_CHECKPOINT_STATE,
+  WEIR_CHECKPOINT_ROLE_COUNT
 } weir_checkpoint_role;
 
 typedef struct weir_checkpoint_entry {

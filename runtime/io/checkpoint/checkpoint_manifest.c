@@ -6,11 +6,15 @@
 
 #include "runtime/base/crc32c.h"
 #include "runtime/base/json/json.h"
+#include "runtime/base/table.h"
 #include "runtime/io/checkpoint/checkpoint_internal.h"
 
 /* Writing manifests; checkpoint_manifest_read.c reads them. */
 
-static const char *const kRoles[] = {"variable", "slot", "state"};
+static const char *const kRoles[] = {[WEIR_CHECKPOINT_VARIABLE] = "variable",
+                                     [WEIR_CHECKPOINT_SLOT] = "slot",
+                                     [WEIR_CHECKPOINT_STATE] = "state"};
+WEIR_TABLE_OF(kRoles, WEIR_CHECKPOINT_ROLE_COUNT);
 
 const char *weir_checkpoint_role_name(weir_checkpoint_role role) {
   return (size_t)role < sizeof kRoles / sizeof kRoles[0] ? kRoles[role] : "?";

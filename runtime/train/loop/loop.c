@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/table.h"
 #include "runtime/exec/session/session_snapshot.h"
 #include "runtime/exec/session/session_vars.h"
 #include "runtime/io/checkpoint/checkpoint_store.h"
@@ -31,8 +32,12 @@ double weir_loop_epochs(const weir_loop *loop) {
 }
 
 const char *weir_train_end_name(weir_train_end end) {
-  static const char *const names[] = {"going", "steps", "epochs",  "target",
-                                      "time",  "early", "stopped", "failed"};
+  static const char *const names[] = {
+      [WEIR_TRAIN_END_GOING] = "going",     [WEIR_TRAIN_END_STEPS] = "steps",
+      [WEIR_TRAIN_END_EPOCHS] = "epochs",   [WEIR_TRAIN_END_TARGET] = "target",
+      [WEIR_TRAIN_END_TIME] = "time",       [WEIR_TRAIN_END_EARLY] = "early",
+      [WEIR_TRAIN_END_STOPPED] = "stopped", [WEIR_TRAIN_END_FAILED] = "failed"};
+  WEIR_TABLE_OF(names, WEIR_TRAIN_END_FAILED + 1);
   return names[end];
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/partition.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +17,14 @@ typedef struct cutter {
 } cutter;
 
 const char *weir_edge_class_text(weir_edge_class cls) {
-  static const char *const kTexts[] = {"tensor", "pull", "push", "control"};
-  return kTexts[cls];
+  static const char *const texts[] = {[WEIR_EDGE_TENSOR] = "tensor",
+                                      [WEIR_EDGE_PULL] = "pull",
+                                      [WEIR_EDGE_PUSH] = "push",
+                                      [WEIR_EDGE_CONTROL] = "control",
+                                      [WEIR_EDGE_COLLECTIVE] = "collective"};
+  static_assert(sizeof texts / sizeof *texts == WEIR_EDGE_COLLECTIVE + 1,
+                "a text for each class");
+  return texts[cls];
 }
 
 /* ---- Parts */
@@ -99,9 +106,16 @@ static bool make_order(cutter *c) {
 
 /* ---- Edges */
 
-static bool is_update(const weir_node *node) {
-  return node->op->instr == WEIR_INSTR_VAR_COMMIT ||
-         weir_sv_starts_with(weir_sv_from(node->op->name), "apply_");
+/* Whether input |i| of |node| brings a variable its update: a gradient, an
+ * average's news, a value to assign. The step's settings (learning rate, scale:
+ * one number by the op's schema) are no updates. */
+static bool is_update(const weir_node *node, uint32_t i) {
+  if (node->op->instr == WEIR_INSTR_VAR_COMMIT) return i > 0;
+  if (!weir_sv_starts_with(weir_sv_from(node->op->name), "apply_"))
+    return false;
+  assert(i < WEIR_OP_INPUTS);
+  const char *shape = node->op->inputs[i].shape;
+  return i > 0 && (shape == NULL || strcmp(shape, "[]") != 0);
 }
 
 static int64_t edge_bytes(const weir_graph *g, weir_value_id v) {
@@ -111,22 +125,43 @@ static int64_t edge_bytes(const weir_graph *g, weir_value_id v) {
              : 0;
 }
 
-static bool add_edge(cutter *c, weir_value_id value, weir_node_id maker,
-                     weir_node_id reader) {
-  const weir_graph *g = c->graph;
-  uint32_t from = c->part_of[maker], to = c->part_of[reader];
-  if (from == WEIR_PLACE_NONE || to == WEIR_PLACE_NONE || from == to)
+static bool joins_tasks(const cutter *c, uint32_t from, uint32_t to) {
+  const weir_cluster_device *devices = c->placement->cluster->devices;
+  return devices[c->out->parts[from].device].task !=
+         devices[c->out->parts[to].device].task;
+}
+
+static weir_edge_class class_of(const weir_graph *g, weir_node_id maker,
+                                weir_node_id reader, uint32_t input) {
+  if (g->nodes[maker].op->instr == WEIR_INSTR_VAR_READ) return WEIR_EDGE_PULL;
+  return is_update(&g->nodes[reader], input) ? WEIR_EDGE_PUSH
+                                             : WEIR_EDGE_TENSOR;
+}
+
+/* |edge| has a value or token and its maker; its way to |reader| is added,
+ * unless both are in one part or one is a constant. */
+static bool add_edge(cutter *c, weir_cut_edge edge, weir_node_id reader) {
+  edge.from = c->part_of[edge.node];
+  edge.to = c->part_of[reader];
+  if (edge.from == WEIR_PLACE_NONE || edge.to == WEIR_PLACE_NONE ||
+      edge.from == edge.to)
     return true;
-  weir_edge_class cls = WEIR_EDGE_TENSOR;
-  if (value == WEIR_NO_VALUE)
-    cls = WEIR_EDGE_CONTROL;
-  else if (g->nodes[maker].op->instr == WEIR_INSTR_VAR_READ)
-    cls = WEIR_EDGE_PULL;
-  else if (is_update(&g->nodes[reader]))
-    cls = WEIR_EDGE_PUSH;
-  int64_t bytes = value == WEIR_NO_VALUE ? 0 : edge_bytes(g, value);
-  weir_cut_edge edge = {value, maker, from, to, cls, bytes};
+  edge.between_tasks = joins_tasks(c, edge.from, edge.to);
+  bool local = !edge.between_tasks && edge.cls != WEIR_EDGE_CONTROL;
+  if (local) edge.cls = WEIR_EDGE_TENSOR;
   return weir_vec_push(c->alloc, &c->edges, edge);
+}
+
+static bool add_input(cutter *c, weir_node_id reader, uint32_t i) {
+  const weir_graph *g = c->graph;
+  weir_value_id v = g->nodes[reader].inputs[i];
+  if (v == WEIR_NO_VALUE) return true;
+  weir_node_id maker = g->values[v].node;
+  weir_cut_edge edge = {.value = v,
+                        .node = maker,
+                        .cls = class_of(g, maker, reader, i),
+                        .bytes = edge_bytes(g, v)};
+  return add_edge(c, edge, reader);
 }
 
 /* Whether a value of |before| comes to |node| by itself. */
@@ -143,15 +178,15 @@ static bool collect_edges(cutter *c) {
   const weir_graph *g = c->graph;
   for (weir_node_id id = 0; id < g->node_count; id++) {
     const weir_node *node = &g->nodes[id];
-    for (uint32_t i = 0; i < node->input_count; i++) {
-      weir_value_id v = node->inputs[i];
-      if (v != WEIR_NO_VALUE && !add_edge(c, v, g->values[v].node, id))
+    for (uint32_t i = 0; i < node->input_count; i++)
+      if (!add_input(c, id, i)) return false;
+    for (uint32_t i = 0; i < node->after_count; i++) {
+      weir_cut_edge token = {.value = WEIR_NO_VALUE,
+                             .node = node->after[i],
+                             .cls = WEIR_EDGE_CONTROL};
+      if (!comes_anyway(g, node, node->after[i]) && !add_edge(c, token, id))
         return false;
     }
-    for (uint32_t i = 0; i < node->after_count; i++)
-      if (!comes_anyway(g, node, node->after[i]) &&
-          !add_edge(c, WEIR_NO_VALUE, node->after[i], id))
-        return false;
   }
   return true;
 }

@@ -15,11 +15,16 @@
  * of another part (`after:`) has a control edge, unless a value of that node
  * comes to it anyway. Immutable; may be read from many threads. */
 
+/* What an edge is for. It is fixed here, so that whoever serves variables can
+ * act on it. Only edges between tasks are pulls and pushes: devices of one task
+ * share its variables. */
 typedef enum weir_edge_class {
   WEIR_EDGE_TENSOR,
-  WEIR_EDGE_PULL,   /* a variable's value, read on another device */
-  WEIR_EDGE_PUSH,   /* into an assignment or apply_* on its variable's device */
-  WEIR_EDGE_CONTROL /* no bytes */
+  WEIR_EDGE_PULL,    /* a variable's value, read in another task */
+  WEIR_EDGE_PUSH,    /* into an assignment or apply_* in its variable's task */
+  WEIR_EDGE_CONTROL, /* a token of `after`: no bytes */
+  WEIR_EDGE_COLLECTIVE /* from a rank to the next; no edge of a partition, for
+                          ranks meet by their group (parts.h lists these) */
 } weir_edge_class;
 
 typedef struct weir_cut_edge {
@@ -27,6 +32,7 @@ typedef struct weir_cut_edge {
   weir_node_id node;   /* that makes it */
   uint32_t from, to;   /* parts */
   weir_edge_class cls;
+  bool between_tasks; /* else between devices of one task */
   int64_t bytes;
 } weir_cut_edge;
 
@@ -57,7 +63,7 @@ void weir_partition_release(weir_partition *partition); /* NULL-safe */
 uint32_t weir_partition_edge(const weir_partition *partition,
                              weir_node_id maker, weir_value_id value,
                              uint32_t to);
-/* "tensor", "pull", "push", "control". */
+/* "tensor", "pull", "push", "control", "collective". */
 const char *weir_edge_class_text(weir_edge_class cls);
 
 #endif

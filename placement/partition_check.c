@@ -3,13 +3,17 @@
 
 #include "placement/partition.h"
 
-/* The parts joined again: does the graph come out? */
+/* The parts joined again: does the graph come out? Edges are listed by the node
+ * that makes them, so that the time is linear in the graph however they are
+ * ordered: an order is nothing that a check may rely on. */
 
 typedef struct joiner {
   const weir_graph *graph;
   const weir_partition *p;
   uint32_t *position; /* per node: in the order + 1; 0: a constant */
   bool *used;         /* per edge */
+  uint32_t *first;    /* per node: its edges are [n]..[n + 1] of |by_maker| */
+  uint32_t *by_maker;
   weir_error *err;
 } joiner;
 
@@ -17,6 +21,22 @@ static weir_status broken(const joiner *j, const weir_node *node,
                           const char *what) {
   return weir_fail(j->err, WEIR_W3016, NULL, "the partition at %.*s: %s",
                    WEIR_SV(node->name), what);
+}
+
+static weir_status list_edges(joiner *j) {
+  const weir_partition *p = j->p;
+  uint32_t nodes = j->graph->node_count;
+  for (uint32_t e = 0; e < p->edge_count; e++) {
+    const weir_cut_edge *edge = &p->edges[e];
+    if (edge->node >= nodes || edge->to >= p->part_count)
+      return weir_fail(j->err, WEIR_W3016, NULL,
+                       "the partition: edge %u has no node or no part", e);
+    j->first[edge->node + 2]++;
+  }
+  for (uint32_t n = 2; n < nodes + 2; n++) j->first[n] += j->first[n - 1];
+  for (uint32_t e = 0; e < p->edge_count; e++)
+    j->by_maker[j->first[p->edges[e].node + 1]++] = e;
+  return WEIR_OK;
 }
 
 static weir_status check_order(joiner *j) {
@@ -44,11 +64,11 @@ static weir_status check_need(joiner *j, weir_node_id id, weir_node_id maker,
   if (from == WEIR_PLACE_NONE || to == WEIR_PLACE_NONE) return WEIR_OK;
   if (j->position[maker] >= j->position[id])
     return broken(j, node, "it begins before what it needs");
-  for (uint32_t e = 0; e < p->edge_count; e++) {
-    const weir_cut_edge *edge = &p->edges[e];
-    if (edge->node != maker || edge->value != value || edge->to != to) continue;
+  for (uint32_t i = j->first[maker]; i < j->first[maker + 1]; i++) {
+    const weir_cut_edge *edge = &p->edges[j->by_maker[i]];
+    if (edge->value != value || edge->to != to) continue;
     if (edge->from != from) return broken(j, node, "an edge has another start");
-    j->used[e] = true;
+    j->used[j->by_maker[i]] = true;
     found++;
   }
   if (found != (from == to ? 0u : 1u) && !(optional && found == 0))
@@ -76,6 +96,7 @@ static weir_status check_node(joiner *j, weir_node_id id) {
 
 static weir_status check_all(joiner *j) {
   WEIR_TRY(check_order(j));
+  WEIR_TRY(list_edges(j));
   for (weir_node_id id = 0; id < j->graph->node_count; id++)
     WEIR_TRY(check_node(j, id));
   for (uint32_t e = 0; e < j->p->edge_count; e++)
@@ -94,10 +115,16 @@ weir_status weir_partition_check(const weir_graph *graph,
       weir_alloc_array(a, (size_t)graph->node_count + 1, sizeof *j.position);
   j.used =
       weir_alloc_array(a, (size_t)partition->edge_count + 1, sizeof *j.used);
-  weir_status s = j.position == NULL || j.used == NULL
+  j.first = weir_alloc_array(a, (size_t)graph->node_count + 2, sizeof *j.first);
+  j.by_maker = weir_alloc_array(a, (size_t)partition->edge_count + 1,
+                                sizeof *j.by_maker);
+  weir_status s = j.position == NULL || j.used == NULL || j.first == NULL ||
+                          j.by_maker == NULL
                       ? weir_fail_memory(err, graph->node_count)
                       : check_all(&j);
   weir_free(a, j.position);
   weir_free(a, j.used);
+  weir_free(a, j.first);
+  weir_free(a, j.by_maker);
   return s;
 }

@@ -143,6 +143,23 @@ static weir_tools_plan_form form_of(const cli_args *a) {
                                            : WEIR_PLAN_SUMMARY;
 }
 
+/* The form of --parts. Errors: W0002 where they have none. */
+static weir_status parts_form(const cli_args *a, weir_tools_plan_form *form,
+                              weir_error *err) {
+  *form = WEIR_PLAN_PARTS;
+  if (!a->parts) return WEIR_OK;
+  if (a->json || (a->format != NULL && strcmp(a->format, "json") == 0))
+    *form = WEIR_PLAN_PARTS_JSON;
+  else if (a->format != NULL && strcmp(a->format, "dot") == 0)
+    *form = WEIR_PLAN_PARTS_DOT;
+  else if (a->format != NULL && strcmp(a->format, "summary") != 0)
+    return cli_error(err, "W0002",
+                     "--parts is text, --json or --format dot, not --format %s"
+                     " (the page of --format html has them without --parts)",
+                     a->format);
+  return WEIR_OK;
+}
+
 /* --verify and --diff: the answer is the exit code. */
 static int compare(const place *p) {
   const cli_args *a = p->args;
@@ -169,13 +186,16 @@ static int answer(const place *p) {
   weir_status s = WEIR_OK;
   if (a->verify != NULL || a->diff != NULL) return compare(p);
   bool more = a->explain_node != NULL || a->critical || a->memory != NULL ||
-              p->before != NULL;
-  if (p->before != NULL && a->format == NULL && !a->json)
+              a->parts || p->before != NULL;
+  weir_tools_plan_form parts;
+  s = parts_form(a, &parts, &err);
+  if (s == WEIR_OK && p->before != NULL && a->format == NULL && !a->json)
     s = show_changes(p, &err);
   if (s != WEIR_OK) return cli_fail(&err);
-  if (!more || a->format != NULL || a->json || a->all ||
-      a->node_pattern != NULL)
-    s = show(p, form_of(a), a->node_pattern, &err);
+  bool formatted = (a->format != NULL || a->json) && !a->parts;
+  if (!more || formatted || a->all || a->node_pattern != NULL)
+    s = show(p, a->parts ? WEIR_PLAN_TABLE : form_of(a), a->node_pattern, &err);
+  if (s == WEIR_OK && a->parts) s = show(p, parts, NULL, &err);
   if (s == WEIR_OK && a->critical) s = show(p, WEIR_PLAN_CRITICAL, NULL, &err);
   if (s == WEIR_OK && a->explain_node != NULL)
     s = show(p, WEIR_PLAN_EXPLAIN, a->explain_node, &err);
@@ -264,6 +284,9 @@ static const cli_option place_options[] = {
     FLAG("all", 0, all, "a line per node"),
     FLAG("critical", 0, critical,
          "the chain of nodes, copies and waits that makes the step"),
+    FLAG("parts", 0, parts,
+         "what each device does, sends and receives; with --json or --format "
+         "dot too"),
     TEXT("memory", 0, "DEVICE", memory, NULL,
          "the moment of DEVICE's peak and what holds memory then"),
     TEXT("given", 0, "PLAN", given, NULL,

@@ -47,28 +47,40 @@ static const weir_place_link *link_of(const weir_lowering *l,
   return &l->cluster->local;
 }
 
+bool weir_lower_ring_of(const weir_graph *graph, weir_node_id id,
+                        weir_lower_ring *out) {
+  const weir_node *node = &graph->nodes[id];
+  weir_operand x, y;
+  if (!weir_graph_operand(graph, node->inputs[0], &x) ||
+      !weir_graph_operand(graph, node->first_output, &y))
+    return false;
+  out->group = int_attr(node, "group");
+  out->rank = int_attr(node, "rank");
+  out->ranks = int_attr(node, "ranks");
+  out->elements = x.elements > y.elements ? x.elements : y.elements;
+  out->part_bytes =
+      out->elements * (int64_t)weir_dtype_size(x.dtype) / out->ranks;
+  out->turns = (is_op(node, "all_reduce") ? 2 : 1) * (out->ranks - 1);
+  return true;
+}
+
 weir_status weir_lower_ring_cost(const weir_lowering *l, weir_node_id id,
                                  int64_t *cost) {
   const weir_node *node = &l->graph->nodes[id];
-  weir_operand in, out;
-  if (!weir_graph_operand(l->graph, node->inputs[0], &in) ||
-      !weir_graph_operand(l->graph, node->first_output, &out))
+  weir_lower_ring r;
+  if (!weir_lower_ring_of(l->graph, id, &r))
     return weir_fail(l->err, WEIR_W2008, &node->mark,
                      "a shape is not known, so what it costs is not");
-  int64_t n = int_attr(node, "ranks");
-  int64_t elements = in.elements > out.elements ? in.elements : out.elements;
-  int64_t part = elements * (int64_t)weir_dtype_size(in.dtype) / n;
-  bool reduces = is_op(node, "all_reduce");
-  int64_t turn = weir_place_copy_ns(link_of(l, node), part);
-  int64_t turns = (reduces ? 2 : 1) * (n - 1);
-  int64_t moved =
-      turns > 0 && turn > INT64_MAX / 8 / turns ? INT64_MAX / 8 : turn * turns;
+  int64_t turn = weir_place_copy_ns(link_of(l, node), r.part_bytes);
+  int64_t moved = r.turns > 0 && turn > INT64_MAX / 8 / r.turns
+                      ? INT64_MAX / 8
+                      : turn * r.turns;
   for (int c = 0; c < 2; c++) {
     const weir_device_model *model = &l->fit[c].model;
     cost[c] = moved;
-    if (reduces || is_op(node, "reduce_scatter"))
-      cost[c] +=
-          weir_roofline_ns(model, elements / n * (n - 1), 3 * part * (n - 1));
+    if (is_op(node, "all_reduce") || is_op(node, "reduce_scatter"))
+      cost[c] += weir_roofline_ns(model, r.elements / r.ranks * (r.ranks - 1),
+                                  3 * r.part_bytes * (r.ranks - 1));
   }
   return WEIR_OK;
 }

@@ -4,7 +4,20 @@
 
 #include "placement/lower/lower_internal.h"
 
-/* What the ranks of a collective cost. */
+/* What the ranks of a collective do, and cost. */
+
+/* A rank: its ranks stand in a ring, and in each of |turns| a rank sends
+ * |part_bytes| to the next. */
+typedef struct weir_lower_ring {
+  int64_t group, rank, ranks;
+  int64_t elements; /* of the larger side */
+  int64_t part_bytes, turns;
+} weir_lower_ring;
+
+/* What node |id|, a rank of a collective, does in its ring. false: a shape is
+ * not known. */
+bool weir_lower_ring_of(const weir_graph *graph, weir_node_id id,
+                        weir_lower_ring *out);
 
 /* What node |id|, a rank of a collective, takes on devices of each class.
  * Errors: W2008. */

@@ -4,6 +4,7 @@
 
 #include "placement/bounds/bounds.h"
 #include "placement/lower/lower.h"
+#include "placement/parts.h"
 #include "placement/plan.h"
 #include "placement/solve/objective.h"
 #include "placement/solve/search.h"
@@ -33,6 +34,7 @@ typedef struct weir_place_view {
   /* [node * device_count + device]; NULL: not known. */
   const weir_place_alternative *alternatives;
   const weir_place_figures *figures; /* NULL: not measured */
+  const weir_place_parts *parts;     /* JSON, page; NULL: left out */
   weir_sv nodes; /* table, JSON: a pattern of nodes to show; empty: all */
 } weir_place_view;
 

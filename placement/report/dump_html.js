@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page of `weir place --format html`: this file reads the plan, and makes
  * the head, the table and the explanation; dump_html_time.js the timeline and
- * the memory, dump_html_graph.js the graph. All three are one program. Names
- * come from a graph's file: they reach the page as text only (el, textContent,
- * fillText), never as markup. */
+ * the memory, dump_html_parts.js the parts, dump_html_graph.js the graph and
+ * the page. All are one program. Names come from a graph's file: they reach the
+ * page as text only (el, textContent, fillText), never as markup. */
 'use strict';
 const root = document.documentElement;
 root.dataset.errors = 0;

@@ -451,7 +451,7 @@ function build() {
         'time' + (plan.devices.some(d => d.memory_bytes) ?
         '; dashed red: the cap, where it is near.' : '.')), memory()),
     el('section', {}, el('h2', {}, 'Graph'), keys.graph, g.tools, g.canvas),
-    unitTable()), box), tip);
+    partsSection(), unitTable()), box), tip);
   watchers.push(n => { explain(box, n); paintAll(); });
   document.getElementById('text').open = false;
   g.rebuild();

@@ -4,6 +4,7 @@
 #include "placement/report/dump_figures.h"
 #include "placement/report/dump_internal.h"
 #include "placement/report/dump_moves.h"
+#include "placement/report/dump_parts_json.h"
 #include "runtime/base/json/json.h"
 
 static void key_int(weir_json_writer *w, const char *key, int64_t value) {
@@ -232,6 +233,12 @@ bool weir_place_write_json(const weir_place_view *v, const weir_writer *out) {
   write_nodes(&w, v);
   if (v->nodes.size == 0) write_tensors(&w, v);
   write_edges(&w, v);
+  if (v->parts != NULL) {
+    weir_json_key(&w, "partition");
+    weir_json_object_begin(&w, false);
+    weir_place_write_parts_lists(v->parts, &w);
+    weir_json_object_end(&w);
+  }
   weir_json_object_end(&w);
   return weir_json_finish(&w);
 }

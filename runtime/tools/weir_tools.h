@@ -240,7 +240,10 @@ typedef enum weir_tools_plan_form {
   WEIR_PLAN_CRITICAL,
   WEIR_PLAN_EXPLAIN, /* |what|: a node */
   WEIR_PLAN_MEMORY,  /* |what|: a device */
-  WEIR_PLAN_HTML
+  WEIR_PLAN_HTML,
+  WEIR_PLAN_PARTS, /* what each device does, sends and receives, as text */
+  WEIR_PLAN_PARTS_JSON,
+  WEIR_PLAN_PARTS_DOT
 } weir_tools_plan_form;
 
 /* Writes the plan. Errors: W0002 (no such node or device), W5009, W6001. */

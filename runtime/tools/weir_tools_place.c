@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/bench/instance.h"
 #include "placement/check.h"
+#include "placement/partition_check.h"
 #include "placement/place_find.h"
 #include "placement/plan_read.h"
 #include "placement/report/dump_critical.h"
@@ -10,6 +11,9 @@
 #include "placement/report/dump_html.h"
 #include "placement/report/dump_json.h"
 #include "placement/report/dump_moves.h"
+#include "placement/report/dump_parts.h"
+#include "placement/report/dump_parts_dot.h"
+#include "placement/report/dump_parts_json.h"
 #include "runtime/exec/measure/calibrate_link.h"
 #include "runtime/tools/weir_tools_costs.h"
 #include "runtime/tools/weir_tools_plan.h"
@@ -215,6 +219,29 @@ weir_status weir_tools_place_file(weir_runtime *runtime, const char *path,
 
 /* ---- Showing */
 
+/* The rows of |plan|; NULL for an instance's, which has none. */
+static weir_status make_parts(const weir_plan *plan, weir_place_parts **out,
+                              weir_error *err) {
+  *out = NULL;
+  if (plan->partition == NULL) return WEIR_OK;
+  return weir_place_parts_create(plan->alloc, plan->placement, plan->partition,
+                                 out, err);
+}
+
+static weir_status write_parts(const weir_tools_plan *p,
+                               weir_tools_plan_form form,
+                               const weir_writer *out, weir_error *err) {
+  weir_place_parts *parts = NULL;
+  WEIR_TRY(make_parts(p->plan, &parts, err));
+  bool ok = form == WEIR_PLAN_PARTS ? weir_place_write_parts(parts, out)
+            : form == WEIR_PLAN_PARTS_JSON
+                ? weir_place_write_parts_json(parts, out)
+                : weir_place_write_parts_dot(parts, out);
+  weir_place_parts_release(parts);
+  return ok ? WEIR_OK
+            : weir_fail(err, WEIR_W5009, NULL, "the parts cannot be written");
+}
+
 weir_status weir_tools_plan_write(const weir_tools_plan *p,
                                   weir_tools_plan_form form, const char *what,
                                   weir_write_fn write, void *self,
@@ -229,7 +256,9 @@ weir_status weir_tools_plan_write(const weir_tools_plan *p,
   weir_writer out = {self, write};
   weir_place_view view = p->plan->view;
   weir_place_alternative *all = NULL;
+  weir_place_parts *parts = NULL;
   uint32_t at;
+  if (form >= WEIR_PLAN_PARTS) return write_parts(p, form, &out, err);
   if (form == WEIR_PLAN_CRITICAL)
     return weir_place_write_critical(&p->plan->view, &out, err);
   if (form == WEIR_PLAN_EXPLAIN) {
@@ -240,15 +269,20 @@ weir_status weir_tools_plan_write(const weir_tools_plan *p,
     WEIR_TRY(weir_place_find_device(p->plan, what, &at, err));
     return weir_place_write_memory(&p->plan->view, at, &out, err);
   }
-  if (form == WEIR_PLAN_JSON || form == WEIR_PLAN_HTML)
-    WEIR_TRY(weir_place_alternatives_create(&view, &all, err));
+  bool full = form == WEIR_PLAN_JSON || form == WEIR_PLAN_HTML;
+  weir_status s = WEIR_OK;
+  if (full) s = weir_place_alternatives_create(&view, &all, err);
+  if (s == WEIR_OK && full && what == NULL)
+    s = make_parts(p->plan, &parts, err);
   view.alternatives = all;
+  view.parts = parts;
   if (what != NULL && (form == WEIR_PLAN_JSON || form == WEIR_PLAN_TABLE))
     view.nodes = weir_sv_from(what);
-  bool ok = forms[form](&view, &out);
+  if (s == WEIR_OK && !forms[form](&view, &out))
+    s = weir_fail(err, WEIR_W5009, NULL, "the plan could not be written");
   weir_free(view.alloc, all);
-  return ok ? WEIR_OK
-            : weir_fail(err, WEIR_W5009, NULL, "the plan could not be written");
+  weir_place_parts_release(parts);
+  return s;
 }
 
 weir_status weir_tools_plan_verify(const weir_tools_plan *p, const char *json,
@@ -258,7 +292,13 @@ weir_status weir_tools_plan_verify(const weir_tools_plan *p, const char *json,
   const weir_allocator *a = p->runtime->env.alloc;
   WEIR_TRY(weir_place_plan_read(a, p->plan->view.problem, (weir_sv){json, size},
                                 name, &other, err));
+  weir_partition *cut = NULL;
+  const weir_placement *placement = p->plan->placement;
   weir_status s = weir_place_check(a, p->plan->view.problem, other, NULL, err);
+  if (s == WEIR_OK && placement != NULL)
+    s = weir_partition_create(a, placement, other, &cut, err);
+  if (cut != NULL) s = weir_partition_check(placement->graph, cut, err);
+  weir_partition_release(cut);
   weir_place_plan_release(other);
   return s;
 }

@@ -187,6 +187,11 @@ class Browser(Case):
         self.assertEqual(data["lanes"], str(3 + len(ways)))
         self.assertEqual(data["units"], str(len(plan["nodes"])))
         self.assertEqual(data["peaks"], "agree")
+        cut = plan["partition"]
+        self.assertEqual((data["parts"], data["cut"]),
+                         (str(len(cut["parts"])), str(len(cut["edges"]))))
+        for link in cut["links"]:
+            self.assertIn(f'title="{link["edges"]} transfer', text)
         chain = self.place(*args, "--critical").splitlines()[1:]
         self.assertEqual(int(data["chain"]),
                          sum(" copy of " not in line for line in chain))
@@ -209,6 +214,10 @@ class Browser(Case):
         value = json.loads(held)
         for i, name in enumerate(NASTY):
             value["nodes"][i]["name"] = name
+            edge = value["partition"]["edges"][i]
+            edge["tensor"] = edge["type"] = edge["readers"][0] = name
+            for port in value["partition"]["parts"][0]["variables"][i:i + 1]:
+                port["name"] = name
         held = json.dumps(value).replace("<", "\\u003c")
         data, text = self.dom(head + held + tail)
         self.assertIn("&lt;/script&gt;&lt;script&gt;alert(1)", text)

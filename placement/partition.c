@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/partition_tokens.h"
+
 /* A cut under way. */
 typedef struct cutter {
   const weir_allocator *alloc;
@@ -164,16 +166,6 @@ static bool add_input(cutter *c, weir_node_id reader, uint32_t i) {
   return add_edge(c, edge, reader);
 }
 
-/* Whether a value of |before| comes to |node| by itself. */
-static bool comes_anyway(const weir_graph *g, const weir_node *node,
-                         weir_node_id before) {
-  for (uint32_t i = 0; i < node->input_count; i++)
-    if (node->inputs[i] != WEIR_NO_VALUE &&
-        g->values[node->inputs[i]].node == before)
-      return true;
-  return false;
-}
-
 static bool collect_edges(cutter *c) {
   const weir_graph *g = c->graph;
   for (weir_node_id id = 0; id < g->node_count; id++) {
@@ -184,7 +176,8 @@ static bool collect_edges(cutter *c) {
       weir_cut_edge token = {.value = WEIR_NO_VALUE,
                              .node = node->after[i],
                              .cls = WEIR_EDGE_CONTROL};
-      if (!comes_anyway(g, node, node->after[i]) && !add_edge(c, token, id))
+      if (!weir_partition_follows(g, c->part_of, id, node->after[i]) &&
+          !add_edge(c, token, id))
         return false;
     }
   }
@@ -204,18 +197,55 @@ static int by_key(const void *a, const void *b) {
   return order != 0 ? order : (x->cls > y->cls) - (x->cls < y->cls);
 }
 
+/* The place of |key| among |edges|, which are sorted; NONE: it is not there. */
+static uint32_t find_key(const weir_cut_edge *edges, uint32_t count,
+                         const weir_cut_edge *key) {
+  uint32_t low = 0, high = count;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    int order = compare_keys(&edges[middle], key);
+    if (order == 0) return middle;
+    if (order < 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return WEIR_PLACE_NONE;
+}
+
+/* Whether one of |edges| brings a value of |token|'s node to the same part:
+ * whoever waits for the node waits for that value. */
+static bool has_value_edge(const weir_graph *g, const weir_cut_edge *edges,
+                           uint32_t count, const weir_cut_edge *token) {
+  const weir_node *node = &g->nodes[token->node];
+  weir_cut_edge key = *token;
+  for (uint32_t i = 0; i < node->output_count; i++) {
+    key.value = node->first_output + i;
+    if (g->values[key.value].known == NULL &&
+        find_key(edges, count, &key) != WEIR_PLACE_NONE)
+      return true;
+  }
+  return false;
+}
+
+/* Sorts the edges and keeps one of each; tokens stand behind all values, so the
+ * values are complete when the first token is looked at. */
 static bool keep_edges(cutter *c) {
-  size_t kept = 0;
+  uint32_t kept = 0, values = 0;
   weir_cut_edge *items = c->edges.items;
   if (c->edges.count > 0) qsort(items, c->edges.count, sizeof *items, by_key);
-  for (size_t i = 0; i < c->edges.count; i++)
-    if (kept == 0 || compare_keys(&items[kept - 1], &items[i]) != 0)
-      items[kept++] = items[i];
+  for (size_t i = 0; i < c->edges.count; i++) {
+    if (kept > 0 && compare_keys(&items[kept - 1], &items[i]) == 0) continue;
+    bool token = items[i].value == WEIR_NO_VALUE;
+    if (token && has_value_edge(c->graph, items, values, &items[i])) continue;
+    items[kept++] = items[i];
+    if (!token) values = kept;
+  }
   weir_cut_edge *edges = weir_arena_array(&c->out->arena, kept, sizeof *edges);
   if (edges == NULL) return false;
   if (kept > 0) memcpy(edges, items, kept * sizeof *edges);
   c->out->edges = edges;
-  c->out->edge_count = (uint32_t)kept;
+  c->out->edge_count = kept;
   return true;
 }
 
@@ -254,15 +284,5 @@ void weir_partition_release(weir_partition *partition) {
 uint32_t weir_partition_edge(const weir_partition *p, weir_node_id maker,
                              weir_value_id value, uint32_t to) {
   weir_cut_edge key = {.value = value, .node = maker, .to = to};
-  uint32_t low = 0, high = p->edge_count;
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    int order = compare_keys(&p->edges[middle], &key);
-    if (order == 0) return middle;
-    if (order < 0)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return WEIR_PLACE_NONE;
+  return find_key(p->edges, p->edge_count, &key);
 }

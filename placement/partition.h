@@ -13,7 +13,8 @@
  * place in the list, which is sorted by value and then by receiving part, so
  * the same plan gives the same numbers everywhere. A node that runs after one
  * of another part (`after:`) has a control edge, unless a value of that node
- * comes to it anyway. Immutable; may be read from many threads. */
+ * comes to the part, which says the same, or a chain of values leads from that
+ * node to it (partition_tokens.h). Immutable; may be read from many threads. */
 
 /* What an edge is for. It is fixed here, so that whoever serves variables can
  * act on it. Only edges between tasks are pulls and pushes: devices of one task

@@ -14,6 +14,9 @@ typedef struct joiner {
   bool *used;         /* per edge */
   uint32_t *first;    /* per node: its edges are [n]..[n + 1] of |by_maker| */
   uint32_t *by_maker;
+  /* Of a search: nodes to look at, and per node the search that saw it. */
+  weir_node_id *queue;
+  uint32_t *seen, stamp;
   weir_error *err;
 } joiner;
 
@@ -55,25 +58,67 @@ static weir_status check_order(joiner *j) {
   return WEIR_OK;
 }
 
-/* |node| needs |value| (NO_VALUE: its token) of |maker|. */
-static weir_status check_need(joiner *j, weir_node_id id, weir_node_id maker,
-                              weir_value_id value, bool optional) {
-  const weir_partition *p = j->p;
-  const weir_node *node = &j->graph->nodes[id];
-  uint32_t from = p->part_of[maker], to = p->part_of[id], found = 0;
-  if (from == WEIR_PLACE_NONE || to == WEIR_PLACE_NONE) return WEIR_OK;
-  if (j->position[maker] >= j->position[id])
-    return broken(j, node, "it begins before what it needs");
+/* Marks the edges that bring |value| of |maker| to part |to|, and counts them;
+ * |*from_there|: all begin at the maker's part. */
+static uint32_t count_edges(joiner *j, weir_node_id maker, weir_value_id value,
+                            uint32_t to, bool *from_there) {
+  uint32_t found = 0;
   for (uint32_t i = j->first[maker]; i < j->first[maker + 1]; i++) {
-    const weir_cut_edge *edge = &p->edges[j->by_maker[i]];
+    const weir_cut_edge *edge = &j->p->edges[j->by_maker[i]];
     if (edge->value != value || edge->to != to) continue;
-    if (edge->from != from) return broken(j, node, "an edge has another start");
+    *from_there = *from_there && edge->from == j->p->part_of[maker];
     j->used[j->by_maker[i]] = true;
     found++;
   }
-  if (found != (from == to ? 0u : 1u) && !(optional && found == 0))
-    return broken(j, node, "an edge to it is missing or there twice");
-  return WEIR_OK;
+  return found;
+}
+
+static bool is_computed(const weir_graph *g, weir_value_id v) {
+  return v != WEIR_NO_VALUE && g->values[v].known == NULL;
+}
+
+/* Whether |node| waits for |maker| without a token: a value of it comes to the
+ * node's part, or the node's inputs are made of it. */
+static bool waits_anyway(joiner *j, weir_node_id id, weir_node_id maker) {
+  const weir_graph *g = j->graph;
+  uint32_t count = 1;
+  for (uint32_t i = j->first[maker]; i < j->first[maker + 1]; i++) {
+    const weir_cut_edge *edge = &j->p->edges[j->by_maker[i]];
+    if (edge->to == j->p->part_of[id] && is_computed(g, edge->value))
+      return true;
+  }
+  j->stamp++; /* no node is seen */
+  j->queue[0] = id;
+  for (uint32_t at = 0; at < count; at++) {
+    const weir_node *node = &g->nodes[j->queue[at]];
+    for (uint32_t i = 0; i < node->input_count; i++) {
+      if (!is_computed(g, node->inputs[i])) continue;
+      weir_node_id from = g->values[node->inputs[i]].node;
+      if (from == maker) return true;
+      if (j->seen[from] == j->stamp || j->position[from] == 0) continue;
+      j->seen[from] = j->stamp;
+      if (j->position[from] > j->position[maker]) j->queue[count++] = from;
+    }
+  }
+  return false;
+}
+
+/* |node| needs |value| (NO_VALUE: its token) of |maker|. */
+static weir_status check_need(joiner *j, weir_node_id id, weir_node_id maker,
+                              weir_value_id value) {
+  const weir_partition *p = j->p;
+  const weir_node *node = &j->graph->nodes[id];
+  uint32_t from = p->part_of[maker], to = p->part_of[id];
+  bool from_there = true;
+  if (from == WEIR_PLACE_NONE || to == WEIR_PLACE_NONE) return WEIR_OK;
+  if (j->position[maker] >= j->position[id])
+    return broken(j, node, "it begins before what it needs");
+  uint32_t found = count_edges(j, maker, value, to, &from_there);
+  if (!from_there) return broken(j, node, "an edge has another start");
+  if (found == (from == to ? 0u : 1u)) return WEIR_OK;
+  if (found == 0 && value == WEIR_NO_VALUE && waits_anyway(j, id, maker))
+    return WEIR_OK;
+  return broken(j, node, "an edge to it is missing or there twice");
 }
 
 static weir_status check_node(joiner *j, weir_node_id id) {
@@ -81,16 +126,10 @@ static weir_status check_node(joiner *j, weir_node_id id) {
   const weir_node *node = &g->nodes[id];
   for (uint32_t i = 0; i < node->input_count; i++) {
     weir_value_id v = node->inputs[i];
-    if (v != WEIR_NO_VALUE)
-      WEIR_TRY(check_need(j, id, g->values[v].node, v, false));
+    if (v != WEIR_NO_VALUE) WEIR_TRY(check_need(j, id, g->values[v].node, v));
   }
-  for (uint32_t i = 0; i < node->after_count; i++) {
-    bool reads = false;
-    for (uint32_t k = 0; k < node->input_count; k++)
-      reads = reads || (node->inputs[k] != WEIR_NO_VALUE &&
-                        g->values[node->inputs[k]].node == node->after[i]);
-    WEIR_TRY(check_need(j, id, node->after[i], WEIR_NO_VALUE, reads));
-  }
+  for (uint32_t i = 0; i < node->after_count; i++)
+    WEIR_TRY(check_need(j, id, node->after[i], WEIR_NO_VALUE));
   return WEIR_OK;
 }
 
@@ -118,13 +157,18 @@ weir_status weir_partition_check(const weir_graph *graph,
   j.first = weir_alloc_array(a, (size_t)graph->node_count + 2, sizeof *j.first);
   j.by_maker = weir_alloc_array(a, (size_t)partition->edge_count + 1,
                                 sizeof *j.by_maker);
+  j.queue = weir_alloc_array(a, (size_t)graph->node_count + 1, sizeof *j.queue);
+  j.seen = weir_alloc_array(a, (size_t)graph->node_count + 1, sizeof *j.seen);
   weir_status s = j.position == NULL || j.used == NULL || j.first == NULL ||
-                          j.by_maker == NULL
+                          j.by_maker == NULL || j.queue == NULL ||
+                          j.seen == NULL
                       ? weir_fail_memory(err, graph->node_count)
                       : check_all(&j);
   weir_free(a, j.position);
   weir_free(a, j.used);
   weir_free(a, j.first);
   weir_free(a, j.by_maker);
+  weir_free(a, j.queue);
+  weir_free(a, j.seen);
   return s;
 }

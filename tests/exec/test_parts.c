@@ -249,6 +249,58 @@ static void edges_have_classes(void **state) {
   close_scene(&s);
 }
 
+/* A token is sent only where no value says the same. The order of begin and end
+ * is kept all the same. */
+static void tokens_that_values_replace_are_not_sent(void **state) {
+  (void)state;
+  scene s;
+  weir_trace *trace = NULL;
+  uint32_t seen[5] = {0};
+  open_scene(
+      &s,
+      "weir: 1\n"
+      "inputs: {x: 'f32[4] = uniform(-1, 1, seed=3)'}\n"
+      "nodes:\n"
+      "  a: {op: tanh, in: [x], device: /job:ps}\n"
+      "  b: {op: softmax, in: [a], device: '/job:worker/task:0'}\n"
+      "  n: {op: softmax, in: [x], after: [a], device: '/job:worker/task:0'}\n"
+      "  c: {op: softmax, in: [b], after: [a], device: '/job:worker/task:1'}\n"
+      "  d: {op: tanh, in: [x], after: [b], device: '/job:worker/task:1'}\n"
+      "  e: {op: tanh, in: [x], after: [n], device: '/job:worker/task:1'}\n"
+      "outputs: [c, n, d, e]\n",
+      weir_placer_find("search"), 3);
+  weir_compiled *c = compile(&s, &s.placement);
+  for (uint32_t e = 0; e < c->partition->edge_count; e++)
+    seen[c->partition->edges[e].cls]++;
+  /* c is made of b, which is made of a; n and d wait for a and b, whose values
+   * come to their parts; of n only the token can come to e. */
+  assert_int_equal(seen[WEIR_EDGE_CONTROL], 1);
+  assert_ok(weir_partition_check(c->graph, c->partition, &s.err), &s.err);
+  weir_partition bad = *c->partition;
+  bad.edge_count--; /* the token is last */
+  assert_int_not_equal(weir_partition_check(c->graph, &bad, &s.err), WEIR_OK);
+  weir_compiled_release(c);
+  assert_ok(weir_trace_create(&s.world.env, 1000, &trace, &s.err), &s.err);
+  weir_run_options options = {.trace = trace};
+  weir_exec_fetch all[4] = {{0}};
+  assert_ok(run(&s, all, &options), &s.err);
+  for (int i = 0; i < 4; i++) weir_tensor_unref(all[i].tensor);
+  static const char *const pairs[][2] = {
+      {"a", "n"}, {"a", "c"}, {"b", "d"}, {"n", "e"}};
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+    int64_t ended = -1, began = -1;
+    for (size_t k = 0; k < weir_trace_count(trace); k++) {
+      weir_trace_event e = weir_trace_event_at(trace, k);
+      if (strcmp(e.category, "kernel") != 0) continue;
+      if (weir_sv_is(e.name, pairs[i][0])) ended = e.end_ns;
+      if (weir_sv_is(e.name, pairs[i][1])) began = e.start_ns;
+    }
+    assert_true(ended >= 0 && began >= ended);
+  }
+  weir_trace_release(trace);
+  close_scene(&s);
+}
+
 /* ---- Failures */
 
 static const char kFails[] =
@@ -446,6 +498,7 @@ int main(void) {
       cmocka_unit_test(parts_joined_are_the_whole),
       cmocka_unit_test(a_broken_partition_is_found),
       cmocka_unit_test(edges_have_classes),
+      cmocka_unit_test(tokens_that_values_replace_are_not_sent),
       cmocka_unit_test(a_failure_reaches_what_depends_on_it),
       cmocka_unit_test(cancel_ends_all_parts),
       cmocka_unit_test(a_trace_has_a_lane_per_device),

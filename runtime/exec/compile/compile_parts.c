@@ -217,16 +217,28 @@ static weir_status bring_value(weir_compiler *c, weir_value_id id,
                   weir_compile_bytes(c, id), err);
 }
 
-/* |maker| has ended, if it is an instruction of another part. */
+/* |maker| has ended, if it is an instruction of another part. Where the cut has
+ * no token for it, a value of it comes here, which says the same; else what the
+ * node reads is made of it, and is awaited already. */
 static weir_status bring_token(weir_compiler *c, weir_node_id maker,
                                weir_error *err) {
-  uint32_t part = c->partition->part_of[maker], edge = 0;
+  uint32_t part = c->partition->part_of[maker];
   if (part == WEIR_PLACE_NONE || part == c->part) return WEIR_OK;
   const weir_compile_part *from = &c->parts[part];
   if (from->instrs[maker] == WEIR_NO_INDEX || c->instrs[maker] != WEIR_NO_INDEX)
     return WEIR_OK;
-  WEIR_TRY(find_edge(c, maker, WEIR_NO_VALUE, &edge, err));
-  return add_pair(c, from, maker, edge, NULL, NULL, 0, err);
+  uint32_t edge =
+      weir_partition_edge(c->partition, maker, WEIR_NO_VALUE, c->part);
+  if (edge != WEIR_PLACE_NONE)
+    return add_pair(c, from, maker, edge, NULL, NULL, 0, err);
+  const weir_node *node = &c->graph->nodes[maker];
+  for (uint32_t i = 0; i < node->output_count; i++) {
+    weir_value_id id = node->first_output + i;
+    if (!c->frozen[id] && weir_partition_edge(c->partition, maker, id,
+                                              c->part) != WEIR_PLACE_NONE)
+      return bring_value(c, id, err);
+  }
+  return WEIR_OK;
 }
 
 static weir_status bring_inputs(weir_compiler *c, weir_node_id id,

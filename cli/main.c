@@ -23,7 +23,7 @@ static weir_status no_such_command(const char *name, weir_error *err) {
   const char *names[32];
   size_t count = cli_command_count();
   for (size_t i = 0; i < count; i++) names[i] = cli_commands[i]->name;
-  weir_status s = cli_error(err, "W0001", "there is no command %s", name);
+  weir_status s = cli_error(err, "W0001", "unknown command %s", name);
   int64_t nearest = weir_tools_nearest(name, count, names);
   if (nearest >= 0)
     cli_hint(err, "did you mean %s?", names[nearest]);

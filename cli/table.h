@@ -48,7 +48,7 @@
       FLAG("ref-kernels", 0, ref_kernels, "use reference kernels only"), \
       IN_PROCESS,                                                        \
       TEXT("plan", 0, "FILE", plan, NULL,                                \
-           "with --in-process: what weir place --json wrote")
+           "with --in-process: a plan from weir place --json")
 #define IN_PROCESS                                                     \
   TEXT("in-process", 0, "SPEC", in_process, NULL,                      \
        "run on the devices of a cluster, ps=1,worker=2 or graph, all " \

@@ -112,7 +112,7 @@ static weir_status check_need(joiner *j, weir_node_id id, weir_node_id maker,
   bool from_there = true;
   if (from == WEIR_PLACE_NONE || to == WEIR_PLACE_NONE) return WEIR_OK;
   if (j->position[maker] >= j->position[id])
-    return broken(j, node, "it begins before what it needs");
+    return broken(j, node, "it begins before its inputs are there");
   uint32_t found = count_edges(j, maker, value, to, &from_there);
   if (!from_there) return broken(j, node, "an edge has another start");
   if (found == (from == to ? 0u : 1u)) return WEIR_OK;

@@ -39,7 +39,7 @@ weir_status weir_place_change(const weir_place_request *r, weir_arena *arena,
   if (r->change_count == 0) return WEIR_OK;
   if (r->before == NULL || r->before->placement == NULL)
     return weir_fail(err, WEIR_W3040, NULL,
-                     "what if: changes are of a graph's plan, not of an "
+                     "--what-if changes a graph's plan, not an "
                      "instance's");
   for (size_t i = 0; i < r->change_count; i++)
     WEIR_TRY(apply(r, arena, r->changes[i], cluster, wishes, count, err));

@@ -20,7 +20,7 @@ static weir_status bad(const plan_reader *r, const char *what) {
   weir_mark at = weir_json_mark(&r->json);
   weir_status s = weir_fail(r->err, WEIR_W3016, &at, "%s", what);
   weir_hint(r->err,
-            "a plan is what weir place --json wrote for this graph and "
+            "a plan is the output of weir place --json for this graph and "
             "cluster");
   return s;
 }

@@ -123,7 +123,7 @@ weir_status weir_what_if_parse(weir_sv text, weir_what_if *c, weir_error *err) {
   if (weir_sv_is(verb, "memory")) return read_memory(c, rest, err);
   c->kind = WEIR_WHAT_IF_LINK;
   if (weir_sv_is(verb, "link")) return read_link(c, rest, err);
-  return bad(c, "there is no such change", err);
+  return bad(c, "unknown change", err);
 }
 
 /* ---- The cluster made again */

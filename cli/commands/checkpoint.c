@@ -78,7 +78,7 @@ static int checkpoint_command(const cli_args *args) {
   else if (strcmp(action, "convert") == 0)
     s = convert(job.runtime, args, &err);
   else
-    code = fail_usage("there is no such action");
+    code = fail_usage("unknown action");
   if (s != WEIR_OK) code = cli_fail(&err);
   if (code == 0 && !same) code = 1;
   cli_job_close(&job);
@@ -103,7 +103,8 @@ const cli_command cli_command_checkpoint = {
     .synopsis = "show DIR | verify DIR | diff A B | convert SRC DST",
     .summary = "look at, check, compare and convert checkpoints",
     .text =
-        "show prints what the newest sound checkpoint of a folder (or one "
+        "show prints the contents of the newest sound checkpoint of a folder "
+        "(or one "
         "manifest) holds, verify\nreads all of them (exit code 5: damaged), "
         "diff "
         "compares tensors by name (exit code 1: they\ndiffer), convert writes "

@@ -56,7 +56,7 @@ static const cli_option options[] = {
 const cli_command cli_command_eval = {
     .name = "eval",
     .synopsis = "GRAPH.weir.yaml [options]",
-    .summary = "measure what was trained",
+    .summary = "measure a trained graph",
     .text =
         "Computes the metrics of `train: {eval: ...}` over a data set, with "
         "the "

@@ -24,8 +24,9 @@ static int export(const cli_args *args, cli_job *job) {
   if (args->outputs.count != 1)
     s = cli_error(&err, "W0001", "-o NAME.weir.yaml says where to");
   else if (args->weights == NULL && args->checkpoint == NULL)
-    s = cli_error(&err, "W0001",
-                  "--checkpoint DIR or --weights FILE says what was trained");
+    s = cli_error(
+        &err, "W0001",
+        "name the trained weights: --checkpoint DIR or --weights FILE");
   if (s == WEIR_OK) s = cli_trained_load(args, job, &step, &err);
   if (s == WEIR_OK)
     s = weir_session_export(job->session, args->outputs.items[0], &err);

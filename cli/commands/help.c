@@ -142,8 +142,7 @@ static int help_command(const cli_args *args) {
     return 0;
   }
   weir_error err = WEIR_ERROR_INIT;
-  weir_status s =
-      cli_error(&err, "W0001", "there is no command %s", args->rest[0]);
+  weir_status s = cli_error(&err, "W0001", "unknown command %s", args->rest[0]);
   return s == WEIR_OK ? 0 : cli_fail(&err);
 }
 

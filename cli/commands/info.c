@@ -131,7 +131,7 @@ static int explain_command(const cli_args *args) {
   const char *title = weir_error_title(id);
   if (title == NULL) {
     weir_error err = WEIR_ERROR_INIT;
-    weir_status s = cli_error(&err, "W0001", "there is no error %s", id);
+    weir_status s = cli_error(&err, "W0001", "unknown error id %s", id);
     cli_hint(&err, "`weir show errors` lists them");
     return s == WEIR_OK ? 0 : cli_fail(&err);
   }
@@ -154,7 +154,7 @@ static const cli_option options[] = {FLAG("json", 0, json, "as JSON"), COLOR,
 const cli_command cli_command_doctor = {
     .name = "doctor",
     .synopsis = "[options]",
-    .summary = "what this machine and process offer",
+    .summary = "facts about this machine and process",
     .text =
         "Prints the CPU's features, versions, limits and environment that "
         "matter "
@@ -169,7 +169,7 @@ const cli_command cli_command_doctor = {
 const cli_command cli_command_explain = {
     .name = "explain",
     .synopsis = "ID",
-    .summary = "what an error id means",
+    .summary = "the meaning of an error id",
     .examples = "  weir explain W2012\n  weir explain W0003 --json\n",
     .options = options,
     .min_rest = 1,
@@ -180,7 +180,7 @@ const cli_command cli_command_explain = {
 const cli_command cli_command_version = {
     .name = "version",
     .synopsis = "[options]",
-    .summary = "version of weir and of what it was built with",
+    .summary = "version of weir, its compiler and its libraries",
     .examples = "  weir version\n  weir version --json\n",
     .options = options,
     .min_rest = 0,

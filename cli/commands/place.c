@@ -270,17 +270,16 @@ static const cli_option place_options[] = {
         "batches in flight in a pipeline (8)"),
     TEXT("budget", 0, "N|TIME", budget, NULL,
          "moves of local search, or a time; 0: none (by the graph's size)"),
-    FLAG("calibrate", 0, calibrate,
-         "run the graph and measure what its nodes take"),
+    FLAG("calibrate", 0, calibrate, "run the graph and measure its nodes"),
     TEXT("costs", 0, "FILE", costs, NULL,
          "measured costs: used, and with --calibrate written"),
     PLACER,
     FLAG("strict-placement", 0, strict_placement,
          "no request is dropped, whatever a rule says"),
     TEXT("explain", 0, "NODE", explain_node, NULL,
-         "why NODE is where it is, and what moving it would cost"),
+         "why NODE is on its device, and the cost of moving it"),
     FLAG("inference", 0, inference,
-         "place what the outputs need, though the graph has `train`"),
+         "place the outputs, though the graph has `train`"),
     FLAG("all", 0, all, "a line per node"),
     FLAG("critical", 0, critical,
          "the chain of nodes, copies and waits that makes the step"),
@@ -288,18 +287,18 @@ static const cli_option place_options[] = {
          "what each device does, sends and receives; with --json or --format "
          "dot too"),
     TEXT("memory", 0, "DEVICE", memory, NULL,
-         "the moment of DEVICE's peak and what holds memory then"),
+         "the moment of DEVICE's peak and its largest holders"),
     TEXT("given", 0, "PLAN", given, NULL,
          "a plan that joins the candidates: the answer is never worse"),
     TEXT("replay", 0, "PLAN", replay, NULL, "take this plan as it is"),
     TEXT("verify", 0, "PLAN", verify, NULL,
          "check PLAN against the model; exit 4 when it breaks a rule"),
     TEXT("diff", 0, "PLAN", diff, NULL,
-         "what differs from PLAN; exit 1 when something does"),
+         "print the differences from PLAN; exit 1 when there are some"),
     TEXT("nodes", 0, "PATTERN", node_pattern, NULL,
          "rows of a table or JSON: c1/*, op:matmul, kind:var"),
     LIST("what-if", 0, "CHANGE", what_if,
-         "what a change would give: pin N=DEVICE, add JOB, add gpu:JOB, remove "
+         "the effect of a change: pin N=DEVICE, add JOB, add gpu:JOB, remove "
          "DEVICE, memory DEVICE=BYTES, link network=LATENCY,BANDWIDTH"),
     GRAPH_OPTIONS,
     CHOICE("format", 0, "summary|table|json|dot|trace|html", format, NULL,
@@ -316,10 +315,10 @@ const cli_command cli_command_place = {
     .synopsis = "GRAPH.weir.yaml|FILE.stg|FILE.json [options]",
     .summary = "decide which node runs where",
     .text =
-        "Places the graph on a cluster, which need not exist, and tells what "
-        "the "
-        "step takes by\nthe model, how far that is from a lower bound, and why "
-        "each node is where it is.",
+        "Places the graph on a cluster, which need not exist, and reports the "
+        "step by the model,\nits distance from a lower bound, and the reason "
+        "for "
+        "each node's device.",
     .examples =
         "  weir place graphs/lenet.weir.yaml --cluster ps=1,worker=2\n"
         "  weir place graphs/lenet.weir.yaml --explain c1/conv2d\n"
@@ -343,7 +342,7 @@ static const cli_option trace_options[] = {
     TEXT("costs", 0, "FILE", costs, NULL,
          "measured costs (without it the graph is measured first)"),
     FLAG("inference", 0, inference,
-         "what the outputs need, though the graph has `train`"),
+         "the outputs, though the graph has `train`"),
     TEXT("given", 0, "PLAN", given, NULL,
          "a plan that joins the candidates: the answer is never worse"),
     TEXT("replay", 0, "PLAN", replay, NULL, "take this plan as it is"),
@@ -364,8 +363,8 @@ const cli_command cli_command_trace = {
     .summary = "carry a plan out and compare it with its prediction",
     .text =
         "Places the graph, runs it on the devices of this process with random "
-        "inputs, and tells for\nthe step, each node and each copy what was "
-        "predicted and what was measured.",
+        "inputs, and reports\nthe predicted and the measured time of the step, "
+        "each node and each copy.",
     .examples =
         "  weir trace graphs/lenet.weir.yaml --inference --cluster auto\n"
         "  weir trace graphs/mlp.weir.yaml --costs here.costs -o mlp.json\n",

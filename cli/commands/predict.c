@@ -299,7 +299,7 @@ static weir_status run(predict *p, weir_error *err) {
     return cli_error(err, "W0001", "the graph has no outputs");
   if (a->sample == 0 && a->data == NULL && a->inputs.count == 0)
     return cli_error(err, "W0001",
-                     "--data NAME or -i NAME=VALUE says what to look at");
+                     "name the examples: --data NAME or -i NAME=VALUE");
   p->kept = calloc(p->output_count, sizeof *p->kept);
   if (p->kept == NULL) return cli_error(err, "W6001", "out of memory");
   WEIR_TRY(cli_trained_load(a, &p->job, &step, err));
@@ -338,7 +338,7 @@ static const cli_option options[] = {
     INT("take", "N", take, NULL, 1, INT64_MAX, "of its first N examples only"),
     INT("sample", "N", sample, NULL, 1, 1000000,
         "draw N tokens of text from a language model"),
-    TEXT("prompt", 0, "TEXT", prompt, NULL, "what the text begins with"),
+    TEXT("prompt", 0, "TEXT", prompt, NULL, "the beginning of the text"),
     NUMBER("temperature", "T", temperature,
            "0: always the best token; more: more variety (1)"),
     RUN_OPTIONS,
@@ -356,7 +356,7 @@ static const cli_option options[] = {
 const cli_command cli_command_predict = {
     .name = "predict",
     .synopsis = "GRAPH.weir.yaml [options]",
-    .summary = "what a trained graph says",
+    .summary = "a trained graph's outputs for data or inputs",
     .text =
         "Runs the outputs with trained variables, on examples of a data set or "
         "on "

@@ -343,7 +343,8 @@ static const cli_option options[] = {
     RUN_OPTIONS,
     LIST("output", 'o', "NAME=@FILE", outputs,
          "write an output to a .npy, .npz or safetensors file, or to - (.npy)"),
-    LIST("target", 0, "NODE", targets, "run only what NODE needs, and show it"),
+    LIST("target", 0, "NODE", targets,
+         "run only the nodes that NODE needs, and show it"),
     LIST("expect", 0, "NAME=@FILE", expects,
          "compare an output; exit 1 and show the first difference"),
     NUMBER("rtol", "X", rtol, "relative tolerance of --expect (1e-5)"),
@@ -356,7 +357,7 @@ static const cli_option options[] = {
     LIST("dump", 0, "NODE", dumps, "print the results of NODE as well"),
     FLAG("trap-nan", 0, trap_nan, "fail at the first NaN or infinity"),
     TEXT("trace", 0, "FILE", trace, NULL,
-         "write what ran when, as Chrome JSON"),
+         "write a timeline of the run, as Chrome JSON"),
     TIME("timeout", "TIME", timeout_ns, "WEIR_TIMEOUT",
          "end the run after TIME (30s, 200ms) with exit code 138"),
     FLAG("verbose", 'v', verbose,
@@ -372,7 +373,8 @@ const cli_command cli_command_run = {
     .synopsis = "GRAPH.weir.yaml [options]",
     .summary = "run a graph once",
     .text =
-        "Feeds the inputs, runs what the outputs need, and prints them. With "
+        "Feeds the inputs, runs the nodes that the outputs need, and prints "
+        "them. With "
         "-o, "
         "outputs go to\nfiles instead. GRAPH may be - for standard input.",
     .examples =

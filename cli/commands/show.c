@@ -46,7 +46,7 @@ static int show_op(const cli_args *args, const char *name) {
   if (nearest >= 0)
     snprintf(hint, sizeof hint, "did you mean %s?", names[nearest]);
   weir_error err = WEIR_ERROR_INIT;
-  if (cli_error(&err, "W1102", "there is no op %s", name) == WEIR_OK) return 0;
+  if (cli_error(&err, "W1102", "unknown op %s", name) == WEIR_OK) return 0;
   cli_hint(&err, "%s", hint);
   return cli_fail(&err);
 }
@@ -189,7 +189,7 @@ static const struct subject {
 static int show_file(const cli_args *args, const char *path) {
   if (is_tensor_file(path)) return show_tensor(args, path);
   if (strstr(path, ".yaml") != NULL) return show_graph(args, path);
-  return fail_usage(path, "there is nothing of that name to show");
+  return fail_usage(path, "expected a known subject");
 }
 
 static int show_command(const cli_args *args) {
@@ -207,7 +207,7 @@ static int show_command(const cli_args *args) {
     return s->all != NULL ? s->all(args) : show_rows(args, s->row);
   }
   return words == 0 ? show_file(args, what)
-                    : fail_usage(what, "there is nothing of that name to show");
+                    : fail_usage(what, "expected a known subject");
 }
 
 static const cli_option options[] = {
@@ -237,7 +237,7 @@ const cli_command cli_command_show = {
         "the nodes with\ntheir types, as they are after a pass; data reads the "
         "data sets and prints\ncolumns, examples, batches and first rows; "
         "tensor prints a tensor file; passes,\nsources, placers and "
-        "objectives list what the names of options and keys stand for.",
+        "objectives list the values of options and keys.",
     .examples =
         "  weir show op conv2d\n"
         "  weir show graph graphs/lenet.weir.yaml --after fuse\n"

@@ -83,7 +83,7 @@ static int train_command(const cli_args *args) {
 
 static const cli_option options[] = {
     INT("steps", "N", steps, NULL, 1, INT64_MAX,
-        "end after N updates in all, instead of what train: says"),
+        "end after N updates in all, in place of train:'s number"),
     INT("epochs", "N", epochs, NULL, 1, INT64_MAX,
         "end after N epochs in all, likewise"),
     CHOICE("resume", 0, "auto|none", resume, NULL,

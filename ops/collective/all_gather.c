@@ -27,7 +27,7 @@ static void cost(const weir_call *call, weir_cost *out) {
 
 const weir_op_def weir_op_all_gather = {
     .name = "all_gather",
-    .summary = "What all ranks of a group have, joined along dimension 0.",
+    .summary = "The values of all ranks of a group, joined along dimension 0.",
     .doc = "The mesh lowering makes these nodes; a graph file cannot.",
     .source = "Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) 49-66",
     .example = "all_gather(x, group=0, rank=0, ranks=2)",

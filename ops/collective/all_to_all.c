@@ -14,7 +14,7 @@ static void cost(const weir_call *call, weir_cost *out) {
 
 const weir_op_def weir_op_all_to_all = {
     .name = "all_to_all",
-    .summary = "Part s of y is this rank's part of what rank s has.",
+    .summary = "Part s of y is this rank's part of rank s's value.",
     .doc =
         "Dimension 0 is cut into one part for each rank. The mesh lowering "
         "makes these nodes; a graph file cannot.",

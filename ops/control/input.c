@@ -21,7 +21,7 @@ const weir_op_def weir_op_input = {
     .inputs = {{"default", "T", NULL, .optional = true}},
     .outputs = {{"y", "T"}},
     .types = {{"T", WEIR_ALL_TYPES, "dtype"}},
-    .attrs = {{"dtype", WEIR_ATTR_DTYPE, NULL, "dtype of what is fed"},
+    .attrs = {{"dtype", WEIR_ATTR_DTYPE, NULL, "dtype of the fed tensor"},
               {"shape", WEIR_ATTR_INTS, NULL, "its shape"}},
     .refuses = {"a default of another shape", "negative dimensions",
                 "more than 8 dimensions"},

@@ -15,7 +15,7 @@ const weir_op_def weir_op_state = {
     .name = "state",
     .summary = "A variable that training leaves alone.",
     .doc =
-        "Like var: counters, running means, what lives from step to step "
+        "Like var: counters, running means, values that live from step to step "
         "without a gradient.",
     .example = "state(init=zeros(), shape=[10])",
     .inputs = {{"init", "T", .optional = true}},

@@ -12,7 +12,7 @@ static weir_status shape(weir_shape_ctx *ctx) {
                            weir_shape_text(ctx, &x));
   WEIR_TRY(weir_rule_pool_shape(ctx, &x, &y));
   WEIR_TRY(weir_rule_same(ctx, weir_shape_in(ctx, 0), "dy", &y,
-                          "what avg_pool gives", &same));
+                          "avg_pool's output", &same));
   return weir_shape_set(ctx, 0, &x);
 }
 

@@ -16,7 +16,7 @@ static weir_status shape(weir_shape_ctx *ctx) {
   WEIR_TRY(
       weir_rule_conv_shape(ctx, &wanted, weir_shape_in(ctx, 0), &window, &y));
   WEIR_TRY(weir_rule_same(ctx, weir_shape_in(ctx, 1), "dy", &y,
-                          "what conv2d gives", &same));
+                          "conv2d's output", &same));
   return weir_shape_set(ctx, 0, &wanted);
 }
 

@@ -16,7 +16,7 @@ static weir_status shape(weir_shape_ctx *ctx) {
   WEIR_TRY(
       weir_rule_conv_shape(ctx, weir_shape_in(ctx, 0), &wanted, &window, &y));
   WEIR_TRY(weir_rule_same(ctx, weir_shape_in(ctx, 1), "dy", &y,
-                          "what conv2d gives", &same));
+                          "conv2d's output", &same));
   weir_shape bias = weir_shape_scalar();
   weir_shape_push(&bias, wanted.dims[0]);
   WEIR_TRY(weir_shape_set(ctx, 1, &bias));

@@ -8,7 +8,7 @@ static weir_status shape(weir_shape_ctx *ctx) {
   WEIR_TRY(weir_rule_rank(ctx, 0, "x", 4, 4));
   WEIR_TRY(weir_rule_pool_shape(ctx, weir_shape_in(ctx, 0), &y));
   WEIR_TRY(weir_rule_same(ctx, weir_shape_in(ctx, 1), "dy", &y,
-                          "what max_pool gives", &same));
+                          "max_pool's output", &same));
   return weir_rule_unary(ctx);
 }
 

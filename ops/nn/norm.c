@@ -14,7 +14,7 @@ weir_status weir_rule_tail(weir_shape_ctx *ctx, uint32_t i, const char *name) {
   WEIR_TRY(weir_rule_axis(ctx, weir_rule_int(ctx, "axis"), x->rank, &axis));
   for (int d = axis; d < x->rank; d++) weir_shape_push(&tail, x->dims[d]);
   return weir_rule_same(ctx, weir_shape_in(ctx, i), name, &tail,
-                        "what is normalised", &same);
+                        "the normalised input", &same);
 }
 
 /* |*out| is input 0, called |name|, without its classes. */

@@ -12,7 +12,7 @@ static weir_status shape(weir_shape_ctx *ctx) {
     if (!weir_dtype_is_float(weir_shape_in_dtype(ctx, i)))
       return weir_shape_fail(ctx, WEIR_W2005,
                              "%s is %s, must be floating point",
-                             i == 0 ? "loss" : "what the gradient is taken by",
+                             i == 0 ? "loss" : "variable of the gradient",
                              weir_dtype_name(weir_shape_in_dtype(ctx, i)));
   for (uint32_t i = 1; i < weir_shape_in_count(ctx); i++) {
     weir_shape_set_dtype(ctx, i - 1, weir_shape_in_dtype(ctx, i));

@@ -18,7 +18,8 @@ const weir_op_def weir_op_gru_grad = {
     .name = "gru_grad",
     .summary = "Gradient of gru with respect to its gates and first state.",
     .doc =
-        "gates and inner are what gru kept. dz is the gradient of x_t w + "
+        "gates and inner are gru's extra outputs. dz is the gradient of x_t w "
+        "+ "
         "bias, dq that of h r + rbias; those of x, w, r and the biases are "
         "products and sums of them.",
     .source =
@@ -38,6 +39,6 @@ const weir_op_def weir_op_gru_grad = {
     .types = {{"T", WEIR_FLOATS}},
     .attrs = {{"reverse", WEIR_ATTR_BOOL, "false", "as gru had it"}},
     .refuses = {"ranks other than 2 and 3", "an r of another shape",
-                "operands that do not fit what gru gives", "integers"},
+                "operands that do not fit gru's outputs", "integers"},
     .shape = shape,
     .cost = weir_cost_recurrence_back};

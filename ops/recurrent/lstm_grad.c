@@ -19,7 +19,8 @@ const weir_op_def weir_op_lstm_grad = {
     .name = "lstm_grad",
     .summary = "Gradient of lstm with respect to its gates and first states.",
     .doc =
-        "gates and cells are what lstm kept. dz is the gradient of x_t w + h r "
+        "gates and cells are lstm's extra outputs. dz is the gradient of x_t w "
+        "+ h r "
         "+ bias; those of x, w, r and the bias are products and sums of it.",
     .source =
         "Backpropagation through time: Werbos, Proceedings of the IEEE 78 "
@@ -38,6 +39,6 @@ const weir_op_def weir_op_lstm_grad = {
     .types = {{"T", WEIR_FLOATS}},
     .attrs = {{"reverse", WEIR_ATTR_BOOL, "false", "as lstm had it"}},
     .refuses = {"ranks other than 2 and 3", "an r of another shape",
-                "operands that do not fit what lstm gives", "integers"},
+                "operands that do not fit lstm's outputs", "integers"},
     .shape = shape,
     .cost = weir_cost_recurrence_back};

@@ -73,7 +73,7 @@ weir_status weir_rule_recurrence_back(weir_shape_ctx *ctx, int64_t gates,
   const weir_shape *s = weir_shape_in(ctx, sequence);
   weir_dim wide, saved;
   WEIR_TRY(weir_rule_rank(ctx, 0, "r", 2, 2));
-  WEIR_TRY(weir_rule_rank(ctx, sequence, "what the op saved", 3, 3));
+  WEIR_TRY(weir_rule_rank(ctx, sequence, "the saved tensor", 3, 3));
   fill_unknown(out);
   if (r->rank < 0 || s->rank < 0) return WEIR_OK;
   WEIR_TRY(times(ctx, gates, r->dims[0], &wide));
@@ -81,8 +81,8 @@ weir_status weir_rule_recurrence_back(weir_shape_ctx *ctx, int64_t gates,
   weir_shape want = shape_of(2, r->dims[0], wide, wide);
   WEIR_TRY(weir_rule_fits(ctx, 0, "r", &want, "[units, gates * units]"));
   want = shape_of(3, s->dims[0], s->dims[1], saved);
-  WEIR_TRY(weir_rule_fits(ctx, sequence, "what the op saved", &want,
-                          "what r makes of it"));
+  WEIR_TRY(weir_rule_fits(ctx, sequence, "the saved tensor", &want,
+                          "the shape that r asks for"));
   fill(s->dims[0], s->dims[1], r->dims[0], wide, out);
   return WEIR_OK;
 }
@@ -154,7 +154,7 @@ void weir_grad_recurrence(weir_grad_ctx *ctx, weir_ref dz, weir_ref dq,
 weir_status weir_grad_not_through(weir_grad_ctx *ctx, uint32_t i) {
   if (weir_grad_dy(ctx, i) == WEIR_NO_VALUE) return WEIR_OK;
   return weir_grad_fail(ctx, WEIR_W2018,
-                        "output %u is what the op keeps for its gradient, and "
+                        "output %u is kept for the op's gradient, and "
                         "has none itself",
                         i);
 }

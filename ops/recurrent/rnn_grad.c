@@ -29,6 +29,6 @@ const weir_op_def weir_op_rnn_grad = {
     .attrs = {{"act", WEIR_ATTR_STRING, "tanh", "as rnn had it", "tanh|relu"},
               {"reverse", WEIR_ATTR_BOOL, "false", "as rnn had it"}},
     .refuses = {"ranks other than 2 and 3", "an r of another shape",
-                "operands that do not fit what rnn gives", "integers"},
+                "operands that do not fit rnn's outputs", "integers"},
     .shape = shape,
     .cost = weir_cost_recurrence_back};

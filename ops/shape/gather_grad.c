@@ -9,7 +9,7 @@ static weir_status shape(weir_shape_ctx *ctx) {
   WEIR_TRY(weir_rule_shape_of_attr(ctx, "shape", &x));
   WEIR_TRY(weir_rule_gather(ctx, &x, weir_shape_in(ctx, 1), &y));
   WEIR_TRY(weir_rule_same(ctx, weir_shape_in(ctx, 0), "dy", &y,
-                          "what gather gives", &same));
+                          "gather's output", &same));
   return weir_shape_set(ctx, 0, &x);
 }
 

@@ -8,8 +8,8 @@ static weir_status shape(weir_shape_ctx *ctx) {
   weir_shape x, y, same;
   WEIR_TRY(weir_rule_shape_of_attr(ctx, "shape", &x));
   WEIR_TRY(weir_rule_tile(ctx, &x, &y));
-  WEIR_TRY(weir_rule_same(ctx, weir_shape_in(ctx, 0), "dy", &y,
-                          "what tile gives", &same));
+  WEIR_TRY(weir_rule_same(ctx, weir_shape_in(ctx, 0), "dy", &y, "tile's output",
+                          &same));
   return weir_shape_set(ctx, 0, &x);
 }
 

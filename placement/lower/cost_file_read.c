@@ -80,7 +80,7 @@ static weir_status read_sample(line *l, weir_cost_sample *out) {
 
 static weir_status read_machine(line *l) {
   weir_sv name = {0}, text = {0};
-  WEIR_TRY(read_field(l, "what of the machine this is", &name));
+  WEIR_TRY(read_field(l, "the name of a fact about the machine", &name));
   WEIR_TRY(read_rest(l, "a description", &text));
   return weir_costs_set_fact(l->costs, name, text, l->err);
 }
@@ -128,9 +128,9 @@ static weir_status read_unit(line *l) {
   WEIR_TRY(read_number(l, "a number of operations", INT64_MAX, &e.flops));
   WEIR_TRY(read_number(l, "a number of bytes", INT64_MAX, &e.bytes));
   size_t begin = l->at;
-  WEIR_TRY(read_rest(l, "what was measured", &key));
+  WEIR_TRY(read_rest(l, "the measured unit", &key));
   if (key.size > WEIR_COST_KEY_BYTES)
-    return bad(l, begin, key.size, "at most 1000 bytes of what was measured");
+    return bad(l, begin, key.size, "at most 1000 bytes for the measured unit");
   if (weir_costs_find(l->costs, cls, key) != NULL)
     return bad(l, begin, key.size, "each unit once");
   return weir_costs_set(l->costs, cls, key, &e, l->err);

@@ -104,7 +104,7 @@ static weir_status call_cost(const weir_graph *g, weir_node_id id,
   *cost = (weir_cost){0};
   if (!make_call(g, id, &c)) {
     weir_status s = weir_fail(err, WEIR_W2008, &n->mark,
-                              "a shape is not known, so what it costs is not");
+                              "a shape is unknown, so its cost is unknown");
     weir_error_set_node(err, n->name.data, n->name.size);
     return s;
   }

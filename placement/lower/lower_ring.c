@@ -70,7 +70,7 @@ weir_status weir_lower_ring_cost(const weir_lowering *l, weir_node_id id,
   weir_lower_ring r;
   if (!weir_lower_ring_of(l->graph, id, &r))
     return weir_fail(l->err, WEIR_W2008, &node->mark,
-                     "a shape is not known, so what it costs is not");
+                     "a shape is unknown, so its cost is unknown");
   int64_t turn = weir_place_copy_ns(link_of(l, node), r.part_bytes);
   int64_t moved = r.turns > 0 && turn > INT64_MAX / 8 / r.turns
                       ? INT64_MAX / 8

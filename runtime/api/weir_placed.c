@@ -30,7 +30,7 @@ weir_status weir_placer_choose(const char *name, const weir_placer **out,
   *out_seed = 0;
   if (name == NULL || weir_placer_parse(weir_sv_from(name), out, out_seed))
     return WEIR_OK;
-  return weir_fail(err, WEIR_W0002, NULL, "there is no placer %.40s, but %s",
+  return weir_fail(err, WEIR_W0002, NULL, "invalid placer %.40s, expected %s",
                    name, weir_placer_forms(forms, sizeof forms));
 }
 

@@ -276,7 +276,8 @@ static weir_status check_body_inputs(weir_shape_ctx *ctx, const weir_control *c,
     if (v->dtype != weir_shape_in_dtype(ctx, c->first + i) ||
         !unify(v->shape, &type, &same))
       return weir_shape_fail(ctx, WEIR_W9001,
-                             "input %" PRIu32 " is not what its body takes", i);
+                             "input %" PRIu32 " does not fit its body's input",
+                             i);
   }
   return WEIR_OK;
 }

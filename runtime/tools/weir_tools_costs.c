@@ -71,7 +71,7 @@ static void warn(const weir_diag_sink *sink, const char *path, bool again,
                   path, WEIR_SV(fact->name), fact->text.data,
                   here.size == 0 ? "" : here.data);
   if (again)
-    weir_hint(&warning, "what it held is gone");
+    weir_hint(&warning, "its earlier contents were dropped");
   else
     weir_hint(&warning, "measure here: --calibrate");
   weir_diag_init(&diag, &warning);

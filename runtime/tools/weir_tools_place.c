@@ -54,7 +54,7 @@ static weir_status read_opts(const weir_tools_place_opts *opts,
   WEIR_TRY(
       weir_opts_read(out, sizeof *out, opts, 8, "weir_tools_place_opts", err));
   if (objective_of(out) == NULL)
-    return weir_fail(err, WEIR_W0002, NULL, "there is no objective %.40s",
+    return weir_fail(err, WEIR_W0002, NULL, "invalid objective %.40s",
                      out->objective);
   return WEIR_OK;
 }

@@ -277,7 +277,7 @@ class Errors(Case):
                 (("run", "x", "--threads", "0"), "integer from 1 to 256"),
                 (("run", "x", "--limit", "bits=3"), "expected memory="),
                 (("bench", "x", "--inflight", "17"), "from 1 to 16"),
-                (("show", "nothing"), "nothing of that name"),
+                (("show", "nothing"), "expected a known subject"),
                 (("explain", "W9999"), "no error W9999")):
             self.weir(*args, code=2)
             self.assertIn(says, self.err)

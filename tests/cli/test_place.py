@@ -463,7 +463,7 @@ class Bad(Case):
         self.file("float.json", re.sub(r'"end_ns": \d+', '"end_ns": 1.5',
                                        plan))
         self.file("other.weir.yaml", TINY.replace("b", "c"))
-        of = "a plan is what weir place --json wrote for this graph and cluster"
+        of = "a plan is the output of weir place --json for this graph and cluster"
         for graph, cluster, path, error, code, place in (
                 ("other", "worker=2", "plan", "W3016", 4, True),
                 ("g", "ps=1", "plan", "W3016", 4, True),
@@ -509,7 +509,7 @@ class Bad(Case):
     def test_no_transfers_in_files(self):
         # Only partitioning makes them, in pairs.
         for op in ("send", "recv"):
-            self.refuse("", f"error[W1102]: there is no op or block '{op}'", 3,
+            self.refuse("", f"error[W1102]: unknown op or block '{op}'", 3,
                         graph=TINY.replace("add(a, 1)", f"{op}(a)"))
 
 

@@ -69,7 +69,7 @@ static bool check_root(weir_yaml_builder *b) {
   if (limit < kAliasFloor) limit = kAliasFloor;
   if (b->expanded > limit)
     return weir_yaml_stop(b, WEIR_W1004, &b->widest_alias, &b->widest_anchor,
-                          "this is what it repeats",
+                          "the first one is here",
                           "written out, the aliases make %" PRIu64
                           " values, %" PRIu64 " are allowed",
                           b->expanded, limit);

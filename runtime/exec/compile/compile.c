@@ -139,7 +139,8 @@ static weir_status commit_node(weir_compiler *c, weir_node_id id,
   const weir_node *node = &c->graph->nodes[id];
   weir_node_id owner = c->graph->values[node->inputs[0]].node;
   if (c->var_of[owner] == 0)
-    return fail_at(node, err, WEIR_W2020, "what it assigns is no variable");
+    return fail_at(node, err, WEIR_W2020,
+                   "the node assigns to a value that is no variable");
   weir_var_use *use = &c->vars[c->var_of[owner] - 1];
   if (use->commit != WEIR_NO_INDEX)
     return fail_at(node, err, WEIR_W2020,

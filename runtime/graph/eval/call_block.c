@@ -69,7 +69,7 @@ static bool set_attr(weir_loader *l, const weir_scope *from, weir_scope *scope,
                        kKindTexts[a->kind]);
   if (a->kind == WEIR_BLOCK_OP && value.kind != WEIR_CONST_NONE &&
       weir_loader_ops(l, value.s) == NULL)
-    return weir_report(l, WEIR_W1102, at, "there is no op '%.*s'",
+    return weir_report(l, WEIR_W1102, at, "unknown op '%.*s'",
                        WEIR_SV(value.s));
   scope->attrs[i] = value;
   return true;

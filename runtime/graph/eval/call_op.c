@@ -256,7 +256,7 @@ static bool dynamic_op(op_call *c, bool *out_none) {
     op = op->next != WEIR_MAP_NONE ? &c->l->ops.items[op->next] : NULL;
   if (op == NULL)
     return weir_report(c->l, WEIR_W1102, &c->scope->call_mark,
-                       "there is no op '%.*s' of %u input%s", WEIR_SV(value->s),
+                       "unknown op '%.*s' of %u input%s", WEIR_SV(value->s),
                        c->call->count, c->call->count == 1 ? "" : "s");
   c->info = op->info;
   return true;

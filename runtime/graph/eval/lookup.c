@@ -198,8 +198,7 @@ void weir_report_unknown_begin(weir_loader *l, const weir_scope *scope,
   for (const weir_scope *s = scope; s != NULL; s = s->around)
     count += s->defs.count;
   if (b != NULL) count += (size_t)b->input_count + b->attr_count;
-  weir_report_begin(l, WEIR_W1103, at, "there is no '%.*s' here",
-                    WEIR_SV(name));
+  weir_report_begin(l, WEIR_W1103, at, "unknown name '%.*s'", WEIR_SV(name));
   weir_report_nearest(l, name, count, scope_name_at, scope);
 }
 

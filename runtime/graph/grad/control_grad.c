@@ -130,7 +130,7 @@ weir_status weir_control_backward(weir_control_grad *g, const char *op_name,
                          .body_count = body_count};
   if (spec.name.data == NULL) return weir_control_no_memory(g, 1);
   if (spec.op == NULL)
-    return weir_fail(ctx->err, WEIR_W9001, &g->node->mark, "there is no op %s",
+    return weir_fail(ctx->err, WEIR_W9001, &g->node->mark, "unknown op %s",
                      op_name);
   weir_status s = weir_graph_builder_add(ctx->pass.builder, &spec, out, NULL);
   if (s != WEIR_OK) *ctx->err = ctx->pass.builder->diag.error;

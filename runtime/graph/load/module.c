@@ -185,7 +185,7 @@ static weir_module *import_one(weir_loader *l, weir_module *from, weir_sv text,
            NULL;
   weir_sv built_in = weir_std_find(full);
   if (std && built_in.data == NULL)
-    return weir_report(l, WEIR_W1116, at, "there is no library '%.*s'",
+    return weir_report(l, WEIR_W1116, at, "unknown library '%.*s'",
                        WEIR_SV(text)),
            NULL;
   m = module_new(l, full, from);

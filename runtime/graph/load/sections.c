@@ -130,7 +130,7 @@ static bool substitute(tree_walk *w, const weir_yaml *y) {
   } else {
     const weir_named_const *c = weir_module_const(w->m, body);
     if (c == NULL) {
-      weir_report_begin(w->l, WEIR_W1103, &y->mark, "there is no param '%.*s'",
+      weir_report_begin(w->l, WEIR_W1103, &y->mark, "unknown param '%.*s'",
                         WEIR_SV(body));
       weir_report_nearest(w->l, body, w->m->consts.count, walk_name_at, w->m);
       return weir_report_send(w->l);

@@ -34,7 +34,7 @@ static bool unknown_op(weir_loader *l, const weir_module *m,
                        const weir_ast *call) {
   weir_mark at =
       weir_yaml_mark_within(call->src, call->offset, call->text.size);
-  weir_report_begin(l, WEIR_W1102, &at, "there is no op or block '%.*s'",
+  weir_report_begin(l, WEIR_W1102, &at, "unknown op or block '%.*s'",
                     WEIR_SV(call->text));
   weir_report_nearest(l, call->text, m->block_count, block_name_at, m);
   if (l->diag.error.hint[0] == '\0')

@@ -65,7 +65,7 @@ static weir_status copy_body_input(weir_pass *inner, weir_node_id id,
   int dtype = weir_op_attr_index(node->op, WEIR_SV_LIT("dtype"));
   if (at < 0 || dtype < 0 || shape->rank < 0)
     return weir_fail(err, WEIR_W2008, &node->mark,
-                     "the rank of what a body takes must be known");
+                     "the ranks of a body's inputs must be known");
   attrs[dtype] = (weir_attr){.kind = WEIR_ATTR_DTYPE, .dtype = value->dtype};
   attrs[at] = (weir_attr){.kind = WEIR_ATTR_INTS,
                           .count = (uint32_t)shape->rank,

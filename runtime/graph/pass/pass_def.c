@@ -20,7 +20,7 @@ static weir_status fail_unknown(const char *name, weir_error *err) {
     used += (size_t)n < sizeof names - used ? (size_t)n : 0;
   }
   weir_status s = weir_fail(err, WEIR_W0002, NULL,
-                            "there is no pass %s; there are %s", name, names);
+                            "unknown pass %s, expected %s", name, names);
   weir_sv near = weir_nearest_name(weir_sv_from(name), count, name_at, NULL);
   if (near.size > 0) weir_hint(err, "did you mean %.*s?", WEIR_SV(near));
   return s;

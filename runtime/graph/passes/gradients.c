@@ -16,7 +16,7 @@ static weir_status run(const weir_graph *graph, weir_graph **out_graph,
 
 const weir_pass_def weir_pass_gradients = {
     .name = "gradients",
-    .summary = "the loaded graph with the gradients of what `train` minimises",
+    .summary = "the loaded graph with the gradients of the loss of `train`",
     .needs = "train",
     .run = run,
 };

@@ -3,6 +3,6 @@
 
 const weir_pass_def weir_pass_simplify = {
     .name = "simplify",
-    .summary = "what the outputs need, equal nodes merged",
+    .summary = "the nodes that the outputs need, equal ones merged",
     .run = weir_pass_outputs,
 };

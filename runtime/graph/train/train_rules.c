@@ -88,8 +88,8 @@ static const weir_schedule_def *find_schedule(weir_train_reader *r,
   for (; weir_schedule_at(count) != NULL; count++)
     if (weir_sv_is(call->name, weir_schedule_at(count)->name))
       return weir_schedule_at(count);
-  weir_train_report_begin(r, WEIR_W1132, &call->mark,
-                          "there is no schedule '%.*s'", WEIR_SV(call->name));
+  weir_train_report_begin(r, WEIR_W1132, &call->mark, "unknown schedule '%.*s'",
+                          WEIR_SV(call->name));
   weir_train_nearest(r, call->name, count, schedule_at, NULL);
   weir_train_report_send(r);
   return NULL;
@@ -347,7 +347,7 @@ static const weir_optimizer_def *find_optimizer(weir_train_reader *r,
       if (weir_sv_is(call->name, def->aliases[a])) return def;
   }
   weir_train_report_begin(r, WEIR_W1132, &call->mark,
-                          "there is no optimizer '%.*s'", WEIR_SV(call->name));
+                          "unknown optimizer '%.*s'", WEIR_SV(call->name));
   weir_train_nearest(r, call->name, count, optimizer_name_at, NULL);
   weir_train_report_send(r);
   return NULL;

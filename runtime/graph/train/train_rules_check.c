@@ -132,7 +132,7 @@ static bool check_loss(weir_train_reader *r) {
   if (!weir_dtype_is_float(v->dtype) || v->shape->rank > 0)
     return weir_train_report(
         r, WEIR_W1133, &spec->minimize_mark,
-        "%.*s is %s; what is minimized is one floating-point number",
+        "%.*s is %s; expected one floating-point number to minimize",
         WEIR_SV(spec->minimize),
         weir_graph_type_text(g, loss, type, sizeof type));
   for (uint32_t n = 0; n < g->node_count; n++)

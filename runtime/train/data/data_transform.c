@@ -214,7 +214,7 @@ static weir_status init_normalise(const weir_source_column *column,
                      WEIR_SV(column->name), most, first);
   if (out->to != WEIR_F32)
     return weir_fail(err, WEIR_W4024, &spec->mark,
-                     "column '%.*s': what is normalised is f32",
+                     "column '%.*s': normalize needs f32",
                      WEIR_SV(column->name));
   out->slices = most > 1 ? first : 1;
   out->scaled = spec->scaled;

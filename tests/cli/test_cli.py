@@ -278,7 +278,7 @@ class Errors(Case):
                 (("run", "x", "--limit", "bits=3"), "expected memory="),
                 (("bench", "x", "--inflight", "17"), "from 1 to 16"),
                 (("show", "nothing"), "expected a known subject"),
-                (("explain", "W9999"), "no error W9999")):
+                (("explain", "W9999"), "unknown error id W9999")):
             self.weir(*args, code=2)
             self.assertIn(says, self.err)
             self.assertRegex(self.err, r"^error\[W000[12]\]")

@@ -59,8 +59,3 @@ int weir_op_attr_index(const weir_op_def *op, weir_sv name) {
     if (weir_sv_is(name, op->attrs[i].name)) return (int)i;
   return -1;
 }
-
-const weir_attr *weir_call_attr(const weir_call *call, const char *name) {
-  int i = weir_op_attr_index(call->op, weir_sv_from(name));
-  return i < 0 ? NULL : &call->attrs[i];
-}

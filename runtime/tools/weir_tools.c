@@ -8,6 +8,7 @@
 #include "kernels/cpu/gemm/onednn.h"
 #include "kernels/kernel.h"
 #include "runtime/api/weir_internal.h"
+#include "runtime/base/nearest.h"
 #include "runtime/exec/program/trace.h"
 #include "runtime/exec/session/binding.h"
 

@@ -86,4 +86,7 @@ typedef enum weir_train_resume {
 }
 #endif
 
+/* The graph that is trained, and its session; lent. */
+const char *weir_train_end_name(weir_train_end end);
+
 #endif

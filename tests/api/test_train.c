@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/train/progress.h"
 #include "runtime/weir.h"
 #include "tests/check.h"
 

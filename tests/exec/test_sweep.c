@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/diag/diag_print.h"
 #include "runtime/exec/compile/compile.h"
 #include "runtime/exec/session/binding.h"
 #include "runtime/exec/session/session_run.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "runtime/base/diag/diag_print.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/base/yaml/yaml.h"
 #include "runtime/base/yaml/yaml_scalar.h"

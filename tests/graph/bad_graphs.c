@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
+#include "runtime/base/diag/diag_print.h"
 #include "runtime/base/env_system.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/load/load.h"

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules of the house that a compiler does not check.
 
-  lint.py CHECK...     sources: rooms doors docs length spdx forbidden format
+  lint.py CHECK...     sources: rooms doors declared docs length spdx forbidden
+                       format
   lint.py --objects LIBWEIR_CORE.a     writable globals
   lint.py --symbols LIBWEIR.so runtime/weir.map     exported names
 
@@ -182,6 +183,40 @@ def check_docs():
                 report("docs", path, first, f"{m.group(1)} has no comment")
 
 
+# Headers that are one door to several files, and why.
+DECLARED_ELSEWHERE = {
+    "runtime/weir/": "public: a topic each, whatever files the handles need",
+    "runtime/tools/": "what the command calls, in one place",
+    "runtime/api/weir_internal.h": "the handles' structs and a few helpers",
+}
+DEFINITION = re.compile(
+    r"^(?!typedef|static|return|else|#)[A-Za-z_][^;{}#=]*?\b(\w+)\s*"
+    r"\([^;{}]*\)\s*\{", re.M)
+
+
+def check_declared():
+    """A function is declared in the header of the file that defines it: x.c
+    has x.h and, for its own family, x_internal.h. What the build generates is
+    defined in no file here."""
+    defined = {}
+    for path in tracked(".c"):
+        if is_library(path):
+            for m in DEFINITION.finditer(bare(read(path))):
+                defined.setdefault(m.group(1), path)
+    for path in tracked(".h"):
+        if not is_library(path) or path.startswith(tuple(DECLARED_ELSEWHERE)):
+            continue
+        stem = path[:-2]
+        owners = (stem + ".c", stem.removesuffix("_internal") + ".c")
+        code = bare(read(path))
+        for m in FUNCTION.finditer(code):
+            where = defined.get(m.group(1))
+            if where is not None and where not in owners:
+                report("declared", path, code.count("\n", 0, m.start()) + 1,
+                       f"{m.group(1)} is defined in {where}, and must be "
+                       f"declared in {where[:-2]}.h")
+
+
 def check_length():
     for path in tracked(".c", ".h", ".cu"):
         if path.startswith("tests/") and not path.startswith("tests/lint"):
@@ -317,7 +352,8 @@ def read_path(path):
         return f.read()
 
 
-CHECKS = {"rooms": check_rooms, "doors": check_doors, "docs": check_docs,
+CHECKS = {"rooms": check_rooms, "doors": check_doors,
+          "declared": check_declared, "docs": check_docs,
           "length": check_length, "spdx": check_spdx,
           "forbidden": check_forbidden, "format": check_format}
 

@@ -22,10 +22,6 @@
  *      = note: w1 is f32[512, 128], declared at mlp.weir.yaml:8:7
  *      = help: did you mean ...? */
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { WEIR_DIAG_LABELS = 4, WEIR_DIAG_NOTES = 6 };
 
 typedef enum weir_severity {
@@ -80,19 +76,5 @@ typedef struct weir_diag_printer {
   weir_sv (*source)(void *self, const char *file);
   void *source_self;
 } weir_diag_printer;
-
-/* Prints one diagnostic. Allocates nothing: it must work without memory. */
-bool weir_diag_print(const weir_diag_printer *printer, const weir_diag *diag);
-
-/* The known name nearest to |name| within a third of its length, or an empty
- * text. Used for "did you mean". |name_at| returns the i-th of |count| names.
- */
-weir_sv weir_nearest_name(weir_sv name, size_t count,
-                          weir_sv (*name_at)(const void *self, size_t i),
-                          const void *self);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

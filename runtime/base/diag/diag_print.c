@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/diag/diag_print.h"
+
 #include "runtime/base/diag/diag.h"
 #include "runtime/base/diag/diag_draw.h"
 #include "runtime/base/diag/diag_out.h"

@@ -2,7 +2,7 @@
 #ifndef WEIR_GRAPH_EVAL_CONST_H_
 #define WEIR_GRAPH_EVAL_CONST_H_
 
-#include "runtime/graph/load/loader.h"
+#include "runtime/graph/eval/lookup.h"
 
 /* Evaluates constants. */
 

@@ -6,6 +6,22 @@
 
 /* What a name means where it is used. */
 
+typedef enum weir_found {
+  WEIR_FOUND_NOTHING,
+  WEIR_FOUND_DEF,
+  WEIR_FOUND_RESULT, /* a block's input */
+  WEIR_FOUND_CONST
+} weir_found;
+
+typedef struct weir_lookup {
+  weir_found kind;
+  weir_def *def;
+  weir_scope *scope; /* of |def| */
+  uint32_t port;     /* of the results; UINT32_MAX: the name does not say */
+  const weir_result *result;
+  weir_const value;
+} weir_lookup;
+
 /* What a name means in |scope|, seen from round |loop|. |subs| are the values
  * of its subscripts. */
 void weir_scope_lookup(const weir_scope *scope, const weir_loop *loop,

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "runtime/graph/attrs.h"
-#include "runtime/graph/mesh/mesh_lower.h"
+#include "runtime/graph/mesh/mesh_internal.h"
 #include "runtime/graph/node.h"
 
 /* Nodes of the lowered graph. */

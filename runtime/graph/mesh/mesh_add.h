@@ -2,7 +2,7 @@
 #ifndef WEIR_GRAPH_MESH_ADD_H_
 #define WEIR_GRAPH_MESH_ADD_H_
 
-#include "runtime/graph/mesh/mesh_lower.h"
+#include "runtime/graph/mesh/mesh_internal.h"
 
 /* Nodes of the new graph. |what| empty: the copy NODE@d itself. */
 

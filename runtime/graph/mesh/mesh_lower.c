@@ -6,6 +6,7 @@
 
 #include "ops/grads.h"
 #include "runtime/graph/mesh/mesh_add.h"
+#include "runtime/graph/mesh/mesh_internal.h"
 #include "runtime/graph/mesh/mesh_move.h"
 #include "runtime/graph/mesh/mesh_rule.h"
 #include "runtime/graph/mesh/mesh_spec.h"

@@ -9,7 +9,7 @@
 
 #include "ops/grads.h"
 #include "runtime/graph/mesh/mesh_add.h"
-#include "runtime/graph/mesh/mesh_lower.h"
+#include "runtime/graph/mesh/mesh_internal.h"
 #include "runtime/graph/mesh/mesh_spec.h"
 
 /* ---- Steps on the value of one device */

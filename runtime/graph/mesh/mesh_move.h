@@ -2,7 +2,7 @@
 #ifndef WEIR_GRAPH_MESH_MOVE_H_
 #define WEIR_GRAPH_MESH_MOVE_H_
 
-#include "runtime/graph/mesh/mesh_lower.h"
+#include "runtime/graph/mesh/mesh_internal.h"
 
 /* Moves a value from one cut to another. */
 

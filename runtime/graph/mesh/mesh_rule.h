@@ -2,7 +2,7 @@
 #ifndef WEIR_GRAPH_MESH_RULE_H_
 #define WEIR_GRAPH_MESH_RULE_H_
 
-#include "runtime/graph/mesh/mesh_lower.h"
+#include "runtime/graph/mesh/mesh_internal.h"
 
 /* Rules: how a node is cut, given its inputs. */
 

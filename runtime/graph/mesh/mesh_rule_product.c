@@ -3,7 +3,7 @@
 
 #include "ops/nn/einsum_equation.h"
 #include "runtime/base/size.h"
-#include "runtime/graph/mesh/mesh_lower.h"
+#include "runtime/graph/mesh/mesh_internal.h"
 #include "runtime/graph/mesh/mesh_rule.h"
 #include "runtime/graph/mesh/mesh_spec.h"
 

@@ -2,7 +2,7 @@
 #include "runtime/graph/mesh/mesh_rule_shape.h"
 
 #include "runtime/base/size.h"
-#include "runtime/graph/mesh/mesh_lower.h"
+#include "runtime/graph/mesh/mesh_internal.h"
 #include "runtime/graph/mesh/mesh_rule.h"
 
 /* Ops that give the same elements another shape. */

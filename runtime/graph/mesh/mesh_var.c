@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "runtime/graph/mesh/mesh_lower.h"
+#include "runtime/graph/mesh/mesh_internal.h"
 #include "runtime/graph/mesh/mesh_spec.h"
 
 /* Variables and their shards; what a `weights` file gives them. */

@@ -2,7 +2,7 @@
 #ifndef WEIR_GRAPH_MESH_VAR_H_
 #define WEIR_GRAPH_MESH_VAR_H_
 
-#include "runtime/graph/mesh/mesh_lower.h"
+#include "runtime/graph/mesh/mesh_internal.h"
 
 /* Variables of a lowered graph, as shards. */
 

@@ -5,7 +5,7 @@
 
 #include "ops/grads.h"
 #include "runtime/graph/mesh/mesh_add.h"
-#include "runtime/graph/mesh/mesh_lower.h"
+#include "runtime/graph/mesh/mesh_internal.h"
 #include "runtime/graph/mesh/mesh_spec.h"
 
 /* What who runs the graph asks for by the old names and ids: whole values, on

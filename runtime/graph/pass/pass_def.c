@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/nearest.h"
 #include "runtime/graph/pass/pass_simplify.h"
 
 static weir_sv name_at(const void *self, size_t i) {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "runtime/base/diag/diag.h"
+#include "runtime/base/nearest.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/io/array/idx.h"
 #include "runtime/io/array/npy.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/io/array/tensor_set.h"
 
+#include "runtime/base/nearest.h"
 #include "runtime/io/array/npz.h"
 #include "runtime/io/array/safetensors.h"
 #include "runtime/io/checkpoint/checkpoint_load.h"

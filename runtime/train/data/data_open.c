@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/train/data/data_open.h"
 
+#include "runtime/base/nearest.h"
 #include "runtime/base/size.h"
 #include "runtime/train/data/data_check.h"
 #include "runtime/train/data/data_files.h"
 #include "runtime/train/data/data_map.h"
 #include "runtime/train/data/data_vocabulary.h"
+#include "runtime/train/source/source_window.h"
 
 /* ---- The source */
 

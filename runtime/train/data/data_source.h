@@ -104,9 +104,4 @@ const weir_source_def *weir_source_at(size_t i);
 /* Its form, for weir_load_options. */
 const weir_data_form *weir_source_form(size_t i);
 
-/* Windows over |inner|, which is taken, also on failure. */
-weir_status weir_source_window_open(const weir_source_context *context,
-                                    weir_source *inner,
-                                    weir_source **out_source, weir_error *err);
-
 #endif

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/table.h"
 #include "runtime/exec/session/session_snapshot.h"
 #include "runtime/exec/session/session_vars.h"
 #include "runtime/io/checkpoint/checkpoint_store.h"
@@ -29,16 +28,6 @@ double weir_loop_epochs(const weir_loop *loop) {
   int64_t all = loop->data != NULL ? weir_dataset_batches(loop->data) : 0;
   double part = all > 0 ? (double)loop->batches / (double)all : 0;
   return (double)loop->epoch + (part < 1 ? part : 1);
-}
-
-const char *weir_train_end_name(weir_train_end end) {
-  static const char *const names[] = {
-      [WEIR_TRAIN_END_GOING] = "going",     [WEIR_TRAIN_END_STEPS] = "steps",
-      [WEIR_TRAIN_END_EPOCHS] = "epochs",   [WEIR_TRAIN_END_TARGET] = "target",
-      [WEIR_TRAIN_END_TIME] = "time",       [WEIR_TRAIN_END_EARLY] = "early",
-      [WEIR_TRAIN_END_STOPPED] = "stopped", [WEIR_TRAIN_END_FAILED] = "failed"};
-  WEIR_TABLE_OF(names, WEIR_TRAIN_END_FAILED + 1);
-  return names[end];
 }
 
 void weir_loop_stop(weir_loop *loop) {

@@ -62,6 +62,5 @@ weir_train_progress weir_loop_now(const weir_loop *loop);
 /* The graph that is trained, and its session; lent. */
 const weir_graph *weir_loop_graph(const weir_loop *loop);
 weir_exec_session *weir_loop_session(weir_loop *loop);
-const char *weir_train_end_name(weir_train_end end);
 
 #endif

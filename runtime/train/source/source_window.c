@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/source/source_window.h"
+
 #include <inttypes.h>
 #include <string.h>
 

@@ -624,6 +624,8 @@ WEIR_API weir_status weir_tensor_to_dlpack(
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/train/progress.h"
+
 /* What a training tells about itself. Structs that are handed to callbacks say
  * in struct_size how much of them this library fills. */
 

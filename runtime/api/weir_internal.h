@@ -76,8 +76,8 @@ weir_status weir_placed_create(weir_runtime *runtime, const weir_graph *graph,
                                const weir_session_opts *opts,
                                weir_placed **out_placed, weir_error *err);
 void weir_placed_release(weir_placed *placed); /* NULL-safe */
-/* For weir_session_options; NULL for NULL. */
-const struct weir_exec_placement *weir_placed_get(const weir_placed *placed);
+/* Says so in |options|; nothing for NULL. */
+void weir_placed_use(weir_placed *placed, weir_session_options *options);
 /* What weir_placer_parse reads; NULL: the default, which is NULL too. Errors:
  * W0002. */
 weir_status weir_placer_choose(const char *name, const weir_placer **out_placer,

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include "placement/place.h"
 #include "runtime/api/weir_internal.h"
-#include "runtime/exec/compile/compile.h"
 
 /* Sessions whose nodes are placed on the devices of a cluster, all of them in
  * this process. */
 
 struct weir_placed {
-  weir_runtime *runtime; /* of the session, which outlives this */
-  weir_cluster *cluster;
-  char *plan;
-  weir_exec_placement placement;
+  const weir_allocator *alloc;
+  weir_placing *placing;
+  weir_plan *plan; /* or NULL */
+  weir_write_fn on_placed;
+  void *on_placed_self;
+  void (*on_plan)(void *self, const weir_plan *plan);
+  void *on_plan_self;
 };
 
 void weir_placed_release(weir_placed *p) {
   if (p == NULL) return;
-  const weir_allocator *a = p->runtime->env.alloc;
-  weir_cluster_release(p->cluster);
-  weir_free(a, p->plan);
-  weir_free(a, p);
+  weir_plan_unref(p->plan);
+  weir_placing_unref(p->placing);
+  weir_free(p->alloc, p);
 }
 
 weir_status weir_placer_choose(const char *name, const weir_placer **out,
@@ -34,47 +33,64 @@ weir_status weir_placer_choose(const char *name, const weir_placer **out,
                    name, weir_placer_forms(forms, sizeof forms));
 }
 
-weir_status weir_placed_create(weir_runtime *runtime, const weir_graph *graph,
-                               const weir_session_opts *opts, weir_placed **out,
-                               weir_error *err) {
-  const weir_allocator *a = runtime->env.alloc;
-  *out = NULL;
-  if (opts->in_process == NULL && opts->plan == NULL && opts->placer == NULL)
-    return WEIR_OK;
-  if (opts->in_process == NULL)
-    return weir_fail(err, WEIR_W0002, NULL,
-                     "a plan or a placer needs a cluster: in-process");
-  weir_placed *p = weir_alloc_array(a, 1, sizeof *p);
-  if (p == NULL) return weir_fail_memory(err, sizeof *p);
-  p->runtime = runtime;
-  weir_status s =
-      weir_cluster_choose(a, graph, opts->in_process, &p->cluster, err);
-  const weir_placer *placer;
-  uint64_t seed;
-  if (s == WEIR_OK) s = weir_placer_choose(opts->placer, &placer, &seed, err);
-  if (s == WEIR_OK && opts->plan != NULL) {
-    p->plan = weir_alloc(a, opts->plan_size + 1);
-    if (p->plan == NULL)
-      s = weir_fail_memory(err, opts->plan_size);
-    else
-      memcpy(p->plan, opts->plan, opts->plan_size);
+static void on_plan(void *self, const weir_plan *plan) {
+  const weir_placed *p = self;
+  weir_writer out = {p->on_placed_self, p->on_placed};
+  /* That it cannot be shown is no reason not to run. */
+  if (out.write != NULL) (void)weir_place_write_summary(&plan->view, &out);
+  if (p->on_plan != NULL) p->on_plan(p->on_plan_self, plan);
+}
+
+/* A plan that is there, one to be read, or places for each program. */
+static weir_status find_placing(weir_placed *p, const weir_graph *graph,
+                                const weir_session_opts *o, weir_error *err) {
+  weir_place_request r = {.graph = graph,
+                          .cluster = o->in_process,
+                          .options = {.strictness = WEIR_PLACE_WARN},
+                          .inference = true,
+                          .given = {o->plan, o->plan_size},
+                          .replay = true};
+  if (o->placed != NULL) {
+    p->plan = weir_plan_ref(o->placed);
+  } else {
+    WEIR_TRY(
+        weir_placer_choose(o->placer, &r.options.placer, &r.options.seed, err));
+    if (o->plan == NULL)
+      return weir_placing_create(p->alloc, &r, &p->placing, &p->plan, err);
+    WEIR_TRY(weir_place_graph(p->alloc, &r, &p->plan, err));
   }
-  if (s != WEIR_OK) {
-    weir_placed_release(p);
-    return s;
-  }
-  p->placement = (weir_exec_placement){
-      .cluster = p->cluster,
-      .placer = placer,
-      .seed = seed,
-      .lower = {.logical = graph->mesh != NULL && graph->mesh->logical,
-                .strictness = WEIR_PLACE_WARN},
-      .plan = {p->plan, p->plan != NULL ? opts->plan_size : 0},
-      .summary = {opts->on_placed_self, opts->on_placed}};
-  *out = p;
+  p->placing = weir_placing_ref(p->plan->placing);
   return WEIR_OK;
 }
 
-const weir_exec_placement *weir_placed_get(const weir_placed *p) {
-  return p == NULL ? NULL : &p->placement;
+weir_status weir_placed_create(weir_runtime *runtime, const weir_graph *graph,
+                               const weir_session_opts *o, weir_placed **out,
+                               weir_error *err) {
+  *out = NULL;
+  if (o->in_process == NULL && o->placed == NULL) {
+    if (o->plan == NULL && o->placer == NULL) return WEIR_OK;
+    return weir_fail(err, WEIR_W0002, NULL,
+                     "a plan or a placer needs a cluster: in-process");
+  }
+  weir_placed *p = weir_alloc_array(runtime->env.alloc, 1, sizeof *p);
+  if (p == NULL) return weir_fail_memory(err, sizeof *p);
+  *p = (weir_placed){.alloc = runtime->env.alloc,
+                     .on_placed = o->on_placed,
+                     .on_placed_self = o->on_placed_self,
+                     .on_plan = o->on_plan,
+                     .on_plan_self = o->on_plan_self};
+  weir_status s = find_placing(p, graph, o, err);
+  if (s == WEIR_OK)
+    *out = p;
+  else
+    weir_placed_release(p);
+  return s;
+}
+
+void weir_placed_use(weir_placed *p, weir_session_options *options) {
+  if (p == NULL) return;
+  options->placing = p->placing;
+  options->plan = p->plan;
+  options->on_plan = on_plan;
+  options->on_plan_self = p;
 }

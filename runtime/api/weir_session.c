@@ -41,7 +41,7 @@ static weir_status make_exec(weir_session *session,
   WEIR_TRY(weir_runtime_pool(runtime, &pool, err));
   WEIR_TRY(
       weir_placed_create(runtime, session->graph, opts, &session->placed, err));
-  options.placement = weir_placed_get(session->placed);
+  weir_placed_use(session->placed, &options);
   return weir_exec_session_create(&runtime->env, pool, session->graph, &options,
                                   &session->exec, err);
 }

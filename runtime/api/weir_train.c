@@ -60,7 +60,7 @@ static weir_status read_opts(weir_trainer *t, const weir_graph *graph,
       .sink = o->on_diag != NULL ? &t->sink : NULL,
       .calls = &t->callbacks};
   WEIR_TRY(weir_placed_create(t->runtime, graph, &session, &t->placed, err));
-  out->session.placement = weir_placed_get(t->placed);
+  weir_placed_use(t->placed, &out->session);
   return WEIR_OK;
 }
 

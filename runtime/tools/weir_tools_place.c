@@ -102,28 +102,48 @@ static weir_status make_request(const weir_runtime *runtime,
 
 /* ---- Graphs */
 
-/* Measures the units of what |r| wants, which has no place yet. */
-static weir_status measure(weir_runtime *runtime, const weir_place_request *r,
-                           weir_costs **costs, weir_error *err) {
-  const weir_allocator *a = runtime->env.alloc;
-  weir_lower_options lower = {
+/* The units of what |r| wants, which has no place yet. */
+static weir_status lower(const weir_place_request *r, const weir_goal *goal,
+                         const weir_cluster *cluster, weir_placement **out,
+                         weir_error *err) {
+  const weir_graph *g = goal->graph;
+  weir_lower_options options = {
       .strictness = r->options.strictness,
       .logical = r->graph->mesh != NULL && r->graph->mesh->logical};
+  weir_cut *cut = NULL;
+  weir_shape *shapes =
+      weir_alloc_array(g->alloc, g->input_count, sizeof *shapes);
+  if (shapes == NULL)
+    return weir_fail_memory(err, g->input_count * sizeof *shapes);
+  weir_status s = weir_graph_input_shapes(g, r->shapes, 0, shapes, err);
+  if (s == WEIR_OK) s = weir_goal_cut(goal, shapes, &cut, err);
+  if (s == WEIR_OK)
+    s = weir_placement_create(g->alloc, cut->graph, cluster, &options, out,
+                              err);
+  weir_cut_release(cut);
+  weir_free(g->alloc, shapes);
+  return s;
+}
+
+/* Measures those units, and what a copy takes where there may be some. */
+static weir_status measure(weir_runtime *runtime, const weir_place_request *r,
+                           weir_costs **costs, weir_error *err) {
   weir_cluster *cluster = NULL;
   weir_placement *units = NULL;
-  weir_tools_goal goal = {0};
-  weir_status s = weir_cluster_choose(a, r->graph, r->cluster, &cluster, err);
-  if (s == WEIR_OK) s = weir_tools_goal_open(r, &goal, err);
-  if (s == WEIR_OK)
-    s = weir_placement_create(a, goal.cut->graph, cluster, &lower, &units, err);
+  weir_goal *goal = NULL;
+  weir_status s = weir_cluster_choose(runtime->env.alloc, r->graph, r->cluster,
+                                      &cluster, err);
+  if (s == WEIR_OK) s = weir_goal_create(r->graph, r->inference, &goal, err);
+  if (s == WEIR_OK) s = lower(r, goal, cluster, &units, err);
   if (s == WEIR_OK) {
-    weir_measure_request request = weir_tools_goal_measured(&goal, units);
+    weir_measure_request request = {
+        .goal = goal, .shapes = r->shapes, .placement = units};
     s = weir_tools_costs_measure(runtime, &request, costs, err);
   }
   if (s == WEIR_OK && cluster->device_count > 1)
     s = weir_calibrate_link(&runtime->env, *costs, err);
   weir_placement_release(units);
-  weir_tools_goal_close(&goal);
+  weir_goal_release(goal);
   weir_cluster_release(cluster);
   return s;
 }

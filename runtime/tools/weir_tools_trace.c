@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/report/dump_json.h"
 #include "placement/report/dump_observed.h"
-#include "runtime/base/strbuf.h"
-#include "runtime/exec/compile/compile.h"
 #include "runtime/tools/weir_tools_costs.h"
 #include "runtime/tools/weir_tools_plan.h"
 
@@ -23,41 +21,6 @@ void weir_tools_observed_release(weir_tools_observed *o) {
   weir_runtime_release(runtime);
 }
 
-/* ---- What is measured */
-
-weir_status weir_tools_goal_open(const weir_place_request *r,
-                                 weir_tools_goal *g, weir_error *err) {
-  WEIR_TRY(weir_goal_create(r->graph, r->inference, &g->goal, err));
-  const weir_graph *graph = g->goal->graph;
-  weir_shape *shapes =
-      weir_alloc_array(graph->alloc, graph->input_count, sizeof *shapes);
-  if (shapes == NULL)
-    return weir_fail_memory(err, graph->input_count * sizeof *shapes);
-  weir_status s = weir_graph_input_shapes(graph, r->shapes, 0, shapes, err);
-  if (s == WEIR_OK) s = weir_graph_fix_shapes(graph, shapes, &g->graph, err);
-  if (s == WEIR_OK) s = weir_goal_cut(g->goal, shapes, &g->cut, err);
-  weir_free(graph->alloc, shapes);
-  return s;
-}
-
-void weir_tools_goal_close(weir_tools_goal *g) {
-  weir_cut_release(g->cut);
-  weir_graph_unref(g->graph);
-  weir_goal_release(g->goal);
-}
-
-weir_measure_request weir_tools_goal_measured(const weir_tools_goal *g,
-                                              const weir_placement *placement) {
-  return (weir_measure_request){.graph = g->graph,
-                                .values = g->goal->fetches,
-                                .nodes = g->goal->targets,
-                                .value_count = g->goal->fetch_count,
-                                .node_count = g->goal->target_count,
-                                .placement = placement};
-}
-
-/* ---- A plan carried out */
-
 /* The devices that the plan uses must be in this process. |*several|: there are
  * more than one. */
 static weir_status check_devices(const weir_place_view *view, bool *several,
@@ -77,43 +40,19 @@ static weir_status check_devices(const weir_place_view *view, bool *several,
 }
 
 /* Runs it, by the plan if that has several devices. */
-static weir_status run_plan(weir_tools_observed *o, weir_measure_request *r,
-                            bool several, weir_error *err) {
-  const weir_place_view *view = &o->plan->plan->view;
-  weir_strbuf text;
-  weir_exec_placement where = {
-      .cluster = view->placement->cluster,
-      .lower = {.strictness = WEIR_PLACE_WARN,
-                .costs = o->plan->plan->placing->costs}};
-  weir_status s = WEIR_OK;
-  weir_strbuf_init(&text, o->runtime->env.alloc);
-  if (several) {
-    weir_writer out = weir_strbuf_writer(&text);
-    (void)weir_place_write_json(view, &out);
-    s = weir_strbuf_status(&text, err);
-    where.plan = weir_strbuf_view(&text);
-    r->plan = view->plan;
-    r->where = &where;
-    r->threads = (int)view->problem->device_count;
-  }
-  if (s == WEIR_OK) s = weir_measure(&o->runtime->env, r, &o->measured, err);
-  weir_strbuf_release(&text);
-  return s;
-}
-
 static weir_status observe(weir_tools_observed *o, const weir_graph *graph,
                            bool inference, bool several, weir_error *err) {
-  const weir_place_view *view = &o->plan->plan->view;
-  const weir_costs *costs = o->plan->plan->placing->costs;
-  weir_place_request r = {.graph = graph, .inference = inference};
-  weir_tools_goal goal = {0};
-  weir_status s = weir_tools_goal_open(&r, &goal, err);
-  if (s == WEIR_OK) {
-    weir_measure_request request =
-        weir_tools_goal_measured(&goal, view->placement);
-    s = run_plan(o, &request, several, err);
+  const weir_plan *plan = o->plan->plan;
+  const weir_costs *costs = plan->placing->costs;
+  weir_goal *goal = NULL;
+  WEIR_TRY(weir_goal_create(graph, inference, &goal, err));
+  weir_measure_request request = {.goal = goal, .placement = plan->placement};
+  if (several) {
+    request.plan = plan;
+    request.threads = (int)plan->view.problem->device_count;
   }
-  weir_tools_goal_close(&goal);
+  weir_status s = weir_measure(&o->runtime->env, &request, &o->measured, err);
+  weir_goal_release(goal);
   if (s != WEIR_OK) return s;
   const weir_measured *m = o->measured;
   o->seen = (weir_place_observed){

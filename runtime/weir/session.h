@@ -32,6 +32,13 @@ typedef struct weir_session_opts {
    * thread that asks for the run; NULL: no. */
   weir_write_fn on_placed;
   void *on_placed_self;
+  /* A plan of this graph, in place of the four above: programs that it is of
+   * are placed so, others on the same cluster, by the same options, with the
+   * same homes of variables. Retained. NULL: none. */
+  const weir_plan *placed;
+  /* Gets the plan of each program that is placed, lent, likewise; or NULL. */
+  void (*on_plan)(void *self, const weir_plan *plan);
+  void *on_plan_self;
 } weir_session_opts;
 
 /* Starts the runtime's threads if need be. |opts| may be NULL. The session

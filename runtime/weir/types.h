@@ -23,6 +23,7 @@ typedef struct weir_tensor weir_tensor;
 typedef struct weir_diag weir_diag;
 typedef struct weir_trace weir_trace;
 typedef struct weir_trainer weir_trainer;
+typedef struct weir_plan weir_plan;
 
 enum { WEIR_RANK_LIMIT = 8 };
 

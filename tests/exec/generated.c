@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "placement/place.h"
 #include "runtime/exec/session/session_run.h"
 #include "runtime/graph/load/load.h"
 #include "runtime/train/data/data_source.h"
@@ -69,13 +70,31 @@ void run_once(const weir_env *env, const weir_graph *graph,
       graph->output_count < RUN_OUTPUTS ? graph->output_count : RUN_OUTPUTS;
   for (uint32_t i = 0; i < out->count; i++)
     fetches[i].value = graph->outputs[i].value;
-  out->status = weir_exec_session_create(env, way->pool, graph, &way->options,
-                                         &session, &out->error);
+  weir_session_options options = way->options;
+  weir_placing *placing = NULL;
+  weir_plan *plan = NULL;
+  if (way->placer != NULL) {
+    weir_place_request request = {
+        .graph = graph,
+        .cluster = "ps=1,worker=3",
+        .options = {.placer = weir_placer_find(way->placer),
+                    .seed = way->seed,
+                    .strictness = WEIR_PLACE_WARN}};
+    out->status =
+        weir_placing_create(env->alloc, &request, &placing, &plan, &out->error);
+    options.placing = placing;
+    options.plan = plan;
+  }
+  if (out->status == WEIR_OK)
+    out->status = weir_exec_session_create(env, way->pool, graph, &options,
+                                           &session, &out->error);
   if (out->status == WEIR_OK)
     out->status = weir_exec_run(session, feeds, fed, fetches, out->count, NULL,
                                 0, NULL, &out->error);
   for (uint32_t i = 0; i < out->count; i++) out->outputs[i] = fetches[i].tensor;
   weir_exec_session_release(session);
+  weir_plan_unref(plan);
+  weir_placing_unref(placing);
 }
 
 void run_release(run_result *result) {

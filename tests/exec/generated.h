@@ -16,6 +16,8 @@ typedef struct run_way {
   const char *name;
   weir_pool *pool;
   weir_session_options options;
+  const char *placer; /* of ps=1,worker=3; NULL: one device */
+  uint64_t seed;      /* of the placer */
 } run_way;
 
 typedef struct run_result {

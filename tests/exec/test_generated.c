@@ -20,8 +20,6 @@ typedef struct suite {
   exec_world world;
   weir_pool *pools[3]; /* 1, 2 and 8 threads */
   run_way ways[kWays];
-  weir_cluster *cluster;
-  weir_exec_placement placements[2];
   uint64_t first, count;
   uint32_t nodes;
 } suite;
@@ -35,19 +33,9 @@ static void open_suite(suite *s) {
   s->ways[1] = (run_way){"1 thread", s->pools[0], {0}};
   s->ways[2] = (run_way){"2 threads", s->pools[1], {0}};
   s->ways[3] = (run_way){"8 threads", s->pools[2], {0}};
-  weir_error err = WEIR_ERROR_INIT;
-  assert_ok(
-      weir_cluster_from_text(s->world.env.alloc, WEIR_SV_LIT("ps=1,worker=3"),
-                             &s->cluster, &err),
-      &err);
-  s->placements[0] = (weir_exec_placement){
-      .cluster = s->cluster, .placer = weir_placer_find("round_robin")};
-  s->placements[1] = (weir_exec_placement){
-      .cluster = s->cluster, .placer = weir_placer_find("random")};
-  s->ways[4] = (run_way){
-      "in turn on 4 devices", s->pools[0], {.placement = &s->placements[0]}};
-  s->ways[5] = (run_way){
-      "drawn from 4 devices", s->pools[2], {.placement = &s->placements[1]}};
+  s->ways[4] =
+      (run_way){"in turn on 4 devices", s->pools[0], {0}, "round_robin", 0};
+  s->ways[5] = (run_way){"drawn from 4 devices", s->pools[2], {0}, "random", 0};
   s->ways[kFirstOtherKernels] =
       (run_way){"no fusion", s->pools[1], {.no_fusion = true}};
   s->ways[7] = (run_way){"no layouts", s->pools[1], {.no_layout = true}};
@@ -55,7 +43,6 @@ static void open_suite(suite *s) {
 
 static void close_suite(suite *s) {
   for (int i = 0; i < 3; i++) weir_pool_release(s->pools[i]);
-  weir_cluster_release(s->cluster);
   exec_world_check_empty(&s->world);
 }
 
@@ -106,7 +93,7 @@ static bool check_seed(suite *s, uint64_t seed) {
   char why[600] = "";
   gen *g = malloc(sizeof *g);
   weir_graph *graph = NULL;
-  s->placements[1].seed = seed;
+  s->ways[5].seed = seed;
   assert_non_null(g);
   gen_from_seed(g, seed, s->nodes);
   bool ok = run_load(&s->world.env, g->text, g->used, &graph, why) &&

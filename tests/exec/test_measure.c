@@ -12,13 +12,14 @@
 #include "runtime/exec/measure/calibrate.h"
 #include "tests/exec/support.h"
 
-/* A graph as it is run, its units, and what is wanted of it. */
+/* A graph, what it is for, and its units. */
 typedef struct scene {
   exec_world world;
-  weir_graph *graph, *simple, *fused;
+  weir_graph *graph;
+  weir_goal *goal;
+  weir_cut *cut;
   weir_cluster *cluster;
   weir_placement *placement;
-  weir_value_id wanted[4];
 } scene;
 
 static const char kGraph[] =
@@ -40,22 +41,17 @@ static weir_status open_scene(scene *s, const char *text, weir_error *err) {
   const weir_env *env = &s->world.env;
   weir_status status = weir_graph_load_text(env, weir_sv_from(text), "g.yaml",
                                             &o, &s->graph, err);
-  for (uint32_t i = 0; status == WEIR_OK && i < s->graph->output_count; i++)
-    s->wanted[i] = s->graph->outputs[i].value;
   if (status == WEIR_OK)
-    status = weir_graph_simplify(
-        s->graph,
-        &(weir_simplify_options){.values = s->wanted,
-                                 .value_count = s->graph->output_count,
-                                 .drop_inits = true},
-        NULL, NULL, &s->simple, err);
+    status = weir_goal_create(s->graph, false, &s->goal, err);
+  weir_shape shapes[4];
   if (status == WEIR_OK)
-    status = weir_graph_fuse(s->simple, NULL, 0, &s->fused, err);
+    status = weir_graph_input_shapes(s->graph, NULL, 0, shapes, err);
+  if (status == WEIR_OK) status = weir_goal_cut(s->goal, shapes, &s->cut, err);
   if (status == WEIR_OK)
     status = weir_cluster_from_text(env->alloc, WEIR_SV_LIT("auto"),
                                     &s->cluster, err);
   if (status == WEIR_OK)
-    status = weir_placement_create(env->alloc, s->fused, s->cluster, NULL,
+    status = weir_placement_create(env->alloc, s->cut->graph, s->cluster, NULL,
                                    &s->placement, err);
   return status;
 }
@@ -63,15 +59,13 @@ static weir_status open_scene(scene *s, const char *text, weir_error *err) {
 static void close_scene(scene *s) {
   weir_placement_release(s->placement);
   weir_cluster_release(s->cluster);
-  weir_graph_unref(s->fused);
-  weir_graph_unref(s->simple);
+  weir_cut_release(s->cut);
+  weir_goal_release(s->goal);
   weir_graph_unref(s->graph);
 }
 
 static weir_measure_request request_of(const scene *s) {
-  return (weir_measure_request){.graph = s->graph,
-                                .values = s->wanted,
-                                .value_count = s->graph->output_count,
+  return (weir_measure_request){.goal = s->goal,
                                 .placement = s->placement,
                                 .least_runs = 3,
                                 .most_runs = 5,
@@ -80,7 +74,7 @@ static weir_measure_request request_of(const scene *s) {
 
 static uint32_t unit_named(const scene *s, const char *name) {
   return s->placement
-      ->unit_of[weir_graph_find_node(s->fused, weir_sv_from(name))];
+      ->unit_of[weir_graph_find_node(s->cut->graph, weir_sv_from(name))];
 }
 
 static void units_take_time_and_views_do_not(void **state) {
@@ -123,8 +117,8 @@ static void calibration_covers_every_unit(void **state) {
   assert_ok(weir_calibrate(&s.world.env, &r, costs, &err), &err);
   weir_lower_options o = {.costs = costs};
   weir_placement *p = NULL;
-  assert_ok(weir_placement_create(s.world.env.alloc, s.fused, s.cluster, &o, &p,
-                                  &err),
+  assert_ok(weir_placement_create(s.world.env.alloc, s.cut->graph, s.cluster,
+                                  &o, &p, &err),
             &err);
   uint32_t t = unit_named(&s, "t"), h = unit_named(&s, "h");
   for (uint32_t u = 0; u < p->unit_count; u++)
@@ -199,11 +193,12 @@ static void an_open_shape_cannot_be_measured(void **state) {
                                  &open, &err),
             &err);
   weir_measure_request r = request_of(&t);
-  r.graph = open;
-  r.values = &open->outputs[0].value;
-  r.value_count = 1;
+  weir_goal *goal = NULL;
+  assert_ok(weir_goal_create(open, false, &goal, &err), &err);
+  r.goal = goal;
   assert_error(weir_measure(&t.world.env, &r, &m, &err), &err, "W3047");
   assert_null(m);
+  weir_goal_release(goal);
   weir_graph_unref(open);
   close_scene(&t);
   exec_world_check_empty(&t.world);

@@ -18,8 +18,7 @@ typedef struct scene {
   exec_world world;
   weir_pool *pool;
   weir_graph *graph;
-  weir_cluster *cluster;
-  weir_exec_placement placement;
+  weir_placing *placing;
   weir_exec_session *session;
   weir_error err;
 } scene;
@@ -33,20 +32,24 @@ static void open_scene(scene *s, const char *text, const weir_placer *placer,
   s->pool = exec_pool(&s->world, threads);
   if (!run_load(&s->world.env, text, strlen(text), &s->graph, why))
     fail_msg("%s", why);
-  assert_ok(
-      weir_cluster_from_text(s->world.env.alloc, WEIR_SV_LIT("ps=1,worker=2"),
-                             &s->cluster, &s->err),
-      &s->err);
-  s->placement = (weir_exec_placement){.cluster = s->cluster, .placer = placer};
-  weir_session_options options = {.placement = &s->placement};
+  weir_place_request request = {
+      .graph = s->graph,
+      .cluster = "ps=1,worker=2",
+      .options = {.placer = placer, .strictness = WEIR_PLACE_WARN}};
+  weir_plan *plan = NULL;
+  assert_ok(weir_placing_create(s->world.env.alloc, &request, &s->placing,
+                                &plan, &s->err),
+            &s->err);
+  weir_session_options options = {.placing = s->placing, .plan = plan};
   assert_ok(weir_exec_session_create(&s->world.env, s->pool, s->graph, &options,
                                      &s->session, &s->err),
             &s->err);
+  weir_plan_unref(plan);
 }
 
 static void close_scene(scene *s) {
   weir_exec_session_release(s->session);
-  weir_cluster_release(s->cluster);
+  weir_placing_unref(s->placing);
   weir_graph_unref(s->graph);
   weir_pool_release(s->pool);
   exec_world_check_empty(&s->world);
@@ -80,17 +83,31 @@ static const char kBranches[] =
     "  s: reduce_sum(mul(c, c), axis=1)\n"
     "outputs: [d, e, s, w2]\n";
 
-static weir_compiled *compile(scene *s, const weir_exec_placement *placement) {
-  weir_value_id fetches[8];
+static weir_compiled *compile(scene *s, const weir_placing *placing) {
+  weir_value_id fetches[8], feeds[8];
   for (uint32_t i = 0; i < s->graph->output_count; i++)
     fetches[i] = s->graph->outputs[i].value;
+  for (uint32_t i = 0; i < s->graph->input_count; i++)
+    feeds[i] = s->graph->inputs[i].value;
   weir_compile_request request = {.graph = s->graph,
+                                  .feeds = feeds,
                                   .fetches = fetches,
+                                  .feed_count = s->graph->input_count,
                                   .fetch_count = s->graph->output_count,
-                                  .placement = placement,
                                   .options = {.threads = 2}};
   weir_compiled *out = NULL;
+  weir_cut *cut = NULL;
+  weir_plan *plan = NULL;
+  if (placing != NULL) {
+    assert_ok(weir_compile_cut(&s->world.env, &request, true, &cut, &s->err),
+              &s->err);
+    assert_ok(weir_placing_plan(placing, cut->graph, &plan, &s->err), &s->err);
+  }
+  request.cut = cut;
+  request.plan = plan;
   assert_ok(weir_compile(&s->world.env, &request, &out, &s->err), &s->err);
+  weir_plan_unref(plan);
+  weir_cut_release(cut);
   return out;
 }
 
@@ -168,7 +185,7 @@ static void parts_joined_are_the_whole(void **state) {
   for (int i = 0; i < 2; i++) {
     scene s;
     open_scene(&s, kBranches, placers[i], 2);
-    weir_compiled *one = compile(&s, NULL), *many = compile(&s, &s.placement);
+    weir_compiled *one = compile(&s, NULL), *many = compile(&s, s.placing);
     const weir_program *whole = one->program, *head = many->program;
     assert_null(whole->next_part);
     assert_non_null(head->next_part);
@@ -192,7 +209,7 @@ static void a_broken_partition_is_found(void **state) {
   (void)state;
   scene s;
   open_scene(&s, kBranches, weir_placer_find("round_robin"), 1);
-  weir_compiled *c = compile(&s, &s.placement);
+  weir_compiled *c = compile(&s, s.placing);
   weir_partition bad = *c->partition;
   bad.edge_count--;
   assert_int_not_equal(weir_partition_check(c->graph, &bad, &s.err), WEIR_OK);
@@ -229,7 +246,7 @@ static void edges_have_classes(void **state) {
              "'/job:worker/task:0'}\n"
              "outputs: [u, n]\n",
              weir_placer_find("search"), 2);
-  weir_compiled *c = compile(&s, &s.placement);
+  weir_compiled *c = compile(&s, s.placing);
   for (uint32_t e = 0; e < c->partition->edge_count; e++)
     seen[c->partition->edges[e].cls]++;
   assert_int_equal(seen[WEIR_EDGE_PULL], 1);

@@ -239,17 +239,6 @@ static bool is_fed(const weir_compiler *c, weir_value_id id) {
   return false;
 }
 
-/* What is missing is told before shapes that depend on it are. */
-static weir_status check_fed(const weir_compiler *c, weir_error *err) {
-  for (weir_node_id id = 0; id < c->graph->node_count; id++) {
-    const weir_node *node = &c->graph->nodes[id];
-    if (node->op->instr == WEIR_INSTR_FEED && lacks_default(node) &&
-        !is_fed(c, node->first_output))
-      return fail_unfed(node, err);
-  }
-  return WEIR_OK;
-}
-
 /* Marks what is carried out. A variable's first value and the default of a fed
  * input are not. */
 static weir_status mark_needed(weir_compiler *c, weir_error *err) {
@@ -344,34 +333,72 @@ static weir_status make_tables(weir_compiler *c, weir_error *err) {
   return WEIR_OK;
 }
 
-/* Cuts the graph down and forms groups; |c->feeds| and |c->cut| have the new
- * ids. */
-static weir_status prepare_graph(weir_compiler *c, weir_error *err) {
-  const weir_compile_request *r = c->request;
+static weir_status cut(const weir_compile_request *r, bool placed, bool *fed,
+                       weir_cut **out_cut, weir_error *err) {
   const weir_graph *g = r->graph;
-  bool *fed = weir_alloc_array(c->env->alloc, g->input_count, sizeof *fed);
-  if (fed == NULL) return weir_fail_memory(err, g->input_count);
+  bool *foldable = fed + g->input_count;
+  for (uint32_t i = 0; i < g->input_count; i++) fed[i] = foldable[i] = placed;
   for (uint32_t k = 0; k < r->feed_count; k++)
     for (uint32_t i = 0; i < g->input_count; i++)
       if (g->inputs[i].value == r->feeds[k]) fed[i] = true;
+  bool keep = r->options.no_fold && !placed;
   weir_cut_request request = {.graph = g,
                               .values = r->fetches,
                               .nodes = r->targets,
                               .value_count = r->fetch_count,
                               .node_count = r->target_count,
-                              .fed = r->options.no_fold ? NULL : fed,
+                              .fed = keep ? NULL : fed,
+                              .foldable = placed ? foldable : NULL,
                               .no_updates = r->no_updates,
-                              .keep_equal = r->options.no_fold,
+                              .keep_equal = keep,
                               .no_fusion = r->options.no_fusion};
-  weir_status s = weir_graph_cut(&request, &c->cut, err);
-  weir_free(c->env->alloc, fed);
-  if (s != WEIR_OK) return s;
+  return weir_graph_cut(&request, out_cut, err);
+}
+
+/* What is missing is told before shapes that depend on it are. */
+static weir_status check_fed(const weir_compile_request *r, const weir_cut *cut,
+                             weir_error *err) {
+  const weir_graph *g = cut->graph;
+  for (weir_node_id id = 0; id < g->node_count; id++) {
+    const weir_node *node = &g->nodes[id];
+    if (node->op->instr != WEIR_INSTR_FEED || !lacks_default(node)) continue;
+    uint32_t k = 0;
+    while (k < r->feed_count && cut->values[r->feeds[k]] != node->first_output)
+      k++;
+    if (k == r->feed_count) return fail_unfed(node, err);
+  }
+  return WEIR_OK;
+}
+
+weir_status weir_compile_cut(const weir_env *env, const weir_compile_request *r,
+                             bool placed, weir_cut **out_cut, weir_error *err) {
+  size_t inputs = r->graph->input_count;
+  *out_cut = NULL;
+  bool *fed = weir_alloc_array(env->alloc, 2 * inputs, sizeof *fed);
+  if (fed == NULL) return weir_fail_memory(err, 2 * inputs);
+  weir_status s = cut(r, placed, fed, out_cut, err);
+  weir_free(env->alloc, fed);
+  if (s == WEIR_OK && placed) s = check_fed(r, *out_cut, err);
+  if (s == WEIR_OK) return s;
+  weir_cut_release(*out_cut);
+  *out_cut = NULL;
+  return s;
+}
+
+/* The cut, and the request's ids in it. */
+static weir_status prepare_graph(weir_compiler *c, weir_error *err) {
+  const weir_compile_request *r = c->request;
+  const weir_cut *cut = r->cut;
+  if (cut == NULL) WEIR_TRY(weir_compile_cut(c->env, r, false, &c->cut, err));
+  if (cut == NULL) cut = c->cut;
   for (uint32_t k = 0; k < r->feed_count; k++)
-    c->feeds[k] = c->cut->values[r->feeds[k]];
-  c->fetches = c->cut->fetches;
-  c->targets = c->cut->targets;
-  c->target_count = c->cut->target_count;
-  c->graph = weir_graph_ref(c->cut->graph);
+    c->feeds[k] = cut->values[r->feeds[k]];
+  c->fetches = cut->fetches;
+  c->targets = cut->targets;
+  c->target_count = cut->target_count;
+  c->graph = weir_graph_ref(cut->graph);
+  if (r->plan != NULL && r->plan->partition->part_count > 1)
+    c->partition = r->plan->partition;
   return WEIR_OK;
 }
 
@@ -410,10 +437,6 @@ weir_status weir_compile(const weir_env *env,
   weir_status s = WEIR_OK;
   if (out == NULL || c.feeds == NULL) s = weir_fail_memory(err, sizeof *out);
   if (s == WEIR_OK) s = prepare_graph(&c, err);
-  if (s == WEIR_OK && request->placement != NULL) {
-    s = check_fed(&c, err);
-    if (s == WEIR_OK) s = weir_compile_place(&c, err);
-  }
   if (s == WEIR_OK) s = weir_program_builder_create(env, &c.builder, err);
   if (s == WEIR_OK) s = make_tables(&c, err);
   if (s == WEIR_OK) s = walk(&c, err);
@@ -424,6 +447,7 @@ weir_status weir_compile(const weir_env *env,
   if (out != NULL) {
     out->env = env;
     out->graph = c.graph;
+    out->plan = request->plan != NULL ? weir_plan_ref(request->plan) : NULL;
     out->partition = c.partition;
   }
   if (s == WEIR_OK)
@@ -461,7 +485,7 @@ weir_status weir_compile_body(weir_compiler *outer,
 void weir_compiled_release(weir_compiled *compiled) {
   if (compiled == NULL) return;
   weir_program_release(compiled->program);
-  weir_partition_release(compiled->partition);
   weir_graph_unref(compiled->graph);
+  weir_plan_unref(compiled->plan);
   weir_free(compiled->env->alloc, compiled);
 }

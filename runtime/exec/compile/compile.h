@@ -2,10 +2,8 @@
 #ifndef WEIR_EXEC_COMPILE_H_
 #define WEIR_EXEC_COMPILE_H_
 
-#include "placement/partition.h"
-#include "placement/solve/search.h"
+#include "placement/place.h"
 #include "runtime/exec/program/program.h"
-#include "runtime/graph/graph.h"
 
 /* From a graph whose shapes are known to a program.
  *
@@ -24,18 +22,6 @@ typedef struct weir_compile_options {
   uint64_t seed;
 } weir_compile_options;
 
-/* Where nodes go: with this, a program gets a part for each device that has
- * work (program.h). Values are the same bits as without. */
-typedef struct weir_exec_placement {
-  const weir_cluster *cluster;
-  weir_lower_options lower;
-  const weir_placer *placer; /* NULL: search */
-  uint64_t moves; /* of the search; 0: as many as fit the graph's size */
-  uint64_t seed;
-  weir_sv plan;        /* a plan in JSON to be carried out as it is; or empty */
-  weir_writer summary; /* gets what the placement gave; |write| NULL: nothing */
-} weir_exec_placement;
-
 typedef struct weir_compile_request {
   const weir_graph *graph;    /* no symbols are left in what is wanted */
   const weir_value_id *feeds; /* output 0 of `input` nodes */
@@ -46,7 +32,11 @@ typedef struct weir_compile_request {
    * variable is read and no other node wanted assigns it. */
   bool no_updates;
   weir_compile_options options;
-  const weir_exec_placement *placement; /* NULL: one device */
+  /* Of a placed program (weir_compile_cut, then weir_placing_plan): what it
+   * carries out, and where: a part for each device that has work (program.h).
+   * Values are the same bits as without. NULL: one device. */
+  const weir_cut *cut;
+  const weir_plan *plan; /* of |cut| */
   /* The bytes of a variable that nothing in the graph assigns: they count as
    * a constant. Lent, must outlive the program; NULL: it is read by each run.
    * The function may be NULL. */
@@ -68,14 +58,23 @@ typedef struct weir_compiled {
   const weir_env *env;
   const weir_graph *graph; /* the cut-down one; holds constants and texts */
   const weir_program *program;
-  weir_partition *partition; /* NULL: one part */
+  const weir_plan *plan;           /* held; or NULL */
+  const weir_partition *partition; /* of |plan|; NULL: one part */
   weir_var_use *vars;
   uint32_t var_count, node_count, group_count;
   bool writes; /* assigns variables */
 } weir_compiled;
 
+/* What a program of |request| carries out. |placed|: every input counts as fed,
+ * so that the cut does not depend on which defaults the caller overrode, and
+ * equal nodes are one whatever the options say: the cut that a plan is of.
+ * Errors: W4012 (|placed|: an input is wanted and not fed), the ops' own,
+ * W6001. */
+weir_status weir_compile_cut(const weir_env *env,
+                             const weir_compile_request *request, bool placed,
+                             weir_cut **out_cut, weir_error *err);
 /* Errors: W2008 (a shape is not known), W3001, W4012, W2020, W6001, W6002 and
- * what kernels' prepare says; with a placement, what that says. */
+ * what kernels' prepare says. */
 weir_status weir_compile(const weir_env *env,
                          const weir_compile_request *request,
                          weir_compiled **out_compiled, weir_error *err);

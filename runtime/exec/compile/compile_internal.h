@@ -26,7 +26,7 @@ typedef struct weir_compiler {
   const weir_graph *graph; /* simplified and fused */
   weir_program_builder *builder;
   weir_arena *arena;
-  weir_cut *cut;                /* of the request; NULL: a body */
+  weir_cut *cut;                /* its own; NULL: a body's, or given */
   weir_value_id *feeds;         /* ids in |graph| */
   const weir_value_id *fetches; /* likewise */
   const weir_node_id *targets;  /* the request's, and updates */
@@ -34,11 +34,11 @@ typedef struct weir_compiler {
   uint32_t *values; /* per graph value: the program's */
   uint32_t *instrs; /* per node: its instruction, or WEIR_NO_INDEX; of a node
                        in another part: the one that receives from it */
-  weir_partition *partition; /* NULL: one part */
-  weir_compile_part *parts;  /* NULL: one part */
-  uint32_t part;             /* that is being written */
-  uint32_t *home;            /* per graph value: the part that makes it */
-  bool *frozen;              /* per graph value: bytes are known already */
+  const weir_partition *partition; /* NULL: one part */
+  weir_compile_part *parts;        /* NULL: one part */
+  uint32_t part;                   /* that is being written */
+  uint32_t *home;                  /* per graph value: the part that makes it */
+  bool *frozen; /* per graph value: bytes are known already */
   weir_var_use *vars;
   uint32_t *var_of; /* per node: its place in |vars| + 1 */
   uint32_t var_count, external_count, group_count;

@@ -3,9 +3,6 @@
 
 #include <string.h>
 
-#include "placement/check.h"
-#include "placement/plan_read.h"
-#include "placement/report/dump.h"
 #include "runtime/exec/compile/compile_emit.h"
 #include "runtime/exec/compile/compile_internal.h"
 #include "runtime/exec/compile/compile_layout.h"
@@ -17,77 +14,6 @@
  * so a value has the same bits wherever it is made. What another part has made
  * is brought here when it is first needed: a constant is pointed to, anything
  * else is sent over its edge, in the layout that it has there. */
-
-/* ---- Where everything goes */
-
-static weir_status given_plan(weir_compiler *c, const weir_placement *placement,
-                              weir_place_plan **out, weir_error *err) {
-  const weir_allocator *a = c->env->alloc;
-  const weir_exec_placement *want = c->request->placement;
-  WEIR_TRY(weir_place_plan_read(a, placement->problem, want->plan, "plan", out,
-                                err));
-  return weir_place_check(a, placement->problem, *out, NULL, err);
-}
-
-static weir_status find_plan(weir_compiler *c, const weir_placement *placement,
-                             weir_place_plan **out, weir_error *err) {
-  const weir_exec_placement *want = c->request->placement;
-  if (want->plan.size > 0) return given_plan(c, placement, out, err);
-  weir_place_options options = {
-      .placer = want->placer,
-      .moves = want->moves > 0 ? want->moves
-                               : weir_place_default_moves(placement->problem),
-      .seed = want->seed};
-  weir_place_result result;
-  weir_status s = weir_place_solve(c->env->alloc, placement->problem, &options,
-                                   &result, err);
-  *out = result.plan;
-  return s;
-}
-
-/* The summary of weir place, for whoever asked for it. */
-static weir_status tell(weir_compiler *c, const weir_placement *placement,
-                        const weir_place_plan *plan, weir_error *err) {
-  const weir_allocator *a = c->env->alloc;
-  const weir_place_problem *p = placement->problem;
-  const weir_writer *out = &c->request->placement->summary;
-  weir_place_bounds bounds;
-  if (out->write == NULL) return WEIR_OK;
-  int64_t *peaks = weir_alloc_array(a, p->device_count, sizeof *peaks);
-  if (peaks == NULL)
-    return weir_fail_memory(err, p->device_count * sizeof *peaks);
-  weir_status s = weir_place_bound(a, p, plan->makespan_ns, &bounds, err);
-  if (s == WEIR_OK) s = weir_place_check(a, p, plan, peaks, err);
-  weir_place_view view = {.alloc = a,
-                          .problem = p,
-                          .plan = plan,
-                          .bounds = &bounds,
-                          .placement = placement,
-                          .peaks = peaks};
-  /* That it cannot be shown is no reason not to run. */
-  if (s == WEIR_OK) (void)weir_place_write_summary(&view, out);
-  weir_free(a, peaks);
-  return s;
-}
-
-weir_status weir_compile_place(weir_compiler *c, weir_error *err) {
-  const weir_allocator *a = c->env->alloc;
-  const weir_exec_placement *want = c->request->placement;
-  weir_placement *placement = NULL;
-  weir_place_plan *plan = NULL;
-  weir_status s = weir_placement_create(a, c->graph, want->cluster,
-                                        &want->lower, &placement, err);
-  if (s == WEIR_OK) s = find_plan(c, placement, &plan, err);
-  if (s == WEIR_OK) s = tell(c, placement, plan, err);
-  if (s == WEIR_OK)
-    s = weir_partition_create(a, placement, plan, &c->partition, err);
-  weir_place_plan_release(plan);
-  weir_placement_release(placement);
-  if (s != WEIR_OK || c->partition->part_count > 1) return s;
-  weir_partition_release(c->partition);
-  c->partition = NULL;
-  return WEIR_OK;
-}
 
 /* ---- Begin and end */
 

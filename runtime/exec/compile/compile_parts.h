@@ -6,9 +6,6 @@
 
 /* Compiles a program for several devices. */
 
-/* Places the graph: fills c->partition if more than one device has work. */
-weir_status weir_compile_place(weir_compiler *c, weir_error *err);
-
 /* Begins the parts, once layouts are known. */
 weir_status weir_compile_parts_begin(weir_compiler *c, weir_error *err);
 

@@ -46,7 +46,7 @@ static weir_status load_chain(const weir_env *env, int64_t bytes, bool two,
 /* One chain under way. */
 typedef struct chain {
   weir_graph *graph;
-  weir_cluster *cluster;
+  weir_placing *placing;
   weir_pool *pool;
   weir_exec_session *session;
   weir_binding *binding;
@@ -54,16 +54,16 @@ typedef struct chain {
 } chain;
 
 static weir_status chain_begin(const weir_env *env, int64_t bytes, bool two,
-                               chain *c, weir_exec_placement *where,
-                               weir_error *err) {
+                               chain *c, weir_error *err) {
   weir_pool_options pool = {.threads = 2, .spin_ns = 20000};
-  weir_session_options options = {.placement = where};
+  weir_place_request request = {.cluster = "worker=2",
+                                .options = {.placer = weir_placer_find("first"),
+                                            .strictness = WEIR_PLACE_STRICT}};
+  weir_plan *none = NULL; /* the chain has no variables */
   WEIR_TRY(load_chain(env, bytes, two, &c->graph, err));
-  WEIR_TRY(weir_cluster_from_text(env->alloc, WEIR_SV_LIT("worker=2"),
-                                  &c->cluster, err));
-  *where = (weir_exec_placement){.cluster = c->cluster,
-                                 .placer = weir_placer_find("first"),
-                                 .lower = {.strictness = WEIR_PLACE_STRICT}};
+  request.graph = c->graph;
+  WEIR_TRY(weir_placing_create(env->alloc, &request, &c->placing, &none, err));
+  weir_session_options options = {.placing = c->placing};
   WEIR_TRY(weir_pool_create(env, &pool, &c->pool, err));
   WEIR_TRY(weir_exec_session_create(env, c->pool, c->graph, &options,
                                     &c->session, err));
@@ -77,16 +77,15 @@ static void chain_end(chain *c) {
   weir_tensor_unref(c->fetch.tensor);
   weir_exec_session_release(c->session);
   weir_pool_release(c->pool);
-  weir_cluster_release(c->cluster);
+  weir_placing_unref(c->placing);
   weir_graph_unref(c->graph);
 }
 
 static weir_status time_chain(const weir_env *env, int64_t bytes, bool two,
                               weir_cost_sample *out, weir_error *err) {
   chain c = {0};
-  weir_exec_placement where;
   int64_t times[RUNS];
-  weir_status s = chain_begin(env, bytes, two, &c, &where, err);
+  weir_status s = chain_begin(env, bytes, two, &c, err);
   for (int i = -2; i < RUNS && s == WEIR_OK; i++) { /* two to get warm */
     int64_t start = env->clock->now_ns(env->clock->self);
     s = weir_binding_run(c.binding, NULL, err);

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "runtime/base/map.h"
 #include "runtime/exec/measure/measure_copies.h"
+#include "runtime/exec/program/program.h"
 #include "runtime/exec/program/trace.h"
 #include "runtime/exec/session/binding.h"
 #include "runtime/exec/session/session_run.h"
@@ -13,8 +13,7 @@ enum {
   LEAST_RUNS = 9,
   MOST_RUNS = 101,
   MOST_SAMPLES = 4000000, /* of all units */
-  WARM_RUNS = 3,
-  NAME_BYTES = 72 /* that a trace keeps of a node's name */
+  WARM_RUNS = 3
 };
 #define UNIT_LIMIT_NS INT64_C(200000000)
 #define LIMIT_NS INT64_C(4000000000)
@@ -30,7 +29,7 @@ typedef struct measuring {
   weir_exec_feed *feeds;
   weir_exec_fetch *fetches;
   uint32_t feed_count;
-  weir_map units; /* by the end of a node's name */
+  weir_shape *shapes; /* of inputs */
   weir_copy_finder copies;
   int64_t *steps; /* untraced */
   uint32_t step_count;
@@ -77,7 +76,7 @@ static void fill(weir_tensor *t, uint64_t seed) {
 /* What an input is unless it is fed; found on one device. */
 static weir_status default_of(measuring *m, weir_value_id value,
                               weir_tensor **out) {
-  const weir_graph *g = m->request->graph;
+  const weir_graph *g = m->request->goal->graph;
   if (m->plain == NULL)
     WEIR_TRY(
         weir_exec_session_create(m->env, m->pool, g, NULL, &m->plain, m->err));
@@ -89,26 +88,31 @@ static weir_status default_of(measuring *m, weir_value_id value,
 }
 
 static weir_status make_input(measuring *m, uint32_t i, weir_tensor **out) {
-  const weir_graph *g = m->request->graph;
+  const weir_graph *g = m->request->goal->graph;
   const weir_graph_port *port = &g->inputs[i];
   const weir_value *v = &g->values[port->value];
+  const weir_shape *shape = &m->shapes[i];
   if (port->has_default) return default_of(m, port->value, out);
-  if (!weir_shape_known(v->shape))
+  if (shape->rank == WEIR_RANK_UNKNOWN) shape = v->shape;
+  if (!weir_shape_known(shape))
     return weir_fail(m->err, WEIR_W3047, &port->mark,
                      "the shape of input %.*s is not known",
                      WEIR_SV(port->name));
-  WEIR_TRY(weir_tensor_create_shaped(m->env->alloc, v->dtype, v->shape, out,
-                                     m->err));
+  WEIR_TRY(
+      weir_tensor_create_shaped(m->env->alloc, v->dtype, shape, out, m->err));
   fill(*out, i);
   return WEIR_OK;
 }
 
 static weir_status make_feeds(measuring *m) {
-  const weir_graph *g = m->request->graph;
-  m->feeds = weir_alloc_array(m->env->alloc, (size_t)g->input_count + 1,
-                              sizeof *m->feeds);
-  if (m->feeds == NULL)
-    return weir_fail_memory(m->err, g->input_count * sizeof *m->feeds);
+  const weir_graph *g = m->request->goal->graph;
+  size_t n = (size_t)g->input_count + 1;
+  m->feeds = weir_alloc_array(m->env->alloc, n, sizeof *m->feeds);
+  m->shapes = weir_alloc_array(m->env->alloc, n, sizeof *m->shapes);
+  if (m->feeds == NULL || m->shapes == NULL)
+    return weir_fail_memory(m->err, n * sizeof *m->feeds);
+  WEIR_TRY(
+      weir_graph_input_shapes(g, m->request->shapes, 0, m->shapes, m->err));
   for (uint32_t i = 0; i < g->input_count; i++) {
     weir_exec_feed *feed = &m->feeds[m->feed_count];
     WEIR_TRY(make_input(m, i, &feed->tensor));
@@ -119,22 +123,6 @@ static weir_status make_feeds(measuring *m) {
 }
 
 /* ---- Making ready */
-
-static weir_sv name_end(weir_sv name) {
-  size_t cut = name.size > NAME_BYTES ? name.size - NAME_BYTES : 0;
-  return (weir_sv){name.data + cut, name.size - cut};
-}
-
-static weir_status map_units(measuring *m) {
-  const weir_placement *p = m->request->placement;
-  weir_map_init(&m->units, m->env->alloc);
-  for (weir_node_id id = 0; id < p->graph->node_count; id++)
-    if (p->unit_of[id] != WEIR_PLACE_NONE &&
-        !weir_map_put(&m->units, name_end(p->graph->nodes[id].name),
-                      p->unit_of[id], NULL))
-      return weir_fail_memory(m->err, p->graph->node_count);
-  return WEIR_OK;
-}
 
 static uint32_t most_runs(const measuring *m) {
   uint32_t most =
@@ -162,9 +150,8 @@ static weir_status make_room(measuring *m) {
   if (out->units == NULL || out->samples == NULL || out->start_ns == NULL ||
       out->end_ns == NULL)
     return weir_fail_memory(m->err, units * runs * sizeof(int64_t));
-  WEIR_TRY(weir_copies_begin(&m->copies, a, m->request, (uint32_t)runs, out,
-                             m->err));
-  return map_units(m);
+  return weir_copies_begin(&m->copies, a, m->request, (uint32_t)runs, out,
+                           m->err);
 }
 
 /* Inputs, outputs and variables, twice those that are assigned: what is there
@@ -174,7 +161,7 @@ static size_t lasting_bytes(const measuring *m) {
   size_t bytes = 0;
   for (uint32_t i = 0; i < m->feed_count; i++)
     bytes += m->feeds[i].tensor->bytes;
-  for (uint32_t i = 0; i < m->request->value_count; i++)
+  for (uint32_t i = 0; i < m->request->goal->fetch_count; i++)
     bytes += m->fetches[i].tensor->bytes;
   for (weir_node_id id = 0; id < g->node_count; id++) {
     const weir_node *n = &g->nodes[id];
@@ -186,28 +173,46 @@ static size_t lasting_bytes(const measuring *m) {
   return bytes;
 }
 
+/* Units are found by the numbers of nodes, which must be the same graph's. */
+static weir_status check_same(const measuring *m) {
+  const weir_graph *a = weir_binding_graph(m->binding);
+  const weir_graph *b = m->request->placement->graph;
+  return weir_cut_hash(a) == weir_cut_hash(b)
+             ? WEIR_OK
+             : weir_fail(m->err, WEIR_W9001, NULL,
+                         "the program is not of the graph that was placed");
+}
+
 static weir_status make_binding(measuring *m) {
   const weir_measure_request *r = m->request;
+  const weir_goal *goal = r->goal;
   weir_pool_options pool = {.threads = r->threads == 0 ? 1 : r->threads,
                             .spin_ns = 20000};
-  weir_session_options options = {.placement = r->where};
+  weir_session_options options = {.plan = r->plan};
   WEIR_TRY(weir_pool_create(m->env, &pool, &m->pool, m->err));
-  WEIR_TRY(weir_exec_session_create(m->env, m->pool, r->graph, &options,
+  WEIR_TRY(weir_exec_session_create(m->env, m->pool, goal->graph, &options,
                                     &m->session, m->err));
   WEIR_TRY(make_feeds(m));
-  m->fetches = weir_alloc_array(m->env->alloc, (size_t)r->value_count + 1,
+  m->fetches = weir_alloc_array(m->env->alloc, (size_t)goal->fetch_count + 1,
                                 sizeof *m->fetches);
   if (m->fetches == NULL)
-    return weir_fail_memory(m->err, r->value_count * sizeof *m->fetches);
-  for (uint32_t i = 0; i < r->value_count; i++)
-    m->fetches[i].value = r->values[i];
+    return weir_fail_memory(m->err, goal->fetch_count * sizeof *m->fetches);
+  for (uint32_t i = 0; i < goal->fetch_count; i++)
+    m->fetches[i].value = goal->fetches[i];
   WEIR_TRY(weir_exec_bind(m->session, m->feeds, m->feed_count, m->fetches,
-                          r->value_count, r->nodes, r->node_count, &m->binding,
-                          m->err));
+                          goal->fetch_count, goal->targets, goal->target_count,
+                          &m->binding, m->err));
+  WEIR_TRY(check_same(m));
   weir_program_stats stats = weir_binding_stats(m->binding);
   m->out->memory_bytes = stats.arena_bytes + lasting_bytes(m);
   size_t events = stats.instructions + 2 * (size_t)m->out->copy_count;
   return weir_trace_create(m->env, 2 * events + 64, &m->trace, m->err);
+}
+
+/* The unit that an event is of; NONE: of none. */
+static uint32_t unit_of(const measuring *m, const weir_trace_event *e) {
+  return e->node == WEIR_NO_INDEX ? WEIR_PLACE_NONE
+                                  : m->request->placement->unit_of[e->node];
 }
 
 /* ---- Running */
@@ -242,11 +247,11 @@ static void take_events(measuring *m, uint32_t run, int64_t took) {
   int64_t *sums = m->out->samples + (size_t)run * m->out->unit_count;
   for (size_t i = 0; i < count; i++) {
     weir_trace_event e = weir_trace_event_at(m->trace, i);
-    uint32_t u = weir_map_get(&m->units, e.name);
+    uint32_t u = unit_of(m, &e);
     if (weir_copies_take(&m->copies, &e, u)) continue;
     int64_t ns = e.end_ns - e.start_ns - m->clock_ns;
-    if (u != WEIR_MAP_NONE) m->beside[run] -= e.end_ns - e.start_ns;
-    if (u != WEIR_MAP_NONE && ns > 0) sums[u] += ns;
+    if (u != WEIR_PLACE_NONE) m->beside[run] -= e.end_ns - e.start_ns;
+    if (u != WEIR_PLACE_NONE && ns > 0) sums[u] += ns;
   }
   weir_copies_keep(&m->copies, run);
 }
@@ -259,8 +264,8 @@ static void keep_times(measuring *m, int64_t begin_ns) {
     out->start_ns[u] = out->end_ns[u] = -1;
   for (size_t i = 0; i < count; i++) {
     weir_trace_event e = weir_trace_event_at(m->trace, i);
-    uint32_t u = weir_map_get(&m->units, e.name);
-    if (u == WEIR_MAP_NONE || weir_copies_is(&e)) continue;
+    uint32_t u = unit_of(m, &e);
+    if (u == WEIR_PLACE_NONE || weir_copies_is(&e)) continue;
     if (out->start_ns[u] < 0 || e.start_ns - begin_ns < out->start_ns[u])
       out->start_ns[u] = e.start_ns - begin_ns;
     if (e.end_ns - begin_ns > out->end_ns[u])
@@ -350,7 +355,8 @@ static weir_status run_all(measuring *m) {
 static void end(measuring *m) {
   const weir_allocator *a = m->env->alloc;
   weir_binding_release(m->binding);
-  for (uint32_t i = 0; m->fetches != NULL && i < m->request->value_count; i++)
+  for (uint32_t i = 0; m->fetches != NULL && i < m->request->goal->fetch_count;
+       i++)
     weir_tensor_unref(m->fetches[i].tensor);
   for (uint32_t i = 0; i < m->feed_count; i++)
     weir_tensor_unref(m->feeds[i].tensor);
@@ -358,9 +364,9 @@ static void end(measuring *m) {
   weir_exec_session_release(m->session);
   weir_exec_session_release(m->plain);
   weir_pool_release(m->pool);
-  weir_map_release(&m->units);
   weir_copies_end(&m->copies);
   weir_free(a, m->feeds);
+  weir_free(a, m->shapes);
   weir_free(a, m->fetches);
   weir_free(a, m->steps);
   weir_free(a, m->beside);
@@ -370,7 +376,6 @@ weir_status weir_measure(const weir_env *env,
                          const weir_measure_request *request,
                          weir_measured **out_measured, weir_error *err) {
   measuring m = {.env = env, .request = request, .err = err};
-  weir_map_init(&m.units, env->alloc);
   weir_status s = make_room(&m);
   if (s == WEIR_OK) s = make_binding(&m);
   if (s == WEIR_OK) s = run_all(&m);

@@ -2,8 +2,7 @@
 #ifndef WEIR_EXEC_MEASURE_H_
 #define WEIR_EXEC_MEASURE_H_
 
-#include "placement/lower/lower.h"
-#include "placement/plan.h"
+#include "placement/place.h"
 #include "runtime/exec/session/session.h"
 
 /* What the units of a placed graph take when the graph is run here.
@@ -14,16 +13,13 @@
  * how long a step takes when nobody looks at the clock in between. */
 
 typedef struct weir_measure_request {
-  const weir_graph *graph; /* as loaded, or for training; shapes known */
-  const weir_value_id *values;
-  const weir_node_id *nodes; /* wanted for their effect */
-  uint32_t value_count, node_count;
-  const weir_placement *placement; /* of what is wanted of |graph| */
-  int threads;                     /* of the pool; 0: 1 */
-  /* Both or none: a plan of |placement|'s problem, whose copies are measured
-   * too, and the same to be carried out (compile.h). */
-  const weir_place_plan *plan;
-  const struct weir_exec_placement *where;
+  const weir_goal *goal;
+  const weir_shape *shapes;        /* as weir_graph_input_shapes takes them */
+  const weir_placement *placement; /* of the goal's cut with these shapes */
+  /* A plan of |placement|: it is carried out, and its copies are measured too.
+   * NULL: one device. */
+  const weir_plan *plan;
+  int threads;                    /* of the pool; 0: 1 */
   uint32_t least_runs, most_runs; /* traced; 0: 9, 101 */
   int64_t limit_ns; /* stop at the least number of runs after so long; 0: 200 ms
                        for each unit, 4 s at most */

@@ -44,10 +44,11 @@ weir_status weir_copies_begin(weir_copy_finder *f, const weir_allocator *alloc,
                               const weir_measure_request *request,
                               uint32_t runs, weir_measured *out,
                               weir_error *err) {
-  *f = (weir_copy_finder){.alloc = alloc,
-                          .plan = request->plan,
-                          .problem = request->placement->problem,
-                          .out = out};
+  *f = (weir_copy_finder){
+      .alloc = alloc,
+      .plan = request->plan == NULL ? NULL : request->plan->result.plan,
+      .problem = request->placement->problem,
+      .out = out};
   if (f->plan == NULL) return WEIR_OK;
   out->copy_count = f->plan->copy_count;
   WEIR_TRY(make_room(f, runs, err));
@@ -70,7 +71,7 @@ bool weir_copies_is(const weir_trace_event *e) {
 bool weir_copies_take(weir_copy_finder *f, const weir_trace_event *e,
                       uint32_t unit) {
   if (!weir_copies_is(e)) return false;
-  if (f->plan == NULL || unit == WEIR_MAP_NONE) return true;
+  if (f->plan == NULL || unit == WEIR_PLACE_NONE) return true;
   bool send = e->category[0] == 's';
   for (uint32_t k = f->first[unit]; k != WEIR_PLACE_NONE; k = f->next[k]) {
     const weir_place_copy *c = &f->plan->copies[k];

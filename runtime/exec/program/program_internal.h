@@ -67,6 +67,7 @@ struct weir_program {
   size_t memory_bytes, bound_bytes, constant_bytes;
   bool cheap;   /* not worth telling the pool about */
   bool stream;  /* a device of one thread */
+  bool body;    /* instructions of another program run it */
   bool channel; /* something goes over the frame's own channel */
   /* The next part; released with this one. */
   weir_program *next_part;

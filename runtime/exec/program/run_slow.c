@@ -178,15 +178,17 @@ static const char *category(weir_instr_kind kind) {
 void weir_frame_trace(weir_frame *f, uint32_t instr, int64_t start_ns,
                       int64_t end_ns, int thread) {
   const weir_instr_spec *s = &f->program->instrs[instr].spec;
-  weir_trace_event event = {.name = s->node,
-                            .category = category(s->kind),
-                            .kernel = s->kernel,
-                            .device = f->program->device,
-                            .start_ns = start_ns,
-                            .end_ns = end_ns,
-                            .step = f->options.step,
-                            .part = f->program->part,
-                            .thread = thread};
+  weir_trace_event event = {
+      .name = s->node,
+      .category = category(s->kind),
+      .kernel = s->kernel,
+      .device = f->program->device,
+      .start_ns = start_ns,
+      .end_ns = end_ns,
+      .step = f->options.step,
+      .node = f->program->body ? WEIR_NO_INDEX : s->node_order,
+      .part = f->program->part,
+      .thread = thread};
   weir_trace_add(f->options.trace, &event);
 }
 

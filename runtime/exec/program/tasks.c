@@ -196,6 +196,7 @@ weir_status weir_tasks_form(weir_program *p,
                             const weir_program_options *options,
                             weir_task_graph *graph, weir_error *err) {
   p->stream = options->stream;
+  p->body = options->body;
   if (p->stream) return weir_tasks_form_stream(p, graph, err);
   int64_t grain_ns =
       options->grain_ns > 0 ? options->grain_ns : kDefaultGrainNs;

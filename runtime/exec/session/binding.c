@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/exec/session/session_cache.h"
+#include "runtime/exec/session/session_defaults.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_mesh.h"
 #include "runtime/exec/session/session_run.h"
@@ -20,13 +21,17 @@ typedef struct lane {
   weir_frame *frame;
   weir_tensor **outputs; /* references; of the first lane: the binding's */
   weir_var_buffer **held;
+  /* Computes the defaults that vary before each step; its outputs are inputs
+   * here. NULL: there are none. */
+  weir_binding *varying;
 } lane;
 
 struct weir_binding {
   weir_exec_session *session;
   weir_cached *cached;
-  weir_tensor **inputs;
+  weir_tensor **inputs; /* that all lanes share */
   uint32_t input_count, output_count;
+  weir_default_feeds defaults; /* of a placed program; tensors of |inputs| */
   lane first;
   lane *more; /* for overlapped runs, made by the first of them */
   int more_count;
@@ -40,6 +45,36 @@ static void lane_release(weir_binding *b, lane *l) {
     weir_tensor_unref(l->outputs[k]);
   weir_free(a, l->outputs);
   weir_free(a, l->held);
+  weir_binding_release(l->varying);
+  *l = (lane){0};
+}
+
+static weir_status bind(weir_exec_session *session, const weir_wanted *wanted,
+                        weir_exec_fetch *fetches, weir_binding **out_binding,
+                        weir_error *err);
+
+/* What the lane computes for itself before each step. */
+static weir_status bind_varying(weir_binding *b, const weir_wanted *given,
+                                lane *l, weir_error *err) {
+  const weir_allocator *a = b->session->env->alloc;
+  uint32_t count = b->defaults.varying_count;
+  if (count == 0) return WEIR_OK;
+  weir_wanted own = {.feeds = given->feeds,
+                     .feed_count = given->feed_count,
+                     .fetches = b->defaults.varying,
+                     .fetch_count = count,
+                     .unplaced = true};
+  weir_exec_fetch *fetches = weir_alloc_array(a, count, sizeof *fetches);
+  if (fetches == NULL) return weir_fail_memory(err, count * sizeof *fetches);
+  weir_status s = bind(b->session, &own, fetches, &l->varying, err);
+  for (uint32_t k = 0; k < count; k++) /* the binding has its own */
+    weir_tensor_unref(fetches[k].tensor);
+  weir_free(a, fetches);
+  return s;
+}
+
+static uint32_t varying_count(const lane *l) {
+  return l->varying != NULL ? l->varying->output_count : 0;
 }
 
 /* |fetches|: where tensors may be given, or NULL. */
@@ -59,8 +94,12 @@ static weir_status lane_make(weir_binding *b, lane *l,
   WEIR_TRY(weir_session_frame(b->session, b->cached, &l->frame, err));
   for (uint32_t k = 0; k < b->input_count; k++)
     weir_frame_set_external(l->frame, k, b->inputs[k]->data);
+  uint32_t own = varying_count(l), first = b->input_count + own;
+  for (uint32_t k = 0; k < own; k++)
+    weir_frame_set_external(l->frame, b->input_count + k,
+                            l->varying->first.outputs[k]->data);
   for (uint32_t k = 0; k < b->output_count; k++)
-    weir_frame_set_external(l->frame, b->input_count + k, l->outputs[k]->data);
+    weir_frame_set_external(l->frame, first + k, l->outputs[k]->data);
   return WEIR_OK;
 }
 
@@ -113,19 +152,43 @@ static weir_status check_apart(const weir_binding *b, weir_error *err) {
   return s;
 }
 
-static weir_status fill(weir_binding *b, const weir_wanted *wanted,
+/* Takes references to what all lanes share. */
+static weir_status share_inputs(weir_binding *b, const weir_exec_feed *feeds,
+                                uint32_t count, weir_error *err) {
+  b->inputs =
+      weir_alloc_array(b->session->env->alloc, count, sizeof *b->inputs);
+  if (b->inputs == NULL) return weir_fail_memory(err, count);
+  for (uint32_t i = 0; i < count; i++)
+    b->inputs[b->input_count++] = weir_tensor_ref(feeds[i].tensor);
+  return WEIR_OK;
+}
+
+/* The caller's feeds and, of a placed program, the defaults. */
+static weir_status find_inputs(weir_binding *b, const weir_wanted *given,
+                               weir_wanted *wanted, weir_error *err) {
+  weir_default_feeds *d = &b->defaults;
+  if (!weir_session_places(b->session, given))
+    return share_inputs(b, given->feeds, given->feed_count, err);
+  WEIR_TRY(weir_session_defaults(b->session, given, d, err));
+  WEIR_TRY(share_inputs(b, d->feeds, d->feed_count - d->varying_count, err));
+  WEIR_TRY(bind_varying(b, given, &b->first, err));
+  for (uint32_t k = 0; k < d->varying_count; k++)
+    d->feeds[b->input_count + k].tensor = b->first.varying->first.outputs[k];
+  wanted->feeds = d->feeds;
+  wanted->feed_count = d->feed_count;
+  return WEIR_OK;
+}
+
+static weir_status fill(weir_binding *b, const weir_wanted *given,
                         weir_exec_fetch *fetches, weir_error *err) {
   weir_exec_session *session = b->session;
-  WEIR_TRY(weir_session_check(session, wanted, err));
-  WEIR_TRY(weir_session_program(session, wanted, &b->cached, err));
+  weir_wanted wanted = *given;
+  WEIR_TRY(weir_session_check(session, given, err));
+  WEIR_TRY(find_inputs(b, given, &wanted, err));
+  WEIR_TRY(weir_session_program(session, &wanted, &b->cached, err));
   if (b->cached->compiled->var_count > 0)
     WEIR_TRY(weir_session_vars_init(session, err));
-  b->inputs = weir_alloc_array(session->env->alloc, wanted->feed_count,
-                               sizeof *b->inputs);
-  if (b->inputs == NULL) return weir_fail_memory(err, 0);
-  for (uint32_t i = 0; i < wanted->feed_count; i++)
-    b->inputs[b->input_count++] = weir_tensor_ref(wanted->feeds[i].tensor);
-  b->output_count = wanted->fetch_count;
+  b->output_count = wanted.fetch_count;
   WEIR_TRY(lane_make(b, &b->first, fetches, err));
   return check_apart(b, err);
 }
@@ -144,35 +207,20 @@ weir_status weir_exec_bind(weir_exec_session *session,
                                targets, target_count, out_binding, err);
 }
 
-weir_status weir_session_own_bind(
-    weir_exec_session *session, const weir_exec_feed *feeds, size_t feed_count,
-    weir_exec_fetch *fetches, size_t fetch_count, const weir_node_id *targets,
-    size_t target_count, weir_binding **out_binding, weir_error *err) {
-  const weir_allocator *a = session->env->alloc;
+static weir_status bind(weir_exec_session *session, const weir_wanted *wanted,
+                        weir_exec_fetch *fetches, weir_binding **out_binding,
+                        weir_error *err) {
   *out_binding = NULL;
-  weir_binding *b = weir_alloc_array(a, 1, sizeof *b);
-  weir_value_id *ids = weir_alloc_array(a, fetch_count, sizeof *ids);
-  if (b == NULL || ids == NULL) {
-    weir_free(a, b);
-    weir_free(a, ids);
-    return weir_fail_memory(err, sizeof *b);
-  }
+  weir_binding *b = weir_alloc_array(session->env->alloc, 1, sizeof *b);
+  if (b == NULL) return weir_fail_memory(err, sizeof *b);
   b->session = session;
-  for (size_t k = 0; k < fetch_count; k++) ids[k] = fetches[k].value;
-  weir_wanted wanted = {.feeds = feeds,
-                        .fetches = ids,
-                        .targets = targets,
-                        .feed_count = (uint32_t)feed_count,
-                        .fetch_count = (uint32_t)fetch_count,
-                        .target_count = (uint32_t)target_count};
-  weir_status s = fill(b, &wanted, fetches, err);
-  weir_free(a, ids);
+  weir_status s = fill(b, wanted, fetches, err);
   if (s != WEIR_OK) {
     weir_binding_release(b);
     return s;
   }
   /* The caller's references: its own tensors, or those made here. */
-  for (size_t k = 0; k < fetch_count; k++) {
+  for (uint32_t k = 0; k < wanted->fetch_count; k++) {
     fetches[k].status = WEIR_OK;
     if (fetches[k].tensor == NULL)
       fetches[k].tensor = weir_tensor_ref(b->first.outputs[k]);
@@ -181,11 +229,31 @@ weir_status weir_session_own_bind(
   return WEIR_OK;
 }
 
+weir_status weir_session_own_bind(
+    weir_exec_session *session, const weir_exec_feed *feeds, size_t feed_count,
+    weir_exec_fetch *fetches, size_t fetch_count, const weir_node_id *targets,
+    size_t target_count, weir_binding **out_binding, weir_error *err) {
+  const weir_allocator *a = session->env->alloc;
+  *out_binding = NULL;
+  weir_value_id *ids = weir_alloc_array(a, fetch_count, sizeof *ids);
+  if (ids == NULL) return weir_fail_memory(err, fetch_count * sizeof *ids);
+  for (size_t k = 0; k < fetch_count; k++) ids[k] = fetches[k].value;
+  weir_wanted wanted = {.feeds = feeds,
+                        .fetches = ids,
+                        .targets = targets,
+                        .feed_count = (uint32_t)feed_count,
+                        .fetch_count = (uint32_t)fetch_count,
+                        .target_count = (uint32_t)target_count};
+  weir_status s = bind(session, &wanted, fetches, out_binding, err);
+  weir_free(a, ids);
+  return s;
+}
+
 /* A program that holds a constant of before is replaced by a new one. */
 static weir_status refresh(weir_binding *b, weir_error *err) {
   const weir_allocator *a = b->session->env->alloc;
   weir_cached *old = b->cached, *fresh = NULL;
-  weir_exec_feed *feeds = weir_alloc_array(a, b->input_count, sizeof *feeds);
+  weir_exec_feed *feeds = weir_alloc_array(a, old->feed_count, sizeof *feeds);
   weir_exec_fetch *outs = weir_alloc_array(a, b->output_count, sizeof *outs);
   weir_wanted wanted = {
       .feeds = feeds,
@@ -193,18 +261,26 @@ static weir_status refresh(weir_binding *b, weir_error *err) {
       .targets = old->ids + old->feed_count + old->fetch_count,
       .feed_count = old->feed_count,
       .fetch_count = old->fetch_count,
-      .target_count = old->target_count};
+      .target_count = old->target_count,
+      .init = old->init,
+      .unplaced = old->unplaced};
   lane made = {0};
   weir_status s = WEIR_OK;
   if (feeds == NULL || outs == NULL) s = weir_fail_memory(err, 0);
   for (uint32_t i = 0; s == WEIR_OK && i < b->input_count; i++)
     feeds[i] = (weir_exec_feed){old->ids[i], b->inputs[i]};
+  for (uint32_t i = b->input_count; s == WEIR_OK && i < old->feed_count; i++)
+    feeds[i] = (weir_exec_feed){
+        old->ids[i], b->first.varying->first.outputs[i - b->input_count]};
   for (uint32_t k = 0; s == WEIR_OK && k < b->output_count; k++)
     outs[k].tensor = b->first.outputs[k];
   if (s == WEIR_OK) s = weir_session_program(b->session, &wanted, &fresh, err);
   if (s == WEIR_OK) {
     b->cached = fresh;
+    made.varying = b->first.varying; /* stays */
     s = lane_make(b, &made, outs, err);
+    if (s == WEIR_OK) b->first.varying = NULL;
+    if (s != WEIR_OK) made.varying = NULL;
     if (s != WEIR_OK) lane_release(b, &made);
     b->cached = old;
   }
@@ -222,12 +298,27 @@ static weir_status refresh(weir_binding *b, weir_error *err) {
   return s;
 }
 
+/* What a default that varies is in this step, then the step. */
+static weir_status lane_step(weir_binding *b, lane *l,
+                             const weir_run_options *options, weir_error *err) {
+  if (l->varying != NULL) {
+    weir_run_options quiet = {0};
+    if (options != NULL)
+      quiet = (weir_run_options){.deadline_ns = options->deadline_ns,
+                                 .cancel = options->cancel,
+                                 .step = options->step,
+                                 .trap_nan = options->trap_nan};
+    WEIR_TRY(weir_binding_run(l->varying, &quiet, err));
+  }
+  return weir_session_step(b->session, b->cached, l->frame, l->held, options,
+                           err);
+}
+
 weir_status weir_binding_run(weir_binding *b, const weir_run_options *options,
                              weir_error *err) {
   if (atomic_load_explicit(&b->cached->stale, memory_order_acquire))
     WEIR_TRY(refresh(b, err));
-  return weir_session_step(b->session, b->cached, b->first.frame, b->first.held,
-                           options, err);
+  return lane_step(b, &b->first, options, err);
 }
 
 void weir_binding_release(weir_binding *b) {
@@ -237,6 +328,7 @@ void weir_binding_release(weir_binding *b) {
   for (int i = 0; i < b->more_count; i++) lane_release(b, &b->more[i]);
   for (uint32_t i = 0; i < b->input_count; i++) weir_tensor_unref(b->inputs[i]);
   weir_session_program_release(b->session, b->cached);
+  weir_default_feeds_release(b->session, &b->defaults);
   weir_free(a, b->more);
   weir_free(a, b->inputs);
   weir_free(a, b);
@@ -273,8 +365,7 @@ static void *run_lane(void *self) {
     options.step = o->options->step + i;
     if (o->overlap->begin != NULL)
       o->overlap->begin(o->overlap->self, options.step);
-    weir_status s = weir_session_step(b->session, b->cached, t->lane->frame,
-                                      t->lane->held, &options, &err);
+    weir_status s = lane_step(b, t->lane, &options, &err);
     int none = 0;
     if (s != WEIR_OK &&
         atomic_compare_exchange_strong(&o->failed, &none, (int)s))
@@ -310,8 +401,13 @@ static weir_status make_lanes(weir_binding *b, int inflight, weir_error *err) {
     memcpy(more, b->more, (size_t)b->more_count * sizeof *more);
   weir_free(b->session->env->alloc, b->more);
   b->more = more;
-  while (b->more_count < inflight - 1)
-    WEIR_TRY(lane_make(b, &more[b->more_count++], NULL, err));
+  weir_wanted given = {.feeds = b->defaults.feeds,
+                       .feed_count = b->input_count - b->defaults.stay_count};
+  while (b->more_count < inflight - 1) {
+    lane *l = &more[b->more_count++];
+    WEIR_TRY(bind_varying(b, &given, l, err));
+    WEIR_TRY(lane_make(b, l, NULL, err));
+  }
   return WEIR_OK;
 }
 
@@ -340,6 +436,10 @@ weir_status weir_binding_run_overlapped(weir_binding *b,
 }
 
 /* ---- What a program is like */
+
+const weir_graph *weir_binding_graph(const weir_binding *b) {
+  return b->cached->compiled->graph;
+}
 
 weir_program_stats weir_binding_stats(const weir_binding *b) {
   const weir_compiled *c = b->cached->compiled;

@@ -29,6 +29,10 @@ weir_status weir_binding_run_overlapped(weir_binding *binding,
                                         const weir_run_options *options,
                                         weir_error *err);
 
+/* The graph that the binding's program carries out, whose nodes its trace
+ * events name; lent. */
+const weir_graph *weir_binding_graph(const weir_binding *binding);
+
 /* Figures of the binding's program. */
 weir_program_stats weir_binding_stats(const weir_binding *binding);
 

@@ -56,6 +56,21 @@ weir_status weir_session_check(const weir_exec_session *session,
   return WEIR_OK;
 }
 
+static weir_status take_options(weir_exec_session *session,
+                                const weir_session_options *given,
+                                weir_error *err) {
+  weir_session_options *o = &session->options;
+  if (given != NULL) *o = *given;
+  if (o->plan != NULL && o->placing == NULL) o->placing = o->plan->placing;
+  if (o->plan != NULL) o->plan = weir_plan_ref(o->plan);
+  if (o->placing == NULL) return WEIR_OK;
+  o->placing = weir_placing_ref(o->placing);
+  session->defaults =
+      weir_alloc_array(session->env->alloc, session->given->input_count,
+                       sizeof *session->defaults);
+  return session->defaults != NULL ? WEIR_OK : weir_fail_memory(err, 0);
+}
+
 weir_status weir_exec_session_create(const weir_env *env, weir_pool *pool,
                                      const weir_graph *graph,
                                      const weir_session_options *options,
@@ -67,13 +82,13 @@ weir_status weir_exec_session_create(const weir_env *env, weir_pool *pool,
   session->env = env;
   session->pool = pool;
   session->given = weir_graph_ref(graph);
-  if (options != NULL) session->options = *options;
+  weir_status s = take_options(session, options, err);
   pthread_mutex_init(&session->lock, NULL);
   pthread_mutex_init(&session->write_lock, NULL);
   pthread_mutex_init(&session->init_lock, NULL);
   weir_map_init(&session->var_names, env->alloc);
-  weir_status s = WEIR_OK;
-  if (graph->mesh != NULL) s = weir_graph_mesh(graph, &session->mesh, err);
+  if (s == WEIR_OK && graph->mesh != NULL)
+    s = weir_graph_mesh(graph, &session->mesh, err);
   if (s == WEIR_OK) {
     session->graph =
         weir_graph_ref(session->mesh != NULL ? session->mesh->graph : graph);
@@ -91,6 +106,12 @@ void weir_exec_session_release(weir_exec_session *session) {
   for (int i = 0; i < WEIR_SESSION_PROGRAMS; i++)
     if (session->cache[i] != NULL)
       weir_session_program_release(session, session->cache[i]);
+  for (uint32_t i = 0;
+       session->defaults != NULL && i < session->given->input_count; i++)
+    weir_tensor_unref(session->defaults[i].tensor);
+  weir_free(session->env->alloc, session->defaults);
+  weir_plan_unref(session->options.plan);
+  weir_placing_unref(session->options.placing);
   weir_session_vars_release(session);
   weir_map_release(&session->var_names);
   weir_graph_unref(session->graph);

@@ -29,9 +29,15 @@ typedef struct weir_session_options {
   bool no_layout;      /* plain layouts only */
   size_t memory_limit; /* bytes of one run's arena; 0: none */
   uint64_t seed;
-  /* Where nodes go, by compile.h; lent, outlives the session. NULL: one
-   * device. */
-  const struct weir_exec_placement *placement;
+  /* Where nodes go (placement/place.h): programs are placed by |placing|, but
+   * one that |plan| is of is placed so. Both are retained; |placing| NULL: that
+   * of |plan|, and without one all is on one device. */
+  const struct weir_placing *placing;
+  const struct weir_plan *plan;
+  /* Gets the plan of each program, lent, when it is compiled; on the thread
+   * that asks for the run. May be NULL. */
+  void (*on_plan)(void *self, const struct weir_plan *plan);
+  void *on_plan_self;
 } weir_session_options;
 
 /* The pool is borrowed and must outlive the session; the graph is retained. */

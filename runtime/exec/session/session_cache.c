@@ -5,6 +5,7 @@
 
 #include "runtime/base/size.h"
 #include "runtime/exec/program/stream.h"
+#include "runtime/exec/session/session_defaults.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_vars.h"
 #include "runtime/graph/pass/pass_specialize.h"
@@ -44,7 +45,7 @@ void weir_session_program_release(weir_exec_session *session,
 static bool same_key(const weir_cached *e, const weir_wanted *w) {
   if (e->feed_count != w->feed_count || e->fetch_count != w->fetch_count ||
       e->target_count != w->target_count || e->no_fusion != w->no_fusion ||
-      e->init != w->init)
+      e->init != w->init || e->unplaced != w->unplaced)
     return false;
   for (uint32_t i = 0; i < w->feed_count; i++)
     if (e->ids[i] != w->feeds[i].value ||
@@ -112,6 +113,7 @@ static weir_status fill_key(weir_exec_session *session, const weir_wanted *w,
   e->target_count = w->target_count;
   e->no_fusion = w->no_fusion;
   e->init = w->init;
+  e->unplaced = w->unplaced;
   return WEIR_OK;
 }
 
@@ -119,25 +121,17 @@ static weir_status fill_key(weir_exec_session *session, const weir_wanted *w,
 static weir_status specialize(weir_exec_session *session, const weir_cached *e,
                               const weir_graph **out, weir_error *err) {
   const weir_graph *g = session->graph;
-  weir_graph *special = NULL;
-  bool needed = g->symbol_count > 0;
-  for (uint32_t i = 0; i < g->value_count && !needed; i++)
-    needed = !weir_shape_known(g->values[i].shape);
-  if (!needed) {
-    *out = weir_graph_ref(g);
-    return WEIR_OK;
-  }
   weir_shape *shapes =
       weir_alloc_array(session->env->alloc, g->input_count, sizeof *shapes);
+  *out = NULL;
   if (shapes == NULL) return weir_fail_memory(err, sizeof *shapes);
   for (uint32_t i = 0; i < g->input_count; i++) {
     shapes[i] = (weir_shape){.rank = WEIR_RANK_UNKNOWN};
     for (uint32_t k = 0; k < e->feed_count; k++)
       if (e->ids[k] == g->inputs[i].value) shapes[i] = e->feed_shapes[k];
   }
-  weir_status s = weir_graph_specialize(g, shapes, &special, err);
+  weir_status s = weir_graph_fix_shapes(g, shapes, out, err);
   weir_free(session->env->alloc, shapes);
-  *out = special;
   return s;
 }
 
@@ -182,8 +176,37 @@ static const void *constant_var(void *self, weir_sv name) {
   return weir_session_constant(source->session, source->cached, name);
 }
 
-static weir_status compile(weir_exec_session *session, weir_cached *e,
-                           weir_error *err) {
+/* The plan of |cut|: the one that was given, if it is of that, else a new one.
+ */
+static weir_status find_plan(weir_exec_session *session, const weir_cut *cut,
+                             weir_plan **out, weir_error *err) {
+  const weir_session_options *o = &session->options;
+  if (o->plan != NULL && o->plan->hash == weir_cut_hash(cut->graph))
+    *out = weir_plan_ref(o->plan);
+  else
+    WEIR_TRY(weir_placing_plan(o->placing, cut->graph, out, err));
+  if (o->on_plan != NULL) o->on_plan(o->on_plan_self, *out);
+  return WEIR_OK;
+}
+
+static weir_status compile_placed(weir_exec_session *session, weir_cached *e,
+                                  weir_compile_request *request,
+                                  weir_error *err) {
+  weir_cut *cut = NULL;
+  weir_plan *plan = NULL;
+  WEIR_TRY(weir_compile_cut(session->env, request, true, &cut, err));
+  weir_status s = find_plan(session, cut, &plan, err);
+  request->cut = cut;
+  request->plan = plan;
+  if (s == WEIR_OK) s = weir_compile(session->env, request, &e->compiled, err);
+  weir_plan_unref(plan);
+  weir_cut_release(cut);
+  return s;
+}
+
+static weir_status compile_graph(weir_exec_session *session,
+                                 const weir_wanted *w, weir_cached *e,
+                                 weir_error *err) {
   const weir_session_options *o = &session->options;
   constant_source source = {session, e};
   const weir_graph *special = NULL;
@@ -197,7 +220,6 @@ static weir_status compile(weir_exec_session *session, weir_cached *e,
       .no_updates = e->init,
       .constant_var = e->init ? NULL : constant_var,
       .constant_self = &source,
-      .placement = e->init ? NULL : o->placement,
       .options = {.no_fusion = o->no_fusion || e->no_fusion,
                   .no_fold = o->no_fold,
                   .ref_kernels = o->ref_kernels,
@@ -205,14 +227,21 @@ static weir_status compile(weir_exec_session *session, weir_cached *e,
                   .memory_limit = o->memory_limit,
                   .threads = weir_pool_threads(session->pool),
                   .seed = o->seed}};
+  WEIR_TRY(specialize(session, e, &special, err));
+  request.graph = special;
+  weir_status s = weir_session_places(session, w)
+                      ? compile_placed(session, e, &request, err)
+                      : weir_compile(session->env, &request, &e->compiled, err);
+  weir_graph_unref(special);
+  return s;
+}
+
+static weir_status compile(weir_exec_session *session, const weir_wanted *w,
+                           weir_cached *e, weir_error *err) {
   e->constants = weir_alloc_array(session->env->alloc, session->var_count,
                                   sizeof *e->constants);
   if (e->constants == NULL) return weir_fail_memory(err, 0);
-  weir_status s = specialize(session, e, &special, err);
-  request.graph = special;
-  if (s == WEIR_OK) s = weir_compile(session->env, &request, &e->compiled, err);
-  weir_graph_unref(special);
-  if (s != WEIR_OK) return s;
+  WEIR_TRY(compile_graph(session, w, e, err));
   if (e->compiled->partition != NULL) {
     e->streams = weir_streams_create(session->env->alloc,
                                      e->compiled->partition->part_count);
@@ -240,7 +269,7 @@ weir_status weir_session_program(weir_exec_session *session,
   if (e == NULL) return weir_fail_memory(err, sizeof *e);
   weir_status s = fill_key(session, wanted, e, err);
   if (s == WEIR_OK) s = init_vars(session, wanted, err);
-  if (s == WEIR_OK) s = compile(session, e, err);
+  if (s == WEIR_OK) s = compile(session, wanted, e, err);
   if (s != WEIR_OK) {
     destroy(session, e);
     return s;

@@ -46,8 +46,15 @@ typedef struct weir_cached {
   uint32_t *ids; /* feeds, fetches, targets */
   uint32_t feed_count, fetch_count, target_count;
   weir_shape *feed_shapes;
-  bool no_fusion, init;
+  bool no_fusion, init, unplaced;
 } weir_cached;
+
+/* What an input is when it is not fed. */
+typedef struct weir_default {
+  bool known;          /* |varies| was found out */
+  bool varies;         /* from run to run, or with other inputs */
+  weir_tensor *tensor; /* else: its value, once it was wanted */
+} weir_default;
 
 struct weir_exec_session {
   const weir_env *env;
@@ -55,7 +62,8 @@ struct weir_exec_session {
   const weir_graph *graph; /* what is run: lowered, if |given| has a mesh */
   const weir_graph *given; /* whose ids callers use */
   weir_mesh_graph *mesh;   /* from those to the others; NULL: the same */
-  weir_session_options options;
+  weir_session_options options; /* |placing| and |plan| held */
+  weir_default *defaults;       /* per input; of a placed session */
   weir_variable *vars;
   uint32_t var_count;
   weir_map var_names;
@@ -73,9 +81,17 @@ typedef struct weir_wanted {
   const weir_node_id *targets;
   uint32_t feed_count, fetch_count, target_count;
   bool no_fusion;
-  bool init; /* for first values: variables are read, none is made */
+  bool init;     /* for first values: variables are read, none is made */
+  bool unplaced; /* on one device, in a session that places programs */
 } weir_wanted;
 
+/* session_defaults.c: what a placed program is fed that the caller leaves out.
+ */
+typedef struct weir_default_feeds {
+  weir_exec_feed *feeds;  /* the caller's, those that stay, those that vary */
+  weir_value_id *varying; /* defaults of the latter: values of the graph */
+  uint32_t feed_count, stay_count, varying_count;
+} weir_default_feeds;
 /* Checks feeds against the graph's inputs. Errors: W4009, W4011, W0004. */
 weir_status weir_session_check(const weir_exec_session *session,
                                const weir_wanted *wanted, weir_error *err);

@@ -3,6 +3,7 @@
 
 #include "runtime/exec/program/run.h"
 #include "runtime/exec/session/session_cache.h"
+#include "runtime/exec/session/session_defaults.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_mesh.h"
 #include "runtime/exec/session/session_vars.h"
@@ -65,7 +66,13 @@ typedef struct call {
   weir_tensor **tensors;
   bool *made; /* tensors of this call, not the caller's */
   uint32_t count;
+  weir_default_feeds defaults;
+  weir_tensor **varying; /* of those: references, or NULL */
 } call;
+
+static weir_status run(weir_exec_session *session, const weir_wanted *wanted,
+                       weir_exec_fetch *fetches, size_t fetch_count,
+                       const weir_run_options *options, weir_error *err);
 
 static weir_status collect(call *c, weir_exec_fetch *fetches,
                            size_t fetch_count, const weir_run_options *options,
@@ -100,7 +107,6 @@ static weir_status collect(call *c, weir_exec_fetch *fetches,
 
 static weir_status prepare(call *c, weir_error *err) {
   weir_exec_session *session = c->session;
-  WEIR_TRY(weir_session_check(session, &c->wanted, err));
   WEIR_TRY(weir_session_program(session, &c->wanted, &c->cached, err));
   uint32_t vars = c->cached->compiled->var_count;
   if (vars > 0) WEIR_TRY(weir_session_vars_init(session, err));
@@ -154,10 +160,89 @@ static void end(call *c) {
   weir_session_program_release(c->session, c->cached);
   for (uint32_t k = 0; c->made != NULL && k < c->count; k++)
     if (c->made[k]) weir_tensor_unref(c->tensors[k]);
+  for (uint32_t k = 0; c->varying != NULL && k < c->defaults.varying_count; k++)
+    weir_tensor_unref(c->varying[k]);
+  weir_default_feeds_release(c->session, &c->defaults);
+  weir_free(a, c->varying);
   weir_free(a, c->held);
   weir_free(a, c->ids);
   weir_free(a, c->tensors);
   weir_free(a, c->made);
+}
+
+/* ---- Defaults of a placed program */
+
+weir_status weir_session_compute(weir_exec_session *session,
+                                 const weir_wanted *wanted,
+                                 const weir_value_id *values, uint32_t count,
+                                 const weir_run_options *options,
+                                 weir_tensor **out, weir_error *err) {
+  const weir_allocator *a = session->env->alloc;
+  weir_exec_fetch *fetches = weir_alloc_array(a, count, sizeof *fetches);
+  if (fetches == NULL) return weir_fail_memory(err, count * sizeof *fetches);
+  weir_wanted own = {.feeds = wanted->feeds,
+                     .feed_count = wanted->feed_count,
+                     .unplaced = true};
+  weir_run_options quiet = {0};
+  if (options != NULL)
+    quiet = (weir_run_options){.deadline_ns = options->deadline_ns,
+                               .cancel = options->cancel,
+                               .step = options->step,
+                               .trap_nan = options->trap_nan};
+  for (uint32_t k = 0; k < count; k++) fetches[k].value = values[k];
+  weir_status s = run(session, &own, fetches, count, &quiet, err);
+  for (uint32_t k = 0; k < count; k++) {
+    out[k] = NULL;
+    if (s == WEIR_OK)
+      out[k] = fetches[k].tensor;
+    else
+      weir_tensor_unref(fetches[k].tensor);
+  }
+  weir_free(a, fetches);
+  return s;
+}
+
+static weir_status feed_defaults(call *c, const weir_run_options *options,
+                                 weir_error *err) {
+  weir_exec_session *session = c->session;
+  weir_default_feeds *d = &c->defaults;
+  if (!weir_session_places(session, &c->wanted)) return WEIR_OK;
+  WEIR_TRY(weir_session_defaults(session, &c->wanted, d, err));
+  c->varying = weir_alloc_array(session->env->alloc, d->varying_count,
+                                sizeof *c->varying);
+  if (c->varying == NULL) return weir_fail_memory(err, d->varying_count);
+  if (d->varying_count > 0)
+    WEIR_TRY(weir_session_compute(session, &c->wanted, d->varying,
+                                  d->varying_count, options, c->varying, err));
+  uint32_t first = d->feed_count - d->varying_count;
+  for (uint32_t k = 0; k < d->varying_count; k++)
+    d->feeds[first + k].tensor = c->varying[k];
+  c->wanted.feeds = d->feeds;
+  c->wanted.feed_count = d->feed_count;
+  return WEIR_OK;
+}
+
+/* ---- The whole */
+
+static weir_status run(weir_exec_session *session, const weir_wanted *wanted,
+                       weir_exec_fetch *fetches, size_t fetch_count,
+                       const weir_run_options *options, weir_error *err) {
+  call c = {.session = session, .wanted = *wanted};
+  for (size_t k = 0; k < fetch_count; k++) fetches[k].status = WEIR_OK;
+  weir_status s = collect(&c, fetches, fetch_count, options, err);
+  if (s == WEIR_OK) s = weir_session_check(session, &c.wanted, err);
+  if (s == WEIR_OK) s = feed_defaults(&c, options, err);
+  if (s == WEIR_OK) s = prepare(&c, err);
+  if (s == WEIR_OK) {
+    s = weir_session_step(session, c.cached, c.frame, c.held, options, err);
+    deliver(&c, fetches, fetch_count, options);
+  } else {
+    for (size_t k = 0; k < fetch_count; k++) fetches[k].status = s;
+    for (size_t k = 0; k < fetch_count; k++)
+      if (fetches[k].error != NULL && err != NULL) *fetches[k].error = *err;
+  }
+  end(&c);
+  return s;
 }
 
 weir_status weir_exec_run(weir_exec_session *session,
@@ -177,22 +262,9 @@ weir_status weir_session_own_run(
     weir_exec_session *session, const weir_exec_feed *feeds, size_t feed_count,
     weir_exec_fetch *fetches, size_t fetch_count, const weir_node_id *targets,
     size_t target_count, const weir_run_options *options, weir_error *err) {
-  call c = {.session = session,
-            .wanted = {.feeds = feeds,
-                       .targets = targets,
-                       .feed_count = (uint32_t)feed_count,
-                       .target_count = (uint32_t)target_count}};
-  for (size_t k = 0; k < fetch_count; k++) fetches[k].status = WEIR_OK;
-  weir_status s = collect(&c, fetches, fetch_count, options, err);
-  if (s == WEIR_OK) s = prepare(&c, err);
-  if (s == WEIR_OK) {
-    s = weir_session_step(session, c.cached, c.frame, c.held, options, err);
-    deliver(&c, fetches, fetch_count, options);
-  } else {
-    for (size_t k = 0; k < fetch_count; k++) fetches[k].status = s;
-    for (size_t k = 0; k < fetch_count; k++)
-      if (fetches[k].error != NULL && err != NULL) *fetches[k].error = *err;
-  }
-  end(&c);
-  return s;
+  weir_wanted wanted = {.feeds = feeds,
+                        .targets = targets,
+                        .feed_count = (uint32_t)feed_count,
+                        .target_count = (uint32_t)target_count};
+  return run(session, &wanted, fetches, fetch_count, options, err);
 }

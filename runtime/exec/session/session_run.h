@@ -28,6 +28,14 @@ weir_status weir_session_step(weir_exec_session *session,
                               weir_var_buffer **held,
                               const weir_run_options *options, weir_error *err);
 
+/* Computes |values| as one device does, and gives references. |options| (may be
+ * NULL) are the run's. */
+weir_status weir_session_compute(weir_exec_session *session,
+                                 const weir_wanted *wanted,
+                                 const weir_value_id *values, uint32_t count,
+                                 const weir_run_options *options,
+                                 weir_tensor **out, weir_error *err);
+
 /* Makes |fetch|'s tensor, or checks the one that is there. */
 weir_status weir_session_output(weir_exec_session *session,
                                 const weir_cached *cached, uint32_t k,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "runtime/exec/session/session_run.h"
-#include "runtime/graph/pass/cut.h"
+#include "runtime/graph/pass/updates.h"
 
 /* A placed program has all inputs fed, so that its graph, and with it its plan,
  * does not depend on which defaults the caller overrode. What the caller leaves

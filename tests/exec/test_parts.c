@@ -286,7 +286,7 @@ static void tokens_that_values_replace_are_not_sent(void **state) {
       "  e: {op: tanh, in: [x], after: [n], device: '/job:worker/task:1'}\n"
       "outputs: [c, n, d, e]\n",
       weir_placer_find("search"), 3);
-  weir_compiled *c = compile(&s, &s.placement);
+  weir_compiled *c = compile(&s, s.placing);
   for (uint32_t e = 0; e < c->partition->edge_count; e++)
     seen[c->partition->edges[e].cls]++;
   /* c is made of b, which is made of a; n and d wait for a and b, whose values

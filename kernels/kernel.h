@@ -5,6 +5,7 @@
 #include "ops/op.h"
 #include "ops/registry.h"
 #include "runtime/base/alloc.h"
+#include "runtime/device/kind.h"
 
 /* Kernels.
  *
@@ -22,8 +23,6 @@
  * block order. Several runs of one state may be under way at once, so state is
  * read-only there; scratch memory belongs to the run. A kernel never checks
  * again what the op's shape rule checked; it checks data (indices). */
-
-typedef enum weir_device_kind { WEIR_CPU = 0, WEIR_GPU = 1 } weir_device_kind;
 
 /* Why a kernel said no. */
 typedef struct weir_why {

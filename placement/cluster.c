@@ -21,18 +21,22 @@ typedef struct reader {
   weir_cluster *c;
   job jobs[JOBS];
   uint32_t job_count;
-  int64_t cpus, gpus;
+  int64_t per_task[WEIR_DEVICE_KINDS];
   weir_error *err;
 } reader;
 
 static const weir_sv none = {"", 0};
 
-static void set_defaults(weir_cluster *c) {
-  c->models[0] = (weir_device_model){false, INT64_MAX, 100000, 10000, 500};
-  c->models[1] =
-      (weir_device_model){false, INT64_C(80) << 30, 20000000, 1500000, 5000};
+static void set_defaults(reader *r) {
+  weir_cluster *c = r->c;
   c->network = (weir_place_link){50000, 800, true}; /* 1.25 GB/s */
-  c->local = (weir_place_link){2000, 100, true};    /* 10 GB/s */
+  for (int k = 0; k < WEIR_DEVICE_KINDS; k++) {
+    const weir_device_kind_def *kind = weir_device_kinds[k];
+    r->per_task[k] = kind->per_task;
+    c->models[k] = kind->model;
+    c->local[k] =
+        (weir_place_link){kind->way.latency_ns, kind->way.ps_per_byte, true};
+  }
 }
 
 static weir_status bad(reader *r, const weir_mark *at, const char *what,
@@ -62,11 +66,14 @@ static weir_status add_job(reader *r, weir_sv name, int64_t tasks,
   return WEIR_OK;
 }
 
-static weir_status read_per_task(reader *r, weir_sv key, int64_t count,
-                                 const weir_mark *at) {
+/* A number of devices per task where |key| is a kind, else a job. */
+static weir_status read_count(reader *r, weir_sv key, int64_t count,
+                              const weir_mark *key_at, const weir_mark *at) {
+  weir_device_kind kind = weir_device_kind_find(key);
+  if (kind == WEIR_DEVICE_ANY) return add_job(r, key, count, NULL, key_at);
   if (count < 0 || count > 64)
     return bad(r, at, "a task has 0 to 64 devices of a kind", key);
-  *(weir_sv_is(key, "gpu") ? &r->gpus : &r->cpus) = count;
+  r->per_task[kind] = count;
   return WEIR_OK;
 }
 
@@ -90,6 +97,14 @@ static weir_status read_link(reader *r, const weir_yaml *y,
                  e->key);
     }
   }
+  return WEIR_OK;
+}
+
+/* One link for all kinds, from the default kind's. */
+static weir_status read_local(reader *r, const weir_yaml *y) {
+  weir_place_link link = r->c->local[0];
+  WEIR_TRY(read_link(r, y, &link));
+  weir_cluster_set_local(r->c, &link);
   return WEIR_OK;
 }
 
@@ -119,19 +134,24 @@ static weir_status read_model_key(reader *r, const weir_yaml_entry *e,
   return WEIR_OK;
 }
 
+static weir_status bad_kind(reader *r, const weir_yaml_entry *e) {
+  char names[128], what[192];
+  snprintf(what, sizeof what, "no such class, expected %s",
+           weir_device_kind_names(names, sizeof names));
+  return bad(r, &e->key_mark, what, e->key);
+}
+
 static weir_status read_models(reader *r, const weir_yaml *y) {
   if (y->kind != WEIR_YAML_MAP)
-    return bad(r, &y->mark, "expected {cpu: {...}, gpu: {...}}", none);
+    return bad(r, &y->mark, "expected {cpu: {...}, ...}", none);
   for (uint32_t i = 0; i < y->count; i++) {
     const weir_yaml_entry *e = &y->entries[i];
-    bool gpu = weir_sv_is(e->key, "gpu");
-    if (!gpu && !weir_sv_is(e->key, "cpu"))
-      return bad(r, &e->key_mark, "no such class, expected cpu or gpu", e->key);
+    weir_device_kind kind = weir_device_kind_find(e->key);
+    if (kind == WEIR_DEVICE_ANY) return bad_kind(r, e);
     if (e->value->kind != WEIR_YAML_MAP)
       return bad(r, &e->value->mark, "expected {memory:, gflops:, ...}", none);
     for (uint32_t k = 0; k < e->value->count; k++)
-      WEIR_TRY(
-          read_model_key(r, &e->value->entries[k], &r->c->models[gpu ? 1 : 0]));
+      WEIR_TRY(read_model_key(r, &e->value->entries[k], &r->c->models[kind]));
   }
   return WEIR_OK;
 }
@@ -143,41 +163,46 @@ static weir_status read_key(reader *r, const weir_yaml_entry *e) {
     return WEIR_OK;
   if (weir_sv_is(e->key, "devices")) return read_models(r, v);
   if (weir_sv_is(e->key, "network")) return read_link(r, v, &r->c->network);
-  if (weir_sv_is(e->key, "local")) return read_link(r, v, &r->c->local);
+  if (weir_sv_is(e->key, "local")) return read_local(r, v);
   if (v->kind == WEIR_YAML_LIST)
     return add_job(r, e->key, v->count, v, &e->key_mark);
   if (!weir_yaml_int(v, &count))
     return bad(r, &v->mark, "expected a number of tasks or a list of addresses",
                e->key);
-  if (weir_sv_is(e->key, "cpu") || weir_sv_is(e->key, "gpu"))
-    return read_per_task(r, e->key, count, &v->mark);
-  return add_job(r, e->key, count, NULL, &e->key_mark);
+  return read_count(r, e->key, count, &e->key_mark, &v->mark);
 }
 
 /* ---- Devices */
 
-/* GPUs are the workers', or the only job's. */
-static bool has_gpus(const reader *r, uint32_t j) {
-  return r->gpus > 0 &&
-         (r->job_count == 1 || weir_sv_is(r->jobs[j].name, "worker"));
+/* How many devices of |kind| each task of job |j| has. */
+static uint32_t count_of(const reader *r, uint32_t j, int kind) {
+  bool may = !weir_device_kinds[kind]->workers_only || r->job_count == 1 ||
+             weir_sv_is(r->jobs[j].name, "worker");
+  return may ? (uint32_t)r->per_task[kind] : 0;
 }
 
+static uint32_t devices_of(const reader *r, uint32_t j) {
+  uint32_t sum = 0;
+  for (int k = 0; k < WEIR_DEVICE_KINDS; k++) sum += count_of(r, j, k);
+  return sum;
+}
+
+/* The |number|-th device of |kind| of task |index| of job |j|. */
 static bool add_device(reader *r, weir_cluster_device *d, uint32_t j,
-                       uint32_t task, uint32_t index, uint32_t number,
-                       bool gpu) {
+                       uint32_t index, uint32_t number, int kind) {
   weir_cluster *c = r->c;
   char text[160];
   d->name = weir_device_name_any();
   memcpy(d->name.job, r->jobs[j].name.data, r->jobs[j].name.size);
   d->name.task = (weir_index_range){(int32_t)index, (int32_t)index};
-  d->name.type = gpu ? WEIR_DEVICE_GPU : WEIR_DEVICE_CPU;
+  d->name.type = (weir_device_kind)kind;
   d->name.index = (weir_index_range){(int32_t)number, (int32_t)number};
   weir_device_name_print(&d->name, text, sizeof text);
   d->text =
       (weir_sv){weir_arena_string(&c->arena, text, strlen(text)), strlen(text)};
-  d->task = task;
-  d->memory_bytes = c->models[gpu ? 1 : 0].memory_bytes;
-  c->models[gpu ? 1 : 0].present = true;
+  d->task = c->task_count;
+  d->memory_bytes = c->models[kind].memory_bytes;
+  c->kind_count[kind]++;
   return d->text.data != NULL;
 }
 
@@ -197,12 +222,10 @@ static bool add_task(reader *r, weir_cluster_task *tasks,
   if (r->jobs[j].addresses != NULL)
     t->address = keep_text(c, r->jobs[j].addresses->items[i]->text, &ok);
   t->first_device = c->device_count;
-  t->device_count = (uint32_t)(r->cpus + (has_gpus(r, j) ? r->gpus : 0));
-  for (uint32_t d = 0; d < t->device_count && ok; d++) {
-    bool gpu = d >= r->cpus;
-    ok = add_device(r, &devices[c->device_count++], j, c->task_count, i,
-                    gpu ? d - (uint32_t)r->cpus : d, gpu);
-  }
+  t->device_count = devices_of(r, j);
+  for (int k = 0; k < WEIR_DEVICE_KINDS; k++)
+    for (uint32_t d = 0; d < count_of(r, j, k) && ok; d++)
+      ok = add_device(r, &devices[c->device_count++], j, i, d, k);
   c->task_count++;
   return ok;
 }
@@ -212,8 +235,7 @@ static weir_status make_devices(reader *r) {
   size_t tasks = 0, devices = 0;
   for (uint32_t j = 0; j < r->job_count; j++) {
     tasks += r->jobs[j].tasks;
-    devices +=
-        r->jobs[j].tasks * (size_t)(r->cpus + (has_gpus(r, j) ? r->gpus : 0));
+    devices += r->jobs[j].tasks * (size_t)devices_of(r, j);
   }
   if (tasks == 0 || devices == 0) return bad(r, NULL, "it has no device", none);
   if (devices > WEIR_PLACE_DEVICES)
@@ -234,11 +256,11 @@ static weir_status make_devices(reader *r) {
 
 static weir_status begin(const weir_allocator *alloc, reader *r,
                          weir_error *err) {
-  *r = (reader){.cpus = 1, .err = err};
+  *r = (reader){.err = err};
   r->c = weir_alloc_array(alloc, 1, sizeof *r->c);
   if (r->c == NULL) return weir_fail_memory(err, sizeof *r->c);
   weir_arena_init(&r->c->arena, alloc);
-  set_defaults(r->c);
+  set_defaults(r);
   return WEIR_OK;
 }
 
@@ -332,9 +354,7 @@ static weir_status read_pair(reader *r, weir_sv pair) {
   weir_sv value = {equals + 1, pair.size - key.size - 1};
   if (!weir_text_int(value, &count))
     return bad(r, NULL, "expected NAME=NUMBER", pair);
-  if (weir_sv_is(key, "cpu") || weir_sv_is(key, "gpu"))
-    return read_per_task(r, key, count, NULL);
-  return add_job(r, key, count, NULL, NULL);
+  return read_count(r, key, count, NULL, NULL);
 }
 
 weir_status weir_cluster_from_text(const weir_allocator *alloc, weir_sv text,
@@ -372,18 +392,35 @@ uint32_t weir_cluster_find(const weir_cluster *c,
   return WEIR_PLACE_NONE;
 }
 
+/* Within a task the slower of the two devices' ways. */
+static weir_place_link way_between(const weir_cluster *c,
+                                   const weir_cluster_device *from,
+                                   const weir_cluster_device *to) {
+  if (from->task != to->task) return c->network;
+  weir_place_link way = c->local[from->name.type];
+  const weir_place_link *other = &c->local[to->name.type];
+  if (other->latency_ns > way.latency_ns) way.latency_ns = other->latency_ns;
+  if (other->ps_per_byte > way.ps_per_byte)
+    way.ps_per_byte = other->ps_per_byte;
+  return way;
+}
+
+void weir_cluster_set_local(weir_cluster *c, const weir_place_link *link) {
+  for (int k = 0; k < WEIR_DEVICE_KINDS; k++) c->local[k] = *link;
+}
+
 void weir_cluster_add_to(const weir_cluster *c, weir_place_builder *b) {
   for (uint32_t d = 0; d < c->device_count; d++) {
-    uint32_t cls = c->devices[d].name.type == WEIR_DEVICE_GPU ? 1 : 0;
-    weir_place_add_device(b, &(weir_place_device){c->devices[d].text, cls,
-                                                  c->devices[d].memory_bytes});
+    const weir_cluster_device *v = &c->devices[d];
+    weir_place_add_device(
+        b,
+        &(weir_place_device){v->text, (uint32_t)v->name.type, v->memory_bytes});
   }
   for (uint32_t i = 0; i < c->device_count; i++)
     for (uint32_t k = 0; k < c->device_count; k++) {
       if (i == k) continue;
-      bool near = c->devices[i].task == c->devices[k].task;
-      uint32_t link = weir_place_add_link(b, near ? &c->local : &c->network);
-      weir_place_connect(b, i, k, link);
+      weir_place_link way = way_between(c, &c->devices[i], &c->devices[k]);
+      weir_place_connect(b, i, k, weir_place_add_link(b, &way));
     }
 }
 

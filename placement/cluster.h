@@ -12,8 +12,9 @@
  *   cluster:
  *     ps: 1                               # tasks
  *     worker: ["host-a:2222", "host-b:2222"]
- *     gpu: 1                              # per task of worker, or of the only
- *                                         # job; cpu: 1 is the default
+ *     gpu: 1                              # per task: a kind (device/kind.h),
+ *                                         # of worker or of the only job;
+ *                                         # cpu: 1 is the default
  *     devices:                            # what a class of device can do
  *       cpu: {memory: 32GiB, gflops: 150, bandwidth: 20GB/s, overhead: 1us}
  *       gpu: {memory: 80GiB}
@@ -37,22 +38,17 @@ typedef struct weir_cluster_device {
   int64_t memory_bytes; /* cap; INT64_MAX: none */
 } weir_cluster_device;
 
-/* What a device of a class can do, when no measurement is there. */
-typedef struct weir_device_model {
-  bool present; /* some device of the cluster is of this class */
-  int64_t memory_bytes;
-  int64_t mflops; /* million floating point operations a second */
-  int64_t bytes_per_us;
-  int64_t overhead_ns; /* per node */
-} weir_device_model;
-
 typedef struct weir_cluster {
   weir_arena arena;
   const weir_cluster_task *tasks;
-  const weir_cluster_device *devices; /* by task; CPUs first */
+  const weir_cluster_device *devices; /* by task, then by kind */
   uint32_t task_count, device_count;
-  weir_device_model models[2]; /* 0: CPU, 1: GPU */
-  weir_place_link network, local;
+  uint32_t kind_count[WEIR_DEVICE_KINDS];      /* devices of each kind */
+  weir_device_model models[WEIR_DEVICE_KINDS]; /* where nothing is measured */
+  weir_place_link network;                     /* between tasks */
+  /* Within a task, to or from a device of the kind; between two of them the
+   * slower holds. */
+  weir_place_link local[WEIR_DEVICE_KINDS];
 } weir_cluster;
 
 enum { WEIR_CLUSTER_TASKS = 512 };
@@ -69,7 +65,9 @@ void weir_cluster_release(weir_cluster *cluster); /* NULL-safe */
 /* The first device that meets |name|; WEIR_PLACE_NONE: none does. */
 uint32_t weir_cluster_find(const weir_cluster *cluster,
                            const weir_device_name *name);
-/* Devices and links for a problem: class 0 are CPUs, 1 GPUs. */
+/* Gives all kinds |link| within a task. */
+void weir_cluster_set_local(weir_cluster *cluster, const weir_place_link *link);
+/* Devices and links for a problem: a class for each kind of device. */
 void weir_cluster_add_to(const weir_cluster *cluster, weir_place_builder *b);
 
 /* Writes it as lines: task, address, devices, memory. */

@@ -35,15 +35,15 @@ weir_status weir_cluster_choose(const weir_allocator *alloc,
   return weir_cluster_from_text(alloc, weir_sv_from(text), out, err);
 }
 
-/* A measured link joins devices of one process; copies to GPUs it knows not. */
+/* A measured link joins host devices of one process, and no others. */
 static void use_link(const weir_placing *p, weir_cluster *cluster) {
-  if (p->costs == NULL || p->costs->piece_count == 0 ||
-      cluster->models[1].present)
-    return;
+  if (p->costs == NULL || p->costs->piece_count == 0) return;
+  for (int k = 0; k < WEIR_DEVICE_KINDS; k++)
+    if (cluster->kind_count[k] > 0 && !weir_device_kinds[k]->host) return;
   const weir_cost_piece *piece = &p->costs->pieces[0];
-  cluster->local =
-      (weir_place_link){piece->latency_ns, piece->ps_per_byte, true};
-  if (p->options.in_process) cluster->network = cluster->local;
+  weir_place_link link = {piece->latency_ns, piece->ps_per_byte, true};
+  weir_cluster_set_local(cluster, &link);
+  if (p->options.in_process) cluster->network = link;
 }
 
 /* ---- Plans */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/what_if.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "placement/quantity.h"
@@ -11,7 +12,7 @@ static weir_status bad(const weir_what_if *c, const char *what,
   weir_status s = weir_fail(err, WEIR_W3040, NULL, "what if '%.*s': %s",
                             WEIR_SV(c->text), what);
   weir_hint(err,
-            "pin NODE=DEVICE | add JOB | add cpu:JOB | add gpu:JOB | remove "
+            "pin NODE=DEVICE | add JOB | add KIND:JOB (cpu:worker) | remove "
             "DEVICE | memory DEVICE=BYTES | memory DEVICE*FACTOR | link "
             "network=LATENCY,BANDWIDTH | link network*FACTOR | link local...");
   return s;
@@ -63,14 +64,20 @@ static weir_status read_pin(weir_what_if *c, weir_sv rest, weir_error *err) {
   return read_device(c, trim(device), err);
 }
 
+static weir_status bad_kind(const weir_what_if *c, weir_error *err) {
+  char names[128], what[192];
+  snprintf(what, sizeof what, "a device is KIND:JOB, where KIND is %s",
+           weir_device_kind_names(names, sizeof names));
+  return bad(c, what, err);
+}
+
 static weir_status read_add(weir_what_if *c, weir_sv rest, weir_error *err) {
   weir_sv type;
   c->job = rest;
   if (split(rest, ':', &type, &c->job)) {
     c->kind = WEIR_WHAT_IF_ADD_DEVICE;
-    c->gpu = weir_sv_is(type, "gpu");
-    if (!c->gpu && !weir_sv_is(type, "cpu"))
-      return bad(c, "a device is cpu:JOB or gpu:JOB", err);
+    c->type = weir_device_kind_find(type);
+    if (c->type == WEIR_DEVICE_ANY) return bad_kind(c, err);
   }
   return c->job.size == 0 ? bad(c, "expected the name of a job", err) : WEIR_OK;
 }
@@ -168,7 +175,7 @@ static void put_device(rebuild *b, const weir_cluster_device *like,
   weir_device_name_print(&d.name, text, sizeof text);
   d.text = keep(b, weir_sv_from(text));
   d.task = b->to->task_count;
-  b->to->models[d.name.type == WEIR_DEVICE_GPU ? 1 : 0].present = true;
+  b->to->kind_count[d.name.type]++;
   b->devices[b->to->device_count++] = d;
 }
 
@@ -177,8 +184,8 @@ static void put_another(rebuild *b, const weir_cluster_task *t) {
   const weir_cluster *from = b->from;
   weir_cluster_device d = from->devices[t->first_device];
   int32_t number = 0;
-  d.name.type = b->change->gpu ? WEIR_DEVICE_GPU : WEIR_DEVICE_CPU;
-  d.memory_bytes = from->models[b->change->gpu ? 1 : 0].memory_bytes;
+  d.name.type = b->change->type;
+  d.memory_bytes = from->models[d.name.type].memory_bytes;
   for (uint32_t i = 0; i < t->device_count; i++) {
     const weir_cluster_device *other = &from->devices[t->first_device + i];
     if (other->name.type == d.name.type && other->name.index.first >= number)
@@ -237,13 +244,20 @@ static weir_status check(const rebuild *b, weir_error *err) {
   return WEIR_OK;
 }
 
-static void change_link(weir_cluster *to, const weir_what_if *c) {
-  weir_place_link *link = c->local ? &to->local : &to->network;
-  if (c->kind != WEIR_WHAT_IF_LINK) return;
+static void set_link(weir_place_link *link, const weir_what_if *c) {
   if (c->factor <= 0)
     *link = c->link;
   else
     link->ps_per_byte = (int64_t)((double)link->ps_per_byte / c->factor);
+}
+
+static void change_link(weir_cluster *to, const weir_what_if *c) {
+  if (c->kind != WEIR_WHAT_IF_LINK) return;
+  if (!c->local) {
+    set_link(&to->network, c);
+    return;
+  }
+  for (int k = 0; k < WEIR_DEVICE_KINDS; k++) set_link(&to->local[k], c);
 }
 
 weir_status weir_cluster_change(const weir_allocator *alloc,
@@ -257,7 +271,7 @@ weir_status weir_cluster_change(const weir_allocator *alloc,
   *b.to = *cluster;
   weir_arena_init(&b.to->arena, alloc);
   b.to->task_count = b.to->device_count = 0;
-  b.to->models[0].present = b.to->models[1].present = false;
+  memset(b.to->kind_count, 0, sizeof b.to->kind_count);
   change_link(b.to, change);
   size_t tasks = (size_t)cluster->task_count + 1;
   size_t devices = 2 * ((size_t)cluster->device_count + 1) + tasks;

@@ -8,7 +8,7 @@
  *
  *   pin NODE=DEVICE                  NODE asks for DEVICE itself
  *   add JOB                          a task more, with devices like its first
- *   add cpu:JOB, add gpu:JOB         a device more on each task of JOB
+ *   add KIND:JOB                     a device more on each task of JOB
  *   remove DEVICE                    every device that the name fits
  *   memory DEVICE=BYTES              their caps; DEVICE*FACTOR: of what it is
  *   link network=LATENCY,BANDWIDTH   between tasks; `local`: within one
@@ -28,7 +28,7 @@ typedef struct weir_what_if {
   weir_sv text;            /* all of it */
   weir_sv node, job;       /* lent by the text that was parsed */
   weir_device_name device; /* pin, remove, memory */
-  bool gpu;                /* add: a GPU, else a CPU */
+  weir_device_kind type;   /* add: of the device */
   bool local;              /* link: within a task */
   double factor;           /* memory, link: of what it is; 0: set anew */
   int64_t memory_bytes;

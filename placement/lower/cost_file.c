@@ -7,8 +7,6 @@
 #include "placement/report/dump_internal.h"
 #include "runtime/base/strbuf.h"
 
-static const char *const classes[] = {"cpu", "gpu"};
-
 weir_status weir_costs_create(const weir_allocator *alloc,
                               weir_costs **out_costs, weir_error *err) {
   weir_costs *c = weir_alloc_array(alloc, 1, sizeof *c);
@@ -58,26 +56,35 @@ weir_status weir_costs_set_fact(weir_costs *c, weir_sv name, weir_sv text,
 
 /* "cpu KEY" in |text|. */
 static weir_sv full_text(int cls, weir_sv key, char *text, size_t capacity) {
-  int n = snprintf(text, capacity, "%s %.*s", classes[cls], WEIR_SV(key));
+  int n = snprintf(text, capacity, "%s %.*s", weir_device_kinds[cls]->name,
+                   WEIR_SV(key));
   size_t size = n < 0 ? 0 : (size_t)n;
   return (weir_sv){text, size < capacity ? size : capacity - 1};
 }
 
+static void name_entry(weir_cost_entry *e, int cls, weir_sv text) {
+  size_t begin = strlen(weir_device_kinds[cls]->name) + 1;
+  e->cls = cls;
+  e->text = text;
+  e->key = (weir_sv){text.data + begin, text.size - begin};
+}
+
 weir_status weir_costs_set(weir_costs *c, int cls, weir_sv key,
                            const weir_cost_entry *entry, weir_error *err) {
-  char text[WEIR_COST_KEY_BYTES + 8];
+  char text[WEIR_COST_KEY_BYTES + WEIR_DEVICE_KIND_BYTES];
   weir_sv full = full_text(cls, key, text, sizeof text);
   uint32_t at = weir_map_get(&c->index, full);
   if (at != WEIR_MAP_NONE) {
-    full = c->entries.items[at]->text;
+    const weir_cost_entry old = *c->entries.items[at];
     *c->entries.items[at] = *entry;
-    c->entries.items[at]->text = full;
+    name_entry(c->entries.items[at], cls, old.text);
     return WEIR_OK;
   }
   weir_cost_entry *e = weir_arena_array(&c->arena, 1, sizeof *e);
   if (e == NULL) return weir_fail_memory(err, sizeof *e);
   *e = *entry;
-  WEIR_TRY(keep(c, full, &e->text, err));
+  WEIR_TRY(keep(c, full, &full, err));
+  name_entry(e, cls, full);
   if (!weir_vec_reserve(c->alloc, &c->entries, 1) ||
       !weir_map_put(&c->index, e->text, (uint32_t)c->entries.count, NULL))
     return weir_fail_memory(err, sizeof *e);
@@ -87,7 +94,7 @@ weir_status weir_costs_set(weir_costs *c, int cls, weir_sv key,
 
 const weir_cost_entry *weir_costs_find(const weir_costs *c, int cls,
                                        weir_sv key) {
-  char text[WEIR_COST_KEY_BYTES + 8];
+  char text[WEIR_COST_KEY_BYTES + WEIR_DEVICE_KIND_BYTES];
   uint32_t at = weir_map_get(&c->index, full_text(cls, key, text, sizeof text));
   return at == WEIR_MAP_NONE ? NULL : c->entries.items[at];
 }
@@ -124,13 +131,12 @@ static int by_name(const void *a, const void *b) {
   return strcmp(x->name.data, y->name.data);
 }
 
-/* "cpu KEY": the class, and the key after it. */
 static bool write_entry(const weir_cost_entry *e, const weir_writer *out) {
   return weir_place_print(
-             out, "unit %.3s %" PRId64 " %u %u %" PRId64 " %" PRId64 " ",
-             e->text.data, e->sample.median_ns, e->sample.spread_permille,
-             e->sample.count, e->flops, e->bytes) &&
-         out->write(out->self, e->text.data + 4, e->text.size - 4) &&
+             out, "unit %s %" PRId64 " %u %u %" PRId64 " %" PRId64 " ",
+             weir_device_kinds[e->cls]->name, e->sample.median_ns,
+             e->sample.spread_permille, e->sample.count, e->flops, e->bytes) &&
+         out->write(out->self, e->key.data, e->key.size) &&
          out->write(out->self, "\n", 1);
 }
 
@@ -142,11 +148,12 @@ static bool write_head(const weir_costs *c, const weir_writer *out) {
   for (uint32_t i = 0; i < c->fact_count && ok; i++)
     ok = weir_place_print(out, "machine %.*s %.*s\n", WEIR_SV(facts[i].name),
                           WEIR_SV(facts[i].text));
-  for (int cls = 0; cls < 2 && ok; cls++)
+  for (int cls = 0; cls < WEIR_DEVICE_KINDS && ok; cls++)
     if (c->step[cls].count > 0)
-      ok = weir_place_print(out, "step %s %" PRId64 " %u %u\n", classes[cls],
-                            c->step[cls].median_ns,
-                            c->step[cls].spread_permille, c->step[cls].count);
+      ok =
+          weir_place_print(out, "step %s %" PRId64 " %u %u\n",
+                           weir_device_kinds[cls]->name, c->step[cls].median_ns,
+                           c->step[cls].spread_permille, c->step[cls].count);
   for (uint32_t i = 0; i < c->piece_count && ok; i++)
     ok = weir_place_print(
         out, "link in-process %" PRId64 " %" PRId64 " %" PRId64 " %u %u\n",

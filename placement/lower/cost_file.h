@@ -20,7 +20,7 @@
  * One line an entry, fields apart by one space, KEY to the end of its line;
  * lines of `#` are passed over. SPREAD is the distance of the quartiles in
  * thousandths of the median, COUNT how many runs there were. `unit` is what a
- * unit takes on a device of a class (cpu, gpu) and KEY what it is
+ * unit takes on a device of a kind (device/kind.h) and KEY what it is
  * (signature.h). `step` is what a step takes beside its units. `link` holds
  * from FROM_BYTES on. Lines are written in order of their text, so the same
  * entries make the same file.
@@ -42,6 +42,8 @@ typedef struct weir_cost_sample {
 
 typedef struct weir_cost_entry {
   weir_sv text; /* "cpu KEY"; of the table */
+  weir_sv key;  /* the end of |text| */
+  int cls;      /* weir_device_kind */
   weir_cost_sample sample;
   int64_t flops, bytes;
 } weir_cost_entry;
@@ -63,7 +65,7 @@ typedef struct weir_costs {
   weir_arena arena; /* texts */
   WEIR_VEC(weir_cost_entry *) entries;
   weir_map index; /* |text| to place in |entries| */
-  weir_cost_sample step[2];
+  weir_cost_sample step[WEIR_DEVICE_KINDS];
   weir_cost_piece pieces[WEIR_COST_PIECES];
   uint32_t piece_count;
   weir_cost_fact facts[WEIR_COST_FACTS];

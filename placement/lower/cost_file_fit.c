@@ -13,19 +13,12 @@ static int64_t to_ns(double ns) {
 
 int64_t weir_roofline_ns(const weir_device_model *model, int64_t flops,
                          int64_t bytes) {
-  double compute = (double)flops * 1e3 / (double)model->mflops;
-  double memory = (double)bytes * 1e3 / (double)model->bytes_per_us;
-  return to_ns((compute > memory ? compute : memory) +
-               (double)model->overhead_ns);
-}
-
-static bool is_of(const weir_cost_entry *e, int cls) {
-  return e->text.size > 4 && (e->text.data[0] == 'g') == (cls == 1);
+  return weir_device_work_ns(model, flops, bytes) + model->overhead_ns;
 }
 
 /* Work that took time: what was folded away or is a view tells nothing. */
 static bool tells(const weir_cost_entry *e, int cls) {
-  return is_of(e, cls) && e->sample.median_ns > 0 && e->sample.count > 0 &&
+  return e->cls == cls && e->sample.median_ns > 0 && e->sample.count > 0 &&
          (e->flops > 0 || e->bytes > 0);
 }
 
@@ -109,8 +102,7 @@ int64_t weir_costs_estimate(const weir_cost_fit *fit, weir_sv key,
   double ratio = 1;
   for (size_t i = 0; fit->fitted && i < fit->costs->entries.count; i++) {
     const weir_cost_entry *e = fit->costs->entries.items[i];
-    weir_sv text = {e->text.data + 4, e->text.size - 4};
-    if (tells(e, fit->cls) && weir_sv_equal(first_op(text), op))
+    if (tells(e, fit->cls) && weir_sv_equal(first_op(e->key), op))
       look_at(e, fit, roof, &below, &above);
   }
   if (below.there && above.there && above.at > below.at)

@@ -58,10 +58,11 @@ static weir_status expect_end(line *l) {
 static weir_status read_class(line *l, int *out) {
   size_t begin = l->at;
   weir_sv field = {0};
-  WEIR_TRY(read_field(l, "cpu or gpu", &field));
-  *out = weir_sv_is(field, "gpu");
-  if (*out == 0 && !weir_sv_is(field, "cpu"))
-    return bad(l, begin, field.size, "cpu or gpu");
+  char names[128];
+  weir_device_kind_names(names, sizeof names);
+  WEIR_TRY(read_field(l, names, &field));
+  *out = weir_device_kind_find(field);
+  if (*out == WEIR_DEVICE_ANY) return bad(l, begin, field.size, names);
   return WEIR_OK;
 }
 

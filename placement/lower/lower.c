@@ -185,7 +185,7 @@ static weir_status add_unit(filler *f, uint32_t u) {
   weir_lowering *l = f->l;
   const weir_graph *g = l->graph;
   const weir_unit *unit = &l->units[u];
-  int64_t cost[2];
+  int64_t cost[WEIR_DEVICE_KINDS];
   WEIR_TRY(weir_lower_unit_cost(l, u, cost));
   weir_place_node_spec spec = {.name = g->nodes[unit->node].name,
                                .cost = cost,
@@ -223,7 +223,8 @@ static weir_status fill_problem(weir_lowering *l, weir_placement *out) {
   weir_place_problem *problem = NULL;
   size_t values = (size_t)g->value_count + 1;
   size_t units = (size_t)l->unit_count + 1;
-  weir_status s = weir_place_builder_create(l->alloc, 2, &f.b, l->err);
+  weir_status s =
+      weir_place_builder_create(l->alloc, WEIR_DEVICE_KINDS, &f.b, l->err);
   if (s != WEIR_OK) return s;
   f.read = weir_alloc_array(l->alloc, values, sizeof *f.read);
   f.joined = weir_alloc_array(l->alloc, units, sizeof *f.joined);
@@ -268,7 +269,7 @@ static weir_status fill_problem(weir_lowering *l, weir_placement *out) {
 /* The problem, with what was measured. */
 static weir_status cost_and_fill(weir_lowering *l, weir_placement *out) {
   const weir_costs *costs = l->options->costs;
-  for (int c = 0; c < 2; c++)
+  for (int c = 0; c < WEIR_DEVICE_KINDS; c++)
     l->fit[c] = weir_costs_fit(costs, c, &l->cluster->models[c]);
   if (costs == NULL) return fill_problem(l, out);
   WEIR_TRY(weir_signer_create(l->alloc, l->graph, &l->signer, l->err));

@@ -42,8 +42,8 @@ typedef struct weir_unit {
   bool follows;  /* a view, an assignment, an apply_*: rules pass it by */
   uint32_t with; /* unit that it is colocated with (the first), or NONE */
   weir_place_source source;
-  /* Per class: what it was measured to take, or NULL; of the costs given. */
-  const weir_cost_entry *measured[2];
+  /* Per kind: what it was measured to take, or NULL; of the costs given. */
+  const weir_cost_entry *measured[WEIR_DEVICE_KINDS];
 } weir_unit;
 
 typedef struct weir_placement {

@@ -204,14 +204,18 @@ weir_status weir_lower_unit_cost(weir_lowering *l, uint32_t u, int64_t *cost) {
   weir_place_work work;
   if (l->graph->nodes[unit->node].op->instr == WEIR_INSTR_COLLECTIVE)
     return weir_lower_ring_cost(l, unit->node, cost);
-  for (int c = 0; c < 2; c++)
-    WEIR_TRY(model_cost(l, unit, &l->fit[c].model, &cost[c]));
+  for (int c = 0; c < WEIR_DEVICE_KINDS; c++) {
+    cost[c] = WEIR_PLACE_NO_KERNEL;
+    if (l->cluster->kind_count[c] > 0)
+      WEIR_TRY(model_cost(l, unit, &l->fit[c].model, &cost[c]));
+  }
   if (costs == NULL || unit->source == WEIR_COST_GIVEN) return WEIR_OK;
   WEIR_TRY(
       weir_place_work_of(l->graph, members, unit->member_count, &work, l->err));
   WEIR_TRY(weir_sign(&l->signer, members, unit->member_count, &l->key, l->err));
   weir_sv key = weir_strbuf_view(&l->key);
-  for (int c = 0; c < 2; c++) {
+  for (int c = 0; c < WEIR_DEVICE_KINDS; c++) {
+    if (l->cluster->kind_count[c] == 0) continue;
     const weir_cost_entry *e = weir_costs_find(costs, c, key);
     if (e != NULL) {
       cost[c] = e->sample.median_ns;
@@ -224,16 +228,16 @@ weir_status weir_lower_unit_cost(weir_lowering *l, uint32_t u, int64_t *cost) {
   return WEIR_OK;
 }
 
-bool weir_place_has_kernel(const weir_graph *g, weir_node_id id, bool gpu) {
+bool weir_place_has_kernel(const weir_graph *g, weir_node_id id,
+                           weir_device_kind kind) {
   const weir_node *n = &g->nodes[id];
   shape_call c;
   for (uint32_t k = 0; k < n->body_count; k++)
     for (weir_node_id i = 0; i < n->bodies[k]->node_count; i++)
-      if (!weir_place_has_kernel(n->bodies[k], i, gpu)) return false;
+      if (!weir_place_has_kernel(n->bodies[k], i, kind)) return false;
   if (n->op->instr != WEIR_INSTR_KERNEL || (n->op->flags & WEIR_OP_VIEW) != 0)
     return true;
-  if (!gpu) return true; /* the reference kernels accept what the op does */
+  if (weir_device_kinds[kind]->every_op) return true;
   return make_call(g, id, &c) &&
-         weir_kernel_choose(g->registry, &c.call, WEIR_GPU, false, NULL, 0) !=
-             NULL;
+         weir_kernel_choose(g->registry, &c.call, kind, false, NULL, 0) != NULL;
 }

@@ -18,12 +18,12 @@ weir_status weir_place_work_of(const weir_graph *graph,
                                const weir_node_id *members, uint32_t count,
                                weir_place_work *out_work, weir_error *err);
 
-/* Whether some kernel for |node| exists on CPUs, or on GPUs. */
+/* Whether some kernel for |node| exists on devices of |kind|. */
 bool weir_place_has_kernel(const weir_graph *graph, weir_node_id node,
-                           bool gpu);
+                           weir_device_kind kind);
 
-/* What unit |unit| costs, per class; its source is noted. Errors: W2008, W6001.
- */
+/* What unit |unit| costs, per kind of device, NO_KERNEL where the cluster has
+ * none; its source is noted. Errors: W2008, W6001. */
 weir_status weir_lower_unit_cost(weir_lowering *l, uint32_t unit,
                                  int64_t *cost);
 

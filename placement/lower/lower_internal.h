@@ -22,8 +22,8 @@ typedef struct weir_lowering {
   uint64_t *allowed;
   uint32_t words;
   int64_t *load; /* per device: bytes of variables that rules put there */
-  weir_cost_fit fit[2]; /* per class */
-  weir_signer signer;   /* with measured costs only, like |key| */
+  weir_cost_fit fit[WEIR_DEVICE_KINDS];
+  weir_signer signer; /* with measured costs only, like |key| */
   weir_strbuf key;
   weir_error *err;
 } weir_lowering;

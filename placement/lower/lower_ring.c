@@ -32,9 +32,8 @@ static bool same_task(weir_sv a, weir_sv b) {
          x.task.first == y.task.first;
 }
 
-/* Between the devices of one task, unless a rank is in another. */
-static const weir_place_link *link_of(const weir_lowering *l,
-                                      const weir_node *node) {
+/* Whether a rank is in another task. */
+static bool crosses_tasks(const weir_lowering *l, const weir_node *node) {
   const weir_graph *g = l->graph;
   int64_t group = int_attr(node, "group"), left = int_attr(node, "ranks");
   for (weir_node_id id = 0; left > 0 && id < g->node_count; id++) {
@@ -42,9 +41,9 @@ static const weir_place_link *link_of(const weir_lowering *l,
     if (n->op->instr != WEIR_INSTR_COLLECTIVE || int_attr(n, "group") != group)
       continue;
     left--;
-    if (!same_task(n->device, node->device)) return &l->cluster->network;
+    if (!same_task(n->device, node->device)) return true;
   }
-  return &l->cluster->local;
+  return false;
 }
 
 bool weir_lower_ring_of(const weir_graph *graph, weir_node_id id,
@@ -71,13 +70,15 @@ weir_status weir_lower_ring_cost(const weir_lowering *l, weir_node_id id,
   if (!weir_lower_ring_of(l->graph, id, &r))
     return weir_fail(l->err, WEIR_W2008, &node->mark,
                      "a shape is unknown, so its cost is unknown");
-  int64_t turn = weir_place_copy_ns(link_of(l, node), r.part_bytes);
-  int64_t moved = r.turns > 0 && turn > INT64_MAX / 8 / r.turns
-                      ? INT64_MAX / 8
-                      : turn * r.turns;
-  for (int c = 0; c < 2; c++) {
+  bool far = crosses_tasks(l, node);
+  for (int c = 0; c < WEIR_DEVICE_KINDS; c++) {
     const weir_device_model *model = &l->fit[c].model;
-    cost[c] = moved;
+    cost[c] = WEIR_PLACE_NO_KERNEL;
+    if (l->cluster->kind_count[c] == 0) continue;
+    int64_t turn = weir_place_copy_ns(
+        far ? &l->cluster->network : &l->cluster->local[c], r.part_bytes);
+    cost[c] = r.turns > 0 && turn > INT64_MAX / 8 / r.turns ? INT64_MAX / 8
+                                                            : turn * r.turns;
     if (is_op(node, "all_reduce") || is_op(node, "reduce_scatter"))
       cost[c] += weir_roofline_ns(model, r.elements / r.ranks * (r.ranks - 1),
                                   3 * r.part_bytes * (r.ranks - 1));

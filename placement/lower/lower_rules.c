@@ -108,13 +108,15 @@ static bool set_has(const uint64_t *set, uint32_t device) {
 /* Devices that have kernels for all of the unit's members. */
 static void runnable(const weir_lowering *l, const weir_unit *u,
                      uint64_t *set) {
-  bool gpu = l->cluster->models[1].present;
-  for (uint32_t i = 0; i < u->member_count && gpu; i++)
-    gpu =
-        weir_place_has_kernel(l->graph, l->members[u->first_member + i], true);
+  bool runs[WEIR_DEVICE_KINDS];
+  for (int k = 0; k < WEIR_DEVICE_KINDS; k++) {
+    runs[k] = l->cluster->kind_count[k] > 0;
+    for (uint32_t i = 0; i < u->member_count && runs[k]; i++)
+      runs[k] = weir_place_has_kernel(l->graph, l->members[u->first_member + i],
+                                      (weir_device_kind)k);
+  }
   for (uint32_t d = 0; d < l->cluster->device_count; d++)
-    if (gpu || l->cluster->devices[d].name.type != WEIR_DEVICE_GPU)
-      set_add(set, d);
+    if (runs[l->cluster->devices[d].name.type]) set_add(set, d);
 }
 
 /* Takes out of |set| what |name| does not match. */

@@ -72,17 +72,27 @@ static weir_status take_index(cursor *c, weir_index_range *out) {
   return WEIR_OK;
 }
 
-static weir_device_type type_of(weir_sv word) {
-  if (word_is(word, "cpu")) return WEIR_DEVICE_CPU;
-  if (word_is(word, "gpu") || word_is(word, "cuda")) return WEIR_DEVICE_GPU;
+static weir_device_kind type_of(weir_sv word) {
+  for (int k = 0; k < WEIR_DEVICE_KINDS; k++) {
+    const weir_device_kind_def *kind = weir_device_kinds[k];
+    if (word_is(word, kind->name) ||
+        (kind->alias != NULL && word_is(word, kind->alias)))
+      return (weir_device_kind)k;
+  }
   return WEIR_DEVICE_ANY;
+}
+
+static weir_status bad_type(cursor *c) {
+  char names[128], expected[160];
+  snprintf(expected, sizeof expected, "job, task, device, %s",
+           weir_device_kind_names(names, sizeof names));
+  return bad(c, expected);
 }
 
 /* After `device:` or in place of a key: TYPE, TYPE:index, or *. */
 static weir_status take_type(cursor *c, weir_sv word, weir_device_name *name) {
   name->type = type_of(word);
-  if (name->type == WEIR_DEVICE_ANY)
-    return bad(c, "job, task, device, cpu or gpu");
+  if (name->type == WEIR_DEVICE_ANY) return bad_type(c);
   return take(c, ':') ? take_index(c, &name->index) : WEIR_OK;
 }
 
@@ -205,8 +215,8 @@ char *weir_device_name_print(const weir_device_name *name, char *text,
   if (!is_any(name->task))
     n = append_range(text, capacity, n, "/task:", name->task);
   if (name->type != WEIR_DEVICE_ANY) {
-    const char *type = name->type == WEIR_DEVICE_CPU ? "CPU" : "GPU";
-    n = append(text, capacity, n, "/device:", type);
+    n = append(text, capacity, n,
+               "/device:", weir_device_kinds[name->type]->spelling);
     if (!is_any(name->index))
       n = append_range(text, capacity, n, ":", name->index);
   }

@@ -4,6 +4,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/base/sv.h"
+#include "runtime/device/kind.h"
 
 /* Device names, in TensorFlow's spelling.
  *
@@ -15,12 +16,6 @@
 
 enum { WEIR_DEVICE_JOB_BYTES = 64 };
 
-typedef enum weir_device_type {
-  WEIR_DEVICE_ANY = 0,
-  WEIR_DEVICE_CPU,
-  WEIR_DEVICE_GPU
-} weir_device_type;
-
 /* An index, a range of them, or any: first <= last; any is {-1, -1}. */
 typedef struct weir_index_range {
   int32_t first, last;
@@ -29,7 +24,7 @@ typedef struct weir_index_range {
 typedef struct weir_device_name {
   char job[WEIR_DEVICE_JOB_BYTES]; /* "" any */
   weir_index_range task;
-  weir_device_type type;
+  weir_device_kind type;
   weir_index_range index;
 } weir_device_name;
 

@@ -57,7 +57,8 @@ static weir_status observe(weir_tools_observed *o, const weir_graph *graph,
   const weir_measured *m = o->measured;
   o->seen = (weir_place_observed){
       .step = m->step,
-      .beside_ns = costs == NULL ? 0 : costs->step[0].median_ns,
+      .beside_ns =
+          costs == NULL ? 0 : costs->step[weir_device_kind_host()].median_ns,
       .nodes = m->units,
       .copies = m->copies,
       .node_start_ns = m->start_ns,

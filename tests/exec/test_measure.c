@@ -124,13 +124,11 @@ static void calibration_covers_every_unit(void **state) {
   for (uint32_t u = 0; u < p->unit_count; u++)
     assert_int_equal(p->units[u].source,
                      u == t ? WEIR_COST_GIVEN : WEIR_COST_MEASURED);
-  assert_int_equal(p->problem->cost[t * 2], 20000);
-  assert_true(p->problem->cost[h * 2] > 0);
+  assert_int_equal(p->problem->cost[t * WEIR_DEVICE_KINDS], 20000);
+  assert_true(p->problem->cost[h * WEIR_DEVICE_KINDS] > 0);
   assert_ptr_equal(
       p->units[h].measured[0],
-      weir_costs_find(costs, 0,
-                      (weir_sv){p->units[h].measured[0]->text.data + 4,
-                                p->units[h].measured[0]->text.size - 4}));
+      weir_costs_find(costs, WEIR_CPU, p->units[h].measured[0]->key));
   /* h and g are the same work: one entry, of as many runs as there were. */
   assert_ptr_equal(p->units[h].measured[0],
                    p->units[unit_named(&s, "g")].measured[0]);

@@ -173,7 +173,7 @@ static void estimates_lie_between_what_was_measured(void **state) {
   (void)state;
   weir_error err = WEIR_ERROR_INIT;
   weir_costs *c = NULL;
-  const weir_device_model model = {true, INT64_MAX, 100000, 10000, 500};
+  const weir_device_model model = {INT64_MAX, 100000, 10000, 500};
   static const char text[] =
       "weir-costs 1\n"
       "unit cpu 1000 0 9 0 20000 add(f32[1000])\n"
@@ -280,11 +280,11 @@ static void a_unit_is_found_by_its_signature(void **state) {
   p = lowered(g, cluster, c);
   uint32_t u = p->unit_of[weir_graph_find_node(p->graph, WEIR_SV_LIT("h"))];
   uint32_t r = p->unit_of[weir_graph_find_node(p->graph, WEIR_SV_LIT("s"))];
-  assert_int_equal(p->problem->cost[u * 2], 4321);
+  assert_int_equal(p->problem->cost[u * WEIR_DEVICE_KINDS], 4321);
   assert_int_equal(p->units[u].source, WEIR_COST_MEASURED);
   assert_non_null(p->units[u].measured[0]);
   assert_int_equal(p->units[r].source, WEIR_COST_ESTIMATED);
-  assert_true(p->problem->cost[r * 2] > 0);
+  assert_true(p->problem->cost[r * WEIR_DEVICE_KINDS] > 0);
   weir_strbuf_release(&key);
   weir_placement_release(p);
   weir_costs_release(c);

@@ -20,11 +20,11 @@ static weir_status change(const weir_allocator *a, const char *spec,
     s = weir_fail_memory(err, 1);
   char links[100];
   if (s == WEIR_OK) {
-    int n =
-        snprintf(links, sizeof links, "%d+%d %d+%d tasks %u\n",
-                 (int)after->network.latency_ns,
-                 (int)after->network.ps_per_byte, (int)after->local.latency_ns,
-                 (int)after->local.ps_per_byte, after->task_count);
+    int n = snprintf(
+        links, sizeof links, "%d+%d %d+%d tasks %u\n",
+        (int)after->network.latency_ns, (int)after->network.ps_per_byte,
+        (int)after->local[WEIR_CPU].latency_ns,
+        (int)after->local[WEIR_CPU].ps_per_byte, after->task_count);
     w.write(w.self, links, (size_t)n);
   }
   weir_cluster_release(after);
@@ -125,7 +125,7 @@ static void bad_changes_are_refused(void **state) {
         change(weir_allocator_system(), "worker=1", texts[i], &out, &err);
     if (s == WEIR_OK) fail_msg("'%s' was taken", texts[i]);
     assert_string_equal(err.id, "W3040");
-    assert_non_null(strstr(err.hint, "add gpu:JOB"));
+    assert_non_null(strstr(err.hint, "add KIND:JOB"));
     assert_int_equal(out.size, 0);
     weir_strbuf_release(&out);
   }

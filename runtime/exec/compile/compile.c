@@ -430,7 +430,8 @@ static weir_status finish(weir_compiler *c, weir_compiled *out,
 weir_status weir_compile(const weir_env *env,
                          const weir_compile_request *request,
                          weir_compiled **out_compiled, weir_error *err) {
-  weir_compiler c = {.env = env, .request = request};
+  weir_compiler c = {
+      .env = env, .request = request, .kind = weir_device_kind_host()};
   weir_compiled *out = weir_alloc_array(env->alloc, 1, sizeof *out);
   *out_compiled = NULL;
   c.feeds = weir_alloc_array(env->alloc, request->feed_count, sizeof *c.feeds);
@@ -465,6 +466,7 @@ weir_status weir_compile_body(weir_compiler *outer,
   weir_compiler c = {.env = outer->env,
                      .request = request,
                      .graph = request->graph,
+                     .kind = outer->kind,
                      .feeds = (weir_value_id *)(uintptr_t)request->feeds,
                      .fetches = request->fetches,
                      .known_feeds = known_feeds};

@@ -35,7 +35,9 @@ weir_status weir_compile_value(weir_compiler *c, weir_value_id id,
   return WEIR_OK;
 }
 
-int64_t weir_compile_cost(const weir_call *call, weir_cost *cost) {
+/* What one call costs by estimate. */
+static int64_t call_cost(const weir_compiler *c, const weir_call *call,
+                         weir_cost *cost) {
   *cost = (weir_cost){0, 0, 0};
   if (call->op->cost != NULL) {
     call->op->cost(call, cost);
@@ -44,19 +46,21 @@ int64_t weir_compile_cost(const weir_call *call, weir_cost *cost) {
       cost->bytes +=
           call->in[i].elements * (int64_t)weir_dtype_size(call->in[i].dtype);
   }
-  /* One core: some 20 Gflop/s at least, some 10 GB/s. */
-  return 5 + cost->hold_ns + cost->flops / 20 + cost->bytes / 10;
+  /* The overhead is the executor's own, whoever runs the node. */
+  return 5 + cost->hold_ns +
+         weir_device_work_ns(&weir_device_kinds[c->kind]->model, cost->flops,
+                             cost->bytes);
 }
 
 typedef struct emit_cost {
   int64_t ns, flops, bytes, hold_ns;
 } emit_cost;
 
-static emit_cost total_cost(const weir_emit *e) {
+static emit_cost total_cost(const weir_compiler *c, const weir_emit *e) {
   emit_cost total = {0};
   for (uint32_t i = 0; i < e->call_count; i++) {
     weir_cost cost;
-    total.ns += weir_compile_cost(&e->calls[i], &cost);
+    total.ns += call_cost(c, &e->calls[i], &cost);
     total.flops += cost.flops;
     total.bytes += cost.bytes;
     total.hold_ns += cost.hold_ns;
@@ -202,7 +206,7 @@ static weir_status add_instr(weir_compiler *c, weir_emit *e,
 }
 
 weir_status weir_compile_emit(weir_compiler *c, weir_emit *e, weir_error *err) {
-  emit_cost cost = total_cost(e);
+  emit_cost cost = total_cost(c, e);
   bool folded = false;
   if (can_fold(c, e, &cost)) {
     weir_status s = fold(c, e, &folded, err);

@@ -15,7 +15,4 @@ weir_status weir_compile_emit(weir_compiler *c, weir_emit *emit,
 weir_status weir_compile_value(weir_compiler *c, weir_value_id id,
                                weir_value_spec *spec, weir_error *err);
 
-/* What one call costs by estimate. */
-int64_t weir_compile_cost(const weir_call *call, weir_cost *cost);
-
 #endif

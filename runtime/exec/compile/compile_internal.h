@@ -24,6 +24,7 @@ typedef struct weir_compiler {
   const weir_env *env;
   const weir_compile_request *request;
   const weir_graph *graph; /* simplified and fused */
+  weir_device_kind kind;   /* whose kernels carry out the program: the host's */
   weir_program_builder *builder;
   weir_arena *arena;
   weir_cut *cut;                /* its own; NULL: a body's, or given */

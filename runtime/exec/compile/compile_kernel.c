@@ -101,11 +101,12 @@ weir_status weir_compile_choose(weir_compiler *c, weir_emit *emit,
   const weir_call *call = emit->calls;
   char refusals[512] = "";
   const weir_kernel_def *kernel = weir_kernel_choose(
-      c->graph->registry, call, WEIR_CPU, c->request->options.ref_kernels,
+      c->graph->registry, call, c->kind, c->request->options.ref_kernels,
       refusals, sizeof refusals);
   if (kernel == NULL) {
     weir_status s = weir_fail(err, WEIR_W3001, &emit->node->mark,
-                              "no kernel for %s on CPU: %s", call->op->name,
+                              "no kernel for %s on %s: %s", call->op->name,
+                              weir_device_kinds[c->kind]->spelling,
                               refusals[0] != 0 ? refusals : "none is known");
     weir_error_set_node(err, call->node.data, call->node.size);
     return s;
@@ -126,7 +127,7 @@ weir_status weir_compile_choose(weir_compiler *c, weir_emit *emit,
 
 static const weir_kernel_def *choose_quietly(const weir_compiler *c,
                                              const weir_call *call) {
-  return weir_kernel_choose(c->graph->registry, call, WEIR_CPU,
+  return weir_kernel_choose(c->graph->registry, call, c->kind,
                             c->request->options.ref_kernels, NULL, 0);
 }
 
@@ -255,7 +256,7 @@ static const weir_group_kernel_def *choose_group(const weir_compiler *c,
       weir_why why = {""};
       if (!kernel->layouts && !group_is_plain(group))
         (void)weir_no(&why, "wants row-major operands");
-      else if (kernel->device == WEIR_CPU && kernel->accepts(group, &why))
+      else if (kernel->device == c->kind && kernel->accepts(group, &why))
         return kernel;
       size_t used = strlen(text);
       snprintf(text + used, capacity - used, "%s: %s; ", kernel->name,

@@ -90,9 +90,10 @@ static weir_status set_entries(calibration *c, weir_costs *costs) {
         .sample = weir_sample_of(c->times + (size_t)k * m->runs, m->runs),
         .flops = c->list[k].work.flops,
         .bytes = c->list[k].work.bytes};
-    WEIR_TRY(weir_costs_set(costs, 0, c->list[k].key, &e, c->err));
+    WEIR_TRY(weir_costs_set(costs, weir_device_kind_host(), c->list[k].key, &e,
+                            c->err));
   }
-  costs->step[0] = m->beside;
+  costs->step[weir_device_kind_host()] = m->beside;
   return WEIR_OK;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/plan.h"
 
+#include "runtime/base/table.h"
+
 #include <string.h>
 
 weir_status weir_place_plan_create(const weir_allocator *alloc,
@@ -57,7 +59,13 @@ weir_status weir_place_plan_copy(weir_place_plan *dst,
 }
 
 const char *weir_place_reason_text(weir_place_reason reason) {
-  static const char *const texts[] = {"eft",    "only",   "colocated", "search",
-                                      "memory", "replay", "home"};
+  static const char *const texts[] = {[WEIR_PLACE_EFT] = "eft",
+                                      [WEIR_PLACE_ONLY] = "only",
+                                      [WEIR_PLACE_COLOCATED] = "colocated",
+                                      [WEIR_PLACE_SEARCH] = "search",
+                                      [WEIR_PLACE_NO_ROOM] = "memory",
+                                      [WEIR_PLACE_REPLAY] = "replay",
+                                      [WEIR_PLACE_HOME] = "home"};
+  WEIR_TABLE_OF(texts, WEIR_PLACE_REASONS);
   return texts[reason];
 }

@@ -14,7 +14,8 @@ typedef enum weir_place_reason {
   WEIR_PLACE_SEARCH,    /* local search moved it there */
   WEIR_PLACE_NO_ROOM,   /* where it would finish sooner there was no room */
   WEIR_PLACE_REPLAY,    /* a plan that was given says so */
-  WEIR_PLACE_HOME       /* a variable, which lives there for all programs */
+  WEIR_PLACE_HOME,      /* a variable, which lives there for all programs */
+  WEIR_PLACE_REASONS
 } weir_place_reason;
 
 /* A tensor's way from one device to another. */

@@ -7,6 +7,7 @@
 #include "placement/bench/generate_internal.h"
 #include "placement/bench/generate_planted.h"
 #include "runtime/base/mix.h"
+#include "runtime/base/table.h"
 
 bool weir_generator_emit(weir_generator *g, int64_t cost_ns, int64_t out_bytes,
                          const uint32_t *inputs, uint32_t count,
@@ -206,50 +207,57 @@ static int64_t transformer_side(uint64_t nodes) {
   return nodes < 72 ? 1 : (int64_t)(nodes / 36);
 }
 
-static const struct {
+typedef struct family {
+  const char *name;
   int64_t (*side)(uint64_t nodes);
   bool (*run)(weir_generator *g);
-  bool tiles;
-} kinds[] = {{cholesky_side, cholesky, true},
-             {lu_side, lu, true},
-             {fft_side, fft, false},
-             {square_side, stencil, false},
-             {square_side, layered, false},
-             {transformer_side, transformer, false},
-             {NULL, weir_generate_planted, false}};
+  bool tiles; /* remembers the last task of each tile of side x side */
+} family;
 
-const char *const weir_generate_kinds[] = {"cholesky", "lu",      "fft",
-                                           "stencil",  "layered", "transformer",
-                                           "planted",  NULL};
+static const family families[] = {
+    {"cholesky", cholesky_side, cholesky, true},
+    {"lu", lu_side, lu, true},
+    {"fft", fft_side, fft, false},
+    {"stencil", square_side, stencil, false},
+    {"layered", square_side, layered, false},
+    {"transformer", transformer_side, transformer, false},
+    {"planted", NULL, weir_generate_planted, false}};
+
+const char *weir_generate_kind(size_t i) {
+  return i < WEIR_TABLE_COUNT(families) ? families[i].name : NULL;
+}
 
 static weir_status no_kind(weir_sv kind, weir_error *err) {
+  char names[128] = "";
+  size_t n = 0;
+  for (size_t i = 0; i < WEIR_TABLE_COUNT(families) && n < sizeof names; i++)
+    n += (size_t)snprintf(names + n, sizeof names - n, "%s%s",
+                          i == 0 ? "" : ", ", families[i].name);
   return weir_fail(err, WEIR_W0002, NULL,
-                   "no generator is called %.*s; there are cholesky, lu, fft, "
-                   "stencil, layered, transformer, planted",
-                   (int)kind.size, kind.data);
+                   "no generator is called %.*s; there are %s", (int)kind.size,
+                   kind.data, names);
 }
 
 weir_status weir_generate(const weir_allocator *alloc, weir_sv kind,
                           const weir_generate_options *options,
                           const weir_task_sink *sink, weir_generated *out,
                           weir_error *err) {
-  size_t k = 0;
-  while (weir_generate_kinds[k] != NULL &&
-         !weir_sv_is(kind, weir_generate_kinds[k]))
-    k++;
-  if (weir_generate_kinds[k] == NULL) return no_kind(kind, err);
+  const family *f = families;
+  const family *end = families + WEIR_TABLE_COUNT(families);
+  while (f < end && !weir_sv_is(kind, f->name)) f++;
+  if (f == end) return no_kind(kind, err);
   weir_generator g = {.alloc = alloc,
                       .options = options,
                       .sink = sink,
                       .random = options->seed};
-  if (kinds[k].side != NULL) g.side = kinds[k].side(options->nodes);
-  if (kinds[k].tiles) {
+  if (f->side != NULL) g.side = f->side(options->nodes);
+  if (f->tiles) {
     size_t tiles = (size_t)g.side * (size_t)g.side;
     g.last = weir_alloc_array(alloc, tiles, sizeof *g.last);
     if (g.last == NULL) return weir_fail_memory(err, tiles * sizeof *g.last);
     memset(g.last, 0xff, tiles * sizeof *g.last);
   }
-  bool done = kinds[k].run(&g);
+  bool done = f->run(&g);
   weir_free(alloc, g.last);
   *out = (weir_generated){g.count, g.optimum_ns};
   return done ? WEIR_OK : weir_fail_memory(err, sizeof(weir_task));

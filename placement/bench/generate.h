@@ -44,7 +44,7 @@ weir_status weir_generate(const weir_allocator *alloc, weir_sv kind,
                           const weir_generate_options *options,
                           const weir_task_sink *sink,
                           weir_generated *out_generated, weir_error *err);
-/* The names, in order; NULL ends them. */
-extern const char *const weir_generate_kinds[];
+/* The name of the |i|-th family; NULL: there are no more. */
+const char *weir_generate_kind(size_t i);
 
 #endif

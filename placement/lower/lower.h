@@ -22,7 +22,8 @@
 typedef enum weir_place_source {
   WEIR_COST_ESTIMATED, /* roofline of the device's model */
   WEIR_COST_MEASURED,
-  WEIR_COST_GIVEN /* a task's own */
+  WEIR_COST_GIVEN, /* a task's own */
+  WEIR_COST_SOURCES
 } weir_place_source;
 
 typedef enum weir_place_strictness {

@@ -8,7 +8,7 @@
 /* Two plans for the same nodes; their devices may be other ones, so devices are
  * compared by name. */
 
-enum { SHOWN = 20, REASONS = 16 };
+enum { SHOWN = 20 };
 
 static weir_sv device_of(const weir_place_view *v, uint32_t node) {
   return v->problem->devices[v->plan->device[node]].name;
@@ -95,11 +95,11 @@ static bool write_group(const weir_place_view *a, const weir_place_view *b,
 
 bool weir_place_write_diff(const weir_place_view *a, const weir_place_view *b,
                            const weir_writer *out, bool *same) {
-  uint32_t by_reason[REASONS] = {0}, moved = 0, shifted = 0;
+  uint32_t by_reason[WEIR_PLACE_REASONS] = {0}, moved = 0, shifted = 0;
   for (uint32_t n = 0; n < b->plan->node_count; n++) {
     if (is_moved(a, b, n)) {
       moved++;
-      by_reason[b->plan->reason[n] % REASONS]++;
+      by_reason[b->plan->reason[n]]++;
     } else if (a->plan->start_ns[n] != b->plan->start_ns[n]) {
       shifted++;
     }
@@ -113,7 +113,7 @@ bool weir_place_write_diff(const weir_place_view *a, const weir_place_view *b,
                        "time%s\n",
                        moved, shifted,
                        moved > 0 ? "; why they are where they are now:" : "");
-  for (uint8_t r = 0; r < REASONS && ok; r++)
+  for (uint8_t r = 0; r < WEIR_PLACE_REASONS && ok; r++)
     if (by_reason[r] > 0) ok = write_group(a, b, r, by_reason[r], out);
   return ok;
 }

@@ -6,6 +6,7 @@
 #include "placement/report/dump_moves.h"
 #include "placement/report/dump_parts_json.h"
 #include "runtime/base/json/json.h"
+#include "runtime/base/table.h"
 
 static void key_int(weir_json_writer *w, const char *key, int64_t value) {
   weir_json_key(w, key);
@@ -31,7 +32,10 @@ static void write_devices(weir_json_writer *w, const weir_place_view *v) {
   weir_json_array_end(w);
 }
 
-static const char *const sources[] = {"est", "measured", "given"};
+static const char *const sources[] = {[WEIR_COST_ESTIMATED] = "est",
+                                      [WEIR_COST_MEASURED] = "measured",
+                                      [WEIR_COST_GIVEN] = "given"};
+WEIR_TABLE_OF(sources, WEIR_COST_SOURCES);
 
 /* Every entry of the rules as it was written, with its line. */
 static void write_rules(weir_json_writer *w, const weir_graph *g) {

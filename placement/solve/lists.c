@@ -4,6 +4,7 @@
 #include "placement/solve/load.h"
 #include "placement/solve/rank.h"
 #include "placement/solve/schedule.h"
+#include "runtime/base/table.h"
 
 /* Further than this no time counts, so that sums stay in range. */
 #define FAR (INT64_MAX / 8)
@@ -34,8 +35,12 @@ bool weir_place_list_fits(const weir_place_problem *p) {
 }
 
 const char *weir_place_list_name(weir_list_rule rule) {
-  static const char *const names[] = {"min-min", "max-min", "lookahead",
-                                      "rank lookahead", "critical path"};
+  static const char *const names[] = {[WEIR_LIST_MIN] = "min-min",
+                                      [WEIR_LIST_MAX] = "max-min",
+                                      [WEIR_LIST_AHEAD] = "lookahead",
+                                      [WEIR_LIST_RANK_AHEAD] = "rank lookahead",
+                                      [WEIR_LIST_PATH] = "critical path"};
+  WEIR_TABLE_OF(names, WEIR_LIST_RULES);
   return names[rule];
 }
 

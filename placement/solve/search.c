@@ -9,6 +9,7 @@
 
 #include "placement/solve/rescue.h"
 #include "runtime/base/mix.h"
+#include "runtime/base/table.h"
 
 enum {
   MEMORY = 200,             /* how long late acceptance remembers */
@@ -135,7 +136,10 @@ static weir_status pack(solver *s) {
 /* ---- The portfolio */
 
 static weir_status try_rank(solver *s, weir_rank_rule rule) {
-  static const char *const names[] = {"rank mean", "rank best", "rank worst"};
+  static const char *const names[] = {[WEIR_RANK_MEAN] = "rank mean",
+                                      [WEIR_RANK_BEST] = "rank best",
+                                      [WEIR_RANK_WORST] = "rank worst"};
+  WEIR_TABLE_OF(names, WEIR_RANK_RULES);
   bool complete = false;
   weir_place_rank(s->p, rule, s->key);
   WEIR_TRY(schedule(s, s->best->makespan_ns, &complete));

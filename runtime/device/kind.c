@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "runtime/base/table.h"
+
 #define WEIR_DEVICE_KIND(number, name) \
   extern const weir_device_kind_def weir_device_kind_##name;
 #include "runtime/device/kinds.def"
@@ -13,9 +15,7 @@ const weir_device_kind_def *const weir_device_kinds[] = {
 #include "runtime/device/kinds.def"
 #undef WEIR_DEVICE_KIND
 };
-_Static_assert(sizeof weir_device_kinds / sizeof *weir_device_kinds ==
-                   WEIR_DEVICE_KINDS,
-               "a row for each kind");
+WEIR_TABLE_OF(weir_device_kinds, WEIR_DEVICE_KINDS);
 
 weir_device_kind weir_device_kind_find(weir_sv name) {
   for (int k = 0; k < WEIR_DEVICE_KINDS; k++)

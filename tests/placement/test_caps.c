@@ -220,9 +220,9 @@ static int64_t least_cap(const weir_place_problem *p) {
 
 static void caps_of_a_feasible_plan_are_kept(void **state) {
   (void)state;
-  for (int k = 0; weir_generate_kinds[k] != NULL; k++)
+  for (size_t k = 0; weir_generate_kind(k) != NULL; k++)
     for (uint64_t seed = 1; seed < 4; seed++) {
-      const char *kind = weir_generate_kinds[k];
+      const char *kind = weir_generate_kind(k);
       int64_t cap = peak_without_caps(kind, 300, seed);
       weir_place_problem *p = generated(kind, 300, seed, cap);
       weir_place_plan_release(solve(p, 20).plan);
@@ -259,9 +259,9 @@ static int64_t serial_peak(const weir_place_problem *p) {
  * largest node needs: then tensors must be spread, and wait elsewhere. */
 static void tighter_caps_are_kept_too(void **state) {
   (void)state;
-  for (int k = 0; weir_generate_kinds[k] != NULL; k++)
+  for (size_t k = 0; weir_generate_kind(k) != NULL; k++)
     for (int64_t quarter = 4; quarter > 1; quarter--) {
-      const char *kind = weir_generate_kinds[k];
+      const char *kind = weir_generate_kind(k);
       weir_place_problem *p = generated(kind, 200, 5, INT64_MAX);
       int64_t low = least_cap(p), high = serial_peak(p);
       weir_place_problem_release(p);

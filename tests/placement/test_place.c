@@ -206,10 +206,10 @@ static weir_place_problem *generated(const char *kind, uint64_t nodes,
 
 static void every_family_is_placed(void **state) {
   (void)state;
-  for (int k = 0; weir_generate_kinds[k] != NULL; k++)
+  for (size_t k = 0; weir_generate_kind(k) != NULL; k++)
     for (uint64_t nodes = 1; nodes <= 3000; nodes = nodes * 7 + 5) {
       weir_generated g;
-      weir_place_problem *p = generated(weir_generate_kinds[k], nodes, &g);
+      weir_place_problem *p = generated(weir_generate_kind(k), nodes, &g);
       assert_int_equal(g.nodes, p->node_count);
       weir_place_result r = solve(p, nodes < 300 ? 100 : 0);
       assert_true(r.plan->makespan_ns <= r.first_ns);

@@ -3,8 +3,10 @@
 """Rules of the house that a compiler does not check.
 
   lint.py CHECK...     sources: rooms doors declared docs length spdx forbidden
-                       format
+                       format wings pages params names
   lint.py --objects LIBWEIR_CORE.a     writable globals
+  lint.py --links TARGET...            the ladder by symbols (links.py)
+  lint.py --unused TARGET...           symbols that nothing needs (links.py)
   lint.py --symbols LIBWEIR.so runtime/weir.map     exported names
 
 Each finding is one line, file:line: text [check]. Exit status 1 with findings.
@@ -15,19 +17,14 @@ import shutil
 import subprocess
 import sys
 
-ROOT = os.environ.get("WEIR_SOURCE_ROOT") or os.path.abspath(
-    os.path.join(os.path.dirname(__file__), "..", ".."))
+from layout import check_pages, check_params, check_wings
+from links import check_links, check_unused
+from names import check_names
+from tree import (ROOMS, ROOT, bare, findings, is_generated, is_library, read,
+                  report, room_of, tracked)
 
-# The ladder (docs/decisions.md): a file includes its own room and rooms of
-# lower number. The longest matching prefix names the room.
-ROOMS = {
-    "runtime/base/": 0, "runtime/tensor/": 1, "runtime/io/": 2,
-    "runtime/device/": 2, "runtime/net/": 2, "ops/": 2, "runtime/graph/": 3,
-    "kernels/": 3, "placement/": 4, "runtime/exec/": 5, "runtime/dist/": 6,
-    "runtime/train/": 7, "runtime/": 8, "runtime/tools/": 9, "cli/": 10,
-}
 # cli/ stands on top and may see these only.
-CLI_MAY = {"runtime/weir.h", "runtime/tools/weir_tools.h"}
+CLI_MAY = ("runtime/weir.h", "runtime/tools/")
 # Third-party headers and the one file that may include each.
 DOORS = {
     r"yaml\.h": {"runtime/base/yaml/yaml_build.h"},
@@ -49,55 +46,6 @@ FORBIDDEN_DOORS = {
 }
 FILE_LINES, FUNCTION_REPORT, FUNCTION_LINES = 500, 60, 100
 
-findings = []
-
-
-def report(check, path, line, text):
-    findings.append(f"{path}:{line}: {text} [{check}]")
-
-
-def tracked(*suffixes):
-    """Files of the tree: from git, or from the folders in a tarball."""
-    try:
-        out = subprocess.run(
-            ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT,
-            check=True, capture_output=True, text=True).stdout.splitlines()
-    except (OSError, subprocess.CalledProcessError):
-        out = []
-        for top, folders, files in os.walk(ROOT):
-            folders[:] = [f for f in folders
-                          if not f.startswith((".", "build"))]
-            out += [os.path.relpath(os.path.join(top, f), ROOT) for f in files]
-    return sorted(f for f in out if f.endswith(suffixes) and
-                  os.path.isfile(os.path.join(ROOT, f)))
-
-
-def read(path):
-    with open(os.path.join(ROOT, path), encoding="utf-8",
-              errors="replace") as f:
-        return f.read()
-
-
-def bare(text):
-    """The text with comments and literals blanked, line breaks kept."""
-    def blank(m):
-        s = m.group(0)
-        if s[0] in "\"'":
-            return s[0] + " " * (len(s) - 2) + s[0] if len(s) > 1 else s
-        return re.sub(r"[^\n]", " ", s)
-    return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'',
-                  blank, text, flags=re.S)
-
-
-def room_of(path):
-    best = max((r for r in ROOMS if path.startswith(r)), key=len, default=None)
-    return best
-
-
-def is_library(path):
-    return room_of(path) is not None and not path.startswith("cli/")
-
-
 def check_rooms():
     for path in tracked(".c", ".h"):
         mine = room_of(path)
@@ -115,7 +63,8 @@ def check_rooms():
                 if not os.path.exists(os.path.join(ROOT, inc)) and "/" not in inc:
                     continue  # generated, or beside its includer
                 report("rooms", path, n, f"{inc} is in no room")
-            elif mine == "cli/" and theirs != "cli/" and inc not in CLI_MAY:
+            elif mine == "cli/" and theirs != "cli/" and \
+                    not inc.startswith(CLI_MAY):
                 report("rooms", path, n, f"cli/ may not include {inc}")
             elif mine != theirs and ROOMS[theirs] >= ROOMS[mine] and \
                     mine != "cli/":
@@ -307,7 +256,7 @@ def check_objects(archive):
         m = re.match(r"[0-9a-f]+ .{6}[O ] (\S+)\s+([0-9a-f]+) (?:\.hidden )?"
                      r"(\S+)$", line)
         if m and int(m.group(2), 16) and writable(m.group(1)) and \
-                not generated(m.group(3)):
+                not is_generated(m.group(3)):
             report("objects", member, 0, f"{m.group(3)} is a writable global")
 
 
@@ -315,12 +264,6 @@ def writable(section):
     return section == "*COM*" or (
         re.match(r"\.(data|bss)", section) and
         not section.startswith(".data.rel.ro"))
-
-
-def generated(name):
-    """Symbols that compilers and sanitizers make for themselves."""
-    return name.startswith(("__odr_asan", "__sancov", "_.L", ".L", "__gcov",
-                            "DW.ref", "__func__", "__PRETTY_FUNCTION__"))
 
 
 def check_symbols(library, version_map):
@@ -355,7 +298,9 @@ def read_path(path):
 CHECKS = {"rooms": check_rooms, "doors": check_doors,
           "declared": check_declared, "docs": check_docs,
           "length": check_length, "spdx": check_spdx,
-          "forbidden": check_forbidden, "format": check_format}
+          "forbidden": check_forbidden, "format": check_format,
+          "wings": check_wings, "pages": check_pages, "params": check_params,
+          "names": check_names}
 
 
 def main(args):
@@ -363,6 +308,10 @@ def main(args):
         check_objects(args[1])
     elif args[:1] == ["--symbols"]:
         check_symbols(args[1], args[2])
+    elif args[:1] == ["--links"]:
+        check_links(args[1:])
+    elif args[:1] == ["--unused"]:
+        check_unused(args[1:])
     else:
         for name in args or CHECKS:
             CHECKS[name]()

@@ -14,7 +14,7 @@
 
 #define ISA_CAT2(a, b, c) a##b##_##c
 #define ISA_CAT(a, b, c) ISA_CAT2(a, b, c)
-/* A symbol of this instruction set: ISA(tiles) is weir_avx2_tiles. */
+/* A symbol of this instruction set: ISA(tiles) is weir_<isa>_tiles. */
 #define ISA(name) ISA_CAT(weir_, WEIR_ISA_NAME, name)
 
 #define INLINE static inline __attribute__((always_inline))

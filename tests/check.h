@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "runtime/base/status.h"
+#include "tests/counted.h"
 
 /* Fails the test and prints the error unless |expr| is WEIR_OK. */
 #define assert_ok(expr, err)                                           \

@@ -38,53 +38,6 @@ const weir_allocator *weir_allocator_system(void) {
   return &weir_system_allocator;
 }
 
-/* Each counted block is preceded by its size and the offset to its base. */
-typedef struct counted_header {
-  size_t bytes;
-  size_t offset;
-} counted_header;
-
-static void *counted_alloc(void *self, size_t bytes, size_t align) {
-  weir_counted_allocator *c = self;
-  uint64_t call = atomic_fetch_add(&c->calls, 1) + 1;
-  if (c->fail_at != 0 &&
-      (call == c->fail_at || (c->fail_forever && call > c->fail_at)))
-    return NULL;
-  size_t offset =
-      align < sizeof(counted_header) ? sizeof(counted_header) : align;
-  size_t total;
-  if (!weir_size_add(bytes, offset, &total)) return NULL;
-  char *base = c->inner->alloc(c->inner->self, total, align);
-  if (base == NULL) return NULL;
-  counted_header header = {bytes, offset};
-  memcpy(base + offset - sizeof header, &header, sizeof header);
-  atomic_fetch_add(&c->live_blocks, 1);
-  int64_t live =
-      atomic_fetch_add(&c->live_bytes, (int64_t)bytes) + (int64_t)bytes;
-  int64_t peak = atomic_load(&c->peak_bytes);
-  while (live > peak &&
-         !atomic_compare_exchange_weak(&c->peak_bytes, &peak, live)) {
-  }
-  return base + offset;
-}
-
-static void counted_free(void *self, void *ptr) {
-  weir_counted_allocator *c = self;
-  if (ptr == NULL) return;
-  counted_header header;
-  memcpy(&header, (char *)ptr - sizeof header, sizeof header);
-  atomic_fetch_sub(&c->live_blocks, 1);
-  atomic_fetch_sub(&c->live_bytes, (int64_t)header.bytes);
-  c->inner->free(c->inner->self, (char *)ptr - header.offset);
-}
-
-void weir_counted_allocator_init(weir_counted_allocator *counted,
-                                 const weir_allocator *inner) {
-  memset(counted, 0, sizeof *counted);
-  counted->base = (weir_allocator){counted, counted_alloc, counted_free};
-  counted->inner = inner != NULL ? inner : weir_allocator_system();
-}
-
 void *weir_alloc_aligned(const weir_allocator *a, size_t bytes, size_t align) {
   return a->alloc(a->self, bytes > 0 ? bytes : 1, align);
 }

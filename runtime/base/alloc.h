@@ -2,7 +2,6 @@
 #ifndef WEIR_BASE_ALLOC_H_
 #define WEIR_BASE_ALLOC_H_
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,21 +26,6 @@ typedef struct weir_allocator {
 /* The C library's allocator. Static, immutable. */
 const weir_allocator *weir_allocator_system(void);
 extern const weir_allocator weir_system_allocator; /* for constants */
-
-/* An allocator that counts, and that fails on request: the k-th allocation
- * (from 1) when |fail_at| is k, once, or from then on with |fail_forever|. */
-typedef struct weir_counted_allocator {
-  weir_allocator base; /* pass &counted->base */
-  const weir_allocator *inner;
-  atomic_uint_least64_t calls;
-  atomic_int_least64_t live_blocks, live_bytes, peak_bytes;
-  uint64_t fail_at; /* 0: never */
-  bool fail_forever;
-} weir_counted_allocator;
-
-/* Makes |counted| an allocator on top of |inner| (NULL: the system's). */
-void weir_counted_allocator_init(weir_counted_allocator *counted,
-                                 const weir_allocator *inner);
 
 /* Uninitialised memory, 16-byte aligned; never NULL for 0 bytes. NULL when out
  * of memory. */

@@ -2,6 +2,8 @@
 #ifndef WEIR_EXEC_POOL_H_
 #define WEIR_EXEC_POOL_H_
 
+#include <stdatomic.h>
+
 #include "runtime/base/env.h"
 #include "runtime/base/status.h"
 #include "runtime/exec/openmp.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <time.h>
 
+#include "tests/counted.h"
 #include "tests/exec/generate.h"
 #include "tests/exec/generated.h"
 #include "tests/fuzz/fuzz.h"

@@ -39,9 +39,11 @@ def source_of(path, sources):
     """The tracked source of an object; None for what the tree lost. A target's
     sources are named from its meson file's folder."""
     name = os.path.basename(path)[:-len(".o")]
-    if name.startswith("meson-generated_.._"):
-        return name[len("meson-generated_.._"):].replace("_", "/")
     folders = os.path.dirname(os.path.dirname(path)).split("/")
+    made = re.match(r"meson-generated_(?:\.\._)?(.*)", name)
+    if made:
+        full = made.group(1).replace("_", "/")
+        return full if room_of(full) else folders[-1] + "/" + full
     for n in range(len(folders)):
         full = "_".join(folders[len(folders) - n:] + [name])
         if full in sources:

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/registry.h"
+#include "tests/counted.h"
 #include "tests/ops/case.h"
 
 enum { GUARD_BYTES = 64, WORKERS = 3 };

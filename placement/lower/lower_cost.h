@@ -2,7 +2,9 @@
 #ifndef WEIR_PLACEMENT_LOWER_COST_H_
 #define WEIR_PLACEMENT_LOWER_COST_H_
 
-#include "placement/lower/lower_internal.h"
+#include "placement/lower/lower.h"
+
+typedef struct weir_lowering weir_lowering;
 
 /* What nodes cost, measured or estimated. */
 

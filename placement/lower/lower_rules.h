@@ -2,7 +2,9 @@
 #ifndef WEIR_PLACEMENT_LOWER_RULES_H_
 #define WEIR_PLACEMENT_LOWER_RULES_H_
 
-#include "placement/lower/lower_internal.h"
+#include "runtime/graph/graph.h"
+
+typedef struct weir_lowering weir_lowering;
 
 /* Devices that the cluster, the graph and the user allow. */
 

@@ -2,7 +2,9 @@
 #ifndef WEIR_PLACEMENT_DUMP_MOVES_H_
 #define WEIR_PLACEMENT_DUMP_MOVES_H_
 
-#include "placement/report/dump_internal.h"
+#include "placement/report/dump.h"
+
+typedef struct weir_place_mover weir_place_mover;
 
 /* The plan scheduled again with one node elsewhere. */
 

@@ -3,7 +3,8 @@
 #define WEIR_GRAPH_CONTROL_H_
 
 #include "runtime/graph/graph.h"
-#include "runtime/graph/graph_internal.h"
+
+typedef struct weir_infer weir_infer;
 
 /* Nodes with bodies: scan, while, if.
  *

@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "placement/partition_check.h"
+#include "placement/solve/placer.h"
+#include "runtime/exec/compile/compile.h"
+#include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/program/trace.h"
 #include "runtime/exec/session/binding.h"
 #include "runtime/exec/session/session_run.h"

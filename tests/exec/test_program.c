@@ -7,6 +7,7 @@
 #include "runtime/exec/program/instr_comm.h"
 #include "runtime/exec/program/instr_control.h"
 #include "runtime/exec/program/instr_loop.h"
+#include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/program/run.h"
 #include "tests/exec/support.h"
 

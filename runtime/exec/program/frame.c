@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/program/stream.h"
 
 enum { kMaxDepth = 16 };

@@ -2,7 +2,7 @@
 #ifndef WEIR_EXEC_FRAME_H_
 #define WEIR_EXEC_FRAME_H_
 
-#include "runtime/exec/program/program_internal.h"
+#include "runtime/exec/program/program.h"
 #include "runtime/exec/session/session.h"
 
 /* A Frame is what one run of a program writes: its memory, its table of operand

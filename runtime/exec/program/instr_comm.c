@@ -3,6 +3,7 @@
 
 #include "runtime/exec/futex.h"
 #include "runtime/exec/program/frame.h"
+#include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/program/run.h"
 #include "runtime/exec/program/run_slow.h"
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/exec/program/frame.h"
+#include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/program/run.h"
 
 /* The kinds that move bytes or run nested programs. */

@@ -5,6 +5,7 @@
 
 #include "runtime/base/size.h"
 #include "runtime/exec/program/frame.h"
+#include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/program/run.h"
 
 /* LOOP: scan and while.

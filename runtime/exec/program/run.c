@@ -9,6 +9,7 @@
 #include "runtime/exec/program/channel_local.h"
 #include "runtime/exec/program/frame.h"
 #include "runtime/exec/program/instr_comm.h"
+#include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/program/run_slow.h"
 #include "runtime/exec/program/stream.h"
 

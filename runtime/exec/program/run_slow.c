@@ -9,6 +9,7 @@
 #include "runtime/base/table.h"
 #include "runtime/exec/futex.h"
 #include "runtime/exec/program/frame.h"
+#include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/program/run.h"
 #include "runtime/exec/program/trace.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/session/session_run.h"
 
+#include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/program/run.h"
 #include "runtime/exec/session/session_cache.h"
 #include "runtime/exec/session/session_defaults.h"

@@ -2,7 +2,11 @@
 #ifndef WEIR_EXEC_SESSION_RUN_H_
 #define WEIR_EXEC_SESSION_RUN_H_
 
-#include "runtime/exec/session/session_internal.h"
+#include "runtime/exec/program/frame.h"
+
+typedef struct weir_cached weir_cached;
+typedef struct weir_var_buffer weir_var_buffer;
+typedef struct weir_wanted weir_wanted;
 
 /* Runs of a session: a program found, a step, variables committed. */
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/graph/eval/add.h"
+#include "runtime/graph/graph_internal.h"
 #include "runtime/graph/load/report.h"
 #include "runtime/graph/node.h"
 #include "runtime/graph/parse/forms.h"

@@ -5,6 +5,7 @@
 
 #include "runtime/graph/grad/control_grad_if.h"
 #include "runtime/graph/grad/control_grad_loop.h"
+#include "runtime/graph/graph_internal.h"
 #include "runtime/graph/node.h"
 
 /* What the gradients of scan, while and if share. */

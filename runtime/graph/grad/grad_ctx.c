@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "runtime/graph/attrs.h"
+#include "runtime/graph/graph_internal.h"
 #include "runtime/graph/node.h"
 
 /* Keeps the first failure. */

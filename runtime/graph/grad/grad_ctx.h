@@ -3,6 +3,7 @@
 #define WEIR_GRAPH_GRAD_CTX_H_
 
 #include "ops/grad_ctx.h"
+#include "runtime/base/map.h"
 #include "runtime/graph/pass/pass.h"
 
 /* What a gradient rule sees: one node of the old graph at a time, and the new

@@ -6,6 +6,7 @@
 
 #include "runtime/graph/grad/grad_ctx.h"
 #include "runtime/graph/grad/gradients.h"
+#include "runtime/graph/graph_internal.h"
 
 /* The op `gradients`, replaced one after the other, first to last: what a later
  * one differentiates is there by then. */

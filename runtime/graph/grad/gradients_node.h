@@ -2,7 +2,7 @@
 #ifndef WEIR_GRAPH_GRADIENTS_NODE_H_
 #define WEIR_GRAPH_GRADIENTS_NODE_H_
 
-#include "runtime/graph/graph_internal.h"
+#include "runtime/graph/builder.h"
 
 /* Nodes `gradients` become what computes them. */
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "runtime/base/vec.h"
+#include "runtime/graph/graph_internal.h"
 #include "runtime/graph/mesh/mesh_internal.h"
 #include "runtime/graph/mesh/mesh_spec.h"
 

@@ -2,7 +2,9 @@
 #ifndef WEIR_GRAPH_MESH_VAR_H_
 #define WEIR_GRAPH_MESH_VAR_H_
 
-#include "runtime/graph/mesh/mesh_internal.h"
+#include "runtime/graph/mesh/mesh.h"
+
+typedef struct weir_mesh_lower weir_mesh_lower;
 
 /* Variables of a lowered graph, as shards. */
 

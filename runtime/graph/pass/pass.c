@@ -3,6 +3,7 @@
 
 #include "runtime/graph/control.h"
 #include "runtime/graph/copy.h"
+#include "runtime/graph/graph_internal.h"
 #include "runtime/graph/node.h"
 
 static weir_status make_maps(weir_pass *pass, weir_error *err) {

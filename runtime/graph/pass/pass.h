@@ -2,7 +2,7 @@
 #ifndef WEIR_GRAPH_PASS_H_
 #define WEIR_GRAPH_PASS_H_
 
-#include "runtime/graph/graph_internal.h"
+#include "runtime/graph/builder.h"
 
 /* What passes share: a builder derived from the old graph, and maps from old
  * ids to new ones.

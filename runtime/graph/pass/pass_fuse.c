@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "runtime/graph/graph_internal.h"
 #include "runtime/graph/pass/pass.h"
 
 enum { kGroupNodes = 32, kMixed = UINT32_MAX - 1 };

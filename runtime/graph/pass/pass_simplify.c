@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "runtime/base/map.h"
+#include "runtime/graph/graph_internal.h"
 #include "runtime/graph/mesh/mesh_ranks.h"
 #include "runtime/graph/pass/prune.h"
 

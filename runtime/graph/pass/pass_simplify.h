@@ -2,7 +2,7 @@
 #ifndef WEIR_GRAPH_PASS_SIMPLIFY_H_
 #define WEIR_GRAPH_PASS_SIMPLIFY_H_
 
-#include "runtime/graph/graph_internal.h"
+#include "runtime/graph/builder.h"
 
 /* The pass that keeps what is wanted and merges equal nodes. */
 

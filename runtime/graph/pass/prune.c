@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "runtime/graph/graph_internal.h"
 #include "runtime/graph/pass/pass_simplify.h"
 
 /* The output of the node that body output |i| becomes. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "runtime/graph/attrs.h"
+#include "runtime/graph/graph_internal.h"
 #include "runtime/graph/node.h"
 
 weir_value_id weir_train_fail(weir_train_build *b, weir_status status) {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "runtime/graph/graph_internal.h"
 #include "runtime/graph/node.h"
 #include "runtime/graph/train/train_build.h"
 

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "runtime/base/map.h"
+#include "runtime/graph/graph_internal.h"
 #include "runtime/graph/node.h"
 #include "runtime/graph/pass/pass.h"
 #include "runtime/graph/pattern.h"

@@ -2,7 +2,9 @@
 #ifndef WEIR_IO_CHECKPOINT_LOAD_H_
 #define WEIR_IO_CHECKPOINT_LOAD_H_
 
-#include "runtime/io/checkpoint/checkpoint_internal.h"
+#include "runtime/io/checkpoint/checkpoint.h"
+
+typedef struct weir_manifest weir_manifest;
 
 /* One generation, read and checked. */
 

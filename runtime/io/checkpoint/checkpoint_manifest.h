@@ -2,7 +2,10 @@
 #ifndef WEIR_IO_CHECKPOINT_MANIFEST_H_
 #define WEIR_IO_CHECKPOINT_MANIFEST_H_
 
-#include "runtime/io/checkpoint/checkpoint_internal.h"
+#include "runtime/base/strbuf.h"
+#include "runtime/io/checkpoint/checkpoint.h"
+
+typedef struct weir_manifest weir_manifest;
 
 /* The manifest of a generation. */
 

@@ -2,7 +2,10 @@
 #ifndef WEIR_IO_CHECKPOINT_MANIFEST_READ_H_
 #define WEIR_IO_CHECKPOINT_MANIFEST_READ_H_
 
-#include "runtime/io/checkpoint/checkpoint_internal.h"
+#include "runtime/base/env.h"
+#include "runtime/base/sv.h"
+
+typedef struct weir_manifest weir_manifest;
 
 /* Reads a manifest. */
 

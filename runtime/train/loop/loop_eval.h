@@ -2,7 +2,9 @@
 #ifndef WEIR_TRAIN_LOOP_EVAL_H_
 #define WEIR_TRAIN_LOOP_EVAL_H_
 
-#include "runtime/train/loop/loop_internal.h"
+#include "runtime/train/loop/loop.h"
+
+typedef struct weir_loop_eval_on weir_loop_eval_on;
 
 /* Evaluates between steps. */
 

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "placement/lower/lower.h"
-#include "placement/partition.h"
+#include "placement/parts/partition.h"
 #include "placement/report/dump.h"
 #include "placement/solve/objective.h"
 #include "runtime/base/env.h"

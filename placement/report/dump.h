@@ -4,7 +4,7 @@
 
 #include "placement/bounds/bounds.h"
 #include "placement/lower/lower.h"
-#include "placement/parts.h"
+#include "placement/parts/parts.h"
 #include "placement/plan.h"
 #include "placement/solve/objective.h"
 #include "placement/solve/search.h"

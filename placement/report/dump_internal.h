@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "placement/report/dump.h"
-#include "placement/solve/schedule.h"
+#include "placement/schedule/schedule.h"
 #include "runtime/base/json/json.h"
 #include "runtime/graph/std/embedded.h"
 

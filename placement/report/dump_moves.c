@@ -2,7 +2,7 @@
 #include "placement/report/dump_moves.h"
 
 #include "placement/report/dump_internal.h"
-#include "placement/solve/rank.h"
+#include "placement/schedule/rank.h"
 
 /* ---- A plan scheduled again with one node elsewhere */
 

@@ -2,7 +2,7 @@
 #ifndef PLACEMENT_DUMP_PARTS_H_
 #define PLACEMENT_DUMP_PARTS_H_
 
-#include "placement/parts.h"
+#include "placement/parts/parts.h"
 #include "runtime/base/writer.h"
 
 /* Parts as text; dump_parts_json.h and dump_parts_dot.h have the other forms.

@@ -2,7 +2,7 @@
 #ifndef PLACEMENT_DUMP_PARTS_DOT_H_
 #define PLACEMENT_DUMP_PARTS_DOT_H_
 
-#include "placement/parts.h"
+#include "placement/parts/parts.h"
 #include "runtime/base/writer.h"
 
 /* Graphviz: a cluster for each part, dashed edges between them with class and

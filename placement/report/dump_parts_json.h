@@ -2,7 +2,7 @@
 #ifndef PLACEMENT_DUMP_PARTS_JSON_H_
 #define PLACEMENT_DUMP_PARTS_JSON_H_
 
-#include "placement/parts.h"
+#include "placement/parts/parts.h"
 #include "runtime/base/json/json.h"
 
 /* {"schema": 1, "parts": [...], "edges": [...], "links": [...]}. As

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "placement/solve/rank.h"
-#include "placement/solve/schedule.h"
+#include "placement/schedule/rank.h"
+#include "placement/schedule/schedule.h"
 
 static void meet_groups(weir_assigner *a) {
   const weir_place_problem *p = a->p;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/solve/lists.h"
 
+#include "placement/schedule/rank.h"
+#include "placement/schedule/schedule.h"
 #include "placement/solve/load.h"
-#include "placement/solve/rank.h"
-#include "placement/solve/schedule.h"
 #include "runtime/base/table.h"
 
 /* Further than this no time counts, so that sums stay in range. */

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "placement/check.h"
+#include "placement/schedule/rank.h"
+#include "placement/schedule/schedule.h"
 #include "placement/solve/balance.h"
 #include "placement/solve/chain.h"
-#include "placement/solve/rank.h"
-#include "placement/solve/schedule.h"
 
 enum { CAP_ROUNDS = 4 };
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "placement/check.h"
+#include "placement/schedule/room.h"
 #include "placement/solve/rescue_order.h"
-#include "placement/solve/room.h"
 
 enum {
   CAP_STEPS = 16,    /* halvings in the search for a cap that would do */

@@ -2,7 +2,7 @@
 #ifndef PLACEMENT_RESCUE_H_
 #define PLACEMENT_RESCUE_H_
 
-#include "placement/solve/schedule.h"
+#include "placement/schedule/schedule.h"
 
 /* Plans for problems whose memory caps matter.
  *

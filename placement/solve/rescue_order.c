@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "placement/solve/rank.h"
+#include "placement/schedule/rank.h"
 #include "placement/solve/rescue.h"
 #include "runtime/base/vec.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/solve/search.h"
+#include "placement/schedule/rank.h"
+#include "placement/schedule/schedule_memory.h"
 #include "placement/solve/exact.h"
 #include "placement/solve/lists.h"
-#include "placement/solve/rank.h"
-#include "placement/solve/schedule_memory.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 #include "kernels/kernel.h"
 #include "runtime/api/weir_internal.h"
 #include "runtime/base/nearest.h"
-#include "runtime/exec/program/trace.h"
+#include "runtime/exec/run/trace.h"
 #include "runtime/exec/session/binding.h"
 
 /* ---- Ops */

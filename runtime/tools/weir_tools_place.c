@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/bench/instance.h"
 #include "placement/check.h"
-#include "placement/partition_check.h"
+#include "placement/parts/partition_check.h"
 #include "placement/place_find.h"
 #include "placement/plan_read.h"
 #include "placement/report/dump_critical.h"

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #include "runtime/base/env_system.h"
-#include "runtime/exec/program/trace.h"
+#include "runtime/exec/run/trace.h"
 #include "runtime/exec/session/binding.h"
 #include "runtime/graph/load/load.h"
 #include "runtime/graph/train/train.h"

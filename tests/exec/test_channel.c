@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/exec/program/channel.h"
-#include "runtime/exec/program/channel_local.h"
-#include "runtime/exec/program/channel_null.h"
+#include "runtime/exec/channel/channel.h"
+#include "runtime/exec/channel/channel_local.h"
+#include "runtime/exec/channel/channel_null.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/partition_check.h"
+#include "placement/parts/partition_check.h"
 #include "placement/solve/placer.h"
 #include "runtime/exec/compile/compile.h"
 #include "runtime/exec/program/program_internal.h"
-#include "runtime/exec/program/trace.h"
+#include "runtime/exec/run/trace.h"
 #include "runtime/exec/session/binding.h"
 #include "runtime/exec/session/session_run.h"
 #include "runtime/exec/session/session_vars.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "runtime/exec/program/channel_local.h"
-#include "runtime/exec/program/channel_null.h"
-#include "runtime/exec/program/frame.h"
+#include "runtime/exec/channel/channel_local.h"
+#include "runtime/exec/channel/channel_null.h"
 #include "runtime/exec/program/instr_comm.h"
 #include "runtime/exec/program/instr_control.h"
 #include "runtime/exec/program/instr_loop.h"
 #include "runtime/exec/program/program_internal.h"
-#include "runtime/exec/program/run.h"
+#include "runtime/exec/run/frame.h"
+#include "runtime/exec/run/run.h"
 #include "tests/exec/support.h"
 
 /* Programs put together by hand: every kind of instruction, failures, order. */

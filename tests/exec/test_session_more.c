@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "runtime/exec/program/trace.h"
+#include "runtime/exec/run/trace.h"
 #include "runtime/exec/session/binding.h"
 #include "runtime/exec/session/session_run.h"
 #include "runtime/exec/session/session_vars.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/exec/program/trace.h"
+#include "runtime/exec/run/trace.h"
 
 #include <pthread.h>
 #include <string.h>

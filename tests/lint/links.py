@@ -22,7 +22,7 @@ CUDA = "the CUDA device"
 UNUSED_MAY = {
     "runtime/net/": TASKS,
     "runtime/device/": CUDA,
-    "runtime/exec/program/channel_null.c": TASKS,
+    "runtime/exec/channel/channel_null.c": TASKS,
     "weir_proto_as_double": TASKS,
 }
 

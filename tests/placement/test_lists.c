@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "placement/check.h"
+#include "placement/schedule/rank.h"
+#include "placement/schedule/schedule.h"
 #include "placement/solve/lists.h"
-#include "placement/solve/rank.h"
-#include "placement/solve/schedule.h"
 #include "placement/solve/search.h"
 #include "tests/check.h"
 

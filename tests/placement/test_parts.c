@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
-#include "placement/partition_check.h"
+#include "placement/parts/partition_check.h"
 #include "placement/report/dump_parts.h"
 #include "placement/report/dump_parts_dot.h"
 #include "placement/report/dump_parts_json.h"

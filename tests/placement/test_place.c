@@ -6,8 +6,8 @@
 #include "placement/bench/instance.h"
 #include "placement/bench/instance_stg.h"
 #include "placement/check.h"
-#include "placement/solve/rank.h"
-#include "placement/solve/schedule.h"
+#include "placement/schedule/rank.h"
+#include "placement/schedule/schedule.h"
 #include "placement/solve/search.h"
 #include "tests/check.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/env_system.h"
+#include "runtime/train/batch/data_iter.h"
 #include "runtime/train/data/data.h"
-#include "runtime/train/data/data_iter.h"
 #include "runtime/train/data/data_open.h"
 
 #include "tests/train/data_check.h"

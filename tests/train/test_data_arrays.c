@@ -4,7 +4,7 @@
 #include "runtime/base/env_system.h"
 #include "runtime/io/array/npy.h"
 #include "runtime/io/array/npz_write.h"
-#include "runtime/train/data/data_iter.h"
+#include "runtime/train/batch/data_iter.h"
 #include "runtime/train/data/data_open.h"
 #include "tests/train/data_check.h"
 

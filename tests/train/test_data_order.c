@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/train/data/data_order.h"
+#include "runtime/train/batch/data_order.h"
 
 #include "tests/check.h"
 

@@ -3,7 +3,7 @@
 #include <zlib.h>
 
 #include "runtime/base/env_system.h"
-#include "runtime/train/data/data_iter.h"
+#include "runtime/train/batch/data_iter.h"
 #include "runtime/train/data/data_open.h"
 #include "runtime/train/data/data_vocabulary.h"
 #include "tests/train/data_check.h"

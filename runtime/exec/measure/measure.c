@@ -5,7 +5,7 @@
 
 #include "runtime/exec/measure/measure_copies.h"
 #include "runtime/exec/program/program.h"
-#include "runtime/exec/program/trace.h"
+#include "runtime/exec/run/trace.h"
 #include "runtime/exec/session/binding.h"
 #include "runtime/exec/session/session_run.h"
 

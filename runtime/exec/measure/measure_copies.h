@@ -3,7 +3,7 @@
 #define WEIR_EXEC_MEASURE_COPIES_H_
 
 #include "runtime/exec/measure/measure.h"
-#include "runtime/exec/program/trace.h"
+#include "runtime/exec/run/trace.h"
 
 /* Part of a measurement: which sends and receives of a trace are which copies
  * of the plan. */

@@ -2,10 +2,10 @@
 #include "runtime/exec/program/instr_comm.h"
 
 #include "runtime/exec/futex.h"
-#include "runtime/exec/program/frame.h"
 #include "runtime/exec/program/program_internal.h"
-#include "runtime/exec/program/run.h"
-#include "runtime/exec/program/run_slow.h"
+#include "runtime/exec/run/frame.h"
+#include "runtime/exec/run/run.h"
+#include "runtime/exec/run/run_slow.h"
 
 /* SEND, RECV and COLLECTIVE. At the top of a program each is a task that ends
  * by the channel's callback, so no thread waits for a peer; within a nested

@@ -2,7 +2,7 @@
 #ifndef WEIR_EXEC_INSTR_COMM_H_
 #define WEIR_EXEC_INSTR_COMM_H_
 
-#include "runtime/exec/program/frame.h"
+#include "runtime/exec/run/frame.h"
 
 /* Instructions that send, receive and reduce. */
 

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "runtime/base/size.h"
-#include "runtime/exec/program/frame.h"
 #include "runtime/exec/program/program_internal.h"
-#include "runtime/exec/program/run.h"
+#include "runtime/exec/run/frame.h"
+#include "runtime/exec/run/run.h"
 
 /* LOOP: scan and while.
  *

@@ -4,7 +4,7 @@
 
 #include "kernels/kernel.h"
 #include "runtime/base/env.h"
-#include "runtime/exec/program/channel.h"
+#include "runtime/exec/channel/channel.h"
 #include "runtime/exec/worker.h"
 
 /* Programs.

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/size.h"
-#include "runtime/exec/program/stream.h"
+#include "runtime/exec/run/stream.h"
 #include "runtime/exec/session/session_defaults.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_vars.h"

@@ -4,7 +4,7 @@
 
 #include "runtime/base/map.h"
 #include "runtime/exec/compile/compile.h"
-#include "runtime/exec/program/frame.h"
+#include "runtime/exec/run/frame.h"
 #include "runtime/exec/session/session.h"
 #include "runtime/graph/mesh/mesh.h"
 

@@ -2,7 +2,7 @@
 #include "runtime/exec/session/session_run.h"
 
 #include "runtime/exec/program/program_internal.h"
-#include "runtime/exec/program/run.h"
+#include "runtime/exec/run/run.h"
 #include "runtime/exec/session/session_cache.h"
 #include "runtime/exec/session/session_defaults.h"
 #include "runtime/exec/session/session_internal.h"

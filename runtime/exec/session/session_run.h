@@ -2,7 +2,7 @@
 #ifndef WEIR_EXEC_SESSION_RUN_H_
 #define WEIR_EXEC_SESSION_RUN_H_
 
-#include "runtime/exec/program/frame.h"
+#include "runtime/exec/run/frame.h"
 
 typedef struct weir_cached weir_cached;
 typedef struct weir_var_buffer weir_var_buffer;

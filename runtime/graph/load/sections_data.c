@@ -9,7 +9,7 @@
 
 /* `data:`: which keys there are and what form their values have. Keys that only
  * some sources take are in the source's row (data_form.h). What keys mean is
- * runtime/train/data/data_spec.c's business; files are not opened here. */
+ * runtime/train/spec/data_spec.c's business; files are not opened here. */
 
 static const char *const kWindowKeys[] = {"length", "shift",  "stride",
                                           "target", "stream", NULL};

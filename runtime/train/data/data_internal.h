@@ -4,10 +4,10 @@
 
 #include <pthread.h>
 
+#include "runtime/train/batch/data_order.h"
+#include "runtime/train/batch/data_transform.h"
 #include "runtime/train/data/data.h"
-#include "runtime/train/data/data_order.h"
 #include "runtime/train/data/data_source.h"
-#include "runtime/train/data/data_transform.h"
 
 /* What the files of data sets and iterators share. */
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "runtime/base/utf8.h"
+#include "runtime/train/batch/data_iter.h"
 #include "runtime/train/data/data_internal.h"
-#include "runtime/train/data/data_iter.h"
 #include "runtime/train/data/data_open.h"
 #include "runtime/train/data/data_vocabulary.h"
 

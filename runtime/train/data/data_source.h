@@ -4,8 +4,8 @@
 
 #include "runtime/graph/load/data_form.h"
 #include "runtime/io/stream.h"
-#include "runtime/train/data/data_spec.h"
 #include "runtime/train/source/vocabulary.h"
+#include "runtime/train/spec/data_spec.h"
 
 /* Where examples come from.
  *

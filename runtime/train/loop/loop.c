@@ -7,7 +7,7 @@
 #include "runtime/exec/session/session_snapshot.h"
 #include "runtime/exec/session/session_vars.h"
 #include "runtime/io/checkpoint/checkpoint_store.h"
-#include "runtime/train/data/data_iter.h"
+#include "runtime/train/batch/data_iter.h"
 #include "runtime/train/data/data_open.h"
 #include "runtime/train/loop/loop_eval.h"
 #include "runtime/train/loop/loop_hooks.h"

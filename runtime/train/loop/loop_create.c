@@ -8,7 +8,7 @@
 #include "runtime/graph/train/train_graph.h"
 #include "runtime/graph/train/train_spec.h"
 #include "runtime/io/checkpoint/checkpoint_store.h"
-#include "runtime/train/data/data_iter.h"
+#include "runtime/train/batch/data_iter.h"
 #include "runtime/train/data/data_open.h"
 #include "runtime/train/loop/loop_eval.h"
 #include "runtime/train/loop/loop_hooks.h"

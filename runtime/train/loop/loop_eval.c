@@ -6,7 +6,7 @@
 
 #include "runtime/exec/session/session_snapshot.h"
 #include "runtime/exec/session/session_vars.h"
-#include "runtime/train/data/data_iter.h"
+#include "runtime/train/batch/data_iter.h"
 #include "runtime/train/data/data_open.h"
 #include "runtime/train/loop/loop_create.h"
 #include "runtime/train/loop/loop_internal.h"

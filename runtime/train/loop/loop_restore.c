@@ -9,7 +9,7 @@
 #include "runtime/base/map.h"
 #include "runtime/io/checkpoint/checkpoint_load.h"
 #include "runtime/io/checkpoint/checkpoint_open.h"
-#include "runtime/train/data/data_iter.h"
+#include "runtime/train/batch/data_iter.h"
 #include "runtime/train/loop/loop_internal.h"
 
 /* Going on: variables, and the loop's own place. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/train/loop/predict.h"
 
-#include "runtime/train/data/data_iter.h"
+#include "runtime/train/batch/data_iter.h"
 #include "runtime/train/data/data_open.h"
 #include "runtime/train/loop/stepper.h"
 

@@ -5,8 +5,8 @@
 #include "runtime/io/record/csv.h"
 #include "runtime/train/data/data_files.h"
 #include "runtime/train/data/data_vocabulary.h"
-#include "runtime/train/data/parse_value.h"
 #include "runtime/train/source/records.h"
+#include "runtime/train/spec/parse_value.h"
 
 /* A column: some fields of a row, most often one. */
 typedef struct csv_column {

@@ -2,11 +2,11 @@
 #include "runtime/train/source/source_text.h"
 
 #include "runtime/io/record/token.h"
+#include "runtime/train/batch/data_transform.h"
 #include "runtime/train/data/data_files.h"
-#include "runtime/train/data/data_spec_columns.h"
-#include "runtime/train/data/data_transform.h"
 #include "runtime/train/data/data_vocabulary.h"
 #include "runtime/train/source/records.h"
+#include "runtime/train/spec/data_spec_columns.h"
 
 /* Text as a column `tokens` of numbers, one example for each character or word;
  * source_window.c makes sequences of them. */

@@ -6,8 +6,8 @@
 #include "runtime/io/record/tfrecord.h"
 #include "runtime/train/data/data_files.h"
 #include "runtime/train/data/data_vocabulary.h"
-#include "runtime/train/data/parse_value.h"
 #include "runtime/train/source/records.h"
+#include "runtime/train/spec/parse_value.h"
 
 typedef struct record_column {
   weir_value_parser parser;

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_PLACEMENT_SCHEDULE_MEMORY_H_
+#define WEIR_PLACEMENT_SCHEDULE_MEMORY_H_
+
+#include "placement/schedule/schedule_internal.h"
+
+/* Memory in the scheduler: what is resident when, and what fits. All but
+ * _create want caps. */
+
+/* The dead end that the last run came to, if it did. */
+weir_schedule_short weir_schedule_last_short(const weir_scheduler *s);
+
+/* Whether caps can matter: else memory costs the scheduler nothing. */
+bool weir_schedule_is_capped(const weir_scheduler *s);
+
+/* NULL in |s->memory| where the sum of all bytes is below each cap.
+ * false: out of memory. */
+bool weir_schedule_memory_create(weir_scheduler *s);
+
+void weir_schedule_memory_release(weir_scheduler *s);
+
+/* Forgets what was placed, before a run. false: out of memory. */
+bool weir_schedule_memory_reset(weir_scheduler *s);
+
+/* Resident bytes that |node| would bring to |device|, or -1: they never fit,
+ * |keep_bytes| being free besides. */
+int64_t weir_schedule_memory_resident(const weir_scheduler *s, uint32_t node,
+                                      uint32_t device, int64_t keep_bytes);
+
+/* Counts what |weir_schedule_settle| has placed; its copies are those from
+ * |first_copy| on. */
+bool weir_schedule_memory_count(weir_scheduler *s, const weir_place_plan *plan,
+                                uint32_t node, const weir_fit *fit,
+                                uint32_t first_copy);
+
+/* The whole run: what does not fit waits for a later turn, and when nothing
+ * fits, tensors are sent elsewhere if |input->spill|. */
+weir_status weir_schedule_memory_run(weir_scheduler *s,
+                                     const weir_schedule_input *input,
+                                     weir_place_plan *plan, bool *out_complete,
+                                     weir_error *err);
+
+#endif

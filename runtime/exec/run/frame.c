@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/run/frame.h"
+
+#include <string.h>
+
+#include "runtime/exec/program/program_internal.h"
+#include "runtime/exec/run/stream.h"
+
+enum { kMaxDepth = 16 };
+
+static void fill_table(weir_frame *f) {
+  const weir_program *p = f->program;
+  for (uint32_t i = 0; i < p->slot_count; i++) {
+    if (p->slot_values[i] == WEIR_NO_INDEX) continue;
+    const weir_pvalue *v = &p->values[p->slot_values[i]];
+    const weir_pvalue *root = &p->values[v->root];
+    if (root->storage == WEIR_STORAGE_CONST)
+      f->table[i] = (void *)root->data;
+    else if (root->storage == WEIR_STORAGE_TEMP)
+      f->table[i] = f->memory + root->offset;
+  }
+}
+
+static bool make_parts(weir_frame *f, bool root) {
+  const weir_program *p = f->program;
+  const weir_allocator *a = p->env->alloc;
+  f->table = weir_alloc_array(a, p->slot_count, sizeof *f->table);
+  f->children = weir_alloc_array(a, p->child_count, sizeof *f->children);
+  if (f->table == NULL || f->children == NULL) return false;
+  if (!root) return true;
+  f->tasks = weir_alloc_array(a, p->task_count, sizeof *f->tasks);
+  f->poison = weir_alloc_array(a, p->value_count, sizeof *f->poison);
+  f->failures = weir_alloc_array(a, WEIR_FRAME_FAILURES, sizeof *f->failures);
+  f->failure_orders =
+      weir_alloc_array(a, WEIR_FRAME_FAILURES, sizeof *f->failure_orders);
+  return f->tasks != NULL && f->poison != NULL && f->failures != NULL &&
+         f->failure_orders != NULL;
+}
+
+static weir_status make(const weir_program *p, char *memory, int depth,
+                        weir_frame **out_frame, weir_error *err);
+
+/* Nested frames live in their instruction's scratch memory, after its own. */
+static weir_status make_children(weir_frame *f, int depth, weir_error *err) {
+  const weir_program *p = f->program;
+  if (p->child_count > 0 && depth == kMaxDepth)
+    return weir_fail(err, WEIR_W9001, NULL, "programs nested deeper than %d",
+                     (int)kMaxDepth);
+  for (uint32_t i = 0; i < p->instr_count; i++) {
+    const weir_instr *instr = &p->instrs[i];
+    size_t at = p->code[i].scratch + instr->scratch_total;
+    for (uint32_t k = instr->spec.body_count; k-- > 0;) {
+      const weir_program *body = instr->spec.bodies[k];
+      at -= weir_scratch_align(body->memory_bytes);
+      WEIR_TRY(make(body, f->memory + at, depth + 1,
+                    &f->children[instr->first_child + k], err));
+    }
+  }
+  return WEIR_OK;
+}
+
+static weir_status make(const weir_program *p, char *memory, int depth,
+                        weir_frame **out_frame, weir_error *err) {
+  const weir_allocator *a = p->env->alloc;
+  weir_frame *f = weir_alloc_array(a, 1, sizeof *f);
+  *out_frame = f;
+  if (f == NULL) return weir_fail_memory(err, sizeof *f);
+  f->program = p;
+  f->head = f;
+  pthread_mutex_init(&f->failure_lock, NULL);
+  if (!make_parts(f, memory == NULL)) return weir_fail_memory(err, 0);
+  f->memory = memory;
+  if (memory == NULL) {
+    f->memory = weir_alloc_aligned(a, p->memory_bytes, 64);
+    if (f->memory == NULL) return weir_fail_memory(err, p->memory_bytes);
+    f->owns_memory = true;
+    for (uint32_t t = 0; t < p->task_count; t++) {
+      f->tasks[t].frame = f;
+      f->tasks[t].index = t;
+    }
+  }
+  fill_table(f);
+  return make_children(f, depth, err);
+}
+
+weir_status weir_frame_create(const weir_program *program,
+                              weir_frame **out_frame, weir_error *err) {
+  weir_status s = make(program, NULL, 0, out_frame, err);
+  weir_frame *head = *out_frame, *last = head;
+  for (const weir_program *p = program->next_part; s == WEIR_OK && p != NULL;
+       p = p->next_part) {
+    s = make(p, NULL, 0, &last->next_part, err);
+    last = last->next_part;
+    if (last != NULL) last->head = head;
+  }
+  if (s == WEIR_OK) return s;
+  weir_frame_release(*out_frame);
+  *out_frame = NULL;
+  return s;
+}
+
+void weir_frame_release(weir_frame *f) {
+  if (f == NULL) return;
+  const weir_program *p = f->program;
+  const weir_allocator *a = p->env->alloc;
+  for (uint32_t i = 0; f->children != NULL && i < p->child_count; i++)
+    weir_frame_release(f->children[i]);
+  for (weir_frame *part = f->next_part; part != NULL;) {
+    weir_frame *next = part->next_part;
+    part->next_part = NULL;
+    weir_frame_release(part);
+    part = next;
+  }
+  weir_channel_release(f->channel);
+  if (f->owns_memory) weir_free(a, f->memory);
+  weir_free(a, f->table);
+  weir_free(a, f->children);
+  weir_free(a, f->tasks);
+  weir_free(a, f->poison);
+  weir_free(a, f->failures);
+  weir_free(a, f->failure_orders);
+  pthread_mutex_destroy(&f->failure_lock);
+  weir_free(a, f);
+}
+
+void weir_frame_share(weir_frame *f, weir_stream *streams) {
+  for (; f != NULL; f = f->next_part) f->stream = &streams[f->program->part];
+}
+
+void weir_frame_set_external(weir_frame *f, uint32_t external, void *data) {
+  for (; f != NULL; f = f->next_part) {
+    if (external >= f->program->external_count) continue;
+    const weir_external *x = &f->program->externals[external];
+    for (uint32_t i = 0; i < x->slot_count; i++) f->table[x->slots[i]] = data;
+  }
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/run/run.h"
+
+#include <string.h>
+
+#include "runtime/base/map.h"
+#include "runtime/exec/channel/channel_local.h"
+#include "runtime/exec/parallel.h"
+#include "runtime/exec/pool.h"
+#include "runtime/exec/program/instr_comm.h"
+#include "runtime/exec/program/program_internal.h"
+#include "runtime/exec/run/frame.h"
+#include "runtime/exec/run/run_slow.h"
+#include "runtime/exec/run/stream.h"
+
+/* The executor: runs the instructions of a frame, alone or on the pool. */
+
+enum { kChunk = 256 };
+
+weir_status weir_frame_check_stop(weir_frame *f) {
+  int stopped = atomic_load_explicit(&f->stopped, memory_order_relaxed);
+  if (stopped != WEIR_OK || !f->watch) return (weir_status)stopped;
+  if (f->options.cancel != NULL &&
+      atomic_load_explicit(f->options.cancel, memory_order_relaxed)) {
+    stopped = WEIR_CANCELLED;
+  } else if (f->options.deadline_ns != 0) {
+    const weir_clock *clock = f->program->env->clock;
+    if (clock->now_ns(clock->self) >= f->options.deadline_ns)
+      stopped = WEIR_DEADLINE_EXCEEDED;
+  }
+  if (stopped != WEIR_OK) atomic_store(&f->stopped, stopped);
+  return (weir_status)stopped;
+}
+
+static void shared_for(void *self, int64_t blocks, weir_block_fn fn,
+                       void *arg) {
+  const weir_exec_ctx *ctx = self;
+  weir_worker_parallel_for(ctx->worker, blocks, fn, arg);
+}
+
+static weir_exec_ctx context(weir_frame *f, weir_worker *worker) {
+  bool alone = worker == NULL || f->program->stream;
+  weir_exec_ctx ctx = {
+      .base = {.parallel_for = alone ? weir_serial_for : shared_for,
+               .workers = f->program->threads,
+               .step = f->options.step,
+               .hold = weir_frame_hold},
+      .frame = f,
+      .worker = worker};
+  return ctx;
+}
+
+/* The loop everything is about. Returns where it failed, or |last|. */
+static uint32_t run_fast(weir_frame *f, const weir_exec_ctx *ctx,
+                         uint32_t first, uint32_t last, weir_error *err,
+                         weir_status *status) {
+  const weir_code *code = f->program->code + first;
+  const weir_code *end = f->program->code + last;
+  void **table = f->table;
+  char *memory = f->memory;
+  weir_args args = {.ctx = &ctx->base, .err = err};
+  for (; code < end; code++) {
+    args.io = table + code->io;
+    args.state = code->state;
+    args.scratch = memory + code->scratch;
+    weir_status s = code->run(&args);
+    if (__builtin_expect(s != WEIR_OK, 0)) {
+      *status = s;
+      return (uint32_t)(code - f->program->code);
+    }
+  }
+  return last;
+}
+
+static void run_range(weir_frame *f, weir_exec_ctx *ctx, uint32_t first,
+                      uint32_t last) {
+  weir_error err;
+  ctx->base.self = ctx;
+  err.struct_size = sizeof err;
+  err.id[0] = 0;
+  while (first < last) {
+    if (weir_frame_check_stop(f) != WEIR_OK) return;
+    if (atomic_load_explicit(&f->slow, memory_order_relaxed)) {
+      weir_frame_run_slow(f, ctx, first, last);
+      return;
+    }
+    uint32_t end = f->watch && last - first > kChunk ? first + kChunk : last;
+    weir_status s = WEIR_OK;
+    first = run_fast(f, ctx, first, end, &err, &s);
+    if (s == WEIR_OK) continue;
+    weir_frame_fail(f, first, s, &err);
+    first++;
+  }
+}
+
+/* Whether an async instruction can be started: nothing stopped or failed
+ * before it. If not, |*why| is the reason. */
+static bool can_start(weir_frame *f, uint32_t instr, weir_error *why) {
+  const weir_instr_spec *s = &f->program->instrs[instr].spec;
+  weir_status stopped = weir_frame_check_stop(f);
+  if (stopped != WEIR_OK) {
+    weir_frame_stop_error(stopped, why);
+    return false;
+  }
+  for (uint32_t k = 0; k < s->in_count; k++)
+    if (s->in[k] != WEIR_NO_INDEX &&
+        weir_frame_value_status(f, s->in[k], why) != WEIR_OK)
+      return false;
+  return true;
+}
+
+/* Whether it went out; else the other end has been told. */
+static bool start_async(weir_frame_task *t) {
+  weir_frame *f = t->frame;
+  weir_error why = WEIR_ERROR_INIT;
+  bool ok = can_start(f, f->program->tasks[t->index].first, &why);
+  if (ok)
+    weir_comm_start(t, f->options.step);
+  else
+    weir_comm_refuse(t, f->options.step, &why);
+  return ok;
+}
+
+static weir_task *run_task(weir_task *task, weir_worker *worker);
+
+/* Counts a finished task off; gives a task that became ready. What goes over a
+ * channel does not wait for a thread. */
+static weir_task *end_task(weir_frame_task *t, weir_worker *worker) {
+  weir_frame *f = t->frame;
+  const weir_ptask *task = &f->program->tasks[t->index];
+  weir_pool *pool = f->pool;
+  weir_task *go_on = NULL;
+  for (uint32_t i = 0; i < task->next_count; i++) {
+    weir_frame_task *next = &f->tasks[task->next[i]];
+    if (atomic_fetch_sub(&next->waits, 1) != 1) continue;
+    if (worker == NULL)
+      weir_pool_submit(pool, &next->task);
+    else if (f->program->tasks[next->index].async && start_async(next))
+      continue;
+    else if (go_on == NULL)
+      go_on = &next->task;
+    else
+      weir_worker_push(worker, &next->task);
+  }
+  /* After the last one the frame may be gone. */
+  if (atomic_fetch_sub(&f->head->remaining, 1) == 1) weir_pool_notify(pool);
+  return go_on;
+}
+
+void weir_frame_task_end(weir_frame_task *t) {
+  (void)end_task(t, NULL);
+}
+
+static weir_task *run_task(weir_task *task, weir_worker *worker) {
+  weir_frame_task *t = (weir_frame_task *)task;
+  weir_frame *f = t->frame;
+  const weir_ptask *plan = &f->program->tasks[t->index];
+  bool shared = f->stream != NULL && !plan->async;
+  if (plan->async && start_async(t)) return NULL;
+  if (shared && !weir_stream_enter(f->stream, t)) return NULL;
+  weir_exec_ctx ctx = context(f, worker);
+  run_range(f, &ctx, plan->first, plan->last);
+  if (shared) {
+    t->has_stream = false;
+    weir_frame_task *next = weir_stream_leave(f->stream);
+    if (next != NULL) weir_worker_push(worker, &next->task);
+  }
+  return end_task(t, worker);
+}
+
+/* All tasks of all parts. */
+static void run_tasks(weir_frame *head, weir_worker *worker) {
+  int total = 0;
+  weir_frame *each = head;
+  do total += (int)each->program->task_count;
+  while ((each = each->next_part) != NULL);
+  atomic_store_explicit(&head->remaining, total, memory_order_relaxed);
+  for (weir_frame *f = head; f != NULL; f = f->next_part) {
+    const weir_program *p = f->program;
+    for (uint32_t t = 0; t < p->task_count; t++) {
+      f->tasks[t].task.run = run_task;
+      atomic_store_explicit(&f->tasks[t].waits, p->tasks[t].waits,
+                            memory_order_relaxed);
+    }
+  }
+  /* In reverse: the owner takes the newest first. */
+  for (weir_frame *f = head; f != NULL; f = f->next_part)
+    for (uint32_t t = f->program->task_count; t-- > 0;)
+      if (f->program->tasks[t].waits == 0)
+        weir_worker_push(worker, &f->tasks[t].task);
+  weir_worker_wait(worker, &head->remaining);
+}
+
+static void begin(weir_frame *f, weir_pool *pool,
+                  const weir_run_options *options) {
+  static const weir_run_options kNone = {0};
+  f->pool = pool;
+  f->options = options != NULL ? *options : kNone;
+  f->watch = f->options.cancel != NULL || f->options.deadline_ns != 0;
+  bool slow = f->options.trace != NULL || f->options.trap_nan;
+  atomic_store_explicit(&f->slow, slow, memory_order_relaxed);
+  atomic_store_explicit(&f->stopped, WEIR_OK, memory_order_relaxed);
+  if (atomic_load_explicit(&f->failed, memory_order_relaxed) == 0) return;
+  atomic_store_explicit(&f->failed, 0, memory_order_relaxed);
+  memset(f->poison, 0, f->program->value_count);
+}
+
+weir_status weir_frame_stop_error(weir_status stopped, weir_error *err) {
+  if (stopped == WEIR_CANCELLED)
+    return weir_fail(err, WEIR_W5005, NULL, "the run was cancelled");
+  return weir_fail(err, WEIR_W5006, NULL, "the run passed its deadline");
+}
+
+/* Of all parts: the failed node that comes first, else why it was stopped. */
+static weir_status first_failure(const weir_frame *head, weir_error *err) {
+  weir_status stopped = WEIR_OK;
+  const weir_error *best = NULL;
+  uint32_t order = 0;
+  for (const weir_frame *f = head; f != NULL; f = f->next_part) {
+    int failed = atomic_load(&f->failed);
+    if (stopped == WEIR_OK) stopped = (weir_status)atomic_load(&f->stopped);
+    for (int i = 0; i < failed && i < WEIR_FRAME_FAILURES; i++) {
+      if (best != NULL && f->failure_orders[i] >= order) continue;
+      best = &f->failures[i];
+      order = f->failure_orders[i];
+    }
+  }
+  if (best == NULL)
+    return stopped == WEIR_OK ? WEIR_OK : weir_frame_stop_error(stopped, err);
+  weir_error_copy(err, best);
+  return best->code;
+}
+
+/* The channel of a run that failed may hold what nobody took. */
+static weir_status end_run(weir_frame *head, weir_error *err) {
+  bool ended_well = true;
+  for (const weir_frame *f = head; f != NULL; f = f->next_part)
+    ended_well = ended_well &&
+                 !atomic_load_explicit(&f->failed, memory_order_relaxed) &&
+                 !atomic_load_explicit(&f->stopped, memory_order_relaxed);
+  if (__builtin_expect(ended_well, 1)) return WEIR_OK;
+  weir_channel_release(head->channel);
+  head->channel = NULL;
+  return first_failure(head, err);
+}
+
+static bool wants_channel(const weir_frame *head) {
+  const weir_frame *f = head;
+  if (head->channel != NULL) return false;
+  while (f != NULL && !f->program->channel) f = f->next_part;
+  return f != NULL;
+}
+
+weir_status weir_frame_run(weir_frame *head, weir_pool *pool,
+                           const weir_run_options *options, weir_error *err) {
+  const weir_program *p = head->program;
+  if (__builtin_expect(wants_channel(head), 0))
+    WEIR_TRY(weir_channel_local_create(p->env, 0, &head->channel, err));
+  for (weir_frame *f = head; f != NULL; f = f->next_part)
+    begin(f, pool, options);
+  weir_worker *worker =
+      pool != NULL && !p->cheap ? weir_pool_enter(pool) : NULL;
+  int omp = pool != NULL ? weir_openmp_single(weir_pool_openmp(pool)) : 0;
+  if ((p->task_count > 1 || head->next_part != NULL) && worker != NULL) {
+    run_tasks(head, worker);
+  } else {
+    weir_exec_ctx ctx = context(head, worker);
+    run_range(head, &ctx, 0, p->instr_count);
+  }
+  if (worker != NULL) weir_pool_leave(worker);
+  if (pool != NULL) weir_openmp_restore(weir_pool_openmp(pool), omp);
+  return end_run(head, err);
+}
+
+/* Nested frames stop at their first failure. */
+static weir_status run_nested(weir_frame *child, const weir_args *args,
+                              uint64_t step) {
+  const weir_exec_ctx *outer = weir_exec_of(args);
+  const weir_program *p = child->program;
+  WEIR_TRY(weir_frame_check_stop(outer->frame));
+  weir_exec_ctx ctx = *outer;
+  weir_status s = WEIR_OK;
+  ctx.base.self = &ctx;
+  ctx.base.step = step;
+  ctx.frame = child;
+  child->pool = outer->frame->pool;
+  child->options = outer->frame->options;
+  child->watch = outer->frame->watch;
+  atomic_store_explicit(&child->stopped, WEIR_OK, memory_order_relaxed);
+  uint32_t at = 0;
+  if (child->options.trap_nan)
+    s = weir_frame_run_trapped(child, &ctx, args->err, &at);
+  else
+    at = run_fast(child, &ctx, 0, p->instr_count, args->err, &s);
+  if (s != WEIR_OK) weir_program_blame(p, at, s, args->err);
+  return s;
+}
+
+weir_status weir_frame_run_nested(weir_frame *child, const weir_args *args) {
+  return run_nested(child, args, args->ctx->step);
+}
+
+weir_status weir_frame_run_turn(weir_frame *child, const weir_args *args,
+                                int64_t turn) {
+  uint64_t step = weir_hash_bytes(&turn, sizeof turn, args->ctx->step);
+  return run_nested(child, args, step);
+}
+
+weir_status weir_frame_value_status(const weir_frame *f, uint32_t value,
+                                    weir_error *err) {
+  if (value == WEIR_NO_INDEX) return WEIR_OK;
+  uint8_t cause = f->poison[f->program->values[value].root];
+  weir_status stopped = (weir_status)atomic_load(&f->stopped);
+  if (cause == 0 && stopped != WEIR_OK)
+    return weir_frame_stop_error(stopped, err);
+  if (cause == 0) return WEIR_OK;
+  const weir_error *why = &f->failures[cause - 1];
+  weir_error_copy(err, why);
+  return why->code;
+}
+
+weir_status weir_frame_fetch_status(const weir_frame *f, uint32_t fetch,
+                                    weir_error *err) {
+  while (f->next_part != NULL && f->program->fetches[fetch] == WEIR_NO_INDEX)
+    f = f->next_part;
+  return weir_frame_value_status(f, f->program->fetches[fetch], err);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_EXEC_RUN_SLOW_H_
+#define WEIR_EXEC_RUN_SLOW_H_
+
+#include "runtime/exec/run/frame.h"
+
+/* Runs a frame that is traced, has traps or has failed. */
+
+/* Runs instructions [first, last), each looked at: poison, trace, traps. */
+void weir_frame_run_slow(weir_frame *frame, const weir_exec_ctx *ctx,
+                         uint32_t first, uint32_t last);
+
+/* Runs all of a nested frame and looks for NaN after each instruction; |*at| is
+ * the one that failed. */
+weir_status weir_frame_run_trapped(weir_frame *frame, const weir_exec_ctx *ctx,
+                                   weir_error *err, uint32_t *at);
+
+/* Notes that |instr| failed. |err| holds what it said, perhaps nothing. */
+void weir_frame_fail(weir_frame *frame, uint32_t instr, weir_status status,
+                     weir_error *err);
+
+/* Names the node, its inputs' shapes and its place in |err|. */
+void weir_program_blame(const weir_program *program, uint32_t instr,
+                        weir_status status, weir_error *err);
+
+/* Adds an event to the run's trace. */
+void weir_frame_trace(weir_frame *frame, uint32_t instr, int64_t start_ns,
+                      int64_t end_ns, int thread);
+
+/* weir_run_ctx.hold: holds the instruction back for |ns|, or until the run must
+ * stop; |spin|: without sleeping. */
+void weir_frame_hold(void *self, int64_t ns, bool spin);
+
+#endif

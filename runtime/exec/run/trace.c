@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/run/trace.h"
+
+#include "runtime/base/json/json.h"
+#include "runtime/base/size.h"
+
+enum { kNameBytes = 72, kDefaultEvents = 100000 };
+
+typedef struct slot {
+  weir_trace_event event;
+  char name[kNameBytes];
+} slot;
+
+struct weir_trace {
+  const weir_allocator *alloc;
+  size_t capacity;
+  atomic_size_t next; /* counts dropped events too */
+  slot slots[];
+};
+
+weir_status weir_trace_create(const weir_env *env, size_t max_events,
+                              weir_trace **out_trace, weir_error *err) {
+  size_t bytes = 0;
+  *out_trace = NULL;
+  if (max_events == 0) max_events = kDefaultEvents;
+  weir_trace *trace = NULL;
+  if (weir_size_mul(max_events, sizeof(slot), &bytes) &&
+      weir_size_add(bytes, sizeof *trace, &bytes))
+    trace = weir_alloc(env->alloc, bytes);
+  if (trace == NULL) return weir_fail_memory(err, bytes);
+  trace->alloc = env->alloc;
+  trace->capacity = max_events;
+  atomic_init(&trace->next, 0);
+  *out_trace = trace;
+  return WEIR_OK;
+}
+
+void weir_trace_release(weir_trace *trace) {
+  if (trace != NULL) weir_free(trace->alloc, trace);
+}
+
+void weir_trace_clear(weir_trace *trace) {
+  atomic_store(&trace->next, 0);
+}
+
+void weir_trace_add(weir_trace *trace, const weir_trace_event *event) {
+  size_t i = atomic_fetch_add(&trace->next, 1);
+  if (i >= trace->capacity) return;
+  slot *s = &trace->slots[i];
+  weir_sv name = event->name;
+  if (name.size > kNameBytes) {
+    name.data += name.size - kNameBytes;
+    name.size = kNameBytes;
+  }
+  s->event = *event;
+  if (name.size > 0) memcpy(s->name, name.data, name.size);
+  s->event.name = (weir_sv){s->name, name.size};
+}
+
+size_t weir_trace_count(const weir_trace *trace) {
+  size_t n = atomic_load(&trace->next);
+  return n < trace->capacity ? n : trace->capacity;
+}
+
+size_t weir_trace_dropped(const weir_trace *trace) {
+  return atomic_load(&trace->next) - weir_trace_count(trace);
+}
+
+weir_trace_event weir_trace_event_at(const weir_trace *trace, size_t i) {
+  return trace->slots[i].event;
+}
+
+static void write_event(weir_json_writer *w, const weir_trace_event *e,
+                        int64_t origin_ns) {
+  weir_json_object_begin(w, true);
+  weir_json_key(w, "name");
+  weir_json_string(w, e->name);
+  weir_json_key(w, "cat");
+  weir_json_string(w, weir_sv_from(e->category));
+  weir_json_key(w, "ph");
+  weir_json_string(w, WEIR_SV_LIT("X"));
+  weir_json_key(w, "pid");
+  weir_json_uint(w, e->part);
+  weir_json_key(w, "tid");
+  weir_json_int(w, e->thread);
+  weir_json_key(w, "ts"); /* microseconds */
+  weir_json_double(w, (double)(e->start_ns - origin_ns) / 1e3);
+  weir_json_key(w, "dur");
+  weir_json_double(w, (double)(e->end_ns - e->start_ns) / 1e3);
+  weir_json_key(w, "args");
+  weir_json_object_begin(w, true);
+  weir_json_key(w, "step");
+  weir_json_uint(w, e->step);
+  if (e->device.size > 0) {
+    weir_json_key(w, "device");
+    weir_json_string(w, e->device);
+  }
+  if (e->kernel != NULL) {
+    weir_json_key(w, "kernel");
+    weir_json_string(w, weir_sv_from(e->kernel));
+  }
+  weir_json_object_end(w);
+  weir_json_object_end(w);
+}
+
+bool weir_trace_write(const weir_trace *trace, const weir_writer *out) {
+  size_t count = weir_trace_count(trace);
+  int64_t origin_ns = INT64_MAX;
+  for (size_t i = 0; i < count; i++)
+    if (trace->slots[i].event.start_ns < origin_ns)
+      origin_ns = trace->slots[i].event.start_ns;
+  weir_json_writer w;
+  weir_json_writer_init(&w, *out, 1);
+  weir_json_object_begin(&w, false);
+  weir_json_key(&w, "displayTimeUnit");
+  weir_json_string(&w, WEIR_SV_LIT("ns"));
+  weir_json_key(&w, "otherData");
+  weir_json_object_begin(&w, true);
+  weir_json_key(&w, "dropped_events");
+  weir_json_uint(&w, weir_trace_dropped(trace));
+  weir_json_object_end(&w);
+  weir_json_key(&w, "traceEvents");
+  weir_json_array_begin(&w, false);
+  for (size_t i = 0; i < count; i++)
+    write_event(&w, &trace->slots[i].event, origin_ns);
+  weir_json_array_end(&w);
+  weir_json_object_end(&w);
+  return weir_json_finish(&w);
+}

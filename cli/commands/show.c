@@ -12,7 +12,7 @@ static int fail_usage(const char *what, const char *says) {
   cli_hint(
       &err,
       "weir show ops | op NAME | graph FILE | data GRAPH [SET] | tensor FILE "
-      "| devices | errors | passes | sources | placers | objectives");
+      "| devices | errors | passes | sources | formats | placers | objectives");
   return cli_fail(&err);
 }
 
@@ -130,18 +130,6 @@ static int show_errors(const cli_args *args) {
   return 0;
 }
 
-/* A file that says by its name what it is. */
-static bool is_tensor_file(const char *path) {
-  static const char *const ends[] = {".npy", ".npz", ".safetensors", "ubyte",
-                                     ".gz"};
-  size_t size = strlen(path);
-  for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-    size_t n = strlen(ends[i]);
-    if (size > n && strcmp(path + size - n, ends[i]) == 0) return true;
-  }
-  return strchr(path, '#') != NULL;
-}
-
 /* ---- Subjects */
 
 static int show_rows(const cli_args *args,
@@ -181,13 +169,14 @@ static const struct subject {
     {.name = "errors", .all = show_errors},
     {.name = "passes", .row = weir_tools_pass},
     {.name = "sources", .row = weir_tools_source},
+    {.name = "formats", .row = weir_tools_format},
     {.name = "placers", .row = weir_tools_placer},
     {.name = "objectives", .row = weir_tools_objective},
 };
 
 /* A file says by its name what it is: `weir show x.npy`. */
 static int show_file(const cli_args *args, const char *path) {
-  if (is_tensor_file(path)) return show_tensor(args, path);
+  if (weir_tools_tensor_file(path)) return show_tensor(args, path);
   if (strstr(path, ".yaml") != NULL) return show_graph(args, path);
   return fail_usage(path, "expected a known subject");
 }
@@ -230,13 +219,13 @@ const cli_command cli_command_show = {
     .name = "show",
     .synopsis =
         "ops | op NAME | graph GRAPH | data GRAPH [SET] | tensor FILE | "
-        "devices | errors | passes | sources | placers | objectives",
+        "devices | errors | passes | sources | formats | placers | objectives",
     .summary = "show ops, graphs, data sets, tensor files and lists",
     .text =
         "ops lists the operations, op NAME prints one's manual; graph prints "
         "the nodes with\ntheir types, as they are after a pass; data reads the "
         "data sets and prints\ncolumns, examples, batches and first rows; "
-        "tensor prints a tensor file; passes,\nsources, placers and "
+        "tensor prints a tensor file; passes,\nsources, formats, placers and "
         "objectives list the values of options and keys.",
     .examples =
         "  weir show op conv2d\n"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/api/weir_internal.h"
 #include "runtime/base/strbuf.h"
-#include "runtime/io/array/npy.h"
-#include "runtime/io/array/npz_write.h"
-#include "runtime/io/array/safetensors_write.h"
+#include "runtime/base/table.h"
 #include "runtime/io/array/tensor_file.h"
+#include "runtime/io/format/format.h"
 
 weir_status weir_tensor_read_file(weir_runtime *runtime, const char *root,
                                   const char *path, const char *member,
@@ -76,21 +75,29 @@ weir_status weir_tensor_write_file(weir_runtime *runtime, const char *path,
   return s;
 }
 
+/* The format of the library's list that |format| stands for; NULL: none. */
+static const weir_format *find_format(weir_file_format format) {
+  static const char *const kNames[] = {[WEIR_FILE_NPY] = "npy",
+                                       [WEIR_FILE_NPZ] = "npz",
+                                       [WEIR_FILE_SAFETENSORS] = "safetensors"};
+  WEIR_TABLE_OF(kNames, WEIR_FILE_SAFETENSORS + 1);
+  if ((size_t)format >= WEIR_TABLE_COUNT(kNames) || kNames[format] == NULL)
+    return NULL;
+  return weir_format_find(kNames[format]);
+}
+
 static weir_status format_list(weir_file_format format, const file_list *l,
                                weir_strbuf *out, weir_error *err) {
   size_t count = l->given.count;
-  switch (format) {
-    case WEIR_FILE_NPY:
-      if (count == 1) return weir_npy_write(items(l)[0], out, err);
-      return weir_fail(err, WEIR_W0004, NULL,
-                       ".npy holds one tensor, %zu were given", count);
-    case WEIR_FILE_NPZ:
-      return weir_npz_write(l->names, items(l), count, out, err);
-    case WEIR_FILE_SAFETENSORS:
-      return weir_safetensors_write(l->names, items(l), count, out, err);
-  }
-  return weir_fail(err, WEIR_W0004, NULL, "file format %d is unknown",
-                   (int)format);
+  const weir_format *f = find_format(format);
+  if (f == NULL)
+    return weir_fail(err, WEIR_W0004, NULL, "file format %d is unknown",
+                     (int)format);
+  if (f->open == NULL && count != 1)
+    return weir_fail(err, WEIR_W0004, NULL,
+                     "a file of %s holds one tensor, %zu were given", f->name,
+                     count);
+  return f->write(l->names, items(l), count, out, err);
 }
 
 weir_status weir_tensor_write_stream(weir_runtime *runtime,

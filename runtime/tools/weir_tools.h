@@ -185,6 +185,12 @@ bool weir_tools_objective(size_t i, weir_tools_row *out_row);
  * |i|-th source of data sets; false: there are no more. */
 bool weir_tools_pass(size_t i, weir_tools_row *out_row);
 bool weir_tools_source(size_t i, weir_tools_row *out_row);
+/* The |i|-th format of files of tensors, in the order in which they are tried.
+ */
+bool weir_tools_format(size_t i, weir_tools_row *out_row);
+/* Whether |path| ends as a file of tensors does, or names one of its tensors:
+ * x.npy, x.npz#w. */
+bool weir_tools_tensor_file(const char *path);
 
 typedef struct weir_tools_place_opts {
   uint32_t struct_size;

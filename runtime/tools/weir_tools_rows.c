@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "placement/solve/objective.h"
 #include "placement/solve/placer.h"
 #include "runtime/graph/pass/pass_def.h"
+#include "runtime/io/format/format.h"
 #include "runtime/tools/weir_tools.h"
 #include "runtime/train/data/data_source.h"
 
@@ -26,6 +29,17 @@ bool weir_tools_pass(size_t i, weir_tools_row *out) {
   if (p == NULL) return false;
   *out = (weir_tools_row){p->name, NULL, p->summary};
   return true;
+}
+
+bool weir_tools_format(size_t i, weir_tools_row *out) {
+  const weir_format *f = weir_format_at(i);
+  if (f == NULL) return false;
+  *out = (weir_tools_row){f->name, NULL, f->summary};
+  return true;
+}
+
+bool weir_tools_tensor_file(const char *path) {
+  return weir_format_of_name(path) != NULL || strchr(path, '#') != NULL;
 }
 
 bool weir_tools_source(size_t i, weir_tools_row *out) {

@@ -561,7 +561,8 @@ class Others(Case):
             nodes = json.loads(self.weir("show", "graph", "tiny.weir.yaml",
                                          "--after", stage, "--json"))["nodes"]
             self.assertEqual(nodes[-1]["op"], "matmul")
-        for what in ("passes", "sources", "placers", "objectives"):
+        for what in ("passes", "sources", "formats", "placers",
+                     "objectives"):
             rows = json.loads(self.weir("show", what, "--json"))
             lines = self.weir("show", what).splitlines()
             self.assertEqual([line.split()[0] for line in lines],

@@ -82,7 +82,7 @@ static void members(void **state) {
   refuses("some.safetensors", NULL, "W4010", "holds 4", "cube, grid");
   refuses("f4.npy", "x", "W4010", "one tensor", "");
   refuses("u1.idx.gz", "x", "W4010", "one tensor", "");
-  refuses("make.py", NULL, "W4008", "neither .npy", "");
+  refuses("make.py", NULL, "W4008", "no known format", "");
   refuses("none.npy", NULL, "W4001", "No such file", "");
   refuses("../test_npy.c", NULL, "W4002", "leaves its folder", "");
 }

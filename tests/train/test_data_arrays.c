@@ -111,7 +111,8 @@ static void npy_shards_and_orders(void **state) {
   put_npy("ints.npy", numbers(WEIR_I32, 2, two, 0));
   data_refuses(NPY("[part-00.npy, ints.npy]", ""), "W4022", "later file");
   data_put_text("text.npy", "hello");
-  data_refuses(NPY("text.npy", ""), "W4008", "neither .npy nor IDX");
+  data_refuses(NPY("text.npy", ""), "W4008",
+               "no format that has rows: npy, idx");
 }
 
 /* tests/io/data/make.py's files in Fortran order and big-endian. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/load/sections_data.h"
 
-#include <stdio.h>
-
+#include "runtime/base/join.h"
 #include "runtime/graph/load/keys.h"
 #include "runtime/graph/load/loader.h"
 #include "runtime/graph/load/report.h"
@@ -124,12 +123,9 @@ static weir_sv source_name(const void *self, size_t i) {
 static void report_source(weir_loader *l, const section_keys *k,
                           const weir_yaml *y) {
   char names[256] = "";
-  size_t used = 0, count = 0;
-  for (const weir_data_form *f; (f = k->forms(count)) != NULL; count++) {
-    int n = snprintf(names + used, sizeof names - used, "%s%s",
-                     count > 0 ? ", " : "", f->name);
-    used += (size_t)n < sizeof names - used ? (size_t)n : 0;
-  }
+  size_t count = 0;
+  for (const weir_data_form *f; (f = k->forms(count)) != NULL; count++)
+    weir_join_name(names, sizeof names, f->name);
   weir_report_begin(l, WEIR_W1010, &y->mark, "source '%.*s' is none of %s",
                     WEIR_SV(y->text), names);
   weir_report_nearest(l, y->text, count, source_name, k);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/pass/pass_def.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/join.h"
 #include "runtime/base/nearest.h"
 #include "runtime/graph/pass/pass_simplify.h"
 
@@ -14,12 +14,9 @@ static weir_sv name_at(const void *self, size_t i) {
 
 static weir_status fail_unknown(const char *name, weir_error *err) {
   char names[256] = "";
-  size_t used = 0, count = 0;
-  for (const weir_pass_def *p; (p = weir_pass_at(count)) != NULL; count++) {
-    int n = snprintf(names + used, sizeof names - used, "%s%s",
-                     count > 0 ? ", " : "", p->name);
-    used += (size_t)n < sizeof names - used ? (size_t)n : 0;
-  }
+  size_t count = 0;
+  for (const weir_pass_def *p; (p = weir_pass_at(count)) != NULL; count++)
+    weir_join_name(names, sizeof names, p->name);
   weir_status s = weir_fail(err, WEIR_W0002, NULL,
                             "unknown pass %s, expected %s", name, names);
   weir_sv near = weir_nearest_name(weir_sv_from(name), count, name_at, NULL);

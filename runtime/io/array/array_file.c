@@ -5,14 +5,11 @@
 
 #include "runtime/base/size.h"
 #include "runtime/io/array/idx.h"
-#include "runtime/io/array/npy.h"
 #include "runtime/io/checkpoint/convert.h"
+#include "runtime/io/format/format.h"
 #include "runtime/io/inflate.h"
 
-enum {
-  kHeadBytes = WEIR_NPY_HEADER_BYTES + 16, /* magic, version, length */
-  kLoadWindow = 65536
-};
+enum { kHeadBytes = WEIR_FORMAT_HEAD_BYTES, kLoadWindow = 65536 };
 
 static weir_status fail_length(const weir_array_file *f, weir_error_id id,
                                uint64_t want, uint64_t have, weir_error *err) {
@@ -50,33 +47,31 @@ static weir_status measure(weir_array_file *f, size_t raw_elem_bytes,
   return want == have ? WEIR_OK : fail_length(f, id, want, have, err);
 }
 
-static weir_status read_head(weir_array_file *f, weir_bytes head,
+static bool has_rows(const weir_format *format) {
+  return format->head != NULL;
+}
+
+static weir_status read_head(weir_array_file *f, weir_bytes start,
                              weir_error *err) {
   const char *path = f->blob->path;
-  bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
-  size_t data_at = 0;
-  if (weir_npy_is(head)) {
-    weir_npy_header h;
-    WEIR_TRY(weir_npy_head_read(head, path, &h, &data_at, err));
-    f->dtype = h.dtype;
-    f->shape = h.shape;
-    f->data_at = data_at;
-    f->swap = h.big_endian == little;
-    f->is_bool = h.dtype == WEIR_BOOL;
-    f->fortran = h.fortran_order && h.shape.rank > 1;
-    return measure(f, weir_dtype_size(h.dtype), WEIR_W4003, err);
-  }
+  const weir_format *format;
+  weir_format_head h;
+  char names[128];
   weir_mark at = {.file = path};
-  if (!weir_idx_is(head))
+  for (size_t i = 0; (format = weir_format_at(i)) != NULL; i++)
+    if (has_rows(format) && format->sniff(start)) break;
+  if (format == NULL)
     return weir_fail(err, WEIR_W4008, &at,
-                     "the file is neither .npy nor IDX (plain or gzip)");
-  weir_idx_head h;
-  WEIR_TRY(weir_idx_head_read(head, path, &h, err));
+                     "the file is of no format that has rows: %s",
+                     weir_format_names(has_rows, names, sizeof names));
+  WEIR_TRY(format->head(start, path, &h, err));
   f->dtype = h.dtype;
   f->shape = h.shape;
   f->data_at = h.data_at;
-  f->swap = little && h.elem_bytes == weir_dtype_size(h.dtype);
-  return measure(f, h.elem_bytes, WEIR_W4006, err);
+  f->swap = h.swap;
+  f->is_bool = h.is_bool;
+  f->fortran = h.fortran;
+  return measure(f, h.elem_bytes, h.bad, err);
 }
 
 weir_status weir_array_file_open(const weir_env *env, const char *root,

@@ -8,10 +8,10 @@
 
 /* A tensor from a file of any known format, and tensors to one.
  *
- * When reading, the first bytes tell the format, not the name: .npy, .npz,
- * safetensors, IDX, and IDX in gzip. When writing, the name's ending does.
- * Arrays of one file come in one tensor; .npz and safetensors hold several,
- * and |member| names the one that is wanted; one alone needs no name. */
+ * The formats are those of format.h. When reading, the first bytes tell the
+ * format; the name does where they do not, and when writing. In a file that
+ * holds several tensors |member| names the one that is wanted; one alone needs
+ * no name. */
 
 /* Reads a tensor from |path| beneath folder |root| (NULL: |path| as it is).
  * The tensor may be a read-only view of a mapped safetensors file, so env->fs
@@ -30,9 +30,9 @@ weir_status weir_tensor_bytes_read(const weir_allocator *alloc,
                                    const char *member, weir_tensor **out_tensor,
                                    weir_error *err);
 
-/* Writes |count| tensors to |path|, replacing it as a whole: .npz or
- * .safetensors, or .npy, which takes one and no name. |names| may be NULL for
- * .npy. Errors: W4008 for another ending, W5009, W6001, W6005. */
+/* Writes |count| tensors to |path|, replacing it as a whole. A format of one
+ * tensor, such as .npy, takes one; |names| may then be NULL. Errors: W4008 for
+ * an ending of no format that is written, W5009, W6001, W6005. */
 weir_status weir_tensor_file_write(const weir_env *env, const char *path,
                                    const weir_sv *names,
                                    weir_tensor *const *tensors, size_t count,

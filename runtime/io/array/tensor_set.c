@@ -2,10 +2,9 @@
 #include "runtime/io/array/tensor_set.h"
 
 #include "runtime/base/nearest.h"
-#include "runtime/io/array/npz.h"
-#include "runtime/io/array/safetensors.h"
 #include "runtime/io/checkpoint/checkpoint_load.h"
 #include "runtime/io/checkpoint/checkpoint_open.h"
+#include "runtime/io/format/format.h"
 
 static weir_status add(weir_tensor_set *set, weir_sv name,
                        weir_checkpoint_role role, weir_tensor *take_tensor,
@@ -32,37 +31,14 @@ static weir_status read_checkpoint(weir_tensor_set *set, const char *path,
   return WEIR_OK;
 }
 
-/* Takes |file|, also when it fails. */
-static weir_status read_safetensors(weir_tensor_set *set, const char *path,
-                                    weir_file *file, weir_error *err) {
-  const weir_fs *fs = set->env->fs;
-  weir_safetensors *st = NULL;
-  weir_status s = weir_safetensors_from(set->env->alloc, file->bytes, path, fs,
-                                        file, &st, err);
-  if (s != WEIR_OK) fs->close(fs->self, file);
-  for (size_t i = 0; s == WEIR_OK && i < weir_safetensors_count(st); i++) {
+static weir_status add_members(weir_tensor_set *set, const weir_format *f,
+                               void *self, weir_error *err) {
+  for (size_t i = 0; i < f->count(self); i++) {
     weir_tensor *t = NULL;
-    s = weir_safetensors_get(st, i, &t, err);
-    if (s == WEIR_OK)
-      s = add(set, weir_safetensors_name(st, i), WEIR_CHECKPOINT_VARIABLE, t,
-              err);
+    WEIR_TRY(f->get(self, i, &t, err));
+    WEIR_TRY(add(set, f->name_at(self, i), WEIR_CHECKPOINT_VARIABLE, t, err));
   }
-  weir_safetensors_release(st);
-  return s;
-}
-
-static weir_status read_npz(weir_tensor_set *set, const char *path,
-                            weir_bytes bytes, weir_error *err) {
-  weir_npz *npz = NULL;
-  weir_status s = weir_npz_open(set->env->alloc, bytes, path, &npz, err);
-  for (size_t i = 0; s == WEIR_OK && i < weir_npz_count(npz); i++) {
-    weir_tensor *t = NULL;
-    s = weir_npz_read(npz, i, &t, err);
-    if (s == WEIR_OK)
-      s = add(set, weir_npz_name(npz, i), WEIR_CHECKPOINT_VARIABLE, t, err);
-  }
-  weir_npz_release(npz);
-  return s;
+  return WEIR_OK;
 }
 
 static weir_status read_file(weir_tensor_set *set, const char *path,
@@ -70,16 +46,22 @@ static weir_status read_file(weir_tensor_set *set, const char *path,
   const weir_fs *fs = set->env->fs;
   weir_mark at = {.file = path};
   weir_file file = {0};
+  void *self = NULL;
+  char names[128];
   WEIR_TRY(fs->read(fs->self, NULL, path, SIZE_MAX, false, &file, err));
-  if (weir_safetensors_is(file.bytes))
-    return read_safetensors(set, path, &file, err);
-  weir_status s =
-      weir_npz_is(file.bytes)
-          ? read_npz(set, path, file.bytes, err)
-          : weir_fail(err, WEIR_W4008, &at,
-                      "'%.200s' is neither a checkpoint nor .npz nor "
-                      "safetensors",
-                      path);
+  weir_format_input in = {set->env->alloc, file.bytes, path, fs, &file};
+  const weir_format *f = weir_format_of(file.bytes, path);
+  weir_status s;
+  if (f == NULL || f->open == NULL)
+    s = weir_fail(
+        err, WEIR_W4008, &at,
+        "'%.200s' is neither a checkpoint nor a file of several tensors (%s)",
+        path,
+        weir_format_names(weir_format_holds_several, names, sizeof names));
+  else
+    s = f->open(&in, &self, err);
+  if (s == WEIR_OK) s = add_members(set, f, self, err);
+  if (self != NULL) f->release(self);
   fs->close(fs->self, &file);
   return s;
 }

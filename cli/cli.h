@@ -87,6 +87,13 @@ typedef struct cli_option {
   bool (*row)(size_t i, weir_tools_row *out_row);
 } cli_option;
 
+/* Where an option of a command has an effect; elsewhere it is refused. */
+typedef struct cli_effect {
+  const char *option; /* NULL ends a list */
+  const char *of;     /* first words that it is for, "diff|convert"; or NULL */
+  const char *with;   /* options of which one must be given too; or NULL */
+} cli_effect;
+
 /* A command, one const struct in its file of commands/. */
 typedef struct cli_command {
   const char *name;
@@ -95,6 +102,7 @@ typedef struct cli_command {
   const char *text;     /* prose, or NULL */
   const char *examples; /* two lines or more */
   const cli_option *options;
+  const cli_effect *effects; /* of options that are not for all; or NULL */
   size_t min_rest, max_rest;
   int (*run)(const cli_args *args); /* returns the exit code */
 } cli_command;

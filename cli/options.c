@@ -179,6 +179,14 @@ static const cli_option *find_letter(const cli_command *c, char letter) {
   return NULL;
 }
 
+/* A command that takes the option, or NULL. */
+static const char *taker(const char *name) {
+  for (size_t i = 0; cli_commands[i] != NULL; i++)
+    if (find_long(cli_commands[i], name, strlen(name)) != NULL)
+      return cli_commands[i]->name;
+  return NULL;
+}
+
 static weir_status unknown(const cli_command *c, const char *text, size_t size,
                            weir_error *err) {
   const char *names[64];
@@ -190,7 +198,10 @@ static weir_status unknown(const cli_command *c, const char *text, size_t size,
   weir_status s =
       cli_error(err, "W0001", "weir %s has no option --%s", c->name, name);
   int64_t nearest = weir_tools_nearest(name, count, names);
-  if (nearest >= 0)
+  const char *other = taker(name);
+  if (other != NULL)
+    cli_hint(err, "weir %s takes it", other);
+  else if (nearest >= 0)
     cli_hint(err, "did you mean --%s?", names[nearest]);
   else
     cli_hint(err, "`weir %s --help` lists the options", c->name);
@@ -242,6 +253,44 @@ static weir_status read_letters(line *l, const char *text, weir_error *err) {
   return WEIR_OK;
 }
 
+/* ---- Options that have no effect */
+
+static bool is_given(const cli_command *c, const cli_args *args,
+                     const char *name) {
+  const cli_option *o = find_long(c, name, strlen(name));
+  return o != NULL && args->from[o - c->options] == CLI_ARG;
+}
+
+/* Whether one of |names|, "a|b", is given. */
+static bool any_given(const cli_command *c, const cli_args *args,
+                      const char *names) {
+  for (const cli_option *o = c->options; o->name != NULL; o++)
+    if (is_choice(names, o->name) && args->from[o - c->options] == CLI_ARG)
+      return true;
+  return false;
+}
+
+/* A word that says what is meant, not a path: `weir show x.npy`. */
+static bool is_word(const char *text) {
+  return strpbrk(text, "./#") == NULL;
+}
+
+static weir_status check_effects(const cli_command *c, const cli_args *args,
+                                 weir_error *err) {
+  const char *word = args->rest_count > 0 ? args->rest[0] : "";
+  for (const cli_effect *e = c->effects; e != NULL && e->option != NULL; e++) {
+    if (!is_given(c, args, e->option)) continue;
+    if (e->of != NULL && is_word(word) && !is_choice(e->of, word))
+      return cli_error(err, "W0001",
+                       "--%s has no effect on weir %s %s; it is for %s",
+                       e->option, c->name, word, e->of);
+    if (e->with != NULL && !any_given(c, args, e->with))
+      return cli_error(err, "W0001", "--%s has no effect without --%s",
+                       e->option, e->with);
+  }
+  return WEIR_OK;
+}
+
 static weir_status check_rest(const cli_command *c, const cli_args *args,
                               weir_error *err) {
   if (args->help) return WEIR_OK;
@@ -250,7 +299,7 @@ static weir_status check_rest(const cli_command *c, const cli_args *args,
   if (args->rest_count > c->max_rest)
     return cli_error(err, "W0001", "weir %s: %s is one argument too many",
                      c->name, args->rest[c->max_rest]);
-  return WEIR_OK;
+  return check_effects(c, args, err);
 }
 
 static void set_defaults(cli_args *args) {

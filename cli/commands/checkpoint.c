@@ -98,6 +98,16 @@ static const cli_option options[] = {
     HELP,
     END};
 
+static const cli_effect effects[] = {
+    {.option = "step", .of = "show"},
+    {.option = "rtol", .of = "diff"},
+    {.option = "atol", .of = "diff"},
+    {.option = "map", .of = "convert"},
+    {.option = "role", .of = "convert"},
+    {.option = "json", .of = "show|verify|diff"},
+    {.option = NULL},
+};
+
 const cli_command cli_command_checkpoint = {
     .name = "checkpoint",
     .synopsis = "show DIR | verify DIR | diff A B | convert SRC DST",
@@ -117,6 +127,7 @@ const cli_command cli_command_checkpoint = {
         "  weir checkpoint convert runs/a weights.safetensors --role variable\n"
         "  weir checkpoint convert old.npz runs/new --map w=dense/w\n",
     .options = options,
+    .effects = effects,
     .min_rest = 2,
     .max_rest = 3,
     .run = checkpoint_command,

@@ -53,6 +53,11 @@ static const cli_option options[] = {
          "the data set, instead of that of train: eval:"),
     TRAIN_COMMON, END};
 
+static const cli_effect effects[] = {
+    {.option = "map", .with = "weights"},
+    {.option = NULL},
+};
+
 const cli_command cli_command_eval = {
     .name = "eval",
     .synopsis = "GRAPH.weir.yaml [options]",
@@ -66,6 +71,7 @@ const cli_command cli_command_eval = {
         "  weir eval lenet.weir.yaml --weights lenet.safetensors --data "
         "train\n",
     .options = options,
+    .effects = effects,
     .min_rest = 1,
     .max_rest = 1,
     .run = eval_command,

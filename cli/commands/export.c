@@ -61,6 +61,11 @@ static const cli_option options[] = {
     HELP,
     END};
 
+static const cli_effect effects[] = {
+    {.option = "map", .with = "weights"},
+    {.option = NULL},
+};
+
 const cli_command cli_command_export = {
     .name = "export",
     .synopsis = "GRAPH.weir.yaml [options]",
@@ -73,6 +78,7 @@ const cli_command cli_command_export = {
         "out/lenet.weir.yaml\n"
         "  weir run out/lenet.weir.yaml -i image=@x.npy\n",
     .options = options,
+    .effects = effects,
     .min_rest = 1,
     .max_rest = 1,
     .run = export_command,

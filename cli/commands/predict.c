@@ -353,6 +353,14 @@ static const cli_option options[] = {
     HELP,
     END};
 
+static const cli_effect effects[] = {
+    {.option = "take", .with = "data"},
+    {.option = "prompt", .with = "sample"},
+    {.option = "temperature", .with = "sample"},
+    {.option = "map", .with = "weights"},
+    {.option = NULL},
+};
+
 const cli_command cli_command_predict = {
     .name = "predict",
     .synopsis = "GRAPH.weir.yaml [options]",
@@ -371,6 +379,7 @@ const cli_command cli_command_predict = {
         "'The "
         "'\n",
     .options = options,
+    .effects = effects,
     .min_rest = 1,
     .max_rest = 1,
     .run = predict_command,

@@ -368,6 +368,13 @@ static const cli_option options[] = {
     HELP,
     END};
 
+static const cli_effect effects[] = {
+    {.option = "rtol", .with = "expect"},
+    {.option = "atol", .with = "expect"},
+    {.option = "verbose", .with = "in-process"},
+    {.option = NULL},
+};
+
 const cli_command cli_command_run = {
     .name = "run",
     .synopsis = "GRAPH.weir.yaml [options]",
@@ -384,6 +391,7 @@ const cli_command cli_command_run = {
         "--rtol "
         "1e-4\n",
     .options = options,
+    .effects = effects,
     .min_rest = 1,
     .max_rest = 1,
     .run = run_command,

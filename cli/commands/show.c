@@ -215,6 +215,16 @@ static const cli_option options[] = {
     HELP,
     END};
 
+static const cli_effect effects[] = {
+    {.option = "after", .of = "graph"},
+    {.option = "data-root", .of = "data"},
+    {.option = "full", .of = "tensor"},
+    {.option = "param", .of = "graph|data"},
+    {.option = "seed", .of = "graph|data"},
+    {.option = "limit", .of = "graph|data|tensor"},
+    {.option = NULL},
+};
+
 const cli_command cli_command_show = {
     .name = "show",
     .synopsis =
@@ -233,6 +243,7 @@ const cli_command cli_command_show = {
         "  weir show data graphs/lenet.weir.yaml train\n"
         "  weir show tensor x.npy\n",
     .options = options,
+    .effects = effects,
     .min_rest = 1,
     .max_rest = 3,
     .run = show_command,

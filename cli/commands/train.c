@@ -96,6 +96,11 @@ static const cli_option options[] = {
     TRAIN_COMMON,
     END};
 
+static const cli_effect effects[] = {
+    {.option = "map", .with = "init"},
+    {.option = NULL},
+};
+
 const cli_command cli_command_train = {
     .name = "train",
     .synopsis = "GRAPH.weir.yaml [options]",
@@ -112,6 +117,7 @@ const cli_command cli_command_train = {
         "  weir train graphs/mlp_train.weir.yaml --steps 1000\n"
         "  weir train lenet.weir.yaml --checkpoint run1 --json > run1.jsonl\n",
     .options = options,
+    .effects = effects,
     .min_rest = 1,
     .max_rest = 1,
     .run = train_command,

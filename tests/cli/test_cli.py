@@ -278,6 +278,21 @@ class Errors(Case):
                 (("run", "x", "--limit", "bits=3"), "expected memory="),
                 (("bench", "x", "--inflight", "17"), "from 1 to 16"),
                 (("show", "nothing"), "expected a known subject"),
+                (("run", "x", "--steps", "3"), "weir train takes it"),
+                (("run", "x", "--rtol", "1"), "no effect without --expect"),
+                (("run", "x", "-v"), "no effect without --in-process"),
+                (("predict", "x", "--take", "3"), "no effect without --data"),
+                (("predict", "x", "--prompt", "a"),
+                 "no effect without --sample"),
+                (("eval", "x", "--map", "a=b"), "no effect without --weights"),
+                (("train", "x", "--map", "a=b"), "no effect without --init"),
+                (("show", "ops", "--after", "fuse"),
+                 "no effect on weir show ops; it is for graph"),
+                (("show", "op", "matmul", "--full"), "it is for tensor"),
+                (("checkpoint", "show", "x", "--role", "slot"),
+                 "it is for convert"),
+                (("checkpoint", "convert", "x", "y", "--step", "3"),
+                 "it is for show"),
                 (("explain", "W9999"), "unknown error id W9999")):
             self.weir(*args, code=2)
             self.assertIn(says, self.err)

@@ -52,7 +52,7 @@ typedef struct cli_args {
   bool json, trap_nan, no_fusion, ref_kernels, print_config, full, quiet, help;
   bool all, man, explain, verbose;
   /* place */
-  const char *in_process, *placer, *plan;
+  const char *in_process, *placer, *plan, *save_plan;
   const char *node_pattern; /* place --nodes */
   const char *cluster, *budget, *explain_node, *memory, *given, *replay,
       *verify, *diff, *costs;
@@ -166,11 +166,19 @@ int cli_signal_code(int code);
 
 /* ---- What commands share */
 
+/* Tensors by name, owned. */
+typedef struct cli_tensors {
+  char **names;
+  weir_tensor **items;
+  size_t count, capacity;
+} cli_tensors;
+
 /* A loaded graph with what it stands on. Release also after a failure. */
 typedef struct cli_job {
   weir_runtime *runtime;
   weir_graph *graph;
   weir_session *session;
+  weir_tools_plan *plan, *used; /* --in-process; --save-plan */
   char *source; /* the graph file's text, once a diagnostic wanted it */
   size_t source_size;
   const char *path;
@@ -183,19 +191,15 @@ typedef struct cli_job {
 int cli_job_open(cli_job *job, const cli_args *args, int threads);
 /* Loads |path| ("-": stdin), printing diagnostics. Returns an exit code. */
 int cli_job_load(cli_job *job, const cli_args *args, const char *path);
-/* Makes the session. */
-int cli_job_session(cli_job *job, const cli_args *args, bool bench);
+/* Makes the session. |inputs| (may be NULL): what will be fed, as far as it is
+ * known. |bench|: defaults are computed in every run. */
+int cli_job_session(cli_job *job, const cli_args *args,
+                    const cli_tensors *inputs, bool bench);
 void cli_job_close(cli_job *job);
 /* A plan file's text, which the caller frees. Errors: W4001. */
 weir_status cli_read_plan(const char *path, char **out_text, size_t *out_size,
                           weir_error *err);
 
-/* Tensors by name, owned. */
-typedef struct cli_tensors {
-  char **names;
-  weir_tensor **items;
-  size_t count, capacity;
-} cli_tensors;
 /* Takes |tensor| on success. */
 weir_status cli_tensors_add(cli_tensors *t, const char *name, size_t name_size,
                             weir_tensor *tensor, weir_error *err);

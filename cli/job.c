@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/placing.h"
 
 enum { READ_STEP = 65536, READ_LIMIT = 64 << 20, PLAN_LIMIT = 1 << 30 };
 
@@ -205,26 +205,20 @@ int cli_job_load(cli_job *job, const cli_args *args, const char *path) {
   return code >= 0 ? code : 8;
 }
 
-int cli_job_session(cli_job *job, const cli_args *args, bool bench) {
+int cli_job_session(cli_job *job, const cli_args *args,
+                    const cli_tensors *inputs, bool bench) {
   weir_error err = WEIR_ERROR_INIT;
   weir_session_opts opts = {.struct_size = sizeof opts,
                             .no_fusion = args->no_fusion,
                             .no_fold = bench,
                             .ref_kernels = args->ref_kernels,
-                            .in_process = args->in_process,
-                            .placer = args->placer,
-                            .on_placed = args->verbose ? cli_err : NULL,
                             .seed = (uint64_t)args->seed};
-  char *plan = NULL;
-  weir_status s = WEIR_OK;
+  cli_placing_want want = {.inputs = inputs, .one_program = inputs != NULL};
   cli_signals_watch(NULL);
-  if (args->plan != NULL)
-    s = cli_read_plan(args->plan, &plan, &opts.plan_size, &err);
-  opts.plan = plan;
+  weir_status s = cli_placing_use(job, args, &want, &opts, &err);
   if (s == WEIR_OK)
     s = weir_session_create(job->runtime, job->graph, &opts, &job->session,
                             &err);
-  free(plan);
   if (s != WEIR_OK) return cli_fail(&err);
   cli_signals_watch(job->session);
   return 0;
@@ -233,6 +227,8 @@ int cli_job_session(cli_job *job, const cli_args *args, bool bench) {
 void cli_job_close(cli_job *job) {
   if (job->session != NULL) cli_signals_watch(NULL);
   weir_session_release(job->session);
+  weir_tools_plan_release(job->plan);
+  weir_tools_plan_release(job->used);
   weir_graph_release(job->graph);
   weir_runtime_release(job->runtime);
   free(job->source);

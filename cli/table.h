@@ -46,14 +46,21 @@
       FLAG("no-fusion", 0, no_fusion,                                    \
            "run every node by a kernel of its own"),                     \
       FLAG("ref-kernels", 0, ref_kernels, "use reference kernels only"), \
-      IN_PROCESS,                                                        \
-      TEXT("plan", 0, "FILE", plan, NULL,                                \
-           "with --in-process: a plan from weir place --json")
+      IN_PROCESS
 #define IN_PROCESS                                                     \
   TEXT("in-process", 0, "SPEC", in_process, NULL,                      \
        "run on the devices of a cluster, ps=1,worker=2 or graph, all " \
        "in this process"),                                             \
-      PLACER
+      PLACER, OBJECTIVE, BUDGET,                                       \
+      TEXT("costs", 0, "FILE", costs, NULL,                            \
+           "with --in-process: measured costs"),                       \
+      TEXT("plan", 0, "FILE", plan, NULL,                              \
+           "with --in-process: a plan from weir place --json"),        \
+      TEXT("save-plan", 0, "FILE", save_plan, NULL,                    \
+           "with --in-process: write the plan that was used as JSON")
+#define BUDGET                              \
+  TEXT("budget", 0, "N|TIME", budget, NULL, \
+       "moves of local search, or a time; 0: none (by the graph's size)")
 #define PLACER                                                               \
   {                                                                          \
     "placer", 0, CLI_TEXT, "NAME", "the way to a plan", AT(placer), NULL, 0, \

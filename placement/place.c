@@ -320,7 +320,7 @@ static weir_status plan_goal(placer *p, weir_plan **out, weir_error *err) {
   const weir_place_request *r = p->request;
   weir_plan_start start = {r, true, true};
   WEIR_TRY(weir_goal_create(r->graph, r->inference, &p->goal, err));
-  WEIR_TRY(cut(p->goal, r->shapes, 0, &p->cut, err));
+  WEIR_TRY(cut(p->goal, r->shapes, r->open ? NOMINAL_SIZE : 0, &p->cut, err));
   if (r->replay) return plan_given(p, out, err);
   if (!r->inference || r->graph->train == NULL) p->main = p->goal;
   WEIR_TRY(decide_homes(p, err));

@@ -93,6 +93,7 @@ typedef struct weir_place_request {
   bool inference;           /* the outputs, though the graph has `train` */
   const weir_shape *shapes; /* per input of |graph|, of what is fed; rank
                                unknown: not known; may be NULL */
+  bool open; /* a dimension that nothing fixes counts as it does for homes */
   weir_sv given; /* JSON of a plan that joins the candidates; data NULL: none */
   const char *given_name; /* for messages; NULL: "plan" */
   bool replay; /* |given| is the plan, and says where variables live */

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "cli/config.h"
+#include "cli/placing.h"
 #include "cli/table.h"
 
 enum { SAMPLES = 1 << 20 };
@@ -303,8 +304,9 @@ static int bench_loaded(cli_job *job, const cli_args *args, int threads,
   for (size_t i = 0; s == WEIR_OK && i < args->inputs.count; i++)
     s = cli_input_read(job, args, args->inputs.items[i], &inputs, &err);
   if (s == WEIR_OK) s = cli_inputs_random(job, false, &inputs, &err);
-  if (s == WEIR_OK) code = cli_job_session(job, args, true);
+  if (s == WEIR_OK) code = cli_job_session(job, args, &inputs, true);
   if (s == WEIR_OK && code == 0) s = measure(&r, job, &inputs, args, &err);
+  if (s == WEIR_OK && code == 0) s = cli_placing_save(job, args, &err);
   cli_tensors_release(&inputs);
   if (s != WEIR_OK) code = cli_fail(&err);
   if (code == 0) {

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "cli/config.h"
+#include "cli/placing.h"
 #include "cli/table.h"
 #include "cli/train.h"
 
@@ -14,9 +15,8 @@ static int run(const cli_args *args, cli_job *job) {
   weir_error err = WEIR_ERROR_INIT;
   weir_trainer *trainer = NULL;
   weir_session_opts session = {.struct_size = sizeof session,
-                               .ref_kernels = args->ref_kernels,
-                               .in_process = args->in_process,
-                               .placer = args->placer};
+                               .ref_kernels = args->ref_kernels};
+  cli_placing_want want = {.training = true};
   weir_train_opts opts = {.struct_size = sizeof opts,
                           .seed = (uint64_t)args->seed,
                           .eval_only = true,
@@ -28,10 +28,12 @@ static int run(const cli_args *args, cli_job *job) {
                           .session = &session,
                           .getenv = look_up_env};
   weir_train_report report = {.struct_size = sizeof report};
-  weir_status s =
-      weir_trainer_create(job->runtime, job->graph, &opts, &trainer, &err);
+  weir_status s = cli_placing_use(job, args, &want, &session, &err);
+  if (s == WEIR_OK)
+    s = weir_trainer_create(job->runtime, job->graph, &opts, &trainer, &err);
   if (s == WEIR_OK) s = weir_trainer_eval(trainer, args->data, &report, &err);
   if (s == WEIR_OK) cli_report_print(&report, args->json);
+  if (s == WEIR_OK) s = cli_placing_save(job, args, &err);
   weir_trainer_release(trainer);
   return s == WEIR_OK ? 0 : cli_fail(&err);
 }

@@ -42,7 +42,7 @@ static int export_command(const cli_args *args) {
   cli_job job;
   int code = cli_job_open(&job, args, -1);
   if (code == 0) code = cli_job_load(&job, args, args->rest[0]);
-  if (code == 0) code = cli_job_session(&job, args, false);
+  if (code == 0) code = cli_job_session(&job, args, NULL, false);
   if (code == 0) code = export(args, &job);
   cli_job_close(&job);
   return cli_signal_code(code);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/config.h"
+#include "cli/placing.h"
 #include "cli/table.h"
 
 /* One `weir place`. */
@@ -12,58 +13,39 @@ typedef struct place {
   weir_tools_place_opts opts;
   weir_tools_plan *plan, *before; /* |before|: of --what-if */
   char *given;                    /* text of the plan of --given or --replay */
-  bool observed;                  /* it is to be carried out */
+  cli_tensors inputs;
+  weir_feed *feeds;
+  bool observed; /* it is to be carried out */
 } place;
 
-static void on_warning(void *self, const weir_diag *diag) {
-  (void)self;
-  weir_diag_write(diag, WEIR_DIAG_FORM_HUMAN, cli_color(), NULL, NULL, cli_err,
-                  NULL);
-}
-
 /* ---- What is asked for */
-
-/* "200000" moves, or "1s". */
-static weir_status read_budget(place *p, weir_error *err) {
-  const char *text = p->args->budget;
-  int64_t moves;
-  if (text == NULL) return WEIR_OK;
-  if (cli_parse_int(text, &moves) && moves >= 0) {
-    p->opts.moves = (uint64_t)moves;
-    p->opts.portfolio_only = moves == 0;
-    return WEIR_OK;
-  }
-  if (cli_parse_time(text, &p->opts.budget_ns)) return WEIR_OK;
-  return cli_error(err, "W0002",
-                   "--budget %s, expected a number of moves or a time (1s)",
-                   text);
-}
 
 static weir_status read_options(place *p, weir_error *err) {
   const cli_args *a = p->args;
   const char *given = a->replay != NULL ? a->replay : a->given;
-  p->opts = (weir_tools_place_opts){
-      .struct_size = sizeof p->opts,
-      .strictness = a->strict_placement ? 1 : 0,
-      .cluster = a->cluster,
-      .processors = (uint32_t)a->processors,
-      .seed = (uint64_t)a->seed,
-      .replay = a->replay != NULL,
-      .placer = a->placer,
-      .inference = a->inference,
-      .costs = a->costs,
-      /* A prediction wants measured costs. */
-      .in_process = p->observed,
-      .calibrate = a->calibrate || (p->observed && a->costs == NULL),
-      .on_diag = on_warning,
-  };
-  p->opts.objective = a->objective;
+  WEIR_TRY(cli_placing_read(a, given, &p->opts, &p->given, err));
+  p->opts.cluster = a->cluster;
+  p->opts.processors = (uint32_t)a->processors;
+  p->opts.replay = a->replay != NULL;
+  p->opts.inference = a->inference;
   p->opts.microbatches = (uint32_t)a->microbatches;
-  WEIR_TRY(read_budget(p, err));
-  if (given == NULL) return WEIR_OK;
-  WEIR_TRY(cli_read_plan(given, &p->given, &p->opts.given_size, err));
-  p->opts.given = p->given;
-  p->opts.given_name = given;
+  /* A prediction wants measured costs. */
+  p->opts.in_process = p->observed;
+  p->opts.calibrate = a->calibrate || (p->observed && a->costs == NULL);
+  return WEIR_OK;
+}
+
+/* -i: their shapes count. */
+static weir_status read_inputs(place *p, weir_error *err) {
+  const cli_list *list = &p->args->inputs;
+  p->feeds = calloc(list->count + 1, sizeof *p->feeds);
+  if (p->feeds == NULL) return cli_error(err, "W6001", "out of memory");
+  for (size_t i = 0; i < list->count; i++) {
+    WEIR_TRY(cli_input_read(&p->job, p->args, list->items[i], &p->inputs, err));
+    p->feeds[i] = (weir_feed)WEIR_FEED(p->inputs.names[i], p->inputs.items[i]);
+  }
+  p->opts.feeds = p->feeds;
+  p->opts.feed_count = list->count;
   return WEIR_OK;
 }
 
@@ -86,8 +68,10 @@ static int make_plan(place *p) {
   }
   int code = cli_job_load(&p->job, p->args, path);
   if (code != 0) return code;
-  s = weir_tools_place_graph(p->job.runtime, p->job.graph, &p->opts, &p->plan,
-                             &err);
+  s = read_inputs(p, &err);
+  if (s == WEIR_OK)
+    s = weir_tools_place_graph(p->job.runtime, p->job.graph, &p->opts, &p->plan,
+                               &err);
   return s == WEIR_OK ? 0 : cli_fail(&err);
 }
 
@@ -204,6 +188,15 @@ static int answer(const place *p) {
   return s == WEIR_OK ? 0 : cli_fail(&err);
 }
 
+static void place_release(place *p) {
+  weir_tools_plan_release(p->plan);
+  weir_tools_plan_release(p->before);
+  cli_tensors_release(&p->inputs);
+  free(p->feeds);
+  free(p->given);
+  cli_job_close(&p->job);
+}
+
 static int place_command(const cli_args *args) {
   place p = {.args = args};
   if (args->print_config) return cli_config_print("place", args);
@@ -211,10 +204,7 @@ static int place_command(const cli_args *args) {
   if (code == 0) code = make_plan(&p);
   if (code == 0) code = change_plan(&p);
   if (code == 0) code = answer(&p);
-  weir_tools_plan_release(p.plan);
-  weir_tools_plan_release(p.before);
-  free(p.given);
-  cli_job_close(&p.job);
+  place_release(&p);
   return cli_out_close(code);
 }
 
@@ -254,9 +244,7 @@ static int trace_command(const cli_args *args) {
   int code = cli_job_open(&p.job, args, 1);
   if (code == 0) code = make_plan(&p);
   if (code == 0) code = observe(&p);
-  weir_tools_plan_release(p.plan);
-  free(p.given);
-  cli_job_close(&p.job);
+  place_release(&p);
   return cli_out_close(code);
 }
 
@@ -268,8 +256,7 @@ static const cli_option place_options[] = {
     OBJECTIVE,
     INT("microbatches", "M", microbatches, NULL, 1, 1000000,
         "batches in flight in a pipeline (8)"),
-    TEXT("budget", 0, "N|TIME", budget, NULL,
-         "moves of local search, or a time; 0: none (by the graph's size)"),
+    BUDGET,
     FLAG("calibrate", 0, calibrate, "run the graph and measure its nodes"),
     TEXT("costs", 0, "FILE", costs, NULL,
          "measured costs: used, and with --calibrate written"),
@@ -300,6 +287,8 @@ static const cli_option place_options[] = {
     LIST("what-if", 0, "CHANGE", what_if,
          "the effect of a change: pin N=DEVICE, add JOB, add gpu:JOB, remove "
          "DEVICE, memory DEVICE=BYTES, link network=LATENCY,BANDWIDTH"),
+    LIST("input", 'i', "NAME=VALUE", inputs,
+         "an input as run takes it: its shape counts"),
     GRAPH_OPTIONS,
     CHOICE("format", 0, "summary|table|json|dot|trace|html", format, NULL,
            "how the plan is printed"),
@@ -335,8 +324,7 @@ const cli_command cli_command_place = {
 static const cli_option trace_options[] = {
     TEXT("cluster", 0, "SPEC", cluster, "WEIR_CLUSTER",
          "ps=1,worker=2 or auto (the graph's `cluster:`)"),
-    TEXT("budget", 0, "N|TIME", budget, NULL,
-         "moves of local search, or a time; 0: none (by the graph's size)"),
+    BUDGET,
     PLACER,
     FLAG("calibrate", 0, calibrate, "measure into the file of --costs first"),
     TEXT("costs", 0, "FILE", costs, NULL,

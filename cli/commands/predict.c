@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/config.h"
+#include "cli/placing.h"
 #include "cli/table.h"
 #include "cli/train.h"
 
@@ -304,8 +305,6 @@ static weir_status run(predict *p, weir_error *err) {
   if (p->kept == NULL) return cli_error(err, "W6001", "out of memory");
   WEIR_TRY(cli_trained_load(a, &p->job, &step, err));
   if (a->sample > 0) return run_sample(p, err);
-  for (size_t i = 0; i < a->inputs.count; i++)
-    WEIR_TRY(cli_input_read(&p->job, a, a->inputs.items[i], &p->inputs, err));
   WEIR_TRY(a->data != NULL ? run_data(p, err) : run_inputs(p, err));
   for (size_t i = 0; i < a->outputs.count; i++)
     WEIR_TRY(write_one(p, a->outputs.items[i], err));
@@ -322,8 +321,15 @@ static int predict_command(const cli_args *args) {
   predict p = {.args = args};
   int code = cli_job_open(&p.job, args, -1);
   if (code == 0) code = cli_job_load(&p.job, args, args->rest[0]);
-  if (code == 0) code = cli_job_session(&p.job, args, false);
-  if (code == 0 && run(&p, &err) != WEIR_OK) code = cli_fail(&err);
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; code == 0 && s == WEIR_OK && i < args->inputs.count; i++)
+    s = cli_input_read(&p.job, args, args->inputs.items[i], &p.inputs, &err);
+  if (code == 0 && s == WEIR_OK)
+    code = cli_job_session(&p.job, args,
+                           args->inputs.count > 0 ? &p.inputs : NULL, false);
+  if (code == 0 && s == WEIR_OK) s = run(&p, &err);
+  if (code == 0 && s == WEIR_OK) s = cli_placing_save(&p.job, args, &err);
+  if (s != WEIR_OK) code = cli_fail(&err);
   for (size_t k = 0; p.kept != NULL && k < p.output_count; k++)
     free(p.kept[k].data);
   free(p.kept);

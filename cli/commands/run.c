@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "cli/config.h"
+#include "cli/placing.h"
 #include "cli/table.h"
 
 /* One `weir run`. */
@@ -294,7 +295,7 @@ static int run_loaded(run *r) {
                        &err);
   if (s == WEIR_OK) s = choose_fetches(r, &err);
   if (s != WEIR_OK) return cli_fail(&err);
-  int code = cli_job_session(&r->job, r->args, false);
+  int code = cli_job_session(&r->job, r->args, &r->inputs, false);
   if (code != 0) return code;
   s = execute(r, &err);
   if (s != WEIR_OK) code = cli_fail(&err);
@@ -302,6 +303,7 @@ static int run_loaded(run *r) {
   weir_error write_err = WEIR_ERROR_INIT;
   s = write_outputs(r, &write_err);
   if (s == WEIR_OK) s = write_trace(r, &write_err);
+  if (s == WEIR_OK) s = cli_placing_save(&r->job, r->args, &write_err);
   if (s != WEIR_OK) {
     int write_code = cli_fail(&write_err);
     if (code == 0) code = write_code;

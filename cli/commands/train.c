@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "cli/config.h"
+#include "cli/placing.h"
 #include "cli/table.h"
 #include "cli/train.h"
 
@@ -45,14 +46,14 @@ static int run(const cli_args *args, cli_job *job, cli_train_view *view) {
   weir_trainer *trainer = NULL;
   weir_train_end end = WEIR_TRAIN_END_FAILED;
   weir_session_opts session = {.struct_size = sizeof session,
-                               .ref_kernels = args->ref_kernels,
-                               .in_process = args->in_process,
-                               .placer = args->placer};
+                               .ref_kernels = args->ref_kernels};
+  cli_placing_want want = {.training = true};
   weir_train_callbacks calls = cli_train_view_calls(view);
   weir_train_opts opts = options_of(args, &session, &calls);
   cli_signals_watch(NULL); /* before there are threads */
-  weir_status s =
-      weir_trainer_create(job->runtime, job->graph, &opts, &trainer, &err);
+  weir_status s = cli_placing_use(job, args, &want, &session, &err);
+  if (s == WEIR_OK)
+    s = weir_trainer_create(job->runtime, job->graph, &opts, &trainer, &err);
   if (s == WEIR_OK) {
     cli_signals_watch_trainer(trainer);
     s = weir_trainer_run(trainer, &end, &err);
@@ -63,6 +64,7 @@ static int run(const cli_args *args, cli_job *job, cli_train_view *view) {
   if (trainer != NULL && end != WEIR_TRAIN_END_FAILED &&
       weir_trainer_progress(trainer, &p, &ignored) == WEIR_OK)
     cli_train_view_end(view, end, &p);
+  if (s == WEIR_OK) s = cli_placing_save(job, args, &err);
   int code = s == WEIR_OK ? 0 : cli_fail(&err);
   cli_signals_watch(NULL);
   weir_trainer_release(trainer);

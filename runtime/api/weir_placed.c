@@ -9,6 +9,7 @@ struct weir_placed {
   const weir_allocator *alloc;
   weir_placing *placing;
   weir_plan *plan; /* or NULL */
+  bool plan_only;
   weir_write_fn on_placed;
   void *on_placed_self;
   void (*on_plan)(void *self, const weir_plan *plan);
@@ -75,6 +76,7 @@ weir_status weir_placed_create(weir_runtime *runtime, const weir_graph *graph,
   weir_placed *p = weir_alloc_array(runtime->env.alloc, 1, sizeof *p);
   if (p == NULL) return weir_fail_memory(err, sizeof *p);
   *p = (weir_placed){.alloc = runtime->env.alloc,
+                     .plan_only = o->placed_only,
                      .on_placed = o->on_placed,
                      .on_placed_self = o->on_placed_self,
                      .on_plan = o->on_plan,
@@ -91,6 +93,7 @@ void weir_placed_use(weir_placed *p, weir_session_options *options) {
   if (p == NULL) return;
   options->placing = p->placing;
   options->plan = p->plan;
+  options->plan_only = p->plan_only;
   options->on_plan = on_plan;
   options->on_plan_self = p;
 }

@@ -222,6 +222,10 @@ typedef struct weir_tools_place_opts {
   void *on_diag_self;
   const char *objective; /* what the plan is to be best at; NULL: latency */
   uint32_t microbatches; /* in flight in a pipeline; 0: 8 */
+  /* What will be fed: shapes count. */
+  const weir_feed *feeds;
+  size_t feed_count;
+  bool open; /* a dimension that nothing fixes counts as a nominal size */
 } weir_tools_place_opts;
 
 /* Places what |graph|'s outputs need. Errors: W2008, W3001-W3020, W6001; of
@@ -236,6 +240,11 @@ weir_status weir_tools_place_file(weir_runtime *runtime, const char *path,
                                   const weir_tools_place_opts *opts,
                                   weir_tools_plan **out_plan, weir_error *err);
 void weir_tools_plan_release(weir_tools_plan *plan); /* NULL-safe */
+/* The plan for weir_session_opts; lent. */
+const weir_plan *weir_tools_plan_get(const weir_tools_plan *plan);
+/* |*kept| (NULL: none) becomes |plan| if that has more units. Errors: W6001. */
+weir_status weir_tools_plan_keep(weir_runtime *runtime, const weir_plan *plan,
+                                 weir_tools_plan **kept, weir_error *err);
 
 typedef enum weir_tools_plan_form {
   WEIR_PLAN_SUMMARY,

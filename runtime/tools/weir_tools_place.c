@@ -38,6 +38,23 @@ static weir_status plan_begin(weir_runtime *runtime, weir_tools_plan **out,
   return WEIR_OK;
 }
 
+const weir_plan *weir_tools_plan_get(const weir_tools_plan *p) {
+  return p->plan;
+}
+
+weir_status weir_tools_plan_keep(weir_runtime *runtime, const weir_plan *plan,
+                                 weir_tools_plan **kept, weir_error *err) {
+  weir_tools_plan *p = NULL;
+  if (*kept != NULL &&
+      (*kept)->plan->view.problem->node_count >= plan->view.problem->node_count)
+    return WEIR_OK;
+  WEIR_TRY(plan_begin(runtime, &p, err));
+  p->plan = weir_plan_ref(plan);
+  weir_tools_plan_release(*kept);
+  *kept = p;
+  return WEIR_OK;
+}
+
 /* ---- What is asked for */
 
 /* NULL: there is none of that name. */
@@ -89,6 +106,7 @@ static weir_status make_request(const weir_runtime *runtime,
                   .in_process = o->in_process},
       .sink = sink,
       .inference = o->inference,
+      .open = o->open,
       .given = {o->given, o->given == NULL ? 0 : o->given_size},
       .given_name = o->given_name,
       .replay = o->replay,
@@ -163,6 +181,23 @@ static weir_status find_costs(weir_runtime *runtime,
              : weir_tools_costs_save(runtime, *costs, o->costs, err);
 }
 
+/* Shapes of what will be fed, per input; to be freed. */
+static weir_status find_shapes(const weir_graph *g,
+                               const weir_tools_place_opts *o, weir_shape **out,
+                               weir_error *err) {
+  *out = weir_alloc_array(g->alloc, g->input_count, sizeof **out);
+  if (*out == NULL) return weir_fail_memory(err, g->input_count * sizeof **out);
+  for (uint32_t i = 0; i < g->input_count; i++)
+    (*out)[i] = (weir_shape){.rank = WEIR_RANK_UNKNOWN};
+  for (size_t k = 0; k < o->feed_count; k++) {
+    weir_value_id value;
+    WEIR_TRY(weir_find_input(g, o->feeds[k].name, &value, err));
+    for (uint32_t i = 0; i < g->input_count; i++)
+      if (g->inputs[i].value == value) (*out)[i] = o->feeds[k].tensor->shape;
+  }
+  return WEIR_OK;
+}
+
 static weir_status place(weir_tools_plan *p, const weir_graph *graph,
                          const weir_tools_place_opts *o,
                          const weir_diag_sink *sink, weir_error *err) {
@@ -170,11 +205,15 @@ static weir_status place(weir_tools_plan *p, const weir_graph *graph,
   weir_place_request r;
   WEIR_TRY(make_request(p->runtime, o, sink, &r, err));
   r.graph = graph;
-  weir_status s = find_costs(p->runtime, o, &r, &costs, err);
+  weir_shape *shapes = NULL;
+  weir_status s = find_shapes(graph, o, &shapes, err);
+  r.shapes = shapes;
+  if (s == WEIR_OK) s = find_costs(p->runtime, o, &r, &costs, err);
   r.costs = costs;
   if (s == WEIR_OK)
     s = weir_place_graph(p->runtime->env.alloc, &r, &p->plan, err);
   weir_costs_release(costs);
+  weir_free(graph->alloc, shapes);
   return s;
 }
 

@@ -36,6 +36,7 @@ typedef struct weir_session_opts {
    * are placed so, others on the same cluster, by the same options, with the
    * same homes of variables. Retained. NULL: none. */
   const weir_plan *placed;
+  bool placed_only; /* programs that it is not of are refused: W3016 */
   /* Gets the plan of each program that is placed, lent, likewise; or NULL. */
   void (*on_plan)(void *self, const weir_plan *plan);
   void *on_plan_self;

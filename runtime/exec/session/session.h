@@ -34,6 +34,7 @@ typedef struct weir_session_options {
    * of |plan|, and without one all is on one device. */
   const struct weir_placing *placing;
   const struct weir_plan *plan;
+  bool plan_only; /* programs that it is not of are refused: W3016 */
   /* Gets the plan of each program, lent, when it is compiled; on the thread
    * that asks for the run. May be NULL. */
   void (*on_plan)(void *self, const struct weir_plan *plan);

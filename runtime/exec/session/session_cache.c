@@ -183,6 +183,9 @@ static weir_status find_plan(weir_exec_session *session, const weir_cut *cut,
   const weir_session_options *o = &session->options;
   if (o->plan != NULL && o->plan->hash == weir_cut_hash(cut->graph))
     *out = weir_plan_ref(o->plan);
+  else if (o->plan_only)
+    return weir_fail(err, WEIR_W3016, NULL,
+                     "the plan is of another graph than what is run");
   else
     WEIR_TRY(weir_placing_plan(o->placing, cut->graph, out, err));
   if (o->on_plan != NULL) o->on_plan(o->on_plan_self, *out);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_PLACING_H_
+#define CLI_PLACING_H_
+
+#include "cli/cli.h"
+
+/* Options of placing: read here, for place and trace and for all commands that
+ * run with --in-process. All make a plan by the same call, so that what `place`
+ * shows is what the others run. */
+
+/* Fills |out| from the line. |text| gets the plan of file |given| (NULL: none),
+ * which the caller frees after the plan was made. Errors: W0002, W4001. */
+weir_status cli_placing_read(const cli_args *args, const char *given,
+                             weir_tools_place_opts *out, char **text,
+                             weir_error *err);
+
+/* What a command that runs asks the placer for. */
+typedef struct cli_placing_want {
+  const cli_tensors *inputs; /* that are known already; or NULL */
+  bool training;             /* a step; else the outputs */
+  bool one_program;          /* --plan must be of what is run */
+} cli_placing_want;
+
+/* With --in-process: makes |job->plan| and says so in |opts|. Without, options
+ * that need it are refused by name: W0002. Errors: those of placing. */
+weir_status cli_placing_use(cli_job *job, const cli_args *args,
+                            const cli_placing_want *want,
+                            weir_session_opts *opts, weir_error *err);
+/* --save-plan: writes the plan that was used, the largest of several. Errors:
+ * W5009. */
+weir_status cli_placing_save(const cli_job *job, const cli_args *args,
+                             weir_error *err);
+
+#endif

@@ -109,10 +109,44 @@ class Run(Case):
                 (("--in-process", "graph"), 2, "W3020"),
                 (("--in-process", "worker=2", "--placer", "best"), 2, "W0002"),
                 (("--in-process", "worker=3", "--plan", path), 4, "W3016"),
-                (("--plan", path), 2, "W0002"),
-                (("--placer", "first"), 2, "W0002")):
+                (("--in-process", "worker=2", "--budget", "1x"), 2, "W0002"),
+                (("--in-process", "worker=2", "--costs", "none"), 5, "W4001"),
+                (("--in-process", "worker=2", "--plan", "none"), 5, "W4001")):
             self.weir("run", "tiny.weir.yaml", *more, code=code)
             self.assertIn(error, self.err)
+        # A plan of all outputs is not of one of them.
+        self.weir("run", "fed.weir.yaml", *feed, "--in-process", "worker=2",
+                  "--plan", path, "-o", "a=@a.npy", code=4)
+        self.assertIn("W3016", self.err)
+        # Without --in-process these mean nothing.
+        for command in ("run", "bench", "train", "eval", "predict"):
+            for name in ("plan", "placer", "objective", "budget", "costs",
+                         "save-plan"):
+                value = "latency" if name == "objective" else "1"
+                self.weir(command, "fed.weir.yaml", *feed[1:],
+                          f"--{name}", value, code=2) \
+                    if command in ("run", "bench", "predict") else \
+                    self.weir(command, "fed.weir.yaml", f"--{name}", value,
+                              code=2)
+                self.assertIn("W0002", self.err)
+                self.assertIn(f"--{name} needs --in-process", self.err)
+
+    def test_objectives_in_process(self):
+        """All options of place lead to the plan of place."""
+        self.file("wide.weir.yaml", "weir: 1\ninputs: {x: 'f32[64, 64]'}\n"
+                  "nodes:\n  a: matmul(x, x)\n  b: softmax(x)\n"
+                  "  c: matmul(a, b)\n  d: tanh(matmul(b, b))\n"
+                  "outputs: [c, d]\n")
+        feed = ("-i", "x=random:seed=1", "-q")
+        for more in (("--objective", "throughput"), ("--objective", "memory"),
+                     ("--budget", "0"), ("--budget", "50", "--seed", "3"),
+                     ("--placer", "random:5")):
+            said = self.weir("place", "wide.weir.yaml", "--cluster", "worker=3",
+                             "--json", *feed, *more)
+            self.weir("run", "wide.weir.yaml", "--in-process", "worker=3",
+                      *feed, *more, "--save-plan", "used.json")
+            with open(self.path("used.json"), encoding="utf-8") as f:
+                self.assertEqual(said, f.read(), more)
 
     def test_yaml_literal(self):
         out = self.weir("run", "tiny.weir.yaml", "-ib=[[0, 1], [1, 0]]")

@@ -123,11 +123,7 @@ class Run(Case):
             for name in ("plan", "placer", "objective", "budget", "costs",
                          "save-plan"):
                 value = "latency" if name == "objective" else "1"
-                self.weir(command, "fed.weir.yaml", *feed[1:],
-                          f"--{name}", value, code=2) \
-                    if command in ("run", "bench", "predict") else \
-                    self.weir(command, "fed.weir.yaml", f"--{name}", value,
-                              code=2)
+                self.weir(command, "fed.weir.yaml", f"--{name}", value, code=2)
                 self.assertIn("W0002", self.err)
                 self.assertIn(f"--{name} needs --in-process", self.err)
 
@@ -145,7 +141,7 @@ class Run(Case):
                              "--json", *feed, *more)
             self.weir("run", "wide.weir.yaml", "--in-process", "worker=3",
                       *feed, *more, "--save-plan", "used.json")
-            with open(self.path("used.json"), encoding="utf-8") as f:
+            with open(self.path / "used.json", encoding="utf-8") as f:
                 self.assertEqual(said, f.read(), more)
 
     def test_yaml_literal(self):

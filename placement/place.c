@@ -59,7 +59,7 @@ void weir_plan_unref(const weir_plan *plan) {
   if (p == NULL) return;
   if (atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1) return;
   weir_place_figures_release(p->figures);
-  weir_partition_release(p->partition);
+  weir_partition_release(atomic_load(&p->partition));
   weir_place_plan_release(p->result.plan);
   if (p->placement == NULL) weir_place_problem_release(p->problem);
   weir_placement_release(p->placement);
@@ -68,12 +68,40 @@ void weir_plan_unref(const weir_plan *plan) {
   weir_free(p->alloc, p);
 }
 
+/* Threads that ask at once each make one; the first to store it wins. */
+weir_status weir_plan_partition(const weir_plan *plan,
+                                const weir_partition **out, weir_error *err) {
+  weir_plan *p = (weir_plan *)(uintptr_t)plan;
+  weir_partition *made = NULL, *there = atomic_load(&p->partition);
+  *out = there;
+  if (there != NULL || p->placement == NULL) return WEIR_OK;
+  WEIR_TRY(weir_partition_create(p->alloc, p->placement, p->result.plan, &made,
+                                 err));
+  if (atomic_compare_exchange_strong(&p->partition, &there, made))
+    there = made;
+  else
+    weir_partition_release(made);
+  *out = there;
+  return WEIR_OK;
+}
+
+uint64_t weir_plan_hash(const weir_plan *plan) {
+  weir_plan *p = (weir_plan *)(uintptr_t)plan;
+  uint64_t hash = atomic_load(&p->hash);
+  if (hash != 0 || p->placement == NULL) return hash;
+  hash = weir_cut_hash(p->placement->graph);
+  atomic_store(&p->hash, hash); /* whoever makes it, it is the same */
+  return hash;
+}
+
 static weir_status plan_begin(const weir_placing *placing, weir_plan **out,
                               weir_error *err) {
   weir_plan *p = weir_alloc_array(placing->alloc, 1, sizeof *p);
   *out = p;
   if (p == NULL) return weir_fail_memory(err, sizeof *p);
   atomic_init(&p->refs, 1);
+  atomic_init(&p->partition, NULL);
+  atomic_init(&p->hash, 0);
   p->alloc = placing->alloc;
   p->placing = weir_placing_ref(placing);
   return WEIR_OK;
@@ -117,7 +145,6 @@ static weir_status lower(weir_plan *plan, const weir_graph *graph,
   weir_free(p->alloc, pins);
   if (s != WEIR_OK) return s;
   plan->problem = (weir_place_problem *)(uintptr_t)plan->placement->problem;
-  plan->hash = weir_cut_hash(graph);
   return WEIR_OK;
 }
 
@@ -129,9 +156,6 @@ weir_status weir_plan_make(const weir_placing *placing, const weir_graph *graph,
   weir_status s = plan_begin(placing, &p, err);
   if (s == WEIR_OK) s = lower(p, graph, start, err);
   if (s == WEIR_OK) s = weir_plan_solve(p, start, err);
-  if (s == WEIR_OK)
-    s = weir_partition_create(p->alloc, p->placement, p->result.plan,
-                              &p->partition, err);
   if (s == WEIR_OK)
     *out_plan = p;
   else
@@ -324,7 +348,7 @@ static weir_status plan_goal(placer *p, weir_plan **out, weir_error *err) {
   if (r->replay) return plan_given(p, out, err);
   if (!r->inference || r->graph->train == NULL) p->main = p->goal;
   WEIR_TRY(decide_homes(p, err));
-  if (p->first != NULL && p->first->hash == weir_cut_hash(p->cut->graph)) {
+  if (p->first != NULL && is_wanted(p)) {
     *out = weir_plan_ref(p->first);
     return WEIR_OK;
   }

@@ -68,11 +68,12 @@ typedef struct weir_plan {
   weir_placement *placement;   /* NULL: of an instance */
   weir_place_problem *problem; /* an instance's own; else the placement's */
   weir_place_result result;
-  weir_partition *partition; /* NULL: of an instance */
-  int64_t *peaks;            /* per device, bytes */
+  /* Made when first asked for: weir_plan_partition, weir_plan_hash. */
+  _Atomic(weir_partition *) partition;
+  atomic_uint_least64_t hash;
+  int64_t *peaks; /* per device, bytes */
   weir_place_figures *figures;
   weir_place_view view; /* of all that */
-  uint64_t hash;        /* weir_cut_hash of its graph; 0: an instance */
 } weir_plan;
 
 /* What is asked for. All of it is lent for the call. */
@@ -125,6 +126,13 @@ weir_status weir_place_problem_plan(const weir_allocator *alloc,
                                     weir_plan **out_plan, weir_error *err);
 weir_plan *weir_plan_ref(const weir_plan *plan);
 void weir_plan_unref(const weir_plan *plan); /* NULL-safe */
+/* The parts of the plan's graph; lent. NULL for an instance's plan. Errors:
+ * W6001. */
+weir_status weir_plan_partition(const weir_plan *plan,
+                                const weir_partition **out_partition,
+                                weir_error *err);
+/* weir_cut_hash of the plan's graph; 0: an instance's. */
+uint64_t weir_plan_hash(const weir_plan *plan);
 
 /* A placing with its homes, and in |*out_plan| the plan that gave them; NULL
  * when there was none to make. Errors: W3002-W3020, W6001. */

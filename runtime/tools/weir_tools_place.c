@@ -281,10 +281,12 @@ weir_status weir_tools_place_file(weir_runtime *runtime, const char *path,
 /* The rows of |plan|; NULL for an instance's, which has none. */
 static weir_status make_parts(const weir_plan *plan, weir_place_parts **out,
                               weir_error *err) {
+  const weir_partition *partition;
   *out = NULL;
-  if (plan->partition == NULL) return WEIR_OK;
-  return weir_place_parts_create(plan->alloc, plan->placement, plan->partition,
-                                 out, err);
+  WEIR_TRY(weir_plan_partition(plan, &partition, err));
+  if (partition == NULL) return WEIR_OK;
+  return weir_place_parts_create(plan->alloc, plan->placement, partition, out,
+                                 err);
 }
 
 static weir_status write_parts(const weir_tools_plan *p,

@@ -397,8 +397,9 @@ static weir_status prepare_graph(weir_compiler *c, weir_error *err) {
   c->targets = cut->targets;
   c->target_count = cut->target_count;
   c->graph = weir_graph_ref(cut->graph);
-  if (r->plan != NULL && r->plan->partition->part_count > 1)
-    c->partition = r->plan->partition;
+  if (r->plan == NULL) return WEIR_OK;
+  WEIR_TRY(weir_plan_partition(r->plan, &c->partition, err));
+  if (c->partition->part_count < 2) c->partition = NULL;
   return WEIR_OK;
 }
 

@@ -181,7 +181,7 @@ static const void *constant_var(void *self, weir_sv name) {
 static weir_status find_plan(weir_exec_session *session, const weir_cut *cut,
                              weir_plan **out, weir_error *err) {
   const weir_session_options *o = &session->options;
-  if (o->plan != NULL && o->plan->hash == weir_cut_hash(cut->graph))
+  if (o->plan != NULL && weir_plan_hash(o->plan) == weir_cut_hash(cut->graph))
     *out = weir_plan_ref(o->plan);
   else if (o->plan_only)
     return weir_fail(err, WEIR_W3016, NULL,

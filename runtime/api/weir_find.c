@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/api/weir_internal.h"
-#include "runtime/base/nearest.h"
+#include "runtime/base/diag/nearest.h"
 
 static weir_sv input_name(const void *self, size_t i) {
   return ((const weir_graph *)self)->inputs[i].name;

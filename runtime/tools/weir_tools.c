@@ -8,7 +8,7 @@
 #include "kernels/cpu/gemm/onednn.h"
 #include "kernels/kernel.h"
 #include "runtime/api/weir_internal.h"
-#include "runtime/base/nearest.h"
+#include "runtime/base/diag/nearest.h"
 #include "runtime/exec/run/trace.h"
 #include "runtime/exec/session/binding.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/diag/diag.h"
 #include "runtime/base/diag/diag_print.h"
-#include "runtime/base/nearest.h"
+#include "runtime/base/diag/nearest.h"
 
 #include <stdlib.h>
 #include <string.h>

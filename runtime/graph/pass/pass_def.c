@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "runtime/base/diag/nearest.h"
 #include "runtime/base/join.h"
-#include "runtime/base/nearest.h"
 #include "runtime/graph/pass/pass_simplify.h"
 
 static weir_sv name_at(const void *self, size_t i) {

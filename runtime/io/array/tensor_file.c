@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "runtime/base/nearest.h"
+#include "runtime/base/diag/nearest.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/io/format/format.h"
 

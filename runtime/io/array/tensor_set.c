@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/io/array/tensor_set.h"
 
-#include "runtime/base/nearest.h"
+#include "runtime/base/diag/nearest.h"
 #include "runtime/io/checkpoint/checkpoint_load.h"
 #include "runtime/io/checkpoint/checkpoint_open.h"
 #include "runtime/io/format/format.h"

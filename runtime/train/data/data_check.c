@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "runtime/base/nearest.h"
+#include "runtime/base/diag/nearest.h"
 #include "runtime/train/data/data_internal.h"
 
 /* Columns against the graph's inputs. */

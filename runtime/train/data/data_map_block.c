@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "runtime/base/nearest.h"
+#include "runtime/base/diag/nearest.h"
 #include "runtime/base/yaml/yaml.h"
 
 /* A map that is a block of the graph's own file: a small graph is written that

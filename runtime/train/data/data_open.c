@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/train/data/data_open.h"
 
-#include "runtime/base/nearest.h"
+#include "runtime/base/diag/nearest.h"
 #include "runtime/base/size.h"
 #include "runtime/train/data/data_check.h"
 #include "runtime/train/data/data_files.h"

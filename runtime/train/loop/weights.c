@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/nearest.h"
+#include "runtime/base/diag/nearest.h"
 #include "runtime/exec/session/session_vars.h"
 #include "runtime/io/array/safetensors.h"
 #include "runtime/io/checkpoint/checkpoint_load.h"

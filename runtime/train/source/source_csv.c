@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "runtime/base/nearest.h"
+#include "runtime/base/diag/nearest.h"
 #include "runtime/io/record/csv.h"
 #include "runtime/train/data/data_files.h"
 #include "runtime/train/data/data_vocabulary.h"

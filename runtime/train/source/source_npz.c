@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/base/nearest.h"
+#include "runtime/base/diag/nearest.h"
 #include "runtime/io/array/npz.h"
 #include "runtime/train/data/data_files.h"
 

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "runtime/base/nearest.h"
+#include "runtime/base/diag/nearest.h"
 #include "runtime/base/table.h"
 #include "runtime/base/yaml/yaml_scalar.h"
 #include "runtime/train/data/data_source.h"

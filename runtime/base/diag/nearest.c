@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/base/nearest.h"
+#include "runtime/base/diag/nearest.h"
 
 /* Edit distance with neighbours swapped (F. J. Damerau, CACM 7 (1964) 171-176),
  * in half steps: another case, or - for _, is half an edit. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "placement/parts/partition_tokens.h"
+#include "runtime/base/table.h"
 
 /* A cut under way. */
 typedef struct cutter {
@@ -24,8 +25,7 @@ const char *weir_edge_class_text(weir_edge_class cls) {
                                       [WEIR_EDGE_PUSH] = "push",
                                       [WEIR_EDGE_CONTROL] = "control",
                                       [WEIR_EDGE_COLLECTIVE] = "collective"};
-  static_assert(sizeof texts / sizeof *texts == WEIR_EDGE_COLLECTIVE + 1,
-                "a text for each class");
+  WEIR_TABLE_OF(texts, WEIR_EDGE_COLLECTIVE + 1);
   return texts[cls];
 }
 

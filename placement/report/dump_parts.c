@@ -2,6 +2,7 @@
 #include "placement/report/dump_parts.h"
 
 #include "placement/report/dump_internal.h"
+#include "runtime/base/table.h"
 
 /* Text for people. Columns are as wide as their widest cell, up to a limit:
  * one long name shall not push everything to the right. */
@@ -57,6 +58,7 @@ static void write_ports(page *p, const weir_parts_part *part,
   static const char *const titles[] = {[WEIR_PARTS_INPUT] = "inputs",
                                        [WEIR_PARTS_OUTPUT] = "outputs",
                                        [WEIR_PARTS_VARIABLE] = "variables"};
+  WEIR_TABLE_OF(titles, WEIR_PARTS_KINDS);
   const weir_parts_ports *ports = &part->ports[kind];
   char type[160], bytes[32];
   int names = 0, types = 0;

@@ -3,7 +3,7 @@
 """Rules of the house that a compiler does not check.
 
   lint.py CHECK...     sources: rooms doors declared docs length spdx forbidden
-                       format wings pages params names
+                       format wings pages params names tables
   lint.py --objects LIBWEIR_CORE.a     writable globals
   lint.py --links TARGET...            the ladder by symbols (links.py)
   lint.py --unused TARGET...           symbols that nothing needs (links.py)
@@ -20,6 +20,7 @@ import sys
 from layout import check_pages, check_params, check_wings
 from links import check_links, check_unused
 from names import check_names
+from tables import check_tables
 from tree import (ROOMS, ROOT, bare, findings, is_generated, is_library, read,
                   report, room_of, tracked)
 
@@ -300,7 +301,7 @@ CHECKS = {"rooms": check_rooms, "doors": check_doors,
           "length": check_length, "spdx": check_spdx,
           "forbidden": check_forbidden, "format": check_format,
           "wings": check_wings, "pages": check_pages, "params": check_params,
-          "names": check_names}
+          "names": check_names, "tables": check_tables}
 
 
 def main(args):

@@ -11,6 +11,7 @@ LINT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lint.py")
 SPDX = "/* SPDX-License-Identifier: Apache-2.0 */\n"
 EIGHT = "(int a, int b, int c, int d,\n    int e, int f, int g, int h)"
 LONG = SPDX + "int f(void) {\n" + "  g();\n" * 110 + "}\n"
+ENUM = "typedef enum hue { RED, COUNT } hue;\n"
 FUNCTION = SPDX + "int weir_y(int a) {\n  return a;\n}\n"
 CASES = [
     ("rooms", "runtime/base/x.c", SPDX + '#include "runtime/graph/graph.h"\n',
@@ -62,6 +63,17 @@ CASES = [
      None),
     ("names", "docs/x.md", "Say `weir run --gone`.\n", "no option --gone"),
     ("names", "docs/x.md", "See [gone](gone.md).\n", "no file gone.md"),
+    ("tables", "ops/x.c", SPDX + ENUM + 'const char *const t[] = {"a"};\n'
+     "int f(hue h) {\n  return t[h][0];\n}\n", "[VALUE] ="),
+    ("tables", "ops/x.c", SPDX + ENUM + 'const char *const t[] = {[RED] = "a"};\n'
+     "int f(hue h) {\n  return t[h][0];\n}\n", "no TABLE_OF"),
+    ("tables", "ops/x.c", SPDX + ENUM + 'const char *const t[] = {"a"};\n'
+     "struct s { hue of; };\nint f(struct s *s) {\n  return t[s->of][0];\n}\n",
+     "[VALUE] ="),
+    ("tables", "ops/x.c", SPDX + ENUM + 'const char *const t[] = {"a", "b"};\n'
+     "int f(int i) {\n  return t[i][0];\n}\n", None),
+    ("tables", "ops/x.c", SPDX + ENUM + 'const char *const t[] = {[RED] = "a"};\n'
+     "WEIR_TABLE_OF(t, COUNT);\nint f(hue h) {\n  return t[h][0];\n}\n", None),
 ]
 # name: files, the check's findings. Each file is compiled; a folder tells its
 # room.

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "runtime/base/quantity.h"
 
 /* ---- Values */
 
@@ -25,45 +26,13 @@ int cli_cores(void) {
   return CPU_COUNT(&set);
 }
 
-typedef struct unit {
-  const char *name;
-  double factor;
-} unit;
-
-/* A number >= 0 and one of |units|, the first of which may be left out. */
-static bool parse_with_unit(const char *text, const unit *units, size_t count,
-                            double *out) {
-  char *end = NULL;
-  if (*text < '0' || *text > '9') return false;
-  double value = strtod(text, &end);
-  if (*end == '\0') end = (char *)units[0].name;
-  for (size_t i = 0; i < count; i++) {
-    if (strcmp(end, units[i].name) != 0) continue;
-    *out = value * units[i].factor;
-    return true;
-  }
-  return false;
-}
-
 bool cli_parse_time(const char *text, int64_t *out_ns) {
-  static const unit units[] = {{"s", 1e9}, {"ms", 1e6}, {"us", 1e3},
-                               {"ns", 1},  {"m", 60e9}, {"h", 3600e9}};
-  double ns;
-  if (!parse_with_unit(text, units, sizeof units / sizeof units[0], &ns) ||
-      !(ns < 9e18))
-    return false;
-  *out_ns = (int64_t)ns;
-  return true;
+  return weir_quantity_seconds(weir_sv_from(text), out_ns);
 }
 
 bool cli_parse_size(const char *text, uint64_t *out) {
-  static const unit units[] = {
-      {"", 1},     {"KiB", 1024},  {"MiB", 1048576},  {"GiB", 1073741824},
-      {"K", 1024}, {"M", 1048576}, {"G", 1073741824}, {"TiB", 1099511627776.0}};
-  double bytes;
-  if (!parse_with_unit(text, units, sizeof units / sizeof units[0], &bytes) ||
-      !(bytes < 9e18))
-    return false;
+  int64_t bytes;
+  if (!weir_quantity_bytes(weir_sv_from(text), &bytes)) return false;
   *out = (uint64_t)bytes;
   return true;
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "placement/quantity.h"
+#include "runtime/base/quantity.h"
 #include "runtime/base/yaml/yaml_scalar.h"
 
 /* What a cluster says before its devices are made. */

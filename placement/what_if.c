@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "placement/quantity.h"
+#include "runtime/base/quantity.h"
 #include "runtime/base/yaml/yaml_scalar.h"
 
 static weir_status bad(const weir_what_if *c, const char *what,

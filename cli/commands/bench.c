@@ -7,6 +7,7 @@
 #include "cli/config.h"
 #include "cli/placing.h"
 #include "cli/table.h"
+#include "runtime/base/quantity.h"
 
 enum { SAMPLES = 1 << 20 };
 
@@ -269,26 +270,19 @@ static void print_json(const double v[C_COUNT]) {
   cli_print("}\n");
 }
 
-/* Nanoseconds with a unit that suits. */
-static const char *time_text(double ns, char text[32]) {
-  const char *units[] = {"ns", "us", "ms", "s"};
-  int i = 0;
-  for (; ns >= 1000 && i < 3; i++) ns /= 1000;
-  snprintf(text, 32, "%.3g %s", ns, units[i]);
-  return text;
-}
-
 static void print_table(const double v[C_COUNT], bool head) {
-  char median[32], p90[32], p99[32];
+  char median[WEIR_QUANTITY_TEXT], p90[WEIR_QUANTITY_TEXT],
+      p99[WEIR_QUANTITY_TEXT];
   if (head)
     cli_print("%7s %8s %9s %10s %10s %10s %9s %9s %9s %9s\n", "threads",
               "inflight", "runs", "median", "p90", "p99", "nodes", "ns/node",
               "GFLOP/s", "GB/s");
   cli_print("%7.0f %8.0f %9.0f %10s %10s %10s %9.0f %9.3g %9.4g %9.4g\n",
             v[C_THREADS], v[C_INFLIGHT], v[C_RUNS],
-            time_text(v[C_MEDIAN], median), time_text(v[C_P90], p90),
-            time_text(v[C_P99], p99), v[C_NODES], v[C_PER_NODE], v[C_GFLOPS],
-            v[C_GB]);
+            weir_quantity_print_time((int64_t)v[C_MEDIAN], median),
+            weir_quantity_print_time((int64_t)v[C_P90], p90),
+            weir_quantity_print_time((int64_t)v[C_P99], p99), v[C_NODES],
+            v[C_PER_NODE], v[C_GFLOPS], v[C_GB]);
 }
 
 /* ---- The command */

@@ -18,32 +18,6 @@ bool weir_place_print(const weir_writer *out, const char *fmt, ...) {
                     size < sizeof line ? size : sizeof line - 1);
 }
 
-const char *weir_place_time_text(int64_t ns, char *text) {
-  double v = (double)ns;
-  if (ns < 10000)
-    snprintf(text, 32, "%" PRId64 " ns", ns);
-  else if (v < 1e7)
-    snprintf(text, 32, "%.2f us", v / 1e3);
-  else if (v < 1e10)
-    snprintf(text, 32, "%.2f ms", v / 1e6);
-  else
-    snprintf(text, 32, "%.2f s", v / 1e9);
-  return text;
-}
-
-const char *weir_place_bytes_text(int64_t bytes, char *text) {
-  double v = (double)bytes;
-  if (bytes < 10000)
-    snprintf(text, 32, "%" PRId64 " B", bytes);
-  else if (v < 1e7)
-    snprintf(text, 32, "%.1f kB", v / 1e3);
-  else if (v < 1e10)
-    snprintf(text, 32, "%.1f MB", v / 1e6);
-  else
-    snprintf(text, 32, "%.1f GB", v / 1e9);
-  return text;
-}
-
 const char *weir_place_node_text(const weir_place_problem *p, uint32_t node,
                                  char *text) {
   weir_sv name = p->names[node];
@@ -104,9 +78,9 @@ static bool write_device(const weir_place_view *v, const weir_writer *out,
   return weir_place_print(
       out, "  %-38.*s %6u nodes  busy %3.0f %%  peak %s%s%s\n",
       WEIR_SV(v->problem->devices[d].name), count, share,
-      weir_place_bytes_text(v->peaks[d], peak),
+      weir_quantity_print_bytes(v->peaks[d], peak),
       limit == INT64_MAX ? "" : " of ",
-      limit == INT64_MAX ? "" : weir_place_bytes_text(limit, cap));
+      limit == INT64_MAX ? "" : weir_quantity_print_bytes(limit, cap));
 }
 
 /* Bytes that were moved, and the time that links worked for it. */
@@ -117,9 +91,9 @@ static bool write_moved(const weir_place_view *v, const weir_writer *out) {
     bytes += v->problem->tensor_bytes[v->plan->copies[i].tensor];
     ns += v->plan->copies[i].end_ns - v->plan->copies[i].start_ns;
   }
-  return weir_place_print(out, "moved %u tensors, %s, %s on links\n",
-                          v->plan->copy_count, weir_place_bytes_text(bytes, a),
-                          weir_place_time_text(ns, b));
+  return weir_place_print(
+      out, "moved %u tensors, %s, %s on links\n", v->plan->copy_count,
+      weir_quantity_print_bytes(bytes, a), weir_quantity_print_time(ns, b));
 }
 
 static bool write_sources(const weir_place_view *v, const weir_writer *out) {
@@ -160,8 +134,8 @@ bool weir_place_write_summary(const weir_place_view *v,
          weir_place_print(out,
                           "predicted step %s   lower bound %s (%s)   gap "
                           "%.1f %%\n",
-                          weir_place_time_text(v->plan->makespan_ns, step),
-                          weir_place_time_text(v->bounds->best_ns, bound),
+                          weir_quantity_print_time(v->plan->makespan_ns, step),
+                          weir_quantity_print_time(v->bounds->best_ns, bound),
                           v->bounds->best, gap) &&
          write_moved(v, out) && weir_place_write_figures(v, out) &&
          write_sources(v, out);

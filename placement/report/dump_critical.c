@@ -72,7 +72,7 @@ static bool write_link(const weir_place_view *v, chain_link at,
     const weir_place_copy *c = &plan->copies[at.copy];
     return weir_place_print(
         out, "%12" PRId64 "  %-10s copy of %s to %.*s   (waited for: %s)\n",
-        c->start_ns, weir_place_time_text(c->end_ns - c->start_ns, ns),
+        c->start_ns, weir_quantity_print_time(c->end_ns - c->start_ns, ns),
         weir_place_node_text(v->problem, v->problem->tensor_node[c->tensor],
                              name),
         WEIR_SV(v->problem->devices[c->to].name), at.why);
@@ -80,7 +80,8 @@ static bool write_link(const weir_place_view *v, chain_link at,
   return weir_place_print(
       out, "%12" PRId64 "  %-10s %s on %.*s   (waited for: %s)\n",
       plan->start_ns[at.node],
-      weir_place_time_text(plan->end_ns[at.node] - plan->start_ns[at.node], ns),
+      weir_quantity_print_time(plan->end_ns[at.node] - plan->start_ns[at.node],
+                               ns),
       weir_place_node_text(v->problem, at.node, name),
       WEIR_SV(v->problem->devices[plan->device[at.node]].name), at.why);
 }
@@ -194,16 +195,16 @@ weir_status weir_place_write_memory(const weir_place_view *v, uint32_t device,
   size_t count = list_holders(v, device, h), shown = 0;
   int64_t peak, at = peak_moment(h, count, &peak);
   qsort(h, count, sizeof *h, larger);
-  bool ok = weir_place_print(out, "%.*s: peak %s at %s\n",
-                             WEIR_SV(p->devices[device].name),
-                             weir_place_bytes_text(peak < 0 ? 0 : peak, bytes),
-                             weir_place_time_text(at, moment));
+  bool ok = weir_place_print(
+      out, "%.*s: peak %s at %s\n", WEIR_SV(p->devices[device].name),
+      weir_quantity_print_bytes(peak < 0 ? 0 : peak, bytes),
+      weir_quantity_print_time(at, moment));
   for (size_t i = 0; i < count && shown < 10 && ok; i++) {
     if (h[i].from > at || h[i].to <= at || h[i].bytes == 0) continue;
     shown++;
     ok = weir_place_print(out, "  %10s  %-9s %s\n",
-                          weir_place_bytes_text(h[i].bytes, bytes), h[i].what,
-                          weir_place_node_text(p, h[i].node, name));
+                          weir_quantity_print_bytes(h[i].bytes, bytes),
+                          h[i].what, weir_place_node_text(p, h[i].node, name));
   }
   weir_free(v->alloc, h);
   return WEIR_OK;

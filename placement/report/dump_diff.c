@@ -31,15 +31,16 @@ static bool write_step(const weir_place_view *a, const weir_place_view *b,
   char from[32], to[32], less[32], more[32];
   int64_t x = a->plan->makespan_ns, y = b->plan->makespan_ns;
   double share = x == 0 ? 0 : 100.0 * (double)llabs(y - x) / (double)x;
-  return weir_place_print(out, "step %s -> %s", weir_place_time_text(x, from),
-                          weir_place_time_text(y, to)) &&
+  return weir_place_print(out, "step %s -> %s",
+                          weir_quantity_print_time(x, from),
+                          weir_quantity_print_time(y, to)) &&
          (x == y ? weir_place_print(out, ", the same\n")
                  : weir_place_print(out, ", %.1f %% %s\n", share,
                                     y < x ? "shorter" : "longer")) &&
          weir_place_print(out, "copies %u, %s -> %u, %s\n", a->plan->copy_count,
-                          weir_place_bytes_text(moved_bytes(a), less),
+                          weir_quantity_print_bytes(moved_bytes(a), less),
                           b->plan->copy_count,
-                          weir_place_bytes_text(moved_bytes(b), more));
+                          weir_quantity_print_bytes(moved_bytes(b), more));
 }
 
 /* The device of |v| called |name|, or NONE. */
@@ -61,15 +62,15 @@ static bool write_peaks(const weir_place_view *a, const weir_place_view *b,
     ok = weir_place_print(out, "  %-38.*s peak %s -> %s%s\n", WEIR_SV(name),
                           was == WEIR_PLACE_NONE
                               ? "-"
-                              : weir_place_bytes_text(a->peaks[was], from),
-                          weir_place_bytes_text(b->peaks[d], to),
+                              : weir_quantity_print_bytes(a->peaks[was], from),
+                          weir_quantity_print_bytes(b->peaks[d], to),
                           was == WEIR_PLACE_NONE ? " (new)" : "");
   }
   for (uint32_t d = 0; d < a->problem->device_count && ok; d++)
     if (find_device(b, a->problem->devices[d].name) == WEIR_PLACE_NONE)
       ok = weir_place_print(out, "  %-38.*s peak %s -> - (gone)\n",
                             WEIR_SV(a->problem->devices[d].name),
-                            weir_place_bytes_text(a->peaks[d], from));
+                            weir_quantity_print_bytes(a->peaks[d], from));
   return ok;
 }
 

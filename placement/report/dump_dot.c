@@ -28,7 +28,7 @@ static bool write_device(const weir_place_view *v, const weir_writer *out,
       ok = weir_place_print(
           out, "    n%u [label=\"%s\\n%s %s\"];\n", n,
           quoted(v->problem, n, name), weir_place_op_text(v, n),
-          weir_place_time_text(plan->end_ns[n] - plan->start_ns[n], ns));
+          weir_quantity_print_time(plan->end_ns[n] - plan->start_ns[n], ns));
   return ok && weir_place_print(out, "  }\n");
 }
 
@@ -43,9 +43,10 @@ bool weir_place_write_dot(const weir_place_view *v, const weir_writer *out) {
     for (uint32_t i = p->in_first[n]; i < p->in_first[n + 1] && ok; i++) {
       uint32_t t = p->in_tensor[i], from = p->tensor_node[t];
       bool cut = v->plan->device[from] != v->plan->device[n];
-      ok = weir_place_print(out, "  n%u -> n%u [label=\"%s\"%s];\n", from, n,
-                            weir_place_bytes_text(p->tensor_bytes[t], bytes),
-                            cut ? ", color=red" : "");
+      ok =
+          weir_place_print(out, "  n%u -> n%u [label=\"%s\"%s];\n", from, n,
+                           weir_quantity_print_bytes(p->tensor_bytes[t], bytes),
+                           cut ? ", color=red" : "");
     }
   return ok && weir_place_print(out, "}\n");
 }

@@ -64,7 +64,7 @@ static bool write_cost(const weir_place_view *v, uint32_t node,
                                 : "arithmetic and memory traffic");
   return weir_place_print(
       out, "  the cost was measured: median %s of %u runs, spread %u.%u %%\n",
-      weir_place_time_text(e->sample.median_ns, time), e->sample.count,
+      weir_quantity_print_time(e->sample.median_ns, time), e->sample.count,
       e->sample.spread_permille / 10, e->sample.spread_permille % 10);
 }
 
@@ -108,9 +108,9 @@ static weir_status write_candidate(weir_place_mover *m, uint32_t node,
   }
   (void)weir_place_print(
       out, "  %-38.*s %12s %12s  %s\n", WEIR_SV(p->devices[d].name),
-      weir_place_time_text(here ? v->plan->end_ns[node] : m->plan->end_ns[node],
-                           finish),
-      weir_place_time_text(here ? v->plan->makespan_ns : total, step),
+      weir_quantity_print_time(
+          here ? v->plan->end_ns[node] : m->plan->end_ns[node], finish),
+      weir_quantity_print_time(here ? v->plan->makespan_ns : total, step),
       here ? "chosen" : "");
   return WEIR_OK;
 }
@@ -129,12 +129,13 @@ static weir_status write_candidates(weir_place_mover *m, uint32_t node,
     return WEIR_OK;
   }
   int64_t more = c.runner_ns - v->plan->makespan_ns;
-  (void)weir_place_print(out, "  runner-up %.*s: the step would be %s %s\n",
-                         WEIR_SV(v->problem->devices[c.runner].name),
-                         weir_place_time_text(more < 0 ? -more : more, delta),
-                         more < 0    ? "shorter"
-                         : more == 0 ? "longer, that is the same"
-                                     : "longer");
+  (void)weir_place_print(
+      out, "  runner-up %.*s: the step would be %s %s\n",
+      WEIR_SV(v->problem->devices[c.runner].name),
+      weir_quantity_print_time(more < 0 ? -more : more, delta),
+      more < 0    ? "shorter"
+      : more == 0 ? "longer, that is the same"
+                  : "longer");
   return WEIR_OK;
 }
 
@@ -150,7 +151,8 @@ weir_status weir_place_write_explain(const weir_place_view *v, uint32_t node,
         weir_place_node_text(v->problem, node, name),
         weir_place_op_text(v, node),
         WEIR_SV(v->problem->devices[plan->device[node]].name),
-        weir_place_time_text(plan->end_ns[node] - plan->start_ns[node], cost),
+        weir_quantity_print_time(plan->end_ns[node] - plan->start_ns[node],
+                                 cost),
         weir_place_reason_text((weir_place_reason)plan->reason[node]));
     (void)write_cost(v, node, out);
     (void)write_request(v, node, out);

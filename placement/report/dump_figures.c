@@ -13,10 +13,10 @@ static bool write_stage(const weir_place_view *v, const weir_writer *out,
   return weir_place_print(
       out, "  stage %-3u %-38.*s load %-10s holds %3u of them, %s%s%s%s\n", s,
       WEIR_SV(v->problem->devices[g->device].name),
-      weir_place_time_text(g->load_ns, load), g->batches,
-      weir_place_bytes_text(g->memory_bytes, memory),
+      weir_quantity_print_time(g->load_ns, load), g->batches,
+      weir_quantity_print_bytes(g->memory_bytes, memory),
       limit == INT64_MAX ? "" : " of ",
-      limit == INT64_MAX ? "" : weir_place_bytes_text(limit, cap),
+      limit == INT64_MAX ? "" : weir_quantity_print_bytes(limit, cap),
       g->memory_bytes > limit ? ": TOO MUCH" : "");
 }
 
@@ -31,9 +31,9 @@ static bool write_pipeline(const weir_place_view *v, const weir_writer *out) {
       out,
       "period %s   lower bound %s (%s)   gap %.1f %%\n"
       "pipeline of %u stages: %u micro-batches in %s, bubble %.1f %%\n",
-      weir_place_time_text(f->period_ns, period),
-      weir_place_time_text(f->period_bound_ns, bound), f->period_bound, gap,
-      f->stage_count, f->batches, weir_place_time_text(f->batches_ns, all),
+      weir_quantity_print_time(f->period_ns, period),
+      weir_quantity_print_time(f->period_bound_ns, bound), f->period_bound, gap,
+      f->stage_count, f->batches, weir_quantity_print_time(f->batches_ns, all),
       100 * f->bubble);
   for (uint32_t s = 0; s < f->stage_count && ok; s++)
     ok = write_stage(v, out, s);
@@ -51,8 +51,8 @@ bool weir_place_write_figures(const weir_place_view *v,
     if (o->label != NULL)
       ok = weir_place_print(out, "   %s %s", o->label,
                             o->unit == WEIR_PLACE_NS
-                                ? weir_place_time_text(o->value(f), text)
-                                : weir_place_bytes_text(o->value(f), text));
+                                ? weir_quantity_print_time(o->value(f), text)
+                                : weir_quantity_print_bytes(o->value(f), text));
   return ok && weir_place_print(out, "\n") &&
          (!f->objective->pipeline || write_pipeline(v, out));
 }

@@ -9,14 +9,12 @@
 #include "placement/report/dump.h"
 #include "placement/schedule/schedule.h"
 #include "runtime/base/json/json.h"
+#include "runtime/base/quantity.h"
 #include "runtime/graph/std/embedded.h"
 
 /* Formats into |out|; false when writing failed. At most 1023 bytes. */
 bool weir_place_print(const weir_writer *out, const char *fmt, ...)
     WEIR_PRINTF(2, 3);
-/* "18.42 ms", "950 ns"; "9.4 MB", "512 B". Returns |text|, of 32 bytes. */
-const char *weir_place_time_text(int64_t ns, char *text);
-const char *weir_place_bytes_text(int64_t bytes, char *text);
 /* Name, or "#7" for a node without one, in |text| of 300 bytes. */
 const char *weir_place_node_text(const weir_place_problem *p, uint32_t node,
                                  char *text);

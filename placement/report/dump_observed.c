@@ -69,13 +69,13 @@ static bool write_step(const weir_place_view *v,
              out,
              "step: predicted %s, measured %s, error %s (median of %u, spread "
              "%u.%u %%)\n",
-             weir_place_time_text(predicted, a),
-             weir_place_time_text(seen->step.median_ns, b),
+             weir_quantity_print_time(predicted, a),
+             weir_quantity_print_time(seen->step.median_ns, b),
              error_text(predicted, seen->step.median_ns, e), seen->step.count,
              seen->step.spread_permille / 10,
              seen->step.spread_permille % 10) &&
          weir_place_print(out, "  of the prediction %s beside the units\n",
-                          weir_place_time_text(seen->beside_ns, c));
+                          weir_quantity_print_time(seen->beside_ns, c));
 }
 
 static bool write_memory(const weir_place_view *v,
@@ -86,8 +86,8 @@ static bool write_memory(const weir_place_view *v,
   for (uint32_t d = 0; d < v->problem->device_count; d++)
     predicted += v->peaks[d];
   return weir_place_print(out, "memory: predicted peak %s, taken %s\n",
-                          weir_place_bytes_text(predicted, a),
-                          weir_place_bytes_text(seen->memory_bytes, b));
+                          weir_quantity_print_bytes(predicted, a),
+                          weir_quantity_print_bytes(seen->memory_bytes, b));
 }
 
 /* How far off all together are, weighted by time. */
@@ -112,8 +112,8 @@ static bool write_row(const weir_place_view *v, const row *r,
                           weir_place_node_text(v->problem, r->node, name),
                           r->copy ? "copy to" : weir_place_op_text(v, r->node),
                           WEIR_SV(v->problem->devices[r->device].name),
-                          weir_place_time_text(r->predicted_ns, a),
-                          weir_place_time_text(r->measured_ns, b),
+                          weir_quantity_print_time(r->predicted_ns, a),
+                          weir_quantity_print_time(r->measured_ns, b),
                           error_text(r->predicted_ns, r->measured_ns, e));
 }
 

@@ -71,12 +71,12 @@ static void write_ports(page *p, const weir_parts_part *part,
     sum += port->bytes;
   }
   PRINT(p, "  %s (%u, %s)\n", titles[kind], ports->count,
-        weir_place_bytes_text(sum, bytes));
+        weir_quantity_print_bytes(sum, bytes));
   for (uint32_t i = 0; i < ports->count && p->ok; i++) {
     const weir_parts_port *port = &ports->items[i];
     PRINT(p, "    %-*.*s  %-*s  %9s\n", names, WEIR_SV(port->name), types,
           type_of(p, port->value, type, sizeof type),
-          weir_place_bytes_text(port->bytes, bytes));
+          weir_quantity_print_bytes(port->bytes, bytes));
   }
 }
 
@@ -124,7 +124,7 @@ static void write_edges(page *p, const weir_parts_part *part, bool received) {
     classes = wider(classes, strlen(weir_edge_class_text(e->cls)));
   }
   PRINT(p, "  %s (%u, %s a step)\n", received ? "receives" : "sends", count,
-        weir_place_bytes_text(sum, bytes));
+        weir_quantity_print_bytes(sum, bytes));
   PRINT(p, "    %-*s  %-*s  %-*s  %9s  %4s  %s\n", classes, "class", names,
         "tensor", types, "type", "bytes", received ? "from" : "to", "read by");
   for (uint32_t i = 0; i < count && p->ok; i++) {
@@ -133,7 +133,8 @@ static void write_edges(page *p, const weir_parts_part *part, bool received) {
           weir_edge_class_text(e->cls), names,
           weir_parts_edge_name(p->parts, e, name), types,
           type_of(p, e->value, type, sizeof type),
-          weir_place_bytes_text(e->bytes, bytes), received ? e->from : e->to);
+          weir_quantity_print_bytes(e->bytes, bytes),
+          received ? e->from : e->to);
     write_readers(p, e);
     PRINT(p, "\n");
   }
@@ -153,7 +154,7 @@ static void write_head(page *p) {
   }
   PRINT(p, "%u part%s; each step makes %u transfer%s, %s (%u between tasks)\n",
         p->parts->part_count, p->parts->part_count == 1 ? "" : "s", sent,
-        sent == 1 ? "" : "s", weir_place_bytes_text(bytes, text), between);
+        sent == 1 ? "" : "s", weir_quantity_print_bytes(bytes, text), between);
   if (p->parts->edge_count == 0)
     PRINT(p, "nothing crosses: %s\n",
           p->parts->part_count > 1 ? "no part needs another's values"
@@ -179,7 +180,7 @@ static void write_links(page *p) {
   for (uint32_t i = 0; i < p->parts->link_count && p->ok; i++) {
     const weir_parts_link *link = &p->parts->links[i];
     PRINT(p, "  %4u  %4u  %5u  %9s  %s\n", link->from, link->to,
-          link->edge_count, weir_place_bytes_text(link->bytes, text),
+          link->edge_count, weir_quantity_print_bytes(link->bytes, text),
           link->between_tasks ? "between tasks" : "within a task");
   }
 }

@@ -68,7 +68,7 @@ static bool write_edge(const weir_place_parts *parts, const weir_writer *out,
   if (!token)
     snprintf(label, sizeof label, ", label=\"%s %s\"",
              weir_edge_class_text(e->cls),
-             weir_place_bytes_text(e->bytes, bytes));
+             weir_quantity_print_bytes(e->bytes, bytes));
   bool ok = weir_place_print(
       out, "  n%u -> %s%u [style=%s, color=%s%s];\n", e->node,
       shared ? "e" : "n", shared ? number : e->readers[0],

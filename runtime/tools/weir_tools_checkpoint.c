@@ -6,6 +6,7 @@
 #include "runtime/api/weir_internal.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/number.h"
+#include "runtime/base/quantity.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/io/checkpoint/checkpoint_internal.h"
 #include "runtime/io/checkpoint/checkpoint_load.h"
@@ -14,17 +15,6 @@
 #include "runtime/tools/weir_tools.h"
 
 /* ---- Text */
-
-/* "1.5 KiB". */
-static const char *size_text(uint64_t bytes, char text[32]) {
-  static const char *const kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-  double value = (double)bytes;
-  size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < sizeof kUnits / sizeof kUnits[0]; unit++)
-    value /= 1024;
-  snprintf(text, 32, unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
-  return text;
-}
 
 /* "2026-01-31 23:59:59 UTC"; "" when it is not known. */
 static const char *time_text(int64_t time_ns, char text[40]) {
@@ -100,7 +90,7 @@ static void show_text(const weir_checkpoint *c, weir_strbuf *out) {
                      info->seed, info->graph_hash);
   weir_strbuf_printf(out, "  %zu shard%s, %s\n", m->shards.count,
                      m->shards.count == 1 ? "" : "s",
-                     size_text(file_bytes(m), text));
+                     weir_quantity_print_bytes((int64_t)file_bytes(m), text));
   int width = widest_type(m);
   for (size_t i = 0; i < m->tensors.count; i++) {
     const weir_manifest_tensor *t = &m->tensors.items[i];
@@ -113,7 +103,7 @@ static void show_text(const weir_checkpoint *c, weir_strbuf *out) {
   }
   weir_strbuf_printf(out, "  %zu tensor%s, %s\n", m->tensors.count,
                      m->tensors.count == 1 ? "" : "s",
-                     size_text(data_bytes(m), text));
+                     weir_quantity_print_bytes((int64_t)data_bytes(m), text));
 }
 
 static void put_json_text(weir_strbuf *out, const char *text) {
@@ -210,7 +200,8 @@ static bool verify_one(void *self, const weir_checkpoint_found *found) {
   }
   const weir_manifest *m = weir_checkpoint_manifest(found->checkpoint);
   weir_strbuf_printf(&v->text, "%-24s  sound    %zu tensors, %s\n", found->name,
-                     m->tensors.count, size_text(file_bytes(m), size));
+                     m->tensors.count,
+                     weir_quantity_print_bytes((int64_t)file_bytes(m), size));
   return !v->text.failed;
 }
 

@@ -521,7 +521,7 @@ class Checkpoint(Case):
         out = self.checkpoint("show", "a")
         self.assertIn("step 0, epoch 0", out)
         self.assertIn("f32[2, 3]", out)
-        self.assertIn("2 tensors, 32 bytes", out)
+        self.assertIn("2 tensors, 32 B", out)
         out = self.checkpoint("show", "a", "--json", "--step", "0")
         manifest = json.loads(out)["manifest"]
         self.assertEqual([(t["name"], t["shape"], t["role"])

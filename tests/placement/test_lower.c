@@ -5,7 +5,6 @@
 #include "placement/check.h"
 #include "placement/lower/lower.h"
 #include "placement/plan_read.h"
-#include "placement/quantity.h"
 #include "placement/report/dump.h"
 #include "placement/report/dump_critical.h"
 #include "placement/report/dump_diff.h"
@@ -232,26 +231,6 @@ static void a_cluster_section_is_read(void **state) {
   weir_graph_unref(g);
 }
 
-static void quantities_are_read(void **state) {
-  (void)state;
-  int64_t v = 0;
-  assert_true(weir_quantity_bytes(WEIR_SV_LIT("16GiB"), &v));
-  assert_int_equal(v, INT64_C(16) << 30);
-  assert_true(weir_quantity_bytes(WEIR_SV_LIT("1.5 MB"), &v));
-  assert_int_equal(v, 1500000);
-  assert_true(weir_quantity_time(WEIR_SV_LIT("50us"), &v));
-  assert_int_equal(v, 50000);
-  assert_true(weir_quantity_rate(WEIR_SV_LIT("10GB/s"), &v));
-  assert_int_equal(v, 10000);
-  assert_true(weir_quantity_rate(WEIR_SV_LIT("8Gbit/s"), &v));
-  assert_int_equal(v, 1000);
-  static const char *const bad[] = {"", "GiB", "-1B", "1XB", "1e999GB", "nan"};
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    assert_false(weir_quantity_bytes(weir_sv_from(bad[i]), &v));
-    assert_false(weir_quantity_rate(weir_sv_from(bad[i]), &v));
-  }
-}
-
 /* ---- Dumps */
 
 static void a_plan_is_written_and_read_again(void **state) {
@@ -349,7 +328,6 @@ int main(void) {
       cmocka_unit_test(a_conflict_names_its_core),
       cmocka_unit_test(clusters_are_read),
       cmocka_unit_test(a_cluster_section_is_read),
-      cmocka_unit_test(quantities_are_read),
       cmocka_unit_test(a_plan_is_written_and_read_again),
       cmocka_unit_test(every_allocation_may_fail),
   };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/base/diag/nearest.h"
+#include "runtime/base/quantity.h"
 #include "runtime/base/table.h"
 #include "runtime/base/yaml/yaml_scalar.h"
 
@@ -120,48 +121,14 @@ bool weir_train_bool(weir_train_reader *r, const weir_yaml *y, const char *what,
                            WEIR_SV(y->text));
 }
 
-/* The number that |text| begins with; |*rest| is what follows, blanks apart. */
-static bool leading_number(weir_sv text, double *out, weir_sv *rest) {
-  size_t n = 0;
-  while (n < text.size && (strchr("0123456789.", text.data[n]) != NULL ||
-                           (n > 0 && text.data[n - 1] == 'e' &&
-                            strchr("+-", text.data[n]) != NULL) ||
-                           (text.data[n] == 'e' && n + 1 < text.size &&
-                            strchr("+-0123456789", text.data[n + 1]) != NULL)))
-    n++;
-  if (n == 0 || !weir_text_float((weir_sv){text.data, n}, out)) return false;
-  while (n < text.size && text.data[n] == ' ') n++;
-  *rest = (weir_sv){text.data + n, text.size - n};
-  return isfinite(*out);
-}
-
-bool weir_train_time_text(weir_sv text, int64_t *out_ns) {
-  static const struct {
-    const char *unit;
-    double ns;
-  } kUnits[] = {{"ns", 1},   {"us", 1e3},   {"ms", 1e6},   {"s", 1e9},
-                {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}, {"d", 86400e9}};
-  double value = 0;
-  weir_sv unit;
-  if (!leading_number(text, &value, &unit)) return false;
-  for (size_t i = 0; i < sizeof kUnits / sizeof kUnits[0]; i++) {
-    if (!weir_sv_is(unit, kUnits[i].unit)) continue;
-    double ns = value * kUnits[i].ns;
-    if (ns >= 9e18) return false;
-    *out_ns = (int64_t)ns;
-    return true;
-  }
-  return false;
-}
-
 bool weir_train_every(weir_train_reader *r, const weir_yaml *y,
                       const char *what, weir_every *out) {
   if (!weir_train_want(r, y, WEIR_YAML_SCALAR, what)) return false;
   weir_sv text = weir_train_scalar(r, y), unit;
   double value = 0;
   *out = (weir_every){0};
-  if (weir_train_time_text(text, &out->ns) && out->ns > 0) return true;
-  if (leading_number(text, &value, &unit) && value > 0) {
+  if (weir_quantity_time(text, &out->ns) && out->ns > 0) return true;
+  if (weir_quantity_split(text, &value, &unit) && value > 0) {
     if (weir_sv_is(unit, "epoch") || weir_sv_is(unit, "epochs")) {
       out->epochs = value;
       return true;
@@ -273,7 +240,7 @@ static bool read_every(weir_train_reader *r, const weir_yaml_entry *e,
 static bool read_time(weir_train_reader *r, const weir_yaml_entry *e,
                       const weir_train_key *key, void *to) {
   if (!weir_train_want(r, e->value, WEIR_YAML_SCALAR, key->name)) return false;
-  if (weir_train_time_text(weir_train_scalar(r, e->value), to)) return true;
+  if (weir_quantity_time(weir_train_scalar(r, e->value), to)) return true;
   return weir_train_report(r, WEIR_W1131, &e->value->mark,
                            "%s is '%.*s'; write a time: 30m, 600s, 1.5h",
                            key->name, WEIR_SV(e->value->text));

@@ -83,8 +83,6 @@ bool weir_train_bool(weir_train_reader *r, const weir_yaml *y, const char *what,
                      bool *out);
 bool weir_train_every(weir_train_reader *r, const weir_yaml *y,
                       const char *what, weir_every *out);
-/* "30m", "1.5h", "250ms"; false when |text| is none. */
-bool weir_train_time_text(weir_sv text, int64_t *out_ns);
 /* A scalar or a list of scalars, as texts. */
 bool weir_train_texts(weir_train_reader *r, const weir_yaml *y,
                       const char *what, const weir_sv **out, uint32_t *count);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/diag/nearest.h"
+#include "runtime/base/quantity.h"
 #include "runtime/base/table.h"
 #include "runtime/base/yaml/yaml_scalar.h"
 #include "runtime/train/data/data_source.h"
@@ -259,25 +260,13 @@ static weir_status read_repeat(weir_data_spec *spec, weir_error *err) {
 
 static weir_status read_bytes(const weir_yaml *y, uint64_t *out,
                               weir_error *err) {
-  static const char *const kUnits[] = {"", "KiB", "MiB", "GiB", "TiB"};
+  int64_t bytes;
   if (y == NULL) return WEIR_OK;
-  size_t digits = 0;
-  int64_t n = 0;
-  weir_sv t = y->kind == WEIR_YAML_SCALAR ? y->text : (weir_sv){NULL, 0};
-  while (digits < t.size && t.data[digits] >= '0' && t.data[digits] <= '9')
-    digits++;
-  weir_sv unit = {t.data + digits, t.size - digits};
-  if (unit.size > 0 && unit.data[0] == ' ')
-    unit = (weir_sv){unit.data + 1, unit.size - 1};
-  for (int i = 0; i < 5; i++)
-    if (weir_sv_is(unit, kUnits[i]) &&
-        weir_text_int((weir_sv){t.data, digits}, &n) && n >= 0 &&
-        n <= INT64_MAX >> (10 * i)) {
-      *out = (uint64_t)n << (10 * i);
-      return WEIR_OK;
-    }
-  return weir_fail(err, WEIR_W4024, &y->mark,
-                   "memory is a number of bytes, such as 64MiB");
+  if (y->kind != WEIR_YAML_SCALAR || !weir_quantity_bytes(y->text, &bytes))
+    return weir_fail(err, WEIR_W4024, &y->mark,
+                     "memory is a number of bytes, such as 64MiB");
+  *out = (uint64_t)bytes;
+  return WEIR_OK;
 }
 
 static weir_status read_order(weir_data_spec *spec, weir_error *err) {

@@ -5,35 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/cli.h"
 #include "cli/placing.h"
+#include "cli/system.h"
 
-enum { READ_STEP = 65536, READ_LIMIT = 64 << 20, PLAN_LIMIT = 1 << 30 };
+enum { READ_LIMIT = 64 << 20, PLAN_LIMIT = 1 << 30 };
 
 /* ---- The source, for diagnostics and for graphs from standard input */
-
-/* All of |fd|, some |limit| bytes at most; NULL when it cannot be read. */
-static char *read_all(int fd, size_t limit, size_t *out_size) {
-  char *text = NULL;
-  size_t size = 0, capacity = 0;
-  for (;;) {
-    if (capacity - size < READ_STEP) {
-      capacity = capacity * 2 + READ_STEP;
-      char *grown = realloc(text, capacity);
-      if (grown == NULL) break;
-      text = grown;
-    }
-    ssize_t n = read(fd, text + size, READ_STEP);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0 || size > limit) {
-      if (n < 0) break;
-      *out_size = size;
-      return text;
-    }
-    size += (size_t)n;
-  }
-  free(text);
-  return NULL;
-}
 
 weir_status cli_read_plan(const char *path, char **out_text, size_t *out_size,
                           weir_error *err) {
@@ -41,7 +19,7 @@ weir_status cli_read_plan(const char *path, char **out_text, size_t *out_size,
   *out_text = NULL;
   *out_size = 0;
   if (fd < 0) return cli_error(err, "W4001", "cannot open plan %s", path);
-  *out_text = read_all(fd, PLAN_LIMIT, out_size);
+  *out_text = cli_read_all(fd, PLAN_LIMIT, out_size);
   close(fd);
   return *out_text != NULL
              ? WEIR_OK
@@ -56,7 +34,7 @@ static size_t source(void *self, const char *file, const char **out_text) {
   if (job->source == NULL) {
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return 0;
-    job->source = read_all(fd, READ_LIMIT, &job->source_size);
+    job->source = cli_read_all(fd, READ_LIMIT, &job->source_size);
     close(fd);
   }
   *out_text = job->source;
@@ -146,14 +124,9 @@ static weir_status read_param(const char *text, weir_param *out,
   if (equals == NULL || equals == text)
     return cli_error(err, "W0002", "-p %s, expected NAME=VALUE", text);
   char *name = strndup(text, (size_t)(equals - text));
-  if (name == NULL) return cli_error(err, "W6001", "out of memory");
+  if (name == NULL) return cli_no_memory(err);
   *out = (weir_param){sizeof *out, name, equals + 1};
   return WEIR_OK;
-}
-
-static const char *look_up_env(void *self, const char *name) {
-  (void)self;
-  return getenv(name);
 }
 
 static weir_status load(cli_job *job, const char *path,
@@ -161,7 +134,9 @@ static weir_status load(cli_job *job, const char *path,
   if (strcmp(path, "-") != 0)
     return weir_graph_load_file(job->runtime, path, opts, &job->graph, err);
   job->path = "<stdin>";
-  job->source = read_all(0, READ_LIMIT, &job->source_size);
+  /* A little more than the loader takes, so that the loader refuses it. */
+  size_t limit = opts->max_bytes > READ_LIMIT ? opts->max_bytes : READ_LIMIT;
+  job->source = cli_read_all(0, limit, &job->source_size);
   if (job->source == NULL)
     return cli_error(err, "W4001", "standard input cannot be read");
   return weir_graph_load_buffer(job->runtime, job->source, job->source_size,
@@ -173,7 +148,7 @@ static weir_status load_with_params(cli_job *job, const cli_args *args,
                                     weir_error *err) {
   size_t count = args->params.count;
   weir_param *params = calloc(count + 1, sizeof *params);
-  if (params == NULL) return cli_error(err, "W6001", "out of memory");
+  if (params == NULL) return cli_no_memory(err);
   weir_status s = WEIR_OK;
   for (size_t i = 0; i < count && s == WEIR_OK; i++)
     s = read_param(args->params.items[i], &params[i], err);
@@ -192,7 +167,7 @@ int cli_job_load(cli_job *job, const cli_args *args, const char *path) {
                          .seed = (uint64_t)args->seed,
                          .on_diag = on_diag,
                          .on_diag_self = job,
-                         .getenv = look_up_env};
+                         .getenv = cli_look_up_env};
   job->path = path;
   weir_status s = limit_of(args, "bytes", &opts.max_bytes, &err);
   if (s == WEIR_OK) s = limit_of(args, "nodes", &opts.max_nodes, &err);

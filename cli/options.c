@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/system.h"
 #include "runtime/base/quantity.h"
 
 /* ---- Values */
@@ -67,7 +68,7 @@ static const char *row_names(const cli_option *o, char *text, size_t size) {
 
 static weir_status add_item(cli_list *list, const char *text, weir_error *err) {
   const char **items = realloc(list->items, (list->count + 1) * sizeof *items);
-  if (items == NULL) return cli_error(err, "W6001", "out of memory");
+  if (items == NULL) return cli_no_memory(err);
   list->items = items;
   list->items[list->count++] = text;
   return WEIR_OK;
@@ -288,7 +289,7 @@ weir_status cli_options_read(const cli_command *command, int argc, char **argv,
   bool options = true;
   set_defaults(args);
   args->rest = malloc(((size_t)argc + 1) * sizeof *args->rest);
-  if (args->rest == NULL) return cli_error(err, "W6001", "out of memory");
+  if (args->rest == NULL) return cli_no_memory(err);
   while (l.i < argc) {
     const char *text = argv[l.i++];
     if (options && strcmp(text, "--") == 0)

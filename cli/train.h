@@ -38,8 +38,4 @@ void cli_train_view_end(cli_train_view *view, weir_train_end end,
 /* A table of a report's metrics on stdout, or an object. */
 void cli_report_print(const weir_train_report *report, bool json);
 
-/* A number and a text as JSON. */
-void cli_json_number(double value);
-void cli_json_string(const char *text);
-
 #endif

@@ -8,62 +8,29 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/json.h"
+#include "cli/system.h"
 #include "cli/train.h"
 
 enum { REDRAW_NS = 100000000, BAR_LINE = 512 };
 
-/* ---- JSON */
+/* ---- JSON: an object a line */
 
-void cli_json_number(double value) {
-  char text[40];
-  if (!isfinite(value)) {
-    cli_print("null");
-    return;
-  }
-  for (int digits = 6; digits <= 17; digits++) {
-    snprintf(text, sizeof text, "%.*g", digits, value);
-    if (strtod(text, NULL) == value) break;
-  }
-  cli_print("%s", text);
+static void json_event(weir_json_writer *w, const char *event) {
+  cli_json_begin(w);
+  weir_json_key_text(w, "event", weir_sv_from(event));
 }
 
-void cli_json_string(const char *text) {
-  cli_print("\"");
-  for (; *text != '\0'; text++) {
-    unsigned char c = (unsigned char)*text;
-    if (c < 0x20)
-      cli_print("\\u%04x", c);
-    else if (c == '"' || c == '\\')
-      cli_print("\\%c", c);
-    else
-      cli_print("%c", c);
-  }
-  cli_print("\"");
-}
-
-static void json_values(const weir_train_value *values, size_t count) {
-  cli_print("{");
-  for (size_t i = 0; i < count; i++) {
-    if (i > 0) cli_print(", ");
-    cli_json_string(values[i].name);
-    cli_print(": ");
-    cli_json_number(values[i].value);
-  }
-  cli_print("}");
-}
-
-static void json_end(void) {
-  cli_print("}\n");
-  fflush(stdout);
+static void json_values(weir_json_writer *w, const weir_train_value *values,
+                        size_t count) {
+  weir_json_key(w, "metrics");
+  weir_json_object_begin(w, true);
+  for (size_t i = 0; i < count; i++)
+    cli_json_number(w, values[i].name, values[i].value);
+  weir_json_object_end(w);
 }
 
 /* ---- Figures */
-
-static int64_t now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* What happened since the last line. */
 typedef struct figures {
@@ -185,7 +152,7 @@ static void draw(cli_train_view *v, const weir_train_progress *p) {
   append(line, &used, text);
   cli_note("\r%s\033[K", line);
   v->drawn = true;
-  v->drawn_ns = now_ns();
+  v->drawn_ns = cli_now_ns();
   seen(v, p);
 }
 
@@ -210,23 +177,18 @@ static void plain_line(cli_train_view *v, const weir_train_progress *p) {
 
 static void json_line(cli_train_view *v, const weir_train_progress *p) {
   figures f = since(v, p);
-  cli_print("{\"event\": \"step\", \"step\": %llu, \"epoch\": ",
-            (unsigned long long)p->step);
-  cli_json_number(p->epoch);
-  cli_print(", \"loss\": ");
-  cli_json_number(p->loss);
-  cli_print(", \"mean_loss\": ");
-  cli_json_number(f.loss);
-  cli_print(", \"learning_rate\": ");
-  cli_json_number(p->learning_rate);
-  cli_print(", \"metrics\": ");
-  json_values(p->values, p->value_count);
-  cli_print(", \"examples\": %llu, \"examples_per_s\": ",
-            (unsigned long long)p->examples);
-  cli_json_number(f.per_s);
-  cli_print(", \"wait_share\": ");
-  cli_json_number(f.wait);
-  json_end();
+  weir_json_writer w;
+  json_event(&w, "step");
+  weir_json_key_uint(&w, "step", p->step);
+  cli_json_number(&w, "epoch", p->epoch);
+  cli_json_number(&w, "loss", p->loss);
+  cli_json_number(&w, "mean_loss", f.loss);
+  cli_json_number(&w, "learning_rate", p->learning_rate);
+  json_values(&w, p->values, p->value_count);
+  weir_json_key_uint(&w, "examples", p->examples);
+  cli_json_number(&w, "examples_per_s", f.per_s);
+  cli_json_number(&w, "wait_share", f.wait);
+  cli_json_end(&w);
   seen(v, p);
 }
 
@@ -241,17 +203,18 @@ static void on_step(void *self, const weir_train_progress *p) {
   if (v->quiet && !v->json) return;
   if (v->json && p->log) json_line(v, p);
   if (v->json) return;
-  if (v->bar && now_ns() - v->drawn_ns >= REDRAW_NS) draw(v, p);
+  if (v->bar && cli_now_ns() - v->drawn_ns >= REDRAW_NS) draw(v, p);
   if (!v->bar && p->log) plain_line(v, p);
 }
 
 static void on_epoch(void *self, const weir_train_progress *p) {
   cli_train_view *v = self;
   if (v->json) {
-    cli_print("{\"event\": \"epoch\", \"step\": %llu, \"epoch\": ",
-              (unsigned long long)p->step);
-    cli_json_number(p->epoch);
-    json_end();
+    weir_json_writer w;
+    json_event(&w, "epoch");
+    weir_json_key_uint(&w, "step", p->step);
+    cli_json_number(&w, "epoch", p->epoch);
+    cli_json_end(&w);
   } else if (v->bar) {
     draw(v, p);
     cli_note("\n");
@@ -277,10 +240,11 @@ static void on_eval(void *self, const weir_train_report *r) {
 static void on_saved(void *self, uint64_t step, int64_t ns) {
   cli_train_view *v = self;
   if (v->json) {
-    cli_print("{\"event\": \"checkpoint\", \"step\": %llu, \"ms\": ",
-              (unsigned long long)step);
-    cli_json_number((double)ns / 1e6);
-    json_end();
+    weir_json_writer w;
+    json_event(&w, "checkpoint");
+    weir_json_key_uint(&w, "step", step);
+    cli_json_number(&w, "ms", (double)ns / 1e6);
+    cli_json_end(&w);
   } else if (!v->quiet) {
     cli_train_view_clear(v);
     cli_note("checkpoint  step %llu, %.1f ms\n", (unsigned long long)step,
@@ -291,9 +255,10 @@ static void on_saved(void *self, uint64_t step, int64_t ns) {
 static void on_resumed(void *self, uint64_t step) {
   cli_train_view *v = self;
   if (v->json) {
-    cli_print("{\"event\": \"resumed\", \"step\": %llu",
-              (unsigned long long)step);
-    json_end();
+    weir_json_writer w;
+    json_event(&w, "resumed");
+    weir_json_key_uint(&w, "step", step);
+    cli_json_end(&w);
   } else if (!v->quiet) {
     cli_note("resumed  step %llu\n", (unsigned long long)step);
   }
@@ -303,11 +268,11 @@ static void on_warning(void *self, const weir_error *w) {
   cli_train_view *v = self;
   cli_train_view_clear(v);
   if (v->json) {
-    cli_print("{\"event\": \"warning\", \"id\": ");
-    cli_json_string(w->id);
-    cli_print(", \"message\": ");
-    cli_json_string(w->message);
-    json_end();
+    weir_json_writer json;
+    json_event(&json, "warning");
+    weir_json_key_text(&json, "id", weir_sv_from(w->id));
+    weir_json_key_text(&json, "message", weir_sv_from(w->message));
+    cli_json_end(&json);
   } else {
     cli_note("warning[%s]: %s\n", w->id, w->message);
   }
@@ -357,22 +322,18 @@ void cli_train_view_end(cli_train_view *v, weir_train_end end,
   char rate[16], time_text[24];
   cli_train_view_clear(v);
   if (v->json) {
-    cli_print("{\"event\": \"end\", \"reason\": ");
-    cli_json_string(weir_train_end_name(end));
-    cli_print(", \"step\": %llu, \"epoch\": ", (unsigned long long)p->step);
-    cli_json_number(p->epoch);
-    cli_print(", \"loss\": ");
-    cli_json_number(p->loss);
-    cli_print(", \"examples\": %llu, \"seconds\": ",
-              (unsigned long long)p->examples);
-    cli_json_number(s);
-    cli_print(", \"wait_seconds\": ");
-    cli_json_number(wait);
-    cli_print(", \"save_seconds\": ");
-    cli_json_number((double)p->save_ns / 1e9);
-    cli_print(", \"eval_seconds\": ");
-    cli_json_number((double)p->eval_ns / 1e9);
-    json_end();
+    weir_json_writer w;
+    json_event(&w, "end");
+    weir_json_key_text(&w, "reason", weir_sv_from(weir_train_end_name(end)));
+    weir_json_key_uint(&w, "step", p->step);
+    cli_json_number(&w, "epoch", p->epoch);
+    cli_json_number(&w, "loss", p->loss);
+    weir_json_key_uint(&w, "examples", p->examples);
+    cli_json_number(&w, "seconds", s);
+    cli_json_number(&w, "wait_seconds", wait);
+    cli_json_number(&w, "save_seconds", (double)p->save_ns / 1e9);
+    cli_json_number(&w, "eval_seconds", (double)p->eval_ns / 1e9);
+    cli_json_end(&w);
   } else if (!v->quiet) {
     cli_note(
         "%s: step %llu, epoch %.4g, %s, %s examples/s; waited %.2f s for "
@@ -386,14 +347,14 @@ void cli_train_view_end(cli_train_view *v, weir_train_end end,
 
 void cli_report_print(const weir_train_report *r, bool json) {
   if (json) {
-    cli_print("{\"event\": \"eval\", \"data\": ");
-    cli_json_string(r->data);
-    cli_print(", \"step\": %llu, \"examples\": %llu, \"seconds\": ",
-              (unsigned long long)r->step, (unsigned long long)r->examples);
-    cli_json_number((double)r->ns / 1e9);
-    cli_print(", \"metrics\": ");
-    json_values(r->values, r->value_count);
-    json_end();
+    weir_json_writer w;
+    json_event(&w, "eval");
+    weir_json_key_text(&w, "data", weir_sv_from(r->data));
+    weir_json_key_uint(&w, "step", r->step);
+    weir_json_key_uint(&w, "examples", r->examples);
+    cli_json_number(&w, "seconds", (double)r->ns / 1e9);
+    json_values(&w, r->values, r->value_count);
+    cli_json_end(&w);
     return;
   }
   size_t widest = 8;

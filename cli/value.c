@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/system.h"
 
 enum { STDIN_LIMIT = 1 << 30 };
 
@@ -18,12 +19,11 @@ weir_status cli_tensors_add(cli_tensors *t, const char *name, size_t name_size,
     if (names != NULL) t->names = names;
     weir_tensor **items = realloc(t->items, capacity * sizeof *items);
     if (items != NULL) t->items = items;
-    if (names == NULL || items == NULL)
-      return cli_error(err, "W6001", "out of memory");
+    if (names == NULL || items == NULL) return cli_no_memory(err);
     t->capacity = capacity;
   }
   char *copy = strndup(name, name_size);
-  if (copy == NULL) return cli_error(err, "W6001", "out of memory");
+  if (copy == NULL) return cli_no_memory(err);
   t->names[t->count] = copy;
   t->items[t->count++] = tensor;
   return WEIR_OK;
@@ -135,7 +135,7 @@ static weir_status read_file(weir_runtime *runtime, const char *root,
                              const char *text, weir_tensor **out_tensor,
                              weir_error *err) {
   char *path = strdup(text);
-  if (path == NULL) return cli_error(err, "W6001", "out of memory");
+  if (path == NULL) return cli_no_memory(err);
   size_t size = strlen(path);
   char *range = size != 0 && path[size - 1] == ']' ? strrchr(path, '[') : NULL;
   const char *rows = range != NULL ? text + (range - path) : NULL;
@@ -153,29 +153,14 @@ static weir_status read_file(weir_runtime *runtime, const char *root,
 /* Standard input, whose bytes tell the format. */
 static weir_status read_stdin(weir_runtime *runtime, const char *member,
                               weir_tensor **out_tensor, weir_error *err) {
-  char *data = NULL;
-  size_t size = 0, capacity = 0;
-  ssize_t n = 1;
-  while (n > 0 && size <= STDIN_LIMIT) {
-    if (capacity - size < 65536) {
-      capacity = capacity * 2 + 65536;
-      char *grown = realloc(data, capacity);
-      if (grown == NULL) {
-        free(data);
-        return cli_error(err, "W6001", "out of memory");
-      }
-      data = grown;
-    }
-    n = read(0, data + size, capacity - size);
-    if (n < 0 && errno == EINTR)
-      n = 1;
-    else if (n > 0)
-      size += (size_t)n;
-  }
-  weir_status s = WEIR_OK;
-  if (n < 0)
+  size_t size = 0;
+  char *data = cli_read_all(0, STDIN_LIMIT, &size);
+  weir_status s;
+  if (data == NULL && errno == ENOMEM)
+    s = cli_no_memory(err);
+  else if (data == NULL)
     s = cli_error(err, "W4001", "standard input: %s", strerror(errno));
-  else if (n > 0)
+  else if (size > STDIN_LIMIT)
     s = cli_error(err, "W4015", "standard input is longer than 1 GiB");
   else
     s = weir_tensor_read_buffer(runtime, data, size, "<stdin>", member,

@@ -2,10 +2,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/config.h"
+#include "cli/json.h"
 #include "cli/placing.h"
+#include "cli/system.h"
 #include "cli/table.h"
 #include "runtime/base/quantity.h"
 
@@ -34,28 +35,18 @@ typedef struct lane {
   char **names;
 } lane;
 
-static int64_t now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static weir_status no_memory(weir_error *err) {
-  return cli_error(err, "W6001", "out of memory");
-}
-
 /* ---- Running */
 
 static weir_status lane_fetches(lane *l, const cli_job *job, weir_error *err) {
   size_t count = weir_graph_io_count(job->graph, WEIR_OUTPUT);
   l->fetches = calloc(count + 1, sizeof *l->fetches);
   l->names = calloc(count + 1, sizeof *l->names);
-  if (l->fetches == NULL || l->names == NULL) return no_memory(err);
+  if (l->fetches == NULL || l->names == NULL) return cli_no_memory(err);
   for (size_t i = 0; i < count; i++) {
     weir_io_desc io = {.struct_size = sizeof io};
     WEIR_TRY(weir_graph_io(job->graph, WEIR_OUTPUT, i, &io, err));
     l->names[i] = strndup(io.name, io.name_size);
-    if (l->names[i] == NULL) return no_memory(err);
+    if (l->names[i] == NULL) return cli_no_memory(err);
     l->fetches[i] = (weir_fetch)WEIR_FETCH(l->names[i]);
     l->fetch_count++;
   }
@@ -73,7 +64,7 @@ static weir_status lane_open(lane *l, const cli_job *job,
   l->ns = malloc(l->capacity * sizeof *l->ns);
   weir_feed *feeds = calloc(inputs->count + 1, sizeof *feeds);
   weir_status s = WEIR_OK;
-  if (l->ns == NULL || feeds == NULL) s = no_memory(err);
+  if (l->ns == NULL || feeds == NULL) s = cli_no_memory(err);
   for (size_t i = 0; s == WEIR_OK && i < inputs->count; i++)
     feeds[i] = (weir_feed)WEIR_FEED(inputs->names[i], inputs->items[i]);
   if (s == WEIR_OK) s = lane_fetches(l, job, err);
@@ -105,16 +96,16 @@ static bool goes_on(const lane *l, int64_t now, int64_t end) {
 /* Runs until the time or the samples are used up. Short runs are taken in
  * bursts, so that reading the clock costs less than a hundredth. */
 static weir_status run_single(lane *l, weir_error *err) {
-  int64_t start = now_ns();
+  int64_t start = cli_now_ns();
   for (int64_t i = 0; i < l->warmup; i++)
     WEIR_TRY(weir_bound_run(l->bound, NULL, err));
-  int64_t each = (now_ns() - start) / (l->warmup > 0 ? l->warmup : 1);
+  int64_t each = (cli_now_ns() - start) / (l->warmup > 0 ? l->warmup : 1);
   l->burst = l->warmup > 0 && each < 3000 && l->time_ns != 0 ? 16 : 1;
-  int64_t last = now_ns(), end = last + l->time_ns;
+  int64_t last = cli_now_ns(), end = last + l->time_ns;
   while (goes_on(l, last, end)) {
     for (int i = 0; i < l->burst; i++)
       WEIR_TRY(weir_bound_run(l->bound, NULL, err));
-    int64_t now = now_ns();
+    int64_t now = cli_now_ns();
     l->ns[l->count++] = (now - last) / l->burst;
     last = now;
   }
@@ -124,12 +115,12 @@ static weir_status run_single(lane *l, weir_error *err) {
 
 /* Steps are samples: begin leaves the start there, end the time it took. */
 static void step_begins(void *self, uint64_t step) {
-  ((lane *)self)->ns[step] = now_ns();
+  ((lane *)self)->ns[step] = cli_now_ns();
 }
 
 static void step_ends(void *self, uint64_t step, weir_tensor *const *outputs) {
   (void)outputs;
-  ((lane *)self)->ns[step] = now_ns() - ((lane *)self)->ns[step];
+  ((lane *)self)->ns[step] = cli_now_ns() - ((lane *)self)->ns[step];
 }
 
 enum { CHUNK = 256 };
@@ -143,14 +134,14 @@ static weir_status run_overlapped(lane *l, weir_error *err) {
   steps.begin = step_begins;
   steps.end = step_ends;
   l->burst = 1;
-  int64_t now = now_ns(), end = now + l->time_ns;
+  int64_t now = cli_now_ns(), end = now + l->time_ns;
   while (goes_on(l, now, end)) {
     size_t left = l->capacity - l->count;
     steps.first = l->count;
     steps.steps = left < CHUNK ? left : CHUNK;
     WEIR_TRY(weir_tools_bound_steps(l->bound, &steps, err));
     l->count += (size_t)steps.steps;
-    now = now_ns();
+    now = cli_now_ns();
   }
   l->wall_ns = now - (end - l->time_ns);
   return WEIR_OK;
@@ -264,10 +255,11 @@ static void print_csv(const double v[C_COUNT], bool head) {
 }
 
 static void print_json(const double v[C_COUNT]) {
-  cli_print("{\"version\": \"%s\"", weir_version_text());
-  for (int i = 0; i < C_COUNT; i++)
-    cli_print(", \"%s\": %.10g", names[i], v[i]);
-  cli_print("}\n");
+  weir_json_writer w;
+  cli_json_begin(&w);
+  weir_json_key_text(&w, "version", weir_sv_from(weir_version_text()));
+  for (int i = 0; i < C_COUNT; i++) cli_json_number(&w, names[i], v[i]);
+  cli_json_end(&w);
 }
 
 static void print_table(const double v[C_COUNT], bool head) {

@@ -3,13 +3,9 @@
 
 #include "cli/config.h"
 #include "cli/placing.h"
+#include "cli/system.h"
 #include "cli/table.h"
 #include "cli/train.h"
-
-static const char *look_up_env(void *self, const char *name) {
-  (void)self;
-  return getenv(name);
-}
 
 static int run(const cli_args *args, cli_job *job) {
   weir_error err = WEIR_ERROR_INIT;
@@ -26,7 +22,7 @@ static int run(const cli_args *args, cli_job *job) {
                           .map = args->maps.items,
                           .map_count = args->maps.count,
                           .session = &session,
-                          .getenv = look_up_env};
+                          .getenv = cli_look_up_env};
   weir_train_report report = {.struct_size = sizeof report};
   weir_status s = cli_placing_use(job, args, &want, &session, &err);
   if (s == WEIR_OK)

@@ -4,45 +4,33 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "cli/json.h"
 #include "cli/table.h"
 
 extern char **environ;
 
-/* |text| as a JSON string. */
-static void json_string(const char *text) {
-  cli_print("\"");
-  for (; *text != '\0'; text++) {
-    unsigned char c = (unsigned char)*text;
-    if (c == '"' || c == '\\')
-      cli_print("\\%c", c);
-    else if (c < 0x20)
-      cli_print("\\u%04x", c);
-    else
-      cli_print("%c", c);
-  }
-  cli_print("\"");
-}
-
-/* One "name: value", as text or as a member of a JSON object. */
+/* One "name: value" after the other, as text or as members of an object. */
 typedef struct facts {
   bool json;
-  size_t count;
+  weir_json_writer w;
 } facts;
 
-static void fact(facts *f, const char *name, const char *value) {
-  if (f->json) {
-    cli_print(f->count == 0 ? "{" : ",\n ");
-    json_string(name);
-    cli_print(": ");
-    json_string(value);
-  } else {
-    cli_print("%-12s %s\n", name, value);
-  }
-  f->count++;
+static void facts_begin(facts *f, bool json) {
+  f->json = json;
+  if (!json) return;
+  weir_json_writer_init(&f->w, (weir_writer){NULL, cli_out}, 1);
+  weir_json_object_begin(&f->w, false);
 }
 
-static void facts_end(const facts *f) {
-  if (f->json) cli_print("}\n");
+static void fact(facts *f, const char *name, const char *value) {
+  if (f->json)
+    weir_json_key_text(&f->w, name, weir_sv_from(value));
+  else
+    cli_print("%-12s %s\n", name, value);
+}
+
+static void facts_end(facts *f) {
+  if (f->json) cli_json_end(&f->w);
 }
 
 static void library_facts(facts *f, size_t count) {
@@ -53,11 +41,12 @@ static void library_facts(facts *f, size_t count) {
 }
 
 static int version_command(const cli_args *args) {
-  facts f = {args->json, 0};
+  facts f;
   if (!args->json) {
     cli_print("weir %s\n", weir_version_text());
     return 0;
   }
+  facts_begin(&f, true);
   library_facts(&f, 4);
   facts_end(&f);
   return 0;
@@ -114,7 +103,8 @@ static void limit_warnings(void) {
 }
 
 static int doctor_command(const cli_args *args) {
-  facts f = {args->json, 0};
+  facts f;
+  facts_begin(&f, args->json);
   library_facts(&f, 64);
   memory_fact(&f);
   limit_fact(&f, "stack", RLIMIT_STACK, 10, " KiB");
@@ -136,11 +126,13 @@ static int explain_command(const cli_args *args) {
     return s == WEIR_OK ? 0 : cli_fail(&err);
   }
   if (args->json) {
-    cli_print("{\"id\": \"%s\", \"title\": ", id);
-    json_string(title);
-    cli_print(", \"exit\": %d, \"text\": ", weir_error_exit_code(id));
-    json_string(weir_error_explain(id));
-    cli_print("}\n");
+    weir_json_writer w;
+    cli_json_begin(&w);
+    weir_json_key_text(&w, "id", weir_sv_from(id));
+    weir_json_key_text(&w, "title", weir_sv_from(title));
+    weir_json_key_int(&w, "exit", weir_error_exit_code(id));
+    weir_json_key_text(&w, "text", weir_sv_from(weir_error_explain(id)));
+    cli_json_end(&w);
   } else {
     cli_print("%s: %s (exit code %d)\n\n%s\n", id, title,
               weir_error_exit_code(id), weir_error_explain(id));

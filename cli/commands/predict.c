@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "cli/config.h"
+#include "cli/json.h"
 #include "cli/placing.h"
+#include "cli/system.h"
 #include "cli/table.h"
 #include "cli/train.h"
 
@@ -24,11 +26,6 @@ typedef struct predict {
   weir_error *err;
   weir_status failed;
 } predict;
-
-static const char *look_up_env(void *self, const char *name) {
-  (void)self;
-  return getenv(name);
-}
 
 /* ---- Classes */
 
@@ -86,11 +83,13 @@ static int64_t best_of(const float *row, int64_t classes, double *out_share) {
 static void show_row(predict *p, uint64_t number, int64_t best, double share,
                      const int64_t *label) {
   if (p->args->json) {
-    cli_print("{\"example\": %llu, \"class\": %lld, \"probability\": ",
-              (unsigned long long)number, (long long)best);
-    cli_json_number(share);
-    if (label != NULL) cli_print(", \"label\": %lld", (long long)*label);
-    cli_print("}\n");
+    weir_json_writer w;
+    cli_json_begin(&w);
+    weir_json_key_uint(&w, "example", number);
+    weir_json_key_int(&w, "class", best);
+    cli_json_number(&w, "probability", share);
+    if (label != NULL) weir_json_key_int(&w, "label", *label);
+    cli_json_end(&w);
     return;
   }
   if (p->shown == 0)
@@ -160,7 +159,7 @@ static bool keep(predict *p, size_t k, const weir_tensor *t, int64_t rows) {
     size_t room = p->kept[k].room * 2 + bytes + 4096;
     char *data = realloc(p->kept[k].data, room);
     if (data == NULL) {
-      p->failed = cli_error(p->err, "W6001", "out of memory");
+      p->failed = cli_no_memory(p->err);
       return false;
     }
     p->kept[k].data = data;
@@ -229,7 +228,7 @@ static weir_status run_data(predict *p, weir_error *err) {
                                   .take = (uint64_t)a->take,
                                   .self = p,
                                   .batch = on_batch,
-                                  .getenv = look_up_env};
+                                  .getenv = cli_look_up_env};
   p->err = err;
   weir_status s = weir_tools_predict(p->job.session, &opts, err);
   return p->failed != WEIR_OK ? p->failed : s;
@@ -245,7 +244,7 @@ static weir_status run_inputs(predict *p, weir_error *err) {
   char(*names)[256] = calloc(n + 1, sizeof *names);
   weir_status s = WEIR_OK;
   if (feeds == NULL || fetches == NULL || outputs == NULL || names == NULL)
-    s = cli_error(err, "W6001", "out of memory");
+    s = cli_no_memory(err);
   for (size_t i = 0; s == WEIR_OK && i < p->inputs.count; i++)
     feeds[i] = (weir_feed)WEIR_FEED(p->inputs.names[i], p->inputs.items[i]);
   for (size_t k = 0; s == WEIR_OK && k < n; k++) {
@@ -286,7 +285,7 @@ static weir_status run_sample(const predict *p, weir_error *err) {
                                  .seed = (uint64_t)a->seed,
                                  .temperature = a->temperature,
                                  .write = cli_out,
-                                 .getenv = look_up_env};
+                                 .getenv = cli_look_up_env};
   return weir_tools_sample(p->job.session, &opts, err);
 }
 
@@ -302,7 +301,7 @@ static weir_status run(predict *p, weir_error *err) {
     return cli_error(err, "W0001",
                      "name the examples: --data NAME or -i NAME=VALUE");
   p->kept = calloc(p->output_count, sizeof *p->kept);
-  if (p->kept == NULL) return cli_error(err, "W6001", "out of memory");
+  if (p->kept == NULL) return cli_no_memory(err);
   WEIR_TRY(cli_trained_load(a, &p->job, &step, err));
   if (a->sample > 0) return run_sample(p, err);
   WEIR_TRY(a->data != NULL ? run_data(p, err) : run_inputs(p, err));

@@ -2,10 +2,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/config.h"
 #include "cli/placing.h"
+#include "cli/system.h"
 #include "cli/table.h"
 
 /* One `weir run`. */
@@ -21,16 +21,6 @@ typedef struct run {
   int64_t ns; /* how long it took */
 } run;
 
-static int64_t now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static weir_status no_memory(weir_error *err) {
-  return cli_error(err, "W6001", "out of memory");
-}
-
 /* ---- What is asked for */
 
 static bool is_asked(const run *r, const char *name, size_t size) {
@@ -43,7 +33,7 @@ static bool is_asked(const run *r, const char *name, size_t size) {
 static weir_status ask(run *r, const char *name, size_t size, weir_error *err) {
   if (is_asked(r, name, size)) return WEIR_OK;
   char *copy = strndup(name, size);
-  if (copy == NULL) return no_memory(err);
+  if (copy == NULL) return cli_no_memory(err);
   r->names[r->fetch_count] = copy;
   r->fetches[r->fetch_count] = (weir_fetch)WEIR_FETCH(copy);
   r->fetches[r->fetch_count].error = &r->errors[r->fetch_count];
@@ -91,7 +81,7 @@ static weir_status choose_fetches(run *r, weir_error *err) {
   r->fetches = calloc(most, sizeof *r->fetches);
   r->errors = calloc(most, sizeof *r->errors);
   if (r->names == NULL || r->fetches == NULL || r->errors == NULL)
-    return no_memory(err);
+    return cli_no_memory(err);
   WEIR_TRY(ask_list(r, &a->outputs, "-o", err));
   WEIR_TRY(ask_list(r, &a->expects, "--expect", err));
   bool some = r->fetch_count != 0 || a->targets.count != 0;
@@ -125,7 +115,7 @@ static weir_status execute(run *r, weir_error *err) {
   size_t watched = a->targets.count + a->dumps.count;
   const char **dump = calloc(watched + 1, sizeof *dump);
   weir_feed *feeds = calloc(r->inputs.count + 1, sizeof *feeds);
-  weir_status s = dump == NULL || feeds == NULL ? no_memory(err) : WEIR_OK;
+  weir_status s = dump == NULL || feeds == NULL ? cli_no_memory(err) : WEIR_OK;
   for (size_t i = 0; s == WEIR_OK && i < r->inputs.count; i++)
     feeds[i] = (weir_feed)WEIR_FEED(r->inputs.names[i], r->inputs.items[i]);
   for (size_t i = 0; s == WEIR_OK && i < watched; i++)
@@ -148,9 +138,9 @@ static weir_status execute(run *r, weir_error *err) {
                               .fetch_count = r->fetch_count,
                               .targets = a->targets.items,
                               .target_count = a->targets.count};
-  int64_t start = now_ns();
+  int64_t start = cli_now_ns();
   if (s == WEIR_OK) s = weir_session_run(r->job.session, &request, &opts, err);
-  r->ns = now_ns() - start;
+  r->ns = cli_now_ns() - start;
   free(dump);
   free(feeds);
   return s;
@@ -187,7 +177,8 @@ static weir_status write_file(run *r, size_t i, weir_error *err) {
   const weir_tensor **tensors = calloc(list->count, sizeof *tensors);
   size_t count = 0;
   bool done = false;
-  weir_status s = names == NULL || tensors == NULL ? no_memory(err) : WEIR_OK;
+  weir_status s =
+      names == NULL || tensors == NULL ? cli_no_memory(err) : WEIR_OK;
   for (size_t k = 0; s == WEIR_OK && k < list->count; k++) {
     const char *equals = strchr(list->items[k], '=');
     if (equals == NULL || strcmp(equals + 1, file) != 0) continue;

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/json.h"
 #include "cli/table.h"
 #include "cli/train.h"
 
@@ -106,27 +107,45 @@ static int show_devices(const cli_args *args) {
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
   long long bytes = (long long)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
   const char *name = "/job:localhost/task:0/device:CPU:0";
-  if (args->json)
-    cli_print("[{\"name\": \"%s\", \"cores\": %ld, \"memory\": %lld}]\n", name,
-              cores, bytes);
-  else
+  if (!args->json) {
     cli_print("%s  %ld cores, %lld MiB\n", name, cores, bytes >> 20);
+    return 0;
+  }
+  weir_json_writer w;
+  cli_json_list_begin(&w);
+  weir_json_object_begin(&w, true);
+  weir_json_key_text(&w, "name", weir_sv_from(name));
+  weir_json_key_int(&w, "cores", cores);
+  weir_json_key_int(&w, "memory", bytes);
+  weir_json_object_end(&w);
+  cli_json_list_end(&w);
   return 0;
 }
 
-static int show_errors(const cli_args *args) {
-  if (args->json) cli_print("[");
+static void list_errors(weir_json_writer *w) {
+  cli_json_list_begin(w);
   for (int i = 0; weir_error_id_at(i) != NULL; i++) {
     const char *id = weir_error_id_at(i);
-    if (args->json)
-      cli_print("%s{\"id\": \"%s\", \"exit\": %d, \"title\": \"%s\"}",
-                i != 0 ? ",\n " : "", id, weir_error_exit_code(id),
-                weir_error_title(id));
-    else
-      cli_print("%s  exit %-3d  %s\n", id, weir_error_exit_code(id),
-                weir_error_title(id));
+    weir_json_object_begin(w, true);
+    weir_json_key_text(w, "id", weir_sv_from(id));
+    weir_json_key_int(w, "exit", weir_error_exit_code(id));
+    weir_json_key_text(w, "title", weir_sv_from(weir_error_title(id)));
+    weir_json_object_end(w);
   }
-  if (args->json) cli_print("]\n");
+  cli_json_list_end(w);
+}
+
+static int show_errors(const cli_args *args) {
+  weir_json_writer w;
+  if (args->json) {
+    list_errors(&w);
+    return 0;
+  }
+  for (int i = 0; weir_error_id_at(i) != NULL; i++) {
+    const char *id = weir_error_id_at(i);
+    cli_print("%s  exit %-3d  %s\n", id, weir_error_exit_code(id),
+              weir_error_title(id));
+  }
   return 0;
 }
 
@@ -135,19 +154,19 @@ static int show_errors(const cli_args *args) {
 static int show_rows(const cli_args *args,
                      bool (*row_at)(size_t i, weir_tools_row *out_row)) {
   weir_tools_row row;
-  if (args->json) cli_print("[");
+  weir_json_writer w;
+  if (args->json) cli_json_list_begin(&w);
   for (size_t i = 0; row_at(i, &row); i++) {
     if (!args->json) {
       cli_print("%-12s %s\n", row.name, row.summary);
       continue;
     }
-    cli_print("%s{\"name\": ", i != 0 ? ",\n " : "");
-    cli_json_string(row.name);
-    cli_print(", \"summary\": ");
-    cli_json_string(row.summary);
-    cli_print("}");
+    weir_json_object_begin(&w, true);
+    weir_json_key_text(&w, "name", weir_sv_from(row.name));
+    weir_json_key_text(&w, "summary", weir_sv_from(row.summary));
+    weir_json_object_end(&w);
   }
-  if (args->json) cli_print("]\n");
+  if (args->json) cli_json_list_end(&w);
   return 0;
 }
 

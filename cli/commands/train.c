@@ -5,6 +5,7 @@
 
 #include "cli/config.h"
 #include "cli/placing.h"
+#include "cli/system.h"
 #include "cli/table.h"
 #include "cli/train.h"
 
@@ -12,11 +13,6 @@ static int64_t wall_ns(void) {
   struct timespec t;
   clock_gettime(CLOCK_REALTIME, &t);
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static const char *look_up_env(void *self, const char *name) {
-  (void)self;
-  return getenv(name);
 }
 
 static weir_train_opts options_of(const cli_args *a,
@@ -38,7 +34,7 @@ static weir_train_opts options_of(const cli_args *a,
       .time_ns = wall_ns(),
       .session = session,
       .callbacks = calls,
-      .getenv = look_up_env};
+      .getenv = cli_look_up_env};
 }
 
 static int run(const cli_args *args, cli_job *job, cli_train_view *view) {

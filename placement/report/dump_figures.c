@@ -57,40 +57,33 @@ bool weir_place_write_figures(const weir_place_view *v,
          (!f->objective->pipeline || write_pipeline(v, out));
 }
 
-static void key_int(weir_json_writer *w, const char *key, int64_t value) {
-  weir_json_key(w, key);
-  weir_json_int(w, value);
-}
-
 void weir_place_write_figures_json(const weir_place_view *v,
                                    weir_json_writer *w) {
   const weir_place_figures *f = v->figures;
   if (f == NULL) return;
   weir_json_key(w, "objectives");
   weir_json_object_begin(w, true);
-  weir_json_key(w, "chosen");
-  weir_json_string(w, weir_sv_from(f->objective->name));
+  weir_json_key_text(w, "chosen", weir_sv_from(f->objective->name));
   const weir_place_objective *o;
   for (size_t i = 0; (o = weir_place_objective_at(i)) != NULL; i++) {
-    key_int(w, o->key, o->value(f));
-    if (o->bound != NULL) key_int(w, o->bound_key, o->bound(f));
+    weir_json_key_int(w, o->key, o->value(f));
+    if (o->bound != NULL) weir_json_key_int(w, o->bound_key, o->bound(f));
   }
   weir_json_object_end(w);
   weir_json_key(w, "pipeline");
   weir_json_object_begin(w, false);
-  key_int(w, "microbatches", f->batches);
-  key_int(w, "total_ns", f->batches_ns);
-  weir_json_key(w, "bubble");
-  weir_json_double(w, f->bubble);
+  weir_json_key_int(w, "microbatches", f->batches);
+  weir_json_key_int(w, "total_ns", f->batches_ns);
+  weir_json_key_double(w, "bubble", f->bubble);
   weir_json_key(w, "stages");
   weir_json_array_begin(w, false);
   for (uint32_t s = 0; s < f->stage_count; s++) {
     weir_json_object_begin(w, true);
-    weir_json_key(w, "device");
-    weir_json_string(w, v->problem->devices[f->stages[s].device].name);
-    key_int(w, "load_ns", f->stages[s].load_ns);
-    key_int(w, "microbatches", f->stages[s].batches);
-    key_int(w, "memory_bytes", f->stages[s].memory_bytes);
+    weir_json_key_text(w, "device",
+                       v->problem->devices[f->stages[s].device].name);
+    weir_json_key_int(w, "load_ns", f->stages[s].load_ns);
+    weir_json_key_int(w, "microbatches", f->stages[s].batches);
+    weir_json_key_int(w, "memory_bytes", f->stages[s].memory_bytes);
     weir_json_object_end(w);
   }
   weir_json_array_end(w);

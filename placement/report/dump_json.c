@@ -5,28 +5,18 @@
 #include "placement/report/dump_internal.h"
 #include "placement/report/dump_moves.h"
 #include "placement/report/dump_parts_json.h"
-#include "runtime/base/json/json.h"
+#include "runtime/base/json/json_trace.h"
 #include "runtime/base/table.h"
-
-static void key_int(weir_json_writer *w, const char *key, int64_t value) {
-  weir_json_key(w, key);
-  weir_json_int(w, value);
-}
-
-static void key_text(weir_json_writer *w, const char *key, weir_sv text) {
-  weir_json_key(w, key);
-  weir_json_string(w, text);
-}
 
 static void write_devices(weir_json_writer *w, const weir_place_view *v) {
   weir_json_key(w, "devices");
   weir_json_array_begin(w, false);
   for (uint32_t d = 0; d < v->problem->device_count; d++) {
     weir_json_object_begin(w, true);
-    key_text(w, "name", v->problem->devices[d].name);
-    key_int(w, "peak_bytes", v->peaks[d]);
+    weir_json_key_text(w, "name", v->problem->devices[d].name);
+    weir_json_key_int(w, "peak_bytes", v->peaks[d]);
     if (v->problem->devices[d].memory_bytes != INT64_MAX)
-      key_int(w, "memory_bytes", v->problem->devices[d].memory_bytes);
+      weir_json_key_int(w, "memory_bytes", v->problem->devices[d].memory_bytes);
     weir_json_object_end(w);
   }
   weir_json_array_end(w);
@@ -44,7 +34,7 @@ static void write_rules(weir_json_writer *w, const weir_graph *g) {
   for (uint32_t i = 0; g->placement != NULL && i < g->placement->count; i++) {
     const weir_yaml *rule = g->placement->items[i];
     weir_json_object_begin(w, true);
-    key_int(w, "line", rule->mark.line);
+    weir_json_key_int(w, "line", rule->mark.line);
     for (uint32_t k = 0; rule->kind == WEIR_YAML_MAP && k < rule->count; k++) {
       const weir_yaml *value = rule->entries[k].value;
       if (value->kind == WEIR_YAML_SCALAR) {
@@ -69,13 +59,15 @@ static void write_unit(weir_json_writer *w, const weir_placement *p,
                        uint32_t n) {
   const weir_unit *u = &p->units[n];
   const weir_graph *g = p->graph;
-  if (u->own_device) key_int(w, "asked_line", g->nodes[u->node].mark.line);
-  if (!u->own_device && u->rule != WEIR_PLACE_NONE) key_int(w, "rule", u->rule);
+  if (u->own_device)
+    weir_json_key_int(w, "asked_line", g->nodes[u->node].mark.line);
+  if (!u->own_device && u->rule != WEIR_PLACE_NONE)
+    weir_json_key_int(w, "rule", u->rule);
   if (u->relaxed) {
     weir_json_key(w, "relaxed");
     weir_json_bool(w, true);
   }
-  if (u->with != WEIR_PLACE_NONE) key_int(w, "with", u->with);
+  if (u->with != WEIR_PLACE_NONE) weir_json_key_int(w, "with", u->with);
   if (u->member_count < 2) return;
   weir_json_key(w, "members");
   weir_json_array_begin(w, true);
@@ -94,17 +86,18 @@ static void write_alternatives(weir_json_writer *w, const weir_place_view *v,
         &v->alternatives[(size_t)n * p->device_count + d];
     if (d == v->plan->device[n]) continue;
     weir_json_object_begin(w, true);
-    key_text(w, "device", p->devices[d].name);
+    weir_json_key_text(w, "device", p->devices[d].name);
     if (a->step_ns >= 0) {
-      key_int(w, "finish_ns", a->finish_ns);
-      key_int(w, "step_ns", a->step_ns);
+      weir_json_key_int(w, "finish_ns", a->finish_ns);
+      weir_json_key_int(w, "step_ns", a->step_ns);
     } else {
       bool kernel = p->cost[(size_t)n * p->class_count + p->devices[d].cls] !=
                     WEIR_PLACE_NO_KERNEL;
-      key_text(w, "refused",
-               weir_sv_from(!kernel                         ? "no kernel"
-                            : weir_place_group_may(p, n, d) ? "no room or way"
-                                                            : "not allowed"));
+      weir_json_key_text(
+          w, "refused",
+          weir_sv_from(!kernel                         ? "no kernel"
+                       : weir_place_group_may(p, n, d) ? "no room or way"
+                                                       : "not allowed"));
     }
     weir_json_object_end(w);
   }
@@ -126,22 +119,24 @@ static void write_node(weir_json_writer *w, const weir_place_view *v,
   char name[300];
   const weir_place_problem *p = v->problem;
   weir_json_object_begin(w, true);
-  key_int(w, "id", n);
-  key_text(w, "name", weir_sv_from(weir_place_node_text(p, n, name)));
-  key_text(w, "op", weir_sv_from(weir_place_op_text(v, n)));
-  key_text(w, "device", p->devices[v->plan->device[n]].name);
-  key_int(w, "start_ns", v->plan->start_ns[n]);
-  key_int(w, "end_ns", v->plan->end_ns[n]);
-  key_text(w, "cost_source",
-           weir_sv_from(v->placement == NULL
-                            ? "given"
-                            : sources[v->placement->units[n].source]));
-  key_text(w, "reason",
-           weir_sv_from(
-               weir_place_reason_text((weir_place_reason)v->plan->reason[n])));
+  weir_json_key_int(w, "id", n);
+  weir_json_key_text(w, "name", weir_sv_from(weir_place_node_text(p, n, name)));
+  weir_json_key_text(w, "op", weir_sv_from(weir_place_op_text(v, n)));
+  weir_json_key_text(w, "device", p->devices[v->plan->device[n]].name);
+  weir_json_key_int(w, "start_ns", v->plan->start_ns[n]);
+  weir_json_key_int(w, "end_ns", v->plan->end_ns[n]);
+  weir_json_key_text(
+      w, "cost_source",
+      weir_sv_from(v->placement == NULL
+                       ? "given"
+                       : sources[v->placement->units[n].source]));
+  weir_json_key_text(w, "reason",
+                     weir_sv_from(weir_place_reason_text(
+                         (weir_place_reason)v->plan->reason[n])));
   if (p->resident_bytes[n] > 0)
-    key_int(w, "resident_bytes", p->resident_bytes[n]);
-  if (p->temp_bytes[n] > 0) key_int(w, "temp_bytes", p->temp_bytes[n]);
+    weir_json_key_int(w, "resident_bytes", p->resident_bytes[n]);
+  if (p->temp_bytes[n] > 0)
+    weir_json_key_int(w, "temp_bytes", p->temp_bytes[n]);
   write_inputs(w, p, n);
   if (v->placement != NULL) write_unit(w, v->placement, n);
   if (v->alternatives != NULL) write_alternatives(w, v, n);
@@ -164,8 +159,8 @@ static void write_tensors(weir_json_writer *w, const weir_place_view *v) {
   weir_json_array_begin(w, false);
   for (uint32_t t = 0; t < p->tensor_count; t++) {
     weir_json_object_begin(w, true);
-    key_int(w, "node", p->tensor_node[t]);
-    key_int(w, "bytes", p->tensor_bytes[t]);
+    weir_json_key_int(w, "node", p->tensor_node[t]);
+    weir_json_key_int(w, "bytes", p->tensor_bytes[t]);
     if (p->tensor_kept[t]) {
       weir_json_key(w, "kept");
       weir_json_bool(w, true);
@@ -179,14 +174,14 @@ static void write_tensors(weir_json_writer *w, const weir_place_view *v) {
 static void write_search(weir_json_writer *w, const weir_place_view *v) {
   weir_json_key(w, "bounds");
   weir_json_object_begin(w, true);
-  key_int(w, "critical_path_ns", v->bounds->path_ns);
-  key_int(w, "area_ns", v->bounds->area_ns);
-  key_int(w, "window_ns", v->bounds->window_ns);
-  key_int(w, "energy_ns", v->bounds->energy_ns);
+  weir_json_key_int(w, "critical_path_ns", v->bounds->path_ns);
+  weir_json_key_int(w, "area_ns", v->bounds->area_ns);
+  weir_json_key_int(w, "window_ns", v->bounds->window_ns);
+  weir_json_key_int(w, "energy_ns", v->bounds->energy_ns);
   weir_json_object_end(w);
   weir_json_key(w, "search");
   weir_json_object_begin(w, true);
-  key_int(w, "first_ns", v->first_ns);
+  weir_json_key_int(w, "first_ns", v->first_ns);
   weir_json_key(w, "moves");
   weir_json_uint(w, v->moves);
   weir_json_object_end(w);
@@ -199,13 +194,13 @@ static void write_edges(weir_json_writer *w, const weir_place_view *v) {
     const weir_place_copy *c = &v->plan->copies[i];
     if (!weir_place_is_wanted(v, v->problem->tensor_node[c->tensor])) continue;
     weir_json_object_begin(w, true);
-    key_int(w, "tensor", c->tensor);
-    key_int(w, "node", v->problem->tensor_node[c->tensor]);
-    key_text(w, "from", v->problem->devices[c->from].name);
-    key_text(w, "to", v->problem->devices[c->to].name);
-    key_int(w, "bytes", v->problem->tensor_bytes[c->tensor]);
-    key_int(w, "start_ns", c->start_ns);
-    key_int(w, "end_ns", c->end_ns);
+    weir_json_key_int(w, "tensor", c->tensor);
+    weir_json_key_int(w, "node", v->problem->tensor_node[c->tensor]);
+    weir_json_key_text(w, "from", v->problem->devices[c->from].name);
+    weir_json_key_text(w, "to", v->problem->devices[c->to].name);
+    weir_json_key_int(w, "bytes", v->problem->tensor_bytes[c->tensor]);
+    weir_json_key_int(w, "start_ns", c->start_ns);
+    weir_json_key_int(w, "end_ns", c->end_ns);
     weir_json_object_end(w);
   }
   weir_json_array_end(w);
@@ -216,24 +211,24 @@ bool weir_place_write_json(const weir_place_view *v, const weir_writer *out) {
   char hash[24];
   weir_json_writer_init(&w, *out, 1);
   weir_json_object_begin(&w, false);
-  key_int(&w, "schema", 1);
+  weir_json_key_int(&w, "schema", 1);
   snprintf(hash, sizeof hash, "%016" PRIx64, weir_place_plan_hash(v));
-  key_text(&w, "plan", weir_sv_from(hash));
-  key_text(&w, "placer", weir_sv_from(v->plan->placer));
-  key_int(&w, "makespan_ns", v->plan->makespan_ns);
-  key_int(&w, "lower_bound_ns", v->bounds->best_ns);
-  key_text(&w, "lower_bound", weir_sv_from(v->bounds->best));
-  weir_json_key(&w, "gap");
-  weir_json_double(&w,
-                   v->bounds->best_ns == 0
-                       ? 0
-                       : (double)(v->plan->makespan_ns - v->bounds->best_ns) /
-                             (double)v->bounds->best_ns);
+  weir_json_key_text(&w, "plan", weir_sv_from(hash));
+  weir_json_key_text(&w, "placer", weir_sv_from(v->plan->placer));
+  weir_json_key_int(&w, "makespan_ns", v->plan->makespan_ns);
+  weir_json_key_int(&w, "lower_bound_ns", v->bounds->best_ns);
+  weir_json_key_text(&w, "lower_bound", weir_sv_from(v->bounds->best));
+  weir_json_key_double(
+      &w, "gap",
+      v->bounds->best_ns == 0
+          ? 0
+          : (double)(v->plan->makespan_ns - v->bounds->best_ns) /
+                (double)v->bounds->best_ns);
   write_search(&w, v);
   weir_place_write_figures_json(v, &w);
   write_devices(&w, v);
   if (v->placement != NULL) write_rules(&w, v->placement->graph);
-  if (v->nodes.size > 0) key_text(&w, "shown", v->nodes);
+  if (v->nodes.size > 0) weir_json_key_text(&w, "shown", v->nodes);
   write_nodes(&w, v);
   if (v->nodes.size == 0) write_tensors(&w, v);
   write_edges(&w, v);
@@ -249,56 +244,46 @@ bool weir_place_write_json(const weir_place_view *v, const weir_writer *out) {
 
 /* ---- Chrome trace: complete events, times in microseconds */
 
-static void write_event(weir_json_writer *w, const char *name, uint32_t lane,
-                        int64_t start_ns, int64_t end_ns, const char *kind) {
-  weir_json_object_begin(w, true);
-  key_text(w, "name", weir_sv_from(name));
-  key_text(w, "cat", weir_sv_from(kind));
-  key_text(w, "ph", WEIR_SV_LIT("X"));
-  key_int(w, "pid", 0);
-  key_int(w, "tid", lane);
-  weir_json_key(w, "ts");
-  weir_json_double(w, (double)start_ns / 1e3);
-  weir_json_key(w, "dur");
-  weir_json_double(w, (double)(end_ns - start_ns) / 1e3);
+static void write_span(weir_json_writer *w, const weir_json_span *span) {
+  weir_json_span_begin(w, span);
   weir_json_object_end(w);
 }
 
-static void write_lane(weir_json_writer *w, uint32_t lane, const char *name) {
-  weir_json_object_begin(w, true);
-  key_text(w, "name", WEIR_SV_LIT("thread_name"));
-  key_text(w, "ph", WEIR_SV_LIT("M"));
-  key_int(w, "pid", 0);
-  key_int(w, "tid", lane);
-  weir_json_key(w, "args");
-  weir_json_object_begin(w, true);
-  key_text(w, "name", weir_sv_from(name));
-  weir_json_object_end(w);
-  weir_json_object_end(w);
+static void write_lanes(weir_json_writer *w, const weir_place_problem *p) {
+  char lane[320];
+  for (uint32_t d = 0; d < p->device_count; d++) {
+    weir_sv device = p->devices[d].name;
+    weir_json_lane(w, d, device);
+    snprintf(lane, sizeof lane, "copies to %.*s", WEIR_SV(device));
+    weir_json_lane(w, p->device_count + d, weir_sv_from(lane));
+  }
 }
 
 bool weir_place_write_trace(const weir_place_view *v, const weir_writer *out) {
   weir_json_writer w;
-  char name[300], lane[320];
+  char name[300];
   const weir_place_problem *p = v->problem;
   weir_json_writer_init(&w, *out, 0);
   weir_json_object_begin(&w, false);
   weir_json_key(&w, "traceEvents");
   weir_json_array_begin(&w, false);
-  for (uint32_t d = 0; d < p->device_count; d++) {
-    snprintf(lane, sizeof lane, "%.*s", WEIR_SV(p->devices[d].name));
-    write_lane(&w, d, lane);
-    snprintf(lane, sizeof lane, "copies to %.*s", WEIR_SV(p->devices[d].name));
-    write_lane(&w, p->device_count + d, lane);
-  }
+  write_lanes(&w, p);
   for (uint32_t n = 0; n < v->plan->node_count; n++)
-    write_event(&w, weir_place_node_text(p, n, name), v->plan->device[n],
-                v->plan->start_ns[n], v->plan->end_ns[n],
-                weir_place_op_text(v, n));
+    write_span(&w, &(weir_json_span){
+                       .name = weir_sv_from(weir_place_node_text(p, n, name)),
+                       .category = weir_place_op_text(v, n),
+                       .lane = v->plan->device[n],
+                       .start_ns = v->plan->start_ns[n],
+                       .end_ns = v->plan->end_ns[n]});
   for (uint32_t i = 0; i < v->plan->copy_count; i++) {
     const weir_place_copy *c = &v->plan->copies[i];
-    write_event(&w, weir_place_node_text(p, p->tensor_node[c->tensor], name),
-                p->device_count + c->to, c->start_ns, c->end_ns, "copy");
+    uint32_t node = p->tensor_node[c->tensor];
+    write_span(&w, &(weir_json_span){.name = weir_sv_from(
+                                         weir_place_node_text(p, node, name)),
+                                     .category = "copy",
+                                     .lane = p->device_count + c->to,
+                                     .start_ns = c->start_ns,
+                                     .end_ns = c->end_ns});
   }
   weir_json_array_end(&w);
   weir_json_object_end(&w);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "placement/report/dump_internal.h"
-#include "runtime/base/json/json.h"
+#include "runtime/base/json/json_trace.h"
 
 enum { SHOWN = 12 };
 
@@ -145,24 +145,14 @@ weir_status weir_place_write_observed(const weir_place_view *v,
 
 /* ---- JSON */
 
-static void key_int(weir_json_writer *w, const char *key, int64_t value) {
-  weir_json_key(w, key);
-  weir_json_int(w, value);
-}
-
-static void key_text(weir_json_writer *w, const char *key, weir_sv text) {
-  weir_json_key(w, key);
-  weir_json_string(w, text);
-}
-
 static void write_times(weir_json_writer *w, const row *r,
                         const weir_cost_sample *sample, int64_t start_ns,
                         int64_t end_ns) {
-  key_int(w, "predicted_ns", r->predicted_ns);
-  key_int(w, "measured_ns", r->measured_ns);
-  key_int(w, "spread_permille", sample->spread_permille);
-  key_int(w, "start_ns", start_ns);
-  key_int(w, "end_ns", end_ns);
+  weir_json_key_int(w, "predicted_ns", r->predicted_ns);
+  weir_json_key_int(w, "measured_ns", r->measured_ns);
+  weir_json_key_int(w, "spread_permille", sample->spread_permille);
+  weir_json_key_int(w, "start_ns", start_ns);
+  weir_json_key_int(w, "end_ns", end_ns);
 }
 
 static void write_node(weir_json_writer *w, const weir_place_view *v,
@@ -170,10 +160,11 @@ static void write_node(weir_json_writer *w, const weir_place_view *v,
   char name[300];
   row r = row_of(v, seen, n);
   weir_json_object_begin(w, true);
-  key_int(w, "id", n);
-  key_text(w, "name", weir_sv_from(weir_place_node_text(v->problem, n, name)));
-  key_text(w, "op", weir_sv_from(weir_place_op_text(v, n)));
-  key_text(w, "device", v->problem->devices[r.device].name);
+  weir_json_key_int(w, "id", n);
+  weir_json_key_text(w, "name",
+                     weir_sv_from(weir_place_node_text(v->problem, n, name)));
+  weir_json_key_text(w, "op", weir_sv_from(weir_place_op_text(v, n)));
+  weir_json_key_text(w, "device", v->problem->devices[r.device].name);
   write_times(w, &r, &seen->nodes[n], seen->node_start_ns[n],
               seen->node_end_ns[n]);
   weir_json_object_end(w);
@@ -184,11 +175,11 @@ static void write_copy(weir_json_writer *w, const weir_place_view *v,
   const weir_place_copy *c = &v->plan->copies[i];
   row r = row_of(v, seen, v->plan->node_count + i);
   weir_json_object_begin(w, true);
-  key_int(w, "tensor", c->tensor);
-  key_int(w, "node", r.node);
-  key_text(w, "from", v->problem->devices[c->from].name);
-  key_text(w, "to", v->problem->devices[c->to].name);
-  key_int(w, "bytes", v->problem->tensor_bytes[c->tensor]);
+  weir_json_key_int(w, "tensor", c->tensor);
+  weir_json_key_int(w, "node", r.node);
+  weir_json_key_text(w, "from", v->problem->devices[c->from].name);
+  weir_json_key_text(w, "to", v->problem->devices[c->to].name);
+  weir_json_key_int(w, "bytes", v->problem->tensor_bytes[c->tensor]);
   write_times(w, &r, &seen->copies[i], seen->copy_start_ns[i],
               seen->copy_end_ns[i]);
   weir_json_object_end(w);
@@ -202,15 +193,15 @@ bool weir_place_write_observed_json(const weir_place_view *v,
   for (uint32_t d = 0; d < v->problem->device_count; d++) peak += v->peaks[d];
   weir_json_writer_init(&w, *out, 1);
   weir_json_object_begin(&w, false);
-  key_int(&w, "schema", 1);
-  key_int(&w, "makespan_ns", v->plan->makespan_ns);
-  key_int(&w, "beside_ns", seen->beside_ns);
-  key_int(&w, "predicted_ns", v->plan->makespan_ns + seen->beside_ns);
-  key_int(&w, "measured_ns", seen->step.median_ns);
-  key_int(&w, "spread_permille", seen->step.spread_permille);
-  key_int(&w, "runs", seen->step.count);
-  key_int(&w, "predicted_peak_bytes", peak);
-  key_int(&w, "memory_bytes", seen->memory_bytes);
+  weir_json_key_int(&w, "schema", 1);
+  weir_json_key_int(&w, "makespan_ns", v->plan->makespan_ns);
+  weir_json_key_int(&w, "beside_ns", seen->beside_ns);
+  weir_json_key_int(&w, "predicted_ns", v->plan->makespan_ns + seen->beside_ns);
+  weir_json_key_int(&w, "measured_ns", seen->step.median_ns);
+  weir_json_key_int(&w, "spread_permille", seen->step.spread_permille);
+  weir_json_key_int(&w, "runs", seen->step.count);
+  weir_json_key_int(&w, "predicted_peak_bytes", peak);
+  weir_json_key_int(&w, "memory_bytes", seen->memory_bytes);
   weir_json_key(&w, "nodes");
   weir_json_array_begin(&w, false);
   for (uint32_t n = 0; n < v->plan->node_count; n++) write_node(&w, v, seen, n);
@@ -225,45 +216,26 @@ bool weir_place_write_observed_json(const weir_place_view *v,
 
 /* ---- Chrome trace: complete events, times in microseconds */
 
-static void write_lane(weir_json_writer *w, uint32_t lane, const char *what,
-                       weir_sv device) {
-  char name[320];
-  snprintf(name, sizeof name, "%s%.*s", what, WEIR_SV(device));
-  weir_json_object_begin(w, true);
-  key_text(w, "name", WEIR_SV_LIT("thread_name"));
-  key_text(w, "ph", WEIR_SV_LIT("M"));
-  key_int(w, "pid", 0);
-  key_int(w, "tid", lane);
-  weir_json_key(w, "args");
-  weir_json_object_begin(w, true);
-  key_text(w, "name", weir_sv_from(name));
-  weir_json_object_end(w);
-  weir_json_object_end(w);
-}
-
 static void write_event(weir_json_writer *w, const weir_place_view *v,
                         const row *r, uint32_t lane, int64_t start_ns,
                         int64_t end_ns) {
   char name[300], error[32];
   if (start_ns < 0) return;
-  weir_json_object_begin(w, true);
-  key_text(w, "name",
-           weir_sv_from(weir_place_node_text(v->problem, r->node, name)));
-  key_text(w, "cat",
-           weir_sv_from(r->copy ? "copy" : weir_place_op_text(v, r->node)));
-  key_text(w, "ph", WEIR_SV_LIT("X"));
-  key_int(w, "pid", 0);
-  key_int(w, "tid", lane);
-  weir_json_key(w, "ts");
-  weir_json_double(w, (double)start_ns / 1e3);
-  weir_json_key(w, "dur");
-  weir_json_double(w, (double)(end_ns - start_ns) / 1e3);
+  weir_json_span_begin(
+      w,
+      &(weir_json_span){
+          .name = weir_sv_from(weir_place_node_text(v->problem, r->node, name)),
+          .category = r->copy ? "copy" : weir_place_op_text(v, r->node),
+          .lane = lane,
+          .start_ns = start_ns,
+          .end_ns = end_ns});
   weir_json_key(w, "args");
   weir_json_object_begin(w, true);
-  key_int(w, "predicted_ns", r->predicted_ns);
-  key_int(w, "measured_ns", r->measured_ns);
-  key_text(w, "error",
-           weir_sv_from(error_text(r->predicted_ns, r->measured_ns, error)));
+  weir_json_key_int(w, "predicted_ns", r->predicted_ns);
+  weir_json_key_int(w, "measured_ns", r->measured_ns);
+  weir_json_key_text(
+      w, "error",
+      weir_sv_from(error_text(r->predicted_ns, r->measured_ns, error)));
   weir_json_object_end(w);
   weir_json_object_end(w);
 }
@@ -271,9 +243,13 @@ static void write_event(weir_json_writer *w, const weir_place_view *v,
 static void write_lanes(weir_json_writer *w, const weir_place_problem *p) {
   static const char *const lanes[] = {
       "predicted ", "measured ", "predicted copies to ", "measured copies to "};
+  char name[320];
   for (uint32_t d = 0; d < p->device_count; d++)
-    for (uint32_t k = 0; k < 4; k++)
-      write_lane(w, 4 * d + k, lanes[k], p->devices[d].name);
+    for (uint32_t k = 0; k < 4; k++) {
+      snprintf(name, sizeof name, "%s%.*s", lanes[k],
+               WEIR_SV(p->devices[d].name));
+      weir_json_lane(w, 4 * d + k, weir_sv_from(name));
+    }
 }
 
 bool weir_place_write_observed_trace(const weir_place_view *v,
@@ -283,8 +259,7 @@ bool weir_place_write_observed_trace(const weir_place_view *v,
   const weir_place_plan *plan = v->plan;
   weir_json_writer_init(&w, *out, 0);
   weir_json_object_begin(&w, false);
-  weir_json_key(&w, "displayTimeUnit");
-  weir_json_string(&w, WEIR_SV_LIT("ns"));
+  weir_json_key_text(&w, "displayTimeUnit", WEIR_SV_LIT("ns"));
   weir_json_key(&w, "traceEvents");
   weir_json_array_begin(&w, false);
   write_lanes(&w, v->problem);

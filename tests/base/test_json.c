@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/base/json/json_trace.h"
 #include "runtime/base/number.h"
 #include "tests/check.h"
 
@@ -88,6 +89,47 @@ static void writes_lines(void **state) {
   weir_json_array_end(&w);
   assert_true(weir_json_finish(&w));
   assert_string_equal(s.text, "{\"a\":1}\n[\"NaN\",\"-Infinity\",0.1,0.1]\n");
+}
+
+static void writes_members(void **state) {
+  (void)state;
+  sink s = {0};
+  weir_json_writer w;
+  weir_json_writer_init(&w, into(&s), 1);
+  weir_json_object_begin(&w, true);
+  weir_json_key_int(&w, "i", -7);
+  weir_json_key_uint(&w, "u", UINT64_MAX);
+  weir_json_key_double(&w, "d", 0.5);
+  weir_json_key_text(&w, "t", WEIR_SV_LIT("a\"b"));
+  weir_json_object_end(&w);
+  assert_true(weir_json_finish(&w));
+  assert_string_equal(s.text,
+                      "{\"i\": -7, \"u\": 18446744073709551615, \"d\": 0.5, "
+                      "\"t\": \"a\\\"b\"}\n");
+}
+
+static void writes_trace_events(void **state) {
+  (void)state;
+  sink s = {0};
+  weir_json_writer w;
+  weir_json_span span = {.name = WEIR_SV_LIT("y"),
+                         .category = "matmul",
+                         .process = 1,
+                         .lane = 3,
+                         .start_ns = 1500,
+                         .end_ns = 4000};
+  weir_json_writer_init(&w, into(&s), 0);
+  weir_json_array_begin(&w, false);
+  weir_json_lane(&w, 3, WEIR_SV_LIT("cpu:0"));
+  weir_json_span_begin(&w, &span);
+  weir_json_object_end(&w);
+  weir_json_array_end(&w);
+  assert_true(weir_json_finish(&w));
+  assert_string_equal(
+      s.text,
+      "[{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":0,\"tid\":3,\"args\":{"
+      "\"name\":\"cpu:0\"}},{\"name\":\"y\",\"cat\":\"matmul\",\"ph\":\"X\","
+      "\"pid\":1,\"tid\":3,\"ts\":1.5,\"dur\":2.5}]\n");
 }
 
 static void refuses_misuse(void **state) {
@@ -411,6 +453,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(writes_indented),
       cmocka_unit_test(writes_lines),
+      cmocka_unit_test(writes_members),
+      cmocka_unit_test(writes_trace_events),
       cmocka_unit_test(refuses_misuse),
       cmocka_unit_test(tells_write_failure),
       cmocka_unit_test(numbers_round_trip),

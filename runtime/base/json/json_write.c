@@ -243,6 +243,31 @@ void weir_json_float(weir_json_writer *w, float value) {
   put_number(w, isfinite(value), text, weir_number_format_float(text, value));
 }
 
+void weir_json_key_int(weir_json_writer *w, const char *key, int64_t value) {
+  weir_json_key(w, key);
+  weir_json_int(w, value);
+}
+
+void weir_json_key_uint(weir_json_writer *w, const char *key, uint64_t value) {
+  weir_json_key(w, key);
+  weir_json_uint(w, value);
+}
+
+void weir_json_key_double(weir_json_writer *w, const char *key, double value) {
+  weir_json_key(w, key);
+  weir_json_double(w, value);
+}
+
+void weir_json_key_bool(weir_json_writer *w, const char *key, bool value) {
+  weir_json_key(w, key);
+  weir_json_bool(w, value);
+}
+
+void weir_json_key_text(weir_json_writer *w, const char *key, weir_sv text) {
+  weir_json_key(w, key);
+  weir_json_string(w, text);
+}
+
 bool weir_json_finish(weir_json_writer *w) {
   if (w->depth != 0) w->failed = true;
   put(w, "\n", 1);

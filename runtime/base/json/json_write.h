@@ -2,6 +2,9 @@
 #ifndef WEIR_BASE_JSON_WRITE_H_
 #define WEIR_BASE_JSON_WRITE_H_
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "runtime/base/sv.h"
 #include "runtime/base/writer.h"
 
@@ -33,6 +36,13 @@ void weir_json_array_end(weir_json_writer *w);
 /* The name of the value that follows; _sv for text that is not a literal. */
 void weir_json_key(weir_json_writer *w, const char *key);
 void weir_json_key_sv(weir_json_writer *w, weir_sv key);
+
+/* A name and its value. */
+void weir_json_key_int(weir_json_writer *w, const char *key, int64_t value);
+void weir_json_key_uint(weir_json_writer *w, const char *key, uint64_t value);
+void weir_json_key_double(weir_json_writer *w, const char *key, double value);
+void weir_json_key_bool(weir_json_writer *w, const char *key, bool value);
+void weir_json_key_text(weir_json_writer *w, const char *key, weir_sv text);
 
 /* Values. Bytes that are not UTF-8 are written as U+FFFD. */
 void weir_json_string(weir_json_writer *w, weir_sv text);

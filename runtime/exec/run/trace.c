@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/run/trace.h"
 
-#include "runtime/base/json/json.h"
+#include "runtime/base/json/json_trace.h"
 #include "runtime/base/size.h"
 
 enum { kNameBytes = 72, kDefaultEvents = 100000 };
@@ -72,32 +72,20 @@ weir_trace_event weir_trace_event_at(const weir_trace *trace, size_t i) {
 
 static void write_event(weir_json_writer *w, const weir_trace_event *e,
                         int64_t origin_ns) {
-  weir_json_object_begin(w, true);
-  weir_json_key(w, "name");
-  weir_json_string(w, e->name);
-  weir_json_key(w, "cat");
-  weir_json_string(w, weir_sv_from(e->category));
-  weir_json_key(w, "ph");
-  weir_json_string(w, WEIR_SV_LIT("X"));
-  weir_json_key(w, "pid");
-  weir_json_uint(w, e->part);
-  weir_json_key(w, "tid");
-  weir_json_int(w, e->thread);
-  weir_json_key(w, "ts"); /* microseconds */
-  weir_json_double(w, (double)(e->start_ns - origin_ns) / 1e3);
-  weir_json_key(w, "dur");
-  weir_json_double(w, (double)(e->end_ns - e->start_ns) / 1e3);
+  weir_json_span_begin(w, &(weir_json_span){.name = e->name,
+                                            .category = e->category,
+                                            .process = e->part,
+                                            .lane = e->thread,
+                                            .start_ns = e->start_ns - origin_ns,
+                                            .end_ns = e->end_ns - origin_ns});
   weir_json_key(w, "args");
   weir_json_object_begin(w, true);
-  weir_json_key(w, "step");
-  weir_json_uint(w, e->step);
+  weir_json_key_uint(w, "step", e->step);
   if (e->device.size > 0) {
-    weir_json_key(w, "device");
-    weir_json_string(w, e->device);
+    weir_json_key_text(w, "device", e->device);
   }
   if (e->kernel != NULL) {
-    weir_json_key(w, "kernel");
-    weir_json_string(w, weir_sv_from(e->kernel));
+    weir_json_key_text(w, "kernel", weir_sv_from(e->kernel));
   }
   weir_json_object_end(w);
   weir_json_object_end(w);
@@ -112,12 +100,10 @@ bool weir_trace_write(const weir_trace *trace, const weir_writer *out) {
   weir_json_writer w;
   weir_json_writer_init(&w, *out, 1);
   weir_json_object_begin(&w, false);
-  weir_json_key(&w, "displayTimeUnit");
-  weir_json_string(&w, WEIR_SV_LIT("ns"));
+  weir_json_key_text(&w, "displayTimeUnit", WEIR_SV_LIT("ns"));
   weir_json_key(&w, "otherData");
   weir_json_object_begin(&w, true);
-  weir_json_key(&w, "dropped_events");
-  weir_json_uint(&w, weir_trace_dropped(trace));
+  weir_json_key_uint(&w, "dropped_events", weir_trace_dropped(trace));
   weir_json_object_end(&w);
   weir_json_key(&w, "traceEvents");
   weir_json_array_begin(&w, false);

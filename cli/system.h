@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_SYSTEM_H_
+#define CLI_SYSTEM_H_
+
+#include "runtime/weir.h"
+
+/* What commands ask the system for: time, the environment, bytes. */
+
+/* Nanoseconds of a clock that only goes forward. */
+int64_t cli_now_ns(void);
+
+/* The environment variable |name|, or NULL; a `getenv` of options. |self| is
+ * not used. */
+const char *cli_look_up_env(void *self, const char *name);
+
+/* Fails with W6001. */
+weir_status cli_no_memory(weir_error *err);
+
+/* All bytes of |fd|, to be freed; NULL with errno when they cannot be read.
+ * Stops soon after |limit| bytes: a caller to whom the rest matters compares
+ * |*out_size| with it. */
+char *cli_read_all(int fd, size_t limit, size_t *out_size);
+
+#endif

@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/cost.h"
+#include "ops/create/random.h"
 #include "ops/rules.h"
 
 const weir_op_def weir_op_lecun_uniform = {
     .name = "lecun_uniform",
     .summary = "Initial weights, uniform within sqrt(3 / fan_in) of 0.",
-    .doc =
-        "The numbers depend on the seeds of graph and node and on the step, "
-        "not on threads or devices. Fans: [in, out] of a matrix; i kh kw and o "
-        "kh kw of a filter [o, i, kh, kw].",
+    .doc = WEIR_FAN_DOC,
     .source = "LeCun, Bottou, Orr and Mueller, Efficient BackProp, 1998",
     .example = "var([784, 128], init=lecun_uniform())",
     .outputs = {{"y", "T"}},
     .types = {{"T", WEIR_FLOATS, "dtype"}},
-    .attrs = {{"shape", WEIR_ATTR_INTS, NULL, "shape of the result"},
-              {"dtype", WEIR_ATTR_DTYPE, "f32", "dtype of the result"},
-              {"seed", WEIR_ATTR_INT, "0",
-               "added to the seed of graph and node"}},
-    .refuses = {"negative dimensions", "more than 8 dimensions",
-                "integer dtypes"},
+    .attrs = {WEIR_RANDOM_ATTRS},
+    .refuses = {WEIR_RANDOM_REFUSES},
     .flags = WEIR_OP_RANDOM,
     .shape = weir_rule_attr_shape,
     .cost = weir_cost_math};

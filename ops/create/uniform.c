@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/cost.h"
+#include "ops/create/random.h"
 #include "ops/rules.h"
 
 static weir_status shape(weir_shape_ctx *ctx) {
@@ -15,22 +16,16 @@ static weir_status shape(weir_shape_ctx *ctx) {
 const weir_op_def weir_op_uniform = {
     .name = "uniform",
     .summary = "Random numbers, equally likely from low to high.",
-    .doc =
-        "The numbers depend on the seeds of graph and node and on the step, "
-        "not on threads or devices. high itself does not occur.",
-    .source = "Philox: Salmon et al., SC11 (2011), article 16",
+    .doc = WEIR_RANDOM_DOC " high itself does not occur.",
+    .source = WEIR_RANDOM_SOURCE,
     .example = "uniform(-1, 1, shape=[2, 3])",
     .outputs = {{"y", "T"}},
     .types = {{"T", WEIR_FLOATS, "dtype"}},
     .attrs = {{"low", WEIR_ATTR_FLOAT, "0.0", "lowest"},
               {"high", WEIR_ATTR_FLOAT, "1.0", "end"},
-              {"shape", WEIR_ATTR_INTS, NULL, "shape of the result"},
-              {"dtype", WEIR_ATTR_DTYPE, "f32", "dtype of the result"},
-              {"seed", WEIR_ATTR_INT, "0",
-               "added to the seed of graph and node"}},
+              WEIR_RANDOM_ATTRS},
     .refuses = {"low above high", "limits that are not finite",
-                "negative dimensions", "more than 8 dimensions",
-                "integer dtypes"},
+                WEIR_RANDOM_REFUSES},
     .flags = WEIR_OP_RANDOM,
     .shape = shape,
     .cost = weir_cost_math};

@@ -4,26 +4,12 @@
 #include "ops/nn/window.h"
 
 static weir_status grad(weir_grad_ctx *ctx) {
+  static const char *const names[] = {"kernel", "stride", "pad",
+                                      "count_include_pad", NULL};
   weir_ref x = weir_grad_in(ctx, 0), dy = weir_grad_dy(ctx, 0);
-  weir_named_attr attrs[6] = {
-      {"shape", weir_attr_shape(weir_grad_shape(ctx, x))},
-      {"kernel", *weir_grad_attr(ctx, "kernel")},
-      {"pad", *weir_grad_attr(ctx, "pad")},
-      {"count_include_pad", *weir_grad_attr(ctx, "count_include_pad")}};
-  const weir_attr *stride = weir_grad_attr(ctx, "stride");
-  if (stride->kind == WEIR_ATTR_INTS)
-    attrs[4] = (weir_named_attr){"stride", *stride};
-  weir_grad_add(ctx, 0, weir_grad_node(ctx, "avg_pool_grad", 1, &dy, attrs));
+  weir_grad_add(ctx, 0,
+                weir_g_like_shaped(ctx, "avg_pool_grad", 1, &dy, x, names));
   return WEIR_OK;
-}
-
-/* One operation for each element that a window sees. */
-static void cost(const weir_call *call, weir_cost *out) {
-  weir_window window;
-  weir_call_window(call, &window);
-  weir_cost_unary(call, out);
-  out->flops = weir_cost_mul(out->flops,
-                             weir_cost_mul(window.kernel[0], window.kernel[1]));
 }
 
 const weir_op_def weir_op_avg_pool = {
@@ -37,22 +23,9 @@ const weir_op_def weir_op_avg_pool = {
     .inputs = {{"x", "T", "[n, c, h, w]"}},
     .outputs = {{"y", "T", "[n, c, h', w']"}},
     .types = {{"T", WEIR_FLOATS}},
-    .attrs = {{"kernel", WEIR_ATTR_INTS, NULL,
-               "height and width of the window"},
-              {"stride", WEIR_ATTR_INTS, "none",
-               "step down and right; none: the kernel"},
-              {"pad", WEIR_ATTR_INTS, "[0, 0]",
-               "border: all sides; or vertical, horizontal; or top, left, "
-               "bottom, right"},
-              {"count_include_pad", WEIR_ATTR_BOOL, "false",
-               "divide by the kernel size also where the window reaches over "
-               "the edge"}},
-    .refuses = {"a kernel or stride below 1, a negative pad",
-                "a pad as large as the kernel",
-                "a kernel larger than the padded image",
-                "an image of height or width 0", "ranks other than 4",
-                "lists of another length than 1, 2 (4)", "integers"},
+    .attrs = {WEIR_POOL_ATTRS, WEIR_POOL_COUNT_PAD},
+    .refuses = {WEIR_POOL_REFUSES, "integers"},
     .flags = WEIR_OP_WINDOW,
     .shape = weir_rule_pool,
     .grad = grad,
-    .cost = cost};
+    .cost = weir_cost_pool};

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "ops/cost.h"
 #include "ops/registry.h"
 #include "ops/rules.h"
 #include "runtime/base/size.h"
@@ -195,4 +196,12 @@ weir_status weir_rule_conv_shape(weir_shape_ctx *ctx, const weir_shape *x,
   }
   *out = y;
   return WEIR_OK;
+}
+
+void weir_cost_pool(const weir_call *call, weir_cost *out) {
+  weir_window window;
+  weir_call_window(call, &window);
+  weir_cost_unary(call, out);
+  out->flops = weir_cost_mul(out->flops,
+                             weir_cost_mul(window.kernel[0], window.kernel[1]));
 }

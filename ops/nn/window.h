@@ -31,6 +31,30 @@ weir_status weir_rule_pool_shape(weir_shape_ctx *ctx, const weir_shape *x,
                                  weir_shape *out);
 /* Shape rule of poolings: x[n, c, h, w]. */
 weir_status weir_rule_pool(weir_shape_ctx *ctx);
+/* Cost of poolings: an operation for each element that a window sees. */
+void weir_cost_pool(const weir_call *call, weir_cost *out);
+
+/* Attributes and refusals of poolings and their gradients. */
+#define WEIR_POOL_ATTRS                                                      \
+  {"kernel", WEIR_ATTR_INTS, NULL, "height and width of the window"},        \
+      {"stride", WEIR_ATTR_INTS, "none",                                     \
+       "step down and right; none: the kernel"},                             \
+  {                                                                          \
+    "pad", WEIR_ATTR_INTS, "[0, 0]",                                         \
+        "border: all sides; or vertical, horizontal; or top, left, bottom, " \
+        "right"                                                              \
+  }
+#define WEIR_POOL_COUNT_PAD                                             \
+  {                                                                     \
+    "count_include_pad", WEIR_ATTR_BOOL, "false",                       \
+        "divide by the kernel size also where the window reaches over " \
+        "the edge"                                                      \
+  }
+#define WEIR_POOL_REFUSES                                                      \
+  "a kernel or stride below 1, a negative pad",                                \
+      "a pad as large as the kernel", "a kernel larger than the padded image", \
+      "an image of height or width 0", "ranks other than 4",                   \
+      "lists of another length than 1, 2 (4)"
 /* A convolution's output for input |x| and weights |w|, both rank 4 or
  * unknown; |window| gets the kernel. W2010, W2013. */
 weir_status weir_rule_conv_shape(weir_shape_ctx *ctx, const weir_shape *x,

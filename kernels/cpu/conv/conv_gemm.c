@@ -29,60 +29,63 @@ static int64_t least(int64_t a, int64_t b) {
 /* First byte of the group's channels of the image. */
 static const char *image_of(const block *b) {
   const weir_conv_gemm *p = b->p;
-  int64_t channel = (b->image * p->groups + b->group) * p->c;
-  return (const char *)b->io[p->x_io] + channel * p->h * p->w * p->size;
+  int64_t channel = (b->image * p->dims.groups + b->group) * p->dims.c;
+  return (const char *)b->io[p->x_io] +
+         channel * p->dims.h * p->dims.w * p->dims.size;
 }
 
 /* One input row, with zeros where it leaves the image. */
 static void copy_row(const weir_conv_gemm *p, const char *x, int64_t y,
                      char *dst) {
-  int64_t left = least(p->window.pad[1], p->wp);
-  int64_t width = least(p->w, p->wp - left), right = p->wp - left - width;
-  if (y < 0 || y >= p->h) {
-    memset(dst, 0, (size_t)(p->wp * p->size));
+  int64_t left = least(p->dims.window.pad[1], p->wp);
+  int64_t width = least(p->dims.w, p->wp - left), right = p->wp - left - width;
+  if (y < 0 || y >= p->dims.h) {
+    memset(dst, 0, (size_t)(p->wp * p->dims.size));
     return;
   }
-  memset(dst, 0, (size_t)(left * p->size));
-  dst += left * p->size;
-  memcpy(dst, x + y * p->w * p->size, (size_t)(width * p->size));
-  memset(dst + width * p->size, 0, (size_t)(right * p->size));
+  memset(dst, 0, (size_t)(left * p->dims.size));
+  dst += left * p->dims.size;
+  memcpy(dst, x + y * p->dims.w * p->dims.size, (size_t)(width * p->dims.size));
+  memset(dst + width * p->dims.size, 0, (size_t)(right * p->dims.size));
 }
 
 static void copy_input(const block *b) {
   const weir_conv_gemm *p = b->p;
-  int64_t top = b->row * p->window.stride[0] - p->window.pad[0];
+  int64_t top = b->row * p->dims.window.stride[0] - p->dims.window.pad[0];
   const char *x = image_of(b);
   char *dst = b->copy;
-  for (int64_t c = 0; c < p->c; c++, x += p->h * p->w * p->size)
-    for (int64_t r = 0; r < p->hp; r++, dst += p->wp * p->size)
+  for (int64_t c = 0; c < p->dims.c;
+       c++, x += p->dims.h * p->dims.w * p->dims.size)
+    for (int64_t r = 0; r < p->hp; r++, dst += p->wp * p->dims.size)
       copy_row(p, x, top + r, dst);
 }
 
 /* Output of channel |o| of the group at the block's first row. */
 static char *output_of(const block *b, int64_t o) {
   const weir_conv_gemm *p = b->p;
-  int64_t channel = (b->image * p->groups + b->group) * p->oc + o;
-  int64_t at = (channel * p->oh + b->row) * p->ow;
-  return (char *)b->io[p->y_io] + at * p->size;
+  int64_t channel = (b->image * p->dims.groups + b->group) * p->dims.oc + o;
+  int64_t at = (channel * p->dims.oh + b->row) * p->dims.ow;
+  return (char *)b->io[p->y_io] + at * p->dims.size;
 }
 
 static void run_slice(const block *b, int64_t k0, int64_t depth) {
   const weir_conv_gemm *p = b->p;
   const weir_gemm_table *isa = p->isa;
-  int64_t pixels = b->rows * p->ow, size = p->size;
-  const char *w =
-      (const char *)b->io[p->w_io] + (b->group * p->oc * p->k + k0) * size;
+  int64_t pixels = b->rows * p->dims.ow, size = p->dims.size;
+  const char *w = (const char *)b->io[p->w_io] +
+                  (b->group * p->dims.oc * p->dims.taps + k0) * size;
   const char *from = b->panels;
   int64_t step = isa->columns * depth;
-  weir_gemm_tile t = {.a_row = p->k,
+  weir_gemm_tile t = {.a_row = p->dims.taps,
                       .a_k = 1,
                       .b_k = isa->columns,
-                      .c_row = p->oh * p->ow,
+                      .c_row = p->dims.oh * p->dims.ow,
                       .k = depth,
                       .add = k0 > 0};
-  if (p->in_place) {
-    from = image_of(b) + (k0 * p->h * p->w + b->row * p->w) * size;
-    t.b_k = p->h * p->w;
+  if (p->dims.in_place) {
+    from =
+        image_of(b) + (k0 * p->dims.h * p->dims.w + b->row * p->dims.w) * size;
+    t.b_k = p->dims.h * p->dims.w;
     step = isa->columns;
   } else {
     weir_conv_gemm_pack(p, b->copy, b->panels, k0, depth, pixels);
@@ -92,7 +95,7 @@ static void run_slice(const block *b, int64_t k0, int64_t depth) {
     t.n = least(isa->columns, pixels - at);
     for (int64_t o = b->o0; o < b->o1; o += isa->rows) {
       t.m = least(isa->rows, b->o1 - o);
-      t.a = w + o * p->k * size;
+      t.a = w + o * p->dims.taps * size;
       t.c = output_of(b, o) + at * size;
       isa->tile(&t);
     }
@@ -102,10 +105,10 @@ static void run_slice(const block *b, int64_t k0, int64_t depth) {
 static void add_bias(const block *b) {
   const weir_conv_gemm *p = b->p;
   const char *bias =
-      (const char *)b->io[p->bias_io] + b->group * p->oc * p->size;
-  int64_t pixels = b->rows * p->ow;
+      (const char *)b->io[p->bias_io] + b->group * p->dims.oc * p->dims.size;
+  int64_t pixels = b->rows * p->dims.ow;
   for (int64_t o = b->o0; o < b->o1; o++) {
-    if (p->dtype == WEIR_F64) {
+    if (p->dims.dtype == WEIR_F64) {
       double *y = (double *)output_of(b, o), x = ((const double *)bias)[o];
       for (int64_t i = 0; i < pixels; i++) y[i] += x;
     } else {
@@ -117,10 +120,10 @@ static void add_bias(const block *b) {
 
 static void follow(const block *b, char *scratch) {
   const weir_conv_gemm *p = b->p;
-  int64_t channel = (b->image * p->groups + b->group) * p->oc;
+  int64_t channel = (b->image * p->dims.groups + b->group) * p->dims.oc;
   for (int64_t o = channel + b->o0; o < channel + b->o1; o++) {
-    int64_t at = (o * p->oh + b->row) * p->ow;
-    weir_ew_range(p->epilogue, b->io, at, at + b->rows * p->ow, scratch);
+    int64_t at = (o * p->dims.oh + b->row) * p->dims.ow;
+    weir_ew_range(p->epilogue, b->io, at, at + b->rows * p->dims.ow, scratch);
   }
 }
 
@@ -134,24 +137,24 @@ static void run_block(void *arg, int64_t index, int worker) {
   const weir_conv_gemm *p = args->state;
   block b = {.p = p, .io = args->io};
   b.o0 = index % p->parts * p->part;
-  b.o1 = least(b.o0 + p->part, p->oc);
+  b.o1 = least(b.o0 + p->part, p->dims.oc);
   index /= p->parts;
   b.row = index % p->bands * p->band;
-  b.rows = least(p->band, p->oh - b.row);
-  b.group = index / p->bands % p->groups;
-  b.image = index / p->bands / p->groups;
+  b.rows = least(p->band, p->dims.oh - b.row);
+  b.group = index / p->bands % p->dims.groups;
+  b.image = index / p->bands / p->dims.groups;
   b.copy = (char *)args->scratch + (size_t)worker * worker_bytes(p);
   b.panels = b.copy + p->copy_bytes;
-  if (!p->in_place) copy_input(&b);
-  for (int64_t k0 = 0; k0 < p->k; k0 += p->kc)
-    run_slice(&b, k0, least(p->kc, p->k - k0));
+  if (!p->dims.in_place) copy_input(&b);
+  for (int64_t k0 = 0; k0 < p->dims.taps; k0 += p->kc)
+    run_slice(&b, k0, least(p->kc, p->dims.taps - k0));
   if (p->bias_io >= 0) add_bias(&b);
   if (p->epilogue) follow(&b, b.panels + p->panel_bytes);
 }
 
 static weir_status run(const weir_args *args) {
   const weir_conv_gemm *p = args->state;
-  int64_t blocks = p->n * p->groups * p->bands * p->parts;
+  int64_t blocks = p->dims.n * p->dims.groups * p->bands * p->parts;
   void *arg = (void *)(uintptr_t)args;
   if (p->epilogue) WEIR_TRY(weir_ew_check(p->epilogue, args));
   if (p->small)
@@ -162,7 +165,8 @@ static weir_status run(const weir_args *args) {
 }
 
 static const char *text_of(const weir_conv_gemm *p) {
-  return p->in_place ? "product, x in place" : "product with panels of pixels";
+  return p->dims.in_place ? "product, x in place"
+                          : "product with panels of pixels";
 }
 
 static bool accepts(const weir_call *call, weir_why *why) {

@@ -2,10 +2,9 @@
 #ifndef KERNELS_CPU_CONV_GEMM_H_
 #define KERNELS_CPU_CONV_GEMM_H_
 
+#include "kernels/cpu/conv/conv_dims.h"
 #include "kernels/cpu/ew/ew.h"
 #include "kernels/cpu/isa/gemm.h"
-#include "kernels/kernel.h"
-#include "ops/nn/window.h"
 
 /* Convolution as a product: weights [oc][k] times pixels [k][oh * ow], k = c *
  * kh * kw. A block is a band of output rows of one image and channel group, or
@@ -15,14 +14,9 @@
  * 1 x 1 windows read x in place. All edges follow from the shape. */
 typedef struct weir_conv_gemm {
   const weir_gemm_table *isa;
-  weir_dtype dtype;
-  int64_t size;                      /* bytes of an element */
+  weir_conv_dims dims;
   int32_t x_io, w_io, bias_io, y_io; /* operands of the run; bias -1: none */
-  int64_t n, groups, c, oc;          /* channels of one group */
-  int64_t h, w, oh, ow;
-  weir_window window;
-  bool in_place;       /* no copies */
-  int64_t k, kc;       /* depth of the sum, of a slice */
+  int64_t kc;          /* depth of a slice of the sum over the taps */
   int64_t band, bands; /* output rows of a block; bands of an image */
   int64_t part, parts; /* output channels of a block; parts of a group */
   int64_t hp, wp;      /* copied rows of a channel, their length */

@@ -21,17 +21,18 @@ typedef struct panel {
 
 static void lay_out(const weir_conv_gemm *p, int64_t first, int64_t pixels,
                     panel *out) {
-  int64_t end = first + p->isa->columns, step = p->window.stride[1];
+  int64_t end = first + p->isa->columns, step = p->dims.window.stride[1];
   if (end > pixels) end = pixels;
   out->count = 0;
   for (int64_t at = first; at < end;) {
-    int64_t row = at / p->ow, column = at % p->ow;
-    int64_t length = step == 1 ? p->ow - column : 1;
+    int64_t row = at / p->dims.ow, column = at % p->dims.ow;
+    int64_t length = step == 1 ? p->dims.ow - column : 1;
     if (length > end - at) length = end - at;
     stretch *s = &out->part[out->count++];
-    s->src = (row * p->window.stride[0] * p->wp + column * step) * p->size;
-    s->dst = (at - first) * p->size;
-    s->chunks = (length * p->size + CHUNK - 1) / CHUNK;
+    s->src =
+        (row * p->dims.window.stride[0] * p->wp + column * step) * p->dims.size;
+    s->dst = (at - first) * p->dims.size;
+    s->chunks = (length * p->dims.size + CHUNK - 1) / CHUNK;
     at += length;
   }
 }
@@ -58,9 +59,9 @@ static void copy_pixels_8(const panel *l, const char *src, char *dst) {
 void weir_conv_gemm_pack(const weir_conv_gemm *plan, const char *copy,
                          char *panels, int64_t k0, int64_t depth,
                          int64_t pixels) {
-  const weir_window *v = &plan->window;
+  const weir_window *v = &plan->dims.window;
   int64_t kh = v->kernel[0], kw = v->kernel[1];
-  int64_t row_bytes = plan->isa->columns * plan->size;
+  int64_t row_bytes = plan->isa->columns * plan->dims.size;
   panel l;
   for (int64_t first = 0; first < pixels; first += plan->isa->columns) {
     lay_out(plan, first, pixels, &l);
@@ -69,10 +70,10 @@ void weir_conv_gemm_pack(const weir_conv_gemm *plan, const char *copy,
       const char *src =
           copy + ((c * plan->hp + ky * v->dilation[0]) * plan->wp +
                   kx * v->dilation[1]) *
-                     plan->size;
+                     plan->dims.size;
       if (v->stride[1] == 1)
         copy_stretches(&l, src, panels);
-      else if (plan->size == 4)
+      else if (plan->dims.size == 4)
         copy_pixels_4(&l, src, panels);
       else
         copy_pixels_8(&l, src, panels);

@@ -197,16 +197,24 @@ static void read_call(const weir_call *call, weir_layout layout, plan *p) {
   if (p->block < 1) p->block = 1;
 }
 
-static weir_status prepare(const weir_call *call, weir_prepared *out,
-                           weir_error *err) {
+/* A plan for |call| whose dx has |layout|; NULL without memory. |followers|,
+ * planned already, or NULL. */
+static plan *make_plan(const weir_call *call, weir_layout layout,
+                       const weir_ew *followers, weir_prepared *out) {
   plan *p = weir_arena_alloc(out->arena, sizeof *p);
-  if (!p) return weir_fail_memory(err, sizeof *p);
-  *p = (plan){.isa = weir_isa_choose()};
-  read_call(call, call->out[0].layout, p);
+  if (!p) return NULL;
+  *p = (plan){.isa = weir_isa_choose(), .followers = followers};
+  read_call(call, layout, p);
   out->state = p;
   out->worker_scratch_bytes = worker_bytes(p);
   out->algorithm = p->lanes == 16 ? "16 images a vector" : "window by window";
-  return WEIR_OK;
+  return p;
+}
+
+static weir_status prepare(const weir_call *call, weir_prepared *out,
+                           weir_error *err) {
+  const plan *p = make_plan(call, call->out[0].layout, NULL, out);
+  return p ? WEIR_OK : weir_fail_memory(err, sizeof *p);
 }
 
 /* ---- With followers */
@@ -230,21 +238,17 @@ static bool group_accepts(const weir_group *group, weir_why *why) {
 
 static weir_status group_prepare(const weir_group *group, weir_prepared *out,
                                  weir_error *err) {
-  plan *p = weir_arena_alloc(out->arena, sizeof *p);
-  weir_ew *ew = p ? weir_arena_alloc(out->arena, sizeof *ew) : NULL;
   const weir_call *call = &group->calls[0];
   const weir_group_ref *refs = group->refs[0];
-  if (!ew) return weir_fail_memory(err, sizeof *p + sizeof *ew);
-  *p = (plan){.isa = weir_isa_choose(), .followers = ew};
+  weir_ew *ew = weir_arena_alloc(out->arena, sizeof *ew);
+  if (!ew) return weir_fail_memory(err, sizeof *ew);
   if (!plan_group(group, ew, NULL))
     return weir_fail(err, WEIR_W9001, NULL, "cpu.pool_grad: not accepted");
-  read_call(call, group->out[0].layout, p);
+  plan *p = make_plan(call, group->out[0].layout, ew, out);
+  if (!p) return weir_fail_memory(err, sizeof *p);
   p->x_io = (int32_t)refs[0].index;
   p->dy_io = (int32_t)refs[call->in_count - 1].index;
   p->dx_io = weir_anchor_io(group);
-  out->state = p;
-  out->worker_scratch_bytes = worker_bytes(p);
-  out->algorithm = p->lanes == 16 ? "16 images a vector" : "window by window";
   return WEIR_OK;
 }
 

@@ -47,11 +47,7 @@ static void step(const weir_recurrent_run *run,
 static weir_status run_gru(const weir_args *args) {
   weir_recurrent_run run;
   weir_recurrent_begin(args, 2, &run);
-  WEIR_TRY(weir_recurrent_project(&run, sums_of(&run)));
-  for (int64_t t = 0; t < run.plan->steps; t++)
-    weir_recurrent_step(&run, t, step);
-  weir_recurrent_last(run.plan, run.out[1], run.out[0], run.in[5]);
-  return WEIR_OK;
+  return weir_recurrent_run_forward(&run, sums_of(&run), step, run.in[5]);
 }
 
 const weir_kernel_def weir_kernel_cpu_gru = {.op = "gru",
@@ -104,8 +100,7 @@ static weir_status run_back(const weir_args *args) {
   weir_recurrent_run run;
   weir_recurrent_begin(args, 0, &run);
   weir_recurrent_state(run.plan, run.out[2], run.in[6]);
-  for (int64_t t = run.plan->steps; t-- > 0;)
-    weir_recurrent_step(&run, t, step_back);
+  weir_recurrent_run_back(&run, step_back);
   if (run.plan->steps > 0)
     weir_recurrent_first_state(&run, run.out[1], run.out[2], true);
   return WEIR_OK;

@@ -45,12 +45,8 @@ static void step(const weir_recurrent_run *run,
 static weir_status run_lstm(const weir_args *args) {
   weir_recurrent_run run;
   weir_recurrent_begin(args, 2, &run);
-  WEIR_TRY(weir_recurrent_project(&run, sums_of(&run)));
   weir_recurrent_state(run.plan, run.out[2], run.in[5]);
-  for (int64_t t = 0; t < run.plan->steps; t++)
-    weir_recurrent_step(&run, t, step);
-  weir_recurrent_last(run.plan, run.out[1], run.out[0], run.in[4]);
-  return WEIR_OK;
+  return weir_recurrent_run_forward(&run, sums_of(&run), step, run.in[4]);
 }
 
 const weir_kernel_def weir_kernel_cpu_lstm = {.op = "lstm",
@@ -103,8 +99,7 @@ static weir_status run_back(const weir_args *args) {
   weir_recurrent_run run;
   weir_recurrent_begin(args, 0, &run);
   weir_recurrent_state(run.plan, run.out[2], run.in[6]);
-  for (int64_t t = run.plan->steps; t-- > 0;)
-    weir_recurrent_step(&run, t, step_back);
+  weir_recurrent_run_back(&run, step_back);
   if (run.plan->steps > 0)
     weir_recurrent_first_state(&run, run.out[0], run.out[1], false);
   else

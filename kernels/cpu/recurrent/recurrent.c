@@ -240,3 +240,16 @@ void weir_recurrent_last(const weir_recurrent *plan, float *h, const float *y,
            y + weir_recurrent_row(plan, b, plan->steps - 1) * plan->units,
            (size_t)plan->units * sizeof *h);
 }
+
+weir_status weir_recurrent_run_forward(weir_recurrent_run *run, float *sums,
+                                       weir_recurrent_fn fn, const float *h0) {
+  WEIR_TRY(weir_recurrent_project(run, sums));
+  for (int64_t t = 0; t < run->plan->steps; t++)
+    weir_recurrent_step(run, t, fn);
+  weir_recurrent_last(run->plan, run->out[1], run->out[0], h0);
+  return WEIR_OK;
+}
+
+void weir_recurrent_run_back(weir_recurrent_run *run, weir_recurrent_fn fn) {
+  for (int64_t t = run->plan->steps; t-- > 0;) weir_recurrent_step(run, t, fn);
+}

@@ -74,6 +74,14 @@ typedef void (*weir_recurrent_fn)(const weir_recurrent_run *run,
                                   const weir_recurrent_block *block);
 void weir_recurrent_step(weir_recurrent_run *run, int64_t step,
                          weir_recurrent_fn fn);
+/* A run forward, once begun: x w into |sums|, |fn| on all steps, then the state
+ * after the last one, of |h0| and output 0, into output 1. */
+WEIR_MUST_USE weir_status weir_recurrent_run_forward(weir_recurrent_run *run,
+                                                     float *sums,
+                                                     weir_recurrent_fn fn,
+                                                     const float *h0);
+/* |fn| on all steps, the last one first. */
+void weir_recurrent_run_back(weir_recurrent_run *run, weir_recurrent_fn fn);
 
 /* Row of [b, t, ...] that sequence |b| has in step |step| of the run. */
 static inline int64_t weir_recurrent_row(const weir_recurrent *plan, int64_t b,

@@ -2,14 +2,19 @@
 #include "kernels/cpu/recurrent/recurrent.h"
 #include "kernels/cpu/recurrent/recurrent_plan.h"
 
+static weir_status prepare_any(const weir_call *call, bool back,
+                               weir_prepared *out, weir_error *err) {
+  WEIR_TRY(weir_recurrent_prepare(call, 1, back, false, out, err));
+  ((weir_recurrent *)out->state)->relu =
+      weir_sv_is(weir_call_attr(call, "act")->s, "relu");
+  return WEIR_OK;
+}
+
 /* ---- x, w, r, bias, h0 -> y, h. x w lies in y. */
 
 static weir_status prepare(const weir_call *call, weir_prepared *out,
                            weir_error *err) {
-  WEIR_TRY(weir_recurrent_prepare(call, 1, false, false, out, err));
-  ((weir_recurrent *)out->state)->relu =
-      weir_sv_is(weir_call_attr(call, "act")->s, "relu");
-  return WEIR_OK;
+  return prepare_any(call, false, out, err);
 }
 
 static void step(const weir_recurrent_run *run,
@@ -35,11 +40,7 @@ static void step(const weir_recurrent_run *run,
 static weir_status run_rnn(const weir_args *args) {
   weir_recurrent_run run;
   weir_recurrent_begin(args, 2, &run);
-  WEIR_TRY(weir_recurrent_project(&run, run.out[0]));
-  for (int64_t t = 0; t < run.plan->steps; t++)
-    weir_recurrent_step(&run, t, step);
-  weir_recurrent_last(run.plan, run.out[1], run.out[0], run.in[4]);
-  return WEIR_OK;
+  return weir_recurrent_run_forward(&run, run.out[0], step, run.in[4]);
 }
 
 const weir_kernel_def weir_kernel_cpu_rnn = {.op = "rnn",
@@ -54,10 +55,7 @@ const weir_kernel_def weir_kernel_cpu_rnn = {.op = "rnn",
 
 static weir_status prepare_back(const weir_call *call, weir_prepared *out,
                                 weir_error *err) {
-  WEIR_TRY(weir_recurrent_prepare(call, 1, true, false, out, err));
-  ((weir_recurrent *)out->state)->relu =
-      weir_sv_is(weir_call_attr(call, "act")->s, "relu");
-  return WEIR_OK;
+  return prepare_any(call, true, out, err);
 }
 
 static void step_back(const weir_recurrent_run *run,
@@ -87,8 +85,7 @@ static void step_back(const weir_recurrent_run *run,
 static weir_status run_back(const weir_args *args) {
   weir_recurrent_run run;
   weir_recurrent_begin(args, 0, &run);
-  for (int64_t t = run.plan->steps; t-- > 0;)
-    weir_recurrent_step(&run, t, step_back);
+  weir_recurrent_run_back(&run, step_back);
   if (run.plan->steps > 0)
     weir_recurrent_first_state(&run, run.out[0], run.out[1], false);
   else

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OPS_RANDOM_H_
+#define OPS_RANDOM_H_
+
+#include "ops/rules.h"
+
+/* What ops share that make tensors, most of them of random numbers: the
+ * attributes and words that stand in each of their manuals. */
+
+/* Attributes of an op that makes a tensor. */
+#define WEIR_CREATE_ATTRS                                   \
+  {"shape", WEIR_ATTR_INTS, NULL, "shape of the result"}, { \
+    "dtype", WEIR_ATTR_DTYPE, "f32", "dtype of the result"  \
+  }
+#define WEIR_CREATE_REFUSES "negative dimensions", "more than 8 dimensions"
+
+/* The same of one that makes random numbers. */
+#define WEIR_RANDOM_ATTRS                                             \
+  WEIR_CREATE_ATTRS, {                                                \
+    "seed", WEIR_ATTR_INT, "0", "added to the seed of graph and node" \
+  }
+#define WEIR_RANDOM_REFUSES WEIR_CREATE_REFUSES, "integer dtypes"
+#define WEIR_RANDOM_DOC                                                 \
+  "The numbers depend on the seeds of graph and node and on the step, " \
+  "not on threads or devices."
+#define WEIR_RANDOM_SOURCE "Philox: Salmon et al., SC11 (2011), article 16"
+
+/* Of initial weights, whose spread follows from the numbers of inputs and
+ * outputs. */
+#define WEIR_FAN_DOC                                                   \
+  WEIR_RANDOM_DOC                                                      \
+  " Fans: [in, out] of a matrix; i kh kw and o kh kw of a filter [o, " \
+  "i, kh, kw]."
+
+/* Shape rule of normal and truncated_normal: the attribute `shape`; mean and
+ * stddev must be finite and stddev not below 0. W2007. */
+weir_status weir_rule_normal(weir_shape_ctx *ctx);
+
+#endif

@@ -9,13 +9,12 @@
 #include "runtime/base/mix.h"
 #include "runtime/base/table.h"
 
-bool weir_generator_emit(weir_generator *g, int64_t cost_ns, int64_t out_bytes,
-                         const uint32_t *inputs, uint32_t count,
-                         const char *fmt, int64_t a, int64_t b, int64_t c) {
+bool weir_generator_emit(weir_generator *g, const weir_generator_task *t) {
   char name[96];
-  snprintf(name, sizeof name, "%s_%lld_%lld_%lld", fmt, (long long)a,
-           (long long)b, (long long)c);
-  weir_task task = {name, cost_ns, out_bytes, inputs, count};
+  snprintf(name, sizeof name, "%s_%lld_%lld_%lld", t->name,
+           (long long)t->index[0], (long long)t->index[1],
+           (long long)t->index[2]);
+  weir_task task = {name, t->cost_ns, t->out_bytes, t->inputs, t->count};
   g->count++;
   return g->sink->node(g->sink->self, &task);
 }
@@ -32,33 +31,47 @@ static uint32_t *tile(weir_generator *g, int64_t i, int64_t j) {
   return &g->last[i * g->side + j];
 }
 
-static bool emit_tile(weir_generator *g, const char *name, int64_t cost,
-                      int64_t i, int64_t j, int64_t k, const uint32_t *in,
-                      uint32_t count) {
-  uint32_t inputs[4], used = 0;
-  for (uint32_t x = 0; x < count; x++)
-    if (in[x] != UINT32_MAX) inputs[used++] = in[x];
-  uint32_t id = (uint32_t)g->count;
-  if (!weir_generator_emit(g, cost, TILE_BYTES, inputs, used, name, i, j, k))
-    return false;
-  *tile(g, i, j) = id;
+/* |t| without its size and the inputs that no task wrote. It writes tile
+ * (index[0], index[1]). */
+static bool emit_tile(weir_generator *g, weir_generator_task t) {
+  uint32_t inputs[4], used = 0, id = (uint32_t)g->count;
+  for (uint32_t x = 0; x < t.count; x++)
+    if (t.inputs[x] != UINT32_MAX) inputs[used++] = t.inputs[x];
+  t.inputs = inputs;
+  t.count = used;
+  t.out_bytes = TILE_BYTES;
+  if (!weir_generator_emit(g, &t)) return false;
+  *tile(g, t.index[0], t.index[1]) = id;
   return true;
 }
 
 /* Tasks of side n: n (n+1) (n+2) / 6. */
 static bool cholesky(weir_generator *g) {
   for (int64_t k = 0; k < g->side; k++) {
-    if (!emit_tile(g, "potrf", TILE_NS / 3, k, k, k, tile(g, k, k), 1))
+    if (!emit_tile(g, (weir_generator_task){.name = "potrf",
+                                            .index = {k, k, k},
+                                            .cost_ns = TILE_NS / 3,
+                                            .inputs = tile(g, k, k),
+                                            .count = 1}))
       return false;
     for (int64_t i = k + 1; i < g->side; i++) {
       uint32_t in[] = {*tile(g, k, k), *tile(g, i, k)};
-      if (!emit_tile(g, "trsm", TILE_NS, i, k, k, in, 2)) return false;
+      if (!emit_tile(g, (weir_generator_task){.name = "trsm",
+                                              .index = {i, k, k},
+                                              .cost_ns = TILE_NS,
+                                              .inputs = in,
+                                              .count = 2}))
+        return false;
     }
     for (int64_t i = k + 1; i < g->side; i++)
       for (int64_t j = k + 1; j <= i; j++) {
         uint32_t in[] = {*tile(g, i, k), *tile(g, j, k), *tile(g, i, j)};
-        if (!emit_tile(g, i == j ? "syrk" : "gemm",
-                       i == j ? TILE_NS : 2 * TILE_NS, i, j, k, in, 3))
+        if (!emit_tile(g, (weir_generator_task){
+                              .name = i == j ? "syrk" : "gemm",
+                              .index = {i, j, k},
+                              .cost_ns = i == j ? TILE_NS : 2 * TILE_NS,
+                              .inputs = in,
+                              .count = 3}))
           return false;
       }
   }
@@ -67,18 +80,32 @@ static bool cholesky(weir_generator *g) {
 
 static bool lu(weir_generator *g) {
   for (int64_t k = 0; k < g->side; k++) {
-    if (!emit_tile(g, "getrf", 2 * TILE_NS / 3, k, k, k, tile(g, k, k), 1))
+    if (!emit_tile(g, (weir_generator_task){.name = "getrf",
+                                            .index = {k, k, k},
+                                            .cost_ns = 2 * TILE_NS / 3,
+                                            .inputs = tile(g, k, k),
+                                            .count = 1}))
       return false;
     for (int64_t x = 1; x < 2 * (g->side - k) - 1; x++) {
       int64_t i = x < g->side - k ? k + x : k;
       int64_t j = x < g->side - k ? k : k + x - (g->side - k) + 1;
       uint32_t in[] = {*tile(g, k, k), *tile(g, i, j)};
-      if (!emit_tile(g, "trsm", TILE_NS, i, j, k, in, 2)) return false;
+      if (!emit_tile(g, (weir_generator_task){.name = "trsm",
+                                              .index = {i, j, k},
+                                              .cost_ns = TILE_NS,
+                                              .inputs = in,
+                                              .count = 2}))
+        return false;
     }
     for (int64_t i = k + 1; i < g->side; i++)
       for (int64_t j = k + 1; j < g->side; j++) {
         uint32_t in[] = {*tile(g, i, k), *tile(g, k, j), *tile(g, i, j)};
-        if (!emit_tile(g, "gemm", 2 * TILE_NS, i, j, k, in, 3)) return false;
+        if (!emit_tile(g, (weir_generator_task){.name = "gemm",
+                                                .index = {i, j, k},
+                                                .cost_ns = 2 * TILE_NS,
+                                                .inputs = in,
+                                                .count = 3}))
+          return false;
       }
   }
   return true;
@@ -87,14 +114,22 @@ static bool lu(weir_generator *g) {
 /* Butterfly: side points (a power of two), log2 rounds. */
 static bool fft(weir_generator *g) {
   for (int64_t i = 0; i < g->side; i++)
-    if (!weir_generator_emit(g, TILE_NS, 8192, NULL, 0, "input", i, 0, 0))
+    if (!weir_generator_emit(g, &(weir_generator_task){.name = "input",
+                                                       .index = {i},
+                                                       .cost_ns = TILE_NS,
+                                                       .out_bytes = 8192}))
       return false;
   for (int64_t round = 1, reach = 1; reach < g->side; round++, reach *= 2)
     for (int64_t i = 0; i < g->side; i++) {
       int64_t before = (round - 1) * g->side;
       uint32_t in[] = {(uint32_t)(before + i),
                        (uint32_t)(before + (i ^ reach))};
-      if (!weir_generator_emit(g, 2 * TILE_NS, 8192, in, 2, "fly", round, i, 0))
+      if (!weir_generator_emit(g, &(weir_generator_task){.name = "fly",
+                                                         .index = {round, i},
+                                                         .cost_ns = 2 * TILE_NS,
+                                                         .out_bytes = 8192,
+                                                         .inputs = in,
+                                                         .count = 2}))
         return false;
     }
   return true;
@@ -108,7 +143,12 @@ static bool stencil(weir_generator *g) {
       for (int64_t d = -1; t > 0 && d <= 1; d++)
         if (i + d >= 0 && i + d < g->side)
           in[count++] = (uint32_t)((t - 1) * g->side + i + d);
-      if (!weir_generator_emit(g, TILE_NS, 4096, in, count, "cell", t, i, 0))
+      if (!weir_generator_emit(g, &(weir_generator_task){.name = "cell",
+                                                         .index = {t, i},
+                                                         .cost_ns = TILE_NS,
+                                                         .out_bytes = 4096,
+                                                         .inputs = in,
+                                                         .count = count}))
         return false;
     }
   return true;
@@ -132,7 +172,12 @@ static bool layered(weir_generator *g) {
     }
     int64_t cost = 500 + (int64_t)weir_generator_below(g, 9501);
     int64_t bytes = 1024 + (int64_t)weir_generator_below(g, 65536);
-    if (!weir_generator_emit(g, cost, bytes, in, count, "task", layer, n, 0))
+    if (!weir_generator_emit(g, &(weir_generator_task){.name = "task",
+                                                       .index = {layer, n},
+                                                       .cost_ns = cost,
+                                                       .out_bytes = bytes,
+                                                       .inputs = in,
+                                                       .count = count}))
       return false;
   }
   return true;
@@ -143,19 +188,32 @@ static bool layered(weir_generator *g) {
 static bool transformer(weir_generator *g) {
   enum { HEADS = 8, HIDDEN_BYTES = 1 << 20 };
   uint32_t x = 0, heads[HEADS], in[3];
-  if (!weir_generator_emit(g, TILE_NS, HIDDEN_BYTES, NULL, 0, "embed", 0, 0, 0))
+  if (!weir_generator_emit(
+          g,
+          &(weir_generator_task){
+              .name = "embed", .cost_ns = TILE_NS, .out_bytes = HIDDEN_BYTES}))
     return false;
   for (int64_t layer = 0; layer < g->side; layer++) {
     for (int64_t h = 0; h < HEADS; h++) {
       for (int64_t part = 0; part < 3; part++) {
         in[part] = (uint32_t)g->count;
-        if (!weir_generator_emit(g, 4 * TILE_NS, HIDDEN_BYTES / HEADS, &x, 1,
-                                 "project", layer, h, part))
+        if (!weir_generator_emit(
+                g, &(weir_generator_task){.name = "project",
+                                          .index = {layer, h, part},
+                                          .cost_ns = 4 * TILE_NS,
+                                          .out_bytes = HIDDEN_BYTES / HEADS,
+                                          .inputs = &x,
+                                          .count = 1}))
           return false;
       }
       heads[h] = (uint32_t)g->count;
-      if (!weir_generator_emit(g, 3 * TILE_NS, HIDDEN_BYTES / HEADS, in, 3,
-                               "attend", layer, h, 0))
+      if (!weir_generator_emit(
+              g, &(weir_generator_task){.name = "attend",
+                                        .index = {layer, h},
+                                        .cost_ns = 3 * TILE_NS,
+                                        .out_bytes = HIDDEN_BYTES / HEADS,
+                                        .inputs = in,
+                                        .count = 3}))
         return false;
     }
     static const struct {
@@ -167,9 +225,13 @@ static bool transformer(weir_generator *g) {
                 {"norm", TILE_NS, HIDDEN_BYTES}};
     for (int i = 0; i < 4; i++) {
       uint32_t id = (uint32_t)g->count;
-      if (!weir_generator_emit(g, tail[i].cost, tail[i].bytes,
-                               i == 0 ? heads : &x, i == 0 ? HEADS : 1,
-                               tail[i].name, layer, 0, 0))
+      if (!weir_generator_emit(
+              g, &(weir_generator_task){.name = tail[i].name,
+                                        .index = {layer},
+                                        .cost_ns = tail[i].cost,
+                                        .out_bytes = tail[i].bytes,
+                                        .inputs = i == 0 ? heads : &x,
+                                        .count = i == 0 ? HEADS : 1}))
         return false;
       x = id;
     }

@@ -15,10 +15,17 @@ typedef struct weir_generator {
   int64_t optimum_ns;
 } weir_generator;
 
-/* Gives the sink a task NAME_A_B_C. false: it wants no more. */
-bool weir_generator_emit(weir_generator *g, int64_t cost_ns, int64_t out_bytes,
-                         const uint32_t *inputs, uint32_t count,
-                         const char *name, int64_t a, int64_t b, int64_t c);
+/* A task NAME_I_J_K and the tasks whose results it takes. */
+typedef struct weir_generator_task {
+  const char *name;
+  int64_t index[3];
+  int64_t cost_ns, out_bytes;
+  const uint32_t *inputs;
+  uint32_t count;
+} weir_generator_task;
+
+/* Gives the sink |task|. false: it wants no more. */
+bool weir_generator_emit(weir_generator *g, const weir_generator_task *task);
 /* From 0 to |limit| - 1. */
 uint64_t weir_generator_below(weir_generator *g, uint64_t limit);
 

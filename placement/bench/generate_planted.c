@@ -79,9 +79,13 @@ bool weir_generate_planted(weir_generator *g) {
   for (uint64_t n = 0; n < count && done; n++) {
     bytes[n] = 64 + (int64_t)weir_generator_below(g, 4096);
     uint32_t used = draw_inputs(g, tasks, n, processors, bytes, inputs);
-    done =
-        weir_generator_emit(g, tasks[n].end - tasks[n].start, bytes[n], inputs,
-                            used, "task", (int64_t)n, tasks[n].processor, 0);
+    done = weir_generator_emit(
+        g, &(weir_generator_task){.name = "task",
+                                  .index = {(int64_t)n, tasks[n].processor},
+                                  .cost_ns = tasks[n].end - tasks[n].start,
+                                  .out_bytes = bytes[n],
+                                  .inputs = inputs,
+                                  .count = used});
   }
   weir_free(g->alloc, tasks);
   weir_free(g->alloc, bytes);

@@ -277,9 +277,15 @@ static void measure(bounder *b, int64_t upper_ns, weir_place_bounds *out) {
   if (out->window_ns > out->best_ns)
     out->best_ns = out->window_ns, out->best = "window";
   if (b->scratch == NULL || out->best_ns >= upper_ns) return;
-  out->energy_ns =
-      weir_place_energy_bound(p, b->cost, p->device_count, out->best_ns,
-                              upper_ns, b->head, b->tail, b->scratch);
+  weir_energy_test test = {.problem = p,
+                           .cost = b->cost,
+                           .machines = p->device_count,
+                           .lower_ns = out->best_ns,
+                           .upper_ns = upper_ns,
+                           .head = b->head,
+                           .tail = b->tail,
+                           .scratch = b->scratch};
+  out->energy_ns = weir_place_energy_bound(&test);
   if (out->energy_ns > out->best_ns)
     out->best_ns = out->energy_ns, out->best = "energy";
 }

@@ -176,23 +176,28 @@ static void improve_ends(energy *e) {
   }
 }
 
-int64_t weir_place_energy_bound(const weir_place_problem *p,
-                                const int64_t *cost, int64_t machines,
-                                int64_t lower_ns, int64_t upper_ns,
-                                int64_t *head, int64_t *tail,
-                                uint64_t *scratch) {
+int64_t weir_place_energy_bound(const weir_energy_test *test) {
+  const weir_place_problem *p = test->problem;
+  int64_t *head = test->head, *tail = test->tail;
   uint32_t words = (p->node_count + 63) / 64;
-  int64_t *ends = (int64_t *)scratch + (size_t)p->node_count * words;
-  energy e = {p,     cost,    machines, head,
-              tail,  scratch, ends,     ends + p->node_count,
-              words, WORK};
+  int64_t *ends = (int64_t *)test->scratch + (size_t)p->node_count * words;
+  energy e = {.p = p,
+              .cost = test->cost,
+              .machines = test->machines,
+              .head = head,
+              .tail = tail,
+              .ancestors = test->scratch,
+              .from = ends,
+              .to = ends + p->node_count,
+              .words = words,
+              .left = WORK};
+  int64_t low = test->lower_ns, high = test->upper_ns;
   find_ancestors(&e);
   improve_ends(&e);
   for (uint32_t n = 0; n < p->node_count; n++)
-    if (head[n] + cost[n] + tail[n] > lower_ns)
-      lower_ns = head[n] + cost[n] + tail[n];
+    if (head[n] + e.cost[n] + tail[n] > low)
+      low = head[n] + e.cost[n] + tail[n];
   /* Lengths may be far apart: halve what is left. */
-  int64_t low = lower_ns, high = upper_ns;
   while (low < high && e.left > 0) {
     int64_t middle = low + (high - low) / 2;
     if (refuted(&e, middle))

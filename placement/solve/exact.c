@@ -374,12 +374,10 @@ static bool sums_fit(const exact *x) {
 
 weir_status weir_exact_search(const weir_allocator *alloc,
                               const weir_place_problem *p,
-                              const weir_place_options *options,
-                              int64_t lower_ns, int64_t upper_ns,
-                              uint64_t steps, weir_exact_result *out,
-                              weir_error *err) {
-  *out = (weir_exact_result){.bound_ns = upper_ns};
-  if (!weir_exact_fits(p) || steps == 0) return WEIR_OK;
+                              const weir_exact_limits *limits,
+                              weir_exact_result *out, weir_error *err) {
+  *out = (weir_exact_result){.bound_ns = limits->upper_ns};
+  if (!weir_exact_fits(p) || limits->steps == 0) return WEIR_OK;
   size_t pairs = (size_t)p->device_count * p->device_count;
   exact *x = weir_alloc_array(alloc, 1, sizeof *x);
   int64_t *copy =
@@ -395,14 +393,14 @@ weir_status weir_exact_search(const weir_allocator *alloc,
       table == NULL || groups == NULL) {
     status = weir_fail_memory(err, SEEN * sizeof *table);
   } else {
-    x->p = p, x->options = options, x->copy = copy, x->copy_most = most;
+    x->p = p, x->options = limits->options, x->copy = copy, x->copy_most = most;
     x->levels = levels, x->table = table, x->group_device = groups;
-    x->upper = upper_ns, x->left = steps, x->out = out;
+    x->upper = limits->upper_ns, x->left = limits->steps, x->out = out;
     memset(groups, DEVICES, p->group_count);
     measure_nodes(x);
     measure_area(x);
     measure_copies(x);
-    if (sums_fit(x)) search(x, lower_ns);
+    if (sums_fit(x)) search(x, limits->lower_ns);
     out->bound_ns = x->upper;
   }
   weir_free(alloc, x);

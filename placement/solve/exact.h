@@ -28,14 +28,18 @@ typedef struct weir_exact_result {
 /* True for problems that are small enough. */
 bool weir_exact_fits(const weir_place_problem *problem);
 
-/* Looks for a plan shorter than |upper_ns|, stops at |lower_ns|, after |steps|
- * branches, or when |options->stop| says so. Uses |options->stop| only.
- * Errors: W6001. */
+/* The interval in which a search looks, and the most that it does. */
+typedef struct weir_exact_limits {
+  int64_t lower_ns;                  /* no plan is shorter */
+  int64_t upper_ns;                  /* a plan of this length is known */
+  uint64_t steps;                    /* branches */
+  const weir_place_options *options; /* of which |stop| is asked */
+} weir_exact_limits;
+
+/* Looks for a plan shorter than |limits->upper_ns|. Errors: W6001. */
 weir_status weir_exact_search(const weir_allocator *alloc,
                               const weir_place_problem *problem,
-                              const weir_place_options *options,
-                              int64_t lower_ns, int64_t upper_ns,
-                              uint64_t steps, weir_exact_result *out,
-                              weir_error *err);
+                              const weir_exact_limits *limits,
+                              weir_exact_result *out, weir_error *err);
 
 #endif

@@ -377,8 +377,11 @@ static weir_status prove(solver *s, weir_place_result *out, uint64_t steps) {
   bool complete = false;
   if (!weir_exact_fits(s->p) || s->best->makespan_ns <= out->bounds.best_ns)
     return WEIR_OK;
-  WEIR_TRY(weir_exact_search(s->alloc, s->p, s->options, out->bounds.best_ns,
-                             s->best->makespan_ns, steps, &r, s->err));
+  weir_exact_limits limits = {.lower_ns = out->bounds.best_ns,
+                              .upper_ns = s->best->makespan_ns,
+                              .steps = steps,
+                              .options = s->options};
+  WEIR_TRY(weir_exact_search(s->alloc, s->p, &limits, &r, s->err));
   for (uint32_t i = 0; r.found && i < s->p->node_count; i++) {
     s->key[r.order[i]] = -(int64_t)i;
     s->device[i] = r.device[i];

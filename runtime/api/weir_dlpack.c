@@ -103,8 +103,8 @@ static weir_status take(weir_runtime *runtime, DLManagedTensorVersioned *m,
   char *data = t->data != NULL ? (char *)t->data + t->byte_offset : NULL;
   if (data == NULL && elements != 0) return weir_fail_null(err, "DLPack data");
   if (elements != 0 && is_dense(t) && (uintptr_t)data % elem_bytes == 0) {
-    WEIR_TRY(weir_tensor_wrap(alloc, dtype, shape, data, release_managed, m,
-                              out_tensor, err));
+    weir_tensor_memory memory = {dtype, shape, data, release_managed, m};
+    WEIR_TRY(weir_tensor_wrap(alloc, &memory, out_tensor, err));
     (*out_tensor)->read_only = (m->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0;
     return WEIR_OK;
   }

@@ -85,8 +85,8 @@ weir_status weir_tensor_from_memory(weir_runtime *runtime,
     return weir_fail(err, WEIR_W0004, NULL,
                      "data is not aligned to %zu bytes, the size of %s",
                      weir_dtype_size(t.dtype), weir_dtype_name(t.dtype));
-  return weir_tensor_wrap(runtime->env.alloc, t.dtype, &shape, data, release,
-                          self, out_tensor, err);
+  weir_tensor_memory memory = {t.dtype, &shape, data, release, self};
+  return weir_tensor_wrap(runtime->env.alloc, &memory, out_tensor, err);
 }
 
 weir_tensor *weir_tensor_retain(weir_tensor *tensor) {

@@ -192,9 +192,10 @@ weir_status weir_session_load_weights(weir_session *session, const char *path,
   if (session == NULL) return weir_fail_null(err, "session");
   if (path == NULL) return weir_fail_null(err, "path");
   if (map_count > 0 && map == NULL) return weir_fail_null(err, "map");
+  weir_weights_file file = {path, map, map_count};
   weir_status s =
-      weir_weights_to_session(&session->runtime->env, path, map, map_count,
-                              session->graph, session->exec, &count, err);
+      weir_weights_to_session(&session->runtime->env, &file, session->graph,
+                              session->exec, &count, err);
   if (out_count != NULL) *out_count = count;
   return s;
 }

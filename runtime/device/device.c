@@ -7,13 +7,12 @@ void weir_device_release(weir_device *device) {
   if (device != NULL) device->vt->release(device);
 }
 
-weir_status weir_device_check_span(const weir_device_buffer *buffer,
-                                   size_t offset, size_t bytes,
+weir_status weir_device_check_span(weir_device_place place, size_t bytes,
                                    weir_error *err) {
   size_t end;
-  if (weir_size_add(offset, bytes, &end) && end <= buffer->bytes)
+  if (weir_size_add(place.offset, bytes, &end) && end <= place.buffer->bytes)
     return WEIR_OK;
   return weir_fail(err, WEIR_W9001, NULL,
-                   "copy of %zu bytes at %zu in a buffer of %zu", bytes, offset,
-                   buffer->bytes);
+                   "copy of %zu bytes at %zu in a buffer of %zu", bytes,
+                   place.offset, place.buffer->bytes);
 }

@@ -15,7 +15,8 @@
  * it returns, and events have always happened.
  *
  *   s = d->vt->alloc(d, bytes, &buffer, err);
- *   s = d->vt->copy_in(d, stream, buffer, 0, host_data, bytes, err);
+ *   weir_device_place start = {&buffer, 0};
+ *   s = d->vt->copy_in(d, stream, start, host_data, bytes, err);
  *   s = d->vt->record(d, stream, event, err);   ... other work ...
  *   s = d->vt->wait(d, event, err);             the copy has ended
  *   d->vt->free(d, buffer);
@@ -40,6 +41,12 @@ typedef struct weir_device_buffer {
   size_t bytes;
 } weir_device_buffer;
 
+/* A byte of a buffer. */
+typedef struct weir_device_place {
+  const weir_device_buffer *buffer;
+  size_t offset;
+} weir_device_place;
+
 /* What there is and what is free, in bytes. */
 typedef struct weir_device_memory {
   size_t total_bytes, limit_bytes, used_bytes, peak_bytes;
@@ -54,14 +61,12 @@ typedef struct weir_device_vtable {
   /* Between host memory and a buffer, and between buffers of this device;
    * offsets and sizes in bytes, within the buffers. In stream order. */
   weir_status (*copy_in)(weir_device *device, weir_stream *stream,
-                         const weir_device_buffer *dst, size_t dst_offset,
-                         const void *src, size_t bytes, weir_error *err);
+                         weir_device_place dst, const void *src, size_t bytes,
+                         weir_error *err);
   weir_status (*copy_out)(weir_device *device, weir_stream *stream, void *dst,
-                          const weir_device_buffer *src, size_t src_offset,
-                          size_t bytes, weir_error *err);
+                          weir_device_place src, size_t bytes, weir_error *err);
   weir_status (*copy)(weir_device *device, weir_stream *stream,
-                      const weir_device_buffer *dst, size_t dst_offset,
-                      const weir_device_buffer *src, size_t src_offset,
+                      weir_device_place dst, weir_device_place src,
                       size_t bytes, weir_error *err);
   weir_status (*stream_create)(weir_device *device, weir_stream **out_stream,
                                weir_error *err);
@@ -90,10 +95,9 @@ struct weir_device {
 
 void weir_device_release(weir_device *device); /* NULL-safe */
 
-/* For implementations: whether [offset, offset + bytes) is inside |buffer|;
- * fails with W9001 otherwise. */
-weir_status weir_device_check_span(const weir_device_buffer *buffer,
-                                   size_t offset, size_t bytes,
+/* For implementations: whether |bytes| bytes from |place| on are inside its
+ * buffer; fails with W9001 otherwise. */
+weir_status weir_device_check_span(weir_device_place place, size_t bytes,
                                    weir_error *err);
 
 #endif

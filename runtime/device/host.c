@@ -55,35 +55,33 @@ static void host_free(weir_device *device, weir_device_buffer *buffer) {
 }
 
 static weir_status host_copy_in(weir_device *device, weir_stream *stream,
-                                const weir_device_buffer *dst,
-                                size_t dst_offset, const void *src,
+                                weir_device_place dst, const void *src,
                                 size_t bytes, weir_error *err) {
   (void)device, (void)stream;
-  WEIR_TRY(weir_device_check_span(dst, dst_offset, bytes, err));
-  if (bytes > 0) memcpy((char *)dst->host + dst_offset, src, bytes);
+  WEIR_TRY(weir_device_check_span(dst, bytes, err));
+  if (bytes > 0) memcpy((char *)dst.buffer->host + dst.offset, src, bytes);
   return WEIR_OK;
 }
 
 static weir_status host_copy_out(weir_device *device, weir_stream *stream,
-                                 void *dst, const weir_device_buffer *src,
-                                 size_t src_offset, size_t bytes,
+                                 void *dst, weir_device_place src, size_t bytes,
                                  weir_error *err) {
   (void)device, (void)stream;
-  WEIR_TRY(weir_device_check_span(src, src_offset, bytes, err));
-  if (bytes > 0) memcpy(dst, (const char *)src->host + src_offset, bytes);
+  WEIR_TRY(weir_device_check_span(src, bytes, err));
+  if (bytes > 0)
+    memcpy(dst, (const char *)src.buffer->host + src.offset, bytes);
   return WEIR_OK;
 }
 
 static weir_status host_copy(weir_device *device, weir_stream *stream,
-                             const weir_device_buffer *dst, size_t dst_offset,
-                             const weir_device_buffer *src, size_t src_offset,
+                             weir_device_place dst, weir_device_place src,
                              size_t bytes, weir_error *err) {
   (void)device, (void)stream;
-  WEIR_TRY(weir_device_check_span(dst, dst_offset, bytes, err));
-  WEIR_TRY(weir_device_check_span(src, src_offset, bytes, err));
+  WEIR_TRY(weir_device_check_span(dst, bytes, err));
+  WEIR_TRY(weir_device_check_span(src, bytes, err));
   if (bytes > 0)
-    memmove((char *)dst->host + dst_offset,
-            (const char *)src->host + src_offset, bytes);
+    memmove((char *)dst.buffer->host + dst.offset,
+            (const char *)src.buffer->host + src.offset, bytes);
   return WEIR_OK;
 }
 

@@ -40,28 +40,25 @@ static void null_free(weir_device *device, weir_device_buffer *buffer) {
 }
 
 static weir_status null_copy_in(weir_device *device, weir_stream *stream,
-                                const weir_device_buffer *dst,
-                                size_t dst_offset, const void *src,
+                                weir_device_place dst, const void *src,
                                 size_t bytes, weir_error *err) {
   (void)device, (void)stream, (void)src;
-  return weir_device_check_span(dst, dst_offset, bytes, err);
+  return weir_device_check_span(dst, bytes, err);
 }
 
 static weir_status null_copy_out(weir_device *device, weir_stream *stream,
-                                 void *dst, const weir_device_buffer *src,
-                                 size_t src_offset, size_t bytes,
+                                 void *dst, weir_device_place src, size_t bytes,
                                  weir_error *err) {
   (void)device, (void)stream, (void)dst;
-  return weir_device_check_span(src, src_offset, bytes, err);
+  return weir_device_check_span(src, bytes, err);
 }
 
 static weir_status null_copy(weir_device *device, weir_stream *stream,
-                             const weir_device_buffer *dst, size_t dst_offset,
-                             const weir_device_buffer *src, size_t src_offset,
+                             weir_device_place dst, weir_device_place src,
                              size_t bytes, weir_error *err) {
   (void)device, (void)stream;
-  WEIR_TRY(weir_device_check_span(dst, dst_offset, bytes, err));
-  return weir_device_check_span(src, src_offset, bytes, err);
+  WEIR_TRY(weir_device_check_span(dst, bytes, err));
+  return weir_device_check_span(src, bytes, err);
 }
 
 static weir_status null_stream_create(weir_device *device,

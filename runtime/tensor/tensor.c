@@ -37,17 +37,15 @@ weir_status weir_tensor_create_shaped(const weir_allocator *alloc,
   return make(alloc, dtype, shape, bytes > 0 ? bytes : 1, out_tensor, err);
 }
 
-weir_status weir_tensor_wrap(const weir_allocator *alloc, weir_dtype dtype,
-                             const weir_shape *shape, void *data,
-                             void (*release_data)(void *self, void *data),
-                             void *self, weir_tensor **out_tensor,
-                             weir_error *err) {
+weir_status weir_tensor_wrap(const weir_allocator *alloc,
+                             const weir_tensor_memory *memory,
+                             weir_tensor **out_tensor, weir_error *err) {
   *out_tensor = NULL;
-  WEIR_TRY(weir_shape_check(shape, dtype, err));
-  WEIR_TRY(make(alloc, dtype, shape, 1, out_tensor, err));
-  if (data != NULL) (*out_tensor)->data = data;
-  (*out_tensor)->release_data = release_data;
-  (*out_tensor)->release_self = self;
+  WEIR_TRY(weir_shape_check(memory->shape, memory->dtype, err));
+  WEIR_TRY(make(alloc, memory->dtype, memory->shape, 1, out_tensor, err));
+  if (memory->data != NULL) (*out_tensor)->data = memory->data;
+  (*out_tensor)->release_data = memory->release;
+  (*out_tensor)->release_self = memory->self;
   return WEIR_OK;
 }
 

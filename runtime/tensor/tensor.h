@@ -32,14 +32,20 @@ weir_status weir_tensor_create_shaped(const weir_allocator *alloc,
                                       weir_tensor **out_tensor,
                                       weir_error *err);
 
-/* Wraps |data| of the shape's bytes; |release_data| (may be NULL: borrowed for
- * the tensor's life) is called once with |self| when the last reference goes.
- * On failure nothing was taken. */
-weir_status weir_tensor_wrap(const weir_allocator *alloc, weir_dtype dtype,
-                             const weir_shape *shape, void *data,
-                             void (*release_data)(void *self, void *data),
-                             void *self, weir_tensor **out_tensor,
-                             weir_error *err);
+/* Memory with elements in it, and who gives it back. */
+typedef struct weir_tensor_memory {
+  weir_dtype dtype;
+  const weir_shape *shape;
+  void *data;                              /* the shape's bytes */
+  void (*release)(void *self, void *data); /* NULL: borrowed */
+  void *self;
+} weir_tensor_memory;
+
+/* A tensor over |memory|, whose release is called once when the last reference
+ * goes. On failure nothing was taken. Errors: W2001-W2003, W6001. */
+weir_status weir_tensor_wrap(const weir_allocator *alloc,
+                             const weir_tensor_memory *memory,
+                             weir_tensor **out_tensor, weir_error *err);
 
 /* A fresh copy with its own data. */
 weir_status weir_tensor_copy(const weir_allocator *alloc,

@@ -44,17 +44,25 @@ static void copies(void **state) {
     assert_ok(d->vt->event_create(d, &event, &err), &err);
     assert_ok(d->vt->alloc(d, 100, &a, &err), &err);
     assert_ok(d->vt->alloc(d, 100, &b, &err), &err);
-    assert_ok(d->vt->copy_in(d, stream, &a, 10, data, 8, &err), &err);
-    assert_ok(d->vt->copy(d, stream, &b, 0, &a, 10, 8, &err), &err);
-    assert_ok(d->vt->copy_out(d, stream, back, &b, 0, 8, &err), &err);
+    assert_ok(
+        d->vt->copy_in(d, stream, (weir_device_place){&a, 10}, data, 8, &err),
+        &err);
+    assert_ok(d->vt->copy(d, stream, (weir_device_place){&b, 0},
+                          (weir_device_place){&a, 10}, 8, &err),
+              &err);
+    assert_ok(
+        d->vt->copy_out(d, stream, back, (weir_device_place){&b, 0}, 8, &err),
+        &err);
     assert_ok(d->vt->record(d, stream, event, &err), &err);
     assert_ok(d->vt->stream_wait(d, stream, event, &err), &err);
     assert_ok(d->vt->wait(d, event, &err), &err);
     if (kDevices[i].keeps_data) assert_string_equal(back, "weir");
-    assert_error(d->vt->copy_in(d, stream, &a, 99, data, 2, &err), &err,
-                 "W9001");
-    assert_error(d->vt->copy_out(d, stream, back, &a, SIZE_MAX, 2, &err), &err,
-                 "W9001");
+    assert_error(
+        d->vt->copy_in(d, stream, (weir_device_place){&a, 99}, data, 2, &err),
+        &err, "W9001");
+    assert_error(d->vt->copy_out(d, stream, back,
+                                 (weir_device_place){&a, SIZE_MAX}, 2, &err),
+                 &err, "W9001");
     d->vt->free(d, &a);
     d->vt->free(d, &a); /* cleared: nothing happens */
     d->vt->free(d, &b);

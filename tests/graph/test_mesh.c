@@ -87,11 +87,10 @@ static void shards_and_whole(void **state) {
   float whole[24], back[24] = {0}, shard[12];
   for (int i = 0; i < 24; i++) whole[i] = (float)i;
   for (uint32_t d = 0; d < 4; d++) {
-    weir_mesh_shard_copy(g->mesh, &m->vars[0], d, shape, WEIR_F32, whole, shard,
-                         false);
+    weir_mesh_shard part = {g->mesh, &m->vars[0], d, WEIR_F32, shape};
+    weir_mesh_shard_copy(&part, whole, shard, false);
     assert_int_equal((int)shard[0], d % 2 * 12); /* rows 0-2, 3-5 */
-    weir_mesh_shard_copy(g->mesh, &m->vars[0], d, shape, WEIR_F32, back, shard,
-                         true);
+    weir_mesh_shard_copy(&part, back, shard, true);
   }
   assert_memory_equal(whole, back, sizeof whole);
   weir_mesh_graph_release(m);

@@ -115,9 +115,10 @@ static void the_bound_is_the_truth(void **state) {
     /* From a bound that is too high, from the truth, and from below it. */
     for (int64_t upper = want + 20; upper >= want - 1; upper -= 7) {
       if (upper < 1) break;
-      assert_ok(weir_exact_search(weir_allocator_system(), p, &o, 0, upper,
-                                  1000000, &r, &err),
-                &err);
+      weir_exact_limits limits = {0, upper, 1000000, &o};
+      assert_ok(
+          weir_exact_search(weir_allocator_system(), p, &limits, &r, &err),
+          &err);
       assert_true(r.closed);
       assert_int_equal(r.bound_ns, upper < want ? upper : want);
       assert_int_equal(r.found, want < upper);
@@ -160,9 +161,9 @@ static void few_steps_prove_nothing(void **state) {
   weir_place_options o = {0};
   weir_place_problem *p = make(weir_allocator_system(), 7, 32, false, &err);
   assert_true(weir_exact_fits(p));
-  assert_ok(
-      weir_exact_search(weir_allocator_system(), p, &o, 0, 1000, 3, &r, &err),
-      &err);
+  weir_exact_limits limits = {0, 1000, 3, &o};
+  assert_ok(weir_exact_search(weir_allocator_system(), p, &limits, &r, &err),
+            &err);
   assert_false(r.closed);
   assert_true(r.steps <= 3);
   weir_place_problem_release(p);
@@ -176,7 +177,8 @@ static weir_status prove_all(const weir_allocator *a, weir_error *err) {
   weir_place_options o = {0};
   weir_place_problem *p = make(a, 4, NODES, false, err);
   if (p == NULL) return WEIR_RESOURCE_EXHAUSTED;
-  weir_status s = weir_exact_search(a, p, &o, 0, 100, 1000, &r, err);
+  weir_exact_limits limits = {0, 100, 1000, &o};
+  weir_status s = weir_exact_search(a, p, &limits, &r, err);
   weir_place_problem_release(p);
   return s;
 }

@@ -49,9 +49,8 @@ static void wraps(void **state) {
   int32_t data[3] = {1, 2, 3};
   weir_shape s = weir_shape_of(1, (int64_t[]){3});
   weir_tensor *t = NULL;
-  assert_ok(weir_tensor_wrap(weir_allocator_system(), WEIR_I32, &s, data,
-                             count_release, &released, &t, &err),
-            &err);
+  weir_tensor_memory memory = {WEIR_I32, &s, data, count_release, &released};
+  assert_ok(weir_tensor_wrap(weir_allocator_system(), &memory, &t, &err), &err);
   assert_ptr_equal(t->data, data);
   assert_int_equal(weir_tensor_get_i64(t, 2), 3);
   weir_tensor_unref(t);

@@ -131,10 +131,12 @@ weir_status weir_session_mesh_get(weir_exec_session *session, weir_node_id node,
                                      whole->shape, out_tensor, err));
   /* Steps commit under the lock: all shards are of one step. */
   pthread_mutex_lock(&session->lock);
-  for (uint32_t d = 0; d < session->mesh->device_count; d++)
-    weir_mesh_shard_copy(session->given->mesh, var, d, whole->shape,
-                         whole->dtype, (*out_tensor)->data,
+  for (uint32_t d = 0; d < session->mesh->device_count; d++) {
+    weir_mesh_shard shard = {session->given->mesh, var, d, whole->dtype,
+                             whole->shape};
+    weir_mesh_shard_copy(&shard, (*out_tensor)->data,
                          shard_of(session, var->parts[d])->current->data, true);
+  }
   pthread_mutex_unlock(&session->lock);
   return WEIR_OK;
 }
@@ -154,8 +156,9 @@ weir_status weir_session_mesh_set(weir_exec_session *session, weir_node_id node,
     weir_tensor *part = NULL;
     WEIR_TRY(weir_tensor_create_shaped(session->env->alloc, shard->dtype,
                                        shard->shape, &part, err));
-    weir_mesh_shard_copy(session->given->mesh, var, d, whole->shape,
-                         whole->dtype, tensor->data, part->data, false);
+    weir_mesh_shard from = {session->given->mesh, var, d, whole->dtype,
+                            whole->shape};
+    weir_mesh_shard_copy(&from, tensor->data, part->data, false);
     weir_status s = weir_session_set(session, var->parts[d], part, err);
     weir_tensor_unref(part);
     if (s != WEIR_OK) return s;

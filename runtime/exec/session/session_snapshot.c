@@ -36,9 +36,10 @@ weir_status weir_exec_variable_snapshot(weir_exec_session *session,
   weir_var_buffer *buffer = var->current;
   buffer->users++;
   pthread_mutex_unlock(&session->lock);
+  weir_tensor_memory memory = {var->dtype, var->shape, buffer->data, release,
+                               session};
   weir_status s =
-      weir_tensor_wrap(session->env->alloc, var->dtype, var->shape,
-                       buffer->data, release, session, out_tensor, err);
+      weir_tensor_wrap(session->env->alloc, &memory, out_tensor, err);
   if (s == WEIR_OK)
     (*out_tensor)->read_only = true;
   else

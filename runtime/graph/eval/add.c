@@ -104,22 +104,24 @@ weir_sv weir_node_name(weir_loader *l, const weir_scope *scope,
   return full;
 }
 
-bool weir_add_const(weir_loader *l, weir_scope *scope, const weir_def *def,
-                    weir_sv name, const weir_const *c, weir_dtype dtype,
-                    const weir_mark *at, weir_result *out) {
+bool weir_add_const(weir_loader *l, weir_scope *scope,
+                    const weir_const_node *node, weir_result *out) {
   weir_tensor *t = NULL;
   const weir_op_def *op = weir_loader_op(l, "const");
   int value = op != NULL ? weir_op_attr_index(op, WEIR_SV_LIT("value")) : -1;
   int type = op != NULL ? weir_op_attr_index(op, WEIR_SV_LIT("dtype")) : -1;
   if (value < 0)
-    return weir_report(l, WEIR_W9001, at, "the op `const` does not exist");
-  if (!weir_literal_tensor(l, c, dtype, at, &t)) return false;
+    return weir_report(l, WEIR_W9001, &node->at,
+                       "the op `const` does not exist");
+  if (!weir_literal_tensor(l, node->value, node->dtype, &node->at, &t))
+    return false;
   weir_attr attrs[WEIR_OP_ATTRS] = {0};
   attrs[value] = (weir_attr){.kind = WEIR_ATTR_TENSOR, .tensor = t};
   if (type >= 0)
     attrs[type] = (weir_attr){.kind = WEIR_ATTR_DTYPE, .dtype = t->dtype};
-  weir_node_spec spec = {.name = name, .op = op, .attrs = attrs, .mark = *at};
-  if (def != NULL) spec.device = def->item->device;
+  weir_node_spec spec = {
+      .name = node->name, .op = op, .attrs = attrs, .mark = node->at};
+  if (node->def != NULL) spec.device = node->def->item->device;
   weir_node_id id;
   bool ok = weir_add_node(l, scope, &spec, &id);
   weir_tensor_unref(t); /* the graph has its own reference */

@@ -10,10 +10,18 @@
 bool weir_add_node(weir_loader *l, weir_scope *scope, weir_node_spec *spec,
                    weir_node_id *out);
 
-/* Adds a const node for |c|. */
-bool weir_add_const(weir_loader *l, weir_scope *scope, const weir_def *def,
-                    weir_sv name, const weir_const *c, weir_dtype dtype,
-                    const weir_mark *at, weir_result *out);
+/* A const node; |dtype| WEIR_DTYPE_NONE: what the value suggests. */
+typedef struct weir_const_node {
+  const weir_def *def;
+  weir_sv name;
+  const weir_const *value;
+  weir_dtype dtype;
+  weir_mark at;
+} weir_const_node;
+
+/* Adds |node| to the present level. */
+bool weir_add_const(weir_loader *l, weir_scope *scope,
+                    const weir_const_node *node, weir_result *out);
 
 /* The definition's own name for its root call, else NAME/what, made unique.
  * data NULL: no memory, reported. */

@@ -119,8 +119,8 @@ static bool set_input(weir_loader *l, weir_scope *caller, weir_def *def,
   if (!weir_eval_const(l, caller, def->loop, expr, node, &value)) return false;
   weir_sv name =
       weir_node_name(l, caller, def, WEIR_SV_LIT("const"), false, node);
-  return name.data != NULL && weir_add_const(l, caller, def, name, &value,
-                                             WEIR_DTYPE_NONE, &at, out);
+  weir_const_node made = {def, name, &value, WEIR_DTYPE_NONE, at};
+  return name.data != NULL && weir_add_const(l, caller, &made, out);
 }
 
 static bool set_arguments(weir_loader *l, weir_scope *caller, weir_def *def,

@@ -210,8 +210,8 @@ static bool add_literal(op_call *c, const weir_ast *n, uint32_t node) {
   weir_sv name =
       weir_node_name(c->l, c->scope, c->def, WEIR_SV_LIT("const"), false, node);
   weir_result r;
-  if (name.data == NULL || !weir_add_const(c->l, c->scope, c->def, name, &value,
-                                           literal_dtype(c, n->slot), &at, &r))
+  weir_const_node made = {c->def, name, &value, literal_dtype(c, n->slot), at};
+  if (name.data == NULL || !weir_add_const(c->l, c->scope, &made, &r))
     return false;
   *out = r.first;
   return true;

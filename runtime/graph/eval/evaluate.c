@@ -166,9 +166,8 @@ static bool plain_root(weir_loader *l, weir_eval_frame *f) {
     return weir_input_literal(l, f->scope, def, &c, &at, &def->result);
   weir_sv name =
       weir_node_name(l, f->scope, def, WEIR_SV_LIT("const"), true, expr->count);
-  return name.data != NULL &&
-         weir_add_const(l, f->scope, def, name, &c, WEIR_DTYPE_NONE, &at,
-                        &def->result);
+  weir_const_node node = {def, name, &c, WEIR_DTYPE_NONE, at};
+  return name.data != NULL && weir_add_const(l, f->scope, &node, &def->result);
 }
 
 /* `run.h` can be fetched where `run` is a node of the main graph. */

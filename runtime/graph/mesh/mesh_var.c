@@ -10,21 +10,22 @@
 
 /* Variables and their shards; what a `weights` file gives them. */
 
-void weir_mesh_shard_copy(const weir_mesh *mesh, const weir_mesh_var *var,
-                          uint32_t device, const weir_shape *shape,
-                          weir_dtype dtype, void *whole, void *shard,
+void weir_mesh_shard_copy(const weir_mesh_shard *shard, void *whole, void *part,
                           bool to_whole) {
-  weir_shape local = weir_mesh_local(mesh, &var->spec, shape);
+  const weir_shape *shape = shard->whole;
+  const weir_mesh_spec *spec = &shard->var->spec;
+  weir_shape local = weir_mesh_local(shard->mesh, spec, shape);
   int64_t start[WEIR_MAX_RANK] = {0}, at[WEIR_MAX_RANK] = {0};
   int rank = shape->rank, last = rank - 1;
   int64_t rows = 1;
   for (int i = 0; i < rank; i++) {
-    if (var->spec.axis[i] >= 0)
-      start[i] = weir_mesh_place(mesh, device, (uint32_t)var->spec.axis[i]) *
-                 local.dims[i].value;
+    if (spec->axis[i] >= 0)
+      start[i] =
+          weir_mesh_place(shard->mesh, shard->device, (uint32_t)spec->axis[i]) *
+          local.dims[i].value;
     if (i < last) rows *= local.dims[i].value;
   }
-  size_t size = weir_dtype_size(dtype);
+  size_t size = weir_dtype_size(shard->dtype);
   size_t row = rank == 0 ? size : (size_t)local.dims[last].value * size;
   for (int64_t r = 0; r < rows && row > 0; r++) {
     int64_t offset = 0;
@@ -32,8 +33,8 @@ void weir_mesh_shard_copy(const weir_mesh *mesh, const weir_mesh_var *var,
       offset =
           offset * shape->dims[i].value + start[i] + (i < last ? at[i] : 0);
     char *big = (char *)whole + (size_t)offset * size;
-    char *part = (char *)shard + (size_t)r * row;
-    memcpy(to_whole ? big : part, to_whole ? part : big, row);
+    char *small = (char *)part + (size_t)r * row;
+    memcpy(to_whole ? big : small, to_whole ? small : big, row);
     for (int i = last - 1; i >= 0 && ++at[i] == local.dims[i].value; i--)
       at[i] = 0;
   }
@@ -49,8 +50,8 @@ static weir_status cut_weight(weir_mesh_lower *l, const weir_mesh_var *var,
     weir_tensor *part = NULL;
     WEIR_TRY(weir_tensor_create_shaped(l->pass.alloc, tensor->dtype, &local,
                                        &part, l->err));
-    weir_mesh_shard_copy(l->mesh, var, d, &tensor->shape, tensor->dtype,
-                         tensor->data, part->data, false);
+    weir_mesh_shard shard = {l->mesh, var, d, tensor->dtype, &tensor->shape};
+    weir_mesh_shard_copy(&shard, tensor->data, part->data, false);
     if (!weir_vec_push(l->pass.alloc, &full->tensors, part)) {
       weir_tensor_unref(part);
       return weir_fail_memory(l->err, sizeof part);

@@ -177,10 +177,10 @@ bool weir_input_literal(weir_loader *l, weir_scope *scope, weir_def *def,
   weir_sv name =
       weir_node_name(l, scope, def, WEIR_SV_LIT("default"), false, 0);
   if (name.data == NULL) return false;
+  weir_dtype dtype = weir_dtype_from_name(root->text.data, root->text.size);
+  weir_const_node made = {def, name, c, dtype, *at};
   if (c->kind == WEIR_CONST_LIST || root->count == 0 || fill == NULL)
-    return weir_add_const(
-        l, scope, def, name, c,
-        weir_dtype_from_name(root->text.data, root->text.size), at, out);
+    return weir_add_const(l, scope, &made, out);
   weir_attr attrs[WEIR_OP_ATTRS] = {0};
   weir_dim dims[WEIR_MAX_RANK];
   int value = weir_op_attr_index(fill, WEIR_SV_LIT("value"));

@@ -139,8 +139,9 @@ static weir_status make_view(weir_safetensors *f,
                              const uint8_t *data, weir_tensor **out_tensor,
                              weir_error *err) {
   atomic_fetch_add(&f->refs, 1);
-  weir_status s = weir_tensor_wrap(f->alloc, e->dtype, &e->shape, (void *)data,
-                                   release_view, f, out_tensor, err);
+  weir_tensor_memory memory = {e->dtype, &e->shape, (void *)data, release_view,
+                               f};
+  weir_status s = weir_tensor_wrap(f->alloc, &memory, out_tensor, err);
   if (s == WEIR_OK)
     (*out_tensor)->read_only = true;
   else

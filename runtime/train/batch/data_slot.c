@@ -19,8 +19,8 @@ static weir_status make_tensor(const weir_dataset *set,
   if (full == NULL)
     return weir_tensor_create_shaped(set->env->alloc, column->dtype, &shape,
                                      out, err);
-  return weir_tensor_wrap(set->env->alloc, column->dtype, &shape, full->data,
-                          NULL, NULL, out, err);
+  weir_tensor_memory memory = {column->dtype, &shape, full->data, NULL, NULL};
+  return weir_tensor_wrap(set->env->alloc, &memory, out, err);
 }
 
 static int64_t tail_rows(const weir_dataset *set) {

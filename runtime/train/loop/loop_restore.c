@@ -117,8 +117,9 @@ static weir_status begin(weir_loop *loop, weir_error *err) {
                    weir_hash_bytes(seed, sizeof seed, 1));
   WEIR_TRY(keep_run_id(loop, (weir_sv){id, (size_t)n}, err));
   if (o->init == NULL) return WEIR_OK;
-  return weir_weights_to_session(loop->env, o->init, o->map, o->map_count,
-                                 loop->run_graph, loop->session, &count, err);
+  weir_weights_file file = {o->init, o->map, o->map_count};
+  return weir_weights_to_session(loop->env, &file, loop->run_graph,
+                                 loop->session, &count, err);
 }
 
 /* Tells warnings on and counts them. */
@@ -167,9 +168,10 @@ weir_status weir_loop_restore_only(weir_loop *loop, weir_error *err) {
   const weir_loop_options *o = &loop->options;
   weir_checkpoint *c = NULL;
   size_t count = 0;
+  weir_weights_file file = {o->init, o->map, o->map_count};
   if (o->init != NULL)
-    return weir_weights_to_session(loop->env, o->init, o->map, o->map_count,
-                                   loop->run_graph, loop->session, &count, err);
+    return weir_weights_to_session(loop->env, &file, loop->run_graph,
+                                   loop->session, &count, err);
   if (o->checkpoint == NULL)
     return weir_fail(
         err, WEIR_W4040, NULL,

@@ -172,12 +172,13 @@ static weir_status set_from(const weights *w, const weir_graph *g,
   return fail_misfits(&bad, w->path, err);
 }
 
-weir_status weir_weights_to_session(const weir_env *env, const char *path,
-                                    const char *const *map, size_t map_count,
+weir_status weir_weights_to_session(const weir_env *env,
+                                    const weir_weights_file *file,
                                     const weir_graph *graph,
                                     weir_exec_session *session,
                                     size_t *out_count, weir_error *err) {
-  weights w = {.path = path, .map = map, .map_count = map_count};
+  const char *path = file->path;
+  weights w = {.path = path, .map = file->map, .map_count = file->map_count};
   *out_count = 0;
   WEIR_TRY(weir_safetensors_open(env, NULL, path, SIZE_MAX, &w.file, err));
   weir_status s = check_map(&w, graph, err);

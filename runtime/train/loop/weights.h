@@ -15,11 +15,17 @@ weir_status weir_checkpoint_to_session(const weir_checkpoint *checkpoint,
                                        weir_exec_session *session,
                                        const char *dir, bool carry,
                                        weir_error *err);
-/* The same from a safetensors file, with renames; variables it does not have
- * keep their values. |*out_count|: how many were set. Errors: W5022, W5024,
- * the file's. */
-weir_status weir_weights_to_session(const weir_env *env, const char *path,
-                                    const char *const *map, size_t map_count,
+/* A safetensors file and renames of its tensors, "theirs=ours". */
+typedef struct weir_weights_file {
+  const char *path;
+  const char *const *map;
+  size_t map_count;
+} weir_weights_file;
+
+/* The same from |file|; variables it does not have keep their values.
+ * |*out_count|: how many were set. Errors: W5022, W5024, the file's. */
+weir_status weir_weights_to_session(const weir_env *env,
+                                    const weir_weights_file *file,
                                     const weir_graph *graph,
                                     weir_exec_session *session,
                                     size_t *out_count, weir_error *err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/check.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -124,6 +125,7 @@ static void list_copies(checker *c) {
 static int64_t *find_arrival(const checker *c, uint32_t tensor, uint32_t device,
                              int64_t at_ns, int64_t *there_ns) {
   const weir_place_plan *plan = c->plan;
+  assert(tensor < c->p->tensor_count && device < c->p->device_count);
   uint32_t producer = c->p->tensor_node[tensor];
   int64_t *found = NULL, latest = -1, later = INT64_MAX;
   if (plan->device[producer] == device) {
@@ -134,6 +136,7 @@ static int64_t *find_arrival(const checker *c, uint32_t tensor, uint32_t device,
   }
   for (uint32_t i = c->first[tensor]; i < c->first[tensor + 1]; i++) {
     const weir_place_copy *k = &plan->copies[c->by_tensor[i]];
+    assert(k->tensor == tensor);
     if (k->to != device) continue;
     if (k->end_ns <= at_ns && k->end_ns > latest)
       found = &c->copy_last[c->by_tensor[i]], latest = k->end_ns;
@@ -252,6 +255,7 @@ static weir_status check_memory(checker *c, int64_t *peaks) {
     peak = live;
     for (; i < c->event_count && c->events[i].where == d; i++) {
       live += c->events[i].bytes;
+      assert(live >= c->resident[d]);
       if (live > peak) peak = live;
     }
     if (peaks != NULL) peaks[d] = peak;
@@ -261,6 +265,7 @@ static weir_status check_memory(checker *c, int64_t *peaks) {
                     (int)p->devices[d].name.size, p->devices[d].name.data, peak,
                     p->devices[d].memory_bytes);
   }
+  assert(i == c->event_count);
   return s;
 }
 

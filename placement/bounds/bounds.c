@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/bounds/bounds.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "placement/bounds/bounds_energy.h"
 #include "placement/bounds/bounds_sets.h"
+
+/* Each bound leaves something out of the model (copies, order, which device)
+ * and is exact for the rest, so each is at most the length of every plan; the
+ * largest is the answer. A bound may be weak but never too large: a placer
+ * stops when it meets one, and calls the plan optimal.
+ *
+ * Cost: paths and area are linear; windows take nodes^2 up to EXACT_NODES, and
+ * beyond a grid of QUANTILES^2; the energy test has a budget of its own. */
 
 enum {
   EXACT_NODES = 512, /* windows between all pairs of times up to here */
@@ -51,6 +60,7 @@ static int64_t measure_paths(bounder *b) {
     b->head[n] = 0;
     for (uint32_t i = p->in_first[n]; i < p->in_first[n + 1]; i++) {
       uint32_t from = p->tensor_node[p->in_tensor[i]];
+      assert(from < n);
       int64_t end = b->head[from] + b->cost[from];
       if (end > b->head[n]) b->head[n] = end;
     }
@@ -60,6 +70,7 @@ static int64_t measure_paths(bounder *b) {
     for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
       for (uint32_t u = p->use_first[t]; u < p->use_first[t + 1]; u++) {
         uint32_t to = p->use_node[u];
+        assert(to > n);
         if (b->tail[to] + b->cost[to] > b->tail[n])
           b->tail[n] = b->tail[to] + b->cost[to];
       }
@@ -71,7 +82,11 @@ static int64_t measure_paths(bounder *b) {
 
 /* ---- Area. For weights y of the classes with sum of y times devices = 1, the
  * sum over nodes of the least y * cost is a bound; the best y are looked for
- * by moving weight to the classes that are cheapest for most. */
+ * by moving weight to the classes that are cheapest for most.
+ *
+ * This is the dual of spreading nodes in fractions over the classes: any y is a
+ * bound, so the search may stop anywhere, and steps that fall as 1 / round
+ * settle. The factor in area_with takes back what rounding may have added. */
 
 static int64_t area_with(const bounder *b, const double *weight, double *load) {
   const weir_place_problem *p = b->p;
@@ -134,6 +149,7 @@ static int64_t area_of_classes(const bounder *b) {
       if (most > 0) weight[c] *= 1 + load[c] / most / round;
       total += weight[c] * (double)b->class_count[c];
     }
+    assert(total > 0);
     for (uint32_t c = 0; c < p->class_count; c++) weight[c] /= total;
   }
   return best;
@@ -162,6 +178,7 @@ typedef struct scope {
 
 static scope scope_of(const bounder *b, uint32_t set) {
   scope s = {.devices = b->sets->devices[set]};
+  assert(set < b->sets->count && s.devices > 0);
   for (uint32_t x = 0; x < b->sets->count; x++)
     s.in[x] = set == 0 || (x != 0 && weir_bound_set_in(b->sets, x, set));
   return s;
@@ -203,11 +220,14 @@ static void find_edges(const int64_t *values, uint32_t count, int64_t *edges) {
     edges[i] = sample[i * (SAMPLES / QUANTILES)];
 }
 
-/* The last edge that is not above |value|. */
+/* The last edge that is not above |value|, by halving without a branch that is
+ * hard to foretell: QUANTILES is a power of two, and the first edge is below
+ * all values. */
 static uint32_t find_cell(const int64_t *edges, int64_t value) {
   uint32_t low = 0;
   for (uint32_t step = QUANTILES / 2; step > 0; step /= 2)
     if (edges[low + step] <= value) low += step;
+  assert(low < QUANTILES && edges[low] <= value);
   return low;
 }
 
@@ -234,6 +254,7 @@ static int64_t measure_grid(const bounder *b, const scope *s, grid *g) {
     for (int y = QUANTILES - 1; y >= 0; y--) {
       g->work[x][y] +=
           g->work[x + 1][y] + g->work[x][y + 1] - g->work[x + 1][y + 1];
+      assert(g->work[x][y] >= g->work[x + 1][y]); /* a corner holds more */
       if (g->head[x] == INT64_MAX || g->tail[y] == INT64_MAX) continue;
       int64_t bound =
           g->head[x] + g->tail[y] + (int64_t)((g->work[x][y] + m - 1) / m);
@@ -270,6 +291,7 @@ static void measure(bounder *b, int64_t upper_ns, weir_place_bounds *out) {
   *out = (weir_place_bounds){.path_ns = measure_paths(b), .best = ""};
   out->area_ns = measure_area(b);
   out->window_ns = measure_windows(b);
+  assert(out->path_ns >= 0 && out->area_ns >= 0 && out->window_ns >= 0);
   out->best_ns = out->path_ns;
   out->best = "critical path";
   if (out->area_ns > out->best_ns)

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/bounds/bounds_energy.h"
 
+#include <assert.h>
+
 /* The energy test. Supposing a makespan L, node i lies in [head, L - tail]. In
  * every interval some part of it must lie there wherever it is put; when these
  * parts of all nodes exceed machines times the interval, L is impossible. When
  * they nearly do, a node that would lie there wholly must begin later, or end
- * earlier; that may tell more about those after and before it, and so on. */
+ * earlier; that may say more about those after and before it, and so on.
+ *
+ * Cost: an interval takes O(nodes), there are 4 nodes^2 of them, a round
+ * O(nodes^3); rounds, lengths and the adjustments are bounded by WORK. */
 
 enum {
   ROUNDS = 24,         /* of adjustments for one L */
@@ -30,6 +35,7 @@ static void find_ancestors(energy *e) {
     uint64_t *mine = e->ancestors + (size_t)n * e->words;
     for (uint32_t i = p->in_first[n]; i < p->in_first[n + 1]; i++) {
       uint32_t from = p->tensor_node[p->in_tensor[i]];
+      assert(from < n);
       const uint64_t *theirs = e->ancestors + (size_t)from * e->words;
       for (uint32_t w = 0; w < e->words; w++) mine[w] |= theirs[w];
       mine[from >> 6] |= UINT64_C(1) << (from & 63);
@@ -102,6 +108,7 @@ static int64_t least_part(const energy *e, uint32_t k, int64_t from,
  * that and its least part. */
 static bool adjust(energy *e, int64_t from, int64_t to, int64_t slack) {
   bool changed = false;
+  assert(slack >= 0); /* else |overfull| has refuted the length */
   for (uint32_t k = 0; k < e->p->node_count; k++) {
     int64_t most = slack + least_part(e, k, from, to);
     if (early_part(e, k, from, to) > most && to - most > e->from[k])
@@ -115,6 +122,7 @@ static bool adjust(energy *e, int64_t from, int64_t to, int64_t slack) {
 /* Whether there is too much work for the interval. */
 static bool overfull(energy *e, int64_t from, int64_t to, int64_t longest,
                      bool *changed) {
+  assert(to > from);
   int64_t sum = 0, room = e->machines * (to - from);
   e->left -= e->p->node_count;
   for (uint32_t k = 0; k < e->p->node_count; k++)
@@ -180,6 +188,7 @@ int64_t weir_place_energy_bound(const weir_energy_test *test) {
   const weir_place_problem *p = test->problem;
   int64_t *head = test->head, *tail = test->tail;
   uint32_t words = (p->node_count + 63) / 64;
+  assert(test->machines > 0);
   int64_t *ends = (int64_t *)test->scratch + (size_t)p->node_count * words;
   energy e = {.p = p,
               .cost = test->cost,
@@ -197,7 +206,9 @@ int64_t weir_place_energy_bound(const weir_energy_test *test) {
   for (uint32_t n = 0; n < p->node_count; n++)
     if (head[n] + e.cost[n] + tail[n] > low)
       low = head[n] + e.cost[n] + tail[n];
-  /* Lengths may be far apart: halve what is left. */
+  /* Lengths may be far apart: halve what is left. A length that is refuted
+   * refutes all shorter ones; one that is not says nothing, so |low| is a bound
+   * wherever the work ends. */
   while (low < high && e.left > 0) {
     int64_t middle = low + (high - low) / 2;
     if (refuted(&e, middle))

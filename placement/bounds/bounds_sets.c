@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/bounds/bounds_sets.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Nodes with the same request and the same kernels have the same set. */
@@ -32,7 +33,8 @@ static uint32_t add_set(const weir_place_problem *p, weir_bound_sets *s,
   }
   for (uint32_t i = 0; i < s->count; i++)
     if (memcmp(s->words[i], words, sizeof words) == 0) return i;
-  if (s->count == WEIR_BOUND_SETS) return 0;
+  if (s->count == WEIR_BOUND_SETS) return 0; /* all devices: weaker, true */
+  assert(s->count > 0);
   memcpy(s->words[s->count], words, sizeof words);
   s->classes[s->count] = classes;
   s->devices[s->count] = devices;
@@ -65,6 +67,7 @@ void weir_bound_sets_find(const weir_place_problem *p, weir_bound_sets *s) {
 }
 
 bool weir_bound_set_in(const weir_bound_sets *s, uint32_t a, uint32_t b) {
+  assert(a < s->count && b < s->count);
   for (uint32_t w = 0; w < WEIR_PLACE_DEVICES / 64; w++)
     if ((s->words[a][w] & ~s->words[b][w]) != 0) return false;
   return true;

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/memory/free_list.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/base/vec.h"
+
+/* Ranges lie in chunks of at most kChunkRanges, in all by rising offset; a full
+ * chunk is split in half, an empty one is removed. A take looks at one number
+ * per chunk (|largest|) and then into one chunk only.
+ *
+ * Invariant: no two ranges touch or overlap, none touches |end|: what is given
+ * back is joined with its neighbours first. */
 
 enum { kChunkRanges = 128 };
 
@@ -36,6 +44,7 @@ static void measure(weir_free_chunk *chunk) {
 
 static void remove_range(weir_free_list *list, size_t c, uint32_t i) {
   weir_free_chunk *chunk = &list->chunks[c];
+  assert(c < list->count && i < chunk->count);
   chunk->count--;
   memmove(&chunk->ranges[i], &chunk->ranges[i + 1],
           (chunk->count - i) * sizeof(range));
@@ -47,11 +56,13 @@ static void remove_range(weir_free_list *list, size_t c, uint32_t i) {
 
 bool weir_free_list_take(weir_free_list *list, size_t bytes,
                          size_t *out_offset) {
+  assert(bytes > 0);
   for (size_t c = 0; c < list->count; c++) {
     weir_free_chunk *chunk = &list->chunks[c];
     if (chunk->largest < bytes) continue;
     uint32_t i = 0;
     while (chunk->ranges[i].bytes < bytes) i++;
+    assert(i < chunk->count); /* |largest| is the size of one */
     range *found = &chunk->ranges[i];
     *out_offset = found->offset;
     found->offset += bytes;
@@ -78,6 +89,7 @@ static bool split_chunk(weir_free_list *list, size_t c) {
   *chunk = (weir_free_chunk){0};
   if (c == 0) return true;
   weir_free_chunk *full = chunk - 1;
+  assert(full->count == kChunkRanges);
   uint32_t half = full->count / 2;
   chunk->count = full->count - half;
   memcpy(chunk->ranges, &full->ranges[half], chunk->count * sizeof(range));
@@ -120,6 +132,7 @@ static void absorb_neighbours(weir_free_list *list, size_t *offset,
 }
 
 bool weir_free_list_give(weir_free_list *list, size_t offset, size_t bytes) {
+  assert(bytes > 0 && bytes <= list->end && offset <= list->end - bytes);
   absorb_neighbours(list, &offset, &bytes);
   if (offset + bytes == list->end) {
     list->end = offset;
@@ -136,6 +149,8 @@ bool weir_free_list_give(weir_free_list *list, size_t offset, size_t bytes) {
   while (i > 0 && chunk->ranges[i - 1].offset > offset) i--;
   memmove(&chunk->ranges[i + 1], &chunk->ranges[i],
           (chunk->count - i) * sizeof(range));
+  assert(i == 0 ||
+         chunk->ranges[i - 1].offset + chunk->ranges[i - 1].bytes < offset);
   chunk->ranges[i] = (range){offset, bytes};
   chunk->count++;
   if (bytes > chunk->largest) chunk->largest = bytes;

@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/memory/memory_plan.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "placement/memory/free_list.h"
 #include "runtime/base/size.h"
+
+/* Offsets for lifetimes is dynamic storage allocation, which is NP-hard; so two
+ * rules of thumb, and a bound that says when the first is enough. First fit in
+ * time is fast and mostly meets the largest live sum. Where it does not, the
+ * largest slots are placed first, each into the smallest gap among those that
+ * live with it; that takes slots^2 and is left out of large programs.
+ *
+ * Invariant: two slots that share a moment never overlap. */
 
 enum { kQuadraticCount = 1000 };
 
@@ -31,6 +40,7 @@ static bool make_slots(planner *p, size_t align) {
   size_t sum = 0;
   for (uint32_t b = 0; b < p->count; b++) {
     const weir_lifetime *l = &p->lifetimes[b];
+    assert(l->first <= l->last);
     size_t bytes;
     if (!weir_size_align(l->bytes, align, &bytes) ||
         !weir_size_add(sum, bytes, &sum))
@@ -52,6 +62,7 @@ static bool make_slots(planner *p, size_t align) {
 }
 
 static void keep_if_better(planner *p, size_t peak) {
+  assert(p->slot_count <= p->count);
   if (peak >= p->peak) return;
   p->peak = peak;
   for (uint32_t s = 0; s < p->slot_count; s++) p->best[s] = p->slots[s].offset;
@@ -103,7 +114,7 @@ static size_t live_bound(const planner *p, slot **births, slot **deaths) {
   uint32_t d = 0;
   for (uint32_t b = 0; b < p->slot_count; b++) {
     for (; d < p->slot_count && deaths[d]->last < births[b]->first; d++)
-      live -= deaths[d]->bytes;
+      live -= deaths[d]->bytes; /* born before: last >= first */
     live += births[b]->bytes;
     if (live > bound) bound = live;
   }
@@ -136,6 +147,7 @@ static void plan_by_size(planner *p, slot **order, slot **placed) {
     slot *s = order[i];
     s->offset = best_gap(s, placed, count);
     if (s->offset + s->bytes > peak) peak = s->offset + s->bytes;
+    assert(count < p->slot_count);
     uint32_t at = count++;
     for (; at > 0 && placed[at - 1]->offset > s->offset; at--)
       placed[at] = placed[at - 1];
@@ -156,6 +168,7 @@ static bool plan_all(planner *p, slot **orders, const weir_allocator *scratch,
   weir_free_list_init(&list, scratch);
   bool ok = plan_first_fit(p, births, deaths, &list);
   weir_free_list_release(&list);
+  assert(!ok || p->peak >= plan->bound_bytes);
   if (ok && p->peak > plan->bound_bytes && p->slot_count <= kQuadraticCount)
     plan_by_size(p, births, deaths);
   return ok;

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/memory/memory_reuse.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "placement/memory/memory_plan.h"
 #include "runtime/base/vec.h"
+
+/* Buffers are written in order of birth over a picture of the block that knows
+ * who wrote each byte last; what a buffer covers is what it reuses. Earlier
+ * owners need no mention: whoever covered them waits for them already.
+ *
+ * Invariant: ranges are sorted and never overlap. Each write adds at most two
+ * of them, so the list stays linear. */
 
 /* Who wrote each part of the block last, as a sorted list of ranges. */
 typedef struct owned_range {
@@ -49,7 +57,9 @@ static size_t find_range(const owned_list *list, size_t offset) {
 static bool overwrite(reuse_walk *w, const weir_allocator *scratch,
                       owned_list *list, owned_range r) {
   if (!weir_vec_reserve(scratch, list, 2)) return false;
+  assert(r.begin < r.end);
   size_t from = find_range(list, r.begin), to = from;
+  assert(from == 0 || list->items[from - 1].end <= r.begin);
   owned_range parts[3];
   size_t n = 0;
   for (; to < list->count && list->items[to].begin < r.end; to++)
@@ -61,6 +71,7 @@ static bool overwrite(reuse_walk *w, const weir_allocator *scratch,
   if (to > from && list->items[to - 1].end > r.end)
     parts[n++] = (owned_range){r.end, list->items[to - 1].end,
                                list->items[to - 1].buffer};
+  assert(to == list->count || list->items[to].begin >= r.end);
   memmove(&list->items[from + n], &list->items[to],
           (list->count - to) * sizeof(owned_range));
   memcpy(&list->items[from], parts, n * sizeof(owned_range));

@@ -8,6 +8,13 @@
 #include "placement/parts/partition_tokens.h"
 #include "runtime/base/table.h"
 
+/* A cut of the graph along the plan: nodes of one device are a part, and every
+ * value or token that passes from one part to another is one edge, however many
+ * readers it has there. Edges are collected with duplicates and sorted, so that
+ * equal ones stand side by side.
+ *
+ * Cost: O(uses * log uses), no table per pair of parts. */
+
 /* A cut under way. */
 typedef struct cutter {
   const weir_allocator *alloc;
@@ -101,6 +108,7 @@ static bool make_order(cutter *c) {
       order[at++] = p->members[unit->first_member + m];
   }
   weir_free(c->alloc, starts);
+  assert(at == p->member_total);
   c->out->order = order;
   c->out->order_count = at;
   return true;
@@ -148,6 +156,7 @@ static bool add_edge(cutter *c, weir_cut_edge edge, weir_node_id reader) {
   if (edge.from == WEIR_PLACE_NONE || edge.to == WEIR_PLACE_NONE ||
       edge.from == edge.to)
     return true;
+  assert(edge.from < c->out->part_count && edge.to < c->out->part_count);
   edge.between_tasks = joins_tasks(c, edge.from, edge.to);
   bool local = !edge.between_tasks && edge.cls != WEIR_EDGE_CONTROL;
   if (local) edge.cls = WEIR_EDGE_TENSOR;
@@ -158,6 +167,7 @@ static bool add_input(cutter *c, weir_node_id reader, uint32_t i) {
   const weir_graph *g = c->graph;
   weir_value_id v = g->nodes[reader].inputs[i];
   if (v == WEIR_NO_VALUE) return true;
+  assert(v < g->value_count);
   weir_node_id maker = g->values[v].node;
   weir_cut_edge edge = {.value = v,
                         .node = maker,
@@ -238,6 +248,7 @@ static bool keep_edges(cutter *c) {
     if (kept > 0 && compare_keys(&items[kept - 1], &items[i]) == 0) continue;
     bool token = items[i].value == WEIR_NO_VALUE;
     if (token && has_value_edge(c->graph, items, values, &items[i])) continue;
+    assert(kept <= i && (token || values == kept)); /* tokens come last */
     items[kept++] = items[i];
     if (!token) values = kept;
   }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/schedule/room.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/base/vec.h"
@@ -18,6 +19,7 @@ bool weir_room_reset(const weir_allocator *alloc, weir_room *room,
 }
 
 static void forget_past(weir_room *room) {
+  assert(room->count > WEIR_ROOM_STEPS);
   for (size_t i = 0; i < WEIR_ROOM_STEPS; i++)
     if (room->steps[i].bytes > room->past_bytes)
       room->past_bytes = room->steps[i].bytes;
@@ -30,6 +32,7 @@ static void forget_past(weir_room *room) {
  * There is room for one more. */
 static size_t cut(weir_room *room, int64_t ns) {
   size_t i = room->count;
+  assert(i > 0 && i < room->capacity);
   while (i > 0 && room->steps[i - 1].from_ns > ns) i--;
   if (i == 0) return 0;
   if (room->steps[i - 1].from_ns == ns) return i - 1;
@@ -51,10 +54,16 @@ bool weir_room_add(const weir_allocator *alloc, weir_room *room,
   if (from_ns < room->steps[0].from_ns && bytes > 0) room->past_bytes += bytes;
   size_t first = cut(room, from_ns);
   size_t end = to_ns == INT64_MAX ? room->count : cut(room, to_ns);
-  for (size_t i = first; i < end; i++) room->steps[i].bytes += bytes;
+  assert(first <= end && end <= room->count);
+  for (size_t i = first; i < end; i++) {
+    room->steps[i].bytes += bytes;
+    assert(room->steps[i].bytes >= 0); /* nothing goes that did not come */
+  }
   return true;
 }
 
+/* From the end back: what is wanted is room for ever, so the last step that is
+ * too full decides, and mostly few are looked at. */
 int64_t weir_room_find(const weir_room *room, int64_t ready_ns, int64_t bytes) {
   size_t i = room->count;
   if (bytes > room->cap_bytes) return -1;
@@ -72,5 +81,6 @@ int64_t weir_room_peak(const weir_room *room) {
 }
 
 int64_t weir_room_left(const weir_room *room) {
+  assert(room->count > 0);
   return room->cap_bytes - room->steps[room->count - 1].bytes;
 }

@@ -1,7 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/schedule/schedule_internal.h"
+
+#include <assert.h>
+
 #include "placement/schedule/schedule_memory.h"
 #include "runtime/base/size.h"
+
+/* A node is looked at on every candidate device before it is placed, so that
+ * this must change nothing: copies that would be made are promises, kept per
+ * link for the node in hand only (two inputs must not take one moment of a
+ * link), and |there| keeps their ends as complements. weir_schedule_settle then
+ * makes of the taken candidate's promises what they say.
+ *
+ * Invariant: all that is placed is final. Nothing moves later, so a start that
+ * a timeline gave stays free until it is taken.
+ *
+ * Cost: nodes * candidates * inputs; a timeline remembers WEIR_GAPS gaps only,
+ * so that each insertion has constant cost. |limit| ends the look at a
+ * candidate as soon as it cannot beat the best. */
 
 enum {
   EVERY_DEVICE = 32, /* more are looked at by class */
@@ -83,6 +99,7 @@ void weir_scheduler_release(weir_scheduler *s) {
 /* ---- Candidates: devices that may be best. */
 
 static void add_candidate(weir_scheduler *s, uint32_t node, uint32_t device) {
+  assert(node < s->p->node_count && device < s->p->device_count);
   int64_t cost = weir_place_cost(s->p, node, device);
   if (cost == WEIR_PLACE_NO_KERNEL || s->slot[device] != 0) return;
   s->candidates[s->candidate_count] =
@@ -176,6 +193,7 @@ static int64_t find_room(const weir_scheduler *s, uint32_t device,
 static int64_t bring(weir_scheduler *s, const weir_wanted *w, weir_fit *f) {
   const weir_place_problem *p = s->p;
   uint32_t link = p->link_of[(size_t)w->from * p->device_count + f->device];
+  assert(w->from != f->device); /* there it is at once: see gather */
   if (link == WEIR_PLACE_NONE) return -1;
   f->bytes += w->bytes;
   int64_t ready = find_room(s, f->device, w->ready_ns, f->bytes);
@@ -374,6 +392,7 @@ static bool bring_inputs(weir_scheduler *s, weir_place_plan *plan,
   for (uint32_t i = 0; i < s->input_count; i++) {
     int64_t there = s->there[(size_t)i * s->candidate_count + f->at];
     const weir_wanted *w = &s->inputs[i];
+    assert(there != WEIR_NOT_THERE); /* the fit is possible */
     if (there >= 0) continue;
     uint32_t link = p->link_of[(size_t)w->from * p->device_count + f->device];
     int64_t end = ~there;
@@ -419,6 +438,7 @@ bool weir_schedule_settle(weir_scheduler *s, weir_place_plan *plan,
                           uint32_t node, const weir_fit *f) {
   const weir_place_problem *p = s->p;
   uint32_t copies = plan->copy_count;
+  assert(f->possible && f->start >= 0 && f->end == f->start + f->cost);
   if (!bring_inputs(s, plan, f)) return false;
   weir_timeline_take(&s->devices[f->device], f->start, f->end - f->start);
   plan->device[node] = f->device;
@@ -447,6 +467,7 @@ weir_status weir_schedule_run(weir_scheduler *s,
     return weir_schedule_memory_run(s, input, plan, out_complete, err);
   for (uint32_t i = 0; i < p->node_count; i++) {
     uint32_t n = input->order[i];
+    assert(n < p->node_count);
     if (p->node_count - i > AHEAD) fetch_inputs(s, input->order[i + AHEAD]);
     weir_fit f = weir_schedule_choose(s, input, plan, n, WEIR_PLACE_NONE);
     if (!f.possible) return weir_schedule_no_device(s, n, err);

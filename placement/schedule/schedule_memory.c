@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/schedule/schedule_memory.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,7 +12,11 @@
  * start of its producer, a copy from its own start, both for ever at first;
  * once all uses of the tensor are placed, each ends with its last use. Resident
  * bytes of nodes with one possible device are taken from the beginning, those
- * of a group when its first node is placed. */
+ * of a group when its first node is placed.
+ *
+ * Taking "for ever" until the last use is known makes the room a promise: what
+ * fits now fits at every later moment, whatever else is placed. A node
+ * that does not fit waits until placed uses have ended other tensors. */
 
 enum {
   WINDOW = 64, /* ready nodes that are tried when the first does not fit */
@@ -162,6 +167,7 @@ static bool end_tensor(weir_scheduler *s, const weir_place_plan *plan,
                        uint32_t t) {
   weir_schedule_memory *m = s->memory;
   const weir_made *made = &s->made[t];
+  assert(m->uses_left[t] == 0);
   bool ok = s->p->tensor_kept[t] ||
             weir_room_add(s->alloc, &m->rooms[made->device], m->last_ns[t],
                           INT64_MAX, -made->bytes);
@@ -186,6 +192,9 @@ static bool count_use(weir_scheduler *s, const weir_place_plan *plan,
                       uint32_t t, const weir_fit *f) {
   weir_schedule_memory *m = s->memory;
   int64_t *last = &m->last_ns[t];
+  assert(m->uses_left[t] > 0);
+  assert(s->made[t].device == f->device ||
+         open_copy(s, plan, t, f->device) != 0);
   if (s->made[t].device != f->device)
     last = &m->copy_last[open_copy(s, plan, t, f->device) - 1];
   if (f->end > *last) *last = f->end;
@@ -214,6 +223,7 @@ bool weir_schedule_memory_count(weir_scheduler *s, const weir_place_plan *plan,
   const weir_place_problem *p = s->p;
   weir_schedule_memory *m = s->memory;
   weir_room *room = &m->rooms[f->device];
+  assert(!m->placed[node] && m->waiting[node] == 0);
   bool ok = weir_room_add(s->alloc, room, 0, INT64_MAX, f->resident);
   for (uint32_t c = first_copy; c < plan->copy_count && ok; c++) {
     const weir_place_copy *k = &plan->copies[c];
@@ -298,6 +308,7 @@ static bool move_home(weir_scheduler *s, weir_place_plan *plan, uint32_t t,
                       uint32_t c) {
   weir_schedule_memory *m = s->memory;
   weir_made *made = &s->made[t];
+  assert(plan->copies[c].tensor == t && m->copy_last[c] >= 0);
   bool ok = weir_room_add(s->alloc, &m->rooms[made->device], m->last_ns[t],
                           INT64_MAX, -made->bytes);
   made->device = plan->copies[c].to;
@@ -314,6 +325,7 @@ static bool send_away(weir_scheduler *s, weir_place_plan *plan, uint32_t t,
   weir_made *made = &s->made[t];
   *gone = true;
   if (made->device != device) { /* a copy: it is made again when needed */
+    assert(open_copy(s, plan, t, device) != 0);
     uint32_t c = open_copy(s, plan, t, device) - 1;
     int64_t last = m->copy_last[c];
     m->copy_last[c] = -1;
@@ -337,7 +349,8 @@ static bool send_away(weir_scheduler *s, weir_place_plan *plan, uint32_t t,
          move_home(s, plan, t, plan->copy_count - 1);
 }
 
-/* Sends tensors away from |device| until |node| fits there. */
+/* Sends tensors away from |device| until |node| fits there. Ends, as each turn
+ * takes one tensor from the device and none comes. */
 static bool make_room(weir_scheduler *s, const weir_schedule_input *input,
                       weir_place_plan *plan, uint32_t node, uint32_t device,
                       weir_fit *out) {
@@ -417,6 +430,7 @@ static bool find_by_sending(memory_run *r, uint32_t *node, weir_fit *fit) {
 static weir_status dead_end(const weir_scheduler *s, weir_error *err) {
   const weir_place_problem *p = s->p;
   const weir_schedule_short *b = &s->memory->blame;
+  assert(b->node < p->node_count && b->device < p->device_count);
   return weir_fail(
       err, WEIR_W3013, NULL, "node %u %.*s lacks %" PRId64 " bytes on %.*s",
       b->node, (int)p->names[b->node].size, p->names[b->node].data, b->bytes,
@@ -437,6 +451,8 @@ weir_status weir_schedule_memory_run(weir_scheduler *s,
     uint32_t n;
     weir_fit f = {0};
     while (s->memory->placed[input->order[r.head]]) r.head++;
+    /* All before the head are placed and the order is topological. */
+    assert(s->memory->waiting[input->order[r.head]] == 0);
     WEIR_TRY(find_node(&r, &n, &f, err));
     if (n == WEIR_PLACE_NONE && input->spill && !find_by_sending(&r, &n, &f))
       return weir_fail_memory(err, sizeof(weir_room_step));

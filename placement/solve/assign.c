@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/solve/assign.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "placement/schedule/rank.h"
 #include "placement/schedule/schedule.h"
 
+/* The devices that every node of a group may have: one bit each. Known before
+ * the first choice, so that a group's first node takes none that a later node
+ * may not have. */
 static void meet_groups(weir_assigner *a) {
   const weir_place_problem *p = a->p;
   memset(a->may, 0xff, (size_t)p->group_count * p->set_words * sizeof *a->may);
@@ -46,6 +50,7 @@ static weir_status choose_all(weir_assigner *a, const weir_assign_rule *rule,
       continue;
     }
     device[n] = rule->choose(a, n);
+    assert(device[n] == WEIR_PLACE_NONE || weir_assign_may(a, n, device[n]));
     if (device[n] == WEIR_PLACE_NONE)
       return weir_fail(err, WEIR_W3012, NULL,
                        "no device may have all that must be with %.*s",

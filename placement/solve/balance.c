@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/solve/balance.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "placement/solve/load.h"
 #include "runtime/base/mix.h"
+
+/* One split is changed in place, and what it costs is kept beside it: a move
+ * takes the copies of the tensors that the item touches out of all sums, moves
+ * the item, and puts them back as they are then. |log| has what the present
+ * move did, so that a refused one is taken back by moving again.
+ *
+ * Invariant: |split|, |mask| and |users| are what fill_state makes of |device|.
+ * Sums are integers, so no number of moves lets them drift.
+ *
+ * Cost: a move takes the uses of the item's tensors, and one look at all
+ * devices for its value. */
 
 enum {
   GROUP = 8,  /* items that move together, at most */
@@ -43,6 +55,7 @@ static int64_t copy_ns(const balance *b, uint32_t t, uint32_t from,
 
 /* Counts |t|'s copies from |from|, or takes them back. */
 static void count_copies(balance *b, uint32_t t, uint32_t from, int64_t sign) {
+  assert(from < b->devices && (sign == 1 || sign == -1));
   uint64_t to = b->mask[t] & ~(UINT64_C(1) << from);
   int64_t longest = 0;
   for (; to != 0; to &= to - 1) {
@@ -67,6 +80,7 @@ static void move_users(balance *b, uint32_t item, uint32_t from, uint32_t to) {
     for (uint32_t k = p->in_first[n]; k < p->in_first[n + 1]; k++) {
       uint32_t t = p->in_tensor[k];
       uint32_t *users = b->users + (size_t)t * b->devices;
+      assert(to < b->devices && (from == b->devices || users[from] > 0));
       if (from < b->devices && --users[from] == 0)
         b->mask[t] &= ~(UINT64_C(1) << from);
       if (users[to]++ == 0) b->mask[t] |= UINT64_C(1) << to;
@@ -82,6 +96,7 @@ static void move_users(balance *b, uint32_t item, uint32_t from, uint32_t to) {
 static void move_item(balance *b, uint32_t item, uint32_t to) {
   const weir_items *s = b->items;
   uint32_t from = b->device[item];
+  assert(item < s->count && from != to);
   for (uint32_t k = s->touch_first[item]; k < s->touch_first[item + 1]; k++)
     count_copies(b, s->touch[k], b->device[producer(b, s->touch[k])], -1);
   move_users(b, item, from, to);
@@ -128,8 +143,9 @@ static int64_t goal(const balance *b) {
 }
 
 /* A smooth stand-in for the largest: the sum of sixteenth powers, with the goal
- * at the round's beginning as 1. Products only, so the same on every machine.
- */
+ * at the round's beginning as 1. The largest alone is flat: a move that makes
+ * the second largest smaller is progress that it does not see. Products only,
+ * so the same on every machine. */
 static double value(const balance *b) {
   const weir_balance_goal *g = b->o->goal;
   double sum = 0;
@@ -161,6 +177,7 @@ static bool allowed(const balance *b, uint32_t item, uint32_t to,
 static bool send(balance *b, uint32_t item, uint32_t to, int64_t less) {
   uint32_t from = b->device[item];
   if (from == to || !allowed(b, item, to, less)) return false;
+  assert(b->logged < sizeof b->log / sizeof *b->log);
   b->log[b->logged++] = (change){item, from};
   move_item(b, item, to);
   return true;
@@ -169,6 +186,7 @@ static bool send(balance *b, uint32_t item, uint32_t to, int64_t less) {
 static void take_back(balance *b) {
   while (b->logged > 0) {
     change c = b->log[--b->logged];
+    assert(b->device[c.item] != c.device);
     move_item(b, c.item, c.device);
   }
 }
@@ -230,6 +248,7 @@ static uint64_t round_moves(const balance *b) {
 static bool run_round(balance *b, double hot, int64_t *best, uint64_t *done) {
   uint64_t moves = round_moves(b);
   b->unit = 1.0 / (double)(goal(b) > 0 ? goal(b) : 1);
+  assert(moves >= STEPS);
   double now = value(b), threshold = hot;
   for (uint64_t k = 0; k < moves && *done < b->o->moves; k++, ++*done) {
     if (k % (moves / STEPS) == 0) {
@@ -256,6 +275,8 @@ static bool run_round(balance *b, double hot, int64_t *best, uint64_t *done) {
   return *done >= b->o->moves;
 }
 
+/* Rounds of unequal heat, each from the best so far: a cool one mends what is
+ * near, a hot one leaves a valley. */
 static void search(balance *b, uint64_t *done) {
   static const double hot[] = {0.3, 2, 0.05, 8};
   int64_t best = goal(b);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/solve/chain.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "placement/solve/load.h"
@@ -9,7 +10,17 @@
 /* Devices that are alike are one kind; a state says how many of each kind are
  * taken. best[state][i] is the least possible largest load of a split of the
  * first i blocks over these devices. Blocks are items, or in large graphs
- * stretches of them. */
+ * stretches of them.
+ *
+ *   best[s + one of k][i] = min over j < i of max(best[s][j], load of j..i on
+ * k)
+ *
+ * The load of j..i needs no table: with j fixed, the stretch is made longer
+ * block by block, and each tensor's copies are counted anew where it is
+ * touched. The walk back gives the devices of one kind in turn.
+ *
+ * Cost: blocks^2 / 2 * states * kinds for the program, and blocks * uses for
+ * the stretches; choose_blocks keeps both under a limit. */
 
 enum {
   MOST_STATES = 4096,
@@ -81,6 +92,7 @@ static bool find_kinds(chain *c) {
 }
 
 static uint32_t taken(const chain *c, uint32_t state, uint32_t k) {
+  assert(k < c->kind_count && state < c->states);
   return state / c->kinds[k].stride % (c->kinds[k].count + 1);
 }
 
@@ -117,6 +129,7 @@ static void make_order(chain *c, uint32_t nth) {
         if (--waiting[p->use_node[u]] == 0) stack[depth++] = p->use_node[u];
     if (nth > 0) shuffle(stack + rest, depth - rest, &random);
   }
+  assert(count == c->items->count); /* there is no cycle */
 }
 
 static void mean_copies(chain *c) {
@@ -153,10 +166,12 @@ static void begin_stretch(chain *c) {
 
 static bool crosses(const chain *c, uint32_t t) {
   uint32_t uses = c->p->use_first[t + 1] - c->p->use_first[t];
+  assert(c->used[t] <= uses);
   return c->made[t] ? c->used[t] < uses : c->used[t] > 0;
 }
 
-/* Counts a use of |t| inside, or that it is made there. */
+/* Counts a use of |t| inside, or that it is made there. The stamp stands for
+ * clearing both counts of all tensors at the beginning of a stretch. */
 static void touch(chain *c, uint32_t t, bool makes) {
   if (c->stamp[t] != c->stretch) {
     c->stamp[t] = c->stretch;
@@ -164,6 +179,7 @@ static void touch(chain *c, uint32_t t, bool makes) {
     c->made[t] = false;
   }
   if (crosses(c, t)) c->copies -= c->copy_ns[t];
+  assert(!makes || !c->made[t]); /* each node is inside once */
   if (makes)
     c->made[t] = true;
   else
@@ -201,12 +217,15 @@ static uint32_t block_begin(const chain *c, uint32_t block) {
   return (uint32_t)((uint64_t)block * c->items->count / c->blocks);
 }
 
-/* Takes the stretch from block |j| up to |i| into account. */
+/* Takes the stretch from block |j| up to |i| into account. False when no kind
+ * can hold it: work and bytes only grow with the stretch, so that no longer one
+ * need be tried. (Copies may shrink, so a load alone ends nothing.) */
 static bool extend(chain *c, uint32_t j, uint32_t i) {
   const int64_t *before = c->best + (size_t)j * c->states;
   int64_t *after = c->best + (size_t)i * c->states;
   origin *from = c->from + (size_t)i * c->states;
   bool some = false;
+  assert(j < i && i <= c->blocks);
   for (uint32_t k = 0; k < c->kind_count; k++) {
     int64_t load = stretch_load(c, k);
     some |= c->work[k] != INT64_MAX && c->bytes <= c->cap[c->kinds[k].device];
@@ -250,16 +269,19 @@ static void read_back(const chain *c, int64_t *least, uint32_t *device) {
   *least = last[state];
   while (block > 0) {
     origin o = c->from[(size_t)block * c->states + state];
+    assert(o.block < block && taken(c, state, o.kind) > 0);
     state -= c->kinds[o.kind].stride;
     uint32_t nth = taken(c, state, o.kind), d = c->kinds[o.kind].device;
     for (; nth > 0; nth--) /* the nth after the first of its kind */
       do {
         d++;
       } while (!alike(c, c->kinds[o.kind].device, d));
+    assert(d < c->p->device_count);
     for (uint32_t k = block_begin(c, o.block); k < block_begin(c, block); k++)
       device[c->order[k]] = d;
     block = o.block;
   }
+  assert(state == 0); /* no device is taken before the first stretch */
 }
 
 /* ---- All together */
@@ -283,6 +305,7 @@ static void choose_blocks(chain *c) {
 }
 
 static bool chain_begin(chain *c) {
+  assert(c->blocks > 0 && c->blocks <= c->items->count && c->states > 0);
   const weir_allocator *a = c->items->alloc;
   size_t tensors = (size_t)c->p->tensor_count + 1;
   size_t cells = ((size_t)c->blocks + 1) * c->states;

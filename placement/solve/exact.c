@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/solve/exact.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "placement/solve/load.h"
 #include "runtime/base/mix.h"
+
+/* One state is changed in place: place() takes a branch, take_back() undoes it,
+ * and a level keeps only what cannot be computed again. Levels are an array, as
+ * nothing recurses on input.
+ *
+ * Invariant: |upper| is the length of the best plan that is known, and every
+ * shorter plan lies below a branch that is still open. A branch is closed by
+ * its ways, its area (has_hope), or a state that was met (was_met).
+ *
+ * Cost: exponential; one branch takes O(nodes * (devices * inputs)) for its
+ * bounds and its ways, and |steps| bounds the branches. */
 
 enum {
   NODES = WEIR_EXACT_NODES,
@@ -65,6 +77,7 @@ bool weir_exact_fits(const weir_place_problem *p) {
 
 static int64_t link_ns(const exact *x, uint32_t t, uint32_t from, uint32_t to) {
   size_t d = x->p->device_count;
+  assert(t < x->p->tensor_count && from < d && to < d);
   return x->copy[(t * d + from) * d + to];
 }
 
@@ -101,6 +114,7 @@ static void measure_nodes(exact *x) {
     for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
       for (uint32_t u = p->use_first[t]; u < p->use_first[t + 1]; u++) {
         uint32_t to = p->use_node[u];
+        assert(to > n); /* so its tail is complete */
         if (x->tail[to] + x->least[to] > x->tail[n])
           x->tail[n] = x->tail[to] + x->least[to];
       }
@@ -119,6 +133,7 @@ static void measure_area(exact *x) {
     x->weight[d] = work > 0 ? 1.0 / work : 1.0;
     sum += x->weight[d];
   }
+  assert(sum > 0);
   for (uint32_t d = 0; d < p->device_count; d++) x->weight[d] /= sum;
   for (uint32_t n = 0; n < p->node_count; n++) {
     x->share[n] = -1;
@@ -174,6 +189,7 @@ static int64_t start_on(const exact *x, uint32_t n, uint32_t d) {
   int64_t start = x->free[d];
   for (uint32_t i = p->in_first[n]; i < p->in_first[n + 1]; i++) {
     uint32_t t = p->in_tensor[i], from = p->tensor_node[t];
+    assert(is_placed(x, from));
     int64_t there = x->end[from] + link_ns(x, t, x->device[from], d);
     if (there > start) start = there;
   }
@@ -206,7 +222,14 @@ static uint64_t mix_in(uint64_t h, uint64_t value) {
 }
 
 /* True when this state was met: what is placed, when devices are free, and
- * what still comes from where. Times before the last start are all one. */
+ * what still comes from where. Times before the last start are all one.
+ *
+ * Whatever decides on the rest of a plan must go into the hash: two states of
+ * one hash have the same best rest, and as the first was searched, or is being
+ * searched with an |upper| no smaller, the second has nothing to add. 128 bits
+ * stand for the state itself: with some 2^20 states a false match has a chance
+ * of 2^-89. The table is direct mapped and forgets what is overwritten, which
+ * costs time, not correctness. */
 static bool was_met(exact *x, const level *l) {
   const weir_place_problem *p = x->p;
   int64_t now = l->last_start;
@@ -240,7 +263,12 @@ static bool was_met(exact *x, const level *l) {
   return false;
 }
 
-/* Whether the state can still become shorter than the best. */
+/* Whether the state can still become shorter than the best: by the longest way
+ * through each node that is left, and by the area. For weights y with sum 1,
+ * every plan of length L has L = sum of y L >= sum over devices of y times what
+ * they are busy; so the time that is gone and the least y * cost of each node
+ * that is left are a bound. The factor takes back what rounding may have added:
+ * sums of some 50 terms are off by less than 1e-13 of themselves. */
 static bool has_hope(exact *x, const level *l) {
   const weir_place_problem *p = x->p;
   double area = 0;
@@ -266,6 +294,8 @@ static bool has_hope(exact *x, const level *l) {
   return area * (1 - 1e-12) <= (double)(x->upper - 1);
 }
 
+/* The branches of a state, by start, and at one start the most urgent (largest
+ * bound) first: good plans are found early, which cuts the others. */
 static void list_ways(exact *x, level *l) {
   const weir_place_problem *p = x->p;
   l->count = l->next = 0;
@@ -277,6 +307,7 @@ static void list_ways(exact *x, level *l) {
       int64_t start = start_on(x, n, d);
       int64_t bound = start + x->cost[n][d] + x->tail[n];
       if (bound >= x->upper || !is_later(x, l, n, d, start)) continue;
+      assert(l->count < NODES * DEVICES);
       uint32_t i = l->count++;
       for (; i > 0 &&
              (l->ways[i - 1].start > start ||
@@ -291,6 +322,7 @@ static void list_ways(exact *x, level *l) {
 /* ---- The tree */
 
 static void keep_plan(exact *x) {
+  assert(x->depth == x->p->node_count);
   int64_t makespan = 0;
   for (uint32_t n = 0; n < x->p->node_count; n++)
     if (x->end[n] > makespan) makespan = x->end[n];
@@ -306,6 +338,9 @@ static void keep_plan(exact *x) {
 static void place(exact *x, level *l, branch w) {
   uint32_t g = x->p->group[w.node];
   level *below = l + 1;
+  assert(l == x->levels + x->depth && x->depth < x->p->node_count);
+  assert(!is_placed(x, w.node) && x->cost[w.node][w.device] >= 0);
+  assert(w.start >= x->free[w.device] && w.start >= l->last_start);
   l->free_before = x->free[w.device];
   l->opened_group =
       g != WEIR_PLACE_NONE && x->group_device[g] == (uint8_t)DEVICES;
@@ -320,8 +355,10 @@ static void place(exact *x, level *l, branch w) {
 }
 
 static void take_back(exact *x, const level *l) {
+  assert(x->depth > 0 && l == x->levels + x->depth - 1);
   uint8_t n = x->order[--x->depth], d = x->device[n];
   if (l->opened_group) x->group_device[x->p->group[n]] = DEVICES;
+  assert(is_placed(x, n) && x->used[d] > 0);
   x->free[d] = l->free_before;
   x->used[d]--;
   x->placed &= ~(1u << n);
@@ -329,6 +366,7 @@ static void take_back(exact *x, const level *l) {
 
 /* Opens the state at |l|; false when nothing there can be better. */
 static bool open_level(exact *x, level *l) {
+  assert(l == x->levels + x->depth);
   l->count = l->next = 0;
   if (x->depth == x->p->node_count) {
     keep_plan(x);
@@ -341,6 +379,7 @@ static bool open_level(exact *x, level *l) {
   return l->count > 0;
 }
 
+/* Walks the tree; levels[depth] is the state, and has the ways on from it. */
 static void search(exact *x, int64_t lower) {
   open_level(x, &x->levels[0]);
   while (x->upper > lower) {
@@ -362,6 +401,8 @@ static void search(exact *x, int64_t lower) {
   x->out->closed = true;
 }
 
+/* Whether no time can leave 64 bits: every end is at most the sum of all costs
+ * and copies. */
 static bool sums_fit(const exact *x) {
   double sum = 0;
   for (uint32_t n = 0; n < x->p->node_count; n++)

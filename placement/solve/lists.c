@@ -1,12 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/solve/lists.h"
 
+#include <assert.h>
+
 #include "placement/schedule/rank.h"
 #include "placement/schedule/schedule.h"
 #include "placement/solve/load.h"
 #include "runtime/base/table.h"
 
-/* Further than this no time counts, so that sums stay in range. */
+/* One loop for all rules: take a ready node, put it on a device, and count down
+ * those after it. A rule differs in which node it takes (next_node) and in what
+ * it adds to a device's end (best_device); the ways on are made once, from the
+ * last node back. Times are rough: copies do not wait for each other. The
+ * scheduler makes the plan of the order and the devices, so a rough time may
+ * cost a worse plan and never a wrong one.
+ *
+ * Cost: nodes * ready * devices * inputs, nodes * uses * devices^2 for the ways
+ * on; hence the limits on both. */
+
+/* Further than this no time counts, so that sums stay in range. A device that
+ * a node may not have is that far away, so it is never the best. */
 #define FAR (INT64_MAX / 8)
 
 typedef struct lists {
@@ -41,6 +54,7 @@ const char *weir_place_list_name(weir_list_rule rule) {
                                       [WEIR_LIST_RANK_AHEAD] = "rank lookahead",
                                       [WEIR_LIST_PATH] = "critical path"};
   WEIR_TABLE_OF(names, WEIR_LIST_RULES);
+  assert((unsigned)rule < WEIR_LIST_RULES);
   return names[rule];
 }
 
@@ -63,6 +77,7 @@ static void look_ahead(lists *s) {
       for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
         for (uint32_t u = p->use_first[t]; u < p->use_first[t + 1]; u++) {
           uint32_t to = p->use_node[u];
+          assert(to > n);
           int64_t best = FAR;
           for (uint32_t e = 0; e < s->devices; e++) {
             int64_t cost = weir_place_cost(p, to, e);
@@ -133,11 +148,13 @@ static choice next_node(const lists *s, weir_list_rule rule) {
         (c.value == best.value && s->rank[n] > s->rank[best.node]))
       best = c;
   }
+  assert(best.node != WEIR_PLACE_NONE); /* some node is always ready */
   return ranked ? best_device(s, best.node, true) : best;
 }
 
 static void take(lists *s, choice c, uint32_t nth, int64_t *key) {
   const weir_place_problem *p = s->p;
+  assert(s->waiting[c.node] == 0);
   s->waiting[c.node] = WEIR_PLACE_NONE; /* done */
   s->device[c.node] = c.device == WEIR_PLACE_NONE ? 0 : c.device;
   s->end[c.node] = c.end;
@@ -146,8 +163,10 @@ static void take(lists *s, choice c, uint32_t nth, int64_t *key) {
     s->group_device[p->group[c.node]] = c.device;
   key[c.node] = -(int64_t)nth;
   for (uint32_t t = p->out_first[c.node]; t < p->out_first[c.node + 1]; t++)
-    for (uint32_t u = p->use_first[t]; u < p->use_first[t + 1]; u++)
+    for (uint32_t u = p->use_first[t]; u < p->use_first[t + 1]; u++) {
+      assert(s->waiting[p->use_node[u]] - 1 < p->in_first[p->node_count]);
       s->waiting[p->use_node[u]]--;
+    }
 }
 
 static void run(lists *s, weir_list_rule rule, int64_t *key) {
@@ -183,6 +202,7 @@ static void pin_path(lists *s, const int64_t *key, bool *on_path) {
         if (next == WEIR_PLACE_NONE || key[p->use_node[u]] > key[next])
           next = p->use_node[u];
     if (next == WEIR_PLACE_NONE) break;
+    assert(next > n);
     n = next;
   }
   int64_t least = FAR;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/solve/load.h"
 
+#include <assert.h>
 #include <string.h>
 
 int64_t weir_load_copy(const weir_place_problem *p, uint32_t tensor,
                        uint32_t from, uint32_t to) {
+  assert(tensor < p->tensor_count);
+  assert(from < p->device_count && to < p->device_count);
   uint32_t link = p->link_of[(size_t)from * p->device_count + to];
   if (link == WEIR_PLACE_NONE) return WEIR_LOAD_COPY_LIMIT;
   int64_t ns = weir_place_copy_ns(&p->links[link], p->tensor_bytes[tensor]);
@@ -26,6 +29,7 @@ int64_t weir_load_measure(const weir_place_problem *p, const uint32_t *device,
     add_to(&load[device[n]], weir_place_cost(p, n, device[n]));
   for (uint32_t t = 0; t < p->tensor_count; t++) {
     uint32_t from = device[p->tensor_node[t]];
+    assert(from < p->device_count);
     int64_t longest = 0;
     for (uint32_t u = p->use_first[t]; u < p->use_first[t + 1]; u++) {
       uint32_t to = device[p->use_node[u]];
@@ -56,7 +60,9 @@ void weir_items_release(weir_items *s) {
   weir_free(s->alloc, s);
 }
 
-/* Numbers items by their first nodes, and lists the nodes of each. */
+/* Numbers items by their first nodes, and lists the nodes of each by counting:
+ * first[i + 2] counts, first[i + 1] is where the next node goes, and in the end
+ * where item i + 1 begins. */
 static bool make_items(weir_items *s) {
   const weir_place_problem *p = s->p;
   uint32_t *of_group =
@@ -71,6 +77,7 @@ static bool make_items(weir_items *s) {
           of_group[g] != 0 ? of_group[g] - 1 : (of_group[g] = ++s->count) - 1;
   }
   weir_free(s->alloc, of_group);
+  assert(s->count <= p->node_count);
   s->first = weir_alloc_array(s->alloc, (size_t)s->count + 2, sizeof *s->first);
   s->node =
       weir_alloc_array(s->alloc, (size_t)p->node_count + 1, sizeof *s->node);
@@ -119,6 +126,7 @@ static bool make_touched(weir_items *s) {
     memset(stamp, 0xff, p->tensor_count * sizeof *stamp);
     for (uint32_t i = 0; i < s->count; i++)
       s->touch_first[i + 1] = list_touched(s, i, s->touch_first[i], stamp);
+    assert(s->touch_first[s->count] < most);
   }
   weir_free(s->alloc, stamp);
   return ok;

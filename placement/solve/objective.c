@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/solve/objective.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "placement/check.h"
@@ -8,6 +9,15 @@
 #include "placement/schedule/schedule.h"
 #include "placement/solve/balance.h"
 #include "placement/solve/chain.h"
+
+/* Splits instead of schedules: for goals that a device's share decides (load,
+ * memory, bytes moved), the time at which a node starts hardly matters. So
+ * candidates are splits of items, from the chain program, from single devices
+ * and from local search, and each is scheduled once to see whether it keeps the
+ * caps and what it is worth.
+ *
+ * Invariant: |best| keeps the caps or |best_score| is INT64_MAX; it is never
+ * worse than the plan that came. */
 
 enum { CAP_ROUNDS = 4 };
 
@@ -61,6 +71,7 @@ static weir_status score(improver *s, const weir_place_plan *plan,
   for (uint32_t d = 0; d < s->p->device_count; d++)
     if (s->peaks[d] > f.peak_bytes) f.peak_bytes = s->peaks[d];
   *out = s->objective->value(&f);
+  assert(*out >= 0);
   return WEIR_OK;
 }
 
@@ -83,6 +94,7 @@ static weir_status keep_if_better(improver *s, const char *placer) {
 
 /* Schedules s->split, and keeps it if it is the best. */
 static weir_status try_split(improver *s, const char *placer) {
+  assert(s->items->count <= s->p->node_count);
   for (uint32_t n = 0; n < s->p->node_count; n++)
     s->device[n] = s->split[s->items->of[n]];
   weir_schedule_input input = {s->order, s->device, 0};
@@ -114,7 +126,9 @@ static weir_status try_chain(improver *s) {
 
 /* ---- Search */
 
-/* Less room where the plan that was tried last went over a cap. */
+/* Less room where the plan that was tried last went over a cap. A split knows
+ * resident bytes only; what its tensors take beside them shows when it is
+ * scheduled, so the excess is taken from the cap and the split made anew. */
 static void lower_caps(improver *s) {
   for (uint32_t d = 0; d < s->p->device_count; d++) {
     int64_t over = s->peaks[d] - s->p->devices[d].memory_bytes;
@@ -136,6 +150,7 @@ static weir_status search(improver *s, int64_t bound) {
     if (o.moves == 0) return WEIR_OK;
     memcpy(s->split, s->best_split, s->items->count * sizeof *s->split);
     WEIR_TRY(weir_balance(s->items, &o, s->split, &moves, s->err));
+    assert(moves <= o.moves);
     s->moves += moves;
     WEIR_TRY(try_split(s, "balance"));
     if (s->last_score != INT64_MAX || s->best_score < before) return WEIR_OK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/solve/rescue.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,16 @@
 #include "placement/check.h"
 #include "placement/schedule/room.h"
 #include "placement/solve/rescue_order.h"
+
+/* Memory first, time second: each order of rescue_order.c with each rule of the
+ * scheduler, without and then with tensors that are sent away; the shortest
+ * plan that keeps the caps is taken. Nothing here is exact: to fit a graph into
+ * caps is NP-hard, so no plan found does not mean that there is none, and the
+ * message says "found".
+ *
+ * Where none was found, halving finds about the least cap that would have done,
+ * and the plan for it names the holders of its peak: a number to type and nodes
+ * to look at. */
 
 enum {
   CAP_STEPS = 16,    /* halvings in the search for a cap that would do */
@@ -212,6 +223,7 @@ static bool write_holders(const weir_allocator *alloc,
       peak = room.steps[i].bytes, at = room.steps[i].from_ns;
   if (ok) qsort(h, count, sizeof *h, by_size);
   text[0] = 0;
+  assert(!ok || count <= most);
   for (size_t i = 0, shown = 0; i < count && shown < HOLDERS && ok; i++) {
     if (h[i].from_ns > at || h[i].to_ns <= at || used + 64 > size) continue;
     weir_sv name = p->names[h[i].node];
@@ -265,6 +277,7 @@ static weir_status find_cap(const weir_allocator *alloc,
   WEIR_TRY(try_cap(alloc, p, high, best, &found, err));
   for (int i = 0; i < CAP_STEPS && high - low > high / 128; i++) {
     int64_t middle = low + (high - low) / 2;
+    assert(low <= middle && middle < high);
     WEIR_TRY(try_cap(alloc, p, middle, tried, &found, err));
     if (!found) {
       low = middle;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/solve/rescue_order.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "placement/schedule/rank.h"
@@ -44,6 +45,7 @@ static bool push(orderer *o, entry e) {
 }
 
 static entry pop(orderer *o) {
+  assert(o->heap.count > 0);
   entry *h = o->heap.items, top = h[0], last = h[--o->heap.count];
   size_t i = 0, child;
   while ((child = 2 * i + 1) < o->heap.count) {
@@ -76,7 +78,8 @@ static bool make_ready(orderer *o, uint32_t n) {
   return push(o, (entry){net_bytes(o, n), o->turn++, n});
 }
 
-/* The only node left that uses |t| may have become cheaper. */
+/* The only node left that uses |t| may have become cheaper. It is pushed again
+ * with its new key; the old entry is met later, when the node is done. */
 static bool requeue_last(orderer *o, uint32_t t) {
   const weir_place_problem *p = o->p;
   for (uint32_t u = p->use_first[t]; u < p->use_first[t + 1]; u++) {
@@ -89,10 +92,12 @@ static bool requeue_last(orderer *o, uint32_t t) {
 static bool emit(orderer *o, uint32_t n) {
   const weir_place_problem *p = o->p;
   bool ok = true;
+  assert(!o->done[n] && o->waiting[n] == 0);
   for (uint32_t i = p->in_first[n]; i < p->in_first[n + 1]; i++) {
     uint32_t from = p->tensor_node[p->in_tensor[i]];
     if (o->done[from]) continue;
-    o->done[from] = true; /* a source */
+    assert(is_source(p, from)); /* others were waited for */
+    o->done[from] = true;
     o->order[o->count++] = from;
   }
   o->done[n] = true;
@@ -177,6 +182,7 @@ weir_status weir_rescue_order_make(const weir_allocator *alloc,
     s = run_list(&o, kind, err);
   else if (!run_heap(&o))
     s = weir_fail_memory(err, n * sizeof(entry));
+  assert(s != WEIR_OK || o.count == p->node_count);
   weir_vec_free(alloc, &o.heap);
   weir_free(alloc, o.waiting);
   weir_free(alloc, o.done);

@@ -5,6 +5,7 @@
 #include "placement/solve/exact.h"
 #include "placement/solve/lists.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "placement/solve/rescue.h"
@@ -42,6 +43,7 @@ typedef struct solver {
 } solver;
 
 static uint32_t draw_below(solver *s, uint32_t limit) {
+  assert(limit > 0);
   return (uint32_t)(((weir_mix_next(&s->random) >> 32) * limit) >> 32);
 }
 
@@ -57,6 +59,7 @@ static weir_status schedule(solver *s, int64_t stop_ns, bool *complete) {
 }
 
 static weir_status keep_if_better(solver *s, const char *placer) {
+  assert(s->plan != s->best && s->plan->makespan_ns >= 0);
   if (s->best->makespan_ns <= s->plan->makespan_ns) return WEIR_OK;
   weir_place_plan *worse = s->best;
   s->best = s->plan;
@@ -114,10 +117,12 @@ static weir_status prepare_packing(solver *s) {
   return weir_place_plan_create(s->alloc, s->reversed, &s->back_plan, s->err);
 }
 
-/* Packs s->plan until it gets no shorter. */
+/* Packs s->plan until it gets no shorter. A node's end in the plan is its
+ * priority in the reversed problem: what ends last is placed first there. */
 static weir_status pack(solver *s) {
   uint32_t count = s->p->node_count;
   int64_t before;
+  assert(s->reversed != NULL && s->reversed->node_count == count);
   do {
     before = s->plan->makespan_ns;
     for (uint32_t n = 0; n < count; n++)
@@ -317,6 +322,7 @@ static weir_status search_on(solver *s, int64_t now, int64_t bound_ns,
     if (*moves % ASK_EVERY == 0 && s->options->stop != NULL &&
         s->options->stop(s->options->stop_self))
       break;
+    /* As good as now, or as MEMORY moves ago, is accepted. */
     int64_t *old = &late[*moves % MEMORY];
     int64_t limit = *old > now ? *old : now;
     bool complete = false;
@@ -386,9 +392,12 @@ static weir_status prove(solver *s, weir_place_result *out, uint64_t steps) {
     s->key[r.order[i]] = -(int64_t)i;
     s->device[i] = r.device[i];
   }
+  /* The scheduler may lose a plan that is found, as links may be exclusive and
+   * memory capped there; what is proved holds all the same. */
   if (r.found) WEIR_TRY(schedule(s, s->best->makespan_ns, &complete));
   if (complete) WEIR_TRY(keep_if_better(s, "exact search"));
   if (!r.closed) return WEIR_OK;
+  assert(s->best->makespan_ns >= r.bound_ns);
   if (r.bound_ns > out->bounds.best_ns) {
     out->bounds.best_ns = r.bound_ns;
     out->bounds.best = "exact search";
@@ -459,6 +468,7 @@ weir_status weir_place_search(const weir_allocator *alloc,
   if (status == WEIR_OK && options->moves > 0 && problem->node_count > 0)
     status = search_and_prove(&s, out);
   if (status == WEIR_OK) {
+    assert(s.best->makespan_ns >= out->bounds.best_ns);
     out->plan = s.best;
     s.best = NULL;
   }

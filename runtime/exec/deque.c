@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/deque.h"
 
+#include <assert.h>
 #include <stddef.h>
 
 enum { kMask = WEIR_DEQUE_CAPACITY - 1 };
@@ -8,6 +9,7 @@ enum { kMask = WEIR_DEQUE_CAPACITY - 1 };
 bool weir_deque_push(weir_deque *deque, void *item) {
   int64_t bottom = atomic_load_explicit(&deque->bottom, memory_order_relaxed);
   int64_t top = atomic_load_explicit(&deque->top, memory_order_acquire);
+  assert(top <= bottom && item != NULL);
   if (bottom - top >= WEIR_DEQUE_CAPACITY) return false;
   atomic_store_explicit(&deque->items[bottom & kMask], item,
                         memory_order_relaxed);
@@ -20,6 +22,9 @@ void *weir_deque_take(weir_deque *deque) {
       atomic_load_explicit(&deque->bottom, memory_order_relaxed) - 1;
   int64_t seen = atomic_load_explicit(&deque->top, memory_order_relaxed);
   if (seen > bottom) return NULL; /* only the owner makes it longer */
+  /* Lower |bottom| first, then read |top|: both in the one order of all
+   * sequentially consistent accesses, so that a thief either sees the lower
+   * bottom or has raised top before it is read here. */
   atomic_store(&deque->bottom, bottom);
   int64_t top = atomic_load(&deque->top);
   void *item = NULL;
@@ -41,6 +46,7 @@ void *weir_deque_steal(weir_deque *deque) {
   if (top >= bottom) return NULL;
   void *item =
       atomic_load_explicit(&deque->items[top & kMask], memory_order_relaxed);
+  /* The item was read before it is won: after that its place may be reused. */
   if (!atomic_compare_exchange_strong(&deque->top, &top, top + 1)) return NULL;
   return item;
 }

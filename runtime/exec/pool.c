@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/pool.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/base/size.h"
 #include "runtime/exec/futex.h"
 #include "runtime/exec/parallel.h"
 #include "runtime/exec/worker.h"
+
+/* Slots: at most |threads| threads run at once, whoever they belong to. A
+ * caller works in its own thread and takes a slot for it; threads of the pool
+ * stand back while callers wait. So many sessions on one pool never use more
+ * cores than one.
+ *
+ * No wake-up is lost: a thread reads |epoch|, then looks for work, then sleeps
+ * on the epoch that it read; new work is made visible first and counts the
+ * epoch up after that. Either the look finds the work or the sleep returns at
+ * once. */
 
 enum { kMaxThreads = 256, kDefaultSpinNs = 50000 };
 
@@ -46,6 +57,7 @@ static bool take_slot(weir_pool *pool) {
 }
 
 static void give_slot(weir_pool *pool) {
+  assert(atomic_load(&pool->running) > 0);
   atomic_fetch_sub(&pool->running, 1);
   if (atomic_load(&pool->waiting) > 0) {
     atomic_fetch_add(&pool->slot_freed, 1);
@@ -88,6 +100,7 @@ weir_worker *weir_pool_enter(weir_pool *pool) {
 
 void weir_pool_leave(weir_worker *worker) {
   weir_pool *pool = worker->pool;
+  assert(atomic_load(&worker->taken) && worker->index >= pool->threads - 1);
   atomic_store(&worker->taken, false);
   give_slot(pool);
 }
@@ -95,6 +108,7 @@ void weir_pool_leave(weir_worker *worker) {
 /* ---- Tasks */
 
 static void push_overflow(weir_pool *pool, weir_task *task) {
+  assert(task != NULL && task->run != NULL);
   pthread_mutex_lock(&pool->overflow_lock);
   task->next = pool->overflow;
   pool->overflow = task;
@@ -217,6 +231,7 @@ static weir_status start_threads(weir_pool *pool, weir_error *err) {
 
 static weir_status init_workers(weir_pool *pool, weir_error *err) {
   size_t bytes = 0;
+  /* One for each thread of the pool and one for each caller with a slot. */
   pool->worker_count = 2 * pool->threads - 1;
   if (!weir_size_mul((size_t)pool->worker_count, sizeof(weir_worker), &bytes))
     return weir_fail_memory(err, SIZE_MAX);
@@ -271,6 +286,7 @@ void weir_pool_release(weir_pool *pool) {
   weir_pool_notify(pool);
   for (int i = 0; pool->workers != NULL && i < pool->threads - 1; i++)
     if (pool->workers[i].started) pthread_join(pool->workers[i].thread, NULL);
+  assert(atomic_load(&pool->overflow_count) == 0);
   pthread_mutex_destroy(&pool->overflow_lock);
   weir_free(pool->env->alloc, pool->workers);
   weir_free(pool->env->alloc, pool);

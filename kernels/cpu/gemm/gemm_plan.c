@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cpu/gemm/gemm_plan.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "kernels/cpu/gemm/gemm.h"
@@ -89,6 +90,7 @@ static void choose_slices(weir_gemm *g) {
   g->slices = ceil_div(k, depth);
   g->kc = g->slices > 0 ? ceil_div(k, g->slices) : 1;
   g->slices = ceil_div(k, g->kc);
+  assert(g->kc > 0 && g->kc <= depth);
 }
 
 /* Blocks of equal size, at most |limit|, in units of |unit|. */
@@ -103,6 +105,8 @@ static void cut(weir_gemm *g, int64_t rows, int64_t columns, int64_t row_unit,
                 int64_t column_unit) {
   g->rows = even_block(g->s.m, rows, row_unit);
   g->columns = even_block(g->s.n, columns, column_unit);
+  assert(g->rows > 0 && g->rows % row_unit == 0);
+  assert(g->columns > 0 && g->columns % column_unit == 0);
   g->row_blocks = ceil_div(g->s.m, g->rows);
   g->column_blocks = ceil_div(g->s.n, g->columns);
 }
@@ -192,7 +196,9 @@ static void choose_vector_blocks(weir_gemm *g) {
   g->column_blocks = ceil_div(length, g->columns);
 }
 
-/* Long sums of few elements are cut along the sum. */
+/* Long sums of few elements are cut along the sum: blocks of c alone would not
+ * occupy the threads. The second quotient makes parts of equal length, so that
+ * none is empty. */
 static void choose_splits(weir_gemm *g) {
   int64_t blocks = g->row_blocks * g->column_blocks;
   double parts = 2 * flops_of(&g->s) / kBlockFlops;
@@ -204,6 +210,7 @@ static void choose_splits(weir_gemm *g) {
   if (parts > (double)(g->slices / 4)) parts = (double)(g->slices / 4);
   if (parts >= 2)
     g->splits = ceil_div(g->slices, ceil_div(g->slices, (int64_t)parts));
+  assert(g->splits >= 1 && g->splits <= SPLITS);
 }
 
 static const char *text_of(const weir_gemm *g) {

@@ -20,6 +20,9 @@ INLINE void store_row(float *p, const vf *v, int count, int64_t part) {
       vstore(p + k * LANES, v[k]);
 }
 
+/* Three passes down |count| vectors side by side: the largest, the sum of
+ * exp(x - largest), which is in [1, n] and cannot overflow, and the quotient.
+ * Columns stay in lanes, so that no sum crosses a vector. */
 INLINE void softmax_side(float *y, const float *x, int64_t n, int64_t stride,
                          int count, int64_t part, bool is_log) {
   vf most[SIDE], sum[SIDE], v[SIDE];
@@ -69,6 +72,8 @@ static void softmax(float *y, const float *x, int64_t n, int64_t stride,
     softmax_all(y, x, n, stride, width, false);
 }
 
+/* The first of equals wins, and the first NaN wins over all numbers: a NaN
+ * beats where the best so far is none. */
 INLINE void arg_side(int64_t *y, const float *x, int64_t n, int64_t stride,
                      int count, int64_t part, bool least) {
   vf best[SIDE], v[SIDE];

@@ -2,6 +2,7 @@
 /* Matrix tiles for one type; included by gemm_f32.c and gemm_f64.c, which
  * define REAL, INTEGER (as wide) and TABLE. No include guard: one use per file.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "kernels/cpu/isa/gemm.h"
@@ -83,7 +84,13 @@ INLINE void store_part(REAL *p, vr v, part lanes) {
 #endif
 
 /* ---- Tiles. |rows| and |vecs| are constants where this is inlined; only the
- * last vector of a row may be partial, and only if |partial|. */
+ * last vector of a row may be partial, and only if |partial|.
+ *
+ * Registers: ROWS * VECS sums, VECS vectors of b, one number of a that is
+ * spread over a vector. Of 32 registers (AVX-512) that is 24 + 2 + 1, of 16 it
+ * is 12 + 2 + 1. Two vectors wide is the best shape: a step loads VECS + ROWS
+ * values for ROWS * VECS products, and ROWS independent sums per vector hide
+ * the latency of a multiply-add (4 cycles, two at a time). */
 
 INLINE void write_tile(const weir_gemm_tile *t, vr sums[ROWS][VECS],
                        const int rows, const int vecs, const bool partial) {
@@ -177,6 +184,8 @@ static const tile_fn tiles[ROWS][3] = {TILES(1),  TILES(2), TILES(3), TILES(4),
 };
 
 static void tile(const weir_gemm_tile *t) {
+  assert(t->m >= 1 && t->m <= ROWS && t->n >= 1 && t->n <= COLUMNS);
+  assert(t->k >= 1);
   int kind = t->n == COLUMNS ? 2 : t->n > WIDTH ? 1 : 0;
   tiles[t->m - 1][kind](t);
 }
@@ -194,7 +203,9 @@ static void pack_rows(REAL *dst, const REAL *b, int64_t b_k, int64_t k,
   }
 }
 
-/* Turns WIDTH vectors into their columns. */
+/* Turns WIDTH vectors into their columns: log2(WIDTH) rounds, in each of which
+ * blocks of half the size change places across the diagonal. clang has no
+ * __builtin_shuffle with two sources and makes good code of the plain loops. */
 #ifdef __clang__
 INLINE void turn(vr v[WIDTH]) {
   REAL from[WIDTH][WIDTH], to[WIDTH][WIDTH];
@@ -260,7 +271,9 @@ static void pack(void *dst, const void *b, int64_t b_k, int64_t b_column,
     pack_columns(dst, b, b_column, k, n);
 }
 
-/* ---- Vectors */
+/* ---- Vectors: one row of c, or one column. No element is used twice, so that
+ * memory is what limits; eight sums in registers let b be read in whole lines.
+ */
 
 INLINE void sweep_body(REAL *y, const REAL *x, const REAL *b, int64_t b_k,
                        int64_t k, int64_t n, const int vecs) {
@@ -317,7 +330,7 @@ static void sweep(void *y, const void *x, const void *b, int64_t b_k, int64_t k,
   }
 }
 
-/* Halves are added to halves. */
+/* Halves are added to halves, in one order for every call. */
 INLINE REAL sum_lanes(vr v) {
   REAL lanes[WIDTH];
   store(lanes, v);

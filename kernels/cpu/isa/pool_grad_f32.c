@@ -5,6 +5,7 @@
 
 extern const weir_pool_grad_table ISA(pool_grad);
 
+/* Windows that do not overlap: each dx is written once, none is added to. */
 static void spread(float *dx, const float *dy, int64_t count, int32_t k,
                    int32_t depth, float divisor) {
   if (depth == 1) {
@@ -37,6 +38,8 @@ static void add(float *dx, const float *dy, int64_t dx_row, int32_t rows,
   }
 }
 
+/* The gradient goes to the first largest of the window, or to its first NaN, as
+ * the pooling took that. */
 static void max_flat(float *dx, const float *x, const float *dy, int64_t row,
                      int32_t rows, int32_t columns) {
   float most = *x;

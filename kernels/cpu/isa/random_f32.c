@@ -3,6 +3,8 @@
  * per lane, written as loops that compilers turn into vectors. */
 #include "kernels/cpu/isa/random.h"
 
+#include <assert.h>
+
 #include "kernels/cpu/isa/vec.h"
 #include "kernels/philox.h"
 
@@ -54,6 +56,7 @@ INLINE void apply(const weir_dropout *d, const uint32_t *words, int64_t at,
 }
 
 static void dropout(const weir_dropout *d) {
+  assert(d->first >= 0 && d->first % 4 == 0); /* a block makes four words */
   uint32_t words[WORDS];
   uint64_t block = (uint64_t)d->first / 4;
   for (int64_t at = 0; at < d->n; at += WORDS, block += BLOCKS) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/program/program_memory.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "placement/memory/memory_reuse.h"
@@ -37,6 +38,7 @@ static bool needs_memory(const weir_program *p, uint32_t value) {
 }
 
 static void add_use(planner *pl, uint32_t life, uint32_t instr) {
+  assert(life < pl->count && instr < pl->p->instr_count);
   pl->use_instr[pl->use_count] = instr;
   pl->use_next[pl->use_count] = pl->uses[life];
   pl->uses[life] = pl->use_count++;
@@ -127,6 +129,7 @@ static void add_reuse(void *self, uint32_t earlier, uint32_t later) {
        u = pl->use_next[u]) {
     uint32_t from = p->instrs[pl->use_instr[u]].task;
     if (from == to || from == before) continue;
+    assert(from < to); /* else tasks might wait in a circle */
     before = from;
     weir_task_edge edge = {from, to};
     if (!weir_vec_push(pl->graph->alloc, &pl->graph->edges, edge))
@@ -138,6 +141,7 @@ static void store(planner *pl, const weir_memory_plan *plan) {
   weir_program *p = pl->p;
   for (uint32_t v = 0; v < p->value_count; v++) {
     uint32_t life = pl->value_life[p->values[v].root];
+    assert(life == WEIR_NO_INDEX || plan->offsets[life] <= plan->peak_bytes);
     if (life != WEIR_NO_INDEX) p->values[v].offset = plan->offsets[life];
   }
   weir_code *code = (weir_code *)p->code;
@@ -193,6 +197,7 @@ static weir_status choose(planner *pl, size_t limit, weir_memory_plan *made,
   if (s == WEIR_OK)
     s = weir_memory_plan_make(lives, pl->count, 64, &p->arena, a, &wide, err);
   if (s == WEIR_OK && worth_it(wide.peak_bytes, made->peak_bytes, limit)) {
+    assert(wide.bound_bytes >= made->bound_bytes); /* lives only grew */
     wide.bound_bytes = made->bound_bytes;
     *made = wide;
     memcpy(pl->lives, lives, pl->count * sizeof *lives);

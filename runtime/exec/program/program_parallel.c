@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/program/program_parallel.h"
 
+#include <assert.h>
+
 #include "runtime/exec/program/program_internal.h"
 
 /* Lifetimes for work that runs side by side.
@@ -35,6 +37,7 @@ static void close_over(const weir_program *p, reach *r) {
     uint64_t *row = r->above + t * r->row;
     for (uint32_t e = r->first[t]; e < r->first[t + 1]; e++) {
       uint32_t from = r->order[e];
+      assert(from < t); /* so its row is complete */
       const uint64_t *other = r->above + from * r->row;
       for (size_t w = 0; w < r->row; w++) row[w] |= other[w];
       row[from / 64] |= (uint64_t)1 << (from % 64);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/program/tasks.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/exec/program/program_internal.h"
@@ -12,7 +13,10 @@
  * task it depends on, if that task waits for all else it needs anyway, so that
  * it runs in the thread that made it ready; if not, it joins the newest cheap
  * task or starts one. Edges go from lower to higher task numbers always, so
- * there is no cycle. A program of little work is one task. */
+ * there is no cycle. A program of little work is one task.
+ *
+ * Cost: the rows of |above| answer in constant time whether one task waits for
+ * another; an edge takes kMaxTasks / 64 words. Hence the limit on tasks. */
 
 enum { kMaxTasks = 4096, kDefaultGrainNs = 10000 };
 
@@ -37,6 +41,7 @@ static bool waits_for(const former *f, uint32_t task, uint32_t other) {
 }
 
 static void add_dep(former *f, uint32_t instr) {
+  assert(instr < f->p->instr_count);
   uint32_t task = f->task_of[instr];
   for (uint32_t i = 0; i < f->dep_count && i < 16; i++)
     if (f->deps[i] == task) return;
@@ -79,6 +84,7 @@ static bool depend(former *f, uint32_t task) {
   for (uint32_t i = 0; i < f->dep_count; i++) {
     uint32_t from = f->deps[i];
     if (from == task) continue;
+    assert(from < task && task < f->count);
     weir_task_edge edge = {from, task};
     if (!weir_vec_push(f->graph->alloc, &f->graph->edges, edge)) return false;
     uint64_t *row = f->above + task * f->row;
@@ -139,6 +145,7 @@ bool weir_tasks_lay(weir_program *p, const uint32_t *order,
     tasks[t].async = async[t];
     first += n;
   }
+  assert(first == p->instr_count);
   for (uint32_t at = 0; at < p->instr_count; at++) {
     uint32_t i = order != NULL ? order[at] : at, t = task_of[i];
     p->instrs[i].task = t;
@@ -171,7 +178,7 @@ static bool form_many(former *f) {
   while (ok && too_many) {
     reset(f);
     ok = assign(f, &too_many) || too_many;
-    f->grain_ns *= 4;
+    f->grain_ns *= 4; /* coarser, until they are few enough */
   }
   ok = ok && weir_tasks_lay(p, NULL, f->task_of, f->async, f->count);
   weir_free(a, f->producer);
@@ -224,8 +231,12 @@ weir_status weir_tasks_link(weir_program *p, weir_task_graph *graph,
     weir_free(graph->alloc, seen);
     return weir_fail_memory(err, n * sizeof *next);
   }
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
+    assert(graph->edges.items[i].from < p->task_count);
+    assert(graph->edges.items[i].to < p->task_count);
+    assert(graph->edges.items[i].from != graph->edges.items[i].to);
     p->tasks[graph->edges.items[i].from].next_count++;
+  }
   uint32_t *at = next;
   for (uint32_t t = 0; t < p->task_count; t++) {
     p->tasks[t].next = at;

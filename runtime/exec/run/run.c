@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/run/run.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/base/map.h"
@@ -54,6 +55,7 @@ static weir_exec_ctx context(weir_frame *f, weir_worker *worker) {
 static uint32_t run_fast(weir_frame *f, const weir_exec_ctx *ctx,
                          uint32_t first, uint32_t last, weir_error *err,
                          weir_status *status) {
+  assert(first <= last && last <= f->program->instr_count);
   const weir_code *code = f->program->code + first;
   const weir_code *end = f->program->code + last;
   void **table = f->table;
@@ -132,6 +134,7 @@ static weir_task *end_task(weir_frame_task *t, weir_worker *worker) {
   weir_task *go_on = NULL;
   for (uint32_t i = 0; i < task->next_count; i++) {
     weir_frame_task *next = &f->tasks[task->next[i]];
+    assert(atomic_load(&next->waits) > 0 && task->next[i] != t->index);
     if (atomic_fetch_sub(&next->waits, 1) != 1) continue;
     if (worker == NULL)
       weir_pool_submit(pool, &next->task);
@@ -143,6 +146,7 @@ static weir_task *end_task(weir_frame_task *t, weir_worker *worker) {
       weir_worker_push(worker, &next->task);
   }
   /* After the last one the frame may be gone. */
+  assert(atomic_load(&f->head->remaining) > 0);
   if (atomic_fetch_sub(&f->head->remaining, 1) == 1) weir_pool_notify(pool);
   return go_on;
 }
@@ -309,6 +313,7 @@ weir_status weir_frame_run_turn(weir_frame *child, const weir_args *args,
 weir_status weir_frame_value_status(const weir_frame *f, uint32_t value,
                                     weir_error *err) {
   if (value == WEIR_NO_INDEX) return WEIR_OK;
+  assert(value < f->program->value_count);
   uint8_t cause = f->poison[f->program->values[value].root];
   weir_status stopped = (weir_status)atomic_load(&f->stopped);
   if (cause == 0 && stopped != WEIR_OK)

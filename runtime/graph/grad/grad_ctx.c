@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/grad/grad_ctx.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -42,6 +43,7 @@ static weir_ref dy_of(const weir_grad_ctx *base, uint32_t i) {
 }
 
 static bool is_wanted(const weir_grad_ctx *base, weir_ref input) {
+  assert(input < const_state_of(base)->pass.from->value_count);
   return const_state_of(base)->depends[input];
 }
 
@@ -140,6 +142,7 @@ static weir_ref add_scalar(weir_grad_ctx *base, weir_dtype dtype,
 }
 
 static void add_to(weir_grad_ctx *base, weir_ref input, weir_ref g) {
+  assert(input < state_of(base)->pass.from->value_count);
   weir_ref *dy = &state_of(base)->dys[input];
   if (*dy == WEIR_NO_VALUE)
     *dy = g;

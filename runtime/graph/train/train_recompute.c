@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/train/train_recompute.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "runtime/base/map.h"
@@ -8,6 +9,16 @@
 #include "runtime/graph/node.h"
 #include "runtime/graph/pass/pass.h"
 #include "runtime/graph/pattern.h"
+
+/* Memory for time: values inside of a segment are dropped after the forward
+ * part and computed again from the segment's borders when the backward part
+ * first reads one. A clone has its original's seed, so that dropout draws the
+ * same numbers, and is anchored to the backward part, since a clone without
+ * inputs from there could be done at once and keep the memory that it is to
+ * save.
+ *
+ * Invariant: forward nodes are copied unchanged, so a graph without segments is
+ * itself. Each inside node is cloned at most once. */
 
 typedef struct recompute {
   weir_pass pass;
@@ -99,6 +110,7 @@ static weir_status clone(recompute *r, weir_node_id id, weir_node_id anchor) {
     weir_node_id from = wanted(r, node, i);
     in[i] = node->inputs[i];
     if (from == UINT32_MAX) continue;
+    assert(r->clones[from] != UINT32_MAX);
     first = false;
     in[i] = weir_graph_builder_output(builder, r->clones[from],
                                       r->pass.from->values[in[i]].port);
@@ -125,6 +137,7 @@ static weir_status clone(recompute *r, weir_node_id id, weir_node_id anchor) {
 /* Copies |id| and what it needs: a node is done when its inputs are. */
 static weir_status clone_all(recompute *r, weir_node_id id,
                              weir_node_id anchor) {
+  assert(id < r->base_nodes && r->again[id]);
   r->todo.count = 0;
   if (!weir_vec_push(r->pass.alloc, &r->todo, id))
     return weir_fail_memory(r->err, sizeof id);

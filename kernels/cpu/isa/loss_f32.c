@@ -74,8 +74,8 @@ static void dense_grad(float *y, const float *z, int64_t n, float total,
   each_pair(y, y, z, n, total, dy, grad_rule);
 }
 
-/* Not (x <= limit), so that NaN counts. A hit is a lane of -1, subtracted; CHUNK
- * bounds what a lane may reach before it is added to 64 bits. */
+/* Not (x <= limit), so that NaN counts. A hit is a lane of -1, subtracted;
+ * CHUNK bounds what a lane may reach before it is added to 64 bits. */
 static int64_t above(const float *x, int64_t n, float limit) {
   int64_t count = 0;
   for (int64_t start = 0; start < n; start += CHUNK) {

@@ -15,7 +15,10 @@ static bool write_request(const weir_place_view *v, uint32_t node,
   const weir_graph *g = v->placement->graph;
   const weir_node *n = &g->nodes[u->node];
   bool ok = true;
-  if (u->own_device)
+  if (u->home)
+    ok = weir_place_print(
+        out, "  a variable: its home was decided once for all programs\n");
+  else if (u->own_device)
     ok = weir_place_print(out, "  asked for by the node itself, %.*s:%u\n",
                           WEIR_SV(weir_sv_from(n->mark.file)), n->mark.line);
   else if (u->rule != WEIR_PLACE_NONE) {

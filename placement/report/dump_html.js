@@ -247,7 +247,10 @@ const reasons = {
     'has a kernel.',
   colocated: 'It shares a device with another unit.',
   search: 'Local search moved it here, and the step became shorter.',
+  memory: 'Where it would finish sooner there was no room.',
   replay: 'The plan that was given says so.',
+  home: 'It lives here in all programs: the plan of the step, or of all ' +
+    'outputs, decided that.',
 };
 function link(n) {
   return el('a', {href: '#', onclick: e => {

@@ -227,8 +227,7 @@ weir_status weir_goal_cut(const weir_goal *goal, const weir_shape *shapes,
                                 .nodes = l.nodes,
                                 .value_count = goal->fetch_count,
                                 .node_count = goal->target_count,
-                                .fed = l.inputs,
-                                .foldable = l.inputs};
+                                .fed = l.inputs};
     s = weir_graph_cut(&request, out_cut, err);
   }
   weir_graph_unref(fixed);

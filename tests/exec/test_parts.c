@@ -513,8 +513,121 @@ static void overlapped_steps_do_not_mix(void **state) {
   close_scene(&s);
 }
 
+/* ---- Defaults */
+
+/* One default stays, one varies with the step, one with another input. */
+static const char kDefaults[] =
+    "weir: 1\n"
+    "inputs:\n"
+    "  c: 'f32[8] = fill([8], 2.0)'\n"
+    "  r: 'f32[8] = uniform(-1, 1, [8], seed=3)'\n"
+    "  d: 'f32[8] = mul(c, 3.0)'\n"
+    "  nobody: 'f32[8] = normal(0, 1, [8])'\n"
+    "nodes:\n"
+    "  a: add(mul(r, c), d)\n"
+    "  s: softmax(a)\n"
+    "outputs: [a, s]\n";
+
+/* What step |step| gives on one device, with |c| fed unless it is NULL. */
+static void run_alone(scene *s, weir_tensor *c, uint64_t step,
+                      weir_tensor **out) {
+  weir_exec_session *session = NULL;
+  weir_exec_feed feed = {s->graph->inputs[0].value, c};
+  weir_exec_fetch fetches[2] = {{.value = s->graph->outputs[0].value},
+                                {.value = s->graph->outputs[1].value}};
+  weir_run_options options = {.step = step};
+  assert_ok(weir_exec_session_create(&s->world.env, s->pool, s->graph, NULL,
+                                     &session, &s->err),
+            &s->err);
+  assert_ok(weir_exec_run(session, &feed, c != NULL, fetches, 2, NULL, 0,
+                          &options, &s->err),
+            &s->err);
+  weir_exec_session_release(session);
+  weir_tensor_unref(fetches[1].tensor);
+  *out = fetches[0].tensor;
+}
+
+static void defaults_are_those_of_one_device(void **state) {
+  (void)state;
+  scene s;
+  open_scene(&s, kDefaults, weir_placer_find("round_robin"), 2);
+  weir_shape eight = weir_shape_of(1, (int64_t[]){8});
+  weir_tensor *fed = NULL;
+  assert_ok(weir_tensor_create_shaped(s.world.env.alloc, WEIR_F32, &eight, &fed,
+                                      &s.err),
+            &s.err);
+  for (int i = 0; i < 8; i++) ((float *)fed->data)[i] = (float)i;
+  for (int with = 0; with < 2; with++) {
+    weir_exec_feed feed = {s.graph->inputs[0].value, fed};
+    weir_exec_fetch bound[2] = {{.value = s.graph->outputs[0].value},
+                                {.value = s.graph->outputs[1].value}};
+    weir_binding *binding = NULL;
+    assert_ok(weir_exec_bind(s.session, &feed, (size_t)with, bound, 2, NULL, 0,
+                             &binding, &s.err),
+              &s.err);
+    for (uint64_t step = 0; step < 3; step++) {
+      weir_tensor *want = NULL;
+      weir_exec_fetch out[2] = {{.value = s.graph->outputs[0].value},
+                                {.value = s.graph->outputs[1].value}};
+      weir_run_options options = {.step = step};
+      run_alone(&s, with ? fed : NULL, step, &want);
+      assert_ok(weir_exec_run(s.session, &feed, (size_t)with, out, 2, NULL, 0,
+                              &options, &s.err),
+                &s.err);
+      assert_ok(weir_binding_run(binding, &options, &s.err), &s.err);
+      assert_memory_equal(out[0].tensor->data, want->data, want->bytes);
+      assert_memory_equal(bound[0].tensor->data, want->data, want->bytes);
+      weir_tensor_unref(want);
+      weir_tensor_unref(out[0].tensor);
+      weir_tensor_unref(out[1].tensor);
+    }
+    weir_tensor_unref(bound[0].tensor);
+    weir_tensor_unref(bound[1].tensor);
+    weir_binding_release(binding);
+  }
+  weir_tensor_unref(fed);
+  close_scene(&s);
+}
+
+/* First element of output 0 by step. */
+typedef struct seen {
+  float first[16];
+} seen;
+
+static void see_step(void *self, uint64_t step, weir_tensor *const *outputs) {
+  ((seen *)self)->first[step] = ((float *)outputs[0]->data)[0];
+}
+
+/* Lanes have defaults of their own. */
+static void defaults_of_overlapped_steps_do_not_mix(void **state) {
+  (void)state;
+  scene s;
+  seen all = {{0}};
+  open_scene(&s, kDefaults, weir_placer_find("round_robin"), 4);
+  weir_exec_fetch fetch = {.value = s.graph->outputs[0].value};
+  weir_binding *binding = NULL;
+  assert_ok(
+      weir_exec_bind(s.session, NULL, 0, &fetch, 1, NULL, 0, &binding, &s.err),
+      &s.err);
+  weir_overlap_options overlap = {
+      .steps = 16, .inflight = 4, .self = &all, .end = see_step};
+  assert_ok(weir_binding_run_overlapped(binding, &overlap, NULL, &s.err),
+            &s.err);
+  for (uint64_t step = 0; step < 16; step++) {
+    weir_tensor *want = NULL;
+    run_alone(&s, NULL, step, &want);
+    assert_true(all.first[step] == ((float *)want->data)[0]);
+    weir_tensor_unref(want);
+  }
+  weir_tensor_unref(fetch.tensor);
+  weir_binding_release(binding);
+  close_scene(&s);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(defaults_are_those_of_one_device),
+      cmocka_unit_test(defaults_of_overlapped_steps_do_not_mix),
       cmocka_unit_test(parts_joined_are_the_whole),
       cmocka_unit_test(a_broken_partition_is_found),
       cmocka_unit_test(edges_have_classes),

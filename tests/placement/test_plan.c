@@ -126,7 +126,7 @@ static void a_placing_plans_alike(void **state) {
   weir_plan *step = place(&s, &r);
   r.inference = true;
   weir_plan *outputs = place(&s, &r);
-  assert_int_equal(first->hash, step->hash);
+  assert_int_equal(weir_plan_hash(first), weir_plan_hash(step));
   assert_int_equal(weir_place_plan_hash(&first->view),
                    weir_place_plan_hash(&step->view));
   assert_ok(
@@ -163,7 +163,7 @@ static void homes_do_not_depend_on_sizes(void **state) {
     weir_shape shape = weir_shape_of(2, (int64_t[]){n, 8});
     r.shapes = &shape;
     weir_plan *plan = place(&s, &r);
-    assert_true(plan->hash != nominal->hash);
+    assert_true(weir_plan_hash(plan) != weir_plan_hash(nominal));
     assert_int_equal(device_of(plan, "w"), device_of(nominal, "w"));
     assert_int_equal(device_of(plan, "v"), device_of(nominal, "v"));
     assert_string_equal(reason_of(plan, "v"), "home");

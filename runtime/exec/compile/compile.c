@@ -336,8 +336,7 @@ static weir_status make_tables(weir_compiler *c, weir_error *err) {
 static weir_status cut(const weir_compile_request *r, bool placed, bool *fed,
                        weir_cut **out_cut, weir_error *err) {
   const weir_graph *g = r->graph;
-  bool *foldable = fed + g->input_count;
-  for (uint32_t i = 0; i < g->input_count; i++) fed[i] = foldable[i] = placed;
+  for (uint32_t i = 0; i < g->input_count; i++) fed[i] = placed;
   for (uint32_t k = 0; k < r->feed_count; k++)
     for (uint32_t i = 0; i < g->input_count; i++)
       if (g->inputs[i].value == r->feeds[k]) fed[i] = true;
@@ -348,7 +347,6 @@ static weir_status cut(const weir_compile_request *r, bool placed, bool *fed,
                               .value_count = r->fetch_count,
                               .node_count = r->target_count,
                               .fed = keep ? NULL : fed,
-                              .foldable = placed ? foldable : NULL,
                               .no_updates = r->no_updates,
                               .keep_equal = keep,
                               .no_fusion = r->options.no_fusion};
@@ -374,8 +372,8 @@ weir_status weir_compile_cut(const weir_env *env, const weir_compile_request *r,
                              bool placed, weir_cut **out_cut, weir_error *err) {
   size_t inputs = r->graph->input_count;
   *out_cut = NULL;
-  bool *fed = weir_alloc_array(env->alloc, 2 * inputs, sizeof *fed);
-  if (fed == NULL) return weir_fail_memory(err, 2 * inputs);
+  bool *fed = weir_alloc_array(env->alloc, inputs, sizeof *fed);
+  if (fed == NULL) return weir_fail_memory(err, inputs);
   weir_status s = cut(r, placed, fed, out_cut, err);
   weir_free(env->alloc, fed);
   if (s == WEIR_OK && placed) s = check_fed(r, *out_cut, err);

@@ -17,7 +17,6 @@ typedef struct cutter {
   weir_cut *out;
   weir_node_id *targets; /* ids of the old graph */
   weir_node_id *nodes;   /* per old node: its new id */
-  bool *folded;          /* fed, without what is folded */
 } cutter;
 
 static weir_status make_room(cutter *c, weir_error *err) {
@@ -32,21 +31,19 @@ static weir_status make_room(cutter *c, weir_error *err) {
   out->targets =
       weir_alloc_array(c->alloc, out->target_count, sizeof *out->targets);
   c->nodes = weir_alloc_array(c->alloc, g->node_count, sizeof *c->nodes);
-  c->folded = weir_alloc_array(c->alloc, g->input_count, sizeof *c->folded);
   if (out->values == NULL || out->fetches == NULL || out->targets == NULL ||
-      c->nodes == NULL || c->folded == NULL)
+      c->nodes == NULL)
     return weir_fail_memory(err, g->value_count * sizeof *out->values);
   return WEIR_OK;
 }
 
-static weir_status simplify(cutter *c, const bool *fed, weir_graph **out,
-                            weir_error *err) {
+static weir_status simplify(cutter *c, weir_graph **out, weir_error *err) {
   const weir_cut_request *r = c->request;
   weir_simplify_options options = {.values = r->values,
                                    .value_count = r->value_count,
                                    .nodes = c->targets,
                                    .node_count = c->out->target_count,
-                                   .fed = fed,
+                                   .fed = r->fed,
                                    .keep_equal = r->keep_equal,
                                    .drop_inits = true};
   return weir_graph_simplify(r->graph, &options, c->out->values, c->nodes, out,
@@ -57,33 +54,6 @@ static bool shapes_known(const weir_graph *g) {
   for (weir_value_id v = 0; v < g->value_count; v++)
     if (!weir_shape_known(g->values[v].shape)) return false;
   return true;
-}
-
-/* Of the foldable inputs integers carry shapes; other defaults stay fed, so
- * that no more than shapes depends on whether an input was given. */
-static bool fold(cutter *c) {
-  const weir_cut_request *r = c->request;
-  bool some = false;
-  for (uint32_t i = 0; i < r->graph->input_count; i++) {
-    const weir_graph_port *input = &r->graph->inputs[i];
-    weir_dtype dtype = r->graph->values[input->value].dtype;
-    bool carries = r->foldable[i] && input->has_default &&
-                   (dtype == WEIR_I32 || dtype == WEIR_I64);
-    c->folded[i] = r->fed[i] && !carries;
-    some |= r->fed[i] && carries;
-  }
-  return some;
-}
-
-static weir_status simplify_known(cutter *c, weir_graph **out,
-                                  weir_error *err) {
-  const weir_cut_request *r = c->request;
-  WEIR_TRY(simplify(c, r->fed, out, err));
-  if (r->fed == NULL || r->foldable == NULL || shapes_known(*out) || !fold(c))
-    return WEIR_OK;
-  weir_graph_unref(*out);
-  *out = NULL;
-  return simplify(c, c->folded, out, err);
 }
 
 uint64_t weir_cut_hash(const weir_graph *g) {
@@ -98,7 +68,7 @@ static weir_status run(cutter *c, weir_error *err) {
   weir_cut *out = c->out;
   weir_graph *simple = NULL, *fused = NULL;
   WEIR_TRY(make_room(c, err));
-  weir_status s = simplify_known(c, &simple, err);
+  weir_status s = simplify(c, &simple, err);
   for (uint32_t k = 0; s == WEIR_OK && k < r->value_count; k++)
     out->fetches[k] = out->values[r->values[k]];
   for (uint32_t k = 0; s == WEIR_OK && k < out->target_count; k++)
@@ -122,7 +92,6 @@ weir_status weir_graph_cut(const weir_cut_request *request, weir_cut **out_cut,
   weir_status s = run(&c, err);
   weir_free(a, c.targets);
   weir_free(a, c.nodes);
-  weir_free(a, c.folded);
   if (s == WEIR_OK)
     *out_cut = out;
   else

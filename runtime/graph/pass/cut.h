@@ -18,9 +18,6 @@ typedef struct weir_cut_request {
   /* Per graph input; NULL: nothing is known. A fed input loses its default, one
    * that is not fed is replaced by it. */
   const bool *fed;
-  /* Per graph input, may be NULL: fed inputs whose default may take their place
-   * where a shape depends on their value. */
-  const bool *foldable;
   /* Leave out the graph's own updates. Else an `update` is a target too if its
    * variable is read and no other node wanted assigns it. */
   bool no_updates;

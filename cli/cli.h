@@ -178,7 +178,8 @@ typedef struct cli_job {
   weir_runtime *runtime;
   weir_graph *graph;
   weir_session *session;
-  weir_tools_plan *plan, *used; /* --in-process; --save-plan */
+  weir_plan *plan, *used; /* --in-process; --save-plan */
+  bool show_plans;        /* each that a program gets */
   char *source; /* the graph file's text, once a diagnostic wanted it */
   size_t source_size;
   const char *path;

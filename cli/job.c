@@ -202,8 +202,8 @@ int cli_job_session(cli_job *job, const cli_args *args,
 void cli_job_close(cli_job *job) {
   if (job->session != NULL) cli_signals_watch(NULL);
   weir_session_release(job->session);
-  weir_tools_plan_release(job->plan);
-  weir_tools_plan_release(job->used);
+  weir_plan_release(job->plan);
+  weir_plan_release(job->used);
   weir_graph_release(job->graph);
   weir_runtime_release(job->runtime);
   free(job->source);

@@ -10,7 +10,7 @@ static void on_warning(void *self, const weir_diag *diag) {
 }
 
 /* "200000" moves, or "1s". */
-static weir_status read_budget(const char *text, weir_tools_place_opts *out,
+static weir_status read_budget(const char *text, weir_plan_opts *out,
                                weir_error *err) {
   int64_t moves;
   if (text == NULL) return WEIR_OK;
@@ -26,22 +26,26 @@ static weir_status read_budget(const char *text, weir_tools_place_opts *out,
 }
 
 weir_status cli_placing_read(const cli_args *a, const char *given,
-                             weir_tools_place_opts *out, char **text,
+                             weir_plan_opts *out, weir_plan_text *text,
                              weir_error *err) {
-  *text = NULL;
-  *out = (weir_tools_place_opts){.struct_size = sizeof *out,
-                                 .strictness = a->strict_placement ? 1 : 0,
-                                 .seed = (uint64_t)a->seed,
-                                 .placer = a->placer,
-                                 .costs = a->costs,
-                                 .objective = a->objective,
-                                 .on_diag = on_warning};
+  *text = (weir_plan_text){.struct_size = sizeof *text, .name = given};
+  *out = (weir_plan_opts){.struct_size = sizeof *out,
+                          .strictness = a->strict_placement ? 1 : 0,
+                          .seed = (uint64_t)a->seed,
+                          .placer = a->placer,
+                          .costs = a->costs,
+                          .objective = a->objective,
+                          .on_diag = on_warning};
   WEIR_TRY(read_budget(a->budget, out, err));
   if (given == NULL) return WEIR_OK;
-  WEIR_TRY(cli_read_plan(given, text, &out->given_size, err));
-  out->given = *text;
-  out->given_name = given;
+  char *json;
+  WEIR_TRY(cli_read_plan(given, &json, &text->size, err));
+  text->json = json;
   return WEIR_OK;
+}
+
+void cli_plan_text_free(weir_plan_text *text) {
+  free((char *)(uintptr_t)text->json);
 }
 
 /* ---- Commands that run */
@@ -59,17 +63,27 @@ static weir_status check_alone(const cli_args *a, weir_error *err) {
   return WEIR_OK;
 }
 
+static void show_plan(const weir_plan *plan) {
+  weir_error ignored = WEIR_ERROR_INIT;
+  /* That it cannot be shown is no reason not to run. */
+  (void)weir_plan_write(plan, WEIR_PLAN_SUMMARY, NULL, cli_err, NULL, &ignored);
+}
+
 /* Keeps the largest: of a training the step. */
 static void on_plan(void *self, const weir_plan *plan) {
   cli_job *job = self;
-  weir_error ignored = WEIR_ERROR_INIT;
-  (void)weir_tools_plan_keep(job->runtime, plan, &job->used, &ignored);
+  if (job->show_plans) show_plan(plan);
+  if (job->used != NULL && weir_plan_count(plan, WEIR_PLAN_NODES) <=
+                               weir_plan_count(job->used, WEIR_PLAN_NODES))
+    return;
+  weir_plan_release(job->used);
+  job->used = weir_plan_retain(plan);
 }
 
 static weir_status make_plan(cli_job *job, const cli_args *a,
                              const cli_placing_want *want, weir_error *err) {
-  weir_tools_place_opts o;
-  char *text = NULL;
+  weir_plan_opts o;
+  weir_plan_text text;
   size_t count = want->inputs == NULL ? 0 : want->inputs->count;
   weir_feed *feeds = calloc(count + 1, sizeof *feeds);
   if (feeds == NULL) return cli_error(err, "W6001", "out of memory");
@@ -81,12 +95,14 @@ static weir_status make_plan(cli_job *job, const cli_args *a,
   o.inference = !want->training;
   o.feeds = feeds;
   o.feed_count = count;
-  o.replay = a->plan != NULL;
   o.open = a->plan == NULL;
   if (!a->verbose) o.on_diag = NULL;
   if (s == WEIR_OK)
-    s = weir_tools_place_graph(job->runtime, job->graph, &o, &job->plan, err);
-  free(text);
+    s = a->plan != NULL
+            ? weir_plan_from_json(job->runtime, job->graph, &o, &text,
+                                  &job->plan, err)
+            : weir_plan_create(job->runtime, job->graph, &o, &job->plan, err);
+  cli_plan_text_free(&text);
   free(feeds);
   return s;
 }
@@ -96,10 +112,10 @@ weir_status cli_placing_use(cli_job *job, const cli_args *a,
                             weir_session_opts *opts, weir_error *err) {
   if (a->in_process == NULL) return check_alone(a, err);
   WEIR_TRY(make_plan(job, a, want, err));
-  opts->placed = weir_tools_plan_get(job->plan);
-  opts->placed_only = a->plan != NULL && want->one_program;
-  opts->on_placed = a->verbose ? cli_err : NULL;
-  opts->on_plan = a->save_plan != NULL ? on_plan : NULL;
+  job->show_plans = a->verbose;
+  opts->plan = job->plan;
+  opts->plan_only = a->plan != NULL && want->one_program;
+  opts->on_plan = on_plan;
   opts->on_plan_self = job;
   return WEIR_OK;
 }
@@ -110,8 +126,8 @@ weir_status cli_placing_save(const cli_job *job, const cli_args *a,
   FILE *file = fopen(a->save_plan, "we");
   if (file == NULL)
     return cli_error(err, "W5009", "%s cannot be written", a->save_plan);
-  weir_status s = weir_tools_plan_write(job->used, WEIR_PLAN_JSON, NULL,
-                                        cli_file_write, file, err);
+  weir_status s = weir_plan_write(job->used, WEIR_PLAN_JSON, NULL,
+                                  cli_file_write, file, err);
   if (fclose(file) != 0 && s == WEIR_OK)
     s = cli_error(err, "W5009", "%s cannot be written", a->save_plan);
   return s;

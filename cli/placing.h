@@ -11,8 +11,9 @@
 /* Fills |out| from the line. |text| gets the plan of file |given| (NULL: none),
  * which the caller frees after the plan was made. Errors: W0002, W4001. */
 weir_status cli_placing_read(const cli_args *args, const char *given,
-                             weir_tools_place_opts *out, char **text,
+                             weir_plan_opts *out, weir_plan_text *text,
                              weir_error *err);
+void cli_plan_text_free(weir_plan_text *text);
 
 /* What a command that runs asks the placer for. */
 typedef struct cli_placing_want {

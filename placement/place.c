@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "placement/place_details.h"
 #include "placement/place_find.h"
 #include "placement/place_homes.h"
 #include "placement/place_internal.h"
@@ -58,6 +59,7 @@ void weir_plan_unref(const weir_plan *plan) {
   weir_plan *p = (weir_plan *)(uintptr_t)plan;
   if (p == NULL) return;
   if (atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1) return;
+  weir_plan_details_release(p->alloc, atomic_load(&p->details));
   weir_place_figures_release(p->figures);
   weir_partition_release(atomic_load(&p->partition));
   weir_place_plan_release(p->result.plan);

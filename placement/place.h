@@ -73,7 +73,8 @@ typedef struct weir_plan {
   atomic_uint_least64_t hash;
   int64_t *peaks; /* per device, bytes */
   weir_place_figures *figures;
-  weir_place_view view; /* of all that */
+  weir_place_view view;                        /* of all that */
+  _Atomic(struct weir_plan_details *) details; /* place_details.h */
 } weir_plan;
 
 /* What is asked for. All of it is lent for the call. */

@@ -69,3 +69,16 @@ const char *weir_place_reason_text(weir_place_reason reason) {
   WEIR_TABLE_OF(texts, WEIR_PLACE_REASONS);
   return texts[reason];
 }
+
+const char *weir_place_reason_words(weir_place_reason reason) {
+  static const char *const words[] = {
+      [WEIR_PLACE_EFT] = "it finishes first there",
+      [WEIR_PLACE_ONLY] = "no other device is allowed or has a kernel",
+      [WEIR_PLACE_COLOCATED] = "it has to be with an earlier node",
+      [WEIR_PLACE_SEARCH] = "the local search found a shorter step so",
+      [WEIR_PLACE_NO_ROOM] = "where it would finish sooner there is no room",
+      [WEIR_PLACE_REPLAY] = "the plan that was given says so",
+      [WEIR_PLACE_HOME] = "the variable lives there for all programs"};
+  WEIR_TABLE_OF(words, WEIR_PLACE_REASONS);
+  return words[reason];
+}

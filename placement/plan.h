@@ -46,5 +46,7 @@ weir_status weir_place_plan_copy(weir_place_plan *dst,
                                  const weir_place_plan *src, weir_error *err);
 /* "eft", "only", "colocated", "search", "memory", "replay", "home". */
 const char *weir_place_reason_text(weir_place_reason reason);
+/* The same as a sentence: "it finishes first there". */
+const char *weir_place_reason_words(weir_place_reason reason);
 
 #endif

@@ -18,7 +18,7 @@ typedef struct result {
   size_t runs, samples;
   int64_t *ns; /* of each sample, sorted */
   int64_t wall_ns;
-  weir_tools_stats stats;
+  weir_run_stats stats;
 } result;
 
 /* A bound and its samples. */
@@ -159,7 +159,9 @@ static weir_status measure(result *r, const cli_job *job,
   weir_status s = lane_open(&l, job, inputs, args, err);
   if (s == WEIR_OK) {
     r->stats.struct_size = sizeof r->stats;
-    weir_tools_bound_stats(l.bound, &r->stats);
+    s = weir_bound_stats(l.bound, &r->stats, err);
+  }
+  if (s == WEIR_OK) {
     if (args->explain) weir_tools_bound_describe(l.bound, cli_out, NULL);
     s = l.inflight > 1 ? run_overlapped(&l, err) : run_single(&l, err);
     r->wall_ns = l.wall_ns;

@@ -37,7 +37,7 @@ static void library_facts(facts *f, size_t count) {
   char value[256];
   const char *name = NULL;
   for (size_t i = 0; i < count; i++)
-    if (weir_tools_fact(i, &name, value, sizeof value)) fact(f, name, value);
+    if (weir_fact(i, &name, value, sizeof value)) fact(f, name, value);
 }
 
 static int version_command(const cli_args *args) {

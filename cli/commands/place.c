@@ -10,9 +10,9 @@
 typedef struct place {
   const cli_args *args;
   cli_job job;
-  weir_tools_place_opts opts;
-  weir_tools_plan *plan, *before; /* |before|: of --what-if */
-  char *given;                    /* text of the plan of --given or --replay */
+  weir_plan_opts opts;
+  weir_plan *plan, *before; /* |before|: of --what-if */
+  weir_plan_text given;     /* of --given or --replay */
   cli_tensors inputs;
   weir_feed *feeds;
   bool observed; /* it is to be carried out */
@@ -25,8 +25,7 @@ static weir_status read_options(place *p, weir_error *err) {
   const char *given = a->replay != NULL ? a->replay : a->given;
   WEIR_TRY(cli_placing_read(a, given, &p->opts, &p->given, err));
   p->opts.cluster = a->cluster;
-  p->opts.processors = (uint32_t)a->processors;
-  p->opts.replay = a->replay != NULL;
+  if (a->replay == NULL && given != NULL) p->opts.given = &p->given;
   p->opts.inference = a->inference;
   p->opts.microbatches = (uint32_t)a->microbatches;
   /* A prediction wants measured costs. */
@@ -57,21 +56,29 @@ static bool is_instance(const char *path) {
          (n > 5 && strcmp(path + n - 5, ".json") == 0);
 }
 
+static weir_status plan_graph(place *p, weir_error *err) {
+  if (p->args->replay != NULL)
+    return weir_plan_from_json(p->job.runtime, p->job.graph, &p->opts,
+                               &p->given, &p->plan, err);
+  return weir_plan_create(p->job.runtime, p->job.graph, &p->opts, &p->plan,
+                          err);
+}
+
 static int make_plan(place *p) {
   weir_error err = WEIR_ERROR_INIT;
   const char *path = p->args->rest[0];
   weir_status s = read_options(p, &err);
   if (s != WEIR_OK) return cli_fail(&err);
   if (is_instance(path)) {
-    s = weir_tools_place_file(p->job.runtime, path, &p->opts, &p->plan, &err);
+    s = weir_tools_place_file(p->job.runtime, path, &p->opts,
+                              p->args->replay != NULL ? &p->given : NULL,
+                              (uint32_t)p->args->processors, &p->plan, &err);
     return s == WEIR_OK ? 0 : cli_fail(&err);
   }
   int code = cli_job_load(&p->job, p->args, path);
   if (code != 0) return code;
   s = read_inputs(p, &err);
-  if (s == WEIR_OK)
-    s = weir_tools_place_graph(p->job.runtime, p->job.graph, &p->opts, &p->plan,
-                               &err);
+  if (s == WEIR_OK) s = plan_graph(p, &err);
   return s == WEIR_OK ? 0 : cli_fail(&err);
 }
 
@@ -90,8 +97,7 @@ static int change_plan(place *p) {
   p->opts.change_count = a->what_if.count;
   p->opts.before = p->before;
   p->opts.calibrate = false; /* that is done */
-  weir_status s = weir_tools_place_graph(p->job.runtime, p->job.graph, &p->opts,
-                                         &p->plan, &err);
+  weir_status s = plan_graph(p, &err);
   return s == WEIR_OK ? 0 : cli_fail(&err);
 }
 
@@ -103,18 +109,18 @@ static weir_status show_changes(const place *p, weir_error *err) {
         !cli_out(NULL, "\n", 1))
       return cli_error(err, "W5009", "the output could not be written");
   }
-  return weir_tools_plan_compare(p->before, p->plan, cli_out, NULL, err);
+  return weir_plan_compare(p->before, p->plan, NULL, cli_out, NULL, err);
 }
 
-static weir_status show(const place *p, weir_tools_plan_form form,
-                        const char *what, weir_error *err) {
-  return weir_tools_plan_write(p->plan, form, what, cli_out, NULL, err);
+static weir_status show(const place *p, weir_plan_form form, const char *what,
+                        weir_error *err) {
+  return weir_plan_write(p->plan, form, what, cli_out, NULL, err);
 }
 
-static weir_tools_plan_form form_of(const cli_args *a) {
+static weir_plan_form form_of(const cli_args *a) {
   static const struct {
     const char *name;
-    weir_tools_plan_form form;
+    weir_plan_form form;
   } forms[] = {{"table", WEIR_PLAN_TABLE},
                {"json", WEIR_PLAN_JSON},
                {"dot", WEIR_PLAN_DOT},
@@ -128,9 +134,9 @@ static weir_tools_plan_form form_of(const cli_args *a) {
 }
 
 /* The form of --parts. Errors: W0002 where they have none. */
-static weir_status parts_form(const cli_args *a, weir_tools_plan_form *form,
+static weir_status parts_form(const cli_args *a, weir_plan_form *form,
                               weir_error *err) {
-  *form = WEIR_PLAN_PARTS;
+  *form = WEIR_PLAN_PARTS_TEXT;
   if (!a->parts) return WEIR_OK;
   if (a->json || (a->format != NULL && strcmp(a->format, "json") == 0))
     *form = WEIR_PLAN_PARTS_JSON;
@@ -149,16 +155,16 @@ static int compare(const place *p) {
   const cli_args *a = p->args;
   weir_error err = WEIR_ERROR_INIT;
   const char *path = a->verify != NULL ? a->verify : a->diff;
-  char *text = NULL;
-  size_t size = 0;
+  char *json = NULL;
+  weir_plan_text text = {.struct_size = sizeof text, .name = path};
   bool same = true;
-  weir_status s = cli_read_plan(path, &text, &size, &err);
+  weir_status s = cli_read_plan(path, &json, &text.size, &err);
+  text.json = json;
   if (s == WEIR_OK && a->verify != NULL)
-    s = weir_tools_plan_verify(p->plan, text, size, path, &err);
+    s = weir_plan_verify(p->plan, &text, &err);
   else if (s == WEIR_OK)
-    s = weir_tools_plan_diff(p->plan, text, size, path, &same, cli_out, NULL,
-                             &err);
-  free(text);
+    s = weir_plan_diff(p->plan, &text, &same, cli_out, NULL, &err);
+  free(json);
   if (s != WEIR_OK) return cli_fail(&err);
   if (a->verify != NULL && !a->quiet) cli_note("%s: a sound plan\n", path);
   return same ? 0 : 1;
@@ -171,7 +177,7 @@ static int answer(const place *p) {
   if (a->verify != NULL || a->diff != NULL) return compare(p);
   bool more = a->explain_node != NULL || a->critical || a->memory != NULL ||
               a->parts || p->before != NULL;
-  weir_tools_plan_form parts;
+  weir_plan_form parts;
   s = parts_form(a, &parts, &err);
   if (s == WEIR_OK && p->before != NULL && a->format == NULL && !a->json)
     s = show_changes(p, &err);
@@ -189,11 +195,11 @@ static int answer(const place *p) {
 }
 
 static void place_release(place *p) {
-  weir_tools_plan_release(p->plan);
-  weir_tools_plan_release(p->before);
+  weir_plan_release(p->plan);
+  weir_plan_release(p->before);
   cli_tensors_release(&p->inputs);
   free(p->feeds);
-  free(p->given);
+  cli_plan_text_free(&p->given);
   cli_job_close(&p->job);
 }
 

@@ -205,7 +205,7 @@ static weir_status write_one(predict *p, const char *text, weir_error *err) {
 
 /* ---- Batches */
 
-static bool on_batch(void *self, const weir_tools_prediction *b) {
+static bool on_batch(void *self, const weir_prediction *b) {
   predict *p = self;
   if (p->args->outputs.count > 0) {
     for (size_t k = 0; k < p->output_count; k++)
@@ -221,16 +221,16 @@ static bool on_batch(void *self, const weir_tools_prediction *b) {
 
 static weir_status run_data(predict *p, weir_error *err) {
   const cli_args *a = p->args;
-  weir_tools_predict_opts opts = {.struct_size = sizeof opts,
-                                  .data = a->data,
-                                  .data_root = a->data_root,
-                                  .seed = (uint64_t)a->seed,
-                                  .take = (uint64_t)a->take,
-                                  .self = p,
-                                  .batch = on_batch,
-                                  .getenv = cli_look_up_env};
+  weir_predict_opts opts = {.struct_size = sizeof opts,
+                            .data = a->data,
+                            .data_root = a->data_root,
+                            .seed = (uint64_t)a->seed,
+                            .take = (uint64_t)a->take,
+                            .self = p,
+                            .batch = on_batch,
+                            .getenv = cli_look_up_env};
   p->err = err;
-  weir_status s = weir_tools_predict(p->job.session, &opts, err);
+  weir_status s = weir_session_predict(p->job.session, &opts, err);
   return p->failed != WEIR_OK ? p->failed : s;
 }
 
@@ -259,8 +259,9 @@ static weir_status run_inputs(predict *p, weir_error *err) {
   if (s == WEIR_OK) {
     for (size_t k = 0; k < n; k++) outputs[k] = fetches[k].tensor;
     weir_tensor_info info = info_of(outputs[0]);
-    weir_tools_prediction b = {.rows = info.rank > 0 ? info.dims[0] : 0,
-                               .outputs = outputs};
+    weir_prediction b = {.struct_size = sizeof b,
+                         .rows = info.rank > 0 ? info.dims[0] : 0,
+                         .outputs = outputs};
     p->err = err;
     if (!on_batch(p, &b)) s = p->failed;
   }

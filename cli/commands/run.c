@@ -122,7 +122,7 @@ static weir_status execute(run *r, weir_error *err) {
     dump[i] = i < a->targets.count ? a->targets.items[i]
                                    : a->dumps.items[i - a->targets.count];
   if (s == WEIR_OK && a->trace != NULL)
-    s = weir_tools_trace_create(r->job.runtime, 1 << 20, &r->trace, err);
+    s = weir_trace_create(r->job.runtime, 1 << 20, &r->trace, err);
   weir_run_opts opts = {.struct_size = sizeof opts,
                         .trap_nan = a->trap_nan,
                         .timeout_ns = a->timeout_ns,
@@ -251,7 +251,7 @@ static weir_status write_trace(const run *r, weir_error *err) {
   FILE *file = fopen(r->args->trace, "we");
   if (file == NULL)
     return cli_error(err, "W5009", "%s cannot be written", r->args->trace);
-  bool ok = weir_tools_trace_write(r->trace, cli_file_write, file);
+  bool ok = weir_trace_write(r->trace, cli_file_write, file);
   ok = fclose(file) == 0 && ok;
   if (ok) return WEIR_OK;
   return cli_error(err, "W5009", "%s cannot be written", r->args->trace);
@@ -318,7 +318,7 @@ static void run_release(run *r) {
   free(r->fetches);
   free(r->errors);
   cli_tensors_release(&r->inputs);
-  weir_tools_trace_release(r->trace);
+  weir_trace_release(r->trace);
   cli_job_close(&r->job);
 }
 

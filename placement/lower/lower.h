@@ -38,8 +38,10 @@ typedef struct weir_unit {
   uint32_t first_member, member_count; /* in |members| */
   uint32_t rule;                       /* index in `placement:`, NONE */
   bool own_device;                     /* the node itself said where */
-  bool home;                           /* a variable: its home says where */
-  bool relaxed;                        /* its request was dropped */
+  weir_sv asked; /* the device that it asked for, in the graph's or a pin's
+                    words; empty: none, or its rule says */
+  bool home;     /* a variable: its home says where */
+  bool relaxed;  /* its request was dropped */
   bool follows;  /* a view, an assignment, an apply_*: rules pass it by */
   uint32_t with; /* unit that it is colocated with (the first), or NONE */
   weir_place_source source;

@@ -176,6 +176,17 @@ static const weir_place_pin *find_pin(const weir_lowering *l,
   return NULL;
 }
 
+/* The pin's device as text that lives as long as the placement. */
+static weir_status keep_pin(weir_lowering *l, const weir_place_pin *pin,
+                            weir_sv *out) {
+  char text[160];
+  weir_device_name_print(&pin->device, text, sizeof text);
+  char *kept = weir_arena_string(l->arena, text, strlen(text));
+  if (kept == NULL) return weir_fail_memory(l->err, strlen(text));
+  *out = weir_sv_from(kept);
+  return WEIR_OK;
+}
+
 /* Adds the names of the cluster's devices, the first ones, to |err|. */
 static void hint_devices(const weir_lowering *l) {
   char devices[200] = "";
@@ -262,6 +273,8 @@ static weir_status allow(ruler *r, uint32_t id, uint64_t *spare) {
   runnable(l, u, set);
   if (set_is_empty(l, set)) return no_kernel(l, u);
   u->own_device = own.size > 0 || pin != NULL;
+  u->asked = own;
+  if (pin != NULL) WEIR_TRY(keep_pin(l, pin, &u->asked));
   u->rule = u->follows ? WEIR_PLACE_NONE : find_rule(r, u);
   if (stays_home(l, u, set)) return WEIR_OK;
   if (u->rule != WEIR_PLACE_NONE) by = &r->rules[u->rule];

@@ -81,40 +81,21 @@ typedef struct candidates {
 static weir_status write_candidate(weir_place_mover *m, uint32_t node,
                                    uint32_t d, candidates *c,
                                    const weir_writer *out, weir_error *err) {
-  const weir_place_view *v = m->v;
-  const weir_place_problem *p = v->problem;
-  char finish[32], step[32];
-  bool here = v->plan->device[node] == d;
-  if (!weir_place_group_may(p, node, d)) {
-    bool kernel = p->cost[(size_t)node * p->class_count + p->devices[d].cls] !=
-                  WEIR_PLACE_NO_KERNEL;
-    (void)weir_place_print(out, "  %-38.*s %12s %12s  %s\n",
-                           WEIR_SV(p->devices[d].name), "-", "-",
-                           kernel ? "not allowed" : "no kernel");
-    return WEIR_OK;
-  }
-  weir_error why = WEIR_ERROR_INIT;
-  weir_status moved = weir_place_mover_move(m, node, d, &why);
-  if (moved != WEIR_OK && strcmp(why.id, "W3013") == 0) {
-    (void)weir_place_print(out, "  %-38.*s %12s %12s  no room\n",
-                           WEIR_SV(p->devices[d].name), "-", "-");
-    return WEIR_OK;
-  }
-  if (moved != WEIR_OK) {
-    weir_error_copy(err, &why);
-    return moved;
-  }
-  int64_t total = m->plan->makespan_ns;
-  if (!here && total < c->runner_ns) {
-    c->runner_ns = total;
+  weir_place_chance chance;
+  char finish[32] = "-", step[32] = "-";
+  WEIR_TRY(weir_place_mover_try(m, node, d, &chance, err));
+  if (chance.kind == WEIR_PLACE_POSSIBLE &&
+      chance.then.step_ns < c->runner_ns) {
+    c->runner_ns = chance.then.step_ns;
     c->runner = d;
   }
-  (void)weir_place_print(
-      out, "  %-38.*s %12s %12s  %s\n", WEIR_SV(p->devices[d].name),
-      weir_quantity_print_time(
-          here ? v->plan->end_ns[node] : m->plan->end_ns[node], finish),
-      weir_quantity_print_time(here ? v->plan->makespan_ns : total, step),
-      here ? "chosen" : "");
+  if (chance.then.step_ns >= 0) {
+    weir_quantity_print_time(chance.then.finish_ns, finish);
+    weir_quantity_print_time(chance.then.step_ns, step);
+  }
+  (void)weir_place_print(out, "  %-38.*s %12s %12s  %s\n",
+                         WEIR_SV(m->v->problem->devices[d].name), finish, step,
+                         weir_place_chance_text(chance.kind));
   return WEIR_OK;
 }
 

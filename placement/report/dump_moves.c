@@ -3,6 +3,7 @@
 
 #include "placement/report/dump_internal.h"
 #include "placement/schedule/rank.h"
+#include "runtime/base/table.h"
 
 /* ---- A plan scheduled again with one node elsewhere */
 
@@ -57,6 +58,57 @@ bool weir_place_group_may(const weir_place_problem *p, uint32_t node,
         weir_place_cost(p, n, device) == WEIR_PLACE_NO_KERNEL)
       return false;
   return true;
+}
+
+/* ---- One node on one device */
+
+const char *weir_place_chance_text(weir_place_chance_kind kind) {
+  static const char *const texts[] = {[WEIR_PLACE_HERE] = "chosen",
+                                      [WEIR_PLACE_POSSIBLE] = "",
+                                      [WEIR_PLACE_NOT_ALLOWED] = "not allowed",
+                                      [WEIR_PLACE_KERNEL_MISSING] = "no kernel",
+                                      [WEIR_PLACE_ROOM_MISSING] = "no room"};
+  WEIR_TABLE_OF(texts, WEIR_PLACE_CHANCES);
+  return texts[kind];
+}
+
+weir_status weir_place_mover_try(weir_place_mover *m, uint32_t node, uint32_t d,
+                                 weir_place_chance *out, weir_error *err) {
+  const weir_place_problem *p = m->v->problem;
+  const weir_place_plan *plan = m->v->plan;
+  weir_error why = WEIR_ERROR_INIT;
+  *out = (weir_place_chance){WEIR_PLACE_NOT_ALLOWED, {-1, -1}};
+  if (plan->device[node] == d) {
+    *out = (weir_place_chance){WEIR_PLACE_HERE,
+                               {plan->end_ns[node], plan->makespan_ns}};
+    return WEIR_OK;
+  }
+  if (!weir_place_group_may(p, node, d)) {
+    if (p->cost[(size_t)node * p->class_count + p->devices[d].cls] ==
+        WEIR_PLACE_NO_KERNEL)
+      out->kind = WEIR_PLACE_KERNEL_MISSING;
+    return WEIR_OK;
+  }
+  weir_status s = weir_place_mover_move(m, node, d, &why);
+  if (s == WEIR_OK) {
+    *out = (weir_place_chance){WEIR_PLACE_POSSIBLE,
+                               {m->plan->end_ns[node], m->plan->makespan_ns}};
+  } else if (strcmp(why.id, "W3013") == 0) {
+    out->kind = WEIR_PLACE_ROOM_MISSING;
+    return WEIR_OK;
+  }
+  if (s != WEIR_OK) weir_error_copy(err, &why);
+  return s;
+}
+
+weir_status weir_place_chance_of(const weir_place_view *view, uint32_t node,
+                                 uint32_t device, weir_place_chance *out,
+                                 weir_error *err) {
+  weir_place_mover m;
+  weir_status s = weir_place_mover_begin(&m, view, err);
+  if (s == WEIR_OK) s = weir_place_mover_try(&m, node, device, out, err);
+  weir_place_mover_end(&m);
+  return s;
 }
 
 /* ---- All nodes on all devices */

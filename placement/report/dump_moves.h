@@ -31,4 +31,31 @@ weir_status weir_place_mover_move(weir_place_mover *m, uint32_t node,
 bool weir_place_group_may(const weir_place_problem *problem, uint32_t node,
                           uint32_t device);
 
+/* What there is to say of a node on a device. */
+typedef enum weir_place_chance_kind {
+  WEIR_PLACE_HERE, /* it is there */
+  WEIR_PLACE_POSSIBLE,
+  WEIR_PLACE_NOT_ALLOWED, /* by a request, or what it has to be with */
+  WEIR_PLACE_KERNEL_MISSING,
+  WEIR_PLACE_ROOM_MISSING,
+  WEIR_PLACE_CHANCES /* how many */
+} weir_place_chance_kind;
+
+typedef struct weir_place_chance {
+  weir_place_chance_kind kind;
+  weir_place_alternative then; /* all else as it is, scheduled again */
+} weir_place_chance;
+
+/* "chosen", "", "not allowed", "no kernel", "no room". */
+const char *weir_place_chance_text(weir_place_chance_kind kind);
+/* |node| and what has to be with it on |device|. Errors: W3012, W3014, W6001.
+ */
+weir_status weir_place_chance_of(const weir_place_view *view, uint32_t node,
+                                 uint32_t device, weir_place_chance *out,
+                                 weir_error *err);
+/* The same with a mover that is there. */
+weir_status weir_place_mover_try(weir_place_mover *m, uint32_t node,
+                                 uint32_t device, weir_place_chance *out,
+                                 weir_error *err);
+
 #endif

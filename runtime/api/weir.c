@@ -47,6 +47,8 @@ static weir_status make_runtime(const weir_runtime_opts *opts,
   runtime->env = env;
   runtime->memory_limit = opts->memory_limit;
   runtime->threads = opts->threads;
+  runtime->on_log = opts->on_log;
+  runtime->on_log_self = opts->on_log_self;
   pthread_mutex_init(&runtime->lock, NULL);
   *out_runtime = runtime;
   return WEIR_OK;

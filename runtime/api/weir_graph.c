@@ -9,6 +9,7 @@
 
 /* One load: the caller's options in the loader's form. */
 typedef struct load_call {
+  const weir_runtime *runtime;
   weir_load_opts opts;
   weir_param_value *params;
   weir_diag_sink sink;
@@ -17,7 +18,10 @@ typedef struct load_call {
 
 static void report(void *self, const weir_diag *diag) {
   const load_call *call = self;
-  call->opts.on_diag(call->opts.on_diag_self, diag);
+  if (call->opts.on_diag != NULL)
+    call->opts.on_diag(call->opts.on_diag_self, diag);
+  else if (weir_diag_is_warning(diag))
+    weir_log_diag(call->runtime, diag);
 }
 
 static weir_status read_params(const weir_allocator *alloc, load_call *call,
@@ -40,9 +44,11 @@ static weir_status read_params(const weir_allocator *alloc, load_call *call,
   return WEIR_OK;
 }
 
-static weir_status load_call_init(const weir_allocator *alloc, load_call *call,
+static weir_status load_call_init(const weir_runtime *runtime, load_call *call,
                                   const weir_load_opts *opts, weir_error *err) {
+  const weir_allocator *alloc = runtime->env.alloc;
   memset(call, 0, sizeof *call);
+  call->runtime = runtime;
   WEIR_TRY(WEIR_OPTS_READ(weir_load_opts, &call->opts, opts, err));
   WEIR_TRY(read_params(alloc, call, err));
   const weir_load_opts *o = &call->opts;
@@ -51,7 +57,8 @@ static weir_status load_call_init(const weir_allocator *alloc, load_call *call,
       .registry = weir_builtin_registry(),
       .params = call->params,
       .param_count = o->param_count,
-      .sink = o->on_diag != NULL ? &call->sink : NULL,
+      .sink =
+          o->on_diag != NULL || runtime->on_log != NULL ? &call->sink : NULL,
       .limits = {.bytes = o->max_bytes, .depth = o->max_depth},
       .max_nodes = o->max_nodes,
       .max_errors = o->max_errors,
@@ -72,15 +79,21 @@ static weir_status check_load(weir_runtime *runtime, const void *what,
   return WEIR_OK;
 }
 
+static void log_loaded(const weir_runtime *runtime, const weir_graph *graph) {
+  weir_log(runtime, WEIR_LOG_INFO, "a graph of %u nodes is loaded",
+           graph->node_count);
+}
+
 weir_status weir_graph_load_file(weir_runtime *runtime, const char *path,
                                  const weir_load_opts *opts,
                                  weir_graph **out_graph, weir_error *err) {
   WEIR_TRY(check_load(runtime, path, "path", out_graph, err));
   const weir_env *env = &runtime->env;
   load_call call;
-  weir_status s = load_call_init(env->alloc, &call, opts, err);
+  weir_status s = load_call_init(runtime, &call, opts, err);
   if (s == WEIR_OK)
     s = weir_graph_load(env, path, &call.options, out_graph, err);
+  if (s == WEIR_OK) log_loaded(runtime, *out_graph);
   weir_free(env->alloc, call.params);
   return s;
 }
@@ -92,11 +105,12 @@ weir_status weir_graph_load_buffer(weir_runtime *runtime, const char *yaml,
   WEIR_TRY(check_load(runtime, yaml, "yaml", out_graph, err));
   const weir_env *env = &runtime->env;
   load_call call;
-  weir_status s = load_call_init(env->alloc, &call, opts, err);
+  weir_status s = load_call_init(runtime, &call, opts, err);
   if (s == WEIR_OK)
     s = weir_graph_load_text(env, (weir_sv){yaml, size},
                              name != NULL ? name : "<buffer>", &call.options,
                              out_graph, err);
+  if (s == WEIR_OK) log_loaded(runtime, *out_graph);
   weir_free(env->alloc, call.params);
   return s;
 }

@@ -31,12 +31,20 @@ struct weir_runtime {
   weir_env env;
   uint64_t memory_limit;
   int threads;
+  void (*on_log)(void *self, weir_log_level level, const char *text);
+  void *on_log_self;
   pthread_mutex_t lock; /* guards |pool| */
   weir_pool *pool;      /* made by the first session */
 };
 
 /* One more reference, which is returned. */
 weir_runtime *weir_runtime_ref(weir_runtime *runtime);
+
+/* weir_log.c: a line to the host's log, if it wants one. */
+void weir_log(const weir_runtime *runtime, weir_log_level level,
+              const char *fmt, ...) WEIR_PRINTF(3, 4);
+/* A diagnostic that nobody else is told of. */
+void weir_log_diag(const weir_runtime *runtime, const weir_diag *diag);
 
 /* A run under way, so that it can be cancelled. */
 typedef struct weir_run_entry weir_run_entry;
@@ -55,6 +63,7 @@ struct weir_session {
   weir_placed *placed; /* or NULL */
   pthread_mutex_t lock;
   weir_run_entry runs; /* ring; guarded by |lock| */
+  bool *trained; /* per node of |graph|, made when first asked for; likewise */
 };
 
 struct weir_bound {
@@ -76,6 +85,8 @@ weir_status weir_placed_create(weir_runtime *runtime, const weir_graph *graph,
                                const weir_session_opts *opts,
                                weir_placed **out_placed, weir_error *err);
 void weir_placed_release(weir_placed *placed); /* NULL-safe */
+/* The device that variable |name| lives on; empty: nobody said. */
+weir_sv weir_placed_home(const weir_placed *placed, weir_sv name);
 /* Says so in |options|; nothing for NULL. */
 void weir_placed_use(weir_placed *placed, weir_session_options *options);
 /* What weir_placer_parse reads; NULL: the default, which is NULL too. Errors:

@@ -16,24 +16,40 @@
  * leave uninitialised. */
 
 /* X(type, last field in 0.1) */
-#define WEIR_PUBLIC_STRUCTS(X)         \
-  X(weir_allocator_hook, free)         \
-  X(weir_runtime_opts, allocator)      \
-  X(weir_param, text)                  \
-  X(weir_load_opts, max_depth)         \
-  X(weir_io_desc, type)                \
-  X(weir_tensor_spec, bytes)           \
-  X(weir_tensor_list, tensors)         \
-  X(weir_tensor_info, bytes)           \
-  X(weir_session_opts, on_placed_self) \
-  X(weir_feed, tensor)                 \
-  X(weir_fetch, error)                 \
-  X(weir_run_request, target_count)    \
-  X(weir_run_opts, trace)              \
-  X(weir_train_opts, on_diag_self)     \
-  X(weir_train_callbacks, warning)     \
-  X(weir_train_progress, eval_ns)      \
-  X(weir_train_report, value_count)
+#define WEIR_PUBLIC_STRUCTS(X)       \
+  X(weir_allocator_hook, free)       \
+  X(weir_runtime_opts, on_log_self)  \
+  X(weir_param, text)                \
+  X(weir_load_opts, max_depth)       \
+  X(weir_io_desc, type)              \
+  X(weir_tensor_spec, bytes)         \
+  X(weir_tensor_list, tensors)       \
+  X(weir_tensor_info, bytes)         \
+  X(weir_session_opts, on_plan_self) \
+  X(weir_feed, tensor)               \
+  X(weir_fetch, error)               \
+  X(weir_run_request, target_count)  \
+  X(weir_run_opts, trace)            \
+  X(weir_train_opts, on_diag_self)   \
+  X(weir_train_callbacks, warning)   \
+  X(weir_train_progress, eval_ns)    \
+  X(weir_train_report, value_count)  \
+  X(weir_run_stats, constant_bytes)  \
+  X(weir_prediction, labels)         \
+  X(weir_predict_opts, getenv_self)  \
+  X(weir_variable_desc, type)        \
+  X(weir_plan_progress, asked)       \
+  X(weir_plan_text, name)            \
+  X(weir_plan_opts, on_diag_self)    \
+  X(weir_plan_node, reason_why)      \
+  X(weir_plan_device, busy_ns)       \
+  X(weir_plan_copy, end_ns)          \
+  X(weir_plan_part, sent_bytes)      \
+  X(weir_plan_edge, ranks)           \
+  X(weir_plan_figure, bound)         \
+  X(weir_plan_summary, placer)       \
+  X(weir_plan_item, bytes)           \
+  X(weir_plan_alternative, step_ns)
 
 enum {
 #define WEIR_SIZE_0_ROW(type, last) \

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "placement/place.h"
-#include "runtime/api/weir_internal.h"
+#include "runtime/api/weir_costs.h"
+#include "runtime/api/weir_plan.h"
 
 /* Sessions whose nodes are placed on the devices of a cluster, all of them in
  * this process. */
 
 struct weir_placed {
-  const weir_allocator *alloc;
+  weir_runtime *runtime; /* of the session, which outlives this */
   weir_placing *placing;
   weir_plan *plan; /* or NULL */
   bool plan_only;
-  weir_write_fn on_placed;
-  void *on_placed_self;
   void (*on_plan)(void *self, const weir_plan *plan);
   void *on_plan_self;
 };
@@ -20,7 +18,7 @@ void weir_placed_release(weir_placed *p) {
   if (p == NULL) return;
   weir_plan_unref(p->plan);
   weir_placing_unref(p->placing);
-  weir_free(p->alloc, p);
+  weir_free(p->runtime->env.alloc, p);
 }
 
 weir_status weir_placer_choose(const char *name, const weir_placer **out,
@@ -36,30 +34,35 @@ weir_status weir_placer_choose(const char *name, const weir_placer **out,
 
 static void on_plan(void *self, const weir_plan *plan) {
   const weir_placed *p = self;
-  weir_writer out = {p->on_placed_self, p->on_placed};
-  /* That it cannot be shown is no reason not to run. */
-  if (out.write != NULL) (void)weir_place_write_summary(&plan->view, &out);
+  weir_log(p->runtime, WEIR_LOG_DEBUG,
+           "a program of %u nodes is placed: a step of %lld ns",
+           plan->view.problem->node_count,
+           (long long)plan->view.plan->makespan_ns);
   if (p->on_plan != NULL) p->on_plan(p->on_plan_self, plan);
 }
 
-/* A plan that is there, one to be read, or places for each program. */
+/* What places each program. */
+static weir_status make_placing(weir_placed *p, const weir_graph *graph,
+                                const weir_plan_opts *opts, weir_error *err) {
+  plan_call c;
+  weir_status s = weir_plan_call_begin(&c, p->runtime, graph, opts, err);
+  if (s == WEIR_OK)
+    s = weir_plan_costs_find(p->runtime, &c.opts, &c.request, &c.costs, err);
+  c.request.costs = c.costs;
+  if (s == WEIR_OK)
+    s = weir_placing_create(p->runtime->env.alloc, &c.request, &p->placing,
+                            &p->plan, err);
+  weir_plan_call_end(&c, p->runtime);
+  return s;
+}
+
 static weir_status find_placing(weir_placed *p, const weir_graph *graph,
                                 const weir_session_opts *o, weir_error *err) {
-  weir_place_request r = {.graph = graph,
-                          .cluster = o->in_process,
-                          .options = {.strictness = WEIR_PLACE_WARN},
-                          .inference = true,
-                          .given = {o->plan, o->plan_size},
-                          .replay = true};
-  if (o->placed != NULL) {
-    p->plan = weir_plan_ref(o->placed);
-  } else {
-    WEIR_TRY(
-        weir_placer_choose(o->placer, &r.options.placer, &r.options.seed, err));
-    if (o->plan == NULL)
-      return weir_placing_create(p->alloc, &r, &p->placing, &p->plan, err);
-    WEIR_TRY(weir_place_graph(p->alloc, &r, &p->plan, err));
-  }
+  if (o->place != NULL) return make_placing(p, graph, o->place, err);
+  if (o->plan->placement == NULL)
+    return weir_fail(err, WEIR_W3016, NULL,
+                     "the plan is not of a graph, so no session can use it");
+  p->plan = weir_plan_ref(o->plan);
   p->placing = weir_placing_ref(p->plan->placing);
   return WEIR_OK;
 }
@@ -68,17 +71,16 @@ weir_status weir_placed_create(weir_runtime *runtime, const weir_graph *graph,
                                const weir_session_opts *o, weir_placed **out,
                                weir_error *err) {
   *out = NULL;
-  if (o->in_process == NULL && o->placed == NULL) {
-    if (o->plan == NULL && o->placer == NULL) return WEIR_OK;
-    return weir_fail(err, WEIR_W0002, NULL,
-                     "a plan or a placer needs a cluster: in-process");
-  }
+  if (o->plan_only && o->plan == NULL)
+    return weir_fail_null(err, "weir_session_opts: plan_only, but plan");
+  if (o->place == NULL && o->plan == NULL) return WEIR_OK;
+  if (o->place != NULL && o->plan != NULL)
+    return weir_fail(err, WEIR_W0004, NULL,
+                     "weir_session_opts: either place or plan, not both");
   weir_placed *p = weir_alloc_array(runtime->env.alloc, 1, sizeof *p);
   if (p == NULL) return weir_fail_memory(err, sizeof *p);
-  *p = (weir_placed){.alloc = runtime->env.alloc,
-                     .plan_only = o->placed_only,
-                     .on_placed = o->on_placed,
-                     .on_placed_self = o->on_placed_self,
+  *p = (weir_placed){.runtime = runtime,
+                     .plan_only = o->plan_only,
                      .on_plan = o->on_plan,
                      .on_plan_self = o->on_plan_self};
   weir_status s = find_placing(p, graph, o, err);
@@ -87,6 +89,13 @@ weir_status weir_placed_create(weir_runtime *runtime, const weir_graph *graph,
   else
     weir_placed_release(p);
   return s;
+}
+
+weir_sv weir_placed_home(const weir_placed *p, weir_sv name) {
+  if (p == NULL) return (weir_sv){"", 0};
+  uint32_t device = weir_placing_home(p->placing, name);
+  if (device == WEIR_PLACE_NONE) return (weir_sv){"", 0};
+  return p->placing->cluster->devices[device].text;
 }
 
 void weir_placed_use(weir_placed *p, weir_session_options *options) {

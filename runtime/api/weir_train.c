@@ -25,7 +25,10 @@ struct weir_trainer {
 
 static void report(void *self, const weir_diag *diag) {
   const weir_trainer *t = self;
-  t->on_diag(t->on_diag_self, diag);
+  if (t->on_diag != NULL)
+    t->on_diag(t->on_diag_self, diag);
+  else if (weir_diag_is_warning(diag))
+    weir_log_diag(t->runtime, diag);
 }
 
 /* What |opts| says, in the loop's form; texts are borrowed. */
@@ -57,7 +60,7 @@ static weir_status read_opts(weir_trainer *t, const weir_graph *graph,
       .map_count = o->map_count,
       .getenv = o->getenv,
       .getenv_self = o->getenv_self,
-      .sink = o->on_diag != NULL ? &t->sink : NULL,
+      .sink = &t->sink,
       .calls = &t->callbacks};
   WEIR_TRY(weir_placed_create(t->runtime, graph, &session, &t->placed, err));
   weir_placed_use(t->placed, &out->session);
@@ -179,8 +182,13 @@ weir_status weir_session_restore(weir_session *session, const char *dir,
                                 step < 0 ? -1 : step, NULL, &c, err));
   weir_status s = weir_checkpoint_to_session(c, session->graph, session->exec,
                                              dir, false, err);
-  if (s == WEIR_OK && out_step != NULL)
-    *out_step = (int64_t)weir_checkpoint_about(c)->step;
+  if (s == WEIR_OK) {
+    int64_t found = (int64_t)weir_checkpoint_about(c)->step;
+    weir_log(session->runtime, WEIR_LOG_INFO,
+             "variables are restored from step %lld in %.300s",
+             (long long)found, dir);
+    if (out_step != NULL) *out_step = found;
+  }
   weir_checkpoint_release(c);
   return s;
 }

@@ -44,17 +44,6 @@ size_t weir_tools_graph_node_count(const weir_graph *graph);
 
 /* ---- Compiled programs. */
 
-/* Figures of one run; see weir_program_stats of runtime/exec. */
-typedef struct weir_tools_stats {
-  uint32_t struct_size;
-  uint32_t nodes, instructions, groups;
-  int64_t flops, bytes;
-  uint64_t arena_bytes, arena_bound_bytes, constant_bytes;
-} weir_tools_stats;
-
-/* Fills |out_stats|, whose struct_size is set. */
-void weir_tools_bound_stats(const weir_bound *bound,
-                            weir_tools_stats *out_stats);
 /* One line per instruction: what was chosen and why. */
 bool weir_tools_bound_describe(const weir_bound *bound, weir_write_fn write,
                                void *self);
@@ -76,15 +65,6 @@ typedef struct weir_tools_steps {
 weir_status weir_tools_bound_steps(weir_bound *bound,
                                    const weir_tools_steps *steps,
                                    weir_error *err);
-
-/* ---- Traces: pass one in weir_run_opts, write it when no run uses it. */
-
-weir_status weir_tools_trace_create(weir_runtime *runtime, size_t max_events,
-                                    weir_trace **out_trace, weir_error *err);
-/* Chrome's JSON form, which Perfetto opens. */
-bool weir_tools_trace_write(const weir_trace *trace, weir_write_fn write,
-                            void *self);
-void weir_tools_trace_release(weir_trace *trace);
 
 /* ---- Tensors as text. */
 
@@ -167,9 +147,7 @@ weir_status weir_tools_checkpoint_convert(weir_runtime *runtime,
                                           const weir_tools_convert *opts,
                                           weir_error *err);
 
-/* ---- Placement. A plan holds its problem, and its graph if it has one. */
-
-typedef struct weir_tools_plan weir_tools_plan;
+/* ---- Placement. */
 
 /* A row of a list: how it is written (NAME, or NAME:ARGS too, where |args| is
  * not NULL) and what it is. Static text. */
@@ -192,96 +170,15 @@ bool weir_tools_format(size_t i, weir_tools_row *out_row);
  * x.npy, x.npz#w. */
 bool weir_tools_tensor_file(const char *path);
 
-typedef struct weir_tools_place_opts {
-  uint32_t struct_size;
-  int32_t strictness;  /* of requests: -1 soft, 0 as rules say, 1 strict */
-  const char *cluster; /* "ps=1,worker=2", "auto"; NULL: the graph's, or auto */
-  uint32_t processors; /* instances: equal devices; 0: 4 */
-  bool inference;      /* the outputs, though the graph has `train` */
-  bool portfolio_only; /* no local search */
-  uint64_t moves;      /* of local search; 0: by the number of nodes */
-  int64_t budget_ns;   /* ends the search too; 0: no */
-  uint64_t seed;
-  const char *given; /* JSON of a plan that joins the candidates, or NULL */
-  size_t given_size;
-  const char *given_name; /* for messages; NULL: "plan" */
-  bool replay;            /* |given| is the plan */
-  const char *placer;     /* as in weir_session_opts */
-  /* What if: changes of the cluster or of requests, in order (the forms are
-   * in placement/what_if.h), and the plan that they start from. */
-  const char *const *changes;
-  size_t change_count;
-  const struct weir_tools_plan *before;
-  /* A cost file, which lives as long as the plan; NULL: none. */
-  const char *costs;
-  /* Run the graph and measure its units first. |costs| gets what was measured,
-   * beside what it holds already if that is of this machine. */
-  bool calibrate;
-  bool in_process; /* tasks are of one process: a measured link is theirs too */
-  void (*on_diag)(void *self, const weir_diag *diag); /* warnings */
-  void *on_diag_self;
-  const char *objective; /* what the plan is to be best at; NULL: latency */
-  uint32_t microbatches; /* in flight in a pipeline; 0: 8 */
-  /* What will be fed: shapes count. */
-  const weir_feed *feeds;
-  size_t feed_count;
-  bool open; /* a dimension that nothing fixes counts as a nominal size */
-} weir_tools_place_opts;
-
-/* Places what |graph|'s outputs need. Errors: W2008, W3001-W3020, W6001; of
- * costs W3045, W3047, W4001, W5009 and what running says. */
-weir_status weir_tools_place_graph(weir_runtime *runtime,
-                                   const weir_graph *graph,
-                                   const weir_tools_place_opts *opts,
-                                   weir_tools_plan **out_plan, weir_error *err);
 /* Places the tasks of an instance file: STG, or dag-bench or dnn-partitioning
- * JSON, told by its content. Errors: W3010-W3016, W4001, W4013. */
+ * JSON, as its content says, on |processors| (0: 4) equal devices if it names
+ * none; or as |replay| (may be NULL) says. Errors: W3010-W3016, W4001, W4013.
+ */
 weir_status weir_tools_place_file(weir_runtime *runtime, const char *path,
-                                  const weir_tools_place_opts *opts,
-                                  weir_tools_plan **out_plan, weir_error *err);
-void weir_tools_plan_release(weir_tools_plan *plan); /* NULL-safe */
-/* The plan for weir_session_opts; lent. */
-const weir_plan *weir_tools_plan_get(const weir_tools_plan *plan);
-/* |*kept| (NULL: none) becomes |plan| if that has more units. Errors: W6001. */
-weir_status weir_tools_plan_keep(weir_runtime *runtime, const weir_plan *plan,
-                                 weir_tools_plan **kept, weir_error *err);
-
-typedef enum weir_tools_plan_form {
-  WEIR_PLAN_SUMMARY,
-  WEIR_PLAN_TABLE, /* |what|: a pattern of nodes, or NULL: all */
-  WEIR_PLAN_JSON,  /* the same */
-  WEIR_PLAN_DOT,
-  WEIR_PLAN_TRACE,
-  WEIR_PLAN_CRITICAL,
-  WEIR_PLAN_EXPLAIN, /* |what|: a node */
-  WEIR_PLAN_MEMORY,  /* |what|: a device */
-  WEIR_PLAN_HTML,
-  WEIR_PLAN_PARTS, /* what each device does, sends and receives, as text */
-  WEIR_PLAN_PARTS_JSON,
-  WEIR_PLAN_PARTS_DOT
-} weir_tools_plan_form;
-
-/* Writes the plan. Errors: W0002 (no such node or device), W5009, W6001. */
-weir_status weir_tools_plan_write(const weir_tools_plan *plan,
-                                  weir_tools_plan_form form, const char *what,
-                                  weir_write_fn write, void *self,
+                                  const weir_plan_opts *opts,
+                                  const weir_plan_text *replay,
+                                  uint32_t processors, weir_plan **out_plan,
                                   weir_error *err);
-/* Reads the JSON of a plan for the same problem and checks every rule of the
- * model. Errors: W3013, W3016, W4013, W6001. */
-weir_status weir_tools_plan_verify(const weir_tools_plan *plan,
-                                   const char *json, size_t size,
-                                   const char *name, weir_error *err);
-/* What differs from |before| to |after|, which was made with |before| and its
- * changes. */
-weir_status weir_tools_plan_compare(const weir_tools_plan *before,
-                                    const weir_tools_plan *after,
-                                    weir_write_fn write, void *self,
-                                    weir_error *err);
-/* What differs from JSON plan |a| to |plan|; |*same|: nothing. */
-weir_status weir_tools_plan_diff(const weir_tools_plan *plan, const char *json,
-                                 size_t size, const char *name, bool *same,
-                                 weir_write_fn write, void *self,
-                                 weir_error *err);
 
 /* A plan carried out here, beside what it foretold. It borrows the plan. */
 typedef struct weir_tools_observed weir_tools_observed;
@@ -289,7 +186,7 @@ typedef struct weir_tools_observed weir_tools_observed;
 /* Runs |graph|, of which |plan| was made (with the same |inference|), many
  * times with random inputs, and measures. Errors: W3047 (the plan's devices are
  * not here), what running says, W6001. */
-weir_status weir_tools_plan_observe(const weir_tools_plan *plan,
+weir_status weir_tools_plan_observe(const weir_plan *plan,
                                     weir_runtime *runtime,
                                     const weir_graph *graph, bool inference,
                                     weir_tools_observed **out_observed,
@@ -297,7 +194,7 @@ weir_status weir_tools_plan_observe(const weir_tools_plan *plan,
 /* Writes it as text (the |most| rows that differ most, 0: 12), JSON or, with
  * WEIR_PLAN_TRACE, Chrome's form. Errors: W5009, W6001. */
 weir_status weir_tools_observed_write(const weir_tools_observed *observed,
-                                      weir_tools_plan_form form, size_t most,
+                                      weir_plan_form form, size_t most,
                                       weir_write_fn write, void *self,
                                       weir_error *err);
 void weir_tools_observed_release(weir_tools_observed *observed); /* NULL-safe */
@@ -319,33 +216,7 @@ weir_status weir_tools_data_show(weir_runtime *runtime, const weir_graph *graph,
                                  weir_write_fn write, void *self,
                                  weir_error *err);
 
-/* ---- Predictions over a data set of the graph. */
-
-/* What a batch gave; all lent. |labels| is the batch's column of integers
- * called `label`, of one number an example, or NULL. */
-typedef struct weir_tools_prediction {
-  uint64_t first; /* number of its first example */
-  int64_t rows;   /* examples wanted of it; tensors may hold more */
-  const weir_tensor *const *outputs; /* in the graph's order */
-  const weir_tensor *labels;
-} weir_tools_prediction;
-
-typedef struct weir_tools_predict_opts {
-  uint32_t struct_size;
-  const char *data;      /* name of the section */
-  const char *data_root; /* may be NULL */
-  uint64_t seed, take;   /* take 0: all of an epoch */
-  void *self;
-  bool (*batch)(void *self, const weir_tools_prediction *p); /* false: end */
-  const char *(*getenv)(void *self, const char *name);       /* may be NULL */
-  void *getenv_self;
-} weir_tools_predict_opts;
-
-/* Runs the graph's outputs on the examples of a data set, batch by batch.
- * Errors: W4020-W4039, W5021, W5009 when |batch| ended it, the runs' own. */
-weir_status weir_tools_predict(weir_session *session,
-                               const weir_tools_predict_opts *opts,
-                               weir_error *err);
+/* ---- Texts drawn from a language model. */
 
 typedef struct weir_tools_sample_opts {
   uint32_t struct_size;
@@ -382,12 +253,5 @@ weir_status weir_tools_generate(weir_runtime *runtime,
                                 const weir_tools_generate_opts *opts,
                                 weir_write_fn write, void *self,
                                 weir_error *err);
-
-/* ---- The build and the machine. */
-
-/* A fact about the build or machine: name and value, static or lent by
- * |buffer|. False past the end. */
-bool weir_tools_fact(size_t i, const char **out_name, char *buffer,
-                     size_t buffer_size);
 
 #endif

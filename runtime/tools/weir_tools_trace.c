@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/report/dump_json.h"
 #include "placement/report/dump_observed.h"
-#include "runtime/tools/weir_tools_costs.h"
-#include "runtime/tools/weir_tools_plan.h"
+#include "runtime/api/weir_plan.h"
+#include "runtime/exec/measure/measure.h"
+#include "runtime/tools/weir_tools.h"
 
 /* A plan carried out here, beside what it foretold. */
 
 struct weir_tools_observed {
   weir_runtime *runtime;
-  const weir_tools_plan *plan;
+  const weir_plan *plan;
   weir_measured *measured;
   weir_place_observed seen;
 };
@@ -42,7 +43,7 @@ static weir_status check_devices(const weir_place_view *view, bool *several,
 /* Runs it, by the plan if that has several devices. */
 static weir_status observe(weir_tools_observed *o, const weir_graph *graph,
                            bool inference, bool several, weir_error *err) {
-  const weir_plan *plan = o->plan->plan;
+  const weir_plan *plan = o->plan;
   const weir_costs *costs = plan->placing->costs;
   weir_goal *goal = NULL;
   WEIR_TRY(weir_goal_create(graph, inference, &goal, err));
@@ -69,14 +70,14 @@ static weir_status observe(weir_tools_observed *o, const weir_graph *graph,
   return WEIR_OK;
 }
 
-weir_status weir_tools_plan_observe(const weir_tools_plan *plan,
+weir_status weir_tools_plan_observe(const weir_plan *plan,
                                     weir_runtime *runtime,
                                     const weir_graph *graph, bool inference,
                                     weir_tools_observed **out_observed,
                                     weir_error *err) {
   *out_observed = NULL;
   bool several;
-  WEIR_TRY(check_devices(&plan->plan->view, &several, err));
+  WEIR_TRY(check_devices(&plan->view, &several, err));
   weir_tools_observed *o = weir_alloc_array(runtime->env.alloc, 1, sizeof *o);
   if (o == NULL) return weir_fail_memory(err, sizeof *o);
   o->runtime = weir_runtime_ref(runtime);
@@ -90,10 +91,10 @@ weir_status weir_tools_plan_observe(const weir_tools_plan *plan,
 }
 
 weir_status weir_tools_observed_write(const weir_tools_observed *o,
-                                      weir_tools_plan_form form, size_t most,
+                                      weir_plan_form form, size_t most,
                                       weir_write_fn write, void *self,
                                       weir_error *err) {
-  const weir_place_view *view = &o->plan->plan->view;
+  const weir_place_view *view = &o->plan->view;
   weir_writer out = {self, write};
   if (form != WEIR_PLAN_JSON && form != WEIR_PLAN_TRACE)
     return weir_place_write_observed(

@@ -12,7 +12,12 @@ extern "C" {
 WEIR_API uint32_t weir_version(void);
 WEIR_API const char *weir_version_text(void);
 
-/* ---- Runtime: memory and threads. */
+/* The i-th fact about the build or the machine: its name ("compiler", "cpu"),
+ * and its value in |buffer|. False past the end. */
+WEIR_API bool weir_fact(size_t i, const char **out_name, char *buffer,
+                        size_t buffer_size);
+
+/* ---- Runtime: memory, threads, a log. */
 
 /* Your memory. Called from any thread; copied, |self| must outlive everything
  * that was made with the runtime. */
@@ -24,11 +29,21 @@ typedef struct weir_allocator_hook {
   void (*free)(void *self, void *ptr);
 } weir_allocator_hook;
 
+typedef enum weir_log_level {
+  WEIR_LOG_DEBUG = 0,  /* what was decided: plans, programs, costs */
+  WEIR_LOG_INFO = 1,   /* what was done: graphs, checkpoints */
+  WEIR_LOG_WARNING = 2 /* what nobody was told of: warnings without on_diag */
+} weir_log_level;
+
 typedef struct weir_runtime_opts {
   uint32_t struct_size;
   int32_t threads;       /* running at once, callers included; 0: one a core */
   uint64_t memory_limit; /* bytes, of everything made with it; 0: none */
   const weir_allocator_hook *allocator; /* NULL: the C library's */
+  /* Gets a line of text without its end, lent for the call, on the thread that
+   * has something to say, several at once. NULL: no log. */
+  void (*on_log)(void *self, weir_log_level level, const char *text);
+  void *on_log_self;
 } weir_runtime_opts;
 
 /* |opts| may be NULL. Threads start with the first session.

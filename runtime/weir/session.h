@@ -3,6 +3,7 @@
 #define WEIR_WEIR_SESSION_H_
 
 #include "runtime/weir/graph.h"
+#include "runtime/weir/plan.h"
 #include "runtime/weir/types.h"
 
 #ifdef __cplusplus
@@ -19,25 +20,18 @@ typedef struct weir_session_opts {
   bool no_layout;        /* row-major layouts only */
   uint64_t memory_limit; /* bytes of one run's values; 0: none */
   uint64_t seed;
-  /* Place the nodes on the devices of a cluster, "ps=1,worker=2", and run each
-   * device's part in this process, one thread a device; "graph": the cluster
-   * that the graph describes. Results are the same bits. NULL: no. */
-  const char *in_process;
-  /* "search" (NULL), "first", "round_robin", "random", "random:SEED". */
-  const char *placer;
-  const char *plan; /* a plan in JSON that says where; NULL: weir places.
-                     * These two need |in_process|: W0002. */
-  size_t plan_size;
-  /* Gets a summary of about ten lines each time a program is placed, from the
-   * thread that asks for the run; NULL: no. */
-  weir_write_fn on_placed;
-  void *on_placed_self;
-  /* A plan of this graph, in place of the four above: programs that it is of
-   * are placed so, others on the same cluster, by the same options, with the
-   * same homes of variables. Retained. NULL: none. */
-  const weir_plan *placed;
-  bool placed_only; /* programs that it is not of are refused: W3016 */
-  /* Gets the plan of each program that is placed, lent, likewise; or NULL. */
+  /* Place the nodes on the devices of a cluster, as these options say, and run
+   * each device's part in this process, one thread a device: each program gets
+   * a plan when it is first run, and a variable one home in all of them.
+   * Results are the same bits. NULL: one device. */
+  const weir_plan_opts *place;
+  /* A plan of this graph instead: programs that it is of are placed so, others
+   * on the same cluster, by the same options, with the same homes of
+   * variables. Retained. NULL: none. Both: W0004. */
+  const weir_plan *plan;
+  bool plan_only; /* programs that |plan| is not of are refused: W3016 */
+  /* Gets the plan of each program that is placed, lent, from the thread that
+   * asks for the run; or NULL. */
   void (*on_plan)(void *self, const weir_plan *plan);
   void *on_plan_self;
 } weir_session_opts;
@@ -105,7 +99,7 @@ typedef struct weir_run_opts {
                    uint32_t port, const weir_tensor *tensor);
   void (*on_failed)(void *self, const weir_error *error);
   void *self;
-  weir_trace *trace; /* weir_tools.h */
+  weir_trace *trace; /* gets what ran when; or NULL */
 } weir_run_opts;
 
 /* Runs what the fetches and targets of |request| need. Blocks. Returns the
@@ -133,6 +127,85 @@ WEIR_API weir_status weir_bound_run(weir_bound *bound,
                                     const weir_run_opts *opts, weir_error *err);
 WEIR_API void weir_bound_release(weir_bound *bound);
 
+/* What a bound run does. */
+typedef struct weir_run_stats {
+  uint32_t struct_size;
+  uint32_t nodes;             /* of the graph that it carries out */
+  uint32_t instructions;      /* after fusion and views */
+  uint32_t groups;            /* of fused nodes */
+  int64_t flops, bytes;       /* of one run */
+  uint64_t arena_bytes;       /* peak memory of one run */
+  uint64_t arena_bound_bytes; /* the largest sum of live values at any node */
+  uint64_t constant_bytes;    /* packed weights and folded constants */
+} weir_run_stats;
+
+/* Fills |out_stats|, whose struct_size is set. */
+WEIR_API weir_status weir_bound_stats(const weir_bound *bound,
+                                      weir_run_stats *out_stats,
+                                      weir_error *err);
+
+/* ---- Traces: what ran when. */
+
+/* A trace of at most |max_events| events (the later ones are counted only); the
+ * runs that have it in their options add to it, one at a time. Errors: W0004,
+ * W6001. */
+WEIR_API weir_status weir_trace_create(weir_runtime *runtime, size_t max_events,
+                                       weir_trace **out_trace, weir_error *err);
+/* Chrome's JSON form, which Perfetto opens; when no run uses it. */
+WEIR_API bool weir_trace_write(const weir_trace *trace, weir_write_fn write,
+                               void *write_self);
+WEIR_API void weir_trace_release(weir_trace *trace);
+
+/* ---- Predictions over a data set of the graph. */
+
+/* What a batch gave; all lent for the call. */
+typedef struct weir_prediction {
+  uint32_t struct_size;
+  uint64_t first; /* number of its first example */
+  int64_t rows;   /* examples wanted of it; tensors may hold more */
+  const weir_tensor *const *outputs; /* in the graph's order */
+  /* The batch's column of integers called `label`, one an example; or NULL. */
+  const weir_tensor *labels;
+} weir_prediction;
+
+typedef struct weir_predict_opts {
+  uint32_t struct_size;
+  const char *data;      /* section of `data:` */
+  const char *data_root; /* data files lie beneath; NULL: as the file says */
+  uint64_t seed;         /* of shuffles that give none */
+  uint64_t take;         /* examples; 0: all of an epoch */
+  bool (*batch)(void *self, const weir_prediction *p); /* false: end, W5009 */
+  void *self;
+  const char *(*getenv)(void *self, const char *name); /* as for loading */
+  void *getenv_self;
+} weir_predict_opts;
+
+/* Runs the graph's outputs on the examples of a data set, batch by batch.
+ * Blocks. Errors: W0004, W4020-W4039, W5021, W5009, the runs' own. */
+WEIR_API weir_status weir_session_predict(weir_session *session,
+                                          const weir_predict_opts *opts,
+                                          weir_error *err);
+
+/* ---- Variables. */
+
+/* Texts are lent by the session, but |type| is copied. */
+typedef struct weir_variable_desc {
+  uint32_t struct_size;
+  weir_dtype dtype;
+  int32_t rank;
+  bool trained; /* the graph's `train` updates it */
+  int64_t dims[WEIR_RANK_LIMIT];
+  int64_t bytes;
+  weir_text name;
+  weir_text home; /* device of the plan that it lives on; empty: one device */
+  char type[192]; /* "f32[784, 10]" */
+} weir_variable_desc;
+
+/* How many variables there are; the i-th (W0004 beyond). */
+WEIR_API size_t weir_session_variable_count(const weir_session *session);
+WEIR_API weir_status weir_session_variable_at(weir_session *session, size_t i,
+                                              weir_variable_desc *out_variable,
+                                              weir_error *err);
 /* The value of a variable, as a copy; and sets it, to the same dtype and
  * shape. Errors: W0004 (not a variable), W4016, W4009, W6001. */
 WEIR_API weir_status weir_session_variable_get(weir_session *session,

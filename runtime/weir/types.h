@@ -27,6 +27,12 @@ typedef struct weir_plan weir_plan;
 
 enum { WEIR_RANK_LIMIT = 8 };
 
+/* Some bytes of text, not NUL-terminated. */
+typedef struct weir_text {
+  const char *data;
+  size_t size;
+} weir_text;
+
 /* Takes |size| bytes of text; false when it could not, then it is not called
  * again. */
 typedef bool (*weir_write_fn)(void *self, const char *data, size_t size);

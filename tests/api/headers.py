@@ -95,10 +95,12 @@ def freeze(root):
         # The ids' numbers are the library's own.
         text = re.sub(r"/\* Error ids are frozen.*?\} weir_error_id;",
                       "typedef int weir_error_id;", text, flags=re.S)
+        text = re.sub(r"[ \t]*/\*.*?\*/", "", text, flags=re.S)
+        text = re.sub(r"\n{2,}", "\n", re.sub(r"[ \t]+\n", "\n", text))
         parts.append(text.strip())
     sys.stdout.write("/* SPDX-License-Identifier: Apache-2.0 */\n"
-                     "/* weir.h with all that it includes, as it was in 0.1; "
-                     "made by headers.py. */\n"
+                     "/* weir.h with all that it includes, without comments, "
+                     "as it was in 0.1; made by headers.py. */\n"
                      + "\n\n".join(parts) + "\n")
 
 

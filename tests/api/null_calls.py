@@ -18,7 +18,15 @@ VALUES = {
     "weir_runtime *": "fix.runtime", "weir_graph *": "fix.graph",
     "weir_session *": "fix.session", "weir_bound *": "fix.bound",
     "weir_tensor *": "fix.tensor", "weir_trainer *": "fix.trainer",
-    "weir_diag *": "fix.diag",
+    "weir_diag *": "fix.diag", "weir_plan *": "fix.plan",
+    "weir_trace *": "fix.trace", "weir_plan_opts *": "&fix.plan_opts",
+    "weir_plan_text *": "&fix.plan_text",
+    "weir_predict_opts *": "&fix.predict_opts",
+    "weir_plan_rows": "WEIR_PLAN_NODES",
+    "weir_plan_items": "WEIR_PLAN_ITEM_NODES",
+    "weir_plan_form": "WEIR_PLAN_SUMMARY",
+    "char * what": "NULL", "char * buffer": "fix.buffer",
+    "size_t buffer_size": "sizeof fix.buffer",
     "weir_error *": "&err",
     "weir_error * error": "&fix.error",
     "struct DLManagedTensorVersioned *": "managed",
@@ -46,7 +54,8 @@ VALUES = {
     "WEIR_TRAIN_END_GOING", "bool": "false", "int": "0", "int64_t": "-1",
     "uint32_t": "0", "uint64_t": "0", "int32_t": "0", "double": "0",
 }
-VALUES_OF = {("weir_dtype_from_name", "size"): "3"}
+VALUES_OF = {("weir_dtype_from_name", "size"): "3",
+             ("weir_plan_find_device", "name"): '"cpu"'}
 # Outputs: a local of the type; handles are released after the call.
 OUTPUTS = {
     "weir_runtime **": "weir_runtime_release", "weir_graph **":
@@ -57,11 +66,19 @@ OUTPUTS = {
     "int64_t * out_step": None, "size_t * out_count": None,
     "weir_train_end *": None, "weir_io_desc *": None,
     "weir_tensor_info *": None, "weir_train_report *": None,
-    "weir_train_progress *": None,
+    "weir_train_progress *": None, "weir_variable_desc *": None,
+    "weir_run_stats *": None, "weir_plan_node *": None,
+    "weir_plan_device *": None, "weir_plan_copy *": None,
+    "weir_plan_part *": None, "weir_plan_edge *": None,
+    "weir_plan_figure *": None, "weir_plan_summary *": None,
+    "weir_plan_item *": None, "weir_plan_alternative *": None,
+    "weir_plan **": "weir_plan_release", "weir_trace **": "weir_trace_release",
+    "size_t * out_i": None, "bool * out_same": None, "char ** out_name": None,
 }
 # May be NULL, as the headers say.
 OPTIONAL = {"err", "opts", "self", "write_self", "source_self", "source",
-            "member", "root", "out_step", "out_count", "out_end", "release"}
+            "member", "root", "out_step", "out_count", "out_end", "release",
+            "out_same", "what"}
 OPTIONAL_OF = {
     "weir_graph_load_buffer": {"name"}, "weir_tensor_read_buffer": {"name"},
     "weir_trainer_eval": {"data"}, "weir_session_load_weights": {"map"},
@@ -102,7 +119,8 @@ def call(result, name, parameters, null, out):
         is_out = fit[i] in OUTPUTS
         if is_out and null is not None and i != null:
             local = kind[:-1].strip()
-            sized = re.search(r"_(desc|info|report|progress)$", local)
+            sized = OUTPUTS[fit[i]] is None and fit[i].startswith("weir_") \
+                and not fit[i].startswith("weir_train_end")
             first = "{.struct_size = sizeof " + p + "}" if sized else \
                 "NULL" if local.endswith("*") else "0"
             out.append(f"  {local} {p} = {first};")

@@ -189,11 +189,16 @@ static void check_run(weir_session *session) {
   assert_true(*(const float *)weir_tensor_data(s) == 3);
   weir_tensor_release(s);
   weir_bound *bound = NULL;
+  GUARDED(weir_run_stats) stats;
+  GUARD(stats);
   request.target_count = 0;
   for (int i = 0; i < 2; i++) weir_tensor_release(fetches[i].tensor);
   for (int i = 0; i < 2; i++) fetches[i].tensor = NULL;
   assert_ok(weir_session_bind(session, &request, &bound, &err), &err);
   ((float *)weir_tensor_mutable_data(x))[0] = 5;
+  assert_ok(weir_bound_stats(bound, &stats.it, &err), &err);
+  assert_true(stats.it.nodes > 0);
+  assert_guarded(stats);
   assert_ok(weir_bound_run(bound, NULL, &err), &err);
   sum = weir_tensor_data(fetches[1].tensor);
   const float *line = weir_tensor_data(fetches[0].tensor);
@@ -253,9 +258,100 @@ static void test_trainer(void **state) {
   weir_trainer_release(trainer);
 }
 
+static weir_plan_answer go_on(void *self, const weir_plan_progress *progress) {
+  assert_true(progress->struct_size >= sizeof *progress);
+  (void)self;
+  return WEIR_PLAN_GO_ON;
+}
+
+static void check_rows(const weir_plan *plan) {
+  weir_error err = WEIR_ERROR_INIT;
+  GUARDED(weir_plan_node) node;
+  GUARDED(weir_plan_device) device;
+  GUARDED(weir_plan_part) part;
+  GUARDED(weir_plan_figure) figure;
+  GUARDED(weir_plan_summary) summary;
+  GUARDED(weir_plan_item) item;
+  GUARDED(weir_plan_alternative) other;
+  GUARD(node);
+  GUARD(device);
+  GUARD(part);
+  GUARD(figure);
+  GUARD(summary);
+  GUARD(item);
+  GUARD(other);
+  assert_ok(weir_plan_node_at(plan, 0, &node.it, &err), &err);
+  assert_true(node.it.end_ns >= node.it.start_ns && node.it.members > 0);
+  assert_non_null(node.it.reason_why);
+  assert_ok(weir_plan_device_at(plan, 1, &device.it, &err), &err);
+  assert_true(device.it.name.size > 10);
+  assert_ok(weir_plan_part_at(plan, 0, &part.it, &err), &err);
+  assert_ok(weir_plan_figure_at(plan, 0, &figure.it, &err), &err);
+  assert_ok(weir_plan_summarise(plan, &summary.it, &err), &err);
+  assert_int_equal(figure.it.value, summary.it.step_ns);
+  assert_ok(weir_plan_item_at(plan, 0, WEIR_PLAN_ITEM_NODES, 0, &item.it, &err),
+            &err);
+  assert_ok(weir_plan_alternative_at(plan, 0, 0, &other.it, &err), &err);
+  assert_non_null(other.it.why);
+  assert_guarded(node);
+  assert_guarded(device);
+  assert_guarded(part);
+  assert_guarded(figure);
+  assert_guarded(summary);
+  assert_guarded(item);
+  assert_guarded(other);
+}
+
+static void check_ways(const weir_plan *plan) {
+  weir_error err = WEIR_ERROR_INIT;
+  GUARDED(weir_plan_copy) copy;
+  GUARDED(weir_plan_edge) edge;
+  GUARD(copy);
+  GUARD(edge);
+  assert_ok(weir_plan_copy_at(plan, 0, &copy.it, &err), &err);
+  assert_true(copy.it.end_ns > copy.it.start_ns);
+  assert_ok(weir_plan_edge_at(plan, 0, &edge.it, &err), &err);
+  assert_true(edge.it.from != edge.it.to && edge.it.readers > 0);
+  assert_guarded(copy);
+  assert_guarded(edge);
+}
+
+static void test_plan(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_tensor *x = vector(1, 2), *y = vector(3, 4);
+  weir_feed feeds[] = {WEIR_FEED("x", x), WEIR_FEED("y", y)};
+  weir_plan_opts opts = {.struct_size = sizeof opts,
+                         .cluster = "worker=2",
+                         .placer = "round_robin",
+                         .inference = true,
+                         .feeds = feeds,
+                         .feed_count = 2,
+                         .on_progress = go_on};
+  weir_session_opts by = {.struct_size = sizeof by};
+  weir_plan *plan = NULL;
+  weir_session *session = NULL;
+  GUARDED(weir_variable_desc) variable;
+  GUARD(variable);
+  assert_ok(weir_plan_create(runtime, graph, &opts, &plan, &err), &err);
+  check_rows(plan);
+  check_ways(plan);
+  by.plan = plan;
+  assert_ok(weir_session_create(runtime, graph, &by, &session, &err), &err);
+  check_run(session);
+  assert_ok(weir_session_variable_at(session, 0, &variable.it, &err), &err);
+  assert_true(variable.it.trained && variable.it.home.size > 0);
+  assert_guarded(variable);
+  weir_session_release(session);
+  weir_plan_release(plan);
+  weir_tensor_release(x);
+  weir_tensor_release(y);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_descriptions), cmocka_unit_test(test_list),
-      cmocka_unit_test(test_session), cmocka_unit_test(test_trainer)};
+      cmocka_unit_test(test_session), cmocka_unit_test(test_plan),
+      cmocka_unit_test(test_trainer)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -33,6 +33,12 @@ static struct {
   weir_tensor *tensor;
   weir_trainer *trainer;
   const weir_diag *diag;
+  weir_plan *plan;
+  weir_trace *trace;
+  weir_plan_opts plan_opts;
+  weir_plan_text plan_text;
+  weir_predict_opts predict_opts;
+  char buffer[64];
   weir_error error;
   char dir[64], path[96];
   float bytes[2];
@@ -91,6 +97,11 @@ static bool take(void *self, const char *data, size_t size) {
   return true;
 }
 
+static bool see(void *self, const weir_prediction *p) {
+  (void)self;
+  return p->rows > 0;
+}
+
 static size_t no_source(void *self, const char *file, const char **out_text) {
   (void)self;
   (void)file;
@@ -123,6 +134,12 @@ static void fill_structs(void) {
   fix.runtime_opts.struct_size = sizeof fix.runtime_opts;
   fix.session_opts.struct_size = sizeof fix.session_opts;
   fix.train_opts.struct_size = sizeof fix.train_opts;
+  fix.plan_opts.struct_size = sizeof fix.plan_opts;
+  fix.plan_opts.cluster = "worker=2";
+  fix.plan_opts.placer = "round_robin"; /* so that there are edges */
+  fix.plan_text = (weir_plan_text){sizeof fix.plan_text, "{}", 2, NULL};
+  fix.predict_opts = (weir_predict_opts){
+      .struct_size = sizeof fix.predict_opts, .data = "train", .batch = see};
 }
 
 static int setup(void **state) {
@@ -144,7 +161,10 @@ static int setup(void **state) {
   if (s != WEIR_OK) return print_error("%s %s\n", err.id, err.message), 1;
   memcpy(weir_tensor_mutable_data(fix.tensor), fix.bytes, sizeof fix.bytes);
   fill_structs();
-  s = weir_session_bind(fix.session, &fix.request, &fix.bound, &err);
+  s = weir_plan_create(fix.runtime, fix.graph, &fix.plan_opts, &fix.plan, &err);
+  if (s == WEIR_OK) s = weir_trace_create(fix.runtime, 8, &fix.trace, &err);
+  if (s == WEIR_OK)
+    s = weir_session_bind(fix.session, &fix.request, &fix.bound, &err);
   if (s != WEIR_OK) return print_error("%s %s\n", err.id, err.message), 1;
   weir_tensor_release(fix.fetch.tensor);
   return 0;
@@ -153,6 +173,8 @@ static int setup(void **state) {
 static int teardown(void **state) {
   (void)state;
   weir_bound_release(fix.bound);
+  weir_plan_release(fix.plan);
+  weir_trace_release(fix.trace);
   weir_tensor_release(fix.tensor);
   weir_trainer_release(fix.trainer);
   weir_session_release(fix.session);

@@ -117,7 +117,8 @@ static void profile(bench *b) {
   size_t count = 0;
   for (int r = 0; r < kRuns; r++) {
     weir_trace *trace = NULL;
-    assert_ok(weir_trace_create(&b->world.env, kMostNodes, &trace, &err), &err);
+    assert_ok(weir_exec_trace_create(&b->world.env, kMostNodes, &trace, &err),
+              &err);
     weir_run_options options = {.trace = trace};
     assert_ok(weir_binding_run(b->binding, &options, &err), &err);
     for (size_t i = 0; i < weir_trace_count(trace); i++) {

@@ -169,8 +169,9 @@ static void profile(bench *b) {
   weir_trace *traces[kRuns];
   size_t count = 0;
   for (int r = 0; r < kRuns; r++) {
-    assert_ok(weir_trace_create(&b->world.env, kMostNodes, &traces[r], &err),
-              &err);
+    assert_ok(
+        weir_exec_trace_create(&b->world.env, kMostNodes, &traces[r], &err),
+        &err);
     weir_run_options options = {.trace = traces[r]};
     assert_ok(weir_binding_run(b->binding, &options, &err), &err);
     for (size_t i = 0; i < weir_trace_count(traces[r]); i++) {

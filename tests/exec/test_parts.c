@@ -300,7 +300,7 @@ static void tokens_that_values_replace_are_not_sent(void **state) {
   bad.edge_count--; /* the token is last */
   assert_int_not_equal(weir_partition_check(c->graph, &bad, &s.err), WEIR_OK);
   weir_compiled_release(c);
-  assert_ok(weir_trace_create(&s.world.env, 1000, &trace, &s.err), &s.err);
+  assert_ok(weir_exec_trace_create(&s.world.env, 1000, &trace, &s.err), &s.err);
   weir_run_options options = {.trace = trace};
   weir_exec_fetch all[4] = {{0}};
   assert_ok(run(&s, all, &options), &s.err);
@@ -317,7 +317,7 @@ static void tokens_that_values_replace_are_not_sent(void **state) {
     }
     assert_true(ended >= 0 && began >= ended);
   }
-  weir_trace_release(trace);
+  weir_exec_trace_release(trace);
   close_scene(&s);
 }
 
@@ -415,7 +415,7 @@ static void a_trace_has_a_lane_per_device(void **state) {
   scene s;
   weir_trace *trace = NULL;
   open_scene(&s, kBranches, weir_placer_find("round_robin"), 3);
-  assert_ok(weir_trace_create(&s.world.env, 1000, &trace, &s.err), &s.err);
+  assert_ok(weir_exec_trace_create(&s.world.env, 1000, &trace, &s.err), &s.err);
   weir_run_options options = {.trace = trace};
   weir_exec_fetch all[4] = {{0}};
   assert_ok(run(&s, all, &options), &s.err);
@@ -433,7 +433,7 @@ static void a_trace_has_a_lane_per_device(void **state) {
   assert_true(seen[0] && seen[1] && seen[2]);
   assert_true(sent > 0);
   assert_int_equal(sent, received);
-  weir_trace_release(trace);
+  weir_exec_trace_release(trace);
   close_scene(&s);
 }
 
@@ -456,7 +456,7 @@ static void steps_in_flight_share_devices(void **state) {
              weir_placer_find("search"), 4);
   weir_exec_fetch fetch = {.value = s.graph->outputs[0].value};
   weir_binding *binding = NULL;
-  assert_ok(weir_trace_create(&s.world.env, 1000, &trace, &s.err), &s.err);
+  assert_ok(weir_exec_trace_create(&s.world.env, 1000, &trace, &s.err), &s.err);
   assert_ok(
       weir_exec_bind(s.session, NULL, 0, &fetch, 1, NULL, 0, &binding, &s.err),
       &s.err);
@@ -467,7 +467,7 @@ static void steps_in_flight_share_devices(void **state) {
   assert_int_equal(check_streams(trace), 80);
   weir_tensor_unref(fetch.tensor);
   weir_binding_release(binding);
-  weir_trace_release(trace);
+  weir_exec_trace_release(trace);
   close_scene(&s);
 }
 

@@ -98,13 +98,13 @@ static void independent_work_runs_at_once(void **state) {
   for (int i = 0; i < 10 && !met; i++) {
     weir_exec_fetch fetch[] = {{.value = a}, {.value = b}};
     weir_trace *trace = NULL;
-    assert_ok(weir_trace_create(&t.world.env, 10, &trace, &t.err), &t.err);
+    assert_ok(weir_exec_trace_create(&t.world.env, 10, &trace, &t.err), &t.err);
     weir_run_options options = {.trace = trace};
     assert_ok(
         weir_exec_run(t.session, NULL, 0, fetch, 2, NULL, 0, &options, &t.err),
         &t.err);
     met = events_meet(trace);
-    weir_trace_release(trace);
+    weir_exec_trace_release(trace);
     weir_tensor_unref(fetch[0].tensor);
     weir_tensor_unref(fetch[1].tensor);
   }
@@ -147,7 +147,7 @@ static void dump_trap_and_trace(void **state) {
   weir_run_observer observer = {&s, see_value, see_failure};
   weir_node_id dump = t.graph->values[n].node;
   weir_trace *trace = NULL;
-  assert_ok(weir_trace_create(&t.world.env, 100, &trace, &t.err), &t.err);
+  assert_ok(weir_exec_trace_create(&t.world.env, 100, &trace, &t.err), &t.err);
   weir_run_options options = {
       .dump = &dump, .dump_count = 1, .observer = &observer, .trace = trace};
   assert_ok(
@@ -166,7 +166,7 @@ static void dump_trap_and_trace(void **state) {
       &t.err, "W5004");
   assert_string_equal(t.err.node, "log");
   assert_int_equal(s.failures, 1);
-  weir_trace_release(trace);
+  weir_exec_trace_release(trace);
   weir_tensor_unref(in);
   close_bench(&t);
 }

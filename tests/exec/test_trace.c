@@ -25,7 +25,7 @@ static weir_trace *make(weir_counted_allocator *c, size_t events) {
   weir_env env = {.alloc = &c->base};
   weir_error err = WEIR_ERROR_INIT;
   weir_trace *trace = NULL;
-  assert_ok(weir_trace_create(&env, events, &trace, &err), &err);
+  assert_ok(weir_exec_trace_create(&env, events, &trace, &err), &err);
   return trace;
 }
 
@@ -49,7 +49,7 @@ static void writes_chrome_json(void **state) {
   weir_trace_add(trace, &e); /* no room */
   text t = {.size = 0};
   weir_writer out = {&t, append};
-  assert_true(weir_trace_write(trace, &out));
+  assert_true(weir_exec_trace_write(trace, &out));
   assert_non_null(
       strstr(t.data,
              "{\"name\": \"h/matmul\", \"cat\": \"kernel\", \"ph\": \"X\", "
@@ -58,8 +58,8 @@ static void writes_chrome_json(void **state) {
   assert_non_null(strstr(t.data, "\"ts\": 0, \"dur\": 0, "));
   assert_non_null(strstr(t.data, "\"dropped_events\": 1"));
   assert_int_equal(weir_trace_count(trace), 2);
-  weir_trace_release(trace);
-  weir_trace_release(NULL);
+  weir_exec_trace_release(trace);
+  weir_exec_trace_release(NULL);
   assert_int_equal(atomic_load(&c.live_blocks), 0);
 }
 
@@ -76,7 +76,7 @@ static void keeps_the_end_of_long_names(void **state) {
   weir_sv kept = weir_trace_event_at(trace, 0).name;
   assert_true(kept.size > 40 && kept.size < 100);
   assert_memory_equal(kept.data + kept.size - 6, "a/last", 6);
-  weir_trace_release(trace);
+  weir_exec_trace_release(trace);
 }
 
 static void no_memory(void **state) {
@@ -87,8 +87,9 @@ static void no_memory(void **state) {
   weir_env env = {.alloc = &c.base};
   weir_error err = WEIR_ERROR_INIT;
   weir_trace *trace = NULL;
-  assert_error(weir_trace_create(&env, 10, &trace, &err), &err, "W6001");
-  assert_error(weir_trace_create(&env, SIZE_MAX, &trace, &err), &err, "W6001");
+  assert_error(weir_exec_trace_create(&env, 10, &trace, &err), &err, "W6001");
+  assert_error(weir_exec_trace_create(&env, SIZE_MAX, &trace, &err), &err,
+               "W6001");
   assert_null(trace);
 }
 
@@ -118,7 +119,7 @@ static void many_threads(void **state) {
   }
   assert_true(sum > 0);
   assert_int_equal(atomic_load(&c.calls), calls);
-  weir_trace_release(trace);
+  weir_exec_trace_release(trace);
 }
 
 int main(void) {

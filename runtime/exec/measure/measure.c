@@ -206,7 +206,7 @@ static weir_status make_binding(measuring *m) {
   weir_program_stats stats = weir_binding_stats(m->binding);
   m->out->memory_bytes = stats.arena_bytes + lasting_bytes(m);
   size_t events = stats.instructions + 2 * (size_t)m->out->copy_count;
-  return weir_trace_create(m->env, 2 * events + 64, &m->trace, m->err);
+  return weir_exec_trace_create(m->env, 2 * events + 64, &m->trace, m->err);
 }
 
 /* The unit that an event is of; NONE: of none. */
@@ -360,7 +360,7 @@ static void end(measuring *m) {
     weir_tensor_unref(m->fetches[i].tensor);
   for (uint32_t i = 0; i < m->feed_count; i++)
     weir_tensor_unref(m->feeds[i].tensor);
-  weir_trace_release(m->trace);
+  weir_exec_trace_release(m->trace);
   weir_exec_session_release(m->session);
   weir_exec_session_release(m->plain);
   weir_pool_release(m->pool);

@@ -18,8 +18,8 @@ struct weir_trace {
   slot slots[];
 };
 
-weir_status weir_trace_create(const weir_env *env, size_t max_events,
-                              weir_trace **out_trace, weir_error *err) {
+weir_status weir_exec_trace_create(const weir_env *env, size_t max_events,
+                                   weir_trace **out_trace, weir_error *err) {
   size_t bytes = 0;
   *out_trace = NULL;
   if (max_events == 0) max_events = kDefaultEvents;
@@ -35,7 +35,7 @@ weir_status weir_trace_create(const weir_env *env, size_t max_events,
   return WEIR_OK;
 }
 
-void weir_trace_release(weir_trace *trace) {
+void weir_exec_trace_release(weir_trace *trace) {
   if (trace != NULL) weir_free(trace->alloc, trace);
 }
 
@@ -91,7 +91,7 @@ static void write_event(weir_json_writer *w, const weir_trace_event *e,
   weir_json_object_end(w);
 }
 
-bool weir_trace_write(const weir_trace *trace, const weir_writer *out) {
+bool weir_exec_trace_write(const weir_trace *trace, const weir_writer *out) {
   size_t count = weir_trace_count(trace);
   int64_t origin_ns = INT64_MAX;
   for (size_t i = 0; i < count; i++)

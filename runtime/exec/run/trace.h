@@ -37,12 +37,12 @@ size_t weir_trace_dropped(const weir_trace *trace);
 weir_trace_event weir_trace_event_at(const weir_trace *trace, size_t i);
 
 /* ---- Trace: what ran when, on which thread. Chrome's JSON form. */
-weir_status weir_trace_create(const weir_env *env, size_t max_events,
-                              weir_trace **out_trace, weir_error *err);
+weir_status weir_exec_trace_create(const weir_env *env, size_t max_events,
+                                   weir_trace **out_trace, weir_error *err);
 
-void weir_trace_release(weir_trace *trace); /* NULL-safe */
+void weir_exec_trace_release(weir_trace *trace); /* NULL-safe */
 
 /* Writes the events as Chrome's JSON. Errors: W6005. */
-bool weir_trace_write(const weir_trace *trace, const weir_writer *out);
+bool weir_exec_trace_write(const weir_trace *trace, const weir_writer *out);
 
 #endif

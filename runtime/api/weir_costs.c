@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/tools/weir_tools_costs.h"
+#include "runtime/api/weir_costs.h"
 
 #include <stdio.h>
+#include <string.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
 #include "placement/lower/cost_file_read.h"
 #include "runtime/base/strbuf.h"
-#include "runtime/tools/weir_tools.h"
+#include "runtime/exec/measure/calibrate.h"
+#include "runtime/exec/measure/calibrate_link.h"
 
 /* ---- What this machine is */
 
@@ -33,10 +35,10 @@ static weir_sv cpu_name(char text[64]) {
   return (weir_sv){text + begin, end - begin};
 }
 
-/* The fact of weir_tools_fact called |name|. */
+/* The fact of weir_fact called |name|. */
 static weir_sv fact(const char *name, char *text, size_t capacity) {
   const char *found;
-  for (size_t i = 0; weir_tools_fact(i, &found, text, capacity); i++)
+  for (size_t i = 0; weir_fact(i, &found, text, capacity); i++)
     if (strcmp(found, name) == 0 && text[0] != '\0') return weir_sv_from(text);
   return WEIR_SV_LIT("unknown");
 }
@@ -96,9 +98,9 @@ static weir_status compare(weir_runtime *runtime, const weir_costs *costs,
   return s;
 }
 
-weir_status weir_tools_costs_read(weir_runtime *runtime, const char *path,
-                                  bool again, const weir_diag_sink *sink,
-                                  weir_costs **out_costs, weir_error *err) {
+static weir_status read_costs(weir_runtime *runtime, const char *path,
+                              bool again, const weir_diag_sink *sink,
+                              weir_costs **out_costs, weir_error *err) {
   const weir_fs *fs = runtime->env.fs;
   weir_file file = {0};
   weir_error missing = WEIR_ERROR_INIT;
@@ -123,9 +125,8 @@ weir_status weir_tools_costs_read(weir_runtime *runtime, const char *path,
   return s;
 }
 
-weir_status weir_tools_costs_save(weir_runtime *runtime,
-                                  const weir_costs *costs, const char *path,
-                                  weir_error *err) {
+static weir_status save_costs(weir_runtime *runtime, const weir_costs *costs,
+                              const char *path, weir_error *err) {
   const weir_fs *fs = runtime->env.fs;
   weir_strbuf text;
   weir_strbuf_init(&text, runtime->env.alloc);
@@ -140,11 +141,74 @@ weir_status weir_tools_costs_save(weir_runtime *runtime,
   return s;
 }
 
-weir_status weir_tools_costs_measure(weir_runtime *runtime,
-                                     const weir_measure_request *request,
-                                     weir_costs **costs, weir_error *err) {
+static weir_status measure_costs(weir_runtime *runtime,
+                                 const weir_measure_request *request,
+                                 weir_costs **costs, weir_error *err) {
   if (*costs == NULL)
     WEIR_TRY(weir_costs_create(runtime->env.alloc, costs, err));
   WEIR_TRY(describe_machine(*costs, err));
   return weir_calibrate(&runtime->env, request, *costs, err);
+}
+
+/* ---- What a plan asks for */
+
+/* The units of what |r| wants, which has no place yet. */
+static weir_status lower(const weir_place_request *r, const weir_goal *goal,
+                         const weir_cluster *cluster, weir_placement **out,
+                         weir_error *err) {
+  const weir_graph *g = goal->graph;
+  weir_lower_options options = {
+      .strictness = r->options.strictness,
+      .logical = r->graph->mesh != NULL && r->graph->mesh->logical};
+  weir_cut *cut = NULL;
+  weir_shape *shapes =
+      weir_alloc_array(g->alloc, g->input_count, sizeof *shapes);
+  if (shapes == NULL)
+    return weir_fail_memory(err, g->input_count * sizeof *shapes);
+  weir_status s = weir_graph_input_shapes(g, r->shapes, 0, shapes, err);
+  if (s == WEIR_OK) s = weir_goal_cut(goal, shapes, &cut, err);
+  if (s == WEIR_OK)
+    s = weir_placement_create(g->alloc, cut->graph, cluster, &options, out,
+                              err);
+  weir_cut_release(cut);
+  weir_free(g->alloc, shapes);
+  return s;
+}
+
+/* Measures those units, and what a copy takes where there may be some. */
+static weir_status measure(weir_runtime *runtime, const weir_place_request *r,
+                           weir_costs **costs, weir_error *err) {
+  weir_cluster *cluster = NULL;
+  weir_placement *units = NULL;
+  weir_goal *goal = NULL;
+  weir_status s = weir_cluster_choose(runtime->env.alloc, r->graph, r->cluster,
+                                      &cluster, err);
+  if (s == WEIR_OK) s = weir_goal_create(r->graph, r->inference, &goal, err);
+  if (s == WEIR_OK) s = lower(r, goal, cluster, &units, err);
+  if (s == WEIR_OK) {
+    weir_measure_request request = {
+        .goal = goal, .shapes = r->shapes, .placement = units};
+    s = measure_costs(runtime, &request, costs, err);
+  }
+  if (s == WEIR_OK && cluster->device_count > 1)
+    s = weir_calibrate_link(&runtime->env, *costs, err);
+  weir_placement_release(units);
+  weir_goal_release(goal);
+  weir_cluster_release(cluster);
+  return s;
+}
+
+/* The costs of the file, and what is measured now. */
+weir_status weir_plan_costs_find(weir_runtime *runtime, const weir_plan_opts *o,
+                                 const weir_place_request *r,
+                                 weir_costs **costs, weir_error *err) {
+  if (o->before != NULL && o->costs == NULL && !o->calibrate &&
+      o->before->placing->costs != NULL)
+    *costs = weir_costs_ref(o->before->placing->costs);
+  if (o->costs != NULL)
+    WEIR_TRY(read_costs(runtime, o->costs, o->calibrate, r->sink, costs, err));
+  if (!o->calibrate) return WEIR_OK;
+  WEIR_TRY(measure(runtime, r, costs, err));
+  return o->costs == NULL ? WEIR_OK
+                          : save_costs(runtime, *costs, o->costs, err);
 }

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_API_WEIR_PLAN_H_
+#define WEIR_API_WEIR_PLAN_H_
+
+#include "placement/place.h"
+#include "runtime/api/weir_internal.h"
+
+/* What the parts of the plan's API share. */
+
+/* One call that makes a plan: the caller's options as placement wants them. */
+typedef struct plan_call {
+  const weir_runtime *runtime;
+  weir_plan_opts opts;
+  weir_plan_text given;
+  weir_place_request request;
+  weir_place_wish *wishes;
+  weir_shape *shapes;
+  weir_costs *costs;
+  weir_diag_sink sink;
+  const weir_clock *clock;
+  int64_t begin_ns, asked_ns;
+  uint64_t asked;
+  weir_plan_answer answer;
+} plan_call;
+
+/* Reads |opts|. |graph| may be NULL, for an instance. End |call| also after a
+ * failure. Errors: W0002, W0004, W1115, W4011, W6001. */
+weir_status weir_plan_call_begin(plan_call *call, weir_runtime *runtime,
+                                 const weir_graph *graph,
+                                 const weir_plan_opts *opts, weir_error *err);
+/* Gives |plan| out, or W5005 when the caller gave up. */
+weir_status weir_plan_call_finish(const plan_call *call, weir_plan *plan,
+                                  weir_plan **out_plan, weir_error *err);
+void weir_plan_call_end(plan_call *call, weir_runtime *runtime);
+
+/* W0004 unless |plan| is there and has a row |i| of |count|. */
+weir_status weir_plan_check_row(const weir_plan *plan, size_t i, size_t count,
+                                const char *what, weir_error *err);
+
+static inline weir_text weir_text_of(weir_sv text) {
+  return (weir_text){text.data, text.size};
+}
+
+#endif

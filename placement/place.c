@@ -150,9 +150,11 @@ static weir_status lower(weir_plan *plan, const weir_graph *graph,
   return WEIR_OK;
 }
 
-weir_status weir_plan_make(const weir_placing *placing, const weir_graph *graph,
-                           const weir_plan_start *start, weir_plan **out_plan,
-                           weir_error *err) {
+/* The plan of |graph| with the homes that |placing| has so far. */
+static weir_status plan_make(const weir_placing *placing,
+                             const weir_graph *graph,
+                             const weir_plan_start *start, weir_plan **out_plan,
+                             weir_error *err) {
   weir_plan *p = NULL;
   *out_plan = NULL;
   weir_status s = plan_begin(placing, &p, err);
@@ -169,7 +171,7 @@ weir_status weir_placing_plan(const weir_placing *placing,
                               const weir_graph *graph, weir_plan **out_plan,
                               weir_error *err) {
   weir_plan_start start = {0};
-  return weir_plan_make(placing, graph, &start, out_plan, err);
+  return plan_make(placing, graph, &start, out_plan, err);
 }
 
 /* ---- Placings */
@@ -293,8 +295,7 @@ static weir_status plan_main(placer *p, weir_error *err) {
     WEIR_TRY(weir_goal_create(p->request->graph, false, &p->main, err));
   WEIR_TRY(cut(p->main, NULL, NOMINAL_SIZE, &p->first_cut, err));
   if (is_wanted(p)) start = (weir_plan_start){p->request, true, true};
-  return weir_plan_make(p->placing, p->first_cut->graph, &start, &p->first,
-                        err);
+  return plan_make(p->placing, p->first_cut->graph, &start, &p->first, err);
 }
 
 /* Where there is no such plan, because a shape is not known or the step does
@@ -337,7 +338,7 @@ weir_status weir_placing_create(const weir_allocator *alloc,
 /* A plan that was given says where its variables live. */
 static weir_status plan_given(placer *p, weir_plan **out, weir_error *err) {
   weir_plan_start start = {p->request, true, true};
-  WEIR_TRY(weir_plan_make(p->placing, p->cut->graph, &start, out, err));
+  WEIR_TRY(plan_make(p->placing, p->cut->graph, &start, out, err));
   WEIR_TRY(weir_homes_take(p->placing, *out, err));
   return weir_homes_fill(p->placing, p->goal, err);
 }
@@ -354,7 +355,7 @@ static weir_status plan_goal(placer *p, weir_plan **out, weir_error *err) {
     *out = weir_plan_ref(p->first);
     return WEIR_OK;
   }
-  return weir_plan_make(p->placing, p->cut->graph, &start, out, err);
+  return plan_make(p->placing, p->cut->graph, &start, out, err);
 }
 
 weir_status weir_place_graph(const weir_allocator *alloc,

@@ -60,8 +60,8 @@ static weir_status spread(weir_placing *placing, const weir_placement *p,
   for (uint32_t u = 0; u < p->unit_count; u++) {
     const weir_node *var = variable_of(p, u);
     if (var == NULL) continue;
-    uint32_t home = weir_map_get(&placing->homes, var->name);
-    if (home != WEIR_MAP_NONE)
+    uint32_t home = weir_placing_home(placing, var->name);
+    if (home != WEIR_PLACE_NONE)
       load[home] += problem->resident_bytes[u];
     else
       weights[count++] = (weight){u, problem->resident_bytes[u]};
@@ -79,7 +79,7 @@ static weir_status spread(weir_placing *placing, const weir_placement *p,
 static bool all_have_homes(const weir_placing *placing, const weir_graph *g) {
   for (weir_node_id id = 0; id < g->node_count; id++)
     if (g->nodes[id].op->instr == WEIR_INSTR_VAR_READ &&
-        weir_map_get(&placing->homes, g->nodes[id].name) == WEIR_MAP_NONE)
+        weir_placing_home(placing, g->nodes[id].name) == WEIR_PLACE_NONE)
       return false;
   return true;
 }

@@ -12,9 +12,4 @@ typedef struct weir_plan_start {
   bool wishes; /* every wish must name a node of the graph */
 } weir_plan_start;
 
-/* place.c: the plan of |graph| with the homes that |placing| has so far. */
-weir_status weir_plan_make(const weir_placing *placing, const weir_graph *graph,
-                           const weir_plan_start *start, weir_plan **out_plan,
-                           weir_error *err);
-
 #endif

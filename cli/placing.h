@@ -15,7 +15,7 @@ weir_status cli_placing_read(const cli_args *args, const char *given,
                              weir_error *err);
 void cli_plan_text_free(weir_plan_text *text);
 
-/* What a command that runs asks the placer for. */
+/* The placement options of a command that runs a graph. */
 typedef struct cli_placing_want {
   const cli_tensors *inputs; /* that are known already; or NULL */
   bool training;             /* a step; else the outputs */

@@ -77,7 +77,7 @@ typedef struct weir_plan {
   _Atomic(struct weir_plan_details *) details; /* place_details.h */
 } weir_plan;
 
-/* What is asked for. All of it is lent for the call. */
+/* A request for a plan. All of it is lent for the call. */
 typedef struct weir_place_request {
   const weir_graph *graph;
   const char *cluster; /* as weir_cluster_choose takes it */

@@ -18,7 +18,7 @@ typedef struct place {
   bool observed; /* it is to be carried out */
 } place;
 
-/* ---- What is asked for */
+/* ---- Options */
 
 static weir_status read_options(place *p, weir_error *err) {
   const cli_args *a = p->args;

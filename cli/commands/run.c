@@ -21,7 +21,7 @@ typedef struct run {
   int64_t ns; /* how long it took */
 } run;
 
-/* ---- What is asked for */
+/* ---- Fetches */
 
 static bool is_asked(const run *r, const char *name, size_t size) {
   for (size_t i = 0; i < r->fetch_count; i++)

@@ -19,7 +19,7 @@ static const char text[] =
     "  y: softmax(matmul(h, w2))\n"
     "outputs: [y]\n";
 
-/* What is changed: one node goes elsewhere, another stays. */
+/* The change: one node goes elsewhere, another stays. */
 typedef struct changes {
   char moves[128], stays[128];
 } changes;

@@ -12,7 +12,7 @@
 #include "runtime/exec/measure/calibrate.h"
 #include "runtime/exec/measure/calibrate_link.h"
 
-/* ---- What this machine is */
+/* ---- Facts of this machine */
 
 /* What the processor calls itself, without the blanks around it. */
 static weir_sv cpu_name(char text[64]) {

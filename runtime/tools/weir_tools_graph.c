@@ -11,7 +11,7 @@
 #include "runtime/graph/pass/pass_simplify.h"
 #include "runtime/tools/weir_tools.h"
 
-/* ---- What outputs need */
+/* ---- Nodes that outputs need */
 
 /* Which inputs are fed, one bool each. */
 static weir_status mark_fed(const weir_graph *graph, size_t count,

@@ -353,7 +353,7 @@ static weir_status cut(const weir_compile_request *r, bool placed, bool *fed,
   return weir_graph_cut(&request, out_cut, err);
 }
 
-/* What is missing is told before shapes that depend on it are. */
+/* A missing feed is reported before shapes that depend on it are. */
 static weir_status check_fed(const weir_compile_request *r, const weir_cut *cut,
                              weir_error *err) {
   const weir_graph *g = cut->graph;

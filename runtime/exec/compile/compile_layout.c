@@ -46,7 +46,7 @@ void weir_compile_find_readers(weir_compiler *c) {
     c->reader[c->fetches[k]] = WEIR_SEVERAL;
 }
 
-/* ---- Who may be N16 */
+/* ---- Candidates for N16 */
 
 static bool is_kernel(const weir_node *node) {
   return node->op->instr == WEIR_INSTR_KERNEL &&

@@ -77,7 +77,7 @@ void weir_compile_parts_release(weir_compiler *c) {
   weir_program_builder_release(c->parts[0].builder);
 }
 
-/* ---- What crosses */
+/* ---- Edges between parts */
 
 static weir_instr_spec comm_spec(const weir_compiler *c, weir_node_id maker) {
   const weir_node *node = &c->graph->nodes[maker];

@@ -436,7 +436,7 @@ weir_status weir_binding_run_overlapped(weir_binding *b,
   return (weir_status)atomic_load(&o.failed);
 }
 
-/* ---- What a program is like */
+/* ---- Figures of a program */
 
 const weir_graph *weir_binding_graph(const weir_binding *b) {
   return b->cached->compiled->graph;

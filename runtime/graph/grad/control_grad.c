@@ -28,7 +28,7 @@ static bool is_float(const weir_graph *g, weir_value_id value) {
   return weir_dtype_is_float(g->values[value].dtype);
 }
 
-/* ---- What depends on what, around the turns */
+/* ---- Dependencies around the turns */
 
 /* Marks the values of |body| that depend on an input wanted; scratch |marks| is
  * by value. */

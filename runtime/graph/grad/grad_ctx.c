@@ -28,7 +28,7 @@ void weir_grad_ctx_at(weir_grad_state *ctx, const weir_node *node) {
   ctx->base.first_out = node->first_output;
 }
 
-/* ---- What rules ask */
+/* ---- Questions of rules */
 
 static weir_grad_state *state_of(weir_grad_ctx *base) {
   return (weir_grad_state *)base; /* base is its first member */
@@ -58,7 +58,7 @@ static weir_dtype dtype_of(const weir_grad_ctx *base, weir_ref value) {
                                 : value_of(const_state_of(base), value)->dtype;
 }
 
-/* ---- What rules add */
+/* ---- Nodes that rules add */
 
 /* grad/NODE/WHAT, numbered so that it is unique; in the builder's arena. */
 weir_sv weir_grad_name(weir_grad_state *ctx, weir_graph_builder *builder,

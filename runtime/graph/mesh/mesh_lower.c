@@ -13,7 +13,7 @@
 #include "runtime/graph/mesh/mesh_var.h"
 #include "runtime/graph/mesh/mesh_whole.h"
 
-/* ---- What comes from outside */
+/* ---- Inputs */
 
 /* An input is fed on device 0; each device gets its part from there. */
 static weir_status lower_feed(weir_mesh_lower *l, weir_node_id id) {

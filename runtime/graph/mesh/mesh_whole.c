@@ -8,7 +8,7 @@
 #include "runtime/graph/mesh/mesh_internal.h"
 #include "runtime/graph/mesh/mesh_spec.h"
 
-/* What who runs the graph asks for by the old names and ids: whole values, on
+/* Fetches by the old names and ids: whole values, on
  * device 0, and effects on all devices. Nobody else reads these nodes, so they
  * are gone from a run that does not want them. */
 

@@ -27,7 +27,7 @@ typedef struct simplifier {
 
 enum { kFeedAsIs, kFeedFed, kFeedDefault };
 
-/* ---- What is needed */
+/* ---- Needed nodes */
 
 static void mark_value(simplifier *s, weir_value_id value) {
   if (value == WEIR_NO_VALUE) return;

@@ -32,7 +32,7 @@ typedef struct recompute {
   weir_error *err;
 } recompute;
 
-/* ---- What is inside of segments */
+/* ---- Inside of segments */
 
 /* Twins belong to the segment of what they are twins of. */
 static weir_sv own_name(const weir_node *node) {

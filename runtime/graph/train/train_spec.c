@@ -338,7 +338,7 @@ static const weir_train_key kTrainKeys[] = {
     {"lr_scale", WEIR_TRAIN_CUSTOM, .read = read_shared},
     {NULL}};
 
-/* ---- What is checked once all is read */
+/* ---- Checks once all is read */
 
 static weir_sv metric_at(const void *self, size_t i) {
   return ((const weir_train_spec *)self)->eval.metrics[i].name;

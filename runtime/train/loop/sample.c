@@ -29,7 +29,7 @@ typedef struct sampler {
   double *shares; /* one for each entry of the vocabulary */
 } sampler;
 
-/* ---- What is sampled from */
+/* ---- Candidates */
 
 static weir_status unfit(const sampler *s, const char *what, weir_error *err) {
   return weir_fail(err, WEIR_W5027, NULL, "data %.*s: %s", WEIR_SV(s->o->data),

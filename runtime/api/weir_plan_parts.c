@@ -50,7 +50,7 @@ static weir_status find_row(const weir_plan *plan, weir_plan_rows rows,
 
 weir_status weir_plan_part_at(const weir_plan *plan, size_t i,
                               weir_plan_part *out_part, weir_error *err) {
-  const weir_place_parts *parts;
+  const weir_place_parts *parts = NULL;
   WEIR_TRY(find_row(plan, WEIR_PLAN_PARTS, i, &parts, err));
   const weir_parts_part *p = &parts->parts[i];
   weir_plan_part part = {.device = p->device,
@@ -84,8 +84,8 @@ static weir_plan_edge_class class_of(const weir_parts_edge *e) {
 
 weir_status weir_plan_edge_at(const weir_plan *plan, size_t i,
                               weir_plan_edge *out_edge, weir_error *err) {
-  const weir_place_parts *parts;
-  const weir_plan_details *d;
+  const weir_place_parts *parts = NULL;
+  const weir_plan_details *d = NULL;
   WEIR_TRY(find_row(plan, WEIR_PLAN_EDGES, i, &parts, err));
   WEIR_TRY(weir_plan_details_get(plan, &d, err));
   const weir_parts_edge *e = &parts->edges[i];
@@ -151,7 +151,7 @@ weir_status weir_plan_item_at(const weir_plan *plan, size_t part,
       [WEIR_PLAN_ITEM_VARIABLES] = {WEIR_PARTS_VARIABLE,
                                     "variables in this part"}};
   WEIR_TABLE_OF(rows, WEIR_PLAN_ITEM_VARIABLES + 1);
-  const weir_place_parts *parts;
+  const weir_place_parts *parts = NULL;
   WEIR_TRY(find_row(plan, WEIR_PLAN_PARTS, part, &parts, err));
   const weir_parts_part *p = &parts->parts[part];
   if ((size_t)items >= sizeof rows / sizeof *rows)
@@ -166,7 +166,7 @@ weir_status weir_plan_item_at(const weir_plan *plan, size_t part,
 
 weir_status weir_plan_reader_at(const weir_plan *plan, size_t edge, size_t i,
                                 weir_plan_item *out_item, weir_error *err) {
-  const weir_place_parts *parts;
+  const weir_place_parts *parts = NULL;
   WEIR_TRY(find_row(plan, WEIR_PLAN_EDGES, edge, &parts, err));
   const weir_parts_edge *e = &parts->edges[edge];
   WEIR_TRY(weir_plan_check_row(plan, i, e->reader_count, "readers of this edge",

@@ -201,9 +201,6 @@ void cli_job_close(cli_job *job);
 weir_status cli_read_plan(const char *path, char **out_text, size_t *out_size,
                           weir_error *err);
 
-/* Takes |tensor| on success. */
-weir_status cli_tensors_add(cli_tensors *t, const char *name, size_t name_size,
-                            weir_tensor *tensor, weir_error *err);
 void cli_tensors_release(cli_tensors *t);
 
 /* Reads "name=value" of -i. */
@@ -219,8 +216,6 @@ weir_status cli_inputs_random(const cli_job *job, bool defaults,
 weir_status cli_value_read(weir_runtime *runtime, const char *data_root,
                            const char *text, const weir_io_desc *like,
                            weir_tensor **out_tensor, weir_error *err);
-/* Fills with numbers that depend on |seed| only. */
-void cli_random_fill(weir_tensor *tensor, uint64_t seed);
 /* A tensor from "dtype:2x2=1,2,3,4", or from "[[1, 2]]" and |like|'s dtype. */
 weir_status cli_literal_read(weir_runtime *runtime, const char *text,
                              const weir_io_desc *like, weir_tensor **out_tensor,

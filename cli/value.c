@@ -11,8 +11,10 @@ enum { STDIN_LIMIT = 1 << 30 };
 
 /* ---- Lists of tensors */
 
-weir_status cli_tensors_add(cli_tensors *t, const char *name, size_t name_size,
-                            weir_tensor *tensor, weir_error *err) {
+/* Takes |tensor| on success. */
+static weir_status tensors_add(cli_tensors *t, const char *name,
+                               size_t name_size, weir_tensor *tensor,
+                               weir_error *err) {
   if (t->count == t->capacity) {
     size_t capacity = t->capacity * 2 + 8;
     char **names = realloc(t->names, capacity * sizeof *names);
@@ -49,7 +51,8 @@ static uint64_t mix(uint64_t seed, uint64_t i) {
   return z ^ (z >> 31);
 }
 
-void cli_random_fill(weir_tensor *tensor, uint64_t seed) {
+/* Fills with numbers that depend on |seed| only. */
+static void random_fill(weir_tensor *tensor, uint64_t seed) {
   weir_tensor_info info = {.struct_size = sizeof info};
   void *data = weir_tensor_mutable_data(tensor);
   if (weir_tensor_desc(tensor, &info) != WEIR_OK || data == NULL) return;
@@ -89,7 +92,7 @@ static weir_status random_like(weir_runtime *runtime, const weir_io_desc *like,
     dims[i] = like->dims[i] < 0 ? 1 : like->dims[i];
   WEIR_TRY(weir_tensor_create(runtime, like->dtype, like->rank, dims,
                               out_tensor, err));
-  cli_random_fill(*out_tensor, seed);
+  random_fill(*out_tensor, seed);
   return WEIR_OK;
 }
 
@@ -229,7 +232,7 @@ weir_status cli_input_read(const cli_job *job, const cli_args *args,
   WEIR_TRY(find_input(job, text, size, &like, err));
   WEIR_TRY(cli_value_read(job->runtime, args->data_root, equals + 1, &like,
                           &tensor, err));
-  weir_status s = cli_tensors_add(tensors, text, size, tensor, err);
+  weir_status s = tensors_add(tensors, text, size, tensor, err);
   if (s != WEIR_OK) weir_tensor_release(tensor);
   return s;
 }
@@ -251,8 +254,7 @@ weir_status cli_inputs_random(const cli_job *job, bool defaults,
     WEIR_TRY(weir_graph_io(job->graph, WEIR_INPUT, i, &io, err));
     if (is_fed(tensors, &io) || (io.has_default && !defaults)) continue;
     WEIR_TRY(random_like(job->runtime, &io, i, &tensor, err));
-    weir_status s =
-        cli_tensors_add(tensors, io.name, io.name_size, tensor, err);
+    weir_status s = tensors_add(tensors, io.name, io.name_size, tensor, err);
     if (s != WEIR_OK) {
       weir_tensor_release(tensor);
       return s;

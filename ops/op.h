@@ -119,7 +119,6 @@ typedef enum weir_instr_kind {
   WEIR_INSTR_VAR_COMMIT,
   WEIR_INSTR_LOOP,
   WEIR_INSTR_BRANCH,
-  WEIR_INSTR_CALL,
   WEIR_INSTR_FEED,
   WEIR_INSTR_FETCH,
   WEIR_INSTR_CONST, /* its value is known when the program is compiled */

@@ -385,13 +385,6 @@ void weir_cluster_release(weir_cluster *c) {
 
 /* ---- Use */
 
-uint32_t weir_cluster_find(const weir_cluster *c,
-                           const weir_device_name *name) {
-  for (uint32_t d = 0; d < c->device_count; d++)
-    if (weir_device_name_matches(name, &c->devices[d].name)) return d;
-  return WEIR_PLACE_NONE;
-}
-
 /* Within a task the slower of the two devices' ways. */
 static weir_place_link way_between(const weir_cluster *c,
                                    const weir_cluster_device *from,
@@ -422,21 +415,4 @@ void weir_cluster_add_to(const weir_cluster *c, weir_place_builder *b) {
       weir_place_link way = way_between(c, &c->devices[i], &c->devices[k]);
       weir_place_connect(b, i, k, weir_place_add_link(b, &way));
     }
-}
-
-bool weir_cluster_write(const weir_cluster *c, const weir_writer *out) {
-  char line[512];
-  for (uint32_t d = 0; d < c->device_count; d++) {
-    const weir_cluster_device *v = &c->devices[d];
-    weir_sv address = c->tasks[v->task].address;
-    int64_t memory = v->memory_bytes;
-    int n = snprintf(line, sizeof line, "%-40.*s", WEIR_SV(v->text));
-    if (memory != INT64_MAX)
-      n += snprintf(line + n, sizeof line - (size_t)n, " %8.1f GiB",
-                    (double)memory / (double)(INT64_C(1) << 30));
-    n += snprintf(line + n, sizeof line - (size_t)n, "  %.200s%.*s\n",
-                  address.size > 0 ? "at " : "", WEIR_SV(address));
-    if (!out->write(out->self, line, (size_t)n)) return false;
-  }
-  return true;
 }

@@ -62,15 +62,9 @@ weir_status weir_cluster_from_text(const weir_allocator *alloc, weir_sv text,
                                    weir_cluster **out_cluster, weir_error *err);
 void weir_cluster_release(weir_cluster *cluster); /* NULL-safe */
 
-/* The first device that meets |name|; WEIR_PLACE_NONE: none does. */
-uint32_t weir_cluster_find(const weir_cluster *cluster,
-                           const weir_device_name *name);
 /* Gives all kinds |link| within a task. */
 void weir_cluster_set_local(weir_cluster *cluster, const weir_place_link *link);
 /* Devices and links for a problem: a class for each kind of device. */
 void weir_cluster_add_to(const weir_cluster *cluster, weir_place_builder *b);
-
-/* Writes it as lines: task, address, devices, memory. */
-bool weir_cluster_write(const weir_cluster *cluster, const weir_writer *out);
 
 #endif

@@ -100,8 +100,10 @@ static int64_t span(const weir_window *window, int side) {
   return (window->kernel[side] - 1) * window->dilation[side] + 1;
 }
 
-weir_status weir_rule_window_dim(weir_shape_ctx *ctx, const weir_window *window,
-                                 int side, weir_dim in, weir_dim *out) {
+/* |*out| is the number of places the window has along |side| (0: h, 1: w) of
+ * an input of |in|. W2013 when the kernel is larger than the padded input. */
+static weir_status window_dim(weir_shape_ctx *ctx, const weir_window *window,
+                              int side, weir_dim in, weir_dim *out) {
   int64_t pads = window->pad[side] + window->pad[side + 2];
   int64_t reach = span(window, side), size;
   if (!weir_dim_add_checked(in.value, pads, &size))
@@ -139,8 +141,8 @@ weir_status weir_rule_pool_shape(weir_shape_ctx *ctx, const weir_shape *x,
       return weir_shape_fail(ctx, WEIR_W2013, "x is %s: no elements to pool",
                              weir_shape_text(ctx, x));
   for (int side = 0; x->rank == 4 && side < 2; side++)
-    WEIR_TRY(weir_rule_window_dim(ctx, &window, side, x->dims[2 + side],
-                                  &out->dims[2 + side]));
+    WEIR_TRY(window_dim(ctx, &window, side, x->dims[2 + side],
+                        &out->dims[2 + side]));
   return WEIR_OK;
 }
 
@@ -191,8 +193,8 @@ weir_status weir_rule_conv_shape(weir_shape_ctx *ctx, const weir_shape *x,
     }
     window->kernel[side] = k.value;
     WEIR_TRY(at_least(ctx, "kernel", &k.value, 1, 1));
-    WEIR_TRY(weir_rule_window_dim(ctx, window, side, x->dims[2 + side],
-                                  &y.dims[2 + side]));
+    WEIR_TRY(
+        window_dim(ctx, window, side, x->dims[2 + side], &y.dims[2 + side]));
   }
   *out = y;
   return WEIR_OK;

@@ -21,10 +21,6 @@ weir_status weir_rule_window(weir_shape_ctx *ctx, weir_window *out);
  * `shape`. */
 void weir_call_window(const weir_call *call, weir_window *out);
 
-/* |*out| is the number of places the window has along |side| (0: h, 1: w) of
- * an input of |in|. W2013 when the kernel is larger than the padded input. */
-weir_status weir_rule_window_dim(weir_shape_ctx *ctx, const weir_window *window,
-                                 int side, weir_dim in, weir_dim *out);
 /* Pooling's output for input shape |x|. Checks that pads are smaller than the
  * kernel: W2013. */
 weir_status weir_rule_pool_shape(weir_shape_ctx *ctx, const weir_shape *x,

@@ -13,8 +13,11 @@ static int64_t clamp(int64_t at, int64_t size, int64_t low, int64_t high) {
   return at < low ? low : at > high ? high : at;
 }
 
-weir_slice weir_slice_resolve(int64_t size, int64_t start, int64_t stop,
-                              int64_t step) {
+/* What Python's slice(start, stop, step) takes of |size| elements; |step| is
+ * not 0. A |stop| of INT64_MAX, or of INT64_MIN with a negative step, is the
+ * end. */
+static weir_slice resolve(int64_t size, int64_t start, int64_t stop,
+                          int64_t step) {
   weir_slice s = {.step = step};
   int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
   s.start = clamp(start, size, low, high);
@@ -111,7 +114,7 @@ weir_status weir_rule_slice(weir_shape_ctx *ctx, const weir_shape *x,
       y->dims[axes[i]] = weir_shape_new_dim(ctx);
     } else {
       slices[axes[i]] =
-          weir_slice_resolve(size.value, b.start.value, b.stop.value, b.step);
+          resolve(size.value, b.start.value, b.stop.value, b.step);
       y->dims[axes[i]] = weir_dim_of(slices[axes[i]].length);
     }
   }
@@ -128,9 +131,8 @@ void weir_call_slice(const weir_call *call, int rank, const int64_t *x,
   for (uint32_t i = 0; i < start->count; i++) {
     int64_t d = axis->kind == WEIR_ATTR_INTS ? axis->dims[i].value : i;
     if (d < 0) d += rank;
-    slices[d] = weir_slice_resolve(
-        x[d], start->dims[i].value, stop->dims[i].value,
-        step->kind == WEIR_ATTR_INTS ? step->dims[i].value : 1);
+    slices[d] = resolve(x[d], start->dims[i].value, stop->dims[i].value,
+                        step->kind == WEIR_ATTR_INTS ? step->dims[i].value : 1);
   }
 }
 

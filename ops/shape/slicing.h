@@ -11,12 +11,6 @@ typedef struct weir_slice {
   int64_t start, step, length;
 } weir_slice;
 
-/* What Python's slice(start, stop, step) takes of |size| elements; |step| is
- * not 0. A |stop| of INT64_MAX, or of INT64_MIN with a negative step, is the
- * end. */
-weir_slice weir_slice_resolve(int64_t size, int64_t start, int64_t stop,
-                              int64_t step);
-
 /* Attributes start, stop, axis and step applied to |x|: |*y| is the result's
  * shape, |slices| (room for WEIR_MAX_RANK) one entry for each dimension whose
  * size is known. W2006, W2007, W2016. */

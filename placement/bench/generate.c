@@ -292,9 +292,9 @@ const char *weir_generate_kind(size_t i) {
 static weir_status no_kind(weir_sv kind, weir_error *err) {
   char names[128] = "";
   size_t n = 0;
-  for (size_t i = 0; i < WEIR_TABLE_COUNT(families) && n < sizeof names; i++)
+  for (size_t i = 0; weir_generate_kind(i) != NULL && n < sizeof names; i++)
     n += (size_t)snprintf(names + n, sizeof names - n, "%s%s",
-                          i == 0 ? "" : ", ", families[i].name);
+                          i == 0 ? "" : ", ", weir_generate_kind(i));
   return weir_fail(err, WEIR_W0002, NULL,
                    "no generator is called %.*s; there are %s", (int)kind.size,
                    kind.data, names);

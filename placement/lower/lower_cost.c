@@ -65,6 +65,10 @@ static int64_t turns_of(const weir_graph *g, const weir_node *n,
   return weir_dim_known(length) ? length.value : kGuessedTurns;
 }
 
+static weir_status node_cost(const weir_graph *g, weir_node_id id,
+                             const weir_device_model *model, int64_t *out_ns,
+                             weir_place_source *source, weir_error *err);
+
 /* A loop costs what its body does, so many times; an if as the dearer of its
  * bodies. Bodies nest only so deep. */
 static weir_status control_cost(const weir_graph *g, const weir_node *n,
@@ -77,7 +81,7 @@ static weir_status control_cost(const weir_graph *g, const weir_node *n,
     const weir_graph *body = n->bodies[k];
     int64_t total = 0, ns = 0;
     for (weir_node_id id = 0; id < body->node_count; id++) {
-      WEIR_TRY(weir_place_node_cost(body, id, model, &ns, &ignored, err));
+      WEIR_TRY(node_cost(body, id, model, &ns, &ignored, err));
       total = plus(total, ns);
     }
     dearest = total > dearest ? total : dearest;
@@ -113,10 +117,11 @@ static weir_status call_cost(const weir_graph *g, weir_node_id id,
   return WEIR_OK;
 }
 
-weir_status weir_place_node_cost(const weir_graph *g, weir_node_id id,
-                                 const weir_device_model *model,
-                                 int64_t *out_ns, weir_place_source *source,
-                                 weir_error *err) {
+/* What node |id| costs on a device of |model|; |*source| says where the figure
+ * is from. Errors: W2008. */
+static weir_status node_cost(const weir_graph *g, weir_node_id id,
+                             const weir_device_model *model, int64_t *out_ns,
+                             weir_place_source *source, weir_error *err) {
   const weir_node *n = &g->nodes[id];
   weir_cost cost;
   bool given;
@@ -188,7 +193,7 @@ static weir_status model_cost(weir_lowering *l, weir_unit *unit,
     int64_t ns;
     weir_place_source source;
     weir_node_id id = l->members[unit->first_member + i];
-    WEIR_TRY(weir_place_node_cost(l->graph, id, model, &ns, &source, l->err));
+    WEIR_TRY(node_cost(l->graph, id, model, &ns, &source, l->err));
     if (i > 0 && ns > model->overhead_ns)
       ns -= model->overhead_ns; /* once per group */
     *out_ns = ns > INT64_MAX / 8 - *out_ns ? INT64_MAX / 8 : *out_ns + ns;

@@ -8,13 +8,6 @@ typedef struct weir_lowering weir_lowering;
 
 /* What nodes cost, measured or estimated. */
 
-/* What |node| costs on a device of |model|; |*source| says where the figure is
- * from. Errors: W2008. */
-weir_status weir_place_node_cost(const weir_graph *graph, weir_node_id node,
-                                 const weir_device_model *model,
-                                 int64_t *out_ns, weir_place_source *source,
-                                 weir_error *err);
-
 /* The work of |count| nodes together. Errors: W2008. */
 weir_status weir_place_work_of(const weir_graph *graph,
                                const weir_node_id *members, uint32_t count,

@@ -39,12 +39,6 @@ typedef struct weir_schedule_input {
   bool spill;         /* tensors may be sent to another device and back */
 } weir_schedule_input;
 
-/* Who could not be placed when the last run met a dead end. */
-typedef struct weir_schedule_short {
-  uint32_t node, device; /* NONE: there was no dead end */
-  int64_t bytes;         /* so many more would have done */
-} weir_schedule_short;
-
 /* Fills |plan|. Memory caps are kept at every moment. |*out_complete| (may be
  * NULL) is false when it gave up at stop_ns or found no room; the plan is then
  * not to be used. Errors: W3012, W3014, W6001; W3013 only where |out_complete|

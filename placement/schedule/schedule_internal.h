@@ -9,6 +9,12 @@
 /* Inside the list scheduler: schedule.c chooses and places a node at a time,
  * schedule_memory.c keeps the caps. */
 
+/* Who could not be placed when the last run met a dead end. */
+typedef struct weir_schedule_short {
+  uint32_t node, device; /* NONE: there was no dead end */
+  int64_t bytes;         /* so many more would have done */
+} weir_schedule_short;
+
 /* What is taken on each device, and until when; see schedule_memory.c. */
 typedef struct weir_schedule_memory {
   weir_room *rooms;      /* per device */

@@ -123,13 +123,8 @@ bool weir_schedule_is_capped(const weir_scheduler *s) {
   return s->memory != NULL;
 }
 
-weir_schedule_short weir_schedule_last_short(const weir_scheduler *s) {
-  return s->memory == NULL
-             ? (weir_schedule_short){WEIR_PLACE_NONE, WEIR_PLACE_NONE, 0}
-             : s->memory->blame;
-}
-
-bool weir_schedule_memory_reset(weir_scheduler *s) {
+/* Forgets what was placed, before a run. false: out of memory. */
+static bool reset(weir_scheduler *s) {
   const weir_place_problem *p = s->p;
   weir_schedule_memory *m = s->memory;
   for (uint32_t d = 0; d < p->device_count; d++)
@@ -443,8 +438,7 @@ weir_status weir_schedule_memory_run(weir_scheduler *s,
                                      weir_error *err) {
   const weir_place_problem *p = s->p;
   memory_run r = {s, input, plan, 0};
-  if (!weir_schedule_memory_reset(s))
-    return weir_fail_memory(err, sizeof(weir_room_step));
+  if (!reset(s)) return weir_fail_memory(err, sizeof(weir_room_step));
   for (uint32_t i = 0; i < p->node_count; i++)
     s->memory->place[input->order[i]] = i;
   for (uint32_t done = 0; done < p->node_count; done++) {

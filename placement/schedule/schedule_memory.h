@@ -7,9 +7,6 @@
 /* Memory in the scheduler: what is resident when, and what fits. All but
  * _create want caps. */
 
-/* The dead end that the last run came to, if it did. */
-weir_schedule_short weir_schedule_last_short(const weir_scheduler *s);
-
 /* Whether caps can matter: else memory costs the scheduler nothing. */
 bool weir_schedule_is_capped(const weir_scheduler *s);
 
@@ -18,9 +15,6 @@ bool weir_schedule_is_capped(const weir_scheduler *s);
 bool weir_schedule_memory_create(weir_scheduler *s);
 
 void weir_schedule_memory_release(weir_scheduler *s);
-
-/* Forgets what was placed, before a run. false: out of memory. */
-bool weir_schedule_memory_reset(weir_scheduler *s);
 
 /* Resident bytes that |node| would bring to |device|, or -1: they never fit,
  * |keep_bytes| being free besides. */

@@ -21,10 +21,6 @@
 
 enum { kMaxThreads = 256, kDefaultSpinNs = 50000 };
 
-const weir_env *weir_pool_env(const weir_pool *pool) {
-  return pool->env;
-}
-
 const weir_openmp *weir_pool_openmp(const weir_pool *pool) {
   return &pool->openmp;
 }

@@ -51,9 +51,6 @@ void weir_worker_wait(weir_worker *worker, const atomic_int *remaining);
 /* Tells waiting threads that a counter they wait for became 0. */
 void weir_pool_notify(weir_pool *pool);
 
-/* The env it was made with; lent. */
-const weir_env *weir_pool_env(const weir_pool *pool);
-
 /* What the pool found when it was made; lent. */
 const weir_openmp *weir_pool_openmp(const weir_pool *pool);
 

@@ -10,42 +10,6 @@ static weir_value_id mapped(const weir_value_id *values, weir_value_id id) {
   return id == WEIR_NO_VALUE ? id : values[id];
 }
 
-weir_status weir_graph_builder_copy(weir_graph_builder *b,
-                                    const weir_graph *from, weir_node_id id,
-                                    const weir_value_id *values,
-                                    const weir_node_id *nodes,
-                                    weir_node_id *out_node, weir_diag *diag) {
-  const weir_node *node = &from->nodes[id];
-  if (diag == NULL) diag = &b->diag;
-  *out_node = UINT32_MAX;
-  uint32_t room = node->input_count + node->after_count;
-  uint32_t *ids = weir_alloc_array(b->alloc, room, sizeof *ids);
-  if (ids == NULL) return weir_fail_memory(&diag->error, room * sizeof *ids);
-  uint32_t after_count = 0, *after = ids + node->input_count;
-  for (uint32_t i = 0; i < node->input_count; i++)
-    ids[i] = mapped(values, node->inputs[i]);
-  for (uint32_t i = 0; i < node->after_count; i++)
-    if (nodes[node->after[i]] != UINT32_MAX)
-      after[after_count++] = nodes[node->after[i]];
-  weir_node_spec spec = {.name = node->name,
-                         .op = node->op,
-                         .attrs = node->attrs,
-                         .inputs = ids,
-                         .after = after,
-                         .input_count = node->input_count,
-                         .after_count = after_count,
-                         .device = node->device,
-                         .mark = node->mark,
-                         .has_seed = true,
-                         .seed = node->seed,
-                         .bodies = node->bodies,
-                         .body_count = node->body_count,
-                         .update = node->update};
-  weir_status s = weir_graph_builder_add(b, &spec, out_node, diag);
-  weir_free(b->alloc, ids);
-  return s;
-}
-
 static weir_status copy_list(weir_graph_builder *b, const weir_graph_port *list,
                              uint32_t count, bool inputs,
                              const weir_value_id *values, weir_error *err) {

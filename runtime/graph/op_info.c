@@ -80,9 +80,11 @@ static bool parse_bool(weir_sv s, bool *out) {
   return *out || weir_sv_is(s, "false");
 }
 
-bool weir_attr_parse_fallback(const char *text, weir_attr_kind kind,
-                              weir_arena *arena, weir_attr *out,
-                              bool *out_memory) {
+/* Reads a default ("[1, 1]", "f32", "none") as |kind|; false when it is not
+ * one. Lists go to |arena|; |*out_memory| tells that memory ran out. */
+static bool parse_fallback(const char *text, weir_attr_kind kind,
+                           weir_arena *arena, weir_attr *out,
+                           bool *out_memory) {
   weir_sv s = trim(weir_sv_from(text));
   *out = (weir_attr){.kind = kind};
   if (weir_sv_is(s, "none") && kind != WEIR_ATTR_STRING) {
@@ -134,20 +136,16 @@ static void fill_ports(weir_op_info *info) {
   while (info->type_count < WEIR_OP_TYPES &&
          op->types[info->type_count].name != NULL)
     info->type_count++;
-  for (; info->in_count < WEIR_OP_INPUTS; info->in_count++) {
-    const weir_port *port = &op->inputs[info->in_count];
-    if (port->name == NULL) break;
-    if (!port->optional) info->in_required = info->in_count + 1;
+  info->in_count = weir_op_input_count(op);
+  info->out_count = weir_op_output_count(op);
+  for (uint32_t i = 0; i < info->in_count; i++) {
+    const weir_port *port = &op->inputs[i];
+    if (!port->optional) info->in_required = i + 1;
     info->variadic = info->variadic || port->variadic;
-    info->in_var[info->in_count] =
-        find_var(info, port->type, &info->in_types[info->in_count]);
+    info->in_var[i] = find_var(info, port->type, &info->in_types[i]);
   }
-  for (; info->out_count < WEIR_OP_OUTPUTS; info->out_count++) {
-    const weir_port *port = &op->outputs[info->out_count];
-    if (port->name == NULL) break;
-    info->out_var[info->out_count] =
-        find_var(info, port->type, &info->out_types[info->out_count]);
-  }
+  for (uint32_t i = 0; i < info->out_count; i++)
+    info->out_var[i] = find_var(info, op->outputs[i].type, &info->out_types[i]);
 }
 
 static bool fill_attrs(weir_op_info *info, weir_arena *arena) {
@@ -158,8 +156,7 @@ static bool fill_attrs(weir_op_info *info, weir_arena *arena) {
     weir_attr *out = &info->defaults[info->attr_count];
     if (def->name == NULL) break;
     if (def->fallback == NULL ||
-        !weir_attr_parse_fallback(def->fallback, def->kind, arena, out,
-                                  &memory))
+        !parse_fallback(def->fallback, def->kind, arena, out, &memory))
       *out = (weir_attr){.kind = WEIR_ATTR_NONE};
   }
   for (uint32_t v = 0; v < info->type_count; v++) {

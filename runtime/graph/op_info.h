@@ -11,10 +11,4 @@
 const weir_op_info *weir_graph_builder_op(weir_graph_builder *builder,
                                           const weir_op_def *op);
 
-/* Reads a default ("[1, 1]", "f32", "none") as |kind|; false when it is not
- * one. Lists go to |arena|; |*out_memory| tells that memory ran out. */
-bool weir_attr_parse_fallback(const char *text, weir_attr_kind kind,
-                              weir_arena *arena, weir_attr *out,
-                              bool *out_memory);
-
 #endif

@@ -39,7 +39,6 @@ static void work(pair *p, int worker) {
 static void *second(void *arg) {
   pair *p = arg;
   int seen = 0;
-  weir_onednn_thread_init();
   while (!atomic_load(&p->stop)) {
     if (atomic_load_explicit(&p->generation, memory_order_acquire) == seen) {
       __builtin_ia32_pause();
@@ -132,7 +131,6 @@ static void measure(int64_t m, int64_t n, int64_t k, double seconds) {
   double ours = 1e9, bare = 1e9, start = now_s();
   while (now_s() - start < seconds) {
     pthread_t thread;
-    weir_onednn_thread_init();
     atomic_store(&threads.stop, 0);
     atomic_store(&threads.generation, 0);
     atomic_store(&threads.done, 0);

@@ -136,32 +136,6 @@ static void copies_of_every_kind(void **state) {
   close_hand(&h);
 }
 
-static void call_runs_its_body(void **state) {
-  (void)state;
-  hand h;
-  open_hand(&h, 1);
-  const weir_program *body = small_program(&h, add_run, 4);
-  uint32_t x = i32_value(h.b, WEIR_STORAGE_EXTERNAL, 0);
-  uint32_t y = i32_value(h.b, WEIR_STORAGE_EXTERNAL, 1);
-  uint32_t z = i32_value(h.b, WEIR_STORAGE_EXTERNAL, 2);
-  weir_instr_spec spec = {.in = (uint32_t[]){x, y},
-                          .out = &z,
-                          .in_count = 2,
-                          .out_count = 1,
-                          .bodies = &body,
-                          .body_count = 1};
-  assert_int_equal(weir_instr_call(h.b, &spec), WEIR_OK);
-  weir_program_add_instr(h.b, &spec);
-  finish_hand(&h);
-  int32_t a = 3, b = 4, c = 0;
-  weir_frame_set_external(h.frame, 0, &a);
-  weir_frame_set_external(h.frame, 1, &b);
-  weir_frame_set_external(h.frame, 2, &c);
-  assert_ok(weir_frame_run(h.frame, h.pool, NULL, &h.err), &h.err);
-  assert_int_equal(c, 7);
-  close_hand(&h);
-}
-
 static weir_status first_run(const weir_args *args) {
   *(int32_t *)args->io[2] = *(const int32_t *)args->io[0];
   return WEIR_OK;
@@ -446,7 +420,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(too_many_sends_are_refused),
       cmocka_unit_test(copies_of_every_kind),
-      cmocka_unit_test(call_runs_its_body),
       cmocka_unit_test(branch_takes_one_body),
       cmocka_unit_test(loop_carries_values),
       cmocka_unit_test(send_and_receive),

@@ -146,12 +146,10 @@ static void saves_beside(void **state) {
   (void)state;
   weir_checkpoint_store *store = open_store("run", &kAsync);
   weir_error err = WEIR_ERROR_INIT;
-  assert_false(weir_checkpoint_is_saving(store));
   assert_ok(weir_checkpoint_wait(store, &err), &err);
   for (uint64_t step = 1; step <= 20; step++) {
     assert_ok(save_step(store, step, &err), &err);
     if (step % 3 == 0) assert_ok(weir_checkpoint_wait(store, &err), &err);
-    if (step % 3 == 0) assert_false(weir_checkpoint_is_saving(store));
   }
   weir_checkpoint_store_close(store); /* waits */
   assert_int_equal(opens(weir_env_system(), "run"), 20);

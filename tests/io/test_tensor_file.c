@@ -177,7 +177,8 @@ static void no_memory(void **state) {
       weir_tensor *t = NULL;
       weir_counted_allocator_init(&c, NULL);
       c.fail_at = k;
-      weir_fs fs = weir_fs_system(&c.base);
+      weir_fs fs = weir_system_fs;
+      fs.self = &c.base;
       weir_env env = {&c.base, &fs, NULL};
       s = weir_tensor_file_read(&env, root, files[i][0], files[i][1], &t, &err);
       if (s != WEIR_OK) assert_string_equal(err.id, "W6001");

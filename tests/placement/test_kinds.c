@@ -88,8 +88,11 @@ static void clusters_have_every_kind(void **state) {
     snprintf(text, sizeof text, "/job:worker/task:1/%s:2", kind->name);
     assert_ok(weir_device_name_parse(weir_sv_from(text), &wanted, NULL, &err),
               &err);
-    uint32_t d = weir_cluster_find(c, &wanted);
-    assert_int_not_equal(d, WEIR_PLACE_NONE);
+    uint32_t d = 0;
+    while (d < c->device_count &&
+           !weir_device_name_matches(&wanted, &c->devices[d].name))
+      d++;
+    assert_true(d < c->device_count);
     snprintf(text, sizeof text, "/job:worker/task:1/device:%s:2",
              kind->spelling);
     weir_device_name_print(&c->devices[d].name, name, sizeof name);

@@ -5,6 +5,24 @@
 #include "runtime/base/strbuf.h"
 #include "tests/check.h"
 
+/* A line for each device: its name, memory, address. */
+static bool write_cluster(const weir_cluster *c, const weir_writer *out) {
+  char line[512];
+  for (uint32_t d = 0; d < c->device_count; d++) {
+    const weir_cluster_device *v = &c->devices[d];
+    weir_sv address = c->tasks[v->task].address;
+    int64_t memory = v->memory_bytes;
+    int n = snprintf(line, sizeof line, "%-40.*s", WEIR_SV(v->text));
+    if (memory != INT64_MAX)
+      n += snprintf(line + n, sizeof line - (size_t)n, " %8.1f GiB",
+                    (double)memory / (double)(INT64_C(1) << 30));
+    n += snprintf(line + n, sizeof line - (size_t)n, "  %.200s%.*s\n",
+                  address.size > 0 ? "at " : "", WEIR_SV(address));
+    if (!out->write(out->self, line, (size_t)n)) return false;
+  }
+  return true;
+}
+
 /* Applies |text| to the cluster of |spec| and writes what comes out. */
 static weir_status change(const weir_allocator *a, const char *spec,
                           const char *text, weir_strbuf *out, weir_error *err) {
@@ -16,8 +34,7 @@ static weir_status change(const weir_allocator *a, const char *spec,
   if (s == WEIR_OK) s = weir_cluster_change(a, before, &c, &after, err);
   weir_cluster_release(before); /* nothing of it is lent */
   weir_writer w = weir_strbuf_writer(out);
-  if (s == WEIR_OK && !weir_cluster_write(after, &w))
-    s = weir_fail_memory(err, 1);
+  if (s == WEIR_OK && !write_cluster(after, &w)) s = weir_fail_memory(err, 1);
   char links[100];
   if (s == WEIR_OK) {
     int n = snprintf(

@@ -62,7 +62,8 @@ typedef struct data_env {
 
 static inline void data_env_init(data_env *e) {
   weir_counted_allocator_init(&e->counted, NULL);
-  e->fs = weir_fs_system(&e->counted.base);
+  e->fs = weir_system_fs;
+  e->fs.self = &e->counted.base;
   e->env = *weir_env_system();
   e->env.alloc = &e->counted.base;
   e->env.fs = &e->fs;

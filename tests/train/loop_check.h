@@ -101,7 +101,8 @@ static inline void loop_world_init(loop_world *w) {
   memset(w, 0, sizeof *w);
   w->err = (weir_error)WEIR_ERROR_INIT;
   weir_counted_allocator_init(&w->memory, NULL);
-  w->fs = weir_fs_system(&w->memory.base);
+  w->fs = weir_system_fs;
+  w->fs.self = &w->memory.base;
   w->clock = (weir_clock){w, loop_now};
   w->env = (weir_env){&w->memory.base, &w->fs, &w->clock};
   w->calls = (weir_train_callbacks){.struct_size = sizeof w->calls,

@@ -21,10 +21,6 @@ void weir_onednn_version(char *text, size_t capacity) {
   snprintf(text, capacity, "%d.%d.%d", v->major, v->minor, v->patch);
 }
 
-void weir_onednn_thread_init(void) {
-  omp_set_num_threads(1);
-}
-
 static int enter(void) {
   int threads = omp_get_max_threads();
   if (threads != 1) omp_set_num_threads(1);

@@ -10,10 +10,6 @@
  * OpenMP setting as it was, so results depend on the arguments only. oneDNN
  * allocates for itself; when it cannot, the call fails with W6001. */
 
-/* Tells OpenMP to use one thread in the calling thread, for good. Pool threads
- * call it when they start, which saves each call the change and back. */
-void weir_onednn_thread_init(void);
-
 /* "2.6.3": the version that runs. */
 void weir_onednn_version(char *text, size_t capacity);
 

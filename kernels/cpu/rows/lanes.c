@@ -3,8 +3,10 @@
 
 #include "kernels/cpu/isa/choose.h"
 
-void weir_row_plan_init(weir_row_plan *plan, const weir_call *call,
-                        int64_t axis, int64_t element_cost) {
+/* Rows of the dims from |axis| (may be negative) on; the rest is counted.
+ * |element_cost|: about how many tenths of a nanosecond an element takes. */
+static void plan_init(weir_row_plan *plan, const weir_call *call, int64_t axis,
+                      int64_t element_cost) {
   const weir_operand *x = &call->in[0];
   *plan = (weir_row_plan){.isa = weir_isa_choose(), .call = call, .n = 1};
   if (axis < 0) axis += x->rank;
@@ -29,7 +31,7 @@ weir_status weir_row_plan_prepare(const weir_call *call, int64_t axis,
                                   weir_error *err) {
   weir_row_plan *plan = weir_arena_alloc(out->arena, sizeof *plan);
   if (!plan) return weir_fail_memory(err, sizeof *plan);
-  weir_row_plan_init(plan, call, axis, element_cost);
+  plan_init(plan, call, axis, element_cost);
   out->state = plan;
   out->algorithm = plan->isa->name;
   return WEIR_OK;

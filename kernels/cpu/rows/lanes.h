@@ -14,11 +14,6 @@ typedef struct weir_row_plan {
   int64_t block; /* rows */
 } weir_row_plan;
 
-/* Rows of the dims from |axis| (may be negative) on; the rest is counted.
- * |element_cost|: about how many tenths of a nanosecond an element takes. */
-void weir_row_plan_init(weir_row_plan *plan, const weir_call *call,
-                        int64_t axis, int64_t element_cost);
-
 /* Runs |fn| on blocks of rows; plan->block rows each. */
 void weir_row_plan_run(const weir_row_plan *plan, const weir_args *args,
                        weir_block_fn fn, void *arg);

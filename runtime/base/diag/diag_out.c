@@ -34,7 +34,7 @@ void weir_out_repeat(weir_diag_out *out, char c, size_t count) {
   for (size_t i = 0; i < count; i++) weir_out_bytes(out, &c, 1);
 }
 
-void weir_out_number(weir_diag_out *out, uint64_t value) {
+static void out_number(weir_diag_out *out, uint64_t value) {
   char text[24];
   int n = snprintf(text, sizeof text, "%" PRIu64, value);
   weir_out_bytes(out, text, (size_t)n);
@@ -74,7 +74,7 @@ void weir_out_place(weir_diag_out *out, const char *file, uint32_t line,
   weir_out_safe(out, weir_sv_from(file), " ");
   if (line == 0) return;
   weir_out_text(out, ":");
-  weir_out_number(out, line);
+  out_number(out, line);
   weir_out_text(out, ":");
-  weir_out_number(out, col);
+  out_number(out, col);
 }

@@ -31,7 +31,6 @@ typedef struct weir_diag_out {
 void weir_out_bytes(weir_diag_out *out, const char *data, size_t size);
 void weir_out_text(weir_diag_out *out, const char *text);
 void weir_out_repeat(weir_diag_out *out, char c, size_t count);
-void weir_out_number(weir_diag_out *out, uint64_t value);
 
 /* |text| with control bytes as \xNN and other unsafe or invalid parts as
  * U+FFFD; each line break becomes |line_break|. */

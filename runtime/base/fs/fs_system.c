@@ -192,9 +192,3 @@ const weir_fs weir_system_fs = {.read = fs_read,
                                 .write = fs_write,
                                 .folders = &weir_system_folders,
                                 .pieces = &weir_system_pieces};
-
-weir_fs weir_fs_system(const weir_allocator *alloc) {
-  weir_fs fs = weir_system_fs;
-  fs.self = (void *)alloc;
-  return fs;
-}

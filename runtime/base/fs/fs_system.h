@@ -11,10 +11,9 @@
  * is opened beneath the root by openat2, or, where the kernel lacks it, folder
  * by folder. */
 
-/* The system's files; copies live in |alloc| (NULL: the system's), which must
- * outlive them. `weir_env_system()` has one on the system's allocator. */
-weir_fs weir_fs_system(const weir_allocator *alloc);
-extern const weir_fs weir_system_fs; /* for constants: alloc NULL */
+/* The system's files. Copies of them live in the allocator that |self| points
+ * to, which must outlive them; NULL: the system's. */
+extern const weir_fs weir_system_fs;
 extern const weir_fs_pieces weir_system_pieces;
 
 enum { WEIR_PATH_BYTES = 4096 };

@@ -81,22 +81,6 @@ static weir_status call_body(weir_frame *child, const weir_args *args,
   return weir_frame_run_nested(child, args);
 }
 
-static weir_status call_run(const weir_args *args) {
-  const control_state *state = args->state;
-  return call_body(children_of(args, state)[0], args, state, 0);
-}
-
-weir_status weir_instr_call(weir_program_builder *builder,
-                            weir_instr_spec *spec) {
-  control_state *state = control_new(builder, spec);
-  if (state == NULL) return WEIR_RESOURCE_EXHAUSTED;
-  spec->kind = WEIR_INSTR_CALL;
-  spec->state = state;
-  spec->run = call_run;
-  spec->cost_ns = bodies_cost(spec);
-  return WEIR_OK;
-}
-
 static weir_status branch_run(const weir_args *args) {
   const control_state *state = args->state;
   int64_t which = state->selector == WEIR_BOOL

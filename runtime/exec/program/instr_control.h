@@ -10,10 +10,6 @@
 weir_status weir_instr_copy(weir_program_builder *builder, weir_instr_kind kind,
                             size_t bytes, weir_instr_spec *spec);
 
-/* CALL: bodies[0] with the instruction's inputs and outputs. */
-weir_status weir_instr_call(weir_program_builder *builder,
-                            weir_instr_spec *spec);
-
 /* BRANCH: in[0] is a bool or i32 scalar; runs bodies[its value] with the other
  * inputs. Errors when run: W5008 for a value without a body. */
 weir_status weir_instr_branch(weir_program_builder *builder, weir_dtype dtype,

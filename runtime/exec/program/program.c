@@ -32,7 +32,8 @@ weir_status weir_program_builder_create(const weir_env *env,
   return WEIR_OK;
 }
 
-void weir_program_drop_instrs(weir_instr *instrs, size_t count) {
+/* Calls release for every state and body. */
+static void drop_instrs(weir_instr *instrs, size_t count) {
   for (size_t i = 0; i < count; i++) {
     const weir_instr_spec *s = &instrs[i].spec;
     if (s->release != NULL) s->release((void *)s->state);
@@ -44,7 +45,7 @@ void weir_program_drop_instrs(weir_instr *instrs, size_t count) {
 void weir_program_builder_release(weir_program_builder *b) {
   if (b == NULL) return;
   if (b->program != NULL) {
-    weir_program_drop_instrs(b->instrs.items, b->instrs.count);
+    drop_instrs(b->instrs.items, b->instrs.count);
     release_program(b->program);
   }
   weir_vec_free(b->env->alloc, &b->values);
@@ -106,7 +107,7 @@ uint32_t weir_program_add_instr(weir_program_builder *b,
   if (ok) ok = weir_vec_push(b->env->alloc, &b->instrs, instr);
   if (!ok) {
     instr.spec.bodies = spec->bodies;
-    weir_program_drop_instrs(&instr, 1);
+    drop_instrs(&instr, 1);
     b->no_memory = true;
     return WEIR_NO_INDEX;
   }
@@ -262,6 +263,6 @@ void weir_program_release(const weir_program *program) {
     weir_program_release(part);
     part = next;
   }
-  weir_program_drop_instrs(p->instrs, p->instr_count);
+  drop_instrs(p->instrs, p->instr_count);
   release_program(p);
 }

@@ -58,7 +58,7 @@ typedef struct weir_value_spec {
   const int64_t *dims;
 } weir_value_spec;
 
-/* Nested programs of LOOP, BRANCH and CALL. Their externals are numbered: what
+/* Nested programs of LOOP and BRANCH. Their externals are numbered: what
  * goes in, in order, then what comes out. */
 typedef struct weir_instr_spec {
   weir_instr_kind kind;

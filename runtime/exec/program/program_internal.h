@@ -93,7 +93,4 @@ typedef struct weir_task_graph {
   const weir_allocator *alloc;
 } weir_task_graph;
 
-/* Calls release for every state and body. */
-void weir_program_drop_instrs(weir_instr *instrs, size_t count);
-
 #endif

@@ -95,18 +95,37 @@ static void run_range(weir_frame *f, weir_exec_ctx *ctx, uint32_t first,
   }
 }
 
+/* Why the run was told to stop. */
+static weir_status stop_error(weir_status stopped, weir_error *err) {
+  if (stopped == WEIR_CANCELLED)
+    return weir_fail(err, WEIR_W5005, NULL, "the run was cancelled");
+  return weir_fail(err, WEIR_W5006, NULL, "the run passed its deadline");
+}
+
+/* Why |value| did not come out; OK when it did. */
+static weir_status value_status(const weir_frame *f, uint32_t value,
+                                weir_error *err) {
+  if (value == WEIR_NO_INDEX) return WEIR_OK;
+  uint8_t cause = f->poison[f->program->values[value].root];
+  weir_status stopped = (weir_status)atomic_load(&f->stopped);
+  if (cause == 0 && stopped != WEIR_OK) return stop_error(stopped, err);
+  if (cause == 0) return WEIR_OK;
+  const weir_error *why = &f->failures[cause - 1];
+  weir_error_copy(err, why);
+  return why->code;
+}
+
 /* Whether an async instruction can be started: nothing stopped or failed
  * before it. If not, |*why| is the reason. */
 static bool can_start(weir_frame *f, uint32_t instr, weir_error *why) {
   const weir_instr_spec *s = &f->program->instrs[instr].spec;
   weir_status stopped = weir_frame_check_stop(f);
   if (stopped != WEIR_OK) {
-    weir_frame_stop_error(stopped, why);
+    stop_error(stopped, why);
     return false;
   }
   for (uint32_t k = 0; k < s->in_count; k++)
-    if (s->in[k] != WEIR_NO_INDEX &&
-        weir_frame_value_status(f, s->in[k], why) != WEIR_OK)
+    if (s->in[k] != WEIR_NO_INDEX && value_status(f, s->in[k], why) != WEIR_OK)
       return false;
   return true;
 }
@@ -209,12 +228,6 @@ static void begin(weir_frame *f, weir_pool *pool,
   memset(f->poison, 0, f->program->value_count);
 }
 
-weir_status weir_frame_stop_error(weir_status stopped, weir_error *err) {
-  if (stopped == WEIR_CANCELLED)
-    return weir_fail(err, WEIR_W5005, NULL, "the run was cancelled");
-  return weir_fail(err, WEIR_W5006, NULL, "the run passed its deadline");
-}
-
 /* Of all parts: the failed node that comes first, else why it was stopped. */
 static weir_status first_failure(const weir_frame *head, weir_error *err) {
   weir_status stopped = WEIR_OK;
@@ -230,7 +243,7 @@ static weir_status first_failure(const weir_frame *head, weir_error *err) {
     }
   }
   if (best == NULL)
-    return stopped == WEIR_OK ? WEIR_OK : weir_frame_stop_error(stopped, err);
+    return stopped == WEIR_OK ? WEIR_OK : stop_error(stopped, err);
   weir_error_copy(err, best);
   return best->code;
 }
@@ -310,23 +323,9 @@ weir_status weir_frame_run_turn(weir_frame *child, const weir_args *args,
   return run_nested(child, args, step);
 }
 
-weir_status weir_frame_value_status(const weir_frame *f, uint32_t value,
-                                    weir_error *err) {
-  if (value == WEIR_NO_INDEX) return WEIR_OK;
-  assert(value < f->program->value_count);
-  uint8_t cause = f->poison[f->program->values[value].root];
-  weir_status stopped = (weir_status)atomic_load(&f->stopped);
-  if (cause == 0 && stopped != WEIR_OK)
-    return weir_frame_stop_error(stopped, err);
-  if (cause == 0) return WEIR_OK;
-  const weir_error *why = &f->failures[cause - 1];
-  weir_error_copy(err, why);
-  return why->code;
-}
-
 weir_status weir_frame_fetch_status(const weir_frame *f, uint32_t fetch,
                                     weir_error *err) {
   while (f->next_part != NULL && f->program->fetches[fetch] == WEIR_NO_INDEX)
     f = f->next_part;
-  return weir_frame_value_status(f, f->program->fetches[fetch], err);
+  return value_status(f, f->program->fetches[fetch], err);
 }

@@ -15,10 +15,6 @@ weir_status weir_frame_run(weir_frame *frame, weir_pool *pool,
 weir_status weir_frame_fetch_status(const weir_frame *frame, uint32_t fetch,
                                     weir_error *err);
 
-/* The same for any value of the program. */
-weir_status weir_frame_value_status(const weir_frame *frame, uint32_t value,
-                                    weir_error *err);
-
 /* Runs a nested frame within an instruction. */
 weir_status weir_frame_run_nested(weir_frame *child, const weir_args *args);
 
@@ -28,9 +24,6 @@ weir_status weir_frame_run_turn(weir_frame *child, const weir_args *args,
 
 /* WEIR_OK, or why the run must stop now. */
 weir_status weir_frame_check_stop(weir_frame *frame);
-
-/* Why the run was told to stop. */
-weir_status weir_frame_stop_error(weir_status stopped, weir_error *err);
 
 /* Ends a task that a callback ended, on any thread. */
 void weir_frame_task_end(weir_frame_task *task);

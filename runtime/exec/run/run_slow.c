@@ -167,7 +167,6 @@ static const char *category(weir_instr_kind kind) {
                                        [WEIR_INSTR_VAR_COMMIT] = "var_commit",
                                        [WEIR_INSTR_LOOP] = "loop",
                                        [WEIR_INSTR_BRANCH] = "branch",
-                                       [WEIR_INSTR_CALL] = "call",
                                        [WEIR_INSTR_FEED] = "feed",
                                        [WEIR_INSTR_FETCH] = "fetch",
                                        [WEIR_INSTR_CONST] = "const",

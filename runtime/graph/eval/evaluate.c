@@ -50,8 +50,9 @@ static bool report_cycle(weir_evaluation *e, const weir_def *def,
   return weir_report_send(e->l);
 }
 
-bool weir_eval_need(weir_evaluation *e, weir_eval_frame *f,
-                    const weir_expr *expr, uint32_t node) {
+/* Sees to one name. False: the frame waits, or has failed. */
+static bool need(weir_evaluation *e, weir_eval_frame *f, const weir_expr *expr,
+                 uint32_t node) {
   const weir_ast *n = &expr->nodes[node];
   weir_lookup found;
   if (weir_sv_is(n->text, "true") || weir_sv_is(n->text, "false")) return true;
@@ -86,7 +87,7 @@ bool weir_eval_need_expr(weir_evaluation *e, weir_eval_frame *f,
     if (n->kind != WEIR_AST_NAME ||
         (n->mode != WEIR_MODE_VALUE && n->mode != WEIR_MODE_REF))
       continue;
-    if (!weir_eval_need(e, f, expr, f->at)) return false;
+    if (!need(e, f, expr, f->at)) return false;
   }
   return true;
 }
@@ -96,7 +97,7 @@ static bool need_all(weir_evaluation *e, weir_eval_frame *f) {
   if (!weir_eval_need_expr(e, f, &item->expr)) return false;
   for (; f->after < item->after_count; f->after++) {
     const weir_expr *after = &item->after[f->after];
-    if (!weir_eval_need(e, f, after, after->count - 1)) return false;
+    if (!need(e, f, after, after->count - 1)) return false;
   }
   f->named = true;
   f->at = 0;

@@ -30,9 +30,6 @@ typedef struct weir_evaluation {
 
 /* A frame more. Frames move: pointers to them are good until then. */
 bool weir_eval_push(weir_evaluation *e, weir_scope *scope, weir_def *def);
-/* Sees to one name. False: the frame waits, or has failed. */
-bool weir_eval_need(weir_evaluation *e, weir_eval_frame *f,
-                    const weir_expr *expr, uint32_t node);
 /* The same for all names of an expression from f->at on. */
 bool weir_eval_need_expr(weir_evaluation *e, weir_eval_frame *f,
                          const weir_expr *expr);

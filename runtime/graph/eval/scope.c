@@ -13,7 +13,8 @@
 /* Scopes: one for the main graph and one for each call of a block. `repeat` is
  * unrolled here. */
 
-bool weir_loader_expand(weir_loader *l, const weir_mark *at) {
+/* Counts one more scope, definition or round; W1014 past the limit. */
+static bool expand(weir_loader *l, const weir_mark *at) {
   if (++l->expanded <= 8 * l->max_nodes + 1000) return true;
   weir_report(l, WEIR_W1014, at,
               "blocks and repeats expand to more than %" PRIu64 " definitions",
@@ -24,7 +25,7 @@ bool weir_loader_expand(weir_loader *l, const weir_mark *at) {
 
 weir_scope *weir_scope_create(weir_loader *l, const weir_body *body,
                               weir_module *m, const weir_block *block) {
-  if (!weir_loader_expand(l, block != NULL ? &block->mark : NULL)) return NULL;
+  if (!expand(l, block != NULL ? &block->mark : NULL)) return NULL;
   weir_scope *scope = weir_arena_array(&l->work, 1, sizeof *scope);
   if (scope == NULL) return weir_report_memory(l), NULL;
   weir_map_init(&scope->names, l->alloc);
@@ -48,7 +49,7 @@ static bool push_def(weir_loader *l, weir_scope *scope, const weir_item *item,
   weir_def def = {.item = item, .loop = loop, .name = name};
   if (item->kind == WEIR_ITEM_BROKEN) def.state = WEIR_DEF_FAILED;
   if (item->kind == WEIR_ITEM_REPEAT) def.state = WEIR_DEF_DONE;
-  if (!weir_loader_expand(l, item->mark)) return false;
+  if (!expand(l, item->mark)) return false;
   if (scope->defs.count >= l->max_nodes) {
     weir_report(l, WEIR_W1014, item->mark,
                 "the graph has more than %" PRIu64 " nodes", l->max_nodes);
@@ -171,7 +172,7 @@ static bool begin_rounds(weir_loader *l, weir_scope *scope,
 static bool one_round(weir_loader *l, weir_scope *scope, round_frame *f,
                       round_vec *frames) {
   char text[256];
-  if (!weir_loader_expand(l, f->item->mark)) return false;
+  if (!expand(l, f->item->mark)) return false;
   weir_sv outer = f->outer != NULL ? f->outer->suffix : (weir_sv){"", 0};
   weir_loop *loop = weir_arena_array(&l->work, 1, sizeof *loop);
   int size =

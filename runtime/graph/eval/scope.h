@@ -10,9 +10,6 @@
 weir_scope *weir_scope_create(weir_loader *l, const weir_body *body,
                               weir_module *m, const weir_block *block);
 
-/* Counts one more scope, definition or round; W1014 past the limit. */
-bool weir_loader_expand(weir_loader *l, const weir_mark *at);
-
 /* Makes the definitions. The scope's attributes must be set. */
 bool weir_scope_expand(weir_loader *l, weir_scope *scope);
 

@@ -69,9 +69,10 @@ static weir_value_id zeros(weir_grad_state *ctx, weir_value_id value) {
   return weir_grad_node(&ctx->base, "zeros_like", 1, &value, NULL);
 }
 
-weir_status weir_grad_check(const weir_graph *graph, weir_value_id loss,
-                            const weir_value_id *wrt, size_t count,
-                            weir_error *err) {
+/* Fails with W2005 unless loss and all |wrt| are floating point. */
+static weir_status check(const weir_graph *graph, weir_value_id loss,
+                         const weir_value_id *wrt, size_t count,
+                         weir_error *err) {
   for (size_t i = 0; i <= count; i++) {
     weir_value_id id = i < count ? wrt[i] : loss;
     const weir_value *value = &graph->values[id];
@@ -113,7 +114,7 @@ weir_status weir_graph_gradients(const weir_graph *graph, weir_value_id loss,
   weir_error local = WEIR_ERROR_INIT;
   *out_graph = NULL;
   if (err == NULL) err = &local;
-  WEIR_TRY(weir_grad_check(graph, loss, wrt, count, err));
+  WEIR_TRY(check(graph, loss, wrt, count, err));
   weir_status s = weir_grad_ctx_begin(&ctx, graph, err);
   if (s == WEIR_OK)
     s = weir_grad_run(&ctx, graph->node_count, loss, wrt, count, out_gradients);

@@ -27,11 +27,6 @@ void weir_grad_mark(weir_grad_state *ctx, uint32_t nodes);
 /* Adds the gradients of node |id|'s inputs, when there are any to pass on. */
 weir_status weir_grad_visit(weir_grad_state *ctx, weir_node_id id);
 
-/* Fails with W2005 unless loss and all |wrt| are floating point. */
-weir_status weir_grad_check(const weir_graph *graph, weir_value_id loss,
-                            const weir_value_id *wrt, size_t count,
-                            weir_error *err);
-
 /* Copies the first |nodes| nodes of the old graph, which hold the loss and all
  * |wrt|, and adds the gradients of the sum of the loss. Errors: as of
  * weir_graph_gradients. */

@@ -205,13 +205,6 @@ weir_status weir_checkpoint_wait(weir_checkpoint_store *store,
   return s;
 }
 
-bool weir_checkpoint_is_saving(weir_checkpoint_store *store) {
-  pthread_mutex_lock(&store->lock);
-  bool is_saving = store->job != NULL;
-  pthread_mutex_unlock(&store->lock);
-  return is_saving;
-}
-
 weir_status weir_checkpoint_save(weir_checkpoint_store *store,
                                  const weir_checkpoint_info *info,
                                  const weir_checkpoint_entry *entries,

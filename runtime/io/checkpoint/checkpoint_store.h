@@ -31,9 +31,6 @@ weir_status weir_checkpoint_save(weir_checkpoint_store *store,
                                  const weir_checkpoint_entry *entries,
                                  size_t count, weir_error *err);
 
-/* Whether a save is under way, so that another would wait. */
-bool weir_checkpoint_is_saving(weir_checkpoint_store *store);
-
 /* Waits until all is on disk; the first failure since the last wait. */
 weir_status weir_checkpoint_wait(weir_checkpoint_store *store, weir_error *err);
 

@@ -22,7 +22,8 @@ void weir_loop_due_begin(const weir_loop *loop, weir_due *due) {
   due->epochs = times_of(loop, due->every.epochs);
 }
 
-bool weir_loop_is_due(const weir_loop *loop, weir_due *due) {
+/* Whether it is time again; |*due| then remembers. */
+static bool is_due(const weir_loop *loop, weir_due *due) {
   const weir_every *every = &due->every;
   bool is = false;
   /* The end of an epoch is no step. */
@@ -138,7 +139,7 @@ static void summarise(weir_loop *loop) {
 /* ---- All of it */
 
 static void tell_step(weir_loop *loop) {
-  bool log = weir_loop_is_due(loop, &loop->log_due);
+  bool log = is_due(loop, &loop->log_due);
   if (loop->calls.step == NULL) return;
   weir_train_progress now = weir_loop_now(loop);
   now.log = log;
@@ -158,15 +159,14 @@ static void check_limits(weir_loop *loop) {
 weir_status weir_loop_after(weir_loop *loop, weir_error *err) {
   bool is_step = loop->batches > 0;
   if (is_step) tell_step(loop);
-  if (is_step && loop->summary != NULL &&
-      weir_loop_is_due(loop, &loop->summary_due))
+  if (is_step && loop->summary != NULL && is_due(loop, &loop->summary_due))
     summarise(loop);
-  if (loop->evals[0].data != NULL && weir_loop_is_due(loop, &loop->eval_due))
+  if (loop->evals[0].data != NULL && is_due(loop, &loop->eval_due))
     WEIR_TRY(evaluate(loop, err));
   check_limits(loop);
   if (atomic_load(&loop->stop) && loop->end == WEIR_TRAIN_END_GOING)
     loop->end = WEIR_TRAIN_END_STOPPED;
-  bool save = loop->store != NULL && weir_loop_is_due(loop, &loop->save_due);
+  bool save = loop->store != NULL && is_due(loop, &loop->save_due);
   if (save && loop->end == WEIR_TRAIN_END_GOING) {
     weir_error told = WEIR_ERROR_INIT;
     (void)weir_loop_save_now(loop, &told); /* training survives it */

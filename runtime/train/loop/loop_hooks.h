@@ -6,9 +6,6 @@
 
 /* What a step or an epoch brings: reports, evaluations, checkpoints. */
 
-/* Whether it is time again; |*due| then remembers. */
-bool weir_loop_is_due(const weir_loop *loop, weir_due *due);
-
 /* Counts from now, as if it had been due last at or before this moment. */
 void weir_loop_due_begin(const weir_loop *loop, weir_due *due);
 

@@ -8,8 +8,8 @@
 
 /* Edges with their readers. A walk over the graph notes (edge, reader) for
  * every use across parts; sorted by edge, without repetitions, the notes are
- * the readers' lists of all edges one behind the other. Every edge has a reader
- * (weir_partition_check says so), so a list is never empty. */
+ * the readers' lists of all edges one behind the other. An edge exists because
+ * a use needs it, so a list is never empty. */
 
 typedef struct use {
   uint32_t edge;

@@ -34,8 +34,10 @@ void weir_place_mover_end(weir_place_mover *m) {
   weir_place_plan_release(m->plan);
 }
 
-weir_status weir_place_mover_move(weir_place_mover *m, uint32_t node,
-                                  uint32_t device, weir_error *err) {
+/* Moves |node| and its group to |device|; the order of the plan is kept.
+ * Errors: W3012-W3014, W6001. */
+static weir_status move_group(weir_place_mover *m, uint32_t node,
+                              uint32_t device, weir_error *err) {
   const weir_place_problem *p = m->v->problem;
   for (uint32_t n = 0; n < p->node_count; n++) {
     bool with = n == node || (p->group[node] != WEIR_PLACE_NONE &&
@@ -89,7 +91,7 @@ weir_status weir_place_mover_try(weir_place_mover *m, uint32_t node, uint32_t d,
       out->kind = WEIR_PLACE_KERNEL_MISSING;
     return WEIR_OK;
   }
-  weir_status s = weir_place_mover_move(m, node, d, &why);
+  weir_status s = move_group(m, node, d, &why);
   if (s == WEIR_OK) {
     *out = (weir_place_chance){WEIR_PLACE_POSSIBLE,
                                {m->plan->end_ns[node], m->plan->makespan_ns}};
@@ -127,7 +129,7 @@ static weir_status fill(weir_place_mover *m, weir_place_alternative *all,
         *a = (weir_place_alternative){plan->end_ns[n], plan->makespan_ns};
       } else if (weir_place_group_may(p, n, d)) {
         weir_error why = WEIR_ERROR_INIT;
-        weir_status s = weir_place_mover_move(m, n, d, &why);
+        weir_status s = move_group(m, n, d, &why);
         if (s != WEIR_OK && strcmp(why.id, "W6001") != 0) continue;
         if (s != WEIR_OK) return weir_fail_memory(err, sizeof *a);
         *a = (weir_place_alternative){m->plan->end_ns[n], m->plan->makespan_ns};

@@ -22,11 +22,6 @@ weir_status weir_place_mover_begin(weir_place_mover *m,
 /* Gives back what |m| holds. */
 void weir_place_mover_end(weir_place_mover *m);
 
-/* Moves |node| and its group to |device|; the order of the plan is kept.
- * Errors: W3012-W3014, W6001. */
-weir_status weir_place_mover_move(weir_place_mover *m, uint32_t node,
-                                  uint32_t device, weir_error *err);
-
 /* Whether |node| and all of its group may be on |device|. */
 bool weir_place_group_may(const weir_place_problem *problem, uint32_t node,
                           uint32_t device);

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "placement/parts/partition_check.h"
 #include "placement/solve/placer.h"
 #include "runtime/exec/compile/compile.h"
 #include "runtime/exec/program/program_internal.h"
@@ -12,6 +11,7 @@
 #include "runtime/exec/session/session_run.h"
 #include "runtime/exec/session/session_vars.h"
 #include "tests/exec/generated.h"
+#include "tests/exec/partition_check.h"
 #include "tests/exec/support.h"
 
 /* Programs in parts: joined again they are the program in one; failures,

@@ -60,7 +60,8 @@ void weir_recurrent_begin(const weir_args *args, uint32_t r,
 
 /* ---- Products */
 
-weir_status weir_recurrent_project(const weir_recurrent_run *run, float *sums) {
+/* sums [b t, g u] = x w. */
+static weir_status project(const weir_recurrent_run *run, float *sums) {
   const weir_recurrent *plan = run->plan;
   weir_args args = *run->args;
   weir_gemm_io io = {
@@ -187,8 +188,9 @@ static void run_chunk(void *arg, int64_t chunk, int worker) {
     run_block(job, backwards ? end - 1 - i : begin + i, worker);
 }
 
-void weir_recurrent_step(weir_recurrent_run *run, int64_t step,
-                         weir_recurrent_fn fn) {
+/* Calls |fn| on every block of step |step|. */
+static void run_step(weir_recurrent_run *run, int64_t step,
+                     weir_recurrent_fn fn) {
   const weir_recurrent *plan = run->plan;
   step_job job = {.run = run, .fn = fn, .chunks = run->args->ctx->workers};
   run->step = step;
@@ -217,7 +219,7 @@ void weir_recurrent_first_state(weir_recurrent_run *run, const float *dq,
   run->dq = dq;
   run->dh = dh;
   run->add = add;
-  weir_recurrent_step(run, 0, first_state);
+  run_step(run, 0, first_state);
 }
 
 void weir_recurrent_state(const weir_recurrent *plan, float *to,
@@ -229,8 +231,10 @@ void weir_recurrent_state(const weir_recurrent *plan, float *to,
     memset(to, 0, bytes);
 }
 
-void weir_recurrent_last(const weir_recurrent *plan, float *h, const float *y,
-                         const float *h0) {
+/* Copies the rows of the last step of |y| [b, t, u] to |h| [b, u]; of no steps
+ * |h0| or zeros. */
+static void copy_last(const weir_recurrent *plan, float *h, const float *y,
+                      const float *h0) {
   if (plan->steps == 0) {
     weir_recurrent_state(plan, h, h0);
     return;
@@ -243,13 +247,12 @@ void weir_recurrent_last(const weir_recurrent *plan, float *h, const float *y,
 
 weir_status weir_recurrent_run_forward(weir_recurrent_run *run, float *sums,
                                        weir_recurrent_fn fn, const float *h0) {
-  WEIR_TRY(weir_recurrent_project(run, sums));
-  for (int64_t t = 0; t < run->plan->steps; t++)
-    weir_recurrent_step(run, t, fn);
-  weir_recurrent_last(run->plan, run->out[1], run->out[0], h0);
+  WEIR_TRY(project(run, sums));
+  for (int64_t t = 0; t < run->plan->steps; t++) run_step(run, t, fn);
+  copy_last(run->plan, run->out[1], run->out[0], h0);
   return WEIR_OK;
 }
 
 void weir_recurrent_run_back(weir_recurrent_run *run, weir_recurrent_fn fn) {
-  for (int64_t t = run->plan->steps; t-- > 0;) weir_recurrent_step(run, t, fn);
+  for (int64_t t = run->plan->steps; t-- > 0;) run_step(run, t, fn);
 }

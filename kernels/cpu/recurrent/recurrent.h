@@ -65,15 +65,9 @@ typedef struct weir_recurrent_run {
 /* Fills |run| and packs r if no prepare did. |r|: index of its input. */
 void weir_recurrent_begin(const weir_args *args, uint32_t r,
                           weir_recurrent_run *run);
-/* sums [b t, g u] = x w. */
-WEIR_MUST_USE weir_status weir_recurrent_project(const weir_recurrent_run *run,
-                                                 float *sums);
-
-/* Calls |fn| on every block of step |step|. */
+/* The work of one step on one block of it. */
 typedef void (*weir_recurrent_fn)(const weir_recurrent_run *run,
                                   const weir_recurrent_block *block);
-void weir_recurrent_step(weir_recurrent_run *run, int64_t step,
-                         weir_recurrent_fn fn);
 /* A run forward, once begun: x w into |sums|, |fn| on all steps, then the state
  * after the last one, of |h0| and output 0, into output 1. */
 WEIR_MUST_USE weir_status weir_recurrent_run_forward(weir_recurrent_run *run,
@@ -122,9 +116,5 @@ const float *weir_recurrent_before(const weir_recurrent_run *run,
 /* Copies |from| [b, u], or zeros if it is NULL, to |to|. */
 void weir_recurrent_state(const weir_recurrent *plan, float *to,
                           const float *from);
-/* Copies the rows of the last step of |y| [b, t, u] to |h| [b, u]; of no steps
- * |h0| or zeros. */
-void weir_recurrent_last(const weir_recurrent *plan, float *h, const float *y,
-                         const float *h0);
 
 #endif

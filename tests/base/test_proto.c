@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/base/proto.h"
+#include "runtime/base/bytes/proto.h"
 
 #include <stdlib.h>
 

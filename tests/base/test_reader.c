@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/base/reader.h"
+#include "runtime/base/bytes/reader.h"
 
 #include "tests/check.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/crc32c.h"
+#include "runtime/base/bytes/crc32c.h"
 #include "runtime/io/checkpoint/checkpoint_internal.h"
 #include "runtime/io/checkpoint/checkpoint_manifest.h"
 #include "runtime/io/checkpoint/checkpoint_manifest_read.h"

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/base/crc32c.h"
+#include "runtime/base/bytes/crc32c.h"
 #include "runtime/io/checkpoint/checkpoint_load.h"
 #include "runtime/io/checkpoint/checkpoint_open.h"
 #include "runtime/io/checkpoint/checkpoint_store.h"

@@ -2,9 +2,9 @@
 #include <float.h>
 #include <math.h>
 
-#include "runtime/base/crc32c.h"
+#include "runtime/base/bytes/crc32c.h"
+#include "runtime/base/bytes/proto.h"
 #include "runtime/base/env_system.h"
-#include "runtime/base/proto.h"
 #include "runtime/io/record/event_file.h"
 #include "tests/base/sim_fs.h"
 #include "tests/check.h"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "runtime/base/reader.h"
+#include "runtime/base/bytes/reader.h"
 #include "runtime/base/size.h"
 #include "runtime/io/checkpoint/convert.h"
 #include "runtime/io/inflate.h"

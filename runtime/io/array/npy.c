@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/reader.h"
+#include "runtime/base/bytes/reader.h"
 #include "runtime/base/size.h"
 #include "runtime/io/array/npy_header.h"
 #include "runtime/io/checkpoint/convert.h"

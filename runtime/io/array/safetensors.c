@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "runtime/base/reader.h"
+#include "runtime/base/bytes/reader.h"
 #include "runtime/io/array/safetensors_header.h"
 #include "runtime/io/checkpoint/convert.h"
 

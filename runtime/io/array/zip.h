@@ -2,8 +2,8 @@
 #ifndef WEIR_IO_ZIP_H_
 #define WEIR_IO_ZIP_H_
 
+#include "runtime/base/bytes/reader.h"
 #include "runtime/base/env.h"
-#include "runtime/base/reader.h"
 #include "runtime/base/sv.h"
 
 /* The records of a zip archive, shared by the files of npz. */

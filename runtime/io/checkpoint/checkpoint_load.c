@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "runtime/base/crc32c.h"
+#include "runtime/base/bytes/crc32c.h"
 #include "runtime/base/map.h"
 #include "runtime/io/array/safetensors.h"
 #include "runtime/io/checkpoint/checkpoint_internal.h"

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "runtime/base/crc32c.h"
+#include "runtime/base/bytes/crc32c.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/table.h"
 #include "runtime/io/checkpoint/checkpoint_internal.h"

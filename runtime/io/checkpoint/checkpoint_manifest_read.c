@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "runtime/base/crc32c.h"
+#include "runtime/base/bytes/crc32c.h"
 #include "runtime/base/json/json.h"
 #include "runtime/io/checkpoint/checkpoint_internal.h"
 #include "runtime/io/checkpoint/checkpoint_manifest.h"

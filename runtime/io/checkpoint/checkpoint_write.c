@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "runtime/base/crc32c.h"
+#include "runtime/base/bytes/crc32c.h"
 #include "runtime/io/array/safetensors.h"
 #include "runtime/io/array/safetensors_write.h"
 #include "runtime/io/checkpoint/checkpoint_clean.h"

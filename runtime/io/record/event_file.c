@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "runtime/base/crc32c.h"
-#include "runtime/base/proto.h"
+#include "runtime/base/bytes/crc32c.h"
+#include "runtime/base/bytes/proto.h"
 
 /* Numbers of fields, from TensorFlow's event.proto, summary.proto,
  * histogram.proto, graph.proto, node_def.proto and versions.proto. */

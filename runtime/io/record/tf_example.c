@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/io/record/tf_example.h"
 
-#include "runtime/base/proto.h"
+#include "runtime/base/bytes/proto.h"
 #include "runtime/io/record/tfrecord.h"
 
 static weir_reader reader(weir_bytes b) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/io/record/tfrecord.h"
 
-#include "runtime/base/crc32c.h"
-#include "runtime/base/reader.h"
+#include "runtime/base/bytes/crc32c.h"
+#include "runtime/base/bytes/reader.h"
 
 enum { kHeadBytes = 12, kTailBytes = 4 };
 

@@ -2,7 +2,7 @@
 #ifndef WEIR_IO_TFRECORD_H_
 #define WEIR_IO_TFRECORD_H_
 
-#include "runtime/base/reader.h"
+#include "runtime/base/bytes/reader.h"
 #include "runtime/base/sv.h"
 #include "runtime/io/stream.h"
 

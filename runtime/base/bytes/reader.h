@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef WEIR_BASE_READER_H_
-#define WEIR_BASE_READER_H_
+#ifndef WEIR_BASE_BYTES_READER_H_
+#define WEIR_BASE_BYTES_READER_H_
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/base/crc32c.h"
+#include "runtime/base/bytes/crc32c.h"
 
 #include <string.h>
 

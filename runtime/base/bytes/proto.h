@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef WEIR_BASE_PROTO_H_
-#define WEIR_BASE_PROTO_H_
+#ifndef WEIR_BASE_BYTES_PROTO_H_
+#define WEIR_BASE_BYTES_PROTO_H_
 
-#include "runtime/base/reader.h"
+#include "runtime/base/bytes/reader.h"
 #include "runtime/base/strbuf.h"
 
 /* Protocol buffers' wire form, for messages whose fields the caller knows by

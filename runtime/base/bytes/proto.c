@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/base/proto.h"
+#include "runtime/base/bytes/proto.h"
 
 /* A field is a key, then a value. The key is a varint of number * 8 + wire
  * type; the wire type tells how long the value is, so that a reader passes over

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef WEIR_BASE_CRC32C_H_
-#define WEIR_BASE_CRC32C_H_
+#ifndef WEIR_BASE_BYTES_CRC32C_H_
+#define WEIR_BASE_BYTES_CRC32C_H_
 
 #include <stddef.h>
 #include <stdint.h>

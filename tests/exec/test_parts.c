@@ -11,8 +11,8 @@
 #include "runtime/exec/session/session_run.h"
 #include "runtime/exec/session/session_vars.h"
 #include "tests/exec/generated.h"
-#include "tests/exec/partition_check.h"
 #include "tests/exec/support.h"
+#include "tests/placement/partition_check.h"
 
 /* Programs in parts: joined again they are the program in one; failures,
  * tokens and variables cross devices as they should. */

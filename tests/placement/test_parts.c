@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "kernels/kernel.h"
-#include "placement/parts/partition_check.h"
 #include "placement/report/dump_parts.h"
 #include "placement/report/dump_parts_dot.h"
 #include "placement/report/dump_parts_json.h"
@@ -11,6 +10,7 @@
 #include "runtime/graph/load/load.h"
 #include "runtime/graph/pass/pass_simplify.h"
 #include "tests/check.h"
+#include "tests/placement/partition_check.h"
 
 /* Rows of parts, and their writers: memory that runs out, files that are full,
  * names that would leave their quotes. */

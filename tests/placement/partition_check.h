@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TESTS_EXEC_PARTITION_CHECK_H_
-#define TESTS_EXEC_PARTITION_CHECK_H_
+#ifndef TESTS_PLACEMENT_PARTITION_CHECK_H_
+#define TESTS_PLACEMENT_PARTITION_CHECK_H_
 
 #include "placement/parts/partition.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/exec/partition_check.h"
+#include "tests/placement/partition_check.h"
 
 #include "placement/parts/partition.h"
 

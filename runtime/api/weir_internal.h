@@ -109,24 +109,4 @@ weir_status weir_find_node(const weir_graph *graph, const char *name,
 weir_status weir_find_input(const weir_graph *graph, const char *name,
                             weir_value_id *out_value, weir_error *err);
 
-/* Feeds and fetches as exec wants them, on the stack when few. */
-enum { WEIR_RUN_FEW = 8 };
-typedef struct weir_run_io {
-  const weir_allocator *alloc;
-  weir_exec_feed *feeds;
-  weir_exec_fetch *fetches;
-  weir_node_id *targets, *dump;
-  size_t feed_count, fetch_count, target_count, dump_count;
-  weir_exec_feed few_feeds[WEIR_RUN_FEW];
-  weir_exec_fetch few_fetches[WEIR_RUN_FEW];
-} weir_run_io;
-
-/* Looks everything up. Release |io| also after a failure. */
-weir_status weir_run_io_init(weir_run_io *io, weir_session *session,
-                             const weir_run_request *request,
-                             const weir_run_opts *opts, weir_error *err);
-/* Hands results and statuses back to the caller's fetches. */
-void weir_run_io_give(const weir_run_io *io, weir_fetch *fetches);
-void weir_run_io_release(weir_run_io *io);
-
 #endif

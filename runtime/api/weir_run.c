@@ -5,16 +5,28 @@
 #include "runtime/exec/session/binding.h"
 #include "runtime/exec/session/session_run.h"
 
+/* Feeds and fetches as exec wants them, on the stack when few. */
+enum { RUN_FEW = 8 };
+typedef struct run_io {
+  const weir_allocator *alloc;
+  weir_exec_feed *feeds;
+  weir_exec_fetch *fetches;
+  weir_node_id *targets, *dump;
+  size_t feed_count, fetch_count, target_count, dump_count;
+  weir_exec_feed few_feeds[RUN_FEW];
+  weir_exec_fetch few_fetches[RUN_FEW];
+} run_io;
+
 /* ---- Names to ids */
 
 static void *few_or_alloc(const weir_allocator *alloc, void *few, size_t count,
                           size_t elem_bytes) {
-  if (count > WEIR_RUN_FEW) return weir_alloc_array(alloc, count, elem_bytes);
-  memset(few, 0, WEIR_RUN_FEW * elem_bytes);
+  if (count > RUN_FEW) return weir_alloc_array(alloc, count, elem_bytes);
+  memset(few, 0, RUN_FEW * elem_bytes);
   return few;
 }
 
-static weir_status find_feeds(weir_run_io *io, const weir_graph *graph,
+static weir_status find_feeds(run_io *io, const weir_graph *graph,
                               const weir_feed *feeds, weir_error *err) {
   for (size_t i = 0; i < io->feed_count; i++) {
     weir_feed feed;
@@ -31,7 +43,7 @@ static weir_status find_feeds(weir_run_io *io, const weir_graph *graph,
   return WEIR_OK;
 }
 
-static weir_status find_fetches(weir_run_io *io, const weir_graph *graph,
+static weir_status find_fetches(run_io *io, const weir_graph *graph,
                                 const weir_fetch *fetches, weir_error *err) {
   for (size_t i = 0; i < io->fetch_count; i++) {
     weir_fetch fetch;
@@ -62,9 +74,10 @@ static weir_status find_nodes(const weir_allocator *alloc,
   return WEIR_OK;
 }
 
-weir_status weir_run_io_init(weir_run_io *io, weir_session *session,
-                             const weir_run_request *request,
-                             const weir_run_opts *opts, weir_error *err) {
+/* Looks everything up. Release |io| also after a failure. */
+static weir_status run_io_init(run_io *io, weir_session *session,
+                               const weir_run_request *request,
+                               const weir_run_opts *opts, weir_error *err) {
   const weir_allocator *alloc = session->runtime->env.alloc;
   size_t feed_count = request->feed_count, fetch_count = request->fetch_count;
   io->alloc = alloc;
@@ -89,7 +102,8 @@ weir_status weir_run_io_init(weir_run_io *io, weir_session *session,
                     &io->dump, &io->dump_count, err);
 }
 
-void weir_run_io_give(const weir_run_io *io, weir_fetch *fetches) {
+/* Hands results and statuses back to the caller's fetches. */
+static void run_io_give(const run_io *io, weir_fetch *fetches) {
   for (size_t i = 0; i < io->fetch_count; i++) {
     weir_fetch *fetch =
         (weir_fetch *)((char *)fetches + i * fetches[0].struct_size);
@@ -98,7 +112,7 @@ void weir_run_io_give(const weir_run_io *io, weir_fetch *fetches) {
   }
 }
 
-void weir_run_io_release(weir_run_io *io) {
+static void run_io_release(run_io *io) {
   if (io->feeds != io->few_feeds) weir_free(io->alloc, io->feeds);
   if (io->fetches != io->few_fetches) weir_free(io->alloc, io->fetches);
   weir_free(io->alloc, io->targets);
@@ -121,8 +135,7 @@ static void on_failed(void *self, const weir_error *error) {
 
 /* |opts| and |observer| live as long as the run. */
 static weir_run_options run_options(const weir_env *env, weir_run_opts *opts,
-                                    const weir_run_io *io,
-                                    weir_run_entry *entry,
+                                    const run_io *io, weir_run_entry *entry,
                                     weir_run_observer *observer) {
   *observer = (weir_run_observer){opts, on_value, on_failed};
   bool watched = opts->on_value != NULL || opts->on_failed != NULL;
@@ -147,7 +160,7 @@ static weir_status read_run_opts(weir_run_opts *out, const weir_run_opts *opts,
 
 /* ---- Runs */
 
-static weir_status run_looked_up(weir_session *session, weir_run_io *io,
+static weir_status run_looked_up(weir_session *session, run_io *io,
                                  weir_run_opts *opts, weir_error *err) {
   weir_run_entry entry;
   weir_run_observer observer;
@@ -174,19 +187,19 @@ weir_status weir_session_run(weir_session *session,
   if (session == NULL) return weir_fail_null(err, "session");
   weir_run_request r;
   weir_run_opts o;
-  weir_run_io io;
+  run_io io;
   WEIR_TRY(read_request(&r, request, err));
   WEIR_TRY(read_run_opts(&o, opts, err));
-  weir_status s = weir_run_io_init(&io, session, &r, &o, err);
+  weir_status s = run_io_init(&io, session, &r, &o, err);
   if (s == WEIR_OK) {
     s = run_looked_up(session, &io, &o, err);
-    weir_run_io_give(&io, r.fetches);
+    run_io_give(&io, r.fetches);
   }
-  weir_run_io_release(&io);
+  run_io_release(&io);
   return s;
 }
 
-static weir_status make_bound(weir_session *session, weir_run_io *io,
+static weir_status make_bound(weir_session *session, run_io *io,
                               weir_bound **out_bound, weir_error *err) {
   const weir_allocator *alloc = session->runtime->env.alloc;
   weir_bound *bound = weir_alloc_array(alloc, 1, sizeof *bound);
@@ -213,12 +226,12 @@ weir_status weir_session_bind(weir_session *session,
   if (session == NULL) return weir_fail_null(err, "session");
   static const weir_run_opts none = {.struct_size = sizeof none};
   weir_run_request r;
-  weir_run_io io;
+  run_io io;
   WEIR_TRY(read_request(&r, request, err));
-  weir_status s = weir_run_io_init(&io, session, &r, &none, err);
+  weir_status s = run_io_init(&io, session, &r, &none, err);
   if (s == WEIR_OK) s = make_bound(session, &io, out_bound, err);
-  if (s == WEIR_OK) weir_run_io_give(&io, r.fetches);
-  weir_run_io_release(&io);
+  if (s == WEIR_OK) run_io_give(&io, r.fetches);
+  run_io_release(&io);
   return s;
 }
 

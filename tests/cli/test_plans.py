@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `weir place` shows is what runs, and the bits are those of one device.
 
-For every graph of graphs/ on ps=1,worker=2, its outputs and, where it can be
+For every graph of graphs/ on ps=2,worker=2, its outputs and, where it can be
 trained, its training step, by search, in turn and drawn:
 
 - the plan of `place --json` is the plan that `run` or `train` used, byte for
@@ -28,10 +28,10 @@ import tempfile
 WEIR, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
 QUICK = "quick" in sys.argv[3:] or "CLI_SANITIZED" in os.environ
 ENV = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
-CLUSTER = "ps=1,worker=2"
+CLUSTER = "ps=2,worker=2"
 PLACERS = ("search", "round_robin", "random:1") if QUICK else (
     "search", "round_robin", "random:1", "random:2", "random:3")
-SOME = ("tiny_matmul", "mlp", "recurrent", "mlp_train", "mlp_mesh")
+SOME = ("tiny_matmul", "mlp", "recurrent", "regression", "mlp_train", "mlp_mesh")
 
 
 class Wrong(Exception):
@@ -46,14 +46,32 @@ def weir(*args, code=0):
     return p
 
 
+def data_of(path):
+    """A `data:` of zeros for a graph that leaves it to its users."""
+    values, batch = {}, 0
+    shown = json.loads(weir("show", "graph", path, "--json").stdout)
+    for node in shown["nodes"]:
+        if node["op"] == "input":
+            batch, *shape = map(int, re.findall(r"\d+", node["types"][0])[1:])
+            item = 0
+            for size in reversed(shape):
+                item = [item] * size
+            values[node["name"]] = [item] * batch
+    text = json.dumps(values)
+    return ("data: {train: {source: memory, "
+            f"values: {text}, batch: {batch}}}}}\n")
+
+
 class Graph:
     def __init__(self, path, folder):
         self.path, self.folder = path, pathlib.Path(folder)
         self.edges = 0  # between tasks, the most of any plan
         self.homes = {}  # by placer: of variables
         text = path.read_text()
-        self.trains = "\ntrain:" in text and "\ndata:" in text
-        self.has_train = "\ntrain:" in text
+        self.trains = "\ntrain:" in text
+        if self.trains and "\ndata:" not in text:
+            self.path = self.folder / path.name
+            self.path.write_text(text + data_of(path))
 
     def find_feeds(self):
         """Random values for every input that has no default."""
@@ -89,7 +107,7 @@ class Graph:
 
     def check_run(self, placer):
         saved, given = self.folder / "run.json", self.folder / "given.json"
-        inference = ["--inference"] if self.has_train else []
+        inference = ["--inference"] if self.trains else []
         place = ["--in-process", CLUSTER, "--placer", placer, "-q", "--json"]
         said = self.place(placer, *inference, *self.feeds)
         got = weir("run", self.path, *self.feeds, *place, "--save-plan", saved)
@@ -98,6 +116,9 @@ class Graph:
         self.compare("outputs", placer, said, saved)
         if placer != "search":
             return
+        weir("bench", self.path, *self.feeds, "--in-process", CLUSTER,
+             "--runs", 1, "--warmup", 0, "--save-plan", saved)
+        self.compare("bench", placer, said, saved)
         given.write_text(said)
         got = weir("run", self.path, *self.feeds, "--in-process", CLUSTER, "-q",
                    "--json", "--plan", given)

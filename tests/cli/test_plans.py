@@ -31,7 +31,8 @@ ENV = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
 CLUSTER = "ps=2,worker=2"
 PLACERS = ("search", "round_robin", "random:1") if QUICK else (
     "search", "round_robin", "random:1", "random:2", "random:3")
-SOME = ("tiny_matmul", "mlp", "recurrent", "regression", "mlp_train", "mlp_mesh")
+SOME = ("tiny_matmul", "mlp", "recurrent", "regression", "mlp_train",
+        "mlp_mesh")
 
 
 class Wrong(Exception):

@@ -119,20 +119,27 @@ def run(check, files):
 
 
 def run_objects(check, files):
-    """Compiles |files| as meson would for one target, and checks it."""
+    """Compiles |files| as meson does, those of cli/ for a target of their own,
+    and checks the targets by their names in the build folder."""
     with tempfile.TemporaryDirectory() as root:
-        target = os.path.join(root, "out", "libx.a")
-        os.makedirs(target + ".p")
+        out, targets = os.path.join(root, "out"), set()
         for path, text in files.items():
             full = os.path.join(root, path)
             os.makedirs(os.path.dirname(full), exist_ok=True)
             with open(full, "w", encoding="utf-8") as f:
                 f.write(text)
-            obj = os.path.join(target + ".p", path.replace("/", "_") + ".o")
-            subprocess.run(["cc", "-c", full, "-o", obj], check=True)
+            of_cli = path.startswith("cli/")
+            target = "cli/weir" if of_cli else "libx.a"
+            name = path.removeprefix("cli/") if of_cli else path
+            targets.add(target)
+            folder = os.path.join(out, target + ".p")
+            os.makedirs(folder, exist_ok=True)
+            subprocess.run(["cc", "-c", full, "-o", os.path.join(
+                folder, name.replace("/", "_") + ".o")], check=True)
         env = dict(os.environ, WEIR_SOURCE_ROOT=root, GIT_DIR="/nonexistent")
-        p = subprocess.run([sys.executable, LINT, "--" + check, target],
-                           env=env, capture_output=True, text=True)
+        p = subprocess.run([sys.executable, LINT, "--" + check,
+                            *sorted(targets)], env=env, cwd=out,
+                           capture_output=True, text=True)
         return p.returncode, p.stdout + p.stderr
 
 

@@ -251,6 +251,7 @@ typedef struct placer {
   weir_cut *cut;          /* of |goal|; NULL: the caller wants the homes only */
   weir_cut *first_cut;    /* of |main| */
   weir_plan *first;       /* of |main|; or NULL */
+  bool is_first_wanted;   /* the two cuts are the same graph */
 } placer;
 
 static void placer_end(placer *p) {
@@ -282,11 +283,6 @@ static weir_status cut(const weir_goal *goal, const weir_shape *given,
   return s;
 }
 
-static bool is_wanted(const placer *p) {
-  return p->cut != NULL && p->first_cut != NULL &&
-         weir_cut_hash(p->cut->graph) == weir_cut_hash(p->first_cut->graph);
-}
-
 /* The plan that gives homes. Where it is that of what is wanted, it begins as
  * the caller wants. */
 static weir_status plan_main(placer *p, weir_error *err) {
@@ -294,7 +290,9 @@ static weir_status plan_main(placer *p, weir_error *err) {
   if (p->main == NULL)
     WEIR_TRY(weir_goal_create(p->request->graph, false, &p->main, err));
   WEIR_TRY(cut(p->main, NULL, NOMINAL_SIZE, &p->first_cut, err));
-  if (is_wanted(p)) start = (weir_plan_start){p->request, true, true};
+  p->is_first_wanted = p->cut != NULL && weir_cut_hash(p->cut->graph) ==
+                                             weir_cut_hash(p->first_cut->graph);
+  if (p->is_first_wanted) start = (weir_plan_start){p->request, true, true};
   return plan_make(p->placing, p->first_cut->graph, &start, &p->first, err);
 }
 
@@ -304,8 +302,8 @@ static weir_status decide_homes(placer *p, weir_error *err) {
   weir_error why = WEIR_ERROR_INIT;
   if (!has_variables(p->request->graph)) return WEIR_OK;
   weir_status s = plan_main(p, &why);
-  if (s != WEIR_OK && (is_wanted(p) || strcmp(why.id, "W6001") == 0)) {
-    if (err != NULL) *err = why;
+  if (s != WEIR_OK && (p->is_first_wanted || strcmp(why.id, "W6001") == 0)) {
+    weir_error_copy(err, &why);
     return s;
   }
   if (p->main == NULL)
@@ -351,7 +349,7 @@ static weir_status plan_goal(placer *p, weir_plan **out, weir_error *err) {
   if (r->replay) return plan_given(p, out, err);
   if (!r->inference || r->graph->train == NULL) p->main = p->goal;
   WEIR_TRY(decide_homes(p, err));
-  if (p->first != NULL && is_wanted(p)) {
+  if (p->first != NULL && p->is_first_wanted) {
     *out = weir_plan_ref(p->first);
     return WEIR_OK;
   }

@@ -121,6 +121,8 @@ weir_status cli_options_read(const cli_command *command, int argc, char **argv,
 weir_status cli_option_set(const cli_option *option, const char *text,
                            cli_args *args, const char *shown, weir_error *err);
 void cli_args_release(cli_args *args);
+/* Whether --json or --format json is given. */
+bool cli_is_json(const cli_args *args);
 /* Refuses unknown WEIR_* and applies those that the command takes. W0003. */
 weir_status cli_env_apply(const cli_command *command, cli_args *args,
                           weir_error *err);

@@ -304,6 +304,11 @@ weir_status cli_options_read(const cli_command *command, int argc, char **argv,
   return check_rest(command, args, err);
 }
 
+bool cli_is_json(const cli_args *args) {
+  return args->json ||
+         (args->format != NULL && strcmp(args->format, "json") == 0);
+}
+
 void cli_args_release(cli_args *args) {
   cli_list *lists[] = {&args->inputs, &args->outputs, &args->expects,
                        &args->params, &args->targets, &args->dumps,

@@ -18,6 +18,9 @@
   { name, letter, CLI_TEXT, arg, doc, AT(field), env, 0, 0 }
 #define CHOICE(name, letter, arg, field, env, doc) \
   { name, letter, CLI_CHOICE, arg, doc, AT(field), env, 0, 0 }
+/* One of the names of a list of the library. */
+#define NAMED(name, arg, field, row, doc) \
+  { name, 0, CLI_CHOICE, arg, doc, AT(field), NULL, 0, 0, row }
 #define INT(name, arg, field, env, min, max, doc) \
   { name, 0, CLI_INT, arg, doc, AT(field), env, min, max }
 #define NUMBER(name, arg, field, doc) \
@@ -29,24 +32,45 @@
 #define COLOR                                                  \
   CHOICE("color", 0, "auto|always|never", color, "WEIR_COLOR", \
          "colours in messages (auto: on a terminal, unless NO_COLOR)")
+#define PRINT_CONFIG                    \
+  FLAG("print-config", 0, print_config, \
+       "print the options' values and where each came from, and stop")
+/* The last rows of a command that has a configuration. */
+#define COMMON PRINT_CONFIG, COLOR, HELP
+
+#define QUIET FLAG("quiet", 'q', quiet, "no summary line")
+#define FULL FLAG("full", 0, full, "print every element of large tensors")
+/* --json, by what it is short for. */
+#define JSON FLAG("json", 0, json, "as JSON")
+#define JSON_FORMAT FLAG("json", 0, json, "the same as --format json")
+#define JSON_LINES FLAG("json", 0, json, "print JSON, one object a line")
+
 #define GRAPH_OPTIONS                                                    \
   LIST("param", 'p', "NAME=VALUE", params, "set a param of the graph"),  \
       LIST("limit", 0, "NAME=VALUE", limits,                             \
            "memory=1GiB, bytes=, nodes=, depth=: raise or set a limit"), \
       INT("seed", "N", seed, "WEIR_SEED", 0, INT64_MAX,                  \
           "seed of random ops (0)")
-#define RUN_OPTIONS                                                      \
-  TEXT("threads", 't', "N", threads, "WEIR_THREADS",                     \
-       "threads running at once (one per core)"),                        \
-      LIST("input", 'i', "NAME=VALUE", inputs,                           \
-           "feed an input: @FILE, @FILE#MEMBER, @FILE[0:8], -, "         \
-           "f32:2x2=1,2,3,4, [[1, 2]], random, random:seed=1"),          \
-      TEXT("data-root", 0, "DIR", data_root, "WEIR_DATA_ROOT",           \
-           "open data files beneath DIR only"),                          \
-      FLAG("no-fusion", 0, no_fusion,                                    \
-           "run every node by a kernel of its own"),                     \
-      FLAG("ref-kernels", 0, ref_kernels, "use reference kernels only"), \
-      IN_PROCESS
+#define THREADS                                      \
+  TEXT("threads", 't', "N", threads, "WEIR_THREADS", \
+       "threads running at once (one per core)")
+#define DATA_ROOT                                          \
+  TEXT("data-root", 0, "DIR", data_root, "WEIR_DATA_ROOT", \
+       "open data files beneath DIR only")
+#define REF_KERNELS \
+  FLAG("ref-kernels", 0, ref_kernels, "use reference kernels only")
+#define MAP                       \
+  LIST("map", 0, "OLD=NEW", maps, \
+       "variable NEW gets tensor OLD of the file of weights")
+#define RUN_OPTIONS                                              \
+  THREADS,                                                       \
+      LIST("input", 'i', "NAME=VALUE", inputs,                   \
+           "feed an input: @FILE, @FILE#MEMBER, @FILE[0:8], -, " \
+           "f32:2x2=1,2,3,4, [[1, 2]], random, random:seed=1"),  \
+      DATA_ROOT,                                                 \
+      FLAG("no-fusion", 0, no_fusion,                            \
+           "run every node by a kernel of its own"),             \
+      REF_KERNELS, IN_PROCESS
 #define IN_PROCESS                                                     \
   TEXT("in-process", 0, "SPEC", in_process, NULL,                      \
        "run on the devices of a cluster, ps=1,worker=2 or graph, all " \
@@ -66,37 +90,28 @@
     "placer", 0, CLI_TEXT, "NAME", "the way to a plan", AT(placer), NULL, 0, \
         0, weir_tools_placer                                                 \
   }
-#define OBJECTIVE                                                          \
-  {                                                                        \
-    "objective", 0, CLI_CHOICE, "NAME",                                    \
-        "the figure of the plan to make small", AT(objective), NULL, 0, 0, \
-        weir_tools_objective                                               \
-  }
-#define PRINT_CONFIG                    \
-  FLAG("print-config", 0, print_config, \
-       "print the options' values and where each came from, and stop")
+#define OBJECTIVE                                             \
+  NAMED("objective", "NAME", objective, weir_tools_objective, \
+        "the figure of the plan to make small")
+/* Plans that place and trace start from. */
+#define PLANS                                                          \
+  TEXT("given", 0, "PLAN", given, NULL,                                \
+       "a plan that joins the candidates: the answer is never worse"), \
+      TEXT("replay", 0, "PLAN", replay, NULL, "take this plan as it is")
 
 /* train and eval. */
-#define TRAIN_COMMON                                                      \
-  TEXT("threads", 't', "N", threads, "WEIR_THREADS",                      \
-       "threads running at once (one per core)"),                         \
-      GRAPH_OPTIONS,                                                      \
-      TEXT("data-root", 0, "DIR", data_root, "WEIR_DATA_ROOT",            \
-           "open data files beneath DIR only"),                           \
-      TEXT("checkpoint", 0, "DIR", checkpoint, NULL,                      \
-           "folder of checkpoints, instead of train: checkpoint: dir:"),  \
-      LIST("map", 0, "OLD=NEW", maps,                                     \
-           "variable NEW gets tensor OLD of the file of weights"),        \
-      FLAG("ref-kernels", 0, ref_kernels, "use reference kernels only"),  \
-      IN_PROCESS, FLAG("json", 0, json, "print JSON, one object a line"), \
-      FLAG("quiet", 'q', quiet, "no progress"), PRINT_CONFIG, COLOR, HELP
+#define TRAIN_COMMON                                                     \
+  THREADS, GRAPH_OPTIONS, DATA_ROOT,                                     \
+      TEXT("checkpoint", 0, "DIR", checkpoint, NULL,                     \
+           "folder of checkpoints, instead of train: checkpoint: dir:"), \
+      MAP, REF_KERNELS, IN_PROCESS, JSON_LINES,                          \
+      FLAG("quiet", 'q', quiet, "no progress"), COMMON
 /* predict and export. */
 #define TRAINED                                          \
   TEXT("checkpoint", 0, "DIR", checkpoint, NULL,         \
        "variables of the newest checkpoint in DIR"),     \
       TEXT("weights", 0, "FILE", weights, NULL,          \
            "variables from a safetensors file instead"), \
-      LIST("map", 0, "OLD=NEW", maps,                    \
-           "variable NEW gets tensor OLD of the file of weights")
+      MAP
 
 #endif

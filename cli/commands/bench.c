@@ -300,7 +300,7 @@ static int bench_loaded(cli_job *job, const cli_args *args, int threads,
   if (code == 0) {
     const char *format = args->format != NULL ? args->format : "table";
     figures(&r, args, v);
-    if (args->json || strcmp(format, "json") == 0)
+    if (cli_is_json(args))
       print_json(v);
     else if (strcmp(format, "csv") == 0)
       print_csv(v, head);
@@ -362,12 +362,10 @@ static const cli_option options[] = {
     INT("inflight", "N", inflight, NULL, 1, 16, "runs under way at once (1)"),
     CHOICE("format", 0, "table|csv|json", format, NULL,
            "json: one object a line"),
-    FLAG("json", 0, json, "the same as --format json"),
+    JSON_FORMAT,
     FLAG("explain", 0, explain,
          "print each instruction's kernel, with the reason"),
-    PRINT_CONFIG,
-    COLOR,
-    HELP,
+    COMMON,
     END};
 
 const cli_command cli_command_bench = {

@@ -6,7 +6,7 @@
 
 static weir_diag_form form_of(const cli_args *args) {
   const char *format = args->format != NULL ? args->format : "human";
-  if (args->json || strcmp(format, "json") == 0) return WEIR_DIAG_FORM_JSON;
+  if (cli_is_json(args)) return WEIR_DIAG_FORM_JSON;
   return strcmp(format, "gcc") == 0 ? WEIR_DIAG_FORM_GCC : WEIR_DIAG_FORM_HUMAN;
 }
 
@@ -47,11 +47,9 @@ static const cli_option options[] = {
     GRAPH_OPTIONS,
     CHOICE("format", 0, "human|gcc|json", format, NULL,
            "how findings are printed"),
-    FLAG("json", 0, json, "the same as --format json"),
-    FLAG("quiet", 'q', quiet, "no summary line"),
-    PRINT_CONFIG,
-    COLOR,
-    HELP,
+    JSON_FORMAT,
+    QUIET,
+    COMMON,
     END};
 
 const cli_command cli_command_check = {

@@ -93,7 +93,7 @@ static const cli_option options[] = {
     LIST("map", 0, "OLD=NEW", maps, "convert: rename a tensor"),
     CHOICE("role", 0, "variable|slot|state|all", role, NULL,
            "convert: tensors of this role only (all)"),
-    FLAG("json", 0, json, "as JSON"),
+    JSON,
     COLOR,
     HELP,
     END};

@@ -52,13 +52,10 @@ static const cli_option options[] = {
     TRAINED,
     LIST("output", 'o', "FILE", outputs,
          "NAME.weir.yaml; NAME.safetensors is written beside it"),
-    TEXT("threads", 't', "N", threads, "WEIR_THREADS",
-         "threads running at once (one per core)"),
+    THREADS,
     GRAPH_OPTIONS,
-    FLAG("quiet", 'q', quiet, "no summary line"),
-    PRINT_CONFIG,
-    COLOR,
-    HELP,
+    QUIET,
+    COMMON,
     END};
 
 static const cli_effect effects[] = {

@@ -26,9 +26,7 @@ static const cli_option options[] = {
         "planted: processors of the hidden plan (4)"),
     INT("seed", "N", seed, "WEIR_SEED", 0, INT64_MAX, "of random sizes (0)"),
     LIST("limit", 0, "NAME=VALUE", limits, "memory=1GiB"),
-    PRINT_CONFIG,
-    COLOR,
-    HELP,
+    COMMON,
     END};
 
 const cli_command cli_command_generate = {

@@ -140,8 +140,7 @@ static int explain_command(const cli_args *args) {
   return 0;
 }
 
-static const cli_option options[] = {FLAG("json", 0, json, "as JSON"), COLOR,
-                                     HELP, END};
+static const cli_option options[] = {JSON, COLOR, HELP, END};
 
 const cli_command cli_command_doctor = {
     .name = "doctor",

@@ -122,11 +122,10 @@ static weir_plan_form form_of(const cli_args *a) {
     const char *name;
     weir_plan_form form;
   } forms[] = {{"table", WEIR_PLAN_TABLE},
-               {"json", WEIR_PLAN_JSON},
                {"dot", WEIR_PLAN_DOT},
                {"trace", WEIR_PLAN_TRACE},
                {"html", WEIR_PLAN_HTML}};
-  if (a->json) return WEIR_PLAN_JSON;
+  if (cli_is_json(a)) return WEIR_PLAN_JSON;
   for (size_t i = 0; a->format != NULL && i < sizeof forms / sizeof *forms; i++)
     if (strcmp(a->format, forms[i].name) == 0) return forms[i].form;
   return a->all || a->node_pattern != NULL ? WEIR_PLAN_TABLE
@@ -138,7 +137,7 @@ static weir_status parts_form(const cli_args *a, weir_plan_form *form,
                               weir_error *err) {
   *form = WEIR_PLAN_PARTS_TEXT;
   if (!a->parts) return WEIR_OK;
-  if (a->json || (a->format != NULL && strcmp(a->format, "json") == 0))
+  if (cli_is_json(a))
     *form = WEIR_PLAN_PARTS_JSON;
   else if (a->format != NULL && strcmp(a->format, "dot") == 0)
     *form = WEIR_PLAN_PARTS_DOT;
@@ -232,7 +231,7 @@ static int observe(const place *p) {
   const cli_args *a = p->args;
   weir_error err = WEIR_ERROR_INIT;
   weir_tools_observed *seen = NULL;
-  bool json = a->json || (a->format != NULL && strcmp(a->format, "json") == 0);
+  bool json = cli_is_json(a);
   weir_status s = weir_tools_plan_observe(p->plan, p->job.runtime, p->job.graph,
                                           a->inference, &seen, &err);
   if (s == WEIR_OK)
@@ -281,9 +280,7 @@ static const cli_option place_options[] = {
          "dot too"),
     TEXT("memory", 0, "DEVICE", memory, NULL,
          "the moment of DEVICE's peak and its largest holders"),
-    TEXT("given", 0, "PLAN", given, NULL,
-         "a plan that joins the candidates: the answer is never worse"),
-    TEXT("replay", 0, "PLAN", replay, NULL, "take this plan as it is"),
+    PLANS,
     TEXT("verify", 0, "PLAN", verify, NULL,
          "check PLAN against the model; exit 4 when it breaks a rule"),
     TEXT("diff", 0, "PLAN", diff, NULL,
@@ -298,11 +295,9 @@ static const cli_option place_options[] = {
     GRAPH_OPTIONS,
     CHOICE("format", 0, "summary|table|json|dot|trace|html", format, NULL,
            "how the plan is printed"),
-    FLAG("json", 0, json, "the same as --format json"),
-    FLAG("quiet", 'q', quiet, "no summary line"),
-    PRINT_CONFIG,
-    COLOR,
-    HELP,
+    JSON_FORMAT,
+    QUIET,
+    COMMON,
     END};
 
 const cli_command cli_command_place = {
@@ -337,18 +332,14 @@ static const cli_option trace_options[] = {
          "measured costs (without it the graph is measured first)"),
     FLAG("inference", 0, inference,
          "the outputs, though the graph has `train`"),
-    TEXT("given", 0, "PLAN", given, NULL,
-         "a plan that joins the candidates: the answer is never worse"),
-    TEXT("replay", 0, "PLAN", replay, NULL, "take this plan as it is"),
+    PLANS,
     TEXT("output", 'o', "FILE", trace, NULL,
          "write both timelines for Perfetto"),
     FLAG("all", 0, all, "every node and copy, not only the worst"),
     GRAPH_OPTIONS,
     CHOICE("format", 0, "table|json", format, NULL, "how it is printed"),
-    FLAG("json", 0, json, "the same as --format json"),
-    PRINT_CONFIG,
-    COLOR,
-    HELP,
+    JSON_FORMAT,
+    COMMON,
     END};
 
 const cli_command cli_command_trace = {

@@ -351,12 +351,10 @@ static const cli_option options[] = {
     LIST("output", 'o', "NAME=@FILE", outputs,
          "write an output, all rows, to a .npy or safetensors file"),
     GRAPH_OPTIONS,
-    FLAG("full", 0, full, "print every element of large tensors"),
-    FLAG("json", 0, json, "print JSON, one object a line"),
-    FLAG("quiet", 'q', quiet, "no summary line"),
-    PRINT_CONFIG,
-    COLOR,
-    HELP,
+    FULL,
+    JSON_LINES,
+    QUIET,
+    COMMON,
     END};
 
 static const cli_effect effects[] = {

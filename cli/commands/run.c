@@ -237,7 +237,7 @@ static void print_json(const run *r) {
 
 static void print_outputs(const run *r) {
   const cli_args *a = r->args;
-  bool json = a->json || (a->format != NULL && strcmp(a->format, "json") == 0);
+  bool json = cli_is_json(a);
   if (json && a->outputs.count == 0) print_json(r);
   if (json || a->outputs.count + a->expects.count != 0) return;
   for (size_t i = 0; i < r->fetch_count; i++)
@@ -345,8 +345,8 @@ static const cli_option options[] = {
     GRAPH_OPTIONS,
     CHOICE("format", 0, "text|json", format, "WEIR_FORMAT",
            "how outputs are printed"),
-    FLAG("json", 0, json, "the same as --format json"),
-    FLAG("full", 0, full, "print every element of large tensors"),
+    JSON_FORMAT,
+    FULL,
     LIST("dump", 0, "NODE", dumps, "print the results of NODE as well"),
     FLAG("trap-nan", 0, trap_nan, "fail at the first NaN or infinity"),
     TEXT("trace", 0, "FILE", trace, NULL,
@@ -355,10 +355,8 @@ static const cli_option options[] = {
          "end the run after TIME (30s, 200ms) with exit code 138"),
     FLAG("verbose", 'v', verbose,
          "with --in-process: where nodes went, on standard error"),
-    FLAG("quiet", 'q', quiet, "no summary line"),
-    PRINT_CONFIG,
-    COLOR,
-    HELP,
+    QUIET,
+    COMMON,
     END};
 
 static const cli_effect effects[] = {

@@ -220,16 +220,11 @@ static int show_command(const cli_args *args) {
 
 static const cli_option options[] = {
     GRAPH_OPTIONS,
-    {.name = "after",
-     .kind = CLI_CHOICE,
-     .arg = "PASS",
-     .doc = "show the graph after this pass",
-     .offset = AT(after),
-     .row = weir_tools_pass},
-    TEXT("data-root", 0, "DIR", data_root, "WEIR_DATA_ROOT",
-         "open data files beneath DIR only"),
-    FLAG("json", 0, json, "as JSON"),
-    FLAG("full", 0, full, "print every element of large tensors"),
+    NAMED("after", "PASS", after, weir_tools_pass,
+          "show the graph after this pass"),
+    DATA_ROOT,
+    JSON,
+    FULL,
     COLOR,
     HELP,
     END};

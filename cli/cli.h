@@ -204,6 +204,8 @@ weir_status cli_read_plan(const char *path, char **out_text, size_t *out_size,
                           weir_error *err);
 
 void cli_tensors_release(cli_tensors *t);
+/* A feed of each, to be freed; it borrows |t|. NULL: no memory. */
+weir_feed *cli_tensors_feeds(const cli_tensors *t);
 
 /* Reads "name=value" of -i. */
 weir_status cli_input_read(const cli_job *job, const cli_args *args,

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "cli/system.h"
+
 static void on_warning(void *self, const weir_diag *diag) {
   (void)self;
   weir_diag_write(diag, WEIR_DIAG_FORM_HUMAN, cli_color(), NULL, NULL, cli_err,
@@ -84,17 +86,15 @@ static weir_status make_plan(cli_job *job, const cli_args *a,
                              const cli_placing_want *want, weir_error *err) {
   weir_plan_opts o;
   weir_plan_text text;
-  size_t count = want->inputs == NULL ? 0 : want->inputs->count;
-  weir_feed *feeds = calloc(count + 1, sizeof *feeds);
-  if (feeds == NULL) return cli_error(err, "W6001", "out of memory");
-  for (size_t i = 0; i < count; i++)
-    feeds[i] =
-        (weir_feed)WEIR_FEED(want->inputs->names[i], want->inputs->items[i]);
+  cli_tensors none = {0};
+  const cli_tensors *inputs = want->inputs != NULL ? want->inputs : &none;
+  weir_feed *feeds = cli_tensors_feeds(inputs);
+  if (feeds == NULL) return cli_no_memory(err);
   weir_status s = cli_placing_read(a, a->plan, &o, &text, err);
   o.cluster = a->in_process;
   o.inference = !want->training;
   o.feeds = feeds;
-  o.feed_count = count;
+  o.feed_count = inputs->count;
   o.open = a->plan == NULL;
   if (!a->verbose) o.on_diag = NULL;
   if (s == WEIR_OK)

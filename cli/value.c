@@ -31,6 +31,13 @@ static weir_status tensors_add(cli_tensors *t, const char *name,
   return WEIR_OK;
 }
 
+weir_feed *cli_tensors_feeds(const cli_tensors *t) {
+  weir_feed *feeds = calloc(t->count + 1, sizeof *feeds);
+  for (size_t i = 0; feeds != NULL && i < t->count; i++)
+    feeds[i] = (weir_feed)WEIR_FEED(t->names[i], t->items[i]);
+  return feeds;
+}
+
 void cli_tensors_release(cli_tensors *t) {
   for (size_t i = 0; i < t->count; i++) {
     free(t->names[i]);

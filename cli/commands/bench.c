@@ -62,11 +62,9 @@ static weir_status lane_open(lane *l, const cli_job *job,
   l->time_ns = args->runs > 0 ? 0 : args->time_ns;
   l->inflight = (int)args->inflight;
   l->ns = malloc(l->capacity * sizeof *l->ns);
-  weir_feed *feeds = calloc(inputs->count + 1, sizeof *feeds);
+  weir_feed *feeds = cli_tensors_feeds(inputs);
   weir_status s = WEIR_OK;
   if (l->ns == NULL || feeds == NULL) s = cli_no_memory(err);
-  for (size_t i = 0; s == WEIR_OK && i < inputs->count; i++)
-    feeds[i] = (weir_feed)WEIR_FEED(inputs->names[i], inputs->items[i]);
   if (s == WEIR_OK) s = lane_fetches(l, job, err);
   if (s == WEIR_OK)
     s = weir_session_bind(job->session,

@@ -4,6 +4,7 @@
 
 #include "cli/config.h"
 #include "cli/placing.h"
+#include "cli/system.h"
 #include "cli/table.h"
 
 /* One `weir place`. */
@@ -37,12 +38,10 @@ static weir_status read_options(place *p, weir_error *err) {
 /* -i: their shapes count. */
 static weir_status read_inputs(place *p, weir_error *err) {
   const cli_list *list = &p->args->inputs;
-  p->feeds = calloc(list->count + 1, sizeof *p->feeds);
-  if (p->feeds == NULL) return cli_error(err, "W6001", "out of memory");
-  for (size_t i = 0; i < list->count; i++) {
+  for (size_t i = 0; i < list->count; i++)
     WEIR_TRY(cli_input_read(&p->job, p->args, list->items[i], &p->inputs, err));
-    p->feeds[i] = (weir_feed)WEIR_FEED(p->inputs.names[i], p->inputs.items[i]);
-  }
+  p->feeds = cli_tensors_feeds(&p->inputs);
+  if (p->feeds == NULL) return cli_no_memory(err);
   p->opts.feeds = p->feeds;
   p->opts.feed_count = list->count;
   return WEIR_OK;

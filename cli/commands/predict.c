@@ -238,15 +238,13 @@ static weir_status run_data(predict *p, weir_error *err) {
 
 static weir_status run_inputs(predict *p, weir_error *err) {
   size_t n = p->output_count;
-  weir_feed *feeds = calloc(p->inputs.count + 1, sizeof *feeds);
+  weir_feed *feeds = cli_tensors_feeds(&p->inputs);
   weir_fetch *fetches = calloc(n + 1, sizeof *fetches);
   const weir_tensor **outputs = calloc(n + 1, sizeof *outputs);
   char(*names)[256] = calloc(n + 1, sizeof *names);
   weir_status s = WEIR_OK;
   if (feeds == NULL || fetches == NULL || outputs == NULL || names == NULL)
     s = cli_no_memory(err);
-  for (size_t i = 0; s == WEIR_OK && i < p->inputs.count; i++)
-    feeds[i] = (weir_feed)WEIR_FEED(p->inputs.names[i], p->inputs.items[i]);
   for (size_t k = 0; s == WEIR_OK && k < n; k++) {
     output_name(p, k, names[k]);
     fetches[k] = (weir_fetch)WEIR_FETCH(names[k]);

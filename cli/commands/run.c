@@ -114,10 +114,8 @@ static weir_status execute(run *r, weir_error *err) {
   const cli_args *a = r->args;
   size_t watched = a->targets.count + a->dumps.count;
   const char **dump = calloc(watched + 1, sizeof *dump);
-  weir_feed *feeds = calloc(r->inputs.count + 1, sizeof *feeds);
+  weir_feed *feeds = cli_tensors_feeds(&r->inputs);
   weir_status s = dump == NULL || feeds == NULL ? cli_no_memory(err) : WEIR_OK;
-  for (size_t i = 0; s == WEIR_OK && i < r->inputs.count; i++)
-    feeds[i] = (weir_feed)WEIR_FEED(r->inputs.names[i], r->inputs.items[i]);
   for (size_t i = 0; s == WEIR_OK && i < watched; i++)
     dump[i] = i < a->targets.count ? a->targets.items[i]
                                    : a->dumps.items[i - a->targets.count];

@@ -141,6 +141,11 @@ bool cli_out(void *self, const char *data, size_t size);
 bool cli_err(void *self, const char *data, size_t size);
 /* The same to the FILE |self|. */
 bool cli_file_write(void *self, const char *data, size_t size);
+/* Makes the file |path| to be written. Errors: W5009. */
+weir_status cli_file_create(const char *path, FILE **out, weir_error *err);
+/* Closes it: |s|, or W5009 if |s| is OK and the file could not be written. */
+weir_status cli_file_close(FILE *file, const char *path, weir_status s,
+                           weir_error *err);
 /* printf to stdout and stderr. */
 void cli_print(const char *fmt, ...) WEIR_PRINTF(1, 2);
 void cli_note(const char *fmt, ...) WEIR_PRINTF(1, 2);

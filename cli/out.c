@@ -41,6 +41,21 @@ bool cli_file_write(void *self, const char *data, size_t size) {
   return fwrite(data, 1, size, self) == size;
 }
 
+static weir_status unwritten(const char *path, weir_error *err) {
+  return cli_error(err, "W5009", "%s cannot be written", path);
+}
+
+weir_status cli_file_create(const char *path, FILE **out, weir_error *err) {
+  *out = fopen(path, "we");
+  return *out != NULL ? WEIR_OK : unwritten(path, err);
+}
+
+weir_status cli_file_close(FILE *file, const char *path, weir_status s,
+                           weir_error *err) {
+  bool closed = fclose(file) == 0;
+  return s == WEIR_OK && !closed ? unwritten(path, err) : s;
+}
+
 void cli_print(const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);

@@ -123,12 +123,9 @@ weir_status cli_placing_use(cli_job *job, const cli_args *a,
 weir_status cli_placing_save(const cli_job *job, const cli_args *a,
                              weir_error *err) {
   if (a->save_plan == NULL || job->used == NULL) return WEIR_OK;
-  FILE *file = fopen(a->save_plan, "we");
-  if (file == NULL)
-    return cli_error(err, "W5009", "%s cannot be written", a->save_plan);
+  FILE *file;
+  WEIR_TRY(cli_file_create(a->save_plan, &file, err));
   weir_status s = weir_plan_write(job->used, WEIR_PLAN_JSON, NULL,
                                   cli_file_write, file, err);
-  if (fclose(file) != 0 && s == WEIR_OK)
-    s = cli_error(err, "W5009", "%s cannot be written", a->save_plan);
-  return s;
+  return cli_file_close(file, a->save_plan, s, err);
 }

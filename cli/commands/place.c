@@ -216,14 +216,11 @@ static int place_command(const cli_args *args) {
 
 static weir_status write_timeline(const weir_tools_observed *seen,
                                   const char *path, weir_error *err) {
-  FILE *file = fopen(path, "we");
-  if (file == NULL)
-    return cli_error(err, "W5009", "%s cannot be written", path);
+  FILE *file;
+  WEIR_TRY(cli_file_create(path, &file, err));
   weir_status s = weir_tools_observed_write(seen, WEIR_PLAN_TRACE, 0,
                                             cli_file_write, file, err);
-  if (fclose(file) != 0 && s == WEIR_OK)
-    s = cli_error(err, "W5009", "%s cannot be written", path);
-  return s;
+  return cli_file_close(file, path, s, err);
 }
 
 static int observe(const place *p) {

@@ -245,14 +245,14 @@ static void print_outputs(const run *r) {
 }
 
 static weir_status write_trace(const run *r, weir_error *err) {
+  const char *path = r->args->trace;
+  FILE *file;
   if (r->trace == NULL) return WEIR_OK;
-  FILE *file = fopen(r->args->trace, "we");
-  if (file == NULL)
-    return cli_error(err, "W5009", "%s cannot be written", r->args->trace);
-  bool ok = weir_trace_write(r->trace, cli_file_write, file);
-  ok = fclose(file) == 0 && ok;
-  if (ok) return WEIR_OK;
-  return cli_error(err, "W5009", "%s cannot be written", r->args->trace);
+  WEIR_TRY(cli_file_create(path, &file, err));
+  weir_status s = WEIR_OK;
+  if (!weir_trace_write(r->trace, cli_file_write, file))
+    s = cli_error(err, "W5009", "%s cannot be written", path);
+  return cli_file_close(file, path, s, err);
 }
 
 static void say_ran(run *r) {

@@ -2,6 +2,8 @@
 #ifndef WEIR_OPS_REDUCE_H_
 #define WEIR_OPS_REDUCE_H_
 
+#include "ops/cost.h"
+#include "ops/grads.h"
 #include "ops/shape_ctx.h"
 
 /* Shape rules of ops that reduce along axes. */
@@ -22,5 +24,28 @@ weir_status weir_rule_arg(weir_shape_ctx *ctx);
 
 /* Output 0 is like input 0, and `axis` (INT) is one of its axes. W2006. */
 weir_status weir_rule_along_axis(weir_shape_ctx *ctx);
+
+/* Ports, attributes and rules of reduce_max and reduce_min. */
+#define WEIR_EXTREME_FIELDS                                                    \
+  .inputs = {{"x", "T"}}, .outputs = {{"y", "T"}},                             \
+  .types = {{"T", WEIR_NUMBERS}},                                              \
+  .attrs = {{"axis", WEIR_ATTR_INTS, "none", "axes to look along; none: all"}, \
+            {"keepdims", WEIR_ATTR_BOOL, "false",                              \
+             "keep those axes with size 1"}},                                  \
+  .refuses = {"an axis outside [-rank, rank)", "an axis given twice",          \
+              "zero elements, when that is known", "bool"},                    \
+  .shape = weir_rule_reduce_some, .grad = weir_grad_extreme,                   \
+  .cost = weir_cost_reduce
+
+/* The same of argmax and argmin. */
+#define WEIR_ARG_FIELDS                                              \
+  .inputs = {{"x", "T"}}, .outputs = {{"y", "i64"}},                 \
+  .types = {{"T", WEIR_NUMBERS}},                                    \
+  .attrs = {{"axis", WEIR_ATTR_INT, "-1", "axis to look along"},     \
+            {"keepdims", WEIR_ATTR_BOOL, "false",                    \
+             "keep the axis with size 1"}},                          \
+  .refuses = {"an axis outside [-rank, rank)", "scalars",            \
+              "an axis of no elements, when that is known", "bool"}, \
+  .shape = weir_rule_arg, .cost = weir_cost_reduce
 
 #endif

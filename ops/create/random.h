@@ -2,6 +2,7 @@
 #ifndef OPS_RANDOM_H_
 #define OPS_RANDOM_H_
 
+#include "ops/cost.h"
 #include "ops/rules.h"
 
 /* What ops share that make tensors, most of them of random numbers: the
@@ -35,5 +36,24 @@
 /* Shape rule of normal and truncated_normal: the attribute `shape`; mean and
  * stddev must be finite and stddev not below 0. W2007. */
 weir_status weir_rule_normal(weir_shape_ctx *ctx);
+
+/* Ports, attributes and rules of initial weights: all but how they spread. */
+#define WEIR_FAN_FIELDS                                                 \
+  .doc = WEIR_FAN_DOC, .outputs = {{"y", "T"}},                         \
+  .types = {{"T", WEIR_FLOATS, "dtype"}}, .attrs = {WEIR_RANDOM_ATTRS}, \
+  .refuses = {WEIR_RANDOM_REFUSES}, .flags = WEIR_OP_RANDOM,            \
+  .shape = weir_rule_attr_shape, .cost = weir_cost_math
+
+/* The same of normal and truncated_normal; |stddev_doc| says of what stddev
+ * is. */
+#define WEIR_NORMAL_FIELDS(stddev_doc)                             \
+  .doc = WEIR_RANDOM_DOC, .source = WEIR_RANDOM_SOURCE,            \
+  .outputs = {{"y", "T"}}, .types = {{"T", WEIR_FLOATS, "dtype"}}, \
+  .attrs = {{"mean", WEIR_ATTR_FLOAT, "0.0", "mean"},              \
+            {"stddev", WEIR_ATTR_FLOAT, "1.0", stddev_doc},        \
+            WEIR_RANDOM_ATTRS},                                    \
+  .refuses = {"a negative stddev", "numbers that are not finite",  \
+              WEIR_RANDOM_REFUSES},                                \
+  .flags = WEIR_OP_RANDOM, .shape = weir_rule_normal, .cost = weir_cost_math
 
 #endif

@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/cost.h"
-#include "ops/rules.h"
+#include "ops/logic/logic.h"
 
 const weir_op_def weir_op_greater_equal = {
     .name = "greater_equal",
     .summary = "Whether a >= b, element by element.",
-    .doc = "False where either is NaN.",
     .example = "greater_equal(a, b)",
-    .inputs = {{"a", "T"}, {"b", "T"}},
-    .outputs = {{"y", "bool"}},
-    .types = {{"T", WEIR_NUMBERS}},
-    .refuses = {"shapes that do not broadcast", "inputs of two dtypes", "bool"},
-    .flags = WEIR_OP_ELEMENTWISE,
-    .shape = weir_rule_binary,
-    .cost = weir_cost_unary};
+    WEIR_ORDER_FIELDS};

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/cost.h"
-#include "ops/rules.h"
+#include "ops/logic/logic.h"
 
 const weir_op_def weir_op_logical_and = {
     .name = "logical_and",
     .aliases = {"and"},
     .summary = "Whether both a and b are true, element by element.",
     .example = "logical_and(a, b)",
-    .inputs = {{"a", "bool"}, {"b", "bool"}},
-    .outputs = {{"y", "bool"}},
-    .refuses = {"shapes that do not broadcast", "dtypes other than bool"},
-    .flags = WEIR_OP_ELEMENTWISE | WEIR_OP_COMMUTATIVE,
-    .shape = weir_rule_binary,
-    .cost = weir_cost_unary};
+    WEIR_LOGICAL_FIELDS};

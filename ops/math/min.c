@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/cost.h"
-#include "ops/fold.h"
-#include "ops/grads.h"
+#include "ops/math/extreme.h"
 
 static bool fold(int64_t a, int64_t b, int64_t *out) {
   *out = a < b ? a : b;
@@ -13,15 +11,7 @@ static weir_status shape(weir_shape_ctx *ctx) {
 }
 
 static weir_status grad(weir_grad_ctx *ctx) {
-  weir_ref a = weir_grad_in(ctx, 0), b = weir_grad_in(ctx, 1);
-  weir_ref dy = weir_grad_dy(ctx, 0);
-  weir_ref zero = weir_g_number(ctx, a, 0);
-  weir_ref first = weir_g2(ctx, "less_equal", a, b);
-  if (weir_grad_wanted(ctx, 0))
-    weir_g_add_broadcast(ctx, 0, weir_g3(ctx, "where", first, dy, zero));
-  if (weir_grad_wanted(ctx, 1))
-    weir_g_add_broadcast(ctx, 1, weir_g3(ctx, "where", first, zero, dy));
-  return WEIR_OK;
+  return weir_grad_of_either(ctx, "less_equal");
 }
 
 const weir_op_def weir_op_min = {
@@ -32,11 +22,6 @@ const weir_op_def weir_op_min = {
         "NaN if either is NaN. Where both are equal the gradient goes to a. "
         "With one input, min(x) is reduce_min.",
     .example = "min(a, b)",
-    .inputs = {{"a", "T"}, {"b", "T"}},
-    .outputs = {{"y", "T"}},
-    .types = {{"T", WEIR_NUMBERS}},
-    .refuses = {"shapes that do not broadcast", "inputs of two dtypes", "bool"},
-    .flags = WEIR_OP_ELEMENTWISE | WEIR_OP_COMMUTATIVE,
     .shape = shape,
     .grad = grad,
-    .cost = weir_cost_unary};
+    WEIR_EITHER_FIELDS};

@@ -40,6 +40,16 @@ weir_status weir_rule_not_negative(weir_shape_ctx *ctx, const char *name) {
                          name, value);
 }
 
+weir_status weir_rule_adam(weir_shape_ctx *ctx, const char *decay) {
+  static const char *const names[] = {"var", "m",    "v",    "grad",
+                                      "lr",  "step", "scale"};
+  WEIR_TRY(weir_rule_share(ctx, "beta1"));
+  WEIR_TRY(weir_rule_share(ctx, "beta2"));
+  WEIR_TRY(weir_rule_finite(ctx, "epsilon", true));
+  WEIR_TRY(weir_rule_not_negative(ctx, decay));
+  return weir_rule_apply(ctx, names, 1u << 4 | 1u << 5 | 1u << 6);
+}
+
 void weir_cost_apply(const weir_call *call, weir_cost *out) {
   weir_cost_unary(call, out);
   out->flops = weir_cost_mul(out->flops, 10);

@@ -30,6 +30,10 @@ weir_status weir_rule_share(weir_shape_ctx *ctx, const char *name);
  * 0. */
 weir_status weir_rule_not_negative(weir_shape_ctx *ctx, const char *name);
 
+/* Shape rule of Adam and its kin: two slots, a step, attributes beta1, beta2,
+ * epsilon and |decay|, which is not negative. Errors: W2004, W2007, W2010. */
+weir_status weir_rule_adam(weir_shape_ctx *ctx, const char *decay);
+
 /* Bytes, and about ten operations for each element. */
 void weir_cost_apply(const weir_call *call, weir_cost *out);
 
@@ -53,5 +57,22 @@ void weir_cost_apply(const weir_call *call, weir_cost *out);
       "a learning rate that is NaN, infinite or below 0 (when " \
       "it runs)",                                               \
       "integers"
+
+/* Adam and its kin: ports, types and cost; attributes and refusals, to which
+ * each adds those of its decay. */
+#define WEIR_ADAM_FIELDS                                                     \
+  .inputs = {{"var", "T"},  {"m", "T"},      {"v", "T"},      {"grad", "T"}, \
+             WEIR_APPLY_LR, WEIR_APPLY_STEP, WEIR_APPLY_SCALE},              \
+  .outputs = {{"var", "T"}, {"m", "T"}, {"v", "T"}},                         \
+  .types = {{"T", WEIR_FLOATS}}, .flags = WEIR_OP_MAY_FAIL,                  \
+  .cost = weir_cost_apply
+#define WEIR_ADAM_ATTRS                                                 \
+  {"beta1", WEIR_ATTR_FLOAT, "0.9", "share of m kept"},                 \
+      {"beta2", WEIR_ATTR_FLOAT, "0.999", "share of v kept"}, {         \
+    "epsilon", WEIR_ATTR_FLOAT, "1e-8", "added to the square root of V" \
+  }
+#define WEIR_ADAM_REFUSES(decay)               \
+  WEIR_APPLY_REFUSES, "a beta outside [0, 1)", \
+      "an epsilon that is not above 0", decay, "a step below 1 (when it runs)"
 
 #endif

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/cost.h"
 #include "ops/grads.h"
 #include "ops/nn/window.h"
 
@@ -20,12 +19,7 @@ const weir_op_def weir_op_avg_pool = {
         "h' = (h + top + bottom - kh) // stride + 1. The border counts as "
         "zeros with count_include_pad, else not at all.",
     .example = "avg_pool(x, 2)",
-    .inputs = {{"x", "T", "[n, c, h, w]"}},
-    .outputs = {{"y", "T", "[n, c, h', w']"}},
-    .types = {{"T", WEIR_FLOATS}},
     .attrs = {WEIR_POOL_ATTRS, WEIR_POOL_COUNT_PAD},
     .refuses = {WEIR_POOL_REFUSES, "integers"},
-    .flags = WEIR_OP_WINDOW,
-    .shape = weir_rule_pool,
     .grad = grad,
-    .cost = weir_cost_pool};
+    WEIR_POOL_FIELDS};

@@ -6,10 +6,7 @@
 
 static weir_status shape(weir_shape_ctx *ctx) {
   weir_shape x, y, same;
-  WEIR_TRY(weir_rule_shape_of_attr(ctx, "shape", &x));
-  if (x.rank != 4)
-    return weir_shape_fail(ctx, WEIR_W2004, "shape is %s, expected rank 4",
-                           weir_shape_text(ctx, &x));
+  WEIR_TRY(weir_rule_window_shape(ctx, &x));
   WEIR_TRY(weir_rule_pool_shape(ctx, &x, &y));
   WEIR_TRY(weir_rule_same(ctx, weir_shape_in(ctx, 0), "dy", &y,
                           "avg_pool's output", &same));

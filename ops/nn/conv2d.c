@@ -52,11 +52,7 @@ static weir_status grad(weir_grad_ctx *ctx) {
 }
 
 static void cost(const weir_call *call, weir_cost *out) {
-  const int64_t *w = call->in[1].dims;
-  weir_cost_bytes(call, out);
-  out->flops = weir_cost_mul(w[1], weir_cost_mul(w[2], w[3]));
-  out->flops = weir_cost_mul(out->flops, call->out[0].elements);
-  out->flops = weir_cost_mul(out->flops, 2);
+  weir_cost_conv(call, &call->in[1], &call->out[0], out);
 }
 
 const weir_op_def weir_op_conv2d = {

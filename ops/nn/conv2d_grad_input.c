@@ -5,27 +5,15 @@
 #include "ops/rules.h"
 
 static weir_status shape(weir_shape_ctx *ctx) {
-  weir_window window;
-  weir_shape wanted, y, same;
+  weir_shape wanted;
   WEIR_TRY(weir_rule_rank(ctx, 0, "w", 4, 4));
-  WEIR_TRY(weir_rule_shape_of_attr(ctx, "shape", &wanted));
-  if (wanted.rank != 4)
-    return weir_shape_fail(ctx, WEIR_W2004, "shape is %s, expected rank 4",
-                           weir_shape_text(ctx, &wanted));
-  WEIR_TRY(weir_rule_window(ctx, &window));
-  WEIR_TRY(
-      weir_rule_conv_shape(ctx, &wanted, weir_shape_in(ctx, 0), &window, &y));
-  WEIR_TRY(weir_rule_same(ctx, weir_shape_in(ctx, 1), "dy", &y,
-                          "conv2d's output", &same));
+  WEIR_TRY(weir_rule_window_shape(ctx, &wanted));
+  WEIR_TRY(weir_rule_conv_grad(ctx, &wanted, weir_shape_in(ctx, 0)));
   return weir_shape_set(ctx, 0, &wanted);
 }
 
 static void cost(const weir_call *call, weir_cost *out) {
-  const int64_t *w = call->in[0].dims;
-  weir_cost_bytes(call, out);
-  out->flops = weir_cost_mul(w[1], weir_cost_mul(w[2], w[3]));
-  out->flops = weir_cost_mul(out->flops, call->in[1].elements);
-  out->flops = weir_cost_mul(out->flops, 2);
+  weir_cost_conv(call, &call->in[0], &call->in[1], out);
 }
 
 /* Linear in each input: with g the gradient of dx, that of dy is conv2d(g, w),
@@ -54,14 +42,8 @@ const weir_op_def weir_op_conv2d_grad_input = {
                {"dy", "T", "[n, o, h', w']"}},
     .outputs = {{"dx", "T", "[n, c, h, w]"}},
     .types = {{"T", WEIR_FLOATS}},
-    .attrs = {{"shape", WEIR_ATTR_INTS, NULL, "shape of the images"},
-              {"stride", WEIR_ATTR_INTS, "[1, 1]", "the op's stride"},
-              {"pad", WEIR_ATTR_INTS, "[0, 0]", "the op's pad"},
-              {"dilation", WEIR_ATTR_INTS, "[1, 1]", "the op's dilation"},
-              {"groups", WEIR_ATTR_INT, "1", "the op's groups"}},
-    .refuses = {"windows that conv2d refuses",
-                "a dy of another shape than conv2d gives", "ranks other than 4",
-                "integers"},
+    .attrs = {WEIR_CONV_GRAD_ATTRS("images")},
+    .refuses = {WEIR_CONV_GRAD_REFUSES},
     .shape = shape,
     .grad = grad,
     .cost = cost};

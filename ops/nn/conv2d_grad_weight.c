@@ -5,18 +5,10 @@
 #include "ops/rules.h"
 
 static weir_status shape(weir_shape_ctx *ctx) {
-  weir_window window;
-  weir_shape wanted, y, same;
+  weir_shape wanted;
   WEIR_TRY(weir_rule_rank(ctx, 0, "x", 4, 4));
-  WEIR_TRY(weir_rule_shape_of_attr(ctx, "shape", &wanted));
-  if (wanted.rank != 4)
-    return weir_shape_fail(ctx, WEIR_W2004, "shape is %s, expected rank 4",
-                           weir_shape_text(ctx, &wanted));
-  WEIR_TRY(weir_rule_window(ctx, &window));
-  WEIR_TRY(
-      weir_rule_conv_shape(ctx, weir_shape_in(ctx, 0), &wanted, &window, &y));
-  WEIR_TRY(weir_rule_same(ctx, weir_shape_in(ctx, 1), "dy", &y,
-                          "conv2d's output", &same));
+  WEIR_TRY(weir_rule_window_shape(ctx, &wanted));
+  WEIR_TRY(weir_rule_conv_grad(ctx, weir_shape_in(ctx, 0), &wanted));
   weir_shape bias = weir_shape_scalar();
   weir_shape_push(&bias, wanted.dims[0]);
   WEIR_TRY(weir_shape_set(ctx, 1, &bias));
@@ -24,11 +16,7 @@ static weir_status shape(weir_shape_ctx *ctx) {
 }
 
 static void cost(const weir_call *call, weir_cost *out) {
-  const int64_t *w = call->out[0].dims;
-  weir_cost_bytes(call, out);
-  out->flops = weir_cost_mul(w[1], weir_cost_mul(w[2], w[3]));
-  out->flops = weir_cost_mul(out->flops, call->in[1].elements);
-  out->flops = weir_cost_mul(out->flops, 2);
+  weir_cost_conv(call, &call->out[0], &call->in[1], out);
 }
 
 /* Linear in each input: with g the gradient of dw, that of dy is conv2d(x, g),
@@ -64,14 +52,8 @@ const weir_op_def weir_op_conv2d_grad_weight = {
     .outputs = {{"dw", "T", "[o, c / groups, kh, kw]"},
                 {"db", "T", "[o]", .optional = true}},
     .types = {{"T", WEIR_FLOATS}},
-    .attrs = {{"shape", WEIR_ATTR_INTS, NULL, "shape of the filters"},
-              {"stride", WEIR_ATTR_INTS, "[1, 1]", "the op's stride"},
-              {"pad", WEIR_ATTR_INTS, "[0, 0]", "the op's pad"},
-              {"dilation", WEIR_ATTR_INTS, "[1, 1]", "the op's dilation"},
-              {"groups", WEIR_ATTR_INT, "1", "the op's groups"}},
-    .refuses = {"windows that conv2d refuses",
-                "a dy of another shape than conv2d gives", "ranks other than 4",
-                "integers"},
+    .attrs = {WEIR_CONV_GRAD_ATTRS("filters")},
+    .refuses = {WEIR_CONV_GRAD_REFUSES},
     .shape = shape,
     .grad = grad,
     .cost = cost};

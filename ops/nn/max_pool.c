@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/cost.h"
 #include "ops/grads.h"
 #include "ops/nn/window.h"
 
@@ -18,12 +17,7 @@ const weir_op_def weir_op_max_pool = {
         "largest. NaN if the window holds a NaN.",
     .source = "Riesenhuber and Poggio, Nature Neuroscience 2 (1999) 1019-1025",
     .example = "max_pool(x, 2)",
-    .inputs = {{"x", "T", "[n, c, h, w]"}},
-    .outputs = {{"y", "T", "[n, c, h', w']"}},
-    .types = {{"T", WEIR_FLOATS}},
     .attrs = {WEIR_POOL_ATTRS},
     .refuses = {WEIR_POOL_REFUSES, "integers"},
-    .flags = WEIR_OP_WINDOW,
-    .shape = weir_rule_pool,
     .grad = grad,
-    .cost = weir_cost_pool};
+    WEIR_POOL_FIELDS};

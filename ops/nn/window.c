@@ -200,6 +200,31 @@ weir_status weir_rule_conv_shape(weir_shape_ctx *ctx, const weir_shape *x,
   return WEIR_OK;
 }
 
+weir_status weir_rule_window_shape(weir_shape_ctx *ctx, weir_shape *out) {
+  WEIR_TRY(weir_rule_shape_of_attr(ctx, "shape", out));
+  if (out->rank == 4) return WEIR_OK;
+  return weir_shape_fail(ctx, WEIR_W2004, "shape is %s, expected rank 4",
+                         weir_shape_text(ctx, out));
+}
+
+weir_status weir_rule_conv_grad(weir_shape_ctx *ctx, const weir_shape *x,
+                                const weir_shape *w) {
+  weir_window window;
+  weir_shape y, same;
+  WEIR_TRY(weir_rule_window(ctx, &window));
+  WEIR_TRY(weir_rule_conv_shape(ctx, x, w, &window, &y));
+  return weir_rule_same(ctx, weir_shape_in(ctx, 1), "dy", &y, "conv2d's output",
+                        &same);
+}
+
+void weir_cost_conv(const weir_call *call, const weir_operand *w,
+                    const weir_operand *y, weir_cost *out) {
+  weir_cost_bytes(call, out);
+  out->flops = weir_cost_mul(w->dims[1], weir_cost_mul(w->dims[2], w->dims[3]));
+  out->flops = weir_cost_mul(out->flops, y->elements);
+  out->flops = weir_cost_mul(out->flops, 2);
+}
+
 void weir_cost_pool(const weir_call *call, weir_cost *out) {
   weir_window window;
   weir_call_window(call, &window);

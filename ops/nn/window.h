@@ -2,6 +2,7 @@
 #ifndef OPS_WINDOW_H_
 #define OPS_WINDOW_H_
 
+#include "ops/cost.h"
 #include "ops/shape_ctx.h"
 
 /* The window of a convolution or pooling over [n, c, h, w]. Index 0 is the
@@ -51,10 +52,40 @@ void weir_cost_pool(const weir_call *call, weir_cost *out);
       "a pad as large as the kernel", "a kernel larger than the padded image", \
       "an image of height or width 0", "ranks other than 4",                   \
       "lists of another length than 1, 2 (4)"
+/* Ports and rules of poolings. */
+#define WEIR_POOL_FIELDS                                                    \
+  .inputs = {{"x", "T", "[n, c, h, w]"}},                                   \
+  .outputs = {{"y", "T", "[n, c, h', w']"}}, .types = {{"T", WEIR_FLOATS}}, \
+  .flags = WEIR_OP_WINDOW, .shape = weir_rule_pool, .cost = weir_cost_pool
+
 /* A convolution's output for input |x| and weights |w|, both rank 4 or
  * unknown; |window| gets the kernel. W2010, W2013. */
 weir_status weir_rule_conv_shape(weir_shape_ctx *ctx, const weir_shape *x,
                                  const weir_shape *w, weir_window *window,
                                  weir_shape *out);
+
+/* The attribute `shape` of a gradient by a window: the shape wanted, of rank 4.
+ * W2002, W2003, W2004. */
+weir_status weir_rule_window_shape(weir_shape_ctx *ctx, weir_shape *out);
+/* Checks that input 1, dy, has the shape of the convolution of |x| and |w|,
+ * by the window of the attributes. W2010, W2013. */
+weir_status weir_rule_conv_grad(weir_shape_ctx *ctx, const weir_shape *x,
+                                const weir_shape *w);
+/* Cost of a convolution or a gradient of it: two operations for each element
+ * of |y|, its output, and each of a filter of |w|. */
+void weir_cost_conv(const weir_call *call, const weir_operand *w,
+                    const weir_operand *y, weir_cost *out);
+
+/* Attributes and refusals of a convolution's gradients. */
+#define WEIR_CONV_GRAD_ATTRS(of)                                     \
+  {"shape", WEIR_ATTR_INTS, NULL, "shape of the " of},               \
+      {"stride", WEIR_ATTR_INTS, "[1, 1]", "the op's stride"},       \
+      {"pad", WEIR_ATTR_INTS, "[0, 0]", "the op's pad"},             \
+      {"dilation", WEIR_ATTR_INTS, "[1, 1]", "the op's dilation"}, { \
+    "groups", WEIR_ATTR_INT, "1", "the op's groups"                  \
+  }
+#define WEIR_CONV_GRAD_REFUSES                                              \
+  "windows that conv2d refuses", "a dy of another shape than conv2d gives", \
+      "ranks other than 4", "integers"
 
 #endif

@@ -96,6 +96,10 @@ void weir_scheduler_release(weir_scheduler *s) {
   weir_free(s->alloc, s);
 }
 
+bool weir_schedule_is_capped(const weir_scheduler *s) {
+  return s->memory != NULL;
+}
+
 /* ---- Candidates: devices that may be best. */
 
 static void add_candidate(weir_scheduler *s, uint32_t node, uint32_t device) {

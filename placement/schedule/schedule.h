@@ -20,6 +20,8 @@ weir_status weir_scheduler_create(const weir_allocator *alloc,
                                   weir_scheduler **out_scheduler,
                                   weir_error *err);
 void weir_scheduler_release(weir_scheduler *s); /* NULL-safe */
+/* Whether caps can matter: else memory costs the scheduler nothing. */
+bool weir_schedule_is_capped(const weir_scheduler *s);
 
 /* Which of the devices that have room is taken. */
 typedef enum weir_schedule_rule {

@@ -119,10 +119,6 @@ void weir_schedule_memory_release(weir_scheduler *s) {
   weir_free(s->alloc, m);
 }
 
-bool weir_schedule_is_capped(const weir_scheduler *s) {
-  return s->memory != NULL;
-}
-
 /* Forgets what was placed, before a run. false: out of memory. */
 static bool reset(weir_scheduler *s) {
   const weir_place_problem *p = s->p;

@@ -7,9 +7,6 @@
 /* Memory in the scheduler: what is resident when, and what fits. All but
  * _create want caps. */
 
-/* Whether caps can matter: else memory costs the scheduler nothing. */
-bool weir_schedule_is_capped(const weir_scheduler *s);
-
 /* NULL in |s->memory| where the sum of all bytes is below each cap.
  * false: out of memory. */
 bool weir_schedule_memory_create(weir_scheduler *s);

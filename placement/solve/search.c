@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/solve/search.h"
 #include "placement/schedule/rank.h"
-#include "placement/schedule/schedule_memory.h"
+#include "placement/schedule/schedule.h"
 #include "placement/solve/exact.h"
 #include "placement/solve/lists.h"
 

@@ -2,7 +2,7 @@
 #ifndef WEIR_TRAIN_DATA_CHECK_H_
 #define WEIR_TRAIN_DATA_CHECK_H_
 
-#include "runtime/train/data/data_internal.h"
+#include "runtime/train/data/data.h"
 
 /* Checks columns against the graph's inputs, and the batch size. */
 

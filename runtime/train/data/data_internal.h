@@ -7,13 +7,10 @@
 #include "runtime/train/batch/data_order.h"
 #include "runtime/train/batch/data_transform.h"
 #include "runtime/train/data/data.h"
+#include "runtime/train/data/data_map.h"
 #include "runtime/train/data/data_source.h"
 
 /* What the files of data sets and iterators share. */
-
-typedef struct weir_data_map weir_data_map; /* data_map.h */
-struct weir_binding;
-struct weir_map_rows;
 
 struct weir_dataset {
   atomic_int refs;
@@ -47,7 +44,7 @@ typedef struct weir_data_slot {
   weir_tensor **full, **tail; /* one for each column */
   /* One for each read column; without a map the very same. */
   weir_tensor **read_full, **read_tail;
-  struct weir_binding *map_full, *map_tail; /* of a map of batches */
+  weir_binding *map_full, *map_tail; /* of a map of batches */
   weir_batch batch;
   uint64_t epoch; /* where the iterator stands after this batch */
   int64_t at;
@@ -63,8 +60,8 @@ typedef struct weir_data_maker {
   int64_t *indices;  /* of a batch */
   uint8_t **scratch; /* by read column, NULL: read straight into the batch */
   int64_t *scratch_rows;
-  void **dst;                     /* by source column */
-  struct weir_map_rows *map_rows; /* of a map of examples */
+  void **dst;              /* by source column */
+  weir_map_rows *map_rows; /* of a map of examples */
   uint64_t epoch, round;
   int64_t at; /* examples of the epoch that were given */
 } weir_data_maker;

@@ -8,6 +8,7 @@
 #include "runtime/graph/load/load.h"
 #include "runtime/graph/pass/pass_specialize.h"
 #include "runtime/train/data/data_files.h"
+#include "runtime/train/data/data_internal.h"
 #include "runtime/train/data/data_map_block.h"
 
 /* `map`: a graph between what is read and what is fed. */

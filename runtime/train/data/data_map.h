@@ -3,14 +3,16 @@
 #define WEIR_TRAIN_DATA_MAP_H_
 
 #include "runtime/exec/session/session.h"
-#include "runtime/train/data/data_internal.h"
+#include "runtime/train/data/data.h"
 
 /* `map`: a graph file of its own, or a block of the graph's file, run on each
- * batch, or on each example. Its
- * inputs take the columns of the same name, its outputs are columns; columns
- * that it does not take pass by, unless an output has their name. Random ops
- * draw anew for each batch (example): their step is its number since the start
- * of training, so a restored iterator draws the same. */
+ * batch, or on each example. Its inputs take the columns of the same name, its
+ * outputs are columns; columns that it does not take pass by, unless an output
+ * has their name. Random ops draw anew for each batch (example): their step is
+ * its number since the start of training, so a restored iterator draws the
+ * same. */
+
+typedef struct weir_data_map weir_data_map;
 
 /* Opens the map of |set|, whose batch and read columns are known, and makes the
  * set's columns; nothing without `map`. |pool| NULL: a thread of its own.

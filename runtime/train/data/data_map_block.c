@@ -6,6 +6,7 @@
 
 #include "runtime/base/diag/nearest.h"
 #include "runtime/base/yaml/yaml.h"
+#include "runtime/train/data/data_internal.h"
 
 /* A map that is a block of the graph's own file: a small graph is written that
  * imports the file and calls the block, one input for each of the block's,

@@ -2,7 +2,7 @@
 #ifndef WEIR_TRAIN_DATA_MAP_BLOCK_H_
 #define WEIR_TRAIN_DATA_MAP_BLOCK_H_
 
-#include "runtime/train/data/data_internal.h"
+#include "runtime/train/data/data.h"
 
 /* The graph of a block that `map` names. */
 

@@ -5,6 +5,7 @@
 #include "runtime/base/size.h"
 #include "runtime/train/data/data_check.h"
 #include "runtime/train/data/data_files.h"
+#include "runtime/train/data/data_internal.h"
 #include "runtime/train/data/data_map.h"
 #include "runtime/train/data/data_vocabulary.h"
 #include "runtime/train/source/source_window.h"

@@ -51,11 +51,9 @@ char *weir_placer_forms(char *text, size_t capacity) {
   text[0] = '\0';
   for (size_t i = 0; i < weir_placer_count && n < capacity; i++) {
     const weir_placer *p = weir_placers[i];
-    const char *before = i == 0                       ? ""
-                         : i + 1 == weir_placer_count ? " or "
-                                                      : ", ";
     int more =
-        snprintf(text + n, capacity - n, "%s%s%s%s%s", before, p->name,
+        snprintf(text + n, capacity - n, "%s%s%s%s%s",
+                 weir_sv_before(i, weir_placer_count), p->name,
                  p->args == NULL ? "" : "[:", p->args == NULL ? "" : p->args,
                  p->args == NULL ? "" : "]");
     n += more > 0 ? (size_t)more : 0;

@@ -34,10 +34,8 @@ char *weir_device_kind_names(char *text, size_t capacity) {
   size_t n = 0;
   text[0] = '\0';
   for (int k = 0; k < WEIR_DEVICE_KINDS && n < capacity; k++) {
-    const char *before = k == 0                       ? ""
-                         : k + 1 == WEIR_DEVICE_KINDS ? " or "
-                                                      : ", ";
-    int more = snprintf(text + n, capacity - n, "%s%s", before,
+    int more = snprintf(text + n, capacity - n, "%s%s",
+                        weir_sv_before((size_t)k, WEIR_DEVICE_KINDS),
                         weir_device_kinds[k]->name);
     n += more > 0 ? (size_t)more : 0;
   }

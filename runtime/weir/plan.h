@@ -61,8 +61,8 @@ typedef struct weir_plan_opts {
   /* "ps=1,worker=2,gpu=1", "auto" (this machine), "graph" (its own); NULL: the
    * graph's own if it has one, else this machine. */
   const char *cluster;
-  const char *objective; /* "latency" (NULL), "throughput", "memory", ... */
-  const char *placer;    /* "search" (NULL), "round_robin", "random:7", ... */
+  const char *objective; /* `weir place --help` lists them; NULL: the first */
+  const char *placer;    /* likewise; with a seed "random:7" */
   uint64_t seed;         /* of the placer; "random:7" says its own */
   uint64_t moves;        /* of local search; 0: by the number of nodes */
   int64_t budget_ns;     /* ends the search too; 0: no */

@@ -2,6 +2,7 @@
 #include "runtime/graph/train/train_spec.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/yaml/yaml_scalar.h"
@@ -272,19 +273,22 @@ static bool read_shared(weir_train_reader *r, const weir_yaml_entry *e,
   return weir_train_read_map(r, &map, "train", kSharedKeys, &ignored);
 }
 
-/* sync, async, bounded, all_reduce: true, a word, or a map. */
+/* The ways in which tasks train together: values of `mode`, and keys. */
+static const struct {
+  const char *name;
+  const weir_train_key *keys;
+} kWays[] = {{"async", kAsyncKeys},
+             {"sync", kSyncKeys},
+             {"bounded", kBoundedKeys},
+             {"all_reduce", kAllReduceKeys}};
+enum { WAYS = sizeof kWays / sizeof kWays[0] };
+
+/* The key of a way: true, a word, or a map. */
 static bool read_way(weir_train_reader *r, const weir_yaml_entry *e,
                      void *target) {
-  static const struct {
-    const char *name;
-    const weir_train_key *keys;
-  } kWays[] = {{"sync", kSyncKeys},
-               {"async", kAsyncKeys},
-               {"bounded", kBoundedKeys},
-               {"all_reduce", kAllReduceKeys}};
   shared_keys ignored;
   (void)target;
-  for (size_t i = 0; i < 4; i++)
+  for (size_t i = 0; i < WAYS; i++)
     if (weir_sv_is(e->key, kWays[i].name) && e->value->kind == WEIR_YAML_MAP)
       return weir_train_read_map(r, e->value, kWays[i].name, kWays[i].keys,
                                  &ignored);
@@ -293,17 +297,19 @@ static bool read_way(weir_train_reader *r, const weir_yaml_entry *e,
 
 static bool read_mode(weir_train_reader *r, const weir_yaml_entry *e,
                       void *target) {
-  static const char *const kModes[] = {"async", "sync", "bounded",
-                                       "all_reduce"};
   weir_train_call *call = NULL;
+  char names[64] = "";
+  size_t n = 0;
   (void)target;
   if (!weir_train_read_call(r, e->value, "mode", &call)) return false;
-  for (size_t i = 0; i < 4; i++)
-    if (weir_sv_is(call->name, kModes[i])) return true;
-  return weir_train_report(
-      r, WEIR_W1131, &call->mark,
-      "mode is '%.*s', must be async, sync, bounded or all_reduce",
-      WEIR_SV(call->name));
+  for (size_t i = 0; i < WAYS && n < sizeof names; i++) {
+    if (weir_sv_is(call->name, kWays[i].name)) return true;
+    n += (size_t)snprintf(names + n, sizeof names - n, "%s%s",
+                          weir_sv_before(i, WAYS), kWays[i].name);
+  }
+  return weir_train_report(r, WEIR_W1131, &call->mark,
+                           "mode is '%.*s', must be %s", WEIR_SV(call->name),
+                           names);
 }
 
 static const weir_train_key kTrainKeys[] = {

@@ -4,10 +4,10 @@
 
 #include <stdio.h>
 
-#include "runtime/tools/weir_tools.h"
+#include "runtime/tools/tools.h"
 #include "runtime/weir.h"
 
-/* The weir command. It uses nothing of weir but weir.h and weir_tools.h.
+/* The weir command. It uses nothing of weir but weir.h and tools.h.
  *
  * main.c finds the command in the list (commands/); options.c reads the
  * command line into one cli_args by that command's list of options; env.c fills

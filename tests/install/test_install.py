@@ -47,8 +47,8 @@ def main():
         call("cc", SOURCE / "docs/embed/tiny.c", *flags, "-o", root / "tiny")
         if call(root / "tiny", env=env) != "2 1\n4 3\n":
             sys.exit("the sample prints something else")
-        if list(root.rglob("weir_tools.h")):
-            sys.exit("weir_tools.h is the command's own and was installed")
+        if list(root.rglob("tools.h")):
+            sys.exit("tools.h is the command's own and was installed")
         # The command stands alone: it needs no libweir.so.
         env = {k: v for k, v in env.items()
                if not k.startswith("WEIR_") and k != "LD_LIBRARY_PATH"}

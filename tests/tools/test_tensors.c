@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/tools/weir_tools.h"
+#include "runtime/tools/tools.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "runtime/api/weir_internal.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/table.h"
-#include "runtime/tools/weir_tools.h"
+#include "runtime/tools/tools.h"
 
 /* Text that goes out piece by piece; the first failure is kept. */
 typedef struct text_out {

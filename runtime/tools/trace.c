@@ -3,7 +3,7 @@
 #include "placement/report/dump_observed.h"
 #include "runtime/api/weir_plan.h"
 #include "runtime/exec/measure/measure.h"
-#include "runtime/tools/weir_tools.h"
+#include "runtime/tools/tools.h"
 
 /* A plan carried out here, beside what it foretold. */
 

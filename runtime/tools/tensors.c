@@ -12,7 +12,7 @@
 #include "runtime/io/checkpoint/checkpoint_manifest.h"
 #include "runtime/io/checkpoint/checkpoint_open.h"
 #include "runtime/io/checkpoint/checkpoint_store.h"
-#include "runtime/tools/weir_tools.h"
+#include "runtime/tools/tools.h"
 
 /* Sets of tensors, from checkpoints and files: comparing and converting. */
 

@@ -9,7 +9,7 @@
 #include "runtime/base/strbuf.h"
 #include "runtime/graph/pass/pass_def.h"
 #include "runtime/graph/pass/pass_simplify.h"
-#include "runtime/tools/weir_tools.h"
+#include "runtime/tools/tools.h"
 
 /* ---- Nodes that outputs need */
 

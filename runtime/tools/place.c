@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/bench/instance.h"
 #include "runtime/api/weir_plan.h"
-#include "runtime/tools/weir_tools.h"
+#include "runtime/tools/tools.h"
 
 /* Plans of instance files: task graphs of the literature, not weir's own. */
 

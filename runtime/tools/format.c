@@ -7,7 +7,7 @@
 #include "runtime/api/weir_internal.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/number.h"
-#include "runtime/tools/weir_tools.h"
+#include "runtime/tools/tools.h"
 
 /* ---- One element */
 

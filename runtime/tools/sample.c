@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/api/weir_internal.h"
-#include "runtime/tools/weir_tools.h"
 #include "runtime/train/loop/sample.h"
+#include "runtime/api/weir_internal.h"
+#include "runtime/tools/tools.h"
 
 /* Texts drawn from language models, for the command. */
 

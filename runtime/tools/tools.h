@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef WEIR_TOOLS_WEIR_TOOLS_H_
-#define WEIR_TOOLS_WEIR_TOOLS_H_
+#ifndef WEIR_TOOLS_TOOLS_H_
+#define WEIR_TOOLS_TOOLS_H_
 
 #include "runtime/weir.h"
 

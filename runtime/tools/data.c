@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/api/weir_internal.h"
-#include "runtime/tools/weir_tools.h"
+#include "runtime/tools/tools.h"
 #include "runtime/train/data/data_open.h"
 #include "runtime/train/data/data_show.h"
 

@@ -5,7 +5,7 @@
 #include "placement/solve/placer.h"
 #include "runtime/graph/pass/pass_def.h"
 #include "runtime/io/format/format.h"
-#include "runtime/tools/weir_tools.h"
+#include "runtime/tools/tools.h"
 #include "runtime/train/data/data_source.h"
 
 /* The library's lists, row by row, for helps and checks of options. */

@@ -6,7 +6,7 @@
 #include "runtime/api/weir_internal.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/base/vec.h"
-#include "runtime/tools/weir_tools.h"
+#include "runtime/tools/tools.h"
 
 /* A graph file of `task` nodes, written as the generator makes them. */
 typedef struct graph_sink {

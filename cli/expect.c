@@ -62,7 +62,7 @@ int cli_expect(const cli_job *job, const cli_args *args, const char *text,
                      &want, &err);
   if (s == WEIR_OK) s = weir_tensor_desc(want, &b);
   if (s == WEIR_OK) {
-    weir_tools_compare c = {.struct_size = sizeof c};
+    weir_tools_compare c;
     weir_tools_tensor_compare(tensor, want, args->rtol, args->atol, &c);
     if (!c.same_type || c.differing != 0)
       s = differs(name, &a, &b, &c, args, &err);

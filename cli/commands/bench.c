@@ -124,8 +124,7 @@ static void step_ends(void *self, uint64_t step, weir_tensor *const *outputs) {
 enum { CHUNK = 256 };
 
 static weir_status run_overlapped(lane *l, weir_error *err) {
-  weir_tools_steps steps = {.struct_size = sizeof steps,
-                            .inflight = l->inflight,
+  weir_tools_steps steps = {.inflight = l->inflight,
                             .steps = (uint64_t)l->warmup};
   if (l->warmup > 0) WEIR_TRY(weir_tools_bound_steps(l->bound, &steps, err));
   steps.self = l;

@@ -22,7 +22,6 @@ static void warn(void *self, const weir_diag *diag) {
 static weir_status show(weir_runtime *runtime, const cli_args *args,
                         weir_error *err) {
   weir_tools_checkpoint what = {
-      .struct_size = sizeof what,
       .path = args->rest[1],
       .step = args->at_step,
       .on_diag = warn,
@@ -34,8 +33,7 @@ static weir_status show(weir_runtime *runtime, const cli_args *args,
 /* Exit code 1 when they differ. */
 static weir_status diff(weir_runtime *runtime, const cli_args *args,
                         bool *out_same, weir_error *err) {
-  weir_tools_diff opts = {.struct_size = sizeof opts,
-                          .a = args->rest[1],
+  weir_tools_diff opts = {.a = args->rest[1],
                           .b = args->rest[2],
                           .rtol = args->diff_rtol,
                           .atol = args->diff_atol,
@@ -46,8 +44,7 @@ static weir_status diff(weir_runtime *runtime, const cli_args *args,
 
 static weir_status convert(weir_runtime *runtime, const cli_args *args,
                            weir_error *err) {
-  weir_tools_convert opts = {.struct_size = sizeof opts,
-                             .src = args->rest[1],
+  weir_tools_convert opts = {.src = args->rest[1],
                              .dst = args->rest[2],
                              .role = args->role,
                              .maps = args->maps.items,

@@ -8,7 +8,6 @@ static int generate_command(const cli_args *args) {
   if (args->print_config) return cli_config_print("generate", args);
   int code = cli_job_open(&job, args, 1);
   weir_tools_generate_opts opts = {
-      .struct_size = sizeof opts,
       .kind = args->rest[0],
       .nodes = args->nodes == 0 ? 1000 : (uint64_t)args->nodes,
       .seed = (uint64_t)args->seed,

@@ -276,8 +276,7 @@ static weir_status run_inputs(predict *p, weir_error *err) {
 
 static weir_status run_sample(const predict *p, weir_error *err) {
   const cli_args *a = p->args;
-  weir_tools_sample_opts opts = {.struct_size = sizeof opts,
-                                 .data = a->data != NULL ? a->data : "train",
+  weir_tools_sample_opts opts = {.data = a->data != NULL ? a->data : "train",
                                  .data_root = a->data_root,
                                  .prompt = a->prompt != NULL ? a->prompt : "",
                                  .count = (uint64_t)a->sample,

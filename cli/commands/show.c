@@ -66,8 +66,7 @@ static int show_graph(const cli_args *args, const char *path) {
 
 static int show_data(const cli_args *args, const char *path) {
   weir_error err = WEIR_ERROR_INIT;
-  weir_tools_data what = {.struct_size = sizeof what,
-                          .name = args->rest_count > 2 ? args->rest[2] : NULL,
+  weir_tools_data what = {.name = args->rest_count > 2 ? args->rest[2] : NULL,
                           .data_root = args->data_root,
                           .seed = (uint64_t)args->seed};
   cli_job job;

@@ -139,18 +139,15 @@ weir_status weir_tools_checkpoint_show(weir_runtime *runtime,
                                        const weir_tools_checkpoint *what,
                                        bool json, weir_write_fn write,
                                        void *self, weir_error *err) {
-  weir_tools_checkpoint w;
   weir_checkpoint *c = NULL;
   weir_strbuf text;
   if (runtime == NULL) return weir_fail_null(err, "runtime");
-  WEIR_TRY(weir_opts_read(&w, sizeof w, what, sizeof w, "weir_tools_checkpoint",
-                          err));
-  if (w.path == NULL) return weir_fail_null(err, "path");
-  teller t = {w.on_diag, w.on_diag_self};
+  if (what->path == NULL) return weir_fail_null(err, "path");
+  teller t = {what->on_diag, what->on_diag_self};
   weir_diag_sink sink = {&t, tell};
   weir_strbuf_init(&text, runtime->env.alloc);
-  weir_status s =
-      weir_checkpoint_open(&runtime->env, w.path, w.step, &sink, &c, err);
+  weir_status s = weir_checkpoint_open(&runtime->env, what->path, what->step,
+                                       &sink, &c, err);
   if (s == WEIR_OK && json) s = show_json(c, &text, err);
   if (s == WEIR_OK && !json) show_text(c, &text);
   if (s == WEIR_OK) s = give(&text, write, self, err);

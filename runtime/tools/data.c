@@ -42,17 +42,14 @@ weir_status weir_tools_data_show(weir_runtime *runtime, const weir_graph *graph,
                                  const weir_tools_data *opts, bool json,
                                  weir_write_fn write, void *self,
                                  weir_error *err) {
-  weir_tools_data t;
   weir_strbuf text;
   weir_json_writer w;
   if (runtime == NULL) return weir_fail_null(err, "runtime");
   if (graph == NULL) return weir_fail_null(err, "graph");
-  WEIR_TRY(
-      weir_opts_read(&t, sizeof t, opts, sizeof t, "weir_tools_data", err));
   weir_strbuf_init(&text, runtime->env.alloc);
   weir_json_writer_init(&w, weir_strbuf_writer(&text), 2);
   if (json) weir_json_array_begin(&w, false);
-  weir_status s = show_all(runtime, graph, &t, &text, json ? &w : NULL, err);
+  weir_status s = show_all(runtime, graph, opts, &text, json ? &w : NULL, err);
   if (json) weir_json_array_end(&w);
   if (json && s == WEIR_OK) (void)weir_json_finish(&w);
   if (s == WEIR_OK) s = weir_strbuf_status(&text, err);

@@ -248,8 +248,7 @@ bool weir_tools_outputs_json(size_t count, const char *const *names,
 void weir_tools_tensor_compare(const weir_tensor *a, const weir_tensor *b,
                                double rtol, double atol,
                                weir_tools_compare *out) {
-  uint32_t size = out->struct_size;
-  *out = (weir_tools_compare){.struct_size = size, .first = -1};
+  *out = (weir_tools_compare){.first = -1};
   out->same_type =
       a->dtype == b->dtype && weir_shape_equal(&a->shape, &b->shape);
   if (!out->same_type) return;

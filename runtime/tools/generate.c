@@ -55,20 +55,18 @@ weir_status weir_tools_generate(weir_runtime *runtime,
                                 const weir_tools_generate_opts *opts,
                                 weir_write_fn write, void *self,
                                 weir_error *err) {
-  weir_tools_generate_opts o;
   if (runtime == NULL) return weir_fail_null(err, "runtime");
-  WEIR_TRY(weir_opts_read(&o, sizeof o, opts, sizeof o,
-                          "weir_tools_generate_opts", err));
   const weir_allocator *a = runtime->env.alloc;
   graph_sink s = {.alloc = a, .write = write, .self = self};
   weir_generated made = {0};
-  weir_generate_options options = {o.nodes, o.seed, o.processors, 100};
+  weir_generate_options options = {opts->nodes, opts->seed, opts->processors,
+                                   100};
   weir_task_sink sink = {&s, write_task};
   weir_arena_init(&s.names, a);
   weir_strbuf_init(&s.line, a);
   weir_strbuf_printf(&s.line, "weir: 1\nnodes:\n");
   weir_status status =
-      weir_generate(a, weir_sv_from(o.kind), &options, &sink, &made, err);
+      weir_generate(a, weir_sv_from(opts->kind), &options, &sink, &made, err);
   if (status == WEIR_OK && !write_outputs(&s))
     status = weir_fail_memory(err, s.line.size);
   if (s.failed)

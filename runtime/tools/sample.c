@@ -8,25 +8,22 @@
 weir_status weir_tools_sample(weir_session *session,
                               const weir_tools_sample_opts *opts,
                               weir_error *err) {
-  weir_tools_sample_opts o;
   if (session == NULL) return weir_fail_null(err, "session");
-  WEIR_TRY(weir_opts_read(&o, sizeof o, opts, sizeof o,
-                          "weir_tools_sample_opts", err));
-  if (o.data == NULL || o.prompt == NULL || o.write == NULL)
+  if (opts->data == NULL || opts->prompt == NULL || opts->write == NULL)
     return weir_fail_null(err, "weir_tools_sample_opts: data, prompt or write");
   weir_pool *pool = NULL;
   WEIR_TRY(weir_runtime_pool(session->runtime, &pool, err));
-  weir_sample_options options = {.data = weir_sv_from(o.data),
-                                 .dataset = {.root = o.data_root,
-                                             .seed = o.seed,
-                                             .getenv = o.getenv,
-                                             .getenv_self = o.getenv_self,
+  weir_sample_options options = {.data = weir_sv_from(opts->data),
+                                 .dataset = {.root = opts->data_root,
+                                             .seed = opts->seed,
+                                             .getenv = opts->getenv,
+                                             .getenv_self = opts->getenv_self,
                                              .pool = pool},
-                                 .prompt = weir_sv_from(o.prompt),
-                                 .count = o.count,
-                                 .temperature = o.temperature,
-                                 .seed = o.seed,
-                                 .out = {o.self, o.write}};
+                                 .prompt = weir_sv_from(opts->prompt),
+                                 .count = opts->count,
+                                 .temperature = opts->temperature,
+                                 .seed = opts->seed,
+                                 .out = {opts->self, opts->write}};
   return weir_sample(&session->runtime->env, session->graph, session->exec,
                      &options, err);
 }

@@ -60,7 +60,7 @@ static void put_row(differ *d, weir_sv name, const char *what,
 
 static void compare(differ *d, const weir_tools_diff *o, weir_sv name,
                     const weir_tensor *a, const weir_tensor *b) {
-  weir_tools_compare c = {.struct_size = sizeof c};
+  weir_tools_compare c;
   char what[640], first[256], second[256];
   weir_tools_tensor_compare(a, b, o->rtol, o->atol, &c);
   if (c.same_type && c.differing == 0) {
@@ -110,19 +110,17 @@ weir_status weir_tools_checkpoint_diff(weir_runtime *runtime,
                                        const weir_tools_diff *opts,
                                        weir_write_fn write, void *self,
                                        bool *out_same, weir_error *err) {
-  weir_tools_diff o;
   weir_tensor_set a = {0}, b = {0};
   if (runtime == NULL) return weir_fail_null(err, "runtime");
   if (out_same == NULL) return weir_fail_null(err, "out_same");
-  WEIR_TRY(
-      weir_opts_read(&o, sizeof o, opts, sizeof o, "weir_tools_diff", err));
-  if (o.a == NULL || o.b == NULL) return weir_fail_null(err, "a or b");
-  differ d = {.json = o.json};
+  if (opts->a == NULL || opts->b == NULL) return weir_fail_null(err, "a or b");
+  differ d = {.json = opts->json};
   weir_strbuf_init(&d.text, runtime->env.alloc);
-  weir_status s = weir_tensor_set_read(&runtime->env, o.a, NULL, &a, err);
-  if (s == WEIR_OK) s = weir_tensor_set_read(&runtime->env, o.b, NULL, &b, err);
-  if (s == WEIR_OK) diff_sets(&d, &o, &a, &b);
-  if (s == WEIR_OK && !o.json)
+  weir_status s = weir_tensor_set_read(&runtime->env, opts->a, NULL, &a, err);
+  if (s == WEIR_OK)
+    s = weir_tensor_set_read(&runtime->env, opts->b, NULL, &b, err);
+  if (s == WEIR_OK) diff_sets(&d, opts, &a, &b);
+  if (s == WEIR_OK && !opts->json)
     weir_strbuf_printf(&d.text, "%zu equal, %zu different\n", d.same,
                        d.different);
   *out_same = d.different == 0;
@@ -221,20 +219,20 @@ static weir_status write_checkpoint(weir_runtime *runtime, const char *path,
 weir_status weir_tools_checkpoint_convert(weir_runtime *runtime,
                                           const weir_tools_convert *opts,
                                           weir_error *err) {
-  weir_tools_convert o;
   weir_tensor_set set = {0};
   if (runtime == NULL) return weir_fail_null(err, "runtime");
-  WEIR_TRY(
-      weir_opts_read(&o, sizeof o, opts, sizeof o, "weir_tools_convert", err));
-  if (o.src == NULL || o.dst == NULL) return weir_fail_null(err, "src or dst");
-  weir_status s = weir_tensor_set_read(&runtime->env, o.src, NULL, &set, err);
-  if (s == WEIR_OK) s = weir_tensor_set_rename(&set, o.maps, o.map_count, err);
-  if (s == WEIR_OK) s = keep_role(&set, o.role, err);
-  bool is_file = ends_with(o.dst, ".safetensors") || ends_with(o.dst, ".npz") ||
-                 ends_with(o.dst, ".npy");
+  if (opts->src == NULL || opts->dst == NULL)
+    return weir_fail_null(err, "src or dst");
+  weir_status s =
+      weir_tensor_set_read(&runtime->env, opts->src, NULL, &set, err);
   if (s == WEIR_OK)
-    s = is_file ? write_file(runtime, o.dst, &set, err)
-                : write_checkpoint(runtime, o.dst, &set, err);
+    s = weir_tensor_set_rename(&set, opts->maps, opts->map_count, err);
+  if (s == WEIR_OK) s = keep_role(&set, opts->role, err);
+  bool is_file = ends_with(opts->dst, ".safetensors") ||
+                 ends_with(opts->dst, ".npz") || ends_with(opts->dst, ".npy");
+  if (s == WEIR_OK)
+    s = is_file ? write_file(runtime, opts->dst, &set, err)
+                : write_checkpoint(runtime, opts->dst, &set, err);
   weir_tensor_set_release(&set);
   return s;
 }

@@ -55,17 +55,15 @@ bool weir_tools_bound_describe(const weir_bound *bound, weir_write_fn write,
 weir_status weir_tools_bound_steps(weir_bound *bound,
                                    const weir_tools_steps *steps,
                                    weir_error *err) {
-  weir_tools_steps t;
   if (bound == NULL) return weir_fail_null(err, "bound");
   if (steps == NULL) return weir_fail_null(err, "steps");
-  WEIR_TRY(
-      weir_opts_read(&t, sizeof t, steps, sizeof t, "weir_tools_steps", err));
-  weir_overlap_options overlap = {.steps = t.steps,
-                                  .inflight = t.inflight,
-                                  .self = t.self,
-                                  .begin = t.begin,
-                                  .end = t.end};
+  weir_overlap_options overlap = {.steps = steps->steps,
+                                  .inflight = steps->inflight,
+                                  .self = steps->self,
+                                  .begin = steps->begin,
+                                  .end = steps->end};
   atomic_store_explicit(&bound->entry.cancel, false, memory_order_relaxed);
-  weir_run_options options = {.cancel = &bound->entry.cancel, .step = t.first};
+  weir_run_options options = {.cancel = &bound->entry.cancel,
+                              .step = steps->first};
   return weir_binding_run_overlapped(bound->binding, &overlap, &options, err);
 }

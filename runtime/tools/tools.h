@@ -50,7 +50,6 @@ bool weir_tools_bound_describe(const weir_bound *bound, weir_write_fn write,
 
 /* Many runs of a bound, several of them under way at once. */
 typedef struct weir_tools_steps {
-  uint32_t struct_size;
   int32_t inflight; /* 1 to 64 */
   uint64_t first, steps;
   void *self;
@@ -79,7 +78,6 @@ bool weir_tools_outputs_json(size_t count, const char *const *names,
 
 /* How far |a| is from |b|: |a - b| <= atol + rtol |b|, NaN equals NaN. */
 typedef struct weir_tools_compare {
-  uint32_t struct_size;
   bool same_type;    /* dtype and shape; if not, nothing else is filled */
   int64_t differing; /* elements beyond the tolerance */
   int64_t first;     /* row-major index of the first of them, or -1 */
@@ -87,7 +85,7 @@ typedef struct weir_tools_compare {
   double max_abs, max_rel; /* the largest errors, over all elements */
 } weir_tools_compare;
 
-/* Fills |out|, whose struct_size is set. */
+/* Fills |out|. */
 void weir_tools_tensor_compare(const weir_tensor *a, const weir_tensor *b,
                                double rtol, double atol,
                                weir_tools_compare *out);
@@ -96,7 +94,6 @@ void weir_tools_tensor_compare(const weir_tensor *a, const weir_tensor *b,
  * meant) or one manifest, STEM.json. */
 
 typedef struct weir_tools_checkpoint {
-  uint32_t struct_size;
   const char *path;
   int64_t step; /* -1: the newest */
   /* Damaged ones that are passed over, as weir_load_opts has it; or NULL. */
@@ -119,7 +116,6 @@ weir_status weir_tools_checkpoint_verify(weir_runtime *runtime,
                                          weir_error *err);
 
 typedef struct weir_tools_diff {
-  uint32_t struct_size;
   const char *a, *b; /* checkpoints, .npz or .safetensors */
   double rtol, atol; /* both 0: the same values */
   bool json;
@@ -133,7 +129,6 @@ weir_status weir_tools_checkpoint_diff(weir_runtime *runtime,
                                        bool *out_same, weir_error *err);
 
 typedef struct weir_tools_convert {
-  uint32_t struct_size;
   const char *src;         /* a checkpoint, .npz or .safetensors */
   const char *dst;         /* .npz, .safetensors, .npy, or a folder to make */
   const char *role;        /* variable, slot, state, all; NULL: all */
@@ -202,7 +197,6 @@ void weir_tools_observed_release(weir_tools_observed *observed); /* NULL-safe */
 /* ---- Data sets. */
 
 typedef struct weir_tools_data {
-  uint32_t struct_size;
   const char *name;      /* NULL: all of `data:` */
   const char *data_root; /* NULL: as the graph says */
   uint64_t seed;         /* of shuffles that give none */
@@ -219,7 +213,6 @@ weir_status weir_tools_data_show(weir_runtime *runtime, const weir_graph *graph,
 /* ---- Texts drawn from a language model. */
 
 typedef struct weir_tools_sample_opts {
-  uint32_t struct_size;
   const char *data;      /* name of the section with the vocabulary */
   const char *data_root; /* may be NULL */
   const char *prompt;
@@ -240,7 +233,6 @@ weir_status weir_tools_sample(weir_session *session,
 /* ---- Task graphs for experiments. */
 
 typedef struct weir_tools_generate_opts {
-  uint32_t struct_size;
   uint32_t processors; /* planted: of the hidden plan; 0: 4 */
   const char *kind; /* cholesky, lu, fft, stencil, layered, transformer, planted
                      */

@@ -110,7 +110,7 @@ static weir_tools_compare compare(const double *a, const double *b, double rtol,
           runtime, &(weir_tensor_spec)WEIR_TENSOR_SPEC(WEIR_F64, 1, dims, 24),
           b, &y, &err),
       &err);
-  weir_tools_compare c = {.struct_size = sizeof c};
+  weir_tools_compare c;
   weir_tools_tensor_compare(x, y, rtol, atol, &c);
   weir_tensor_release(x);
   weir_tensor_release(y);

@@ -25,7 +25,7 @@ static bool deliver(weir_yaml_builder *b, const weir_error *error,
                     const weir_mark *other, const char *other_label) {
   if (b->error_count++ == 0) {
     b->status = error->code;
-    if (b->err != NULL) *b->err = *error;
+    weir_error_copy(b->err, error);
   }
   if (b->sink != NULL) {
     weir_diag diag;

@@ -92,7 +92,7 @@ static void sleeper_done(void *self, weir_status status,
                          const weir_error *err) {
   sleeper *s = self;
   s->status = status;
-  if (err != NULL && s->err != NULL) *s->err = *err;
+  if (err != NULL) weir_error_copy(s->err, err);
   atomic_store(&s->ended, 1);
   /* The word is on the sleeper's stack, which it leaves only after this. */
   weir_futex_wake(&s->ended, 1);

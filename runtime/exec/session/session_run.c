@@ -240,7 +240,7 @@ static weir_status run(weir_exec_session *session, const weir_wanted *wanted,
   } else {
     for (size_t k = 0; k < fetch_count; k++) fetches[k].status = s;
     for (size_t k = 0; k < fetch_count; k++)
-      if (fetches[k].error != NULL && err != NULL) *fetches[k].error = *err;
+      if (err != NULL) weir_error_copy(fetches[k].error, err);
   }
   end(&c);
   return s;

@@ -68,7 +68,7 @@ static bool parse(weir_loader *l, weir_module *m, weir_sv text) {
   if (s != WEIR_OK) {
     if (l->errors++ == 0) {
       l->status = s;
-      if (l->err != NULL) *l->err = err;
+      weir_error_copy(l->err, &err);
     }
     l->fatal = true;
     return false;

@@ -52,7 +52,7 @@ bool weir_report_send(weir_loader *l) {
   const weir_error *err = &l->diag.error;
   if (l->errors == 0) {
     l->status = err->code;
-    if (l->err != NULL) *l->err = *err;
+    weir_error_copy(l->err, err);
   }
   l->errors++;
   if (err->code == WEIR_RESOURCE_EXHAUSTED && err->id[1] == '6')

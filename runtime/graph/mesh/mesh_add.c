@@ -67,7 +67,7 @@ weir_status weir_mesh_add(weir_mesh_lower *l, const weir_mesh_node *n,
   WEIR_TRY(name_of(l, n, &spec.name));
   weir_status s =
       weir_graph_builder_add(l->pass.builder, &spec, out_node, NULL);
-  if (s != WEIR_OK && l->err != NULL) *l->err = l->pass.builder->diag.error;
+  if (s != WEIR_OK) weir_error_copy(l->err, &l->pass.builder->diag.error);
   return s;
 }
 

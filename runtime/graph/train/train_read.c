@@ -17,7 +17,7 @@ bool weir_train_report_send(weir_train_reader *r) {
   const weir_error *err = &r->diag.error;
   if (r->errors == 0) {
     r->status = err->code;
-    if (r->err != NULL) *r->err = *err;
+    weir_error_copy(r->err, err);
   }
   r->errors++;
   if (r->sink != NULL) r->sink->report(r->sink->self, &r->diag);

@@ -12,6 +12,15 @@ void weir_diag_init(weir_diag *diag, const weir_error *err) {
   diag->label_count = diag->note_count = 0;
 }
 
+void weir_diag_begin(weir_diag *diag, weir_error_id id, const weir_mark *at,
+                     const char *fmt, va_list args) {
+  char text[sizeof diag->error.message];
+  vsnprintf(text, sizeof text, fmt, args);
+  weir_error err = WEIR_ERROR_INIT;
+  weir_fail(&err, id, at, "%s", text);
+  weir_diag_init(diag, &err);
+}
+
 /* Formats into dst[size]; a code point that was cut in half is dropped. */
 WEIR_PRINTF(3, 0)
 static void format_text(char *dst, size_t size, const char *fmt, va_list args) {

@@ -2,6 +2,8 @@
 #ifndef WEIR_BASE_DIAG_H_
 #define WEIR_BASE_DIAG_H_
 
+#include <stdarg.h>
+
 #include "runtime/base/status.h"
 #include "runtime/base/sv.h"
 #include "runtime/base/writer.h"
@@ -54,6 +56,9 @@ typedef struct weir_diag_sink {
 /* Starts a diagnostic from a filled error; then add labels and notes. Past the
  * limits they are dropped. */
 void weir_diag_init(weir_diag *diag, const weir_error *err);
+/* The same with an error of that text; |at| may be NULL. */
+void weir_diag_begin(weir_diag *diag, weir_error_id id, const weir_mark *at,
+                     const char *fmt, va_list args) WEIR_PRINTF(4, 0);
 void weir_diag_set_label(weir_diag *diag, const char *fmt, ...)
     WEIR_PRINTF(2, 3);
 void weir_diag_add_label(weir_diag *diag, const weir_mark *at, const char *fmt,

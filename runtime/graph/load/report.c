@@ -2,7 +2,6 @@
 #include "runtime/graph/load/report.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "runtime/base/diag/nearest.h"
 #include "runtime/graph/load/loader.h"
@@ -62,21 +61,11 @@ bool weir_report_send(weir_loader *l) {
   return false;
 }
 
-WEIR_PRINTF(4, 0)
-static void begin(weir_loader *l, weir_error_id id, const weir_mark *at,
-                  const char *fmt, va_list args) {
-  char text[sizeof l->diag.error.message];
-  vsnprintf(text, sizeof text, fmt, args);
-  weir_error err = WEIR_ERROR_INIT;
-  weir_fail(&err, id, at, "%s", text);
-  weir_diag_init(&l->diag, &err);
-}
-
 void weir_report_begin(weir_loader *l, weir_error_id id, const weir_mark *at,
                        const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
-  begin(l, id, at, fmt, args);
+  weir_diag_begin(&l->diag, id, at, fmt, args);
   va_end(args);
 }
 
@@ -84,7 +73,7 @@ bool weir_report(weir_loader *l, weir_error_id id, const weir_mark *at,
                  const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
-  begin(l, id, at, fmt, args);
+  weir_diag_begin(&l->diag, id, at, fmt, args);
   va_end(args);
   return weir_report_send(l);
 }

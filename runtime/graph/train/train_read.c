@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/diag/nearest.h"
@@ -24,21 +23,11 @@ bool weir_train_report_send(weir_train_reader *r) {
   return false;
 }
 
-WEIR_PRINTF(4, 0)
-static void begin(weir_train_reader *r, weir_error_id id, const weir_mark *at,
-                  const char *fmt, va_list args) {
-  char text[sizeof r->diag.error.message];
-  vsnprintf(text, sizeof text, fmt, args);
-  weir_error err = WEIR_ERROR_INIT;
-  weir_fail(&err, id, at, "%s", text);
-  weir_diag_init(&r->diag, &err);
-}
-
 void weir_train_report_begin(weir_train_reader *r, weir_error_id id,
                              const weir_mark *at, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
-  begin(r, id, at, fmt, args);
+  weir_diag_begin(&r->diag, id, at, fmt, args);
   va_end(args);
 }
 
@@ -46,7 +35,7 @@ bool weir_train_report(weir_train_reader *r, weir_error_id id,
                        const weir_mark *at, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
-  begin(r, id, at, fmt, args);
+  weir_diag_begin(&r->diag, id, at, fmt, args);
   va_end(args);
   return weir_train_report_send(r);
 }

@@ -123,6 +123,12 @@ weir_status weir_grad_zero(weir_grad_ctx *ctx) {
   return WEIR_OK;
 }
 
+weir_status weir_grad_reshape(weir_grad_ctx *ctx) {
+  weir_ref x = weir_grad_in(ctx, 0), dy = weir_grad_dy(ctx, 0);
+  weir_grad_add(ctx, 0, weir_g_reshape_like(ctx, dy, x));
+  return WEIR_OK;
+}
+
 weir_status weir_grad_extreme(weir_grad_ctx *ctx) {
   weir_ref x = weir_grad_in(ctx, 0);
   weir_ref y = weir_g_keepdims(ctx, weir_grad_out(ctx, 0));

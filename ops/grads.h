@@ -51,6 +51,8 @@ weir_attr weir_attr_shape(const weir_shape *shape);
 
 /* For ops whose output does not change with small changes of the inputs. */
 weir_status weir_grad_zero(weir_grad_ctx *ctx);
+/* For ops that keep the elements: dy with the shape of input 0. */
+weir_status weir_grad_reshape(weir_grad_ctx *ctx);
 /* reduce_max and reduce_min: dy, shared by the elements equal to y. */
 weir_status weir_grad_extreme(weir_grad_ctx *ctx);
 

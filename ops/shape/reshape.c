@@ -112,13 +112,6 @@ static weir_status shape(weir_shape_ctx *ctx) {
   return weir_rule_view(ctx, &y);
 }
 
-static weir_status grad(weir_grad_ctx *ctx) {
-  weir_grad_add(
-      ctx, 0,
-      weir_g_reshape_like(ctx, weir_grad_dy(ctx, 0), weir_grad_in(ctx, 0)));
-  return WEIR_OK;
-}
-
 const weir_op_def weir_op_reshape = {
     .name = "reshape",
     .summary = "The elements of x, in their order, with another shape.",
@@ -133,5 +126,5 @@ const weir_op_def weir_op_reshape = {
                 "more than 8 dimensions"},
     .flags = WEIR_OP_VIEW,
     .shape = shape,
-    .grad = grad,
+    .grad = weir_grad_reshape,
     .cost = weir_cost_none};

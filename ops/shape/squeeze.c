@@ -39,12 +39,6 @@ static weir_status shape(weir_shape_ctx *ctx) {
   return weir_rule_view(ctx, &y);
 }
 
-static weir_status grad(weir_grad_ctx *ctx) {
-  weir_ref x = weir_grad_in(ctx, 0), dy = weir_grad_dy(ctx, 0);
-  weir_grad_add(ctx, 0, weir_g_reshape_like(ctx, dy, x));
-  return WEIR_OK;
-}
-
 const weir_op_def weir_op_squeeze = {
     .name = "squeeze",
     .summary = "x without dimensions of size 1.",
@@ -59,5 +53,5 @@ const weir_op_def weir_op_squeeze = {
                 "dimensions without numbers, unless axis is given"},
     .flags = WEIR_OP_VIEW,
     .shape = shape,
-    .grad = grad,
+    .grad = weir_grad_reshape,
     .cost = weir_cost_none};

@@ -36,6 +36,13 @@ weir_status weir_rule_attr_shape(weir_shape_ctx *ctx);
 /* For ops without outputs. */
 weir_status weir_rule_none(weir_shape_ctx *ctx);
 
+/* Ports, types, refusals and shape rule of an op on floats that gives a number
+ * for each, element by element. */
+#define WEIR_FLOAT_UNARY_FIELDS                                   \
+  .inputs = {{"x", "T"}}, .outputs = {{"y", "T"}},                \
+  .types = {{"T", WEIR_FLOATS}}, .refuses = {"integers", "bool"}, \
+  .flags = WEIR_OP_ELEMENTWISE, .shape = weir_rule_unary
+
 /* |*out| is what |a| and |b| broadcast to. Errors: W2011 with both shapes. */
 weir_status weir_rule_broadcast(weir_shape_ctx *ctx, const weir_shape *a,
                                 const weir_shape *b, weir_shape *out);

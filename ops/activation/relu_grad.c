@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/cost.h"
-#include "ops/grads.h"
-#include "ops/rules.h"
+#include "ops/activation/slope.h"
 
 /* By y it is 0. */
 static weir_status grad(weir_grad_ctx *ctx) {
@@ -18,12 +16,5 @@ const weir_op_def weir_op_relu_grad = {
         "y is relu's value or its argument: both are above 0 in the same "
         "places.",
     .example = "relu_grad(y, dy)",
-    .inputs = {{"y", "T"}, {"dy", "T"}},
-    .outputs = {{"dx", "T"}},
-    .types = {{"T", WEIR_FLOATS}},
-    .refuses = {"shapes that do not broadcast", "inputs of two dtypes",
-                "integers"},
-    .flags = WEIR_OP_ELEMENTWISE,
-    .shape = weir_rule_binary,
     .grad = grad,
-    .cost = weir_cost_unary};
+    WEIR_SLOPE_FIELDS};

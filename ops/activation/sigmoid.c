@@ -14,11 +14,6 @@ const weir_op_def weir_op_sigmoid = {
     .summary = "1 / (1 + exp(-x)), element by element.",
     .doc = "Computed without overflow on either side.",
     .example = "sigmoid(x)",
-    .inputs = {{"x", "T"}},
-    .outputs = {{"y", "T"}},
-    .types = {{"T", WEIR_FLOATS}},
-    .refuses = {"integers", "bool"},
-    .flags = WEIR_OP_ELEMENTWISE,
-    .shape = weir_rule_unary,
+    WEIR_FLOAT_UNARY_FIELDS,
     .grad = grad,
     .cost = weir_cost_math};

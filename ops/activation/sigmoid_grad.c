@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/cost.h"
-#include "ops/grads.h"
-#include "ops/rules.h"
+#include "ops/activation/slope.h"
 
 /* By y it is dy (1 - 2 y). */
 static weir_status grad(weir_grad_ctx *ctx) {
@@ -22,12 +20,5 @@ const weir_op_def weir_op_sigmoid_grad = {
     .summary = "Gradient of sigmoid: dy y (1 - y).",
     .doc = "y is sigmoid's value.",
     .example = "sigmoid_grad(y, dy)",
-    .inputs = {{"y", "T"}, {"dy", "T"}},
-    .outputs = {{"dx", "T"}},
-    .types = {{"T", WEIR_FLOATS}},
-    .refuses = {"shapes that do not broadcast", "inputs of two dtypes",
-                "integers"},
-    .flags = WEIR_OP_ELEMENTWISE,
-    .shape = weir_rule_binary,
     .grad = grad,
-    .cost = weir_cost_unary};
+    WEIR_SLOPE_FIELDS};

@@ -17,11 +17,6 @@ const weir_op_def weir_op_softplus = {
     .doc = "Computed as max(x, 0) + log(1 + exp(-|x|)), so it never overflows.",
     .source = "Dugas et al., NIPS 13 (2000) 472-478",
     .example = "softplus(x)",
-    .inputs = {{"x", "T"}},
-    .outputs = {{"y", "T"}},
-    .types = {{"T", WEIR_FLOATS}},
-    .refuses = {"integers", "bool"},
-    .flags = WEIR_OP_ELEMENTWISE,
-    .shape = weir_rule_unary,
+    WEIR_FLOAT_UNARY_FIELDS,
     .grad = grad,
     .cost = weir_cost_math};

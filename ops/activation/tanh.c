@@ -13,11 +13,6 @@ const weir_op_def weir_op_tanh = {
     .name = "tanh",
     .summary = "Hyperbolic tangent of x, element by element.",
     .example = "tanh(x)",
-    .inputs = {{"x", "T"}},
-    .outputs = {{"y", "T"}},
-    .types = {{"T", WEIR_FLOATS}},
-    .refuses = {"integers", "bool"},
-    .flags = WEIR_OP_ELEMENTWISE,
-    .shape = weir_rule_unary,
+    WEIR_FLOAT_UNARY_FIELDS,
     .grad = grad,
     .cost = weir_cost_math};

@@ -8,11 +8,6 @@ const weir_op_def weir_op_ceil = {
     .summary = "Smallest integer not below x, element by element.",
     .doc = "The gradient is 0.",
     .example = "ceil(x)",
-    .inputs = {{"x", "T"}},
-    .outputs = {{"y", "T"}},
-    .types = {{"T", WEIR_FLOATS}},
-    .refuses = {"integers", "bool"},
-    .flags = WEIR_OP_ELEMENTWISE,
-    .shape = weir_rule_unary,
+    WEIR_FLOAT_UNARY_FIELDS,
     .grad = weir_grad_zero,
     .cost = weir_cost_unary};

@@ -15,11 +15,6 @@ const weir_op_def weir_op_cos = {
     .name = "cos",
     .summary = "Cosine of x (in radians), element by element.",
     .example = "cos(x)",
-    .inputs = {{"x", "T"}},
-    .outputs = {{"y", "T"}},
-    .types = {{"T", WEIR_FLOATS}},
-    .refuses = {"integers", "bool"},
-    .flags = WEIR_OP_ELEMENTWISE,
-    .shape = weir_rule_unary,
+    WEIR_FLOAT_UNARY_FIELDS,
     .grad = grad,
     .cost = weir_cost_math};

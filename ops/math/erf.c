@@ -18,11 +18,6 @@ const weir_op_def weir_op_erf = {
     .summary = "Error function of x, element by element.",
     .doc = "2 / sqrt(pi) times the integral of exp(-t t) from 0 to x.",
     .example = "erf(x)",
-    .inputs = {{"x", "T"}},
-    .outputs = {{"y", "T"}},
-    .types = {{"T", WEIR_FLOATS}},
-    .refuses = {"integers", "bool"},
-    .flags = WEIR_OP_ELEMENTWISE,
-    .shape = weir_rule_unary,
+    WEIR_FLOAT_UNARY_FIELDS,
     .grad = grad,
     .cost = weir_cost_math};

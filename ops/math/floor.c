@@ -8,11 +8,6 @@ const weir_op_def weir_op_floor = {
     .summary = "Largest integer not above x, element by element.",
     .doc = "The gradient is 0.",
     .example = "floor(x)",
-    .inputs = {{"x", "T"}},
-    .outputs = {{"y", "T"}},
-    .types = {{"T", WEIR_FLOATS}},
-    .refuses = {"integers", "bool"},
-    .flags = WEIR_OP_ELEMENTWISE,
-    .shape = weir_rule_unary,
+    WEIR_FLOAT_UNARY_FIELDS,
     .grad = weir_grad_zero,
     .cost = weir_cost_unary};

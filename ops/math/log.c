@@ -14,11 +14,6 @@ const weir_op_def weir_op_log = {
     .summary = "Natural logarithm of x, element by element.",
     .doc = "log(0) is -infinity, of a negative number NaN.",
     .example = "log(x)",
-    .inputs = {{"x", "T"}},
-    .outputs = {{"y", "T"}},
-    .types = {{"T", WEIR_FLOATS}},
-    .refuses = {"integers", "bool"},
-    .flags = WEIR_OP_ELEMENTWISE,
-    .shape = weir_rule_unary,
+    WEIR_FLOAT_UNARY_FIELDS,
     .grad = grad,
     .cost = weir_cost_math};

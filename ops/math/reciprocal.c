@@ -14,11 +14,6 @@ static weir_status grad(weir_grad_ctx *ctx) {
 const weir_op_def weir_op_reciprocal = {.name = "reciprocal",
                                         .summary = "1 / x, element by element.",
                                         .example = "reciprocal(x)",
-                                        .inputs = {{"x", "T"}},
-                                        .outputs = {{"y", "T"}},
-                                        .types = {{"T", WEIR_FLOATS}},
-                                        .refuses = {"integers", "bool"},
-                                        .flags = WEIR_OP_ELEMENTWISE,
-                                        .shape = weir_rule_unary,
+                                        WEIR_FLOAT_UNARY_FIELDS,
                                         .grad = grad,
                                         .cost = weir_cost_unary};

@@ -9,11 +9,6 @@ const weir_op_def weir_op_round = {
     .doc = "round(2.5) is 2, round(3.5) is 4. The gradient is 0.",
     .source = "IEEE 754-2019, roundTiesToEven",
     .example = "round(x)",
-    .inputs = {{"x", "T"}},
-    .outputs = {{"y", "T"}},
-    .types = {{"T", WEIR_FLOATS}},
-    .refuses = {"integers", "bool"},
-    .flags = WEIR_OP_ELEMENTWISE,
-    .shape = weir_rule_unary,
+    WEIR_FLOAT_UNARY_FIELDS,
     .grad = weir_grad_zero,
     .cost = weir_cost_unary};

@@ -16,11 +16,6 @@ const weir_op_def weir_op_sqrt = {
     .summary = "Square root of x, element by element.",
     .doc = "NaN for negative numbers.",
     .example = "sqrt(x)",
-    .inputs = {{"x", "T"}},
-    .outputs = {{"y", "T"}},
-    .types = {{"T", WEIR_FLOATS}},
-    .refuses = {"integers", "bool"},
-    .flags = WEIR_OP_ELEMENTWISE,
-    .shape = weir_rule_unary,
+    WEIR_FLOAT_UNARY_FIELDS,
     .grad = grad,
     .cost = weir_cost_unary};

@@ -48,7 +48,7 @@ static weir_status run(const weir_args *args) {
   return WEIR_OK;
 }
 
-#define KERNEL(op_name, dtypes)                                               \
+#define KERNEL_OF(op_name, dtypes, is_in_place)                               \
   const weir_kernel_def weir_kernel_cpu_##op_name = {.op = #op_name,          \
                                                      .name = "cpu." #op_name, \
                                                      .device = WEIR_CPU,      \
@@ -57,18 +57,9 @@ static weir_status run(const weir_args *args) {
                                                      .layouts = true,         \
                                                      .prepare = prepare,      \
                                                      .run = run,              \
-                                                     .in_place = false};
-
-#define KERNEL_IN_PLACE(op_name, dtypes)                                      \
-  const weir_kernel_def weir_kernel_cpu_##op_name = {.op = #op_name,          \
-                                                     .name = "cpu." #op_name, \
-                                                     .device = WEIR_CPU,      \
-                                                     .types = (dtypes),       \
-                                                     .accepts = accepts,      \
-                                                     .layouts = true,         \
-                                                     .prepare = prepare,      \
-                                                     .run = run,              \
-                                                     .in_place = true};
+                                                     .in_place = is_in_place};
+#define KERNEL(op_name, dtypes) KERNEL_OF(op_name, dtypes, false)
+#define KERNEL_IN_PLACE(op_name, dtypes) KERNEL_OF(op_name, dtypes, true)
 
 KERNEL_IN_PLACE(neg, WEIR_NUMBERS)
 KERNEL_IN_PLACE(abs, WEIR_NUMBERS)

@@ -11,27 +11,7 @@ static bool accepts(const weir_call *call, weir_why *why) {
 }
 
 /* in_place is safe: operands are read before the result is written. */
-#define SCALAR(op_name, expr)                                               \
-  static weir_status op_name##_run(const weir_args *args) {                 \
-    float a = *(const float *)args->io[0], b = *(const float *)args->io[1]; \
-    *(float *)args->io[2] = (expr);                                         \
-    return WEIR_OK;                                                         \
-  }                                                                         \
-  const weir_kernel_def weir_kernel_cpu_##op_name##_scalar = {              \
-      .op = #op_name,                                                       \
-      .name = "cpu." #op_name ".scalar",                                    \
-      .device = WEIR_CPU,                                                   \
-      .types = WEIR_F32,                                                    \
-      .accepts = accepts,                                                   \
-      .in_place = true,                                                     \
-      .run = op_name##_run};
-
-#define SCALAR_UNARY(op_name, expr)                            \
-  static weir_status op_name##_run(const weir_args *args) {    \
-    float a = *(const float *)args->io[0];                     \
-    *(float *)args->io[1] = (expr);                            \
-    return WEIR_OK;                                            \
-  }                                                            \
+#define KERNEL(op_name)                                        \
   const weir_kernel_def weir_kernel_cpu_##op_name##_scalar = { \
       .op = #op_name,                                          \
       .name = "cpu." #op_name ".scalar",                       \
@@ -40,6 +20,22 @@ static bool accepts(const weir_call *call, weir_why *why) {
       .accepts = accepts,                                      \
       .in_place = true,                                        \
       .run = op_name##_run};
+
+#define SCALAR(op_name, expr)                                               \
+  static weir_status op_name##_run(const weir_args *args) {                 \
+    float a = *(const float *)args->io[0], b = *(const float *)args->io[1]; \
+    *(float *)args->io[2] = (expr);                                         \
+    return WEIR_OK;                                                         \
+  }                                                                         \
+  KERNEL(op_name)
+
+#define SCALAR_UNARY(op_name, expr)                         \
+  static weir_status op_name##_run(const weir_args *args) { \
+    float a = *(const float *)args->io[0];                  \
+    *(float *)args->io[1] = (expr);                         \
+    return WEIR_OK;                                         \
+  }                                                         \
+  KERNEL(op_name)
 
 SCALAR(add, a + b)
 SCALAR(sub, a - b)

@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#include "runtime/base/map.h"
 #include "runtime/io/array/npy.h"
 #include "runtime/io/array/npz.h"
 #include "runtime/io/array/zip.h"
 #include "runtime/io/inflate.h"
+#include "runtime/io/names.h"
 
 enum {
   kVersion = 20,  /* of the format that is needed to read it: 2.0 */
@@ -100,31 +100,12 @@ static void put_directory(weir_strbuf *out, size_t start, const weir_sv *names,
   put(out, 0, 2); /* comment */
 }
 
-/* Members are named after graph outputs, but callers may pass anything. */
-static weir_status check_names(const weir_allocator *alloc,
-                               const weir_sv *names, size_t count,
-                               weir_error *err) {
-  weir_map seen;
-  weir_status s = WEIR_OK;
-  weir_map_init(&seen, alloc);
-  for (size_t i = 0; s == WEIR_OK && i < count; i++) {
-    uint32_t other = WEIR_MAP_NONE;
-    char full[kNameBytes + 4];
-    bool fits = names[i].size > 0 && names[i].size <= kNameBytes;
-    if (fits) memcpy(full, names[i].data, names[i].size);
-    if (fits) memcpy(full + names[i].size, ".npy", 4);
-    if (!fits || !weir_npz_name_is_sound((weir_sv){full, names[i].size + 4}))
-      s = weir_fail(
-          err, WEIR_W5009, NULL, "'%.*s' cannot be the name of an .npz member",
-          (int)(names[i].size < 200 ? names[i].size : 200), names[i].data);
-    else if (!weir_map_put(&seen, names[i], (uint32_t)i, &other))
-      s = weir_fail_memory(err, count);
-    else if (other != WEIR_MAP_NONE)
-      s = weir_fail(err, WEIR_W5009, NULL, "two members are called '%.*s'",
-                    WEIR_SV(names[i]));
-  }
-  weir_map_release(&seen);
-  return s;
+static bool is_sound(weir_sv name) {
+  char full[kNameBytes + 4];
+  if (name.size == 0 || name.size > kNameBytes) return false;
+  memcpy(full, name.data, name.size);
+  memcpy(full + name.size, ".npy", 4);
+  return weir_npz_name_is_sound((weir_sv){full, name.size + 4});
 }
 
 weir_status weir_npz_write(const weir_sv *names, weir_tensor *const *tensors,
@@ -134,7 +115,13 @@ weir_status weir_npz_write(const weir_sv *names, weir_tensor *const *tensors,
   if (count > WEIR_NPZ_MEMBERS)
     return weir_fail(err, WEIR_W5009, NULL,
                      "%zu members; an .npz file may have 4096", count);
-  WEIR_TRY(check_names(out->alloc, names, count, err));
+  weir_names given = {.count = count,
+                      .self = names,
+                      .name_at = weir_names_at,
+                      .is_sound = is_sound,
+                      .one = "an .npz member",
+                      .several = "members"};
+  WEIR_TRY(weir_names_check(out->alloc, &given, err));
   members = weir_alloc_array(out->alloc, count + 1, sizeof *members);
   if (members == NULL) return weir_fail_memory(err, count);
   weir_status s = WEIR_OK;

@@ -2,36 +2,12 @@
 #include "runtime/io/array/safetensors_write.h"
 
 #include "runtime/base/json/json.h"
-#include "runtime/base/map.h"
 #include "runtime/base/size.h"
-#include "runtime/base/utf8.h"
 #include "runtime/io/array/safetensors.h"
 #include "runtime/io/array/safetensors_header.h"
+#include "runtime/io/names.h"
 
 enum { kLengthBytes = 8, kDataAlign = 64 };
-
-static weir_status check_names(const weir_allocator *alloc,
-                               const weir_sv *names, size_t count,
-                               weir_error *err) {
-  weir_map seen;
-  weir_status s = WEIR_OK;
-  weir_map_init(&seen, alloc);
-  for (size_t i = 0; s == WEIR_OK && i < count; i++) {
-    uint32_t other = WEIR_MAP_NONE;
-    if (!weir_utf8_valid(names[i], NULL) ||
-        weir_sv_is(names[i], "__metadata__"))
-      s = weir_fail(err, WEIR_W5009, NULL,
-                    "'%.*s' cannot be the name of a tensor in a file",
-                    WEIR_SV(names[i]));
-    else if (!weir_map_put(&seen, names[i], (uint32_t)i, &other))
-      s = weir_fail_memory(err, count);
-    else if (other != WEIR_MAP_NONE)
-      s = weir_fail(err, WEIR_W5009, NULL, "two tensors are called '%.*s'",
-                    WEIR_SV(names[i]));
-  }
-  weir_map_release(&seen);
-  return s;
-}
 
 /* Calls come for elements of 8, 4 and 1 bytes, so that each tensor starts at a
  * multiple of its element's size. */
@@ -92,7 +68,13 @@ weir_status weir_safetensors_begin(const weir_safetensors_source *source,
                                    uint32_t *out_order, weir_strbuf *out,
                                    weir_error *err) {
   size_t start = out->size, end = 0;
-  WEIR_TRY(check_names(out->alloc, source->names, source->count, err));
+  weir_names names = {.count = source->count,
+                      .self = source->names,
+                      .name_at = weir_names_at,
+                      .is_sound = weir_names_is_sound,
+                      .one = "a tensor in a file",
+                      .several = "tensors"};
+  WEIR_TRY(weir_names_check(out->alloc, &names, err));
   weir_strbuf_repeat(out, '\0', kLengthBytes);
   put_header(source, out_order, out);
   WEIR_TRY(weir_strbuf_status(out, err));

@@ -6,11 +6,11 @@
 #include <signal.h>
 
 #include "runtime/base/json/json.h"
-#include "runtime/base/map.h"
 #include "runtime/base/utf8.h"
 #include "runtime/io/checkpoint/checkpoint_clean.h"
 #include "runtime/io/checkpoint/checkpoint_internal.h"
 #include "runtime/io/checkpoint/checkpoint_write.h"
+#include "runtime/io/names.h"
 
 /* The store: its folder, its lock, and the thread that writes.
  *
@@ -82,28 +82,8 @@ static weir_status check_info(const weir_checkpoint_info *info,
   return check_given(info->extra, "extra", err);
 }
 
-/* Over all entries: a shard's writer sees its own only. */
-static weir_status check_names(const weir_allocator *alloc,
-                               const weir_checkpoint_entry *entries,
-                               size_t count, weir_error *err) {
-  weir_map seen;
-  weir_status s = WEIR_OK;
-  weir_map_init(&seen, alloc);
-  for (size_t i = 0; s == WEIR_OK && i < count; i++) {
-    uint32_t other = WEIR_MAP_NONE;
-    weir_sv name = entries[i].name;
-    if (!weir_utf8_valid(name, NULL) || weir_sv_is(name, "__metadata__"))
-      s = weir_fail(err, WEIR_W5009, NULL,
-                    "'%.*s' cannot be the name of a tensor in a checkpoint",
-                    WEIR_SV(name));
-    else if (!weir_map_put(&seen, name, (uint32_t)i, &other))
-      s = weir_fail_memory(err, count);
-    else if (other != WEIR_MAP_NONE)
-      s = weir_fail(err, WEIR_W5009, NULL, "two tensors are called '%.*s'",
-                    WEIR_SV(name));
-  }
-  weir_map_release(&seen);
-  return s;
+static weir_sv name_at(const void *self, size_t i) {
+  return ((const weir_checkpoint_entry *)self)[i].name;
 }
 
 static weir_status fill_job(weir_checkpoint_job *job,
@@ -136,7 +116,14 @@ static weir_status make_job(const weir_allocator *alloc,
                             weir_checkpoint_job **out_job, weir_error *err) {
   *out_job = NULL;
   WEIR_TRY(check_info(info, err));
-  WEIR_TRY(check_names(alloc, entries, count, err));
+  /* Over all entries: a shard's writer sees its own only. */
+  weir_names names = {.count = count,
+                      .self = entries,
+                      .name_at = name_at,
+                      .is_sound = weir_names_is_sound,
+                      .one = "a tensor in a checkpoint",
+                      .several = "tensors"};
+  WEIR_TRY(weir_names_check(alloc, &names, err));
   weir_checkpoint_job *job = weir_alloc_array(alloc, 1, sizeof *job);
   if (job == NULL) return weir_fail_memory(err, sizeof *job);
   weir_arena_init(&job->arena, alloc);

@@ -113,7 +113,8 @@ weir_status weir_graph_fix_shapes(const weir_graph *graph,
                                   const weir_graph **out_graph,
                                   weir_error *err) {
   weir_graph *special = NULL;
-  bool open = graph->symbol_count > 0 || !shapes_known(graph);
+  /* Symbol 0 stands for "none", so a graph of numbers has one. */
+  bool open = graph->symbol_count > 1 || !shapes_known(graph);
   *out_graph = NULL;
   if (open) WEIR_TRY(weir_graph_specialize(graph, shapes, &special, err));
   *out_graph = open ? special : weir_graph_ref(graph);

@@ -40,6 +40,10 @@ struct weir_runtime {
 /* One more reference, which is returned. */
 weir_runtime *weir_runtime_ref(weir_runtime *runtime);
 
+static inline weir_text weir_text_of(weir_sv text) {
+  return (weir_text){text.data, text.size};
+}
+
 /* weir_log.c: a line to the host's log, if it wants one. */
 void weir_log(const weir_runtime *runtime, weir_log_level level,
               const char *fmt, ...) WEIR_PRINTF(3, 4);
@@ -55,6 +59,21 @@ struct weir_run_entry {
 
 typedef struct weir_placed weir_placed;
 
+/* weir_variable.c: the variables of a graph as sessions and trainers list them.
+ * One thread at a time. */
+typedef struct weir_variables {
+  const weir_graph *graph;   /* lent, as |placed| is */
+  const weir_placed *placed; /* or NULL */
+  bool *trained; /* per node of |graph|, made when first asked for */
+} weir_variables;
+
+size_t weir_variables_count(const weir_graph *graph);
+/* The i-th one. Errors: W0004 (there are not so many), W6001. */
+weir_status weir_variables_at(weir_variables *variables, size_t i,
+                              weir_variable_desc *out_variable,
+                              weir_error *err);
+void weir_variables_release(weir_variables *variables);
+
 struct weir_session {
   atomic_int refs; /* the handle's and each bound's */
   weir_runtime *runtime;
@@ -62,8 +81,8 @@ struct weir_session {
   weir_exec_session *exec;
   weir_placed *placed; /* or NULL */
   pthread_mutex_t lock;
-  weir_run_entry runs; /* ring; guarded by |lock| */
-  bool *trained; /* per node of |graph|, made when first asked for; likewise */
+  weir_run_entry runs;      /* ring; guarded by |lock| */
+  weir_variables variables; /* likewise */
 };
 
 struct weir_bound {

@@ -37,8 +37,4 @@ void weir_plan_call_end(plan_call *call, weir_runtime *runtime);
 weir_status weir_plan_check_row(const weir_plan *plan, size_t i, size_t count,
                                 const char *what, weir_error *err);
 
-static inline weir_text weir_text_of(weir_sv text) {
-  return (weir_text){text.data, text.size};
-}
-
 #endif

@@ -76,7 +76,7 @@ void weir_session_unref(weir_session *session) {
   weir_runtime *runtime = session->runtime;
   weir_exec_session_release(session->exec);
   weir_placed_release(session->placed);
-  weir_free(runtime->env.alloc, session->trained);
+  weir_variables_release(&session->variables);
   weir_graph_unref(session->graph);
   pthread_mutex_destroy(&session->lock);
   weir_free(runtime->env.alloc, session);

@@ -21,6 +21,7 @@ struct weir_trainer {
   void (*on_diag)(void *self, const weir_diag *diag);
   void *on_diag_self;
   weir_diag_sink sink;
+  weir_variables variables;
 };
 
 static void report(void *self, const weir_diag *diag) {
@@ -95,6 +96,7 @@ weir_status weir_trainer_create(weir_runtime *runtime, const weir_graph *graph,
 void weir_trainer_release(weir_trainer *trainer) {
   if (trainer == NULL) return;
   weir_runtime *runtime = trainer->runtime;
+  weir_variables_release(&trainer->variables);
   weir_loop_release(trainer->loop);
   weir_placed_release(trainer->placed);
   weir_free(runtime->env.alloc, trainer);
@@ -145,6 +147,20 @@ weir_status weir_trainer_progress(const weir_trainer *trainer,
   if (trainer == NULL) return weir_fail_null(err, "trainer");
   weir_train_progress p = weir_loop_now(trainer->loop);
   return WEIR_OPTS_WRITE(weir_train_progress, out_progress, &p, err);
+}
+
+size_t weir_trainer_variable_count(const weir_trainer *trainer) {
+  return trainer == NULL ? 0
+                         : weir_variables_count(weir_loop_graph(trainer->loop));
+}
+
+weir_status weir_trainer_variable_at(weir_trainer *trainer, size_t i,
+                                     weir_variable_desc *out_variable,
+                                     weir_error *err) {
+  if (trainer == NULL) return weir_fail_null(err, "trainer");
+  trainer->variables.graph = weir_loop_graph(trainer->loop);
+  trainer->variables.placed = trainer->placed;
+  return weir_variables_at(&trainer->variables, i, out_variable, err);
 }
 
 weir_status weir_trainer_variable_get(weir_trainer *trainer, const char *name,

@@ -82,6 +82,12 @@ WEIR_API weir_status weir_trainer_save(weir_trainer *trainer, bool wait,
 WEIR_API weir_status weir_trainer_progress(const weir_trainer *trainer,
                                            weir_train_progress *out_progress,
                                            weir_error *err);
+/* How many variables and slots there are; the i-th, its texts lent by the
+ * trainer. Errors: W0004 (there are not so many), W6001. */
+WEIR_API size_t weir_trainer_variable_count(const weir_trainer *trainer);
+WEIR_API weir_status weir_trainer_variable_at(weir_trainer *trainer, size_t i,
+                                              weir_variable_desc *out_variable,
+                                              weir_error *err);
 /* The value of a variable or slot ("c1/w", "c1/w/adam_m", "train/global_step"),
  * as a copy; and sets it. */
 WEIR_API weir_status weir_trainer_variable_get(weir_trainer *trainer,

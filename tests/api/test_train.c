@@ -79,6 +79,27 @@ static float held(weir_session *session, const char *name) {
   return scalar(t);
 }
 
+/* Every variable of a trainer is listed and can be read by its name. */
+static void check_variables(weir_trainer *trainer) {
+  weir_error err = WEIR_ERROR_INIT;
+  size_t count = weir_trainer_variable_count(trainer), a = 0, slots = 0;
+  weir_variable_desc v = {.struct_size = sizeof v};
+  for (size_t i = 0; i < count; i++) {
+    char name[64];
+    weir_tensor *t = NULL;
+    assert_ok(weir_trainer_variable_at(trainer, i, &v, &err), &err);
+    snprintf(name, sizeof name, "%.*s", (int)v.name.size, v.name.data);
+    assert_ok(weir_trainer_variable_get(trainer, name, &t, &err), &err);
+    weir_tensor_release(t);
+    a += strcmp(name, "a") == 0 && v.trained && v.bytes == 4;
+    slots += strchr(name, '/') != NULL && !v.trained;
+  }
+  assert_int_equal(a, 1);
+  assert_true(slots > 0); /* train/global_step at least */
+  assert_error(weir_trainer_variable_at(trainer, count, &v, &err), &err,
+               "W0004");
+}
+
 /* Trains by hand and leaves a checkpoint in |dir|; gives the weight. */
 static float train(void) {
   weir_error err = WEIR_ERROR_INIT;
@@ -93,6 +114,7 @@ static float train(void) {
   *(float *)weir_tensor_mutable_data(one) = 1;
   assert_ok(weir_trainer_variable_set(trainer, "a", one, &err), &err);
   weir_tensor_release(one);
+  check_variables(trainer);
   for (uint64_t i = 1; i <= 4; i++) {
     assert_ok(weir_trainer_step(trainer, &end, &err), &err);
     assert_int_equal(end, i < 4 ? WEIR_TRAIN_END_GOING : WEIR_TRAIN_END_STEPS);

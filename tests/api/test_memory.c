@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The host's allocator, the memory limit, and every allocation failing once:
  * whatever fails is said, and nothing is left behind. */
-#include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "runtime/weir.h"
-#include "tests/check.h"
+#include "tests/api/host.h"
 
 static const char text[] =
     "weir: 1\n"
@@ -17,28 +14,6 @@ static const char text[] =
     "  y: relu(matmul(mul(x, s), w))\n"
     "  z: reduce_sum(y)\n"
     "outputs: [y, z]\n";
-
-typedef struct host {
-  atomic_long live, calls;
-  long fail_at; /* 0: never */
-  bool for_ever;
-} host;
-
-static void *host_alloc(void *self, size_t bytes, size_t align) {
-  host *h = self;
-  void *ptr = NULL;
-  long call = atomic_fetch_add(&h->calls, 1) + 1;
-  if (call == h->fail_at || (h->for_ever && call > h->fail_at)) return NULL;
-  if (posix_memalign(&ptr, align < 8 ? 8 : align, bytes) != 0) return NULL;
-  atomic_fetch_add(&h->live, 1);
-  return ptr;
-}
-
-static void host_free(void *self, void *ptr) {
-  host *h = self;
-  if (ptr != NULL) atomic_fetch_sub(&h->live, 1);
-  free(ptr);
-}
 
 /* Load, run, bind, run, export; |out| is kept past the runtime. */
 static weir_status scenario(host *h, uint64_t limit, weir_tensor **out,
@@ -102,33 +77,14 @@ static void test_tensor_outlives_runtime(void **state) {
   assert_int_equal(h.live, 0);
 }
 
-static void sweep(bool for_ever) {
-  for (long k = 1;; k++) {
-    weir_error err = WEIR_ERROR_INIT;
-    host h = {.fail_at = k, .for_ever = for_ever};
-    weir_tensor *out = NULL;
-    weir_status s = scenario(&h, 0, &out, &err);
-    weir_tensor_release(out);
-    if (h.live != 0) fail_msg("allocation %ld: %ld blocks are left", k, h.live);
-    if (s == WEIR_OK && h.calls < k) {
-      assert_true(k > 50);
-      return;
-    }
-    if (s != WEIR_OK) {
-      if (strcmp(err.id, "W6001") != 0)
-        fail_msg("allocation %ld: %s %s", k, err.id, err.message);
-    }
-  }
-}
-
 static void test_each_allocation_fails_once(void **state) {
   (void)state;
-  sweep(false);
+  sweep(scenario, false);
 }
 
 static void test_each_allocation_fails_for_ever(void **state) {
   (void)state;
-  sweep(true);
+  sweep(scenario, true);
 }
 
 static void test_limit(void **state) {

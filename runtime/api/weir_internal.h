@@ -40,6 +40,7 @@ struct weir_runtime {
 /* One more reference, which is returned. */
 weir_runtime *weir_runtime_ref(weir_runtime *runtime);
 
+/* |text| as the API lends it. */
 static inline weir_text weir_text_of(weir_sv text) {
   return (weir_text){text.data, text.size};
 }
@@ -67,6 +68,7 @@ typedef struct weir_variables {
   bool *trained; /* per node of |graph|, made when first asked for */
 } weir_variables;
 
+/* How many there are. */
 size_t weir_variables_count(const weir_graph *graph);
 /* The i-th one. Errors: W0004 (there are not so many), W6001. */
 weir_status weir_variables_at(weir_variables *variables, size_t i,

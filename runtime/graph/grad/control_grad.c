@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/grad/control_grad.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/graph/grad/control_grad_if.h"
@@ -8,7 +9,12 @@
 #include "runtime/graph/graph_internal.h"
 #include "runtime/graph/node.h"
 
-/* What the gradients of scan, while and if share. */
+/* The parts that the gradients of scan, while and if share: the inputs that
+ * want a gradient, the twin, and the backward node.
+ *
+ * Around a loop, the wish for a gradient travels: input i of the body needs one
+ * when output i of the turn before depends on a value that needs one. The
+ * smallest set with this property is found by growth, see find_wanted. */
 
 weir_status weir_control_no_memory(const weir_control_grad *g, size_t bytes) {
   return weir_fail_memory(g->ctx->err, bytes);
@@ -46,8 +52,10 @@ static void mark_body(const weir_graph *body, const bool *wanted, bool *marks) {
   }
 }
 
-/* A carried value wants a gradient when its first value does, or when what it
- * becomes depends on one that does. */
+/* A carried value wants a gradient when its first value does, or when its next
+ * value depends on an input that does. Each round but the last adds a carried
+ * value, so at most |carried| + 1 rounds are made, each of one walk over the
+ * body. */
 static weir_status find_wanted(weir_control_grad *g) {
   const weir_graph *body = g->body;
   bool *marks = weir_arena_array(&g->arena, body->value_count, sizeof *marks);
@@ -65,6 +73,8 @@ static weir_status find_wanted(weir_control_grad *g) {
                                                             : WEIR_BODY_FIXED;
   }
   bool again = true;
+  assert(g->parts.carried + g->parts.scanned <= g->ins);
+  assert(g->parts.carried <= g->outs);
   while (again) {
     again = false;
     mark_body(body, g->wanted, marks);
@@ -88,7 +98,8 @@ static weir_sv name_for(weir_control_grad *g, const char *what) {
   return weir_grad_name(g->ctx, g->ctx->pass.builder, what);
 }
 
-/* The node once more, with other bodies and their further outputs. */
+/* The twin has the node's seed, so it draws the same numbers, and may stand for
+ * it: then the node itself is never run. */
 weir_status weir_control_twin(weir_control_grad *g, const weir_attr *attrs,
                               const weir_graph *const *bodies,
                               weir_node_id *out) {
@@ -138,6 +149,10 @@ weir_status weir_control_backward(weir_control_grad *g, const char *op_name,
   return s;
 }
 
+/* A bound for both lists. |in|: the count or condition, saved values, gradients
+ * of outputs; for an input of the body its sum and itself. |axes|: saved values
+ * and gradients of outputs; for an input its slices, their gradients, and two
+ * factors of a product. */
 weir_status weir_control_lists(weir_control_grad *g) {
   size_t saved = (size_t)g->joints[0].saved_count + g->joints[1].saved_count;
   size_t most = 1 + saved + 4 * (size_t)g->ins + g->outs;

@@ -8,18 +8,20 @@
 /* Gradients of nodes with bodies.
  *
  * A body is differentiated as a graph of its own, once: the *joint* graph is
- * the body and after it what its ops' rules add, which depends on *seeds*, the
- * gradients of its outputs. The joint is then cut in two. What does not depend
- * on a seed goes forward: a twin of the node runs it in place of the body and
- * saves (as stacks, as further results of an if) what the rest reads. The rest
- * is the body of a second node, which runs backwards. What depends on captured
- * values and constants alone is not saved but computed again.
+ * the body and after it the nodes of its ops' rules, which read *seeds*, the
+ * gradients of its outputs. The joint is then cut in two. Nodes that depend on
+ * no seed go forward: a twin of the node runs them in place of the body and
+ * saves (as stacks, as further results of an if) the values that the others
+ * read. The others are the body of a second node, which runs backwards. Values
+ * that depend on captured values and constants alone are not saved but computed
+ * again.
  *
  *   body     (c, x, w) -> c', y
  *   twin     (c, x, w) -> c', y, r           r: saved
  *   backward (dc', dw; r, x, dy; w) -> dc, dw + ..., dx */
 
-/* What an input of a body is from turn to turn. */
+/* An input of a body from turn to turn: the same, a slice, or an output of the
+ * turn before. */
 enum { WEIR_BODY_FIXED, WEIR_BODY_SLICED, WEIR_BODY_CARRIED };
 
 typedef struct weir_joint {

@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/grad/control_grad_if.h"
 
+#include <assert.h>
+
 #include "runtime/graph/grad/control_grad.h"
 #include "runtime/graph/grad/control_joint.h"
 
-/* The backward node for an if: an if of the same condition. */
+/* The backward node for an if: an if of the same condition, whose branches are
+ * the backward parts of the node's.
+ *
+ * The branches of an if have the same inputs and outputs, those of a gradient
+ * are not alike by themselves. So each list is the union over both branches:
+ * inputs that one does not read are ignored there, gradients that it does not
+ * make are zeros, and saved values that it does not have are zeros. These zeros
+ * are never read; they are there for the types. */
 
-/* Both bodies save into one list: first what else saves, then what then does;
- * each gives zeros for the other's. */
+/* Both bodies save into one list: first the saved values of else, then those of
+ * then; each gives zeros for the other's. */
 static weir_status if_twin(weir_control_grad *g, weir_node_id *out) {
   const weir_joint *no = &g->joints[0], *yes = &g->joints[1];
   uint32_t count = no->saved_count + yes->saved_count;
@@ -50,7 +59,8 @@ static bool if_gives(const weir_control_grad *g, uint32_t i) {
          g->joints[1].grads[i] != WEIR_NO_VALUE;
 }
 
-/* Inputs of the node: cond, captured values, gradients, what was saved. */
+/* Inputs of the node: cond, captured values, gradients, saved values. if_body
+ * makes the bodies' inputs in the same order. */
 static void if_inputs(weir_control_grad *g, const weir_node *twin) {
   uint32_t first = twin->first_output + g->node->output_count;
   uint32_t saved = g->joints[0].saved_count + g->joints[1].saved_count;
@@ -123,6 +133,9 @@ weir_status weir_grad_if(weir_control_grad *g) {
   if (s == WEIR_OK)
     s = weir_control_backward(g, "if", NULL, (const weir_graph *const *)bodies,
                               2, &id);
+  assert(s != WEIR_OK || (bodies[0]->input_count + 1 == g->in_count &&
+                          bodies[1]->input_count + 1 == g->in_count));
+  assert(s != WEIR_OK || bodies[0]->output_count == bodies[1]->output_count);
   weir_graph_unref(bodies[0]);
   weir_graph_unref(bodies[1]);
   if (s != WEIR_OK) return s;

@@ -1,12 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/grad/control_grad_loop.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/graph/grad/control_grad.h"
 #include "runtime/graph/grad/control_joint.h"
 
-/* Backward nodes for scan and while: both are scans. */
+/* Backward nodes for scan and while: both are scans, in the other direction
+ * and of as many turns as were made.
+ *
+ * A turn of the backward scan gets the gradients of the turn's carried outputs,
+ * its saved values, its slices and the gradients of its stacks; it gives the
+ * gradients of the carried inputs, which it carries to the turn before, and of
+ * the slices. The gradient of a captured value is a sum over turns, carried
+ * too, unless it is a product (see below).
+ *
+ * Invariant: loop_inputs, loop_outputs and loop_gradients go through the same
+ * lists in the same order; an input of the node and of its body are added
+ * together. Memory: the saved values times the turns, or times the limit of a
+ * while, whose turns are not known before. */
 
 static void set_attr(const weir_op_def *op, weir_attr *attrs, const char *name,
                      weir_attr value) {
@@ -14,7 +27,7 @@ static void set_attr(const weir_op_def *op, weir_attr *attrs, const char *name,
   if (at >= 0) attrs[at] = value;
 }
 
-/* The twin's outputs after the node's own are what is saved. */
+/* The twin's outputs after the node's own are the saved values. */
 static weir_status loop_twin(weir_control_grad *g, weir_node_id *out) {
   const weir_joint *j = &g->joints[0];
   const weir_node *node = g->node;
@@ -46,16 +59,17 @@ static weir_status loop_twin(weir_control_grad *g, weir_node_id *out) {
 /* ---- Gradients of captured values that are products
  *
  * The sum over turns of a^T b, matrices both, is one product of all rows of all
- * turns: the turns stack what they would have multiplied, and nothing is summed
- * in between. */
+ * turns. So the turns stack the factors, and one einsum behind the loop sums
+ * over turns and rows. It replaces a small product and a sum of the size of the
+ * gradient in every turn, for a stack of each factor that was not saved. */
 
 typedef struct loop_product {
   bool is;
   weir_value_id a, b; /* of the joint */
 } loop_product;
 
-/* What a stack of |value| would be: 1 + the number of what is saved; 0: the
- * backward body makes it; -1: there is none. */
+/* The stack of |value|: 1 + its index among the saved values; 0: the backward
+ * body makes it; -1: there is none. */
 static int64_t stack_of(const weir_joint *j, weir_value_id value) {
   if (j->backward[j->graph->values[value].node]) return 0;
   for (uint32_t i = 0; i < j->saved_count; i++)
@@ -114,7 +128,7 @@ static weir_value_id outer_zeros(weir_control_grad *g, weir_value_id like) {
 }
 
 /* Inputs of the backward body and of its node together: carried gradients and
- * sums, what was saved, slices, gradients of stacks, captured values. */
+ * sums, saved values, slices, gradients of stacks, captured values. */
 static void loop_inputs(weir_control_grad *g, weir_backward *b,
                         uint32_t first_saved, const loop_product *products,
                         weir_value_id *sums) {
@@ -164,8 +178,8 @@ static void stack_value(weir_control_grad *g, weir_backward *b,
   g->axes[g->axis_count++] = weir_dim_of(0);
 }
 
-/* The next carried gradients and sums, then the slices' gradients, then what is
- * multiplied afterwards. */
+/* The next carried gradients and sums, then the slices' gradients, then the
+ * factors of products. */
 static void loop_outputs(weir_control_grad *g, weir_backward *b,
                          const loop_product *products,
                          const weir_value_id *sums) {
@@ -216,6 +230,8 @@ static weir_status loop_node(weir_control_grad *g, const weir_graph *body,
   weir_attr attrs[WEIR_OP_ATTRS] = {{.kind = WEIR_ATTR_NONE}};
   weir_dim length = length_of(g);
   bool turns = g->parts.kind == WEIR_CONTROL_WHILE || g->parts.counted;
+  assert(body->input_count + turns == g->in_count);
+  assert(body->output_count == carried + g->axis_count - scanned);
   if (op == NULL)
     return weir_fail(g->ctx->err, WEIR_W9001, NULL, "there is no op scan");
   set_attr(op, attrs, "carried",
@@ -271,7 +287,7 @@ static weir_status loop_backward(weir_control_grad *g, const weir_node *twin) {
   uint32_t first_saved = twin->first_output + g->node->output_count;
   if (sums == NULL || products == NULL)
     return weir_control_no_memory(g, g->ins * sizeof *sums);
-  if (g->parts.kind == WEIR_CONTROL_WHILE)
+  if (g->parts.kind == WEIR_CONTROL_WHILE) /* turns made, not the limit */
     g->in[g->in_count++] = g->node->first_output + g->parts.carried;
   else if (g->parts.counted)
     g->in[g->in_count++] = g->node->inputs[0];

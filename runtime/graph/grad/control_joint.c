@@ -1,12 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/grad/control_joint.h"
 
-#include <string.h>
+#include <assert.h>
 
 #include "runtime/graph/grad/control_grad.h"
 #include "runtime/graph/grad/gradients.h"
 
-/* A body and its gradient in one graph, and the two parts it is cut into. */
+/* A body and its gradient in one graph (the joint), and its two parts.
+ *
+ * The joint starts as a copy of the body, so an id of the body names the same
+ * node or value of the joint. Behind the copy come the seeds, one `input` for
+ * each gradient that arrives, and the nodes of the ops' rules. A node belongs
+ * to the backward part when it depends on a seed, else to the forward part.
+ * The cut follows from this alone: it is made once, when the graph is built,
+ * and holds for all turns of a loop.
+ *
+ * Invariants: the forward part reads no value of the backward part, so it is a
+ * graph of its own. The backward part has each forward value that it reads in
+ * exactly one of three ways:
+ *   - a fixed or sliced input of the body is an input again (|reads|);
+ *   - a value that is the same in every turn is computed again (|again|): a
+ *     stack of it would hold one equal slice per turn. In a branch of an if,
+ *     where all inputs are fixed, this is nearly everything;
+ *   - any other value is saved, once (|saved|).
+ *
+ * Cost: two walks over the joint's nodes and edges, and a search of the body's
+ * inputs for each edge that crosses the cut. A run holds all saved values of
+ * all turns; no attempt is made to find a cut with fewer bytes. */
 
 static bool is_input(const weir_node *node) {
   return node->op->instr == WEIR_INSTR_FEED;
@@ -14,7 +34,8 @@ static bool is_input(const weir_node *node) {
 
 /* ---- Making the joint */
 
-/* Gives each output that is wanted a seed, an input of its type. */
+/* Gives each output that is wanted a seed, an input of its type. Two outputs
+ * may be one value: its gradient is then the sum of two seeds. */
 static weir_status add_seeds(weir_grad_state *inner, const bool *seeded,
                              weir_joint *j) {
   const weir_graph *body = j->body;
@@ -47,8 +68,10 @@ static weir_status add_seeds(weir_grad_state *inner, const bool *seeded,
 static weir_status differentiate(weir_grad_state *inner, const bool *seeded,
                                  const bool *wanted, weir_joint *j) {
   const weir_graph *body = j->body;
-  for (weir_node_id id = 0; id < body->node_count; id++)
+  for (weir_node_id id = 0; id < body->node_count; id++) {
     WEIR_TRY(weir_pass_copy(&inner->pass, id, NULL, UINT32_MAX, inner->err));
+    assert(inner->pass.nodes[id] == id); /* ids of the body stay good */
+  }
   for (uint32_t i = 0; i < body->input_count; i++)
     inner->depends[body->inputs[i].value] = wanted[i];
   weir_grad_mark(inner, body->node_count);
@@ -62,8 +85,10 @@ static weir_status differentiate(weir_grad_state *inner, const bool *seeded,
 
 /* ---- The two parts */
 
-/* What may be computed again: from constants and from inputs that are the same
- * in every turn, without bodies or chance. */
+/* Whether the backward part may compute |node| again: it depends on constants
+ * and fixed inputs only. Left out are nodes with effects, which must happen
+ * once, random nodes, which must not draw twice, and nodes with bodies, whose
+ * second run may cost more than their results hold. */
 static bool may_repeat(const weir_joint *j, const weir_node *node,
                        const bool *fixed) {
   if (is_input(node) || node->body_count > 0 || node->after_count > 0 ||
@@ -77,6 +102,8 @@ static bool may_repeat(const weir_joint *j, const weir_node *node,
   return true;
 }
 
+/* Fills |backward| and |again|. Nodes are in topological order, so one walk
+ * sees every producer before its readers. */
 static void sort_nodes(weir_joint *j, const uint8_t *roles, bool *fixed) {
   const weir_graph *g = j->graph;
   for (uint32_t i = 0; i < j->body->input_count; i++)
@@ -100,7 +127,8 @@ static uint32_t body_input(const weir_joint *j, weir_value_id value) {
   return UINT32_MAX;
 }
 
-/* One value that a node of the backward part reads. */
+/* Notes one value that a needed node reads. A carried input is saved: the
+ * backward loop would see the value of another turn. */
 static void note_read(weir_joint *j, const uint8_t *roles, bool *listed,
                       weir_value_id value) {
   weir_node_id from = j->graph->values[value].node;
@@ -118,6 +146,8 @@ static void note_read(weir_joint *j, const uint8_t *roles, bool *listed,
   j->saved[j->saved_count++] = value;
 }
 
+/* Fills |needed|, |reads| and |saved|, from the wanted gradients back: all
+ * readers of a node are seen before it. */
 static void find_needed(weir_joint *j, const uint8_t *roles, bool *listed) {
   const weir_graph *g = j->graph;
   for (uint32_t i = 0; i < j->body->input_count; i++)
@@ -206,6 +236,7 @@ static weir_status forward_ports(weir_grad_state *ctx, weir_pass *pass,
     weir_value_id value = WEIR_NO_VALUE;
     if (more[i] != WEIR_NO_VALUE) {
       value = pass->values[more[i]];
+      assert(value != WEIR_NO_VALUE); /* saved values are forward ones */
     } else {
       weir_named_attr attrs[3];
       type_attrs(&other->graph->values[other_values[i]], attrs);
@@ -274,6 +305,8 @@ weir_value_id weir_backward_input(weir_backward *b, weir_value_id like,
   return value;
 }
 
+/* Inputs of the body and seeds are left out: weir_backward_input made the
+ * backward body's own for those that are read. */
 void weir_backward_nodes(weir_backward *b) {
   const weir_joint *j = b->joint;
   weir_grad_state *ctx = b->ctx;

@@ -6,10 +6,10 @@
 
 /* A body with its gradients, and the two parts it is cut into. */
 
-/* Differentiates |body|: |seeded| says for which outputs there is a gradient,
- * |wanted| for which inputs one is wanted; |roles|: of each input (WEIR_BODY_*,
- * NULL: all FIXED). Lists are in |arena|. Only the graph must
- * be released. Nests as deep as bodies. */
+/* Differentiates |body|. |seeded| has true for each output that has a gradient,
+ * |wanted| for each input that needs one; |roles| has the role of each input
+ * (WEIR_BODY_*; NULL: all FIXED). Lists are in |arena|. Only the graph must be
+ * released. Recurses as deep as bodies nest. */
 weir_status weir_joint_make(weir_grad_state *ctx, const weir_graph *body,
                             const bool *seeded, const bool *wanted,
                             const uint8_t *roles, weir_arena *arena,

@@ -9,6 +9,11 @@
 #include "runtime/graph/graph_internal.h"
 #include "runtime/graph/node.h"
 
+/* The context of ops/grad_ctx.h for graphs: rules ask about types and add nodes
+ * to the builder of a pass. The old nodes are copied first, one for one, so a
+ * value of the old graph is named by the same id in the new one, and rules pass
+ * inputs and outputs of the old node as inputs of new nodes. */
+
 /* Keeps the first failure. */
 static weir_ref failed(weir_grad_state *ctx, weir_status status) {
   if (ctx->status == WEIR_OK) ctx->status = status;
@@ -60,7 +65,9 @@ static weir_dtype dtype_of(const weir_grad_ctx *base, weir_ref value) {
 
 /* ---- Nodes that rules add */
 
-/* grad/NODE/WHAT, numbered so that it is unique; in the builder's arena. */
+/* grad/NODE/WHAT_NUMBER, unique; in the builder's arena. The counter goes on
+ * from name to name, so the loop repeats only where the graph has such a name
+ * of its own, as after an earlier gradient. */
 weir_sv weir_grad_name(weir_grad_state *ctx, weir_graph_builder *builder,
                        const char *what) {
   char text[400];
@@ -144,6 +151,7 @@ static weir_ref add_scalar(weir_grad_ctx *base, weir_dtype dtype,
 static void add_to(weir_grad_ctx *base, weir_ref input, weir_ref g) {
   assert(input < state_of(base)->pass.from->value_count);
   weir_ref *dy = &state_of(base)->dys[input];
+  /* A sum of gradients is a chain of adds in the order of the visits. */
   if (*dy == WEIR_NO_VALUE)
     *dy = g;
   else

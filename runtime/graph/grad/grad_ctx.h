@@ -6,7 +6,7 @@
 #include "runtime/base/map.h"
 #include "runtime/graph/pass/pass.h"
 
-/* What a gradient rule sees: one node of the old graph at a time, and the new
+/* A gradient rule's view: one node of the old graph at a time, and the new
  * graph, in which the old ids are still good. */
 typedef struct weir_grad_state {
   weir_grad_ctx base; /* first: the node as its rule sees it */
@@ -33,14 +33,15 @@ weir_status weir_grad_ctx_begin_body(weir_grad_state *ctx,
 weir_status weir_grad_ctx_end(weir_grad_state *ctx, weir_status status,
                               weir_graph **out_graph, weir_error *err);
 
-/* Turns to |node| of the old graph: what is added from now on is its. */
+/* Turns to |node| of the old graph: nodes added from now on have its name,
+ * place and device. */
 void weir_grad_ctx_at(weir_grad_state *ctx, const weir_node *node);
 
 /* weir_grad_node into another builder than the context's. */
 weir_ref weir_grad_node_at(weir_grad_state *ctx, weir_graph_builder *builder,
                            const char *op, uint32_t in_count,
                            const weir_ref *in, const weir_named_attr *attrs);
-/* A new name for what node ctx->node brings about; data NULL: no memory. */
+/* A new name for a node added on behalf of ctx->node; data NULL: no memory. */
 weir_sv weir_grad_name(weir_grad_state *ctx, weir_graph_builder *builder,
                        const char *what);
 /* The op of that very name; NULL: none. */

@@ -6,15 +6,15 @@
 #include "runtime/graph/grad/control_grad.h"
 
 /* Reverse accumulation: the graph is copied, then nodes are visited from the
- * loss back, and each node's rule adds what flows to its inputs. Nodes are
+ * loss back, and each node's rule adds its inputs' gradients. Nodes are
  * numbered topologically, so all users of a value come later than its producer.
  *
  * Invariant: when a node is visited, all its users were, so the gradients of
  * its outputs are complete sums. The order of a sum is that of the visits,
  * hence the same in every run.
  *
- * Only nodes between |wrt| and the loss are visited (|depends|): what is frozen
- * costs nothing. The cost is a constant number of nodes per node. */
+ * Only nodes between |wrt| and the loss are visited (|depends|): frozen parts
+ * cost nothing. The cost is a constant number of nodes per node. */
 
 void weir_grad_mark(weir_grad_state *ctx, uint32_t nodes) {
   const weir_graph *from = ctx->pass.from;
@@ -62,7 +62,7 @@ weir_status weir_grad_visit(weir_grad_state *ctx, weir_node_id id) {
   return ctx->status != WEIR_OK ? ctx->status : s;
 }
 
-/* What |value| gets when nothing flowed to it. */
+/* The gradient of a value that the loss does not depend on. */
 static weir_value_id zeros(weir_grad_state *ctx, weir_value_id value) {
   weir_grad_ctx_at(ctx,
                    &ctx->pass.from->nodes[ctx->pass.from->values[value].node]);

@@ -20,8 +20,8 @@ weir_status weir_graph_gradients(const weir_graph *graph, weir_value_id loss,
                                  weir_value_id *out_gradients,
                                  weir_graph **out_graph, weir_error *err);
 
-/* Marks what depends on the values marked in ctx->depends, among the first
- * |nodes|. */
+/* Spreads the marks in ctx->depends to all values that depend on marked ones,
+ * among the outputs of the first |nodes|. */
 void weir_grad_mark(weir_grad_state *ctx, uint32_t nodes);
 
 /* Adds the gradients of node |id|'s inputs, when there are any to pass on. */

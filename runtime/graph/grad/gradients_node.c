@@ -8,8 +8,12 @@
 #include "runtime/graph/grad/gradients.h"
 #include "runtime/graph/graph_internal.h"
 
-/* The op `gradients`, replaced one after the other, first to last: what a later
- * one differentiates is there by then. */
+/* The op `gradients`, replaced one after the other, first to last: a later one
+ * may differentiate the result of an earlier one, and finds plain ops there.
+ *
+ * Each replacement copies the graph, so the cost is nodes times replacements.
+ * A small file could ask for much of both: expand bounds the nodes copied, and
+ * ctx.max_nodes the size of each graph. */
 
 static weir_node_id find(const weir_graph *graph) {
   for (uint32_t id = 0; id < graph->node_count; id++)

@@ -4,9 +4,9 @@
 
 #include "runtime/graph/builder.h"
 
-/* Nodes `gradients` become what computes them. */
+/* Nodes `gradients` become the nodes that compute them. */
 
-/* Replaces nodes `gradients(loss, [w, ...])` by what computes them, in the
+/* Replaces nodes `gradients(loss, [w, ...])` by nodes that compute them, in the
  * order of the graph, so that gradients of gradients work. A graph without such
  * nodes is given back with one more reference. Ids change; names lead to the
  * results. The work is bounded by |max_nodes| too: each such node copies the

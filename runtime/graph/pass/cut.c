@@ -10,6 +10,11 @@
 #include "runtime/graph/pass/pass_specialize.h"
 #include "runtime/graph/pass/updates.h"
 
+/* Targets (updates.c), simplify, fuse, in this order: updates must be targets
+ * before nodes without a reader go, and groups depend on who reads a value, so
+ * they come last. Fusing keeps ids, hence the maps of simplify are those of the
+ * whole cut. */
+
 /* One cut under way. */
 typedef struct cutter {
   const weir_cut_request *request;

@@ -4,9 +4,9 @@
 
 #include "runtime/graph/graph.h"
 
-/* The one way from a graph to what a program carries out.
+/* The one way from a graph to the part of it that a program runs.
  *
- * What is not wanted goes, equal nodes become one, groups are formed. The
+ * Unwanted nodes go, equal nodes become one, groups are formed. The
  * placer and the compiler both begin with a cut, so a plan is always of the
  * very graph that is compiled: equal requests give equal cuts, ids included. */
 
@@ -29,7 +29,7 @@ typedef struct weir_cut {
   const weir_allocator *alloc;
   const weir_graph *graph; /* held */
   weir_value_id *values;   /* per value of the old graph; NO_VALUE: gone */
-  weir_value_id *fetches;  /* what the wanted values have become */
+  weir_value_id *fetches;  /* the wanted values, by their new ids */
   weir_node_id *targets; /* the wanted nodes, then updates; UINT32_MAX: gone */
   uint32_t fetch_count, target_count;
 } weir_cut;

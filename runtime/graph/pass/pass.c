@@ -1,10 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/pass/pass.h"
 
+#include <assert.h>
+
 #include "runtime/graph/control.h"
 #include "runtime/graph/copy.h"
 #include "runtime/graph/graph_internal.h"
 #include "runtime/graph/node.h"
+
+/* Copying nodes one by one into a new graph.
+ *
+ * Each copy goes through the builder, so its op's shape rule runs again: a
+ * change of one type spreads to all nodes behind it without more work by the
+ * pass. Invariant: a node is copied after the producers of its inputs, so these
+ * are in the maps; an input that is left out on purpose is dropped by the pass
+ * (|input_count| or |inputs|), never by a hole in the maps.
+ *
+ * A body is shared by reference as long as it fits its node: only a changed
+ * type, or a pass that replaces attributes, costs a copy of the body. */
 
 static weir_status make_maps(weir_pass *pass, weir_error *err) {
   const weir_graph *from = pass->from;
@@ -36,7 +49,8 @@ weir_status weir_pass_begin_body(weir_pass *pass, const weir_graph *from,
 
 /* ---- Bodies */
 
-/* Whether |body| takes what body input |i| of the node has become. */
+/* Whether the inputs of |body| have the types that the node's inputs have now.
+ */
 static bool fits(const weir_pass *pass, const weir_control *c,
                  const weir_graph *body, const weir_value_id *inputs) {
   const weir_graph *g = weir_graph_builder_graph(pass->builder);
@@ -74,7 +88,8 @@ static weir_status copy_body_input(weir_pass *inner, weir_node_id id,
   return weir_pass_copy(inner, id, attrs, UINT32_MAX, err);
 }
 
-/* |body| again, for the types that its inputs have now. As deep as bodies. */
+/* |body| again, for the types that its inputs have now. Recurses as deep as
+ * bodies nest. */
 static weir_status refit(weir_pass *pass, const weir_control *c,
                          const weir_graph *body, const weir_value_id *inputs,
                          weir_graph **out, weir_error *err) {
@@ -139,9 +154,11 @@ static uint32_t map_edges(const weir_pass *pass, const weir_node *node,
                           const weir_value_id *inputs, uint32_t input_count,
                           uint32_t *ids) {
   uint32_t after_count = 0;
-  for (uint32_t i = 0; i < input_count; i++)
+  for (uint32_t i = 0; i < input_count; i++) {
     ids[i] =
         inputs[i] == WEIR_NO_VALUE ? WEIR_NO_VALUE : pass->values[inputs[i]];
+    assert(inputs[i] == WEIR_NO_VALUE || ids[i] != WEIR_NO_VALUE);
+  }
   for (uint32_t i = 0; i < node->after_count; i++) {
     weir_node_id mapped = pass->nodes[node->after[i]];
     if (mapped != UINT32_MAX) ids[input_count + after_count++] = mapped;
@@ -168,6 +185,8 @@ static weir_status add_copy(weir_pass *pass, weir_node_spec *spec,
   return s;
 }
 
+/* Enters the outputs of old node |id| in the map, unless a change dropped them.
+ */
 static void enter(weir_pass *pass, weir_node_id id, weir_node_id added,
                   const uint32_t *outputs) {
   const weir_node *node = &pass->from->nodes[id];
@@ -196,6 +215,7 @@ weir_status weir_pass_copy_with(weir_pass *pass, weir_node_id id,
       pass->replace(pass->replace_self, node, replaced, &s))
     attrs = replaced;
   if (s != WEIR_OK) return weir_fail_memory(err, sizeof replaced);
+  /* Most nodes have few edges: no allocation for them. */
   uint32_t local[16], *ids = local, room = count + node->after_count;
   if (room > 16) ids = weir_alloc_array(pass->alloc, room, sizeof *ids);
   if (ids == NULL) return weir_fail_memory(err, room * sizeof *ids);

@@ -4,8 +4,8 @@
 
 #include "runtime/graph/builder.h"
 
-/* What passes share: a builder derived from the old graph, and maps from old
- * ids to new ones.
+/* The common part of passes: a builder derived from the old graph, and maps
+ * from old ids to new ones.
  *
  *   weir_pass p;
  *   weir_status s = weir_pass_begin(&p, graph, err);
@@ -39,7 +39,7 @@ weir_status weir_pass_copy(weir_pass *pass, weir_node_id id,
                            const weir_attr *attrs, uint32_t input_count,
                            weir_error *err);
 
-/* What a copy has in place of the original's; NULL: the same. */
+/* The parts in which a copy differs from the original; NULL: the same. */
 typedef struct weir_pass_change {
   const weir_attr *attrs;
   const weir_value_id *inputs; /* |input_count| old ids */

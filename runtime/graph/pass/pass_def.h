@@ -7,14 +7,14 @@
 /* Passes by name.
  *
  * A pass makes a graph of a graph. Programs call the passes' own functions,
- * with what they know of feeds and fetches; a row here shows what one pass, or
- * all up to one, make of a graph file: `weir show graph --after NAME`. A row is
- * one const struct in passes/NAME.c and a word in the list of meson.build;
+ * for their feeds and fetches; a row here shows the result of one pass, or of
+ * all up to one, for a graph file: `weir show graph --after NAME`. A row is one
+ * const struct in passes/NAME.c and a word in the list of meson.build;
  * passes/null.c is one to copy. */
 
 typedef struct weir_pass_def {
   const char *name;
-  const char *summary; /* what the graph is after it */
+  const char *summary; /* the graph after it, in words */
   const char *needs;   /* the section that the graph must have; NULL: none */
   /* Errors: the pass's own, W6001. */
   weir_status (*run)(const weir_graph *graph, weir_graph **out_graph,
@@ -30,7 +30,8 @@ const weir_pass_def *weir_pass_at(size_t i);
 weir_status weir_pass_run(const weir_graph *graph, const char *name,
                           weir_graph **out_graph, weir_error *err);
 
-/* What the graph's outputs need, simplified; for rows. Errors: W6001. */
+/* The nodes that the graph's outputs need, simplified; for rows. Errors: W6001.
+ */
 weir_status weir_pass_outputs(const weir_graph *graph, weir_graph **out_graph,
                               weir_error *err);
 

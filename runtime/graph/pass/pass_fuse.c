@@ -4,9 +4,14 @@
  * readers are decided before it: it joins their group if they are all in the
  * same one and it fits there, else it may begin a group of its own. A group so
  * made has one value that is read outside, its first-visited node's; no path
- * leaves it and comes back, since every other value is read inside only. */
+ * leaves it and comes back, since every other value is read inside only.
+ *
+ * A value with readers in two groups ends a group: it is computed once and
+ * stored, rather than in both. Nothing is tried twice, so the cost is linear in
+ * nodes and edges, but for poolings that find no convolution (drop_pool). */
 #include "runtime/graph/pass/pass_fuse.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/graph/graph_internal.h"
@@ -29,7 +34,8 @@ typedef struct group {
 typedef struct fuser {
   const weir_graph *graph;
   group *groups;      /* by the node that began it */
-  uint32_t *group_of; /* by node: who began its group, or WEIR_NO_GROUP */
+  uint32_t *group_of; /* by node: the node that began its group, or
+                         WEIR_NO_GROUP */
   uint32_t *readers;  /* by value: group of all readers so far, kMixed, or
                          WEIR_NO_GROUP when nobody reads it */
 } fuser;
@@ -46,7 +52,7 @@ static const weir_value *output_of(const fuser *f, const weir_node *node) {
   return &f->graph->values[node->first_output];
 }
 
-/* A comparison of floating-point values, or what is made of such. */
+/* A comparison of floating-point values, or a logical op on such. */
 static bool is_condition(const fuser *f, const weir_node *node) {
   if (output_of(f, node)->dtype != WEIR_BOOL) return false;
   for (uint32_t i = 0; i < node->input_count; i++) {
@@ -57,8 +63,9 @@ static bool is_condition(const fuser *f, const weir_node *node) {
   return true;
 }
 
-/* Element-wise ops that may fail do so on integers only, and values here are
- * floating point, or conditions. */
+/* Whether |node| may be in a group at all. Element-wise ops that may fail do so
+ * on integers only, and values here are floating point, or conditions: so a
+ * group cannot fail half way. A known value costs nothing when it runs. */
 static bool can_be_member(const fuser *f, const weir_node *node) {
   const weir_value *value = output_of(f, node);
   return node->output_count == 1 && node->after_count == 0 &&
@@ -84,6 +91,7 @@ static bool fits(const fuser *f, const group *g, const weir_node *node) {
 
 static void join(const fuser *f, group *g, const weir_node *node) {
   g->count++;
+  assert(g->count <= kGroupNodes);
   if (g->device.size == 0) g->device = node->device;
   g->anchored |= has_flag(node, WEIR_OP_ANCHOR);
   g->conv |= is_conv(node);
@@ -100,7 +108,8 @@ static void begin(fuser *f, uint32_t id, const weir_node *node) {
 }
 
 /* Notes for each input of |node| in which group it is read. Nothing goes before
- * an anchor. Who waits for a node by a control edge reads it from outside. */
+ * an anchor. A node that waits for another by a control edge reads it from
+ * outside. */
 static void note_reads(fuser *f, uint32_t id, const weir_node *node) {
   uint32_t reader = f->group_of[id];
   if (reader == WEIR_NO_GROUP || has_flag(node, WEIR_OP_ANCHOR))
@@ -123,6 +132,7 @@ static void visit(fuser *f, uint32_t id) {
   uint32_t reader =
       node->output_count == 1 ? f->readers[node->first_output] : kMixed;
   if (reader < kMixed && fits(f, &f->groups[reader], node)) {
+    assert(f->group_of[reader] == reader);
     f->group_of[id] = reader;
     join(f, &f->groups[reader], node);
   } else {
@@ -132,7 +142,8 @@ static void visit(fuser *f, uint32_t id) {
 }
 
 /* A pooling stays only with a convolution; without it the rest goes on alone,
- * under the name of its own last node. */
+ * under the id of its own last node. Only now is it known that no convolution
+ * joined. The search ends with the group's first node. */
 static void drop_pool(fuser *f, uint32_t pool) {
   uint32_t last = WEIR_NO_GROUP;
   for (uint32_t id = pool; id-- > 0 && f->groups[pool].count > 1;) {
@@ -200,6 +211,7 @@ static weir_status write(fuser *f, weir_pass *pass, weir_error *err) {
     WEIR_TRY(f->graph->nodes[id].body_count > 0
                  ? copy_control(pass, id, err)
                  : weir_pass_copy(pass, id, NULL, UINT32_MAX, err));
+    assert(pass->nodes[id] == id); /* ids stay */
     weir_node *node = &full->nodes.items[pass->nodes[id]];
     uint32_t head = f->group_of[id];
     node->group = WEIR_NO_GROUP;

@@ -1,8 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pruning to what is wanted, defaults of inputs, equal nodes, identities. */
+ * Pruning to the wanted nodes, defaults of inputs, equal nodes, identities.
+ *
+ * Two walks. mark_live goes from the last node to the first: all readers of a
+ * node are seen before it, so it is known which of its outputs are used when
+ * its inputs are marked; bodies are pruned on the way. Then `run` copies live
+ * nodes from the first to the last. A pure node is looked up by its op and its
+ * inputs, the latter as mapped so far: if these were merged, so are nodes that
+ * differ in them only, and one walk finds chains of equal nodes.
+ *
+ * Invariants: a live node's inputs are live (but for those cut off on purpose,
+ * see |feed|); a twin stands at the place of the earliest node that it repeats,
+ * whose inputs it has.
+ *
+ * Cost: linear in nodes and edges, and one comparison for each entry of a
+ * bucket. Attributes play no part in the hash, so nodes that differ only in
+ * these, as constants do, are in one bucket. */
 #include "runtime/graph/pass/pass_simplify.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/base/map.h"
@@ -36,16 +52,18 @@ static void mark_value(simplifier *s, weir_value_id value) {
 }
 
 /* A twin moves to the place of the node that it repeats, so that this one need
- * not be computed as well; the first twin to come is it. */
+ * not be computed as well. The first twin met is the one that stands there; a
+ * twin of a twin hands its own stand-in on. */
 static bool moves(simplifier *s, weir_node_id id) {
   const weir_node *node = &s->graph->nodes[id];
   weir_node_id to = node->twin, mine = s->stand[id];
   if (to == WEIR_NO_VALUE || s->stand[to] != WEIR_NO_VALUE) return false;
+  assert(to < id); /* so the walk has yet to come by */
   s->stand[to] = mine != WEIR_NO_VALUE ? mine : id;
   return s->live[to] = true;
 }
 
-/* What is read of a node is read of its twin. */
+/* Uses of a node's outputs become uses of its twin's, which come first. */
 static void hand_over(simplifier *s, weir_node_id id) {
   const weir_node *node = &s->graph->nodes[id];
   if (s->stand[id] == WEIR_NO_VALUE) return;
@@ -189,7 +207,7 @@ static weir_status replace(simplifier *s, weir_node_id id, uint32_t output,
   const weir_node *node = &s->graph->nodes[id];
   s->pass.values[node->first_output + output] = value;
   if (output > 0) return WEIR_OK;
-  s->pass.nodes[id] = /* who waits for it waits for that */
+  s->pass.nodes[id] = /* for control edges */
       weir_graph_builder_graph(s->pass.builder)->values[value].node;
   return weir_graph_builder_name_value(s->pass.builder, node->name, value, err);
 }
@@ -214,6 +232,7 @@ static weir_status visit_twin(simplifier *s, weir_node_id id, weir_error *err) {
   weir_node_id twin = s->stand[id];
   const weir_node *node = &s->graph->nodes[id];
   const weir_node *other = &s->graph->nodes[twin];
+  assert(twin > id);
   WEIR_TRY(weir_prune_copy(&s->pass, twin, s->pruned[twin], &s->arena, err));
   for (weir_node_id at = twin; at != id;) {
     at = s->graph->nodes[at].twin; /* a twin may be another's twin */

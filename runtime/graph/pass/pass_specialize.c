@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shapes of fed tensors in, a graph without those symbols out. */
+ * Shapes of fed tensors in, a graph without those symbols out.
+ *
+ * Fed shapes against declared ones give a size for each symbol (one equation
+ * per dimension, symbol + number = size). Then the graph is copied with numbers
+ * for symbols in all attributes, and shape rules make the types anew: no type
+ * is rewritten by hand. A symbol that no fed shape binds stays. */
 #include "runtime/graph/pass/pass_specialize.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "runtime/graph/pass/pass.h"
 
-/* What each symbol of the graph stands for. */
+/* The size of each symbol of the graph. */
 typedef struct bindings {
   const weir_graph *graph;
   int64_t *sizes;   /* by symbol; -1: open */
@@ -159,6 +165,7 @@ weir_status weir_graph_specialize(const weir_graph *graph,
     bool feed = graph->nodes[i].op->instr == WEIR_INSTR_FEED;
     s = feed ? copy_input(&b, &pass, i, fed_shape(graph, shapes, i), err)
              : copy_bound(&b, &pass, i, err);
+    assert(s != WEIR_OK || pass.nodes[i] == i); /* ids stay */
   }
   s = weir_pass_end(&pass, s, out_graph, err);
   weir_free(graph->alloc, b.sizes);

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/pass/updates.h"
 
+#include <assert.h>
+
 #include "runtime/graph/mesh/mesh_ranks.h"
 #include "runtime/graph/pass/cut.h"
 
 /* Which `update`s a run carries out: those of variables that some node of the
- * run reads, unless it assigns them otherwise. What an update needs may read
- * more variables, so this goes on until nothing is added. */
+ * run reads, unless it assigns them otherwise. The inputs of an update may read
+ * more variables, so this goes on until nothing is added.
+ *
+ * A round is one walk from the last node to the first; each round but the last
+ * adds an update, so the cost is nodes times the updates that depend on each
+ * other. The order of the list follows node ids within a round: the same in
+ * every run. */
 
 typedef struct updates {
   const weir_graph *graph;
@@ -24,7 +31,8 @@ static void mark(updates *u, const weir_node_id *extra, uint32_t count) {
   for (weir_node_id id = g->node_count; id-- > 0;) {
     const weir_node *node = &g->nodes[id];
     if (!u->needed[id] || u->fed[id]) continue;
-    if (node->op->instr == WEIR_INSTR_VAR_READ) continue;
+    if (node->op->instr == WEIR_INSTR_VAR_READ) continue; /* has its value */
+    /* Input 0 of an assignment is its variable: written, not read. */
     bool commit = node->op->instr == WEIR_INSTR_VAR_COMMIT;
     if (commit) u->assigned[g->values[node->inputs[0]].node] = true;
     for (uint32_t i = 0; i < node->after_count; i++)
@@ -45,7 +53,7 @@ static bool due(const updates *u, weir_node_id id) {
   return u->read[var] && !u->assigned[var];
 }
 
-/* Writes their ids to |out|, in order of what is found; the number of them. */
+/* Writes their ids to |out|, in the order of the rounds; the number of them. */
 static uint32_t find(updates *u, weir_node_id *out) {
   uint32_t count = 0, before;
   do {
@@ -88,9 +96,12 @@ weir_status weir_graph_targets(const weir_cut_request *r,
     if (r->fed[i])
       u.fed[r->graph->values[r->graph->inputs[i].value].node] = true;
   *out_count += find(&u, targets + r->node_count);
+  assert(*out_count <= r->node_count + most);
   weir_free(a, flags);
   return WEIR_OK;
 }
+
+/* ---- Marks */
 
 static bool ends_walk(const weir_node *node) {
   return node->op->instr == WEIR_INSTR_VAR_READ ||

@@ -13,9 +13,9 @@ weir_status weir_graph_targets(const weir_cut_request *request,
                                weir_node_id **out_targets, uint32_t *out_count,
                                weir_error *err);
 
-/* Marks in |marks| (per node, zeroed) what a run of |request| carries out when
- * all inputs are fed: variables and inputs are marked, what they begin with is
- * not. Errors: W6001. */
+/* Marks in |marks| (per node, zeroed) the nodes of a run of |request| in which
+ * all inputs are fed: variables and inputs are marked, nodes for their initial
+ * values and defaults are not. Errors: W6001. */
 weir_status weir_graph_mark_wanted(const weir_cut_request *request, bool *marks,
                                    weir_error *err);
 

@@ -9,10 +9,10 @@
  * A tensor's named dimensions say how it is cut: a dimension that `layout` puts
  * on an axis is dealt to the devices along that axis, all others are whole on
  * every device. Each node becomes one node per device, NAME@0, NAME@1, ...,
- * with local shapes, pinned to that device. Where what an op makes of its local
- * inputs is not cut as its names say, collectives are put in: all_reduce of
- * partial sums, all_gather, reduce_scatter, all_to_all; a whole value is cut by
- * slices. What the graph's user feeds and fetches stays whole, on device 0.
+ * with local shapes, pinned to that device. Where an op's local result is not
+ * cut as its names say, collectives are put in: all_reduce of partial sums,
+ * all_gather, reduce_scatter, all_to_all; a whole value is cut by slices. Fed
+ * and fetched values stay whole, on device 0.
  *
  * Runs after gradients and the train rewrite, before fusion: backward and
  * update nodes are ordinary nodes. Sources: Shazeer et al., Mesh-TensorFlow,

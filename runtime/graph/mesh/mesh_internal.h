@@ -10,8 +10,8 @@
  * Nodes are taken in order. A rule (mesh_rule*.c) says how the node's inputs
  * must be cut for its op to work on each device alone, and how its outputs are
  * cut then; partial sums over a mesh axis are one way of being cut. mesh_move.c
- * gets values from one cut to another, by slices and collectives. What comes
- * out goes on in the cut that the names of its dimensions say. */
+ * gets values from one cut to another, by slices and collectives. Outputs go on
+ * in the cut that the names of their dimensions say. */
 
 typedef struct weir_mesh_lower weir_mesh_lower;
 
@@ -52,7 +52,7 @@ typedef struct weir_mesh_plan {
 
 /* Something of the new graph that is being moved. */
 typedef struct weir_mesh_moving {
-  const weir_node *node; /* names and marks what is added */
+  const weir_node *node; /* its name and mark are those of added nodes */
   const weir_shape *shape;
   weir_mesh_spec spec;
   uint32_t partial;

@@ -13,6 +13,17 @@
 #include "runtime/graph/mesh/mesh_var.h"
 #include "runtime/graph/mesh/mesh_whole.h"
 
+/* Nodes in order: a plan by the rule of the op, inputs moved into the cuts that
+ * it asks for, one copy per device, outputs moved into the cuts of their names.
+ *
+ * Invariants: when a node is taken, its inputs have variants, and the first of
+ * each is the cut of its names (unless a rule keeps another); the local shape
+ * that an op's own shape rule finds for a copy is the part of the whole shape
+ * (check_shape), so a wrong rule fails here and not in a kernel.
+ *
+ * Cost: devices times nodes, and the nodes of moves. A cut that is asked for
+ * twice is made once. */
+
 /* ---- Inputs */
 
 /* An input is fed on device 0; each device gets its part from there. */
@@ -35,7 +46,7 @@ static weir_status lower_feed(weir_mesh_lower *l, weir_node_id id) {
   WEIR_TRY(weir_mesh_get(l, node->first_output, &spec, &parts));
   l->feeding = false;
   if (v->next == NULL) return WEIR_OK;
-  v->next->next = v; /* what names say comes first */
+  v->next->next = v; /* the cut of its names comes first */
   l->variants[node->first_output] = v->next;
   v->next = NULL;
   return WEIR_OK;
@@ -58,8 +69,8 @@ static weir_status make_plan(weir_mesh_lower *l, const weir_node *node,
   return WEIR_OK;
 }
 
-/* A value that is known when the graph is made stays what it is: a size asked
- * of a part would be another. */
+/* A value that is known when the graph is made becomes a constant: the size of
+ * a dimension, asked of a part, would be the part's. */
 static weir_tensor *known_value(const weir_mesh_lower *l,
                                 const weir_node *node) {
   if (node->output_count != 1 || node->op->instr != WEIR_INSTR_KERNEL ||

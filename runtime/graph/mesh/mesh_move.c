@@ -2,9 +2,17 @@
  *
  * From one cut to another. Collectives work on dimension 0, in blocks of ranks:
  * where another dimension is meant, the blocks get a dimension of their own,
- * which is moved to the front or from there. */
+ * which is moved to the front or from there. That takes one dimension more than
+ * the value has, hence W3056.
+ *
+ * The order of steps: partial sums, exchanges and gathers, slices. For n ranks
+ * and W bytes of the value, whole along their axis, each rank sends: all_reduce
+ * 2 W (n - 1) / n, reduce_scatter and all_gather half of that, all_to_all an
+ * n-th of the latter; a slice sends nothing. So a sum that ends cut is
+ * scattered, and an axis that goes to another dimension is exchanged. */
 #include "runtime/graph/mesh/mesh_move.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "ops/grads.h"
@@ -61,9 +69,10 @@ static weir_shape with_parts(const weir_shape *shape, int at, int64_t n,
   return out;
 }
 
-/* ---- Collectives: one node for each device. It runs after what the other
- * ranks put in: that is when it can end, and an order in which devices begin
- * their nodes that keeps to it cannot get stuck. */
+/* ---- Collectives: one node for each device. It has control edges from the
+ * inputs of the other ranks: it cannot end before these are there, and devices
+ * that begin their nodes in an order that keeps to these edges cannot get
+ * stuck. */
 
 /* The nodes that make the other ranks' inputs, |ids|. */
 static uint32_t others(const weir_mesh_lower *l, const weir_value_id *ids,
@@ -139,9 +148,8 @@ static weir_status gather(weir_mesh_lower *l, weir_mesh_moving *m, int i) {
   return WEIR_OK;
 }
 
-/* Brings the |n| parts of dimension |i| to the front, dimension 0 then being
- * theirs; the shape that makes of the local one, without them, is the caller's.
- */
+/* Cuts dimension |i| of the local value into |n| parts and brings these to the
+ * front, as dimension 0. The caller gives the result its shape. */
 static weir_status parts_first(weir_mesh_lower *l, weir_mesh_moving *m, int i,
                                int64_t n) {
   weir_shape local = weir_mesh_local(l->mesh, &m->spec, m->shape);
@@ -213,7 +221,7 @@ static weir_status cut(weir_mesh_lower *l, weir_mesh_moving *m,
 
 /* ---- The way */
 
-/* Sums first: what is scattered is less to move afterwards. */
+/* Sums first: a scattered value leaves less to move afterwards. */
 static weir_status finish_sums(weir_mesh_lower *l, weir_mesh_moving *m,
                                const weir_mesh_spec *to) {
   for (uint32_t a = 0; a < l->mesh->axis_count; a++) {
@@ -244,6 +252,8 @@ weir_status weir_mesh_move(weir_mesh_lower *l, weir_mesh_moving *m,
         WEIR_TRY(gather(l, m, i));
     }
   }
+  for (int i = 0; i < m->shape->rank; i++)
+    assert(m->spec.axis[i] < 0 || m->spec.axis[i] == to->axis[i]);
   WEIR_TRY(cut(l, m, to));
   m->spec = *to;
   return WEIR_OK;

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/mesh/mesh_ranks.h"
 
-/* Which nodes of collectives are needed because others are. */
+/* Which nodes of collectives are needed because others are: the smallest set
+ * that is closed under inputs, control predecessors and groups.
+ *
+ * A round closes the set under inputs in one walk, then adds the missing ranks
+ * of groups that it touches. Each round but the last adds ranks, so there are
+ * at most as many as groups that need each other in a chain. Graphs without
+ * collectives pay one look at each node. */
 
 static bool is_collective(const weir_node *node) {
   return node->op->instr == WEIR_INSTR_COLLECTIVE;
@@ -49,6 +55,8 @@ weir_status weir_graph_mark_ranks(const weir_graph *g, const uint8_t *stop,
       count = group_of(&g->nodes[id]) + 1;
   if (count == 0) return WEIR_OK;
   bool *need = weir_alloc_array(g->alloc, g->node_count, sizeof *need);
+  /* Groups are numbered from 0 without gaps (mesh_move.c): a table by number.
+   */
   bool *groups = weir_alloc_array(g->alloc, (size_t)count, sizeof *groups);
   weir_status s = WEIR_OK;
   if (need == NULL || groups == NULL)

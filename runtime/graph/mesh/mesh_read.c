@@ -10,7 +10,9 @@
 #include "runtime/graph/mesh/mesh_read.h"
 #include "runtime/graph/mesh/mesh_spec.h"
 
-/* The sections `mesh` and `layout`, and what is wrong with them. */
+/* The sections `mesh` and `layout`: read, checked, and put into the graph. All
+ * errors that need no types are found here, at the line of the section;
+ * weir_mesh_check finds those of values once the graph is whole. */
 
 static const char *const kMeshKeys[] = {"axes", "devices", NULL};
 

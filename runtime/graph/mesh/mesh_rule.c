@@ -8,8 +8,13 @@
 #include "runtime/graph/mesh/mesh_rule_shape.h"
 #include "runtime/graph/mesh/mesh_spec.h"
 
-/* Which op is cut how. An op without a rule works on whole values, everywhere.
- */
+/* Which op is cut how. A rule looks at the cuts in which the inputs come and
+ * fills in the cuts that the op's copies take and give. It may only allow what
+ * keeps the results those of whole values: dimensions that each element of the
+ * result uses at its own place stay cut, dimensions that are summed may stay
+ * cut and leave partial sums, all others become whole.
+ *
+ * An op without a rule works on whole values, everywhere: right, and slow. */
 
 weir_mesh_spec weir_mesh_in(const weir_mesh_lower *l,
                             const weir_mesh_plan *plan, uint32_t i) {
@@ -128,7 +133,7 @@ static void reduce_sum(const weir_mesh_lower *l, weir_mesh_plan *plan) {
   reduce(l, plan, true);
 }
 
-/* A mean over parts is a sum, divided once. */
+/* A mean over parts is a sum, divided once by the count of all elements. */
 static void reduce_mean(const weir_mesh_lower *l, weir_mesh_plan *plan) {
   const weir_shape *x = weir_mesh_in_shape(l, plan, 0);
   const weir_shape *y = weir_mesh_out_shape(l, plan, 0);
@@ -170,8 +175,8 @@ static void along_axis(const weir_mesh_lower *l, weir_mesh_plan *plan) {
   elementwise_as(l, plan, x, spec);
 }
 
-/* Losses per row: classes are input 0's last dimension, and whole; what has the
- * shape of the rows is cut like them. */
+/* Losses per row: classes are input 0's last dimension, and whole; inputs that
+ * have the dimensions of the rows are cut like them. */
 static void rows(const weir_mesh_lower *l, weir_mesh_plan *plan) {
   const weir_shape *x = weir_mesh_in_shape(l, plan, 0);
   if (x->rank < 1 || x->rank > WEIR_MAX_RANK) return;
@@ -190,7 +195,7 @@ static void one_hot(const weir_mesh_lower *l, weir_mesh_plan *plan) {
   plan->in[0] = plan->out[0] = weir_mesh_in(l, plan, 0);
 }
 
-/* ---- Images: the first dimension of x, dy and what comes of them */
+/* ---- Images: the first dimension of x, of dy and of results */
 
 /* |bits|: inputs, then from bit 8 outputs, whose first dimension is it. */
 static void batch(const weir_mesh_lower *l, weir_mesh_plan *plan,

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/mesh/mesh_rule_product.h"
 
+#include <assert.h>
+
 #include "ops/nn/einsum_equation.h"
 #include "runtime/base/size.h"
 #include "runtime/graph/mesh/mesh_internal.h"
 #include "runtime/graph/mesh/mesh_rule.h"
 #include "runtime/graph/mesh/mesh_spec.h"
 
-/* Sums of products. Every index of the equation may lie on one mesh axis, every
- * axis carry one index. Which, is what moves least: an operand that comes
- * otherwise has to be moved, a sum over an index that is cut is partial. */
+/* Sums of products. Every index of the equation may lie on one mesh axis, and
+ * every axis may carry one index. Each axis in turn takes the index that moves
+ * the fewest elements: an operand that comes in another cut has to be moved, a
+ * sum over an index that is cut is partial and has to be added up.
+ *
+ * Only indices that already lie on the axis, in an operand or in the result,
+ * are tried: at most three. The choice is greedy, axis by axis, so it may miss
+ * the cheapest assignment of all axes together; it is the same in every run.
+ * Cost: axes times parts times dimensions. */
 
 enum { kNoIndex = -1, kIndices = WEIR_EINSUM_INDICES };
 
@@ -22,6 +30,8 @@ typedef struct product {
   int64_t bytes[3];
 } product;
 
+/* Elements; bounded, so that a few of them can be added. A symbol counts as 1.
+ */
 static int64_t size_of(const weir_shape *shape) {
   int64_t n = 1;
   for (int i = 0; i < shape->rank; i++)
@@ -31,7 +41,8 @@ static int64_t size_of(const weir_shape *shape) {
   return n < INT64_MAX / 16 ? n : INT64_MAX / 16;
 }
 
-/* What it costs, in elements moved, that |axis| carries |index|. */
+/* The elements moved when |axis| carries |index|. A reduce_scatter counts once
+ * the result, an all_reduce twice: it is a reduce_scatter and an all_gather. */
 static int64_t price(const product *p, int index, int axis) {
   int64_t sum = 0;
   for (int part = 0; part < 3; part++) {
@@ -71,7 +82,8 @@ static int choose(const product *p, int axis, const int *axis_of) {
 static void solve(const weir_mesh_lower *l, const product *p,
                   weir_mesh_plan *plan) {
   int axis_of[kIndices];
-  uint32_t in_result = 0;
+  uint32_t in_result = 0; /* bit by index */
+  assert(p->count <= kIndices && kIndices <= 32);
   for (int i = 0; i < kIndices; i++) axis_of[i] = -1;
   for (uint32_t a = 0; a < l->mesh->axis_count; a++) {
     int index = choose(p, (int)a, axis_of);

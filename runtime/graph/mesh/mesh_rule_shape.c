@@ -5,7 +5,10 @@
 #include "runtime/graph/mesh/mesh_internal.h"
 #include "runtime/graph/mesh/mesh_rule.h"
 
-/* Ops that give the same elements another shape. */
+/* Ops that give the same elements another shape. A cut can be kept only by a
+ * dimension that has the same elements at the same places before and after: in
+ * row-major order, one of the same size with as many elements before it. Cuts
+ * of other dimensions are undone before the op. */
 
 void weir_mesh_rule_transpose(const weir_mesh_lower *l, weir_mesh_plan *plan) {
   int rank = weir_mesh_in_shape(l, plan, 0)->rank;

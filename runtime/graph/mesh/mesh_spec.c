@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/mesh/mesh_spec.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
-/* From names of dimensions to axes of the mesh. */
+/* From names of dimensions to axes of the mesh. Devices are numbered in
+ * row-major order over the axes, the last one with stride 1. */
 
 /* The layout's entry for |d|, or NULL. A dimension that was padded or cut keeps
  * its name but not its size: it is another. */
@@ -66,8 +68,9 @@ weir_shape weir_mesh_local(const weir_mesh *mesh, const weir_mesh_spec *spec,
   weir_shape local = *shape;
   for (int i = 0; i < shape->rank; i++) {
     local.dims[i].name = 0;
-    if (spec->axis[i] >= 0)
-      local.dims[i].value /= mesh->axes[spec->axis[i]].size;
+    if (spec->axis[i] < 0) continue;
+    assert(local.dims[i].value % mesh->axes[spec->axis[i]].size == 0);
+    local.dims[i].value /= mesh->axes[spec->axis[i]].size;
   }
   return local;
 }

@@ -6,8 +6,8 @@
 
 /* How a value is cut over a mesh. */
 
-/* What the names of the value's dimensions say. A second dimension of the same
- * name stays whole. Errors: W3053, at the value's node. */
+/* The cut of |value| that the names of its dimensions give. A second dimension
+ * of the same name stays whole. Errors: W3053, at the value's node. */
 weir_status weir_mesh_spec_of(const weir_graph *graph, weir_value_id value,
                               weir_mesh_spec *out, weir_error *err);
 
@@ -20,7 +20,7 @@ bool weir_mesh_spec_equal(const weir_mesh_spec *a, const weir_mesh_spec *b);
 /* The dimension of |spec| on |axis|, or -1. */
 int weir_mesh_dim_on(const weir_mesh_spec *spec, int axis);
 
-/* What one device has of a value of that shape. */
+/* The shape of one device's part of a value of |shape|, without names. */
 weir_shape weir_mesh_local(const weir_mesh *mesh, const weir_mesh_spec *spec,
                            const weir_shape *shape);
 

@@ -8,7 +8,11 @@
 #include "runtime/graph/mesh/mesh_internal.h"
 #include "runtime/graph/mesh/mesh_spec.h"
 
-/* Variables and their shards; what a `weights` file gives them. */
+/* Variables and their shards, and the shards of weights from a file.
+ *
+ * A shard is a box of the whole: in each cut dimension one range, in the others
+ * all. weir_mesh_shard_copy goes through the box row by row, |at| counting like
+ * an odometer over all dimensions but the last, so each row is one memcpy. */
 
 void weir_mesh_shard_copy(const weir_mesh_shard *shard, void *whole, void *part,
                           bool to_whole) {

@@ -4,7 +4,7 @@
 
 #include "runtime/graph/train/train.h"
 
-/* A lowered graph with what is wanted in it only. */
+/* A lowered graph without unwanted nodes. */
 
 /* |graph| (NULL |train|: its outputs), or a step of |train|, lowered and with
  * nothing else in it: for dumps and placement. Errors: as weir_graph_mesh. */

@@ -8,9 +8,13 @@
 #include "runtime/graph/mesh/mesh_internal.h"
 #include "runtime/graph/mesh/mesh_spec.h"
 
-/* Fetches by the old names and ids: whole values, on
- * device 0, and effects on all devices. Nobody else reads these nodes, so they
- * are gone from a run that does not want them. */
+/* Fetches by the old names and ids: whole values, on device 0, and effects on
+ * all devices. No other node reads these, so a run that does not fetch them
+ * drops them.
+ *
+ * A value is joined one cut dimension at a time, the last first. In a step, the
+ * devices that differ along one axis hand their parts to the one at its start,
+ * and have none then; at the end only device 0 has a value. */
 
 typedef struct joining {
   weir_mesh_lower *l;
@@ -62,7 +66,8 @@ static weir_status join_dim(joining *j, int i, uint32_t axis) {
   return WEIR_OK;
 }
 
-/* Only copies that differ take part. */
+/* Of equal copies, along an axis that cuts no dimension, the first takes part.
+ */
 static void drop_repeats(joining *j, const weir_mesh_spec *spec) {
   for (uint32_t a = 0; a < j->l->mesh->axis_count; a++)
     for (uint32_t d = 0; d < j->l->devices; d++)

@@ -32,8 +32,8 @@ static void label_callers(weir_loader *l, const weir_scope *scope) {
   }
 }
 
-/* `after` of a block's call is that of its nodes; what a node can have before
- * the run has nothing to wait for. */
+/* `after` of a block's call is that of its nodes. Variables, constants and
+ * inputs have their values before the run: they wait for nothing. */
 static bool wait_as_scope(weir_loader *l, const weir_scope *scope,
                           weir_node_spec *spec) {
   weir_instr_kind kind = spec->op->instr;

@@ -10,7 +10,7 @@
 bool weir_add_node(weir_loader *l, weir_scope *scope, weir_node_spec *spec,
                    weir_node_id *out);
 
-/* A const node; |dtype| WEIR_DTYPE_NONE: what the value suggests. */
+/* A const node; |dtype| WEIR_DTYPE_NONE: bool for true and false, else f32. */
 typedef struct weir_const_node {
   const weir_def *def;
   weir_sv name;

@@ -14,7 +14,11 @@
 #include "runtime/graph/parse/bind.h"
 #include "runtime/graph/parse/parse_call.h"
 
-/* A call of a block becomes a scope with inputs and attributes set. */
+/* A call of a block becomes a scope with inputs and attributes set. A block is
+ * a template: its body was parsed and bound once, and is evaluated anew for
+ * each call, since types and attributes differ. Bounds: a block that is open
+ * already cannot be called (no recursion), calls nest WEIR_BLOCK_DEPTH deep,
+ * and scope.c counts all definitions made. */
 
 enum { WEIR_BLOCK_DEPTH = 64 };
 
@@ -184,8 +188,8 @@ static bool check_types(weir_loader *l, weir_scope *scope) {
   return true;
 }
 
-/* Nodes of the block wait for what the call waits for, and for what the caller
- * does. */
+/* Nodes of the block wait for the nodes in the call's `after`, and for those
+ * that the caller's nodes wait for. */
 static bool set_after(weir_loader *l, weir_scope *caller, weir_def *def,
                       bool root, weir_scope *scope) {
   weir_node_spec own = {.after = NULL};

@@ -13,7 +13,12 @@
 #include "runtime/graph/parse/inputs.h"
 #include "runtime/graph/parse/parse_call.h"
 
-/* A call of an op becomes a node. */
+/* A call of an op becomes a node.
+ *
+ * The order of steps is that of their needs: values first; then the op, which
+ * an attribute of a block may name; then its attributes; then literals, which
+ * become constants of the dtype that values and attributes give
+ * (literal_dtype), so add(x, 1) needs no cast. */
 
 enum { WEIR_FEW_INPUTS = 16 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/eval/eval_const.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -10,7 +11,10 @@
 #include "runtime/graph/load/report.h"
 #include "runtime/graph/parse/parse_call.h"
 
-/* Constants: a loop over the postorder with a stack of values. */
+/* Constants: a loop over the postorder with a stack of values. A node takes its
+ * |count| operands off the stack and puts its value there. The stack belongs to
+ * the loader and is shared: an evaluation leaves it as high as it found it,
+ * also after a failure. Cost: one step per node of the expression. */
 
 const char *weir_const_text(const weir_const *c, char *text, size_t capacity) {
   switch (c->kind) {
@@ -100,7 +104,7 @@ static int64_t floor_div(int64_t a, int64_t b) {
   return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
 }
 
-/* a op b for integers and symbols; NULL, or what is wrong. */
+/* a op b for integers and symbols; NULL, or the reason of a failure. */
 static const char *combine(char op, weir_dim a, weir_dim b, weir_dim *out) {
   static const char kOverflow[] = "the result does not fit 64 bits";
   static const char kSymbol[] =
@@ -292,10 +296,12 @@ bool weir_eval_const(weir_loader *l, const weir_scope *scope,
   for (uint32_t i = node + 1 - root->span; ok && i <= node; i++) {
     const weir_ast *n = &expr->nodes[i];
     weir_const value;
+    assert(l->stack.count - base >= n->count);
     l->stack.count -= n->count;
     ok = eval_node(&e, n, l->stack.items + l->stack.count, &value) &&
          (weir_vec_push(l->alloc, &l->stack, value) || weir_report_memory(l));
   }
+  assert(!ok || l->stack.count == base + 1);
   if (ok) *out = l->stack.items[l->stack.count - 1];
   l->stack.count = base;
   return ok;

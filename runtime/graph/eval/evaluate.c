@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <stdio.h>
 
 #include "runtime/graph/eval/evaluate.h"
@@ -14,13 +15,25 @@
 #include "runtime/graph/parse/inputs.h"
 #include "runtime/graph/parse/parse_call.h"
 
-/* Evaluation: definitions in the order of their dependencies, by a stack of
- * frames. A definition's frame first sees that all it names is done, then adds
- * its calls, inner ones first; a call of a block puts the block's scope on the
- * stack and goes on when that is done. */
+/* Evaluation: definitions in the order of their dependencies, a depth-first
+ * walk with a stack of frames in place of recursion. A definition's frame first
+ * sees that all definitions it names are done, then adds its calls, inner ones
+ * first; a call of a block puts the block's scope on the stack and goes on when
+ * that is done.
+ *
+ * A frame that has to wait pushes another and returns; it is entered again
+ * later and goes on at |at|, |after|, |inner|. So a step may do a part only,
+ * and must keep all of its progress in the frame.
+ *
+ * Invariants: a definition is OPEN exactly while its frame is on the stack, so
+ * an OPEN one that is named closes a cycle; NEW becomes OPEN once, so each
+ * definition is evaluated once. Pushing moves frames: a frame is looked up
+ * again by its index after anything that may push. Cost: each definition, and
+ * each node of its expressions, once. */
 
 bool weir_eval_push(weir_evaluation *e, weir_scope *scope, weir_def *def) {
   weir_eval_frame f = {.scope = scope, .def = def};
+  assert(def == NULL || def->state == WEIR_DEF_NEW);
   if (def != NULL) def->state = WEIR_DEF_OPEN;
   return weir_vec_push(e->l->alloc, &e->frames, f) || weir_report_memory(e->l);
 }
@@ -105,6 +118,8 @@ static bool need_all(weir_evaluation *e, weir_eval_frame *f) {
 }
 
 static void finish(weir_evaluation *e, weir_eval_frame *f, bool ok) {
+  assert(f == &e->frames.items[e->frames.count - 1]);
+  assert(f->def->state == WEIR_DEF_OPEN);
   f->def->state = ok ? WEIR_DEF_DONE : WEIR_DEF_FAILED;
   e->frames.count--;
 }

@@ -5,9 +5,10 @@
 #include "runtime/graph/parse/forms.h"
 
 /* Evaluation: definitions in the order of their dependencies, by a stack of
- * frames (evaluate.c). A definition's frame first sees that all it names is
- * done, then adds its calls, inner ones first; a call of a block, and each part
- * of a form, puts a scope on the stack and goes on when that is done. */
+ * frames (evaluate.c). A definition's frame first sees that all definitions it
+ * names are done, then adds its calls, inner ones first; a call of a block, and
+ * each part of a form, puts a scope on the stack and goes on when that is done.
+ */
 
 typedef struct weir_form_state weir_form_state;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/eval/form_eval.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "runtime/base/table.h"
@@ -15,8 +16,16 @@
 #include "runtime/graph/load/report.h"
 #include "runtime/graph/parse/parse_call.h"
 
-/* A form becomes a node: what stands outside first, then each body at a level
- * of its own, then the captures of all bodies brought in line. */
+/* A form becomes a node, in stages: its arguments are evaluated where it
+ * stands, then each body at a level of its own, then captures are united and
+ * the node is added. Between stages the frame waits for the scope that it
+ * pushed.
+ *
+ * Captures: the node hands the same inputs to all its bodies (control.h), but
+ * each body names other outer values. So each body imports those of the other,
+ * and all list them in the order of body 0: index i of the node's captured
+ * inputs is the same outer value in every body. A body that does not use one
+ * has an input without readers, which simplify drops. */
 
 struct weir_form_state {
   weir_form *form;
@@ -244,7 +253,7 @@ static weir_value_id *take_outs(weir_loader *l, weir_form_state *s,
 
 /* ---- The node */
 
-/* Every body takes what any of them captured, in one order. */
+/* Every body takes the captures of all. */
 static bool unite_captures(weir_loader *l, weir_form_state *s) {
   weir_level *a = s->levels[0], *b = s->levels[1];
   if (b == NULL) return true;
@@ -266,7 +275,7 @@ static bool unite_captures(weir_loader *l, weir_form_state *s) {
   return ok;
 }
 
-/* The body's value for what level 0 captured as |outer|. */
+/* The body's value for |outer|, a capture of body 0. */
 static weir_value_id captured_as(const weir_level *level, weir_value_id outer) {
   uint32_t i =
       weir_map_get(&level->ids, (weir_sv){(const char *)&outer, sizeof outer});
@@ -296,6 +305,7 @@ static bool finish_body(weir_loader *l, weir_form_state *s, uint32_t k,
     weir_value_id outer = s->levels[0]->captures.items[i].outer;
     if (outer == WEIR_NO_VALUE) continue;
     weir_value_id value = captured_as(level, outer);
+    assert(value != WEIR_NO_VALUE); /* unite_captures saw to it */
     const weir_graph *g = weir_graph_builder_graph(level->builder);
     const weir_node *node = &g->nodes[g->values[value].node];
     ok = add_port(l, level, value, node->name, &node->mark, true);

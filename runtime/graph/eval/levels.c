@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/eval/levels.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,8 +11,13 @@
 #include "runtime/graph/node.h"
 #include "runtime/graph/parse/forms.h"
 
-/* Levels: the graphs of bodies in the making, and what they take from
- * outside. */
+/* Levels: the graphs of bodies in the making, and their captures.
+ *
+ * A value of an outer level is passed inwards one level at a time: each level
+ * in between captures it too, since a body sees only its own inputs. |ids|
+ * finds a capture by the outer id, so a level captures a value once. A known
+ * value is made again inside instead, so that shapes can depend on it; its
+ * capture has no outer value and becomes no input. */
 
 void weir_loader_enter(weir_loader *l, weir_level *level) {
   l->level = level;
@@ -147,8 +153,10 @@ bool weir_level_import(weir_loader *l, weir_level *from, weir_value_id id,
   int count = 0;
   *out = id;
   weir_level *level = l->level;
-  for (; level != from && level != NULL; level = level->outer)
+  for (; level != from && level != NULL; level = level->outer) {
+    assert(count < WEIR_BODY_DEPTH); /* weir_level_create refuses more */
     path[count++] = level;
+  }
   if (level != from)
     return weir_report(l, WEIR_W1127, at,
                        "this value belongs to a body and cannot be read here");

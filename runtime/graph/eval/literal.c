@@ -9,7 +9,9 @@
 #include "runtime/graph/load/loader.h"
 #include "runtime/graph/load/report.h"
 
-/* Literal tensors: numbers and nested lists. */
+/* Literal tensors: numbers and nested lists. The shape follows from the first
+ * item of each depth alone; filling the tensor then finds rows that differ. The
+ * bound on elements holds before memory is asked for. */
 
 enum {
   WEIR_LITERAL_ELEMENTS = 65536, /* of one */

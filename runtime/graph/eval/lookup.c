@@ -10,7 +10,9 @@
 #include "runtime/graph/load/report.h"
 #include "runtime/graph/parse/parse_call.h"
 
-/* What names mean. */
+/* Meanings of names. A name is looked for in the loops around it, from inside
+ * out, then in the body, then, for bodies of forms, in the scopes around;
+ * params and dims of the module come last. */
 
 size_t weir_round_text(weir_sv name, const weir_const *subs, uint32_t count,
                        char *text, size_t capacity) {
@@ -131,7 +133,7 @@ static void look_here(const weir_scope *scope, const weir_loop *loop,
   find_plain(scope, name->text, out);
 }
 
-/* Bodies of forms see what is around them, the nearest first. */
+/* Bodies of forms see the scopes around them, the nearest first. */
 void weir_scope_lookup(const weir_scope *scope, const weir_loop *loop,
                        const weir_ast *name, const weir_const *subs,
                        weir_lookup *out) {

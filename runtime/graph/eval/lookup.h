@@ -4,7 +4,7 @@
 
 #include "runtime/graph/load/loader.h"
 
-/* What a name means where it is used. */
+/* The meaning of a name where it is used. */
 
 typedef enum weir_found {
   WEIR_FOUND_NOTHING,
@@ -22,8 +22,8 @@ typedef struct weir_lookup {
   weir_const value;
 } weir_lookup;
 
-/* What a name means in |scope|, seen from round |loop|. |subs| are the values
- * of its subscripts. */
+/* The meaning of a name in |scope|, seen from round |loop|. |subs| are the
+ * values of its subscripts. */
 void weir_scope_lookup(const weir_scope *scope, const weir_loop *loop,
                        const weir_ast *name, const weir_const *subs,
                        weir_lookup *out);

@@ -11,7 +11,12 @@
 #include "runtime/graph/parse/parse_call.h"
 
 /* Scopes: one for the main graph and one for each call of a block. `repeat` is
- * unrolled here. */
+ * unrolled here, before any definition is evaluated: a name such as h[i+1] can
+ * then be defined and used in any order, like all others.
+ *
+ * Nested repeats multiply, and so do blocks that call blocks twice: a file of a
+ * hundred lines could ask for 2^64 nodes. So every scope, definition and round
+ * counts against one limit (expand), before it is made. */
 
 /* Counts one more scope, definition or round; W1014 past the limit. */
 static bool expand(weir_loader *l, const weir_mark *at) {
@@ -135,7 +140,7 @@ static bool add_def(weir_loader *l, weir_scope *scope, const weir_item *item,
   return true;
 }
 
-/* A repeat under way; |loop| is what its body sees outside. */
+/* A repeat under way; |outer| is the round that it stands in. */
 typedef struct round_frame {
   const weir_item *item;
   const weir_loop *outer;

@@ -25,7 +25,7 @@ typedef enum weir_ast_kind {
   WEIR_AST_UNKNOWN /* ? in a type */
 } weir_ast_kind;
 
-/* What a node is wanted for; set when the call is bound to its op. */
+/* The use of a node; set when the call is bound to its op. */
 typedef enum weir_ast_mode {
   WEIR_MODE_SKIP,  /* part of another node's meaning */
   WEIR_MODE_VALUE, /* a value of the graph, or a literal that becomes one */
@@ -55,7 +55,7 @@ typedef struct weir_ast {
   };
   weir_sv text;
   const weir_yaml *src;
-  /* CALL: what it calls. At most one is set; both NULL: attribute |port| of
+  /* CALL: the op or block. At most one is set; both NULL: attribute |port| of
    * the block names the op, or dim and size in constants. */
   const weir_op_info *op_info;
   const struct weir_block *block;

@@ -8,8 +8,15 @@
 #include "runtime/graph/load/report.h"
 #include "runtime/graph/parse/parse_call.h"
 
-/* Binding: which op or block a call means, and what each operand is to it. No
- * types are known here, so it is done once per text, not per use. */
+/* Binding: which op or block a call means, and the role of each operand. No
+ * types are known here, so it is done once per text, not per use.
+ *
+ * A call comes behind its operands in postorder, so the walk goes backwards: a
+ * call gives its operands their modes before they are visited themselves. A
+ * node whose mode stays SKIP is part of another one and is not visited.
+ * Operands are dealt out to inputs first, then to attributes; |inputs_given|
+ * and |attrs_given| are bit sets, so arguments past the 64th are not checked
+ * for repeats (blocks have no more, see blocks.c). */
 
 const weir_op_names *weir_loader_ops(const weir_loader *l, weir_sv name) {
   uint32_t i = weir_map_get(&l->op_names, name);

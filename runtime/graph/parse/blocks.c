@@ -12,8 +12,9 @@
 #include "runtime/graph/parse/lex.h"
 #include "runtime/graph/parse/updates.h"
 
-/* Blocks: typed functions of the language. Signatures first (calls are bound
- * against them), bodies later. */
+/* Blocks: typed functions of the language. Signatures of all modules first,
+ * bodies later: a call is bound against the signature of its block, which may
+ * stand further down or in another file. */
 
 static const char *const kBlockKeys[] = {"in",  "attrs",  "nodes",
                                          "out", "update", NULL};

@@ -9,7 +9,8 @@
 #include "runtime/graph/parse/long_form.h"
 
 /* Maps of nodes: every entry becomes an item. Bodies of repeats and forms are
- * parsed by the same loop, from a list of those still to do. */
+ * parsed by the same loop, from a list of those still to do, so nesting costs
+ * no stack. */
 
 typedef struct body_job {
   const weir_yaml *nodes;

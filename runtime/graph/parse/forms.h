@@ -7,9 +7,9 @@
 
 /* scan, while and if, while loading.
  *
- * A form has parts of two kinds. What stands outside (first values, what is
- * scanned, the condition of an if) are hidden items of |args|, evaluated where
- * the form stands. Its bodies are weir_body like any other; each becomes a
+ * A form has parts of two kinds. Its arguments (first values, scanned values,
+ * the condition of an if) are hidden items of |args|, evaluated where the form
+ * stands. Its bodies are weir_body like any other; each becomes a
  * scope that sees the scope around it, and whose nodes go to a builder of its
  * own: a *level*. A value of an outer level that a body names is captured: it
  * becomes one more input of the body. Variables always belong to the main

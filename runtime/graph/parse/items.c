@@ -60,7 +60,6 @@ bool weir_device_parse(weir_loader *l, const weir_yaml *y, uint32_t offset,
   }
   weir_device_name_print(&name, canonical, sizeof canonical);
   size_t size = strlen(canonical);
-  /* Most nodes of a graph want the same few devices. */
   out->data = weir_arena_string(l->arena, canonical, size);
   out->size = size;
   return out->data != NULL || weir_report_memory(l);

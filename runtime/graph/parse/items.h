@@ -4,7 +4,7 @@
 
 #include "runtime/graph/load/loader.h"
 
-/* Parts of an item. Each reports what it finds wrong and returns false then. */
+/* Parts of an item. Each reports its errors and returns false then. */
 
 /* The names of its key. */
 bool weir_item_names(weir_loader *l, weir_module *m, const weir_block *block,
@@ -23,7 +23,7 @@ bool weir_item_call(weir_loader *l, weir_module *m, const weir_block *block,
 /* Parses |y|, a call string, into the arena. */
 bool weir_expr_parse(weir_loader *l, const weir_yaml *y, weir_expr *out);
 
-/* Reports what the parser stopped at. */
+/* Reports the parser's error. */
 bool weir_parse_failed(weir_loader *l, const weir_yaml *src,
                        weir_parse_result result, const weir_parse_error *e);
 

@@ -4,6 +4,10 @@
 #include "runtime/base/yaml/yaml_scalar.h"
 #include "runtime/graph/parse/ast.h"
 
+/* Tokens of call strings. The lexer keeps no state: it is asked for the token
+ * at an offset, so the parser can look ahead and come back. Errors are tokens
+ * too (BAD), with the reason. */
+
 enum { WEIR_NAME_BYTES = 256 };
 
 static bool is_letter(char c) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/parse/parse_call.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -8,7 +9,19 @@
 #include "runtime/graph/parse/lex.h"
 
 /* The parser of call strings: operator precedence with an explicit stack, at
- * most 64 brackets deep. */
+ * most 64 brackets deep.
+ *
+ * The parser is in one of two states: it expects an operand, or an operator or
+ * end. |open| holds brackets and operators that were begun, |operands| the
+ * roots of finished operands. An operator first ends those on the stack that
+ * bind at least as tightly (reduce), so equal ones associate to the left; a
+ * bracket stops that, since its strength is 0.
+ *
+ * A node is emitted when its last operand has been: this is postorder, and a
+ * node with all its operands is one run of the array, |span| long. Operands are
+ * linked when they become arguments, so emitting a call costs no walk over
+ * them. Cost: linear in the text. A mark is kept as an offset and becomes line
+ * and column only when an error is reported. */
 
 enum {
   WEIR_PARSE_DEPTH = 64,
@@ -171,13 +184,14 @@ static bool push_open(weir_parser *p, open_part part) {
   return weir_vec_push(p->alloc, &p->open, part) || no_memory(p);
 }
 
-/* Ends operators that bind at least as tightly as |strength|. */
+/* 0: a bracket; then + and -, * and //, and the sign. */
 static int strength_of(const open_part *part) {
   if (part->kind == OPEN_NEG) return 3;
   if (part->kind != OPEN_BINARY) return 0;
   return part->op == '+' || part->op == '-' ? 1 : 2;
 }
 
+/* Ends operators that bind at least as tightly as |strength|. */
 static bool reduce(weir_parser *p, int strength) {
   while (p->open.count > 0) {
     const open_part *top = &p->open.items[p->open.count - 1];
@@ -186,6 +200,7 @@ static bool reduce(weir_parser *p, int strength) {
     open_part part = *top;
     p->open.count--;
     if (neg) p->depth--;
+    assert(p->operands.count >= (neg ? 1u : 2u));
     uint32_t right = p->operands.items[--p->operands.count];
     const weir_ast *r = &p->nodes.items[right];
     uint32_t end = r->offset + r->size;
@@ -457,6 +472,7 @@ weir_parse_result weir_parse_expr(weir_parser *p, const weir_yaml *src,
   while (ok && !done)
     ok = expect ? operand(p, &expect) : operation(p, &expect, &done);
   if (p->memory) return WEIR_PARSE_MEMORY;
+  assert(!ok || (p->operands.count == 1 && p->open.count == 0));
   *offset = p->at;
   return ok ? WEIR_PARSE_OK : WEIR_PARSE_FAILED;
 }

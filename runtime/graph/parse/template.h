@@ -5,9 +5,8 @@
 #include "runtime/base/map.h"
 #include "runtime/graph/parse/ast.h"
 
-/* What a text has become before anything is evaluated: constants, items, and
- * blocks of them. A template is parsed once and evaluated as often as it is
- * called. */
+/* A parsed text before anything is evaluated: constants, items, and blocks of
+ * them. A template is parsed once and evaluated as often as it is called. */
 
 typedef struct weir_module weir_module; /* loader.h */
 typedef struct weir_block weir_block;
@@ -15,7 +14,7 @@ typedef struct weir_body weir_body;
 typedef struct weir_item weir_item;
 typedef struct weir_form weir_form; /* forms.h */
 
-/* ---- Constants: what is known while loading. */
+/* ---- Constants: values known while loading. */
 typedef enum weir_const_kind {
   WEIR_CONST_NONE,
   WEIR_CONST_INT, /* a number, or a symbol plus a number */
@@ -61,7 +60,7 @@ typedef enum weir_item_kind {
   WEIR_ITEM_REPEAT,
   WEIR_ITEM_FORM,  /* scan, while, if */
   WEIR_ITEM_INPUT, /* a graph input: a type, maybe a default */
-  WEIR_ITEM_BROKEN /* errors were reported; what needs it fails silently */
+  WEIR_ITEM_BROKEN /* errors were reported; its users fail silently */
 } weir_item_kind;
 
 /* {repeat: {var: from..to}, nodes: body}. */
@@ -100,11 +99,11 @@ struct weir_body {
   /* Names without subscripts to WEIR_BIND_* codes. */
   weir_map names;
   WEIR_VEC(weir_item_result) results;
-  const struct weir_block_port *ports; /* what INPUT means; NULL: the block's */
+  const struct weir_block_port *ports; /* of INPUT codes; NULL: the block's */
   bool has_repeat;
 };
 
-/* What a name of a body means: kind in the top two bits, then an index. */
+/* The meaning of a name of a body: kind in the top two bits, then an index. */
 #define WEIR_BIND_ITEM (UINT32_C(0) << 30)
 #define WEIR_BIND_RESULT (UINT32_C(1) << 30) /* into body->results */
 #define WEIR_BIND_INPUT (UINT32_C(2) << 30)

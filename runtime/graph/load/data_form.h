@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What the loader must know of a data source to check a section of `data:`.
+/* The part of a data source that the loader needs to check a section of
+ * `data:`.
  *
  * The loader never opens data, and it has no list of sources: the room that
  * has one (runtime/train) hands over the forms of its rows. So a new source
@@ -15,7 +16,7 @@
 /* A key of a section. */
 typedef struct weir_data_key {
   const char *name; /* NULL ends a list */
-  /* What a map as its value may hold, NULL-ended; NULL: anything. */
+  /* The keys of a map as its value, NULL-ended; NULL: any. */
   const char *const *keys;
   bool by_column; /* the value maps columns, whose values may be such maps */
   bool must_be_map;

@@ -23,7 +23,9 @@
 #include "runtime/graph/parse/updates.h"
 
 /* The loader's way from text to graph; the parts are in the files that
- * loader.h names. */
+ * loader.h names. The order of `run` is that of needs: names of ops and
+ * signatures of blocks before calls are bound, params and the mesh before
+ * anything is evaluated, the whole graph before `train` looks up its nodes. */
 
 enum { WEIR_DEFAULT_NODES = 1000000, WEIR_DEFAULT_ERRORS = 20 };
 

@@ -7,7 +7,7 @@
 
 /* Inside the loader.
  *
- * Text becomes a graph in four steps. (1) Modules: the main file and what it
+ * Text becomes a graph in four steps. (1) Modules: the main file and its
  * imports, each a YAML tree. (2) Items: every entry of a `nodes` map is parsed
  * once into a tree and its calls are bound to ops and blocks, without looking
  * at types. (3) Scopes: the main graph and each call of a block is a scope,
@@ -59,7 +59,7 @@ typedef struct weir_loop {
   weir_sv suffix; /* "[2][0]": all rounds from outside in */
 } weir_loop;
 
-/* What a definition or a call stands for. */
+/* The values of a definition or a call. */
 typedef struct weir_result {
   weir_value_id first; /* of |count| consecutive ones */
   uint32_t count;
@@ -95,7 +95,7 @@ struct weir_scope {
   weir_module *module;
   const weir_block *block; /* NULL: the main graph */
   weir_scope *caller;
-  /* A form's body or arguments: what it sees around itself. */
+  /* A form's body or arguments: the scope it stands in. */
   weir_scope *around;
   const weir_loop *around_loop;
   weir_level *level;         /* where its nodes go; NULL: the main graph */

@@ -10,7 +10,10 @@
 #include "runtime/graph/parse/lex.h"
 #include "runtime/graph/std/find.h"
 
-/* Modules: the main file and, depth first, what it imports. */
+/* Modules: the main file and, depth first, its imports. The walk has no stack
+ * of its own: a module keeps the number of its next import and its parent. A
+ * module is loaded once, however often it is imported; |loading| marks the path
+ * from the main file, so an import of a module on it closes a cycle. */
 
 enum { WEIR_IMPORT_DEPTH = 16, WEIR_IMPORTS = 256 };
 
@@ -248,7 +251,7 @@ bool weir_modules_load(weir_loader *l, weir_sv text, const char *path) {
   begin_imports(l, m);
   while (m != NULL && !l->fatal) {
     weir_module *to = next_import(l, m);
-    if (to == NULL) { /* done: back to who asked first */
+    if (to == NULL) { /* done: back to the first importer */
       finish_module(l, m);
       m = m->parent;
     } else if (to != m) {

@@ -4,12 +4,12 @@
 
 #include "runtime/graph/load/loader.h"
 
-/* Modules: the main file and what it imports. */
+/* Modules: the main file and its imports. */
 
 /* Loads the main file |text| and all that it imports. */
 bool weir_modules_load(weir_loader *l, weir_sv text, const char *path);
 
-/* Frees what is not in an arena. */
+/* Frees the parts that are not in an arena. */
 void weir_module_release(weir_loader *l, weir_module *module);
 
 /* The module that |m| imports as |alias|, or NULL. */

@@ -23,8 +23,8 @@ static void drop_library_labels(weir_diag *diag) {
   diag->label_count = kept;
 }
 
-/* What goes wrong inside a built-in library is shown at the call that led
- * there: its text is not the user's. */
+/* An error inside a built-in library is shown at the call that led there: the
+ * library's text is not the user's. */
 static void blame_caller(weir_loader *l) {
   const weir_scope *scope = l->scope_now;
   weir_error *err = &l->diag.error;

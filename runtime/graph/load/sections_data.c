@@ -6,9 +6,9 @@
 #include "runtime/graph/load/loader.h"
 #include "runtime/graph/load/report.h"
 
-/* `data:`: which keys there are and what form their values have. Keys that only
- * some sources take are in the source's row (data_form.h). What keys mean is
- * runtime/train/spec/data_spec.c's business; files are not opened here. */
+/* `data:`: the keys and the form of their values. Keys that only some sources
+ * take are in the source's row (data_form.h). runtime/train/spec/data_spec.c
+ * gives keys their meaning; files are not opened here. */
 
 static const char *const kWindowKeys[] = {"length", "shift",  "stride",
                                           "target", "stream", NULL};

@@ -6,7 +6,7 @@
 
 /* The `train` section, read; and the pass that makes a training graph of it.
  *
- *   weir_train_spec_read(graph) -> spec          what the section says
+ *   weir_train_spec_read(graph) -> spec          the section as a struct
  *   weir_graph_train(graph, spec) -> weir_train_graph   gradients, clipping,
  *       schedule, apply_* and assign nodes, slots, global_step
  *
@@ -16,7 +16,7 @@
  * `targets`; nodes that behave differently while training (dropout, batch_norm)
  * have a training twin that only `targets`, `loss` and `train_values` lead to.
  *
- * Names of what is added: VAR/adam_m and the like for slots (states, saved in
+ * Names of added nodes: VAR/adam_m and the like for slots (states, saved in
  * checkpoints), train/global_step (i64, counts finished updates),
  * train/learning_rate, train/grad_norm, train/VAR/apply, train/VAR/assign. */
 
@@ -103,7 +103,7 @@ typedef struct weir_train_var {
  * |targets|, which adds its own, divides by N, updates and sets the sums to 0.
  * Sums begin at +0 and grow in the order of the runs, so that one process of N
  * runs and N workers whose gradients are added in order give the same bits.
- * What the graph itself assigns is a target of all N runs. */
+ * The graph's own assignments are targets of all N runs. */
 
 typedef struct weir_train_graph {
   weir_graph *graph;

@@ -6,8 +6,14 @@
 #include "runtime/graph/train/train_build.h"
 #include "runtime/graph/train/train_schedule.h"
 
-/* What happens to one variable in a step: its gradients are added up and
- * averaged, clipped, and its update is computed and assigned. */
+/* The step of one variable: its gradients are added up and averaged, clipped,
+ * and its update is computed and assigned.
+ *
+ * An optimizer is known here by the names of its op's inputs and outputs alone:
+ * an input that is no var, grad, lr, step or scale is a slot, and an output is
+ * the new value of the input of the same name. So a new optimizer needs no line
+ * here. A scale is handed to the op rather than multiplied into the gradient:
+ * that saves a pass over memory of the gradient's size. */
 
 static weir_sv var_name(const weir_train_build *b, uint32_t k) {
   return b->pass.from->nodes[b->vars[k].node].name;
@@ -92,7 +98,7 @@ void weir_train_global_norm(weir_train_build *b) {
                    WEIR_SV_LIT("train/clip_factor"));
 }
 
-/* What multiplies the gradient, or WEIR_NO_VALUE. */
+/* The factor of the gradient, or WEIR_NO_VALUE. */
 static weir_value_id scale_of(weir_train_build *b, uint32_t k) {
   if (b->rules->clip_norm <= 0) return b->norm;
   weir_sv name = var_name(b, k);

@@ -5,6 +5,7 @@
 #include "runtime/graph/train/train_apply.h"
 #include "runtime/graph/train/train_schedule.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/graph/grad/gradients.h"
@@ -13,8 +14,13 @@
 
 /* The rewrite: gradients are added to the graph, then the result is copied,
  * node by node, and a variable's update is put in as soon as its gradient is
- * final and nobody reads the variable any more: memory plans follow the order
- * of nodes, and so gradients live shortly and variables change in place. */
+ * final and no later node reads the variable: memory plans follow the order of
+ * nodes, and so gradients live shortly and variables change in place.
+ *
+ * Invariants: the base graph's ids stay; updates stand behind all of the base
+ * graph (|ready|), so a step's loss and metrics are of the variables before it.
+ * Cost: one copy of the graph per stage (training mode, gradients, recompute,
+ * updates), and a constant number of nodes per variable. */
 
 /* ---- Which variables */
 
@@ -85,7 +91,9 @@ static void last_readers(const weir_graph *g, weir_node_id *last) {
   }
 }
 
-/* With a global norm all wait for the last gradient. */
+/* Chains each variable to the node behind which it is dealt with. With a global
+ * norm only accumulation and clipping by value are done there: the updates wait
+ * for the last gradient. */
 static weir_status plan_order(weir_train_build *b, uint32_t base_nodes) {
   const weir_graph *g = b->pass.from;
   const weir_allocator *alloc = g->alloc;
@@ -113,7 +121,8 @@ static weir_status plan_order(weir_train_build *b, uint32_t base_nodes) {
 
 /* ---- Putting it together */
 
-/* What a step shares: counters and the learning rate, after the base graph. */
+/* The shared part of a step: counters and the learning rate, after the base
+ * graph. */
 static void add_shared(weir_train_build *b) {
   const weir_graph *g = b->pass.from;
   weir_sv none = {NULL, 0};
@@ -150,6 +159,7 @@ static weir_status rewrite(weir_train_build *b, uint32_t base_nodes) {
   bool all = b->rules->clip_global_norm > 0;
   for (uint32_t id = 0; id < g->node_count; id++) {
     WEIR_TRY(weir_pass_copy(&b->pass, id, NULL, UINT32_MAX, b->err));
+    assert(id >= base_nodes || b->pass.nodes[id] == id);
     if (id + 1 == base_nodes) {
       add_own_assigns(b);
       add_shared(b);

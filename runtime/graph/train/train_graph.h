@@ -13,8 +13,8 @@ weir_status weir_graph_train(const weir_graph *graph,
 
 void weir_train_graph_release(weir_train_graph *train); /* NULL-safe */
 
-/* Only the gradients of the loss with respect to what is trained, for dumps:
- * the stage before the rewrite. Errors: as above. */
+/* Only the gradients of the loss with respect to the trained variables, for
+ * dumps: the stage before the rewrite. Errors: as above. */
 weir_status weir_graph_train_gradients(const weir_graph *graph,
                                        const weir_train_spec *spec,
                                        weir_graph **out_graph, weir_error *err);

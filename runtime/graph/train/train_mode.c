@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/train/train_mode.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/graph/graph_internal.h"
 #include "runtime/graph/node.h"
 #include "runtime/graph/train/train_build.h"
 
-/* A node is copied once more when it behaves differently while training, or
- * when it depends on one that is. Variables and what they begin with are not:
- * there is one of each. */
+/* A node is copied once more, as a twin, when it behaves differently while
+ * training, or when it depends on a node with a twin. Variables have none:
+ * there is one of each, with one initial value.
+ *
+ * |values| and |nodes| map the old graph to training mode; a node without a
+ * twin maps to itself, so one test tells whether anything a node reads has
+ * changed. The old nodes keep their ids and compute the same as before:
+ * evaluation and training share one graph and its variables. Cost: one more
+ * node for each node that depends on a dropout or batch_norm; simplify drops
+ * the side that a run does not use. */
 
 typedef struct mode_pass {
   weir_train_build b; /* for adding nodes */
@@ -161,7 +169,7 @@ static bool body_switches(mode_pass *m, const weir_graph *body) {
   return false;
 }
 
-/* weir_pass.replace: switches what can be. */
+/* weir_pass.replace: switches nodes that have the attribute. */
 static bool switch_attrs(void *self, const weir_node *node, weir_attr *attrs,
                          weir_status *status) {
   (void)self;
@@ -245,8 +253,10 @@ static weir_status run(mode_pass *m) {
     m->nodes[i] = i;
     m->running[i] = WEIR_NO_VALUE;
   }
-  for (uint32_t id = 0; id < g->node_count; id++)
+  for (uint32_t id = 0; id < g->node_count; id++) {
     WEIR_TRY(weir_pass_copy(&b->pass, id, NULL, UINT32_MAX, b->err));
+    assert(b->pass.nodes[id] == id);
+  }
   for (uint32_t id = 0; id < g->node_count; id++) {
     visit(m, id);
     WEIR_TRY(b->status);

@@ -4,14 +4,14 @@
 
 #include "runtime/graph/graph.h"
 
-/* A graph with twins in training mode of what behaves differently then, and of
- * what depends on these, called training/NAME. */
+/* A graph with twins in training mode, called training/NAME, of nodes that
+ * behave differently then and of nodes that depend on these. */
 typedef struct weir_train_mode {
   weir_arena *arena;           /* borrowed; holds the lists */
   weir_graph *graph;           /* a reference; the old graph's ids are kept */
   const weir_value_id *values; /* by old value: its twin, or itself */
-  /* What training must assign besides weights: the graph's own assignments, and
-   * running averages of batch_norm. */
+  /* Assignments of a step besides weights: the graph's own, and running
+   * averages of batch_norm. */
   const weir_node_id *assigns;
   uint32_t assign_count;
 } weir_train_mode;

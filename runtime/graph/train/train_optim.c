@@ -5,8 +5,8 @@
 
 #include "runtime/graph/train/train_rules.h"
 
-/* The optimizers, one row each. What an op's inputs and attributes are called
- * says the rest; see weir_optimizer_def. */
+/* The optimizers, one row each. The rest follows from the names of the op's
+ * inputs and attributes; see weir_optimizer_def. */
 
 static const weir_optimizer_def kOptimizers[] = {
     {"sgd", {NULL}, "apply_sgd", {{NULL}}},

@@ -10,6 +10,10 @@
 #include "runtime/base/table.h"
 #include "runtime/base/yaml/yaml_scalar.h"
 
+/* Maps are read by tables of keys: a row has the key, the kind of its value and
+ * the offset of its field, so a misspelt key, a wrong kind and a value out of
+ * range are found in one place for all keys. */
+
 /* ---- Findings */
 
 bool weir_train_report_send(weir_train_reader *r) {

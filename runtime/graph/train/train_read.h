@@ -5,7 +5,7 @@
 #include "runtime/graph/parse/ast.h"
 #include "runtime/graph/train/train.h"
 
-/* Reading the `train` section: what its parts share. Findings are counted and
+/* Reading the `train` section: the common part. Findings are counted and
  * reading goes on, as in the loader. Functions return false after a finding. */
 
 typedef struct weir_train_reader {
@@ -59,7 +59,7 @@ typedef struct weir_train_key weir_train_key;
 struct weir_train_key {
   const char *name; /* NULL ends the table */
   weir_train_kind kind;
-  size_t offset; /* of what it sets, in the target */
+  size_t offset; /* of its field in the target */
   double min, max;
   const weir_train_key *sub;
   const char *choices;

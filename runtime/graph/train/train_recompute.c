@@ -18,7 +18,9 @@
  * save.
  *
  * Invariant: forward nodes are copied unchanged, so a graph without segments is
- * itself. Each inside node is cloned at most once. */
+ * itself. Each inside node is cloned at most once, before its first reader in
+ * the backward part. Cost: at most one node more for each forward node; in a
+ * step, at most one forward part more. */
 
 typedef struct recompute {
   weir_pass pass;
@@ -34,7 +36,7 @@ typedef struct recompute {
 
 /* ---- Inside of segments */
 
-/* Twins belong to the segment of what they are twins of. */
+/* A twin belongs to the segment of its original. */
 static weir_sv own_name(const weir_node *node) {
   const size_t prefix = sizeof "training/" - 1;
   weir_sv name = node->name;
@@ -67,7 +69,8 @@ static weir_status name_segments(recompute *r,
   return WEIR_OK;
 }
 
-/* What the forward part reads from outside of the segment is kept. */
+/* A segment's value that is read outside of it, in the forward part, is kept.
+ */
 static void keep_borders(recompute *r) {
   const weir_graph *g = r->pass.from;
   for (uint32_t id = 0; id < r->base_nodes; id++)
@@ -134,7 +137,9 @@ static weir_status clone(recompute *r, weir_node_id id, weir_node_id anchor) {
   return s;
 }
 
-/* Copies |id| and what it needs: a node is done when its inputs are. */
+/* Clones |id| and the inside nodes that it needs, these first. A node may be on
+ * the stack twice; it is cloned when it is on top for the first time with all
+ * inputs done. */
 static weir_status clone_all(recompute *r, weir_node_id id,
                              weir_node_id anchor) {
   assert(id < r->base_nodes && r->again[id]);
@@ -186,7 +191,9 @@ static weir_status backward(recompute *r, weir_node_id id) {
         r->pass.builder, r->clones[from], r->pass.from->values[value].port);
   }
   WEIR_TRY(weir_pass_copy(&r->pass, id, NULL, UINT32_MAX, r->err));
-  for (uint32_t i = 0; i < node->input_count; i++) /* names lead to the first */
+  /* The map leads to clones during this copy only: names and outputs of the
+   * graph must lead to the forward values. */
+  for (uint32_t i = 0; i < node->input_count; i++)
     if (wanted(r, node, i) != UINT32_MAX)
       r->pass.values[node->inputs[i]] = node->inputs[i];
   if (node->op->instr == WEIR_INSTR_KERNEL) r->newest = r->pass.nodes[id];
@@ -201,6 +208,8 @@ static weir_status run(recompute *r, const weir_train_patterns *patterns,
   keep_borders(r);
   for (uint32_t id = 0; id < r->base_nodes; id++)
     WEIR_TRY(weir_pass_copy(&r->pass, id, NULL, UINT32_MAX, r->err));
+  assert(r->base_nodes == 0 ||
+         r->pass.nodes[r->base_nodes - 1] == r->base_nodes - 1);
   for (uint32_t id = r->base_nodes; id < g->node_count; id++)
     WEIR_TRY(backward(r, id));
   for (size_t i = 0; i < count; i++) values[i] = r->pass.values[values[i]];

@@ -8,10 +8,10 @@
  *
  * |graph| is a graph with gradients, the first |base_nodes| nodes of which are
  * the forward part. A segment is the outermost named thing that a pattern fits,
- * such as the call of a block. What others read of it is kept; what is inside
- * is computed again where the backward part first asks for it, and so need not
- * live from one to the other. The copies draw the same random numbers: the bits
- * are the same. Source: Chen et al., arXiv:1604.06174.
+ * such as the call of a block. Its values that other forward nodes read are
+ * kept; those inside are computed again where the backward part first reads
+ * them, and need not live in between. The copies draw the same random numbers:
+ * the bits are the same. Source: Chen et al., arXiv:1604.06174.
  *
  * Forward ids stay; |values|, |count| of them, are replaced by the new ids of
  * the same values. |err| must not be NULL. Errors: W6001. */

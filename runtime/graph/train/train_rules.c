@@ -18,7 +18,7 @@ static struct weir_train_rules *rules_of(weir_train_reader *r) {
   return (struct weir_train_rules *)(uintptr_t)r->spec->rules;
 }
 
-/* ---- Ranges of what optimizers take, whatever they are called. */
+/* ---- Ranges of optimizers' arguments, by name, for all optimizers. */
 
 typedef struct number_range {
   const char *name;

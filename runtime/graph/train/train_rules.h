@@ -5,7 +5,7 @@
 #include "runtime/graph/train/train.h"
 #include "runtime/graph/train/train_read.h"
 
-/* What `train` says about the graph: read by train_rules.c, carried out by
+/* The part of `train` about the graph: read by train_rules.c, carried out by
  * train_graph.c and its neighbours. */
 
 enum { WEIR_SLOTS = 4, WEIR_SCHEDULE_ARGS = 3, WEIR_SCHEDULE_PARTS = 4 };
@@ -59,7 +59,7 @@ typedef struct weir_train_pattern {
 typedef struct weir_train_patterns {
   const weir_train_pattern *items;
   uint32_t count;
-  bool only; /* what no pattern fits is left out */
+  bool only; /* variables that no pattern fits are left out */
 } weir_train_patterns;
 
 /* An attribute of the optimizer's op, by index. */

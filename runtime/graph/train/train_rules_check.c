@@ -8,8 +8,8 @@
 #include "runtime/graph/train/train_read.h"
 #include "runtime/graph/train/train_rules.h"
 
-/* Clipping, decay and averages; and what can be checked once all of `train` is
- * read, or once the graph is there. */
+/* Clipping, decay and averages; and checks that need all of `train`, or the
+ * whole graph. */
 
 static struct weir_train_rules *rules_of(weir_train_reader *r) {
   return (struct weir_train_rules *)(uintptr_t)r->spec->rules;

@@ -10,7 +10,7 @@
 bool weir_train_read_l2(weir_train_reader *r, const weir_yaml_entry *e,
                         void *target);
 
-/* After all keys: what only makes sense together. */
+/* After all keys: checks of several keys together. */
 bool weir_train_check_rules(weir_train_reader *r);
 
 #endif

@@ -89,7 +89,7 @@ static const weir_train_key kEarlyKeys[] = {
     {"better", WEIR_TRAIN_CUSTOM, .read = read_better},
     {NULL}};
 
-/* A metric that grows is better, unless it is what is minimized. */
+/* A larger metric is better, unless it is the minimized one. */
 static bool read_early(weir_train_reader *r, const weir_yaml_entry *e,
                        void *target) {
   weir_train_spec *spec = r->spec;
@@ -401,7 +401,7 @@ static bool check_nodes(weir_train_reader *r) {
 
 static void check_all(weir_train_reader *r) {
   const weir_yaml *section = r->spec->section;
-  if (r->errors > 0) return; /* what is missing may be misspelled */
+  if (r->errors > 0) return; /* a missing key may be misspelled */
   if (weir_yaml_get(section, "minimize") == NULL)
     weir_train_report(r, WEIR_W1010, &section->mark, "train needs `minimize`");
   if (weir_yaml_get(section, "optimizer") == NULL)

@@ -4,9 +4,9 @@
 
 #include "runtime/graph/train/train.h"
 
-/* What is watched while a graph is trained: what a step fetches beside its
- * updates. The training loop fetches it and a plan of the step counts it, so
- * both speak of the same program. */
+/* Values watched while a graph is trained: a step fetches them beside its
+ * updates. The training loop fetches them and a plan of the step counts them,
+ * so both speak of the same program. */
 
 /* A number that is watched: a node's mean over examples, or exp of it. */
 typedef struct weir_train_metric {

@@ -6,7 +6,7 @@
 
 /* Says of each node of |graph| whether it is a variable that the `train`
  * section updates: |out| has room for all nodes. A section that cannot be read
- * trains nothing: who trains gets its errors. */
+ * trains nothing; its errors are reported when the graph is trained. */
 void weir_graph_trained(const weir_graph *graph, bool *out);
 
 #endif

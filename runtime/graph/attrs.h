@@ -8,9 +8,9 @@
 /* "a list of integers". Static text. */
 const char *weir_attr_kind_text(weir_attr_kind kind);
 
-/* Checks that |in| is what attribute |index| of |op| takes and copies it with
- * its lists and text to |arena|; tensors are lent. An INT stands for a FLOAT
- * or for INTS of one. Errors: W1111 at |mark|, W6001. */
+/* Checks that attribute |index| of |op| takes |in| and copies it with its lists
+ * and text to |arena|; tensors are lent. An INT stands for a FLOAT or for INTS
+ * of one. Errors: W1111 at |mark|, W6001. */
 weir_status weir_attr_normalize(const weir_op_def *op, uint32_t index,
                                 const weir_attr *in, const weir_mark *mark,
                                 weir_arena *arena, weir_attr *out,

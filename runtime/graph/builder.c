@@ -76,7 +76,9 @@ weir_status weir_graph_builder_derive(const weir_graph *parent,
   return weir_fail_memory(err, parent->symbol_count * sizeof(char *));
 }
 
-/* Symbols are numbered by the outermost builder; a body's list follows. */
+/* Symbols are numbered by the outermost builder; a body's list follows, so a
+ * number means the same dimension in a body and around it, and shapes can be
+ * compared across. */
 static weir_graph_builder *outermost(weir_graph_builder *b) {
   while (b->outer != NULL) b = b->outer;
   return b;

@@ -21,7 +21,7 @@
 
 typedef struct weir_graph_builder weir_graph_builder;
 
-/* What a node is made of. All of it is copied but |name|, |device| and
+/* The parts of a node. All of it is copied but |name|, |device| and
  * mark.file, which must live in the builder's arena (or its parent's). */
 typedef struct weir_node_spec {
   weir_sv name; /* unique */
@@ -61,8 +61,8 @@ weir_status weir_graph_builder_derive(const weir_graph *parent,
                                       weir_error *err);
 /* A builder for a body of a node that will be added to |outer|, which must
  * outlive it: symbols of dimensions mean the same in both. |parent| (may be
- * NULL) is a body that the new one borrows from; who finishes the body must see
- * to it that the text it borrows lives on. Errors: W6001. */
+ * NULL) is a body that the new one borrows from and holds; the caller keeps the
+ * text alive that |parent| itself borrows. Errors: W6001. */
 weir_status weir_graph_builder_body(weir_graph_builder *outer,
                                     const weir_graph *parent,
                                     weir_graph_builder **out_builder,

@@ -6,6 +6,12 @@
 
 #include "runtime/graph/graph_internal.h"
 
+/* The parts and the types of scan, while and if. A body is complete when its
+ * node is added, so its types are known; here they are only compared with the
+ * node's inputs and put together to outputs. A carried value keeps its type
+ * from turn to turn: the output's type must be the input's, where both are
+ * known. */
+
 /* ---- The parts */
 
 static weir_control_kind kind_of(const weir_op_def *op) {
@@ -124,7 +130,7 @@ static const weir_value *out_value(const weir_graph *body, uint32_t i) {
   return &body->values[body->outputs[i].value];
 }
 
-/* Whether both can be the same; |out| is what is better known. */
+/* Whether both can be the same; |out| has all that is known of either. */
 static bool unify(const weir_shape *a, const weir_shape *b, weir_shape *out) {
   *out = a->rank < 0 ? *b : *a;
   if (a->rank < 0 || b->rank < 0) return true;
@@ -266,7 +272,7 @@ static weir_status if_types(weir_shape_ctx *ctx, const weir_control *c) {
   return WEIR_OK;
 }
 
-/* What a body was made for is what the node gets. */
+/* The node's inputs have the types that the body was made for. */
 static weir_status check_body_inputs(weir_shape_ctx *ctx, const weir_control *c,
                                      const weir_graph *body) {
   for (uint32_t i = 0; i < body->input_count; i++) {

@@ -10,7 +10,7 @@ typedef struct weir_infer weir_infer;
  *
  * A body is a graph of its own: its inputs are `input` nodes, its outputs are
  * listed by name, and it sees nothing else of the graph around it. It holds no
- * variables and changes none. What the parts are, in order:
+ * variables and changes none. The parts, in order:
  *
  *   scan   inputs   [count] carried..., scanned..., captured...
  *          bodies   {body}: carried..., slices..., captured... ->
@@ -25,7 +25,7 @@ typedef struct weir_infer weir_infer;
  *          outputs  results...
  *
  * Symbols of dimensions mean the same in a body and around it. Bodies nest at
- * most WEIR_BODY_DEPTH deep, so what follows them may recurse. */
+ * most WEIR_BODY_DEPTH deep, so functions that follow them may recurse. */
 
 enum { WEIR_BODY_DEPTH = 10 };
 

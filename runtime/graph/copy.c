@@ -4,7 +4,7 @@
 #include "runtime/graph/graph_internal.h"
 #include "runtime/graph/node.h"
 
-/* Copying nodes and ports from a parent graph: what passes are made of. */
+/* Copies of ports and names from a parent graph, for passes. */
 
 static weir_value_id mapped(const weir_value_id *values, weir_value_id id) {
   return id == WEIR_NO_VALUE ? id : values[id];

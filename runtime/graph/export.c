@@ -6,8 +6,13 @@
 #include "runtime/graph/hash.h"
 #include "runtime/graph/load/load.h"
 
-/* Sections are lines: a top-level key stands in the first column, what belongs
- * to it follows up to the next one. Comments just above a key go with it. */
+/* The text is cut, not written anew, so that comments and layout stay. Sections
+ * are lines: a top-level key stands in the first column, its value follows up
+ * to the next one. Comments just above a key go with it. Params are kept as
+ * they are in the file at first; if that gives another graph, since some were
+ * set from outside, they are written out with their present values. The result
+ * is loaded and compared by hash before it leaves, so no assumption about the
+ * text has to hold. */
 
 static const char *const kDropped[] = {"train",     "data",    "cluster",
                                        "placement", "weights", NULL};
@@ -63,7 +68,7 @@ static void write_params(const weir_graph *g, weir_strbuf *out) {
   }
 }
 
-/* Remarks are held back until it is known what stands below them. */
+/* Remarks are held back until the line below them is known. */
 static void cut(const weir_graph *g, bool own_params, weir_strbuf *out) {
   bool keep = true;
   size_t at = 0, held = SIZE_MAX;

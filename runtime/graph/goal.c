@@ -92,8 +92,8 @@ typedef struct sizes {
   int64_t *of;
 } sizes;
 
-/* A dimension of |size| stands where |declared| was written. What does not fit
- * is left to weir_graph_specialize, which has words for it. */
+/* Notes that |declared| is |size|. The first size of a symbol stays; a size
+ * that contradicts it is reported by weir_graph_specialize. */
 static void bind(sizes *s, weir_dim declared, int64_t size) {
   if (declared.symbol == 0 || declared.symbol >= s->graph->symbol_count) return;
   int64_t *at = &s->of[declared.symbol];
@@ -131,6 +131,8 @@ static const weir_shape *default_shape(const weir_graph *g, uint32_t input) {
   return weir_shape_known(shape) ? shape : NULL;
 }
 
+/* In order of trust: given shapes, defaults, the batch of the data, |nominal|.
+ */
 static void bind_all(sizes *s, const weir_shape *given, int64_t nominal) {
   const weir_graph *g = s->graph;
   int64_t batch = batch_of(g);

@@ -5,7 +5,7 @@
 #include "runtime/graph/pass/cut.h"
 #include "runtime/graph/train/train.h"
 
-/* What a graph is for: a step of its training, or its outputs. */
+/* The purpose of a graph: a step of its training, or its outputs. */
 
 typedef struct weir_goal {
   const weir_allocator *alloc;
@@ -29,13 +29,14 @@ void weir_goal_release(weir_goal *goal); /* NULL-safe */
 /* Shapes of the inputs of |graph| for weir_graph_specialize, as far as they
  * follow: from |given| (per input; rank unknown: not given; may be NULL), from
  * defaults, from the batch of the data that training reads. |nominal| (0: none)
- * stands for what is open then. |out| has room for all inputs. Errors: W6001.
+ * stands for sizes that are still open. |out| has room for all inputs. Errors:
+ * W6001.
  */
 weir_status weir_graph_input_shapes(const weir_graph *graph,
                                     const weir_shape *given, int64_t nominal,
                                     weir_shape *out, weir_error *err);
 
-/* What a program of the goal carries out when all inputs are fed: lowered to
+/* The graph of a program of the goal, all inputs fed: lowered to
  * its mesh, with |shapes| (per input), cut. Errors: W4009, those of
  * weir_graph_mesh, the ops' own, W6001. */
 weir_status weir_goal_cut(const weir_goal *goal, const weir_shape *shapes,

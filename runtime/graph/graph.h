@@ -166,7 +166,7 @@ typedef struct weir_load_options {
 
 /* ---- Passes, each Graph -> Graph */
 
-/* What a simplified graph is for. */
+/* The request for a simplified graph. */
 typedef struct weir_simplify_options {
   const weir_value_id *values; /* wanted */
   size_t value_count;

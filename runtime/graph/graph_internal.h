@@ -7,7 +7,7 @@
 #include "runtime/base/vec.h"
 #include "runtime/graph/builder.h"
 
-/* Inside runtime/graph: what a graph holds besides its public parts, and the
+/* Inside runtime/graph: the parts of a graph besides its public ones, and the
  * state of a builder. */
 
 /* Node names to ids: open addressing over (hash, id + 1). */

@@ -4,10 +4,11 @@
 
 #include "runtime/graph/graph.h"
 
-/* A number for what |graph| computes: names, ops, attributes, edges, types,
- * inputs and outputs; never 0. The same on every machine and in every run.
- * Sections (train, data, ...), places in the file and seeds play no part, so a
- * checkpoint of another learning rate is one of the same graph. Reads only. */
+/* A number for the computation of |graph|: names, ops, attributes, edges,
+ * types, inputs and outputs; never 0. Bodies play no part. The same on every
+ * machine and in every run. Sections (train, data, ...), places in the file and
+ * seeds play no part, so a checkpoint of another learning rate is one of the
+ * same graph. Reads only. */
 uint64_t weir_graph_hash(const weir_graph *graph);
 
 #endif

@@ -8,8 +8,12 @@
 #include "runtime/graph/graph_internal.h"
 #include "runtime/graph/names.h"
 
-/* What shape rules see of a graph: the context of ops/shape_ctx.h. The node
- * is not in the graph yet; all it refers to is. */
+/* The view that shape rules have of a graph: the context of ops/shape_ctx.h.
+ * The node is not in the graph yet; all it refers to is.
+ *
+ * A value that is known when the graph is made (|known|) is kept with it, so
+ * that a shape may depend on it: reshape(x, shape(y)). Only small ones are, as
+ * larger ones are data and no shapes. */
 
 enum { WEIR_KNOWN_ELEMENTS = 4096 };
 

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/names.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/graph/graph_internal.h"
 
-/* Look-up tables of a graph: node names and distinct shapes. Both keep only
- * hashes and indices, so growing them does not touch what they index. */
+/* Look-up tables of a graph: node names and distinct shapes. Open addressing
+ * with linear probing, half full at most, so a search ends at an empty slot.
+ * The table of names keeps 32 bits of the hash and an id: growing it reads no
+ * name, and a search compares a name only where the hash agrees. Nothing is
+ * ever taken out. */
 
 weir_node_id weir_names_find(const weir_name_table *table,
                              const weir_node *nodes, weir_sv name,
@@ -23,6 +27,7 @@ weir_node_id weir_names_find(const weir_name_table *table,
 
 static void put_name(weir_name_slot *slots, uint32_t capacity,
                      weir_name_slot slot) {
+  assert((capacity & (capacity - 1)) == 0);
   uint32_t i = slot.hash & (capacity - 1);
   while (slots[i].id_plus_1 != 0) i = (i + 1) & (capacity - 1);
   slots[i] = slot;
@@ -58,6 +63,7 @@ weir_name_slot *weir_names_slot(weir_name_table *table, const weir_node *nodes,
 
 void weir_names_set(weir_name_table *table, weir_name_slot *slot, uint64_t hash,
                     weir_node_id id) {
+  assert(slot->id_plus_1 == 0 && table->count < table->capacity);
   *slot = (weir_name_slot){(uint32_t)hash, id + 1};
   table->count++;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/node.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +15,12 @@
 #include "runtime/graph/op_info.h"
 
 /* Adding one node: counts, attributes, dtypes, shape rule, then the records.
- * Until the last step nothing of the graph has changed but its arena. */
+ * Until the last step nothing of the graph has changed but its arena, its
+ * symbols and the tensors it holds: a node that fails is not in the graph.
+ *
+ * Invariant: a node's inputs, control predecessors and twin have smaller ids.
+ * All walks over graphs rest on it: from first to last sees producers before
+ * readers, from last to first the reverse, and no walk needs a stack. */
 
 enum { WEIR_MAX_OUTPUTS = 65536, WEIR_MAX_NODES = 1 << 28 };
 
@@ -136,7 +142,8 @@ static weir_status bind_dtypes(weir_infer *ctx) {
   return WEIR_OK;
 }
 
-/* What a literal without a dtype attribute says. */
+/* The dtype of the node's literal, for ops without a dtype attribute; 0: none.
+ */
 static unsigned literal_dtype(const weir_infer *ctx) {
   for (uint32_t i = 0; i < ctx->info->attr_count; i++)
     if (ctx->base.attrs[i].kind == WEIR_ATTR_TENSOR)
@@ -240,6 +247,8 @@ static bool append(weir_infer *ctx, uint64_t hash, weir_name_slot *slot,
   const weir_node_spec *spec = ctx->spec;
   weir_arena *arena = &graph->g.arena;
   weir_node_id id = (weir_node_id)graph->nodes.count;
+  assert(!spec->has_twin || spec->twin < id);
+  for (uint32_t i = 0; i < spec->after_count; i++) assert(spec->after[i] < id);
   const uint32_t *inputs = copy_ids(arena, spec->inputs, spec->input_count);
   const uint32_t *after = spec->after_count == 0
                               ? inputs

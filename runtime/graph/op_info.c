@@ -7,7 +7,8 @@
 #include "runtime/graph/graph_internal.h"
 
 /* Signatures of ops in the form the builder wants: type variables by number,
- * defaults parsed. */
+ * defaults parsed. Made when an op is first used in a builder, and found again
+ * by the op's address. */
 
 static weir_sv trim(weir_sv s) {
   while (s.size > 0 && s.data[0] == ' ') s.data++, s.size--;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/pattern.h"
 
+/* Greedy, with one place to come back to: after a mismatch only the last star
+ * needs to take more, since an earlier one could only move the same rest
+ * further right. So there is no recursion and no stack. */
 bool weir_pattern_fits(weir_sv pattern, weir_sv name) {
   size_t p = 0, n = 0, star = SIZE_MAX, mark = 0;
   while (n < name.size) {

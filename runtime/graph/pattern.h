@@ -8,8 +8,8 @@
  * too, `?` one byte; brackets mean themselves, since rounds of a repeat have
  * them in their names. The whole name must fit. */
 
-/* Whether |name| is what |pattern| says. Linear in practice, never worse than
- * the product of the two sizes. */
+/* Whether |pattern| fits |name|. Linear in practice, never worse than the
+ * product of the two sizes. */
 bool weir_pattern_fits(weir_sv pattern, weir_sv name);
 
 /* The same for a variable, which can be named by its kind: "kind:var" is any,

@@ -9,10 +9,10 @@
 #include "runtime/graph/mesh/mesh_spec.h"
 
 /* Which op is cut how. A rule looks at the cuts in which the inputs come and
- * fills in the cuts that the op's copies take and give. It may only allow what
- * keeps the results those of whole values: dimensions that each element of the
- * result uses at its own place stay cut, dimensions that are summed may stay
- * cut and leave partial sums, all others become whole.
+ * fills in the cuts that the op's copies take and give. The results must be
+ * those of whole values: dimensions that each element of the result uses at its
+ * own place stay cut, dimensions that are summed may stay cut and leave partial
+ * sums, all others become whole.
  *
  * An op without a rule works on whole values, everywhere: right, and slow. */
 

@@ -11,9 +11,9 @@
 #include "runtime/graph/pass/updates.h"
 
 /* Targets (updates.c), simplify, fuse, in this order: updates must be targets
- * before nodes without a reader go, and groups depend on who reads a value, so
- * they come last. Fusing keeps ids, hence the maps of simplify are those of the
- * whole cut. */
+ * before nodes without a reader go, and groups depend on the readers of a
+ * value, so they come last. Fusing keeps ids, hence the maps of simplify are
+ * those of the whole cut. */
 
 /* One cut under way. */
 typedef struct cutter {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What tools/test writes down of a run, and the table of times at its end.
+"""The times that tools/test writes down, and the table of them at its end.
 
   test_times.py rows TESTLOG FLAVOUR BUILD_S TEST_S   rows of one flavour
   test_times.py table ROWS TOTAL_S                    the table of all rows

@@ -19,7 +19,7 @@ def read(root, path):
 
 
 def headers(root, path="runtime/weir.h", seen=None):
-    """The header and what it includes, the included first."""
+    """The header and its includes, the included first."""
     seen = [] if seen is None else seen
     for inc in INCLUDE.findall(read(root, path)):
         if inc not in seen:

@@ -5,7 +5,8 @@
 #include "runtime/weir.h"
 #include "tests/check.h"
 
-/* Names, ids and messages: what a program prints of errors and dtypes. */
+/* Names, ids and messages: the texts that a program prints for errors and
+ * dtypes. */
 
 static void test_ids(void **state) {
   (void)state;

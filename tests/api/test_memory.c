@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The host's allocator, the memory limit, and every allocation failing once:
- * whatever fails is said, and nothing is left behind. */
+ * every failure is reported, and nothing is left behind. */
 #include <string.h>
 
 #include "tests/api/host.h"

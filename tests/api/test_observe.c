@@ -5,7 +5,7 @@
 #include "runtime/weir.h"
 #include "tests/check.h"
 
-/* What a program can see of its runs: statistics, traces, predictions, trained
+/* A program's view of its runs: statistics, traces, predictions, trained
  * variables, facts. */
 
 static const char kText[] =

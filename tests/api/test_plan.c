@@ -144,7 +144,8 @@ static void test_copies_and_figures(void **state) {
   assert_int_equal(f.bound, sum.bound_ns);
 }
 
-/* Every node of the graph is in one part; what is sent is received. */
+/* Every node of the graph is in one part; each value that is sent is received.
+ */
 static void test_parts(void **state) {
   (void)state;
   weir_error err = WEIR_ERROR_INIT;

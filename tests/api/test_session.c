@@ -138,7 +138,7 @@ static void test_errors(void **state) {
   weir_tensor_release(x);
 }
 
-/* A failed node is named; what does not depend on it arrives. */
+/* A failed node is named; values that do not depend on it arrive. */
 static void test_partial(void **state) {
   (void)state;
   weir_error err = WEIR_ERROR_INIT, own = WEIR_ERROR_INIT;

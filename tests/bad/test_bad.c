@@ -151,7 +151,7 @@ static void rates_and_labels(void **state) {
 }
 
 /* A06, V28: a size that fits 63 bits is loaded, for shapes allocate nothing;
- * the run says what it needs. */
+ * the run reports the bytes it needs. */
 static void no_such_memory(void **state) {
   (void)state;
   bad b;

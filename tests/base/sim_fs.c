@@ -334,7 +334,8 @@ sim_fs *sim_fs_copy(const sim_fs *src) {
   return fs;
 }
 
-/* What is left of a file: its synced bytes, and what |mode| keeps of others. */
+/* Cuts a file to the bytes that survive: its synced ones, and the others that
+ * |mode| keeps. */
 static void tear(sim_fs *fs, sim_inode *f, unsigned mode) {
   size_t loose = f->size - f->on_disk, kept = loose;
   if (mode == 0) kept = 0;

@@ -11,11 +11,11 @@
  * changes between the two. Every operation is counted, from 1. The one numbered
  * |fault_at| fails in the way of |fault|; from |crash_at| on nothing happens
  * any more and everything fails, until sim_fs_crash makes the machine start
- * again with what its disk then holds:
+ * again with the disk as it is then:
  *
  *   names      of the changes since the last sync_folder, any subset
  *   bytes      of those since the last sync, any number; each sector of 512
- *              is what was written, or zeros
+ *              is as written, or zeros
  *
  * After a failed sync the bytes look fine and never reach the disk, as on Linux
  * (Rebello et al., USENIX ATC 2020). */
@@ -49,7 +49,7 @@ enum { SIM_FILES = 256, SIM_CHANGES = 512 };
 
 typedef struct sim_fs {
   weir_fs fs;
-  const weir_allocator *alloc; /* of what is read */
+  const weir_allocator *alloc; /* of bytes read */
   uint64_t ops, fault_at, crash_at;
   sim_fault fault;
   bool folder_sync_lies; /* a planted bug: it does nothing */
@@ -67,7 +67,7 @@ typedef struct sim_fs {
 /* An empty disk. Fails the test when there is no memory. */
 sim_fs *sim_fs_create(const weir_allocator *alloc);
 void sim_fs_destroy(sim_fs *fs);
-/* The machine stops and starts; |seed| says what the disk has kept. Handles
+/* The machine stops and starts; |seed| decides what the disk has kept. Handles
  * must have been closed. Counts from 0 again, without faults. */
 void sim_fs_crash(sim_fs *fs, uint64_t seed);
 /* A copy of |src|, all that is there on disk, to try one more thing on. */

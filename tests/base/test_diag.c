@@ -169,7 +169,7 @@ static void counts_cells(void **state) {
       "   |\n"
       " 1 | \xe6\xbc\xa2\xe5\xad\x97 e\xcc\x81  x \xf0\x9f\x98\x80 bad!\n"
       "   |              ^^^ here\n");
-  /* what could steer a terminal, and what is not UTF-8, is not passed on */
+  /* bytes that steer a terminal or are not UTF-8 are not passed on */
   assert_string_equal(drawn("a\x1b[31m\xe2\x80\xae\xff b", 1, 9, 1, 10, ""),
                       "error[W1001]: m\n"
                       "  --> t.yaml:1:9\n"
@@ -317,7 +317,7 @@ static void cuts_long_text_at_code_points(void **state) {
   assert_int_equal(strlen(d.label), 157);
 }
 
-/* What a reader of a broken graph sees, from parse to print. */
+/* The printed report of a broken graph, from parse to print. */
 static void print_report(void *self, const weir_diag *diag) {
   weir_diag_printer p = {.out = weir_strbuf_writer(&g_text),
                          .source = source,

@@ -108,7 +108,7 @@ static void reads(void **state) {
   fs()->close(NULL, NULL);
 }
 
-/* F11: what may not be reached as a data file. */
+/* F11: paths that may not be opened as data files. */
 static void nothing_outside_the_root(void **state) {
   (void)state;
   char full[256];

@@ -5,7 +5,7 @@
 
 #include "tests/check.h"
 
-/* The wire form: bytes known from the specification, what is written read back,
+/* The wire form: bytes known from the specification, written bytes read back,
  * and every cut and bit flip of a small message, which must give fields within
  * the message or a failed reader that stays failed. */
 

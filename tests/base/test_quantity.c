@@ -22,7 +22,7 @@ static void check(const char *what, reader read, const row *rows) {
   }
 }
 
-/* What no quantity may be, whatever its unit: |unit| is put behind each. */
+/* Texts that are no quantity in any unit: |unit| is put behind each. */
 static void check_bad_numbers(const char *what, reader read, const char *unit) {
   static const char *const numbers[] = {
       "",     "-1",    "-0",  "+1",  "nan",   "NaN",   "inf",

@@ -10,7 +10,7 @@
 
 #include "tests/check.h"
 
-/* --- what a test needs around one parse --- */
+/* --- the surroundings of one parse --- */
 
 typedef struct parsed {
   weir_arena arena;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the executor costs: a chain and a row of 10,000 scalar adds without
+/* The executor's cost: a chain and a row of 10,000 scalar adds without
  * fusion, and one bound step of one node. Prints ns per node and per step. */
 
 #include <stdlib.h>

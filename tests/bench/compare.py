@@ -25,7 +25,7 @@ import graphs
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-# case: (graph, weir bench options, peers, what a node or GFLOP is)
+# case: (graph, weir bench options, peers, nodes or GFLOP)
 CASES = {
     "chain": ("chain", ["--no-fusion"], ["ort_chain"], 10000),
     "wide": ("wide", ["--no-fusion"], ["ort_wide"], 10000),
@@ -134,7 +134,7 @@ def wall_and_memory(command):
 
 
 def whole_processes(args, folder, rows):
-    """What a user waits for: load and check, a cold run, and memory."""
+    """Times of whole commands: load and check, a cold run; and memory."""
     lenet = ROOT / "graphs/lenet.weir.yaml"
     commands = {
         "check 100,000 nodes": ["check", str(folder / "load100k.weir.yaml")],

@@ -41,7 +41,7 @@ outputs: [y]
 
 
 def layered(n, width=100):
-    """n nodes in layers of |width|: what load and check are timed on."""
+    """n nodes in layers of |width|, on which load and check are timed."""
     lines = ["weir: 1", "inputs:", "  x: f32[64, 64]", "nodes:"]
     for i in range(n):
         a = "x" if i < width else f"n{i - width}"

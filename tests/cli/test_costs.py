@@ -57,7 +57,7 @@ def every_unit_is_measured(graph, folder):
     p = place(graph, "--costs", costs, "--json", *where)
     check(f"{graph.name}: no warning", p.returncode == 0 and p.stderr == "", p)
     nodes = json.loads(p.stdout)["nodes"]
-    # What a collective takes follows from the links.
+    # The time of a collective follows from the links.
     ring = [n for n in nodes if n["op"] in COLLECTIVES]
     sources = {n["cost_source"] for n in nodes if n not in ring}
     check(f"{graph.name}: {sources}", sources <= {"measured", "given"})

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the documentation shows must be so: graphs load, links lead somewhere,
-sessions (```console) print what they are said to print.
+"""The documentation must be true: graphs load, links lead somewhere, sessions
+(```console) print the lines shown below them.
 
   test_docs.py WEIR SOURCE_ROOT            checks
-  test_docs.py WEIR SOURCE_ROOT --write    writes what commands print today
+  test_docs.py WEIR SOURCE_ROOT --write    writes the present output
 
 A command ends with exit code 0, or `$ echo $?` follows and shows another. A line
 of dots stands for any lines.
@@ -27,7 +27,7 @@ def run(args, **more):
 
 
 def sessions(block):
-    """(command line, what is shown below it) for each `$ ` of a block."""
+    """(command line, output shown below it) for each `$ ` of a block."""
     for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
         line, _, shown = part.partition("\n")
         yield line, shown

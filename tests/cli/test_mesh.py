@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs on a mesh give what they give without one.
+"""Graphs give the same results on a mesh and without one.
 
   test_mesh.py WEIR SOURCE_ROOT
 
@@ -291,7 +291,7 @@ def training():
         paths[i].write_text(text + mesh)
         p = weir("train", paths[i], "--steps", 5, "--checkpoint", TMP / f"ckpt{i}")
         check(p.returncode == 0, f"train {layout}: {p.stderr[-600:]}")
-    # What one layout wrote, another reads.
+    # A checkpoint of one layout is read under another.
     for graph, ckpt in ((0, 0), (0, 1), (0, 2), (1, 0), (2, 1)):
         p = weir("eval", paths[graph], "--checkpoint", TMP / f"ckpt{ckpt}", "--json")
         m = re.search(r'"loss": ([0-9.e+-]+)', p.stdout)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`weir place --parts`: what each device does, sends and receives.
+"""`weir place --parts`: the nodes, sends and receipts of each device.
 
   test_parts.py WEIR SOURCE_ROOT [TEST...]
 """
@@ -170,8 +170,8 @@ class Corners(Case):
 
 
 class Graphs(Case):
-    """Every graph: parts joined are the graph, and they send what the plan
-    copies."""
+    """Every graph: parts joined are the graph, and they send the tensors that
+    the plan copies."""
 
     def check(self, *args):
         plan = json.loads(self.place(*args, "--json"))
@@ -184,7 +184,7 @@ class Graphs(Case):
             if e["each_step"] and e["class"] != "collective":
                 sent[device[e["from"]], device[e["to"]]] += e["bytes"]
         self.assertEqual(+copied, +sent, args)
-        # Sums say what edges say.
+        # Sums agree with edges.
         for link in q["links"]:
             own = [e for e in q["edges"] if e["each_step"] and
                    (e["from"], e["to"]) == (link["from"], link["to"])]

@@ -272,7 +272,7 @@ class WhatIf(Case):
             if name.startswith("c2/z"):
                 self.assertEqual(device, "/job:worker/task:0/device:CPU:0")
         self.assertIn("  only: ", out)
-        # A pin against what must be together.
+        # A pin that parts nodes of one group.
         self.place(*self.ARGS, "--what-if", "pin train/c1/b/assign=/job:worker",
                    code=4)
         self.assertIn("error[W3012]", self.err)
@@ -346,7 +346,7 @@ outputs: [b]
 
 
 class Bad(Case):
-    """What is refused: id, place, hint and exit code (tests/bad/README.md)."""
+    """Refusals: id, place, hint and exit code (tests/bad/README.md)."""
 
     def refuse(self, section, says, code, *args, hint=None, graph=TINY):
         self.file("g.weir.yaml", graph + section)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `weir place` shows is what runs, and the bits are those of one device.
+"""The plan that `weir place` shows runs, with the bits of one device.
 
 For every graph of graphs/ on ps=2,worker=2, its outputs and, where it can be
 trained, its training step, by search, in turn and drawn:

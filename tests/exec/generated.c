@@ -41,7 +41,7 @@ bool run_inputs(const weir_env *env, const weir_graph *graph,
   for (uint32_t i = 0; ok && i < graph->input_count; i++) {
     const weir_value *v = &graph->values[graph->inputs[i].value];
     if (v->dtype != WEIR_F32 && graph->inputs[i].has_default) continue;
-    weir_shape shape = *v->shape; /* three of what is not known */
+    weir_shape shape = *v->shape; /* unknown sizes are 3 */
     for (int32_t d = 0; d < shape.rank; d++)
       if (!weir_dim_known(shape.dims[d])) shape.dims[d] = weir_dim_of(3);
     ok = weir_tensor_create_shaped(env->alloc, v->dtype, &shape, &inputs[i],

@@ -7,7 +7,7 @@
 #include "kernels/kernel.h"
 #include "runtime/exec/session/session.h"
 
-/* Runs a graph in several ways and compares what comes out. */
+/* Runs a graph in several ways and compares the results. */
 
 enum { RUN_OUTPUTS = 16, RUN_INPUTS = 8 };
 
@@ -27,7 +27,7 @@ typedef struct run_result {
   uint32_t count;
 } run_result;
 
-/* Loads |text|; |why| (512 bytes) says what failed. */
+/* Loads |text|; |why| (512 bytes) gets the reason of a failure. */
 bool run_load(const weir_env *env, const char *text, size_t size,
               weir_graph **out_graph, char *why);
 /* The graph's inputs, uniform in [-1, 1] and the same each time. Inputs with a
@@ -44,7 +44,7 @@ void run_release(run_result *result);
 bool run_same_bits(const weir_graph *graph, const run_result *a,
                    const run_result *b, char *why);
 /* The same but for rounding: f32 may differ by |tolerance| of the output's
- * largest value or of 1. What is not finite must be so in both. */
+ * largest value or of 1. A value not finite in one must be so in both. */
 bool run_near(const weir_graph *graph, const run_result *want,
               const run_result *got, double tolerance, char *why);
 

@@ -5,7 +5,7 @@
 #include "runtime/exec/session/binding.h"
 #include "tests/exec/maker.h"
 
-/* What the compiler chooses, read from the description of a binding. */
+/* The compiler's choices, read from the description of a binding. */
 
 typedef struct text {
   char data[16384];

@@ -242,7 +242,7 @@ static int tear_down(void **state) {
   return 0;
 }
 
-/* A graph, its inputs, and what is fetched: the loss, then gradients. */
+/* A graph, its inputs and its fetches: the loss, then gradients. */
 typedef struct scene {
   const char *name;
   weir_graph *graph;

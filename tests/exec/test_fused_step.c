@@ -67,7 +67,7 @@ static void end_step(step *s) {
   exec_world_check_empty(&s->world);
 }
 
-/* |out|: the new variable; |kernels|: what computes it. */
+/* |out|: the new variable; |kernels|: those that compute it. */
 static weir_status run(step *s, bool fused, weir_tensor **out, sink *kernels,
                        weir_error *err) {
   weir_exec_session *session = NULL;

@@ -7,7 +7,7 @@
 #include "tests/exec/generated.h"
 #include "tests/exec/support.h"
 
-/* Random graphs: the fast kernels, fused, give what the reference kernels give,
+/* Random graphs: the fast kernels, fused, agree with the reference kernels;
  * the same bits for any number of threads and on the devices of a cluster, with
  * and without fusion and layouts. Arguments: how many graphs, the first seed,
  * how many nodes. */

@@ -12,7 +12,7 @@
 #include "runtime/exec/measure/calibrate.h"
 #include "tests/exec/support.h"
 
-/* A graph, what it is for, and its units. */
+/* A graph, its goal and its units. */
 typedef struct scene {
   exec_world world;
   weir_graph *graph;
@@ -140,7 +140,7 @@ static void calibration_covers_every_unit(void **state) {
   exec_world_check_empty(&s.world);
 }
 
-/* Whatever allocation fails, nothing is left. */
+/* Nothing is left, for each allocation that fails. */
 static void calibration_survives_failed_allocations(void **state) {
   (void)state;
   bool done = false;

@@ -232,7 +232,7 @@ static void a_broken_partition_is_found(void **state) {
   close_scene(&s);
 }
 
-/* What is a pull and what a push. */
+/* Edges that pull and edges that push. */
 static void edges_have_classes(void **state) {
   (void)state;
   scene s;
@@ -528,7 +528,7 @@ static const char kDefaults[] =
     "  s: softmax(a)\n"
     "outputs: [a, s]\n";
 
-/* What step |step| gives on one device, with |c| fed unless it is NULL. */
+/* The results of step |step| on one device, with |c| fed unless it is NULL. */
 static void run_alone(scene *s, weir_tensor *c, uint64_t step,
                       weir_tensor **out) {
   weir_exec_session *session = NULL;

@@ -85,7 +85,7 @@ static void assert_same(const weir_tensor *a, const weir_tensor *b) {
   assert_memory_equal(a->data, b->data, a->bytes);
 }
 
-/* What a gradient needs has no memory where there is none. */
+/* Outputs for the gradient have no memory where there is no gradient. */
 static void unread_outputs_are_left_out(void **state) {
   static const char kText[] =
       "weir: 1\n"
@@ -109,7 +109,7 @@ static void unread_outputs_are_left_out(void **state) {
   assert_int_equal(out[1]->bytes, 4 * cells);
   assert_int_equal(out[2]->bytes, cells);
   assert_same(out[0], alone[0]);
-  /* y, and what x w needs during one of the two layers */
+  /* y, and room for x w during one of the two layers */
   assert_true(stats.arena_bytes < 8 * cells);
   for (int i = 0; i < 3; i++) weir_tensor_unref(out[i]);
   weir_tensor_unref(alone[0]);

@@ -112,7 +112,7 @@ static void binding_does_not_allocate(void **state) {
   close_bench(&t);
 }
 
-/* What makes a first value runs once, not in every step. */
+/* Nodes that make a first value run once, not in every step. */
 static void first_values_are_no_part_of_a_step(void **state) {
   (void)state;
   bench t;

@@ -10,7 +10,7 @@
 #include "runtime/graph/load/load.h"
 #include "tests/exec/support.h"
 
-/* What training asks of sessions: snapshots that stay as they were, and steps
+/* Sessions for training: snapshots that stay as they were, and steps
  * that are refused after they were computed. */
 
 static const char kCounter[] =
@@ -82,7 +82,7 @@ static void a_snapshot_stays(void **state) {
     weir_tensor_unref(held[i]);
   }
   assert_true(now(&s) == 3);
-  /* What they shared is used again: no memory is asked for any more. */
+  /* The memory that they shared is used again: none is asked for any more. */
   uint64_t calls = atomic_load(&s.world.memory.calls);
   for (int i = 0; i < 9; i++)
     assert_ok(weir_binding_run(s.binding, NULL, &s.err), &s.err);

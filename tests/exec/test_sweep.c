@@ -12,7 +12,7 @@
 
 /* Memory runs out: load, compile, run, bind and run again, with the k-th
  * allocation failing, once and from then on, for every k until none fails.
- * Whatever fails says so, nothing is left, and where the session was made it
+ * Every failure is reported, nothing is left, and where the session was made it
  * works as soon as there is memory again. */
 
 static const char kDense[] =
@@ -237,7 +237,7 @@ static void loops(void **state) {
   sweep(kLoops);
 }
 
-/* The same on three devices: what crosses is sent. */
+/* The same on three devices, with values sent between them. */
 static void parts(void **state) {
   (void)state;
   sweep_placed(kDense, "round_robin");

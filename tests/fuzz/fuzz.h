@@ -9,9 +9,9 @@
 
 /* A fuzz target is one file fuzz_NAME.c that defines this function, a folder
  * corpus/NAME with seeds, and its NAME in meson.build's list. It must return 0
- * for any bytes, without leaks, and FUZZ_CHECK what holds for all inputs. The
- * ordinary tests replay the seeds under any compiler; -Dfuzz=true with clang
- * builds the fuzzers. Every input that once failed becomes a seed. */
+ * for any bytes, without leaks, and FUZZ_CHECK all that holds for every input.
+ * The ordinary tests replay the seeds under any compiler; -Dfuzz=true with
+ * clang builds the fuzzers. Every input that once failed becomes a seed. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define FUZZ_CHECK(condition)                                         \

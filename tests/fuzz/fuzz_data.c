@@ -11,9 +11,9 @@
 #include "tests/fuzz/fuzz.h"
 
 /* Loads the input as a graph file, opens all its data sets, and reads some
- * batches. Files end with what is in them: .csv, .txt; others do not exist. A
- * block of memory has at most 16 MiB. A position that was saved can be gone
- * back to. */
+ * batches. A path that ends in .csv or .txt is a file of that kind; others do
+ * not exist. A block of memory has at most 16 MiB. A position that was saved
+ * can be gone back to. */
 
 enum { kBlock = 16 << 20, kBatches = 4 };
 

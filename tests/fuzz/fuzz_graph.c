@@ -10,8 +10,9 @@
 #include "runtime/graph/train/train_spec.h"
 #include "tests/fuzz/fuzz.h"
 
-/* Loads the input as a graph. What loads must hold what a Graph promises and
- * survive the passes; what does not must say why, at a place. */
+/* Loads the input as a graph. A graph that loads must keep the promises of
+ * weir_graph and survive the passes; a refusal must have a reason and a place.
+ */
 
 enum { kNodes = 3000 };
 
@@ -78,7 +79,7 @@ static void check_passes(const weir_graph *g) {
   weir_graph_unref(fused);
 }
 
-/* What loads with `train` can be rewritten, or says why not. */
+/* A graph with `train` can be rewritten, or is refused with a reason. */
 static void check_train(const weir_graph *g) {
   weir_error err = WEIR_ERROR_INIT;
   weir_train_spec *spec = NULL;

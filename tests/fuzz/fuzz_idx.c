@@ -3,7 +3,7 @@
 #include "runtime/io/inflate.h"
 #include "tests/fuzz/fuzz.h"
 
-/* Reads the input as IDX, plain or gzip. What is read is no larger than the
+/* Reads the input as IDX, plain or gzip. The tensor is no larger than the
  * input allows; i8 becomes i32, four times its bytes. */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

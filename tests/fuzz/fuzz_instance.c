@@ -2,7 +2,7 @@
 #include "placement/bench/instance.h"
 #include "tests/fuzz/fuzz.h"
 
-/* Reads the input as an instance of any format. What is read is a problem whose
+/* Reads the input as an instance of any format. The result is a problem whose
  * nodes stand in topological order, with every number in range. */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -5,7 +5,7 @@
 #include "runtime/base/strbuf.h"
 #include "tests/fuzz/fuzz.h"
 
-/* Reads the input; what is JSON is written again and must read the same. */
+/* Reads the input; JSON is written again and must read the same. */
 
 static void copy_token(const weir_json_reader *r, weir_json_writer *w,
                        weir_arena *arena) {

@@ -10,7 +10,8 @@
 #include "tests/fuzz/fuzz.h"
 
 /* Reads the input as a checkpoint's manifest, as it is and with a last line
- * that makes its CRC right; what is read is written and must read the same. */
+ * that makes its CRC right; a manifest is written again and must read the same.
+ */
 
 static bool parse(weir_sv text, weir_manifest *m) {
   weir_error err = WEIR_ERROR_INIT;

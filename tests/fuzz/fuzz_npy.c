@@ -4,7 +4,7 @@
 #include "runtime/io/array/npy.h"
 #include "tests/fuzz/fuzz.h"
 
-/* Reads the input as .npy; what is read is written and must read the same. */
+/* Reads the input as .npy; a tensor is written again and must read the same. */
 
 static void check_round_trip(const weir_tensor *t) {
   weir_strbuf out;

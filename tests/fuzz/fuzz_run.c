@@ -19,7 +19,7 @@ static int64_t now_ns(void *self) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* What needs more than the limit says so; all else is as without it. */
+/* A run that needs more than the limit is refused; others are as without it. */
 static void check_limited(const weir_env *env, const weir_graph *graph,
                           weir_tensor *const *inputs, weir_pool *pool,
                           const run_result *want) {

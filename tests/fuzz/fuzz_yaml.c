@@ -8,7 +8,7 @@
 #include "runtime/base/yaml/yaml_simple.h"
 #include "tests/fuzz/fuzz.h"
 
-/* Parses the input, walks what comes out, and draws what is wrong with it. */
+/* Parses the input, walks the tree, and draws its errors. */
 
 enum { kDepth = 64, kMostKeys = 64 };
 

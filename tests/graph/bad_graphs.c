@@ -11,7 +11,7 @@
 #include "runtime/graph/load/load.h"
 #include "runtime/train/data/data_source.h"
 
-/* Loads every *.weir.yaml of a folder and compares what is reported with the
+/* Loads every *.weir.yaml of a folder and compares the reports with the
  * file's first line,
  *
  *   # expect: W1102 3:8, W1103 4:2

@@ -8,8 +8,8 @@
 #include "runtime/graph/pass/updates.h"
 #include "tests/check.h"
 
-/* What a graph is for, the shapes of its inputs, and what a program of it
- * carries out. */
+/* The goal of a graph, the shapes of its inputs, and the graph of a program of
+ * it. */
 
 static weir_graph *load(const char *text) {
   weir_load_options o = {.registry = weir_builtin_registry()};
@@ -46,7 +46,7 @@ static void expect(const weir_graph *g, const weir_shape *given,
   assert_string_equal(got, want);
 }
 
-/* What is given counts first, then defaults, then the nominal size. */
+/* Given shapes count first, then defaults, then the nominal size. */
 static void shapes_follow_from_each_other(void **state) {
   (void)state;
   weir_graph *g = load(kOpen);
@@ -94,7 +94,7 @@ static void all_inputs_are_fed(void **state) {
   weir_graph_unref(g);
 }
 
-/* A step fetches loss, rate and what is watched; its updates are targets. */
+/* A step fetches loss, rate and watched values; its updates are targets. */
 static void a_step_is_more_than_its_loss(void **state) {
   (void)state;
   weir_graph *g = load(
@@ -126,7 +126,7 @@ static void a_step_is_more_than_its_loss(void **state) {
   weir_graph_unref(g);
 }
 
-/* What an update of a state needs is carried out; groups count in the hash. */
+/* The inputs of a state's update are computed; groups count in the hash. */
 static void updates_are_targets(void **state) {
   (void)state;
   weir_error err = WEIR_ERROR_INIT;

@@ -9,7 +9,7 @@
 #include "runtime/graph/load/load.h"
 #include "tests/check.h"
 
-/* What is too much, too deep, or comes from outside the file. */
+/* Files that are too large or too deep, and values from outside the file. */
 
 typedef struct texts {
   const char *const (*files)[2]; /* path, text; ends with NULL */

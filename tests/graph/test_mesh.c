@@ -10,7 +10,7 @@
 #include "runtime/graph/pass/pass_simplify.h"
 #include "tests/check.h"
 
-/* The mesh lowering on its own; what it computes is checked by cli_mesh. */
+/* The mesh lowering on its own; cli_mesh checks the values it computes. */
 
 static const char kText[] =
     "weir: 1\n"

@@ -36,8 +36,8 @@ static void the_null_pass_makes_the_same_graph(void **state) {
   weir_graph_unref(g);
 }
 
-/* Each pass runs on a graph that has what it needs, and says what it misses on
- * one that has not. */
+/* Each pass runs on a graph that has the section it needs, and names the
+ * missing section on one that has not. */
 static void each_pass_runs(void **state) {
   weir_graph *g = load(MLP);
   size_t count = 0;

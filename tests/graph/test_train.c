@@ -319,7 +319,7 @@ static void test_all_together(void **state) {
             check_one(r, decay * 0.25, c, s, micro);
 }
 
-/* ---- What is printed, and what is left alone */
+/* ---- Printed values, and untouched ones */
 
 static void test_printed(void **state) {
   (void)state;

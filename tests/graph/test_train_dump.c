@@ -2,7 +2,7 @@
 #include "runtime/base/strbuf.h"
 #include "tests/graph/trainee.h"
 
-/* What the rewrite makes, node by node: an update stands where its gradient is
+/* The rewritten graph, node by node: an update stands where its gradient is
  * final and its variable has no reader left. */
 
 static const char kGraph[] =

@@ -84,7 +84,8 @@ static void test_accumulated(void **state) {
   trainee_close(&t);
 }
 
-/* What a graph assigns itself belongs to a step; its variable is not trained.
+/* The graph's own assignments belong to a step; their variables are not
+ * trained.
  */
 static void test_own_assign(void **state) {
   (void)state;
@@ -110,9 +111,9 @@ static void test_own_assign(void **state) {
   trainee_close(&t);
 }
 
-/* The gradient goes through what stayed, and evaluation drops nothing: with
- * weights of 1 and a loss that sums them, a step of 1 makes 1 - 2 of what
- * stayed, and the loss counts it twice. */
+/* The gradient goes through elements that stayed, and evaluation drops nothing:
+ * with weights of 1 and a loss that sums them, a step of 1 makes 1 - 2 of an
+ * element that stayed, and the loss counts it twice. */
 static void test_dropout(void **state) {
   (void)state;
   static const char text[] =

@@ -38,7 +38,7 @@ static void write_text(char *text, size_t size, const char *more) {
   assert_true(n > 0 && (size_t)n < size);
 }
 
-/* Three steps; the sum of what is in the last weights, and the arena. */
+/* Three steps; the sum of the last weights, and the arena. */
 static size_t train(const char *more, double *loss, double *weights) {
   static double x[kRows * kWidth];
   char text[2048];
@@ -89,7 +89,8 @@ static uint32_t count_named(const weir_graph *g, const char *prefix) {
   return count;
 }
 
-/* What leaves a segment is kept; a later pattern can take a segment out. */
+/* Values that leave a segment are kept; a later pattern can take a segment out.
+ */
 static void test_segments(void **state) {
   (void)state;
   char text[2048];

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Installs into a folder and uses what is there: pkg-config, headers, library,
+"""Installs into a folder and uses the files there: pkg-config, headers, library,
 command, manual page, examples.
 
   test_install.py BUILD_ROOT SOURCE_ROOT

@@ -13,7 +13,7 @@
 #include "tests/base/sim_fs.h"
 #include "tests/check.h"
 
-/* What the tests of checkpoints share: five tensors whose values follow from
+/* Shared by the tests of checkpoints: five tensors whose values follow from
  * the step, saved and compared. */
 
 enum { kTensors = 5 };
@@ -81,7 +81,7 @@ static inline weir_status save_step(weir_checkpoint_store *store, uint64_t step,
   return status;
 }
 
-/* |c| is what save_step saved at |step|. */
+/* |c| holds the tensors that save_step saved at |step|. */
 static inline void holds_step(const weir_checkpoint *c, uint64_t step) {
   set s = make_set(step);
   const weir_checkpoint_info *a = weir_checkpoint_about(c);

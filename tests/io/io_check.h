@@ -10,7 +10,7 @@
 #include "runtime/tensor/tensor.h"
 #include "tests/check.h"
 
-/* What the tests of file formats share. */
+/* Shared by the tests of file formats. */
 
 /* Reads all of a format's bytes: the first tensor, or all of them. */
 typedef weir_status (*io_read_fn)(const weir_allocator *alloc, weir_bytes bytes,

@@ -9,7 +9,8 @@
 #include "runtime/io/checkpoint/checkpoint_store.h"
 #include "tests/io/checkpoint_check.h"
 
-/* Checkpoints: what is saved comes back, what is kept, what is refused. */
+/* Checkpoints: saved values come back, generations are kept, bad ones refused.
+ */
 
 /* --- on the simulated file system --- */
 
@@ -264,7 +265,7 @@ static void damage_is_passed_over(void **state) {
   finish(&b);
 }
 
-/* --- manifests that lie: the CRC is right, what they say is not --- */
+/* --- manifests that lie: the CRC is right, the content is not --- */
 
 /* Replaces |from| by |to| in the manifest at |path| and sums it again. */
 static void rewrite(sim_fs *fs, const char *path, const char *from,
@@ -354,7 +355,7 @@ static void lies_are_found(void **state) {
   }
 }
 
-/* Offsets, sizes and CRCs, whatever their values: one more, one less, 0, much.
+/* Offsets, sizes and CRCs with wrong values: one more, one less, 0, much.
  */
 static void numbers_that_lie(void **state) {
   (void)state;

@@ -4,9 +4,9 @@
 #include "runtime/io/checkpoint/checkpoint_store.h"
 #include "tests/io/checkpoint_check.h"
 
-/* Checkpoints on a file system that fails and forgets (sim_fs.h). Whatever
- * happens in the middle of a save, the newest or the previous generation loads
- * with its own bits, and what is left over is removed by the next run. */
+/* Checkpoints on a file system that fails and forgets (sim_fs.h). After a
+ * crash anywhere in a save, the newest or the previous generation loads with
+ * its own bits, and the next run removes all leftovers. */
 
 enum { kBefore = 5, kDuring = 10, kAfter = 15, kCrashStates = 10000 };
 
@@ -39,8 +39,8 @@ static weir_status run_save(sim_fs *fs, uint64_t step, weir_error *err) {
   return s;
 }
 
-/* The next run: it goes on from what is there, and leaves one generation and
- * nothing else. */
+/* The next run: it goes on from the disk as it is, and leaves one generation
+ * and nothing else. */
 static void goes_on(sim_fs *fs) {
   weir_env env = env_of(fs);
   weir_error err = WEIR_ERROR_INIT;
@@ -54,7 +54,7 @@ static void goes_on(sim_fs *fs) {
 /* --- the machine stops --- */
 
 /* Lets a save of |step| die in operation |at| and the disk keep what |seed|
- * says. Whether what is there then is right. */
+ * decides. Whether the disk is right then. */
 static bool crash_state(const sim_fs *start, uint64_t at, uint64_t seed,
                         uint64_t step, bool *out_finished) {
   sim_fs *fs = sim_fs_copy(start);
@@ -69,7 +69,7 @@ static bool crash_state(const sim_fs *start, uint64_t at, uint64_t seed,
   if (good) {
     uint64_t found = weir_checkpoint_about(c)->step;
     holds_step(c, found);
-    /* What was said to be saved is saved. */
+    /* A save that was reported done is on the disk. */
     good = s == WEIR_OK ? found == step : found == step || found == kBefore;
   }
   weir_checkpoint_release(c);

@@ -119,7 +119,7 @@ static void one_run_at_a_time(void **state) {
   weir_checkpoint_store *store = open_store("run", NULL);
   put_file("run/step-00000001-00000-of-00001.safetensors.tmp", "half");
   refuses_store("run", NULL, "W4043", "another run saves");
-  struct stat info; /* what the other run is writing stays */
+  struct stat info; /* the other run's unfinished file stays */
   const char *left = "run/step-00000001-00000-of-00001.safetensors.tmp";
   assert_int_equal(stat(left, &info), 0);
   pid_t child = fork();

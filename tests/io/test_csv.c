@@ -69,7 +69,7 @@ static void wrong(void **state) {
   gives("\"a\"\rb", "W4026:1");
 }
 
-/* Any window, any bytes: what is read does not depend on the window. */
+/* Any window, any bytes: the rows do not depend on the window. */
 static void windows_do_not_matter(void **state) {
   (void)state;
   static const char kBytes[] = "a,\"\n\rb";

@@ -256,7 +256,7 @@ static void a_name_of_its_own(void **state) {
   sim_fs_destroy(fs);
 }
 
-/* After a write that failed nothing is written any more: what is there ends in
+/* After a write that failed nothing is written any more: the file ends in
  * one torn record at most. */
 static void faults(void **state) {
   (void)state;

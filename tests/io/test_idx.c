@@ -134,7 +134,7 @@ static void bad_streams(void **state) {
   plain.data[7] = 3;
   b = gzip_of(&plain);
   io_refuses(read_idx, &b, "W4007", "ends early");
-  memset(plain.data + 4, 0xff, 4); /* beyond what deflate can do */
+  memset(plain.data + 4, 0xff, 4); /* beyond deflate's ratio */
   b = gzip_of(&plain);
   io_refuses(read_idx, &b, "W4006", "cannot hold more than");
   plain = BYTES("plain text, not an IDX file");

@@ -47,7 +47,7 @@ static void reads_what_numpy_writes(void **state) {
   io_holds(load_fixture("scalar.npy"), WEIR_F64, 0, NULL, (double[]){2.5});
 }
 
-/* Byte for byte what NumPy writes. */
+/* Byte for byte as NumPy writes. */
 static void writes_what_numpy_writes(void **state) {
   (void)state;
   weir_error err = WEIR_ERROR_INIT;

@@ -7,7 +7,7 @@
 #include "kernels/kernel.h"
 #include "tests/check.h"
 
-/* What tests of single kernels share: operands, calls and runs. Everything
+/* Shared by tests of single kernels: operands, calls and runs. Everything
  * fails the test when it fails. */
 
 /* Blocks in order on one worker, or out of order on three. */

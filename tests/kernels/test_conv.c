@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Direct convolution against a plain loop in f64, with and without what follows
- * it, in both layouts, with serial and scrambled blocks. */
+ * Direct convolution against a plain loop in f64, with and without the ops that
+ * follow, in both layouts, with serial and scrambled blocks. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -255,7 +255,7 @@ static float *run(problem *p, how h) {
       weir_scratch_align(prepared.scratch_bytes) +
       (size_t)workers * weir_scratch_align(prepared.worker_scratch_bytes);
   char *scratch = aligned_alloc(64, bytes + 64);
-  memset(scratch, 0xff, bytes); /* NaN: what is not written must not count */
+  memset(scratch, 0xff, bytes); /* NaN: unwritten places must not count */
   int64_t image = s->oc * p->ph * p->pw, blocks = (s->n + 15) / 16;
   float *x = h.x_n16 ? to_n16(p->x, s->n, s->c * s->h * s->w) : p->x;
   float *y = malloc((size_t)(blocks * 16 * image) * sizeof *y);

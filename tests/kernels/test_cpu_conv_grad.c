@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Gradients of convolutions and poolings in both layouts, against the
- * reference kernels, with serial and scrambled blocks. What lies in the lanes
+ * reference kernels, with serial and scrambled blocks. Values in the lanes
  * of images that are not there must not count. */
 #include <math.h>
 #include <stdlib.h>

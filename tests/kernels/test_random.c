@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random ops: their distributions, and what the numbers depend on. */
+/* Random ops: their distributions, and their numbers by seed and step. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +25,7 @@ static void set(weir_attr *attrs, const weir_op_def *op, const char *name,
   if (at >= 0) attrs[at] = value;
 }
 
-/* Fills |data|, room for COUNT doubles, with what the op draws as [200, 200].
- */
+/* Fills |data|, room for COUNT doubles, with the op's draws as [200, 200]. */
 static void draw(const use *u, void *data) {
   weir_attr attrs[WEIR_OP_ATTRS] = {{0}};
   weir_operand y = {.dtype = u->dtype,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What objects need of each other: the ladder, and functions nobody needs.
+"""Needs of objects between each other: the ladder, and functions nobody needs.
 
 Both checks read `nm` of the objects behind build targets. A target is given as
 its file; its objects lie in FILE.p beside it, as meson puts them. An object's
@@ -13,12 +13,12 @@ import subprocess
 from tree import (ROOMS, ROOT, bare, is_generated, read, report, room_of,
                   tracked)
 
-# What cli/ may need: the API and what stands on it; of base the JSON writer
-# and quantities.
+# The needs that cli/ may have: the API and code on top of it; of base the JSON
+# writer and quantities.
 CLI_NEEDS = ("cli/", "runtime/tools/", "runtime/")
 CLI_NEEDS_SOURCES = ("runtime/base/json/", "runtime/base/quantity.c")
 
-# What nothing needs yet, and the work that will: files, folders or symbols.
+# Code that nothing needs yet, and the work that will: files, folders or symbols.
 TASKS = "tasks over a network"
 CUDA = "the CUDA device"
 UNUSED_MAY = {
@@ -30,7 +30,7 @@ UNUSED_MAY = {
 
 
 class Object:
-    """An object file: its source, what it defines and what it needs."""
+    """An object file: its source, its definitions and its needs."""
 
     def __init__(self, path, source):
         self.path, self.source = path, source
@@ -38,7 +38,7 @@ class Object:
 
 
 def source_of(path, sources):
-    """The tracked source of an object; None for what the tree lost. A target's
+    """The tracked source of an object; None for one that the tree lost. A target's
     sources are named from its meson file's folder."""
     name = os.path.basename(path)[:-len(".o")]
     folders = os.path.dirname(os.path.dirname(path)).split("/")
@@ -126,8 +126,8 @@ def words_of_tests():
 
 
 def uses_itself(source, name):
-    """Whether a source names |name| more often than its definition does. What
-    the build generates is taken to."""
+    """Whether a source names |name| more often than its definition does. A
+    generated source is taken to."""
     if not os.path.exists(os.path.join(ROOT, source)):
         return True
     return len(re.findall(rf"\b{name}\b", bare(read(source)))) > 1
@@ -135,7 +135,7 @@ def uses_itself(source, name):
 
 def check_unused(targets):
     """A symbol with external linkage is needed by another object of the
-    product, or exported, or in UNUSED_MAY. What its own file alone needs is
+    product, or exported, or in UNUSED_MAY. A function that its own file alone needs is
     static, unless a test looks at it."""
     objects, tests = load(targets), words_of_tests()
     needed = {}

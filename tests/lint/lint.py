@@ -25,7 +25,7 @@ from tree import (ROOMS, ROOT, bare, findings, is_generated, is_library, read,
                   report, room_of, tracked)
 
 # cli/ stands on top and may see these only: the public API, the tools, and of
-# base what reads and writes text.
+# base the parts that read and write text.
 CLI_MAY = ("runtime/weir.h", "runtime/tools/", "runtime/base/json/json.h",
            "runtime/base/quantity.h")
 # Third-party headers and the one file that may include each.
@@ -148,7 +148,7 @@ DEFINITION = re.compile(
 
 def check_declared():
     """A function is declared in the header of the file that defines it: x.c
-    has x.h and, for its own family, x_internal.h. What the build generates is
+    has x.h and, for its own family, x_internal.h. Generated functions are
     defined in no file here."""
     defined = {}
     for path in tracked(".c"):
@@ -208,7 +208,7 @@ def check_spdx():
                         ".map", ".def"):
         if re.match(r"tests/(.*/)?(corpus|bad|fuzz)/", path) and \
                 not path.endswith((".c", ".h", ".py", ".build")):
-            continue  # inputs are what they are
+            continue  # inputs stay as they are
         head = "\n".join(read(path).splitlines()[:4])
         if "SPDX-License-Identifier: Apache-2.0" not in head:
             report("spdx", path, 1, "no SPDX line")

@@ -16,7 +16,7 @@ FOREIGN_FILES = {
     "dlpack/dlpack.h",  # DLPack
     "core/lib/io/record_writer.h",  # TensorFlow
 }
-# What looks like a file's name: value h of the node `run`.
+# Texts that look like a file's name: value h of the node `run`.
 NO_FILES = {"run.h"}
 # Options of other tools.
 FOREIGN_OPTIONS = {"--logdir"}  # tensorboard
@@ -30,7 +30,7 @@ ROW = re.compile(r'\b[A-Z]+\(\s*"([a-z][a-z0-9-]*)"')
 
 
 def texts():
-    """(path, text) of what is checked: comments of sources, pages."""
+    """(path, text) of all checked text: comments of sources, pages."""
     for path in tracked(".c", ".h", ".cu"):
         if room_of(path) is not None or path.startswith("tests/"):
             yield path, comments(read(path))
@@ -97,8 +97,8 @@ def known_words():
 
 
 def known_options():
-    """Options of the command and of the scripts: rows of tables, and whatever
-    stands in code as text."""
+    """Options of the command and of the scripts: rows of tables, and
+    strings in code."""
     options = set()
     for path in tracked(".c", ".h", ".py", ".sh", ".build") + \
             tracked("tools/test"):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The lint must find what it is there to find: each planted fault, once."""
+"""The lint must find each planted fault, once."""
 import os
 import shutil
 import subprocess

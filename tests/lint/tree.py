@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tree that is checked: its files, its rooms, and what was found."""
+"""The checked tree: its files, its rooms, and the findings."""
 import os
 import re
 import subprocess

@@ -29,13 +29,14 @@ typedef struct op_case {
 } op_case;
 
 /* Reads entry |index| of a case file. Lists and text go to |arena|. On failure
- * |why| says what is wrong with the case itself. Release what it filled. */
+ * |why| gets the error in the case itself. Release |out| with op_case_release.
+ */
 bool op_case_read(const weir_op_def *op, const weir_yaml *yaml, uint32_t index,
                   weir_arena *arena, op_case *out, char *why, size_t capacity);
 void op_case_release(op_case *c);
 
 /* A tensor written as number, list or map {dtype, data, shape, fill, low,
- * high}. |dtype|: of what does not name one; WEIR_DTYPE_NONE: f32, or bool if
+ * high}. |dtype|: of a tensor that names none; WEIR_DTYPE_NONE: f32, or bool if
  * all its elements are. |seed| makes the values of {shape} alone. NULL when
  * it cannot be read. */
 weir_tensor *op_case_tensor(const weir_yaml *yaml, weir_dtype dtype,
@@ -89,8 +90,8 @@ const char *op_runner_name(const op_runner *runner);
 bool op_runner_accepts(const op_runner *runner, const weir_call *call);
 
 /* Runs |runner| on copies of |in|. |scrambled|: three workers, blocks in a
- * mixed order. |in_place|: output 0 is input 0's memory. Says in |why| what a
- * kernel broke: memory past an output's end, an input. */
+ * mixed order. |in_place|: output 0 is input 0's memory. Names in |why| the
+ * memory that a kernel broke: past an output's end, or an input. */
 weir_status op_run(const op_runner *runner, const weir_call *call,
                    weir_tensor *const *in, bool scrambled, bool in_place,
                    op_results *out, weir_error *err, char *why,

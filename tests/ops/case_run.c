@@ -9,7 +9,7 @@
 
 enum { GUARD_BYTES = 64, WORKERS = 3 };
 
-/* ---- What a run is lent */
+/* ---- Memory and workers lent to a run */
 
 static void serial(void *self, int64_t blocks, weir_block_fn fn, void *arg) {
   (void)self;
@@ -161,7 +161,7 @@ static void memory_release(memory *m) {
     free(m->blocks[i].data);
 }
 
-/* Nothing was written past an end, and inputs are what they were. */
+/* Nothing was written past an end, and inputs are unchanged. */
 static bool memory_check(const memory *m, weir_tensor *const *in, bool in_place,
                          char *why, size_t capacity) {
   for (uint32_t i = 0; i <= m->in_count + m->out_count; i++) {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes the part of tests/ops/<op>.yaml whose values come from NumPy and
-PyTorch, and ONNX's own for optimisers: everything below the marker line. What
-stands above it is written by hand and kept. Needs numpy, torch and onnx;
+PyTorch, and ONNX's own for optimisers: everything below the marker line. The
+part above it is written by hand and kept. Needs numpy, torch and onnx;
 building and testing do not.
 
 usage: generate_cases.py [OP...]      (default: all ops that have a file)"""

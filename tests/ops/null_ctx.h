@@ -24,8 +24,8 @@ typedef struct null_shape {
 weir_status null_shape_run(null_shape *call);
 
 /* A call for a gradient rule. Values are numbered: the inputs from 0, then the
- * outputs, then the outputs' gradients, then what the rule adds. All have one
- * type, |dtype| and |shape|. |nodes| says what was added, in order. */
+ * outputs, then the outputs' gradients, then those that the rule adds. All have
+ * one type, |dtype| and |shape|. |nodes| lists the added nodes, in order. */
 typedef struct null_grad {
   weir_grad_ctx base; /* first */
   weir_ref in[NULL_CTX_PORTS];

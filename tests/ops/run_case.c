@@ -59,7 +59,7 @@ static double tolerance(double given, weir_dtype dtype) {
   return dtype == WEIR_F32 ? 1e-6 : 1e-12;
 }
 
-/* Compares |got| with what the case writes for output |i|. */
+/* Compares |got| with the case's value of output |i|. */
 static void expect_value(tally *t, const op_case *c, const char *where,
                          uint32_t i, const weir_tensor *got) {
   const weir_yaml *y = c->out[i];
@@ -238,7 +238,7 @@ static void check_types(tally *t, const op_case *c, const weir_graph *g,
   }
 }
 
-/* What the shape rule says about values must be what kernels compute. */
+/* Values known to the shape rule must be those that kernels compute. */
 static void check_folding(tally *t, const op_case *c) {
   weir_graph *g = NULL;
   weir_node_id node = 0;
@@ -319,8 +319,8 @@ static void run_all(tally *t, const weir_yaml *root, weir_arena *arena) {
   }
 }
 
-/* What an op says it refuses must have a case; the loader, not the op, refuses
- * what a constant may not be. */
+/* Each refusal that an op lists must have a case; bad constants are refused by
+ * the loader, not by the op. */
 static bool lacks_refusals(const tally *t) {
   if (t->op->instr != WEIR_INSTR_KERNEL || t->op->refuses[0] == NULL)
     return false;

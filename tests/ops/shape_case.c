@@ -8,7 +8,7 @@
 #include "runtime/graph/node.h"
 #include "tests/check.h"
 
-/* Reads "[n+1,-1]" and returns what follows. */
+/* Reads "[n+1,-1]" and returns the rest of the text. */
 static const char *read_dims(weir_graph_builder *b, const char *text,
                              weir_dim *dims, uint32_t *out_count) {
   *out_count = 0;

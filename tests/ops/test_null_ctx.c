@@ -38,7 +38,7 @@ static void test_shape_refusal_without_graph(void **state) {
   assert_non_null(strstr(call.err.message, "matmul: inner dimensions differ"));
 }
 
-/* What is optional in the vtable may be missing. */
+/* Optional functions of the vtable may be missing. */
 static void test_bodies_are_optional(void **state) {
   (void)state;
   null_shape call = {.base = {.op = &weir_op_scan, .out_count = 1}};

@@ -166,7 +166,7 @@ static void weights_are_spread(void **state) {
 }
 
 /* ---- Generated: caps that some plan keeps, and caps between the least that a
- * node needs and what is taken without caps. */
+ * node needs and the memory of a plan without caps. */
 
 static bool to_builder(void *self, const weir_task *t) {
   weir_place_builder *b = self;
@@ -230,7 +230,7 @@ static void caps_of_a_feasible_plan_are_kept(void **state) {
     }
 }
 
-/* What one device takes that runs the nodes as the rescue lists them. */
+/* The memory of one device that runs the nodes in the rescue's order. */
 static int64_t serial_peak(const weir_place_problem *p) {
   weir_error err = WEIR_ERROR_INIT;
   uint32_t order[512], left[512];
@@ -255,8 +255,8 @@ static int64_t serial_peak(const weir_place_problem *p) {
   return peak;
 }
 
-/* Caps from what one device needs for everything down to half way to what the
- * largest node needs: then tensors must be spread, and wait elsewhere. */
+/* Caps from the need of one device for everything down to half way to the need
+ * of the largest node: then tensors must be spread, and wait elsewhere. */
 static void tighter_caps_are_kept_too(void **state) {
   (void)state;
   for (size_t k = 0; weir_generate_kind(k) != NULL; k++)

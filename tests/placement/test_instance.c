@@ -94,7 +94,7 @@ static void a_dnn_file_is_read(void **state) {
   weir_place_problem_release(p);
 }
 
-/* ---- What is refused, and where */
+/* ---- Refusals, and their places */
 
 #define TASKS(t) "{\"task_graph\": {\"tasks\": [" t "],"
 #define DEPS(d) "\"dependencies\": [" d "]},"

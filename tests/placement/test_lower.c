@@ -118,7 +118,7 @@ static void what_lasts_is_counted_where_it_is(void **state) {
   assert_int_equal(lasts[unit_named(p, "v")], 800); /* before and after */
   assert_int_equal(lasts[unit_named(p, "h")], 4);   /* an output */
   assert_int_equal(lasts[unit_named(p, "y")],
-                   0); /* the bytes of what it shows */
+                   0); /* the bytes of the viewed tensor */
   weir_placement_release(p);
   weir_cluster_release(c);
 }

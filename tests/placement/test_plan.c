@@ -10,7 +10,7 @@
 #include "runtime/graph/load/load.h"
 #include "tests/check.h"
 
-/* The plan object: what is wanted, homes, wishes, changes, plans that are
+/* The plan object: goals, homes, wishes, changes, plans that are
  * given, and memory that runs out. */
 
 static const char kTrained[] =
@@ -102,7 +102,8 @@ static void variables_live_where_the_step_has_them(void **state) {
     assert_int_equal(device_of(step, "v"), device_of(outputs, "v"));
     assert_string_equal(reason_of(outputs, "w"), "home");
     assert_string_not_equal(reason_of(step, "w"), "home");
-    /* What the step does not touch: largest first, the emptiest device. */
+    /* Variables that the step does not touch: largest first, the emptiest
+     * device. */
     assert_int_equal(device_of(step, "large"), WEIR_PLACE_NONE);
     assert_true(device_of(outputs, "large") != device_of(outputs, "spare"));
     assert_int_equal(device_of(outputs, "large"),
@@ -113,7 +114,7 @@ static void variables_live_where_the_step_has_them(void **state) {
   close_scene(&s);
 }
 
-/* A session's placing gives what weir_place_graph gives. */
+/* A session's placing agrees with weir_place_graph. */
 static void a_placing_plans_alike(void **state) {
   (void)state;
   scene s;

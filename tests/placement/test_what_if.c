@@ -23,7 +23,7 @@ static bool write_cluster(const weir_cluster *c, const weir_writer *out) {
   return true;
 }
 
-/* Applies |text| to the cluster of |spec| and writes what comes out. */
+/* Applies |text| to the cluster of |spec| and writes the result. */
 static weir_status change(const weir_allocator *a, const char *spec,
                           const char *text, weir_strbuf *out, weir_error *err) {
   weir_cluster *before = NULL, *after = NULL;

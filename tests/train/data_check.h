@@ -19,7 +19,7 @@
 #include "runtime/train/data/data_source.h"
 #include "tests/check.h"
 
-/* What the tests of data sets share: graphs written as text, files in a fresh
+/* Shared by the tests of data sets: graphs written as text, files in a fresh
  * folder, and batches as text, so that streams are compared as strings. */
 
 static char data_folder[64];

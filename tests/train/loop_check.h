@@ -16,7 +16,7 @@
 #include "runtime/train/loop/loop_create.h"
 #include "tests/check.h"
 
-/* What the tests of the loop share: a world of counted memory, real files in a
+/* Shared by the tests of the loop: a world of counted memory, real files in a
  * fresh folder and a clock that goes on by hand; graphs written as text with
  * data in the file; parameters as bytes. */
 
@@ -38,7 +38,7 @@ static inline int loop_teardown(void **state) {
 #define LOOP_TEST(f) \
   cmocka_unit_test_setup_teardown(f, loop_setup, loop_teardown)
 
-/* What callbacks saw. */
+/* Counts of callbacks. */
 typedef struct loop_seen {
   uint64_t steps, epochs, evals, saves, warnings, resumed;
   double loss, first_loss, metric;

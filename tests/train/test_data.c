@@ -259,7 +259,7 @@ static void refuses_other_positions(void **state) {
   weir_dataset_release(b);
 }
 
-/* What was given before the end stays valid while more is made ahead. */
+/* A batch that was handed out stays valid while more are made ahead. */
 static void lent_until_the_next_call(void **state) {
   (void)state;
   weir_error err = WEIR_ERROR_INIT;

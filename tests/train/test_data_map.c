@@ -6,8 +6,8 @@
 #include "runtime/train/data/data_show.h"
 #include "tests/train/data_check.h"
 
-/* Maps: graphs between what is read and what is fed. The graph's file stands
- * in the test's folder, so that of the map is found beside it. */
+/* Maps: graphs between the rows read and the batches fed. The graph's file
+ * stands in the test's folder, so that of the map is found beside it. */
 
 static weir_status open_in_folder(const weir_env *env, const char *text,
                                   weir_dataset **out, weir_error *err) {
@@ -223,7 +223,7 @@ static void without_memory(void **state) {
   }
 }
 
-/* ---- What `weir show data` prints. */
+/* ---- The output of `weir show data`. */
 
 static void shows(void **state) {
   (void)state;

@@ -14,7 +14,7 @@ static weir_order_spec all(int64_t n) {
   return (weir_order_spec){.examples = n, .take = -1};
 }
 
-/* Every example comes once in a round, whatever the buffer. */
+/* Every example comes once in a round, for any size of the buffer. */
 static void each_once(void **state) {
   (void)state;
   for (int64_t n = 1; n < 40; n += 3)

@@ -92,7 +92,7 @@ static void csv_forms(void **state) {
       "W4026", "header differs");
 }
 
-/* What is wrong is said with file and line. */
+/* Errors are reported with file and line. */
 static void csv_wrong(void **state) {
   (void)state;
   static const struct {

@@ -2,7 +2,7 @@
 #include "runtime/train/loop/loop_eval.h"
 #include "tests/train/loop_check.h"
 
-/* The loop: epochs, evaluation, stop rules, and what goes wrong. */
+/* The loop: epochs, evaluation, stop rules, and failures. */
 
 static const weir_loop_options kNone = {.seed = 5};
 
@@ -192,7 +192,7 @@ static void a_steady_step_allocates_nothing(void **state) {
   loop_close(&w);
 }
 
-/* ---- What goes wrong */
+/* ---- Failures */
 
 static void a_nan_is_traced_and_changes_nothing(void **state) {
   (void)state;

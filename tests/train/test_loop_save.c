@@ -4,7 +4,7 @@
 #include "tests/train/loop_check.h"
 
 /* Checkpoints of the loop: a run that goes on from one gives the bits of a run
- * that was never interrupted, whatever the number of threads. */
+ * that was never interrupted, for any number of threads. */
 
 static weir_loop_options options_in(const char *folder, uint64_t steps) {
   static char dir[128];

@@ -7,8 +7,8 @@
 
 /* Memory runs out: the training graph with its gradients, steps, an
  * evaluation, a checkpoint, and going on from one, with the k-th allocation
- * failing, once and from then on. Whatever fails says so, nothing is left, and
- * the folder of checkpoints is good afterwards.
+ * failing, once and from then on. Every failure is reported, nothing is left,
+ * and the folder of checkpoints is good afterwards.
  *
  *   test_train_loop_sweep [STRIDE]     every STRIDE-th allocation */
 
@@ -88,7 +88,7 @@ static void from_a_checkpoint(void **state) {
   weir_strbuf params;
   loop_train(kText, 1, o, &params);
   weir_strbuf_release(&params);
-  o.steps = 1; /* nothing to do: restoring is what is swept */
+  o.steps = 1; /* nothing to do: only restoring is swept */
   for (int for_ever = 0; for_ever < 2; for_ever++)
     assert_true(sweep(&o, for_ever != 0) > 150);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a training writes for people: CSV, JSON lines and event files, which
+"""The files that a training writes for people: CSV, JSON lines and event files, which
 TensorBoard itself reads back where it is installed.
 
   test_summary.py WEIR

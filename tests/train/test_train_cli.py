@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""weir train, eval, predict and export, as commands: what they print, their
-exit codes, signals, kills, and that the bits do not depend on any of it.
+"""weir train, eval, predict and export, as commands: their output, exit
+codes, signals, kills, and that the bits do not depend on any of it.
 
   test_train_cli.py WEIR CASE [KILLS]
 """

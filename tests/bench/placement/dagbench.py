@@ -14,8 +14,8 @@ are the same everywhere.
 
 Every plan is measured by one checker, weir's: a peer's plan gives machine and
 order of each task, its times are made anew as early as these allow, written as
-weir's JSON and read by `weir place --verify`.  What the peer claims itself is a
-column of its own.  A scheduler that fails or passes --limit seconds on a case
+weir's JSON and read by `weir place --verify`.  The makespan that the peer claims is
+a column of its own.  A scheduler that fails or passes --limit seconds on a case
 has an empty row, with the reason.
 """
 import argparse
@@ -172,7 +172,7 @@ def run_peer(args, scheduler, case, model, path):
 
 
 def topological(placed, model):
-    """By start; what starts at once, predecessors first."""
+    """By start; of equal starts, predecessors first."""
     done, order, left = set(), [], [t.name for t in placed]
     inputs = {n["name"]: [model.nodes[model.tensors[t]["node"]]["name"]
                           for t in n.get("inputs", [])] for n in model.nodes}

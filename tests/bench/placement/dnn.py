@@ -11,8 +11,8 @@ weir's plan and of an expert's split are computed here from the instance file
 alone, by the origin's definition: an accelerator's load is its nodes' time, and
 the cost of every node that has an edge into it or out of it, once; a
 processor's is its nodes' time.  Colocation, memory and numbers of devices are
-checked.  What the origin's programs give (its DP over contiguous splits and its
-local search with 10 restarts) was measured with them and stands below.
+checked.  The results of the origin's programs (its DP over contiguous splits and
+its local search with 10 restarts) were measured with them and stand below.
 """
 import argparse
 import csv

@@ -5,8 +5,8 @@
   pipeline.py WEIR [--rounds N] [--csv FILE]
 
 A graph of waiting tasks, one forward and one backward per stage, runs on as
-many in-process devices as stages, with as many steps in flight. Predicted is
-what `weir place --objective throughput` says: the first micro-batch takes the
+many in-process devices as stages, with as many steps in flight. The prediction
+is that of `weir place --objective throughput`: the first micro-batch takes the
 step, each further one a period. The bubble is the share of the devices' time in
 which they wait. Medians over rounds.
 """

@@ -13,8 +13,7 @@ planted  graphs that hide a plan without idle time: fast, and with moves
 stg      Standard Task Graphs: FOLDER holds 50/*.stg and Optimal_values with
          Case50_<m>_OPT.csv (file, processors, optimum or bounds)
 
-Processor time is what is compared with goals: other work on the machine does
-not count.  --csv keeps every row.  A row that misses its goal is kept.
+Goals are for processor time: other work on the machine does not count.  --csv keeps every row.  A row that misses its goal is kept.
 """
 import argparse
 import collections

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How well the model foretells what a step takes: predicted against measured.
+"""How well the model foretells the time of a step: predicted against measured.
 
   predict.py [--weir build/cli/weir] [--csv FILE] [--rounds 3] [CASE ...]
 
@@ -10,8 +10,8 @@
   rank   50 random placements of one graph: is the order the same?
 
 Costs are measured first (`weir place --calibrate`), once a graph; then `weir
-trace` places and runs it. Of each row the round of median error counts. What
-cannot be placed on a case's devices is named, not left out silently. With
+trace` places and runs it. Of each row the round of median error counts. A graph
+that cannot be placed on a case's devices is named, not left out silently. With
 --csv every round is kept.
 """
 import argparse

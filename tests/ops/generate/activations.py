@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What PyTorch has and NumPy has not; computed in f64."""
+"""Functions that PyTorch has and NumPy has not; computed in f64."""
 import numpy as np
 import torch
 import torch.nn.functional as F

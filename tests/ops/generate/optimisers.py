@@ -137,8 +137,8 @@ def shrink(z, rate, l1, l2):
 
 
 def proximal():
-    """By the formula; that ours takes the rate of each weight from accum is
-    what TensorFlow's ApplyProximalAdagrad does."""
+    """By the formula; that ours takes the rate of each weight from accum
+    follows TensorFlow's ApplyProximalAdagrad."""
     for i, (l1, l2, scale) in enumerate([(0.0, 0.0, 1), (0.5, 0.0, 1),
                                          (0.25, 0.5, 1), (2.0, 0.1, 0.5)]):
         for dtype in (np.float64, np.float32):

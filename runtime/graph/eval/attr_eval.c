@@ -8,7 +8,9 @@
 #include "runtime/graph/load/loader.h"
 #include "runtime/graph/load/report.h"
 
-/* Constants as attributes of ops. */
+/* Constants as attributes of ops. An integer stands for a number; a bare word
+ * stands for a string where the op lists its choices. A word where a number is
+ * wanted is reported as an unknown name, since that is the likely mistake. */
 
 enum { WEIR_LIST_ITEMS = 65536 };
 

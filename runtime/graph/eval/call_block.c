@@ -152,7 +152,8 @@ static bool set_arguments(weir_loader *l, weir_scope *caller, weir_def *def,
   return true;
 }
 
-/* The inputs' declared types: known numbers must agree. */
+/* The inputs' declared types: known numbers must agree. An unknown size is let
+ * through; the ops inside compare it where they use it. */
 static bool check_types(weir_loader *l, weir_scope *scope) {
   const weir_block *b = scope->block;
   const weir_graph *g = weir_graph_builder_graph(l->builder);

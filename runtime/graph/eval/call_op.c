@@ -249,8 +249,8 @@ static void count_inputs(op_call *c) {
   }
 }
 
-/* Which op an attribute of the block names. |*out_none|: none, so the call is
- * its operand. */
+/* The op that an attribute of the block names: of ops of one name, the first
+ * that takes as many inputs. |*out_none|: none, so the call is its operand. */
 static bool dynamic_op(op_call *c, bool *out_none) {
   const weir_const *value = &c->scope->attrs[c->call->port];
   *out_none = value->kind == WEIR_CONST_NONE;
@@ -267,7 +267,8 @@ static bool dynamic_op(op_call *c, bool *out_none) {
   return true;
 }
 
-/* A step may assign a variable once. */
+/* A step may assign a variable once: with two the result would depend on their
+ * order. */
 static bool check_assign(op_call *c, const weir_mark *at) {
   if (c->info->op->instr != WEIR_INSTR_VAR_COMMIT) return true;
   if (c->l->level != NULL)

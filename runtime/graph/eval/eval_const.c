@@ -99,12 +99,16 @@ bool weir_select_result(weir_loader *l, const weir_ast *name,
   return weir_level_import(l, r->level, id, &at, out);
 }
 
+/* C rounds to 0, `//` rounds down. */
 static int64_t floor_div(int64_t a, int64_t b) {
   int64_t q = a / b;
   return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
 }
 
-/* a op b for integers and symbols; NULL, or the reason of a failure. */
+/* a op b for integers and symbols; NULL, or the reason of a failure. A
+ * dimension is a symbol plus a number. So that the result is one too, at most
+ * one side has a symbol, unless both have the same one and it cancels; and a
+ * symbol can be multiplied or divided by 1 only. */
 static const char *combine(char op, weir_dim a, weir_dim b, weir_dim *out) {
   static const char kOverflow[] = "the result does not fit 64 bits";
   static const char kSymbol[] =

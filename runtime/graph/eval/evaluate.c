@@ -144,6 +144,7 @@ static bool block_result(weir_loader *l, const weir_scope *scope,
     if (!weir_result_value(l, def, &list[i])) return false;
   }
   const weir_result *last = &scope->defs.items[first].result;
+  /* Control edges do not cross levels. */
   bool node = b->out_count > 0 && last->level == l->level;
   *out = (weir_result){.list = list,
                        .count = b->out_count,
@@ -244,6 +245,8 @@ static bool add_input(weir_loader *l, weir_eval_frame *f) {
   return weir_input_add(l, f->scope, f->def, has_default ? &fallback : NULL);
 }
 
+/* Results of inner calls, by node. The outermost call's go to the definition,
+ * so most definitions need no table. */
 static bool make_results(weir_loader *l, weir_eval_frame *f) {
   const weir_expr *expr = &f->def->item->expr;
   if (f->results != NULL || expr->calls < 2) return true;
@@ -305,6 +308,8 @@ static void step_def(weir_evaluation *e, weir_eval_frame *f) {
   finish(e, f, ok);
 }
 
+/* All definitions in their order. Many are done before their turn, as earlier
+ * ones named them. */
 static void step_scope(weir_evaluation *e, weir_eval_frame *f) {
   while (f->at < f->scope->defs.count) {
     weir_def *def = &f->scope->defs.items[f->at++];
@@ -321,7 +326,7 @@ bool weir_evaluate(weir_loader *l, weir_scope *main) {
   while (e.frames.count > 0 && weir_loader_going(l)) {
     weir_eval_frame *f = &e.frames.items[e.frames.count - 1];
     l->scope_now = f->scope;
-    l->in_init = false;
+    l->in_init = false; /* frames of several levels alternate */
     weir_loader_enter(l, f->scope->level);
     if (f->def != NULL)
       step_def(&e, f);

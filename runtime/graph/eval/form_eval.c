@@ -38,7 +38,9 @@ struct weir_form_state {
   weir_dim *axes;
 };
 
-/* A scope for one part of the form that stands in |from|. */
+/* A scope for one part of the form that stands in |from|. It sees the
+ * attributes and inputs of the block around; `after` is of no use at another
+ * level. */
 static weir_scope *part_scope(weir_loader *l, weir_scope *from,
                               const weir_def *def, const weir_body *body,
                               weir_sv prefix) {

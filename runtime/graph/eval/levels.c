@@ -165,6 +165,8 @@ bool weir_level_import(weir_loader *l, weir_level *from, weir_value_id id,
   return true;
 }
 
+/* The calls around |node| come behind it in postorder, and one that holds it
+ * spans back to it: hence the test of |span|. */
 weir_level *weir_level_of_call(weir_level *home, const weir_expr *expr,
                                uint32_t node, bool *out_init) {
   *out_init = false;

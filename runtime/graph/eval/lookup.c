@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/eval/lookup.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -39,7 +40,9 @@ static bool find_round(const weir_scope *scope, weir_sv text,
   return true;
 }
 
-/* Loop variables, and names of this round or of those around it. */
+/* Loop variables, and names of this round or of those around it. A definition
+ * in a round is called NAME followed by the rounds from outside in, so a plain
+ * name means the one with the longest suffix that exists. */
 static bool find_in_loop(const weir_scope *scope, const weir_loop *loop,
                          weir_sv name, weir_lookup *out) {
   char text[640];
@@ -167,6 +170,7 @@ bool weir_operand_lookup(weir_loader *l, const weir_scope *scope,
   for (uint32_t a = name->first; i < name->count; a = expr->nodes[a].next)
     if (!weir_eval_const(l, scope, loop, expr, a, &subs[i++])) return false;
   weir_scope_lookup(scope, loop, name, subs, out);
+  assert(!fixed || out->kind != WEIR_FOUND_DEF || out->scope == scope);
   if (fixed && out->kind == WEIR_FOUND_DEF && out->port == UINT32_MAX)
     name->found = (uint32_t)(out->def - scope->defs.items) + 1;
   if (out->kind != WEIR_FOUND_NOTHING) return true;

@@ -82,7 +82,8 @@ static bool name_round(weir_loader *l, weir_scope *scope,
   return weir_report_send(l);
 }
 
-/* "h[2]": its own subscripts, or those of the rounds it is in. */
+/* "h[2]": its own subscripts, or those of the rounds it is in. Subscripts are
+ * evaluated here, so h[i+1] in round 0 and h[1] are one name. */
 static bool full_name(weir_loader *l, weir_scope *scope,
                       const weir_item_name *name, const weir_loop *loop,
                       weir_sv *out) {
@@ -209,6 +210,7 @@ bool weir_scope_expand(weir_loader *l, weir_scope *scope) {
             weir_report_memory(l);
   for (uint32_t i = 0; ok && i < body->count; i++)
     ok = add_def(l, scope, &body->items[i], NULL);
+  /* From the last to the first, so that the first is on top of the stack. */
   for (uint32_t i = body->count; ok && body->has_repeat && i-- > 0;)
     if (body->items[i].kind == WEIR_ITEM_REPEAT)
       ok = begin_rounds(l, scope, &body->items[i], NULL, &frames);

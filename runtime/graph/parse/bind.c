@@ -98,7 +98,8 @@ static bool fits(const weir_expr *e, const weir_ast *call,
   return count >= info->in_required || info->op->instr == WEIR_INSTR_VAR_READ;
 }
 
-/* Among ops of one name the first that fits, else the first. */
+/* Among ops of one name the first that fits, else the first, whose message then
+ * says how it is called. */
 static const weir_op_info *choose_op(const weir_loader *l, const weir_expr *e,
                                      const weir_ast *call) {
   uint32_t i = weir_map_get(&l->op_names, call->text);
@@ -137,7 +138,8 @@ static bool give(deal *d, weir_ast *n, const weir_ast *at, bool input,
   return true;
 }
 
-/* Inputs first, then attributes in their order. */
+/* Inputs first, then attributes in their order. A string is never an input, so
+ * einsum("ij,jk->ik", a, b) and einsum(a, b, "...") both work. */
 static bool give_positional(deal *d, weir_ast *n) {
   bool string = n->kind == WEIR_AST_STRING;
   bool room = d->next_input < d->inputs || d->variadic;
@@ -174,7 +176,10 @@ static bool give_op_keyword(deal *d, const weir_op_info *info, weir_ast *kw) {
   return weir_report_send(d->l);
 }
 
-/* gradients(loss, [w, b]): the elements of the list are arguments. */
+/* gradients(loss, [w, b]): the elements of the list are arguments. They are
+ * linked in place of the list, whose own node stays in the array with mode
+ * SKIP.
+ */
 static void unlist(weir_expr *e, weir_ast *call, const weir_op_info *info) {
   uint32_t before = WEIR_AST_NONE, last = info->in_count - 1;
   if (info->in_count == 0 || !info->op->inputs[last].listed) return;

@@ -8,7 +8,14 @@
 #include "runtime/graph/parse/items.h"
 #include "runtime/graph/parse/lex.h"
 
-/* Reading scan, while and if. */
+/* Reading scan, while and if.
+ *
+ * Expressions that are evaluated for a form (first values, conditions, next
+ * values, stacks) become hidden items: of |args| where they belong to the scope
+ * around, at the end of a body where they are its results. They are parsed,
+ * bound and evaluated like any node, and a result is found by its place: item
+ * body.count - out_count + i is result i, in the order of the body's outputs.
+ */
 
 static const char *const kFormKeys[] = {"scan", "while", "if", NULL};
 static const char *const kScanItem[] = {"scan", "device", "after", NULL};

@@ -16,7 +16,10 @@
 #include "runtime/graph/parse/lex.h"
 #include "runtime/graph/parse/parse_call.h"
 
-/* Inputs of the graph: `b: f32[2, 2] = eye(2)`. */
+/* Inputs of the graph: `b: f32[2, 2] = eye(2)`. Type and default help each
+ * other: an op of the default gets dtype and shape from the type where it names
+ * none (weir_input_inject), and `_` in the type takes its size from the
+ * default. So the default is evaluated before the input's own node is made. */
 
 bool weir_type_parse(weir_loader *l, weir_module *m, const weir_block *block,
                      const weir_yaml *y, uint32_t *offset, weir_expr *out) {

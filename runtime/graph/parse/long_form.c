@@ -8,7 +8,10 @@
 #include "runtime/graph/parse/lex.h"
 #include "runtime/graph/parse/parse_call.h"
 
-/* The long form of a node, and repeat: maps instead of call strings. */
+/* The long form of a node, and repeat: maps instead of call strings. Operands
+ * are emitted in the same postorder as by the parser, so that later steps
+ * cannot tell the two forms apart; |roots| has the operands that have no parent
+ * yet. */
 
 static const char *const kLongKeys[] = {"op",     "in",    "attrs",
                                         "device", "after", NULL};

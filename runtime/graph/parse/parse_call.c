@@ -94,7 +94,8 @@ weir_mark weir_ast_mark(const weir_ast *node) {
   return weir_yaml_mark_within(node->src, node->offset, node->size);
 }
 
-/* Whether column = start + offset for all of |src|. */
+/* Whether column = start + offset for all of |src|: columns count characters.
+ */
 static bool is_ascii(const weir_yaml *src) {
   const weir_mark *mark = &src->mark;
   size_t quotes = src->plain ? 0 : 2;
@@ -218,7 +219,8 @@ static bool reduce(weir_parser *p, int strength) {
   return true;
 }
 
-/* The operand just read becomes an argument of the innermost bracket. */
+/* The operand just read becomes an argument of the innermost bracket. Its
+ * operators are ended first, so that nothing but the bracket is on top. */
 static bool end_argument(weir_parser *p) {
   if (!reduce(p, 1)) return false;
   open_part *top = &p->open.items[p->open.count - 1];
@@ -252,7 +254,8 @@ static void set_name(weir_ast *n, weir_sv text) {
   n->field = (weir_sv){dot + 1, text.size - n->text.size - 1};
 }
 
-/* ":1" or ".field" behind a name. */
+/* ":1" behind a name, or ".field" behind brackets: the lexer takes dots within
+ * plain names. */
 static bool name_suffix(weir_parser *p, weir_ast *n) {
   n->port = -1;
   if (p->at >= p->text.size) return true;
@@ -355,6 +358,7 @@ static bool operand_punct(weir_parser *p, const weir_token *t, bool *expect) {
   p->at = t->offset + t->size;
   const open_part *top =
       p->open.count > 0 ? &p->open.items[p->open.count - 1] : NULL;
+  /* Nothing in the bracket yet: f() and [] are allowed, () is not. */
   bool fresh = top != NULL && top->count == 0 && !top->has_keyword &&
                top->kind != OPEN_BINARY && top->kind != OPEN_NEG &&
                top->kind != OPEN_PAREN;
@@ -466,7 +470,7 @@ weir_parse_result weir_parse_expr(weir_parser *p, const weir_yaml *src,
   p->depth = p->lists = 0;
   p->error = error;
   p->memory = false;
-  p->open.count = p->operands.count = 0;
+  p->open.count = p->operands.count = 0; /* nodes stay: callers join trees */
   bool expect = true, done = false, ok = src->text.size < UINT32_MAX / 2;
   if (!ok) fail(p, WEIR_W1013, 0, 1, "the text is too long");
   while (ok && !done)

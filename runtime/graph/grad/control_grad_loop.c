@@ -170,7 +170,8 @@ static void loop_inputs(weir_control_grad *g, weir_backward *b,
   }
 }
 
-/* One more stack along the first axis, of a value that the body makes. */
+/* One more stack along the first axis, of a value that the body makes; the
+ * stack of a saved value exists. */
 static void stack_value(weir_control_grad *g, weir_backward *b,
                         weir_value_id value) {
   if (stack_of(&g->joints[0], value) != 0) return;
@@ -210,7 +211,7 @@ static void loop_outputs(weir_control_grad *g, weir_backward *b,
   }
 }
 
-/* The number of slices, as the node has it. */
+/* The bound on turns: the scan's length, or the limit of a while. */
 static weir_dim length_of(const weir_control_grad *g) {
   const weir_control *p = &g->parts;
   if (p->kind == WEIR_CONTROL_WHILE) return weir_dim_of(p->limit);

@@ -119,6 +119,7 @@ static void fill_attrs(const copier *c, weir_shape *shape, weir_attr *attrs) {
   }
 }
 
+/* A shape that is not known whole is not compared. */
 static weir_status check_shape(const copier *c, weir_node_id made,
                                uint32_t out) {
   const weir_mesh_lower *l = c->l;
@@ -209,7 +210,8 @@ static weir_status divide(weir_mesh_lower *l, const weir_mesh_plan *plan,
   return WEIR_OK;
 }
 
-/* Output |i| in the cut that its names say. */
+/* Output |i| in the cut that its names say. Partial sums are added up here, at
+ * the node that made them: no other node has to know of them. */
 static weir_status finish_output(weir_mesh_lower *l, const weir_mesh_plan *plan,
                                  weir_node_id id, uint32_t i) {
   weir_value_id old = plan->node->first_output + i;

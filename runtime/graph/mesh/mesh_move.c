@@ -130,7 +130,9 @@ static weir_status too_many_dims(const weir_mesh_lower *l,
                    WEIR_SV(m->node->name), (int)m->shape->rank);
 }
 
-/* Dimension |i| is whole afterwards. */
+/* Dimension |i| is whole afterwards. all_gather puts the ranks' blocks along
+ * dimension 0; for another dimension they are moved there and joined with it.
+ */
 static weir_status gather(weir_mesh_lower *l, weir_mesh_moving *m, int i) {
   uint32_t axis = (uint32_t)m->spec.axis[i];
   int64_t n = l->mesh->axes[axis].size;
@@ -194,7 +196,7 @@ static weir_status exchange(weir_mesh_lower *l, weir_mesh_moving *m, int from,
   return WEIR_OK;
 }
 
-/* Cuts whole dimensions as |to| says, on each device for itself. */
+/* Cuts whole dimensions as |to| has them, on each device for itself. */
 static weir_status cut(weir_mesh_lower *l, weir_mesh_moving *m,
                        const weir_mesh_spec *to) {
   weir_dim start[WEIR_MAX_RANK], stop[WEIR_MAX_RANK], axes[WEIR_MAX_RANK];

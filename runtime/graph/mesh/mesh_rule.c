@@ -53,7 +53,8 @@ static bool has_shape_attr(const weir_mesh_plan *plan) {
   return attr(plan, "shape") != NULL;
 }
 
-/* How an input that broadcasts to |y|, cut as |spec|, must be cut. */
+/* How an input that broadcasts to |y|, cut as |spec|, must be cut. Dimensions
+ * are aligned from the last; one of size 1 that broadcasts stays whole. */
 static weir_mesh_spec aligned(const weir_shape *x, const weir_shape *y,
                               const weir_mesh_spec *spec) {
   weir_mesh_spec out = weir_mesh_whole();
@@ -72,13 +73,16 @@ static void elementwise_as(const weir_mesh_lower *l, weir_mesh_plan *plan,
   for (uint32_t i = 0; i < plan->node->output_count; i++) plan->out[i] = spec;
 }
 
+/* The cut is that of the output's names, so that inputs are moved, if at all,
+ * and the output need not be. */
 static void elementwise(const weir_mesh_lower *l, weir_mesh_plan *plan) {
   elementwise_as(l, plan, weir_mesh_out_shape(l, plan, 0),
                  weir_mesh_wanted(l, plan, 0));
   plan->cut_shape = has_shape_attr(plan);
 }
 
-/* apply_*, assign*: all like the variable, input 0. */
+/* apply_*, assign*: all like the variable, input 0, whose parts stay where they
+ * are. */
 static void like_variable(const weir_mesh_lower *l, weir_mesh_plan *plan) {
   elementwise_as(l, plan, weir_mesh_in_shape(l, plan, 0),
                  weir_mesh_in(l, plan, 0));
@@ -125,6 +129,7 @@ static void reduce(const weir_mesh_lower *l, weir_mesh_plan *plan,
   }
 }
 
+/* Partial results of max, min or prod are no sums: the axes must be whole. */
 static void reduce_any(const weir_mesh_lower *l, weir_mesh_plan *plan) {
   reduce(l, plan, false);
 }
@@ -197,7 +202,8 @@ static void one_hot(const weir_mesh_lower *l, weir_mesh_plan *plan) {
 
 /* ---- Images: the first dimension of x, of dy and of results */
 
-/* |bits|: inputs, then from bit 8 outputs, whose first dimension is it. */
+/* |bits|: inputs, then from bit 8 outputs, whose first dimension is the batch.
+ * An output without it (the gradient of a filter) is a sum over images. */
 static void batch(const weir_mesh_lower *l, weir_mesh_plan *plan,
                   unsigned bits) {
   int8_t axis = WEIR_MESH_WHOLE;

@@ -37,7 +37,7 @@ typedef struct fuser {
   uint32_t *group_of; /* by node: the node that began its group, or
                          WEIR_NO_GROUP */
   uint32_t *readers;  /* by value: group of all readers so far, kMixed, or
-                         WEIR_NO_GROUP when nobody reads it */
+                         WEIR_NO_GROUP while it has no reader */
 } fuser;
 
 static bool has_flag(const weir_node *node, unsigned flag) {

@@ -108,6 +108,8 @@ static weir_status mark_live(simplifier *s, weir_error *err) {
   return WEIR_OK;
 }
 
+/* With drop_inits a variable is like a fed input: the value is there, and the
+ * nodes for its first value are not needed. */
 static void mark_feeds(simplifier *s) {
   for (uint32_t i = 0; s->options->fed && i < s->graph->input_count; i++) {
     const weir_graph_port *input = &s->graph->inputs[i];
@@ -125,6 +127,7 @@ static void mark_feeds(simplifier *s) {
 
 /* ---- Equal nodes */
 
+/* Equal inputs and attributes give equal outputs, and nothing else happens. */
 static bool is_pure(const weir_node *node) {
   return node->op->instr == WEIR_INSTR_KERNEL && node->after_count == 0 &&
          node->output_count > 0 && node->op->shape != NULL &&
@@ -227,7 +230,8 @@ static bool others_read(const simplifier *s, const weir_node *node) {
   return false;
 }
 
-/* The twin that stands for |id| is copied in its place, under its name. */
+/* The twin that stands for |id| is copied in its place, under its name. All
+ * nodes between them lead to it too. */
 static weir_status visit_twin(simplifier *s, weir_node_id id, weir_error *err) {
   weir_node_id twin = s->stand[id];
   const weir_node *node = &s->graph->nodes[id];
@@ -271,6 +275,7 @@ static weir_status visit(simplifier *s, weir_node_id id, weir_error *err) {
 }
 
 static weir_status prepare(simplifier *s, weir_error *err) {
+  /* About one bucket per node, up to 4 MiB of them. */
   uint32_t count = s->graph->node_count, buckets = 16;
   while (buckets < count && buckets < 1u << 20) buckets *= 2;
   s->bucket_mask = buckets - 1;

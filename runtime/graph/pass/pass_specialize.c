@@ -39,7 +39,8 @@ static weir_status refuse(const weir_graph *graph, const weir_graph_port *input,
   return s;
 }
 
-/* One dimension against its declaration. */
+/* One dimension against its declaration; NULL, or the reason that it does not
+ * fit. The first input that names a symbol binds it, others must agree. */
 static const char *bind_dim(bindings *b, weir_dim declared, int64_t fed) {
   if (declared.symbol == 0) return declared.value == fed ? NULL : "";
   int64_t size = fed - declared.value; /* both are far below overflow */

@@ -191,7 +191,7 @@ weir_status weir_graph_load_text(const weir_env *env, weir_sv text,
             run(l, text, name);
   weir_status s = ok ? WEIR_OK : l->status;
   if (ok) s = finish(l, out_graph);
-  if (!ok && s == WEIR_OK) /* a failure that nobody reported */
+  if (!ok && s == WEIR_OK) /* a failure without a report */
     s = weir_fail(err, WEIR_W9001, NULL, "loading failed without a reason");
   release(l);
   weir_free(env->alloc, l);

@@ -7,7 +7,9 @@
 #include "runtime/graph/load/report.h"
 #include "runtime/graph/parse/lex.h"
 
-/* Params and named dimensions, with their overrides. */
+/* Params and named dimensions, with their overrides. They are declared before
+ * any body is parsed, as bodies refuse names that a param has. Only the main
+ * file's can be set from outside. */
 
 const weir_named_const *weir_module_const(const weir_module *m, weir_sv name) {
   uint32_t i = weir_map_get(&m->const_names, name);

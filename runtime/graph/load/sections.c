@@ -15,8 +15,9 @@
 #include "runtime/graph/train/train_spec.h"
 
 /* cluster, placement, data: other rooms give them meaning. Here keys and kinds
- * of values are checked, names of params replaced by their values, and the
- * trees kept in the graph. train is read by train_spec.c, once the graph is
+ * of values are checked, so that a mistake is reported when the graph is loaded
+ * and not when a run begins; names of params are replaced by their values, and
+ * the trees kept in the graph. train is read by train_spec.c, once the graph is
  * complete. */
 
 static const char *const kRuleKeys[] = {"match",  "device", "balance",

@@ -10,7 +10,8 @@
 #include "runtime/io/array/safetensors.h"
 
 /* `weights: FILE`: first values of variables, from a safetensors file beneath
- * the graph's folder. Every variable must be in it; states may be. */
+ * the graph's folder. Every variable must be in it; states may be. A name is
+ * searched for in the file's list: variables times tensors comparisons. */
 
 static bool misfit(weir_loader *l, const weir_yaml *at, const weir_graph *g,
                    const weir_node *node, const weir_tensor *t) {

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/train/train_build.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "runtime/graph/attrs.h"
 #include "runtime/graph/graph_internal.h"
 #include "runtime/graph/node.h"
+
+/* Adding nodes of a step. The first failure sticks in b->status: after it these
+ * functions add nothing and return WEIR_NO_VALUE, so a formula is a chain of
+ * calls with one check at its end. */
 
 weir_value_id weir_train_fail(weir_train_build *b, weir_status status) {
   if (b->status == WEIR_OK) b->status = status;
@@ -15,6 +20,7 @@ weir_value_id weir_train_fail(weir_train_build *b, weir_status status) {
 
 const weir_value *weir_train_value(const weir_train_build *b,
                                    weir_value_id value) {
+  assert(value < weir_graph_builder_graph(b->pass.builder)->value_count);
   return &weir_graph_builder_graph(b->pass.builder)->values[value];
 }
 

@@ -24,7 +24,8 @@
 
 /* ---- Which variables */
 
-/* Marks variables that the loss depends on. */
+/* Marks nodes that the loss depends on, down to variables: nodes that make
+ * their first values do not count. */
 static weir_status mark_needed(const weir_graph *g, weir_value_id loss,
                                bool *needed) {
   needed[g->values[loss].node] = true;
@@ -76,7 +77,8 @@ static weir_status choose_vars(weir_train_build *b, const weir_graph *g,
 
 /* ---- When a variable's update may stand */
 
-/* By node, the last one that reads its first output, through views too. */
+/* By node, the last one that reads its outputs. A view shares the memory of its
+ * input, so its readers count as the input's. */
 static void last_readers(const weir_graph *g, weir_node_id *last) {
   for (uint32_t id = 0; id < g->node_count; id++) last[id] = id;
   for (uint32_t id = g->node_count; id-- > 0;) {

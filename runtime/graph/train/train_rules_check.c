@@ -119,7 +119,7 @@ static bool check_segments(weir_train_reader *r) {
   return ok;
 }
 
-/* The loss is a floating-point scalar, and something is trained. */
+/* The loss is a floating-point scalar, and some variable is trained. */
 static bool check_loss(weir_train_reader *r) {
   const weir_train_spec *spec = r->spec;
   const weir_graph *g = r->graph;

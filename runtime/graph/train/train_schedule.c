@@ -6,7 +6,9 @@
 #include "runtime/graph/train/train_build.h"
 
 /* The learning rate as nodes: the base times each schedule's factor, in f64,
- * from the number of finished updates. Without a schedule it is a constant. */
+ * from the number of finished updates. Without a schedule it is a constant. It
+ * is f64 also for variables of f32, which counts steps exactly only up to 2^24.
+ */
 
 static weir_value_id f64(weir_train_build *b, double value) {
   return weir_train_const(b, (weir_sv){NULL, 0}, WEIR_F64, value);

@@ -13,7 +13,8 @@
 #include "runtime/graph/train/train_rules_check.h"
 
 /* The `train` section as a table of keys, and the half of it that is about the
- * loop: ends, evaluation, checkpoints, summaries. */
+ * loop: ends, evaluation, checkpoints, summaries. A key that needs others, or
+ * nodes of the graph, is checked once all are read: keys stand in any order. */
 
 #define AT(field) .offset = offsetof(weir_train_spec, field)
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/train/train_watch.h"
 
+/* Values that a step fetches, in a fixed order: loss, rate, metrics, scalars,
+ * histograms of nodes. Readers find a group by the place of its first. */
+
 typedef struct watcher {
   const weir_graph *graph;
   const weir_train_spec *spec;

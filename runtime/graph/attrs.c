@@ -6,6 +6,10 @@
 #include "ops/registry.h"
 #include "runtime/base/table.h"
 
+/* Attributes on their way into a node. A caller's lists and texts may be on its
+ * stack, so a node gets copies in the graph's arena; tensors are counted and
+ * only lent. */
+
 static const char *const kKindNames[] = {
     [WEIR_ATTR_NONE] = "none",
     [WEIR_ATTR_INT] = "an integer",

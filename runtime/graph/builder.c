@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/builder.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/graph/graph_internal.h"
 #include "runtime/graph/names.h"
+
+/* A graph in the making. Nodes, values and ports grow in vectors, which may
+ * move; weir_graph_sync points the public fields at them after each change, so
+ * readers of the graph so far need no other interface. Text, attributes and
+ * shapes lie in the graph's arena and stay where they are. */
 
 weir_status weir_graph_builder_create(const weir_allocator *alloc,
                                       const weir_registry *registry,
@@ -39,6 +45,8 @@ weir_status weir_graph_builder_create(const weir_allocator *alloc,
   return weir_fail_memory(err, sizeof(char *));
 }
 
+/* Symbols keep their numbers: attributes and shapes borrowed from the parent
+ * mean the same in the new graph. */
 static bool copy_symbols(weir_graph_builder *b, const weir_graph *parent) {
   for (uint32_t i = 1; i < parent->symbol_count; i++)
     if (!weir_vec_push(b->alloc, &b->graph->symbols, parent->symbols[i]))
@@ -146,6 +154,7 @@ weir_graph *weir_graph_builder_graph(weir_graph_builder *b) {
 
 weir_value_id weir_graph_builder_output(const weir_graph_builder *b,
                                         weir_node_id node, uint32_t i) {
+  assert(node < b->graph->nodes.count);
   return b->graph->nodes.items[node].first_output + i;
 }
 
@@ -161,6 +170,7 @@ uint32_t weir_graph_builder_symbol(weir_graph_builder *b, weir_sv name) {
   uint32_t symbol = weir_map_get(&b->symbols, name);
   if (symbol != WEIR_MAP_NONE) return symbol;
   symbol = (uint32_t)b->graph->symbols.count;
+  assert(symbol > 0); /* 0 is no symbol */
   char *copy = weir_arena_string(&b->graph->g.arena, name.data, name.size);
   if (copy == NULL ||
       !weir_map_put(&b->symbols, (weir_sv){copy, name.size}, symbol, NULL))

@@ -103,6 +103,8 @@ int weir_control_axis(const weir_control *control, uint32_t i) {
   return control->axes != NULL ? (int)control->axes[i].value : 0;
 }
 
+/* Carried and captured values have the shape of the node's input; a slice lacks
+ * the scanned axis. */
 weir_shape weir_control_slice(const weir_control *control, uint32_t i,
                               const weir_shape *shape) {
   weir_shape out = *shape;

@@ -8,6 +8,10 @@
 #include "runtime/graph/train/train_spec.h"
 #include "runtime/graph/train/train_watch.h"
 
+/* A goal states the fetches and targets of a run once. The placer and its costs
+ * cut it with the function that the compiler uses, so that a plan is of the
+ * very program that runs. */
+
 static weir_status want_training(weir_goal *goal, weir_error *err) {
   weir_train_watch watch;
   WEIR_TRY(weir_train_spec_read(goal->source, NULL, &goal->spec, err));
@@ -122,6 +126,7 @@ static weir_shape resolve(const sizes *s, const weir_shape *declared) {
   return shape;
 }
 
+/* The shape of the default of input |input|; NULL: none, or not known. */
 static const weir_shape *default_shape(const weir_graph *g, uint32_t input) {
   const weir_node *node = &g->nodes[g->values[g->inputs[input].value].node];
   if (!g->inputs[input].has_default || node->input_count == 0 ||

@@ -7,6 +7,12 @@
 #include "runtime/graph/graph_internal.h"
 #include "runtime/graph/names.h"
 
+/* A graph does not change once it is finished, so any thread may read it; only
+ * the count of references is atomic. A derived graph holds its parent, whose
+ * text and attributes it borrows. Taking a reference orders nothing, hence
+ * relaxed; giving one back must order all reads before the release by the last
+ * holder, hence acquire and release. */
+
 weir_graph *weir_graph_ref(const weir_graph *graph) {
   weir_graph *g = (weir_graph *)(uintptr_t)graph;
   if (g != NULL) atomic_fetch_add_explicit(&g->refs, 1, memory_order_relaxed);

@@ -5,6 +5,12 @@
 
 #include "runtime/base/map.h"
 
+/* One running hash over nodes in order, then inputs, then outputs. Lists and
+ * texts are led by their sizes, so that one part cannot run into the next
+ * unnoticed. Ids stand for edges: two graphs with the same nodes in another
+ * order differ. Symbols count by number, not by name. Literals are hashed
+ * whole: the cost is linear in nodes, edges and bytes of literals. */
+
 static void add(uint64_t *h, const void *data, size_t size) {
   if (size > 0) *h = weir_hash_bytes(data, size, *h);
 }

@@ -58,7 +58,7 @@ static void hint(weir_shape_ctx *base, const char *text) {
   weir_hint(&weir_infer_of(base)->diag->error, "%s", text);
 }
 
-/* An error of another room, told as the node's. */
+/* An error of another room, reported as the node's. */
 static weir_status retell(weir_infer *ctx, weir_status s,
                           const weir_error *why) {
   weir_error *err = &ctx->diag->error;

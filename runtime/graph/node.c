@@ -122,7 +122,8 @@ static weir_status bind_input(weir_infer *ctx, uint32_t i) {
   return s;
 }
 
-/* Type variables from attributes first, then from inputs. */
+/* Type variables from attributes first, then from inputs: an input that differs
+ * from a given dtype, or from the inputs before it, is the one reported. */
 static weir_status bind_dtypes(weir_infer *ctx) {
   const weir_op_info *info = ctx->info;
   memset(ctx->vars, 0, sizeof ctx->vars);
@@ -151,6 +152,7 @@ static unsigned literal_dtype(const weir_infer *ctx) {
   return 0;
 }
 
+/* Outputs with the dtypes that the signature gives; the rule may set others. */
 static weir_status make_outputs(weir_infer *ctx) {
   const weir_op_info *info = ctx->info;
   weir_graph_builder *b = ctx->builder;
@@ -194,6 +196,8 @@ static weir_status run_rule(weir_infer *ctx) {
           "output %" PRIu32 " has no type after the shape rule", i);
   return WEIR_OK;
 }
+
+/* ---- Records. From here on only memory can fail. */
 
 static void *copy_ids(weir_arena *arena, const uint32_t *ids, uint32_t count) {
   uint32_t *copy = weir_arena_alloc(arena, count * sizeof *copy);
@@ -250,6 +254,7 @@ static bool append(weir_infer *ctx, uint64_t hash, weir_name_slot *slot,
   assert(!spec->has_twin || spec->twin < id);
   for (uint32_t i = 0; i < spec->after_count; i++) assert(spec->after[i] < id);
   const uint32_t *inputs = copy_ids(arena, spec->inputs, spec->input_count);
+  /* Most nodes have no control predecessors: no allocation for them. */
   const uint32_t *after = spec->after_count == 0
                               ? inputs
                               : copy_ids(arena, spec->after, spec->after_count);
@@ -312,7 +317,7 @@ weir_status weir_graph_builder_add(weir_graph_builder *b,
                                    weir_node_id *out_node, weir_diag *diag) {
   *out_node = UINT32_MAX;
   if (diag == NULL) diag = &b->diag;
-  weir_infer *ctx = &b->ctx;
+  weir_infer *ctx = &b->ctx; /* kept between nodes: its texts are large */
   ctx->base = (weir_shape_ctx){.vtable = &weir_infer_vtable,
                                .op = spec->op,
                                .in_count = spec->input_count};

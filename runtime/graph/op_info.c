@@ -179,6 +179,8 @@ static weir_op_info *make(weir_graph_builder *b, const weir_op_def *op) {
   return fill_attrs(info, &b->graph->g.arena) ? info : NULL;
 }
 
+/* Open addressing by address, whose low bits say little, hence the shift. Past
+ * half of the slots infos are made anew each time: slower, still right. */
 const weir_op_info *weir_graph_builder_op(weir_graph_builder *b,
                                           const weir_op_def *op) {
   size_t i = ((uintptr_t)op >> 4) * 0x9e3779b1u % WEIR_OP_SLOTS;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/parse/blocks.h"
 
+#include <assert.h>
+
 #include "runtime/base/table.h"
 #include "runtime/base/yaml/yaml_scalar.h"
 #include "runtime/graph/load/keys.h"
@@ -80,7 +82,8 @@ static weir_sv kind_at(const void *self, size_t i) {
   return weir_sv_from(((const char *const *)self)[i]);
 }
 
-/* The default behind `=`: a scalar or flow list, read as YAML. */
+/* The default behind `=`: a scalar or flow list, read as YAML, so that it is
+ * written like a param. A plain word stays one: relu, f32. */
 static bool attr_default(weir_loader *l, const weir_yaml *y, weir_sv text,
                          weir_block_attr *a) {
   const weir_yaml *root = NULL;
@@ -194,13 +197,15 @@ static bool bind_signature(weir_loader *l, weir_module *m, weir_block *b) {
   return ok;
 }
 
-/* The results are hidden items at the end of the body. */
+/* The results are hidden items at the end of the body: an expression of `out`
+ * is evaluated like any node. */
 static bool add_outs(weir_loader *l, weir_module *m, weir_block *b) {
   const weir_yaml *out = weir_yaml_get(b->yaml, "out");
   for (uint32_t i = 0; i < b->out_count && weir_loader_going(l); i++) {
     const weir_yaml *y = out->kind == WEIR_YAML_SCALAR ? out
                          : out->kind == WEIR_YAML_LIST ? out->items[i]
                                                        : out->entries[i].value;
+    assert(b->body.count < b->body.capacity);
     weir_item *item = &b->body.items[b->body.count++];
     *item =
         (weir_item){.kind = WEIR_ITEM_CALL, .mark = &y->mark, .hidden = true};

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/parse/body.h"
 
+#include <assert.h>
+
 #include "runtime/graph/load/keys.h"
 #include "runtime/graph/load/params.h"
 #include "runtime/graph/load/report.h"
@@ -140,6 +142,7 @@ static bool check_device(weir_loader *l, const weir_item *item) {
 static void add_item(weir_loader *l, weir_module *m, const weir_block *block,
                      const weir_yaml_entry *e, weir_body *body, bool outermost,
                      job_vec *jobs) {
+  assert(body->count < body->capacity);
   weir_item *item = &body->items[body->count++];
   *item = (weir_item){.kind = WEIR_ITEM_CALL, .mark = &e->key_mark};
   bool named = weir_item_names(l, m, block, e, item);

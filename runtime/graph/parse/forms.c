@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/parse/forms.h"
 
+#include <assert.h>
+
 #include "runtime/graph/load/keys.h"
 #include "runtime/graph/load/report.h"
 #include "runtime/graph/parse/bind.h"
@@ -66,6 +68,7 @@ static uint32_t count_of(const weir_yaml *y) {
 /* One more hidden item of |body|, whose room was made before. */
 static bool hidden_item(weir_loader *l, weir_module *m, const weir_block *block,
                         weir_body *body, weir_sv name, const weir_yaml *y) {
+  assert(body->count < body->capacity);
   weir_item *item = &body->items[body->count++];
   *item = (weir_item){.kind = WEIR_ITEM_CALL, .mark = &y->mark, .hidden = true};
   if (name.data == NULL) name = (weir_sv){"", 0};
@@ -238,7 +241,8 @@ static bool branch(weir_loader *l, weir_form *f, uint32_t k) {
   return true;
 }
 
-/* The results of `then` name those of both. */
+/* The results of `then` name those of both. In a map, those of `else` may stand
+ * in another order: out_at finds them by name. */
 static bool branch_names(weir_loader *l, weir_form *f) {
   const weir_yaml *yes = weir_yaml_get(weir_yaml_get(f->yaml, "then"), "out");
   const weir_yaml *no = weir_yaml_get(weir_yaml_get(f->yaml, "else"), "out");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/parse/inputs.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "runtime/graph/eval/add.h"
@@ -83,6 +84,7 @@ static bool parse_input(weir_loader *l, weir_module *m,
 bool weir_inputs_parse(weir_loader *l, weir_module *m, const weir_yaml *y,
                        weir_body *body) {
   for (uint32_t i = 0; i < y->count && weir_loader_going(l); i++) {
+    assert(body->count < body->capacity);
     weir_item *item = &body->items[body->count++];
     *item =
         (weir_item){.kind = WEIR_ITEM_INPUT,
@@ -106,6 +108,8 @@ static bool unknown_dim(weir_loader *l, const weir_scope *scope,
   return weir_report_send(l);
 }
 
+/* The dimensions of a type. Each `?` is a symbol of its own: nothing ties it to
+ * another. The number of symbols so far makes its name new. */
 static bool type_dims(weir_loader *l, weir_scope *scope, const weir_expr *type,
                       const weir_shape *fallback, weir_dim *dims) {
   const weir_ast *root = &type->nodes[type->count - 1];
@@ -172,6 +176,8 @@ bool weir_input_inject(weir_loader *l, weir_scope *scope, const weir_def *def,
   return type_attrs(l, scope, def, op, dims, attrs);
 }
 
+/* A literal as a default. A number fills the declared shape, so that `= 0` is
+ * short for zeros of any shape; a list has its own shape. */
 bool weir_input_literal(weir_loader *l, weir_scope *scope, weir_def *def,
                         const weir_const *c, const weir_mark *at,
                         weir_result *out) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/parse/outputs.h"
 
+#include <assert.h>
+
 #include "runtime/graph/load/keys.h"
 #include "runtime/graph/load/loader.h"
 #include "runtime/graph/load/report.h"
@@ -40,6 +42,7 @@ bool weir_outputs_parse(weir_loader *l, weir_module *m, const weir_yaml *y,
   for (uint32_t i = 0; i < y->count && weir_loader_going(l); i++) {
     bool list = y->kind == WEIR_YAML_LIST;
     const weir_yaml *value = list ? y->items[i] : y->entries[i].value;
+    assert(body->count < body->capacity);
     weir_item *item = &body->items[body->count++];
     *item = (weir_item){
         .kind = WEIR_ITEM_CALL, .mark = &value->mark, .hidden = true};

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/parse/updates.h"
 
+#include <assert.h>
+
 #include "runtime/graph/load/keys.h"
 #include "runtime/graph/load/report.h"
 #include "runtime/graph/parse/bind.h"
@@ -72,6 +74,7 @@ bool weir_updates_parse(weir_loader *l, weir_module *m, const weir_block *block,
   if (!weir_want_kind(l, updates, WEIR_YAML_MAP, "update")) return false;
   bool ok = true;
   for (uint32_t i = 0; i < updates->count && weir_loader_going(l); i++) {
+    assert(body->count < body->capacity);
     weir_item *item = &body->items[body->count++];
     if (parse_update(l, m, block, &updates->entries[i], item)) continue;
     item->kind = WEIR_ITEM_BROKEN;

@@ -128,6 +128,7 @@ bool weir_train_every(weir_train_reader *r, const weir_yaml *y,
     }
     bool steps =
         unit.size == 0 || weir_sv_is(unit, "steps") || weir_sv_is(unit, "step");
+    /* 9e18 is below 2^63, so the conversion is defined. */
     if (steps && value == floor(value) && value < 9e18) {
       out->steps = (uint64_t)value;
       return true;
@@ -192,6 +193,7 @@ static bool count(weir_train_reader *r, const weir_yaml_entry *e,
   return in_range(r, e, key, *out);
 }
 
+/* 2^53: numbers are read as doubles, which are exact up to there. */
 static bool read_count(weir_train_reader *r, const weir_yaml_entry *e,
                        const weir_train_key *key, void *to) {
   double value = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/train/train_rules.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +19,8 @@ static struct weir_train_rules *rules_of(weir_train_reader *r) {
   return (struct weir_train_rules *)(uintptr_t)r->spec->rules;
 }
 
-/* ---- Ranges of optimizers' arguments, by name, for all optimizers. */
+/* ---- Ranges of arguments by name, so that those of a new optimizer are
+ * checked without a line of its own. */
 
 typedef struct number_range {
   const char *name;
@@ -266,6 +268,8 @@ bool weir_train_is_trained(const weir_graph *graph,
 
 /* ---- Learning rate */
 
+/* The rate may stand in the optimizer's call or under `lr`. Both would leave it
+ * to the order of keys, hence the error. */
 static bool set_lr(weir_train_reader *r, double value, const weir_mark *at) {
   struct weir_train_rules *rules = rules_of(r);
   if (rules->lr_mark.line != 0) {
@@ -312,7 +316,8 @@ static const weir_train_key kLrKeys[] = {
     {"scale", WEIR_TRAIN_CUSTOM, .read = lr_scale},
     {NULL}};
 
-/* A number, a schedule, a map of these, or multipliers by pattern. */
+/* A number, a schedule, a map of these, or multipliers by pattern: a map
+ * without any known key. */
 bool weir_train_read_lr(weir_train_reader *r, const weir_yaml_entry *e,
                         void *target) {
   const weir_yaml *y = e->value;
@@ -404,6 +409,7 @@ static bool set_attr(weir_train_reader *r, int index, const weir_train_arg *a) {
   } else if (!want_number(r, a, a->name, &arg.value)) {
     return false;
   }
+  assert(rules->arg_count < WEIR_OP_ATTRS); /* each attribute once */
   rules->args[rules->arg_count++] = arg;
   return true;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/train/train_rules_check.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -71,6 +72,7 @@ static bool merge_l2(weir_train_reader *r) {
     if (rules->args[i].index == index)
       return weir_train_report(r, WEIR_W1131, &rules->l2_mark,
                                "l2 is given twice: here and to the optimizer");
+  assert(rules->arg_count < WEIR_OP_ATTRS);
   rules->args[rules->arg_count++] =
       (weir_optimizer_arg){.index = index, .value = rules->l2};
   return true;
@@ -80,7 +82,8 @@ static weir_sv node_at(const void *self, size_t i) {
   return ((const weir_graph *)self)->nodes[i].name;
 }
 
-/* Every pattern fits some variable. */
+/* Every pattern fits some variable: one that fits none is most likely misspelt.
+ */
 static bool check_patterns(weir_train_reader *r, const char *what,
                            const weir_train_patterns *list) {
   const weir_graph *g = r->graph;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/train/train_watch.h"
 
+#include <assert.h>
+
 /* Values that a step fetches, in a fixed order: loss, rate, metrics, scalars,
  * histograms of nodes. Readers find a group by the place of its first. */
 
@@ -23,6 +25,8 @@ static weir_status add_metric(watcher *w, weir_sv name, weir_sv node,
   return WEIR_OK;
 }
 
+/* The metrics of `eval`; and the loss, where there are none or a stop rule
+ * looks at it. */
 static weir_status add_metrics(watcher *w) {
   const weir_train_spec *spec = w->spec;
   bool has_loss = false;
@@ -89,5 +93,8 @@ weir_status weir_train_watch_list(const weir_graph *graph,
   if (out->metrics == NULL || out->fetches == NULL)
     return weir_fail_memory(err, fetches * sizeof *out->metrics);
   WEIR_TRY(add_metrics(&w));
-  return train != NULL ? add_fetches(&w) : WEIR_OK;
+  assert(out->metric_count <= metrics);
+  if (train != NULL) WEIR_TRY(add_fetches(&w));
+  assert(out->fetch_count <= fetches);
+  return WEIR_OK;
 }

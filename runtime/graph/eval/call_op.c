@@ -165,7 +165,7 @@ static weir_dtype literal_dtype(const op_call *c, uint32_t slot) {
   return WEIR_F32;
 }
 
-/* A number as `init` fills the variable. */
+/* A number as `init` fills the variable; NULL |value|: zeros. */
 static bool add_fill(op_call *c, const weir_const *value, const weir_mark *at,
                      weir_value_id *out) {
   weir_loader *l = c->l;

@@ -52,6 +52,7 @@ static bool is_wanted(const weir_grad_ctx *base, weir_ref input) {
   return const_state_of(base)->depends[input];
 }
 
+/* WEIR_NO_VALUE has an unknown shape: after a failure rules go on with it. */
 static const weir_shape *shape_of(const weir_grad_ctx *base, weir_ref value) {
   static const weir_shape kUnknown = {.rank = WEIR_RANK_UNKNOWN};
   return value == WEIR_NO_VALUE ? &kUnknown

@@ -87,7 +87,8 @@ static weir_sv folder_of(weir_sv path) {
 }
 
 /* Puts |name|'s parts behind |from|'s folder, resolving "." and "..". False
- * when that leaves the root. |out| has room for both. */
+ * when that leaves the root: by the text alone, before a file is opened. A file
+ * so has one path, by which it is loaded once. |out| has room for both. */
 static bool join(weir_sv from, weir_sv name, char *out, size_t *out_size) {
   size_t n = 0;
   weir_sv folder = folder_of(from);

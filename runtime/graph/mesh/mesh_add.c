@@ -59,7 +59,7 @@ weir_status weir_mesh_add(weir_mesh_lower *l, const weir_mesh_node *n,
                          .mark = n->of->mark,
                          .has_seed = true,
                          .seed = n->of->seed};
-  if (n->what[0] == '\0') {
+  if (n->what[0] == '\0') { /* a copy of the node itself, not a move */
     spec.bodies = n->of->bodies;
     spec.body_count = n->of->body_count;
     spec.update = n->of->update;

@@ -32,6 +32,7 @@ static bool read_axes(weir_loader *l, const weir_yaml *y, weir_mesh *mesh) {
                          "the size of axis %.*s must be an integer of 1 or "
                          "more",
                          WEIR_SV(e->key));
+    /* Both factors are bounded before they are multiplied: no overflow. */
     devices = size > WEIR_MESH_DEVICES ? WEIR_MESH_DEVICES + 1
                                        : devices * (uint64_t)size;
     if (devices > WEIR_MESH_DEVICES)
@@ -58,6 +59,7 @@ static bool add_device(weir_loader *l, device_list *list, const char *text) {
   size_t size = strlen(text);
   char *copy = weir_arena_string(l->arena, text, size);
   if (copy == NULL) return weir_report_memory(l);
+  /* Names past the mesh's places are counted only, for the message. */
   if (list->count < list->capacity)
     list->names[list->count] = (weir_sv){copy, size};
   list->count++;
@@ -90,6 +92,8 @@ static bool add_devices(weir_loader *l, device_list *list, const weir_yaml *y) {
   return true;
 }
 
+/* Without `devices`, places are names that any machine has: a graph with a mesh
+ * runs where there is one processor. */
 static bool logical_devices(weir_loader *l, device_list *list) {
   char text[64];
   for (uint32_t i = 0; i < list->capacity; i++) {

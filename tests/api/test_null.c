@@ -9,8 +9,8 @@
 
 /* Every exported function with all arguments NULL and zero, and with each
  * pointer NULL in turn: it fails with W0004 or answers with nothing, and never
- * crashes. null_calls.py makes the calls from weir.h and weir.map; here is what
- * they hand over. */
+ * crashes. null_calls.py makes the calls from weir.h and weir.map; here are
+ * their arguments. */
 
 static const char kText[] =
     "weir: 1\n"

@@ -67,8 +67,8 @@ typedef struct sim_fs {
 /* An empty disk. Fails the test when there is no memory. */
 sim_fs *sim_fs_create(const weir_allocator *alloc);
 void sim_fs_destroy(sim_fs *fs);
-/* The machine stops and starts; |seed| decides what the disk has kept. Handles
- * must have been closed. Counts from 0 again, without faults. */
+/* The machine stops and starts; |seed| decides the bytes that the disk kept.
+ * Handles must have been closed. Counts from 0 again, without faults. */
 void sim_fs_crash(sim_fs *fs, uint64_t seed);
 /* A copy of |src|, all that is there on disk, to try one more thing on. */
 sim_fs *sim_fs_copy(const sim_fs *src);

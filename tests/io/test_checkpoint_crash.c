@@ -53,8 +53,8 @@ static void goes_on(sim_fs *fs) {
 
 /* --- the machine stops --- */
 
-/* Lets a save of |step| die in operation |at| and the disk keep what |seed|
- * decides. Whether the disk is right then. */
+/* Lets a save of |step| die in operation |at| and the disk keep the
+ * bytes that |seed| decides. Whether the disk is right then. */
 static bool crash_state(const sim_fs *start, uint64_t at, uint64_t seed,
                         uint64_t step, bool *out_finished) {
   sim_fs *fs = sim_fs_copy(start);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/compile/compile.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/exec/compile/compile_comm.h"
@@ -13,7 +14,10 @@
 #include "runtime/exec/compile/compile_parts.h"
 #include "runtime/graph/mesh/mesh_ranks.h"
 
-/* The walk over the graph: what each node is, in node order. */
+/* The walk over the graph: each node that the outputs need becomes a constant,
+ * an external, an alias or an instruction. Nodes are topologically ordered, so
+ * operands have their program values before a reader is met. One visit to each
+ * node; a group is emitted at its last member. */
 
 static weir_status fail_at(const weir_node *node, weir_error *err,
                            weir_error_id id, const char *what) {
@@ -28,6 +32,7 @@ static weir_status fail_at(const weir_node *node, weir_error *err,
 /* |id| has the bytes of |of|. */
 static weir_status alias(weir_compiler *c, weir_value_id id, weir_value_id of,
                          bool keep_frozen, weir_error *err) {
+  assert(c->values[of] != WEIR_NO_INDEX);
   weir_value_spec spec = {.storage = WEIR_STORAGE_ALIAS,
                           .alias = c->values[of]};
   WEIR_TRY(weir_compile_value(c, id, &spec, err));
@@ -214,7 +219,8 @@ static weir_status group_member(weir_compiler *c, weir_node_id id,
   const char *reason = NULL;
   WEIR_TRY(weir_compile_group(c, group, &done, &reason, err));
   if (done) return WEIR_OK;
-  /* One by one, in order: the list runs backwards. What is inside is plain. */
+  /* Members one by one, in node order: the list runs backwards. Any kernel
+   * takes them, because values inside a group are never N16. */
   weir_node_id list = WEIR_NO_INDEX;
   for (weir_node_id m = c->group_head[group]; m != WEIR_NO_INDEX;) {
     weir_node_id next = c->group_next[m];
@@ -239,8 +245,8 @@ static bool is_fed(const weir_compiler *c, weir_value_id id) {
   return false;
 }
 
-/* Marks what is carried out. A variable's first value and the default of a fed
- * input are not. */
+/* Marks the nodes that runs carry out: those that outputs and targets need, but
+ * not the first value of a variable nor the default of a fed input. */
 static weir_status mark_needed(weir_compiler *c, weir_error *err) {
   const weir_graph *g = c->graph;
   for (uint32_t k = 0; k < c->request->fetch_count; k++)
@@ -270,7 +276,7 @@ static weir_status visit(weir_compiler *c, weir_node_id id, weir_error *err) {
                                                     : plain_node(c, id, err);
 }
 
-/* Constants, then the rest as the plan begins it. */
+/* Constants, which have no device; then the others, as the plan begins them. */
 static weir_status visit_parts(weir_compiler *c, weir_error *err) {
   const weir_partition *p = c->partition;
   for (weir_node_id id = 0; id < c->graph->node_count; id++)

@@ -7,10 +7,11 @@
 
 /* From a graph whose shapes are known to a program.
  *
- * The graph is cut down to what is wanted, its groups are formed, a kernel is
- * chosen for each group and node, what depends on constants alone is computed
- * at once, views become aliases; the builder (program.h) does the rest. Why
- * each kernel was chosen, and others were not, is kept in words.
+ * The graph is cut down to the nodes that the request needs, its groups are
+ * formed, a kernel is chosen for each group and node, values that depend on
+ * constants alone are computed at once, views become aliases; the builder
+ * (program.h) does the rest. The reason for each kernel, and against those that
+ * were passed over, is kept in words.
  *
  * Externals of the program: feeds, then fetches, then for each variable used
  * the value read and, if it is assigned, the value to be. */
@@ -23,7 +24,7 @@ typedef struct weir_compile_options {
 } weir_compile_options;
 
 typedef struct weir_compile_request {
-  const weir_graph *graph;    /* no symbols are left in what is wanted */
+  const weir_graph *graph;    /* shapes of wanted nodes have no symbols left */
   const weir_value_id *feeds; /* output 0 of `input` nodes */
   const weir_value_id *fetches;
   const weir_node_id *targets; /* wanted for their effect */
@@ -32,9 +33,9 @@ typedef struct weir_compile_request {
    * variable is read and no other node wanted assigns it. */
   bool no_updates;
   weir_compile_options options;
-  /* Of a placed program (weir_compile_cut, then weir_placing_plan): what it
-   * carries out, and where: a part for each device that has work (program.h).
-   * Values are the same bits as without. NULL: one device. */
+  /* Of a placed program (weir_compile_cut, then weir_placing_plan): its nodes
+   * and their devices; each device that has work gets a part (program.h). The
+   * values have the same bits as on one device. NULL: one device. */
   const weir_cut *cut;
   const weir_plan *plan; /* of |cut| */
   /* The bytes of a variable that nothing in the graph assigns: they count as
@@ -65,16 +66,17 @@ typedef struct weir_compiled {
   bool writes; /* assigns variables */
 } weir_compiled;
 
-/* What a program of |request| carries out. |placed|: every input counts as fed,
- * so that the cut does not depend on which defaults the caller overrode, and
- * equal nodes are one whatever the options say: the cut that a plan is of.
+/* The nodes that a program of |request| carries out. |placed|: every input
+ * counts as fed, so that the cut does not depend on the defaults that the
+ * caller overrode, and equal nodes are merged under all options: plans are made
+ * for this cut.
  * Errors: W4012 (|placed|: an input is wanted and not fed), the ops' own,
  * W6001. */
 weir_status weir_compile_cut(const weir_env *env,
                              const weir_compile_request *request, bool placed,
                              weir_cut **out_cut, weir_error *err);
 /* Errors: W2008 (a shape is not known), W3001, W4012, W2020, W6001, W6002 and
- * what kernels' prepare says. */
+ * those of kernels' prepare. */
 weir_status weir_compile(const weir_env *env,
                          const weir_compile_request *request,
                          weir_compiled **out_compiled, weir_error *err);

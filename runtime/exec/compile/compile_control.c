@@ -11,8 +11,9 @@
 #include "runtime/graph/control.h"
 
 /* Nodes with bodies: each body becomes a program of its own, whose externals
- * are its inputs and then its outputs. What is constant outside is constant
- * inside, so weights are packed once and not by every turn. */
+ * are its inputs and then its outputs. A value that is constant outside is
+ * constant inside too, so weights are packed once and not in every turn. A body
+ * was simplified and fused with the graph around it; it is only walked here. */
 
 /* The bytes of body input |i| when they are known now, else NULL. Slices and
  * carried values are not. */
@@ -133,7 +134,9 @@ static uint32_t stack_output(const weir_control *parts, uint32_t i) {
   return parts->carried + i + (parts->kind == WEIR_CONTROL_WHILE ? 1 : 0);
 }
 
-/* The carried value whose next value is stack |i|'s slice, if there is one. */
+/* The carried value whose next values stack |i| collects: both are the same
+ * output of the body, which then writes it once, into the stack. NO_INDEX: the
+ * stack has an output of its own. */
 static uint32_t same_carried(const weir_control *parts, const weir_graph *body,
                              uint32_t i) {
   weir_value_id value = body->outputs[parts->carried + i].value;

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/compile/compile_emit.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/exec/compile/compile_internal.h"
 #include "runtime/exec/compile/compile_layout.h"
 #include "runtime/exec/parallel.h"
 
-/* From a chosen kernel to an instruction, or to its result. */
+/* From a chosen kernel to an instruction, or to its result.
+ *
+ * Folding: a kernel whose inputs are all frozen (their bytes are known) runs
+ * now, once, and its outputs are frozen in turn, so whole constant subgraphs
+ * vanish in one walk. The bytes are those that the run would give: the kernel
+ * is the same. It is serial: folded work is small or was paid for by inputs of
+ * its size. */
 
 weir_status weir_compile_value(weir_compiler *c, weir_value_id id,
                                weir_value_spec *spec, weir_error *err) {
@@ -35,7 +42,7 @@ weir_status weir_compile_value(weir_compiler *c, weir_value_id id,
   return WEIR_OK;
 }
 
-/* What one call costs by estimate. */
+/* The estimated time of one call. */
 static int64_t call_cost(const weir_compiler *c, const weir_call *call,
                          weir_cost *cost) {
   *cost = (weir_cost){0, 0, 0};
@@ -46,7 +53,7 @@ static int64_t call_cost(const weir_compiler *c, const weir_call *call,
       cost->bytes +=
           call->in[i].elements * (int64_t)weir_dtype_size(call->in[i].dtype);
   }
-  /* The overhead is the executor's own, whoever runs the node. */
+  /* 5 ns: the executor's own overhead, on every device. */
   return 5 + cost->hold_ns +
          weir_device_work_ns(&weir_device_kinds[c->kind]->model, cost->flops,
                              cost->bytes);
@@ -78,8 +85,10 @@ static size_t out_bytes(const weir_compiler *c, const weir_emit *e) {
   return total;
 }
 
-/* Whether the outputs can be had now: constants in, nothing that differs from
- * run to run, and not much larger than what goes in. */
+/* Whether the outputs can be computed now: inputs are constants, no op differs
+ * from run to run, and the outputs are not much larger than the inputs. Without
+ * the last bound, a scalar that is broadcast to a gigabyte would be stored in
+ * the program; as an instruction its memory is shared with other values. */
 static bool can_fold(const weir_compiler *c, const weir_emit *e,
                      const emit_cost *cost) {
   size_t in_bytes = 0;
@@ -102,7 +111,8 @@ static void no_hold(void *self, int64_t ns, bool spin) {
 }
 
 /* Computes the outputs into the arena. |*folded| is false when the kernel
- * failed on the data: then the run will say so. */
+ * failed on the data: then it becomes an instruction, and runs report the
+ * failure of this node only. */
 static weir_status fold(weir_compiler *c, weir_emit *e, bool *folded,
                         weir_error *err) {
   weir_run_ctx ctx = {
@@ -119,13 +129,14 @@ static weir_status fold(weir_compiler *c, weir_emit *e, bool *folded,
     weir_free(c->env->alloc, scratch);
     return weir_fail_memory(err, out_bytes(c, e) + scratch_bytes);
   }
-  data += (64 - (uintptr_t)data % 64) % 64;
+  data += (64 - (uintptr_t)data % 64) % 64; /* kernels may load aligned */
   const weir_pvalue *values = c->builder->values.items;
   for (uint32_t i = 0; i < e->in_count; i++)
     if (e->in[i] != WEIR_NO_VALUE)
       io[i] = (void *)values[values[c->values[e->in[i]]].root].data;
   for (uint32_t i = 0; i < e->out_count; i++) {
     if (e->out[i] == WEIR_NO_VALUE) continue;
+    assert((uintptr_t)data % 64 == 0);
     io[e->in_count + i] = data;
     data += weir_scratch_align(weir_compile_bytes(c, e->out[i]));
   }
@@ -173,6 +184,7 @@ static weir_status add_instr(weir_compiler *c, weir_emit *e,
     if (e->release != NULL) e->release(e->prepared.state);
     return s;
   }
+  /* A predecessor that left no instruction, a constant, has ended already. */
   for (uint32_t i = 0; i < node->after_count; i++)
     if (c->instrs[node->after[i]] != WEIR_NO_INDEX)
       after[after_count++] = c->instrs[node->after[i]];

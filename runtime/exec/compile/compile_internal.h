@@ -10,7 +10,7 @@
 
 #define WEIR_SEVERAL (UINT32_MAX - 1)
 
-/* What one device's part of the program has. */
+/* One device's part of the program, while it is written. */
 typedef struct weir_compile_part {
   weir_program_builder *builder;
   uint32_t *values, *instrs;
@@ -18,13 +18,13 @@ typedef struct weir_compile_part {
 } weir_compile_part;
 
 /* State of one compilation. Kernels are chosen on the whole graph in one walk,
- * whatever parts there are; |builder|, |values|, |instrs| and |layouts| are
+ * with any number of parts; |builder|, |values|, |instrs| and |layouts| are
  * those of the part that is being written. */
 typedef struct weir_compiler {
   const weir_env *env;
   const weir_compile_request *request;
   const weir_graph *graph; /* simplified and fused */
-  weir_device_kind kind;   /* whose kernels carry out the program: the host's */
+  weir_device_kind kind;   /* of the kernels: the host's */
   weir_program_builder *builder;
   weir_arena *arena;
   weir_cut *cut;                /* its own; NULL: a body's, or given */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/compile/compile_kernel.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +10,16 @@
 #include "runtime/exec/compile/compile_internal.h"
 #include "runtime/exec/compile/compile_layout.h"
 
-/* Kernels: which one carries out a node or a group, and why. */
+/* Kernels: the one for a node or a group, and the reason.
+ *
+ * The registry lists kernels in order of preference; the first that accepts the
+ * call is taken, and the refusals of those before it become the reason. A group
+ * is offered whole to the group kernels; if none takes it, its members are
+ * emitted one by one (compile.c).
+ *
+ * A call holds op, attributes, types, shapes, layouts and known values, and
+ * nothing about threads or devices of the plan: so the choice, and with it the
+ * bits of a result, is the same for every placement and number of threads. */
 
 static weir_status fill_operand(const weir_compiler *c, weir_value_id id,
                                 weir_operand *out, weir_error *err) {
@@ -32,8 +42,8 @@ static weir_status fill_operand(const weir_compiler *c, weir_value_id id,
   return WEIR_OK;
 }
 
-/* Output |i| of a node, or WEIR_NO_VALUE if it may be left out and nobody
- * reads it. */
+/* Output |i| of a node, or WEIR_NO_VALUE if it may be left out and has no
+ * reader. */
 static weir_value_id made_output(const weir_compiler *c, const weir_node *node,
                                  uint32_t i) {
   weir_value_id id = node->first_output + i;
@@ -72,6 +82,7 @@ weir_status weir_compile_call(weir_compiler *c, weir_node_id id,
   return WEIR_OK;
 }
 
+/* Names the node in |err|; a kernel that gave no words gets some. */
 static weir_status blame(const weir_node *node, weir_status s,
                          weir_error *err) {
   if (err == NULL) return s;
@@ -125,13 +136,15 @@ weir_status weir_compile_choose(weir_compiler *c, weir_emit *emit,
   return WEIR_OK;
 }
 
+/* For questions about layouts, whose refusals are no reason of the program. */
 static const weir_kernel_def *choose_quietly(const weir_compiler *c,
                                              const weir_call *call) {
   return weir_kernel_choose(c->graph->registry, call, c->kind,
                             c->request->options.ref_kernels, NULL, 0);
 }
 
-/* Inputs that no kernel takes in their layout are made plain. */
+/* Inputs that no kernel takes in their layout are made plain, all of them:
+ * plain operands have the reference kernel at least. */
 static weir_status make_inputs_fit(weir_compiler *c, weir_node_id id,
                                    weir_error *err) {
   const weir_node *node = &c->graph->nodes[id];
@@ -171,7 +184,9 @@ weir_status weir_compile_node(weir_compiler *c, weir_node_id id,
   return weir_compile_emit(c, &emit, err);
 }
 
-/* ---- Groups */
+/* ---- Groups: several calls, whose operands are inputs of the group or outputs
+ * of its calls. |in| holds each input once, found by comparing ids: a group has
+ * few nodes, so that is cheaper than a table. */
 
 typedef struct group_parts {
   weir_call *calls;
@@ -204,6 +219,7 @@ static bool make_parts(weir_compiler *c, uint32_t group, group_parts *g) {
   for (weir_node_id id = c->group_head[group]; id != WEIR_NO_INDEX;
        id = c->group_next[id])
     g->members[--at] = id;
+  assert(at == 0);
   return true;
 }
 
@@ -215,6 +231,7 @@ static weir_group_ref ref_of(const weir_compiler *c, group_parts *g,
       return (weir_group_ref){true, m};
   for (uint32_t i = 0; i < g->in_count; i++)
     if (g->in_ids[i] == id) return (weir_group_ref){false, i};
+  assert(g->in_count < g->ref_count);
   g->in_ids[g->in_count] = id;
   g->in[g->in_count] = *operand;
   return (weir_group_ref){false, g->in_count++};

@@ -10,14 +10,18 @@
 
 /* Layouts: which values between kernels are kept 16 images at a time.
  *
- * A value may be N16 if a kernel makes it, kernels alone read it, nobody
- * outside the program sees it and there are 16 images or more. At first all
- * such values are N16; then nodes and groups for which no kernel takes their
- * operands so lose one of them, or all, until everybody is content. So
- * whole regions of convolutions, poolings, element-wise groups and their
- * gradients stay N16, and the kernels at a region's borders convert. Where a
- * reader turns out not to take a value after all, a COPY brings it back to
- * rows. */
+ * A value may be N16 if a kernel makes it, kernels alone read it, it does not
+ * leave the program and there are 16 images or more. At first all such values
+ * are N16. Then a node or group for which no kernel takes its operands so loses
+ * the layout of one of them, or of all, until every unit has a kernel. So whole
+ * regions of convolutions, poolings, element-wise groups and their gradients
+ * stay N16, and the kernels at a region's borders convert. Where a reader turns
+ * out not to take a value after all, a COPY brings it back to rows.
+ *
+ * A greatest fixed point: layouts are only ever taken away. Cost: a choice of
+ * kernel for each unit with N16 operands in each sweep over the nodes; sweeps
+ * go forward and backward in turn, so that a loss crosses a whole region in one
+ * sweep in either direction. */
 
 enum { kImages = 16 };
 
@@ -59,7 +63,10 @@ static weir_node_id unit_of(const weir_compiler *c, weir_node_id id) {
   return group == WEIR_NO_GROUP ? id : c->group_head[group];
 }
 
-/* A value that may be N16 as far as the graph goes, readers left aside. */
+/* Whether a value may be N16 as far as its maker, its type and its shape go;
+ * readers are looked at later. Values inside a group are not: a group that is
+ * split must run on any kernel. The last test makes room for rounding the
+ * images up to 16, which less than doubles the bytes. */
 static bool is_candidate(const weir_compiler *c, weir_value_id id) {
   const weir_value *v = &c->graph->values[id];
   const weir_node *node = &c->graph->nodes[v->node];
@@ -90,7 +97,7 @@ static bool mark_candidates(weir_compiler *c) {
   return any;
 }
 
-/* ---- Until all are content */
+/* ---- Until every unit has a kernel */
 
 enum { kUnitValues = 64 };
 
@@ -116,7 +123,8 @@ static uint32_t special_values(const weir_compiler *c, weir_node_id unit,
 }
 
 /* Takes N16 away from one of the unit's operands, the output first, or from all
- * where that does not help. */
+ * where that does not help. One operand in rows is the common case of a kernel
+ * at a region's border; other combinations are not searched. */
 static weir_status settle_unit(weir_compiler *c, weir_node_id unit,
                                bool *changed, weir_error *err) {
   weir_value_id values[kUnitValues];
@@ -169,6 +177,7 @@ typedef struct reorder_state {
   size_t images, image; /* image: elements of one */
 } reorder_state;
 
+/* In N16, element i of image n is number 16 i + n % 16 of block n / 16. */
 static weir_status reorder_run(const weir_args *args) {
   const reorder_state *state = args->state;
   const float *src = args->io[0];

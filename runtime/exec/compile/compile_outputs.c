@@ -5,9 +5,15 @@
 #include "runtime/exec/compile/compile_parts.h"
 #include "runtime/exec/program/instr_control.h"
 
-/* What leaves the program: fetches, and variables' new values. */
+/* The outputs of a program: fetches, and variables' new values.
+ *
+ * A planned value becomes the external itself, so that its kernel writes into
+ * the caller's tensor or the variable's next buffer. A copy is made only where
+ * that cannot be: of constants, of inputs, and of a value that is an output
+ * already. */
 
-/* Whether |value|'s memory can be that of an output itself. */
+/* Whether |value|'s memory can be that of an output itself. A view of a larger
+ * value cannot: its root would be written past the output's end. */
 static bool may_be_external(const weir_compiler *c, uint32_t value) {
   const weir_pvalue *items = c->builder->values.items;
   const weir_pvalue *root = &items[items[value].root];

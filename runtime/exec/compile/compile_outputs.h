@@ -4,9 +4,9 @@
 
 #include "runtime/exec/compile/compile_internal.h"
 
-/* Compiles what leaves the program. */
+/* Compiles the outputs of a program. */
 
-/* Points what is fetched or committed to its external, or copies it there. */
+/* Points fetched and committed values to their externals, or copies them. */
 weir_status weir_compile_outputs(weir_compiler *c, weir_error *err);
 
 #endif

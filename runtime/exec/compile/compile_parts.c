@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/compile/compile_parts.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/exec/compile/compile_emit.h"
@@ -10,10 +11,12 @@
 
 /* Parts: one program for each device that has work, written in the same walk.
  *
- * Layouts, groups, kernels and what is folded are decided on the whole graph,
- * so a value has the same bits wherever it is made. What another part has made
+ * Layouts, groups, kernels and folding are decided on the whole graph, so a
+ * value has the same bits on every device. A value that another part has made
  * is brought here when it is first needed: a constant is pointed to, anything
- * else is sent over its edge, in the layout that it has there. */
+ * else is sent over its edge, in the layout that it has there. Each value comes
+ * to a part once: after that c->values has its number there. Tables take
+ * O(parts * (values + nodes)). */
 
 /* ---- Begin and end */
 
@@ -43,6 +46,7 @@ weir_status weir_compile_parts_begin(weir_compiler *c, weir_error *err) {
 }
 
 void weir_compile_enter(weir_compiler *c, uint32_t part) {
+  assert(part < c->partition->part_count);
   c->part = part;
   c->builder = c->parts[part].builder;
   c->values = c->parts[part].values;
@@ -143,9 +147,10 @@ static weir_status bring_value(weir_compiler *c, weir_value_id id,
                   weir_compile_bytes(c, id), err);
 }
 
-/* |maker| has ended, if it is an instruction of another part. Where the cut has
- * no token for it, a value of it comes here, which says the same; else what the
- * node reads is made of it, and is awaited already. */
+/* Lets this part wait for |maker|, if it is an instruction of another part.
+ * Where the partition has no token edge for it, a value edge serves as well:
+ * the value arrives after |maker| has ended. With neither, an input of the node
+ * depends on |maker| and is awaited already. */
 static weir_status bring_token(weir_compiler *c, weir_node_id maker,
                                weir_error *err) {
   uint32_t part = c->partition->part_of[maker];

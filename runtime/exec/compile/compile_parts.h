@@ -12,7 +12,7 @@ weir_status weir_compile_parts_begin(weir_compiler *c, weir_error *err);
 /* From here on part |part| is written. */
 void weir_compile_enter(weir_compiler *c, uint32_t part);
 
-/* Enters the part of node |id| and brings what it needs there. */
+/* Enters the part of node |id| and brings its inputs there. */
 weir_status weir_compile_arrive(weir_compiler *c, weir_node_id id,
                                 weir_error *err);
 

@@ -46,7 +46,7 @@ static void task_done(void *self, weir_status status, const weir_error *err) {
   if (status != WEIR_OK) {
     weir_error why = WEIR_ERROR_INIT;
     if (err != NULL) why = *err;
-    weir_error told = why;
+    weir_error told = why; /* weir_frame_fail clears its own */
     weir_frame_fail(f, f->program->tasks[t->index].first, status, &why);
     weir_comm_refuse(t, f->options.step, &told);
   } else if (f->options.trace != NULL) {
@@ -94,7 +94,8 @@ static void sleeper_done(void *self, weir_status status,
   s->status = status;
   if (err != NULL) weir_error_copy(s->err, err);
   atomic_store(&s->ended, 1);
-  /* The word is on the sleeper's stack, which it leaves only after this. */
+  /* The word is on the sleeper's stack, which is left only at 2: so the wake-up
+   * never touches a dead word. The sleeper spins from 1 to 2. */
   weir_futex_wake(&s->ended, 1);
   atomic_store(&s->ended, 2);
 }

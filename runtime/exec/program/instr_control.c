@@ -8,7 +8,9 @@
 #include "runtime/exec/run/frame.h"
 #include "runtime/exec/run/run.h"
 
-/* The kinds that move bytes or run nested programs. */
+/* The kinds that move bytes or run nested programs. A nested program's frame
+ * was made with the frame around it, so a call sets its externals' pointers,
+ * O(inputs + outputs), and copies nothing. */
 
 typedef struct copy_state {
   size_t bytes;
@@ -38,7 +40,7 @@ weir_status weir_instr_copy(weir_program_builder *builder, weir_instr_kind kind,
   return WEIR_OK;
 }
 
-/* What an instruction with bodies knows. */
+/* State of an instruction with bodies. */
 typedef struct control_state {
   uint32_t child; /* the first body's number among the frame's children */
   uint32_t body_count, in_count, out_count;
@@ -65,6 +67,7 @@ static control_state *control_new(weir_program_builder *builder,
   return state;
 }
 
+/* The dearest body's, since only one runs; 50 ns for the call. */
 static int64_t bodies_cost(const weir_instr_spec *spec) {
   int64_t most = 0;
   for (uint32_t i = 0; i < spec->body_count; i++)

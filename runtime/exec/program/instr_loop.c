@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/program/instr_loop.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/base/size.h"
@@ -10,10 +11,16 @@
 
 /* LOOP: scan and while.
  *
- * A carried value has two places, its output and one in scratch memory, which
- * turns write by turns so that the last one writes the output; or, where a
- * stack holds all its values anyway, the slices of that stack. Slices along the
- * first axis are views; others are gathered and scattered by runs. */
+ * A carried value has two places, its output and one in scratch memory; odd and
+ * even turns write one each, counted from the end, so that the last turn writes
+ * the output. Or, where a stack holds all its values anyway, its places are the
+ * slices of that stack. A while loop does not know its last turn: it counts
+ * from the beginning, and a value that ends in scratch is copied once. Slices
+ * along the first axis are views; others are gathered and scattered by runs.
+ *
+ * Invariant: a turn reads |now| and never writes there. Cost of a turn beside
+ * its body: O(carried + scanned + stacked) pointers, and the bytes of slices
+ * that are not views. */
 
 typedef struct loop_part {
   size_t bytes; /* of a slice or a carried value */
@@ -31,6 +38,8 @@ typedef struct loop_state {
   loop_part *parts; /* carried, scanned, stacked */
 } loop_state;
 
+/* Scratch begins with the condition's flag, so no part of the loop has offset
+ * 0, which means "nowhere". */
 enum { kGoing = 0, kFlagBytes = 64 };
 
 typedef struct loop_run {
@@ -73,7 +82,7 @@ static void scatter(const loop_part *p, int64_t length, const char *slice,
     memcpy(whole + o * row, slice + o * p->inner, p->inner);
 }
 
-/* What does not change from turn to turn. */
+/* Pointers that do not change from turn to turn. */
 static void set_fixed(loop_run *r) {
   const loop_state *s = r->state;
   void *const *in = r->args->io + s->first;
@@ -101,6 +110,7 @@ static char *next_place(const loop_run *r, uint32_t i, int64_t turn,
   if (p->link != WEIR_NO_INDEX)
     return stack_at(r, p->link) + (size_t)t * p->bytes;
   int64_t left = s->conditional ? turn : r->turns - 1 - turn;
+  assert(left >= 0);
   return left % 2 == 0 ? r->out[i] : r->scratch + p->scratch;
 }
 
@@ -130,8 +140,9 @@ static void set_turn(const loop_run *r, int64_t turn, int64_t t) {
   }
 }
 
-/* After the body: stacks that are not written in place; then what was next is
- * now. */
+/* After the body: the next carried values become the current ones, and slices
+ * that the body did not write into their stack are copied there. A second stack
+ * of the same carried value is among them: the value has one place. */
 static void end_turn(const loop_run *r, int64_t turn, int64_t t) {
   const loop_state *s = r->state;
   for (uint32_t i = 0; i < s->carried; i++)
@@ -142,6 +153,7 @@ static void end_turn(const loop_run *r, int64_t turn, int64_t t) {
                         : p->scratch != 0        ? r->scratch + p->scratch
                                                  : NULL;
     if (slice == NULL) continue;
+    /* The stack that the carried value lies in has it already. */
     if (p->link != WEIR_NO_INDEX && s->parts[p->link].link == i) continue;
     scatter(p, s->length, slice, t, stack_at(r, i));
   }
@@ -241,6 +253,7 @@ static bool fill_parts(const weir_loop_spec *loop, loop_state *s,
   return ok && take_scratch(s->carried * sizeof(char *), total, &s->pointers);
 }
 
+/* A quarter of the range, so that sums over instructions do not overflow. */
 static int64_t total_of(int64_t turns, int64_t each) {
   int64_t product;
   return __builtin_mul_overflow(turns, each, &product) ? INT64_MAX / 4
@@ -270,6 +283,7 @@ weir_status weir_instr_loop(weir_program_builder *builder,
                     .conditional = loop->conditional,
                     .parts = parts};
   if (!fill_parts(loop, s, &total)) total = SIZE_MAX; /* finish refuses it */
+  /* For estimates: a while loop rarely reaches its limit, so 10 at most. */
   int64_t turns = loop->length < 0                         ? 10
                   : loop->conditional && loop->length > 10 ? 10
                                                            : loop->length;

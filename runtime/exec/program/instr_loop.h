@@ -6,7 +6,7 @@
 
 /* The instruction of scan and while. */
 
-/* Fills |spec|, whose inputs, outputs and bodies are set. Errors: W6001. */
+/* Fills |spec|; its inputs, outputs and bodies are set. Errors: W6001. */
 weir_status weir_instr_loop(weir_program_builder *builder,
                             const weir_loop_spec *loop, weir_instr_spec *spec);
 

@@ -7,6 +7,18 @@
 #include "runtime/exec/program/program_memory.h"
 #include "runtime/exec/program/tasks.h"
 
+/* From a builder's lists to a program.
+ *
+ * Values and instructions are collected in vectors and move to the arena once.
+ * Then, in this order: tasks, which may reorder instructions; code and table,
+ * whose operand rows follow that order, so that the hot loop reads forward;
+ * memory, which is planned for that order and adds edges between tasks where
+ * bytes are used twice; last the links of tasks, which need all edges. Beside
+ * tasks and memory the cost is O(values + operands).
+ *
+ * Out of memory sticks in |no_memory|: a caller may build on and looks at the
+ * result of weir_program_finish only. */
+
 static void release_program(weir_program *p) {
   const weir_allocator *alloc = p->env->alloc;
   weir_arena_release(&p->arena);
@@ -73,6 +85,7 @@ uint32_t weir_program_add_value(weir_program_builder *b,
   for (int32_t i = 0; i < spec->rank && spec->dims != NULL; i++)
     v.dims[i] = spec->dims[i];
   if (!weir_vec_push(b->env->alloc, &b->values, v)) b->no_memory = true;
+  /* After a failed push the count is still the root's number. */
   return v.root == b->values.count ? WEIR_NO_INDEX
                                    : (uint32_t)b->values.count - 1;
 }
@@ -159,7 +172,8 @@ static void total_costs(weir_program *p) {
   }
 }
 
-/* The code, the table's plan, and the list of nested programs. */
+/* The code, the value of each table entry, and the list of nested programs. A
+ * row of operands is an instruction's inputs, then its outputs. */
 static bool lay_out(weir_program *p) {
   size_t slots = 0;
   for (uint32_t i = 0; i < p->instr_count; i++)
@@ -199,7 +213,8 @@ static uint32_t slot_external(const weir_program *p, uint32_t slot) {
                                                 : WEIR_NO_INDEX;
 }
 
-/* For each external, the table entries that hold its pointer. */
+/* For each external, the table entries that hold its pointer: a run that sets
+ * it writes to these only. A counting sort, O(entries). */
 static bool list_externals(weir_program *p) {
   for (uint32_t v = 0; v < p->value_count; v++)
     if (p->values[v].storage == WEIR_STORAGE_EXTERNAL &&
@@ -238,7 +253,7 @@ weir_status weir_program_finish(weir_program_builder *b,
   p->threads = options->threads > 0 ? options->threads : 1;
   total_costs(p);
   weir_status s = weir_tasks_form(p, options, &graph, err);
-  /* The order may have changed: the builder's list now owns the new one. */
+  /* The order may have changed; states and bodies are still the builder's. */
   if (p->instr_count > 0)
     memcpy(b->instrs.items, p->instrs, p->instr_count * sizeof *p->instrs);
   if (s == WEIR_OK && !(lay_out(p) && list_externals(p)))

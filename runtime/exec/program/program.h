@@ -10,19 +10,20 @@
 /* Programs.
  *
  * A Program is a list of instructions over values. Instructions of every kind
- * are run alike, by one function pointer and a row of operand pointers; what a
- * kind means is in its function. A value has a storage: planned memory of the
- * run (TEMP), memory of the program (CONST), memory that each run brings along
- * (EXTERNAL: a fed tensor, an output, a variable), or another value's (ALIAS).
+ * are run alike, by one function pointer and a row of operand pointers; the
+ * meaning of a kind is in its function. A value has a storage: planned memory
+ * of the run (TEMP), memory of the program (CONST), memory that each run brings
+ * along (EXTERNAL: a fed tensor, an output, a variable), or another value's
+ * (ALIAS).
  *
  * Instructions are grouped into tasks: runs of instructions that one thread
  * does in order. A program of little work has one task and runs in the calling
- * thread, without locks or atomics; else tasks count down what they wait for
- * and go to the pool. Immutable once built; any number of frames (frame.h) run
- * it at once.
+ * thread, without locks or atomics; else tasks count down the tasks that they
+ * wait for, and go to the pool. Immutable once built; any number of frames
+ * (frame.h) run it at once.
  *
  * A program may have parts, one for each device: further programs that run
- * beside it, a thread each, joined by SEND and RECV. Whoever holds the first
+ * beside it, a thread each, joined by SEND and RECV. A reference to the first
  * holds all; frames, outputs and externals are numbered alike in all of them.
  *
  * Programs are made by a builder, from a graph (compile.h) or by hand:
@@ -50,7 +51,7 @@ typedef struct weir_value_spec {
   weir_storage storage;
   const void *data;  /* CONST: lent, must outlive the program */
   uint32_t external; /* EXTERNAL: number of the run's pointer */
-  uint32_t alias;    /* ALIAS: the value whose bytes these are */
+  uint32_t alias;    /* ALIAS: the value that has the bytes */
   size_t bytes;
   weir_dtype dtype;
   weir_layout layout;
@@ -58,8 +59,8 @@ typedef struct weir_value_spec {
   const int64_t *dims;
 } weir_value_spec;
 
-/* Nested programs of LOOP and BRANCH. Their externals are numbered: what
- * goes in, in order, then what comes out. */
+/* One instruction. Nested programs of LOOP and BRANCH number their
+ * externals so: inputs in order, then outputs. */
 typedef struct weir_instr_spec {
   weir_instr_kind kind;
   uint32_t stream;
@@ -88,8 +89,8 @@ typedef struct weir_program_options {
   int threads;         /* of the pool: scratch is planned for so many */
   int64_t grain_ns;    /* least work worth a hand-over; 0: 10 us */
   bool body;           /* one task: instructions of another program run it */
-  bool stream;         /* a device: one instruction at a time, in order; what
-                          goes over a channel beside them */
+  bool stream;         /* a device: one instruction at a time, in order, and
+                          sends and receives beside them */
   size_t memory_limit; /* of planned memory; 0: none */
 } weir_program_options;
 
@@ -103,8 +104,8 @@ weir_arena *weir_program_builder_arena(weir_program_builder *builder);
 /* Adds a value; its number. Out of memory sticks and is reported by finish. */
 uint32_t weir_program_add_value(weir_program_builder *builder,
                                 const weir_value_spec *spec);
-/* Adds an instruction after all others; its number. What it owns (state,
- * bodies) belongs to the builder from here on. */
+/* Adds an instruction after all others; its number. Its state and bodies belong
+ * to the builder from here on. */
 uint32_t weir_program_add_instr(weir_program_builder *builder,
                                 const weir_instr_spec *spec);
 /* Changes where a value that is TEMP so far lives. */
@@ -128,11 +129,11 @@ typedef struct weir_slices {
   size_t outer, inner;
 } weir_slices;
 
-/* LOOP. Inputs: the number of turns (i64) if |counted|, carried values, those
- * that are sliced, captured ones. Outputs: carried values, the turns made (i64)
- * if |conditional|, stacks. The last body is run with carried values, slices
- * and captured values, and gives the next carried values and the slices of
- * those stacks that are no carried value's (|stack_from|). A conditional loop
+/* LOOP. Inputs: the number of turns (i64) if |counted|, carried values, sliced
+ * values, captured values. Outputs: carried values, the turns made (i64) if
+ * |conditional|, stacks. The last body is run with carried values, slices and
+ * captured values, and gives the next carried values and the slices of those
+ * stacks that collect no carried value (|stack_from|). A conditional loop
  * has a first body, of carried and captured values, that gives a bool: whether
  * to go on. Nothing is copied from turn to turn: a body reads carried values
  * where the turn before wrote them. */
@@ -140,8 +141,8 @@ typedef struct weir_loop_spec {
   uint32_t carried, scanned, captured, stacked;
   const size_t *carried_bytes;
   const weir_slices *slices;  /* of the scanned, then of the stacks */
-  const uint32_t *stack_from; /* per stack: the carried value whose next values
-                                 it holds, or WEIR_NO_INDEX */
+  const uint32_t *stack_from; /* per stack: the carried value that it collects,
+                                 or WEIR_NO_INDEX */
   int64_t length;             /* slices of each value; turns at most */
   bool reverse, counted, conditional;
 } weir_loop_spec;

@@ -8,7 +8,7 @@
 
 /* A finished program, as frames and dumps see it. */
 
-/* What the loop over instructions reads; the rest of them is cold. */
+/* The part of an instruction that the hot loop reads; the rest is cold. */
 typedef struct weir_code {
   weir_run_fn run;
   const void *state;
@@ -84,7 +84,7 @@ struct weir_program_builder {
   bool no_memory;
 };
 
-/* What waits for what: pairs of tasks, lower to higher. */
+/* The order between tasks: pairs, lower to higher. */
 typedef struct weir_task_edge {
   uint32_t from, to;
 } weir_task_edge;

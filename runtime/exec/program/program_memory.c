@@ -9,12 +9,21 @@
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/program/program_parallel.h"
 
-/* Lifetimes of a program's planned values, in its static order, and what comes
- * of them: offsets, and edges between tasks for memory used twice.
+/* Lifetimes of a program's planned values, in its static order; from them come
+ * offsets, and edges between tasks for memory used twice.
  *
  * A buffer lives from the instruction that writes it to the last that reads it
- * or an alias of it. Scratch lives for one instruction. Work on several
- * threads does not keep to the static order, so each reuse becomes an edge. */
+ * or an alias of it. Scratch lives for one instruction. Work on several threads
+ * does not keep to the static order, so each reuse becomes an edge: all tasks
+ * that use the earlier buffer end before the later one is written.
+ *
+ * Those edges cost parallelism. So a second plan, with lifetimes stretched
+ * until reuse asks for no new edge (program_parallel.h), is taken where it
+ * needs little more memory.
+ *
+ * Invariant: edges go from lower to higher tasks, because tasks are numbered in
+ * the static order and the earlier buffer is dead before the later one begins.
+ * Cost: O(operands) and the planner's; the stretched plan adds tasks^2 bits. */
 
 enum { kStretchTasks = 8192 }; /* its tables grow with their square */
 
@@ -51,7 +60,9 @@ static uint32_t new_life(planner *pl, size_t bytes, uint32_t at) {
   return life;
 }
 
-/* Whether |instr| may write its output over its first input. */
+/* Whether |instr| may write its output over its first input. The bytes must be
+ * equal, and no other input may lie there under another name: the kernel would
+ * read it after writing. The planner checks that the input dies here. */
 static bool can_be_in_place(const planner *pl, const weir_instr_spec *s) {
   const weir_program *p = pl->p;
   if (!s->in_place || s->in_count == 0 || s->out_count == 0) return false;
@@ -89,6 +100,8 @@ static void collect_operands(planner *pl, uint32_t i) {
   }
 }
 
+/* Own scratch, a piece for each thread, then the memory of nested programs, in
+ * the order in which frame.c hands it out. */
 static bool scratch_bytes(const weir_program *p, weir_instr *instr) {
   size_t own, worker, total;
   const weir_instr_spec *s = &instr->spec;
@@ -175,7 +188,8 @@ static weir_status stretch(planner *pl, weir_lifetime *lives, weir_error *err) {
   return WEIR_OK;
 }
 
-/* More memory is taken so that tasks need not wait, up to this. */
+/* Memory that tasks which need not wait are worth: 16 MiB or half as much
+ * again, within the limit. */
 static bool worth_it(size_t stretched, size_t exact, size_t limit) {
   const size_t little = (size_t)16 << 20;
   if (limit > 0 && stretched > limit) return false;
@@ -219,8 +233,8 @@ static weir_status plan(planner *pl, size_t limit, weir_error *err) {
   if (p->task_count <= 1) return WEIR_OK;
   WEIR_TRY(weir_memory_plan_reuses(pl->lives, pl->count, &made, p->env->alloc,
                                    add_reuse, pl, err));
-  /* The planner leaves out what was made in place: other readers come first.
-   * Empty buffers share nothing, though their offsets may be equal. */
+  /* The planner leaves out buffers made in place, whose other readers must come
+   * first too. Empty buffers share nothing, though offsets may be equal. */
   for (uint32_t i = 0; i < pl->count; i++) {
     uint32_t of = pl->lives[i].in_place_of;
     if (of != WEIR_MEMORY_NO_BUFFER && pl->lives[i].bytes > 0 &&
@@ -234,6 +248,7 @@ weir_status weir_program_plan_memory(weir_program *p, weir_task_graph *graph,
                                      size_t limit, weir_error *err) {
   const weir_allocator *a = p->env->alloc;
   planner pl = {.p = p, .graph = graph};
+  /* At most a buffer for each value and each instruction's scratch. */
   size_t lives = 0, uses = 0;
   bool sized = weir_size_add(p->value_count, p->instr_count, &lives) &&
                weir_size_add(p->slot_count, p->instr_count, &uses);

@@ -9,7 +9,11 @@
  *
  * Reusing memory between tasks that do not wait for each other makes them wait.
  * So a buffer may live on until every later task waits for all tasks that use
- * it: then its reuse asks for nothing new. */
+ * it: then its reuse asks for nothing new.
+ *
+ * The tasks that a task waits for are the union of its predecessors' sets, one
+ * pass over tasks in order, since edges go upwards. Sets are rows of bits:
+ * tasks^2 / 8 bytes, edges * tasks / 64 steps. */
 
 typedef struct reach {
   uint64_t *above; /* per task a row of bits: the tasks it waits for */
@@ -18,6 +22,8 @@ typedef struct reach {
   uint32_t *until;         /* per task: the last one that need not wait */
 } reach;
 
+/* A counting sort by the upper end; |first| is one place ahead while it counts.
+ */
 static void sort_edges(const weir_program *p, const weir_task_graph *graph,
                        reach *r) {
   size_t n = graph->edges.count;

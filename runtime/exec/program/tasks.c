@@ -16,7 +16,9 @@
  * there is no cycle. A program of little work is one task.
  *
  * Cost: the rows of |above| answer in constant time whether one task waits for
- * another; an edge takes kMaxTasks / 64 words. Hence the limit on tasks. */
+ * another; they take kMaxTasks^2 / 8 bytes, 2 MiB, and an edge takes
+ * kMaxTasks / 64 steps. Hence the limit on tasks: a program that would have
+ * more is cut again with a grain four times as large. */
 
 enum { kMaxTasks = 4096, kDefaultGrainNs = 10000 };
 
@@ -26,7 +28,7 @@ typedef struct former {
   int64_t grain_ns;
   uint32_t *producer; /* per value root: its instruction + 1 */
   uint32_t *task_of;  /* per instruction */
-  int64_t *cheap_ns;  /* per task: what joined it */
+  int64_t *cheap_ns;  /* per task: time of cheap instructions in it */
   bool *async;        /* per task */
   uint64_t *above;    /* per task a row of bits: tasks it waits for */
   uint32_t count;     /* of tasks */
@@ -40,6 +42,8 @@ static bool waits_for(const former *f, uint32_t task, uint32_t other) {
          (f->above[task * f->row + other / 64] >> (other % 64) & 1) != 0;
 }
 
+/* Looks for a duplicate among the first 16 only: more are harmless, because
+ * weir_tasks_link keeps each edge once. */
 static void add_dep(former *f, uint32_t instr) {
   assert(instr < f->p->instr_count);
   uint32_t task = f->task_of[instr];
@@ -61,13 +65,15 @@ static void find_deps(former *f, uint32_t i) {
     if (s->after[k] < i) add_dep(f, s->after[k]);
 }
 
+/* Whether an instruction with these dependencies adds no wait to |task|. */
 static bool serves(const former *f, uint32_t task) {
   for (uint32_t i = 0; i < f->dep_count; i++)
     if (!waits_for(f, task, f->deps[i])) return false;
   return true;
 }
 
-/* The task a cheap instruction may join, or none. */
+/* The task a cheap instruction may join, or none. Cheap work stops joining at
+ * two grains, so that tasks stay small enough to be spread over threads. */
 static uint32_t host_of(const former *f) {
   uint32_t latest = WEIR_NO_INDEX;
   for (uint32_t i = 0; i < f->dep_count; i++)
@@ -178,7 +184,8 @@ static bool form_many(former *f) {
   while (ok && too_many) {
     reset(f);
     ok = assign(f, &too_many) || too_many;
-    f->grain_ns *= 4; /* coarser, until they are few enough */
+    f->grain_ns *= 4; /* coarser, until they are few enough; this ends, since
+                         async tasks alone are fewer than half of the limit */
   }
   ok = ok && weir_tasks_lay(p, NULL, f->task_of, f->async, f->count);
   weir_free(a, f->producer);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/program/tasks_stream.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/exec/program/program_internal.h"
@@ -12,7 +13,10 @@
  * plan. Sends, receives and collectives are tasks beside the stream: a send
  * follows its maker at once, a receive may end at any time before its reader.
  * So the stream is cut into tasks, each waiting for the one before, where
- * something is sent or something that was received is read. */
+ * a value is sent or a received one is read for the first time.
+ *
+ * Invariant: edges go from lower to higher tasks, and the stream's own tasks
+ * are a chain. Cost: O(instructions + operands). */
 
 typedef struct streamer {
   weir_program *p;
@@ -49,7 +53,8 @@ static uint32_t put_sends(streamer *f, uint32_t maker, uint32_t at) {
   return at;
 }
 
-/* Each send behind its maker; what was there from the beginning, first. */
+/* Each send stands right behind its maker, so that the other device gets the
+ * value early; sends of values that no instruction makes stand first. */
 static void find_order(streamer *f) {
   const weir_program *p = f->p;
   for (uint32_t i = 0; i < p->instr_count; i++) {
@@ -66,13 +71,17 @@ static void find_order(streamer *f) {
     f->order[at++] = i;
     at = put_sends(f, i + 1, at);
   }
+  assert(at == p->instr_count);
 }
 
 static bool add_edge(streamer *f, uint32_t from, uint32_t to) {
+  assert(from < to && to < f->count);
   weir_task_edge edge = {from, to};
   return weir_vec_push(f->graph->alloc, &f->graph->edges, edge);
 }
 
+/* A send, receive or collective is a task. It waits for the stream's task that
+ * makes its value, which is closed: work added to it would delay the send. */
 static bool assign_async(streamer *f, const weir_instr_spec *s,
                          uint32_t *task) {
   *task = f->count++;
@@ -87,6 +96,9 @@ static bool assign_async(streamer *f, const weir_instr_spec *s,
   return true;
 }
 
+/* Other instructions join the current task, unless it is closed or they read
+ * something received that the stream has not waited for: then the tasks so far
+ * must not wait for it too. */
 static bool assign_stream(streamer *f, const weir_instr_spec *s,
                           uint32_t *task) {
   uint32_t deps = s->in_count + s->after_count;
@@ -115,8 +127,8 @@ static bool assign_stream(streamer *f, const weir_instr_spec *s,
   return true;
 }
 
-/* |awaited| is of the stream: a task that one of its tasks waits for, all later
- * ones wait for too. */
+/* |awaited| is one flag for the whole stream: if one of its tasks waits for an
+ * async task, all later ones do, through the chain. */
 static bool assign(streamer *f) {
   const weir_program *p = f->p;
   f->current = WEIR_NO_INDEX;

@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/run/frame.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/run/stream.h"
+
+/* The table holds a pointer for each operand of each instruction, in code
+ * order, so an instruction's operands are one row that its kernel gets as it
+ * is. Pointers to planned memory and constants are written here, once; a run
+ * writes those of externals only. A frame takes the program's planned bytes and
+ * a pointer for each operand.
+ *
+ * Frames of nested programs are made here too, down to kMaxDepth: a loop's turn
+ * then allocates nothing. Their memory is part of their instruction's scratch,
+ * so it is shared with values that are not alive then. */
 
 enum { kMaxDepth = 16 };
 
@@ -52,6 +63,7 @@ static weir_status make_children(weir_frame *f, int depth, weir_error *err) {
     for (uint32_t k = instr->spec.body_count; k-- > 0;) {
       const weir_program *body = instr->spec.bodies[k];
       at -= weir_scratch_align(body->memory_bytes);
+      assert(at >= p->code[i].scratch);
       WEIR_TRY(make(body, f->memory + at, depth + 1,
                     &f->children[instr->first_child + k], err));
     }
@@ -59,6 +71,8 @@ static weir_status make_children(weir_frame *f, int depth, weir_error *err) {
   return WEIR_OK;
 }
 
+/* |memory| NULL: a frame that is no body's, with memory of its own. On failure
+ * |*out_frame| is as far as it came, to be released. */
 static weir_status make(const weir_program *p, char *memory, int depth,
                         weir_frame **out_frame, weir_error *err) {
   const weir_allocator *a = p->env->alloc;

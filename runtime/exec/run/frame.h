@@ -5,8 +5,8 @@
 #include "runtime/exec/program/program.h"
 #include "runtime/exec/session/session.h"
 
-/* A Frame is what one run of a program writes: its memory, its table of operand
- * pointers, its counters. Made once, used for many runs, one at a time:
+/* A Frame holds all that one run of a program writes: its memory, its table of
+ * operand pointers, its counters. Made once, used for many runs, one at a time:
  *
  *   weir_frame_create(program, &frame, err);
  *   weir_frame_set_external(frame, 0, x); ...   pointers stay until changed
@@ -64,7 +64,7 @@ struct weir_frame {
 weir_status weir_frame_create(const weir_program *program,
                               weir_frame **out_frame, weir_error *err);
 void weir_frame_release(weir_frame *frame); /* NULL-safe */
-/* Tells the parts which devices they run on: |streams|, one per part, lent. */
+/* Gives the parts their devices: |streams|, one per part, lent. */
 void weir_frame_share(weir_frame *frame, struct weir_stream *streams);
 /* Where external |external| is from now on. */
 void weir_frame_set_external(weir_frame *frame, uint32_t external, void *data);

@@ -14,7 +14,19 @@
 #include "runtime/exec/run/run_slow.h"
 #include "runtime/exec/run/stream.h"
 
-/* The executor: runs the instructions of a frame, alone or on the pool. */
+/* The executor: runs the instructions of a frame, alone or on the pool.
+ *
+ * Two loops share the work. run_fast does nothing between instructions; the
+ * careful one (run_slow.c) takes over for the rest of a task as soon as |slow|
+ * is set, by a failure, a trace or a trap. A run with a deadline or a cancel
+ * flag leaves the fast loop every kChunk instructions to look at them.
+ *
+ * Dataflow by counters: |waits| of a task is the number of its predecessors
+ * that have not ended; the one that brings it to 0 makes it ready, so a task
+ * starts once and after all of them. The subtractions are sequentially
+ * consistent: they also publish the values that a task has written.
+ * |remaining| of the head counts the tasks of all parts that have not ended.
+ * Cost of a task: one subtraction for each successor, and a push. */
 
 enum { kChunk = 256 };
 
@@ -51,7 +63,8 @@ static weir_exec_ctx context(weir_frame *f, weir_worker *worker) {
   return ctx;
 }
 
-/* The loop everything is about. Returns where it failed, or |last|. */
+/* The hot loop. Returns where it failed, or |last|. Members of the frame are
+ * kept in locals, since the compiler must assume that a kernel writes to it. */
 static uint32_t run_fast(weir_frame *f, const weir_exec_ctx *ctx,
                          uint32_t first, uint32_t last, weir_error *err,
                          weir_status *status) {
@@ -130,7 +143,7 @@ static bool can_start(weir_frame *f, uint32_t instr, weir_error *why) {
   return true;
 }
 
-/* Whether it went out; else the other end has been told. */
+/* Whether it went out; else the other end has got the reason. */
 static bool start_async(weir_frame_task *t) {
   weir_frame *f = t->frame;
   weir_error why = WEIR_ERROR_INIT;
@@ -144,8 +157,11 @@ static bool start_async(weir_frame_task *t) {
 
 static weir_task *run_task(weir_task *task, weir_worker *worker);
 
-/* Counts a finished task off; gives a task that became ready. What goes over a
- * channel does not wait for a thread. */
+/* Counts a finished task off; gives a task that became ready, for this thread
+ * to go on with: its data is in this core's cache, and no other thread has to
+ * be woken. Sends and receives start at once, since they need no thread; one
+ * that was refused is run like others, to poison its value. A callback's thread
+ * (no worker) hands all on to the pool. */
 static weir_task *end_task(weir_frame_task *t, weir_worker *worker) {
   weir_frame *f = t->frame;
   const weir_ptask *task = &f->program->tasks[t->index];
@@ -206,7 +222,9 @@ static void run_tasks(weir_frame *head, weir_worker *worker) {
                             memory_order_relaxed);
     }
   }
-  /* In reverse: the owner takes the newest first. */
+  /* All counters are set by now: a pushed task may end at once, and reach the
+   * other parts through a channel. In reverse: the owner takes the newest
+   * first. */
   for (weir_frame *f = head; f != NULL; f = f->next_part)
     for (uint32_t t = f->program->task_count; t-- > 0;)
       if (f->program->tasks[t].waits == 0)
@@ -248,7 +266,8 @@ static weir_status first_failure(const weir_frame *head, weir_error *err) {
   return best->code;
 }
 
-/* The channel of a run that failed may hold what nobody took. */
+/* The channel of a failed run may hold bytes that no receiver took, or an
+ * abort: it goes, and the next run makes another. */
 static weir_status end_run(weir_frame *head, weir_error *err) {
   bool ended_well = true;
   for (const weir_frame *f = head; f != NULL; f = f->next_part)
@@ -275,6 +294,7 @@ weir_status weir_frame_run(weir_frame *head, weir_pool *pool,
     WEIR_TRY(weir_channel_local_create(p->env, 0, &head->channel, err));
   for (weir_frame *f = head; f != NULL; f = f->next_part)
     begin(f, pool, options);
+  /* A cheap program is not worth a slot of the pool. */
   weir_worker *worker =
       pool != NULL && !p->cheap ? weir_pool_enter(pool) : NULL;
   int omp = pool != NULL ? weir_openmp_single(weir_pool_openmp(pool)) : 0;
@@ -289,7 +309,9 @@ weir_status weir_frame_run(weir_frame *head, weir_pool *pool,
   return end_run(head, err);
 }
 
-/* Nested frames stop at their first failure. */
+/* Nested frames stop at their first failure: their instruction fails as a
+ * whole, so they need no poison. One thread, no tasks; kernels may still share
+ * their blocks out. */
 static weir_status run_nested(weir_frame *child, const weir_args *args,
                               uint64_t step) {
   const weir_exec_ctx *outer = weir_exec_of(args);
@@ -317,6 +339,7 @@ weir_status weir_frame_run_nested(weir_frame *child, const weir_args *args) {
   return run_nested(child, args, args->ctx->step);
 }
 
+/* The hash gives each turn of each step a number of its own for random ops. */
 weir_status weir_frame_run_turn(weir_frame *child, const weir_args *args,
                                 int64_t turn) {
   uint64_t step = weir_hash_bytes(&turn, sizeof turn, args->ctx->step);

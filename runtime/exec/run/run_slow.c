@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/run/run_slow.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +15,17 @@
 #include "runtime/exec/run/trace.h"
 
 /* The executor's careful side: runs after a failure, with a trace, or looking
- * for NaN; and what is said about failures. */
+ * for NaN; and the errors of failed nodes.
+ *
+ * A failed instruction poisons its outputs with the number of its failure; an
+ * instruction that reads a poisoned value is not run and passes the number on.
+ * So all that does not depend on the failure is still computed, and a fetch
+ * that does reports the first cause. Poison needs no lock to be read: readers
+ * are later in the same task, or in tasks that wait for it.
+ *
+ * A frame keeps WEIR_FRAME_FAILURES failures. Later ones share the last place,
+ * which keeps that of the earliest node, so the failure that a run reports does
+ * not depend on the order of threads. */
 
 static void append_shapes(const weir_program *p, const weir_instr_spec *s,
                           char *text, size_t capacity) {
@@ -60,6 +71,7 @@ void weir_program_blame(const weir_program *p, uint32_t instr,
 static void poison_outputs(weir_frame *f, uint32_t instr, uint8_t cause) {
   const weir_program *p = f->program;
   const weir_instr_spec *s = &p->instrs[instr].spec;
+  assert(cause > 0 && cause <= WEIR_FRAME_FAILURES);
   for (uint32_t k = 0; k < s->out_count; k++)
     if (s->out[k] != WEIR_NO_INDEX)
       f->poison[p->values[s->out[k]].root] = cause;
@@ -68,7 +80,8 @@ static void poison_outputs(weir_frame *f, uint32_t instr, uint8_t cause) {
 void weir_frame_fail(weir_frame *f, uint32_t instr, weir_status status,
                      weir_error *err) {
   const weir_instr_spec *s = &f->program->instrs[instr].spec;
-  /* A nested body that was told to stop has not failed. */
+  assert(status != WEIR_OK && f->failures != NULL);
+  /* A nested body that ended early because the run stops has not failed. */
   if (weir_frame_check_stop(f) != WEIR_OK) return;
   weir_program_blame(f->program, instr, status, err);
   err->code = status;
@@ -113,7 +126,8 @@ static bool all_finite(const void *data, weir_dtype dtype, size_t bytes) {
   return true;
 }
 
-/* Of a value kept 16 images at a time, the images that are there. */
+/* The same for a value kept 16 images at a time: the last block may have places
+ * without an image, which hold anything. */
 static bool images_finite(const weir_pvalue *v, const float *x) {
   int64_t images = v->dims[0], blocks = (images + 15) / 16;
   int64_t pixels = (int64_t)(v->bytes / sizeof *x) / (blocks * 16);
@@ -192,8 +206,8 @@ void weir_frame_trace(weir_frame *f, uint32_t instr, int64_t start_ns,
   weir_trace_add(f->options.trace, &event);
 }
 
-/* Callers' workers come after the pool's threads; a stream has one thread,
- * whichever it is. */
+/* The row of a trace: 0 for the caller, whose workers come after the pool's; a
+ * stream has one row, since its tasks follow each other on any thread. */
 static int thread_of(const weir_frame *f, const weir_exec_ctx *ctx) {
   if (f->program->stream || ctx->worker == NULL) return 0;
   int index = ctx->worker->index;
@@ -233,7 +247,7 @@ void weir_frame_hold(void *self, int64_t ns, bool spin) {
   const weir_exec_ctx *ctx = self;
   const weir_clock *clock = ctx->frame->program->env->clock;
   const int64_t slice_ns = 1000000;
-  atomic_uint never = 0; /* a word that nobody wakes */
+  atomic_uint never = 0; /* a word that is never woken */
   int64_t until = clock->now_ns(clock->self) + ns;
   for (;;) {
     int64_t left = until - clock->now_ns(clock->self);

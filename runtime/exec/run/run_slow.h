@@ -15,7 +15,7 @@ void weir_frame_run_slow(weir_frame *frame, const weir_exec_ctx *ctx,
 weir_status weir_frame_run_trapped(weir_frame *frame, const weir_exec_ctx *ctx,
                                    weir_error *err, uint32_t *at);
 
-/* Notes that |instr| failed. |err| holds what it said, perhaps nothing. */
+/* Notes that |instr| failed. |err| holds its error, perhaps an empty one. */
 void weir_frame_fail(weir_frame *frame, uint32_t instr, weir_status status,
                      weir_error *err);
 

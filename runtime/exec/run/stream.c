@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/run/stream.h"
 
+/* A lock, a flag and a list. The device is handed from task to task: leave
+ * keeps it busy for the task that it returns, so no newcomer comes between.
+ * leave looks through all waiting tasks: they are as many as steps in flight at
+ * most, and the earliest must go first. */
+
 weir_stream *weir_streams_create(const weir_allocator *alloc, uint32_t count) {
   weir_stream *streams = weir_alloc_array(alloc, count, sizeof *streams);
   for (uint32_t i = 0; streams != NULL && i < count; i++)

@@ -8,12 +8,12 @@
 
 /* A device that several steps of a placed program share.
  *
- * Steps under way at once are frames of the same program; what they want to do
- * on one device goes one task at a time, the earliest step first. So micro-
- * batches follow each other through the stages of a pipeline, and a stage that
- * has both the backward work of an early one and the forward work of a later
- * one does the former (one forward, one backward, as PipeDream's schedule:
- * Narayanan et al., SOSP 2019). Any thread. */
+ * Steps under way at once are frames of the same program; their tasks on one
+ * device run one at a time, the earliest step's first. So micro-batches follow
+ * each other through the stages of a pipeline, and a stage that has both the
+ * backward work of an early one and the forward work of a later one does the
+ * former (one forward, one backward, as PipeDream's schedule: Narayanan et al.,
+ * SOSP 2019). Any thread. */
 
 typedef struct weir_stream {
   pthread_mutex_t lock;

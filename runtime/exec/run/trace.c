@@ -4,6 +4,11 @@
 #include "runtime/base/json/json_trace.h"
 #include "runtime/base/size.h"
 
+/* An array of slots and a counter. An event gets its slot by one atomic
+ * addition, so no slot has two writers and no lock is needed; numbers past the
+ * end count the events dropped. Readers come after the run, whose end orders
+ * them behind all writers. A slot is 160 bytes, 16 MB for the default. */
+
 enum { kNameBytes = 72, kDefaultEvents = 100000 };
 
 typedef struct slot {
@@ -48,7 +53,7 @@ void weir_trace_add(weir_trace *trace, const weir_trace_event *event) {
   if (i >= trace->capacity) return;
   slot *s = &trace->slots[i];
   weir_sv name = event->name;
-  if (name.size > kNameBytes) {
+  if (name.size > kNameBytes) { /* the end tells nodes of one scope apart */
     name.data += name.size - kNameBytes;
     name.size = kNameBytes;
   }

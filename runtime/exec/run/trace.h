@@ -36,7 +36,8 @@ size_t weir_trace_dropped(const weir_trace *trace);
 /* The i-th event held, in order of adding; its name lives in the trace. */
 weir_trace_event weir_trace_event_at(const weir_trace *trace, size_t i);
 
-/* ---- Trace: what ran when, on which thread. Chrome's JSON form. */
+/* ---- Trace: the time and thread of each instruction, in Chrome's JSON form.
+ */
 weir_status weir_exec_trace_create(const weir_env *env, size_t max_events,
                                    weir_trace **out_trace, weir_error *err);
 

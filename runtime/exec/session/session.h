@@ -29,12 +29,13 @@ typedef struct weir_session_options {
   bool no_layout;      /* plain layouts only */
   size_t memory_limit; /* bytes of one run's arena; 0: none */
   uint64_t seed;
-  /* Where nodes go (placement/place.h): programs are placed by |placing|, but
-   * one that |plan| is of is placed so. Both are retained; |placing| NULL: that
-   * of |plan|, and without one all is on one device. */
+  /* Devices of nodes (placement/place.h): programs are placed by |placing|, but
+   * the program that |plan| was made for is placed by |plan|. Both are
+   * retained; |placing| NULL: that of |plan|, and without a plan all nodes are
+   * on one device. */
   const struct weir_placing *placing;
   const struct weir_plan *plan;
-  bool plan_only; /* programs that it is not of are refused: W3016 */
+  bool plan_only; /* programs that it was not made for are refused: W3016 */
   /* Gets the plan of each program, lent, when it is compiled; on the thread
    * that asks for the run. May be NULL. */
   void (*on_plan)(void *self, const struct weir_plan *plan);
@@ -65,7 +66,7 @@ typedef struct weir_exec_fetch {
   weir_error *error; /* may be NULL */
 } weir_exec_fetch;
 
-/* Told about every failed node, and every fetched or dumped value. */
+/* Is called for every failed node, and every fetched or dumped value. */
 typedef struct weir_run_observer {
   void *self;
   /* A value computed by this run; called on some thread, one at a time. */
@@ -79,12 +80,12 @@ typedef struct weir_run_options {
   const atomic_bool *cancel; /* set it to stop the run; may be NULL */
   uint64_t step;             /* for random ops */
   bool trap_nan;             /* fail at the first NaN or infinity */
-  const weir_node_id *dump;  /* nodes whose outputs the observer gets */
+  const weir_node_id *dump;  /* their outputs go to the observer */
   size_t dump_count;
   const weir_run_observer *observer; /* may be NULL */
   weir_trace *trace;                 /* may be NULL */
-  /* Called when all has succeeded, before variables change; what it returns
-   * but WEIR_OK fails the run, and no variable changes. May be NULL. */
+  /* Called when all has succeeded, before variables change; any status but
+   * WEIR_OK fails the run, and no variable changes. May be NULL. */
   weir_status (*accept)(void *self, weir_error *err);
   void *accept_self;
 } weir_run_options;
@@ -102,7 +103,7 @@ typedef struct weir_overlap_options {
   void (*end)(void *self, uint64_t step, weir_tensor *const *outputs);
 } weir_overlap_options;
 
-/* What a compiled program is like, for dumps and `bench`. */
+/* Figures of a compiled program, for dumps and `bench`. */
 typedef struct weir_program_stats {
   uint32_t nodes;        /* of the graph that it carries out */
   uint32_t instructions; /* after fusion and views */

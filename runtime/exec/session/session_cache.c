@@ -10,7 +10,16 @@
 #include "runtime/exec/session/session_vars.h"
 #include "runtime/graph/pass/pass_specialize.h"
 
-/* Compiled programs, kept by what they take and give. */
+/* Compiled programs, by key: fed inputs with their shapes, fetches, targets.
+ *
+ * A key is compared with all WEIR_SESSION_PROGRAMS entries, which is cheaper
+ * than a table for so few. Compiling happens without the lock: two threads may
+ * compile the same program at once; both entries are right, and the one that is
+ * not found grows old and goes.
+ *
+ * Invariant: |refs| counts the cache, runs and bindings, so a program that was
+ * pushed out or made stale stays alive until its last run has ended. Buffers
+ * compiled in as constants have the program as a user until then. */
 
 static void destroy(weir_exec_session *session, weir_cached *e) {
   const weir_allocator *a = session->env->alloc;
@@ -135,7 +144,7 @@ static weir_status specialize(weir_exec_session *session, const weir_cached *e,
   return s;
 }
 
-/* Whether what |w| wants reads a variable. |mark|: per node, zeroed. */
+/* Whether a node that |w| needs reads a variable. |mark|: per node, zeroed. */
 static bool reads_vars(const weir_graph *g, const weir_wanted *w,
                        uint8_t *mark) {
   for (uint32_t i = 0; i < w->fetch_count; i++)
@@ -176,8 +185,8 @@ static const void *constant_var(void *self, weir_sv name) {
   return weir_session_constant(source->session, source->cached, name);
 }
 
-/* The plan of |cut|: the one that was given, if it is of that, else a new one.
- */
+/* The plan of |cut|: the given one if it was made for that cut, else a new one.
+ * Hashes are compared, because a plan may come from a file. */
 static weir_status find_plan(weir_exec_session *session, const weir_cut *cut,
                              weir_plan **out, weir_error *err) {
   const weir_session_options *o = &session->options;

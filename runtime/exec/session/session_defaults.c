@@ -7,10 +7,11 @@
 #include "runtime/graph/pass/updates.h"
 
 /* A placed program has all inputs fed, so that its graph, and with it its plan,
- * does not depend on which defaults the caller overrode. What the caller leaves
- * out is fed by the session: the default, computed by a small program on one
- * device. What stays the same is computed once; what depends on the step, on a
- * variable or on another input is computed in every run. */
+ * does not depend on the defaults that the caller overrode. For inputs that the
+ * caller leaves out the session feeds the default, computed by a small program
+ * on one device. A default that stays the same is computed once; one that
+ * depends on the step, on a variable or on another input is computed in every
+ * run. */
 
 bool weir_session_places(const weir_exec_session *session,
                          const weir_wanted *wanted) {
@@ -21,7 +22,7 @@ static const weir_node *input_node(const weir_graph *g, uint32_t i) {
   return &g->nodes[g->values[g->inputs[i].value].node];
 }
 
-/* ---- What varies */
+/* ---- Defaults that vary */
 
 static bool may_vary(const weir_node *node) {
   return node->body_count > 0 || node->op->instr == WEIR_INSTR_VAR_READ ||
@@ -29,7 +30,9 @@ static bool may_vary(const weir_node *node) {
          (node->op->flags & (WEIR_OP_RANDOM | WEIR_OP_EFFECT)) != 0;
 }
 
-/* |mark|: per node, scratch. */
+/* Whether the default of |input| varies: one backward sweep over the nodes
+ * below it, as operands have lower ids. Bodies count as varying without a look
+ * inside. |mark|: per node, scratch. */
 static bool varies(const weir_graph *g, uint32_t input, bool *mark) {
   weir_node_id from = g->values[input_node(g, input)->inputs[0]].node;
   memset(mark, 0, g->node_count * sizeof *mark);
@@ -45,7 +48,7 @@ static bool varies(const weir_graph *g, uint32_t input, bool *mark) {
   return false;
 }
 
-/* ---- Which are wanted */
+/* ---- Inputs that the run needs */
 
 static bool is_fed(const weir_wanted *w, weir_value_id value) {
   for (uint32_t k = 0; k < w->feed_count; k++)
@@ -73,7 +76,9 @@ static weir_status mark_wanted(const weir_exec_session *session,
   return s;
 }
 
-/* The value of a default that stays; made by the first run that wants it. */
+/* The value of a default that stays; made by the first run that needs it. Not
+ * under the lock, which the small program takes itself: of two threads that
+ * compute it at once, the second gives its tensor back. */
 static weir_status staying(weir_exec_session *session, uint32_t input,
                            weir_tensor **out, weir_error *err) {
   weir_default *d = &session->defaults[input];

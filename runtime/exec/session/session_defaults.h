@@ -4,14 +4,14 @@
 
 #include "runtime/exec/session/session_internal.h"
 
-/* What placed programs are fed that the caller leaves out. */
+/* The feeds of placed programs that the caller leaves out. */
 
 /* Whether programs for |wanted| are placed. */
 bool weir_session_places(const weir_exec_session *session,
                          const weir_wanted *wanted);
 
 /* Finds them; of those that vary the tensors are left open. Release |out| also
- * after a failure. Errors: what computing defaults says, W6001. */
+ * after a failure. Errors: those of computing defaults, W6001. */
 weir_status weir_session_defaults(weir_exec_session *session,
                                   const weir_wanted *wanted,
                                   weir_default_feeds *out, weir_error *err);

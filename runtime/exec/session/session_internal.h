@@ -49,7 +49,7 @@ typedef struct weir_cached {
   bool no_fusion, init, unplaced;
 } weir_cached;
 
-/* What an input is when it is not fed. */
+/* The value of an input that is not fed. */
 typedef struct weir_default {
   bool known;          /* |varies| was found out */
   bool varies;         /* from run to run, or with other inputs */
@@ -59,8 +59,8 @@ typedef struct weir_default {
 struct weir_exec_session {
   const weir_env *env;
   weir_pool *pool;
-  const weir_graph *graph; /* what is run: lowered, if |given| has a mesh */
-  const weir_graph *given; /* whose ids callers use */
+  const weir_graph *graph; /* the one that runs: lowered from |given|'s mesh */
+  const weir_graph *given; /* the callers'; they use its ids */
   weir_mesh_graph *mesh;   /* from those to the others; NULL: the same */
   weir_session_options options; /* |placing| and |plan| held */
   weir_default *defaults;       /* per input; of a placed session */
@@ -74,7 +74,7 @@ struct weir_exec_session {
   uint64_t clock; /* of the LRU */
 };
 
-/* What a run or a binding wants, checked. */
+/* The request of a run or a binding, checked. */
 typedef struct weir_wanted {
   const weir_exec_feed *feeds;
   const weir_value_id *fetches;
@@ -85,8 +85,8 @@ typedef struct weir_wanted {
   bool unplaced; /* on one device, in a session that places programs */
 } weir_wanted;
 
-/* session_defaults.c: what a placed program is fed that the caller leaves out.
- */
+/* session_defaults.c: the feeds of a placed program, with those that the caller
+ * leaves out. */
 typedef struct weir_default_feeds {
   weir_exec_feed *feeds;  /* the caller's, those that stay, those that vary */
   weir_value_id *varying; /* defaults of the latter: values of the graph */

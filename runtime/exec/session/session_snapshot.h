@@ -6,9 +6,9 @@
 
 /* A variable's value without a copy. */
 
-/* Its current value without a copy: read-only, and as it is now whatever is
- * assigned later; the variable takes another buffer meanwhile. Release it, on
- * any thread, before the session. */
+/* Its current value without a copy: read-only, and unchanged by later
+ * assignments, for which the variable takes another buffer. Release it, on any
+ * thread, before the session. */
 weir_status weir_exec_variable_snapshot(weir_exec_session *session,
                                         weir_node_id node,
                                         weir_tensor **out_tensor,

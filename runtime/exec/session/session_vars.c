@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/session/session_vars.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/base/size.h"
@@ -9,7 +10,17 @@
 #include "runtime/exec/session/session_mesh.h"
 #include "runtime/exec/session/session_run.h"
 
-/* Variables: their buffers, first values, and the commit of a step. */
+/* Variables: their buffers, first values, and the commit of a step.
+ *
+ * A variable has versions: a step that assigns it writes another buffer than
+ * the current one, and the commit makes all of the step's buffers current under
+ * one lock. So a reader sees the variables of one step, never a mixture, and a
+ * failed step leaves no trace. Buffers without a user are used again: a
+ * variable has one for each run that holds it, and the current one, which in
+ * training makes two.
+ *
+ * Invariant: |current| of a ready variable is never written; |users| counts the
+ * runs, snapshots and compiled-in constants that hold a buffer. */
 
 weir_status weir_session_vars_create(weir_exec_session *session,
                                      weir_error *err) {
@@ -65,7 +76,7 @@ void weir_session_vars_release(weir_exec_session *session) {
   weir_free(session->env->alloc, session->vars);
 }
 
-/* A buffer that nobody uses, with one user. Under the lock. */
+/* A buffer that had no user, now with one. Under the lock. */
 static weir_var_buffer *spare_buffer(weir_exec_session *session,
                                      weir_variable *var) {
   for (weir_var_buffer *b = var->buffers; b != NULL; b = b->next)
@@ -92,6 +103,7 @@ void weir_session_vars_end(weir_exec_session *session,
   pthread_mutex_lock(&session->lock);
   for (uint32_t i = 0; i < n; i++) {
     weir_variable *var = &session->vars[cached->vars[i]];
+    assert(held[2 * i] == NULL || held[2 * i]->users > 0);
     if (held[2 * i] != NULL) held[2 * i]->users--;
     if (held[2 * i + 1] == NULL) continue;
     if (commit) var->current = held[2 * i + 1];
@@ -188,7 +200,7 @@ static weir_status run_init(weir_exec_session *session, const uint32_t *todo,
 }
 
 /* Whether the first value of variable |v| can be computed: no variable that it
- * reads is without one. |mark| (per value) is scratch memory. */
+ * reads is without one. |mark| (per node) is scratch memory. */
 static bool can_init(weir_exec_session *session, uint32_t v, uint8_t *mark) {
   const weir_graph *g = session->graph;
   memset(mark, 0, g->node_count);
@@ -221,8 +233,10 @@ static weir_status take_weights(weir_exec_session *session, weir_error *err) {
   return WEIR_OK;
 }
 
-/* All variables that can be are initialised at once, so values do not depend
- * on which program comes first; node order breaks chains. */
+/* All variables that can be are initialised at once, so values do not depend on
+ * the program that runs first. Each round makes some ready: the first value of
+ * a variable reads variables of lower ids only, so the lowest one that is not
+ * ready reads ready ones. */
 static weir_status init_all(weir_exec_session *session, uint32_t *todo,
                             uint8_t *mark, weir_error *err) {
   WEIR_TRY(take_weights(session, err));
@@ -234,6 +248,7 @@ static weir_status init_all(weir_exec_session *session, uint32_t *todo,
       if (can_init(session, v, mark)) todo[count++] = v;
     }
     if (left == 0) return WEIR_OK;
+    assert(count > 0);
     WEIR_TRY(run_init(session, todo, count, err));
   }
 }

@@ -4,6 +4,11 @@
 #include <assert.h>
 #include <stddef.h>
 
+/* Items live at [top, bottom), taken modulo the capacity. |top| only grows, and
+ * only by a compare-exchange, so each item has one winner and a thief with an
+ * old |top| loses (64 bits do not come round). Only the owner writes |bottom|,
+ * so push needs no read-modify-write. All operations are O(1). */
+
 enum { kMask = WEIR_DEQUE_CAPACITY - 1 };
 
 bool weir_deque_push(weir_deque *deque, void *item) {

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
+/* By name in the process: no OpenMP is linked or loaded for this. memcpy, since
+ * ISO C has no conversion of an object pointer to a function pointer. */
 weir_openmp weir_openmp_find(void) {
   weir_openmp omp = {NULL, NULL};
   void *get = dlsym(RTLD_DEFAULT, "omp_get_max_threads");

@@ -1,9 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/parallel.h"
 
+#include <assert.h>
+
 #include "runtime/exec/futex.h"
 #include "runtime/exec/pool.h"
 #include "runtime/exec/worker.h"
+
+/* Loops that several workers share: the owner puts a job up, idle workers find
+ * it and help. Blocks are dealt into shares, one for each thread, each with a
+ * counter in a cache line of its own: a thread empties its own share first and
+ * then takes from the others, so uneven blocks even out. A block costs one
+ * atomic addition.
+ *
+ * Invariant: |fn| and |arg|, which lie on the owner's stack, are used only by
+ * threads that are counted in |helpers|. A helper counts itself in and then
+ * looks at |active|; the owner clears |active| and then waits for |helpers| to
+ * become 0. All four are sequentially consistent, so either the helper sees
+ * that the loop is over or the owner sees the helper. */
 
 static const unsigned kOwnerSleeps = 1u << 31;
 enum { kSpins = 4000 };
@@ -14,7 +28,8 @@ void weir_serial_for(void *self, int64_t blocks, weir_block_fn fn, void *arg) {
 }
 
 /* Takes blocks, share |first| before the others, until there are none or a
- * caller waits for a slot. */
+ * caller waits for a slot. A counter may pass its end, by one for each thread
+ * that looks. */
 static void work_blocks(weir_job *job, int first, int number,
                         const atomic_int *waiting) {
   for (int i = 0; i < job->share_count; i++) {
@@ -50,6 +65,7 @@ static void deal(weir_job *job, int64_t blocks, int threads) {
     at += (blocks - at) / (count - i);
     job->shares[i].end = at;
   }
+  assert(job->shares[count - 1].end == blocks);
 }
 
 static bool help_job(weir_worker *worker, weir_job *job) {
@@ -59,8 +75,8 @@ static bool help_job(weir_worker *worker, weir_job *job) {
   bool helped = false;
   if (atomic_load(&job->active) && has_blocks(job)) {
     int number = atomic_fetch_add(&job->joined, 1);
-    /* Whoever leaves for a waiting caller and comes back gets a new number; the
-     * kernel has scratch for |threads| of them. */
+    /* A helper that leaves for a waiting caller and comes back gets a new
+     * number; the kernel has scratch for |threads| of them. */
     if (number < pool->threads) {
       work_blocks(job, worker->index, number, &pool->waiting);
       helped = true;
@@ -82,7 +98,8 @@ bool weir_worker_help(weir_worker *worker) {
   return false;
 }
 
-/* Waits until every helper has counted itself out. */
+/* Waits until every helper has counted itself out. The high bit is set in the
+ * same word that helpers count down, so that the last one cannot miss it. */
 static void wait_helpers(weir_job *job) {
   for (int i = 0; i < kSpins; i++) {
     if (atomic_load(&job->helpers) == 0) return;

@@ -9,10 +9,14 @@
 #include "runtime/exec/parallel.h"
 #include "runtime/exec/worker.h"
 
-/* Slots: at most |threads| threads run at once, whoever they belong to. A
+/* Slots: at most |threads| threads run at once, callers' and the pool's own. A
  * caller works in its own thread and takes a slot for it; threads of the pool
  * stand back while callers wait. So many sessions on one pool never use more
  * cores than one.
+ *
+ * Work is found in the own deque, newest first, whose data is still in the
+ * cache; then the other deques are robbed, oldest first, farthest from their
+ * owners' work; then the overflow list, which has a lock; then shared loops.
  *
  * No wake-up is lost: a thread reads |epoch|, then looks for work, then sleeps
  * on the epoch that it read; new work is made visible first and counts the
@@ -33,6 +37,9 @@ static int64_t now_ns(const weir_pool *pool) {
   return pool->env->clock->now_ns(pool->env->clock->self);
 }
 
+/* A sleeper counts itself in |sleepers| before it sleeps on the epoch. If it is
+ * not counted yet here, the epoch has changed before it sleeps, and the system
+ * call returns at once: so a wake-up without sleepers can be left out. */
 void weir_pool_wake(weir_pool *pool, int count) {
   atomic_fetch_add(&pool->epoch, 1);
   if (atomic_load(&pool->sleepers) > 0) weir_futex_wake(&pool->epoch, count);

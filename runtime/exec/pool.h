@@ -51,7 +51,7 @@ void weir_worker_wait(weir_worker *worker, const atomic_int *remaining);
 /* Tells waiting threads that a counter they wait for became 0. */
 void weir_pool_notify(weir_pool *pool);
 
-/* What the pool found when it was made; lent. */
+/* OpenMP as the pool found it when it was made; lent. */
 const weir_openmp *weir_pool_openmp(const weir_pool *pool);
 
 /* Wakes up to |count| threads. */

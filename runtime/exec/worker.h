@@ -9,7 +9,7 @@
 #include "runtime/exec/openmp.h"
 #include "runtime/exec/pool.h"
 
-/* Inside the pool: what the executor uses of it.
+/* The inside of the pool, as far as the executor uses it.
  *
  * A *worker* is a place to work at: a deque of ready tasks and the loops that
  * its thread shares out. Pool threads have one each for life; a caller takes
@@ -20,9 +20,10 @@
  *   weir_worker_wait(w, &remaining);          works until |remaining| is 0
  *   weir_pool_leave(w);
  *
- * Running slots keep the budget: whoever works holds one, callers first. A pool
- * thread gives its slot back after the task or block in which a caller came to
- * wait. Tasks left in the deque of a worker without a thread are stolen. */
+ * Running slots keep the budget: each working thread holds one, callers first.
+ * A pool thread gives its slot back after the task or block in which a caller
+ * came to wait. Tasks left in the deque of a worker without a thread are
+ * stolen. */
 
 typedef struct weir_worker weir_worker;
 typedef struct weir_task weir_task;
@@ -49,7 +50,7 @@ typedef struct weir_job_share {
  * helps with the others': loops over the same data one after the other find it
  * in their core's cache. Its memory is the worker's: a helper counts itself
  * in, looks whether the loop is on, works, counts itself out; the owner reuses
- * the job only when it is off and nobody is in. */
+ * the job only when it is off and no helper is in. */
 typedef struct weir_job {
   _Alignas(64) atomic_uint helpers; /* high bit: the owner sleeps */
   atomic_bool active;

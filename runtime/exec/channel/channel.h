@@ -6,7 +6,7 @@
 #include "runtime/base/status.h"
 #include "runtime/tensor/dtype.h"
 
-/* Channels: what SEND, RECV and COLLECTIVE instructions call.
+/* Channels: the links that SEND, RECV and COLLECTIVE instructions use.
  *
  * A program is cut where its nodes sit on different devices or tasks; each cut
  * edge has a number. For every step, the sender gives the edge's bytes once and
@@ -23,8 +23,8 @@
  * with its status and fails later calls; it is how a lost peer or a cancelled
  * run gets every waiting instruction moving.
  *
- * Who calls: the instructions of a running program (instr_comm.c), on any
- * thread. Implementations: `local` (one process) and `null` (to be copied). */
+ * Callers: the instructions of a running program (instr_comm.c), on any thread.
+ * Implementations: `local` (one process) and `null` (to be copied). */
 
 typedef struct weir_channel weir_channel;
 
@@ -66,7 +66,7 @@ typedef struct weir_channel_vtable {
   void (*send)(weir_channel *channel, uint32_t edge, uint64_t step,
                const void *src, size_t bytes, weir_channel_done *done);
   /* Instead of a send: the receiver of this step fails with |why|, a copy of
-   * which is kept. Ends at once, whatever the FIFO holds. */
+   * which is kept. Ends at once, with a full FIFO too. */
   void (*send_error)(weir_channel *channel, uint32_t edge, uint64_t step,
                      const weir_error *why);
   /* Ends when |dst| holds the edge's bytes of this step. Fails with W9001 if

@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All ends in one process: a table of edges, each a ring of steps, and a table
- * of groups, each a ring of meetings. One lock; bytes are copied under it when
- * a receiver is waiting or comes later, and callbacks are made after it. */
+ * All ends in one process: a table of edges, each a list of cells, one for each
+ * step under way, and a table of groups, each a list of meetings.
+ *
+ * One lock; bytes are copied under it, and callbacks are made after it, because
+ * a callback may call the channel again. A waiting receiver gets the bytes
+ * straight from the sender; else they are copied twice, through the cell.
+ *
+ * Invariant: a step of an edge has at most one cell in use, and at most |depth|
+ * cells hold bytes; senders beyond wait and are admitted by step. Cells and
+ * meetings are reused, so a steady step allocates nothing; finding one is a
+ * scan of the few steps that are under way. */
 #include "runtime/exec/channel/channel_local.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
@@ -52,7 +61,7 @@ typedef struct local_channel {
   weir_error why;
 } local_channel;
 
-/* Calls that have ended; they are told once the lock is given back. */
+/* Calls that have ended; they are called back once the lock is given back. */
 typedef struct ended_list {
   weir_channel_done *first;
   weir_error err; /* of those that failed */
@@ -131,6 +140,7 @@ static cell *free_cell(local_channel *ch, cell_list *cells, uint64_t step) {
 }
 
 static bool fill(local_channel *ch, cell *c, const void *src, size_t bytes) {
+  assert(!c->full && !c->waiting_recv && c->failed == NULL);
   if (bytes > c->capacity || c->data == NULL) {
     void *data = weir_alloc_aligned(ch->alloc, bytes, 64);
     if (data == NULL) return false;
@@ -174,8 +184,8 @@ static void local_send(weir_channel *channel, uint32_t edge, uint64_t step,
   tell(&out);
 }
 
-/* After a step left the FIFO: the waiting sender of the smallest step goes in.
- */
+/* After a step left the FIFO: the waiting sender of the smallest step goes in,
+ * since its receiver is the first that will come. */
 static void admit_sender(local_channel *ch, cell_list *cells, ended_list *out) {
   cell *next = NULL;
   for (size_t i = 0; i < cells->count; i++) {
@@ -199,7 +209,8 @@ static void take_error(local_channel *ch, cell *c, ended_list *out,
   ended(out, done, out->err.code);
 }
 
-/* Out of memory here ends everything: nobody else would tell the receiver. */
+/* Out of memory here aborts the channel: a receiver that is not told of the
+ * failure would wait for ever. */
 static void local_send_error(weir_channel *channel, uint32_t edge,
                              uint64_t step, const weir_error *why) {
   local_channel *ch = (local_channel *)channel;
@@ -349,7 +360,7 @@ static void local_collective(weir_channel *channel, uint64_t step,
   }
   if (s != WEIR_OK) {
     ended(&out, done, s);
-  } else if (m->arrived == m->ranks) {
+  } else if (m->arrived == m->ranks) { /* the last to come does the work */
     weir_collective_compute(m->parts, m->scratch);
     for (uint32_t r = 0; r < m->ranks; r++) ended(&out, m->done[r], WEIR_OK);
     m->arrived = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The null channel: nobody is at the other end. To write a channel, copy this
- * file, rename, and replace bodies. */
+ * The null channel: it has no other end. To write a channel, copy this file,
+ * rename, and replace bodies. */
 #include "runtime/exec/channel/channel_null.h"
 
 #include "runtime/exec/channel/channel.h"

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What collectives compute, once all parts are in one memory. */
+ * The computation of collectives, once all parts are in one memory.
+ *
+ * Sums are made in rank order into scratch memory, then copied to every rank:
+ * floating-point addition is not associative, so any other order would give
+ * other bits; and dst may be src, so no rank's memory can hold the sum while
+ * others are still read. Cost: ranks * count additions, on one thread. */
 #include "runtime/exec/channel/collective.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -39,7 +45,7 @@ weir_status weir_collective_check(const weir_collective *part,
   return WEIR_OK;
 }
 
-/* sum[i] += src[i]; integers wrap. */
+/* sum[i] += src[i]; integers wrap, hence the unsigned types. */
 static void accumulate(weir_dtype dtype, void *sum, const void *src,
                        int64_t count) {
   switch (dtype) {
@@ -74,6 +80,7 @@ void weir_collective_compute(const weir_collective *const *parts,
   uint32_t n = first->ranks;
   size_t bytes = (size_t)first->count * weir_dtype_size(first->dtype);
   size_t part_bytes = bytes / n;
+  assert(n > 0 && (!has_parts(first->kind) || part_bytes * n == bytes));
   if (sums(first->kind)) {
     copy(scratch, first->src, bytes);
     for (uint32_t r = 1; r < n; r++)

@@ -4,6 +4,12 @@
 #include "placement/lower/lower_cost.h"
 #include "placement/lower/signature.h"
 
+/* From times of units to entries of a cost file. A cost file knows no graph:
+ * its key is a unit's signature (ops, types, shapes), so that times serve other
+ * graphs with the same work. Units of one signature are averaged within a run,
+ * before the median over runs is taken: their difference is in caches and
+ * neighbours, which a plan does not know. O(runs * units). */
+
 /* Units of one signature. */
 typedef struct same {
   weir_sv key;

@@ -6,9 +6,9 @@
 
 /* Calibration: measured times into a cost file's table. */
 
-/* Measures what |request| wants (on one thread) and sets an entry for each of
- * its units but tasks, which say themselves what they take; and what a step
- * takes beside its units. Units of one signature share an entry: in each run
+/* Measures the graph of |request| (on one thread) and sets an entry for each of
+ * its units, and one for the time of a step beside its units. Tasks get none:
+ * they carry their own time. Units of one signature share an entry: in each run
  * their mean, over all runs the median. Errors: as weir_measure. */
 weir_status weir_calibrate(const weir_env *env,
                            const weir_measure_request *request,

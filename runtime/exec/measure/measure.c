@@ -18,6 +18,13 @@ enum {
 #define UNIT_LIMIT_NS INT64_C(200000000)
 #define LIMIT_NS INT64_C(4000000000)
 
+/* Times of units from traces of whole runs. Two systematic errors are taken
+ * out: each event holds one reading of the clock, and between events lies the
+ * cost of adding one; both are measured beforehand (price_tracing). Chance is
+ * met with medians over runs, until the units that matter have settled.
+ * Untraced runs alternate with traced ones, so that both see the same machine.
+ * Memory: a sample for each unit and run, at most MOST_SAMPLES. */
+
 /* One measurement under way. */
 typedef struct measuring {
   const weir_env *env;
@@ -33,7 +40,7 @@ typedef struct measuring {
   weir_copy_finder copies;
   int64_t *steps; /* untraced */
   uint32_t step_count;
-  int64_t *beside;  /* per traced run: what was no unit's */
+  int64_t *beside;  /* per traced run: time outside all units */
   int64_t clock_ns; /* that reading the clock takes */
   int64_t gap_ns;   /* that tracing takes from one event to the next */
   uint64_t step;
@@ -50,6 +57,8 @@ static int by_size(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+/* The spread is the distance between the quartiles, per mille of the median:
+ * unlike a deviation it does not mind the few runs that were interrupted. */
 weir_cost_sample weir_sample_of(int64_t *times, uint32_t count) {
   if (count == 0) return (weir_cost_sample){0};
   qsort(times, count, sizeof *times, by_size);
@@ -68,12 +77,12 @@ static void fill(weir_tensor *t, uint64_t seed) {
     uint64_t bits = weir_hash_bytes(&i, sizeof i, seed);
     if (weir_dtype_is_float(t->dtype))
       weir_tensor_set_f64(t, i, (double)(bits >> 11) * 0x1p-52 - 1);
-    else /* indices into something not too small */
+    else /* 0 and 1 are valid indices of most tables */
       weir_tensor_set_i64(t, i, (int64_t)(bits & 1));
   }
 }
 
-/* What an input is unless it is fed; found on one device. */
+/* The value of an input that is not fed; computed on one device. */
 static weir_status default_of(measuring *m, weir_value_id value,
                               weir_tensor **out) {
   const weir_graph *g = m->request->goal->graph;
@@ -154,8 +163,8 @@ static weir_status make_room(measuring *m) {
                            m->err);
 }
 
-/* Inputs, outputs and variables, twice those that are assigned: what is there
- * beside a run's own memory. */
+/* The bytes beside a run's own memory: inputs, outputs, variables; assigned
+ * variables count twice, for the value read and the value to be. */
 static size_t lasting_bytes(const measuring *m) {
   const weir_graph *g = m->request->placement->graph;
   size_t bytes = 0;
@@ -209,7 +218,7 @@ static weir_status make_binding(measuring *m) {
   return weir_exec_trace_create(m->env, 2 * events + 64, &m->trace, m->err);
 }
 
-/* The unit that an event is of; NONE: of none. */
+/* The unit of an event; NONE: it belongs to none. */
 static uint32_t unit_of(const measuring *m, const weir_trace_event *e) {
   return e->node == WEIR_NO_INDEX ? WEIR_PLACE_NONE
                                   : m->request->placement->unit_of[e->node];
@@ -217,8 +226,8 @@ static uint32_t unit_of(const measuring *m, const weir_trace_event *e) {
 
 /* ---- Running */
 
-/* What looking on costs, the least of many times: reading the clock, which
- * every event holds once, and what goes on between two events. */
+/* The cost of tracing, the least of many tries: a reading of the clock, which
+ * every event holds once, and the rest of the work between two events. */
 static void price_tracing(measuring *m) {
   const weir_trace_event event = {.name = WEIR_SV_LIT("layer0/name"),
                                   .category = "kernel"};
@@ -239,7 +248,7 @@ static weir_status run_once(measuring *m, bool traced) {
   return weir_binding_run(m->binding, &o, m->err);
 }
 
-/* Adds the events of a run that took |took| up by unit. */
+/* Adds up by unit the events of a run that took |took| in all. */
 static void take_events(measuring *m, uint32_t run, int64_t took) {
   size_t count = weir_trace_count(m->trace);
   weir_copies_forget(&m->copies);

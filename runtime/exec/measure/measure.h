@@ -5,12 +5,12 @@
 #include "placement/place.h"
 #include "runtime/exec/session/session.h"
 
-/* What the units of a placed graph take when the graph is run here.
+/* The times of the units of a placed graph on this machine.
  *
  * The whole graph runs, with random inputs, on a pool and session of its own:
  * so a unit finds caches, layouts and packed weights as in any run. Every other
- * run is traced, and what its events took is added up by unit; the others tell
- * how long a step takes when nobody looks at the clock in between. */
+ * run is traced, and the times of its events are added up by unit; the other
+ * runs give the length of a step without readings of the clock in between. */
 
 typedef struct weir_measure_request {
   const weir_goal *goal;
@@ -29,7 +29,7 @@ typedef struct weir_measured {
   const weir_allocator *alloc;
   uint32_t unit_count;
   uint32_t runs;           /* traced */
-  weir_cost_sample *units; /* per unit: what it took */
+  weir_cost_sample *units; /* per unit: its time */
   int64_t *samples;        /* [run * unit_count + unit], ns */
   /* Per unit: when it began and ended, from the beginning of the step, in the
    * traced run of median length; -1: nothing was run for it. */
@@ -41,12 +41,12 @@ typedef struct weir_measured {
   int64_t *copy_samples; /* [run * copy_count + copy] */
   int64_t *copy_start_ns, *copy_end_ns;
   weir_cost_sample step;   /* without a trace */
-  weir_cost_sample beside; /* what of a step was no unit's */
+  weir_cost_sample beside; /* time of a step outside all units */
   size_t memory_bytes; /* planned for a run, and inputs, outputs, variables */
 } weir_measured;
 
 /* Runs and measures; blocks. Errors: W3047 (an input's shape is not known),
- * what compiling and running say, W6001. */
+ * those of compiling and running, W6001. */
 weir_status weir_measure(const weir_env *env,
                          const weir_measure_request *request,
                          weir_measured **out_measured, weir_error *err);

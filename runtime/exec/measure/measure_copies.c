@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/measure/measure_copies.h"
 
-/* A send tells its device, but not where to; a receive tells where it is, but
- * waits from early on. So a copy begins with the earliest send of what its unit
- * made, and ends with the last receive of it on its device. */
+/* Copies of a plan from events of a trace. The event of a send has its device
+ * but not the receiver's; that of a receive has its device, but begins long
+ * before the bytes come. So a copy begins with the earliest send of its unit's
+ * values, and ends with the last receive of them on the copy's device. Copies
+ * of one unit are a list, so an event costs O(copies of its unit). */
 
 void weir_copies_forget(weir_copy_finder *f) {
   for (uint32_t k = 0; f->plan != NULL && k < f->out->copy_count; k++)

@@ -53,7 +53,8 @@ typedef struct weir_checkpoint_entry {
   const weir_tensor *tensor; /* retained until it is written */
 } weir_checkpoint_entry;
 
-/* What a generation says besides tensors. Texts are JSON or plain, copied. */
+/* The facts of a generation beside its tensors. Texts are JSON or plain,
+ * copied. */
 typedef struct weir_checkpoint_info {
   uint64_t step;       /* finished updates */
   double epoch;        /* finished, with the fraction */

@@ -6,9 +6,15 @@
 #include "runtime/io/checkpoint/checkpoint_manifest_read.h"
 #include "runtime/io/checkpoint/checkpoint_names.h"
 
-/* Removing: generations that are no longer kept, and what runs that are gone
- * have left. A generation leaves in the reverse order of its coming: the
- * manifest goes back to its temporary name, then the shards go, then it. */
+/* Removing: generations that are no longer kept, and files left by runs that
+ * are gone. A generation leaves in the reverse order of its coming: the
+ * manifest goes back to its temporary name, then the shards go, then it.
+ *
+ * Invariant: at any moment each of our files is part of a generation with a
+ * manifest, or temporary, or named by a temporary manifest. So a removal that
+ * was interrupted is finished by the next weir_checkpoint_tidy, and no file is
+ * ever orphaned. The folder is synchronised between the steps, since a file
+ * system may bring names to disk in another order. */
 
 static const weir_fs_folders *folders(const weir_checkpoint_place *p) {
   return p->env->fs->folders;
@@ -57,7 +63,7 @@ static weir_status remove_generation(const weir_checkpoint_place *p,
   char list[WEIR_CHECKPOINT_NAME_BYTES];
   weir_manifest m;
   weir_manifest_init(&m, p->env->alloc);
-  /* Not readable: then nobody knows what belongs to it, and it stays. */
+  /* If it is not readable, its files are not known, and it stays. */
   weir_status s = weir_manifest_read(p->env, p->dir, f->name, &m, err);
   weir_checkpoint_temporary_name(f->name, list);
   if (s == WEIR_OK)
@@ -102,7 +108,7 @@ weir_status weir_checkpoint_expire(const weir_checkpoint_place *place,
   return first;
 }
 
-/* --- what runs that are gone have left --- */
+/* --- files left by runs that are gone --- */
 
 /* Removes the shards that temporary manifest |f| names. |*out_remove|: it may
  * go too. */
@@ -123,7 +129,7 @@ static weir_status tidy_list(const weir_checkpoint_place *p,
   weir_manifest_release(&m);
   /* One that was torn was not on disk yet, so no shard had its final name. */
   *out_remove = s == WEIR_OK || torn;
-  if (s == WEIR_OK || !memory) return WEIR_OK; /* what is unreadable stays */
+  if (s == WEIR_OK || !memory) return WEIR_OK; /* an unreadable list stays */
   weir_error_copy(err, &inner);
   return s;
 }

@@ -6,11 +6,11 @@
 
 /* Removes files that are no longer kept. */
 
-/* Removes what runs that are gone have left. The lock is held. */
+/* Removes files left by runs that are gone. The lock is held. */
 weir_status weir_checkpoint_tidy(const weir_checkpoint_place *place,
                                  weir_error *err);
 
-/* Removes generations that are not kept, never |saved|. What cannot be read is
+/* Removes generations that are not kept, never |saved|. Unreadable ones are
  * left alone. */
 weir_status weir_checkpoint_expire(const weir_checkpoint_place *place,
                                    weir_checkpoint_stem saved, weir_error *err);

@@ -6,7 +6,7 @@
 #include "runtime/base/vec.h"
 #include "runtime/io/checkpoint/checkpoint.h"
 
-/* What the files of checkpoints share.
+/* Shared by the files of checkpoints.
  *
  * Names in the folder, beside the lock:
  *   STEM.json                            manifest: the generation exists
@@ -15,9 +15,10 @@
  * STEM is step-00000123, or step-00000123.2 for the second generation that was
  * saved at that step while an older one was there.
  *
- * A manifest under its temporary name is also the list of what may be removed:
- * before a shard gets its final name, and before one is removed, such a list is
- * on disk. So nothing is ever removed that weir did not write itself. */
+ * A manifest under its temporary name is also the list of files that may be
+ * removed: before a shard gets its final name, and before one is removed, such
+ * a list is on disk. So no file is ever removed that weir did not write itself.
+ */
 
 enum {
   WEIR_CHECKPOINT_FORMAT = 1,

@@ -89,8 +89,8 @@ static weir_status other_run(const loader *l, weir_sv run) {
                    l->c->manifest.info.run_id.data);
 }
 
-/* Takes |file|. That a shard is another run's says more than that its CRC
- * differs, so it is looked at first. */
+/* Takes |file|. The shard of another run has another CRC too, so the run is
+ * compared first, for the better message. */
 static weir_status check_shard(const loader *l, weir_file *file) {
   const weir_manifest_shard *want = &l->c->manifest.shards.items[l->shard];
   const weir_fs *fs = l->c->env->fs;
@@ -119,8 +119,9 @@ static weir_status check_shard(const loader *l, weir_file *file) {
   return s;
 }
 
-/* What a reader says of a file that should be there: damage, unless the fault
- * is this process's. */
+/* Reads a shard into memory: a mapped file that is cut short by another program
+ * would end the process. A reader's error about the file (W4...) means a
+ * damaged generation; others, as lack of memory, are this process's. */
 static weir_status read_shard(loader *l) {
   const weir_manifest_shard *want = &l->c->manifest.shards.items[l->shard];
   const weir_fs *fs = l->c->env->fs;
@@ -159,7 +160,7 @@ static weir_status index_names(weir_checkpoint *c, weir_error *err) {
   return c->tensors != NULL ? WEIR_OK : weir_fail_memory(err, m->tensors.count);
 }
 
-/* A manifest whose name says a step says the same inside. */
+/* The step in a manifest's name must be the step inside. */
 static weir_status check_step(const weir_checkpoint *c, const char *name,
                               weir_error *err) {
   weir_checkpoint_file f = weir_checkpoint_file_of(name);
@@ -216,7 +217,7 @@ void weir_checkpoint_release(weir_checkpoint *checkpoint) {
   weir_free(c->env->alloc, c);
 }
 
-/* --- what it holds --- */
+/* --- its contents --- */
 
 const weir_checkpoint_info *weir_checkpoint_about(const weir_checkpoint *c) {
   return &c->manifest.info;

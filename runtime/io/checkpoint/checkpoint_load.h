@@ -11,7 +11,7 @@ typedef struct weir_manifest weir_manifest;
 /* Frees the checkpoint; its tensors live on. */
 void weir_checkpoint_release(weir_checkpoint *checkpoint); /* NULL-safe */
 
-/* What was saved, lent. */
+/* Its step, epoch and texts, lent. */
 const weir_checkpoint_info *weir_checkpoint_about(const weir_checkpoint *c);
 
 /* The manifest's path, lent. */
@@ -23,7 +23,7 @@ size_t weir_checkpoint_count(const weir_checkpoint *c);
 /* The name of tensor |i|, lent. */
 weir_sv weir_checkpoint_name(const weir_checkpoint *c, size_t i);
 
-/* What tensor |i| is. */
+/* The role of tensor |i|. */
 weir_checkpoint_role weir_checkpoint_role_of(const weir_checkpoint *c,
                                              size_t i);
 

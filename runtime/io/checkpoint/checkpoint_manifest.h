@@ -9,7 +9,7 @@ typedef struct weir_manifest weir_manifest;
 
 /* The manifest of a generation. */
 
-/* An empty manifest; release frees what it holds. */
+/* An empty manifest; release frees its contents. */
 void weir_manifest_init(weir_manifest *m, const weir_allocator *alloc);
 
 void weir_manifest_release(weir_manifest *m);

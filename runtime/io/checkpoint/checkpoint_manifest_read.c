@@ -11,8 +11,9 @@
 #include "runtime/io/checkpoint/checkpoint_manifest.h"
 #include "runtime/io/checkpoint/checkpoint_names.h"
 
-/* Reading manifests. The CRC is checked first, so what is wrong after that was
- * written so; still nothing is believed that can be checked. */
+/* Reading manifests. The CRC is checked first, so later faults were written by
+ * a program, not made by a disk; still everything that can be checked is. Token
+ * by token, without a tree; one pass after the one for the CRC. */
 
 enum { kMostBytes = 1 << 28, kDepth = 32, kHexDigits = 16 };
 
@@ -299,7 +300,7 @@ static weir_status check_indices(parser *p) {
   return WEIR_OK;
 }
 
-/* The last line has to be what we would write. */
+/* The last line has to be the one that we would write. */
 static weir_status check_tail(weir_sv text, const char *file, weir_error *err) {
   char want[WEIR_CHECKPOINT_TAIL_BYTES];
   weir_mark at = {.file = file};
@@ -340,7 +341,7 @@ weir_status weir_manifest_parse(weir_sv text, const char *file,
   parser p = {.text = text, .file = file, .m = m, .err = &inner};
   WEIR_TRY(check_tail(text, file, err));
   weir_status s = parse(&p);
-  /* What is wrong with the JSON is wrong with the manifest. */
+  /* A fault of the JSON is a fault of the manifest. */
   if (weir_sv_is(weir_sv_from(inner.id), "W4013"))
     return weir_fail(err, WEIR_W4041, &at, "the manifest is damaged: %s",
                      inner.message);

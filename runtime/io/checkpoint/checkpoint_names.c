@@ -8,6 +8,9 @@
 
 #include "runtime/io/checkpoint/checkpoint_internal.h"
 
+/* Names are parsed, then written again and compared: so a name is ours only in
+ * the one spelling that we write, and there is one file for each meaning. */
+
 enum { kDigits = 19 /* of a step, at most: it fits 63 bits */ };
 
 /* Reads |digits| decimal digits (0: at least one) at |*at|. */
@@ -130,6 +133,7 @@ static bool add_name(void *to, const char *name) {
   return !l->failed;
 }
 
+/* The newest generation first, its files together. */
 static int compare(const void *a, const void *b) {
   const weir_checkpoint_file *x = a, *y = b;
   if (x->stem.step != y->stem.step) return x->stem.step < y->stem.step ? 1 : -1;

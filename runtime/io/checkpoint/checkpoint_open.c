@@ -8,7 +8,12 @@
 #include "runtime/io/checkpoint/checkpoint_load.h"
 #include "runtime/io/checkpoint/checkpoint_names.h"
 
-/* Choosing a generation to restore. */
+/* Choosing a generation to restore: the newest that is sound in all its bytes.
+ *
+ * No lock is taken, since a run may be saving to the folder meanwhile. It may
+ * remove a generation while it is read here: then the folder is listed again,
+ * because its successor is there; a few times, as each listing that loses the
+ * race has seen a whole save go by. */
 
 enum { kListings = 3 /* of a folder that a run is saving to */ };
 
@@ -61,7 +66,7 @@ typedef struct opener {
   int64_t step; /* -1: any */
   const weir_diag_sink *sink;
   size_t tried;
-  weir_error first; /* what was wrong with the newest */
+  weir_error first; /* the fault of the newest */
 } opener;
 
 /* Damage is passed over; other failures are this process's, and a newer format
@@ -127,7 +132,7 @@ static weir_status try_all(opener *o, const weir_checkpoint_files *files,
   return WEIR_OK;
 }
 
-/* Nothing was found, or nothing that is sound. */
+/* The error when no sound generation was found. */
 static weir_status fail_none(const opener *o, weir_error *err) {
   if (o->tried > 0 && o->step >= 0) {
     weir_error_copy(err, &o->first);

@@ -14,8 +14,10 @@
 
 /* The store: its folder, its lock, and the thread that writes.
  *
- * |job| is what is under way or waits; save sets it, the thread clears it. All
- * below |lock| is guarded by it. */
+ * |job| is the save that is under way or waits; save sets it, the thread clears
+ * it. All below |lock| is guarded by it. One job at most: a caller that saves
+ * faster than the disk writes waits, and memory holds the tensors of one save.
+ * Tensors are retained, not copied, so their data must not change meanwhile. */
 struct weir_checkpoint_store {
   weir_checkpoint_place place;
   char *dir;
@@ -26,7 +28,7 @@ struct weir_checkpoint_store {
   pthread_cond_t changed;
   weir_checkpoint_job *job;
   bool stop;
-  weir_status failure; /* of a save that nobody has been told of */
+  weir_status failure; /* of a save, not returned to the caller yet */
   weir_error failure_error;
 };
 
@@ -51,7 +53,7 @@ static weir_status copy_text(weir_arena *arena, weir_sv *text,
   return WEIR_OK;
 }
 
-/* Refuses what would not be read back. */
+/* Refuses a text that could not be read back. */
 static weir_status check_given(weir_sv text, const char *what,
                                weir_error *err) {
   weir_json_reader r;
@@ -161,7 +163,7 @@ static void *write_jobs(void *self) {
   return NULL;
 }
 
-/* Signals are for the program's own threads. */
+/* All signals are blocked in it: they are for the program's own threads. */
 static weir_status start_thread(weir_checkpoint_store *store, weir_error *err) {
   sigset_t all, before;
   if (store->has_thread) return WEIR_OK;
@@ -219,8 +221,8 @@ weir_status weir_checkpoint_save(weir_checkpoint_store *store,
 
 /* --- the folder --- */
 
-/* Writes and removes a file, so that what forbids it is found before there is
- * anything to lose. */
+/* Writes and removes a file, so that a folder that forbids it is found before
+ * there is anything to lose. */
 static weir_status probe(const weir_checkpoint_place *p, weir_error *err) {
   const weir_fs_folders *f = p->env->fs->folders;
   void *self = p->env->fs->self, *file = NULL;
@@ -253,7 +255,7 @@ static weir_status check_room(const weir_checkpoint_place *p, weir_error *err) {
                    (unsigned long long)need, p->dir, (unsigned long long)have);
 }
 
-/* A folder that cannot be used is W4042, whatever the system says of it. */
+/* A folder that cannot be used is W4042, for all of the system's reasons. */
 static weir_status folder_error(weir_status s, const char *dir,
                                 const weir_error *inner, weir_error *err) {
   static const char *const kOurs[] = {"W4001", "W4002", "W5009"};

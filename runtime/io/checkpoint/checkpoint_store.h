@@ -7,10 +7,10 @@
 /* A folder that generations are saved to. */
 
 /* Opens folder |dir|, making it if need be; writes a page there, to find now
- * what would forbid saving; removes temporary files of runs that are gone. One
- * store at a time holds a folder, by a lock that ends with its process. |env|
- * must outlive the store. Errors: W4042 (cannot be used), W4043 (another run
- * holds it), W6001, W6003, W6005 (full, or fails). */
+ * whether it can be saved to; removes temporary files of runs that are gone.
+ * One store at a time holds a folder, by a lock that ends with its process.
+ * |env| must outlive the store. Errors: W4042 (cannot be used), W4043 (another
+ * run holds it), W6001, W6003, W6005 (full, or fails). */
 weir_status weir_checkpoint_store_open(const weir_env *env, const char *dir,
                                        const weir_checkpoint_options *options,
                                        weir_checkpoint_store **out_store,
@@ -19,8 +19,8 @@ weir_status weir_checkpoint_store_open(const weir_env *env, const char *dir,
 /* Waits for a save that is under way. NULL-safe. */
 void weir_checkpoint_store_close(weir_checkpoint_store *store);
 
-/* Saves a generation; what is no longer kept is removed after. One thread at a
- * time. With async it returns once texts are copied and tensors retained (their
+/* Saves a generation; old ones are removed after. One thread at a time. With
+ * async it returns once texts are copied and tensors retained (their
  * data must not change until it is saved), after waiting for a save that is
  * under way; if one has failed since, that failure is returned, once, and the
  * new save has begun all the same. A failed save leaves older generations as

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/io/checkpoint/checkpoint_write.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "runtime/base/bytes/crc32c.h"
@@ -11,7 +12,18 @@
 #include "runtime/io/checkpoint/checkpoint_manifest.h"
 #include "runtime/io/checkpoint/checkpoint_names.h"
 
-/* Writing one generation. See checkpoint_internal.h for the names. */
+/* Writing one generation. See checkpoint_internal.h for the names.
+ *
+ *   1. each shard under its temporary name, synchronised
+ *   2. the manifest under its temporary name, synchronised, and the folder
+ *   3. shards get their names, and the folder is synchronised
+ *   4. the manifest gets its name, and the folder is synchronised
+ *
+ * Invariant: a manifest with its name has all its shards on disk. A machine
+ * that stops before 2 is done leaves temporary files only; after 2 the
+ * temporary manifest lists the shards that may have their names. Memory: the
+ * headers and the manifest; tensors are written from where they are, and each
+ * byte is summed once, for its tensor's CRC and by joining for its shard's. */
 
 enum {
   kPieceBytes = 256 << 10, /* summed and written while in the cache */
@@ -19,7 +31,7 @@ enum {
   kShardsMost = 99999
 };
 
-/* What is under way. */
+/* The save under way. */
 typedef struct saver {
   const weir_checkpoint_place *place;
   const weir_checkpoint_job *job;
@@ -90,7 +102,7 @@ static weir_status cut(saver *v, weir_error *err) {
       v->manifest.shards.count, kShardsMost);
 }
 
-/* Names of shards and what is known of the tensors. */
+/* Names of shards, and the tensors' roles, types and shapes. */
 static weir_status describe(saver *v, weir_error *err) {
   const weir_checkpoint_job *job = v->job;
   weir_manifest *m = &v->manifest;
@@ -113,6 +125,7 @@ static weir_status describe(saver *v, weir_error *err) {
                                  .shard = (uint32_t)k,
                                  .bytes = job->tensors[i]->bytes};
   }
+  assert(m->tensors.count == job->count);
   return WEIR_OK;
 }
 
@@ -163,7 +176,7 @@ static weir_status put_shard(saver *v, size_t k, void *file, weir_error *err) {
   return folders(v)->sync(fs_self(v), file, err);
 }
 
-/* Makes temporary file |name|, which nobody else has. */
+/* Makes temporary file |name|, which must be new. */
 static weir_status make_file(const saver *v, const char *name, void **out_file,
                              weir_error *err) {
   WEIR_TRY(
@@ -208,6 +221,7 @@ static weir_status sync_folder(const saver *v, weir_error *err) {
 
 static weir_status rename_shards(saver *v, weir_error *err) {
   char name[WEIR_CHECKPOINT_NAME_BYTES];
+  assert(v->listed && v->made == v->manifest.shards.count);
   v->renaming = true;
   for (size_t k = 0; k < v->manifest.shards.count; k++) {
     const char *last = v->manifest.shards.items[k].file.data;
@@ -217,7 +231,8 @@ static weir_status rename_shards(saver *v, weir_error *err) {
   return WEIR_OK;
 }
 
-/* After a failure: what was made goes, its list last. */
+/* After a failure: removes the files made so far, the list last, so that a
+ * later run can finish what fails here too. */
 static void give_up(const saver *v, const char *list) {
   char name[WEIR_CHECKPOINT_NAME_BYTES];
   for (uint32_t k = 0; k < v->made; k++) {
@@ -256,13 +271,13 @@ weir_status weir_checkpoint_write(const weir_checkpoint_place *place,
   weir_checkpoint_manifest_name(v.stem, last);
   weir_checkpoint_temporary_name(last, list);
   if (s == WEIR_OK) s = write_all(&v, list, last, err);
-  /* When the last sync fails, nobody knows which generation is on disk: all
+  /* When the last sync fails, it is not known which generation is on disk: all
    * files stay. */
   if (s != WEIR_OK)
     give_up(&v, list);
   else
     s = sync_folder(&v, err);
-  /* What cannot be removed now is tried again after the next save. */
+  /* A removal that fails now is tried again after the next save. */
   if (s == WEIR_OK) (void)weir_checkpoint_expire(place, v.stem, NULL);
   weir_strbuf_release(&v.text);
   weir_manifest_release(&v.manifest);

@@ -41,7 +41,8 @@ bool weir_io_is_bool(const void *data, size_t count) {
   return seen <= 1;
 }
 
-/* One row of |dst|: its elements stand |step| bytes apart in |src|. */
+/* One row of |dst|: its elements stand |step| bytes apart in |src|. The sizes
+ * are spelt out, so that a copy of an element is one move. */
 static void copy_row(uint8_t *dst, const uint8_t *src, size_t step,
                      size_t count, size_t size) {
   for (size_t i = 0; i < count; i++) {
@@ -54,6 +55,8 @@ static void copy_row(uint8_t *dst, const uint8_t *src, size_t step,
   }
 }
 
+/* Walks over |dst| row by row, with a counter for each outer dimension in place
+ * of divisions: writes run forward, reads jump. */
 void weir_io_copy_fortran(weir_tensor *dst, const uint8_t *src) {
   size_t size = weir_dtype_size(dst->dtype), steps[WEIR_MAX_RANK] = {0};
   size_t at[WEIR_MAX_RANK] = {0}, from = 0, step = size;
@@ -76,6 +79,8 @@ void weir_io_copy_fortran(weir_tensor *dst, const uint8_t *src) {
   }
 }
 
+/* A heap sort: n log n for every input, a hostile one too, without recursion
+ * and without memory, which qsort may take outside the allocator. */
 static bool before(const weir_io_span *a, const weir_io_span *b) {
   if (a->begin != b->begin) return a->begin < b->begin;
   if (a->end != b->end) return a->end < b->end;

@@ -5,7 +5,7 @@
 #include "runtime/base/env.h"
 #include "runtime/tensor/tensor.h"
 
-/* What the readers share: shapes that come from a file, and the ways in which
+/* Shared by the readers: shapes that come from a file, and the ways in which
  * bytes of a file differ from those of a tensor. */
 
 /* Checks a shape as weir_shape_check does, but reports |id|, the format's own
@@ -24,13 +24,13 @@ void weir_io_normalise_bool(void *data, size_t count);
 bool weir_io_is_bool(const void *data, size_t count);
 
 /* Copies |src|, the elements of |dst|'s shape with the first index running
- * fastest (Fortran order), into |dst|, whose last index does. */
+ * fastest (Fortran order), into |dst|, where the last index does. */
 void weir_io_copy_fortran(weir_tensor *dst, const uint8_t *src);
 
 /* Spans of a file, to find those that overlap. */
 typedef struct weir_io_span {
   uint64_t begin, end; /* end is exclusive */
-  uint32_t index;      /* whose it is */
+  uint32_t index;      /* of its owner */
 } weir_io_span;
 
 /* Sorts by begin, then end, then index; in place, without recursion. */

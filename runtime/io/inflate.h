@@ -4,8 +4,8 @@
 
 #include "runtime/base/env.h"
 
-/* Compressed bytes, read in pieces whose sizes the caller knows beforehand, so
- * that nothing a stream says makes us allocate. The one door to zlib, which
+/* Compressed bytes, read in pieces of sizes that the caller knows beforehand,
+ * so that no number in a stream makes us allocate. The one door to zlib, which
  * allocates through the allocator given here.
  *
  *   WEIR_TRY(weir_inflate_open(alloc, src, WEIR_INFLATE_GZIP, file, &in, err));

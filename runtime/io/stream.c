@@ -1,11 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/io/stream.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/base/bytes/reader.h"
 #include "runtime/base/size.h"
 #include "runtime/io/inflate.h"
+
+/* A window over a file's content.
+ *
+ * Invariant: at <= fill <= capacity, and window[0, fill) are the bytes of the
+ * content that end at byte |fill_end|; so the stream stands at byte
+ * fill_end - (fill - at), and a place within the window costs nothing to go to.
+ * A plain file is read anywhere. A gzip file is read forward only: to go back
+ * is to unpack from the front, which weir_blob_load spares for files that fit
+ * into memory.
+ *
+ * After a jump little is read, then twice as much each time: a caller that
+ * jumps from record to record does not read a window for each, and one that
+ * reads on soon reads whole windows. */
 
 enum {
   kPackedBytes = 32768, /* of compressed bytes at a time */
@@ -17,7 +31,7 @@ struct weir_stream {
   const weir_blob *blob;
   uint8_t *window;
   size_t capacity;
-  size_t at, fill;   /* window[at, fill) is what follows */
+  size_t at, fill;   /* window[at, fill) are the bytes that follow */
   uint64_t fill_end; /* byte of the content after window[0, fill) */
   bool ended;        /* nothing follows the window */
   size_t step;       /* most bytes to read from a plain file at once */
@@ -87,7 +101,8 @@ weir_status weir_blob_load(weir_blob *blob, uint64_t most, weir_error *err) {
   if (!blob->gzip || blob->file.bytes < 18) return WEIR_OK;
   WEIR_TRY(weir_blob_read(blob, tail, 4, blob->file.bytes - 4, err));
   weir_reader r = weir_reader_of(tail, 4);
-  uint64_t size = weir_reader_u32le(&r); /* modulo 2^32 */
+  /* Modulo 2^32, and written by anyone: a hint, which unpack checks. */
+  uint64_t size = weir_reader_u32le(&r);
   bool fits =
       size <= most && size <= weir_inflate_most((size_t)blob->file.bytes);
   return fits ? unpack(blob, (size_t)size, err) : WEIR_OK;
@@ -122,6 +137,7 @@ weir_status weir_blob_read(const weir_blob *blob, void *dst, size_t bytes,
 weir_status weir_stream_create(const weir_env *env, size_t window_bytes,
                                weir_stream **out_stream, weir_error *err) {
   *out_stream = NULL;
+  assert(window_bytes > 0); /* windows grow by doubling */
   weir_stream *st = weir_alloc_array(env->alloc, 1, sizeof *st);
   if (st == NULL) return weir_fail_memory(err, sizeof *st);
   st->env = env;
@@ -169,6 +185,7 @@ static weir_status begin_gzip(weir_stream *st, weir_error *err) {
 /* Adds bytes to the window's end, which has room. */
 static weir_status fill_more(weir_stream *st, weir_error *err) {
   size_t room = st->capacity - st->fill, made = 0;
+  assert(st->at <= st->fill && room > 0);
   if (st->blob->gzip) {
     WEIR_TRY(weir_inflate_some(st->inflate, st->window + st->fill, room, &made,
                                err));
@@ -223,6 +240,8 @@ uint64_t weir_stream_at(const weir_stream *st) {
   return st->fill_end - (st->fill - st->at);
 }
 
+/* Room for |want| bytes from |at| on, and for one byte at least: by moving the
+ * bytes that follow to the front, or by a larger window. */
 static weir_status make_room(weir_stream *st, size_t want, weir_error *err) {
   if (st->capacity - st->at >= want && st->fill < st->capacity) return WEIR_OK;
   size_t have = st->fill - st->at;
@@ -259,6 +278,7 @@ weir_status weir_stream_peek(weir_stream *st, size_t want,
 }
 
 void weir_stream_skip(weir_stream *st, size_t bytes) {
+  assert(bytes <= st->fill - st->at);
   st->at += bytes;
 }
 

@@ -23,7 +23,7 @@ typedef struct weir_blob {
   const weir_env *env;
   weir_piece_file file;
   const char *path; /* the blob's own */
-  bool gzip;        /* told by the first two bytes */
+  bool gzip;        /* by the first two bytes */
   uint8_t *content; /* once it was loaded, else NULL */
 } weir_blob;
 
@@ -65,7 +65,7 @@ weir_status weir_stream_peek(weir_stream *stream, size_t want,
                              weir_bytes *out_bytes, weir_error *err);
 enum { WEIR_STREAM_MOST = 64 << 20 };
 
-/* Moves on by |bytes|, at most what peek gave. */
+/* Moves on by |bytes|, at most as many as peek gave. */
 void weir_stream_skip(weir_stream *stream, size_t bytes);
 
 /* Copies the next |bytes| bytes to |dst|; W4020 when fewer follow. Large plain

@@ -9,6 +9,13 @@
 #include "runtime/io/format/format.h"
 #include "runtime/io/inflate.h"
 
+/* Rows of an array in its file. The head is read and checked when the file is
+ * opened; then a row's place is a product, so a plain file is read at that
+ * place and a gzip file is unpacked up to there by the caller's stream. The
+ * length of plain content is compared at once; that of gzip content is not
+ * known before its end, so it is bounded first and compared with the last row.
+ */
+
 enum { kHeadBytes = WEIR_FORMAT_HEAD_BYTES, kLoadWindow = 65536 };
 
 static weir_status fail_length(const weir_array_file *f, weir_error_id id,

@@ -30,7 +30,7 @@ weir_status weir_array_file_open(const weir_env *env, const char *root,
 void weir_array_file_release(weir_array_file *file); /* NULL-safe */
 
 /* Rows [first, first + count) into |dst|. Not for Fortran order. |stream| is
- * used for gzip files only, whose checksum is compared when the last row is
+ * used for gzip files only; their checksum is compared when the last row is
  * read. Errors: those of weir_stream_attach. */
 weir_status weir_array_file_read(const weir_array_file *file,
                                  weir_stream *stream, int64_t first,

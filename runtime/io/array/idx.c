@@ -34,7 +34,7 @@ bool weir_gzip_is(weir_bytes b) {
   return b.size >= 2 && b.data[0] == 0x1f && b.data[1] == 0x8b;
 }
 
-/* Plain bytes, or what gzip makes of them. */
+/* Plain bytes, or bytes that gzip unpacks. */
 typedef struct source {
   weir_reader plain;
   weir_inflate *gzip; /* NULL: plain */

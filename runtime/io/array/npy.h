@@ -26,12 +26,12 @@ weir_status weir_npy_read(const weir_allocator *alloc, weir_bytes bytes,
                           const char *file, weir_tensor **out_tensor,
                           weir_error *err);
 
-/* Appends |tensor| to |out| as a file of version 1, whose elements start at a
+/* Appends |tensor| to |out| as a file of version 1; its elements start at a
  * multiple of 64 bytes from its start. Errors: W6001. */
 weir_status weir_npy_write(const weir_tensor *tensor, weir_strbuf *out,
                            weir_error *err);
 
-/* What a header says. */
+/* The fields of a header. */
 typedef struct weir_npy_header {
   weir_dtype dtype;
   bool big_endian, fortran_order;

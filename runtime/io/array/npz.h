@@ -6,7 +6,7 @@
 #include "runtime/base/strbuf.h"
 #include "runtime/tensor/tensor.h"
 
-/* .npz: a zip archive whose members are .npy files.
+/* .npz: a zip archive of .npy files.
  *
  * The central directory is read and checked against each member's own header
  * when the archive is opened: names that could leave a folder, names that occur

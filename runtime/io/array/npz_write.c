@@ -17,7 +17,7 @@ enum {
   kDirectoryMost = 16 << 20 /* bytes of 4096 entries with such names */
 };
 
-/* What the directory repeats of a member. */
+/* The fields of a member that the directory repeats. */
 typedef struct member {
   uint32_t crc, size, at;
 } member;
@@ -55,7 +55,9 @@ static weir_status too_large(weir_error *err) {
   return s;
 }
 
-/* Writes the header with zeros, the file after it, then what they became. */
+/* Writes the header with zeros, then the file, then CRC and sizes into the
+ * header: they are known only then, and a second pass over the tensor is
+ * spared. */
 static weir_status put_member(weir_strbuf *out, size_t start, weir_sv name,
                               const weir_tensor *tensor, member *m,
                               weir_error *err) {

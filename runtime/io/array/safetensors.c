@@ -15,7 +15,7 @@ struct weir_safetensors {
   const weir_allocator *alloc;
   const weir_fs *fs; /* NULL: |bytes| are borrowed */
   weir_file file;
-  weir_bytes data;       /* what follows the header */
+  weir_bytes data;       /* all bytes after the header */
   uint64_t header_bytes; /* with the eight before it */
   weir_arena arena;
   const char *name;
@@ -164,7 +164,9 @@ static weir_status make_copy(const weir_safetensors *f,
   return WEIR_OK;
 }
 
-/* The bytes of |e| are what a tensor's data has to be. */
+/* Whether the bytes of |e| can be a tensor's data as they stand: aligned, in
+ * the machine's byte order, bools 0 or 1. Looking at all bools costs a pass
+ * over them, less than copying them would. */
 static bool can_view(const weir_safetensors_entry *e, const uint8_t *data) {
   size_t size = weir_dtype_size(e->dtype), bytes = (size_t)(e->end - e->begin);
   if ((uintptr_t)data % size != 0 || bytes == 0) return false;

@@ -12,9 +12,9 @@
  * shape and range of bytes; the ranges fill the rest of the file without holes
  * and without overlap. All of that is checked when the file is opened. A tensor
  * is then a read-only view of the mapped file, which stays mapped until the
- * last of its views and the handle are released. Copied are only tensors whose
- * bytes do not stand at a multiple of their element's size, and bools that hold
- * other bytes than 0 and 1.
+ * last of its views and the handle are released. Tensors are copied only if
+ * their bytes do not stand at a multiple of their element's size, or if they
+ * are bools that hold other bytes than 0 and 1.
  * Source: github.com/huggingface/safetensors, section Format of its README. */
 typedef struct weir_safetensors weir_safetensors;
 
@@ -45,8 +45,8 @@ void weir_safetensors_release(weir_safetensors *file);
 size_t weir_safetensors_count(const weir_safetensors *file);
 weir_sv weir_safetensors_name(const void *self, size_t i);
 
-/* What the header's `__metadata__` says of |key|; lent until release. Empty
- * (with NULL) when it says nothing. */
+/* The text of |key| in the header's `__metadata__`; lent until release. Empty
+ * (with NULL) when there is none. */
 weir_sv weir_safetensors_metadata(const weir_safetensors *file,
                                   const char *key);
 
@@ -63,7 +63,7 @@ typedef struct weir_safetensors_pair {
   weir_sv key, value;
 } weir_safetensors_pair;
 
-/* What a file is written from. */
+/* The contents of a file to be written. */
 typedef struct weir_safetensors_source {
   const weir_sv *names;
   weir_tensor *const *tensors;

@@ -10,8 +10,14 @@
 
 enum { kLengthBytes = 8, kDepth = 8, kNameShown = 200 };
 
+/* A pull parser: the JSON is read token by token and no tree is built, so a
+ * header takes memory for its entries only. All that can be checked is checked
+ * here: each key once, each range within the data and as long as its shape, the
+ * ranges together without hole or overlap. So readers of tensors need no checks
+ * of their own. Time: n log n for sorting the ranges. */
+
 /* The format's element types, those that weir lacks too: a file may hold them
- * beside what is wanted. */
+ * beside tensors that are read. */
 static const struct {
   const char *name;
   unsigned bits;
@@ -92,7 +98,7 @@ static weir_status read_list(parser *p, weir_sv name, int64_t *values, int most,
   return WEIR_OK;
 }
 
-/* Compares the range of bytes with what shape and dtype need. */
+/* Compares the range of bytes with the bytes that shape and dtype need. */
 static weir_status check_bytes(const parser *p, const weir_safetensors_entry *e,
                                unsigned bits) {
   uint64_t need;
@@ -161,7 +167,7 @@ static weir_status read_tensor(parser *p, weir_sv name) {
 
 /* --- the whole --- */
 
-/* An object whose values are all strings. */
+/* An object of strings. */
 static weir_status read_metadata(parser *p, weir_sv name) {
   weir_json_token token;
   WEIR_TRY(next(p, &token));
@@ -251,7 +257,7 @@ weir_status weir_safetensors_parse(weir_sv text, uint64_t data_bytes,
   weir_status s = read_object(&p);
   if (s == WEIR_OK) s = check_ranges(&p);
   weir_map_release(&p.names);
-  /* What is wrong with the JSON is wrong with the file. */
+  /* A fault of the JSON is a fault of the file. */
   weir_mark at = {.file = file};
   if (weir_sv_is(weir_sv_from(inner.id), "W4013"))
     return weir_fail(err, WEIR_W4005, &at, "header: %s", inner.message);

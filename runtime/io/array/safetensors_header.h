@@ -23,7 +23,7 @@ typedef WEIR_VEC(weir_safetensors_entry) weir_safetensors_entries;
 
 typedef WEIR_VEC(weir_safetensors_pair) weir_safetensors_pairs;
 
-/* Reads and checks the header |text|, whose first byte is byte 8 of the file,
+/* Reads and checks the header |text|, which begins at byte 8 of the file,
  * before |data_bytes| bytes of data. Texts go to |arena|, entries and
  * metadata to lists that the caller frees with arena->alloc also on failure.
  * Errors: W4005, W6001. */

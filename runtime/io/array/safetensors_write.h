@@ -6,7 +6,7 @@
 
 /* Writes .safetensors files. */
 
-/* Appends what stands before the data to |out|, a multiple of 64 bytes. The
+/* Appends the bytes before the data to |out|, a multiple of 64 of them. The
  * data of the tensors follow in the order that |out_order|, of |count| indices,
  * gives: widest elements first, else as they come. For files too large for
  * memory. Errors: as weir_safetensors_write. */

@@ -5,9 +5,9 @@
 #include "runtime/base/vec.h"
 #include "runtime/io/checkpoint/checkpoint.h"
 
-/* All tensors of a file or checkpoint, by name: what conversion, comparison and
- * initial weights start from. Plain struct: initialise by weir_tensor_set_read,
- * release also after a failure. */
+/* All tensors of a file or checkpoint, by name: the input of conversion,
+ * comparison and initial weights. Plain struct: initialise by
+ * weir_tensor_set_read, release also after a failure. */
 
 typedef struct weir_tensor_set_item {
   weir_sv name;
@@ -23,8 +23,8 @@ typedef struct weir_tensor_set {
 } weir_tensor_set;
 
 /* Reads |path|: a folder of checkpoints (the newest sound one, damaged ones are
- * told to |sink|), a manifest (.json), or a file of several tensors: .npz or
- * safetensors. |env| must outlive the tensors. Errors: those of
+ * reported to |sink|), a manifest (.json), or a file of several tensors: .npz
+ * or safetensors. |env| must outlive the tensors. Errors: those of
  * weir_checkpoint_open and weir_fs.read, W4008 for another file, W4004, W4005.
  */
 weir_status weir_tensor_set_read(const weir_env *env, const char *path,

@@ -6,11 +6,17 @@
 enum {
   kEndBytes = 22,
   kEnd64Bytes = 56,
-  kEnd64HeadBytes = 12, /* before what its size field counts */
+  kEnd64HeadBytes = 12, /* not counted by its size field */
   kLocatorBytes = 20,
   kCommentMost = 65535,
   kExtra64 = 1 /* id of the zip64 extra field */
 };
+
+/* An archive is read from its end: end record, directory, then each member's
+ * own header. The format lets these disagree and lets other bytes stand between
+ * them, so that two programs may see two archives in one file; here they must
+ * agree, and the directory must end where the end record starts. Finding the
+ * end record looks at 64 KiB at most, the longest comment. */
 
 static uint32_t u32_at(weir_bytes bytes, size_t at) {
   weir_reader r = weir_reader_of(bytes.data, bytes.size);
@@ -60,8 +66,8 @@ static bool agrees(uint64_t brief, uint64_t full, uint64_t elsewhere) {
   return brief == full || brief == elsewhere;
 }
 
-/* Reads the zip64 record whose locator stands before the end record; |*end_at|
- * moves to where it starts. */
+/* Reads the zip64 record, found by the locator that stands before the end
+ * record; |*end_at| moves to where it starts. */
 static const char *read_end64(weir_bytes bytes, size_t *end_at,
                               end_record *end) {
   weir_reader r = weir_reader_of(bytes.data, bytes.size);
@@ -161,8 +167,8 @@ const char *weir_zip_read_entry(weir_reader *r, weir_zip_entry *out_entry) {
   return NULL;
 }
 
-/* The sizes and CRC of a local header; a writer that did not know them yet
- * set the descriptor flag, and then they are whatever it liked. */
+/* The sizes and CRC of a local header; a writer that did not know them yet set
+ * the descriptor flag, and then they mean nothing. */
 static bool same_sizes(const weir_zip_entry *entry, uint32_t crc,
                        uint64_t packed, uint64_t size) {
   if (entry->flags & WEIR_ZIP_FLAG_DESCRIPTOR) return true;

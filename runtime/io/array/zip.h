@@ -39,7 +39,7 @@ typedef struct weir_zip_entry {
   uint64_t data_at;      /* of its data: set by weir_zip_read_local */
 } weir_zip_entry;
 
-/* Each returns NULL, or what is wrong in static words. */
+/* Each returns NULL, or the fault in static words. */
 
 /* Finds the directory from the end of the archive. */
 const char *weir_zip_find_directory(weir_bytes bytes,

@@ -10,9 +10,9 @@
 /* Formats of files of tensors.
  *
  * A format is one const struct in NAME.c here, and one name in the list of
- * runtime/io/meson.build; null.c is one to copy. What reads or writes files of
- * any format (tensor_file.h, tensor_set.h, array_file.h) goes through the list,
- * so it needs no line for a new one.
+ * runtime/io/meson.build; null.c is one to copy. Readers and writers of files
+ * of any format (tensor_file.h, tensor_set.h, array_file.h) go through the
+ * list, so they need no line for a new one.
  *
  * Reading: sniff tells by a file's first bytes whether the file is of the
  * format. One of a single tensor then has |read|; one of several has |open|,
@@ -26,8 +26,9 @@ typedef struct weir_format_input {
   const weir_allocator *alloc;
   weir_bytes bytes;
   const char *name; /* for messages */
-  /* The file, for tensors that are views of it: who keeps it clears the struct.
-   * NULL: the bytes are borrowed for the call, so tensors must be copies. */
+  /* The file, for tensors that are views of it: a format that keeps it clears
+   * the struct. NULL: the bytes are borrowed for the call, so tensors must be
+   * copies. */
   const weir_fs *fs;
   weir_file *file;
 } weir_format_input;
@@ -41,7 +42,7 @@ typedef struct weir_format_head {
   bool swap;         /* their bytes stand the other way round */
   bool is_bool;      /* any byte but 0 is true */
   bool fortran;      /* the first index runs fastest */
-  weir_error_id bad; /* what is reported when the file is too short or long */
+  weir_error_id bad; /* reported when the file is too short or long */
 } weir_format_head;
 
 typedef struct weir_format {
@@ -49,7 +50,7 @@ typedef struct weir_format {
   const char *summary;
   /* Ends of names, the one that is written first; NULL ends the list. */
   const char *endings[WEIR_FORMAT_ENDINGS];
-  bool maps; /* files whose names end so are mapped to be read */
+  bool maps; /* files with such names are mapped to be read */
   bool (*sniff)(weir_bytes start);
 
   /* ---- One tensor. */
@@ -60,7 +61,7 @@ typedef struct weir_format {
   weir_status (*head)(weir_bytes start, const char *file,
                       weir_format_head *out_head, weir_error *err);
 
-  /* ---- Several tensors; |self| is what open made. */
+  /* ---- Several tensors; |self| was made by open. */
   weir_status (*open)(const weir_format_input *in, void **out_self,
                       weir_error *err);
   void (*release)(void *self); /* NULL-safe */

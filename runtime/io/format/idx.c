@@ -3,7 +3,7 @@
 
 #include "runtime/io/format/format.h"
 
-/* What is in gzip is taken for IDX until it is unpacked. */
+/* The content of gzip is taken for IDX until it is unpacked. */
 static bool sniff(weir_bytes start) {
   return weir_idx_is(start) || weir_gzip_is(start);
 }

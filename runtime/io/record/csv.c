@@ -4,6 +4,14 @@
 #include "runtime/base/size.h"
 #include "runtime/base/vec.h"
 
+/* Records of CSV, one at a time (RFC 4180, with any delimiter and quote).
+ *
+ * A record is scanned in the stream's window and its fields point into it; only
+ * fields with doubled quotes are copied. If the window ends first, it is made
+ * longer and the record scanned again from its start: a scanner that could stop
+ * anywhere would need a state for each place. Windows double, so the repeated
+ * scans of a long record add up to about its own length. */
+
 enum { kMaxFields = 1 << 20, kScratchBytes = 65536 };
 
 /* A record that is being read from bytes that may not hold all of it. */
@@ -15,7 +23,7 @@ typedef struct scan {
   bool starved;  /* the record goes on after |text| */
   bool has_pair; /* the field just read has doubled quotes */
   size_t start, end;
-  const char *wrong; /* what is wrong with the record; static */
+  const char *wrong; /* the record's fault; static */
   size_t wrong_at;
 } scan;
 
@@ -117,7 +125,7 @@ static weir_status need_scratch(weir_csv_reader *r, size_t bytes,
   return WEIR_OK;
 }
 
-/* Moves past what ends a field. False when the record goes on. */
+/* Moves past the end of a field. False when the record goes on. */
 static bool ends_record(scan *s) {
   if (s->at < s->size && s->text[s->at] == '\r' &&
       (s->at + 1 < s->size ? s->text[s->at + 1] == '\n' : s->all))

@@ -109,7 +109,7 @@ static weir_status end_event(weir_event_file *f, weir_error *err) {
   return f->out.size >= kFlushBytes ? write_out(f, err) : WEIR_OK;
 }
 
-/* Ends an event whose summary has one value, f->value. */
+/* Ends an event with a summary of one value, f->value. */
 static weir_status end_summary(weir_event_file *f, weir_error *err) {
   weir_strbuf_clear(&f->inner);
   weir_proto_put_bytes(&f->inner, kSummaryValue, weir_strbuf_view(&f->value));
@@ -140,7 +140,7 @@ static void fill_limits(double limits[kLimits]) {
   limits[kSide] = 0;
 }
 
-/* The first bucket whose limit is above |v|, or the last. */
+/* The first bucket with a limit above |v|, or the last. */
 static size_t search(const double limits[kLimits], double v) {
   size_t low = 0, high = kLimits - 1;
   while (low < high) {
@@ -153,6 +153,9 @@ static size_t search(const double limits[kLimits], double v) {
   return low;
 }
 
+/* For each cell, the floats that agree in their upper 12 bits, the bucket of
+ * its least value: of a negative cell that is the one with all lower bits set.
+ */
 static void fill_firsts(weir_event_file *f) {
   for (uint32_t cell = 0; cell < kCells; cell++) {
     bool negative = cell >= kCells / 2;
@@ -173,7 +176,7 @@ static size_t bucket_of(const weir_event_file *f, float v) {
   return i;
 }
 
-/* Runs of empty buckets are told as one. */
+/* Runs of empty buckets are written as one. */
 static void put_buckets(weir_event_file *f, weir_strbuf *limits,
                         weir_strbuf *counts) {
   for (size_t i = 0; i < kLimits; i++) {

@@ -4,6 +4,10 @@
 #include "runtime/base/bytes/proto.h"
 #include "runtime/io/record/tfrecord.h"
 
+/* tf.Example without a tree: a first pass checks each wanted feature and counts
+ * its values, a second one, value by value, then cannot fail. Features are
+ * compared with all wanted names: O(features * names), and names are few. */
+
 static weir_reader reader(weir_bytes b) {
   return weir_reader_of(b.data, b.size);
 }

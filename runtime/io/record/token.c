@@ -44,8 +44,8 @@ static weir_status next_char(weir_stream *stream, const char *file,
   return WEIR_OK;
 }
 
-/* Passes over blanks; with |line_ends| to behind the first line end, which
- * |*out_line_end| tells. */
+/* Passes over blanks; with |line_ends| up to the first line end, and past it,
+ * which sets |*out_line_end|. */
 static weir_status skip_blanks(const weir_token_format *format,
                                weir_stream *stream, uint64_t *line,
                                bool *out_line_end, bool *out_end,

@@ -6,7 +6,7 @@
 #include "runtime/io/stream.h"
 
 /* Tokens of a UTF-8 text, read from a stream: characters (code points), or
- * words: what stands between blanks (space, tab, line ends, form feed). With
+ * words: the texts between blanks (space, tab, line ends, form feed). With
  * |line_ends| the end of each line is a word of its own, an empty text. A byte
  * order mark at the file's start is passed over. */
 typedef struct weir_token_format {

@@ -8,8 +8,8 @@
 
 #include "runtime/base/status.h"
 
-/* What a training tells about itself. Structs that are handed to callbacks say
- * in struct_size how much of them this library fills. */
+/* The progress of a training. Structs that are handed to callbacks say in
+ * struct_size how much of them this library fills. */
 
 #ifdef __cplusplus
 extern "C" {
@@ -85,8 +85,5 @@ typedef enum weir_train_resume {
 #ifdef __cplusplus
 }
 #endif
-
-/* The graph that is trained, and its session; lent. */
-const char *weir_train_end_name(weir_train_end end);
 
 #endif

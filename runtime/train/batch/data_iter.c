@@ -10,6 +10,12 @@
 #include "runtime/train/data/data_internal.h"
 #include "runtime/train/data/data_open.h"
 
+/* An iterator's position is an epoch and a number of examples. Order is a
+ * function of (seed, round), so two numbers say all: neither the maker's state
+ * nor prefetched batches are saved, and a restored iterator makes them again,
+ * bit for bit. The fields that order depends on are saved beside them and must
+ * be equal, else the same numbers would mean other examples. */
+
 /* ---- Iterators */
 
 weir_status weir_data_iter_create(weir_dataset *set, weir_data_iter **out_iter,
@@ -85,7 +91,7 @@ int64_t weir_data_iter_wait_ns(const weir_data_iter *it) {
 
 /* ---- State */
 
-/* What the position depends on besides itself. */
+/* A setting that the meaning of a position depends on. */
 typedef struct state_field {
   const char *key;
   int64_t value;

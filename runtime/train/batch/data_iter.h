@@ -22,7 +22,7 @@ weir_status weir_data_iter_next(weir_data_iter *iter, weir_batch *out_batch,
 weir_status weir_data_iter_state(const weir_data_iter *iter,
                                  weir_strbuf *out_json, weir_error *err);
 
-/* Goes to where |json| says. Errors: W4037, W6001. */
+/* Goes to the position in |json|. Errors: W4037, W6001. */
 weir_status weir_data_iter_restore(weir_data_iter *iter, weir_sv json,
                                    weir_error *err);
 

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/train/batch/data_maker.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/base/size.h"
 #include "runtime/exec/session/binding.h"
 #include "runtime/train/data/data_map.h"
+
+/* A batch: numbers of examples from the order, their rows from the source,
+ * transformed on the way. Examples that follow each other in the source are
+ * read in one call, so unshuffled data is read in long runs. Columns that need
+ * no transform are read straight into the batch; others go through scratch of
+ * at most kScratchBytes, which stays in the cache. Nothing is allocated after
+ * init, but by a source that meets a longer record. */
 
 enum { kScratchBytes = 1 << 20 };
 
@@ -164,6 +172,7 @@ static weir_status make(weir_data_maker *m, weir_data_slot *slot) {
     weir_data_maker_seek(m, m->epoch + 1, 0);
     return WEIR_OK;
   }
+  assert(left > 0);
   int64_t rows = left < set->batch ? left : set->batch;
   bool tail = rows < set->batch && !set->pad;
   draw(m, rows);

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/train/batch/data_order.h"
 
+#include <assert.h>
+
 #include "runtime/base/mix.h"
+
+/* The algorithms are in data_order.h. A draw is a hash of its number (counter
+ * based), so there is no generator whose state would have to be saved. Memory:
+ * 8 bytes for each example of the buffer. A seek costs O(count) for a full
+ * shuffle, O(buffer + at) with a smaller buffer: no example is read. */
 
 struct weir_order {
   const weir_allocator *alloc;
@@ -13,7 +20,8 @@ struct weir_order {
   int64_t capacity, size, next;
 };
 
-/* A number below |n|. */
+/* A number below |n|, by a product in place of a division: of 2^64 draws each
+ * number gets 2^64 / n, give or take one (Lemire, ACM TOMACS 29 (2019) 3). */
 static int64_t draw_below(weir_order *o, int64_t n) {
   uint64_t d = weir_mix(o->key + ++o->draws * WEIR_MIX_STEP);
   return (int64_t)(uint64_t)((unsigned __int128)d * (uint64_t)n >> 64);
@@ -71,8 +79,10 @@ static void permute(weir_order *o) {
   }
 }
 
-/* The next position out of the buffer. */
+/* The next position out of the buffer. |size| falls only once all positions
+ * have been in the buffer, so each is given once. */
 static int64_t take_one(weir_order *o) {
+  assert(o->size > 0);
   int64_t j = draw_below(o, o->size), given = o->held[j];
   if (o->next < o->count)
     o->held[j] = o->next++;

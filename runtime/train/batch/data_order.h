@@ -5,7 +5,7 @@
 #include "runtime/base/alloc.h"
 #include "runtime/base/status.h"
 
-/* Which example comes when.
+/* The order of examples.
  *
  * Of a source's examples, the first |skip| are left out, the next |take| are
  * kept, and of those every |shards|-th from |shard| on: |count| examples, equal

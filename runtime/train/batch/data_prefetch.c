@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/train/batch/data_prefetch.h"
 
+#include <assert.h>
+
 #include "runtime/train/batch/data_maker.h"
 #include "runtime/train/data/data_internal.h"
 
 /* One thread fills slots, the iterator's caller takes them in order. The slot
  * that was given last is lent and not filled again until the next one is asked
  * for. A slot that holds an error stays the first: it is given again and again,
- * and the thread has ended. */
+ * and the thread has ended.
+ *
+ * Invariant: filled + lent <= slot_count. The lock guards these numbers only:
+ * the slot being filled is neither ready nor lent, so it is the thread's. The
+ * maker is the thread's as long as that runs; stop joins it before the position
+ * is changed. */
 
 static void *thread_main(void *self) {
   weir_data_iter *it = self;
@@ -24,6 +31,7 @@ static void *thread_main(void *self) {
     s = weir_data_maker_next(&it->maker, slot);
     pthread_mutex_lock(&it->lock);
     it->filled++;
+    assert(it->filled + it->lent <= it->slot_count);
     pthread_cond_signal(&it->changed);
   }
   pthread_mutex_unlock(&it->lock);

@@ -9,7 +9,7 @@
 /* Starts it unless it runs. Errors: W6003. */
 weir_status weir_data_prefetch_start(weir_data_iter *iter, weir_error *err);
 
-/* Stops it and forgets what it made. */
+/* Stops it and forgets the batches it made. */
 void weir_data_prefetch_stop(weir_data_iter *iter);
 
 /* The next slot; blocks. |*out_wait_ns| is how long. */

@@ -8,6 +8,11 @@
 #include "runtime/base/map.h"
 #include "runtime/base/number.h"
 
+/* A transform is chosen when the data set is opened; a batch then runs one of
+ * four loops over its elements: copy, code, conversion with a check of range,
+ * or floats with mean and deviation. Codes of numbers go through the double or
+ * the decimal text, so that a column of numbers and one of texts agree. */
+
 /* ---- Codes */
 
 static weir_status fail_unknown(const weir_code *code, weir_sv text,
@@ -17,6 +22,7 @@ static weir_status fail_unknown(const weir_code *code, weir_sv text,
                    WEIR_SV(code->column), WEIR_SV(text));
 }
 
+/* The number of boundaries <= v, by bisection: boundaries rise. */
 static weir_status bucket(const weir_code *code, double v, const weir_mark *at,
                           int32_t *out, weir_error *err) {
   if (!isfinite(v))
@@ -86,7 +92,8 @@ static double load(weir_dtype dtype, const void *src, int64_t i) {
   }
 }
 
-/* Whether |v| is a value of |dtype|, an integer type. */
+/* Whether |v| is a value of |dtype|, an integer type. The largest double below
+ * 2^63 is 2^63 - 1024. */
 static bool in_range(weir_dtype dtype, double v) {
   double low = 0, high = 1; /* bool */
   if (dtype == WEIR_U8) high = UINT8_MAX;
@@ -114,6 +121,7 @@ static bool store(weir_dtype dtype, void *dst, int64_t i, double v) {
 static weir_status convert(const weir_transform *t, const void *src, int64_t n,
                            void *dst, weir_error *err) {
   for (int64_t i = 0; i < n; i++) {
+    /* Not through a double, which has 53 bits only. */
     bool wide = t->from == WEIR_I64 && t->to == WEIR_I64;
     if (wide) {
       ((int64_t *)dst)[i] = ((const int64_t *)src)[i];

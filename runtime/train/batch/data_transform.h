@@ -8,7 +8,7 @@
 /* From a source's column to the column that is fed: codes (bucketize,
  * hash_bucket, vocabulary), dtype, normalise. */
 
-/* A code with what it needs, for texts and for numbers. Immutable. */
+/* A code with its tables, for texts and for numbers. Immutable. */
 typedef struct weir_code {
   weir_code_kind kind;
   const double *boundaries;

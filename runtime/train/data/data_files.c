@@ -10,6 +10,10 @@
 #include "runtime/graph/pattern.h"
 #include "runtime/train/data/data_source.h"
 
+/* Paths of a section. Patterns match names of one folder, hidden files left
+ * out; matches are sorted, because a folder lists its files in any order and
+ * the numbers of examples follow from that of files. */
+
 enum { kMaxFiles = 1 << 16 };
 
 /* ---- The root */

@@ -7,7 +7,7 @@
 /* The files of a section. */
 
 /* The paths that |files| names, patterns ('*' and '?' in the last part)
- * replaced by what they match, sorted. At least one.
+ * replaced by their matches, sorted. At least one.
  * Errors: W4001, W4002, W4024, W6001. */
 weir_status weir_data_paths(const weir_source_context *context,
                             const weir_files_spec *files,
@@ -30,7 +30,7 @@ weir_status weir_data_beside_graph(const weir_graph *graph, weir_sv name,
 weir_status weir_source_column_size(weir_source_column *column,
                                     weir_error *err);
 
-/* What the spec says of the column, or NULL. */
+/* The column's entry in the spec, or NULL. */
 const weir_column_spec *weir_data_column_spec(const weir_data_spec *spec,
                                               weir_sv name);
 

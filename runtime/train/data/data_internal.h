@@ -10,7 +10,7 @@
 #include "runtime/train/data/data_map.h"
 #include "runtime/train/data/data_source.h"
 
-/* What the files of data sets and iterators share. */
+/* Shared by the files of data sets and iterators. */
 
 struct weir_dataset {
   atomic_int refs;
@@ -21,7 +21,7 @@ struct weir_dataset {
   const char *root;
   weir_source *source;
   /* One for each column that is read: the source's column and its transform;
-   * |columns| is what comes out, after a map that of its outputs. */
+   * |columns| are those that come out, after a map its outputs. */
   uint32_t read_count;
   const uint32_t *read_from;
   const weir_transform *transforms;
@@ -35,7 +35,7 @@ struct weir_dataset {
   int64_t round;         /* examples of a round */
   int64_t epoch;         /* examples given in an epoch; INT64_MAX: no end */
   bool pad;
-  bool fixed_batch; /* the graph says so */
+  bool fixed_batch; /* by the graph */
 };
 
 /* A batch with its memory. The tail tensors are the last batch's, smaller ones
@@ -71,7 +71,7 @@ struct weir_data_iter {
   weir_data_maker maker;
   weir_data_slot *slots;
   uint32_t slot_count;
-  /* Where it stands after what was given last. */
+  /* Where it stands after the batch given last. */
   uint64_t epoch;
   int64_t at;
   int64_t wait_ns;

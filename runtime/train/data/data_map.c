@@ -11,7 +11,13 @@
 #include "runtime/train/data/data_internal.h"
 #include "runtime/train/data/data_map_block.h"
 
-/* `map`: a graph between what is read and what is fed. */
+/* `map`: a graph between the columns read and the columns fed.
+ *
+ * Shapes must follow from the columns before the first batch, since a batch's
+ * memory is allocated once. A map of batches is bound to each slot's tensors
+ * and copies nothing; a map of examples is bound to one row, which is copied in
+ * and out. A pool of its own has one thread: batches are made ahead on a thread
+ * already, beside training. */
 
 struct weir_data_map {
   const weir_env *env;

@@ -17,7 +17,10 @@ enum {
   kMostExamples = 1000000
 };
 
-/* What a pass over an epoch finds. */
+/* One pass over an epoch, with a few numbers kept for each column; both forms
+ * of the answer are printed from them. */
+
+/* The facts of a column that the pass finds. */
 typedef struct column_facts {
   bool counts; /* a single small integer in each example */
   int64_t classes[kClasses];

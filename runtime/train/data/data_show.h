@@ -5,7 +5,7 @@
 #include "runtime/base/json/json.h"
 #include "runtime/train/data/data.h"
 
-/* What is in a data set, for people and for programs: columns, examples,
+/* The contents of a data set, for people and for programs: columns, examples,
  * batches, files, the first rows, and how often each value of a small integer
  * column (a label) occurs in an epoch. Reads the epoch, at most 1,000,000
  * examples of it. Errors: those of weir_data_iter_next, W6001. */

@@ -7,12 +7,12 @@
 #include "runtime/train/source/vocabulary.h"
 #include "runtime/train/spec/data_spec.h"
 
-/* Where examples come from.
+/* Sources of examples.
  *
- * A source is immutable: it knows its columns and how many examples there are,
- * and gives any of them by number. What changes while reading (a window over a
- * file, a place in it) is in a cursor; each iterator has its own, so a source
- * needs no lock. Order, batches and conversion are not a source's business.
+ * A source is immutable: it knows its columns and the number of its examples,
+ * and gives any of them by number. The state of reading (a window over a file,
+ * a place in it) is in a cursor; each iterator has its own, so a source needs
+ * no lock. Order, batches and conversion are not a source's business.
  *
  *   source_open(...) -> source -> cursor_create -> read, read, ...
  *
@@ -67,7 +67,7 @@ static inline void weir_source_release(weir_source *source) {
   if (source != NULL) source->vtable->release(source);
 }
 
-/* What the open functions share. Everything is borrowed and lives as long as
+/* Arguments of the open functions. Everything is borrowed and lives as long as
  * the source; |arena| is the data set's. */
 typedef struct weir_source_context {
   const weir_env *env;
@@ -81,7 +81,7 @@ typedef struct weir_source_context {
 
 /* ---- Kinds of source. */
 
-/* What `files` is for a source. */
+/* The form of `files` for a source. */
 typedef enum weir_source_files {
   WEIR_FILES_NONE,     /* the source takes no files */
   WEIR_FILES_LIST,     /* a path, a pattern or a list of such */

@@ -14,7 +14,14 @@
 #include "runtime/train/loop/loop_internal.h"
 #include "runtime/train/loop/loop_save.h"
 
-/* Steps, and what makes a loop. */
+/* Steps.
+ *
+ * An update is |accumulate| runs: all but the last use |accumulator|, which
+ * only adds gradients up; the last uses |stepper|, which also assigns the
+ * variables. A run changes nothing unless all of it succeeds, and |accept_loss|
+ * is part of it: so after a loss that is not finite the values are still those
+ * before the run, and the run can be made again to find the node. Counters move
+ * only after a run has succeeded. */
 
 int64_t weir_loop_clock(const weir_loop *loop) {
   return loop->env->clock->now_ns(loop->env->clock->self);
@@ -209,7 +216,7 @@ weir_status weir_loop_run(weir_loop *loop, weir_train_end *out_end,
     s = weir_loop_step(loop, out_end, err);
   } while (s == WEIR_OK && *out_end == WEIR_TRAIN_END_GOING);
   if (s == WEIR_OK) return weir_loop_finish(loop, err);
-  if (loop->store != NULL) { /* what is under way is written all the same */
+  if (loop->store != NULL) { /* a save under way is finished all the same */
     weir_error ignored = WEIR_ERROR_INIT;
     weir_status waited = weir_checkpoint_wait(loop->store, &ignored);
     if (waited != WEIR_OK) weir_loop_warn(loop, &ignored);

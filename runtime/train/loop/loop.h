@@ -11,15 +11,15 @@
  *   weir_loop_create(graph, options) -> loop    spec read, training graph made,
  *                                               data opened, newest checkpoint
  *                                               restored
- *   weir_loop_step(loop) ...                    one update, and what is due
+ *   weir_loop_step(loop) ...                    one update, and the work due
  *                                               after it: evaluation,
  *                                               checkpoint, summaries
  *   weir_loop_finish(loop)                      last checkpoint, files closed
  *
  * weir_loop_run does the last two. Time comes from the env's clock only.
  *
- * The order of what a step brings is fixed: update, summaries, evaluation,
- * stop rules, checkpoint. A checkpoint therefore holds the verdict of every
+ * The order within a step is fixed: update, summaries, evaluation, stop rules,
+ * checkpoint. A checkpoint therefore holds the verdict of every
  * evaluation before it, and a run that goes on from it takes the same
  * decisions as one that was never interrupted. */
 

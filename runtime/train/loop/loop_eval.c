@@ -12,7 +12,9 @@
 #include "runtime/train/loop/loop_internal.h"
 
 /* Evaluation: the metrics of the source graph, not in training mode, averaged
- * over the examples of a data set. */
+ * over the examples of a data set: batch means are weighted by rows, so a small
+ * last batch counts as much as it has examples, and exp of a perplexity is
+ * taken of the whole mean. The same session runs it, so weights are shared. */
 
 double weir_loop_mean(const weir_tensor *tensor) {
   int64_t n = weir_shape_elements(&tensor->shape);

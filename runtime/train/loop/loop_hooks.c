@@ -9,9 +9,11 @@
 #include "runtime/train/loop/loop_internal.h"
 #include "runtime/train/loop/loop_save.h"
 
-/* What comes after a step, and in which order: the log, summaries, evaluation,
- * stop rules, checkpoint. */
+/* The work after a step, in its order: the log, summaries, evaluation, stop
+ * rules, checkpoint. */
 
+/* How many times |epochs| have passed. 1e-9 makes up for the rounding of
+ * fractions: ten times a tenth of an epoch is due at its end, not later. */
 static uint64_t times_of(const weir_loop *loop, double epochs) {
   if (epochs <= 0) return 0;
   return (uint64_t)floor(weir_loop_epochs(loop) / epochs + 1e-9);
@@ -123,7 +125,7 @@ static weir_status write_histograms(weir_loop *loop, weir_error *err) {
   return WEIR_OK;
 }
 
-/* A summary that cannot be written is told once; training goes on. */
+/* A summary that cannot be written is a warning, once; training goes on. */
 static void summarise(weir_loop *loop) {
   weir_error err = WEIR_ERROR_INIT;
   weir_status s = WEIR_OK;

@@ -4,12 +4,12 @@
 
 #include "runtime/train/loop/loop_internal.h"
 
-/* What a step or an epoch brings: reports, evaluations, checkpoints. */
+/* The work after a step or an epoch: reports, evaluations, checkpoints. */
 
 /* Counts from now, as if it had been due last at or before this moment. */
 void weir_loop_due_begin(const weir_loop *loop, weir_due *due);
 
-/* What a step or the end of an epoch brings. */
+/* Does the work due after a step or at the end of an epoch. */
 weir_status weir_loop_after(weir_loop *loop, weir_error *err);
 
 #endif

@@ -23,7 +23,7 @@ typedef struct weir_due {
   uint64_t epochs; /* how many times |every.epochs| */
 } weir_due;
 
-/* A data set with the stepper that eats it. */
+/* A data set and its stepper. */
 typedef struct weir_loop_eval_on {
   const char *name;
   weir_dataset *data;
@@ -42,7 +42,7 @@ struct weir_loop {
   weir_train_callbacks calls;
   weir_train_spec *spec;
   weir_train_graph *train;     /* NULL: to evaluate only */
-  const weir_graph *run_graph; /* what the session runs */
+  const weir_graph *run_graph; /* the session's */
   weir_exec_session *session;
 
   /* Data and steps. */
@@ -51,7 +51,7 @@ struct weir_loop {
   weir_stepper *stepper, *accumulator; /* the last run of an update; others */
   weir_loop_eval_on evals[WEIR_LOOP_EVALS];
   weir_loop_metric *metrics;
-  weir_train_watch watch; /* what a step fetches */
+  weir_train_watch watch; /* the fetches of a step */
   weir_train_value *values, *eval_values;
   double *sums;
   uint32_t metric_count;
@@ -95,7 +95,7 @@ struct weir_loop {
 int64_t weir_loop_clock(const weir_loop *loop);
 /* Epochs finished, with the fraction where batches are known. */
 double weir_loop_epochs(const weir_loop *loop);
-/* Tells calls->warning, if there is one. */
+/* Calls calls->warning, if there is one. */
 void weir_loop_warn(const weir_loop *loop, const weir_error *err);
 
 /* Gives the graph's own states their first values. */

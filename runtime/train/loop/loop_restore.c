@@ -122,7 +122,7 @@ static weir_status begin(weir_loop *loop, weir_error *err) {
                                  loop->session, &count, err);
 }
 
-/* Tells warnings on and counts them. */
+/* Passes warnings on and counts them. */
 typedef struct counted_sink {
   const weir_diag_sink *to;
   unsigned count;

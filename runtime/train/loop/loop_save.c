@@ -38,7 +38,7 @@ weir_status weir_loop_save_open(weir_loop *loop, weir_error *err) {
                                     err);
 }
 
-/* What the loop itself must know to go on. */
+/* The loop's own place, from which it goes on. */
 static weir_status write_extra(weir_loop *loop, weir_error *err) {
   weir_json_writer w;
   weir_strbuf_clear(&loop->extra);
@@ -149,7 +149,7 @@ weir_status weir_loop_finish(weir_loop *loop, weir_error *err) {
     loop->saved = false;
   }
   if (!loop->saved || loop->saved_runs != loop->runs) {
-    loop->save_failed = true; /* the error is returned, not told besides */
+    loop->save_failed = true; /* the error is returned, so no warning too */
     s = weir_loop_save_now(loop, err);
     if (s == WEIR_OK) s = weir_checkpoint_wait(loop->store, err);
   }

@@ -7,7 +7,7 @@
 
 /* A graph's outputs over a data set. */
 
-/* What one batch gave; all lent for the call. */
+/* The outputs of one batch; all lent for the call. */
 typedef struct weir_predict_batch {
   uint64_t first;       /* number of its first example, from 0 */
   int64_t rows;         /* examples of it that are wanted */

@@ -7,6 +7,12 @@
 #include "runtime/exec/session/session_run.h"
 #include "runtime/train/data/data_open.h"
 
+/* A session run on batches. A binding is made for a shape, so each shape of
+ * batch has a lane: a binding with tensors of its own, into which batches are
+ * copied. A copy costs little beside a step, and a binding to the batch's
+ * memory would have to be made for each prefetched slot. Four lanes, the least
+ * recently used goes: full batches and the last one of an epoch take two. */
+
 enum { LANES = 4 };
 
 /* One shape of batch: its binding, its inputs, its outputs. */
@@ -65,7 +71,7 @@ static bool dims_fit(const weir_shape *want, const weir_shape *got) {
   return true;
 }
 
-/* What is known before any batch is read. */
+/* Checks what is known before any batch is read. */
 static weir_status check_column(const weir_stepper *s,
                                 const weir_graph_port *input,
                                 const weir_data_column *column,
@@ -248,6 +254,7 @@ const weir_tensor *weir_stepper_output(const weir_stepper *s, uint32_t i) {
   return s->last->fetches[i].tensor;
 }
 
+/* For a run whose result is not wanted: fails it, so no variable changes. */
 static weir_status refuse(void *self, weir_error *err) {
   (void)self;
   return weir_fail(err, WEIR_W5020, NULL, "no node made a NaN");

@@ -6,9 +6,9 @@
 #include "runtime/graph/train/train.h"
 #include "runtime/tensor/tensor.h"
 
-/* What a run writes for people to look at: TensorBoard event files, and the
+/* Summaries of a run, for people to look at: TensorBoard event files, and the
  * same numbers as CSV and as JSON lines. Failures never end a training: the
- * caller tells the first one as a warning. One thread at a time. */
+ * caller reports the first one as a warning. One thread at a time. */
 typedef struct weir_summary weir_summary;
 
 typedef struct weir_summary_options {

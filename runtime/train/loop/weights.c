@@ -11,7 +11,7 @@
 
 /* ---- Variables */
 
-/* Collects what does not fit, for one message. */
+/* Collects variables that do not fit, for one message. */
 typedef struct misfits {
   char text[400];
   size_t used;

@@ -7,6 +7,11 @@
 #include "runtime/base/size.h"
 #include "runtime/train/data/data_files.h"
 
+/* Columns that are arrays, cut into parts (files). Example i is found by
+ * bisection over the parts' first examples, and a run of examples that crosses
+ * parts is read piece by piece. All parts in memory if they fit into `memory`,
+ * else row by row from their files. */
+
 enum { kWindow = 65536 };
 
 typedef struct array_source {
@@ -14,7 +19,7 @@ typedef struct array_source {
   weir_array_column *columns;
 } array_source;
 
-/* A stream for each column whose files are gzip. */
+/* A stream for each column of gzip files. */
 typedef struct array_cursor {
   const weir_env *env;
   uint32_t count;

@@ -19,15 +19,15 @@ typedef struct weir_array_column {
   uint32_t part_count;
 } weir_array_column;
 
-/* Makes a source of |count| columns whose parts the source takes over, also
- * when it fails. |infos| have name and mark; dtype and dims are filled in.
+/* Makes a source of |count| columns and takes their parts over, also when it
+ * fails. |infos| have name and mark; dtype and dims are filled in.
  * Errors: W4022, W4025, W6001. */
 weir_status weir_source_arrays(const weir_source_context *context,
                                weir_array_column *columns,
                                weir_source_column *infos, uint32_t count,
                                weir_source **out_source, weir_error *err);
 
-/* Releases what the parts hold. */
+/* Releases the parts' tensors and files. */
 void weir_array_columns_release(weir_array_column *columns, uint32_t count);
 
 /* ---- For sources of files. */

@@ -1,8 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/train/source/records.h"
 
+#include <assert.h>
+
 #include "runtime/base/vec.h"
 #include "runtime/train/data/data_files.h"
+
+/* Records of any length have no place that could be computed, so some places
+ * are kept: every |stride|-th, a power of two that doubles when the index is
+ * full, at which every second entry goes. So one scan is enough, without
+ * knowing the number of records before, and the index has at least half of its
+ * size in use. A record is then reached in less than |stride| steps.
+ *
+ * Batches of a stream (source_window.c) read from as many places in turn as
+ * there are lanes. A small table, from the number of a record to its place,
+ * keeps the place after each read: the next window of a lane begins there. A
+ * collision costs a walk from the index, nothing else. */
 
 enum {
   kWindow = 65536,
@@ -144,6 +157,8 @@ weir_status weir_records_scan(weir_records *r, weir_record_next_fn next,
   return s;
 }
 
+/* Fibonacci hashing: numbers in arithmetic progression, as lanes have them, are
+ * spread evenly (Knuth, The Art of Computer Programming 3, 6.4). */
 static size_t slot_of(const weir_record_cursor *c, int64_t at) {
   uint64_t h = (uint64_t)at * 0x9e3779b97f4a7c15u;
   return (size_t)(h >> 40) & c->hint_mask;
@@ -162,6 +177,7 @@ static void go_near(weir_record_cursor *c, int64_t at) {
     c->at = at;
     c->place = hint->place;
   } else if (c->at < indexed || c->at > at) {
+    assert((size_t)(indexed / r->stride) < r->index_count);
     c->at = indexed;
     c->place = r->index[indexed / r->stride];
   }

@@ -7,7 +7,7 @@
 /* Files of records of any length (csv rows, TFRecords, tokens), numbered.
  *
  * All files are read once when they are opened: that counts the records, finds
- * what is unsound, and fills an index with the place of every k-th record; k
+ * damage, and fills an index with the place of every k-th record; k
  * grows so that the index stays below 256 KiB or 1/64 of the files. A cursor
  * then goes to any record from the place before it that is nearest: where it
  * stands, where it stood a while ago (one place for each lane of a stream), or

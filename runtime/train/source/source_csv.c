@@ -8,6 +8,11 @@
 #include "runtime/train/source/records.h"
 #include "runtime/train/spec/parse_value.h"
 
+/* Rows of CSV files as examples. The scan at opening counts rows, checks their
+ * fields and builds vocabularies; a read then goes to the row, splits it again
+ * and parses the fields of the columns that are wanted. Text is parsed at each
+ * read: numbers in memory would take more than the index does. */
+
 /* A column: some fields of a row, most often one. */
 typedef struct csv_column {
   const uint32_t *fields;
@@ -246,7 +251,7 @@ static weir_status find_field(opening *o, weir_sv name, const weir_mark *at,
   return status;
 }
 
-/* Column |c| from |said| (NULL: a field of the header nobody speaks of). */
+/* A column from |said| (NULL: a field of the header without an entry). */
 static weir_status add_column(opening *o, const weir_column_spec *said,
                               weir_sv name, uint32_t ordinal) {
   csv_source *s = o->source;

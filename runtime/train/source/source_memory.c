@@ -15,7 +15,7 @@ typedef struct level {
   uint32_t next;
 } level;
 
-/* What was asked for, else what the graph's input takes, else f32. */
+/* The dtype of the column's entry, else of the graph's input, else f32. */
 static weir_dtype choose_dtype(const weir_source_context *context,
                                weir_sv name) {
   const weir_column_spec *spec = weir_data_column_spec(context->spec, name);

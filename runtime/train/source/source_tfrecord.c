@@ -9,6 +9,10 @@
 #include "runtime/train/source/records.h"
 #include "runtime/train/spec/parse_value.h"
 
+/* Records of tf.Example as examples. The scan at opening compares the CRCs of
+ * lengths, and reads the records themselves only to build a vocabulary; a
+ * record's data is compared with its CRC when it is read. */
+
 typedef struct record_column {
   weir_value_parser parser;
   int64_t elements;

@@ -136,8 +136,8 @@ static weir_status make_columns(const weir_source_context *context,
   return WEIR_OK;
 }
 
-/* Pieces of the shard's span; a piece gives as many windows as it holds with
- * what their targets need. */
+/* Pieces of the shard's span; a piece gives as many windows as it holds, the
+ * one example more for the last target included. */
 static void lay_out(const weir_source_context *x, window_source *s) {
   int64_t n = s->inner->examples, shards = 1, shard = 0;
   if (x->spec->sharded && x->shards > 0) {

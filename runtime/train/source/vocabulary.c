@@ -8,6 +8,11 @@
 #include "runtime/base/utf8.h"
 #include "runtime/base/vec.h"
 
+/* Texts are numbered in the order in which they are appended; a hash map finds
+ * the number, an array the text. Counting keeps each text once: memory grows
+ * with different texts, not with the data. Sorted by a heap, n log n for any
+ * input and without memory of its own. */
+
 struct weir_vocabulary {
   atomic_int refs;
   const weir_allocator *alloc;
@@ -65,7 +70,7 @@ void weir_vocabulary_release(weir_vocabulary *v) {
   weir_free(v->alloc, v);
 }
 
-/* Adds |text| unless it is there; |*out_new| tells. */
+/* Adds |text| unless it is there; |*out_new|: it was not. */
 static weir_status append(weir_vocabulary *v, weir_sv text, bool *out_new,
                           weir_error *err) {
   *out_new = weir_map_get(&v->map, text) == WEIR_MAP_NONE;

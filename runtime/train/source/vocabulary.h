@@ -22,7 +22,7 @@ void weir_vocabulary_builder_release(weir_vocabulary_builder *builder);
 /* Counts |text|, which is copied. Errors: W6001; W6003 past 2^32 - 2 texts. */
 weir_status weir_vocabulary_builder_add(weir_vocabulary_builder *builder,
                                         weir_sv text, weir_error *err);
-/* The vocabulary of what was counted: at most |size| entries (0: all), the one
+/* The vocabulary of the texts counted: at most |size| entries (0: all), the one
  * called |unknown| (empty: none) among them. */
 weir_status weir_vocabulary_builder_finish(
     const weir_vocabulary_builder *builder, int64_t size, weir_sv unknown,

@@ -5,10 +5,10 @@
 #include "runtime/graph/graph.h"
 
 /* A section of `data:`, read: every key's value checked and given its default.
- * Which keys there are and what form they have, the loader has checked already
- * (runtime/graph/load/sections_data.c). The keys of one source only are read by
- * that source as it opens. Texts live as long as the graph, lists in the arena
- * that was passed in. */
+ * The loader has checked the keys and their form already
+ * (runtime/graph/load/sections_data.c). Keys that belong to one source are read
+ * by that source as it opens. Texts live as long as the graph, lists in the
+ * arena that was passed in. */
 
 struct weir_source_def; /* data_source.h */
 
@@ -20,7 +20,7 @@ typedef enum weir_remainder {
   WEIR_REMAINDER_COUNT
 } weir_remainder;
 
-/* What becomes of a value before it is an element. */
+/* The code that makes an element of a value. */
 typedef enum weir_code_kind {
   WEIR_CODE_NONE,
   WEIR_CODE_BUCKETIZE, /* the number of boundaries <= value */
@@ -28,19 +28,19 @@ typedef enum weir_code_kind {
   WEIR_CODE_VOCABULARY /* place in a list */
 } weir_code_kind;
 
-/* Where a vocabulary comes from: exactly one of list, file, build. */
+/* The origin of a vocabulary: exactly one of list, file, from, build. */
 typedef struct weir_vocabulary_spec {
   const weir_yaml *list; /* of texts */
   weir_sv file;          /* beneath the data root */
   weir_sv from;          /* another data set's; it builds or loads it */
   weir_sv save;          /* written there when built; beside the graph */
-  weir_sv unknown;       /* entry of what is not listed; empty: an error */
+  weir_sv unknown;       /* entry of unlisted texts; empty: an error */
   int64_t size;          /* at most so many entries when built; 0: all */
   bool build;
   weir_mark mark;
 } weir_vocabulary_spec;
 
-/* What is said of a column, wherever it is said. */
+/* All entries of a column, from every key that names it. */
 typedef struct weir_column_spec {
   weir_sv name;
   weir_mark mark;

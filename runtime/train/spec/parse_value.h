@@ -4,7 +4,7 @@
 
 #include "runtime/train/batch/data_transform.h"
 
-/* A column whose values are texts: what each becomes in an example. */
+/* From texts to the elements of a column. */
 typedef struct weir_value_parser {
   weir_code code; /* NONE: a number of |dtype| */
   weir_dtype dtype;

@@ -21,12 +21,12 @@
  *   s = d->vt->wait(d, event, err);             the copy has ended
  *   d->vt->free(d, buffer);
  *
- * Who calls: tests only, so far; the executor will, once programs have parts on
+ * Callers: tests only, so far; the executor will, once programs have parts on
  * a device other than the host. Any thread, no lock held. A method that cannot
- * do its work says so (W6001, W6004, W5001) and leaves the device usable,
+ * do its work fails (W6001, W6004, W5001) and leaves the device usable,
  * unless it set |lost|: then every later call fails with W6004.
  *
- * To add one: copy null.c, say what it is in README.md. A device that needs a
+ * To add one: copy null.c, describe it in README.md. A device that needs a
  * driver lives in a module of its own behind the loader, so that one program
  * runs with and without it. */
 
@@ -47,7 +47,7 @@ typedef struct weir_device_place {
   size_t offset;
 } weir_device_place;
 
-/* What there is and what is free, in bytes. */
+/* The memory of a device and its use, in bytes. */
 typedef struct weir_device_memory {
   size_t total_bytes, limit_bytes, used_bytes, peak_bytes;
 } weir_device_memory;

@@ -26,8 +26,8 @@ typedef enum weir_device_kind {
   WEIR_DEVICE_KINDS /* so many there are */
 } weir_device_kind;
 
-/* What one device can do. The only cost model: the placer reads it, the
- * compiler too. */
+/* The speed and memory of one device. The only cost model: the placer reads it,
+ * the compiler too. */
 typedef struct weir_device_model {
   int64_t memory_bytes; /* INT64_MAX: no cap */
   int64_t mflops;       /* million floating point operations a second */

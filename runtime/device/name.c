@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <stdio.h>
 
-/* What is left of the text while parsing. */
+/* The place in the text while parsing. */
 typedef struct cursor {
   weir_sv text;
   size_t at;

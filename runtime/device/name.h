@@ -32,12 +32,12 @@ typedef struct weir_device_name {
 weir_device_name weir_device_name_any(void);
 
 /* Parses |text|. On failure |*bad_offset| (may be NULL) is where reading
- * stopped. Errors: W1115, with what was expected. */
+ * stopped. Errors: W1115, with the part that was expected. */
 weir_status weir_device_name_parse(weir_sv text, weir_device_name *out_name,
                                    size_t *bad_offset, weir_error *err);
 
-/* Fills what |name| leaves open from |defaults|: TensorFlow's merge. A job that
- * differs drops the task of |defaults|, a type that differs its index. */
+/* Fills the open parts of |name| from |defaults|: TensorFlow's merge. A job
+ * that differs drops the task of |defaults|, a type that differs its index. */
 weir_device_name weir_device_name_merge(const weir_device_name *name,
                                         const weir_device_name *defaults);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The null transport: nobody is there. To write a transport, copy this file,
+ * The null transport: it has no peers. To write a transport, copy this file,
  * rename, and replace bodies. */
 #include "runtime/net/null.h"
 

@@ -4,7 +4,7 @@
 
 #include "runtime/net/transport.h"
 
-/* A transport that reaches nobody. */
+/* A transport without peers. */
 
 /* A transport to nowhere: every connect is answered, from the next poll, by
  * on_closed(UNREACHABLE). To be copied. Errors: W6001. */

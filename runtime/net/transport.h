@@ -6,9 +6,9 @@
 #include "runtime/base/status.h"
 #include "runtime/base/sv.h"
 
-/* Transports: how the frames of one task reach another.
+/* Transports: they carry frames from one task to another.
  *
- * A frame is bytes with a length; what is in it is the business of rooms above.
+ * A frame is bytes with a length; its content is the business of rooms above.
  * The transport keeps order within a connection, never blocks, and never calls
  * back while one of its own calls is on the stack: everything that happens is
  * reported from poll(). That way the same protocol code runs over a network, in
@@ -18,7 +18,7 @@
  *   t->vt->send(t, c, frame, err);           queued, or W7's RESOURCE_EXHAUSTED
  *   t->vt->poll(t, deadline_ns, err);        calls on_frame, on_closed, ...
  *
- * Who calls: one thread per transport. wake() alone may be called from any. */
+ * Callers: one thread per transport. wake() alone may be called from any. */
 
 typedef struct weir_transport weir_transport;
 typedef uint64_t weir_connection; /* never reused; 0: none */
@@ -32,7 +32,7 @@ typedef enum weir_close_reason {
   WEIR_CLOSED_RESET    /* frames under way may or may not have arrived */
 } weir_close_reason;
 
-/* What the owner is told, from poll() only. Frames are lent for the call. */
+/* Callbacks to the owner, from poll() only. Frames are lent for the call. */
 typedef struct weir_transport_handler {
   void *self;
   void (*on_connected)(void *self, weir_connection c, weir_sv peer);
@@ -55,8 +55,8 @@ typedef struct weir_transport_vtable {
                       void (*released)(void *self), void *self,
                       weir_error *err);
   void (*close)(weir_transport *t, weir_connection c);
-  /* Handles what has happened; waits for something until |deadline_ns| on the
-   * env's clock (0: does not wait). */
+  /* Handles all events so far; waits for one until |deadline_ns| on the env's
+   * clock (0: does not wait). */
   weir_status (*poll)(weir_transport *t, int64_t deadline_ns, weir_error *err);
   void (*wake)(weir_transport *t); /* ends a poll; any thread */
 } weir_transport_vtable;

@@ -15,7 +15,7 @@
 enum { WEIR_MAX_RANK = 8 };
 
 typedef struct weir_dim {
-  int64_t value;   /* the size, or what is added to the symbol */
+  int64_t value;   /* the size, or the number added to the symbol */
   uint32_t symbol; /* 0: the size is known */
   /* The dimension's own name, as a symbol of the graph: how a mesh knows it
    * from others of its size. 0: none. Copies keep it, arithmetic drops it. */
@@ -38,7 +38,7 @@ static inline bool weir_dim_known(weir_dim d) {
   return d.symbol == 0;
 }
 
-/* Of one size, whatever the names. */
+/* Of one size; names play no part. */
 static inline bool weir_dim_equal(weir_dim a, weir_dim b) {
   return a.value == b.value && a.symbol == b.symbol;
 }
@@ -61,8 +61,8 @@ bool weir_shape_same(const weir_shape *a, const weir_shape *b);
 /* A shape of known dimensions, unchecked; |rank| at most WEIR_MAX_RANK. */
 weir_shape weir_shape_of(int rank, const int64_t *dims);
 
-/* Checks rank, signs, and that elements and bytes fit 63 bits whatever the
- * order of the product (a 0 hides nothing). Symbols count as 1.
+/* Checks rank, signs, and that elements and bytes fit 63 bits in any order of
+ * the product (a 0 hides nothing). Symbols count as 1.
  * Errors: W2001, W2002, W2003. */
 weir_status weir_shape_check(const weir_shape *shape, weir_dtype dtype,
                              weir_error *err);

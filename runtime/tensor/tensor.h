@@ -11,7 +11,7 @@
 
 /* A tensor: dtype, shape of known dimensions, and row-major contiguous data on
  * the host, 64-byte aligned when weir allocated it. Reference-counted; the
- * count is atomic, the data is not guarded: whoever holds the only reference
+ * count is atomic, the data is not guarded: the holder of the only reference
  * may write. Layouts other than row-major exist inside programs only. */
 typedef struct weir_tensor {
   atomic_int refs;
@@ -32,7 +32,7 @@ weir_status weir_tensor_create_shaped(const weir_allocator *alloc,
                                       weir_tensor **out_tensor,
                                       weir_error *err);
 
-/* Memory with elements in it, and who gives it back. */
+/* Memory with elements in it, and the function that gives it back. */
 typedef struct weir_tensor_memory {
   weir_dtype dtype;
   const weir_shape *shape;
@@ -41,7 +41,7 @@ typedef struct weir_tensor_memory {
   void *self;
 } weir_tensor_memory;
 
-/* A tensor over |memory|, whose release is called once when the last reference
+/* A tensor over |memory|; its release is called once, when the last reference
  * goes. On failure nothing was taken. Errors: W2001-W2003, W6001. */
 weir_status weir_tensor_wrap(const weir_allocator *alloc,
                              const weir_tensor_memory *memory,

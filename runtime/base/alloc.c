@@ -64,6 +64,12 @@ weir_status weir_fail_memory(weir_error *err, size_t bytes) {
                    bytes);
 }
 
+/* An arena: blocks in a list, the first one open. Allocation moves a number,
+ * release frees the blocks. Blocks grow with the arena's use, from 64 KiB to
+ * 4 MiB, so there are O(log) of them at first and at most a quarter of a block
+ * is lost when the next begins; a larger piece gets a block of its own behind
+ * the open one. */
+
 struct weir_arena_block {
   weir_arena_block *next;
   size_t capacity, used; /* of the bytes after this header */

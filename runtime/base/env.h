@@ -23,7 +23,7 @@ typedef struct weir_file {
 } weir_file;
 
 /* A folder held open, for writers whose files must be sound whenever the
- * machine stops. Names are plain: no '/'. What was written is on disk after
+ * machine stops. Names are plain: no '/'. Bytes written are on disk after
  * |sync|; that a file is there, gone or renamed, after |sync_folder|. After a
  * failed sync nothing is known of the file: write another one, never sync
  * again. |self| is weir_fs.self; folders, files and locks are the

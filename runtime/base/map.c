@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/map.h"
 
+#include <assert.h>
+
 #include "runtime/base/size.h"
+
+/* Open addressing with linear probing, at most half full, so a search ends at
+ * an empty slot, after 2.5 looks at most on average. Hashes are kept: growing
+ * hashes no key again, and most unequal keys are told apart without reading
+ * them. Entries are never removed, so there are no tombstones. */
 
 /* Multiply-and-mix over 8-byte words, little-endian. */
 uint64_t weir_hash_bytes(const void *data, size_t size, uint64_t seed) {
@@ -33,6 +40,7 @@ void weir_map_release(weir_map *map) {
 /* The slot that holds |key|, or the empty one where it belongs. */
 static weir_map_slot *find(weir_map_slot *slots, size_t capacity, weir_sv key,
                            uint32_t hash) {
+  assert(capacity > 0 && (capacity & (capacity - 1)) == 0);
   for (size_t i = hash & (capacity - 1);; i = (i + 1) & (capacity - 1)) {
     weir_map_slot *slot = &slots[i];
     if (slot->key.data == NULL) return slot;

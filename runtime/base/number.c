@@ -5,6 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Text to the nearest double, and a double to the shortest of a few texts that
+ * reads back as the same bits; neither depends on the locale. Most numbers are
+ * small enough to be exact by one multiplication; others go to strtod, as
+ * digits and exponent. */
+
 /* 767 digits decide any double; one more stands for all that follow. */
 enum { kDigits = 770, kExponentMost = 100000 };
 
@@ -125,7 +130,7 @@ bool weir_number_parse_int(weir_sv text, int64_t *out) {
   return true;
 }
 
-/* Turns whatever the locale's decimal point is into ".". */
+/* Turns the locale's decimal point, of any bytes, into ".". */
 static size_t put_point(char *text, size_t size) {
   size_t n = 0;
   for (size_t i = 0; i < size; i++) {

@@ -90,7 +90,7 @@ static bool parse(weir_sv text, const unit *units, int64_t bare, int64_t *out) {
   for (; name.size > 0 && units->name != NULL; units++)
     if (weir_sv_is(name, units->name)) factor = units->factor;
   if (factor == 0) return false;
-  /* An integer of more than 53 bits is not what the double says. */
+  /* A double cannot hold an integer of more than 53 bits. */
   if (weir_number_parse_int((weir_sv){text.data, number_end(text)}, &count)) {
     if (__builtin_mul_overflow(count, factor, &count)) return false;
     *out = count;

@@ -36,8 +36,8 @@ bool weir_quantity_seconds(weir_sv text, int64_t *out_ns);
  * 1. */
 bool weir_quantity_rate(weir_sv text, int64_t *out_bytes_per_us);
 
-/* The number that |text| begins with, and what follows it and its blanks: for a
- * key that takes units of its own ("1 epoch"). False when it begins with
+/* The number that |text| begins with, and the text after it and its blanks: for
+ * a key that takes units of its own ("1 epoch"). False when it begins with
  * none. */
 bool weir_quantity_split(weir_sv text, double *out_number, weir_sv *out_unit);
 

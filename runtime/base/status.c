@@ -98,8 +98,8 @@ weir_status weir_fail(weir_error *err, weir_error_id id, const weir_mark *at,
   return row->status;
 }
 
-/* The bytes of |err| that its owner and we both know. An owner who forgot to
- * say its size has the first version's. */
+/* The bytes of |err| that its owner and we both know. Without a size it is
+ * taken for the first version's. */
 static size_t known_size(const weir_error *err) {
   if (err->struct_size < WEIR_ERROR_SIZE_0) return WEIR_ERROR_SIZE_0;
   return err->struct_size < sizeof *err ? err->struct_size : sizeof *err;

@@ -65,7 +65,8 @@ typedef struct weir_mark {
   uint32_t line, col, end_line, end_col;
 } weir_mark;
 
-/* What went wrong, in the caller's memory. Set |struct_size| before use. */
+/* The description of a failure, in the caller's memory. Set |struct_size|
+ * before use. */
 typedef struct weir_error {
   uint32_t struct_size;
   weir_status code;

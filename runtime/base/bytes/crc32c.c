@@ -3,7 +3,12 @@
 
 #include <string.h>
 
-/* The CRC is linear over bits: an entry of a table is the exclusive or of the
+/* Three ways to one sum: by tables, eight bytes at a time; by the CPU's
+ * instruction, in three lanes; and joining two sums, by which lanes become one.
+ * Joining multiplies the first sum by x^(8 size) modulo the polynomial, by
+ * repeated squaring: O(log size), however long the bytes were.
+ *
+ * The CRC is linear over bits: an entry of a table is the exclusive or of the
  * entries of its single bits, which stand here. Table k is for a byte that k
  * further bytes follow. */
 #define PICK(i, bit, v) (((i) >> (bit)&1u) ? (v) : 0u)

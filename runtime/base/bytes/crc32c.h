@@ -10,14 +10,14 @@
  * bytes at a time by tables; both give the same. Source: RFC 3720 B.4;
  * Kounavis and Berry, ISCC 2005 (slicing by eight). */
 
-/* The CRC of what |crc| stands for (0: nothing) followed by |size| bytes:
+/* The CRC of the bytes with CRC |crc| (0: none) followed by |size| bytes:
  * weir_crc32c(weir_crc32c(0, a, n), b, m) is the CRC of a and b joined. */
 uint32_t weir_crc32c(uint32_t crc, const void *data, size_t size);
 
 /* The CRC of bytes of CRC |a| followed by |b_size| bytes of CRC |b|. */
 uint32_t weir_crc32c_join(uint32_t a, uint32_t b, uint64_t b_size);
 
-/* weir_crc32c by tables, whatever the CPU has. For tests and comparisons. */
+/* weir_crc32c by tables, on every CPU. For tests and comparisons. */
 uint32_t weir_crc32c_table(uint32_t crc, const void *data, size_t size);
 
 /* As TFRecord stores it, so that a CRC of bytes that hold CRCs is still good:

@@ -72,8 +72,8 @@ uint64_t weir_proto_varint(weir_reader *r) {
   return 0;
 }
 
-/* The bytes of a field, whose size the message says: it is compared with what
- * is left before it becomes a size_t. */
+/* The bytes of a field. Their number comes from the message, so it is compared
+ * with the bytes left before it becomes a size_t. */
 static weir_reader read_bytes(weir_reader *r) {
   uint64_t size = weir_proto_varint(r);
   if (size > weir_reader_left(r)) r->failed = true;
@@ -102,7 +102,7 @@ bool weir_proto_next(weir_reader *r, weir_proto_field *out_field) {
       out_field->sub = read_bytes(r);
       break;
     default:
-      r->failed = true; /* groups, and what does not exist */
+      r->failed = true; /* groups, and unknown wire types */
   }
   return !r->failed;
 }

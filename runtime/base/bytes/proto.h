@@ -72,10 +72,9 @@ typedef struct weir_proto_field {
   weir_reader sub; /* BYTES: a reader over them, lent; else over nothing */
 } weir_proto_field;
 
-/* Reads one field. False at the end, and after a failure, which |r->failed|
- * tells apart. Fails on a field number or wire type that does not exist
- * (groups too), on a varint of more than ten bytes and on what passes the
- * end. */
+/* Reads one field. False at the end, and after a failure, then |r->failed| is
+ * set. Fails on a field number or wire type that does not exist (groups too),
+ * on a varint of more than ten bytes and on a field that passes the end. */
 bool weir_proto_next(weir_reader *r, weir_proto_field *out_field);
 
 /* The next varint of packed values; 0 and a failed reader when it is cut or

@@ -47,7 +47,7 @@ typedef struct weir_diag {
 } weir_diag;
 
 /* Called once per finding, in source order where possible, on the calling
- * thread. |diag| and what it points to are borrowed for the call. */
+ * thread. |diag| and its texts are borrowed for the call. */
 typedef struct weir_diag_sink {
   void *self;
   void (*report)(void *self, const weir_diag *diag);

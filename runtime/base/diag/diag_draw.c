@@ -6,7 +6,8 @@
 
 /* Source lines are shown in cells of a terminal: a tab reaches to the next
  * multiple of four, wide characters take two. Lines wider than the window are
- * cut around what is underlined. */
+ * cut around the underlined part. No memory is allocated: a line is walked
+ * again for each question about it. */
 
 enum { kTab = 4, kWindow = 100, kBefore = 20, kDots = 3 };
 

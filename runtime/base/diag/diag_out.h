@@ -4,8 +4,8 @@
 
 #include "runtime/base/diag/diag.h"
 
-/* Inside the diagnostics printer only: buffered output that escapes what a
- * terminal could take for commands. After a write that failed nothing more is
+/* Inside the diagnostics printer only: buffered output that escapes bytes which
+ * a terminal could take for commands. After a write that failed nothing more is
  * written. Allocates nothing. */
 
 enum { WEIR_DIAG_BUFFER = 512 };
@@ -39,11 +39,11 @@ void weir_out_safe(weir_diag_out *out, weir_sv text, const char *line_break);
 /* Switches the colour; nothing without colour. */
 void weir_out_style(weir_diag_out *out, weir_diag_style style);
 
-/* file:line:col, without what is unknown. */
+/* file:line:col, without the parts that are unknown. */
 void weir_out_place(weir_diag_out *out, const char *file, uint32_t line,
                     uint32_t col);
 
-/* Hands what is buffered to the writer. */
+/* Hands the buffered bytes to the writer. */
 void weir_out_flush(weir_diag_out *out);
 
 #endif

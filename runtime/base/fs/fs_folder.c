@@ -12,7 +12,11 @@
 #include "runtime/base/fs/fs_system.h"
 #include "runtime/base/fs/fs_write.h"
 
-/* A folder, a file in it, or a lock: a descriptor and what it is called. */
+/* Folders held open. All names are taken relative to the folder's descriptor
+ * (openat and its kin), so a folder that is moved or replaced meanwhile cannot
+ * send a write elsewhere, and a link in a name's place is not followed. */
+
+/* A folder, a file in it, or a lock: a descriptor and its path. */
 typedef struct handle {
   const weir_allocator *alloc;
   int fd;
@@ -78,7 +82,8 @@ static int sync_folder_fd(int fd) {
   return fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
 }
 
-/* Makes path[0, size) and syncs the folder it stands in. */
+/* Makes path[0, size) and syncs the folder it stands in: else a machine that
+ * stops might keep the files in it and lose the folder. */
 static int make_one(char *path, size_t size) {
   char kept = path[size];
   path[size] = '\0';
@@ -97,7 +102,7 @@ static int make_one(char *path, size_t size) {
   return error;
 }
 
-/* Makes |path| and what is missing above it. Returns 0 or an errno. */
+/* Makes |path| and missing folders above it. Returns 0 or an errno. */
 static int make_folders(const char *path) {
   char copy[WEIR_PATH_BYTES];
   size_t size = strlen(path);
@@ -111,7 +116,7 @@ static int make_folders(const char *path) {
     if (error == EEXIST) error = 0;
     if (error != 0 && first == 0) first = error;
   }
-  /* That one above cannot be made matters only if it is not there. */
+  /* A folder above that cannot be made matters only if it is not there. */
   return error == ENOENT && first != 0 ? first : error;
 }
 

@@ -19,8 +19,8 @@ enum {
   kReadBytes = 1 << 30 /* of one call */
 };
 
-/* What weir_file.self points to for a mapped file; a copied one has its block
- * there. */
+/* weir_file.self of a mapped file points here, that of a copied one to its
+ * block. */
 static const char kMapped[1];
 
 const char *weir_errno_text(int error_number) {
@@ -75,7 +75,8 @@ static bool on_kernel_fs(int fd) {
          fs.f_type == DEBUGFS_MAGIC || fs.f_type == TRACEFS_MAGIC;
 }
 
-/* Checks what was opened and gives its size. */
+/* Checks the open file, not its path, which may name another one by now; gives
+ * its size. */
 static weir_status check_file(int fd, const char *path, bool rooted,
                               size_t limit, size_t *out_size, weir_error *err) {
   struct stat info;

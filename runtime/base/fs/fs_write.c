@@ -11,6 +11,10 @@
 
 #include "runtime/base/fs/fs_system.h"
 
+/* A whole file by temporary, fsync, rename, fsync of the folder: whenever the
+ * machine stops, the name has the old bytes or the new ones. The temporary
+ * stands in the same folder, since a rename does not cross file systems. */
+
 enum { kTries = 100, kWriteBytes = 1 << 30 };
 
 weir_status weir_fs_fail_write(const char *path, const char *doing, int error,

@@ -7,7 +7,7 @@
 /* Writes files so that a reader sees the old or the new one. */
 
 /* Writes a whole file for weir_fs.write; see there. Devices and pipes are
- * written straight to, a link's target is what is replaced. */
+ * written straight to; of a link, the target is replaced. */
 weir_status weir_fs_write_file(const char *path, weir_bytes content,
                                weir_error *err);
 

@@ -28,7 +28,7 @@
  *
  * Reading. weir_json_next gives tokens until WEIR_JSON_END. Grammar, UTF-8,
  * escapes, surrogate pairs and depth are checked by the reader, names that
- * occur twice are left to whoever knows which names there are. After an error
+ * occur twice are left to the caller, who knows the names. After an error
  * every call fails with the same one:
  *
  *   weir_json_token token;

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
 #include "runtime/base/json/json.h"
 #include "runtime/base/json/json_text.h"
 #include "runtime/base/utf8.h"
 
-/* What may come next. */
+/* A pull parser: one token for each call, one pass over the bytes, no memory.
+ * Nesting is a stack of bits in one word, 1 for an object, so depth is bounded
+ * and nothing recurses. Lines and columns are counted only for an error, by
+ * going through the text again. */
+
+/* The tokens that may come next. */
 enum {
   kValue,      /* a value must */
   kFirst,      /* the first item of a collection, or its end */
@@ -146,6 +153,7 @@ static bool open_collection(weir_json_reader *r, bool object) {
 }
 
 static bool close_collection(weir_json_reader *r) {
+  assert(r->depth > 0);
   r->token = in_object(r) ? WEIR_JSON_OBJECT_END : WEIR_JSON_ARRAY_END;
   r->token_at = r->at++;
   r->depth--;

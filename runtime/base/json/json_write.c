@@ -63,7 +63,7 @@ static void separate(weir_json_writer *w) {
   w->has_items |= level_bit(w);
 }
 
-/* What stands before a value: in an object its key was written already. */
+/* The separator before a value; in an object its key has written that. */
 static void begin_value(weir_json_writer *w) {
   if (w->depth == 0) return;
   if ((w->is_object & level_bit(w)) != 0) {

@@ -11,10 +11,10 @@
  *
  * libyaml's events come in; aliases are resolved (both places are kept), `<<`
  * is merged, tags, tabs, duplicate keys, a second document, deep nesting and
- * bombs are refused. Scalars stay text: what they mean is decided by whoever
- * asks, with the rules of the YAML 1.2 core schema and no others (`no`, `on`
- * and `010` are text). The tree lives in the caller's arena and is immutable;
- * building it does not recurse.
+ * bombs are refused. Scalars stay text: the caller decides their meaning, by
+ * the rules of the YAML 1.2 core schema and no others (`no`, `on` and `010` are
+ * text). The tree lives in the caller's arena and is immutable; building it
+ * does not recurse.
  *
  * A mark's end is exclusive. An alias is a node of its own (|mark| is where the
  * alias stands) that shares the items below with the anchored one. A map's own

@@ -8,14 +8,14 @@
 #include "runtime/base/vec.h"
 #include "runtime/base/yaml/yaml.h"
 
-/* Inside the YAML reader only: what is known while a tree is built.
+/* Inside the YAML reader only: the state while a tree is built.
  *
  * Open collections stand on |frames|; their finished items on |pending|, the
  * innermost collection's last, and move to the arena when it ends. Every
  * function returns false when reading must stop: the builder's |status| then
  * says why. */
 
-/* What an anchor (&name) names. */
+/* An anchor (&name) and its value. */
 typedef struct weir_yaml_anchor {
   const weir_yaml *node; /* NULL until its end was seen */
   weir_mark mark;        /* of &name */

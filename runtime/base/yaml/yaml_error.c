@@ -70,7 +70,7 @@ bool weir_yaml_no_memory(weir_yaml_builder *b, size_t bytes) {
   return false;
 }
 
-/* --- what libyaml found --- */
+/* --- libyaml's findings --- */
 
 /* The place of byte |offset| of the text. */
 static weir_mark mark_of_offset(const weir_yaml_builder *b, size_t offset) {
@@ -102,7 +102,7 @@ static char byte_at(const weir_yaml_builder *b, const yaml_mark_t *mark) {
   return at < b->text.size ? b->text.data[at] : '\0';
 }
 
-/* What to do about libyaml's findings that graph files meet most. */
+/* Hints for those of libyaml's findings that graph files meet most. */
 static const char *hint_for(const char *problem) {
   static const char *const kHints[][2] = {
       {"mapping values are not allowed",

@@ -21,7 +21,7 @@ bool weir_yaml_stop(weir_yaml_builder *b, weir_error_id id, const weir_mark *at,
 /* Reports W6001; always false. */
 bool weir_yaml_no_memory(weir_yaml_builder *b, size_t bytes);
 
-/* Reports what stopped |parser|; always false. */
+/* Reports the reason why |parser| stopped; always false. */
 bool weir_yaml_parser_failed(weir_yaml_builder *b, const yaml_parser_t *parser);
 
 /* Refuses text that libyaml must not see: too large, not UTF-8, NUL bytes, a

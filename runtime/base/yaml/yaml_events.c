@@ -79,7 +79,7 @@ static bool on_alias(weir_yaml_builder *b, const yaml_event_t *event) {
   }
   weir_yaml *node = weir_yaml_new_node(b, a->node->kind, mark);
   if (node == NULL) return false;
-  *node = *a->node; /* shares what is below */
+  *node = *a->node; /* shares the nodes below it */
   node->mark = mark;
   node->anchor = a->mark;
   return weir_yaml_add_value(b, node, a->expanded, a->height);

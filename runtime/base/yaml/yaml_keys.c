@@ -7,6 +7,12 @@
 #include "runtime/base/yaml/yaml_build.h"
 #include "runtime/base/yaml/yaml_error.h"
 
+/* Duplicate keys, and `<<`. Keys of a map are compared once it is complete, in
+ * a hash table whose memory the builder keeps from map to map. A text can be
+ * chosen so that its keys collide, and `<<` of `<<` grows exponentially, so
+ * both are bounded by the size of the text: 64 probes for a key, ten copies for
+ * a value. */
+
 enum {
   kFewKeys = 8, /* up to here comparing all is cheaper than hashing */
   kProbesPerKey = 64,
@@ -19,7 +25,7 @@ typedef struct key_index {
   const weir_yaml_entry *entries;
   uint32_t *slots; /* NULL: compare all */
   size_t mask;
-  uint64_t probes_left; /* bounds what keys chosen to collide can cost */
+  uint64_t probes_left; /* bounds the cost of keys chosen to collide */
 } key_index;
 
 /* Prepares for |count| keys; the builder keeps the memory. */
@@ -109,7 +115,7 @@ static const weir_yaml *merge_source(const weir_yaml *value, uint32_t i) {
   return i == 0 ? value : NULL;
 }
 
-/* Counts what `<<` would copy, before any of it is copied. */
+/* Counts the entries that `<<` would copy, before any of them is copied. */
 static bool count_merge(weir_yaml_builder *b, const weir_yaml *value,
                         size_t *count) {
   const weir_yaml *source;
@@ -128,7 +134,7 @@ static bool count_merge(weir_yaml_builder *b, const weir_yaml *value,
   return true;
 }
 
-/* Appends what |source| has and the map has not. */
+/* Appends the entries of |source| whose keys the map has not. */
 static bool merge_map(weir_yaml_builder *b, key_index *index,
                       const weir_yaml_frame *f, const weir_yaml *source) {
   for (uint32_t i = 0; i < source->count; i++) {
@@ -143,7 +149,7 @@ static bool merge_map(weir_yaml_builder *b, key_index *index,
 }
 
 /* The map's own keys win over `<<`, earlier maps of its list over later ones;
- * what was merged stands last. */
+ * merged entries stand last. */
 static bool resolve_merge(weir_yaml_builder *b, const weir_yaml_frame *f) {
   weir_yaml_entry *entries = b->pending.items + f->first;
   const weir_yaml *value = entries[f->merge_at].value, *source;

@@ -4,7 +4,7 @@
 
 #include "runtime/base/yaml/yaml.h"
 
-/* What plain scalars mean. */
+/* The meaning of plain scalars. */
 
 /* Plain scalars in the YAML 1.2 core schema. Each returns false when the node
  * is something else. Integers: [-+]digits, 0x hex, 0o octal; "010", "1_000" and

@@ -13,8 +13,8 @@
  *   key:
  *     key: [word, 1.5]     # a list of plain words
  *
- * It is a subset of YAML in which every line is read by itself; whatever else
- * stands in a text sends all of it to libyaml: quotes, tabs, CR, "- ", maps in
+ * It is a subset of YAML in which every line is read by itself; anything else
+ * in a text sends all of it to libyaml: quotes, tabs, CR, "- ", maps in
  * braces, anchors, tags, values on several lines, an indentation that does not
  * fit. weir_yaml_is_simple looks first, so nothing is built in vain. The tree
  * and its marks are those that libyaml's events give; the fuzz target compares
@@ -53,7 +53,8 @@ static bool is_printable(char c) {
   return c >= 0x20 && c <= 0x7e;
 }
 
-/* True for what surely starts plain text: a word, or a signed number. */
+/* True for characters that surely start plain text: a word, or a signed number.
+ */
 static bool starts_plain(const char *p, const char *end) {
   if (is_word(*p)) return true;
   return (*p == '-' || *p == '+' || *p == '.') && p + 1 < end && is_digit(p[1]);
@@ -101,7 +102,7 @@ static const char *scan_item(const char *p, const char *end) {
   return p;
 }
 
-/* [item, item] from |p|; what may follow it is a comment. */
+/* [item, item] from |p|; only a comment may follow it. */
 static bool scan_list(simple_line *line, const char *p, const char *end) {
   const char *q = skip_spaces(p + 1, end);
   line->list = true;

@@ -44,7 +44,8 @@ bool weir_yaml_add_value(weir_yaml_builder *b, const weir_yaml *node,
   }
   if (__builtin_add_overflow(f->expanded, expanded, &f->expanded))
     f->expanded = UINT64_MAX;
-  if (f->merge_at == b->pending.count - f->first) /* only what is in it stays */
+  /* The value of `<<` goes, its entries stay: one level less, or two. */
+  if (f->merge_at == b->pending.count - f->first)
     height -= node->kind == WEIR_YAML_LIST && height > 1 ? 2 : height > 0;
   if (height > f->height) f->height = height;
   f->has_key = false;

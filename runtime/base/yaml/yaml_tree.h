@@ -11,7 +11,7 @@
 bool weir_yaml_add_scalar(weir_yaml_builder *b, weir_sv text, weir_mark mark,
                           bool plain, uint32_t anchor);
 
-/* A collection starts at |mark|'s start; what follows goes into it. */
+/* A collection starts at |mark|'s start; later values go into it. */
 bool weir_yaml_open(weir_yaml_builder *b, weir_yaml_kind kind, weir_mark mark,
                     bool block, uint32_t anchor);
 

@@ -82,7 +82,7 @@ typedef struct weir_instr_spec {
   const char *op, *kernel, *algorithm, *reason;
   const weir_program *const *bodies; /* taken: released with the program */
   uint32_t body_count;
-  uint32_t *child; /* is told the number of the first body's frame, or NULL */
+  uint32_t *child; /* gets the number of the first body's frame; or NULL */
 } weir_instr_spec;
 
 typedef struct weir_program_options {

@@ -6,6 +6,10 @@
 #include "runtime/exec/session/session_vars.h"
 #include "runtime/graph/mesh/mesh_lower.h"
 
+/* A session is made without compiling: programs come with the first run that
+ * needs them. Requests are checked here once, so that the rooms below need no
+ * checks of ids, types and shapes that come from outside. */
+
 static weir_status check_feed(const weir_graph *g, const weir_exec_feed *feed,
                               weir_error *err) {
   if (feed->value >= g->value_count || feed->tensor == NULL)

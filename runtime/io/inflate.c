@@ -12,6 +12,9 @@ enum {
   kMostSlack = 1024
 };
 
+/* zlib behind calls that know how many bytes they want: a stream that has more
+ * or fewer is an error, and memory is the window of zlib and nothing else. */
+
 struct weir_inflate {
   z_stream z;
   const weir_allocator *alloc;

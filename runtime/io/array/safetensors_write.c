@@ -7,6 +7,10 @@
 #include "runtime/io/array/safetensors_header.h"
 #include "runtime/io/names.h"
 
+/* The header is padded with blanks, which JSON allows at its end, so that data
+ * begins at a multiple of 64, and wide elements come first: then every tensor
+ * is aligned for its type and a reader can map it without a copy. */
+
 enum { kLengthBytes = 8, kDataAlign = 64 };
 
 /* Calls come for elements of 8, 4 and 1 bytes, so that each tensor starts at a

@@ -7,6 +7,10 @@
 #include "runtime/base/strbuf.h"
 #include "runtime/io/format/format.h"
 
+/* A tensor from a path, by the list of formats: nothing here names one. A
+ * format of several tensors is searched by name; with a single tensor no name
+ * is needed. */
+
 enum { kShownNames = 8 };
 
 typedef weir_sv (*name_at_fn)(const void *self, size_t i);

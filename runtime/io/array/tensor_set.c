@@ -6,6 +6,10 @@
 #include "runtime/io/checkpoint/checkpoint_open.h"
 #include "runtime/io/format/format.h"
 
+/* One list of named tensors for checkpoints and files alike. Tensors are
+ * references, views of a mapped file among them; names are copied, so a
+ * renaming can replace them. */
+
 static weir_status add(weir_tensor_set *set, weir_sv name,
                        weir_checkpoint_role role, weir_tensor *take_tensor,
                        weir_error *err) {

@@ -79,12 +79,12 @@ typedef struct weir_manifest {
   WEIR_VEC(weir_manifest_tensor) tensors;
 } weir_manifest;
 
-/* Joins |dir| and |name| in |out|; false when that is too long. */
+/* Of the path of a file in the folder, at most. */
 enum { WEIR_CHECKPOINT_PATH_BYTES = 4096 };
 
 /* --- saving --- */
 
-/* A save that was asked for: copies of texts, references to tensors. */
+/* A requested save: copies of texts, references to tensors. */
 typedef struct weir_checkpoint_job {
   weir_arena arena;
   weir_checkpoint_info info;

@@ -9,7 +9,10 @@
 #include "runtime/base/table.h"
 #include "runtime/io/checkpoint/checkpoint_internal.h"
 
-/* Writing manifests; checkpoint_manifest_read.c reads them. */
+/* Writing manifests; checkpoint_manifest_read.c reads them. The CRC of all
+ * bytes before it stands in the last line, of fixed length, so a reader finds
+ * it without parsing. Seeds and hashes use all 64 bits, which other programs'
+ * JSON numbers may round, so they are hexadecimal texts. */
 
 static const char *const kRoles[] = {[WEIR_CHECKPOINT_VARIABLE] = "variable",
                                      [WEIR_CHECKPOINT_SLOT] = "slot",

@@ -8,7 +8,7 @@
 
 /* Opens the newest sound generation beneath |dir| (or, with |step| >= 0, that
  * of the step; |dir| may also name a manifest: it ends in .json). All bytes are
- * read and checked. Generations that are damaged are told to |sink| (may be
+ * read and checked. Damaged generations are reported to |sink| (may be
  * NULL) as warnings and passed over, and so are tensors with NaN or infinite
  * elements (W4047). One of a newer format is not passed over: W4044. |env| must
  * outlive the checkpoint and its tensors. Errors: W4040 (none), W4048 (none of

@@ -7,7 +7,9 @@
 #include "runtime/base/diag/nearest.h"
 #include "runtime/train/data/data_internal.h"
 
-/* Columns against the graph's inputs. */
+/* Columns against the graph's inputs: each column feeds the input of its name,
+ * so one without is a mistake. The first dimension is the batch's and compared
+ * apart; an input that fixes it fixes the batch. */
 
 static weir_sv input_at(const void *self, size_t i) {
   return ((const weir_graph *)self)->inputs[i].name;

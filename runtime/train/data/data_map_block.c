@@ -29,7 +29,8 @@ static weir_sv block_at(const void *self, size_t i) {
   return ((const weir_yaml *)self)->entries[i].key;
 }
 
-/* Finds the block in the graph's text, which is read again. */
+/* Finds the block in the graph's text, which is read again: a loaded graph has
+ * no blocks any more, only the nodes of their calls. */
 static weir_status find_block(writing *w, weir_arena *arena) {
   const weir_graph *g = w->set->graph;
   const weir_yaml *root = NULL, *blocks = NULL;

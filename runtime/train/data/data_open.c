@@ -10,6 +10,12 @@
 #include "runtime/train/data/data_vocabulary.h"
 #include "runtime/train/source/source_window.h"
 
+/* From a section to a data set that can be iterated. Everything that can be
+ * wrong is found here, before a training begins: source, columns and their
+ * transforms, order, map, the graph's inputs, and at last the size of an epoch,
+ * which depends on all of them. After this the data set is immutable; iterators
+ * share it without a lock. */
+
 /* ---- The source */
 
 static weir_status open_windows(const weir_source_context *context,
@@ -20,7 +26,8 @@ static weir_status open_windows(const weir_source_context *context,
   return weir_source_window_open(context, inner, source, err);
 }
 
-/* The size of batches: as said, else as the graph fixes it, else 1. */
+/* The size of batches: the section's, else the one that the graph fixes, else
+ * 1. */
 static int64_t find_batch(const weir_graph *g, const weir_data_spec *spec,
                           const weir_source *source) {
   if (spec->batch > 0) return spec->batch;
@@ -136,6 +143,8 @@ static void make_order(weir_dataset *set, const weir_dataset_options *o) {
   set->round = weir_order_count(&set->order);
 }
 
+/* Examples of an epoch, and what becomes of the last ones, too few for a batch:
+ * dropped, padded, or a smaller batch, which the graph must take. */
 static weir_status count_epoch(weir_dataset *set, weir_error *err) {
   const weir_data_spec *spec = set->spec;
   weir_remainder r = spec->remainder;

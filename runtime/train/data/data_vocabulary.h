@@ -12,7 +12,7 @@
 weir_vocabulary *weir_dataset_vocabulary(const weir_dataset *dataset,
                                          weir_sv column);
 
-/* The vocabulary of |column| as |spec| says; NULL and WEIR_OK when it is to be
+/* The vocabulary of |column| by |spec|; NULL and WEIR_OK when it is to be
  * built from the data. One reference. Errors: W4024, W4032, those of opening
  * files and data sets. */
 weir_status weir_data_vocabulary_load(const weir_source_context *context,

@@ -16,7 +16,11 @@
 #include "runtime/train/loop/loop_restore.h"
 #include "runtime/train/loop/loop_save.h"
 
-/* From a graph and options to a loop that can step. */
+/* From a graph and options to a loop that can step. The order matters: the
+ * folder of checkpoints is locked before one is read from it; variables are
+ * restored before summaries are opened, so that a run which is refused leaves
+ * no event files; the clock starts last, so that limits of time count training.
+ */
 
 static char *copy_sv(weir_loop *loop, weir_sv text) {
   return weir_arena_string(&loop->arena, text.data, text.size);

@@ -53,6 +53,10 @@ static bool find_value(const weir_train_report *report, weir_sv name,
   return false;
 }
 
+/* The verdict of an evaluation: reaching the target ends training at once;
+ * early stopping counts evaluations in a row without a gain above the delta.
+ * Best and count go into checkpoints, so a run that goes on stops at the same
+ * evaluation as one that was never interrupted. */
 static void judge(weir_loop *loop, const weir_train_report *report) {
   const weir_train_spec *spec = loop->spec;
   double x;
@@ -89,6 +93,8 @@ static weir_status evaluate(weir_loop *loop, weir_error *err) {
 
 /* ---- Summaries */
 
+/* A row has a column for each number of a step and of an evaluation; NaN leaves
+ * those of the other open. */
 static void write_row(weir_loop *loop, weir_error *err, weir_status *s) {
   uint32_t scalars = loop->spec->summary.scalar_count;
   for (uint32_t i = 0; i < scalars; i++)

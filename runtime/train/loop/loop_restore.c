@@ -12,7 +12,10 @@
 #include "runtime/train/batch/data_iter.h"
 #include "runtime/train/loop/loop_internal.h"
 
-/* Going on: variables, and the loop's own place. */
+/* Going on: variables, then the loop's own place, then the data's. Keys of the
+ * place that are not known are passed over, as a newer version may write more;
+ * numbers that decide are checked, since a wrong place would train on other
+ * data without a sign of it. */
 
 /* ---- The loop's place */
 

@@ -15,7 +15,7 @@ weir_status weir_loop_save(weir_loop *loop, bool wait, weir_error *err);
 /* Opens the folder of checkpoints, if there is to be one. */
 weir_status weir_loop_save_open(weir_loop *loop, weir_error *err);
 
-/* Saves; a failure is told as a warning, and returned. */
+/* Saves; a failure is reported as a warning, and returned. */
 weir_status weir_loop_save_now(weir_loop *loop, weir_error *err);
 
 #endif

@@ -12,6 +12,11 @@
 #include "runtime/train/data/data_vocabulary.h"
 #include "runtime/train/source/source_text.h"
 
+/* Text from a language model, token by token: the last tokens are fed, the
+ * scores at the last place give the next one, so each token costs a run over
+ * the whole window. A draw is a function of the seed and the token's number:
+ * the same seed gives the same text. */
+
 enum { FREE_STEPS = 256 }; /* fed at most where the graph leaves it open */
 
 typedef struct sampler {
@@ -143,6 +148,9 @@ static double uniform(const sampler *s) {
   return (double)(weir_hash_bytes(key, sizeof key, 0x5a) >> 11) * 0x1p-53;
 }
 
+/* A token with the probability of softmax(scores / temperature), by going along
+ * the cumulative sum. The largest score is taken off first, so that exp does
+ * not overflow. */
 static int32_t draw(sampler *s, const float *scores) {
   int32_t n = weir_vocabulary_count(s->vocabulary), best = 0;
   double sum = 0;
@@ -158,7 +166,7 @@ static int32_t draw(sampler *s, const float *scores) {
     left -= s->shares[i];
     if (left < 0) return i;
   }
-  return best;
+  return best; /* rounding, or scores that are no numbers */
 }
 
 /* Feeds the text so far; |*out_at| is its last place. */

@@ -8,6 +8,10 @@
 #include "runtime/base/json/json.h"
 #include "runtime/io/record/event_file.h"
 
+/* One row goes to up to three files: events for TensorBoard, CSV, JSON lines.
+ * Lines are appended whole, by one write each, so a reader that follows a file
+ * sees no half line but at its end. */
+
 enum { NAMES_TRIED = 1000 };
 
 /* A text file that grows. */

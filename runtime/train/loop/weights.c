@@ -9,6 +9,10 @@
 #include "runtime/io/array/safetensors.h"
 #include "runtime/io/checkpoint/checkpoint_load.h"
 
+/* Variables of a session from tensors by name. All misfits are collected, so
+ * that one message shows whether the graph is another one or a shape is wrong.
+ * Names are searched one by one, O(variables * tensors): once for a run. */
+
 /* ---- Variables */
 
 /* Collects variables that do not fit, for one message. */

@@ -72,6 +72,7 @@ static weir_status next_fields(csv_rows *r, weir_stream *stream,
   const csv_source *s = r->source;
   if (s->header && weir_stream_at(stream) == 0) {
     WEIR_TRY(weir_csv_next(&r->reader, stream, file, &place->line, err));
+    /* Each file has a header, and equal ones, or columns would be mixed up. */
     if (r->reader.count > 0) WEIR_TRY(check_header(r, file, err));
   }
   uint64_t line = place->line;

@@ -56,7 +56,8 @@ static weir_status store(const weir_yaml *y, weir_tensor *t, int64_t i,
   return bad_value(y, t->dtype, err);
 }
 
-/* The shape that the first items of each list have. */
+/* The shape, from the first item of each list; fill then compares all others
+ * with it. The bound on values keeps numbers of any size out of graph files. */
 static weir_status find_shape(const weir_yaml *y, weir_shape *out,
                               weir_error *err) {
   int64_t dims[WEIR_MAX_RANK], elements = 1;
@@ -80,6 +81,7 @@ static weir_status find_shape(const weir_yaml *y, weir_shape *out,
                    "example");
 }
 
+/* Stores the numbers in order, with a stack as deep as the rank. */
 static weir_status fill(const weir_yaml *y, weir_tensor *t, weir_error *err) {
   level stack[WEIR_MAX_RANK];
   int depth = 0, rank = t->shape.rank;

@@ -9,7 +9,9 @@
 #include "runtime/train/spec/data_spec_columns.h"
 
 /* Text as a column `tokens` of numbers, one example for each character or word;
- * source_window.c makes sequences of them. */
+ * source_window.c makes sequences of them. Numbers are not kept: a token is
+ * read from its file and looked up in the vocabulary each time, so the files
+ * may be larger than memory. */
 
 typedef struct text_source {
   weir_source base;

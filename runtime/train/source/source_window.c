@@ -75,6 +75,7 @@ static weir_status cursor_create(const weir_source *base,
   return status;
 }
 
+/* The first example of window |i| in the inner source. */
 static int64_t start_of(const window_source *s, int64_t i) {
   if (s->lanes == 0) return i * s->shift;
   return s->first + (i % s->lanes) * s->lane_length +
@@ -93,6 +94,7 @@ static weir_status window_read(const weir_source *base,
                       ? NULL
                       : (uint8_t *)dst[k] + base->columns[k].bytes * (size_t)r;
     size_t bytes = base->columns[0].bytes;
+    /* Column and target overlap: read once, copied twice. */
     if (s->extra > 0) c->dst[0] = c->scratch;
     WEIR_TRY(s->inner->vtable->read(s->inner, c->inner, start_of(s, first + r),
                                     s->length + s->extra, c->dst, err));

@@ -11,6 +11,10 @@
 #include "runtime/train/data/data_source.h"
 #include "runtime/train/spec/data_spec_columns.h"
 
+/* A function for each key: it leaves the default where the key is missing, and
+ * reports a value of another form at its place. Keys that exclude each other
+ * are compared by the function of the later one. */
+
 enum { kMaxBatch = 1 << 30, kMaxPrefetch = 1024, kDefaultPrefetch = 2 };
 static const uint64_t kDefaultMemory = 256u << 20;
 

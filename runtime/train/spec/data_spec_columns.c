@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/train/spec/data_spec_columns.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "runtime/base/yaml/yaml_scalar.h"
 #include "runtime/train/spec/data_spec.h"
 
-/* ---- Columns are made when they are first mentioned. */
+/* A column may be named under several keys (columns, normalize, hash_bucket and
+ * so on), in any order; each adds to one entry, made at the first mention. The
+ * entries are counted beforehand, so pointers to them stay good. */
+
+/* ---- Mentions */
 
 typedef struct mentions {
   weir_data_spec *spec;
@@ -24,6 +29,7 @@ static weir_column_spec *mention(mentions *m, weir_sv name,
   weir_data_spec *spec = m->spec;
   for (uint32_t i = 0; i < spec->column_count; i++)
     if (weir_sv_equal(spec->columns[i].name, name)) return &spec->columns[i];
+  assert(spec->column_count < m->capacity);
   weir_column_spec *c = &spec->columns[spec->column_count++];
   c->name = name;
   c->mark = *mark;

@@ -7,6 +7,10 @@
 
 #include "runtime/base/number.h"
 
+/* Texts and numbers as elements. An integer type takes integers only, through
+ * 64-bit integers and never through a double, so large ids keep all digits; a
+ * value that does not fit is an error, not clamped. */
+
 static weir_dtype input_dtype(const weir_graph *g, weir_sv name) {
   for (uint32_t i = 0; i < g->input_count; i++)
     if (weir_sv_equal(g->inputs[i].name, name))

@@ -6,6 +6,11 @@
 #include "runtime/base/size.h"
 #include "runtime/device/device.h"
 
+/* The host as a device: buffers are memory of the process, the calling thread
+ * is the stream. The limit is kept by one atomic number, so any thread may
+ * allocate; bytes are reserved before they are asked for and given back when
+ * that fails, so the sum never passes the limit, not even for a moment. */
+
 typedef struct host_device {
   weir_device base;
   size_t limit_bytes;

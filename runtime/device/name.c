@@ -4,6 +4,10 @@
 #include <ctype.h>
 #include <stdio.h>
 
+/* A name is parsed from left to right without a table of forms: parts in any
+ * order, each once. A word that is no key (job, task, replica, device) is taken
+ * for a kind of device, so short forms such as `gpu:0` need no rule. */
+
 /* The place in the text while parsing. */
 typedef struct cursor {
   weir_sv text;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/tensor/shape.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +36,9 @@ bool weir_shape_same(const weir_shape *a, const weir_shape *b) {
   return true;
 }
 
+/* All bytes are set, padding too, since shapes are hashed as bytes. */
 weir_shape weir_shape_of(int rank, const int64_t *dims) {
+  assert(rank <= WEIR_MAX_RANK);
   weir_shape shape;
   memset(&shape, 0, sizeof shape);
   shape.rank = rank;
@@ -56,6 +59,8 @@ weir_status weir_shape_check(const weir_shape *shape, weir_dtype dtype,
     if (d.value < 0)
       return weir_fail(err, WEIR_W2002, NULL, "dimension %d is %" PRId64, i,
                        d.value);
+    /* A 0 counts as 1: [2^40, 2^40, 0] has no bytes, but a product of some of
+     * its dimensions, a stride for one, would overflow. */
     int64_t factor = d.value > 0 ? d.value : 1;
     if (!weir_dim_mul_checked(bytes, factor, &bytes)) {
       char text[256];

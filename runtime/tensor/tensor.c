@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/tensor/tensor.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "runtime/base/size.h"
+
+/* A tensor is one block: the struct, then, at the next multiple of 64, its
+ * data; so making one is one allocation and unref one free. Wrapped memory has
+ * the struct alone. A tensor without elements has a byte all the same: its
+ * |data| is a pointer that may be passed on. */
 
 enum { kDataAlign = 64 };
 
@@ -64,7 +70,10 @@ weir_tensor *weir_tensor_ref(weir_tensor *tensor) {
 }
 
 void weir_tensor_unref(weir_tensor *tensor) {
-  if (tensor == NULL || atomic_fetch_sub(&tensor->refs, 1) != 1) return;
+  if (tensor == NULL) return;
+  int before = atomic_fetch_sub(&tensor->refs, 1);
+  assert(before > 0);
+  if (before != 1) return;
   if (tensor->release_data != NULL)
     tensor->release_data(tensor->release_self, tensor->data);
   weir_free(tensor->alloc, tensor);
@@ -81,6 +90,7 @@ double weir_tensor_get_f64(const weir_tensor *tensor, int64_t i) {
   }
 }
 
+/* C leaves conversions out of range undefined; 2^63 itself is out of it. */
 static int64_t clamp_f64(double v) {
   if (isnan(v)) return 0;
   if (v >= 9223372036854775808.0) return INT64_MAX;

@@ -36,7 +36,7 @@ void *weir_alloc_array(const weir_allocator *a, size_t count,
                        size_t elem_bytes);
 void weir_free(const weir_allocator *a, void *ptr);
 
-/* Fills |err| with W6001 and says how many bytes were wanted. */
+/* Fills |err| with W6001 and the number of bytes wanted. */
 weir_status weir_fail_memory(weir_error *err, size_t bytes);
 
 /* Memory that is freed as a whole. Not thread-safe. */

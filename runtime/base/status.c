@@ -6,6 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Errors are copied into fixed fields, so reporting lack of memory takes none.
+ * Texts from outside are escaped on the way in: a message can be printed
+ * anywhere. A caller may have been built with another version of the struct;
+ * fields are only ever added at its end, so the bytes that both know come
+ * first. */
+
 typedef struct error_row {
   const char *id;
   weir_status status;

@@ -7,6 +7,10 @@
 #include "runtime/base/size.h"
 #include "runtime/base/vec.h"
 
+/* Capacity grows by half (weir_vec_grow), so n bytes appended one by one cost
+ * O(n). A failure sticks: later calls do nothing, and weir_strbuf_status
+ * reports it. */
+
 void weir_strbuf_init(weir_strbuf *s, const weir_allocator *alloc) {
   *s = (weir_strbuf){.alloc = alloc};
 }

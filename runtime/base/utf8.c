@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/utf8.h"
 
+/* UTF-8 as Unicode defines it (RFC 3629): the shortest form only, no
+ * surrogates, nothing above U+10FFFF. Overlong forms are refused, because two
+ * spellings of one character would get past checks of names. */
+
 size_t weir_utf8_decode(weir_sv text, uint32_t *out_point) {
   const unsigned char *p = (const unsigned char *)text.data;
   if (text.size == 0) return 0;
@@ -84,6 +88,7 @@ typedef struct point_range {
   uint32_t first, last;
 } point_range;
 
+/* Wide and fullwidth characters (UAX #11), in order, for bisection. */
 static const point_range kWide[] = {
     {0x1100, 0x115f},   {0x231a, 0x231b},   {0x2329, 0x232a},
     {0x23e9, 0x23ec},   {0x23f0, 0x23f0},   {0x23f3, 0x23f3},
@@ -114,6 +119,8 @@ static const point_range kWide[] = {
     {0x1f947, 0x1f9ff}, {0x1fa70, 0x1faff}, {0x20000, 0x3fffd},
 };
 
+/* Marks that are drawn over the character before them, and format characters;
+ * those of common scripts. */
 static const point_range kZero[] = {
     {0x0300, 0x036f}, {0x0483, 0x0489},   {0x0591, 0x05bd},   {0x0610, 0x061a},
     {0x064b, 0x065f}, {0x06d6, 0x06dc},   {0x0900, 0x0902},   {0x093c, 0x093c},
@@ -142,6 +149,8 @@ int weir_utf8_width(uint32_t point) {
   return in_ranges(point, kWide, sizeof kWide / sizeof kWide[0]) ? 2 : 1;
 }
 
+/* Controls, which a terminal obeys, and marks of direction, which can make a
+ * line read otherwise than it is. */
 bool weir_utf8_unsafe(uint32_t point) {
   if (point < 0x20 || (point >= 0x7f && point < 0xa0)) return true;
   return (point >= 0x200e && point <= 0x200f) ||

@@ -5,6 +5,8 @@
 
 #include "runtime/base/size.h"
 
+/* By half, not by doubling: the bytes given back by earlier growths can then
+ * serve a later one. */
 bool weir_vec_grow(const weir_allocator *alloc, void **items, size_t *capacity,
                    size_t count, size_t extra, size_t elem_bytes) {
   size_t need, bytes;

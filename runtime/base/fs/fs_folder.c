@@ -77,7 +77,7 @@ static int open_folder_fd(const char *path) {
   return fd;
 }
 
-/* Some file systems cannot sync a folder and say EINVAL. */
+/* Some file systems cannot sync a folder and give EINVAL. */
 static int sync_folder_fd(int fd) {
   return fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
 }

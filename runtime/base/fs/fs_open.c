@@ -10,6 +10,12 @@
 
 #include "runtime/base/fs/fs_system.h"
 
+/* Opening beneath a root, for paths that come from files. Twice safe: ".." is
+ * resolved in the text first, then the kernel opens the rest without following
+ * any link (openat2), or, where it lacks that call, one component after the
+ * other relative to the folder before it. So a link that is put in place after
+ * a check has no effect: there is no check apart from the opening. */
+
 /* O_NONBLOCK, so that a pipe does not stop us before it is refused. */
 enum {
   kReadFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
@@ -67,7 +73,7 @@ static int open_whole(int root_fd, const char *path) {
   }
 }
 
-/* A link gives ELOOP, also where O_DIRECTORY makes the kernel say ENOTDIR. */
+/* A link gives ELOOP, also where O_DIRECTORY turns that into ENOTDIR. */
 static int open_step(int folder, const char *name, bool is_last) {
   int flags = is_last ? (int)kReadFlags : O_PATH | O_CLOEXEC | O_DIRECTORY;
   int fd = openat(folder, name, flags | O_NOFOLLOW);

@@ -89,7 +89,7 @@ static int replace(int folder, const char *name, weir_bytes content) {
   if (error == 0 && renameat(folder, temporary, folder, name) != 0)
     error = errno;
   if (error != 0) unlinkat(folder, temporary, 0);
-  /* Some file systems cannot sync a folder and say EINVAL. */
+  /* Some file systems cannot sync a folder and give EINVAL. */
   if (error == 0 && fsync(folder) != 0 && errno != EINVAL) error = errno;
   return error;
 }

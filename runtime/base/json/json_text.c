@@ -8,6 +8,10 @@
 #include "runtime/base/table.h"
 #include "runtime/base/utf8.h"
 
+/* Strings stay as they stand in the text until they are asked for: most keys
+ * are only compared. An escape is never shorter than its bytes in UTF-8, so a
+ * copy of the raw length is enough. */
+
 static int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;

@@ -7,6 +7,11 @@
 #include "runtime/base/number.h"
 #include "runtime/base/utf8.h"
 
+/* A writer with a buffer and two words of bits, one bit for each open bracket:
+ * whether it is an object's, and whether it has items yet. Misuse, such as a
+ * value without a key, sets |failed| like a sink that refuses bytes: a caller
+ * looks once, at the end. */
+
 void weir_json_writer_init(weir_json_writer *w, weir_writer out,
                            uint32_t indent) {
   w->out = out;

@@ -10,6 +10,14 @@
 #include "runtime/base/yaml/yaml_events.h"
 #include "runtime/base/yaml/yaml_simple.h"
 
+/* Large plain files go to a reader of our own (yaml_simple.c), all others to
+ * libyaml; both build the tree by the same calls.
+ *
+ * Aliases share nodes, so the tree has the size of the file; a walk over it may
+ * not, since aliases of aliases grow exponentially. Therefore the number of
+ * values is also counted as if aliases were written out, and may be ten times
+ * that of the file. */
+
 enum { kDefaultDepth = 64, kAliasFactor = 10, kAliasFloor = 10000 };
 
 const char *weir_yaml_kind_text(weir_yaml_kind kind) {

@@ -7,6 +7,11 @@
 #include "runtime/base/utf8.h"
 #include "runtime/base/yaml/yaml_build.h"
 
+/* libyaml reports where its grammar stopped, in its own words; a reader needs
+ * the cause. So the most common findings are told apart by the words and by the
+ * byte at their place, and the rest is passed on. Places are found by walking
+ * the text again, once, for the error. */
+
 enum { kMostErrors = 100, kMostDirectives = 16, kMessageBytes = 512 };
 
 weir_mark weir_yaml_span(const weir_yaml_builder *b, const yaml_mark_t *start,

@@ -88,7 +88,7 @@ static bool on_alias(weir_yaml_builder *b, const yaml_event_t *event) {
 /* --- scalars --- */
 
 /* The mark without the anchor or tag that libyaml counts in, where that can be
- * told: plain text on one line. */
+ * seen: plain text on one line. */
 static void skip_properties(weir_mark *mark, weir_sv text) {
   uint32_t points = (uint32_t)weir_utf8_count(text);
   if (mark->line == mark->end_line && mark->end_col - mark->col > points)

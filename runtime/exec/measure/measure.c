@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/measure/measure.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "runtime/exec/measure/measure_copies.h"
@@ -220,6 +221,8 @@ static weir_status make_binding(measuring *m) {
 
 /* The unit of an event; NONE: it belongs to none. */
 static uint32_t unit_of(const measuring *m, const weir_trace_event *e) {
+  assert(e->node == WEIR_NO_INDEX ||
+         e->node < m->request->placement->graph->node_count);
   return e->node == WEIR_NO_INDEX ? WEIR_PLACE_NONE
                                   : m->request->placement->unit_of[e->node];
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/run/stream.h"
 
+#include <assert.h>
+
 /* A lock, a flag and a list. The device is handed from task to task: leave
  * keeps it busy for the task that it returns, so no newcomer comes between.
  * leave looks through all waiting tasks: they are as many as steps in flight at
@@ -36,6 +38,7 @@ bool weir_stream_enter(weir_stream *s, weir_frame_task *task) {
 
 weir_frame_task *weir_stream_leave(weir_stream *s) {
   pthread_mutex_lock(&s->lock);
+  assert(s->busy);
   weir_frame_task **best = &s->waiting;
   for (weir_frame_task **t = &s->waiting; *t != NULL; t = &(*t)->next_waiting)
     if ((*t)->frame->options.step < (*best)->frame->options.step) best = t;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/run/trace.h"
 
+#include <assert.h>
+
 #include "runtime/base/json/json_trace.h"
 #include "runtime/base/size.h"
 
@@ -72,6 +74,7 @@ size_t weir_trace_dropped(const weir_trace *trace) {
 }
 
 weir_trace_event weir_trace_event_at(const weir_trace *trace, size_t i) {
+  assert(i < weir_trace_count(trace));
   return trace->slots[i].event;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/session/session_cache.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/base/size.h"
@@ -33,7 +34,10 @@ static void destroy(weir_exec_session *session, weir_cached *e) {
   weir_compiled_release(e->compiled);
   pthread_mutex_lock(&session->lock);
   for (uint32_t v = 0; e->constants != NULL && v < session->var_count; v++)
-    if (e->constants[v] != NULL) e->constants[v]->users--;
+    if (e->constants[v] != NULL) {
+      assert(e->constants[v]->users > 0);
+      e->constants[v]->users--;
+    }
   pthread_mutex_unlock(&session->lock);
   weir_free(a, e->constants);
   weir_free(a, e->vars);
@@ -46,6 +50,7 @@ void weir_session_program_release(weir_exec_session *session,
                                   weir_cached *cached) {
   if (cached == NULL) return;
   pthread_mutex_lock(&session->lock);
+  assert(cached->refs > 0);
   bool last = --cached->refs == 0;
   pthread_mutex_unlock(&session->lock);
   if (last) destroy(session, cached);

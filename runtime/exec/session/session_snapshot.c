@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/session/session_snapshot.h"
 
+#include <assert.h>
 #include <stddef.h>
 
 #include "runtime/exec/session/session_internal.h"
@@ -15,6 +16,7 @@ static void release(void *self, void *data) {
   weir_var_buffer *buffer =
       (weir_var_buffer *)((char *)data - offsetof(weir_var_buffer, data));
   pthread_mutex_lock(&session->lock);
+  assert(buffer->users > 0);
   buffer->users--;
   pthread_mutex_unlock(&session->lock);
 }

@@ -106,6 +106,7 @@ void weir_session_vars_end(weir_exec_session *session,
     assert(held[2 * i] == NULL || held[2 * i]->users > 0);
     if (held[2 * i] != NULL) held[2 * i]->users--;
     if (held[2 * i + 1] == NULL) continue;
+    assert(held[2 * i + 1]->users > 0 && held[2 * i + 1] != var->current);
     if (commit) var->current = held[2 * i + 1];
     held[2 * i + 1]->users--;
   }

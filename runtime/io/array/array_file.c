@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/io/array/array_file.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/base/size.h"
@@ -126,6 +127,7 @@ static weir_status check_end(const weir_array_file *f, weir_stream *stream,
 weir_status weir_array_file_read(const weir_array_file *f, weir_stream *stream,
                                  int64_t first, int64_t count, void *dst,
                                  weir_error *err) {
+  assert(first >= 0 && count >= 0 && count <= f->rows - first);
   size_t elements = f->row_elements * (size_t)count;
   size_t bytes = f->row_bytes * (size_t)count;
   size_t raw = f->raw_row_bytes * (size_t)count;

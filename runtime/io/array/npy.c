@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/io/array/npy.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -118,6 +119,7 @@ static size_t print_dict(const weir_tensor *tensor, char text[kTextBytes]) {
                   d > 0 ? ", " : "", tensor->shape.dims[d].value);
   n += snprintf(text + n, kTextBytes - (size_t)n, "%s), }",
                 tensor->shape.rank == 1 ? "," : "");
+  assert(n > 0 && n < kTextBytes);
   return (size_t)n;
 }
 

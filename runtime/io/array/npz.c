@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/io/array/npz.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -212,6 +213,7 @@ static weir_status unpack(const weir_npz *npz, const weir_zip_entry *e,
 
 weir_status weir_npz_read(const weir_npz *npz, size_t i,
                           weir_tensor **out_tensor, weir_error *err) {
+  assert(i < npz->count);
   const weir_zip_entry *e = &npz->entries[i];
   weir_bytes content = {npz->bytes.data + e->data_at, (size_t)e->size};
   uint8_t *unpacked = NULL;

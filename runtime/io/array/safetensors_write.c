@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/io/array/safetensors_write.h"
 
+#include <assert.h>
+
 #include "runtime/base/json/json.h"
 #include "runtime/base/size.h"
 #include "runtime/io/array/safetensors.h"
@@ -64,6 +66,7 @@ static void put_header(const weir_safetensors_source *source, uint32_t *order,
         put_entry(&w, source->names[i], source->tensors[i], &at);
         order[next++] = (uint32_t)i;
       }
+  assert(next == source->count); /* kWidths has the size of every dtype */
   weir_json_object_end(&w);
   (void)weir_json_finish(&w); /* |out| keeps a failure */
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/io/array/zip.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum {
@@ -177,6 +178,7 @@ static bool same_sizes(const weir_zip_entry *entry, uint32_t crc,
 
 const char *weir_zip_read_local(weir_bytes bytes, uint64_t limit,
                                 weir_zip_entry *entry) {
+  assert(limit <= bytes.size); /* the directory's place, which was checked */
   weir_reader r = weir_reader_of(bytes.data, (size_t)limit);
   weir_reader_seek(&r, entry->at);
   if (weir_reader_u32le(&r) != WEIR_ZIP_LOCAL)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/io/record/csv.h"
 
+#include <assert.h>
+
 #include "runtime/base/size.h"
 #include "runtime/base/vec.h"
 
@@ -216,6 +218,7 @@ weir_status weir_csv_next(weir_csv_reader *r, weir_stream *stream,
     weir_mark at = {.file = file, .line = (uint32_t)bad, .col = 1};
     return weir_fail(err, WEIR_W4026, &at, "%s", s.wrong);
   }
+  assert(s.at <= s.size);
   *line += lines_in(s.text, s.at);
   weir_stream_skip(stream, s.at);
   return WEIR_OK;

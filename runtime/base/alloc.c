@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/alloc.h"
 
+#include <assert.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,7 @@ void *weir_arena_alloc(weir_arena *arena, size_t bytes) {
   if (block == NULL) return NULL;
   void *ptr = (char *)block + kHeaderBytes + block->used;
   block->used += bytes;
+  assert(block->used <= block->capacity);
   arena->used_bytes += bytes;
   return ptr;
 }

@@ -91,5 +91,6 @@ bool weir_map_put(weir_map *map, weir_sv key, uint32_t value,
   }
   *slot = (weir_map_slot){key, hash, value};
   map->count++;
+  assert(map->count <= map->capacity / 2);
   return true;
 }

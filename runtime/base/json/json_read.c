@@ -134,6 +134,7 @@ static bool read_word(weir_json_reader *r, const char *word,
 }
 
 static uint64_t level_bit(const weir_json_reader *r) {
+  assert(r->depth > 0 && r->depth <= WEIR_JSON_READ_DEPTH);
   return (uint64_t)1 << (r->depth - 1);
 }
 

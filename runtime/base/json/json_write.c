@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -55,6 +56,7 @@ static void new_line(weir_json_writer *w) {
 }
 
 static uint64_t level_bit(const weir_json_writer *w) {
+  assert(w->depth > 0 && w->depth <= WEIR_JSON_WRITE_DEPTH);
   return (uint64_t)1 << (w->depth - 1);
 }
 

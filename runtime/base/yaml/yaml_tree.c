@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/yaml/yaml_tree.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "runtime/base/size.h"
@@ -146,7 +147,9 @@ static void set_end(const weir_yaml_builder *b, const weir_yaml_frame *f,
 }
 
 bool weir_yaml_close(weir_yaml_builder *b, const weir_mark *end) {
+  assert(b->frames.count > 0); /* libyaml's events are balanced */
   weir_yaml_frame f = *top(b);
+  assert(f.first <= b->pending.count);
   set_end(b, &f, end);
   if (f.node->kind == WEIR_YAML_MAP && !weir_yaml_finish_map(b, &f))
     return false;

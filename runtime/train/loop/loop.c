@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -130,6 +131,7 @@ static weir_status blame(weir_loop *loop, weir_stepper *stepper,
 static weir_status run_batch(weir_loop *loop, const weir_batch *batch,
                              weir_error *err) {
   uint32_t micro = loop->spec->accumulate;
+  assert(micro > 0);
   bool last = loop->runs % micro == micro - 1u;
   weir_stepper *stepper = last ? loop->stepper : loop->accumulator;
   weir_run_options run = {.step = loop->runs,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/train/loop/stepper.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/exec/session/binding.h"
@@ -251,6 +252,7 @@ weir_status weir_stepper_run(weir_stepper *s, const weir_batch *batch,
 }
 
 const weir_tensor *weir_stepper_output(const weir_stepper *s, uint32_t i) {
+  assert(s->last != NULL && i < s->fetch_count);
   return s->last->fetches[i].tensor;
 }
 

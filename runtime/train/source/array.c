@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/train/source/array.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -90,6 +91,8 @@ static const weir_array_part *part_of(const weir_array_column *c, int64_t i) {
     else
       high = middle;
   }
+  assert(c->parts[low].first <= i &&
+         i - c->parts[low].first < c->parts[low].rows);
   return &c->parts[low];
 }
 

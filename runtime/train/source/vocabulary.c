@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/train/source/vocabulary.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -94,6 +95,7 @@ int32_t weir_vocabulary_count(const weir_vocabulary *v) {
 }
 
 weir_sv weir_vocabulary_text(const weir_vocabulary *v, int32_t index) {
+  assert(index >= 0 && index < v->count);
   return v->texts[index];
 }
 

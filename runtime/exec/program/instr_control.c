@@ -9,8 +9,8 @@
 #include "runtime/exec/run/run.h"
 
 /* The kinds that move bytes or run nested programs. A nested program's frame
- * was made with the frame around it, so a call sets its externals' pointers,
- * O(inputs + outputs), and copies nothing. */
+ * was made with the frame around it, so entering it sets its externals'
+ * pointers, O(inputs + outputs), and copies nothing. */
 
 typedef struct copy_state {
   size_t bytes;

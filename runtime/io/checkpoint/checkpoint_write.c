@@ -232,7 +232,7 @@ static weir_status rename_shards(saver *v, weir_error *err) {
 }
 
 /* After a failure: removes the files made so far, the list last, so that a
- * later run can finish what fails here too. */
+ * later run can remove those that stay. */
 static void give_up(const saver *v, const char *list) {
   char name[WEIR_CHECKPOINT_NAME_BYTES];
   for (uint32_t k = 0; k < v->made; k++) {

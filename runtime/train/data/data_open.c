@@ -143,8 +143,8 @@ static void make_order(weir_dataset *set, const weir_dataset_options *o) {
   set->round = weir_order_count(&set->order);
 }
 
-/* Examples of an epoch, and what becomes of the last ones, too few for a batch:
- * dropped, padded, or a smaller batch, which the graph must take. */
+/* Examples of an epoch. The last ones may be too few for a batch: they are
+ * dropped or padded, or make a smaller batch, which the graph must take. */
 static weir_status count_epoch(weir_dataset *set, weir_error *err) {
   const weir_data_spec *spec = set->spec;
   weir_remainder r = spec->remainder;

@@ -72,7 +72,7 @@ static bool dims_fit(const weir_shape *want, const weir_shape *got) {
   return true;
 }
 
-/* Checks what is known before any batch is read. */
+/* Checks a column before any batch is read, as far as its shape is known. */
 static weir_status check_column(const weir_stepper *s,
                                 const weir_graph_port *input,
                                 const weir_data_column *column,

@@ -7,10 +7,9 @@
 #include "runtime/train/data/data_files.h"
 
 /* Records of any length have no place that could be computed, so some places
- * are kept: every |stride|-th, a power of two that doubles when the index is
- * full, at which every second entry goes. So one scan is enough, without
- * knowing the number of records before, and the index has at least half of its
- * size in use. A record is then reached in less than |stride| steps.
+ * are kept: every |stride|-th. When the index is full, every second entry goes
+ * and the stride doubles. So one scan is enough, without knowing the number of
+ * records before, and a record is reached in less than |stride| steps.
  *
  * Batches of a stream (source_window.c) read from as many places in turn as
  * there are lanes. A small table, from the number of a record to its place,

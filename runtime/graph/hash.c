@@ -86,6 +86,9 @@ static void add_node(uint64_t *h, const weir_graph *g, const weir_node *node) {
     add_number(h, v->dtype);
     add_shape(h, v->shape);
   }
+  add_number(h, node->body_count);
+  for (uint32_t i = 0; i < node->body_count; i++)
+    add_number(h, weir_graph_hash(node->bodies[i])); /* WEIR_BODY_DEPTH deep */
 }
 
 static void add_ports(uint64_t *h, const weir_graph_port *ports,

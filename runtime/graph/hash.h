@@ -5,7 +5,7 @@
 #include "runtime/graph/graph.h"
 
 /* A number for the computation of |graph|: names, ops, attributes, edges,
- * types, inputs and outputs; never 0. Bodies play no part. The same on every
+ * types, inputs and outputs, bodies included; never 0. The same on every
  * machine and in every run. Sections (train, data, ...), places in the file and
  * seeds play no part, so a checkpoint of another learning rate is one of the
  * same graph. Reads only. */

@@ -76,11 +76,32 @@ static void an_unknown_pass_is_refused(void **state) {
   weir_graph_unref(g);
 }
 
+#define SCAN(op)                                               \
+  "weir: 1\ninputs: {x: 'f32[4, 3]'}\noutputs: {ys: run.ys}\n" \
+  "nodes:\n  run:\n    scan:\n      over: {s: x}\n"            \
+  "      carry: {h: 'zeros([3])'}\n"                           \
+  "      nodes: {n: " op                                       \
+  "(s), m: 'add(h, n)'}\n"                                     \
+  "      next: {h: m}\n      stack: {ys: m}\n"
+
+/* Graphs that differ inside a body alone are not the same graph. */
+static void bodies_are_hashed(void **state) {
+  weir_graph *a = load(SCAN("exp")), *b = load(SCAN("tanh")),
+             *again = load(SCAN("exp"));
+  (void)state;
+  assert_int_not_equal(weir_graph_hash(a), weir_graph_hash(b));
+  assert_int_equal(weir_graph_hash(a), weir_graph_hash(again));
+  weir_graph_unref(a);
+  weir_graph_unref(b);
+  weir_graph_unref(again);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_null_pass_makes_the_same_graph),
       cmocka_unit_test(each_pass_runs),
       cmocka_unit_test(an_unknown_pass_is_refused),
+      cmocka_unit_test(bodies_are_hashed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,9 +6,9 @@
 
 #include "kernels/cpu/isa/isa.h"
 
-/* What an instruction set offers for optimisers: one pass over the variable,
- * its slots and the gradient. Every element is computed by the same vector
- * code, wherever it lies. */
+/* Optimisers' rules in one instruction set: one pass over the variable, its
+ * slots and the gradient. The same vector code computes every element, at the
+ * end of a piece too. */
 
 enum { WEIR_APPLY_SLOTS = 4, WEIR_APPLY_CONSTANTS = 8 };
 

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules of optimisers on vectors of f32. */
+/* Rules of optimisers on vectors of f32. kernels/ref/nn/apply.c states the same
+ * rules on single elements; tests compare the two.
+ *
+ * Divisions and powers that are the same for all elements are done once by the
+ * caller and come as constants |c| (apply.h), e.g. adam's corrections for the
+ * step. Invariant: full and partial vectors go through the same rule, so an
+ * element's bits do not depend on its place.
+ * Cost: 4 (2 slots + 3) bytes an element: memory limits every rule. */
 #include "kernels/cpu/isa/apply.h"
 
 #include <assert.h>
@@ -24,13 +31,14 @@ INLINE vf multiply_add(vf a, vf b, vf c) {
 }
 
 /* One pass: variable, slots and gradient are read and written once, as memory
- * is what limits. Applies |rule| to the variable and |slots| slots. |decays|:
- * l2 counts. */
+ * is the limit. Applies |rule| to the variable and |slots| slots. |decays|: l2
+ * counts. */
 INLINE void each(const weir_apply_piece *p, int slots, bool decays,
                  rule_fn rule) {
   float c[WEIR_APPLY_CONSTANTS];
   memcpy(c, p->c, sizeof c);
   float scale = p->scale, l2 = p->l2;
+  assert(slots >= 0 && slots < WEIR_APPLY_SLOTS && p->n >= 0);
   int64_t i = 0;
   for (; i + LANES <= p->n; i += LANES) {
     vf v[WEIR_APPLY_SLOTS];
@@ -51,8 +59,9 @@ INLINE void each(const weir_apply_piece *p, int slots, bool decays,
   }
 }
 
-/* The square root. Where vectors take long for it, by the reciprocal's first
- * 14 bits and one step of Newton's: within 2 ulp. */
+/* The square root. Where vectors take long for it, by the reciprocal root's
+ * first 14 bits and one step of Newton's: within 2 ulp. 0 and infinity, where
+ * the step would give NaN, are their own roots. */
 INLINE vf root(vf x) {
 #if WEIR_ISA_LANES == 16
   vf y = (vf)_mm512_rsqrt14_ps((__m512)x);
@@ -92,6 +101,7 @@ INLINE void rule_proximal_sgd(vf *v, vf g, const float *c) {
   v[0] = drawn(v[0] - g * c[0], vset(c[1])) * c[2];
 }
 
+/* Where no gradient ever came the rate is infinite: the variable stays. */
 INLINE void rule_proximal_adagrad(vf *v, vf g, const float *c) {
   vf accum = v[1] + g * g, rate = c[0] / root(accum);
   vf moved = drawn(v[0] - rate * g, rate * c[1]) / (1 + rate * c[2]);
@@ -99,6 +109,7 @@ INLINE void rule_proximal_adagrad(vf *v, vf g, const float *c) {
   v[1] = accum;
 }
 
+/* Rounding may leave the centered variance below 0; it counts as 0. */
 INLINE void rms_prop_any(vf *v, vf g, const float *c, bool momentum,
                          bool centered) {
   vf spread = v[1] = v[1] * c[1] + g * g * c[2];
@@ -129,6 +140,8 @@ INLINE void rule_rms_prop_both(vf *v, vf g, const float *c) {
   rms_prop_any(v, g, c, true, true);
 }
 
+/* c[5] corrects the second moment outside of the root, which costs nothing;
+ * with weight decay (adamw) c[7] is below 1. */
 INLINE void rule_adam(vf *v, vf g, const float *c) {
   v[1] = v[1] * c[1] + g * c[2];
   v[2] = v[2] * c[3] + g * g * c[4];

@@ -49,8 +49,8 @@ typedef struct weir_gru_cell_back {
   int64_t n, gate;
   const float *gates, *inner;
   const float *before;  /* may be NULL */
-  float *dh;            /* replaced by what goes around the gates */
-  const float *through; /* added to dh: what came through them; may be NULL */
+  float *dh;            /* replaced by the share that goes past the gates */
+  const float *through; /* added to dh: the share through them; may be NULL */
   const float *dy;      /* may be NULL */
   float *dz, *dq;       /* out, by gates */
 } weir_gru_cell_back;

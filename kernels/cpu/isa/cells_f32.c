@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The element-wise part of recurrent steps. */
+/* The element-wise part of recurrent steps, forward and back.
+ *
+ * One pass: gates, state and output of a unit are computed while they are in
+ * registers, so a step reads x w and h r once and writes the state once.
+ * |keep| stores the gates over x w, which is not needed any more: the backward
+ * step reads them there and no exponential is computed twice.
+ * Derivatives come from the values: sigmoid' = s (1 - s), tanh' = 1 - t t.
+ * Sources: Hochreiter and Schmidhuber, Neural Computation 9 (1997) 1735-1780,
+ * with the forget gate of Gers et al. (2000); Cho et al., EMNLP 2014, with
+ * the reset gate after the product.
+ * Cost: lstm 5 exponentials a unit, gru 3, rnn 1 or none; 0 when going back but
+ * for lstm's tanh of the cell. */
 #include "kernels/cpu/isa/cells.h"
 
 #include "kernels/cpu/isa/vmath.h"
@@ -20,7 +31,7 @@ INLINE void put(float *p, vf v, int64_t n) {
     vstore_part(p, v, n);
 }
 
-/* ---- lstm */
+/* ---- lstm: c' = f c + i g, h = o tanh(c') */
 
 static void lstm(const weir_lstm_cell *cell) {
   int64_t gate = cell->gate;
@@ -48,6 +59,8 @@ static void lstm(const weir_lstm_cell *cell) {
   }
 }
 
+/* dc is the sum of the next step's and the output's share; it leaves as the
+ * gradient of the cell before. */
 static void lstm_back(const weir_lstm_cell_back *cell) {
   int64_t gate = cell->gate;
   for (int64_t i = 0; i < cell->n; i += LANES) {
@@ -68,7 +81,7 @@ static void lstm_back(const weir_lstm_cell_back *cell) {
   }
 }
 
-/* ---- gru */
+/* ---- gru: h' = (1 - u) n + u h, n = tanh(x w + r * (h r + rbias)) */
 
 static void gru(const weir_gru_cell *cell) {
   int64_t gate = cell->gate;
@@ -95,6 +108,9 @@ static void gru(const weir_gru_cell *cell) {
   }
 }
 
+/* dz goes to x w, dq to the products with h: they differ in gate n alone, where
+ * the reset gate lies between. |inner| is the product it was multiplied with.
+ */
 static void gru_back(const weir_gru_cell_back *cell) {
   int64_t gate = cell->gate;
   for (int64_t i = 0; i < cell->n; i += LANES) {

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The only file of this folder that is compiled once, without any instruction
+ * set's flags: it must run on every machine, to ask which sets there are. */
 #include "kernels/cpu/isa/choose.h"
 
 #include <string.h>
@@ -9,6 +11,7 @@ extern const weir_isa weir_generic_isa;
 #if defined(__x86_64__)
 extern const weir_isa weir_avx2_isa, weir_avx512_isa;
 
+/* The flags of meson.build, all of them: the compiler may use any. */
 static bool has_avx512(void) {
   return __builtin_cpu_supports("avx512f") &&
          __builtin_cpu_supports("avx512bw") &&
@@ -21,6 +24,7 @@ static bool has_avx2(void) {
 }
 #endif
 
+/* The i-th set of this machine, best first; tests walk all of them. */
 const weir_isa *weir_isa_at(int i) {
 #if defined(__x86_64__)
   if (has_avx512() && i-- == 0) return &weir_avx512_isa;

@@ -4,7 +4,8 @@
 
 #include "kernels/cpu/isa/isa.h"
 
-/* Chooses the instruction set when the process starts. */
+/* Chooses the instruction set by asking the processor, so every call in one
+ * process gives the same answer. */
 
 /* The best one for this processor. Static, immutable. */
 const weir_isa *weir_isa_choose(void);

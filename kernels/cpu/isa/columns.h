@@ -6,9 +6,9 @@
 
 #include "kernels/cpu/isa/isa.h"
 
-/* What an instruction set offers for work along an axis that is not the last:
- * |n| rows, |stride| elements apart, of |width| columns; each column is a lane
- * of vectors of its own, so its bits do not depend on the others. n > 0. */
+/* Work along an axis that is not the last, in one instruction set: |n| rows,
+ * |stride| elements apart, of |width| columns; each column is a lane of vectors
+ * of its own, so its bits do not depend on the others. n > 0. */
 struct weir_column_table {
   /* Every column's softmax, or its logarithm. y may be x. */
   void (*softmax)(float *y, const float *x, int64_t n, int64_t stride,

@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* softmax and argmax down columns of f32. */
+/* softmax and argmax down columns of f32, for axes that are not the last.
+ *
+ * Idea: the lanes are columns, so the axis is walked with whole vectors and no
+ * sum crosses a lane; four vectors side by side read whole lines of memory.
+ * Invariant: a column's bits do not depend on the columns beside it.
+ * Cost: softmax reads x twice and y once and writes y twice; no scratch. */
 #include "kernels/cpu/isa/columns.h"
+
+#include <assert.h>
+
 #include "kernels/cpu/isa/vmath.h"
 
 enum { SIDE = 4 }; /* vectors side by side: whole lines of cache */
 
-/* |count| vectors of a row, the last one with |part| elements. */
+/* |count| vectors of a row, the last one with |part| elements. |count| and
+ * whether |part| is LANES are constants where this is inlined. */
 INLINE void load_row(vf *v, const float *p, int count, int64_t part) {
   for (int k = 0; k < count; k++)
     v[k] = k == count - 1 && part < LANES ? vload_part(p + k * LANES, part)
@@ -64,8 +73,10 @@ INLINE void softmax_all(float *y, const float *x, int64_t n, int64_t stride,
   }
 }
 
+/* The branches make |is_log| a constant within the loops. */
 static void softmax(float *y, const float *x, int64_t n, int64_t stride,
                     int64_t width, bool is_log) {
+  assert(n > 0 && width >= 0);
   if (is_log)
     softmax_all(y, x, n, stride, width, true);
   else
@@ -107,6 +118,7 @@ INLINE void arg_all(int64_t *y, const float *x, int64_t n, int64_t stride,
 
 static void arg(int64_t *y, const float *x, int64_t n, int64_t stride,
                 int64_t width, bool least) {
+  assert(n > 0 && n <= INT32_MAX); /* places are counted in 32-bit lanes */
   if (least)
     arg_all(y, x, n, stride, width, true);
   else

@@ -1,11 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Direct convolution of rows, and pooling (isa/conv.h).
+ *
+ * Idea: a tile of outputs, some pixels times some output channels, stays in
+ * registers while the loops walk input channel, filter row and filter column.
+ * Each load of x serves all output channels of the tile, each load of w all its
+ * pixels; nothing is unrolled to columns in memory.
+ * Invariant: every output is the bias plus its products in the order channel,
+ * row, column. The three forms and all sizes of tiles share it, so the cut of a
+ * row into tiles changes no bit.
+ * Cost of a row: 2 count oc channels kh kw flop. */
 #include "kernels/cpu/isa/conv.h"
+
+#include <assert.h>
 
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/isa/vec.h"
 
 /* Tiles are unrolled whole, so that all sums stay in registers: 32 of them with
- * AVX-512, else 16. */
+ * AVX-512, else 16. The sizes below leave room for the weights and the pixel
+ * that a step multiplies: images with 3 channels of 8 pixels hold 24 + 3 + 1
+ * registers, without AVX-512 3 of 3 pixels hold 9 + 3 + 1. */
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
 #else
@@ -25,6 +39,8 @@ enum { kParts = 16 / LANES };
 
 /* ---- Images */
 
+/* |px| pixels of |oc| channels: w[o] is spread over the lanes, which are the
+ * images, so any width of an image fills its vectors. */
 INLINE void images_tile(const weir_conv_row *r, const float *x, float *y,
                         const int oc, const int px) {
   vf acc[4][kPixelMax];
@@ -49,6 +65,7 @@ INLINE void images_tile(const weir_conv_row *r, const float *x, float *y,
       vstore(y + o * r->y_channel + p * 16, acc[o][p]);
 }
 
+/* |px| and |oc| become constants here; other pairs do not fit in registers. */
 #define IMAGES_CASE(oc, px)       \
   case px:                        \
     images_tile(r, x, y, oc, px); \
@@ -116,8 +133,10 @@ static void images_4(const weir_conv_row *r, const float *x, float *y,
 }
 #endif
 
-/* Cuts the row into tiles of nearly equal size. */
+/* Cuts the row into tiles of nearly equal size: a short last tile would wait
+ * for the latency of its few sums. */
 static void images(const weir_conv_row *r) {
+  assert(r->oc >= 1 && r->oc <= kImagesOc && r->count >= 1);
   int32_t most = IMAGES_PIXELS(r->oc);
   int32_t tiles = (r->count + most - 1) / most;
   for (int part = 0; part < kParts; part++) {
@@ -140,6 +159,8 @@ static void images(const weir_conv_row *r) {
 
 /* ---- Width */
 
+/* Two rows of outputs at once: a weight that is spread over a vector serves
+ * both, which halves the loads of w. The sums start at |at|. */
 INLINE void width_tile(const weir_conv_row *r, int64_t at, const int oc,
                        const int vecs) {
   vf acc[6][2][2];
@@ -179,7 +200,10 @@ INLINE void width_tile(const weir_conv_row *r, int64_t at, const int oc,
     if (vecs == 1) width_tile(r, at, oc, 1); \
     break;
 
+/* Writes whole vectors: conv_plan.c rounds the rows up, so that the last one
+ * stays within them. */
 static void width(const weir_conv_row *r) {
+  assert(r->oc >= 1 && r->oc <= kWidthOc);
   for (int64_t at = 0; at < r->count; at += 2 * LANES) {
     int vecs = r->count - at > LANES ? 2 : 1;
     switch (r->oc) {
@@ -197,6 +221,8 @@ static void width(const weir_conv_row *r) {
 
 /* ---- Channels */
 
+/* The lanes are output channels, the pixel is spread: for few images with many
+ * channels. |px| sums hide the latency of each other. */
 INLINE void channels_tile(const weir_conv_row *r, const float *x, float *y,
                           const int px) {
   vf acc[kChannelPixels];
@@ -250,7 +276,8 @@ static void channels(const weir_conv_row *r) {
 
 /* ---- Pooling */
 
-/* Pixels of |depth| elements, a whole number of vectors. */
+/* Pixels of |depth| elements, a whole number of vectors. A mean multiplies by
+ * the reciprocal of the window's size. */
 static void pool_deep(float *y, const float *x, int64_t x_row, int32_t k,
                       int32_t count, int32_t depth, int average) {
   vf scale = vset(1.0f / (float)(k * k));
@@ -299,6 +326,7 @@ static void pool_pairs(float *y, const float *x, int64_t x_row, int64_t count,
   }
 }
 
+/* Pixels of one element: strides of k do not fill vectors, except for pairs. */
 static void pool_flat(float *y, const float *x, int64_t x_row, int32_t k,
                       int32_t count, int average) {
   if (k == 2 && x_row % LANES == 0) {
@@ -320,6 +348,7 @@ static void pool_flat(float *y, const float *x, int64_t x_row, int32_t k,
 
 static void pool(float *y, const float *x, int64_t x_row, int32_t k,
                  int32_t count, int32_t depth, int average) {
+  assert(k >= 1 && (depth == 1 || depth % LANES == 0));
   if (depth == 1)
     pool_flat(y, x, x_row, k, count, average);
   else

@@ -26,7 +26,7 @@ typedef struct weir_conv_taps {
   int32_t oc, taps;
   int32_t rows, columns; /* of dy */
   int32_t images;
-  bool add; /* to what dw holds; else set it */
+  bool add; /* to the values of dw; else they are overwritten */
 } weir_conv_taps;
 
 /* A row of dx for |channels| (1 or 2) input channels; stride and dilation 1. */

@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Gradients of a convolution, 16 images side by side (isa/conv_grad.h).
+ *
+ * Weights: dw[o, tap] is a sum over pixels and images. The images are the
+ * lanes; a tile of oc x taps vectors stays in registers over all pixels of dy
+ * and its lanes are added only once, at the end.
+ * Input: dx[c, pixel] is a sum over output channels and taps; the tile is a
+ * stretch of a row of dx, and the filter is read backwards along it.
+ * Invariant: the order of every sum follows from the shape alone. Lanes of
+ * images that are not there may hold anything and are masked before lanes are
+ * added (sum_lanes, bias); |input| keeps lanes apart and needs no mask.
+ * Cost: 2 oc taps flop for each pixel of dy and image, as forward. */
 #include "kernels/cpu/isa/conv_grad.h"
+
+#include <assert.h>
 
 #include "kernels/cpu/isa/shuffle.h"
 
@@ -9,7 +22,9 @@
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
 
-/* Tiles are unrolled whole, so that all sums stay in registers. */
+/* Tiles are unrolled whole, so that all sums stay in registers: weights take
+ * kOc * WEIR_CONV_TAPS sums, kOc vectors of dy and one of x (4 * 5 + 4 + 1 of
+ * 32, or 2 * 5 + 2 + 1 of 16); input takes 2 * kPixels sums and one of dy. */
 #if WEIR_ISA_LANES == 16
 enum { kOc = 4, kPixels = 14 };
 #else
@@ -28,7 +43,8 @@ INLINE vf first_lanes(vf v, int32_t count) {
 
 /* ---- Weights */
 
-/* sums[t] = the sum of acc[t]'s first |images| lanes. */
+/* sums[t] = the sum of acc[t]'s first |images| lanes. LANES of them together:
+ * vlane_sums needs LANES - 1 additions for a whole vector of results. */
 INLINE void sum_lanes(float *sums, const vf *acc, const int count,
                       int32_t images) {
   UNROLL for (int at = 0; at < count; at += LANES) {
@@ -94,6 +110,8 @@ TAPS_FUNCTION(4)
 #endif
 
 static void weight(const weir_conv_taps *t) {
+  assert(t->oc >= 1 && t->oc <= kOc && t->images >= 1 && t->images <= 16);
+  assert(t->taps >= 1 && t->taps <= WEIR_CONV_TAPS);
   for (int part = 0; part < kParts && part * LANES < t->images; part++) {
     if (t->oc == 1) weight_1(t, part);
     if (t->oc == 2) weight_2(t, part);
@@ -105,7 +123,9 @@ static void weight(const weir_conv_taps *t) {
 }
 
 /* ---- Input: each column of dy is loaded once and added to the pixels of dx
- * that it meets. */
+ * that it meets: column first + u meets pixel q by filter column j = q - u + kw
+ * - 1. The conditions on q are constants and vanish; only columns outside of dy
+ * cost a test, which is the same for all lanes. */
 
 INLINE void input_tile(const weir_conv_back *r, int part, int64_t at,
                        const int channels, const int pixels, const int kw) {
@@ -142,6 +162,7 @@ INLINE void input_row(const weir_conv_back *r, const int channels,
                       const int pixels, const int kw) {
   for (int part = 0; part < kParts; part++) {
     int64_t at = 0;
+    assert(r->count >= pixels);
     for (; at + pixels <= r->count; at += pixels)
       input_tile(r, part, at, channels, pixels, kw);
     if (at < r->count)
@@ -175,13 +196,15 @@ INPUT_FUNCTION(1)
 INPUT_FUNCTION(2)
 
 static void input(const weir_conv_back *r) {
+  assert(r->channels >= 1 && r->channels <= WEIR_CONV_CHANNELS_2);
+  assert(r->kw >= 1 && r->kw <= WEIR_CONV_KW && r->count >= 1);
   if (r->channels == 1)
     input_1(r);
   else
     input_2(r);
 }
 
-/* ---- Bias */
+/* ---- Bias: four sums hide the latency of an addition, joined in one order. */
 
 static float pixel_sum(const float *x, int64_t pixels, int32_t images) {
   float sum = 0;

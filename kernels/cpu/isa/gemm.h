@@ -7,10 +7,10 @@
 
 #include "kernels/cpu/isa/isa.h"
 
-/* What an instruction set offers for products of matrices. Everything works on
- * one register tile or one vector of output; kernels/cpu/gemm/gemm.h cuts
- * products into these. All strides count elements. Every element of c is one
- * sum in the order of k, whatever the size of the tile it lies in. */
+/* Products of matrices in one instruction set. Each function makes one register
+ * tile or one vector of output; kernels/cpu/gemm/gemm.h cuts products into
+ * these. All strides count elements. Every element of c is one sum in the order
+ * of k, in tiles of every size. */
 
 /* c[i * c_row + j] (+)= sum over p of a[i * a_row + p * a_k] *
  * b[p * b_k + j], i < m, j < n, p < k. */
@@ -19,7 +19,7 @@ typedef struct weir_gemm_tile {
   void *c;
   int64_t a_row, a_k, b_k, c_row;
   int64_t m, n, k; /* m <= rows and n <= columns of the table */
-  bool add;        /* to what c holds */
+  bool add;        /* to the values of c; else they are overwritten */
 } weir_gemm_tile;
 
 struct weir_gemm_table {

@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix tiles for one type; included by gemm_f32.c and gemm_f64.c, which
  * define REAL, INTEGER (as wide) and TABLE. No include guard: one use per file.
- */
+ *
+ * Idea: the sums of a tile of c stay in registers for the whole of k, so that
+ * each step loads ROWS + VECS values for ROWS * VECS vector products. Source of
+ * the shape: Goto and van de Geijn, Anatomy of high-performance matrix
+ * multiplication, ACM TOMS 34 (2008), article 12.
+ * Invariant: an element of c is one chain of multiply-adds in the order of p.
+ * Its bits do not depend on the tile's size or on its place in it, which lets
+ * callers cut a product wherever they like. (dots, which sums in lanes, keeps
+ * the weaker rule: its bits depend on k alone.)
+ * Cost of a tile: 2 m n k flop; it reads k (m + n) values. */
 #include <assert.h>
 #include <string.h>
 
@@ -110,7 +119,8 @@ INLINE void write_tile(const weir_gemm_tile *t, vr sums[ROWS][VECS],
     }
 }
 
-/* Brings c near while the sums are made. */
+/* Brings c into the first cache while the sums are made: write_tile reads it
+ * only at the end, when its latency could not be hidden any more. */
 INLINE void fetch(const weir_gemm_tile *t, const int rows, const int vecs) {
 #pragma GCC unroll 12
   for (int i = 0; i < rows; i++)
@@ -148,6 +158,9 @@ INLINE void tile_body(const weir_gemm_tile *t, const int rows, const int vecs,
 
 typedef void (*tile_fn)(const weir_gemm_tile *t);
 
+/* One function for each number of rows: |rows| must be a constant, or the sums
+ * would live in memory. "half" is up to one vector wide, "cut" up to two;
+ * "whole" needs no mask. */
 #define TILES_OF(rows)                                       \
   static void tile_##rows##_half(const weir_gemm_tile *t) {  \
     tile_body(t, rows, 1, true);                             \
@@ -186,11 +199,14 @@ static const tile_fn tiles[ROWS][3] = {TILES(1),  TILES(2), TILES(3), TILES(4),
 static void tile(const weir_gemm_tile *t) {
   assert(t->m >= 1 && t->m <= ROWS && t->n >= 1 && t->n <= COLUMNS);
   assert(t->k >= 1);
+  assert(t->a_k >= 0 && t->b_k >= 0 && t->c_row >= 0);
   int kind = t->n == COLUMNS ? 2 : t->n > WIDTH ? 1 : 0;
   tiles[t->m - 1][kind](t);
 }
 
-/* ---- Panels of b */
+/* ---- Panels of b: [k][COLUMNS], one after the other in the order in which a
+ * tile reads them. Columns from n on are zeros, so that tiles may read whole
+ * vectors. */
 
 static void pack_rows(REAL *dst, const REAL *b, int64_t b_k, int64_t k,
                       int64_t n) {
@@ -271,9 +287,9 @@ static void pack(void *dst, const void *b, int64_t b_k, int64_t b_column,
     pack_columns(dst, b, b_column, k, n);
 }
 
-/* ---- Vectors: one row of c, or one column. No element is used twice, so that
- * memory is what limits; eight sums in registers let b be read in whole lines.
- */
+/* ---- Vectors: one row of c, or one column. No element of the matrix is used
+ * twice, so memory is the limit; eight sums in registers let b be read in whole
+ * lines, with each x[p] loaded once for all of them. */
 
 INLINE void sweep_body(REAL *y, const REAL *x, const REAL *b, int64_t b_k,
                        int64_t k, int64_t n, const int vecs) {
@@ -299,6 +315,8 @@ INLINE void sweep_body(REAL *y, const REAL *x, const REAL *b, int64_t b_k,
   }
 }
 
+/* Up to eight vectors at a time; the rest takes the smallest body that covers
+ * it, as |vecs| must be a constant. */
 static void sweep(void *y, const void *x, const void *b, int64_t b_k, int64_t k,
                   int64_t n) {
   for (int64_t j = 0; j < n; j += 8 * WIDTH) {
@@ -339,6 +357,9 @@ INLINE REAL sum_lanes(vr v) {
   return lanes[0];
 }
 
+/* Two sums for each of up to four rows: eight chains hide the latency of the
+ * multiply-add, and four rows share each load of x. The tail goes to |even|,
+ * so a row's bits depend on k alone, not on the rows beside it. */
 INLINE void dots_body(REAL *y, const REAL *x, const REAL *a, int64_t a_row,
                       int64_t k, const int rows) {
   vr even[4], odd[4];
@@ -366,6 +387,7 @@ INLINE void dots_body(REAL *y, const REAL *x, const REAL *a, int64_t a_row,
 
 static void dots(void *y, const void *x, const void *a, int64_t a_row,
                  int64_t k, int64_t m) {
+  assert(k >= 0 && m >= 0);
   REAL *to = y;
   const REAL *from = a;
   for (; m >= 4; m -= 4, to += 4, from += 4 * a_row)

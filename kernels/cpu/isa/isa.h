@@ -9,13 +9,14 @@
 /* Instruction sets.
  *
  * Every .c file of this folder but choose.c is compiled once per instruction
- * set, from the same source, with GCC's vector extensions. What a build of a
- * file gives is a const table; weir_isa holds them. Kernels take the table
- * when they are prepared and keep it in their state, so nothing is chosen at
- * run time and nothing global is written.
+ * set, from the same source, with GCC's vector extensions. Each build of a file
+ * yields a const table; weir_isa holds them all. Kernels take the table when
+ * they are prepared and keep it in their state, so nothing is chosen at run
+ * time and nothing global is written.
  *
- * Two instruction sets may give different bits; one gives the same bits
- * whatever the thread, the alignment or the place of an element in a tile. */
+ * Two instruction sets may give different bits; one gives the same bits on
+ * every thread, at every alignment and at every place of an element in a
+ * tile. */
 
 /* One piece of element-wise work: n elements of y from those of a, b and c. An
  * operand marked "one" is a single value that counts for all. y may be a, b or
@@ -30,7 +31,7 @@ typedef struct weir_tile {
 
 typedef void (*weir_tile_fn)(const weir_tile *t);
 
-/* What there is a tile function for, by the op's name. */
+/* A tile function, found by the op's name and dtypes. */
 typedef struct weir_tile_entry {
   const char *op;
   unsigned dtype;  /* of the first operand (where: of the second) */

@@ -6,8 +6,8 @@
 
 #include "kernels/cpu/isa/isa.h"
 
-/* What an instruction set offers for losses: functions on n elements of f32
- * that lie together. Orders of sums depend on n alone. */
+/* Losses in one instruction set: functions on n elements of f32 that lie
+ * together. Orders of sums depend on n alone. */
 struct weir_loss_table {
   /* Sum of z ((most - x) + log_sum), 0 where z is 0. */
   double (*dense)(const float *x, const float *z, int64_t n, float most,

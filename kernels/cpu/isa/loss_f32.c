@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Losses on vectors of f32. */
+/* Losses on vectors of f32.
+ *
+ * Sums go lane by lane in f32 over CHUNK elements and are then added in f64:
+ * the error grows with CHUNK / LANES, not with n, at the speed of f32.
+ * Invariant: the order of a sum depends on n alone. */
 #include "kernels/cpu/isa/loss.h"
 #include "kernels/cpu/isa/vec.h"
 
@@ -9,8 +13,9 @@ enum { CHUNK = 1024 };
 /* One term of a sum or element of a result; p: a number of the rule's. */
 typedef vf (*pair_fn)(vf a, vf b, vf p, vf q);
 
-/* Past the end a and b are 0, and so is what each rule makes of it: that is
- * not so for |dense|, whose terms are 0 where b is. */
+/* Past the end a and b are read as 0, and every rule makes 0 of that: square
+ * and bent of a difference of 0, dense because b is 0. So the tail may be added
+ * as a whole vector. */
 INLINE double sum_pairs(const float *a, const float *b, int64_t n, float p,
                         float q, pair_fn rule) {
   double total = 0;
@@ -31,6 +36,7 @@ INLINE double sum_pairs(const float *a, const float *b, int64_t n, float p,
   return total;
 }
 
+/* The tail is read before the loop writes: y may be a or b. */
 INLINE void each_pair(float *y, const float *a, const float *b, int64_t n,
                       float p, float q, pair_fn rule) {
   int64_t whole = n - n % LANES, rest = n - whole;
@@ -43,6 +49,7 @@ INLINE void each_pair(float *y, const float *a, const float *b, int64_t n,
   if (rest) vstore_part(y + whole, last, rest);
 }
 
+/* 0 * infinity must not make NaN of a class with probability 0. */
 INLINE vf dense_rule(vf x, vf z, vf most, vf log_sum) {
   return vselect(z == 0, (vf){0}, z * ((most - x) + log_sum));
 }
@@ -75,7 +82,7 @@ static void dense_grad(float *y, const float *z, int64_t n, float total,
 }
 
 /* Not (x <= limit), so that NaN counts. A hit is a lane of -1, subtracted;
- * CHUNK bounds what a lane may reach before it is added to 64 bits. */
+ * CHUNK bounds the count of a lane, which is added to 64 bits then. */
 static int64_t above(const float *x, int64_t n, float limit) {
   int64_t count = 0;
   for (int64_t start = 0; start < n; start += CHUNK) {

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of poolings, f32, by rows of windows. */
+/* Gradients of poolings, f32, by rows of windows. dx is written by spread,
+ * where windows do not overlap, and added to otherwise: callers zero it and go
+ * through the windows in one order, which fixes the order of each sum. */
+#include <assert.h>
+
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/isa/vec.h"
 
@@ -20,6 +24,7 @@ static void spread(float *dx, const float *dy, int64_t count, int32_t k,
     }
 }
 
+/* One window's share of a mean; windows may overlap. */
 static void add(float *dx, const float *dy, int64_t dx_row, int32_t rows,
                 int32_t columns, int32_t depth, float divisor) {
   for (int32_t d = 0; d < depth; d += LANES) {
@@ -55,8 +60,12 @@ static void max_flat(float *dx, const float *x, const float *dy, int64_t row,
   dx[most_at] += *dy;
 }
 
+/* max_flat lane by lane: one pass finds the place in each lane, a second one
+ * adds. Every pixel of the window is written, as a store to different places
+ * of the lanes would be slower than a select. */
 static void max(float *dx, const float *x, const float *dy, int64_t row,
                 int32_t rows, int32_t columns, int32_t depth) {
+  assert(rows >= 1 && columns >= 1 && (depth == 1 || depth % LANES == 0));
   if (depth == 1) {
     max_flat(dx, x, dy, row, rows, columns);
     return;

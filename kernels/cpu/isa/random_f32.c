@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Philox on many blocks at once: the rounds of kernels/philox.h with one block
- * per lane, written as loops that compilers turn into vectors. */
+ * per lane, written as loops that compilers turn into vectors.
+ *
+ * Invariant: element i gets word i % 4 of block i / 4, as in the reference, so
+ * the mask does not depend on the cut into pieces or on the instruction set.
+ * Cost: ten rounds of two 32 x 32 products for four elements. */
 #include "kernels/cpu/isa/random.h"
 
 #include <assert.h>
@@ -38,13 +42,15 @@ static void words_of(uint64_t key, uint64_t step, uint64_t block,
   }
   for (int r = 0; r < 10; r++) {
     round_all(&c, key0, key1);
-    key0 += 0x9E3779B9u;
+    key0 += 0x9E3779B9u; /* Weyl sequences, as in kernels/philox.h */
     key1 += 0xBB67AE85u;
   }
   for (int i = 0; i < BLOCKS; i++)
     for (int w = 0; w < 4; w++) words[4 * i + w] = c.word[w][i];
 }
 
+/* |n| is a constant for whole pieces, so that the loops become vectors. 24 bits
+ * are compared, as many as a uniform f32 has. */
 INLINE void apply(const weir_dropout *d, const uint32_t *words, int64_t at,
                   int64_t n) {
   const float *x = d->x + at;

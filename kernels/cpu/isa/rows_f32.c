@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions on rows of f32. */
+/* Functions on rows of f32.
+ *
+ * Idea: a sum is cut into chunks of CHUNK elements. Within a chunk each lane
+ * adds up in f32, which is fast; the chunks are added in f64. A lane adds at
+ * most CHUNK / LANES terms, so the error stays that of short sums for any n.
+ * Invariant: the order of a sum depends on n alone, never on alignment or on
+ * the thread. exp always gets x - max(x) <= 0: its sum lies in [1, n] and
+ * cannot overflow. */
+#include <assert.h>
+
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/isa/vmath.h"
 
@@ -15,7 +24,8 @@ INLINE vf join_prod(vf a, vf b) {
   return a * b;
 }
 
-/* Four vectors at a time, joined to one. */
+/* Four vectors at a time, joined to one: four chains hide the latency. |start|
+ * is neutral to f, so it may fill the tail. */
 INLINE vf join_vectors(const float *x, int64_t n, float start, join_fn f) {
   vf acc[4] = {vset(start), vset(start), vset(start), vset(start)};
   int64_t i = 0;
@@ -42,6 +52,7 @@ static double row_prod(const float *x, int64_t n) {
   return prod;
 }
 
+/* NaN wins here as in vmax. The least is the largest of the negated lanes. */
 static float fold_max(vf v) {
   float lanes[LANES], most = v[0];
   vstore(lanes, v);
@@ -83,7 +94,9 @@ static void row_min_to(float *acc, const float *x, int64_t n) {
   each_to(acc, x, n, vmin);
 }
 
-/* Writes exp(x - most) unless y is NULL; gives the sum. */
+/* Writes exp(x - most) unless y is NULL; gives the sum. The tail is filled with
+ * -infinity, whose exponential is 0, unless |most| is infinite: then the
+ * difference is NaN, and zeros are put in its place. */
 INLINE double exp_sum(float *y, const float *x, int64_t n, float most) {
   double total = 0;
   for (int64_t start = 0; start < n; start += CHUNK) {
@@ -132,6 +145,8 @@ static void row_softmax(float *y, const float *x, int64_t n) {
   }
 }
 
+/* (x - most) - log(sum) rather than log(softmax): a small probability would
+ * underflow before its logarithm is taken. */
 static void row_log_softmax(float *y, const float *x, int64_t n) {
   float most = (float)row_max(x, n);
   float log_sum = (float)log(exp_sum(NULL, x, n, most));
@@ -148,12 +163,15 @@ static double row_log_sum_exp(const float *x, int64_t n) {
   return (double)most + log(exp_sum(NULL, x, n, most));
 }
 
-/* ---- Short rows, LANES of them at a time: lane r holds row r. */
+/* ---- Short rows, LANES of them at a time: lane r holds row r. A row of 10
+ * would fill 10 of 16 lanes and end in a sum across lanes; transposed, every
+ * lane works and no sum crosses one. */
 
 void ISA(transpose)(float *y, int64_t y_stride, const float *x,
                     int64_t x_stride, int64_t rows, int64_t columns);
 
-/* The rows' elements, made exp(x - most); their largest and their sums. */
+/* The rows' elements, made exp(x - most); their largest and their sums. Lanes
+ * past |rows| are zeroed first, so that they hold numbers. */
 INLINE vf short_exp(float *t, const float *x, int64_t rows, int64_t n, vf *most,
                     bool keep) {
   if (rows < LANES)
@@ -173,6 +191,7 @@ INLINE vf short_exp(float *t, const float *x, int64_t rows, int64_t n, vf *most,
 static void rows_softmax_short(float *y, const float *x, int64_t count,
                                int64_t n, bool is_log) {
   float t[WEIR_SHORT_ROW * LANES];
+  assert(n > 0 && n <= WEIR_SHORT_ROW);
   for (int64_t r = 0; r < count; r += LANES, x += LANES * n, y += LANES * n) {
     int64_t rows = count - r < LANES ? count - r : LANES;
     vf most, sum = short_exp(t, x, rows, n, &most, !is_log);
@@ -188,6 +207,7 @@ static void rows_softmax_short(float *y, const float *x, int64_t count,
 static void rows_exp_sums_short(float *most, float *sums, const float *x,
                                 int64_t count, int64_t n) {
   float t[WEIR_SHORT_ROW * LANES];
+  assert(n > 0 && n <= WEIR_SHORT_ROW);
   for (int64_t r = 0; r < count; r += LANES, x += LANES * n) {
     int64_t rows = count - r < LANES ? count - r : LANES;
     vf m, sum = short_exp(t, x, rows, n, &m, false);
@@ -201,7 +221,8 @@ static void rows_exp_sums_short(float *most, float *sums, const float *x,
   }
 }
 
-/* The sum of squared distances from |mean|. */
+/* The sum of squared distances from |mean|. The mean comes first, in a pass of
+ * its own: E[x^2] - E[x]^2 would cancel where the mean is large. */
 static double square_sum(const float *x, int64_t n, float mean) {
   double total = 0;
   for (int64_t start = 0; start < n; start += CHUNK) {
@@ -238,7 +259,8 @@ static void row_layer_norm(float *y, const float *x, const float *scale,
                 n - i);
 }
 
-/* The sums of g and of g (x - mean), g = dy scale. */
+/* The sums of g and of g (x - mean), g = dy scale, in one pass. The tail of x
+ * is filled with |mean|, so that it adds 0. */
 static void product_sums(const float *x, const float *scale, const float *dy,
                          int64_t n, float mean, double *sum_g, double *sum_gd) {
   *sum_g = *sum_gd = 0;
@@ -260,6 +282,8 @@ static void product_sums(const float *x, const float *scale, const float *dy,
   }
 }
 
+/* Everything that is one number per row is worked out in f64 first; the last
+ * pass is two multiplications and two subtractions an element. */
 static void row_layer_norm_grad(float *dx, const float *x, const float *scale,
                                 const float *dy, int64_t n, double epsilon) {
   double sum_g, sum_gd;

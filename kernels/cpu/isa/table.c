@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this instruction set offers. */
+/* The table of tables of one instruction set: this file, too, is compiled once
+ * for each of them, and choose.c picks among the results. */
 #include "kernels/cpu/isa/apply.h"
 #include "kernels/cpu/isa/cells.h"
 #include "kernels/cpu/isa/columns.h"

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element-wise tile functions for f32. */
+/* Element-wise tile functions for f32.
+ *
+ * A function works on a tile of at most 1024 elements that stays in the first
+ * cache (ew.h); a fused group calls one function after the other on it.
+ * Invariant: the same expression computes each element, in a whole vector or
+ * in the masked one at the end, so its bits do not depend on its place. */
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/isa/vmath.h"
 #include "runtime/tensor/dtype.h"
 
 /* Every function has a body on vectors; these loops apply it. The last, partial
- * vector is read before and written after the others, so y may be an input. */
+ * vector is computed first and written last: its latency hides behind the loop,
+ * and y may be an input all the same. */
 
 typedef vf (*unary_fn)(vf a, const float *p);
 typedef vf (*binary_fn)(vf a, vf b);
@@ -41,6 +47,7 @@ INLINE void each2_case(const weir_tile *t, binary_fn f, bool a_one,
   if (rest) vstore_part(y + i, last, rest);
 }
 
+/* One loop for each pair of kinds: within it the kinds are constants. */
 INLINE void each2(const weir_tile *t, binary_fn f) {
   if (t->b_one && !t->a_one)
     each2_case(t, f, false, true);
@@ -98,6 +105,8 @@ INLINE void each_compare(const weir_tile *t, compare_fn f) {
     each_compare(t, name##_body);              \
   }
 
+/* Conditions are written such that a NaN takes the branch that keeps it: relu
+ * asks a <= 0, clip asks a < low and a > high, sign ends with a itself. */
 UNARY(neg, -a)
 UNARY(abs, vabs(a))
 UNARY(square, a *a)
@@ -133,6 +142,7 @@ BINARY(mul, a *b)
 BINARY(div, a / b)
 BINARY(min, vmin(a, b))
 BINARY(max, vmax(a, b))
+/* max(x, 0) - x z + log(1 + exp(-|x|)): no exponential of a positive number. */
 BINARY(sigmoid_xent,
        vlog1p_unit(vexp(-vabs(a))) + (vselect(a < 0.0f, vset(0.0f), a) - a * b))
 
@@ -162,6 +172,8 @@ static void pow_f32(const weir_tile *t) {
     y[i] = powf(a[t->a_one ? 0 : i], b[t->b_one ? 0 : i]);
 }
 
+/* All three operands whole is the common case; without strides the compiler
+ * makes vectors of it. */
 static void where_f32(const weir_tile *t) {
   const uint8_t *c = t->a;
   const float *a = t->b, *b = t->c;
@@ -180,7 +192,8 @@ INLINE vf operand(const float *x, bool one, int64_t i, int64_t left) {
                         : vload(x + i);
 }
 
-/* var - lr g, g = grad + l2 var; p: l2. */
+/* var - lr g, g = grad + l2 var; p: l2. An op among the tiles so that it may
+ * follow the product that makes the gradient (kernels/cpu/README.md). */
 static void apply_sgd_f32(const weir_tile *t) {
   const float *var = t->a, *grad = t->b, *lr = t->c;
   float *y = t->y, l2 = t->p[0];

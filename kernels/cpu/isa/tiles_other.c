@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element-wise tile functions for f64, integers and bool: plain loops that the
- * compiler vectorises, with the meanings of the reference kernels. */
+ * compiler vectorises, with the meanings of the reference kernels.
+ *
+ * Signed overflow is undefined in C and wraps in weir, so sums, products and
+ * powers of integers are made in unsigned types. Loops come once for each kind
+ * of operand: a stride of 0 or 1 that is no constant would keep them scalar. */
 #include <math.h>
 
 #include "kernels/cpu/isa/isa.h"
@@ -88,7 +92,7 @@ typedef uint8_t boolean;
   WHERE(T)
 
 /* The nearest number within p, which holds integers; when there is none, p[1]
- * wins. */
+ * wins. limit: a float past T's range, infinity too, may not be converted. */
 #define CLIP(T, LEAST, MOST)                                                   \
   static T limit_##T(float p) {                                                \
     return p <= (float)(LEAST) ? (LEAST) : p >= (float)(MOST) ? (MOST) : (T)p; \
@@ -107,12 +111,14 @@ CLIP(i32, INT32_MIN, INT32_MAX)
 CLIP(i64, INT64_MIN, INT64_MAX)
 CLIP(u8, 0, UINT8_MAX)
 
-/* b is not 0; the least number divided by -1 wraps. */
+/* b is not 0, which kernels/cpu/ew/checked_int.c has found; the least number
+ * divided by -1 wraps (in C the division would trap). */
 BINARY(div_int, i32, b == -1 ? 0 - WRAP_i32(a) : WRAP_i32(a / b))
 BINARY(div_int, i64, b == -1 ? 0 - WRAP_i64(a) : WRAP_i64(a / b))
 BINARY(div_int, u8, a / b)
 
-/* a to the power of b >= 0, low bits kept. */
+/* a to the power of b >= 0, low bits kept: by squaring, 63 rounds at most. The
+ * low bits of a product depend on low bits alone, so one type serves all. */
 static uint64_t power(uint64_t a, i64 b) {
   uint64_t y = 1;
   for (; b > 0; b >>= 1, a *= a)
@@ -174,7 +180,8 @@ BINARY_TO(logical_xor, boolean, u8, a ^ b)
 UNARY(logical_not, boolean, !a)
 WHERE(boolean)
 
-/* Floats to integers clamp at the ends of the range; NaN gives 0. */
+/* Floats to integers clamp at the ends of the range; NaN gives 0. |past| is the
+ * first float that does not fit: T's largest number itself may be no float. */
 #define CAST(S, D, expr)                           \
   static void cast_##S##_##D(const weir_tile *t) { \
     const S *a = t->a;                             \

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transposing f32 matrices, a square of vectors at a time. */
+/* Transposing f32 matrices, a square of vectors at a time.
+ *
+ * Idea: log2(LANES) stages (shuffle.h); the stage of w exchanges the blocks of
+ * w x w that lie across the diagonal of each 2 w x 2 w block. A square costs
+ * LANES log2(LANES) shuffles for LANES^2 elements, and every load and store is
+ * a whole vector, or a masked one at the border. */
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/isa/shuffle.h"
 
@@ -51,6 +56,7 @@ INLINE void square(float *y, int64_t y_stride, const float *x, int64_t x_stride,
   }
 }
 
+/* Down x first: the squares of one column of them fill the same rows of y. */
 void ISA(transpose)(float *y, int64_t y_stride, const float *x,
                     int64_t x_stride, int64_t rows, int64_t columns) {
   for (int64_t j = 0; j < columns; j += LANES)

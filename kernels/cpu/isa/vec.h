@@ -45,7 +45,8 @@ INLINE vi visel(int32_t x) {
   return x - (vi){0};
 }
 
-/* The first n < LANES elements; the others are 0. */
+/* The first n < LANES elements; the others are 0. Nothing is read past them:
+ * the page behind an operand may not be there. */
 INLINE vf vload_part(const float *p, int64_t n) {
 #if WEIR_ISA_LANES == 16
   return (vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
@@ -71,7 +72,8 @@ INLINE vf vselect(vi mask, vf yes, vf no) {
   return (vf)((mask & (vi)yes) | (~mask & (vi)no));
 }
 
-/* NaN wins. */
+/* NaN wins: of the first operand by the test, of the second as no comparison
+ * with it holds. */
 INLINE vf vmax(vf a, vf b) {
   return vselect((a > b) | (a != a), a, b);
 }

@@ -50,7 +50,11 @@ INLINE vf vreciprocal_1_2(vf x) {
 #endif
 }
 
-/* Overflow gives infinity, underflow gradual zero. */
+/* exp(x) = 2^k exp(r), k = round(x / ln 2), |r| <= ln 2 / 2. ln 2 comes in two
+ * parts, the first with so few bits that k times it is exact (Cody and Waite,
+ * Software manual for the elementary functions, 1980). Past the clamp the
+ * result is infinity or 0 all the same. k reaches 128 and -150, which no single
+ * float 2^k holds: two factors share it, so that underflow is gradual. */
 INLINE vf vexp(vf x) {
   x = vclamp(x, -104.0f, 89.0f);
   vf shifted = x * 1.44269504f + VROUND_MAGIC;
@@ -70,6 +74,9 @@ INLINE vf vexp(vf x) {
 #endif
 }
 
+/* log(x) = log(m) + k ln 2 with m in [sqrt(1/2), sqrt(2)), so that f = m - 1 is
+ * small around 1 and nothing cancels there. Subtracting the bits of sqrt(1/2)
+ * cuts exponent and mantissa at that border. Denormals are scaled by 2^23. */
 INLINE vf vlog(vf x) {
   vi tiny = x < 1.17549435e-38f;
   vf scaled = vselect(tiny, x * 8388608.0f, x);
@@ -106,17 +113,21 @@ INLINE vf vexpm1_negative(vf x) {
   return vselect(x > -0.35f, near, vexp(x) - 1.0f);
 }
 
-/* log(1 + z) for z in [0, 1]. */
+/* log(1 + z) for z in [0, 1]. z - (u - 1) is the rounding error of 1 + z, and
+ * 1 / u the slope of log there. */
 INLINE vf vlog1p_unit(vf z) {
   vf u = 1.0f + z;
   return vlog(u) + (z - (u - 1.0f)) / u;
 }
 
+/* By exp(-|x|), which cannot overflow: z / (1 + z) for negative x. */
 INLINE vf vsigmoid(vf x) {
   vf z = vexp(-vabs(x));
   return vselect(x < 0.0f, z, vset(1.0f)) * vreciprocal_1_2(1.0f + z);
 }
 
+/* Near 0 an odd polynomial, where 1 - 2 / (exp(2 t) + 1) would cancel; that one
+ * reaches 1 when the exponential overflows. */
 INLINE vf vtanh(vf x) {
   vf t = vabs(x), z = x * x;
   vf p = -0.005717011f * z + 0.020650554f;
@@ -155,7 +166,8 @@ INLINE vf verf(vf x) {
   return vselect(t < 1.0f, near, far);
 }
 
-/* The tails hold an absolute error of 1e-7 times |x|, as 1 + erf does. */
+/* The tails hold an absolute error of 1e-7 times |x|, as 1 + erf does. At minus
+ * infinity the product would be infinity times 0. */
 INLINE vf vgelu(vf x) {
   vf y = 0.5f * x * (1.0f + verf(x * 0.707106781f));
   return vselect(x == -INFINITY, vset(-0.0f), y);
@@ -167,7 +179,8 @@ INLINE vf vgelu_tanh(vf x) {
   return vselect(x == -INFINITY, vset(-0.0f), y);
 }
 
-/* Toward even at halves; the sign of zero stays. */
+/* Toward even at halves; the sign of zero stays. From 2^23 on every float is an
+ * integer; below, adding 2^23 leaves no bit for a fraction. */
 INLINE vf vround(vf x) {
   vf t = vabs(x);
   vf r = vcopysign((t + 8388608.0f) - 8388608.0f, x);
@@ -184,7 +197,9 @@ INLINE vf vceil(vf x) {
   return vcopysign(r + vselect(r < x, vset(1.0f), vset(0.0f)), x);
 }
 
-/* sin(x + turn pi / 2) for |x| < 8192. */
+/* sin(x + turn pi / 2) for |x| < 8192: r is x less k quarter turns, n mod 4
+ * says which of sin r, cos r and their negatives it is. Up to 8192 the products
+ * of k with the first parts are exact. */
 INLINE vf vsin_near(vf x, int turn) {
   vf shifted = x * 0.636619772f + VROUND_MAGIC;
   vi n = (vi)((vu)vrounded(shifted) + (uint32_t)turn);
@@ -206,6 +221,7 @@ INLINE vf vsin_near(vf x, int turn) {
   return (vf)((vu)y ^ (((vu)n & 2u) << 30));
 }
 
+/* Far from 0 the C library reduces the argument; such lanes are rare. */
 INLINE vf vsin(vf x) {
   vf y = vsin_near(x, 0);
   y = vselect(x == 0.0f, x, y);

@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Direct convolution as kernels: of a group, and alone. */
+ * Direct convolution as kernels: of a group, and alone.
+ *
+ * Scratch of a run: the packed weights and bias, unless prepare packed constant
+ * ones; then for each worker its padded input, its rows and its output block,
+ * in this order (conv_plan.c sizes them).
+ * Invariant: a block is 16 images, or a number of images that follows from the
+ * shape, and blocks share nothing that is written. So any thread may take any
+ * block and the bits stay the same. */
 #include "kernels/cpu/conv/conv.h"
+
+#include <assert.h>
 
 #include "kernels/cpu/conv/conv_images.h"
 #include "kernels/cpu/conv/conv_plan.h"
@@ -16,6 +25,7 @@ typedef struct conv_job {
 static void run_block(void *arg, int64_t block, int worker) {
   const conv_job *job = arg;
   const weir_conv_plan *plan = job->plan;
+  assert(block >= 0 && block < plan->blocks);
   size_t packed =
       plan->packed != NULL ? 0 : plan->packed_floats * sizeof(float);
   size_t own = plan->pad_bytes + plan->row_bytes + plan->out_bytes;
@@ -79,7 +89,7 @@ static weir_status prepare_group(const weir_group *group, weir_prepared *out,
   return WEIR_OK;
 }
 
-/* A call alone is a group of one. */
+/* A call alone is a group of one: one plan and one set of tests serve both. */
 typedef struct lone_group {
   weir_group group;
   weir_group_ref refs[4];

@@ -7,7 +7,7 @@
 #include "kernels/kernel.h"
 #include "ops/nn/window.h"
 
-/* Direct convolution with what follows it: bias, unary functions, pooling.
+/* Direct convolution and its followers: bias, unary functions, pooling.
  *
  * A plan is made once per node. Its form says where the lanes of a vector lie
  * (isa/conv.h): 16 images at a time for batches of 16 and more, else the width

@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conv2d of floats as a product of matrices (kernels/cpu/conv/conv_gemm.h), for
- * what the direct kernels do not take; with element-wise followers or alone. */
+ * shapes that the direct kernels refuse; with element-wise followers or alone.
+ *
+ * Order of work in a block: copy the input rows with their padding, then for
+ * each slice of k pack panels of pixels and run all tiles over them, then add
+ * the bias and run the followers. A panel is packed once and used by all output
+ * channels of the block.
+ * Invariant: an output is one sum in the order of k, cut at multiples of kc,
+ * then the bias. Blocks write disjoint outputs.
+ * Cost: 2 n oc oh ow taps flop; packing moves each panel value once per
+ * block, which pays from few output channels on. */
 #include "kernels/cpu/conv/conv_gemm.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "kernels/cpu/conv/conv_gemm_pack.h"
@@ -68,6 +78,8 @@ static char *output_of(const block *b, int64_t o) {
   return (char *)b->io[p->y_io] + at * p->dims.size;
 }
 
+/* Taps [k0, k0 + depth) of the sum. 1 x 1 windows need no panels: a channel's
+ * pixels lie together already. */
 static void run_slice(const block *b, int64_t k0, int64_t depth) {
   const weir_conv_gemm *p = b->p;
   const weir_gemm_table *isa = p->isa;
@@ -90,6 +102,7 @@ static void run_slice(const block *b, int64_t k0, int64_t depth) {
   } else {
     weir_conv_gemm_pack(p, b->copy, b->panels, k0, depth, pixels);
   }
+  assert(depth > 0 && pixels > 0);
   for (int64_t at = 0; at < pixels; at += isa->columns, from += step * size) {
     t.b = from;
     t.n = least(isa->columns, pixels - at);
@@ -118,6 +131,8 @@ static void add_bias(const block *b) {
   }
 }
 
+/* The block's rows of each channel lie together in the output: the followers
+ * run on them while they are in the cache. */
 static void follow(const block *b, char *scratch) {
   const weir_conv_gemm *p = b->p;
   int64_t channel = (b->image * p->dims.groups + b->group) * p->dims.oc;
@@ -143,6 +158,7 @@ static void run_block(void *arg, int64_t index, int worker) {
   b.rows = least(p->band, p->dims.oh - b.row);
   b.group = index / p->bands % p->dims.groups;
   b.image = index / p->bands / p->dims.groups;
+  assert(b.o0 < b.o1 && b.rows > 0 && b.image < p->dims.n);
   b.copy = (char *)args->scratch + (size_t)worker * worker_bytes(p);
   b.panels = b.copy + p->copy_bytes;
   if (!p->dims.in_place) copy_input(&b);

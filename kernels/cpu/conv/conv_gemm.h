@@ -8,7 +8,7 @@
 
 /* Convolution as a product: weights [oc][k] times pixels [k][oh * ow], k = c *
  * kh * kw. A block is a band of output rows of one image and channel group, or
- * of a part of its output channels where there would be few blocks:
+ * of a part of its output channels where blocks would be few otherwise:
  * the input rows it needs are copied with their padding, then, slice by slice
  * of k, into panels of pixels, and the register tiles of gemm.h do the rest.
  * 1 x 1 windows read x in place. All edges follow from the shape. */

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Panels of pixels, [k][columns of a tile], from the padded copy of the input.
+ *
+ * Where the pixels of a panel lie in the copy is the same for every tap but for
+ * one offset: lay_out works it out once per panel, and the loop over k only
+ * adds the tap's place, which it counts up without a division. Cost: depth *
+ * columns elements moved a panel. */
 #include "kernels/cpu/conv/conv_gemm_pack.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "kernels/cpu/conv/conv_gemm.h"
@@ -24,6 +31,7 @@ static void lay_out(const weir_conv_gemm *p, int64_t first, int64_t pixels,
   int64_t end = first + p->isa->columns, step = p->dims.window.stride[1];
   if (end > pixels) end = pixels;
   out->count = 0;
+  assert(p->isa->columns <= COLUMNS);
   for (int64_t at = first; at < end;) {
     int64_t row = at / p->dims.ow, column = at % p->dims.ow;
     int64_t length = step == 1 ? p->dims.ow - column : 1;
@@ -37,7 +45,9 @@ static void lay_out(const weir_conv_gemm *p, int64_t first, int64_t pixels,
   }
 }
 
-/* Whole chunks: what is too much is overwritten by what comes next. */
+/* Whole chunks, which are single moves. The surplus of a stretch is overwritten
+ * by the next one; that of the last lies in the 64 bytes that conv_gemm_plan.c
+ * adds to both buffers. */
 static void copy_stretches(const panel *l, const char *src, char *dst) {
   for (int i = 0; i < l->count; i++) {
     const stretch *s = &l->part[i];

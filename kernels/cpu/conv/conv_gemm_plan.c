@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Cuts a convolution into blocks for conv_gemm.c: bands of rows first, as they
+ * share nothing but the weights; output channels only where an image has too
+ * few bands, as each part copies the input anew. Slices of k are as equal as
+ * can be and so short that a panel stays in the first cache. All of it follows
+ * from the shape. */
 #include "kernels/cpu/conv/conv_gemm_plan.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "kernels/cpu/conv/conv_gemm.h"
@@ -32,6 +38,9 @@ static int64_t cover(const weir_window *v, int side, int64_t count) {
          (v->kernel[side] - 1) * v->dilation[side] + 1;
 }
 
+/* Each quotient is taken twice: first the number of pieces, then their size,
+ * then the number that this size leaves, so that pieces are even and none is
+ * empty. */
 static void cut(weir_conv_gemm *p) {
   double flops = 2.0 * (double)p->dims.n *
                  (double)(p->dims.groups * p->dims.oc) *
@@ -53,6 +62,9 @@ static void cut(weir_conv_gemm *p) {
   p->hp = cover(&p->dims.window, 0, p->band);
   p->wp = cover(&p->dims.window, 1, p->dims.ow);
   p->small = flops < SMALL_FLOPS;
+  assert(p->kc > 0 && p->band > 0 && p->part > 0);
+  assert((p->bands - 1) * p->band < p->dims.oh);
+  assert((p->parts - 1) * p->part < p->dims.oc);
 }
 
 bool weir_conv_gemm_plan(const weir_call *call, weir_conv_gemm *out,

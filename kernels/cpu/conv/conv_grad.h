@@ -9,8 +9,8 @@
 
 /* Gradients of conv2d, y = conv2d(x, w), 16 images at a time (isa/conv_grad.h):
  * for batches of 16 and more whose images fit in the caches. x, y and their
- * gradients may be plain or N16; plain ones are converted block by block. What
- * these do not take is left to conv_grad_gemm.c. */
+ * gradients may be plain or N16; plain ones are converted block by block. All
+ * other shapes are left to conv_grad_gemm.c. */
 typedef struct weir_conv_grad {
   const weir_isa *isa;
   const weir_conv_grad_table *table;

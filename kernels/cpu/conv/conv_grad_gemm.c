@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of conv2d as products of matrices, for what the direct kernels do
- * not take: all windows, groups and both float types. A chunk of images is
- * unrolled to columns, one row for each place of a filter; filters' gradients
- * are dy times the columns, summed over chunks in order; images' gradients are
- * filters times dy, rolled up again. */
+/* Gradients of conv2d as products of matrices, for shapes that the direct
+ * kernels refuse: all windows, groups and both float types. A chunk of images
+ * is unrolled to columns, one row for each place of a filter; filters'
+ * gradients are dy times the columns, summed over chunks in order; images'
+ * gradients are filters times dy, rolled up again.
+ *
+ * Invariant: chunks follow from the shape and are joined in order; within one,
+ * the product fixes the order (gemm.h). A channel of dx is rolled up by one
+ * block, tap after tap.
+ * Cost: 2 n oc oh ow taps flop, and scratch for one chunk's columns: taps * oh
+ * * ow * images elements, at most 1 GiB, else the call is refused. */
+#include <assert.h>
 #include <string.h>
 
 #include "kernels/cpu/conv/conv_dims.h"
@@ -52,6 +59,7 @@ static void meet(const plan *p, int side, int64_t j, int64_t *from,
   *from = at >= 0 ? 0 : (-at + step - 1) / step;
   *to = size - at <= 0 ? 0 : least(out, (size - at - 1) / step + 1);
   if (*from > *to) *from = *to;
+  assert(*from >= 0 && *to <= out);
 }
 
 /* ---- Unrolling */
@@ -142,7 +150,8 @@ static void add_part(const plan *p, void *dw, const void *part, bool first) {
   }
 }
 
-/* Sums of dy by channel: images in order. */
+/* Sums of dy by channel: images in order. Each image's sum is in f64 already
+ * (isa.h), so no precision is lost between them. */
 static void sum_bias(void *arg, int64_t o, int worker) {
   const weir_args *args = arg;
   const plan *p = args->state;
@@ -165,7 +174,7 @@ static void sum_bias(void *arg, int64_t o, int worker) {
     ((float *)args->io[3])[o] = (float)sum;
 }
 
-/* What weir_gemm_run is given: scratch after the plan's own. */
+/* The arguments of weir_gemm_run: its scratch lies after the plan's own. */
 static weir_args product_args(const plan *p, const weir_args *args) {
   weir_args inner = *args;
   inner.scratch =

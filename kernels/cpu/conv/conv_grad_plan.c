@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The plan that both direct gradients share. They take a call when a block of
+ * 16 images with its padding stays in the second cache; N16 operands are read
+ * in place and need no buffer. The number of chunks does not depend on threads.
+ */
 #include "kernels/cpu/conv/conv_grad_plan.h"
 
 #include "kernels/cpu/conv/conv_grad.h"

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gradient of conv2d by its filters, 16 images at a time. */
+ * Gradient of conv2d by its filters, 16 images at a time.
+ *
+ * Images are summed in at most 64 chunks of whole blocks, each with a part of
+ * its own in scratch; the parts are added in the order of chunks. So the order
+ * of every sum follows from the shape, and threads need no lock.
+ * Cost: 2 n oc taps oh ow flop; scratch chunks * (oc taps + oc) floats. */
+#include <assert.h>
 #include <string.h>
 
 #include "kernels/cpu/conv/conv_grad.h"
@@ -26,6 +32,7 @@ static void sum_block(const weir_conv_grad *g, const float *x, const float *dy,
                       .add = add};
   int64_t oc_tiles = (g->oc + g->table->oc - 1) / g->table->oc;
   int64_t tap_tiles = (g->taps + WEIR_CONV_TAPS - 1) / WEIR_CONV_TAPS;
+  assert(g->oc > 0 && g->taps > 0);
   for (int64_t i = 0; i < oc_tiles; i++) {
     int64_t o = g->oc * i / oc_tiles;
     t.oc = (int32_t)(g->oc * (i + 1) / oc_tiles - o);
@@ -106,6 +113,8 @@ static bool accepts(const weir_call *call, weir_why *why) {
   return plan(call, &g, why);
 }
 
+/* Where each tap of a window lies, from the window's first element: one list of
+ * numbers lets a tile of taps cross rows and channels of the filter. */
 static void find_places(const weir_conv_grad *g, int32_t *places) {
   const weir_window *win = &g->window;
   for (int64_t c = 0; c < g->c; c++)

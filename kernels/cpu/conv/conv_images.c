@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The images form: 16 images of a block at once. */
+ * The images form: 16 images of a block at once.
+ *
+ * A pixel is 16 floats, one of each image, so strides and padding never break a
+ * vector. Plain inputs are gathered to this layout block by block and outputs
+ * scattered back, unless the neighbours keep N16 (kernels/cpu/README.md).
+ * Lanes of images that are not there are computed and never scattered. */
 #include "kernels/cpu/conv/conv_images.h"
 
 #include "kernels/cpu/conv/conv.h"

@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Plans of the direct convolution: which groups it takes, which form it uses,
+ * and the sizes of all buffers.
+ *
+ * A group is a chain: convolution, at most one bias (as an input of conv2d or
+ * as an addition before any function), up to eight unary functions, at most one
+ * pooling, which is last. The first condition that fails gives the
+ * reason.
+ * Invariant: a plan depends on shapes, dtypes and layouts alone; accepts and
+ * prepare make the same one.
+ * The limits on sizes keep a block of work in the second cache. Beyond them the
+ * product with panels (conv_gemm.c) is faster, as it reads b by slices. */
 #include "kernels/cpu/conv/conv_plan.h"
+
+#include <assert.h>
 
 #include <string.h>
 
@@ -26,6 +39,8 @@ static bool is_channel_bias(const weir_operand *b, int64_t oc) {
   return b->dims[b->rank - 3] == oc;
 }
 
+/* The rows start from the bias, so it must be added before any function. The
+ * operand that is no member is the bias. */
 static bool add_bias(weir_conv_plan *plan, const weir_group *group, uint32_t c,
                      weir_why *why) {
   for (uint32_t i = 0; i < 2; i++) {
@@ -52,6 +67,8 @@ static bool add_unary(weir_conv_plan *plan, const weir_call *call,
   return true;
 }
 
+/* Windows side by side need each row of the convolution only once, so a row of
+ * the pooling is made of rows that are still in the first cache. */
 static bool add_pool(weir_conv_plan *plan, const weir_call *call,
                      weir_why *why) {
   weir_window win;
@@ -67,6 +84,7 @@ static bool add_pool(weir_conv_plan *plan, const weir_call *call,
   return true;
 }
 
+/* Each member must read the one before, exactly once. */
 static bool add_members(weir_conv_plan *plan, const weir_group *group,
                         weir_why *why) {
   for (uint32_t c = 1; c < group->call_count; c++) {
@@ -122,7 +140,9 @@ static bool read_conv(weir_conv_plan *plan, const weir_group *group,
   return true;
 }
 
-/* How much of the lanes each form fills, in 1/1000. */
+/* 16 images fill all lanes at any width. Below that the form whose lanes are
+ * filled more (counted in 1/1000) wins; the width form computes pairs of rows
+ * and knows strides of 1 only. */
 static bool choose_form(weir_conv_plan *plan, const weir_group *group,
                         weir_why *why) {
   const weir_window *win = &plan->window;
@@ -168,6 +188,8 @@ static void size_input(weir_conv_plan *plan) {
   if (plan->wp < columns) plan->wp = columns;
 }
 
+/* Tiles of output channels, and how many images one block has: at least so many
+ * that handing it to a thread pays. */
 static void size_tiles(weir_conv_plan *plan) {
   int64_t most = plan->form == WEIR_CONV_IMAGES  ? plan->table->images_oc
                  : plan->form == WEIR_CONV_WIDTH ? plan->table->width_oc
@@ -183,6 +205,7 @@ static void size_tiles(weir_conv_plan *plan) {
     if (plan->images > plan->n) plan->images = plan->n;
   }
   plan->blocks = (plan->n + plan->images - 1) / plan->images;
+  assert(plan->oc_tiles > 0 && plan->images > 0 && plan->blocks > 0);
 }
 
 /* All products go through the checked multiplication. */
@@ -234,6 +257,8 @@ bool weir_conv_plan_make(const weir_group *group, weir_conv_plan *plan,
   return size_memory(plan, why);
 }
 
+/* In the order in which a tile reads them: [tile][c][kh][kw][channels of the
+ * tile]. Lanes without a channel get weights of 0. */
 void weir_conv_pack(const weir_conv_plan *plan, const float *w,
                     const float *bias, float *packed) {
   int64_t taps = plan->window.kernel[0] * plan->window.kernel[1];
@@ -247,6 +272,7 @@ void weir_conv_pack(const weir_conv_plan *plan, const float *w,
       for (int64_t o = o0; o < o1; o++)
         *to++ = o < plan->oc ? w[o * channel + i] : 0.0f;
   }
+  assert((size_t)(to - packed) <= weir_conv_bias_at(plan));
   to = packed + weir_conv_bias_at(plan);
   for (int64_t o = 0; o < plan->oc_pad; o++)
     to[o] = bias != NULL && o < plan->oc ? bias[o] : 0.0f;

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The forms for few images: one image at a time, lanes along the width or over
- * the output channels. */
+ * the output channels.
+ *
+ * A row of outputs of one tile of channels is computed, goes through the
+ * functions and the pooling while it is in the first cache, and is stored. The
+ * padded copy of the image lets windows be read without any test for borders.
+ * Invariant: buffers hold whole vectors and, for the width form, pairs of rows;
+ * the surplus is computed from zeros and never stored. */
 #include "kernels/cpu/conv/conv_small.h"
 
 #include <string.h>
@@ -23,7 +29,7 @@ static const float *padded(const weir_conv_plan *plan, const float *x,
   return buffer;
 }
 
-/* What all rows of an image share. */
+/* The strides and sizes that all rows of an image share. */
 static weir_conv_row row_of(const weir_conv_plan *plan) {
   const weir_window *win = &plan->window;
   return (weir_conv_row){.x_channel = plan->hp * plan->wp,

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Between plain images and blocks of 16. Plain images are the rows of a matrix
+ * [images][elements of an image]; a block is its transposition, so one function
+ * serves both ways. Missing images become zeros on the way in: they then take
+ * part in the arithmetic as numbers, without denormals or NaN left in memory.
+ */
 #include "kernels/cpu/conv/n16.h"
 
+#include <assert.h>
 #include <string.h>
 
 static void zero_lanes(float *y, int64_t pixels, int64_t count) {
@@ -38,6 +44,7 @@ static void copy_row(const weir_isa *isa, const weir_n16_box *box, float *to,
 static void pad_channel(const weir_isa *isa, const weir_n16_box *box, float *to,
                         const float *x, bool x_n16, int64_t c, int64_t count) {
   int64_t right = box->wp - box->left - box->w;
+  assert(right >= 0 && box->hp >= box->top + box->h);
   zero(to, box->top * box->wp);
   to += box->top * box->wp * 16;
   for (int64_t i = 0; i < box->h; i++) {

@@ -6,7 +6,7 @@
 
 /* Blocks of 16 images: [c][h][w][16 images], one of a value in the N16 layout.
  * The lanes of images that are not there (in the last block) may hold
- * anything: what sums over images leaves them out. */
+ * anything: a sum over images must leave them out. */
 
 /* How one block is read as [c][hp][wp][16], the image at (top, left) with zeros
  * around it. */

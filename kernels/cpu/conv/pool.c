@@ -2,7 +2,12 @@
 /* Poolings of f32, plain or N16; from N16 the output may be plain too. The rows
  * under a window are joined by vectors, then the columns; in N16 each pixel is
  * 16 images, and k x k windows side by side are joined at once. Output planes
- * are the units of work. */
+ * are the units of work.
+ *
+ * Rows first: the rows under a window are the same for all windows of an output
+ * row, so they are joined once, at the full width, and each window then joins
+ * its columns only. A window then costs k joins instead of k * k.
+ * Invariant: rows from the top, then columns from the left, in every layout. */
 #include <math.h>
 #include <string.h>
 
@@ -50,6 +55,7 @@ static void span(const weir_window *window, int side, int64_t at, int64_t size,
   *to = end < size ? end : size;
 }
 
+/* Invariant of the loops: padding is never read, it only counts in |padded|. */
 static void join(const plan *p, float *acc, const float *x, int64_t n) {
   if (p->largest)
     p->isa->rows->max_to(acc, x, n);
@@ -100,7 +106,7 @@ static void plane(const plan *p, float *y, const float *x, float *row) {
   }
 }
 
-/* Plane |k| of N16 to its images' rows. */
+/* Plane |k| of N16 to its images' rows; missing images are left out. */
 static void to_rows(const plan *p, float *y, const float *from, int64_t k) {
   int64_t size = p->out_h * p->out_w, image = p->c * size, b = k / p->c;
   int64_t count = p->n - b * 16 < 16 ? p->n - b * 16 : 16;

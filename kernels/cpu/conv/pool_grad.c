@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of poolings of f32, alone or with element-wise followers. dx may be
  * N16 with a dy that is N16 or plain; x has dx's layout. Planes of dx are the
- * units of work; followers run on rows that are still in the first cache. */
+ * units of work; followers run on rows that are still in the first cache.
+ *
+ * Means over windows side by side are copies: each dx is written once. All
+ * other windows may overlap, so the plane is zeroed and windows add to it, row
+ * by row from the left: the order of each sum is fixed. The followers run when
+ * the plane is complete. */
 #include <string.h>
 
 #include "kernels/cpu/conv/n16.h"
@@ -109,7 +114,7 @@ static void plane(const work *w, float *dx, const float *x, const float *dy) {
   follow(w, 0, size);
 }
 
-/* dy of plane |k|, as dx has its pixels. */
+/* dy of plane |k| in the layout of dx. */
 static const float *dy_of(const plan *p, const float *dy, int64_t k,
                           float *buffer) {
   int64_t size = p->out_h * p->out_w;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Division and powers of integers, which may fail. The second operand is
- * looked at before anything is computed; what is wrong with it is told by the
- * reference kernel. */
+ * checked before anything is computed, in one pass that vectorises (no exit
+ * within the loop); the reference kernel then finds the element and reports it,
+ * so both kernels give the same message. */
 #include "kernels/cpu/ew/ew.h"
 #include "kernels/cpu/ew/ew_build.h"
 #include "kernels/cpu/ew/ew_run.h"
@@ -102,9 +103,9 @@ static weir_status run(const weir_args *args) {
   const plan *p = args->state;
   if (p->call->out[0].elements == 0) return WEIR_OK;
   if (any_bad(p, args->io[1])) {
-    weir_args told = *args;
-    told.state = p->call;
-    return p->ref->run(&told);
+    weir_args reported = *args;
+    reported.state = p->call;
+    return p->ref->run(&reported);
   }
   weir_ew_run(&p->ew, args);
   return WEIR_OK;

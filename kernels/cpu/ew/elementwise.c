@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Single element-wise calls: element-wise programs of one step. The tile
- * functions of kernels/cpu/isa say which dtypes an op has; others are left to
- * ref. */
+ * functions of kernels/cpu/isa decide which dtypes an op has; others are left
+ * to ref.
+ *
+ * in_place is set where y has the dtype of input 0: a tile function reads a
+ * vector before it writes that place, so y may be an operand. Comparisons and
+ * casts write elements of another width and may not. */
 #include "kernels/cpu/ew/ew.h"
 #include "kernels/cpu/ew/ew_build.h"
 #include "kernels/cpu/ew/ew_run.h"

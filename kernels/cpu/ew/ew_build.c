@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Makes an element-wise program (ew.h) of the calls of a group.
+ *
+ * Passes: each call becomes a step with its tile function and inputs; dims are
+ * joined; values that are no outputs get buffers; the space is cut into blocks.
+ * Invariant: a step reads inputs and earlier steps only, and its buffer is none
+ * of those it reads. Blocks follow from the shape and the number of steps.
+ * Cost: steps x inputs, at build time. Scratch: 8 KiB for each value that is
+ * alive at once and for each input that must be spread. */
 #include "kernels/cpu/ew/ew_build.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +17,8 @@
 #include "kernels/cpu/isa/choose.h"
 #include "kernels/registry.h"
 
-/* The integers within the limits of `clip`, if a float holds them. */
+/* The integers within the limits of `clip`, if a float holds them: steps carry
+ * their numbers as floats, and a rounded limit would clip wrongly. */
 static bool whole_limits(const weir_attr *low, const weir_attr *high,
                          weir_ew_step *step) {
   double least = low->kind == WEIR_ATTR_NONE ? -INFINITY : ceil(low->f);
@@ -82,8 +92,9 @@ static void full_strides(const weir_operand *operand, int32_t rank,
   }
 }
 
-/* Joins neighbouring dims that every input walks as one. |keep| holds back
- * the last dim. */
+/* Joins neighbouring dims that every input walks as one: an input does if a
+ * step along the outer dim equals all steps along the inner one, repeated
+ * operands with two strides of 0 included. |keep| holds back the last dim. */
 static void collapse(weir_ew *ew, const weir_operand *space, bool keep) {
   int32_t n = 0;
   for (int32_t d = 0; d < space->rank; d++) {
@@ -108,7 +119,8 @@ static void collapse(weir_ew *ew, const weir_operand *space, bool keep) {
   ew->rank = n;
 }
 
-/* At least two dims: a row and what it is repeated over. */
+/* At least two dims, the last one being the row: the loops of ew_run.c then
+ * have no special case for a scalar or a vector. */
 static void pad_rank(weir_ew *ew) {
   while (ew->rank < 2) {
     memmove(ew->dims + 1, ew->dims, (size_t)ew->rank * sizeof(int64_t));
@@ -125,7 +137,9 @@ static void pad_rank(weir_ew *ew) {
   for (int32_t d = 0; d < ew->rank - 1; d++) ew->rows *= ew->dims[d];
 }
 
-/* |operand| as it lies in a space of N16 (|images|) or plain layout. */
+/* |operand| as it lies in a space of N16 (|images|) or plain layout. In N16 the
+ * space is [n / 16, c, h, w 16]; a plain operand fits if it is repeated over
+ * images and columns, as its elements are not side by side 16 times. */
 static bool as_it_lies(const weir_operand *operand, bool images,
                        weir_operand *out, weir_why *why) {
   bool n16 = operand->layout == WEIR_LAYOUT_N16;
@@ -181,7 +195,8 @@ static bool note_rate(weir_ew *ew, const weir_call *call,
   return true;
 }
 
-/* While building, steps are numbered from WEIR_EW_INPUTS. */
+/* Steps are numbered from WEIR_EW_INPUTS: how many inputs there
+ * will be is not known yet. */
 static bool add_step(weir_ew *ew, const weir_group *group, uint32_t c,
                      uint32_t first, int32_t anchor_io, const weir_isa *isa,
                      weir_why *why) {
@@ -218,8 +233,10 @@ static bool add_step(weir_ew *ew, const weir_group *group, uint32_t c,
   return true;
 }
 
-/* Gives each value that is not an output a buffer; one is free again after
- * its last reader, and never an operand's of the step that writes it. */
+/* Gives each value that is not an output a buffer; one is free again after its
+ * last reader, and never an operand's of the step that writes it, as tile
+ * functions of other widths may not work in place. Buffers stay in the first
+ * cache, so few of them matter more than their order. */
 static void assign_buffers(weir_ew *ew) {
   int32_t last_use[WEIR_EW_STEPS] = {0}, free_after[WEIR_EW_STEPS];
   int32_t pool = 0;
@@ -234,6 +251,7 @@ static void assign_buffers(weir_ew *ew) {
     while (b < pool && free_after[b] >= s) b++;
     if (b == pool) pool++;
     free_after[b] = last_use[s] > s ? last_use[s] : s;
+    assert(pool <= WEIR_EW_STEPS);
     step->buffer = b;
   }
   for (int32_t i = 0; i < ew->in_count; i++) {
@@ -246,7 +264,8 @@ static void assign_buffers(weir_ew *ew) {
   ew->scratch_bytes = (size_t)pool * WEIR_EW_TILE * 8;
 }
 
-/* Blocks of about 32 Ki element steps each; small spaces are one block. */
+/* Blocks of about 64 Ki element steps each, never below eight tiles; spaces of
+ * up to two blocks are one, as handing them over would cost more. */
 static void cut(weir_ew *ew) {
   int64_t block = 65536 / (ew->step_count + 1);
   if (block < 8 * WEIR_EW_TILE) block = 8 * WEIR_EW_TILE;
@@ -261,6 +280,7 @@ static void cut(weir_ew *ew) {
   if (ew->block_rows < 1) ew->block_rows = 1;
   ew->col_blocks = (ew->row + ew->block_cols - 1) / ew->block_cols;
   ew->row_blocks = (ew->rows + ew->block_rows - 1) / ew->block_rows;
+  assert(ew->block_rows > 0 && ew->block_cols > 0);
 }
 
 static void link_outputs(weir_ew *ew, const weir_group *group, uint32_t first) {

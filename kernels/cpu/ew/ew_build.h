@@ -8,9 +8,9 @@
 
 /* Plans calls |first|.. of |group|; a member before |first| is the anchor, and
  * its value is read from |anchor_io|, where it must lie complete (row-major) or
- * as far as the region asks. |keep_rows|: the last dim of the space stays what
- * the calls say, for weir_ew_region by rows and columns of a matrix; refused
- * unless the rest is one dim. False with the reason when it cannot. */
+ * as far as the region asks. |keep_rows|: the last dim of the space stays as
+ * the calls have it, for weir_ew_region by rows and columns of a matrix;
+ * refused unless the rest is one dim. False with the reason when it cannot. */
 bool weir_ew_build(const weir_group *group, uint32_t first, int32_t anchor_io,
                    bool keep_rows, const weir_isa *isa, weir_ew *ew,
                    weir_why *why);

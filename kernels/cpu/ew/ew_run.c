@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Runs element-wise programs: a region of the space, tile by tile, each tile
+ * through all steps.
+ *
+ * A tile is either several whole short rows or a piece of one long row. An
+ * input that lies in step with the tile is read in place; one element serves a
+ * whole tile as it is; anything else (a row repeated, a column) is spread into
+ * a buffer first, so tile functions know only those two kinds of operands.
+ * Invariant: a tile has at most WEIR_EW_TILE elements, the size of a buffer,
+ * and never crosses the last dim but one, along which inputs change their
+ * strides. Cost: one pass over each input and output; steps cost first-cache
+ * traffic. */
 #include "kernels/cpu/ew/ew_run.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "kernels/apply.h"
@@ -16,7 +28,7 @@ typedef struct walk {
   const weir_ew *ew;
   void *const *io;
   char *scratch;
-  /* What the spread buffers hold, so that a repeated row is spread once. */
+  /* The source of each spread buffer, so that a repeated row is spread once. */
   const char *held[WEIR_EW_INPUTS];
   int64_t held_n[WEIR_EW_INPUTS];
 } walk;
@@ -29,6 +41,7 @@ static char *buffer_at(const walk *w, int32_t buffer) {
 static void run_steps(const walk *w, const place *in, int64_t at, int64_t n) {
   const weir_ew *ew = w->ew;
   char *value[WEIR_EW_STEPS];
+  assert(n > 0);
   for (int32_t s = 0; s < ew->step_count; s++) {
     const weir_ew_step *step = &ew->steps[s];
     const void *from[3] = {NULL, NULL, NULL};
@@ -70,6 +83,7 @@ static char *spread(walk *w, int32_t i, const char *src, int64_t rows) {
   char *dst = buffer_at(w, in->buffer);
   if (s[0] == 0 && w->held[i] == src && w->held_n[i] >= rows) return dst;
   size_t row_bytes = (size_t)ew->row * in->bytes;
+  assert(in->buffer >= 0 && rows * ew->row <= WEIR_EW_TILE);
   for (int64_t r = 0; r < rows; r++) {
     const char *from = src + r * s[0] * in->bytes;
     char *to = dst + (size_t)r * row_bytes;
@@ -96,7 +110,8 @@ static const char *row_start(const walk *w, int32_t i, int64_t r) {
   return (const char *)w->io[in->io] + at * in->bytes;
 }
 
-/* Several whole rows in a tile; they do not cross the last but one dim. */
+/* Several whole rows in a tile; they do not cross the last but one dim, so each
+ * input has one stride from row to row. */
 static void run_rows(walk *w, int64_t r, int64_t rows) {
   const weir_ew *ew = w->ew;
   place in[WEIR_EW_INPUTS];
@@ -111,6 +126,7 @@ static void run_rows(walk *w, int64_t r, int64_t rows) {
   run_steps(w, in, r * ew->row, rows * ew->row);
 }
 
+/* Part of one row, tile after tile: every input is in step or one element. */
 static void run_cols(walk *w, int64_t r, int64_t c0, int64_t c1) {
   const weir_ew *ew = w->ew;
   place in[WEIR_EW_INPUTS];
@@ -151,6 +167,7 @@ void weir_ew_region(const weir_ew *ew, void *const *io, int64_t r0, int64_t r1,
   }
 }
 
+/* Cut into a partial row, whole rows and a partial row. */
 void weir_ew_range(const weir_ew *ew, void *const *io, int64_t at, int64_t end,
                    char *scratch) {
   while (at < end) {

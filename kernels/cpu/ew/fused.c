@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chains of element-wise calls as one pass (kernels/cpu/ew/ew.h). */
+/* Chains of element-wise calls as one pass (kernels/cpu/ew/ew.h): each value
+ * between two calls stays in the first cache instead of going through memory.
+ * Learning rates are checked first, as a single apply_sgd would. */
 #include "kernels/cpu/ew/ew.h"
 #include "kernels/cpu/ew/ew_build.h"
 #include "kernels/cpu/ew/ew_run.h"

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* An einsum of two operands as one product of matrices, where it is one.
+ *
+ * Every index belongs to one of four sets: in both operands and the result
+ * (batch), in a and the result (rows), in b and the result (columns), in both
+ * operands alone (summed). Each set must lie as one run in the operands that
+ * have it, i.e. with one stride; then rows, columns, sum and strides are a
+ * product that gemm knows. Everything else is left to ref, in words.
+ * Cost: O(rank^2) a call, at prepare time; nothing is copied. */
 #include "kernels/cpu/gemm/einsum_shape.h"
 
 #include <string.h>
@@ -13,7 +21,7 @@ typedef struct parts {
   int side[3]; /* their numbers in the equation */
 } parts;
 
-/* Indices that lie one inside the other in some operand: as many elements,
+/* Indices that lie one inside the other in some operand: |size| elements,
  * |stride| apart. */
 typedef struct run_of {
   int64_t size, stride;

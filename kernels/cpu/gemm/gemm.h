@@ -15,9 +15,9 @@
  * for a constant b (GIVEN). Large products of f32 without panels are oneDNN's,
  * block by block.
  *
- * Every element of c is the same chain of sums in the order of k, whatever the
- * block it lies in; only |way|, the slices and |splits| decide about bits, and
- * they follow from the shape alone.
+ * Every element of c is the same chain of sums in the order of k, in every
+ * block of it; only |way|, the slices and |splits| decide about bits, and they
+ * follow from the shape alone.
  *
  *   weir_gemm_plan(&shape, constant_b, &gemm)     once
  *   weir_gemm_pack(&gemm, b, packed)              once, if copy_b is GIVEN
@@ -29,7 +29,7 @@ typedef enum weir_gemm_copy {
   WEIR_GEMM_GIVEN
 } weir_gemm_copy;
 
-/* What the blocks are made of. */
+/* The functions that compute the blocks. */
 typedef enum weir_gemm_way {
   WEIR_GEMM_TILES,
   WEIR_GEMM_LIBRARY,

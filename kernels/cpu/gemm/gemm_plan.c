@@ -9,7 +9,7 @@
 #include "runtime/base/size.h"
 
 /* Measured with AVX-512, 1 MiB of second cache and two cores; docs/decisions.md
- * tells what was seen. */
+ * has the measurements. */
 enum {
   DEPTH = 512,             /* of a slice, at most */
   BLOCK_ROWS = 96,         /* at most, if b needs no packing: a stays cached */
@@ -46,6 +46,8 @@ static bool is_middling(const weir_gemm_shape *s) {
   return s->m >= MIDDLE_ROWS && s->m < MANY_ROWS;
 }
 
+/* Vectors first: a tile of one row would waste all but one of its sums. Then
+ * oneDNN, for products so large that its own packing pays. */
 static void choose_way(weir_gemm *g, bool constant_b) {
   const weir_gemm_shape *s = &g->s;
   bool large = flops_of(s) >= kLibraryFlops && !is_middling(s);
@@ -185,6 +187,8 @@ static void choose_turn(weir_gemm *g) {
   g->scratch_bytes = bytes;
 }
 
+/* Vectors are limited by memory: blocks of whole lines, as many as the work is
+ * worth, at most 16. */
 static void choose_vector_blocks(weir_gemm *g) {
   int64_t length = g->s.n == 1 ? g->s.m : g->s.n;
   int64_t unit = 8 * g->isa->columns;

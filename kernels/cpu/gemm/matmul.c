@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matmul and einsum of floats, alone or (matmul) with element-wise followers.
- */
+ *
+ * The shape is read once, in prepare; gemm plans and runs it. A constant b (a
+ * frozen weight) is packed into panels there, once for all runs. Followers run
+ * on each block of the product as soon as it is finished, while it is in the
+ * cache of the thread that made it: bias and activation cost no pass over
+ * memory of their own. */
 #include "kernels/cpu/gemm/matmul.h"
 
 #include <string.h>

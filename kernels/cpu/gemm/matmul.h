@@ -8,7 +8,7 @@
 /* A matmul or einsum call as one product of matrices, perhaps with element-wise
  * calls after it (kernels/cpu/gemm/gemm.h does the work). */
 
-/* What run is given as state. */
+/* The state of a run. */
 typedef struct weir_matmul {
   weir_gemm gemm;
   void *packed; /* panels of a constant b, or NULL */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matmul of integers: rows of b times numbers, added up with wrap-around. */
+/* matmul of integers: rows of b times numbers, added up with wrap-around. Sums
+ * in unsigned types are exact modulo 2^32 or 2^64, so no order of them matters;
+ * the inner loop runs along a row of b and y, which compilers turn into
+ * vectors. */
 #include <string.h>
 
 #include "kernels/cpu/gemm/matmul_shape.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A matmul call as strides: transposing swaps two strides and copies nothing, a
+ * vector is a matrix of one row or column, broadcasting is a stride of 0. */
 #include "kernels/cpu/gemm/matmul_shape.h"
 
 #include <string.h>
@@ -30,7 +32,10 @@ static matrix matrix_of(const weir_operand *x, bool turned, bool left) {
   return (matrix){rows, columns, columns, 1};
 }
 
-/* One b for all: the batch's matrices are rows of one long product. */
+/* One b for all: the batch's matrices are rows of one long product, which packs
+ * b once and has whole tiles. Only if a is dense and not transposed: then row m
+ * of batch i is row i * s->m + m of the whole. A vector a has no rows to fold.
+ */
 static void fold_batch(weir_gemm_shape *s, const weir_operand *a) {
   if (s->batch_rank == 0 || s->a_k != 1 || a->rank < 2) return;
   for (int32_t d = 0; d < s->batch_rank; d++)

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The door to oneDNN. A call uses the calling thread alone: the executor's pool
+ * shares blocks out, and a second pool below it would compete for the cores and
+ * make sums depend on its size. Builds of oneDNN without OpenMP need no care,
+ * so the two functions are stand-ins there. */
 #include "kernels/cpu/gemm/onednn.h"
 
 #include <oneapi/dnnl/dnnl.h>

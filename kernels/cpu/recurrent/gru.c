@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* gru and its gradient, step by step (recurrent.h); isa/cells.h has the gates.
+ */
 #include "kernels/cpu/recurrent/recurrent.h"
 #include "kernels/cpu/recurrent/recurrent_plan.h"
 
 /* ---- x, w, r, bias, rbias, h0 -> y, h, gates, inner. x w lies in the gates,
- * or in scratch if nobody wants those. */
+ * or in scratch if these are not wanted. */
 
 enum { GATES = 3 };
 
@@ -66,6 +68,8 @@ static weir_status prepare_back(const weir_call *call, weir_prepared *out,
   return weir_recurrent_prepare(call, GATES, true, false, out, err);
 }
 
+/* The state's gradient has two shares: the one past the gates stays in dh0, the
+ * one through them is dq of the step after times r transposed. */
 static void step_back(const weir_recurrent_run *run,
                       const weir_recurrent_block *block) {
   const weir_recurrent *plan = run->plan;

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* lstm and its gradient, step by step (recurrent.h); isa/cells.h has the gates.
+ * The gradient of x, w and r follows from dz by products of whole matrices,
+ * which the op's gradient rule adds to the graph. */
 #include "kernels/cpu/recurrent/recurrent.h"
 #include "kernels/cpu/recurrent/recurrent_plan.h"
 
 /* ---- x, w, r, bias, h0, c0 -> y, h, c, gates, cells. Output c holds the cells
- * of the step; x w lies in the gates, or in scratch if nobody wants those. */
+ * of the step; x w lies in the gates, or in scratch if these are not wanted. */
 
 enum { GATES = 4 };
 
@@ -65,6 +68,9 @@ static weir_status prepare_back(const weir_call *call, weir_prepared *out,
   return weir_recurrent_prepare(call, GATES, true, false, out, err);
 }
 
+/* dh of the last step is the caller's; of the others it is dz of the step
+ * after, times r transposed. Its rows have two layouts: [b, u], or a block's
+ * own. */
 static void step_back(const weir_recurrent_run *run,
                       const weir_recurrent_block *block) {
   const weir_recurrent *plan = run->plan;

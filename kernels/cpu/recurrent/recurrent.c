@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Steps of recurrent layers: products with r, blocks, states (recurrent.h).
+ *
+ * Of the cost 2 b t g u (i + u), the part with i is one large product; the part
+ * with u must go step by step, as each state needs the one before. A step is so
+ * short that its barrier and its reads of r decide: hence one parallel loop a
+ * step, packed panels of r, and blocks that keep to their thread.
+ * Invariant: a block writes only its own rows and units; it reads states of the
+ * step before, which the barrier has completed. Sums are cut by |depth| alone.
+ */
 #include "kernels/cpu/recurrent/recurrent.h"
 
+#include <assert.h>
 #include <string.h>
 
 static int64_t least(int64_t a, int64_t b) {
@@ -79,6 +89,8 @@ static void multiply(const weir_recurrent *plan,
   int64_t m = block->row1 - block->row0;
   int64_t parts = (m + tiles->rows - 1) / tiles->rows;
   int64_t rows = (m + parts - 1) / parts; /* tiles of even height */
+  assert(m > 0 && block->unit1 - block->unit0 <= tiles->columns);
+  assert(plan->depth > 0 || deep == 0);
   weir_gemm_tile t = {.a_row = a_row,
                       .a_k = 1,
                       .b_k = tiles->columns,
@@ -177,7 +189,8 @@ static void run_block(const step_job *job, int64_t index, int worker) {
 }
 
 /* A chunk is a run of blocks, so that a thread meets the same ones in the next
- * step. Nothing depends on who has which. */
+ * step and finds their panels in its cache. The result does not depend on the
+ * assignment. */
 static void run_chunk(void *arg, int64_t chunk, int worker) {
   const step_job *job = arg;
   int64_t blocks = job->run->plan->blocks;
@@ -194,6 +207,7 @@ static void run_step(weir_recurrent_run *run, int64_t step,
   const weir_recurrent *plan = run->plan;
   step_job job = {.run = run, .fn = fn, .chunks = run->args->ctx->workers};
   run->step = step;
+  assert(step >= 0 && step < plan->steps);
   if (job.chunks > plan->blocks) job.chunks = plan->blocks;
   if (!plan->shared) job.chunks = least(job.chunks, 1);
   if (job.chunks > 0) weir_parallel_for(run->args, job.chunks, run_chunk, &job);

@@ -5,7 +5,7 @@
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/isa/cells.h"
 
-/* What the recurrent kernels share, f32.
+/* The common part of the recurrent kernels, f32.
  *
  * The products of all steps with w are one product of matrices. Then each step
  * is one parallel loop over blocks of rows (sequences) and units: a block makes

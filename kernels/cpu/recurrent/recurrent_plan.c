@@ -8,7 +8,9 @@
 #include "kernels/cpu/recurrent/recurrent.h"
 #include "runtime/base/size.h"
 
-/* What recurrent kernels prepare: blocks, scratch, packed constants. */
+/* Plans of recurrent kernels: blocks, scratch, packed constants. The number of
+ * rows in a block follows from the batch alone: with few sequences all of them
+ * are in one block and r is read once a step. */
 
 enum {
   DEPTH = 256, /* of a slice: its panel stays in the first cache */
@@ -58,7 +60,8 @@ static void plan_projection(weir_recurrent *p, bool constant) {
   weir_gemm_plan(&shape, constant, &p->project);
 }
 
-/* Scratch: r's panels, x w, then what the projection needs. */
+/* Scratch: r's panels, x w, then the projection's own. The projection is done
+ * before the first step, so the workers' parts serve both. */
 static bool place(weir_recurrent *p, bool keeps_sums, weir_prepared *out) {
   size_t panels = 0, sums = 0, total = 0;
   if (!p->packed_r && !bytes_of(panel_columns(p), p->gates * p->units, &panels))

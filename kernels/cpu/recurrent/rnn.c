@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* rnn (tanh or relu) and its gradient, step by step (recurrent.h). x w is made
+ * in y itself, whose rows a step then replaces by the state: no scratch for
+ * sums. */
 #include "kernels/cpu/recurrent/recurrent.h"
 #include "kernels/cpu/recurrent/recurrent_plan.h"
 

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optimisers: one pass over the variable, its slots and the gradient. */
+/* Optimisers: one pass over the variable, its slots and the gradient.
+ *
+ * A kernel works out the rule's numbers once a run, in f64 (powers of beta, the
+ * rate corrected for the step), and hands them as floats to the rule of the
+ * instruction set (isa/apply_f32.c). Blocks are independent elements, so the
+ * cut changes no bit. Outputs may be their inputs: in training they are. */
 #include "kernels/apply.h"
 #include "kernels/cpu/isa/choose.h"
 
@@ -219,7 +224,8 @@ static weir_status run_rms_prop(const weir_args *args) {
 
 KERNEL(rms_prop);
 
-/* ---- adam and adamw: what an op has not is 0 */
+/* ---- adam and adamw: weir_apply_attr gives 0 for an attribute that the op
+ * does not have, so l2 is adam's and weight_decay adamw's. */
 
 static weir_status prepare_adam(const weir_call *call, weir_prepared *out,
                                 weir_error *err) {

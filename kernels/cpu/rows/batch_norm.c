@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batch_norm_train and its gradient, f32: a block is a channel, its planes are
- * read two times. Sums are kept in eight f64 lanes, added in a fixed order. */
+/* batch_norm_train and its gradient, f32: a block is a channel. Sums are kept
+ * in eight f64 lanes, added in a fixed order.
+ *
+ * The mean comes before the squares: E[x^2] - E[x]^2 would cancel for channels
+ * whose mean is large. So x is read three times forward (sum, squares, result)
+ * and x and dy about twice back, from the cache as long as a channel fits.
+ * Source: Ioffe and Szegedy, Batch normalization, ICML 2015.
+ * Invariant: a channel is one block, so no sum crosses threads. */
 #include <math.h>
 
 #include "kernels/kernel.h"
@@ -94,7 +100,8 @@ static void train_block(void *arg, int64_t c, int worker) {
   ((float *)args->io[5])[c] = (float)var;
 }
 
-/* dx = a dy + b (x - mean) + d, with numbers of the channel. */
+/* dx = a dy + b (x - mean) + d, with numbers of the channel: with r = 1 /
+ * sqrt(var + epsilon), a = scale r, b = -a r mean(dy z), d = -a mean(dy). */
 static void grad_block(void *arg, int64_t c, int worker) {
   const weir_args *args = arg;
   const weir_call *call = args->state;

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* softmax, log_softmax, argmax and argmin along an axis that is not the last:
- * down the columns of [outer][n][inner]. */
-#include "kernels/cpu/isa/columns.h"
+ * down the columns of [outer][n][inner].
+ *
+ * A block is some columns of a matrix, or several whole matrices where these
+ * are small; either way about BLOCK elements. Columns share nothing, so cutting
+ * between them changes no bit. */
+#include <assert.h>
+
 #include "kernels/cpu/isa/choose.h"
+#include "kernels/cpu/isa/columns.h"
 #include "kernels/registry.h"
 
 #include "kernels/cpu/isa/isa.h"
@@ -51,6 +57,7 @@ static weir_status prepare(const weir_call *call, weir_prepared *out,
     if (p->height * 2 > p->lanes.outer) p->height = p->lanes.outer;
   }
   p->side = (p->lanes.inner + p->width - 1) / p->width;
+  assert(p->width > 0 && p->height > 0);
   p->blocks = p->side * ((p->lanes.outer + p->height - 1) / p->height);
   out->state = p;
   out->algorithm = weir_isa_choose()->name;

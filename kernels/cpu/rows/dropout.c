@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* dropout: the mask comes from the counter-based generator, so it needs no
+ * memory between runs and any block can start anywhere. keep is compared as 24
+ * bits: word >> 8 < ceil(keep 2^24) is the test u < keep of the reference. */
 #include <math.h>
 #include <string.h>
 
@@ -6,7 +9,7 @@
 #include "kernels/cpu/isa/random.h"
 #include "kernels/kernel.h"
 
-enum { BLOCK = 16384 }; /* elements */
+enum { BLOCK = 16384 }; /* elements; a multiple of a philox block's four */
 
 typedef struct plan {
   const weir_isa *isa;

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gather, and its gradient, of slices that lie together: copies, and sums of
- * f32, of rows. A row of the gradient is one block's, which adds what belongs
- * to it in the order of the indices, so that no bits depend on threads. */
+ * f32, of rows.
+ *
+ * Rows of the gradient are shared out, not slices of dy: two indices may name
+ * the same row, and two threads must not add to it. Each block reads all
+ * indices and adds the slices of its own rows in the order of the indices, so
+ * no bits depend on threads. Cost: blocks * count index reads besides the sums,
+ * which wanted_blocks keeps below the work on rows. Indices are data: the
+ * smallest place of a bad one is reported. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdatomic.h>
@@ -32,7 +38,7 @@ static int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-/* |x| is the operand that is chosen from, |axis| as the op has it. */
+/* |x| is the operand whose slices are chosen, |axis| as the op has it. */
 static plan *make(const weir_call *call, const weir_operand *x,
                   weir_prepared *out) {
   plan *p = weir_arena_alloc(out->arena, sizeof *p);

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The length of many tensors taken as one vector. The inputs' elements are cut
  * into pieces and these put into blocks, by the shapes alone; each block's sum
- * has its place, and they are added in order. */
+ * has its place, and they are added in order.
+ *
+ * Many small tensors make one block, a large one several: the work is even,
+ * however the vector is spread over inputs. Squares are summed in f64, where
+ * those of f32 cannot overflow. */
 #include <math.h>
 
 #include "kernels/cpu/isa/apply.h"
@@ -28,8 +32,9 @@ typedef struct job {
   const weir_args *args;
 } job;
 
-/* Walks over the pieces; stores them and the blocks' starts if there is
- * memory for them, and counts them in any case. */
+/* Walks over the pieces; stores them and the blocks' starts if there is memory
+ * for them, and counts them in any case: called twice, so that the counting and
+ * the storing cannot disagree. */
 static void cut(plan *p) {
   int64_t filled = BLOCK;
   p->piece_count = p->blocks = 0;

@@ -5,7 +5,7 @@
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/kernel.h"
 
-/* What kernels on rows share: x as |count| rows of |n| elements that lie
+/* The plan of kernels on rows: x as |count| rows of |n| elements that lie
  * together, cut into blocks of rows. */
 typedef struct weir_row_plan {
   const weir_isa *isa;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Losses: dense labels, distances, and whether a target is among the first. */
+/* Losses: dense labels, distances, and whether a target is among the first k.
+ * Each row, or each block of a long sum, is one thread's; blocks of a sum have
+ * their places in scratch and are added in order. */
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zeros, ones, fill, zeros_like, ones_like: one element, repeated. */
+/* zeros, ones, fill, zeros_like, ones_like: one element, repeated. A pattern of
+ * 64 bytes is written instead of elements, so one loop
+ * serves all dtypes and works with whole vectors. */
+#include <assert.h>
 #include <string.h>
 
 #include "kernels/kernel.h"
@@ -33,6 +36,7 @@ static void block(void *arg, int64_t index, int worker) {
   const weir_args *args = arg;
   const plan *p = args->state;
   size_t begin = (size_t)index * BLOCK_BYTES, end = begin + BLOCK_BYTES;
+  assert(begin < p->bytes);
   char *y = args->io[p->out];
   (void)worker;
   if (end > p->bytes) end = p->bytes;

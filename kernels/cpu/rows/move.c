@@ -2,7 +2,13 @@
 /* transpose, slice and expand: y[i, j, ...] = x[at + i s0 + j s1 ...]. Dims
  * that x walks as one are joined. Rows that lie together in x are copied, a
  * dim that does against y's last one is transposed square by square, the rest
- * goes element by element. */
+ * goes element by element.
+ *
+ * The op says only how x is walked (walk_*); the plan then decides by strides
+ * alone. Squares matter because either side of a transposition would else touch
+ * one element of each cache line at a time.
+ * Cost: each element read and written once. */
+#include <assert.h>
 #include <string.h>
 
 #include "kernels/cpu/isa/choose.h"
@@ -31,7 +37,7 @@ typedef struct job {
   const weir_args *args;
 } job;
 
-/* Drops dims of 1 and joins what x walks as one. */
+/* Drops dims of 1 and joins neighbours that x walks as one. */
 static void add_dim(plan *p, int64_t dim, int64_t stride) {
   if (dim == 1) return;
   int32_t last = p->rank - 1;
@@ -73,6 +79,7 @@ static void walk_slice(const weir_call *call, plan *p) {
   weir_call_slice(call, x->rank, x->dims, slices);
   for (int32_t d = 0; d < x->rank; d++) {
     p->at += slices[d].start * strides[d];
+    /* Of one element no step is taken, and a huge one would overflow. */
     int64_t step = slices[d].length == 1 ? 0 : slices[d].step * strides[d];
     add_dim(p, slices[d].length, step);
   }
@@ -104,6 +111,7 @@ static void plan_finish(plan *p, const weir_operand *y) {
     p->y_strides[d] = stride;
     stride *= p->dims[d];
   }
+  assert(p->rank > 0 && stride == p->elements);
   p->row = p->dims[p->rank - 1];
   p->along = -1;
   if (p->size == 4 && p->x_strides[p->rank - 1] != 1 && p->row > 1)

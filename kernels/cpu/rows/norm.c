@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer_norm and batch_norm, inference form. */
+/* layer_norm with its gradient, and batch_norm's inference form. Rows are the
+ * units: of a layer_norm the dims from |axis| on, of a batch_norm one plane of
+ * one channel, for which scale, bias, mean and variance are two numbers. */
 #include <math.h>
 
 #include "kernels/cpu/rows/lanes.h"

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* slice_grad and pad by a constant: y is filled, then x put into it:
  * y[at + i s0 + j s1 ...] = x[i, j, ...]. Dims that y walks as one are joined.
- */
+ *
+ * Two parallel loops, one after the other: filling by ranges of y, placing by
+ * rows of x. y is filled only if x does not cover it. Rows never meet in y, as
+ * the strides of a slice and of a pad address different elements.
+ * Cost: one write of y, one read and write of x's elements. */
+#include <assert.h>
 #include <string.h>
 
 #include "kernels/kernel.h"
@@ -25,7 +30,7 @@ typedef struct job {
   const weir_args *args;
 } job;
 
-/* Drops dims of 1 and joins what y walks as one. */
+/* Drops dims of 1 and joins neighbours that y walks as one. */
 static void add_dim(plan *p, int64_t dim, int64_t stride) {
   int32_t last = p->rank - 1;
   if (dim == 1) return;
@@ -53,6 +58,7 @@ static void finish(plan *p, const weir_operand *x, const weir_operand *y) {
   p->block = BLOCK_BYTES / (p->row * (int64_t)p->size + 1) + 1;
   if (x->elements * (int64_t)p->size <= 2 * BLOCK_BYTES) p->block = p->rows;
   if (x->elements == 0) p->rows = 0;
+  assert(p->rank > 0 && (p->rows == 0 || p->block > 0));
 }
 
 static void fill_block(void *arg, int64_t b, int worker) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums of images by channel, from the N16 layout: a bias' gradient. */
+/* Sums of images by channel, from the N16 layout: a bias' gradient. Reading N16
+ * in place saves the copy to plain rows; chunks of blocks have a part each, and
+ * the parts are added in order. */
 #include "kernels/cpu/isa/choose.h"
 #include "kernels/cpu/isa/conv_grad.h"
 #include "kernels/registry.h"

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* softmax and log_softmax along the last axis, and the loss made of them. */
+/* softmax and log_softmax along the last axis, and the loss made of them.
+ *
+ * Rows of up to WEIR_SHORT_ROW elements go one per lane, longer ones lane by
+ * lane (isa/rows_f32.c). The loss is log(sum exp(x)) - x[label], taken from the
+ * logits: the probability itself could underflow.
+ * Labels are data, so they are checked here, while the rows are worked on; a
+ * bad one writes nothing. Invariant: the row that is reported is the smallest
+ * bad one, on any number of threads. */
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -94,7 +101,7 @@ static int64_t label_at(const job *j, int64_t r) {
   }
 }
 
-/* Keeps the smallest row. */
+/* Keeps the smallest row: blocks run in any order, the message must not. */
 static void note_bad(job *j, int64_t r) {
   long long seen = atomic_load(&j->bad);
   while (r < seen && !atomic_compare_exchange_weak(&j->bad, &seen, r)) {
@@ -179,8 +186,8 @@ static weir_status xent(const weir_args *args, weir_block_fn fn) {
                    plan->call->op->name, label_at(&j, bad), bad, plan->n - 1);
 }
 
-/* Losses times the weights of samples and classes, as far as these are
- * given. Labels are in range. */
+/* Losses times the weights of samples and classes, as far as these are given.
+ * Called only after xent found all labels in range. */
 static void weigh(const weir_args *args, float *loss) {
   const weir_row_plan *plan = args->state;
   uint32_t n = plan->call->in_count;

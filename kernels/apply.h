@@ -4,8 +4,8 @@
 
 #include "kernels/kernel.h"
 
-/* What kernels of optimisers share, on any device: reading the numbers of a
- * step. Operands are in the order that ops/optim/apply.h gives. */
+/* The common part of optimisers' kernels, on any device: reading the numbers of
+ * a step. Operands are in the order that ops/optim/apply.h gives. */
 
 /* |lr| is finite and at least 0, |step| at least 1 (1 when the op has none),
  * |scale| 1 when it was left out; |l2| is the attribute, 0 without it. */

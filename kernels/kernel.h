@@ -9,27 +9,28 @@
 
 /* Kernels.
  *
- * A kernel is one const struct: for which op, device and dtypes it is, when it
- * accepts a call and, if not, why not in words; what it prepares once; and the
- * function that runs. Kernels are asked in the order of the list; kernels/ref
- * comes last and accepts everything its op accepts. It is asked once per node,
- * when the whole graph is known, and sees shapes only: never thread counts, so
- * the same graph gives the same bits on any number of threads.
+ * A kernel is one const struct: its op, device and dtypes, the test whether it
+ * accepts a call, with the reason in words if not; its preparation, which is
+ * done once; and the function that runs. Kernels are asked in the order of the
+ * list; kernels/ref comes last and accepts everything its op accepts. It is
+ * asked once per node, when the whole graph is known, and sees shapes only:
+ * never thread counts, so the same graph gives the same bits on any number of
+ * threads.
  *
  *   accepts(call)  -> prepare(call) -> run, run, ... (any threads) -> release
  *
  * run() must not allocate. It may call weir_parallel_for; blocks must be cut at
  * edges that follow from shapes alone, and a sum over blocks must be added in
  * block order. Several runs of one state may be under way at once, so state is
- * read-only there; scratch memory belongs to the run. A kernel never checks
- * again what the op's shape rule checked; it checks data (indices). */
+ * read-only there; scratch memory belongs to the run. A kernel does not
+ * repeat the checks of the op's shape rule; it checks data (indices). */
 
 /* Why a kernel said no. */
 typedef struct weir_why {
   char text[160];
 } weir_why;
 
-/* What a run is given besides its operands. Lent by the executor. */
+/* The executor's services to a run; lent for its time. */
 typedef void (*weir_block_fn)(void *arg, int64_t block, int worker);
 typedef struct weir_run_ctx {
   void *self;
@@ -45,7 +46,7 @@ typedef struct weir_run_ctx {
 /* One run's memory. */
 typedef struct weir_args {
   void *const *io;   /* inputs, then outputs; NULL: missing */
-  const void *state; /* what prepare made */
+  const void *state; /* made by prepare */
   void *scratch;     /* of the size prepare asked for, 64-byte aligned */
   const weir_run_ctx *ctx;
   weir_error *err; /* for failures on data */
@@ -59,10 +60,10 @@ static inline void weir_parallel_for(const weir_args *args, int64_t blocks,
     args->ctx->parallel_for(args->ctx->self, blocks, fn, arg);
 }
 
-/* What prepare fills in. */
+/* The result of prepare. */
 typedef struct weir_prepared {
   weir_arena *arena;           /* in: for state; lives as long as the program */
-  const weir_allocator *alloc; /* in: for what release frees */
+  const weir_allocator *alloc; /* in: for memory that release frees */
   void *state;                 /* out; may stay NULL */
   size_t scratch_bytes;        /* out: per run */
   size_t worker_scratch_bytes; /* out: per worker; scratch holds

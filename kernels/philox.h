@@ -5,9 +5,9 @@
 #include <stdint.h>
 
 /* Philox 4x32-10: random bits from a counter and a key, without any state, so
- * that element i of step s is the same whoever computes it and in which order.
- * Source: Salmon, Moraes, Dror, Shaw, Parallel random numbers: as easy as 1, 2,
- * 3, SC 2011.
+ * that element i of step s is the same on every thread and device, in any
+ * order. Source: Salmon, Moraes, Dror, Shaw, Parallel random numbers: as easy
+ * as 1, 2, 3, SC 2011.
  *
  * Random ops use key = call's seed xor attribute `seed` and counter = (block,
  * step). A block's four words serve

@@ -4,7 +4,7 @@
 
 #include "kernels/ref/ref.h"
 
-/* |p| is the attribute, or what the op makes of it. */
+/* |p| is the attribute, or a number that the op derives from it. */
 static weir_status run(const weir_args *args,
                        double (*rule)(double x, double p), double p) {
   const weir_call *call = args->state;

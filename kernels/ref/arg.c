@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* argmax and argmin along one axis, one comparison an element. Looking for the
+ * least is looking for the largest negative; integers compare instead, as the
+ * least integer has no negative. */
 #include <math.h>
 
 #include "kernels/ref/ref.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element-wise kernels of two numbers, with broadcasting. */
+/* Element-wise kernels of two numbers, with broadcasting. A rule for integers
+ * may refuse (division by zero, a negative power); the first element that it
+ * refuses is named in the error. */
 #include <inttypes.h>
 #include <math.h>
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* cast: floats to integers toward zero, clamped at the ends, NaN to 0; integers
+ * to narrower ones clamped too; anything to bool by != 0. C leaves conversions
+ * of floats out of range undefined, so they are compared first. */
 #include <math.h>
 
 #include "kernels/ref/ref.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element-wise questions: comparisons, logic, and where. */
+/* Element-wise questions: comparisons, logic, and where. Integers are compared
+ * in their own domain: a double does not hold every i64. */
 #include "kernels/ref/ref.h"
 
 /* An op's answers. |floats| is NULL for logic. */

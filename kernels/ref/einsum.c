@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* einsum by its definition: for every element of the result a walk over all
+ * values of the indices that are summed. An index that an operand has twice (a
+ * diagonal) adds both strides; one it does not have has stride 0.
+ * Cost: the product of the sizes of all indices. */
 #include "kernels/ref/ref.h"
 #include "ops/nn/einsum_equation.h"
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* gather, its gradient, one_hot. Negative indices count from the end; an index
+ * outside of the axis is an error, except for one_hot, which has a row for it.
+ */
 #include <inttypes.h>
 #include <string.h>
 

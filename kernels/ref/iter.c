@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The walk that most reference kernels share (iter.h): an odometer over dims,
+ * with a place for each operand that moves by strides instead of being worked
+ * out from the index each time. */
 #include "kernels/ref/iter.h"
 
+#include <assert.h>
 #include <string.h>
 
 void weir_iter_init(weir_iter *it, int32_t rank, const int64_t *dims) {
+  assert(rank >= 0 && rank <= WEIR_ITER_RANK);
   memset(it, 0, sizeof *it);
   it->rank = rank;
   for (int32_t d = 0; d < rank; d++) it->dims[d] = dims[d];
@@ -29,6 +34,7 @@ void weir_operand_strides(const weir_operand *operand, int64_t *strides) {
 void weir_iter_broadcast(weir_iter *it, int i, const weir_operand *operand) {
   int64_t strides[WEIR_MAX_RANK];
   int32_t shift = it->rank - operand->rank;
+  assert(i < WEIR_ITER_OPERANDS && shift >= 0);
   weir_operand_strides(operand, strides);
   for (int32_t d = 0; d < operand->rank; d++)
     it->strides[i][d + shift] = operand->dims[d] == 1 ? 0 : strides[d];

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors put together along an axis, and taken apart. */
+/* Tensors put together along an axis, and taken apart. The whole is seen as
+ * [outer][n][inner]; a piece is some of the n rows of every outer block, which
+ * lie together. */
 #include <string.h>
 
 #include "kernels/ref/ref.h"

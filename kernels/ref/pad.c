@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* pad and its gradient. Both ask for each element of the padded tensor which
+ * element of the other it comes from, so the gradient of an edge or a
+ * reflection is the sum over all places that show an element. */
 #include "kernels/ref/ref.h"
 
 typedef enum pad_mode { PAD_CONSTANT, PAD_EDGE, PAD_REFLECT } pad_mode;

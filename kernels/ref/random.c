@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers; kernels/philox.h says which bits serve which element. */
+/* Random numbers; kernels/philox.h says which bits serve which element.
+ * Elements are made in pairs, as Box and Muller's method makes two normal
+ * numbers of two uniform ones; an odd last element drops its partner. */
 #include <math.h>
 
 #include "kernels/philox.h"

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions over any set of axes. Sums of floats are added in double and in
- * row-major order. */
+ * row-major order. A reduced axis has length 1 in the walk over outputs and an
+ * axis that is kept has length 1 in the walk over elements, so both walks have
+ * the strides of the input. */
 #include <math.h>
 
 #include "kernels/ref/ref.h"
 
-/* An op: how an element joins what was gathered, and what is made of it. */
+/* An op: how an element joins the others, and the last step on the result. */
 typedef struct reduce_rule {
   double float_start;
   int64_t int_start;
@@ -126,6 +128,8 @@ static double prod_of_others(weir_dtype dtype, const void *x, weir_iter *it,
   return result;
 }
 
+/* Each product anew, O(n) for each of n elements: dividing the whole product by
+ * x would fail where x is 0. */
 static weir_status run_prod_grad(const weir_args *args) {
   const weir_call *call = args->state;
   const weir_operand *x = &call->in[0];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element-wise kernels of one number. */
+/* Element-wise kernels of one number. Conditions are written such that a NaN
+ * falls through to itself (relu asks x <= 0, sign ends with x). */
 #include <math.h>
 
 #include "kernels/ref/ref.h"

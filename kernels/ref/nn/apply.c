@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The optimisers' rules, and what clipping needs. */
+/* The optimisers' rules as their papers state them (each op names its own), in
+ * double, and the norm that clipping needs. A run reads its numbers first and
+ * fails before anything is written. Outputs may be the inputs: a rule reads all
+ * it needs of an element before it writes that element. */
 #include "kernels/apply.h"
 
 #include <math.h>
 
 #include "kernels/ref/ref.h"
 
-/* What the rules have in common; operands as said in ops/optim/apply.h. */
+/* The common part of the rules; the order of operands is in ops/optim/apply.h.
+ */
 typedef struct update {
   const weir_args *args;
   const weir_call *call;
@@ -138,7 +142,7 @@ static weir_status run_rms_prop(const weir_args *args) {
   return WEIR_OK;
 }
 
-/* adamw has no l2, adam no weight_decay: what an op has not is 0. */
+/* adamw has no l2, adam no weight_decay: a missing attribute reads as 0. */
 static weir_status run_adam(const weir_args *args) {
   update u;
   WEIR_TRY(begin(args, 2, true, &u));

@@ -3,7 +3,9 @@
 
 #include "kernels/ref/ref.h"
 
-/* batch_norm_train and its gradient, channel by channel. */
+/* batch_norm_train and its gradient, channel by channel. mean and var depend on
+ * every x of the channel, hence the two sums in dx = scale r (dy - mean(dy) - z
+ * mean(dy z)). spread is the gradient of scale, sum that of bias. */
 
 /* Element |k| of channel |c|: k counts planes, then places in a plane. */
 static int64_t place(const weir_lanes *lanes, int64_t c, int64_t k) {

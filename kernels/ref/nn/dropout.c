@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* dropout by its definition; elements that stay are divided by |keep|, so that
+ * the mean is kept and inference is the identity. */
 #include "kernels/philox.h"
 #include "kernels/ref/ref.h"
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Losses by their definitions, from logits: log(sum e^x) takes the largest
+ * element out first, so that nothing overflows, and no probability is formed
+ * whose logarithm is then taken. Labels are data and are checked one by one. */
 #include <inttypes.h>
 #include <math.h>
 

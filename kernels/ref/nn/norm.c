@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* layer_norm, its gradient, batch_norm's inference form. Mean first, then the
+ * squares of the differences: one pass would cancel. The gradient, with g = dy
+ * scale and z = (x - mean) r: dx = (g - mean(g) - z mean(g z)) r, as mean and r
+ * depend on every x. Source: Ba, Kiros and Hinton, arXiv 1607.06450 (2016). */
 #include <math.h>
 
 #include "kernels/ref/ref.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Poolings and their gradients, window by window. Windows are clipped to the
+ * image (span), so padding is never read; a mean divides by the places inside
+ * the image or, on request, by those of the padded one. Windows may overlap:
+ * gradients are added to zeros. */
 #include <math.h>
 
 #include "kernels/ref/ref.h"
@@ -25,7 +29,7 @@ typedef struct pool_pixel {
   int64_t most_at, count, padded;
 } pool_pixel;
 
-/* Gathers what lies under the window. |x_at|: the image's first element. */
+/* Gathers the elements under the window. |x_at|: the image's first element. */
 static pool_pixel gather(const weir_window *window, const weir_operand *x,
                          const void *data, int64_t x_at, int64_t row,
                          int64_t column) {
@@ -56,7 +60,7 @@ static void walk_images(weir_iter *it, const weir_operand *y,
   it->strides[0][1] = image;
 }
 
-/* |mode|: 0 largest, 1 mean of what is there, 2 mean with the padding. */
+/* |mode|: 0 largest, 1 mean of the places in the image, 2 with the padding. */
 static weir_status run(const weir_args *args, int mode) {
   const weir_call *call = args->state;
   const weir_operand *x = &call->in[0], *y = &call->out[0];

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lstm, gru, rnn and their gradients, one sequence of the batch after the
- * other. The state is what was stored, so that outputs and states have the same
- * bits. */
+ * other. A step reads the state as it was stored, rounded to the dtype, so that
+ * outputs and states have the same bits.
+ * Going back, the outputs for first states carry the gradients of the states
+ * from step to step; after step 0 they hold the result.
+ * Cost: O(b t u g (i + u)), every product by its definition. */
 #include <math.h>
 
 #include "kernels/ref/ref.h"
 
-/* Sizes and operands of a call; what is missing is NULL. */
+/* Sizes and operands of a call; missing ones are NULL. */
 typedef struct walk {
   weir_dtype dtype;
   int64_t batch, steps, inputs, units, wide;
@@ -76,7 +79,8 @@ static double sigmoid(double x) {
 
 /* ---- lstm: x, w, r, bias, h0, c0 -> y, h, c, gates, cells */
 
-/* What step |row| makes of the states in h and c; h stays, c is replaced. */
+/* One unit of step |row|, from the states in h and c; h stays, as other units
+ * of the step still read it, c is replaced. */
 static void lstm_unit(const walk *w, int64_t b, int64_t row, int64_t unit) {
   const void *const *in = w->in;
   void *const *out = w->out;
@@ -195,8 +199,8 @@ static weir_status run_gru(const weir_args *args) {
   return run_layer(args, 5, gru_unit);
 }
 
-/* r, gates, inner, y, h0, dy, dh -> dz, dq, dh0. dh0 gets what goes around the
- * gates. */
+/* r, gates, inner, y, h0, dy, dh -> dz, dq, dh0. dh0 gets the share
+ * past the gates. */
 static void gru_unit_back(const walk *w, int64_t b, int64_t k, int64_t unit) {
   const void *const *in = w->in;
   int64_t u = w->units, row = row_at(w, b, k), at = row * u + unit;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* softmax and log_softmax along any axis. The largest element is taken out
+ * first: the sum then lies in [1, n] and cannot overflow. */
 #include <math.h>
 
 #include "kernels/ref/ref.h"

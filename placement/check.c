@@ -7,8 +7,16 @@
 
 #include "placement/plan.h"
 
-/* Knows problem.h and plan.h only. Rules are checked one after another over
- * sorted lists of events; nothing is shared with the schedulers. */
+/* The judge of every plan. It knows problem.h and plan.h only and shares
+ * nothing with the schedulers, so a fault in their bookkeeping cannot hide
+ * itself.
+ *
+ * Rules are checked one after another over sorted lists of events: devices and
+ * costs, groups, one node at a time on a device, copies, inputs before starts,
+ * memory. A plan may come from a file: numbers are checked before they index.
+ * Invariant: later rules rely on earlier ones; list_copies, say, on
+ * check_copy's ranges. Cost: O((nodes + uses + copies) log) and one search
+ * through the copies of a tensor for each use. */
 
 /* Something that happens at a time: on a device, on a link, in memory. */
 typedef struct event {
@@ -28,7 +36,7 @@ typedef struct checker {
   /* Copies by tensor: those of tensor t are |by_tensor| from first[t] to
    * first[t + 1]. */
   uint32_t *first, *by_tensor;
-  int64_t *last_use;  /* per tensor, of what its producer made */
+  int64_t *last_use;  /* per tensor, of its producer's own copy */
   int64_t *copy_last; /* per copy */
   int64_t *resident;  /* per device */
 } checker;
@@ -78,7 +86,8 @@ static weir_status check_groups(checker *c) {
   return s;
 }
 
-/* By place, then time; what ends at a time comes before what begins then. */
+/* By place, then time; an end comes before a beginning of the same time, so
+ * memory that is given back serves the next one at once. */
 static int compare_events(const void *x, const void *y) {
   const event *a = x, *b = y;
   if (a->where != b->where) return a->where < b->where ? -1 : 1;
@@ -106,7 +115,8 @@ static weir_status check_devices(checker *c) {
 }
 
 /* ---- Where tensors are. A tensor arrives on a device when its producer ends
- * there or a copy to it ends; who needs it there takes the latest arrival. */
+ * there or a copy to it ends; a use there takes the latest arrival before it.
+ */
 
 /* Lists copies by tensor; those of one tensor stay in the plan's order. */
 static void list_copies(checker *c) {
@@ -119,9 +129,9 @@ static void list_copies(checker *c) {
     c->by_tensor[c->first[plan->copies[i].tensor + 1]++] = i;
 }
 
-/* The last use of what of |tensor| is on |device| at |at_ns|, to be raised;
- * NULL: it is not there. |*there_ns|: when it came; a time if it comes later,
- * INT64_MAX if never. */
+/* The last use of the arrival of |tensor| that is on |device| at |at_ns|, to be
+ * raised; NULL: it is not there. |*there_ns|: when it came; a time if it comes
+ * later, INT64_MAX if never. */
 static int64_t *find_arrival(const checker *c, uint32_t tensor, uint32_t device,
                              int64_t at_ns, int64_t *there_ns) {
   const weir_place_plan *plan = c->plan;

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Clusters from YAML and from the short form.
+ *
+ * Jobs, counts and models are read first, in any order of keys; then devices
+ * are made from them, by job, task, kind and number. So a device's number
+ * depends on the cluster alone. Each fault is reported at its place; limits (16
+ * jobs, 512 tasks, 1024 devices) are checked before memory is asked for. */
 #include "placement/cluster.h"
 
 #include <inttypes.h>
@@ -8,7 +14,7 @@
 #include "runtime/base/quantity.h"
 #include "runtime/base/yaml/yaml_scalar.h"
 
-/* What a cluster says before its devices are made. */
+/* A job as it is written; devices are made from it later. */
 typedef struct job {
   weir_sv name;
   uint32_t tasks;

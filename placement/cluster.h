@@ -6,8 +6,8 @@
 #include "runtime/base/yaml/yaml.h"
 #include "runtime/device/name.h"
 
-/* Clusters: jobs, tasks, devices, and what is between them. A cluster may be
- * planned for that nobody has.
+/* Clusters: jobs, tasks, devices, and the links between them. A plan may be
+ * made for a cluster that does not exist.
  *
  *   cluster:
  *     ps: 1                               # tasks
@@ -15,7 +15,7 @@
  *     gpu: 1                              # per task: a kind (device/kind.h),
  *                                         # of worker or of the only job;
  *                                         # cpu: 1 is the default
- *     devices:                            # what a class of device can do
+ *     devices:                            # figures of a class of device
  *       cpu: {memory: 32GiB, gflops: 150, bandwidth: 20GB/s, overhead: 1us}
  *       gpu: {memory: 80GiB}
  *     network: {latency: 50us, bandwidth: 1.2GB/s}   # between tasks

@@ -15,9 +15,9 @@
  *
  *   weir_place_graph(request) -> plan      `weir place`: one plan of a purpose
  *   weir_placing_create(request) -> placing, and a plan for each program:
- *   weir_placing_plan(placing, cut) -> plan     what a session does
+ *   weir_placing_plan(placing, cut) -> plan     a session's call
  *
- * A placing is what the plans of one session share: the cluster, the costs, the
+ * A placing is common to the plans of one session: the cluster, the costs, the
  * options, and the home of every variable. Homes are decided once: by the plan
  * of the graph's main purpose (a training step where it has `train`, else all
  * outputs), with a nominal size where a dimension is open; variables that this
@@ -25,8 +25,8 @@
  * pinned to their homes, so that no program moves them.
  *
  * All three calls use the same cut, the same options and the same placer, so
- * what was predicted is what runs. Placings and plans are immutable, counted by
- * reference, and may be read from many threads. */
+ * the predicted plan is the one that runs. Placings and plans are immutable,
+ * counted by reference, and may be read from many threads. */
 
 /* A node, by its name or one that weir_place_find_node takes, asks for a
  * device. */
@@ -93,8 +93,8 @@ typedef struct weir_place_request {
 
   /* weir_place_graph only. */
   bool inference;           /* the outputs, though the graph has `train` */
-  const weir_shape *shapes; /* per input of |graph|, of what is fed; rank
-                               unknown: not known; may be NULL */
+  const weir_shape *shapes; /* per input of |graph|, of the tensors that are
+                               fed; rank unknown: not known; may be NULL */
   bool open; /* a dimension that nothing fixes counts as it does for homes */
   weir_sv given; /* JSON of a plan that joins the candidates; data NULL: none */
   const char *given_name; /* for messages; NULL: "plan" */

@@ -5,8 +5,8 @@
 #include "placement/parts/parts.h"
 #include "placement/place.h"
 
-/* What a reader of a plan asks for and a compiler does not: made when it is
- * first asked for, and kept with the plan. */
+/* Details for readers of a plan, which a compiler does not need: made at the
+ * first request and kept with the plan. */
 
 typedef struct weir_plan_details {
   weir_place_parts *parts;

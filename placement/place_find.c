@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes and devices by name. Names that the user sees come first (units, nodes,
+ * values); SCOPE/op is a fallback for nodes without a name of their own. */
 #include "placement/place_find.h"
 
 #include <string.h>

@@ -3,7 +3,12 @@
 
 #include <stdlib.h>
 
-/* Homes: where variables live, whatever program uses them. */
+/* Homes: where variables live, for all programs that use them.
+ *
+ * The first plan's variables stay where it put them. The others go largest
+ * first to the allowed device with the fewest bytes, homes of the first plan
+ * counted. Invariant: a home, once set, is never changed, so programs agree
+ * without asking each other. */
 
 static weir_status set_home(weir_placing *p, weir_sv name, uint32_t device,
                             weir_error *err) {
@@ -69,7 +74,7 @@ static weir_status spread(weir_placing *placing, const weir_placement *p,
   if (count > 0) qsort(weights, count, sizeof *weights, heavier);
   for (uint32_t i = 0; i < count; i++) {
     uint32_t u = weights[i].unit, device = emptiest(problem, u, load);
-    if (device == WEIR_PLACE_NONE) continue; /* what places it has the words */
+    if (device == WEIR_PLACE_NONE) continue; /* placing it fails, with words */
     load[device] += weights[i].bytes;
     WEIR_TRY(set_home(placing, variable_of(p, u)->name, device, err));
   }

@@ -4,7 +4,7 @@
 
 #include "placement/place.h"
 
-/* What one plan begins with, beside its placing. */
+/* The start of one plan, beside its placing. */
 typedef struct weir_plan_start {
   const weir_place_request
       *request; /* its |sink|, |stop| and |given|; or NULL */

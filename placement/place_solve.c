@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* From a problem and options to a checked and measured plan.
+ *
+ * The portfolio and the search minimise latency; another objective starts from
+ * their plan and improves it by its own moves. A plan that is given joins the
+ * candidates, or is taken as it is (replay). Every result passes the checker,
+ * whose peaks are the ones that are reported.
+ * A budget of time makes a plan depend on the machine's speed; a budget of
+ * moves does not, and is the default. */
 #include "placement/place_solve.h"
 
 #include "placement/check.h"
@@ -51,7 +59,7 @@ static uint64_t moves_of(const weir_plan *p, bool replay) {
   return o->budget_ns != 0 ? UINT64_MAX : weir_place_default_moves(p->problem);
 }
 
-/* Of another objective than latency the portfolio is the beginning only. */
+/* For another objective than latency the portfolio is only the beginning. */
 static weir_status search(weir_plan *p, const weir_place_options *first,
                           bool replay, weir_error *err) {
   const weir_placing_options *o = &p->placing->options;
@@ -65,7 +73,8 @@ static weir_status search(weir_plan *p, const weir_place_options *first,
                             &p->result, err);
 }
 
-/* A change that gains nothing moves nothing. */
+/* A change that gains nothing moves nothing: the plan before is kept if it is
+ * as short and still holds. */
 static bool keeps(const weir_plan *p, const weir_plan_start *start,
                   const weir_place_plan *given) {
   return start->request != NULL && start->request->change_count > 0 &&
@@ -101,7 +110,7 @@ static weir_status solve(weir_plan *p, const weir_plan_start *start,
   return s;
 }
 
-/* What lives where it lives because its home was decided before says so. */
+/* Variables with a home of an earlier plan get that as their reason. */
 static void tell_homes(weir_plan *p) {
   for (uint32_t n = 0; p->placement != NULL && n < p->problem->node_count; n++)
     if (p->placement->units[n].home &&

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Plans after changes of the cluster or of requests: changes are made one after
+ * another, wishes collected, and the plan from before is carried over by the
+ * names of devices, to start the search or to stay (place_solve.c). */
 #include "placement/place_what_if.h"
 
 #include "placement/place_find.h"

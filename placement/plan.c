@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Memory and words of plans. A plan's arrays are as long as its problem; only
+ * its copies grow, and keep their memory when a plan is copied over another: a
+ * search copies its best plan often. */
 #include "placement/plan.h"
 
 #include "runtime/base/table.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads a plan from its JSON. The text is untrusted: names, counts and ranges
+ * are compared with the problem, unknown keys are skipped, and the result is
+ * only a candidate until the checker has passed it. */
 #include "placement/plan_read.h"
 
 #include "placement/report/dump_internal.h"

@@ -6,8 +6,8 @@
 
 /* Reads a plan that was written as JSON. */
 
-/* Reads what weir_place_write_json wrote, for |problem|. Errors: W3016 (another
- * problem's, or not a plan), W4013, W6001. */
+/* Reads a plan that weir_place_write_json wrote, for |problem|. Errors: W3016
+ * (another problem's, or not a plan), W4013, W6001. */
 weir_status weir_place_plan_read(const weir_allocator *alloc,
                                  const weir_place_problem *problem,
                                  weir_sv json, const char *name,

@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Builds problems: lists while it grows, arrays in one arena when it is
+ * finished.
+ *
+ * The builder sticks to the first failure, so callers check once. It takes
+ * nodes in topological order and uses of earlier tensors only; acyclicity needs
+ * no pass of its own. Arrays are in compressed rows: item i's part of a list is
+ * from first[i] to first[i + 1].
+ * Cost: O(nodes + uses + devices^2) to finish, and equal sets of devices are
+ * found one by one, O(sets) a set. */
 #include "placement/problem.h"
 
+#include <assert.h>
 #include <string.h>
 
 struct weir_place_builder {
@@ -246,7 +256,9 @@ static bool keep_ways(weir_place_problem *p, const weir_place_builder *b) {
   return true;
 }
 
-/* The uses of each tensor, from the tensors of each node. */
+/* The uses of each tensor, from the tensors of each node: a counting sort.
+ * Counts stand two places on, so that after the last pass first[t] begins
+ * tensor t. */
 static bool keep_uses(weir_place_problem *p) {
   size_t tensors = (size_t)p->tensor_count + 1;
   uint32_t *first = weir_arena_array(&p->arena, tensors + 1, sizeof *first);
@@ -258,6 +270,7 @@ static bool keep_uses(weir_place_problem *p) {
   for (uint32_t n = 0; n < p->node_count; n++)
     for (uint32_t i = p->in_first[n]; i < p->in_first[n + 1]; i++)
       node[first[p->in_tensor[i] + 1]++] = n;
+  assert(first[p->tensor_count] == p->use_count);
   p->use_first = first;
   p->use_node = node;
   return true;
@@ -323,6 +336,7 @@ weir_status weir_place_builder_finish(weir_place_builder *b,
                                       weir_error *err) {
   *out_problem = NULL;
   weir_place_problem *p = b->problem;
+  assert(p != NULL); /* finished once */
   if (!b->failed && (b->bad || b->devices.count == 0))
     return weir_fail(err, WEIR_W3010, NULL,
                      "a cost or size is negative, or a number names nothing");

@@ -6,11 +6,11 @@
 #include "runtime/base/sv.h"
 #include "runtime/base/vec.h"
 
-/* What a placer sees: nodes with costs, tensors between them, devices, links.
+/* The placer's view: nodes with costs, tensors between them, devices, links.
  *
  * One model serves placers, bounds, simulator, checker and dumps. A node runs
- * on one device, without interruption, once all its tensors are there; what it
- * costs depends on the device's class. A tensor that is made on one device and
+ * on one device, without interruption, once all its tensors are there; its
+ * cost depends on the device's class. A tensor that is made on one device and
  * used on another is copied there once, however many nodes use it; the copy
  * occupies the link between the two, if that link is exclusive. Time is in
  * integer nanoseconds, memory in bytes, and every tie is broken by index, so

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Changes of a cluster: parsed from one line, then carried out on a copy.
+ *
+ * A cluster is immutable and may be in use, so a changed one is built anew,
+ * task by task; put_device is the one place that drops, keeps or alters a
+ * device. Numbers of devices that stay are kept, so a plan for the old cluster
+ * can be carried over by name (place_what_if.c). */
 #include "placement/what_if.h"
 
 #include <stdio.h>
@@ -179,7 +185,7 @@ static void put_device(rebuild *b, const weir_cluster_device *like,
   b->devices[b->to->device_count++] = d;
 }
 
-/* A device more of the type that is wanted, like one of the cluster's. */
+/* One more device of the wanted type, with the model of its kind. */
 static void put_another(rebuild *b, const weir_cluster_task *t) {
   const weir_cluster *from = b->from;
   weir_cluster_device d = from->devices[t->first_device];

@@ -4,13 +4,13 @@
 
 #include "placement/cluster.h"
 
-/* What if: a change of a cluster, or of what is asked for.
+/* What if: a change of a cluster or of a request.
  *
  *   pin NODE=DEVICE                  NODE asks for DEVICE itself
  *   add JOB                          a task more, with devices like its first
  *   add KIND:JOB                     a device more on each task of JOB
  *   remove DEVICE                    every device that the name fits
- *   memory DEVICE=BYTES              their caps; DEVICE*FACTOR: of what it is
+ *   memory DEVICE=BYTES              their caps; DEVICE*FACTOR: times that
  *   link network=LATENCY,BANDWIDTH   between tasks; `local`: within one
  *   link network*FACTOR              its bandwidth times FACTOR */
 
@@ -30,7 +30,7 @@ typedef struct weir_what_if {
   weir_device_name device; /* pin, remove, memory */
   weir_device_kind type;   /* add: of the device */
   bool local;              /* link: within a task */
-  double factor;           /* memory, link: of what it is; 0: set anew */
+  double factor;           /* memory, link: times the old; 0: set anew */
   int64_t memory_bytes;
   weir_place_link link;
 } weir_what_if;

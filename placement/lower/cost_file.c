@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tables of measured costs: find, set, compare, write (cost_file.h).
+ *
+ * Entries are found by "KIND KEY" in a hash map and kept in the order in which
+ * they came; writing sorts them by text, so equal tables make equal files.
+ * Entries lie in the arena and never move: placements point to them.
+ * Cost: O(1) to find or set, O(n log n) to write. */
 #include "placement/lower/cost_file.h"
 
 #include <inttypes.h>
@@ -33,6 +39,7 @@ void weir_costs_release(weir_costs *c) {
   weir_free(c->alloc, c);
 }
 
+/* Texts live as long as the table; a replaced one stays until then. */
 static weir_status keep(weir_costs *c, weir_sv text, weir_sv *out,
                         weir_error *err) {
   char *copy = weir_arena_string(&c->arena, text.data, text.size);

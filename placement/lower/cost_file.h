@@ -19,13 +19,14 @@
  *
  * One line an entry, fields apart by one space, KEY to the end of its line;
  * lines of `#` are passed over. SPREAD is the distance of the quartiles in
- * thousandths of the median, COUNT how many runs there were. `unit` is what a
- * unit takes on a device of a kind (device/kind.h) and KEY what it is
- * (signature.h). `step` is what a step takes beside its units. `link` holds
- * from FROM_BYTES on. Lines are written in order of their text, so the same
+ * thousandths of the median, COUNT the number of runs. `unit` is the cost of a
+ * unit on a device of a kind (device/kind.h), KEY its signature (signature.h).
+ * `step` is the time of a step beside its units. `link` holds from FROM_BYTES
+ * on. Lines are written in order of their text, so the same
  * entries make the same file.
  *
- * Not thread-safe; a table that nobody changes may be read by many. */
+ * Not thread-safe; a table that is not changed any more may be read by many
+ * threads. */
 
 enum {
   WEIR_COST_FILE_BYTES = 64 << 20,
@@ -54,7 +55,7 @@ typedef struct weir_cost_piece {
   uint32_t spread_permille, count;
 } weir_cost_piece;
 
-/* What the machine is, name by name: cpu, features, cores, threads, build. */
+/* A fact about the machine: cpu, features, cores, threads, build. */
 typedef struct weir_cost_fact {
   weir_sv name, text;
 } weir_cost_fact;
@@ -82,8 +83,8 @@ void weir_costs_release(weir_costs *costs); /* NULL-safe */
 /* false: |out| failed, or there is no memory for the order. */
 bool weir_costs_write(const weir_costs *costs, const weir_writer *out);
 
-/* Sets a fact, or what |key| costs on class |cls|; what was there goes. Texts
- * are copied. Errors: W6001; facts beyond WEIR_COST_FACTS are dropped. */
+/* Sets a fact, or the cost of |key| on class |cls|, in place of an older one.
+ * Texts are copied. Errors: W6001; facts beyond WEIR_COST_FACTS are dropped. */
 weir_status weir_costs_set_fact(weir_costs *costs, weir_sv name, weir_sv text,
                                 weir_error *err);
 weir_status weir_costs_set(weir_costs *costs, int cls, weir_sv key,
@@ -97,7 +98,7 @@ const weir_cost_fact *weir_costs_differ(const weir_costs *costs,
                                         const weir_costs *other,
                                         weir_sv *theirs);
 
-/* ---- What was not measured (cost_file_fit.h) */
+/* ---- Estimates for units that were not measured (cost_file_fit.h) */
 
 /* Rates that the measured units of a class reach. */
 typedef struct weir_cost_fit {

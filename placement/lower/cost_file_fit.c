@@ -3,7 +3,15 @@
 
 #include "placement/lower/cost_file.h"
 
-/* Estimates from what was measured. */
+/* Estimates from measured units.
+ *
+ * The roofline (Williams, Waterman and Patterson, CACM 52 (2009) 65-76) needs
+ * two rates and an overhead. They are fitted by rounds: each unit counts for
+ * the side of the roof that the rates of the last round put it under, and a
+ * side's rate is its work over its time. A few rounds settle it. An op that
+ * runs below the roof (a softmax, say) is corrected by the ratio that its
+ * measured neighbours in size show, interpolated between two of them. Cost:
+ * O(entries) a fit and an estimate. */
 
 enum { ROUNDS = 8 };
 
@@ -16,7 +24,7 @@ int64_t weir_roofline_ns(const weir_device_model *model, int64_t flops,
   return weir_device_work_ns(model, flops, bytes) + model->overhead_ns;
 }
 
-/* Work that took time: what was folded away or is a view tells nothing. */
+/* Work that took time: units that were folded away and views tell nothing. */
 static bool tells(const weir_cost_entry *e, int cls) {
   return e->cls == cls && e->sample.median_ns > 0 && e->sample.count > 0 &&
          (e->flops > 0 || e->bytes > 0);
@@ -78,8 +86,8 @@ static weir_sv first_op(weir_sv key) {
   return (weir_sv){key.data, n};
 }
 
-/* Measured units of the same op on either side of the size that is asked for:
- * the roofline's time, and measured over that. */
+/* A measured unit of the same op, below or above the wanted size: the
+ * roofline's time, and measured over that. */
 typedef struct neighbour {
   double at, ratio;
   bool there;

@@ -4,15 +4,16 @@
 
 #include "placement/lower/cost_file.h"
 
-/* Estimates for what a table of costs does not hold. */
+/* Estimates for units that a table of costs does not hold. */
 
-/* Fits rates to the table's units of class |cls|; |model| stands in for what
- * they do not tell. |costs| may be NULL. */
+/* Fits rates to the table's units of class |cls|; |model| stands in for rates
+ * that no unit shows. |costs| may be NULL. */
 weir_cost_fit weir_costs_fit(const weir_costs *costs, int cls,
                              const weir_device_model *model);
 
-/* What |key| takes by estimate: the roofline of the rates, times what measured
- * units with the same first op took beside it, those of the nearest size. */
+/* An estimated cost of |key|: the roofline of the rates, times the ratio of
+ * measured to roofline time of units with the same first op and the nearest
+ * sizes. */
 int64_t weir_costs_estimate(const weir_cost_fit *fit, weir_sv key,
                             int64_t flops, int64_t bytes);
 

@@ -6,7 +6,10 @@
 #include "placement/lower/cost_file.h"
 #include "runtime/base/number.h"
 
-/* Reads a cost file, line by line and field by field. */
+/* Reads a cost file, line by line and field by field. The text is untrusted:
+ * every number has a limit that keeps later sums in 64 bits, a unit may stand
+ * once, and the first fault ends the reading with its place. Nothing recurses.
+ */
 
 typedef struct line {
   weir_costs *costs;

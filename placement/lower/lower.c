@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* From units to a problem: bytes, tensors, uses and costs (lower.h).
+ *
+ * The passes before have formed units and their sets of devices; this one adds
+ * one node per unit to a problem, one tensor per value that another unit reads,
+ * and one of no bytes per unit that another waits for by `after`.
+ * Invariant: units come in topological order, so a tensor's producer is added
+ * before its uses. The model's memory equals the executor's: memory
+ * that lasts from run to run is counted once, at one unit (enum lasting).
+ * Cost: O(nodes + values), and the cost of each unit once per kind of device.
+ */
 #include "placement/lower/lower.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "placement/lower/cost_file_fit.h"
@@ -16,7 +27,8 @@ static int64_t value_bytes(const weir_graph *g, weir_value_id v) {
   if (!weir_shape_known(value->shape)) return 0;
   int64_t elements = weir_shape_elements(value->shape);
   if (!weir_size_mul((size_t)elements, weir_dtype_size(value->dtype), &bytes))
-    return INT64_MAX / 4;
+    return INT64_MAX /
+           4; /* fits no device, and sums of a few do not overflow */
   return (int64_t)bytes;
 }
 
@@ -196,6 +208,7 @@ static weir_status add_unit(filler *f, uint32_t u) {
                                         : f->joined[u] ? u
                                                        : WEIR_PLACE_NONE};
   uint32_t n = weir_place_add_node(f->b, &spec);
+  assert(unit->with == WEIR_PLACE_NONE || unit->with < u);
   bool variable = g->nodes[unit->node].op->instr == WEIR_INSTR_VAR_READ;
   for (uint32_t m = 0; m < unit->member_count; m++) {
     const weir_node *node = &g->nodes[l->members[unit->first_member + m]];
@@ -266,7 +279,7 @@ static weir_status fill_problem(weir_lowering *l, weir_placement *out) {
   return s;
 }
 
-/* The problem, with what was measured. */
+/* The problem, with measured costs where there are any. */
 static weir_status cost_and_fill(weir_lowering *l, weir_placement *out) {
   const weir_costs *costs = l->options->costs;
   for (int c = 0; c < WEIR_DEVICE_KINDS; c++)

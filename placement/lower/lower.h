@@ -9,15 +9,15 @@
 
 /* From a graph and a cluster to a placement problem.
  *
- * A unit is what is placed as one: a fusion group, or a node. Constants belong
- * to every device and are no units. What must be together is: a view with what
- * it shows, an assignment and an apply_* node with their variable, its slots
- * too; rules pass by what follows. Where a unit may be: its node's own `@
- * device` first, else the first rule of `placement:` whose pattern matches,
- * else anywhere; then devices without a kernel go. With `soft: true` a request
- * that leaves no device is dropped, and that is remembered. `balance: bytes`
- * spreads variables over the devices that a rule allows, largest first onto the
- * emptiest. */
+ * A unit is placed as one: a fusion group, or a node. Constants belong to every
+ * device and are no units. Units that must be together are joined: a view with
+ * its source, an assignment and an apply_* node with their variable, its slots
+ * too; rules do not apply to a unit that follows another. A unit may be where
+ * its node's own `@ device` says, else where the first rule of `placement:`
+ * with a matching pattern says, else anywhere; devices without a kernel are
+ * taken out first. With `soft: true` a request that leaves no device is
+ * dropped, and that is remembered. `balance: bytes` spreads variables over the
+ * devices that a rule allows, largest first onto the emptiest. */
 
 typedef enum weir_place_source {
   WEIR_COST_ESTIMATED, /* roofline of the device's model */
@@ -27,8 +27,8 @@ typedef enum weir_place_source {
 } weir_place_source;
 
 typedef enum weir_place_strictness {
-  WEIR_PLACE_STRICT, /* no request is dropped, whatever the rule says */
-  WEIR_PLACE_WARN,   /* requests of soft rules are, and told */
+  WEIR_PLACE_STRICT, /* no request is dropped, `soft` or not */
+  WEIR_PLACE_WARN,   /* requests of soft rules may be, with a warning */
   WEIR_PLACE_SOFT    /* all requests may be */
 } weir_place_strictness;
 
@@ -45,7 +45,7 @@ typedef struct weir_unit {
   bool follows;  /* a view, an assignment, an apply_*: rules pass it by */
   uint32_t with; /* unit that it is colocated with (the first), or NONE */
   weir_place_source source;
-  /* Per kind: what it was measured to take, or NULL; of the costs given. */
+  /* Per kind: its measured cost, or NULL; of the costs given. */
   const weir_cost_entry *measured[WEIR_DEVICE_KINDS];
 } weir_unit;
 
@@ -62,7 +62,7 @@ typedef struct weir_placement {
   uint32_t unit_count, member_total;
 } weir_placement;
 
-/* A node that asks for a device, whatever the graph says. */
+/* A node that asks for a device; it counts before the graph's own requests. */
 typedef struct weir_place_pin {
   weir_node_id node;
   weir_device_name device;
@@ -74,11 +74,11 @@ typedef struct weir_lower_options {
    * for, is the cluster's I-th device, counted around. */
   bool logical;
   const weir_diag_sink *sink; /* warnings; may be NULL */
-  /* What was measured; must outlive the placement. NULL: nothing. */
+  /* Measured costs; must outlive the placement. NULL: none. */
   const weir_costs *costs;
   const weir_place_pin *pins; /* lent for the call */
   uint32_t pin_count;
-  /* Variables by name: the device where each lives, whatever else is asked for;
+  /* Variables by name: the device where each lives, before any other request;
    * lent for the call. NULL: none. */
   const weir_map *homes;
 } weir_lower_options;
@@ -93,11 +93,11 @@ weir_status weir_placement_create(const weir_allocator *alloc,
                                   weir_error *err);
 void weir_placement_release(weir_placement *placement); /* NULL-safe */
 
-/* What a unit has to do, whatever does it. */
+/* The work of a unit, on any device. */
 typedef struct weir_place_work {
   int64_t flops, bytes;
   uint32_t kernels; /* nodes that take time; 0: views, variables, inputs */
-  bool given;       /* a task's, that says itself what it takes */
+  bool given;       /* a task's, with a cost of its own */
   bool loops;       /* it has bodies */
 } weir_place_work;
 

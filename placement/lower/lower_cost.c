@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Costs of nodes, groups and control nodes.
+ *
+ * In this order: a task's own cost; a measured one, found by signature; an
+ * estimate corrected by measured units of the same op; the roofline of the
+ * device's model. A group is the sum of its members with one overhead. Bodies
+ * are estimated by their nodes, times the turns of a loop.
+ * Invariant: costs are finite and not negative; sums saturate at 4e18 ns, so
+ * that a few of them still fit in 64 bits. */
 #include "placement/lower/lower_cost.h"
 
 #include "kernels/kernel.h"
@@ -8,7 +16,7 @@
 #include "placement/lower/lower_ring.h"
 #include "runtime/graph/control.h"
 
-/* A call as far as shapes tell; constants have their values. */
+/* A call with the shapes that are known; constants have their values. */
 typedef struct shape_call {
   weir_call call;
   weir_operand operands[64];
@@ -69,8 +77,9 @@ static weir_status node_cost(const weir_graph *g, weir_node_id id,
                              const weir_device_model *model, int64_t *out_ns,
                              weir_place_source *source, weir_error *err);
 
-/* A loop costs what its body does, so many times; an if as the dearer of its
- * bodies. Bodies nest only so deep. */
+/* A loop costs its body times its turns, an if the dearer of its bodies: the
+ * plan must hold whichever is taken. Recursion is bounded, as the graph's
+ * limits keep bodies from nesting deeper than a fixed depth. */
 static weir_status control_cost(const weir_graph *g, const weir_node *n,
                                 const weir_device_model *model, int64_t *out_ns,
                                 weir_error *err) {
@@ -100,7 +109,7 @@ static bool takes_time(const weir_node *n) {
          (n->op->flags & WEIR_OP_VIEW) == 0;
 }
 
-/* What a kernel has to do; |*given|: it is a task and says so itself. */
+/* The work of a kernel; |*given|: it is a task, which states its own cost. */
 static weir_status call_cost(const weir_graph *g, weir_node_id id,
                              weir_cost *cost, bool *given, weir_error *err) {
   const weir_node *n = &g->nodes[id];
@@ -185,7 +194,8 @@ weir_status weir_place_work_of(const weir_graph *g, const weir_node_id *members,
   return WEIR_OK;
 }
 
-/* By the model alone: the members' costs, the overhead once. */
+/* By the model alone: the members' costs with one overhead, as a fused group is
+ * one call. */
 static weir_status model_cost(weir_lowering *l, weir_unit *unit,
                               const weir_device_model *model, int64_t *out_ns) {
   *out_ns = 0;

@@ -6,7 +6,7 @@
 
 typedef struct weir_lowering weir_lowering;
 
-/* What nodes cost, measured or estimated. */
+/* Costs of nodes and units, measured or estimated. */
 
 /* The work of |count| nodes together. Errors: W2008. */
 weir_status weir_place_work_of(const weir_graph *graph,
@@ -17,8 +17,8 @@ weir_status weir_place_work_of(const weir_graph *graph,
 bool weir_place_has_kernel(const weir_graph *graph, weir_node_id node,
                            weir_device_kind kind);
 
-/* What unit |unit| costs, per kind of device, NO_KERNEL where the cluster has
- * none; its source is noted. Errors: W2008, W6001. */
+/* The costs of unit |unit|, per kind of device, NO_KERNEL where the cluster has
+ * none; their source is noted. Errors: W2008, W6001. */
 weir_status weir_lower_unit_cost(weir_lowering *l, uint32_t unit,
                                  int64_t *cost);
 

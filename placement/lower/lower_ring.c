@@ -5,14 +5,15 @@
 #include "placement/lower/lower_internal.h"
 #include "runtime/device/name.h"
 
-/* What a collective takes: its ranks stand in a ring, each turn every rank
- * hands one part of 1/n of the larger side to the next. all_reduce goes round
- * twice, the others once:
+/* The cost of a collective: its ranks stand in a ring, each turn every rank
+ * hands one part of 1/n of the larger side to the next (Patarasuk and Yuan,
+ * JPDC 69 (2009) 117-124). all_reduce goes round twice, the others once:
  *
  *   turns (n - 1) (latency + bytes / n / bandwidth)
  *
- * over the slowest way in the group, and all_reduce and reduce_scatter add what
- * they get on the way. */
+ * over the slowest way in the group, and all_reduce and reduce_scatter add the
+ * parts that arrive: (n - 1) / n of the elements, each read twice and written
+ * once. */
 
 static int64_t int_attr(const weir_node *node, const char *name) {
   int at = weir_op_attr_index(node->op, weir_sv_from(name));

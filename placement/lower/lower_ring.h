@@ -6,7 +6,7 @@
 
 typedef struct weir_lowering weir_lowering;
 
-/* What the ranks of a collective do, and cost. */
+/* The ranks of a collective: their steps and costs. */
 
 /* A rank: its ranks stand in a ring, and in each of |turns| a rank sends
  * |part_bytes| to the next. */
@@ -16,12 +16,12 @@ typedef struct weir_lower_ring {
   int64_t part_bytes, turns;
 } weir_lower_ring;
 
-/* What node |id|, a rank of a collective, does in its ring. false: a shape is
+/* The part of node |id|, a rank of a collective, in its ring. false: a shape is
  * not known. */
 bool weir_lower_ring_of(const weir_graph *graph, weir_node_id id,
                         weir_lower_ring *out);
 
-/* What node |id|, a rank of a collective, takes on devices of each class.
+/* The cost of node |id|, a rank of a collective, on devices of each class.
  * Errors: W2008. */
 weir_status weir_lower_ring_cost(const weir_lowering *l, weir_node_id id,
                                  int64_t *cost);

@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Where each unit may be: kernels, requests, rules, groups, balance (lower.h).
+ *
+ * A unit's set of devices only shrinks: devices with kernels for it, then those
+ * of the request that counts (home, pin, own device, first matching rule), then
+ * the preferred type, then the sets of all units that it must be with. A
+ * request that would leave nothing is an error or, where it is soft, is dropped
+ * whole. Invariant: when weir_lower_apply_rules succeeds no set is empty and
+ * the units of a group have the same set. Cost: O(units * (rules * members +
+ * devices / 64 words)). */
 #include "placement/lower/lower_rules.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +29,7 @@ typedef struct rule {
   bool has_device, soft, balance;
   const weir_yaml *prefer; /* a list of device types, or NULL */
   weir_mark mark;
-  bool told; /* that it was dropped */
+  bool told; /* the warning that it was dropped was given */
 } rule;
 
 typedef struct ruler {
@@ -119,7 +129,7 @@ static void runnable(const weir_lowering *l, const weir_unit *u,
     if (runs[l->cluster->devices[d].name.type]) set_add(set, d);
 }
 
-/* Takes out of |set| what |name| does not match. */
+/* Takes devices that |name| does not match out of |set|. */
 static void keep_matching(const weir_lowering *l, const weir_device_name *name,
                           uint64_t *set) {
   for (uint32_t d = 0; d < l->cluster->device_count; d++)
@@ -127,7 +137,7 @@ static void keep_matching(const weir_lowering *l, const weir_device_name *name,
       set[d >> 6] &= ~(UINT64_C(1) << (d & 63));
 }
 
-/* Of the device types that are preferred the first that is left is kept. */
+/* Keeps the first preferred device type that the set still has; none: all. */
 static void keep_preferred(const weir_lowering *l, const weir_yaml *prefer,
                            uint64_t *set, uint64_t *spare) {
   if (prefer == NULL || prefer->kind != WEIR_YAML_LIST) return;
@@ -198,7 +208,7 @@ static void hint_devices(const weir_lowering *l) {
   weir_hint(l->err, "the cluster has %s", devices);
 }
 
-/* No device can run the unit, whatever was asked for. */
+/* No device can run the unit, requests aside. */
 static weir_status no_kernel(weir_lowering *l, const weir_unit *u) {
   const weir_node *n = &l->graph->nodes[u->node];
   weir_status s =
@@ -224,7 +234,8 @@ static weir_status no_such_device(weir_lowering *l, const weir_unit *u,
   return s;
 }
 
-/* A request was dropped. Of a rule that is said once, for its first unit. */
+/* A request was dropped. A rule gets one warning, for its first unit: it may
+ * match thousands. */
 static void tell_relaxed(weir_lowering *l, weir_unit *u, rule *by,
                          const weir_device_name *name) {
   u->relaxed = true;
@@ -241,7 +252,7 @@ static void tell_relaxed(weir_lowering *l, weir_unit *u, rule *by,
   l->options->sink->report(l->options->sink->self, &diag);
 }
 
-/* What a node of a mesh without devices asks for. */
+/* The device that a node of a mesh without devices asks for. */
 static void find_logical(const weir_lowering *l, weir_device_name *name) {
   uint32_t count = l->cluster->device_count;
   if (!l->options->logical || name->job[0] != 0 || name->index.first < 0)
@@ -316,8 +327,9 @@ static bool agree(weir_lowering *l, uint32_t root, const bool *out,
   return !set_is_empty(l, spare);
 }
 
-/* Names the smallest set of members that clash: members are left out as long as
- * the rest still does. */
+/* Names a smallest set of members that clash: each is left out on trial and put
+ * back if the others agree without it. In the set that is left every member is
+ * needed, so the message names causes only. O(members^2) words; errors only. */
 static weir_status conflict(weir_lowering *l, uint32_t root, bool *out,
                             uint64_t *spare) {
   char text[400];
@@ -344,6 +356,8 @@ static weir_status conflict(weir_lowering *l, uint32_t root, bool *out,
                    "these must share a device and may not: %s", text);
 }
 
+/* Sets of a group become their intersection, kept at the root, then copied to
+ * all members. */
 static weir_status join_sets(weir_lowering *l, uint64_t *spare) {
   bool *out =
       weir_alloc_array(l->alloc, (size_t)l->unit_count + 1, sizeof *out);
@@ -368,7 +382,10 @@ static weir_status join_sets(weir_lowering *l, uint64_t *spare) {
   return s;
 }
 
-/* ---- Balance */
+/* ---- Balance: the largest variable first, each to the allowed device with the
+ * fewest bytes so far. Source: longest processing time first, Graham, SIAM J.
+ * Appl. Math. 17 (1969) 416-429; the fullest device is at most 4/3 - 1/(3 m) of
+ * the best possible where all devices are allowed. */
 
 typedef struct weight {
   uint32_t root;
@@ -388,6 +405,7 @@ static void put_lightest(weir_lowering *l, const weight *w) {
     if (set_has(set, d) &&
         (best == WEIR_PLACE_NONE || l->load[d] < l->load[best]))
       best = d;
+  assert(best != WEIR_PLACE_NONE); /* join_sets left no set empty */
   memset(set, 0, l->words * sizeof *set);
   set_add(set, best);
   l->load[best] += w->bytes;

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/lower/lower_units.h"
 
+#include <assert.h>
+
 #include "placement/lower/lower_internal.h"
 
-/* Units: groups and nodes, and which of them must be together. */
+/* Units: groups and nodes, and which of them must be together.
+ *
+ * A unit stands at the place of its last member: all its inputs are made before
+ * and none of its outputs is read before, so units in this order are sorted
+ * topologically. Joining is union-find with path halving (Tarjan and van
+ * Leeuwen, JACM 31 (1984) 245-281); the root of a set is its smallest unit, so
+ * results do not depend on the order of joins. Cost: O(nodes log nodes). */
 
 static bool is_constant(const weir_graph *g, const weir_node *n) {
   if (n->op->instr == WEIR_INSTR_CONST) return true;
@@ -85,6 +93,7 @@ uint32_t weir_lower_root(weir_lowering *l, uint32_t unit) {
 static void join(weir_lowering *l, uint32_t a, uint32_t b) {
   if (a == WEIR_PLACE_NONE || b == WEIR_PLACE_NONE || a == b) return;
   l->units[a].follows = true;
+  assert(a < l->unit_count && b < l->unit_count);
   a = weir_lower_root(l, a);
   b = weir_lower_root(l, b);
   if (a < b)

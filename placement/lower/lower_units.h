@@ -9,8 +9,8 @@
 /* Finds the units. false: out of memory. */
 bool weir_lower_find_units(weir_lowering *l);
 
-/* Joins nodes that must share a device: views with what they look at, commits
- * and updates with their variables. */
+/* Joins nodes that must share a device: views with their sources, commits and
+ * updates with their variables. */
 void weir_lower_join_units(weir_lowering *l);
 
 /* The unit that |unit| was joined to. */

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Signatures of units: the key of measured costs (signature.h).
+ *
+ * A signature holds all that a kernel's time depends on and nothing else: names
+ * of nodes are left out, so that a cost measured in one graph serves another.
+ * Operands are numbered in the order of their first use, which makes the text
+ * of a group independent of value numbers. Cost: O(text); a group's operands
+ * are looked up one by one, O(members * inputs). */
 #include "placement/lower/signature.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "placement/lower/cost_file.h"
 #include "runtime/base/map.h"
 
-/* ---- What is known before the run */
+/* ---- Values known before the run */
 
 /* A variable is, unless some node assigns it. */
 static void mark_variables(const weir_graph *g, bool *known) {
@@ -67,7 +75,7 @@ void weir_signer_release(weir_signer *s) {
   s->known = s->read = NULL;
 }
 
-/* ---- Text. What a line must not hold becomes '?'. */
+/* ---- Text. Bytes that a line of the cost file must not hold become '?'. */
 
 static void add_clean(weir_strbuf *out, weir_sv text) {
   for (size_t i = 0; i < text.size; i++) {
@@ -234,12 +242,14 @@ static void add_ends(const outside *o, weir_strbuf *out) {
   }
 }
 
-/* Too long a text gets a hash for its end. */
+/* Too long a text gets a hash of all of it for its end: two texts that share
+ * their beginning stay apart. */
 static void shorten(weir_strbuf *out) {
   if (out->size <= WEIR_COST_KEY_BYTES) return;
   uint64_t hash = weir_hash_bytes(out->data, out->size, 0);
   out->size = WEIR_COST_KEY_BYTES - 20;
   weir_strbuf_printf(out, "...%016" PRIx64, hash);
+  assert(out->failed || out->size < WEIR_COST_KEY_BYTES);
 }
 
 weir_status weir_sign(const weir_signer *s, const weir_node_id *members,

@@ -5,17 +5,17 @@
 #include "runtime/base/strbuf.h"
 #include "runtime/graph/graph.h"
 
-/* What a unit is, as text: two units with the same text cost the same.
+/* A unit as text: two units with the same text cost the same.
  *
  *   conv2d[pad=[2, 2, 2, 2]](f32[64,1,28,28], f32[6,1,5,5]!) -> f32[64,6,28,28]
  *   {matmul(0, 1!); add(%0, 2); relu(%1)}(f32[64,256], f32[256,120], f32[120])
  *     -> f32[64,120]                                            (on one line)
  *
  * `!`: known before the run, so weights are packed; `-`: left out; `_`: an
- * output that nobody reads; `%0`: what the group's first node gives. Of
- * attributes only those stand there that may change what a kernel does: numbers
- * with a fraction and literals do not; nor does what is false. A node with
- * bodies carries a hash of them. A text longer than WEIR_COST_KEY_BYTES ends in
+ * output that is not read; `%0`: the output of the group's first node. Only
+ * attributes that may change a kernel's work are written: no numbers with a
+ * fraction, no literals, no flag that is false. A node with bodies carries a
+ * hash of them. A text longer than WEIR_COST_KEY_BYTES ends in
  * a hash of all of it. */
 
 typedef struct weir_signer {

@@ -86,7 +86,8 @@ static int64_t measure_paths(bounder *b) {
  *
  * This is the dual of spreading nodes in fractions over the classes: any y is a
  * bound, so the search may stop anywhere, and steps that fall as 1 / round
- * settle. The factor in area_with takes back what rounding may have added. */
+ * settle. The factor in area_with takes back the error that rounding may have
+ * added. */
 
 static int64_t area_with(const bounder *b, const double *weight, double *load) {
   const weir_place_problem *p = b->p;
@@ -114,7 +115,7 @@ static int64_t area_of_equals(const bounder *b) {
   return (int64_t)((sum + m - 1) / m);
 }
 
-/* What only the devices of one set can do, spread over these. */
+/* The work that only the devices of one set can do, spread over these. */
 static int64_t area_of_sets(const bounder *b) {
   const weir_bound_sets *s = b->sets;
   __int128 load[WEIR_BOUND_SETS] = {0};

@@ -14,10 +14,10 @@
 
 typedef struct weir_place_bounds {
   int64_t path_ns;   /* the longest way, each node on its cheapest device */
-  int64_t area_ns;   /* all work spread evenly over all devices, or what only
+  int64_t area_ns;   /* all work spread evenly over all devices, or that only
                         some can do over these */
-  int64_t window_ns; /* work that must lie between what comes first and last,
-                        for such sets of devices too */
+  int64_t window_ns; /* work that must lie between its first and last
+                        neighbours, for such sets of devices too */
   int64_t energy_ns; /* the first length that the energy test cannot refute; 0:
                         not tried (several classes, or too many nodes) */
   int64_t best_ns;   /* the largest */

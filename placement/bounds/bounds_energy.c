@@ -83,7 +83,7 @@ static int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-/* What of node k lies in [from, to] if it is as early, as late as can be. */
+/* The share of node k in [from, to] when it is as early, as late as can be. */
 static int64_t early_part(const energy *e, uint32_t k, int64_t from,
                           int64_t to) {
   int64_t part =
@@ -104,7 +104,7 @@ static int64_t least_part(const energy *e, uint32_t k, int64_t from,
   return part > 0 ? part : 0;
 }
 
-/* |slack|: what is left of the interval. A node may lie in it with no more than
+/* |slack|: the rest of the interval. A node may lie in it with no more than
  * that and its least part. */
 static bool adjust(energy *e, int64_t from, int64_t to, int64_t slack) {
   bool changed = false;
@@ -169,7 +169,7 @@ static bool refuted(energy *e, int64_t length) {
   return false;
 }
 
-/* Heads and tails that follow from what comes before and after alone. */
+/* Heads and tails that follow from predecessors and successors alone. */
 static void improve_ends(energy *e) {
   uint32_t count = e->p->node_count;
   for (uint32_t n = 0; n < count; n++) {
@@ -206,7 +206,7 @@ int64_t weir_place_energy_bound(const weir_energy_test *test) {
   for (uint32_t n = 0; n < p->node_count; n++)
     if (head[n] + e.cost[n] + tail[n] > low)
       low = head[n] + e.cost[n] + tail[n];
-  /* Lengths may be far apart: halve what is left. A length that is refuted
+  /* Lengths may be far apart: halve the rest. A length that is refuted
    * refutes all shorter ones; one that is not says nothing, so |low| is a bound
    * wherever the work ends. */
   while (low < high && e.left > 0) {

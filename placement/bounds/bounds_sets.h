@@ -5,7 +5,7 @@
 #include "placement/problem.h"
 
 /* Which devices each node may use, by request and by kernel, as a few sets, for
- * bounds on what only some devices can carry. */
+ * bounds on work that only some devices can carry. */
 
 enum { WEIR_BOUND_SETS = 32 };
 

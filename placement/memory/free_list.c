@@ -10,8 +10,8 @@
  * chunk is split in half, an empty one is removed. A take looks at one number
  * per chunk (|largest|) and then into one chunk only.
  *
- * Invariant: no two ranges touch or overlap, none touches |end|: what is given
- * back is joined with its neighbours first. */
+ * Invariant: no two ranges touch or overlap, none touches |end|: a range
+ * that is given back is joined with its neighbours first. */
 
 enum { kChunkRanges = 128 };
 

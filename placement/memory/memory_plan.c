@@ -89,7 +89,7 @@ static int by_size(const void *a, const void *b) {
   return x->buffer < y->buffer ? -1 : 1;
 }
 
-/* Walks through time, giving back what died before each birth. */
+/* Walks through time, giving back dead buffers before each birth. */
 static bool plan_first_fit(planner *p, slot **births, slot **deaths,
                            weir_free_list *list) {
   size_t peak = 0;

@@ -9,13 +9,14 @@
 #include "runtime/base/vec.h"
 
 /* Buffers are written in order of birth over a picture of the block that knows
- * who wrote each byte last; what a buffer covers is what it reuses. Earlier
- * owners need no mention: whoever covered them waits for them already.
+ * the last writer of each byte; a buffer reuses the bytes that it covers.
+ * Earlier owners need no mention: the buffers that covered them wait for them
+ * already.
  *
  * Invariant: ranges are sorted and never overlap. Each write adds at most two
  * of them, so the list stays linear. */
 
-/* Who wrote each part of the block last, as a sorted list of ranges. */
+/* The last writer of each part of the block, as a sorted list of ranges. */
 typedef struct owned_range {
   size_t begin, end;
   uint32_t buffer;

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks and orders of nodes.
+ *
+ * The upward rank of a node is the longest way from it to an end, with mean
+ * costs of nodes and copies (HEFT, Topcuoglu, Hariri and Wu, IEEE TPDS 13
+ * (2002) 260-274). Nodes are numbered topologically, so one loop from the end
+ * does it. An order takes the ready node with the largest key; ties go to the
+ * smaller index. Cost: O(nodes + uses) a rank, O(nodes log nodes) an order. */
 #include "placement/schedule/rank.h"
 
 #include "placement/schedule/schedule.h"
@@ -8,7 +15,7 @@
 
 enum { SORT_NODES = 256, DIGIT_BITS = 11 };
 
-/* What a node costs by |rule|. */
+/* The cost of a node by |rule|. */
 static int64_t node_cost(const weir_place_problem *p, uint32_t n,
                          weir_rank_rule rule) {
   const int64_t *cost = p->cost + (size_t)n * p->class_count;

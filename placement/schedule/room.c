@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes taken over time (room.h): a sorted array of steps. Most changes are
+ * near the end, so a step is found from there and an insertion moves few
+ * others. Invariant: times rise strictly, bytes are never negative, one step at
+ * least is kept. Cost: O(steps after the change). */
 #include "placement/schedule/room.h"
 
 #include <assert.h>
@@ -62,8 +66,8 @@ bool weir_room_add(const weir_allocator *alloc, weir_room *room,
   return true;
 }
 
-/* From the end back: what is wanted is room for ever, so the last step that is
- * too full decides, and mostly few are looked at. */
+/* From the end back: the room must last for ever, so the last step that is too
+ * full decides, and mostly few are looked at. */
 int64_t weir_room_find(const weir_room *room, int64_t ready_ns, int64_t bytes) {
   size_t i = room->count;
   if (bytes > room->cap_bytes) return -1;

@@ -5,7 +5,7 @@
 #include "runtime/base/alloc.h"
 
 /* How many bytes of a device are taken, and when: a step function of time, to
- * which a scheduler adds what it places. The last step holds for ever. Only the
+ * which a scheduler adds each placement. The last step holds for ever. Only the
  * latest steps are kept, WEIR_ROOM_STEPS or twice as many: before the first of
  * them nothing can be placed any more. */
 
@@ -33,7 +33,7 @@ bool weir_room_add(const weir_allocator *alloc, weir_room *room,
  * pass the cap; -1: there is none. */
 int64_t weir_room_find(const weir_room *room, int64_t ready_ns, int64_t bytes);
 int64_t weir_room_peak(const weir_room *room);
-/* What is free in the end. */
+/* Bytes that are free in the end. */
 int64_t weir_room_left(const weir_room *room);
 
 #endif

@@ -10,7 +10,7 @@
  * this must change nothing: copies that would be made are promises, kept per
  * link for the node in hand only (two inputs must not take one moment of a
  * link), and |there| keeps their ends as complements. weir_schedule_settle then
- * makes of the taken candidate's promises what they say.
+ * turns the chosen candidate's promises into copies.
  *
  * Invariant: all that is placed is final. Nothing moves later, so a start that
  * a timeline gave stays free until it is taken.
@@ -142,7 +142,7 @@ static void find_candidates(weir_scheduler *s, uint32_t node) {
 
 /* ---- When tensors are there */
 
-/* Reads what is known of the inputs, once for all candidates. */
+/* Reads the arrivals of the inputs, once for all candidates. */
 static void gather(weir_scheduler *s, const weir_place_plan *plan,
                    uint32_t node) {
   const weir_place_problem *p = s->p;
@@ -165,8 +165,8 @@ static void gather(weir_scheduler *s, const weir_place_plan *plan,
   }
 }
 
-/* When a copy over |link| that can begin at |ready| begins, after what this
- * node has been promised on it already. */
+/* When a copy over |link| that can begin at |ready| begins, after the copies
+ * for this node that are promised on it already. */
 int64_t weir_schedule_copy_start(const weir_scheduler *s, uint32_t link,
                                  int64_t ready, int64_t ns) {
   if (!s->p->links[link].exclusive) return ready;
@@ -212,7 +212,7 @@ static int64_t bring(weir_scheduler *s, const weir_wanted *w, weir_fit *f) {
 }
 
 /* When all inputs are on the candidate's device; -1: there is no way, or not
- * before |limit|, past which nobody asks. */
+ * before |limit|, past which the answer does not matter. */
 static int64_t inputs_ready(weir_scheduler *s, weir_fit *f, int64_t limit) {
   int64_t ready = 0;
   for (uint32_t i = 0; i < s->input_count && ready >= 0; i++) {
@@ -233,8 +233,8 @@ static int64_t inputs_ready(weir_scheduler *s, weir_fit *f, int64_t limit) {
 
 /* ---- Choosing a device */
 
-/* What |node| takes itself while it runs: the moment's peak is taken for all
- * that follows. */
+/* The bytes that |node| takes while it runs: this peak is reserved for all the
+ * time after it. */
 static int64_t needed_bytes(const weir_place_problem *p, uint32_t node) {
   int64_t bytes = p->temp_bytes[node];
   for (uint32_t t = p->out_first[node]; t < p->out_first[node + 1]; t++)
@@ -293,7 +293,7 @@ static bool is_only_one(const weir_place_problem *p, uint32_t node) {
   return count == 1;
 }
 
-/* Fills in where |node| may go; says why, should it go there. */
+/* Lists the devices where |node| may go; returns the reason it gets there. */
 static weir_place_reason list_candidates(weir_scheduler *s,
                                          const weir_schedule_input *input,
                                          uint32_t node, uint32_t must) {

@@ -35,7 +35,7 @@ typedef struct weir_schedule_input {
   const uint32_t *order;  /* all nodes, topologically */
   const uint32_t *device; /* per node: where it must go, NONE: choose; NULL */
   int64_t stop_ns;        /* give up once a node ends at or after; 0: never */
-  /* With memory caps only. What does not fit waits, so |order| is a wish. */
+  /* With memory caps only. Nodes that do not fit wait, so |order| is a wish. */
   weir_schedule_rule rule;
   int64_t keep_bytes; /* resident bytes leave so much free */
   bool spill;         /* tensors may be sent to another device and back */

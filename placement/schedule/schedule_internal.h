@@ -9,13 +9,13 @@
 /* Inside the list scheduler: schedule.c chooses and places a node at a time,
  * schedule_memory.c keeps the caps. */
 
-/* Who could not be placed when the last run met a dead end. */
+/* The node that could not be placed when the last run met a dead end. */
 typedef struct weir_schedule_short {
   uint32_t node, device; /* NONE: there was no dead end */
   int64_t bytes;         /* so many more would have done */
 } weir_schedule_short;
 
-/* What is taken on each device, and until when; see schedule_memory.c. */
+/* Memory taken on each device, and until when; see schedule_memory.c. */
 typedef struct weir_schedule_memory {
   weir_room *rooms;      /* per device */
   int64_t *pinned_bytes; /* per device: of nodes that have no choice */
@@ -31,7 +31,7 @@ typedef struct weir_schedule_memory {
   weir_schedule_short blame; /* of the last dead end */
 } weir_schedule_memory;
 
-/* What is known of a tensor once its producer is placed. */
+/* A tensor whose producer is placed. */
 typedef struct weir_made {
   int64_t ready_ns;
   int64_t bytes;

@@ -8,14 +8,14 @@
 #include "placement/schedule/schedule_internal.h"
 #include "runtime/base/vec.h"
 
-/* What is counted is what the checker counts. A tensor takes its bytes from the
+/* This file counts as the checker counts. A tensor takes its bytes from the
  * start of its producer, a copy from its own start, both for ever at first;
  * once all uses of the tensor are placed, each ends with its last use. Resident
  * bytes of nodes with one possible device are taken from the beginning, those
  * of a group when its first node is placed.
  *
- * Taking "for ever" until the last use is known makes the room a promise: what
- * fits now fits at every later moment, whatever else is placed. A node
+ * Taking "for ever" until the last use is known makes the room a promise: a
+ * node that fits now fits at every later moment, beside all later ones. A node
  * that does not fit waits until placed uses have ended other tensors. */
 
 enum {

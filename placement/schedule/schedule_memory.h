@@ -4,8 +4,8 @@
 
 #include "placement/schedule/schedule_internal.h"
 
-/* Memory in the scheduler: what is resident when, and what fits. All but
- * _create want caps. */
+/* Memory in the scheduler: resident bytes over time, and the test whether a
+ * node fits. All functions but _create want caps. */
 
 /* NULL in |s->memory| where the sum of all bytes is below each cap.
  * false: out of memory. */
@@ -18,13 +18,13 @@ void weir_schedule_memory_release(weir_scheduler *s);
 int64_t weir_schedule_memory_resident(const weir_scheduler *s, uint32_t node,
                                       uint32_t device, int64_t keep_bytes);
 
-/* Counts what |weir_schedule_settle| has placed; its copies are those from
- * |first_copy| on. */
+/* Counts the node that |weir_schedule_settle| has placed; its copies are those
+ * from |first_copy| on. */
 bool weir_schedule_memory_count(weir_scheduler *s, const weir_place_plan *plan,
                                 uint32_t node, const weir_fit *fit,
                                 uint32_t first_copy);
 
-/* The whole run: what does not fit waits for a later turn, and when nothing
+/* The whole run: nodes that do not fit wait for a later turn, and when none
  * fits, tensors are sent elsewhere if |input->spill|. */
 weir_status weir_schedule_memory_run(weir_scheduler *s,
                                      const weir_schedule_input *input,

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What a device or link does when: busy from 0 to |tail| but for the gaps that
+/* The busy times of a device or link: from 0 to |tail| but for the gaps that
  * are remembered, at most WEIR_GAPS of the latest. So an insertion costs a
  * bounded time however long the schedule is. */
 

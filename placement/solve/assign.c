@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The frame of placers by rules: groups, choice, schedule, bound (assign.h).
+ *
+ * A rule sees one node at a time and must not run into a dead end, so the
+ * devices that a whole group may have are intersected first. The schedule is
+ * the common one: placers by rules differ in their choice of devices alone.
+ * Cost: O(nodes * devices) and one schedule. */
 #include "placement/solve/assign.h"
 
 #include <assert.h>

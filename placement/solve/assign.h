@@ -7,7 +7,7 @@
 /* Placers by rules that look at no cost.
  *
  * A rule is asked for the device of each node in order, of a group once, at its
- * first node; what it answers all nodes of the group get. The nodes are then
+ * first node; all nodes of the group get its answer. The nodes are then
  * scheduled by mean rank. */
 
 /* Where a rule stands. */
@@ -20,7 +20,7 @@ typedef struct weir_assigner {
 } weir_assigner;
 
 typedef struct weir_assign_rule {
-  const char *label; /* what a plan says made it: "round robin" */
+  const char *label; /* the plan's `placer`: "round robin" */
   /* The device of node |node|; NONE: there is none. */
   uint32_t (*choose)(weir_assigner *a, uint32_t node);
 } weir_assign_rule;

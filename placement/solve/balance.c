@@ -7,13 +7,13 @@
 #include "placement/solve/load.h"
 #include "runtime/base/mix.h"
 
-/* One split is changed in place, and what it costs is kept beside it: a move
+/* One split is changed in place, and its costs are kept beside it: a move
  * takes the copies of the tensors that the item touches out of all sums, moves
- * the item, and puts them back as they are then. |log| has what the present
- * move did, so that a refused one is taken back by moving again.
+ * the item, and puts them back as they are then. |log| has the changes of
+ * the present move, so that a refused one is taken back by moving again.
  *
- * Invariant: |split|, |mask| and |users| are what fill_state makes of |device|.
- * Sums are integers, so no number of moves lets them drift.
+ * Invariant: |split|, |mask| and |users| equal fill_state's result for
+ * |device|. Sums are integers, so no number of moves lets them drift.
  *
  * Cost: a move takes the uses of the item's tensors, and one look at all
  * devices for its value. */
@@ -39,7 +39,7 @@ typedef struct balance {
   uint64_t *mask;   /* per tensor: devices with uses */
   uint32_t *users;  /* [tensor * devices + device] */
   int64_t *copy_ns; /* per tensor, where all ways are alike; else NULL */
-  weir_split split; /* what |device| gives */
+  weir_split split; /* the sums of |device| */
   double unit;      /* of |value|: one over the goal at the beginning */
   uint64_t random;
   change log[GROUP + 1];
@@ -128,7 +128,7 @@ static void fill_state(balance *b, const uint32_t *device) {
     count_copies(b, t, device[producer(b, t)], 1);
 }
 
-/* ---- What is made small */
+/* ---- The quantity to minimise */
 
 /* The goal itself. */
 static int64_t goal(const balance *b) {
@@ -203,7 +203,7 @@ static uint32_t neighbour(balance *b, uint32_t item) {
                    : s->of[b->p->use_node[b->p->use_first[t] + k]];
 }
 
-/* Sends |item|, and what hangs on it on the same device, to |to|. */
+/* Sends |item|, and some neighbours on its device, to |to|. */
 static void send_group(balance *b, uint32_t item, uint32_t to) {
   uint32_t from = b->device[item], want = 1 + draw_below(b, GROUP);
   if (!send(b, item, to, 0)) return;
@@ -275,8 +275,8 @@ static bool run_round(balance *b, double hot, int64_t *best, uint64_t *done) {
   return *done >= b->o->moves;
 }
 
-/* Rounds of unequal heat, each from the best so far: a cool one mends what is
- * near, a hot one leaves a valley. */
+/* Rounds of unequal heat, each from the best so far: a cool one improves
+ * nearby, a hot one leaves a valley. */
 static void search(balance *b, uint64_t *done) {
   static const double hot[] = {0.3, 2, 0.05, 8};
   int64_t best = goal(b);

@@ -96,8 +96,8 @@ static uint32_t taken(const chain *c, uint32_t state, uint32_t k) {
   return state / c->kinds[k].stride % (c->kinds[k].count + 1);
 }
 
-/* ---- Orders: depth first, so that what belongs together stays close. The
- * first takes what is ready as numbered, the others as |random| has it. */
+/* ---- Orders: depth first, so that related items stay close. The first takes
+ * ready items as numbered, the others as |random| has them. */
 
 static void shuffle(uint32_t *items, uint32_t count, uint64_t *random) {
   for (uint32_t i = count; i > 1; i--) {

@@ -8,8 +8,8 @@
 #include "runtime/base/mix.h"
 
 /* One state is changed in place: place() takes a branch, take_back() undoes it,
- * and a level keeps only what cannot be computed again. Levels are an array, as
- * nothing recurses on input.
+ * and a level keeps only values that cannot be computed again. Levels are an
+ * array, as nothing recurses on input.
  *
  * Invariant: |upper| is the length of the best plan that is known, and every
  * shorter plan lies below a branch that is still open. A branch is closed by
@@ -31,7 +31,7 @@ typedef struct branch {
   uint8_t node, device;
 } branch;
 
-/* What one level of the tree has to try and to take back. */
+/* One level of the tree: branches to try, and values to restore. */
 typedef struct level {
   branch ways[NODES * DEVICES];
   uint32_t count, next;
@@ -56,7 +56,7 @@ typedef struct exact {
   int64_t *copy_most;                   /* per tensor */
   level *levels;
   seen *table;
-  /* What is placed. */
+  /* The partial plan. */
   uint32_t depth, placed; /* a set of nodes */
   uint8_t device[NODES], order[NODES];
   int64_t end[NODES], est[NODES];
@@ -73,7 +73,7 @@ bool weir_exact_fits(const weir_place_problem *p) {
          p->device_count <= DEVICES && p->tensor_count <= 4096;
 }
 
-/* ---- What does not change */
+/* ---- Constants of a search */
 
 static int64_t link_ns(const exact *x, uint32_t t, uint32_t from, uint32_t to) {
   size_t d = x->p->device_count;
@@ -207,8 +207,8 @@ static bool may_go(const exact *x, uint32_t n, uint32_t d) {
   return true;
 }
 
-/* Plans are met by rising start. What starts at one time is met by number, but
- * nodes without a cost in any order, as others may start when they do. */
+/* Plans are met by rising start. Nodes that start together are met by number,
+ * but nodes without a cost in any order, as others may start when they do. */
 static bool is_later(const exact *x, const level *l, uint32_t n, uint32_t d,
                      int64_t start) {
   if (x->depth == 0 || start > l->last_start) return true;
@@ -221,15 +221,16 @@ static uint64_t mix_in(uint64_t h, uint64_t value) {
   return weir_mix((h ^ value) + WEIR_MIX_STEP);
 }
 
-/* True when this state was met: what is placed, when devices are free, and
- * what still comes from where. Times before the last start are all one.
+/* True when this state was met: the placed nodes, the times at which devices
+ * are free, and the tensors still to come with their devices. Times before the
+ * last start are all one.
  *
- * Whatever decides on the rest of a plan must go into the hash: two states of
- * one hash have the same best rest, and as the first was searched, or is being
- * searched with an |upper| no smaller, the second has nothing to add. 128 bits
- * stand for the state itself: with some 2^20 states a false match has a chance
- * of 2^-89. The table is direct mapped and forgets what is overwritten, which
- * costs time, not correctness. */
+ * Everything that decides on the rest of a plan must go into the hash: two
+ * states of one hash have the same best rest, and as the first was searched, or
+ * is being searched with an |upper| no smaller, the second has nothing to add.
+ * 128 bits stand for the state itself: with some 2^20 states a false match has
+ * a chance of 2^-89. The table is direct mapped and forgets overwritten states,
+ * which costs time, not correctness. */
 static bool was_met(exact *x, const level *l) {
   const weir_place_problem *p = x->p;
   int64_t now = l->last_start;
@@ -265,10 +266,10 @@ static bool was_met(exact *x, const level *l) {
 
 /* Whether the state can still become shorter than the best: by the longest way
  * through each node that is left, and by the area. For weights y with sum 1,
- * every plan of length L has L = sum of y L >= sum over devices of y times what
- * they are busy; so the time that is gone and the least y * cost of each node
- * that is left are a bound. The factor takes back what rounding may have added:
- * sums of some 50 terms are off by less than 1e-13 of themselves. */
+ * every plan of length L has L = sum of y L >= sum over devices of y times
+ * their busy time; so the time that is gone and the least y * cost of each node
+ * that is left are a bound. The factor takes back the possible error of
+ * rounding: sums of some 50 terms are off by less than 1e-13 of themselves. */
 static bool has_hope(exact *x, const level *l) {
   const weir_place_problem *p = x->p;
   double area = 0;

@@ -8,12 +8,13 @@
  *
  * Nodes are placed one after another by rising start, each on any device at
  * its earliest time there; so every plan is met once, up to devices that are
- * alike and not yet used. A branch ends where what is placed, with the longest
- * way that is left and with all work that is left, cannot become shorter than
- * the best that is known, or where the same state was met before. Links carry
- * any number of copies here and memory has no caps: what is proved holds for
- * the problem with them too, but a plan that is found may not. Source of the
- * scheme: Hariri and Potts, as in Brucker, Scheduling Algorithms (2007). */
+ * alike and not yet used. A branch ends where the partial plan, with the
+ * longest way that is left and with all work that is left, cannot become
+ * shorter than the best that is known, or where the same state was met before.
+ * Links carry any number of copies here and memory has no caps: a proved bound
+ * holds for the problem with them too, but a plan that is found may not. Source
+ * of the scheme: Hariri and Potts, as in Brucker, Scheduling Algorithms (2007).
+ */
 
 enum { WEIR_EXACT_NODES = 32, WEIR_EXACT_DEVICES = 16 };
 

@@ -9,9 +9,9 @@
 #include "runtime/base/table.h"
 
 /* One loop for all rules: take a ready node, put it on a device, and count down
- * those after it. A rule differs in which node it takes (next_node) and in what
- * it adds to a device's end (best_device); the ways on are made once, from the
- * last node back. Times are rough: copies do not wait for each other. The
+ * those after it. A rule differs in which node it takes (next_node) and in the
+ * term it adds to a device's end (best_device); the ways on are made once, from
+ * the last node back. Times are rough: copies do not wait for each other. The
  * scheduler makes the plan of the order and the devices, so a rough time may
  * cost a worse plan and never a wrong one.
  *

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Loads of devices and items of a split (load.h).
+ *
+ * A tensor is fetched once by each device that uses it; |stamp| remembers for
+ * each device the last tensor it was counted for, so the copies of a split are
+ * found in one walk over the uses without a set. Sums saturate: a plan with an
+ * impossible way is only very bad, never undefined.
+ * Cost: O(nodes + uses + devices). */
 #include "placement/solve/load.h"
 
 #include <assert.h>

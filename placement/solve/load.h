@@ -4,7 +4,7 @@
 
 #include "placement/problem.h"
 
-/* What devices have to do for one batch when batches follow one another.
+/* The loads of devices for one batch when batches follow one another.
  *
  * A device's load is the work of its nodes, and the time of each tensor that it
  * fetches, and of each that it sends: once, by the longest of its ways, however
@@ -54,7 +54,7 @@ int64_t weir_items_cost(const weir_items *items, uint32_t item,
 
 enum { WEIR_BALANCE_DEVICES = 64 }; /* a tensor's devices are a word */
 
-/* What a split gives each device, and all of them. */
+/* The sums of a split, for each device and for all of them. */
 typedef struct weir_split {
   int64_t load[WEIR_BALANCE_DEVICES];    /* ns */
   int64_t bytes[WEIR_BALANCE_DEVICES];   /* resident */
@@ -62,8 +62,8 @@ typedef struct weir_split {
   int64_t moved;                         /* bytes that are copied */
 } weir_split;
 
-/* What is made small: the largest of the devices' figures, or, where there is
- * no |of_device|, the whole split's. */
+/* The quantity to minimise: the largest of the devices' figures, or, where
+ * there is no |of_device|, the whole split's. */
 typedef struct weir_balance_goal {
   int64_t (*of_device)(const weir_split *split, uint32_t device);
   int64_t (*of_all)(const weir_split *split);

@@ -14,7 +14,7 @@
  * memory, bytes moved), the time at which a node starts hardly matters. So
  * candidates are splits of items, from the chain program, from single devices
  * and from local search, and each is scheduled once to see whether it keeps the
- * caps and what it is worth.
+ * caps, and its value.
  *
  * Invariant: |best| keeps the caps or |best_score| is INT64_MAX; it is never
  * worse than the plan that came. */
@@ -127,8 +127,8 @@ static weir_status try_chain(improver *s) {
 /* ---- Search */
 
 /* Less room where the plan that was tried last went over a cap. A split knows
- * resident bytes only; what its tensors take beside them shows when it is
- * scheduled, so the excess is taken from the cap and the split made anew. */
+ * resident bytes only; the bytes of its tensors show when it is scheduled,
+ * so the excess is taken from the cap and the split made anew. */
 static void lower_caps(improver *s) {
   for (uint32_t d = 0; d < s->p->device_count; d++) {
     int64_t over = s->peaks[d] - s->p->devices[d].memory_bytes;

@@ -5,7 +5,7 @@
 #include "placement/solve/load.h"
 #include "placement/solve/search.h"
 
-/* What a plan may be good at, and how good it is at each.
+/* Objectives: measures of a plan, to report and to optimise.
  *
  * An objective is one const struct in a file of solve/objectives/, and one name
  * in the list of placement/meson.build; the command's options and help, the
@@ -37,7 +37,7 @@ typedef struct weir_place_objective {
   int64_t (*bound)(const weir_place_figures *figures);
   /* Where the local search may stop; NULL: at 0. */
   int64_t (*floor)(const weir_place_bounds *bounds);
-  /* Of the local search; NULL: weir_place_solve makes it small already. */
+  /* For the local search; NULL: weir_place_solve minimises it already. */
   const weir_balance_goal *goal;
   bool pipeline; /* the plan is a pipeline's: its stages are shown */
 } weir_place_objective;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The list of placers, and their forms in options. All loops walk the list that
+ * the build makes, so a new placer needs no line here. */
 #include "placement/solve/placer.h"
 
 #include <stdio.h>

@@ -9,14 +9,14 @@
  *
  * A placer is one const struct in a file of solve/placers/, and one name in the
  * list of placement/meson.build; the command's options, its help and its
- * messages come from the list. `search` is what a user wants. The others place
+ * messages come from the list. `search` is the one for use. The others place
  * by a rule that looks at no cost (assign.h), to compare with and to test by.
  *
  *   solve(alloc, problem, options, result, err)
  *
  * is a pure function of problem and options: the same in, the same plan. It
- * fills |result| whole, the bounds too, and keeps what the problem demands:
- * devices that are allowed, groups together, caps. To add one: copy null.c. */
+ * fills |result| whole, the bounds too, and keeps the problem's demands:
+ * allowed devices, groups together, caps. To add one: copy null.c. */
 
 typedef struct weir_placer weir_placer;
 

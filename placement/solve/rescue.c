@@ -154,7 +154,7 @@ static weir_status try_cap(const weir_allocator *alloc,
   return s;
 }
 
-/* ---- Who holds the peak of a plan */
+/* ---- The holders of a plan's peak */
 
 typedef struct holding {
   int64_t from_ns, to_ns, bytes;
@@ -262,8 +262,8 @@ static weir_status report(const weir_allocator *alloc,
                    p->devices[worst].name.data, holders);
 }
 
-/* The smallest cap with which a plan was found: between what the caps are and
- * what everything together takes. */
+/* About the smallest cap with which a plan was found, by halving between the
+ * present caps and the sum of all bytes, with which every order fits. */
 static weir_status find_cap(const weir_allocator *alloc,
                             const weir_place_problem *p, weir_place_plan **best,
                             weir_place_plan **tried, weir_error *err) {

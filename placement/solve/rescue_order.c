@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Orders of nodes that keep few bytes alive.
+ *
+ * The heap takes the ready node that adds the fewest bytes (its tensors, less
+ * those it uses last), ties by depth first, i.e. the node that became ready
+ * last. Sources (variables, inputs) wait until their first reader is taken:
+ * they are ready from the beginning and would else all lie there before
+ * anything runs. Invariant: every node is emitted once, after its inputs; a
+ * node whose key fell is pushed again and its old entry is passed over. Cost:
+ * O((nodes + uses) log). */
 #include "placement/solve/rescue_order.h"
 
 #include <assert.h>
@@ -126,11 +135,11 @@ static bool run_heap(orderer *o) {
     if (!o->done[e.node]) ok = emit(o, e.node);
   }
   for (uint32_t n = 0; n < p->node_count && ok; n++)
-    if (!o->done[n]) ok = emit(o, n); /* sources that nobody uses */
+    if (!o->done[n]) ok = emit(o, n); /* sources without a reader */
   return ok;
 }
 
-/* A list that is there already, sources moved to their first use. */
+/* The order by rank or by number, with sources moved to their first use. */
 static weir_status run_list(orderer *o, weir_rescue_order kind,
                             weir_error *err) {
   const weir_place_problem *p = o->p;

@@ -118,7 +118,7 @@ static weir_status prepare_packing(solver *s) {
 }
 
 /* Packs s->plan until it gets no shorter. A node's end in the plan is its
- * priority in the reversed problem: what ends last is placed first there. */
+ * priority in the reversed problem: the node that ends last comes first. */
 static weir_status pack(solver *s) {
   uint32_t count = s->p->node_count;
   int64_t before;
@@ -393,7 +393,7 @@ static weir_status prove(solver *s, weir_place_result *out, uint64_t steps) {
     s->device[i] = r.device[i];
   }
   /* The scheduler may lose a plan that is found, as links may be exclusive and
-   * memory capped there; what is proved holds all the same. */
+   * memory capped there; the proved bound holds all the same. */
   if (r.found) WEIR_TRY(schedule(s, s->best->makespan_ns, &complete));
   if (complete) WEIR_TRY(keep_if_better(s, "exact search"));
   if (!r.closed) return WEIR_OK;

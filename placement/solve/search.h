@@ -9,7 +9,7 @@
  * First a portfolio: list scheduling by several ranks, everything on one device
  * of each class, a plan that is given, and up to 4096 nodes the order as
  * numbered; the best is kept, so the answer is never worse than any of these by
- * the model. What cannot be better is not made: a rank that gives the same
+ * the model. Members that cannot be better are left out: a rank with the same
  * numbers, one device whose work alone is longer. Then, with a budget, local
  * search over priorities and devices: one move changes a few nodes' priority or
  * device and schedules again; worse plans are accepted for a while (late

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/solve/objective.h"
 
+/* A split does not know times, so its peak is taken as variables plus all
+ * outputs of a device; the true peak of each candidate decides (objective.c).
+ */
+
 static int64_t value(const weir_place_figures *f) {
   return f->peak_bytes;
 }

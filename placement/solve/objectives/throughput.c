@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/solve/objective.h"
 
+/* In a steady pipeline a batch leaves once per period, the largest load of a
+ * device (load.h). Work spread evenly over all devices bounds it from below. */
+
 static int64_t value(const weir_place_figures *f) {
   return f->period_ns;
 }

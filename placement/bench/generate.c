@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Families of task graphs. Each generator emits its tasks in the order of a
+ * sequential run of the algorithm, which is topological by nature, and keeps no
+ * more than the last writer of each tile (factorisations) or of each head.
+ * Invariant: tasks and costs follow from kind, size and seed alone.
+ * Cost: O(tasks), each emitted as soon as it is known. */
 #include "placement/bench/generate.h"
 
 #include <stdio.h>
@@ -111,7 +116,8 @@ static bool lu(weir_generator *g) {
   return true;
 }
 
-/* Butterfly: side points (a power of two), log2 rounds. */
+/* Butterfly: side points (a power of two), log2 rounds; in round r point i
+ * takes itself and the point that differs in bit r - 1. */
 static bool fft(weir_generator *g) {
   for (int64_t i = 0; i < g->side; i++)
     if (!weir_generator_emit(g, &(weir_generator_task){.name = "input",
@@ -241,6 +247,7 @@ static bool transformer(weir_generator *g) {
 
 /* ---- Kinds */
 
+/* The largest side whose n^3 / divisor tasks are no more than |nodes|. */
 static int64_t cube_side(uint64_t nodes, uint64_t divisor) {
   int64_t n = 1;
   while ((uint64_t)((n + 1) * (n + 1)) * (uint64_t)(n + 1) / divisor <= nodes)

@@ -8,9 +8,9 @@
 
 /* Task graphs of known families, of about any size, for experiments.
  *
- * A generator calls |node| once per task, in topological order; what takes the
- * tasks (a problem, a graph file) is behind the sink. The same kind, size and
- * seed give the same tasks. */
+ * A generator calls |node| once per task, in topological order; the taker of
+ * the tasks (a problem, a graph file) is behind the sink. The same kind, size
+ * and seed give the same tasks. */
 
 typedef struct weir_task {
   const char *name;
@@ -32,7 +32,7 @@ typedef struct weir_generate_options {
   int64_t ps_per_byte; /* planted: no copy is slower than its slack */
 } weir_generate_options;
 
-/* What a generator tells besides its tasks. */
+/* A generator's figures besides its tasks. */
 typedef struct weir_generated {
   uint64_t nodes;
   int64_t optimum_ns; /* planted: no plan is shorter, one is as short; else 0 */

@@ -200,7 +200,7 @@ static weir_status add_network(dagbench *d) {
     uint32_t from, to;
     WEIR_TRY(find_machine(d, w, w->from, &from));
     WEIR_TRY(find_machine(d, w, w->to, &to));
-    if (from == to) continue; /* what stays is not copied */
+    if (from == to) continue; /* data that stays is not copied */
     int64_t ps = llround(1e6 / w->speed);
     if ((double)ps > d->worst_ps) d->worst_ps = (double)ps;
     uint32_t link =

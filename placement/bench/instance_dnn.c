@@ -16,7 +16,7 @@
  * The processors come first, then the accelerators. A node makes one tensor,
  * for which the format gives no size but the time that an accelerator spends
  * to send or fetch it: a byte stands for a nanosecond. Processors spend none.
- * What a node keeps in memory is its "size". */
+ * "size" is the memory that a node keeps. */
 
 enum { CPU, ACCELERATOR, CLASSES };
 

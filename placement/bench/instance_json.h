@@ -6,8 +6,8 @@
 #include "runtime/base/json/json.h"
 #include "runtime/base/map.h"
 
-/* What the two JSON formats share: nodes that are named before or after the
- * edges between them, in any order, read once and then put in topological
+/* The common part of the two JSON formats: nodes that are named before or after
+ * the edges between them, in any order, read once and then put in topological
  * order. All positions are byte offsets until a message needs line and column.
  * Errors are W3015 (W4013 where the text is no JSON), W6001. */
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Standard Task Graph files: numbers apart by blanks, comments from `#`. Tasks
+ * come in topological order, so the reader hands each to the builder at once.
+ * The text is hostile until proved otherwise: each number has a limit, and a
+ * task may only name earlier ones. */
 #include "placement/bench/instance_stg.h"
 
 #include <inttypes.h>

@@ -82,8 +82,8 @@ static int by_start(const void *a, const void *b) {
   return x->unit < y->unit ? -1 : 1;
 }
 
-/* Variables come first: what reads one need not wait for it in the plan if
- * nothing assigns it. A unit that others wait for and that takes no time may
+/* Variables come first: a reader need not wait for one in the plan if nothing
+ * assigns it. A unit that others wait for and that takes no time may
  * begin when they do: its number is smaller. */
 static bool make_order(cutter *c) {
   const weir_placement *p = c->placement;
@@ -224,7 +224,7 @@ static uint32_t find_key(const weir_cut_edge *edges, uint32_t count,
 }
 
 /* Whether one of |edges| brings a value of |token|'s node to the same part:
- * whoever waits for the node waits for that value. */
+ * a reader of that value waits for the node already. */
 static bool has_value_edge(const weir_graph *g, const weir_cut_edge *edges,
                            uint32_t count, const weir_cut_edge *token) {
   const weir_node *node = &g->nodes[token->node];

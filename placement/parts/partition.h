@@ -5,19 +5,20 @@
 #include "placement/lower/lower.h"
 #include "placement/plan.h"
 
-/* A plan carried out on the graph: one part per device that has work, what
- * crosses between them, and the order in which nodes begin.
+/* A plan carried out on the graph: one part per device that has work, the edges
+ * between them, and the order in which nodes begin.
  *
- * Constants belong to every part. What crosses is a cut edge: one per value and
- * part that reads it, however many nodes there do. An edge's number is its
- * place in the list, which is sorted by value and then by receiving part, so
- * the same plan gives the same numbers everywhere. A node that runs after one
- * of another part (`after:`) has a control edge, unless a value of that node
- * comes to the part, which says the same, or a chain of values leads from that
- * node to it (partition_tokens.h). Immutable; may be read from many threads. */
+ * Constants belong to every part. A value that crosses is a cut edge: one per
+ * value and part that reads it, however many nodes there do. An edge's number
+ * is its place in the list, which is sorted by value and then by receiving
+ * part, so the same plan gives the same numbers everywhere. A node that runs
+ * after one of another part (`after:`) has a control edge, unless a value of
+ * that node comes to the part, which says the same, or a chain of values leads
+ * from that node to it (partition_tokens.h). Immutable; may be read from many
+ * threads. */
 
-/* What an edge is for. It is fixed here, so that whoever serves variables can
- * act on it. Only edges between tasks are pulls and pushes: devices of one task
+/* The use of an edge. It is fixed here, so that a server of variables can act
+ * on it. Only edges between tasks are pulls and pushes: devices of one task
  * share its variables. */
 typedef enum weir_edge_class {
   WEIR_EDGE_TENSOR,

@@ -6,7 +6,10 @@
 #include "placement/parts/parts_edges.h"
 
 /* Rows of one kind are first counted for each part, then dealt to arrays of
- * just these sizes: two walks over the graph, linear in it. */
+ * just these sizes: two walks over the graph, linear in it.
+ *
+ * Invariant: rows of a part lie together and keep the graph's order, so a list
+ * is a pointer and a count, and equal plans give equal rows. */
 
 static int64_t value_bytes(const weir_graph *g, weir_value_id v) {
   const weir_value *value = &g->values[v];
@@ -78,6 +81,7 @@ static bool deal(weir_parts_maker *m, weir_parts_kind kind,
     m->parts[p].ports[kind].items = rows + total;
     total += m->parts[p].ports[kind].count;
   }
+  assert(!ok || total == count);
   for (uint32_t i = 0; ok && i < count; i++)
     rows[at[part_of_value(m, all[i].value)]++] = all[i];
   weir_free(m->alloc, at);
@@ -88,7 +92,7 @@ static uint32_t take_ports(const weir_graph *g, const weir_graph_port *ports,
                            uint32_t count, weir_parts_port *all) {
   uint32_t taken = 0;
   for (uint32_t i = 0; i < count; i++)
-    if (ports[i].value != WEIR_NO_VALUE) /* else nothing needs it */
+    if (ports[i].value != WEIR_NO_VALUE) /* else no node needs it */
       all[taken++] = (weir_parts_port){ports[i].name, ports[i].value,
                                        value_bytes(g, ports[i].value)};
   return taken;

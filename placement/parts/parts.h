@@ -4,10 +4,10 @@
 
 #include "placement/parts/partition.h"
 
-/* The parts of a plan as rows: what each device has to do, and what it sends
- * and receives. A partition says this by ids, for the compiler; here it is in
- * the shape in which people and programs read it, and every writer (text, JSON,
- * DOT, the page, the public API) prints these rows and computes nothing.
+/* The parts of a plan as rows: the work of each device, and the values that it
+ * sends and receives. A partition says this by ids, for the compiler; here it
+ * is in the shape in which people and programs read it, and every writer (text,
+ * JSON, DOT, the page, the public API) prints these rows and computes nothing.
  *
  *   weir_place_parts *parts = NULL;
  *   WEIR_TRY(weir_place_parts_create(alloc, placement, cut, &parts, err));
@@ -23,8 +23,8 @@ typedef struct weir_parts_node {
   uint32_t unit; /* nodes of one unit run as one */
 } weir_parts_node;
 
-/* What stands at a part's border: what is fed to it, what it gives, and the
- * variables that live there. */
+/* A part's border: its inputs, its outputs, and the variables that live
+ * there. */
 typedef enum weir_parts_kind {
   WEIR_PARTS_INPUT,
   WEIR_PARTS_OUTPUT,

@@ -32,7 +32,7 @@ typedef struct lister {
   uint32_t edge_count, reader_count;
 } lister;
 
-/* ---- Who reads what */
+/* ---- Readers of edges */
 
 static bool note_use(lister *l, weir_node_id from, weir_value_id value,
                      weir_node_id reader) {
@@ -41,7 +41,7 @@ static bool note_use(lister *l, weir_node_id from, weir_value_id value,
   if (here == WEIR_PLACE_NONE || there == WEIR_PLACE_NONE || here == there)
     return true;
   use u = {weir_partition_edge(cut, from, value, here), reader};
-  if (u.edge == WEIR_PLACE_NONE) return true; /* a value says that it ended */
+  if (u.edge == WEIR_PLACE_NONE) return true; /* a value stands for the token */
   return weir_vec_push(l->m->alloc, &l->uses, u);
 }
 
@@ -99,8 +99,8 @@ static void add_readers(lister *l) {
   }
 }
 
-/* What a plan copies has a tensor in the problem. A variable that nothing
- * assigns has none: whoever reads it is compiled with its value. */
+/* A value that a plan copies has a tensor in the problem. A variable that
+ * nothing assigns has none: its readers are compiled with its value. */
 static void mark_at_start(lister *l, bool *copied) {
   const weir_placement *p = l->m->placement;
   for (uint32_t t = 0; t < p->problem->tensor_count; t++)
@@ -114,6 +114,7 @@ static void mark_at_start(lister *l, bool *copied) {
 /* The edge from rank |i| to the next one of its group. */
 static void add_ring_edge(lister *l, size_t i) {
   const ring_rank *all = l->ranks.items, *from = &all[i], *to = from + 1;
+  assert(i < l->ranks.count && l->edge_count <= l->m->cut->edge_count + i);
   bool last = i + 1 == l->ranks.count || to->ring.group != from->ring.group;
   if (last) {
     to = from;

@@ -40,7 +40,7 @@ typedef struct weir_place_view {
 
 /* A number that tells plans apart: a hash of devices, times and names. */
 uint64_t weir_place_plan_hash(const weir_place_view *view);
-/* About ten lines: devices, step, bound, gap, what moved, what was relaxed. */
+/* About ten lines: devices, step, bound, gap, copies, relaxed requests. */
 bool weir_place_write_summary(const weir_place_view *view,
                               const weir_writer *out);
 /* A line per node: device, start, end, op, reason. */

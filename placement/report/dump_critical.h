@@ -11,7 +11,7 @@
 weir_status weir_place_write_critical(const weir_place_view *view,
                                       const weir_writer *out, weir_error *err);
 
-/* The moment of |device|'s peak, and what holds memory then. W6001. */
+/* The moment of |device|'s peak, and the holders of memory then. W6001. */
 weir_status weir_place_write_memory(const weir_place_view *view,
                                     uint32_t device, const weir_writer *out,
                                     weir_error *err);

@@ -6,7 +6,8 @@
 #include "placement/report/dump_internal.h"
 
 /* Two plans for the same nodes; their devices may be other ones, so devices are
- * compared by name. */
+ * compared by name. Moved nodes are grouped by the reason of their new place,
+ * as one change (a device less, say) moves many for one reason. */
 
 enum { SHOWN = 20 };
 

@@ -4,11 +4,11 @@
 
 #include "placement/report/dump.h"
 
-/* What differs between two plans. */
+/* Differences between two plans. */
 
-/* What differs from |a| to |b|, plans for the same nodes on devices that may be
- * other ones: step, copies, peaks (where both have them), moved nodes by
- * reason. |*same| tells whether nothing does. */
+/* The differences from |a| to |b|, plans for the same nodes on devices that may
+ * be other ones: step, copies, peaks (where both have them), moved nodes by
+ * reason. |*same|: there are none. */
 bool weir_place_write_diff(const weir_place_view *a, const weir_place_view *b,
                            const weir_writer *out, bool *same);
 

@@ -6,7 +6,7 @@
 #include "placement/report/dump_internal.h"
 #include "placement/report/dump_moves.h"
 
-/* ---- What asked for it */
+/* ---- The request */
 
 static bool write_request(const weir_place_view *v, uint32_t node,
                           const weir_writer *out) {

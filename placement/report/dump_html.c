@@ -6,10 +6,10 @@
 
 /* One page: style and scripts are built in, the plan is the canonical JSON.
  *
- * What a graph's file says reaches the page in two places. In the JSON every
+ * Text of a graph's file reaches the page in two places. In the JSON every
  * `<` becomes \u003c, so that no name can end the element or open another; the
  * scripts put names into the page as text only. In the summary `&`, `<` and `>`
- * are entities. The page's policy forbids whatever comes from elsewhere. */
+ * are entities. The page's policy forbids everything from elsewhere. */
 
 typedef struct filter {
   const weir_writer *out;

@@ -80,7 +80,7 @@ const palette = ['#3874cb', '#c26a00', '#2a8a57', '#8f51b8', '#14868c',
 const colourOf = d => d < palette.length ? palette[d] :
   'hsl(' + (d * 137.5 % 300 + 30).toFixed(0) + ' 45% 45%)';
 
-/* ---- The chain that makes the step: from the end back, what each waited for:
+/* ---- The chain that makes the step: from the end back, the cause of each wait:
  * its tensor, a copy, or a device or link that was busy. */
 function findChain() {
   const ended = new Map(), copied = new Map(), onLink = new Map();
@@ -207,7 +207,7 @@ function deviceTable() {
       ' more') : null);
 }
 
-/* ---- What is selected, for all parts of the page */
+/* ---- The selection, for all parts of the page */
 
 const watchers = [];
 let selected = -1;

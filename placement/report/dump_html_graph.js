@@ -137,7 +137,7 @@ function layering(boxes, edges) {
   }
   for (const b of order)
     for (const a of inward[b]) layer[b] = Math.max(layer[b], layer[a] + 1);
-  /* What nothing comes before stands close to what uses it. */
+  /* Nodes without a predecessor stand close to their readers. */
   for (let i = order.length - 1; i >= 0; i--) {
     const b = order[i], out = edges.filter(e => e.a === b && !e.back);
     if (inward[b].length === 0 && out.length > 0)

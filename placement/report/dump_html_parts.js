@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of the page (see dump_html.js): each device's subgraph at its borders,
- * what each part sends to each other one, and the edges. */
+ * the bytes from each part to each other one, and the edges. */
 
 const cutParts = plan.partition ? plan.partition.parts : [];
 const cutEdges = plan.partition ? plan.partition.edges : [];
@@ -17,7 +17,7 @@ const partDot = p => el('i', {class: 'dot', style: 'background:' +
   colourOf(deviceOf.get(cutParts[p].device))});
 const sum = (rows, f) => rows.reduce((n, x) => n + f(x), 0);
 
-/* A part in a line: what lives there and what passes its borders. */
+/* A part in a line: its nodes and variables, and its edges. */
 function partTable() {
   const ports = list => list.length === 0 ? '-' : count(list.length) + ', ' +
     bytesText(sum(list, x => x.bytes));
@@ -36,7 +36,7 @@ function partTable() {
       'sends a step'].map(x => el('th', {class: 'n'}, x)))), body);
 }
 
-/* Who sends how much to whom; a click on a cell lists its edges. */
+/* Bytes from part to part; a click on a cell lists its edges. */
 function linkTable(choose) {
   const shown = cutParts.slice(0, MOST_PARTS), links = new Map();
   for (const l of plan.partition.links) links.set(l.from + ':' + l.to, l);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Timeline and memory of the page (see dump_html.js): lanes of blocks over one
- * axis of time that both share. What is narrower than a pixel is added up, and
+ * axis of time that both share. Spans narrower than a pixel are added up, and
  * the column is as dense as the lane was busy. */
 
 const GUTTER = 176, AXIS = 22;
@@ -256,7 +256,7 @@ function steer(canvas, hover, click) {
   });
 }
 
-/* ---- Memory: variables always; what a unit needs while it runs; a tensor from
+/* ---- Memory: variables always; a unit's own bytes while it runs; a tensor from
  * its unit's start to its last use or the end of its last copy away; a copy
  * from its start to its last use. The peaks are those of the dump. */
 
@@ -299,7 +299,7 @@ function drawCurve(s, curve, d, y, height) {
   g.fillStyle = css('--lane');
   g.fillRect(GUTTER, y, s.width - GUTTER - 8, height);
   g.fillStyle = colourOf(d);
-  /* The most of each pixel, and what the last event before it left. */
+  /* The most of each pixel, and the level after the last event before it. */
   let i = 0, level = 0;
   for (let x = GUTTER; x < s.width - 8; x++) {
     const to = nsAt(s.width, x + 1);

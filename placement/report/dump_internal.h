@@ -29,7 +29,7 @@ bool weir_place_is_wanted(const weir_place_view *view, uint32_t node);
 typedef struct weir_place_mover {
   const weir_place_view *v;
   weir_scheduler *scheduler;
-  weir_place_plan *plan; /* what the last move gave */
+  weir_place_plan *plan; /* of the last move */
   int64_t *key;
   uint32_t *device, *order, *heap, *waiting;
 } weir_place_mover;

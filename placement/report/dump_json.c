@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The canonical JSON of a plan, and its Chrome trace. Keys have a fixed order,
+ * numbers are integers but for the gap, and no time of day or path is written:
+ * equal plans are equal bytes, which goldens and hashes rely on. */
 #include "placement/report/dump_json.h"
 
 #include "placement/report/dump_figures.h"
@@ -54,7 +57,7 @@ static void write_rules(weir_json_writer *w, const weir_graph *g) {
   weir_json_array_end(w);
 }
 
-/* What asked for the unit's place, and its members. */
+/* The request for the unit's place, and its members. */
 static void write_unit(weir_json_writer *w, const weir_placement *p,
                        uint32_t n) {
   const weir_unit *u = &p->units[n];

@@ -5,7 +5,10 @@
 #include "placement/schedule/rank.h"
 #include "runtime/base/table.h"
 
-/* ---- A plan scheduled again with one node elsewhere */
+/* ---- A plan scheduled again with one node elsewhere. The starts of the plan
+ * are the keys of the order, so the move is the main difference between the
+ * two. All moves share one scheduler and its memory. Cost: one schedule a move,
+ * O((nodes + uses) * devices). */
 
 weir_status weir_place_mover_begin(weir_place_mover *m,
                                    const weir_place_view *v, weir_error *err) {

@@ -14,23 +14,23 @@ weir_status weir_place_alternatives_create(const weir_place_view *view,
                                            weir_place_alternative **out_all,
                                            weir_error *err);
 
-/* |m| is to be ended whatever is returned. Errors: W6001. */
+/* |m| is to be ended also after a failure. Errors: W6001. */
 weir_status weir_place_mover_begin(weir_place_mover *m,
                                    const weir_place_view *view,
                                    weir_error *err);
 
-/* Gives back what |m| holds. */
+/* Gives back the memory of |m|. */
 void weir_place_mover_end(weir_place_mover *m);
 
 /* Whether |node| and all of its group may be on |device|. */
 bool weir_place_group_may(const weir_place_problem *problem, uint32_t node,
                           uint32_t device);
 
-/* What there is to say of a node on a device. */
+/* The verdict on a node on a device. */
 typedef enum weir_place_chance_kind {
   WEIR_PLACE_HERE, /* it is there */
   WEIR_PLACE_POSSIBLE,
-  WEIR_PLACE_NOT_ALLOWED, /* by a request, or what it has to be with */
+  WEIR_PLACE_NOT_ALLOWED, /* by a request, or by its group */
   WEIR_PLACE_KERNEL_MISSING,
   WEIR_PLACE_ROOM_MISSING,
   WEIR_PLACE_CHANCES /* how many */
@@ -43,8 +43,7 @@ typedef struct weir_place_chance {
 
 /* "chosen", "", "not allowed", "no kernel", "no room". */
 const char *weir_place_chance_text(weir_place_chance_kind kind);
-/* |node| and what has to be with it on |device|. Errors: W3012, W3014, W6001.
- */
+/* |node| and its group on |device|. Errors: W3012, W3014, W6001. */
 weir_status weir_place_chance_of(const weir_place_view *view, uint32_t node,
                                  uint32_t device, weir_place_chance *out,
                                  weir_error *err);

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Predictions beside measurements, in three forms. All forms take their numbers
+ * from row_of, so they cannot disagree. Rows are sorted by absolute difference:
+ * the error of a step is made by a few nodes, and those come first. */
 #include "placement/report/dump_observed.h"
 
 #include <stdlib.h>
@@ -8,7 +11,7 @@
 
 enum { SHOWN = 12 };
 
-/* A node or copy: what it should take and took. */
+/* A node or copy: its predicted and its measured time. */
 typedef struct row {
   int64_t predicted_ns, measured_ns, differs_ns;
   uint32_t node; /* that runs, or whose tensor moves */

@@ -11,11 +11,11 @@
  * there are none; text and DOT say so, the JSON has empty lists. */
 
 /* "w1", or "split:1" for an output that is not the first; "w1 (token)" for
- * what `after` waits for. Returns |text|, of 300 bytes. */
+ * a token of `after`. Returns |text|, of 300 bytes. */
 const char *weir_parts_edge_name(const weir_place_parts *parts,
                                  const weir_parts_edge *edge, char *text);
 
-/* A block for each part: borders, nodes, what it receives and sends; then the
+/* A block for each part: borders, nodes, received and sent edges; then the
  * sums for each pair of parts. */
 bool weir_place_write_parts(const weir_place_parts *parts,
                             const weir_writer *out);

@@ -40,7 +40,7 @@ static bool write_part(const weir_place_parts *parts, const weir_writer *out,
   return ok && weir_place_print(out, "  }\n");
 }
 
-/* What stays inside a part. */
+/* Edges that stay inside a part. */
 static bool write_inside(const weir_place_parts *parts, const weir_writer *out,
                          weir_node_id id) {
   const weir_graph *g = parts->placement->graph;

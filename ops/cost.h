@@ -16,7 +16,7 @@ void weir_cost_unary(const weir_call *call, weir_cost *out);
 /* One operation for each element of input 0: reductions. */
 void weir_cost_reduce(const weir_call *call, weir_cost *out);
 
-/* About what a polynomial needs: 16 operations for each element. */
+/* 16 operations for each element, about those of a polynomial. */
 void weir_cost_math(const weir_call *call, weir_cost *out);
 
 /* Nothing: views and control. */

@@ -4,14 +4,14 @@
 
 #include "ops/op.h"
 
-/* Gradient rules and who asks them.
+/* Gradient rules and their callers.
  *
  * A gradient rule is given one call: its inputs, its outputs and the outputs'
  * gradients, all as values (weir_ref) of a graph under construction. It adds
  * nodes that compute the inputs' gradients and hands each over with
  * weir_grad_add. WEIR_NO_VALUE means zero. runtime/graph/grad implements the
- * context for graphs; tests/ops/null_ctx.c writes down what was asked for, and
- * is the one to copy.
+ * context for graphs; tests/ops/null_ctx.c writes down the requests, and is
+ * the one to copy.
  *
  * The caller visits nodes from the loss backwards. For each it fills in the
  * fields of weir_grad_ctx and calls op->grad(ctx); several calls to
@@ -32,7 +32,7 @@
 typedef struct weir_grad_vtable {
   /* dL/d(output i) so far; |i| is below the op's number of outputs. */
   weir_ref (*dy)(const weir_grad_ctx *ctx, uint32_t i);
-  /* Whether anybody asks for dL/d(value), an input of the node. */
+  /* Whether dL/d(value), of an input of the node, is needed. */
   bool (*wanted)(const weir_grad_ctx *ctx, weir_ref input);
   /* A value's type. */
   weir_dtype (*dtype)(const weir_grad_ctx *ctx, weir_ref value);
@@ -58,7 +58,7 @@ struct weir_grad_ctx {
   weir_ref first_out; /* output i is first_out + i */
 };
 
-/* ---- What rules call. */
+/* ---- Functions for rules. */
 
 /* Number of inputs; the i-th input and output as values. */
 static inline uint32_t weir_grad_in_count(const weir_grad_ctx *ctx) {
@@ -78,7 +78,7 @@ static inline weir_ref weir_grad_dy(const weir_grad_ctx *ctx, uint32_t i) {
   return ctx->vtable->dy(ctx, i);
 }
 
-/* Whether anybody asks for dL/d(input i). */
+/* Whether dL/d(input i) is needed. */
 static inline bool weir_grad_wanted(const weir_grad_ctx *ctx, uint32_t i) {
   weir_ref in = weir_grad_in(ctx, i);
   return in != WEIR_NO_VALUE && ctx->vtable->wanted(ctx, in);
@@ -99,7 +99,7 @@ static inline weir_dtype weir_grad_dtype(const weir_grad_ctx *ctx,
 }
 
 /* Adds the node |op|(|in|...). |attrs| gives attributes by name; NULL: none.
- * They and what they point to are copied. Returns its first output;
+ * They and the data they point to are copied. Returns its first output;
  * weir_grad_next gives the others. */
 static inline weir_ref weir_grad_node(weir_grad_ctx *ctx, const char *op,
                                       uint32_t in_count, const weir_ref *in,

@@ -10,8 +10,8 @@
 
 /* Operations.
  *
- * An op is one const weir_op_def in one file: what it is called, what it takes
- * and gives, the rule for shapes, its gradient, its cost, prose, source. It
+ * An op is one const weir_op_def in one file: its name, its inputs and outputs,
+ * the rule for shapes, its gradient, its cost, prose, source. It
  * never computes and never names a device; kernels do (kernels/kernel.h). Its
  * rules see a graph through two contexts alone, shape_ctx.h and grad_ctx.h.
  *
@@ -40,8 +40,8 @@ enum {
 
 /* An input or output. |type| is a type variable of the op ("T"), a dtype name
  * ("i64"), or NULL: every dtype, each input its own. |shape| is prose for the
- * manual ("[..., m, k]"). An optional output is made only where somebody reads
- * it: what a gradient needs costs nothing where there is none. */
+ * manual ("[..., m, k]"). An optional output is made only where it is read:
+ * outputs for a gradient cost nothing where there is none. */
 typedef struct weir_port {
   const char *name; /* NULL ends the list */
   const char *type;
@@ -72,7 +72,7 @@ typedef enum weir_attr_kind {
   WEIR_ATTR_KIND_COUNT
 } weir_attr_kind;
 
-/* An attribute's value. What it points to lives as long as its graph. */
+/* An attribute's value. Data it points to lives as long as its graph. */
 typedef struct weir_attr {
   weir_attr_kind kind;
   uint32_t count; /* of dims or floats */
@@ -98,7 +98,7 @@ typedef struct weir_named_attr {
 typedef uint32_t weir_ref;
 #define WEIR_NO_VALUE UINT32_MAX
 
-/* What an attribute may be. |fallback| is its default as written in the graph
+/* The values of an attribute. |fallback| is its default as written in the graph
  * language ("-1", "[1, 1]", "f32", "none"); NULL: it must be given. */
 typedef struct weir_attr_def {
   const char *name; /* NULL ends the list */
@@ -157,7 +157,7 @@ typedef struct weir_operand {
 
 /* One use of an op with everything known before it runs. |attrs| has one entry
  * for each of the op's attribute definitions, in their order, defaults filled
- * in. A missing optional input, and an optional output that nobody reads, have
+ * in. A missing optional input, and an optional output that is not read, have
  * dtype WEIR_DTYPE_NONE, and no memory when the call is run. */
 typedef struct weir_call {
   const weir_op_def *op;
@@ -172,7 +172,7 @@ typedef struct weir_call {
 /* The attribute called |name|; NULL if the op has none of that name. */
 const weir_attr *weir_call_attr(const weir_call *call, const char *name);
 
-/* What a call costs: arithmetic and memory traffic, at least. */
+/* The cost of a call: arithmetic and memory traffic, at least. */
 typedef struct weir_cost {
   int64_t flops;
   int64_t bytes;
@@ -190,7 +190,7 @@ struct weir_op_def {
   weir_port outputs[WEIR_OP_OUTPUTS];
   weir_type_var types[WEIR_OP_TYPES];
   weir_attr_def attrs[WEIR_OP_ATTRS];
-  /* What it refuses, in words, for the manual; each has a case. */
+  /* Its refusals, in words, for the manual; each has a case. */
   const char *refuses[WEIR_OP_REFUSALS];
   unsigned flags;
   weir_instr_kind instr;

@@ -4,14 +4,14 @@
 
 #include "ops/shape_ctx.h"
 
-/* What the op files share.
+/* The common rules of op files.
  *
  * A shape rule is usually three lines made of these: read attributes, check
  * ranks and axes, set the outputs. A rank that is not known is no failure: the
  * output's rank is then not known either, and the rule is asked again once it
  * is. A dimension that is a symbol passes every check that some number could
- * pass. All sums and products of sizes are checked. Failures name what was
- * found and what was expected; the place and the op's name come from the
+ * pass. All sums and products of sizes are checked. Failures name the found
+ * and the expected; the place and the op's name come from the
  * context. Nothing here allocates. */
 
 /* ---- Shapes */
@@ -43,11 +43,11 @@ weir_status weir_rule_none(weir_shape_ctx *ctx);
   .types = {{"T", WEIR_FLOATS}}, .refuses = {"integers", "bool"}, \
   .flags = WEIR_OP_ELEMENTWISE, .shape = weir_rule_unary
 
-/* |*out| is what |a| and |b| broadcast to. Errors: W2011 with both shapes. */
+/* |*out| is the broadcast of |a| and |b|. Errors: W2011 with both shapes. */
 weir_status weir_rule_broadcast(weir_shape_ctx *ctx, const weir_shape *a,
                                 const weir_shape *b, weir_shape *out);
 /* |*out| is the better known of two shapes that must be equal; |a_is| and
- * |b_is| say what they are, for the message. Errors: W2010. */
+ * |b_is| describe them in the message. Errors: W2010. */
 weir_status weir_rule_same(weir_shape_ctx *ctx, const weir_shape *a,
                            const char *a_is, const weir_shape *b,
                            const char *b_is, weir_shape *out);

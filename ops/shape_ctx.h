@@ -4,10 +4,10 @@
 
 #include "ops/op.h"
 
-/* Shape rules and who asks them.
+/* Shape rules and their callers.
  *
  * An op's shape rule gets one weir_shape_ctx. It reads the call (inputs,
- * attributes), checks it, and sets each output, or fails. Whoever builds nodes
+ * attributes), checks it, and sets each output, or fails. A builder of nodes
  * implements the context: runtime/graph/infer.c for graphs, and
  * tests/ops/null_ctx.c with arrays alone, which is the one to copy.
  *
@@ -58,7 +58,7 @@ struct weir_shape_ctx {
   uint32_t out_count;
 };
 
-/* ---- What rules call. */
+/* ---- Functions for rules. */
 
 /* Number of inputs (missing optional ones among them). */
 static inline uint32_t weir_shape_in_count(const weir_shape_ctx *ctx) {
@@ -109,7 +109,7 @@ WEIR_MUST_USE static inline weir_status weir_shape_set_value(
   return ctx->vtable->set_value(ctx, i, tensor);
 }
 
-/* A dimension nobody knows before run time. */
+/* A dimension that is not known before run time. */
 static inline weir_dim weir_shape_new_dim(weir_shape_ctx *ctx) {
   return ctx->vtable->new_dim(ctx);
 }

@@ -5,8 +5,8 @@
 #include "ops/rules.h"
 
 /* Collectives: one node for each rank of a group, which the program carries out
- * together. The mesh lowering makes them. What they move is dimension 0; the
- * lowering transposes where it is another. */
+ * together. The mesh lowering makes them. They cut and join along dimension 0;
+ * the lowering transposes where it is another. */
 
 #define WEIR_COLLECTIVE_ATTRS                                           \
   {"group", WEIR_ATTR_INT, NULL, "number of the group of ranks"},       \

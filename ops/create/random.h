@@ -5,7 +5,7 @@
 #include "ops/cost.h"
 #include "ops/rules.h"
 
-/* What ops share that make tensors, most of them of random numbers: the
+/* The common part of ops that make tensors, most of them of random numbers: the
  * attributes and words that stand in each of their manuals. */
 
 /* Attributes of an op that makes a tensor. */

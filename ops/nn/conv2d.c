@@ -22,7 +22,7 @@ static weir_status shape(weir_shape_ctx *ctx) {
 }
 
 /* conv2d_grad_input and conv2d_grad_weight: the same window and the shape of
- * what is wanted. */
+ * the wanted gradient. */
 static weir_ref grad_of(weir_grad_ctx *ctx, const char *op, weir_ref a,
                         weir_ref dy, weir_ref like) {
   weir_named_attr attrs[] = {

@@ -12,7 +12,7 @@ static weir_status shape(weir_shape_ctx *ctx) {
   return weir_rule_unary(ctx);
 }
 
-/* dy mask / keep: what was left out gets nothing. */
+/* dy mask / keep: elements that were left out get 0. */
 static weir_status grad(weir_grad_ctx *ctx) {
   weir_ref dy = weir_grad_dy(ctx, 0);
   if (!weir_grad_attr(ctx, "training")->b) {

@@ -62,8 +62,9 @@ static size_t letters(const weir_einsum *e, int i, uint32_t others, char *out) {
   return n;
 }
 
-/* dL/d(operand i): dy and the other operand, summed to what |i| has; indices
- * that neither has were summed over alone, so dy is the same along them. */
+/* dL/d(operand i): dy and the other operand, summed to the indices of |i|;
+ * those that neither has were summed over alone, so dy is the same along them.
+ */
 static weir_ref operand_grad(weir_grad_ctx *ctx, const weir_einsum *e, int i) {
   weir_ref in[] = {weir_grad_dy(ctx, 0), WEIR_NO_VALUE};
   weir_ref x = weir_grad_in(ctx, (uint32_t)i);

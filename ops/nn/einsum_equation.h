@@ -17,10 +17,10 @@ typedef struct weir_einsum {
   uint8_t index[3][WEIR_MAX_RANK]; /* number of the letter at each dimension */
   int index_count;
   char letters[WEIR_EINSUM_INDICES];
-  uint32_t error_at; /* offset of what was not understood */
+  uint32_t error_at; /* offset of the fault */
 } weir_einsum;
 
-/* NULL, or what is wrong, at |out->error_at|. Static text. */
+/* NULL, or the fault at |out->error_at| in words. Static text. */
 const char *weir_einsum_parse(weir_sv equation, weir_einsum *out);
 /* The indices of a part, one bit for each. */
 uint32_t weir_einsum_indices(const weir_einsum *e, int part);

@@ -4,7 +4,7 @@
 
 #include "ops/shape_ctx.h"
 
-/* What the optimisers' ops share.
+/* The common part of the optimisers' ops.
  *
  * An op `apply_*` is one step of one rule for one variable: it takes the
  * variable, its slots, the gradient, the learning rate and, for some, the
@@ -50,7 +50,7 @@ void weir_cost_apply(const weir_call *call, weir_cost *out);
         "l2 var is added to the gradient after " \
         "scaling"                                \
   }
-/* What they all refuse. */
+/* The refusals of all of them. */
 #define WEIR_APPLY_REFUSES                                      \
   "slots or a gradient of another shape than the variable",     \
       "a learning rate or scale that is not one number",        \

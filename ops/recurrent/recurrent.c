@@ -116,7 +116,7 @@ static weir_ref steps_of(weir_grad_ctx *ctx, weir_ref y, int64_t from,
   return weir_grad_node(ctx, "slice", 1, &y, part);
 }
 
-/* What each step got as h: y moved on by one step. */
+/* The state h before each step: y moved on by one step. */
 static weir_ref states_before(weir_grad_ctx *ctx, uint32_t h0) {
   bool reverse = weir_grad_attr(ctx, "reverse")->b;
   weir_ref first = weir_grad_optional(ctx, h0);

@@ -5,7 +5,7 @@
 #include "ops/grad_ctx.h"
 #include "ops/shape_ctx.h"
 
-/* What lstm, gru and rnn, and their gradients, share.
+/* The common part of lstm, gru and rnn, and of their gradients.
  *
  * All of them work on x [b, t, d] (batch, steps, inputs), weights w [d, g u]
  * and r [u, g u] for u units with g gates each, side by side in the op's order,

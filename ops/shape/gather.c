@@ -36,7 +36,7 @@ static weir_status grad(weir_grad_ctx *ctx) {
   return WEIR_OK;
 }
 
-/* Reads what it takes, not all of x. */
+/* Reads the taken slices, not all of x. */
 static void cost(const weir_call *call, weir_cost *out) {
   weir_call part = *call;
   part.in = call->in + 1;

@@ -9,7 +9,7 @@ static weir_status shape(weir_shape_ctx *ctx) {
   return weir_shape_set(ctx, 0, &y);
 }
 
-/* What lies between the pads. */
+/* The part between the pads. */
 static weir_ref inner(weir_grad_ctx *ctx, weir_ref dy, const weir_attr *pads) {
   uint32_t rank = pads->count / 2;
   weir_dim start[WEIR_MAX_RANK], stop[WEIR_MAX_RANK];

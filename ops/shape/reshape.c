@@ -39,7 +39,7 @@ static weir_status differ(weir_shape_ctx *ctx, const weir_shape *x,
                          weir_shape_text(ctx, x), weir_shape_text(ctx, y));
 }
 
-/* The dimension -1 stands for: what |x| has more than |rest|. */
+/* The dimension -1 stands for: the elements of |x| over those of |rest|. */
 static weir_status infer(weir_shape_ctx *ctx, const weir_shape *x,
                          const weir_shape *y, const product *all,
                          const product *rest, weir_dim *out) {

@@ -50,8 +50,8 @@ static int64_t slice_count(int64_t least, const bounds *b) {
                                                                     : length;
 }
 
-/* What is left of a dimension that is a symbol (0 or more) plus a number. Not
- * known when it depends on where the symbol lies. */
+/* The slice of a dimension that is a symbol (0 or more) plus a number. Not
+ * known when it depends on the value of the symbol. */
 static weir_dim slice_symbol(weir_shape_ctx *ctx, weir_dim size,
                              const bounds *b) {
   weir_dim y = size;

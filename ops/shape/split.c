@@ -8,7 +8,7 @@
 
 enum { MOST_PARTS = 65536 };
 
-/* At least one, so that the shape rule gets to say what is wrong. */
+/* At least one, so that the shape rule runs and reports the fault. */
 static uint32_t output_count(const weir_attr *attrs, uint32_t in_count) {
   (void)in_count;
   int64_t parts = attrs[0].i;

@@ -33,10 +33,10 @@
  *
  * Structs begin with struct_size, which you set to sizeof the struct; all else
  * may be zero. Structs grow at their end only. A program that was built with an
- * older header hands over shorter structs: what it does not know is zero going
- * in, and left out coming back. A struct from a newer header works as long as
- * what this library does not know is zero (W0004 if not). All elements of an
- * array of structs have the struct_size of the first.
+ * older header hands over shorter structs: fields that it does not know are
+ * zero going in, and left out coming back. A struct from a newer header works
+ * as long as the fields that this library does not know are zero (W0004 if
+ * not). All elements of an array of structs have the struct_size of the first.
  *
  * Functions take NULL and zero: where something is needed they fail with
  * W0004, or return NULL, 0 or false; releases of NULL do nothing.

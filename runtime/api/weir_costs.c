@@ -14,7 +14,7 @@
 
 /* ---- Facts of this machine */
 
-/* What the processor calls itself, without the blanks around it. */
+/* The processor's own name, without the blanks around it. */
 static weir_sv cpu_name(char text[64]) {
   size_t begin = 0, end = 0;
 #if defined(__x86_64__)
@@ -81,7 +81,8 @@ static void warn(const weir_diag_sink *sink, const char *path, bool again,
   sink->report(sink->self, &diag);
 }
 
-/* The first fact that is otherwise here, told as a warning. */
+/* Compares the facts of the file with this machine's; the first difference is a
+ * warning. */
 static weir_status compare(weir_runtime *runtime, const weir_costs *costs,
                            const char *path, bool again,
                            const weir_diag_sink *sink, bool *same,
@@ -98,6 +99,8 @@ static weir_status compare(weir_runtime *runtime, const weir_costs *costs,
   return s;
 }
 
+/* |again|: the file may be missing, and costs of another machine are dropped,
+ * as they will be measured again. */
 static weir_status read_costs(weir_runtime *runtime, const char *path,
                               bool again, const weir_diag_sink *sink,
                               weir_costs **out_costs, weir_error *err) {
@@ -150,9 +153,9 @@ static weir_status measure_costs(weir_runtime *runtime,
   return weir_calibrate(&runtime->env, request, *costs, err);
 }
 
-/* ---- What a plan asks for */
+/* ---- Costs for a plan */
 
-/* The units of what |r| wants, which has no place yet. */
+/* The units of request |r|, not placed yet. */
 static weir_status lower(const weir_place_request *r, const weir_goal *goal,
                          const weir_cluster *cluster, weir_placement **out,
                          weir_error *err) {
@@ -175,7 +178,7 @@ static weir_status lower(const weir_place_request *r, const weir_goal *goal,
   return s;
 }
 
-/* Measures those units, and what a copy takes where there may be some. */
+/* Measures those units, and copies where the cluster has two devices. */
 static weir_status measure(weir_runtime *runtime, const weir_place_request *r,
                            weir_costs **costs, weir_error *err) {
   weir_cluster *cluster = NULL;
@@ -198,7 +201,7 @@ static weir_status measure(weir_runtime *runtime, const weir_place_request *r,
   return s;
 }
 
-/* The costs of the file, and what is measured now. */
+/* The costs of the file, with the new measurements. */
 weir_status weir_plan_costs_find(weir_runtime *runtime, const weir_plan_opts *o,
                                  const weir_place_request *r,
                                  weir_costs **costs, weir_error *err) {

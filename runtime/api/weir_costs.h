@@ -7,7 +7,7 @@
 
 /* Cost files of this machine. */
 
-/* The costs that |opts| asks for: of its file (with a warning to the request's
+/* The costs for |opts|: of its file (with a warning to the request's
  * sink when that was measured elsewhere), measured now, those of the plan that
  * it starts from, or none (NULL). With |calibrate| the file need not exist.
  * Errors: W3045, W4001, W5009, W6001, those of weir_calibrate. */

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors in and out by DLPack.
+ *
+ * A foreign struct is checked field by field before anything of it is used.
+ * Row-major, aligned data is wrapped and its deleter runs with the last
+ * reference; other data is copied and the deleter runs at once. After a failure
+ * the caller still owns the struct, so the deleter is never called then. */
 #include <string.h>
 
 #include "runtime/api/weir_internal.h"

@@ -6,7 +6,9 @@
 #include "runtime/graph/export.h"
 #include "runtime/io/array/tensor_file.h"
 
-/* A session's graph and variables as files. */
+/* A session's graph and variables as files. Each file is written whole or not
+ * at all; the weights come first, so a graph never names weights that are
+ * missing. Variables are snapshots: runs under way may go on. */
 
 /* "dir/lenet.weir.yaml" gives "dir/lenet.safetensors". */
 static weir_status weights_path(const char *path, weir_strbuf *out,

@@ -6,7 +6,7 @@
 #include "kernels/kernel.h"
 #include "runtime/weir.h"
 
-/* What the build and the machine are. */
+/* Facts about the build and the machine. */
 
 static void cpu_features(char *text, size_t size) {
   size_t used = 0;

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Names to ids. Outputs come before nodes, as weir_fetch promises; a name that
+ * is not there fails with the nearest one as a hint. Linear: a run with many
+ * names should be bound. */
 #include "runtime/api/weir_internal.h"
 #include "runtime/base/diag/nearest.h"
 

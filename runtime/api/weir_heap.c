@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that is counted against a limit (weir_internal.h).
+ *
+ * The count goes up before the memory is asked for and down again when that
+ * fails, so several threads together never pass the limit. Each block holds a
+ * reference: a tensor may be freed after its runtime, and its allocator must
+ * still be there. Cost: 16 bytes or one alignment a block, two atomic additions
+ * a call. */
+#include <assert.h>
+
 #include "runtime/api/weir_internal.h"
 #include "runtime/base/size.h"
 
@@ -35,6 +44,7 @@ static void *heap_alloc(void *self, size_t bytes, size_t align) {
   weir_heap *heap = self;
   size_t pad = align > sizeof(heap_header) ? align : sizeof(heap_header);
   size_t total;
+  assert(align != 0 && (align & (align - 1)) == 0);
   if (!weir_size_add(bytes, pad, &total) || !heap_take(heap, total))
     return NULL;
   char *block = heap->inner.alloc(heap->inner.self, total, pad);

@@ -12,7 +12,7 @@
 #include "runtime/graph/graph.h"
 #include "runtime/weir.h"
 
-/* What stands behind the handles of weir.h. A weir_graph, weir_tensor and
+/* The structs behind the handles of weir.h. A weir_graph, weir_tensor and
  * weir_trace are the inner rooms' own; the others are these. */
 
 /* Memory that is counted against a limit. A heap lives until its owner and the
@@ -48,7 +48,7 @@ static inline weir_text weir_text_of(weir_sv text) {
 /* weir_log.c: a line to the host's log, if it wants one. */
 void weir_log(const weir_runtime *runtime, weir_log_level level,
               const char *fmt, ...) WEIR_PRINTF(3, 4);
-/* A diagnostic that nobody else is told of. */
+/* A diagnostic that no callback receives. */
 void weir_log_diag(const weir_runtime *runtime, const weir_diag *diag);
 
 /* A run under way, so that it can be cancelled. */
@@ -100,18 +100,18 @@ weir_status weir_runtime_pool(weir_runtime *runtime, weir_pool **out_pool,
 weir_session_options weir_session_options_of(const weir_runtime *runtime,
                                              const weir_session_opts *opts);
 
-/* weir_placed.c: what a session with `in_process` keeps. NULL when it was not
- * asked for. Errors: W3020, W6001. */
+/* weir_placed.c: the placing of a session with `place` or `plan`; NULL without
+ * either. Errors: W0002, W0004, W3002-W3020, W6001, those of costs. */
 weir_status weir_placed_create(weir_runtime *runtime, const weir_graph *graph,
                                const weir_session_opts *opts,
                                weir_placed **out_placed, weir_error *err);
 void weir_placed_release(weir_placed *placed); /* NULL-safe */
-/* The device that variable |name| lives on; empty: nobody said. */
+/* The device that variable |name| lives on; empty: none was decided. */
 weir_sv weir_placed_home(const weir_placed *placed, weir_sv name);
-/* Says so in |options|; nothing for NULL. */
+/* Sets the placing in |options|; nothing for NULL. */
 void weir_placed_use(weir_placed *placed, weir_session_options *options);
-/* What weir_placer_parse reads; NULL: the default, which is NULL too. Errors:
- * W0002. */
+/* The placer that |name| spells (weir_placer_parse); NULL: the default, which
+ * is NULL too. Errors: W0002. */
 weir_status weir_placer_choose(const char *name, const weir_placer **out_placer,
                                uint64_t *out_seed, weir_error *err);
 /* Drops a reference; the last one ends the session. */

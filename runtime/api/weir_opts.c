@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Structs of callers, read and written by size (weir_opts.h).
+ *
+ * Invariant: not a byte beyond the caller's struct_size is read or written, and
+ * an inner copy is always whole, with zeros for fields that the caller's header
+ * did not have. A field that a newer caller sets and this library does not know
+ * is an error: silence would drop a request. */
 #include "runtime/api/weir_opts.h"
 
 #include <assert.h>

@@ -41,7 +41,8 @@ static void on_plan(void *self, const weir_plan *plan) {
   if (p->on_plan != NULL) p->on_plan(p->on_plan_self, plan);
 }
 
-/* What places each program. */
+/* The placing, by |opts|, which are read as weir_plan_create reads them: a
+ * session places its programs as `weir place` shows them. */
 static weir_status make_placing(weir_placed *p, const weir_graph *graph,
                                 const weir_plan_opts *opts, weir_error *err) {
   plan_call c;

@@ -5,7 +5,7 @@
 #include "placement/place.h"
 #include "runtime/api/weir_internal.h"
 
-/* What the parts of the plan's API share. */
+/* The common part of the plan's API. */
 
 /* One call that makes a plan: the caller's options as placement wants them. */
 typedef struct plan_call {

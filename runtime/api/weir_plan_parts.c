@@ -5,8 +5,8 @@
 #include "runtime/api/weir_plan.h"
 #include "runtime/base/table.h"
 
-/* The parts of a plan, and what goes between them: placement/parts/parts.h's
- * rows. */
+/* The parts of a plan and the edges between them: placement/parts/parts.h's
+ * rows, made at the first request and kept with the plan. */
 
 size_t weir_plan_count(const weir_plan *plan, weir_plan_rows rows) {
   const weir_plan_details *d = NULL;
@@ -114,7 +114,7 @@ weir_status weir_plan_edge_at(const weir_plan *plan, size_t i,
   return WEIR_OPTS_WRITE(weir_plan_edge, out_edge, &edge, err);
 }
 
-/* ---- What parts and edges list */
+/* ---- Items of parts and edges */
 
 static weir_status give_node(const weir_plan *plan, weir_node_id node,
                              weir_plan_item *out, weir_error *err) {

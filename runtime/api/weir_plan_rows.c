@@ -6,7 +6,7 @@
 #include "runtime/api/weir_plan.h"
 #include "runtime/base/table.h"
 
-/* What a plan says, row by row: nodes, devices, copies, figures. */
+/* The contents of a plan, row by row: nodes, devices, copies, figures. */
 
 /* ---- Nodes */
 

@@ -18,7 +18,8 @@
 #include "runtime/api/weir_plan.h"
 #include "runtime/base/table.h"
 
-/* Plans as text, and texts beside plans. */
+/* Plans as text, and texts beside plans. Each form is a row of a table; a form
+ * that needs more than the plan (alternatives, parts) makes it first. */
 
 static weir_status written(bool ok, const char *what, weir_error *err) {
   if (ok) return WEIR_OK;
@@ -27,7 +28,8 @@ static weir_status written(bool ok, const char *what, weir_error *err) {
 
 /* ---- Forms */
 
-/* How one form is written. |what| is what it is about, where it asks for it. */
+/* Writes one form. |what| is its subject, where it has one: a node, a device.
+ */
 typedef weir_status (*form_fn)(const weir_plan *plan, const char *what,
                                const weir_writer *out, weir_error *err);
 

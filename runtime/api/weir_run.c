@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Runs: names to ids, options, the ring of runs under way.
+ *
+ * A run looks its names up, a bound run has done so once and then allocates
+ * nothing. Up to WEIR_RUN_FEW feeds and fetches live on the stack. A run enters
+ * the session's ring, so that weir_session_cancel finds it; a bound one stays
+ * there until its release. */
 #include <string.h>
 
 #include "runtime/api/weir_internal.h"

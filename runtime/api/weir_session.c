@@ -6,6 +6,10 @@
 
 #include "runtime/api/weir_internal.h"
 
+/* Sessions: handles around runtime/exec's. A session holds its graph and
+ * runtime, and each bound run holds the session, so handles may be released in
+ * any order; the last reference ends everything. */
+
 weir_status weir_runtime_pool(weir_runtime *runtime, weir_pool **out_pool,
                               weir_error *err) {
   weir_status s = WEIR_OK;

@@ -3,7 +3,7 @@
 #include "runtime/exec/run/trace.h"
 #include "runtime/exec/session/binding.h"
 
-/* What runs do: figures of their programs, traces. */
+/* Figures and traces of runs. */
 
 weir_status weir_bound_stats(const weir_bound *bound, weir_run_stats *out_stats,
                              weir_error *err) {

@@ -32,7 +32,7 @@ static void report(void *self, const weir_diag *diag) {
     weir_log_diag(t->runtime, diag);
 }
 
-/* What |opts| says, in the loop's form; texts are borrowed. */
+/* |o| in the loop's form; texts are borrowed. */
 static weir_status read_opts(weir_trainer *t, const weir_graph *graph,
                              const weir_train_opts *o, weir_loop_options *out,
                              weir_error *err) {

@@ -18,13 +18,13 @@
  *   weir_plan_release(plan);
  *
  * A plan is made by a model of the cluster, which need not be there: times are
- * what the model expects of one step, in nanoseconds from its start. A plan is
- * immutable, keeps what it was made of, and may be read from many threads. Its
+ * the model's prediction of one step, in nanoseconds from its start. A plan is
+ * immutable, retains its graph, and may be read from many threads. Its
  * texts are lent as long as it lives. Where a number is not known or a thing is
  * not there, a field is WEIR_PLAN_NONE, or -1 if it is signed.
  *
- * Nodes of a plan are what is placed as one: nodes of the graph that are fused,
- * or one node. Constants are on every device and are not listed. */
+ * A node of a plan is placed as one: nodes of the graph that are fused, or one
+ * node. Constants are on every device and are not listed. */
 
 #ifdef __cplusplus
 extern "C" {
@@ -73,7 +73,7 @@ typedef struct weir_plan_opts {
   bool in_process;       /* all tasks are of this process: a measured link
                           * joins them too */
   bool calibrate;        /* run the graph here and measure its nodes first */
-  /* A cost file; with |calibrate| it is made, or what was measured is added.
+  /* A cost file; with |calibrate| it is made, or gets the new measurements.
    * NULL: none, or those of |before|. */
   const char *costs;
   const char *const *pins; /* "node=device": where nodes ask to be */
@@ -84,8 +84,8 @@ typedef struct weir_plan_opts {
   size_t change_count;
   const weir_plan *before;
   uint32_t microbatches; /* in flight in a pipeline; 0: 8 */
-  /* Tensors that will be fed: their shapes stand for what the graph leaves
-   * open. Nothing else of them is read. */
+  /* Tensors that will be fed: their shapes fix the dimensions that the graph
+   * leaves open. Nothing else of them is read. */
   const struct weir_feed *feeds;
   size_t feed_count;
   const weir_plan_text *given; /* a plan that joins the candidates; or NULL */
@@ -98,7 +98,7 @@ typedef struct weir_plan_opts {
   void *on_diag_self;
 } weir_plan_opts;
 
-/* Places what a step of |graph|'s training needs, or its outputs. Blocks.
+/* Places the nodes of a step of |graph|'s training, or of its outputs. Blocks.
  * |opts| may be NULL. Errors: W0002, W0004, W2008, W3001-W3020, W3040, W3045,
  * W3047, W4001, W5005, W5009, W6001; with |calibrate| those of running. */
 WEIR_API weir_status weir_plan_create(weir_runtime *runtime,
@@ -118,7 +118,7 @@ WEIR_API weir_status weir_plan_from_json(weir_runtime *runtime,
 WEIR_API weir_plan *weir_plan_retain(const weir_plan *plan);
 WEIR_API void weir_plan_release(const weir_plan *plan);
 
-/* ---- What a plan says, by index. */
+/* ---- The contents of a plan, by index. */
 
 typedef enum weir_plan_rows {
   WEIR_PLAN_NODES = 0,
@@ -137,7 +137,7 @@ WEIR_API size_t weir_plan_count(const weir_plan *plan, weir_plan_rows rows);
 typedef enum weir_plan_cost {
   WEIR_PLAN_COST_ESTIMATED = 0, /* from arithmetic and memory traffic */
   WEIR_PLAN_COST_MEASURED = 1,
-  WEIR_PLAN_COST_GIVEN = 2 /* a `task` says itself what it takes */
+  WEIR_PLAN_COST_GIVEN = 2 /* a `task` states its own */
 } weir_plan_cost;
 
 typedef struct weir_plan_node {
@@ -177,7 +177,7 @@ typedef struct weir_plan_copy {
   int64_t start_ns, end_ns;
 } weir_plan_copy;
 
-/* What one device has to do, as it is carried out. */
+/* The work of one device, as it is carried out. */
 typedef struct weir_plan_part {
   uint32_t struct_size;
   uint32_t device, task;                      /* of the cluster */
@@ -195,7 +195,8 @@ typedef enum weir_plan_edge_class {
   WEIR_PLAN_EDGE_COLLECTIVE = 4
 } weir_plan_edge_class;
 
-/* What goes from part to part. One copy serves all nodes that read it there. */
+/* A value or token that goes from part to part. One copy serves all nodes that
+ * read it there. */
 typedef struct weir_plan_edge {
   uint32_t struct_size;
   weir_plan_edge_class edge_class;
@@ -209,10 +210,10 @@ typedef struct weir_plan_edge {
   uint32_t readers;            /* how many: weir_plan_reader_at */
   uint32_t copy;               /* its row of copies; or NONE */
   int64_t start_ns, end_ns;    /* of that copy, or -1 */
-  uint32_t group, rank, ranks; /* of a collective: which, who, of many */
+  uint32_t group, rank, ranks; /* of a collective: which, sender, how many */
 } weir_plan_edge;
 
-/* What a plan is worth by one measure. */
+/* The value of a plan by one measure. */
 typedef struct weir_plan_figure {
   uint32_t struct_size;
   bool wanted;         /* the plan was made to be good at it */
@@ -226,7 +227,7 @@ typedef struct weir_plan_figure {
 typedef struct weir_plan_summary {
   uint32_t struct_size;
   uint32_t dropped;     /* requests that no device meets */
-  int64_t step_ns;      /* what a step is expected to take */
+  int64_t step_ns;      /* predicted time of a step */
   int64_t bound_ns;     /* no plan is faster, by the model */
   const char *bound_by; /* "critical path": static text */
   double gap;           /* (step - bound) / bound; 0 when the bound is 0 */
@@ -267,7 +268,7 @@ typedef enum weir_plan_items {
   WEIR_PLAN_ITEM_VARIABLES = 3 /* that live there */
 } weir_plan_items;
 
-/* A node of the graph in a part, or what stands at the part's border. */
+/* A node of the graph in a part, or an item of the part's border. */
 typedef struct weir_plan_item {
   uint32_t struct_size;
   uint32_t node; /* of the plan, that it belongs to; or NONE */
@@ -296,7 +297,7 @@ WEIR_API weir_status weir_plan_find_device(const weir_plan *plan,
 typedef enum weir_plan_chance {
   WEIR_PLAN_CHANCE_HERE = 0, /* the node is there */
   WEIR_PLAN_CHANCE_POSSIBLE = 1,
-  WEIR_PLAN_CHANCE_NOT_ALLOWED = 2, /* by a request or what it is with */
+  WEIR_PLAN_CHANCE_NOT_ALLOWED = 2, /* by a request or by its group */
   WEIR_PLAN_CHANCE_NO_KERNEL = 3,
   WEIR_PLAN_CHANCE_NO_ROOM = 4
 } weir_plan_chance;
@@ -310,8 +311,8 @@ typedef struct weir_plan_alternative {
   int64_t step_ns; /* of the plan, then; -1: likewise */
 } weir_plan_alternative;
 
-/* |node| and what has to be with it on |device|, all else as it is, scheduled
- * again. Errors: W0004, W6001. */
+/* |node| and its group on |device|, all else as it is, scheduled again. Errors:
+ * W0004, W6001. */
 WEIR_API weir_status weir_plan_alternative_at(
     const weir_plan *plan, size_t node, size_t device,
     weir_plan_alternative *out_alternative, weir_error *err);
@@ -343,9 +344,9 @@ WEIR_API weir_status weir_plan_write(const weir_plan *plan, weir_plan_form form,
 WEIR_API weir_status weir_plan_verify(const weir_plan *plan,
                                       const weir_plan_text *text,
                                       weir_error *err);
-/* Writes what differs from |before|, a plan for the problem of |plan|, to
- * |plan|; |out_same| (may be NULL): nothing does. Errors: W3016, W4013, W5009,
- * W6001. */
+/* Writes the differences from |before|, a plan for the problem of |plan|, to
+ * |plan|; |out_same| (may be NULL): there are none. Errors: W3016, W4013,
+ * W5009, W6001. */
 WEIR_API weir_status weir_plan_diff(const weir_plan *plan,
                                     const weir_plan_text *before,
                                     bool *out_same, weir_write_fn write,

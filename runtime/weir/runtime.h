@@ -30,9 +30,9 @@ typedef struct weir_allocator_hook {
 } weir_allocator_hook;
 
 typedef enum weir_log_level {
-  WEIR_LOG_DEBUG = 0,  /* what was decided: plans, programs, costs */
-  WEIR_LOG_INFO = 1,   /* what was done: graphs, checkpoints */
-  WEIR_LOG_WARNING = 2 /* what nobody was told of: warnings without on_diag */
+  WEIR_LOG_DEBUG = 0,  /* decisions: plans, programs, costs */
+  WEIR_LOG_INFO = 1,   /* events: graphs loaded, checkpoints written */
+  WEIR_LOG_WARNING = 2 /* warnings that no on_diag received */
 } weir_log_level;
 
 typedef struct weir_runtime_opts {
@@ -40,8 +40,8 @@ typedef struct weir_runtime_opts {
   int32_t threads;       /* running at once, callers included; 0: one a core */
   uint64_t memory_limit; /* bytes, of everything made with it; 0: none */
   const weir_allocator_hook *allocator; /* NULL: the C library's */
-  /* Gets a line of text without its end, lent for the call, on the thread that
-   * has something to say, several at once. NULL: no log. */
+  /* Gets a line of text without its end, lent for the call, on the reporting
+   * thread; several threads may call it at once. NULL: no log. */
   void (*on_log)(void *self, weir_log_level level, const char *text);
   void *on_log_self;
 } weir_runtime_opts;

@@ -38,7 +38,8 @@ typedef struct weir_session_opts {
 
 /* Starts the runtime's threads if need be. |opts| may be NULL. The session
  * retains the graph and the runtime. Errors: W0004, W3001, W3020, W6001-W6003;
- * what does not fit the cluster shows in the first run (W3002, W3012-W3016). */
+ * a program that does not fit the cluster fails in its first run (W3002,
+ * W3012-W3016). */
 WEIR_API weir_status weir_session_create(weir_runtime *runtime,
                                          const weir_graph *graph,
                                          const weir_session_opts *opts,
@@ -69,7 +70,7 @@ typedef struct weir_fetch {
 #define WEIR_FETCH(name) \
   { sizeof(weir_fetch), WEIR_OK, (name), NULL, NULL }
 
-/* What a run reads, gives and does. */
+/* The inputs, outputs and targets of a run. */
 typedef struct weir_run_request {
   uint32_t struct_size;
   const weir_feed *feeds;
@@ -99,13 +100,13 @@ typedef struct weir_run_opts {
                    uint32_t port, const weir_tensor *tensor);
   void (*on_failed)(void *self, const weir_error *error);
   void *self;
-  weir_trace *trace; /* gets what ran when; or NULL */
+  weir_trace *trace; /* gets the times of the run; or NULL */
 } weir_run_opts;
 
-/* Runs what the fetches and targets of |request| need. Blocks. Returns the
- * first failure, in the graph's order; a run that failed changed no variable.
- * |opts| may be NULL. Errors: W0004, W4009, W4011, W4012, W4016, W5001-W5008,
- * W6001, W6002. */
+/* Runs the nodes that the fetches and targets of |request| need. Blocks.
+ * Returns the first failure, in the graph's order; a run that failed changed no
+ * variable. |opts| may be NULL. Errors: W0004, W4009, W4011, W4012, W4016,
+ * W5001-W5008, W6001, W6002. */
 WEIR_API weir_status weir_session_run(weir_session *session,
                                       const weir_run_request *request,
                                       const weir_run_opts *opts,
@@ -127,7 +128,7 @@ WEIR_API weir_status weir_bound_run(weir_bound *bound,
                                     const weir_run_opts *opts, weir_error *err);
 WEIR_API void weir_bound_release(weir_bound *bound);
 
-/* What a bound run does. */
+/* The size and cost of a bound run. */
 typedef struct weir_run_stats {
   uint32_t struct_size;
   uint32_t nodes;             /* of the graph that it carries out */
@@ -144,7 +145,7 @@ WEIR_API weir_status weir_bound_stats(const weir_bound *bound,
                                       weir_run_stats *out_stats,
                                       weir_error *err);
 
-/* ---- Traces: what ran when. */
+/* ---- Traces: the times of instructions. */
 
 /* A trace of at most |max_events| events (the later ones are counted only); the
  * runs that have it in their options add to it, one at a time. Errors: W0004,
@@ -158,7 +159,7 @@ WEIR_API void weir_trace_release(weir_trace *trace);
 
 /* ---- Predictions over a data set of the graph. */
 
-/* What a batch gave; all lent for the call. */
+/* The results of a batch; all lent for the call. */
 typedef struct weir_prediction {
   uint32_t struct_size;
   uint64_t first; /* number of its first example */
@@ -219,7 +220,8 @@ WEIR_API weir_status weir_session_variable_set(weir_session *session,
 
 /* Variables of |session| from the newest sound checkpoint in folder |dir| (of
  * |step|, when that is not negative), all of them; |out_step| (may be NULL)
- * gets its step. Errors: W4040-W4048, W5022 naming what does not fit, W6001. */
+ * gets its step. Errors: W4040-W4048, W5022 naming the variable that does not
+ * fit, W6001. */
 WEIR_API weir_status weir_session_restore(weir_session *session,
                                           const char *dir, int64_t step,
                                           int64_t *out_step, weir_error *err);

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* ---- Training: what the graph's `train:` says.
+/* ---- Training, by the graph's `train:` section.
  *
  *   weir_train_callbacks calls = {.struct_size = sizeof calls};
  *   weir_train_opts opts = {.struct_size = sizeof opts};
@@ -55,9 +55,9 @@ WEIR_API weir_status weir_trainer_create(weir_runtime *runtime,
                                          weir_error *err);
 /* Waits for a checkpoint that is being written. */
 WEIR_API void weir_trainer_release(weir_trainer *trainer);
-/* One update and what is due after it (evaluation, checkpoint, summaries), or
- * nothing once it has ended; |out_end| says why. A failed step changed nothing.
- * Errors: W5020 (the loss is NaN), W5021, the run's own. */
+/* One update and the work due after it (evaluation, checkpoint, summaries), or
+ * nothing once training has ended; |out_end| says why. A failed step changed
+ * nothing. Errors: W5020 (the loss is NaN), W5021, the run's own. */
 WEIR_API weir_status weir_trainer_step(weir_trainer *trainer,
                                        weir_train_end *out_end,
                                        weir_error *err);
@@ -67,11 +67,11 @@ WEIR_API weir_status weir_trainer_finish(weir_trainer *trainer,
 /* Steps until the end, then finish. */
 WEIR_API weir_status weir_trainer_run(weir_trainer *trainer,
                                       weir_train_end *out_end, weir_error *err);
-/* Asks it to end after the step under way. NULL-safe. */
+/* Asks the trainer to end after the step under way. NULL-safe. */
 WEIR_API void weir_trainer_stop(weir_trainer *trainer);
-/* Evaluates on section |data| of the file (NULL: what `eval:` says). Fills
- * |out_report|, whose struct_size is set; its texts and lists are lent until
- * the next call. */
+/* Evaluates on section |data| of the file (NULL: the one that `eval:` names).
+ * Fills |out_report|, whose struct_size is set; its texts and lists are lent
+ * until the next call. */
 WEIR_API weir_status weir_trainer_eval(weir_trainer *trainer, const char *data,
                                        weir_train_report *out_report,
                                        weir_error *err);

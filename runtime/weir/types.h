@@ -9,7 +9,7 @@
 #include "runtime/base/status.h"
 #include "runtime/tensor/dtype.h"
 
-/* Handles, and what all parts of the API share. */
+/* Handles and types of all parts of the API. */
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,8 +33,8 @@ typedef struct weir_text {
   size_t size;
 } weir_text;
 
-/* Takes |size| bytes of text; false when it could not, then it is not called
- * again. */
+/* Takes |size| bytes of text; after it returned false it is not called again.
+ */
 typedef bool (*weir_write_fn)(void *self, const char *data, size_t size);
 
 #ifdef __cplusplus

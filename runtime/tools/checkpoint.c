@@ -31,8 +31,8 @@ static void type_text(const weir_manifest_tensor *t, char text[256]) {
   weir_shape_print(&t->shape, NULL, NULL, text + n, 256 - (size_t)n);
 }
 
-/* Names come from files and could steer a terminal: what is no printable
- * character is shown as '?'. */
+/* Names come from files and could steer a terminal: control characters are
+ * shown as '?'. */
 static void put_safe(weir_strbuf *out, weir_sv text) {
   for (size_t i = 0; i < text.size; i++) {
     unsigned char c = (unsigned char)text.data[i];

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors as rows of text and as JSON, and their comparison.
+ *
+ * Text goes through a small buffer to |write|, element by element: a tensor of
+ * any size is printed with constant memory, and a failed write ends it. Nothing
+ * recurses on rank; an odometer counts through the dimensions. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -64,7 +69,7 @@ static bool is_left_out(const row_printer *p, int64_t i, int64_t dim) {
   return p->cut && dim > 2 * EDGE && i >= EDGE && i < dim - EDGE;
 }
 
-/* Calls the next index that is shown; |*gap| when some were left out. */
+/* The next index that is shown; |*gap| when some were left out. */
 static int64_t next_index(const row_printer *p, int64_t i, int64_t dim,
                           bool *gap) {
   i++;
@@ -204,8 +209,9 @@ static void json_data(weir_json_writer *w, const weir_tensor *t) {
   }
 }
 
-/* Closes what json_data opened for a tensor without elements: it has the outer
- * dimensions' first rows only, so that a shape of 10^9 x 0 stays small. */
+/* Closes the brackets that json_data opened for a tensor without elements: it
+ * has the outer dimensions' first rows only, so that a shape of 10^9 x 0 stays
+ * small. */
 static void json_close_empty(weir_json_writer *w, const weir_shape *s) {
   if (s->rank == 0 || weir_shape_elements(s) != 0) return;
   for (int i = 0; i < s->rank; i++) {
@@ -245,6 +251,8 @@ bool weir_tools_outputs_json(size_t count, const char *const *names,
 
 /* ---- Comparison */
 
+/* Two NaN are equal. i64 is compared as integers, as a double holds 53 bits
+ * only; the differences that are reported are doubles all the same. */
 void weir_tools_tensor_compare(const weir_tensor *a, const weir_tensor *b,
                                double rtol, double atol,
                                weir_tools_compare *out) {

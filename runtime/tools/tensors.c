@@ -29,7 +29,7 @@ static void type_text(const weir_tensor *t, char text[256]) {
   weir_shape_print(&t->shape, NULL, NULL, text + n, 256 - (size_t)n);
 }
 
-/* A row: what of tensor |name| differs. */
+/* A row: the difference of tensor |name|. */
 static void put_row(differ *d, weir_sv name, const char *what,
                     const weir_tools_compare *c) {
   d->different++;

@@ -4,7 +4,7 @@
 
 #include "runtime/weir.h"
 
-/* What the weir command needs beside weir.h: dumps, manuals, formatting.
+/* Functions for the weir command beside weir.h: dumps, manuals, formatting.
  *
  * This room stands above the public API and is linked into the command alone:
  * it is not installed, libweir.so does not have it, and it may change with
@@ -44,7 +44,7 @@ size_t weir_tools_graph_node_count(const weir_graph *graph);
 
 /* ---- Compiled programs. */
 
-/* One line per instruction: what was chosen and why. */
+/* One line per instruction: the chosen kernel, and why. */
 bool weir_tools_bound_describe(const weir_bound *bound, weir_write_fn write,
                                void *self);
 
@@ -101,14 +101,14 @@ typedef struct weir_tools_checkpoint {
   void *on_diag_self;
 } weir_tools_checkpoint;
 
-/* Writes what one holds, as text or as JSON: its path and manifest. Errors:
- * W4040-W4048, W5009. */
+/* Writes the contents of one, as text or as JSON: its path and manifest.
+ * Errors: W4040-W4048, W5009. */
 weir_status weir_tools_checkpoint_show(weir_runtime *runtime,
                                        const weir_tools_checkpoint *what,
                                        bool json, weir_write_fn write,
                                        void *self, weir_error *err);
 /* Reads all of folder |path| and writes a line for each (an object with
- * |json|). Fails with what is wrong with the newest damaged one; W4040 when
+ * |json|). Fails with the fault of the newest damaged one; W4040 when
  * there are none. */
 weir_status weir_tools_checkpoint_verify(weir_runtime *runtime,
                                          const char *path, bool json,
@@ -175,12 +175,12 @@ weir_status weir_tools_place_file(weir_runtime *runtime, const char *path,
                                   uint32_t processors, weir_plan **out_plan,
                                   weir_error *err);
 
-/* A plan carried out here, beside what it foretold. It borrows the plan. */
+/* A plan carried out here, beside its prediction. It borrows the plan. */
 typedef struct weir_tools_observed weir_tools_observed;
 
 /* Runs |graph|, of which |plan| was made (with the same |inference|), many
  * times with random inputs, and measures. Errors: W3047 (the plan's devices are
- * not here), what running says, W6001. */
+ * not here), the errors of runs, W6001. */
 weir_status weir_tools_plan_observe(const weir_plan *plan,
                                     weir_runtime *runtime,
                                     const weir_graph *graph, bool inference,

@@ -5,7 +5,7 @@
 #include "runtime/exec/measure/measure.h"
 #include "runtime/tools/tools.h"
 
-/* A plan carried out here, beside what it foretold. */
+/* A plan carried out here, beside its prediction. */
 
 struct weir_tools_observed {
   weir_runtime *runtime;

@@ -11,9 +11,9 @@
  *
  * main.c finds the command in the list (commands/); options.c reads the
  * command line into one cli_args by that command's list of options; env.c fills
- * in what WEIR_* says and the command line does not; then the command runs and
- * returns the exit code. Data goes to stdout through out.c, all else to
- * stderr. */
+ * in values of WEIR_* that the command line does not give; then the command
+ * runs and returns the exit code. Data goes to stdout through out.c, all else
+ * to stderr. */
 
 /* Refuses to compile unless |table| ends with the last of |count| values of its
  * enum; its entries are written [VALUE] = .... */
@@ -97,7 +97,7 @@ typedef struct cli_effect {
 /* A command, one const struct in its file of commands/. */
 typedef struct cli_command {
   const char *name;
-  const char *synopsis; /* what follows the name */
+  const char *synopsis; /* the text after the name */
   const char *summary;  /* one line */
   const char *text;     /* prose, or NULL */
   const char *examples; /* two lines or more */
@@ -149,7 +149,7 @@ weir_status cli_file_close(FILE *file, const char *path, weir_status s,
 /* printf to stdout and stderr. */
 void cli_print(const char *fmt, ...) WEIR_PRINTF(1, 2);
 void cli_note(const char *fmt, ...) WEIR_PRINTF(1, 2);
-/* Ends output: 0, or the exit code for what could not be written (W5009). */
+/* Ends output: |code|, or the exit code of a failed write (W5009). */
 int cli_out_close(int code);
 /* Whether stderr may have colours. */
 bool cli_color(void);
@@ -158,7 +158,7 @@ void cli_color_set(const char *when); /* auto, always, never */
 /* Prints |err| as a diagnostic on stderr; returns its exit code. */
 int cli_fail(const weir_error *err);
 
-/* Sets signals and standard descriptors to what the command expects. */
+/* Sets signals and standard descriptors as commands expect them. */
 void cli_signals_init(void);
 /* From now SIGINT and SIGTERM cancel |session|'s runs; NULL: end the process.
  * First called before threads are made. */
@@ -166,12 +166,12 @@ void cli_signals_watch(weir_session *session);
 /* The same for a training, which ends after its step; a second signal ends the
  * process. */
 void cli_signals_watch_trainer(weir_trainer *trainer);
-/* Ends what cli_signals_watch began. */
+/* Ends cli_signals_watch. */
 void cli_signals_end(void);
 /* 130 or 143 when a signal came, else |code|. */
 int cli_signal_code(int code);
 
-/* ---- What commands share */
+/* ---- Common parts of commands */
 
 /* Tensors by name, owned. */
 typedef struct cli_tensors {
@@ -180,7 +180,8 @@ typedef struct cli_tensors {
   size_t count, capacity;
 } cli_tensors;
 
-/* A loaded graph with what it stands on. Release also after a failure. */
+/* A loaded graph with its runtime, session and plan. Close also after a
+ * failure. */
 typedef struct cli_job {
   weir_runtime *runtime;
   weir_graph *graph;
@@ -199,7 +200,7 @@ typedef struct cli_job {
 int cli_job_open(cli_job *job, const cli_args *args, int threads);
 /* Loads |path| ("-": stdin), printing diagnostics. Returns an exit code. */
 int cli_job_load(cli_job *job, const cli_args *args, const char *path);
-/* Makes the session. |inputs| (may be NULL): what will be fed, as far as it is
+/* Makes the session. |inputs| (may be NULL): the feeds, as far as they are
  * known. |bench|: defaults are computed in every run. */
 int cli_job_session(cli_job *job, const cli_args *args,
                     const cli_tensors *inputs, bool bench);
@@ -230,8 +231,8 @@ weir_status cli_literal_read(weir_runtime *runtime, const char *text,
                              const weir_io_desc *like, weir_tensor **out_tensor,
                              weir_error *err);
 
-/* Compares |tensor| with the "NAME=VALUE" of --expect and says what differs;
- * returns the exit code. */
+/* Compares |tensor| with the "NAME=VALUE" of --expect and reports the
+ * difference; returns the exit code. */
 int cli_expect(const cli_job *job, const cli_args *args, const char *text,
                const weir_tensor *tensor);
 

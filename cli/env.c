@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* WEIR_* variables. They stand between a command's defaults and its line: an
+ * option that the line gives is not touched. One that no command knows is an
+ * error, as a typing mistake would else go unnoticed; one of another command is
+ * passed over, so that an environment may serve all. */
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>

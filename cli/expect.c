@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* --expect: compares an output with a value and names the first difference. */
 #include <string.h>
 
 #include "cli/cli.h"

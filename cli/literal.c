@@ -8,7 +8,10 @@
 
 /* Literals: "f32:2x2=1,2,3,4", "i64:=7", "f32:4=0" (one value for all), and the
  * graph file's own spelling, "[[1, 2], [3, 4]]" or "1.5", whose dtype is that
- * of the input. */
+ * of the input.
+ *
+ * Nested brackets are read twice without recursion: once for the shape, which
+ * all rows must agree on, once for the values. */
 
 enum { ELEMENTS = 1 << 20 };
 

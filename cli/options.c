@@ -240,7 +240,7 @@ static bool any_given(const cli_command *c, const cli_args *args,
   return false;
 }
 
-/* A word that says what is meant, not a path: `weir show x.npy`. */
+/* The name of a subject; a path, as in `weir show x.npy`, has one of these. */
 static bool is_word(const char *text) {
   return strpbrk(text, "./#") == NULL;
 }

@@ -5,8 +5,8 @@
 #include "cli/cli.h"
 
 /* Options of placing: read here, for place and trace and for all commands that
- * run with --in-process. All make a plan by the same call, so that what `place`
- * shows is what the others run. */
+ * run with --in-process. All make a plan by the same call, so that the others
+ * run the plan that `place` shows. */
 
 /* Fills |out| from the line. |text| gets the plan of file |given| (NULL: none),
  * which the caller frees after the plan was made. Errors: W0002, W4001. */
@@ -19,7 +19,7 @@ void cli_plan_text_free(weir_plan_text *text);
 typedef struct cli_placing_want {
   const cli_tensors *inputs; /* that are known already; or NULL */
   bool training;             /* a step; else the outputs */
-  bool one_program;          /* --plan must be of what is run */
+  bool one_program;          /* --plan must be of the program that runs */
 } cli_placing_want;
 
 /* With --in-process: makes |job->plan| and says so in |opts|. Without, options

@@ -4,7 +4,7 @@
 
 #include "runtime/weir.h"
 
-/* What commands ask the system for: time, the environment, bytes. */
+/* The system's services for commands: time, the environment, bytes. */
 
 /* Nanoseconds of a clock that only goes forward. */
 int64_t cli_now_ns(void);

@@ -4,10 +4,10 @@
 
 #include "cli/cli.h"
 
-/* What train, eval and predict share. */
+/* The common part of train, eval and predict. */
 
-/* Gives the job's session what --weights or --checkpoint says; |*out_step|: of
- * the checkpoint, or -1. */
+/* Loads the variables of --weights or --checkpoint into the job's session;
+ * |*out_step|: of the checkpoint, or -1. */
 weir_status cli_trained_load(const cli_args *args, cli_job *job,
                              int64_t *out_step, weir_error *err);
 
@@ -32,7 +32,7 @@ void cli_train_view_init(cli_train_view *view, const cli_args *args);
 weir_train_callbacks cli_train_view_calls(cli_train_view *view);
 /* Takes the bar away, so that other text may follow. */
 void cli_train_view_clear(cli_train_view *view);
-/* The last words: why it ended, how long it took, what it waited for. */
+/* The last line: the reason of the end, the time, the waiting. */
 void cli_train_view_end(cli_train_view *view, weir_train_end end,
                         const weir_train_progress *progress);
 /* A table of a report's metrics on stdout, or an object. */

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Progress of a training: a bar, plain lines, or JSON (train.h).
+ *
+ * Loss and speed are means since the last line, so a line tells of the steps it
+ * stands for. The bar is redrawn at most ten times a second: a step may take
+ * microseconds. Text that does not fit a line's buffer is cut at its end.
+ */
 #include <langinfo.h>
 #include <locale.h>
 #include <math.h>
@@ -32,7 +38,7 @@ static void json_values(weir_json_writer *w, const weir_train_value *values,
 
 /* ---- Figures */
 
-/* What happened since the last line. */
+/* Figures since the last line. */
 typedef struct figures {
   double loss, per_s, wait;
 } figures;
@@ -102,7 +108,7 @@ static void append_bar(const cli_train_view *v, double part, int cells,
   }
 }
 
-/* Behind the bar: step, loss, metrics, speed, what is left. */
+/* Behind the bar: step, loss, metrics, speed, time left. */
 static void tail(const cli_train_view *v, const weir_train_progress *p,
                  const figures *f, char *text, size_t room) {
   char per_s[16], eta[24];

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Values of inputs: literals, files, standard input, random numbers. Random
+ * ones depend on (seed, index) alone, so a run can be repeated; integers stay
+ * below 8, as most are indices or labels. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

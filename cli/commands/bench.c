@@ -12,7 +12,7 @@
 
 enum { SAMPLES = 1 << 20 };
 
-/* What was measured with one number of threads. */
+/* The measurements with one number of threads. */
 typedef struct result {
   int threads;
   size_t runs, samples;

@@ -212,7 +212,7 @@ static int place_command(const cli_args *args) {
   return cli_out_close(code);
 }
 
-/* ---- weir trace: the plan carried out here, beside what it foretold */
+/* ---- weir trace: the plan carried out here, beside its prediction */
 
 static weir_status write_timeline(const weir_tools_observed *seen,
                                   const char *path, weir_error *err) {

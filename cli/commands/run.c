@@ -275,7 +275,7 @@ static void say_ran(run *r) {
 
 /* ---- The command */
 
-/* Reads inputs, runs, delivers what there is. */
+/* Reads inputs, runs, delivers the outputs that did not fail. */
 static int run_loaded(run *r) {
   weir_error err = WEIR_ERROR_INIT;
   weir_status s = WEIR_OK;

@@ -169,7 +169,7 @@ static int show_rows(const cli_args *args,
   return 0;
 }
 
-/* What can be shown: one that is named, a list as it is printed by |all|, or a
+/* A subject of `weir show`: one that is named, a list as |all| prints it, or a
  * list of the library. */
 static const struct subject {
   const char *name;
@@ -192,7 +192,7 @@ static const struct subject {
     {.name = "objectives", .row = weir_tools_objective},
 };
 
-/* A file says by its name what it is: `weir show x.npy`. */
+/* A file is known by its ending: `weir show x.npy`. */
 static int show_file(const cli_args *args, const char *path) {
   if (weir_tools_tensor_file(path)) return show_tensor(args, path);
   if (strstr(path, ".yaml") != NULL) return show_graph(args, path);

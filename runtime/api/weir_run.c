@@ -173,9 +173,14 @@ static weir_status run_looked_up(weir_session *session, run_io *io,
   weir_session_enter(session, &entry);
   weir_run_options options =
       run_options(&session->runtime->env, opts, io, &entry, &observer);
-  weir_status s = weir_exec_run(session->exec, io->feeds, io->feed_count,
-                                io->fetches, io->fetch_count, io->targets,
-                                io->target_count, &options, err);
+  weir_exec_request request = {.feeds = io->feeds,
+                               .feed_count = io->feed_count,
+                               .fetches = io->fetches,
+                               .fetch_count = io->fetch_count,
+                               .targets = io->targets,
+                               .target_count = io->target_count,
+                               .options = &options};
+  weir_status s = weir_exec_run(session->exec, &request, err);
   weir_session_leave(session, &entry);
   return s;
 }
@@ -210,9 +215,13 @@ static weir_status make_bound(weir_session *session, run_io *io,
   const weir_allocator *alloc = session->runtime->env.alloc;
   weir_bound *bound = weir_alloc_array(alloc, 1, sizeof *bound);
   if (bound == NULL) return weir_fail_memory(err, sizeof *bound);
-  weir_status s = weir_exec_bind(session->exec, io->feeds, io->feed_count,
-                                 io->fetches, io->fetch_count, io->targets,
-                                 io->target_count, &bound->binding, err);
+  weir_exec_request request = {.feeds = io->feeds,
+                               .feed_count = io->feed_count,
+                               .fetches = io->fetches,
+                               .fetch_count = io->fetch_count,
+                               .targets = io->targets,
+                               .target_count = io->target_count};
+  weir_status s = weir_exec_bind(session->exec, &request, &bound->binding, err);
   if (s != WEIR_OK) {
     weir_free(alloc, bound);
     return s;

@@ -46,8 +46,11 @@ static weir_status run_bad(bad *b, weir_tensor *feed) {
   if (feed != NULL) first.value = b->graph->inputs[0].value;
   for (uint32_t i = 0; i < n; i++)
     fetches[i].value = b->graph->outputs[i].value;
-  weir_status s = weir_exec_run(b->session, &first, feed != NULL, fetches, n,
-                                NULL, 0, NULL, &b->err);
+  weir_exec_request request = {.feeds = &first,
+                               .feed_count = feed != NULL,
+                               .fetches = fetches,
+                               .fetch_count = n};
+  weir_status s = weir_exec_run(b->session, &request, &b->err);
   for (uint32_t i = 0; i < n; i++) weir_tensor_unref(fetches[i].tensor);
   return s;
 }

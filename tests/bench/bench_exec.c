@@ -59,9 +59,9 @@ static void measure(weir_pool *pool, const exec_world *world,
       weir_exec_session_create(&world->env, pool, g, &options, &session, &err),
       &err);
   int64_t start = exec_now_ns(NULL);
-  assert_ok(
-      weir_exec_bind(session, feeds, 2, fetch, count, NULL, 0, &binding, &err),
-      &err);
+  weir_exec_request request = {
+      .feeds = feeds, .feed_count = 2, .fetches = fetch, .fetch_count = count};
+  assert_ok(weir_exec_bind(session, &request, &binding, &err), &err);
   int64_t compile_ns = exec_now_ns(NULL) - start;
   int inner = work->nodes == 1 ? 1000 : 1;
   for (int r = 0; r < 301; r++) {

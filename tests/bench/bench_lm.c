@@ -83,10 +83,13 @@ static void start(bench *b, int threads) {
   assert_ok(weir_exec_session_create(&b->world.env, b->pool, g, NULL,
                                      &b->session, &err),
             &err);
-  assert_ok(
-      weir_exec_bind(b->session, b->feeds, 2, &b->fetch, 1, b->train->targets,
-                     b->train->target_count, &b->binding, &err),
-      &err);
+  weir_exec_request request = {.feeds = b->feeds,
+                               .feed_count = 2,
+                               .fetches = &b->fetch,
+                               .fetch_count = 1,
+                               .targets = b->train->targets,
+                               .target_count = b->train->target_count};
+  assert_ok(weir_exec_bind(b->session, &request, &b->binding, &err), &err);
 }
 
 static int by_value(const void *a, const void *b) {

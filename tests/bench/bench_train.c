@@ -117,10 +117,13 @@ static void start(bench *b, const char *name, const char *batch, int threads) {
   assert_ok(weir_exec_session_create(&b->world.env, b->pool, b->graph, &options,
                                      &b->session, &err),
             &err);
-  assert_ok(weir_exec_bind(b->session, b->feeds, b->graph->input_count,
-                           &b->fetch, 1, b->train->targets,
-                           b->train->target_count, &b->binding, &err),
-            &err);
+  weir_exec_request request = {.feeds = b->feeds,
+                               .feed_count = b->graph->input_count,
+                               .fetches = &b->fetch,
+                               .fetch_count = 1,
+                               .targets = b->train->targets,
+                               .target_count = b->train->target_count};
+  assert_ok(weir_exec_bind(b->session, &request, &b->binding, &err), &err);
 }
 
 static int by_value(const void *a, const void *b) {

@@ -88,9 +88,12 @@ void run_once(const weir_env *env, const weir_graph *graph,
   if (out->status == WEIR_OK)
     out->status = weir_exec_session_create(env, way->pool, graph, &options,
                                            &session, &out->error);
+  weir_exec_request request = {.feeds = feeds,
+                               .feed_count = fed,
+                               .fetches = fetches,
+                               .fetch_count = out->count};
   if (out->status == WEIR_OK)
-    out->status = weir_exec_run(session, feeds, fed, fetches, out->count, NULL,
-                                0, NULL, &out->error);
+    out->status = weir_exec_run(session, &request, &out->error);
   for (uint32_t i = 0; i < out->count; i++) out->outputs[i] = fetches[i].tensor;
   weir_exec_session_release(session);
   weir_plan_unref(plan);

@@ -40,9 +40,11 @@ static result run(exec_world *world, weir_pool *pool, const weir_graph *g,
   assert_ok(
       weir_exec_session_create(&world->env, pool, g, options, &session, &err),
       &err);
-  assert_ok(weir_exec_bind(session, &feed, in != NULL ? 1 : 0, &fetch, 1, NULL,
-                           0, &binding, &err),
-            &err);
+  weir_exec_request request = {.feeds = &feed,
+                               .feed_count = in != NULL ? 1 : 0,
+                               .fetches = &fetch,
+                               .fetch_count = 1};
+  assert_ok(weir_exec_bind(session, &request, &binding, &err), &err);
   for (int i = 0; i < 3; i++)
     assert_ok(weir_binding_run(binding, NULL, &err), &err);
   weir_writer out = {&r.about, text_write};

@@ -420,9 +420,11 @@ static double step(state_run *r, const char *first, const char *second) {
     assert_int_not_equal(fetches[i].value, WEIR_NO_VALUE);
   }
   uint32_t fed = strcmp(names[n - 1], "a/s0") == 0 ? 0 : 1;
-  assert_ok(
-      weir_exec_run(r->session, &r->feed, fed, fetches, n, NULL, 0, NULL, &err),
-      &err);
+  weir_exec_request request = {.feeds = &r->feed,
+                               .feed_count = fed,
+                               .fetches = fetches,
+                               .fetch_count = n};
+  assert_ok(weir_exec_run(r->session, &request, &err), &err);
   const weir_tensor *t = fetches[n - 1].tensor;
   double value = t->dtype == WEIR_F32 ? weir_tensor_get_f64(t, 0)
                                       : (double)weir_tensor_get_i64(t, 0);
@@ -494,17 +496,18 @@ static void failures_name_the_node_of_the_body(void **state) {
             &err);
   for (int i = 0; i < 3; i++) ((int32_t *)inputs[1]->data)[i] = 1 - i;
   weir_run_options options = {.trap_nan = false};
-  assert_error(
-      weir_exec_run(session, feeds, 2, fetches, 2, NULL, 0, &options, &err),
-      &err, err.id);
+  weir_exec_request request = {.feeds = feeds,
+                               .feed_count = 2,
+                               .fetches = fetches,
+                               .fetch_count = 2,
+                               .options = &options};
+  assert_error(weir_exec_run(session, &request, &err), &err, err.id);
   assert_string_equal(err.node, "run/part");
   assert_int_equal(err.line, 9);
   for (int i = 0; i < 3; i++) ((int32_t *)inputs[1]->data)[i] = 1;
   err = (weir_error)WEIR_ERROR_INIT;
   options.trap_nan = true;
-  assert_error(
-      weir_exec_run(session, feeds, 2, fetches, 2, NULL, 0, &options, &err),
-      &err, "W5004");
+  assert_error(weir_exec_run(session, &request, &err), &err, "W5004");
   assert_string_equal(err.node, "run/bad");
   weir_exec_session_release(session);
   for (int i = 0; i < RUN_INPUTS; i++) weir_tensor_unref(inputs[i]);
@@ -527,9 +530,9 @@ static void a_steady_step_allocates_nothing(void **state) {
   assert_ok(weir_exec_session_create(&w->world.env, w->pools[1], graph, NULL,
                                      &session, &err),
             &err);
-  assert_ok(
-      weir_exec_bind(session, &feed, 1, &fetch, 1, NULL, 0, &binding, &err),
-      &err);
+  weir_exec_request request = {
+      .feeds = &feed, .feed_count = 1, .fetches = &fetch, .fetch_count = 1};
+  assert_ok(weir_exec_bind(session, &request, &binding, &err), &err);
   assert_ok(weir_binding_run(binding, NULL, &err), &err);
   uint64_t calls = atomic_load(&w->world.memory.calls);
   for (int i = 0; i < 5; i++)

@@ -311,8 +311,11 @@ static weir_status run(scene *s, weir_tensor **loss, weir_tensor **grads,
     feeds[i] = (weir_exec_feed){s->graph->inputs[i].value, s->inputs[i]};
     if (grads != NULL) fetches[n++].value = s->grads[i];
   }
-  weir_status status = weir_exec_run(s->session, feeds, s->input_count, fetches,
-                                     n, NULL, 0, NULL, err);
+  weir_exec_request request = {.feeds = feeds,
+                               .feed_count = s->input_count,
+                               .fetches = fetches,
+                               .fetch_count = n};
+  weir_status status = weir_exec_run(s->session, &request, err);
   *loss = fetches[0].tensor;
   for (uint32_t i = 1; i < n; i++) grads[i - 1] = fetches[i].tensor;
   return status;

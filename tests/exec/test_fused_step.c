@@ -80,9 +80,9 @@ static weir_status run(step *s, bool fused, weir_tensor **out, sink *kernels,
   assert_ok(weir_exec_session_create(&s->world.env, s->pool, s->graph, &options,
                                      &session, err),
             err);
-  assert_ok(
-      weir_exec_bind(session, feeds, 3, &fetch, 1, NULL, 0, &binding, err),
-      err);
+  weir_exec_request request = {
+      .feeds = feeds, .feed_count = 3, .fetches = &fetch, .fetch_count = 1};
+  assert_ok(weir_exec_bind(session, &request, &binding, err), err);
   weir_writer writer = {kernels, keep};
   assert_true(weir_binding_describe(binding, &writer));
   weir_status status = weir_binding_run(binding, NULL, err);

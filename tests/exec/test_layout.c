@@ -110,9 +110,11 @@ static int run(net *n, int threads, const weir_session_options *options,
   assert_ok(weir_exec_session_create(&n->world.env, pool, n->graph, options,
                                      &session, &err),
             &err);
-  assert_ok(weir_exec_bind(session, &feed, 1, out, n->count + 1, NULL, 0,
-                           &binding, &err),
-            &err);
+  weir_exec_request request = {.feeds = &feed,
+                               .feed_count = 1,
+                               .fetches = out,
+                               .fetch_count = n->count + 1};
+  assert_ok(weir_exec_bind(session, &request, &binding, &err), &err);
   assert_ok(weir_binding_run(binding, NULL, &err), &err);
   text_sink *sink = calloc(1, sizeof *sink);
   weir_writer writer = {sink, keep_text};
@@ -193,14 +195,16 @@ static void test_trap(void **state) {
   assert_ok(weir_exec_session_create(&n.world.env, pool, n.graph, &options,
                                      &session, &err),
             &err);
-  assert_ok(weir_exec_run(session, &feed, 1, &fetch, 1, NULL, 0, &trap, &err),
-            &err);
+  weir_exec_request request = {.feeds = &feed,
+                               .feed_count = 1,
+                               .fetches = &fetch,
+                               .fetch_count = 1,
+                               .options = &trap};
+  assert_ok(weir_exec_run(session, &request, &err), &err);
   weir_tensor_unref(fetch.tensor);
   fetch.tensor = NULL;
   ((float *)n.x->data)[36 * 2 * 13 * 12] = NAN;
-  assert_int_not_equal(
-      weir_exec_run(session, &feed, 1, &fetch, 1, NULL, 0, &trap, &err),
-      WEIR_OK);
+  assert_int_not_equal(weir_exec_run(session, &request, &err), WEIR_OK);
   assert_string_equal(err.id, "W5004");
   weir_exec_session_release(session);
   weir_pool_release(pool);

@@ -61,8 +61,9 @@ static void hundreds_of_inputs(void **state) {
   assert_ok(
       weir_exec_session_create(&world.env, pool, graph, NULL, &session, &err),
       &err);
-  assert_ok(weir_exec_run(session, feed, 1, fetch, 2, NULL, 0, NULL, &err),
-            &err);
+  weir_exec_request request = {
+      .feeds = feed, .feed_count = 1, .fetches = fetch, .fetch_count = 2};
+  assert_ok(weir_exec_run(session, &request, &err), &err);
   check(fetch[0].tensor, fetch[1].tensor);
   weir_tensor_unref(one);
   weir_tensor_unref(fetch[0].tensor);

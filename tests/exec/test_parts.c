@@ -65,8 +65,10 @@ static weir_status run(scene *s, weir_exec_fetch *fetches,
     fetches[i] = (weir_exec_fetch){.value = s->graph->outputs[i].value,
                                    .error = fetches[i].error};
   s->err = (weir_error)WEIR_ERROR_INIT;
-  return weir_exec_run(s->session, NULL, 0, fetches, s->graph->output_count,
-                       NULL, 0, options, &s->err);
+  weir_exec_request request = {.fetches = fetches,
+                               .fetch_count = s->graph->output_count,
+                               .options = options};
+  return weir_exec_run(s->session, &request, &s->err);
 }
 
 /* ---- Joined again */
@@ -365,9 +367,9 @@ static void a_failure_reaches_what_depends_on_it(void **state) {
     for (int i = 0; i < 4; i++) ((int32_t *)d->data)[i] = 1;
     weir_exec_feed feed = {s.graph->inputs[1].value, d};
     weir_exec_fetch fetch = {.value = s.graph->outputs[0].value};
-    assert_ok(
-        weir_exec_run(s.session, &feed, 1, &fetch, 1, NULL, 0, NULL, &s.err),
-        &s.err);
+    weir_exec_request request = {
+        .feeds = &feed, .feed_count = 1, .fetches = &fetch, .fetch_count = 1};
+    assert_ok(weir_exec_run(s.session, &request, &s.err), &s.err);
     assert_int_equal(((int32_t *)fetch.tensor->data)[1], 6);
     weir_tensor_unref(fetch.tensor);
     weir_tensor_unref(d);
@@ -457,9 +459,8 @@ static void steps_in_flight_share_devices(void **state) {
   weir_exec_fetch fetch = {.value = s.graph->outputs[0].value};
   weir_binding *binding = NULL;
   assert_ok(weir_exec_trace_create(&s.world.env, 1000, &trace, &s.err), &s.err);
-  assert_ok(
-      weir_exec_bind(s.session, NULL, 0, &fetch, 1, NULL, 0, &binding, &s.err),
-      &s.err);
+  weir_exec_request request = {.fetches = &fetch, .fetch_count = 1};
+  assert_ok(weir_exec_bind(s.session, &request, &binding, &s.err), &s.err);
   weir_run_options options = {.trace = trace};
   weir_overlap_options overlap = {.steps = 20, .inflight = 3};
   assert_ok(weir_binding_run_overlapped(binding, &overlap, &options, &s.err),
@@ -498,9 +499,8 @@ static void overlapped_steps_do_not_mix(void **state) {
              weir_placer_find("round_robin"), 4);
   weir_exec_fetch fetch = {.value = s.graph->outputs[0].value};
   weir_binding *binding = NULL;
-  assert_ok(
-      weir_exec_bind(s.session, NULL, 0, &fetch, 1, NULL, 0, &binding, &s.err),
-      &s.err);
+  weir_exec_request request = {.fetches = &fetch, .fetch_count = 1};
+  assert_ok(weir_exec_bind(s.session, &request, &binding, &s.err), &s.err);
   tally all = {0};
   weir_overlap_options overlap = {
       .steps = 200, .inflight = 4, .self = &all, .end = count_step};
@@ -539,9 +539,12 @@ static void run_alone(scene *s, weir_tensor *c, uint64_t step,
   assert_ok(weir_exec_session_create(&s->world.env, s->pool, s->graph, NULL,
                                      &session, &s->err),
             &s->err);
-  assert_ok(weir_exec_run(session, &feed, c != NULL, fetches, 2, NULL, 0,
-                          &options, &s->err),
-            &s->err);
+  weir_exec_request request = {.feeds = &feed,
+                               .feed_count = c != NULL,
+                               .fetches = fetches,
+                               .fetch_count = 2,
+                               .options = &options};
+  assert_ok(weir_exec_run(session, &request, &s->err), &s->err);
   weir_exec_session_release(session);
   weir_tensor_unref(fetches[1].tensor);
   *out = fetches[0].tensor;
@@ -562,18 +565,23 @@ static void defaults_are_those_of_one_device(void **state) {
     weir_exec_fetch bound[2] = {{.value = s.graph->outputs[0].value},
                                 {.value = s.graph->outputs[1].value}};
     weir_binding *binding = NULL;
-    assert_ok(weir_exec_bind(s.session, &feed, (size_t)with, bound, 2, NULL, 0,
-                             &binding, &s.err),
-              &s.err);
+    weir_exec_request lasting = {.feeds = &feed,
+                                 .feed_count = (size_t)with,
+                                 .fetches = bound,
+                                 .fetch_count = 2};
+    assert_ok(weir_exec_bind(s.session, &lasting, &binding, &s.err), &s.err);
     for (uint64_t step = 0; step < 3; step++) {
       weir_tensor *want = NULL;
       weir_exec_fetch out[2] = {{.value = s.graph->outputs[0].value},
                                 {.value = s.graph->outputs[1].value}};
       weir_run_options options = {.step = step};
       run_alone(&s, with ? fed : NULL, step, &want);
-      assert_ok(weir_exec_run(s.session, &feed, (size_t)with, out, 2, NULL, 0,
-                              &options, &s.err),
-                &s.err);
+      weir_exec_request request = {.feeds = &feed,
+                                   .feed_count = (size_t)with,
+                                   .fetches = out,
+                                   .fetch_count = 2,
+                                   .options = &options};
+      assert_ok(weir_exec_run(s.session, &request, &s.err), &s.err);
       assert_ok(weir_binding_run(binding, &options, &s.err), &s.err);
       assert_memory_equal(out[0].tensor->data, want->data, want->bytes);
       assert_memory_equal(bound[0].tensor->data, want->data, want->bytes);
@@ -606,9 +614,8 @@ static void defaults_of_overlapped_steps_do_not_mix(void **state) {
   open_scene(&s, kDefaults, weir_placer_find("round_robin"), 4);
   weir_exec_fetch fetch = {.value = s.graph->outputs[0].value};
   weir_binding *binding = NULL;
-  assert_ok(
-      weir_exec_bind(s.session, NULL, 0, &fetch, 1, NULL, 0, &binding, &s.err),
-      &s.err);
+  weir_exec_request request = {.fetches = &fetch, .fetch_count = 1};
+  assert_ok(weir_exec_bind(s.session, &request, &binding, &s.err), &s.err);
   weir_overlap_options overlap = {
       .steps = 16, .inflight = 4, .self = &all, .end = see_step};
   assert_ok(weir_binding_run_overlapped(binding, &overlap, NULL, &s.err),

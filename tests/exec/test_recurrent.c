@@ -62,9 +62,8 @@ static weir_program_stats run(bench *t, const weir_graph *graph, int threads,
   assert_ok(weir_exec_session_create(&t->world.env, pool, graph, NULL, &session,
                                      &t->err),
             &t->err);
-  assert_ok(weir_exec_bind(session, NULL, 0, fetches, count, NULL, 0, &binding,
-                           &t->err),
-            &t->err);
+  weir_exec_request request = {.fetches = fetches, .fetch_count = count};
+  assert_ok(weir_exec_bind(session, &request, &binding, &t->err), &t->err);
   assert_ok(weir_binding_run(binding, &options, &t->err), &t->err);
   weir_program_stats stats = weir_binding_stats(binding);
   for (size_t i = 0; i < count; i++) out[i] = fetches[i].tensor;
@@ -322,9 +321,9 @@ static void run_halves(weir_tensor *out[2][HALVES]) {
     weir_exec_fetch fetches[HALVES] = {{0}};
     weir_run_options options = {.step = step};
     for (int i = 0; i < HALVES; i++) fetches[i].value = value(&t, kNames[i]);
-    assert_ok(weir_exec_run(session, NULL, 0, fetches, HALVES, NULL, 0,
-                            &options, &t.err),
-              &t.err);
+    weir_exec_request request = {
+        .fetches = fetches, .fetch_count = HALVES, .options = &options};
+    assert_ok(weir_exec_run(session, &request, &t.err), &t.err);
     for (int i = 0; i < HALVES; i++) {
       const weir_tensor *from = fetches[i].tensor;
       weir_tensor *copy = NULL; /* of memory that outlives the session */
@@ -368,8 +367,9 @@ static void run_whole(weir_tensor *halves[2][HALVES], weir_tensor *out[3]) {
   assert_ok(weir_exec_session_create(&t.world.env, pool, t.graph, NULL,
                                      &session, &t.err),
             &t.err);
-  assert_ok(weir_exec_run(session, feeds, 7, fetches, 3, NULL, 0, NULL, &t.err),
-            &t.err);
+  weir_exec_request request = {
+      .feeds = feeds, .feed_count = 7, .fetches = fetches, .fetch_count = 3};
+  assert_ok(weir_exec_run(session, &request, &t.err), &t.err);
   for (int i = 0; i < 3; i++) out[i] = fetches[i].tensor;
   for (int i = 0; i < 3; i++)
     for (int64_t e = 0; e < weir_shape_elements(&out[i]->shape); e++) {

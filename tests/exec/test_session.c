@@ -62,9 +62,9 @@ static void runs_and_runs_again(void **state) {
   for (int i = 0; i < 3; i++) {
     weir_exec_feed feed = {x, in};
     weir_exec_fetch fetch[2] = {{.value = y}, {.value = x}};
-    assert_ok(
-        weir_exec_run(t.session, &feed, 1, fetch, 2, NULL, 0, NULL, &t.err),
-        &t.err);
+    weir_exec_request request = {
+        .feeds = &feed, .feed_count = 1, .fetches = fetch, .fetch_count = 2};
+    assert_ok(weir_exec_run(t.session, &request, &t.err), &t.err);
     assert_true(f32_at(fetch[0].tensor, 0) == 10);
     assert_true(f32_at(fetch[0].tensor, 1) == 16);
     assert_true(f32_at(fetch[1].tensor, 1) == 3);
@@ -90,9 +90,9 @@ static void binding_does_not_allocate(void **state) {
   weir_exec_feed feed = {x, in};
   weir_exec_fetch fetch = {.value = sum};
   weir_binding *binding = NULL;
-  assert_ok(
-      weir_exec_bind(t.session, &feed, 1, &fetch, 1, NULL, 0, &binding, &t.err),
-      &t.err);
+  weir_exec_request request = {
+      .feeds = &feed, .feed_count = 1, .fetches = &fetch, .fetch_count = 1};
+  assert_ok(weir_exec_bind(t.session, &request, &binding, &t.err), &t.err);
   for (int i = 0; i < 3; i++)
     assert_ok(weir_binding_run(binding, NULL, &t.err), &t.err);
   uint64_t calls = atomic_load(&t.world.memory.calls);
@@ -125,9 +125,8 @@ static void first_values_are_no_part_of_a_step(void **state) {
   open_session(&t, NULL);
   weir_exec_fetch fetch = {.value = y};
   weir_binding *binding = NULL;
-  assert_ok(
-      weir_exec_bind(t.session, NULL, 0, &fetch, 1, NULL, 0, &binding, &t.err),
-      &t.err);
+  weir_exec_request request = {.fetches = &fetch, .fetch_count = 1};
+  assert_ok(weir_exec_bind(t.session, &request, &binding, &t.err), &t.err);
   assert_int_equal(weir_binding_stats(binding).instructions, 1);
   assert_ok(weir_binding_run(binding, NULL, &t.err), &t.err);
   assert_true(f32_at(fetch.tensor, 0) > 0 && f32_at(fetch.tensor, 0) < 2);
@@ -148,14 +147,14 @@ static void bound_memory_must_not_overlap(void **state) {
   weir_exec_feed feed = {x, in};
   weir_exec_fetch fetch[] = {{.value = y, .tensor = in}, {.value = y}};
   weir_binding *binding = NULL;
-  assert_error(
-      weir_exec_bind(t.session, &feed, 1, fetch, 1, NULL, 0, &binding, &t.err),
-      &t.err, "W0004");
+  weir_exec_request request = {
+      .feeds = &feed, .feed_count = 1, .fetches = fetch, .fetch_count = 1};
+  assert_error(weir_exec_bind(t.session, &request, &binding, &t.err), &t.err,
+               "W0004");
   assert_string_equal(t.err.message, "input 0 and output 0 share memory");
   fetch[0].tensor = NULL;
-  assert_ok(
-      weir_exec_bind(t.session, &feed, 1, fetch, 2, NULL, 0, &binding, &t.err),
-      &t.err);
+  request.fetch_count = 2;
+  assert_ok(weir_exec_bind(t.session, &request, &binding, &t.err), &t.err);
   assert_ok(weir_binding_run(binding, NULL, &t.err), &t.err);
   for (int i = 0; i < 2; i++) {
     assert_true(f32_at(fetch[i].tensor, 1) == -2);
@@ -193,9 +192,9 @@ static void failure_is_named_and_others_delivered(void **state) {
   weir_error why = WEIR_ERROR_INIT;
   weir_exec_fetch fetch[] = {
       {.value = bad, .error = &why}, {.value = good}, {.value = set}};
-  assert_error(
-      weir_exec_run(t.session, feeds, 2, fetch, 3, NULL, 0, NULL, &t.err),
-      &t.err, "W5002");
+  weir_exec_request request = {
+      .feeds = feeds, .feed_count = 2, .fetches = fetch, .fetch_count = 3};
+  assert_error(weir_exec_run(t.session, &request, &t.err), &t.err, "W5002");
   assert_string_equal(t.err.node, "picked");
   assert_int_equal(t.err.line, 3);
   assert_non_null(strstr(t.err.message, "f32[4], i32[2]"));
@@ -214,11 +213,11 @@ static void failure_is_named_and_others_delivered(void **state) {
   /* The frame that failed serves again. */
   weir_tensor_set_i64(index, 1, 0);
   weir_exec_fetch again = {.value = bad};
+  request.fetches = &again;
+  request.fetch_count = 1;
   for (int k = 0; k < 2; k++) {
     again.tensor = NULL;
-    assert_ok(
-        weir_exec_run(t.session, feeds, 2, &again, 1, NULL, 0, NULL, &t.err),
-        &t.err);
+    assert_ok(weir_exec_run(t.session, &request, &t.err), &t.err);
     assert_true(f32_at(again.tensor, 1) == -1);
     weir_tensor_unref(again.tensor);
   }
@@ -242,9 +241,9 @@ static void batch_sizes_get_their_programs(void **state) {
     for (int64_t k = 0; k < 2 * n; k++) weir_tensor_set_i64(in, k, k);
     weir_exec_feed feed = {x, in};
     weir_exec_fetch fetch = {.value = y};
-    assert_ok(
-        weir_exec_run(t.session, &feed, 1, &fetch, 1, NULL, 0, NULL, &t.err),
-        &t.err);
+    weir_exec_request request = {
+        .feeds = &feed, .feed_count = 1, .fetches = &fetch, .fetch_count = 1};
+    assert_ok(weir_exec_run(t.session, &request, &t.err), &t.err);
     assert_int_equal(fetch.tensor->shape.dims[0].value, n);
     if (n > 0) assert_true(f32_at(fetch.tensor, 1) == 2);
     weir_tensor_unref(fetch.tensor);
@@ -267,18 +266,16 @@ static void limits_and_wrong_feeds_are_refused(void **state) {
       f32_tensor(&t.world.memory.base, 2, (int64_t[]){1024, 1024}, NULL);
   weir_exec_feed feed = {x, in};
   weir_exec_fetch fetch = {.value = y};
-  assert_error(
-      weir_exec_run(t.session, &feed, 1, &fetch, 1, NULL, 0, NULL, &t.err),
-      &t.err, "W6002");
+  weir_exec_request request = {
+      .feeds = &feed, .feed_count = 1, .fetches = &fetch, .fetch_count = 1};
+  assert_error(weir_exec_run(t.session, &request, &t.err), &t.err, "W6002");
   assert_non_null(strstr(t.err.message, "1048576"));
-  assert_error(
-      weir_exec_run(t.session, NULL, 0, &fetch, 1, NULL, 0, NULL, &t.err),
-      &t.err, "W4012");
+  request.feed_count = 0;
+  assert_error(weir_exec_run(t.session, &request, &t.err), &t.err, "W4012");
   weir_tensor *small = f32_scalar(&t.world.memory.base, 1);
   feed.tensor = small;
-  assert_error(
-      weir_exec_run(t.session, &feed, 1, &fetch, 1, NULL, 0, NULL, &t.err),
-      &t.err, "W4009");
+  request.feed_count = 1;
+  assert_error(weir_exec_run(t.session, &request, &t.err), &t.err, "W4009");
   weir_tensor_unref(small);
   weir_tensor_unref(in);
   close_bench(&t);

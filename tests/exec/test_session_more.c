@@ -62,16 +62,14 @@ static void deadline_and_cancel_end_a_run(void **state) {
   weir_run_options options = {.deadline_ns = start + 5000000};
   weir_error why = WEIR_ERROR_INIT;
   weir_exec_fetch fetch = {.value = b, .error = &why};
-  assert_error(
-      weir_exec_run(t.session, NULL, 0, &fetch, 1, NULL, 0, &options, &t.err),
-      &t.err, "W5006");
+  weir_exec_request request = {
+      .fetches = &fetch, .fetch_count = 1, .options = &options};
+  assert_error(weir_exec_run(t.session, &request, &t.err), &t.err, "W5006");
   assert_int_equal(fetch.status, WEIR_DEADLINE_EXCEEDED);
   assert_string_equal(why.id, "W5006");
   atomic_bool cancel = true;
   options = (weir_run_options){.cancel = &cancel};
-  assert_error(
-      weir_exec_run(t.session, NULL, 0, &fetch, 1, NULL, 0, &options, &t.err),
-      &t.err, "W5005");
+  assert_error(weir_exec_run(t.session, &request, &t.err), &t.err, "W5005");
   assert_null(fetch.tensor);
   assert_true(exec_now_ns(NULL) - start < 3000000000);
   close_bench(&t);
@@ -100,9 +98,9 @@ static void independent_work_runs_at_once(void **state) {
     weir_trace *trace = NULL;
     assert_ok(weir_exec_trace_create(&t.world.env, 10, &trace, &t.err), &t.err);
     weir_run_options options = {.trace = trace};
-    assert_ok(
-        weir_exec_run(t.session, NULL, 0, fetch, 2, NULL, 0, &options, &t.err),
-        &t.err);
+    weir_exec_request request = {
+        .fetches = fetch, .fetch_count = 2, .options = &options};
+    assert_ok(weir_exec_run(t.session, &request, &t.err), &t.err);
     met = events_meet(trace);
     weir_exec_trace_release(trace);
     weir_tensor_unref(fetch[0].tensor);
@@ -150,9 +148,12 @@ static void dump_trap_and_trace(void **state) {
   assert_ok(weir_exec_trace_create(&t.world.env, 100, &trace, &t.err), &t.err);
   weir_run_options options = {
       .dump = &dump, .dump_count = 1, .observer = &observer, .trace = trace};
-  assert_ok(
-      weir_exec_run(t.session, &feed, 1, &fetch, 1, NULL, 0, &options, &t.err),
-      &t.err);
+  weir_exec_request request = {.feeds = &feed,
+                               .feed_count = 1,
+                               .fetches = &fetch,
+                               .fetch_count = 1,
+                               .options = &options};
+  assert_ok(weir_exec_run(t.session, &request, &t.err), &t.err);
   assert_int_equal(s.values, 2);
   assert_string_equal(s.names[0], "exp");
   assert_string_equal(s.names[1], "neg");
@@ -161,9 +162,7 @@ static void dump_trap_and_trace(void **state) {
   weir_tensor_unref(fetch.tensor);
   fetch.tensor = NULL;
   options = (weir_run_options){.trap_nan = true, .observer = &observer};
-  assert_error(
-      weir_exec_run(t.session, &feed, 1, &fetch, 1, NULL, 0, &options, &t.err),
-      &t.err, "W5004");
+  assert_error(weir_exec_run(t.session, &request, &t.err), &t.err, "W5004");
   assert_string_equal(t.err.node, "log");
   assert_int_equal(s.failures, 1);
   weir_exec_trace_release(trace);
@@ -184,8 +183,8 @@ static void *count_up(void *self) {
   for (int i = 0; i < 50; i++) {
     weir_exec_fetch fetch = {.value = c->add_one};
     weir_error err = WEIR_ERROR_INIT;
-    if (weir_exec_run(c->t->session, NULL, 0, &fetch, 1, NULL, 0, NULL, &err) !=
-        WEIR_OK)
+    weir_exec_request request = {.fetches = &fetch, .fetch_count = 1};
+    if (weir_exec_run(c->t->session, &request, &err) != WEIR_OK)
       atomic_fetch_add(&c->wrong, 1);
     weir_tensor_unref(fetch.tensor);
   }
@@ -198,8 +197,8 @@ static void *watch(void *self) {
   for (int i = 0; i < 50; i++) {
     weir_exec_fetch fetch = {.value = c->read};
     weir_error err = WEIR_ERROR_INIT;
-    if (weir_exec_run(c->t->session, NULL, 0, &fetch, 1, NULL, 0, NULL, &err) !=
-        WEIR_OK) {
+    weir_exec_request request = {.fetches = &fetch, .fetch_count = 1};
+    if (weir_exec_run(c->t->session, &request, &err) != WEIR_OK) {
       atomic_fetch_add(&c->wrong, 1);
       continue;
     }
@@ -240,8 +239,8 @@ static void writers_take_turns_and_readers_see_commits(void **state) {
       weir_exec_variable_set(t.session, t.graph->values[v].node, now, &t.err),
       &t.err);
   weir_exec_fetch fetch = {.value = c.read};
-  assert_ok(weir_exec_run(t.session, NULL, 0, &fetch, 1, NULL, 0, NULL, &t.err),
-            &t.err);
+  weir_exec_request request = {.fetches = &fetch, .fetch_count = 1};
+  assert_ok(weir_exec_run(t.session, &request, &t.err), &t.err);
   assert_true(((float *)fetch.tensor->data)[0] == 7);
   weir_tensor_unref(fetch.tensor);
   weir_tensor_unref(now);
@@ -263,9 +262,9 @@ static void a_set_reaches_runs_and_bindings(void **state) {
   weir_exec_feed feed = {x, in};
   weir_exec_fetch bound = {.value = y};
   weir_binding *binding = NULL;
-  assert_ok(
-      weir_exec_bind(t.session, &feed, 1, &bound, 1, NULL, 0, &binding, &t.err),
-      &t.err);
+  weir_exec_request lasting = {
+      .feeds = &feed, .feed_count = 1, .fetches = &bound, .fetch_count = 1};
+  assert_ok(weir_exec_bind(t.session, &lasting, &binding, &t.err), &t.err);
   assert_int_equal(weir_binding_stats(binding).instructions, 1); /* w folds */
   for (float value = 3; value < 6; value++) {
     weir_tensor *set = f32_scalar(&t.world.memory.base, value);
@@ -274,9 +273,9 @@ static void a_set_reaches_runs_and_bindings(void **state) {
                                        &t.err),
                 &t.err);
     weir_exec_fetch fetch = {.value = y};
-    assert_ok(
-        weir_exec_run(t.session, &feed, 1, &fetch, 1, NULL, 0, NULL, &t.err),
-        &t.err);
+    weir_exec_request request = {
+        .feeds = &feed, .feed_count = 1, .fetches = &fetch, .fetch_count = 1};
+    assert_ok(weir_exec_run(t.session, &request, &t.err), &t.err);
     assert_true(((float *)fetch.tensor->data)[0] == 1 + value * value);
     for (int i = 0; i < 2; i++) {
       assert_ok(weir_binding_run(binding, NULL, &t.err), &t.err);
@@ -321,9 +320,9 @@ static void steps_overlap_and_agree(void **state) {
   weir_exec_feed feed = {x, in};
   weir_exec_fetch fetch[] = {{.value = y}, {.value = a}};
   weir_binding *binding = NULL;
-  assert_ok(
-      weir_exec_bind(t.session, &feed, 1, fetch, 2, NULL, 0, &binding, &t.err),
-      &t.err);
+  weir_exec_request request = {
+      .feeds = &feed, .feed_count = 1, .fetches = fetch, .fetch_count = 2};
+  assert_ok(weir_exec_bind(t.session, &request, &binding, &t.err), &t.err);
   laps l = {0};
   weir_overlap_options overlap = {.steps = kSteps,
                                   .inflight = 2,
@@ -358,11 +357,13 @@ static weir_status scenario(bench *t, weir_value_id x, weir_value_id y,
   weir_exec_fetch bound[] = {{.value = y}};
   weir_status s = weir_exec_session_create(&t->world.env, t->pool, t->graph,
                                            NULL, &session, &t->err);
-  if (s == WEIR_OK)
-    s = weir_exec_run(session, &feed, 1, fetch, 2, NULL, 0, NULL, &t->err);
+  weir_exec_request request = {
+      .feeds = &feed, .feed_count = 1, .fetches = fetch, .fetch_count = 2};
+  if (s == WEIR_OK) s = weir_exec_run(session, &request, &t->err);
   for (int i = 0; i < 2; i++) weir_tensor_unref(fetch[i].tensor);
-  if (s == WEIR_OK)
-    s = weir_exec_bind(session, &feed, 1, bound, 1, NULL, 0, &binding, &t->err);
+  request.fetches = bound;
+  request.fetch_count = 1;
+  if (s == WEIR_OK) s = weir_exec_bind(session, &request, &binding, &t->err);
   if (s == WEIR_OK) s = weir_binding_run(binding, NULL, &t->err);
   weir_tensor_unref(bound[0].tensor);
   weir_binding_release(binding);

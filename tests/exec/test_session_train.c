@@ -44,8 +44,8 @@ static void open_scene(scene *s) {
             &s->err);
   s->var = weir_graph_find_node(s->graph, WEIR_SV_LIT("v"));
   s->sum.value = s->graph->outputs[0].value;
-  assert_ok(weir_exec_bind(s->session, NULL, 0, &s->sum, 1, NULL, 0,
-                           &s->binding, &s->err),
+  weir_exec_request request = {.fetches = &s->sum, .fetch_count = 1};
+  assert_ok(weir_exec_bind(s->session, &request, &s->binding, &s->err),
             &s->err);
 }
 

@@ -99,11 +99,12 @@ static weir_status run(scene *s, weir_error *err) {
   uint32_t n = g->output_count;
   for (uint32_t i = 0; i < n; i++)
     first[i].value = second[i].value = g->outputs[i].value;
-  weir_status status =
-      weir_exec_run(s->session, &feed, 1, first, n, NULL, 0, NULL, err);
+  weir_exec_request request = {
+      .feeds = &feed, .feed_count = 1, .fetches = first, .fetch_count = n};
+  weir_status status = weir_exec_run(s->session, &request, err);
+  request.fetches = second;
   if (status == WEIR_OK)
-    status =
-        weir_exec_bind(s->session, &feed, 1, second, n, NULL, 0, &binding, err);
+    status = weir_exec_bind(s->session, &request, &binding, err);
   for (int i = 0; i < 2 && status == WEIR_OK; i++)
     status = weir_binding_run(binding, NULL, err);
   weir_binding_release(binding);

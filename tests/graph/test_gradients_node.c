@@ -54,8 +54,8 @@ static void check(exec_world *world, const weir_graph *g, const char *name,
   weir_exec_fetch fetch = {.value =
                                weir_graph_find_value(g, weir_sv_from(name))};
   assert_int_not_equal(fetch.value, WEIR_NO_VALUE);
-  assert_ok(weir_exec_run(session, NULL, 0, &fetch, 1, NULL, 0, NULL, &err),
-            &err);
+  weir_exec_request request = {.fetches = &fetch, .fetch_count = 1};
+  assert_ok(weir_exec_run(session, &request, &err), &err);
   for (int i = 0; i < count; i++)
     assert_float_equal(weir_tensor_get_f64(fetch.tensor, i), want[i], 1e-4);
   weir_tensor_unref(fetch.tensor);
@@ -103,9 +103,9 @@ static void test_penalty(void **state) {
   assert_ok(weir_exec_session_create(&world.env, pool, train->graph, NULL,
                                      &session, &err),
             &err);
-  assert_ok(weir_exec_run(session, NULL, 0, NULL, 0, train->targets,
-                          train->target_count, NULL, &err),
-            &err);
+  weir_exec_request request = {.targets = train->targets,
+                               .target_count = train->target_count};
+  assert_ok(weir_exec_run(session, &request, &err), &err);
   weir_tensor *w = NULL;
   assert_ok(weir_exec_variable_get(
                 session, weir_graph_find_node(train->graph, WEIR_SV_LIT("w")),

@@ -129,8 +129,8 @@ static void test_dropout(void **state) {
   weir_exec_fetch fetch = {
       .value = weir_graph_find_value(t.graph, WEIR_SV_LIT("loss"))};
   weir_error err = WEIR_ERROR_INIT;
-  assert_ok(weir_exec_run(t.session, NULL, 0, &fetch, 1, NULL, 0, NULL, &err),
-            &err);
+  weir_exec_request request = {.fetches = &fetch, .fetch_count = 1};
+  assert_ok(weir_exec_run(t.session, &request, &err), &err);
   assert_true(weir_tensor_get_f64(fetch.tensor, 0) == 1000);
   weir_tensor_unref(fetch.tensor);
   double loss = trainee_run(&t, NULL, 0, false), stayed = 0;

@@ -59,9 +59,11 @@ static size_t train(const char *more, double *loss, double *weights) {
   weir_exec_feed fed = {weir_graph_find_value(t.train->graph, WEIR_SV_LIT("x")),
                         tensor};
   weir_binding *binding = NULL;
-  assert_ok(weir_exec_bind(t.session, &fed, 1, NULL, 0, t.train->targets,
-                           t.train->target_count, &binding, &err),
-            &err);
+  weir_exec_request request = {.feeds = &fed,
+                               .feed_count = 1,
+                               .targets = t.train->targets,
+                               .target_count = t.train->target_count};
+  assert_ok(weir_exec_bind(t.session, &request, &binding, &err), &err);
   size_t bytes = weir_binding_stats(binding).arena_bytes;
   weir_binding_release(binding);
   weir_tensor_unref(tensor);

@@ -86,8 +86,9 @@ static void gradient(trainee *t, int run, float *out) {
   line_input(x, run);
   for (int i = 0; i < 5; i++) weir_tensor_set_f64(fed.tensor, i, x[i]);
   weir_exec_fetch grad = {.value = t->train->vars[0].grad};
-  assert_ok(weir_exec_run(t->session, &fed, 1, &grad, 1, NULL, 0, NULL, &err),
-            &err);
+  weir_exec_request request = {
+      .feeds = &fed, .feed_count = 1, .fetches = &grad, .fetch_count = 1};
+  assert_ok(weir_exec_run(t->session, &request, &err), &err);
   memcpy(out, grad.tensor->data, 5 * sizeof *out);
   weir_tensor_unref(grad.tensor);
   weir_tensor_unref(fed.tensor);

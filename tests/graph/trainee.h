@@ -79,13 +79,16 @@ static inline double trainee_run(trainee *t, const trainee_feed *feeds,
   }
   weir_exec_fetch loss = {.value = t->train->loss};
   weir_run_options options = {.step = t->runs++};
-  assert_ok(weir_exec_run(
-                t->session, fed, count, &loss, 1,
-                accumulate ? t->train->accumulate_targets : t->train->targets,
-                accumulate ? t->train->accumulate_target_count
-                           : t->train->target_count,
-                &options, &err),
-            &err);
+  weir_exec_request request = {
+      .feeds = fed,
+      .feed_count = count,
+      .fetches = &loss,
+      .fetch_count = 1,
+      .targets = accumulate ? t->train->accumulate_targets : t->train->targets,
+      .target_count = accumulate ? t->train->accumulate_target_count
+                                 : t->train->target_count,
+      .options = &options};
+  assert_ok(weir_exec_run(t->session, &request, &err), &err);
   double value = weir_tensor_get_f64(loss.tensor, 0);
   weir_tensor_unref(loss.tensor);
   for (size_t i = 0; i < count; i++) weir_tensor_unref(fed[i].tensor);
@@ -110,8 +113,8 @@ static inline double trainee_get(trainee *t, const char *name, int64_t i) {
 static inline double trainee_fetch(trainee *t, weir_value_id value) {
   weir_error err = WEIR_ERROR_INIT;
   weir_exec_fetch fetch = {.value = value};
-  assert_ok(weir_exec_run(t->session, NULL, 0, &fetch, 1, NULL, 0, NULL, &err),
-            &err);
+  weir_exec_request request = {.fetches = &fetch, .fetch_count = 1};
+  assert_ok(weir_exec_run(t->session, &request, &err), &err);
   double result = weir_tensor_get_f64(fetch.tensor, 0);
   weir_tensor_unref(fetch.tensor);
   return result;

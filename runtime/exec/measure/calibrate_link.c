@@ -69,8 +69,8 @@ static weir_status chain_begin(const weir_env *env, int64_t bytes, bool two,
   WEIR_TRY(weir_exec_session_create(env, c->pool, c->graph, &options,
                                     &c->session, err));
   c->fetch.value = c->graph->outputs[0].value;
-  return weir_exec_bind(c->session, NULL, 0, &c->fetch, 1, NULL, 0, &c->binding,
-                        err);
+  weir_exec_request bound = {.fetches = &c->fetch, .fetch_count = 1};
+  return weir_exec_bind(c->session, &bound, &c->binding, err);
 }
 
 static void chain_end(chain *c) {

@@ -91,8 +91,8 @@ static weir_status default_of(measuring *m, weir_value_id value,
     WEIR_TRY(
         weir_exec_session_create(m->env, m->pool, g, NULL, &m->plain, m->err));
   weir_exec_fetch fetch = {.value = g->nodes[g->values[value].node].inputs[0]};
-  weir_status s =
-      weir_exec_run(m->plain, NULL, 0, &fetch, 1, NULL, 0, NULL, m->err);
+  weir_exec_request request = {.fetches = &fetch, .fetch_count = 1};
+  weir_status s = weir_exec_run(m->plain, &request, m->err);
   *out = fetch.tensor;
   return s;
 }
@@ -209,9 +209,13 @@ static weir_status make_binding(measuring *m) {
     return weir_fail_memory(m->err, goal->fetch_count * sizeof *m->fetches);
   for (uint32_t i = 0; i < goal->fetch_count; i++)
     m->fetches[i].value = goal->fetches[i];
-  WEIR_TRY(weir_exec_bind(m->session, m->feeds, m->feed_count, m->fetches,
-                          goal->fetch_count, goal->targets, goal->target_count,
-                          &m->binding, m->err));
+  weir_exec_request request = {.feeds = m->feeds,
+                               .feed_count = m->feed_count,
+                               .fetches = m->fetches,
+                               .fetch_count = goal->fetch_count,
+                               .targets = goal->targets,
+                               .target_count = goal->target_count};
+  WEIR_TRY(weir_exec_bind(m->session, &request, &m->binding, m->err));
   WEIR_TRY(check_same(m));
   weir_program_stats stats = weir_binding_stats(m->binding);
   m->out->memory_bytes = stats.arena_bytes + lasting_bytes(m);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/session/binding.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,17 +196,12 @@ static weir_status fill(weir_binding *b, const weir_wanted *given,
 }
 
 weir_status weir_exec_bind(weir_exec_session *session,
-                           const weir_exec_feed *feeds, size_t feed_count,
-                           weir_exec_fetch *fetches, size_t fetch_count,
-                           const weir_node_id *targets, size_t target_count,
+                           const weir_exec_request *request,
                            weir_binding **out_binding, weir_error *err) {
   *out_binding = NULL;
   if (session->mesh != NULL)
-    return weir_session_mesh_run(session, feeds, feed_count, fetches,
-                                 fetch_count, targets, target_count, NULL,
-                                 out_binding, err);
-  return weir_session_own_bind(session, feeds, feed_count, fetches, fetch_count,
-                               targets, target_count, out_binding, err);
+    return weir_session_mesh_run(session, request, out_binding, err);
+  return weir_session_own_bind(session, request, out_binding, err);
 }
 
 static weir_status bind(weir_exec_session *session, const weir_wanted *wanted,
@@ -230,22 +226,23 @@ static weir_status bind(weir_exec_session *session, const weir_wanted *wanted,
   return WEIR_OK;
 }
 
-weir_status weir_session_own_bind(
-    weir_exec_session *session, const weir_exec_feed *feeds, size_t feed_count,
-    weir_exec_fetch *fetches, size_t fetch_count, const weir_node_id *targets,
-    size_t target_count, weir_binding **out_binding, weir_error *err) {
+weir_status weir_session_own_bind(weir_exec_session *session,
+                                  const weir_exec_request *request,
+                                  weir_binding **out_binding, weir_error *err) {
   const weir_allocator *a = session->env->alloc;
+  size_t count = request->fetch_count;
+  assert(request->options == NULL); /* nothing would read them */
   *out_binding = NULL;
-  weir_value_id *ids = weir_alloc_array(a, fetch_count, sizeof *ids);
-  if (ids == NULL) return weir_fail_memory(err, fetch_count * sizeof *ids);
-  for (size_t k = 0; k < fetch_count; k++) ids[k] = fetches[k].value;
-  weir_wanted wanted = {.feeds = feeds,
+  weir_value_id *ids = weir_alloc_array(a, count, sizeof *ids);
+  if (ids == NULL) return weir_fail_memory(err, count * sizeof *ids);
+  for (size_t k = 0; k < count; k++) ids[k] = request->fetches[k].value;
+  weir_wanted wanted = {.feeds = request->feeds,
                         .fetches = ids,
-                        .targets = targets,
-                        .feed_count = (uint32_t)feed_count,
-                        .fetch_count = (uint32_t)fetch_count,
-                        .target_count = (uint32_t)target_count};
-  weir_status s = bind(session, &wanted, fetches, out_binding, err);
+                        .targets = request->targets,
+                        .feed_count = (uint32_t)request->feed_count,
+                        .fetch_count = (uint32_t)count,
+                        .target_count = (uint32_t)request->target_count};
+  weir_status s = bind(session, &wanted, request->fetches, out_binding, err);
   weir_free(a, ids);
   return s;
 }

@@ -11,9 +11,7 @@
  * outputs' references are held until release. One run at a time per binding;
  * several bindings of a session run at once. */
 weir_status weir_exec_bind(weir_exec_session *session,
-                           const weir_exec_feed *feeds, size_t feed_count,
-                           weir_exec_fetch *fetches, size_t fetch_count,
-                           const weir_node_id *targets, size_t target_count,
+                           const weir_exec_request *request,
                            weir_binding **out_binding, weir_error *err);
 
 /* No look-up, no allocation. |options| may be NULL. */
@@ -41,9 +39,8 @@ weir_program_stats weir_binding_stats(const weir_binding *binding);
 bool weir_binding_describe(const weir_binding *binding, const weir_writer *out);
 
 /* weir_exec_bind in ids of the session's own graph. */
-weir_status weir_session_own_bind(
-    weir_exec_session *session, const weir_exec_feed *feeds, size_t feed_count,
-    weir_exec_fetch *fetches, size_t fetch_count, const weir_node_id *targets,
-    size_t target_count, weir_binding **out_binding, weir_error *err);
+weir_status weir_session_own_bind(weir_exec_session *session,
+                                  const weir_exec_request *request,
+                                  weir_binding **out_binding, weir_error *err);
 
 #endif

@@ -2,10 +2,8 @@
 #ifndef WEIR_EXEC_SESSION_H_
 #define WEIR_EXEC_SESSION_H_
 
-#include "runtime/base/env.h"
 #include "runtime/exec/pool.h"
-#include "runtime/graph/graph.h"
-#include "runtime/tensor/tensor.h"
+#include "runtime/exec/session/request.h"
 
 /* Sessions.
  *
@@ -15,12 +13,12 @@
  * take turns; read-only runs see the last commit. A run that failed changed no
  * variable.
  *
- * Two ways to run: weir_exec_run looks everything up by value id; a Binding
- * has looked it up once, so that a call costs nothing but the work. */
+ * Two ways to run a request (request.h): weir_exec_run looks everything up by
+ * value id; a Binding has looked it up once, so that a call costs nothing but
+ * the work. */
 
 typedef struct weir_exec_session weir_exec_session;
 typedef struct weir_binding weir_binding;
-typedef struct weir_trace weir_trace;
 
 typedef struct weir_session_options {
   bool no_fusion;      /* each node its own kernel */
@@ -49,46 +47,6 @@ weir_status weir_exec_session_create(const weir_env *env, weir_pool *pool,
                                      weir_exec_session **out_session,
                                      weir_error *err);
 void weir_exec_session_release(weir_exec_session *session); /* NULL-safe */
-
-typedef struct weir_exec_feed {
-  weir_value_id value; /* output 0 of an `input` node */
-  weir_tensor *tensor; /* borrowed for the run */
-} weir_exec_feed;
-
-/* |tensor|: in, NULL or a tensor of the right dtype and shape to be filled;
- * out, the result, a reference for the caller (the same tensor when given). On
- * failure of this fetch alone |status| and |error| say why; others are still
- * delivered. */
-typedef struct weir_exec_fetch {
-  weir_value_id value;
-  weir_tensor *tensor;
-  weir_status status;
-  weir_error *error; /* may be NULL */
-} weir_exec_fetch;
-
-/* Is called for every failed node, and every fetched or dumped value. */
-typedef struct weir_run_observer {
-  void *self;
-  /* A value computed by this run; called on some thread, one at a time. */
-  void (*value)(void *self, weir_sv node, uint32_t port,
-                const weir_tensor *tensor);
-  void (*failed)(void *self, const weir_error *error);
-} weir_run_observer;
-
-typedef struct weir_run_options {
-  int64_t deadline_ns;       /* on the env's clock; 0: none */
-  const atomic_bool *cancel; /* set it to stop the run; may be NULL */
-  uint64_t step;             /* for random ops */
-  bool trap_nan;             /* fail at the first NaN or infinity */
-  const weir_node_id *dump;  /* their outputs go to the observer */
-  size_t dump_count;
-  const weir_run_observer *observer; /* may be NULL */
-  weir_trace *trace;                 /* may be NULL */
-  /* Called when all has succeeded, before variables change; any status but
-   * WEIR_OK fails the run, and no variable changes. May be NULL. */
-  weir_status (*accept)(void *self, weir_error *err);
-  void *accept_self;
-} weir_run_options;
 
 /* Many steps, several of them under way at once. Each lane has outputs of its
  * own (the first lane's are the binding's); inputs are shared and read only. A

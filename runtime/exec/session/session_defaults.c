@@ -83,13 +83,13 @@ static weir_status staying(weir_exec_session *session, uint32_t input,
                            weir_tensor **out, weir_error *err) {
   weir_default *d = &session->defaults[input];
   weir_value_id value = input_node(session->graph, input)->inputs[0];
-  weir_wanted none = {0};
+  weir_wanted wanted = {.fetches = &value, .fetch_count = 1};
   weir_tensor *made = NULL;
   pthread_mutex_lock(&session->lock);
   *out = d->tensor;
   pthread_mutex_unlock(&session->lock);
   if (*out != NULL) return WEIR_OK;
-  WEIR_TRY(weir_session_compute(session, &none, &value, 1, NULL, &made, err));
+  WEIR_TRY(weir_session_compute(session, &wanted, NULL, &made, err));
   pthread_mutex_lock(&session->lock);
   if (d->tensor == NULL) {
     d->tensor = made;

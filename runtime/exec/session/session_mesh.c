@@ -28,70 +28,75 @@ const weir_value *weir_session_mesh_value(const weir_exec_session *s,
   return NULL;
 }
 
-/* Lists of one call. */
-typedef struct own_call {
+/* A request in the session's own ids. */
+typedef struct own_request {
+  weir_exec_request request; /* of the lists here */
+  weir_run_options options;
   weir_exec_feed *feeds;
   weir_exec_fetch *fetches;
   weir_node_id *targets, *dump;
-} own_call;
+} own_request;
 
-static void own_release(const weir_allocator *a, own_call *c) {
-  weir_free(a, c->feeds);
-  weir_free(a, c->fetches);
-  weir_free(a, c->targets);
-  weir_free(a, c->dump);
+static void own_release(const weir_allocator *a, own_request *o) {
+  weir_free(a, o->feeds);
+  weir_free(a, o->fetches);
+  weir_free(a, o->targets);
+  weir_free(a, o->dump);
 }
 
-static weir_status own_make(const weir_allocator *a, size_t feeds,
-                            size_t fetches, size_t targets, size_t dump,
-                            own_call *c, weir_error *err) {
-  c->feeds = weir_alloc_array(a, feeds, sizeof *c->feeds);
-  c->fetches = weir_alloc_array(a, fetches, sizeof *c->fetches);
-  c->targets = weir_alloc_array(a, targets, sizeof *c->targets);
-  c->dump = weir_alloc_array(a, dump, sizeof *c->dump);
-  if (c->feeds == NULL || c->fetches == NULL || c->targets == NULL ||
-      c->dump == NULL)
-    return weir_fail_memory(err, fetches * sizeof *c->fetches);
+static weir_status own_make(const weir_exec_session *session,
+                            const weir_exec_request *given, own_request *o,
+                            weir_error *err) {
+  const weir_allocator *a = session->env->alloc;
+  size_t feeds = given->feed_count, fetches = given->fetch_count;
+  size_t targets = given->target_count;
+  if (given->options != NULL) o->options = *given->options;
+  size_t dump = o->options.dump_count;
+  o->feeds = weir_alloc_array(a, feeds, sizeof *o->feeds);
+  o->fetches = weir_alloc_array(a, fetches, sizeof *o->fetches);
+  o->targets = weir_alloc_array(a, targets, sizeof *o->targets);
+  o->dump = weir_alloc_array(a, dump, sizeof *o->dump);
+  if (o->feeds == NULL || o->fetches == NULL || o->targets == NULL ||
+      o->dump == NULL)
+    return weir_fail_memory(err, fetches * sizeof *o->fetches);
+  for (size_t i = 0; i < feeds; i++)
+    o->feeds[i] = (weir_exec_feed){own_value(session, given->feeds[i].value),
+                                   given->feeds[i].tensor};
+  for (size_t i = 0; i < fetches; i++) {
+    o->fetches[i] = given->fetches[i];
+    o->fetches[i].value = own_value(session, given->fetches[i].value);
+  }
+  for (size_t i = 0; i < targets; i++)
+    o->targets[i] = own_node(session, given->targets[i]);
+  for (size_t i = 0; i < dump; i++)
+    o->dump[i] = own_node(session, o->options.dump[i]);
+  o->options.dump = o->dump;
+  o->request = (weir_exec_request){
+      .feeds = o->feeds,
+      .feed_count = feeds,
+      .fetches = o->fetches,
+      .fetch_count = fetches,
+      .targets = o->targets,
+      .target_count = targets,
+      .options = given->options != NULL ? &o->options : NULL};
   return WEIR_OK;
 }
 
-weir_status weir_session_mesh_run(
-    weir_exec_session *session, const weir_exec_feed *feeds, size_t feed_count,
-    weir_exec_fetch *fetches, size_t fetch_count, const weir_node_id *targets,
-    size_t target_count, const weir_run_options *options,
-    weir_binding **out_binding, weir_error *err) {
-  const weir_allocator *a = session->env->alloc;
-  weir_run_options own = {0};
-  own_call c = {0};
-  if (options != NULL) own = *options;
-  weir_status s = own_make(a, feed_count, fetch_count, target_count,
-                           own.dump_count, &c, err);
+weir_status weir_session_mesh_run(weir_exec_session *session,
+                                  const weir_exec_request *request,
+                                  weir_binding **out_binding, weir_error *err) {
+  own_request own = {.feeds = NULL};
+  weir_status s = own_make(session, request, &own, err);
   if (s == WEIR_OK) {
-    for (size_t i = 0; i < feed_count; i++)
-      c.feeds[i] =
-          (weir_exec_feed){own_value(session, feeds[i].value), feeds[i].tensor};
-    for (size_t i = 0; i < fetch_count; i++) {
-      c.fetches[i] = fetches[i];
-      c.fetches[i].value = own_value(session, fetches[i].value);
-    }
-    for (size_t i = 0; i < target_count; i++)
-      c.targets[i] = own_node(session, targets[i]);
-    for (size_t i = 0; i < own.dump_count; i++)
-      c.dump[i] = own_node(session, own.dump[i]);
-    own.dump = c.dump;
     s = out_binding != NULL
-            ? weir_session_own_bind(session, c.feeds, feed_count, c.fetches,
-                                    fetch_count, c.targets, target_count,
-                                    out_binding, err)
-            : weir_session_own_run(session, c.feeds, feed_count, c.fetches,
-                                   fetch_count, c.targets, target_count,
-                                   options != NULL ? &own : NULL, err);
-    for (size_t i = 0; i < fetch_count; i++) {
-      fetches[i].status = c.fetches[i].status;
-      fetches[i].tensor = c.fetches[i].tensor;
+            ? weir_session_own_bind(session, &own.request, out_binding, err)
+            : weir_session_own_run(session, &own.request, err);
+    for (size_t i = 0; i < request->fetch_count; i++) {
+      request->fetches[i].status = own.fetches[i].status;
+      request->fetches[i].tensor = own.fetches[i].tensor;
     }
   }
-  own_release(a, &c);
+  own_release(session->env->alloc, &own);
   return s;
 }
 

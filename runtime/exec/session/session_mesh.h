@@ -8,11 +8,9 @@
  */
 
 /* Runs the lowered graph, or binds it where |out_binding| is not NULL. */
-weir_status weir_session_mesh_run(
-    weir_exec_session *session, const weir_exec_feed *feeds, size_t feed_count,
-    weir_exec_fetch *fetches, size_t fetch_count, const weir_node_id *targets,
-    size_t target_count, const weir_run_options *options,
-    weir_binding **out_binding, weir_error *err);
+weir_status weir_session_mesh_run(weir_exec_session *session,
+                                  const weir_exec_request *request,
+                                  weir_binding **out_binding, weir_error *err);
 
 /* A copy of the whole variable. */
 weir_status weir_session_mesh_get(weir_exec_session *session, weir_node_id node,

@@ -59,6 +59,7 @@ weir_status weir_session_output(weir_exec_session *session,
 /* One call of weir_exec_run. Values to dump are fetched after the others. */
 typedef struct call {
   weir_exec_session *session;
+  const weir_exec_request *request;
   weir_wanted wanted;
   weir_cached *cached;
   weir_frame *frame;
@@ -71,16 +72,16 @@ typedef struct call {
   weir_tensor **varying; /* of those: references, or NULL */
 } call;
 
-static weir_status run(weir_exec_session *session, const weir_wanted *wanted,
-                       weir_exec_fetch *fetches, size_t fetch_count,
-                       const weir_run_options *options, weir_error *err);
+static weir_status run(weir_exec_session *session,
+                       const weir_exec_request *request, bool unplaced,
+                       weir_error *err);
 
-static weir_status collect(call *c, weir_exec_fetch *fetches,
-                           size_t fetch_count, const weir_run_options *options,
-                           weir_error *err) {
+static weir_status collect(call *c, weir_error *err) {
   const weir_graph *g = c->session->graph;
   const weir_allocator *a = c->session->env->alloc;
-  size_t n = fetch_count;
+  const weir_exec_request *r = c->request;
+  const weir_run_options *options = r->options;
+  size_t n = r->fetch_count;
   for (size_t i = 0; options != NULL && i < options->dump_count; i++) {
     if (options->dump[i] >= g->node_count)
       return weir_fail(err, WEIR_W0004, NULL, "a node to dump does not exist");
@@ -91,9 +92,9 @@ static weir_status collect(call *c, weir_exec_fetch *fetches,
   c->made = weir_alloc_array(a, n, sizeof *c->made);
   if (c->ids == NULL || c->tensors == NULL || c->made == NULL)
     return weir_fail_memory(err, n * sizeof *c->tensors);
-  for (size_t i = 0; i < fetch_count; i++) {
-    c->ids[c->count] = fetches[i].value;
-    c->tensors[c->count++] = fetches[i].tensor;
+  for (size_t i = 0; i < r->fetch_count; i++) {
+    c->ids[c->count] = r->fetches[i].value;
+    c->tensors[c->count++] = r->fetches[i].tensor;
   }
   for (size_t i = 0; options != NULL && i < options->dump_count; i++) {
     const weir_node *node = &g->nodes[options->dump[i]];
@@ -128,8 +129,10 @@ static weir_status prepare(call *c, weir_error *err) {
 }
 
 /* Hands each fetch its tensor or its failure. */
-static void deliver(call *c, weir_exec_fetch *fetches, size_t fetch_count,
-                    const weir_run_options *options) {
+static void deliver(call *c) {
+  const weir_run_options *options = c->request->options;
+  weir_exec_fetch *fetches = c->request->fetches;
+  size_t fetch_count = c->request->fetch_count;
   for (uint32_t k = 0; k < c->count; k++) {
     const weir_graph *g = c->session->graph;
     weir_error *err = k < fetch_count ? fetches[k].error : NULL;
@@ -175,23 +178,25 @@ static void end(call *c) {
 
 weir_status weir_session_compute(weir_exec_session *session,
                                  const weir_wanted *wanted,
-                                 const weir_value_id *values, uint32_t count,
                                  const weir_run_options *options,
                                  weir_tensor **out, weir_error *err) {
   const weir_allocator *a = session->env->alloc;
+  uint32_t count = wanted->fetch_count;
   weir_exec_fetch *fetches = weir_alloc_array(a, count, sizeof *fetches);
   if (fetches == NULL) return weir_fail_memory(err, count * sizeof *fetches);
-  weir_wanted own = {.feeds = wanted->feeds,
-                     .feed_count = wanted->feed_count,
-                     .unplaced = true};
   weir_run_options quiet = {0};
+  weir_exec_request own = {.feeds = wanted->feeds,
+                           .feed_count = wanted->feed_count,
+                           .fetches = fetches,
+                           .fetch_count = count,
+                           .options = &quiet};
   if (options != NULL)
     quiet = (weir_run_options){.deadline_ns = options->deadline_ns,
                                .cancel = options->cancel,
                                .step = options->step,
                                .trap_nan = options->trap_nan};
-  for (uint32_t k = 0; k < count; k++) fetches[k].value = values[k];
-  weir_status s = run(session, &own, fetches, count, &quiet, err);
+  for (uint32_t k = 0; k < count; k++) fetches[k].value = wanted->fetches[k];
+  weir_status s = run(session, &own, true, err);
   for (uint32_t k = 0; k < count; k++) {
     out[k] = NULL;
     if (s == WEIR_OK)
@@ -203,8 +208,7 @@ weir_status weir_session_compute(weir_exec_session *session,
   return s;
 }
 
-static weir_status feed_defaults(call *c, const weir_run_options *options,
-                                 weir_error *err) {
+static weir_status feed_defaults(call *c, weir_error *err) {
   weir_exec_session *session = c->session;
   weir_default_feeds *d = &c->defaults;
   if (!weir_session_places(session, &c->wanted)) return WEIR_OK;
@@ -212,9 +216,13 @@ static weir_status feed_defaults(call *c, const weir_run_options *options,
   c->varying = weir_alloc_array(session->env->alloc, d->varying_count,
                                 sizeof *c->varying);
   if (c->varying == NULL) return weir_fail_memory(err, d->varying_count);
+  weir_wanted varying = {.feeds = c->wanted.feeds,
+                         .feed_count = c->wanted.feed_count,
+                         .fetches = d->varying,
+                         .fetch_count = d->varying_count};
   if (d->varying_count > 0)
-    WEIR_TRY(weir_session_compute(session, &c->wanted, d->varying,
-                                  d->varying_count, options, c->varying, err));
+    WEIR_TRY(weir_session_compute(session, &varying, c->request->options,
+                                  c->varying, err));
   uint32_t first = d->feed_count - d->varying_count;
   for (uint32_t k = 0; k < d->varying_count; k++)
     d->feeds[first + k].tensor = c->varying[k];
@@ -225,21 +233,30 @@ static weir_status feed_defaults(call *c, const weir_run_options *options,
 
 /* ---- The whole */
 
-static weir_status run(weir_exec_session *session, const weir_wanted *wanted,
-                       weir_exec_fetch *fetches, size_t fetch_count,
-                       const weir_run_options *options, weir_error *err) {
-  call c = {.session = session, .wanted = *wanted};
-  for (size_t k = 0; k < fetch_count; k++) fetches[k].status = WEIR_OK;
-  weir_status s = collect(&c, fetches, fetch_count, options, err);
+static weir_status run(weir_exec_session *session,
+                       const weir_exec_request *request, bool unplaced,
+                       weir_error *err) {
+  call c = {.session = session,
+            .request = request,
+            .wanted = {.feeds = request->feeds,
+                       .targets = request->targets,
+                       .feed_count = (uint32_t)request->feed_count,
+                       .target_count = (uint32_t)request->target_count,
+                       .unplaced = unplaced}};
+  weir_exec_fetch *fetches = request->fetches;
+  size_t count = request->fetch_count;
+  for (size_t k = 0; k < count; k++) fetches[k].status = WEIR_OK;
+  weir_status s = collect(&c, err);
   if (s == WEIR_OK) s = weir_session_check(session, &c.wanted, err);
-  if (s == WEIR_OK) s = feed_defaults(&c, options, err);
+  if (s == WEIR_OK) s = feed_defaults(&c, err);
   if (s == WEIR_OK) s = prepare(&c, err);
   if (s == WEIR_OK) {
-    s = weir_session_step(session, c.cached, c.frame, c.held, options, err);
-    deliver(&c, fetches, fetch_count, options);
+    s = weir_session_step(session, c.cached, c.frame, c.held, request->options,
+                          err);
+    deliver(&c);
   } else {
-    for (size_t k = 0; k < fetch_count; k++) fetches[k].status = s;
-    for (size_t k = 0; k < fetch_count; k++)
+    for (size_t k = 0; k < count; k++) fetches[k].status = s;
+    for (size_t k = 0; k < count; k++)
       if (err != NULL) weir_error_copy(fetches[k].error, err);
   }
   end(&c);
@@ -247,25 +264,14 @@ static weir_status run(weir_exec_session *session, const weir_wanted *wanted,
 }
 
 weir_status weir_exec_run(weir_exec_session *session,
-                          const weir_exec_feed *feeds, size_t feed_count,
-                          weir_exec_fetch *fetches, size_t fetch_count,
-                          const weir_node_id *targets, size_t target_count,
-                          const weir_run_options *options, weir_error *err) {
+                          const weir_exec_request *request, weir_error *err) {
   if (session->mesh != NULL)
-    return weir_session_mesh_run(session, feeds, feed_count, fetches,
-                                 fetch_count, targets, target_count, options,
-                                 NULL, err);
-  return weir_session_own_run(session, feeds, feed_count, fetches, fetch_count,
-                              targets, target_count, options, err);
+    return weir_session_mesh_run(session, request, NULL, err);
+  return weir_session_own_run(session, request, err);
 }
 
-weir_status weir_session_own_run(
-    weir_exec_session *session, const weir_exec_feed *feeds, size_t feed_count,
-    weir_exec_fetch *fetches, size_t fetch_count, const weir_node_id *targets,
-    size_t target_count, const weir_run_options *options, weir_error *err) {
-  weir_wanted wanted = {.feeds = feeds,
-                        .targets = targets,
-                        .feed_count = (uint32_t)feed_count,
-                        .target_count = (uint32_t)target_count};
-  return run(session, &wanted, fetches, fetch_count, options, err);
+weir_status weir_session_own_run(weir_exec_session *session,
+                                 const weir_exec_request *request,
+                                 weir_error *err) {
+  return run(session, request, false, err);
 }

@@ -10,20 +10,15 @@ typedef struct weir_wanted weir_wanted;
 
 /* Runs of a session: a program found, a step, variables committed. */
 
-/* Runs what the fetches (and |targets|, nodes wanted for their effect) need.
- * Blocks. Returns the first failure, in node order; see weir_exec_fetch.
- * |options| may be NULL. */
+/* Runs what the fetches and targets need. Blocks. Returns the first failure, in
+ * node order; see weir_exec_fetch. */
 weir_status weir_exec_run(weir_exec_session *session,
-                          const weir_exec_feed *feeds, size_t feed_count,
-                          weir_exec_fetch *fetches, size_t fetch_count,
-                          const weir_node_id *targets, size_t target_count,
-                          const weir_run_options *options, weir_error *err);
+                          const weir_exec_request *request, weir_error *err);
 
 /* weir_exec_run in ids of the session's own graph. */
-weir_status weir_session_own_run(
-    weir_exec_session *session, const weir_exec_feed *feeds, size_t feed_count,
-    weir_exec_fetch *fetches, size_t fetch_count, const weir_node_id *targets,
-    size_t target_count, const weir_run_options *options, weir_error *err);
+weir_status weir_session_own_run(weir_exec_session *session,
+                                 const weir_exec_request *request,
+                                 weir_error *err);
 
 /* One step of |frame|, with variables and commit. |held| has room for 2 buffers
  * per variable. */
@@ -32,11 +27,10 @@ weir_status weir_session_step(weir_exec_session *session,
                               weir_var_buffer **held,
                               const weir_run_options *options, weir_error *err);
 
-/* Computes |values| as one device does, and gives references. |options| (may be
- * NULL) are the run's. */
+/* Computes |wanted|'s fetches from its feeds as one device does, and gives
+ * references. |options| (may be NULL) are the run's. */
 weir_status weir_session_compute(weir_exec_session *session,
                                  const weir_wanted *wanted,
-                                 const weir_value_id *values, uint32_t count,
                                  const weir_run_options *options,
                                  weir_tensor **out, weir_error *err);
 

@@ -247,6 +247,10 @@ weir_status weir_data_map_bind(const weir_data_map *m, weir_tensor *const *read,
   weir_exec_feed *feeds = weir_alloc_array(alloc, m->in_count, sizeof *feeds);
   weir_exec_fetch *fetches =
       weir_alloc_array(alloc, m->out_count, sizeof *fetches);
+  weir_exec_request request = {.feeds = feeds,
+                               .feed_count = m->in_count,
+                               .fetches = fetches,
+                               .fetch_count = m->out_count};
   weir_status s = WEIR_OK;
   *out_binding = NULL;
   if (feeds == NULL || fetches == NULL)
@@ -256,9 +260,7 @@ weir_status weir_data_map_bind(const weir_data_map *m, weir_tensor *const *read,
   for (uint32_t i = 0; s == WEIR_OK && i < m->out_count; i++)
     fetches[i] = (weir_exec_fetch){.value = m->out_value[i],
                                    .tensor = out[m->out_column[i]]};
-  if (s == WEIR_OK)
-    s = weir_exec_bind(m->session, feeds, m->in_count, fetches, m->out_count,
-                       NULL, 0, out_binding, err);
+  if (s == WEIR_OK) s = weir_exec_bind(m->session, &request, out_binding, err);
   weir_free(alloc, fetches);
   weir_free(alloc, feeds);
   return s;

@@ -183,8 +183,9 @@ static weir_status run(sampler *s, weir_exec_fetch *fetch, size_t *out_at,
   memset(feed.tensor->data, 0, feed.tensor->bytes);
   memcpy(feed.tensor->data, s->tokens.items + (count - used),
          used * sizeof *s->tokens.items);
-  weir_status status =
-      weir_exec_run(s->session, &feed, 1, fetch, 1, NULL, 0, NULL, err);
+  weir_exec_request request = {
+      .feeds = &feed, .feed_count = 1, .fetches = fetch, .fetch_count = 1};
+  weir_status status = weir_exec_run(s->session, &request, err);
   weir_tensor_unref(feed.tensor);
   *out_at = used - 1;
   return status;

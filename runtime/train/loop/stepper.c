@@ -199,9 +199,13 @@ static weir_status make_lane(weir_stepper *s, const weir_batch *batch, lane *l,
   }
   for (uint32_t i = 0; i < s->fetch_count; i++)
     l->fetches[i].value = s->fetches[i];
-  weir_status status = weir_exec_bind(s->session, l->feeds, s->source_count,
-                                      l->fetches, s->fetch_count, s->targets,
-                                      s->target_count, &l->binding, err);
+  weir_exec_request request = {.feeds = l->feeds,
+                               .feed_count = s->source_count,
+                               .fetches = l->fetches,
+                               .fetch_count = s->fetch_count,
+                               .targets = s->targets,
+                               .target_count = s->target_count};
+  weir_status status = weir_exec_bind(s->session, &request, &l->binding, err);
   if (status == WEIR_NOT_FOUND || status == WEIR_FAILED_PRECONDITION)
     weir_hint(err, "data %.*s has no column of that name", WEIR_SV(s->section));
   return status;
@@ -265,6 +269,10 @@ static weir_status refuse(void *self, weir_error *err) {
 weir_status weir_stepper_trap(weir_stepper *s, uint64_t step, weir_error *err) {
   weir_run_options run = {.step = step, .trap_nan = true, .accept = refuse};
   if (s->last == NULL) return refuse(NULL, err);
-  return weir_exec_run(s->session, s->last->feeds, s->source_count, NULL, 0,
-                       s->targets, s->target_count, &run, err);
+  weir_exec_request request = {.feeds = s->last->feeds,
+                               .feed_count = s->source_count,
+                               .targets = s->targets,
+                               .target_count = s->target_count,
+                               .options = &run};
+  return weir_exec_run(s->session, &request, err);
 }

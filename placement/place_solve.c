@@ -129,10 +129,6 @@ weir_status weir_plan_solve(weir_plan *p, const weir_plan_start *start,
   if (p->peaks == NULL)
     return weir_fail_memory(err, problem->device_count * sizeof *p->peaks);
   WEIR_TRY(weir_place_check(p->alloc, problem, p->result.plan, p->peaks, err));
-  WEIR_TRY(weir_place_measure(
-      p->alloc, problem, p->result.plan, &p->result.bounds, p->peaks,
-      o->microbatches == 0 ? MICROBATCHES : o->microbatches, objective_of(p),
-      &p->figures, err));
   p->view = (weir_place_view){.alloc = p->alloc,
                               .problem = problem,
                               .plan = p->result.plan,
@@ -140,7 +136,10 @@ weir_status weir_plan_solve(weir_plan *p, const weir_plan_start *start,
                               .placement = p->placement,
                               .peaks = p->peaks,
                               .first_ns = p->result.first_ns,
-                              .moves = p->result.moves,
-                              .figures = p->figures};
+                              .moves = p->result.moves};
+  WEIR_TRY(weir_place_measure(
+      &p->view, o->microbatches == 0 ? MICROBATCHES : o->microbatches,
+      objective_of(p), &p->figures, err));
+  p->view.figures = p->figures;
   return WEIR_OK;
 }

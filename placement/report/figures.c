@@ -72,33 +72,37 @@ static weir_status bound_items(const weir_allocator *alloc,
   return WEIR_OK;
 }
 
-static weir_status measure(weir_place_figures *f, const weir_place_problem *p,
-                           const weir_place_plan *plan, const int64_t *peaks,
-                           int64_t *load, int64_t *numbers, uint32_t *stamp,
-                           const weir_place_bounds *bounds, weir_error *err) {
+/* One number of each device. */
+typedef struct scratch {
+  int64_t *load, *numbers;
+  uint32_t *stamp;
+} scratch;
+
+static weir_status measure(weir_place_figures *f, const weir_place_view *view,
+                           const scratch *s, weir_error *err) {
+  const weir_place_problem *p = view->problem;
+  const weir_place_plan *plan = view->plan;
+  const weir_place_bounds *bounds = view->bounds;
   int64_t largest;
   f->latency_ns = plan->makespan_ns;
   f->period_ns =
-      weir_load_measure(p, plan->device, load, stamp, &f->moved_bytes);
+      weir_load_measure(p, plan->device, s->load, s->stamp, &f->moved_bytes);
   for (uint32_t d = 0; d < p->device_count; d++)
-    if (peaks[d] > f->peak_bytes) f->peak_bytes = peaks[d];
-  find_stages(f, p, plan, load, numbers);
-  fill_pipeline(f, p, plan, peaks, numbers);
+    if (view->peaks[d] > f->peak_bytes) f->peak_bytes = view->peaks[d];
+  find_stages(f, p, plan, s->load, s->numbers);
+  fill_pipeline(f, p, plan, view->peaks, s->numbers);
   WEIR_TRY(bound_items(f->alloc, p, &largest, err));
   f->period_bound_ns = bounds->area_ns > largest ? bounds->area_ns : largest;
   f->period_bound = bounds->area_ns > largest ? "area" : "largest item";
   return WEIR_OK;
 }
 
-weir_status weir_place_measure(const weir_allocator *alloc,
-                               const weir_place_problem *p,
-                               const weir_place_plan *plan,
-                               const weir_place_bounds *bounds,
-                               const int64_t *peaks, uint32_t batches,
+weir_status weir_place_measure(const weir_place_view *view, uint32_t batches,
                                const weir_place_objective *objective,
                                weir_place_figures **out_figures,
                                weir_error *err) {
-  size_t devices = p->device_count;
+  const weir_allocator *alloc = view->alloc;
+  size_t devices = view->problem->device_count;
   *out_figures = NULL;
   weir_place_figures *f = weir_alloc_array(alloc, 1, sizeof *f);
   if (f == NULL) return weir_fail_memory(err, sizeof *f);
@@ -106,16 +110,16 @@ weir_status weir_place_measure(const weir_allocator *alloc,
   f->objective = objective;
   f->batches = batches;
   f->stages = weir_alloc_array(alloc, devices, sizeof *f->stages);
-  int64_t *load = weir_alloc_array(alloc, devices, sizeof *load);
-  int64_t *numbers = weir_alloc_array(alloc, devices, sizeof *numbers);
-  uint32_t *stamp = weir_alloc_array(alloc, devices, sizeof *stamp);
-  weir_status s =
-      f->stages == NULL || load == NULL || numbers == NULL || stamp == NULL
-          ? weir_fail_memory(err, devices * sizeof *load)
-          : measure(f, p, plan, peaks, load, numbers, stamp, bounds, err);
-  weir_free(alloc, load);
-  weir_free(alloc, numbers);
-  weir_free(alloc, stamp);
+  scratch x = {.load = weir_alloc_array(alloc, devices, sizeof *x.load),
+               .numbers = weir_alloc_array(alloc, devices, sizeof *x.numbers),
+               .stamp = weir_alloc_array(alloc, devices, sizeof *x.stamp)};
+  weir_status s = f->stages == NULL || x.load == NULL || x.numbers == NULL ||
+                          x.stamp == NULL
+                      ? weir_fail_memory(err, devices * sizeof *x.load)
+                      : measure(f, view, &x, err);
+  weir_free(alloc, x.load);
+  weir_free(alloc, x.numbers);
+  weir_free(alloc, x.stamp);
   if (s == WEIR_OK)
     *out_figures = f;
   else

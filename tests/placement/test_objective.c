@@ -58,9 +58,12 @@ static weir_status improve(const weir_allocator *a, const weir_place_problem *p,
   WEIR_TRY(weir_place_solve(a, p, NULL, r, err));
   weir_status s = weir_place_improve(a, p, objective, &o, r, err);
   if (s == WEIR_OK) s = weir_place_check(a, p, r->plan, peaks, err);
-  if (s == WEIR_OK)
-    s = weir_place_measure(a, p, r->plan, &r->bounds, peaks, 4, objective, out,
-                           err);
+  weir_place_view view = {.alloc = a,
+                          .problem = p,
+                          .plan = r->plan,
+                          .bounds = &r->bounds,
+                          .peaks = peaks};
+  if (s == WEIR_OK) s = weir_place_measure(&view, 4, objective, out, err);
   if (s == WEIR_OK) return s;
   weir_place_plan_release(r->plan);
   return s;

@@ -129,9 +129,12 @@ static void the_null_objective_moves_nothing(void **state) {
   assert_ok(weir_place_improve(a, p, &weir_objective_null, &o, &r, &err), &err);
   assert_int_equal(r.plan->makespan_ns, before.plan->makespan_ns);
   assert_ok(weir_place_check(a, p, r.plan, peaks, &err), &err);
-  assert_ok(weir_place_measure(a, p, r.plan, &r.bounds, peaks, 4,
-                               &weir_objective_null, &f, &err),
-            &err);
+  weir_place_view view = {.alloc = a,
+                          .problem = p,
+                          .plan = r.plan,
+                          .bounds = &r.bounds,
+                          .peaks = peaks};
+  assert_ok(weir_place_measure(&view, 4, &weir_objective_null, &f, &err), &err);
   assert_int_equal(f->objective->value(f), 0);
   weir_place_figures_release(f);
   weir_place_plan_release(before.plan);

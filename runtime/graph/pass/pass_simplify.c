@@ -76,9 +76,11 @@ static weir_status mark_inputs(simplifier *s, weir_node_id id,
                                weir_error *err) {
   const weir_node *node = &s->graph->nodes[id];
   bool fed = s->feed[id] == kFeedFed;
+  weir_body_walk walk = {.outer = s->pass.builder,
+                         .arena = &s->arena,
+                         .keep_equal = s->options->keep_equal};
   if (node->body_count > 0)
-    WEIR_TRY(weir_prune(s->graph, id, s->used + node->first_output,
-                        s->options->keep_equal, &s->arena, s->pass.builder,
+    WEIR_TRY(weir_prune(&walk, node, s->used + node->first_output,
                         &s->pruned[id], err));
   for (uint32_t i = 0; !fed && i < node->input_count; i++)
     if (s->pruned[id] == NULL || s->pruned[id]->in[i])
@@ -363,13 +365,14 @@ static weir_status copy_ports(simplifier *s, const bool *keep_in,
   return WEIR_OK;
 }
 
-weir_status weir_simplify_body(const weir_graph *body, const bool *keep_in,
-                               const bool *keep_out, bool keep_equal,
-                               weir_graph_builder *outer, weir_graph **out,
+weir_status weir_simplify_body(const weir_body_walk *walk,
+                               const weir_graph *body, const bool *keep_in,
+                               const bool *keep_out, weir_graph **out,
                                weir_error *err) {
   uint32_t room = body->input_count + body->output_count, count = 0;
   weir_value_id *wanted = weir_alloc_array(body->alloc, room, sizeof *wanted);
-  weir_simplify_options options = {.values = wanted, .keep_equal = keep_equal};
+  weir_simplify_options options = {.values = wanted,
+                                   .keep_equal = walk->keep_equal};
   simplifier s = {.graph = body, .options = &options};
   *out = NULL;
   if (wanted == NULL) return weir_fail_memory(err, room * sizeof *wanted);
@@ -380,7 +383,7 @@ weir_status weir_simplify_body(const weir_graph *body, const bool *keep_in,
       wanted[count++] = body->outputs[i].value;
   options.value_count = count;
   weir_arena_init(&s.arena, body->alloc);
-  weir_status status = weir_pass_begin_body(&s.pass, body, outer, err);
+  weir_status status = weir_pass_begin_body(&s.pass, body, walk->outer, err);
   s.pass.own_ports = true;
   if (status == WEIR_OK) status = run(&s, err);
   if (status == WEIR_OK) status = copy_ports(&s, keep_in, keep_out, err);

@@ -16,10 +16,18 @@ weir_status weir_graph_simplify(const weir_graph *graph,
                                 weir_node_id *out_nodes, weir_graph **out_graph,
                                 weir_error *err);
 
-/* weir_graph_simplify of a body: ports that are kept, one bool each. */
-weir_status weir_simplify_body(const weir_graph *body, const bool *keep_in,
-                               const bool *keep_out, bool keep_equal,
-                               weir_graph_builder *outer, weir_graph **out,
+/* The walk over a graph that bodies of its nodes are simplified in. */
+typedef struct weir_body_walk {
+  weir_graph_builder *outer; /* of the new graph: the bodies' symbols are its */
+  weir_arena *arena;         /* of lists that live as long as the walk */
+  bool keep_equal;           /* equal nodes stay two */
+} weir_body_walk;
+
+/* weir_graph_simplify of a body: ports that are kept, one bool each. |keep_out|
+ * NULL: all. */
+weir_status weir_simplify_body(const weir_body_walk *walk,
+                               const weir_graph *body, const bool *keep_in,
+                               const bool *keep_out, weir_graph **out,
                                weir_error *err);
 
 #endif

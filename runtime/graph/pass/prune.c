@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "runtime/graph/graph_internal.h"
-#include "runtime/graph/pass/pass_simplify.h"
 
 /* The output of the node that body output |i| becomes. */
 static uint32_t node_output(const weir_control *c, uint32_t i) {
@@ -59,15 +58,13 @@ static void close(const weir_control *c, const weir_graph *const *bodies,
   }
 }
 
-static weir_status simplify_all(const weir_node *node, const weir_control *c,
-                                const bool *out, const bool *in,
-                                bool keep_equal, weir_graph_builder *outer,
-                                weir_graph **bodies, weir_error *err) {
+static weir_status simplify_all(const weir_body_walk *walk,
+                                const weir_node *node, weir_pruned *p,
+                                weir_error *err) {
   for (uint32_t k = 0; k < node->body_count; k++) {
-    bool cond = c->kind == WEIR_CONTROL_WHILE && k == 0;
-    const bool *ports = in + c->first;
-    WEIR_TRY(weir_simplify_body(node->bodies[k], ports, cond ? NULL : out,
-                                keep_equal, outer, &bodies[k], err));
+    bool cond = p->parts.kind == WEIR_CONTROL_WHILE && k == 0;
+    WEIR_TRY(weir_simplify_body(walk, node->bodies[k], p->in + p->parts.first,
+                                cond ? NULL : p->out, &p->bodies[k], err));
   }
   return WEIR_OK;
 }
@@ -81,10 +78,11 @@ static void pack(const bool *flags, const bool *kept, uint32_t count,
 }
 
 /* Inputs that the simplified bodies do not read after all go too. */
-static weir_status drop_unread(const weir_node *node, weir_pruned *p,
-                               bool keep_equal, weir_graph_builder *outer,
-                               weir_arena *arena, weir_error *err) {
+static weir_status drop_unread(const weir_body_walk *walk,
+                               const weir_node *node, weir_pruned *p,
+                               weir_error *err) {
   const weir_control *c = &p->parts;
+  weir_arena *arena = walk->arena;
   uint32_t total = node->bodies[0]->input_count;
   bool *packed = weir_arena_array(arena, total + 1u, sizeof *packed);
   bool *keep = weir_arena_array(arena, total + 1u, sizeof *keep);
@@ -111,8 +109,7 @@ static weir_status drop_unread(const weir_node *node, weir_pruned *p,
   pack(keep, p->in + c->first, total, packed);
   for (uint32_t k = 0; k < node->body_count; k++) {
     weir_graph *less = NULL;
-    WEIR_TRY(weir_simplify_body(p->bodies[k], packed, NULL, keep_equal, outer,
-                                &less, err));
+    WEIR_TRY(weir_simplify_body(walk, p->bodies[k], packed, NULL, &less, err));
     weir_graph_unref(p->bodies[k]);
     p->bodies[k] = less;
   }
@@ -120,11 +117,9 @@ static weir_status drop_unread(const weir_node *node, weir_pruned *p,
   return WEIR_OK;
 }
 
-static weir_status prune(const weir_graph *graph, weir_node_id id,
-                         const bool *used, bool keep_equal, weir_arena *arena,
-                         weir_graph_builder *outer, weir_pruned *p,
-                         weir_error *err) {
-  const weir_node *node = &graph->nodes[id];
+static weir_status prune(const weir_body_walk *walk, const weir_node *node,
+                         const bool *used, weir_pruned *p, weir_error *err) {
+  weir_arena *arena = walk->arena;
   p->parts = weir_control_node(node);
   const weir_control *c = &p->parts;
   uint32_t outs = main_body(c, node->bodies)->output_count;
@@ -141,18 +136,15 @@ static weir_status prune(const weir_graph *graph, weir_node_id id,
   for (uint32_t i = 0; i < c->first; i++) p->in[i] = true;
   for (uint32_t i = 0; i < outs; i++) p->out[i] = used[node_output(c, i)];
   close(c, node->bodies, node->body_count, p->out, p->in, live);
-  WEIR_TRY(
-      simplify_all(node, c, p->out, p->in, keep_equal, outer, p->bodies, err));
-  return drop_unread(node, p, keep_equal, outer, arena, err);
+  WEIR_TRY(simplify_all(walk, node, p, err));
+  return drop_unread(walk, node, p, err);
 }
 
-weir_status weir_prune(const weir_graph *graph, weir_node_id id,
-                       const bool *used, bool keep_equal, weir_arena *arena,
-                       weir_graph_builder *outer, weir_pruned **out,
-                       weir_error *err) {
-  *out = weir_arena_array(arena, 1, sizeof **out);
+weir_status weir_prune(const weir_body_walk *walk, const weir_node *node,
+                       const bool *used, weir_pruned **out, weir_error *err) {
+  *out = weir_arena_array(walk->arena, 1, sizeof **out);
   if (*out == NULL) return weir_fail_memory(err, sizeof **out);
-  return prune(graph, id, used, keep_equal, arena, outer, *out, err);
+  return prune(walk, node, used, *out, err);
 }
 
 void weir_pruned_release(weir_pruned *p) {

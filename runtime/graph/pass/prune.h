@@ -4,6 +4,7 @@
 
 #include "runtime/graph/control.h"
 #include "runtime/graph/pass/pass.h"
+#include "runtime/graph/pass/pass_simplify.h"
 
 /* What is left of a node with bodies when only some of its outputs are wanted:
  * stacks nobody reads, carried values that serve nothing, and what bodies do
@@ -15,12 +16,10 @@ typedef struct weir_pruned {
   weir_control parts;    /* of the node before */
 } weir_pruned;
 
-/* |used|: one for each output of the node. Lists are in |arena|. The bodies'
- * symbols are |outer|'s. Errors: W6001, those of shape rules. */
-weir_status weir_prune(const weir_graph *graph, weir_node_id id,
-                       const bool *used, bool keep_equal, weir_arena *arena,
-                       weir_graph_builder *outer, weir_pruned **out,
-                       weir_error *err);
+/* |used|: one for each output of |node|. Errors: W6001, those of shape rules.
+ */
+weir_status weir_prune(const weir_body_walk *walk, const weir_node *node,
+                       const bool *used, weir_pruned **out, weir_error *err);
 void weir_pruned_release(weir_pruned *pruned); /* NULL-safe */
 
 /* Copies node |id| of |pass| as |pruned| says. */

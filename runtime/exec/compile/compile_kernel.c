@@ -198,6 +198,14 @@ typedef struct group_parts {
   uint32_t count, in_count, ref_count;
 } group_parts;
 
+/* A group as kernels see it, and the one that takes it. */
+typedef struct group_choice {
+  group_parts parts;                   /* what |group| points to */
+  weir_group *group;                   /* in the arena: kernels may keep it */
+  const weir_group_kernel_def *kernel; /* NULL: none accepts */
+  char refusals[512];                  /* of those before it, by name */
+} group_choice;
+
 static bool make_parts(weir_compiler *c, uint32_t group, group_parts *g) {
   for (weir_node_id id = c->group_head[group]; id != WEIR_NO_INDEX;
        id = c->group_next[id]) {
@@ -263,51 +271,48 @@ static bool group_is_plain(const weir_group *group) {
   return plain;
 }
 
-/* The first group kernel that accepts; refusals are appended to |text|. */
-static const weir_group_kernel_def *choose_group(const weir_compiler *c,
-                                                 const weir_group *group,
-                                                 char *text, size_t capacity) {
+/* The first group kernel that accepts. */
+static void choose_group(const weir_compiler *c, group_choice *out) {
   for (const weir_registry *r = c->graph->registry; r != NULL; r = r->next)
     for (size_t i = 0; i < r->group_kernel_count; i++) {
       const weir_group_kernel_def *kernel = r->group_kernels[i];
       weir_why why = {""};
-      if (!kernel->layouts && !group_is_plain(group))
+      if (!kernel->layouts && !group_is_plain(out->group)) {
         (void)weir_no(&why, "wants row-major operands");
-      else if (kernel->device == c->kind && kernel->accepts(group, &why))
-        return kernel;
-      size_t used = strlen(text);
-      snprintf(text + used, capacity - used, "%s: %s; ", kernel->name,
-               why.text);
+      } else if (kernel->device == c->kind &&
+                 kernel->accepts(out->group, &why)) {
+        out->kernel = kernel;
+        return;
+      }
+      size_t used = strlen(out->refusals);
+      snprintf(out->refusals + used, sizeof out->refusals - used, "%s: %s; ",
+               kernel->name, why.text);
     }
-  return NULL;
 }
 
-/* The group and its kernel, or NULL; refusals are appended to |text|. */
-static weir_status find_group(weir_compiler *c, uint32_t id, group_parts *g,
-                              weir_group **out_group,
-                              const weir_group_kernel_def **out_kernel,
-                              char *text, size_t capacity, weir_error *err) {
+/* |out| is zero before. */
+static weir_status find_group(weir_compiler *c, uint32_t id, group_choice *out,
+                              weir_error *err) {
+  group_parts *g = &out->parts;
   if (!make_parts(c, id, g)) return weir_fail_memory(err, 0);
   WEIR_TRY(fill_parts(c, g, err));
-  weir_group *group = weir_arena_array(c->arena, 1, sizeof *group);
-  if (group == NULL) return weir_fail_memory(err, sizeof *group);
-  *group = (weir_group){.call_count = g->count,
-                        .in_count = g->in_count,
-                        .out_count = 1,
-                        .calls = g->calls,
-                        .refs = (const weir_group_ref *const *)g->refs,
-                        .in = g->in,
-                        .out = g->out,
-                        .out_calls = g->out_calls};
-  *out_group = group;
-  *out_kernel = choose_group(c, group, text, capacity);
+  out->group = weir_arena_array(c->arena, 1, sizeof *out->group);
+  if (out->group == NULL) return weir_fail_memory(err, sizeof *out->group);
+  *out->group = (weir_group){.call_count = g->count,
+                             .in_count = g->in_count,
+                             .out_count = 1,
+                             .calls = g->calls,
+                             .refs = (const weir_group_ref *const *)g->refs,
+                             .in = g->in,
+                             .out = g->out,
+                             .out_calls = g->out_calls};
+  choose_group(c, out);
   return WEIR_OK;
 }
 
 weir_status weir_compile_takes_layouts(weir_compiler *c, weir_node_id id,
                                        bool *out_takes, weir_error *err) {
   const weir_node *node = &c->graph->nodes[id];
-  char refusals[512] = "";
   *out_takes = false;
   if (node->group == WEIR_NO_GROUP) {
     weir_call *call = NULL;
@@ -316,37 +321,33 @@ weir_status weir_compile_takes_layouts(weir_compiler *c, weir_node_id id,
     *out_takes = kernel != NULL && kernel->layouts;
     return WEIR_OK;
   }
-  group_parts g = {0};
-  weir_group *group = NULL;
-  const weir_group_kernel_def *kernel = NULL;
-  WEIR_TRY(find_group(c, node->group, &g, &group, &kernel, refusals,
-                      sizeof refusals, err));
-  *out_takes = kernel != NULL && kernel->layouts;
+  group_choice choice = {.kernel = NULL};
+  WEIR_TRY(find_group(c, node->group, &choice, err));
+  *out_takes = choice.kernel != NULL && choice.kernel->layouts;
   return WEIR_OK;
 }
 
 weir_status weir_compile_group(weir_compiler *c, uint32_t id, bool *done,
                                const char **reason, weir_error *err) {
-  group_parts g = {0};
-  char refusals[512] = "";
-  weir_group *group = NULL;
-  const weir_group_kernel_def *kernel = NULL;
+  group_choice choice = {.kernel = NULL};
+  const group_parts *g = &choice.parts;
   weir_node_id last = c->group_head[id];
   const weir_node *node = &c->graph->nodes[last];
   *done = false;
-  WEIR_TRY(
-      find_group(c, id, &g, &group, &kernel, refusals, sizeof refusals, err));
-  *reason = keep_reason(c, kernel == NULL ? "group split" : NULL, refusals);
+  WEIR_TRY(find_group(c, id, &choice, err));
+  const weir_group_kernel_def *kernel = choice.kernel;
+  *reason =
+      keep_reason(c, kernel == NULL ? "group split" : NULL, choice.refusals);
   if (kernel == NULL) return WEIR_OK;
   weir_value_id *out = weir_arena_array(c->arena, 1, sizeof *out);
   if (out == NULL) return weir_fail_memory(err, sizeof *out);
   out[0] = node->first_output;
-  weir_emit emit = {.calls = g.calls,
-                    .call_count = g.count,
+  weir_emit emit = {.calls = g->calls,
+                    .call_count = g->count,
                     .node = node,
                     .node_id = last,
-                    .in = g.in_ids,
-                    .in_count = g.in_count,
+                    .in = g->in_ids,
+                    .in_count = g->in_count,
                     .out = out,
                     .out_count = 1,
                     .prepared = {.arena = c->arena, .alloc = c->env->alloc},
@@ -354,7 +355,7 @@ weir_status weir_compile_group(weir_compiler *c, uint32_t id, bool *done,
                     .release = kernel->release,
                     .kernel = kernel->name,
                     .reason = *reason};
-  weir_status s = kernel->prepare(group, &emit.prepared, err);
+  weir_status s = kernel->prepare(choice.group, &emit.prepared, err);
   if (s != WEIR_OK) return blame(node, s, err);
   *done = true;
   c->group_count++;

@@ -102,28 +102,39 @@ static weir_status find_edge(const weir_compiler *c, weir_node_id maker,
                    c->part);
 }
 
-/* SEND at |from|'s end, RECV here. |in|, |out| are values, or none for a token,
- * which is sent after instruction |after|. */
-static weir_status add_pair(weir_compiler *c, const weir_compile_part *from,
-                            weir_node_id maker, uint32_t edge,
-                            const uint32_t *in, const uint32_t *out,
-                            size_t bytes, weir_error *err) {
-  uint32_t after = from->instrs[maker];
-  weir_instr_spec send = comm_spec(c, maker), recv = send;
+/* What comes to this part from another one: a value, or the token that a node
+ * has ended. */
+typedef struct crossing {
+  const weir_compile_part *from;
+  weir_node_id maker;
+  uint32_t edge;       /* of the cut */
+  const uint32_t *in;  /* the value there; NULL: a token */
+  const uint32_t *out; /* the value here; NULL: a token */
+  size_t bytes;        /* of the value; 0: a token */
+} crossing;
+
+/* SEND at the end of the part it is from, RECV here. A token is sent after its
+ * maker's instruction. */
+static weir_status add_pair(weir_compiler *c, const crossing *x,
+                            weir_error *err) {
+  weir_program_builder *from = x->from->builder;
+  uint32_t after = x->from->instrs[x->maker];
+  weir_instr_spec send = comm_spec(c, x->maker), recv = send;
   send.kernel = "send";
-  send.in = in;
-  send.in_count = in != NULL;
+  send.in = x->in;
+  send.in_count = x->in != NULL;
   send.after = &after;
-  send.after_count = in == NULL;
+  send.after_count = x->in == NULL;
   recv.kernel = "recv";
-  recv.out = out;
-  recv.out_count = out != NULL;
-  if (weir_instr_send(from->builder, NULL, edge, bytes, &send) != WEIR_OK ||
-      weir_instr_recv(c->builder, NULL, edge, bytes, &recv) != WEIR_OK ||
-      weir_program_add_instr(from->builder, &send) == WEIR_NO_INDEX)
+  recv.out = x->out;
+  recv.out_count = x->out != NULL;
+  if (weir_instr_send(from, NULL, x->edge, x->bytes, &send) != WEIR_OK ||
+      weir_instr_recv(c->builder, NULL, x->edge, x->bytes, &recv) != WEIR_OK ||
+      weir_program_add_instr(from, &send) == WEIR_NO_INDEX)
     return weir_fail_memory(err, 0);
-  c->instrs[maker] = weir_program_add_instr(c->builder, &recv);
-  return c->instrs[maker] == WEIR_NO_INDEX ? weir_fail_memory(err, 0) : WEIR_OK;
+  uint32_t *made = &c->instrs[x->maker];
+  *made = weir_program_add_instr(c->builder, &recv);
+  return *made == WEIR_NO_INDEX ? weir_fail_memory(err, 0) : WEIR_OK;
 }
 
 static weir_status bring_value(weir_compiler *c, weir_value_id id,
@@ -143,8 +154,13 @@ static weir_status bring_value(weir_compiler *c, weir_value_id id,
   WEIR_TRY(find_edge(c, maker, id, &edge, err));
   weir_value_spec spec = {.storage = WEIR_STORAGE_TEMP};
   WEIR_TRY(weir_compile_value(c, id, &spec, err));
-  return add_pair(c, from, maker, edge, &there, &c->values[id],
-                  weir_compile_bytes(c, id), err);
+  crossing value = {.from = from,
+                    .maker = maker,
+                    .edge = edge,
+                    .in = &there,
+                    .out = &c->values[id],
+                    .bytes = weir_compile_bytes(c, id)};
+  return add_pair(c, &value, err);
 }
 
 /* Lets this part wait for |maker|, if it is an instruction of another part.
@@ -160,8 +176,8 @@ static weir_status bring_token(weir_compiler *c, weir_node_id maker,
     return WEIR_OK;
   uint32_t edge =
       weir_partition_edge(c->partition, maker, WEIR_NO_VALUE, c->part);
-  if (edge != WEIR_PLACE_NONE)
-    return add_pair(c, from, maker, edge, NULL, NULL, 0, err);
+  crossing token = {.from = from, .maker = maker, .edge = edge};
+  if (edge != WEIR_PLACE_NONE) return add_pair(c, &token, err);
   const weir_node *node = &c->graph->nodes[maker];
   for (uint32_t i = 0; i < node->output_count; i++) {
     weir_value_id id = node->first_output + i;

@@ -71,16 +71,17 @@ static bool check_root(weir_yaml_builder *b) {
   weir_mark start = {.file = b->file, 1, 1, 1, 1};
   if (root == NULL ||
       (root->kind == WEIR_YAML_SCALAR && root->plain && root->text.size == 0))
-    return weir_yaml_stop(b, WEIR_W1008, &start, NULL, NULL,
+    return weir_yaml_stop(b, WEIR_W1008, &start, NULL,
                           "the file holds no YAML value");
   uint64_t limit = b->spelled * kAliasFactor;
   if (limit < kAliasFloor) limit = kAliasFloor;
   if (b->expanded > limit)
-    return weir_yaml_stop(b, WEIR_W1004, &b->widest_alias, &b->widest_anchor,
-                          "the first one is here",
-                          "written out, the aliases make %" PRIu64
-                          " values, %" PRIu64 " are allowed",
-                          b->expanded, limit);
+    return weir_yaml_stop(
+        b, WEIR_W1004, &b->widest_alias,
+        &(weir_yaml_label){&b->widest_anchor, "the first one is here"},
+        "written out, the aliases make %" PRIu64 " values, %" PRIu64
+        " are allowed",
+        b->expanded, limit);
   return true;
 }
 

@@ -27,7 +27,7 @@ weir_mark weir_yaml_span(const weir_yaml_builder *b, const yaml_mark_t *start,
 
 /* Hands a filled error to the caller's weir_error and to the sink. */
 static bool deliver(weir_yaml_builder *b, const weir_error *error,
-                    const weir_mark *other, const char *other_label) {
+                    const weir_yaml_label *other) {
   if (b->error_count++ == 0) {
     b->status = error->code;
     weir_error_copy(b->err, error);
@@ -35,15 +35,15 @@ static bool deliver(weir_yaml_builder *b, const weir_error *error,
   if (b->sink != NULL) {
     weir_diag diag;
     weir_diag_init(&diag, error);
-    if (other != NULL) weir_diag_add_label(&diag, other, "%s", other_label);
+    if (other != NULL) weir_diag_add_label(&diag, other->at, "%s", other->text);
     b->sink->report(b->sink->self, &diag);
   }
   return b->error_count < kMostErrors;
 }
 
 bool weir_yaml_report(weir_yaml_builder *b, weir_error_id id,
-                      const weir_mark *at, const weir_mark *other,
-                      const char *other_label, const char *fmt, ...) {
+                      const weir_mark *at, const weir_yaml_label *other,
+                      const char *fmt, ...) {
   weir_error error = WEIR_ERROR_INIT;
   char message[kMessageBytes];
   va_list args;
@@ -51,12 +51,11 @@ bool weir_yaml_report(weir_yaml_builder *b, weir_error_id id,
   vsnprintf(message, sizeof message, fmt, args);
   va_end(args);
   (void)weir_fail(&error, id, at, "%s", message);
-  return deliver(b, &error, other, other_label);
+  return deliver(b, &error, other);
 }
 
 bool weir_yaml_stop(weir_yaml_builder *b, weir_error_id id, const weir_mark *at,
-                    const weir_mark *other, const char *other_label,
-                    const char *fmt, ...) {
+                    const weir_yaml_label *other, const char *fmt, ...) {
   weir_error error = WEIR_ERROR_INIT;
   char message[kMessageBytes];
   va_list args;
@@ -64,14 +63,14 @@ bool weir_yaml_stop(weir_yaml_builder *b, weir_error_id id, const weir_mark *at,
   vsnprintf(message, sizeof message, fmt, args);
   va_end(args);
   (void)weir_fail(&error, id, at, "%s", message);
-  (void)deliver(b, &error, other, other_label);
+  (void)deliver(b, &error, other);
   return false;
 }
 
 bool weir_yaml_no_memory(weir_yaml_builder *b, size_t bytes) {
   weir_error error = WEIR_ERROR_INIT;
   (void)weir_fail_memory(&error, bytes);
-  (void)deliver(b, &error, NULL, NULL);
+  (void)deliver(b, &error, NULL);
   return false;
 }
 
@@ -172,10 +171,9 @@ bool weir_yaml_parser_failed(weir_yaml_builder *b,
   if (parser->error == YAML_MEMORY_ERROR) return weir_yaml_no_memory(b, 0);
   if (parser->error == YAML_READER_ERROR) {
     weir_mark at = mark_of_offset(b, parser->problem_offset);
-    return weir_yaml_stop(b, WEIR_W1001, &at, NULL, NULL,
-                          "byte %zu is the control character U+%04X",
-                          parser->problem_offset + b->bom_bytes,
-                          (unsigned)parser->problem_value);
+    return weir_yaml_stop(
+        b, WEIR_W1001, &at, NULL, "byte %zu is the control character U+%04X",
+        parser->problem_offset + b->bom_bytes, (unsigned)parser->problem_value);
   }
   describe(b, parser, &error);
   weir_mark context =
@@ -183,7 +181,8 @@ bool weir_yaml_parser_failed(weir_yaml_builder *b,
   context.end_col++;
   bool shown = parser->context != NULL &&
                (context.line != error.line || context.col != error.col);
-  (void)deliver(b, &error, shown ? &context : NULL, parser->context);
+  weir_yaml_label other = {&context, parser->context};
+  (void)deliver(b, &error, shown ? &other : NULL);
   return false;
 }
 
@@ -199,7 +198,7 @@ static bool refuse_bytes(weir_yaml_builder *b, size_t offset,
                          const char *what) {
   weir_mark at = mark_of_offset(b, offset);
   bool wide = looks_like_utf16(b->text);
-  return weir_yaml_stop(b, WEIR_W1002, &at, NULL, NULL, "byte %zu %s%s",
+  return weir_yaml_stop(b, WEIR_W1002, &at, NULL, "byte %zu %s%s",
                         offset + b->bom_bytes, what,
                         wide ? "; the file looks like UTF-16" : "");
 }
@@ -219,7 +218,7 @@ static bool too_many_directives(weir_sv text) {
 bool weir_yaml_check_text(weir_yaml_builder *b) {
   weir_mark start = {b->file, 1, 1, 1, 2};
   if (b->text.size > b->limits.bytes)
-    return weir_yaml_stop(b, WEIR_W1013, &start, NULL, NULL,
+    return weir_yaml_stop(b, WEIR_W1013, &start, NULL,
                           "the file has %zu bytes, %zu are allowed",
                           b->text.size, b->limits.bytes);
   if (b->text.data == NULL) b->text = WEIR_SV_LIT("");
@@ -233,7 +232,7 @@ bool weir_yaml_check_text(weir_yaml_builder *b) {
     return refuse_bytes(b, bad, "is not UTF-8");
   if (nul != NULL) return refuse_bytes(b, checked, "is NUL");
   if (too_many_directives(b->text))
-    return weir_yaml_stop(b, WEIR_W1001, &start, NULL, NULL,
+    return weir_yaml_stop(b, WEIR_W1001, &start, NULL,
                           "more than %d lines start with '%%'",
                           (int)kMostDirectives);
   return true;

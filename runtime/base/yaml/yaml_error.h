@@ -6,17 +6,22 @@
 
 /* Reports errors of a YAML text. */
 
-/* Reports one error: the first fills |err|, each goes to the sink, with a label
- * at |other| (may be NULL). Returns true while reading may go on. */
+/* Another place that an error is about. */
+typedef struct weir_yaml_label {
+  const weir_mark *at;
+  const char *text; /* what is there */
+} weir_yaml_label;
+
+/* Reports one error: the first fills |err|, each goes to the sink, with |other|
+ * (may be NULL). Returns true while reading may go on. */
 bool weir_yaml_report(weir_yaml_builder *b, weir_error_id id,
-                      const weir_mark *at, const weir_mark *other,
-                      const char *other_label, const char *fmt, ...)
-    WEIR_PRINTF(6, 7);
+                      const weir_mark *at, const weir_yaml_label *other,
+                      const char *fmt, ...) WEIR_PRINTF(5, 6);
 
 /* The same for an error that nothing can be read after; always false. */
 bool weir_yaml_stop(weir_yaml_builder *b, weir_error_id id, const weir_mark *at,
-                    const weir_mark *other, const char *other_label,
-                    const char *fmt, ...) WEIR_PRINTF(6, 7);
+                    const weir_yaml_label *other, const char *fmt, ...)
+    WEIR_PRINTF(5, 6);
 
 /* Reports W6001; always false. */
 bool weir_yaml_no_memory(weir_yaml_builder *b, size_t bytes);

@@ -12,7 +12,7 @@ static bool refuse_tag(weir_yaml_builder *b, const yaml_char_t *tag,
   weir_mark at = *mark;
   at.end_line = at.line;
   at.end_col = at.col + 1;
-  return weir_yaml_report(b, WEIR_W1005, &at, NULL, NULL,
+  return weir_yaml_report(b, WEIR_W1005, &at, NULL,
                           "the tag '%.100s' has no meaning in a graph file",
                           (const char *)tag);
 }
@@ -47,9 +47,10 @@ static bool bad_alias(weir_yaml_builder *b, const weir_mark *mark,
                       const char *name, const weir_yaml_anchor *open) {
   bool more =
       open != NULL
-          ? weir_yaml_report(b, WEIR_W1011, mark, &open->mark, "still open",
+          ? weir_yaml_report(b, WEIR_W1011, mark,
+                             &(weir_yaml_label){&open->mark, "still open"},
                              "*%.100s stands inside its own anchor", name)
-          : weir_yaml_report(b, WEIR_W1011, mark, NULL, NULL,
+          : weir_yaml_report(b, WEIR_W1011, mark, NULL,
                              "no anchor &%.100s stands before this alias",
                              name);
   weir_yaml *node =
@@ -69,9 +70,9 @@ static bool on_alias(weir_yaml_builder *b, const yaml_event_t *event) {
       index != WEIR_MAP_NONE ? &b->anchors.items[index] : NULL;
   if (a == NULL || a->node == NULL) return bad_alias(b, &mark, name, a);
   if (b->frames.count + a->height > b->limits.depth)
-    return weir_yaml_stop(b, WEIR_W1003, &mark, &a->mark, "named here",
-                          "with this alias collections nest deeper than %u",
-                          b->limits.depth);
+    return weir_yaml_stop(
+        b, WEIR_W1003, &mark, &(weir_yaml_label){&a->mark, "named here"},
+        "with this alias collections nest deeper than %u", b->limits.depth);
   if (a->expanded > b->widest_expanded) {
     b->widest_expanded = a->expanded;
     b->widest_alias = mark;
@@ -138,9 +139,10 @@ static bool close_collection(weir_yaml_builder *b, const yaml_event_t *event) {
 static bool on_document(weir_yaml_builder *b, const yaml_event_t *event) {
   weir_mark mark = weir_yaml_span(b, &event->start_mark, &event->end_mark);
   if (b->document.line != 0)
-    return weir_yaml_stop(b, WEIR_W1007, &mark, &b->document,
-                          "the first document",
-                          "a second document starts here");
+    return weir_yaml_stop(
+        b, WEIR_W1007, &mark,
+        &(weir_yaml_label){&b->document, "the first document"},
+        "a second document starts here");
   b->document = mark;
   return true;
 }

@@ -73,7 +73,7 @@ static uint32_t index_add(key_index *index, uint32_t i) {
 static bool check_cost(weir_yaml_builder *b, const key_index *index,
                        const weir_yaml_frame *f) {
   if (index->slots == NULL || index->probes_left > 0) return true;
-  return weir_yaml_stop(b, WEIR_W1013, &f->node->mark, NULL, NULL,
+  return weir_yaml_stop(b, WEIR_W1013, &f->node->mark, NULL,
                         "the keys of this map cost too much to compare");
 }
 
@@ -81,8 +81,8 @@ static bool refuse_duplicate(weir_yaml_builder *b, const weir_yaml_entry *first,
                              const weir_yaml_entry *second) {
   weir_sv shown = second->key;
   if (shown.size > 100) shown.size = 100;
-  return weir_yaml_report(b, WEIR_W1006, &second->key_mark, &first->key_mark,
-                          "first here",
+  return weir_yaml_report(b, WEIR_W1006, &second->key_mark,
+                          &(weir_yaml_label){&first->key_mark, "first here"},
                           "the key '%.*s' occurs twice, first in line %u",
                           WEIR_SV(shown), first->key_mark.line);
 }
@@ -104,7 +104,7 @@ static bool add_own_keys(weir_yaml_builder *b, key_index *index,
 /* --- merging --- */
 
 static bool bad_merge(weir_yaml_builder *b, const weir_yaml *value) {
-  return weir_yaml_report(b, WEIR_W1010, &value->mark, NULL, NULL,
+  return weir_yaml_report(b, WEIR_W1010, &value->mark, NULL,
                           "`<<` takes a map or a list of maps");
 }
 
@@ -127,7 +127,7 @@ static bool count_merge(weir_yaml_builder *b, const weir_yaml *value,
     *count += source->count; /* both far below 2^32: nodes are limited */
     b->merged += source->count;
     if (b->merged > b->spelled * kMergeFactor + kMergeFloor)
-      return weir_yaml_stop(b, WEIR_W1004, &value->mark, NULL, NULL,
+      return weir_yaml_stop(b, WEIR_W1004, &value->mark, NULL,
                             "`<<` copies more than ten times the values of "
                             "the file");
   }

@@ -37,7 +37,7 @@ bool weir_yaml_add_value(weir_yaml_builder *b, const weir_yaml *node,
   }
   if (wants_key(b)) {
     if (node->kind != WEIR_YAML_SCALAR)
-      return weir_yaml_stop(b, WEIR_W1001, &node->mark, NULL, NULL,
+      return weir_yaml_stop(b, WEIR_W1001, &node->mark, NULL,
                             "a key must be text, found a %s",
                             node->kind == WEIR_YAML_MAP ? "map" : "list");
     set_key(b, node->text, node->mark, node->plain);
@@ -57,7 +57,7 @@ bool weir_yaml_add_value(weir_yaml_builder *b, const weir_yaml *node,
 
 bool weir_yaml_count_value(weir_yaml_builder *b, const weir_mark *mark) {
   if (++b->spelled <= b->limits.nodes) return true;
-  return weir_yaml_stop(b, WEIR_W1013, mark, NULL, NULL,
+  return weir_yaml_stop(b, WEIR_W1013, mark, NULL,
                         "the file holds more than %" PRIu64 " values",
                         b->limits.nodes);
 }
@@ -105,7 +105,7 @@ bool weir_yaml_open(weir_yaml_builder *b, weir_yaml_kind kind, weir_mark mark,
                            .block = block,
                            .expanded = 1};
   if (b->frames.count >= b->limits.depth)
-    return weir_yaml_stop(b, WEIR_W1003, &mark, NULL, NULL,
+    return weir_yaml_stop(b, WEIR_W1003, &mark, NULL,
                           "collections nest deeper than %u", b->limits.depth);
   if (!weir_yaml_count_value(b, &mark)) return false;
   frame.node = weir_yaml_new_node(b, kind, mark);

@@ -13,12 +13,12 @@ static uint64_t digest(const uint8_t *data, size_t size, size_t window,
   fuzz_blob b;
   weir_stream *stream = fuzz_blob_open(&b, data, size, window);
   uint64_t line = 1, sum = 0;
+  weir_token_text text = {&format, stream, "f", &line};
   for (;;) {
     weir_error err = WEIR_ERROR_INIT;
     weir_sv token = {"", 0};
     bool end = false;
-    weir_status s =
-        weir_token_next(&format, stream, "f", &line, &token, &end, &err);
+    weir_status s = weir_token_next(&text, &token, &end, &err);
     FUZZ_CHECK((s == WEIR_OK) == (err.id[0] == '\0'));
     sum = sum * 31 + (uint64_t)s + line;
     if (s != WEIR_OK || end) break;

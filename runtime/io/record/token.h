@@ -13,12 +13,18 @@ typedef struct weir_token_format {
   bool words, line_ends;
 } weir_token_format;
 
-/* The token at which |stream| stands, or after it, lent until the stream is
- * used again; moves on. |*line| counts line ends. |*out_end|: none follows.
- * Errors: W4030 with line and byte; W4036, those of weir_stream_peek. */
-weir_status weir_token_next(const weir_token_format *format,
-                            weir_stream *stream, const char *file,
-                            uint64_t *line, weir_sv *out_token, bool *out_end,
-                            weir_error *err);
+/* A text that is being read; all is borrowed. */
+typedef struct weir_token_text {
+  const weir_token_format *format;
+  weir_stream *stream;
+  const char *file; /* for errors */
+  uint64_t *line;   /* of |stream|: counts line ends */
+} weir_token_text;
+
+/* The token at which |text| stands, or after it, lent until the stream is used
+ * again; moves on. |*out_end|: none follows. Errors: W4030 with line and byte;
+ * W4036, those of weir_stream_peek. */
+weir_status weir_token_next(const weir_token_text *text, weir_sv *out_token,
+                            bool *out_end, weir_error *err);
 
 #endif

@@ -37,11 +37,9 @@ typedef struct text_cursor {
 
 /* ---- Tokens */
 
-static weir_status next_token(const text_source *s, weir_stream *stream,
-                              const char *file, weir_record_place *place,
+static weir_status next_token(const text_source *s, const weir_token_text *text,
                               weir_sv *out, bool *end, weir_error *err) {
-  WEIR_TRY(
-      weir_token_next(&s->format, stream, file, &place->line, out, end, err));
+  WEIR_TRY(weir_token_next(text, out, end, err));
   if (out->size == 0) *out = s->end_of_line;
   return WEIR_OK;
 }
@@ -51,7 +49,8 @@ static weir_status skip_token(void *self, weir_stream *stream, const char *file,
                               weir_error *err) {
   weir_sv token;
   const text_reader *r = self;
-  return next_token(r->source, stream, file, place, &token, end, err);
+  weir_token_text text = {&r->source->format, stream, file, &place->line};
+  return next_token(r->source, &text, &token, end, err);
 }
 
 static weir_status store_token(void *self, weir_stream *stream,
@@ -60,7 +59,8 @@ static weir_status store_token(void *self, weir_stream *stream,
   weir_sv token;
   text_reader *r = self;
   weir_mark at = {.file = file, .line = (uint32_t)place->line, .col = 1};
-  WEIR_TRY(next_token(r->source, stream, file, place, &token, end, err));
+  weir_token_text text = {&r->source->format, stream, file, &place->line};
+  WEIR_TRY(next_token(r->source, &text, &token, end, err));
   if (*end) return WEIR_OK;
   WEIR_TRY(weir_code_text(&r->source->code, token, &at, r->dst, err));
   r->dst++;
@@ -72,7 +72,8 @@ static weir_status count_token(void *self, weir_stream *stream,
                                bool *end, weir_error *err) {
   weir_sv token;
   const text_reader *r = self;
-  WEIR_TRY(next_token(r->source, stream, file, place, &token, end, err));
+  weir_token_text text = {&r->source->format, stream, file, &place->line};
+  WEIR_TRY(next_token(r->source, &text, &token, end, err));
   if (*end || r->source->builder == NULL) return WEIR_OK;
   return weir_vocabulary_builder_add(r->source->builder, token, err);
 }

@@ -14,33 +14,39 @@
 
 enum { WEIR_LIST_ITEMS = 65536 };
 
+static const weir_attr_def *def_of(const weir_given_attr *given) {
+  return &given->op->attrs[given->index];
+}
+
+/* |c| is what was given, or an item of it. */
 static bool refuse(weir_loader *l, const weir_scope *scope,
-                   const weir_attr_def *def, const weir_const *c,
-                   const weir_op_def *op, const weir_mark *at, bool in_list) {
+                   const weir_given_attr *given, const weir_const *c) {
   char text[80];
+  const weir_attr_def *def = def_of(given);
   if (c->kind == WEIR_CONST_WORD &&
       (def->kind == WEIR_ATTR_INT || def->kind == WEIR_ATTR_INTS ||
        def->kind == WEIR_ATTR_FLOAT))
-    return weir_report_unknown(l, scope, at, c->s);
-  const char *verb = in_list ? "holds" : "is";
-  return weir_report(l, WEIR_W1111, at, "%s: %s %s %s, must be %s", op->name,
-                     def->name, verb, weir_const_text(c, text, sizeof text),
+    return weir_report_unknown(l, scope, given->at, c->s);
+  const char *verb = c != given->value ? "holds" : "is";
+  return weir_report(l, WEIR_W1111, given->at, "%s: %s %s %s, must be %s",
+                     given->op->name, def->name, verb,
+                     weir_const_text(c, text, sizeof text),
                      weir_attr_kind_text(def->kind));
 }
 
 static bool to_dims(weir_loader *l, const weir_scope *scope,
-                    const weir_attr_def *def, const weir_op_def *op,
-                    const weir_const *c, const weir_mark *at, weir_attr *out) {
+                    const weir_given_attr *given, weir_attr *out) {
+  const weir_const *c = given->value;
   uint32_t count = c->kind == WEIR_CONST_LIST ? c->count : 1;
   const weir_const *items = c->kind == WEIR_CONST_LIST ? c->items : c;
   if (count > WEIR_LIST_ITEMS)
-    return weir_report(l, WEIR_W1120, at, "lists hold at most %d numbers",
-                       WEIR_LIST_ITEMS);
+    return weir_report(l, WEIR_W1120, given->at,
+                       "lists hold at most %d numbers", WEIR_LIST_ITEMS);
   weir_dim *dims = weir_arena_array(&l->work, count, sizeof *dims);
   if (dims == NULL) return weir_report_memory(l);
   for (uint32_t i = 0; i < count; i++) {
     if (items[i].kind != WEIR_CONST_INT)
-      return refuse(l, scope, def, &items[i], op, at, items != c);
+      return refuse(l, scope, given, &items[i]);
     dims[i] = items[i].dim;
   }
   out->count = count;
@@ -49,11 +55,9 @@ static bool to_dims(weir_loader *l, const weir_scope *scope,
 }
 
 static bool to_floats(weir_loader *l, const weir_scope *scope,
-                      const weir_attr_def *def, const weir_op_def *op,
-                      const weir_const *c, const weir_mark *at,
-                      weir_attr *out) {
-  if (c->kind != WEIR_CONST_LIST)
-    return refuse(l, scope, def, c, op, at, false);
+                      const weir_given_attr *given, weir_attr *out) {
+  const weir_const *c = given->value;
+  if (c->kind != WEIR_CONST_LIST) return refuse(l, scope, given, c);
   double *floats = weir_arena_array(&l->work, c->count, sizeof *floats);
   if (floats == NULL) return weir_report_memory(l);
   for (uint32_t i = 0; i < c->count; i++) {
@@ -63,7 +67,7 @@ static bool to_floats(weir_loader *l, const weir_scope *scope,
              weir_dim_known(c->items[i].dim))
       floats[i] = (double)c->items[i].dim.value;
     else
-      return refuse(l, scope, def, &c->items[i], op, at, true);
+      return refuse(l, scope, given, &c->items[i]);
   }
   out->count = c->count;
   out->floats = floats;
@@ -104,10 +108,9 @@ static bool to_scalar(const weir_const *c, const weir_attr_def *def,
 }
 
 bool weir_attr_from_const(weir_loader *l, const weir_scope *scope,
-                          const weir_op_def *op, uint32_t index,
-                          const weir_const *c, const weir_mark *at,
-                          weir_attr *out) {
-  const weir_attr_def *def = &op->attrs[index];
+                          const weir_given_attr *given, weir_attr *out) {
+  const weir_attr_def *def = def_of(given);
+  const weir_const *c = given->value;
   *out = (weir_attr){.kind = def->kind};
   if (c->kind == WEIR_CONST_NONE && def->choices == NULL) {
     out->kind = WEIR_ATTR_NONE; /* same as not given */
@@ -115,13 +118,13 @@ bool weir_attr_from_const(weir_loader *l, const weir_scope *scope,
   }
   if (def->kind == WEIR_ATTR_INTS) {
     if (c->kind == WEIR_CONST_LIST || c->kind == WEIR_CONST_INT)
-      return to_dims(l, scope, def, op, c, at, out);
+      return to_dims(l, scope, given, out);
   } else if (def->kind == WEIR_ATTR_FLOATS) {
-    return to_floats(l, scope, def, op, c, at, out);
+    return to_floats(l, scope, given, out);
   } else if (def->kind == WEIR_ATTR_TENSOR) {
-    return weir_literal_tensor(l, c, WEIR_DTYPE_NONE, at, &out->tensor);
+    return weir_literal_tensor(l, c, WEIR_DTYPE_NONE, given->at, &out->tensor);
   } else if (to_scalar(c, def, out)) {
     return true;
   }
-  return refuse(l, scope, def, c, op, at, false);
+  return refuse(l, scope, given, c);
 }

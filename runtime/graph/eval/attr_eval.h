@@ -6,10 +6,16 @@
 
 /* Constants as attributes. */
 
-/* |c| as attribute |index| of |op|; reports W1110. */
+/* A constant that is given for attribute |index| of |op|. */
+typedef struct weir_given_attr {
+  const weir_op_def *op;
+  uint32_t index;
+  const weir_const *value;
+  const weir_mark *at;
+} weir_given_attr;
+
+/* |given| as an attribute; reports W1111, W1120. */
 bool weir_attr_from_const(weir_loader *l, const weir_scope *scope,
-                          const weir_op_def *op, uint32_t index,
-                          const weir_const *c, const weir_mark *at,
-                          weir_attr *out);
+                          const weir_given_attr *given, weir_attr *out);
 
 #endif

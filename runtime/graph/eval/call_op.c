@@ -51,9 +51,9 @@ static bool eval_attr(op_call *c, const weir_ast *n, uint32_t node) {
   weir_const value;
   weir_mark at = weir_ast_mark(n);
   weir_attr *out = &c->attrs[n->slot];
+  weir_given_attr given = {c->info->op, n->slot, &value, &at};
   if (!weir_eval_const(c->l, c->scope, c->def->loop, c->expr, node, &value) ||
-      !weir_attr_from_const(c->l, c->scope, c->info->op, n->slot, &value, &at,
-                            out))
+      !weir_attr_from_const(c->l, c->scope, &given, out))
     return false;
   if (out->kind == WEIR_ATTR_TENSOR) c->literal = out->tensor;
   return true;
@@ -106,10 +106,10 @@ static bool inject(op_call *c) {
       if (n->mode != WEIR_MODE_CONST || n->slot != (uint32_t)from) continue;
       weir_const value;
       weir_mark at = weir_ast_mark(n);
+      weir_given_attr given = {c->info->op, (uint32_t)to, &value, &at};
       if (!weir_eval_const(c->l, c->scope, c->def->loop, c->expr, node,
                            &value) ||
-          !weir_attr_from_const(c->l, c->scope, c->info->op, (uint32_t)to,
-                                &value, &at, &c->attrs[to]))
+          !weir_attr_from_const(c->l, c->scope, &given, &c->attrs[to]))
         return false;
     }
   }
@@ -180,8 +180,8 @@ static bool add_fill(op_call *c, const weir_const *value, const weir_mark *at,
     if (to >= 0 && from >= 0) attrs[to] = c->attrs[from];
   }
   int v = value != NULL ? weir_op_attr_index(op, WEIR_SV_LIT("value")) : -1;
-  if (v >= 0 &&
-      !weir_attr_from_const(l, c->scope, op, (uint32_t)v, value, at, &attrs[v]))
+  weir_given_attr given = {op, (uint32_t)v, value, at};
+  if (v >= 0 && !weir_attr_from_const(l, c->scope, &given, &attrs[v]))
     return false;
   weir_node_spec spec = {
       .name = weir_node_name(l, c->scope, c->def, WEIR_SV_LIT("init"), false,

@@ -193,9 +193,9 @@ bool weir_input_literal(weir_loader *l, weir_scope *scope, weir_def *def,
   weir_attr attrs[WEIR_OP_ATTRS] = {0};
   weir_dim dims[WEIR_MAX_RANK];
   int value = weir_op_attr_index(fill, WEIR_SV_LIT("value"));
+  weir_given_attr given = {fill, (uint32_t)value, c, at};
   if (!type_attrs(l, scope, def, fill, dims, attrs) ||
-      (value >= 0 && !weir_attr_from_const(l, scope, fill, (uint32_t)value, c,
-                                           at, &attrs[value])))
+      (value >= 0 && !weir_attr_from_const(l, scope, &given, &attrs[value])))
     return false;
   weir_node_spec spec = {.name = name, .op = fill, .attrs = attrs, .mark = *at};
   weir_node_id id;

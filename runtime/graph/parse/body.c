@@ -21,7 +21,13 @@ typedef struct body_job {
   uint32_t part;   /* which body of the form */
 } body_job;
 
-typedef WEIR_VEC(body_job) job_vec;
+/* One call of weir_body_add_nodes. */
+typedef struct node_walk {
+  weir_loader *loader;
+  weir_module *module;
+  const weir_block *block; /* NULL: the module's own nodes */
+  WEIR_VEC(body_job) jobs;
+} node_walk;
 
 bool weir_body_begin(weir_loader *l, weir_body *body, uint32_t capacity) {
   weir_map_init(&body->names, l->alloc);
@@ -95,39 +101,41 @@ bool weir_body_declare(weir_loader *l, const weir_module *m,
   return ok;
 }
 
-static bool add_repeat(weir_loader *l, weir_item *item, const weir_yaml *y,
-                       job_vec *jobs) {
+static bool add_repeat(node_walk *w, const weir_yaml *y, weir_item *item) {
+  weir_loader *l = w->loader;
   body_job job = {.nodes = weir_yaml_get(y, "nodes")};
   job.body = item->repeat->body =
       weir_arena_array(&l->work, 1, sizeof *job.body);
-  if (job.body == NULL || !weir_vec_push(l->alloc, jobs, job))
+  if (job.body == NULL || !weir_vec_push(l->alloc, &w->jobs, job))
     return weir_report_memory(l);
   return true;
 }
 
-static bool add_form(weir_loader *l, weir_module *m, const weir_block *block,
-                     const weir_yaml *y, const char *key, weir_item *item,
-                     job_vec *jobs) {
-  if (!weir_item_form(l, m, block, y, key, item)) return false;
+static bool add_form(node_walk *w, const weir_yaml *y, const char *key,
+                     weir_item *item) {
+  weir_loader *l = w->loader;
+  if (!weir_item_form(l, w->module, w->block, y, key, item)) return false;
   weir_form *form = item->form;
   for (uint32_t k = 0; k < form->body_count; k++) {
     body_job job = {form->nodes[k], &form->bodies[k], form, k};
-    if (!weir_vec_push(l->alloc, jobs, job)) return weir_report_memory(l);
+    if (!weir_vec_push(l->alloc, &w->jobs, job)) return weir_report_memory(l);
   }
   return true;
 }
 
-static bool parse_item(weir_loader *l, weir_module *m, const weir_block *block,
-                       const weir_yaml_entry *e, weir_item *item,
-                       job_vec *jobs) {
+static bool parse_item(node_walk *w, const weir_yaml_entry *e,
+                       weir_item *item) {
+  weir_loader *l = w->loader;
+  weir_module *m = w->module;
+  const weir_block *block = w->block;
   const weir_yaml *y = e->value;
   if (y->kind == WEIR_YAML_SCALAR) return weir_item_call(l, m, block, y, item);
   if (!weir_want_kind(l, y, WEIR_YAML_MAP, "a node")) return false;
   const char *form = weir_form_key(y);
-  if (form != NULL) return add_form(l, m, block, y, form, item, jobs);
+  if (form != NULL) return add_form(w, y, form, item);
   if (weir_yaml_get(y, "repeat") == NULL)
     return weir_item_long(l, m, block, y, item);
-  return weir_item_repeat(l, m, block, y, item) && add_repeat(l, item, y, jobs);
+  return weir_item_repeat(l, m, block, y, item) && add_repeat(w, y, item);
 }
 
 /* A body is one unit on one device, its node's. */
@@ -139,46 +147,44 @@ static bool check_device(weir_loader *l, const weir_item *item) {
 }
 
 /* A broken item keeps its names, so that uses of them are not errors too. */
-static void add_item(weir_loader *l, weir_module *m, const weir_block *block,
-                     const weir_yaml_entry *e, weir_body *body, bool outermost,
-                     job_vec *jobs) {
+static void add_item(node_walk *w, const weir_yaml_entry *e, weir_body *body,
+                     bool outermost) {
+  weir_loader *l = w->loader;
   assert(body->count < body->capacity);
   weir_item *item = &body->items[body->count++];
   *item = (weir_item){.kind = WEIR_ITEM_CALL, .mark = &e->key_mark};
-  bool named = weir_item_names(l, m, block, e, item);
-  if (!parse_item(l, m, block, e, item, jobs) || !named ||
+  bool named = weir_item_names(l, w->module, w->block, e, item);
+  if (!parse_item(w, e, item) || !named ||
       (body->ports != NULL && !check_device(l, item)))
     item->kind = WEIR_ITEM_BROKEN;
   body->has_repeat = body->has_repeat || item->kind == WEIR_ITEM_REPEAT;
-  if (outermost && !weir_body_declare(l, m, block, body))
+  if (outermost && !weir_body_declare(l, w->module, w->block, body))
     item->kind = WEIR_ITEM_BROKEN;
 }
 
-static void add_nodes(weir_loader *l, weir_module *m, const weir_block *block,
-                      const weir_yaml *nodes, weir_body *body, bool outermost,
-                      job_vec *jobs) {
-  for (uint32_t i = 0; i < nodes->count && weir_loader_going(l); i++)
-    add_item(l, m, block, &nodes->entries[i], body, outermost, jobs);
+static void add_nodes(node_walk *w, const weir_yaml *nodes, weir_body *body,
+                      bool outermost) {
+  for (uint32_t i = 0; i < nodes->count && weir_loader_going(w->loader); i++)
+    add_item(w, &nodes->entries[i], body, outermost);
 }
 
 bool weir_body_add_nodes(weir_loader *l, weir_module *m,
                          const weir_block *block, const weir_yaml *nodes,
                          weir_body *body) {
-  job_vec jobs = {0};
-  add_nodes(l, m, block, nodes, body, true, &jobs);
-  while (jobs.count > 0 && weir_loader_going(l)) {
-    body_job job = jobs.items[--jobs.count];
+  node_walk w = {.loader = l, .module = m, .block = block};
+  add_nodes(&w, nodes, body, true);
+  while (w.jobs.count > 0 && weir_loader_going(l)) {
+    body_job job = w.jobs.items[--w.jobs.count];
     if (job.form == NULL) {
       if (weir_body_begin(l, job.body, job.nodes->count))
-        add_nodes(l, m, block, job.nodes, job.body, false, &jobs);
+        add_nodes(&w, job.nodes, job.body, false);
     } else {
       bool ok = weir_form_body_begin(l, m, block, job.form, job.part);
-      if (ok && job.nodes != NULL)
-        add_nodes(l, m, block, job.nodes, job.body, true, &jobs);
+      if (ok && job.nodes != NULL) add_nodes(&w, job.nodes, job.body, true);
       if (!ok || !weir_form_body_end(l, m, block, job.form, job.part))
         job.form->broken = true;
     }
   }
-  weir_vec_free(l->alloc, &jobs);
+  weir_vec_free(l->alloc, &w.jobs);
   return weir_loader_going(l);
 }

@@ -34,8 +34,8 @@ static weir_status if_twin(weir_control_grad *g, weir_node_id *out) {
       own[i] = first == (k == 0) ? value : WEIR_NO_VALUE;
       other[i] = value;
     }
-    s = weir_joint_forward(g->ctx, &g->joints[k], own, count, &g->joints[1 - k],
-                           other, &bodies[k]);
+    weir_joint_saves saves = {own, count, &g->joints[1 - k], other};
+    s = weir_joint_forward(g->ctx, &g->joints[k], &saves, &bodies[k]);
   }
   if (s == WEIR_OK)
     s = weir_control_twin(g, g->node->attrs, (const weir_graph *const *)bodies,
@@ -118,8 +118,7 @@ weir_status weir_grad_if(weir_control_grad *g) {
   weir_node_id twin = UINT32_MAX, id = UINT32_MAX;
   bool any = false;
   for (uint32_t k = 0; k < 2; k++)
-    WEIR_TRY(weir_joint_make(ctx, g->node->bodies[k], g->seeded, g->wanted,
-                             NULL, &g->arena, &g->joints[k]));
+    WEIR_TRY(weir_joint_make(g, g->node->bodies[k], NULL, &g->joints[k]));
   for (uint32_t i = 0; i < g->ins; i++) any = any || if_gives(g, i);
   if (!any) return WEIR_OK;
   WEIR_TRY(weir_control_lists(g));

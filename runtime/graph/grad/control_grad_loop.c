@@ -33,8 +33,8 @@ static weir_status loop_twin(weir_control_grad *g, weir_node_id *out) {
   const weir_node *node = g->node;
   weir_attr attrs[WEIR_OP_ATTRS];
   weir_graph *forward = NULL;
-  WEIR_TRY(weir_joint_forward(g->ctx, j, j->saved, j->saved_count, NULL, NULL,
-                              &forward));
+  weir_joint_saves saves = {.values = j->saved, .count = j->saved_count};
+  WEIR_TRY(weir_joint_forward(g->ctx, j, &saves, &forward));
   uint32_t count = g->parts.scanned + g->parts.stacked;
   weir_dim *axes =
       weir_arena_array(&g->arena, (size_t)count + j->saved_count, sizeof *axes);
@@ -321,8 +321,7 @@ weir_status weir_grad_loop(weir_control_grad *g) {
   if (g->parts.kind == WEIR_CONTROL_WHILE && !g->parts.limited)
     return weir_grad_fail(&g->ctx->base, WEIR_W1128,
                           "the number of turns has no bound: give it a limit");
-  WEIR_TRY(weir_joint_make(g->ctx, g->body, g->seeded, g->wanted, g->roles,
-                           &g->arena, j));
+  WEIR_TRY(weir_joint_make(g, g->body, g->roles, j));
   bool any = false;
   for (uint32_t i = 0; i < g->ins; i++)
     any = any || j->grads[i] != WEIR_NO_VALUE;

@@ -178,11 +178,10 @@ static weir_status cut(weir_joint *j, const uint8_t *roles, weir_arena *arena,
   return WEIR_OK;
 }
 
-weir_status weir_joint_make(weir_grad_state *ctx, const weir_graph *body,
-                            const bool *seeded, const bool *wanted,
-                            const uint8_t *roles, weir_arena *arena,
-                            weir_joint *out) {
-  weir_grad_state inner;
+weir_status weir_joint_make(weir_control_grad *g, const weir_graph *body,
+                            const uint8_t *roles, weir_joint *out) {
+  weir_grad_state *ctx = g->ctx, inner;
+  weir_arena *arena = &g->arena;
   *out = (weir_joint){.body = body};
   out->seeds = weir_arena_array(arena, body->output_count, sizeof *out->seeds);
   out->grads = weir_arena_array(arena, body->input_count, sizeof *out->grads);
@@ -192,7 +191,7 @@ weir_status weir_joint_make(weir_grad_state *ctx, const weir_graph *body,
   weir_status s =
       weir_grad_ctx_begin_body(&inner, body, ctx->pass.builder, ctx->err);
   inner.pass.own_ports = true;
-  if (s == WEIR_OK) s = differentiate(&inner, seeded, wanted, out);
+  if (s == WEIR_OK) s = differentiate(&inner, g->seeded, g->wanted, out);
   s = weir_grad_ctx_end(&inner, s, &out->graph, ctx->err);
   if (s == WEIR_OK) s = cut(out, roles, arena, ctx->err);
   return s;
@@ -220,9 +219,8 @@ static void type_attrs(const weir_value *v, weir_named_attr *attrs) {
 }
 
 static weir_status forward_ports(weir_grad_state *ctx, weir_pass *pass,
-                                 const weir_joint *j, const weir_value_id *more,
-                                 uint32_t count, const weir_joint *other,
-                                 const weir_value_id *other_values) {
+                                 const weir_joint *j,
+                                 const weir_joint_saves *saves) {
   const weir_graph *body = j->body;
   for (uint32_t i = 0; i < body->input_count; i++)
     WEIR_TRY(add_port(pass, body->inputs[i],
@@ -232,14 +230,13 @@ static weir_status forward_ports(weir_grad_state *ctx, weir_pass *pass,
                       pass->values[body->outputs[i].value], false, ctx->err));
   weir_graph_port saved = {.name = WEIR_SV_LIT("saved"),
                            .mark = ctx->node->mark};
-  for (uint32_t i = 0; i < count; i++) {
+  for (uint32_t i = 0; i < saves->count; i++) {
     weir_value_id value = WEIR_NO_VALUE;
-    if (more[i] != WEIR_NO_VALUE) {
-      value = pass->values[more[i]];
-      assert(value != WEIR_NO_VALUE); /* saved values are forward ones */
+    if (saves->values[i] != WEIR_NO_VALUE) {
+      value = pass->values[saves->values[i]];
     } else {
       weir_named_attr attrs[3];
-      type_attrs(&other->graph->values[other_values[i]], attrs);
+      type_attrs(&saves->other->graph->values[saves->other_values[i]], attrs);
       value = weir_grad_node_at(ctx, pass->builder, "zeros", 0, NULL, attrs);
       WEIR_TRY(ctx->status);
     }
@@ -249,9 +246,7 @@ static weir_status forward_ports(weir_grad_state *ctx, weir_pass *pass,
 }
 
 weir_status weir_joint_forward(weir_grad_state *ctx, const weir_joint *j,
-                               const weir_value_id *more, uint32_t count,
-                               const weir_joint *other,
-                               const weir_value_id *other_values,
+                               const weir_joint_saves *saves,
                                weir_graph **out) {
   weir_pass pass;
   weir_status s =
@@ -260,8 +255,7 @@ weir_status weir_joint_forward(weir_grad_state *ctx, const weir_joint *j,
   for (weir_node_id id = 0; s == WEIR_OK && id < j->graph->node_count; id++)
     if (!j->backward[id])
       s = weir_pass_copy(&pass, id, NULL, UINT32_MAX, ctx->err);
-  if (s == WEIR_OK)
-    s = forward_ports(ctx, &pass, j, more, count, other, other_values);
+  if (s == WEIR_OK) s = forward_ports(ctx, &pass, j, saves);
   return weir_pass_end(&pass, s, out, ctx->err);
 }
 

@@ -6,23 +6,24 @@
 
 /* A body with its gradients, and the two parts it is cut into. */
 
-/* Differentiates |body|. |seeded| has true for each output that has a gradient,
- * |wanted| for each input that needs one; |roles| has the role of each input
- * (WEIR_BODY_*; NULL: all FIXED). Lists are in |arena|. Only the graph must be
- * released. Recurses as deep as bodies nest. */
-weir_status weir_joint_make(weir_grad_state *ctx, const weir_graph *body,
-                            const bool *seeded, const bool *wanted,
-                            const uint8_t *roles, weir_arena *arena,
-                            weir_joint *out);
+/* Differentiates |body|, of |g|'s node: for the outputs that are seeded and the
+ * inputs that are wanted, which have |roles| (WEIR_BODY_*; NULL: all FIXED).
+ * Lists are in |g|'s arena. Only the graph must be released. Nests as deep as
+ * bodies. */
+weir_status weir_joint_make(weir_control_grad *g, const weir_graph *body,
+                            const uint8_t *roles, weir_joint *out);
 
-/* The joint's forward part: the body's inputs and outputs, and then |count|
- * more outputs. |more[i]|: a value of the joint; WEIR_NO_VALUE: zeros like
- * value |i| of |other|. */
+/* What a forward part saves, as outputs after the body's own. */
+typedef struct weir_joint_saves {
+  const weir_value_id *values; /* of the joint; WEIR_NO_VALUE: zeros */
+  uint32_t count;
+  const weir_joint *other;           /* whose values the zeros are like; */
+  const weir_value_id *other_values; /* which of them; NULL: no zeros */
+} weir_joint_saves;
+
+/* The joint's forward part: the body's inputs and outputs, and |saves|. */
 weir_status weir_joint_forward(weir_grad_state *ctx, const weir_joint *joint,
-                               const weir_value_id *more, uint32_t count,
-                               const weir_joint *other,
-                               const weir_value_id *other_values,
-                               weir_graph **out);
+                               const weir_joint_saves *saves, weir_graph **out);
 
 /* Begins a body; weir_backward_end must be called, also after a failure. The
  * first failure sticks in |ctx|. */

@@ -197,6 +197,7 @@ static bool add_ports(weir_loader *l, weir_form_state *s, weir_scope *scope) {
     const weir_graph *g = weir_graph_builder_graph(l->builder);
     weir_value v = g->values[s->in[i]];
     weir_shape slice = weir_control_slice(&parts, i, v.shape);
+    v.shape = &slice;
     weir_sv port = form->ports[i].name;
     size_t size = s->prefix.size + port.size;
     char *name = weir_arena_alloc(l->arena, size + 1);
@@ -205,7 +206,7 @@ static bool add_ports(weir_loader *l, weir_form_state *s, weir_scope *scope) {
     memcpy(name + s->prefix.size, port.data, port.size);
     name[size] = '\0';
     weir_value_id id;
-    if (!weir_level_input(l, scope->level, (weir_sv){name, size}, &v, &slice,
+    if (!weir_level_input(l, scope->level, (weir_sv){name, size}, &v,
                           &form->ports[i].mark, &id))
       return false;
     scope->inputs[i] = (weir_result){

@@ -78,8 +78,9 @@ static bool add(weir_loader *l, weir_level *level, weir_node_spec *spec,
 }
 
 bool weir_level_input(weir_loader *l, weir_level *level, weir_sv name,
-                      const weir_value *type, const weir_shape *shape,
-                      const weir_mark *at, weir_value_id *out) {
+                      const weir_value *type, const weir_mark *at,
+                      weir_value_id *out) {
+  const weir_shape *shape = type->shape;
   const weir_op_def *op = weir_loader_op(l, "input");
   if (shape->rank < 0)
     return weir_report(l, WEIR_W2008, at,
@@ -138,7 +139,7 @@ static bool capture(weir_loader *l, weir_level *level, weir_value_id id,
   if (name.data == NULL || key == NULL) return weir_report_memory(l);
   if (!(value.known != NULL
             ? add_known(l, level, name, value.known, at, out)
-            : weir_level_input(l, level, name, &value, value.shape, at, out)))
+            : weir_level_input(l, level, name, &value, at, out)))
     return false;
   weir_capture c = {value.known != NULL ? WEIR_NO_VALUE : id, *out};
   index = (uint32_t)level->captures.count;

@@ -17,8 +17,8 @@ void weir_level_release(weir_loader *l, weir_level *level);
 
 /* An `input` node of the level for a value of |type|'s dtype and shape. */
 bool weir_level_input(weir_loader *l, weir_level *level, weir_sv name,
-                      const weir_value *type, const weir_shape *shape,
-                      const weir_mark *at, weir_value_id *out);
+                      const weir_value *type, const weir_mark *at,
+                      weir_value_id *out);
 
 /* The value of the present level that stands for |id| of |from|. */
 bool weir_level_import(weir_loader *l, weir_level *from, weir_value_id id,

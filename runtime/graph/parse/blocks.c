@@ -186,14 +186,16 @@ bool weir_blocks_declare(weir_loader *l, weir_module *m) {
 
 static bool bind_signature(weir_loader *l, weir_module *m, weir_block *b) {
   bool ok = true;
-  for (uint32_t i = 0; i < b->input_count; i++)
-    ok = weir_body_bind(l, m, b, &b->body, b->inputs[i].name,
-                        &b->inputs[i].mark, WEIR_BIND_INPUT | i) &&
-         ok;
-  for (uint32_t i = 0; i < b->attr_count; i++)
-    ok = weir_body_bind(l, m, b, &b->body, b->attrs[i].name, &b->attrs[i].mark,
-                        WEIR_BIND_ATTR | i) &&
-         ok;
+  for (uint32_t i = 0; i < b->input_count; i++) {
+    weir_body_name input = {b->inputs[i].name, &b->inputs[i].mark,
+                            WEIR_BIND_INPUT | i};
+    ok = weir_body_bind(l, m, b, &b->body, &input) && ok;
+  }
+  for (uint32_t i = 0; i < b->attr_count; i++) {
+    weir_body_name attr = {b->attrs[i].name, &b->attrs[i].mark,
+                           WEIR_BIND_ATTR | i};
+    ok = weir_body_bind(l, m, b, &b->body, &attr) && ok;
+  }
   return ok;
 }
 

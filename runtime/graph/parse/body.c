@@ -57,25 +57,26 @@ static const weir_mark *mark_of(const weir_body *body, const weir_block *block,
   }
 }
 
-static bool refuse_twice(weir_loader *l, weir_sv name, const weir_mark *mark,
+static bool refuse_twice(weir_loader *l, const weir_body_name *name,
                          const weir_mark *first) {
-  weir_report_begin(l, WEIR_W1104, mark, "%.*s is defined twice",
-                    WEIR_SV(name));
+  weir_report_begin(l, WEIR_W1104, name->mark, "%.*s is defined twice",
+                    WEIR_SV(name->name));
   weir_diag_add_label(&l->diag, first, "first here");
   return weir_report_send(l);
 }
 
 bool weir_body_bind(weir_loader *l, const weir_module *m,
-                    const weir_block *block, weir_body *body, weir_sv name,
-                    const weir_mark *mark, uint32_t code) {
+                    const weir_block *block, weir_body *body,
+                    const weir_body_name *name) {
   uint32_t before;
   const weir_named_const *c = /* blocks and bodies may hide params */
-      block == NULL && body->ports == NULL ? weir_module_const(m, name) : NULL;
-  if (c != NULL) return refuse_twice(l, name, mark, &c->mark);
-  if (!weir_map_put(&body->names, name, code, &before))
+      block == NULL && body->ports == NULL ? weir_module_const(m, name->name)
+                                           : NULL;
+  if (c != NULL) return refuse_twice(l, name, &c->mark);
+  if (!weir_map_put(&body->names, name->name, name->code, &before))
     return weir_report_memory(l);
   if (before == WEIR_MAP_NONE) return true;
-  return refuse_twice(l, name, mark, mark_of(body, block, before));
+  return refuse_twice(l, name, mark_of(body, block, before));
 }
 
 bool weir_body_declare(weir_loader *l, const weir_module *m,
@@ -96,7 +97,8 @@ bool weir_body_declare(weir_loader *l, const weir_module *m,
       if (!weir_vec_push(l->alloc, &body->results, r))
         return weir_report_memory(l);
     }
-    ok = weir_body_bind(l, m, block, body, name->name, &name->mark, code) && ok;
+    weir_body_name bound = {name->name, &name->mark, code};
+    ok = weir_body_bind(l, m, block, body, &bound) && ok;
   }
   return ok;
 }

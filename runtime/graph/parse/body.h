@@ -19,9 +19,16 @@ bool weir_body_add_nodes(weir_loader *l, weir_module *m,
 bool weir_body_declare(weir_loader *l, const weir_module *m,
                        const weir_block *block, weir_body *body);
 
-/* Gives |name| the meaning |code| (WEIR_BIND_*); W1104 when it is taken. */
+/* A name of a body. */
+typedef struct weir_body_name {
+  weir_sv name;
+  const weir_mark *mark;
+  uint32_t code; /* its meaning, WEIR_BIND_* */
+} weir_body_name;
+
+/* Gives |name| its meaning; W1104 when it is taken. */
 bool weir_body_bind(weir_loader *l, const weir_module *m,
-                    const weir_block *block, weir_body *body, weir_sv name,
-                    const weir_mark *mark, uint32_t code);
+                    const weir_block *block, weir_body *body,
+                    const weir_body_name *name);
 
 #endif

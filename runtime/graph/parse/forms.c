@@ -330,10 +330,11 @@ bool weir_form_body_begin(weir_loader *l, weir_module *m,
   body->ports = f->ports;
   if (!weir_body_begin(l, body, count_of(f->nodes[k]) + f->out_count[k]))
     return false;
-  for (uint32_t i = 0; i < f->carried + f->scanned; i++)
-    ok = weir_body_bind(l, m, block, body, f->ports[i].name, &f->ports[i].mark,
-                        WEIR_BIND_INPUT | i) &&
-         ok;
+  for (uint32_t i = 0; i < f->carried + f->scanned; i++) {
+    weir_body_name port = {f->ports[i].name, &f->ports[i].mark,
+                           WEIR_BIND_INPUT | i};
+    ok = weir_body_bind(l, m, block, body, &port) && ok;
+  }
   return ok;
 }
 

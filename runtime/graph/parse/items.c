@@ -110,15 +110,24 @@ static bool plain_name(weir_loader *l, weir_sv text, const weir_mark *mark,
                      WEIR_SV(text));
 }
 
-/* `h[i+1]`: the key parsed as an expression. */
-static bool indexed_name(weir_loader *l, weir_module *m,
-                         const weir_block *block, const weir_yaml *key,
-                         uint32_t offset, uint32_t size, weir_item_name *out) {
+weir_yaml *weir_scalar_part(weir_loader *l, const weir_yaml *y, size_t from,
+                            size_t size) {
   weir_yaml *part = weir_arena_alloc(&l->work, sizeof *part);
-  if (part == NULL) return weir_report_memory(l);
-  *part = *key;
-  part->text = (weir_sv){key->text.data + offset, size};
-  part->mark = weir_yaml_mark_within(key, offset, size);
+  if (part == NULL) {
+    (void)weir_report_memory(l);
+    return NULL;
+  }
+  *part = *y;
+  part->text = (weir_sv){y->text.data + from, size};
+  part->mark = weir_yaml_mark_within(y, from, size);
+  return part;
+}
+
+/* `h[i+1]`: |part| of the key parsed as an expression; NULL: reported. */
+static bool indexed_name(weir_loader *l, weir_module *m,
+                         const weir_block *block, const weir_yaml *part,
+                         weir_item_name *out) {
+  if (part == NULL) return false;
   weir_expr *e = weir_arena_array(&l->work, 1, sizeof *e);
   if (e == NULL) return weir_report_memory(l);
   if (!weir_expr_parse(l, part, e)) return false;
@@ -158,8 +167,10 @@ static bool several_names(weir_loader *l, weir_module *m,
     weir_sv text = {e->key.data + from, to - from};
     weir_mark mark = weir_yaml_mark_within(&key, from, to - from);
     bool indexed = memchr(text.data, '[', text.size) != NULL;
-    if (!(indexed ? indexed_name(l, m, block, &key, from, to - from, out)
-                  : plain_name(l, text, &mark, out)))
+    if (!(indexed
+              ? indexed_name(l, m, block,
+                             weir_scalar_part(l, &key, from, to - from), out)
+              : plain_name(l, text, &mark, out)))
       return false;
     item->name_count++;
   }

@@ -23,6 +23,11 @@ bool weir_item_call(weir_loader *l, weir_module *m, const weir_block *block,
 /* Parses |y|, a call string, into the arena. */
 bool weir_expr_parse(weir_loader *l, const weir_yaml *y, weir_expr *out);
 
+/* Bytes |from| to |from| + |size| of the scalar |y| as a scalar of their own;
+ * NULL: no memory, reported. */
+weir_yaml *weir_scalar_part(weir_loader *l, const weir_yaml *y, size_t from,
+                            size_t size);
+
 /* Reports the parser's error. */
 bool weir_parse_failed(weir_loader *l, const weir_yaml *src,
                        weir_parse_result result, const weir_parse_error *e);

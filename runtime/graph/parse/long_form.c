@@ -169,16 +169,10 @@ bool weir_item_long(weir_loader *l, weir_module *m, const weir_block *block,
   return ok && weir_expr_bind(l, m, block, &item->expr, WEIR_MODE_VALUE);
 }
 
-/* One end of "0..3". */
+/* One end of "0..3"; |part| NULL: reported. */
 static bool range_end(weir_loader *l, weir_module *m, const weir_block *block,
-                      const weir_yaml *y, size_t from, size_t size,
-                      weir_expr *out) {
-  weir_yaml *part = weir_arena_alloc(&l->work, sizeof *part);
-  if (part == NULL) return weir_report_memory(l);
-  *part = *y;
-  part->text = (weir_sv){y->text.data + from, size};
-  part->mark = weir_yaml_mark_within(y, from, size);
-  return weir_expr_parse(l, part, out) &&
+                      const weir_yaml *part, weir_expr *out) {
+  return part != NULL && weir_expr_parse(l, part, out) &&
          weir_expr_bind(l, m, block, out, WEIR_MODE_CONST);
 }
 
@@ -208,7 +202,8 @@ bool weir_item_repeat(weir_loader *l, weir_module *m, const weir_block *block,
   if (dots + 1 >= text.size)
     return weir_report(l, WEIR_W1119, &e->value->mark,
                        "a range is written 0..3 (3 is not in it)");
-  return range_end(l, m, block, e->value, 0, dots, &item->repeat->from) &&
-         range_end(l, m, block, e->value, dots + 2, text.size - dots - 2,
-                   &item->repeat->to);
+  const weir_yaml *from = weir_scalar_part(l, e->value, 0, dots), *to = NULL;
+  if (!range_end(l, m, block, from, &item->repeat->from)) return false;
+  to = weir_scalar_part(l, e->value, dots + 2, text.size - dots - 2);
+  return range_end(l, m, block, to, &item->repeat->to);
 }

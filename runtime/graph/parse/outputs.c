@@ -17,15 +17,14 @@ uint32_t weir_outputs_count(const weir_yaml *outputs) {
                                                               : outputs->count;
 }
 
-static bool parse_output(weir_loader *l, weir_module *m, weir_sv name,
-                         const weir_mark *mark, const weir_yaml *y, bool list,
-                         weir_item *item) {
-  item->names[0] = (weir_item_name){.name = name, .mark = *mark};
-  item->name_count = 1;
+/* |item| has its name already. */
+static bool parse_output(weir_loader *l, weir_module *m, const weir_yaml *y,
+                         bool list, weir_item *item) {
+  const weir_item_name *named = &item->names[0];
   if (!weir_want_kind(l, y, WEIR_YAML_SCALAR, "an output")) return false;
-  if (!list && !weir_is_name(name))
-    return weir_report(l, WEIR_W1106, mark, "'%.*s' is not a name",
-                       WEIR_SV(name));
+  if (!list && !weir_is_name(named->name))
+    return weir_report(l, WEIR_W1106, &named->mark, "'%.*s' is not a name",
+                       WEIR_SV(named->name));
   if (!weir_item_call(l, m, NULL, y, item)) return false;
   const weir_ast *root = &item->expr.nodes[item->expr.count - 1];
   if (!list || root->kind == WEIR_AST_NAME) return true;
@@ -51,8 +50,9 @@ bool weir_outputs_parse(weir_loader *l, weir_module *m, const weir_yaml *y,
                    : list                                  ? (weir_sv){"", 0}
                                                            : y->entries[i].key;
     const weir_mark *mark = list ? &value->mark : &y->entries[i].key_mark;
-    if (!parse_output(l, m, name, mark, value, list, item))
-      item->kind = WEIR_ITEM_BROKEN;
+    item->names[0] = (weir_item_name){.name = name, .mark = *mark};
+    item->name_count = 1;
+    if (!parse_output(l, m, value, list, item)) item->kind = WEIR_ITEM_BROKEN;
   }
   l->output_count = weir_outputs_count(y);
   return weir_loader_going(l);

@@ -174,12 +174,12 @@ static bool plan_all(planner *p, slot **orders, const weir_allocator *scratch,
   return ok;
 }
 
-weir_status weir_memory_plan_make(const weir_lifetime *lifetimes,
-                                  uint32_t count, size_t align,
+weir_status weir_memory_plan_make(weir_lifetimes lives, size_t align,
                                   weir_arena *arena,
                                   const weir_allocator *scratch,
                                   weir_memory_plan *out_plan, weir_error *err) {
-  planner p = {.lifetimes = lifetimes, .count = count, .peak = SIZE_MAX};
+  uint32_t count = lives.count;
+  planner p = {.lifetimes = lives.items, .count = count, .peak = SIZE_MAX};
   slot **orders = NULL;
   *out_plan = (weir_memory_plan){0};
   weir_status status = WEIR_OK;

@@ -33,13 +33,18 @@ typedef struct weir_memory_plan {
   size_t bound_bytes; /* no plan can do with less: the largest live sum */
 } weir_memory_plan;
 
-/* Plans |count| buffers, offsets aligned to |align| (a power of two). Results
- * live in |arena|; |scratch| is used and given back meanwhile. Time: n log n
- * for the first-fit plan; below a thousand buffers a second, quadratic one is
- * made too and the better taken. Errors: W6001; W2001 when the sum of sizes
- * overflows. */
-weir_status weir_memory_plan_make(const weir_lifetime *lifetimes,
-                                  uint32_t count, size_t align,
+/* The buffers of one plan. */
+typedef struct weir_lifetimes {
+  const weir_lifetime *items;
+  uint32_t count;
+} weir_lifetimes;
+
+/* Plans the buffers of |lives|, offsets aligned to |align| (a power of two).
+ * Results live in |arena|; |scratch| is used and given back meanwhile. Time: n
+ * log n for the first-fit plan; below a thousand buffers a second, quadratic
+ * one is made too and the better taken. Errors: W6001; W2001 when the sum of
+ * sizes overflows. */
+weir_status weir_memory_plan_make(weir_lifetimes lives, size_t align,
                                   weir_arena *arena,
                                   const weir_allocator *scratch,
                                   weir_memory_plan *out_plan, weir_error *err);

@@ -91,11 +91,14 @@ static int by_time(const void *a, const void *b) {
   return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
 }
 
-weir_status weir_memory_plan_reuses(
-    const weir_lifetime *lifetimes, uint32_t count,
-    const weir_memory_plan *plan, const weir_allocator *scratch,
-    void (*reuse)(void *self, uint32_t earlier, uint32_t later), void *self,
-    weir_error *err) {
+weir_status weir_memory_plan_reuses(weir_lifetimes lives,
+                                    const weir_memory_plan *plan,
+                                    const weir_allocator *scratch,
+                                    void (*reuse)(void *self, uint32_t earlier,
+                                                  uint32_t later),
+                                    void *self, weir_error *err) {
+  const weir_lifetime *lifetimes = lives.items;
+  uint32_t count = lives.count;
   reuse_walk w = {lifetimes, plan, reuse, self, WEIR_MEMORY_NO_BUFFER};
   owned_list list = {0};
   birth *births = weir_alloc_array(scratch, count, sizeof *births);

@@ -9,10 +9,11 @@
 /* Calls |reuse| for pairs of buffers that share memory at different times, and
  * were not made in place of each other; pairs implied by others are left out.
  * Errors: W6001. */
-weir_status weir_memory_plan_reuses(
-    const weir_lifetime *lifetimes, uint32_t count,
-    const weir_memory_plan *plan, const weir_allocator *scratch,
-    void (*reuse)(void *self, uint32_t earlier, uint32_t later), void *self,
-    weir_error *err);
+weir_status weir_memory_plan_reuses(weir_lifetimes lives,
+                                    const weir_memory_plan *plan,
+                                    const weir_allocator *scratch,
+                                    void (*reuse)(void *self, uint32_t earlier,
+                                                  uint32_t later),
+                                    void *self, weir_error *err);
 
 #endif

@@ -54,7 +54,8 @@ static void random_plans_are_sound(void **state) {
     weir_memory_plan plan;
     weir_arena arena;
     weir_arena_init(&arena, a);
-    assert_ok(weir_memory_plan_make(l, count, 64, &arena, a, &plan, &err),
+    assert_ok(weir_memory_plan_make((weir_lifetimes){l, count}, 64, &arena, a,
+                                    &plan, &err),
               &err);
     check_plan(l, count, &plan);
     assert_true(plan.peak_bytes >= plan.bound_bytes);
@@ -69,8 +70,8 @@ static weir_memory_plan plan_of(const weir_lifetime *l, uint32_t count,
   weir_error err = WEIR_ERROR_INIT;
   weir_memory_plan plan;
   weir_arena_init(arena, weir_allocator_system());
-  assert_ok(weir_memory_plan_make(l, count, 64, arena, weir_allocator_system(),
-                                  &plan, &err),
+  assert_ok(weir_memory_plan_make((weir_lifetimes){l, count}, 64, arena,
+                                  weir_allocator_system(), &plan, &err),
             &err);
   return plan;
 }
@@ -126,8 +127,9 @@ static void sum_overflow(void **state) {
   weir_memory_plan plan;
   weir_arena arena;
   weir_arena_init(&arena, a);
-  assert_error(weir_memory_plan_make(l, 3, 64, &arena, a, &plan, &err), &err,
-               "W2001");
+  assert_error(
+      weir_memory_plan_make((weir_lifetimes){l, 3}, 64, &arena, a, &plan, &err),
+      &err, "W2001");
   weir_arena_release(&arena);
 }
 
@@ -152,7 +154,8 @@ static void reuses_order_all_sharing(void **state) {
     weir_memory_plan plan = plan_of(l, kMatrix, &arena);
     order *o = calloc(1, sizeof *o);
     weir_error err = WEIR_ERROR_INIT;
-    assert_ok(weir_memory_plan_reuses(l, kMatrix, &plan, a, note, o, &err),
+    assert_ok(weir_memory_plan_reuses((weir_lifetimes){l, kMatrix}, &plan, a,
+                                      note, o, &err),
               &err);
     for (uint32_t k = 0; k < kMatrix; k++)
       for (uint32_t i = 0; i < kMatrix; i++)
@@ -201,10 +204,11 @@ static void no_memory(void **state) {
       c.fail_at = k;
       c.fail_forever = forever;
       weir_arena_init(&arena, &c.base);
-      s = weir_memory_plan_make(l, 1200, 64, &arena, &c.base, &plan, &err);
+      s = weir_memory_plan_make((weir_lifetimes){l, 1200}, 64, &arena, &c.base,
+                                &plan, &err);
       if (s == WEIR_OK)
-        s = weir_memory_plan_reuses(l, 1200, &plan, &c.base, ignore, NULL,
-                                    &err);
+        s = weir_memory_plan_reuses((weir_lifetimes){l, 1200}, &plan, &c.base,
+                                    ignore, NULL, &err);
       if (s != WEIR_OK) assert_string_equal(err.id, "W6001");
       weir_arena_release(&arena);
       assert_int_equal(atomic_load(&c.live_blocks), 0);

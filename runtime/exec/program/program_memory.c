@@ -202,14 +202,15 @@ static weir_status choose(planner *pl, size_t limit, weir_memory_plan *made,
   weir_program *p = pl->p;
   const weir_allocator *a = p->env->alloc;
   weir_memory_plan wide;
-  WEIR_TRY(
-      weir_memory_plan_make(pl->lives, pl->count, 64, &p->arena, a, made, err));
+  WEIR_TRY(weir_memory_plan_make((weir_lifetimes){pl->lives, pl->count}, 64,
+                                 &p->arena, a, made, err));
   if (p->task_count <= 1 || p->task_count > kStretchTasks) return WEIR_OK;
   weir_lifetime *lives = weir_alloc_array(a, pl->count, sizeof *lives);
   if (lives == NULL) return weir_fail_memory(err, pl->count * sizeof *lives);
   weir_status s = stretch(pl, lives, err);
   if (s == WEIR_OK)
-    s = weir_memory_plan_make(lives, pl->count, 64, &p->arena, a, &wide, err);
+    s = weir_memory_plan_make((weir_lifetimes){lives, pl->count}, 64, &p->arena,
+                              a, &wide, err);
   if (s == WEIR_OK && worth_it(wide.peak_bytes, made->peak_bytes, limit)) {
     assert(wide.bound_bytes >= made->bound_bytes); /* lives only grew */
     wide.bound_bytes = made->bound_bytes;
@@ -231,8 +232,8 @@ static weir_status plan(planner *pl, size_t limit, weir_error *err) {
                      limit);
   store(pl, &made);
   if (p->task_count <= 1) return WEIR_OK;
-  WEIR_TRY(weir_memory_plan_reuses(pl->lives, pl->count, &made, p->env->alloc,
-                                   add_reuse, pl, err));
+  WEIR_TRY(weir_memory_plan_reuses((weir_lifetimes){pl->lives, pl->count},
+                                   &made, p->env->alloc, add_reuse, pl, err));
   /* The planner leaves out buffers made in place, whose other readers must come
    * first too. Empty buffers share nothing, though offsets may be equal. */
   for (uint32_t i = 0; i < pl->count; i++) {

@@ -36,6 +36,7 @@ bool weir_gzip_is(weir_bytes b) {
 
 /* Plain bytes, or bytes that gzip unpacks. */
 typedef struct source {
+  weir_bytes bytes; /* of the file */
   weir_reader plain;
   weir_inflate *gzip; /* NULL: plain */
   const char *file;
@@ -78,11 +79,11 @@ static weir_status read_head(source *src, const type_row **out_type,
 }
 
 /* Checks the elements' bytes against those the file has or can have. */
-static weir_status check_length(const source *src, weir_bytes bytes,
-                                size_t want, weir_error *err) {
+static weir_status check_length(const source *src, size_t want,
+                                weir_error *err) {
   weir_mark at = {.file = src->file};
   uint64_t have = weir_reader_left(&src->plain);
-  if (src->gzip != NULL) have = weir_inflate_most(bytes.size);
+  if (src->gzip != NULL) have = weir_inflate_most(src->bytes.size);
   if (src->gzip != NULL ? want <= have : want == have) return WEIR_OK;
   return weir_fail(err, WEIR_W4006, &at,
                    "its shape needs %zu bytes of data, the file %s %llu", want,
@@ -103,7 +104,7 @@ void weir_idx_widen(int32_t *dst, const uint8_t *src, size_t count,
 
 weir_status weir_idx_head_read(weir_bytes start, const char *file,
                                weir_idx_head *out_head, weir_error *err) {
-  source src = {weir_reader_of(start.data, start.size), NULL, file};
+  source src = {start, weir_reader_of(start.data, start.size), NULL, file};
   const type_row *type = NULL;
   WEIR_TRY(read_head(&src, &type, &out_head->shape, err));
   out_head->dtype = type->dtype;
@@ -125,13 +126,12 @@ static void convert(weir_tensor *t, const type_row *type, const uint8_t *raw) {
 }
 
 static weir_status read_data(const weir_allocator *alloc, source *src,
-                             weir_bytes bytes, const type_row *type,
-                             const weir_shape *shape, weir_tensor **out_tensor,
-                             weir_error *err) {
+                             const type_row *type, const weir_shape *shape,
+                             weir_tensor **out_tensor, weir_error *err) {
   size_t count = (size_t)weir_shape_elements(shape), want = 0;
   if (!weir_size_mul(count, type->bytes, &want))
     return fail(src, "its shape is too large", err);
-  WEIR_TRY(check_length(src, bytes, want, err));
+  WEIR_TRY(check_length(src, want, err));
   weir_tensor *t = NULL;
   WEIR_TRY(weir_tensor_create_shaped(alloc, type->dtype, shape, &t, err));
   uint8_t *raw = (uint8_t *)t->data + (t->bytes - want);
@@ -149,7 +149,7 @@ static weir_status read_data(const weir_allocator *alloc, source *src,
 weir_status weir_idx_read(const weir_allocator *alloc, weir_bytes bytes,
                           const char *file, weir_tensor **out_tensor,
                           weir_error *err) {
-  source src = {weir_reader_of(bytes.data, bytes.size), NULL, file};
+  source src = {bytes, weir_reader_of(bytes.data, bytes.size), NULL, file};
   const type_row *type = NULL;
   weir_shape shape;
   weir_status s = WEIR_OK;
@@ -158,8 +158,7 @@ weir_status weir_idx_read(const weir_allocator *alloc, weir_bytes bytes,
     s = weir_inflate_open(alloc, bytes, WEIR_INFLATE_GZIP, file, &src.gzip,
                           err);
   if (s == WEIR_OK) s = read_head(&src, &type, &shape, err);
-  if (s == WEIR_OK)
-    s = read_data(alloc, &src, bytes, type, &shape, out_tensor, err);
+  if (s == WEIR_OK) s = read_data(alloc, &src, type, &shape, out_tensor, err);
   weir_inflate_close(src.gzip);
   return s;
 }

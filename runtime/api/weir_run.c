@@ -68,7 +68,7 @@ static weir_status find_fetches(run_io *io, const weir_graph *graph,
 static weir_status find_nodes(const weir_allocator *alloc,
                               const weir_graph *graph, const char *const *names,
                               size_t count, weir_node_id **out_nodes,
-                              size_t *out_count, weir_error *err) {
+                              weir_error *err) {
   if (count == 0) return WEIR_OK;
   if (names == NULL) return weir_fail_null(err, "targets or dump");
   *out_nodes = weir_alloc_array(alloc, count, sizeof **out_nodes);
@@ -76,7 +76,6 @@ static weir_status find_nodes(const weir_allocator *alloc,
     return weir_fail_memory(err, count * sizeof **out_nodes);
   for (size_t i = 0; i < count; i++)
     WEIR_TRY(weir_find_node(graph, names[i], &(*out_nodes)[i], err));
-  *out_count = count;
   return WEIR_OK;
 }
 
@@ -88,7 +87,8 @@ static weir_status run_io_init(run_io *io, weir_session *session,
   size_t feed_count = request->feed_count, fetch_count = request->fetch_count;
   io->alloc = alloc;
   io->targets = io->dump = NULL;
-  io->target_count = io->dump_count = 0;
+  io->target_count = request->target_count;
+  io->dump_count = opts->dump_count;
   io->feed_count = feed_count;
   io->fetch_count = fetch_count;
   io->feeds = few_or_alloc(alloc, io->few_feeds, feed_count, sizeof *io->feeds);
@@ -102,10 +102,9 @@ static weir_status run_io_init(run_io *io, weir_session *session,
   WEIR_TRY(find_feeds(io, session->graph, request->feeds, err));
   WEIR_TRY(find_fetches(io, session->graph, request->fetches, err));
   WEIR_TRY(find_nodes(alloc, session->graph, request->targets,
-                      request->target_count, &io->targets, &io->target_count,
-                      err));
+                      request->target_count, &io->targets, err));
   return find_nodes(alloc, session->graph, opts->dump, opts->dump_count,
-                    &io->dump, &io->dump_count, err);
+                    &io->dump, err);
 }
 
 /* Hands results and statuses back to the caller's fetches. */

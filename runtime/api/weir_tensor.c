@@ -5,13 +5,16 @@
 
 #include "runtime/api/weir_internal.h"
 
-static weir_status read_shape(weir_runtime *runtime, weir_dtype dtype,
-                              int32_t rank, const int64_t *dims,
-                              weir_shape *out_shape, weir_tensor **out_tensor,
-                              weir_error *err) {
+static weir_status check_handles(const weir_runtime *runtime,
+                                 weir_tensor **out_tensor, weir_error *err) {
   if (out_tensor == NULL) return weir_fail_null(err, "out_tensor");
   *out_tensor = NULL;
-  if (runtime == NULL) return weir_fail_null(err, "runtime");
+  return runtime != NULL ? WEIR_OK : weir_fail_null(err, "runtime");
+}
+
+static weir_status read_shape(weir_dtype dtype, int32_t rank,
+                              const int64_t *dims, weir_shape *out_shape,
+                              weir_error *err) {
   if (weir_dtype_size(dtype) == 0)
     return weir_fail(err, WEIR_W0004, NULL, "dtype is %d, which is none",
                      (int)dtype);
@@ -30,7 +33,8 @@ weir_status weir_tensor_create(weir_runtime *runtime, weir_dtype dtype,
                                int32_t rank, const int64_t *dims,
                                weir_tensor **out_tensor, weir_error *err) {
   weir_shape shape;
-  WEIR_TRY(read_shape(runtime, dtype, rank, dims, &shape, out_tensor, err));
+  WEIR_TRY(check_handles(runtime, out_tensor, err));
+  WEIR_TRY(read_shape(dtype, rank, dims, &shape, err));
   return weir_tensor_create_shaped(runtime->env.alloc, dtype, &shape,
                                    out_tensor, err);
 }
@@ -46,29 +50,35 @@ static weir_status check_bytes(const weir_shape *shape, weir_dtype dtype,
   return WEIR_OK;
 }
 
-/* The shape of |spec|, which |data| has the bytes of. */
+/* A spec that was read, with its shape. */
+typedef struct shaped_spec {
+  weir_tensor_spec spec;
+  weir_shape shape;
+} shaped_spec;
+
+/* |data| has the bytes of |spec|. */
 static weir_status read_spec(weir_runtime *runtime,
                              const weir_tensor_spec *spec, const void *data,
-                             weir_tensor_spec *out, weir_shape *out_shape,
-                             weir_tensor **out_tensor, weir_error *err) {
+                             shaped_spec *out, weir_tensor **out_tensor,
+                             weir_error *err) {
+  const weir_tensor_spec *s = &out->spec;
   if (out_tensor != NULL) *out_tensor = NULL;
   if (spec == NULL) return weir_fail_null(err, "spec");
-  WEIR_TRY(WEIR_OPTS_READ(weir_tensor_spec, out, spec, err));
-  WEIR_TRY(read_shape(runtime, out->dtype, out->rank, out->dims, out_shape,
-                      out_tensor, err));
-  return check_bytes(out_shape, out->dtype, data, out->bytes, err);
+  WEIR_TRY(WEIR_OPTS_READ(weir_tensor_spec, &out->spec, spec, err));
+  WEIR_TRY(check_handles(runtime, out_tensor, err));
+  WEIR_TRY(read_shape(s->dtype, s->rank, s->dims, &out->shape, err));
+  return check_bytes(&out->shape, s->dtype, data, s->bytes, err);
 }
 
 weir_status weir_tensor_from_data(weir_runtime *runtime,
                                   const weir_tensor_spec *spec,
                                   const void *data, weir_tensor **out_tensor,
                                   weir_error *err) {
-  weir_tensor_spec t;
-  weir_shape shape;
-  WEIR_TRY(read_spec(runtime, spec, data, &t, &shape, out_tensor, err));
-  WEIR_TRY(weir_tensor_create_shaped(runtime->env.alloc, t.dtype, &shape,
+  shaped_spec t;
+  WEIR_TRY(read_spec(runtime, spec, data, &t, out_tensor, err));
+  WEIR_TRY(weir_tensor_create_shaped(runtime->env.alloc, t.spec.dtype, &t.shape,
                                      out_tensor, err));
-  if (t.bytes != 0) memcpy((*out_tensor)->data, data, t.bytes);
+  if (t.spec.bytes != 0) memcpy((*out_tensor)->data, data, t.spec.bytes);
   return WEIR_OK;
 }
 
@@ -77,15 +87,15 @@ weir_status weir_tensor_from_memory(weir_runtime *runtime,
                                     void (*release)(void *self, void *data),
                                     void *self, weir_tensor **out_tensor,
                                     weir_error *err) {
-  weir_tensor_spec t;
-  weir_shape shape;
-  WEIR_TRY(read_spec(runtime, spec, data, &t, &shape, out_tensor, err));
+  shaped_spec t;
+  WEIR_TRY(read_spec(runtime, spec, data, &t, out_tensor, err));
+  weir_dtype dtype = t.spec.dtype;
   if (data == NULL) return weir_fail_null(err, "data");
-  if ((uintptr_t)data % weir_dtype_size(t.dtype) != 0)
+  if ((uintptr_t)data % weir_dtype_size(dtype) != 0)
     return weir_fail(err, WEIR_W0004, NULL,
                      "data is not aligned to %zu bytes, the size of %s",
-                     weir_dtype_size(t.dtype), weir_dtype_name(t.dtype));
-  weir_tensor_memory memory = {t.dtype, &shape, data, release, self};
+                     weir_dtype_size(dtype), weir_dtype_name(dtype));
+  weir_tensor_memory memory = {dtype, &t.shape, data, release, self};
   return weir_tensor_wrap(runtime->env.alloc, &memory, out_tensor, err);
 }
 

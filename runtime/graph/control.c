@@ -170,15 +170,18 @@ static weir_status carried_types(weir_shape_ctx *ctx, const weir_control *c,
   return WEIR_OK;
 }
 
-static weir_status stack_type(weir_shape_ctx *ctx, const weir_value *slice,
-                              const char *name, int size, int axis,
-                              weir_dim length, uint32_t output) {
+/* The type of |output|, which stacks output |o| of the body. */
+static weir_status stack_type(weir_shape_ctx *ctx, const weir_graph *body,
+                              uint32_t o, int axis, weir_dim length,
+                              uint32_t output) {
+  const weir_value *slice = out_value(body, o);
   weir_shape shape = *slice->shape;
   if (shape.rank < 0 || shape.rank == WEIR_MAX_RANK || axis > shape.rank)
     return weir_shape_fail(ctx, WEIR_W1125,
                            "%.*s is %s%s: slices like that do not stack on "
                            "axis %d",
-                           size, name, weir_dtype_name(slice->dtype),
+                           WEIR_SV(body->outputs[o].name),
+                           weir_dtype_name(slice->dtype),
                            weir_shape_text(ctx, &shape), axis);
   for (int d = shape.rank++; d > axis; d--) shape.dims[d] = shape.dims[d - 1];
   shape.dims[axis] = length;
@@ -220,9 +223,8 @@ static weir_status scan_types(weir_shape_ctx *ctx, const weir_control *c) {
   WEIR_TRY(carried_types(ctx, c, body));
   for (uint32_t i = 0; i < c->stacked; i++) {
     uint32_t o = c->carried + i;
-    WEIR_TRY(stack_type(ctx, out_value(body, o), body->outputs[o].name.data,
-                        (int)body->outputs[o].name.size,
-                        weir_control_axis(c, c->scanned + i), length, o));
+    WEIR_TRY(stack_type(ctx, body, o, weir_control_axis(c, c->scanned + i),
+                        length, o));
   }
   return WEIR_OK;
 }
@@ -246,9 +248,7 @@ static weir_status while_types(weir_shape_ctx *ctx, const weir_control *c) {
   WEIR_TRY(weir_shape_set(ctx, c->carried, &kScalar));
   for (uint32_t i = 0; i < c->stacked; i++) {
     uint32_t o = c->carried + i;
-    WEIR_TRY(stack_type(ctx, out_value(body, o), body->outputs[o].name.data,
-                        (int)body->outputs[o].name.size, 0,
-                        weir_dim_of(c->limit), o + 1));
+    WEIR_TRY(stack_type(ctx, body, o, 0, weir_dim_of(c->limit), o + 1));
   }
   return WEIR_OK;
 }

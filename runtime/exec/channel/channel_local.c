@@ -95,15 +95,15 @@ static void ended_aborted(const local_channel *ch, ended_list *out,
 
 /* The receiver's end: fails when the sizes differ. */
 static void received(ended_list *out, weir_channel_done *done, uint32_t edge,
-                     void *dst, size_t wanted, const void *src, size_t sent) {
-  if (sent != wanted) {
+                     void *dst, size_t wanted, weir_bytes sent) {
+  if (sent.size != wanted) {
     ended(out, done,
           weir_fail(&out->err, WEIR_W9001, NULL,
-                    "edge %u: %zu bytes were sent, %zu wanted", edge, sent,
+                    "edge %u: %zu bytes were sent, %zu wanted", edge, sent.size,
                     wanted));
     return;
   }
-  if (sent > 0) memcpy(dst, src, sent);
+  if (sent.size > 0) memcpy(dst, sent.data, sent.size);
   ended(out, done, WEIR_OK);
 }
 
@@ -166,7 +166,7 @@ static void local_send(weir_channel *channel, uint32_t edge, uint64_t step,
     ended_aborted(ch, &out, done);
   } else if (c != NULL && c->waiting_recv) {
     c->waiting_recv = false;
-    received(&out, c->done, edge, c->dst, c->bytes, src, bytes);
+    received(&out, c->done, edge, c->dst, c->bytes, (weir_bytes){src, bytes});
     ended(&out, done, WEIR_OK);
   } else if (cells == NULL || (c = free_cell(ch, cells, step)) == NULL) {
     ended_memory(&out, done, sizeof(cell));
@@ -254,11 +254,11 @@ static void local_recv(weir_channel *channel, uint32_t edge, uint64_t step,
     if (c->failed != NULL)
       take_error(ch, c, &out, done);
     else
-      received(&out, done, edge, dst, bytes, c->data, c->bytes);
+      received(&out, done, edge, dst, bytes, (weir_bytes){c->data, c->bytes});
     admit_sender(ch, cells, &out);
   } else if (c != NULL && c->waiting_send) { /* past the FIFO's end */
     c->waiting_send = false;
-    received(&out, done, edge, dst, bytes, c->src, c->bytes);
+    received(&out, done, edge, dst, bytes, (weir_bytes){c->src, c->bytes});
     ended(&out, c->done, WEIR_OK);
   } else if (cells == NULL || (c = free_cell(ch, cells, step)) == NULL) {
     ended_memory(&out, done, sizeof(cell));

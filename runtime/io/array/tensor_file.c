@@ -13,17 +13,21 @@
 
 enum { kShownNames = 8 };
 
-typedef weir_sv (*name_at_fn)(const void *self, size_t i);
+/* Names of a file's tensors. */
+typedef struct name_list {
+  size_t count;
+  weir_sv (*at)(const void *self, size_t i);
+  const void *self;
+} name_list;
 
 /* --- members --- */
 
 /* A few of the names, as a hint. */
-static void hint_names(size_t count, name_at_fn name_at, const void *self,
-                       weir_error *err) {
+static void hint_names(const name_list *names, weir_error *err) {
   char text[sizeof err->hint];
   size_t used = 0;
-  for (size_t i = 0; err != NULL && i < count && i < kShownNames; i++) {
-    weir_sv name = name_at(self, i);
+  for (size_t i = 0; err != NULL && i < names->count && i < kShownNames; i++) {
+    weir_sv name = names->at(names->self, i);
     if (name.size + 3 > sizeof text - used) break;
     if (i > 0) text[used++] = ',';
     if (i > 0) text[used++] = ' ';
@@ -32,17 +36,19 @@ static void hint_names(size_t count, name_at_fn name_at, const void *self,
   }
   if (used > 0)
     weir_hint(err, "it holds %.*s%s", (int)used, text,
-              count > kShownNames ? ", ..." : "");
+              names->count > kShownNames ? ", ..." : "");
 }
 
 /* Finds |member| among the names; NULL finds the only one. */
-static weir_status find(const char *file, const char *member, size_t count,
-                        name_at_fn name_at, const void *self, size_t *out_i,
+static weir_status find(const char *file, const char *member,
+                        const name_list *names, size_t *out_i,
                         weir_error *err) {
+  size_t count = names->count;
   weir_mark at = {.file = file};
   weir_sv want = weir_sv_from(member), near;
   for (size_t i = 0; i < count; i++)
-    if (member == NULL ? count == 1 : weir_sv_equal(name_at(self, i), want)) {
+    if (member == NULL ? count == 1
+                       : weir_sv_equal(names->at(names->self, i), want)) {
       *out_i = i;
       return WEIR_OK;
     }
@@ -54,11 +60,12 @@ static weir_status find(const char *file, const char *member, size_t count,
   else
     s = weir_fail(err, WEIR_W4010, &at, "the file holds no tensor '%.200s'",
                   member);
-  near = weir_nearest_name(want, member != NULL ? count : 0, name_at, self);
+  near = weir_nearest_name(want, member != NULL ? count : 0, names->at,
+                           names->self);
   if (near.size > 0)
     weir_hint(err, "did you mean '%.*s'?", WEIR_SV(near));
   else
-    hint_names(count, name_at, self, err);
+    hint_names(names, err);
   return s;
 }
 
@@ -80,8 +87,9 @@ static weir_status read_member(const weir_format *f,
   void *self = NULL;
   size_t i = 0;
   weir_status s = f->open(in, &self, err);
-  if (s == WEIR_OK)
-    s = find(in->name, member, f->count(self), f->name_at, self, &i, err);
+  name_list names = {.at = f->name_at, .self = self};
+  if (s == WEIR_OK) names.count = f->count(self);
+  if (s == WEIR_OK) s = find(in->name, member, &names, &i, err);
   if (s == WEIR_OK) s = f->get(self, i, out_tensor, err);
   if (s == WEIR_OK && in->file == NULL && (*out_tensor)->read_only)
     s = own(in, out_tensor, err);

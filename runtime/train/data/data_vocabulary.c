@@ -17,8 +17,9 @@ static weir_status from_list(const weir_source_context *context,
   weir_sv *texts = weir_arena_array(context->arena, list->count, sizeof *texts);
   if (texts == NULL) return weir_fail_memory(err, list->count * sizeof *texts);
   for (uint32_t i = 0; i < list->count; i++) texts[i] = list->items[i]->text;
-  return weir_vocabulary_from(context->env->alloc, texts, list->count,
-                              spec->unknown, "vocabulary", out, err);
+  weir_vocabulary_list written = {texts, list->count, spec->unknown,
+                                  "vocabulary"};
+  return weir_vocabulary_from(context->env->alloc, &written, out, err);
 }
 
 static weir_status from_file(const weir_source_context *context,

@@ -99,8 +99,10 @@ weir_sv weir_vocabulary_text(const weir_vocabulary *v, int32_t index) {
   return v->texts[index];
 }
 
-static weir_status fill(weir_vocabulary *v, const weir_sv *texts, size_t count,
-                        weir_sv unknown, const char *file, weir_error *err) {
+static weir_status fill(weir_vocabulary *v, const weir_vocabulary_list *list,
+                        weir_error *err) {
+  const weir_sv *texts = list->texts, unknown = list->unknown;
+  size_t count = list->count;
   bool is_new = false, listed = false;
   for (size_t i = 0; i < count; i++)
     listed = listed || weir_sv_equal(texts[i], unknown);
@@ -109,7 +111,7 @@ static weir_status fill(weir_vocabulary *v, const weir_sv *texts, size_t count,
     v->unknown = 0;
   }
   for (size_t i = 0; i < count; i++) {
-    weir_mark at = {.file = file, .line = (uint32_t)(i + 1), .col = 1};
+    weir_mark at = {.file = list->file, .line = (uint32_t)(i + 1), .col = 1};
     size_t bad = 0;
     if (!weir_utf8_valid(texts[i], &bad))
       return weir_fail(err, WEIR_W4032, &at,
@@ -124,11 +126,10 @@ static weir_status fill(weir_vocabulary *v, const weir_sv *texts, size_t count,
 }
 
 weir_status weir_vocabulary_from(const weir_allocator *alloc,
-                                 const weir_sv *texts, size_t count,
-                                 weir_sv unknown, const char *file,
+                                 const weir_vocabulary_list *list,
                                  weir_vocabulary **out, weir_error *err) {
-  WEIR_TRY(create(alloc, count + 1, out, err));
-  weir_status s = fill(*out, texts, count, unknown, file, err);
+  WEIR_TRY(create(alloc, list->count + 1, out, err));
+  weir_status s = fill(*out, list, err);
   if (s != WEIR_OK) {
     weir_vocabulary_release(*out);
     *out = NULL;
@@ -199,8 +200,8 @@ weir_status weir_vocabulary_parse(const weir_allocator *alloc, weir_sv content,
   else if (count == 0)
     s = weir_fail(err, WEIR_W4032, &at, "the vocabulary is empty");
   if (s == WEIR_OK) s = split(copy, content.size, texts, count, file, err);
-  if (s == WEIR_OK)
-    s = weir_vocabulary_from(alloc, texts, count, unknown, file, out, err);
+  weir_vocabulary_list list = {texts, count, unknown, file};
+  if (s == WEIR_OK) s = weir_vocabulary_from(alloc, &list, out, err);
   weir_arena_release(&arena);
   return s;
 }

@@ -28,11 +28,17 @@ weir_status weir_vocabulary_builder_finish(
     const weir_vocabulary_builder *builder, int64_t size, weir_sv unknown,
     weir_vocabulary **out_vocabulary, weir_error *err);
 
-/* The |count| texts in their order, which must differ. |unknown| (empty: none)
- * is one of them or is put first. Errors: W4032, W6001. */
+/* A vocabulary as it is written. */
+typedef struct weir_vocabulary_list {
+  const weir_sv *texts; /* in their order; they must differ */
+  size_t count;
+  weir_sv unknown;  /* one of them, or is put first; empty: none */
+  const char *file; /* for errors */
+} weir_vocabulary_list;
+
+/* Errors: W4032, W6001. */
 weir_status weir_vocabulary_from(const weir_allocator *alloc,
-                                 const weir_sv *texts, size_t count,
-                                 weir_sv unknown, const char *file,
+                                 const weir_vocabulary_list *list,
                                  weir_vocabulary **out_vocabulary,
                                  weir_error *err);
 /* Reads the content of a vocabulary file, which |file| names in messages.

@@ -62,30 +62,36 @@ static weir_status describe_machine(weir_costs *costs, weir_error *err) {
 
 /* ---- Files */
 
-static void warn(const weir_diag_sink *sink, const char *path, bool again,
-                 const weir_cost_fact *fact, weir_sv here) {
+/* A cost file that is read. */
+typedef struct cost_source {
+  const char *path;
+  bool again;                 /* to measure once more: it may be missing */
+  const weir_diag_sink *sink; /* of warnings; may be NULL */
+} cost_source;
+
+static void warn(const cost_source *from, const weir_cost_fact *fact,
+                 weir_sv here) {
   weir_error warning = WEIR_ERROR_INIT;
   weir_diag diag;
-  if (sink == NULL) return;
+  if (from->sink == NULL) return;
   (void)weir_fail(&warning, WEIR_W3046, NULL,
                   "%.100s was measured elsewhere: its %.*s is \"%.150s\", "
                   "here it is \"%.150s\"",
-                  path, WEIR_SV(fact->name), fact->text.data,
+                  from->path, WEIR_SV(fact->name), fact->text.data,
                   here.size == 0 ? "" : here.data);
-  if (again)
+  if (from->again)
     weir_hint(&warning, "its earlier contents were dropped");
   else
     weir_hint(&warning, "measure here: --calibrate");
   weir_diag_init(&diag, &warning);
   diag.severity = WEIR_SEVERITY_WARNING;
-  sink->report(sink->self, &diag);
+  from->sink->report(from->sink->self, &diag);
 }
 
 /* Compares the facts of the file with this machine's; the first difference is a
  * warning. */
 static weir_status compare(weir_runtime *runtime, const weir_costs *costs,
-                           const char *path, bool again,
-                           const weir_diag_sink *sink, bool *same,
+                           const cost_source *from, bool *same,
                            weir_error *err) {
   weir_costs *here = NULL;
   weir_sv text;
@@ -93,17 +99,15 @@ static weir_status compare(weir_runtime *runtime, const weir_costs *costs,
   weir_status s = describe_machine(here, err);
   const weir_cost_fact *f =
       s == WEIR_OK ? weir_costs_differ(costs, here, &text) : NULL;
-  if (f != NULL) warn(sink, path, again, f, text);
+  if (f != NULL) warn(from, f, text);
   *same = f == NULL;
   weir_costs_release(here);
   return s;
 }
 
-/* |again|: the file may be missing, and costs of another machine are dropped,
- * as they will be measured again. */
-static weir_status read_costs(weir_runtime *runtime, const char *path,
-                              bool again, const weir_diag_sink *sink,
+static weir_status read_costs(weir_runtime *runtime, const cost_source *from,
                               weir_costs **out_costs, weir_error *err) {
+  const char *path = from->path;
   const weir_fs *fs = runtime->env.fs;
   weir_file file = {0};
   weir_error missing = WEIR_ERROR_INIT;
@@ -112,7 +116,7 @@ static weir_status read_costs(weir_runtime *runtime, const char *path,
   *out_costs = NULL;
   weir_status s = fs->read(fs->self, NULL, path, WEIR_COST_FILE_BYTES, false,
                            &file, &missing);
-  if (s == WEIR_NOT_FOUND && again) return WEIR_OK;
+  if (s == WEIR_NOT_FOUND && from->again) return WEIR_OK;
   if (s != WEIR_OK) {
     weir_error_copy(err, &missing);
     return s;
@@ -120,8 +124,8 @@ static weir_status read_costs(weir_runtime *runtime, const char *path,
   weir_sv text = {(const char *)file.bytes.data, file.bytes.size};
   s = weir_costs_read(runtime->env.alloc, text, path, &costs, err);
   fs->close(fs->self, &file);
-  if (s == WEIR_OK) s = compare(runtime, costs, path, again, sink, &same, err);
-  if (s == WEIR_OK && (same || !again))
+  if (s == WEIR_OK) s = compare(runtime, costs, from, &same, err);
+  if (s == WEIR_OK && (same || !from->again))
     *out_costs = costs;
   else
     weir_costs_release(costs);
@@ -205,11 +209,11 @@ static weir_status measure(weir_runtime *runtime, const weir_place_request *r,
 weir_status weir_plan_costs_find(weir_runtime *runtime, const weir_plan_opts *o,
                                  const weir_place_request *r,
                                  weir_costs **costs, weir_error *err) {
+  cost_source from = {o->costs, o->calibrate, r->sink};
   if (o->before != NULL && o->costs == NULL && !o->calibrate &&
       o->before->placing->costs != NULL)
     *costs = weir_costs_ref(o->before->placing->costs);
-  if (o->costs != NULL)
-    WEIR_TRY(read_costs(runtime, o->costs, o->calibrate, r->sink, costs, err));
+  if (o->costs != NULL) WEIR_TRY(read_costs(runtime, &from, costs, err));
   if (!o->calibrate) return WEIR_OK;
   WEIR_TRY(measure(runtime, r, costs, err));
   return o->costs == NULL ? WEIR_OK

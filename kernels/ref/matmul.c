@@ -13,6 +13,7 @@ typedef struct side {
   const void *data;
   int64_t outer, summed; /* sizes */
   int64_t outer_stride, summed_stride;
+  int64_t at; /* where the matrix begins */
 } side;
 
 /* |left|: the matrix is [outer, summed], else [summed, outer]; |swapped|: the
@@ -45,12 +46,13 @@ static void batch(weir_iter *it, int i, const weir_operand *x) {
   for (int32_t d = 0; d < it->rank; d++) it->strides[i][d] *= size;
 }
 
-static void multiply(weir_dtype dtype, const side *a, int64_t a_at,
-                     const side *b, int64_t b_at, void *y, int64_t y_at) {
+static void multiply(weir_dtype dtype, const side *a, const side *b, void *y,
+                     int64_t y_at) {
   for (int64_t m = 0; m < a->outer; m++)
     for (int64_t n = 0; n < b->outer; n++) {
-      weir_row row = {a->data, a_at + m * a->outer_stride, a->summed_stride};
-      weir_row column = {b->data, b_at + n * b->outer_stride, b->summed_stride};
+      weir_row row = {a->data, a->at + m * a->outer_stride, a->summed_stride};
+      weir_row column = {b->data, b->at + n * b->outer_stride,
+                         b->summed_stride};
       int64_t to = y_at + m * b->outer + n;
       if (weir_dtype_is_float(dtype))
         weir_put_f64(dtype, y, to, weir_dot_f64(dtype, row, column, a->summed));
@@ -74,7 +76,9 @@ static weir_status run(const weir_args *args) {
   batch(&it, 1, b);
   assert(left.summed == right.summed); /* the op's shape rule */
   for (; it.left > 0; weir_iter_next(&it)) {
-    multiply(y->dtype, &left, it.at[0], &right, it.at[1], args->io[2], y_at);
+    left.at = it.at[0];
+    right.at = it.at[1];
+    multiply(y->dtype, &left, &right, args->io[2], y_at);
     y_at += left.outer * right.outer;
   }
   return WEIR_OK;

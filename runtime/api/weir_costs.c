@@ -65,7 +65,8 @@ static weir_status describe_machine(weir_costs *costs, weir_error *err) {
 /* A cost file that is read. */
 typedef struct cost_source {
   const char *path;
-  bool again;                 /* to measure once more: it may be missing */
+  bool again; /* measured once more: the file may be missing, and costs of
+               * another machine are dropped */
   const weir_diag_sink *sink; /* of warnings; may be NULL */
 } cost_source;
 

@@ -9,7 +9,7 @@
 /* Another place that an error is about. */
 typedef struct weir_yaml_label {
   const weir_mark *at;
-  const char *text; /* what is there */
+  const char *text; /* beside the place */
 } weir_yaml_label;
 
 /* Reports one error: the first fills |err|, each goes to the sink, with |other|

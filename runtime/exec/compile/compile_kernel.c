@@ -200,7 +200,7 @@ typedef struct group_parts {
 
 /* A group as kernels see it, and the one that takes it. */
 typedef struct group_choice {
-  group_parts parts;                   /* what |group| points to */
+  group_parts parts;                   /* the lists of |group| */
   weir_group *group;                   /* in the arena: kernels may keep it */
   const weir_group_kernel_def *kernel; /* NULL: none accepts */
   char refusals[512];                  /* of those before it, by name */

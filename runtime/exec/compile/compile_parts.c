@@ -102,7 +102,7 @@ static weir_status find_edge(const weir_compiler *c, weir_node_id maker,
                    c->part);
 }
 
-/* What comes to this part from another one: a value, or the token that a node
+/* An arrival at this part from another one: a value, or the token that a node
  * has ended. */
 typedef struct crossing {
   const weir_compile_part *from;

@@ -10,8 +10,8 @@ typedef struct weir_wanted weir_wanted;
 
 /* Runs of a session: a program found, a step, variables committed. */
 
-/* Runs what the fetches and targets need. Blocks. Returns the first failure, in
- * node order; see weir_exec_fetch. */
+/* Runs the nodes that fetches and targets need. Blocks. Returns the first
+ * failure, in node order; see weir_exec_fetch. */
 weir_status weir_exec_run(weir_exec_session *session,
                           const weir_exec_request *request, weir_error *err);
 

@@ -18,7 +18,7 @@ static const weir_attr_def *def_of(const weir_given_attr *given) {
   return &given->op->attrs[given->index];
 }
 
-/* |c| is what was given, or an item of it. */
+/* |c| is the given value, or an item of it. */
 static bool refuse(weir_loader *l, const weir_scope *scope,
                    const weir_given_attr *given, const weir_const *c) {
   char text[80];

@@ -234,6 +234,7 @@ static weir_status forward_ports(weir_grad_state *ctx, weir_pass *pass,
     weir_value_id value = WEIR_NO_VALUE;
     if (saves->values[i] != WEIR_NO_VALUE) {
       value = pass->values[saves->values[i]];
+      assert(value != WEIR_NO_VALUE); /* saved values are forward ones */
     } else {
       weir_named_attr attrs[3];
       type_attrs(&saves->other->graph->values[saves->other_values[i]], attrs);

@@ -8,12 +8,12 @@
 
 /* Differentiates |body|, of |g|'s node: for the outputs that are seeded and the
  * inputs that are wanted, which have |roles| (WEIR_BODY_*; NULL: all FIXED).
- * Lists are in |g|'s arena. Only the graph must be released. Nests as deep as
- * bodies. */
+ * Lists are in |g|'s arena. Only the graph must be released. Recurses as deep
+ * as bodies nest. */
 weir_status weir_joint_make(weir_control_grad *g, const weir_graph *body,
                             const uint8_t *roles, weir_joint *out);
 
-/* What a forward part saves, as outputs after the body's own. */
+/* The values that a forward part saves, as outputs after the body's own. */
 typedef struct weir_joint_saves {
   const weir_value_id *values; /* of the joint; WEIR_NO_VALUE: zeros */
   uint32_t count;

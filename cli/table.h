@@ -40,7 +40,7 @@
 
 #define QUIET FLAG("quiet", 'q', quiet, "no summary line")
 #define FULL FLAG("full", 0, full, "print every element of large tensors")
-/* --json, by what it is short for. */
+/* --json, short for --format json or for a form of the command. */
 #define JSON FLAG("json", 0, json, "as JSON")
 #define JSON_FORMAT FLAG("json", 0, json, "the same as --format json")
 #define JSON_LINES FLAG("json", 0, json, "print JSON, one object a line")

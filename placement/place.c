@@ -241,17 +241,18 @@ static weir_status placing_begin(const weir_allocator *alloc,
   return s;
 }
 
-/* ---- What is placed first: the graph's main purpose */
+/* ---- The first plan: the graph's main purpose */
 
 /* One call of weir_place_graph or weir_placing_create. */
 typedef struct placer {
   const weir_place_request *request;
   weir_placing *placing;
-  weir_goal *goal, *main; /* what is wanted; what gives homes: maybe the same */
-  weir_cut *cut;          /* of |goal|; NULL: the caller wants the homes only */
-  weir_cut *first_cut;    /* of |main| */
-  weir_plan *first;       /* of |main|; or NULL */
-  bool is_first_wanted;   /* the two cuts are the same graph */
+  weir_goal *goal;      /* the request's */
+  weir_goal *main;      /* the one that gives homes: maybe the same */
+  weir_cut *cut;        /* of |goal|; NULL: the caller wants the homes only */
+  weir_cut *first_cut;  /* of |main| */
+  weir_plan *first;     /* of |main|; or NULL */
+  bool is_first_wanted; /* the two cuts are the same graph */
 } placer;
 
 static void placer_end(placer *p) {
@@ -283,7 +284,7 @@ static weir_status cut(const weir_goal *goal, const weir_shape *given,
   return s;
 }
 
-/* The plan that gives homes. Where it is that of what is wanted, it begins as
+/* The plan that gives homes. Where it is the requested plan, it begins as
  * the caller wants. */
 static weir_status plan_main(placer *p, weir_error *err) {
   weir_plan_start start = {0};

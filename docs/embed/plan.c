@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Plans from C: makes a plan of a graph for three tasks, asks why a node is
  * where it is and what it would cost elsewhere, pins it elsewhere, runs the
- * graph by that plan, and compares the step with what was predicted.
+ * graph by that plan, and compares the step with the prediction.
  *   cc plan.c $(pkg-config --cflags --libs weir) -o plan && ./plan */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,8 +24,8 @@ typedef struct changes {
   char moves[128], stays[128];
 } changes;
 
-/* Prints where |name| is, why, and what other devices would give. Leaves in
- * |c| that it goes to the best of these, and |with| stays. */
+/* Prints the device of |name|, the reason, and the step on other devices.
+ * Leaves in |c| that it goes to the best of these, and |with| stays. */
 static weir_status explain(const weir_plan *plan, const char *name,
                            const char *with, changes *c, weir_error *err) {
   weir_plan_node node = {.struct_size = sizeof node};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Trains from C: a callback for every step, a stop when the loss is small, an
- * evaluation, and a run with what was learnt.
+ * evaluation, and a run with the trained variables.
  *   cc train.c $(pkg-config --cflags --libs weir) -o train && ./train */
 #include <stdio.h>
 #include <weir.h>

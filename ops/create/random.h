@@ -44,7 +44,7 @@ weir_status weir_rule_normal(weir_shape_ctx *ctx);
   .refuses = {WEIR_RANDOM_REFUSES}, .flags = WEIR_OP_RANDOM,            \
   .shape = weir_rule_attr_shape, .cost = weir_cost_math
 
-/* The same of normal and truncated_normal; |stddev_doc| says of what stddev
+/* The same of normal and truncated_normal; |stddev_doc| describes stddev
  * is. */
 #define WEIR_NORMAL_FIELDS(stddev_doc)                             \
   .doc = WEIR_RANDOM_DOC, .source = WEIR_RANDOM_SOURCE,            \

@@ -6,7 +6,7 @@
 #include "ops/grads.h"
 #include "ops/rules.h"
 
-/* What losses of the differences of two tensors share: mse and huber. */
+/* Rules of losses of the difference of two tensors: mse and huber. */
 
 /* Inputs 0 and 1 have one shape; so has the output with the attribute
  * `reduction` none, else it is a number. Errors: W2010. */

@@ -6,7 +6,7 @@
 #include "ops/fold.h"
 #include "ops/grads.h"
 
-/* What max and min share. */
+/* The rules of max and min. */
 
 /* dy goes to a where |first|, a comparison, holds of a and b, else to b. */
 weir_status weir_grad_of_either(weir_grad_ctx *ctx, const char *first);

@@ -13,7 +13,7 @@ static int64_t clamp(int64_t at, int64_t size, int64_t low, int64_t high) {
   return at < low ? low : at > high ? high : at;
 }
 
-/* What Python's slice(start, stop, step) takes of |size| elements; |step| is
+/* The elements of Python's slice(start, stop, step), of |size|; |step| is
  * not 0. A |stop| of INT64_MAX, or of INT64_MIN with a negative step, is the
  * end. */
 static weir_slice resolve(int64_t size, int64_t start, int64_t stop,

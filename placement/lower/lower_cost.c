@@ -126,7 +126,7 @@ static weir_status call_cost(const weir_graph *g, weir_node_id id,
   return WEIR_OK;
 }
 
-/* What node |id| costs on a device of |model|; |*source| says where the figure
+/* The cost of node |id| on a device of |model|; |*source| says where the figure
  * is from. Errors: W2008. */
 static weir_status node_cost(const weir_graph *g, weir_node_id id,
                              const weir_device_model *model, int64_t *out_ns,

@@ -119,7 +119,7 @@ void weir_schedule_memory_release(weir_scheduler *s) {
   weir_free(s->alloc, m);
 }
 
-/* Forgets what was placed, before a run. false: out of memory. */
+/* Forgets the placed buffers, before a run. false: out of memory. */
 static bool reset(weir_scheduler *s) {
   const weir_place_problem *p = s->p;
   weir_schedule_memory *m = s->memory;

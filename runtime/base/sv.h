@@ -34,7 +34,7 @@ static inline bool weir_sv_starts_with(weir_sv a, const char *prefix) {
   return a.size >= n && memcmp(a.data, prefix, n) == 0;
 }
 
-/* What stands before name |i| of |count| in a list: "a, b or c". */
+/* The separator before name |i| of |count| in a list: "a, b or c". */
 static inline const char *weir_sv_before(size_t i, size_t count) {
   return i == 0 ? "" : i + 1 == count ? " or " : ", ";
 }

@@ -8,7 +8,7 @@
 
 /* Names of tensors that are to be written: callers may pass anything. */
 
-/* What holds the names, and which it takes. */
+/* The form that holds the names, and the names it takes. */
 typedef struct weir_names {
   size_t count;
   const void *self;

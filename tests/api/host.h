@@ -33,8 +33,8 @@ static inline void host_free(void *self, void *ptr) {
   free(ptr);
 }
 
-/* What a program does with a runtime of |h|'s memory, all of it given back but
- * |out|, which is kept past the runtime. */
+/* A program's use of a runtime of |h|'s memory, all of it given back but |out|,
+ * which is kept past the runtime. */
 typedef weir_status (*host_scenario)(host *h, uint64_t limit, weir_tensor **out,
                                      weir_error *err);
 

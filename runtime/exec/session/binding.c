@@ -55,7 +55,7 @@ static weir_status bind(weir_exec_session *session, const weir_wanted *wanted,
                         weir_exec_fetch *fetches, weir_binding **out_binding,
                         weir_error *err);
 
-/* What the lane computes for itself before each step. */
+/* The lane's own work before each step. */
 static weir_status bind_varying(weir_binding *b, const weir_wanted *given,
                                 lane *l, weir_error *err) {
   const weir_allocator *a = b->session->env->alloc;
@@ -154,7 +154,7 @@ static weir_status check_apart(const weir_binding *b, weir_error *err) {
   return s;
 }
 
-/* Takes references to what all lanes share. */
+/* Takes references to the tensors that all lanes share. */
 static weir_status share_inputs(weir_binding *b, const weir_exec_feed *feeds,
                                 uint32_t count, weir_error *err) {
   b->inputs =
@@ -296,7 +296,7 @@ static weir_status refresh(weir_binding *b, weir_error *err) {
   return s;
 }
 
-/* What a default that varies is in this step, then the step. */
+/* Computes the defaults that vary, then the step. */
 static weir_status lane_step(weir_binding *b, lane *l,
                              const weir_run_options *options, weir_error *err) {
   if (l->varying != NULL) {

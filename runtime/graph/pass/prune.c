@@ -15,7 +15,7 @@ static const weir_graph *main_body(const weir_control *c,
   return bodies[c->kind == WEIR_CONTROL_WHILE ? 1 : 0];
 }
 
-/* Marks what the outputs |out| of |body| need; |live| is by node. */
+/* Marks the nodes that the outputs |out| of |body| need; |live| is by node. */
 static void mark_body(const weir_graph *body, const bool *out, bool *live) {
   memset(live, 0, body->node_count * sizeof *live);
   for (uint32_t i = 0; i < body->output_count; i++)
@@ -161,8 +161,8 @@ typedef struct new_attrs {
   weir_dim length;
 } new_attrs;
 
-/* Counts and axes of what is left. A scan that scans nothing any more has its
- * number of turns from a value that it scanned. */
+/* Counts and axes of the remaining values. A scan that scans nothing any more
+ * has its number of turns from a value that it scanned. */
 static weir_status fill_attrs(const weir_pass *pass, const weir_node *node,
                               const weir_pruned *p, weir_arena *arena,
                               new_attrs *n, weir_error *err) {

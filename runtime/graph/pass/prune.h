@@ -6,9 +6,9 @@
 #include "runtime/graph/pass/pass.h"
 #include "runtime/graph/pass/pass_simplify.h"
 
-/* What is left of a node with bodies when only some of its outputs are wanted:
- * stacks nobody reads, carried values that serve nothing, and what bodies do
- * not read are dropped, within bodies as well. */
+/* The rest of a node with bodies when only some of its outputs are wanted:
+ * stacks without readers, carried values without use, and the work that bodies
+ * do not read are dropped, within bodies as well. */
 typedef struct weir_pruned {
   weir_graph *bodies[2]; /* simplified; one reference each */
   bool *in;              /* per input of the node: kept */

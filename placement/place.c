@@ -109,6 +109,11 @@ static weir_status plan_begin(const weir_placing *placing, weir_plan **out,
   return WEIR_OK;
 }
 
+static weir_status no_such_node(const weir_place_wish *w, weir_error *err) {
+  return weir_fail(err, WEIR_W0002, NULL, "the plan has no node called %.*s",
+                   WEIR_SV(w->node));
+}
+
 /* Wishes as pins of |graph|'s nodes, which the caller frees. */
 static weir_status find_wishes(const weir_placing *p, const weir_graph *graph,
                                bool all, weir_place_pin **out, uint32_t *count,
@@ -122,8 +127,7 @@ static weir_status find_wishes(const weir_placing *p, const weir_graph *graph,
     if (id != UINT32_MAX)
       (*out)[(*count)++] = (weir_place_pin){id, w->device};
     else if (all)
-      return weir_fail(err, WEIR_W0002, NULL,
-                       "the plan has no node called %.*s", WEIR_SV(w->node));
+      return no_such_node(w, err);
   }
   return WEIR_OK;
 }
@@ -132,12 +136,11 @@ static weir_status lower(weir_plan *plan, const weir_graph *graph,
                          const weir_plan_start *start, weir_error *err) {
   const weir_placing *p = plan->placing;
   weir_place_pin *pins = NULL;
-  weir_lower_options lower = {
-      .strictness = p->options.strictness,
-      .logical = p->logical,
-      .sink = start->request != NULL ? start->request->sink : NULL,
-      .costs = p->costs,
-      .homes = &p->homes};
+  weir_lower_options lower = {.strictness = p->options.strictness,
+                              .logical = p->logical,
+                              .sink = start->sink,
+                              .costs = p->costs,
+                              .homes = &p->homes};
   weir_status s =
       find_wishes(p, graph, start->wishes, &pins, &lower.pin_count, err);
   lower.pins = pins;
@@ -284,17 +287,42 @@ static weir_status cut(const weir_goal *goal, const weir_shape *given,
   return s;
 }
 
+/* The requested plan; |half|: another was made before, for the homes. */
+static weir_plan_start wanted(const placer *p, bool half) {
+  const weir_place_request *r = p->request;
+  return (weir_plan_start){.request = r,
+                           .sink = r->sink,
+                           .given = true,
+                           .wishes = true,
+                           .half = half};
+}
+
 /* The plan that gives homes. Where it is the requested plan, it begins as
- * the caller wants. */
+ * the caller wants. Where that one follows, it repeats the warnings. */
 static weir_status plan_main(placer *p, weir_error *err) {
-  weir_plan_start start = {0};
   if (p->main == NULL)
     WEIR_TRY(weir_goal_create(p->request->graph, false, &p->main, err));
   WEIR_TRY(cut(p->main, NULL, NOMINAL_SIZE, &p->first_cut, err));
   p->is_first_wanted = p->cut != NULL && weir_cut_hash(p->cut->graph) ==
                                              weir_cut_hash(p->first_cut->graph);
-  if (p->is_first_wanted) start = (weir_plan_start){p->request, true, true};
+  weir_plan_start start = {.request = p->request, .half = p->cut != NULL};
+  if (p->cut == NULL) start.sink = p->request->sink;
+  if (p->is_first_wanted) start = wanted(p, false);
   return plan_make(p->placing, p->first_cut->graph, &start, &p->first, err);
+}
+
+/* A warning that homes go by rules, with the reason. */
+static void tell_rules(const placer *p, const weir_error *why) {
+  const weir_diag_sink *sink = p->request->sink;
+  weir_error warning = *why;
+  weir_diag diag;
+  if (sink == NULL) return;
+  weir_hint(&warning,
+            "the step is not placed, so its variables are spread by rules and "
+            "bytes");
+  weir_diag_init(&diag, &warning);
+  diag.severity = WEIR_SEVERITY_WARNING;
+  sink->report(sink->self, &diag);
 }
 
 /* Where there is no such plan, because a shape is not known or the step does
@@ -307,10 +335,25 @@ static weir_status decide_homes(placer *p, weir_error *err) {
     weir_error_copy(err, &why);
     return s;
   }
+  if (s != WEIR_OK) tell_rules(p, &why);
   if (p->main == NULL)
     WEIR_TRY(weir_goal_create(p->request->graph, true, &p->main, err));
   if (p->first != NULL) WEIR_TRY(weir_homes_take(p->placing, p->first, err));
   return weir_homes_fill(p->placing, p->main, err);
+}
+
+/* Programs that will be placed have some of the nodes each: a wish counts where
+ * its node is, but it must be somewhere. */
+static weir_status check_wishes(const placer *p, weir_error *err) {
+  const weir_placing *placing = p->placing;
+  for (uint32_t i = 0; i < placing->wish_count; i++) {
+    const weir_place_wish *w = &placing->wishes[i];
+    if (weir_place_find_in(p->request->graph, w->node) == UINT32_MAX &&
+        (p->first_cut == NULL ||
+         weir_place_find_in(p->first_cut->graph, w->node) == UINT32_MAX))
+      return no_such_node(w, err);
+  }
+  return WEIR_OK;
 }
 
 weir_status weir_placing_create(const weir_allocator *alloc,
@@ -322,6 +365,7 @@ weir_status weir_placing_create(const weir_allocator *alloc,
   *out_plan = NULL;
   weir_status s = placing_begin(alloc, request, &p.placing, err);
   if (s == WEIR_OK) s = decide_homes(&p, err);
+  if (s == WEIR_OK) s = check_wishes(&p, err);
   if (s == WEIR_OK) {
     *out_placing = p.placing;
     *out_plan = p.first;
@@ -336,7 +380,7 @@ weir_status weir_placing_create(const weir_allocator *alloc,
 
 /* A plan that was given says where its variables live. */
 static weir_status plan_given(placer *p, weir_plan **out, weir_error *err) {
-  weir_plan_start start = {p->request, true, true};
+  weir_plan_start start = wanted(p, false);
   WEIR_TRY(plan_make(p->placing, p->cut->graph, &start, out, err));
   WEIR_TRY(weir_homes_take(p->placing, *out, err));
   return weir_homes_fill(p->placing, p->goal, err);
@@ -344,7 +388,6 @@ static weir_status plan_given(placer *p, weir_plan **out, weir_error *err) {
 
 static weir_status plan_goal(placer *p, weir_plan **out, weir_error *err) {
   const weir_place_request *r = p->request;
-  weir_plan_start start = {r, true, true};
   WEIR_TRY(weir_goal_create(r->graph, r->inference, &p->goal, err));
   WEIR_TRY(cut(p->goal, r->shapes, r->open ? NOMINAL_SIZE : 0, &p->cut, err));
   if (r->replay) return plan_given(p, out, err);
@@ -354,6 +397,7 @@ static weir_status plan_goal(placer *p, weir_plan **out, weir_error *err) {
     *out = weir_plan_ref(p->first);
     return WEIR_OK;
   }
+  weir_plan_start start = wanted(p, p->first != NULL);
   return plan_make(p->placing, p->cut->graph, &start, out, err);
 }
 
@@ -377,7 +421,8 @@ weir_status weir_place_problem_plan(const weir_allocator *alloc,
                                     weir_place_problem *problem,
                                     const weir_place_request *request,
                                     weir_plan **out_plan, weir_error *err) {
-  weir_plan_start start = {request, true, false};
+  weir_plan_start start = {
+      .request = request, .sink = request->sink, .given = true};
   weir_place_request r = *request;
   weir_placing *placing = NULL;
   weir_plan *p = NULL;

@@ -136,7 +136,8 @@ weir_status weir_plan_partition(const weir_plan *plan,
 uint64_t weir_plan_hash(const weir_plan *plan);
 
 /* A placing with its homes, and in |*out_plan| the plan that gave them; NULL
- * when there was none to make. Errors: W3002-W3020, W6001. */
+ * when there was none to make. Errors: W0002 (a wish for a node that is not
+ * there), W3002-W3020, W6001. */
 weir_status weir_placing_create(const weir_allocator *alloc,
                                 const weir_place_request *request,
                                 weir_placing **out_placing,

@@ -93,7 +93,8 @@ static weir_status solve(weir_plan *p, const weir_plan_start *start,
   if (r != NULL) over.stop = r->stop;
   if (r != NULL) over.stop_self = r->stop_self;
   if (o->budget_ns != 0)
-    over.at_ns = o->clock->now_ns(o->clock->self) + o->budget_ns;
+    over.at_ns = o->clock->now_ns(o->clock->self) +
+                 (start->half ? o->budget_ns / 2 : o->budget_ns);
   WEIR_TRY(take_given(p, start, &given, err));
   weir_place_options options = {.placer = o->placer,
                                 .seed = o->seed,

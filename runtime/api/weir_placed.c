@@ -41,18 +41,39 @@ static void on_plan(void *self, const weir_plan *plan) {
   if (p->on_plan != NULL) p->on_plan(p->on_plan_self, plan);
 }
 
+/* Options that are about one plan say nothing of a session's many. */
+static weir_status refuse_single(const weir_plan_opts *o, weir_error *err) {
+  const struct {
+    const char *name;
+    bool is_given;
+  } single[] = {{"given", o->given != NULL},
+                {"changes", o->change_count > 0},
+                {"feeds", o->feed_count > 0},
+                {"inference", o->inference},
+                {"open", o->open}};
+  for (size_t i = 0; i < sizeof single / sizeof *single; i++)
+    if (single[i].is_given)
+      return weir_fail(err, WEIR_W0004, NULL,
+                       "weir_session_opts: place: %s is about one plan; make "
+                       "that with weir_plan_create, and give it as plan",
+                       single[i].name);
+  return WEIR_OK;
+}
+
 /* The placing, by |opts|, which are read as weir_plan_create reads them: a
  * session places its programs as `weir place` shows them. */
 static weir_status make_placing(weir_placed *p, const weir_graph *graph,
                                 const weir_plan_opts *opts, weir_error *err) {
   plan_call c;
   weir_status s = weir_plan_call_begin(&c, p->runtime, graph, opts, err);
+  if (s == WEIR_OK) s = refuse_single(&c.opts, err);
   if (s == WEIR_OK)
     s = weir_plan_costs_find(p->runtime, &c.opts, &c.request, &c.costs, err);
   c.request.costs = c.costs;
   if (s == WEIR_OK)
     s = weir_placing_create(p->runtime->env.alloc, &c.request, &p->placing,
                             &p->plan, err);
+  if (s == WEIR_OK) s = weir_plan_call_check(&c, err);
   weir_plan_call_end(&c, p->runtime);
   return s;
 }

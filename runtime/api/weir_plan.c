@@ -170,18 +170,24 @@ void weir_plan_call_end(plan_call *c, weir_runtime *runtime) {
   weir_free(runtime->env.alloc, c->shapes);
 }
 
+weir_status weir_plan_call_check(const plan_call *c, weir_error *err) {
+  if (c->answer != WEIR_PLAN_CANCEL) return WEIR_OK;
+  return weir_fail(err, WEIR_W5005, NULL, "placing was cancelled");
+}
+
 weir_status weir_plan_call_finish(const plan_call *c, weir_plan *plan,
                                   weir_plan **out, weir_error *err) {
-  if (c->answer != WEIR_PLAN_CANCEL) {
-    weir_log(c->runtime, WEIR_LOG_DEBUG,
-             "a plan of %u nodes is placed: a step of %lld ns, by %s",
-             plan->view.problem->node_count,
-             (long long)plan->view.plan->makespan_ns, plan->view.plan->placer);
-    *out = plan;
-    return WEIR_OK;
+  weir_status s = weir_plan_call_check(c, err);
+  if (s != WEIR_OK) {
+    weir_plan_unref(plan);
+    return s;
   }
-  weir_plan_unref(plan);
-  return weir_fail(err, WEIR_W5005, NULL, "placing was cancelled");
+  weir_log(c->runtime, WEIR_LOG_DEBUG,
+           "a plan of %u nodes is placed: a step of %lld ns, by %s",
+           plan->view.problem->node_count,
+           (long long)plan->view.plan->makespan_ns, plan->view.plan->placer);
+  *out = plan;
+  return WEIR_OK;
 }
 
 static weir_status check(weir_runtime *runtime, const weir_graph *graph,

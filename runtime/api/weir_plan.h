@@ -28,6 +28,8 @@ typedef struct plan_call {
 weir_status weir_plan_call_begin(plan_call *call, weir_runtime *runtime,
                                  const weir_graph *graph,
                                  const weir_plan_opts *opts, weir_error *err);
+/* W5005 when the caller gave up. */
+weir_status weir_plan_call_check(const plan_call *call, weir_error *err);
 /* Gives |plan| out, or W5005 when the caller gave up. */
 weir_status weir_plan_call_finish(const plan_call *call, weir_plan *plan,
                                   weir_plan **out_plan, weir_error *err);

@@ -22,8 +22,11 @@ typedef struct weir_session_opts {
   uint64_t seed;
   /* Place the nodes on the devices of a cluster, as these options say, and run
    * each device's part in this process, one thread a device: each program gets
-   * a plan when it is first run, and a variable one home in all of them.
-   * Results are the same bits. NULL: one device. */
+   * a plan when it is first run, and a variable one home in all of them. The
+   * homes are decided here: |on_progress| and |on_diag| are called, and a pin
+   * must name a node (W0002). |given|, |changes|, |feeds|, |inference| and
+   * |open| are about one plan: W0004. Results are the same bits. NULL: one
+   * device. */
   const weir_plan_opts *place;
   /* A plan of this graph instead: programs that it is of are placed so, others
    * on the same cluster, by the same options, with the same homes of

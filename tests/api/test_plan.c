@@ -402,6 +402,32 @@ static void count_plan(void *self, const weir_plan *of) {
   ++*(int *)self;
 }
 
+/* Options of a session's plans count, or are refused. */
+static void test_session_place(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  const char *pins[] = {"nobody=/job:ps"}, *changes[] = {"add worker"};
+  const weir_plan_text given = {
+      .struct_size = sizeof given, .json = "{", .size = 1};
+  weir_plan_opts good = cluster();
+  weir_plan_opts bad[] = {good, good, good, good, good};
+  weir_session *session = NULL;
+  bad[0].pins = pins;
+  bad[0].pin_count = 1;
+  bad[1].given = &given;
+  bad[2].inference = true;
+  bad[3].changes = changes;
+  bad[3].change_count = 1;
+  bad[3].before = plan;
+  bad[4].open = true;
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    weir_session_opts opts = {.struct_size = sizeof opts, .place = &bad[i]};
+    assert_error(weir_session_create(runtime, graph, &opts, &session, &err),
+                 &err, i == 0 ? "W0002" : "W0004");
+    assert_null(session);
+  }
+}
+
 /* By a plan, by options, on one device: the same bits. */
 static void test_sessions(void **state) {
   (void)state;
@@ -465,6 +491,7 @@ int main(void) {
                                      cmocka_unit_test(test_pins),
                                      cmocka_unit_test(test_progress),
                                      cmocka_unit_test(test_sessions),
+                                     cmocka_unit_test(test_session_place),
                                      cmocka_unit_test(test_kept)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -9,6 +9,7 @@
  * moves does not, and is the default. */
 #include "placement/place_solve.h"
 
+#include "placement/bounds/bounds.h"
 #include "placement/check.h"
 #include "placement/place_internal.h"
 #include "placement/place_what_if.h"
@@ -52,25 +53,35 @@ static const weir_place_objective *objective_of(const weir_plan *p) {
   return o != NULL ? o : weir_place_objective_at(0);
 }
 
-static uint64_t moves_of(const weir_plan *p, bool replay) {
+static uint64_t moves_of(const weir_plan *p) {
   const weir_placing_options *o = &p->placing->options;
-  if (o->portfolio_only || replay) return 0;
+  if (o->portfolio_only) return 0;
   if (o->moves != 0) return o->moves;
   return o->budget_ns != 0 ? UINT64_MAX : weir_place_default_moves(p->problem);
 }
 
 /* For another objective than latency the portfolio is only the beginning. */
 static weir_status search(weir_plan *p, const weir_place_options *first,
-                          bool replay, weir_error *err) {
+                          weir_error *err) {
   const weir_placing_options *o = &p->placing->options;
   weir_place_options options = *first;
   if (objective_of(p)->goal != NULL) options.moves = 0;
   WEIR_TRY(weir_place_solve(p->alloc, p->problem, &options, &p->result, err));
-  if (replay) return WEIR_OK;
   bool fixed = first->moves == 0 || o->moves != 0 || o->budget_ns != 0;
   options.moves = fixed ? first->moves : BALANCE_MOVES;
   return weir_place_improve(p->alloc, p->problem, objective_of(p), &options,
                             &p->result, err);
+}
+
+/* Takes |given| as it is, once it is known to be sound: there may be no other
+ * plan that fits, so none is looked for. */
+static weir_status replay(weir_plan *p, weir_place_plan *given,
+                          weir_error *err) {
+  p->result =
+      (weir_place_result){.plan = given, .first_ns = given->makespan_ns};
+  WEIR_TRY(weir_place_check(p->alloc, p->problem, given, NULL, err));
+  return weir_place_bound(p->alloc, p->problem, given->makespan_ns,
+                          &p->result.bounds, err);
 }
 
 /* A change that gains nothing moves nothing: the plan before is kept if it is
@@ -87,7 +98,6 @@ static weir_status solve(weir_plan *p, const weir_plan_start *start,
                          weir_error *err) {
   const weir_placing_options *o = &p->placing->options;
   const weir_place_request *r = start->request;
-  bool replay = r != NULL && start->given && r->replay;
   weir_place_plan *given = NULL;
   ending over = {.clock = o->clock};
   if (r != NULL) over.stop = r->stop;
@@ -96,16 +106,17 @@ static weir_status solve(weir_plan *p, const weir_plan_start *start,
     over.at_ns = o->clock->now_ns(o->clock->self) +
                  (start->half ? o->budget_ns / 2 : o->budget_ns);
   WEIR_TRY(take_given(p, start, &given, err));
+  if (given != NULL && r->replay) return replay(p, given, err);
   weir_place_options options = {.placer = o->placer,
                                 .seed = o->seed,
-                                .moves = moves_of(p, replay),
+                                .moves = moves_of(p),
                                 .given = given};
   if (over.at_ns != 0 || over.stop != NULL) {
     options.stop = is_over;
     options.stop_self = &over;
   }
-  weir_status s = search(p, &options, replay, err);
-  if (s == WEIR_OK && (replay || keeps(p, start, given)))
+  weir_status s = search(p, &options, err);
+  if (s == WEIR_OK && keeps(p, start, given))
     s = weir_place_plan_copy(p->result.plan, given, err);
   weir_place_plan_release(given);
   return s;

@@ -312,11 +312,21 @@ static weir_status lane_step(weir_binding *b, lane *l,
                            err);
 }
 
-weir_status weir_binding_run(weir_binding *b, const weir_run_options *options,
-                             weir_error *err) {
+/* Rare, and apart so that the usual run is a test and a jump. */
+static __attribute__((noinline)) weir_status run_prepared(
+    weir_binding *b, const weir_run_options *options, weir_error *err) {
   if (atomic_load_explicit(&b->cached->stale, memory_order_acquire))
     WEIR_TRY(refresh(b, err));
   return lane_step(b, &b->first, options, err);
+}
+
+weir_status weir_binding_run(weir_binding *b, const weir_run_options *options,
+                             weir_error *err) {
+  if (b->first.varying != NULL ||
+      atomic_load_explicit(&b->cached->stale, memory_order_acquire))
+    return run_prepared(b, options, err);
+  return weir_session_step(b->session, b->cached, b->first.frame, b->first.held,
+                           options, err);
 }
 
 void weir_binding_release(weir_binding *b) {

@@ -2,10 +2,10 @@
 #include "runtime/exec/session/binding.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/exec/program/program_describe.h"
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/session/session_cache.h"
 #include "runtime/exec/session/session_defaults.h"
@@ -463,39 +463,6 @@ weir_program_stats weir_binding_stats(const weir_binding *b) {
   return stats;
 }
 
-static bool describe_instr(const weir_program *p, uint32_t i,
-                           const weir_writer *out) {
-  const weir_instr_spec *s = &p->instrs[i].spec;
-  const weir_pvalue *y = s->out_count > 0 && s->out[0] != WEIR_NO_INDEX
-                             ? &p->values[s->out[0]]
-                             : NULL;
-  char text[1400];
-  int n =
-      snprintf(text, sizeof text, "%u\t%.*s\t%s\t%s\t%s\t%s\t%zu\t%zu\t%s\n", i,
-               WEIR_SV(s->node), s->op != NULL ? s->op : "-",
-               s->kernel != NULL ? s->kernel : "-",
-               s->algorithm != NULL ? s->algorithm : "-",
-               y != NULL && y->layout == WEIR_LAYOUT_N16 ? "n16" : "plain",
-               y != NULL ? p->values[y->root].offset : 0,
-               y != NULL ? y->bytes : 0, s->reason != NULL ? s->reason : "-");
-  size_t size = n < 0 ? 0 : (size_t)n;
-  if (size >= sizeof text) {
-    size = sizeof text - 1;
-    text[size - 1] = '\n';
-  }
-  return out->write(out->self, text, size);
-}
-
 bool weir_binding_describe(const weir_binding *b, const weir_writer *out) {
-  const weir_program *p = b->cached->compiled->program;
-  for (; p != NULL; p = p->next_part) {
-    if (p->device.size > 0 &&
-        (!out->write(out->self, "# ", 2) ||
-         !out->write(out->self, p->device.data, p->device.size) ||
-         !out->write(out->self, "\n", 1)))
-      return false;
-    for (uint32_t i = 0; i < p->instr_count; i++)
-      if (!describe_instr(p, i, out)) return false;
-  }
-  return true;
+  return weir_program_describe(b->cached->compiled->program, out);
 }

@@ -34,8 +34,7 @@ const weir_graph *weir_binding_graph(const weir_binding *binding);
 /* Figures of the binding's program. */
 weir_program_stats weir_binding_stats(const weir_binding *binding);
 
-/* Writes each instruction's kernel and the reason, as text lines:
- * index, node, op, kernel, algorithm, layout, offset, bytes, reason. */
+/* weir_program_describe of the binding's program. */
 bool weir_binding_describe(const weir_binding *binding, const weir_writer *out);
 
 /* weir_exec_bind in ids of the session's own graph. */

@@ -467,6 +467,46 @@ static void test_sessions(void **state) {
                "W0004");
 }
 
+static void note_plan(void *self, const weir_plan *of) {
+  const weir_plan **seen = self;
+  seen[seen[0] != NULL] = of;
+}
+
+/* A program that is compiled again, as one of its constants was set, has the
+ * plan it had: it is not searched for again. */
+static void test_plan_stays(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_plan_opts place = cluster();
+  const weir_plan *seen[2] = {NULL, NULL};
+  weir_session_opts opts = {.struct_size = sizeof opts,
+                            .place = &place,
+                            .on_plan = note_plan,
+                            .on_plan_self = seen};
+  const int64_t dims[] = {8, 4};
+  weir_session *session = NULL;
+  weir_tensor *x = NULL, *w = NULL;
+  assert_ok(weir_session_create(runtime, graph, &opts, &session, &err), &err);
+  assert_ok(weir_tensor_create(runtime, WEIR_F32, 2, dims, &x, &err), &err);
+  weir_feed feed = WEIR_FEED("x", x);
+  for (int i = 0; i < 2; i++) {
+    weir_fetch h = WEIR_FETCH("h"); /* not all outputs: a plan of its own */
+    assert_ok(weir_session_run(
+                  session, &(weir_run_request)WEIR_RUN_REQUEST(&feed, 1, &h, 1),
+                  NULL, &err),
+              &err);
+    weir_tensor_release(h.tensor);
+    if (i > 0) break;
+    assert_ok(weir_session_variable_get(session, "w", &w, &err), &err);
+    assert_ok(weir_session_variable_set(session, "w", w, &err), &err);
+    weir_tensor_release(w);
+  }
+  assert_non_null(seen[1]);
+  assert_ptr_equal(seen[0], seen[1]);
+  weir_tensor_release(x);
+  weir_session_release(session);
+}
+
 static void test_kept(void **state) {
   (void)state;
   weir_error err = WEIR_ERROR_INIT;
@@ -492,6 +532,7 @@ int main(void) {
                                      cmocka_unit_test(test_progress),
                                      cmocka_unit_test(test_sessions),
                                      cmocka_unit_test(test_session_place),
+                                     cmocka_unit_test(test_plan_stays),
                                      cmocka_unit_test(test_kept)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

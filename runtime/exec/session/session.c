@@ -115,6 +115,8 @@ void weir_exec_session_release(weir_exec_session *session) {
     weir_tensor_unref(session->defaults[i].tensor);
   weir_free(session->env->alloc, session->defaults);
   weir_plan_unref(session->options.plan);
+  for (int i = 0; i < WEIR_SESSION_PROGRAMS; i++)
+    weir_plan_unref(session->plans[i]);
   weir_placing_unref(session->options.placing);
   weir_session_vars_release(session);
   weir_map_release(&session->var_names);

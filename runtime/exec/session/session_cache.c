@@ -190,18 +190,42 @@ static const void *constant_var(void *self, weir_sv name) {
   return weir_session_constant(source->session, source->cached, name);
 }
 
-/* The plan of |cut|: the given one if it was made for that cut, else a new one.
- * Hashes are compared, because a plan may come from a file. */
+/* The given plan or an earlier one, if it was made for a cut of |hash|. Hashes
+ * are compared, because a plan may come from a file. */
+static weir_plan *known_plan(weir_exec_session *session, uint64_t hash) {
+  const weir_plan *given = session->options.plan;
+  weir_plan *found = NULL;
+  if (given != NULL && weir_plan_hash(given) == hash)
+    return weir_plan_ref(given);
+  pthread_mutex_lock(&session->lock);
+  for (int i = 0; i < WEIR_SESSION_PROGRAMS && found == NULL; i++)
+    if (session->plans[i] != NULL && weir_plan_hash(session->plans[i]) == hash)
+      found = weir_plan_ref(session->plans[i]);
+  pthread_mutex_unlock(&session->lock);
+  return found;
+}
+
+static void keep_plan(weir_exec_session *session, const weir_plan *plan) {
+  pthread_mutex_lock(&session->lock);
+  weir_plan **place =
+      &session->plans[session->plan_count++ % WEIR_SESSION_PROGRAMS];
+  weir_plan *old = *place;
+  *place = weir_plan_ref(plan);
+  pthread_mutex_unlock(&session->lock);
+  weir_plan_unref(old);
+}
+
 static weir_status find_plan(weir_exec_session *session, const weir_cut *cut,
                              weir_plan **out, weir_error *err) {
   const weir_session_options *o = &session->options;
-  if (o->plan != NULL && weir_plan_hash(o->plan) == weir_cut_hash(cut->graph))
-    *out = weir_plan_ref(o->plan);
-  else if (o->plan_only)
-    return weir_fail(err, WEIR_W3016, NULL,
-                     "the plan is of another graph than what is run");
-  else
+  *out = known_plan(session, weir_cut_hash(cut->graph));
+  if (*out == NULL) {
+    if (o->plan_only)
+      return weir_fail(err, WEIR_W3016, NULL,
+                       "the plan is of another graph than the one that is run");
     WEIR_TRY(weir_placing_plan(o->placing, cut->graph, out, err));
+    keep_plan(session, *out);
+  }
   if (o->on_plan != NULL) o->on_plan(o->on_plan_self, *out);
   return WEIR_OK;
 }

@@ -72,6 +72,10 @@ struct weir_exec_session {
   pthread_mutex_t init_lock;  /* held while variables get their first value */
   weir_cached *cache[WEIR_SESSION_PROGRAMS];
   uint64_t clock; /* of the LRU */
+  /* The last plans that were made, held: a program that is compiled again,
+   * because a constant was set or the cache was full, has the plan it had. */
+  weir_plan *plans[WEIR_SESSION_PROGRAMS];
+  uint32_t plan_count; /* ever made */
 };
 
 /* The request of a run or a binding, checked. */

@@ -127,6 +127,19 @@ class Run(Case):
                 self.assertIn("W0002", self.err)
                 self.assertIn(f"--{name} needs --in-process", self.err)
 
+    def test_homes_without_a_step(self):
+        """A step that fits no device leaves the outputs' homes to rules, and
+        says so."""
+        text = (ROOT / "graphs/mlp_train.weir.yaml").read_text()
+        self.file("capped.weir.yaml", text + "cluster: {worker: 2, devices: "
+                  "{cpu: {memory: 1200kB}}}\n")
+        place = ("place", "capped.weir.yaml", "--cluster", "graph", "-q")
+        self.weir(*place, code=4)
+        self.assertIn("error[W3013]", self.err)
+        self.weir(*place, "--inference")
+        self.assertIn("warning[W3013]", self.err)
+        self.assertIn("spread by rules and bytes", self.err)
+
     def test_objectives_in_process(self):
         """All options of place lead to the plan of place."""
         self.file("wide.weir.yaml", "weir: 1\ninputs: {x: 'f32[64, 64]'}\n"

@@ -54,8 +54,8 @@ typedef struct cli_args {
   /* place */
   const char *in_process, *placer, *plan, *save_plan;
   const char *node_pattern; /* place --nodes */
-  const char *cluster, *budget, *explain_node, *memory, *given, *replay,
-      *verify, *diff, *costs;
+  const char *cluster, *budget, *explain_node, *memory, *given, *verify, *diff,
+      *costs;
   bool calibrate, critical, parts, strict_placement, inference;
   int64_t processors, nodes;
   const char *objective;

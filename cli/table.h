@@ -97,7 +97,7 @@
 #define PLANS                                                          \
   TEXT("given", 0, "PLAN", given, NULL,                                \
        "a plan that joins the candidates: the answer is never worse"), \
-      TEXT("replay", 0, "PLAN", replay, NULL, "take this plan as it is")
+      TEXT("plan", 0, "PLAN", plan, NULL, "take this plan as it is")
 
 /* train and eval. */
 #define TRAIN_COMMON                                                     \

@@ -13,7 +13,7 @@ typedef struct place {
   cli_job job;
   weir_plan_opts opts;
   weir_plan *plan, *before; /* |before|: of --what-if */
-  weir_plan_text given;     /* of --given or --replay */
+  weir_plan_text given;     /* of --given or --plan */
   cli_tensors inputs;
   weir_feed *feeds;
   bool observed; /* it is to be carried out */
@@ -23,10 +23,10 @@ typedef struct place {
 
 static weir_status read_options(place *p, weir_error *err) {
   const cli_args *a = p->args;
-  const char *given = a->replay != NULL ? a->replay : a->given;
+  const char *given = a->plan != NULL ? a->plan : a->given;
   WEIR_TRY(cli_placing_read(a, given, &p->opts, &p->given, err));
   p->opts.cluster = a->cluster;
-  if (a->replay == NULL && given != NULL) p->opts.given = &p->given;
+  if (a->plan == NULL && given != NULL) p->opts.given = &p->given;
   p->opts.inference = a->inference;
   p->opts.microbatches = (uint32_t)a->microbatches;
   /* A prediction wants measured costs. */
@@ -56,7 +56,7 @@ static bool is_instance(const char *path) {
 }
 
 static weir_status plan_graph(place *p, weir_error *err) {
-  if (p->args->replay != NULL)
+  if (p->args->plan != NULL)
     return weir_plan_from_json(p->job.runtime, p->job.graph, &p->opts,
                                &p->given, &p->plan, err);
   return weir_plan_create(p->job.runtime, p->job.graph, &p->opts, &p->plan,
@@ -70,7 +70,7 @@ static int make_plan(place *p) {
   if (s != WEIR_OK) return cli_fail(&err);
   if (is_instance(path)) {
     s = weir_tools_place_file(p->job.runtime, path, &p->opts,
-                              p->args->replay != NULL ? &p->given : NULL,
+                              p->args->plan != NULL ? &p->given : NULL,
                               (uint32_t)p->args->processors, &p->plan, &err);
     return s == WEIR_OK ? 0 : cli_fail(&err);
   }

@@ -480,7 +480,7 @@ class Bad(Case):
                 ("g", "worker=2", "empty", "W4013", 5, True),
                 ("g", "worker=2", "gone", "W4001", 5, False)):
             self.file("plan.json", plan)
-            for option in ("--verify", "--replay"):
+            for option in ("--verify", "--plan"):
                 self.place(f"{graph}.weir.yaml", "--cluster", cluster, option,
                            f"{path}.json", code=code)
                 self.assertIn(f"error[{error}]", self.err)

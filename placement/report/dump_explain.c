@@ -131,13 +131,13 @@ weir_status weir_place_write_explain(const weir_place_view *v, uint32_t node,
   if (s == WEIR_OK) {
     const weir_place_plan *plan = v->plan;
     (void)weir_place_print(
-        out, "%s: %s on %.*s, %s, because: %s\n",
+        out, "%s: %s on %.*s, %s, because %s\n",
         weir_place_node_text(v->problem, node, name),
         weir_place_op_text(v, node),
         WEIR_SV(v->problem->devices[plan->device[node]].name),
         weir_quantity_print_time(plan->end_ns[node] - plan->start_ns[node],
                                  cost),
-        weir_place_reason_text((weir_place_reason)plan->reason[node]));
+        weir_place_reason_words((weir_place_reason)plan->reason[node]));
     (void)write_cost(v, node, out);
     (void)write_request(v, node, out);
     s = write_candidates(&m, node, out, err);

@@ -148,6 +148,10 @@ class Page(Case):
                     or n["op"] == "conv2d")
         text = self.place(LENET, "--cluster", "ps=1,worker=2", "--explain",
                           node["name"])
+        words = {"eft": "it finishes first there",
+                 "search": "the local search found a shorter step so"}
+        self.assertTrue(text.splitlines()[0].endswith(
+            ", because " + words[node["reason"]]), text)
         for a in node["alternatives"]:
             if "step_ns" in a:
                 self.assertRegex(text, re.escape(a["device"]) + r" +" +

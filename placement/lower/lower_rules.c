@@ -226,7 +226,7 @@ static weir_status no_such_device(weir_lowering *l, const weir_unit *u,
   const weir_node *n = &l->graph->nodes[u->node];
   weir_status s =
       weir_fail(l->err, WEIR_W3002, rule_mark == NULL ? &n->mark : rule_mark,
-                "%.*s asks for %s, which no device with a kernel for %s meets",
+                "%.*s asks for %s, but no such device has a kernel for %s",
                 WEIR_SV(n->name),
                 weir_device_name_print(name, text, sizeof text), n->op->name);
   hint_devices(l);

@@ -216,7 +216,7 @@ typedef struct weir_plan_edge {
 /* The value of a plan by one measure. */
 typedef struct weir_plan_figure {
   uint32_t struct_size;
-  bool wanted;         /* the plan was made to be good at it */
+  bool wanted;         /* it is the objective of the plan */
   bool is_bytes;       /* else nanoseconds */
   const char *name;    /* "latency": static text */
   const char *summary; /* in a few words */

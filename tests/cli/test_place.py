@@ -413,7 +413,8 @@ class Bad(Case):
         has = "the cluster has /job:worker/task:0/device:CPU:0"
         for device in ("/job:ps/task:9", "/job:pss", "/device:GPU:0"):
             rule = f'placement: [{{match: "a", device: "{device}"'
-            self.section(rule + "}]", "W3002", 13, f"a asks for {device}", 4,
+            self.section(rule + "}]", "W3002", 13, f"a asks for {device}, "
+                         "but no such device has a kernel for fill", 4,
                          hint=has)
             # Soft: one warning and a plan.
             self.file("g.weir.yaml", TINY + rule + ", soft: true}]\n")

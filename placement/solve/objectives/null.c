@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/solve/objective.h"
 
-/* The objective to copy. All plans are equally good at it, so that the search
- * keeps the one it began with. It is in no list: the tests build it. */
+/* The objective to copy. It has the same value for all plans, so the search
+ * keeps the plan that it began with. It is in no list: the tests build it. */
 
 static int64_t value(const weir_place_figures *f) {
   (void)f;

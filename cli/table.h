@@ -71,28 +71,39 @@
       FLAG("no-fusion", 0, no_fusion,                            \
            "run every node by a kernel of its own"),             \
       REF_KERNELS, IN_PROCESS
-#define IN_PROCESS                                                     \
-  TEXT("in-process", 0, "SPEC", in_process, NULL,                      \
-       "run on the devices of a cluster, ps=1,worker=2 or graph, all " \
-       "in this process"),                                             \
-      PLACER, OBJECTIVE, BUDGET,                                       \
-      TEXT("costs", 0, "FILE", costs, NULL,                            \
-           "with --in-process: measured costs"),                       \
-      TEXT("plan", 0, "FILE", plan, NULL,                              \
-           "with --in-process: a plan from weir place --json"),        \
-      TEXT("save-plan", 0, "FILE", save_plan, NULL,                    \
-           "with --in-process: write the plan that was used as JSON")
-#define BUDGET                              \
+/* The forms of a cluster's text. */
+#define CLUSTERS \
+  "ps=1,worker=2,gpu=1, graph (its `cluster:`) or auto (one worker)"
+#define CLUSTER                                       \
+  TEXT("cluster", 0, "SPEC", cluster, "WEIR_CLUSTER", \
+       "the devices: " CLUSTERS "; by default graph, else auto")
+#define IN_PROCESS                                                             \
+  TEXT("in-process", 0, "SPEC", in_process, NULL,                              \
+       "run in this process, on the devices of " CLUSTERS),                    \
+      PLACER_WHEN(WITH_IN_PROCESS), OBJECTIVE_WHEN(WITH_IN_PROCESS),           \
+      BUDGET_WHEN(WITH_IN_PROCESS),                                            \
+      TEXT("costs", 0, "FILE", costs, NULL, WITH_IN_PROCESS "measured costs"), \
+      TEXT("plan", 0, "FILE", plan, NULL,                                      \
+           WITH_IN_PROCESS "a plan from weir place --json"),                   \
+      TEXT("save-plan", 0, "FILE", save_plan, NULL,                            \
+           WITH_IN_PROCESS "write the plan that was used as JSON")
+/* Rows of place and trace, and of the commands that run a graph, where they
+ * need --in-process: |when| says so. */
+#define WITH_IN_PROCESS "with --in-process: "
+#define BUDGET_WHEN(when)                   \
   TEXT("budget", 0, "N|TIME", budget, NULL, \
-       "moves of local search, or a time; 0: none (by the graph's size)")
-#define PLACER                                                               \
-  {                                                                          \
-    "placer", 0, CLI_TEXT, "NAME", "the way to a plan", AT(placer), NULL, 0, \
-        0, weir_tools_placer                                                 \
+       when "moves of local search, or a time; 0: none (by the graph's size)")
+#define PLACER_WHEN(when)                                                      \
+  {                                                                            \
+    "placer", 0, CLI_TEXT, "NAME", when "the way to a plan", AT(placer), NULL, \
+        0, 0, weir_tools_placer                                                \
   }
-#define OBJECTIVE                                             \
+#define OBJECTIVE_WHEN(when)                                  \
   NAMED("objective", "NAME", objective, weir_tools_objective, \
-        "the figure of the plan to make small")
+        when "the figure of the plan to make small")
+#define BUDGET BUDGET_WHEN("")
+#define PLACER PLACER_WHEN("")
+#define OBJECTIVE OBJECTIVE_WHEN("")
 /* Plans that place and trace start from. */
 #define PLANS                                                          \
   TEXT("given", 0, "PLAN", given, NULL,                                \

@@ -250,8 +250,7 @@ static int trace_command(const cli_args *args) {
 }
 
 static const cli_option place_options[] = {
-    TEXT("cluster", 0, "SPEC", cluster, "WEIR_CLUSTER",
-         "ps=1,worker=2,gpu=1 or auto (the graph's `cluster:`)"),
+    CLUSTER,
     INT("processors", "N", processors, NULL, 1, 1024,
         "equal devices for an instance file (4)"),
     OBJECTIVE,
@@ -319,8 +318,7 @@ const cli_command cli_command_place = {
 };
 
 static const cli_option trace_options[] = {
-    TEXT("cluster", 0, "SPEC", cluster, "WEIR_CLUSTER",
-         "ps=1,worker=2 or auto (the graph's `cluster:`)"),
+    CLUSTER,
     BUDGET,
     PLACER,
     FLAG("calibrate", 0, calibrate, "measure into the file of --costs first"),

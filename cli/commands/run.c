@@ -352,7 +352,7 @@ static const cli_option options[] = {
     TIME("timeout", "TIME", timeout_ns, "WEIR_TIMEOUT",
          "end the run after TIME (30s, 200ms) with exit code 138"),
     FLAG("verbose", 'v', verbose,
-         "with --in-process: where nodes went, on standard error"),
+         WITH_IN_PROCESS "where nodes went, on standard error"),
     QUIET,
     COMMON,
     END};

@@ -7,6 +7,7 @@
 import json
 import os
 import pathlib
+import re
 import resource
 import signal
 import struct
@@ -703,6 +704,23 @@ class Others(Case):
             text = self.weir(name, "--help")
             examples = text.split("Examples\n")[1]
             self.assertGreaterEqual(examples.count("  weir "), 2, name)
+
+    def test_help_agrees_between_commands(self):
+        """Forms of a cluster; what needs --in-process says so, always."""
+        forms = "ps=1,worker=2,gpu=1, graph (its `cluster:`) or auto"
+        options = ("placer", "objective", "budget", "costs", "plan")
+        for names, needs in ((("place", "trace"), False),
+                             (("run", "bench", "train", "eval", "predict"),
+                              True)):
+            for name in names:
+                text = self.weir(name, "--help")
+                self.assertEqual(text.count(forms), 1, name)
+                for option in options + needs * ("save-plan",):
+                    if name == "trace" and option == "objective":
+                        continue
+                    doc = re.search(rf"^ +--{option} \S+ +(.+)$", text, re.M)
+                    self.assertEqual(doc.group(1).startswith(
+                        "with --in-process: "), needs, (name, option))
 
 
 if __name__ == "__main__":

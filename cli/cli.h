@@ -89,9 +89,11 @@ typedef struct cli_option {
 
 /* Where an option of a command has an effect; elsewhere it is refused. */
 typedef struct cli_effect {
-  const char *option; /* NULL ends a list */
-  const char *of;     /* first words that it is for, "diff|convert"; or NULL */
-  const char *with;   /* options of which one must be given too; or NULL */
+  const char *option;  /* NULL ends a list */
+  const char *of;      /* first words that it is for, "diff|convert"; or NULL */
+  const char *with;    /* options of which one must be given too; or NULL */
+  const char *without; /* an option that must not be given too; or NULL */
+  const char *why;     /* then: a hint */
 } cli_effect;
 
 /* A command, one const struct in its file of commands/. */

@@ -257,6 +257,13 @@ static weir_status check_effects(const cli_command *c, const cli_args *args,
     if (e->with != NULL && !any_given(c, args, e->with))
       return cli_error(err, "W0001", "--%s has no effect without --%s",
                        e->option, e->with);
+    if (e->without != NULL && is_given(c, args, e->without)) {
+      weir_status s =
+          cli_error(err, "W0001", "--%s and --%s cannot both be given",
+                    e->option, e->without);
+      cli_hint(err, "%s", e->why);
+      return s;
+    }
   }
   return WEIR_OK;
 }

@@ -2,6 +2,7 @@
 #include "cli/placing.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/system.h"
 
@@ -27,6 +28,16 @@ static weir_status read_budget(const char *text, weir_plan_opts *out,
                    text);
 }
 
+/* Only the placer that is used by default counts moves. */
+static weir_status check_budget(const cli_args *a, weir_error *err) {
+  if (a->budget == NULL || a->placer == NULL ||
+      strcmp(a->placer, "search") == 0)
+    return WEIR_OK;
+  return cli_error(err, "W0001",
+                   "--budget has no effect with --placer %s; it is for search",
+                   a->placer);
+}
+
 weir_status cli_placing_read(const cli_args *a, const char *given,
                              weir_plan_opts *out, weir_plan_text *text,
                              weir_error *err) {
@@ -38,6 +49,7 @@ weir_status cli_placing_read(const cli_args *a, const char *given,
                           .costs = a->costs,
                           .objective = a->objective,
                           .on_diag = on_warning};
+  WEIR_TRY(check_budget(a, err));
   WEIR_TRY(read_budget(a->budget, out, err));
   if (given == NULL) return WEIR_OK;
   char *json;

@@ -110,6 +110,13 @@
        "a plan that joins the candidates: the answer is never worse"), \
       TEXT("plan", 0, "PLAN", plan, NULL, "take this plan as it is")
 
+/* Effects: a plan says what is placed, and that is the fused graph. */
+#define NO_FUSION_WITHOUT_PLAN                \
+  {                                           \
+    .option = "no-fusion", .without = "plan", \
+    .why = "a plan is of the fused graph"     \
+  }
+
 /* train and eval. */
 #define TRAIN_COMMON                                                     \
   THREADS, GRAPH_OPTIONS, DATA_ROOT,                                     \

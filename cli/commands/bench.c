@@ -365,6 +365,11 @@ static const cli_option options[] = {
     COMMON,
     END};
 
+static const cli_effect effects[] = {
+    NO_FUSION_WITHOUT_PLAN,
+    {.option = NULL},
+};
+
 const cli_command cli_command_bench = {
     .name = "bench",
     .synopsis = "GRAPH.weir.yaml [options]",
@@ -379,6 +384,7 @@ const cli_command cli_command_bench = {
         "  weir bench graphs/lenet.weir.yaml -p batch=64 --threads 1,2\n"
         "  weir bench deep.weir.yaml --no-fusion --format json --time 5s\n",
     .options = options,
+    .effects = effects,
     .min_rest = 1,
     .max_rest = 1,
     .run = bench_command,

@@ -74,6 +74,12 @@ static int make_plan(place *p) {
                               (uint32_t)p->args->processors, &p->plan, &err);
     return s == WEIR_OK ? 0 : cli_fail(&err);
   }
+  if (p->args->processors != 0) {
+    (void)cli_error(&err, "W0002",
+                    "--processors is for instances (.stg, .json), not graphs");
+    cli_hint(&err, "--cluster names the devices of a graph");
+    return cli_fail(&err);
+  }
   int code = cli_job_load(&p->job, p->args, path);
   if (code != 0) return code;
   s = read_inputs(p, &err);
@@ -295,6 +301,20 @@ static const cli_option place_options[] = {
     COMMON,
     END};
 
+#define GIVEN_WITHOUT_PLAN                                            \
+  {                                                                   \
+    .option = "given", .without = "plan",                             \
+    .why = "--plan takes a plan as it is, so there are no candidates" \
+  }
+
+static const cli_effect place_effects[] = {
+    GIVEN_WITHOUT_PLAN,
+    {.option = "verify",
+     .without = "diff",
+     .why = "the exit code is the answer of one of them"},
+    {.option = NULL},
+};
+
 const cli_command cli_command_place = {
     .name = "place",
     .synopsis = "GRAPH.weir.yaml|FILE.stg|FILE.json [options]",
@@ -312,6 +332,7 @@ const cli_command cli_command_place = {
         "  weir place graphs/lenet.weir.yaml --calibrate --costs lenet.costs\n"
         "  weir place rand0000.stg --processors 4 --json\n",
     .options = place_options,
+    .effects = place_effects,
     .min_rest = 1,
     .max_rest = 1,
     .run = place_command,
@@ -336,6 +357,11 @@ static const cli_option trace_options[] = {
     COMMON,
     END};
 
+static const cli_effect trace_effects[] = {
+    GIVEN_WITHOUT_PLAN,
+    {.option = NULL},
+};
+
 const cli_command cli_command_trace = {
     .name = "trace",
     .synopsis = "GRAPH.weir.yaml [options]",
@@ -348,6 +374,7 @@ const cli_command cli_command_trace = {
         "  weir trace graphs/lenet.weir.yaml --inference --cluster auto\n"
         "  weir trace graphs/mlp.weir.yaml --costs here.costs -o mlp.json\n",
     .options = trace_options,
+    .effects = trace_effects,
     .min_rest = 1,
     .max_rest = 1,
     .run = trace_command,

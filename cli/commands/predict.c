@@ -359,6 +359,7 @@ static const cli_effect effects[] = {
     {.option = "prompt", .with = "sample"},
     {.option = "temperature", .with = "sample"},
     {.option = "map", .with = "weights"},
+    NO_FUSION_WITHOUT_PLAN,
     {.option = NULL},
 };
 

@@ -361,6 +361,10 @@ static const cli_effect effects[] = {
     {.option = "rtol", .with = "expect"},
     {.option = "atol", .with = "expect"},
     {.option = "verbose", .with = "in-process"},
+    NO_FUSION_WITHOUT_PLAN,
+    {.option = "trap-nan",
+     .without = "plan",
+     .why = "a plan is of the fused graph, and --trap-nan runs without fusion"},
     {.option = NULL},
 };
 

@@ -141,6 +141,20 @@ class Run(Case):
         self.assertIn("warning[W3013]", self.err)
         self.assertIn("spread by rules and bytes", self.err)
 
+    def test_budget_is_for_search(self):
+        for command in ("place", "trace", "run", "bench", "train", "eval",
+                        "predict"):
+            where = ("--cluster" if command in ("place", "trace") else
+                     "--in-process")
+            for placer in ("first", "round_robin", "random:3"):
+                self.weir(command, "tiny.weir.yaml", where, "worker=2",
+                          "--placer", placer, "--budget", "5", code=2)
+                self.assertIn("error[W0001]: --budget has no effect with "
+                              f"--placer {placer}; it is for search", self.err)
+        for command, where in (("place", "--cluster"), ("run", "--in-process")):
+            self.weir(command, "tiny.weir.yaml", where, "worker=2",
+                      "--placer", "search", "--budget", "5")
+
     def test_objectives_in_process(self):
         """All options of place lead to the plan of place."""
         self.file("wide.weir.yaml", "weir: 1\ninputs: {x: 'f32[64, 64]'}\n"
@@ -330,6 +344,22 @@ class Errors(Case):
                  "no effect without --sample"),
                 (("eval", "x", "--map", "a=b"), "no effect without --weights"),
                 (("train", "x", "--map", "a=b"), "no effect without --init"),
+                (("run", "x", "--no-fusion", "--plan", "p"),
+                 "--no-fusion and --plan cannot both be given"),
+                (("run", "x", "--plan", "p", "--trap-nan"),
+                 "--trap-nan and --plan cannot both be given"),
+                (("bench", "x", "--plan", "p", "--no-fusion"),
+                 "--no-fusion and --plan cannot both be given"),
+                (("predict", "x", "--plan", "p", "--no-fusion"),
+                 "a plan is of the fused graph"),
+                (("place", "x", "--verify", "p", "--diff", "q"),
+                 "--verify and --diff cannot both be given"),
+                (("place", "x", "--plan", "p", "--given", "q"),
+                 "--given and --plan cannot both be given"),
+                (("trace", "x", "--plan", "p", "--given", "q"),
+                 "--given and --plan cannot both be given"),
+                (("place", "x.weir.yaml", "--processors", "2"),
+                 "--processors is for instances"),
                 (("show", "ops", "--after", "fuse"),
                  "no effect on weir show ops; it is for graph"),
                 (("show", "op", "matmul", "--full"), "it is for tensor"),

@@ -70,8 +70,9 @@ class Table:
 
     def trace(self, case, name, graph, *options):
         """One `weir trace`; keeps its row."""
-        seen = json.loads(weir(self.args, "trace", graph, "--json",
-                               "--budget", "0", *options))
+        budget = () if "--placer" in options else ("--budget", "0")
+        seen = json.loads(weir(self.args, "trace", graph, "--json", *budget,
+                               *options))
         row = {"case": case, "graph": name,
                "predicted_us": seen["predicted_ns"] / 1e3,
                "measured_us": seen["measured_ns"] / 1e3,

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Installs into a folder and uses the files there: pkg-config, headers, library,
-command, manual page, examples.
+command, manual page, examples, documentation.
 
   test_install.py BUILD_ROOT SOURCE_ROOT
 """
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -29,6 +30,21 @@ def only(root, name):
     if not found:
         sys.exit(f"{name} was not installed")
     return found[0]
+
+
+def follow_links(doc):
+    """The documentation is whole: each link of a page that people begin with, and
+    each picture, leads to an installed file."""
+    pages = [doc / "README.md", doc / "CONTRIBUTING.md"]
+    for page in sorted((SOURCE / "docs").glob("*.md")):
+        pages.append(doc / "docs" / page.name)
+    for page in pages:
+        if not page.is_file():
+            sys.exit(f"{page.relative_to(doc)} was not installed")
+        links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text())
+        for link in links:
+            if "://" not in link and not (page.parent / link).is_file():
+                sys.exit(f"{page.relative_to(doc)}: {link} was not installed")
 
 
 def main():
@@ -55,8 +71,12 @@ def main():
         call(only(root, "weir"), "version", env=env)
         if ".TH WEIR 1" not in only(root, "weir.1").read_text():
             sys.exit("no manual page")
-        for name in ("LICENSE", "tiny.c", "lenet_train.weir.yaml"):
-            only(root, name)
+        doc = only(root, "LICENSE").parent
+        for name in ("tiny.c", "train.c", "plan.c"):
+            if not (doc / "docs/embed" / name).is_file():
+                sys.exit(f"docs/embed/{name} was not installed")
+        only(root, "lenet_train.weir.yaml")
+        follow_links(doc)
         graph = only(root, "tiny_matmul.weir.yaml")
         call(only(root, "weir"), "run", graph, env=env)
         soname = call("readelf", "-d", library)

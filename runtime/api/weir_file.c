@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/api/weir_internal.h"
 #include "runtime/base/strbuf.h"
-#include "runtime/base/table.h"
 #include "runtime/io/array/tensor_file.h"
 #include "runtime/io/format/format.h"
 
@@ -75,22 +74,11 @@ weir_status weir_tensor_write_file(weir_runtime *runtime, const char *path,
   return s;
 }
 
-/* The format of the library's list that |format| stands for; NULL: none. */
-static const weir_format *find_format(weir_file_format format) {
-  static const char *const kNames[] = {[WEIR_FILE_NPY] = "npy",
-                                       [WEIR_FILE_NPZ] = "npz",
-                                       [WEIR_FILE_SAFETENSORS] = "safetensors"};
-  WEIR_TABLE_OF(kNames, WEIR_FILE_SAFETENSORS + 1);
-  if ((size_t)format >= WEIR_TABLE_COUNT(kNames) || kNames[format] == NULL)
-    return NULL;
-  return weir_format_find(kNames[format]);
-}
-
 static weir_status format_list(weir_file_format format, const file_list *l,
                                weir_strbuf *out, weir_error *err) {
   size_t count = l->given.count;
-  const weir_format *f = find_format(format);
-  if (f == NULL)
+  const weir_format *f = weir_format_of_number((int)format);
+  if (f == NULL || f->write == NULL)
     return weir_fail(err, WEIR_W0004, NULL, "file format %d is unknown",
                      (int)format);
   if (f->open == NULL && count != 1)

@@ -12,6 +12,7 @@
 #include "runtime/io/checkpoint/checkpoint_manifest.h"
 #include "runtime/io/checkpoint/checkpoint_open.h"
 #include "runtime/io/checkpoint/checkpoint_store.h"
+#include "runtime/io/format/format.h"
 #include "runtime/tools/tools.h"
 
 /* Sets of tensors, from checkpoints and files: comparing and converting. */
@@ -133,11 +134,6 @@ weir_status weir_tools_checkpoint_diff(weir_runtime *runtime,
 
 /* ---- Converting */
 
-static bool ends_with(const char *text, const char *end) {
-  size_t size = strlen(text), n = strlen(end);
-  return size > n && strcmp(text + size - n, end) == 0;
-}
-
 /* Leaves the items of one role only. */
 static weir_status keep_role(weir_tensor_set *set, const char *role,
                              weir_error *err) {
@@ -228,8 +224,7 @@ weir_status weir_tools_checkpoint_convert(weir_runtime *runtime,
   if (s == WEIR_OK)
     s = weir_tensor_set_rename(&set, opts->maps, opts->map_count, err);
   if (s == WEIR_OK) s = keep_role(&set, opts->role, err);
-  bool is_file = ends_with(opts->dst, ".safetensors") ||
-                 ends_with(opts->dst, ".npz") || ends_with(opts->dst, ".npy");
+  bool is_file = weir_format_of_name(opts->dst) != NULL;
   if (s == WEIR_OK)
     s = is_file ? write_file(runtime, opts->dst, &set, err)
                 : write_checkpoint(runtime, opts->dst, &set, err);

@@ -96,6 +96,7 @@ WEIR_API weir_status weir_tensor_write_file(weir_runtime *runtime,
                                             const weir_tensor_list *list,
                                             weir_error *err);
 
+/* Formats that can be written. */
 typedef enum weir_file_format {
   WEIR_FILE_NPY = 1, /* one tensor */
   WEIR_FILE_NPZ = 2,

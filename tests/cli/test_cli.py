@@ -616,6 +616,7 @@ class Checkpoint(Case):
                 (["a", "c.npz", "--map", "v=w"], 5, "W4010"),
                 (["a", "c.npz", "--map", "w"], 2, "W0002"),
                 (["a", "c.npz", "--map", "w=step"], 6, "W5009"),
+                (["a", "c-idx1-ubyte"], 5, "must end as one of npz"),
                 (["tiny.weir.yaml", "c.npz"], 5, "W4008")):
             self.checkpoint("convert", *args, code=code, says=says)
 

@@ -38,20 +38,24 @@ static void each_format_is_whole(void **state) {
   const weir_format *f;
   (void)state;
   for (; (f = weir_format_at(count)) != NULL; count++) {
-    assert_ptr_equal(weir_format_find(f->name), f);
+    assert_true(strlen(f->name) > 0);
     assert_true(strlen(f->summary) > 0);
     assert_non_null(f->sniff);
     assert_non_null(f->endings[0]);
     assert_true((f->read != NULL) != (f->open != NULL));
     assert_true(f->open == NULL || (f->release != NULL && f->count != NULL &&
                                     f->name_at != NULL && f->get != NULL));
+    assert_int_equal(f->number > 0, f->write != NULL);
+    if (f->number > 0) assert_ptr_equal(weir_format_of_number(f->number), f);
     assert_false(f->sniff((weir_bytes){NULL, 0}));
     for (int k = 0; k < WEIR_FORMAT_ENDINGS && f->endings[k] != NULL; k++)
       assert_ptr_equal(weir_format_of_name(f->endings[k]), f);
   }
   assert_int_equal(count, 4);
-  assert_null(weir_format_find("null"));
   assert_null(weir_format_of_name("x.null"));
+  assert_null(weir_format_of_number(weir_format_null.number));
+  assert_null(weir_format_of_number(0));
+  assert_null(weir_format_of_number(-1));
 }
 
 static void names_are_listed(void **state) {

@@ -10,10 +10,10 @@ static bool ends_with(const char *name, const char *ending) {
   return n >= m && memcmp(name + n - m, ending, m) == 0;
 }
 
-const weir_format *weir_format_find(const char *name) {
+const weir_format *weir_format_of_number(int number) {
   const weir_format *f;
-  for (size_t i = 0; (f = weir_format_at(i)) != NULL; i++)
-    if (strcmp(f->name, name) == 0) return f;
+  for (size_t i = 0; number > 0 && (f = weir_format_at(i)) != NULL; i++)
+    if (f->number == number) return f;
   return NULL;
 }
 

@@ -50,6 +50,9 @@ typedef struct weir_format {
   const char *summary;
   /* Ends of names, the one that is written first; NULL ends the list. */
   const char *endings[WEIR_FORMAT_ENDINGS];
+  /* Its value in weir_file_format, which hosts write streams by; 0: only read.
+   * Never changed once given. */
+  int number;
   bool maps; /* files with such names are mapped to be read */
   bool (*sniff)(weir_bytes start);
 
@@ -80,8 +83,8 @@ typedef struct weir_format {
  * last one. */
 const weir_format *weir_format_at(size_t i);
 
-/* The format of that name; NULL: none. */
-const weir_format *weir_format_find(const char *name);
+/* The format of that number, from 1; NULL: none. */
+const weir_format *weir_format_of_number(int number);
 /* The format of a file by its bytes, else by the end of its name; NULL: none of
  * the list. */
 const weir_format *weir_format_of(weir_bytes bytes, const char *name);

@@ -36,6 +36,7 @@ const weir_format weir_format_npy = {
     .name = "npy",
     .summary = "NumPy's file of one array",
     .endings = {".npy"},
+    .number = 1,
     .sniff = weir_npy_is,
     .read = read,
     .head = head,

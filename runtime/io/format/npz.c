@@ -29,6 +29,7 @@ const weir_format weir_format_npz = {
     .name = "npz",
     .summary = "NumPy's archive of named arrays",
     .endings = {".npz"},
+    .number = 2,
     .sniff = weir_npz_is,
     .open = open,
     .release = release,

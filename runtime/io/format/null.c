@@ -42,6 +42,7 @@ const weir_format weir_format_null = {
     .name = "null",
     .summary = "one number, to copy",
     .endings = {".null"},
+    .number = 1000, /* yours: one more than the largest of the list */
     .sniff = sniff,
     .read = read,
     .write = write,

@@ -31,6 +31,7 @@ const weir_format weir_format_safetensors = {
     .name = "safetensors",
     .summary = "named tensors in one file, read without a copy",
     .endings = {".safetensors"},
+    .number = 3,
     .maps = true,
     .sniff = weir_safetensors_is,
     .open = open,

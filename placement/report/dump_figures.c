@@ -67,7 +67,7 @@ void weir_place_write_figures_json(const weir_place_view *v,
   const weir_place_objective *o;
   for (size_t i = 0; (o = weir_place_objective_at(i)) != NULL; i++) {
     weir_json_key_int(w, o->key, o->value(f));
-    if (o->bound != NULL) weir_json_key_int(w, o->bound_key, o->bound(f));
+    if (o->bound_key != NULL) weir_json_key_int(w, o->bound_key, o->bound(f));
   }
   weir_json_object_end(w);
   weir_json_key(w, "pipeline");

@@ -85,6 +85,7 @@ static weir_status measure(weir_place_figures *f, const weir_place_view *view,
   const weir_place_bounds *bounds = view->bounds;
   int64_t largest;
   f->latency_ns = plan->makespan_ns;
+  f->latency_bound_ns = bounds->best_ns;
   f->period_ns =
       weir_load_measure(p, plan->device, s->load, s->stamp, &f->moved_bytes);
   for (uint32_t d = 0; d < p->device_count; d++)

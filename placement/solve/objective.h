@@ -28,7 +28,7 @@ typedef struct weir_place_objective {
   const char *summary;   /* for the help */
   const char *label;     /* in the summary's line; NULL: a line of its own */
   const char *key;       /* of the value in JSON: peak_bytes */
-  const char *bound_key; /* of the bound, where there is one */
+  const char *bound_key; /* of the bound beside it; NULL: not there */
   weir_place_unit unit;
   /* How bad a plan is. Of |figures|, latency, period, peak and moved bytes are
    * known. */
@@ -78,6 +78,7 @@ struct weir_place_figures {
   const weir_allocator *alloc;
   const weir_place_objective *objective;
   int64_t latency_ns;       /* of one batch alone: the plan's makespan */
+  int64_t latency_bound_ns; /* no plan has a shorter one */
   int64_t period_ns;        /* of a pipeline: the largest load (load.h) */
   int64_t peak_bytes;       /* the largest of a device */
   int64_t moved_bytes;      /* copied between devices */

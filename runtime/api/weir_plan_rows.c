@@ -122,7 +122,6 @@ weir_status weir_plan_figure_at(const weir_plan *plan, size_t i,
                              .summary = o->summary,
                              .value = o->value(f),
                              .bound = o->bound != NULL ? o->bound(f) : -1};
-  if (i == 0) figure.bound = plan->view.bounds->best_ns;
   return WEIR_OPTS_WRITE(weir_plan_figure, out_figure, &figure, err);
 }
 

@@ -87,6 +87,10 @@ weir_status weir_session_export(weir_session *session, const char *path,
   weir_strbuf_init(&text, session->runtime->env.alloc);
   weir_status s = weights_path(path, &weights, err);
   if (s == WEIR_OK) s = write_both(session, path, weights.data, &text, err);
+  if (s == WEIR_OK)
+    weir_log(session->runtime, WEIR_LOG_INFO,
+             "a graph of %u nodes is exported to %.300s",
+             session->graph->node_count, path);
   weir_strbuf_release(&weights);
   weir_strbuf_release(&text);
   return s;

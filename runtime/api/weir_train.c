@@ -32,6 +32,12 @@ static void report(void *self, const weir_diag *diag) {
     weir_log_diag(t->runtime, diag);
 }
 
+static void on_saved(void *self, uint64_t step) {
+  const weir_trainer *t = self;
+  weir_log(t->runtime, WEIR_LOG_INFO, "a checkpoint of step %llu is saved",
+           (unsigned long long)step);
+}
+
 /* |o| in the loop's form; texts are borrowed. */
 static weir_status read_opts(weir_trainer *t, const weir_graph *graph,
                              const weir_train_opts *o, weir_loop_options *out,
@@ -62,7 +68,9 @@ static weir_status read_opts(weir_trainer *t, const weir_graph *graph,
       .getenv = o->getenv,
       .getenv_self = o->getenv_self,
       .sink = &t->sink,
-      .calls = &t->callbacks};
+      .calls = &t->callbacks,
+      .on_saved = on_saved,
+      .on_saved_self = t};
   WEIR_TRY(weir_placed_create(t->runtime, graph, &session, &t->placed, err));
   weir_placed_use(t->placed, &out->session);
   return WEIR_OK;

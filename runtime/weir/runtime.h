@@ -30,8 +30,9 @@ typedef struct weir_allocator_hook {
 } weir_allocator_hook;
 
 typedef enum weir_log_level {
-  WEIR_LOG_DEBUG = 0,  /* decisions: plans, programs, costs */
-  WEIR_LOG_INFO = 1,   /* events: graphs loaded, checkpoints written */
+  WEIR_LOG_DEBUG = 0, /* decisions: plans, placed programs */
+  /* events: graphs loaded and exported, checkpoints saved and restored */
+  WEIR_LOG_INFO = 1,
   WEIR_LOG_WARNING = 2 /* warnings that no on_diag received */
 } weir_log_level;
 

@@ -32,12 +32,23 @@ static const char kText[] =
 static weir_runtime *runtime;
 static weir_graph *graph;
 static char dir[] = "/tmp/weir-api-XXXXXX";
+static int loaded, saved, restored, exported_graphs; /* lines of the log */
+
+static void on_log(void *self, weir_log_level level, const char *text) {
+  (void)self;
+  if (level != WEIR_LOG_INFO) return;
+  loaded += strstr(text, " is loaded") != NULL;
+  saved += strcmp(text, "a checkpoint of step 4 is saved") == 0;
+  restored += strstr(text, " are restored from step 4 in ") != NULL;
+  exported_graphs += strstr(text, " is exported to ") != NULL;
+}
 
 static int setup(void **state) {
   (void)state;
   weir_error err = WEIR_ERROR_INIT;
+  weir_runtime_opts opts = {.struct_size = sizeof opts, .on_log = on_log};
   if (mkdtemp(dir) == NULL) return 1;
-  weir_status s = weir_runtime_create(NULL, &runtime, &err);
+  weir_status s = weir_runtime_create(&opts, &runtime, &err);
   if (s == WEIR_OK)
     s = weir_graph_load_buffer(runtime, kText, sizeof kText - 1, "line", NULL,
                                &graph, &err);
@@ -166,6 +177,10 @@ static void test_round(void **state) {
   assert_int_equal(count, 2);
   assert_true(held(again, "b") == a);
   weir_session_release(again);
+  assert_int_equal(loaded, 2);
+  assert_int_equal(saved, 1);
+  assert_int_equal(restored, 1);
+  assert_int_equal(exported_graphs, 1);
 }
 
 static void test_refuses(void **state) {

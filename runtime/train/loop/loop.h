@@ -44,6 +44,9 @@ typedef struct weir_loop_options {
   void *getenv_self;
   const weir_diag_sink *sink;        /* findings in the sections; may be NULL */
   const weir_train_callbacks *calls; /* copied; may be NULL */
+  /* For the host's log: |calls.saved| is the caller's own. May be NULL. */
+  void (*on_saved)(void *self, uint64_t step);
+  void *on_saved_self;
 } weir_loop_options;
 
 /* One update, or nothing when the loop has ended; |*out_end| says which. A

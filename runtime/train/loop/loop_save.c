@@ -114,6 +114,8 @@ weir_status weir_loop_save_now(weir_loop *loop, weir_error *err) {
     loop->saved = true;
     loop->save_failed = false;
     loop->saved_runs = loop->runs;
+    if (loop->options.on_saved != NULL)
+      loop->options.on_saved(loop->options.on_saved_self, loop->step);
     if (loop->calls.saved != NULL)
       loop->calls.saved(loop->calls.self, loop->step, ns);
     return WEIR_OK;

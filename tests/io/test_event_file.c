@@ -96,10 +96,17 @@ static void is_text(const weir_proto_field *f, const char *want) {
   assert_memory_equal(f->sub.data, want, f->sub.size);
 }
 
+/* The number whose bits |bits| are. */
+static double as_double(uint64_t bits) {
+  double value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
 static double double_field(weir_reader message, uint32_t number) {
   weir_proto_field f = field(message, number);
   assert_int_equal(f.wire, WEIR_PROTO_FIXED64);
-  return weir_proto_as_double(f.value);
+  return as_double(f.value);
 }
 
 static void check_graph(weir_reader graph) {
@@ -122,7 +129,7 @@ static void check_graph(weir_reader graph) {
 static double packed(const weir_proto_field *f, size_t i) {
   weir_reader r = f->sub;
   weir_reader_skip(&r, i * 8);
-  return weir_proto_as_double(weir_reader_u64le(&r));
+  return as_double(weir_reader_u64le(&r));
 }
 
 /* Every value lies under the limit of the bucket that counts it, and above the

@@ -25,7 +25,6 @@ UNUSED_MAY = {
     "runtime/net/": TASKS,
     "runtime/device/": CUDA,
     "runtime/exec/channel/channel_null.c": TASKS,
-    "weir_proto_as_double": TASKS,
 }
 
 

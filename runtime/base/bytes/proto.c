@@ -113,9 +113,3 @@ float weir_proto_as_float(uint64_t bits) {
   memcpy(&value, &low, sizeof value);
   return value;
 }
-
-double weir_proto_as_double(uint64_t bits) {
-  double value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}

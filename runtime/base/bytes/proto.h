@@ -84,7 +84,4 @@ uint64_t weir_proto_varint(weir_reader *r);
 /* The float whose bits are the low 32 of |bits|. */
 float weir_proto_as_float(uint64_t bits);
 
-/* The double with these bits. */
-double weir_proto_as_double(uint64_t bits);
-
 #endif

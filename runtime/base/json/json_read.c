@@ -220,8 +220,8 @@ static bool read_token(weir_json_reader *r) {
 static weir_status report(const weir_json_reader *r, weir_error *err) {
   weir_mark mark = mark_at(r, r->failed_at);
   return weir_fail(err, WEIR_W4013, r->file != NULL ? &mark : NULL,
-                   "bad JSON at byte %zu: %s", r->base_offset + r->failed_at,
-                   r->failure);
+                   "invalid JSON at byte %zu: %s",
+                   r->base_offset + r->failed_at, r->failure);
 }
 
 weir_status weir_json_next(weir_json_reader *r, weir_json_token *out_token,

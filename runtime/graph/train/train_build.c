@@ -55,7 +55,8 @@ weir_value_id weir_train_add(weir_train_build *b, weir_sv name, const char *op,
   if (def == NULL || !weir_attrs_by_name(def, attrs, filled))
     return weir_train_fail(
         b, weir_fail(b->err, WEIR_W1132, &b->mark,
-                     def == NULL ? "unknown op %s" : "%s: bad attributes", op));
+                     def == NULL ? "unknown op %s" : "%s: invalid attributes",
+                     op));
   if (name.size == 0) name = weir_train_name(b, "train/%s_%u", op, b->added++);
   if (b->status != WEIR_OK) return WEIR_NO_VALUE;
   weir_node_spec spec = {.name = name,

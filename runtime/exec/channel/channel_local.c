@@ -209,8 +209,8 @@ static void take_error(local_channel *ch, cell *c, ended_list *out,
   ended(out, done, out->err.code);
 }
 
-/* Out of memory here aborts the channel: a receiver that is not told of the
- * failure would wait for ever. */
+/* Out of memory here aborts the channel: without a report of the failure
+ * a receiver would wait for ever. */
 static void local_send_error(weir_channel *channel, uint32_t edge,
                              uint64_t step, const weir_error *why) {
   local_channel *ch = (local_channel *)channel;

@@ -108,7 +108,7 @@ static void run_range(weir_frame *f, weir_exec_ctx *ctx, uint32_t first,
   }
 }
 
-/* Why the run was told to stop. */
+/* Why the run had to stop. */
 static weir_status stop_error(weir_status stopped, weir_error *err) {
   if (stopped == WEIR_CANCELLED)
     return weir_fail(err, WEIR_W5005, NULL, "the run was cancelled");

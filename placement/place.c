@@ -313,16 +313,11 @@ static weir_status plan_main(placer *p, weir_error *err) {
 
 /* A warning that homes go by rules, with the reason. */
 static void tell_rules(const placer *p, const weir_error *why) {
-  const weir_diag_sink *sink = p->request->sink;
   weir_error warning = *why;
-  weir_diag diag;
-  if (sink == NULL) return;
   weir_hint(&warning,
             "the step is not placed, so its variables are spread by rules and "
             "bytes");
-  weir_diag_init(&diag, &warning);
-  diag.severity = WEIR_SEVERITY_WARNING;
-  sink->report(sink->self, &diag);
+  weir_diag_warn(p->request->sink, &warning);
 }
 
 /* Where there is no such plan, because a shape is not known or the step does

@@ -243,13 +243,10 @@ static void tell_relaxed(weir_lowering *l, weir_unit *u, rule *by,
   if (l->options->sink == NULL || (by != NULL && by->told)) return;
   if (by != NULL) by->told = true;
   weir_error warning = WEIR_ERROR_INIT, *err = l->err;
-  weir_diag diag;
   l->err = &warning;
   (void)no_such_device(l, u, name, by != NULL ? &by->mark : NULL);
   l->err = err;
-  weir_diag_init(&diag, &warning);
-  diag.severity = WEIR_SEVERITY_WARNING;
-  l->options->sink->report(l->options->sink->self, &diag);
+  weir_diag_warn(l->options->sink, &warning);
 }
 
 /* The device that a node of a mesh without devices asks for. */

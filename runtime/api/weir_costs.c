@@ -73,8 +73,6 @@ typedef struct cost_source {
 static void warn(const cost_source *from, const weir_cost_fact *fact,
                  weir_sv here) {
   weir_error warning = WEIR_ERROR_INIT;
-  weir_diag diag;
-  if (from->sink == NULL) return;
   (void)weir_fail(&warning, WEIR_W3046, NULL,
                   "%.100s was measured elsewhere: its %.*s is \"%.150s\", "
                   "here it is \"%.150s\"",
@@ -84,9 +82,7 @@ static void warn(const cost_source *from, const weir_cost_fact *fact,
     weir_hint(&warning, "its earlier contents were dropped");
   else
     weir_hint(&warning, "measure here: --calibrate");
-  weir_diag_init(&diag, &warning);
-  diag.severity = WEIR_SEVERITY_WARNING;
-  from->sink->report(from->sink->self, &diag);
+  weir_diag_warn(from->sink, &warning);
 }
 
 /* Compares the facts of the file with this machine's; the first difference is a

@@ -12,6 +12,14 @@ void weir_diag_init(weir_diag *diag, const weir_error *err) {
   diag->label_count = diag->note_count = 0;
 }
 
+void weir_diag_warn(const weir_diag_sink *sink, const weir_error *err) {
+  weir_diag diag;
+  if (sink == NULL || sink->report == NULL) return;
+  weir_diag_init(&diag, err);
+  diag.severity = WEIR_SEVERITY_WARNING;
+  sink->report(sink->self, &diag);
+}
+
 void weir_diag_begin(weir_diag *diag, weir_error_id id, const weir_mark *at,
                      const char *fmt, va_list args) {
   char text[sizeof diag->error.message];

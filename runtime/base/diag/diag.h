@@ -56,7 +56,9 @@ typedef struct weir_diag_sink {
 /* Starts a diagnostic from a filled error; then add labels and notes. Past the
  * limits they are dropped. */
 void weir_diag_init(weir_diag *diag, const weir_error *err);
-/* The same with an error of that text; |at| may be NULL. */
+/* Reports |err| as a warning; to no one if |sink| or its |report| is NULL. */
+void weir_diag_warn(const weir_diag_sink *sink, const weir_error *err);
+/* Starts a diagnostic with an error of that text; |at| may be NULL. */
 void weir_diag_begin(weir_diag *diag, weir_error_id id, const weir_mark *at,
                      const char *fmt, va_list args) WEIR_PRINTF(4, 0);
 void weir_diag_set_label(weir_diag *diag, const char *fmt, ...)

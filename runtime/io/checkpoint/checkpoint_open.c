@@ -17,14 +17,6 @@
 
 enum { kListings = 3 /* of a folder that a run is saving to */ };
 
-static void warn(const weir_diag_sink *sink, const weir_error *err) {
-  weir_diag diag;
-  if (sink == NULL || sink->report == NULL) return;
-  weir_diag_init(&diag, err);
-  diag.severity = WEIR_SEVERITY_WARNING;
-  sink->report(sink->self, &diag);
-}
-
 /* --- values --- */
 
 /* How many elements of |t| are no finite numbers; |*first| is one of them. */
@@ -54,7 +46,7 @@ static void warn_of_values(const weir_diag_sink *sink,
                     " elements that are NaN or infinite, the first is element "
                     "%" PRId64,
                     WEIR_SV(weir_checkpoint_name(c, i)), odd, first);
-    warn(sink, &err);
+    weir_diag_warn(sink, &err);
   }
 }
 
@@ -127,7 +119,7 @@ static weir_status try_all(opener *o, const weir_checkpoint_files *files,
       return s;
     }
     if (o->tried++ == 0) o->first = inner;
-    warn(o->sink, &inner);
+    weir_diag_warn(o->sink, &inner);
   }
   return WEIR_OK;
 }

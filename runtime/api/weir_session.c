@@ -68,6 +68,7 @@ weir_status weir_session_create(weir_runtime *runtime, const weir_graph *graph,
   session->runtime = weir_runtime_ref(runtime);
   session->graph = weir_graph_ref(graph);
   weir_status s = make_exec(session, &o, err);
+  session->variables = (weir_variables){session->graph, session->placed, NULL};
   if (s == WEIR_OK)
     *out_session = session;
   else

@@ -94,10 +94,12 @@ weir_status weir_trainer_create(weir_runtime *runtime, const weir_graph *graph,
   if (s == WEIR_OK) s = weir_runtime_pool(runtime, &pool, err);
   if (s == WEIR_OK)
     s = weir_loop_create(&runtime->env, pool, graph, &options, &t->loop, err);
-  if (s == WEIR_OK)
-    *out_trainer = t;
-  else
+  if (s != WEIR_OK) {
     weir_trainer_release(t);
+    return s;
+  }
+  t->variables = (weir_variables){weir_loop_graph(t->loop), t->placed, NULL};
+  *out_trainer = t;
   return s;
 }
 
@@ -166,8 +168,6 @@ weir_status weir_trainer_variable_at(weir_trainer *trainer, size_t i,
                                      weir_variable_desc *out_variable,
                                      weir_error *err) {
   if (trainer == NULL) return weir_fail_null(err, "trainer");
-  trainer->variables.graph = weir_loop_graph(trainer->loop);
-  trainer->variables.placed = trainer->placed;
   return weir_variables_at(&trainer->variables, i, out_variable, err);
 }
 

@@ -72,8 +72,6 @@ weir_status weir_session_variable_at(weir_session *session, size_t i,
                                      weir_error *err) {
   if (session == NULL) return weir_fail_null(err, "session");
   pthread_mutex_lock(&session->lock);
-  session->variables.graph = session->graph;
-  session->variables.placed = session->placed;
   weir_status s = weir_variables_at(&session->variables, i, out_variable, err);
   pthread_mutex_unlock(&session->lock);
   return s;

@@ -20,6 +20,11 @@
   WEIR_CREATE_ATTRS, {                                                \
     "seed", WEIR_ATTR_INT, "0", "added to the seed of graph and node" \
   }
+/* All fields of zeros and ones but name and words. */
+#define WEIR_CREATE_FIELDS                                            \
+  .outputs = {{"y", "T"}}, .types = {{"T", WEIR_ALL_TYPES, "dtype"}}, \
+  .attrs = {WEIR_CREATE_ATTRS}, .refuses = {WEIR_CREATE_REFUSES},     \
+  .shape = weir_rule_attr_shape, .cost = weir_cost_bytes
 #define WEIR_RANDOM_REFUSES WEIR_CREATE_REFUSES, "integer dtypes"
 #define WEIR_RANDOM_DOC                                                 \
   "The numbers depend on the seeds of graph and node and on the step, " \
@@ -44,8 +49,8 @@ weir_status weir_rule_normal(weir_shape_ctx *ctx);
   .refuses = {WEIR_RANDOM_REFUSES}, .flags = WEIR_OP_RANDOM,            \
   .shape = weir_rule_attr_shape, .cost = weir_cost_math
 
-/* The same of normal and truncated_normal; |stddev_doc| describes stddev
- * is. */
+/* The same of normal and truncated_normal; |stddev_doc| describes
+ * stddev. */
 #define WEIR_NORMAL_FIELDS(stddev_doc)                             \
   .doc = WEIR_RANDOM_DOC, .source = WEIR_RANDOM_SOURCE,            \
   .outputs = {{"y", "T"}}, .types = {{"T", WEIR_FLOATS, "dtype"}}, \

@@ -7,8 +7,8 @@
 
 /* Open addressing with linear probing, at most half full, so a search ends at
  * an empty slot, after 2.5 looks at most on average. Hashes are kept: growing
- * hashes no key again, and most unequal keys are told apart without reading
- * them. Entries are never removed, so there are no tombstones. */
+ * hashes no key again, and most unequal keys differ in their hashes, so their
+ * bytes are not read. Entries are never removed, so there are no tombstones. */
 
 /* Multiply-and-mix over 8-byte words, little-endian. */
 uint64_t weir_hash_bytes(const void *data, size_t size, uint64_t seed) {

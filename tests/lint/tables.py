@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A table that an enum indexes names each value, and is as long as the enum.
 
-Whether an index is of an enum is told by names: a variable of the file that is
-declared with an enum's type, or a member that is of an enum's type wherever
-the tree declares one of that name.
+Names identify an index of an enum: a variable of the file that is declared with
+an enum's type, or a member that is of an enum's type wherever the tree declares
+one of that name.
 """
 import re
 

@@ -8,8 +8,8 @@
 #include "runtime/base/yaml/yaml_build.h"
 
 /* libyaml reports where its grammar stopped, in its own words; a reader needs
- * the cause. So the most common findings are told apart by the words and by the
- * byte at their place, and the rest is passed on. Places are found by walking
+ * the cause. Its words and the byte at their place identify the most common
+ * findings; the rest is passed on. Places are found by walking
  * the text again, once, for the error. */
 
 enum { kMostErrors = 100, kMostDirectives = 16, kMessageBytes = 512 };

@@ -12,9 +12,9 @@
  * itself.
  *
  * Rules are checked one after another over sorted lists of events: devices and
- * costs, groups, one node at a time on a device, copies, inputs before starts,
- * memory. A plan may come from a file: numbers are checked before they index.
- * Invariant: later rules rely on earlier ones; list_copies, say, on
+ * costs, groups, copies, one node or send at a time on a device, inputs before
+ * starts, memory. A plan may come from a file: numbers are checked before they
+ * index. Invariant: later rules rely on earlier ones; list_copies, say, on
  * check_copy's ranges. Cost: O((nodes + uses + copies) log) and one search
  * through the copies of a tensor for each use. */
 
@@ -105,15 +105,6 @@ static weir_status check_overlap(checker *c, const char *rule) {
   return WEIR_OK;
 }
 
-static weir_status check_devices(checker *c) {
-  c->event_count = 0;
-  for (uint32_t n = 0; n < c->p->node_count; n++)
-    if (c->plan->end_ns[n] > c->plan->start_ns[n])
-      c->events[c->event_count++] = (event){
-          c->plan->device[n], c->plan->start_ns[n], c->plan->end_ns[n], 0, n};
-  return check_overlap(c, "two nodes at once on a device");
-}
-
 /* ---- Where tensors are. A tensor arrives on a device when its producer ends
  * there or a copy to it ends; a use there takes the latest arrival before it.
  */
@@ -171,9 +162,10 @@ static weir_status check_copy(checker *c, const weir_place_copy *k) {
       k->end_ns - k->start_ns <
           weir_place_copy_ns(link, p->tensor_bytes[k->tensor]))
     return broken(c, "a copy faster than its link", producer);
-  if (link->exclusive && k->end_ns > k->start_ns)
+  int64_t ns = weir_place_link_ns(link, p->tensor_bytes[k->tensor]);
+  if (link->exclusive && ns > 0)
     c->events[c->event_count++] =
-        (event){k->link, k->start_ns, k->end_ns, 0, producer};
+        (event){k->link, k->start_ns, k->start_ns + ns, 0, producer};
   return WEIR_OK;
 }
 
@@ -220,6 +212,26 @@ static weir_status check_uses(checker *c) {
       if (plan->end_ns[n] > *last) *last = plan->end_ns[n];
     }
   return WEIR_OK;
+}
+
+/* Needs sound copies: a device sends between its nodes. */
+static weir_status check_devices(checker *c) {
+  const weir_place_problem *p = c->p;
+  const weir_place_plan *plan = c->plan;
+  c->event_count = 0;
+  for (uint32_t n = 0; n < p->node_count; n++)
+    if (plan->end_ns[n] > plan->start_ns[n])
+      c->events[c->event_count++] =
+          (event){plan->device[n], plan->start_ns[n], plan->end_ns[n], 0, n};
+  for (uint32_t i = 0; i < plan->copy_count; i++) {
+    const weir_place_copy *k = &plan->copies[i];
+    int64_t ns =
+        weir_place_send_ns(&p->links[k->link], p->tensor_bytes[k->tensor]);
+    if (ns > 0)
+      c->events[c->event_count++] = (event){
+          k->from, k->start_ns, k->start_ns + ns, 0, p->tensor_node[k->tensor]};
+  }
+  return check_overlap(c, "two nodes or sends at once on a device");
 }
 
 /* ---- Memory: weights always; temporary memory while a node runs; a tensor
@@ -303,8 +315,8 @@ weir_status weir_place_check(const weir_allocator *alloc,
     s = weir_fail_memory(err, plan->copy_count * sizeof *c.events);
   if (s == WEIR_OK) s = check_nodes(&c);
   if (s == WEIR_OK) s = check_groups(&c);
-  if (s == WEIR_OK) s = check_devices(&c);
   if (s == WEIR_OK) s = check_copies(&c);
+  if (s == WEIR_OK) s = check_devices(&c);
   if (s == WEIR_OK) s = check_uses(&c);
   if (s == WEIR_OK) s = check_memory(&c, peaks);
   weir_free(alloc, c.events);

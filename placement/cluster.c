@@ -35,13 +35,14 @@ static const weir_sv none = {"", 0};
 
 static void set_defaults(reader *r) {
   weir_cluster *c = r->c;
-  c->network = (weir_place_link){50000, 800, true}; /* 1.25 GB/s */
+  c->network = (weir_place_link){50000, 800000, true}; /* 1.25 GB/s */
   for (int k = 0; k < WEIR_DEVICE_KINDS; k++) {
     const weir_device_kind_def *kind = weir_device_kinds[k];
     r->per_task[k] = kind->per_task;
     c->models[k] = kind->model;
-    c->local[k] =
-        (weir_place_link){kind->way.latency_ns, kind->way.ps_per_byte, true};
+    c->local[k] = (weir_place_link){.latency_ns = kind->way.latency_ns,
+                                    .fs_per_byte = kind->way.fs_per_byte,
+                                    .exclusive = true};
   }
 }
 
@@ -97,9 +98,18 @@ static weir_status read_link(reader *r, const weir_yaml *y,
     } else if (weir_sv_is(e->key, "bandwidth")) {
       if (!weir_quantity_rate(text, &rate))
         return bad(r, &e->value->mark, "a rate is written 10GB/s", text);
-      link->ps_per_byte = 1000000 / rate;
+      link->fs_per_byte = weir_place_fs_per_byte(rate);
+    } else if (weir_sv_is(e->key, "send_overhead")) {
+      if (!weir_quantity_time(text, &link->send_ns))
+        return bad(r, &e->value->mark, "a time is written 50us", text);
+    } else if (weir_sv_is(e->key, "send_bandwidth")) {
+      if (!weir_quantity_rate(text, &rate))
+        return bad(r, &e->value->mark, "a rate is written 10GB/s", text);
+      link->send_fs_per_byte = weir_place_fs_per_byte(rate);
     } else {
-      return bad(r, &e->key_mark, "no such key, expected latency or bandwidth",
+      return bad(r, &e->key_mark,
+                 "no such key, expected latency, bandwidth, send_overhead or "
+                 "send_bandwidth",
                  e->key);
     }
   }
@@ -399,8 +409,8 @@ static weir_place_link way_between(const weir_cluster *c,
   weir_place_link way = c->local[from->name.type];
   const weir_place_link *other = &c->local[to->name.type];
   if (other->latency_ns > way.latency_ns) way.latency_ns = other->latency_ns;
-  if (other->ps_per_byte > way.ps_per_byte)
-    way.ps_per_byte = other->ps_per_byte;
+  if (other->fs_per_byte > way.fs_per_byte)
+    way.fs_per_byte = other->fs_per_byte;
   return way;
 }
 

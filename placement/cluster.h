@@ -18,7 +18,8 @@
  *     devices:                            # figures of a class of device
  *       cpu: {memory: 32GiB, gflops: 150, bandwidth: 20GB/s, overhead: 1us}
  *       gpu: {memory: 80GiB}
- *     network: {latency: 50us, bandwidth: 1.2GB/s}   # between tasks
+ *     network: {latency: 50us, bandwidth: 1.2GB/s}   # between tasks; also
+ *                              # send_overhead: 2us, send_bandwidth: 8GB/s
  *     local: {latency: 2us, bandwidth: 10GB/s}       # between devices of one
  *
  * The short form "ps=1,worker=2,gpu=1" has the same keys; "auto" is one worker

@@ -42,7 +42,11 @@ static void use_link(const weir_placing *p, weir_cluster *cluster) {
   for (int k = 0; k < WEIR_DEVICE_KINDS; k++)
     if (cluster->kind_count[k] > 0 && !weir_device_kinds[k]->host) return;
   const weir_cost_piece *piece = &p->costs->pieces[0];
-  weir_place_link link = {piece->latency_ns, piece->ps_per_byte, true};
+  weir_place_link link = {.latency_ns = piece->latency_ns,
+                          .fs_per_byte = piece->fs_per_byte,
+                          .exclusive = true,
+                          .send_ns = piece->send_ns,
+                          .send_fs_per_byte = piece->send_fs_per_byte};
   weir_cluster_set_local(cluster, &link);
   if (p->options.in_process) cluster->network = link;
 }

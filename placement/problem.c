@@ -126,7 +126,8 @@ void weir_place_no_copy_load(weir_place_builder *b, uint32_t device) {
 uint32_t weir_place_add_link(weir_place_builder *b,
                              const weir_place_link *link) {
   uint32_t id = (uint32_t)b->links.count;
-  b->bad |= link->latency_ns < 0 || link->ps_per_byte < 0;
+  b->bad |= link->latency_ns < 0 || link->fs_per_byte < 0 ||
+            link->send_ns < 0 || link->send_fs_per_byte < 0;
   PUSH(b, links, *link);
   return id;
 }

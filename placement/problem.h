@@ -11,10 +11,15 @@
  * One model serves placers, bounds, simulator, checker and dumps. A node runs
  * on one device, without interruption, once all its tensors are there; its
  * cost depends on the device's class. A tensor that is made on one device and
- * used on another is copied there once, however many nodes use it; the copy
- * occupies the link between the two, if that link is exclusive. Time is in
+ * used on another is copied there once, however many nodes use it. Time is in
  * integer nanoseconds, memory in bytes, and every tie is broken by index, so
  * the same problem gives the same plan on every machine.
+ *
+ * A copy of B bytes that starts at t has the link, if it is exclusive, for
+ * B * fs_per_byte, and arrives the link's latency later: copies that follow
+ * each other share no latency. Its sender's device is busy from t for the
+ * send's own time. These are L, G and o of LogGP (Alexandrov, Ionescu, Schauser
+ * and Scheiman, SPAA 1995).
  *
  * Nodes are numbered in topological order; tensors by producer. Immutable once
  * built; may be read from many threads. */
@@ -34,8 +39,10 @@ typedef struct weir_place_device {
 /* A way between devices; several pairs may share one. */
 typedef struct weir_place_link {
   int64_t latency_ns;
-  int64_t ps_per_byte;
-  bool exclusive; /* one copy at a time */
+  int64_t fs_per_byte; /* 1,000,000 is 1 GB/s */
+  bool exclusive;      /* one copy at a time */
+  /* The device that sends runs no node meanwhile. */
+  int64_t send_ns, send_fs_per_byte;
 } weir_place_link;
 
 typedef struct weir_place_problem {
@@ -67,16 +74,60 @@ typedef struct weir_place_problem {
   uint32_t group_count;
 } weir_place_problem;
 
-/* Time that |bytes| take over |link|; saturates at INT64_MAX / 4. */
+/* No time of a copy is longer, so that sums of a few stay in range. */
+#define WEIR_PLACE_COPY_LIMIT (INT64_MAX / 4)
+
+/* The fs_per_byte of a rate in bytes per microsecond, at least 1. */
+static inline int64_t weir_place_fs_per_byte(int64_t bytes_per_us) {
+  const int64_t fs_per_us = 1000000000;
+  return bytes_per_us < fs_per_us ? fs_per_us / bytes_per_us : 1;
+}
+
+static inline int64_t weir_place_bytes_ns(int64_t bytes, int64_t fs_per_byte) {
+  int64_t fs;
+  if (!__builtin_mul_overflow(bytes, fs_per_byte, &fs))
+    return fs / 1000000 + (fs % 1000000 != 0);
+  __int128 ns = ((__int128)bytes * fs_per_byte + 999999) / 1000000;
+  return ns > WEIR_PLACE_COPY_LIMIT ? WEIR_PLACE_COPY_LIMIT : (int64_t)ns;
+}
+
+/* How long a copy of |bytes| has |link|. */
+static inline int64_t weir_place_link_ns(const weir_place_link *link,
+                                         int64_t bytes) {
+  return weir_place_bytes_ns(bytes, link->fs_per_byte);
+}
+
+/* How long a copy of |bytes| takes over |link|, from its start until it is
+ * there; at most the limit. */
 static inline int64_t weir_place_copy_ns(const weir_place_link *link,
                                          int64_t bytes) {
-  const int64_t limit = INT64_MAX / 4;
-  int64_t ps, ns;
-  if (__builtin_mul_overflow(bytes, link->ps_per_byte, &ps)) return limit;
-  ns = ps / 1000 + (ps % 1000 != 0);
-  if (__builtin_add_overflow(ns, link->latency_ns, &ns) || ns > limit)
-    return limit;
-  return ns;
+  int64_t ns = weir_place_link_ns(link, bytes);
+  if (link->latency_ns > WEIR_PLACE_COPY_LIMIT - ns)
+    return WEIR_PLACE_COPY_LIMIT;
+  return ns + link->latency_ns;
+}
+
+/* How long a copy of |bytes| keeps its sender busy, from its start; it is there
+ * no sooner. */
+static inline int64_t weir_place_send_ns(const weir_place_link *link,
+                                         int64_t bytes) {
+  if ((link->send_ns | link->send_fs_per_byte) == 0) return 0;
+  int64_t ns = weir_place_bytes_ns(bytes, link->send_fs_per_byte);
+  int64_t whole = weir_place_copy_ns(link, bytes);
+  if (link->send_ns >= whole || ns >= whole - link->send_ns) return whole;
+  return ns + link->send_ns;
+}
+
+/* Whether copies take the same times over both. */
+static inline bool weir_place_links_equal(const weir_place_link *a,
+                                          const weir_place_link *b) {
+  return a->latency_ns == b->latency_ns && a->fs_per_byte == b->fs_per_byte &&
+         a->send_ns == b->send_ns && a->send_fs_per_byte == b->send_fs_per_byte;
+}
+
+/* Whether copies over |link| take no time. */
+static inline bool weir_place_link_is_free(const weir_place_link *link) {
+  return link->latency_ns == 0 && link->fs_per_byte == 0;
 }
 
 static inline bool weir_place_allows(const weir_place_problem *p, uint32_t node,

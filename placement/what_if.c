@@ -116,7 +116,7 @@ static weir_status read_link(weir_what_if *c, weir_sv rest, weir_error *err) {
       !weir_quantity_time(trim(latency), &c->link.latency_ns) ||
       !weir_quantity_rate(trim(rate), &bytes_per_us))
     return bad(c, "a link is written 50us,1.2GB/s", err);
-  c->link.ps_per_byte = 1000000 / bytes_per_us;
+  c->link.fs_per_byte = weir_place_fs_per_byte(bytes_per_us);
   c->link.exclusive = true;
   return WEIR_OK;
 }
@@ -254,7 +254,7 @@ static void set_link(weir_place_link *link, const weir_what_if *c) {
   if (c->factor <= 0)
     *link = c->link;
   else
-    link->ps_per_byte = (int64_t)((double)link->ps_per_byte / c->factor);
+    link->fs_per_byte = (int64_t)((double)link->fs_per_byte / c->factor);
 }
 
 static void change_link(weir_cluster *to, const weir_what_if *c) {

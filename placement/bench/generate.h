@@ -29,7 +29,7 @@ typedef struct weir_generate_options {
   uint64_t nodes; /* about so many; planted and layered exactly */
   uint64_t seed;
   uint32_t processors; /* planted: of the plan that is hidden in it */
-  int64_t ps_per_byte; /* planted: no copy is slower than its slack */
+  int64_t fs_per_byte; /* planted: no copy is slower than its slack */
 } weir_generate_options;
 
 /* A generator's figures besides its tasks. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "placement/bench/generate_internal.h"
+#include "placement/problem.h"
 
 /* The plan that is hidden: every processor is busy from 0 to the end, so no
  * plan is shorter than the work divided by the processors; an edge goes to a
@@ -58,7 +59,7 @@ static uint32_t draw_inputs(weir_generator *g, const planted *tasks, uint64_t n,
     if (reach == 0) break;
     uint64_t from = n - 1 - weir_generator_below(g, reach);
     int64_t slack = tasks[n].start - tasks[from].end;
-    int64_t copy = (bytes[from] * g->options->ps_per_byte + 999) / 1000;
+    int64_t copy = weir_place_bytes_ns(bytes[from], g->options->fs_per_byte);
     bool fits = slack >= 0 &&
                 (tasks[from].processor == tasks[n].processor || copy <= slack);
     for (uint32_t y = 0; y < count; y++) fits &= inputs[y] != from;

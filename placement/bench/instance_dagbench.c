@@ -34,7 +34,7 @@ typedef struct dagbench {
   weir_map machine_of;
   double speeds[WEIR_PLACE_CLASSES];
   uint32_t classes;
-  double worst_ps; /* of the slowest link, per byte */
+  double worst_fs; /* of the slowest link, per byte */
 } dagbench;
 
 #define MOST 1e12
@@ -201,10 +201,10 @@ static weir_status add_network(dagbench *d) {
     WEIR_TRY(find_machine(d, w, w->from, &from));
     WEIR_TRY(find_machine(d, w, w->to, &to));
     if (from == to) continue; /* data that stays is not copied */
-    int64_t ps = llround(1e6 / w->speed);
-    if ((double)ps > d->worst_ps) d->worst_ps = (double)ps;
+    int64_t fs = llround(1e9 / w->speed);
+    if ((double)fs > d->worst_fs) d->worst_fs = (double)fs;
     uint32_t link =
-        weir_place_add_link(d->builder, &(weir_place_link){.ps_per_byte = ps});
+        weir_place_add_link(d->builder, &(weir_place_link){.fs_per_byte = fs});
     weir_place_connect(d->builder, from, to, link);
     weir_place_connect(d->builder, to, from, link);
   }
@@ -227,7 +227,7 @@ static weir_status emit(void *self, uint32_t node, weir_instance_edge **in,
   double bytes = 0;
   for (uint32_t i = 0; i < out_count; i++) bytes += (double)out[i]->bytes;
   WEIR_TRY(weir_instance_count(
-      &d->src, node, (double)worst + bytes * d->worst_ps / 1e3, bytes));
+      &d->src, node, (double)worst + bytes * d->worst_fs / 1e3, bytes));
   weir_place_node_spec spec = {.name = d->src.nodes.items[node].name,
                                .cost = cost,
                                .group = WEIR_PLACE_NONE};

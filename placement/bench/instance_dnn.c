@@ -164,7 +164,8 @@ static void add_devices(dnn *d) {
                              (int64_t)d->memory};
     weir_place_add_device(d->builder, &gpu);
   }
-  weir_place_connect_all(d->builder, &(weir_place_link){.ps_per_byte = 1000});
+  weir_place_connect_all(d->builder,
+                         &(weir_place_link){.fs_per_byte = 1000000});
 }
 
 static weir_status emit(void *self, uint32_t node, weir_instance_edge **in,

@@ -162,11 +162,13 @@ static bool write_head(const weir_costs *c, const weir_writer *out) {
                            weir_device_kinds[cls]->name, c->step[cls].median_ns,
                            c->step[cls].spread_permille, c->step[cls].count);
   for (uint32_t i = 0; i < c->piece_count && ok; i++)
-    ok = weir_place_print(
-        out, "link in-process %" PRId64 " %" PRId64 " %" PRId64 " %u %u\n",
-        c->pieces[i].from_bytes, c->pieces[i].latency_ns,
-        c->pieces[i].ps_per_byte, c->pieces[i].spread_permille,
-        c->pieces[i].count);
+    ok = weir_place_print(out,
+                          "link in-process %" PRId64 " %" PRId64 " %" PRId64
+                          " %" PRId64 " %" PRId64 " %u %u\n",
+                          c->pieces[i].from_bytes, c->pieces[i].latency_ns,
+                          c->pieces[i].fs_per_byte, c->pieces[i].send_ns,
+                          c->pieces[i].send_fs_per_byte,
+                          c->pieces[i].spread_permille, c->pieces[i].count);
   return ok;
 }
 

@@ -14,16 +14,17 @@
  *   weir-costs 1
  *   machine cpu Some CPU
  *   step cpu MEDIAN_NS SPREAD COUNT
- *   link in-process FROM_BYTES LATENCY_NS PS_PER_BYTE SPREAD COUNT
+ *   link in-process FROM_BYTES LATENCY_NS FS_PER_BYTE SEND_NS SEND_FS_PER_BYTE
+ *        SPREAD COUNT
  *   unit cpu MEDIAN_NS SPREAD COUNT FLOPS BYTES KEY
  *
  * One line an entry, fields apart by one space, KEY to the end of its line;
  * lines of `#` are passed over. SPREAD is the distance of the quartiles in
  * thousandths of the median, COUNT the number of runs. `unit` is the cost of a
  * unit on a device of a kind (device/kind.h), KEY its signature (signature.h).
- * `step` is the time of a step beside its units. `link` holds from FROM_BYTES
- * on. Lines are written in order of their text, so the same
- * entries make the same file.
+ * `step` is the time of a step beside its units. `link` (on one line) holds
+ * from FROM_BYTES on; its fields are those of weir_place_link. Lines are
+ * written in order of their text, so the same entries make the same file.
  *
  * Not thread-safe; a table that is not changed any more may be read by many
  * threads. */
@@ -49,9 +50,9 @@ typedef struct weir_cost_entry {
   int64_t flops, bytes;
 } weir_cost_entry;
 
-/* A copy of |from_bytes| or more takes latency_ns + bytes * ps_per_byte. */
+/* The link of a copy of |from_bytes| or more: see weir_place_link. */
 typedef struct weir_cost_piece {
-  int64_t from_bytes, latency_ns, ps_per_byte;
+  int64_t from_bytes, latency_ns, fs_per_byte, send_ns, send_fs_per_byte;
   uint32_t spread_permille, count;
 } weir_cost_piece;
 

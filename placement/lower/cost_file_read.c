@@ -11,6 +11,8 @@
  * once, and the first fault ends the reading with its place. Nothing recurses.
  */
 
+#define MOST_FS INT64_C(1000000000000000) /* 1 byte a second */
+
 typedef struct line {
   weir_costs *costs;
   weir_sv text; /* of the line, without its end */
@@ -113,8 +115,10 @@ static weir_status read_link(line *l) {
     return bad(l, begin, l->at - begin, "at most 8 pieces in ascending order");
   WEIR_TRY(
       read_number(l, "a latency in nanoseconds", INT64_MAX / 8, &p.latency_ns));
-  WEIR_TRY(read_number(l, "picoseconds a byte", INT64_C(1000000000000),
-                       &p.ps_per_byte));
+  WEIR_TRY(read_number(l, "femtoseconds a byte", MOST_FS, &p.fs_per_byte));
+  WEIR_TRY(read_number(l, "a sender's nanoseconds", INT64_MAX / 8, &p.send_ns));
+  WEIR_TRY(read_number(l, "a sender's femtoseconds a byte", MOST_FS,
+                       &p.send_fs_per_byte));
   WEIR_TRY(read_number(l, "a spread in thousandths", UINT32_MAX, &spread));
   WEIR_TRY(read_number(l, "a number of runs", UINT32_MAX, &count));
   p.spread_permille = (uint32_t)spread;

@@ -88,8 +88,10 @@ static bool write_moved(const weir_place_view *v, const weir_writer *out) {
   int64_t bytes = 0, ns = 0;
   char a[32], b[32];
   for (uint32_t i = 0; i < v->plan->copy_count; i++) {
-    bytes += v->problem->tensor_bytes[v->plan->copies[i].tensor];
-    ns += v->plan->copies[i].end_ns - v->plan->copies[i].start_ns;
+    const weir_place_copy *c = &v->plan->copies[i];
+    bytes += v->problem->tensor_bytes[c->tensor];
+    ns += weir_place_link_ns(&v->problem->links[c->link],
+                             v->problem->tensor_bytes[c->tensor]);
   }
   return weir_place_print(
       out, "moved %u tensors, %s, %s on links\n", v->plan->copy_count,

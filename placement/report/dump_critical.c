@@ -27,14 +27,23 @@ static uint32_t find_copy(const weir_place_plan *plan, uint32_t tensor,
   return WEIR_PLACE_NONE;
 }
 
-/* The node that ended on |device| at |time|, or NONE. */
-static uint32_t ended_at(const weir_place_plan *plan, uint32_t device,
-                         int64_t time, uint32_t but) {
+/* The node, or the copy that was sent, that |device| ended at |time|. */
+static chain_link ended_at(const weir_place_view *v, uint32_t device,
+                           int64_t time, chain_link but) {
+  const weir_place_plan *plan = v->plan;
   for (uint32_t n = 0; n < plan->node_count; n++)
-    if (n != but && plan->device[n] == device && plan->end_ns[n] == time &&
+    if (n != but.node && plan->device[n] == device && plan->end_ns[n] == time &&
         plan->start_ns[n] < time)
-      return n;
-  return WEIR_PLACE_NONE;
+      return (chain_link){n, WEIR_PLACE_NONE, but.why};
+  for (uint32_t i = 0; i < plan->copy_count; i++) {
+    const weir_place_copy *k = &plan->copies[i];
+    int64_t ns = weir_place_send_ns(&v->problem->links[k->link],
+                                    v->problem->tensor_bytes[k->tensor]);
+    if (i != but.copy && k->from == device && ns > 0 &&
+        k->start_ns + ns == time)
+      return (chain_link){WEIR_PLACE_NONE, i, but.why};
+  }
+  return (chain_link){WEIR_PLACE_NONE, WEIR_PLACE_NONE, but.why};
 }
 
 static chain_link before_node(const weir_place_view *v, uint32_t n) {
@@ -51,22 +60,27 @@ static chain_link before_node(const weir_place_view *v, uint32_t n) {
     if (c != WEIR_PLACE_NONE && plan->copies[c].end_ns == plan->start_ns[n])
       return (chain_link){WEIR_PLACE_NONE, c, "its tensor's copy"};
   }
-  uint32_t busy = ended_at(plan, plan->device[n], plan->start_ns[n], n);
-  return (chain_link){busy, WEIR_PLACE_NONE, "the device was busy"};
+  return ended_at(v, plan->device[n], plan->start_ns[n],
+                  (chain_link){n, WEIR_PLACE_NONE, "the device was busy"});
 }
 
 static chain_link before_copy(const weir_place_view *v, uint32_t c) {
+  const weir_place_problem *p = v->problem;
   const weir_place_plan *plan = v->plan;
   const weir_place_copy *k = &plan->copies[c];
-  uint32_t from = v->problem->tensor_node[k->tensor];
+  uint32_t from = p->tensor_node[k->tensor];
   if (plan->end_ns[from] == k->start_ns)
     return (chain_link){from, WEIR_PLACE_NONE, "its tensor"};
-  for (uint32_t i = 0; i < plan->copy_count; i++)
-    if (i != c && plan->copies[i].link == k->link &&
-        plan->copies[i].end_ns == k->start_ns &&
-        plan->copies[i].start_ns < k->start_ns)
+  for (uint32_t i = 0; i < plan->copy_count; i++) {
+    const weir_place_copy *o = &plan->copies[i];
+    int64_t ns =
+        weir_place_link_ns(&p->links[o->link], p->tensor_bytes[o->tensor]);
+    if (i != c && o->link == k->link && ns > 0 &&
+        o->start_ns + ns == k->start_ns)
       return (chain_link){WEIR_PLACE_NONE, i, "the link was busy"};
-  return (chain_link){WEIR_PLACE_NONE, WEIR_PLACE_NONE, ""};
+  }
+  return ended_at(v, k->from, k->start_ns,
+                  (chain_link){WEIR_PLACE_NONE, c, "the sender was busy"});
 }
 
 static bool write_link(const weir_place_view *v, chain_link at,

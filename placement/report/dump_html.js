@@ -58,7 +58,8 @@ plan.nodes.forEach((n, i) => {
 });
 const copies = plan.edges.map((c, i) => ({
   id: i, tensor: c.tensor, node: c.node, from: deviceOf.get(c.from),
-  to: deviceOf.get(c.to), bytes: c.bytes, start: c.start_ns, end: c.end_ns}));
+  to: deviceOf.get(c.to), bytes: c.bytes, start: c.start_ns, end: c.end_ns,
+  linkFree: c.start_ns + c.link_ns, sent: c.start_ns + c.send_ns}));
 const span = Math.max(plan.makespan_ns, 1);
 /* Of many devices those that have something to do. */
 const used = plan.devices.map((d, i) => i).filter(
@@ -81,14 +82,17 @@ const colourOf = d => d < palette.length ? palette[d] :
   'hsl(' + (d * 137.5 % 300 + 30).toFixed(0) + ' 45% 45%)';
 
 /* ---- The chain that makes the step: from the end back, the cause of each wait:
- * its tensor, a copy, or a device or link that was busy. */
+ * its tensor, a copy, or a device or link that was busy; a device sends too. */
 function findChain() {
-  const ended = new Map(), copied = new Map(), onLink = new Map();
+  const ended = new Map(), sent = new Map();
+  const copied = new Map(), onLink = new Map();
   for (let n = 0; n < N; n++)
     if (start[n] < end[n]) ended.set(dev[n] + ':' + end[n], n);
   for (const c of copies) {
     copied.set(c.tensor + ':' + c.to, c);
-    if (c.start < c.end) onLink.set(c.from + ':' + c.to + ':' + c.end, c);
+    if (c.start < c.linkFree)
+      onLink.set(c.from + ':' + c.to + ':' + c.linkFree, c);
+    if (c.start < c.sent) sent.set(c.from + ':' + c.sent, c);
   }
   const nodes = new Set(), moved = new Set();
   let node = -1, copy = null;
@@ -97,9 +101,12 @@ function findChain() {
     if (copy) {
       moved.add(copy.id);
       const ready = end[copy.node] === copy.start;
-      node = ready ? copy.node : -1;
-      copy = ready ? null :
-        onLink.get(copy.from + ':' + copy.to + ':' + copy.start) || null;
+      const now = copy.from + ':' + copy.start;
+      const busy = ended.get(now), other =
+        onLink.get(copy.from + ':' + copy.to + ':' + copy.start) ||
+        (busy === undefined ? sent.get(now) : null) || null;
+      node = ready ? copy.node : other || busy === undefined ? -1 : busy;
+      copy = ready ? null : other;
       continue;
     }
     nodes.add(node);
@@ -112,8 +119,9 @@ function findChain() {
       if (next >= 0 || copy) break;
     }
     if (!copy && next < 0) {
-      const busy = ended.get(dev[node] + ':' + start[node]);
+      const now = dev[node] + ':' + start[node], busy = ended.get(now);
       next = busy === undefined ? -1 : busy;
+      if (next < 0) copy = sent.get(now) || null;
     }
     node = next;
   }

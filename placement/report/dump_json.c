@@ -201,9 +201,13 @@ static void write_edges(weir_json_writer *w, const weir_place_view *v) {
     weir_json_key_int(w, "node", v->problem->tensor_node[c->tensor]);
     weir_json_key_text(w, "from", v->problem->devices[c->from].name);
     weir_json_key_text(w, "to", v->problem->devices[c->to].name);
-    weir_json_key_int(w, "bytes", v->problem->tensor_bytes[c->tensor]);
+    int64_t bytes = v->problem->tensor_bytes[c->tensor];
+    const weir_place_link *link = &v->problem->links[c->link];
+    weir_json_key_int(w, "bytes", bytes);
     weir_json_key_int(w, "start_ns", c->start_ns);
     weir_json_key_int(w, "end_ns", c->end_ns);
+    weir_json_key_int(w, "link_ns", weir_place_link_ns(link, bytes));
+    weir_json_key_int(w, "send_ns", weir_place_send_ns(link, bytes));
     weir_json_object_end(w);
   }
   weir_json_array_end(w);

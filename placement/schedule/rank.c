@@ -43,11 +43,11 @@ static weir_place_link mean_link(const weir_place_problem *p) {
     }
     if (p->link_of[i] == WEIR_PLACE_NONE) continue;
     mean.latency_ns += p->links[p->link_of[i]].latency_ns;
-    mean.ps_per_byte += p->links[p->link_of[i]].ps_per_byte;
+    mean.fs_per_byte += p->links[p->link_of[i]].fs_per_byte;
     ways++;
   }
   mean.latency_ns /= ways == 0 ? 1 : ways;
-  mean.ps_per_byte /= ways == 0 ? 1 : ways;
+  mean.fs_per_byte /= ways == 0 ? 1 : ways;
   return mean;
 }
 

@@ -8,9 +8,9 @@
 
 /* A node is looked at on every candidate device before it is placed, so that
  * this must change nothing: copies that would be made are promises, kept per
- * link for the node in hand only (two inputs must not take one moment of a
- * link), and |there| keeps their ends as complements. weir_schedule_settle then
- * turns the chosen candidate's promises into copies.
+ * link and sender for the node in hand only (two inputs must not take one
+ * moment of a link), and |there| keeps their ends as complements.
+ * weir_schedule_settle then turns the chosen candidate's promises into copies.
  *
  * Invariant: all that is placed is final. Nothing moves later, so a start that
  * a timeline gave stays free until it is taken.
@@ -48,8 +48,8 @@ static bool allocate(weir_scheduler *s, size_t inputs) {
   s->made = weir_alloc_array(a, (size_t)p->tensor_count + 1, sizeof *s->made);
   s->group_device =
       weir_alloc_array(a, (size_t)p->group_count + 1, sizeof *s->group_device);
-  s->promised = weir_alloc_array(a, links, sizeof *s->promised);
-  s->touched = weir_alloc_array(a, links, sizeof *s->touched);
+  s->promised = weir_alloc_array(a, links + devices, sizeof *s->promised);
+  s->touched = weir_alloc_array(a, links + devices, sizeof *s->touched);
   s->inputs = weir_alloc_array(a, inputs, sizeof *s->inputs);
   s->candidates = weir_alloc_array(a, candidates, sizeof *s->candidates);
   s->there = weir_alloc_array(a, cells, sizeof *s->there);
@@ -165,18 +165,9 @@ static void gather(weir_scheduler *s, const weir_place_plan *plan,
   }
 }
 
-/* When a copy over |link| that can begin at |ready| begins, after the copies
- * for this node that are promised on it already. */
-int64_t weir_schedule_copy_start(const weir_scheduler *s, uint32_t link,
-                                 int64_t ready, int64_t ns) {
-  if (!s->p->links[link].exclusive) return ready;
-  if (s->promised[link] > ready) ready = s->promised[link];
-  return weir_timeline_find(&s->links[link], ready, ns);
-}
-
-static void promise(weir_scheduler *s, uint32_t link, int64_t end) {
-  if (s->promised[link] == 0) s->touched[s->touched_count++] = link;
-  s->promised[link] = end;
+static void promise(weir_scheduler *s, uint32_t place, int64_t end) {
+  if (s->promised[place] == 0) s->touched[s->touched_count++] = place;
+  s->promised[place] = end;
 }
 
 static void forget_promises(weir_scheduler *s) {
@@ -205,10 +196,11 @@ static int64_t bring(weir_scheduler *s, const weir_wanted *w, weir_fit *f) {
     f->short_bytes = 1; /* the sum is not known yet */
     return -1;
   }
-  int64_t ns = weir_place_copy_ns(&p->links[link], w->bytes);
-  int64_t end = weir_schedule_copy_start(s, link, ready, ns) + ns;
-  if (p->links[link].exclusive && ns > 0) promise(s, link, end);
-  return end;
+  weir_copy_times t = weir_schedule_copy_times(&p->links[link], w->bytes);
+  int64_t start = weir_schedule_copy_start(s, link, w->from, ready, &t);
+  if (t.on_link > 0) promise(s, link, start + t.on_link);
+  if (t.send > 0) promise(s, p->link_count + w->from, start + t.send);
+  return start + t.whole;
 }
 
 /* When all inputs are on the candidate's device; -1: there is no way, or not
@@ -363,32 +355,6 @@ weir_fit weir_schedule_choose(weir_scheduler *s,
 
 /* ---- Carrying it out */
 
-bool weir_schedule_add_copy(weir_scheduler *s, weir_place_plan *plan,
-                            const weir_place_copy *copy) {
-  uint32_t c = plan->copy_count;
-  if (c == plan->copy_capacity &&
-      !weir_vec_grow(plan->alloc, (void **)&plan->copies, &plan->copy_capacity,
-                     c, 1, sizeof *plan->copies))
-    return false;
-  if (c == s->next_capacity &&
-      !weir_vec_grow(s->alloc, (void **)&s->copy_next, &s->next_capacity, c, 1,
-                     sizeof *s->copy_next))
-    return false;
-  plan->copies[c] = *copy;
-  if (s->memory != NULL) {
-    weir_schedule_memory *m = s->memory;
-    if (c == m->copy_capacity &&
-        !weir_vec_grow(s->alloc, (void **)&m->copy_last, &m->copy_capacity, c,
-                       1, sizeof *m->copy_last))
-      return false;
-    m->copy_last[c] = copy->end_ns;
-  }
-  s->copy_next[c] = s->made[copy->tensor].copies;
-  s->made[copy->tensor].copies = c + 1;
-  plan->copy_count++;
-  return true;
-}
-
 /* The copies that inputs_ready found for |f|. */
 static bool bring_inputs(weir_scheduler *s, weir_place_plan *plan,
                          const weir_fit *f) {
@@ -399,11 +365,10 @@ static bool bring_inputs(weir_scheduler *s, weir_place_plan *plan,
     assert(there != WEIR_NOT_THERE); /* the fit is possible */
     if (there >= 0) continue;
     uint32_t link = p->link_of[(size_t)w->from * p->device_count + f->device];
-    int64_t end = ~there;
-    int64_t ns = weir_place_copy_ns(&p->links[link], w->bytes);
-    if (p->links[link].exclusive && ns > 0)
-      weir_timeline_take(&s->links[link], end - ns, ns);
-    weir_place_copy copy = {w->tensor, w->from, f->device, link, end - ns, end};
+    weir_copy_times t = weir_schedule_copy_times(&p->links[link], w->bytes);
+    weir_place_copy copy = {w->tensor, w->from,          f->device,
+                            link,      ~there - t.whole, ~there};
+    weir_schedule_take_copy(s, &copy, &t);
     if (!weir_schedule_add_copy(s, plan, &copy)) return false;
   }
   return true;

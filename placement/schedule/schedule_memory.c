@@ -286,10 +286,10 @@ static uint32_t find_refuge(const weir_scheduler *s, uint32_t t,
       continue;
     int64_t ready = weir_room_find(&s->memory->rooms[d], m->ready_ns, m->bytes);
     if (ready < 0) continue;
-    int64_t ns = weir_place_copy_ns(&p->links[link], m->bytes);
-    int64_t start = weir_schedule_copy_start(s, link, ready, ns);
-    if (start + ns >= copy->end_ns) continue;
-    *copy = (weir_place_copy){t, m->device, d, link, start, start + ns};
+    weir_copy_times ns = weir_schedule_copy_times(&p->links[link], m->bytes);
+    int64_t start = weir_schedule_copy_start(s, link, m->device, ready, &ns);
+    if (start + ns.whole >= copy->end_ns) continue;
+    *copy = (weir_place_copy){t, m->device, d, link, start, start + ns.whole};
   }
   return copy->to;
 }
@@ -330,9 +330,9 @@ static bool send_away(weir_scheduler *s, weir_place_plan *plan, uint32_t t,
     *gone = false;
     return true;
   }
-  int64_t ns = copy.end_ns - copy.start_ns;
-  if (s->p->links[copy.link].exclusive && ns > 0)
-    weir_timeline_take(&s->links[copy.link], copy.start_ns, ns);
+  weir_copy_times ns =
+      weir_schedule_copy_times(&s->p->links[copy.link], made->bytes);
+  weir_schedule_take_copy(s, &copy, &ns);
   if (copy.end_ns > m->last_ns[t]) m->last_ns[t] = copy.end_ns;
   return weir_room_add(s->alloc, &m->rooms[copy.to], copy.start_ns, INT64_MAX,
                        made->bytes) &&

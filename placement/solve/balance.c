@@ -318,8 +318,7 @@ static bool ways_are_alike(const weir_place_problem *p) {
     for (uint32_t j = 0; j < p->device_count; j++) {
       uint32_t l = p->link_of[(size_t)i * p->device_count + j];
       if (i != j && (l == WEIR_PLACE_NONE ||
-                     p->links[l].latency_ns != p->links[one].latency_ns ||
-                     p->links[l].ps_per_byte != p->links[one].ps_per_byte))
+                     !weir_place_links_equal(&p->links[l], &p->links[one])))
         return false;
     }
   return true;
@@ -341,13 +340,13 @@ static bool sums_fit(const balance *b) {
     }
     if (p->links[l].latency_ns > worst.latency_ns)
       worst.latency_ns = p->links[l].latency_ns;
-    if (p->links[l].ps_per_byte > worst.ps_per_byte)
-      worst.ps_per_byte = p->links[l].ps_per_byte;
+    if (p->links[l].fs_per_byte > worst.fs_per_byte)
+      worst.fs_per_byte = p->links[l].fs_per_byte;
   }
   for (uint32_t t = 0; t < p->tensor_count; t++)
     sum +=
         2.0 * (double)(no_way ? WEIR_LOAD_COPY_LIMIT
-                              : weir_place_copy_ns(&worst, p->tensor_bytes[t]));
+                              : weir_place_link_ns(&worst, p->tensor_bytes[t]));
   for (uint32_t n = 0; n < p->node_count; n++)
     for (uint32_t c = 0; c < p->class_count; c++) {
       int64_t cost = p->cost[(size_t)n * p->class_count + c];

@@ -140,14 +140,14 @@ static void mean_copies(chain *c) {
   for (size_t i = 0; i < pairs; i++) {
     if (p->link_of[i] == WEIR_PLACE_NONE) continue;
     mean.latency_ns += p->links[p->link_of[i]].latency_ns;
-    mean.ps_per_byte += p->links[p->link_of[i]].ps_per_byte;
+    mean.fs_per_byte += p->links[p->link_of[i]].fs_per_byte;
     ways++;
   }
   if (ways == 0) return;
   mean.latency_ns /= ways;
-  mean.ps_per_byte /= ways;
+  mean.fs_per_byte /= ways;
   for (uint32_t t = 0; t < p->tensor_count; t++) {
-    int64_t ns = weir_place_copy_ns(&mean, p->tensor_bytes[t]);
+    int64_t ns = weir_place_link_ns(&mean, p->tensor_bytes[t]);
     c->copy_ns[t] = ns < WEIR_LOAD_COPY_LIMIT ? ns : WEIR_LOAD_COPY_LIMIT;
   }
 }

@@ -95,8 +95,7 @@ static bool alike(const weir_place_problem *p, uint32_t a, uint32_t b) {
       uint32_t l = p->link_of[pairs[i][0]], m = p->link_of[pairs[i][1]];
       if (l == m) continue;
       if (l == WEIR_PLACE_NONE || m == WEIR_PLACE_NONE ||
-          p->links[l].latency_ns != p->links[m].latency_ns ||
-          p->links[l].ps_per_byte != p->links[m].ps_per_byte)
+          !weir_place_links_equal(&p->links[l], &p->links[m]))
         return false;
     }
   }
@@ -151,7 +150,7 @@ static void measure_copies(exact *x) {
   for (uint32_t t = 0; t < p->tensor_count; t++)
     for (uint32_t i = 0; i < d; i++)
       for (uint32_t j = 0; j < d; j++) {
-        int64_t ns = i == j ? 0 : weir_load_copy(p, t, i, j);
+        int64_t ns = i == j ? 0 : weir_load_travel(p, t, i, j);
         x->copy[(t * d + i) * d + j] = ns;
         if (ns > x->copy_most[t]) x->copy_most[t] = ns;
       }

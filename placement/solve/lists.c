@@ -41,7 +41,7 @@ typedef struct choice {
 bool weir_place_list_fits(const weir_place_problem *p) {
   bool free_copies = true;
   for (uint32_t l = 0; l < p->link_count; l++)
-    free_copies &= p->links[l].latency_ns == 0 && p->links[l].ps_per_byte == 0;
+    free_copies &= weir_place_link_is_free(&p->links[l]);
   return p->node_count <= WEIR_LIST_NODES &&
          p->device_count <= WEIR_LIST_DEVICES && p->device_count > 1 &&
          (p->class_count > 1 || !free_copies);
@@ -63,7 +63,7 @@ static int64_t bounded(int64_t a, int64_t b) {
 }
 
 static int64_t copy_ns(const lists *s, uint32_t t, uint32_t from, uint32_t to) {
-  return from == to ? 0 : weir_load_copy(s->p, t, from, to);
+  return from == to ? 0 : weir_load_travel(s->p, t, from, to);
 }
 
 /* ---- Ranks */

@@ -11,14 +11,34 @@
 #include <assert.h>
 #include <string.h>
 
-int64_t weir_load_copy(const weir_place_problem *p, uint32_t tensor,
-                       uint32_t from, uint32_t to) {
+/* NULL: there is no way. */
+static const weir_place_link *way(const weir_place_problem *p, uint32_t tensor,
+                                  uint32_t from, uint32_t to) {
+  (void)tensor;
   assert(tensor < p->tensor_count);
   assert(from < p->device_count && to < p->device_count);
   uint32_t link = p->link_of[(size_t)from * p->device_count + to];
-  if (link == WEIR_PLACE_NONE) return WEIR_LOAD_COPY_LIMIT;
-  int64_t ns = weir_place_copy_ns(&p->links[link], p->tensor_bytes[tensor]);
+  return link == WEIR_PLACE_NONE ? NULL : &p->links[link];
+}
+
+static int64_t at_most(int64_t ns) {
   return ns < WEIR_LOAD_COPY_LIMIT ? ns : WEIR_LOAD_COPY_LIMIT;
+}
+
+int64_t weir_load_copy(const weir_place_problem *p, uint32_t tensor,
+                       uint32_t from, uint32_t to) {
+  const weir_place_link *link = way(p, tensor, from, to);
+  return link == NULL
+             ? WEIR_LOAD_COPY_LIMIT
+             : at_most(weir_place_link_ns(link, p->tensor_bytes[tensor]));
+}
+
+int64_t weir_load_travel(const weir_place_problem *p, uint32_t tensor,
+                         uint32_t from, uint32_t to) {
+  const weir_place_link *link = way(p, tensor, from, to);
+  return link == NULL
+             ? WEIR_LOAD_COPY_LIMIT
+             : at_most(weir_place_copy_ns(link, p->tensor_bytes[tensor]));
 }
 
 static void add_to(int64_t *sum, int64_t value) {

@@ -26,9 +26,14 @@ int64_t weir_load_measure(const weir_place_problem *problem,
                           const uint32_t *device, int64_t *load,
                           uint32_t *stamp, int64_t *out_moved_bytes);
 
-/* Time of a copy of |tensor|, at most the limit. */
+/* The load of a copy of |tensor|: its link's time without the latency, in which
+ * nobody is busy; at most the limit. */
 int64_t weir_load_copy(const weir_place_problem *problem, uint32_t tensor,
                        uint32_t from, uint32_t to);
+/* How long a copy of |tensor| is under way, latency and all; at most the limit.
+ */
+int64_t weir_load_travel(const weir_place_problem *problem, uint32_t tensor,
+                         uint32_t from, uint32_t to);
 
 typedef struct weir_items {
   const weir_allocator *alloc;

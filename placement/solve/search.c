@@ -74,8 +74,7 @@ static weir_status keep_if_better(solver *s, const char *placer) {
 
 static bool copies_are_free(const weir_place_problem *p) {
   for (uint32_t l = 0; l < p->link_count; l++)
-    if (p->links[l].latency_ns != 0 || p->links[l].ps_per_byte != 0)
-      return false;
+    if (!weir_place_link_is_free(&p->links[l])) return false;
   size_t pairs = (size_t)p->device_count * p->device_count;
   for (size_t i = 0; i < pairs; i++)
     if (p->link_of[i] == WEIR_PLACE_NONE &&

@@ -37,7 +37,7 @@ typedef struct weir_device_model {
 
 /* Copies to or from a device within its task. */
 typedef struct weir_device_way {
-  int64_t latency_ns, ps_per_byte;
+  int64_t latency_ns, fs_per_byte;
 } weir_device_way;
 
 typedef struct weir_device_kind_def {

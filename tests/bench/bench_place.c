@@ -60,7 +60,7 @@ static weir_place_builder *begin(uint32_t devices) {
   for (uint32_t d = 0; d < devices; d++)
     weir_place_add_device(b,
                           &(weir_place_device){WEIR_SV_LIT("d"), 0, INT64_MAX});
-  weir_place_connect_all(b, &(weir_place_link){100, 100, true});
+  weir_place_connect_all(b, &(weir_place_link){100, 100000, true});
   return b;
 }
 
@@ -84,7 +84,7 @@ static weir_place_problem *generate(const char *kind, uint64_t nodes,
   weir_place_problem *p = NULL;
   weir_generated made = {0};
   weir_generate_options o = {
-      .nodes = nodes, .processors = devices, .ps_per_byte = 200, .seed = 3};
+      .nodes = nodes, .processors = devices, .fs_per_byte = 200000, .seed = 3};
   weir_task_sink sink = {b, to_problem};
   if (strcmp(kind, "random3") == 0)
     random3(b, nodes);

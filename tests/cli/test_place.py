@@ -331,7 +331,7 @@ class WhatIf(Case):
         self.assertIn("0 nodes moved", self.place(*self.ARGS, "--diff",
                                                   "a.json"))
         self.file("b.json", self.place(*self.ARGS, "--json", "--what-if",
-                                       "pin c1/conv2d=/job:worker/task:1"))
+                                       "pin c1/conv2d=/job:ps"))
         out = self.place(*self.ARGS, "--diff", "b.json", code=1)
         moved = int(re.search(r"(\d+) nodes moved", out).group(1))
         self.assertGreater(moved, 0)

@@ -24,7 +24,7 @@ static weir_place_builder *begin(const weir_allocator *a, uint32_t classes,
   for (uint32_t d = 0; d < devices; d++)
     weir_place_add_device(
         b, &(weir_place_device){WEIR_SV_LIT("d"), d % classes, cap});
-  weir_place_connect_all(b, &(weir_place_link){10, 100, true});
+  weir_place_connect_all(b, &(weir_place_link){10, 100000, true});
   return b;
 }
 
@@ -182,7 +182,7 @@ static weir_place_problem *generated(const char *kind, uint64_t nodes,
   weir_place_problem *p = NULL;
   weir_generated made;
   weir_generate_options o = {
-      .nodes = nodes, .processors = 4, .ps_per_byte = 100, .seed = seed};
+      .nodes = nodes, .processors = 4, .fs_per_byte = 100000, .seed = seed};
   weir_task_sink sink = {b, to_builder};
   assert_ok(weir_generate(system_memory(), weir_sv_from(kind), &o, &sink, &made,
                           &err),

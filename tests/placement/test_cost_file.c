@@ -22,8 +22,8 @@ static const char kSound[] =
     "machine build weir 1\n"
     "machine cpu Some CPU @ 2.00GHz\n"
     "step cpu 420 31 15\n"
-    "link in-process 0 900 55 12 31\n"
-    "link in-process 65536 0 120 8 31\n"
+    "link in-process 0 900 55 5 6 12 31\n"
+    "link in-process 65536 0 120 0 0 8 31\n"
     "unit cpu 250 10 31 64 512 add(f32[64], f32[64]) -> f32[64]\n"
     "unit cpu 90000 12 31 2000000 30000 matmul(f32[100,100]) -> f32[100,100]\n"
     "unit gpu 7 0 1 0 64 add(f32[64], f32[64]) -> f32[64]\n";
@@ -57,7 +57,7 @@ static void a_file_reads_and_writes_the_same(void **state) {
   assert_null(weir_costs_find(c, 1, WEIR_SV_LIT("add")));
   assert_int_equal(c->step[0].median_ns, 420);
   assert_int_equal(c->piece_count, 2);
-  assert_int_equal(c->pieces[1].ps_per_byte, 120);
+  assert_int_equal(c->pieces[1].fs_per_byte, 120);
   write_text(c, &text);
   assert_string_equal(text.data, kSound);
   weir_strbuf_release(&text);
@@ -110,8 +110,9 @@ static void malformed_lines_are_refused_with_their_place(void **state) {
       {"weir-costs 1\nstep cpu 5 1\n", 2, 13},
       {"weir-costs 1\nstep cpu 5 1 1 1\n", 2, 16},
       {"weir-costs 1\nmachine cpu\n", 2, 12},
-      {"weir-costs 1\nlink tcp 0 1 1 1 1\n", 2, 6},
-      {"weir-costs 1\nlink in-process 9 1 1 1 1\nlink in-process 9 1 1 1 1\n",
+      {"weir-costs 1\nlink tcp 0 1 1 1 1 1 1\n", 2, 6},
+      {"weir-costs 1\nlink in-process 9 1 1 0 0 1 1\n"
+       "link in-process 9 1 1 0 0 1 1\n",
        3, 17},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -28,7 +28,7 @@ static weir_status make(const weir_allocator *a, weir_place_problem **out,
         b, &(weir_place_device){
                d == 0 ? WEIR_SV_LIT("</script>one") : WEIR_SV_LIT("two"), 0,
                INT64_MAX});
-  weir_place_connect_all(b, &(weir_place_link){10, 1000, true});
+  weir_place_connect_all(b, &(weir_place_link){10, 1000000, true});
   for (uint32_t n = 0; n < sizeof names / sizeof *names; n++) {
     int64_t cost = 100 + 10 * n;
     weir_place_node_spec spec = {.name = weir_sv_from(names[n]),

@@ -20,7 +20,7 @@ static weir_place_problem *make(const weir_allocator *a, uint32_t seed,
     weir_place_add_device(
         b, &(weir_place_device){WEIR_SV_LIT("d"), d % classes, INT64_MAX});
   weir_place_connect_all(
-      b, &(weir_place_link){seed % 3, 1000 * (seed % 5), exclusive});
+      b, &(weir_place_link){seed % 3, 1000000 * (seed % 5), exclusive});
   for (uint32_t n = 0; n < nodes; n++) {
     int64_t cost[2] = {(x >> 4) % 5, (x >> 9) % 7};
     bool grouped = seed % 4 == 0 && n % 2 == 0;

@@ -39,7 +39,7 @@ static void check_row(const weir_device_kind_def *k) {
   assert_true(strlen(k->summary) > 0);
   assert_true(k->model.memory_bytes > 0 && k->model.mflops > 0);
   assert_true(k->model.bytes_per_us > 0 && k->model.overhead_ns >= 0);
-  assert_true(k->way.latency_ns >= 0 && k->way.ps_per_byte >= 0);
+  assert_true(k->way.latency_ns >= 0 && k->way.fs_per_byte >= 0);
 }
 
 static void rows_are_sound(void **state) {
@@ -147,7 +147,7 @@ static void ways_are_the_kinds(void **state) {
   (void)state;
   weir_error err = WEIR_ERROR_INIT;
   weir_cluster *c = cluster_of("worker=1,cpu=2,gpu=1");
-  c->local[WEIR_GPU] = (weir_place_link){9000, 50, true};
+  c->local[WEIR_GPU] = (weir_place_link){9000, 50000, true};
   for (int round = 0; round < 2; round++) {
     weir_place_builder *b = NULL;
     weir_place_problem *p = NULL;
@@ -162,12 +162,12 @@ static void ways_are_the_kinds(void **state) {
     const weir_place_link *near = &p->links[p->link_of[0 * 3 + 1]];
     const weir_place_link *far = &p->links[p->link_of[0 * 3 + 2]];
     assert_int_equal(near->latency_ns, round == 0 ? 2000 : 70);
-    assert_int_equal(near->ps_per_byte, round == 0 ? 100 : 7);
+    assert_int_equal(near->fs_per_byte, round == 0 ? 100000 : 7000);
     assert_int_equal(far->latency_ns, round == 0 ? 9000 : 70);
-    assert_int_equal(far->ps_per_byte, round == 0 ? 100 : 7);
+    assert_int_equal(far->fs_per_byte, round == 0 ? 100000 : 7000);
     weir_place_problem_release(p);
     weir_place_builder_release(b);
-    weir_cluster_set_local(c, &(weir_place_link){70, 7, true});
+    weir_cluster_set_local(c, &(weir_place_link){70, 7000, true});
   }
   weir_cluster_release(c);
 }

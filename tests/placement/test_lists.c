@@ -19,7 +19,8 @@ static weir_place_problem *make(const weir_allocator *a, uint32_t seed,
   if (weir_place_builder_create(a, DEVICES, &b, err) != WEIR_OK) return NULL;
   for (uint32_t d = 0; d < DEVICES; d++)
     weir_place_add_device(b, &(weir_place_device){WEIR_SV_LIT("d"), d, cap});
-  weir_place_connect_all(b, &(weir_place_link){seed % 7, 1000, seed % 2 == 0});
+  weir_place_connect_all(b,
+                         &(weir_place_link){seed % 7, 1000000, seed % 2 == 0});
   for (uint32_t n = 0; n < NODES; n++) {
     int64_t cost[DEVICES] = {(x >> 4) % 50, (x >> 9) % 70, (x >> 13) % 40};
     if (x % 5 == 0) cost[x % 3] = WEIR_PLACE_NO_KERNEL;

@@ -216,7 +216,8 @@ static void a_cluster_section_is_read(void **state) {
       "weir: 1\nnodes: {a: \"fill([2], 1.0)\"}\noutputs: [a]\ncluster:\n"
       "  ps: [\"h:1\"]\n  worker: 2\n"
       "  devices: {cpu: {memory: 2GiB, gflops: 0.5, overhead: 3us}}\n"
-      "  network: {latency: 7us, bandwidth: 1GB/s}\n");
+      "  network: {latency: 7us, bandwidth: 1GB/s, send_overhead: 2us,\n"
+      "            send_bandwidth: 4GB/s}\n");
   weir_cluster *c = NULL;
   assert_ok(
       weir_cluster_from_yaml(weir_allocator_system(), g->cluster, &c, &err),
@@ -226,7 +227,9 @@ static void a_cluster_section_is_read(void **state) {
   assert_int_equal(c->models[0].memory_bytes, INT64_C(2) << 30);
   assert_int_equal(c->models[0].mflops, 500);
   assert_int_equal(c->network.latency_ns, 7000);
-  assert_int_equal(c->network.ps_per_byte, 1000);
+  assert_int_equal(c->network.fs_per_byte, 1000000);
+  assert_int_equal(c->network.send_ns, 2000);
+  assert_int_equal(c->network.send_fs_per_byte, 250000);
   weir_cluster_release(c);
   weir_graph_unref(g);
 }

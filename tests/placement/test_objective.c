@@ -30,7 +30,7 @@ static weir_place_problem *make(const weir_allocator *a, const shape *s,
     weir_place_add_device(b, &(weir_place_device){WEIR_SV_LIT("d"), d > 0,
                                                   d == 0 ? INT64_MAX : s->cap});
   if (s->processor) weir_place_no_copy_load(b, 0);
-  weir_place_connect_all(b, &(weir_place_link){0, 1000, false});
+  weir_place_connect_all(b, &(weir_place_link){0, 1000000, false});
   for (uint32_t n = 0; n < s->nodes; n++) {
     int64_t cost[2] = {10 * (1 + (x >> 4) % 9), 1 + (x >> 9) % 9};
     weir_place_node_spec spec = {
@@ -188,7 +188,7 @@ static void a_pipeline_by_hand(void **state) {
   for (int d = 0; d < 2; d++)
     weir_place_add_device(b,
                           &(weir_place_device){WEIR_SV_LIT("d"), 0, INT64_MAX});
-  weir_place_connect_all(b, &(weir_place_link){0, 1000, true});
+  weir_place_connect_all(b, &(weir_place_link){0, 1000000, true});
   for (uint32_t n = 0; n < 4; n++) {
     weir_place_node_spec spec = {
         .cost = &ten, .resident_bytes = 100, .group = WEIR_PLACE_NONE};

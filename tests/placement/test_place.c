@@ -80,7 +80,7 @@ static void a_tensor_is_copied_once(void **state) {
   (void)state;
   int64_t here[] = {10, INT64_MAX}, there[] = {INT64_MAX, 10};
   weir_place_builder *b =
-      begin(system_memory(), 2, 2, (weir_place_link){0, 1000, true});
+      begin(system_memory(), 2, 2, (weir_place_link){0, 1000000, true});
   uint32_t a = add(b, here, 100, NULL, 0);
   for (int i = 0; i < 3; i++) add(b, there, 0, &a, 1);
   weir_place_problem *p = finish(b);
@@ -112,12 +112,75 @@ static void a_group_stays_together(void **state) {
   weir_place_problem_release(p);
 }
 
+/* Two tensors of 100 ns over one link whose latency is 1000: the second has the
+ * link when the first has left it, and both latencies pass together. */
+static void latency_occupies_no_link(void **state) {
+  (void)state;
+  int64_t here[] = {10, INT64_MAX}, there[] = {INT64_MAX, 10};
+  weir_place_builder *b =
+      begin(system_memory(), 2, 2, (weir_place_link){1000, 1000000, true});
+  uint32_t a = add(b, here, 100, NULL, 0), c = add(b, here, 100, NULL, 0);
+  add(b, there, 0, (uint32_t[]){a, c}, 2);
+  weir_place_problem *p = finish(b);
+  weir_place_result got = solve(p, 0);
+  assert_int_equal(got.plan->makespan_ns, 10 + 100 + 100 + 1000 + 10);
+  weir_place_plan_release(got.plan);
+  weir_place_problem_release(p);
+}
+
+/* a sends to the other device, for 30 ns of the 100 that the copy takes; c, on
+ * a's device, waits for that or goes first. */
+static void a_send_keeps_its_device_busy(void **state) {
+  (void)state;
+  int64_t here[] = {10, INT64_MAX}, there[] = {INT64_MAX, 10};
+  int64_t last[] = {100, INT64_MAX};
+  weir_error err = WEIR_ERROR_INIT;
+  weir_place_builder *b = begin(system_memory(), 2, 2,
+                                (weir_place_link){.fs_per_byte = 1000000,
+                                                  .exclusive = true,
+                                                  .send_ns = 10,
+                                                  .send_fs_per_byte = 200000});
+  uint32_t a = add(b, here, 100, NULL, 0);
+  add(b, there, 0, &a, 1);
+  add(b, last, 0, &a, 1);
+  weir_place_problem *p = finish(b);
+  weir_place_result got = solve(p, 100);
+  weir_place_plan *q = got.plan;
+  assert_int_equal(q->makespan_ns, 10 + 30 + 100);
+  assert_int_equal(q->copies[0].start_ns, 10);
+  assert_int_equal(q->start_ns[2], 40);
+  q->start_ns[2] -= 1, q->end_ns[2] -= 1, q->makespan_ns--;
+  assert_error(weir_place_check(system_memory(), p, q, NULL, &err), &err,
+               "W3016");
+  assert_non_null(strstr(err.message, "two nodes or sends at once"));
+  weir_place_plan_release(q);
+  weir_place_problem_release(p);
+}
+
+/* Rates that were one, or none at all, in picoseconds a byte. */
+static void fast_links_differ(void **state) {
+  (void)state;
+  const int64_t gb = 1000, bytes = 1200000000; /* bytes a microsecond */
+  weir_place_link link = {0};
+  int64_t want[] = {2000000, 1333200, 999600}, rate[] = {600, 900, 1200};
+  for (int i = 0; i < 3; i++) {
+    link.fs_per_byte = weir_place_fs_per_byte(rate[i] * gb);
+    assert_true(weir_place_copy_ns(&link, bytes) >= want[i] - want[i] / 500);
+    assert_true(weir_place_copy_ns(&link, bytes) <= want[i] + want[i] / 500);
+  }
+  assert_int_equal(weir_place_fs_per_byte(INT64_MAX), 1);
+  link.fs_per_byte = 1000000000; /* 1 MB/s: the product leaves 64 bits */
+  assert_int_equal(weir_place_copy_ns(&link, INT64_C(1) << 40), INT64_C(1000)
+                                                                    << 40);
+  assert_int_equal(weir_place_copy_ns(&link, INT64_MAX), WEIR_PLACE_COPY_LIMIT);
+}
+
 /* Each damage of a sound plan breaks one rule. */
 static void the_checker_refuses(void **state) {
   (void)state;
   int64_t here[] = {10, INT64_MAX}, there[] = {INT64_MAX, 10};
   weir_place_builder *b =
-      begin(system_memory(), 2, 2, (weir_place_link){0, 1000, true});
+      begin(system_memory(), 2, 2, (weir_place_link){0, 1000000, true});
   uint32_t a = add(b, here, 100, NULL, 0), c = add(b, here, 100, NULL, 0);
   add(b, there, 0, (uint32_t[]){a, c}, 2);
   weir_place_problem *p = finish(b);
@@ -194,9 +257,9 @@ static weir_place_problem *generated(const char *kind, uint64_t nodes,
                                      weir_generated *out) {
   weir_error err = WEIR_ERROR_INIT;
   weir_place_builder *b =
-      begin(system_memory(), 1, 4, (weir_place_link){100, 100, true});
+      begin(system_memory(), 1, 4, (weir_place_link){100, 100000, true});
   weir_generate_options o = {
-      .nodes = nodes, .processors = 4, .ps_per_byte = 200, .seed = 3};
+      .nodes = nodes, .processors = 4, .fs_per_byte = 200000, .seed = 3};
   weir_task_sink sink = {b, to_problem};
   assert_ok(
       weir_generate(system_memory(), weir_sv_from(kind), &o, &sink, out, &err),
@@ -471,6 +534,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_diamond_by_hand),
       cmocka_unit_test(a_tensor_is_copied_once),
+      cmocka_unit_test(latency_occupies_no_link),
+      cmocka_unit_test(a_send_keeps_its_device_busy),
+      cmocka_unit_test(fast_links_differ),
       cmocka_unit_test(a_group_stays_together),
       cmocka_unit_test(the_checker_refuses),
       cmocka_unit_test(peaks_are_those_by_hand),

@@ -23,7 +23,7 @@ static weir_place_problem *make(const weir_allocator *a, weir_error *err) {
   for (int d = 0; d < DEVICES; d++)
     weir_place_add_device(b,
                           &(weir_place_device){WEIR_SV_LIT("d"), 0, INT64_MAX});
-  weir_place_connect_all(b, &(weir_place_link){10, 1000, true});
+  weir_place_connect_all(b, &(weir_place_link){10, 1000000, true});
   for (uint32_t n = 0; n < NODES; n++) {
     int64_t cost = 100 + 7 * (int64_t)(n % 5);
     weir_place_node_spec spec = {.cost = &cost,

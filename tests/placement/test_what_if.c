@@ -39,9 +39,9 @@ static weir_status change(const weir_allocator *a, const char *spec,
   if (s == WEIR_OK) {
     int n = snprintf(
         links, sizeof links, "%d+%d %d+%d tasks %u\n",
-        (int)after->network.latency_ns, (int)after->network.ps_per_byte,
+        (int)after->network.latency_ns, (int)after->network.fs_per_byte,
         (int)after->local[WEIR_CPU].latency_ns,
-        (int)after->local[WEIR_CPU].ps_per_byte, after->task_count);
+        (int)after->local[WEIR_CPU].fs_per_byte, after->task_count);
     w.write(w.self, links, (size_t)n);
   }
   weir_cluster_release(after);
@@ -64,7 +64,7 @@ static void expect(const char *spec, const char *text, const char *want) {
 }
 
 #define CPU(job, task) "/job:" job "/task:" task "/device:CPU:0 \n"
-#define LINKS "50000+800 2000+100 "
+#define LINKS "50000+800000 2000+100000 "
 
 static void clusters_change(void **state) {
   (void)state;
@@ -90,11 +90,11 @@ static void clusters_change(void **state) {
   expect("worker=1", "memory /job:worker*0.5",
          CPU("worker", "0") LINKS "tasks 1\n"); /* half of no cap */
   expect("worker=1", "link network=1us,10GB/s",
-         CPU("worker", "0") "1000+100 2000+100 tasks 1\n");
+         CPU("worker", "0") "1000+100000 2000+100000 tasks 1\n");
   expect("worker=1", "link network*0.5",
-         CPU("worker", "0") "50000+1600 2000+100 tasks 1\n");
+         CPU("worker", "0") "50000+1600000 2000+100000 tasks 1\n");
   expect("worker=1", "link local*2",
-         CPU("worker", "0") "50000+800 2000+50 tasks 1\n");
+         CPU("worker", "0") "50000+800000 2000+50000 tasks 1\n");
   expect("worker=1", "pin a/b=/job:worker",
          CPU("worker", "0") LINKS "tasks 1\n");
 }

@@ -10,7 +10,7 @@ const weir_device_kind_def weir_device_kind_cpu = {
               .mflops = 100000,
               .bytes_per_us = 10000,
               .overhead_ns = 500},
-    .way = {.latency_ns = 2000, .ps_per_byte = 100}, /* 10 GB/s */
+    .way = {.latency_ns = 2000, .fs_per_byte = 100000}, /* 10 GB/s */
     .per_task = 1,
     .every_op = true,
     .host = true};

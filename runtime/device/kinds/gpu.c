@@ -11,5 +11,5 @@ const weir_device_kind_def weir_device_kind_gpu = {
               .mflops = 20000000,
               .bytes_per_us = 1500000,
               .overhead_ns = 5000},
-    .way = {.latency_ns = 2000, .ps_per_byte = 100}, /* 10 GB/s */
+    .way = {.latency_ns = 2000, .fs_per_byte = 100000}, /* 10 GB/s */
     .workers_only = true};

@@ -11,4 +11,4 @@ const weir_device_kind_def weir_device_kind_null = {
               .mflops = INT64_MAX,
               .bytes_per_us = INT64_MAX,
               .overhead_ns = 0},
-    .way = {.latency_ns = 0, .ps_per_byte = 0}};
+    .way = {.latency_ns = 0, .fs_per_byte = 0}};

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/measure/calibrate_link.h"
 
+#include <string.h>
+
 #include "kernels/kernel.h"
 #include "runtime/base/strbuf.h"
 #include "runtime/exec/compile/compile.h"
 #include "runtime/exec/measure/measure.h"
+#include "runtime/exec/run/trace.h"
 #include "runtime/exec/session/binding.h"
 #include "runtime/graph/load/load.h"
 
@@ -13,9 +16,10 @@
  * A chain of tasks that take no time hands tensors of one size on, once with
  * every other task on a second device and once all on one; the difference is
  * the cost of the hops, waking the other thread included. Sizes grow by 4, so
- * that latency and bandwidth both show. */
+ * that latency and bandwidth both show. The part of it in which the sender is
+ * busy is the time of the send instructions, from traces of further runs. */
 
-enum { HOPS = 4, RUNS = 15, SIZES = 14 };
+enum { HOPS = 4, RUNS = 15, SIZES = 14, EVENTS = 256 };
 
 /* Tensor |i| of the sweep: 1, 4, 16 ... 64 Mi bytes. */
 static int64_t size_of(int i) {
@@ -82,25 +86,55 @@ static void chain_end(chain *c) {
   weir_graph_unref(c->graph);
 }
 
-static weir_status time_chain(const weir_env *env, int64_t bytes, bool two,
-                              weir_cost_sample *out, weir_error *err) {
-  chain c = {0};
-  int64_t times[RUNS];
-  weir_status s = chain_begin(env, bytes, two, &c, err);
-  for (int i = -2; i < RUNS && s == WEIR_OK; i++) { /* two to get warm */
-    int64_t start = env->clock->now_ns(env->clock->self);
-    s = weir_binding_run(c.binding, NULL, err);
-    if (i >= 0) times[i] = env->clock->now_ns(env->clock->self) - start;
+/* Time in which the tasks of one run sent. */
+static int64_t sent_ns(const weir_trace *trace) {
+  int64_t ns = 0;
+  for (size_t i = 0; i < weir_trace_count(trace); i++) {
+    weir_trace_event e = weir_trace_event_at(trace, i);
+    if (strcmp(e.category, "send") == 0) ns += e.end_ns - e.start_ns;
   }
+  return ns;
+}
+
+/* Times RUNS runs; with |trace|, their sends. */
+static weir_status time_runs(const weir_env *env, chain *c, weir_trace *trace,
+                             weir_cost_sample *out, weir_error *err) {
+  const weir_clock *clock = env->clock;
+  weir_run_options o = {.trace = trace};
+  int64_t times[RUNS];
+  for (int i = -2; i < RUNS; i++) { /* two to get warm */
+    int64_t start = clock->now_ns(clock->self);
+    if (trace != NULL) weir_trace_clear(trace);
+    WEIR_TRY(weir_binding_run(c->binding, &o, err));
+    if (i < 0) continue;
+    times[i] =
+        trace != NULL ? sent_ns(trace) : clock->now_ns(clock->self) - start;
+  }
+  *out = weir_sample_of(times, RUNS);
+  return WEIR_OK;
+}
+
+/* The time of one run, and of its sends where |sends| is not NULL. */
+static weir_status time_chain(const weir_env *env, int64_t bytes, bool two,
+                              weir_cost_sample *whole, weir_cost_sample *sends,
+                              weir_error *err) {
+  chain c = {0};
+  weir_trace *trace = NULL;
+  weir_status s = chain_begin(env, bytes, two, &c, err);
+  if (s == WEIR_OK) s = time_runs(env, &c, NULL, whole, err);
+  if (s == WEIR_OK && sends != NULL) {
+    s = weir_exec_trace_create(env, EVENTS, &trace, err);
+    if (s == WEIR_OK) s = time_runs(env, &c, trace, sends, err);
+  }
+  weir_exec_trace_release(trace);
   chain_end(&c);
-  if (s == WEIR_OK) *out = weir_sample_of(times, RUNS);
   return s;
 }
 
 /* a + b bytes by least squares of the relative error (a + b bytes) / ns - 1, so
  * that small sizes count as much as large ones: normal equations with u = 1/ns
  * and v = bytes/ns. Neither is negative: the other is then fitted alone. */
-static weir_cost_piece fit(const int64_t *ns) {
+static void fit(const int64_t *ns, int64_t *out_ns, int64_t *out_fs) {
   double uu = 0, uv = 0, vv = 0, u1 = 0, v1 = 0;
   for (int i = 0; i < SIZES; i++) {
     double u = 1 / (double)ns[i], v = (double)size_of(i) / (double)ns[i];
@@ -115,30 +149,33 @@ static weir_cost_piece fit(const int64_t *ns) {
   double b = det > 0 ? (v1 * uu - u1 * uv) / det : 0;
   if (b < 0) a = u1 / uu;
   if (a < 0) b = v1 / vv;
-  return (weir_cost_piece){.latency_ns = a < 0 ? 0 : (int64_t)a,
-                           .ps_per_byte = b < 0 ? 0 : (int64_t)(b * 1000)};
+  *out_ns = a < 0 ? 0 : (int64_t)a;
+  *out_fs = b < 0 ? 0 : (int64_t)(b * 1000000);
 }
 
 weir_status weir_calibrate_link(const weir_env *env, weir_costs *costs,
                                 weir_error *err) {
-  int64_t ns[SIZES], off[SIZES];
+  int64_t ns[SIZES], send[SIZES], off[SIZES];
+  weir_cost_piece p = {.count = SIZES * RUNS};
   for (int i = 0; i < SIZES; i++) {
-    weir_cost_sample one, two;
-    WEIR_TRY(time_chain(env, size_of(i), false, &one, err));
-    WEIR_TRY(time_chain(env, size_of(i), true, &two, err));
+    weir_cost_sample one, two, sends;
+    WEIR_TRY(time_chain(env, size_of(i), false, &one, NULL, err));
+    WEIR_TRY(time_chain(env, size_of(i), true, &two, &sends, err));
     ns[i] = (two.median_ns - one.median_ns) / HOPS;
     if (ns[i] < 1) ns[i] = 1;
+    send[i] = sends.median_ns / HOPS;
+    if (send[i] < 1) send[i] = 1;
   }
-  weir_cost_piece p = fit(ns);
+  fit(ns, &p.latency_ns, &p.fs_per_byte);
+  fit(send, &p.send_ns, &p.send_fs_per_byte);
   for (int i = 0; i < SIZES; i++) {
     double line = (double)p.latency_ns +
-                  (double)p.ps_per_byte * (double)size_of(i) / 1000;
+                  (double)p.fs_per_byte * (double)size_of(i) / 1000000;
     double d = line - (double)ns[i];
     off[i] = (int64_t)((d < 0 ? -d : d) * 1000 / (double)ns[i]);
   }
   /* The distance of the line from the times measured: the sizes' median. */
   p.spread_permille = (uint32_t)weir_sample_of(off, SIZES).median_ns;
-  p.count = SIZES * RUNS;
   costs->pieces[0] = p;
   costs->piece_count = 1;
   return WEIR_OK;

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "placement/schedule/schedule_copy.h"
 #include "placement/schedule/schedule_memory.h"
 #include "runtime/base/size.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies on the timelines of the list scheduler: when one can begin, and what
- * it takes (schedule_internal.h). Pure but for the timelines that a copy is
- * taken from. */
-#include "placement/schedule/schedule_internal.h"
+/* When a copy can begin, and what it takes from links and senders. */
+#include "placement/schedule/schedule_copy.h"
 
 weir_copy_times weir_schedule_copy_times(const weir_place_link *link,
                                          int64_t bytes) {

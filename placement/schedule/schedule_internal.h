@@ -92,25 +92,6 @@ weir_fit weir_schedule_choose(weir_scheduler *s,
 /* Places |node| there; false: out of memory. */
 bool weir_schedule_settle(weir_scheduler *s, weir_place_plan *plan,
                           uint32_t node, const weir_fit *fit);
-/* A copy's times in ns: until it is there, on its link (0: that takes any
- * number), and of its sender. */
-typedef struct weir_copy_times {
-  int64_t whole, on_link, send;
-} weir_copy_times;
-
-weir_copy_times weir_schedule_copy_times(const weir_place_link *link,
-                                         int64_t bytes);
-/* When a copy over |link| from device |from| that can begin at |ready_ns|
- * begins, after those that are promised for the node in hand. */
-int64_t weir_schedule_copy_start(const weir_scheduler *s, uint32_t link,
-                                 uint32_t from, int64_t ready_ns,
-                                 const weir_copy_times *times);
-/* Takes its times from its link and its sender. */
-void weir_schedule_take_copy(weir_scheduler *s, const weir_place_copy *copy,
-                             const weir_copy_times *times);
-bool weir_schedule_add_copy(weir_scheduler *s, weir_place_plan *plan,
-                            const weir_place_copy *copy);
-
 /* The error of a node that has no device, caps aside. */
 weir_status weir_schedule_no_device(const weir_scheduler *s, uint32_t node,
                                     weir_error *err);

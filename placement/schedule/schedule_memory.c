@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "placement/schedule/schedule_internal.h"
+#include "placement/schedule/schedule_copy.h"
 #include "runtime/base/vec.h"
 
 /* This file counts as the checker counts. A tensor takes its bytes from the

@@ -162,9 +162,9 @@ weir_status weir_calibrate_link(const weir_env *env, weir_costs *costs,
     WEIR_TRY(time_chain(env, size_of(i), false, &one, NULL, err));
     WEIR_TRY(time_chain(env, size_of(i), true, &two, &sends, err));
     ns[i] = (two.median_ns - one.median_ns) / HOPS;
-    if (ns[i] < 1) ns[i] = 1;
     send[i] = sends.median_ns / HOPS;
     if (send[i] < 1) send[i] = 1;
+    if (ns[i] < send[i]) ns[i] = send[i]; /* noise: a hop begins with a send */
   }
   fit(ns, &p.latency_ns, &p.fs_per_byte);
   fit(send, &p.send_ns, &p.send_fs_per_byte);

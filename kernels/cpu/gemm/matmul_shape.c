@@ -34,14 +34,16 @@ static matrix matrix_of(const weir_operand *x, bool turned, bool left) {
 
 /* One b for all: the batch's matrices are rows of one long product, which packs
  * b once and has whole tiles. Only if a is dense and not transposed: then row m
- * of batch i is row i * s->m + m of the whole. A vector a has no rows to fold.
- */
+ * of batch i is row i * s->m + m of the whole, k elements after the one before:
+ * a's own step where it has one row says nothing. A vector a has no rows to
+ * fold. */
 static void fold_batch(weir_gemm_shape *s, const weir_operand *a) {
   if (s->batch_rank == 0 || s->a_k != 1 || a->rank < 2) return;
   for (int32_t d = 0; d < s->batch_rank; d++)
     if (s->b_batch[d] != 0) return;
   if (a->elements != s->batches * s->m * s->k) return;
   s->m *= s->batches;
+  s->a_row = s->k;
   s->batches = 1;
   s->batch_rank = 0;
 }

@@ -273,6 +273,10 @@ static bool group_is_plain(const weir_group *group) {
 
 /* The first group kernel that accepts. */
 static void choose_group(const weir_compiler *c, group_choice *out) {
+  if (c->request->options.ref_kernels) {
+    snprintf(out->refusals, sizeof out->refusals, "reference kernels only; ");
+    return;
+  }
   for (const weir_registry *r = c->graph->registry; r != NULL; r = r->next)
     for (size_t i = 0; i < r->group_kernel_count; i++) {
       const weir_group_kernel_def *kernel = r->group_kernels[i];

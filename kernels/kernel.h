@@ -72,6 +72,17 @@ typedef struct weir_prepared {
   const char *algorithm;       /* out: for dumps, static text; may stay NULL */
 } weir_prepared;
 
+/* Stores the number |attr| as element |i| of any dtype: integers exactly and
+ * clamped to the dtype's range, bools as value != 0. */
+static inline void weir_put_attr(weir_dtype dtype, void *data, int64_t i,
+                                 const weir_attr *attr) {
+  weir_tensor view = {.dtype = dtype, .data = data};
+  if (attr->kind == WEIR_ATTR_INT)
+    weir_tensor_set_i64(&view, i, attr->i);
+  else
+    weir_tensor_set_f64(&view, i, attr->f);
+}
+
 /* Bytes of scratch that come before the workers' parts. */
 static inline size_t weir_scratch_align(size_t bytes) {
   return (bytes + 63) & ~(size_t)63;

@@ -69,6 +69,7 @@ typedef enum weir_attr_kind {
   WEIR_ATTR_INTS, /* a list of dimensions; one integer is a list of one */
   WEIR_ATTR_FLOATS,
   WEIR_ATTR_TENSOR, /* a literal: number or nested list */
+  WEIR_ATTR_NUMBER, /* of a definition only: an INT or a FLOAT, as written */
   WEIR_ATTR_KIND_COUNT
 } weir_attr_kind;
 
@@ -87,6 +88,11 @@ typedef struct weir_attr {
     weir_tensor *tensor;
   };
 } weir_attr;
+
+/* The number of an INT or FLOAT, rounded where it is an integer above 2^53. */
+static inline double weir_attr_number(const weir_attr *attr) {
+  return attr->kind == WEIR_ATTR_INT ? (double)attr->i : attr->f;
+}
 
 /* Attributes by name; an entry with name NULL ends the list. */
 typedef struct weir_named_attr {

@@ -105,7 +105,7 @@ int64_t weir_rule_int(const weir_shape_ctx *ctx, const char *name) {
 }
 
 double weir_rule_float(const weir_shape_ctx *ctx, const char *name) {
-  return weir_shape_attr(ctx, name)->f;
+  return weir_attr_number(weir_shape_attr(ctx, name));
 }
 
 bool weir_rule_bool(const weir_shape_ctx *ctx, const char *name) {

@@ -50,8 +50,9 @@ static weir_status run_gelu(const weir_args *args) {
 }
 
 /* The integer at or above |limit| (|up|), or at or below it. */
-static int64_t int_limit(double limit, bool up) {
-  double whole = up ? ceil(limit) : floor(limit);
+static int64_t int_limit(const weir_attr *limit, bool up) {
+  if (limit->kind == WEIR_ATTR_INT) return limit->i;
+  double whole = up ? ceil(limit->f) : floor(limit->f);
   return whole >= 0x1p63   ? INT64_MAX
          : whole < -0x1p63 ? INT64_MIN
                            : (int64_t)whole;
@@ -59,8 +60,10 @@ static int64_t int_limit(double limit, bool up) {
 
 static double clip_float(double x, const weir_attr *low,
                          const weir_attr *high) {
-  if (low->kind == WEIR_ATTR_FLOAT && x < low->f) x = low->f;
-  if (high->kind == WEIR_ATTR_FLOAT && x > high->f) x = high->f;
+  if (low->kind != WEIR_ATTR_NONE && x < weir_attr_number(low))
+    x = weir_attr_number(low);
+  if (high->kind != WEIR_ATTR_NONE && x > weir_attr_number(high))
+    x = weir_attr_number(high);
   return x;
 }
 
@@ -72,10 +75,10 @@ static int64_t clip_int(weir_dtype dtype, int64_t x, const weir_attr *low,
                  : dtype == WEIR_I32 ? INT32_MAX
                                      : UINT8_MAX;
   int64_t least = dtype == WEIR_U8 ? 0 : -most - 1;
-  if (low->kind == WEIR_ATTR_FLOAT && x < int_limit(low->f, true))
-    x = int_limit(low->f, true);
-  if (high->kind == WEIR_ATTR_FLOAT && x > int_limit(high->f, false))
-    x = int_limit(high->f, false);
+  if (low->kind != WEIR_ATTR_NONE && x < int_limit(low, true))
+    x = int_limit(low, true);
+  if (high->kind != WEIR_ATTR_NONE && x > int_limit(high, false))
+    x = int_limit(high, false);
   return x < least ? least : x > most ? most : x;
 }
 

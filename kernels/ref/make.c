@@ -27,17 +27,31 @@ static weir_status run_ones(const weir_args *args) {
 }
 
 static weir_status run_fill(const weir_args *args) {
-  return fill(args, weir_call_attr(args->state, "value")->f);
+  const weir_call *call = args->state;
+  const weir_operand *y = &call->out[0];
+  const weir_attr *value = weir_call_attr(call, "value");
+  for (int64_t i = 0; i < y->elements; i++)
+    weir_put_attr(y->dtype, out_of(args), i, value);
+  return WEIR_OK;
 }
 
-/* start + i delta, each from its own i: errors do not add up. */
+/* start + i delta, each from its own i: errors do not add up. Of integers each
+ * is exact: it lies between start and limit. */
 static weir_status run_range(const weir_args *args) {
   const weir_call *call = args->state;
   const weir_operand *y = &call->out[0];
-  double start = weir_call_attr(call, "start")->f;
-  double delta = weir_call_attr(call, "delta")->f;
-  for (int64_t i = 0; i < y->elements; i++)
-    weir_put_number(y->dtype, out_of(args), i, start + (double)i * delta);
+  const weir_attr *start = weir_call_attr(call, "start");
+  const weir_attr *delta = weir_call_attr(call, "delta");
+  bool whole = start->kind == WEIR_ATTR_INT && delta->kind == WEIR_ATTR_INT;
+  double from = weir_attr_number(start), by = weir_attr_number(delta);
+  weir_attr at = *start;
+  for (int64_t i = 0; i < y->elements; i++) {
+    if (!whole)
+      weir_put_number(y->dtype, out_of(args), i, from + (double)i * by);
+    else
+      weir_put_attr(y->dtype, out_of(args), i, &at);
+    if (whole && i + 1 < y->elements) at.i += delta->i;
+  }
   return WEIR_OK;
 }
 

@@ -43,7 +43,7 @@ static weir_status run(const weir_args *args) {
   size_t size = weir_dtype_size(x->dtype);
   int64_t value = 0;
   weir_iter it;
-  weir_put_number(x->dtype, &value, 0, weir_call_attr(call, "value")->f);
+  weir_put_attr(x->dtype, &value, 0, weir_call_attr(call, "value"));
   weir_iter_init(&it, x->rank, call->out[0].dims);
   for (int64_t i = 0; it.left > 0; weir_iter_next(&it), i++) {
     int64_t from = element_at(call, x, mode, it.index);

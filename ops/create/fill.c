@@ -10,7 +10,7 @@ const weir_op_def weir_op_fill = {
     .outputs = {{"y", "T"}},
     .types = {{"T", WEIR_ALL_TYPES, "dtype"}},
     .attrs = {{"shape", WEIR_ATTR_INTS, NULL, "shape of the result"},
-              {"value", WEIR_ATTR_FLOAT, NULL, "the number"},
+              {"value", WEIR_ATTR_NUMBER, NULL, "the number"},
               {"dtype", WEIR_ATTR_DTYPE, "f32", "dtype of the result"}},
     .refuses = {"negative dimensions", "more than 8 dimensions"},
     .shape = weir_rule_attr_shape,

@@ -50,7 +50,7 @@ const weir_op_def weir_op_pad = {
     .types = {{"T", WEIR_ALL_TYPES}},
     .attrs = {{"pads", WEIR_ATTR_INTS, NULL,
                "how many before each dimension, then how many after each"},
-              {"value", WEIR_ATTR_FLOAT, "0.0", "the padding of mode constant"},
+              {"value", WEIR_ATTR_NUMBER, "0", "the padding of mode constant"},
               {"mode", WEIR_ATTR_STRING, "constant",
                "constant: value; edge: the nearest element; reflect: mirrored "
                "at the edge element",

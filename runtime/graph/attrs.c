@@ -19,7 +19,8 @@ static const char *const kKindNames[] = {
     [WEIR_ATTR_DTYPE] = "a dtype",
     [WEIR_ATTR_INTS] = "a list of integers",
     [WEIR_ATTR_FLOATS] = "a list of numbers",
-    [WEIR_ATTR_TENSOR] = "a literal"};
+    [WEIR_ATTR_TENSOR] = "a literal",
+    [WEIR_ATTR_NUMBER] = "a number"};
 WEIR_TABLE_OF(kKindNames, WEIR_ATTR_KIND_COUNT);
 
 const char *weir_attr_kind_text(weir_attr_kind kind) {
@@ -86,7 +87,9 @@ weir_status weir_attr_normalize(const weir_op_def *op, uint32_t index,
   const weir_attr_def *def = &op->attrs[index];
   weir_attr other;
   weir_dim dim;
-  if (in->kind != def->kind) {
+  bool number = def->kind == WEIR_ATTR_NUMBER &&
+                (in->kind == WEIR_ATTR_INT || in->kind == WEIR_ATTR_FLOAT);
+  if (in->kind != def->kind && !number) {
     if (!converted(in, def->kind, &dim, &other))
       return bad_kind(op, def, in, mark, err);
     in = &other;

@@ -95,6 +95,11 @@ static bool parse_fallback(const char *text, weir_attr_kind kind,
   switch (kind) {
     case WEIR_ATTR_INT:
       return weir_text_int(s, &out->i);
+    case WEIR_ATTR_NUMBER:
+      out->kind = WEIR_ATTR_INT;
+      if (weir_text_int(s, &out->i)) return true;
+      out->kind = WEIR_ATTR_FLOAT;
+      return weir_text_float(s, &out->f);
     case WEIR_ATTR_FLOAT:
       return weir_text_float(s, &out->f);
     case WEIR_ATTR_BOOL:

@@ -50,7 +50,7 @@ static const char *kind_text(weir_attr_kind kind) {
       [WEIR_ATTR_FLOAT] = "float",   [WEIR_ATTR_BOOL] = "bool",
       [WEIR_ATTR_STRING] = "string", [WEIR_ATTR_DTYPE] = "dtype",
       [WEIR_ATTR_INTS] = "ints",     [WEIR_ATTR_FLOATS] = "floats",
-      [WEIR_ATTR_TENSOR] = "tensor"};
+      [WEIR_ATTR_TENSOR] = "tensor", [WEIR_ATTR_NUMBER] = "number"};
   WEIR_TABLE_OF(names, WEIR_ATTR_KIND_COUNT);
   return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "?";
 }

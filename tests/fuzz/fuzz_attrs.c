@@ -93,6 +93,8 @@ static weir_attr pick_attr(source *s, const weir_attr_def *def, parts *p,
                            uint32_t i) {
   weir_attr a = {.kind = def->kind};
   if (pick(s, 3) == 0) return (weir_attr){0};
+  if (a.kind == WEIR_ATTR_NUMBER)
+    a.kind = pick(s, 2) == 0 ? WEIR_ATTR_INT : WEIR_ATTR_FLOAT;
   if (a.kind == WEIR_ATTR_INT) a.i = pick_int(s);
   if (a.kind == WEIR_ATTR_FLOAT) a.f = pick_float(s);
   if (a.kind == WEIR_ATTR_BOOL) a.b = pick(s, 2) != 0;

@@ -208,6 +208,7 @@ static void test_literals(void **state) {
       "  g: gather(f, [0, 1, 1])\n"
       "  m: max(i)\n"
       "  n: max(i, 0)\n"
+      "  s: const([- 9223372036854775808], dtype=i64)\n"
       "outputs: [a, b, c, d, e, g]\n");
   assert_type(g, "a/const", "i32[]");
   assert_type(g, "b", "i32[3]");
@@ -222,6 +223,8 @@ static void test_literals(void **state) {
   const weir_value *d = &g->values[weir_graph_find_value(g, WEIR_SV_LIT("d"))];
   assert_non_null(d->known);
   assert_int_equal(weir_tensor_get_i64(d->known, 1), 2);
+  const weir_value *s = &g->values[weir_graph_find_value(g, WEIR_SV_LIT("s"))];
+  assert_true(weir_tensor_get_i64(s->known, 0) == INT64_MIN);
   weir_graph_unref(g);
 }
 

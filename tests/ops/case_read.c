@@ -78,6 +78,11 @@ static bool read_scalar_attr(const weir_yaml *y, weir_attr_kind kind,
                              weir_attr *out) {
   out->kind = kind;
   if (kind == WEIR_ATTR_BOOL) return weir_yaml_bool(y, &out->b);
+  if (kind == WEIR_ATTR_NUMBER) {
+    out->kind = WEIR_ATTR_INT;
+    if (weir_yaml_int(y, &out->i)) return true;
+    out->kind = kind = WEIR_ATTR_FLOAT;
+  }
   if (kind == WEIR_ATTR_FLOAT) return weir_yaml_float(y, &out->f);
   if (kind == WEIR_ATTR_DTYPE) {
     out->dtype = weir_dtype_from_name(y->text.data, y->text.size);

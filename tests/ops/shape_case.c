@@ -40,6 +40,10 @@ static weir_attr read_attr(weir_graph_builder *b, weir_attr_kind kind,
     case WEIR_ATTR_INT:
       attr.i = strtoll(text, NULL, 10);
       break;
+    case WEIR_ATTR_NUMBER:
+      attr.kind = WEIR_ATTR_FLOAT;
+      attr.f = strtod(text, NULL);
+      break;
     case WEIR_ATTR_FLOAT:
       attr.f = strtod(text, NULL);
       break;

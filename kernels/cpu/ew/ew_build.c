@@ -17,15 +17,17 @@
 #include "kernels/cpu/isa/choose.h"
 #include "kernels/registry.h"
 
-/* The integers within the limits of `clip`, if a float holds them: steps carry
- * their numbers as floats, and a rounded limit would clip wrongly. */
-static bool whole_limits(const weir_attr *low, const weir_attr *high,
-                         weir_ew_step *step) {
-  double least = low->kind == WEIR_ATTR_NONE ? -INFINITY : ceil(low->f);
-  double most = high->kind == WEIR_ATTR_NONE ? INFINITY : floor(high->f);
-  step->p[0] = (float)least;
-  step->p[1] = (float)most;
-  return (double)step->p[0] == least && (double)step->p[1] == most;
+/* Sets |*out| to a limit of `clip` on integers; false where a float does not
+ * hold it: steps carry their numbers as floats, and a rounded limit would clip
+ * wrongly. */
+static bool whole_limit(const weir_attr *limit, bool up, float *out) {
+  if (limit->kind == WEIR_ATTR_NONE) return true;
+  double whole = weir_attr_number(limit);
+  whole = up ? ceil(whole) : floor(whole);
+  *out = (float)whole;
+  if ((double)*out != whole) return false;
+  return limit->kind != WEIR_ATTR_INT ||
+         (*out < 0x1p63f && (int64_t)*out == limit->i);
 }
 
 /* Sets the attributes of a step; the tile function's name may depend on them.
@@ -39,11 +41,15 @@ static bool step_attrs(const weir_call *call, weir_ew_step *step,
   } else if (strcmp(op, "clip") == 0) {
     const weir_attr *low = weir_call_attr(call, "min");
     const weir_attr *high = weir_call_attr(call, "max");
-    step->p[0] = low->kind == WEIR_ATTR_NONE ? -INFINITY : (float)low->f;
-    step->p[1] = high->kind == WEIR_ATTR_NONE ? INFINITY : (float)high->f;
-    if (!weir_dtype_is_float(call->in[0].dtype) &&
-        !whole_limits(low, high, step))
-      return false;
+    bool ints = !weir_dtype_is_float(call->in[0].dtype);
+    step->p[0] = -INFINITY;
+    step->p[1] = INFINITY;
+    if (ints)
+      return whole_limit(low, true, &step->p[0]) &&
+             whole_limit(high, false, &step->p[1]) && step->p[0] <= step->p[1];
+    if (low->kind != WEIR_ATTR_NONE) step->p[0] = (float)weir_attr_number(low);
+    if (high->kind != WEIR_ATTR_NONE)
+      step->p[1] = (float)weir_attr_number(high);
     return step->p[0] <= step->p[1];
   } else if (strcmp(op, "apply_sgd") == 0) {
     step->p[0] = (float)weir_call_attr(call, "l2")->f;

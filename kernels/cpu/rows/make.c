@@ -16,16 +16,15 @@ typedef struct plan {
   int64_t pattern[PATTERN / 8]; /* elements, side by side */
 } plan;
 
-static weir_status prepare_value(const weir_call *call, double value,
+static weir_status prepare_value(const weir_call *call, const weir_attr *value,
                                  weir_prepared *out, weir_error *err) {
   const weir_operand *y = &call->out[0];
   size_t size = weir_dtype_size(y->dtype);
   plan *p = weir_arena_alloc(out->arena, sizeof *p);
   if (!p) return weir_fail_memory(err, sizeof *p);
   *p = (plan){.out = call->in_count, .bytes = (size_t)y->elements * size};
-  weir_tensor pattern = {.dtype = y->dtype, .data = p->pattern};
   for (size_t i = 0; i < PATTERN / size; i++)
-    weir_tensor_set_f64(&pattern, (int64_t)i, value);
+    weir_put_attr(y->dtype, p->pattern, (int64_t)i, value);
   p->zero = true;
   for (int i = 0; i < PATTERN / 8; i++) p->zero = p->zero && p->pattern[i] == 0;
   out->state = p;
@@ -59,17 +58,19 @@ static weir_status run(const weir_args *args) {
 
 static weir_status prepare_zeros(const weir_call *call, weir_prepared *out,
                                  weir_error *err) {
-  return prepare_value(call, 0, out, err);
+  const weir_attr value = {.kind = WEIR_ATTR_INT, .i = 0};
+  return prepare_value(call, &value, out, err);
 }
 
 static weir_status prepare_ones(const weir_call *call, weir_prepared *out,
                                 weir_error *err) {
-  return prepare_value(call, 1, out, err);
+  const weir_attr value = {.kind = WEIR_ATTR_INT, .i = 1};
+  return prepare_value(call, &value, out, err);
 }
 
 static weir_status prepare_fill(const weir_call *call, weir_prepared *out,
                                 weir_error *err) {
-  return prepare_value(call, weir_call_attr(call, "value")->f, out, err);
+  return prepare_value(call, weir_call_attr(call, "value"), out, err);
 }
 
 #define MAKER(op_name, prepare_fn)                                            \

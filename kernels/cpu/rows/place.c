@@ -170,14 +170,6 @@ static bool accepts_pad(const weir_call *call, weir_why *why) {
   return true;
 }
 
-static void set_value(plan *p, weir_dtype dtype, double value) {
-  float f = (float)value;
-  if (dtype == WEIR_F32)
-    memcpy(&p->value, &f, sizeof f);
-  else
-    memcpy(&p->value, &value, sizeof value);
-}
-
 static weir_status prepare_pad(const weir_call *call, weir_prepared *out,
                                weir_error *err) {
   const weir_operand *x = &call->in[0], *y = &call->out[0];
@@ -186,7 +178,7 @@ static weir_status prepare_pad(const weir_call *call, weir_prepared *out,
   plan *p = NULL;
   WEIR_TRY(new_plan(out, &p, err));
   strides_of(y, strides);
-  set_value(p, y->dtype, weir_call_attr(call, "value")->f);
+  weir_put_attr(y->dtype, &p->value, 0, weir_call_attr(call, "value"));
   for (int32_t d = 0; d < x->rank; d++) {
     p->at += pads->dims[d].value * strides[d];
     add_dim(p, x->dims[d], strides[d]);

@@ -25,7 +25,7 @@ static bool refuse(weir_loader *l, const weir_scope *scope,
   const weir_attr_def *def = def_of(given);
   if (c->kind == WEIR_CONST_WORD &&
       (def->kind == WEIR_ATTR_INT || def->kind == WEIR_ATTR_INTS ||
-       def->kind == WEIR_ATTR_FLOAT))
+       def->kind == WEIR_ATTR_FLOAT || def->kind == WEIR_ATTR_NUMBER))
     return weir_report_unknown(l, scope, given->at, c->s);
   const char *verb = c != given->value ? "holds" : "is";
   return weir_report(l, WEIR_W1111, given->at, "%s: %s %s %s, must be %s",
@@ -83,6 +83,13 @@ static bool to_scalar(const weir_const *c, const weir_attr_def *def,
     case WEIR_ATTR_INT:
       out->i = number ? c->dim.value : 0;
       return number;
+    case WEIR_ATTR_NUMBER:
+      out->kind = number ? WEIR_ATTR_INT : WEIR_ATTR_FLOAT;
+      if (number)
+        out->i = c->dim.value;
+      else
+        out->f = c->f;
+      return number || c->kind == WEIR_CONST_FLOAT;
     case WEIR_ATTR_FLOAT:
       out->f = number ? (double)c->dim.value : c->f;
       return number || c->kind == WEIR_CONST_FLOAT;

@@ -108,4 +108,7 @@ typedef struct weir_token {
   weir_sv text; /* NAME; STRING without its quotes, escapes not resolved */
 } weir_token;
 
+/* The place of a node in the source. Cheap for text in ASCII. */
+weir_mark weir_ast_mark(const weir_ast *node);
+
 #endif

@@ -23,11 +23,7 @@
  * them. Cost: linear in the text. A mark is kept as an offset and becomes line
  * and column only when an error is reported. */
 
-enum {
-  WEIR_PARSE_DEPTH = 64,
-  WEIR_LITERAL_NODES = 200000,
-  WEIR_EXACT_BYTES = 4096 /* longer text in no ASCII is marked as a whole */
-};
+enum { WEIR_PARSE_DEPTH = 64, WEIR_LITERAL_NODES = 200000 };
 
 typedef enum open_kind {
   OPEN_CALL,
@@ -81,17 +77,6 @@ void weir_parser_release(weir_parser *p) {
 
 weir_ast_vec *weir_parser_nodes(weir_parser *p) {
   return &p->nodes;
-}
-
-weir_mark weir_ast_mark(const weir_ast *node) {
-  weir_mark mark = node->src->mark;
-  if (node->ascii) {
-    mark.col += node->offset + (node->src->plain ? 0 : 1);
-    mark.end_col = mark.col + node->size;
-    return mark;
-  }
-  if (node->src->text.size > WEIR_EXACT_BYTES) return mark;
-  return weir_yaml_mark_within(node->src, node->offset, node->size);
 }
 
 /* Whether column = start + offset for all of |src|: columns count characters.
@@ -386,6 +371,22 @@ static bool operand_punct(weir_parser *p, const weir_token *t, bool *expect) {
   return fail_found(p, t, "a name, a call or a number");
 }
 
+/* The smallest integer, whose digits alone do not fit: takes the minus that is
+ * before them. */
+static bool smallest_int(weir_parser *p, const weir_token *t, weir_ast *n) {
+  weir_sv text = {p->text.data + t->offset, t->size};
+  if (t->kind != WEIR_TOKEN_BAD || p->open.count == 0 ||
+      p->open.items[p->open.count - 1].kind != OPEN_NEG ||
+      !weir_sv_is(text, "9223372036854775808"))
+    return false;
+  n->kind = WEIR_AST_INT;
+  n->i = INT64_MIN;
+  n->offset = p->open.items[--p->open.count].offset;
+  n->size = t->offset + t->size - n->offset;
+  p->depth--;
+  return true;
+}
+
 static bool operand(weir_parser *p, bool *expect) {
   weir_token t = weir_lex(p->text, p->at);
   weir_ast n = {.offset = t.offset, .size = t.size};
@@ -407,6 +408,7 @@ static bool operand(weir_parser *p, bool *expect) {
       n.text = t.text;
       break;
     default:
+      if (smallest_int(p, &t, &n)) break;
       return fail_found(p, &t, "a name, a call or a number");
   }
   *expect = false;

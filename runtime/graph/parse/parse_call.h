@@ -6,9 +6,6 @@
 
 /* Parses call strings. */
 
-/* The place of a node in the source. Cheap for text in ASCII. */
-weir_mark weir_ast_mark(const weir_ast *node);
-
 /* Empty; NULL when out of memory. |alloc| must outlive it. */
 weir_parser *weir_parser_create(const weir_allocator *alloc);
 

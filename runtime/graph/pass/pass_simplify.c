@@ -158,6 +158,7 @@ static bool attr_equal(const weir_attr *a, const weir_attr *b) {
       return memcmp(a->floats, b->floats, a->count * sizeof *a->floats) == 0;
     case WEIR_ATTR_TENSOR:
       return a->tensor == b->tensor;
+    case WEIR_ATTR_NUMBER:
     case WEIR_ATTR_KIND_COUNT:
       break;
   }

@@ -34,13 +34,16 @@ static weir_status run_elu(const weir_args *args) {
 /* erfc keeps the digits that 1 + erf loses for negative x. */
 static double gelu_exact(double x, double unused) {
   (void)unused;
+  if (x == -INFINITY) return -0.0; /* the limit, not infinity times 0 */
   return 0.5 * x * erfc(-x * M_SQRT1_2);
 }
 
 static double gelu_tanh(double x, double unused) {
   (void)unused;
-  return 0.5 * x *
-         (1 + tanh(M_2_SQRTPI * M_SQRT1_2 * (x + 0.044715 * x * x * x)));
+  if (x == -INFINITY) return -0.0;
+  /* (1 + tanh(u)) / 2 by the exponential, which keeps the digits of the tail */
+  return x /
+         (1 + exp(-2 * M_2_SQRTPI * M_SQRT1_2 * (x + 0.044715 * x * x * x)));
 }
 
 static weir_status run_gelu(const weir_args *args) {

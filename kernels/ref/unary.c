@@ -38,9 +38,9 @@ static int64_t abs_ints(int64_t x) {
   return x < 0 ? neg_ints(x) : x;
 }
 
-/* NaN stays NaN. */
+/* NaN stays NaN; of both zeros it is 0. */
 static double sign_floats(double x) {
-  return x > 0 ? 1 : x < 0 ? -1 : x;
+  return x > 0 ? 1 : x < 0 ? -1 : x == 0 ? 0 : x;
 }
 static int64_t sign_ints(int64_t x) {
   return (x > 0) - (x < 0);

@@ -62,6 +62,10 @@ weir_status weir_rule_arg(weir_shape_ctx *ctx) {
   int axis = 0;
   if (x->rank < 0) return weir_shape_set(ctx, 0, &y);
   WEIR_TRY(weir_rule_axis(ctx, weir_rule_int(ctx, "axis"), x->rank, &axis));
+  if (weir_dim_known(x->dims[axis]) && x->dims[axis].value == 0)
+    return weir_shape_fail(ctx, WEIR_W2007,
+                           "x is %s, and zero elements have no result",
+                           weir_shape_text(ctx, x));
   WEIR_TRY(reduce(ctx, x, 1u << axis, true, &y));
   return weir_shape_set(ctx, 0, &y);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <string.h>
 
 #include "kernels/kernel.h"
@@ -82,6 +83,31 @@ static void test_values(void **state) {
     assert_int_not_equal(strcmp(g->nodes[i].op->name, "gradients"), 0);
   for (size_t i = 0; i < sizeof kWant / sizeof kWant[0]; i++)
     check(&world, g, kWant[i].name, kWant[i].count, kWant[i].want);
+  weir_graph_unref(g);
+  exec_world_check_empty(&world);
+}
+
+/* Slopes at the ends of the line, where a factor is infinite; the sign of a
+ * zero is a zero without sign. */
+static void test_ends(void **state) {
+  (void)state;
+  static const char kEnds[] =
+      "weir: 1\n"
+      "inputs: {x: 'f32[3] = [-1e20, 1e20, 0]'}\n"
+      "nodes:\n"
+      "  s: sum(gelu(x, approximate=tanh))\n"
+      "  t: sum(gelu(x))\n"
+      "  ds: gradients(s, [x])\n"
+      "  dt: gradients(t, [x])\n"
+      "  i: div(1, sign(const([-0.0, 0.0])))\n"
+      "outputs: [ds, dt, i]\n";
+  const double want[] = {0, 1, 0.5}, infinite[] = {INFINITY, INFINITY};
+  exec_world world;
+  exec_world_init(&world);
+  weir_graph *g = load(world.env.alloc, kEnds);
+  check(&world, g, "ds", 3, want);
+  check(&world, g, "dt", 3, want);
+  check(&world, g, "i", 2, infinite);
   weir_graph_unref(g);
   exec_world_check_empty(&world);
 }
@@ -184,7 +210,8 @@ static void test_limit(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_values), cmocka_unit_test(test_penalty),
-      cmocka_unit_test(test_limit), cmocka_unit_test(test_memory)};
+      cmocka_unit_test(test_values), cmocka_unit_test(test_ends),
+      cmocka_unit_test(test_penalty), cmocka_unit_test(test_limit),
+      cmocka_unit_test(test_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,9 +142,14 @@ BINARY(mul, a *b)
 BINARY(div, a / b)
 BINARY(min, vmin(a, b))
 BINARY(max, vmax(a, b))
+/* max(x, 0) - x z, which is 0 where its slope is, at infinity too. */
+INLINE vf vxent_line(vf x, vf z) {
+  vf slope = vselect(x > 0.0f, 1.0f - z, -z);
+  return vselect(slope == 0.0f, vset(0.0f), x * slope);
+}
+
 /* max(x, 0) - x z + log(1 + exp(-|x|)): no exponential of a positive number. */
-BINARY(sigmoid_xent,
-       vlog1p_unit(vexp(-vabs(a))) + (vselect(a < 0.0f, vset(0.0f), a) - a * b))
+BINARY(sigmoid_xent, vlog1p_unit(vexp(-vabs(a))) + vxent_line(a, b))
 
 /* a: the function's value, b: its gradient. */
 BINARY(sigmoid_grad, b *(a *(1.0f - a)))

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conv2d by its definition: each output is a sum over channels and filter rows
  * of dot products of rows. Columns outside of the image are clipped once for a
- * row, so the inner loop has no test. Cost: 2 n oc oh ow taps flop. */
+ * row, so the inner loop has no test. The border is of zeros, which count: zero
+ * times a filter element that is infinite or NaN is NaN. Cost: 2 n oc oh ow
+ * taps flop. */
 #include "kernels/ref/nn/dot.h"
 #include "kernels/ref/ref.h"
 #include "ops/nn/window.h"
@@ -22,6 +24,14 @@ typedef struct conv {
   weir_window window;
 } conv;
 
+/* Zero times the filter elements [from, to) of the row at |w_at|. */
+static double border(const conv *c, int64_t w_at, int64_t from, int64_t to) {
+  double sum = 0;
+  for (int64_t j = from; j < to; j++)
+    sum += 0.0 * weir_get_f64(c->w->dtype, c->w_data, w_at + j);
+  return sum;
+}
+
 /* Sum over one channel's filter at output (row, column). |x_at| and |w_at| are
  * the first elements of the channel's image and filter. */
 static double channel(const conv *c, int64_t x_at, int64_t w_at, int64_t row,
@@ -34,10 +44,15 @@ static double channel(const conv *c, int64_t x_at, int64_t w_at, int64_t row,
   clip_columns(left, v->dilation[1], kernel_w, width, &from, &to);
   for (int64_t i = 0; i < kernel_h; i++) {
     int64_t h = row * v->stride[0] - v->pad[0] + i * v->dilation[0];
-    if (h < 0 || h >= height) continue;
+    int64_t row_at = w_at + i * kernel_w;
+    if (h < 0 || h >= height) {
+      sum += border(c, row_at, 0, kernel_w);
+      continue;
+    }
+    sum += border(c, row_at, 0, from) + border(c, row_at, to, kernel_w);
     weir_row x = {c->x_data, x_at + h * width + left + from * v->dilation[1],
                   v->dilation[1]};
-    weir_row w = {c->w_data, w_at + i * kernel_w + from, 1};
+    weir_row w = {c->w_data, row_at + from, 1};
     sum += weir_dot_f64(c->x->dtype, x, w, to - from);
   }
   return sum;

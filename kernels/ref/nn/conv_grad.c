@@ -63,6 +63,13 @@ static weir_status run_input(const weir_args *args) {
   return WEIR_OK;
 }
 
+/* x[n, c, h, w]; 0 in the border. */
+static double pixel(const conv_grad *g, int64_t n, int64_t c, int64_t h,
+                    int64_t w) {
+  if (h < 0 || h >= g->x->dims[2] || w < 0 || w >= g->x->dims[3]) return 0;
+  return weir_get_f64(g->x->dtype, g->x_data, offset(g->x, n, c, h, w));
+}
+
 /* One image's part in dw[o, c, i, j]; |c| is the channel of x. */
 static double from_image(const conv_grad *g, const int64_t *at, int64_t n,
                          int64_t c) {
@@ -71,12 +78,10 @@ static double from_image(const conv_grad *g, const int64_t *at, int64_t n,
   double sum = 0;
   for (int64_t row = 0; row < g->y->dims[2]; row++) {
     int64_t h = row * v->stride[0] - v->pad[0] + at[2] * v->dilation[0];
-    if (h < 0 || h >= g->x->dims[2]) continue;
     for (int64_t column = 0; column < g->y->dims[3]; column++) {
       int64_t w = column * v->stride[1] - v->pad[1] + at[3] * v->dilation[1];
-      if (w < 0 || w >= g->x->dims[3]) continue;
       sum +=
-          weir_get_f64(dtype, g->x_data, offset(g->x, n, c, h, w)) *
+          pixel(g, n, c, h, w) *
           weir_get_f64(dtype, g->y_data, offset(g->y, n, at[0], row, column));
     }
   }

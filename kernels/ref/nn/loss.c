@@ -125,8 +125,9 @@ static weir_status run_sigmoid_xent(const weir_args *args) {
   for (int64_t i = 0; i < call->in[0].elements; i++) {
     double x = weir_get_f64(dtype, args->io[0], i);
     double z = weir_get_f64(dtype, args->io[1], i);
-    weir_put_f64(dtype, args->io[2], i,
-                 (x > 0 ? x : 0) - x * z + log1p(exp(-fabs(x))));
+    /* max(x, 0) - x z, which is 0 where its slope is, at infinity too. */
+    double slope = x > 0 ? 1 - z : -z, line = slope == 0 ? 0 : x * slope;
+    weir_put_f64(dtype, args->io[2], i, line + log1p(exp(-fabs(x))));
   }
   return WEIR_OK;
 }

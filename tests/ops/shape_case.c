@@ -41,8 +41,13 @@ static weir_attr read_attr(weir_graph_builder *b, weir_attr_kind kind,
       attr.i = strtoll(text, NULL, 10);
       break;
     case WEIR_ATTR_NUMBER:
-      attr.kind = WEIR_ATTR_FLOAT;
-      attr.f = strtod(text, NULL);
+      attr.kind = memchr(text, '.', size) || memchr(text, 'n', size)
+                      ? WEIR_ATTR_FLOAT
+                      : WEIR_ATTR_INT;
+      if (attr.kind == WEIR_ATTR_INT)
+        attr.i = strtoll(text, NULL, 10);
+      else
+        attr.f = strtod(text, NULL);
       break;
     case WEIR_ATTR_FLOAT:
       attr.f = strtod(text, NULL);

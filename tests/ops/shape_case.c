@@ -41,9 +41,7 @@ static weir_attr read_attr(weir_graph_builder *b, weir_attr_kind kind,
       attr.i = strtoll(text, NULL, 10);
       break;
     case WEIR_ATTR_NUMBER:
-      attr.kind = memchr(text, '.', size) || memchr(text, 'n', size)
-                      ? WEIR_ATTR_FLOAT
-                      : WEIR_ATTR_INT;
+      attr.kind = strcspn(text, ".en") < size ? WEIR_ATTR_FLOAT : WEIR_ATTR_INT;
       if (attr.kind == WEIR_ATTR_INT)
         attr.i = strtoll(text, NULL, 10);
       else

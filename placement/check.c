@@ -39,6 +39,7 @@ typedef struct checker {
   int64_t *last_use;  /* per tensor, of its producer's own copy */
   int64_t *copy_last; /* per copy */
   int64_t *resident;  /* per device */
+  bool *has;          /* per device: the constant in hand */
 } checker;
 
 static weir_status broken(const checker *c, const char *rule, uint32_t node) {
@@ -234,9 +235,10 @@ static weir_status check_devices(checker *c) {
   return check_overlap(c, "two nodes or sends at once on a device");
 }
 
-/* ---- Memory: weights always; temporary memory while a node runs; a tensor
- * from the start of its producer, or of the copy that brought it, to the last
- * use of that arrival or the end of the last copy away. */
+/* ---- Memory: weights always, constants wherever a node reads them; temporary
+ * memory while a node runs; a tensor from the start of its producer, or of the
+ * copy that brought it, to the last use of that arrival or the end of the last
+ * copy away. */
 
 static void memory_event(checker *c, uint32_t device, int64_t from, int64_t to,
                          int64_t bytes, uint32_t node) {
@@ -264,10 +266,25 @@ static void list_memory(checker *c) {
   }
 }
 
-static weir_status check_memory(checker *c, int64_t *peaks) {
+/* Nodes' own bytes, and a constant on each device that has a reader of it. */
+static void add_residents(checker *c) {
   const weir_place_problem *p = c->p;
   for (uint32_t n = 0; n < p->node_count; n++)
     c->resident[c->plan->device[n]] += p->resident_bytes[n];
+  for (uint32_t k = 0; k < p->constant_count; k++) {
+    for (uint32_t i = p->reader_first[k]; i < p->reader_first[k + 1]; i++) {
+      uint32_t d = c->plan->device[p->reader_node[i]];
+      if (!c->has[d]) c->resident[d] += p->constant_bytes[k];
+      c->has[d] = true;
+    }
+    for (uint32_t i = p->reader_first[k]; i < p->reader_first[k + 1]; i++)
+      c->has[c->plan->device[p->reader_node[i]]] = false;
+  }
+}
+
+static weir_status check_memory(checker *c, int64_t *peaks) {
+  const weir_place_problem *p = c->p;
+  add_residents(c);
   list_memory(c);
   qsort(c->events, c->event_count, sizeof *c->events, compare_events);
   size_t i = 0;
@@ -301,8 +318,10 @@ static bool checker_begin(checker *c) {
   c->last_use = weir_alloc_array(a, tensors + 1, sizeof *c->last_use);
   c->copy_last = weir_alloc_array(a, copies + 1, sizeof *c->copy_last);
   c->resident = weir_alloc_array(a, c->p->device_count, sizeof *c->resident);
+  c->has = weir_alloc_array(a, c->p->device_count, sizeof *c->has);
   return c->events != NULL && c->first != NULL && c->by_tensor != NULL &&
-         c->last_use != NULL && c->copy_last != NULL && c->resident != NULL;
+         c->last_use != NULL && c->copy_last != NULL && c->resident != NULL &&
+         c->has != NULL;
 }
 
 weir_status weir_place_check(const weir_allocator *alloc,
@@ -325,5 +344,6 @@ weir_status weir_place_check(const weir_allocator *alloc,
   weir_free(alloc, c.last_use);
   weir_free(alloc, c.copy_last);
   weir_free(alloc, c.resident);
+  weir_free(alloc, c.has);
   return s;
 }

@@ -48,6 +48,14 @@ static int heavier(const void *x, const void *y) {
   return a->unit < b->unit ? -1 : a->unit > b->unit;
 }
 
+static int64_t variable_bytes(const weir_placement *p, uint32_t unit) {
+  const weir_node *var = variable_of(p, unit);
+  const weir_value *v = &p->graph->values[var->first_output];
+  return weir_shape_known(v->shape)
+             ? (int64_t)weir_shape_bytes(v->shape, v->dtype)
+             : 0;
+}
+
 static uint32_t emptiest(const weir_place_problem *p, uint32_t unit,
                          const int64_t *load) {
   uint32_t best = WEIR_PLACE_NONE;
@@ -67,9 +75,9 @@ static weir_status spread(weir_placing *placing, const weir_placement *p,
     if (var == NULL) continue;
     uint32_t home = weir_placing_home(placing, var->name);
     if (home != WEIR_PLACE_NONE)
-      load[home] += problem->resident_bytes[u];
+      load[home] += variable_bytes(p, u);
     else
-      weights[count++] = (weight){u, problem->resident_bytes[u]};
+      weights[count++] = (weight){u, variable_bytes(p, u)};
   }
   if (count > 0) qsort(weights, count, sizeof *weights, heavier);
   for (uint32_t i = 0; i < count; i++) {

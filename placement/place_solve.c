@@ -116,6 +116,7 @@ static weir_status solve(weir_plan *p, const weir_plan_start *start,
     options.stop_self = &over;
   }
   weir_status s = search(p, &options, err);
+  if (s == WEIR_OK) weir_place_settle_homes(p->problem, p->result.plan);
   if (s == WEIR_OK && keeps(p, start, given))
     s = weir_place_plan_copy(p->result.plan, given, err);
   weir_place_plan_release(given);

@@ -61,6 +61,69 @@ weir_status weir_place_plan_copy(weir_place_plan *dst,
   return WEIR_OK;
 }
 
+static void add_to(int64_t *sum, int64_t bytes) {
+  if (__builtin_add_overflow(*sum, bytes, sum)) *sum = INT64_MAX;
+}
+
+void weir_place_resident(const weir_place_problem *p, const uint32_t *device,
+                         int64_t *bytes, uint32_t *stamp) {
+  memset(bytes, 0, p->device_count * sizeof *bytes);
+  memset(stamp, 0xff, p->device_count * sizeof *stamp);
+  for (uint32_t n = 0; n < p->node_count; n++)
+    add_to(&bytes[device[n]], p->resident_bytes[n]);
+  for (uint32_t c = 0; c < p->constant_count; c++)
+    for (uint32_t i = p->reader_first[c]; i < p->reader_first[c + 1]; i++) {
+      uint32_t d = device[p->reader_node[i]];
+      if (stamp[d] == c) continue;
+      stamp[d] = c;
+      add_to(&bytes[d], p->constant_bytes[c]);
+    }
+}
+
+uint32_t weir_place_reader(const weir_place_problem *p, const uint32_t *device,
+                           uint32_t constant, uint32_t at) {
+  for (uint32_t i = p->reader_first[constant];
+       i < p->reader_first[constant + 1]; i++)
+    if (device[p->reader_node[i]] == at) return p->reader_node[i];
+  return WEIR_PLACE_NONE;
+}
+
+uint32_t weir_place_start_copies(const weir_place_problem *p,
+                                 const uint32_t *device, uint32_t *stamp,
+                                 int64_t *out_bytes) {
+  uint32_t copies = 0;
+  *out_bytes = 0;
+  memset(stamp, 0xff, p->device_count * sizeof *stamp);
+  for (uint32_t c = 0; c < p->constant_count; c++) {
+    if (p->constant_home[c] == WEIR_PLACE_NONE) continue;
+    stamp[device[p->constant_home[c]]] = c;
+    for (uint32_t i = p->reader_first[c]; i < p->reader_first[c + 1]; i++) {
+      uint32_t d = device[p->reader_node[i]];
+      if (stamp[d] == c) continue;
+      stamp[d] = c;
+      add_to(out_bytes, p->constant_bytes[c]);
+      copies++;
+    }
+  }
+  return copies;
+}
+
+void weir_place_settle_homes(const weir_place_problem *p,
+                             weir_place_plan *plan) {
+  for (uint32_t c = 0; c < p->constant_count; c++) {
+    uint32_t n = p->constant_home[c];
+    if (n == WEIR_PLACE_NONE || p->group[n] != WEIR_PLACE_NONE ||
+        p->reader_first[c] == p->reader_first[c + 1] ||
+        plan->start_ns[n] != plan->end_ns[n] || p->resident_bytes[n] != 0 ||
+        p->in_first[n] != p->in_first[n + 1] ||
+        p->out_first[n] != p->out_first[n + 1] ||
+        p->read_first[n] != p->read_first[n + 1])
+      continue;
+    uint32_t to = plan->device[p->reader_node[p->reader_first[c]]];
+    if (weir_place_cost(p, n, to) == 0) plan->device[n] = to;
+  }
+}
+
 const char *weir_place_reason_text(weir_place_reason reason) {
   static const char *const texts[] = {[WEIR_PLACE_EFT] = "eft",
                                       [WEIR_PLACE_ONLY] = "only",

@@ -44,6 +44,25 @@ void weir_place_plan_release(weir_place_plan *plan); /* NULL-safe */
 /* Makes |dst|, a plan for the same problem, equal to |src|. Errors: W6001. */
 weir_status weir_place_plan_copy(weir_place_plan *dst,
                                  const weir_place_plan *src, weir_error *err);
+/* Bytes of each device for ever, with |device| per node: what its nodes keep,
+ * and each constant that one of them reads. |stamp|: room for device_count
+ * numbers. Saturates. O(nodes + reads). */
+void weir_place_resident(const weir_place_problem *problem,
+                         const uint32_t *device, int64_t *bytes,
+                         uint32_t *stamp);
+/* The first node on |at| that reads |constant|; NONE: it is not there. */
+uint32_t weir_place_reader(const weir_place_problem *problem,
+                           const uint32_t *device, uint32_t constant,
+                           uint32_t at);
+/* The constants that are copied before the first step, each once to a device:
+ * how many, and their bytes. |stamp| as above. */
+uint32_t weir_place_start_copies(const weir_place_problem *problem,
+                                 const uint32_t *device, uint32_t *stamp,
+                                 int64_t *out_bytes);
+/* Puts the home of each constant where its first reader is, if it has no group,
+ * may be there and takes no time: that device then needs no copy. */
+void weir_place_settle_homes(const weir_place_problem *problem,
+                             weir_place_plan *plan);
 /* "eft", "only", "colocated", "search", "memory", "replay", "home". */
 const char *weir_place_reason_text(weir_place_reason reason);
 /* The same as a sentence: "it finishes first there". */

@@ -35,6 +35,10 @@ struct weir_place_builder {
   WEIR_VEC(bool) tensor_kept;
   WEIR_VEC(uint32_t) in_first;
   WEIR_VEC(uint32_t) in_tensor;
+  WEIR_VEC(int64_t) constant_bytes;
+  WEIR_VEC(uint32_t) constant_home;
+  WEIR_VEC(uint32_t) read_first;
+  WEIR_VEC(uint32_t) read_constant;
 };
 
 enum { SET_WORDS = WEIR_PLACE_DEVICES / 64 };
@@ -81,6 +85,10 @@ void weir_place_builder_release(weir_place_builder *b) {
   weir_vec_free(a, &b->tensor_kept);
   weir_vec_free(a, &b->in_first);
   weir_vec_free(a, &b->in_tensor);
+  weir_vec_free(a, &b->constant_bytes);
+  weir_vec_free(a, &b->constant_home);
+  weir_vec_free(a, &b->read_first);
+  weir_vec_free(a, &b->read_constant);
   weir_place_problem_release(b->problem);
   weir_free(a, b);
 }
@@ -175,6 +183,7 @@ uint32_t weir_place_add_node(weir_place_builder *b,
             node->set >= b->sets.count / SET_WORDS || id == WEIR_PLACE_NONE - 1;
   PUSH(b, in_first, (uint32_t)b->in_tensor.count);
   PUSH(b, out_first, (uint32_t)b->tensor_bytes.count);
+  PUSH(b, read_first, (uint32_t)b->read_constant.count);
   for (uint32_t c = 0; c < b->class_count; c++) {
     b->bad |= node->cost[c] < 0;
     PUSH(b, cost, node->cost[c]);
@@ -217,6 +226,26 @@ void weir_place_add_use(weir_place_builder *b, uint32_t node, uint32_t tensor) {
   PUSH(b, in_tensor, tensor);
 }
 
+uint32_t weir_place_add_constant(weir_place_builder *b, uint32_t home,
+                                 int64_t bytes) {
+  uint32_t id = (uint32_t)b->constant_bytes.count;
+  b->bad |= bytes < 0 || (home != WEIR_PLACE_NONE && home >= b->in_first.count);
+  PUSH(b, constant_bytes, bytes);
+  PUSH(b, constant_home, home);
+  return id;
+}
+
+void weir_place_add_constant_use(weir_place_builder *b, uint32_t node,
+                                 uint32_t constant) {
+  if (b->failed) return;
+  if (node + 1 != b->in_first.count || constant >= b->constant_bytes.count)
+    b->bad = true;
+  if (b->bad) return;
+  for (size_t i = b->read_first.items[node]; i < b->read_constant.count; i++)
+    if (b->read_constant.items[i] == constant) return;
+  PUSH(b, read_constant, constant);
+}
+
 /* ---- Finishing */
 
 static void *keep(weir_arena *arena, const void *items, size_t count,
@@ -257,24 +286,40 @@ static bool keep_ways(weir_place_problem *p, const weir_place_builder *b) {
   return true;
 }
 
-/* The uses of each tensor, from the tensors of each node: a counting sort.
+/* A relation of nodes to things, as rows of nodes. */
+typedef struct relation {
+  const uint32_t *first, *thing; /* of each node */
+  uint32_t nodes, things, pairs;
+} relation;
+
+/* The nodes of each thing, from the things of each node: a counting sort.
  * Counts stand two places on, so that after the last pass first[t] begins
- * tensor t. */
-static bool keep_uses(weir_place_problem *p) {
-  size_t tensors = (size_t)p->tensor_count + 1;
-  uint32_t *first = weir_arena_array(&p->arena, tensors + 1, sizeof *first);
-  uint32_t *node = weir_arena_array(
-      &p->arena, p->use_count == 0 ? 1 : p->use_count, sizeof *node);
+ * thing t. */
+static bool invert(weir_place_problem *p, const relation *r,
+                   const uint32_t **out_first, const uint32_t **out_node) {
+  size_t things = (size_t)r->things + 1;
+  uint32_t *first = weir_arena_array(&p->arena, things + 1, sizeof *first);
+  uint32_t *node =
+      weir_arena_array(&p->arena, r->pairs == 0 ? 1 : r->pairs, sizeof *node);
   if (first == NULL || node == NULL) return false;
-  for (uint32_t i = 0; i < p->use_count; i++) first[p->in_tensor[i] + 2]++;
-  for (size_t t = 2; t < tensors; t++) first[t] += first[t - 1];
-  for (uint32_t n = 0; n < p->node_count; n++)
-    for (uint32_t i = p->in_first[n]; i < p->in_first[n + 1]; i++)
-      node[first[p->in_tensor[i] + 1]++] = n;
-  assert(first[p->tensor_count] == p->use_count);
-  p->use_first = first;
-  p->use_node = node;
+  for (uint32_t i = 0; i < r->pairs; i++) first[r->thing[i] + 2]++;
+  for (size_t t = 2; t < things; t++) first[t] += first[t - 1];
+  for (uint32_t n = 0; n < r->nodes; n++)
+    for (uint32_t i = r->first[n]; i < r->first[n + 1]; i++)
+      node[first[r->thing[i] + 1]++] = n;
+  assert(first[r->things] == r->pairs);
+  *out_first = first;
+  *out_node = node;
   return true;
+}
+
+static bool keep_uses(weir_place_problem *p) {
+  relation uses = {p->in_first, p->in_tensor, p->node_count, p->tensor_count,
+                   p->use_count};
+  relation reads = {p->read_first, p->read_constant, p->node_count,
+                    p->constant_count, p->read_count};
+  return invert(p, &uses, &p->use_first, &p->use_node) &&
+         invert(p, &reads, &p->reader_first, &p->reader_node);
 }
 
 /* Numbers groups from 0 in order of first use. */
@@ -306,6 +351,9 @@ static bool keep_all(weir_place_problem *p, weir_place_builder *b) {
   p->link_count = (uint32_t)b->links.count;
   PUSH(b, in_first, p->use_count);
   PUSH(b, out_first, p->tensor_count);
+  p->constant_count = (uint32_t)b->constant_bytes.count;
+  p->read_count = (uint32_t)b->read_constant.count;
+  PUSH(b, read_first, p->read_count);
   return !b->failed && KEEP(p, b, devices, devices) &&
          KEEP(p, b, no_copy_load, no_copy_load) && KEEP(p, b, links, links) &&
          KEEP(p, b, cost, cost) && KEEP(p, b, resident_bytes, resident) &&
@@ -315,6 +363,10 @@ static bool keep_all(weir_place_problem *p, weir_place_builder *b) {
          KEEP(p, b, tensor_node, tensor_node) &&
          KEEP(p, b, tensor_kept, tensor_kept) &&
          KEEP(p, b, in_first, in_first) && KEEP(p, b, in_tensor, in_tensor) &&
+         KEEP(p, b, constant_bytes, constant_bytes) &&
+         KEEP(p, b, constant_home, constant_home) &&
+         KEEP(p, b, read_first, read_first) &&
+         KEEP(p, b, read_constant, read_constant) &&
          KEEP(p, b, allowed, allowed) && keep_sets(p, b) && keep_ways(p, b) &&
          keep_uses(p) && keep_groups(p, b);
 }

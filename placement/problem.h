@@ -72,6 +72,15 @@ typedef struct weir_place_problem {
   uint32_t set_count, set_words;
   const uint32_t *group; /* per node: nodes of one group share a device; NONE */
   uint32_t group_count;
+  /* Constants: bytes that lie on every device with a node that reads them, once
+   * and for ever. They take no part in time: they are brought before the first
+   * step. Those of node n are |read_constant| from read_first[n] to
+   * read_first[n + 1], the readers of c |reader_node| from reader_first[c]. */
+  uint32_t constant_count, read_count;
+  const int64_t *constant_bytes;
+  const uint32_t *constant_home; /* a node whose device has it; NONE: all do */
+  const uint32_t *read_first, *read_constant;
+  const uint32_t *reader_first, *reader_node;
 } weir_place_problem;
 
 /* No time of a copy is longer, so that sums of a few stay in range. */
@@ -187,6 +196,13 @@ uint32_t weir_place_add_tensor(weir_place_builder *b, uint32_t producer,
 void weir_place_keep_tensor(weir_place_builder *b, uint32_t tensor);
 /* |node| uses |tensor|; it must be the last node added so far. */
 void weir_place_add_use(weir_place_builder *b, uint32_t node, uint32_t tensor);
+/* Bytes that each device with a reader holds. |home|: a node that was added,
+ * whose device has them from the beginning; NONE: every device has. */
+uint32_t weir_place_add_constant(weir_place_builder *b, uint32_t home,
+                                 int64_t bytes);
+/* |node| reads |constant|; it must be the last node added so far. */
+void weir_place_add_constant_use(weir_place_builder *b, uint32_t node,
+                                 uint32_t constant);
 /* Errors: W3010 (a cost or size is negative, a number does not exist, uses out
  * of order), W3011 (a node that no device can run), W6001. */
 weir_status weir_place_builder_finish(weir_place_builder *b,

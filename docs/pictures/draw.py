@@ -120,6 +120,8 @@ def memory_of(plan, device, at):
             held.append((begin, max(last), t["bytes"]))
     always = sum(n.get("resident_bytes", 0) for n in plan["nodes"]
                  if device[n["id"]] == at)
+    always += sum(c["bytes"] for c in plan.get("constants", [])
+                  if any(device[n] == at for n in c["readers"]))
     times = sorted({0, plan["makespan_ns"], *(t for h in held for t in h[:2])})
     return [(a, b, always + sum(h[2] for h in held if h[0] <= a < h[1]))
             for a, b in zip(times, times[1:])]

@@ -81,6 +81,7 @@ typedef struct filler {
   uint8_t *lasting;      /* per value: enum lasting */
   bool *second;          /* per unit: a variable that is assigned */
   uint32_t *tensor;      /* per value: of the problem, or NONE */
+  uint32_t *constant;    /* likewise */
   weir_value_id *values; /* per tensor; NO_VALUE: a token */
   uint32_t tensor_count;
 } filler;
@@ -130,23 +131,61 @@ static void mark_lasting(filler *f) {
   }
 }
 
-/* A variable that nothing assigns is compiled in wherever it is read: no step
- * copies it. */
+/* ---- Constants: variables that nothing assigns, values that are known, and
+ * views of both. They are compiled in wherever they are read, so no step copies
+ * them, and each device with a reader holds them. */
+
+/* The constant whose bytes |v| has, through views; NO_VALUE: it has none. */
+static weir_value_id constant_root(const filler *f, weir_value_id v) {
+  const weir_graph *g = f->l->graph;
+  for (;;) {
+    const weir_node *n = &g->nodes[g->values[v].node];
+    uint32_t u = f->l->unit_of[g->values[v].node];
+    if (u == WEIR_PLACE_NONE) return v;
+    if (n->op->instr == WEIR_INSTR_VAR_READ)
+      return f->second[u] ? WEIR_NO_VALUE : v;
+    if ((n->op->flags & WEIR_OP_VIEW) == 0 || g->values[v].port != 0)
+      return WEIR_NO_VALUE;
+    v = n->inputs[0];
+  }
+}
+
+/* No step copies a constant, nor a view of one. */
 static void forget_constants(filler *f) {
   const weir_lowering *l = f->l;
   for (weir_node_id id = 0; id < l->graph->node_count; id++) {
     const weir_node *n = &l->graph->nodes[id];
-    uint32_t u = l->unit_of[id];
-    if (n->op->instr == WEIR_INSTR_VAR_READ && u != WEIR_PLACE_NONE &&
-        !f->second[u])
+    bool source = n->op->instr == WEIR_INSTR_VAR_READ ||
+                  (n->op->flags & WEIR_OP_VIEW) != 0;
+    if (source && l->unit_of[id] != WEIR_PLACE_NONE &&
+        constant_root(f, n->first_output) != WEIR_NO_VALUE)
       f->read[n->first_output] = false;
+  }
+}
+
+/* Says that problem node |n|, of |node|, reads the constants among its inputs.
+ * A view reads nothing. */
+static void add_reads(filler *f, uint32_t n, const weir_node *node) {
+  const weir_graph *g = f->l->graph;
+  if (node->op->instr == WEIR_INSTR_VAR_READ ||
+      node->op->instr == WEIR_INSTR_FEED ||
+      (node->op->flags & WEIR_OP_VIEW) != 0)
+    return;
+  for (uint32_t i = 0; i < node->input_count; i++) {
+    if (node->inputs[i] == WEIR_NO_VALUE) continue;
+    weir_value_id v = constant_root(f, node->inputs[i]);
+    if (v == WEIR_NO_VALUE) continue;
+    uint32_t home = f->l->unit_of[g->values[v].node];
+    if (f->constant[v] == WEIR_PLACE_NONE)
+      f->constant[v] = weir_place_add_constant(f->b, home, value_bytes(g, v));
+    weir_place_add_constant_use(f->b, n, f->constant[v]);
   }
 }
 
 static int64_t lasting_bytes(const filler *f, uint32_t u) {
   const weir_lowering *l = f->l;
   const weir_unit *unit = &l->units[u];
-  int64_t bytes = weir_lower_resident(l, u) * (f->second[u] ? 2 : 1);
+  int64_t bytes = f->second[u] ? 2 * weir_lower_resident(l, u) : 0;
   for (uint32_t m = 0; m < unit->member_count; m++) {
     const weir_node *n = &l->graph->nodes[l->members[unit->first_member + m]];
     for (uint32_t i = 0; i < n->output_count; i++)
@@ -227,6 +266,8 @@ static weir_status add_unit(filler *f, uint32_t u) {
   }
   for (uint32_t m = 0; m < unit->member_count; m++)
     add_uses(f, n, u, &g->nodes[l->members[unit->first_member + m]]);
+  for (uint32_t m = 0; m < unit->member_count; m++)
+    add_reads(f, n, &g->nodes[l->members[unit->first_member + m]]);
   return WEIR_OK;
 }
 
@@ -246,13 +287,15 @@ static weir_status fill_problem(weir_lowering *l, weir_placement *out) {
   f.awaited = weir_alloc_array(l->alloc, units, sizeof *f.awaited);
   f.token = weir_alloc_array(l->alloc, units, sizeof *f.token);
   f.tensor = weir_alloc_array(l->alloc, values, sizeof *f.tensor);
+  f.constant = weir_alloc_array(l->alloc, values, sizeof *f.constant);
   f.values = weir_arena_array(l->arena, values + units, sizeof *f.values);
   if (f.read == NULL || f.joined == NULL || f.tensor == NULL ||
       f.values == NULL || f.awaited == NULL || f.token == NULL ||
-      f.lasting == NULL || f.second == NULL)
+      f.lasting == NULL || f.second == NULL || f.constant == NULL)
     s = weir_fail_memory(l->err, values * sizeof *f.tensor);
   if (s == WEIR_OK) {
     memset(f.tensor, 0xff, values * sizeof *f.tensor);
+    memset(f.constant, 0xff, values * sizeof *f.constant);
     memset(f.token, 0xff, units * sizeof *f.token);
     mark_reads(l, f.read);
     mark_awaited(&f);
@@ -275,6 +318,7 @@ static weir_status fill_problem(weir_lowering *l, weir_placement *out) {
   weir_free(l->alloc, f.awaited);
   weir_free(l->alloc, f.token);
   weir_free(l->alloc, f.tensor);
+  weir_free(l->alloc, f.constant);
   weir_place_builder_release(f.b);
   return s;
 }

@@ -98,6 +98,19 @@ static bool write_moved(const weir_place_view *v, const weir_writer *out) {
       weir_quantity_print_bytes(bytes, a), weir_quantity_print_time(ns, b));
 }
 
+/* Constants that their readers' devices get once, before the first step. */
+static bool write_start(const weir_place_view *v, const weir_writer *out) {
+  uint32_t stamp[WEIR_PLACE_DEVICES];
+  int64_t bytes;
+  char text[32];
+  uint32_t count =
+      weir_place_start_copies(v->problem, v->plan->device, stamp, &bytes);
+  return count == 0 ||
+         weir_place_print(out, "before the first step: %u weight%s, %s\n",
+                          count, count == 1 ? "" : "s",
+                          weir_quantity_print_bytes(bytes, text));
+}
+
 static bool write_sources(const weir_place_view *v, const weir_writer *out) {
   uint32_t relaxed = 0, by[3] = {0};
   if (v->placement == NULL) return true;
@@ -139,8 +152,8 @@ bool weir_place_write_summary(const weir_place_view *v,
                           weir_quantity_print_time(v->plan->makespan_ns, step),
                           weir_quantity_print_time(v->bounds->best_ns, bound),
                           v->bounds->best, gap) &&
-         write_moved(v, out) && weir_place_write_figures(v, out) &&
-         write_sources(v, out);
+         write_moved(v, out) && write_start(v, out) &&
+         weir_place_write_figures(v, out) && write_sources(v, out);
 }
 
 bool weir_place_write_table(const weir_place_view *v, const weir_writer *out) {

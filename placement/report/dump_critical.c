@@ -177,6 +177,14 @@ static size_t list_holders(const weir_place_view *v, uint32_t device,
                               needed_until(v, t, device, plan->end_ns[n]),
                               p->tensor_bytes[t], n, "tensor"};
   }
+  for (uint32_t c = 0; c < p->constant_count; c++) {
+    uint32_t reader = weir_place_reader(p, plan->device, c, device);
+    if (reader != WEIR_PLACE_NONE)
+      h[count++] = (holder){
+          0, INT64_MAX, p->constant_bytes[c],
+          p->constant_home[c] != WEIR_PLACE_NONE ? p->constant_home[c] : reader,
+          "constant"};
+  }
   for (uint32_t i = 0; i < plan->copy_count; i++) {
     const weir_place_copy *c = &plan->copies[i];
     if (c->to == device)
@@ -207,8 +215,8 @@ static int64_t peak_moment(const holder *h, size_t count, int64_t *peak) {
 weir_status weir_place_write_memory(const weir_place_view *v, uint32_t device,
                                     const weir_writer *out, weir_error *err) {
   const weir_place_problem *p = v->problem;
-  size_t most =
-      2 * (size_t)p->node_count + p->tensor_count + v->plan->copy_count + 1;
+  size_t most = 2 * (size_t)p->node_count + p->tensor_count +
+                p->constant_count + v->plan->copy_count + 1;
   char name[300], bytes[32], moment[32];
   holder *h = weir_alloc_array(v->alloc, most, sizeof *h);
   if (h == NULL) return weir_fail_memory(err, most * sizeof *h);

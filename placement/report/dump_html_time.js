@@ -256,9 +256,10 @@ function steer(canvas, hover, click) {
   });
 }
 
-/* ---- Memory: variables always; a unit's own bytes while it runs; a tensor from
- * its unit's start to its last use or the end of its last copy away; a copy
- * from its start to its last use. The peaks are those of the dump. */
+/* ---- Memory: variables always, and constants where a unit reads them; a unit's
+ * own bytes while it runs; a tensor from its unit's start to its last use or the
+ * end of its last copy away; a copy from its start to its last use. The peaks
+ * are those of the dump. */
 
 function memoryCurves() {
   const events = plan.devices.map(() => []), base = new Float64Array(D);
@@ -279,6 +280,8 @@ function memoryCurves() {
     base[dev[n]] += u.resident_bytes || 0;
     hold(dev[n], start[n], end[n], u.temp_bytes || 0);
   });
+  for (const c of plan.constants || [])
+    for (const d of new Set(c.readers.map(n => dev[n]))) base[d] += c.bytes;
   return events.map((list, d) => {
     list.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
     const times = [0], levels = [base[d]];

@@ -173,6 +173,37 @@ static void write_tensors(weir_json_writer *w, const weir_place_view *v) {
   weir_json_array_end(w);
 }
 
+/* Bytes, home and readers of each constant, and what is copied of them before
+ * the first step. */
+static void write_constants(weir_json_writer *w, const weir_place_view *v) {
+  const weir_place_problem *p = v->problem;
+  uint32_t stamp[WEIR_PLACE_DEVICES];
+  int64_t bytes;
+  uint32_t count = weir_place_start_copies(p, v->plan->device, stamp, &bytes);
+  if (p->constant_count == 0) return;
+  weir_json_key(w, "before_first_step");
+  weir_json_object_begin(w, true);
+  weir_json_key_int(w, "copies", count);
+  weir_json_key_int(w, "bytes", bytes);
+  weir_json_object_end(w);
+  if (v->nodes.size > 0) return;
+  weir_json_key(w, "constants");
+  weir_json_array_begin(w, false);
+  for (uint32_t c = 0; c < p->constant_count; c++) {
+    weir_json_object_begin(w, true);
+    if (p->constant_home[c] != WEIR_PLACE_NONE)
+      weir_json_key_int(w, "node", p->constant_home[c]);
+    weir_json_key_int(w, "bytes", p->constant_bytes[c]);
+    weir_json_key(w, "readers");
+    weir_json_array_begin(w, true);
+    for (uint32_t i = p->reader_first[c]; i < p->reader_first[c + 1]; i++)
+      weir_json_int(w, p->reader_node[i]);
+    weir_json_array_end(w);
+    weir_json_object_end(w);
+  }
+  weir_json_array_end(w);
+}
+
 /* Every bound that was tried, and how the search came to its plan. */
 static void write_search(weir_json_writer *w, const weir_place_view *v) {
   weir_json_key(w, "bounds");
@@ -238,6 +269,7 @@ bool weir_place_write_json(const weir_place_view *v, const weir_writer *out) {
   if (v->nodes.size > 0) weir_json_key_text(&w, "shown", v->nodes);
   write_nodes(&w, v);
   if (v->nodes.size == 0) write_tensors(&w, v);
+  write_constants(&w, v);
   write_edges(&w, v);
   if (v->parts != NULL) {
     weir_json_key(&w, "partition");

@@ -142,6 +142,21 @@ static void write_edges(page *p, const weir_parts_part *part, bool received) {
 
 /* ---- All of it */
 
+/* What is brought once, before the first step. */
+static void write_start(page *p) {
+  uint32_t count = 0;
+  int64_t bytes = 0;
+  char text[32];
+  for (uint32_t e = 0; e < p->parts->edge_count; e++) {
+    if (!p->parts->edges[e].at_start) continue;
+    count++;
+    bytes += p->parts->edges[e].bytes;
+  }
+  if (count > 0)
+    PRINT(p, "before the first step: %u weight%s, %s\n", count,
+          count == 1 ? "" : "s", weir_quantity_print_bytes(bytes, text));
+}
+
 static void write_head(page *p) {
   uint32_t sent = 0, between = 0;
   int64_t bytes = 0;
@@ -155,6 +170,7 @@ static void write_head(page *p) {
   PRINT(p, "%u part%s; each step makes %u transfer%s, %s (%u between tasks)\n",
         p->parts->part_count, p->parts->part_count == 1 ? "" : "s", sent,
         sent == 1 ? "" : "s", weir_quantity_print_bytes(bytes, text), between);
+  write_start(p);
   if (p->parts->edge_count == 0)
     PRINT(p, "nothing crosses: %s\n",
           p->parts->part_count > 1 ? "no part needs another's values"

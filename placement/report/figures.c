@@ -30,11 +30,9 @@ static void find_stages(weir_place_figures *f, const weir_place_problem *p,
 
 static void fill_pipeline(weir_place_figures *f, const weir_place_problem *p,
                           const weir_place_plan *plan, const int64_t *peaks,
-                          int64_t *resident) {
+                          int64_t *resident, uint32_t *stamp) {
   double sum = 0, most = (double)f->period_ns, all;
-  memset(resident, 0, p->device_count * sizeof *resident);
-  for (uint32_t n = 0; n < p->node_count; n++)
-    resident[plan->device[n]] += p->resident_bytes[n];
+  weir_place_resident(p, plan->device, resident, stamp);
   for (uint32_t s = 0; s < f->stage_count; s++) {
     weir_place_stage *g = &f->stages[s];
     uint32_t left = f->stage_count - s;
@@ -91,7 +89,7 @@ static weir_status measure(weir_place_figures *f, const weir_place_view *view,
   for (uint32_t d = 0; d < p->device_count; d++)
     if (view->peaks[d] > f->peak_bytes) f->peak_bytes = view->peaks[d];
   find_stages(f, p, plan, s->load, s->numbers);
-  fill_pipeline(f, p, plan, view->peaks, s->numbers);
+  fill_pipeline(f, p, plan, view->peaks, s->numbers, s->stamp);
   WEIR_TRY(bound_items(f->alloc, p, &largest, err));
   f->period_bound_ns = bounds->area_ns > largest ? bounds->area_ns : largest;
   f->period_bound = bounds->area_ns > largest ? "area" : "largest item";

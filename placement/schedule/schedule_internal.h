@@ -21,9 +21,14 @@ typedef struct weir_schedule_memory {
   int64_t *pinned_bytes; /* per device: of nodes that have no choice */
   int64_t *group_bytes;  /* per group: resident, of all its nodes */
   bool *reserved;        /* per node: its resident bytes are counted */
-  int64_t *last_ns;      /* per tensor: last use where it is kept */
-  uint32_t *uses_left;   /* per tensor */
-  int64_t *copy_last;    /* per copy: last use there; -1: it is gone */
+  /* Constants, where there are any: those of a group are |group_constant| from
+   * group_first[g], and |held| has a bit for each on each device, |words| words
+   * a constant; |pinned| is |held| at the beginning. */
+  uint32_t *group_first, *group_constant;
+  uint64_t *held, *pinned;
+  int64_t *last_ns;    /* per tensor: last use where it is kept */
+  uint32_t *uses_left; /* per tensor */
+  int64_t *copy_last;  /* per copy: last use there; -1: it is gone */
   size_t copy_capacity;
   uint32_t *waiting;         /* per node: inputs to be made */
   bool *placed;              /* per node */

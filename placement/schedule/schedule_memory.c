@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "placement/schedule/schedule_constants.h"
 #include "placement/schedule/schedule_copy.h"
 #include "runtime/base/vec.h"
 
@@ -12,7 +13,8 @@
  * start of its producer, a copy from its own start, both for ever at first;
  * once all uses of the tensor are placed, each ends with its last use. Resident
  * bytes of nodes with one possible device are taken from the beginning, those
- * of a group when its first node is placed.
+ * of a group when its first node is placed. The same holds for the constants
+ * that they read, each of them once a device.
  *
  * Taking "for ever" until the last use is known makes the room a promise: a
  * node that fits now fits at every later moment, beside all later ones. A node
@@ -34,6 +36,7 @@ static bool is_capped(const weir_place_problem *p) {
     if (p->temp_bytes[n] > most) most = p->temp_bytes[n];
   }
   for (uint32_t t = 0; t < p->tensor_count; t++) sum += p->tensor_bytes[t];
+  for (uint32_t c = 0; c < p->constant_count; c++) sum += p->constant_bytes[c];
   for (uint32_t d = 0; d < p->device_count; d++)
     if (p->devices[d].memory_bytes < least) least = p->devices[d].memory_bytes;
   return least != INT64_MAX && sum + most > least;
@@ -67,7 +70,10 @@ static void reserve(weir_scheduler *s) {
     uint32_t only =
         g == WEIR_PLACE_NONE ? only_device(p, n) : s->group_device[g];
     m->reserved[n] = only != WEIR_PLACE_NONE;
-    if (m->reserved[n]) m->pinned_bytes[only] += p->resident_bytes[n];
+    if (!m->reserved[n]) continue;
+    m->pinned_bytes[only] +=
+        p->resident_bytes[n] +
+        weir_schedule_constants(s, n, only, m->pinned, true);
   }
 }
 
@@ -97,6 +103,7 @@ bool weir_schedule_memory_create(weir_scheduler *s) {
     return false;
   for (uint32_t d = 0; d < p->device_count; d++)
     m->rooms[d].cap_bytes = p->devices[d].memory_bytes;
+  if (!weir_schedule_constants_begin(s)) return false;
   reserve(s);
   return true;
 }
@@ -110,6 +117,7 @@ void weir_schedule_memory_release(weir_scheduler *s) {
   weir_free(s->alloc, m->pinned_bytes);
   weir_free(s->alloc, m->group_bytes);
   weir_free(s->alloc, m->reserved);
+  weir_schedule_constants_end(s);
   weir_free(s->alloc, m->last_ns);
   weir_free(s->alloc, m->uses_left);
   weir_free(s->alloc, m->copy_last);
@@ -132,6 +140,7 @@ static bool reset(weir_scheduler *s) {
   }
   for (uint32_t t = 0; t < p->tensor_count; t++)
     m->uses_left[t] = p->use_first[t + 1] - p->use_first[t];
+  weir_schedule_constants_reset(s);
   m->blame = (weir_schedule_short){WEIR_PLACE_NONE, WEIR_PLACE_NONE, 0};
   return true;
 }
@@ -147,6 +156,8 @@ int64_t weir_schedule_memory_resident(const weir_scheduler *s, uint32_t node,
     return 0;
   int64_t bytes = group == WEIR_PLACE_NONE ? s->p->resident_bytes[node]
                                            : m->group_bytes[group];
+  int64_t more = weir_schedule_constants(s, node, device, m->held, false);
+  if (__builtin_add_overflow(bytes, more, &bytes)) bytes = INT64_MAX / 4;
   const weir_room *room = &m->rooms[device];
   if (bytes == 0 || room->cap_bytes == INT64_MAX) return bytes;
   return bytes > room->cap_bytes - keep_bytes - weir_room_peak(room) ? -1
@@ -216,6 +227,8 @@ bool weir_schedule_memory_count(weir_scheduler *s, const weir_place_plan *plan,
   weir_room *room = &m->rooms[f->device];
   assert(!m->placed[node] && m->waiting[node] == 0);
   bool ok = weir_room_add(s->alloc, room, 0, INT64_MAX, f->resident);
+  if (!m->reserved[node])
+    weir_schedule_constants(s, node, f->device, m->held, true);
   for (uint32_t c = first_copy; c < plan->copy_count && ok; c++) {
     const weir_place_copy *k = &plan->copies[c];
     ok = weir_room_add(s->alloc, room, k->start_ns, INT64_MAX,

@@ -36,11 +36,12 @@ typedef struct balance {
   int64_t *cost;    /* [item * devices + device] */
   uint32_t *device; /* per item, now */
   uint32_t *best;
-  uint64_t *mask;   /* per tensor: devices with uses */
-  uint32_t *users;  /* [tensor * devices + device] */
-  int64_t *copy_ns; /* per tensor, where all ways are alike; else NULL */
-  weir_split split; /* the sums of |device| */
-  double unit;      /* of |value|: one over the goal at the beginning */
+  uint64_t *mask;    /* per tensor: devices with uses */
+  uint32_t *users;   /* [tensor * devices + device] */
+  uint32_t *readers; /* [constant * devices + device]: items there */
+  int64_t *copy_ns;  /* per tensor, where all ways are alike; else NULL */
+  weir_split split;  /* the sums of |device| */
+  double unit;       /* of |value|: one over the goal at the beginning */
   uint64_t random;
   change log[GROUP + 1];
   uint32_t logged;
@@ -93,6 +94,30 @@ static void move_users(balance *b, uint32_t item, uint32_t from, uint32_t to) {
   }
 }
 
+/* The constants of |item| go from |from| (no device: from nowhere) to |to|:
+ * their bytes are where they have a reader. */
+static void move_reads(balance *b, uint32_t item, uint32_t from, uint32_t to) {
+  const weir_items *s = b->items;
+  for (uint32_t r = s->read_first[item]; r < s->read_first[item + 1]; r++) {
+    uint32_t *readers = b->readers + (size_t)s->read[r] * b->devices;
+    int64_t bytes = b->p->constant_bytes[s->read[r]];
+    assert(from == b->devices || readers[from] > 0);
+    if (from < b->devices && --readers[from] == 0)
+      b->split.bytes[from] -= bytes;
+    if (readers[to]++ == 0) b->split.bytes[to] += bytes;
+  }
+}
+
+/* Bytes that |item| would bring to |to|. */
+static int64_t brought_bytes(const balance *b, uint32_t item, uint32_t to) {
+  const weir_items *s = b->items;
+  int64_t bytes = s->resident[item];
+  for (uint32_t r = s->read_first[item]; r < s->read_first[item + 1]; r++)
+    if (b->readers[(size_t)s->read[r] * b->devices + to] == 0)
+      bytes += b->p->constant_bytes[s->read[r]];
+  return bytes;
+}
+
 static void move_item(balance *b, uint32_t item, uint32_t to) {
   const weir_items *s = b->items;
   uint32_t from = b->device[item];
@@ -107,6 +132,7 @@ static void move_item(balance *b, uint32_t item, uint32_t to) {
   b->split.load[to] += b->cost[(size_t)item * b->devices + to];
   b->split.bytes[from] -= s->resident[item];
   b->split.bytes[to] += s->resident[item];
+  move_reads(b, item, from, to);
 }
 
 static void fill_state(balance *b, const uint32_t *device) {
@@ -117,12 +143,15 @@ static void fill_state(balance *b, const uint32_t *device) {
   memset(b->mask, 0, b->p->tensor_count * sizeof *b->mask);
   memset(b->users, 0,
          (size_t)b->p->tensor_count * b->devices * sizeof *b->users);
+  memset(b->readers, 0,
+         (size_t)b->p->constant_count * b->devices * sizeof *b->readers);
   memcpy(b->device, device, s->count * sizeof *b->device);
   b->split.moved = 0;
   for (uint32_t i = 0; i < s->count; i++) {
     move_users(b, i, b->devices, device[i]);
     b->split.load[device[i]] += b->cost[(size_t)i * b->devices + device[i]];
     b->split.bytes[device[i]] += s->resident[i];
+    move_reads(b, i, b->devices, device[i]);
   }
   for (uint32_t t = 0; t < b->p->tensor_count; t++)
     count_copies(b, t, device[producer(b, t)], 1);
@@ -171,7 +200,7 @@ static bool allowed(const balance *b, uint32_t item, uint32_t to,
                     int64_t less) {
   int64_t free = b->o->cap[to] - b->split.bytes[to] + less;
   return b->cost[(size_t)item * b->devices + to] != WEIR_PLACE_NO_KERNEL &&
-         b->items->resident[item] <= free;
+         brought_bytes(b, item, to) <= free;
 }
 
 static bool send(balance *b, uint32_t item, uint32_t to, int64_t less) {
@@ -213,13 +242,26 @@ static void send_group(balance *b, uint32_t item, uint32_t to) {
   }
 }
 
+/* Bytes that would leave |item|'s device with it. */
+static int64_t freed_bytes(const balance *b, uint32_t item) {
+  const weir_items *s = b->items;
+  int64_t bytes = s->resident[item];
+  for (uint32_t r = s->read_first[item]; r < s->read_first[item + 1]; r++)
+    if (b->readers[(size_t)s->read[r] * b->devices + b->device[item]] == 1)
+      bytes += b->p->constant_bytes[s->read[r]];
+  return bytes;
+}
+
+/* A constant of both stays where it is, though each alone would take it along:
+ * so the caps are looked at once more. */
 static void swap(balance *b, uint32_t i, uint32_t j) {
   uint32_t di = b->device[i], dj = b->device[j];
-  if (di == dj || !allowed(b, i, dj, b->items->resident[j]) ||
-      !allowed(b, j, di, b->items->resident[i]))
+  if (di == dj || !allowed(b, i, dj, freed_bytes(b, j)) ||
+      !allowed(b, j, di, freed_bytes(b, i)))
     return;
-  send(b, i, dj, b->items->resident[j]);
-  send(b, j, di, 0);
+  if (!send(b, i, dj, freed_bytes(b, j)) || !send(b, j, di, 0) ||
+      b->split.bytes[dj] > b->o->cap[dj])
+    take_back(b);
 }
 
 static void change_something(balance *b) {
@@ -296,9 +338,12 @@ static bool begin(balance *b) {
   b->best = weir_alloc_array(a, items + 1, sizeof *b->best);
   b->mask = weir_alloc_array(a, tensors, sizeof *b->mask);
   b->users = weir_alloc_array(a, tensors * b->devices, sizeof *b->users);
+  b->readers = weir_alloc_array(a, ((size_t)p->constant_count + 1) * b->devices,
+                                sizeof *b->readers);
   b->copy_ns = weir_alloc_array(a, tensors, sizeof *b->copy_ns);
   return b->cost != NULL && b->device != NULL && b->best != NULL &&
-         b->mask != NULL && b->users != NULL && b->copy_ns != NULL;
+         b->mask != NULL && b->users != NULL && b->readers != NULL &&
+         b->copy_ns != NULL;
 }
 
 static void end(balance *b) {
@@ -308,6 +353,7 @@ static void end(balance *b) {
   weir_free(a, b->best);
   weir_free(a, b->mask);
   weir_free(a, b->users);
+  weir_free(a, b->readers);
   weir_free(a, b->copy_ns);
 }
 
@@ -366,7 +412,8 @@ weir_status weir_balance(const weir_items *items, const weir_balance_options *o,
                .random = o->seed};
   *out_moves = 0;
   if (b.devices < 2 || b.devices > WEIR_BALANCE_DEVICES || items->count == 0 ||
-      ((size_t)p->tensor_count + items->count) * b.devices > TABLE_BYTES / 8 ||
+      ((size_t)p->tensor_count + p->constant_count + items->count) * b.devices >
+          TABLE_BYTES / 8 ||
       !sums_fit(&b))
     return WEIR_OK;
   if (!begin(&b)) {

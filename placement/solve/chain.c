@@ -52,6 +52,7 @@ typedef struct chain {
   uint32_t *stamp;   /* per tensor: the stretch that its counts are of */
   uint32_t *used;    /* per tensor: uses inside */
   bool *made;        /* per tensor: inside */
+  uint32_t *read_in; /* per constant: the stretch that was last to read it */
   uint32_t *scratch; /* nodes */
   /* The stretch that is being made longer. */
   uint32_t stretch;
@@ -198,6 +199,11 @@ static void add_item(chain *c, uint32_t item) {
       touch(c, t, true);
   }
   add_to(&c->bytes, s->resident[item]);
+  for (uint32_t r = s->read_first[item]; r < s->read_first[item + 1]; r++) {
+    if (c->read_in[s->read[r]] == c->stretch) continue;
+    c->read_in[s->read[r]] = c->stretch;
+    add_to(&c->bytes, p->constant_bytes[s->read[r]]);
+  }
   for (uint32_t k = 0; k < c->kind_count; k++)
     add_to(&c->work[k], weir_items_cost(s, item, c->kinds[k].device));
 }
@@ -248,6 +254,7 @@ static void run(chain *c) {
   for (size_t i = 0; i < cells; i++) c->best[i] = INT64_MAX;
   c->best[0] = 0;
   memset(c->stamp, 0, c->p->tensor_count * sizeof *c->stamp);
+  memset(c->read_in, 0, c->p->constant_count * sizeof *c->read_in);
   c->stretch = 0;
   for (uint32_t j = 0; j < c->blocks; j++) {
     begin_stretch(c);
@@ -317,11 +324,13 @@ static bool chain_begin(chain *c) {
   c->stamp = weir_alloc_array(a, tensors, sizeof *c->stamp);
   c->used = weir_alloc_array(a, tensors, sizeof *c->used);
   c->made = weir_alloc_array(a, flags, sizeof *c->made);
+  c->read_in =
+      weir_alloc_array(a, (size_t)c->p->constant_count + 1, sizeof *c->read_in);
   c->scratch =
       weir_alloc_array(a, (size_t)c->p->node_count * 2, sizeof *c->scratch);
   return c->order != NULL && c->copy_ns != NULL && c->best != NULL &&
          c->from != NULL && c->stamp != NULL && c->used != NULL &&
-         c->made != NULL && c->scratch != NULL;
+         c->made != NULL && c->read_in != NULL && c->scratch != NULL;
 }
 
 static void chain_end(chain *c) {
@@ -333,6 +342,7 @@ static void chain_end(chain *c) {
   weir_free(a, c->stamp);
   weir_free(a, c->used);
   weir_free(a, c->made);
+  weir_free(a, c->read_in);
   weir_free(a, c->scratch);
 }
 

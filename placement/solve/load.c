@@ -84,6 +84,8 @@ void weir_items_release(weir_items *s) {
   weir_free(s->alloc, s->touch_first);
   weir_free(s->alloc, s->touch);
   weir_free(s->alloc, s->resident);
+  weir_free(s->alloc, s->read_first);
+  weir_free(s->alloc, s->read);
   weir_free(s->alloc, s);
 }
 
@@ -159,6 +161,30 @@ static bool make_touched(weir_items *s) {
   return ok;
 }
 
+static bool make_reads(weir_items *s) {
+  const weir_place_problem *p = s->p;
+  uint32_t *stamp =
+      weir_alloc_array(s->alloc, (size_t)p->constant_count + 1, sizeof *stamp);
+  s->read_first =
+      weir_alloc_array(s->alloc, (size_t)s->count + 1, sizeof *s->read_first);
+  s->read =
+      weir_alloc_array(s->alloc, (size_t)p->read_count + 1, sizeof *s->read);
+  bool ok = stamp != NULL && s->read_first != NULL && s->read != NULL;
+  uint32_t at = 0;
+  for (uint32_t i = 0; ok && i < s->count && p->read_count > 0; i++) {
+    for (uint32_t k = s->first[i]; k < s->first[i + 1]; k++)
+      for (uint32_t r = p->read_first[s->node[k]];
+           r < p->read_first[s->node[k] + 1]; r++) {
+        if (stamp[p->read_constant[r]] == i + 1) continue;
+        stamp[p->read_constant[r]] = i + 1;
+        s->read[at++] = p->read_constant[r];
+      }
+    s->read_first[i + 1] = at;
+  }
+  weir_free(s->alloc, stamp);
+  return ok;
+}
+
 weir_status weir_items_create(const weir_allocator *alloc,
                               const weir_place_problem *p,
                               weir_items **out_items, weir_error *err) {
@@ -168,7 +194,7 @@ weir_status weir_items_create(const weir_allocator *alloc,
   s->alloc = alloc;
   s->p = p;
   s->of = weir_alloc_array(alloc, (size_t)p->node_count + 1, sizeof *s->of);
-  if (s->of == NULL || !make_items(s) || !make_touched(s)) {
+  if (s->of == NULL || !make_items(s) || !make_touched(s) || !make_reads(s)) {
     weir_items_release(s);
     return weir_fail_memory(err, p->node_count * sizeof *s->of);
   }

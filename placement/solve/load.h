@@ -43,7 +43,9 @@ typedef struct weir_items {
   uint32_t *first, *node; /* [item]..[item + 1] in |node| */
   /* Tensors that an item makes or uses, each once. */
   uint32_t *touch_first, *touch;
-  int64_t *resident; /* bytes, per item */
+  int64_t *resident; /* bytes, per item: of its nodes */
+  /* Constants that an item reads, each once. */
+  uint32_t *read_first, *read;
 } weir_items;
 
 /* Errors: W6001. */
@@ -62,7 +64,7 @@ enum { WEIR_BALANCE_DEVICES = 64 }; /* a tensor's devices are a word */
 /* The sums of a split, for each device and for all of them. */
 typedef struct weir_split {
   int64_t load[WEIR_BALANCE_DEVICES];    /* ns */
-  int64_t bytes[WEIR_BALANCE_DEVICES];   /* resident */
+  int64_t bytes[WEIR_BALANCE_DEVICES];   /* resident, and constants */
   int64_t outputs[WEIR_BALANCE_DEVICES]; /* bytes that are made there */
   int64_t moved;                         /* bytes that are copied */
 } weir_split;

@@ -50,6 +50,19 @@ static int64_t all_resident(const weir_place_problem *p) {
   for (uint32_t n = 0; n < p->node_count; n++)
     if (__builtin_add_overflow(sum, p->resident_bytes[n], &sum))
       return INT64_MAX;
+  for (uint32_t c = 0; c < p->constant_count; c++)
+    if (__builtin_add_overflow(sum, p->constant_bytes[c], &sum))
+      return INT64_MAX;
+  return sum;
+}
+
+/* What |n| alone keeps on its device, and the constants that it reads. */
+static int64_t kept_bytes(const weir_place_problem *p, uint32_t n) {
+  int64_t sum = p->resident_bytes[n];
+  for (uint32_t i = p->read_first[n]; i < p->read_first[n + 1]; i++)
+    if (__builtin_add_overflow(sum, p->constant_bytes[p->read_constant[i]],
+                               &sum))
+      return INT64_MAX;
   return sum;
 }
 
@@ -111,7 +124,7 @@ weir_status weir_place_rescue_run(weir_place_rescue *r, weir_place_plan **best,
 static weir_status find_giant(const weir_place_problem *p, weir_error *err) {
   for (uint32_t n = 0; n < p->node_count; n++) {
     int64_t bytes = own_bytes(p, n), most = -1;
-    if (__builtin_add_overflow(bytes, p->resident_bytes[n], &bytes))
+    if (__builtin_add_overflow(bytes, kept_bytes(p, n), &bytes))
       bytes = INT64_MAX;
     for (uint32_t d = 0; d < p->device_count; d++)
       if (weir_place_cost(p, n, d) != WEIR_PLACE_NO_KERNEL &&
@@ -194,6 +207,14 @@ static size_t list_holdings(const weir_place_problem *p,
                                last_use(p, plan, t, device, plan->end_ns[n]),
                                p->tensor_bytes[t], n};
   }
+  for (uint32_t c = 0; c < p->constant_count; c++) {
+    uint32_t reader = weir_place_reader(p, plan->device, c, device);
+    if (reader != WEIR_PLACE_NONE)
+      h[count++] =
+          (holding){0, INT64_MAX, p->constant_bytes[c],
+                    p->constant_home[c] != WEIR_PLACE_NONE ? p->constant_home[c]
+                                                           : reader};
+  }
   for (uint32_t c = 0; c < plan->copy_count; c++)
     if (plan->copies[c].to == device)
       h[count++] = (holding){plan->copies[c].start_ns,
@@ -209,8 +230,8 @@ static bool write_holders(const weir_allocator *alloc,
                           const weir_place_problem *p,
                           const weir_place_plan *plan, uint32_t device,
                           char *text, size_t size) {
-  size_t most =
-      2 * (size_t)p->node_count + p->tensor_count + plan->copy_count + 1;
+  size_t most = 2 * (size_t)p->node_count + p->tensor_count +
+                p->constant_count + plan->copy_count + 1;
   weir_room room = {.cap_bytes = INT64_MAX};
   holding *h = weir_alloc_array(alloc, most, sizeof *h);
   bool ok = h != NULL && weir_room_reset(alloc, &room, 0);

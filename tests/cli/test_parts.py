@@ -45,6 +45,69 @@ class Case(unittest.TestCase):
         return path
 
 
+LAYERS = """weir: 1
+import: {nn: std/nn}
+inputs: {x: "f32[8, 1024]"}
+nodes:
+  l1: nn.dense(x, units=1024, act=relu)
+  l2: nn.dense(l1, units=1024, act=relu)
+  l3: nn.dense(l2, units=1024, act=relu)
+  l4: nn.dense(l3, units=1024)
+outputs: [l4]
+cluster: {worker: 4, devices: {cpu: {memory: CAP}}}
+"""
+
+
+class Constants(Case):
+    def test_caps_hold_where_weights_are_read(self):
+        """Four layers of 4 MiB: two fit a device of 10 MiB, no more."""
+        cap = 10 << 20
+        graph = self.graph(LAYERS.replace("CAP", "10MiB"))
+        plan = json.loads(self.place(graph, "--inference", "--json"))
+        device = {n["id"]: n["device"] for n in plan["nodes"]}
+        held = collections.Counter()
+        for c in plan["constants"]:
+            held.update({d: c["bytes"] for d in {device[n]
+                                                 for n in c["readers"]}})
+        for d in plan["devices"]:
+            self.assertLessEqual(d["peak_bytes"], cap)
+            self.assertLessEqual(held[d["name"]], d["peak_bytes"])
+        self.assertGreater(sum(b > 4 << 20 for b in held.values()), 1)
+        self.assertEqual(sum(held.values()), 4 * (4 << 20) + 4 * 4096)
+        path = self.path / "plan.json"
+        path.write_text(json.dumps(plan))
+        self.place(graph, "--inference", "--verify", path)
+        # Without caps one device has it all, and its plan breaks the caps.
+        free = self.graph(LAYERS.replace("CAP", "1GiB"))
+        one = self.place(free, "--inference", "--json")
+        self.assertEqual(len({n["device"] for n in json.loads(one)["nodes"]
+                              if n["op"] == "matmul"}), 1)
+        path.write_text(one)
+        graph = self.graph(LAYERS.replace("CAP", "10MiB"))
+        self.place(graph, "--inference", "--verify", path, code=4)
+        self.assertIn("W3013", self.err)
+
+    def test_what_is_brought_before_the_first_step(self):
+        graph = self.graph("""weir: 1
+inputs: {x: "f32[4, 4]"}
+nodes:
+  w: var([4, 4], init=ones()) @ /job:ps
+  y: matmul(x, w) @ /job:worker/task:0
+  z: neg(matmul(y, w)) @ /job:worker/task:1
+outputs: [z]
+""")
+        args = (graph, "--cluster", "ps=1,worker=2")
+        said = "before the first step: 2 weights, 128 B\n"
+        self.assertIn(said, self.place(*args))
+        self.assertIn(said, self.place(*args, "--parts"))
+        plan = json.loads(self.place(*args, "--json"))
+        self.assertEqual(plan["before_first_step"],
+                         {"copies": 2, "bytes": 128})
+        self.assertEqual(plan["devices"][0]["peak_bytes"], 0)
+        self.assertIn("64 B  constant  w\n", self.place(
+            *args, "--memory", "/job:worker/task:1"))
+
+
 class Forms(Case):
     def test_text_is_as_it_was(self):
         self.assertEqual(self.place(*SMALL, "--parts"), GOLDEN.read_text())

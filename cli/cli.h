@@ -151,7 +151,10 @@ weir_status cli_file_close(FILE *file, const char *path, weir_status s,
 /* printf to stdout and stderr. */
 void cli_print(const char *fmt, ...) WEIR_PRINTF(1, 2);
 void cli_note(const char *fmt, ...) WEIR_PRINTF(1, 2);
-/* Ends output: |code|, or the exit code of a failed write (W5009). */
+/* Hands on what was printed so far; a failure is kept for cli_out_close. */
+void cli_flush(void);
+/* Ends output: |code|, or the exit code of a failed write: W5009, or without a
+ * word that of SIGPIPE where nobody reads any more. */
 int cli_out_close(int code);
 /* Whether stderr may have colours. */
 bool cli_color(void);
@@ -162,8 +165,8 @@ int cli_fail(const weir_error *err);
 
 /* Sets signals and standard descriptors as commands expect them. */
 void cli_signals_init(void);
-/* From now SIGINT and SIGTERM cancel |session|'s runs; NULL: end the process.
- * First called before threads are made. */
+/* From now SIGINT, SIGTERM and SIGHUP cancel |session|'s runs; NULL: end the
+ * process. First called before threads are made. */
 void cli_signals_watch(weir_session *session);
 /* The same for a training, which ends after its step; a second signal ends the
  * process. */

@@ -22,7 +22,7 @@ void cli_json_number(weir_json_writer *w, const char *key, double value) {
 void cli_json_end(weir_json_writer *w) {
   weir_json_object_end(w);
   (void)weir_json_finish(w); /* cli_out keeps a failure */
-  fflush(stdout);
+  cli_flush();
 }
 
 void cli_json_list_begin(weir_json_writer *w) {

@@ -71,9 +71,15 @@ void cli_note(const char *fmt, ...) {
   va_end(args);
 }
 
+void cli_flush(void) {
+  if (out_errno == 0 && fflush(stdout) != 0)
+    out_errno = errno != 0 ? errno : EIO;
+}
+
 int cli_out_close(int code) {
-  if (out_errno == 0 && fflush(stdout) != 0) out_errno = errno;
+  cli_flush();
   if (out_errno == 0) return code;
+  if (out_errno == EPIPE) return 128 + SIGPIPE; /* a reader that has enough */
   weir_error err = WEIR_ERROR_INIT;
   if (cli_error(&err, "W5009", "standard output: %s", strerror(out_errno)) !=
       WEIR_OK)
@@ -188,6 +194,7 @@ static void watch(weir_session *session, weir_trainer *training) {
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGHUP);
   sigaddset(&set, SIGUSR1);
   pthread_sigmask(SIG_BLOCK, &set, NULL);
   watching = pthread_create(&watcher, NULL, wait_for_signals, &set) == 0;

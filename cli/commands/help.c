@@ -6,8 +6,9 @@
 static const char exit_codes[] =
     "0 ok, 1 the answer is no (--expect), 2 usage or environment, 3 graph "
     "invalid,\n4 placement impossible, 5 file or data bad, 6 computation or "
-    "output failed,\n7 memory, disk or device missing, 8 internal error, 130 "
-    "and 143 interrupted,\n138 deadline exceeded";
+    "output failed,\n7 memory, disk or device missing, 8 internal error, "
+    "129, 130 and 143\ninterrupted, 138 deadline exceeded, 141 nobody read "
+    "the output";
 
 /* ---- Text */
 

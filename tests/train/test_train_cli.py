@@ -258,6 +258,25 @@ class Bits(Case):
                   "-q")
         self.same("i", "u")
 
+    def test_hangup_leaves_a_checkpoint(self):
+        endless = self.file("h.weir.yaml", GRAPH.replace(
+            "epochs: 40", "epochs: 100000000"))
+        p = self.start("train", endless, "--checkpoint", "h")
+        while self.newest("h") < 20 and p.poll() is None:
+            time.sleep(0.01)
+        p.send_signal(signal.SIGHUP)
+        _, err = p.communicate(timeout=60)
+        self.assertEqual(p.returncode, 129, err)
+        self.assertIn(f"step {self.newest('h')},", err.splitlines()[-1])
+
+    def test_events_on_a_full_disk(self):
+        with open("/dev/full", "wb") as full:
+            p = subprocess.run([WEIR, "train", self.graph, "--checkpoint", "f",
+                                "--json", "--steps", "3"], cwd=self.dir,
+                               env=ENV, stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(p.returncode, 6, p.stderr)
+        self.assertIn("W5009", p.stderr)
+
     def test_interrupted_twice(self):
         # One step takes long: the second signal does not wait for it.
         slow = self.file("slow.weir.yaml", GRAPH.replace(

@@ -51,6 +51,9 @@ static bool parse_exponent(weir_sv text, size_t at, int64_t *exponent) {
 
 static bool parse_decimal(weir_sv text, decimal *d) {
   size_t at = 0, digits = 0;
+  d->sticky = false;
+  d->count = 0;
+  d->exponent = 0;
   d->negative = text.size > 0 && text.data[0] == '-';
   if (text.size > 0 && (text.data[0] == '-' || text.data[0] == '+')) at++;
   for (bool fraction = false; at < text.size; at++) {
@@ -86,10 +89,10 @@ static bool small_value(const decimal *d, double *out) {
   return true;
 }
 
-/* strtod on digits and exponent without a point, which a locale could change.
- */
-static double large_value(const decimal *d) {
-  char text[kDigits + 32];
+enum { TEXT_ROOM = kDigits + 32 };
+
+/* Digits and exponent without a point, which a locale could change. */
+static void put_text(const decimal *d, char text[TEXT_ROOM]) {
   size_t n = d->count;
   memcpy(text, d->digits, n);
   int64_t exponent = d->exponent;
@@ -97,18 +100,31 @@ static double large_value(const decimal *d) {
     text[n++] = '1';
     exponent--;
   }
-  snprintf(text + n, sizeof text - n, "e%lld", (long long)exponent);
-  return strtod(text, NULL);
+  snprintf(text + n, TEXT_ROOM - n, "e%lld", (long long)exponent);
 }
 
 bool weir_number_parse(weir_sv text, double *out) {
   decimal d;
-  d.sticky = false;
-  d.count = 0;
-  d.exponent = 0;
+  char plain[TEXT_ROOM];
   if (!parse_decimal(text, &d)) return false;
   double value = 0;
-  if (d.count > 0 && !small_value(&d, &value)) value = large_value(&d);
+  if (d.count > 0 && !small_value(&d, &value)) {
+    put_text(&d, plain);
+    value = strtod(plain, NULL);
+  }
+  *out = d.negative ? -value : value;
+  return true;
+}
+
+bool weir_number_parse_float(weir_sv text, float *out) {
+  decimal d;
+  char plain[TEXT_ROOM];
+  if (!parse_decimal(text, &d)) return false;
+  float value = 0;
+  if (d.count > 0) {
+    put_text(&d, plain);
+    value = strtof(plain, NULL);
+  }
   *out = d.negative ? -value : value;
   return true;
 }

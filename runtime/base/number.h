@@ -17,6 +17,10 @@ enum { WEIR_NUMBER_TEXT = 32 }; /* room for any number and its NUL */
  * untouched, when the text has another form; no words such as "inf". */
 bool weir_number_parse(weir_sv text, double *out);
 
+/* The same to the nearest float: a double rounded again may be its neighbour.
+ */
+bool weir_number_parse_float(weir_sv text, float *out);
+
 /* Reads all of |text| as [-+]digits, base 10. False when it has another form
  * or does not fit. */
 bool weir_number_parse_int(weir_sv text, int64_t *out);

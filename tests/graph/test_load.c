@@ -209,6 +209,8 @@ static void test_literals(void **state) {
       "  m: max(i)\n"
       "  n: max(i, 0)\n"
       "  s: const([- 9223372036854775808], dtype=i64)\n"
+      "  u: const([1.00000005960464477539062501, 1e40, .inf], dtype=f64)\n"
+      "  v: const([1.00000005960464477539062501, .inf])\n"
       "outputs: [a, b, c, d, e, g]\n");
   assert_type(g, "a/const", "i32[]");
   assert_type(g, "b", "i32[3]");
@@ -225,6 +227,11 @@ static void test_literals(void **state) {
   assert_int_equal(weir_tensor_get_i64(d->known, 1), 2);
   const weir_value *s = &g->values[weir_graph_find_value(g, WEIR_SV_LIT("s"))];
   assert_true(weir_tensor_get_i64(s->known, 0) == INT64_MIN);
+  const weir_value *u = &g->values[weir_graph_find_value(g, WEIR_SV_LIT("u"))];
+  assert_true(weir_tensor_get_f64(u->known, 1) == 1e40);
+  /* Between two floats, above the middle by less than a double tells. */
+  const weir_value *v = &g->values[weir_graph_find_value(g, WEIR_SV_LIT("v"))];
+  assert_true(weir_tensor_get_f64(v->known, 0) == 1 + 0x1p-23);
   weir_graph_unref(g);
 }
 

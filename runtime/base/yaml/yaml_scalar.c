@@ -73,6 +73,11 @@ bool weir_text_float(weir_sv text, double *out) {
   return !leading_zero(text) && weir_number_parse(text, out);
 }
 
+float weir_text_single(weir_sv text, double value) {
+  float single = (float)value;
+  return weir_number_parse_float(text, &single) ? single : (float)value;
+}
+
 static bool is_plain(const weir_yaml *node) {
   return node->kind == WEIR_YAML_SCALAR && node->plain;
 }

@@ -25,5 +25,8 @@ bool weir_text_int(weir_sv text, int64_t *out);
 
 /* A number in bare text. */
 bool weir_text_float(weir_sv text, double *out);
+/* The float nearest to |text|, whose double is |value|: rounding that again may
+ * give its neighbour. */
+float weir_text_single(weir_sv text, double value);
 
 #endif

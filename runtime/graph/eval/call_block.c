@@ -37,7 +37,7 @@ static bool fits_kind(weir_block_attr_kind kind, weir_const *c) {
       return c->kind == WEIR_CONST_INT;
     case WEIR_BLOCK_FLOAT:
       if (c->kind == WEIR_CONST_INT && weir_dim_known(c->dim))
-        *c = (weir_const){.kind = WEIR_CONST_FLOAT, .f = (double)c->dim.value};
+        *c = weir_const_float((double)c->dim.value, (float)c->dim.value);
       return c->kind == WEIR_CONST_FLOAT;
     case WEIR_BLOCK_BOOL:
       return c->kind == WEIR_CONST_BOOL;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/eval/call_op.h"
 
+#include <math.h>
+
 #include "runtime/graph/eval/add.h"
 #include "runtime/graph/eval/attr_eval.h"
 #include "runtime/graph/eval/eval_const.h"
@@ -59,19 +61,29 @@ static bool eval_attr(op_call *c, const weir_ast *n, uint32_t node) {
   return true;
 }
 
-/* `const([1, 2], dtype=i64)`: the literal again, in the dtype that was given.
- */
+/* Whether a number of |t| may have left its range. */
+static bool is_full(const weir_tensor *t) {
+  if (t->dtype != WEIR_F32) return false;
+  for (size_t i = 0; i < t->bytes / sizeof(float); i++)
+    if (isinf(((const float *)t->data)[i])) return true;
+  return false;
+}
+
+/* `const([1, 2], dtype=i64)`: the literal again, in the dtype that was given,
+ * in which its numbers must fit. */
 static bool retype_literal(op_call *c, const weir_ast *n, uint32_t node) {
   int type = weir_op_attr_index(c->info->op, WEIR_SV_LIT("dtype"));
   if (type < 0) return true;
   weir_attr *dtype = &c->attrs[type];
-  if (dtype->kind == WEIR_ATTR_DTYPE && dtype->dtype != c->literal->dtype) {
+  weir_dtype want =
+      dtype->kind == WEIR_ATTR_DTYPE ? dtype->dtype : c->literal->dtype;
+  if (want != c->literal->dtype || is_full(c->literal)) {
     weir_const value;
     weir_mark at = weir_ast_mark(n);
     weir_tensor_unref(c->literal);
     c->literal = NULL;
     if (!weir_eval_const(c->l, c->scope, c->def->loop, c->expr, node, &value) ||
-        !weir_literal_tensor(c->l, &value, dtype->dtype, &at, &c->literal))
+        !weir_literal_tensor(c->l, &value, want, &at, &c->literal))
       return false;
     c->attrs[n->slot].tensor = c->literal;
   }

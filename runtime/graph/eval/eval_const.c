@@ -164,7 +164,7 @@ static bool eval_arithmetic(eval *e, const weir_ast *n, weir_const *args,
                             weir_const *out) {
   const weir_ast *first = &e->expr->nodes[n->first];
   if (n->kind == WEIR_AST_NEG && args[0].kind == WEIR_CONST_FLOAT) {
-    *out = (weir_const){.kind = WEIR_CONST_FLOAT, .f = -args[0].f};
+    *out = weir_const_float(-args[0].f, -args[0].single);
     return true;
   }
   *out = (weir_const){.kind = WEIR_CONST_INT};
@@ -265,7 +265,7 @@ static bool eval_node(eval *e, const weir_ast *n, weir_const *args,
       *out = (weir_const){.kind = WEIR_CONST_INT, .dim = weir_dim_of(n->i)};
       return true;
     case WEIR_AST_FLOAT:
-      *out = (weir_const){.kind = WEIR_CONST_FLOAT, .f = n->f};
+      *out = weir_const_float(n->f, n->single);
       return true;
     case WEIR_AST_STRING:
       *out = (weir_const){.kind = WEIR_CONST_STRING, .s = n->text};

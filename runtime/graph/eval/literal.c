@@ -54,18 +54,27 @@ static bool fits_int(weir_dtype dtype, int64_t v) {
   }
 }
 
-static bool store(weir_loader *l, const weir_const *c, weir_tensor *t,
-                  int64_t i, const weir_mark *at) {
+/* A literal that is being filled. */
+typedef struct literal {
+  weir_loader *l;
+  weir_tensor *tensor;
+  bool typed; /* its dtype was given: a number must fit */
+  const weir_mark *at;
+} literal;
+
+static bool store(const literal *f, const weir_const *c, int64_t i) {
+  weir_loader *l = f->l;
+  weir_tensor *t = f->tensor;
+  const weir_mark *at = f->at;
   char text[80];
   bool is_float = weir_dtype_is_float(t->dtype);
+  bool too_large = f->typed && c->kind == WEIR_CONST_FLOAT &&
+                   t->dtype == WEIR_F32 && isinf(c->single) && !isinf(c->f);
   if (c->kind == WEIR_CONST_INT && weir_dim_known(c->dim) &&
       fits_int(t->dtype, c->dim.value)) {
-    if (is_float)
-      weir_tensor_set_f64(t, i, (double)c->dim.value);
-    else
-      weir_tensor_set_i64(t, i, c->dim.value);
-  } else if (c->kind == WEIR_CONST_FLOAT && is_float) {
-    weir_tensor_set_f64(t, i, c->f);
+    weir_tensor_set_i64(t, i, c->dim.value);
+  } else if (c->kind == WEIR_CONST_FLOAT && is_float && !too_large) {
+    weir_tensor_set_f64(t, i, t->dtype == WEIR_F32 ? (double)c->single : c->f);
   } else if (c->kind == WEIR_CONST_BOOL && t->dtype == WEIR_BOOL) {
     weir_tensor_set_i64(t, i, c->b);
   } else if (c->kind == WEIR_CONST_LIST) {
@@ -79,13 +88,15 @@ static bool store(weir_loader *l, const weir_const *c, weir_tensor *t,
 }
 
 /* Walks the nested lists in order, an index per level. */
-static bool fill(weir_loader *l, const weir_const *c, weir_tensor *t,
-                 const weir_mark *at) {
+static bool fill(const literal *f, const weir_const *c) {
+  weir_loader *l = f->l;
+  const weir_tensor *t = f->tensor;
+  const weir_mark *at = f->at;
   const weir_const *lists[WEIR_MAX_RANK];
   uint32_t index[WEIR_MAX_RANK];
   int rank = t->shape.rank, depth = 0;
   int64_t n = 0;
-  if (rank == 0) return store(l, c, t, 0, at);
+  if (rank == 0) return store(f, c, 0);
   lists[0] = c;
   index[0] = 0;
   while (depth >= 0) {
@@ -100,7 +111,7 @@ static bool fill(weir_loader *l, const weir_const *c, weir_tensor *t,
     }
     const weir_const *item = &list->items[index[depth]++];
     if (depth + 1 == rank) {
-      if (!store(l, item, t, n++, at)) return false;
+      if (!store(f, item, n++)) return false;
     } else {
       lists[++depth] = item;
       index[depth] = 0;
@@ -113,6 +124,7 @@ bool weir_literal_tensor(weir_loader *l, const weir_const *c, weir_dtype dtype,
                          const weir_mark *at, weir_tensor **out) {
   weir_shape shape;
   const weir_const *leaf;
+  bool typed = dtype != WEIR_DTYPE_NONE;
   *out = NULL;
   if (!literal_shape(l, c, at, &shape, &leaf)) return false;
   if (dtype == WEIR_DTYPE_NONE)
@@ -127,7 +139,7 @@ bool weir_literal_tensor(weir_loader *l, const weir_const *c, weir_dtype dtype,
   weir_tensor *t = NULL;
   if (weir_tensor_create_shaped(l->alloc, dtype, &shape, &t, &err) != WEIR_OK)
     return weir_report_error(l, &err);
-  if (!fill(l, c, t, at)) {
+  if (!fill(&(literal){l, t, typed, at}, c)) {
     weir_tensor_unref(t);
     return false;
   }

@@ -6,7 +6,8 @@
 
 /* Literals as tensors. */
 
-/* A literal as a tensor of |dtype| (NONE: bool, or f32). One reference. */
+/* A literal as a tensor of |dtype|, in which its numbers must fit; NONE: bool,
+ * or f32, too large numbers infinite. One reference. */
 bool weir_literal_tensor(weir_loader *l, const weir_const *c, weir_dtype dtype,
                          const weir_mark *at, weir_tensor **out);
 

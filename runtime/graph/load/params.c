@@ -24,8 +24,11 @@ static bool scalar_const(const weir_yaml *y, weir_const *out) {
     out->dim = weir_dim_of(i);
     return true;
   }
-  out->kind = WEIR_CONST_FLOAT;
-  if (weir_yaml_float(y, &out->f)) return true;
+  *out = weir_const_float(0, 0);
+  if (weir_yaml_float(y, &out->f)) {
+    out->single = weir_text_single(y->text, out->f);
+    return true;
+  }
   out->kind = WEIR_CONST_BOOL;
   if (weir_yaml_bool(y, &out->b)) return true;
   out->kind = WEIR_CONST_NONE;
@@ -138,7 +141,7 @@ static weir_sv const_at(const void *self, size_t i) {
 /* Whether a param declared as |was| may become |is|. */
 static bool fits(const weir_const *was, weir_const *is) {
   if (was->kind == WEIR_CONST_FLOAT && is->kind == WEIR_CONST_INT)
-    *is = (weir_const){.kind = WEIR_CONST_FLOAT, .f = (double)is->dim.value};
+    *is = weir_const_float((double)is->dim.value, (float)is->dim.value);
   if (was->kind == WEIR_CONST_LIST && is->kind != WEIR_CONST_LIST) return false;
   return was->kind == is->kind || was->kind == WEIR_CONST_NONE;
 }

@@ -48,6 +48,7 @@ typedef struct weir_ast {
   int32_t port;          /* NAME: after ':', or -1; CALL: see below */
   uint32_t inject;       /* CALL: the var call whose shape it takes, or NONE */
   uint32_t found;        /* NAME: 1 + the definition it means, once known */
+  float single;          /* FLOAT: the nearest to its text */
   union {
     int64_t i;
     double f;
@@ -100,6 +101,7 @@ typedef struct weir_token {
   weir_token_kind kind;
   char punct;
   uint32_t offset, size;
+  float single; /* FLOAT: the nearest to its text */
   union {
     int64_t i;
     double f;

@@ -81,7 +81,10 @@ static weir_token lex_number(weir_sv s, weir_token t) {
     return bad(t, t.size,
                text.data[0] == '0' ? "integers have no leading zero"
                                    : "the integer does not fit 64 bits");
-  if (weir_text_float(text, &t.f)) return t;
+  if (weir_text_float(text, &t.f)) {
+    t.single = weir_text_single(text, t.f);
+    return t;
+  }
   return bad(t, t.size, "this is not a number");
 }
 
@@ -106,6 +109,7 @@ static weir_token lex_dot(weir_sv s, weir_token t) {
                     s.size - t.offset < 4 ? s.size - t.offset : 4};
     if (weir_text_float(text, &t.f)) { /* .inf, .nan */
       t.kind = WEIR_TOKEN_FLOAT;
+      t.single = (float)t.f;
       t.size = 4;
       return t;
     }

@@ -402,6 +402,7 @@ static bool operand(weir_parser *p, bool *expect) {
     case WEIR_TOKEN_FLOAT:
       n.kind = WEIR_AST_FLOAT;
       n.f = t.f;
+      n.single = t.single;
       break;
     case WEIR_TOKEN_STRING:
       n.kind = WEIR_AST_STRING;

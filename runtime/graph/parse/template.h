@@ -29,7 +29,10 @@ typedef enum weir_const_kind {
 
 typedef struct weir_const {
   weir_const_kind kind;
-  uint32_t count;
+  union {
+    uint32_t count;
+    float single; /* FLOAT: the nearest to its text, which |f| may miss */
+  };
   union {
     weir_dim dim;
     double f;
@@ -39,6 +42,10 @@ typedef struct weir_const {
     weir_value_id value;
   };
 } weir_const;
+
+static inline weir_const weir_const_float(double f, float single) {
+  return (weir_const){.kind = WEIR_CONST_FLOAT, .single = single, .f = f};
+}
 
 typedef struct weir_named_const {
   weir_sv name;

@@ -51,14 +51,17 @@ weir_status weir_rule_normal(weir_shape_ctx *ctx);
 
 /* The same of normal and truncated_normal; |stddev_doc| describes
  * stddev. */
-#define WEIR_NORMAL_FIELDS(stddev_doc)                             \
-  .doc = WEIR_RANDOM_DOC, .source = WEIR_RANDOM_SOURCE,            \
-  .outputs = {{"y", "T"}}, .types = {{"T", WEIR_FLOATS, "dtype"}}, \
-  .attrs = {{"mean", WEIR_ATTR_FLOAT, "0.0", "mean"},              \
-            {"stddev", WEIR_ATTR_FLOAT, "1.0", stddev_doc},        \
-            WEIR_RANDOM_ATTRS},                                    \
-  .refuses = {"a negative stddev", "numbers that are not finite",  \
-              WEIR_RANDOM_REFUSES},                                \
+#define WEIR_NORMAL_FIELDS(stddev_doc)                                         \
+  .doc = WEIR_RANDOM_DOC                                                       \
+      " In f32 none is further than 5.77 stddev from the mean: they are made " \
+      "of 24 random bits.",                                                    \
+  .source = WEIR_RANDOM_SOURCE, .outputs = {{"y", "T"}},                       \
+  .types = {{"T", WEIR_FLOATS, "dtype"}},                                      \
+  .attrs = {{"mean", WEIR_ATTR_FLOAT, "0.0", "mean"},                          \
+            {"stddev", WEIR_ATTR_FLOAT, "1.0", stddev_doc},                    \
+            WEIR_RANDOM_ATTRS},                                                \
+  .refuses = {"a negative stddev", "numbers that are not finite",              \
+              WEIR_RANDOM_REFUSES},                                            \
   .flags = WEIR_OP_RANDOM, .shape = weir_rule_normal, .cost = weir_cost_math
 
 #endif

@@ -60,7 +60,8 @@ static weir_status check_nodes(checker *c) {
     int64_t cost = weir_place_cost(p, n, d);
     if (cost == WEIR_PLACE_NO_KERNEL)
       return broken(c, "a device that the node may not use", n);
-    if (plan->start_ns[n] < 0 || plan->end_ns[n] - plan->start_ns[n] != cost)
+    if (plan->start_ns[n] < 0 || plan->end_ns[n] < plan->start_ns[n] ||
+        plan->end_ns[n] - plan->start_ns[n] != cost)
       return broken(c, "start, cost and end do not agree", n);
     if (plan->end_ns[n] > makespan) makespan = plan->end_ns[n];
   }
@@ -159,7 +160,7 @@ static weir_status check_copy(checker *c, const weir_place_copy *k) {
       k->link >= p->link_count)
     return broken(c, "a copy over the wrong link", producer);
   const weir_place_link *link = &p->links[k->link];
-  if (k->start_ns < 0 ||
+  if (k->start_ns < 0 || k->end_ns < k->start_ns ||
       k->end_ns - k->start_ns <
           weir_place_copy_ns(link, p->tensor_bytes[k->tensor]))
     return broken(c, "a copy faster than its link", producer);

@@ -186,7 +186,7 @@ static void the_checker_refuses(void **state) {
   weir_place_problem *p = finish(b);
   const weir_allocator *m = system_memory();
   weir_error err = WEIR_ERROR_INIT;
-  for (int damage = 0; damage < 8; damage++) {
+  for (int damage = 0; damage < 10; damage++) {
     weir_place_result r = solve(p, 0);
     weir_place_plan *q = r.plan;
     switch (damage) {
@@ -211,6 +211,12 @@ static void the_checker_refuses(void **state) {
         break;
       case 6:
         q->copy_count = 1;
+        break;
+      case 7:
+        q->end_ns[1] = INT64_MIN;
+        break;
+      case 8:
+        q->copies[1].end_ns = INT64_MIN;
         break;
       default:
         q->start_ns[1] = q->start_ns[0], q->end_ns[1] = q->end_ns[0];

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "placement/report/dump.h"
-#include "placement/schedule/schedule.h"
+#include "placement/schedule/mover.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/quantity.h"
 #include "runtime/graph/std/embedded.h"
@@ -25,13 +25,10 @@ const char *weir_place_op_text(const weir_place_view *view, uint32_t node);
  * "kind:var" as in rules. */
 bool weir_place_is_wanted(const weir_place_view *view, uint32_t node);
 
-/* The plan scheduled again with one node elsewhere; see dump_moves.h. */
+/* Moves of the plan of a view; see dump_moves.h. */
 typedef struct weir_place_mover {
   const weir_place_view *v;
-  weir_scheduler *scheduler;
-  weir_place_plan *plan; /* of the last move */
-  int64_t *key;
-  uint32_t *device, *order, *heap, *waiting;
+  weir_mover moves;
 } weir_place_mover;
 
 /* dump_html.css and the dump_html*.js, built in; ends with a NULL name. */

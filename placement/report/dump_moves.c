@@ -2,56 +2,20 @@
 #include "placement/report/dump_moves.h"
 
 #include "placement/report/dump_internal.h"
-#include "placement/schedule/rank.h"
 #include "runtime/base/table.h"
 
-/* ---- A plan scheduled again with one node elsewhere. The starts of the plan
- * are the keys of the order, so the move is the main difference between the
- * two. All moves share one scheduler and its memory. Cost: one schedule a move,
- * O((nodes + uses) * devices). */
+/* ---- Moves of one plan, all by one mover */
 
 weir_status weir_place_mover_begin(weir_place_mover *m,
                                    const weir_place_view *v, weir_error *err) {
-  size_t n = (size_t)v->problem->node_count + 1;
-  *m = (weir_place_mover){.v = v};
-  m->key = weir_alloc_array(v->alloc, n, sizeof *m->key);
-  m->device = weir_alloc_array(v->alloc, n, sizeof *m->device);
-  m->order = weir_alloc_array(v->alloc, n, sizeof *m->order);
-  m->heap = weir_alloc_array(v->alloc, n, sizeof *m->heap);
-  m->waiting = weir_alloc_array(v->alloc, n, sizeof *m->waiting);
-  if (m->key == NULL || m->device == NULL || m->order == NULL ||
-      m->heap == NULL || m->waiting == NULL)
-    return weir_fail_memory(err, n * sizeof *m->key);
-  WEIR_TRY(weir_scheduler_create(v->alloc, v->problem, &m->scheduler, err));
-  return weir_place_plan_create(v->alloc, v->problem, &m->plan, err);
+  m->v = v;
+  WEIR_TRY(weir_mover_begin(&m->moves, v->alloc, v->problem, err));
+  weir_mover_take(&m->moves, v->plan);
+  return WEIR_OK;
 }
 
 void weir_place_mover_end(weir_place_mover *m) {
-  const weir_allocator *a = m->v->alloc;
-  weir_free(a, m->key);
-  weir_free(a, m->device);
-  weir_free(a, m->order);
-  weir_free(a, m->heap);
-  weir_free(a, m->waiting);
-  weir_scheduler_release(m->scheduler);
-  weir_place_plan_release(m->plan);
-}
-
-/* Moves |node| and its group to |device|; the order of the plan is kept.
- * Errors: W3012-W3014, W6001. */
-static weir_status move_group(weir_place_mover *m, uint32_t node,
-                              uint32_t device, weir_error *err) {
-  const weir_place_problem *p = m->v->problem;
-  for (uint32_t n = 0; n < p->node_count; n++) {
-    bool with = n == node || (p->group[node] != WEIR_PLACE_NONE &&
-                              p->group[n] == p->group[node]);
-    m->device[n] = with ? device : m->v->plan->device[n];
-    m->key[n] = -m->v->plan->start_ns[n];
-  }
-  weir_place_order(p, m->key, m->heap, m->waiting, m->order);
-  weir_schedule_input input = {
-      .order = m->order, .device = m->device, .spill = true};
-  return weir_schedule_run(m->scheduler, &input, m->plan, NULL, err);
+  weir_mover_end(&m->moves);
 }
 
 bool weir_place_group_may(const weir_place_problem *p, uint32_t node,
@@ -94,10 +58,11 @@ weir_status weir_place_mover_try(weir_place_mover *m, uint32_t node, uint32_t d,
       out->kind = WEIR_PLACE_KERNEL_MISSING;
     return WEIR_OK;
   }
-  weir_status s = move_group(m, node, d, &why);
+  weir_status s = weir_mover_try(&m->moves, node, d, 0, NULL, &why);
   if (s == WEIR_OK) {
+    const weir_place_plan *moved = m->moves.plan;
     *out = (weir_place_chance){WEIR_PLACE_POSSIBLE,
-                               {m->plan->end_ns[node], m->plan->makespan_ns}};
+                               {moved->end_ns[node], moved->makespan_ns}};
   } else if (strcmp(why.id, "W3013") == 0) {
     out->kind = WEIR_PLACE_ROOM_MISSING;
     return WEIR_OK;
@@ -118,26 +83,33 @@ weir_status weir_place_chance_of(const weir_place_view *view, uint32_t node,
 
 /* ---- All nodes on all devices */
 
-enum { MOST_SCHEDULED = 2000000 }; /* nodes scheduled for all of it */
-
-static weir_status fill(weir_place_mover *m, weir_place_alternative *all,
-                        weir_error *err) {
-  const weir_place_problem *p = m->v->problem;
-  const weir_place_plan *plan = m->v->plan;
-  for (uint32_t n = 0; n < p->node_count; n++)
-    for (uint32_t d = 0; d < p->device_count; d++) {
-      weir_place_alternative *a = &all[(size_t)n * p->device_count + d];
-      *a = (weir_place_alternative){-1, -1};
-      if (plan->device[n] == d) {
-        *a = (weir_place_alternative){plan->end_ns[n], plan->makespan_ns};
-      } else if (weir_place_group_may(p, n, d)) {
-        weir_error why = WEIR_ERROR_INIT;
-        weir_status s = move_group(m, n, d, &why);
-        if (s != WEIR_OK && strcmp(why.id, "W6001") != 0) continue;
-        if (s != WEIR_OK) return weir_fail_memory(err, sizeof *a);
-        *a = (weir_place_alternative){m->plan->end_ns[n], m->plan->makespan_ns};
-      }
+static weir_status fill_node(weir_mover *m, uint32_t n,
+                             weir_place_alternative *row, weir_error *err) {
+  const weir_place_plan *plan = m->of;
+  for (uint32_t d = 0; d < m->p->device_count; d++) {
+    row[d] = (weir_place_alternative){-1, -1};
+    if (plan->device[n] == d) {
+      row[d] = (weir_place_alternative){plan->end_ns[n], plan->makespan_ns};
+    } else if (weir_mover_may(m, n, d)) {
+      weir_error why = WEIR_ERROR_INIT;
+      weir_status s = weir_mover_try(m, n, d, 0, NULL, &why);
+      if (s != WEIR_OK && strcmp(why.id, "W6001") == 0)
+        return weir_fail_memory(err, sizeof *row);
+      if (s == WEIR_OK)
+        row[d] = (weir_place_alternative){m->plan->end_ns[n],
+                                          m->plan->makespan_ns};
     }
+  }
+  return WEIR_OK;
+}
+
+/* In the order of the plan: the moves then share their beginnings. */
+static weir_status fill(weir_mover *m, weir_place_alternative *all,
+                        weir_error *err) {
+  for (uint32_t i = 0; i < m->p->node_count; i++) {
+    uint32_t n = m->order[i];
+    WEIR_TRY(fill_node(m, n, all + (size_t)n * m->p->device_count, err));
+  }
   return WEIR_OK;
 }
 
@@ -147,14 +119,13 @@ weir_status weir_place_alternatives_create(const weir_place_view *v,
   const weir_place_problem *p = v->problem;
   size_t count = (size_t)p->node_count * p->device_count;
   *out_all = NULL;
-  if (count > MOST_SCHEDULED || count * p->node_count > MOST_SCHEDULED)
-    return WEIR_OK;
+  if (!weir_mover_is_cheap(p)) return WEIR_OK;
   weir_place_alternative *all =
       weir_alloc_array(v->alloc, count + 1, sizeof *all);
   if (all == NULL) return weir_fail_memory(err, count * sizeof *all);
   weir_place_mover m;
   weir_status s = weir_place_mover_begin(&m, v, err);
-  if (s == WEIR_OK) s = fill(&m, all, err);
+  if (s == WEIR_OK) s = fill(&m.moves, all, err);
   weir_place_mover_end(&m);
   if (s == WEIR_OK)
     *out_all = all;

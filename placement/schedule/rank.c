@@ -69,6 +69,39 @@ void weir_place_rank(const weir_place_problem *p, weir_rank_rule rule,
   }
 }
 
+/* ---- Tails: the least time between the end of a node and that of a plan */
+
+static int64_t copied_ns(const weir_place_problem *p, uint32_t tensor,
+                         uint32_t from, uint32_t to) {
+  uint32_t link = p->link_of[(size_t)from * p->device_count + to];
+  if (from == to || link == WEIR_PLACE_NONE) return 0;
+  return weir_place_copy_ns(&p->links[link], p->tensor_bytes[tensor]);
+}
+
+int64_t weir_place_tail_of(const weir_place_problem *p, const uint32_t *device,
+                           const int64_t *tail, uint32_t n, uint32_t on) {
+  int64_t after = 0;
+  for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
+    for (uint32_t u = p->use_first[t]; u < p->use_first[t + 1]; u++) {
+      uint32_t next = p->use_node[u];
+      int64_t way = tail[next];
+      if (device == NULL)
+        way += node_cost(p, next, WEIR_RANK_BEST);
+      else
+        way += weir_place_cost(p, next, device[next]) +
+               copied_ns(p, t, on, device[next]);
+      if (way > after) after = way;
+    }
+  return after;
+}
+
+void weir_place_tails(const weir_place_problem *p, const uint32_t *device,
+                      int64_t *tail) {
+  for (uint32_t n = p->node_count; n-- > 0;)
+    tail[n] = weir_place_tail_of(p, device, tail, n,
+                                 device == NULL ? 0 : device[n]);
+}
+
 /* ---- A heap of nodes by falling key, then rising index */
 
 static bool before(const int64_t *key, uint32_t a, uint32_t b) {

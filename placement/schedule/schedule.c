@@ -375,7 +375,7 @@ static bool bring_inputs(weir_scheduler *s, weir_place_plan *plan,
   return true;
 }
 
-static void reset(weir_scheduler *s, weir_place_plan *plan) {
+void weir_schedule_begin(weir_scheduler *s, weir_place_plan *plan) {
   const weir_place_problem *p = s->p;
   for (uint32_t d = 0; d < p->device_count; d++)
     s->devices[d].tail = 0, s->devices[d].count = 0;
@@ -426,25 +426,38 @@ bool weir_schedule_settle(weir_scheduler *s, weir_place_plan *plan,
          weir_schedule_memory_count(s, plan, node, f, copies);
 }
 
-weir_status weir_schedule_run(weir_scheduler *s,
-                              const weir_schedule_input *input,
-                              weir_place_plan *plan, bool *out_complete,
-                              weir_error *err) {
+weir_status weir_schedule_go_on(weir_scheduler *s,
+                                const weir_schedule_input *input,
+                                uint32_t first, uint32_t last,
+                                weir_place_plan *plan, bool *out_complete,
+                                weir_error *err) {
   const weir_place_problem *p = s->p;
+  assert(s->memory == NULL && first <= last && last <= p->node_count);
   if (out_complete != NULL) *out_complete = false;
-  reset(s, plan);
-  if (s->memory != NULL)
-    return weir_schedule_memory_run(s, input, plan, out_complete, err);
-  for (uint32_t i = 0; i < p->node_count; i++) {
+  for (uint32_t i = first; i < last; i++) {
     uint32_t n = input->order[i];
     assert(n < p->node_count);
     if (p->node_count - i > AHEAD) fetch_inputs(s, input->order[i + AHEAD]);
     weir_fit f = weir_schedule_choose(s, input, plan, n, WEIR_PLACE_NONE);
     if (!f.possible) return weir_schedule_no_device(s, n, err);
-    if (input->stop_ns != 0 && f.end >= input->stop_ns) return WEIR_OK;
+    int64_t tail = input->tail_ns == NULL ? 0 : input->tail_ns[n];
+    if (input->stop_ns != 0 && f.end >= input->stop_ns - tail) return WEIR_OK;
     if (!weir_schedule_settle(s, plan, n, &f))
       return weir_fail_memory(err, sizeof(weir_place_copy));
   }
   if (out_complete != NULL) *out_complete = true;
   return WEIR_OK;
+}
+
+weir_status weir_schedule_run(weir_scheduler *s,
+                              const weir_schedule_input *input,
+                              weir_place_plan *plan, bool *out_complete,
+                              weir_error *err) {
+  const weir_place_problem *p = s->p;
+  weir_schedule_begin(s, plan);
+  if (s->memory == NULL)
+    return weir_schedule_go_on(s, input, 0, p->node_count, plan, out_complete,
+                               err);
+  if (out_complete != NULL) *out_complete = false;
+  return weir_schedule_memory_run(s, input, plan, out_complete, err);
 }

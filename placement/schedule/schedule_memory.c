@@ -461,7 +461,8 @@ weir_status weir_schedule_memory_run(weir_scheduler *s,
       return weir_fail_memory(err, sizeof(weir_room_step));
     if (n == WEIR_PLACE_NONE)
       return out_complete == NULL ? dead_end(s, err) : WEIR_OK;
-    if (input->stop_ns != 0 && f.end >= input->stop_ns) return WEIR_OK;
+    int64_t tail = input->tail_ns == NULL ? 0 : input->tail_ns[n];
+    if (input->stop_ns != 0 && f.end >= input->stop_ns - tail) return WEIR_OK;
     if (!weir_schedule_settle(s, plan, n, &f))
       return weir_fail_memory(err, sizeof(weir_place_copy));
   }

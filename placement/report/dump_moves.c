@@ -96,8 +96,8 @@ static weir_status fill_node(weir_mover *m, uint32_t n,
       if (s != WEIR_OK && strcmp(why.id, "W6001") == 0)
         return weir_fail_memory(err, sizeof *row);
       if (s == WEIR_OK)
-        row[d] = (weir_place_alternative){m->plan->end_ns[n],
-                                          m->plan->makespan_ns};
+        row[d] =
+            (weir_place_alternative){m->plan->end_ns[n], m->plan->makespan_ns};
     }
   }
   return WEIR_OK;

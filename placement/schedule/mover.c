@@ -167,9 +167,9 @@ weir_status weir_mover_try(weir_mover *m, uint32_t node, uint32_t device,
   } while (n != node);
   m->tail[node] = weir_place_tail_of(m->p, m->device, m->tail, node, device);
   /* Memory may send a tensor another way than straight. */
-  weir_status s = try_moved(m, from, stop_ns,
-                            m->mark == NULL ? m->least_tail : tail,
-                            out_complete, err);
+  weir_status s =
+      try_moved(m, from, stop_ns, m->mark == NULL ? m->least_tail : tail,
+                out_complete, err);
   m->tail[node] = kept;
   do {
     m->device[n] = home;

@@ -98,8 +98,8 @@ int64_t weir_place_tail_of(const weir_place_problem *p, const uint32_t *device,
 void weir_place_tails(const weir_place_problem *p, const uint32_t *device,
                       int64_t *tail) {
   for (uint32_t n = p->node_count; n-- > 0;)
-    tail[n] = weir_place_tail_of(p, device, tail, n,
-                                 device == NULL ? 0 : device[n]);
+    tail[n] =
+        weir_place_tail_of(p, device, tail, n, device == NULL ? 0 : device[n]);
 }
 
 /* ---- A heap of nodes by falling key, then rising index */

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PLACEMENT_SEARCH_INTERNAL_H_
+#define PLACEMENT_SEARCH_INTERNAL_H_
+
+#include "placement/schedule/schedule.h"
+#include "placement/solve/search.h"
+
+/* Inside the search: one solver for one problem. search_lists.c makes the
+ * portfolio, search_pack.c packs plans, search_walk.c walks from plan to plan;
+ * search.c leads the solvers of all levels (level.h).
+ *
+ * All that a solver does in its n-th move is decided by the problem, the seed
+ * and n: neither the budget nor another solver changes it. */
+
+enum {
+  WEIR_SEARCH_MEMORY = 200,      /* how long late acceptance remembers */
+  WEIR_SEARCH_PACK_NODES = 4096, /* up to here packing, all lists, levels */
+  WEIR_SEARCH_WALKS = 2
+};
+
+/* A local search: the plan that is accepted now, and those before. */
+typedef struct weir_walk {
+  int64_t *key; /* priorities, per node */
+  uint32_t *device;
+  int64_t now_ns;
+  int64_t late_ns[WEIR_SEARCH_MEMORY];
+  uint64_t random;
+  uint64_t moves;
+} weir_walk;
+
+typedef struct weir_solver {
+  const weir_allocator *alloc;
+  const weir_place_problem *p;
+  const weir_place_options *options;
+  weir_scheduler *scheduler;
+  weir_place_plan *plan, *best;
+  int64_t *key, *kept_key; /* priorities: tried, of the best list */
+  uint32_t *device, *kept_device;
+  int64_t *tail;
+  uint32_t *order, *heap, *waiting;
+  bool listed;   /* the best list is not a rank */
+  bool is_lower; /* of a lower level: a quick bound will do */
+  /* Packing from the end, where it is possible. */
+  weir_place_problem *reversed;
+  weir_scheduler *back_scheduler;
+  weir_place_plan *back_plan;
+  bool spill; /* the best plan sends tensors elsewhere: others may too */
+  weir_walk walks[WEIR_SEARCH_WALKS];
+  uint32_t walk_count;
+  uint64_t moves; /* of all walks */
+  weir_place_bounds bounds;
+  int64_t first_ns; /* of the portfolio's best */
+  bool descended;   /* |best| is one that no single move makes better */
+  weir_error *err;
+} weir_solver;
+
+/* |s| is to be ended also after a failure. Errors: W6001. */
+weir_status weir_solver_begin(weir_solver *s);
+void weir_solver_end(weir_solver *s);
+
+/* Schedules s->key and s->device into s->plan; gives up where the step cannot
+ * be below |stop_ns| (0: never). */
+weir_status weir_solver_schedule(weir_solver *s, int64_t stop_ns,
+                                 bool *complete);
+/* s->plan and what it was made of become the best, if it is shorter. */
+void weir_solver_keep(weir_solver *s, const char *placer);
+/* The best plan's devices and starts become kept_device and kept_key. */
+void weir_solver_keep_starts(weir_solver *s);
+void weir_solver_free_devices(weir_solver *s);
+
+/* Whether copies take no time and go everywhere. */
+bool weir_solver_copies_are_free(const weir_place_problem *p);
+weir_status weir_solver_prepare_packing(weir_solver *s);
+/* Packs s->plan until it gets no shorter. */
+weir_status weir_solver_pack(weir_solver *s);
+
+/* The best of all lists, and the bounds. */
+weir_status weir_solver_portfolio(weir_solver *s);
+
+/* Sets out from the portfolio's best. */
+weir_status weir_solver_set_out(weir_solver *s);
+/* Walks on until s->moves are |last|, or the bound is met, or the search is
+ * stopped. */
+weir_status weir_solver_walk(weir_solver *s, uint64_t last);
+
+#endif

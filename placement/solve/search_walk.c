@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Local search over priorities and devices. One move changes a few nodes'
+ * priority or device and schedules again; worse plans are accepted for a while
+ * (late acceptance, Burke and Bykov, EJOR 258 (2017) 70-78).
+ *
+ * A walk's moves depend on the plan that it set out from and on its own random
+ * numbers, not on the budget or on the best plan: a longer search passes
+ * through the same plans, so that it finds at least as good a one. Where
+ * another list than a rank gave the best plan, its devices are all set: a
+ * second walk then sets out from a rank, where nodes choose theirs, and the two
+ * take turns. */
+#include <assert.h>
+#include <string.h>
+
+#include "placement/schedule/rank.h"
+#include "placement/solve/search_internal.h"
+#include "runtime/base/mix.h"
+
+enum { ASK_EVERY = 16 }; /* moves between two looks at |stop| */
+
+static uint32_t draw_below(weir_walk *w, uint32_t limit) {
+  assert(limit > 0);
+  return (uint32_t)(((weir_mix_next(&w->random) >> 32) * limit) >> 32);
+}
+
+/* Moves a few nodes' priorities beside those of others. */
+static void change_keys(weir_solver *s, weir_walk *w) {
+  uint32_t count = s->p->node_count, changes = 1 + draw_below(w, 3);
+  for (uint32_t i = 0; i < changes; i++) {
+    uint32_t n = draw_below(w, count), other = draw_below(w, count);
+    s->key[n] = s->key[other] + (weir_mix_next(&w->random) & 1 ? 1 : -1);
+  }
+}
+
+/* Sends a node to a device, or lets it choose again. */
+static void change_device(weir_solver *s, weir_walk *w) {
+  uint32_t n = draw_below(w, s->p->node_count);
+  uint32_t d = draw_below(w, s->p->device_count + 1);
+  if (d == s->p->device_count ||
+      weir_place_cost(s->p, n, d) == WEIR_PLACE_NO_KERNEL)
+    s->device[n] = WEIR_PLACE_NONE;
+  else
+    s->device[n] = d;
+}
+
+static weir_status move(weir_solver *s, weir_walk *w, int64_t limit_ns,
+                        bool *complete) {
+  uint32_t count = s->p->node_count;
+  memcpy(s->key, w->key, count * sizeof *s->key);
+  memcpy(s->device, w->device, count * sizeof *s->device);
+  if (s->reversed != NULL || (weir_mix_next(&w->random) & 1) != 0)
+    change_keys(s, w);
+  else
+    change_device(s, w);
+  WEIR_TRY(weir_solver_schedule(s, s->reversed != NULL ? 0 : limit_ns + 1,
+                                complete));
+  return s->reversed != NULL ? weir_solver_pack(s) : WEIR_OK;
+}
+
+/* One move of |w|. As good as now, or as MEMORY moves ago, is accepted. */
+static weir_status step(weir_solver *s, weir_walk *w) {
+  int64_t *late = &w->late_ns[w->moves++ % WEIR_SEARCH_MEMORY];
+  int64_t limit = *late > w->now_ns ? *late : w->now_ns;
+  uint32_t count = s->p->node_count;
+  bool complete = false;
+  WEIR_TRY(move(s, w, limit, &complete));
+  if (complete && s->plan->makespan_ns <= limit) {
+    w->now_ns = s->plan->makespan_ns;
+    memcpy(w->key, s->key, count * sizeof *w->key);
+    memcpy(w->device, s->device, count * sizeof *w->device);
+    weir_solver_keep(s, "search");
+  }
+  *late = w->now_ns;
+  return WEIR_OK;
+}
+
+static void walk_begin(weir_solver *s, weir_walk *w, int64_t now_ns,
+                       const int64_t *key, const uint32_t *device) {
+  uint32_t count = s->p->node_count;
+  memcpy(w->key, key, count * sizeof *key);
+  memcpy(w->device, device, count * sizeof *device);
+  w->now_ns = now_ns;
+  w->random = s->options->seed + s->walk_count;
+  for (int i = 0; i < WEIR_SEARCH_MEMORY; i++) w->late_ns[i] = now_ns;
+  s->walk_count++;
+}
+
+/* The mean rank, with devices that nodes choose, if it makes a plan. */
+static weir_status begin_rank(weir_solver *s) {
+  bool complete = false;
+  weir_place_rank(s->p, WEIR_RANK_MEAN, s->key);
+  weir_solver_free_devices(s);
+  WEIR_TRY(weir_solver_schedule(s, 0, &complete));
+  if (complete)
+    walk_begin(s, &s->walks[s->walk_count], s->plan->makespan_ns, s->key,
+               s->device);
+  return WEIR_OK;
+}
+
+weir_status weir_solver_set_out(weir_solver *s) {
+  size_t n = (size_t)s->p->node_count + 1;
+  for (int i = 0; i < WEIR_SEARCH_WALKS; i++) {
+    weir_walk *w = &s->walks[i];
+    w->key = weir_alloc_array(s->alloc, n, sizeof *w->key);
+    w->device = weir_alloc_array(s->alloc, n, sizeof *w->device);
+    if (w->key == NULL || w->device == NULL)
+      return weir_fail_memory(s->err, n * sizeof *w->key);
+  }
+  if (s->listed) WEIR_TRY(begin_rank(s));
+  if (s->listed) weir_solver_keep_starts(s);
+  walk_begin(s, &s->walks[s->walk_count], s->best->makespan_ns, s->kept_key,
+             s->kept_device);
+  return WEIR_OK;
+}
+
+weir_status weir_solver_walk(weir_solver *s, uint64_t last) {
+  const weir_place_options *o = s->options;
+  for (; s->moves < last; s->moves++) {
+    if (s->best->makespan_ns <= s->bounds.best_ns) break;
+    if (s->moves % ASK_EVERY == 0 && o->stop != NULL && o->stop(o->stop_self))
+      break;
+    WEIR_TRY(step(s, &s->walks[s->moves % s->walk_count]));
+  }
+  return WEIR_OK;
+}

@@ -60,17 +60,108 @@ static uint64_t moves_of(const weir_plan *p) {
   return o->budget_ns != 0 ? UINT64_MAX : weir_place_default_moves(p->problem);
 }
 
-/* For another objective than latency the portfolio is only the beginning. */
-static weir_status search(weir_plan *p, const weir_place_options *first,
-                          weir_error *err) {
+/* ---- Objectives with a goal. Each of them is searched for from the plan of
+ * least latency, whichever is asked for, and the best by the one that is asked
+ * for is taken: so no objective's plan is better by another objective than that
+ * one's own. */
+
+typedef struct wanted {
+  const weir_place_objective *objective;
+  weir_place_options options;
+  ending *over;
+  int64_t start_ns, each_ns; /* of a budget of time: a share for each */
+  int64_t value;             /* of the best so far; INT64_MAX: over a cap */
+} wanted;
+
+static void next_share(wanted *w) {
+  if (w->over->at_ns == 0) return;
+  w->start_ns += w->each_ns;
+  w->over->at_ns = w->start_ns;
+}
+
+/* |*out_best|: |plan| is better than the best so far. */
+static weir_status weigh(weir_plan *p, wanted *w, weir_place_plan *plan,
+                         bool *out_best, weir_error *err) {
+  int64_t value;
+  weir_place_settle_homes(p->problem, plan);
+  WEIR_TRY(
+      weir_place_value(p->alloc, p->problem, w->objective, plan, &value, err));
+  *out_best =
+      value < w->value ||
+      (value == w->value && plan->makespan_ns < p->result.plan->makespan_ns);
+  if (*out_best) w->value = value;
+  return WEIR_OK;
+}
+
+/* The plan for |goal| from |start|; p->result has the best. */
+static weir_status try_goal(weir_plan *p, wanted *w,
+                            const weir_place_objective *goal,
+                            const weir_place_plan *start, weir_error *err) {
+  bool is_best = false;
+  weir_place_result r = {.bounds = p->result.bounds};
+  next_share(w);
+  WEIR_TRY(weir_place_plan_create(p->alloc, p->problem, &r.plan, err));
+  weir_status s = weir_place_plan_copy(r.plan, start, err);
+  if (s == WEIR_OK)
+    s = weir_place_improve(p->alloc, p->problem, goal, &w->options, &r, err);
+  if (s == WEIR_OK) s = weigh(p, w, r.plan, &is_best, err);
+  if (s == WEIR_OK && is_best)
+    s = weir_place_plan_copy(p->result.plan, r.plan, err);
+  p->result.moves += r.moves;
+  weir_place_plan_release(r.plan);
+  return s;
+}
+
+static bool is_at_floor(const weir_plan *p, const wanted *w) {
+  return w->objective->floor != NULL &&
+         w->value <= w->objective->floor(&p->result.bounds);
+}
+
+/* The one that is asked for first: it may be at its bound. */
+static weir_status try_goals(weir_plan *p, wanted *w,
+                             const weir_place_plan *start, weir_error *err) {
+  const weir_place_objective *o;
+  WEIR_TRY(try_goal(p, w, w->objective, start, err));
+  for (size_t i = 0; (o = weir_place_objective_at(i)) != NULL; i++)
+    if (o->goal != NULL && o != w->objective && w->value != 0 &&
+        !is_at_floor(p, w))
+      WEIR_TRY(try_goal(p, w, o, start, err));
+  return WEIR_OK;
+}
+
+static weir_status search_goal(weir_plan *p, const weir_place_options *first,
+                               ending *over, weir_error *err) {
   const weir_placing_options *o = &p->placing->options;
-  weir_place_options options = *first;
-  if (objective_of(p)->goal != NULL) options.moves = 0;
-  WEIR_TRY(weir_place_solve(p->alloc, p->problem, &options, &p->result, err));
-  bool fixed = first->moves == 0 || o->moves != 0 || o->budget_ns != 0;
-  options.moves = fixed ? first->moves : BALANCE_MOVES;
-  return weir_place_improve(p->alloc, p->problem, objective_of(p), &options,
-                            &p->result, err);
+  wanted w = {.objective = objective_of(p),
+              .options = *first,
+              .over = over,
+              .value = INT64_MAX};
+  weir_place_plan *start = NULL;
+  uint32_t shares = 1;
+  for (size_t i = 0; weir_place_objective_at(i) != NULL; i++)
+    shares += weir_place_objective_at(i)->goal != NULL;
+  if (over->at_ns != 0) {
+    int64_t now = over->clock->now_ns(over->clock->self);
+    w.each_ns = over->at_ns > now ? (over->at_ns - now) / shares : 0;
+    w.start_ns = now;
+  }
+  next_share(&w);
+  WEIR_TRY(weir_place_solve(p->alloc, p->problem, first, &p->result, err));
+  bool is_fixed = first->moves == 0 || o->moves != 0 || o->budget_ns != 0;
+  if (!is_fixed) w.options.moves = BALANCE_MOVES;
+  WEIR_TRY(weir_place_plan_create(p->alloc, p->problem, &start, err));
+  bool ignored;
+  weir_status s = weir_place_plan_copy(start, p->result.plan, err);
+  if (s == WEIR_OK) s = weigh(p, &w, start, &ignored, err);
+  if (s == WEIR_OK) s = try_goals(p, &w, start, err);
+  weir_place_plan_release(start);
+  return s;
+}
+
+static weir_status search(weir_plan *p, const weir_place_options *first,
+                          ending *over, weir_error *err) {
+  if (objective_of(p)->goal != NULL) return search_goal(p, first, over, err);
+  return weir_place_solve(p->alloc, p->problem, first, &p->result, err);
 }
 
 /* Takes |given| as it is, once it is known to be sound: there may be no other
@@ -115,7 +206,7 @@ static weir_status solve(weir_plan *p, const weir_plan_start *start,
     options.stop = is_over;
     options.stop_self = &over;
   }
-  weir_status s = search(p, &options, err);
+  weir_status s = search(p, &options, &over, err);
   if (s == WEIR_OK) weir_place_settle_homes(p->problem, p->result.plan);
   if (s == WEIR_OK && keeps(p, start, given))
     s = weir_place_plan_copy(p->result.plan, given, err);

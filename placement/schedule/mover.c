@@ -158,9 +158,14 @@ weir_status weir_mover_try(weir_mover *m, uint32_t node, uint32_t device,
   const int64_t *tail = m->next[node] == node ? m->tail : m->least_tail;
   int64_t kept = m->tail[node];
   assert(weir_mover_may(m, node, device));
+  assert(stop_ns == 0 || out_complete != NULL);
   while ((n = m->next[n]) != node)
     if (m->place[n] < from) from = m->place[n];
   if (m->mark != NULL) WEIR_TRY(prepare_prefix(m, from, err));
+  if (m->mark != NULL && stop_ns != 0 && m->plan->makespan_ns >= stop_ns) {
+    *out_complete = false; /* the beginning alone is too long */
+    return WEIR_OK;
+  }
   do {
     m->device[n] = device;
     n = m->next[n];

@@ -240,3 +240,23 @@ weir_status weir_place_improve(const weir_allocator *alloc,
   end(&s);
   return status;
 }
+
+weir_status weir_place_value(const weir_allocator *alloc,
+                             const weir_place_problem *problem,
+                             const weir_place_objective *objective,
+                             const weir_place_plan *plan, int64_t *out_value,
+                             weir_error *err) {
+  size_t d = problem->device_count;
+  improver s = {
+      .alloc = alloc, .p = problem, .objective = objective, .err = err};
+  s.load = weir_alloc_array(alloc, d, sizeof *s.load);
+  s.peaks = weir_alloc_array(alloc, d, sizeof *s.peaks);
+  s.stamp = weir_alloc_array(alloc, d, sizeof *s.stamp);
+  weir_status status = s.load == NULL || s.peaks == NULL || s.stamp == NULL
+                           ? weir_fail_memory(err, d * sizeof *s.load)
+                           : score(&s, plan, out_value);
+  weir_free(alloc, s.load);
+  weir_free(alloc, s.peaks);
+  weir_free(alloc, s.stamp);
+  return status;
+}

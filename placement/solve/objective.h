@@ -58,6 +58,14 @@ weir_status weir_place_improve(const weir_allocator *alloc,
                                const weir_place_options *options,
                                weir_place_result *result, weir_error *err);
 
+/* How bad |plan| is by |objective|; INT64_MAX where it breaks a cap. Errors:
+ * W3014, W6001. */
+weir_status weir_place_value(const weir_allocator *alloc,
+                             const weir_place_problem *problem,
+                             const weir_place_objective *objective,
+                             const weir_place_plan *plan, int64_t *out_value,
+                             weir_error *err);
+
 /* ---- Figures */
 
 /* One device of a pipeline. */

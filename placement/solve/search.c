@@ -25,10 +25,10 @@
 #include "placement/solve/search_internal.h"
 
 enum {
-  NODE_SCHEDULES = 1150000, /* of a search without a budget, per level */
+  NODE_SCHEDULES = 1100000, /* of a search without a budget, per level */
   SEARCH_NODES = 5000,      /* beyond: portfolio only */
-  MOST_MOVES = 115000,
-  FEW_MOVES = 1000, /* of a first round beyond */
+  MOST_MOVES = 110000,
+  FEW_MOVES = 1000,    /* of a first round beyond */
   FIRST_STEPS = 20000, /* of the exact search, before the local one */
   LAST_STEPS = 200000, /* and after it */
   LEVELS = 8           /* with up to so many devices of a kind, and the last */
@@ -144,11 +144,22 @@ static weir_status add_lower(search *v, uint32_t level) {
   return s;
 }
 
+/* Where memory is short, a device that can run nothing still holds tensors. */
+static weir_status find_top(search *v, uint32_t *top) {
+  weir_scheduler *scheduler;
+  *top = 0;
+  if (v->levels.is_whole || v->options->given != NULL) return WEIR_OK;
+  WEIR_TRY(weir_scheduler_create(v->alloc, v->p, &scheduler, v->err));
+  if (!weir_schedule_is_capped(scheduler)) *top = v->levels.count;
+  weir_scheduler_release(scheduler);
+  return WEIR_OK;
+}
+
 static weir_status add_solvers(search *v) {
   bool few = v->p->node_count > 0 && v->p->node_count <= WEIR_SEARCH_PACK_NODES;
+  uint32_t top = 0;
   if (few) WEIR_TRY(weir_levels_create(v->alloc, v->p, &v->levels, v->err));
-  bool whole = !few || v->levels.is_whole || v->options->given != NULL;
-  uint32_t top = whole ? 0 : v->levels.count;
+  if (few) WEIR_TRY(find_top(v, &top));
   WEIR_TRY(add_solver(v, top));
   v->work_ns = least_work(v->p);
   for (uint32_t k = 1; k < v->levels.count && k <= LEVELS; k++)

@@ -15,7 +15,7 @@
 enum {
   WEIR_SEARCH_MEMORY = 200,      /* how long late acceptance remembers */
   WEIR_SEARCH_PACK_NODES = 4096, /* up to here packing, all lists, levels */
-  WEIR_SEARCH_WALKS = 2
+  WEIR_SEARCH_WALKS = 3
 };
 
 /* A local search: the plan that is accepted now, and those before. */

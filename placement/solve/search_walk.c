@@ -5,18 +5,22 @@
  *
  * A walk's moves depend on the plan that it set out from and on its own random
  * numbers, not on the budget or on the best plan: a longer search passes
- * through the same plans, so that it finds at least as good a one. Where
- * another list than a rank gave the best plan, its devices are all set: a
- * second walk then sets out from a rank, where nodes choose theirs, and the two
- * take turns. */
+ * through the same plans, so that it finds at least as good a one. Walks take
+ * turns: one sets out from the best list. Where that is not a rank, its devices
+ * are all set, and another sets out from a rank, where nodes choose theirs; and
+ * one from a split of chains, where that is better than all lists. */
 #include <assert.h>
 #include <string.h>
 
 #include "placement/schedule/rank.h"
+#include "placement/solve/chain.h"
 #include "placement/solve/search_internal.h"
 #include "runtime/base/mix.h"
 
-enum { ASK_EVERY = 16 }; /* moves between two looks at |stop| */
+enum {
+  ASK_EVERY = 16,   /* moves between two looks at |stop| */
+  CHAIN_NODES = 256 /* beyond, splits of chains take longer than the walk */
+};
 
 static uint32_t draw_below(weir_walk *w, uint32_t limit) {
   assert(limit > 0);
@@ -74,9 +78,10 @@ static weir_status step(weir_solver *s, weir_walk *w) {
   return WEIR_OK;
 }
 
-static void walk_begin(weir_solver *s, weir_walk *w, int64_t now_ns,
-                       const int64_t *key, const uint32_t *device) {
+static void walk_begin(weir_solver *s, int64_t now_ns, const int64_t *key,
+                       const uint32_t *device) {
   uint32_t count = s->p->node_count;
+  weir_walk *w = &s->walks[s->walk_count];
   memcpy(w->key, key, count * sizeof *key);
   memcpy(w->device, device, count * sizeof *device);
   w->now_ns = now_ns;
@@ -91,9 +96,42 @@ static weir_status begin_rank(weir_solver *s) {
   weir_place_rank(s->p, WEIR_RANK_MEAN, s->key);
   weir_solver_free_devices(s);
   WEIR_TRY(weir_solver_schedule(s, 0, &complete));
-  if (complete)
-    walk_begin(s, &s->walks[s->walk_count], s->plan->makespan_ns, s->key,
-               s->device);
+  if (complete) walk_begin(s, s->plan->makespan_ns, s->key, s->device);
+  return WEIR_OK;
+}
+
+static weir_status split_chain(weir_solver *s, const weir_items *items,
+                               uint32_t *split, bool *found) {
+  uint32_t count = s->p->device_count;
+  int64_t *cap = weir_alloc_array(s->alloc, count, sizeof *cap);
+  if (cap == NULL) return weir_fail_memory(s->err, count * sizeof *cap);
+  for (uint32_t d = 0; d < count; d++) cap[d] = s->p->devices[d].memory_bytes;
+  weir_status status = weir_chain_split(items, cap, split, found, s->err);
+  weir_free(s->alloc, cap);
+  return status;
+}
+
+/* Stretches of an order on the devices in turn: the best split for pipelines
+ * (chain.h), and where branches of a graph are long for one batch too. */
+static weir_status try_chain(weir_solver *s) {
+  uint32_t count = s->p->node_count;
+  weir_items *items = NULL;
+  bool complete = false, found = false;
+  WEIR_TRY(weir_items_create(s->alloc, s->p, &items, s->err));
+  uint32_t *split = weir_alloc_array(s->alloc, count, sizeof *split);
+  weir_status status = split != NULL
+                           ? split_chain(s, items, split, &found)
+                           : weir_fail_memory(s->err, count * sizeof *split);
+  for (uint32_t n = 0; n < count && found; n++)
+    s->device[n] = split[items->of[n]];
+  weir_free(s->alloc, split);
+  weir_items_release(items);
+  if (status != WEIR_OK || !found) return status;
+  weir_place_rank(s->p, WEIR_RANK_MEAN, s->key);
+  WEIR_TRY(weir_solver_schedule(s, s->best->makespan_ns, &complete));
+  if (!complete) return WEIR_OK;
+  walk_begin(s, s->plan->makespan_ns, s->key, s->device);
+  weir_solver_keep(s, "chain split");
   return WEIR_OK;
 }
 
@@ -108,8 +146,10 @@ weir_status weir_solver_set_out(weir_solver *s) {
   }
   if (s->listed) WEIR_TRY(begin_rank(s));
   if (s->listed) weir_solver_keep_starts(s);
-  walk_begin(s, &s->walks[s->walk_count], s->best->makespan_ns, s->kept_key,
-             s->kept_device);
+  walk_begin(s, s->best->makespan_ns, s->kept_key, s->kept_device);
+  if (s->reversed == NULL && s->p->node_count <= CHAIN_NODES &&
+      !weir_schedule_is_capped(s->scheduler))
+    WEIR_TRY(try_chain(s));
   return WEIR_OK;
 }
 

@@ -2,7 +2,7 @@
 #ifndef PLACEMENT_MOVER_H_
 #define PLACEMENT_MOVER_H_
 
-#include "placement/schedule/schedule.h"
+#include "placement/schedule/schedule_mark.h"
 
 /* A plan scheduled again with one node elsewhere.
  *

@@ -53,32 +53,16 @@ weir_status weir_schedule_run(weir_scheduler *s,
                               weir_place_plan *plan, bool *out_complete,
                               weir_error *err);
 
-/* ---- The same beginning for many schedules. Not for a scheduler with caps. */
-
-/* The state after the first nodes of an order. */
-typedef struct weir_schedule_mark weir_schedule_mark;
-
-/* Errors: W6001. */
-weir_status weir_schedule_mark_create(const weir_scheduler *s,
-                                      weir_schedule_mark **out_mark,
-                                      weir_error *err);
-void weir_schedule_mark_release(weir_schedule_mark *mark); /* NULL-safe */
 /* No node is placed yet. */
 void weir_schedule_begin(weir_scheduler *s, weir_place_plan *plan);
 /* Places the nodes of |input->order| from |first| up to |last|, after those
- * before |first|, which are in |plan|. Otherwise as weir_schedule_run. */
+ * before |first|, which are in |plan|. Not for a scheduler with caps. Otherwise
+ * as weir_schedule_run. */
 weir_status weir_schedule_go_on(weir_scheduler *s,
                                 const weir_schedule_input *input,
                                 uint32_t first, uint32_t last,
                                 weir_place_plan *plan, bool *out_complete,
                                 weir_error *err);
-/* Keeps the state of |s| and |plan|. */
-void weir_schedule_keep(const weir_scheduler *s, const weir_place_plan *plan,
-                        weir_schedule_mark *mark);
-/* Takes back everything that was placed since; with the same |plan|. */
-void weir_schedule_take_back(weir_scheduler *s, const weir_schedule_mark *mark,
-                             weir_place_plan *plan);
-
 /* ---- Ranks and orders */
 
 typedef enum weir_rank_rule {

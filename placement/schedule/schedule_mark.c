@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many schedules that begin alike (schedule.h): the state after their common
- * beginning is kept once, and taken back before each of them.
+/* Many schedules that begin alike (schedule_mark.h): the state after their
+ * common beginning is kept once, and taken back before each of them.
  *
  * Timelines and the devices of groups are copied. Of a tensor only the list of
  * its copies can change after the node that makes it is placed, and each copy
  * remembers the one before it: so copies are taken off their lists from the
  * last one back. What later nodes wrote of themselves is written anew.
  * Cost: O(devices + links + groups + copies taken back). */
+#include "placement/schedule/schedule_mark.h"
+
 #include <assert.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * Two things are promised. More moves give no worse a plan, and one device more
  * that is like the others gives no worse a plan. Both hold by construction:
  * what a level's solver does up to its n-th move depends on that level alone
- * (search_internal.h), and the answer for d devices and b moves is the least of
+ * (solver.h), and the answer for d devices and b moves is the least of
  * what the levels up to d have found after b moves each. A level whose own
  * bound is not below a plan that is known already cannot change that least, and
  * is left out.
@@ -19,10 +19,11 @@
 #include <assert.h>
 #include <string.h>
 
-#include "placement/solve/descend.h"
 #include "placement/solve/exact.h"
-#include "placement/solve/level.h"
-#include "placement/solve/search_internal.h"
+#include "placement/solver/descend.h"
+#include "placement/solver/level.h"
+#include "placement/solver/portfolio.h"
+#include "placement/solver/walk.h"
 
 enum {
   NODE_SCHEDULES = 1100000, /* of a search without a budget, per level */

@@ -4,9 +4,9 @@
 #include "placement/check.h"
 #include "placement/schedule/mover.h"
 #include "placement/schedule/rank.h"
-#include "placement/solve/descend.h"
-#include "placement/solve/level.h"
 #include "placement/solve/search.h"
+#include "placement/solver/descend.h"
+#include "placement/solver/level.h"
 #include "runtime/base/mix.h"
 #include "tests/check.h"
 

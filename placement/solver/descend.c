@@ -5,7 +5,7 @@
  * move. Invariant: nodes with the number of the present plan in |tried| have no
  * move that helps. Cost: nodes * devices schedules a round, each a small part
  * of one (mover.c). */
-#include "placement/solve/descend.h"
+#include "placement/solver/descend.h"
 
 #include <string.h>
 

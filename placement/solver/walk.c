@@ -9,12 +9,14 @@
  * turns: one sets out from the best list. Where that is not a rank, its devices
  * are all set, and another sets out from a rank, where nodes choose theirs; and
  * one from a split of chains, where that is better than all lists. */
+#include "placement/solver/walk.h"
+
 #include <assert.h>
 #include <string.h>
 
 #include "placement/schedule/rank.h"
 #include "placement/solve/chain.h"
-#include "placement/solve/search_internal.h"
+#include "placement/solver/pack.h"
 #include "runtime/base/mix.h"
 
 enum {

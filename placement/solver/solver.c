@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory of one solver of a search, and its candidates. */
+#include "placement/solver/solver.h"
+
 #include <assert.h>
 #include <string.h>
 
 #include "placement/schedule/rank.h"
-#include "placement/solve/search_internal.h"
+#include "placement/solver/pack.h"
 
 weir_status weir_solver_begin(weir_solver *s) {
   const weir_allocator *a = s->alloc;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PLACEMENT_SEARCH_INTERNAL_H_
-#define PLACEMENT_SEARCH_INTERNAL_H_
+#ifndef PLACEMENT_SOLVER_H_
+#define PLACEMENT_SOLVER_H_
 
 #include "placement/schedule/schedule.h"
 #include "placement/solve/search.h"
 
-/* Inside the search: one solver for one problem. search_lists.c makes the
- * portfolio, search_pack.c packs plans, search_walk.c walks from plan to plan;
- * search.c leads the solvers of all levels (level.h).
+/* One solver for one problem: the portfolio of lists (portfolio.h), packing
+ * (pack.h), and walks from plan to plan (walk.h). solve/search.c leads the
+ * solvers of all levels (level.h).
  *
  * All that a solver does in its n-th move is decided by the problem, the seed
  * and n: neither the budget nor another solver changes it. */
@@ -67,20 +67,5 @@ void weir_solver_keep(weir_solver *s, const char *placer);
 /* The best plan's devices and starts become kept_device and kept_key. */
 void weir_solver_keep_starts(weir_solver *s);
 void weir_solver_free_devices(weir_solver *s);
-
-/* Whether copies take no time and go everywhere. */
-bool weir_solver_copies_are_free(const weir_place_problem *p);
-weir_status weir_solver_prepare_packing(weir_solver *s);
-/* Packs s->plan until it gets no shorter. */
-weir_status weir_solver_pack(weir_solver *s);
-
-/* The best of all lists, and the bounds. */
-weir_status weir_solver_portfolio(weir_solver *s);
-
-/* Sets out from the portfolio's best. */
-weir_status weir_solver_set_out(weir_solver *s);
-/* Walks on until s->moves are |last|, or the bound is met, or the search is
- * stopped. */
-weir_status weir_solver_walk(weir_solver *s, uint64_t last);
 
 #endif

@@ -3,12 +3,14 @@
  * everything on one device, a plan that is given, and where caps matter plans
  * that spare memory. Members that cannot be better are left out. Invariant:
  * kept_key and kept_device are of |best|. */
+#include "placement/solver/portfolio.h"
+
 #include <string.h>
 
 #include "placement/schedule/rank.h"
 #include "placement/solve/lists.h"
 #include "placement/solve/rescue.h"
-#include "placement/solve/search_internal.h"
+#include "placement/solver/pack.h"
 #include "runtime/base/table.h"
 
 static weir_status try_rank(weir_solver *s, weir_rank_rule rule) {

@@ -3,10 +3,11 @@
  * makes a plan longer (forward-backward improvement, Li and Willis, EJOR 56
  * (1992) 370-379). For equal devices and free copies. Cost: two schedules a
  * round, and rounds end when nothing was gained. */
+#include "placement/solver/pack.h"
+
 #include <assert.h>
 
 #include "placement/schedule/rank.h"
-#include "placement/solve/search_internal.h"
 
 bool weir_solver_copies_are_free(const weir_place_problem *p) {
   for (uint32_t l = 0; l < p->link_count; l++)

@@ -3,7 +3,7 @@
  * with other devices, links, sets and classes; nodes and tensors are shared.
  * Devices keep their order, so that a level's problem is in every number that
  * of the smaller cluster. */
-#include "placement/solve/level.h"
+#include "placement/solver/level.h"
 
 #include <assert.h>
 #include <string.h>

@@ -171,6 +171,9 @@ void cli_signals_watch(weir_session *session);
 /* The same for a training, which ends after its step; a second signal ends the
  * process. */
 void cli_signals_watch_trainer(weir_trainer *trainer);
+/* The same for the search of a plan, which is to ask cli_signal_code; a second
+ * signal ends the process. */
+void cli_signals_watch_search(void);
 /* Ends cli_signals_watch. */
 void cli_signals_end(void);
 /* 130 or 143 when a signal came, else |code|. */

@@ -19,6 +19,7 @@ static atomic_int signal_number;
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
 static weir_session *watched;
 static weir_trainer *trainer;
+static bool searching; /* a plan */
 static pthread_t watcher;
 static bool watching;
 static atomic_bool watch_ends;
@@ -161,7 +162,8 @@ static void *wait_for_signals(void *set) {
     }
     bool again = atomic_exchange(&signal_number, number) != 0;
     pthread_mutex_lock(&watch_lock);
-    if ((watched == NULL && trainer == NULL) || again) _exit(128 + number);
+    if ((watched == NULL && trainer == NULL && !searching) || again)
+      _exit(128 + number);
     if (watched != NULL) weir_session_cancel(watched);
     weir_trainer_stop(trainer);
     pthread_mutex_unlock(&watch_lock);
@@ -184,11 +186,12 @@ void cli_signals_init(void) {
   signal(SIGXFSZ, SIG_IGN);
 }
 
-static void watch(weir_session *session, weir_trainer *training) {
+static void watch(weir_session *session, weir_trainer *training, bool search) {
   static sigset_t set;
   pthread_mutex_lock(&watch_lock);
   watched = session;
   trainer = training;
+  searching = search;
   pthread_mutex_unlock(&watch_lock);
   if (watching) return;
   sigemptyset(&set);
@@ -202,11 +205,15 @@ static void watch(weir_session *session, weir_trainer *training) {
 }
 
 void cli_signals_watch(weir_session *session) {
-  watch(session, NULL);
+  watch(session, NULL, false);
 }
 
 void cli_signals_watch_trainer(weir_trainer *training) {
-  watch(NULL, training);
+  watch(NULL, training, false);
+}
+
+void cli_signals_watch_search(void) {
+  watch(NULL, NULL, true);
 }
 
 void cli_signals_end(void) {

@@ -28,14 +28,15 @@ static weir_status read_budget(const char *text, weir_plan_opts *out,
                    text);
 }
 
-/* Only the placer that is used by default counts moves. */
+/* A placer that places by a rule does not search. The default one does. */
 static weir_status check_budget(const cli_args *a, weir_error *err) {
-  if (a->budget == NULL || a->placer == NULL ||
-      strcmp(a->placer, "search") == 0)
+  weir_tools_row first;
+  if (a->budget == NULL || weir_tools_placer_searches(a->placer))
     return WEIR_OK;
+  (void)weir_tools_placer(0, &first);
   return cli_error(err, "W0001",
-                   "--budget has no effect with --placer %s; it is for search",
-                   a->placer);
+                   "--budget has no effect with --placer %s; it is for %s",
+                   a->placer, first.name);
 }
 
 weir_status cli_placing_read(const cli_args *a, const char *given,

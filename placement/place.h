@@ -90,6 +90,7 @@ typedef struct weir_place_request {
    * NULL. */
   bool (*stop)(void *self);
   void *stop_self;
+  weir_place_progress *progress; /* of the plan in hand; may be NULL */
 
   /* weir_place_graph only. */
   bool inference;           /* the outputs, though the graph has `train` */

@@ -14,6 +14,7 @@
 #include "placement/place_internal.h"
 #include "placement/place_what_if.h"
 #include "placement/plan_read.h"
+#include "placement/plan_retime.h"
 #include "placement/report/figures.h"
 
 enum {
@@ -165,11 +166,17 @@ static weir_status search(weir_plan *p, const weir_place_options *first,
 }
 
 /* Takes |given| as it is, once it is known to be sound: there may be no other
- * plan that fits, so none is looked for. */
+ * plan that fits, so none is looked for. Under other costs it keeps its devices
+ * and its order. */
 static weir_status replay(weir_plan *p, weir_place_plan *given,
                           weir_error *err) {
   p->result =
       (weir_place_result){.plan = given, .first_ns = given->makespan_ns};
+  if (weir_place_plan_has_other_times(p->problem, given)) {
+    p->result.retimed_from_ns = given->makespan_ns;
+    WEIR_TRY(weir_place_plan_retime(p->alloc, p->problem, given, err));
+    p->result.first_ns = given->makespan_ns;
+  }
   WEIR_TRY(weir_place_check(p->alloc, p->problem, given, NULL, err));
   return weir_place_bound(p->alloc, p->problem, given->makespan_ns,
                           &p->result.bounds, err);
@@ -202,6 +209,10 @@ static weir_status solve(weir_plan *p, const weir_plan_start *start,
                                 .seed = o->seed,
                                 .moves = moves_of(p),
                                 .given = given};
+  if (r != NULL && r->progress != NULL) {
+    *r->progress = (weir_place_progress){.best_ns = INT64_MAX};
+    options.progress = r->progress;
+  }
   if (over.at_ns != 0 || over.stop != NULL) {
     options.stop = is_over;
     options.stop_self = &over;
@@ -240,6 +251,7 @@ weir_status weir_plan_solve(weir_plan *p, const weir_plan_start *start,
                               .placement = p->placement,
                               .peaks = p->peaks,
                               .first_ns = p->result.first_ns,
+                              .retimed_from_ns = p->result.retimed_from_ns,
                               .moves = p->result.moves};
   WEIR_TRY(weir_place_measure(
       &p->view, o->microbatches == 0 ? MICROBATCHES : o->microbatches,

@@ -4,6 +4,7 @@
 
 #include "cli/config.h"
 #include "cli/placing.h"
+#include "cli/placing_view.h"
 #include "cli/system.h"
 #include "cli/table.h"
 
@@ -16,6 +17,7 @@ typedef struct place {
   weir_plan_text given;     /* of --given or --plan */
   cli_tensors inputs;
   weir_feed *feeds;
+  cli_placing_view view;
   bool observed; /* it is to be carried out */
 } place;
 
@@ -25,6 +27,7 @@ static weir_status read_options(place *p, weir_error *err) {
   const cli_args *a = p->args;
   const char *given = a->plan != NULL ? a->plan : a->given;
   WEIR_TRY(cli_placing_read(a, given, &p->opts, &p->given, err));
+  cli_placing_view_begin(&p->view, a, &p->opts);
   p->opts.cluster = a->cluster;
   if (a->plan == NULL && given != NULL) p->opts.given = &p->given;
   p->opts.inference = a->inference;
@@ -213,9 +216,10 @@ static int place_command(const cli_args *args) {
   int code = cli_job_open(&p.job, args, 1);
   if (code == 0) code = make_plan(&p);
   if (code == 0) code = change_plan(&p);
+  cli_placing_view_end(&p.view);
   if (code == 0) code = answer(&p);
   place_release(&p);
-  return cli_out_close(code);
+  return cli_out_close(code != 0 ? code : cli_signal_code(0));
 }
 
 /* ---- weir trace: the plan carried out here, beside its prediction */
@@ -250,9 +254,10 @@ static int trace_command(const cli_args *args) {
   if (args->print_config) return cli_config_print("trace", args);
   int code = cli_job_open(&p.job, args, 1);
   if (code == 0) code = make_plan(&p);
+  cli_placing_view_end(&p.view);
   if (code == 0) code = observe(&p);
   place_release(&p);
-  return cli_out_close(code);
+  return cli_out_close(code != 0 ? code : cli_signal_code(0));
 }
 
 static const cli_option place_options[] = {
@@ -263,6 +268,8 @@ static const cli_option place_options[] = {
     INT("microbatches", "M", microbatches, NULL, 1, 1000000,
         "batches in flight in a pipeline (8)"),
     BUDGET,
+    FLAG("verbose", 'v', verbose,
+         "with --budget: a line a second while it searches"),
     FLAG("calibrate", 0, calibrate, "run the graph and measure its nodes"),
     TEXT("costs", 0, "FILE", costs, NULL,
          "measured costs: used, and with --calibrate written"),
@@ -309,6 +316,7 @@ static const cli_option place_options[] = {
 
 static const cli_effect place_effects[] = {
     GIVEN_WITHOUT_PLAN,
+    {.option = "verbose", .with = "budget"},
     {.option = "verify",
      .without = "diff",
      .why = "the exit code is the answer of one of them"},
@@ -323,7 +331,9 @@ const cli_command cli_command_place = {
         "Places the graph on a cluster, which need not exist, and reports the "
         "step by the model,\nits distance from a lower bound, and the reason "
         "for "
-        "each node's device.",
+        "each node's device. While --budget\nlasts, a terminal shows the best "
+        "step so far; SIGINT ends the search: its best plan is\nprinted, exit "
+        "code 130.",
     .examples =
         "  weir place graphs/lenet.weir.yaml --cluster ps=1,worker=2\n"
         "  weir place graphs/lenet.weir.yaml --explain c1/conv2d\n"
@@ -341,6 +351,8 @@ const cli_command cli_command_place = {
 static const cli_option trace_options[] = {
     CLUSTER,
     BUDGET,
+    FLAG("verbose", 'v', verbose,
+         "with --budget: a line a second while it searches"),
     PLACER,
     FLAG("calibrate", 0, calibrate, "measure into the file of --costs first"),
     TEXT("costs", 0, "FILE", costs, NULL,
@@ -359,6 +371,7 @@ static const cli_option trace_options[] = {
 
 static const cli_effect trace_effects[] = {
     GIVEN_WITHOUT_PLAN,
+    {.option = "verbose", .with = "budget"},
     {.option = NULL},
 };
 

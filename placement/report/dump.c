@@ -125,6 +125,20 @@ static bool write_sources(const weir_place_view *v, const weir_writer *out) {
                           by[WEIR_COST_ESTIMATED], by[WEIR_COST_GIVEN]);
 }
 
+/* A plan that was made with other costs. */
+static bool write_retimed(const weir_place_view *v, const weir_writer *out) {
+  char was[32], now[32];
+  int64_t more = v->plan->makespan_ns - v->retimed_from_ns;
+  if (v->retimed_from_ns == 0) return true;
+  return weir_place_print(
+      out,
+      "timed anew: the plan is of other costs, step %s -> %s, %.1f %% %s\n",
+      weir_quantity_print_time(v->retimed_from_ns, was),
+      weir_quantity_print_time(v->plan->makespan_ns, now),
+      100.0 * (double)(more < 0 ? -more : more) / (double)v->retimed_from_ns,
+      more < 0 ? "shorter" : "longer");
+}
+
 bool weir_place_write_summary(const weir_place_view *v,
                               const weir_writer *out) {
   char step[32], bound[32];
@@ -152,7 +166,7 @@ bool weir_place_write_summary(const weir_place_view *v,
                           weir_quantity_print_time(v->plan->makespan_ns, step),
                           weir_quantity_print_time(v->bounds->best_ns, bound),
                           v->bounds->best, gap) &&
-         write_moved(v, out) && write_start(v, out) &&
+         write_retimed(v, out) && write_moved(v, out) && write_start(v, out) &&
          weir_place_write_figures(v, out) && write_sources(v, out);
 }
 

@@ -30,7 +30,8 @@ typedef struct weir_place_view {
   const weir_placement *placement; /* NULL: the problem is not of a graph */
   const int64_t *peaks;            /* per device, bytes */
   int64_t first_ns;                /* step of the portfolio's best */
-  uint64_t moves;                  /* of local search, made */
+  int64_t retimed_from_ns; /* of a plan of other costs: its step; else 0 */
+  uint64_t moves;          /* of local search, made */
   /* [node * device_count + device]; NULL: not known. */
   const weir_place_alternative *alternatives;
   const weir_place_figures *figures; /* NULL: not measured */

@@ -216,6 +216,8 @@ static void write_search(weir_json_writer *w, const weir_place_view *v) {
   weir_json_key(w, "search");
   weir_json_object_begin(w, true);
   weir_json_key_int(w, "first_ns", v->first_ns);
+  if (v->retimed_from_ns != 0)
+    weir_json_key_int(w, "retimed_from_ns", v->retimed_from_ns);
   weir_json_key(w, "moves");
   weir_json_uint(w, v->moves);
   weir_json_object_end(w);

@@ -20,6 +20,12 @@
 
 typedef struct weir_placer weir_placer;
 
+/* The state of a search, for whoever waits for it. */
+typedef struct weir_place_progress {
+  int64_t best_ns;  /* the shortest step so far; INT64_MAX: none yet */
+  int64_t bound_ns; /* no plan is shorter; 0: not known yet */
+} weir_place_progress;
+
 typedef struct weir_place_options {
   const weir_placer *placer; /* NULL: search */
   uint64_t moves;            /* of local search; 0: portfolio only */
@@ -28,19 +34,23 @@ typedef struct weir_place_options {
   /* Asked now and then; true ends the search. May be NULL. */
   bool (*stop)(void *self);
   void *stop_self;
+  weir_place_progress *progress; /* kept up by a search; may be NULL */
 } weir_place_options;
 
 typedef struct weir_place_result {
   weir_place_plan *plan;
   weir_place_bounds bounds;
-  uint64_t moves;   /* made */
-  int64_t first_ns; /* makespan of the portfolio's best */
+  uint64_t moves;          /* made */
+  int64_t first_ns;        /* makespan of the portfolio's best */
+  int64_t retimed_from_ns; /* a plan that was given had other costs: its step by
+                              them; 0: it had not */
 } weir_place_result;
 
 struct weir_placer {
   const char *name;    /* as the user writes it: round_robin */
   const char *args;    /* "SEED": NAME:SEED is a form too; NULL: none */
   const char *summary; /* for the help */
+  bool searches; /* |moves| and |stop| count; a rule has no use for them */
   /* Errors: W3012-W3014, W6001; then |out->plan| is NULL. */
   weir_status (*solve)(const weir_allocator *alloc,
                        const weir_place_problem *problem,

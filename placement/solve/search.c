@@ -129,6 +129,8 @@ static weir_status add_solver(search *v, uint32_t level) {
     return status;
   }
   s->first_ns = s->best->makespan_ns;
+  if (i == 0 && v->options->progress != NULL)
+    v->options->progress->bound_ns = s->bounds.best_ns;
   v->count++;
   return WEIR_OK;
 }

@@ -72,6 +72,9 @@ void weir_solver_keep(weir_solver *s, const char *placer) {
   s->best = s->plan;
   s->plan = worse;
   s->best->placer = placer;
+  weir_place_progress *progress = s->options->progress;
+  if (progress != NULL && s->best->makespan_ns < progress->best_ns)
+    progress->best_ns = s->best->makespan_ns;
   s->descended = false;
   if (s->walk_count > 0) return; /* a walk has its own */
   memcpy(s->kept_key, s->key, count * sizeof *s->key);

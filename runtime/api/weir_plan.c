@@ -93,9 +93,12 @@ static bool stop(void *self) {
   int64_t now = c->clock->now_ns(c->clock->self);
   if (now - c->asked_ns < PROGRESS_NS) return c->answer != WEIR_PLAN_GO_ON;
   c->asked_ns = now;
-  weir_plan_progress p = {.struct_size = sizeof p,
-                          .elapsed_ns = now - c->begin_ns,
-                          .asked = c->asked++};
+  weir_plan_progress p = {
+      .struct_size = sizeof p,
+      .elapsed_ns = now - c->begin_ns,
+      .asked = c->asked++,
+      .best_ns = c->progress.best_ns == INT64_MAX ? -1 : c->progress.best_ns,
+      .bound_ns = c->progress.bound_ns};
   c->answer = c->opts.on_progress(c->opts.on_progress_self, &p);
   return c->answer != WEIR_PLAN_GO_ON;
 }
@@ -109,6 +112,20 @@ static void report(void *self, const weir_diag *diag) {
 }
 
 /* ---- Requests */
+
+/* A placer that places by a rule has nothing to count moves of. */
+static weir_status check_budget(const weir_plan_opts *o,
+                                const weir_placer *placer, weir_error *err) {
+  if (placer == NULL || placer->searches ||
+      (o->moves == 0 && o->budget_ns == 0 && !o->portfolio_only))
+    return WEIR_OK;
+  return weir_fail(err, WEIR_W0002, NULL,
+                   "weir_plan_opts: %s has no effect with placer %s",
+                   o->moves != 0       ? "moves"
+                   : o->budget_ns != 0 ? "budget_ns"
+                                       : "portfolio_only",
+                   placer->name);
+}
 
 static weir_place_strictness strictness_of(int32_t asked) {
   if (asked < 0) return WEIR_PLACE_SOFT;
@@ -141,6 +158,7 @@ weir_status weir_plan_call_begin(plan_call *c, weir_runtime *runtime,
       .sink = &c->sink,
       .stop = o->on_progress != NULL ? stop : NULL,
       .stop_self = c,
+      .progress = &c->progress,
       .inference = o->inference,
       .open = o->open,
       .changes = o->changes,
@@ -152,6 +170,7 @@ weir_status weir_plan_call_begin(plan_call *c, weir_runtime *runtime,
   if (o->placer != NULL)
     WEIR_TRY(weir_placer_choose(o->placer, &r->options.placer, &r->options.seed,
                                 err));
+  WEIR_TRY(check_budget(o, r->options.placer, err));
   WEIR_TRY(read_text(o->given, "weir_plan_text: json", &c->given, err));
   r->given = (weir_sv){c->given.json, c->given.size};
   r->given_name = c->given.name;

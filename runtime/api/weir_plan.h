@@ -20,6 +20,7 @@ typedef struct plan_call {
   const weir_clock *clock;
   int64_t begin_ns, asked_ns;
   uint64_t asked;
+  weir_place_progress progress;
   weir_plan_answer answer;
 } plan_call;
 

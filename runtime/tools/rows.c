@@ -17,6 +17,14 @@ bool weir_tools_placer(size_t i, weir_tools_row *out) {
   return true;
 }
 
+bool weir_tools_placer_searches(const char *text) {
+  const weir_placer *placer;
+  uint64_t seed;
+  return text == NULL ||
+         !weir_placer_parse(weir_sv_from(text), &placer, &seed) ||
+         placer->searches;
+}
+
 bool weir_tools_objective(size_t i, weir_tools_row *out) {
   const weir_place_objective *o = weir_place_objective_at(i);
   if (o == NULL) return false;

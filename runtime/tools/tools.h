@@ -153,6 +153,9 @@ typedef struct weir_tools_row {
 /* The |i|-th placer, and objective, the default first; false: there are no
  * more. */
 bool weir_tools_placer(size_t i, weir_tools_row *out_row);
+/* Whether the placer that |text| spells takes a budget; true where there is no
+ * such placer, or |text| is NULL: the default. */
+bool weir_tools_placer_searches(const char *text);
 bool weir_tools_objective(size_t i, weir_tools_row *out_row);
 /* The |i|-th pass, in the order in which a graph goes through them, and the
  * |i|-th source of data sets; false: there are no more. */

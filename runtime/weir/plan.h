@@ -37,6 +37,8 @@ typedef struct weir_plan_progress {
   uint32_t struct_size;
   int64_t elapsed_ns; /* since the plan was asked for */
   uint64_t asked;     /* how many times before it was reported */
+  int64_t best_ns;    /* the shortest step so far; -1: there is no plan yet */
+  int64_t bound_ns;   /* no plan is shorter, as far as is known */
 } weir_plan_progress;
 
 typedef enum weir_plan_answer {
@@ -62,7 +64,9 @@ typedef struct weir_plan_opts {
    * graph's own if it has one, else this machine. */
   const char *cluster;
   const char *objective; /* `weir place --help` lists them; NULL: the first */
-  const char *placer;    /* likewise; with a seed "random:7" */
+  const char *placer;    /* likewise; with a seed "random:7"; with one that
+                          * does not search, |moves|, |budget_ns| and
+                          * |portfolio_only| are refused */
   uint64_t seed;         /* of the placer; "random:7" says its own */
   uint64_t moves;        /* of local search; 0: by the number of nodes */
   int64_t budget_ns;     /* ends the search too; 0: no */

@@ -336,10 +336,31 @@ static void test_pins(void **state) {
   }
 }
 
+/* A placer that does not search has no budget. */
+static void test_rules_have_no_budget(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_plan_opts bad[] = {cluster(), cluster(), cluster()};
+  bad[0].moves = 5;
+  bad[1].budget_ns = 5;
+  bad[2].portfolio_only = true;
+  for (size_t i = 0; i < 3; i++) {
+    weir_plan *p = NULL;
+    bad[i].placer = "random:3";
+    assert_error(weir_plan_create(runtime, graph, &bad[i], &p, &err), &err,
+                 "W0002");
+    assert_null(p);
+    bad[i].placer = "search";
+    assert_ok(weir_plan_create(runtime, graph, &bad[i], &p, &err), &err);
+    weir_plan_release(p);
+  }
+}
+
 static weir_plan_answer answer;
 
 static weir_plan_answer on_progress(void *self, const weir_plan_progress *p) {
   assert_true(p->elapsed_ns > 0 && p->struct_size >= sizeof *p);
+  assert_true(p->best_ns == -1 || p->best_ns >= p->bound_ns);
   ++*(int *)self;
   return answer;
 }
@@ -524,19 +545,21 @@ static void test_kept(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_nodes),
-                                     cmocka_unit_test(test_devices),
-                                     cmocka_unit_test(test_copies_and_figures),
-                                     cmocka_unit_test(test_parts),
-                                     cmocka_unit_test(test_edges),
-                                     cmocka_unit_test(test_alternatives),
-                                     cmocka_unit_test(test_forms),
-                                     cmocka_unit_test(test_round),
-                                     cmocka_unit_test(test_pins),
-                                     cmocka_unit_test(test_progress),
-                                     cmocka_unit_test(test_sessions),
-                                     cmocka_unit_test(test_session_place),
-                                     cmocka_unit_test(test_plan_stays),
-                                     cmocka_unit_test(test_kept)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_nodes),
+      cmocka_unit_test(test_devices),
+      cmocka_unit_test(test_copies_and_figures),
+      cmocka_unit_test(test_parts),
+      cmocka_unit_test(test_edges),
+      cmocka_unit_test(test_alternatives),
+      cmocka_unit_test(test_forms),
+      cmocka_unit_test(test_round),
+      cmocka_unit_test(test_pins),
+      cmocka_unit_test(test_rules_have_no_budget),
+      cmocka_unit_test(test_progress),
+      cmocka_unit_test(test_sessions),
+      cmocka_unit_test(test_session_place),
+      cmocka_unit_test(test_plan_stays),
+      cmocka_unit_test(test_kept)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

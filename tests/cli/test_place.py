@@ -10,9 +10,11 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 WEIR = os.path.abspath(sys.argv[1])
@@ -54,6 +56,102 @@ def tasks(count, more=""):
              for i in range(count)]
     return ("weir: 1\nnodes:\n" + "\n".join(lines) +
             f"\noutputs: [t{count - 1}]\n" + more)
+
+
+class Search(Case):
+    """A search with a budget of time, and its end."""
+
+    def start(self, *args, tty=False):
+        graph = str(ROOT / "graphs/transformer_train.weir.yaml")
+        command = [WEIR, "place", graph, "--cluster", "worker=2", "--budget",
+                   "30s", *args]
+        out = tempfile.TemporaryFile()
+        self.addCleanup(out.close)
+        self.out = out
+        if not tty:
+            return subprocess.Popen(command, env=CLEAN, stdout=out,
+                                    stderr=subprocess.PIPE), None
+        reader, writer = os.openpty()
+        self.addCleanup(os.close, reader)
+        env = dict(CLEAN, TERM="xterm")
+        p = subprocess.Popen(command, env=env, stdout=out, stderr=writer)
+        os.close(writer)
+        return p, reader
+
+    def end(self, process):
+        err = process.communicate(timeout=60)[1]
+        self.out.seek(0)
+        return self.out.read().decode(), (err or b"").decode()
+
+    def test_sigint_keeps_the_best_plan(self):
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            p, _ = self.start()
+            time.sleep(1)
+            p.send_signal(number)
+            out, err = self.end(p)
+            self.assertEqual(p.returncode, code)
+            self.assertIn("predicted step", out)
+            self.assertEqual(err, "", "no terminal, no progress")
+
+    def test_progress_on_a_terminal(self):
+        p, reader = self.start(tty=True)
+        text = b""
+        while text.count(b"left") < 2:
+            text += os.read(reader, 1000)
+        p.send_signal(signal.SIGINT)
+        self.assertRegex(text.decode(), r"\rbest step \d+\.\d+ ms   bound "
+                         r"\d+\.\d+ \wm?s   gap \d+\.\d %   \d+ s left")
+        self.assertIn("predicted step", self.end(p)[0])
+
+    def test_progress_is_asked_for(self):
+        p, _ = self.start("-v")
+        time.sleep(2.5)
+        p.send_signal(signal.SIGINT)
+        self.assertIn("best step", self.end(p)[1])
+
+
+class Retime(Case):
+    """--plan under other costs than those it was made with."""
+
+    def figures(self, more):
+        graph = (ROOT / "graphs/transformer_train.weir.yaml").read_text()
+        graph = re.sub(r"(?ms)^cluster:.*?(?=^\S|\Z)", "", graph)
+        graph = graph.replace("file: ", f"file: {ROOT}/graphs/")
+        self.file("g.weir.yaml", graph + "cluster:\n  worker: 3\n" + more)
+        return ("g.weir.yaml", "--cluster", "graph")
+
+    def test_devices_and_order_stay(self):
+        plan = self.plan(*self.figures(""), "--budget", "500")
+        self.file("plan.json", json.dumps(plan))
+        self.assertNotIn("retimed_from_ns", plan["search"])
+        for more in ("  devices: {cpu: {gflops: 7, bandwidth: 3GB/s}}\n",
+                     "  network: {latency: 300us, bandwidth: 0.3GB/s}\n",
+                     "  network: {latency: 0us, bandwidth: 90GB/s}\n"):
+            where = self.figures(more)
+            anew = self.plan(*where, "--plan", "plan.json")
+            self.assertEqual(anew["search"]["retimed_from_ns"],
+                             plan["makespan_ns"])
+            self.assertNotEqual(anew["makespan_ns"], plan["makespan_ns"])
+            # Nodes that take no time are at no place in an order.
+            order = [sorted((n["device"], n["start_ns"], n["id"])
+                            for n in p["nodes"] if n["end_ns"] > n["start_ns"])
+                     for p in (plan, anew)]
+            self.assertEqual(*([(d, i) for d, _, i in o] for o in order), more)
+            self.file("anew.json", json.dumps(anew))
+            self.place(*where, "--verify", "anew.json")
+            self.place(*where, "--verify", "plan.json", code=4)
+            self.assertRegex(
+                self.place(*where, "--plan", "plan.json"),
+                r"timed anew: the plan is of other costs, step .* -> .*, "
+                r"[\d.]+ % (longer|shorter)\n")
+
+    def test_the_same_costs_change_nothing(self):
+        where = self.figures("")
+        plan = self.place(*where, "--json")
+        self.file("plan.json", plan)
+        again = self.plan(*where, "--plan", "plan.json")
+        self.assertNotIn("retimed_from_ns", again["search"])
+        self.assertEqual(again["makespan_ns"], json.loads(plan)["makespan_ns"])
 
 
 class Page(Case):

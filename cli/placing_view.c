@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/placing_view.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/system.h"
+
+static const int64_t second_ns = 1000000000;
+
+/* "10.41 ms" */
+static const char *step_text(int64_t ns, char text[32]) {
+  if (ns < 0)
+    snprintf(text, 32, "none");
+  else if (ns < 1000000)
+    snprintf(text, 32, "%.2f us", (double)ns / 1e3);
+  else if (ns < second_ns)
+    snprintf(text, 32, "%.2f ms", (double)ns / 1e6);
+  else
+    snprintf(text, 32, "%.2f s", (double)ns / 1e9);
+  return text;
+}
+
+static void tell(const cli_placing_view *v, const weir_plan_progress *p) {
+  char best[32], bound[32], gap[32] = "", left[64];
+  int64_t elapsed = p->elapsed_ns / second_ns;
+  if (p->best_ns > 0 && p->bound_ns > 0)
+    snprintf(gap, sizeof gap, "   gap %.1f %%",
+             100.0 * (double)(p->best_ns - p->bound_ns) / (double)p->bound_ns);
+  if (v->budget_ns > 0)
+    snprintf(left, sizeof left, "%lld s left",
+             (long long)((v->budget_ns - p->elapsed_ns + second_ns - 1) /
+                         second_ns));
+  else
+    snprintf(left, sizeof left, "%lld s", (long long)elapsed);
+  cli_note("%sbest step %s   bound %s%s   %s%s", v->bar ? "\r" : "",
+           step_text(p->best_ns, best), step_text(p->bound_ns, bound), gap,
+           left, v->bar ? "\033[K" : "\n");
+}
+
+static weir_plan_answer on_progress(void *self, const weir_plan_progress *p) {
+  cli_placing_view *v = self;
+  int64_t every = v->bar ? second_ns / 5 : second_ns;
+  if (cli_signal_code(0) != 0) return WEIR_PLAN_ENOUGH;
+  if (p->elapsed_ns < v->told_ns) v->told_ns = 0; /* another plan */
+  if ((!v->bar && !v->lines) || p->elapsed_ns - v->told_ns < every)
+    return WEIR_PLAN_GO_ON;
+  v->told_ns = p->elapsed_ns;
+  v->drawn = true;
+  tell(v, p);
+  return WEIR_PLAN_GO_ON;
+}
+
+void cli_placing_view_begin(cli_placing_view *v, const cli_args *a,
+                            weir_plan_opts *opts) {
+  const char *term = getenv("TERM");
+  *v = (cli_placing_view){.budget_ns = opts->budget_ns};
+  if (a->budget == NULL || opts->portfolio_only) return;
+  v->bar = !a->quiet && isatty(2) && term != NULL && strcmp(term, "dumb") != 0;
+  v->lines = a->verbose && !v->bar;
+  v->watches = true;
+  opts->on_progress = on_progress;
+  opts->on_progress_self = v;
+  cli_signals_watch_search();
+}
+
+void cli_placing_view_end(cli_placing_view *v) {
+  if (v->drawn && v->bar) cli_note("\r\033[K");
+  v->drawn = false;
+  if (v->watches) cli_signals_watch(NULL);
+  v->watches = false;
+}

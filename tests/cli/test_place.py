@@ -139,7 +139,9 @@ class Retime(Case):
             self.assertEqual(*([(d, i) for d, _, i in o] for o in order), more)
             self.file("anew.json", json.dumps(anew))
             self.place(*where, "--verify", "anew.json")
-            self.place(*where, "--verify", "plan.json", code=4)
+            # Copies may take longer than their link, not shorter.
+            self.place(*where, "--verify", "plan.json",
+                       code=0 if "90GB/s" in more else 4)
             self.assertRegex(
                 self.place(*where, "--plan", "plan.json"),
                 r"timed anew: the plan is of other costs, step .* -> .*, "

@@ -72,8 +72,9 @@
            "run every node by a kernel of its own"),             \
       REF_KERNELS, IN_PROCESS
 /* The forms of a cluster's text. */
-#define CLUSTERS \
-  "ps=1,worker=2,gpu=1, graph (its `cluster:`) or auto (one worker)"
+#define CLUSTERS                                                         \
+  "ps=1,worker=2,gpu=1, FILE.yaml, graph (its `cluster:`) or auto (one " \
+  "worker)"
 #define CLUSTER                                       \
   TEXT("cluster", 0, "SPEC", cluster, "WEIR_CLUSTER", \
        "the devices: " CLUSTERS "; by default graph, else auto")

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clusters from YAML and from the short form.
  *
- * Jobs, counts and models are read first, in any order of keys; then devices
- * are made from them, by job, task, kind and number. So a device's number
- * depends on the cluster alone. Each fault is reported at its place; limits (16
- * jobs, 512 tasks, 1024 devices) are checked before memory is asked for. */
+ * Jobs and what holds for all are read first, in any order of keys; then the
+ * machine of each task, its job's keys over those of the section and its own
+ * over those of its job; then devices are made, by job, task, kind and number.
+ * So a device's number depends on the cluster alone. Each fault is reported at
+ * its place; limits (16 jobs, 512 tasks, 1024 devices) are checked before
+ * memory is asked for. */
 #include "placement/cluster.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "placement/cluster_address.h"
+#include "placement/cluster_machine.h"
 #include "runtime/base/quantity.h"
 #include "runtime/base/yaml/yaml_scalar.h"
 
@@ -18,7 +22,8 @@
 typedef struct job {
   weir_sv name;
   uint32_t tasks;
-  const weir_yaml *addresses; /* a list, or NULL */
+  const weir_yaml *list;  /* an address or a map for each task, or NULL */
+  const weir_yaml *shape; /* keys that hold for all of its tasks, or NULL */
 } job;
 
 enum { JOBS = 16 };
@@ -27,7 +32,7 @@ typedef struct reader {
   weir_cluster *c;
   job jobs[JOBS];
   uint32_t job_count;
-  int64_t per_task[WEIR_DEVICE_KINDS];
+  weir_machine machine; /* where neither job nor task says otherwise */
   weir_error *err;
 } reader;
 
@@ -36,10 +41,9 @@ static const weir_sv none = {"", 0};
 static void set_defaults(reader *r) {
   weir_cluster *c = r->c;
   c->network = (weir_place_link){50000, 800000, true}; /* 1.25 GB/s */
+  r->machine = weir_machine_default();
   for (int k = 0; k < WEIR_DEVICE_KINDS; k++) {
     const weir_device_kind_def *kind = weir_device_kinds[k];
-    r->per_task[k] = kind->per_task;
-    c->models[k] = kind->model;
     c->local[k] = (weir_place_link){.latency_ns = kind->way.latency_ns,
                                     .fs_per_byte = kind->way.fs_per_byte,
                                     .exclusive = true};
@@ -54,8 +58,8 @@ static weir_status bad(reader *r, const weir_mark *at, const char *what,
 
 /* ---- Keys */
 
-static weir_status add_job(reader *r, weir_sv name, int64_t tasks,
-                           const weir_yaml *addresses, const weir_mark *at) {
+static weir_status add_job(reader *r, const job *added, const weir_mark *at) {
+  weir_sv name = added->name;
   bool sound = name.size > 0 && name.size < WEIR_DEVICE_JOB_BYTES;
   for (size_t i = 0; i < name.size; i++) {
     char ch = name.data[i];
@@ -63,24 +67,33 @@ static weir_status add_job(reader *r, weir_sv name, int64_t tasks,
              (i > 0 && ch >= '0' && ch <= '9');
   }
   if (!sound) return bad(r, at, "not the name of a job", name);
-  if (tasks < 1 || tasks > WEIR_CLUSTER_TASKS)
+  if (added->tasks < 1 || added->tasks > WEIR_CLUSTER_TASKS)
     return bad(r, at, "a job has 1 to 512 tasks", name);
   if (r->job_count == JOBS) return bad(r, at, "more than 16 jobs", name);
   for (uint32_t i = 0; i < r->job_count; i++)
     if (weir_sv_equal(r->jobs[i].name, name))
       return bad(r, at, "a job named twice", name);
-  r->jobs[r->job_count++] = (job){name, (uint32_t)tasks, addresses};
+  r->jobs[r->job_count++] = *added;
   return WEIR_OK;
 }
 
-/* A number of devices per task where |key| is a kind, else a job. */
+/* |tasks| as a job's number, 0 where it is out of range. */
+static uint32_t task_count(int64_t tasks) {
+  return tasks > 0 && tasks <= WEIR_CLUSTER_TASKS ? (uint32_t)tasks : 0;
+}
+
+/* A number of devices per task where |key| is a kind, of threads where it says
+ * so, else a job. */
 static weir_status read_count(reader *r, weir_sv key, int64_t count,
                               const weir_mark *key_at, const weir_mark *at) {
   weir_device_kind kind = weir_device_kind_find(key);
-  if (kind == WEIR_DEVICE_ANY) return add_job(r, key, count, NULL, key_at);
+  if (weir_sv_is(key, "threads"))
+    return weir_machine_set_threads(&r->machine, count, at, r->err);
+  if (kind == WEIR_DEVICE_ANY)
+    return add_job(r, &(job){.name = key, .tasks = task_count(count)}, key_at);
   if (count < 0 || count > 64)
     return bad(r, at, "a task has 0 to 64 devices of a kind", key);
-  r->per_task[kind] = count;
+  r->machine.parts[kind].count = (uint32_t)count;
   return WEIR_OK;
 }
 
@@ -124,32 +137,6 @@ static weir_status read_local(reader *r, const weir_yaml *y) {
   return WEIR_OK;
 }
 
-static weir_status read_model_key(reader *r, const weir_yaml_entry *e,
-                                  weir_device_model *m) {
-  weir_sv text = e->value->kind == WEIR_YAML_SCALAR ? e->value->text : none;
-  double number;
-  if (weir_sv_is(e->key, "memory")) {
-    if (weir_quantity_bytes(text, &m->memory_bytes)) return WEIR_OK;
-    return bad(r, &e->value->mark, "a size is written 16GiB", text);
-  }
-  if (weir_sv_is(e->key, "bandwidth")) {
-    if (weir_quantity_rate(text, &m->bytes_per_us)) return WEIR_OK;
-    return bad(r, &e->value->mark, "a rate is written 20GB/s", text);
-  }
-  if (weir_sv_is(e->key, "overhead")) {
-    if (weir_quantity_time(text, &m->overhead_ns)) return WEIR_OK;
-    return bad(r, &e->value->mark, "a time is written 2us", text);
-  }
-  if (!weir_sv_is(e->key, "gflops"))
-    return bad(r, &e->key_mark,
-               "no such key, expected memory, gflops, bandwidth or overhead",
-               e->key);
-  if (!weir_text_float(text, &number) || !(number >= 0.001 && number < 1e12))
-    return bad(r, &e->value->mark, "gflops is a number above 0", text);
-  m->mflops = (int64_t)(number * 1000);
-  return WEIR_OK;
-}
-
 static weir_status bad_kind(reader *r, const weir_yaml_entry *e) {
   char names[128], what[192];
   snprintf(what, sizeof what, "no such class, expected %s",
@@ -164,12 +151,33 @@ static weir_status read_models(reader *r, const weir_yaml *y) {
     const weir_yaml_entry *e = &y->entries[i];
     weir_device_kind kind = weir_device_kind_find(e->key);
     if (kind == WEIR_DEVICE_ANY) return bad_kind(r, e);
-    if (e->value->kind != WEIR_YAML_MAP)
-      return bad(r, &e->value->mark, "expected {memory:, gflops:, ...}", none);
-    for (uint32_t k = 0; k < e->value->count; k++)
-      WEIR_TRY(read_model_key(r, &e->value->entries[k], &r->c->models[kind]));
+    WEIR_TRY(weir_machine_read_part(e->value, kind, false,
+                                    &r->machine.parts[kind], r->err));
   }
   return WEIR_OK;
+}
+
+static weir_status expect_list(reader *r, const weir_yaml *y) {
+  return y->kind == WEIR_YAML_LIST
+             ? WEIR_OK
+             : bad(r, &y->mark, "expected a list of addresses", none);
+}
+
+/* {tasks: 2, cpu: {gflops: 300}}: devices are read with each task. */
+static weir_status read_job(reader *r, const weir_yaml_entry *e) {
+  job j = {.name = e->key, .tasks = 1, .shape = e->value};
+  const weir_yaml *tasks = weir_yaml_get(e->value, "tasks");
+  int64_t count;
+  j.list = weir_yaml_get(e->value, "addresses");
+  if (j.list != NULL) WEIR_TRY(expect_list(r, j.list));
+  if (j.list != NULL) j.tasks = task_count(j.list->count);
+  if (tasks != NULL && !weir_yaml_int(tasks, &count))
+    return bad(r, &tasks->mark, "expected a number of tasks", e->key);
+  if (tasks != NULL && j.list != NULL && count != j.list->count)
+    return bad(r, &tasks->mark, "as many tasks as addresses are expected",
+               e->key);
+  if (tasks != NULL) j.tasks = task_count(count);
+  return add_job(r, &j, &e->key_mark);
 }
 
 static weir_status read_key(reader *r, const weir_yaml_entry *e) {
@@ -180,46 +188,105 @@ static weir_status read_key(reader *r, const weir_yaml_entry *e) {
   if (weir_sv_is(e->key, "devices")) return read_models(r, v);
   if (weir_sv_is(e->key, "network")) return read_link(r, v, &r->c->network);
   if (weir_sv_is(e->key, "local")) return read_local(r, v);
-  if (v->kind == WEIR_YAML_LIST)
-    return add_job(r, e->key, v->count, v, &e->key_mark);
+  bool is_name = weir_device_kind_find(e->key) != WEIR_DEVICE_ANY ||
+                 weir_sv_is(e->key, "threads");
+  if (v->kind == WEIR_YAML_LIST && !is_name)
+    return add_job(
+        r, &(job){.name = e->key, .tasks = task_count(v->count), .list = v},
+        &e->key_mark);
+  if (v->kind == WEIR_YAML_MAP && !is_name) return read_job(r, e);
   if (!weir_yaml_int(v, &count))
-    return bad(r, &v->mark, "expected a number of tasks or a list of addresses",
+    return bad(r, &v->mark,
+               is_name ? "expected a number"
+                       : "expected a number of tasks or a list of addresses",
                e->key);
   return read_count(r, e->key, count, &e->key_mark, &v->mark);
 }
 
 /* ---- Devices */
 
-/* How many devices of |kind| each task of job |j| has. */
-static uint32_t count_of(const reader *r, uint32_t j, int kind) {
-  bool may = !weir_device_kinds[kind]->workers_only || r->job_count == 1 ||
-             weir_sv_is(r->jobs[j].name, "worker");
-  return may ? (uint32_t)r->per_task[kind] : 0;
+/* The keys of a job or a task over |m|; |task|: `address`, else the job's. */
+static weir_status read_shape(reader *r, const weir_yaml *y, bool task,
+                              weir_machine *m) {
+  for (uint32_t i = 0; y != NULL && i < y->count; i++) {
+    const weir_yaml_entry *e = &y->entries[i];
+    bool known =
+        weir_sv_starts_with(e->key, "x-") ||
+        (task ? weir_sv_is(e->key, "address")
+              : weir_sv_is(e->key, "tasks") || weir_sv_is(e->key, "addresses"));
+    if (known) continue;
+    WEIR_TRY(weir_machine_read_key(e, m, &known, r->err));
+    if (!known)
+      return bad(r, &e->key_mark,
+                 task ? "no such key of a task, expected address, cpu or gpu"
+                      : "no such key of a job, expected tasks, addresses, cpu "
+                        "or gpu",
+                 e->key);
+  }
+  return WEIR_OK;
 }
 
-static uint32_t devices_of(const reader *r, uint32_t j) {
-  uint32_t sum = 0;
-  for (int k = 0; k < WEIR_DEVICE_KINDS; k++) sum += count_of(r, j, k);
-  return sum;
+/* The machine of task |index| of job |j|. */
+static weir_status read_machine(reader *r, const job *j, uint32_t index,
+                                weir_machine *out) {
+  *out = r->machine;
+  for (int k = 0; k < WEIR_DEVICE_KINDS; k++)
+    if (weir_device_kinds[k]->workers_only && r->job_count > 1 &&
+        !weir_sv_is(j->name, "worker"))
+      out->parts[k].count = 0;
+  WEIR_TRY(read_shape(r, j->shape, false, out));
+  const weir_yaml *own = j->list == NULL ? NULL : j->list->items[index];
+  return own != NULL && own->kind == WEIR_YAML_MAP
+             ? read_shape(r, own, true, out)
+             : WEIR_OK;
 }
 
-/* The |number|-th device of |kind| of task |index| of job |j|. */
-static bool add_device(reader *r, weir_cluster_device *d, uint32_t j,
-                       uint32_t index, uint32_t number, int kind) {
+/* The class of devices like |part|; the first ones are the section's. */
+static weir_status find_class(reader *r, int kind,
+                              const weir_machine_part *part, uint32_t *out) {
+  weir_cluster *c = r->c;
+  weir_device_model m = weir_machine_model(part);
+  for (*out = 0; *out < c->class_count; ++*out) {
+    const weir_cluster_class *k = &c->classes[*out];
+    if ((int)k->kind == kind && k->threads == part->threads &&
+        k->model.mflops == m.mflops &&
+        k->model.bytes_per_us == m.bytes_per_us &&
+        k->model.overhead_ns == m.overhead_ns)
+      return WEIR_OK;
+  }
+  if (c->class_count == WEIR_PLACE_CLASSES)
+    return bad(r, NULL, "more than 62 devices with figures of their own", none);
+  c->classes[c->class_count++] = (weir_cluster_class){
+      .kind = (weir_device_kind)kind, .threads = part->threads, .model = m};
+  return WEIR_OK;
+}
+
+/* A device to be added. */
+typedef struct place_of {
+  const job *job;
+  uint32_t index, number; /* of its task, of the device there */
+  int kind;
+} place_of;
+
+static weir_status add_device(reader *r, weir_cluster_device *d,
+                              const place_of *at,
+                              const weir_machine_part *part) {
   weir_cluster *c = r->c;
   char text[160];
+  WEIR_TRY(find_class(r, at->kind, part, &d->cls));
   d->name = weir_device_name_any();
-  memcpy(d->name.job, r->jobs[j].name.data, r->jobs[j].name.size);
-  d->name.task = (weir_index_range){(int32_t)index, (int32_t)index};
-  d->name.type = (weir_device_kind)kind;
-  d->name.index = (weir_index_range){(int32_t)number, (int32_t)number};
+  memcpy(d->name.job, at->job->name.data, at->job->name.size);
+  d->name.task = (weir_index_range){(int32_t)at->index, (int32_t)at->index};
+  d->name.type = (weir_device_kind)at->kind;
+  d->name.index = (weir_index_range){(int32_t)at->number, (int32_t)at->number};
   weir_device_name_print(&d->name, text, sizeof text);
   d->text =
       (weir_sv){weir_arena_string(&c->arena, text, strlen(text)), strlen(text)};
   d->task = c->task_count;
-  d->memory_bytes = c->models[kind].memory_bytes;
-  c->kind_count[kind]++;
-  return d->text.data != NULL;
+  d->memory_bytes = part->model.memory_bytes;
+  c->kind_count[at->kind]++;
+  c->classes[d->cls].count++;
+  return d->text.data != NULL ? WEIR_OK : weir_fail_memory(r->err, 64);
 }
 
 static weir_sv keep_text(weir_cluster *c, weir_sv text, bool *ok) {
@@ -228,31 +295,52 @@ static weir_sv keep_text(weir_cluster *c, weir_sv text, bool *ok) {
   return (weir_sv){copy, text.size};
 }
 
-static bool add_task(reader *r, weir_cluster_task *tasks,
-                     weir_cluster_device *devices, uint32_t j, uint32_t i) {
+/* The address of task |index|; empty: none is given. */
+static weir_sv address_of(const job *j, uint32_t index) {
+  const weir_yaml *y = j->list == NULL ? NULL : j->list->items[index];
+  if (y != NULL && y->kind == WEIR_YAML_MAP) y = weir_yaml_get(y, "address");
+  return y != NULL && y->kind == WEIR_YAML_SCALAR ? y->text : none;
+}
+
+static weir_status add_task(reader *r, weir_cluster_task *tasks,
+                            weir_cluster_device *devices, const job *j,
+                            uint32_t i) {
   weir_cluster *c = r->c;
   weir_cluster_task *t = &tasks[c->task_count];
+  weir_machine m;
   bool ok = true;
-  t->job = keep_text(c, r->jobs[j].name, &ok);
+  WEIR_TRY(read_machine(r, j, i, &m));
+  t->job = keep_text(c, j->name, &ok);
   t->index = i;
-  if (r->jobs[j].addresses != NULL)
-    t->address = keep_text(c, r->jobs[j].addresses->items[i]->text, &ok);
+  weir_sv address = address_of(j, i);
+  if (address.size > 0) t->address = keep_text(c, address, &ok);
+  if (!ok) return weir_fail_memory(r->err, 64);
   t->first_device = c->device_count;
-  t->device_count = devices_of(r, j);
   for (int k = 0; k < WEIR_DEVICE_KINDS; k++)
-    for (uint32_t d = 0; d < count_of(r, j, k) && ok; d++)
-      ok = add_device(r, &devices[c->device_count++], j, i, d, k);
+    for (uint32_t d = 0; d < m.parts[k].count; d++)
+      WEIR_TRY(add_device(r, &devices[c->device_count++],
+                          &(place_of){j, i, d, k}, &m.parts[k]));
+  t->device_count = c->device_count - t->first_device;
   c->task_count++;
-  return ok;
+  return WEIR_OK;
+}
+
+static weir_status count_devices(reader *r, size_t *tasks, size_t *devices) {
+  *tasks = *devices = 0;
+  for (uint32_t j = 0; j < r->job_count; j++)
+    for (uint32_t i = 0; i < r->jobs[j].tasks; i++) {
+      weir_machine m;
+      WEIR_TRY(read_machine(r, &r->jobs[j], i, &m));
+      ++*tasks;
+      for (int k = 0; k < WEIR_DEVICE_KINDS; k++) *devices += m.parts[k].count;
+    }
+  return WEIR_OK;
 }
 
 static weir_status make_devices(reader *r) {
   weir_cluster *c = r->c;
-  size_t tasks = 0, devices = 0;
-  for (uint32_t j = 0; j < r->job_count; j++) {
-    tasks += r->jobs[j].tasks;
-    devices += r->jobs[j].tasks * (size_t)devices_of(r, j);
-  }
+  size_t tasks, devices;
+  WEIR_TRY(count_devices(r, &tasks, &devices));
   if (tasks == 0 || devices == 0) return bad(r, NULL, "it has no device", none);
   if (devices > WEIR_PLACE_DEVICES)
     return bad(r, NULL, "more than 1024 devices", none);
@@ -262,9 +350,14 @@ static weir_status make_devices(reader *r) {
     return weir_fail_memory(r->err, devices * sizeof *d);
   c->tasks = t;
   c->devices = d;
+  for (int k = 0; k < WEIR_DEVICE_KINDS; k++)
+    c->classes[c->class_count++] =
+        (weir_cluster_class){.kind = (weir_device_kind)k,
+                             .threads = r->machine.parts[k].threads,
+                             .model = weir_machine_model(&r->machine.parts[k])};
   for (uint32_t j = 0; j < r->job_count; j++)
     for (uint32_t i = 0; i < r->jobs[j].tasks; i++)
-      if (!add_task(r, t, d, j, i)) return weir_fail_memory(r->err, 64);
+      WEIR_TRY(add_task(r, t, d, &r->jobs[j], i));
   return WEIR_OK;
 }
 
@@ -289,62 +382,6 @@ static weir_status end(reader *r, weir_status status, weir_cluster **out) {
   return status;
 }
 
-/* HOST:PORT, an IPv6 host in brackets. */
-static bool is_address(weir_sv text) {
-  size_t colon = text.size;
-  int64_t port;
-  while (colon > 0 && text.data[colon - 1] != ':') colon--;
-  if (colon < 2) return false;
-  weir_sv host = {text.data, colon - 1};
-  weir_sv number = {text.data + colon, text.size - colon};
-  bool bracketed = host.data[0] == '[' && host.data[host.size - 1] == ']';
-  for (size_t i = 0; i < host.size; i++) {
-    char ch = host.data[i];
-    if (ch <= ' ' || ch == '/' || (ch == ':' && !bracketed)) return false;
-  }
-  return number.size > 0 && number.data[0] >= '0' && number.data[0] <= '9' &&
-         weir_text_int(number, &port) && port >= 1 && port <= 65535;
-}
-
-/* Whether an earlier task of a section has |address|, which is item |item| of
- * entry |entry|. */
-static const weir_yaml *find_address(const weir_yaml *section, uint32_t entry,
-                                     uint32_t item, weir_sv address) {
-  for (uint32_t i = 0; i <= entry; i++) {
-    const weir_yaml *list = section->entries[i].value;
-    if (list->kind != WEIR_YAML_LIST) continue;
-    for (uint32_t k = 0; k < (i == entry ? item : list->count); k++)
-      if (list->items[k]->kind == WEIR_YAML_SCALAR &&
-          weir_sv_equal(list->items[k]->text, address))
-        return list->items[k];
-  }
-  return NULL;
-}
-
-static weir_status check_addresses(reader *r, const weir_yaml *section,
-                                   uint32_t entry) {
-  const weir_yaml *list = section->entries[entry].value;
-  if (list->kind != WEIR_YAML_LIST) return WEIR_OK;
-  if (list->count > WEIR_CLUSTER_TASKS) return WEIR_OK; /* refused later */
-  for (uint32_t i = 0; i < list->count; i++) {
-    const weir_yaml *a = list->items[i];
-    if (a->kind != WEIR_YAML_SCALAR || !is_address(a->text)) {
-      weir_status s =
-          bad(r, &a->mark, "not an address",
-              a->kind == WEIR_YAML_SCALAR ? a->text : WEIR_SV_LIT("a list"));
-      weir_hint(r->err, "HOST:PORT, the port from 1 to 65535");
-      return s;
-    }
-    const weir_yaml *before = find_address(section, entry, i, a->text);
-    if (before == NULL) continue;
-    weir_status s = bad(r, &a->mark, "an address given twice", a->text);
-    weir_hint(r->err, "line %u has it too; a task has an address of its own",
-              before->mark.line);
-    return s;
-  }
-  return WEIR_OK;
-}
-
 weir_status weir_cluster_from_yaml(const weir_allocator *alloc,
                                    const weir_yaml *section,
                                    weir_cluster **out_cluster,
@@ -356,8 +393,8 @@ weir_status weir_cluster_from_yaml(const weir_allocator *alloc,
   if (section->kind != WEIR_YAML_MAP)
     s = bad(&r, &section->mark, "expected a map of jobs", none);
   for (uint32_t i = 0; s == WEIR_OK && i < section->count; i++) {
-    s = check_addresses(&r, section, i);
-    if (s == WEIR_OK) s = read_key(&r, &section->entries[i]);
+    s = read_key(&r, &section->entries[i]);
+    if (s == WEIR_OK) s = weir_cluster_check_addresses(section, i, err);
   }
   return end(&r, s, out_cluster);
 }
@@ -422,8 +459,7 @@ void weir_cluster_add_to(const weir_cluster *c, weir_place_builder *b) {
   for (uint32_t d = 0; d < c->device_count; d++) {
     const weir_cluster_device *v = &c->devices[d];
     weir_place_add_device(
-        b,
-        &(weir_place_device){v->text, (uint32_t)v->name.type, v->memory_bytes});
+        b, &(weir_place_device){v->text, v->cls, v->memory_bytes});
   }
   for (uint32_t i = 0; i < c->device_count; i++)
     for (uint32_t k = 0; k < c->device_count; k++) {

@@ -17,9 +17,13 @@ enum { NOMINAL_SIZE = 64 };
 /* ---- The cluster */
 
 weir_status weir_cluster_choose(const weir_allocator *alloc,
-                                const weir_graph *graph, const char *text,
-                                weir_cluster **out, weir_error *err) {
+                                const weir_place_request *r, weir_cluster **out,
+                                weir_error *err) {
+  const weir_graph *graph = r->graph;
+  const char *text = r->cluster;
   *out = NULL;
+  if (r->cluster_section != NULL)
+    return weir_cluster_from_yaml(alloc, r->cluster_section, out, err);
   if ((text == NULL || strcmp(text, "graph") == 0) && graph->cluster != NULL)
     return weir_cluster_from_yaml(alloc, graph->cluster, out, err);
   if (text != NULL && strcmp(text, "graph") == 0)
@@ -240,7 +244,7 @@ static weir_status placing_begin(const weir_allocator *alloc,
   p->logical = r->graph->mesh != NULL && r->graph->mesh->logical;
   weir_cluster *cluster = NULL;
   WEIR_TRY(copy_wishes(p, r, &wishes, err));
-  WEIR_TRY(weir_cluster_choose(alloc, r->graph, r->cluster, &cluster, err));
+  WEIR_TRY(weir_cluster_choose(alloc, r, &cluster, err));
   weir_status s =
       weir_place_change(r, &p->arena, &cluster, wishes, &p->wish_count, err);
   if (s == WEIR_OK) use_link(p, cluster);

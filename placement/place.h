@@ -80,7 +80,10 @@ typedef struct weir_plan {
 /* A request for a plan. All of it is lent for the call. */
 typedef struct weir_place_request {
   const weir_graph *graph;
-  const char *cluster; /* as weir_cluster_choose takes it */
+  /* "ps=1,worker=2"; "graph": the graph's own; NULL: its own if it has one,
+   * else this machine. */
+  const char *cluster;
+  const weir_yaml *cluster_section; /* of a file, in place of it; or NULL */
   weir_placing_options options;
   weir_costs *costs; /* retained; NULL: estimates */
   const weir_place_wish *wishes;
@@ -107,10 +110,9 @@ typedef struct weir_place_request {
   const weir_plan *before;
 } weir_place_request;
 
-/* The cluster that |text| describes; "graph": the graph's own; NULL: its own if
- * it has one, else this machine. Errors: W3020, W6001. */
+/* The cluster of a request. Errors: W3020, W6001. */
 weir_status weir_cluster_choose(const weir_allocator *alloc,
-                                const weir_graph *graph, const char *text,
+                                const weir_place_request *request,
                                 weir_cluster **out_cluster, weir_error *err);
 
 /* Plans one purpose of the graph. Errors: W2008, W3001-W3020, W3040, W4009,

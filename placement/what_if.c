@@ -182,20 +182,25 @@ static void put_device(rebuild *b, const weir_cluster_device *like,
   d.text = keep(b, weir_sv_from(text));
   d.task = b->to->task_count;
   b->to->kind_count[d.name.type]++;
+  b->to->classes[d.cls].count++;
   b->devices[b->to->device_count++] = d;
 }
 
-/* One more device of the wanted type, with the model of its kind. */
+/* One more device of the wanted type: like the task's first of that type, else
+ * as the section describes the kind. */
 static void put_another(rebuild *b, const weir_cluster_task *t) {
   const weir_cluster *from = b->from;
   weir_cluster_device d = from->devices[t->first_device];
   int32_t number = 0;
   d.name.type = b->change->type;
-  d.memory_bytes = from->models[d.name.type].memory_bytes;
-  for (uint32_t i = 0; i < t->device_count; i++) {
+  d.cls = (uint32_t)b->change->type;
+  d.memory_bytes = from->classes[d.cls].model.memory_bytes;
+  for (uint32_t i = t->device_count; i-- > 0;) {
     const weir_cluster_device *other = &from->devices[t->first_device + i];
-    if (other->name.type == d.name.type && other->name.index.first >= number)
-      number = other->name.index.first + 1;
+    if (other->name.type != d.name.type) continue;
+    d.cls = other->cls;
+    d.memory_bytes = other->memory_bytes;
+    if (other->name.index.first >= number) number = other->name.index.first + 1;
   }
   b->touched++;
   put_device(b, &d, d.name.task.first, number);
@@ -278,6 +283,7 @@ weir_status weir_cluster_change(const weir_allocator *alloc,
   weir_arena_init(&b.to->arena, alloc);
   b.to->task_count = b.to->device_count = 0;
   memset(b.to->kind_count, 0, sizeof b.to->kind_count);
+  for (uint32_t c = 0; c < b.to->class_count; c++) b.to->classes[c].count = 0;
   change_link(b.to, change);
   size_t tasks = (size_t)cluster->task_count + 1;
   size_t devices = 2 * ((size_t)cluster->device_count + 1) + tasks;

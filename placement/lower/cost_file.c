@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of measured costs: find, set, compare, write (cost_file.h).
  *
- * Entries are found by "KIND KEY" in a hash map and kept in the order in which
- * they came; writing sorts them by text, so equal tables make equal files.
- * Entries lie in the arena and never move: placements point to them.
- * Cost: O(1) to find or set, O(n log n) to write. */
+ * Entries are found by "KIND KEY" or "KIND*THREADS KEY" in a hash map and kept
+ * in the order in which they came; writing sorts them by text, so equal tables
+ * make equal files. Entries lie in the arena and never move: placements point
+ * to them. Cost: O(1) to find or set, O(n log n) to write. */
 #include "placement/lower/cost_file.h"
 
 #include <inttypes.h>
@@ -61,25 +61,40 @@ weir_status weir_costs_set_fact(weir_costs *c, weir_sv name, weir_sv text,
   return WEIR_OK;
 }
 
+/* "cpu" or "cpu*4". */
+static const char *device_text(int cls, uint32_t threads, char *text,
+                               size_t capacity) {
+  if (threads <= 1) return weir_device_kinds[cls]->name;
+  snprintf(text, capacity, "%s*%u", weir_device_kinds[cls]->name, threads);
+  return text;
+}
+
+enum { DEVICE_BYTES = WEIR_DEVICE_KIND_BYTES + 16 };
+
 /* "cpu KEY" in |text|. */
-static weir_sv full_text(int cls, weir_sv key, char *text, size_t capacity) {
-  int n = snprintf(text, capacity, "%s %.*s", weir_device_kinds[cls]->name,
-                   WEIR_SV(key));
+static weir_sv full_text(int cls, uint32_t threads, weir_sv key, char *text,
+                         size_t capacity) {
+  char device[DEVICE_BYTES];
+  int n =
+      snprintf(text, capacity, "%s %.*s",
+               device_text(cls, threads, device, sizeof device), WEIR_SV(key));
   size_t size = n < 0 ? 0 : (size_t)n;
   return (weir_sv){text, size < capacity ? size : capacity - 1};
 }
 
 static void name_entry(weir_cost_entry *e, int cls, weir_sv text) {
-  size_t begin = strlen(weir_device_kinds[cls]->name) + 1;
+  const char *space = memchr(text.data, ' ', text.size);
+  size_t begin = (size_t)(space - text.data) + 1;
   e->cls = cls;
+  if (e->threads == 0) e->threads = 1;
   e->text = text;
   e->key = (weir_sv){text.data + begin, text.size - begin};
 }
 
 weir_status weir_costs_set(weir_costs *c, int cls, weir_sv key,
                            const weir_cost_entry *entry, weir_error *err) {
-  char text[WEIR_COST_KEY_BYTES + WEIR_DEVICE_KIND_BYTES];
-  weir_sv full = full_text(cls, key, text, sizeof text);
+  char text[WEIR_COST_KEY_BYTES + DEVICE_BYTES];
+  weir_sv full = full_text(cls, entry->threads, key, text, sizeof text);
   uint32_t at = weir_map_get(&c->index, full);
   if (at != WEIR_MAP_NONE) {
     const weir_cost_entry old = *c->entries.items[at];
@@ -100,11 +115,38 @@ weir_status weir_costs_set(weir_costs *c, int cls, weir_sv key,
 }
 
 const weir_cost_entry *weir_costs_find(const weir_costs *c, int cls,
-                                       weir_sv key) {
-  char text[WEIR_COST_KEY_BYTES + WEIR_DEVICE_KIND_BYTES];
-  uint32_t at = weir_map_get(&c->index, full_text(cls, key, text, sizeof text));
+                                       uint32_t threads, weir_sv key) {
+  char text[WEIR_COST_KEY_BYTES + DEVICE_BYTES];
+  uint32_t at =
+      weir_map_get(&c->index, full_text(cls, threads, key, text, sizeof text));
   return at == WEIR_MAP_NONE ? NULL : c->entries.items[at];
 }
+
+/* ---- Steps */
+
+static uint32_t find_step(const weir_costs *c, int cls, uint32_t threads) {
+  uint32_t i = 0;
+  while (i < c->step_count &&
+         (c->steps[i].cls != cls || c->steps[i].threads != threads))
+    i++;
+  return i;
+}
+
+bool weir_costs_set_step(weir_costs *c, const weir_cost_step *step) {
+  uint32_t at = find_step(c, step->cls, step->threads);
+  if (at == WEIR_COST_STEPS) return false;
+  c->steps[at] = *step;
+  if (at == c->step_count) c->step_count++;
+  return true;
+}
+
+weir_cost_sample weir_costs_step(const weir_costs *c, int cls,
+                                 uint32_t threads) {
+  uint32_t at = find_step(c, cls, threads);
+  return at < c->step_count ? c->steps[at].sample : (weir_cost_sample){0};
+}
+
+/* ---- Facts */
 
 static weir_sv fact_of(const weir_costs *c, weir_sv name) {
   for (uint32_t i = 0; i < c->fact_count; i++)
@@ -138,29 +180,41 @@ static int by_name(const void *a, const void *b) {
   return strcmp(x->name.data, y->name.data);
 }
 
+static int by_device(const void *a, const void *b) {
+  const weir_cost_step *x = a, *y = b;
+  if (x->cls != y->cls) return x->cls < y->cls ? -1 : 1;
+  return (x->threads > y->threads) - (x->threads < y->threads);
+}
+
 static bool write_entry(const weir_cost_entry *e, const weir_writer *out) {
+  char device[DEVICE_BYTES];
   return weir_place_print(
              out, "unit %s %" PRId64 " %u %u %" PRId64 " %" PRId64 " ",
-             weir_device_kinds[e->cls]->name, e->sample.median_ns,
-             e->sample.spread_permille, e->sample.count, e->flops, e->bytes) &&
+             device_text(e->cls, e->threads, device, sizeof device),
+             e->sample.median_ns, e->sample.spread_permille, e->sample.count,
+             e->flops, e->bytes) &&
          out->write(out->self, e->key.data, e->key.size) &&
          out->write(out->self, "\n", 1);
 }
 
 static bool write_head(const weir_costs *c, const weir_writer *out) {
   weir_cost_fact facts[WEIR_COST_FACTS];
+  weir_cost_step steps[WEIR_COST_STEPS];
+  char device[DEVICE_BYTES];
   bool ok = weir_place_print(out, "weir-costs 1\n");
   memcpy(facts, c->facts, sizeof facts);
   qsort(facts, c->fact_count, sizeof *facts, by_name);
   for (uint32_t i = 0; i < c->fact_count && ok; i++)
     ok = weir_place_print(out, "machine %.*s %.*s\n", WEIR_SV(facts[i].name),
                           WEIR_SV(facts[i].text));
-  for (int cls = 0; cls < WEIR_DEVICE_KINDS && ok; cls++)
-    if (c->step[cls].count > 0)
-      ok =
-          weir_place_print(out, "step %s %" PRId64 " %u %u\n",
-                           weir_device_kinds[cls]->name, c->step[cls].median_ns,
-                           c->step[cls].spread_permille, c->step[cls].count);
+  memcpy(steps, c->steps, sizeof steps);
+  qsort(steps, c->step_count, sizeof *steps, by_device);
+  for (uint32_t i = 0; i < c->step_count && ok; i++)
+    ok = weir_place_print(
+        out, "step %s %" PRId64 " %u %u\n",
+        device_text(steps[i].cls, steps[i].threads, device, sizeof device),
+        steps[i].sample.median_ns, steps[i].sample.spread_permille,
+        steps[i].sample.count);
   for (uint32_t i = 0; i < c->piece_count && ok; i++)
     ok = weir_place_print(out,
                           "link in-process %" PRId64 " %" PRId64 " %" PRId64

@@ -25,28 +25,32 @@ int64_t weir_roofline_ns(const weir_device_model *model, int64_t flops,
 }
 
 /* Work that took time: units that were folded away and views tell nothing. */
-static bool tells(const weir_cost_entry *e, int cls) {
-  return e->cls == cls && e->sample.median_ns > 0 && e->sample.count > 0 &&
+static bool tells(const weir_cost_entry *e, const weir_cost_fit *fit) {
+  return e->cls == fit->cls && e->threads == fit->threads &&
+         e->sample.median_ns > 0 && e->sample.count > 0 &&
          (e->flops > 0 || e->bytes > 0);
 }
 
 /* The least time of a unit that does next to nothing. */
-static int64_t fit_overhead(const weir_costs *c, int cls, int64_t fallback) {
+static int64_t fit_overhead(const weir_cost_fit *fit, int64_t fallback) {
+  const weir_costs *c = fit->costs;
   int64_t least = INT64_MAX;
   for (size_t i = 0; i < c->entries.count; i++) {
     const weir_cost_entry *e = c->entries.items[i];
-    if (tells(e, cls) && e->sample.median_ns < least)
+    if (tells(e, fit) && e->sample.median_ns < least)
       least = e->sample.median_ns;
   }
   return least < fallback ? least : fallback;
 }
 
 /* One round: each unit counts for the side of the roof that it is under. */
-static bool fit_round(const weir_costs *c, int cls, weir_device_model *m) {
+static bool fit_round(weir_cost_fit *fit) {
+  const weir_costs *c = fit->costs;
+  weir_device_model *m = &fit->model;
   double flops = 0, flop_ns = 0, bytes = 0, byte_ns = 0;
   for (size_t i = 0; i < c->entries.count; i++) {
     const weir_cost_entry *e = c->entries.items[i];
-    if (!tells(e, cls)) continue;
+    if (!tells(e, fit)) continue;
     double ns = (double)(e->sample.median_ns - m->overhead_ns);
     if (ns <= 0) continue;
     bool compute = (double)e->flops * (double)m->bytes_per_us >
@@ -61,14 +65,16 @@ static bool fit_round(const weir_costs *c, int cls, weir_device_model *m) {
   return flop_ns > 0 || byte_ns > 0;
 }
 
-weir_cost_fit weir_costs_fit(const weir_costs *costs, int cls,
-                             const weir_device_model *model) {
-  weir_cost_fit fit = {.costs = costs, .model = *model, .cls = cls};
+weir_cost_fit weir_costs_fit(const weir_costs *costs,
+                             const weir_cluster_class *cls) {
+  weir_cost_fit fit = {.costs = costs,
+                       .model = cls->model,
+                       .cls = (int)cls->kind,
+                       .threads = cls->threads};
   if (costs == NULL) return fit;
-  fit.model.overhead_ns = fit_overhead(costs, cls, model->overhead_ns);
-  for (int round = 0; round < ROUNDS; round++)
-    fit.fitted = fit_round(costs, cls, &fit.model);
-  if (!fit.fitted) fit.model = *model;
+  fit.model.overhead_ns = fit_overhead(&fit, cls->model.overhead_ns);
+  for (int round = 0; round < ROUNDS; round++) fit.fitted = fit_round(&fit);
+  if (!fit.fitted) fit.model = cls->model;
   return fit;
 }
 
@@ -110,7 +116,7 @@ int64_t weir_costs_estimate(const weir_cost_fit *fit, weir_sv key,
   double ratio = 1;
   for (size_t i = 0; fit->fitted && i < fit->costs->entries.count; i++) {
     const weir_cost_entry *e = fit->costs->entries.items[i];
-    if (tells(e, fit->cls) && weir_sv_equal(first_op(e->key), op))
+    if (tells(e, fit) && weir_sv_equal(first_op(e->key), op))
       look_at(e, fit, roof, &below, &above);
   }
   if (below.there && above.there && above.at > below.at)

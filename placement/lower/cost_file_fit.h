@@ -6,10 +6,11 @@
 
 /* Estimates for units that a table of costs does not hold. */
 
-/* Fits rates to the table's units of class |cls|; |model| stands in for rates
- * that no unit shows. |costs| may be NULL. */
-weir_cost_fit weir_costs_fit(const weir_costs *costs, int cls,
-                             const weir_device_model *model);
+/* Fits rates to the table's units on devices like |cls|, of its kind with its
+ * number of threads; its model stands in for rates that no unit shows. |costs|
+ * may be NULL. */
+weir_cost_fit weir_costs_fit(const weir_costs *costs,
+                             const weir_cluster_class *cls);
 
 /* An estimated cost of |key|: the roofline of the rates, times the ratio of
  * measured to roofline time of units with the same first op and the nearest

@@ -2,7 +2,10 @@
 #include "placement/lower/cost_file_read.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "placement/cluster_machine.h"
 #include "placement/lower/cost_file.h"
 #include "runtime/base/number.h"
 
@@ -60,14 +63,29 @@ static weir_status expect_end(line *l) {
                                : bad(l, l->at, 1, "the end of the line");
 }
 
-static weir_status read_class(line *l, int *out) {
+/* "cpu" or "cpu*4". */
+static weir_status read_device(line *l, int *out_kind, uint32_t *out_threads) {
   size_t begin = l->at;
-  weir_sv field = {0};
-  char names[128];
-  weir_device_kind_names(names, sizeof names);
-  WEIR_TRY(read_field(l, names, &field));
-  *out = weir_device_kind_find(field);
-  if (*out == WEIR_DEVICE_ANY) return bad(l, begin, field.size, names);
+  weir_sv field = {0}, name;
+  char names[128], what[160];
+  int64_t threads = 1;
+  snprintf(what, sizeof what, "%s, with threads as in cpu*4",
+           weir_device_kind_names(names, sizeof names));
+  WEIR_TRY(read_field(l, what, &field));
+  name = field;
+  const char *star = memchr(field.data, '*', field.size);
+  if (star != NULL) {
+    name.size = (size_t)(star - field.data);
+    weir_sv number = {star + 1, field.size - name.size - 1};
+    if (!weir_number_parse_int(number, &threads) || threads < 2 ||
+        threads > WEIR_MACHINE_THREADS)
+      return bad(l, begin, field.size, "2 to 256 threads behind the *");
+  }
+  *out_kind = weir_device_kind_find(name);
+  *out_threads = (uint32_t)threads;
+  if (*out_kind == WEIR_DEVICE_ANY ||
+      (threads > 1 && !weir_device_kinds[*out_kind]->host))
+    return bad(l, begin, field.size, what);
   return WEIR_OK;
 }
 
@@ -87,14 +105,23 @@ static weir_status read_sample(line *l, weir_cost_sample *out) {
 static weir_status read_machine(line *l) {
   weir_sv name = {0}, text = {0};
   WEIR_TRY(read_field(l, "the name of a fact about the machine", &name));
+  size_t begin = l->at;
   WEIR_TRY(read_rest(l, "a description", &text));
+  /* Files of before say once that all units ran on one thread. */
+  if (weir_sv_is(name, "threads"))
+    return weir_sv_is(text, "1")
+               ? WEIR_OK
+               : bad(l, begin, text.size, "1: a unit says its threads (cpu*4)");
   return weir_costs_set_fact(l->costs, name, text, l->err);
 }
 
 static weir_status read_step(line *l) {
-  int cls;
-  WEIR_TRY(read_class(l, &cls));
-  WEIR_TRY(read_sample(l, &l->costs->step[cls]));
+  weir_cost_step step;
+  size_t begin = l->at;
+  WEIR_TRY(read_device(l, &step.cls, &step.threads));
+  WEIR_TRY(read_sample(l, &step.sample));
+  if (!weir_costs_set_step(l->costs, &step))
+    return bad(l, begin, 1, "at most 16 lines of steps");
   return expect_end(l);
 }
 
@@ -131,7 +158,7 @@ static weir_status read_unit(line *l) {
   weir_cost_entry e = {.flops = 0};
   int cls;
   weir_sv key = {0};
-  WEIR_TRY(read_class(l, &cls));
+  WEIR_TRY(read_device(l, &cls, &e.threads));
   WEIR_TRY(read_sample(l, &e.sample));
   WEIR_TRY(read_number(l, "a number of operations", INT64_MAX, &e.flops));
   WEIR_TRY(read_number(l, "a number of bytes", INT64_MAX, &e.bytes));
@@ -139,7 +166,7 @@ static weir_status read_unit(line *l) {
   WEIR_TRY(read_rest(l, "the measured unit", &key));
   if (key.size > WEIR_COST_KEY_BYTES)
     return bad(l, begin, key.size, "at most 1000 bytes for the measured unit");
-  if (weir_costs_find(l->costs, cls, key) != NULL)
+  if (weir_costs_find(l->costs, cls, e.threads, key) != NULL)
     return bad(l, begin, key.size, "each unit once");
   return weir_costs_set(l->costs, cls, key, &e, l->err);
 }

@@ -236,7 +236,7 @@ static weir_status add_unit(filler *f, uint32_t u) {
   weir_lowering *l = f->l;
   const weir_graph *g = l->graph;
   const weir_unit *unit = &l->units[u];
-  int64_t cost[WEIR_DEVICE_KINDS];
+  int64_t cost[WEIR_PLACE_CLASSES];
   WEIR_TRY(weir_lower_unit_cost(l, u, cost));
   weir_place_node_spec spec = {.name = g->nodes[unit->node].name,
                                .cost = cost,
@@ -277,8 +277,8 @@ static weir_status fill_problem(weir_lowering *l, weir_placement *out) {
   weir_place_problem *problem = NULL;
   size_t values = (size_t)g->value_count + 1;
   size_t units = (size_t)l->unit_count + 1;
-  weir_status s =
-      weir_place_builder_create(l->alloc, WEIR_DEVICE_KINDS, &f.b, l->err);
+  weir_status s = weir_place_builder_create(l->alloc, l->cluster->class_count,
+                                            &f.b, l->err);
   if (s != WEIR_OK) return s;
   f.read = weir_alloc_array(l->alloc, values, sizeof *f.read);
   f.joined = weir_alloc_array(l->alloc, units, sizeof *f.joined);
@@ -323,12 +323,24 @@ static weir_status fill_problem(weir_lowering *l, weir_placement *out) {
   return s;
 }
 
+/* Room for the measured costs of all units. */
+static weir_status make_measured(weir_lowering *l) {
+  size_t classes = l->cluster->class_count;
+  size_t count = ((size_t)l->unit_count + 1) * classes;
+  const weir_cost_entry **all = weir_arena_array(l->arena, count, sizeof *all);
+  if (all == NULL) return weir_fail_memory(l->err, count * sizeof *all);
+  for (uint32_t u = 0; u < l->unit_count; u++)
+    l->units[u].measured = all + u * classes;
+  return WEIR_OK;
+}
+
 /* The problem, with measured costs where there are any. */
 static weir_status cost_and_fill(weir_lowering *l, weir_placement *out) {
   const weir_costs *costs = l->options->costs;
-  for (int c = 0; c < WEIR_DEVICE_KINDS; c++)
-    l->fit[c] = weir_costs_fit(costs, c, &l->cluster->models[c]);
+  for (uint32_t c = 0; c < l->cluster->class_count; c++)
+    l->fit[c] = weir_costs_fit(costs, &l->cluster->classes[c]);
   if (costs == NULL) return fill_problem(l, out);
+  WEIR_TRY(make_measured(l));
   WEIR_TRY(weir_signer_create(l->alloc, l->graph, &l->signer, l->err));
   weir_strbuf_init(&l->key, l->alloc);
   weir_status s = fill_problem(l, out);

@@ -45,8 +45,9 @@ typedef struct weir_unit {
   bool follows;  /* a view, an assignment, an apply_*: rules pass it by */
   uint32_t with; /* unit that it is colocated with (the first), or NONE */
   weir_place_source source;
-  /* Per kind: its measured cost, or NULL; of the costs given. */
-  const weir_cost_entry *measured[WEIR_DEVICE_KINDS];
+  /* Per class: its measured cost, or NULL; of the costs given. NULL: none are.
+   */
+  const weir_cost_entry **measured;
 } weir_unit;
 
 typedef struct weir_placement {

@@ -219,9 +219,9 @@ weir_status weir_lower_unit_cost(weir_lowering *l, uint32_t u, int64_t *cost) {
   weir_place_work work;
   if (l->graph->nodes[unit->node].op->instr == WEIR_INSTR_COLLECTIVE)
     return weir_lower_ring_cost(l, unit->node, cost);
-  for (int c = 0; c < WEIR_DEVICE_KINDS; c++) {
+  for (uint32_t c = 0; c < l->cluster->class_count; c++) {
     cost[c] = WEIR_PLACE_NO_KERNEL;
-    if (l->cluster->kind_count[c] > 0)
+    if (l->cluster->classes[c].count > 0)
       WEIR_TRY(model_cost(l, unit, &l->fit[c].model, &cost[c]));
   }
   if (costs == NULL || unit->source == WEIR_COST_GIVEN) return WEIR_OK;
@@ -229,9 +229,11 @@ weir_status weir_lower_unit_cost(weir_lowering *l, uint32_t u, int64_t *cost) {
       weir_place_work_of(l->graph, members, unit->member_count, &work, l->err));
   WEIR_TRY(weir_sign(&l->signer, members, unit->member_count, &l->key, l->err));
   weir_sv key = weir_strbuf_view(&l->key);
-  for (int c = 0; c < WEIR_DEVICE_KINDS; c++) {
-    if (l->cluster->kind_count[c] == 0) continue;
-    const weir_cost_entry *e = weir_costs_find(costs, c, key);
+  for (uint32_t c = 0; c < l->cluster->class_count; c++) {
+    const weir_cluster_class *cls = &l->cluster->classes[c];
+    if (cls->count == 0) continue;
+    const weir_cost_entry *e =
+        weir_costs_find(costs, (int)cls->kind, cls->threads, key);
     if (e != NULL) {
       cost[c] = e->sample.median_ns;
       unit->source = WEIR_COST_MEASURED;

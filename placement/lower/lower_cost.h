@@ -17,8 +17,8 @@ weir_status weir_place_work_of(const weir_graph *graph,
 bool weir_place_has_kernel(const weir_graph *graph, weir_node_id node,
                            weir_device_kind kind);
 
-/* The costs of unit |unit|, per kind of device, NO_KERNEL where the cluster has
- * none; their source is noted. Errors: W2008, W6001. */
+/* The costs of unit |unit|, per class of device, NO_KERNEL where the cluster
+ * has none; their source is noted. Errors: W2008, W6001. */
 weir_status weir_lower_unit_cost(weir_lowering *l, uint32_t unit,
                                  int64_t *cost);
 

@@ -22,7 +22,7 @@ typedef struct weir_lowering {
   uint64_t *allowed;
   uint32_t words;
   int64_t *load; /* per device: bytes of variables that rules put there */
-  weir_cost_fit fit[WEIR_DEVICE_KINDS];
+  weir_cost_fit fit[WEIR_PLACE_CLASSES];
   weir_signer signer; /* with measured costs only, like |key| */
   weir_strbuf key;
   weir_error *err;

@@ -72,12 +72,14 @@ weir_status weir_lower_ring_cost(const weir_lowering *l, weir_node_id id,
     return weir_fail(l->err, WEIR_W2008, &node->mark,
                      "a shape is unknown, so its cost is unknown");
   bool far = crosses_tasks(l, node);
-  for (int c = 0; c < WEIR_DEVICE_KINDS; c++) {
+  for (uint32_t c = 0; c < l->cluster->class_count; c++) {
+    const weir_cluster_class *cls = &l->cluster->classes[c];
     const weir_device_model *model = &l->fit[c].model;
     cost[c] = WEIR_PLACE_NO_KERNEL;
-    if (l->cluster->kind_count[c] == 0) continue;
+    if (cls->count == 0) continue;
     int64_t turn = weir_place_copy_ns(
-        far ? &l->cluster->network : &l->cluster->local[c], r.part_bytes);
+        far ? &l->cluster->network : &l->cluster->local[cls->kind],
+        r.part_bytes);
     cost[c] = r.turns > 0 && turn > INT64_MAX / 8 / r.turns ? INT64_MAX / 8
                                                             : turn * r.turns;
     if (is_op(node, "all_reduce") || is_op(node, "reduce_scatter"))

@@ -56,7 +56,10 @@ static bool make_parts(cutter *c) {
     char *text = weir_arena_string(arena, name.data, name.size);
     if (text == NULL) return false;
     number[d] = count;
-    parts[count++] = (weir_part){d, {text, name.size}};
+    parts[count++] = (weir_part){
+        .device = d,
+        .name = {text, name.size},
+        .threads = cluster->classes[cluster->devices[d].cls].threads};
   }
   for (weir_node_id id = 0; id < c->graph->node_count; id++) {
     uint32_t u = c->placement->unit_of[id];

@@ -39,8 +39,9 @@ typedef struct weir_cut_edge {
 } weir_cut_edge;
 
 typedef struct weir_part {
-  uint32_t device; /* of the cluster */
-  weir_sv name;    /* /job:worker/task:0/device:CPU:0 */
+  uint32_t device;  /* of the cluster */
+  weir_sv name;     /* /job:worker/task:0/device:CPU:0 */
+  uint32_t threads; /* of the device */
 } weir_part;
 
 typedef struct weir_partition {

@@ -57,7 +57,7 @@ static bool write_cost(const weir_place_view *v, uint32_t node,
   if (v->placement == NULL) return true;
   const weir_unit *u = &v->placement->units[node];
   uint32_t cls = v->problem->devices[v->plan->device[node]].cls;
-  const weir_cost_entry *e = u->measured[cls];
+  const weir_cost_entry *e = u->measured == NULL ? NULL : u->measured[cls];
   if (u->source == WEIR_COST_GIVEN)
     return weir_place_print(out, "  the cost is the task's own\n");
   if (e == NULL)

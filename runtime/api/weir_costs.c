@@ -50,8 +50,6 @@ static weir_status describe_machine(weir_costs *costs, weir_error *err) {
                                fact("cpu", text, sizeof text), err));
   WEIR_TRY(weir_costs_set_fact(costs, WEIR_SV_LIT("cores"),
                                fact("cores", text, sizeof text), err));
-  WEIR_TRY(weir_costs_set_fact(costs, WEIR_SV_LIT("threads"), WEIR_SV_LIT("1"),
-                               err));
   snprintf(build, sizeof build, "weir %.*s, %.*s, oneDNN %.*s",
            WEIR_SV(fact("version", version, sizeof version)),
            WEIR_SV(fact("compiler", text, sizeof text)),
@@ -179,20 +177,39 @@ static weir_status lower(const weir_place_request *r, const weir_goal *goal,
   return s;
 }
 
+/* Once for each number of threads that a device of the cluster has. */
+static weir_status measure_devices(weir_runtime *runtime,
+                                   const weir_cluster *cluster,
+                                   weir_measure_request *request,
+                                   weir_costs **costs, weir_error *err) {
+  for (uint32_t c = 0; c < cluster->class_count; c++) {
+    const weir_cluster_class *cls = &cluster->classes[c];
+    bool measured = false;
+    for (uint32_t b = 0; b < c; b++)
+      measured |= cluster->classes[b].count > 0 &&
+                  cluster->classes[b].kind == cls->kind &&
+                  cluster->classes[b].threads == cls->threads;
+    if (cls->count == 0 || measured || !weir_device_kinds[cls->kind]->host)
+      continue;
+    request->threads = (int)cls->threads;
+    WEIR_TRY(measure_costs(runtime, request, costs, err));
+  }
+  return WEIR_OK;
+}
+
 /* Measures those units, and copies where the cluster has two devices. */
 static weir_status measure(weir_runtime *runtime, const weir_place_request *r,
                            weir_costs **costs, weir_error *err) {
   weir_cluster *cluster = NULL;
   weir_placement *units = NULL;
   weir_goal *goal = NULL;
-  weir_status s = weir_cluster_choose(runtime->env.alloc, r->graph, r->cluster,
-                                      &cluster, err);
+  weir_status s = weir_cluster_choose(runtime->env.alloc, r, &cluster, err);
   if (s == WEIR_OK) s = weir_goal_create(r->graph, r->inference, &goal, err);
   if (s == WEIR_OK) s = lower(r, goal, cluster, &units, err);
   if (s == WEIR_OK) {
     weir_measure_request request = {
         .goal = goal, .shapes = r->shapes, .placement = units};
-    s = measure_costs(runtime, &request, costs, err);
+    s = measure_devices(runtime, cluster, &request, costs, err);
   }
   if (s == WEIR_OK && cluster->device_count > 1)
     s = weir_calibrate_link(&runtime->env, *costs, err);

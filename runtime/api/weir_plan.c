@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "runtime/api/weir_cluster_file.h"
 #include "runtime/api/weir_costs.h"
 
 /* Plans: the caller's options as a request to placement/place.h. A public plan
@@ -140,6 +141,7 @@ weir_status weir_plan_call_begin(plan_call *c, weir_runtime *runtime,
   const weir_plan_opts *o = &c->opts;
   const weir_allocator *alloc = runtime->env.alloc;
   weir_place_request *r = &c->request;
+  weir_arena_init(&c->arena, alloc);
   c->runtime = runtime;
   c->clock = runtime->env.clock;
   c->begin_ns = c->asked_ns = c->clock->now_ns(c->clock->self);
@@ -166,6 +168,7 @@ weir_status weir_plan_call_begin(plan_call *c, weir_runtime *runtime,
       .before = o->before};
   if (o->change_count > 0 && (o->changes == NULL || o->before == NULL))
     return weir_fail_null(err, "weir_plan_opts: changes or before");
+  WEIR_TRY(weir_plan_cluster_read(c, runtime, err));
   WEIR_TRY(find_objective(o->objective, &r->options.objective, err));
   if (o->placer != NULL)
     WEIR_TRY(weir_placer_choose(o->placer, &r->options.placer, &r->options.seed,
@@ -184,6 +187,7 @@ weir_status weir_plan_call_begin(plan_call *c, weir_runtime *runtime,
 }
 
 void weir_plan_call_end(plan_call *c, weir_runtime *runtime) {
+  if (c->arena.alloc != NULL) weir_arena_release(&c->arena);
   weir_costs_release(c->costs);
   weir_free(runtime->env.alloc, c->wishes);
   weir_free(runtime->env.alloc, c->shapes);

@@ -13,6 +13,7 @@ typedef struct plan_call {
   weir_plan_opts opts;
   weir_plan_text given;
   weir_place_request request;
+  weir_arena arena; /* of a cluster's file */
   weir_place_wish *wishes;
   weir_shape *shapes;
   weir_costs *costs;

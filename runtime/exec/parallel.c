@@ -76,8 +76,8 @@ static bool help_job(weir_worker *worker, weir_job *job) {
   if (atomic_load(&job->active) && has_blocks(job)) {
     int number = atomic_fetch_add(&job->joined, 1);
     /* A helper that leaves for a waiting caller and comes back gets a new
-     * number; the kernel has scratch for |threads| of them. */
-    if (number < pool->threads) {
+     * number; the kernel has scratch for |most| of them. */
+    if (number < job->most) {
       work_blocks(job, worker->index, number, &pool->waiting);
       helped = true;
     }
@@ -113,23 +113,23 @@ static void wait_helpers(weir_job *job) {
   atomic_fetch_and(&job->helpers, ~kOwnerSleeps);
 }
 
-void weir_worker_parallel_for(void *self, int64_t blocks, weir_block_fn fn,
-                              void *arg) {
-  weir_worker *worker = self;
+void weir_worker_share(weir_worker *worker, int most, int64_t blocks,
+                       weir_block_fn fn, void *arg) {
   weir_pool *pool = worker->pool;
-  if (blocks <= 1 || pool->threads == 1 ||
-      worker->job_depth == WEIR_JOB_DEPTH) {
+  if (most > pool->threads) most = pool->threads;
+  if (blocks <= 1 || most <= 1 || worker->job_depth == WEIR_JOB_DEPTH) {
     weir_serial_for(NULL, blocks, fn, arg);
     return;
   }
   weir_job *job = &worker->jobs[worker->job_depth++];
   job->fn = fn;
   job->arg = arg;
-  deal(job, blocks, pool->threads);
+  job->most = most;
+  deal(job, blocks, most);
   atomic_store_explicit(&job->joined, 1, memory_order_relaxed);
   atomic_store(&job->active, true);
   int64_t helpers = blocks - 1;
-  if (helpers > pool->threads - 1) helpers = pool->threads - 1;
+  if (helpers > most - 1) helpers = most - 1;
   weir_pool_wake(pool, (int)helpers);
   work_blocks(job, worker->index, 0, NULL);
   atomic_store(&job->active, false);

@@ -6,11 +6,11 @@
 
 /* Loops that several workers share. */
 
-/* weir_run_ctx.parallel_for with a weir_worker as |self|: the caller takes
- * part, blocks are dealt by counters. Inside a loop inside a loop it runs the
+/* Runs the blocks of a loop on at most |most| threads, the caller among them;
+ * they are dealt by counters. Inside a loop inside a loop the caller runs the
  * blocks itself. */
-void weir_worker_parallel_for(void *self, int64_t blocks, weir_block_fn fn,
-                              void *arg);
+void weir_worker_share(weir_worker *worker, int most, int64_t blocks,
+                       weir_block_fn fn, void *arg);
 
 /* The same for a thread without a worker: all blocks in order. */
 void weir_serial_for(void *self, int64_t blocks, weir_block_fn fn, void *arg);

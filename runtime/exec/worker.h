@@ -55,6 +55,7 @@ typedef struct weir_job {
   _Alignas(64) atomic_uint helpers; /* high bit: the owner sleeps */
   atomic_bool active;
   atomic_int joined; /* the next helper's number; the owner is 0 */
+  int most;          /* threads that may work on it, the owner among them */
   weir_block_fn fn;
   void *arg;
   int share_count;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "placement/cluster_machine.h"
 #include "placement/report/dump_json.h"
 #include "placement/report/dump_observed.h"
 #include "runtime/api/weir_plan.h"
@@ -33,11 +34,32 @@ static weir_status check_devices(const weir_place_view *view, bool *several,
   for (uint32_t n = 0; n < plan->node_count; n++) {
     const weir_place_device *d = &view->problem->devices[plan->device[n]];
     *several |= plan->device[n] != plan->device[0];
-    if (d->cls != 0)
+    const weir_cluster_class *cls = &view->placement->cluster->classes[d->cls];
+    if (!weir_device_kinds[cls->kind]->host)
       return weir_fail(err, WEIR_W3047, NULL,
                        "%.*s is no device of this process", WEIR_SV(d->name));
   }
   return WEIR_OK;
+}
+
+/* The threads of the first node's device. */
+static uint32_t first_threads(const weir_plan *plan) {
+  const weir_cluster *cluster = plan->placement->cluster;
+  if (plan->view.problem->node_count == 0) return 1;
+  uint32_t device = plan->view.plan->device[0];
+  return cluster->classes[cluster->devices[device].cls].threads;
+}
+
+/* The threads of all devices that have work, at most as many as a pool has. */
+static uint32_t threads_of(const weir_plan *plan) {
+  const weir_cluster *cluster = plan->placement->cluster;
+  bool used[WEIR_PLACE_DEVICES] = {false};
+  uint32_t threads = 0;
+  for (uint32_t n = 0; n < plan->view.problem->node_count; n++)
+    used[plan->view.plan->device[n]] = true;
+  for (uint32_t d = 0; d < cluster->device_count; d++)
+    if (used[d]) threads += cluster->classes[cluster->devices[d].cls].threads;
+  return threads < WEIR_MACHINE_THREADS ? threads : WEIR_MACHINE_THREADS;
 }
 
 /* Runs it, by the plan if that has several devices. */
@@ -48,18 +70,19 @@ static weir_status observe(weir_tools_observed *o, const weir_graph *graph,
   weir_goal *goal = NULL;
   WEIR_TRY(weir_goal_create(graph, inference, &goal, err));
   weir_measure_request request = {.goal = goal, .placement = plan->placement};
-  if (several) {
-    request.plan = plan;
-    request.threads = (int)plan->view.problem->device_count;
-  }
+  if (several) request.plan = plan;
+  request.threads = (int)threads_of(plan);
   weir_status s = weir_measure(&o->runtime->env, &request, &o->measured, err);
   weir_goal_release(goal);
   if (s != WEIR_OK) return s;
   const weir_measured *m = o->measured;
   o->seen = (weir_place_observed){
       .step = m->step,
-      .beside_ns =
-          costs == NULL ? 0 : costs->step[weir_device_kind_host()].median_ns,
+      .beside_ns = costs == NULL
+                       ? 0
+                       : weir_costs_step(costs, weir_device_kind_host(),
+                                         first_threads(plan))
+                             .median_ns,
       .nodes = m->units,
       .copies = m->copies,
       .node_start_ns = m->start_ns,

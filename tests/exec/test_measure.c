@@ -128,7 +128,7 @@ static void calibration_covers_every_unit(void **state) {
   assert_true(p->problem->cost[h * WEIR_DEVICE_KINDS] > 0);
   assert_ptr_equal(
       p->units[h].measured[0],
-      weir_costs_find(costs, WEIR_CPU, p->units[h].measured[0]->key));
+      weir_costs_find(costs, WEIR_CPU, 1, p->units[h].measured[0]->key));
   /* h and g are the same work: one entry, of as many runs as there were. */
   assert_ptr_equal(p->units[h].measured[0],
                    p->units[unit_named(&s, "g")].measured[0]);

@@ -22,10 +22,12 @@ static const char kSound[] =
     "machine build weir 1\n"
     "machine cpu Some CPU @ 2.00GHz\n"
     "step cpu 420 31 15\n"
+    "step cpu*4 99 31 15\n"
     "link in-process 0 900 55 5 6 12 31\n"
     "link in-process 65536 0 120 0 0 8 31\n"
     "unit cpu 250 10 31 64 512 add(f32[64], f32[64]) -> f32[64]\n"
     "unit cpu 90000 12 31 2000000 30000 matmul(f32[100,100]) -> f32[100,100]\n"
+    "unit cpu*4 30 1 9 64 512 add(f32[64], f32[64]) -> f32[64]\n"
     "unit gpu 7 0 1 0 64 add(f32[64], f32[64]) -> f32[64]\n";
 
 static weir_status read_text(const weir_allocator *a, const char *text,
@@ -46,16 +48,23 @@ static void a_file_reads_and_writes_the_same(void **state) {
   weir_strbuf text;
   assert_ok(read_text(weir_allocator_system(), kSound, &c, &err), &err);
   const weir_cost_entry *e =
-      weir_costs_find(c, 0, WEIR_SV_LIT("add(f32[64], f32[64]) -> f32[64]"));
+      weir_costs_find(c, 0, 1, WEIR_SV_LIT("add(f32[64], f32[64]) -> f32[64]"));
   assert_non_null(e);
   assert_int_equal(e->sample.median_ns, 250);
   assert_int_equal(e->sample.spread_permille, 10);
   assert_int_equal(e->sample.count, 31);
   assert_int_equal(e->bytes, 512);
-  e = weir_costs_find(c, 1, WEIR_SV_LIT("add(f32[64], f32[64]) -> f32[64]"));
+  e = weir_costs_find(c, 0, 4, WEIR_SV_LIT("add(f32[64], f32[64]) -> f32[64]"));
+  assert_int_equal(e->sample.median_ns, 30);
+  assert_int_equal(e->threads, 4);
+  assert_null(weir_costs_find(c, 0, 2,
+                              WEIR_SV_LIT("add(f32[64], f32[64]) -> f32[64]")));
+  assert_int_equal(weir_costs_step(c, 0, 4).median_ns, 99);
+  assert_int_equal(weir_costs_step(c, 0, 2).count, 0);
+  e = weir_costs_find(c, 1, 1, WEIR_SV_LIT("add(f32[64], f32[64]) -> f32[64]"));
   assert_int_equal(e->sample.median_ns, 7);
-  assert_null(weir_costs_find(c, 1, WEIR_SV_LIT("add")));
-  assert_int_equal(c->step[0].median_ns, 420);
+  assert_null(weir_costs_find(c, 1, 1, WEIR_SV_LIT("add")));
+  assert_int_equal(weir_costs_step(c, 0, 1).median_ns, 420);
   assert_int_equal(c->piece_count, 2);
   assert_int_equal(c->pieces[1].fs_per_byte, 120);
   write_text(c, &text);
@@ -102,6 +111,15 @@ static void malformed_lines_are_refused_with_their_place(void **state) {
       {"weir-costs 1\nunits cpu\n", 2, 1},
       {"weir-costs 1\n\n# fine\nunit tpu 1 1 1 1 1 k\n", 4, 6},
       {"weir-costs 1\nunit cpu x 1 1 1 1 k\n", 2, 10},
+      {"weir-costs 1\nunit cpu nan 1 1 1 1 k\n", 2, 10},
+      {"weir-costs 1\nunit cpu 5.5 1 1 1 1 k\n", 2, 10},
+      {"weir-costs 1\nunit cpu 5us 1 1 1 1 k\n", 2, 10},
+      {"weir-costs 1\nunit cpu* 5 1 1 1 1 k\n", 2, 6},
+      {"weir-costs 1\nunit cpu*1 5 1 1 1 1 k\n", 2, 6},
+      {"weir-costs 1\nunit cpu*257 5 1 1 1 1 k\n", 2, 6},
+      {"weir-costs 1\nunit cpu*x 5 1 1 1 1 k\n", 2, 6},
+      {"weir-costs 1\nunit gpu*2 5 1 1 1 1 k\n", 2, 6},
+      {"weir-costs 1\nmachine threads 4\n", 2, 17},
       {"weir-costs 1\nunit cpu -5 1 1 1 1 k\n", 2, 10},
       {"weir-costs 1\nunit cpu 99999999999999999999 1 1 1 1 k\n", 2, 10},
       {"weir-costs 1\nunit cpu 5  1 1 1 1 k\n", 2, 12},
@@ -174,14 +192,15 @@ static void estimates_lie_between_what_was_measured(void **state) {
   (void)state;
   weir_error err = WEIR_ERROR_INIT;
   weir_costs *c = NULL;
-  const weir_device_model model = {INT64_MAX, 100000, 10000, 500};
+  const weir_cluster_class cpu = {.threads = 1,
+                                  .model = {INT64_MAX, 100000, 10000, 500}};
   static const char text[] =
       "weir-costs 1\n"
       "unit cpu 1000 0 9 0 20000 add(f32[1000])\n"
       "unit cpu 4000 0 9 0 80000 add(f32[4000])\n"
       "unit cpu 50000 0 9 0 100000 gather(f32[5000])\n";
   assert_ok(read_text(weir_allocator_system(), text, &c, &err), &err);
-  weir_cost_fit fit = weir_costs_fit(c, 0, &model);
+  weir_cost_fit fit = weir_costs_fit(c, &cpu);
   assert_true(fit.fitted);
   int64_t same =
       weir_costs_estimate(&fit, WEIR_SV_LIT("add(f32[4000]!)"), 0, 80000);
@@ -193,7 +212,7 @@ static void estimates_lie_between_what_was_measured(void **state) {
   assert_in_range(between, 1001, 3999);
   assert_true(dear > 2 * between);
   /* Without costs: the model's own roofline. */
-  fit = weir_costs_fit(NULL, 0, &model);
+  fit = weir_costs_fit(NULL, &cpu);
   assert_int_equal(weir_costs_estimate(&fit, WEIR_SV_LIT("add()"), 0, 80000),
                    8500);
   weir_costs_release(c);

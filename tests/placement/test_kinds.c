@@ -119,7 +119,7 @@ static void cost_files_have_every_kind(void **state) {
   assert_ok(weir_costs_create(weir_allocator_system(), &c, &err), &err);
   for (int k = 0; k < WEIR_DEVICE_KINDS; k++) {
     weir_cost_entry e = {.sample = {100 + k, 1, 3}, .flops = 5, .bytes = 6};
-    c->step[k] = e.sample;
+    assert_true(weir_costs_set_step(c, &(weir_cost_step){k, 1, e.sample}));
     assert_ok(weir_costs_set(c, k, WEIR_SV_LIT("add(f32[2])"), &e, &err), &err);
   }
   weir_strbuf_init(&text, weir_allocator_system());
@@ -130,11 +130,11 @@ static void cost_files_have_every_kind(void **state) {
             &err);
   for (int k = 0; k < WEIR_DEVICE_KINDS; k++) {
     const weir_cost_entry *e =
-        weir_costs_find(again, k, WEIR_SV_LIT("add(f32[2])"));
+        weir_costs_find(again, k, 1, WEIR_SV_LIT("add(f32[2])"));
     assert_non_null(e);
     assert_int_equal(e->cls, k);
     assert_int_equal(e->sample.median_ns, 100 + k);
-    assert_int_equal(again->step[k].median_ns, 100 + k);
+    assert_int_equal(weir_costs_step(again, k, 1).median_ns, 100 + k);
     assert_true(weir_sv_is(e->key, "add(f32[2])"));
   }
   weir_strbuf_release(&text);

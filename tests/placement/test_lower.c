@@ -235,8 +235,8 @@ static void a_cluster_section_is_read(void **state) {
       &err);
   assert_int_equal(c->task_count, 3);
   assert_true(weir_sv_is(c->tasks[0].address, "h:1"));
-  assert_int_equal(c->models[0].memory_bytes, INT64_C(2) << 30);
-  assert_int_equal(c->models[0].mflops, 500);
+  assert_int_equal(c->classes[0].model.memory_bytes, INT64_C(2) << 30);
+  assert_int_equal(c->classes[0].model.mflops, 500);
   assert_int_equal(c->network.latency_ns, 7000);
   assert_int_equal(c->network.fs_per_byte, 1000000);
   assert_int_equal(c->network.send_ns, 2000);

@@ -403,7 +403,7 @@ static weir_status prepare_graph(weir_compiler *c, weir_error *err) {
   c->graph = weir_graph_ref(cut->graph);
   if (r->plan == NULL) return WEIR_OK;
   WEIR_TRY(weir_plan_partition(r->plan, &c->partition, err));
-  if (c->partition->part_count < 2) c->partition = NULL;
+  weir_compile_parts_find(c);
   return WEIR_OK;
 }
 
@@ -412,13 +412,9 @@ static weir_status finish(weir_compiler *c, weir_compiled *out,
   weir_program_options options = {
       .threads = c->request->options.threads,
       .memory_limit = c->request->options.memory_limit,
-      .body = false};
+      .one_task = c->request->options.one_task};
   weir_program *program = NULL;
-  if (c->partition != NULL) {
-    weir_compile_enter(c, 0);
-    options.stream = true;
-    options.threads = 1;
-  }
+  weir_compile_parts_options(c, &options);
   WEIR_TRY(weir_program_finish(c->builder, &options, &program, err));
   out->program = program;
   if (c->partition != NULL)

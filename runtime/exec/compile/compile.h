@@ -18,6 +18,7 @@
 
 typedef struct weir_compile_options {
   bool no_fusion, no_fold, ref_kernels, no_layout;
+  bool one_task; /* one instruction at a time; without a plan of parts */
   size_t memory_limit;
   int threads;
   uint64_t seed;

@@ -36,6 +36,7 @@ typedef struct weir_compiler {
   uint32_t *instrs; /* per node: its instruction, or WEIR_NO_INDEX; of a node
                        in another part: the one that receives from it */
   const weir_partition *partition; /* NULL: one part */
+  uint32_t one_device_threads;     /* of a plan with one part; 0: no plan */
   weir_compile_part *parts;        /* NULL: one part */
   uint32_t part;                   /* that is being written */
   uint32_t *home;                  /* per graph value: the part that makes it */

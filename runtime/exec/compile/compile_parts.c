@@ -45,6 +45,25 @@ weir_status weir_compile_parts_begin(weir_compiler *c, weir_error *err) {
   return WEIR_OK;
 }
 
+void weir_compile_parts_find(weir_compiler *c) {
+  if (c->partition->part_count > 1) return;
+  if (c->partition->part_count == 1)
+    c->one_device_threads = c->partition->parts[0].threads;
+  c->partition = NULL;
+}
+
+void weir_compile_parts_options(weir_compiler *c,
+                                weir_program_options *options) {
+  if (c->one_device_threads > 0) {
+    options->threads = (int)c->one_device_threads;
+    options->one_task = true;
+  }
+  if (c->partition == NULL) return;
+  weir_compile_enter(c, 0);
+  options->stream = true;
+  options->threads = (int)c->partition->parts[0].threads;
+}
+
 void weir_compile_enter(weir_compiler *c, uint32_t part) {
   assert(part < c->partition->part_count);
   c->part = part;
@@ -61,7 +80,9 @@ weir_status weir_compile_parts_end(weir_compiler *c, weir_program *head,
   head->device = c->partition->parts[0].name;
   for (uint32_t p = 1; p < c->partition->part_count; p++) {
     weir_program *next = NULL;
-    WEIR_TRY(weir_program_finish(c->parts[p].builder, options, &next, err));
+    weir_program_options own = *options;
+    own.threads = (int)c->partition->parts[p].threads;
+    WEIR_TRY(weir_program_finish(c->parts[p].builder, &own, &next, err));
     next->device = c->partition->parts[p].name;
     next->part = p;
     last->next_part = next;

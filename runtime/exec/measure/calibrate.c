@@ -21,6 +21,7 @@ typedef struct calibration {
   const weir_allocator *alloc;
   const weir_placement *placement;
   const weir_measured *measured;
+  uint32_t threads; /* of the device that was measured */
   weir_arena arena; /* keys */
   weir_map keys;    /* to place in |list| */
   same *list;
@@ -93,13 +94,17 @@ static weir_status set_entries(calibration *c, weir_costs *costs) {
   const weir_measured *m = c->measured;
   for (uint32_t k = 0; k < c->count; k++) {
     weir_cost_entry e = {
+        .threads = c->threads,
         .sample = weir_sample_of(c->times + (size_t)k * m->runs, m->runs),
         .flops = c->list[k].work.flops,
         .bytes = c->list[k].work.bytes};
     WEIR_TRY(weir_costs_set(costs, weir_device_kind_host(), c->list[k].key, &e,
                             c->err));
   }
-  costs->step[weir_device_kind_host()] = m->beside;
+  (void)weir_costs_set_step(
+      costs, &(weir_cost_step){.cls = (int)weir_device_kind_host(),
+                               .threads = c->threads,
+                               .sample = m->beside});
   return WEIR_OK;
 }
 
@@ -108,10 +113,12 @@ weir_status weir_calibrate(const weir_env *env,
                            weir_costs *costs, weir_error *err) {
   weir_measured *measured = NULL;
   WEIR_TRY(weir_measure(env, request, &measured, err));
-  calibration c = {.alloc = env->alloc,
-                   .placement = request->placement,
-                   .measured = measured,
-                   .err = err};
+  calibration c = {
+      .alloc = env->alloc,
+      .placement = request->placement,
+      .measured = measured,
+      .threads = request->threads > 0 ? (uint32_t)request->threads : 1,
+      .err = err};
   weir_arena_init(&c.arena, c.alloc);
   weir_map_init(&c.keys, c.alloc);
   weir_status s = group_units(&c);

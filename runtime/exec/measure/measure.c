@@ -198,7 +198,7 @@ static weir_status make_binding(measuring *m) {
   const weir_goal *goal = r->goal;
   weir_pool_options pool = {.threads = r->threads == 0 ? 1 : r->threads,
                             .spin_ns = 20000};
-  weir_session_options options = {.plan = r->plan};
+  weir_session_options options = {.plan = r->plan, .one_task = r->plan == NULL};
   WEIR_TRY(weir_pool_create(m->env, &pool, &m->pool, m->err));
   WEIR_TRY(weir_exec_session_create(m->env, m->pool, goal->graph, &options,
                                     &m->session, m->err));

@@ -17,7 +17,7 @@ typedef struct weir_measure_request {
   const weir_shape *shapes;        /* as weir_graph_input_shapes takes them */
   const weir_placement *placement; /* of the goal's cut with these shapes */
   /* A plan of |placement|: it is carried out, and its copies are measured too.
-   * NULL: one device. */
+   * NULL: one device, which does one thing at a time on all of |threads|. */
   const weir_plan *plan;
   int threads;                    /* of the pool; 0: 1 */
   uint32_t least_runs, most_runs; /* traced; 0: 9, 101 */

@@ -48,11 +48,11 @@ weir_status weir_frame_check_stop(weir_frame *f) {
 static void shared_for(void *self, int64_t blocks, weir_block_fn fn,
                        void *arg) {
   const weir_exec_ctx *ctx = self;
-  weir_worker_parallel_for(ctx->worker, blocks, fn, arg);
+  weir_worker_share(ctx->worker, ctx->base.workers, blocks, fn, arg);
 }
 
 static weir_exec_ctx context(weir_frame *f, weir_worker *worker) {
-  bool alone = worker == NULL || f->program->stream;
+  bool alone = worker == NULL || f->program->threads == 1;
   weir_exec_ctx ctx = {
       .base = {.parallel_for = alone ? weir_serial_for : shared_for,
                .workers = f->program->threads,

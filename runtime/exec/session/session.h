@@ -25,6 +25,7 @@ typedef struct weir_session_options {
   bool no_fold;        /* inputs with defaults are computed in every run */
   bool ref_kernels;    /* reference kernels only */
   bool no_layout;      /* plain layouts only */
+  bool one_task;       /* one instruction at a time, on all threads */
   size_t memory_limit; /* bytes of one run's arena; 0: none */
   uint64_t seed;
   /* Devices of nodes (placement/place.h): programs are placed by |placing|, but

@@ -265,6 +265,7 @@ static weir_status compile_graph(weir_exec_session *session,
                   .no_fold = o->no_fold,
                   .ref_kernels = o->ref_kernels,
                   .no_layout = o->no_layout,
+                  .one_task = o->one_task,
                   .memory_limit = o->memory_limit,
                   .threads = weir_pool_threads(session->pool),
                   .seed = o->seed}};

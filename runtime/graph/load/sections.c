@@ -39,6 +39,20 @@ static void check_placement(weir_loader *l, const weir_yaml *y) {
   }
 }
 
+/* Whether |y| is what holds for the tasks of a job: `tasks`, `addresses` and
+ * kinds of devices. */
+static bool is_job(const weir_yaml *y) {
+  if (y->kind != WEIR_YAML_MAP) return false;
+  for (uint32_t i = 0; i < y->count; i++) {
+    weir_sv key = y->entries[i].key;
+    if (!weir_sv_is(key, "tasks") && !weir_sv_is(key, "addresses") &&
+        !weir_sv_starts_with(key, "x-") &&
+        weir_device_kind_find(key) == WEIR_DEVICE_ANY)
+      return false;
+  }
+  return true;
+}
+
 static void check_cluster(weir_loader *l, const weir_yaml *y) {
   if (y == NULL || !weir_want_kind(l, y, WEIR_YAML_MAP, "cluster")) return;
   for (uint32_t i = 0; i < y->count && weir_loader_going(l); i++) {
@@ -51,9 +65,11 @@ static void check_cluster(weir_loader *l, const weir_yaml *y) {
                  weir_sv_is(e->key, "network") || weir_sv_is(e->key, "local");
     bool other = weir_sv_is(e->key, "insecure") ||
                  (model && e->value->kind == WEIR_YAML_MAP);
-    if (!count && !other && e->value->kind != WEIR_YAML_LIST)
+    bool job = !devices && !model && is_job(e->value);
+    if (!count && !other && !job && e->value->kind != WEIR_YAML_LIST)
       weir_report(l, WEIR_W1010, &e->value->mark,
-                  "a job is a list of addresses or a number of tasks");
+                  "a job is a list of addresses, a number of tasks or a map of "
+                  "tasks, addresses and devices");
   }
 }
 

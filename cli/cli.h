@@ -55,7 +55,7 @@ typedef struct cli_args {
   const char *in_process, *placer, *plan, *save_plan;
   const char *node_pattern; /* place --nodes */
   const char *cluster, *budget, *explain_node, *memory, *given, *verify, *diff,
-      *costs;
+      *costs, *assume_kernels;
   bool calibrate, critical, parts, strict_placement, inference;
   int64_t processors, nodes;
   const char *objective;
@@ -123,6 +123,9 @@ weir_status cli_options_read(const cli_command *command, int argc, char **argv,
 weir_status cli_option_set(const cli_option *option, const char *text,
                            cli_args *args, const char *shown, weir_error *err);
 void cli_args_release(cli_args *args);
+/* Whether the line gives option |name| of |command|. */
+bool cli_option_is_given(const cli_command *command, const cli_args *args,
+                         const char *name);
 /* Whether --json or --format json is given. */
 bool cli_is_json(const cli_args *args);
 /* Refuses unknown WEIR_* and applies those that the command takes. W0003. */
@@ -206,6 +209,9 @@ typedef struct cli_job {
 
 /* Makes a runtime from --threads (|threads| < 0: as given) and --limit. */
 int cli_job_open(cli_job *job, const cli_args *args, int threads);
+/* Reads the sections that placing uses, and reports their mistakes; gives the
+ * exit code. */
+int cli_job_check(cli_job *job);
 /* Loads |path| ("-": stdin), printing diagnostics. Returns an exit code. */
 int cli_job_load(cli_job *job, const cli_args *args, const char *path);
 /* Makes the session. |inputs| (may be NULL): the feeds, as far as they are

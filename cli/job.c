@@ -180,6 +180,12 @@ int cli_job_load(cli_job *job, const cli_args *args, const char *path) {
   return code >= 0 ? code : 8;
 }
 
+int cli_job_check(cli_job *job) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_status s = weir_tools_check_sections(job->graph, on_diag, job, &err);
+  return s == WEIR_OK ? 0 : weir_error_exit_code(err.id);
+}
+
 int cli_job_session(cli_job *job, const cli_args *args,
                     const cli_tensors *inputs, bool bench) {
   weir_error err = WEIR_ERROR_INIT;

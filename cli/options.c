@@ -225,8 +225,8 @@ static weir_status read_letters(line *l, const char *text, weir_error *err) {
 
 /* ---- Options that have no effect */
 
-static bool is_given(const cli_command *c, const cli_args *args,
-                     const char *name) {
+bool cli_option_is_given(const cli_command *c, const cli_args *args,
+                         const char *name) {
   const cli_option *o = find_long(c, name, strlen(name));
   return o != NULL && args->from[o - c->options] == CLI_ARG;
 }
@@ -249,7 +249,7 @@ static weir_status check_effects(const cli_command *c, const cli_args *args,
                                  weir_error *err) {
   const char *word = args->rest_count > 0 ? args->rest[0] : "";
   for (const cli_effect *e = c->effects; e != NULL && e->option != NULL; e++) {
-    if (!is_given(c, args, e->option)) continue;
+    if (!cli_option_is_given(c, args, e->option)) continue;
     if (e->of != NULL && is_word(word) && !is_choice(e->of, word))
       return cli_error(err, "W0001",
                        "--%s has no effect on weir %s %s; it is for %s",
@@ -257,7 +257,7 @@ static weir_status check_effects(const cli_command *c, const cli_args *args,
     if (e->with != NULL && !any_given(c, args, e->with))
       return cli_error(err, "W0001", "--%s has no effect without --%s",
                        e->option, e->with);
-    if (e->without != NULL && is_given(c, args, e->without)) {
+    if (e->without != NULL && cli_option_is_given(c, args, e->without)) {
       weir_status s =
           cli_error(err, "W0001", "--%s and --%s cannot both be given",
                     e->option, e->without);

@@ -49,6 +49,7 @@ weir_status cli_placing_read(const cli_args *a, const char *given,
                           .placer = a->placer,
                           .costs = a->costs,
                           .objective = a->objective,
+                          .assume_kernels = a->assume_kernels,
                           .on_diag = on_warning};
   WEIR_TRY(check_budget(a, err));
   WEIR_TRY(read_budget(a->budget, out, err));
@@ -141,4 +142,24 @@ weir_status cli_placing_save(const cli_job *job, const cli_args *a,
   weir_status s = weir_plan_write(job->used, WEIR_PLAN_JSON, NULL,
                                   cli_file_write, file, err);
   return cli_file_close(file, a->save_plan, s, err);
+}
+
+void cli_placing_say(const weir_plan *plan) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_plan_device d = {.struct_size = sizeof d};
+  size_t count = 0, all = weir_plan_count(plan, WEIR_PLAN_DEVICES);
+  for (int pass = 0; pass < 2; pass++) {
+    const char *between = "";
+    for (size_t i = 0; i < all; i++) {
+      if (weir_plan_device_at(plan, i, &d, &err) != WEIR_OK || d.nodes == 0)
+        continue;
+      if (pass == 0)
+        count++;
+      else
+        cli_note("%s%.*s", between, (int)d.name.size, d.name.data);
+      between = ", ";
+    }
+    if (pass == 0 && count == 1) cli_note(" on ");
+    if (pass == 0 && count != 1) cli_note(" on %zu devices: ", count);
+  }
 }

@@ -32,4 +32,8 @@ weir_status cli_placing_use(cli_job *job, const cli_args *args,
 weir_status cli_placing_save(const cli_job *job, const cli_args *args,
                              weir_error *err);
 
+/* Prints " on DEVICE", or " on N devices: DEVICE, ...", those with nodes of
+ * |plan|, to standard error. */
+void cli_placing_say(const weir_plan *plan);
+
 #endif

@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "placement/cluster_address.h"
-#include "placement/cluster_machine.h"
+#include "placement/cluster/address.h"
+#include "placement/cluster/machine.h"
 #include "runtime/base/quantity.h"
 #include "runtime/base/yaml/yaml_scalar.h"
 

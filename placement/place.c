@@ -7,6 +7,7 @@
 #include "placement/place_find.h"
 #include "placement/place_homes.h"
 #include "placement/place_internal.h"
+#include "placement/place_rules.h"
 #include "placement/place_solve.h"
 #include "placement/place_what_if.h"
 #include "placement/report/figures.h"
@@ -148,7 +149,9 @@ static weir_status lower(weir_plan *plan, const weir_graph *graph,
                               .logical = p->logical,
                               .sink = start->sink,
                               .costs = p->costs,
-                              .homes = &p->homes};
+                              .homes = &p->homes,
+                              .assumed_kinds = p->options.assumed_kinds};
+  if (start->request != NULL) lower.rule_used = p->rule_used;
   weir_status s =
       find_wishes(p, graph, start->wishes, &pins, &lower.pin_count, err);
   lower.pins = pins;
@@ -209,6 +212,15 @@ uint32_t weir_placing_home(const weir_placing *placing, weir_sv name) {
   return device == WEIR_MAP_NONE ? WEIR_PLACE_NONE : device;
 }
 
+weir_status weir_placing_check_runs(const weir_placing *p, weir_error *err) {
+  if (p->options.assumed_kinds == 0) return WEIR_OK;
+  weir_status s = weir_fail(err, WEIR_W3016, NULL,
+                            "the plan assumes kernels that do not exist, so it "
+                            "cannot be run");
+  weir_hint(err, "place it without --assume-kernels");
+  return s;
+}
+
 static weir_status copy_wishes(weir_placing *p, const weir_place_request *r,
                                weir_place_wish **out, weir_error *err) {
   size_t most = r->wish_count + r->change_count;
@@ -241,6 +253,7 @@ static weir_status placing_begin(const weir_allocator *alloc,
   p->options = r->options;
   if (r->costs != NULL) p->costs = weir_costs_ref(r->costs);
   if (r->graph == NULL) return WEIR_OK; /* of an instance */
+  WEIR_TRY(weir_rules_begin(p, r, err));
   p->logical = r->graph->mesh != NULL && r->graph->mesh->logical;
   weir_cluster *cluster = NULL;
   WEIR_TRY(copy_wishes(p, r, &wishes, err));
@@ -264,6 +277,7 @@ typedef struct placer {
   weir_cut *first_cut;  /* of |main| */
   weir_plan *first;     /* of |main|; or NULL */
   bool is_first_wanted; /* the two cuts are the same graph */
+  bool wishes_failed;   /* a wish names a node that is not there */
 } placer;
 
 static void placer_end(placer *p) {
@@ -305,12 +319,29 @@ static weir_plan_start wanted(const placer *p, bool half) {
                            .half = half};
 }
 
+/* Programs that will be placed have some of the nodes each: a wish counts where
+ * its node is, but it must be somewhere. */
+static weir_status check_wishes(const placer *p, weir_error *err) {
+  const weir_placing *placing = p->placing;
+  const weir_cut *step = p->first_cut;
+  for (uint32_t i = 0; i < placing->wish_count; i++) {
+    const weir_place_wish *w = &placing->wishes[i];
+    if (weir_place_find_in(p->request->graph, w->node) == UINT32_MAX &&
+        (step == NULL ||
+         weir_place_find_in(step->graph, w->node) == UINT32_MAX))
+      return no_such_node(w, err);
+  }
+  return WEIR_OK;
+}
+
 /* The plan that gives homes. Where it is the requested plan, it begins as
  * the caller wants. Where that one follows, it repeats the warnings. */
 static weir_status plan_main(placer *p, weir_error *err) {
   if (p->main == NULL)
     WEIR_TRY(weir_goal_create(p->request->graph, false, &p->main, err));
   WEIR_TRY(cut(p->main, NULL, NOMINAL_SIZE, &p->first_cut, err));
+  p->wishes_failed = check_wishes(p, err) != WEIR_OK;
+  if (p->wishes_failed) return err->code;
   p->is_first_wanted = p->cut != NULL && weir_cut_hash(p->cut->graph) ==
                                              weir_cut_hash(p->first_cut->graph);
   weir_plan_start start = {.request = p->request, .half = p->cut != NULL};
@@ -334,7 +365,8 @@ static weir_status decide_homes(placer *p, weir_error *err) {
   weir_error why = WEIR_ERROR_INIT;
   if (!has_variables(p->request->graph)) return WEIR_OK;
   weir_status s = plan_main(p, &why);
-  if (s != WEIR_OK && (p->is_first_wanted || strcmp(why.id, "W6001") == 0)) {
+  if (s != WEIR_OK && (p->is_first_wanted || p->wishes_failed ||
+                       strcmp(why.id, "W6001") == 0)) {
     weir_error_copy(err, &why);
     return s;
   }
@@ -343,20 +375,6 @@ static weir_status decide_homes(placer *p, weir_error *err) {
     WEIR_TRY(weir_goal_create(p->request->graph, true, &p->main, err));
   if (p->first != NULL) WEIR_TRY(weir_homes_take(p->placing, p->first, err));
   return weir_homes_fill(p->placing, p->main, err);
-}
-
-/* Programs that will be placed have some of the nodes each: a wish counts where
- * its node is, but it must be somewhere. */
-static weir_status check_wishes(const placer *p, weir_error *err) {
-  const weir_placing *placing = p->placing;
-  for (uint32_t i = 0; i < placing->wish_count; i++) {
-    const weir_place_wish *w = &placing->wishes[i];
-    if (weir_place_find_in(p->request->graph, w->node) == UINT32_MAX &&
-        (p->first_cut == NULL ||
-         weir_place_find_in(p->first_cut->graph, w->node) == UINT32_MAX))
-      return no_such_node(w, err);
-  }
-  return WEIR_OK;
 }
 
 weir_status weir_placing_create(const weir_allocator *alloc,
@@ -369,6 +387,7 @@ weir_status weir_placing_create(const weir_allocator *alloc,
   weir_status s = placing_begin(alloc, request, &p.placing, err);
   if (s == WEIR_OK) s = decide_homes(&p, err);
   if (s == WEIR_OK) s = check_wishes(&p, err);
+  if (s == WEIR_OK) weir_rules_tell(p.placing, request);
   if (s == WEIR_OK) {
     *out_placing = p.placing;
     *out_plan = p.first;
@@ -412,6 +431,7 @@ weir_status weir_place_graph(const weir_allocator *alloc,
   *out_plan = NULL;
   weir_status s = placing_begin(alloc, request, &p.placing, err);
   if (s == WEIR_OK) s = plan_goal(&p, &plan, err);
+  if (s == WEIR_OK) weir_rules_tell(p.placing, request);
   placer_end(&p);
   if (s == WEIR_OK)
     *out_plan = plan;

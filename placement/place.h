@@ -46,6 +46,7 @@ typedef struct weir_placing_options {
   const weir_clock *clock; /* outlives the placing; NULL: no |budget_ns| */
   uint32_t microbatches;   /* in flight in a pipeline; 0: 8 */
   bool in_process; /* tasks are of one process: a measured link is theirs too */
+  uint32_t assumed_kinds; /* lower.h; such plans cannot be run */
 } weir_placing_options;
 
 typedef struct weir_placing {
@@ -59,6 +60,9 @@ typedef struct weir_placing {
   const weir_place_wish *wishes;
   uint32_t wish_count;
   weir_map homes; /* of variables: their device */
+  /* Per rule of the graph: a unit of the first plans meets it. Written while
+   * the placing is made, then not read any more. */
+  bool *rule_used;
 } weir_placing;
 
 typedef struct weir_plan {
@@ -135,6 +139,10 @@ void weir_plan_unref(const weir_plan *plan); /* NULL-safe */
 weir_status weir_plan_partition(const weir_plan *plan,
                                 const weir_partition **out_partition,
                                 weir_error *err);
+/* W3016 where |placing| assumes kernels that do not exist: its plans are not to
+ * be run. */
+weir_status weir_placing_check_runs(const weir_placing *placing,
+                                    weir_error *err);
 /* weir_cut_hash of the plan's graph; 0: an instance's. */
 uint64_t weir_plan_hash(const weir_plan *plan);
 

@@ -36,6 +36,19 @@ static bool is_over(void *self) {
   return e->at_ns != 0 && e->clock->now_ns(e->clock->self) >= e->at_ns;
 }
 
+/* A plan whose kernels were assumed counts where they are assumed again. */
+static weir_status check_assumed(const weir_plan *p,
+                                 const weir_place_plan *given, const char *name,
+                                 weir_error *err) {
+  if (!given->assumed || p->placing->options.assumed_kinds != 0) return WEIR_OK;
+  weir_status s = weir_fail(err, WEIR_W3016, NULL,
+                            "%.100s assumes kernels that do not exist, so it "
+                            "cannot be run",
+                            name);
+  weir_hint(err, "place it without --assume-kernels");
+  return s;
+}
+
 static weir_status take_given(const weir_plan *p, const weir_plan_start *start,
                               weir_place_plan **out, weir_error *err) {
   const weir_place_request *r = start->request;
@@ -44,9 +57,14 @@ static weir_status take_given(const weir_plan *p, const weir_plan_start *start,
   if (r->change_count > 0)
     return weir_place_carry(r->before, p->problem, out, err);
   if (r->given.data == NULL) return WEIR_OK;
-  return weir_place_plan_read(p->alloc, p->problem, r->given,
-                              r->given_name == NULL ? "plan" : r->given_name,
-                              out, err);
+  const char *name = r->given_name == NULL ? "plan" : r->given_name;
+  WEIR_TRY(
+      weir_place_plan_read(p->alloc, p->problem, r->given, name, out, err));
+  weir_status s = check_assumed(p, *out, name, err);
+  if (s == WEIR_OK) return s;
+  weir_place_plan_release(*out);
+  *out = NULL;
+  return s;
 }
 
 static const weir_place_objective *objective_of(const weir_plan *p) {

@@ -34,6 +34,7 @@ typedef struct weir_place_plan {
   size_t copy_capacity;
   int64_t makespan_ns;
   const char *placer; /* which one made it; static text */
+  bool assumed; /* read from JSON: kernels that do not exist were assumed */
 } weir_place_plan;
 
 /* An empty plan for |problem|. Errors: W6001. */

@@ -142,6 +142,11 @@ static weir_status read_list(plan_reader *r,
   }
 }
 
+static weir_status read_assumed(plan_reader *r) {
+  r->plan->assumed = true;
+  return weir_json_skip(&r->json, r->err);
+}
+
 static weir_status read_plan(plan_reader *r) {
   weir_json_token token;
   int64_t schema = 0, makespan = -1;
@@ -153,6 +158,8 @@ static weir_status read_plan(plan_reader *r) {
       WEIR_TRY(read_int(r, &schema));
     else if (weir_json_text_is(&r->json, "makespan_ns"))
       WEIR_TRY(read_int(r, &makespan));
+    else if (weir_json_text_is(&r->json, "assumed_kernels"))
+      WEIR_TRY(read_assumed(r));
     else if (weir_json_text_is(&r->json, "nodes"))
       WEIR_TRY(read_list(r, read_node));
     else if (weir_json_text_is(&r->json, "edges"))

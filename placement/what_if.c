@@ -96,9 +96,10 @@ static weir_status read_memory(weir_what_if *c, weir_sv rest, weir_error *err) {
     return bad(c, "expected DEVICE=BYTES or DEVICE*FACTOR", err);
   WEIR_TRY(read_device(c, trim(device), err));
   if (times) return read_factor(c, trim(value), err);
-  return weir_quantity_bytes(trim(value), &c->memory_bytes)
+  return weir_quantity_bytes(trim(value), &c->memory_bytes) &&
+                 c->memory_bytes > 0
              ? WEIR_OK
-             : bad(c, "a size is written 16GiB", err);
+             : bad(c, "a size above 0 is written 16GiB", err);
 }
 
 static weir_status read_link(weir_what_if *c, weir_sv rest, weir_error *err) {
@@ -148,6 +149,8 @@ typedef struct rebuild {
   weir_cluster_task *tasks;
   weir_cluster_device *devices;
   uint32_t touched; /* devices or tasks that the change concerned */
+  bool uncapped;    /* a cap times a factor: some device has none */
+  bool capped;      /* some device has one */
   bool no_memory;
 } rebuild;
 
@@ -173,6 +176,7 @@ static void put_device(rebuild *b, const weir_cluster_device *like,
       weir_device_name_matches(&c->device, &d.name)) {
     b->touched++;
     double scaled = (double)d.memory_bytes * c->factor;
+    *(d.memory_bytes == INT64_MAX ? &b->uncapped : &b->capped) = true;
     d.memory_bytes = c->factor <= 0 ? c->memory_bytes
                      : scaled >= 9e18 || d.memory_bytes == INT64_MAX
                          ? INT64_MAX
@@ -249,6 +253,11 @@ static weir_status check(const rebuild *b, weir_error *err) {
   if (b->touched == 0 && job) return bad(c, "the cluster has no such job", err);
   if (b->touched == 0 && device)
     return bad(c, "the cluster has no such device", err);
+  if (c->factor > 0 && b->uncapped && !b->capped)
+    return bad(c,
+               "no device that it names has a cap to multiply; write memory "
+               "DEVICE=BYTES",
+               err);
   if (b->to->device_count == 0) return bad(c, "no device would be left", err);
   if (b->to->device_count > WEIR_PLACE_DEVICES)
     return weir_fail(err, WEIR_W3020, NULL, "cluster: more than 1024 devices");

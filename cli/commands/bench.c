@@ -304,6 +304,11 @@ static int bench_loaded(cli_job *job, const cli_args *args, int threads,
     else
       print_table(v, head);
   }
+  if (code == 0 && head && job->used != NULL && !cli_is_json(args)) {
+    cli_note("measured");
+    cli_placing_say(job->used);
+    cli_note("\n");
+  }
   free(r.ns);
   return cli_signal_code(code);
 }

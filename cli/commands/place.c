@@ -25,6 +25,10 @@ typedef struct place {
 
 static weir_status read_options(place *p, weir_error *err) {
   const cli_args *a = p->args;
+  if (a->node_pattern != NULL && a->node_pattern[0] == '\0')
+    return cli_error(err, "W0002",
+                     "--nodes is empty, expected a pattern: c1/*, op:matmul, "
+                     "kind:var");
   const char *given = a->plan != NULL ? a->plan : a->given;
   WEIR_TRY(cli_placing_read(a, given, &p->opts, &p->given, err));
   cli_placing_view_begin(&p->view, a, &p->opts);
@@ -58,6 +62,19 @@ static bool is_instance(const char *path) {
          (n > 5 && strcmp(path + n - 5, ".json") == 0);
 }
 
+/* Options that speak of a graph say nothing of a file of tasks. */
+static weir_status check_instance(const cli_args *a, weir_error *err) {
+  static const char *const of_graphs[] = {
+      "input", "param",     "limit",          "cluster",         "calibrate",
+      "costs", "inference", "assume-kernels", "strict-placement"};
+  for (size_t i = 0; i < sizeof of_graphs / sizeof *of_graphs; i++)
+    if (cli_option_is_given(cli_command_find("place"), a, of_graphs[i]))
+      return cli_error(err, "W0002",
+                       "--%s is for graphs, not instances (.stg, .json)",
+                       of_graphs[i]);
+  return WEIR_OK;
+}
+
 static weir_status plan_graph(place *p, weir_error *err) {
   if (p->args->plan != NULL)
     return weir_plan_from_json(p->job.runtime, p->job.graph, &p->opts,
@@ -72,6 +89,8 @@ static int make_plan(place *p) {
   weir_status s = read_options(p, &err);
   if (s != WEIR_OK) return cli_fail(&err);
   if (is_instance(path)) {
+    s = check_instance(p->args, &err);
+    if (s != WEIR_OK) return cli_fail(&err);
     s = weir_tools_place_file(p->job.runtime, path, &p->opts,
                               p->args->plan != NULL ? &p->given : NULL,
                               (uint32_t)p->args->processors, &p->plan, &err);
@@ -177,6 +196,13 @@ static int compare(const place *p) {
   return same ? 0 : 1;
 }
 
+/* A pattern that fits nothing leaves an empty list, and is said. */
+static void tell_pattern(const place *p) {
+  const char *pattern = p->args->node_pattern;
+  if (pattern == NULL || weir_tools_plan_has(p->plan, pattern)) return;
+  cli_note("weir place: no node of the plan fits --nodes %s\n", pattern);
+}
+
 static int answer(const place *p) {
   const cli_args *a = p->args;
   weir_error err = WEIR_ERROR_INIT;
@@ -185,12 +211,14 @@ static int answer(const place *p) {
   bool more = a->explain_node != NULL || a->critical || a->memory != NULL ||
               a->parts || p->before != NULL;
   weir_plan_form parts;
+  tell_pattern(p);
   s = parts_form(a, &parts, &err);
   if (s == WEIR_OK && p->before != NULL && a->format == NULL && !a->json)
     s = show_changes(p, &err);
   if (s != WEIR_OK) return cli_fail(&err);
   bool formatted = (a->format != NULL || a->json) && !a->parts;
-  if (!more || formatted || a->all || a->node_pattern != NULL)
+  bool silent = a->quiet && form_of(a) == WEIR_PLAN_SUMMARY && !formatted;
+  if ((!more && !silent) || formatted || a->all || a->node_pattern != NULL)
     s = show(p, a->parts ? WEIR_PLAN_TABLE : form_of(a), a->node_pattern, &err);
   if (s == WEIR_OK && a->parts) s = show(p, parts, NULL, &err);
   if (s == WEIR_OK && a->critical) s = show(p, WEIR_PLAN_CRITICAL, NULL, &err);
@@ -274,6 +302,9 @@ static const cli_option place_options[] = {
     TEXT("costs", 0, "FILE", costs, NULL,
          "measured costs: used, and with --calibrate written"),
     PLACER,
+    TEXT("assume-kernels", 0, "KIND", assume_kernels, NULL,
+         "count every op as having a kernel on devices of KIND (gpu); such a "
+         "plan cannot be run"),
     FLAG("strict-placement", 0, strict_placement,
          "no request is dropped, whatever a rule says"),
     TEXT("explain", 0, "NODE", explain_node, NULL,
@@ -314,9 +345,29 @@ static const cli_option place_options[] = {
     .why = "--plan takes a plan as it is, so there are no candidates" \
   }
 
+/* The whole answer of --verify is its exit code, of --diff the differences. */
+#define SAYS_NOTHING(name)                          \
+  {.option = name,                                  \
+   .without = "verify",                             \
+   .why =                                           \
+       "--verify says whether"                      \
+       " a plan is sound, no more"},                \
+  {                                                 \
+    .option = name, .without = "diff",              \
+    .why = "--diff prints the differences, no more" \
+  }
+
 static const cli_effect place_effects[] = {
     GIVEN_WITHOUT_PLAN,
     {.option = "verbose", .with = "budget"},
+    SAYS_NOTHING("explain"),
+    SAYS_NOTHING("critical"),
+    SAYS_NOTHING("format"),
+    SAYS_NOTHING("json"),
+    SAYS_NOTHING("all"),
+    SAYS_NOTHING("nodes"),
+    SAYS_NOTHING("parts"),
+    SAYS_NOTHING("memory"),
     {.option = "verify",
      .without = "diff",
      .why = "the exit code is the answer of one of them"},

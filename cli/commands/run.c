@@ -255,28 +255,6 @@ static weir_status write_trace(const run *r, weir_error *err) {
   return cli_file_close(file, path, s, err);
 }
 
-/* " on DEVICE", or " on N devices: DEVICE, ...": those with nodes of the run.
- */
-static void say_devices(const weir_plan *plan) {
-  weir_error err = WEIR_ERROR_INIT;
-  weir_plan_device d = {.struct_size = sizeof d};
-  size_t count = 0, all = weir_plan_count(plan, WEIR_PLAN_DEVICES);
-  for (int pass = 0; pass < 2; pass++) {
-    const char *between = "";
-    for (size_t i = 0; i < all; i++) {
-      if (weir_plan_device_at(plan, i, &d, &err) != WEIR_OK || d.nodes == 0)
-        continue;
-      if (pass == 0)
-        count++;
-      else
-        cli_note("%s%.*s", between, (int)d.name.size, d.name.data);
-      between = ", ";
-    }
-    if (pass == 0 && count == 1) cli_note(" on ");
-    if (pass == 0 && count != 1) cli_note(" on %zu devices: ", count);
-  }
-}
-
 static void say_ran(run *r) {
   weir_error err = WEIR_ERROR_INIT;
   const cli_list *targets = &r->args->targets;
@@ -293,7 +271,7 @@ static void say_ran(run *r) {
     cli_note("ran %zu node%s in %.3g ms", nodes, nodes == 1 ? "" : "s",
              (double)r->ns / 1e6);
     if (r->job.used != NULL)
-      say_devices(r->job.used);
+      cli_placing_say(r->job.used);
     else
       cli_note(" on /job:localhost/task:0/device:CPU:0");
     cli_note("\n");

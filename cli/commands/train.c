@@ -60,6 +60,11 @@ static int run(const cli_args *args, cli_job *job, cli_train_view *view) {
   if (trainer != NULL && end != WEIR_TRAIN_END_FAILED &&
       weir_trainer_progress(trainer, &p, &ignored) == WEIR_OK)
     cli_train_view_end(view, end, &p);
+  if (s == WEIR_OK && job->used != NULL && !args->quiet && !args->json) {
+    cli_note("trained");
+    cli_placing_say(job->used);
+    cli_note("\n");
+  }
   if (s == WEIR_OK) s = cli_placing_save(job, args, &err);
   int code = s == WEIR_OK ? 0 : cli_fail(&err);
   cli_signals_watch(NULL);

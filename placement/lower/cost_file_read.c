@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "placement/cluster_machine.h"
+#include "placement/cluster/machine.h"
 #include "placement/lower/cost_file.h"
 #include "runtime/base/number.h"
 

@@ -15,9 +15,11 @@
  * too; rules do not apply to a unit that follows another. A unit may be where
  * its node's own `@ device` says, else where the first rule of `placement:`
  * with a matching pattern says, else anywhere; devices without a kernel are
- * taken out first. With `soft: true` a request that leaves no device is
- * dropped, and that is remembered. `balance: bytes` spreads variables over the
- * devices that a rule allows, largest first onto the emptiest. */
+ * taken out first. A unit that takes no time (a variable, an input) is where a
+ * unit that reads it can run, unless a request says otherwise. With `soft:
+ * true` a request that leaves no device is dropped, and that is remembered.
+ * `balance: bytes` spreads variables over the devices that a rule allows,
+ * largest first onto the emptiest. */
 
 typedef enum weir_place_source {
   WEIR_COST_ESTIMATED, /* roofline of the device's model */
@@ -38,12 +40,16 @@ typedef struct weir_unit {
   uint32_t first_member, member_count; /* in |members| */
   uint32_t rule;                       /* index in `placement:`, NONE */
   bool own_device;                     /* the node itself said where */
-  weir_sv asked; /* the device that it asked for, in the graph's or a pin's
-                    words; empty: none, or its rule says */
-  bool home;     /* a variable: its home says where */
-  bool relaxed;  /* its request was dropped */
-  bool follows;  /* a view, an assignment, an apply_*: rules pass it by */
-  uint32_t with; /* unit that it is colocated with (the first), or NONE */
+  weir_sv asked;     /* the device that it asked for, in the graph's or a pin's
+                        words; empty: none, or its rule says */
+  bool home;         /* a variable: its home says where */
+  bool relaxed;      /* its request was dropped */
+  bool fallback;     /* a device that its rule prefers cannot run it */
+  bool with_readers; /* it takes no time, and is where a reader of it can run */
+  uint32_t lacks; /* bits: kinds of the cluster's devices without a kernel for
+                     one of its members */
+  bool follows;   /* a view, an assignment, an apply_*: rules pass it by */
+  uint32_t with;  /* unit that it is colocated with (the first), or NONE */
   weir_place_source source;
   /* Per class: its measured cost, or NULL; of the costs given. NULL: none are.
    */
@@ -61,6 +67,7 @@ typedef struct weir_placement {
   const weir_value_id *tensor_value; /* per tensor of the problem; NO_VALUE: a
                                         token of `after` */
   uint32_t unit_count, member_total;
+  uint32_t assumed_kinds; /* lower_options */
 } weir_placement;
 
 /* A node that asks for a device; it counts before the graph's own requests. */
@@ -82,6 +89,11 @@ typedef struct weir_lower_options {
   /* Variables by name: the device where each lives, before any other request;
    * lent for the call. NULL: none. */
   const weir_map *homes;
+  /* Bits: kinds of devices on which every op counts as having a kernel. */
+  uint32_t assumed_kinds;
+  /* Per rule of the graph's `placement:`: set where a unit meets it. NULL: not
+   * asked for. */
+  bool *rule_used;
 } weir_lower_options;
 
 /* |graph| has known shapes and its groups formed. Errors: W2008, W3002 (a

@@ -212,6 +212,13 @@ static weir_status model_cost(weir_lowering *l, weir_unit *unit,
   return WEIR_OK;
 }
 
+/* Whether a device of class |c| is there and has kernels for |unit|. */
+static bool has_class(const weir_lowering *l, const weir_unit *unit,
+                      uint32_t c) {
+  const weir_cluster_class *cls = &l->cluster->classes[c];
+  return cls->count > 0 && ((unit->lacks >> cls->kind) & 1) == 0;
+}
+
 weir_status weir_lower_unit_cost(weir_lowering *l, uint32_t u, int64_t *cost) {
   weir_unit *unit = &l->units[u];
   const weir_costs *costs = l->options->costs;
@@ -221,7 +228,7 @@ weir_status weir_lower_unit_cost(weir_lowering *l, uint32_t u, int64_t *cost) {
     return weir_lower_ring_cost(l, unit->node, cost);
   for (uint32_t c = 0; c < l->cluster->class_count; c++) {
     cost[c] = WEIR_PLACE_NO_KERNEL;
-    if (l->cluster->classes[c].count > 0)
+    if (has_class(l, unit, c))
       WEIR_TRY(model_cost(l, unit, &l->fit[c].model, &cost[c]));
   }
   if (costs == NULL || unit->source == WEIR_COST_GIVEN) return WEIR_OK;
@@ -231,7 +238,7 @@ weir_status weir_lower_unit_cost(weir_lowering *l, uint32_t u, int64_t *cost) {
   weir_sv key = weir_strbuf_view(&l->key);
   for (uint32_t c = 0; c < l->cluster->class_count; c++) {
     const weir_cluster_class *cls = &l->cluster->classes[c];
-    if (cls->count == 0) continue;
+    if (!has_class(l, unit, c)) continue;
     const weir_cost_entry *e =
         weir_costs_find(costs, (int)cls->kind, cls->threads, key);
     if (e != NULL) {
@@ -243,6 +250,12 @@ weir_status weir_lower_unit_cost(weir_lowering *l, uint32_t u, int64_t *cost) {
     }
   }
   return WEIR_OK;
+}
+
+bool weir_place_takes_time(const weir_graph *g, weir_node_id id) {
+  const weir_node *n = &g->nodes[id];
+  return n->body_count > 0 || n->op->instr == WEIR_INSTR_COLLECTIVE ||
+         takes_time(n);
 }
 
 bool weir_place_has_kernel(const weir_graph *g, weir_node_id id,

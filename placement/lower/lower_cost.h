@@ -13,12 +13,16 @@ weir_status weir_place_work_of(const weir_graph *graph,
                                const weir_node_id *members, uint32_t count,
                                weir_place_work *out_work, weir_error *err);
 
+/* Whether |node| is work: no view, variable, input or assignment. */
+bool weir_place_takes_time(const weir_graph *graph, weir_node_id node);
+
 /* Whether some kernel for |node| exists on devices of |kind|. */
 bool weir_place_has_kernel(const weir_graph *graph, weir_node_id node,
                            weir_device_kind kind);
 
 /* The costs of unit |unit|, per class of device, NO_KERNEL where the cluster
- * has none; their source is noted. Errors: W2008, W6001. */
+ * has none or it has no kernels; their source is noted. Errors: W2008, W6001.
+ */
 weir_status weir_lower_unit_cost(weir_lowering *l, uint32_t unit,
                                  int64_t *cost);
 

@@ -28,6 +28,27 @@ typedef struct weir_lowering {
   weir_error *err;
 } weir_lowering;
 
+/* ---- Sets of devices */
+
+static inline uint64_t *weir_lower_set(const weir_lowering *l, uint32_t unit) {
+  return l->allowed + (size_t)unit * l->words;
+}
+
+static inline bool weir_lower_set_is_empty(const weir_lowering *l,
+                                           const uint64_t *set) {
+  for (uint32_t w = 0; w < l->words; w++)
+    if (set[w] != 0) return false;
+  return true;
+}
+
+static inline void weir_lower_set_add(uint64_t *set, uint32_t device) {
+  set[device >> 6] |= UINT64_C(1) << (device & 63);
+}
+
+static inline bool weir_lower_set_has(const uint64_t *set, uint32_t device) {
+  return (set[device >> 6] >> (device & 63)) & 1;
+}
+
 /* Bytes of a variable; 0 for other units. */
 int64_t weir_lower_resident(const weir_lowering *l, uint32_t unit);
 

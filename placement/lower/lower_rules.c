@@ -3,11 +3,12 @@
  *
  * A unit's set of devices only shrinks: devices with kernels for it, then those
  * of the request that counts (home, pin, own device, first matching rule), then
- * the preferred type, then the sets of all units that it must be with. A
- * request that would leave nothing is an error or, where it is soft, is dropped
- * whole. Invariant: when weir_lower_apply_rules succeeds no set is empty and
- * the units of a group have the same set. Cost: O(units * (rules * members +
- * devices / 64 words)). */
+ * those where its readers can run (lower_carry.c), then the preferred type,
+ * then the sets of all units that it must be with. A request that would leave
+ * nothing is an error or, where it is soft, is dropped whole. Invariant: when
+ * weir_lower_apply_rules succeeds no set is empty and the units of a group have
+ * the same set. Cost: O(units * devices / 64 words), and the rules of each
+ * member (lower_rules_read.h). */
 #include "placement/lower/lower_rules.h"
 
 #include <assert.h>
@@ -16,117 +17,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/lower/lower_carry.h"
 #include "placement/lower/lower_cost.h"
 #include "placement/lower/lower_internal.h"
+#include "placement/lower/lower_rules_read.h"
 #include "placement/lower/lower_units.h"
-#include "runtime/base/yaml/yaml_scalar.h"
-#include "runtime/graph/pattern.h"
-
-/* A rule of `placement:`, read. */
-typedef struct rule {
-  weir_sv match;
-  weir_device_name device;
-  bool has_device, soft, balance;
-  const weir_yaml *prefer; /* a list of device types, or NULL */
-  weir_mark mark;
-  bool told; /* the warning that it was dropped was given */
-} rule;
 
 typedef struct ruler {
   weir_lowering *l;
-  rule *rules;
-  uint32_t count;
+  weir_lower_rules rules;
 } ruler;
-
-/* ---- Patterns */
-
-bool weir_place_pattern_matches(weir_sv pattern, const weir_node *node) {
-  if (weir_sv_is(pattern, "kind:var"))
-    return node->op->instr == WEIR_INSTR_VAR_READ;
-  if (weir_sv_starts_with(pattern, "op:"))
-    return weir_pattern_fits((weir_sv){pattern.data + 3, pattern.size - 3},
-                             weir_sv_from(node->op->name));
-  return weir_pattern_fits(pattern, node->name);
-}
-
-/* ---- Reading */
-
-static weir_status read_rule(const weir_yaml *y, rule *r, weir_error *err) {
-  *r = (rule){.mark = y->mark};
-  const weir_yaml *match = weir_yaml_get(y, "match");
-  const weir_yaml *device = weir_yaml_get(y, "device");
-  const weir_yaml *soft = weir_yaml_get(y, "soft");
-  const weir_yaml *balance = weir_yaml_get(y, "balance");
-  r->match = match != NULL && match->kind == WEIR_YAML_SCALAR
-                 ? match->text
-                 : WEIR_SV_LIT("*");
-  if (device != NULL && device->kind != WEIR_YAML_SCALAR)
-    return weir_fail(err, WEIR_W3020, &device->mark,
-                     "`device` is the name of a device, as /job:ps");
-  if (device != NULL) {
-    weir_error why = WEIR_ERROR_INIT;
-    r->has_device = true;
-    if (weir_device_name_parse(device->text, &r->device, NULL, &why) != WEIR_OK)
-      return weir_fail(err, WEIR_W1115, &device->mark, "%s", why.message);
-  }
-  if (soft != NULL && !weir_yaml_bool(soft, &r->soft))
-    return weir_fail(err, WEIR_W3020, &soft->mark,
-                     "`soft` is true or false, not '%.*s'",
-                     WEIR_SV(soft->text));
-  if (balance != NULL) {
-    r->balance =
-        balance->kind == WEIR_YAML_SCALAR && weir_sv_is(balance->text, "bytes");
-    if (!r->balance)
-      return weir_fail(err, WEIR_W3020, &balance->mark,
-                       "`balance` knows one way: bytes");
-  }
-  r->prefer = weir_yaml_get(y, "prefer");
-  return WEIR_OK;
-}
-
-static weir_status read_rules(ruler *r) {
-  const weir_yaml *y = r->l->graph->placement;
-  if (y == NULL || y->kind != WEIR_YAML_LIST) return WEIR_OK;
-  r->rules = weir_alloc_array(r->l->alloc, y->count, sizeof *r->rules);
-  if (r->rules == NULL)
-    return weir_fail_memory(r->l->err, y->count * sizeof *r->rules);
-  for (r->count = 0; r->count < y->count; r->count++)
-    WEIR_TRY(read_rule(y->items[r->count], &r->rules[r->count], r->l->err));
-  return WEIR_OK;
-}
 
 /* ---- Sets of devices */
 
-static uint64_t *set_of(const weir_lowering *l, uint32_t unit) {
-  return l->allowed + (size_t)unit * l->words;
-}
-
-static bool set_is_empty(const weir_lowering *l, const uint64_t *set) {
-  for (uint32_t w = 0; w < l->words; w++)
-    if (set[w] != 0) return false;
-  return true;
-}
-
-static void set_add(uint64_t *set, uint32_t device) {
-  set[device >> 6] |= UINT64_C(1) << (device & 63);
-}
-
-static bool set_has(const uint64_t *set, uint32_t device) {
-  return (set[device >> 6] >> (device & 63)) & 1;
-}
-
-/* Devices that have kernels for all of the unit's members. */
-static void runnable(const weir_lowering *l, const weir_unit *u,
-                     uint64_t *set) {
-  bool runs[WEIR_DEVICE_KINDS];
+/* Devices that have kernels for all of the unit's members; the kinds that have
+ * none are noted. */
+static void runnable(const weir_lowering *l, weir_unit *u, uint64_t *set) {
   for (int k = 0; k < WEIR_DEVICE_KINDS; k++) {
-    runs[k] = l->cluster->kind_count[k] > 0;
-    for (uint32_t i = 0; i < u->member_count && runs[k]; i++)
-      runs[k] = weir_place_has_kernel(l->graph, l->members[u->first_member + i],
-                                      (weir_device_kind)k);
+    bool runs = true;
+    if (l->cluster->kind_count[k] == 0) continue;
+    for (uint32_t i = 0; i < u->member_count && runs; i++)
+      runs = ((l->options->assumed_kinds >> k) & 1) != 0 ||
+             weir_place_has_kernel(l->graph, l->members[u->first_member + i],
+                                   (weir_device_kind)k);
+    if (!runs) u->lacks |= UINT32_C(1) << k;
   }
   for (uint32_t d = 0; d < l->cluster->device_count; d++)
-    if (runs[l->cluster->devices[d].name.type]) set_add(set, d);
+    if (((u->lacks >> l->cluster->devices[d].name.type) & 1) == 0)
+      weir_lower_set_add(set, d);
 }
 
 /* Takes devices that |name| does not match out of |set|. */
@@ -137,34 +55,19 @@ static void keep_matching(const weir_lowering *l, const weir_device_name *name,
       set[d >> 6] &= ~(UINT64_C(1) << (d & 63));
 }
 
-/* Keeps the first preferred device type that the set still has; none: all. */
-static void keep_preferred(const weir_lowering *l, const weir_yaml *prefer,
-                           uint64_t *set, uint64_t *spare) {
-  if (prefer == NULL || prefer->kind != WEIR_YAML_LIST) return;
-  for (uint32_t i = 0; i < prefer->count; i++) {
-    weir_device_name name;
-    if (prefer->items[i]->kind != WEIR_YAML_SCALAR ||
-        weir_device_name_parse(prefer->items[i]->text, &name, NULL, NULL) !=
-            WEIR_OK)
-      continue;
-    memcpy(spare, set, l->words * sizeof *set);
-    keep_matching(l, &name, spare);
-    if (set_is_empty(l, spare)) continue;
-    memcpy(set, spare, l->words * sizeof *set);
-    return;
-  }
-}
-
 /* ---- One unit */
 
 static uint32_t find_rule(const ruler *r, const weir_unit *u) {
-  for (uint32_t i = 0; i < r->count; i++)
-    for (uint32_t m = 0; m < u->member_count; m++)
-      if (weir_place_pattern_matches(
-              r->rules[i].match,
-              &r->l->graph->nodes[r->l->members[u->first_member + m]]))
-        return i;
-  return WEIR_PLACE_NONE;
+  const weir_lowering *l = r->l;
+  uint32_t best = WEIR_PLACE_NONE;
+  for (uint32_t m = 0; m < u->member_count && r->rules.count > 0; m++) {
+    weir_node_id id = l->members[u->first_member + m];
+    uint32_t at = weir_lower_rules_find(&r->rules, &l->graph->nodes[id]);
+    if (at < best) best = at;
+  }
+  if (best != WEIR_PLACE_NONE && l->options->rule_used != NULL)
+    l->options->rule_used[best] = true;
+  return best;
 }
 
 /* The device that a member of the unit asks for itself. */
@@ -236,7 +139,7 @@ static weir_status no_such_device(weir_lowering *l, const weir_unit *u,
 
 /* A request was dropped. A rule gets one warning, for its first unit: it may
  * match thousands. */
-static void tell_relaxed(weir_lowering *l, weir_unit *u, rule *by,
+static void tell_relaxed(weir_lowering *l, weir_unit *u, weir_lower_rule *by,
                          const weir_device_name *name) {
   u->relaxed = true;
   if (u->own_device) by = NULL;
@@ -266,26 +169,26 @@ static bool stays_home(const weir_lowering *l, weir_unit *u, uint64_t *set) {
   uint32_t home = weir_map_get(l->options->homes, n->name);
   if (home == WEIR_MAP_NONE || home >= l->cluster->device_count) return false;
   memset(set, 0, l->words * sizeof *set);
-  set_add(set, home);
+  weir_lower_set_add(set, home);
   return u->home = true;
 }
 
 static weir_status allow(ruler *r, uint32_t id, uint64_t *spare) {
   weir_lowering *l = r->l;
   weir_unit *u = &l->units[id];
-  uint64_t *set = set_of(l, id);
+  uint64_t *set = weir_lower_set(l, id);
   weir_device_name name = weir_device_name_any();
   const weir_place_pin *pin = find_pin(l, u);
   weir_sv own = own_device(l, u);
-  rule *by = NULL;
+  weir_lower_rule *by = NULL;
   runnable(l, u, set);
-  if (set_is_empty(l, set)) return no_kernel(l, u);
+  if (weir_lower_set_is_empty(l, set)) return no_kernel(l, u);
   u->own_device = own.size > 0 || pin != NULL;
   u->asked = own;
   if (pin != NULL) WEIR_TRY(keep_pin(l, pin, &u->asked));
   u->rule = u->follows ? WEIR_PLACE_NONE : find_rule(r, u);
   if (stays_home(l, u, set)) return WEIR_OK;
-  if (u->rule != WEIR_PLACE_NONE) by = &r->rules[u->rule];
+  if (u->rule != WEIR_PLACE_NONE) by = &r->rules.items[u->rule];
   if (pin != NULL) {
     name = pin->device;
   } else if (own.size > 0) {
@@ -296,7 +199,7 @@ static weir_status allow(ruler *r, uint32_t id, uint64_t *spare) {
   }
   memcpy(spare, set, l->words * sizeof *set);
   keep_matching(l, &name, spare);
-  if (set_is_empty(l, spare)) {
+  if (weir_lower_set_is_empty(l, spare)) {
     bool soft = l->options->strictness == WEIR_PLACE_SOFT ||
                 (l->options->strictness == WEIR_PLACE_WARN && by != NULL &&
                  !u->own_device && by->soft);
@@ -307,7 +210,80 @@ static weir_status allow(ruler *r, uint32_t id, uint64_t *spare) {
   } else {
     memcpy(set, spare, l->words * sizeof *set);
   }
-  if (by != NULL) keep_preferred(l, by->prefer, set, spare);
+  return WEIR_OK;
+}
+
+/* ---- Preferences */
+
+/* Whether the cluster has a device that |name| and the rule's own name fit. */
+static bool is_there(const weir_lowering *l, const weir_lower_rule *by,
+                     const weir_unit *u, const weir_device_name *name) {
+  bool bound = by->has_device && !u->relaxed && !u->own_device;
+  for (uint32_t d = 0; d < l->cluster->device_count; d++) {
+    const weir_device_name *full = &l->cluster->devices[d].name;
+    if (weir_device_name_matches(name, full) &&
+        (!bound || weir_device_name_matches(&by->device, full)))
+      return true;
+  }
+  return false;
+}
+
+/* The unit cannot be on a preferred device that is there. */
+static weir_status no_preferred(weir_lowering *l, const weir_unit *u,
+                                const weir_lower_rule *by,
+                                const weir_device_name *name) {
+  char text[160];
+  const weir_node *n = &l->graph->nodes[u->node];
+  weir_device_name_print(name, text, sizeof text);
+  weir_status s =
+      u->with_readers
+          ? weir_fail(
+                l->err, WEIR_W3002, &by->mark,
+                "%.*s prefers %s, but nothing that reads it can run there",
+                WEIR_SV(n->name), text)
+          : weir_fail(l->err, WEIR_W3002, &by->mark,
+                      "%.*s prefers %s, but no such device has a kernel for %s",
+                      WEIR_SV(n->name), text, n->op->name);
+  weir_error_set_node(l->err, n->name.data, n->name.size);
+  return s;
+}
+
+/* A preference is not met. A rule gets one warning, for its first unit. */
+static void tell_fallback(weir_lowering *l, weir_unit *u, weir_lower_rule *by,
+                          const weir_device_name *name) {
+  u->fallback = true;
+  if (l->options->sink == NULL || by->told_fallback) return;
+  by->told_fallback = true;
+  weir_error warning = WEIR_ERROR_INIT, *err = l->err;
+  l->err = &warning;
+  (void)no_preferred(l, u, by, name);
+  l->err = err;
+  weir_diag_warn(l->options->sink, &warning);
+}
+
+/* Keeps the first preferred devices that the set still has; none: all. One that
+ * is in the cluster and has no kernel for the unit is passed by and noted. */
+static weir_status keep_preferred(ruler *r, uint32_t id, uint64_t *spare) {
+  weir_lowering *l = r->l;
+  weir_unit *u = &l->units[id];
+  uint64_t *set = weir_lower_set(l, id);
+  if (u->rule == WEIR_PLACE_NONE || u->home) return WEIR_OK;
+  weir_lower_rule *by = &r->rules.items[u->rule];
+  for (uint32_t i = 0; by->prefer != NULL && i < by->prefer->count; i++) {
+    weir_device_name name;
+    WEIR_TRY(weir_device_name_parse(by->prefer->items[i]->text, &name, NULL,
+                                    l->err));
+    memcpy(spare, set, l->words * sizeof *set);
+    keep_matching(l, &name, spare);
+    if (!weir_lower_set_is_empty(l, spare)) {
+      memcpy(set, spare, l->words * sizeof *set);
+      return WEIR_OK;
+    }
+    if (u->own_device || !is_there(l, by, u, &name)) continue;
+    if (l->options->strictness == WEIR_PLACE_STRICT)
+      return no_preferred(l, u, by, &name);
+    tell_fallback(l, u, by, &name);
+  }
   return WEIR_OK;
 }
 
@@ -320,8 +296,9 @@ static bool agree(weir_lowering *l, uint32_t root, const bool *out,
   memset(spare, 0xff, l->words * sizeof *spare);
   for (uint32_t u = root; u < l->unit_count; u++)
     if (!out[u] && weir_lower_root(l, u) == root)
-      for (uint32_t w = 0; w < l->words; w++) spare[w] &= set_of(l, u)[w];
-  return !set_is_empty(l, spare);
+      for (uint32_t w = 0; w < l->words; w++)
+        spare[w] &= weir_lower_set(l, u)[w];
+  return !weir_lower_set_is_empty(l, spare);
 }
 
 /* Names a smallest set of members that clash: each is left out on trial and put
@@ -341,7 +318,9 @@ static weir_status conflict(weir_lowering *l, uint32_t root, bool *out,
     if (weir_lower_root(l, u) != root || out[u]) continue;
     const weir_node *n = &l->graph->nodes[l->units[u].node];
     uint32_t d = 0;
-    while (d + 1 < l->cluster->device_count && !set_has(set_of(l, u), d)) d++;
+    while (d + 1 < l->cluster->device_count &&
+           !weir_lower_set_has(weir_lower_set(l, u), d))
+      d++;
     used += (size_t)snprintf(
         text + used, sizeof text - used, "%s%.*s (line %" PRIu32 ", e.g. %.*s)",
         used > 0 ? " and " : "", n->name.size < 60 ? (int)n->name.size : 60,
@@ -363,17 +342,17 @@ static weir_status join_sets(weir_lowering *l, uint64_t *spare) {
   for (uint32_t u = 0; u < l->unit_count && s == WEIR_OK; u++) {
     uint32_t root = weir_lower_root(l, u);
     if (root == u) continue;
-    uint64_t *mine = set_of(l, root);
+    uint64_t *mine = weir_lower_set(l, root);
     memcpy(spare, mine, l->words * sizeof *spare);
-    for (uint32_t w = 0; w < l->words; w++) spare[w] &= set_of(l, u)[w];
-    if (set_is_empty(l, spare)) {
+    for (uint32_t w = 0; w < l->words; w++) spare[w] &= weir_lower_set(l, u)[w];
+    if (weir_lower_set_is_empty(l, spare)) {
       s = conflict(l, root, out, spare);
       break;
     }
     memcpy(mine, spare, l->words * sizeof *spare);
   }
   for (uint32_t u = 0; u < l->unit_count && s == WEIR_OK; u++)
-    memcpy(set_of(l, u), set_of(l, weir_lower_root(l, u)),
+    memcpy(weir_lower_set(l, u), weir_lower_set(l, weir_lower_root(l, u)),
            l->words * sizeof *spare);
   weir_free(l->alloc, out);
   return s;
@@ -396,15 +375,15 @@ static int heavier(const void *x, const void *y) {
 }
 
 static void put_lightest(weir_lowering *l, const weight *w) {
-  uint64_t *set = set_of(l, w->root);
+  uint64_t *set = weir_lower_set(l, w->root);
   uint32_t best = WEIR_PLACE_NONE;
   for (uint32_t d = 0; d < l->cluster->device_count; d++)
-    if (set_has(set, d) &&
+    if (weir_lower_set_has(set, d) &&
         (best == WEIR_PLACE_NONE || l->load[d] < l->load[best]))
       best = d;
   assert(best != WEIR_PLACE_NONE); /* join_sets left no set empty */
   memset(set, 0, l->words * sizeof *set);
-  set_add(set, best);
+  weir_lower_set_add(set, best);
   l->load[best] += w->bytes;
 }
 
@@ -421,14 +400,14 @@ static weir_status balance(ruler *r) {
   for (uint32_t u = 0; u < l->unit_count; u++) {
     uint32_t by = l->units[u].rule;
     if (weir_lower_root(l, u) == u && by != WEIR_PLACE_NONE &&
-        r->rules[by].balance && weights[u].bytes > 0)
+        r->rules.items[by].balance && weights[u].bytes > 0)
       weights[count++] = weights[u];
   }
   qsort(weights, count, sizeof *weights, heavier);
   for (uint32_t i = 0; i < count; i++) put_lightest(l, &weights[i]);
   weir_free(l->alloc, weights);
   for (uint32_t u = 0; u < l->unit_count; u++)
-    memcpy(set_of(l, u), set_of(l, weir_lower_root(l, u)),
+    memcpy(weir_lower_set(l, u), weir_lower_set(l, weir_lower_root(l, u)),
            l->words * sizeof *l->allowed);
   return WEIR_OK;
 }
@@ -441,15 +420,18 @@ weir_status weir_lower_apply_rules(weir_lowering *l) {
   l->load =
       weir_alloc_array(l->alloc, l->cluster->device_count, sizeof *l->load);
   uint64_t *spare = weir_alloc_array(l->alloc, l->words, sizeof *spare);
-  weir_status s = WEIR_OK;
-  if (l->allowed == NULL || l->load == NULL || spare == NULL)
+  weir_status s =
+      weir_lower_rules_read(l->alloc, l->graph->placement, &r.rules, l->err);
+  if (s == WEIR_OK && (l->allowed == NULL || l->load == NULL || spare == NULL))
     s = weir_fail_memory(l->err, l->unit_count * sizeof *l->allowed);
-  if (s == WEIR_OK) s = read_rules(&r);
   for (uint32_t u = 0; u < l->unit_count && s == WEIR_OK; u++)
     s = allow(&r, u, spare);
+  if (s == WEIR_OK) s = weir_lower_carry(l);
+  for (uint32_t u = 0; u < l->unit_count && s == WEIR_OK; u++)
+    s = keep_preferred(&r, u, spare);
   if (s == WEIR_OK) s = join_sets(l, spare);
   if (s == WEIR_OK) s = balance(&r);
   weir_free(l->alloc, spare);
-  weir_free(l->alloc, r.rules);
+  weir_lower_rules_release(&r.rules);
   return s;
 }

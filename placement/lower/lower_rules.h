@@ -8,10 +8,6 @@ typedef struct weir_lowering weir_lowering;
 
 /* Devices that the cluster, the graph and the user allow. */
 
-/* "w*" matches names, "kind:var" variables, "op:matmul" nodes of an op; `*` any
- * text, `?` one byte. */
-bool weir_place_pattern_matches(weir_sv pattern, const weir_node *node);
-
 /* Fills |allowed|. Errors: W3002, W3001, W3012, W6001. */
 weir_status weir_lower_apply_rules(weir_lowering *l);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdarg.h>
 
-#include "placement/lower/lower_rules.h"
+#include "placement/lower/lower_lacks.h"
+#include "placement/lower/lower_rules_read.h"
 #include "placement/report/dump_figures.h"
 #include "placement/report/dump_internal.h"
 #include "runtime/base/map.h"
@@ -139,6 +140,47 @@ static bool write_retimed(const weir_place_view *v, const weir_writer *out) {
       more < 0 ? "shorter" : "longer");
 }
 
+/* ---- Devices without kernels */
+
+enum { OPS_SHOWN = 5 };
+
+/* "495 of 498 units that take time have no GPU kernel: conv2d 12, ..." */
+static bool write_lack(const weir_placement *p, weir_device_kind kind,
+                       const weir_writer *out) {
+  weir_lower_lack l;
+  weir_lower_lack_count(p, kind, &l);
+  bool ok = weir_place_print(
+      out, "%u of %u units that take time have no %s kernel:", l.units, l.of,
+      weir_device_kinds[kind]->spelling);
+  for (uint32_t i = 0; i < l.ops && i < OPS_SHOWN && ok; i++)
+    ok = weir_place_print(out, "%s %s %u", i > 0 ? "," : "", l.by_op[i].name,
+                          l.by_op[i].units);
+  if (ok && l.ops > OPS_SHOWN)
+    ok = weir_place_print(out, " and %u more ops", l.ops - OPS_SHOWN);
+  return ok && weir_place_print(out, "\n");
+}
+
+/* Lines near the top; none where every kind has kernels for all units. */
+static bool write_fallbacks(const weir_place_view *v, const weir_writer *out) {
+  const weir_placement *p = v->placement;
+  bool ok = true;
+  if (p == NULL) return true;
+  uint32_t lacks = weir_lower_lacks(p), fallen = weir_lower_fallen_back(p);
+  for (int k = 0; k < WEIR_DEVICE_KINDS && ok; k++) {
+    if (((p->assumed_kinds >> k) & 1) != 0 && p->cluster->kind_count[k] > 0)
+      ok = weir_place_print(out,
+                            "%s kernels are assumed: this plan cannot be run\n",
+                            weir_device_kinds[k]->spelling);
+    if (ok && ((lacks >> k) & 1) != 0)
+      ok = write_lack(p, (weir_device_kind)k, out);
+  }
+  return ok && (fallen == 0 ||
+                weir_place_print(out,
+                                 "%u unit%s fell back: no kernel on a device "
+                                 "that the rule prefers\n",
+                                 fallen, fallen == 1 ? "" : "s"));
+}
+
 bool weir_place_write_summary(const weir_place_view *v,
                               const weir_writer *out) {
   char step[32], bound[32];
@@ -154,6 +196,7 @@ bool weir_place_write_summary(const weir_place_view *v,
       out, "placed %u nodes (%u units) on %u devices by %s   plan %08x\n",
       nodes, p->node_count, p->device_count, v->plan->placer,
       (uint32_t)weir_place_plan_hash(v));
+  ok = ok && write_fallbacks(v, out);
   uint32_t shown = p->device_count <= 16 ? p->device_count : 16;
   for (uint32_t d = 0; d < shown && ok; d++) ok = write_device(v, out, d);
   if (ok && shown < p->device_count)

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "placement/lower/lower_lacks.h"
 #include "placement/report/dump_internal.h"
 
 /* Two plans for the same nodes; their devices may be other ones, so devices are
@@ -42,6 +43,19 @@ static bool write_step(const weir_place_view *a, const weir_place_view *b,
                           weir_quantity_print_bytes(moved_bytes(a), less),
                           b->plan->copy_count,
                           weir_quantity_print_bytes(moved_bytes(b), more));
+}
+
+/* A line for each kind of the cluster's devices that no work can use. */
+static bool write_unused(const weir_place_view *v, const weir_writer *out) {
+  const weir_placement *p = v->placement;
+  bool ok = true;
+  for (int k = 0; p != NULL && k < WEIR_DEVICE_KINDS && ok; k++)
+    if (p->cluster->kind_count[k] > 0 && !weir_device_kinds[k]->every_op &&
+        !weir_lower_has_use(p, (weir_device_kind)k))
+      ok = weir_place_print(
+          out, "nothing can use a %s: no unit has a %s kernel\n",
+          weir_device_kinds[k]->spelling, weir_device_kinds[k]->spelling);
+  return ok;
 }
 
 /* The device of |v| called |name|, or NONE. */
@@ -109,7 +123,7 @@ bool weir_place_write_diff(const weir_place_view *a, const weir_place_view *b,
   *same = moved == 0 && shifted == 0 &&
           a->plan->makespan_ns == b->plan->makespan_ns;
   bool ok =
-      write_step(a, b, out) && write_peaks(a, b, out) &&
+      write_step(a, b, out) && write_unused(b, out) && write_peaks(a, b, out) &&
       weir_place_print(out,
                        "%u nodes moved, %u stay and start at another "
                        "time%s\n",

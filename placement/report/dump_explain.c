@@ -35,6 +35,14 @@ static bool write_request(const weir_place_view *v, uint32_t node,
   if (ok && u->relaxed)
     ok = weir_place_print(out,
                           "  the request was dropped: no device meets it\n");
+  if (ok && u->fallback)
+    ok = weir_place_print(out,
+                          "  it falls back: a device that its rule prefers has "
+                          "no kernel for it\n");
+  if (ok && u->with_readers)
+    ok = weir_place_print(out,
+                          "  it takes no time, and is where what reads it can "
+                          "run\n");
   if (ok && u->with != WEIR_PLACE_NONE)
     ok = weir_place_print(
         out, "  together with %.*s\n",

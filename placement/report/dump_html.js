@@ -159,6 +159,18 @@ function cards() {
     card(plural(N, 'unit'), 'costs: ' + costs + '; requests dropped: ' +
       relaxed));
 }
+function fallbacks() {
+  const f = plan.fallbacks, lines = [];
+  if (plan.assumed_kernels) lines.push('Kernels are assumed on ' +
+    plan.assumed_kernels.join(', ') + ': this plan cannot be run.');
+  for (const l of f ? f.no_kernel : [])
+    lines.push(count(l.units) + ' of ' + count(l.of) + ' units that take time have no ' +
+      l.kind + ' kernel: ' + Object.keys(l.ops)
+        .map(op => op + ' ' + count(l.ops[op])).join(', ') + '.');
+  if (f && f.preferred > 0) lines.push(plural(f.preferred, 'unit') +
+    ' fell back: no kernel on a device that the rule prefers.');
+  return lines.map(t => el('p', {class: 'soft'}, t));
+}
 function measures() {
   const b = plan.bounds, s = plan.search;
   const rows = [
@@ -277,6 +289,8 @@ function requestLines(u) {
         .map(k => k + ' ' + r[k]).join(', ') + '.');
   }
   if (u.relaxed) lines.push('The request was dropped: no device meets it.');
+  if (u.fallback) lines.push(
+    'It fell back: a device that its rule prefers has no kernel for it.');
   return lines;
 }
 function alternatives(u, n) {

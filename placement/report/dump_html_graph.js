@@ -439,7 +439,7 @@ function build() {
     el('span', {class: 'soft'}, plural(members, 'node') + ' in ' +
       plural(N, 'unit') + ' on ' + plural(D, 'device') + ' by ' +
       plan.placer + ', plan ' + plan.plan.slice(0, 8)),
-    el('span', {class: 'grow'}), theme), cards(),
+    el('span', {class: 'grow'}), theme), cards(), ...fallbacks(),
   el('div', {class: 'pair'}, deviceTable(), measures()),
   el('div', {class: 'split'}, el('div', {},
     el('section', {}, el('h2', {}, 'Timeline'),

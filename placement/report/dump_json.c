@@ -4,6 +4,7 @@
  * equal plans are equal bytes, which goldens and hashes rely on. */
 #include "placement/report/dump_json.h"
 
+#include "placement/lower/lower_lacks.h"
 #include "placement/report/dump_figures.h"
 #include "placement/report/dump_internal.h"
 #include "placement/report/dump_moves.h"
@@ -23,6 +24,51 @@ static void write_devices(weir_json_writer *w, const weir_place_view *v) {
     weir_json_object_end(w);
   }
   weir_json_array_end(w);
+}
+
+static void write_lack(weir_json_writer *w, const weir_lower_lack *l) {
+  weir_json_object_begin(w, true);
+  weir_json_key_text(w, "kind", weir_sv_from(weir_device_kinds[l->kind]->name));
+  weir_json_key_int(w, "units", l->units);
+  weir_json_key_int(w, "of", l->of);
+  weir_json_key(w, "ops");
+  weir_json_object_begin(w, true);
+  for (uint32_t i = 0; i < l->ops; i++)
+    weir_json_key_int(w, l->by_op[i].name, l->by_op[i].units);
+  weir_json_object_end(w);
+  weir_json_object_end(w);
+}
+
+static void write_assumed(weir_json_writer *w, const weir_placement *p) {
+  if (p->assumed_kinds == 0) return;
+  weir_json_key(w, "assumed_kernels");
+  weir_json_array_begin(w, true);
+  for (int k = 0; k < WEIR_DEVICE_KINDS; k++)
+    if ((p->assumed_kinds >> k) & 1)
+      weir_json_string(w, weir_sv_from(weir_device_kinds[k]->name));
+  weir_json_array_end(w);
+}
+
+/* Devices without kernels; no key where there is nothing to say. */
+static void write_fallbacks(weir_json_writer *w, const weir_place_view *v) {
+  const weir_placement *p = v->placement;
+  if (p == NULL) return;
+  write_assumed(w, p);
+  uint32_t lacks = weir_lower_lacks(p), fallen = weir_lower_fallen_back(p);
+  if (lacks == 0 && fallen == 0) return;
+  weir_json_key(w, "fallbacks");
+  weir_json_object_begin(w, false);
+  weir_json_key_int(w, "preferred", fallen);
+  weir_json_key(w, "no_kernel");
+  weir_json_array_begin(w, false);
+  for (int k = 0; k < WEIR_DEVICE_KINDS; k++) {
+    weir_lower_lack l;
+    if (((lacks >> k) & 1) == 0) continue;
+    weir_lower_lack_count(p, (weir_device_kind)k, &l);
+    write_lack(w, &l);
+  }
+  weir_json_array_end(w);
+  weir_json_object_end(w);
 }
 
 static const char *const sources[] = {[WEIR_COST_ESTIMATED] = "est",
@@ -70,6 +116,10 @@ static void write_unit(weir_json_writer *w, const weir_placement *p,
     weir_json_key(w, "relaxed");
     weir_json_bool(w, true);
   }
+  if (u->fallback) {
+    weir_json_key(w, "fallback");
+    weir_json_bool(w, true);
+  }
   if (u->with != WEIR_PLACE_NONE) weir_json_key_int(w, "with", u->with);
   if (u->member_count < 2) return;
   weir_json_key(w, "members");
@@ -94,13 +144,9 @@ static void write_alternatives(weir_json_writer *w, const weir_place_view *v,
       weir_json_key_int(w, "finish_ns", a->finish_ns);
       weir_json_key_int(w, "step_ns", a->step_ns);
     } else {
-      bool kernel = p->cost[(size_t)n * p->class_count + p->devices[d].cls] !=
-                    WEIR_PLACE_NO_KERNEL;
       weir_json_key_text(
           w, "refused",
-          weir_sv_from(!kernel                         ? "no kernel"
-                       : weir_place_group_may(p, n, d) ? "no room or way"
-                                                       : "not allowed"));
+          weir_sv_from(weir_place_chance_text(weir_place_refusal(v, n, d))));
     }
     weir_json_object_end(w);
   }
@@ -267,6 +313,7 @@ bool weir_place_write_json(const weir_place_view *v, const weir_writer *out) {
   write_search(&w, v);
   weir_place_write_figures_json(v, &w);
   write_devices(&w, v);
+  write_fallbacks(&w, v);
   if (v->placement != NULL) write_rules(&w, v->placement->graph);
   if (v->nodes.size > 0) weir_json_key_text(&w, "shown", v->nodes);
   write_nodes(&w, v);

@@ -18,32 +18,79 @@ void weir_place_mover_end(weir_place_mover *m) {
   weir_mover_end(&m->moves);
 }
 
-bool weir_place_group_may(const weir_place_problem *p, uint32_t node,
-                          uint32_t device) {
-  if (p->group[node] == WEIR_PLACE_NONE)
-    return weir_place_cost(p, node, device) != WEIR_PLACE_NO_KERNEL;
-  for (uint32_t n = 0; n < p->node_count; n++)
-    if (p->group[n] == p->group[node] &&
-        weir_place_cost(p, n, device) == WEIR_PLACE_NO_KERNEL)
-      return false;
-  return true;
-}
-
 /* ---- One node on one device */
 
 const char *weir_place_chance_text(weir_place_chance_kind kind) {
-  static const char *const texts[] = {[WEIR_PLACE_HERE] = "chosen",
-                                      [WEIR_PLACE_POSSIBLE] = "",
-                                      [WEIR_PLACE_NOT_ALLOWED] = "not allowed",
-                                      [WEIR_PLACE_KERNEL_MISSING] = "no kernel",
-                                      [WEIR_PLACE_ROOM_MISSING] = "no room"};
+  static const char *const texts[] = {
+      [WEIR_PLACE_HERE] = "chosen",
+      [WEIR_PLACE_POSSIBLE] = "",
+      [WEIR_PLACE_NOT_ALLOWED] = "a request forbids it",
+      [WEIR_PLACE_KERNEL_MISSING] = "no kernel",
+      [WEIR_PLACE_READERS_MISSING] = "no kernel for what reads it",
+      [WEIR_PLACE_ROOM_MISSING] = "no room",
+      [WEIR_PLACE_TOO_LARGE] = "too large for its memory"};
   WEIR_TABLE_OF(texts, WEIR_PLACE_CHANCES);
   return texts[kind];
 }
 
+/* Bytes that |node| needs at once: what stays, its tensors, and while it runs.
+ * Saturates. */
+static int64_t needed_bytes(const weir_place_problem *p, uint32_t node) {
+  int64_t bytes = p->resident_bytes[node];
+  bool over = __builtin_add_overflow(bytes, p->temp_bytes[node], &bytes);
+  for (uint32_t t = p->out_first[node]; t < p->out_first[node + 1]; t++)
+    if (!p->tensor_kept[t])
+      over |= __builtin_add_overflow(bytes, p->tensor_bytes[t], &bytes);
+  for (uint32_t i = p->in_first[node]; i < p->in_first[node + 1]; i++)
+    over |=
+        __builtin_add_overflow(bytes, p->tensor_bytes[p->in_tensor[i]], &bytes);
+  return over ? INT64_MAX : bytes;
+}
+
+static bool is_of_group(const weir_place_problem *p, uint32_t node,
+                        uint32_t other) {
+  return node == other || (p->group[node] != WEIR_PLACE_NONE &&
+                           p->group[node] == p->group[other]);
+}
+
+/* The verdict on one node of the group. */
+static weir_place_chance_kind refuse_one(const weir_place_view *v,
+                                         uint32_t node, uint32_t device) {
+  const weir_place_problem *p = v->problem;
+  uint32_t cls = p->devices[device].cls;
+  if (p->cost[(size_t)node * p->class_count + cls] == WEIR_PLACE_NO_KERNEL)
+    return WEIR_PLACE_KERNEL_MISSING;
+  if (weir_place_allows(p, node, device)) return WEIR_PLACE_POSSIBLE;
+  if (v->placement == NULL || !v->placement->units[node].with_readers)
+    return WEIR_PLACE_NOT_ALLOWED;
+  uint32_t at = v->plan->device[node];
+  return p->devices[at].cls != cls ? WEIR_PLACE_READERS_MISSING
+                                   : WEIR_PLACE_NOT_ALLOWED;
+}
+
+weir_place_chance_kind weir_place_refusal(const weir_place_view *v,
+                                          uint32_t node, uint32_t device) {
+  const weir_place_problem *p = v->problem;
+  weir_place_chance_kind kind = WEIR_PLACE_POSSIBLE;
+  uint32_t from = node, to = node + 1;
+  if (p->group[node] != WEIR_PLACE_NONE) {
+    from = 0;
+    to = p->node_count;
+  }
+  for (uint32_t n = from; n < to; n++) {
+    if (!is_of_group(p, node, n)) continue;
+    weir_place_chance_kind one = refuse_one(v, n, device);
+    if (one == WEIR_PLACE_KERNEL_MISSING) return one;
+    if (one != WEIR_PLACE_POSSIBLE) kind = one;
+  }
+  if (kind != WEIR_PLACE_POSSIBLE) return kind;
+  return needed_bytes(p, node) > p->devices[device].memory_bytes
+             ? WEIR_PLACE_TOO_LARGE
+             : WEIR_PLACE_ROOM_MISSING;
+}
+
 weir_status weir_place_mover_try(weir_place_mover *m, uint32_t node, uint32_t d,
                                  weir_place_chance *out, weir_error *err) {
-  const weir_place_problem *p = m->v->problem;
   const weir_place_plan *plan = m->v->plan;
   weir_error why = WEIR_ERROR_INIT;
   *out = (weir_place_chance){WEIR_PLACE_NOT_ALLOWED, {-1, -1}};
@@ -52,10 +99,8 @@ weir_status weir_place_mover_try(weir_place_mover *m, uint32_t node, uint32_t d,
                                {plan->end_ns[node], plan->makespan_ns}};
     return WEIR_OK;
   }
-  if (!weir_place_group_may(p, node, d)) {
-    if (p->cost[(size_t)node * p->class_count + p->devices[d].cls] ==
-        WEIR_PLACE_NO_KERNEL)
-      out->kind = WEIR_PLACE_KERNEL_MISSING;
+  if (!weir_mover_may(&m->moves, node, d)) {
+    out->kind = weir_place_refusal(m->v, node, d);
     return WEIR_OK;
   }
   weir_status s = weir_mover_try(&m->moves, node, d, 0, NULL, &why);
@@ -64,7 +109,7 @@ weir_status weir_place_mover_try(weir_place_mover *m, uint32_t node, uint32_t d,
     *out = (weir_place_chance){WEIR_PLACE_POSSIBLE,
                                {moved->end_ns[node], moved->makespan_ns}};
   } else if (strcmp(why.id, "W3013") == 0) {
-    out->kind = WEIR_PLACE_ROOM_MISSING;
+    out->kind = weir_place_refusal(m->v, node, d);
     return WEIR_OK;
   }
   if (s != WEIR_OK) weir_error_copy(err, &why);

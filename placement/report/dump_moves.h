@@ -22,18 +22,16 @@ weir_status weir_place_mover_begin(weir_place_mover *m,
 /* Gives back the memory of |m|. */
 void weir_place_mover_end(weir_place_mover *m);
 
-/* Whether |node| and all of its group may be on |device|. */
-bool weir_place_group_may(const weir_place_problem *problem, uint32_t node,
-                          uint32_t device);
-
 /* The verdict on a node on a device. */
 typedef enum weir_place_chance_kind {
   WEIR_PLACE_HERE, /* it is there */
   WEIR_PLACE_POSSIBLE,
-  WEIR_PLACE_NOT_ALLOWED, /* by a request, or by its group */
-  WEIR_PLACE_KERNEL_MISSING,
-  WEIR_PLACE_ROOM_MISSING,
-  WEIR_PLACE_CHANCES /* how many */
+  WEIR_PLACE_NOT_ALLOWED,     /* by a request, its own or its group's */
+  WEIR_PLACE_KERNEL_MISSING,  /* for it, or for one of its group */
+  WEIR_PLACE_READERS_MISSING, /* it is no work, and nothing reads it there */
+  WEIR_PLACE_ROOM_MISSING,    /* beside the others */
+  WEIR_PLACE_TOO_LARGE,       /* alone, for the device's memory */
+  WEIR_PLACE_CHANCES          /* how many */
 } weir_place_chance_kind;
 
 typedef struct weir_place_chance {
@@ -41,7 +39,11 @@ typedef struct weir_place_chance {
   weir_place_alternative then; /* all else as it is, scheduled again */
 } weir_place_chance;
 
-/* "chosen", "", "not allowed", "no kernel", "no room". */
+/* Why |node| cannot be on |device|, where it is not and no schedule has put it.
+ */
+weir_place_chance_kind weir_place_refusal(const weir_place_view *view,
+                                          uint32_t node, uint32_t device);
+/* "chosen", "", "no kernel", "a request forbids it", ... */
 const char *weir_place_chance_text(weir_place_chance_kind kind);
 /* |node| and its group on |device|. Errors: W3012, W3014, W6001. */
 weir_status weir_place_chance_of(const weir_place_view *view, uint32_t node,

@@ -49,6 +49,7 @@ static weir_status refuse_single(const weir_plan_opts *o, weir_error *err) {
   } single[] = {{"given", o->given != NULL},
                 {"changes", o->change_count > 0},
                 {"feeds", o->feed_count > 0},
+                {"assume_kernels", o->assume_kernels != NULL},
                 {"inference", o->inference},
                 {"open", o->open}};
   for (size_t i = 0; i < sizeof single / sizeof *single; i++)
@@ -84,6 +85,7 @@ static weir_status find_placing(weir_placed *p, const weir_graph *graph,
   if (o->plan->placement == NULL)
     return weir_fail(err, WEIR_W3016, NULL,
                      "the plan is not of a graph, so no session can use it");
+  WEIR_TRY(weir_placing_check_runs(o->plan->placing, err));
   p->plan = weir_plan_ref(o->plan);
   p->placing = weir_placing_ref(p->plan->placing);
   return WEIR_OK;

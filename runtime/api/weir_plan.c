@@ -84,6 +84,20 @@ static weir_status find_objective(const char *name,
   return weir_fail(err, WEIR_W0002, NULL, "invalid objective %.40s", name);
 }
 
+static weir_status find_assumed(const char *name, uint32_t *out,
+                                weir_error *err) {
+  char names[128];
+  *out = 0;
+  if (name == NULL) return WEIR_OK;
+  weir_device_kind kind = weir_device_kind_find(weir_sv_from(name));
+  if (kind == WEIR_DEVICE_ANY)
+    return weir_fail(err, WEIR_W0002, NULL,
+                     "no kind of device is called %.40s, expected %s", name,
+                     weir_device_kind_names(names, sizeof names));
+  *out = UINT32_C(1) << kind;
+  return WEIR_OK;
+}
+
 /* ---- Calls of the caller */
 
 /* The search asks often; the caller is asked rarely. */
@@ -170,6 +184,7 @@ weir_status weir_plan_call_begin(plan_call *c, weir_runtime *runtime,
     return weir_fail_null(err, "weir_plan_opts: changes or before");
   WEIR_TRY(weir_plan_cluster_read(c, runtime, err));
   WEIR_TRY(find_objective(o->objective, &r->options.objective, err));
+  WEIR_TRY(find_assumed(o->assume_kernels, &r->options.assumed_kinds, err));
   if (o->placer != NULL)
     WEIR_TRY(weir_placer_choose(o->placer, &r->options.placer, &r->options.seed,
                                 err));

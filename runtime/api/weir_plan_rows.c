@@ -185,7 +185,9 @@ weir_status weir_plan_alternative_at(const weir_plan *plan, size_t node,
       [WEIR_PLACE_POSSIBLE] = WEIR_PLAN_CHANCE_POSSIBLE,
       [WEIR_PLACE_NOT_ALLOWED] = WEIR_PLAN_CHANCE_NOT_ALLOWED,
       [WEIR_PLACE_KERNEL_MISSING] = WEIR_PLAN_CHANCE_NO_KERNEL,
-      [WEIR_PLACE_ROOM_MISSING] = WEIR_PLAN_CHANCE_NO_ROOM};
+      [WEIR_PLACE_READERS_MISSING] = WEIR_PLAN_CHANCE_NO_KERNEL,
+      [WEIR_PLACE_ROOM_MISSING] = WEIR_PLAN_CHANCE_NO_ROOM,
+      [WEIR_PLACE_TOO_LARGE] = WEIR_PLAN_CHANCE_NO_ROOM};
   WEIR_TABLE_OF(chances, WEIR_PLACE_CHANCES);
   weir_place_chance chance;
   WEIR_TRY(weir_place_chance_of(&plan->view, (uint32_t)node, (uint32_t)device,

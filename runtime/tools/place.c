@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/bench/instance.h"
+#include "placement/place_rules.h"
+#include "placement/report/dump_internal.h"
 #include "runtime/api/weir_plan.h"
 #include "runtime/tools/tools.h"
 
-/* Plans of instance files: task graphs of the literature, not weir's own. */
+/* Plans of instance files, task graphs of the literature, not weir's own; and
+ * questions about placing that need no plan. */
 
 enum { INSTANCE_BYTES = 256 << 20 };
 
@@ -43,4 +46,26 @@ weir_status weir_tools_place_file(weir_runtime *runtime, const char *path,
   if (s == WEIR_OK) s = weir_plan_call_finish(&call, plan, out_plan, err);
   weir_plan_call_end(&call, runtime);
   return s;
+}
+
+weir_status weir_tools_check_sections(const weir_graph *graph,
+                                      void (*on_diag)(void *self,
+                                                      const weir_diag *diag),
+                                      void *self, weir_error *err) {
+  weir_error why = WEIR_ERROR_INIT;
+  weir_status s = weir_place_check_sections(graph->alloc, graph, &why);
+  if (s == WEIR_OK) return s;
+  weir_diag diag;
+  weir_diag_init(&diag, &why);
+  on_diag(self, &diag);
+  weir_error_copy(err, &why);
+  return s;
+}
+
+bool weir_tools_plan_has(const weir_plan *plan, const char *pattern) {
+  weir_place_view view = plan->view;
+  view.nodes = weir_sv_from(pattern);
+  for (uint32_t n = 0; n < view.problem->node_count; n++)
+    if (weir_place_is_wanted(&view, n)) return true;
+  return false;
 }

@@ -42,6 +42,15 @@ weir_status weir_tools_needed_nodes(const weir_graph *graph, size_t count,
 /* Number of nodes. */
 size_t weir_tools_graph_node_count(const weir_graph *graph);
 
+/* Reads `cluster:` and `placement:` as placing does; a mistake is reported to
+ * |on_diag| too. Errors: W3020, W1115, W6001. */
+weir_status weir_tools_check_sections(const weir_graph *graph,
+                                      void (*on_diag)(void *self,
+                                                      const weir_diag *diag),
+                                      void *self, weir_error *err);
+/* Whether |pattern|, as `--nodes` takes it, fits a node of |plan|. */
+bool weir_tools_plan_has(const weir_plan *plan, const char *pattern);
+
 /* ---- Compiled programs. */
 
 /* One line per instruction: the chosen kernel, and why. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "placement/cluster_machine.h"
+#include "placement/cluster/machine.h"
 #include "placement/report/dump_json.h"
 #include "placement/report/dump_observed.h"
 #include "runtime/api/weir_plan.h"
@@ -25,12 +25,14 @@ void weir_tools_observed_release(weir_tools_observed *o) {
 
 /* The devices that the plan uses must be in this process. |*several|: there are
  * more than one. */
-static weir_status check_devices(const weir_place_view *view, bool *several,
+static weir_status check_devices(const weir_plan *whole, bool *several,
                                  weir_error *err) {
+  const weir_place_view *view = &whole->view;
   const weir_place_plan *plan = view->plan;
   *several = false;
   if (view->placement == NULL)
     return weir_fail(err, WEIR_W3047, NULL, "the plan is not of a graph");
+  WEIR_TRY(weir_placing_check_runs(whole->placing, err));
   for (uint32_t n = 0; n < plan->node_count; n++) {
     const weir_place_device *d = &view->problem->devices[plan->device[n]];
     *several |= plan->device[n] != plan->device[0];
@@ -100,7 +102,7 @@ weir_status weir_tools_plan_observe(const weir_plan *plan,
                                     weir_error *err) {
   *out_observed = NULL;
   bool several;
-  WEIR_TRY(check_devices(&plan->view, &several, err));
+  WEIR_TRY(check_devices(plan, &several, err));
   weir_tools_observed *o = weir_alloc_array(runtime->env.alloc, 1, sizeof *o);
   if (o == NULL) return weir_fail_memory(err, sizeof *o);
   o->runtime = weir_runtime_ref(runtime);

@@ -101,6 +101,9 @@ typedef struct weir_plan_opts {
   /* Called for every warning, on the calling thread; |diag| is lent. */
   void (*on_diag)(void *self, const weir_diag *diag);
   void *on_diag_self;
+  /* A kind of device, "gpu", on which every op counts as having a kernel: the
+   * plan shows what such devices would bring, and cannot be run. NULL: none. */
+  const char *assume_kernels;
 } weir_plan_opts;
 
 /* Places the nodes of a step of |graph|'s training, or of its outputs. Blocks.

@@ -214,7 +214,7 @@ static void test_alternatives(void **state) {
   assert_int_equal(a.end_ns, y.end_ns);
   assert_ok(weir_plan_alternative_at(plan, at, 0, &a, &err), &err);
   assert_int_equal(a.chance, WEIR_PLAN_CHANCE_NOT_ALLOWED);
-  assert_string_equal(a.why, "not allowed");
+  assert_string_equal(a.why, "a request forbids it");
   assert_int_equal(a.step_ns, -1);
   assert_ok(weir_plan_find_node(plan, "h", &at, &err), &err);
   for (size_t d = 0; d < 3; d++) {

@@ -151,7 +151,10 @@ def several_devices_are_traced(folder):
     events = json.loads(lanes.read_text())["traceEvents"]
     check("lanes of copies", any("copies to" in e["args"]["name"]
                                  for e in events if e["ph"] == "M"))
-    p = subprocess.run([WEIR, "trace", graph, "--cluster", "worker=1,gpu=1",
+    pinned = folder / "pinned.weir.yaml"
+    pinned.write_text('weir: 1\nnodes:\n  w: "var([4], init=1.0) @ gpu:0"\n'
+                      "  y: relu(w)\noutputs: [y]\n")
+    p = subprocess.run([WEIR, "trace", pinned, "--cluster", "worker=1,gpu=1",
                         "--budget", "0"], env=ENV, timeout=120,
                        capture_output=True, text=True)
     check("a GPU is not in this process", p.returncode == 4 and

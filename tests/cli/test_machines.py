@@ -110,5 +110,244 @@ class Clusters(Case):
         self.assertIn("\nunit cpu*2 ", both)
 
 
+RULED = """weir: 1
+inputs: {x: "f32[4, 8] = 1.0"}
+nodes:
+  w: var([8, 8], init=1.0)
+  y: matmul(x, w)
+  z: relu(y)
+outputs: [z]
+cluster: {worker: 1, gpu: 1}
+placement:
+"""
+PREFERS = '  - {match: "%s", prefer: [gpu, cpu]}\n'
+WARM = "warning[W3003]: no node matches"
+
+
+class Fallbacks(Case):
+    """Devices without kernels are said, everywhere."""
+
+    def test_summary_json_and_page(self):
+        args = (TRAINED, "--cluster", "worker=1,gpu=1", "--budget", "0")
+        out = self.weir("place", *args).splitlines()
+        line = next(i for i, text in enumerate(out)
+                    if "have no GPU kernel: " in text)
+        self.assertLess(line, 10)
+        plan = self.plan(*args)
+        lack, = plan["fallbacks"]["no_kernel"]
+        self.assertEqual(lack["kind"], "gpu")
+        self.assertEqual(lack["units"], lack["of"])
+        self.assertEqual(sum(lack["ops"].values()), lack["units"])
+        self.assertTrue(out[line].startswith(
+            f"{lack['units']} of {lack['of']} units that take time"))
+        counts = list(lack["ops"].values())
+        self.assertEqual(counts, sorted(counts, reverse=True))
+        self.assertEqual(plan["fallbacks"]["preferred"], 0)
+        # Nothing is where nothing can run, variables included.
+        for n in plan["nodes"]:
+            self.assertIn("CPU", n["device"])
+        page = self.weir("place", *args, "--format", "html")
+        self.assertIn(out[line], page)
+        self.assertIn("fallbacks()", page)
+        self.assertNotIn("fallbacks", self.plan(TRAINED, "--cluster",
+                                                "worker=2", "--budget", "0"))
+
+    def test_explain_tells_reasons_apart(self):
+        self.file("g.weir.yaml", RULED.replace("gpu: 1", "gpu: 1, ps: 1") +
+                  '  - {match: "w", device: "/job:worker"}\n')
+        out = self.weir("place", "g.weir.yaml", "--explain", "y")
+        self.assertRegex(out, r"GPU:0 +- +-  no kernel\n")
+        out = self.weir("place", "g.weir.yaml", "--explain", "w")
+        self.assertRegex(out, r"ps/.*CPU:0 +- +-  a request forbids it\n")
+        self.assertRegex(out, r"GPU:0 +- +-  no kernel for what reads it\n")
+        self.assertIn("is where what reads it can run", out)
+        self.file("c.yaml", "worker: [{cpu: 1}, {cpu: {memory: 100B}}]\n")
+        self.file("t.weir.yaml", "weir: 1\nnodes:\n  a: task(cost_ns=9, "
+                  "out_bytes=80)\n  b: task(a, cost_ns=9, out_bytes=80)\n"
+                  "outputs: [b]\n")
+        out = self.weir("place", "t.weir.yaml", "--cluster", "c.yaml",
+                        "--explain", "b")
+        self.assertIn("too large for its memory", out)
+
+    def test_a_pinned_variable_stays(self):
+        self.file("g.weir.yaml", RULED + '  - {match: "w", device: "/gpu"}\n')
+        plan = self.plan("g.weir.yaml")
+        where = {n["name"]: n["device"] for n in plan["nodes"]}
+        self.assertIn("GPU", where["w"])
+        self.assertIn("CPU", where["z"])
+
+    def test_preferences(self):
+        self.file("g.weir.yaml", RULED + PREFERS % "y" + PREFERS % "kind:var")
+        out = self.weir("place", "g.weir.yaml")
+        self.assertIn("\n2 units fell back: no kernel on a device that the "
+                      "rule prefers\n", out)
+        self.assertEqual(self.err.count("warning[W3002]"), 2)
+        self.assertIn("z prefers /device:GPU, but no such device has a kernel",
+                      self.err)
+        self.assertIn("w prefers /device:GPU, but nothing that reads it can",
+                      self.err)
+        plan = self.plan("g.weir.yaml")
+        self.assertEqual(plan["fallbacks"]["preferred"], 2)
+        self.assertEqual({n["name"] for n in plan["nodes"]
+                          if n.get("fallback")}, {"w", "z"})
+        self.assertIn("it falls back: ", self.weir(
+            "place", "g.weir.yaml", "--explain", "z"))
+        self.weir("place", "g.weir.yaml", "--strict-placement", code=4)
+        self.assertIn("error[W3002]: w prefers /device:GPU", self.err)
+        self.assertIn("= node: w", self.err)
+        # Without such a device there is nothing to fall back from.
+        self.weir("place", "g.weir.yaml", "--strict-placement", "--cluster",
+                  "worker=2")
+        self.assertEqual(self.err, "")
+
+    def test_what_if_nothing_uses_it(self):
+        out = self.weir("place", MLP, "--cluster", "worker=1", "--what-if",
+                        "add gpu:worker")
+        self.assertIn("nothing can use a GPU: no unit has a GPU kernel\n", out)
+        out = self.weir("place", MLP, "--cluster", "worker=1", "--what-if",
+                        "add gpu:worker", "--assume-kernels", "gpu")
+        self.assertNotIn("nothing can use", out)
+        self.assertIn("% shorter", out)
+
+    def test_assumed_kernels(self):
+        args = (MLP, "--cluster", "worker=1,gpu=1", "--assume-kernels", "gpu")
+        out = self.weir("place", *args)
+        self.assertIn("\nGPU kernels are assumed: this plan cannot be run\n",
+                      out)
+        self.assertNotIn("no GPU kernel", out)
+        text = self.weir("place", *args, "--json")
+        plan = json.loads(text)
+        self.assertEqual(plan["assumed_kernels"], ["gpu"])
+        self.assertTrue(any("GPU" in n["device"] and n["end_ns"] >
+                            n["start_ns"] for n in plan["nodes"]))
+        self.file("p.json", text)
+        self.weir("run", MLP, "--in-process", "worker=1,gpu=1", "--plan",
+                  "p.json", code=4)
+        self.assertIn("error[W3016]: p.json assumes kernels that do not exist, "
+                      "so it cannot be run", self.err)
+        self.weir("place", *args, "--plan", "p.json", "--verify", "p.json")
+        self.weir("place", MLP, "--assume-kernels", "tpu", code=2)
+        self.assertIn("expected cpu or gpu", self.err)
+
+    def test_runs_name_their_devices(self):
+        used = ("2 devices: /job:worker/task:0/device:CPU:0, "
+                "/job:worker/task:1/device:CPU:0\n")
+        where = ("--in-process", "worker=2", "--placer", "round_robin")
+        self.weir("run", MLP, *where)
+        self.assertIn(" ms on " + used, self.err)
+        self.weir("bench", MLP, *where, "--runs", "2")
+        self.assertIn("measured on " + used, self.err)
+        self.weir("train", TRAINED, *where, "--steps", "2")
+        self.assertIn("trained on " + used, self.err)
+
+
+class Words(Case):
+    """Whatever has no effect is said."""
+
+    def test_rules_that_match_nothing(self):
+        self.file("g.weir.yaml", RULED + '  - {match: "wq", device: "/cpu"}\n'
+                  '  - {match: "op:conv2d", device: "/cpu"}\n'
+                  '  - {match: "z*", device: "/cpu"}\n')
+        self.weir("place", "g.weir.yaml")
+        self.assertEqual(self.err.count(WARM), 2)
+        self.assertIn(f'{WARM} "wq", so this rule has no effect\n'
+                      "   --> g.weir.yaml:10:5\n", self.err)
+        self.weir("place", LENET, "--cluster", "ps=1,worker=2", "--budget", "0")
+        self.assertEqual(self.err, "")
+        # A rule for the training step is none of the outputs'.
+        self.weir("place", str(ROOT / "graphs/lenet_train.weir.yaml"),
+                  "--cluster", "ps=1,worker=2", "--budget", "0", "--inference")
+        self.assertNotIn(WARM, self.err)
+
+    def test_many_rules(self):
+        n = 20000 if os.environ.get("CLI_SANITIZED") else 100000
+        nodes = "".join(f"  a{i}: task(cost_ns=9)\n" for i in range(2000))
+        rules = "".join(f'  - {{match: "b{i}/*", device: "/cpu"}}\n'
+                        f'  - {{match: "c{i}", device: "/cpu"}}\n'
+                        for i in range(n // 2))
+        self.file("g.weir.yaml", "weir: 1\nnodes:\n" + nodes +
+                  "outputs: [a5]\nplacement:\n" + rules +
+                  '  - {match: "a7", device: "/job:worker/task:1"}\n')
+        out = self.weir("place", "g.weir.yaml", "--cluster", "worker=2",
+                        "--budget", "0", "-q")
+        self.assertEqual(out, "")
+        self.assertEqual(self.err.count(WARM), 8)
+        self.assertRegex(self.err, r"\d+ more rules match no node")
+
+    def test_patterns_of_nodes(self):
+        out = self.weir("place", MLP, "--nodes", "nobody*")
+        self.assertEqual(len(out.splitlines()), 1)
+        self.assertIn("no node of the plan fits --nodes nobody*", self.err)
+        self.weir("place", MLP, "--nodes", "h1/*")
+        self.assertEqual(self.err, "")
+        self.weir("place", MLP, "--nodes", "", code=2)
+        self.assertIn("--nodes is empty, expected a pattern", self.err)
+
+    def test_quiet(self):
+        self.assertEqual(self.weir("place", MLP, "-q"), "")
+        self.assertEqual(self.err, "")
+        self.assertIn("schema", self.weir("place", MLP, "-q", "--json"))
+        self.assertIn("because", self.weir("place", MLP, "-q", "--explain",
+                                           "h1"))
+
+    def test_a_factor_needs_a_cap(self):
+        change = ("--what-if", "memory cpu*0.5")
+        self.weir("place", MLP, "--cluster", "worker=1", *change, code=2)
+        self.assertIn("no device that it names has a cap to multiply", self.err)
+        self.file("c.yaml", "worker: [{cpu: {memory: 1GiB}}, {cpu: 1}]\n")
+        self.weir("place", MLP, "--cluster", "c.yaml", *change)
+
+    def test_check_refuses_what_place_refuses(self):
+        for section, says in (
+                ('placement: [{match: a, balance: round_robin}]',
+                 "`balance` knows one way"),
+                ('placement: [{match: a, prefer: gpu}]', "`prefer` is a list"),
+                ('placement: [{match: a, prefer: [tpu]}]', "W1115"),
+                ('placement: [{match: "kind:weight"}]', "one kind: kind:var"),
+                ('placement: [{match: [a]}]', "`match` is one pattern"),
+                ("cluster: {worker: 1, threads: 0}", "1 to 256 threads"),
+                ("cluster: {worker: 1, devices: {cpu: {memory: 0}}}",
+                 "a size above 0"),
+                ("cluster: {worker: 1, network: {bandwidth: 0GB/s}}",
+                 "a rate is written")):
+            self.file("g.weir.yaml", "weir: 1\nnodes: {a: \"fill([4], 1.0)\"}"
+                      f"\noutputs: [a]\n{section}\n")
+            code = 3 if "W1115" in says else 2
+            for command in ("check", "place"):
+                self.weir(command, "g.weir.yaml", code=code)
+                self.assertIn(says, self.err, section)
+                self.assertIn("g.weir.yaml:4:", self.err)
+
+    def test_options_that_say_nothing(self):
+        self.file("p.json", self.weir("place", MLP, "--json"))
+        for option in (["--explain", "h1"], ["--critical"], ["--json"],
+                       ["--format", "table"], ["--all"], ["--parts"],
+                       ["--nodes", "h1"], ["--memory", "cpu:0"]):
+            for answer in ("--verify", "--diff"):
+                self.weir("place", MLP, answer, "p.json", *option, code=2)
+                self.assertIn(f"{option[0]} and {answer} cannot both be given",
+                              self.err)
+        self.file("a.stg", "1\n0 0 0\n1 5 1 0\n2 0 1 1\n")
+        self.weir("place", "a.stg")
+        for option in (["-i", "x=1"], ["-p", "n=2"], ["--cluster", "worker=2"],
+                       ["--costs", "c"], ["--inference"], ["--calibrate"],
+                       ["--limit", "nodes=5"], ["--strict-placement"]):
+            self.weir("place", "a.stg", *option, code=2)
+            self.assertIn("is for graphs, not instances", self.err)
+
+    def test_pins(self):
+        many = "".join(f"  a{i}: task(cost_ns={i + 9})\n" for i in range(9))
+        self.file("g.weir.yaml", "weir: 1\nnodes:\n" + many +
+                  "outputs: [a5]\ncluster: {worker: 2}\n")
+        for pin, code, says in (
+                ("nobody=cpu:0", 4, "W0002]: the plan has no node called nobod"),
+                ("a5=gpu:0", 4, "W3002]: a5 asks for /device:GPU:0"),
+                ("a5=cpu:7", 4, "W3002]: a5 asks for /device:CPU:7"),
+                ("a5=x y", 2, "W3040")):
+            self.weir("place", "g.weir.yaml", "--what-if", "pin " + pin,
+                      code=2 if "W0002" in says else code)
+            self.assertIn(says, self.err)
+
+
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

@@ -87,8 +87,6 @@ static void clusters_change(void **state) {
   expect("worker=1,gpu=1", "memory /device:GPU:0*0.5",
          CPU("worker", "0") "/job:worker/task:0/device:GPU:0 40.0 GiB \n" LINKS
                             "tasks 1\n");
-  expect("worker=1", "memory /job:worker*0.5",
-         CPU("worker", "0") LINKS "tasks 1\n"); /* half of no cap */
   expect("worker=1", "link network=1us,10GB/s",
          CPU("worker", "0") "1000+100000 2000+100000 tasks 1\n");
   expect("worker=1", "link network*0.5",
@@ -122,6 +120,9 @@ static void bad_changes_are_refused(void **state) {
       "memory /job:worker",
       "memory /job:worker=",
       "memory /job:worker=-1B",
+      "memory /job:worker=0",
+      "memory /job:worker=9223372036854775808",
+      "memory /job:worker*0.5", /* half of no cap */
       "memory /job:worker*0",
       "memory /job:worker*x",
       "memory /job:worker*1e99",

@@ -59,7 +59,8 @@ static void check_cluster(weir_loader *l, const weir_yaml *y) {
     const weir_yaml_entry *e = &y->entries[i];
     int64_t n;
     if (weir_sv_starts_with(e->key, "x-")) continue;
-    bool devices = weir_device_kind_find(e->key) != WEIR_DEVICE_ANY;
+    bool devices = weir_device_kind_find(e->key) != WEIR_DEVICE_ANY ||
+                   weir_sv_is(e->key, "threads");
     bool count = weir_yaml_int(e->value, &n) && (n > 0 || (devices && n == 0));
     bool model = weir_sv_is(e->key, "devices") ||
                  weir_sv_is(e->key, "network") || weir_sv_is(e->key, "local");

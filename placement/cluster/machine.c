@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Machines of a cluster's tasks (cluster_machine.h): counts and figures, read
+/* Machines of a cluster's tasks (machine.h): counts and figures, read
  * key by key over those of the level above: kind, section, job, task. Every
  * figure has a range that keeps later sums in 64 bits; the first that is
  * outside ends the reading with its place. */
-#include "placement/cluster_machine.h"
+#include "placement/cluster/machine.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "placement/cluster_address.h"
+#include "placement/cluster/address.h"
 
 #include "placement/cluster.h"
 #include "runtime/base/yaml/yaml_scalar.h"

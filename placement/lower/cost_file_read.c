@@ -28,7 +28,11 @@ static weir_status bad(line *l, size_t at, size_t size, const char *what) {
   l->mark.col = (uint32_t)at + 1;
   l->mark.end_line = l->mark.line;
   l->mark.end_col = (uint32_t)(at + size) + 1;
-  return weir_fail(l->err, WEIR_W3045, &l->mark, "expected %s", what);
+  weir_status s = weir_fail(l->err, WEIR_W3045, &l->mark, "expected %s", what);
+  weir_hint(l->err,
+            "weir place GRAPH --calibrate --costs FILE writes such a "
+            "file");
+  return s;
 }
 
 /* The next field, up to a space or the end. */

@@ -8,6 +8,23 @@
 
 /* ---- The request */
 
+static bool write_rule(const weir_yaml *rule, uint32_t number,
+                       const weir_writer *out) {
+  const weir_yaml *match = weir_yaml_get(rule, "match");
+  const weir_yaml *device = weir_yaml_get(rule, "device");
+  const weir_yaml *prefer = weir_yaml_get(rule, "prefer");
+  bool ok = weir_place_print(out, "  rule %u of placement, %s:%u: %.*s -> %.*s",
+                             number + 1, rule->mark.file, rule->mark.line,
+                             match == NULL ? 1 : (int)match->text.size,
+                             match == NULL ? "*" : match->text.data,
+                             device == NULL ? 8 : (int)device->text.size,
+                             device == NULL ? "anywhere" : device->text.data);
+  for (uint32_t i = 0; ok && prefer != NULL && i < prefer->count; i++)
+    ok = weir_place_print(out, "%s %.*s", i == 0 ? ", if it can" : ", else",
+                          WEIR_SV(prefer->items[i]->text));
+  return ok && weir_place_print(out, "\n");
+}
+
 static bool write_request(const weir_place_view *v, uint32_t node,
                           const weir_writer *out) {
   if (v->placement == NULL) return true;
@@ -22,15 +39,7 @@ static bool write_request(const weir_place_view *v, uint32_t node,
     ok = weir_place_print(out, "  asked for by the node itself, %.*s:%u\n",
                           WEIR_SV(weir_sv_from(n->mark.file)), n->mark.line);
   else if (u->rule != WEIR_PLACE_NONE) {
-    const weir_yaml *rule = g->placement->items[u->rule];
-    const weir_yaml *match = weir_yaml_get(rule, "match");
-    const weir_yaml *device = weir_yaml_get(rule, "device");
-    ok = weir_place_print(out, "  rule %u of placement, %s:%u: %.*s -> %.*s\n",
-                          u->rule + 1, rule->mark.file, rule->mark.line,
-                          match == NULL ? 1 : (int)match->text.size,
-                          match == NULL ? "*" : match->text.data,
-                          device == NULL ? 8 : (int)device->text.size,
-                          device == NULL ? "anywhere" : device->text.data);
+    ok = write_rule(g->placement->items[u->rule], u->rule, out);
   }
   if (ok && u->relaxed)
     ok = weir_place_print(out,

@@ -26,8 +26,9 @@ typedef struct scene {
   weir_error err;
 } scene;
 
-static void open_scene(scene *s, const char *text, const weir_placer *placer,
-                       int threads) {
+/* On the devices of |cluster|, with a pool of |threads|. */
+static void open_cluster(scene *s, const char *text, const char *cluster,
+                         const weir_placer *placer, int threads) {
   char why[512];
   memset(s, 0, sizeof *s);
   s->err.struct_size = sizeof s->err;
@@ -37,7 +38,7 @@ static void open_scene(scene *s, const char *text, const weir_placer *placer,
     fail_msg("%s", why);
   weir_place_request request = {
       .graph = s->graph,
-      .cluster = "ps=1,worker=2",
+      .cluster = cluster,
       .options = {.placer = placer, .strictness = WEIR_PLACE_WARN}};
   weir_plan *plan = NULL;
   assert_ok(weir_placing_create(s->world.env.alloc, &request, &s->placing,
@@ -48,6 +49,11 @@ static void open_scene(scene *s, const char *text, const weir_placer *placer,
                                      &s->session, &s->err),
             &s->err);
   weir_plan_unref(plan);
+}
+
+static void open_scene(scene *s, const char *text, const weir_placer *placer,
+                       int threads) {
+  open_cluster(s, text, "ps=1,worker=2", placer, threads);
 }
 
 static void close_scene(scene *s) {
@@ -631,8 +637,40 @@ static void defaults_of_overlapped_steps_do_not_mix(void **state) {
   close_scene(&s);
 }
 
+/* A part has its device's threads, and so has a plan on one device, which is
+ * one task: it does one thing at a time. */
+static void parts_have_the_threads_of_their_device(void **state) {
+  (void)state;
+  static const struct {
+    const char *cluster, *placer;
+    int threads;
+  } cases[] = {{"worker=2,threads=3", "round_robin", 3},
+               {"worker=2", "round_robin", 1},
+               {"worker=2,threads=3", "first", 3},
+               {"worker=2", "first", 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    scene s;
+    open_cluster(&s,
+                 "weir: 1\ninputs: {x: \"f32[64, 64] = 1.0\"}\nnodes:\n"
+                 "  a: matmul(x, x)\n  b: matmul(a, x)\n  c: relu(b)\n"
+                 "outputs: [c]\n",
+                 cases[i].cluster, weir_placer_find(cases[i].placer), 2);
+    weir_compiled *compiled = compile(&s, s.placing);
+    const weir_program *p = compiled->program;
+    assert_true((p->next_part != NULL) == (i < 2));
+    if (i >= 2) assert_int_equal(p->task_count, 1);
+    for (; p != NULL; p = p->next_part) {
+      assert_int_equal(p->threads, cases[i].threads);
+      assert_true(p->stream == (i < 2));
+    }
+    weir_compiled_release(compiled);
+    close_scene(&s);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(parts_have_the_threads_of_their_device),
       cmocka_unit_test(defaults_are_those_of_one_device),
       cmocka_unit_test(defaults_of_overlapped_steps_do_not_mix),
       cmocka_unit_test(parts_joined_are_the_whole),

@@ -163,3 +163,23 @@ void cli_placing_say(const weir_plan *plan) {
     if (pass == 0 && count != 1) cli_note(" on %zu devices: ", count);
   }
 }
+
+/* ---- Instances */
+
+bool cli_placing_is_instance(const char *path) {
+  size_t n = strlen(path);
+  return (n > 4 && strcmp(path + n - 4, ".stg") == 0) ||
+         (n > 5 && strcmp(path + n - 5, ".json") == 0);
+}
+
+weir_status cli_placing_check_instance(const cli_args *a, weir_error *err) {
+  static const char *const of_graphs[] = {
+      "input", "param",     "limit",          "cluster",         "calibrate",
+      "costs", "inference", "assume-kernels", "strict-placement"};
+  for (size_t i = 0; i < sizeof of_graphs / sizeof *of_graphs; i++)
+    if (cli_option_is_given(cli_command_find("place"), a, of_graphs[i]))
+      return cli_error(err, "W0002",
+                       "--%s is for graphs, not instances (.stg, .json)",
+                       of_graphs[i]);
+  return WEIR_OK;
+}

@@ -36,4 +36,11 @@ weir_status cli_placing_save(const cli_job *job, const cli_args *args,
  * |plan|, to standard error. */
 void cli_placing_say(const weir_plan *plan);
 
+/* ---- Instances: files of tasks */
+
+/* By the end of the name: .stg, .json. */
+bool cli_placing_is_instance(const char *path);
+/* Refuses options that speak of a graph. Errors: W0002. */
+weir_status cli_placing_check_instance(const cli_args *args, weir_error *err);
+
 #endif

@@ -7,20 +7,12 @@
 #include <unistd.h>
 
 #include "cli/system.h"
+#include "runtime/base/quantity.h"
 
 static const int64_t second_ns = 1000000000;
 
-/* "10.41 ms" */
 static const char *step_text(int64_t ns, char text[32]) {
-  if (ns < 0)
-    snprintf(text, 32, "none");
-  else if (ns < 1000000)
-    snprintf(text, 32, "%.2f us", (double)ns / 1e3);
-  else if (ns < second_ns)
-    snprintf(text, 32, "%.2f ms", (double)ns / 1e6);
-  else
-    snprintf(text, 32, "%.2f s", (double)ns / 1e9);
-  return text;
+  return ns < 0 ? "none" : weir_quantity_print_time(ns, text);
 }
 
 static void tell(const cli_placing_view *v, const weir_plan_progress *p) {

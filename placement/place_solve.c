@@ -179,7 +179,10 @@ static weir_status search_goal(weir_plan *p, const weir_place_options *first,
 
 static weir_status search(weir_plan *p, const weir_place_options *first,
                           ending *over, weir_error *err) {
-  if (objective_of(p)->goal != NULL) return search_goal(p, first, over, err);
+  const weir_placer *placer =
+      first->placer == NULL ? weir_placer_at(0) : first->placer;
+  if (objective_of(p)->goal != NULL && placer->searches)
+    return search_goal(p, first, over, err);
   return weir_place_solve(p->alloc, p->problem, first, &p->result, err);
 }
 

@@ -4,6 +4,7 @@
 
 #include "cli/config.h"
 #include "cli/placing.h"
+#include "cli/placing_compare.h"
 #include "cli/placing_view.h"
 #include "cli/system.h"
 #include "cli/table.h"
@@ -56,25 +57,6 @@ static weir_status read_inputs(place *p, weir_error *err) {
 
 /* ---- Doing it */
 
-static bool is_instance(const char *path) {
-  size_t n = strlen(path);
-  return (n > 4 && strcmp(path + n - 4, ".stg") == 0) ||
-         (n > 5 && strcmp(path + n - 5, ".json") == 0);
-}
-
-/* Options that speak of a graph say nothing of a file of tasks. */
-static weir_status check_instance(const cli_args *a, weir_error *err) {
-  static const char *const of_graphs[] = {
-      "input", "param",     "limit",          "cluster",         "calibrate",
-      "costs", "inference", "assume-kernels", "strict-placement"};
-  for (size_t i = 0; i < sizeof of_graphs / sizeof *of_graphs; i++)
-    if (cli_option_is_given(cli_command_find("place"), a, of_graphs[i]))
-      return cli_error(err, "W0002",
-                       "--%s is for graphs, not instances (.stg, .json)",
-                       of_graphs[i]);
-  return WEIR_OK;
-}
-
 static weir_status plan_graph(place *p, weir_error *err) {
   if (p->args->plan != NULL)
     return weir_plan_from_json(p->job.runtime, p->job.graph, &p->opts,
@@ -83,17 +65,22 @@ static weir_status plan_graph(place *p, weir_error *err) {
                           err);
 }
 
-static int make_plan(place *p) {
+static weir_status plan_any(place *p, weir_error *err) {
+  const char *path = p->args->rest[0];
+  if (!cli_placing_is_instance(path)) return plan_graph(p, err);
+  return weir_tools_place_file(p->job.runtime, path, &p->opts,
+                               p->args->plan != NULL ? &p->given : NULL,
+                               (uint32_t)p->args->processors, &p->plan, err);
+}
+
+/* All that a plan is made from. */
+static int load(place *p) {
   weir_error err = WEIR_ERROR_INIT;
   const char *path = p->args->rest[0];
   weir_status s = read_options(p, &err);
   if (s != WEIR_OK) return cli_fail(&err);
-  if (is_instance(path)) {
-    s = check_instance(p->args, &err);
-    if (s != WEIR_OK) return cli_fail(&err);
-    s = weir_tools_place_file(p->job.runtime, path, &p->opts,
-                              p->args->plan != NULL ? &p->given : NULL,
-                              (uint32_t)p->args->processors, &p->plan, &err);
+  if (cli_placing_is_instance(path)) {
+    s = cli_placing_check_instance(p->args, &err);
     return s == WEIR_OK ? 0 : cli_fail(&err);
   }
   if (p->args->processors != 0) {
@@ -105,7 +92,54 @@ static int make_plan(place *p) {
   int code = cli_job_load(&p->job, p->args, path);
   if (code != 0) return code;
   s = read_inputs(p, &err);
-  if (s == WEIR_OK) s = plan_graph(p, &err);
+  return s == WEIR_OK ? 0 : cli_fail(&err);
+}
+
+static int make_plan(place *p) {
+  weir_error err = WEIR_ERROR_INIT;
+  int code = load(p);
+  if (code != 0) return code;
+  return plan_any(p, &err) == WEIR_OK ? 0 : cli_fail(&err);
+}
+
+/* ---- --compare: a plan of each placer */
+
+static void say_nothing(void *self, const weir_diag *diag) {
+  (void)self, (void)diag;
+}
+
+static weir_status plan_by(void *self, const char *placer, bool searches,
+                           weir_plan **out, weir_error *err) {
+  place *p = self;
+  weir_plan_opts kept = p->opts;
+  p->opts.placer = placer;
+  if (!searches) {
+    p->opts.moves = 0;
+    p->opts.budget_ns = 0;
+    p->opts.portfolio_only = false;
+  }
+  weir_status s = plan_any(p, err);
+  *out = p->plan;
+  p->plan = NULL;
+  p->opts = kept;
+  p->opts.on_diag = say_nothing; /* the first has said it */
+  return s;
+}
+
+static int compare_placers(place *p) {
+  const cli_args *a = p->args;
+  weir_error err = WEIR_ERROR_INIT;
+  cli_placing_comparer by = {plan_by, p};
+  if (a->format != NULL && !cli_is_json(a) &&
+      strcmp(a->format, "summary") != 0) {
+    (void)cli_error(&err, "W0002",
+                    "--compare is text or --json, not --format %s", a->format);
+    return cli_fail(&err);
+  }
+  int code = load(p);
+  if (code != 0) return code;
+  weir_status s = cli_placing_compare(&by, cli_is_json(a), &err);
+  cli_placing_view_end(&p->view);
   return s == WEIR_OK ? 0 : cli_fail(&err);
 }
 
@@ -242,10 +276,14 @@ static int place_command(const cli_args *args) {
   place p = {.args = args};
   if (args->print_config) return cli_config_print("place", args);
   int code = cli_job_open(&p.job, args, 1);
-  if (code == 0) code = make_plan(&p);
-  if (code == 0) code = change_plan(&p);
-  cli_placing_view_end(&p.view);
-  if (code == 0) code = answer(&p);
+  if (code == 0 && args->compare) {
+    code = compare_placers(&p);
+  } else if (code == 0) {
+    code = make_plan(&p);
+    if (code == 0) code = change_plan(&p);
+    cli_placing_view_end(&p.view);
+    if (code == 0) code = answer(&p);
+  }
   place_release(&p);
   return cli_out_close(code != 0 ? code : cli_signal_code(0));
 }
@@ -305,6 +343,8 @@ static const cli_option place_options[] = {
     TEXT("assume-kernels", 0, "KIND", assume_kernels, NULL,
          "count every op as having a kernel on devices of KIND (gpu); such a "
          "plan cannot be run"),
+    FLAG("compare", 0, compare,
+         "a table of all placers: their plans' figures and their time"),
     FLAG("strict-placement", 0, strict_placement,
          "no request is dropped, whatever a rule says"),
     TEXT("explain", 0, "NODE", explain_node, NULL,
@@ -346,15 +386,19 @@ static const cli_option place_options[] = {
   }
 
 /* The whole answer of --verify is its exit code, of --diff the differences. */
-#define SAYS_NOTHING(name)                          \
-  {.option = name,                                  \
-   .without = "verify",                             \
-   .why =                                           \
-       "--verify says whether"                      \
-       " a plan is sound, no more"},                \
-  {                                                 \
-    .option = name, .without = "diff",              \
-    .why = "--diff prints the differences, no more" \
+#define SAYS_NOTHING(name)                                   \
+  {.option = name,                                           \
+   .without = "verify",                                      \
+   .why = "--verify says whether a plan is sound, no more"}, \
+  {                                                          \
+    .option = name, .without = "diff",                       \
+    .why = "--diff prints the differences, no more"          \
+  }
+
+#define COMPARE_WITHOUT(other)                                             \
+  {                                                                        \
+    .option = "compare", .without = other,                                 \
+    .why = "--compare makes a plan with each placer and shows its figures" \
   }
 
 static const cli_effect place_effects[] = {
@@ -368,6 +412,17 @@ static const cli_effect place_effects[] = {
     SAYS_NOTHING("nodes"),
     SAYS_NOTHING("parts"),
     SAYS_NOTHING("memory"),
+    COMPARE_WITHOUT("placer"),
+    COMPARE_WITHOUT("plan"),
+    COMPARE_WITHOUT("verify"),
+    COMPARE_WITHOUT("diff"),
+    COMPARE_WITHOUT("what-if"),
+    COMPARE_WITHOUT("explain"),
+    COMPARE_WITHOUT("critical"),
+    COMPARE_WITHOUT("memory"),
+    COMPARE_WITHOUT("parts"),
+    COMPARE_WITHOUT("nodes"),
+    COMPARE_WITHOUT("all"),
     {.option = "verify",
      .without = "diff",
      .why = "the exit code is the answer of one of them"},

@@ -110,6 +110,50 @@ class Search(Case):
         self.assertIn("best step", self.end(p)[1])
 
 
+class Compare(Case):
+    """--compare: the plans of all placers in one table."""
+
+    def test_table(self):
+        self.file("t.weir.yaml", tasks(30))
+        where = ("t.weir.yaml", "--cluster", "worker=3")
+        text = self.place(*where, "--compare").splitlines()
+        self.assertEqual(text[0].split(), ["placer", "latency", "step", "peak",
+                                           "moved", "bound", "took"])
+        names = [line.split()[0] for line in text[1:]]
+        self.assertEqual(names[:2], ["search", "first"])
+        for objective, key in (("latency", "latency_ns"),
+                               ("memory", "peak_bytes")):
+            rows = self.plan(*where, "--compare", "--objective", objective)
+            self.assertEqual([r["placer"] for r in rows], names)
+            for row in rows:
+                plan = self.plan(*where, "--objective", objective, "--placer",
+                                 row["placer"])
+                self.assertEqual(row["value"], plan["objectives"][key])
+                self.assertEqual(row["step_ns"], plan["makespan_ns"])
+                self.assertLessEqual(rows[0]["value"], row["value"])
+                self.assertEqual("bound_share" in row, objective == "latency")
+                self.assertGreater(row["took_ns"], 0)
+
+    def test_a_budget_is_for_the_search(self):
+        self.file("t.weir.yaml", tasks(30))
+        for budget in ("0", "5", "1ms"):
+            rows = self.plan("t.weir.yaml", "--cluster", "worker=3",
+                             "--compare", "--budget", budget)
+            self.assertFalse([r for r in rows if "error" in r])
+
+    def test_instances_and_failures(self):
+        self.file("x.stg", "1\n0 0 0\n1 5 1 0\n2 0 1 1\n")
+        rows = self.plan("x.stg", "--compare")
+        self.assertEqual({r["step_ns"] for r in rows}, {5})
+        self.file("m.weir.yaml", "weir: 1\nnodes:\n  a: fill([64], 1.0)\n"
+                  "outputs: [a]\n"
+                  "cluster: {worker: 2, devices: {cpu: {memory: 8B}}}\n")
+        self.place("m.weir.yaml", "--compare", code=4)
+        self.assertIn("error[W3030]", self.err)
+        self.place("x.stg", "--compare", "--placer", "first", code=2)
+        self.place("x.stg", "--compare", "--format", "dot", code=2)
+
+
 class Retime(Case):
     """--plan under other costs than those it was made with."""
 

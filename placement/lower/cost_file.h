@@ -43,6 +43,7 @@ enum {
 typedef struct weir_cost_sample {
   int64_t median_ns;
   uint32_t spread_permille, count;
+  int64_t low_ns; /* a tenth of the runs took no longer; 0: from a file */
 } weir_cost_sample;
 
 typedef struct weir_cost_entry {

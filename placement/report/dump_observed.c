@@ -201,6 +201,7 @@ bool weir_place_write_observed_json(const weir_place_view *v,
   weir_json_key_int(&w, "beside_ns", seen->beside_ns);
   weir_json_key_int(&w, "predicted_ns", v->plan->makespan_ns + seen->beside_ns);
   weir_json_key_int(&w, "measured_ns", seen->step.median_ns);
+  weir_json_key_int(&w, "low_ns", seen->step.low_ns);
   weir_json_key_int(&w, "spread_permille", seen->step.spread_permille);
   weir_json_key_int(&w, "runs", seen->step.count);
   weir_json_key_int(&w, "predicted_peak_bytes", peak);

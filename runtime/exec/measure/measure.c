@@ -66,8 +66,9 @@ weir_cost_sample weir_sample_of(int64_t *times, uint32_t count) {
   int64_t median = times[count / 2];
   int64_t range = times[(uint64_t)count * 3 / 4] - times[count / 4];
   int64_t permille = median > 0 ? range * 1000 / median : 0;
-  return (weir_cost_sample){
-      median, permille > 1000000 ? 1000000 : (uint32_t)permille, count};
+  return (weir_cost_sample){median,
+                            permille > 1000000 ? 1000000 : (uint32_t)permille,
+                            count, times[count / 10]};
 }
 
 /* ---- Inputs */

@@ -246,6 +246,16 @@ void weir_place_add_constant_use(weir_place_builder *b, uint32_t node,
   PUSH(b, read_constant, constant);
 }
 
+void weir_place_add_new_use(weir_place_builder *b, uint32_t node,
+                            uint32_t tensor) {
+  if (b->failed) return;
+  if (node + 1 != b->in_first.count || tensor >= b->tensor_bytes.count ||
+      b->out_first.items[node] <= tensor)
+    b->bad = true;
+  else
+    PUSH(b, in_tensor, tensor);
+}
+
 /* ---- Finishing */
 
 static void *keep(weir_arena *arena, const void *items, size_t count,

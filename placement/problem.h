@@ -203,6 +203,10 @@ uint32_t weir_place_add_constant(weir_place_builder *b, uint32_t home,
 /* |node| reads |constant|; it must be the last node added so far. */
 void weir_place_add_constant_use(weir_place_builder *b, uint32_t node,
                                  uint32_t constant);
+/* The same for a tensor that |node| surely does not use yet: no look at those
+ * it does. */
+void weir_place_add_new_use(weir_place_builder *b, uint32_t node,
+                            uint32_t tensor);
 /* Errors: W3010 (a cost or size is negative, a number does not exist, uses out
  * of order), W3011 (a node that no device can run), W6001. */
 weir_status weir_place_builder_finish(weir_place_builder *b,

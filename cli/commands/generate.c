@@ -33,11 +33,11 @@ const cli_command cli_command_generate = {
     .synopsis = "KIND [options]",
     .summary = "write a task graph for experiments",
     .text =
-        "KIND is cholesky, lu, fft, stencil, layered, transformer or planted. "
-        "The "
-        "graph goes to\nstandard output, as a graph file of task nodes. "
-        "planted "
-        "hides a plan without idle time:\nits step is the best possible.",
+        "KIND is cholesky, lu, fft, stencil, layered, transformer, pipeline, "
+        "replicas or planted.\nThe graph goes to standard output, as a graph "
+        "file of task nodes. pipeline is a stack of\nlayers with weights and "
+        "16 batches, replicas are 8 stacks whose results are added.\nplanted "
+        "hides a plan without idle time: its step is the best possible.",
     .examples =
         "  weir generate cholesky --nodes 10000 > cholesky.weir.yaml\n"
         "  weir generate planted --nodes 500 --processors 8 > p.weir.yaml\n",

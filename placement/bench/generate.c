@@ -11,6 +11,7 @@
 
 #include "placement/bench/generate_internal.h"
 #include "placement/bench/generate_planted.h"
+#include "placement/bench/generate_stack.h"
 #include "runtime/base/mix.h"
 #include "runtime/base/table.h"
 
@@ -189,62 +190,6 @@ static bool layered(weir_generator *g) {
   return true;
 }
 
-/* Layers of an encoder with 8 heads: 3 * 8 projections, 8 attentions, a join,
- * two products of the feed-forward part and a norm. */
-static bool transformer(weir_generator *g) {
-  enum { HEADS = 8, HIDDEN_BYTES = 1 << 20 };
-  uint32_t x = 0, heads[HEADS], in[3];
-  if (!weir_generator_emit(
-          g,
-          &(weir_generator_task){
-              .name = "embed", .cost_ns = TILE_NS, .out_bytes = HIDDEN_BYTES}))
-    return false;
-  for (int64_t layer = 0; layer < g->side; layer++) {
-    for (int64_t h = 0; h < HEADS; h++) {
-      for (int64_t part = 0; part < 3; part++) {
-        in[part] = (uint32_t)g->count;
-        if (!weir_generator_emit(
-                g, &(weir_generator_task){.name = "project",
-                                          .index = {layer, h, part},
-                                          .cost_ns = 4 * TILE_NS,
-                                          .out_bytes = HIDDEN_BYTES / HEADS,
-                                          .inputs = &x,
-                                          .count = 1}))
-          return false;
-      }
-      heads[h] = (uint32_t)g->count;
-      if (!weir_generator_emit(
-              g, &(weir_generator_task){.name = "attend",
-                                        .index = {layer, h},
-                                        .cost_ns = 3 * TILE_NS,
-                                        .out_bytes = HIDDEN_BYTES / HEADS,
-                                        .inputs = in,
-                                        .count = 3}))
-        return false;
-    }
-    static const struct {
-      const char *name;
-      int64_t cost, bytes;
-    } tail[] = {{"join", 12 * TILE_NS, HIDDEN_BYTES},
-                {"ff1", 48 * TILE_NS, 4 * HIDDEN_BYTES},
-                {"ff2", 48 * TILE_NS, HIDDEN_BYTES},
-                {"norm", TILE_NS, HIDDEN_BYTES}};
-    for (int i = 0; i < 4; i++) {
-      uint32_t id = (uint32_t)g->count;
-      if (!weir_generator_emit(
-              g, &(weir_generator_task){.name = tail[i].name,
-                                        .index = {layer},
-                                        .cost_ns = tail[i].cost,
-                                        .out_bytes = tail[i].bytes,
-                                        .inputs = i == 0 ? heads : &x,
-                                        .count = i == 0 ? HEADS : 1}))
-        return false;
-      x = id;
-    }
-  }
-  return true;
-}
-
 /* ---- Kinds */
 
 /* The largest side whose n^3 / divisor tasks are no more than |nodes|. */
@@ -272,8 +217,19 @@ static int64_t fft_side(uint64_t nodes) {
   while (2 * n * (rounds + 1) <= nodes) n *= 2, rounds++;
   return (int64_t)n;
 }
+static int64_t layers_of(uint64_t nodes, uint64_t most_batches) {
+  uint64_t each =
+      WEIR_STACK_LAYER_TASKS * weir_stack_batches(nodes, most_batches);
+  return nodes < 2 * each ? 1 : (int64_t)(nodes / each);
+}
 static int64_t transformer_side(uint64_t nodes) {
-  return nodes < 72 ? 1 : (int64_t)(nodes / 36);
+  return layers_of(nodes, 1);
+}
+static int64_t pipeline_side(uint64_t nodes) {
+  return layers_of(nodes, WEIR_STACK_BATCHES);
+}
+static int64_t replicas_side(uint64_t nodes) {
+  return layers_of(nodes, WEIR_STACK_REPLICAS);
 }
 
 typedef struct family {
@@ -289,7 +245,9 @@ static const family families[] = {
     {"fft", fft_side, fft, false},
     {"stencil", square_side, stencil, false},
     {"layered", square_side, layered, false},
-    {"transformer", transformer_side, transformer, false},
+    {"transformer", transformer_side, weir_generate_transformer, false},
+    {"pipeline", pipeline_side, weir_generate_pipeline, false},
+    {"replicas", replicas_side, weir_generate_replicas, false},
     {"planted", NULL, weir_generate_planted, false}};
 
 const char *weir_generate_kind(size_t i) {

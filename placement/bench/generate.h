@@ -38,7 +38,8 @@ typedef struct weir_generated {
   int64_t optimum_ns; /* planted: no plan is shorter, one is as short; else 0 */
 } weir_generated;
 
-/* |kind|: cholesky, lu, fft, stencil, layered, transformer, planted.
+/* |kind|: cholesky, lu, fft, stencil, layered, transformer,
+ * pipeline, replicas, planted.
  * Errors: W0002 (no such kind, with the nearest name), W6001. */
 weir_status weir_generate(const weir_allocator *alloc, weir_sv kind,
                           const weir_generate_options *options,

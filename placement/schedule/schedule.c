@@ -304,6 +304,11 @@ static weir_place_reason list_candidates(weir_scheduler *s,
     add_candidate(s, node, input->device[node]);
     return is_only_one(s->p, node) ? WEIR_PLACE_ONLY : WEIR_PLACE_SEARCH;
   }
+  if (input->cluster != NULL &&
+      input->cluster_device[input->cluster[node]] != WEIR_PLACE_NONE) {
+    add_candidate(s, node, input->cluster_device[input->cluster[node]]);
+    if (s->candidate_count == 1) return WEIR_PLACE_SEARCH;
+  }
   find_candidates(s, node);
   return s->candidate_count == 1 ? WEIR_PLACE_ONLY : WEIR_PLACE_EFT;
 }
@@ -444,6 +449,8 @@ weir_status weir_schedule_go_on(weir_scheduler *s,
     if (input->stop_ns != 0 && f.end >= input->stop_ns - tail) return WEIR_OK;
     if (!weir_schedule_settle(s, plan, n, &f))
       return weir_fail_memory(err, sizeof(weir_place_copy));
+    if (input->cluster != NULL)
+      input->cluster_device[input->cluster[n]] = f.device;
   }
   if (out_complete != NULL) *out_complete = true;
   return WEIR_OK;

@@ -38,6 +38,11 @@ typedef struct weir_schedule_input {
   /* Per node: no plan ends sooner than so long after the node's end. It only
    * lets a schedule be given up earlier. NULL: zeros. */
   const int64_t *tail_ns;
+  /* Nodes of one cluster follow the first of them where they may and no other
+   * rule says where they go. Per node: its cluster; NULL: there are none. Per
+   * cluster, for the run: the device, begins as NONE. */
+  const uint32_t *cluster;
+  uint32_t *cluster_device;
   /* With memory caps only. Nodes that do not fit wait, so |order| is a wish. */
   weir_schedule_rule rule;
   int64_t keep_bytes; /* resident bytes leave so much free */

@@ -465,6 +465,8 @@ weir_status weir_schedule_memory_run(weir_scheduler *s,
     if (input->stop_ns != 0 && f.end >= input->stop_ns - tail) return WEIR_OK;
     if (!weir_schedule_settle(s, plan, n, &f))
       return weir_fail_memory(err, sizeof(weir_place_copy));
+    if (input->cluster != NULL)
+      input->cluster_device[input->cluster[n]] = f.device;
   }
   s->memory->blame = (weir_schedule_short){WEIR_PLACE_NONE, WEIR_PLACE_NONE, 0};
   if (out_complete != NULL) *out_complete = true;

@@ -31,6 +31,7 @@ typedef struct weir_place_options {
   uint64_t moves;            /* of local search; 0: portfolio only */
   uint64_t seed;
   const weir_place_plan *given; /* joins the portfolio; may be NULL */
+  bool rough; /* the problem stands for another: no bound, no proof */
   /* Asked now and then; true ends the search. May be NULL. */
   bool (*stop)(void *self);
   void *stop_self;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The search: a solver for each level of the problem, and rounds.
+/* The search: a solver for each level of the problem, and rounds; before them,
+ * where nodes are many, clusters of nodes.
  *
- * Two things are promised. More moves give no worse a plan, and one device more
+ * Two things are promised up to 4,096 nodes. More moves give no worse a plan, and one device more
  * that is like the others gives no worse a plan. Both hold by construction:
  * what a level's solver does up to its n-th move depends on that level alone
  * (solver.h), and the answer for d devices and b moves is the least of
@@ -20,6 +21,7 @@
 #include <string.h>
 
 #include "placement/solve/exact.h"
+#include "placement/solve/levels/multilevel.h"
 #include "placement/solver/descend.h"
 #include "placement/solver/level.h"
 #include "placement/solver/portfolio.h"
@@ -27,7 +29,7 @@
 
 enum {
   NODE_SCHEDULES = 1100000, /* of a search without a budget, per level */
-  SEARCH_NODES = 5000,      /* beyond: portfolio only */
+  LEAST_MOVES = 6, /* of the largest */
   MOST_MOVES = 110000,
   FEW_MOVES = 1000,    /* of a first round beyond */
   FIRST_STEPS = 20000, /* of the exact search, before the local one */
@@ -39,8 +41,9 @@ enum {
  * moves that a search without a budget makes. */
 
 uint64_t weir_place_default_moves(const weir_place_problem *p) {
-  if (p->node_count > SEARCH_NODES || p->node_count == 0) return 0;
+  if (p->node_count == 0) return 0;
   uint64_t moves = NODE_SCHEDULES / p->node_count;
+  if (moves < LEAST_MOVES) moves = LEAST_MOVES;
   return moves > MOST_MOVES ? MOST_MOVES : moves;
 }
 
@@ -159,7 +162,8 @@ static weir_status find_top(search *v, uint32_t *top) {
 }
 
 static weir_status add_solvers(search *v) {
-  bool few = v->p->node_count > 0 && v->p->node_count <= WEIR_SEARCH_PACK_NODES;
+  bool few = v->p->node_count > 0 && !v->options->rough &&
+             v->p->node_count <= WEIR_SEARCH_PACK_NODES;
   uint32_t top = 0;
   if (few) WEIR_TRY(weir_levels_create(v->alloc, v->p, &v->levels, v->err));
   if (few) WEIR_TRY(find_top(v, &top));
@@ -172,12 +176,47 @@ static weir_status add_solvers(search *v) {
   return WEIR_OK;
 }
 
+/* ---- Large problems: by clusters of several sizes */
+
+static weir_status try_clusters(void *self, const weir_multilevel_try *t,
+                                bool *out_better) {
+  weir_solver *s = self;
+  weir_schedule_input input = {.order = s->order,
+                               .device = s->device,
+                               .cluster = t->cluster,
+                               .cluster_device = t->cluster_device,
+                               .stop_ns = s->best->makespan_ns,
+                               .spill = s->spill};
+  weir_place_order(s->p, s->key, s->heap, s->waiting, s->order);
+  WEIR_TRY(
+      weir_schedule_run(s->scheduler, &input, s->plan, out_better, s->err));
+  if (*out_better) weir_solver_keep(s, "multilevel");
+  return WEIR_OK;
+}
+
+static weir_status try_multilevel(weir_solver *s) {
+  weir_multilevel m = {.alloc = s->alloc,
+                       .p = s->p,
+                       .options = s->options,
+                       .key = s->key,
+                       .device = s->device,
+                       .try_one = try_clusters,
+                       .self = s};
+  if (s->p->node_count <= WEIR_SEARCH_PACK_NODES ||
+      s->best->makespan_ns <= s->bounds.best_ns)
+    return WEIR_OK;
+  WEIR_TRY(weir_multilevel_run(&m, &s->moves, s->err));
+  weir_solver_keep_starts(s);
+  return WEIR_OK;
+}
+
 /* ---- Small problems: proof, or a better plan */
 
 static weir_status prove(weir_solver *s, uint64_t steps) {
   weir_exact_result r;
   bool complete = false;
-  if (!weir_exact_fits(s->p) || s->best->makespan_ns <= s->bounds.best_ns)
+  if (s->options->rough || !weir_exact_fits(s->p) ||
+      s->best->makespan_ns <= s->bounds.best_ns)
     return WEIR_OK;
   weir_exact_limits limits = {.lower_ns = s->bounds.best_ns,
                               .upper_ns = s->best->makespan_ns,
@@ -227,7 +266,7 @@ static weir_status descend(search *v, uint32_t i) {
                     .floor_ns = s->bounds.best_ns,
                     .stop = v->options->stop,
                     .stop_self = v->options->stop_self};
-  if (s->descended) return WEIR_OK;
+  if (s->descended || s->options->rough) return WEIR_OK;
   s->descended = true;
   return weir_place_descend(&o, s->best, v->err);
 }
@@ -255,6 +294,7 @@ static weir_status run_round(search *v, uint64_t last) {
 
 static weir_status run_rounds(search *v) {
   uint64_t moves = v->options->moves;
+  WEIR_TRY(try_multilevel(&v->solvers[0]));
   for (uint32_t i = 0; i < v->count; i++) {
     if (!can_solver_help(v, i)) continue;
     WEIR_TRY(prove(&v->solvers[i], FIRST_STEPS));

@@ -16,8 +16,9 @@
  * acceptance, Burke and Bykov, EJOR 258 (2017) 70-78). Where all devices are
  * equal and copies are free, each plan is also packed from the end and again
  * from the start, which never makes it longer (forward-backward improvement, Li
- * and Willis, EJOR 56 (1992) 370-379). The search stops when the lower bound is
- * reached.
+ * and Willis, EJOR 56 (1992) 370-379). Above 4096 nodes clusters of nodes come
+ * first (levels/multilevel.h), and moves of single ones get what they leave.
+ * The search stops when the lower bound is reached.
  *
  * Moves are drawn from a seeded sequence: the same budget in moves gives the
  * same plan. */

@@ -2,10 +2,13 @@
 /* Times the placers alone, the problem being in memory:
  *   build/tests/bench/bench_place scale KIND NODES [DEVICES [ROUNDS]]
  *   build/tests/bench/bench_place planted NODES MOVES [DEVICES]
+ *   build/tests/bench/bench_place hand KIND NODES DEVICES LATENCY_NS PS [MOVES]
  *   build/tests/bench/bench_place stg MOVES PROCESSORS FILE...
  * KIND is one of weir generate's, or random3: three inputs among the thousand
- * tasks before. Prints one JSON line per case; times are of the solve, bounds
- * included, the checker is run but not timed. */
+ * tasks before. `hand` compares with an expert's plan for cholesky, pipeline or
+ * replicas, with as many moves as the size gets by default. Prints one JSON
+ * line per case; times are of the solve, bounds included, the checker is run
+ * but not timed. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +22,7 @@
 #include "placement/check.h"
 #include "placement/solve/search.h"
 #include "runtime/base/mix.h"
+#include "tests/placement/hand_plan.h"
 
 enum { kNearest = 1000, kMostRounds = 99 };
 
@@ -192,6 +196,27 @@ static void run_stg(const char *path, uint32_t processors, uint64_t moves) {
   free(text);
 }
 
+/* A plan beside the one that an expert makes. */
+static int run_hand(const char *kind, uint64_t nodes, uint32_t devices,
+                    const weir_place_link *link, const char *moves) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_place_problem *p = NULL;
+  int64_t hand_ns = 0;
+  if (hand_plan_problem(weir_allocator_system(), kind, nodes, devices, link, &p,
+                        &err) != WEIR_OK ||
+      hand_plan_step(weir_allocator_system(), kind, p, &hand_ns, &err) !=
+          WEIR_OK)
+    die(&err);
+  uint64_t count =
+      moves == NULL ? weir_place_default_moves(p) : strtoull(moves, NULL, 10);
+  answer a = solve(p, count, 1);
+  printf("{\"hand_ns\": %" PRId64 ", \"ratio\": %.4f}\n", hand_ns,
+         (double)a.makespan_ns / (double)hand_ns);
+  print(kind, p, &a, 0);
+  weir_place_problem_release(p);
+  return 0;
+}
+
 int main(int argc, char **argv) {
   uint64_t third = argc > 3 ? strtoull(argv[3], NULL, 10) : 0;
   uint32_t fourth = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 4;
@@ -203,6 +228,12 @@ int main(int argc, char **argv) {
   if (argc > 3 && strcmp(argv[1], "planted") == 0)
     return run_generated("planted", strtoull(argv[2], NULL, 10), third, fourth,
                          1);
+  if (argc > 6 && strcmp(argv[1], "hand") == 0) {
+    weir_place_link link = {.latency_ns = atoll(argv[5]),
+                            .fs_per_byte = 1000 * atoll(argv[6]),
+                            .exclusive = true};
+    return run_hand(argv[2], third, fourth, &link, argc > 7 ? argv[7] : NULL);
+  }
   if (argc > 4 && strcmp(argv[1], "stg") == 0) {
     uint32_t processors = (uint32_t)strtoul(argv[3], NULL, 10);
     for (int i = 4; i < argc; i++)

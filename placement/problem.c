@@ -190,7 +190,7 @@ uint32_t weir_place_add_node(weir_place_builder *b,
   }
   PUSH(b, resident, node->resident_bytes);
   PUSH(b, temp, node->temp_bytes);
-  PUSH(b, names, keep_text(b, node->name));
+  PUSH(b, names, node->name_stays ? node->name : keep_text(b, node->name));
   PUSH(b, allowed, node->set);
   PUSH(b, group, node->group);
   return id;
@@ -258,15 +258,20 @@ void weir_place_add_new_use(weir_place_builder *b, uint32_t node,
 
 /* ---- Finishing */
 
-static void *keep(weir_arena *arena, const void *items, size_t count,
+/* A list of the builder as an array of the problem. The list goes at once, so
+ * that a large problem is not there twice. */
+static void *keep(weir_place_builder *b, void **items, size_t count,
                   size_t bytes) {
-  void *copy = weir_arena_array(arena, count == 0 ? 1 : count, bytes);
-  if (copy != NULL && count != 0) memcpy(copy, items, count * bytes);
+  void *copy =
+      weir_arena_array(&b->problem->arena, count == 0 ? 1 : count, bytes);
+  if (copy != NULL && count != 0) memcpy(copy, *items, count * bytes);
+  weir_free(b->alloc, *items);
+  *items = NULL;
   return copy;
 }
 
-#define KEEP(p, b, field, list)                                      \
-  (((p)->field = keep(&(p)->arena, (b)->list.items, (b)->list.count, \
+#define KEEP(p, b, field, list)                                        \
+  (((p)->field = keep((b), (void **)&(b)->list.items, (b)->list.count, \
                       sizeof *(b)->list.items)) != NULL)
 
 static bool keep_sets(weir_place_problem *p, const weir_place_builder *b) {

@@ -178,6 +178,7 @@ void weir_place_connect_all(weir_place_builder *b, const weir_place_link *link);
 
 typedef struct weir_place_node_spec {
   weir_sv name;        /* copied; may be empty */
+  bool name_stays;     /* it lives as long as the problem: not copied */
   const int64_t *cost; /* one per class */
   int64_t resident_bytes, temp_bytes;
   uint32_t set;   /* from weir_place_add_set; 0: every device */

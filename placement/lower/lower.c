@@ -239,6 +239,7 @@ static weir_status add_unit(filler *f, uint32_t u) {
   int64_t cost[WEIR_PLACE_CLASSES];
   WEIR_TRY(weir_lower_unit_cost(l, u, cost));
   weir_place_node_spec spec = {.name = g->nodes[unit->node].name,
+                               .name_stays = true, /* the graph is held */
                                .cost = cost,
                                .resident_bytes = lasting_bytes(f, u),
                                .set = set_number(l, f->b, u),

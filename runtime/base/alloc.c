@@ -89,6 +89,19 @@ void weir_arena_release(weir_arena *arena) {
   arena->used_bytes = 0;
 }
 
+void weir_arena_adopt(weir_arena *arena, weir_arena *other) {
+  weir_arena_block *last = other->head;
+  assert(arena->alloc == other->alloc);
+  if (last == NULL) return;
+  while (last->next != NULL) last = last->next;
+  weir_arena_block **at =
+      arena->head == NULL ? &arena->head : &arena->head->next;
+  last->next = *at; /* behind the open block */
+  *at = other->head;
+  arena->used_bytes += other->used_bytes;
+  weir_arena_init(other, other->alloc);
+}
+
 /* The header rounded up, so that blocks keep their alignment. */
 enum {
   kHeaderBytes = (sizeof(weir_arena_block) + kAlign - 1) / kAlign * kAlign

@@ -51,6 +51,8 @@ typedef struct weir_arena {
 void weir_arena_init(weir_arena *arena, const weir_allocator *alloc);
 /* Frees all blocks; the arena is empty and may be used again. */
 void weir_arena_release(weir_arena *arena);
+/* Moves all of |other|, of the same allocator, to |arena|. */
+void weir_arena_adopt(weir_arena *arena, weir_arena *other);
 /* 16-byte aligned, uninitialised; NULL when out of memory. */
 void *weir_arena_alloc(weir_arena *arena, size_t bytes);
 /* |count| * |elem_bytes| zeroed bytes; NULL on overflow too. */

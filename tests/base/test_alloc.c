@@ -73,6 +73,27 @@ static void arena_keeps_blocks_apart(void **state) {
   assert_int_equal(atomic_load(&c.live_bytes), 0);
 }
 
+static void an_arena_takes_over(void **state) {
+  (void)state;
+  for (int empty = 0; empty < 4; empty++) {
+    weir_counted_allocator c;
+    weir_counted_allocator_init(&c, NULL);
+    weir_arena a, b;
+    weir_arena_init(&a, &c.base);
+    weir_arena_init(&b, &c.base);
+    char *x = empty & 1 ? NULL : weir_arena_string(&a, "x", 1);
+    char *y = empty & 2 ? NULL : weir_arena_string(&b, "y", 1);
+    if (!(empty & 2)) assert_non_null(weir_arena_alloc(&b, 1 << 20));
+    weir_arena_adopt(&a, &b);
+    weir_arena_release(&b);
+    assert_non_null(weir_arena_string(&a, "more", 4));
+    if (x != NULL) assert_string_equal(x, "x");
+    if (y != NULL) assert_string_equal(y, "y");
+    weir_arena_release(&a);
+    assert_int_equal(atomic_load(&c.live_bytes), 0);
+  }
+}
+
 static void vec_grows(void **state) {
   (void)state;
   const weir_allocator *a = weir_allocator_system();
@@ -88,6 +109,7 @@ int main(void) {
       cmocka_unit_test(fails_on_request),
       cmocka_unit_test(refuses_overflow),
       cmocka_unit_test(arena_keeps_blocks_apart),
+      cmocka_unit_test(an_arena_takes_over),
       cmocka_unit_test(vec_grows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -498,6 +498,7 @@ static void knows_simple_text(void **state) {
       "a:\n  b:\n    c: d(e, [f], \"g\", h=1)\n  i: f32[2, 2] = eye(2)\nj:\n",
       "a: [b, 1.5e-3 , c]   # d\nb: []\nc: [ ]\n",
       "a:b: c:d#e\n",
+      "a:\n  - b c\n  - -1   # d\n  - e(f, 1)\ng:\n h:\n  -  i\n j: k\n",
       "a:\nb: c\n"};
   static const char *const kOther[] = {"",
                                        "# a",
@@ -536,6 +537,19 @@ static void knows_simple_text(void **state) {
                                        "a: [b c]",
                                        "a: [b: c]",
                                        "a:\n- b",
+                                       "a:\n  - b: c",
+                                       "a:\n  - b:",
+                                       "a:\n  -",
+                                       "a:\n  - - b",
+                                       "a:\n  - b\n    c",
+                                       "a:\n  - b\n    - c",
+                                       "a:\n  - b\n - c",
+                                       "a:\n  - b\n  c: d",
+                                       "a:\n  c: d\n  - b",
+                                       "a: b\n  - c",
+                                       "a:\n  - [b]",
+                                       "a:\n  -b",
+                                       " - a",
                                        "a: b\n c"};
   for (size_t i = 0; i < sizeof kSimple / sizeof kSimple[0]; i++) {
     if (!weir_yaml_is_simple(weir_sv_from(kSimple[i])))
@@ -569,6 +583,13 @@ static void reads_simple_text(void **state) {
   assert_true(weir_yaml_null(at_key(a, "d")));
   assert_true(weir_sv_is(at_key(p.root, "e")->text, "f g"));
   assert_true(weir_yaml_is_simple(WEIR_SV_LIT("a:\n  b: 1\n  b: 2\n")));
+  done(&p);
+  parse_ok(&p, "a:\n  - x y # c\n  -   z\nb: c\n");
+  assert_mark(at_key(p.root, "a")->mark, 2, 3, 3, 8);
+  assert_int_equal(at_key(p.root, "a")->count, 2);
+  assert_mark(at_key(p.root, "a")->items[0]->mark, 2, 5, 2, 8);
+  assert_mark(at_key(p.root, "a")->items[1]->mark, 3, 7, 3, 8);
+  assert_true(weir_sv_is(at_key(p.root, "b")->text, "c"));
   done(&p);
   refuse("a:\n  b: 1\n  b: 2\n", "W1006", 3, 3, "'b' occurs twice");
 }

@@ -455,7 +455,9 @@ class Errors(Case):
     def test_limits(self):
         self.weir("run", "tiny.weir.yaml", "--limit", "nodes=2", code=3)
         self.assertIn("W1014", self.err)
+        self.assertIn("allow more: --limit nodes=4", self.err)
         self.weir("run", "tiny.weir.yaml", "--limit", "bytes=10", code=5)
+        self.assertIn("allow more: --limit bytes=1MiB", self.err)
         self.file("big.weir.yaml", "weir: 1\nnodes: {x: 'ones([1000, 1000])', "
                   "y: exp(x)}\noutputs: [y]\n")
         self.weir("run", "big.weir.yaml", "--limit", "memory=1MiB", code=7)

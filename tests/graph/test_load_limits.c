@@ -255,6 +255,76 @@ static void count(void *self, const weir_diag *diag) {
   ++*(uint32_t *)self;
 }
 
+/* A large file's trees are made twice. What it says is what a small one says:
+ * definitions in any order, devices, nested calls; errors once and in order. */
+static void test_large_bodies(void **state) {
+  (void)state;
+  enum { COUNT = 70000 };
+  weir_strbuf text;
+  weir_load_options options = {0};
+  weir_graph *g = NULL;
+  weir_error err;
+  weir_strbuf_init(&text, weir_allocator_system());
+  weir_strbuf_text(&text, "weir: 1\nnodes:\n");
+  for (int i = 0; i < COUNT; i++) {
+    if (i % 7 == 0 && i + 1 < COUNT) /* names the one behind it */
+      weir_strbuf_printf(&text, "  n%d: task(n%d, cost_ns=%d)\n", i, i + 1, i);
+    else if (i % 7 == 3)
+      weir_strbuf_printf(&text, "  n%d: relu(neg(fill([2], %d)))@cpu:0\n", i,
+                         i);
+    else
+      weir_strbuf_printf(&text, "  n%d: task(cost_ns=1, out_bytes=%d)\n", i, i);
+  }
+  weir_strbuf_text(&text, "outputs:\n  - n0\n  - n69999\n");
+  assert_ok(load(view(&text), NULL, &options, &g, &err), &err);
+  assert_int_equal(g->node_count, COUNT + 2 * (COUNT / 7));
+  weir_node_id n7 = weir_graph_find_node(g, WEIR_SV_LIT("n7"));
+  weir_node_id n8 = weir_graph_find_node(g, WEIR_SV_LIT("n8"));
+  weir_node_id n3 = weir_graph_find_node(g, WEIR_SV_LIT("n3"));
+  assert_int_equal(g->values[g->nodes[n7].inputs[0]].node, n8);
+  assert_true(n8 < n7);
+  assert_true(g->nodes[n3].device.size > 0);
+  assert_string_equal(g->nodes[n3].op->name, "relu");
+  weir_graph_unref(g);
+  weir_strbuf_text(&text, "  - n1\nnodes: {}\n");
+  assert_error(load(view(&text), NULL, &options, &g, &err), &err, "W1006");
+  weir_strbuf_release(&text);
+}
+
+/* The first error of a file whose first node is |bad|, before |count| others.
+ */
+static weir_error first_error(const char *bad, int count) {
+  weir_strbuf text;
+  weir_load_options options = {0};
+  weir_graph *g = NULL;
+  weir_error err;
+  weir_strbuf_init(&text, weir_allocator_system());
+  weir_strbuf_printf(&text, "weir: 1\nnodes:\n  bad: %s\n", bad);
+  for (int i = 0; i < count; i++)
+    weir_strbuf_printf(&text, "  n%d: fill([2], 1)\n", i);
+  if (load(view(&text), NULL, &options, &g, &err) == WEIR_OK)
+    fail_msg("%s among %d is no error", bad, count);
+  assert_null(g);
+  weir_strbuf_release(&text);
+  return err;
+}
+
+static void test_large_bodies_with_errors(void **state) {
+  (void)state;
+  static const char *const kWrong[] = {
+      "task(cost_ns=",     "nothing(n0)",   "relu(gone)",
+      "relu(bad)",         "relu(n0) @ x!", "matmul(n0, fill([3], 1))",
+      "relu(relu(n0, 3))", "n0 +"};
+  for (size_t k = 0; k < sizeof kWrong / sizeof *kWrong; k++) {
+    weir_error small = first_error(kWrong[k], 2);
+    weir_error large = first_error(kWrong[k], 66000);
+    assert_string_equal(large.id, small.id);
+    assert_string_equal(large.message, small.message);
+    assert_int_equal(large.line, small.line);
+    assert_int_equal(large.col, small.col);
+  }
+}
+
 static void test_at_most_so_many_errors(void **state) {
   (void)state;
   weir_strbuf text;
@@ -308,6 +378,8 @@ int main(void) {
       cmocka_unit_test(test_long_chains),
       cmocka_unit_test(test_wide_call),
       cmocka_unit_test(test_bombs),
+      cmocka_unit_test(test_large_bodies),
+      cmocka_unit_test(test_large_bodies_with_errors),
       cmocka_unit_test(test_at_most_so_many_errors),
       cmocka_unit_test(test_environment)};
   return cmocka_run_group_tests(tests, NULL, NULL);

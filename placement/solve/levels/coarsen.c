@@ -231,20 +231,41 @@ static void number_clusters(const merger *m, uint32_t *cluster) {
     cluster[n] = cluster[m->root[n]];
 }
 
-static weir_status merge_some(merger *m, const weir_allocator *alloc,
-                              weir_coarse *out, weir_error *err) {
+/* Whether some rule merged enough. */
+static bool merge_some(merger *m, uint32_t *cluster) {
   uint32_t nodes = m->p->node_count;
   bool large = nodes > LARGE;
-  for (size_t i = 0; i < WEIR_TABLE_COUNT(rules) && out->problem == NULL; i++) {
+  for (size_t i = 0; i < WEIR_TABLE_COUNT(rules); i++) {
     if (large ? !rules[i].large : !rules[i].small) continue;
     begin_merging(m);
     rules[i].merge(m);
     if (m->cluster_count > nodes - nodes / (large ? 4 : 10)) continue;
-    number_clusters(m, out->cluster);
-    WEIR_TRY(weir_coarsen_contract(alloc, m->p, out->cluster, m->cluster_count,
-                                   &out->problem, err));
+    number_clusters(m, cluster);
+    return true;
   }
-  return WEIR_OK;
+  return false;
+}
+
+static weir_status find_merges(const weir_allocator *alloc, merger *m,
+                               uint32_t *cluster, bool *out_found,
+                               weir_error *err) {
+  size_t n = (size_t)m->p->node_count + 1;
+  weir_status s = WEIR_OK;
+  m->work = weir_alloc_array(alloc, n, sizeof *m->work);
+  m->root = weir_alloc_array(alloc, n, sizeof *m->root);
+  m->kind = weir_alloc_array(alloc, n, sizeof *m->kind);
+  m->level = weir_alloc_array(alloc, n, sizeof *m->level);
+  m->sorted = weir_alloc_array(alloc, n, sizeof *m->sorted);
+  if (m->work == NULL || m->root == NULL || m->kind == NULL ||
+      m->level == NULL || m->sorted == NULL)
+    s = weir_fail_memory(err, n * sizeof *m->sorted);
+  *out_found = s == WEIR_OK && merge_some(m, cluster);
+  weir_free(alloc, m->work);
+  weir_free(alloc, m->root);
+  weir_free(alloc, m->kind);
+  weir_free(alloc, m->level);
+  weir_free(alloc, m->sorted);
+  return s;
 }
 
 weir_status weir_coarsen(const weir_allocator *alloc,
@@ -252,23 +273,15 @@ weir_status weir_coarsen(const weir_allocator *alloc,
                          weir_coarse *out, weir_error *err) {
   size_t n = (size_t)p->node_count + 1;
   merger m = {.p = p, .most_ns = most_ns};
+  bool found = false;
   *out = (weir_coarse){0};
-  m.work = weir_alloc_array(alloc, n, sizeof *m.work);
-  m.root = weir_alloc_array(alloc, n, sizeof *m.root);
-  m.kind = weir_alloc_array(alloc, n, sizeof *m.kind);
-  m.level = weir_alloc_array(alloc, n, sizeof *m.level);
-  m.sorted = weir_alloc_array(alloc, n, sizeof *m.sorted);
   out->cluster = weir_alloc_array(alloc, n, sizeof *out->cluster);
-  weir_status s = WEIR_OK;
-  if (m.work == NULL || m.root == NULL || m.kind == NULL || m.level == NULL ||
-      m.sorted == NULL || out->cluster == NULL)
-    s = weir_fail_memory(err, n * sizeof *m.sorted);
-  if (s == WEIR_OK) s = merge_some(&m, alloc, out, err);
-  weir_free(alloc, m.work);
-  weir_free(alloc, m.root);
-  weir_free(alloc, m.kind);
-  weir_free(alloc, m.level);
-  weir_free(alloc, m.sorted);
+  if (out->cluster == NULL)
+    return weir_fail_memory(err, n * sizeof *out->cluster);
+  weir_status s = find_merges(alloc, &m, out->cluster, &found, err);
+  if (s == WEIR_OK && found)
+    s = weir_coarsen_contract(alloc, p, out->cluster, m.cluster_count,
+                              &out->problem, err);
   if (s != WEIR_OK || out->problem == NULL) weir_coarse_release(alloc, out);
   return s;
 }

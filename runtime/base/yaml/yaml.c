@@ -97,16 +97,26 @@ weir_status weir_yaml_parse(weir_sv text, const char *file,
                             const weir_yaml_limits *limits, weir_arena *arena,
                             const weir_diag_sink *sink,
                             const weir_yaml **out_root, weir_error *err) {
-  weir_yaml_builder b = {.alloc = arena->alloc,
-                         .arena = arena,
-                         .text = text,
-                         .limits = with_defaults(limits),
+  weir_yaml_request r = {text, file, limits, arena, arena, false};
+  return weir_yaml_parse_into(&r, sink, out_root, err);
+}
+
+weir_status weir_yaml_parse_into(const weir_yaml_request *r,
+                                 const weir_diag_sink *sink,
+                                 const weir_yaml **out_root, weir_error *err) {
+  weir_yaml_builder b = {.alloc = r->tree->alloc,
+                         .arena = r->tree,
+                         .texts = r->texts,
+                         .lent = r->lent,
+                         .text = r->text,
+                         .limits = with_defaults(r->limits),
                          .sink = sink,
                          .err = err};
+  size_t name_bytes = strlen(r->file);
   *out_root = NULL;
-  weir_map_init(&b.anchor_names, arena->alloc);
-  b.file = weir_arena_string(arena, file, strlen(file));
-  bool ok = b.file != NULL || weir_yaml_no_memory(&b, strlen(file) + 1);
+  weir_map_init(&b.anchor_names, b.alloc);
+  b.file = weir_arena_string(b.texts, r->file, name_bytes);
+  bool ok = b.file != NULL || weir_yaml_no_memory(&b, name_bytes + 1);
   ok = ok && weir_yaml_check_text(&b) && read_text(&b) && check_root(&b);
   if (ok && b.status == WEIR_OK) *out_root = b.root;
   release(&b);

@@ -72,6 +72,22 @@ weir_status weir_yaml_parse(weir_sv text, const char *file,
                             const weir_diag_sink *sink,
                             const weir_yaml **out_root, weir_error *err);
 
+/* What weir_yaml_parse_into reads, and where its parts go. */
+typedef struct weir_yaml_request {
+  weir_sv text;
+  const char *file;
+  const weir_yaml_limits *limits; /* NULL: the defaults */
+  weir_arena *tree;
+  weir_arena
+      *texts; /* of scalars, keys and |file|: they may outlive the tree */
+  bool lent;  /* |text| lives as long as |texts|: scalars may lie in it */
+} weir_yaml_request;
+
+/* weir_yaml_parse into two arenas. */
+weir_status weir_yaml_parse_into(const weir_yaml_request *request,
+                                 const weir_diag_sink *sink,
+                                 const weir_yaml **out_root, weir_error *err);
+
 /* The value of |key| in a map, or NULL; for a map only. Reads the entries one
  * after the other: for looking up known keys, not for large maps. */
 const weir_yaml *weir_yaml_get(const weir_yaml *map, const char *key);

@@ -37,10 +37,12 @@ typedef struct weir_yaml_frame {
 
 typedef struct weir_yaml_builder {
   const weir_allocator *alloc;
-  weir_arena *arena;
+  weir_arena *arena; /* of the tree */
+  weir_arena *texts;
+  bool lent;        /* scalars may lie in |text| */
   weir_sv text;     /* after a byte order mark */
   size_t bom_bytes; /* before |text| */
-  const char *file; /* in the arena */
+  const char *file; /* in |texts| */
   weir_yaml_limits limits;
 
   const weir_diag_sink *sink;

@@ -34,7 +34,7 @@ static bool open_anchor(weir_yaml_builder *b, const yaml_char_t *name,
     b->anchors.items[*out_index] = anchor;
     return true;
   }
-  char *copy = weir_arena_string(b->arena, key.data, key.size);
+  char *copy = weir_arena_string(b->texts, key.data, key.size);
   *out_index = (uint32_t)b->anchors.count;
   if (copy == NULL || !weir_vec_push(b->alloc, &b->anchors, anchor) ||
       !weir_map_put(&b->anchor_names, (weir_sv){copy, key.size}, *out_index,
@@ -106,7 +106,7 @@ static bool on_scalar(weir_yaml_builder *b, const yaml_event_t *event) {
       !open_anchor(b, anchor_name, &mark, &anchor))
     return false;
   char *copy =
-      weir_arena_string(b->arena, (const char *)event->data.scalar.value, size);
+      weir_arena_string(b->texts, (const char *)event->data.scalar.value, size);
   if (copy == NULL) return weir_yaml_no_memory(b, size + 1);
   weir_sv text = {copy, size};
   if (plain && anchor_name != NULL) skip_properties(&mark, text);

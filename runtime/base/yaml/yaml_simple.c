@@ -12,13 +12,15 @@
  *   key: plain text        # nested calls, types, numbers
  *   key:
  *     key: [word, 1.5]     # a list of plain words
+ *   key:
+ *     - plain text         # or one item a line, further in than its key
  *
  * It is a subset of YAML in which every line is read by itself; anything else
- * in a text sends all of it to libyaml: quotes, tabs, CR, "- ", maps in
- * braces, anchors, tags, values on several lines, an indentation that does not
- * fit. weir_yaml_is_simple looks first, so nothing is built in vain. The tree
- * and its marks are those that libyaml's events give; the fuzz target compares
- * the two. */
+ * in a text sends all of it to libyaml: quotes, tabs, CR, lists of maps, maps
+ * in braces, anchors, tags, values on several lines, an indentation that does
+ * not fit. weir_yaml_is_simple looks first, so nothing is built in vain. The
+ * tree and its marks are those that libyaml's events give; the fuzz target
+ * compares the two. */
 
 enum { kMostDepth = 64, kMostKeyBytes = 1000 };
 
@@ -29,6 +31,7 @@ typedef struct simple_line {
   weir_sv key;
   weir_sv value; /* size 0: none; from [ to ] when |list| */
   bool list;
+  bool item;         /* "- value": no key */
   const char *start; /* of the line */
   const char *colon; /* behind it */
 } simple_line;
@@ -131,13 +134,22 @@ static const char *scan_key(const char *p, const char *end) {
   return NULL;
 }
 
+/* The value behind "- ". */
+static bool scan_dash(simple_line *line, const char *p, const char *end) {
+  line->key = (weir_sv){p, 1};
+  line->item = true;
+  p = skip_spaces(p + 1, end);
+  return p < end && starts_plain(p, end) && scan_plain(line, p, end);
+}
+
 static bool scan_content(simple_line *line, const char *p, const char *end) {
+  line->item = line->list = false;
+  if (*p == '-' && p + 1 < end && p[1] == ' ') return scan_dash(line, p, end);
   const char *colon = scan_key(p, end);
   if (colon == NULL) return false;
   line->key = (weir_sv){p, (size_t)(trim(p, colon) - p)};
   line->colon = colon + 1;
   line->value = (weir_sv){colon + 1, 0};
-  line->list = false;
   if (is_rest(colon + 1, end)) return true;
   p = skip_spaces(colon + 1, end);
   if (*p == '[') return scan_list(line, p, end);
@@ -170,31 +182,36 @@ static scan_result next_line(simple_scan *scan, simple_line *line) {
 
 typedef struct indents {
   size_t of[kMostDepth];
+  bool list[kMostDepth];
   size_t count;
 } indents;
 
-/* Ends the maps that |line| stands left of, or starts one that |takes_map|
- * allows. False when the indentation fits none. */
-static bool fit_indent(indents *open, size_t indent, bool takes_map) {
+/* Ends the maps and lists that |line| stands left of, or starts one that
+ * |takes| allows. False when the indentation fits none. */
+static bool fit_indent(indents *open, const simple_line *line, bool takes) {
+  size_t indent = line->indent;
   if (open->count == 0 || indent > open->of[open->count - 1]) {
-    if (!takes_map || open->count == kMostDepth) return false;
+    if (!takes || open->count == kMostDepth) return false;
+    if (open->count == 0 && line->item) return false;
+    open->list[open->count] = line->item;
     open->of[open->count++] = indent;
     return true;
   }
   while (indent < open->of[open->count - 1]) open->count--;
-  return indent == open->of[open->count - 1];
+  return indent == open->of[open->count - 1] &&
+         line->item == open->list[open->count - 1];
 }
 
 bool weir_yaml_is_simple(weir_sv text) {
   simple_scan scan = {text.data, text.data + text.size, 0};
   simple_line line;
   indents open = {.count = 0};
-  bool takes_map = true;
+  bool takes = true;
   scan_result result;
   while ((result = next_line(&scan, &line)) == kLine) {
     if (open.count == 0 && line.indent != 0) return false;
-    if (!fit_indent(&open, line.indent, takes_map)) return false;
-    takes_map = line.value.size == 0;
+    if (!fit_indent(&open, &line, takes)) return false;
+    takes = line.value.size == 0;
   }
   return result == kEnd && open.count > 0;
 }
@@ -237,24 +254,27 @@ static bool move_to(weir_yaml_builder *b, indents *open,
   bool deeper = depth == 0 || line->indent > open->of[depth - 1];
   if (missing && !deeper && !add_text(b, before, before->colon, 0))
     return false;
-  (void)fit_indent(open, line->indent, true);
+  (void)fit_indent(open, line, true);
   weir_mark mark = span(b, line, line->key.data, line->key.size);
   if (deeper)
-    return weir_yaml_open(b, WEIR_YAML_MAP, mark, true, WEIR_MAP_NONE);
+    return weir_yaml_open(b, line->item ? WEIR_YAML_LIST : WEIR_YAML_MAP, mark,
+                          true, WEIR_MAP_NONE);
   for (; depth > open->count; depth--)
     if (!weir_yaml_close(b, &mark)) return false;
   return true;
 }
 
 static bool add_line(weir_yaml_builder *b, const simple_line *line) {
-  if (!add_text(b, line, line->key.data, line->key.size)) return false;
+  if (!line->item && !add_text(b, line, line->key.data, line->key.size))
+    return false;
   if (line->value.size == 0) return true;
   if (line->list) return add_list(b, line);
   return add_text(b, line, line->value.data, line->value.size);
 }
 
 bool weir_yaml_read_simple(weir_yaml_builder *b) {
-  char *copy = weir_arena_string(b->arena, b->text.data, b->text.size);
+  const char *copy = b->text.data;
+  if (!b->lent) copy = weir_arena_string(b->texts, copy, b->text.size);
   if (copy == NULL) return weir_yaml_no_memory(b, b->text.size);
   simple_scan scan = {copy, copy + b->text.size, 0};
   simple_line line, before;

@@ -56,13 +56,10 @@ bool weir_add_node(weir_loader *l, weir_scope *scope, weir_node_spec *spec,
                    weir_node_id *out) {
   const weir_graph *g = weir_graph_builder_graph(l->builder);
   bool nodes = g->node_count >= l->max_nodes;
-  if (nodes || g->value_count >= 4 * l->max_nodes + WEIR_SOME_VALUES) {
-    weir_report(
-        l, WEIR_W1014, &spec->mark, "the graph has more than %" PRIu64 " %s",
-        nodes ? l->max_nodes : 4 * l->max_nodes, nodes ? "nodes" : "values");
-    l->fatal = true;
-    return false;
-  }
+  if (nodes || g->value_count >= 4 * l->max_nodes + WEIR_SOME_VALUES)
+    return weir_report_too_many(l, &spec->mark,
+                                nodes ? l->max_nodes : 4 * l->max_nodes,
+                                nodes ? "nodes" : "values");
   if (spec->device.size == 0) spec->device = scope->device;
   if (!wait_as_scope(l, scope, spec)) return false;
   if (weir_graph_builder_add(l->builder, spec, out, &l->diag) == WEIR_OK)

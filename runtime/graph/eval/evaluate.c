@@ -13,6 +13,7 @@
 #include "runtime/graph/eval/lookup.h"
 #include "runtime/graph/load/report.h"
 #include "runtime/graph/parse/inputs.h"
+#include "runtime/graph/parse/items.h"
 #include "runtime/graph/parse/parse_call.h"
 
 /* Evaluation: definitions in the order of their dependencies, a depth-first
@@ -117,10 +118,16 @@ static bool need_all(weir_evaluation *e, weir_eval_frame *f) {
   return true;
 }
 
+/* The item of |def|, to make or forget its tree: nothing else changes. */
+static weir_item *item_of(const weir_def *def) {
+  return (weir_item *)(uintptr_t)def->item;
+}
+
 static void finish(weir_evaluation *e, weir_eval_frame *f, bool ok) {
   assert(f == &e->frames.items[e->frames.count - 1]);
   assert(f->def->state == WEIR_DEF_OPEN);
   f->def->state = ok ? WEIR_DEF_DONE : WEIR_DEF_FAILED;
+  if (f->def->item->again != NULL) weir_item_forget(e->l, item_of(f->def));
   e->frames.count--;
 }
 
@@ -291,6 +298,10 @@ static bool add_calls(weir_evaluation *e, weir_eval_frame *f, bool *wait) {
 
 static void step_def(weir_evaluation *e, weir_eval_frame *f) {
   size_t index = e->frames.count - 1;
+  if (f->def->item->again != NULL && !weir_item_again(e->l, item_of(f->def))) {
+    finish(e, f, false);
+    return;
+  }
   if (!f->named && !need_all(e, f)) return;
   f = &e->frames.items[index];
   if (f->failed) {

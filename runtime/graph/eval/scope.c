@@ -55,12 +55,8 @@ static bool push_def(weir_loader *l, weir_scope *scope, const weir_item *item,
   if (item->kind == WEIR_ITEM_BROKEN) def.state = WEIR_DEF_FAILED;
   if (item->kind == WEIR_ITEM_REPEAT) def.state = WEIR_DEF_DONE;
   if (!expand(l, item->mark)) return false;
-  if (scope->defs.count >= l->max_nodes) {
-    weir_report(l, WEIR_W1014, item->mark,
-                "the graph has more than %" PRIu64 " nodes", l->max_nodes);
-    l->fatal = true;
-    return false;
-  }
+  if (scope->defs.count >= l->max_nodes)
+    return weir_report_too_many(l, item->mark, l->max_nodes, "nodes");
   return weir_vec_push(l->alloc, &scope->defs, def) || weir_report_memory(l);
 }
 

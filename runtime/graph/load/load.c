@@ -18,6 +18,7 @@
 #include "runtime/graph/parse/body.h"
 #include "runtime/graph/parse/forms.h"
 #include "runtime/graph/parse/inputs.h"
+#include "runtime/graph/parse/items.h"
 #include "runtime/graph/parse/outputs.h"
 #include "runtime/graph/parse/parse_call.h"
 #include "runtime/graph/parse/updates.h"
@@ -135,6 +136,8 @@ static void release(weir_loader *l) {
     weir_scope_release(l, s);
   for (weir_module *m = l->modules; m != NULL; m = m->next)
     weir_module_release(l, m);
+  for (uint32_t i = 0; i < l->main_body.count; i++)
+    weir_item_forget(l, &l->main_body.items[i]);
   release_body(l, &l->main_body);
   weir_map_release(&l->op_names);
   weir_map_release(&l->assigned);
@@ -142,6 +145,7 @@ static void release(weir_loader *l) {
   weir_vec_free(l->alloc, &l->stack);
   weir_parser_release(l->parser);
   weir_arena_release(&l->work);
+  weir_arena_release(&l->trees);
   weir_graph_builder_release(l->main_builder);
 }
 
@@ -156,6 +160,7 @@ static bool begin(weir_loader *l, const weir_env *env,
   l->max_errors =
       options->max_errors > 0 ? options->max_errors : WEIR_DEFAULT_ERRORS;
   weir_arena_init(&l->work, l->alloc);
+  weir_arena_init(&l->trees, l->alloc);
   weir_map_init(&l->op_names, l->alloc);
   weir_map_init(&l->assigned, l->alloc);
   l->parser = weir_parser_create(l->alloc);
@@ -171,7 +176,11 @@ static bool begin(weir_loader *l, const weir_env *env,
 /* Hands the graph over, without nodes that only the language knows. */
 static weir_status finish(weir_loader *l, weir_graph **out_graph) {
   weir_error err = WEIR_ERROR_INIT;
-  weir_graph *graph = NULL;
+  weir_graph *graph = weir_graph_builder_graph(l->main_builder);
+  if (graph->cluster != NULL || graph->placement != NULL ||
+      graph->data != NULL || graph->train != NULL)
+    weir_arena_adopt(&graph->arena, &l->trees);
+  graph = NULL;
   weir_status s = weir_graph_builder_finish(l->main_builder, &graph, &err);
   if (s == WEIR_OK)
     s = weir_graph_expand_gradients(graph, l->max_nodes, out_graph, &err);
@@ -180,21 +189,40 @@ static weir_status finish(weir_loader *l, weir_graph **out_graph) {
   return s;
 }
 
-weir_status weir_graph_load_text(const weir_env *env, weir_sv text,
-                                 const char *name,
-                                 const weir_load_options *options,
-                                 weir_graph **out_graph, weir_error *err) {
+/* |file|, which holds |text|, is closed once the text is copied; or NULL. */
+static weir_status load(const weir_env *env, weir_sv text, const char *name,
+                        weir_file *file, const weir_load_options *options,
+                        weir_graph **out_graph, weir_error *err) {
   *out_graph = NULL;
   weir_loader *l = weir_alloc_array(env->alloc, 1, sizeof *l);
   if (l == NULL) return weir_fail_memory(err, sizeof *l);
-  bool ok = begin(l, env, options, err) && keep_source(l, text, name) &&
-            run(l, text, name);
+  bool ok = begin(l, env, options, err) && keep_source(l, text, name);
+  if (ok && file != NULL) {
+    env->fs->close(env->fs->self, file);
+    *file = (weir_file){0};
+  }
+  ok = ok && run(l, weir_graph_builder_graph(l->builder)->source, name);
   weir_status s = ok ? WEIR_OK : l->status;
   if (ok) s = finish(l, out_graph);
   if (!ok && s == WEIR_OK) /* a failure without a report */
     s = weir_fail(err, WEIR_W9001, NULL, "loading failed without a reason");
   release(l);
   weir_free(env->alloc, l);
+  return s;
+}
+
+weir_status weir_graph_load_text(const weir_env *env, weir_sv text,
+                                 const char *name,
+                                 const weir_load_options *options,
+                                 weir_graph **out_graph, weir_error *err) {
+  return load(env, text, name, NULL, options, out_graph, err);
+}
+
+/* A file that is too large says which option takes it. */
+static weir_status hint_limit(weir_status s, size_t limit, weir_error *err) {
+  if (err != NULL && strcmp(err->id, "W4015") == 0)
+    weir_hint(err, "if that is meant, allow more: --limit bytes=%zuMiB",
+              (limit >> 20) * 4 + 1);
   return s;
 }
 
@@ -207,9 +235,9 @@ weir_status weir_graph_load(const weir_env *env, const char *path,
       options->limits.bytes > 0 ? options->limits.bytes : (size_t)64 << 20;
   weir_status s =
       env->fs->read(env->fs->self, NULL, path, limit, false, &file, err);
-  if (s != WEIR_OK) return s;
+  if (s != WEIR_OK) return hint_limit(s, limit, err);
   weir_sv text = {(const char *)file.bytes.data, file.bytes.size};
-  s = weir_graph_load_text(env, text, path, options, out_graph, err);
+  s = load(env, text, path, &file, options, out_graph, err);
   env->fs->close(env->fs->self, &file);
   return s;
 }

@@ -129,6 +129,7 @@ typedef struct weir_loader {
   const weir_allocator *alloc;
   weir_arena *arena; /* the graph's */
   weir_arena work;   /* until loading ends */
+  weir_arena trees;  /* of modules; the graph's in the end if it has sections */
   weir_parser *parser;
   weir_map op_names;
   WEIR_VEC(weir_op_names) ops;

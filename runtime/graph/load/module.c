@@ -66,8 +66,15 @@ static bool parse(weir_loader *l, weir_module *m, weir_sv text) {
   if (path == NULL) return weir_report_memory(l);
   weir_error err = WEIR_ERROR_INIT;
   /* The tree's own reports count as ours: the first is kept below. */
-  weir_status s = weir_yaml_parse(text, path, &l->options->limits, l->arena,
-                                  l->options->sink, &m->root, &err);
+  weir_yaml_request request = {
+      .text = text,
+      .file = path,
+      .limits = &l->options->limits,
+      .tree = &l->trees,
+      .texts = l->arena,
+      .lent = text.data == weir_graph_builder_graph(l->builder)->source.data};
+  weir_status s =
+      weir_yaml_parse_into(&request, l->options->sink, &m->root, &err);
   if (s != WEIR_OK) {
     if (l->errors++ == 0) {
       l->status = s;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/graph/load/report.h"
 
+#include <inttypes.h>
+
 #include <stdarg.h>
 
 #include "runtime/base/diag/nearest.h"
@@ -97,4 +99,15 @@ void weir_report_nearest(weir_loader *l, weir_sv name, size_t count,
   weir_sv near = weir_nearest_name(name, count, name_at, self);
   if (near.size > 0)
     weir_hint(&l->diag.error, "did you mean %.*s?", WEIR_SV(near));
+}
+
+bool weir_report_too_many(weir_loader *l, const weir_mark *at, uint64_t most,
+                          const char *what) {
+  weir_report_begin(l, WEIR_W1014, at, "the graph has more than %" PRIu64 " %s",
+                    most, what);
+  weir_hint(&l->diag.error,
+            "if that is meant, allow more: --limit nodes=%" PRIu64,
+            2 * l->max_nodes);
+  l->fatal = true;
+  return weir_report_send(l);
 }

@@ -32,4 +32,9 @@ void weir_report_nearest(weir_loader *l, weir_sv name, size_t count,
                          weir_sv (*name_at)(const void *self, size_t i),
                          const void *self);
 
+/* W1014: more than |most| of |what|, with the option that allows more. Ends
+ * loading; returns false. */
+bool weir_report_too_many(weir_loader *l, const weir_mark *at, uint64_t most,
+                          const char *what);
+
 #endif

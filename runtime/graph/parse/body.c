@@ -125,13 +125,22 @@ static bool add_form(node_walk *w, const weir_yaml *y, const char *key,
   return true;
 }
 
+/* Whether the calls of |body| are too many to keep their trees. */
+static bool is_large(const node_walk *w, const weir_body *body) {
+  enum { LARGE = 1 << 16 };
+  return body == &w->loader->main_body && w->module == w->loader->main &&
+         body->capacity >= LARGE;
+}
+
 static bool parse_item(node_walk *w, const weir_yaml_entry *e,
-                       weir_item *item) {
+                       const weir_body *body, weir_item *item) {
   weir_loader *l = w->loader;
   weir_module *m = w->module;
   const weir_block *block = w->block;
   const weir_yaml *y = e->value;
-  if (y->kind == WEIR_YAML_SCALAR) return weir_item_call(l, m, block, y, item);
+  if (y->kind == WEIR_YAML_SCALAR)
+    return is_large(w, body) ? weir_item_call_briefly(l, m, y, item)
+                             : weir_item_call(l, m, block, y, item);
   if (!weir_want_kind(l, y, WEIR_YAML_MAP, "a node")) return false;
   const char *form = weir_form_key(y);
   if (form != NULL) return add_form(w, y, form, item);
@@ -156,7 +165,7 @@ static void add_item(node_walk *w, const weir_yaml_entry *e, weir_body *body,
   weir_item *item = &body->items[body->count++];
   *item = (weir_item){.kind = WEIR_ITEM_CALL, .mark = &e->key_mark};
   bool named = weir_item_names(l, w->module, w->block, e, item);
-  if (!parse_item(w, e, item) || !named ||
+  if (!parse_item(w, e, body, item) || !named ||
       (body->ports != NULL && !check_device(l, item)))
     item->kind = WEIR_ITEM_BROKEN;
   body->has_repeat = body->has_repeat || item->kind == WEIR_ITEM_REPEAT;

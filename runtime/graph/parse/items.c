@@ -65,17 +65,63 @@ bool weir_device_parse(weir_loader *l, const weir_yaml *y, uint32_t offset,
   return out->data != NULL || weir_report_memory(l);
 }
 
-/* `call` or `call @ device`. */
+/* What stands behind a call: `@ device`, or nothing. */
+static bool parse_device(weir_loader *l, const weir_yaml *y, uint32_t offset,
+                         weir_item *item) {
+  if (offset >= y->text.size) return true;
+  if (y->text.data[offset] != '@') return refuse_rest(l, y, offset);
+  return weir_device_parse(l, y, offset + 1, &item->device);
+}
+
 bool weir_item_call(weir_loader *l, weir_module *m, const weir_block *block,
                     const weir_yaml *y, weir_item *item) {
   uint32_t offset = 0;
-  if (!parse_part(l, y, &offset, &item->expr)) return false;
-  if (offset < y->text.size && y->text.data[offset] == '@') {
-    if (!weir_device_parse(l, y, offset + 1, &item->device)) return false;
-  } else if (offset < y->text.size) {
-    return refuse_rest(l, y, offset);
-  }
-  return weir_expr_bind(l, m, block, &item->expr, WEIR_MODE_VALUE);
+  return parse_part(l, y, &offset, &item->expr) &&
+         parse_device(l, y, offset, item) &&
+         weir_expr_bind(l, m, block, &item->expr, WEIR_MODE_VALUE);
+}
+
+/* The tree stays in the parser, where the next one takes its place. */
+static bool parse_in_place(weir_loader *l, const weir_yaml *y, uint32_t *offset,
+                           weir_expr *out) {
+  weir_parse_error e;
+  weir_ast_vec *nodes = weir_parser_nodes(l->parser);
+  nodes->count = 0;
+  weir_parse_result r = weir_parse_expr(l->parser, y, offset, &e);
+  if (r != WEIR_PARSE_OK) return weir_parse_failed(l, y, r, &e);
+  *out = (weir_expr){.nodes = nodes->items, .count = (uint32_t)nodes->count};
+  return true;
+}
+
+bool weir_item_call_briefly(weir_loader *l, weir_module *m, const weir_yaml *y,
+                            weir_item *item) {
+  uint32_t offset = 0;
+  bool ok = parse_in_place(l, y, &offset, &item->expr) &&
+            parse_device(l, y, offset, item) &&
+            weir_expr_bind(l, m, NULL, &item->expr, WEIR_MODE_VALUE);
+  item->again = y;
+  item->expr.nodes = NULL;
+  return ok;
+}
+
+bool weir_item_again(weir_loader *l, weir_item *item) {
+  uint32_t offset = 0;
+  weir_expr e = {0};
+  if (item->again == NULL || item->expr.nodes != NULL) return true;
+  if (!parse_in_place(l, item->again, &offset, &e)) return false;
+  size_t bytes = e.count * sizeof *e.nodes;
+  item->expr.nodes = weir_alloc(l->alloc, bytes);
+  if (item->expr.nodes == NULL) return weir_report_memory(l);
+  memcpy(item->expr.nodes, e.nodes, bytes);
+  item->expr.count = e.count;
+  item->expr.calls = 0; /* binding counts them again */
+  return weir_expr_bind(l, l->main, NULL, &item->expr, WEIR_MODE_VALUE);
+}
+
+void weir_item_forget(weir_loader *l, weir_item *item) {
+  if (item->again == NULL) return;
+  weir_free(l->alloc, item->expr.nodes);
+  item->expr.nodes = NULL;
 }
 
 bool weir_item_after(weir_loader *l, weir_module *m, const weir_block *block,

@@ -20,6 +20,15 @@ bool weir_device_parse(weir_loader *l, const weir_yaml *y, uint32_t offset,
 bool weir_item_call(weir_loader *l, weir_module *m, const weir_block *block,
                     const weir_yaml *y, weir_item *item);
 
+/* The same; but the tree is checked and forgotten, so that a large file does
+ * not hold all its trees at once. */
+bool weir_item_call_briefly(weir_loader *l, weir_module *m, const weir_yaml *y,
+                            weir_item *item);
+/* The tree again, if it was forgotten; _forget frees it. The item is of the
+ * main graph. */
+bool weir_item_again(weir_loader *l, weir_item *item);
+void weir_item_forget(weir_loader *l, weir_item *item);
+
 /* Parses |y|, a call string, into the arena. */
 bool weir_expr_parse(weir_loader *l, const weir_yaml *y, weir_expr *out);
 

@@ -87,6 +87,9 @@ struct weir_item {
   weir_expr expr;             /* the call; an input's default */
   weir_sv device;             /* canonical, or empty */
   weir_form *form;            /* FORM */
+  /* CALL of a large body: |expr| is checked and forgotten, and made again from
+   * this when its turn comes; expr.nodes is NULL before and after. */
+  const weir_yaml *again;
   union {
     weir_expr *after;    /* CALL, FORM */
     weir_expr *type;     /* INPUT */

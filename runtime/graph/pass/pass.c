@@ -253,6 +253,12 @@ weir_status weir_pass_copy(weir_pass *pass, weir_node_id id,
   return weir_pass_copy_with(pass, id, &change, err);
 }
 
+void weir_pass_drop(weir_pass *pass) {
+  weir_graph_builder_release(pass->builder);
+  weir_free(pass->alloc, pass->values);
+  weir_free(pass->alloc, pass->nodes);
+}
+
 weir_status weir_pass_end(weir_pass *pass, weir_status status,
                           weir_graph **out_graph, weir_error *err) {
   *out_graph = NULL;
@@ -261,8 +267,6 @@ weir_status weir_pass_end(weir_pass *pass, weir_status status,
                                            pass->values, err);
   if (status == WEIR_OK)
     status = weir_graph_builder_finish(pass->builder, out_graph, err);
-  weir_graph_builder_release(pass->builder);
-  weir_free(pass->alloc, pass->values);
-  weir_free(pass->alloc, pass->nodes);
+  weir_pass_drop(pass);
   return status;
 }

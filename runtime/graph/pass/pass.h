@@ -61,6 +61,8 @@ weir_status weir_pass_rebuild_body(
                     weir_status *status),
     void *self, weir_graph **out, weir_error *err);
 
+/* Frees the pass; there is no graph. */
+void weir_pass_drop(weir_pass *pass);
 /* Copies inputs, outputs and names, hands the graph over when |status| is OK,
  * and frees the pass either way. */
 weir_status weir_pass_end(weir_pass *pass, weir_status status,

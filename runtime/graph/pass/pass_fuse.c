@@ -226,6 +226,29 @@ static weir_status write(fuser *f, weir_pass *pass, weir_error *err) {
   return WEIR_OK;
 }
 
+/* Whether there is no group, neither before nor now, so that a copy would be
+ * the same. */
+static bool is_grouped_so(const fuser *f) {
+  if (f->graph->group_count > 0) return false;
+  for (uint32_t id = 0; id < f->graph->node_count; id++) {
+    uint32_t head = f->group_of[id];
+    if (f->graph->nodes[id].body_count > 0 ||
+        (head != WEIR_NO_GROUP && f->groups[head].count > 1))
+      return false;
+  }
+  return true;
+}
+
+static weir_status copy_grouped(fuser *f, weir_graph_builder *outer,
+                                weir_graph **out, weir_error *err) {
+  weir_pass pass;
+  weir_status s = outer != NULL
+                      ? weir_pass_begin_body(&pass, f->graph, outer, err)
+                      : weir_pass_begin(&pass, f->graph, err);
+  if (s == WEIR_OK) s = write(f, &pass, err);
+  return weir_pass_end(&pass, s, out, err);
+}
+
 weir_status weir_graph_fuse(const weir_graph *graph, const weir_value_id *keep,
                             size_t keep_count, weir_graph **out_graph,
                             weir_error *err) {
@@ -236,16 +259,15 @@ static weir_status fuse(const weir_graph *graph, weir_graph_builder *outer,
                         const weir_value_id *keep, size_t keep_count,
                         weir_graph **out_graph, weir_error *err) {
   fuser f = {.graph = graph};
-  weir_pass pass;
   *out_graph = NULL;
-  weir_status s = outer != NULL ? weir_pass_begin_body(&pass, graph, outer, err)
-                                : weir_pass_begin(&pass, graph, err);
-  if (s == WEIR_OK) s = prepare(&f, keep, keep_count, err);
+  weir_status s = prepare(&f, keep, keep_count, err);
   for (uint32_t id = graph->node_count; s == WEIR_OK && id-- > 0;)
     visit(&f, id);
   if (s == WEIR_OK) settle(&f);
-  if (s == WEIR_OK) s = write(&f, &pass, err);
-  s = weir_pass_end(&pass, s, out_graph, err);
+  if (s == WEIR_OK && outer == NULL && is_grouped_so(&f))
+    *out_graph = weir_graph_ref(graph);
+  else if (s == WEIR_OK)
+    s = copy_grouped(&f, outer, out_graph, err);
   weir_free(graph->alloc, f.groups);
   weir_free(graph->alloc, f.group_of);
   weir_free(graph->alloc, f.readers);

@@ -322,12 +322,44 @@ static void release(simplifier *s) {
   weir_arena_release(&s->arena);
 }
 
-/* Once the pass has begun. */
+/* Once all is prepared. */
 static weir_status run(simplifier *s, weir_error *err) {
-  WEIR_TRY(prepare(s, err));
   for (uint32_t id = 0; id < s->graph->node_count; id++)
     if (s->live[id]) WEIR_TRY(visit(s, id, err));
   return WEIR_OK;
+}
+
+/* ---- Graphs that are simple already */
+
+/* Whether node |id| is copied as it is, equal nodes aside. */
+static bool stays(const simplifier *s, weir_node_id id) {
+  const weir_node *node = &s->graph->nodes[id];
+  return s->live[id] && s->stand[id] == WEIR_NO_VALUE &&
+         s->feed[id] != kFeedDefault &&
+         (s->feed[id] != kFeedFed || node->input_count == 0) &&
+         node->body_count == 0 && node->twin == WEIR_NO_VALUE &&
+         node->group == WEIR_NO_GROUP && !is_identity(node);
+}
+
+/* Whether a copy would be the graph again. Then the maps are the identity. */
+static bool is_simple(simplifier *s) {
+  const weir_graph *g = s->graph;
+  bool same = true;
+  for (uint32_t i = 0; i < g->input_count; i++)
+    if (g->inputs[i].has_default) return false;
+  for (uint32_t id = 0; id < g->node_count; id++)
+    if (!stays(s, id)) return false;
+  for (uint32_t i = 0; i < g->value_count; i++) s->pass.values[i] = i;
+  for (uint32_t id = 0; same && id < g->node_count; id++) {
+    s->pass.nodes[id] = id;
+    same = s->options->keep_equal || !is_pure(&g->nodes[id]) ||
+           find_equal(s, id) == UINT32_MAX;
+  }
+  if (same) return true;
+  memset(s->buckets, 0xff, ((size_t)s->bucket_mask + 1) * sizeof *s->buckets);
+  memset(s->pass.values, 0xff, g->value_count * sizeof *s->pass.values);
+  memset(s->pass.nodes, 0xff, g->node_count * sizeof *s->pass.nodes);
+  return false;
 }
 
 weir_status weir_graph_simplify(const weir_graph *graph,
@@ -339,9 +371,16 @@ weir_status weir_graph_simplify(const weir_graph *graph,
   *out_graph = NULL;
   weir_arena_init(&s.arena, graph->alloc);
   weir_status status = weir_pass_begin(&s.pass, graph, err);
-  if (status == WEIR_OK) status = run(&s, err);
+  if (status == WEIR_OK) status = prepare(&s, err);
+  bool simple = status == WEIR_OK && is_simple(&s);
+  if (status == WEIR_OK && !simple) status = run(&s, err);
   if (status == WEIR_OK) copy_maps(&s, out_values, out_nodes);
-  status = weir_pass_end(&s.pass, status, out_graph, err);
+  if (simple) {
+    weir_pass_drop(&s.pass);
+    *out_graph = weir_graph_ref(graph);
+  } else {
+    status = weir_pass_end(&s.pass, status, out_graph, err);
+  }
   release(&s);
   return status;
 }
@@ -386,6 +425,7 @@ weir_status weir_simplify_body(const weir_body_walk *walk,
   weir_arena_init(&s.arena, body->alloc);
   weir_status status = weir_pass_begin_body(&s.pass, body, walk->outer, err);
   s.pass.own_ports = true;
+  if (status == WEIR_OK) status = prepare(&s, err);
   if (status == WEIR_OK) status = run(&s, err);
   if (status == WEIR_OK) status = copy_ports(&s, keep_in, keep_out, err);
   status = weir_pass_end(&s.pass, status, out, err);

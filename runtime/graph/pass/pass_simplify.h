@@ -9,7 +9,8 @@
 /* Keeps the nodes that wanted ones need, merges equal pure nodes, drops
  * identities. Old ids map to new ones by |out_values| and |out_nodes| (room for
  * all of |graph|'s; may be NULL), WEIR_NO_VALUE for those that are gone. The
- * name of a node that is gone leads to its replacement. Errors: W6001. */
+ * name of a node that is gone leads to its replacement. Where nothing changes
+ * the result is |graph| itself, once more referenced. Errors: W6001. */
 weir_status weir_graph_simplify(const weir_graph *graph,
                                 const weir_simplify_options *options,
                                 weir_value_id *out_values,

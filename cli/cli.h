@@ -56,7 +56,8 @@ typedef struct cli_args {
   const char *node_pattern; /* place --nodes */
   const char *cluster, *budget, *explain_node, *memory, *given, *verify, *diff,
       *costs, *assume_kernels;
-  bool calibrate, critical, parts, strict_placement, inference, compare;
+  bool calibrate, critical, parts, strict_placement, inference, compare,
+      timings;
   int64_t processors, nodes;
   const char *objective;
   int64_t microbatches;

@@ -164,6 +164,15 @@ void cli_placing_say(const weir_plan *plan) {
   }
 }
 
+void cli_placing_phase(const cli_args *args, int64_t *at_ns,
+                       const char *phase) {
+  int64_t now = cli_now_ns(), mb = cli_peak_bytes() / 1000000;
+  if (args->timings)
+    cli_note("%-6s %9.3f s   peak so far %6lld MB\n", phase,
+             (double)(now - *at_ns) / 1e9, (long long)mb);
+  *at_ns = now;
+}
+
 /* ---- Instances */
 
 bool cli_placing_is_instance(const char *path) {

@@ -36,6 +36,9 @@ weir_status cli_placing_save(const cli_job *job, const cli_args *args,
  * |plan|, to standard error. */
 void cli_placing_say(const weir_plan *plan);
 
+/* --timings: a line for the phase that ends; |at_ns|: the end of the last. */
+void cli_placing_phase(const cli_args *args, int64_t *at_ns, const char *phase);
+
 /* ---- Instances: files of tasks */
 
 /* By the end of the name: .stg, .json. */

@@ -143,3 +143,16 @@ weir_status cli_placing_compare(const cli_placing_comparer *p, bool json,
     print_table(list, count, find_bound(list, count));
   return WEIR_OK;
 }
+
+weir_status cli_placing_compare_form(const cli_args *args, weir_error *err) {
+  if (args->format == NULL || cli_is_json(args) ||
+      strcmp(args->format, "summary") == 0)
+    return WEIR_OK;
+  return cli_error(err, "W0002", "--compare is text or --json, not --format %s",
+                   args->format);
+}
+
+void cli_placing_say_nothing(void *self, const weir_diag *diag) {
+  (void)self;
+  (void)diag;
+}

@@ -19,5 +19,9 @@ typedef struct cli_placing_comparer {
  * Errors: that of the last placer where none found a plan. */
 weir_status cli_placing_compare(const cli_placing_comparer *comparer, bool json,
                                 weir_error *err);
+/* Refuses forms that the table does not have. Errors: W0002. */
+weir_status cli_placing_compare_form(const cli_args *args, weir_error *err);
+/* A sink for warnings that were shown already. */
+void cli_placing_say_nothing(void *self, const weir_diag *diag);
 
 #endif

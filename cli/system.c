@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,6 +15,12 @@ int64_t cli_now_ns(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+int64_t cli_peak_bytes(void) {
+  struct rusage use;
+  getrusage(RUSAGE_SELF, &use);
+  return (int64_t)use.ru_maxrss * 1024;
 }
 
 const char *cli_look_up_env(void *self, const char *name) {

@@ -9,6 +9,9 @@
 /* Nanoseconds of a clock that only goes forward. */
 int64_t cli_now_ns(void);
 
+/* The most memory that this process held so far, in bytes. */
+int64_t cli_peak_bytes(void);
+
 /* The environment variable |name|, or NULL; a `getenv` of options. |self| is
  * not used. */
 const char *cli_look_up_env(void *self, const char *name);

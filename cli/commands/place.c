@@ -20,6 +20,7 @@ typedef struct place {
   weir_feed *feeds;
   cli_placing_view view;
   bool observed; /* it is to be carried out */
+  int64_t at_ns; /* --timings: the end of the last phase */
 } place;
 
 /* ---- Options */
@@ -91,6 +92,7 @@ static int load(place *p) {
   }
   int code = cli_job_load(&p->job, p->args, path);
   if (code != 0) return code;
+  cli_placing_phase(p->args, &p->at_ns, "load");
   s = read_inputs(p, &err);
   return s == WEIR_OK ? 0 : cli_fail(&err);
 }
@@ -99,14 +101,12 @@ static int make_plan(place *p) {
   weir_error err = WEIR_ERROR_INIT;
   int code = load(p);
   if (code != 0) return code;
-  return plan_any(p, &err) == WEIR_OK ? 0 : cli_fail(&err);
+  weir_status s = plan_any(p, &err);
+  cli_placing_phase(p->args, &p->at_ns, "place");
+  return s == WEIR_OK ? 0 : cli_fail(&err);
 }
 
 /* ---- --compare: a plan of each placer */
-
-static void say_nothing(void *self, const weir_diag *diag) {
-  (void)self, (void)diag;
-}
 
 static weir_status plan_by(void *self, const char *placer, bool searches,
                            weir_plan **out, weir_error *err) {
@@ -122,7 +122,7 @@ static weir_status plan_by(void *self, const char *placer, bool searches,
   *out = p->plan;
   p->plan = NULL;
   p->opts = kept;
-  p->opts.on_diag = say_nothing; /* the first has said it */
+  p->opts.on_diag = cli_placing_say_nothing; /* the first has said it */
   return s;
 }
 
@@ -130,12 +130,7 @@ static int compare_placers(place *p) {
   const cli_args *a = p->args;
   weir_error err = WEIR_ERROR_INIT;
   cli_placing_comparer by = {plan_by, p};
-  if (a->format != NULL && !cli_is_json(a) &&
-      strcmp(a->format, "summary") != 0) {
-    (void)cli_error(&err, "W0002",
-                    "--compare is text or --json, not --format %s", a->format);
-    return cli_fail(&err);
-  }
+  if (cli_placing_compare_form(a, &err) != WEIR_OK) return cli_fail(&err);
   int code = load(p);
   if (code != 0) return code;
   weir_status s = cli_placing_compare(&by, cli_is_json(a), &err);
@@ -273,7 +268,7 @@ static void place_release(place *p) {
 }
 
 static int place_command(const cli_args *args) {
-  place p = {.args = args};
+  place p = {.args = args, .at_ns = cli_now_ns()};
   if (args->print_config) return cli_config_print("place", args);
   int code = cli_job_open(&p.job, args, 1);
   if (code == 0 && args->compare) {
@@ -284,8 +279,10 @@ static int place_command(const cli_args *args) {
     cli_placing_view_end(&p.view);
     if (code == 0) code = answer(&p);
   }
+  code = cli_out_close(code != 0 ? code : cli_signal_code(0));
+  cli_placing_phase(args, &p.at_ns, "print");
   place_release(&p);
-  return cli_out_close(code != 0 ? code : cli_signal_code(0));
+  return code;
 }
 
 /* ---- weir trace: the plan carried out here, beside its prediction */
@@ -322,8 +319,10 @@ static int trace_command(const cli_args *args) {
   if (code == 0) code = make_plan(&p);
   cli_placing_view_end(&p.view);
   if (code == 0) code = observe(&p);
+  code = cli_out_close(code != 0 ? code : cli_signal_code(0));
+  cli_placing_phase(args, &p.at_ns, "print");
   place_release(&p);
-  return cli_out_close(code != 0 ? code : cli_signal_code(0));
+  return code;
 }
 
 static const cli_option place_options[] = {
@@ -352,6 +351,8 @@ static const cli_option place_options[] = {
     FLAG("inference", 0, inference,
          "place the outputs, though the graph has `train`"),
     FLAG("all", 0, all, "a line per node"),
+    FLAG("timings", 0, timings,
+         "seconds and peak memory of each phase, to standard error"),
     FLAG("critical", 0, critical,
          "the chain of nodes, copies and waits that makes the step"),
     FLAG("parts", 0, parts,

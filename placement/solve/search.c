@@ -2,13 +2,13 @@
 /* The search: a solver for each level of the problem, and rounds; before them,
  * where nodes are many, clusters of nodes.
  *
- * Two things are promised up to 4,096 nodes. More moves give no worse a plan, and one device more
- * that is like the others gives no worse a plan. Both hold by construction:
- * what a level's solver does up to its n-th move depends on that level alone
- * (solver.h), and the answer for d devices and b moves is the least of
- * what the levels up to d have found after b moves each. A level whose own
- * bound is not below a plan that is known already cannot change that least, and
- * is left out.
+ * Two things are promised up to 4,096 nodes. More moves give no worse a plan,
+ * and one device more that is like the others gives no worse a plan. Both hold
+ * by construction: what a level's solver does up to its n-th move depends on
+ * that level alone (solver.h), and the answer for d devices and b moves is the
+ * least of what the levels up to d have found after b moves each. A level whose
+ * own bound is not below a plan that is known already cannot change that least,
+ * and is left out.
  *
  * The descent has to keep the promises too. It runs after full rounds only,
  * which end at fixed numbers of moves, from the level with the fewest devices
@@ -29,7 +29,7 @@
 
 enum {
   NODE_SCHEDULES = 1100000, /* of a search without a budget, per level */
-  LEAST_MOVES = 6, /* of the largest */
+  LEAST_MOVES = 6,          /* of the largest */
   MOST_MOVES = 110000,
   FEW_MOVES = 1000,    /* of a first round beyond */
   FIRST_STEPS = 20000, /* of the exact search, before the local one */

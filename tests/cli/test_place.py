@@ -40,7 +40,7 @@ class Case(unittest.TestCase):
 
     def place(self, *args, code=0):
         p = subprocess.run([WEIR, "place", *args], cwd=self.path, env=CLEAN,
-                           timeout=120, capture_output=True)
+                           timeout=600, capture_output=True)
         self.err = p.stderr.decode()
         self.assertEqual(p.returncode, code, f"{args}: {self.err}")
         return p.stdout.decode()
@@ -677,6 +677,40 @@ class Large(Case):
                       self.err)
         self.assertRegex(self.err, r"--> g\.weir\.yaml:\d+:\d+")
         self.assertLess(len(self.err), 2000)
+
+
+class Scale(Case):
+    """A large file through the whole command, and the same plan again."""
+
+    KIND, NODES, LIMITS = "pipeline", 70000, ()
+    MOST_MB = None
+
+    def test_large(self):
+        with open(self.path / "g.weir.yaml", "wb") as out:
+            subprocess.run([WEIR, "generate", self.KIND, "--nodes",
+                            str(self.NODES)], stdout=out, timeout=300,
+                           check=True, env=CLEAN)
+        args = ("g.weir.yaml", "--cluster", "worker=4", *self.LIMITS)
+        fast = self.place(*args, "--budget", "0")
+        out = self.place(*args, "--timings")
+        phases = re.findall(r"^(\w+) +[0-9.]+ s +peak so far +(\d+) MB$",
+                            self.err, re.M)
+        self.assertEqual([p for p, _ in phases], ["load", "place", "print"])
+        if self.MOST_MB is not None and "CLI_SANITIZED" not in os.environ:
+            self.assertLessEqual(int(phases[-1][1]), self.MOST_MB)
+        step = [nanoseconds(re.search(r"predicted step ([0-9.]+ \w+)",
+                                      text).group(1)) for text in (fast, out)]
+        self.assertLess(step[1], step[0])
+        self.assertIn("by multilevel", out)
+        if self.NODES < 100000:
+            self.assertEqual(self.place(*args), out)
+
+
+class Million(Scale):
+    """The same with a million; for --long, and for ASan."""
+
+    KIND, NODES, MOST_MB = "layered", 1000000, 1200
+    LIMITS = ("--limit", "bytes=200MiB", "--limit", "nodes=2000000")
 
 
 if __name__ == "__main__":

@@ -39,11 +39,14 @@ static weir_place_result solved(const weir_place_problem *p,
   return r;
 }
 
+/* About so many units; the first argument of the program. */
+static uint64_t units = 10000;
+
 static void as_good_as_an_expert(void **state) {
   (void)state;
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
     weir_error err = WEIR_ERROR_INIT;
-    weir_place_problem *p = family(kinds[k], 10000);
+    weir_place_problem *p = family(kinds[k], units);
     int64_t hand_ns = 0;
     assert_ok(
         hand_plan_step(weir_allocator_system(), kinds[k], p, &hand_ns, &err),
@@ -186,6 +189,7 @@ static void clusters_keep_the_graph(void **state) {
   check_levels(family("layered", 2000), 100000);
   check_levels(family("fft", 2000), 100000);
   check_levels(family("stencil", 70000), 20000); /* large */
+  check_levels(family("pipeline", 70000), 400000);
   for (uint32_t seed = 0; seed < 20; seed++) {
     weir_place_problem *p = mixed(weir_allocator_system(), seed, MIXED, &err);
     assert_non_null(p);
@@ -198,9 +202,9 @@ static void demands_are_kept(void **state) {
   (void)state;
   weir_error err = WEIR_ERROR_INIT;
   for (uint32_t seed = 0; seed < 2; seed++) {
-    weir_place_problem *p = mixed(weir_allocator_system(), seed, 4500, &err);
+    weir_place_problem *p = mixed(weir_allocator_system(), seed, 4200, &err);
     assert_non_null(p);
-    weir_place_options o = {.moves = 20};
+    weir_place_options o = {.moves = 8};
     weir_place_result r = solved(p, &o);
     assert_true(r.plan->makespan_ns <= r.first_ns);
     weir_place_plan_release(r.plan);
@@ -289,7 +293,13 @@ static void every_allocation_may_fail(void **state) {
   }
 }
 
-int main(void) {
+/* With a number of units only the comparison of that size. */
+int main(int argc, char **argv) {
+  const struct CMUnitTest only[] = {cmocka_unit_test(as_good_as_an_expert)};
+  if (argc > 1) {
+    units = strtoull(argv[1], NULL, 10);
+    return cmocka_run_group_tests(only, NULL, NULL);
+  }
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(as_good_as_an_expert),
       cmocka_unit_test(stopped_or_repeated),

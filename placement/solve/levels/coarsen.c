@@ -71,11 +71,11 @@ enum { ALONE, BY_USER, BY_MAKER, BY_LEVEL };
  * and it may be there. */
 static void join_cluster(merger *m, uint32_t node, uint32_t to, uint8_t kind) {
   uint32_t root = m->root[to];
-  assert(root != node);
   if (m->kind[node] != ALONE ||
       (m->kind[root] != ALONE && m->kind[root] != kind) ||
       m->work[node] > m->most_ns - m->work[root] || !is_like(m->p, node, root))
     return;
+  assert(root != node); /* then it is not alone */
   m->kind[node] = m->kind[root] = kind;
   m->work[root] += m->work[node];
   m->root[node] = root;

@@ -53,12 +53,11 @@ static weir_status contraction_begin(contraction *c, weir_error *err) {
   c->seen = weir_alloc_array(a, clusters > tensors ? clusters : tensors,
                              sizeof *c->seen);
   c->coarse_tensor = weir_alloc_array(a, tensors, sizeof *c->coarse_tensor);
-  c->leaves = weir_alloc_array(a, tensors, sizeof *c->leaves);
   c->cost = weir_alloc_array(a, c->p->class_count, sizeof *c->cost);
   if (c->first == NULL || c->member == NULL || c->waiting == NULL ||
       c->order == NULL || c->seen == NULL || c->coarse_tensor == NULL ||
-      c->leaves == NULL || c->cost == NULL)
-    return weir_fail_memory(err, tensors * sizeof *c->leaves);
+      c->cost == NULL)
+    return weir_fail_memory(err, tensors * sizeof *c->coarse_tensor);
   return weir_place_builder_create(a, c->p->class_count, &c->builder, err);
 }
 
@@ -228,7 +227,24 @@ static void add_uses(contraction *c, uint32_t i, uint32_t *used) {
   }
 }
 
+/* Of the cluster that has most. */
+static uint32_t most_tensors(const contraction *c) {
+  const weir_place_problem *p = c->p;
+  uint32_t most = 0;
+  for (uint32_t i = 0; i < c->count; i++) {
+    uint32_t tensors = 0;
+    for (uint32_t m = c->first[i]; m < c->first[i + 1]; m++)
+      tensors += p->out_first[c->member[m] + 1] - p->out_first[c->member[m]];
+    if (tensors > most) most = tensors;
+  }
+  return most;
+}
+
 static weir_status fill_problem(contraction *c, weir_error *err) {
+  size_t leaves = (size_t)most_tensors(c) + 1;
+  c->leaves = weir_alloc_array(c->alloc, leaves, sizeof *c->leaves);
+  if (c->leaves == NULL)
+    return weir_fail_memory(err, leaves * sizeof *c->leaves);
   uint32_t *used =
       weir_alloc_array(c->alloc, (size_t)c->p->tensor_count + 1, sizeof *used);
   if (used == NULL)

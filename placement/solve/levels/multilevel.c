@@ -279,8 +279,14 @@ static weir_status search_on(multilevel *l) {
   return WEIR_OK;
 }
 
+/* Room comes last: coarsening needs more for itself. */
 static weir_status run_levels(multilevel *l) {
+  size_t n = (size_t)l->m->p->node_count + 1;
   WEIR_TRY(coarsen_all(l));
+  l->room = weir_alloc_array(l->m->alloc, 3 * n, sizeof *l->room);
+  if (l->room == NULL) return weir_fail_memory(l->err, 3 * n * sizeof *l->room);
+  l->cluster = l->room;
+  l->cluster_device = l->room + n;
   WEIR_TRY(search_all(l));
   WEIR_TRY(try_plan(l));
   WEIR_TRY(try_clusters(l));
@@ -291,13 +297,7 @@ static weir_status run_levels(multilevel *l) {
 weir_status weir_multilevel_run(const weir_multilevel *m, uint64_t *moves,
                                 weir_error *err) {
   multilevel l = {.m = m, .moves = moves, .err = err};
-  size_t n = (size_t)m->p->node_count + 1;
-  l.room = weir_alloc_array(m->alloc, 3 * n, sizeof *l.room);
-  weir_status s = WEIR_OK;
-  if (l.room == NULL) s = weir_fail_memory(err, 3 * n * sizeof *l.room);
-  l.cluster = l.room;
-  l.cluster_device = l.room == NULL ? NULL : l.room + n;
-  if (s == WEIR_OK) s = run_levels(&l);
+  weir_status s = run_levels(&l);
   for (uint32_t i = 0; i < l.count; i++)
     weir_coarse_release(m->alloc, &l.levels[i]);
   weir_place_plan_release(l.plan);

@@ -38,8 +38,7 @@ static weir_status read_options(place *p, weir_error *err) {
   if (a->plan == NULL && given != NULL) p->opts.given = &p->given;
   p->opts.inference = a->inference;
   p->opts.microbatches = (uint32_t)a->microbatches;
-  /* A prediction wants measured costs. */
-  p->opts.in_process = p->observed;
+  p->opts.in_process = p->observed; /* wants measured costs */
   p->opts.calibrate = a->calibrate || (p->observed && a->costs == NULL);
   return WEIR_OK;
 }

@@ -20,6 +20,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "placement/schedule/rank.h"
 #include "placement/solve/exact.h"
 #include "placement/solve/levels/multilevel.h"
 #include "placement/solver/descend.h"

@@ -87,10 +87,9 @@ static weir_status try_given(weir_solver *s) {
 
 /* Where caps matter: plans that spare memory. There must be one in the end. */
 static weir_status try_rescue(weir_solver *s) {
-  weir_place_rescue r = {s->alloc, s->p, s->scheduler,
-                         s->p->node_count > WEIR_SEARCH_PACK_NODES ||
-                             s->options->rough,
-                         false};
+  weir_place_rescue r = {
+      s->alloc, s->p, s->scheduler,
+      s->p->node_count > WEIR_SEARCH_PACK_NODES || s->options->rough, false};
   int64_t before = s->best->makespan_ns;
   bool found = false;
   if (before != INT64_MAX && r.enough) return WEIR_OK;
@@ -147,7 +146,7 @@ weir_status weir_solver_portfolio(weir_solver *s) {
   /* The energy test, which takes longest, stops at the plan that is known. */
   return large || s->options->rough
              ? WEIR_OK
-               : weir_place_bound(s->alloc, s->p,
-                                  s->is_lower ? 0 : s->best->makespan_ns,
-                                  bounds, s->err);
+             : weir_place_bound(s->alloc, s->p,
+                                s->is_lower ? 0 : s->best->makespan_ns, bounds,
+                                s->err);
 }

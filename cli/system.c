@@ -2,6 +2,9 @@
 #include "cli/system.h"
 
 #include <errno.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -9,7 +12,7 @@
 
 #include "cli/cli.h"
 
-enum { READ_STEP = 65536 };
+enum { READ_STEP = 65536, LARGE = 1 << 20 };
 
 int64_t cli_now_ns(void) {
   struct timespec t;
@@ -21,6 +24,12 @@ int64_t cli_peak_bytes(void) {
   struct rusage use;
   getrusage(RUSAGE_SELF, &use);
   return (int64_t)use.ru_maxrss * 1024;
+}
+
+void cli_free_at_once(void) {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, LARGE); /* else it grows with what is freed */
+#endif
 }
 
 const char *cli_look_up_env(void *self, const char *name) {

@@ -12,6 +12,11 @@ int64_t cli_now_ns(void);
 /* The most memory that this process held so far, in bytes. */
 int64_t cli_peak_bytes(void);
 
+/* For a command of phases, each with tables of its own: freed ones go back to
+ * the system at once. The C library would keep them, and a million units take a
+ * quarter more. Call it before the first allocation that matters. */
+void cli_free_at_once(void);
+
 /* The environment variable |name|, or NULL; a `getenv` of options. |self| is
  * not used. */
 const char *cli_look_up_env(void *self, const char *name);

@@ -55,8 +55,6 @@ static weir_status read_inputs(place *p, weir_error *err) {
   return WEIR_OK;
 }
 
-/* ---- Doing it */
-
 static weir_status plan_graph(place *p, weir_error *err) {
   if (p->args->plan != NULL)
     return weir_plan_from_json(p->job.runtime, p->job.graph, &p->opts,
@@ -269,6 +267,7 @@ static void place_release(place *p) {
 static int place_command(const cli_args *args) {
   place p = {.args = args, .at_ns = cli_now_ns()};
   if (args->print_config) return cli_config_print("place", args);
+  cli_free_at_once();
   int code = cli_job_open(&p.job, args, 1);
   if (code == 0 && args->compare) {
     code = compare_placers(&p);

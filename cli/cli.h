@@ -57,7 +57,7 @@ typedef struct cli_args {
   const char *cluster, *budget, *explain_node, *memory, *given, *verify, *diff,
       *costs, *assume_kernels;
   bool calibrate, critical, parts, strict_placement, inference, compare,
-      timings;
+      timings, no_run;
   int64_t processors, nodes;
   const char *objective;
   int64_t microbatches;

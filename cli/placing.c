@@ -164,6 +164,11 @@ void cli_placing_say(const weir_plan *plan) {
   }
 }
 
+void cli_placing_tell_pattern(const weir_plan *plan, const char *pattern) {
+  if (pattern == NULL || weir_tools_plan_has(plan, pattern)) return;
+  cli_note("weir place: no node of the plan fits --nodes %s\n", pattern);
+}
+
 void cli_placing_phase(const cli_args *args, int64_t *at_ns,
                        const char *phase) {
   int64_t now = cli_now_ns(), mb = cli_peak_bytes() / 1000000;

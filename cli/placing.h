@@ -36,6 +36,10 @@ weir_status cli_placing_save(const cli_job *job, const cli_args *args,
  * |plan|, to standard error. */
 void cli_placing_say(const weir_plan *plan);
 
+/* --nodes: a |pattern| that fits no node leaves an empty list, and is said.
+ * NULL: none was given. */
+void cli_placing_tell_pattern(const weir_plan *plan, const char *pattern);
+
 /* --timings: a line for the phase that ends; |at_ns|: the end of the last. */
 void cli_placing_phase(const cli_args *args, int64_t *at_ns, const char *phase);
 

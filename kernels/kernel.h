@@ -64,8 +64,11 @@ static inline void weir_parallel_for(const weir_args *args, int64_t blocks,
 typedef struct weir_prepared {
   weir_arena *arena;           /* in: for state; lives as long as the program */
   const weir_allocator *alloc; /* in: for memory that release frees */
+  bool sizes_only;             /* in: sizes are wanted, for a plan: constants
+                                  are not read nor packed, run is not called */
   void *state;                 /* out; may stay NULL */
   size_t scratch_bytes;        /* out: per run */
+  size_t kept_bytes;           /* out: packed constants, held by the program */
   size_t worker_scratch_bytes; /* out: per worker; scratch holds
                                   scratch_bytes, then workers times this,
                                   each rounded up to 64 */

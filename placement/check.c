@@ -95,6 +95,7 @@ static int compare_events(const void *x, const void *y) {
   if (a->where != b->where) return a->where < b->where ? -1 : 1;
   if (a->time_ns != b->time_ns) return a->time_ns < b->time_ns ? -1 : 1;
   if (a->end_ns != b->end_ns) return a->end_ns < b->end_ns ? -1 : 1;
+  if (a->bytes != b->bytes) return a->bytes < b->bytes ? -1 : 1;
   return a->node < b->node ? -1 : a->node > b->node;
 }
 
@@ -255,7 +256,8 @@ static void list_memory(checker *c) {
   for (uint32_t i = 0; i < plan->copy_count; i++) {
     const weir_place_copy *k = &plan->copies[i];
     memory_event(c, k->to, k->start_ns, c->copy_last[i],
-                 p->tensor_bytes[k->tensor], p->tensor_node[k->tensor]);
+                 weir_place_held(p, p->tensor_bytes[k->tensor]),
+                 p->tensor_node[k->tensor]);
   }
   for (uint32_t n = 0; n < p->node_count; n++) {
     memory_event(c, plan->device[n], plan->start_ns[n], plan->end_ns[n],
@@ -263,7 +265,7 @@ static void list_memory(checker *c) {
     for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
       if (!p->tensor_kept[t])
         memory_event(c, plan->device[n], plan->start_ns[n], c->last_use[t],
-                     p->tensor_bytes[t], n);
+                     weir_place_held(p, p->tensor_bytes[t]), n);
   }
 }
 
@@ -295,7 +297,8 @@ static weir_status check_memory(checker *c, int64_t *peaks) {
     peak = live;
     for (; i < c->event_count && c->events[i].where == d; i++) {
       live += c->events[i].bytes;
-      assert(live >= c->resident[d]);
+      assert(live >= c->resident[d] ||
+             c->events[i].time_ns == c->events[i + 1].time_ns);
       if (live > peak) peak = live;
     }
     if (peaks != NULL) peaks[d] = peak;

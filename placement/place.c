@@ -150,7 +150,9 @@ static weir_status lower(weir_plan *plan, const weir_graph *graph,
                               .sink = start->sink,
                               .costs = p->costs,
                               .homes = &p->homes,
-                              .assumed_kinds = p->options.assumed_kinds};
+                              .assumed_kinds = p->options.assumed_kinds,
+                              .ask = p->options.ask,
+                              .ask_self = p->options.ask_self};
   if (start->request != NULL) lower.rule_used = p->rule_used;
   weir_status s =
       find_wishes(p, graph, start->wishes, &pins, &lower.pin_count, err);

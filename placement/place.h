@@ -47,6 +47,8 @@ typedef struct weir_placing_options {
   uint32_t microbatches;   /* in flight in a pipeline; 0: 8 */
   bool in_process; /* tasks are of one process: a measured link is theirs too */
   uint32_t assumed_kinds; /* lower.h; such plans cannot be run */
+  weir_lower_ask ask;     /* lower.h; |ask_self| outlives the placing */
+  const void *ask_self;
 } weir_placing_options;
 
 typedef struct weir_placing {

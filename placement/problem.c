@@ -179,7 +179,7 @@ uint32_t weir_place_add_set(weir_place_builder *b, const uint32_t *devices,
 uint32_t weir_place_add_node(weir_place_builder *b,
                              const weir_place_node_spec *node) {
   uint32_t id = (uint32_t)b->in_first.count;
-  b->bad |= node->resident_bytes < 0 || node->temp_bytes < 0 ||
+  b->bad |= node->resident_bytes < 0 ||
             node->set >= b->sets.count / SET_WORDS || id == WEIR_PLACE_NONE - 1;
   PUSH(b, in_first, (uint32_t)b->in_tensor.count);
   PUSH(b, out_first, (uint32_t)b->tensor_bytes.count);
@@ -224,6 +224,10 @@ void weir_place_add_use(weir_place_builder *b, uint32_t node, uint32_t tensor) {
   for (size_t i = b->in_first.items[node]; i < b->in_tensor.count; i++)
     if (b->in_tensor.items[i] == tensor) return;
   PUSH(b, in_tensor, tensor);
+}
+
+void weir_place_lay_out(weir_place_builder *b) {
+  b->problem->laid_out = true;
 }
 
 uint32_t weir_place_add_constant(weir_place_builder *b, uint32_t home,

@@ -55,9 +55,11 @@ typedef struct weir_place_problem {
   const uint32_t *link_of;  /* [from * device_count + to], NONE: no way */
   const int64_t *cost;      /* [node * class_count + class], ns */
   const int64_t *resident_bytes; /* per node: stays on its device */
-  const int64_t *temp_bytes;     /* per node: while it runs */
-  const weir_sv *names;          /* per node, may be NULL */
-  const uint32_t *out_first;     /* [node]..[node + 1]: its tensors */
+  /* Per node: while it runs, beside its tensors; below 0 where an output takes
+   * the place of an input that ends with it. */
+  const int64_t *temp_bytes;
+  const weir_sv *names;      /* per node, may be NULL */
+  const uint32_t *out_first; /* [node]..[node + 1]: its tensors */
   const int64_t *tensor_bytes;
   const uint32_t *tensor_node; /* producer */
   const bool *tensor_kept;     /* its memory is the producer's resident_bytes */
@@ -77,6 +79,7 @@ typedef struct weir_place_problem {
    * step. Those of node n are |read_constant| from read_first[n] to
    * read_first[n + 1], the readers of c |reader_node| from reader_first[c]. */
   uint32_t constant_count, read_count;
+  bool laid_out; /* weir_place_held */
   const int64_t *constant_bytes;
   const uint32_t *constant_home; /* a node whose device has it; NONE: all do */
   const uint32_t *read_first, *read_constant;
@@ -139,6 +142,19 @@ static inline bool weir_place_link_is_free(const weir_place_link *link) {
   return link->latency_ns == 0 && link->fs_per_byte == 0;
 }
 
+/* Memory of a tensor of |bytes| that lies with others in one piece of memory:
+ * each begins at a multiple of 64 there, and unlike sizes leave gaps. */
+static inline int64_t weir_place_laid_out(int64_t bytes) {
+  if (bytes <= 0 || bytes > INT64_MAX / 8) return bytes;
+  return (bytes + bytes / 64 + 63) & ~INT64_C(63);
+}
+
+/* Memory that a tensor takes on a device; |bytes| are copied. */
+static inline int64_t weir_place_held(const weir_place_problem *p,
+                                      int64_t bytes) {
+  return p->laid_out ? weir_place_laid_out(bytes) : bytes;
+}
+
 static inline bool weir_place_allows(const weir_place_problem *p, uint32_t node,
                                      uint32_t device) {
   const uint64_t *set = p->sets + (size_t)p->allowed[node] * p->set_words;
@@ -197,6 +213,8 @@ uint32_t weir_place_add_tensor(weir_place_builder *b, uint32_t producer,
 void weir_place_keep_tensor(weir_place_builder *b, uint32_t tensor);
 /* |node| uses |tensor|; it must be the last node added so far. */
 void weir_place_add_use(weir_place_builder *b, uint32_t node, uint32_t tensor);
+/* Says that the devices lay tensors out, each in one piece of memory. */
+void weir_place_lay_out(weir_place_builder *b);
 /* Bytes that each device with a reader holds. |home|: a node that was added,
  * whose device has them from the beginning; NONE: every device has. */
 uint32_t weir_place_add_constant(weir_place_builder *b, uint32_t home,

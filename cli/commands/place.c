@@ -39,7 +39,8 @@ static weir_status read_options(place *p, weir_error *err) {
   p->opts.inference = a->inference;
   p->opts.microbatches = (uint32_t)a->microbatches;
   p->opts.in_process = p->observed; /* wants measured costs */
-  p->opts.calibrate = a->calibrate || (p->observed && a->costs == NULL);
+  bool unknown = p->observed && a->costs == NULL && !a->no_run;
+  p->opts.calibrate = a->calibrate || unknown;
   return WEIR_OK;
 }
 
@@ -222,13 +223,6 @@ static int compare(const place *p) {
   return same ? 0 : 1;
 }
 
-/* A pattern that fits nothing leaves an empty list, and is said. */
-static void tell_pattern(const place *p) {
-  const char *pattern = p->args->node_pattern;
-  if (pattern == NULL || weir_tools_plan_has(p->plan, pattern)) return;
-  cli_note("weir place: no node of the plan fits --nodes %s\n", pattern);
-}
-
 static int answer(const place *p) {
   const cli_args *a = p->args;
   weir_error err = WEIR_ERROR_INIT;
@@ -237,7 +231,7 @@ static int answer(const place *p) {
   bool more = a->explain_node != NULL || a->critical || a->memory != NULL ||
               a->parts || p->before != NULL;
   weir_plan_form parts;
-  tell_pattern(p);
+  cli_placing_tell_pattern(p->plan, a->node_pattern);
   s = parts_form(a, &parts, &err);
   if (s == WEIR_OK && p->before != NULL && a->format == NULL && !a->json)
     s = show_changes(p, &err);
@@ -299,8 +293,9 @@ static int observe(const place *p) {
   weir_error err = WEIR_ERROR_INIT;
   weir_tools_observed *seen = NULL;
   bool json = cli_is_json(a);
-  weir_status s = weir_tools_plan_observe(p->plan, p->job.runtime, p->job.graph,
-                                          a->inference, &seen, &err);
+  weir_status s =
+      weir_tools_plan_observe(p->plan, p->job.runtime, p->job.graph,
+                              a->inference, !a->no_run, &seen, &err);
   if (s == WEIR_OK)
     s = weir_tools_observed_write(seen, json ? WEIR_PLAN_JSON : WEIR_PLAN_TABLE,
                                   a->all ? SIZE_MAX : 0, cli_out, NULL, &err);
@@ -468,15 +463,21 @@ static const cli_option trace_options[] = {
     TEXT("output", 'o', "FILE", trace, NULL,
          "write both timelines for Perfetto"),
     FLAG("all", 0, all, "every node and copy, not only the worst"),
+    FLAG("no-run", 0, no_run,
+         "compile only: the memory of each device, no times"),
     GRAPH_OPTIONS,
     CHOICE("format", 0, "table|json", format, NULL, "how it is printed"),
     JSON_FORMAT,
     COMMON,
     END};
 
+#define NO_TIMES "--no-run measures no times"
+
 static const cli_effect trace_effects[] = {
     GIVEN_WITHOUT_PLAN,
     {.option = "verbose", .with = "budget"},
+    {.option = "output", .without = "no-run", .why = NO_TIMES},
+    {.option = "all", .without = "no-run", .why = NO_TIMES},
     {.option = NULL},
 };
 

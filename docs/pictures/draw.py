@@ -114,10 +114,10 @@ def memory_of(plan, device, at):
         last = [ends[u] for u in uses if device[u] == at]
         if device[t["node"]] == at:
             last += [e["end_ns"] for e in plan["edges"] if e["tensor"] == i]
-            held.append((starts[t["node"]], max(last), t["bytes"]))
+            held.append((starts[t["node"]], max(last), t.get("memory_bytes", t["bytes"])))
         elif last:
             begin = min(e["start_ns"] for e in plan["edges"] if e["tensor"] == i)
-            held.append((begin, max(last), t["bytes"]))
+            held.append((begin, max(last), t.get("memory_bytes", t["bytes"])))
     always = sum(n.get("resident_bytes", 0) for n in plan["nodes"]
                  if device[n["id"]] == at)
     always += sum(c["bytes"] for c in plan.get("constants", [])

@@ -5,8 +5,7 @@
  * one node per unit to a problem, one tensor per value that another unit reads,
  * and one of no bytes per unit that another waits for by `after`.
  * Invariant: units come in topological order, so a tensor's producer is added
- * before its uses. The model's memory equals the executor's: memory
- * that lasts from run to run is counted once, at one unit (enum lasting).
+ * before its uses. Memory beside tensors is in lower_memory.c.
  * Cost: O(nodes + values), and the cost of each unit once per kind of device.
  */
 #include "placement/lower/lower.h"
@@ -17,27 +16,10 @@
 #include "placement/lower/cost_file_fit.h"
 #include "placement/lower/lower_cost.h"
 #include "placement/lower/lower_internal.h"
+#include "placement/lower/lower_memory.h"
 #include "placement/lower/lower_rules.h"
 #include "placement/lower/lower_units.h"
 #include "runtime/base/size.h"
-
-static int64_t value_bytes(const weir_graph *g, weir_value_id v) {
-  const weir_value *value = &g->values[v];
-  size_t bytes = 0;
-  if (!weir_shape_known(value->shape)) return 0;
-  int64_t elements = weir_shape_elements(value->shape);
-  if (!weir_size_mul((size_t)elements, weir_dtype_size(value->dtype), &bytes))
-    return INT64_MAX /
-           4; /* fits no device, and sums of a few do not overflow */
-  return (int64_t)bytes;
-}
-
-int64_t weir_lower_resident(const weir_lowering *l, uint32_t unit) {
-  const weir_node *n = &l->graph->nodes[l->units[unit].node];
-  return n->op->instr == WEIR_INSTR_VAR_READ
-             ? value_bytes(l->graph, n->first_output)
-             : 0;
-}
 
 /* ---- The problem */
 
@@ -74,126 +56,15 @@ static uint32_t set_number(const weir_lowering *l, weir_place_builder *b,
 typedef struct filler {
   weir_lowering *l;
   weir_place_builder *b;
-  bool *read;            /* per value: by another unit */
-  bool *awaited;         /* per unit: another runs after it */
-  uint32_t *token;       /* per unit: its tensor of no bytes, or NONE */
-  bool *joined;          /* per unit: others are colocated with it */
-  uint8_t *lasting;      /* per value: enum lasting */
-  bool *second;          /* per unit: a variable that is assigned */
+  bool *read;      /* per value: by another unit */
+  bool *awaited;   /* per unit: another runs after it */
+  uint32_t *token; /* per unit: its tensor of no bytes, or NONE */
+  bool *joined;    /* per unit: others are colocated with it */
+  weir_lower_memory memory;
   uint32_t *tensor;      /* per value: of the problem, or NONE */
-  uint32_t *constant;    /* likewise */
   weir_value_id *values; /* per tensor; NO_VALUE: a token */
   uint32_t tensor_count;
 } filler;
-
-/* ---- Memory that lasts from run to run: inputs, outputs, and of an assigned
- * variable the value to be, which has a buffer of its own. */
-
-enum lasting {
-  PASSING,  /* a tensor like any other */
-  LASTS,    /* its memory stays with its unit */
-  ELSEWHERE /* its memory is counted at the variable */
-};
-
-/* The value whose memory |v| is: through views. */
-static weir_value_id root_of(const weir_graph *g, weir_value_id v) {
-  while ((g->nodes[g->values[v].node].op->flags & WEIR_OP_VIEW) != 0 &&
-         g->values[v].port == 0)
-    v = g->nodes[g->values[v].node].inputs[0];
-  return v;
-}
-
-/* Whether the unit that makes |v| may write it to memory that is there. */
-static bool is_made(const weir_lowering *l, weir_value_id v) {
-  const weir_node *n = &l->graph->nodes[l->graph->values[v].node];
-  return n->op->instr != WEIR_INSTR_FEED &&
-         n->op->instr != WEIR_INSTR_VAR_READ &&
-         l->unit_of[l->graph->values[v].node] != WEIR_PLACE_NONE;
-}
-
-static void mark_lasting(filler *f) {
-  const weir_lowering *l = f->l;
-  const weir_graph *g = l->graph;
-  for (weir_node_id id = 0; id < g->node_count; id++) {
-    const weir_node *n = &g->nodes[id];
-    if (n->op->instr == WEIR_INSTR_FEED) f->lasting[n->first_output] = LASTS;
-    if (n->op->instr != WEIR_INSTR_VAR_COMMIT) continue;
-    bool adds = weir_sv_is(weir_sv_from(n->op->name), "assign_add");
-    weir_value_id v = adds ? n->first_output : root_of(g, n->inputs[1]);
-    if (is_made(l, v)) f->lasting[v] = ELSEWHERE;
-    uint32_t var = l->unit_of[g->values[n->inputs[0]].node];
-    if (var != WEIR_PLACE_NONE) f->second[var] = true;
-  }
-  for (uint32_t i = 0; i < g->output_count; i++) {
-    weir_value_id v = root_of(g, g->outputs[i].value);
-    if (!is_made(l, v)) v = g->outputs[i].value; /* it is copied out */
-    f->lasting[v] = LASTS;
-  }
-}
-
-/* ---- Constants: variables that nothing assigns, values that are known, and
- * views of both. They are compiled in wherever they are read, so no step copies
- * them, and each device with a reader holds them. */
-
-/* The constant whose bytes |v| has, through views; NO_VALUE: it has none. */
-static weir_value_id constant_root(const filler *f, weir_value_id v) {
-  const weir_graph *g = f->l->graph;
-  for (;;) {
-    const weir_node *n = &g->nodes[g->values[v].node];
-    uint32_t u = f->l->unit_of[g->values[v].node];
-    if (u == WEIR_PLACE_NONE) return v;
-    if (n->op->instr == WEIR_INSTR_VAR_READ)
-      return f->second[u] ? WEIR_NO_VALUE : v;
-    if ((n->op->flags & WEIR_OP_VIEW) == 0 || g->values[v].port != 0)
-      return WEIR_NO_VALUE;
-    v = n->inputs[0];
-  }
-}
-
-/* No step copies a constant, nor a view of one. */
-static void forget_constants(filler *f) {
-  const weir_lowering *l = f->l;
-  for (weir_node_id id = 0; id < l->graph->node_count; id++) {
-    const weir_node *n = &l->graph->nodes[id];
-    bool source = n->op->instr == WEIR_INSTR_VAR_READ ||
-                  (n->op->flags & WEIR_OP_VIEW) != 0;
-    if (source && l->unit_of[id] != WEIR_PLACE_NONE &&
-        constant_root(f, n->first_output) != WEIR_NO_VALUE)
-      f->read[n->first_output] = false;
-  }
-}
-
-/* Says that problem node |n|, of |node|, reads the constants among its inputs.
- * A view reads nothing. */
-static void add_reads(filler *f, uint32_t n, const weir_node *node) {
-  const weir_graph *g = f->l->graph;
-  if (node->op->instr == WEIR_INSTR_VAR_READ ||
-      node->op->instr == WEIR_INSTR_FEED ||
-      (node->op->flags & WEIR_OP_VIEW) != 0)
-    return;
-  for (uint32_t i = 0; i < node->input_count; i++) {
-    if (node->inputs[i] == WEIR_NO_VALUE) continue;
-    weir_value_id v = constant_root(f, node->inputs[i]);
-    if (v == WEIR_NO_VALUE) continue;
-    uint32_t home = f->l->unit_of[g->values[v].node];
-    if (f->constant[v] == WEIR_PLACE_NONE)
-      f->constant[v] = weir_place_add_constant(f->b, home, value_bytes(g, v));
-    weir_place_add_constant_use(f->b, n, f->constant[v]);
-  }
-}
-
-static int64_t lasting_bytes(const filler *f, uint32_t u) {
-  const weir_lowering *l = f->l;
-  const weir_unit *unit = &l->units[u];
-  int64_t bytes = f->second[u] ? 2 * weir_lower_resident(l, u) : 0;
-  for (uint32_t m = 0; m < unit->member_count; m++) {
-    const weir_node *n = &l->graph->nodes[l->members[unit->first_member + m]];
-    for (uint32_t i = 0; i < n->output_count; i++)
-      if (f->lasting[n->first_output + i] == LASTS)
-        bytes += value_bytes(l->graph, n->first_output + i);
-  }
-  return bytes;
-}
 
 /* ---- Units */
 
@@ -238,15 +109,18 @@ static weir_status add_unit(filler *f, uint32_t u) {
   const weir_unit *unit = &l->units[u];
   int64_t cost[WEIR_PLACE_CLASSES];
   WEIR_TRY(weir_lower_unit_cost(l, u, cost));
-  weir_place_node_spec spec = {.name = g->nodes[unit->node].name,
-                               .name_stays = true, /* the graph is held */
-                               .cost = cost,
-                               .resident_bytes = lasting_bytes(f, u),
-                               .set = set_number(l, f->b, u),
-                               .group = unit->with != WEIR_PLACE_NONE
-                                            ? unit->with
-                                        : f->joined[u] ? u
-                                                       : WEIR_PLACE_NONE};
+  for (uint32_t c = 0; c < l->cluster->class_count && unit->constant; c++)
+    if (cost[c] != WEIR_PLACE_NO_KERNEL) cost[c] = 0;
+  weir_place_node_spec spec = {
+      .name = g->nodes[unit->node].name,
+      .name_stays = true, /* the graph is held */
+      .cost = cost,
+      .resident_bytes = weir_lower_lasting(l, &f->memory, u),
+      .temp_bytes = weir_lower_passing(l, &f->memory, f->read, u),
+      .set = set_number(l, f->b, u),
+      .group = unit->with != WEIR_PLACE_NONE ? unit->with
+               : f->joined[u]                ? u
+                                             : WEIR_PLACE_NONE};
   uint32_t n = weir_place_add_node(f->b, &spec);
   assert(unit->with == WEIR_PLACE_NONE || unit->with < u);
   bool variable = g->nodes[unit->node].op->instr == WEIR_INSTR_VAR_READ;
@@ -255,8 +129,9 @@ static weir_status add_unit(filler *f, uint32_t u) {
     for (uint32_t i = 0; i < node->output_count; i++) {
       weir_value_id v = node->first_output + i;
       if (!leaves_unit(l, f->read, v)) continue;
-      f->tensor[v] = weir_place_add_tensor(f->b, n, value_bytes(g, v));
-      if (variable || f->lasting[v] != PASSING)
+      f->tensor[v] =
+          weir_place_add_tensor(f->b, n, weir_lower_value_bytes(g, v));
+      if (variable || weir_lower_is_kept(&f->memory, v))
         weir_place_keep_tensor(f->b, f->tensor[v]);
       f->values[f->tensor_count++] = v;
     }
@@ -267,8 +142,7 @@ static weir_status add_unit(filler *f, uint32_t u) {
   }
   for (uint32_t m = 0; m < unit->member_count; m++)
     add_uses(f, n, u, &g->nodes[l->members[unit->first_member + m]]);
-  for (uint32_t m = 0; m < unit->member_count; m++)
-    add_reads(f, n, &g->nodes[l->members[unit->first_member + m]]);
+  weir_lower_add_reads(l, &f->memory, f->b, u, n);
   return WEIR_OK;
 }
 
@@ -283,30 +157,26 @@ static weir_status fill_problem(weir_lowering *l, weir_placement *out) {
   if (s != WEIR_OK) return s;
   f.read = weir_alloc_array(l->alloc, values, sizeof *f.read);
   f.joined = weir_alloc_array(l->alloc, units, sizeof *f.joined);
-  f.lasting = weir_alloc_array(l->alloc, values, sizeof *f.lasting);
-  f.second = weir_alloc_array(l->alloc, units, sizeof *f.second);
   f.awaited = weir_alloc_array(l->alloc, units, sizeof *f.awaited);
   f.token = weir_alloc_array(l->alloc, units, sizeof *f.token);
   f.tensor = weir_alloc_array(l->alloc, values, sizeof *f.tensor);
-  f.constant = weir_alloc_array(l->alloc, values, sizeof *f.constant);
   f.values = weir_arena_array(l->arena, values + units, sizeof *f.values);
   if (f.read == NULL || f.joined == NULL || f.tensor == NULL ||
-      f.values == NULL || f.awaited == NULL || f.token == NULL ||
-      f.lasting == NULL || f.second == NULL || f.constant == NULL)
+      f.values == NULL || f.awaited == NULL || f.token == NULL)
     s = weir_fail_memory(l->err, values * sizeof *f.tensor);
   if (s == WEIR_OK) {
     memset(f.tensor, 0xff, values * sizeof *f.tensor);
-    memset(f.constant, 0xff, values * sizeof *f.constant);
     memset(f.token, 0xff, units * sizeof *f.token);
     mark_reads(l, f.read);
     mark_awaited(&f);
-    mark_lasting(&f);
-    forget_constants(&f);
     for (uint32_t u = 0; u < l->unit_count; u++)
       if (l->units[u].with != WEIR_PLACE_NONE)
         f.joined[l->units[u].with] = true;
     weir_cluster_add_to(l->cluster, f.b);
+    if (l->options->ask != NULL) weir_place_lay_out(f.b);
+    s = weir_lower_memory_begin(l, &f.memory);
   }
+  if (s == WEIR_OK) weir_lower_forget_constants(l, &f.memory, f.read);
   for (uint32_t u = 0; u < l->unit_count && s == WEIR_OK; u++)
     s = add_unit(&f, u);
   if (s == WEIR_OK) s = weir_place_builder_finish(f.b, &problem, l->err);
@@ -314,12 +184,10 @@ static weir_status fill_problem(weir_lowering *l, weir_placement *out) {
   out->tensor_value = f.values;
   weir_free(l->alloc, f.read);
   weir_free(l->alloc, f.joined);
-  weir_free(l->alloc, f.lasting);
-  weir_free(l->alloc, f.second);
+  weir_lower_memory_end(l, &f.memory);
   weir_free(l->alloc, f.awaited);
   weir_free(l->alloc, f.token);
   weir_free(l->alloc, f.tensor);
-  weir_free(l->alloc, f.constant);
   weir_place_builder_release(f.b);
   return s;
 }

@@ -45,6 +45,8 @@ typedef struct weir_unit {
   bool home;         /* a variable: its home says where */
   bool relaxed;      /* its request was dropped */
   bool fallback;     /* a device that its rule prefers cannot run it */
+  bool constant;     /* it runs before the first step, if ever: its values are
+                        constant, or views of such; no variable */
   bool with_readers; /* it takes no time, and is where a reader of it can run */
   uint32_t lacks; /* bits: kinds of the cluster's devices without a kernel for
                      one of its members */
@@ -76,6 +78,26 @@ typedef struct weir_place_pin {
   weir_device_name device;
 } weir_place_pin;
 
+/* The memory of a graph when it runs, tensors between units aside. The arrays
+ * are the lowering's, zeroed; the one who is asked fills them. */
+typedef struct weir_lower_needs {
+  int64_t *scratch_bytes; /* per node: while it runs */
+  int64_t *kept_bytes;    /* per node: for ever, packed constants */
+  int64_t *value_bytes;   /* per value: planned for a run; 0: it is constant,
+                             fed, kept, a view, or stays in its kernel */
+  /* Per node: an input that nobody else reads and whose memory its first output
+   * may take over, and the bytes; 0: none. */
+  int64_t *reused_bytes;
+  weir_value_id *reused;
+  bool *constant; /* per value: its bytes are known before any run */
+} weir_lower_needs;
+
+/* Fills |out| for |graph|, the cut that is lowered, on a device of |threads|
+ * (1 or more). A failure but for W6001 leaves it out of the model. */
+typedef weir_status (*weir_lower_ask)(const void *self, const weir_graph *graph,
+                                      uint32_t threads, weir_lower_needs *out,
+                                      weir_error *err);
+
 typedef struct weir_lower_options {
   weir_place_strictness strictness;
   /* The graph is of a mesh that names no devices: cpu:I, which its nodes ask
@@ -94,6 +116,8 @@ typedef struct weir_lower_options {
   /* Per rule of the graph's `placement:`: set where a unit meets it. NULL: not
    * asked for. */
   bool *rule_used;
+  weir_lower_ask ask; /* NULL: nothing is needed beside tensors */
+  const void *ask_self;
 } weir_lower_options;
 
 /* |graph| has known shapes and its groups formed. Errors: W2008, W3002 (a

@@ -49,7 +49,4 @@ static inline bool weir_lower_set_has(const uint64_t *set, uint32_t device) {
   return (set[device >> 6] >> (device & 63)) & 1;
 }
 
-/* Bytes of a variable; 0 for other units. */
-int64_t weir_lower_resident(const weir_lowering *l, uint32_t unit);
-
 #endif

@@ -20,6 +20,7 @@
 #include "placement/lower/lower_carry.h"
 #include "placement/lower/lower_cost.h"
 #include "placement/lower/lower_internal.h"
+#include "placement/lower/lower_memory.h"
 #include "placement/lower/lower_rules_read.h"
 #include "placement/lower/lower_units.h"
 

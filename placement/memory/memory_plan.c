@@ -12,11 +12,18 @@
  * rules of thumb, and a bound that says when the first is enough. First fit in
  * time is fast and mostly meets the largest live sum. Where it does not, the
  * largest slots are placed first, each into the smallest gap among those that
- * live with it; that takes slots^2 and is left out of large programs.
+ * live with it; that takes slots^2 and is left out of large programs. While the
+ * peak is above the bound the slot at the top is then placed earlier, and all
+ * are placed again, a number of rounds: the largest first with the top in front
+ * of all, then the longest lived first with the top half way to the front.
  *
  * Invariant: two slots that share a moment never overlap. */
 
-enum { kQuadraticCount = 1000 };
+enum {
+  kQuadraticCount = 1000,
+  kRounds = 200,
+  kRoundSteps = 10000000 /* slots^2 * rounds, at most about */
+};
 
 /* A piece of memory: one buffer, or several that follow each other in place. */
 typedef struct slot {
@@ -89,6 +96,17 @@ static int by_size(const void *a, const void *b) {
   return x->buffer < y->buffer ? -1 : 1;
 }
 
+static uint32_t length_of(const slot *s) {
+  return s->last - s->first;
+}
+
+/* Those that live longest, then the largest. */
+static int by_length(const void *a, const void *b) {
+  const slot *x = *(const slot *const *)a, *y = *(const slot *const *)b;
+  if (length_of(x) != length_of(y)) return length_of(x) > length_of(y) ? -1 : 1;
+  return by_size(a, b);
+}
+
 /* Walks through time, giving back dead buffers before each birth. */
 static bool plan_first_fit(planner *p, slot **births, slot **deaths,
                            weir_free_list *list) {
@@ -138,15 +156,19 @@ static size_t best_gap(const slot *s, slot *const *placed, uint32_t count) {
   return best == SIZE_MAX ? top : best;
 }
 
-/* Places the largest first; quadratic. |order| and |placed| hold all slots. */
-static void plan_by_size(planner *p, slot **order, slot **placed) {
+/* Places all in |order|; quadratic. Returns the place in it of the slot that
+ * makes the peak. */
+static uint32_t place_in_order(planner *p, slot *const *order, slot **placed) {
   size_t peak = 0;
-  uint32_t count = 0;
-  qsort(order, p->slot_count, sizeof *order, by_size);
-  for (uint32_t i = 0; i < p->slot_count && order[i]->bytes > 0; i++) {
+  uint32_t count = 0, top = 0;
+  for (uint32_t i = 0; i < p->slot_count; i++) {
     slot *s = order[i];
+    if (s->bytes == 0) continue;
     s->offset = best_gap(s, placed, count);
-    if (s->offset + s->bytes > peak) peak = s->offset + s->bytes;
+    if (s->offset + s->bytes > peak) {
+      peak = s->offset + s->bytes;
+      top = i;
+    }
     assert(count < p->slot_count);
     uint32_t at = count++;
     for (; at > 0 && placed[at - 1]->offset > s->offset; at--)
@@ -154,6 +176,26 @@ static void plan_by_size(planner *p, slot **order, slot **placed) {
     placed[at] = s;
   }
   keep_if_better(p, peak);
+  return top;
+}
+
+/* The largest first, then the one at the top earlier and earlier. |order| and
+ * |placed| hold all slots. */
+static void plan_by_size(planner *p, slot **order, slot **placed,
+                         size_t bound) {
+  uint64_t pairs = (uint64_t)p->slot_count * p->slot_count + 1;
+  uint64_t rounds =
+      kRoundSteps / pairs < kRounds ? kRoundSteps / pairs : kRounds;
+  for (int length = 0; length < 2; length++) {
+    qsort(order, p->slot_count, sizeof *order, length ? by_length : by_size);
+    for (uint64_t r = 0; r <= rounds && p->peak > bound; r++) {
+      uint32_t top = place_in_order(p, order, placed),
+               to = length ? top / 2 : 0;
+      slot *s = order[top];
+      for (; top > to; top--) order[top] = order[top - 1];
+      order[to] = s;
+    }
+  }
 }
 
 static bool plan_all(planner *p, slot **orders, const weir_allocator *scratch,
@@ -170,7 +212,7 @@ static bool plan_all(planner *p, slot **orders, const weir_allocator *scratch,
   weir_free_list_release(&list);
   assert(!ok || p->peak >= plan->bound_bytes);
   if (ok && p->peak > plan->bound_bytes && p->slot_count <= kQuadraticCount)
-    plan_by_size(p, births, deaths);
+    plan_by_size(p, births, deaths, plan->bound_bytes);
   return ok;
 }
 

@@ -85,8 +85,8 @@ static int by_start(const void *a, const void *b) {
   return x->unit < y->unit ? -1 : 1;
 }
 
-/* Variables come first: a reader need not wait for one in the plan if nothing
- * assigns it. A unit that others wait for and that takes no time may
+/* Variables and constants come first: a reader need not wait for them in the
+ * plan. A unit that others wait for and that takes no time may
  * begin when they do: its number is smaller. */
 static bool make_order(cutter *c) {
   const weir_placement *p = c->placement;
@@ -100,8 +100,8 @@ static bool make_order(cutter *c) {
   }
   for (uint32_t u = 0; u < p->unit_count; u++) {
     const weir_node *node = &c->graph->nodes[p->units[u].node];
-    bool variable = node->op->instr == WEIR_INSTR_VAR_READ;
-    starts[u] = (unit_start){variable ? -1 : c->plan->start_ns[u], u};
+    bool first = node->op->instr == WEIR_INSTR_VAR_READ || p->units[u].constant;
+    starts[u] = (unit_start){first ? -1 : c->plan->start_ns[u], u};
   }
   qsort(starts, p->unit_count, sizeof *starts, by_start);
   uint32_t at = 0;

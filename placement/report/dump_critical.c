@@ -168,14 +168,14 @@ static size_t list_holders(const weir_place_view *v, uint32_t device,
     if (plan->device[n] != device) continue;
     if (p->resident_bytes[n] > 0)
       h[count++] = (holder){0, INT64_MAX, p->resident_bytes[n], n, "variable"};
-    if (p->temp_bytes[n] > 0)
+    if (p->temp_bytes[n] != 0)
       h[count++] = (holder){plan->start_ns[n], plan->end_ns[n],
                             p->temp_bytes[n], n, "temporary"};
     for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
       if (!p->tensor_kept[t])
-        h[count++] = (holder){plan->start_ns[n],
-                              needed_until(v, t, device, plan->end_ns[n]),
-                              p->tensor_bytes[t], n, "tensor"};
+        h[count++] = (holder){
+            plan->start_ns[n], needed_until(v, t, device, plan->end_ns[n]),
+            weir_place_held(p, p->tensor_bytes[t]), n, "tensor"};
   }
   for (uint32_t c = 0; c < p->constant_count; c++) {
     uint32_t reader = weir_place_reader(p, plan->device, c, device);
@@ -188,9 +188,10 @@ static size_t list_holders(const weir_place_view *v, uint32_t device,
   for (uint32_t i = 0; i < plan->copy_count; i++) {
     const weir_place_copy *c = &plan->copies[i];
     if (c->to == device)
-      h[count++] = (holder){
-          c->start_ns, needed_until(v, c->tensor, device, c->end_ns),
-          p->tensor_bytes[c->tensor], p->tensor_node[c->tensor], "copy"};
+      h[count++] =
+          (holder){c->start_ns, needed_until(v, c->tensor, device, c->end_ns),
+                   weir_place_held(p, p->tensor_bytes[c->tensor]),
+                   p->tensor_node[c->tensor], "copy"};
   }
   return count;
 }
@@ -228,7 +229,7 @@ weir_status weir_place_write_memory(const weir_place_view *v, uint32_t device,
       weir_quantity_print_bytes(peak < 0 ? 0 : peak, bytes),
       weir_quantity_print_time(at, moment));
   for (size_t i = 0; i < count && shown < 10 && ok; i++) {
-    if (h[i].from > at || h[i].to <= at || h[i].bytes == 0) continue;
+    if (h[i].from > at || h[i].to <= at || h[i].bytes <= 0) continue;
     shown++;
     ok = weir_place_print(out, "  %10s  %-9s %s\n",
                           weir_quantity_print_bytes(h[i].bytes, bytes),

@@ -262,19 +262,20 @@ function steer(canvas, hover, click) {
  * are those of the dump. */
 
 function memoryCurves() {
+  const held = t => t.memory_bytes || t.bytes;
   const events = plan.devices.map(() => []), base = new Float64Array(D);
   const hold = (d, from, to, bytes) => {
-    if (bytes > 0 && to > from) events[d].push([from, bytes], [to, -bytes]);
+    if (bytes && to > from) events[d].push([from, bytes], [to, -bytes]);
   };
   const until = plan.tensors.map((t, i) => uses[i].reduce(
     (m, u) => dev[u] === dev[t.node] ? Math.max(m, end[u]) : m, end[t.node]));
   for (const c of copies) {
     until[c.tensor] = Math.max(until[c.tensor], c.end);
     hold(c.to, c.start, uses[c.tensor].reduce((m, u) => dev[u] === c.to ?
-      Math.max(m, end[u]) : m, c.end), c.bytes);
+      Math.max(m, end[u]) : m, c.end), held(plan.tensors[c.tensor]));
   }
   plan.tensors.forEach((t, i) => {
-    if (!t.kept) hold(dev[t.node], start[t.node], until[i], t.bytes);
+    if (!t.kept) hold(dev[t.node], start[t.node], until[i], held(t));
   });
   plan.nodes.forEach((u, n) => {
     base[dev[n]] += u.resident_bytes || 0;

@@ -184,7 +184,7 @@ static void write_node(weir_json_writer *w, const weir_place_view *v,
                          (weir_place_reason)v->plan->reason[n])));
   if (p->resident_bytes[n] > 0)
     weir_json_key_int(w, "resident_bytes", p->resident_bytes[n]);
-  if (p->temp_bytes[n] > 0)
+  if (p->temp_bytes[n] != 0)
     weir_json_key_int(w, "temp_bytes", p->temp_bytes[n]);
   write_inputs(w, p, n);
   if (v->placement != NULL) write_unit(w, v->placement, n);
@@ -200,8 +200,9 @@ static void write_nodes(weir_json_writer *w, const weir_place_view *v) {
   weir_json_array_end(w);
 }
 
-/* Node and bytes of each tensor; the rows' positions are the ids. |kept|: its
- * bytes are the node's resident ones. */
+/* Node, bytes that are copied, and memory where that is more, of each tensor;
+ * the rows' positions are the ids. |kept|: its memory is of the node's resident
+ * bytes. */
 static void write_tensors(weir_json_writer *w, const weir_place_view *v) {
   const weir_place_problem *p = v->problem;
   weir_json_key(w, "tensors");
@@ -210,6 +211,9 @@ static void write_tensors(weir_json_writer *w, const weir_place_view *v) {
     weir_json_object_begin(w, true);
     weir_json_key_int(w, "node", p->tensor_node[t]);
     weir_json_key_int(w, "bytes", p->tensor_bytes[t]);
+    if (weir_place_held(p, p->tensor_bytes[t]) != p->tensor_bytes[t])
+      weir_json_key_int(w, "memory_bytes",
+                        weir_place_held(p, p->tensor_bytes[t]));
     if (p->tensor_kept[t]) {
       weir_json_key(w, "kept");
       weir_json_bool(w, true);

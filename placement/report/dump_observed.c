@@ -85,12 +85,15 @@ static bool write_memory(const weir_place_view *v,
                          const weir_place_observed *seen,
                          const weir_writer *out) {
   char a[32], b[32];
-  int64_t predicted = 0;
-  for (uint32_t d = 0; d < v->problem->device_count; d++)
-    predicted += v->peaks[d];
-  return weir_place_print(out, "memory: predicted peak %s, taken %s\n",
-                          weir_quantity_print_bytes(predicted, a),
-                          weir_quantity_print_bytes(seen->memory_bytes, b));
+  bool ok = true;
+  for (uint32_t d = 0; d < v->problem->device_count && ok; d++)
+    if (v->peaks[d] > 0 || seen->device_bytes[d] > 0)
+      ok =
+          weir_place_print(out, "memory of %.*s: predicted peak %s, taken %s\n",
+                           WEIR_SV(v->problem->devices[d].name),
+                           weir_quantity_print_bytes(v->peaks[d], a),
+                           weir_quantity_print_bytes(seen->device_bytes[d], b));
+  return ok;
 }
 
 /* How far off all together are, weighted by time. */
@@ -120,11 +123,17 @@ static bool write_row(const weir_place_view *v, const row *r,
                           error_text(r->predicted_ns, r->measured_ns, e));
 }
 
+static weir_status fail_write(weir_error *err) {
+  return weir_fail(err, WEIR_W5009, NULL, "the trace could not be written");
+}
+
 weir_status weir_place_write_observed(const weir_place_view *v,
                                       const weir_place_observed *seen,
                                       uint32_t most, const weir_writer *out,
                                       weir_error *err) {
   uint32_t count = v->plan->node_count + v->plan->copy_count;
+  if (seen->step.count == 0)
+    return write_memory(v, seen, out) ? WEIR_OK : fail_write(err);
   row *rows = weir_alloc_array(v->alloc, (size_t)count + 1, sizeof *rows);
   if (rows == NULL) return weir_fail_memory(err, count * sizeof *rows);
   for (uint32_t i = 0; i < count; i++) rows[i] = row_of(v, seen, i);
@@ -140,10 +149,7 @@ weir_status weir_place_write_observed(const weir_place_view *v,
   if (ok && count > most)
     ok = weir_place_print(out, "... and %u that differ less\n", count - most);
   weir_free(v->alloc, rows);
-  return ok ? WEIR_OK
-            : weir_fail(err, WEIR_W5009, NULL,
-                        "the trace could not be "
-                        "written");
+  return ok ? WEIR_OK : fail_write(err);
 }
 
 /* ---- JSON */
@@ -188,12 +194,41 @@ static void write_copy(weir_json_writer *w, const weir_place_view *v,
   weir_json_object_end(w);
 }
 
+static void write_devices(weir_json_writer *w, const weir_place_view *v,
+                          const weir_place_observed *seen) {
+  weir_json_key(w, "devices");
+  weir_json_array_begin(w, false);
+  for (uint32_t d = 0; d < v->problem->device_count; d++) {
+    weir_json_object_begin(w, true);
+    weir_json_key_text(w, "name", v->problem->devices[d].name);
+    weir_json_key_int(w, "predicted_peak_bytes", v->peaks[d]);
+    weir_json_key_int(w, "memory_bytes", seen->device_bytes[d]);
+    weir_json_object_end(w);
+  }
+  weir_json_array_end(w);
+}
+
+static void write_rows(weir_json_writer *w, const weir_place_view *v,
+                       const weir_place_observed *seen) {
+  weir_json_key(w, "nodes");
+  weir_json_array_begin(w, false);
+  for (uint32_t n = 0; n < v->plan->node_count; n++) write_node(w, v, seen, n);
+  weir_json_array_end(w);
+  weir_json_key(w, "edges");
+  weir_json_array_begin(w, false);
+  for (uint32_t i = 0; i < v->plan->copy_count; i++) write_copy(w, v, seen, i);
+  weir_json_array_end(w);
+}
+
 bool weir_place_write_observed_json(const weir_place_view *v,
                                     const weir_place_observed *seen,
                                     const weir_writer *out) {
   weir_json_writer w;
-  int64_t peak = 0;
-  for (uint32_t d = 0; d < v->problem->device_count; d++) peak += v->peaks[d];
+  int64_t peak = 0, taken = 0;
+  for (uint32_t d = 0; d < v->problem->device_count; d++) {
+    peak += v->peaks[d];
+    taken += seen->device_bytes[d];
+  }
   weir_json_writer_init(&w, *out, 1);
   weir_json_object_begin(&w, false);
   weir_json_key_int(&w, "schema", 1);
@@ -205,15 +240,9 @@ bool weir_place_write_observed_json(const weir_place_view *v,
   weir_json_key_int(&w, "spread_permille", seen->step.spread_permille);
   weir_json_key_int(&w, "runs", seen->step.count);
   weir_json_key_int(&w, "predicted_peak_bytes", peak);
-  weir_json_key_int(&w, "memory_bytes", seen->memory_bytes);
-  weir_json_key(&w, "nodes");
-  weir_json_array_begin(&w, false);
-  for (uint32_t n = 0; n < v->plan->node_count; n++) write_node(&w, v, seen, n);
-  weir_json_array_end(&w);
-  weir_json_key(&w, "edges");
-  weir_json_array_begin(&w, false);
-  for (uint32_t i = 0; i < v->plan->copy_count; i++) write_copy(&w, v, seen, i);
-  weir_json_array_end(&w);
+  weir_json_key_int(&w, "memory_bytes", taken);
+  write_devices(&w, v, seen);
+  if (seen->step.count > 0) write_rows(&w, v, seen);
   weir_json_object_end(&w);
   return weir_json_finish(&w);
 }

@@ -6,15 +6,16 @@
 
 /* A plan beside the measurements of its run. */
 
-/* All lent. Arrays have one entry per node or copy of the plan. Times from the
- * beginning of a step, in the shortest run that was looked at; -1: there was
- * nothing to run, or to send. */
+/* All lent. Where nothing ran, |step.count| is 0 and there are no times. Arrays
+ * have one entry per node or copy of the plan. Times from the beginning of a
+ * step, in the shortest run that was looked at; -1: there was nothing to run,
+ * or to send. */
 typedef struct weir_place_observed {
   weir_cost_sample step;
   int64_t beside_ns; /* predicted: time of a step beside its units */
   const weir_cost_sample *nodes, *copies;
   const int64_t *node_start_ns, *node_end_ns, *copy_start_ns, *copy_end_ns;
-  int64_t memory_bytes; /* planned by the program, and variables */
+  const int64_t *device_bytes; /* per device: memory that its part takes */
 } weir_place_observed;
 
 /* Writes the step, then the |most| nodes and copies that differ most (0: 12 of

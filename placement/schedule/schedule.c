@@ -191,7 +191,7 @@ static int64_t bring(weir_scheduler *s, const weir_wanted *w, weir_fit *f) {
   uint32_t link = p->link_of[(size_t)w->from * p->device_count + f->device];
   assert(w->from != f->device); /* there it is at once: see gather */
   if (link == WEIR_PLACE_NONE) return -1;
-  f->bytes += w->bytes;
+  f->bytes += weir_place_held(p, w->bytes);
   int64_t ready = find_room(s, f->device, w->ready_ns, f->bytes);
   if (ready < 0) {
     f->short_bytes = 1; /* the sum is not known yet */
@@ -231,7 +231,7 @@ static int64_t inputs_ready(weir_scheduler *s, weir_fit *f, int64_t limit) {
 static int64_t needed_bytes(const weir_place_problem *p, uint32_t node) {
   int64_t bytes = p->temp_bytes[node];
   for (uint32_t t = p->out_first[node]; t < p->out_first[node + 1]; t++)
-    if (!p->tensor_kept[t]) bytes += p->tensor_bytes[t];
+    if (!p->tensor_kept[t]) bytes += weir_place_held(p, p->tensor_bytes[t]);
   return bytes;
 }
 
@@ -260,7 +260,7 @@ static void try_in_memory(weir_scheduler *s, uint32_t node, weir_fit *f,
   f->room = weir_room_left(room) - f->bytes;
   for (uint32_t i = 0; i < s->input_count; i++)
     if (s->there[(size_t)i * s->candidate_count + f->at] == WEIR_NOT_THERE)
-      f->room -= s->inputs[i].bytes;
+      f->room -= weir_place_held(s->p, s->inputs[i].bytes);
   try_candidate(s, f, INT64_MAX);
   if (!f->possible && f->room < 0) f->short_bytes = -f->room;
 }

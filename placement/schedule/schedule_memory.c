@@ -35,7 +35,8 @@ static bool is_capped(const weir_place_problem *p) {
     sum += p->resident_bytes[n];
     if (p->temp_bytes[n] > most) most = p->temp_bytes[n];
   }
-  for (uint32_t t = 0; t < p->tensor_count; t++) sum += p->tensor_bytes[t];
+  for (uint32_t t = 0; t < p->tensor_count; t++)
+    sum += weir_place_held(p, p->tensor_bytes[t]);
   for (uint32_t c = 0; c < p->constant_count; c++) sum += p->constant_bytes[c];
   for (uint32_t d = 0; d < p->device_count; d++)
     if (p->devices[d].memory_bytes < least) least = p->devices[d].memory_bytes;
@@ -172,11 +173,12 @@ static bool end_tensor(weir_scheduler *s, const weir_place_plan *plan,
   assert(m->uses_left[t] == 0);
   bool ok = s->p->tensor_kept[t] ||
             weir_room_add(s->alloc, &m->rooms[made->device], m->last_ns[t],
-                          INT64_MAX, -made->bytes);
+                          INT64_MAX, -weir_place_held(s->p, made->bytes));
   for (uint32_t c = made->copies; c != 0 && ok; c = s->copy_next[c - 1])
     if (m->copy_last[c - 1] >= 0)
       ok = weir_room_add(s->alloc, &m->rooms[plan->copies[c - 1].to],
-                         m->copy_last[c - 1], INT64_MAX, -made->bytes);
+                         m->copy_last[c - 1], INT64_MAX,
+                         -weir_place_held(s->p, made->bytes));
   return ok;
 }
 
@@ -214,7 +216,7 @@ static bool count_outputs(weir_scheduler *s, uint32_t node, const weir_fit *f) {
     if (!p->tensor_kept[t])
       ok = weir_room_add(s->alloc, room, f->start,
                          m->uses_left[t] == 0 ? f->end : INT64_MAX,
-                         p->tensor_bytes[t]);
+                         weir_place_held(p, p->tensor_bytes[t]));
   }
   return ok;
 }
@@ -232,7 +234,7 @@ bool weir_schedule_memory_count(weir_scheduler *s, const weir_place_plan *plan,
   for (uint32_t c = first_copy; c < plan->copy_count && ok; c++) {
     const weir_place_copy *k = &plan->copies[c];
     ok = weir_room_add(s->alloc, room, k->start_ns, INT64_MAX,
-                       p->tensor_bytes[k->tensor]);
+                       weir_place_held(p, p->tensor_bytes[k->tensor]));
     if (k->end_ns > m->last_ns[k->tensor]) m->last_ns[k->tensor] = k->end_ns;
   }
   ok = ok && count_outputs(s, node, f);
@@ -297,7 +299,8 @@ static uint32_t find_refuge(const weir_scheduler *s, uint32_t t,
     if (d == m->device || link == WEIR_PLACE_NONE ||
         p->link_of[(size_t)d * p->device_count + m->device] == WEIR_PLACE_NONE)
       continue;
-    int64_t ready = weir_room_find(&s->memory->rooms[d], m->ready_ns, m->bytes);
+    int64_t ready = weir_room_find(&s->memory->rooms[d], m->ready_ns,
+                                   weir_place_held(p, m->bytes));
     if (ready < 0) continue;
     weir_copy_times ns = weir_schedule_copy_times(&p->links[link], m->bytes);
     int64_t start = weir_schedule_copy_start(s, link, m->device, ready, &ns);
@@ -314,7 +317,7 @@ static bool move_home(weir_scheduler *s, weir_place_plan *plan, uint32_t t,
   weir_made *made = &s->made[t];
   assert(plan->copies[c].tensor == t && m->copy_last[c] >= 0);
   bool ok = weir_room_add(s->alloc, &m->rooms[made->device], m->last_ns[t],
-                          INT64_MAX, -made->bytes);
+                          INT64_MAX, -weir_place_held(s->p, made->bytes));
   made->device = plan->copies[c].to;
   made->ready_ns = plan->copies[c].end_ns;
   m->last_ns[t] = m->copy_last[c];
@@ -334,7 +337,7 @@ static bool send_away(weir_scheduler *s, weir_place_plan *plan, uint32_t t,
     int64_t last = m->copy_last[c];
     m->copy_last[c] = -1;
     return weir_room_add(s->alloc, &m->rooms[device], last, INT64_MAX,
-                         -made->bytes);
+                         -weir_place_held(s->p, made->bytes));
   }
   for (uint32_t c = made->copies; c != 0; c = s->copy_next[c - 1])
     if (m->copy_last[c - 1] >= 0) return move_home(s, plan, t, c - 1);
@@ -348,7 +351,7 @@ static bool send_away(weir_scheduler *s, weir_place_plan *plan, uint32_t t,
   weir_schedule_take_copy(s, &copy, &ns);
   if (copy.end_ns > m->last_ns[t]) m->last_ns[t] = copy.end_ns;
   return weir_room_add(s->alloc, &m->rooms[copy.to], copy.start_ns, INT64_MAX,
-                       made->bytes) &&
+                       weir_place_held(s->p, made->bytes)) &&
          weir_schedule_add_copy(s, plan, &copy) &&
          move_home(s, plan, t, plan->copy_count - 1);
 }

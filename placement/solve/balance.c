@@ -88,8 +88,9 @@ static void move_users(balance *b, uint32_t item, uint32_t from, uint32_t to) {
     }
     for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++) {
       if (p->tensor_kept[t]) continue;
-      if (from < b->devices) b->split.outputs[from] -= p->tensor_bytes[t];
-      b->split.outputs[to] += p->tensor_bytes[t];
+      int64_t bytes = weir_place_held(p, p->tensor_bytes[t]);
+      if (from < b->devices) b->split.outputs[from] -= bytes;
+      b->split.outputs[to] += bytes;
     }
   }
 }

@@ -31,10 +31,10 @@ enum {
 static int64_t own_bytes(const weir_place_problem *p, uint32_t n) {
   int64_t bytes = p->temp_bytes[n];
   for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
-    if (!p->tensor_kept[t]) bytes += p->tensor_bytes[t];
+    if (!p->tensor_kept[t]) bytes += weir_place_held(p, p->tensor_bytes[t]);
   for (uint32_t i = p->in_first[n]; i < p->in_first[n + 1]; i++)
     if (!p->tensor_kept[p->in_tensor[i]])
-      bytes += p->tensor_bytes[p->in_tensor[i]];
+      bytes += weir_place_held(p, p->tensor_bytes[p->in_tensor[i]]);
   return bytes;
 }
 
@@ -205,7 +205,7 @@ static size_t list_holdings(const weir_place_problem *p,
       if (!p->tensor_kept[t])
         h[count++] = (holding){plan->start_ns[n],
                                last_use(p, plan, t, device, plan->end_ns[n]),
-                               p->tensor_bytes[t], n};
+                               weir_place_held(p, p->tensor_bytes[t]), n};
   }
   for (uint32_t c = 0; c < p->constant_count; c++) {
     uint32_t reader = weir_place_reader(p, plan->device, c, device);
@@ -217,11 +217,12 @@ static size_t list_holdings(const weir_place_problem *p,
   }
   for (uint32_t c = 0; c < plan->copy_count; c++)
     if (plan->copies[c].to == device)
-      h[count++] = (holding){plan->copies[c].start_ns,
-                             last_use(p, plan, plan->copies[c].tensor, device,
-                                      plan->copies[c].end_ns),
-                             p->tensor_bytes[plan->copies[c].tensor],
-                             p->tensor_node[plan->copies[c].tensor]};
+      h[count++] =
+          (holding){plan->copies[c].start_ns,
+                    last_use(p, plan, plan->copies[c].tensor, device,
+                             plan->copies[c].end_ns),
+                    weir_place_held(p, p->tensor_bytes[plan->copies[c].tensor]),
+                    p->tensor_node[plan->copies[c].tensor]};
   return count;
 }
 

@@ -5,6 +5,7 @@
 
 #include "runtime/api/weir_cluster_file.h"
 #include "runtime/api/weir_costs.h"
+#include "runtime/exec/compile/compile_needs.h"
 
 /* Plans: the caller's options as a request to placement/place.h. A public plan
  * is placement's own object. */
@@ -170,7 +171,9 @@ weir_status weir_plan_call_begin(plan_call *c, weir_runtime *runtime,
                   .budget_ns = o->budget_ns,
                   .clock = c->clock,
                   .microbatches = o->microbatches,
-                  .in_process = o->in_process},
+                  .in_process = o->in_process,
+                  .ask = weir_compile_needs,
+                  .ask_self = &runtime->env},
       .sink = &c->sink,
       .stop = o->on_progress != NULL ? stop : NULL,
       .stop_self = c,

@@ -23,19 +23,15 @@ void weir_tools_observed_release(weir_tools_observed *o) {
   weir_runtime_release(runtime);
 }
 
-/* The devices that the plan uses must be in this process. |*several|: there are
- * more than one. */
-static weir_status check_devices(const weir_plan *whole, bool *several,
-                                 weir_error *err) {
+/* The devices that the plan uses must be in this process. */
+static weir_status check_devices(const weir_plan *whole, weir_error *err) {
   const weir_place_view *view = &whole->view;
   const weir_place_plan *plan = view->plan;
-  *several = false;
   if (view->placement == NULL)
     return weir_fail(err, WEIR_W3047, NULL, "the plan is not of a graph");
   WEIR_TRY(weir_placing_check_runs(whole->placing, err));
   for (uint32_t n = 0; n < plan->node_count; n++) {
     const weir_place_device *d = &view->problem->devices[plan->device[n]];
-    *several |= plan->device[n] != plan->device[0];
     const weir_cluster_class *cls = &view->placement->cluster->classes[d->cls];
     if (!weir_device_kinds[cls->kind]->host)
       return weir_fail(err, WEIR_W3047, NULL,
@@ -64,16 +60,18 @@ static uint32_t threads_of(const weir_plan *plan) {
   return threads < WEIR_MACHINE_THREADS ? threads : WEIR_MACHINE_THREADS;
 }
 
-/* Runs it, by the plan if that has several devices. */
+/* Compiles it by the plan, and runs it if asked to. */
 static weir_status observe(weir_tools_observed *o, const weir_graph *graph,
-                           bool inference, bool several, weir_error *err) {
+                           bool inference, bool runs, weir_error *err) {
   const weir_plan *plan = o->plan;
   const weir_costs *costs = plan->placing->costs;
   weir_goal *goal = NULL;
   WEIR_TRY(weir_goal_create(graph, inference, &goal, err));
-  weir_measure_request request = {.goal = goal, .placement = plan->placement};
-  if (several) request.plan = plan;
-  request.threads = (int)threads_of(plan);
+  weir_measure_request request = {.goal = goal,
+                                  .placement = plan->placement,
+                                  .plan = plan,
+                                  .threads = (int)threads_of(plan),
+                                  .no_runs = !runs};
   weir_status s = weir_measure(&o->runtime->env, &request, &o->measured, err);
   weir_goal_release(goal);
   if (s != WEIR_OK) return s;
@@ -91,23 +89,23 @@ static weir_status observe(weir_tools_observed *o, const weir_graph *graph,
       .node_end_ns = m->end_ns,
       .copy_start_ns = m->copy_start_ns,
       .copy_end_ns = m->copy_end_ns,
-      .memory_bytes = (int64_t)m->memory_bytes};
+      .device_bytes = m->device_bytes};
   return WEIR_OK;
 }
 
 weir_status weir_tools_plan_observe(const weir_plan *plan,
                                     weir_runtime *runtime,
                                     const weir_graph *graph, bool inference,
+                                    bool runs,
                                     weir_tools_observed **out_observed,
                                     weir_error *err) {
   *out_observed = NULL;
-  bool several;
-  WEIR_TRY(check_devices(plan, &several, err));
+  WEIR_TRY(check_devices(plan, err));
   weir_tools_observed *o = weir_alloc_array(runtime->env.alloc, 1, sizeof *o);
   if (o == NULL) return weir_fail_memory(err, sizeof *o);
   o->runtime = weir_runtime_ref(runtime);
   o->plan = plan;
-  weir_status s = observe(o, graph, inference, several, err);
+  weir_status s = observe(o, graph, inference, runs, err);
   if (s == WEIR_OK)
     *out_observed = o;
   else

@@ -139,7 +139,7 @@ class Run(Case):
         says so."""
         text = (ROOT / "graphs/mlp_train.weir.yaml").read_text()
         self.file("capped.weir.yaml", text + "cluster: {worker: 2, devices: "
-                  "{cpu: {memory: 1200kB}}}\n")
+                  "{cpu: {memory: 1500kB}}}\n")
         place = ("place", "capped.weir.yaml", "--cluster", "graph", "-q")
         self.weir(*place, code=4)
         self.assertIn("error[W3013]", self.err)

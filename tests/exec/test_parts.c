@@ -5,6 +5,8 @@
 
 #include "placement/solve/placer.h"
 #include "runtime/exec/compile/compile.h"
+#include "runtime/exec/compile/compile_cut.h"
+#include "runtime/exec/compile/compile_needs.h"
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/run/trace.h"
 #include "runtime/exec/session/binding.h"
@@ -326,6 +328,38 @@ static void tokens_that_values_replace_are_not_sent(void **state) {
     assert_true(ended >= 0 && began >= ended);
   }
   weir_exec_trace_release(trace);
+  close_scene(&s);
+}
+
+/* ---- Caps */
+
+static const char kTight[] =
+    "weir: 1\n"
+    "inputs: {x: 'f32[64, 64] = uniform(-1, 1)'}\n"
+    "nodes:\n"
+    "  w: var([64, 64], init=ones())\n"
+    "  y: matmul(x, w)\n"
+    "outputs: [y]\n"
+    "cluster: {worker: 1, devices: {cpu: {memory: 50kB}}}\n";
+
+/* A placer that does not ask for the memory of kernels finds a plan of 48 kB;
+ * the packed weight goes over the cap. One that asks finds none. */
+static void a_part_over_its_cap_is_refused(void **state) {
+  (void)state;
+  scene s;
+  weir_exec_fetch out[1] = {{0}};
+  open_cluster(&s, kTight, "graph", NULL, 1);
+  assert_error(run(&s, out, NULL), &s.err, "W6002");
+  assert_non_null(strstr(s.err.message, "/job:worker/task:0/device:CPU:0"));
+  assert_non_null(strstr(s.err.message, "may hold 50000"));
+  assert_non_null(strstr(s.err.message, "takes 16384 at once"));
+  weir_place_request request = {
+      .graph = s.graph,
+      .cluster = "graph",
+      .options = {.ask = weir_compile_needs, .ask_self = &s.world.env}};
+  weir_plan *plan = NULL;
+  assert_error(weir_place_graph(s.world.env.alloc, &request, &plan, &s.err),
+               &s.err, "W3013");
   close_scene(&s);
 }
 
@@ -661,7 +695,7 @@ static void parts_have_the_threads_of_their_device(void **state) {
     if (i >= 2) assert_int_equal(p->task_count, 1);
     for (; p != NULL; p = p->next_part) {
       assert_int_equal(p->threads, cases[i].threads);
-      assert_true(p->stream == (i < 2));
+      assert_true(p->stream);
     }
     weir_compiled_release(compiled);
     close_scene(&s);
@@ -677,6 +711,7 @@ int main(void) {
       cmocka_unit_test(a_broken_partition_is_found),
       cmocka_unit_test(edges_have_classes),
       cmocka_unit_test(tokens_that_values_replace_are_not_sent),
+      cmocka_unit_test(a_part_over_its_cap_is_refused),
       cmocka_unit_test(a_failure_reaches_what_depends_on_it),
       cmocka_unit_test(cancel_ends_all_parts),
       cmocka_unit_test(a_trace_has_a_lane_per_device),

@@ -62,6 +62,16 @@ static const char *form_name(weir_conv_form form) {
                                    : "direct, over channels";
 }
 
+static weir_status pack(weir_conv_plan *plan, const float *w, const float *bias,
+                        weir_prepared *out, weir_error *err) {
+  float *packed =
+      weir_arena_array(out->arena, plan->packed_floats, sizeof *packed);
+  if (packed == NULL) return weir_fail_memory(err, plan->packed_floats * 4);
+  weir_conv_pack(plan, w, bias, packed);
+  plan->packed = packed;
+  return WEIR_OK;
+}
+
 /* Packs now when weights and bias are constant. */
 static weir_status prepare_group(const weir_group *group, weir_prepared *out,
                                  weir_error *err) {
@@ -74,15 +84,12 @@ static weir_status prepare_group(const weir_group *group, weir_prepared *out,
   const float *bias =
       plan->bias_io >= 0 ? group->in[plan->bias_io].value : NULL;
   if (w != NULL && (plan->bias_io < 0 || bias != NULL)) {
-    float *packed =
-        weir_arena_array(out->arena, plan->packed_floats, sizeof *packed);
-    if (packed == NULL) return weir_fail_memory(err, plan->packed_floats * 4);
-    weir_conv_pack(plan, w, bias, packed);
-    plan->packed = packed;
+    out->kept_bytes = plan->packed_floats * sizeof(float);
+    if (!out->sizes_only) WEIR_TRY(pack(plan, w, bias, out, err));
   }
   out->state = plan;
   out->scratch_bytes =
-      plan->packed != NULL ? 0 : plan->packed_floats * sizeof(float);
+      out->kept_bytes > 0 ? 0 : plan->packed_floats * sizeof(float);
   out->worker_scratch_bytes =
       plan->pad_bytes + plan->row_bytes + plan->out_bytes;
   out->algorithm = form_name(plan->form);

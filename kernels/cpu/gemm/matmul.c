@@ -45,9 +45,12 @@ static void release(void *state) {
   if (mm) weir_free(mm->alloc, mm->packed);
 }
 
-static weir_status pack(weir_matmul *mm, const void *b, weir_error *err) {
+static weir_status pack(weir_matmul *mm, const void *b, weir_prepared *out,
+                        weir_error *err) {
   size_t bytes = weir_gemm_packed_bytes(&mm->gemm);
   if (bytes == SIZE_MAX) return weir_fail_memory(err, bytes);
+  out->kept_bytes = bytes;
+  if (out->sizes_only) return WEIR_OK;
   mm->packed = weir_alloc_aligned(mm->alloc, bytes, 64);
   if (!mm->packed) return weir_fail_memory(err, bytes);
   weir_gemm_pack(&mm->gemm, b, mm->packed);
@@ -67,7 +70,7 @@ static weir_status prepare_shape(const weir_gemm_shape *shape, const void *b,
                       .b_io = io[1],
                       .out_io = io[2]};
   weir_gemm_plan(shape, b != NULL, &mm->gemm);
-  if (mm->gemm.copy_b == WEIR_GEMM_GIVEN) WEIR_TRY(pack(mm, b, err));
+  if (mm->gemm.copy_b == WEIR_GEMM_GIVEN) WEIR_TRY(pack(mm, b, out, err));
   out->state = mm;
   out->scratch_bytes = mm->gemm.scratch_bytes;
   out->worker_scratch_bytes =

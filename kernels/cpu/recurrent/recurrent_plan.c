@@ -82,27 +82,33 @@ static bool place(weir_recurrent *p, bool keeps_sums, weir_prepared *out) {
   return true;
 }
 
-static weir_status keep(const weir_recurrent *p, size_t bytes, void **out,
-                        weir_error *err) {
-  *out = bytes == SIZE_MAX ? NULL : weir_alloc_aligned(p->alloc, bytes, 64);
-  return *out ? WEIR_OK : weir_fail_memory(err, bytes);
+/* Where only sizes are wanted a few bytes stand for the panels. */
+static weir_status keep(const weir_recurrent *p, size_t bytes, void **to,
+                        weir_prepared *out, weir_error *err) {
+  size_t taken = out->sizes_only ? 64 : bytes;
+  *to = bytes == SIZE_MAX ? NULL : weir_alloc_aligned(p->alloc, taken, 64);
+  if (*to == NULL) return weir_fail_memory(err, bytes);
+  out->kept_bytes += bytes;
+  return WEIR_OK;
 }
 
 static weir_status pack_constants(weir_recurrent *p, const void *w,
-                                  const void *r, weir_error *err) {
+                                  const void *r, weir_prepared *out,
+                                  weir_error *err) {
   size_t bytes = SIZE_MAX;
   void *panels = NULL;
   if (r) {
     if (!bytes_of(panel_columns(p), p->gates * p->units, &bytes))
       bytes = SIZE_MAX;
-    WEIR_TRY(keep(p, bytes, &panels, err));
+    WEIR_TRY(keep(p, bytes, &panels, out, err));
     p->packed_r = panels;
-    for (int64_t i = 0; i < p->panels; i++)
+    for (int64_t i = 0; i < p->panels && !out->sizes_only; i++)
       weir_recurrent_pack(p, r, p->packed_r, i);
   }
   if (w && !p->back && p->project.copy_b == WEIR_GEMM_GIVEN) {
-    WEIR_TRY(keep(p, weir_gemm_packed_bytes(&p->project), &p->packed_w, err));
-    weir_gemm_pack(&p->project, w, p->packed_w);
+    WEIR_TRY(
+        keep(p, weir_gemm_packed_bytes(&p->project), &p->packed_w, out, err));
+    if (!out->sizes_only) weir_gemm_pack(&p->project, w, p->packed_w);
   }
   return WEIR_OK;
 }
@@ -134,7 +140,7 @@ weir_status weir_recurrent_prepare(const weir_call *call, int64_t gates,
   cut(p);
   if (!back) plan_projection(p, call->in[1].value != NULL);
   weir_status s =
-      pack_constants(p, back ? NULL : call->in[1].value, r->value, err);
+      pack_constants(p, back ? NULL : call->in[1].value, r->value, out, err);
   if (s == WEIR_OK && !place(p, keeps_sums, out))
     s = weir_fail_memory(err, SIZE_MAX);
   if (s != WEIR_OK) {

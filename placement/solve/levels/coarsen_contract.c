@@ -58,7 +58,9 @@ static weir_status contraction_begin(contraction *c, weir_error *err) {
       c->order == NULL || c->seen == NULL || c->coarse_tensor == NULL ||
       c->cost == NULL)
     return weir_fail_memory(err, tensors * sizeof *c->coarse_tensor);
-  return weir_place_builder_create(a, c->p->class_count, &c->builder, err);
+  WEIR_TRY(weir_place_builder_create(a, c->p->class_count, &c->builder, err));
+  if (c->p->laid_out) weir_place_lay_out(c->builder);
+  return WEIR_OK;
 }
 
 /* A counting sort of the nodes by cluster. */
@@ -150,7 +152,8 @@ static void add_cluster(contraction *c, uint32_t i) {
           cost == WEIR_PLACE_NO_KERNEL ? cost : bounded_sum(c->cost[k], cost);
     }
     for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
-      if (!p->tensor_kept[t]) held = bounded_sum(held, p->tensor_bytes[t]);
+      if (!p->tensor_kept[t])
+        held = bounded_sum(held, weir_place_held(p, p->tensor_bytes[t]));
     spec.resident_bytes =
         bounded_sum(spec.resident_bytes, p->resident_bytes[n]);
     if (held > spec.temp_bytes) spec.temp_bytes = held;

@@ -170,7 +170,8 @@ static void local_send(weir_channel *channel, uint32_t edge, uint64_t step,
     ended(&out, done, WEIR_OK);
   } else if (cells == NULL || (c = free_cell(ch, cells, step)) == NULL) {
     ended_memory(&out, done, sizeof(cell));
-  } else if (full >= ch->depth) { /* wait for room */
+  } else if (full >= ch->depth && (bytes > 0 || ch->depth > 0)) {
+    /* wait for room, or for the receiver; tokens need none */
     c->waiting_send = true;
     c->src = src;
     c->bytes = bytes;
@@ -188,7 +189,7 @@ static void local_send(weir_channel *channel, uint32_t edge, uint64_t step,
  * since its receiver is the first that will come. */
 static void admit_sender(local_channel *ch, cell_list *cells, ended_list *out) {
   cell *next = NULL;
-  for (size_t i = 0; i < cells->count; i++) {
+  for (size_t i = 0; i < cells->count && ch->depth > 0; i++) {
     cell *c = &cells->items[i];
     if (c->waiting_send && (next == NULL || c->step < next->step)) next = c;
   }
@@ -239,11 +240,13 @@ static void local_send_error(weir_channel *channel, uint32_t edge,
   if (!kept) channel->vt->abort(channel, why);
 }
 
+/* Out of memory aborts the channel: the sender may wait for this end. */
 static void local_recv(weir_channel *channel, uint32_t edge, uint64_t step,
                        void *dst, size_t bytes, weir_channel_done *done) {
   local_channel *ch = (local_channel *)channel;
   ended_list out = {.err = WEIR_ERROR_INIT};
   uint32_t full = 0;
+  bool lost = false;
   pthread_mutex_lock(&ch->lock);
   cell_list *cells = ch->aborted ? NULL : edge_cells(ch, edge);
   cell *c = cells != NULL ? find_cell(cells, step, &full) : NULL;
@@ -262,6 +265,7 @@ static void local_recv(weir_channel *channel, uint32_t edge, uint64_t step,
     ended(&out, c->done, WEIR_OK);
   } else if (cells == NULL || (c = free_cell(ch, cells, step)) == NULL) {
     ended_memory(&out, done, sizeof(cell));
+    lost = true;
   } else {
     c->waiting_recv = true;
     c->dst = dst;
@@ -269,7 +273,9 @@ static void local_recv(weir_channel *channel, uint32_t edge, uint64_t step,
     c->done = done;
   }
   pthread_mutex_unlock(&ch->lock);
+  weir_error why = out.err; /* |done| may be gone after the call */
   tell(&out);
+  if (lost) channel->vt->abort(channel, &why);
 }
 
 /* ---- Groups */
@@ -436,7 +442,9 @@ weir_status weir_channel_local_create(const weir_env *env, uint32_t depth,
   if (ch == NULL) return weir_fail_memory(err, sizeof *ch);
   ch->base.vt = &kLocal;
   ch->alloc = env->alloc;
-  ch->depth = depth > 0 ? depth : kDefaultDepth;
+  ch->depth = depth == 0                   ? kDefaultDepth
+              : depth == WEIR_CHANNEL_MEET ? 0
+                                           : depth;
   pthread_mutex_init(&ch->lock, NULL);
   *out_channel = &ch->base;
   return WEIR_OK;

@@ -6,6 +6,9 @@
 
 /* A channel within one process. */
 
+/* A depth: an edge holds no bytes, a send ends with its receive. */
+#define WEIR_CHANNEL_MEET UINT32_MAX
+
 /* All ends in one process. |depth|: steps that an edge may hold (0: 2). It
  * allocates the first time an edge or group is used and whenever bytes grow,
  * not in a steady step. Errors: W6001. */

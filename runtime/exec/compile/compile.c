@@ -6,6 +6,7 @@
 
 #include "runtime/exec/compile/compile_comm.h"
 #include "runtime/exec/compile/compile_control.h"
+#include "runtime/exec/compile/compile_cut.h"
 #include "runtime/exec/compile/compile_emit.h"
 #include "runtime/exec/compile/compile_internal.h"
 #include "runtime/exec/compile/compile_kernel.h"
@@ -70,15 +71,6 @@ static weir_status const_node(weir_compiler *c, const weir_node *node,
   return frozen_value(c, id, data, err);
 }
 
-static bool lacks_default(const weir_node *node) {
-  return node->input_count == 0 || node->inputs[0] == WEIR_NO_VALUE;
-}
-
-static weir_status fail_unfed(const weir_node *node, weir_error *err) {
-  return fail_at(node, err, WEIR_W4012,
-                 "the input has no default and was not fed");
-}
-
 static weir_status feed_node(weir_compiler *c, const weir_node *node,
                              weir_error *err) {
   weir_value_id id = node->first_output;
@@ -89,7 +81,8 @@ static weir_status feed_node(weir_compiler *c, const weir_node *node,
       weir_value_spec spec = {.storage = WEIR_STORAGE_EXTERNAL, .external = k};
       return weir_compile_value(c, id, &spec, err);
     }
-  if (lacks_default(node)) return fail_unfed(node, err);
+  if (weir_compile_lacks_default(node))
+    return weir_compile_fail_unfed(node, err);
   return alias(c, id, node->inputs[0], false, err);
 }
 
@@ -254,6 +247,7 @@ static weir_status mark_needed(weir_compiler *c, weir_error *err) {
   for (uint32_t k = 0; k < c->target_count; k++)
     if (c->targets[k] != WEIR_NO_INDEX) c->needed[c->targets[k]] = true;
   WEIR_TRY(weir_graph_mark_ranks(g, NULL, c->needed, err));
+  if (c->sizes_only) memset(c->needed, true, g->node_count);
   for (weir_node_id id = g->node_count; id-- > 0;) {
     const weir_node *node = &g->nodes[id];
     if (!c->needed[id]) continue;
@@ -339,56 +333,6 @@ static weir_status make_tables(weir_compiler *c, weir_error *err) {
   return WEIR_OK;
 }
 
-static weir_status cut(const weir_compile_request *r, bool placed, bool *fed,
-                       weir_cut **out_cut, weir_error *err) {
-  const weir_graph *g = r->graph;
-  for (uint32_t i = 0; i < g->input_count; i++) fed[i] = placed;
-  for (uint32_t k = 0; k < r->feed_count; k++)
-    for (uint32_t i = 0; i < g->input_count; i++)
-      if (g->inputs[i].value == r->feeds[k]) fed[i] = true;
-  bool keep = r->options.no_fold && !placed;
-  weir_cut_request request = {.graph = g,
-                              .values = r->fetches,
-                              .nodes = r->targets,
-                              .value_count = r->fetch_count,
-                              .node_count = r->target_count,
-                              .fed = keep ? NULL : fed,
-                              .no_updates = r->no_updates,
-                              .keep_equal = keep,
-                              .no_fusion = r->options.no_fusion};
-  return weir_graph_cut(&request, out_cut, err);
-}
-
-/* A missing feed is reported before shapes that depend on it are. */
-static weir_status check_fed(const weir_compile_request *r, const weir_cut *cut,
-                             weir_error *err) {
-  const weir_graph *g = cut->graph;
-  for (weir_node_id id = 0; id < g->node_count; id++) {
-    const weir_node *node = &g->nodes[id];
-    if (node->op->instr != WEIR_INSTR_FEED || !lacks_default(node)) continue;
-    uint32_t k = 0;
-    while (k < r->feed_count && cut->values[r->feeds[k]] != node->first_output)
-      k++;
-    if (k == r->feed_count) return fail_unfed(node, err);
-  }
-  return WEIR_OK;
-}
-
-weir_status weir_compile_cut(const weir_env *env, const weir_compile_request *r,
-                             bool placed, weir_cut **out_cut, weir_error *err) {
-  size_t inputs = r->graph->input_count;
-  *out_cut = NULL;
-  bool *fed = weir_alloc_array(env->alloc, inputs, sizeof *fed);
-  if (fed == NULL) return weir_fail_memory(err, inputs);
-  weir_status s = cut(r, placed, fed, out_cut, err);
-  weir_free(env->alloc, fed);
-  if (s == WEIR_OK && placed) s = check_fed(r, *out_cut, err);
-  if (s == WEIR_OK) return s;
-  weir_cut_release(*out_cut);
-  *out_cut = NULL;
-  return s;
-}
-
 /* The cut, and the request's ids in it. */
 static weir_status prepare_graph(weir_compiler *c, weir_error *err) {
   const weir_compile_request *r = c->request;
@@ -403,7 +347,7 @@ static weir_status prepare_graph(weir_compiler *c, weir_error *err) {
   c->graph = weir_graph_ref(cut->graph);
   if (r->plan == NULL) return WEIR_OK;
   WEIR_TRY(weir_plan_partition(r->plan, &c->partition, err));
-  weir_compile_parts_find(c);
+  if (c->partition->part_count == 0) c->partition = NULL;
   return WEIR_OK;
 }
 
@@ -459,6 +403,14 @@ weir_status weir_compile(const weir_env *env,
   return s;
 }
 
+weir_status weir_compile_sizes(weir_compiler *c, weir_error *err) {
+  c->kind = weir_device_kind_host();
+  c->sizes_only = true;
+  WEIR_TRY(weir_program_builder_create(c->env, &c->builder, err));
+  WEIR_TRY(make_tables(c, err));
+  return walk(c, err);
+}
+
 weir_status weir_compile_body(weir_compiler *outer,
                               const weir_compile_request *request,
                               const void *const *known_feeds,
@@ -468,6 +420,7 @@ weir_status weir_compile_body(weir_compiler *outer,
                      .request = request,
                      .graph = request->graph,
                      .kind = outer->kind,
+                     .sizes_only = outer->sizes_only,
                      .feeds = (weir_value_id *)(uintptr_t)request->feeds,
                      .fetches = request->fetches,
                      .known_feeds = known_feeds};

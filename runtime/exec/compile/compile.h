@@ -34,7 +34,7 @@ typedef struct weir_compile_request {
    * variable is read and no other node wanted assigns it. */
   bool no_updates;
   weir_compile_options options;
-  /* Of a placed program (weir_compile_cut, then weir_placing_plan): its nodes
+  /* Of a placed program (compile_cut.h, then weir_placing_plan): its nodes
    * and their devices; each device that has work gets a part (program.h). The
    * values have the same bits as on one device. NULL: one device. */
   const weir_cut *cut;
@@ -67,15 +67,6 @@ typedef struct weir_compiled {
   bool writes; /* assigns variables */
 } weir_compiled;
 
-/* The nodes that a program of |request| carries out. |placed|: every input
- * counts as fed, so that the cut does not depend on the defaults that the
- * caller overrode, and equal nodes are merged under all options: plans are made
- * for this cut.
- * Errors: W4012 (|placed|: an input is wanted and not fed), the ops' own,
- * W6001. */
-weir_status weir_compile_cut(const weir_env *env,
-                             const weir_compile_request *request, bool placed,
-                             weir_cut **out_cut, weir_error *err);
 /* Errors: W2008 (a shape is not known), W3001, W4012, W2020, W6001, W6002 and
  * those of kernels' prepare. */
 weir_status weir_compile(const weir_env *env,

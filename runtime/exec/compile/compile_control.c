@@ -47,6 +47,8 @@ static weir_status compile_body(weir_compiler *c, const weir_node *node,
                                   .feed_count = ins,
                                   .fetch_count = outs,
                                   .options = c->request->options};
+  if (c->partition != NULL) /* its device's */
+    request.options.threads = (int)c->partition->parts[c->part].threads;
   return weir_compile_body(c, &request, known, out, err);
 }
 

@@ -15,4 +15,8 @@ weir_status weir_compile_emit(weir_compiler *c, weir_emit *emit,
 weir_status weir_compile_value(weir_compiler *c, weir_value_id id,
                                weir_value_spec *spec, weir_error *err);
 
+/* Stands for a constant's bytes where only sizes are wanted: not NULL, and
+ * never read. */
+extern const uint64_t weir_compile_no_bytes[8];
+
 #endif

@@ -35,12 +35,14 @@ typedef struct weir_compiler {
   uint32_t *values; /* per graph value: the program's */
   uint32_t *instrs; /* per node: its instruction, or WEIR_NO_INDEX; of a node
                        in another part: the one that receives from it */
-  const weir_partition *partition; /* NULL: one part */
-  uint32_t one_device_threads;     /* of a plan with one part; 0: no plan */
+  const weir_partition *partition; /* NULL: one part, no plan */
   weir_compile_part *parts;        /* NULL: one part */
   uint32_t part;                   /* that is being written */
-  uint32_t *home;                  /* per graph value: the part that makes it */
-  bool *frozen; /* per graph value: bytes are known already */
+  uint32_t *copies; /* of the plan, by start: those that are not begun are
+                       behind the first |copies_begun| */
+  uint32_t copies_begun;
+  uint32_t *home; /* per graph value: the part that makes it */
+  bool *frozen;   /* per graph value: bytes are known already */
   weir_var_use *vars;
   uint32_t *var_of; /* per node: its place in |vars| + 1 */
   uint32_t var_count, external_count, group_count;
@@ -51,6 +53,7 @@ typedef struct weir_compiler {
   weir_node_id *reader; /* per graph value: its only one, WEIR_SEVERAL or
                            WEIR_NO_INDEX; outputs have several */
   bool writes;
+  bool sizes_only; /* for a plan (compile_needs.h): nothing will be run */
   /* Of a body: per feed its bytes when they are known, else NULL. */
   const void *const *known_feeds;
 } weir_compiler;
@@ -69,6 +72,10 @@ typedef struct weir_emit {
   bool in_place;
   const char *kernel, *reason;
 } weir_emit;
+
+/* Walks over c->graph, all of whose nodes are wanted, for the sizes of its
+ * instructions: c->builder, which is the caller's, then has them. */
+weir_status weir_compile_sizes(weir_compiler *c, weir_error *err);
 
 /* Compiles a body, which is simplified and fused already; feeds are all its
  * inputs. |known_feeds|: one for each. Nests as deep as bodies. */

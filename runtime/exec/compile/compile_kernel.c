@@ -122,7 +122,8 @@ weir_status weir_compile_choose(weir_compiler *c, weir_emit *emit,
     weir_error_set_node(err, call->node.data, call->node.size);
     return s;
   }
-  emit->prepared = (weir_prepared){.arena = c->arena, .alloc = c->env->alloc};
+  emit->prepared = (weir_prepared){
+      .arena = c->arena, .alloc = c->env->alloc, .sizes_only = c->sizes_only};
   emit->prepared.state = kernel->prepare == NULL ? (void *)call : NULL;
   if (kernel->prepare != NULL) {
     weir_status s = kernel->prepare(call, &emit->prepared, err);
@@ -354,7 +355,9 @@ weir_status weir_compile_group(weir_compiler *c, uint32_t id, bool *done,
                     .in_count = g->in_count,
                     .out = out,
                     .out_count = 1,
-                    .prepared = {.arena = c->arena, .alloc = c->env->alloc},
+                    .prepared = {.arena = c->arena,
+                                 .alloc = c->env->alloc,
+                                 .sizes_only = c->sizes_only},
                     .run = kernel->run,
                     .release = kernel->release,
                     .kernel = kernel->name,

@@ -2,12 +2,15 @@
 #include "runtime/exec/compile/compile_parts.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/exec/compile/compile_emit.h"
 #include "runtime/exec/compile/compile_internal.h"
 #include "runtime/exec/compile/compile_layout.h"
 #include "runtime/exec/program/instr_comm.h"
+#include "runtime/exec/program/program_held.h"
 
 /* Parts: one program for each device that has work, written in the same walk.
  *
@@ -16,9 +19,42 @@
  * is brought here when it is first needed: a constant is pointed to, anything
  * else is sent over its edge, in the layout that it has there. Each value comes
  * to a part once: after that c->values has its number there. Tables take
- * O(parts * (values + nodes)). */
+ * O(parts * (values + nodes)).
+ *
+ * A copy of the plan is written into both parts before the first node that
+ * begins no earlier, so that its memory is taken as long as in the model; any
+ * other way before its reader. Sends wait for receives, and both for memory, so
+ * the places of all parts must agree: they do, for both ends are written at the
+ * same moment of one walk, and nothing waits for what stands behind it. */
 
 /* ---- Begin and end */
+
+/* A copy and when it starts; the number breaks ties. */
+typedef struct copy_start {
+  int64_t start_ns;
+  uint32_t copy;
+} copy_start;
+
+static int by_start(const void *a, const void *b) {
+  const copy_start *x = a, *y = b;
+  if (x->start_ns != y->start_ns) return x->start_ns < y->start_ns ? -1 : 1;
+  return (x->copy > y->copy) - (x->copy < y->copy);
+}
+
+static weir_status sort_copies(weir_compiler *c, weir_error *err) {
+  const weir_place_plan *plan = c->request->plan->result.plan;
+  size_t count = plan->copy_count;
+  copy_start *starts =
+      weir_alloc_array(c->env->alloc, count + 1, sizeof *starts);
+  c->copies = weir_arena_array(c->arena, count + 1, sizeof *c->copies);
+  bool ok = starts != NULL && c->copies != NULL;
+  for (uint32_t i = 0; ok && i < count; i++)
+    starts[i] = (copy_start){plan->copies[i].start_ns, i};
+  if (ok) qsort(starts, count, sizeof *starts, by_start);
+  for (uint32_t i = 0; ok && i < count; i++) c->copies[i] = starts[i].copy;
+  weir_free(c->env->alloc, starts);
+  return ok ? WEIR_OK : weir_fail_memory(err, count * sizeof *starts);
+}
 
 weir_status weir_compile_parts_begin(weir_compiler *c, weir_error *err) {
   const weir_graph *g = c->graph;
@@ -42,22 +78,11 @@ weir_status weir_compile_parts_begin(weir_compiler *c, weir_error *err) {
     memset(part->instrs, 0xff, g->node_count * sizeof *part->instrs);
     memcpy(part->layouts, c->layouts, g->value_count * sizeof *part->layouts);
   }
-  return WEIR_OK;
-}
-
-void weir_compile_parts_find(weir_compiler *c) {
-  if (c->partition->part_count > 1) return;
-  if (c->partition->part_count == 1)
-    c->one_device_threads = c->partition->parts[0].threads;
-  c->partition = NULL;
+  return sort_copies(c, err);
 }
 
 void weir_compile_parts_options(weir_compiler *c,
                                 weir_program_options *options) {
-  if (c->one_device_threads > 0) {
-    options->threads = (int)c->one_device_threads;
-    options->one_task = true;
-  }
   if (c->partition == NULL) return;
   weir_compile_enter(c, 0);
   options->stream = true;
@@ -71,6 +96,30 @@ void weir_compile_enter(weir_compiler *c, uint32_t part) {
   c->values = c->parts[part].values;
   c->instrs = c->parts[part].instrs;
   c->layouts = c->parts[part].layouts;
+}
+
+/* A part that takes more than its device may hold is refused before any run:
+ * then the placer knew too little of its kernels. */
+static weir_status check_caps(const weir_compiler *c,
+                              const weir_program *program, weir_error *err) {
+  const weir_place_device *devices = c->request->plan->problem->devices;
+  for (const weir_program *p = program; p != NULL; p = p->next_part) {
+    const weir_place_device *d = &devices[c->partition->parts[p->part].device];
+    weir_program_memory held;
+    if (d->memory_bytes == INT64_MAX) continue;
+    WEIR_TRY(weir_program_held(p, &held, err));
+    if (weir_program_memory_sum(&held) <= (size_t)d->memory_bytes) continue;
+    weir_status s =
+        weir_fail(err, WEIR_W6002, NULL,
+                  "%.*s takes %zu bytes and may hold %" PRId64
+                  ", of which %.*s takes %zu at once",
+                  WEIR_SV(d->name), weir_program_memory_sum(&held),
+                  d->memory_bytes, WEIR_SV(held.most), held.most_bytes);
+    weir_error_set_node(err, held.most.data, held.most.size);
+    weir_hint(err, "raise `memory:` of the device, or pin the node to another");
+    return s;
+  }
+  return WEIR_OK;
 }
 
 weir_status weir_compile_parts_end(weir_compiler *c, weir_program *head,
@@ -88,7 +137,7 @@ weir_status weir_compile_parts_end(weir_compiler *c, weir_program *head,
     last->next_part = next;
     last = next;
   }
-  return WEIR_OK;
+  return check_caps(c, head, err);
 }
 
 void weir_compile_parts_release(weir_compiler *c) {
@@ -220,10 +269,49 @@ static weir_status bring_inputs(weir_compiler *c, weir_node_id id,
   return WEIR_OK;
 }
 
+static uint32_t part_of_device(const weir_compiler *c, uint32_t device) {
+  for (uint32_t p = 0; p < c->partition->part_count; p++)
+    if (c->partition->parts[p].device == device) return p;
+  return WEIR_PLACE_NONE;
+}
+
+/* One whose value is not made yet, or has no edge, is left to the reader. */
+static weir_status begin_copy(weir_compiler *c, const weir_place_copy *copy,
+                              weir_error *err) {
+  weir_value_id id = c->request->plan->placement->tensor_value[copy->tensor];
+  uint32_t part = part_of_device(c, copy->to);
+  if (id == WEIR_NO_VALUE || part == WEIR_PLACE_NONE ||
+      c->home[id] == WEIR_NO_INDEX || c->home[id] == part || c->frozen[id] ||
+      weir_partition_edge(c->partition, c->graph->values[id].node, id, part) ==
+          WEIR_PLACE_NONE)
+    return WEIR_OK;
+  weir_compile_enter(c, part);
+  return bring_value(c, id, err);
+}
+
+/* The copies that begin before |id| does, or with it. */
+static weir_status begin_copies(weir_compiler *c, weir_node_id id,
+                                weir_error *err) {
+  const weir_plan *p = c->request->plan;
+  const weir_place_plan *plan = p->result.plan;
+  uint32_t unit = p->placement->unit_of[id];
+  bool first = c->graph->nodes[id].op->instr == WEIR_INSTR_VAR_READ ||
+               (unit != WEIR_PLACE_NONE && p->placement->units[unit].constant);
+  if (first || unit == WEIR_PLACE_NONE) return WEIR_OK; /* before all others */
+  while (c->copies_begun < plan->copy_count) {
+    const weir_place_copy *copy = &plan->copies[c->copies[c->copies_begun]];
+    if (copy->start_ns > plan->start_ns[unit]) break;
+    c->copies_begun++;
+    WEIR_TRY(begin_copy(c, copy, err));
+  }
+  return WEIR_OK;
+}
+
 weir_status weir_compile_arrive(weir_compiler *c, weir_node_id id,
                                 weir_error *err) {
   uint32_t group = c->graph->nodes[id].group;
   uint32_t part = c->partition->part_of[id];
+  WEIR_TRY(begin_copies(c, id, err));
   weir_compile_enter(c, part == WEIR_PLACE_NONE ? 0 : part);
   if (group == WEIR_NO_GROUP) return bring_inputs(c, id, err);
   if (c->group_size[group] > 1) return WEIR_OK;

@@ -6,9 +6,7 @@
 
 /* Compiles a program for several devices. */
 
-/* Forgets the partition of a plan with one part, whose threads stay. */
-void weir_compile_parts_find(weir_compiler *c);
-/* How the first part, or the plan's only one, is carried out. */
+/* How the first part is carried out. */
 void weir_compile_parts_options(weir_compiler *c,
                                 weir_program_options *options);
 

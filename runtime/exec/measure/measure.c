@@ -165,23 +165,25 @@ static weir_status make_room(measuring *m) {
                            m->err);
 }
 
-/* The bytes beside a run's own memory: inputs, outputs, variables; assigned
- * variables count twice, for the value read and the value to be. */
-static size_t lasting_bytes(const measuring *m) {
-  const weir_graph *g = m->request->placement->graph;
-  size_t bytes = 0;
-  for (uint32_t i = 0; i < m->feed_count; i++)
-    bytes += m->feeds[i].tensor->bytes;
-  for (uint32_t i = 0; i < m->request->goal->fetch_count; i++)
-    bytes += m->fetches[i].tensor->bytes;
-  for (weir_node_id id = 0; id < g->node_count; id++) {
-    const weir_node *n = &g->nodes[id];
-    const weir_value *v = &g->values[n->first_output];
-    if (n->op->instr == WEIR_INSTR_VAR_READ ||
-        n->op->instr == WEIR_INSTR_VAR_COMMIT)
-      bytes += weir_shape_bytes(v->shape, v->dtype);
+/* The memory of each part of the program; all of it is the first unit's
+ * device's where the program has one part and no plan. */
+static weir_status measure_memory(measuring *m) {
+  weir_measured *out = m->out;
+  const weir_placement *p = m->request->placement;
+  out->device_count = p->cluster->device_count;
+  out->device_bytes = weir_alloc_array(
+      m->env->alloc, (size_t)out->device_count + 1, sizeof *out->device_bytes);
+  if (out->device_bytes == NULL)
+    return weir_fail_memory(m->err, out->device_count);
+  for (uint32_t i = 0;; i++) {
+    weir_program_memory held;
+    uint32_t device = 0;
+    bool there = false;
+    WEIR_TRY(
+        weir_binding_memory(m->binding, i, &there, &device, &held, m->err));
+    if (!there) return WEIR_OK;
+    out->device_bytes[device] += (int64_t)weir_program_memory_sum(&held);
   }
-  return bytes;
 }
 
 /* Units are found by the numbers of nodes, which must be the same graph's. */
@@ -219,7 +221,7 @@ static weir_status make_binding(measuring *m) {
   WEIR_TRY(weir_exec_bind(m->session, &request, &m->binding, m->err));
   WEIR_TRY(check_same(m));
   weir_program_stats stats = weir_binding_stats(m->binding);
-  m->out->memory_bytes = stats.arena_bytes + lasting_bytes(m);
+  WEIR_TRY(measure_memory(m));
   size_t events = stats.instructions + 2 * (size_t)m->out->copy_count;
   return weir_exec_trace_create(m->env, 2 * events + 64, &m->trace, m->err);
 }
@@ -395,7 +397,7 @@ weir_status weir_measure(const weir_env *env,
   measuring m = {.env = env, .request = request, .err = err};
   weir_status s = make_room(&m);
   if (s == WEIR_OK) s = make_binding(&m);
-  if (s == WEIR_OK) s = run_all(&m);
+  if (s == WEIR_OK && !request->no_runs) s = run_all(&m);
   end(&m);
   *out_measured = s == WEIR_OK ? m.out : NULL;
   if (s != WEIR_OK) weir_measured_release(m.out);
@@ -405,6 +407,7 @@ weir_status weir_measure(const weir_env *env,
 void weir_measured_release(weir_measured *m) {
   if (m == NULL) return;
   weir_free(m->alloc, m->units);
+  weir_free(m->alloc, m->device_bytes);
   weir_free(m->alloc, m->samples);
   weir_free(m->alloc, m->start_ns);
   weir_free(m->alloc, m->end_ns);

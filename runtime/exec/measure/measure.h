@@ -21,6 +21,7 @@ typedef struct weir_measure_request {
   const weir_plan *plan;
   int threads;                    /* of the pool; 0: 1 */
   uint32_t least_runs, most_runs; /* traced; 0: 9, 101 */
+  bool no_runs;                   /* compile only: there are no times */
   int64_t limit_ns; /* stop at the least number of runs after so long; 0: 200 ms
                        for each unit, 4 s at most */
 } weir_measure_request;
@@ -42,7 +43,9 @@ typedef struct weir_measured {
   int64_t *copy_start_ns, *copy_end_ns;
   weir_cost_sample step;   /* without a trace */
   weir_cost_sample beside; /* time of a step outside all units */
-  size_t memory_bytes; /* planned for a run, and inputs, outputs, variables */
+  /* Per device of the placement's cluster: the memory of its part. */
+  uint32_t device_count;
+  int64_t *device_bytes;
 } weir_measured;
 
 /* Runs and measures; blocks. Errors: W3047 (an input's shape is not known),

@@ -48,7 +48,10 @@ static void task_done(void *self, weir_status status, const weir_error *err) {
     if (err != NULL) why = *err;
     weir_error told = why; /* weir_frame_fail clears its own */
     weir_frame_fail(f, f->program->tasks[t->index].first, status, &why);
-    weir_comm_refuse(t, f->options.step, &told);
+    const comm_state *c =
+        f->program->code[f->program->tasks[t->index].first].state;
+    /* A receive has been told by its sender, who waits for nothing more. */
+    if (c->kind != WEIR_INSTR_RECV) weir_comm_refuse(t, f->options.step, &told);
   } else if (f->options.trace != NULL) {
     const weir_clock *clock = f->program->env->clock;
     weir_frame_trace(f, f->program->tasks[t->index].first, t->start_ns,
@@ -76,7 +79,7 @@ void weir_comm_refuse(weir_frame_task *t, uint64_t step,
   weir_channel *channel = channel_of(c, f);
   if (c->kind == WEIR_INSTR_SEND)
     channel->vt->send_error(channel, c->edge, step, why);
-  else if (c->kind == WEIR_INSTR_COLLECTIVE)
+  else /* its peers must not wait for it */
     channel->vt->abort(channel, why);
 }
 
@@ -159,5 +162,6 @@ weir_status weir_instr_collective(weir_program_builder *builder,
                                   weir_instr_spec *spec) {
   comm_state state = {
       .kind = WEIR_INSTR_COLLECTIVE, .channel = channel, .part = *part};
+  builder->program->meets = true;
   return comm_new(builder, &state, spec);
 }

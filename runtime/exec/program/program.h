@@ -72,9 +72,10 @@ typedef struct weir_instr_spec {
   const void *state;
   void (*release)(void *state);
   size_t scratch_bytes, worker_scratch_bytes;
-  bool in_place;   /* out[0] may be in[0]'s memory */
-  bool async;      /* SEND, RECV, COLLECTIVE: set by instr_comm.c */
-  int64_t cost_ns; /* estimate; decides about tasks */
+  size_t kept_bytes; /* that |state| holds beside itself: packed constants */
+  bool in_place;     /* out[0] may be in[0]'s memory */
+  bool async;        /* SEND, RECV, COLLECTIVE: set by instr_comm.c */
+  int64_t cost_ns;   /* estimate; decides about tasks */
   int64_t flops, bytes;
   uint32_t node_order; /* failures are reported in this order */
   weir_sv node;        /* lent, like the texts below */

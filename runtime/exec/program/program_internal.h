@@ -66,9 +66,10 @@ struct weir_program {
   int64_t flops, bytes, cost_ns;
   size_t memory_bytes, bound_bytes, constant_bytes;
   bool cheap;   /* not worth telling the pool about */
-  bool stream;  /* a device of one thread */
+  bool stream;  /* a device: one instruction at a time */
   bool body;    /* instructions of another program run it */
   bool channel; /* something goes over the frame's own channel */
+  bool meets;   /* ranks of a collective meet there */
   /* The next part; released with this one. */
   weir_program *next_part;
   uint32_t part;

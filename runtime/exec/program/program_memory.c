@@ -19,7 +19,9 @@
  *
  * Those edges cost parallelism. So a second plan, with lifetimes stretched
  * until reuse asks for no new edge (program_parallel.h), is taken where it
- * needs little more memory.
+ * needs little more memory. A device does one instruction at a time, so that
+ * there the first plan loses nothing, but for collectives: those would meet in
+ * the order of their memory, which other ranks may not have.
  *
  * Invariant: edges go from lower to higher tasks, because tasks are numbered in
  * the static order and the earlier buffer is dead before the later one begins.
@@ -205,6 +207,7 @@ static weir_status choose(planner *pl, size_t limit, weir_memory_plan *made,
   WEIR_TRY(weir_memory_plan_make((weir_lifetimes){pl->lives, pl->count}, 64,
                                  &p->arena, a, made, err));
   if (p->task_count <= 1 || p->task_count > kStretchTasks) return WEIR_OK;
+  if (p->stream && !p->meets) return WEIR_OK; /* one at a time anyway */
   weir_lifetime *lives = weir_alloc_array(a, pl->count, sizeof *lives);
   if (lives == NULL) return weir_fail_memory(err, pl->count * sizeof *lives);
   weir_status s = stretch(pl, lives, err);

@@ -11,20 +11,21 @@
  *
  * Instructions run one after the other in the order given, as they do in the
  * plan. Sends, receives and collectives are tasks beside the stream: a send
- * follows its maker at once, a receive may end at any time before its reader.
- * So the stream is cut into tasks, each waiting for the one before, where
- * a value is sent or a received one is read for the first time.
+ * begins when its maker has ended, a receive when its memory is free, wherever
+ * they stand: their places say only how long memory is theirs. So the stream is
+ * cut into tasks, each waiting for the one before, behind a value that is sent
+ * and where a received one is read for the first time.
  *
- * Invariant: edges go from lower to higher tasks, and the stream's own tasks
- * are a chain. Cost: O(instructions + operands). */
+ * Invariant: edges go from lower to higher tasks, the stream's own tasks are a
+ * chain, and tasks keep the order of the instructions: ends of copies rely on
+ * it (compile_parts.c). Cost: O(instructions + operands). */
 
 typedef struct streamer {
   weir_program *p;
   weir_task_graph *graph;
   uint32_t *producer;    /* per value root: its instruction + 1 */
-  uint32_t *order;       /* instructions as they are to stand */
-  uint32_t *sends;       /* per instruction + 1: its first send + 1; 0: early */
-  uint32_t *next;        /* per send: the next of the same maker + 1 */
+  uint32_t *order;       /* instructions as they stand */
+  bool *sent;            /* per instruction: a send waits for it */
   uint32_t *task_of;     /* per instruction */
   bool *async, *awaited; /* per task */
   uint32_t count;        /* of tasks */
@@ -47,31 +48,15 @@ static void note_producer(streamer *f, uint32_t i) {
       f->producer[f->p->values[s->out[k]].root] = i + 1;
 }
 
-static uint32_t put_sends(streamer *f, uint32_t maker, uint32_t at) {
-  for (uint32_t i = f->sends[maker]; i != 0; i = f->next[i - 1])
-    f->order[at++] = i - 1;
-  return at;
-}
-
-/* Each send stands right behind its maker, so that the other device gets the
- * value early; sends of values that no instruction makes stand first. */
-static void find_order(streamer *f) {
+static void find_sends(streamer *f) {
   const weir_program *p = f->p;
   for (uint32_t i = 0; i < p->instr_count; i++) {
     const weir_instr_spec *s = &p->instrs[i].spec;
     note_producer(f, i);
-    if (s->kind != WEIR_INSTR_SEND) continue;
-    uint32_t maker = dep_of(f, s, 0), *link = &f->sends[maker];
-    while (*link != 0) link = &f->next[*link - 1];
-    *link = i + 1;
+    f->order[i] = i;
+    for (uint32_t k = 0; s->async && k < s->in_count + s->after_count; k++)
+      if (dep_of(f, s, k) != 0) f->sent[dep_of(f, s, k) - 1] = true;
   }
-  uint32_t at = put_sends(f, 0, 0);
-  for (uint32_t i = 0; i < p->instr_count; i++) {
-    if (p->instrs[i].spec.kind == WEIR_INSTR_SEND) continue;
-    f->order[at++] = i;
-    at = put_sends(f, i + 1, at);
-  }
-  assert(at == p->instr_count);
 }
 
 static bool add_edge(streamer *f, uint32_t from, uint32_t to) {
@@ -81,7 +66,8 @@ static bool add_edge(streamer *f, uint32_t from, uint32_t to) {
 }
 
 /* A send, receive or collective is a task. It waits for the stream's task that
- * makes its value, which is closed: work added to it would delay the send. */
+ * makes its value, which is closed behind it: more work would delay the send.
+ */
 static bool assign_async(streamer *f, const weir_instr_spec *s,
                          uint32_t *task) {
   *task = f->count++;
@@ -90,7 +76,6 @@ static bool assign_async(streamer *f, const weir_instr_spec *s,
     uint32_t made = dep_of(f, s, k);
     if (made == 0) continue;
     uint32_t from = f->task_of[made - 1];
-    if (from == f->current) f->closed = true;
     if (!add_edge(f, from, *task)) return false;
   }
   return true;
@@ -138,6 +123,7 @@ static bool assign(streamer *f) {
     if (!(s->async ? assign_async(f, s, &f->task_of[i])
                    : assign_stream(f, s, &f->task_of[i])))
       return false;
+    if (f->sent[i] || s->async) f->closed = true;
   }
   return true;
 }
@@ -150,22 +136,19 @@ weir_status weir_tasks_form_stream(weir_program *p, weir_task_graph *graph,
   f.producer =
       weir_alloc_array(a, (size_t)p->value_count + 1, sizeof *f.producer);
   f.order = weir_alloc_array(a, n, sizeof *f.order);
-  f.sends = weir_alloc_array(a, n, sizeof *f.sends);
-  f.next = weir_alloc_array(a, n, sizeof *f.next);
+  f.sent = weir_alloc_array(a, n, sizeof *f.sent);
   f.task_of = weir_alloc_array(a, n, sizeof *f.task_of);
   f.async = weir_alloc_array(a, n, sizeof *f.async);
   f.awaited = weir_alloc_array(a, n, sizeof *f.awaited);
-  bool ok = f.producer != NULL && f.order != NULL && f.sends != NULL &&
-            f.next != NULL && f.task_of != NULL && f.async != NULL &&
-            f.awaited != NULL;
+  bool ok = f.producer != NULL && f.order != NULL && f.sent != NULL &&
+            f.task_of != NULL && f.async != NULL && f.awaited != NULL;
   if (ok) {
-    find_order(&f);
+    find_sends(&f);
     ok = assign(&f) && weir_tasks_lay(p, f.order, f.task_of, f.async, f.count);
   }
   weir_free(a, f.producer);
   weir_free(a, f.order);
-  weir_free(a, f.sends);
-  weir_free(a, f.next);
+  weir_free(a, f.sent);
   weir_free(a, f.task_of);
   weir_free(a, f.async);
   weir_free(a, f.awaited);

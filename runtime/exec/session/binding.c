@@ -463,6 +463,19 @@ weir_program_stats weir_binding_stats(const weir_binding *b) {
   return stats;
 }
 
+weir_status weir_binding_memory(const weir_binding *b, uint32_t part,
+                                bool *there, uint32_t *device,
+                                weir_program_memory *out, weir_error *err) {
+  const weir_compiled *c = b->cached->compiled;
+  const weir_program *p = c->program;
+  while (p != NULL && p->part < part) p = p->next_part;
+  *there = p != NULL;
+  *device = 0;
+  if (p == NULL) return WEIR_OK;
+  if (c->partition != NULL) *device = c->partition->parts[part].device;
+  return weir_program_held(p, out, err);
+}
+
 bool weir_binding_describe(const weir_binding *b, const weir_writer *out) {
   return weir_program_describe(b->cached->compiled->program, out);
 }

@@ -2,6 +2,7 @@
 #ifndef WEIR_EXEC_BINDING_H_
 #define WEIR_EXEC_BINDING_H_
 
+#include "runtime/exec/program/program_held.h"
 #include "runtime/exec/session/session.h"
 
 /* Feeds and fetches that are fixed for many runs. */
@@ -33,6 +34,13 @@ const weir_graph *weir_binding_graph(const weir_binding *binding);
 
 /* Figures of the binding's program. */
 weir_program_stats weir_binding_stats(const weir_binding *binding);
+
+/* The memory of part |part| of the binding's program and the device that it is
+ * for, of the plan's cluster (0 where there is no plan). |*there| is false
+ * behind the last part. Errors: W6001. */
+weir_status weir_binding_memory(const weir_binding *binding, uint32_t part,
+                                bool *there, uint32_t *device,
+                                weir_program_memory *out, weir_error *err);
 
 /* weir_program_describe of the binding's program. */
 bool weir_binding_describe(const weir_binding *binding, const weir_writer *out);

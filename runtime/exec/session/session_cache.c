@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/size.h"
+#include "runtime/exec/compile/compile_cut.h"
 #include "runtime/exec/run/stream.h"
 #include "runtime/exec/session/session_defaults.h"
 #include "runtime/exec/session/session_internal.h"

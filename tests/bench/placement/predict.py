@@ -96,7 +96,9 @@ class Table:
                "spread": seen["spread_permille"] / 1e3, "runs": seen["runs"],
                "copies": len(seen["edges"]),
                "peak_bytes": seen["predicted_peak_bytes"],
-               "memory_bytes": seen["memory_bytes"]}
+               "memory_bytes": seen["memory_bytes"],
+               "within": all(d["memory_bytes"] <= d["predicted_peak_bytes"]
+                             for d in seen["devices"])}
         self.rows.append(row)
         return row
 
@@ -152,8 +154,8 @@ def summary(rows, what):
               f" low time "
               f"{100 * statistics.median(r['low_apart'] for r in rows if r):.1f}"
               " %")
-        held = sum(r["memory_bytes"] <= r["peak_bytes"] for r in rows if r)
-        print(f"memory within the predicted peak: {held} of {len(errors)}")
+        held = sum(r["within"] for r in rows if r)
+        print(f"memory within the predicted peaks: {held} of {len(errors)}")
 
 
 def one(args, table, folder):

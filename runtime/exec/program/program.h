@@ -90,7 +90,8 @@ typedef struct weir_program_options {
   int threads;         /* that share a loop: scratch is planned for so many */
   int64_t grain_ns;    /* least work worth a hand-over; 0: 10 us */
   bool body;           /* one task: instructions of another program run it */
-  bool one_task;       /* one instruction at a time, on all threads */
+  bool one_task;       /* one instruction at a time, on all threads;
+                          where collectives meet in it, tasks as without */
   bool stream;         /* a device: one instruction at a time, in order, and
                           sends and receives beside them */
   size_t memory_limit; /* of planned memory; 0: none */

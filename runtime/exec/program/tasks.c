@@ -224,8 +224,9 @@ weir_status weir_tasks_form(weir_program *p,
                      "most %d",
                      async, kMaxTasks / 2 - 1);
   p->cheap = p->cost_ns < 2 * grain_ns && async == 0;
-  bool many = !options->body && !options->one_task &&
-              (async > 0 || (!p->cheap && p->threads > 1));
+  /* Ends of one channel in one task would wait for each other for ever. */
+  bool shares = !options->one_task && !p->cheap && p->threads > 1;
+  bool many = !options->body && (async > 0 || shares);
   if (many ? form_many(&f) : form_one(p)) return WEIR_OK;
   return weir_fail_memory(err, 0);
 }

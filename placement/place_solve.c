@@ -18,7 +18,9 @@
 #include "placement/report/figures.h"
 
 enum {
-  BALANCE_MOVES = 700000, /* of another objective's, which cost less */
+  BALANCE_MOVES = 700000, /* of another objective's, which cost less; */
+  MORE_MOVES = 2000,      /* and of a pipeline's for each node, */
+  MOST_MOVES = 8000000,   /* up to here */
   MICROBATCHES = 8
 };
 
@@ -90,7 +92,17 @@ typedef struct wanted {
   ending *over;
   int64_t start_ns, each_ns; /* of a budget of time: a share for each */
   int64_t value;             /* of the best so far; INT64_MAX: over a cap */
+  bool is_fixed;             /* the moves are the user's, not of the goal */
 } wanted;
+
+/* By the goal and the problem alone: whichever objective is asked for, the
+ * search for a goal is the same. */
+static uint64_t goal_moves(const weir_place_problem *p,
+                           const weir_place_objective *goal) {
+  uint64_t moves = BALANCE_MOVES + (uint64_t)p->node_count * MORE_MOVES;
+  if (!goal->pipeline) return BALANCE_MOVES;
+  return moves < MOST_MOVES ? moves : MOST_MOVES;
+}
 
 static void next_share(wanted *w) {
   if (w->over->at_ns == 0) return;
@@ -119,6 +131,7 @@ static weir_status try_goal(weir_plan *p, wanted *w,
   bool is_best = false;
   weir_place_result r = {.bounds = p->result.bounds};
   next_share(w);
+  if (!w->is_fixed) w->options.moves = goal_moves(p->problem, goal);
   WEIR_TRY(weir_place_plan_create(p->alloc, p->problem, &r.plan, err));
   weir_status s = weir_place_plan_copy(r.plan, start, err);
   if (s == WEIR_OK)
@@ -166,8 +179,7 @@ static weir_status search_goal(weir_plan *p, const weir_place_options *first,
   }
   next_share(&w);
   WEIR_TRY(weir_place_solve(p->alloc, p->problem, first, &p->result, err));
-  bool is_fixed = first->moves == 0 || o->moves != 0 || o->budget_ns != 0;
-  if (!is_fixed) w.options.moves = BALANCE_MOVES;
+  w.is_fixed = first->moves == 0 || o->moves != 0 || o->budget_ns != 0;
   WEIR_TRY(weir_place_plan_create(p->alloc, p->problem, &start, err));
   bool ignored;
   weir_status s = weir_place_plan_copy(start, p->result.plan, err);

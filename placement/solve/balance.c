@@ -2,8 +2,10 @@
 #include "placement/solve/balance.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
+#include "placement/solve/item_order.h"
 #include "placement/solve/load.h"
 #include "runtime/base/mix.h"
 
@@ -19,8 +21,10 @@
  * devices for its value. */
 
 enum {
-  GROUP = 8,  /* items that move together, at most */
-  STEPS = 64, /* of the threshold, per round */
+  GROUP = 8,       /* items that move together, at most */
+  STEPS = 64,      /* of the threshold, per round */
+  ORDERS = 16,     /* for splits of pairs */
+  PAIR_EVERY = 64, /* and items: moves between two of these, about */
   TABLE_BYTES = 64 << 20
 };
 
@@ -43,8 +47,9 @@ typedef struct balance {
   weir_split split;  /* the sums of |device| */
   double unit;       /* of |value|: one over the goal at the beginning */
   uint64_t random;
-  change log[GROUP + 1];
+  change *log; /* room for all items */
   uint32_t logged;
+  uint32_t *orders; /* ORDERS of all items */
 } balance;
 
 /* ---- The state */
@@ -207,7 +212,7 @@ static bool allowed(const balance *b, uint32_t item, uint32_t to,
 static bool send(balance *b, uint32_t item, uint32_t to, int64_t less) {
   uint32_t from = b->device[item];
   if (from == to || !allowed(b, item, to, less)) return false;
-  assert(b->logged < sizeof b->log / sizeof *b->log);
+  assert(b->logged < b->items->count);
   b->log[b->logged++] = (change){item, from};
   move_item(b, item, to);
   return true;
@@ -216,8 +221,7 @@ static bool send(balance *b, uint32_t item, uint32_t to, int64_t less) {
 static void take_back(balance *b) {
   while (b->logged > 0) {
     change c = b->log[--b->logged];
-    assert(b->device[c.item] != c.device);
-    move_item(b, c.item, c.device);
+    if (b->device[c.item] != c.device) move_item(b, c.item, c.device);
   }
 }
 
@@ -265,6 +269,54 @@ static void swap(balance *b, uint32_t i, uint32_t j) {
     take_back(b);
 }
 
+/* ---- Two devices split anew. All items of both go to one of them, then one
+ * after the other in a linear order, from a random place around, to the other;
+ * the best moment of that stays. Of the pair's splits into an interval of the
+ * order and the rest it is the best with that beginning. */
+
+static bool may(const balance *b, uint32_t item, uint32_t device) {
+  return b->cost[(size_t)item * b->devices + device] != WEIR_PLACE_NO_KERNEL;
+}
+
+/* Notes the items of both devices. */
+static void list_pair(balance *b, uint32_t one, uint32_t other) {
+  uint32_t items = b->items->count, at = draw_below(b, items);
+  const uint32_t *order = b->orders + (size_t)draw_below(b, ORDERS) * items;
+  for (uint32_t k = 0; k < items; k++, at = at + 1 == items ? 0 : at + 1)
+    if (b->device[order[at]] == one || b->device[order[at]] == other)
+      b->log[b->logged++] = (change){order[at], b->device[order[at]]};
+}
+
+static void split_pair(balance *b, uint32_t one, uint32_t other) {
+  double least = INFINITY;
+  uint32_t best = 0;
+  list_pair(b, one, other);
+  for (uint32_t k = 0; k < b->logged; k++)
+    if (b->device[b->log[k].item] == one && may(b, b->log[k].item, other))
+      move_item(b, b->log[k].item, other);
+  for (uint32_t k = 0; k < b->logged; k++) {
+    if (b->device[b->log[k].item] == other && may(b, b->log[k].item, one))
+      move_item(b, b->log[k].item, one);
+    if (b->split.bytes[one] > b->o->cap[one] ||
+        b->split.bytes[other] > b->o->cap[other])
+      continue;
+    double now = value(b);
+    if (now < least) least = now, best = k + 1;
+  }
+  for (uint32_t k = b->logged; k-- > best;)
+    if (b->device[b->log[k].item] == one && may(b, b->log[k].item, other))
+      move_item(b, b->log[k].item, other);
+  if (best > 0) return;
+  take_back(b);
+}
+
+static void split_some_pair(balance *b) {
+  uint32_t item = draw_below(b, b->items->count);
+  uint32_t one = b->device[item], other = b->device[neighbour(b, item)];
+  if (one == other) other = draw_below(b, b->devices);
+  if (one != other) split_pair(b, one, other);
+}
+
 static void change_something(balance *b) {
   uint32_t item = draw_below(b, b->items->count);
   uint32_t kind = draw_below(b, 8), other = neighbour(b, item);
@@ -293,14 +345,21 @@ static bool run_round(balance *b, double hot, int64_t *best, uint64_t *done) {
   b->unit = 1.0 / (double)(goal(b) > 0 ? goal(b) : 1);
   assert(moves >= STEPS);
   double now = value(b), threshold = hot;
+  uint64_t step = 0;
   for (uint64_t k = 0; k < moves && *done < b->o->moves; k++, ++*done) {
-    if (k % (moves / STEPS) == 0) {
+    if (k >= step) {
+      step += moves / STEPS;
       threshold *= 0.9;
       if (b->o->stop != NULL && b->o->stop(b->o->stop_self)) return true;
     }
     b->logged = 0;
-    change_something(b);
+    if (b->orders != NULL && draw_below(b, b->items->count + PAIR_EVERY) == 0)
+      split_some_pair(b);
+    else
+      change_something(b);
     if (b->logged == 0) continue;
+    k += b->logged - 1;
+    *done += b->logged - 1;
     double next = value(b);
     /* The threshold is drawn anew: at most itself, mostly far below. */
     double u = (double)(weir_mix_next(&b->random) >> 40) * 0x1p-24;
@@ -342,9 +401,10 @@ static bool begin(balance *b) {
   b->readers = weir_alloc_array(a, ((size_t)p->constant_count + 1) * b->devices,
                                 sizeof *b->readers);
   b->copy_ns = weir_alloc_array(a, tensors, sizeof *b->copy_ns);
+  b->log = weir_alloc_array(a, items + 1, sizeof *b->log);
   return b->cost != NULL && b->device != NULL && b->best != NULL &&
          b->mask != NULL && b->users != NULL && b->readers != NULL &&
-         b->copy_ns != NULL;
+         b->copy_ns != NULL && b->log != NULL;
 }
 
 static void end(balance *b) {
@@ -356,6 +416,8 @@ static void end(balance *b) {
   weir_free(a, b->users);
   weir_free(a, b->readers);
   weir_free(a, b->copy_ns);
+  weir_free(a, b->log);
+  weir_free(a, b->orders);
 }
 
 static bool ways_are_alike(const weir_place_problem *p) {
@@ -402,6 +464,27 @@ static bool sums_fit(const balance *b) {
   return sum < 4e18;
 }
 
+static weir_status make_orders(balance *b, weir_error *err) {
+  const weir_place_problem *p = b->p;
+  weir_item_orders *orders = NULL;
+  size_t items = b->items->count;
+  int64_t *ns = weir_alloc_array(b->items->alloc, (size_t)p->tensor_count + 1,
+                                 sizeof *ns);
+  b->orders =
+      weir_alloc_array(b->items->alloc, ORDERS * items, sizeof *b->orders);
+  weir_status s = ns == NULL || b->orders == NULL
+                      ? weir_fail_memory(err, ORDERS * items)
+                      : WEIR_OK;
+  for (uint32_t t = 0; t < p->tensor_count && s == WEIR_OK; t++)
+    ns[t] = weir_load_copy(p, t, 0, 1);
+  if (s == WEIR_OK) s = weir_item_orders_create(b->items, ns, &orders, err);
+  for (uint32_t k = 0; k < ORDERS && s == WEIR_OK; k++)
+    weir_item_order_make(orders, k == 1 ? 10 : k, b->orders + k * items);
+  weir_item_orders_release(orders);
+  weir_free(b->items->alloc, ns);
+  return s;
+}
+
 weir_status weir_balance(const weir_items *items, const weir_balance_options *o,
                          uint32_t *device, uint64_t *out_moves,
                          weir_error *err) {
@@ -431,8 +514,14 @@ weir_status weir_balance(const weir_items *items, const weir_balance_options *o,
     weir_free(items->alloc, b.copy_ns);
     b.copy_ns = NULL;
   }
+  weir_status status = make_orders(&b, err);
+  if (status != WEIR_OK) {
+    end(&b);
+    return status;
+  }
   fill_state(&b, device);
   search(&b, out_moves);
+  if (*out_moves > o->moves) *out_moves = o->moves; /* a pair's are many */
   memcpy(device, b.best, items->count * sizeof *device);
   end(&b);
   return WEIR_OK;

@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "placement/solve/item_order.h"
 #include "placement/solve/load.h"
-#include "runtime/base/mix.h"
 
 /* Devices that are alike are one kind; a state says how many of each kind are
  * taken. best[state][i] is the least possible largest load of a split of the
@@ -24,7 +24,6 @@
 
 enum {
   MOST_STATES = 4096,
-  MOST_ORDERS = 24,
   STEPS = 100000000, /* blocks^2 / 2 * states * kinds, at most about */
   VISITS = 100000000 /* blocks * uses */
 };
@@ -41,7 +40,7 @@ typedef struct origin {
 typedef struct chain {
   const weir_items *items;
   const weir_place_problem *p;
-  const int64_t *cap;
+  const weir_chain_options *o;
   kind kinds[WEIR_PLACE_CLASSES];
   uint32_t kind_count, states;
   uint32_t blocks, orders;
@@ -53,7 +52,6 @@ typedef struct chain {
   uint32_t *used;    /* per tensor: uses inside */
   bool *made;        /* per tensor: inside */
   uint32_t *read_in; /* per constant: the stretch that was last to read it */
-  uint32_t *scratch; /* nodes */
   /* The stretch that is being made longer. */
   uint32_t stretch;
   int64_t copies, bytes;
@@ -64,7 +62,7 @@ typedef struct chain {
 
 static bool alike(const chain *c, uint32_t a, uint32_t b) {
   const weir_place_problem *p = c->p;
-  if (p->devices[a].cls != p->devices[b].cls || c->cap[a] != c->cap[b] ||
+  if (p->devices[a].cls != p->devices[b].cls || c->o->cap[a] != c->o->cap[b] ||
       p->no_copy_load[a] != p->no_copy_load[b])
     return false;
   for (uint32_t s = 0; s < p->set_count; s++) {
@@ -97,41 +95,7 @@ static uint32_t taken(const chain *c, uint32_t state, uint32_t k) {
   return state / c->kinds[k].stride % (c->kinds[k].count + 1);
 }
 
-/* ---- Orders: depth first, so that related items stay close. The first takes
- * ready items as numbered, the others as |random| has them. */
-
-static void shuffle(uint32_t *items, uint32_t count, uint64_t *random) {
-  for (uint32_t i = count; i > 1; i--) {
-    uint32_t k = (uint32_t)(((weir_mix_next(random) >> 32) * i) >> 32);
-    uint32_t kept = items[i - 1];
-    items[i - 1] = items[k];
-    items[k] = kept;
-  }
-}
-
-static void make_order(chain *c, uint32_t nth) {
-  const weir_place_problem *p = c->p;
-  uint32_t *waiting = c->scratch, *stack = waiting + p->node_count;
-  uint32_t depth = 0, count = 0;
-  bool *seen = c->made; /* per item; free between two runs */
-  uint64_t random = nth;
-  memset(seen, 0, c->items->count * sizeof *seen);
-  for (uint32_t n = p->node_count; n-- > 0;) {
-    waiting[n] = p->in_first[n + 1] - p->in_first[n];
-    if (waiting[n] == 0) stack[depth++] = n;
-  }
-  if (nth > 0) shuffle(stack, depth, &random);
-  while (depth > 0) {
-    uint32_t n = stack[--depth], item = c->items->of[n], rest = depth;
-    if (!seen[item]) c->order[count++] = item;
-    seen[item] = true;
-    for (uint32_t t = p->out_first[n + 1]; t-- > p->out_first[n];)
-      for (uint32_t u = p->use_first[t + 1]; u-- > p->use_first[t];)
-        if (--waiting[p->use_node[u]] == 0) stack[depth++] = p->use_node[u];
-    if (nth > 0) shuffle(stack + rest, depth - rest, &random);
-  }
-  assert(count == c->items->count); /* there is no cycle */
-}
+/* ---- Copies */
 
 static void mean_copies(chain *c) {
   const weir_place_problem *p = c->p;
@@ -212,8 +176,11 @@ static void add_item(chain *c, uint32_t item) {
 static int64_t stretch_load(const chain *c, uint32_t k) {
   uint32_t d = c->kinds[k].device;
   int64_t load = c->work[k];
-  if (c->bytes > c->cap[d]) return INT64_MAX;
-  if (!c->p->no_copy_load[d]) add_to(&load, c->copies);
+  if (c->bytes > c->o->cap[d]) return INT64_MAX;
+  if (c->o->sum)
+    add_to(&load, c->copies / 2); /* the other half is the other stretch's */
+  else if (!c->p->no_copy_load[d])
+    add_to(&load, c->copies);
   return load;
 }
 
@@ -234,15 +201,17 @@ static bool extend(chain *c, uint32_t j, uint32_t i) {
   assert(j < i && i <= c->blocks);
   for (uint32_t k = 0; k < c->kind_count; k++) {
     int64_t load = stretch_load(c, k);
-    some |= c->work[k] != INT64_MAX && c->bytes <= c->cap[c->kinds[k].device];
+    some |=
+        c->work[k] != INT64_MAX && c->bytes <= c->o->cap[c->kinds[k].device];
     if (load == INT64_MAX) continue;
     for (uint32_t s = 0; s < c->states; s++) {
       if (before[s] == INT64_MAX || taken(c, s, k) == c->kinds[k].count)
         continue;
-      int64_t most = before[s] > load ? before[s] : load;
+      int64_t value = before[s] > load ? before[s] : load;
+      if (c->o->sum) value = before[s] + load;
       uint32_t next = s + c->kinds[k].stride;
-      if (most >= after[next]) continue;
-      after[next] = most;
+      if (value >= after[next]) continue;
+      after[next] = value;
       from[next] = (origin){j, k};
     }
   }
@@ -266,29 +235,49 @@ static void run(chain *c) {
   }
 }
 
-/* Gives the stretches of the best split their devices, if it is better. */
-static void read_back(const chain *c, int64_t *least, uint32_t *device) {
-  const int64_t *last = c->best + (size_t)c->blocks * c->states;
-  uint32_t state = 0, block = c->blocks;
-  for (uint32_t s = 1; s < c->states; s++)
-    if (last[s] < last[state]) state = s;
-  if (last[state] >= *least) return;
-  *least = last[state];
+/* The device of the stretch that ends a state's split: the |nth| of its kind.
+ */
+static uint32_t device_of(const chain *c, uint32_t k, uint32_t nth) {
+  uint32_t d = c->kinds[k].device;
+  for (; nth > 0; nth--) do {
+      d++;
+    } while (!alike(c, c->kinds[k].device, d));
+  assert(d < c->p->device_count);
+  return d;
+}
+
+static void read_back(const chain *c, uint32_t state, uint32_t *device) {
+  uint32_t block = c->blocks;
   while (block > 0) {
     origin o = c->from[(size_t)block * c->states + state];
     assert(o.block < block && taken(c, state, o.kind) > 0);
     state -= c->kinds[o.kind].stride;
-    uint32_t nth = taken(c, state, o.kind), d = c->kinds[o.kind].device;
-    for (; nth > 0; nth--) /* the nth after the first of its kind */
-      do {
-        d++;
-      } while (!alike(c, c->kinds[o.kind].device, d));
-    assert(d < c->p->device_count);
+    uint32_t d = device_of(c, o.kind, taken(c, state, o.kind));
     for (uint32_t k = block_begin(c, o.block); k < block_begin(c, block); k++)
       device[c->order[k]] = d;
     block = o.block;
   }
   assert(state == 0); /* no device is taken before the first stretch */
+}
+
+/* Puts the best split of this order among the best of all, if its value is new
+ * there. */
+static void keep_best(const chain *c, weir_chain_splits *out) {
+  const int64_t *last = c->best + (size_t)c->blocks * c->states;
+  uint32_t state = 0, items = c->items->count, at = out->count;
+  for (uint32_t s = 1; s < c->states; s++)
+    if (last[s] < last[state]) state = s;
+  for (; at > 0 && out->value[at - 1] >= last[state]; at--)
+    if (out->value[at - 1] == last[state]) return;
+  if (last[state] == INT64_MAX || at == WEIR_CHAIN_SPLITS) return;
+  if (out->count < WEIR_CHAIN_SPLITS) out->count++;
+  for (uint32_t k = out->count; k-- > at + 1;) {
+    out->value[k] = out->value[k - 1];
+    memcpy(out->device + (size_t)k * items,
+           out->device + (size_t)(k - 1) * items, items * sizeof *out->device);
+  }
+  out->value[at] = last[state];
+  read_back(c, state, out->device + (size_t)at * items);
 }
 
 /* ---- All together */
@@ -306,9 +295,9 @@ static void choose_blocks(chain *c) {
   uint64_t orders = STEPS / steps < VISITS / (c->blocks * uses)
                         ? STEPS / steps
                         : VISITS / (c->blocks * uses);
-  c->orders = orders > MOST_ORDERS ? MOST_ORDERS
-              : orders == 0        ? 1
-                                   : (uint32_t)orders;
+  c->orders = orders > c->o->orders ? c->o->orders
+              : orders == 0         ? 1
+                                    : (uint32_t)orders;
 }
 
 static bool chain_begin(chain *c) {
@@ -316,21 +305,18 @@ static bool chain_begin(chain *c) {
   const weir_allocator *a = c->items->alloc;
   size_t tensors = (size_t)c->p->tensor_count + 1;
   size_t cells = ((size_t)c->blocks + 1) * c->states;
-  size_t flags = tensors > c->items->count ? tensors : c->items->count;
   c->order = weir_alloc_array(a, c->items->count, sizeof *c->order);
   c->copy_ns = weir_alloc_array(a, tensors, sizeof *c->copy_ns);
   c->best = weir_alloc_array(a, cells, sizeof *c->best);
   c->from = weir_alloc_array(a, cells, sizeof *c->from);
   c->stamp = weir_alloc_array(a, tensors, sizeof *c->stamp);
   c->used = weir_alloc_array(a, tensors, sizeof *c->used);
-  c->made = weir_alloc_array(a, flags, sizeof *c->made);
+  c->made = weir_alloc_array(a, tensors, sizeof *c->made);
   c->read_in =
       weir_alloc_array(a, (size_t)c->p->constant_count + 1, sizeof *c->read_in);
-  c->scratch =
-      weir_alloc_array(a, (size_t)c->p->node_count * 2, sizeof *c->scratch);
   return c->order != NULL && c->copy_ns != NULL && c->best != NULL &&
          c->from != NULL && c->stamp != NULL && c->used != NULL &&
-         c->made != NULL && c->read_in != NULL && c->scratch != NULL;
+         c->made != NULL && c->read_in != NULL;
 }
 
 static void chain_end(chain *c) {
@@ -343,26 +329,26 @@ static void chain_end(chain *c) {
   weir_free(a, c->used);
   weir_free(a, c->made);
   weir_free(a, c->read_in);
-  weir_free(a, c->scratch);
 }
 
-weir_status weir_chain_split(const weir_items *items, const int64_t *cap,
-                             uint32_t *device, bool *out_found,
-                             weir_error *err) {
-  chain c = {.items = items, .p = items->p, .cap = cap};
-  *out_found = false;
+weir_status weir_chain_split(const weir_items *items,
+                             const weir_chain_options *options,
+                             weir_chain_splits *out, weir_error *err) {
+  chain c = {.items = items, .p = items->p, .o = options};
+  out->count = 0;
   if (items->count == 0 || !find_kinds(&c)) return WEIR_OK;
   choose_blocks(&c);
   weir_status status = WEIR_OK;
+  weir_item_orders *orders = NULL;
   if (chain_begin(&c)) {
-    int64_t least = INT64_MAX;
     mean_copies(&c);
-    for (uint32_t nth = 0; nth < c.orders; nth++) {
-      make_order(&c, nth);
+    status = weir_item_orders_create(items, c.copy_ns, &orders, err);
+    for (uint32_t nth = 0; nth < c.orders && status == WEIR_OK; nth++) {
+      weir_item_order_make(orders, nth, c.order);
       run(&c);
-      read_back(&c, &least, device);
+      keep_best(&c, out);
     }
-    *out_found = least != INT64_MAX;
+    weir_item_orders_release(orders);
   } else {
     status = weir_fail_memory(err, items->count * sizeof *c.order);
   }

@@ -19,7 +19,12 @@
  * Invariant: |best| keeps the caps or |best_score| is INT64_MAX; it is never
  * worse than the plan that came. */
 
-enum { CAP_ROUNDS = 4 };
+enum {
+  CAP_ROUNDS = 4,
+  ORDERS = 128,       /* of the chain program */
+  SHORT = 32,         /* the part of all moves for each of its splits, */
+  SHORT_MOVES = 50000 /* but no more */
+};
 
 /* Made from the list in placement/meson.build. */
 extern const weir_place_objective *const weir_objectives[];
@@ -47,6 +52,7 @@ typedef struct improver {
   int64_t last_score;           /* of the split that was tried last */
   uint32_t *split, *best_split; /* per item */
   uint32_t *device;             /* per node */
+  weir_chain_splits chains;
   int64_t *key, *cap, *load, *peaks;
   uint32_t *order, *heap, *waiting, *stamp;
   uint64_t moves;
@@ -118,10 +124,16 @@ static weir_status try_single(improver *s, uint32_t device) {
   return try_split(s, "one device");
 }
 
+/* The best splits into stretches are kept, to begin from. */
 static weir_status try_chain(improver *s) {
-  bool found;
-  WEIR_TRY(weir_chain_split(s->items, s->cap, s->split, &found, s->err));
-  return found ? try_split(s, "chain split") : WEIR_OK;
+  weir_chain_options o = {.cap = s->cap, .orders = ORDERS};
+  size_t items = s->items->count;
+  WEIR_TRY(weir_chain_split(s->items, &o, &s->chains, s->err));
+  for (uint32_t k = 0; k < s->chains.count; k++) {
+    memcpy(s->split, s->chains.device + k * items, items * sizeof *s->split);
+    WEIR_TRY(try_split(s, "chain split"));
+  }
+  return WEIR_OK;
 }
 
 /* ---- Search */
@@ -136,23 +148,44 @@ static void lower_caps(improver *s) {
   }
 }
 
+/* Local search from s->split, which becomes the best that was found. */
+static weir_status balance(improver *s, int64_t bound, uint64_t limit,
+                           uint64_t seed) {
+  uint64_t moves, left = s->options->moves - s->moves;
+  weir_balance_options o = {.goal = s->objective->goal,
+                            .cap = s->cap,
+                            .moves = limit < left ? limit : left,
+                            .seed = s->options->seed + seed,
+                            .bound = bound,
+                            .stop = s->options->stop,
+                            .stop_self = s->options->stop_self};
+  if (o.moves == 0) return WEIR_OK;
+  WEIR_TRY(weir_balance(s->items, &o, s->split, &moves, s->err));
+  assert(moves <= o.moves);
+  s->moves += moves;
+  return try_split(s, "balance");
+}
+
+/* A short search from each chain split: the best one need not lead to the best
+ * end. */
+static weir_status search_chains(improver *s, int64_t bound) {
+  size_t items = s->items->count;
+  uint64_t limit = s->options->moves / SHORT;
+  if (limit > SHORT_MOVES) limit = SHORT_MOVES;
+  for (uint32_t k = 0; k < s->chains.count; k++) {
+    if (s->best_score <= bound) break;
+    memcpy(s->split, s->chains.device + k * items, items * sizeof *s->split);
+    WEIR_TRY(balance(s, bound, limit, CAP_ROUNDS + k));
+  }
+  return WEIR_OK;
+}
+
 static weir_status search(improver *s, int64_t bound) {
   for (uint32_t round = 0; round < CAP_ROUNDS; round++) {
-    uint64_t moves;
     int64_t before = s->best_score;
-    weir_balance_options o = {.goal = s->objective->goal,
-                              .cap = s->cap,
-                              .moves = s->options->moves - s->moves,
-                              .seed = s->options->seed + round,
-                              .bound = bound,
-                              .stop = s->options->stop,
-                              .stop_self = s->options->stop_self};
-    if (o.moves == 0) return WEIR_OK;
     memcpy(s->split, s->best_split, s->items->count * sizeof *s->split);
-    WEIR_TRY(weir_balance(s->items, &o, s->split, &moves, s->err));
-    assert(moves <= o.moves);
-    s->moves += moves;
-    WEIR_TRY(try_split(s, "balance"));
+    if (s->moves >= s->options->moves) return WEIR_OK;
+    WEIR_TRY(balance(s, bound, UINT64_MAX, round));
     if (s->last_score != INT64_MAX || s->best_score < before) return WEIR_OK;
     lower_caps(s);
   }
@@ -170,6 +203,8 @@ static weir_status begin(improver *s) {
   s->split = weir_alloc_array(a, n, sizeof *s->split);
   s->best_split = weir_alloc_array(a, n, sizeof *s->best_split);
   s->device = weir_alloc_array(a, n, sizeof *s->device);
+  s->chains.device = weir_alloc_array(
+      a, WEIR_CHAIN_SPLITS * ((size_t)s->items->count + 1), sizeof *s->split);
   s->key = weir_alloc_array(a, n, sizeof *s->key);
   s->order = weir_alloc_array(a, n, sizeof *s->order);
   s->heap = weir_alloc_array(a, n, sizeof *s->heap);
@@ -178,10 +213,10 @@ static weir_status begin(improver *s) {
   s->load = weir_alloc_array(a, d, sizeof *s->load);
   s->peaks = weir_alloc_array(a, d, sizeof *s->peaks);
   s->stamp = weir_alloc_array(a, d, sizeof *s->stamp);
-  if (s->split == NULL || s->best_split == NULL || s->device == NULL ||
-      s->key == NULL || s->order == NULL || s->heap == NULL ||
-      s->waiting == NULL || s->cap == NULL || s->load == NULL ||
-      s->peaks == NULL || s->stamp == NULL)
+  if (s->split == NULL || s->chains.device == NULL || s->best_split == NULL ||
+      s->device == NULL || s->key == NULL || s->order == NULL ||
+      s->heap == NULL || s->waiting == NULL || s->cap == NULL ||
+      s->load == NULL || s->peaks == NULL || s->stamp == NULL)
     return weir_fail_memory(s->err, n * sizeof *s->key);
   weir_place_rank(s->p, WEIR_RANK_MEAN, s->key);
   weir_place_order(s->p, s->key, s->heap, s->waiting, s->order);
@@ -199,6 +234,7 @@ static void end(improver *s) {
   weir_free(a, s->split);
   weir_free(a, s->best_split);
   weir_free(a, s->device);
+  weir_free(a, s->chains.device);
   weir_free(a, s->key);
   weir_free(a, s->order);
   weir_free(a, s->heap);
@@ -219,8 +255,9 @@ static weir_status improve(improver *s, const weir_place_bounds *bounds) {
       seen[s->p->devices[d].cls] = true;
       WEIR_TRY(try_single(s, d));
     }
-  return search(s,
-                s->objective->floor == NULL ? 0 : s->objective->floor(bounds));
+  int64_t bound = s->objective->floor == NULL ? 0 : s->objective->floor(bounds);
+  WEIR_TRY(search_chains(s, bound));
+  return search(s, bound);
 }
 
 weir_status weir_place_improve(const weir_allocator *alloc,

@@ -20,8 +20,9 @@
 #include "runtime/base/mix.h"
 
 enum {
-  ASK_EVERY = 16,   /* moves between two looks at |stop| */
-  CHAIN_NODES = 256 /* beyond, splits of chains take longer than the walk */
+  ASK_EVERY = 16,    /* moves between two looks at |stop| */
+  CHAIN_NODES = 256, /* beyond, splits of chains take longer than the walk */
+  CHAIN_ORDERS = 24
 };
 
 static uint32_t draw_below(weir_walk *w, uint32_t limit) {
@@ -102,13 +103,17 @@ static weir_status begin_rank(weir_solver *s) {
   return WEIR_OK;
 }
 
+/* |split|: room for all splits; the first is the best. */
 static weir_status split_chain(weir_solver *s, const weir_items *items,
                                uint32_t *split, bool *found) {
   uint32_t count = s->p->device_count;
   int64_t *cap = weir_alloc_array(s->alloc, count, sizeof *cap);
   if (cap == NULL) return weir_fail_memory(s->err, count * sizeof *cap);
   for (uint32_t d = 0; d < count; d++) cap[d] = s->p->devices[d].memory_bytes;
-  weir_status status = weir_chain_split(items, cap, split, found, s->err);
+  weir_chain_options o = {.cap = cap, .orders = CHAIN_ORDERS};
+  weir_chain_splits splits = {.device = split};
+  weir_status status = weir_chain_split(items, &o, &splits, s->err);
+  *found = splits.count > 0;
   weir_free(s->alloc, cap);
   return status;
 }
@@ -120,10 +125,11 @@ static weir_status try_chain(weir_solver *s) {
   weir_items *items = NULL;
   bool complete = false, found = false;
   WEIR_TRY(weir_items_create(s->alloc, s->p, &items, s->err));
-  uint32_t *split = weir_alloc_array(s->alloc, count, sizeof *split);
+  size_t room = (size_t)count * WEIR_CHAIN_SPLITS;
+  uint32_t *split = weir_alloc_array(s->alloc, room, sizeof *split);
   weir_status status = split != NULL
                            ? split_chain(s, items, split, &found)
-                           : weir_fail_memory(s->err, count * sizeof *split);
+                           : weir_fail_memory(s->err, room * sizeof *split);
   for (uint32_t n = 0; n < count && found; n++)
     s->device[n] = split[items->of[n]];
   weir_free(s->alloc, split);

@@ -148,6 +148,7 @@ static void splits_share_constants(void **state) {
     uint32_t split[64], device[64], stamp[DEVICES], tensor = 0;
     int64_t caps[DEVICES], bytes[DEVICES];
     bool found = false;
+    uint32_t all[WEIR_CHAIN_SPLITS * 24];
     uint64_t moves = 0;
     weir_place_builder *b = begin(system_memory(), INT64_MAX);
     for (uint32_t c = 0; c < 6; c++)
@@ -162,7 +163,11 @@ static void splits_share_constants(void **state) {
     assert_ok(finish(b, &p, &err), &err);
     assert_ok(weir_items_create(system_memory(), p, &items, &err), &err);
     for (uint32_t d = 0; d < DEVICES; d++) caps[d] = 60;
-    assert_ok(weir_chain_split(items, caps, split, &found, &err), &err);
+    weir_chain_options cut = {.cap = caps, .orders = 24};
+    weir_chain_splits splits = {.device = all};
+    assert_ok(weir_chain_split(items, &cut, &splits, &err), &err);
+    found = splits.count > 0;
+    memcpy(split, all, items->count * sizeof *split);
     for (uint32_t i = 0; i < items->count && !found; i++)
       split[i] = i % DEVICES;
     const weir_balance_options o = {

@@ -475,8 +475,7 @@ static weir_status make_orders(balance *b, weir_error *err) {
   weir_status s = ns == NULL || b->orders == NULL
                       ? weir_fail_memory(err, ORDERS * items)
                       : WEIR_OK;
-  for (uint32_t t = 0; t < p->tensor_count && s == WEIR_OK; t++)
-    ns[t] = weir_load_copy(p, t, 0, 1);
+  if (s == WEIR_OK) weir_load_mean_copies(p, ns);
   if (s == WEIR_OK) s = weir_item_orders_create(b->items, ns, &orders, err);
   for (uint32_t k = 0; k < ORDERS && s == WEIR_OK; k++)
     weir_item_order_make(orders, k == 1 ? 10 : k, b->orders + k * items);

@@ -54,7 +54,7 @@ typedef struct chain {
   uint32_t *read_in; /* per constant: the stretch that was last to read it */
   /* The stretch that is being made longer. */
   uint32_t stretch;
-  int64_t copies, bytes;
+  int64_t copies, bytes, received;  /* bytes that stay, that come */
   int64_t work[WEIR_PLACE_CLASSES]; /* per kind; INT64_MAX: not possible */
 } chain;
 
@@ -95,28 +95,6 @@ static uint32_t taken(const chain *c, uint32_t state, uint32_t k) {
   return state / c->kinds[k].stride % (c->kinds[k].count + 1);
 }
 
-/* ---- Copies */
-
-static void mean_copies(chain *c) {
-  const weir_place_problem *p = c->p;
-  weir_place_link mean = {0};
-  int64_t ways = 0;
-  size_t pairs = (size_t)p->device_count * p->device_count;
-  for (size_t i = 0; i < pairs; i++) {
-    if (p->link_of[i] == WEIR_PLACE_NONE) continue;
-    mean.latency_ns += p->links[p->link_of[i]].latency_ns;
-    mean.fs_per_byte += p->links[p->link_of[i]].fs_per_byte;
-    ways++;
-  }
-  if (ways == 0) return;
-  mean.latency_ns /= ways;
-  mean.fs_per_byte /= ways;
-  for (uint32_t t = 0; t < p->tensor_count; t++) {
-    int64_t ns = weir_place_link_ns(&mean, p->tensor_bytes[t]);
-    c->copy_ns[t] = ns < WEIR_LOAD_COPY_LIMIT ? ns : WEIR_LOAD_COPY_LIMIT;
-  }
-}
-
 /* ---- A stretch */
 
 static void add_to(int64_t *sum, int64_t value) {
@@ -125,7 +103,7 @@ static void add_to(int64_t *sum, int64_t value) {
 
 static void begin_stretch(chain *c) {
   c->stretch++;
-  c->copies = c->bytes = 0;
+  c->copies = c->bytes = c->received = 0;
   memset(c->work, 0, sizeof c->work);
 }
 
@@ -133,6 +111,11 @@ static bool crosses(const chain *c, uint32_t t) {
   uint32_t uses = c->p->use_first[t + 1] - c->p->use_first[t];
   assert(c->used[t] <= uses);
   return c->made[t] ? c->used[t] < uses : c->used[t] > 0;
+}
+
+/* Whether |t| is copied into the stretch. */
+static bool comes(const chain *c, uint32_t t) {
+  return !c->made[t] && c->used[t] > 0;
 }
 
 /* Counts a use of |t| inside, or that it is made there. The stamp stands for
@@ -144,12 +127,14 @@ static void touch(chain *c, uint32_t t, bool makes) {
     c->made[t] = false;
   }
   if (crosses(c, t)) c->copies -= c->copy_ns[t];
+  if (comes(c, t)) c->received -= c->p->tensor_bytes[t];
   assert(!makes || !c->made[t]); /* each node is inside once */
   if (makes)
     c->made[t] = true;
   else
     c->used[t]++;
   if (crosses(c, t)) add_to(&c->copies, c->copy_ns[t]);
+  if (comes(c, t)) add_to(&c->received, c->p->tensor_bytes[t]);
 }
 
 static void add_item(chain *c, uint32_t item) {
@@ -163,6 +148,7 @@ static void add_item(chain *c, uint32_t item) {
       touch(c, t, true);
   }
   add_to(&c->bytes, s->resident[item]);
+  if (c->o->sum) add_to(&c->bytes, weir_items_outputs(s, item));
   for (uint32_t r = s->read_first[item]; r < s->read_first[item + 1]; r++) {
     if (c->read_in[s->read[r]] == c->stretch) continue;
     c->read_in[s->read[r]] = c->stretch;
@@ -176,7 +162,9 @@ static void add_item(chain *c, uint32_t item) {
 static int64_t stretch_load(const chain *c, uint32_t k) {
   uint32_t d = c->kinds[k].device;
   int64_t load = c->work[k];
-  if (c->bytes > c->o->cap[d]) return INT64_MAX;
+  int64_t bytes = c->bytes;
+  if (c->o->sum) add_to(&bytes, c->received);
+  if (bytes > c->o->cap[d]) return INT64_MAX;
   if (c->o->sum)
     add_to(&load, c->copies / 2); /* the other half is the other stretch's */
   else if (!c->p->no_copy_load[d])
@@ -341,7 +329,7 @@ weir_status weir_chain_split(const weir_items *items,
   weir_status status = WEIR_OK;
   weir_item_orders *orders = NULL;
   if (chain_begin(&c)) {
-    mean_copies(&c);
+    weir_load_mean_copies(c.p, c.copy_ns);
     status = weir_item_orders_create(items, c.copy_ns, &orders, err);
     for (uint32_t nth = 0; nth < c.orders && status == WEIR_OK; nth++) {
       weir_item_order_make(orders, nth, c.order);

@@ -18,7 +18,7 @@
  * Cost: O((items + uses) log) for a walk, O(items^2 + uses) for a growth, which
  * above GROWN_ITEMS is left out. */
 
-enum { GROWN_ITEMS = 3000 };
+enum { GROWN_ITEMS = 1500 };
 
 struct weir_item_orders {
   const weir_items *items;

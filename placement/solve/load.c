@@ -41,6 +41,22 @@ int64_t weir_load_travel(const weir_place_problem *p, uint32_t tensor,
              : at_most(weir_place_copy_ns(link, p->tensor_bytes[tensor]));
 }
 
+void weir_load_mean_copies(const weir_place_problem *p, int64_t *copy_ns) {
+  weir_place_link mean = {0};
+  int64_t ways = 0;
+  size_t pairs = (size_t)p->device_count * p->device_count;
+  for (size_t i = 0; i < pairs; i++) {
+    if (p->link_of[i] == WEIR_PLACE_NONE) continue;
+    mean.fs_per_byte += p->links[p->link_of[i]].fs_per_byte;
+    ways++;
+  }
+  if (ways > 0) mean.fs_per_byte /= ways;
+  for (uint32_t t = 0; t < p->tensor_count; t++) {
+    int64_t ns = weir_place_link_ns(&mean, p->tensor_bytes[t]);
+    copy_ns[t] = ns < WEIR_LOAD_COPY_LIMIT ? ns : WEIR_LOAD_COPY_LIMIT;
+  }
+}
+
 static void add_to(int64_t *sum, int64_t value) {
   if (__builtin_add_overflow(*sum, value, sum)) *sum = INT64_MAX;
 }
@@ -210,4 +226,23 @@ int64_t weir_items_cost(const weir_items *s, uint32_t item, uint32_t device) {
     add_to(&sum, cost);
   }
   return sum;
+}
+
+int64_t weir_items_outputs(const weir_items *s, uint32_t item) {
+  const weir_place_problem *p = s->p;
+  int64_t bytes = 0;
+  for (uint32_t i = s->first[item]; i < s->first[item + 1]; i++) {
+    uint32_t n = s->node[i];
+    for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
+      if (!p->tensor_kept[t]) add_to(&bytes, p->tensor_bytes[t]);
+  }
+  return bytes;
+}
+
+int64_t weir_items_bytes(const weir_items *s, uint32_t item) {
+  int64_t bytes = weir_items_outputs(s, item);
+  add_to(&bytes, s->resident[item]);
+  for (uint32_t r = s->read_first[item]; r < s->read_first[item + 1]; r++)
+    add_to(&bytes, s->p->constant_bytes[s->read[r]]);
+  return bytes;
 }

@@ -35,6 +35,10 @@ int64_t weir_load_copy(const weir_place_problem *problem, uint32_t tensor,
 int64_t weir_load_travel(const weir_place_problem *problem, uint32_t tensor,
                          uint32_t from, uint32_t to);
 
+/* Fills |copy_ns|, per tensor, with the time of a copy over the mean of all
+ * ways, at most the limit; 0 where there is no way. */
+void weir_load_mean_copies(const weir_place_problem *problem, int64_t *copy_ns);
+
 typedef struct weir_items {
   const weir_allocator *alloc;
   const weir_place_problem *p;
@@ -56,6 +60,12 @@ void weir_items_release(weir_items *items); /* NULL-safe */
 /* Work of |item| on |device|; NO_KERNEL when one of its nodes may not. */
 int64_t weir_items_cost(const weir_items *items, uint32_t item,
                         uint32_t device);
+/* The bytes that the nodes of |item| make and do not keep; saturates. */
+int64_t weir_items_outputs(const weir_items *items, uint32_t item);
+/* The bytes that |item| takes on its device if nothing is ever given back and
+ * nobody else reads its constants there: these, resident ones and its outputs;
+ * saturates. */
+int64_t weir_items_bytes(const weir_items *items, uint32_t item);
 
 /* ---- Splits: a device per item */
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/bounds/bounds_memory.h"
 #include "placement/check.h"
 #include "placement/schedule/room.h"
 #include "placement/solve/rescue_order.h"
@@ -259,10 +260,44 @@ static bool write_holders(const weir_allocator *alloc,
   return ok;
 }
 
+/* "no plan can keep the memory caps: ...", where that is proved; else that
+ * none was found. */
+static weir_status write_verdict(const weir_allocator *alloc,
+                                 const weir_place_problem *p, char *text,
+                                 size_t size, weir_error *err) {
+  weir_memory_lack l;
+  WEIR_TRY(weir_memory_prove(alloc, p, &l, err));
+  weir_sv name = l.proof == WEIR_MEMORY_ITEM ? p->names[l.node] : (weir_sv){0};
+  if (l.proof == WEIR_MEMORY_OPEN)
+    snprintf(text, size,
+             "no plan that keeps the memory caps was found within "
+             "the budget");
+  else if (l.proof == WEIR_MEMORY_ITEM)
+    snprintf(text, size,
+             "no plan can keep the memory caps: the group of %.*s keeps "
+             "%" PRId64
+             " bytes, and no device that it may use has more than "
+             "%" PRId64,
+             name.size < 32 ? (int)name.size : 32,
+             name.data == NULL ? "" : name.data, l.bytes, l.cap_bytes);
+  else if (l.proof == WEIR_MEMORY_SUM)
+    snprintf(text, size,
+             "no plan can keep the memory caps: variables of %" PRId64
+             " bytes may only be on devices of %" PRId64 " bytes in all",
+             l.bytes, l.cap_bytes);
+  else
+    snprintf(text, size,
+             "no plan can keep the memory caps: %u groups take more than half "
+             "of a device each, and they may only be on %u",
+             l.count, l.room);
+  return WEIR_OK;
+}
+
 static weir_status report(const weir_allocator *alloc,
                           const weir_place_problem *p, int64_t cap,
                           const weir_place_plan *plan, weir_error *err) {
-  char holders[192];
+  char holders[192], verdict[224];
+  WEIR_TRY(write_verdict(alloc, p, verdict, sizeof verdict, err));
   int64_t *peaks = weir_alloc_array(alloc, p->device_count, sizeof *peaks);
   if (peaks == NULL)
     return weir_fail_memory(err, p->device_count * sizeof *peaks);
@@ -277,10 +312,10 @@ static weir_status report(const weir_allocator *alloc,
   if (!ok || !write_holders(alloc, p, plan, worst, holders, sizeof holders))
     return weir_fail_memory(err, p->node_count * sizeof(holding));
   return weir_fail(err, WEIR_W3013, NULL,
-                   "no plan was found that keeps the memory caps; with %" PRId64
-                   " bytes on every device one was, which at the peak of %.*s "
-                   "holds %s",
-                   cap, (int)p->devices[worst].name.size,
+                   "%s; with %" PRId64
+                   " bytes on every device one was found, which at the peak "
+                   "of %.*s holds %s",
+                   verdict, cap, (int)p->devices[worst].name.size,
                    p->devices[worst].name.data, holders);
 }
 
@@ -317,9 +352,11 @@ weir_status weir_place_explain_short(const weir_allocator *alloc,
                                      const weir_place_problem *p,
                                      weir_error *err) {
   WEIR_TRY(find_giant(p, err));
-  if (p->node_count > CAP_NODES)
-    return weir_fail(err, WEIR_W3013, NULL,
-                     "no plan was found that keeps the memory caps");
+  if (p->node_count > CAP_NODES) {
+    char verdict[224];
+    WEIR_TRY(write_verdict(alloc, p, verdict, sizeof verdict, err));
+    return weir_fail(err, WEIR_W3013, NULL, "%s", verdict);
+  }
   weir_place_plan *best = NULL, *tried = NULL;
   weir_status s = weir_place_plan_create(alloc, p, &best, err);
   if (s == WEIR_OK) s = weir_place_plan_create(alloc, p, &tried, err);

@@ -28,7 +28,8 @@ weir_status weir_place_rescue_run(weir_place_rescue *r, weir_place_plan **best,
                                   weir_error *err);
 
 /* Why no plan was found: W3030 if one node is too large for all its devices,
- * else W3013 with a cap that would do and the holders of the peak then. */
+ * else W3013, which says whether that is proved or only that none was found,
+ * with a cap that would do and the holders of the peak then. */
 weir_status weir_place_explain_short(const weir_allocator *alloc,
                                      const weir_place_problem *problem,
                                      weir_error *err);

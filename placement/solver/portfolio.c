@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "placement/schedule/rank.h"
+#include "placement/solve/fills.h"
 #include "placement/solve/lists.h"
 #include "placement/solve/rescue.h"
 #include "placement/solver/pack.h"
@@ -85,6 +86,29 @@ static weir_status try_given(weir_solver *s) {
   return status;
 }
 
+/* Where caps matter: devices for whole groups, and nodes by rank. */
+static weir_status try_fills(weir_solver *s) {
+  weir_fills *fills = NULL;
+  const char *name = NULL;
+  WEIR_TRY(weir_items_create(s->alloc, s->p, &s->items, s->err));
+  WEIR_TRY(weir_regions_create(s->items, &s->regions, s->err));
+  WEIR_TRY(weir_fills_create(s->items, &fills, s->err));
+  weir_place_rank(s->p, WEIR_RANK_MEAN, s->key);
+  weir_status status = WEIR_OK;
+  int64_t before = s->best->makespan_ns;
+  for (uint32_t k = 0; status == WEIR_OK; k++) {
+    bool fits = weir_fills_make(fills, k, s->device, &name), complete = false;
+    if (name == NULL) break;
+    if (fits) status = weir_solver_schedule(s, s->best->makespan_ns, &complete);
+    if (status == WEIR_OK && complete) weir_solver_keep(s, name);
+  }
+  weir_fills_release(fills);
+  s->filled = s->best->makespan_ns < before;
+  s->listed &= !s->filled;
+  weir_solver_free_devices(s);
+  return status;
+}
+
 /* Where caps matter: plans that spare memory. There must be one in the end. */
 static weir_status try_rescue(weir_solver *s) {
   weir_place_rescue r = {
@@ -97,6 +121,7 @@ static weir_status try_rescue(weir_solver *s) {
   if (!found) return weir_place_explain_short(s->alloc, s->p, s->err);
   if (s->best->makespan_ns == before) return WEIR_OK;
   s->spill = r.spilled;
+  s->filled = false;
   weir_solver_keep_starts(s);
   return WEIR_OK;
 }
@@ -136,7 +161,11 @@ weir_status weir_solver_portfolio(weir_solver *s) {
   WEIR_TRY(try_singles(s));
   WEIR_TRY(try_lists(s));
   WEIR_TRY(try_given(s));
-  if (weir_schedule_is_capped(s->scheduler)) WEIR_TRY(try_rescue(s));
+  if (weir_schedule_is_capped(s->scheduler)) {
+    if (!large && !s->options->rough && weir_fills_fit(s->p))
+      WEIR_TRY(try_fills(s));
+    WEIR_TRY(try_rescue(s));
+  }
   if (s->reversed != NULL) {
     memcpy(s->key, s->kept_key, s->p->node_count * sizeof *s->key);
     WEIR_TRY(weir_solver_schedule(s, 0, NULL));

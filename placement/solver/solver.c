@@ -51,6 +51,8 @@ void weir_solver_end(weir_solver *s) {
   weir_place_plan_release(s->back_plan);
   weir_place_plan_release(s->best);
   weir_place_problem_release(s->reversed);
+  weir_regions_release(s->regions);
+  weir_items_release(s->items);
 }
 
 weir_status weir_solver_schedule(weir_solver *s, int64_t stop_ns,

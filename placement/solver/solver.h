@@ -3,6 +3,7 @@
 #define PLACEMENT_SOLVER_H_
 
 #include "placement/schedule/schedule.h"
+#include "placement/solve/regions.h"
 #include "placement/solve/search.h"
 
 /* One solver for one problem: the portfolio of lists (portfolio.h), packing
@@ -44,6 +45,10 @@ typedef struct weir_solver {
   weir_place_problem *reversed;
   weir_scheduler *back_scheduler;
   weir_place_plan *back_plan;
+  /* With memory caps: filled, the best list is a fill's, and regions move. */
+  weir_items *items;
+  weir_regions *regions;
+  bool filled;
   bool spill; /* the best plan sends tensors elsewhere: others may too */
   weir_walk walks[WEIR_SEARCH_WALKS];
   uint32_t walk_count;

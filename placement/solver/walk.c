@@ -57,6 +57,8 @@ static weir_status move(weir_solver *s, weir_walk *w, int64_t limit_ns,
   memcpy(s->device, w->device, count * sizeof *s->device);
   if (s->reversed != NULL || (weir_mix_next(&w->random) & 1) != 0)
     change_keys(s, w);
+  else if (s->filled)
+    weir_regions_change(s->regions, &w->random, s->device);
   else
     change_device(s, w);
   WEIR_TRY(weir_solver_schedule(s, s->reversed != NULL ? 0 : limit_ns + 1,

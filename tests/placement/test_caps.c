@@ -143,6 +143,10 @@ static void the_cap_that_is_named_would_do(void **state) {
   assert_ok(weights(system_memory(), 1, 100, &p, &err), &err);
   assert_error(weir_place_solve(system_memory(), p, NULL, &r, &err), &err,
                "W3013");
+  assert_non_null(strstr(err.message,
+                         "no plan can keep the memory caps: "
+                         "variables of 120 bytes may only be on "
+                         "devices of 100 bytes in all; with "));
   weir_place_problem_release(p);
   const char *with = strstr(err.message, "with ");
   assert_non_null(with);
@@ -151,6 +155,29 @@ static void the_cap_that_is_named_would_do(void **state) {
   assert_int_equal(cap, 120 + 8 + 8);
   assert_ok(weights(system_memory(), 1, cap, &p, &err), &err);
   weir_place_plan_release(solve(p, 0).plan);
+  weir_place_problem_release(p);
+}
+
+/* Of three weights of 40 bytes no two share one of two devices of 79. On one
+ * device of 125 the tensors between do not fit, which no bound proves. */
+static void only_what_is_proved_is_said_to_be_impossible(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_place_problem *p = NULL;
+  weir_place_result r;
+  assert_ok(weights(system_memory(), 2, 79, &p, &err), &err);
+  assert_error(weir_place_solve(system_memory(), p, NULL, &r, &err), &err,
+               "W3013");
+  assert_non_null(strstr(err.message,
+                         "3 groups take more than half of a device"
+                         " each, and they may only be on 2; "));
+  weir_place_problem_release(p);
+  assert_ok(weights(system_memory(), 1, 125, &p, &err), &err);
+  assert_error(weir_place_solve(system_memory(), p, NULL, &r, &err), &err,
+               "W3013");
+  assert_non_null(strstr(err.message,
+                         "no plan that keeps the memory caps was found within "
+                         "the budget; with 136 bytes"));
   weir_place_problem_release(p);
 }
 
@@ -324,6 +351,7 @@ int main(void) {
       cmocka_unit_test(a_tensor_waits_elsewhere),
       cmocka_unit_test(what_can_never_fit_is_named),
       cmocka_unit_test(the_cap_that_is_named_would_do),
+      cmocka_unit_test(only_what_is_proved_is_said_to_be_impossible),
       cmocka_unit_test(weights_are_spread),
       cmocka_unit_test(caps_of_a_feasible_plan_are_kept),
       cmocka_unit_test(tighter_caps_are_kept_too),

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "placement/bounds/bounds_energy.h"
+#include "placement/bounds/bounds_path.h"
 #include "placement/bounds/bounds_sets.h"
+#include "placement/bounds/bounds_split.h"
 
 /* Each bound leaves something out of the model (copies, order, which device)
  * and is exact for the rest, so each is at most the length of every plan; the
@@ -21,8 +23,9 @@ enum {
   QUANTILES = 128,   /* beyond: a power of two, and */
   SAMPLES = 4096,    /* from so many heads and tails */
   ENERGY_NODES = 192,
-  SCOPES = 8, /* sets of devices whose windows are looked at */
-  ROUNDS = 60 /* of the search for the best weights of classes */
+  SPLIT_NODES = 20000, /* for bounds that know classes and caps */
+  SCOPES = 8,          /* sets of devices whose windows are looked at */
+  ROUNDS = 60          /* of the search for the best weights of classes */
 };
 
 typedef struct grid grid;
@@ -313,6 +316,36 @@ static void measure(bounder *b, int64_t upper_ns, weir_place_bounds *out) {
     out->best_ns = out->energy_ns, out->best = "energy";
 }
 
+/* Whether bounds that know classes and caps can say more. */
+static bool is_split(const weir_place_problem *p) {
+  int64_t kept = 0, least = INT64_MAX;
+  bool several = false;
+  if (p->node_count == 0 || p->node_count > SPLIT_NODES) return false;
+  for (uint32_t n = 0; n < p->node_count; n++)
+    if (__builtin_add_overflow(kept, p->resident_bytes[n], &kept))
+      kept = INT64_MAX;
+  for (uint32_t d = 0; d < p->device_count; d++)
+    if (p->devices[d].memory_bytes < least) least = p->devices[d].memory_bytes;
+  for (uint32_t d = 1; d < p->device_count; d++)
+    several |= p->devices[d].cls != p->devices[0].cls;
+  return several || kept > least;
+}
+
+static weir_status measure_split(const weir_allocator *alloc,
+                                 const weir_place_problem *p,
+                                 weir_place_bounds *out, weir_error *err) {
+  weir_items *items = NULL;
+  WEIR_TRY(weir_items_create(alloc, p, &items, err));
+  weir_status s = weir_bound_path(items, &out->copies_ns, err);
+  if (s == WEIR_OK) s = weir_bound_area(items, &out->memory_ns, err);
+  weir_items_release(items);
+  if (out->copies_ns > out->best_ns)
+    out->best_ns = out->copies_ns, out->best = "copies";
+  if (out->memory_ns > out->best_ns)
+    out->best_ns = out->memory_ns, out->best = "memory";
+  return s;
+}
+
 weir_status weir_place_bound(const weir_allocator *alloc,
                              const weir_place_problem *p, int64_t upper_ns,
                              weir_place_bounds *out, weir_error *err) {
@@ -338,6 +371,7 @@ weir_status weir_place_bound(const weir_allocator *alloc,
     s = weir_fail_memory(err, n * sizeof *b.cost);
   else
     measure(&b, upper_ns, out);
+  if (s == WEIR_OK && is_split(p)) s = measure_split(alloc, p, out, err);
   weir_free(alloc, b.cost);
   weir_free(alloc, b.head);
   weir_free(alloc, b.tail);

@@ -20,9 +20,15 @@ typedef struct weir_place_bounds {
                         neighbours, for such sets of devices too */
   int64_t energy_ns; /* the first length that the energy test cannot refute; 0:
                         not tried (several classes, or too many nodes) */
+  int64_t copies_ns; /* the longest way with the copies that it cannot do
+                        without, and each node on one class of devices; 0: not
+                        tried (one class and no caps, or too many nodes) */
+  int64_t memory_ns; /* as |area_ns|, where resident bytes keep the caps; 0: not
+                        tried, in the same cases */
   int64_t best_ns;   /* the largest */
-  const char *best; /* "critical path", "area", "window", "energy", and of small
-                       problems "exact search" (exact.h) */
+  const char *best;  /* "critical path", "area", "window", "energy", "copies",
+                        "memory", and of small problems "exact search" (exact.h)
+                      */
 } weir_place_bounds;
 
 /* |upper_ns|: the makespan of a plan that is known; the energy test stops

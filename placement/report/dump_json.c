@@ -262,6 +262,10 @@ static void write_search(weir_json_writer *w, const weir_place_view *v) {
   weir_json_key_int(w, "area_ns", v->bounds->area_ns);
   weir_json_key_int(w, "window_ns", v->bounds->window_ns);
   weir_json_key_int(w, "energy_ns", v->bounds->energy_ns);
+  if (v->bounds->copies_ns != 0)
+    weir_json_key_int(w, "copies_ns", v->bounds->copies_ns);
+  if (v->bounds->memory_ns != 0)
+    weir_json_key_int(w, "memory_ns", v->bounds->memory_ns);
   weir_json_object_end(w);
   weir_json_key(w, "search");
   weir_json_object_begin(w, true);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "placement/bounds/bounds_split.h"
 #include "placement/solve/objective.h"
 
 void weir_place_figures_release(weir_place_figures *f) {
@@ -52,22 +53,35 @@ static void fill_pipeline(weir_place_figures *f, const weir_place_problem *p,
 }
 
 /* The largest item on its cheapest device. */
-static weir_status bound_items(const weir_allocator *alloc,
-                               const weir_place_problem *p, int64_t *out,
-                               weir_error *err) {
-  weir_items *items = NULL;
-  *out = 0;
-  WEIR_TRY(weir_items_create(alloc, p, &items, err));
+static int64_t bound_items(const weir_items *items) {
+  int64_t most = 0;
   for (uint32_t i = 0; i < items->count; i++) {
     int64_t least = WEIR_PLACE_NO_KERNEL;
-    for (uint32_t d = 0; d < p->device_count; d++) {
+    for (uint32_t d = 0; d < items->p->device_count; d++) {
       int64_t cost = weir_items_cost(items, i, d);
       if (cost < least) least = cost;
     }
-    if (least > *out && least != WEIR_PLACE_NO_KERNEL) *out = least;
+    if (least > most && least != WEIR_PLACE_NO_KERNEL) most = least;
   }
+  return most;
+}
+
+/* No period is shorter: the largest of the bounds. */
+static weir_status bound_period(weir_place_figures *f,
+                                const weir_place_problem *p, int64_t area_ns,
+                                weir_error *err) {
+  weir_items *items = NULL;
+  int64_t copies;
+  WEIR_TRY(weir_items_create(f->alloc, p, &items, err));
+  weir_status s = weir_bound_period(items, f->period_ns, &copies, err);
+  f->period_bound_ns = bound_items(items);
+  f->period_bound = "largest item";
+  if (area_ns > f->period_bound_ns)
+    f->period_bound_ns = area_ns, f->period_bound = "area";
+  if (copies > f->period_bound_ns)
+    f->period_bound_ns = copies, f->period_bound = "copies";
   weir_items_release(items);
-  return WEIR_OK;
+  return s;
 }
 
 /* One number of each device. */
@@ -81,7 +95,6 @@ static weir_status measure(weir_place_figures *f, const weir_place_view *view,
   const weir_place_problem *p = view->problem;
   const weir_place_plan *plan = view->plan;
   const weir_place_bounds *bounds = view->bounds;
-  int64_t largest;
   f->latency_ns = plan->makespan_ns;
   f->latency_bound_ns = bounds->best_ns;
   f->period_ns =
@@ -90,10 +103,7 @@ static weir_status measure(weir_place_figures *f, const weir_place_view *view,
     if (view->peaks[d] > f->peak_bytes) f->peak_bytes = view->peaks[d];
   find_stages(f, p, plan, s->load, s->numbers);
   fill_pipeline(f, p, plan, view->peaks, s->numbers, s->stamp);
-  WEIR_TRY(bound_items(f->alloc, p, &largest, err));
-  f->period_bound_ns = bounds->area_ns > largest ? bounds->area_ns : largest;
-  f->period_bound = bounds->area_ns > largest ? "area" : "largest item";
-  return WEIR_OK;
+  return bound_period(f, p, bounds->area_ns, err);
 }
 
 weir_status weir_place_measure(const weir_place_view *view, uint32_t batches,

@@ -205,7 +205,8 @@ static void a_pipeline_by_hand(void **state) {
             &err);
   assert_string_equal(r.plan->placer, "chain split");
   assert_int_equal(f->period_ns, 25);
-  assert_int_equal(f->period_bound_ns, 20);
+  assert_int_equal(f->period_bound_ns, 25); /* no cut is free */
+  assert_string_equal(f->period_bound, "copies");
   assert_int_equal(f->stage_count, 2);
   assert_int_equal(f->batches_ns, 25 + 4 * 25);
   assert_true(f->bubble > 0.2 - 1e-9 && f->bubble < 0.2 + 1e-9);

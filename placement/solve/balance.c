@@ -420,50 +420,6 @@ static void end(balance *b) {
   weir_free(a, b->orders);
 }
 
-static bool ways_are_alike(const weir_place_problem *p) {
-  uint32_t one = p->device_count > 1 ? p->link_of[1] : WEIR_PLACE_NONE;
-  if (one == WEIR_PLACE_NONE) return false;
-  for (uint32_t i = 0; i < p->device_count; i++)
-    for (uint32_t j = 0; j < p->device_count; j++) {
-      uint32_t l = p->link_of[(size_t)i * p->device_count + j];
-      if (i != j && (l == WEIR_PLACE_NONE ||
-                     !weir_place_links_equal(&p->links[l], &p->links[one])))
-        return false;
-    }
-  return true;
-}
-
-/* Whether no sum of loads can leave 64 bits. */
-static bool sums_fit(const balance *b) {
-  const weir_place_problem *p = b->p;
-  weir_place_link worst = {0};
-  bool no_way = false;
-  double sum = 0;
-  size_t pairs = (size_t)p->device_count * p->device_count;
-  for (size_t i = 0; i < pairs; i++) {
-    if (i / p->device_count == i % p->device_count) continue;
-    uint32_t l = p->link_of[i];
-    if (l == WEIR_PLACE_NONE) {
-      no_way = true;
-      continue;
-    }
-    if (p->links[l].latency_ns > worst.latency_ns)
-      worst.latency_ns = p->links[l].latency_ns;
-    if (p->links[l].fs_per_byte > worst.fs_per_byte)
-      worst.fs_per_byte = p->links[l].fs_per_byte;
-  }
-  for (uint32_t t = 0; t < p->tensor_count; t++)
-    sum +=
-        2.0 * (double)(no_way ? WEIR_LOAD_COPY_LIMIT
-                              : weir_place_link_ns(&worst, p->tensor_bytes[t]));
-  for (uint32_t n = 0; n < p->node_count; n++)
-    for (uint32_t c = 0; c < p->class_count; c++) {
-      int64_t cost = p->cost[(size_t)n * p->class_count + c];
-      if (cost != WEIR_PLACE_NO_KERNEL) sum += (double)cost;
-    }
-  return sum < 4e18;
-}
-
 static weir_status make_orders(balance *b, weir_error *err) {
   const weir_place_problem *p = b->p;
   weir_item_orders *orders = NULL;
@@ -497,7 +453,7 @@ weir_status weir_balance(const weir_items *items, const weir_balance_options *o,
   if (b.devices < 2 || b.devices > WEIR_BALANCE_DEVICES || items->count == 0 ||
       ((size_t)p->tensor_count + p->constant_count + items->count) * b.devices >
           TABLE_BYTES / 8 ||
-      !sums_fit(&b))
+      !weir_load_sums_fit(p))
     return WEIR_OK;
   if (!begin(&b)) {
     end(&b);
@@ -506,7 +462,7 @@ weir_status weir_balance(const weir_items *items, const weir_balance_options *o,
   for (uint32_t i = 0; i < items->count; i++)
     for (uint32_t d = 0; d < b.devices; d++)
       b.cost[(size_t)i * b.devices + d] = weir_items_cost(items, i, d);
-  if (ways_are_alike(p)) {
+  if (weir_load_ways_are_alike(p)) {
     for (uint32_t t = 0; t < p->tensor_count; t++)
       b.copy_ns[t] = weir_load_copy(p, t, 0, 1);
   } else {

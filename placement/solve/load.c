@@ -90,6 +90,48 @@ int64_t weir_load_measure(const weir_place_problem *p, const uint32_t *device,
   return most;
 }
 
+bool weir_load_ways_are_alike(const weir_place_problem *p) {
+  uint32_t one = p->device_count > 1 ? p->link_of[1] : WEIR_PLACE_NONE;
+  if (one == WEIR_PLACE_NONE) return false;
+  for (uint32_t i = 0; i < p->device_count; i++)
+    for (uint32_t j = 0; j < p->device_count; j++) {
+      uint32_t l = p->link_of[(size_t)i * p->device_count + j];
+      if (i != j && (l == WEIR_PLACE_NONE ||
+                     !weir_place_links_equal(&p->links[l], &p->links[one])))
+        return false;
+    }
+  return true;
+}
+
+bool weir_load_sums_fit(const weir_place_problem *p) {
+  weir_place_link worst = {0};
+  bool no_way = false;
+  double sum = 0;
+  size_t pairs = (size_t)p->device_count * p->device_count;
+  for (size_t i = 0; i < pairs; i++) {
+    if (i / p->device_count == i % p->device_count) continue;
+    uint32_t l = p->link_of[i];
+    if (l == WEIR_PLACE_NONE) {
+      no_way = true;
+      continue;
+    }
+    if (p->links[l].latency_ns > worst.latency_ns)
+      worst.latency_ns = p->links[l].latency_ns;
+    if (p->links[l].fs_per_byte > worst.fs_per_byte)
+      worst.fs_per_byte = p->links[l].fs_per_byte;
+  }
+  for (uint32_t t = 0; t < p->tensor_count; t++)
+    sum +=
+        2.0 * (double)(no_way ? WEIR_LOAD_COPY_LIMIT
+                              : weir_place_link_ns(&worst, p->tensor_bytes[t]));
+  for (uint32_t n = 0; n < p->node_count; n++)
+    for (uint32_t c = 0; c < p->class_count; c++) {
+      int64_t cost = p->cost[(size_t)n * p->class_count + c];
+      if (cost != WEIR_PLACE_NO_KERNEL) sum += (double)cost;
+    }
+  return sum < 4e18;
+}
+
 /* ---- Items */
 
 void weir_items_release(weir_items *s) {

@@ -39,6 +39,12 @@ int64_t weir_load_travel(const weir_place_problem *problem, uint32_t tensor,
  * ways, at most the limit; 0 where there is no way. */
 void weir_load_mean_copies(const weir_place_problem *problem, int64_t *copy_ns);
 
+/* Whether a copy takes the same time over every way, and there is one between
+ * every two devices. */
+bool weir_load_ways_are_alike(const weir_place_problem *problem);
+/* Whether no sum of loads can leave 64 bits. */
+bool weir_load_sums_fit(const weir_place_problem *problem);
+
 typedef struct weir_items {
   const weir_allocator *alloc;
   const weir_place_problem *p;

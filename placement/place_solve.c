@@ -20,7 +20,7 @@
 enum {
   BALANCE_MOVES = 700000, /* of another objective's, which cost less; */
   MORE_MOVES = 2000,      /* and of a pipeline's for each node, */
-  MOST_MOVES = 8000000,   /* up to here */
+  MORE_NODES = 4096,      /* up to so many: beyond, moves are dear */
   MICROBATCHES = 8
 };
 
@@ -100,8 +100,8 @@ typedef struct wanted {
 static uint64_t goal_moves(const weir_place_problem *p,
                            const weir_place_objective *goal) {
   uint64_t moves = BALANCE_MOVES + (uint64_t)p->node_count * MORE_MOVES;
-  if (!goal->pipeline) return BALANCE_MOVES;
-  return moves < MOST_MOVES ? moves : MOST_MOVES;
+  bool more = goal->pipeline && p->node_count <= MORE_NODES;
+  return more ? moves : BALANCE_MOVES;
 }
 
 static void next_share(wanted *w) {

@@ -270,10 +270,11 @@ void weir_item_order_make(weir_item_orders *o, uint32_t nth, uint32_t *order) {
   bool mix = nth > 3;
   assert(count > 0);
   o->random = nth;
-  if (rule == 0 || (rule > 1 && count > GROWN_ITEMS)) {
-    order_back(o, mix || rule > 1, order);
-  } else if (rule == 1 && (nth == 1 || nth % 8 == 5)) {
+  bool nodes = rule == 1 && (nth == 1 || nth % 8 == 5);
+  if (nodes) {
     order_nodes(o, mix, order);
+  } else if (rule == 0 || count > GROWN_ITEMS) {
+    order_back(o, mix || rule > 0, order);
   } else {
     weigh(o, mix);
     uint32_t at = rule == 2 ? 0 : count - 1;

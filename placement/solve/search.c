@@ -130,6 +130,8 @@ static weir_status add_solver(search *v, uint32_t level) {
   if (status == WEIR_OK) status = weir_solver_portfolio(s);
   if (status != WEIR_OK) {
     weir_solver_end(s);
+    weir_place_problem_release(v->problems[i]);
+    v->problems[i] = NULL; /* the next level takes its place */
     return status;
   }
   s->first_ns = s->best->makespan_ns;

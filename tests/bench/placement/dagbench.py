@@ -84,9 +84,9 @@ class Model:
         self.cost = {t["name"]: t["cost"] for t in case["task_graph"]["tasks"]}
         self.link = {}
         for e in case["network"]["edges"]:
-            ps = math.floor(1e6 / e["speed"] + 0.5)
-            self.link[e["source"], e["target"]] = ps
-            self.link[e["target"], e["source"]] = ps
+            fs = math.floor(1e9 / e["speed"] + 0.5)
+            self.link[e["source"], e["target"]] = fs
+            self.link[e["target"], e["source"]] = fs
         self.id = {n["name"]: n["id"] for n in self.nodes}
 
     def node_ns(self, name, machine):
@@ -103,7 +103,7 @@ class Model:
                 there = end[source]
                 if machine[source] != where:
                     ns = -(-self.tensors[t]["bytes"] *
-                           self.link[machine[source], where] // 1000)
+                           self.link[machine[source], where] // 1000000)
                     edges.append({"tensor": t, "node": self.id[source],
                                   "from": machine[source], "to": where,
                                   "start_ns": there, "end_ns": there + ns})

@@ -153,7 +153,10 @@ static weir_status lower(weir_plan *plan, const weir_graph *graph,
                               .assumed_kinds = p->options.assumed_kinds,
                               .ask = p->options.ask,
                               .ask_self = p->options.ask_self};
-  if (start->request != NULL) lower.rule_used = p->rule_used;
+  if (start->request != NULL) {
+    lower.rule_used = p->rule_used;
+    lower.with_found = p->with_found;
+  }
   weir_status s =
       find_wishes(p, graph, start->wishes, &pins, &lower.pin_count, err);
   lower.pins = pins;

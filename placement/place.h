@@ -64,7 +64,7 @@ typedef struct weir_placing {
   weir_map homes; /* of variables: their device */
   /* Per rule of the graph: a unit of the first plans meets it. Written while
    * the placing is made, then not read any more. */
-  bool *rule_used;
+  bool *rule_used, *with_found;
 } weir_placing;
 
 typedef struct weir_plan {

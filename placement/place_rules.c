@@ -23,7 +23,10 @@ weir_status weir_rules_begin(weir_placing *p, const weir_place_request *r,
   uint32_t count = rule_count(r);
   if (count == 0 || r->sink == NULL || r->change_count > 0) return WEIR_OK;
   p->rule_used = weir_arena_array(&p->arena, count, sizeof *p->rule_used);
-  return p->rule_used != NULL ? WEIR_OK : weir_fail_memory(err, count);
+  p->with_found = weir_arena_array(&p->arena, count, sizeof *p->with_found);
+  return p->rule_used != NULL && p->with_found != NULL
+             ? WEIR_OK
+             : weir_fail_memory(err, count);
 }
 
 static weir_sv pattern_of(const weir_yaml *rule) {
@@ -57,6 +60,24 @@ static void tell_more(const weir_place_request *r, const weir_yaml *rule,
   weir_diag_warn(r->sink, &warning);
 }
 
+/* The nodes that rules name and that no graph that was placed has. */
+static void tell_names(const weir_placing *p, const weir_place_request *r) {
+  const weir_yaml *rules = r->graph->placement;
+  uint32_t told = 0;
+  for (uint32_t i = 0; i < rules->count && told < TOLD; i++) {
+    const weir_yaml *with = weir_yaml_get(rules->items[i], "with");
+    if (with == NULL || !p->rule_used[i] || p->with_found[i]) continue;
+    weir_error warning = WEIR_ERROR_INIT;
+    (void)weir_fail(&warning, WEIR_W3003, &with->mark,
+                    "no node is named %.*s, so this rule has no effect",
+                    with->text.size < 100 ? (int)with->text.size : 100,
+                    with->text.data);
+    weir_hint(&warning, "weir place --all lists the names");
+    weir_diag_warn(r->sink, &warning);
+    told++;
+  }
+}
+
 void weir_rules_tell(const weir_placing *p, const weir_place_request *r) {
   if (p->rule_used == NULL) return;
   const weir_yaml *rules = r->graph->placement, *next = NULL;
@@ -71,6 +92,7 @@ void weir_rules_tell(const weir_placing *p, const weir_place_request *r) {
     told++;
   }
   if (told > TOLD) tell_more(r, next, told - TOLD);
+  tell_names(p, r);
 }
 
 weir_status weir_place_check_sections(const weir_allocator *alloc,

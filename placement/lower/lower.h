@@ -15,8 +15,9 @@
  * too; rules do not apply to a unit that follows another. A unit may be where
  * its node's own `@ device` says, else where the first rule of `placement:`
  * with a matching pattern says, else anywhere; devices without a kernel are
- * taken out first. A unit that takes no time (a variable, an input) is where a
- * unit that reads it can run, unless a request says otherwise. With `soft:
+ * taken out first. A rule with `with: NAME` joins its units to that node's
+ * (lower_together.c). A unit that takes no time (a variable, an input) is where
+ * a unit that reads it can run, unless a request says otherwise. With `soft:
  * true` a request that leaves no device is dropped, and that is remembered.
  * `balance: bytes` spreads variables over the devices that a rule allows,
  * largest first onto the emptiest. */
@@ -116,12 +117,14 @@ typedef struct weir_lower_options {
   /* Per rule of the graph's `placement:`: set where a unit meets it. NULL: not
    * asked for. */
   bool *rule_used;
+  /* Likewise: set where the node of the rule's `with` is in the graph. */
+  bool *with_found;
   weir_lower_ask ask; /* NULL: nothing is needed beside tensors */
   const void *ask_self;
 } weir_lower_options;
 
 /* |graph| has known shapes and its groups formed. Errors: W2008, W3002 (a
- * request that no device of the cluster meets), W3001, W3012, W6001. */
+ * request that no device of the cluster meets), W3001, W3012, W3017, W6001. */
 weir_status weir_placement_create(const weir_allocator *alloc,
                                   const weir_graph *graph,
                                   const weir_cluster *cluster,

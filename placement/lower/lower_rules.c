@@ -22,6 +22,7 @@
 #include "placement/lower/lower_internal.h"
 #include "placement/lower/lower_memory.h"
 #include "placement/lower/lower_rules_read.h"
+#include "placement/lower/lower_together.h"
 #include "placement/lower/lower_units.h"
 
 typedef struct ruler {
@@ -58,12 +59,13 @@ static void keep_matching(const weir_lowering *l, const weir_device_name *name,
 
 /* ---- One unit */
 
-static uint32_t find_rule(const ruler *r, const weir_unit *u) {
-  const weir_lowering *l = r->l;
+uint32_t weir_lower_rule_of(const weir_lowering *l,
+                            const weir_lower_rules *rules, uint32_t unit) {
+  const weir_unit *u = &l->units[unit];
   uint32_t best = WEIR_PLACE_NONE;
-  for (uint32_t m = 0; m < u->member_count && r->rules.count > 0; m++) {
+  for (uint32_t m = 0; m < u->member_count && rules->count > 0; m++) {
     weir_node_id id = l->members[u->first_member + m];
-    uint32_t at = weir_lower_rules_find(&r->rules, &l->graph->nodes[id]);
+    uint32_t at = weir_lower_rules_find(rules, &l->graph->nodes[id]);
     if (at < best) best = at;
   }
   if (best != WEIR_PLACE_NONE && l->options->rule_used != NULL)
@@ -187,7 +189,7 @@ static weir_status allow(ruler *r, uint32_t id, uint64_t *spare) {
   u->own_device = own.size > 0 || pin != NULL;
   u->asked = own;
   if (pin != NULL) WEIR_TRY(keep_pin(l, pin, &u->asked));
-  u->rule = u->follows ? WEIR_PLACE_NONE : find_rule(r, u);
+  u->rule = u->follows ? WEIR_PLACE_NONE : weir_lower_rule_of(l, &r->rules, id);
   if (stays_home(l, u, set)) return WEIR_OK;
   if (u->rule != WEIR_PLACE_NONE) by = &r->rules.items[u->rule];
   if (pin != NULL) {
@@ -425,6 +427,7 @@ weir_status weir_lower_apply_rules(weir_lowering *l) {
       weir_lower_rules_read(l->alloc, l->graph->placement, &r.rules, l->err);
   if (s == WEIR_OK && (l->allowed == NULL || l->load == NULL || spare == NULL))
     s = weir_fail_memory(l->err, l->unit_count * sizeof *l->allowed);
+  if (s == WEIR_OK) s = weir_lower_join_by_rules(l, &r.rules);
   for (uint32_t u = 0; u < l->unit_count && s == WEIR_OK; u++)
     s = allow(&r, u, spare);
   if (s == WEIR_OK) s = weir_lower_carry(l);
@@ -432,6 +435,7 @@ weir_status weir_lower_apply_rules(weir_lowering *l) {
     s = keep_preferred(&r, u, spare);
   if (s == WEIR_OK) s = join_sets(l, spare);
   if (s == WEIR_OK) s = balance(&r);
+  if (s == WEIR_OK) weir_lower_name_roots(l);
   weir_free(l->alloc, spare);
   weir_lower_rules_release(&r.rules);
   return s;

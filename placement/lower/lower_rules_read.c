@@ -59,6 +59,24 @@ static weir_status read_match(const weir_yaml *y, weir_lower_rule *r,
   return WEIR_OK;
 }
 
+/* `with` alone says where the nodes are. */
+static weir_status read_with(const weir_yaml *y, const weir_yaml *rule,
+                             weir_lower_rule *r, weir_error *err) {
+  static const char *const others[] = {"device", "prefer", "balance", "soft"};
+  if (y->kind != WEIR_YAML_SCALAR || y->text.size == 0)
+    return weir_fail(err, WEIR_W3020, &y->mark, "`with` is the name of a node");
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    const weir_yaml *other = weir_yaml_get(rule, others[i]);
+    if (other == NULL) continue;
+    weir_status s = weir_fail(err, WEIR_W3020, &other->mark,
+                              "a rule with `with` has no `%s`", others[i]);
+    weir_hint(err, "a rule for %.*s says where both are", WEIR_SV(y->text));
+    return s;
+  }
+  r->with = y->text;
+  return WEIR_OK;
+}
+
 static weir_status read_rule(const weir_yaml *y, weir_lower_rule *r,
                              weir_error *err) {
   *r = (weir_lower_rule){.match = WEIR_SV_LIT("*"), .mark = y->mark};
@@ -66,8 +84,10 @@ static weir_status read_rule(const weir_yaml *y, weir_lower_rule *r,
   const weir_yaml *device = weir_yaml_get(y, "device");
   const weir_yaml *soft = weir_yaml_get(y, "soft");
   const weir_yaml *balance = weir_yaml_get(y, "balance");
+  const weir_yaml *with = weir_yaml_get(y, "with");
   r->prefer = weir_yaml_get(y, "prefer");
   if (match != NULL) WEIR_TRY(read_match(match, r, err));
+  if (with != NULL) WEIR_TRY(read_with(with, y, r, err));
   if (device != NULL) WEIR_TRY(read_device(device, r, err));
   if (soft != NULL && !weir_yaml_bool(soft, &r->soft))
     return weir_fail(err, WEIR_W3020, &soft->mark,

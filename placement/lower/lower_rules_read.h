@@ -12,6 +12,7 @@
 /* A rule, read. */
 typedef struct weir_lower_rule {
   weir_sv match;
+  weir_sv with; /* the node that its nodes are to be with; empty: none */
   weir_device_name device;
   bool has_device, soft, balance;
   const weir_yaml *prefer; /* a list of names of devices, or NULL */

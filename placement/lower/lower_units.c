@@ -89,10 +89,7 @@ uint32_t weir_lower_root(weir_lowering *l, uint32_t unit) {
   return unit;
 }
 
-/* |a| follows |b|. */
-static void join(weir_lowering *l, uint32_t a, uint32_t b) {
-  if (a == WEIR_PLACE_NONE || b == WEIR_PLACE_NONE || a == b) return;
-  l->units[a].follows = true;
+void weir_lower_unite(weir_lowering *l, uint32_t a, uint32_t b) {
   assert(a < l->unit_count && b < l->unit_count);
   a = weir_lower_root(l, a);
   b = weir_lower_root(l, b);
@@ -100,6 +97,13 @@ static void join(weir_lowering *l, uint32_t a, uint32_t b) {
     l->parent[b] = a;
   else
     l->parent[a] = b;
+}
+
+/* |a| follows |b|. */
+static void join(weir_lowering *l, uint32_t a, uint32_t b) {
+  if (a == WEIR_PLACE_NONE || b == WEIR_PLACE_NONE || a == b) return;
+  l->units[a].follows = true;
+  weir_lower_unite(l, a, b);
 }
 
 static uint32_t maker(const weir_lowering *l, weir_value_id v) {
@@ -124,6 +128,9 @@ void weir_lower_join_units(weir_lowering *l) {
         join(l, mine, maker(l, v));
     }
   }
+}
+
+void weir_lower_name_roots(weir_lowering *l) {
   for (uint32_t u = 0; u < l->unit_count; u++) {
     uint32_t root = weir_lower_root(l, u);
     l->units[u].with = root == u ? WEIR_PLACE_NONE : root;

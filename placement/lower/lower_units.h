@@ -13,6 +13,12 @@ bool weir_lower_find_units(weir_lowering *l);
  * updates with their variables. */
 void weir_lower_join_units(weir_lowering *l);
 
+/* Joins |a| and |b| and all that they were joined to. */
+void weir_lower_unite(weir_lowering *l, uint32_t a, uint32_t b);
+
+/* Once all are joined: notes in each unit the first of those it is with. */
+void weir_lower_name_roots(weir_lowering *l);
+
 /* The unit that |unit| was joined to. */
 uint32_t weir_lower_root(weir_lowering *l, uint32_t unit);
 

@@ -12,6 +12,7 @@ static bool write_rule(const weir_yaml *rule, uint32_t number,
                        const weir_writer *out) {
   const weir_yaml *match = weir_yaml_get(rule, "match");
   const weir_yaml *device = weir_yaml_get(rule, "device");
+  const weir_yaml *with = weir_yaml_get(rule, "with");
   const weir_yaml *prefer = weir_yaml_get(rule, "prefer");
   bool ok = weir_place_print(out, "  rule %u of placement, %s:%u: %.*s -> %.*s",
                              number + 1, rule->mark.file, rule->mark.line,
@@ -19,6 +20,8 @@ static bool write_rule(const weir_yaml *rule, uint32_t number,
                              match == NULL ? "*" : match->text.data,
                              device == NULL ? 8 : (int)device->text.size,
                              device == NULL ? "anywhere" : device->text.data);
+  if (ok && with != NULL)
+    ok = weir_place_print(out, ", with %.*s", WEIR_SV(with->text));
   for (uint32_t i = 0; ok && prefer != NULL && i < prefer->count; i++)
     ok = weir_place_print(out, "%s %.*s", i == 0 ? ", if it can" : ", else",
                           WEIR_SV(prefer->items[i]->text));

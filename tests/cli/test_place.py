@@ -578,6 +578,63 @@ class Bad(Case):
                 ('{mach: "a"}', "W1009", 14, 3), ("3", "W1010", 13, 3)):
             self.section(f"placement: [{rule}]", error, col, "", code)
 
+    def test_rules_with(self):
+        graph = ("weir: 1\nnodes:\n  a: task(cost_ns=5000000)\n"
+                 "  b: task(cost_ns=5000000)\n  c: task(a, b, cost_ns=5000000)\n"
+                 "  k: const([1, 2])\noutputs: [c, k]\nplacement:\n")
+
+        def device(out, name):
+            return next(n["device"] for n in json.loads(out)["nodes"]
+                        if n["name"] == name)
+
+        def plan(rules, *more):
+            self.file("g.weir.yaml", graph + rules)
+            return self.place("g.weir.yaml", "--cluster", "worker=2", "--json",
+                              *more)
+        out = plan("  - {match: c, device: /task:0}\n")
+        self.assertNotEqual(device(out, "a"), device(out, "b"))
+        # Three in a row: all of them are where the last is told to be.
+        out = plan("  - {match: a, with: b}\n  - {match: b, with: c}\n"
+                   "  - {match: c, device: /task:1}\n")
+        self.assertEqual({device(out, n) for n in "abc"},
+                         {"/job:worker/task:1/device:CPU:0"})
+        out = self.place("g.weir.yaml", "--cluster", "worker=2", "--explain",
+                         "b")
+        self.assertIn("rule 2 of placement, g.weir.yaml:10: b -> anywhere, "
+                      "with c", out)
+        self.assertIn("together with a", out)
+        # A pattern may match the node that it names.
+        out = plan("  - {match: '*', with: b}\n")
+        self.assertEqual(len({device(out, n) for n in "abc"}), 1)
+        for rules, where, text in (
+                ("  - {match: a, with: b}\n  - {match: b, with: a}\n",
+                 "g.weir.yaml:9:5", "a circle: a is to be with b, which by "
+                 "other rules is to be with a"),
+                ("  - {match: a, with: b}\n  - {match: b, with: c}\n"
+                 "  - {match: c, with: a}\n", "g.weir.yaml:9:5", "a circle"),
+                ("  - {match: a, with: k}\n", "g.weir.yaml:9:5",
+                 "k is a constant")):
+            self.refuse(rules, "error[W3017]: " + text, 4, "--cluster",
+                        "worker=2", graph=graph)
+            self.assertIn(where, self.err)
+        self.refuse("  - {match: a, with: b, device: /task:0}\n",
+                    "error[W3020]: a rule with `with` has no `device`", 2,
+                    graph=graph)
+        self.refuse("  - {match: a, with: [b]}\n", "error[W3020]: `with` is "
+                    "the name of a node", 2, graph=graph)
+        self.refuse("  - {match: a, with: c}\n  - {match: a, device: /task:0}\n"
+                    "  - {match: c, device: /task:9}\n", "error[W3002]", 4,
+                    "--cluster", "worker=2", graph=graph)
+        self.refuse("  - {match: b, device: /task:0}\n"
+                    "  - {match: c, with: b}\n  - {match: a, with: b}\n",
+                    "error[W3012]: these must share a device and may not: ", 4,
+                    "--cluster", "worker=2", graph=graph.replace(
+                        "c: task(a, b, cost_ns=5000000)",
+                        "c: task(a, b, cost_ns=5000000) @ /task:1"))
+        plan("  - {match: a, with: z}\n")
+        self.assertIn("warning[W3003]: no node is named z", self.err)
+        self.assertIn("--> g.weir.yaml:9:", self.err)
+
     def test_no_kernel(self):
         self.refuse("cluster: {worker: 1, cpu: 0, gpu: 1}\n",
                     "error[W3001]: no device of the cluster has a kernel for "
@@ -709,7 +766,7 @@ class Scale(Case):
 class Million(Scale):
     """The same with a million; for --long, and for ASan."""
 
-    KIND, NODES, MOST_MB = "layered", 1000000, 1200
+    KIND, NODES, MOST_MB = "pipeline", 1000000, 1200
     LIMITS = ("--limit", "bytes=200MiB", "--limit", "nodes=2000000")
 
 

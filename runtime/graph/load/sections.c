@@ -20,8 +20,8 @@
  * the trees kept in the graph. train is read by train_spec.c, once the graph is
  * complete. */
 
-static const char *const kRuleKeys[] = {"match",  "device", "balance",
-                                        "prefer", "soft",   NULL};
+static const char *const kRuleKeys[] = {"match", "device", "balance", "prefer",
+                                        "soft",  "with",   NULL};
 
 static bool check_map(weir_loader *l, const weir_yaml *y, const char *what,
                       const char *const *keys) {

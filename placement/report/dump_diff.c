@@ -116,16 +116,23 @@ bool weir_place_write_diff(const weir_place_view *a, const weir_place_view *b,
     if (is_moved(a, b, n)) {
       moved++;
       by_reason[b->plan->reason[n]]++;
-    } else if (a->plan->start_ns[n] != b->plan->start_ns[n]) {
+    } else if (a->plan->start_ns[n] != b->plan->start_ns[n] ||
+               a->plan->end_ns[n] != b->plan->end_ns[n]) {
       shifted++;
     }
   }
-  *same = moved == 0 && shifted == 0 &&
+  bool sound = a->peaks != NULL || b->peaks == NULL;
+  *same = moved == 0 && shifted == 0 && sound &&
+          a->plan->copy_count == b->plan->copy_count &&
           a->plan->makespan_ns == b->plan->makespan_ns;
   bool ok =
       write_step(a, b, out) && write_unused(b, out) && write_peaks(a, b, out) &&
+      (sound ||
+       weir_place_print(out,
+                        "the plan before is not sound under these costs, so "
+                        "its peaks are not known (--verify says why)\n")) &&
       weir_place_print(out,
-                       "%u nodes moved, %u stay and start at another "
+                       "%u nodes moved, %u stay and start or end at another "
                        "time%s\n",
                        moved, shifted,
                        moved > 0 ? "; why they are where they are now:" : "");

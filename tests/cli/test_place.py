@@ -479,6 +479,14 @@ class WhatIf(Case):
         out = self.place(*self.ARGS, "--diff", "b.json", code=1)
         moved = int(re.search(r"(\d+) nodes moved", out).group(1))
         self.assertGreater(moved, 0)
+        # One time more than it takes: not the same, and not sound.
+        plan = json.loads((self.path / "a.json").read_text())
+        plan["nodes"][5]["end_ns"] += 1
+        self.file("c.json", json.dumps(plan))
+        late = self.place(*self.ARGS, "--diff", "c.json", code=1)
+        self.assertIn("0 nodes moved, 1 stay and start or end at another time",
+                      late)
+        self.assertIn("the plan before is not sound", late)
         groups = re.findall(r"^  (\w+): (\d+)$", out, re.M)
         self.assertEqual(sum(int(n) for _, n in groups), moved)
         self.assertEqual(len({g for g, _ in groups}), len(groups))

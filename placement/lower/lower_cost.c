@@ -224,7 +224,9 @@ weir_status weir_lower_unit_cost(weir_lowering *l, uint32_t u, int64_t *cost) {
   const weir_costs *costs = l->options->costs;
   const weir_node_id *members = l->members + unit->first_member;
   weir_place_work work;
-  if (l->graph->nodes[unit->node].op->instr == WEIR_INSTR_COLLECTIVE)
+  /* On one device no rank waits for a link: it is work as any other. */
+  if (l->graph->nodes[unit->node].op->instr == WEIR_INSTR_COLLECTIVE &&
+      l->cluster->device_count > 1)
     return weir_lower_ring_cost(l, unit->node, cost);
   for (uint32_t c = 0; c < l->cluster->class_count; c++) {
     cost[c] = WEIR_PLACE_NO_KERNEL;

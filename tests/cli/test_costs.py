@@ -68,6 +68,17 @@ def every_unit_is_measured(graph, folder):
     return text
 
 
+def one_device_has_no_ring(folder):
+    """There a rank of a collective is work: no link, its measured time."""
+    graph, costs = ROOT / "graphs/mlp_mesh.weir.yaml", folder / "mesh.costs"
+    where = ["--cluster", "worker=1", "--budget", "0", "--costs", costs]
+    p = place(graph, "--calibrate", "--json", *where)
+    nodes = json.loads(p.stdout)["nodes"] if p.returncode == 0 else []
+    ring = [n for n in nodes if n["op"] in COLLECTIVES]
+    check("collectives on one device", ring and
+          {n["cost_source"] for n in ring} == {"measured"}, p)
+
+
 def files_are_read_strictly(folder):
     graph = ROOT / "graphs/tiny_matmul.weir.yaml"
     bad = folder / "bad.costs"
@@ -170,6 +181,7 @@ def main():
         folder = pathlib.Path(name)
         for graph in graphs:
             every_unit_is_measured(graph, folder)
+        one_device_has_no_ring(folder)
         files_are_read_strictly(folder)
         graphs_share_a_file(folder)
         a_plan_is_carried_out(folder)

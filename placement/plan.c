@@ -61,22 +61,18 @@ weir_status weir_place_plan_copy(weir_place_plan *dst,
   return WEIR_OK;
 }
 
-static void add_to(int64_t *sum, int64_t bytes) {
-  if (__builtin_add_overflow(*sum, bytes, sum)) *sum = INT64_MAX;
-}
-
 void weir_place_resident(const weir_place_problem *p, const uint32_t *device,
                          int64_t *bytes, uint32_t *stamp) {
   memset(bytes, 0, p->device_count * sizeof *bytes);
   memset(stamp, 0xff, p->device_count * sizeof *stamp);
   for (uint32_t n = 0; n < p->node_count; n++)
-    add_to(&bytes[device[n]], p->resident_bytes[n]);
+    weir_place_add(&bytes[device[n]], p->resident_bytes[n]);
   for (uint32_t c = 0; c < p->constant_count; c++)
     for (uint32_t i = p->reader_first[c]; i < p->reader_first[c + 1]; i++) {
       uint32_t d = device[p->reader_node[i]];
       if (stamp[d] == c) continue;
       stamp[d] = c;
-      add_to(&bytes[d], p->constant_bytes[c]);
+      weir_place_add(&bytes[d], p->constant_bytes[c]);
     }
 }
 
@@ -101,7 +97,7 @@ uint32_t weir_place_start_copies(const weir_place_problem *p,
       uint32_t d = device[p->reader_node[i]];
       if (stamp[d] == c) continue;
       stamp[d] = c;
-      add_to(out_bytes, p->constant_bytes[c]);
+      weir_place_add(out_bytes, p->constant_bytes[c]);
       copies++;
     }
   }

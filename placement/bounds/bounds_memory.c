@@ -20,10 +20,6 @@ typedef struct device_set {
   uint32_t halves; /* of these, with more than half of |largest| */
 } device_set;
 
-static void add_to(int64_t *sum, int64_t value) {
-  if (__builtin_add_overflow(*sum, value, sum)) *sum = INT64_MAX;
-}
-
 /* The devices that |item| may have. */
 static void find_devices(const weir_items *s, uint32_t item, device_set *set) {
   const weir_place_problem *p = s->p;
@@ -32,7 +28,7 @@ static void find_devices(const weir_items *s, uint32_t item, device_set *set) {
     if (weir_items_cost(s, item, d) == WEIR_PLACE_NO_KERNEL) continue;
     set->words[d >> 6] |= UINT64_C(1) << (d & 63);
     set->devices++;
-    add_to(&set->caps, p->devices[d].memory_bytes);
+    weir_place_add(&set->caps, p->devices[d].memory_bytes);
     if (p->devices[d].memory_bytes > set->largest)
       set->largest = p->devices[d].memory_bytes;
   }
@@ -77,7 +73,7 @@ static void fill_sets(const weir_items *s, device_set *sets, uint32_t count) {
     find_devices(s, i, &own);
     for (uint32_t k = 0; k < count && own.devices > 0; k++) {
       if (!is_in(&own, &sets[k])) continue;
-      add_to(&sets[k].bytes, s->resident[i]);
+      weir_place_add(&sets[k].bytes, s->resident[i]);
       sets[k].halves += s->resident[i] > sets[k].largest / 2;
     }
   }

@@ -62,10 +62,6 @@ typedef struct splitter {
   double *work; /* of roots: for the spreading; INFINITY: not there */
 } splitter;
 
-static void add_to(int64_t *sum, int64_t value) {
-  if (__builtin_add_overflow(*sum, value, sum)) *sum = INT64_MAX;
-}
-
 static uint32_t find(uint32_t *root, uint32_t i) {
   while (root[i] != i) i = root[i] = root[root[i]];
   return i;
@@ -77,7 +73,7 @@ static uint32_t maker(const splitter *b, uint32_t t) {
 
 /* The larger of two sums that both may be NO_KERNEL. */
 static int64_t both(int64_t a, int64_t b) {
-  add_to(&a, b);
+  weir_place_add(&a, b);
   return a;
 }
 
@@ -211,10 +207,10 @@ static bool can_share(const splitter *b, uint32_t x, uint32_t y, uint32_t c,
 static void merge(splitter *b, uint32_t x, uint32_t y) {
   assert(x != y);
   b->root[y] = x;
-  add_to(&b->bytes[x], b->bytes[y]);
+  weir_place_add(&b->bytes[x], b->bytes[y]);
   for (uint32_t c = 0; c < b->classes; c++)
-    add_to(&b->cost[(size_t)x * b->classes + c],
-           b->cost[(size_t)y * b->classes + c]);
+    weir_place_add(&b->cost[(size_t)x * b->classes + c],
+                   b->cost[(size_t)y * b->classes + c]);
 }
 
 static bool merge_all(splitter *b, int64_t period) {
@@ -251,9 +247,10 @@ static void add_forced(splitter *b, uint32_t t, int64_t period) {
       uint32_t y = find(b->root, b->s->of[p->use_node[u]]);
       sends = y != x && !can_share(b, x, y, c, period);
     }
-    if (sends) add_to(&b->full[(size_t)x * b->classes + c], b->copy_ns[t]);
+    if (sends)
+      weir_place_add(&b->full[(size_t)x * b->classes + c], b->copy_ns[t]);
     if (!several && !can_share(b, x, reader, c, period))
-      add_to(&b->full[(size_t)reader * b->classes + c], b->copy_ns[t]);
+      weir_place_add(&b->full[(size_t)reader * b->classes + c], b->copy_ns[t]);
   }
 }
 
@@ -286,10 +283,10 @@ static void join_over(splitter *b, int64_t price) {
   for (uint32_t i = 0; i < b->s->count; i++) {
     uint32_t x = find(b->piece, i);
     if (b->root[i] != i) continue;
-    add_to(&b->sum_bytes[x], b->bytes[i]);
+    weir_place_add(&b->sum_bytes[x], b->bytes[i]);
     for (uint32_t c = 0; c < b->classes; c++)
-      add_to(&b->sum[(size_t)x * b->classes + c],
-             b->cost[(size_t)i * b->classes + c]);
+      weir_place_add(&b->sum[(size_t)x * b->classes + c],
+                     b->cost[(size_t)i * b->classes + c]);
   }
 }
 

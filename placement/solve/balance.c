@@ -197,10 +197,6 @@ static double value(const balance *b) {
 
 /* ---- Moves */
 
-static uint32_t draw_below(balance *b, uint32_t limit) {
-  return (uint32_t)(((weir_mix_next(&b->random) >> 32) * limit) >> 32);
-}
-
 /* Whether |item| may go to |to|, with |more| bytes going there as well. */
 static bool allowed(const balance *b, uint32_t item, uint32_t to,
                     int64_t less) {
@@ -230,19 +226,21 @@ static uint32_t neighbour(balance *b, uint32_t item) {
   const weir_items *s = b->items;
   uint32_t count = s->touch_first[item + 1] - s->touch_first[item];
   if (count == 0) return item;
-  uint32_t t = s->touch[s->touch_first[item] + draw_below(b, count)];
+  uint32_t t =
+      s->touch[s->touch_first[item] + weir_mix_below(&b->random, count)];
   uint32_t uses = b->p->use_first[t + 1] - b->p->use_first[t];
-  uint32_t k = draw_below(b, uses + 1);
+  uint32_t k = weir_mix_below(&b->random, uses + 1);
   return k == uses ? producer(b, t)
                    : s->of[b->p->use_node[b->p->use_first[t] + k]];
 }
 
 /* Sends |item|, and some neighbours on its device, to |to|. */
 static void send_group(balance *b, uint32_t item, uint32_t to) {
-  uint32_t from = b->device[item], want = 1 + draw_below(b, GROUP);
+  uint32_t from = b->device[item], want = 1 + weir_mix_below(&b->random, GROUP);
   if (!send(b, item, to, 0)) return;
   for (uint32_t tries = 0; tries < 2 * GROUP && b->logged < want; tries++) {
-    uint32_t next = neighbour(b, b->log[draw_below(b, b->logged)].item);
+    uint32_t next =
+        neighbour(b, b->log[weir_mix_below(&b->random, b->logged)].item);
     if (b->device[next] == from) send(b, next, to, 0);
   }
 }
@@ -280,8 +278,9 @@ static bool may(const balance *b, uint32_t item, uint32_t device) {
 
 /* Notes the items of both devices. */
 static void list_pair(balance *b, uint32_t one, uint32_t other) {
-  uint32_t items = b->items->count, at = draw_below(b, items);
-  const uint32_t *order = b->orders + (size_t)draw_below(b, ORDERS) * items;
+  uint32_t items = b->items->count, at = weir_mix_below(&b->random, items);
+  const uint32_t *order =
+      b->orders + (size_t)weir_mix_below(&b->random, ORDERS) * items;
   for (uint32_t k = 0; k < items; k++, at = at + 1 == items ? 0 : at + 1)
     if (b->device[order[at]] == one || b->device[order[at]] == other)
       b->log[b->logged++] = (change){order[at], b->device[order[at]]};
@@ -311,24 +310,26 @@ static void split_pair(balance *b, uint32_t one, uint32_t other) {
 }
 
 static void split_some_pair(balance *b) {
-  uint32_t item = draw_below(b, b->items->count);
+  uint32_t item = weir_mix_below(&b->random, b->items->count);
   uint32_t one = b->device[item], other = b->device[neighbour(b, item)];
-  if (one == other) other = draw_below(b, b->devices);
+  if (one == other) other = weir_mix_below(&b->random, b->devices);
   if (one != other) split_pair(b, one, other);
 }
 
 static void change_something(balance *b) {
-  uint32_t item = draw_below(b, b->items->count);
-  uint32_t kind = draw_below(b, 8), other = neighbour(b, item);
+  uint32_t item = weir_mix_below(&b->random, b->items->count);
+  uint32_t kind = weir_mix_below(&b->random, 8), other = neighbour(b, item);
   uint32_t to = b->device[other];
-  if (to == b->device[item] || kind == 0) to = draw_below(b, b->devices);
+  if (to == b->device[item] || kind == 0)
+    to = weir_mix_below(&b->random, b->devices);
   if (kind < 4)
     send(b, item, to, 0);
   else if (kind < 6)
     send_group(b, item, to);
   else
     swap(b, item,
-         kind == 6 ? neighbour(b, other) : draw_below(b, b->items->count));
+         kind == 6 ? neighbour(b, other)
+                   : weir_mix_below(&b->random, b->items->count));
 }
 
 /* ---- The search */
@@ -353,7 +354,8 @@ static bool run_round(balance *b, double hot, int64_t *best, uint64_t *done) {
       if (b->o->stop != NULL && b->o->stop(b->o->stop_self)) return true;
     }
     b->logged = 0;
-    if (b->orders != NULL && draw_below(b, b->items->count + PAIR_EVERY) == 0)
+    if (b->orders != NULL &&
+        weir_mix_below(&b->random, b->items->count + PAIR_EVERY) == 0)
       split_some_pair(b);
     else
       change_something(b);

@@ -97,10 +97,6 @@ static uint32_t taken(const chain *c, uint32_t state, uint32_t k) {
 
 /* ---- A stretch */
 
-static void add_to(int64_t *sum, int64_t value) {
-  if (__builtin_add_overflow(*sum, value, sum)) *sum = INT64_MAX;
-}
-
 static void begin_stretch(chain *c) {
   c->stretch++;
   c->copies = c->bytes = c->received = 0;
@@ -133,8 +129,8 @@ static void touch(chain *c, uint32_t t, bool makes) {
     c->made[t] = true;
   else
     c->used[t]++;
-  if (crosses(c, t)) add_to(&c->copies, c->copy_ns[t]);
-  if (comes(c, t)) add_to(&c->received, c->p->tensor_bytes[t]);
+  if (crosses(c, t)) weir_place_add(&c->copies, c->copy_ns[t]);
+  if (comes(c, t)) weir_place_add(&c->received, c->p->tensor_bytes[t]);
 }
 
 static void add_item(chain *c, uint32_t item) {
@@ -147,15 +143,15 @@ static void add_item(chain *c, uint32_t item) {
     for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
       touch(c, t, true);
   }
-  add_to(&c->bytes, s->resident[item]);
-  if (c->o->sum) add_to(&c->bytes, weir_items_outputs(s, item));
+  weir_place_add(&c->bytes, s->resident[item]);
+  if (c->o->sum) weir_place_add(&c->bytes, weir_items_outputs(s, item));
   for (uint32_t r = s->read_first[item]; r < s->read_first[item + 1]; r++) {
     if (c->read_in[s->read[r]] == c->stretch) continue;
     c->read_in[s->read[r]] = c->stretch;
-    add_to(&c->bytes, p->constant_bytes[s->read[r]]);
+    weir_place_add(&c->bytes, p->constant_bytes[s->read[r]]);
   }
   for (uint32_t k = 0; k < c->kind_count; k++)
-    add_to(&c->work[k], weir_items_cost(s, item, c->kinds[k].device));
+    weir_place_add(&c->work[k], weir_items_cost(s, item, c->kinds[k].device));
 }
 
 /* Load of the stretch on a device of kind |k|; INT64_MAX: it may not be. */
@@ -163,12 +159,13 @@ static int64_t stretch_load(const chain *c, uint32_t k) {
   uint32_t d = c->kinds[k].device;
   int64_t load = c->work[k];
   int64_t bytes = c->bytes;
-  if (c->o->sum) add_to(&bytes, c->received);
+  if (c->o->sum) weir_place_add(&bytes, c->received);
   if (bytes > c->o->cap[d]) return INT64_MAX;
   if (c->o->sum)
-    add_to(&load, c->copies / 2); /* the other half is the other stretch's */
+    weir_place_add(&load,
+                   c->copies / 2); /* the other half is the other stretch's */
   else if (!c->p->no_copy_load[d])
-    add_to(&load, c->copies);
+    weir_place_add(&load, c->copies);
   return load;
 }
 

@@ -133,13 +133,9 @@ static void find_edges(weir_item_orders *o) {
 
 /* ---- Orders */
 
-static uint32_t draw_below(weir_item_orders *o, uint32_t limit) {
-  return (uint32_t)(((weir_mix_next(&o->random) >> 32) * limit) >> 32);
-}
-
 static void shuffle(weir_item_orders *o, uint32_t *items, uint32_t count) {
   for (uint32_t i = count; i > 1; i--) {
-    uint32_t k = draw_below(o, i), kept = items[i - 1];
+    uint32_t k = weir_mix_below(&o->random, i), kept = items[i - 1];
     items[i - 1] = items[k];
     items[k] = kept;
   }
@@ -278,7 +274,7 @@ void weir_item_order_make(weir_item_orders *o, uint32_t nth, uint32_t *order) {
   } else {
     weigh(o, mix);
     uint32_t at = rule == 2 ? 0 : count - 1;
-    if (rule == 1 || nth % 8 > 5) at = draw_below(o, count);
+    if (rule == 1 || nth % 8 > 5) at = weir_mix_below(&o->random, count);
     order_growing(o, o->by_place[at], rule == 3, order);
   }
 }

@@ -12,10 +12,8 @@
 #include <string.h>
 
 /* NULL: there is no way. */
-static const weir_place_link *way(const weir_place_problem *p, uint32_t tensor,
-                                  uint32_t from, uint32_t to) {
-  (void)tensor;
-  assert(tensor < p->tensor_count);
+static const weir_place_link *way(const weir_place_problem *p, uint32_t from,
+                                  uint32_t to) {
   assert(from < p->device_count && to < p->device_count);
   uint32_t link = p->link_of[(size_t)from * p->device_count + to];
   return link == WEIR_PLACE_NONE ? NULL : &p->links[link];
@@ -27,7 +25,7 @@ static int64_t at_most(int64_t ns) {
 
 int64_t weir_load_copy(const weir_place_problem *p, uint32_t tensor,
                        uint32_t from, uint32_t to) {
-  const weir_place_link *link = way(p, tensor, from, to);
+  const weir_place_link *link = way(p, from, to);
   return link == NULL
              ? WEIR_LOAD_COPY_LIMIT
              : at_most(weir_place_link_ns(link, p->tensor_bytes[tensor]));
@@ -35,7 +33,7 @@ int64_t weir_load_copy(const weir_place_problem *p, uint32_t tensor,
 
 int64_t weir_load_travel(const weir_place_problem *p, uint32_t tensor,
                          uint32_t from, uint32_t to) {
-  const weir_place_link *link = way(p, tensor, from, to);
+  const weir_place_link *link = way(p, from, to);
   return link == NULL
              ? WEIR_LOAD_COPY_LIMIT
              : at_most(weir_place_copy_ns(link, p->tensor_bytes[tensor]));
@@ -57,10 +55,6 @@ void weir_load_mean_copies(const weir_place_problem *p, int64_t *copy_ns) {
   }
 }
 
-static void add_to(int64_t *sum, int64_t value) {
-  if (__builtin_add_overflow(*sum, value, sum)) *sum = INT64_MAX;
-}
-
 int64_t weir_load_measure(const weir_place_problem *p, const uint32_t *device,
                           int64_t *load, uint32_t *stamp,
                           int64_t *out_moved_bytes) {
@@ -69,7 +63,7 @@ int64_t weir_load_measure(const weir_place_problem *p, const uint32_t *device,
   memset(load, 0, p->device_count * sizeof *load);
   memset(stamp, 0xff, p->device_count * sizeof *stamp);
   for (uint32_t n = 0; n < p->node_count; n++)
-    add_to(&load[device[n]], weir_place_cost(p, n, device[n]));
+    weir_place_add(&load[device[n]], weir_place_cost(p, n, device[n]));
   for (uint32_t t = 0; t < p->tensor_count; t++) {
     uint32_t from = device[p->tensor_node[t]];
     assert(from < p->device_count);
@@ -80,10 +74,10 @@ int64_t weir_load_measure(const weir_place_problem *p, const uint32_t *device,
       stamp[to] = t;
       int64_t ns = weir_load_copy(p, t, from, to);
       if (ns > longest) longest = ns;
-      if (!p->no_copy_load[to]) add_to(&load[to], ns);
-      add_to(out_moved_bytes, p->tensor_bytes[t]);
+      if (!p->no_copy_load[to]) weir_place_add(&load[to], ns);
+      weir_place_add(out_moved_bytes, p->tensor_bytes[t]);
     }
-    if (!p->no_copy_load[from]) add_to(&load[from], longest);
+    if (!p->no_copy_load[from]) weir_place_add(&load[from], longest);
   }
   for (uint32_t d = 0; d < p->device_count; d++)
     if (load[d] > most) most = load[d];
@@ -175,7 +169,7 @@ static bool make_items(weir_items *s) {
   for (uint32_t i = 2; i < s->count + 2; i++) s->first[i] += s->first[i - 1];
   for (uint32_t n = 0; n < p->node_count; n++) {
     s->node[s->first[s->of[n] + 1]++] = n;
-    add_to(&s->resident[s->of[n]], p->resident_bytes[n]);
+    weir_place_add(&s->resident[s->of[n]], p->resident_bytes[n]);
   }
   return true;
 }
@@ -265,7 +259,7 @@ int64_t weir_items_cost(const weir_items *s, uint32_t item, uint32_t device) {
   for (uint32_t i = s->first[item]; i < s->first[item + 1]; i++) {
     int64_t cost = weir_place_cost(s->p, s->node[i], device);
     if (cost == WEIR_PLACE_NO_KERNEL) return cost;
-    add_to(&sum, cost);
+    weir_place_add(&sum, cost);
   }
   return sum;
 }
@@ -276,15 +270,15 @@ int64_t weir_items_outputs(const weir_items *s, uint32_t item) {
   for (uint32_t i = s->first[item]; i < s->first[item + 1]; i++) {
     uint32_t n = s->node[i];
     for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
-      if (!p->tensor_kept[t]) add_to(&bytes, p->tensor_bytes[t]);
+      if (!p->tensor_kept[t]) weir_place_add(&bytes, p->tensor_bytes[t]);
   }
   return bytes;
 }
 
 int64_t weir_items_bytes(const weir_items *s, uint32_t item) {
   int64_t bytes = weir_items_outputs(s, item);
-  add_to(&bytes, s->resident[item]);
+  weir_place_add(&bytes, s->resident[item]);
   for (uint32_t r = s->read_first[item]; r < s->read_first[item + 1]; r++)
-    add_to(&bytes, s->p->constant_bytes[s->read[r]]);
+    weir_place_add(&bytes, s->p->constant_bytes[s->read[r]]);
   return bytes;
 }

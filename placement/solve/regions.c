@@ -31,11 +31,6 @@ struct weir_regions {
   bool *inside; /* per item */
 };
 
-static uint32_t draw_below(uint64_t *random, uint32_t limit) {
-  assert(limit > 0);
-  return (uint32_t)(((weir_mix_next(random) >> 32) * limit) >> 32);
-}
-
 /* ---- Gathering */
 
 static void take(weir_regions *r, uint32_t item) {
@@ -53,9 +48,9 @@ static uint32_t neighbour(const weir_regions *r, uint32_t item,
   const weir_items *s = r->items;
   uint32_t count = s->touch_first[item + 1] - s->touch_first[item];
   if (count == 0) return item;
-  uint32_t t = s->touch[s->touch_first[item] + draw_below(random, count)];
+  uint32_t t = s->touch[s->touch_first[item] + weir_mix_below(random, count)];
   uint32_t uses = r->p->use_first[t + 1] - r->p->use_first[t];
-  uint32_t k = draw_below(random, uses + 1);
+  uint32_t k = weir_mix_below(random, uses + 1);
   return k == uses ? s->of[r->p->tensor_node[t]]
                    : s->of[r->p->use_node[r->p->use_first[t] + k]];
 }
@@ -65,7 +60,7 @@ static void gather_near(weir_regions *r, uint32_t item, uint32_t want,
                         uint64_t *random) {
   take(r, item);
   for (uint32_t tries = 0; tries < 4 * want && r->count < want; tries++) {
-    uint32_t from = r->region[draw_below(random, r->count)];
+    uint32_t from = r->region[weir_mix_below(random, r->count)];
     uint32_t next = neighbour(r, from, random);
     if (!r->inside[next] && r->device[next] == r->device[item]) take(r, next);
   }
@@ -75,10 +70,10 @@ static void gather_near(weir_regions *r, uint32_t item, uint32_t want,
  * |want| items. Answers the device behind that end, NONE at the order's. */
 static uint32_t gather_stretch(weir_regions *r, uint32_t item, uint32_t want,
                                uint64_t *random) {
-  uint32_t count = r->items->count, k = draw_below(random, ORDERS);
+  uint32_t count = r->items->count, k = weir_mix_below(random, ORDERS);
   const uint32_t *order = r->orders + (size_t)k * count;
   uint32_t at = r->at[(size_t)k * count + item];
-  bool back = draw_below(random, 2) == 0;
+  bool back = weir_mix_below(random, 2) == 0;
   for (;; at = back ? at - 1 : at + 1) {
     if (at >= count) return WEIR_PLACE_NONE; /* below 0 too */
     if (r->device[order[at]] != r->device[item]) return r->device[order[at]];
@@ -141,11 +136,12 @@ static bool read_devices(weir_regions *r, const uint32_t *device) {
 }
 
 static bool move_region(weir_regions *r, uint64_t *random, uint32_t *device) {
-  uint32_t item = draw_below(random, r->items->count);
-  uint32_t want = 1u << draw_below(random, SIZES), to = WEIR_PLACE_NONE;
-  uint32_t kind = draw_below(random, 8), other = neighbour(r, item, random);
+  uint32_t item = weir_mix_below(random, r->items->count);
+  uint32_t want = 1u << weir_mix_below(random, SIZES), to = WEIR_PLACE_NONE;
+  uint32_t kind = weir_mix_below(random, 8), other = neighbour(r, item, random);
   if (kind == 0) {
-    if (draw_below(random, 2) == 0) other = draw_below(random, r->items->count);
+    if (weir_mix_below(random, 2) == 0)
+      other = weir_mix_below(random, r->items->count);
     return swap(r, item, other, device);
   }
   if (kind < 3)
@@ -155,11 +151,11 @@ static bool move_region(weir_regions *r, uint64_t *random, uint32_t *device) {
   else
     to = gather_stretch(r, item, want * 2, random);
   if (to == WEIR_PLACE_NONE) {
-    uint32_t edge = r->region[draw_below(random, r->count)];
+    uint32_t edge = r->region[weir_mix_below(random, r->count)];
     to = r->device[neighbour(r, edge, random)];
   }
-  if (to == r->device[item] && draw_below(random, 4) == 0)
-    to = draw_below(random, r->p->device_count);
+  if (to == r->device[item] && weir_mix_below(random, 4) == 0)
+    to = weir_mix_below(random, r->p->device_count);
   if (to == r->device[item] || !may_go(r, to)) return false;
   for (uint32_t k = 0; k < r->count; k++) go(r, r->region[k], to, device);
   return true;

@@ -25,24 +25,21 @@ enum {
   CHAIN_ORDERS = 24
 };
 
-static uint32_t draw_below(weir_walk *w, uint32_t limit) {
-  assert(limit > 0);
-  return (uint32_t)(((weir_mix_next(&w->random) >> 32) * limit) >> 32);
-}
-
 /* Moves a few nodes' priorities beside those of others. */
 static void change_keys(weir_solver *s, weir_walk *w) {
-  uint32_t count = s->p->node_count, changes = 1 + draw_below(w, 3);
+  uint32_t count = s->p->node_count,
+           changes = 1 + weir_mix_below(&w->random, 3);
   for (uint32_t i = 0; i < changes; i++) {
-    uint32_t n = draw_below(w, count), other = draw_below(w, count);
+    uint32_t n = weir_mix_below(&w->random, count),
+             other = weir_mix_below(&w->random, count);
     s->key[n] = s->key[other] + (weir_mix_next(&w->random) & 1 ? 1 : -1);
   }
 }
 
 /* Sends a node to a device, or lets it choose again. */
 static void change_device(weir_solver *s, weir_walk *w) {
-  uint32_t n = draw_below(w, s->p->node_count);
-  uint32_t d = draw_below(w, s->p->device_count + 1);
+  uint32_t n = weir_mix_below(&w->random, s->p->node_count);
+  uint32_t d = weir_mix_below(&w->random, s->p->device_count + 1);
   if (d == s->p->device_count ||
       weir_place_cost(s->p, n, d) == WEIR_PLACE_NO_KERNEL)
     s->device[n] = WEIR_PLACE_NONE;

@@ -2,6 +2,7 @@
 #ifndef WEIR_BASE_MIX_H_
 #define WEIR_BASE_MIX_H_
 
+#include <assert.h>
 #include <stdint.h>
 
 /* Pseudo-random numbers that are the same on every machine: SplitMix64 (Steele,
@@ -19,6 +20,12 @@ static inline uint64_t weir_mix(uint64_t x) {
 /* The next number of the sequence that |*state|, any number, begins. */
 static inline uint64_t weir_mix_next(uint64_t *state) {
   return weir_mix(*state += WEIR_MIX_STEP);
+}
+
+/* The next number below |limit|, which is above 0. */
+static inline uint32_t weir_mix_below(uint64_t *state, uint32_t limit) {
+  assert(limit > 0);
+  return (uint32_t)(((weir_mix_next(state) >> 32) * limit) >> 32);
 }
 
 #endif

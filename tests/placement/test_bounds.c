@@ -12,10 +12,6 @@
 
 enum { NODES = 6, DEVICES = 3, SEEDS = 1500 };
 
-static uint32_t draw(uint64_t *random, uint32_t limit) {
-  return (uint32_t)((weir_mix_next(random) >> 32) * limit >> 32);
-}
-
 /* A processor, which spends no time on copies in some problems, and two
  * accelerators; caps that bind in some. */
 static weir_place_problem *make(uint64_t seed, weir_error *err) {
@@ -24,32 +20,39 @@ static weir_place_problem *make(uint64_t seed, weir_error *err) {
   weir_place_problem *p = NULL;
   assert_ok(weir_place_builder_create(weir_allocator_system(), 2, &b, err),
             err);
-  int64_t cap = draw(&random, 2) == 0 ? INT64_MAX : 15 + draw(&random, 50);
+  int64_t cap = weir_mix_below(&random, 2) == 0
+                    ? INT64_MAX
+                    : 15 + weir_mix_below(&random, 50);
   for (uint32_t d = 0; d < DEVICES; d++)
     weir_place_add_device(
-        b,
-        &(weir_place_device){WEIR_SV_LIT("d"), d > 0,
-                             d == 0 && draw(&random, 3) > 0 ? INT64_MAX : cap});
-  if (draw(&random, 2) == 0) weir_place_no_copy_load(b, 0);
+        b, &(weir_place_device){
+               WEIR_SV_LIT("d"), d > 0,
+               d == 0 && weir_mix_below(&random, 3) > 0 ? INT64_MAX : cap});
+  if (weir_mix_below(&random, 2) == 0) weir_place_no_copy_load(b, 0);
   weir_place_connect_all(
-      b, &(weir_place_link){draw(&random, 3),
-                            500000 + 1000 * draw(&random, 2000), false});
-  uint32_t size = 1 + draw(&random, 40), groups = draw(&random, 4);
+      b,
+      &(weir_place_link){weir_mix_below(&random, 3),
+                         500000 + 1000 * weir_mix_below(&random, 2000), false});
+  uint32_t size = 1 + weir_mix_below(&random, 40),
+           groups = weir_mix_below(&random, 4);
   uint32_t set = weir_place_add_set(b, (uint32_t[]){0, 2}, 2);
   for (uint32_t n = 0; n < NODES; n++) {
-    int64_t cost[2] = {draw(&random, 60), 1 + draw(&random, 20)};
-    if (draw(&random, 12) == 0) cost[1] = WEIR_PLACE_NO_KERNEL;
-    weir_place_node_spec spec = {.cost = cost,
-                                 .resident_bytes = draw(&random, 20),
-                                 .set = draw(&random, 10) == 0 ? set : 0,
-                                 .group = draw(&random, 4) < groups
-                                              ? draw(&random, 3)
-                                              : WEIR_PLACE_NONE};
+    int64_t cost[2] = {weir_mix_below(&random, 60),
+                       1 + weir_mix_below(&random, 20)};
+    if (weir_mix_below(&random, 12) == 0) cost[1] = WEIR_PLACE_NO_KERNEL;
+    weir_place_node_spec spec = {
+        .cost = cost,
+        .resident_bytes = weir_mix_below(&random, 20),
+        .set = weir_mix_below(&random, 10) == 0 ? set : 0,
+        .group = weir_mix_below(&random, 4) < groups
+                     ? weir_mix_below(&random, 3)
+                     : WEIR_PLACE_NONE};
     uint32_t id = weir_place_add_node(b, &spec);
     for (uint32_t k = 0; k < n; k++)
-      if (k + 1 == n || draw(&random, 4) == 0) weir_place_add_use(b, id, k);
-    weir_place_keep_tensor(b,
-                           weir_place_add_tensor(b, id, draw(&random, size)));
+      if (k + 1 == n || weir_mix_below(&random, 4) == 0)
+        weir_place_add_use(b, id, k);
+    weir_place_keep_tensor(
+        b, weir_place_add_tensor(b, id, weir_mix_below(&random, size)));
   }
   assert_ok(weir_place_builder_finish(b, &p, err), err);
   weir_place_builder_release(b);

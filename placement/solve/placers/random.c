@@ -7,8 +7,7 @@ static uint32_t choose(weir_assigner *a, uint32_t node) {
   for (uint32_t d = 0; d < a->p->device_count; d++)
     count += weir_assign_may(a, node, d);
   if (count == 0) return WEIR_PLACE_NONE;
-  uint64_t drawn = weir_mix_next(&a->random) >> 32;
-  return weir_assign_pick(a, node, 0, (uint32_t)((drawn * count) >> 32));
+  return weir_assign_pick(a, node, 0, weir_mix_below(&a->random, count));
 }
 
 static weir_status solve(const weir_allocator *alloc,

@@ -225,8 +225,8 @@ weir_status weir_lower_unit_cost(weir_lowering *l, uint32_t u, int64_t *cost) {
   const weir_node_id *members = l->members + unit->first_member;
   weir_place_work work;
   /* On one device no rank waits for a link: it is work as any other. */
-  if (l->graph->nodes[unit->node].op->instr == WEIR_INSTR_COLLECTIVE &&
-      l->cluster->device_count > 1)
+  bool is_rank = l->graph->nodes[unit->node].op->instr == WEIR_INSTR_COLLECTIVE;
+  if (is_rank && l->cluster->device_count > 1)
     return weir_lower_ring_cost(l, unit->node, cost);
   for (uint32_t c = 0; c < l->cluster->class_count; c++) {
     cost[c] = WEIR_PLACE_NO_KERNEL;
@@ -245,6 +245,7 @@ weir_status weir_lower_unit_cost(weir_lowering *l, uint32_t u, int64_t *cost) {
         weir_costs_find(costs, (int)cls->kind, cls->threads, key);
     if (e != NULL) {
       cost[c] = e->sample.median_ns;
+      if (cost[c] == 0 && is_rank) cost[c] = 1; /* as in a ring */
       unit->source = WEIR_COST_MEASURED;
       unit->measured[c] = e;
     } else if (work.kernels > 0 && !work.loops) {

@@ -85,6 +85,7 @@ weir_status weir_lower_ring_cost(const weir_lowering *l, weir_node_id id,
     if (is_op(node, "all_reduce") || is_op(node, "reduce_scatter"))
       cost[c] += weir_roofline_ns(model, r.elements / r.ranks * (r.ranks - 1),
                                   3 * r.part_bytes * (r.ranks - 1));
+    if (cost[c] == 0) cost[c] = 1; /* its readers begin later than it does */
   }
   return WEIR_OK;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/lower/lower_ring.h"
 #include "placement/parts/partition_tokens.h"
 #include "runtime/base/table.h"
 
@@ -76,34 +77,81 @@ static bool make_parts(cutter *c) {
 
 typedef struct unit_start {
   int64_t start_ns;
+  uint32_t lead; /* of units that begin together, the last; else the unit */
   uint32_t unit;
 } unit_start;
 
 static int by_start(const void *a, const void *b) {
   const unit_start *x = a, *y = b;
   if (x->start_ns != y->start_ns) return x->start_ns < y->start_ns ? -1 : 1;
+  if (x->lead != y->lead) return x->lead < y->lead ? -1 : 1;
   return x->unit < y->unit ? -1 : 1;
+}
+
+/* A rank of a collective. */
+typedef struct rank_unit {
+  int64_t group;
+  uint32_t unit;
+} rank_unit;
+
+static int by_group(const void *a, const void *b) {
+  const rank_unit *x = a, *y = b;
+  if (x->group != y->group) return x->group < y->group ? -1 : 1;
+  return x->unit < y->unit ? -1 : 1;
+}
+
+/* The ranks of a collective begin together, when the first of them does: all
+ * their inputs are made by then, and so all parts meet in one order. */
+static void join_ranks(unit_start *starts, const rank_unit *ranks,
+                       uint32_t count) {
+  for (uint32_t first = 0, end; first < count; first = end) {
+    int64_t start = INT64_MAX;
+    for (end = first; end < count && ranks[end].group == ranks[first].group;
+         end++)
+      if (starts[ranks[end].unit].start_ns < start)
+        start = starts[ranks[end].unit].start_ns;
+    for (uint32_t i = first; i < end; i++) {
+      starts[ranks[i].unit].start_ns = start;
+      starts[ranks[i].unit].lead = ranks[end - 1].unit;
+    }
+  }
 }
 
 /* Variables and constants come first: a reader need not wait for them in the
  * plan. A unit that others wait for and that takes no time may
  * begin when they do: its number is smaller. */
+static bool make_starts(const cutter *c, unit_start *starts) {
+  const weir_placement *p = c->placement;
+  rank_unit *ranks =
+      weir_alloc_array(c->alloc, (size_t)p->unit_count + 1, sizeof *ranks);
+  uint32_t count = 0;
+  if (ranks == NULL) return false;
+  for (uint32_t u = 0; u < p->unit_count; u++) {
+    weir_lower_ring ring;
+    const weir_node *node = &c->graph->nodes[p->units[u].node];
+    bool first = node->op->instr == WEIR_INSTR_VAR_READ || p->units[u].constant;
+    starts[u] = (unit_start){first ? -1 : c->plan->start_ns[u], u, u};
+    if (node->op->instr == WEIR_INSTR_COLLECTIVE &&
+        weir_lower_ring_of(c->graph, p->units[u].node, &ring))
+      ranks[count++] = (rank_unit){ring.group, u};
+  }
+  qsort(ranks, count, sizeof *ranks, by_group);
+  join_ranks(starts, ranks, count);
+  weir_free(c->alloc, ranks);
+  qsort(starts, p->unit_count, sizeof *starts, by_start);
+  return true;
+}
+
 static bool make_order(cutter *c) {
   const weir_placement *p = c->placement;
   weir_node_id *order =
       weir_arena_array(&c->out->arena, p->member_total, sizeof *order);
   unit_start *starts =
       weir_alloc_array(c->alloc, (size_t)p->unit_count + 1, sizeof *starts);
-  if (order == NULL || starts == NULL) {
+  if (order == NULL || starts == NULL || !make_starts(c, starts)) {
     weir_free(c->alloc, starts);
     return false;
   }
-  for (uint32_t u = 0; u < p->unit_count; u++) {
-    const weir_node *node = &c->graph->nodes[p->units[u].node];
-    bool first = node->op->instr == WEIR_INSTR_VAR_READ || p->units[u].constant;
-    starts[u] = (unit_start){first ? -1 : c->plan->start_ns[u], u};
-  }
-  qsort(starts, p->unit_count, sizeof *starts, by_start);
   uint32_t at = 0;
   for (uint32_t i = 0; i < p->unit_count; i++) {
     const weir_unit *unit = &p->units[starts[i].unit];

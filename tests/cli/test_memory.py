@@ -7,8 +7,7 @@ placed on one to four workers and on ps=1,worker=2, and compiled. A device takes
 no more than was predicted (but for a thousandth), and no less than 4/5 of it
 (but for LATE, where there are several). Of
 devices below 64 KiB up to 20 KiB more may be predicted: a value that is received
-and becomes a variable's counts twice; and 512 bytes less, of scalars. Meshes are
-left out: where collectives meet, memory is used again later than in the model.
+and becomes a variable's counts twice; and 512 bytes less, of scalars.
 
   test_memory.py WEIR SOURCE_ROOT
 """
@@ -83,8 +82,6 @@ class Memory(unittest.TestCase):
         cases = []
         for graph in sorted((ROOT / "graphs").glob("*.weir.yaml")):
             text = graph.read_text()
-            if "\nmesh:" in text:
-                continue
             trains = "\ntrain:" in text
             cases += [(graph, c, i) for c in CLUSTERS
                       for i in ((False, True) if trains else (False,))]

@@ -25,7 +25,8 @@
  * begins no earlier, so that its memory is taken as long as in the model; any
  * other way before its reader. Sends wait for receives, and both for memory, so
  * the places of all parts must agree: they do, for both ends are written at the
- * same moment of one walk, and nothing waits for what stands behind it. */
+ * same moment of one walk, and nothing waits for what stands behind it; the
+ * ranks of a collective stand side by side in it (partition.c). */
 
 /* ---- Begin and end */
 

@@ -19,6 +19,11 @@ typedef struct comm_state {
   weir_collective part;
 } comm_state;
 
+uint32_t weir_instr_comm_group(const weir_instr_spec *spec) {
+  if (spec->kind != WEIR_INSTR_COLLECTIVE) return WEIR_NO_INDEX;
+  return ((const comm_state *)spec->state)->part.group;
+}
+
 static weir_channel *channel_of(const comm_state *c, const weir_frame *f) {
   return c->channel != NULL ? c->channel : f->head->channel;
 }
@@ -162,6 +167,5 @@ weir_status weir_instr_collective(weir_program_builder *builder,
                                   weir_instr_spec *spec) {
   comm_state state = {
       .kind = WEIR_INSTR_COLLECTIVE, .channel = channel, .part = *part};
-  builder->program->meets = true;
   return comm_new(builder, &state, spec);
 }

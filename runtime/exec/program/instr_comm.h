@@ -32,4 +32,7 @@ weir_status weir_instr_collective(weir_program_builder *builder,
                                   const weir_collective *part,
                                   weir_instr_spec *spec);
 
+/* The group of a COLLECTIVE; of other kinds WEIR_NO_INDEX. */
+uint32_t weir_instr_comm_group(const weir_instr_spec *spec);
+
 #endif

@@ -69,7 +69,6 @@ struct weir_program {
   bool stream;  /* a device: one instruction at a time */
   bool body;    /* instructions of another program run it */
   bool channel; /* something goes over the frame's own channel */
-  bool meets;   /* ranks of a collective meet there */
   /* The next part; released with this one. */
   weir_program *next_part;
   uint32_t part;

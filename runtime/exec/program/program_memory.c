@@ -2,10 +2,12 @@
 #include "runtime/exec/program/program_memory.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "placement/memory/memory_reuse.h"
 #include "runtime/base/size.h"
+#include "runtime/exec/program/instr_comm.h"
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/program/program_parallel.h"
 
@@ -20,8 +22,14 @@
  * Those edges cost parallelism. So a second plan, with lifetimes stretched
  * until reuse asks for no new edge (program_parallel.h), is taken where it
  * needs little more memory. A device does one instruction at a time, so that
- * there the first plan loses nothing, but for collectives: those would meet in
- * the order of their memory, which other ranks may not have.
+ * there the first plan loses nothing.
+ *
+ * A rank of a collective ends when all of its ranks have begun. Those of one
+ * program stand close together, and what one of them reads or writes lives
+ * until the last: else another rank, or what comes before it, might wait for
+ * that memory, and so for itself. The ranks of other programs stand at the same
+ * place of one common order (compile_parts.c), and memory waits for earlier
+ * places only.
  *
  * Invariant: edges go from lower to higher tasks, because tasks are numbered in
  * the static order and the earlier buffer is dead before the later one begins.
@@ -36,6 +44,7 @@ typedef struct planner {
   uint32_t count;
   uint32_t *value_life;   /* per value: its buffer, or none */
   uint32_t *scratch_life; /* per instruction */
+  uint32_t *met_last;     /* per instruction: the last rank of its collective */
   uint32_t *uses;         /* per buffer, a list of instructions that use it: */
   uint32_t *use_next;     /* index of the next use in the list */
   uint32_t *use_instr;
@@ -79,6 +88,10 @@ static bool can_be_in_place(const planner *pl, const weir_instr_spec *s) {
   return true;
 }
 
+static void live_until(planner *pl, uint32_t life, uint32_t i) {
+  if (pl->lives[life].last < i) pl->lives[life].last = i;
+}
+
 static void collect_operands(planner *pl, uint32_t i) {
   weir_program *p = pl->p;
   const weir_instr_spec *s = &p->instrs[i].spec;
@@ -86,7 +99,7 @@ static void collect_operands(planner *pl, uint32_t i) {
     if (!needs_memory(p, s->in[k])) continue;
     uint32_t life = pl->value_life[p->values[s->in[k]].root];
     if (life == WEIR_NO_INDEX) continue;
-    pl->lives[life].last = i;
+    live_until(pl, life, pl->met_last[i]);
     add_use(pl, life, i);
   }
   for (uint32_t k = 0; k < s->out_count; k++) {
@@ -95,7 +108,7 @@ static void collect_operands(planner *pl, uint32_t i) {
     if (pl->value_life[root] == WEIR_NO_INDEX)
       pl->value_life[root] = new_life(pl, p->values[root].bytes, i);
     uint32_t life = pl->value_life[root];
-    pl->lives[life].last = i;
+    live_until(pl, life, pl->met_last[i]);
     add_use(pl, life, i);
     if (k == 0 && can_be_in_place(pl, s))
       pl->lives[life].in_place_of = pl->value_life[p->values[s->in[0]].root];
@@ -120,8 +133,40 @@ static bool scratch_bytes(const weir_program *p, weir_instr *instr) {
   return true;
 }
 
+/* A rank of a collective: where it stands. */
+typedef struct met {
+  uint32_t group, instr;
+} met;
+
+static int by_group(const void *a, const void *b) {
+  const met *x = a, *y = b;
+  if (x->group != y->group) return x->group < y->group ? -1 : 1;
+  return (x->instr > y->instr) - (x->instr < y->instr);
+}
+
+/* Fills |met_last|: of other instructions, themselves. */
+static bool find_met(planner *pl) {
+  const weir_program *p = pl->p;
+  const weir_allocator *a = p->env->alloc;
+  met *all = weir_alloc_array(a, (size_t)p->instr_count + 1, sizeof *all);
+  uint32_t count = 0;
+  if (all == NULL) return false;
+  for (uint32_t i = 0; i < p->instr_count; i++) {
+    uint32_t group = weir_instr_comm_group(&p->instrs[i].spec);
+    pl->met_last[i] = i;
+    if (group != WEIR_NO_INDEX) all[count++] = (met){group, i};
+  }
+  qsort(all, count, sizeof *all, by_group);
+  for (uint32_t k = count; k-- > 1;)
+    if (all[k - 1].group == all[k].group)
+      pl->met_last[all[k - 1].instr] = pl->met_last[all[k].instr];
+  weir_free(a, all);
+  return true;
+}
+
 static weir_status collect(planner *pl, weir_error *err) {
   weir_program *p = pl->p;
+  if (!find_met(pl)) return weir_fail_memory(err, p->instr_count * sizeof(met));
   for (uint32_t i = 0; i < p->instr_count; i++) {
     if (!scratch_bytes(p, &p->instrs[i]))
       return weir_fail(err, WEIR_W2001, NULL, "scratch memory overflows");
@@ -207,7 +252,7 @@ static weir_status choose(planner *pl, size_t limit, weir_memory_plan *made,
   WEIR_TRY(weir_memory_plan_make((weir_lifetimes){pl->lives, pl->count}, 64,
                                  &p->arena, a, made, err));
   if (p->task_count <= 1 || p->task_count > kStretchTasks) return WEIR_OK;
-  if (p->stream && !p->meets) return WEIR_OK; /* one at a time anyway */
+  if (p->stream) return WEIR_OK; /* one at a time anyway */
   weir_lifetime *lives = weir_alloc_array(a, pl->count, sizeof *lives);
   if (lives == NULL) return weir_fail_memory(err, pl->count * sizeof *lives);
   weir_status s = stretch(pl, lives, err);
@@ -258,6 +303,7 @@ weir_status weir_program_plan_memory(weir_program *p, weir_task_graph *graph,
                weir_size_add(p->slot_count, p->instr_count, &uses);
   if (!sized) return weir_fail_memory(err, SIZE_MAX);
   pl.lives = weir_alloc_array(a, lives, sizeof *pl.lives);
+  pl.met_last = weir_alloc_array(a, p->instr_count, sizeof *pl.met_last);
   pl.uses = weir_alloc_array(a, lives, sizeof *pl.uses);
   pl.value_life = weir_alloc_array(a, p->value_count, sizeof *pl.value_life);
   pl.scratch_life =
@@ -265,13 +311,15 @@ weir_status weir_program_plan_memory(weir_program *p, weir_task_graph *graph,
   pl.use_next = weir_alloc_array(a, uses, sizeof *pl.use_next);
   pl.use_instr = weir_alloc_array(a, uses, sizeof *pl.use_instr);
   weir_status s = WEIR_OK;
-  if (pl.lives == NULL || pl.uses == NULL || pl.value_life == NULL ||
-      pl.scratch_life == NULL || pl.use_next == NULL || pl.use_instr == NULL)
+  if (pl.met_last == NULL || pl.lives == NULL || pl.uses == NULL ||
+      pl.value_life == NULL || pl.scratch_life == NULL || pl.use_next == NULL ||
+      pl.use_instr == NULL)
     s = weir_fail_memory(err, lives * sizeof *pl.lives);
   for (uint32_t v = 0; s == WEIR_OK && v < p->value_count; v++)
     pl.value_life[v] = WEIR_NO_INDEX;
   if (s == WEIR_OK) s = plan(&pl, limit, err);
   weir_free(a, pl.lives);
+  weir_free(a, pl.met_last);
   weir_free(a, pl.uses);
   weir_free(a, pl.value_life);
   weir_free(a, pl.scratch_life);

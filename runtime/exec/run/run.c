@@ -280,14 +280,6 @@ static weir_status end_run(weir_frame *head, weir_error *err) {
   return first_failure(head, err);
 }
 
-/* Where ranks of a collective meet, the parts' places do not agree on when they
- * do, so that no send may wait for its receive (compile_parts.c). */
-static uint32_t channel_depth(const weir_frame *head) {
-  for (const weir_frame *f = head; f != NULL; f = f->next_part)
-    if (f->program->meets) return 0;
-  return WEIR_CHANNEL_MEET;
-}
-
 static bool wants_channel(const weir_frame *head) {
   const weir_frame *f = head;
   if (head->channel != NULL) return false;
@@ -299,7 +291,7 @@ weir_status weir_frame_run(weir_frame *head, weir_pool *pool,
                            const weir_run_options *options, weir_error *err) {
   const weir_program *p = head->program;
   if (__builtin_expect(wants_channel(head), 0))
-    WEIR_TRY(weir_channel_local_create(p->env, channel_depth(head),
+    WEIR_TRY(weir_channel_local_create(p->env, WEIR_CHANNEL_MEET,
                                        &head->channel, err));
   for (weir_frame *f = head; f != NULL; f = f->next_part)
     begin(f, pool, options);

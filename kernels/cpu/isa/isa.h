@@ -65,8 +65,9 @@ typedef struct weir_rows {
                         bool is_log);
   void (*exp_sums_short)(float *most, float *sums, const float *x,
                          int64_t count, int64_t n);
-  /* log(sum(exp(x))); n > 0 */
-  double (*log_sum_exp)(const float *x, int64_t n);
+  /* log(sum(exp(x - *most))), *most being the largest; n > 0. The two are not
+   * added: a large one would swallow the other. */
+  double (*log_sum_exp)(const float *x, int64_t n, float *most);
   /* (x - mean) / sqrt(variance + epsilon) * scale + bias; n > 0 */
   void (*layer_norm)(float *y, const float *x, const float *scale,
                      const float *bias, int64_t n, double epsilon);

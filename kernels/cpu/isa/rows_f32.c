@@ -158,9 +158,9 @@ static void row_log_softmax(float *y, const float *x, int64_t n) {
   }
 }
 
-static double row_log_sum_exp(const float *x, int64_t n) {
-  float most = (float)row_max(x, n);
-  return (double)most + log(exp_sum(NULL, x, n, most));
+static double row_log_sum_exp(const float *x, int64_t n, float *most) {
+  *most = (float)row_max(x, n);
+  return log(exp_sum(NULL, x, n, *most));
 }
 
 /* ---- Short rows, LANES of them at a time: lane r holds row r. A row of 10

@@ -41,10 +41,9 @@ static void dense_block(void *arg, int64_t b, int worker) {
   (void)worker;
   weir_row_range(j->plan, b, &begin, &end);
   for (int64_t r = begin; r < end; r++) {
-    double most = isa->rows->max(x + r * n, n);
-    double log_sum = isa->rows->log_sum_exp(x + r * n, n) - most;
-    loss[r] = (float)isa->loss->dense(x + r * n, z + r * n, n, (float)most,
-                                      (float)log_sum);
+    float most;
+    float log_sum = (float)isa->rows->log_sum_exp(x + r * n, n, &most);
+    loss[r] = (float)isa->loss->dense(x + r * n, z + r * n, n, most, log_sum);
   }
 }
 

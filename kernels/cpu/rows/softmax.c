@@ -127,8 +127,8 @@ static void xent_short(job *j, int64_t begin, int64_t end) {
   for (int64_t r = begin; r < end; r++) {
     int64_t label = checked_label(j, r);
     if (label < 0) continue;
-    double log_sum = (double)most[r - begin] + log((double)sums[r - begin]);
-    loss[r] = (float)(log_sum - (double)x[r * n + label]);
+    double below = (double)most[r - begin] - (double)x[r * n + label];
+    loss[r] = (float)(below + log((double)sums[r - begin]));
   }
 }
 
@@ -144,9 +144,10 @@ static void xent_block(void *arg, int64_t b, int worker) {
     xent_short(j, begin, end - begin < kRows ? end : begin + kRows);
   for (int64_t r = begin; r < end; r++) {
     int64_t label = checked_label(j, r);
-    if (label >= 0)
-      loss[r] = (float)(plan->isa->rows->log_sum_exp(x + r * n, n) -
-                        (double)x[r * n + label]);
+    float most;
+    if (label < 0) continue;
+    double log_sum = plan->isa->rows->log_sum_exp(x + r * n, n, &most);
+    loss[r] = (float)((double)most - (double)x[r * n + label] + log_sum);
   }
 }
 

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Losses by their definitions, from logits: log(sum e^x) takes the largest
  * element out first, so that nothing overflows, and no probability is formed
- * whose logarithm is then taken. Labels are data and are checked one by one. */
+ * whose logarithm is then taken. The largest and log(sum e^(x - largest)) stay
+ * apart until x is taken off the first: added at once, a large one would
+ * swallow the other. Labels are data and are checked one by one. */
 #include <inttypes.h>
 #include <math.h>
 
 #include "kernels/ref/ref.h"
 
-/* log(sum of e^x) over |c| elements from |at| on. */
+/* log(sum of e^(x - |*out_most|)) over |c| elements from |at| on; |*out_most|
+ * is the largest. */
 static double log_sum_exp(weir_dtype dtype, const void *x, int64_t at,
-                          int64_t c) {
+                          int64_t c, double *out_most) {
   double most = -INFINITY, sum = 0;
   for (int64_t k = 0; k < c; k++) {
     double v = weir_get_f64(dtype, x, at + k);
@@ -17,7 +20,8 @@ static double log_sum_exp(weir_dtype dtype, const void *x, int64_t at,
   }
   for (int64_t k = 0; k < c; k++)
     sum += exp(weir_get_f64(dtype, x, at + k) - most);
-  return most + log(sum);
+  *out_most = most;
+  return log(sum);
 }
 
 /* Label |i|, checked. */
@@ -45,8 +49,9 @@ static weir_status run_xent(const weir_args *args) {
   int64_t c = x->dims[x->rank - 1], label = 0;
   for (int64_t i = 0; i < call->in[1].elements; i++) {
     WEIR_TRY(read_label(args, i, c, &label));
-    double loss = log_sum_exp(x->dtype, args->io[0], i * c, c) -
-                  weir_get_f64(x->dtype, args->io[0], i * c + label);
+    double most, rest = log_sum_exp(x->dtype, args->io[0], i * c, c, &most);
+    double own = weir_get_f64(x->dtype, args->io[0], i * c + label);
+    double loss = most - own + rest;
     weir_put_f64(x->dtype, args->io[call->in_count], i,
                  loss * factor(args, 2, i) * factor(args, 3, label));
   }
@@ -58,11 +63,12 @@ static weir_status run_xent_grad(const weir_args *args) {
   const weir_operand *x = &call->in[0];
   int64_t c = x->dims[x->rank - 1], label = 0;
   for (int64_t i = 0; i < call->in[1].elements; i++) {
-    double total = log_sum_exp(x->dtype, args->io[0], i * c, c);
+    double most, rest = log_sum_exp(x->dtype, args->io[0], i * c, c, &most);
     double dy = weir_get_f64(x->dtype, args->io[2], i);
     WEIR_TRY(read_label(args, i, c, &label));
     for (int64_t k = 0; k < c; k++) {
-      double p = exp(weir_get_f64(x->dtype, args->io[0], i * c + k) - total);
+      double v = weir_get_f64(x->dtype, args->io[0], i * c + k);
+      double p = exp(v - most - rest);
       weir_put_f64(x->dtype, args->io[3], i * c + k,
                    dy * (k == label ? p - 1 : p));
     }
@@ -87,12 +93,13 @@ static weir_status run_softmax_xent(const weir_args *args) {
   const weir_operand *x = &call->in[0];
   int64_t c = x->dims[x->rank - 1];
   for (int64_t i = 0; i < call->out[0].elements; i++) {
-    double total = log_sum_exp(x->dtype, args->io[0], i * c, c), loss = 0;
+    double most, rest = log_sum_exp(x->dtype, args->io[0], i * c, c, &most);
+    double loss = 0;
     for (int64_t k = i * c; k < i * c + c; k++) {
       double label = weir_get_f64(x->dtype, args->io[1], k);
       /* A class that no label has may be impossible: not 0 infinity. */
       if (label != 0)
-        loss += label * (total - weir_get_f64(x->dtype, args->io[0], k));
+        loss += label * (most - weir_get_f64(x->dtype, args->io[0], k) + rest);
     }
     weir_put_f64(x->dtype, args->io[2], i, loss);
   }
@@ -104,11 +111,11 @@ static weir_status run_softmax_xent_grad(const weir_args *args) {
   const weir_operand *x = &call->in[0];
   int64_t c = x->dims[x->rank - 1];
   for (int64_t i = 0; i < call->in[2].elements; i++) {
-    double total = log_sum_exp(x->dtype, args->io[0], i * c, c);
+    double most, rest = log_sum_exp(x->dtype, args->io[0], i * c, c, &most);
     double dy = weir_get_f64(x->dtype, args->io[2], i);
     double sum = label_sum(x->dtype, args->io[1], i * c, c);
     for (int64_t k = i * c; k < i * c + c; k++) {
-      double p = exp(weir_get_f64(x->dtype, args->io[0], k) - total);
+      double p = exp(weir_get_f64(x->dtype, args->io[0], k) - most - rest);
       double label = weir_get_f64(x->dtype, args->io[1], k);
       weir_put_f64(x->dtype, args->io[3], k, dy * (p * sum - label));
     }

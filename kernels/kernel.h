@@ -101,7 +101,8 @@ typedef struct weir_kernel_def {
   /* NULL: accepts all. Operands' layouts are plain unless |layouts|. */
   bool (*accepts)(const weir_call *call, weir_why *why);
   bool layouts;  /* looks at operands' layouts itself */
-  bool in_place; /* output 0 may be input 0's memory */
+  bool in_place; /* output 0 may be input 0's memory; of an element-wise op
+                    also where another input is the same value */
   /* NULL: nothing to prepare; then state is the weir_call itself. */
   weir_status (*prepare)(const weir_call *call, weir_prepared *out,
                          weir_error *err);

@@ -107,6 +107,21 @@ static const char *keep_reason(weir_compiler *c, const char *also,
   return weir_arena_string(c->arena, text, strlen(text));
 }
 
+/* Whether the node may write over its first input. An input that it reads a
+ * second time, as in f(x, x), must last until the kernel is done with it: an
+ * element-wise op reads all of an element before it writes it, others write
+ * parts of their results first. */
+static bool may_be_in_place(const weir_compiler *c, const weir_node *node,
+                            const weir_kernel_def *kernel) {
+  if (!kernel->in_place) return false;
+  if ((node->op->flags & WEIR_OP_ELEMENTWISE) != 0) return true;
+  for (uint32_t i = 1; i < node->input_count; i++)
+    if (node->inputs[i] != WEIR_NO_VALUE && node->inputs[0] != WEIR_NO_VALUE &&
+        c->values[node->inputs[i]] == c->values[node->inputs[0]])
+      return false;
+  return true;
+}
+
 weir_status weir_compile_choose(weir_compiler *c, weir_emit *emit,
                                 const char *also, weir_error *err) {
   const weir_call *call = emit->calls;
@@ -131,7 +146,7 @@ weir_status weir_compile_choose(weir_compiler *c, weir_emit *emit,
     emit->release = kernel->release;
   }
   emit->run = kernel->run;
-  emit->in_place = kernel->in_place;
+  emit->in_place = may_be_in_place(c, emit->node, kernel);
   emit->kernel = kernel->name;
   emit->reason = keep_reason(c, also, refusals);
   return WEIR_OK;

@@ -24,8 +24,9 @@ typedef struct op_case {
   uint32_t out_count;                 /* how many are said */
   weir_sv error, says;                /* a bad-input case when not empty */
   double rtol, atol;                  /* negative: the dtype's default */
-  bool against_ref; /* other kernels are compared with ref's result */
-  bool grad;        /* finite differences are asked for */
+  bool against_ref;  /* other kernels are compared with ref's result */
+  bool signed_zeros; /* 0 is not -0 */
+  bool grad;         /* finite differences are asked for */
 } op_case;
 
 /* Reads entry |index| of a case file. Lists and text go to |arena|. On failure
@@ -34,6 +35,23 @@ typedef struct op_case {
 bool op_case_read(const weir_op_def *op, const weir_yaml *yaml, uint32_t index,
                   weir_arena *arena, op_case *out, char *why, size_t capacity);
 void op_case_release(op_case *c);
+
+/* ---- Grids: `grid: {m: [1, 2], k: [0, 3]}` beside the case's other keys, in
+ * which `$m` and `$k` stand for a value each. */
+enum { GRID_AXES = 8 };
+typedef struct op_grid {
+  const weir_yaml *yaml, *axes;
+  uint32_t at[GRID_AXES];
+} op_grid;
+
+/* Begins with the first combination; false when |yaml| is no grid. */
+bool op_grid_begin(const weir_yaml *yaml, op_grid *grid);
+/* False when the combinations are through. */
+bool op_grid_next(op_grid *grid);
+/* This combination as an ordinary case, in |arena|; NULL without memory. */
+const weir_yaml *op_grid_case(const op_grid *grid, weir_arena *arena);
+/* This combination as text, "m=1 k=0". */
+void op_grid_print(const op_grid *grid, char *text, size_t capacity);
 
 /* A tensor written as number, list or map {dtype, data, shape, fill, low,
  * high}. |dtype|: of a tensor that names none; WEIR_DTYPE_NONE: f32, or bool if
@@ -89,13 +107,19 @@ typedef struct op_runner {
 const char *op_runner_name(const op_runner *runner);
 bool op_runner_accepts(const op_runner *runner, const weir_call *call);
 
-/* Runs |runner| on copies of |in|. |scrambled|: three workers, blocks in a
- * mixed order. |in_place|: output 0 is input 0's memory. Names in |why| the
- * memory that a kernel broke: past an output's end, or an input. */
+/* How a kernel is run: with one worker, blocks in order, or with more, in a
+ * mixed order. |in_place|: output 0 is input 0's memory. */
+typedef struct op_how {
+  int workers;
+  bool in_place;
+} op_how;
+
+/* Runs |runner| on copies of |in|; one tensor given twice has one copy. Names
+ * in |why| the memory that a kernel broke: past an output's end, or an input.
+ */
 weir_status op_run(const op_runner *runner, const weir_call *call,
-                   weir_tensor *const *in, bool scrambled, bool in_place,
-                   op_results *out, weir_error *err, char *why,
-                   size_t capacity);
+                   weir_tensor *const *in, op_how how, op_results *out,
+                   weir_error *err, char *why, size_t capacity);
 
 /* Fails every allocation of prepare in turn; false and |why| when something is
  * lost or another status than W6001's comes back. */

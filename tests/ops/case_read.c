@@ -26,6 +26,11 @@ static bool refuse(const reading *r, const char *fmt, ...) {
 static bool read_tensor(const reading *r, weir_sv name, const weir_yaml *y) {
   op_case *c = r->c;
   if (c->in_count == CASE_INPUTS) return refuse(r, "too many inputs");
+  if (y->kind == WEIR_YAML_SCALAR && weir_sv_is(y->text, "first")) {
+    c->in[c->in_count] = weir_tensor_ref(c->in[0]);
+    c->in_names[c->in_count++] = name;
+    return true;
+  }
   c->in[c->in_count] =
       op_case_tensor(y, WEIR_DTYPE_NONE, r->seed * CASE_INPUTS + c->in_count);
   if (c->in[c->in_count] == NULL)
@@ -114,6 +119,10 @@ static bool read_attrs(const reading *r, const weir_yaml *map) {
     weir_sv name = map->entries[i].key;
     int at = weir_op_attr_index(op, name);
     if (at < 0) return refuse(r, "the op has no attribute %.*s", WEIR_SV(name));
+    const weir_yaml *y = map->entries[i].value;
+    if (op->attrs[at].kind != WEIR_ATTR_STRING && y->kind == WEIR_YAML_SCALAR &&
+        weir_sv_is(y->text, "none"))
+      continue; /* left at its default */
     if (!read_attr(r, &op->attrs[at], map->entries[i].value, &r->c->attrs[at]))
       return refuse(r, "cannot read attribute %.*s", WEIR_SV(name));
   }
@@ -147,6 +156,8 @@ static bool read_entry(const reading *r, weir_sv key, const weir_yaml *y) {
   if (weir_sv_is(key, "source") || weir_sv_is(key, "why")) return true;
   if (weir_sv_is(key, "rtol")) return weir_yaml_float(y, &c->rtol);
   if (weir_sv_is(key, "atol")) return weir_yaml_float(y, &c->atol);
+  if (weir_sv_is(key, "zeros"))
+    return c->signed_zeros = weir_sv_is(y->text, "signed");
   if (weir_sv_is(key, "grad")) return weir_yaml_bool(y, &c->grad);
   if (weir_sv_is(key, "error")) return c->error = y->text, true;
   if (weir_sv_is(key, "says")) return c->says = y->text, true;

@@ -7,7 +7,7 @@
 #include "tests/counted.h"
 #include "tests/ops/case.h"
 
-enum { GUARD_BYTES = 64, WORKERS = 3 };
+enum { GUARD_BYTES = 64 };
 
 /* ---- Memory and workers lent to a run */
 
@@ -16,12 +16,13 @@ static void serial(void *self, int64_t blocks, weir_block_fn fn, void *arg) {
   for (int64_t b = 0; b < blocks; b++) fn(arg, b, 0);
 }
 
-/* Every block once, odd ones backwards first, on alternating workers. */
+/* Every block once, odd ones backwards first, on alternating workers; |self|
+ * is their number. */
 static void scramble(void *self, int64_t blocks, weir_block_fn fn, void *arg) {
-  (void)self;
+  int workers = *(const int *)self;
   for (int64_t b = blocks - 1; b >= 0; b--)
-    if (b % 2 == 1) fn(arg, b, (int)(b % WORKERS));
-  for (int64_t b = 0; b < blocks; b += 2) fn(arg, b, (int)((b + 1) % WORKERS));
+    if (b % 2 == 1) fn(arg, b, (int)(b % workers));
+  for (int64_t b = 0; b < blocks; b += 2) fn(arg, b, (int)((b + 1) % workers));
 }
 
 static void hold(void *self, int64_t ns, bool spin) {
@@ -30,9 +31,10 @@ static void hold(void *self, int64_t ns, bool spin) {
   (void)spin;
 }
 
-static weir_run_ctx context(bool scrambled) {
-  return (weir_run_ctx){.parallel_for = scrambled ? scramble : serial,
-                        .workers = scrambled ? WORKERS : 1,
+static weir_run_ctx context(op_how *how) {
+  return (weir_run_ctx){.self = &how->workers,
+                        .parallel_for = how->workers > 1 ? scramble : serial,
+                        .workers = how->workers,
                         .hold = hold};
 }
 
@@ -142,6 +144,10 @@ static bool memory_create(memory *m, const weir_call *call,
   m->out_count = call->out_count;
   for (uint32_t i = 0; i < n; i++) {
     if (in[i] == NULL) continue;
+    if (i > 0 && in[i] == in[0]) {
+      m->io[i] = m->io[0];
+      continue;
+    }
     if (!block_create(&m->blocks[i], in[i]->bytes)) return false;
     memcpy(m->blocks[i].data, in[i]->data, in[i]->bytes);
     m->io[i] = m->blocks[i].data;
@@ -204,16 +210,16 @@ void op_results_release(op_results *results) {
 
 static weir_status run_prepared(const op_runner *runner, const weir_call *call,
                                 const weir_prepared *prepared,
-                                weir_tensor *const *in, bool scrambled,
-                                bool in_place, op_results *out, weir_error *err,
-                                char *why, size_t capacity) {
+                                weir_tensor *const *in, op_how how,
+                                op_results *out, weir_error *err, char *why,
+                                size_t capacity) {
   memory m = {0};
-  weir_run_ctx ctx = context(scrambled);
+  weir_run_ctx ctx = context(&how);
   size_t scratch =
       weir_scratch_align(prepared->scratch_bytes) +
       (size_t)ctx.workers * weir_scratch_align(prepared->worker_scratch_bytes);
   weir_status s = WEIR_RESOURCE_EXHAUSTED;
-  if (memory_create(&m, call, in, scratch, in_place)) {
+  if (memory_create(&m, call, in, scratch, how.in_place)) {
     weir_args args = {.io = m.io,
                       .state = prepared->state,
                       .scratch = m.blocks[m.in_count + m.out_count].data,
@@ -221,7 +227,7 @@ static weir_status run_prepared(const op_runner *runner, const weir_call *call,
                       .err = err};
     s = runner->kernel != NULL ? runner->kernel->run(&args)
                                : runner->group->run(&args);
-    if (!memory_check(&m, in, in_place, why, capacity)) s = WEIR_INTERNAL;
+    if (!memory_check(&m, in, how.in_place, why, capacity)) s = WEIR_INTERNAL;
     if (s == WEIR_OK) s = take_results(&m, call, out, err);
   }
   memory_release(&m);
@@ -229,17 +235,15 @@ static weir_status run_prepared(const op_runner *runner, const weir_call *call,
 }
 
 weir_status op_run(const op_runner *runner, const weir_call *call,
-                   weir_tensor *const *in, bool scrambled, bool in_place,
-                   op_results *out, weir_error *err, char *why,
-                   size_t capacity) {
+                   weir_tensor *const *in, op_how how, op_results *out,
+                   weir_error *err, char *why, size_t capacity) {
   weir_arena arena;
   weir_arena_init(&arena, weir_allocator_system());
   weir_prepared prepared = {.arena = &arena, .alloc = weir_allocator_system()};
   *out = (op_results){0};
   weir_status s = prepare(runner, call, &prepared, err);
   if (s == WEIR_OK)
-    s = run_prepared(runner, call, &prepared, in, scrambled, in_place, out, err,
-                     why, capacity);
+    s = run_prepared(runner, call, &prepared, in, how, out, err, why, capacity);
   release(runner, prepared.state);
   weir_arena_release(&arena);
   return s;

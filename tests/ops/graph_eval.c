@@ -20,8 +20,8 @@ static weir_status run_kernel(const weir_graph *graph, weir_node_id id,
                           graph->registry, &call, WEIR_CPU, ref_only, NULL, 0)};
   if (runner.kernel == NULL)
     return weir_fail(err, WEIR_W3001, NULL, "%s", node->op->name);
-  WEIR_TRY(
-      op_run(&runner, &call, in, false, false, &results, err, why, sizeof why));
+  WEIR_TRY(op_run(&runner, &call, in, (op_how){.workers = 1}, &results, err,
+                  why, sizeof why));
   for (uint32_t i = 0; i < results.count; i++)
     values[node->first_output + i] = results.out[i];
   return WEIR_OK;

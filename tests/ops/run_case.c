@@ -2,30 +2,37 @@
 /* run_case OP FILE: runs the op's cases on every kernel that takes them.
  * README.md has the format. Prints each failure with its place and a summary;
  * exits with 0, 1 (a case failed) or 2 (the file cannot be read). */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/registry.h"
+#include "tests/kernels/isa_under_test.h"
 #include "tests/ops/case.h"
 
-enum { TEXT = 512 };
+enum { TEXT = 512, KERNELS = 1024 };
 
 typedef struct tally {
   const weir_op_def *op;
   const char *path;
   int cases, runs, kernels, failures, values_not_run, grads, refusals;
+  const op_grid *grid;   /* of the case under way, or NULL */
+  bool in_grid[KERNELS]; /* kernels, then group kernels, that a grid ran */
 } tally;
 
 WEIR_PRINTF(3, 4)
 static void fail(tally *t, const op_case *c, const char *fmt, ...) {
   va_list args;
+  char text[TEXT] = "";
   fprintf(stderr, "%s:%u: ", t->path, c->yaml->mark.line);
   va_start(args, fmt);
   vfprintf(stderr, fmt, args);
   va_end(args);
-  fprintf(stderr, "\n");
+  if (t->grid != NULL) op_grid_print(t->grid, text, sizeof text);
+  fprintf(stderr, "%s%s (%s)\n", t->grid != NULL ? ", with " : "", text,
+          isa_under_test_name());
   t->failures++;
 }
 
@@ -59,6 +66,19 @@ static double tolerance(double given, weir_dtype dtype) {
   return dtype == WEIR_F32 ? 1e-6 : 1e-12;
 }
 
+/* Whether zeros have the same signs; names the first that has not. */
+static bool same_signs(const weir_tensor *got, const weir_tensor *want,
+                       char *why, size_t capacity) {
+  for (int64_t k = 0; k < weir_shape_elements(&got->shape); k++) {
+    double g = weir_tensor_get_f64(got, k), w = weir_tensor_get_f64(want, k);
+    if (g != 0 || w != 0 || signbit(g) == signbit(w)) continue;
+    snprintf(why, capacity, "element %lld: got %g, want %g", (long long)k, g,
+             w);
+    return false;
+  }
+  return true;
+}
+
 /* Compares |got| with the case's value of output |i|. */
 static void expect_value(tally *t, const op_case *c, const char *where,
                          uint32_t i, const weir_tensor *got) {
@@ -80,6 +100,8 @@ static void expect_value(tally *t, const op_case *c, const char *where,
   else if (!op_compare(got, want, tolerance(c->rtol, dtype),
                        c->atol >= 0 ? c->atol : 0, why, sizeof why))
     fail(t, c, "%s: output %u %s", where, i, why);
+  else if (c->signed_zeros && !same_signs(got, want, why, sizeof why))
+    fail(t, c, "%s: output %u, %s", where, i, why);
   weir_tensor_unref(want);
 }
 
@@ -110,14 +132,14 @@ typedef struct subject {
 
 /* Runs again in another way; the bits must be those of |first|. */
 static void run_again(tally *t, const subject *s, const op_runner *runner,
-                      const op_results *first, bool in_place) {
+                      const op_results *first, op_how how) {
   op_results again;
   weir_error err = WEIR_ERROR_INIT;
   char where[TEXT], why[TEXT] = "";
-  snprintf(where, sizeof where, "%s, %s", op_runner_name(runner),
-           in_place ? "in place" : "blocks scrambled");
-  weir_status status = op_run(runner, s->call, s->c->in, true, in_place, &again,
-                              &err, why, sizeof why);
+  snprintf(where, sizeof where, "%s, %s%d workers", op_runner_name(runner),
+           how.in_place ? "in place, " : "", how.workers);
+  weir_status status =
+      op_run(runner, s->call, s->c->in, how, &again, &err, why, sizeof why);
   if (status != WEIR_OK)
     fail(t, s->c, "%s: %s %s", where, err.message, why);
   else
@@ -126,8 +148,12 @@ static void run_again(tally *t, const subject *s, const op_runner *runner,
   t->runs++;
 }
 
-static bool can_be_in_place(const op_runner *runner, const weir_call *call) {
+static bool can_be_in_place(const op_runner *runner, const subject *s) {
+  const weir_call *call = s->call;
   const weir_operand *x = &call->in[0], *y = &call->out[0];
+  bool elementwise = (call->op->flags & WEIR_OP_ELEMENTWISE) != 0;
+  for (uint32_t i = 1; i < call->in_count; i++)
+    if (s->c->in[i] == s->c->in[0] && !elementwise) return false;
   return runner->kernel != NULL && runner->kernel->in_place &&
          call->in_count > 0 && x->dtype == y->dtype &&
          x->elements == y->elements;
@@ -150,8 +176,8 @@ static void run_without(tally *t, const subject *s, const op_runner *runner,
   }
   call.out = out;
   if (!any || !op_runner_accepts(runner, &call)) return;
-  weir_status status = op_run(runner, &call, s->c->in, true, false, &again,
-                              &err, why, sizeof why);
+  weir_status status = op_run(runner, &call, s->c->in, (op_how){.workers = 3},
+                              &again, &err, why, sizeof why);
   if (status != WEIR_OK)
     fail(t, s->c, "%s, outputs left out: %s %s", op_runner_name(runner),
          err.message, why);
@@ -168,10 +194,12 @@ static void check_results(tally *t, const subject *s, const op_runner *runner,
     expect_value(t, s->c, op_runner_name(runner), i, got->out[i]);
   if (s->ref != NULL && s->c->against_ref)
     expect_equal(t, s->c, op_runner_name(runner), got, s->ref, false);
-  run_again(t, s, runner, got, false);
+  run_again(t, s, runner, got, (op_how){.workers = 2});
+  run_again(t, s, runner, got, (op_how){.workers = 3});
   run_without(t, s, runner, got);
-  if (can_be_in_place(runner, s->call)) run_again(t, s, runner, got, true);
-  if (!op_run_sweep(runner, s->call, why, sizeof why))
+  if (can_be_in_place(runner, s))
+    run_again(t, s, runner, got, (op_how){.workers = 2, .in_place = true});
+  if (t->grid == NULL && !op_run_sweep(runner, s->call, why, sizeof why))
     fail(t, s->c, "%s: %s", op_runner_name(runner), why);
 }
 
@@ -180,8 +208,8 @@ static void run_on(tally *t, const subject *s, const op_runner *runner,
                    op_results *out) {
   weir_diag diag = {.error = WEIR_ERROR_INIT};
   char why[TEXT] = "";
-  weir_status status = op_run(runner, s->call, s->c->in, false, false, out,
-                              &diag.error, why, sizeof why);
+  weir_status status = op_run(runner, s->call, s->c->in, (op_how){.workers = 1},
+                              out, &diag.error, why, sizeof why);
   t->runs++;
   if (why[0] != 0)
     fail(t, s->c, "%s: %s", op_runner_name(runner), why);
@@ -209,6 +237,7 @@ static void run_on_others(tally *t, subject *s) {
       continue;
     if (!op_runner_accepts(&runner, s->call)) continue;
     t->kernels++;
+    if (t->grid != NULL) t->in_grid[i] = true;
     run_on(t, s, &runner, &out);
     op_results_release(&out);
   }
@@ -268,7 +297,8 @@ static void run_call(tally *t, const op_case *c, const weir_call *call) {
   }
   run_on(t, &s, &runner, &ref);
   s.ref = &ref;
-  run_on_others(t, &s);
+  for (int i = 0; isa_under_test(i); i++) run_on_others(t, &s);
+  isa_under_test(0);
   op_results_release(&ref);
 }
 
@@ -305,18 +335,64 @@ static void run_case(tally *t, const op_case *c) {
   weir_arena_release(&arena);
 }
 
+static void run_one(tally *t, const weir_yaml *yaml, uint32_t index,
+                    weir_arena *arena) {
+  op_case c;
+  char why[TEXT] = "";
+  if (op_case_read(t->op, yaml, index, arena, &c, why, sizeof why))
+    run_case(t, &c);
+  else
+    fail(t, &c, "%s", why);
+  t->cases++;
+  t->refusals += c.error.size > 0;
+  op_case_release(&c);
+}
+
+static void run_grid(tally *t, op_grid *grid, uint32_t index) {
+  t->grid = grid;
+  do {
+    weir_arena arena;
+    weir_arena_init(&arena, weir_allocator_system());
+    const weir_yaml *yaml = op_grid_case(grid, &arena);
+    if (yaml != NULL) run_one(t, yaml, index, &arena);
+    weir_arena_release(&arena);
+  } while (op_grid_next(grid));
+  t->grid = NULL;
+}
+
 static void run_all(tally *t, const weir_yaml *root, weir_arena *arena) {
   for (uint32_t i = 0; i < root->count; i++) {
-    op_case c;
-    char why[TEXT] = "";
-    if (op_case_read(t->op, root->items[i], i, arena, &c, why, sizeof why))
-      run_case(t, &c);
+    op_grid grid;
+    if (op_grid_begin(root->items[i], &grid))
+      run_grid(t, &grid, i);
     else
-      fail(t, &c, "%s", why);
-    t->cases++;
-    t->refusals += c.error.size > 0;
-    op_case_release(&c);
+      run_one(t, root->items[i], i, arena);
   }
+}
+
+/* Kernels that take no plain operands, which is all a case has, and the tests
+ * of their layouts. */
+static const char *const kNotPlain[] = {"cpu.reduce_sum.images"};
+
+static bool is_plain_kernel(const weir_kernel_def *kernel) {
+  for (size_t i = 0; i < sizeof kNotPlain / sizeof kNotPlain[0]; i++)
+    if (strcmp(kernel->name, kNotPlain[i]) == 0) return false;
+  return kernel->device == WEIR_CPU && strncmp(kernel->name, "ref.", 4) != 0;
+}
+
+/* Each fast kernel of the op must have run in a grid. */
+static bool lacks_grid(const tally *t) {
+  const weir_registry *r = weir_builtin_registry();
+  bool lacks = false;
+  for (size_t i = 0; i < r->kernel_count; i++) {
+    const weir_kernel_def *kernel = r->kernels[i];
+    if (t->in_grid[i] || !is_plain_kernel(kernel) ||
+        strcmp(kernel->op, t->op->name) != 0)
+      continue;
+    fprintf(stderr, "%s: no grid reaches %s\n", t->path, kernel->name);
+    lacks = true;
+  }
+  return lacks;
 }
 
 /* Each refusal that an op lists must have a case; bad constants are refused by
@@ -335,7 +411,7 @@ static int report(const tally *t) {
   if (t->values_not_run > 0)
     printf("  %d values not computed here: no kernel, the executor does it\n",
            t->values_not_run);
-  if (lacks_refusals(t)) return 1;
+  if (lacks_refusals(t) || lacks_grid(t)) return 1;
   return t->failures > 0 || t->cases == 0 ? 1 : 0;
 }
 

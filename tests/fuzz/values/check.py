@@ -31,7 +31,8 @@ def compare_floats(got, want, told):
     mag = np.abs(want) if told.mag is None else \
         np.broadcast_to(np.maximum(told.mag, np.abs(want)), want.shape)
     bound = told.ulp * EPS[got.dtype] * mag + (
-        told.floor if got.dtype == np.float32 else np.finfo(got.dtype).tiny)
+        told.floor if got.dtype == np.float32 else
+        np.finfo(got.dtype).tiny * np.maximum(1, told.floor * 1e38))
     close = np.abs(got.astype(want.dtype) - want) <= bound
     # Past the dtype's range on the way: an infinity, or inf - inf.
     loose = mag * (1 + bound / np.maximum(mag, 1e-300)) >= largest

@@ -8,7 +8,7 @@ from table import exact, near, op
 
 NUMBERS = FLOATS + INTS
 PI = np.longdouble("3.14159265358979323846264338327950288")
-TINY = 1e-45
+TINY = 6e-45  # some of the smallest f32
 SMALL = 1.2e-38  # results below are 0 in some kernels
 
 
@@ -207,11 +207,10 @@ def trunc_div(a, b):
 
 def wrap(objects, dtype):
     """Python's integers cut to a dtype's bits."""
-    bits_ = np.iinfo(dtype).bits
-    o = np.asarray(objects, dtype=object) & ((1 << bits_) - 1)
-    if np.iinfo(dtype).min < 0:
-        o = np.where(o >= 1 << (bits_ - 1), o - (1 << bits_), o)
-    return np.asarray(o, dtype=object).astype(dtype)
+    o = np.asarray(objects, dtype=object)
+    n, low = np.iinfo(dtype).bits, np.iinfo(dtype).min
+    cut = [((int(v) - low) % (1 << n)) + low for v in o.ravel()]
+    return np.array(cut, dtype=object).astype(dtype).reshape(o.shape)
 
 
 def divisors(d):

@@ -110,7 +110,7 @@ const weir_op_def weir_op_matmul = {
     .doc =
         "Dimensions before the last two are a batch and broadcast. A vector "
         "a is a row, a vector b a column, and the dimension is gone from "
-        "the result.",
+        "the result. Integers wrap on overflow.",
     .source = "BLAS 3 xGEMM: Dongarra et al., ACM TOMS 16 (1990) 1-17",
     .example = "matmul(a, b)",
     .inputs = {{"a", "T", "[..., m, k]"}, {"b", "T", "[..., k, n]"}},

@@ -14,8 +14,9 @@ const weir_op_def weir_op_reduce_sum = {
     .aliases = {"sum"},
     .summary = "Sum of x over some or all axes.",
     .doc =
-        "The sum of no elements is 0. The order of additions follows from "
-        "the shape alone.",
+        "The sum of no elements is 0. Integers wrap in their own dtype, where "
+        "NumPy widens: the u8 sum of 200 and 100 is 44; cast first. The order "
+        "of additions follows from the shape alone.",
     .example = "sum(x, axis=[0, 1])",
     .inputs = {{"x", "T"}},
     .outputs = {{"y", "T"}},

@@ -169,6 +169,26 @@ static void registries_chain(void **state) {
   assert_non_null(weir_registry_find_op(&r, WEIR_SV_LIT("conv2d")));
 }
 
+/* Results that a reader of NumPy's manual would not expect. */
+static void surprises_are_told(void **state) {
+  static const struct {
+    const char *op, *says;
+  } kTold[] = {{"range", "i64 where all three numbers are integers, else f32"},
+               {"reduce_sum", "wrap in their own dtype"},
+               {"reduce_prod", "wrap on overflow"},
+               {"matmul", "wrap on overflow"},
+               {"clip", "a limit that is no integer counts as the next"},
+               {"normal", "5.77 stddev"}};
+  (void)state;
+  for (size_t i = 0; i < sizeof kTold / sizeof kTold[0]; i++) {
+    const weir_op_def *op =
+        weir_registry_find_op(builtin(), weir_sv_from(kTold[i].op));
+    assert_non_null(op);
+    if (strstr(op->doc, kTold[i].says) == NULL)
+      fail_msg("%s does not say: %s", kTold[i].op, kTold[i].says);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(table_is_sorted_and_unique),
@@ -179,6 +199,7 @@ int main(void) {
       cmocka_unit_test(defaults_are_sound),
       cmocka_unit_test(names_are_found),
       cmocka_unit_test(registries_chain),
+      cmocka_unit_test(surprises_are_told),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

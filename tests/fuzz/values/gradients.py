@@ -8,7 +8,6 @@ from graph import Graph
 from table import run_oracle
 
 STEP = np.longdouble(1e-6)
-SKIPPED = {"in_top_k"}
 
 
 def evaluate(graph, arrays):
@@ -55,8 +54,8 @@ def differences(graph, weights, wrt):
 def add_gradients(drawer, graph):
     """Lines of `nodes:` for the loss and its gradients; or None."""
     sinks = [s for s in graph.sinks() if graph.arrays[s].dtype.kind == "f"]
-    wrt = [n for n, a in list(graph.inputs.items()) + list(graph.consts.items())
-           if a.dtype.kind == "f" and a.size <= 30]
+    fed = list(graph.inputs.items()) + list(graph.consts.items())
+    wrt = [n for n, a in fed if a.dtype.kind == "f" and a.size <= 30]
     if not sinks or not wrt or \
             not all(np.isfinite(graph.arrays[s]).all() for s in sinks):
         return None

@@ -102,7 +102,7 @@ bits("square", NUMBERS, lambda x: x * x, smooth=True)
 bits("relu", NUMBERS, lambda x: np.where(
     np.isnan(x), x, np.where(x > 0, x, 0)).astype(x.dtype)
     if x.dtype.kind == "f" else np.maximum(x, 0).astype(x.dtype), smooth=True)
-bits("sqrt", FLOATS, np.sqrt)
+bits("sqrt", FLOATS, np.sqrt, smooth=True)
 bits("floor", FLOATS, np.floor)
 bits("ceil", FLOATS, np.ceil)
 bits("round", FLOATS, np.rint)
@@ -113,8 +113,8 @@ bits("logical_not", ("bool",), lambda x: ~x)
 bits("zeros_like", NUMBERS + ("bool",), np.zeros_like)
 bits("ones_like", NUMBERS + ("bool",), np.ones_like)
 approx("exp", np.exp, 4)
-approx("log", np.log, 4, smooth=False)
-approx("rsqrt", lambda x: 1 / np.sqrt(x), 3, smooth=False)
+approx("log", np.log, 4)
+approx("rsqrt", lambda x: 1 / np.sqrt(x), 3)
 approx("tanh", np.tanh, 4)
 approx("sigmoid", sigmoid, 4)
 approx("softplus", softplus, 4)
@@ -246,7 +246,7 @@ binary("add", NUMBERS, np.add, smooth=True)
 binary("sub", NUMBERS, np.subtract, smooth=True)
 binary("mul", NUMBERS, np.multiply, smooth=True)
 binary("div", NUMBERS, trunc_div, smooth=True, draw=divisors)
-binary("pow", NUMBERS, int_pow, ulp=16, draw=exponents)
+binary("pow", NUMBERS, int_pow, ulp=16, draw=exponents, smooth=True)
 binary("min", NUMBERS, np.minimum, smooth=True, zeros=True)
 binary("max", NUMBERS, np.maximum, smooth=True, zeros=True)
 for _name, _fn in (("equal", np.equal), ("not_equal", np.not_equal)):
@@ -260,10 +260,10 @@ for _name, _fn in (("logical_and", np.logical_and),
                    ("logical_xor", np.logical_xor)):
     binary(_name, ("bool",), _fn)
 binary("sigmoid_grad", FLOATS, lambda y, g: g * y * (1 - y), ulp=3,
-       mag=lambda y, g, r: np.abs(g * y) * (1 + np.abs(y)))
+       mag=lambda y, g, r: np.abs(g * y) * (1 + np.abs(y)), smooth=True)
 binary("tanh_grad", FLOATS, lambda y, g: g * (1 - y * y), ulp=3,
-       mag=lambda y, g, r: np.abs(g) * (1 + y * y))
-binary("relu_grad", FLOATS, lambda y, g: np.where(y > 0, g, 0))
+       mag=lambda y, g, r: np.abs(g) * (1 + y * y), smooth=True)
+binary("relu_grad", FLOATS, lambda y, g: np.where(y > 0, g, 0), smooth=True)
 
 
 def sigmoid_xent(x, z):
@@ -293,7 +293,8 @@ def draw_where(d):
     return [c, a, b], {}
 
 
-op("where", draw_where, lambda a, at: exact(np.where(a[0], a[1], a[2])))
+op("where", draw_where, lambda a, at: exact(np.where(a[0], a[1], a[2])),
+   True)
 
 
 # ---- cast

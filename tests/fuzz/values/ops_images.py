@@ -193,8 +193,9 @@ def conv2d_grad_weight(a, at):
                  np.sum(np.abs(dy), (0, 2, 3)), TINY)]
 
 
-op("conv2d_grad_input", draw_conv_grad(True), conv2d_grad_input)
-op("conv2d_grad_weight", draw_conv_grad(False), conv2d_grad_weight)
+op("conv2d_grad_input", draw_conv_grad(True), conv2d_grad_input, True)
+op("conv2d_grad_weight", draw_conv_grad(False), conv2d_grad_weight,
+   True)
 
 
 # ---- poolings
@@ -296,7 +297,7 @@ def draw_pool_grad(average):
 op("max_pool", draw_pool(False), max_pool, True)
 op("avg_pool", draw_pool(True), avg_pool, True)
 op("max_pool_grad", draw_pool_grad(False), max_pool_grad)
-op("avg_pool_grad", draw_pool_grad(True), avg_pool_grad)
+op("avg_pool_grad", draw_pool_grad(True), avg_pool_grad, True)
 
 
 # ---- recurrent layers

@@ -143,7 +143,7 @@ def draw_slice_grad(d):
     return [dy], dict({"shape": list(shape)}, **at)
 
 
-op("slice_grad", draw_slice_grad, slice_grad)
+op("slice_grad", draw_slice_grad, slice_grad, True)
 
 
 # ---- pads and their gradients, as sums over an index map
@@ -210,7 +210,7 @@ def draw_pad_grad(d):
     return [dy], dict({"shape": list(d.of(x).shape)}, **at)
 
 
-op("pad_grad", draw_pad_grad, pad_grad)
+op("pad_grad", draw_pad_grad, pad_grad, True)
 
 
 def tile_grad(a, at):
@@ -229,7 +229,7 @@ def draw_tile_grad(d):
     return [dy], {"shape": list(shape), "repeats": repeats}
 
 
-op("tile_grad", draw_tile_grad, tile_grad)
+op("tile_grad", draw_tile_grad, tile_grad, True)
 
 
 # ---- joining and cutting
@@ -286,7 +286,7 @@ def split(a, at):
     return [exact(p) for p in parts]
 
 
-op("split", draw_split, split)
+op("split", draw_split, split, True)
 
 
 # ---- gather
@@ -305,7 +305,8 @@ def draw_gather(d):
 
 
 op("gather", draw_gather,
-   lambda a, at: exact(np.take(a[0], a[1].astype(np.int64), at["axis"])))
+   lambda a, at: exact(np.take(a[0], a[1].astype(np.int64), at["axis"])),
+   True)
 
 
 def gather_grad(a, at):
@@ -323,7 +324,7 @@ def draw_gather_grad(d):
     return [dy, i], {"shape": list(d.of(x).shape), "axis": at["axis"]}
 
 
-op("gather_grad", draw_gather_grad, gather_grad)
+op("gather_grad", draw_gather_grad, gather_grad, True)
 
 
 def draw_one_hot(d):

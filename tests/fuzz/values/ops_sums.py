@@ -235,7 +235,8 @@ def draw_sparse(d, more=True):
 
 
 def taken(x, labels):
-    return np.take_along_axis(x, labels.astype(np.int64)[..., None], -1)[..., 0]
+    at = labels.astype(np.int64)[..., None]
+    return np.take_along_axis(x, at, -1)[..., 0]
 
 
 def sparse_xent(a, at):
@@ -270,7 +271,7 @@ def sparse_grad(a, at):
                 SMALL * (1 + np.abs(a[2][..., None])))
 
 
-op("sparse_softmax_xent_grad", draw_sparse_grad, sparse_grad)
+op("sparse_softmax_xent_grad", draw_sparse_grad, sparse_grad, True)
 
 
 def draw_top(d):
@@ -490,6 +491,6 @@ def batch_norm_grad(a, at):
             near(db.reshape(-1), ulp, dbm.reshape(-1), TINY)]
 
 
-op("batch_norm", draw_batch_norm(4), bounded(batch_norm))
+op("batch_norm", draw_batch_norm(4), bounded(batch_norm), True)
 op("batch_norm_train", draw_batch_norm(2), bounded(batch_norm_train))
 op("batch_norm_train_grad", draw_batch_norm_grad, bounded(batch_norm_grad))

@@ -3,6 +3,7 @@
 """Random graphs of ops, run by weir and beside a NumPy oracle of more digits.
 
 usage: values.py WEIR [--graphs N] [--seed S] [--out FOLDER] [--ops a,b]
+                      [--gradients]
 
 A third of the graphs have odd numbers in their inputs (infinities, NaN, -0,
 denormals, the largest and smallest of the dtype); one in eight is a graph of
@@ -207,6 +208,8 @@ def main():
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--out", default="failed-values")
     p.add_argument("--ops", default="")
+    p.add_argument("--gradients", action="store_true",
+                   help="graphs of gradients only")
     a = p.parse_args()
     np.seterr(all="ignore")
     only = [o for o in a.ops.split(",") if o]
@@ -216,8 +219,8 @@ def main():
     for i in range(a.graphs):
         rng = np.random.default_rng([a.seed, i])
         prefix = "g%d_" % i
-        if i % 8 == 7:
-            g = make_gradients(rng, prefix, FLOATS[i // 8 % 2], only)
+        if a.gradients or i % 8 == 7:
+            g = make_gradients(rng, prefix, FLOATS[i // (1 if a.gradients else 8) % 2], only)
             lines = check_gradients(a.weir, g) if g else []
             if lines:
                 write(a.out, "s%d-%d" % (a.seed, i), g, lines)

@@ -53,7 +53,10 @@ static bool push_def(weir_loader *l, weir_scope *scope, const weir_item *item,
                      const weir_loop *loop, weir_sv name) {
   weir_def def = {.item = item, .loop = loop, .name = name};
   if (item->kind == WEIR_ITEM_BROKEN) def.state = WEIR_DEF_FAILED;
-  if (item->kind == WEIR_ITEM_REPEAT) def.state = WEIR_DEF_DONE;
+  if (item->kind == WEIR_ITEM_REPEAT) { /* no node is called so */
+    def.state = WEIR_DEF_DONE;
+    def.result.node = UINT32_MAX;
+  }
   if (!expand(l, item->mark)) return false;
   if (scope->defs.count >= l->max_nodes)
     return weir_report_too_many(l, item->mark, l->max_nodes, "nodes");

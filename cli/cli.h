@@ -48,7 +48,8 @@ enum { CLI_OPTIONS = 40 };
 typedef struct cli_args {
   cli_list inputs, outputs, expects, params, targets, dumps, limits;
   const char *format, *data_root, *trace, *after, *color, *threads, *baseline;
-  const char *checkpoint, *resume, *init, *events, *data, *weights, *prompt;
+  const char *checkpoint, *resume, *init, *events, *run_folder, *data, *weights,
+      *prompt;
   bool json, trap_nan, no_fusion, ref_kernels, print_config, full, quiet, help;
   bool all, man, explain, verbose;
   /* place */

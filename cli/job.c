@@ -15,10 +15,13 @@ enum { READ_LIMIT = 64 << 20, PLAN_LIMIT = 1 << 30 };
 
 weir_status cli_read_plan(const char *path, char **out_text, size_t *out_size,
                           weir_error *err) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  /* A pipe that nobody writes to is empty, and does not stop us; one with a
+   * writer, as `<(...)` of a shell, is read to its end. */
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   *out_text = NULL;
   *out_size = 0;
   if (fd < 0) return cli_error(err, "W4001", "cannot open plan %s", path);
+  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
   *out_text = cli_read_all(fd, PLAN_LIMIT, out_size);
   close(fd);
   return *out_text != NULL

@@ -30,14 +30,22 @@ typedef struct weir_file {
  * implementation's. Errors: W4001, W4002 (open, list), else W5009, or W6005
  * when the disk is full or fails; W6001, W6003. */
 typedef struct weir_fs_folders {
-  /* |make|: with the folders above it, where they are missing. */
-  weir_status (*open)(void *self, const char *path, bool make,
+  /* |make|: with the folders above it, where they are missing. With |root|,
+   * |path| is a relative one beneath that folder, and neither ".." that leaves
+   * it nor any link in |path| is followed (W4002); NULL: |path| as it is, from
+   * the command line. */
+  weir_status (*open)(void *self, const char *root, const char *path, bool make,
                       void **out_folder, weir_error *err);
   void (*close)(void *self, void *folder); /* NULL-safe */
   /* Calls |name| for each file, in no order, until it returns false. */
   weir_status (*list)(void *self, void *folder, void *to,
                       bool (*name)(void *to, const char *name),
                       weir_error *err);
+  /* Gives the content of plain file |name|, at most |limit| bytes, as a copy;
+   * weir_fs.close frees it. A link, pipe, device or folder is W4002, a larger
+   * file W4015. */
+  weir_status (*read)(void *self, void *folder, const char *name, size_t limit,
+                      weir_file *out_file, weir_error *err);
   /* A new empty file to append to; NULL and WEIR_OK when the name is taken. */
   weir_status (*create)(void *self, void *folder, const char *name,
                         void **out_file, weir_error *err);
@@ -46,13 +54,15 @@ typedef struct weir_fs_folders {
   weir_status (*sync)(void *self, void *file, weir_error *err);
   /* Frees |file|, also when it fails. NULL-safe. */
   weir_status (*end)(void *self, void *file, weir_error *err);
+  /* Nothing is replaced: where |dst| is taken, it is W5009. */
   weir_status (*rename)(void *self, void *folder, const char *src,
                         const char *dst, weir_error *err);
   weir_status (*unlink)(void *self, void *folder, const char *name,
                         weir_error *err);
   weir_status (*sync_folder)(void *self, void *folder, weir_error *err);
-  /* Locks file |name|, made if need be; NULL and WEIR_OK when another process
-   * or handle holds it. The system drops locks of processes that end. */
+  /* Locks plain file |name|, made if need be; NULL and WEIR_OK when another
+   * process or handle holds it. The system drops locks of processes that end.
+   */
   weir_status (*lock)(void *self, void *folder, const char *name,
                       void **out_lock, weir_error *err);
   void (*unlock)(void *self, void *lock); /* NULL-safe */

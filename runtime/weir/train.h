@@ -43,6 +43,10 @@ typedef struct weir_train_opts {
   void *getenv_self;
   void (*on_diag)(void *self, const weir_diag *diag); /* as for loading */
   void *on_diag_self;
+  /* The run folder: files that the graph names are written beneath it, never
+   * over others. NULL: |checkpoint|, else the folder of checkpoints that the
+   * graph names, beneath the working directory (SECURITY.md). */
+  const char *out;
 } weir_train_opts;
 
 /* Makes the training graph, opens data and checkpoints, goes on from the newest

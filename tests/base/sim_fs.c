@@ -96,9 +96,10 @@ static bool has_folder(const sim_fs *fs, const char *path) {
   return false;
 }
 
-static weir_status sim_open(void *self, const char *path, bool make,
-                            void **out_folder, weir_error *err) {
+static weir_status sim_open(void *self, const char *root, const char *path,
+                            bool make, void **out_folder, weir_error *err) {
   sim_fs *fs = self;
+  (void)root;
   *out_folder = NULL;
   if (count(fs) != GOOD) return io_error(err, "open");
   if (!has_folder(fs, path)) {
@@ -214,6 +215,7 @@ static weir_status sim_rename(void *self, void *folder, const char *src,
   outcome o = count(fs);
   int i = find(fs->names, fs->name_count, from);
   if (o == FAILS || o == HALF || i < 0) return io_error(err, "rename");
+  assert_int_equal(find(fs->names, fs->name_count, to), -1);
   change(fs, from, to, fs->names[i].inode);
   return o == GOOD ? WEIR_OK : io_error(err, "rename");
 }
@@ -278,6 +280,14 @@ static weir_status sim_read(void *self, const char *root, const char *path,
   return WEIR_OK;
 }
 
+static weir_status sim_read_in(void *self, void *folder, const char *name,
+                               size_t limit, weir_file *out_file,
+                               weir_error *err) {
+  char path[160];
+  join(folder, name, path);
+  return sim_read(self, NULL, path, limit, false, out_file, err);
+}
+
 static void sim_close_file(void *self, weir_file *file) {
   sim_fs *fs = self;
   if (file == NULL) return;
@@ -291,6 +301,7 @@ static const weir_fs_folders kFolders = {
     .open = sim_open,
     .close = sim_close,
     .list = sim_list,
+    .read = sim_read_in,
     .create = sim_create,
     .append = sim_append,
     .sync = sim_sync,

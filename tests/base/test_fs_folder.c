@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/base/env_system.h"
+#include "runtime/base/fs/fs_open.h"
 #include "runtime/base/fs/fs_system.h"
 #include "tests/check.h"
 
@@ -36,7 +37,7 @@ static const weir_fs_folders *const F = &weir_system_folders;
 static void *open_folder(const char *path) {
   weir_error err = WEIR_ERROR_INIT;
   void *folder = NULL;
-  assert_ok(F->open(NULL, path, true, &folder, &err), &err);
+  assert_ok(F->open(NULL, NULL, path, true, &folder, &err), &err);
   return folder;
 }
 
@@ -103,7 +104,7 @@ static void refuses_folder(const char *path, bool make, const char *id,
                            const char *says) {
   weir_error err = WEIR_ERROR_INIT;
   void *folder = NULL;
-  assert_error(F->open(NULL, path, make, &folder, &err), &err, id);
+  assert_error(F->open(NULL, NULL, path, make, &folder, &err), &err, id);
   if (strstr(err.message, says) == NULL) fail_msg("%s", err.message);
   assert_null(folder);
 }
@@ -130,6 +131,120 @@ static void what_is_no_folder(void **state) {
   refuses_folder("locked/new/newer", true, "W4002", "Permission denied");
 }
 
+static void open_in(const char *path, bool make, const char *id,
+                    const char *says) {
+  weir_error err = WEIR_ERROR_INIT;
+  void *folder = NULL;
+  assert_error(F->open(NULL, "root", path, make, &folder, &err), &err, id);
+  if (strstr(err.message, says) == NULL) fail_msg("%s", err.message);
+  assert_null(folder);
+}
+
+static void beneath_a_root(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  void *folder = NULL;
+  open_in("a/b", false, "W4001", "No such file");
+  assert_ok(F->open(NULL, "root", "a//b/./c", true, &folder, &err), &err);
+  write_file(folder, "one", "x");
+  holds("root/a/b/c/one", "xx");
+  F->close(NULL, folder);
+  assert_ok(F->open(NULL, "root", "a/b", false, &folder, &err), &err);
+  lists(folder, "c ");
+  F->close(NULL, folder);
+  assert_int_equal(mkdir("outside", 0700), 0);
+  assert_int_equal(symlink("../outside", "root/link"), 0);
+  assert_int_equal(symlink("../gone", "root/dangling"), 0);
+  assert_int_equal(symlink("a", "root/inside"), 0);
+  static const char *const kLinks[] = {"link", "link/new", "inside/b",
+                                       "a/../link"};
+  for (int make = 0; make < 2; make++)
+    for (size_t i = 0; i < 4; i++)
+      open_in(kLinks[i], make, "W4002", "a symbolic link stands in its path");
+  open_in("dangling", true, "W4002", "a symbolic link stands in its path");
+  open_in("../outside", true, "W4002", "leaves its folder");
+  open_in("/tmp", true, "W4002", "absolute");
+  open_in("a/b/c/one", true, "W4002", "a file stands in its place");
+  open_in("a/b/c/one/more", true, "W4002", "a file stands in its place");
+  assert_ok(F->open(NULL, NULL, "outside", false, &folder, &err), &err);
+  lists(folder, "");
+  F->close(NULL, folder);
+}
+
+/* Kernels without openat2 must refuse and make the same. */
+static void steps_are_as_strict(void **state) {
+  (void)state;
+  char name[16];
+  assert_int_equal(symlink("/", "link"), 0);
+  void *folder = open_folder("dir");
+  write_file(folder, "file", "x");
+  F->close(NULL, folder);
+  int top = open(".", O_RDONLY | O_DIRECTORY);
+  for (int by_steps = 0; by_steps < 2; by_steps++) {
+    static const struct {
+      const char *path;
+      int error;
+    } kBad[] = {{"link", ELOOP},
+                {"link/tmp", ELOOP},
+                {"dir/file", ENOTDIR},
+                {"dir/file/x", ENOTDIR}};
+    for (size_t i = 0; i < 4; i++) {
+      assert_int_equal(
+          weir_fs_folder_beneath(top, kBad[i].path, true, by_steps), -1);
+      assert_int_equal(errno, kBad[i].error);
+    }
+    snprintf(name, sizeof name, "n%d/m", by_steps);
+    assert_int_equal(weir_fs_folder_beneath(top, name, false, by_steps), -1);
+    assert_int_equal(errno, ENOENT);
+    int fd = weir_fs_folder_beneath(top, name, true, by_steps);
+    assert_true(fd >= 0);
+    close(fd);
+    fd = weir_fs_folder_beneath(top, name, false, by_steps);
+    assert_true(fd >= 0);
+    close(fd);
+  }
+  close(top);
+}
+
+static void reads_plain_files(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  const weir_fs *fs = weir_env_system()->fs;
+  weir_file f;
+  void *folder = open_folder("d");
+  write_file(folder, "file", "x");
+  assert_int_equal(link("d/file", "d/hard"), 0); /* a backup may share it */
+  assert_int_equal(symlink("file", "d/soft"), 0);
+  assert_int_equal(mkfifo("d/pipe", 0600), 0);
+  assert_int_equal(mkdir("d/folder", 0700), 0);
+  assert_ok(F->read(NULL, folder, "hard", 2, &f, &err), &err);
+  assert_int_equal(f.bytes.size, 2);
+  fs->close(NULL, &f);
+  assert_error(F->read(NULL, folder, "file", 1, &f, &err), &err, "W4015");
+  assert_error(F->read(NULL, folder, "none", 9, &f, &err), &err, "W4001");
+  static const char *const kOdd[] = {"soft", "pipe", "folder"};
+  for (size_t i = 0; i < 3; i++) {
+    assert_error(F->read(NULL, folder, kOdd[i], 9, &f, &err), &err, "W4002");
+    assert_null(f.bytes.data);
+  }
+  F->close(NULL, folder);
+}
+
+static void renames_replace_nothing(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  void *folder = open_folder(".");
+  write_file(folder, "new", "n");
+  write_file(folder, "old", "o");
+  assert_int_equal(symlink("gone", "link"), 0);
+  assert_error(F->rename(NULL, folder, "new", "old", &err), &err, "W5009");
+  assert_non_null(strstr(err.message, "File exists"));
+  assert_error(F->rename(NULL, folder, "new", "link", &err), &err, "W5009");
+  holds("old", "oo");
+  holds("new", "nn");
+  F->close(NULL, folder);
+}
+
 static void one_lock_at_a_time(void **state) {
   (void)state;
   weir_error err = WEIR_ERROR_INIT;
@@ -144,7 +259,17 @@ static void one_lock_at_a_time(void **state) {
   F->unlock(NULL, other);
   F->unlock(NULL, NULL);
   assert_int_equal(mkdir("folder", 0700), 0);
-  assert_error(F->lock(NULL, a, "folder", &lock, &err), &err, "W5009");
+  /* The lock is a plain file: nothing else is opened, and nothing waits. */
+  assert_int_equal(mkfifo("pipe", 0600), 0);
+  assert_int_equal(symlink("lock", "link"), 0);
+  int reader = open("pipe", O_RDONLY | O_NONBLOCK);
+  static const char *const kOdd[] = {"folder", "pipe", "link"};
+  for (size_t i = 0; i < 3; i++) {
+    assert_error(F->lock(NULL, a, kOdd[i], &lock, &err), &err, "W4002");
+    assert_null(lock);
+  }
+  close(reader);
+  assert_error(F->lock(NULL, a, "pipe", &lock, &err), &err, "W4002");
   F->close(NULL, a);
   F->close(NULL, b);
 }
@@ -182,7 +307,7 @@ static void no_memory(void **state) {
   c.fail_at = 1;
   c.fail_forever = true;
   weir_error err = WEIR_ERROR_INIT;
-  assert_error(F->open(&c, ".", false, &out, &err), &err, "W6001");
+  assert_error(F->open(&c, NULL, ".", false, &out, &err), &err, "W6001");
   assert_error(F->create(&c, folder, "f", &out, &err), &err, "W6001");
   assert_error(F->lock(&c, folder, "l", &out, &err), &err, "W6001");
   lists(folder, "");
@@ -193,6 +318,10 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(writes_renames_removes, setup, teardown),
       cmocka_unit_test_setup_teardown(what_is_no_folder, setup, teardown),
+      cmocka_unit_test_setup_teardown(beneath_a_root, setup, teardown),
+      cmocka_unit_test_setup_teardown(steps_are_as_strict, setup, teardown),
+      cmocka_unit_test_setup_teardown(reads_plain_files, setup, teardown),
+      cmocka_unit_test_setup_teardown(renames_replace_nothing, setup, teardown),
       cmocka_unit_test_setup_teardown(one_lock_at_a_time, setup, teardown),
       cmocka_unit_test_setup_teardown(short_writes, setup, teardown),
       cmocka_unit_test_setup_teardown(no_memory, setup, teardown),

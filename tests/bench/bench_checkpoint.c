@@ -51,7 +51,7 @@ static void plain(const char *dir, const weir_checkpoint_entry *e, size_t n) {
   const weir_fs *fs = weir_env_system()->fs;
   weir_error err = WEIR_ERROR_INIT;
   void *folder = NULL, *file = NULL;
-  if (fs->folders->open(fs->self, dir, true, &folder, &err) != WEIR_OK ||
+  if (fs->folders->open(fs->self, NULL, dir, true, &folder, &err) != WEIR_OK ||
       fs->folders->create(fs->self, folder, "plain", &file, &err) != WEIR_OK)
     die(&err);
   for (size_t i = 0; i < n; i++) {

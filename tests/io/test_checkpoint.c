@@ -242,7 +242,8 @@ static void damage_is_passed_over(void **state) {
   sim_fs_file(b.fs, "run/step-00000004-00000-of-00001.safetensors")
       ->data[900] ^= 4;
   void *folder = NULL;
-  assert_ok(b.env.fs->folders->open(b.fs, "run", false, &folder, &err), &err);
+  assert_ok(b.env.fs->folders->open(b.fs, NULL, "run", false, &folder, &err),
+            &err);
   assert_ok(b.env.fs->folders->unlink(
                 b.fs, folder, "step-00000003-00000-of-00001.safetensors", &err),
             &err);

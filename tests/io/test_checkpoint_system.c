@@ -84,6 +84,78 @@ static void comes_back(void **state) {
   assert_int_equal(stat(".weir-probe.tmp", &info), -1);
 }
 
+/* A shard or manifest is a plain file of the folder: one behind a link, even to
+ * a sound file, is damage, and so is a pipe, which must not stop us. */
+static void links_are_damage(void **state) {
+  (void)state;
+  static const char *const kFiles[] = {
+      "run/step-00000002.json", "run/step-00000002-00000-of-00001.safetensors"};
+  weir_error err = WEIR_ERROR_INIT;
+  weir_checkpoint_store *store = open_store("run", NULL);
+  assert_ok(save_step(store, 1, &err), &err);
+  assert_ok(save_step(store, 2, &err), &err);
+  weir_checkpoint_store_close(store);
+  assert_int_equal(symlink("run", "latest"), 0); /* the user's own word */
+  assert_int_equal(opens(weir_env_system(), "latest"), 2);
+  for (size_t i = 0; i < 2; i++) {
+    assert_int_equal(rename(kFiles[i], "moved"), 0);
+    for (int kind = 0; kind < 3; kind++) {
+      if (kind == 0) assert_int_equal(symlink("../moved", kFiles[i]), 0);
+      if (kind == 1) assert_int_equal(mkfifo(kFiles[i], 0600), 0);
+      if (kind == 2) assert_int_equal(mkdir(kFiles[i], 0700), 0);
+      const char *says = kind == 0   ? "a symbolic link stands in its path"
+                         : kind == 1 ? "a pipe"
+                                     : "a folder";
+      assert_int_equal(opens(weir_env_system(), "run"), 1);
+      does_not_open(weir_env_system(), "run", 2, i == 0 ? "W4002" : "W4045",
+                    says);
+      does_not_open(weir_env_system(), "run/step-00000002.json", -1,
+                    i == 0 ? "W4002" : "W4045", says);
+      assert_int_equal(remove(kFiles[i]), 0);
+    }
+    assert_int_equal(rename("moved", kFiles[i]), 0);
+    assert_int_equal(opens(weir_env_system(), "run"), 2);
+  }
+}
+
+/* A folder that a graph names: beneath its root, and new, empty or ours. */
+static void a_graphs_folder(void **state) {
+  (void)state;
+  weir_checkpoint_options o = {.root = "."};
+  weir_error err = WEIR_ERROR_INIT;
+  weir_checkpoint *c = NULL;
+  weir_checkpoint_store *store = open_store("a/new", &o);
+  assert_ok(save_step(store, 1, &err), &err);
+  weir_checkpoint_store_close(store);
+  put_file("a/new/notes", "mine");
+  store = open_store("a/new", &o); /* the lock marks it */
+  weir_checkpoint_store_close(store);
+  assert_int_equal(unlink("a/new/.weir-lock"), 0);
+  refuses_store("a/new", &o, "W4042", "weir did not make it");
+  assert_int_equal(unlink("a/new/notes"), 0);
+  store = open_store("a/new", &o); /* a copy without hidden files */
+  weir_checkpoint_store_close(store);
+  assert_int_equal(mkdir("empty", 0700), 0);
+  store = open_store("empty", &o);
+  weir_checkpoint_store_close(store);
+  assert_int_equal(mkdir("full", 0700), 0);
+  put_file("full/notes", "mine");
+  refuses_store("full", &o, "W4042", "it holds 'notes'");
+  assert_int_equal(access("full/.weir-lock", F_OK), -1);
+  store = open_store("full", NULL); /* the command line may */
+  weir_checkpoint_store_close(store);
+  assert_int_equal(symlink("a/new", "link"), 0);
+  refuses_store("link", &o, "W4042", "a symbolic link stands in its path");
+  refuses_store("../x", &o, "W4042", "leaves its folder");
+  const weir_env *env = weir_env_system();
+  assert_ok(weir_checkpoint_open_newest(env, ".", "a/new", NULL, &c, &err),
+            &err);
+  weir_checkpoint_release(c);
+  assert_error(weir_checkpoint_open_newest(env, ".", "link", NULL, &c, &err),
+               &err, "W4040");
+  assert_non_null(strstr(err.message, "symbolic link"));
+}
+
 static void unusable_folders(void **state) {
   (void)state;
   weir_checkpoint_options huge = {.expected_bytes = UINT64_MAX - 1};
@@ -332,6 +404,8 @@ static void full_disks(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(comes_back, setup, teardown),
+      cmocka_unit_test_setup_teardown(links_are_damage, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_graphs_folder, setup, teardown),
       cmocka_unit_test_setup_teardown(unusable_folders, setup, teardown),
       cmocka_unit_test_setup_teardown(one_run_at_a_time, setup, teardown),
       cmocka_unit_test_setup_teardown(saves_beside, setup, teardown),

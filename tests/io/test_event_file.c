@@ -34,7 +34,8 @@ static const int64_t kTime = 1700000000250000000;
 static weir_status write_all(const weir_env *env, const char *dir,
                              weir_error *err) {
   weir_event_file *f = NULL;
-  weir_status s = weir_event_file_create(env, dir, kTime, "host", &f, err);
+  weir_status s =
+      weir_event_file_create(env, NULL, dir, kTime, "host", &f, err);
   if (s == WEIR_OK)
     s = weir_event_file_graph(f, kTime, kNodes, kNodeCount, err);
   for (int64_t i = 0; s == WEIR_OK && i < kScalars; i++) {
@@ -221,7 +222,7 @@ static void limits_are_tensorflows(void **state) {
     float v = weir_proto_as_float(bits);
     if (!isnan(v)) data[count++] = v;
   }
-  assert_ok(weir_event_file_create(&env, "logs", kTime, "host", &f, &err),
+  assert_ok(weir_event_file_create(&env, NULL, "logs", kTime, "host", &f, &err),
             &err);
   assert_ok(weir_event_file_histogram(f, kTime, 1, WEIR_SV_LIT("h"), data,
                                       (int64_t)count, &err),

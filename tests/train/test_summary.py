@@ -93,7 +93,7 @@ def main():
         folder = pathlib.Path(tmp)
         (folder / "g.weir.yaml").write_text(GRAPH)
         events = train(folder, 40)
-        runs = folder / "runs"
+        runs = folder / "c" / "runs"
         check_rows(runs, events)
         assert len(list(runs.glob("events.out.tfevents.*"))) == 1
         print(check_tensorboard(runs))

@@ -9,6 +9,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "runtime/base/fs/fs_open.h"
 #include "runtime/base/fs/fs_system.h"
 #include "runtime/base/fs/fs_write.h"
 
@@ -23,22 +24,26 @@ typedef struct handle {
   char path[]; /* for messages */
 } handle;
 
-enum { kNewFile = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY };
+/* O_NONBLOCK, so that a pipe in the lock's place does not stop us. */
+enum {
+  kNewFile = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY,
+  kLockFile = kNewFile | O_NONBLOCK
+};
 
 static const weir_allocator *alloc_of(void *self) {
   return self != NULL ? (const weir_allocator *)self : &weir_system_allocator;
 }
 
 /* A handle without descriptor for |name| in |folder| (NULL: |name| alone). */
-static handle *make_handle(const weir_allocator *alloc, const handle *folder,
+static handle *make_handle(const weir_allocator *alloc, const char *folder,
                            const char *name) {
-  size_t above = folder != NULL ? strlen(folder->path) : 0;
+  size_t above = folder != NULL ? strlen(folder) : 0;
   size_t size = strlen(name), total = sizeof(handle) + above + size + 2;
   handle *h = weir_alloc(alloc, total);
   if (h == NULL) return NULL;
   *h = (handle){alloc, -1};
-  snprintf(h->path, total - sizeof *h, "%s%s%s",
-           folder != NULL ? folder->path : "", folder != NULL ? "/" : "", name);
+  snprintf(h->path, total - sizeof *h, "%s%s%s", folder != NULL ? folder : "",
+           folder != NULL ? "/" : "", name);
   return h;
 }
 
@@ -67,6 +72,16 @@ static weir_status fail_folder(const char *path, int error, weir_error *err) {
                      : error == ENOTDIR ? "a file stands in its place"
                                         : weir_errno_text(error);
   return weir_fail(err, id, &at, "cannot use folder '%.200s': %s", path, what);
+}
+
+/* For a folder beneath another one. */
+static weir_status fail_beneath(const char *path, int error, weir_error *err) {
+  weir_mark at = {.file = path};
+  if (error != ELOOP && error != EXDEV) return fail_folder(path, error, err);
+  return weir_fail(err, WEIR_W4002, &at,
+                   "cannot use folder '%.200s': a symbolic link stands in its "
+                   "path",
+                   path);
 }
 
 static int open_folder_fd(const char *path) {
@@ -120,24 +135,48 @@ static int make_folders(const char *path) {
   return error == ENOENT && first != 0 ? first : error;
 }
 
-static weir_status folder_open(void *self, const char *path, bool make,
-                               void **out_folder, weir_error *err) {
+/* Returns 0 or an errno. */
+static int open_path(const char *path, bool make, int *out_fd) {
+  *out_fd = open_folder_fd(path);
+  int error = *out_fd >= 0 ? 0 : errno;
+  if (error != ENOENT || !make) return error;
+  error = make_folders(path);
+  if (error != 0) return error;
+  *out_fd = open_folder_fd(path);
+  return *out_fd >= 0 ? 0 : errno;
+}
+
+static weir_status open_beneath(const char *root, const char *path, bool make,
+                                handle *h, weir_error *err) {
+  char ordered[WEIR_PATH_BYTES];
+  int root_fd = -1;
+  WEIR_TRY(weir_path_beneath(path, ordered, err));
+  int error = open_path(root, make, &root_fd);
+  if (error != 0) return fail_folder(root, error, err);
+  h->fd = weir_fs_folder_beneath(root_fd, ordered, make, false);
+  error = errno;
+  close(root_fd);
+  return h->fd >= 0 ? WEIR_OK : fail_beneath(h->path, error, err);
+}
+
+static weir_status folder_open(void *self, const char *root, const char *path,
+                               bool make, void **out_folder, weir_error *err) {
   *out_folder = NULL;
-  handle *h = make_handle(alloc_of(self), NULL, path);
+  bool is_here = root == NULL || strcmp(root, ".") == 0;
+  handle *h = make_handle(alloc_of(self), is_here ? NULL : root, path);
   if (h == NULL) return weir_fail_memory(err, strlen(path));
-  h->fd = open_folder_fd(path);
-  int error = h->fd >= 0 ? 0 : errno;
-  if (error == ENOENT && make) {
-    error = make_folders(path);
-    if (error == 0) h->fd = open_folder_fd(path);
-    if (error == 0 && h->fd < 0) error = errno;
+  weir_status s = WEIR_OK;
+  if (root != NULL) {
+    s = open_beneath(root, path, make, h, err);
+  } else {
+    int error = open_path(path, make, &h->fd);
+    if (error != 0) s = fail_folder(path, error, err);
   }
-  if (error != 0) {
+  if (s == WEIR_OK)
+    *out_folder = h;
+  else
     free_handle(h);
-    return fail_folder(path, error, err);
-  }
-  *out_folder = h;
-  return WEIR_OK;
+  return s;
 }
 
 static void folder_close(void *self, void *folder) {
@@ -171,6 +210,16 @@ static weir_status folder_list(void *self, void *folder, void *to,
   return error == 0 ? WEIR_OK : fail_folder(h->path, error, err);
 }
 
+static weir_status folder_read(void *self, void *folder, const char *name,
+                               size_t limit, weir_file *out_file,
+                               weir_error *err) {
+  handle *h = folder;
+  char path[WEIR_PATH_BYTES];
+  weir_fs_name file = {name, path};
+  snprintf(path, sizeof path, "%.3000s/%.1000s", h->path, name);
+  return weir_fs_read_in(alloc_of(self), h->fd, &file, limit, out_file, err);
+}
+
 static weir_status folder_sync(void *self, void *folder, weir_error *err) {
   (void)self;
   handle *h = folder;
@@ -196,7 +245,7 @@ static uint64_t folder_free_bytes(void *self, void *folder) {
 
 static weir_status file_create(void *self, void *folder, const char *name,
                                void **out_file, weir_error *err) {
-  handle *dir = folder, *h = make_handle(alloc_of(self), dir, name);
+  handle *dir = folder, *h = make_handle(alloc_of(self), dir->path, name);
   *out_file = NULL;
   if (h == NULL) return weir_fail_memory(err, strlen(name));
   h->fd = openat(dir->fd, name, kNewFile | O_EXCL, 0666);
@@ -241,12 +290,24 @@ static weir_status file_end(void *self, void *file, weir_error *err) {
   return s;
 }
 
+/* In one step where the file system knows how; else a look and a renaming, so
+ * that only a program that writes at the same moment can lose its file. Returns
+ * 0 or an errno. */
+static int rename_to_free(int folder, const char *src, const char *dst) {
+  struct stat info;
+  if (renameat2(folder, src, folder, dst, RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS && errno != EPERM) return errno;
+  if (fstatat(folder, dst, &info, AT_SYMLINK_NOFOLLOW) == 0) return EEXIST;
+  return renameat(folder, src, folder, dst) == 0 ? 0 : errno;
+}
+
 static weir_status file_rename(void *self, void *folder, const char *src,
                                const char *dst, weir_error *err) {
   (void)self;
   handle *dir = folder;
-  if (renameat(dir->fd, src, dir->fd, dst) == 0) return WEIR_OK;
-  return fail(dir, src, "rename", errno, err);
+  int error = rename_to_free(dir->fd, src, dst);
+  if (error == EEXIST) return fail(dir, dst, "make", error, err);
+  return error == 0 ? WEIR_OK : fail(dir, src, "rename", error, err);
 }
 
 static weir_status file_unlink(void *self, void *folder, const char *name,
@@ -259,13 +320,29 @@ static weir_status file_unlink(void *self, void *folder, const char *name,
 
 /* --- locks --- */
 
+static weir_status fail_odd(const handle *folder, const char *name,
+                            weir_error *err) {
+  weir_mark at = {.file = folder->path};
+  return weir_fail(err, WEIR_W4002, &at,
+                   "'%.200s/%.50s' is not a plain file: it cannot be locked",
+                   folder->path, name);
+}
+
 static weir_status folder_lock(void *self, void *folder, const char *name,
                                void **out_lock, weir_error *err) {
-  handle *dir = folder, *h = make_handle(alloc_of(self), dir, name);
+  handle *dir = folder, *h = make_handle(alloc_of(self), dir->path, name);
+  struct stat info;
   *out_lock = NULL;
   if (h == NULL) return weir_fail_memory(err, strlen(name));
-  h->fd = openat(dir->fd, name, kNewFile, 0666);
+  h->fd = openat(dir->fd, name, kLockFile, 0666);
   int error = h->fd >= 0 ? 0 : errno;
+  /* A pipe without a reader is ENXIO. */
+  bool odd = error == ENXIO || error == ELOOP || error == EISDIR;
+  if (error == 0) odd = fstat(h->fd, &info) != 0 || !S_ISREG(info.st_mode);
+  if (odd) {
+    free_handle(h);
+    return fail_odd(dir, name, err);
+  }
   while (error == 0 && flock(h->fd, LOCK_EX | LOCK_NB) != 0)
     if (errno != EINTR) error = errno;
   if (error == 0) {
@@ -285,6 +362,7 @@ const weir_fs_folders weir_system_folders = {
     .open = folder_open,
     .close = folder_close,
     .list = folder_list,
+    .read = folder_read,
     .create = file_create,
     .append = file_append,
     .sync = file_sync,

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 /* O_NONBLOCK, so that a pipe does not stop us before it is refused. */
 enum {
   kReadFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+  kFolderFlags = O_RDONLY | O_CLOEXEC | O_DIRECTORY,
   kRetries = 16 /* of openat2 while other processes rename folders */
 };
 
@@ -62,9 +64,9 @@ weir_status weir_path_beneath(const char *path, char out_path[WEIR_PATH_BYTES],
   return WEIR_OK;
 }
 
-static int open_whole(int root_fd, const char *path) {
+static int open_whole(int root_fd, const char *path, int flags) {
   struct open_how how = {
-      .flags = (uint64_t)kReadFlags,
+      .flags = (uint64_t)flags,
       .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
   for (int i = 0;; i++) {
     long fd = syscall(SYS_openat2, root_fd, path, &how, sizeof how);
@@ -74,8 +76,7 @@ static int open_whole(int root_fd, const char *path) {
 }
 
 /* A link gives ELOOP, also where O_DIRECTORY turns that into ENOTDIR. */
-static int open_step(int folder, const char *name, bool is_last) {
-  int flags = is_last ? (int)kReadFlags : O_PATH | O_CLOEXEC | O_DIRECTORY;
+static int open_step(int folder, const char *name, int flags) {
   int fd = openat(folder, name, flags | O_NOFOLLOW);
   char byte;
   if (fd < 0 && errno == ENOTDIR)
@@ -83,15 +84,30 @@ static int open_step(int folder, const char *name, bool is_last) {
   return fd;
 }
 
-static int open_stepwise(int root_fd, const char *path) {
+/* A folder that is there is as good as one that is made. It is on disk after:
+ * |folder| is synchronised. Returns 0 or an errno. */
+static int make_step(int folder, const char *name) {
+  if (mkdirat(folder, name, 0777) != 0) return errno == EEXIST ? 0 : errno;
+  /* Some file systems cannot sync a folder and give EINVAL. */
+  return fsync(folder) == 0 || errno == EINVAL ? 0 : errno;
+}
+
+/* |make|: folders that are missing, the last one too; then no component is
+ * opened by O_PATH, which cannot be synchronised. */
+static int open_stepwise(int root_fd, const char *path, int flags, bool make) {
+  int on_the_way = make ? (int)kFolderFlags : O_PATH | O_CLOEXEC | O_DIRECTORY;
   char name[WEIR_PATH_BYTES];
   int folder = root_fd, fd = -1;
   for (const char *at = path;;) {
     size_t n = strcspn(at, "/");
     memcpy(name, at, n);
     name[n] = '\0';
-    fd = open_step(folder, name, at[n] == '\0');
-    int kept = errno;
+    int kept = make ? make_step(folder, name) : 0;
+    errno = kept;
+    fd = kept != 0
+             ? -1
+             : open_step(folder, name, at[n] == '\0' ? flags : on_the_way);
+    kept = errno;
     if (folder != root_fd) close(folder);
     errno = kept;
     if (fd < 0 || at[n] == '\0') return fd;
@@ -100,10 +116,23 @@ static int open_stepwise(int root_fd, const char *path) {
   }
 }
 
-int weir_fs_open_beneath(int root_fd, const char *path, bool by_steps) {
-  int fd = by_steps ? -1 : open_whole(root_fd, path);
+static int open_either(int root_fd, const char *path, int flags,
+                       bool by_steps) {
+  int fd = by_steps ? -1 : open_whole(root_fd, path, flags);
   /* EPERM: a sandbox that does not know the call refuses it so. */
   if (by_steps || (fd < 0 && (errno == ENOSYS || errno == EPERM)))
-    fd = open_stepwise(root_fd, path);
+    fd = open_stepwise(root_fd, path, flags, false);
+  return fd;
+}
+
+int weir_fs_open_beneath(int root_fd, const char *path, bool by_steps) {
+  return open_either(root_fd, path, kReadFlags, by_steps);
+}
+
+int weir_fs_folder_beneath(int root_fd, const char *path, bool make,
+                           bool by_steps) {
+  int fd = open_either(root_fd, path, kFolderFlags, by_steps);
+  if (fd < 0 && errno == ENOENT && make)
+    fd = open_stepwise(root_fd, path, kFolderFlags, true);
   return fd;
 }

@@ -16,4 +16,9 @@ weir_status weir_path_beneath(const char *path, char out_path[WEIR_PATH_BYTES],
  * errno: ELOOP or EXDEV when it meets a link or leaves the folder. */
 int weir_fs_open_beneath(int root_fd, const char *path, bool by_steps);
 
+/* The same for a folder; |make|: with the folders on the way, where they are
+ * missing. ENOTDIR when a file stands in its place. */
+int weir_fs_folder_beneath(int root_fd, const char *path, bool make,
+                           bool by_steps);
+
 #endif

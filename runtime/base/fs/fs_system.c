@@ -154,6 +154,20 @@ static weir_status copy_content(const weir_allocator *alloc, int fd,
   return s;
 }
 
+weir_status weir_fs_read_in(const weir_allocator *alloc, int folder,
+                            const weir_fs_name *name, size_t limit,
+                            weir_file *out_file, weir_error *err) {
+  size_t size = 0;
+  *out_file = (weir_file){0};
+  int fd = openat(folder, name->name, kReadFlags | O_NOFOLLOW);
+  if (fd < 0) return fail_open(name->path, errno, err);
+  weir_status s = check_file(fd, name->path, false, limit, &size, err);
+  if (s == WEIR_OK)
+    s = copy_content(alloc, fd, name->path, size, out_file, err);
+  close(fd);
+  return s;
+}
+
 static const weir_allocator *alloc_of(void *self) {
   return self != NULL ? (const weir_allocator *)self : &weir_system_allocator;
 }

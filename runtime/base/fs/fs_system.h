@@ -23,6 +23,16 @@ enum { WEIR_PATH_BYTES = 4096 };
 weir_status weir_fs_open_read(const char *root, const char *path, size_t limit,
                               int *out_fd, size_t *out_size, weir_error *err);
 
+/* A file of a folder: its name there, and its path for messages. */
+typedef struct weir_fs_name {
+  const char *name, *path;
+} weir_fs_name;
+
+/* weir_fs_folders.read in the folder of descriptor |folder|. */
+weir_status weir_fs_read_in(const weir_allocator *alloc, int folder,
+                            const weir_fs_name *name, size_t limit,
+                            weir_file *out_file, weir_error *err);
+
 /* Folders held open, for weir_fs.folders; see there. */
 extern const weir_fs_folders weir_system_folders;
 

@@ -177,6 +177,8 @@ static weir_module *import_one(weir_loader *l, weir_module *from, weir_sv text,
     return weir_report(l, WEIR_W1117, at,
                        "import paths are relative to the importing file"),
            NULL;
+  if (memchr(text.data, '\0', text.size) != NULL)
+    return weir_report(l, WEIR_W1117, at, "a path has no NUL bytes"), NULL;
   char *path = weir_arena_alloc(&l->work, from->path.size + text.size + 2);
   if (path == NULL) return weir_report_memory(l), NULL;
   size_t size = text.size;

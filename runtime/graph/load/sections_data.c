@@ -5,6 +5,7 @@
 #include "runtime/graph/load/keys.h"
 #include "runtime/graph/load/loader.h"
 #include "runtime/graph/load/report.h"
+#include "runtime/io/run_folder.h"
 
 /* `data:`: the keys and the form of their values. Keys that only some sources
  * take are in the source's row (data_form.h). runtime/train/spec/data_spec.c
@@ -147,12 +148,36 @@ static void find_source(weir_loader *l, const weir_yaml *set, section_keys *k) {
   if (form == NULL) report_source(l, k, y);
 }
 
+/* ---- Files to write */
+
+static void check_save(weir_loader *l, const weir_yaml *vocabulary) {
+  const weir_yaml *y = NULL;
+  if (vocabulary != NULL && vocabulary->kind == WEIR_YAML_MAP)
+    y = weir_yaml_get(vocabulary, "save");
+  if (y == NULL || y->kind != WEIR_YAML_SCALAR) return;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_run_name name = {
+      .text = y->text, .key = "save", .plain = y->plain, .mark = &y->mark};
+  if (weir_run_name_check(&name, &err) != WEIR_OK) weir_report_error(l, &err);
+}
+
+static void check_saves(weir_loader *l, const weir_yaml *set) {
+  const weir_yaml *text = weir_yaml_get(set, "text");
+  const weir_yaml *columns = weir_yaml_get(set, "vocabulary");
+  if (text != NULL && text->kind == WEIR_YAML_MAP)
+    check_save(l, weir_yaml_get(text, "vocabulary"));
+  if (columns == NULL || columns->kind != WEIR_YAML_MAP) return;
+  for (uint32_t i = 0; i < columns->count && weir_loader_going(l); i++)
+    check_save(l, columns->entries[i].value);
+}
+
 static void check_set(weir_loader *l, const weir_yaml *set) {
   section_keys k = {l->options->data_form, NULL};
   if (!weir_want_kind(l, set, WEIR_YAML_MAP, "a data set")) return;
   if (k.forms == NULL) return;
   find_source(l, set, &k);
   check_keys(l, &k, set);
+  check_saves(l, set);
   const weir_yaml *ignore = weir_yaml_get(set, "ignore");
   if (ignore != NULL) weir_want_kind(l, ignore, WEIR_YAML_LIST, "ignore");
 }

@@ -88,6 +88,8 @@ bool weir_weights_read(weir_loader *l) {
   char root[4096];
   if (at == NULL) return true;
   if (!weir_want_kind(l, at, WEIR_YAML_SCALAR, "weights")) return false;
+  if (memchr(at->text.data, '\0', at->text.size) != NULL)
+    return weir_report(l, WEIR_W4002, &at->mark, "a path has no NUL bytes");
   char *path = weir_arena_string(&l->work, at->text.data, at->text.size);
   if (path == NULL) return weir_report_memory(l);
   if (l->root.size >= sizeof root)

@@ -9,6 +9,7 @@
 #include "runtime/base/quantity.h"
 #include "runtime/base/table.h"
 #include "runtime/base/yaml/yaml_scalar.h"
+#include "runtime/io/run_folder.h"
 
 /* Maps are read by tables of keys: a row has the key, the kind of its value and
  * the offset of its field, so a misspelt key, a wrong kind and a value out of
@@ -183,6 +184,20 @@ static bool read_text(weir_train_reader *r, const weir_yaml_entry *e,
   return true;
 }
 
+static bool read_path(weir_train_reader *r, const weir_yaml_entry *e,
+                      const weir_train_key *key, void *to) {
+  if (!read_text(r, e, key, to)) return false;
+  weir_run_name name = {.text = e->value->text,
+                        .key = key->name,
+                        .plain = e->value->plain,
+                        .is_single = key->kind == WEIR_TRAIN_FILE,
+                        .mark = &e->value->mark};
+  weir_error err = WEIR_ERROR_INIT;
+  if (weir_run_name_check(&name, &err) == WEIR_OK) return true;
+  weir_diag_init(&r->diag, &err);
+  return weir_train_report_send(r);
+}
+
 static bool count(weir_train_reader *r, const weir_yaml_entry *e,
                   const weir_train_key *key, double most, double *out) {
   if (!weir_train_number(r, e->value, key->name, out)) return false;
@@ -269,7 +284,8 @@ static bool read_custom(weir_train_reader *r, const weir_yaml_entry *e,
 }
 
 static const kind_reader kReaders[] = {
-    [WEIR_TRAIN_TEXT] = read_text,     [WEIR_TRAIN_COUNT] = read_count,
+    [WEIR_TRAIN_TEXT] = read_text,     [WEIR_TRAIN_FOLDER] = read_path,
+    [WEIR_TRAIN_FILE] = read_path,     [WEIR_TRAIN_COUNT] = read_count,
     [WEIR_TRAIN_COUNT4] = read_count4, [WEIR_TRAIN_NUMBER] = read_number,
     [WEIR_TRAIN_BOOL] = read_bool,     [WEIR_TRAIN_EVERY] = read_every,
     [WEIR_TRAIN_TIME] = read_time,     [WEIR_TRAIN_MAP] = read_submap,

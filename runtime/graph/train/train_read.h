@@ -43,6 +43,8 @@ bool weir_train_no_node(weir_train_reader *r, weir_error_id id,
 
 typedef enum weir_train_kind {
   WEIR_TRAIN_TEXT,   /* weir_sv */
+  WEIR_TRAIN_FOLDER, /* weir_sv, to write to: runtime/io/run_folder.h */
+  WEIR_TRAIN_FILE,   /* likewise, a file in such a folder */
   WEIR_TRAIN_COUNT,  /* uint64_t, min or more */
   WEIR_TRAIN_COUNT4, /* uint32_t */
   WEIR_TRAIN_NUMBER, /* double, in [min, max] */

@@ -181,7 +181,7 @@ static const weir_train_key kEvalKeys[] = {
 /* ---- checkpoint, summary, log */
 
 static const weir_train_key kCheckpointKeys[] = {
-    {"dir", WEIR_TRAIN_TEXT, AT(checkpoint.dir)},
+    {"dir", WEIR_TRAIN_FOLDER, AT(checkpoint.dir)},
     {"every", WEIR_TRAIN_EVERY, AT(checkpoint.every)},
     {"keep", WEIR_TRAIN_COUNT4, AT(checkpoint.keep)},
     {"keep_every", WEIR_TRAIN_EVERY, AT(checkpoint.keep_every)},
@@ -204,13 +204,13 @@ static bool read_histograms(weir_train_reader *r, const weir_yaml_entry *e,
 }
 
 static const weir_train_key kSummaryKeys[] = {
-    {"dir", WEIR_TRAIN_TEXT, AT(summary.dir)},
+    {"dir", WEIR_TRAIN_FOLDER, AT(summary.dir)},
     {"every", WEIR_TRAIN_EVERY, AT(summary.every)},
     {"scalars", WEIR_TRAIN_CUSTOM, .read = read_scalars},
     {"histograms", WEIR_TRAIN_CUSTOM, .read = read_histograms},
     {"graph", WEIR_TRAIN_BOOL, AT(summary.graph)},
-    {"csv", WEIR_TRAIN_TEXT, AT(summary.csv)},
-    {"jsonl", WEIR_TRAIN_TEXT, AT(summary.jsonl)},
+    {"csv", WEIR_TRAIN_FILE, AT(summary.csv)},
+    {"jsonl", WEIR_TRAIN_FILE, AT(summary.jsonl)},
     {NULL}};
 
 static const weir_train_key kLogKeys[] = {{"every", WEIR_TRAIN_EVERY, AT(log)},

@@ -74,7 +74,8 @@ static bool is_folder(const weir_env *env, const char *path) {
   const weir_fs_folders *folders = env->fs->folders;
   void *folder = NULL;
   if (folders == NULL) return false;
-  weir_status s = folders->open(env->fs->self, path, false, &folder, NULL);
+  weir_status s =
+      folders->open(env->fs->self, NULL, path, false, &folder, NULL);
   folders->close(env->fs->self, folder);
   return s == WEIR_OK;
 }

@@ -38,7 +38,17 @@ typedef struct weir_checkpoint_options {
   size_t shard_bytes;        /* a new shard beyond; 0: 1 GiB */
   uint64_t expected_bytes;   /* of one generation, to look for room; or 0 */
   bool async;                /* a thread of its own writes */
+  /* The folder is opened beneath this one, without following links, and must be
+   * new, empty or one of checkpoints: a graph named it. NULL: the command line
+   * did. */
+  const char *root;
 } weir_checkpoint_options;
+
+/* A folder held open, and its path for messages; both lent. */
+typedef struct weir_checkpoint_folder {
+  void *folder;
+  const char *path;
+} weir_checkpoint_folder;
 
 typedef enum weir_checkpoint_role {
   WEIR_CHECKPOINT_VARIABLE,

@@ -64,7 +64,8 @@ static weir_status remove_generation(const weir_checkpoint_place *p,
   weir_manifest m;
   weir_manifest_init(&m, p->env->alloc);
   /* If it is not readable, its files are not known, and it stays. */
-  weir_status s = weir_manifest_read(p->env, p->dir, f->name, &m, err);
+  weir_checkpoint_folder dir = {p->folder, p->dir};
+  weir_status s = weir_manifest_read(p->env, &dir, f->name, &m, err);
   weir_checkpoint_temporary_name(f->name, list);
   if (s == WEIR_OK)
     s = folders(p)->rename(p->env->fs->self, p->folder, f->name, list, err);
@@ -121,7 +122,8 @@ static weir_status tidy_list(const weir_checkpoint_place *p,
   weir_manifest m;
   weir_manifest_init(&m, p->env->alloc);
   weir_checkpoint_manifest_name(f->stem, last);
-  weir_status s = weir_manifest_read(p->env, p->dir, f->name, &m, &inner);
+  weir_checkpoint_folder dir = {p->folder, p->dir};
+  weir_status s = weir_manifest_read(p->env, &dir, f->name, &m, &inner);
   bool torn = weir_sv_is(weir_sv_from(inner.id), "W4041");
   bool memory = weir_sv_is(weir_sv_from(inner.id), "W6001");
   if (s == WEIR_OK && !is_there(files, last))

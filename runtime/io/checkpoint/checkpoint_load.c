@@ -24,7 +24,7 @@ struct weir_checkpoint {
 
 typedef struct loader {
   weir_checkpoint *c;
-  const char *dir;
+  const weir_checkpoint_folder *dir;
   uint32_t shard;
   const char *file; /* the shard's path */
   weir_error *err;
@@ -129,10 +129,10 @@ static weir_status read_shard(loader *l) {
   weir_error inner = WEIR_ERROR_INIT;
   weir_file file = {0};
   l->file = path;
-  if (!weir_checkpoint_path(l->dir, want->file.data, path))
+  if (!weir_checkpoint_path(l->dir->path, want->file.data, path))
     return bad_shard(l, "its path is too long");
-  weir_status s =
-      fs->read(fs->self, NULL, path, (size_t)want->bytes, false, &file, &inner);
+  weir_status s = fs->folders->read(fs->self, l->dir->folder, want->file.data,
+                                    (size_t)want->bytes, &file, &inner);
   if (s == WEIR_OK) return check_shard(l, &file);
   if (inner.id[1] == '4') return bad_shard(l, inner.message);
   *l->err = inner;
@@ -173,8 +173,8 @@ static weir_status check_step(const weir_checkpoint *c, const char *name,
                    c->manifest.info.step);
 }
 
-static weir_status load(weir_checkpoint *c, const char *dir, const char *name,
-                        weir_error *err) {
+static weir_status load(weir_checkpoint *c, const weir_checkpoint_folder *dir,
+                        const char *name, weir_error *err) {
   loader l = {.c = c, .dir = dir, .err = err};
   WEIR_TRY(weir_manifest_read(c->env, dir, name, &c->manifest, err));
   WEIR_TRY(check_step(c, name, err));
@@ -184,7 +184,8 @@ static weir_status load(weir_checkpoint *c, const char *dir, const char *name,
   return WEIR_OK;
 }
 
-weir_status weir_checkpoint_load(const weir_env *env, const char *dir,
+weir_status weir_checkpoint_load(const weir_env *env,
+                                 const weir_checkpoint_folder *dir,
                                  const char *name,
                                  weir_checkpoint **out_checkpoint,
                                  weir_error *err) {
@@ -195,7 +196,7 @@ weir_status weir_checkpoint_load(const weir_env *env, const char *dir,
   c->env = env;
   weir_manifest_init(&c->manifest, env->alloc);
   weir_map_init(&c->names, env->alloc);
-  if (!weir_checkpoint_path(dir, name, c->path)) c->path[0] = '\0';
+  if (!weir_checkpoint_path(dir->path, name, c->path)) c->path[0] = '\0';
   weir_status s = load(c, dir, name, &inner);
   if (s == WEIR_OK) {
     *out_checkpoint = c;

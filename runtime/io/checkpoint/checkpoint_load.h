@@ -34,9 +34,11 @@ size_t weir_checkpoint_find(const weir_checkpoint *c, weir_sv name);
  * the whole of its shard in memory. */
 weir_tensor *weir_checkpoint_tensor(const weir_checkpoint *c, size_t i);
 
-/* Reads and checks the generation whose manifest is file |name| of |dir|.
+/* Reads and checks the generation whose manifest is file |name| of |dir|; it
+ * and its shards are plain files there, not links.
  * Errors: as weir_checkpoint_open's of one generation. */
-weir_status weir_checkpoint_load(const weir_env *env, const char *dir,
+weir_status weir_checkpoint_load(const weir_env *env,
+                                 const weir_checkpoint_folder *dir,
                                  const char *name,
                                  weir_checkpoint **out_checkpoint,
                                  weir_error *err);

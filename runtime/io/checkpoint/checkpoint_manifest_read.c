@@ -349,16 +349,18 @@ weir_status weir_manifest_parse(weir_sv text, const char *file,
   return s;
 }
 
-weir_status weir_manifest_read(const weir_env *env, const char *dir,
+weir_status weir_manifest_read(const weir_env *env,
+                               const weir_checkpoint_folder *dir,
                                const char *name, weir_manifest *m,
                                weir_error *err) {
   const weir_fs *fs = env->fs;
   char path[WEIR_CHECKPOINT_PATH_BYTES];
   weir_file file = {0};
-  if (!weir_checkpoint_path(dir, name, path))
+  if (!weir_checkpoint_path(dir->path, name, path))
     return weir_fail(err, WEIR_W4002, NULL, "'%.200s' is too long for a path",
-                     dir);
-  WEIR_TRY(fs->read(fs->self, NULL, path, kMostBytes, false, &file, err));
+                     dir->path);
+  WEIR_TRY(
+      fs->folders->read(fs->self, dir->folder, name, kMostBytes, &file, err));
   weir_sv text = {(const char *)file.bytes.data, file.bytes.size};
   weir_status s = weir_manifest_parse(text, path, m, err);
   fs->close(fs->self, &file);

@@ -6,6 +6,7 @@
 #include "runtime/base/sv.h"
 
 typedef struct weir_manifest weir_manifest;
+struct weir_checkpoint_folder;
 
 /* Reads a manifest. */
 
@@ -14,8 +15,10 @@ typedef struct weir_manifest weir_manifest;
 weir_status weir_manifest_parse(weir_sv text, const char *file,
                                 weir_manifest *m, weir_error *err);
 
-/* Reads file |name| of folder |dir|. Errors: those, and of weir_fs.read. */
-weir_status weir_manifest_read(const weir_env *env, const char *dir,
+/* Reads plain file |name| of folder |dir|. Errors: those, and of
+ * weir_fs_folders.read. */
+weir_status weir_manifest_read(const weir_env *env,
+                               const struct weir_checkpoint_folder *dir,
                                const char *name, weir_manifest *m,
                                weir_error *err);
 

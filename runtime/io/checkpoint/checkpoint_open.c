@@ -54,8 +54,9 @@ static void warn_of_values(const weir_diag_sink *sink,
 
 typedef struct opener {
   const weir_env *env;
-  const char *dir;
-  int64_t step; /* -1: any */
+  const char *root, *dir; /* |root| NULL: |dir| as it is */
+  void *folder;           /* held while its generations are read */
+  int64_t step;           /* -1: any */
   const weir_diag_sink *sink;
   size_t tried;
   weir_error first; /* the fault of the newest */
@@ -71,14 +72,21 @@ static bool is_damage(const weir_error *err) {
   return false;
 }
 
-static weir_status list(const opener *o, weir_checkpoint_files *files,
+static void close_folder(opener *o) {
+  const weir_fs *fs = o->env->fs;
+  fs->folders->close(fs->self, o->folder);
+  o->folder = NULL;
+}
+
+/* Opens o->folder, anew, and lists it. */
+static weir_status list(opener *o, weir_checkpoint_files *files,
                         weir_error *err) {
   const weir_fs *fs = o->env->fs;
-  void *folder = NULL;
   weir_error inner = WEIR_ERROR_INIT;
-  weir_status s = fs->folders->open(fs->self, o->dir, false, &folder, &inner);
-  if (s == WEIR_OK) s = weir_checkpoint_list(o->env, folder, files, &inner);
-  fs->folders->close(fs->self, folder);
+  close_folder(o);
+  weir_status s =
+      fs->folders->open(fs->self, o->root, o->dir, false, &o->folder, &inner);
+  if (s == WEIR_OK) s = weir_checkpoint_list(o->env, o->folder, files, &inner);
   if (s == WEIR_OK) return WEIR_OK;
   if (is_damage(&inner))
     return weir_fail(err, WEIR_W4040, NULL,
@@ -91,7 +99,7 @@ static weir_status list(const opener *o, weir_checkpoint_files *files,
 static bool still_there(const opener *o, const char *name) {
   weir_checkpoint_files files = {0};
   bool found = false;
-  weir_status s = list(o, &files, NULL);
+  weir_status s = weir_checkpoint_list(o->env, o->folder, &files, NULL);
   for (size_t i = 0; s == WEIR_OK && i < files.count; i++)
     found = found || strcmp(files.items[i].name, name) == 0;
   weir_vec_free(o->env->alloc, &files);
@@ -103,6 +111,7 @@ static bool still_there(const opener *o, const char *name) {
 static weir_status try_all(opener *o, const weir_checkpoint_files *files,
                            weir_checkpoint **out_checkpoint, bool *out_gone,
                            weir_error *err) {
+  weir_checkpoint_folder dir = {o->folder, o->dir};
   for (size_t i = 0; i < files->count; i++) {
     const weir_checkpoint_file *f = &files->items[i];
     weir_error inner = WEIR_ERROR_INIT;
@@ -110,7 +119,7 @@ static weir_status try_all(opener *o, const weir_checkpoint_files *files,
     if (f->kind != WEIR_CHECKPOINT_MANIFEST || f->temporary || !wanted)
       continue;
     weir_status s =
-        weir_checkpoint_load(o->env, o->dir, f->name, out_checkpoint, &inner);
+        weir_checkpoint_load(o->env, &dir, f->name, out_checkpoint, &inner);
     if (s == WEIR_OK) return WEIR_OK;
     *out_gone = is_damage(&inner) && !still_there(o, f->name);
     if (*out_gone) return WEIR_OK;
@@ -155,6 +164,7 @@ static weir_status open_newest(opener *o, weir_checkpoint **out_checkpoint,
     if (s == WEIR_OK) s = try_all(o, &files, out_checkpoint, &gone, err);
     weir_vec_free(o->env->alloc, &files);
   }
+  close_folder(o);
   if (s != WEIR_OK) return s;
   return *out_checkpoint != NULL ? WEIR_OK : fail_none(o, err);
 }
@@ -164,6 +174,8 @@ static weir_status open_manifest(const weir_env *env, const char *path,
                                  weir_checkpoint **out_checkpoint,
                                  weir_error *err) {
   char dir[WEIR_CHECKPOINT_PATH_BYTES];
+  const weir_fs *fs = env->fs;
+  weir_checkpoint_folder in = {NULL, dir};
   const char *slash = strrchr(path, '/');
   size_t n = slash != NULL ? (size_t)(slash - path) : 0;
   if (n >= sizeof dir)
@@ -173,8 +185,11 @@ static weir_status open_manifest(const weir_env *env, const char *path,
   dir[n] = '\0';
   if (slash == NULL) memcpy(dir, ".", 2);
   if (slash == path) memcpy(dir, "/", 2);
-  return weir_checkpoint_load(env, dir, slash != NULL ? slash + 1 : path,
-                              out_checkpoint, err);
+  WEIR_TRY(fs->folders->open(fs->self, NULL, dir, false, &in.folder, err));
+  weir_status s = weir_checkpoint_load(
+      env, &in, slash != NULL ? slash + 1 : path, out_checkpoint, err);
+  fs->folders->close(fs->self, in.folder);
+  return s;
 }
 
 static bool ends_with(const char *text, const char *end) {
@@ -182,23 +197,34 @@ static bool ends_with(const char *text, const char *end) {
   return size > n && strcmp(text + size - n, end) == 0;
 }
 
+static weir_status open_any(opener *o, weir_checkpoint **out_checkpoint,
+                            weir_error *err) {
+  *out_checkpoint = NULL;
+  o->first = (weir_error)WEIR_ERROR_INIT;
+  if (o->env->fs->folders == NULL)
+    return weir_fail(err, WEIR_W0004, NULL, "this file system has no folders");
+  weir_status s = o->root == NULL && ends_with(o->dir, ".json")
+                      ? open_manifest(o->env, o->dir, out_checkpoint, err)
+                      : open_newest(o, out_checkpoint, err);
+  if (s == WEIR_OK) warn_of_values(o->sink, *out_checkpoint);
+  return s;
+}
+
 weir_status weir_checkpoint_open(const weir_env *env, const char *dir,
                                  int64_t step, const weir_diag_sink *sink,
                                  weir_checkpoint **out_checkpoint,
                                  weir_error *err) {
-  opener o = {.env = env,
-              .dir = dir,
-              .step = step,
-              .sink = sink,
-              .first = WEIR_ERROR_INIT};
-  *out_checkpoint = NULL;
-  if (env->fs->folders == NULL)
-    return weir_fail(err, WEIR_W0004, NULL, "this file system has no folders");
-  weir_status s = ends_with(dir, ".json")
-                      ? open_manifest(env, dir, out_checkpoint, err)
-                      : open_newest(&o, out_checkpoint, err);
-  if (s == WEIR_OK) warn_of_values(sink, *out_checkpoint);
-  return s;
+  opener o = {.env = env, .dir = dir, .step = step, .sink = sink};
+  return open_any(&o, out_checkpoint, err);
+}
+
+weir_status weir_checkpoint_open_newest(const weir_env *env, const char *root,
+                                        const char *dir,
+                                        const weir_diag_sink *sink,
+                                        weir_checkpoint **out_checkpoint,
+                                        weir_error *err) {
+  opener o = {.env = env, .root = root, .dir = dir, .step = -1, .sink = sink};
+  return open_any(&o, out_checkpoint, err);
 }
 
 /* --- all of them --- */
@@ -217,12 +243,13 @@ weir_status weir_checkpoint_each(
   if (env->fs->folders == NULL)
     return weir_fail(err, WEIR_W0004, NULL, "this file system has no folders");
   weir_status s = list(&o, &files, err);
+  weir_checkpoint_folder in = {o.folder, dir};
   for (size_t i = 0; s == WEIR_OK && more && i < files.count; i++) {
     const weir_checkpoint_file *f = &files.items[i];
     weir_checkpoint *c = NULL;
     weir_error inner = WEIR_ERROR_INIT;
     if (f->kind != WEIR_CHECKPOINT_MANIFEST || f->temporary) continue;
-    s = weir_checkpoint_load(env, dir, f->name, &c, &inner);
+    s = weir_checkpoint_load(env, &in, f->name, &c, &inner);
     if (s != WEIR_OK && !is_ours(&inner)) {
       weir_error_copy(err, &inner);
       break;
@@ -233,5 +260,6 @@ weir_status weir_checkpoint_each(
     weir_checkpoint_release(c);
   }
   weir_vec_free(env->alloc, &files);
+  close_folder(&o);
   return s;
 }

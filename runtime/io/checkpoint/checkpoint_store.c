@@ -4,11 +4,14 @@
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "runtime/base/json/json.h"
 #include "runtime/base/utf8.h"
 #include "runtime/io/checkpoint/checkpoint_clean.h"
 #include "runtime/io/checkpoint/checkpoint_internal.h"
+#include "runtime/io/checkpoint/checkpoint_names.h"
 #include "runtime/io/checkpoint/checkpoint_write.h"
 #include "runtime/io/names.h"
 
@@ -268,11 +271,47 @@ static weir_status folder_error(weir_status s, const char *dir,
   return s;
 }
 
+typedef struct listing {
+  bool marked, strange;
+  char first[200]; /* a name that is not ours */
+} listing;
+
+static bool see_name(void *to, const char *name) {
+  listing *seen = to;
+  bool ours = weir_checkpoint_file_of(name).kind != WEIR_CHECKPOINT_OTHER ||
+              strcmp(name, WEIR_CHECKPOINT_PROBE) == 0;
+  if (strcmp(name, WEIR_CHECKPOINT_LOCK) == 0) {
+    seen->marked = true;
+  } else if (!ours && !seen->strange) {
+    seen->strange = true;
+    snprintf(seen->first, sizeof seen->first, "%s", name);
+  }
+  return !seen->marked;
+}
+
+/* A graph may name a folder of checkpoints, a new or an empty one: the lock,
+ * which stays, marks those that weir made. */
+static weir_status check_ours(const weir_checkpoint_place *p, weir_error *err) {
+  const weir_fs *fs = p->env->fs;
+  listing seen = {.marked = false};
+  if (p->options.root == NULL) return WEIR_OK;
+  WEIR_TRY(fs->folders->list(fs->self, p->folder, &seen, see_name, err));
+  if (seen.marked || !seen.strange) return WEIR_OK;
+  weir_status s =
+      weir_fail(err, WEIR_W4042, NULL,
+                "checkpoints cannot be written to '%.100s', which the graph "
+                "names: it holds '%.100s', and weir did not make it",
+                p->dir, seen.first);
+  weir_hint(err, "`--checkpoint DIR` takes any folder");
+  return s;
+}
+
 static weir_status take_folder(weir_checkpoint_store *store, weir_error *err) {
   weir_checkpoint_place *p = &store->place;
   const weir_fs_folders *f = p->env->fs->folders;
   void *self = p->env->fs->self;
-  WEIR_TRY(f->open(self, p->dir, true, &p->folder, err));
+  WEIR_TRY(f->open(self, p->options.root, p->dir, true, &p->folder, err));
+  WEIR_TRY(check_ours(p, err));
   WEIR_TRY(
       f->lock(self, p->folder, WEIR_CHECKPOINT_LOCK, &store->file_lock, err));
   if (store->file_lock == NULL)

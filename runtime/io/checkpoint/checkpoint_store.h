@@ -8,6 +8,8 @@
 
 /* Opens folder |dir|, making it if need be; writes a page there, to find now
  * whether it can be saved to; removes temporary files of runs that are gone.
+ * With options->root it is opened beneath that folder without following links,
+ * and a folder that weir did not make is refused unless it is empty.
  * One store at a time holds a folder, by a lock that ends with its process.
  * |env| must outlive the store. Errors: W4042 (cannot be used), W4043 (another
  * run holds it), W6001, W6003, W6005 (full, or fails). */

@@ -269,12 +269,12 @@ weir_status weir_event_file_graph(weir_event_file *file, int64_t time_ns,
 /* --- the file --- */
 
 /* Takes a name that no file has. */
-static weir_status make_file(weir_event_file *f, const char *dir,
-                             int64_t time_ns, const char *name,
+static weir_status make_file(weir_event_file *f, const char *root,
+                             const char *dir, int64_t time_ns, const char *name,
                              weir_error *err) {
   const weir_fs *fs = f->env->fs;
   char text[kNameBytes];
-  WEIR_TRY(fs->folders->open(fs->self, dir, true, &f->folder, err));
+  WEIR_TRY(fs->folders->open(fs->self, root, dir, true, &f->folder, err));
   for (int i = 0; i < kNameTries; i++) {
     snprintf(text, sizeof text, "events.out.tfevents.%010" PRId64 ".%.150s",
              time_ns / 1000000000, name);
@@ -295,9 +295,9 @@ static weir_status put_version(weir_event_file *f, int64_t time_ns,
   return write_out(f, err);
 }
 
-weir_status weir_event_file_create(const weir_env *env, const char *dir,
-                                   int64_t time_ns, const char *name,
-                                   weir_event_file **out_file,
+weir_status weir_event_file_create(const weir_env *env, const char *root,
+                                   const char *dir, int64_t time_ns,
+                                   const char *name, weir_event_file **out_file,
                                    weir_error *err) {
   *out_file = NULL;
   if (env->fs->folders == NULL)
@@ -312,7 +312,7 @@ weir_status weir_event_file_create(const weir_env *env, const char *dir,
   weir_strbuf_init(&f->inner, env->alloc);
   fill_limits(f->limits);
   fill_firsts(f);
-  weir_status s = make_file(f, dir, time_ns, name, err);
+  weir_status s = make_file(f, root, dir, time_ns, name, err);
   if (s == WEIR_OK) s = put_version(f, time_ns, err);
   if (s == WEIR_OK)
     *out_file = f;

@@ -10,13 +10,15 @@
 
 typedef struct weir_event_file weir_event_file;
 
-/* Makes DIR/events.out.tfevents.TIME.NAME and writes the version record.
- * |name| has no '/'; a name that is taken gets a number at its end. |env| must
- * outlive the file. After a write that failed nothing more is written, and each
- * call gives that failure. Errors: W4002, W5009, W6001, W6005. */
-weir_status weir_event_file_create(const weir_env *env, const char *dir,
-                                   int64_t time_ns, const char *name,
-                                   weir_event_file **out_file, weir_error *err);
+/* Makes DIR/events.out.tfevents.TIME.NAME and writes the version record. |root|
+ * and |dir| as for weir_fs_folders.open. |name| has no '/'; a name that is
+ * taken gets a number at its end. |env| must outlive the file. After a write
+ * that failed nothing more is written, and each call gives that failure.
+ * Errors: W4002, W5009, W6001, W6005. */
+weir_status weir_event_file_create(const weir_env *env, const char *root,
+                                   const char *dir, int64_t time_ns,
+                                   const char *name, weir_event_file **out_file,
+                                   weir_error *err);
 weir_status weir_event_file_scalar(weir_event_file *file, int64_t time_ns,
                                    int64_t step, weir_sv tag, float value,
                                    weir_error *err);

@@ -62,7 +62,7 @@ weir_status weir_data_root(const weir_graph *graph, const char *option,
   if (data != NULL && data->kind == WEIR_YAML_MAP)
     root = weir_yaml_get(data, "root");
   weir_sv said = {NULL, 0};
-  WEIR_TRY(weir_spec_text(root, "data.root", &said, err));
+  WEIR_TRY(weir_spec_path(root, "data.root", &said, err));
   if (said.size > 0 && said.data[0] == '/') folder.size = 0;
   if (folder.size == 0 && said.size == 0) said = WEIR_SV_LIT(".");
   return join(arena, folder, said, out_root, err);

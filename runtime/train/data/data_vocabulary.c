@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/train/data/data_vocabulary.h"
 
-#include <string.h>
-
-#include "runtime/train/data/data_files.h"
 #include "runtime/train/data/data_internal.h"
 #include "runtime/train/data/data_open.h"
+#include "runtime/train/source/source_text.h"
 
 /* Vocabularies that exist before the data are read: a list in the section, a
  * file, or another data set's. */
@@ -88,39 +86,6 @@ weir_status weir_data_vocabulary_load(const weir_source_context *context,
   return WEIR_OK;
 }
 
-/* Leaves a file that holds the same already, so that opening the data again
- * needs no right to write. */
-static weir_status write_changed(const weir_env *env, const char *path,
-                                 weir_bytes content, weir_error *err) {
-  weir_file old = {0};
-  weir_error none = WEIR_ERROR_INIT;
-  const weir_fs *fs = env->fs;
-  weir_status s =
-      fs->read(fs->self, NULL, path, content.size, false, &old, &none);
-  bool same = s == WEIR_OK && old.bytes.size == content.size &&
-              memcmp(old.bytes.data, content.data, content.size) == 0;
-  fs->close(fs->self, &old);
-  return same ? WEIR_OK : fs->write(fs->self, path, content, err);
-}
-
-weir_status weir_data_vocabulary_save(const weir_source_context *context,
-                                      const weir_vocabulary_spec *spec,
-                                      const weir_vocabulary *vocabulary,
-                                      weir_error *err) {
-  const weir_env *env = context->env;
-  weir_strbuf text;
-  const char *path = NULL;
-  if (spec->save.size == 0) return WEIR_OK;
-  WEIR_TRY(weir_data_beside_graph(context->graph, spec->save, context->arena,
-                                  &path, err));
-  weir_strbuf_init(&text, env->alloc);
-  weir_status s = weir_vocabulary_write(vocabulary, &text, err);
-  weir_bytes content = {(const uint8_t *)text.data, text.size};
-  if (s == WEIR_OK) s = write_changed(env, path, content, err);
-  weir_strbuf_release(&text);
-  return s;
-}
-
 weir_vocabulary *weir_dataset_vocabulary(const weir_dataset *set,
                                          weir_sv column) {
   for (uint32_t c = 0; c < set->source->column_count; c++)
@@ -130,4 +95,33 @@ weir_vocabulary *weir_dataset_vocabulary(const weir_dataset *set,
       return set->vocabularies[c];
     }
   return NULL;
+}
+
+/* ---- Saving */
+
+static weir_status save(const weir_dataset *set, const weir_vocabulary_spec *v,
+                        weir_sv column, const weir_run_folder *run,
+                        weir_error *err) {
+  weir_strbuf text;
+  const weir_vocabulary *vocabulary = weir_dataset_vocabulary(set, column);
+  weir_run_name name = {.text = v->save, .key = "save", .mark = &v->save_mark};
+  if (v->save.size == 0 || vocabulary == NULL) return WEIR_OK;
+  weir_strbuf_init(&text, set->env->alloc);
+  weir_status s = weir_vocabulary_write(vocabulary, &text, err);
+  weir_bytes content = {(const uint8_t *)text.data, text.size};
+  if (s == WEIR_OK) s = weir_run_save(set->env, run, &name, content, err);
+  weir_strbuf_release(&text);
+  return s;
+}
+
+weir_status weir_dataset_save(const weir_dataset *set,
+                              const weir_run_folder *run, weir_error *err) {
+  weir_text_options text;
+  for (uint32_t i = 0; i < set->spec->column_count; i++) {
+    const weir_column_spec *c = &set->spec->columns[i];
+    if (c->code == WEIR_CODE_VOCABULARY && !c->ignored)
+      WEIR_TRY(save(set, &c->vocabulary, c->name, run, err));
+  }
+  WEIR_TRY(weir_text_options_read(set->spec, &text, err));
+  return save(set, &text.vocabulary, WEIR_SV_LIT("tokens"), run, err);
 }

@@ -2,6 +2,7 @@
 #ifndef WEIR_TRAIN_DATA_VOCABULARY_H_
 #define WEIR_TRAIN_DATA_VOCABULARY_H_
 
+#include "runtime/io/run_folder.h"
 #include "runtime/train/data/data.h"
 #include "runtime/train/data/data_source.h"
 
@@ -21,12 +22,10 @@ weir_status weir_data_vocabulary_load(const weir_source_context *context,
                                       weir_vocabulary **out_vocabulary,
                                       weir_error *err);
 
-/* Writes a vocabulary that was built to the file its spec names, if it does,
- * beneath the folder of the graph's file. Errors: W4002, W5009, W6005, W6001.
- */
-weir_status weir_data_vocabulary_save(const weir_source_context *context,
-                                      const weir_vocabulary_spec *spec,
-                                      const weir_vocabulary *vocabulary,
-                                      weir_error *err);
+/* Writes the vocabularies that were built to the files that the section names
+ * by `save`, beneath |run|: for a training alone. Errors: W4024, and those of
+ * weir_run_save. */
+weir_status weir_dataset_save(const weir_dataset *dataset,
+                              const weir_run_folder *run, weir_error *err);
 
 #endif

@@ -33,6 +33,7 @@ typedef struct weir_loop_options {
   const char *data_root;  /* may be NULL */
   const char *checkpoint; /* folder, instead of the spec's; may be NULL */
   const char *events;     /* folder of summaries, likewise */
+  const char *out;        /* the run folder: runtime/io/run_folder.h; or NULL */
   /* Only to evaluate: no training data, and the checkpoint, which must be
    * there, is read and not written. */
   bool eval_only;

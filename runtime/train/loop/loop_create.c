@@ -10,6 +10,7 @@
 #include "runtime/io/checkpoint/checkpoint_store.h"
 #include "runtime/train/batch/data_iter.h"
 #include "runtime/train/data/data_open.h"
+#include "runtime/train/data/data_vocabulary.h"
 #include "runtime/train/loop/loop_eval.h"
 #include "runtime/train/loop/loop_hooks.h"
 #include "runtime/train/loop/loop_internal.h"
@@ -17,9 +18,10 @@
 #include "runtime/train/loop/loop_save.h"
 
 /* From a graph and options to a loop that can step. The order matters: the
- * folder of checkpoints is locked before one is read from it; variables are
- * restored before summaries are opened, so that a run which is refused leaves
- * no event files; the clock starts last, so that limits of time count training.
+ * folder of checkpoints is locked before one is read from it or another file is
+ * written there; variables are restored before vocabularies are saved and
+ * summaries opened, so that a run which is refused leaves neither; the clock
+ * starts last, so that limits of time count training.
  */
 
 static char *copy_sv(weir_loop *loop, weir_sv text) {
@@ -43,20 +45,50 @@ static weir_status merge_options(weir_loop *loop, weir_error *err) {
     spec->steps = o->steps;
     spec->epochs = o->epochs;
   }
-  if (o->checkpoint == NULL && spec->checkpoint.dir.size > 0) {
-    o->checkpoint = copy_sv(loop, spec->checkpoint.dir);
-    if (o->checkpoint == NULL) return weir_fail_memory(err, 0);
-  } else {
-    WEIR_TRY(copy_text(loop, &o->checkpoint, err));
-  }
-  if (o->events == NULL && spec->summary.dir.size > 0) {
-    o->events = copy_sv(loop, spec->summary.dir);
-    if (o->events == NULL) return weir_fail_memory(err, 0);
-  } else {
-    WEIR_TRY(copy_text(loop, &o->events, err));
-  }
-  WEIR_TRY(copy_text(loop, &o->data_root, err));
+  WEIR_TRY(copy_text(loop, &o->checkpoint, err));
+  WEIR_TRY(copy_text(loop, &o->events, err));
+  WEIR_TRY(copy_text(loop, &o->out, err));
+  return copy_text(loop, &o->data_root, err);
+}
+
+/* ---- The files of the run: run_folder.h has the rule */
+
+static bool is_given(const char *text) {
+  return text != NULL && text[0] != '\0';
+}
+
+/* Where checkpoints stand, and with that the run folder. An option that is
+ * given and empty means none. */
+static weir_status find_run(weir_loop *loop, weir_error *err) {
+  const weir_loop_options *o = &loop->options;
+  weir_sv dir = loop->spec->checkpoint.dir;
+  weir_run_folder here = {is_given(o->out) ? o->out : ".", NULL};
+  loop->run = here;
+  if (is_given(o->checkpoint))
+    loop->checkpoints.path = o->checkpoint;
+  else if (o->checkpoint == NULL && dir.size > 0)
+    WEIR_TRY(weir_run_place_of(&here, dir, "dir", &loop->arena,
+                               &loop->checkpoints, err));
+  if (is_given(o->out)) return WEIR_OK;
+  loop->run = (weir_run_folder){loop->checkpoints.path, NULL};
+  if (loop->checkpoints.root != NULL)
+    loop->run =
+        (weir_run_folder){loop->checkpoints.root, loop->checkpoints.path};
   return WEIR_OK;
+}
+
+static weir_status find_summaries(weir_loop *loop, weir_error *err) {
+  const weir_loop_options *o = &loop->options;
+  const weir_train_spec *spec = loop->spec;
+  bool named = spec->summary.dir.size > 0 || spec->summary.csv.size > 0 ||
+               spec->summary.jsonl.size > 0;
+  if (is_given(o->events)) loop->summaries.path = o->events;
+  if (o->events != NULL || !named) return WEIR_OK;
+  const char *key = spec->summary.dir.size > 0   ? "summary: {dir: ...}"
+                    : spec->summary.csv.size > 0 ? "summary: {csv: ...}"
+                                                 : "summary: {jsonl: ...}";
+  return weir_run_place_of(&loop->run, spec->summary.dir, key, &loop->arena,
+                           &loop->summaries, err);
 }
 
 /* ---- Metrics */
@@ -216,7 +248,8 @@ static weir_status open_summary(weir_loop *loop, weir_error *err) {
   char *jsonl =
       spec->summary.jsonl.size > 0 ? copy_sv(loop, spec->summary.jsonl) : NULL;
   weir_summary_options options = {
-      .dir = loop->options.events,
+      .root = loop->summaries.root,
+      .dir = loop->summaries.path,
       .time_ns = loop->options.time_ns,
       .clock_ns = weir_loop_clock(loop),
       .csv = csv,
@@ -273,14 +306,16 @@ static weir_status make_session(weir_loop *loop, weir_error *err) {
 }
 
 static weir_status make_training(weir_loop *loop, weir_error *err) {
-  const weir_loop_options *o = &loop->options;
+  WEIR_TRY(find_summaries(loop, err));
   WEIR_TRY(open_data(loop, err));
   WEIR_TRY(weir_loop_save_open(loop, err));
   WEIR_TRY(make_steppers(loop, err));
   WEIR_TRY(open_eval(loop, err));
   WEIR_TRY(weir_loop_restore(loop, err));
-  if (o->events != NULL && o->events[0] != '\0')
-    WEIR_TRY(open_summary(loop, err));
+  WEIR_TRY(weir_dataset_save(loop->data, &loop->run, err));
+  if (loop->evals[0].data != NULL)
+    WEIR_TRY(weir_dataset_save(loop->evals[0].data, &loop->run, err));
+  if (loop->summaries.path != NULL) WEIR_TRY(open_summary(loop, err));
   begin_times(loop);
   return WEIR_OK;
 }
@@ -289,6 +324,7 @@ static weir_status fill(weir_loop *loop, weir_error *err) {
   const weir_loop_options *o = &loop->options;
   WEIR_TRY(weir_train_spec_read(loop->graph, o->sink, &loop->spec, err));
   WEIR_TRY(merge_options(loop, err));
+  WEIR_TRY(find_run(loop, err));
   loop->graph_hash = weir_graph_hash(loop->graph);
   WEIR_TRY(make_session(loop, err));
   WEIR_TRY(keep_states(loop, err));

@@ -4,6 +4,7 @@
 
 #include "runtime/graph/train/train_watch.h"
 #include "runtime/io/checkpoint/checkpoint.h"
+#include "runtime/io/run_folder.h"
 #include "runtime/train/loop/loop.h"
 #include "runtime/train/loop/stepper.h"
 #include "runtime/train/loop/summary.h"
@@ -44,6 +45,10 @@ struct weir_loop {
   weir_train_graph *train;     /* NULL: to evaluate only */
   const weir_graph *run_graph; /* the session's */
   weir_exec_session *session;
+
+  /* The files it writes. */
+  weir_run_folder run;
+  weir_run_place checkpoints, summaries; /* path NULL: none */
 
   /* Data and steps. */
   weir_dataset *data;

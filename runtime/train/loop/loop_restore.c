@@ -86,7 +86,7 @@ static weir_status go_on(weir_loop *loop, const weir_checkpoint *c,
   const weir_checkpoint_info *info = weir_checkpoint_about(c);
   uint64_t accumulate = loop->spec->accumulate;
   WEIR_TRY(weir_checkpoint_to_session(c, loop->run_graph, loop->session,
-                                      loop->options.checkpoint, true, err));
+                                      loop->checkpoints.path, true, err));
   warn_other_graph(loop, info);
   loop->step = info->step;
   loop->runs = info->step * accumulate;
@@ -145,8 +145,9 @@ weir_status weir_loop_restore(weir_loop *loop, weir_error *err) {
   counted_sink counted = {.to = o->sink};
   weir_diag_sink sink = {&counted, count};
   if (loop->store == NULL) return begin(loop, err);
+  const weir_run_place *in = &loop->checkpoints;
   weir_status s =
-      weir_checkpoint_open(loop->env, o->checkpoint, -1, &sink, &c, e);
+      weir_checkpoint_open_newest(loop->env, in->root, in->path, &sink, &c, e);
   /* An empty folder is a start; one in which nothing is sound is not. */
   if (s != WEIR_OK && strcmp(e->id, "W4040") == 0 && counted.count == 0) {
     weir_error none = WEIR_ERROR_INIT;
@@ -156,7 +157,7 @@ weir_status weir_loop_restore(weir_loop *loop, weir_error *err) {
   if (s != WEIR_OK) return s;
   if (o->resume == WEIR_TRAIN_RESUME_NONE) {
     s = weir_fail(err, WEIR_W5025, NULL, "%s holds checkpoints already",
-                  o->checkpoint);
+                  in->path);
     weir_hint(err,
               "--resume auto goes on from the newest; for a new run name "
               "another folder, or remove them");
@@ -175,14 +176,15 @@ weir_status weir_loop_restore_only(weir_loop *loop, weir_error *err) {
   if (o->init != NULL)
     return weir_weights_to_session(loop->env, &file, loop->run_graph,
                                    loop->session, &count, err);
-  if (o->checkpoint == NULL)
+  const weir_run_place *in = &loop->checkpoints;
+  if (in->path == NULL)
     return weir_fail(
         err, WEIR_W4040, NULL,
         "no folder of checkpoints and no file of weights is given");
-  WEIR_TRY(
-      weir_checkpoint_open(loop->env, o->checkpoint, -1, o->sink, &c, err));
+  WEIR_TRY(weir_checkpoint_open_newest(loop->env, in->root, in->path, o->sink,
+                                       &c, err));
   weir_status s = weir_checkpoint_to_session(c, loop->run_graph, loop->session,
-                                             o->checkpoint, false, err);
+                                             in->path, false, err);
   loop->step = weir_checkpoint_about(c)->step;
   weir_checkpoint_release(c);
   return s;

@@ -17,12 +17,13 @@
 
 weir_status weir_loop_save_open(weir_loop *loop, weir_error *err) {
   const weir_train_spec *spec = loop->spec;
-  const char *dir = loop->options.checkpoint;
-  if (dir == NULL || dir[0] == '\0') return WEIR_OK;
+  const char *dir = loop->checkpoints.path;
+  if (dir == NULL) return WEIR_OK;
   weir_checkpoint_options options = {
       .keep = spec->checkpoint.keep,
       .keep_every_steps = spec->checkpoint.keep_every.steps,
-      .async = spec->checkpoint.async};
+      .async = spec->checkpoint.async,
+      .root = loop->checkpoints.root};
   for (size_t i = 0; i < loop->entry_count; i++) {
     const weir_graph *g = loop->run_graph;
     const weir_value *v =

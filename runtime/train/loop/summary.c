@@ -47,7 +47,7 @@ static weir_status open_text(weir_summary *s, text_file *f, weir_error *err) {
   const char *dot = strrchr(f->name, '.');
   int stem = dot != NULL ? (int)(dot - f->name) : (int)strlen(f->name);
   for (int i = 0; i < NAMES_TRIED && f->file == NULL; i++) {
-    char name[256];
+    char name[512];
     if (i == 0)
       snprintf(name, sizeof name, "%s", f->name);
     else
@@ -86,7 +86,7 @@ static weir_status open_texts(weir_summary *s, const weir_summary_options *o,
   if (fs == NULL || fs->folders == NULL)
     return weir_fail(err, WEIR_W5009, NULL, "%s: there are no folders here",
                      o->dir);
-  WEIR_TRY(fs->folders->open(fs->self, o->dir, true, &s->folder, err));
+  WEIR_TRY(fs->folders->open(fs->self, o->root, o->dir, true, &s->folder, err));
   if (o->csv != NULL) {
     WEIR_TRY(open_text(s, &s->csv, err));
     WEIR_TRY(write_header(s, err));
@@ -184,7 +184,7 @@ static weir_status fill(weir_summary *s, const weir_summary_options *o,
   }
   s->names = (const char *const *)names;
   s->name_count = o->name_count;
-  WEIR_TRY(weir_event_file_create(s->env, o->dir, o->time_ns, "weir",
+  WEIR_TRY(weir_event_file_create(s->env, o->root, o->dir, o->time_ns, "weir",
                                   &s->events, err));
   WEIR_TRY(open_texts(s, o, err));
   if (o->graph != NULL) WEIR_TRY(write_graph(s, o->graph, err));

@@ -12,10 +12,10 @@
 typedef struct weir_summary weir_summary;
 
 typedef struct weir_summary_options {
-  const char *dir;
-  int64_t time_ns; /* wall clock, since 1970, when |clock_ns| was now */
+  const char *root, *dir; /* as for weir_fs_folders.open */
+  int64_t time_ns;        /* wall clock, since 1970, when |clock_ns| was now */
   int64_t clock_ns;
-  const char *csv, *jsonl;  /* file names beneath |dir|; NULL: none */
+  const char *csv, *jsonl;  /* file names in |dir|; NULL: none */
   const weir_graph *graph;  /* written at once; NULL: not */
   const char *const *names; /* columns of the CSV file */
   uint32_t name_count;

@@ -346,8 +346,6 @@ static weir_status finish_vocabularies(opening *o) {
           &s->infos[c].vocabulary, o->err));
       weir_vocabulary_builder_release(column->builder);
       column->builder = NULL;
-      WEIR_TRY(weir_data_vocabulary_save(o->context, &said->vocabulary,
-                                         s->infos[c].vocabulary, o->err));
     }
     column->parser.code.vocabulary = s->infos[c].vocabulary;
   }

@@ -148,15 +148,14 @@ weir_status weir_text_options_read(const weir_data_spec *spec,
   return weir_vocabulary_spec_read(v, &out->vocabulary, err);
 }
 
-static weir_status make_vocabulary(const weir_source_context *context,
-                                   const weir_vocabulary_spec *spec,
+static weir_status make_vocabulary(const weir_vocabulary_spec *spec,
                                    text_source *s, weir_error *err) {
   if (s->builder == NULL) return WEIR_OK;
   WEIR_TRY(weir_vocabulary_builder_finish(s->builder, spec->size, spec->unknown,
                                           &s->info.vocabulary, err));
   weir_vocabulary_builder_release(s->builder);
   s->builder = NULL;
-  return weir_data_vocabulary_save(context, spec, s->info.vocabulary, err);
+  return WEIR_OK;
 }
 
 static weir_status open_text(const weir_source_context *context, text_source *s,
@@ -185,7 +184,7 @@ static weir_status open_text(const weir_source_context *context, text_source *s,
   WEIR_TRY(weir_records_scan(&s->records, count_token, &reader, err));
   s->base.examples = s->records.count;
   s->base.forward_only = weir_records_packed(&s->records, &s->base.file);
-  WEIR_TRY(make_vocabulary(context, &options.vocabulary, s, err));
+  WEIR_TRY(make_vocabulary(&options.vocabulary, s, err));
   s->code = (weir_code){.kind = WEIR_CODE_VOCABULARY,
                         .vocabulary = s->info.vocabulary,
                         .column = s->info.name};

@@ -300,8 +300,6 @@ static weir_status finish_vocabularies(const weir_source_context *context,
                                               &s->infos[c].vocabulary, err));
       weir_vocabulary_builder_release(column->builder);
       column->builder = NULL;
-      WEIR_TRY(weir_data_vocabulary_save(context, spec, s->infos[c].vocabulary,
-                                         err));
     }
     column->parser.code.vocabulary = s->infos[c].vocabulary;
   }

@@ -47,6 +47,14 @@ weir_status weir_spec_text(const weir_yaml *y, const char *what, weir_sv *out,
   return WEIR_OK;
 }
 
+weir_status weir_spec_path(const weir_yaml *y, const char *what, weir_sv *out,
+                           weir_error *err) {
+  WEIR_TRY(weir_spec_text(y, what, out, err));
+  if (y == NULL || memchr(y->text.data, '\0', y->text.size) == NULL)
+    return WEIR_OK;
+  return weir_fail(err, WEIR_W4024, &y->mark, "a path has no NUL bytes");
+}
+
 weir_status weir_spec_numbers(const weir_yaml *y, const char *what,
                               weir_arena *arena, const double **out_numbers,
                               uint32_t *out_count, weir_error *err) {
@@ -186,11 +194,11 @@ static weir_status read_map(weir_data_spec *spec, weir_error *err) {
   if (y == NULL) return WEIR_OK;
   spec->map_mark = y->mark;
   if (y->kind == WEIR_YAML_SCALAR)
-    return weir_spec_text(y, "map", &spec->map_graph, err);
+    return weir_spec_path(y, "map", &spec->map_graph, err);
   if (y->kind == WEIR_YAML_LIST)
     return weir_fail(err, WEIR_W4024, &y->mark,
                      "map is a file, {graph: file} or {block: name}");
-  WEIR_TRY(weir_spec_text(weir_yaml_get(y, "graph"), "graph", &spec->map_graph,
+  WEIR_TRY(weir_spec_path(weir_yaml_get(y, "graph"), "graph", &spec->map_graph,
                           err));
   WEIR_TRY(weir_spec_text(weir_yaml_get(y, "block"), "block", &spec->map_block,
                           err));

@@ -33,9 +33,10 @@ typedef struct weir_vocabulary_spec {
   const weir_yaml *list; /* of texts */
   weir_sv file;          /* beneath the data root */
   weir_sv from;          /* another data set's; it builds or loads it */
-  weir_sv save;          /* written there when built; beside the graph */
-  weir_sv unknown;       /* entry of unlisted texts; empty: an error */
-  int64_t size;          /* at most so many entries when built; 0: all */
+  weir_sv save;          /* written there by a training: run_folder.h */
+  weir_mark save_mark;
+  weir_sv unknown; /* entry of unlisted texts; empty: an error */
+  int64_t size;    /* at most so many entries when built; 0: all */
   bool build;
   weir_mark mark;
 } weir_vocabulary_spec;
@@ -111,6 +112,9 @@ weir_status weir_spec_int(const weir_yaml *y, const char *what, int64_t least,
 weir_status weir_spec_bool(const weir_yaml *y, const char *what, bool *out,
                            weir_error *err);
 weir_status weir_spec_text(const weir_yaml *y, const char *what, weir_sv *out,
+                           weir_error *err);
+/* A text without NUL bytes. */
+weir_status weir_spec_path(const weir_yaml *y, const char *what, weir_sv *out,
                            weir_error *err);
 /* A number or a list of them, in |arena|. */
 weir_status weir_spec_numbers(const weir_yaml *y, const char *what,

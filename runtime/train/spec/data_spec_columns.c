@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "runtime/base/yaml/yaml_scalar.h"
+#include "runtime/io/run_folder.h"
 #include "runtime/train/spec/data_spec.h"
 
 /* A column may be named under several keys (columns, normalize, hash_bucket and
@@ -218,12 +219,22 @@ static weir_status read_hash(weir_column_spec *c, const weir_yaml *y,
   return weir_spec_int(n, "buckets", 1, INT32_MAX, &c->bucket_count, err);
 }
 
+static weir_status read_save(const weir_yaml *y, weir_vocabulary_spec *out,
+                             weir_error *err) {
+  if (y == NULL) return WEIR_OK;
+  WEIR_TRY(weir_spec_text(y, "save", &out->save, err));
+  out->save_mark = y->mark;
+  weir_run_name name = {
+      .text = y->text, .key = "save", .plain = y->plain, .mark = &y->mark};
+  return weir_run_name_check(&name, err);
+}
+
 weir_status weir_vocabulary_spec_read(const weir_yaml *y,
                                       weir_vocabulary_spec *out,
                                       weir_error *err) {
   *out = (weir_vocabulary_spec){.mark = y->mark};
   if (y->kind == WEIR_YAML_SCALAR)
-    return weir_spec_text(y, "vocabulary", &out->file, err);
+    return weir_spec_path(y, "vocabulary", &out->file, err);
   const weir_yaml *map = y->kind == WEIR_YAML_MAP ? y : NULL;
   out->list = map != NULL ? weir_yaml_get(y, "list") : y;
   for (uint32_t i = 0; out->list != NULL && i < out->list->count; i++)
@@ -232,9 +243,9 @@ weir_status weir_vocabulary_spec_read(const weir_yaml *y,
       return weir_fail(err, WEIR_W4024, &out->list->mark,
                        "a vocabulary is a list of texts");
   if (map == NULL) return WEIR_OK;
-  WEIR_TRY(weir_spec_text(weir_yaml_get(y, "file"), "file", &out->file, err));
+  WEIR_TRY(weir_spec_path(weir_yaml_get(y, "file"), "file", &out->file, err));
   WEIR_TRY(weir_spec_text(weir_yaml_get(y, "from"), "from", &out->from, err));
-  WEIR_TRY(weir_spec_text(weir_yaml_get(y, "save"), "save", &out->save, err));
+  WEIR_TRY(read_save(weir_yaml_get(y, "save"), out, err));
   WEIR_TRY(weir_spec_text(weir_yaml_get(y, "unknown"), "unknown", &out->unknown,
                           err));
   WEIR_TRY(weir_spec_int(weir_yaml_get(y, "size"), "size", 1, INT32_MAX,

@@ -77,15 +77,19 @@ void cli_flush(void) {
     out_errno = errno != 0 ? errno : EIO;
 }
 
+static int print_error(const weir_error *err) {
+  weir_error_write(err, WEIR_DIAG_FORM_HUMAN, cli_color(), cli_err, NULL);
+  int code = weir_error_exit_code(err->id);
+  return code >= 0 ? code : 8;
+}
+
 int cli_out_close(int code) {
   cli_flush();
   if (out_errno == 0) return code;
   if (out_errno == EPIPE) return 128 + SIGPIPE; /* a reader that has enough */
   weir_error err = WEIR_ERROR_INIT;
-  if (cli_error(&err, "W5009", "standard output: %s", strerror(out_errno)) !=
-      WEIR_OK)
-    return cli_fail(&err);
-  return code;
+  (void)cli_error(&err, "W5009", "standard output: %s", strerror(out_errno));
+  return print_error(&err);
 }
 
 void cli_color_set(const char *when) {
@@ -144,10 +148,11 @@ static void hint_limits(weir_error *err) {
 int cli_fail(const weir_error *err) {
   weir_error shown = *err;
   hint_limits(&shown);
-  fflush(stdout);
-  weir_error_write(&shown, WEIR_DIAG_FORM_HUMAN, cli_color(), cli_err, NULL);
-  int code = weir_error_exit_code(shown.id);
-  return code >= 0 ? code : 8;
+  cli_flush();
+  /* A writer whose output failed says so too: cli_out_close tells it once, or
+   * nothing where nobody reads. */
+  if (out_errno != 0 && strcmp(shown.id, "W5009") == 0) return 6;
+  return print_error(&shown);
 }
 
 /* ---- Signals */

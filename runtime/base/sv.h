@@ -31,7 +31,7 @@ static inline bool weir_sv_is(weir_sv a, const char *text) {
 
 static inline bool weir_sv_starts_with(weir_sv a, const char *prefix) {
   size_t n = strlen(prefix);
-  return a.size >= n && memcmp(a.data, prefix, n) == 0;
+  return n == 0 || (a.size >= n && memcmp(a.data, prefix, n) == 0);
 }
 
 /* The separator before name |i| of |count| in a list: "a, b or c". */

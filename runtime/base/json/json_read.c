@@ -20,6 +20,7 @@ enum {
 
 void weir_json_reader_init(weir_json_reader *r, weir_sv input, const char *file,
                            const weir_json_options *options) {
+  if (input.data == NULL) input = WEIR_SV_LIT(""); /* not NULL + 0 */
   *r = (weir_json_reader){.input = input, .file = file, .state = kValue};
   r->depth_limit = WEIR_JSON_READ_DEPTH;
   if (options == NULL) return;

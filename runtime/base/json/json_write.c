@@ -179,7 +179,7 @@ static void put_string(weir_json_writer *w, weir_sv text) {
       put_escaped(w, c);
     from = ++at;
   }
-  put(w, text.data + from, at - from);
+  if (at > from) put(w, text.data + from, at - from); /* not NULL + 0 */
   put(w, "\"", 1);
 }
 

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/base/env_system.h"
@@ -206,6 +211,56 @@ static void steps_are_as_strict(void **state) {
   close(top);
 }
 
+/* In a process of its own, whose kernel refuses openat2 with |error|. */
+static int child_without_openat2(int error) {
+  struct sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  struct sock_fprog program = {4, code};
+  weir_error err = WEIR_ERROR_INIT;
+  void *folder = NULL;
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    return 77;
+  if (syscall(SYS_openat2, -1, "", NULL, 0) != -1 || errno != error) return 1;
+  if (F->open(NULL, ".", "made/deep", true, &folder, &err) != WEIR_OK) return 2;
+  F->close(NULL, folder);
+  if (F->open(NULL, ".", "made/link", true, &folder, &err) == WEIR_OK) return 3;
+  if (strcmp(err.id, "W4002") != 0) return 4;
+  if (F->open(NULL, ".", "made/link/x", true, &folder, &err) == WEIR_OK)
+    return 5;
+  const weir_fs *fs = weir_env_system()->fs;
+  weir_file file;
+  if (fs->read(NULL, ".", "made/file", 9, false, &file, &err) != WEIR_OK)
+    return 6;
+  fs->close(NULL, &file);
+  return fs->read(NULL, ".", "made/soft", 9, false, &file, &err) == WEIR_OK;
+}
+
+static void sandboxes_without_openat2(void **state) {
+  (void)state;
+  void *folder = open_folder("made");
+  write_file(folder, "file", "x");
+  F->close(NULL, folder);
+  assert_int_equal(symlink("..", "made/link"), 0);
+  assert_int_equal(symlink("file", "made/soft"), 0);
+  static const int kErrors[] = {ENOSYS, EPERM};
+  for (size_t i = 0; i < 2; i++) {
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) _exit(child_without_openat2(kErrors[i]));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) {
+      print_message("skipped: no seccomp here\n");
+      skip();
+    }
+    assert_int_equal(WEXITSTATUS(status), 0);
+  }
+}
+
 static void reads_plain_files(void **state) {
   (void)state;
   weir_error err = WEIR_ERROR_INIT;
@@ -320,6 +375,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(what_is_no_folder, setup, teardown),
       cmocka_unit_test_setup_teardown(beneath_a_root, setup, teardown),
       cmocka_unit_test_setup_teardown(steps_are_as_strict, setup, teardown),
+      cmocka_unit_test_setup_teardown(sandboxes_without_openat2, setup,
+                                      teardown),
       cmocka_unit_test_setup_teardown(reads_plain_files, setup, teardown),
       cmocka_unit_test_setup_teardown(renames_replace_nothing, setup, teardown),
       cmocka_unit_test_setup_teardown(one_lock_at_a_time, setup, teardown),

@@ -479,6 +479,38 @@ static void a_trace_has_a_lane_per_device(void **state) {
   close_scene(&s);
 }
 
+/* a comes while `long` runs, which reads `first`: not into the memory of that,
+ * for which it would wait until `long` ends. */
+static void a_copy_does_not_wait_for_a_unit(void **state) {
+  (void)state;
+  scene s;
+  open_cluster(&s,
+               "weir: 1\n"
+               "nodes:\n"
+               "  first: {op: task, attrs: {cost_ns: 1000, out_bytes: 4096}, "
+               "device: '/job:worker/task:0'}\n"
+               "  long: {op: task, in: [first], attrs: {cost_ns: 9000000, "
+               "out_bytes: 4096}, device: '/job:worker/task:0'}\n"
+               "  a: {op: task, attrs: {cost_ns: 1000000, out_bytes: 4096}, "
+               "device: /job:ps}\n"
+               "  c: {op: task, in: [long, a], attrs: {cost_ns: 1000}, "
+               "device: '/job:worker/task:0'}\n"
+               "outputs: [c]\n",
+               "ps=1,worker=1", weir_placer_find("search"), 1);
+  weir_compiled *c = compile(&s, s.placing);
+  const weir_program *here = NULL, *there = NULL;
+  const weir_instr *first =
+      find_kernel(c->program, weir_sv_from("first"), WEIR_INSTR_KERNEL, &here);
+  const weir_instr *a =
+      find_kernel(c->program, weir_sv_from("a"), WEIR_INSTR_RECV, &there);
+  assert_true(first != NULL && a != NULL);
+  assert_ptr_equal(here, there);
+  assert_int_not_equal(here->values[first->spec.out[0]].offset,
+                       here->values[a->spec.out[0]].offset);
+  weir_compiled_release(c);
+  close_scene(&s);
+}
+
 /* Micro-batches in flight share the devices, one task at a time. */
 static void steps_in_flight_share_devices(void **state) {
   (void)state;
@@ -715,6 +747,7 @@ int main(void) {
       cmocka_unit_test(a_failure_reaches_what_depends_on_it),
       cmocka_unit_test(cancel_ends_all_parts),
       cmocka_unit_test(a_trace_has_a_lane_per_device),
+      cmocka_unit_test(a_copy_does_not_wait_for_a_unit),
       cmocka_unit_test(steps_in_flight_share_devices),
       cmocka_unit_test(overlapped_steps_do_not_mix),
   };

@@ -398,6 +398,35 @@ static void first_failure_in_node_order_is_told(void **state) {
   close_hand(&h);
 }
 
+/* r is received while the reader of a runs: not in a's memory, where it would
+ * wait for that; else it may be there. */
+static void received_memory_is_free_when_it_comes(void **state) {
+  (void)state;
+  for (uint32_t from = 0; from <= 2; from += 2) {
+    hand h;
+    open_hand(&h, 1);
+    uint32_t x = i32_value(h.b, WEIR_STORAGE_EXTERNAL, 0);
+    uint32_t z = i32_value(h.b, WEIR_STORAGE_EXTERNAL, 1);
+    uint32_t a = i32_value(h.b, WEIR_STORAGE_TEMP, 0);
+    uint32_t b = i32_value(h.b, WEIR_STORAGE_TEMP, 0);
+    uint32_t r = i32_value(h.b, WEIR_STORAGE_TEMP, 0);
+    add(h.b, add_run, x, x, a, 10);
+    add(h.b, add_run, x, a, b, 10);
+    weir_instr_spec recv = {.out = &r, .out_count = 1, .room_from = from};
+    assert_int_equal(weir_instr_recv(h.b, weir_channel_null(), 7, 4, &recv),
+                     WEIR_OK);
+    weir_program_add_instr(h.b, &recv);
+    add(h.b, add_run, b, r, z, 10);
+    weir_program_options options = {.threads = 1, .stream = true};
+    assert_ok(weir_program_finish(h.b, &options, &h.program, &h.err), &h.err);
+    weir_program_builder_release(h.b);
+    const weir_pvalue *v = h.program->values;
+    assert_int_equal(v[r].offset == v[a].offset, from == 0);
+    assert_int_not_equal(v[r].offset, v[b].offset);
+    close_hand(&h);
+  }
+}
+
 static void too_many_sends_are_refused(void **state) {
   (void)state;
   hand h;
@@ -419,6 +448,7 @@ static void too_many_sends_are_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(too_many_sends_are_refused),
+      cmocka_unit_test(received_memory_is_free_when_it_comes),
       cmocka_unit_test(copies_of_every_kind),
       cmocka_unit_test(branch_takes_one_body),
       cmocka_unit_test(loop_carries_values),

@@ -15,6 +15,10 @@ typedef struct weir_compile_part {
   weir_program_builder *builder;
   uint32_t *values, *instrs;
   uint8_t *layouts;
+  /* The last unit that takes time: its first instruction, its end in the plan.
+   */
+  uint32_t unit, unit_first; /* |unit| + 1; 0: none yet */
+  int64_t unit_end_ns;
 } weir_compile_part;
 
 /* State of one compilation. Kernels are chosen on the whole graph in one walk,

@@ -23,10 +23,12 @@
  *
  * A copy of the plan is written into both parts before the first node that
  * begins no earlier, so that its memory is taken as long as in the model; any
- * other way before its reader. Sends wait for receives, and both for memory, so
- * the places of all parts must agree: they do, for both ends are written at the
- * same moment of one walk, and nothing waits for what stands behind it; the
- * ranks of a collective stand side by side in it (partition.c). */
+ * other way before its reader. Where the receiver runs a unit at that time, the
+ * copy's memory is none that the unit uses: the copy would wait for its end.
+ * Sends wait for receives, and both for memory, so the places of all parts must
+ * agree: they do, for both ends are written at the same moment of one walk, and
+ * nothing waits for what stands behind it; the ranks of a collective stand
+ * side by side in it (partition.c). */
 
 /* ---- Begin and end */
 
@@ -182,6 +184,7 @@ typedef struct crossing {
   const uint32_t *in;  /* the value there; NULL: a token */
   const uint32_t *out; /* the value here; NULL: a token */
   size_t bytes;        /* of the value; 0: a token */
+  uint32_t room_from;  /* see weir_instr_spec */
 } crossing;
 
 /* SEND at the end of the part it is from, RECV here. A token is sent after its
@@ -199,6 +202,7 @@ static weir_status add_pair(weir_compiler *c, const crossing *x,
   recv.kernel = "recv";
   recv.out = x->out;
   recv.out_count = x->out != NULL;
+  recv.room_from = x->room_from;
   if (weir_instr_send(from, NULL, x->edge, x->bytes, &send) != WEIR_OK ||
       weir_instr_recv(c->builder, NULL, x->edge, x->bytes, &recv) != WEIR_OK ||
       weir_program_add_instr(from, &send) == WEIR_NO_INDEX)
@@ -208,8 +212,8 @@ static weir_status add_pair(weir_compiler *c, const crossing *x,
   return *made == WEIR_NO_INDEX ? weir_fail_memory(err, 0) : WEIR_OK;
 }
 
-static weir_status bring_value(weir_compiler *c, weir_value_id id,
-                               weir_error *err) {
+static weir_status bring_from(weir_compiler *c, weir_value_id id,
+                              uint32_t room_from, weir_error *err) {
   if (id == WEIR_NO_VALUE || c->values[id] != WEIR_NO_INDEX) return WEIR_OK;
   if (c->home[id] == WEIR_NO_INDEX) return WEIR_OK; /* inside a group */
   const weir_compile_part *from = &c->parts[c->home[id]];
@@ -230,8 +234,14 @@ static weir_status bring_value(weir_compiler *c, weir_value_id id,
                     .edge = edge,
                     .in = &there,
                     .out = &c->values[id],
-                    .bytes = weir_compile_bytes(c, id)};
+                    .bytes = weir_compile_bytes(c, id),
+                    .room_from = room_from};
   return add_pair(c, &value, err);
+}
+
+static weir_status bring_value(weir_compiler *c, weir_value_id id,
+                               weir_error *err) {
+  return bring_from(c, id, 0, err);
 }
 
 /* Lets this part wait for |maker|, if it is an instruction of another part.
@@ -287,7 +297,22 @@ static weir_status begin_copy(weir_compiler *c, const weir_place_copy *copy,
           WEIR_PLACE_NONE)
     return WEIR_OK;
   weir_compile_enter(c, part);
-  return bring_value(c, id, err);
+  const weir_compile_part *p = &c->parts[part];
+  bool runs = p->unit != 0 && p->unit_end_ns > copy->start_ns;
+  return bring_from(c, id, runs ? p->unit_first + 1 : 0, err);
+}
+
+/* |unit|, which takes time, is written into its part from now on. */
+static void begin_unit(weir_compiler *c, weir_node_id id, uint32_t unit) {
+  const weir_place_plan *plan = c->request->plan->result.plan;
+  uint32_t number = c->partition->part_of[id];
+  if (number == WEIR_PLACE_NONE || plan->end_ns[unit] == plan->start_ns[unit])
+    return;
+  weir_compile_part *part = &c->parts[number];
+  if (part->unit == unit + 1) return;
+  part->unit = unit + 1;
+  part->unit_first = (uint32_t)part->builder->instrs.count;
+  part->unit_end_ns = plan->end_ns[unit];
 }
 
 /* The copies that begin before |id| does, or with it. */
@@ -305,6 +330,7 @@ static weir_status begin_copies(weir_compiler *c, weir_node_id id,
     c->copies_begun++;
     WEIR_TRY(begin_copy(c, copy, err));
   }
+  begin_unit(c, id, unit);
   return WEIR_OK;
 }
 

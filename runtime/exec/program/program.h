@@ -74,8 +74,11 @@ typedef struct weir_instr_spec {
   size_t scratch_bytes, worker_scratch_bytes;
   size_t kept_bytes; /* that |state| holds beside itself: packed constants */
   bool in_place;     /* out[0] may be in[0]'s memory */
-  bool async;        /* SEND, RECV, COLLECTIVE: set by instr_comm.c */
-  int64_t cost_ns;   /* estimate; decides about tasks */
+  /* An earlier instruction + 1, from which on the memory of new outputs is
+   * theirs; 0: from this one on. */
+  uint32_t room_from;
+  bool async;      /* SEND, RECV, COLLECTIVE: set by instr_comm.c */
+  int64_t cost_ns; /* estimate; decides about tasks */
   int64_t flops, bytes;
   uint32_t node_order; /* failures are reported in this order */
   weir_sv node;        /* lent, like the texts below */

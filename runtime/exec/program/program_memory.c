@@ -15,9 +15,11 @@
  * offsets, and edges between tasks for memory used twice.
  *
  * A buffer lives from the instruction that writes it to the last that reads it
- * or an alias of it. Scratch lives for one instruction. Work on several threads
- * does not keep to the static order, so each reuse becomes an edge: all tasks
- * that use the earlier buffer end before the later one is written.
+ * or an alias of it; a received one from the instruction that runs when it may
+ * come (room_from), as else it would have to wait for the end of that. Scratch
+ * lives for one instruction. Work on several threads does not keep to the
+ * static order, so each reuse becomes an edge: all tasks that use the earlier
+ * buffer end before the later one is written.
  *
  * Those edges cost parallelism. So a second plan, with lifetimes stretched
  * until reuse asks for no new edge (program_parallel.h), is taken where it
@@ -45,6 +47,7 @@ typedef struct planner {
   uint32_t *value_life;   /* per value: its buffer, or none */
   uint32_t *scratch_life; /* per instruction */
   uint32_t *met_last;     /* per instruction: the last rank of its collective */
+  uint32_t *writer;       /* per buffer: the instruction that begins it */
   uint32_t *uses;         /* per buffer, a list of instructions that use it: */
   uint32_t *use_next;     /* index of the next use in the list */
   uint32_t *use_instr;
@@ -64,9 +67,13 @@ static void add_use(planner *pl, uint32_t life, uint32_t instr) {
   pl->uses[life] = pl->use_count++;
 }
 
-static uint32_t new_life(planner *pl, size_t bytes, uint32_t at) {
+/* A buffer that |at| writes; its memory is its own from |from| on. */
+static uint32_t new_life(planner *pl, size_t bytes, uint32_t from,
+                         uint32_t at) {
   uint32_t life = pl->count++;
-  pl->lives[life] = (weir_lifetime){bytes, at, at, WEIR_MEMORY_NO_BUFFER};
+  assert(from <= at);
+  pl->lives[life] = (weir_lifetime){bytes, from, at, WEIR_MEMORY_NO_BUFFER};
+  pl->writer[life] = at;
   pl->uses[life] = WEIR_NO_INDEX;
   return life;
 }
@@ -106,7 +113,9 @@ static void collect_operands(planner *pl, uint32_t i) {
     if (!needs_memory(p, s->out[k])) continue;
     uint32_t root = p->values[s->out[k]].root;
     if (pl->value_life[root] == WEIR_NO_INDEX)
-      pl->value_life[root] = new_life(pl, p->values[root].bytes, i);
+      pl->value_life[root] =
+          new_life(pl, p->values[root].bytes,
+                   s->room_from != 0 ? s->room_from - 1 : i, i);
     uint32_t life = pl->value_life[root];
     live_until(pl, life, pl->met_last[i]);
     add_use(pl, life, i);
@@ -173,7 +182,7 @@ static weir_status collect(planner *pl, weir_error *err) {
     collect_operands(pl, i);
     pl->scratch_life[i] = WEIR_NO_INDEX;
     if (p->instrs[i].scratch_total == 0) continue;
-    pl->scratch_life[i] = new_life(pl, p->instrs[i].scratch_total, i);
+    pl->scratch_life[i] = new_life(pl, p->instrs[i].scratch_total, i, i);
     add_use(pl, pl->scratch_life[i], i);
   }
   return WEIR_OK;
@@ -183,7 +192,7 @@ static weir_status collect(planner *pl, weir_error *err) {
 static void add_reuse(void *self, uint32_t earlier, uint32_t later) {
   planner *pl = self;
   const weir_program *p = pl->p;
-  uint32_t to = p->instrs[pl->lives[later].first].task;
+  uint32_t to = p->instrs[pl->writer[later]].task;
   uint32_t before = WEIR_NO_INDEX;
   for (uint32_t u = pl->uses[earlier]; u != WEIR_NO_INDEX;
        u = pl->use_next[u]) {
@@ -304,6 +313,7 @@ weir_status weir_program_plan_memory(weir_program *p, weir_task_graph *graph,
   if (!sized) return weir_fail_memory(err, SIZE_MAX);
   pl.lives = weir_alloc_array(a, lives, sizeof *pl.lives);
   pl.met_last = weir_alloc_array(a, p->instr_count, sizeof *pl.met_last);
+  pl.writer = weir_alloc_array(a, lives, sizeof *pl.writer);
   pl.uses = weir_alloc_array(a, lives, sizeof *pl.uses);
   pl.value_life = weir_alloc_array(a, p->value_count, sizeof *pl.value_life);
   pl.scratch_life =
@@ -311,15 +321,16 @@ weir_status weir_program_plan_memory(weir_program *p, weir_task_graph *graph,
   pl.use_next = weir_alloc_array(a, uses, sizeof *pl.use_next);
   pl.use_instr = weir_alloc_array(a, uses, sizeof *pl.use_instr);
   weir_status s = WEIR_OK;
-  if (pl.met_last == NULL || pl.lives == NULL || pl.uses == NULL ||
-      pl.value_life == NULL || pl.scratch_life == NULL || pl.use_next == NULL ||
-      pl.use_instr == NULL)
+  if (pl.met_last == NULL || pl.lives == NULL || pl.writer == NULL ||
+      pl.uses == NULL || pl.value_life == NULL || pl.scratch_life == NULL ||
+      pl.use_next == NULL || pl.use_instr == NULL)
     s = weir_fail_memory(err, lives * sizeof *pl.lives);
   for (uint32_t v = 0; s == WEIR_OK && v < p->value_count; v++)
     pl.value_life[v] = WEIR_NO_INDEX;
   if (s == WEIR_OK) s = plan(&pl, limit, err);
   weir_free(a, pl.lives);
   weir_free(a, pl.met_last);
+  weir_free(a, pl.writer);
   weir_free(a, pl.uses);
   weir_free(a, pl.value_life);
   weir_free(a, pl.scratch_life);

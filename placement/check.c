@@ -166,9 +166,10 @@ static weir_status check_copy(checker *c, const weir_place_copy *k) {
           weir_place_copy_ns(link, p->tensor_bytes[k->tensor]))
     return broken(c, "a copy faster than its link", producer);
   int64_t ns = weir_place_link_ns(link, p->tensor_bytes[k->tensor]);
+  int64_t begin = weir_place_copy_begin(p, k);
   if (link->exclusive && ns > 0)
     c->events[c->event_count++] =
-        (event){k->link, k->start_ns, k->start_ns + ns, 0, producer};
+        (event){k->link, begin, begin + ns, 0, producer};
   return WEIR_OK;
 }
 

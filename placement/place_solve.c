@@ -205,7 +205,9 @@ static weir_status replay(weir_plan *p, weir_place_plan *given,
                           weir_error *err) {
   p->result =
       (weir_place_result){.plan = given, .first_ns = given->makespan_ns};
-  if (weir_place_plan_has_other_times(p->problem, given)) {
+  bool is_sound =
+      weir_place_check(p->alloc, p->problem, given, NULL, NULL) == WEIR_OK;
+  if (weir_place_plan_has_other_times(p->problem, given, is_sound)) {
     p->result.retimed_from_ns = given->makespan_ns;
     WEIR_TRY(weir_place_plan_retime(p->alloc, p->problem, given, err));
     p->result.first_ns = given->makespan_ns;

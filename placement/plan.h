@@ -18,11 +18,20 @@ typedef enum weir_place_reason {
   WEIR_PLACE_REASONS
 } weir_place_reason;
 
-/* A tensor's way from one device to another. */
+/* A tensor's way from one device to another: its sender works for it from
+ * |start_ns| on, and its link brings it from weir_place_copy_begin to |end_ns|.
+ */
 typedef struct weir_place_copy {
   uint32_t tensor, from, to, link;
   int64_t start_ns, end_ns;
 } weir_place_copy;
+
+/* When |copy| gets its link, which it may have waited for. */
+static inline int64_t weir_place_copy_begin(const weir_place_problem *problem,
+                                            const weir_place_copy *copy) {
+  return copy->end_ns - weir_place_copy_ns(&problem->links[copy->link],
+                                           problem->tensor_bytes[copy->tensor]);
+}
 
 typedef struct weir_place_plan {
   const weir_allocator *alloc;

@@ -15,11 +15,11 @@
  * integer nanoseconds, memory in bytes, and every tie is broken by index, so
  * the same problem gives the same plan on every machine.
  *
- * A copy of B bytes that starts at t has the link, if it is exclusive, for
- * B * fs_per_byte, and arrives the link's latency later: copies that follow
- * each other share no latency. Its sender's device is busy from t for the
- * send's own time. These are L, G and o of LogGP (Alexandrov, Ionescu, Schauser
- * and Scheiman, SPAA 1995).
+ * A copy of B bytes keeps its sender's device busy from its start on for the
+ * send's own time. At that start or later, when the link is free, it has the
+ * link, if that is exclusive, for B * fs_per_byte, and arrives the link's
+ * latency later: copies that follow each other share no latency. These are L, G
+ * and o of LogGP (Alexandrov, Ionescu, Schauser and Scheiman, SPAA 1995).
  *
  * Nodes are numbered in topological order; tensors by producer. Immutable once
  * built; may be read from many threads. */

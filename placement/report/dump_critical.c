@@ -69,16 +69,19 @@ static chain_link before_copy(const weir_place_view *v, uint32_t c) {
   const weir_place_plan *plan = v->plan;
   const weir_place_copy *k = &plan->copies[c];
   uint32_t from = p->tensor_node[k->tensor];
-  if (plan->end_ns[from] == k->start_ns)
+  int64_t begin = weir_place_copy_begin(p, k);
+  if (plan->end_ns[from] == k->start_ns && begin == k->start_ns)
     return (chain_link){from, WEIR_PLACE_NONE, "its tensor"};
   for (uint32_t i = 0; i < plan->copy_count; i++) {
     const weir_place_copy *o = &plan->copies[i];
     int64_t ns =
         weir_place_link_ns(&p->links[o->link], p->tensor_bytes[o->tensor]);
     if (i != c && o->link == k->link && ns > 0 &&
-        o->start_ns + ns == k->start_ns)
+        weir_place_copy_begin(p, o) + ns == begin)
       return (chain_link){WEIR_PLACE_NONE, i, "the link was busy"};
   }
+  if (plan->end_ns[from] == k->start_ns) /* of a link with other figures */
+    return (chain_link){from, WEIR_PLACE_NONE, "its tensor"};
   return ended_at(v, k->from, k->start_ns,
                   (chain_link){WEIR_PLACE_NONE, c, "the sender was busy"});
 }

@@ -59,7 +59,8 @@ plan.nodes.forEach((n, i) => {
 const copies = plan.edges.map((c, i) => ({
   id: i, tensor: c.tensor, node: c.node, from: deviceOf.get(c.from),
   to: deviceOf.get(c.to), bytes: c.bytes, start: c.start_ns, end: c.end_ns,
-  linkFree: c.start_ns + c.link_ns, sent: c.start_ns + c.send_ns}));
+  onLink: c.on_link_from_ns ?? c.start_ns,
+  linkFree: (c.on_link_from_ns ?? c.start_ns) + c.link_ns, sent: c.start_ns + c.send_ns}));
 const span = Math.max(plan.makespan_ns, 1);
 /* Of many devices those that have something to do. */
 const used = plan.devices.map((d, i) => i).filter(
@@ -90,7 +91,7 @@ function findChain() {
     if (start[n] < end[n]) ended.set(dev[n] + ':' + end[n], n);
   for (const c of copies) {
     copied.set(c.tensor + ':' + c.to, c);
-    if (c.start < c.linkFree)
+    if (c.onLink < c.linkFree)
       onLink.set(c.from + ':' + c.to + ':' + c.linkFree, c);
     if (c.start < c.sent) sent.set(c.from + ':' + c.sent, c);
   }
@@ -100,10 +101,10 @@ function findChain() {
   while ((node >= 0 && !nodes.has(node)) || (copy && !moved.has(copy.id))) {
     if (copy) {
       moved.add(copy.id);
-      const ready = end[copy.node] === copy.start;
+      const ready = end[copy.node] === copy.start && copy.onLink === copy.start;
       const now = copy.from + ':' + copy.start;
       const busy = ended.get(now), other =
-        onLink.get(copy.from + ':' + copy.to + ':' + copy.start) ||
+        onLink.get(copy.from + ':' + copy.to + ':' + copy.onLink) ||
         (busy === undefined ? sent.get(now) : null) || null;
       node = ready ? copy.node : other || busy === undefined ? -1 : busy;
       copy = ready ? null : other;

@@ -293,6 +293,8 @@ static void write_edges(weir_json_writer *w, const weir_place_view *v) {
     weir_json_key_int(w, "bytes", bytes);
     weir_json_key_int(w, "start_ns", c->start_ns);
     weir_json_key_int(w, "end_ns", c->end_ns);
+    int64_t begin = weir_place_copy_begin(v->problem, c);
+    if (begin != c->start_ns) weir_json_key_int(w, "on_link_from_ns", begin);
     weir_json_key_int(w, "link_ns", weir_place_link_ns(link, bytes));
     weir_json_key_int(w, "send_ns", weir_place_send_ns(link, bytes));
     weir_json_object_end(w);

@@ -9,13 +9,16 @@
  * The tails know the devices of a plan, and a node that moves changes those of
  * its predecessors, which are before it in the order, and its own. A group's
  * later nodes have predecessors after its first one, so that tails without
- * devices serve there. Cost: O((nodes + uses) * devices) a move. */
+ * devices serve there. Where copies keep their senders busy, a move changes the
+ * sends of the predecessors too, and begins at the first of them. Cost:
+ * O((nodes + uses) * devices) a move. */
 #include "placement/schedule/mover.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "placement/schedule/rank.h"
+#include "placement/schedule/schedule_sends.h"
 
 enum { MOST_SCHEDULED = 2000000 }; /* nodes scheduled for all moves */
 
@@ -151,16 +154,30 @@ static weir_status try_moved(weir_mover *m, uint32_t from, int64_t stop_ns,
                              out_complete, err);
 }
 
+/* The first place in the order that a move of |node| changes. */
+static uint32_t first_changed(const weir_mover *m, uint32_t node) {
+  const weir_place_problem *p = m->p;
+  uint32_t n = node, from = m->place[node];
+  bool sends = weir_schedule_has_sends(m->scheduler);
+  do {
+    if (m->place[n] < from) from = m->place[n];
+    for (uint32_t i = p->in_first[n]; sends && i < p->in_first[n + 1]; i++) {
+      uint32_t maker = p->tensor_node[p->in_tensor[i]];
+      if (m->place[maker] < from) from = m->place[maker];
+    }
+    n = m->next[n];
+  } while (n != node);
+  return from;
+}
+
 weir_status weir_mover_try(weir_mover *m, uint32_t node, uint32_t device,
                            int64_t stop_ns, bool *out_complete,
                            weir_error *err) {
-  uint32_t n = node, from = m->place[node], home = m->device[node];
+  uint32_t n = node, from = first_changed(m, node), home = m->device[node];
   const int64_t *tail = m->next[node] == node ? m->tail : m->least_tail;
   int64_t kept = m->tail[node];
   assert(weir_mover_may(m, node, device));
   assert(stop_ns == 0 || out_complete != NULL);
-  while ((n = m->next[n]) != node)
-    if (m->place[n] < from) from = m->place[n];
   if (m->mark != NULL) WEIR_TRY(prepare_prefix(m, from, err));
   if (m->mark != NULL && stop_ns != 0 && m->plan->makespan_ns >= stop_ns) {
     *out_complete = false; /* the beginning alone is too long */

@@ -5,6 +5,7 @@
 
 #include "placement/schedule/schedule_copy.h"
 #include "placement/schedule/schedule_memory.h"
+#include "placement/schedule/schedule_sends.h"
 #include "runtime/base/size.h"
 
 /* A node is looked at on every candidate device before it is placed, so that
@@ -55,6 +56,7 @@ static bool allocate(weir_scheduler *s, size_t inputs) {
   s->candidates = weir_alloc_array(a, candidates, sizeof *s->candidates);
   s->there = weir_alloc_array(a, cells, sizeof *s->there);
   s->slot = weir_alloc_array(a, devices, sizeof *s->slot);
+  if (!weir_schedule_sends_create(s, cells)) return false;
   return s->devices != NULL && s->links != NULL && s->made != NULL &&
          s->group_device != NULL && s->promised != NULL && s->touched != NULL &&
          s->inputs != NULL && s->candidates != NULL && s->there != NULL &&
@@ -94,6 +96,7 @@ void weir_scheduler_release(weir_scheduler *s) {
   weir_free(s->alloc, s->there);
   weir_free(s->alloc, s->slot);
   weir_schedule_memory_release(s);
+  weir_schedule_sends_release(s);
   weir_free(s->alloc, s);
 }
 
@@ -185,9 +188,10 @@ static int64_t find_room(const weir_scheduler *s, uint32_t device,
              : weir_room_find(&s->memory->rooms[device], ready, bytes);
 }
 
-/* When the copy of input |w| to the candidate's device ends; -1: no way. */
-static int64_t bring(weir_scheduler *s, const weir_wanted *w, weir_fit *f) {
+/* When the copy of input |i| to the candidate's device ends; -1: no way. */
+static int64_t bring(weir_scheduler *s, uint32_t i, weir_fit *f) {
   const weir_place_problem *p = s->p;
+  const weir_wanted *w = &s->inputs[i];
   uint32_t link = p->link_of[(size_t)w->from * p->device_count + f->device];
   assert(w->from != f->device); /* there it is at once: see gather */
   if (link == WEIR_PLACE_NONE) return -1;
@@ -198,9 +202,15 @@ static int64_t bring(weir_scheduler *s, const weir_wanted *w, weir_fit *f) {
     return -1;
   }
   weir_copy_times t = weir_schedule_copy_times(&p->links[link], w->bytes);
-  int64_t start = weir_schedule_copy_start(s, link, w->from, ready, &t);
+  int64_t sent = ready;
+  if (s->sends != NULL &&
+      weir_schedule_sends_find(s, w->tensor, ready, t.send, &sent))
+    promise(s, p->link_count + w->from, sent + t.send);
+  int64_t start = weir_schedule_link_start(s, link, sent, &t);
   if (t.on_link > 0) promise(s, link, start + t.on_link);
-  if (t.send > 0) promise(s, p->link_count + w->from, start + t.send);
+  if (s->sends != NULL)
+    s->sends->start[(size_t)i * s->candidate_count + f->at] =
+        t.send > 0 ? sent : start;
   return start + t.whole;
 }
 
@@ -212,7 +222,7 @@ static int64_t inputs_ready(weir_scheduler *s, weir_fit *f, int64_t limit) {
     int64_t *there = &s->there[(size_t)i * s->candidate_count + f->at];
     int64_t end = *there;
     if (end == WEIR_NOT_THERE) {
-      end = bring(s, &s->inputs[i], f);
+      end = bring(s, i, f);
       if (end >= 0) *there = ~end;
     }
     if (end < 0 || end > limit)
@@ -241,7 +251,7 @@ static void try_candidate(weir_scheduler *s, weir_fit *f, int64_t limit) {
   if (ready >= 0) ready = find_room(s, f->device, ready, f->bytes);
   if (ready < 0) return;
   const weir_timeline *t = &s->devices[f->device];
-  f->start = weir_timeline_find(t, ready, f->cost);
+  f->start = weir_timeline_find(t, ready, f->cost + s->send_ns);
   f->end = f->start + f->cost;
   f->idle = f->start >= t->tail ? f->start - t->tail : 0;
   f->possible = true;
@@ -337,6 +347,7 @@ weir_fit weir_schedule_choose(weir_scheduler *s,
   weir_fit best = {.end = INT64_MAX};
   weir_place_reason reason = list_candidates(s, input, node, must);
   gather(s, plan, node);
+  if (s->sends != NULL) weir_schedule_sends_count(s, node);
   /* First the one that could end first: it rules out others. */
   uint32_t first = 0;
   for (uint32_t c = 0; c < s->candidate_count; c++) {
@@ -355,7 +366,8 @@ weir_fit weir_schedule_choose(weir_scheduler *s,
     if (better(f, &best, input->rule)) best = *f;
   }
   if (s->memory != NULL) note_refusals(s, &best, &reason);
-  plan->reason[node] = (uint8_t)reason;
+  if (s->sends == NULL || !s->sends->is_again)
+    plan->reason[node] = (uint8_t)reason;
   return best;
 }
 
@@ -374,6 +386,8 @@ static bool bring_inputs(weir_scheduler *s, weir_place_plan *plan,
     weir_copy_times t = weir_schedule_copy_times(&p->links[link], w->bytes);
     weir_place_copy copy = {w->tensor, w->from,          f->device,
                             link,      ~there - t.whole, ~there};
+    if (s->sends != NULL)
+      copy.start_ns = s->sends->start[(size_t)i * s->candidate_count + f->at];
     weir_schedule_take_copy(s, &copy, &t);
     if (!weir_schedule_add_copy(s, plan, &copy)) return false;
   }
@@ -415,7 +429,9 @@ bool weir_schedule_settle(weir_scheduler *s, weir_place_plan *plan,
   uint32_t copies = plan->copy_count;
   assert(f->possible && f->start >= 0 && f->end == f->start + f->cost);
   if (!bring_inputs(s, plan, f)) return false;
-  weir_timeline_take(&s->devices[f->device], f->start, f->end - f->start);
+  weir_timeline_take(&s->devices[f->device], f->start,
+                     f->end - f->start + s->send_ns);
+  if (s->sends != NULL) weir_schedule_sends_begin(s, node, f->end);
   plan->device[node] = f->device;
   plan->start_ns[node] = f->start;
   plan->end_ns[node] = f->end;
@@ -431,11 +447,9 @@ bool weir_schedule_settle(weir_scheduler *s, weir_place_plan *plan,
          weir_schedule_memory_count(s, plan, node, f, copies);
 }
 
-weir_status weir_schedule_go_on(weir_scheduler *s,
-                                const weir_schedule_input *input,
-                                uint32_t first, uint32_t last,
-                                weir_place_plan *plan, bool *out_complete,
-                                weir_error *err) {
+static weir_status go_on(weir_scheduler *s, const weir_schedule_input *input,
+                         uint32_t first, uint32_t last, weir_place_plan *plan,
+                         bool *out_complete, weir_error *err) {
   const weir_place_problem *p = s->p;
   assert(s->memory == NULL && first <= last && last <= p->node_count);
   if (out_complete != NULL) *out_complete = false;
@@ -456,15 +470,31 @@ weir_status weir_schedule_go_on(weir_scheduler *s,
   return WEIR_OK;
 }
 
+weir_status weir_schedule_go_on(weir_scheduler *s,
+                                const weir_schedule_input *input,
+                                uint32_t first, uint32_t last,
+                                weir_place_plan *plan, bool *out_complete,
+                                weir_error *err) {
+  if (s->sends != NULL) weir_schedule_sends_know(s, input->device);
+  return go_on(s, input, first, last, plan, out_complete, err);
+}
+
+weir_status weir_schedule_run_once(weir_scheduler *s,
+                                   const weir_schedule_input *input,
+                                   weir_place_plan *plan, bool *out_complete,
+                                   weir_error *err) {
+  weir_schedule_begin(s, plan);
+  if (s->memory == NULL)
+    return go_on(s, input, 0, s->p->node_count, plan, out_complete, err);
+  if (out_complete != NULL) *out_complete = false;
+  return weir_schedule_memory_run(s, input, plan, out_complete, err);
+}
+
 weir_status weir_schedule_run(weir_scheduler *s,
                               const weir_schedule_input *input,
                               weir_place_plan *plan, bool *out_complete,
                               weir_error *err) {
-  const weir_place_problem *p = s->p;
-  weir_schedule_begin(s, plan);
-  if (s->memory == NULL)
-    return weir_schedule_go_on(s, input, 0, p->node_count, plan, out_complete,
-                               err);
-  if (out_complete != NULL) *out_complete = false;
-  return weir_schedule_memory_run(s, input, plan, out_complete, err);
+  if (s->sends != NULL)
+    return weir_schedule_sends_run(s, input, plan, out_complete, err);
+  return weir_schedule_run_once(s, input, plan, out_complete, err);
 }

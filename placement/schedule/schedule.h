@@ -6,7 +6,8 @@
 
 /* List scheduling: nodes in a given order, each at once on the device where it
  * finishes first (earliest finish time, with insertion into gaps), its tensors
- * copied as links allow. One pass, O((nodes + uses) * devices).
+ * copied as links allow. One pass, O((nodes + uses) * devices); two where
+ * copies keep their senders busy and devices are open.
  *
  * A scheduler holds the working memory, so that a search can schedule many
  * orders without allocating. One thread at a time. Source of the rule: HEFT,
@@ -61,8 +62,8 @@ weir_status weir_schedule_run(weir_scheduler *s,
 /* No node is placed yet. */
 void weir_schedule_begin(weir_scheduler *s, weir_place_plan *plan);
 /* Places the nodes of |input->order| from |first| up to |last|, after those
- * before |first|, which are in |plan|. Not for a scheduler with caps. Otherwise
- * as weir_schedule_run. */
+ * before |first|, which are in |plan|. Not for a scheduler with caps; with
+ * sends all devices are given. Otherwise as weir_schedule_run. */
 weir_status weir_schedule_go_on(weir_scheduler *s,
                                 const weir_schedule_input *input,
                                 uint32_t first, uint32_t last,

@@ -2,6 +2,8 @@
 /* When a copy can begin, and what it takes from links and senders. */
 #include "placement/schedule/schedule_copy.h"
 
+#include "placement/schedule/schedule_sends.h"
+
 weir_copy_times weir_schedule_copy_times(const weir_place_link *link,
                                          int64_t bytes) {
   weir_copy_times t = {.whole = weir_place_copy_ns(link, bytes),
@@ -10,33 +12,19 @@ weir_copy_times weir_schedule_copy_times(const weir_place_link *link,
   return t;
 }
 
-/* When |ns| are free on |line|, of which |promised| says how much is promised
- * already. */
-static int64_t find_time(const weir_timeline *line, int64_t promised,
-                         int64_t ready, int64_t ns) {
-  return weir_timeline_find(line, promised > ready ? promised : ready, ns);
-}
-
-/* The link and the sender must be free at one time. Ends: each turn begins
- * later, and both are free for ever from the later of their tails on. */
-int64_t weir_schedule_copy_start(const weir_scheduler *s, uint32_t link,
-                                 uint32_t from, int64_t ready,
-                                 const weir_copy_times *t) {
-  for (;;) {
-    int64_t start = ready;
-    if (t->on_link > 0)
-      start = find_time(&s->links[link], s->promised[link], start, t->on_link);
-    if (t->send == 0) return start;
-    ready = find_time(&s->devices[from], s->promised[s->p->link_count + from],
-                      start, t->send);
-    if (ready == start) return start;
-  }
+int64_t weir_schedule_link_start(const weir_scheduler *s, uint32_t link,
+                                 int64_t ready, const weir_copy_times *t) {
+  if (t->on_link == 0) return ready;
+  int64_t promised = s->promised[link];
+  return weir_timeline_find(&s->links[link],
+                            promised > ready ? promised : ready, t->on_link);
 }
 
 void weir_schedule_take_copy(weir_scheduler *s, const weir_place_copy *copy,
                              const weir_copy_times *t) {
-  weir_timeline_take(&s->links[copy->link], copy->start_ns, t->on_link);
-  weir_timeline_take(&s->devices[copy->from], copy->start_ns, t->send);
+  weir_timeline_take(&s->links[copy->link], copy->end_ns - t->whole,
+                     t->on_link);
+  if (t->send > 0) weir_schedule_sends_take(s, copy, t->send);
 }
 
 bool weir_schedule_add_copy(weir_scheduler *s, weir_place_plan *plan,

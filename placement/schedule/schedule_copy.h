@@ -15,10 +15,10 @@ typedef struct weir_copy_times {
 /* Those of |bytes| over |link|. */
 weir_copy_times weir_schedule_copy_times(const weir_place_link *link,
                                          int64_t bytes);
-/* When a copy over |link| from device |from| that can begin at |ready_ns|
- * begins, after those that are promised for the node in hand. */
-int64_t weir_schedule_copy_start(const weir_scheduler *s, uint32_t link,
-                                 uint32_t from, int64_t ready_ns,
+/* When a copy that its sender has begun at |ready_ns| gets |link|, after those
+ * that are promised for the node in hand. */
+int64_t weir_schedule_link_start(const weir_scheduler *s, uint32_t link,
+                                 int64_t ready_ns,
                                  const weir_copy_times *times);
 /* Takes its times from its link and its sender. */
 void weir_schedule_take_copy(weir_scheduler *s, const weir_place_copy *copy,

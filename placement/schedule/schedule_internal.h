@@ -7,7 +7,7 @@
 #include "placement/schedule/timeline.h"
 
 /* Inside the list scheduler: schedule.c chooses and places a node at a time,
- * schedule_memory.c keeps the caps. */
+ * schedule_memory.c keeps the caps, schedule_sends.c the senders of copies. */
 
 /* The node that could not be placed when the last run met a dead end. */
 typedef struct weir_schedule_short {
@@ -61,6 +61,8 @@ typedef struct weir_fit {
   bool possible;
 } weir_fit;
 
+typedef struct weir_schedule_sends weir_schedule_sends;
+
 struct weir_scheduler {
   const weir_allocator *alloc;
   const weir_place_problem *p;
@@ -82,12 +84,19 @@ struct weir_scheduler {
   int64_t made_ns;              /* the last input is made */
   uint32_t *slot;               /* per device: candidate + 1, 0: none */
   weir_schedule_memory *memory; /* NULL: no cap can be met */
+  weir_schedule_sends *sends;   /* NULL: no copy keeps its sender busy */
+  int64_t send_ns; /* the node in hand sends for so long after its end */
 };
 
 /* |there|: the end of a copy that exists, or WEIR_NOT_THERE, or ~end of one
  * that would be made. */
 #define WEIR_NOT_THERE INT64_MIN
 
+/* weir_schedule_run, one time through the order. */
+weir_status weir_schedule_run_once(weir_scheduler *s,
+                                   const weir_schedule_input *input,
+                                   weir_place_plan *plan, bool *out_complete,
+                                   weir_error *err);
 /* The best device of |node| by the rule of |input|; not |possible| if there is
  * none. |must|: the device that it is to be; NONE. */
 weir_fit weir_schedule_choose(weir_scheduler *s,

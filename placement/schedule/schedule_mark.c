@@ -3,16 +3,18 @@
  * common beginning is kept once, and taken back before each of them.
  *
  * Timelines and the devices of groups are copied. Of a tensor only the list of
- * its copies can change after the node that makes it is placed, and each copy
- * remembers the one before it: so copies are taken off their lists from the
- * last one back. What later nodes wrote of themselves is written anew.
- * Cost: O(devices + links + groups + copies taken back). */
+ * its copies, and the time for its sends that is left, can change after the
+ * node that makes it is placed, and each copy remembers the one before it: so
+ * copies are taken off their lists from the last one back. What later nodes
+ * wrote of themselves is written anew. Cost: O(devices + links + groups +
+ * copies taken back). */
 #include "placement/schedule/schedule_mark.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "placement/schedule/schedule_internal.h"
+#include "placement/schedule/schedule_sends.h"
 
 struct weir_schedule_mark {
   const weir_allocator *alloc;
@@ -71,8 +73,10 @@ void weir_schedule_take_back(weir_scheduler *s, const weir_schedule_mark *m,
   memcpy(s->links, m->links, p->link_count * sizeof *m->links);
   memcpy(s->group_device, m->group_device,
          p->group_count * sizeof *m->group_device);
-  for (uint32_t c = plan->copy_count; c-- > m->copies;)
+  for (uint32_t c = plan->copy_count; c-- > m->copies;) {
     s->made[plan->copies[c].tensor].copies = s->copy_next[c];
+    if (s->sends != NULL) weir_schedule_sends_give_back(s, &plan->copies[c]);
+  }
   plan->copy_count = m->copies;
   plan->makespan_ns = m->makespan_ns;
 }

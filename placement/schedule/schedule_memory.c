@@ -7,6 +7,7 @@
 
 #include "placement/schedule/schedule_constants.h"
 #include "placement/schedule/schedule_copy.h"
+#include "placement/schedule/schedule_sends.h"
 #include "runtime/base/vec.h"
 
 /* This file counts as the checker counts. A tensor takes its bytes from the
@@ -303,9 +304,12 @@ static uint32_t find_refuge(const weir_scheduler *s, uint32_t t,
                                    weir_place_held(p, m->bytes));
     if (ready < 0) continue;
     weir_copy_times ns = weir_schedule_copy_times(&p->links[link], m->bytes);
-    int64_t start = weir_schedule_copy_start(s, link, m->device, ready, &ns);
+    int64_t sent = ready;
+    if (s->sends != NULL) weir_schedule_sends_find(s, t, ready, ns.send, &sent);
+    int64_t start = weir_schedule_link_start(s, link, sent, &ns);
     if (start + ns.whole >= copy->end_ns) continue;
-    *copy = (weir_place_copy){t, m->device, d, link, start, start + ns.whole};
+    *copy = (weir_place_copy){
+        t, m->device, d, link, ns.send > 0 ? sent : start, start + ns.whole};
   }
   return copy->to;
 }
@@ -319,6 +323,7 @@ static bool move_home(weir_scheduler *s, weir_place_plan *plan, uint32_t t,
   bool ok = weir_room_add(s->alloc, &m->rooms[made->device], m->last_ns[t],
                           INT64_MAX, -weir_place_held(s->p, made->bytes));
   made->device = plan->copies[c].to;
+  if (s->sends != NULL) s->sends->times[t].left_ns = 0;
   made->ready_ns = plan->copies[c].end_ns;
   m->last_ns[t] = m->copy_last[c];
   m->copy_last[c] = -1;
@@ -465,7 +470,10 @@ weir_status weir_schedule_memory_run(weir_scheduler *s,
     if (n == WEIR_PLACE_NONE)
       return out_complete == NULL ? dead_end(s, err) : WEIR_OK;
     int64_t tail = input->tail_ns == NULL ? 0 : input->tail_ns[n];
-    if (input->stop_ns != 0 && f.end >= input->stop_ns - tail) return WEIR_OK;
+    if (input->stop_ns != 0 && f.end >= input->stop_ns - tail) {
+      s->memory->blame.node = WEIR_PLACE_NONE; /* it is no dead end */
+      return WEIR_OK;
+    }
     if (!weir_schedule_settle(s, plan, n, &f))
       return weir_fail_memory(err, sizeof(weir_place_copy));
     if (input->cluster != NULL)

@@ -170,7 +170,8 @@ class Retime(Case):
         self.assertNotIn("retimed_from_ns", plan["search"])
         for more in ("  devices: {cpu: {gflops: 7, bandwidth: 3GB/s}}\n",
                      "  network: {latency: 300us, bandwidth: 0.3GB/s}\n",
-                     "  network: {latency: 0us, bandwidth: 90GB/s}\n"):
+                     "  network: {latency: 0us, bandwidth: 90GB/s}\n",
+                     "  network: {send_overhead: 90us}\n"):
             where = self.figures(more)
             anew = self.plan(*where, "--plan", "plan.json")
             self.assertEqual(anew["search"]["retimed_from_ns"],

@@ -374,17 +374,20 @@ static int64_t best_of_all(const weir_place_problem *p, uint32_t *device,
   return best;
 }
 
-/* Two classes; one, for the energy test; one, where some nodes have one device.
- */
-enum { TWO_CLASSES, ONE_CLASS, WITH_SETS, VARIANTS };
+/* Two classes; one, for the energy test; one, where some nodes have one device;
+ * two, where a copy keeps its sender busy. */
+enum { TWO_CLASSES, ONE_CLASS, WITH_SETS, WITH_SENDS, VARIANTS };
 
 static void bounds_hold_against_enumeration(void **state) {
   (void)state;
   for (uint32_t seed = 1; seed < 25; seed++)
     for (int variant = 0; variant < VARIANTS; variant++) {
-      uint32_t x = seed * 2654435761u, classes = variant == TWO_CLASSES ? 2 : 1;
-      weir_place_builder *b = begin(system_memory(), classes, 2,
-                                    (weir_place_link){seed % 5, 0, seed % 2});
+      uint32_t x = seed * 2654435761u;
+      uint32_t classes =
+          variant == TWO_CLASSES || variant == WITH_SENDS ? 2 : 1;
+      weir_place_link link = {seed % 5, 0, seed % 2, 0, 0};
+      if (variant == WITH_SENDS) link.send_ns = 1 + seed % 3;
+      weir_place_builder *b = begin(system_memory(), classes, 2, link);
       uint32_t set = weir_place_add_set(b, (uint32_t[]){1}, 1);
       for (uint32_t n = 0; n < 5; n++) {
         int64_t cost[2] = {1 + (x >> 4) % 9, 1 + (x >> 9) % 9};

@@ -224,7 +224,14 @@ static weir_status find_input(const cli_job *job, const char *name, size_t size,
   }
   char wanted[64];
   snprintf(wanted, sizeof wanted, "%.*s", (int)(size < 60 ? size : 60), name);
-  weir_status s = cli_error(err, "W4011", "the graph has no input %s", wanted);
+  char list[256] = "";
+  size_t used = 0;
+  for (size_t i = 0; i < known && used + 70 < sizeof list; i++)
+    used += (size_t)snprintf(list + used, sizeof list - used, "%s%s",
+                             i > 0 ? ", " : "", names[i]);
+  weir_status s =
+      cli_error(err, "W4011", "the graph has no input %s; it has %s", wanted,
+                count > 0 ? list : "none");
   int64_t nearest = weir_tools_nearest(wanted, known, names);
   if (nearest >= 0) cli_hint(err, "did you mean %s?", names[nearest]);
   return s;

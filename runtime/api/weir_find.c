@@ -2,8 +2,11 @@
 /* Names to ids. Outputs come before nodes, as weir_fetch promises; a name that
  * is not there fails with the nearest one as a hint. Linear: a run with many
  * names should be bound. */
+#include <stdio.h>
+
 #include "runtime/api/weir_internal.h"
 #include "runtime/base/diag/nearest.h"
+#include "runtime/base/join.h"
 
 static weir_sv input_name(const void *self, size_t i) {
   return ((const weir_graph *)self)->inputs[i].name;
@@ -68,8 +71,15 @@ weir_status weir_find_input(const weir_graph *graph, const char *name,
     *out_value = graph->inputs[i].value;
     if (weir_sv_equal(graph->inputs[i].name, sv)) return WEIR_OK;
   }
-  weir_status s = weir_fail(err, WEIR_W4011, NULL,
-                            "the graph has no input %.*s", WEIR_SV(sv));
+  char names[200] = "";
+  for (uint32_t i = 0; i < graph->input_count; i++) {
+    char one[80];
+    snprintf(one, sizeof one, "%.*s", WEIR_SV(graph->inputs[i].name));
+    weir_join_name(names, sizeof names, one);
+  }
+  weir_status s =
+      weir_fail(err, WEIR_W4011, NULL, "the graph has no input %.*s; it has %s",
+                WEIR_SV(sv), names[0] != '\0' ? names : "none");
   hint_nearest(err, sv, graph->input_count, input_name, graph);
   return s;
 }

@@ -26,6 +26,7 @@ static const char kMain[] =
     "  v: var(sizes, init=glorot_uniform())\n"
     "  s: {op: assign, in: [v, v], after: [a]}\n"
     "  c: concat(a, b, const([[1, 2]]), axis=0)\n"
+    "  infix: (a - b * n) / -(dim(a, 1) + 0.5) + 2 * n\n"
     "  loss: mean(c)\n"
     "outputs: {c: c, d: neg(d)}\n"
     "data: {train: {source: npy, batch: '${n}'}}\n"
@@ -52,7 +53,14 @@ static const char kBad[] =
     "  b: relu(a)\n"
     "  c: matmul(x, zeros([3]))\n"
     "  d: nothing(x)\n"
-    "  e: add(x, y)\n";
+    "  e: add(x, y)\n"
+    "  f: x / 2 + zeros([3])\n"
+    "  g: x // 2\n"
+    "  i: relu(x ** 2)\n"
+    "  j: nn.conv2d(x\n"
+    "  k: c/matmul\n"
+    "  m: lib.conv(x)\n"
+    "  q: x @ x\n";
 
 /* The only file there is. */
 static weir_status read_imported(void *self, const char *root, const char *path,

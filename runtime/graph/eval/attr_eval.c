@@ -28,10 +28,12 @@ static bool refuse(weir_loader *l, const weir_scope *scope,
        def->kind == WEIR_ATTR_FLOAT || def->kind == WEIR_ATTR_NUMBER))
     return weir_report_unknown(l, scope, given->at, c->s);
   const char *verb = c != given->value ? "holds" : "is";
-  return weir_report(l, WEIR_W1111, given->at, "%s: %s %s %s, must be %s",
-                     given->op->name, def->name, verb,
-                     weir_const_text(c, text, sizeof text),
-                     weir_attr_kind_text(def->kind));
+  weir_report_begin(l, WEIR_W1111, given->at, "%s: %s %s %s, must be %s",
+                    given->op->name, def->name, verb,
+                    weir_const_text(c, text, sizeof text),
+                    weir_attr_kind_text(def->kind));
+  weir_const_hint_fraction(l, c);
+  return weir_report_send(l);
 }
 
 static bool to_dims(weir_loader *l, const weir_scope *scope,

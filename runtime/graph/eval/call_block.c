@@ -7,6 +7,7 @@
 #include "runtime/graph/eval/add.h"
 #include "runtime/graph/eval/call_op.h"
 #include "runtime/graph/eval/eval_const.h"
+#include "runtime/graph/eval/infix.h"
 #include "runtime/graph/eval/levels.h"
 #include "runtime/graph/eval/lookup.h"
 #include "runtime/graph/eval/scope.h"
@@ -100,7 +101,7 @@ static bool set_input(weir_loader *l, weir_scope *caller, weir_def *def,
   weir_result *out = &scope->inputs[n->slot];
   weir_lookup found = {.kind = WEIR_FOUND_NOTHING};
   weir_mark at = weir_ast_mark(n);
-  if (n->kind == WEIR_AST_CALL) {
+  if (n->kind == WEIR_AST_CALL || weir_is_operation(n, results, node)) {
     *out = results[node];
     if (out->level == l->level) return true;
     out->list = NULL;

@@ -6,6 +6,7 @@
 #include "runtime/graph/eval/add.h"
 #include "runtime/graph/eval/attr_eval.h"
 #include "runtime/graph/eval/eval_const.h"
+#include "runtime/graph/eval/infix.h"
 #include "runtime/graph/eval/levels.h"
 #include "runtime/graph/eval/literal.h"
 #include "runtime/graph/eval/lookup.h"
@@ -134,7 +135,8 @@ static bool operand_value(op_call *c, const weir_ast *n, uint32_t node,
                           bool *is_literal, weir_value_id *out) {
   weir_lookup found;
   *is_literal = true;
-  if (n->kind == WEIR_AST_CALL) {
+  if ((n->kind == WEIR_AST_CALL && !n->constant) ||
+      weir_is_operation(n, c->results, node)) {
     const weir_result *r = &c->results[node];
     weir_mark at = weir_ast_mark(n);
     *is_literal = false;
@@ -209,6 +211,16 @@ static bool add_fill(op_call *c, const weir_const *value, const weir_mark *at,
   return true;
 }
 
+static bool refuse_literal(op_call *c, const weir_ast *n, const weir_mark *at) {
+  weir_report_begin(c->l, WEIR_W1101, at, "an input must be a value");
+  if (n->constant)
+    weir_hint(&c->l->diag.error,
+              "this dimension is known only when it is fed: "
+              "cast(%.*s(...), f32) takes it then",
+              WEIR_SV(n->text));
+  return weir_report_send(c->l);
+}
+
 static bool add_literal(op_call *c, const weir_ast *n, uint32_t node) {
   weir_const value;
   weir_mark at = weir_ast_mark(n);
@@ -223,7 +235,7 @@ static bool add_literal(op_call *c, const weir_ast *n, uint32_t node) {
   if (n->kind == WEIR_AST_STRING || value.kind == WEIR_CONST_STRING ||
       value.kind == WEIR_CONST_NONE ||
       (value.kind == WEIR_CONST_INT && !weir_dim_known(value.dim)))
-    return weir_report(c->l, WEIR_W1101, &at, "an input must be a value");
+    return refuse_literal(c, n, &at);
   weir_sv name =
       weir_node_name(c->l, c->scope, c->def, WEIR_SV_LIT("const"), false, node);
   weir_result r;

@@ -3,12 +3,14 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "runtime/base/size.h"
 #include "runtime/graph/eval/levels.h"
 #include "runtime/graph/eval/lookup.h"
 #include "runtime/graph/load/report.h"
+#include "runtime/graph/parse/operators.h"
 #include "runtime/graph/parse/parse_call.h"
 
 /* Constants: a loop over the postorder with a stack of values. A node takes its
@@ -43,6 +45,11 @@ const char *weir_const_text(const weir_const *c, char *text, size_t capacity) {
       return "?";
   }
   return "?";
+}
+
+void weir_const_hint_fraction(weir_loader *l, const weir_const *c) {
+  if (c->kind == WEIR_CONST_FLOAT)
+    weir_hint(&l->diag.error, "`/` makes a fraction; integers divide by //");
 }
 
 uint32_t weir_named_results(const weir_loader *l, const weir_result *r) {
@@ -130,7 +137,7 @@ static const char *combine(char op, weir_dim a, weir_dim b, weir_dim *out) {
   }
   if (op == '*' && weir_dim_is(b, 1)) return *out = a, NULL;
   if (op == '*' && weir_dim_is(a, 1)) return *out = b, NULL;
-  if (op == '/' && weir_dim_is(b, 1)) return *out = a, NULL;
+  if (op == WEIR_FLOOR_DIV && weir_dim_is(b, 1)) return *out = a, NULL;
   if (a.symbol != 0 || b.symbol != 0) return kSymbol;
   if (op == '*') {
     if (__builtin_mul_overflow(a.value, b.value, &v)) return kOverflow;
@@ -150,31 +157,55 @@ typedef struct eval {
   const weir_expr *expr;
 } eval;
 
-static bool want_int(eval *e, const weir_ast *n, const weir_const *c) {
+static bool want_number(eval *e, const weir_ast *n, const weir_const *c) {
   weir_mark at = weir_ast_mark(n);
   char text[80];
-  if (c->kind == WEIR_CONST_INT) return true;
+  if (c->kind == WEIR_CONST_INT || c->kind == WEIR_CONST_FLOAT) return true;
   if (c->kind == WEIR_CONST_WORD)
     return weir_report_unknown(e->l, e->scope, &at, c->s);
-  return weir_report(e->l, WEIR_W1113, &at, "%s is no integer",
+  return weir_report(e->l, WEIR_W1113, &at, "%s is no number",
                      weir_const_text(c, text, sizeof text));
+}
+
+static bool to_double(const weir_const *c, double *out) {
+  *out = c->kind == WEIR_CONST_FLOAT ? c->f : (double)c->dim.value;
+  return c->kind == WEIR_CONST_FLOAT || weir_dim_known(c->dim);
+}
+
+/* a op b where one is no integer, or the result is none: in f64. */
+static const char *combine_floats(char op, const weir_const *a,
+                                  const weir_const *b, weir_const *out) {
+  double x, y, z;
+  if (!to_double(a, &x) || !to_double(b, &y))
+    return "a dimension that is not known yet can only have an integer added";
+  bool divide = op == '/' || op == WEIR_FLOOR_DIV;
+  if (divide && y == 0) return "division by zero";
+  z = op == '+' ? x + y : op == '-' ? x - y : op == '*' ? x * y : x / y;
+  if (op == WEIR_FLOOR_DIV) z = floor(z);
+  *out = weir_const_float(z, (float)z);
+  return isfinite(x) && isfinite(y) && !isfinite(z)
+             ? "the result is too large for a number"
+             : NULL;
 }
 
 static bool eval_arithmetic(eval *e, const weir_ast *n, weir_const *args,
                             weir_const *out) {
   const weir_ast *first = &e->expr->nodes[n->first];
+  if (!want_number(e, first, &args[0])) return false;
   if (n->kind == WEIR_AST_NEG && args[0].kind == WEIR_CONST_FLOAT) {
     *out = weir_const_float(-args[0].f, -args[0].single);
     return true;
   }
   *out = (weir_const){.kind = WEIR_CONST_INT};
-  if (!want_int(e, first, &args[0])) return false;
   const char *why;
   if (n->kind == WEIR_AST_NEG) {
     why = combine('-', weir_dim_of(0), args[0].dim, &out->dim);
   } else {
-    if (!want_int(e, &e->expr->nodes[first->next], &args[1])) return false;
-    why = combine(n->op, args[0].dim, args[1].dim, &out->dim);
+    if (!want_number(e, &e->expr->nodes[first->next], &args[1])) return false;
+    bool ints = n->op != '/' && args[0].kind == WEIR_CONST_INT &&
+                args[1].kind == WEIR_CONST_INT;
+    why = ints ? combine(n->op, args[0].dim, args[1].dim, &out->dim)
+               : combine_floats(n->op, &args[0], &args[1], out);
   }
   if (why == NULL) return true;
   weir_mark at = weir_ast_mark(n);

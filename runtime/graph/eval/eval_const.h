@@ -20,6 +20,9 @@ uint32_t weir_named_results(const weir_loader *l, const weir_result *r);
 bool weir_select_result(weir_loader *l, const weir_ast *name,
                         const weir_lookup *found, weir_value_id *out);
 
+/* Adds to the report under way that `/` makes fractions, if |c| is one. */
+void weir_const_hint_fraction(weir_loader *l, const weir_const *c);
+
 /* Writes |c| as in a graph file, for messages. */
 const char *weir_const_text(const weir_const *c, char *text, size_t capacity);
 

@@ -9,6 +9,7 @@
 #include "runtime/graph/eval/call_op.h"
 #include "runtime/graph/eval/eval_const.h"
 #include "runtime/graph/eval/form_eval.h"
+#include "runtime/graph/eval/infix.h"
 #include "runtime/graph/eval/levels.h"
 #include "runtime/graph/eval/lookup.h"
 #include "runtime/graph/load/report.h"
@@ -261,6 +262,14 @@ static bool make_results(weir_loader *l, weir_eval_frame *f) {
   return f->results != NULL || weir_report_memory(l);
 }
 
+/* Whether the call or operation at |at| makes a node; false: reported. */
+static bool makes_node(weir_loader *l, weir_eval_frame *f, bool *out) {
+  const weir_ast *n = &f->def->item->expr.nodes[f->at];
+  *out = weir_ast_is_active(n);
+  if (!*out || n->kind == WEIR_AST_CALL) return true;
+  return weir_operation_is_value(l, f->scope, f->def, f->at, f->results, out);
+}
+
 /* Adds the calls from node |at| on. |*wait|: a block is evaluated first. */
 static bool add_calls(weir_evaluation *e, weir_eval_frame *f, bool *wait) {
   weir_loader *l = e->l;
@@ -269,7 +278,9 @@ static bool add_calls(weir_evaluation *e, weir_eval_frame *f, bool *wait) {
   if (!make_results(l, f)) return false;
   for (; f->at < expr->count; f->at++) {
     const weir_ast *n = &expr->nodes[f->at];
-    if (n->kind != WEIR_AST_CALL || n->mode != WEIR_MODE_VALUE) continue;
+    bool is_node;
+    if (!makes_node(l, f, &is_node)) return false;
+    if (!is_node) continue;
     bool root = f->at + 1 == expr->count;
     weir_result *out = root ? &def->result : &f->results[f->at];
     if (f->inner == NULL)
@@ -292,8 +303,10 @@ static bool add_calls(weir_evaluation *e, weir_eval_frame *f, bool *wait) {
     weir_loader_enter(l, f->scope->level);
     l->in_init = false;
   }
-  return expr->count == 0 ||
-         expr->nodes[expr->count - 1].kind == WEIR_AST_CALL || plain_root(l, f);
+  if (expr->count == 0) return true;
+  const weir_ast *root = &expr->nodes[expr->count - 1];
+  return root->kind == WEIR_AST_CALL ||
+         (root->named && def->result.count > 0) || plain_root(l, f);
 }
 
 static void step_def(weir_evaluation *e, weir_eval_frame *f) {

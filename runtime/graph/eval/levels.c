@@ -166,19 +166,10 @@ bool weir_level_import(weir_loader *l, weir_level *from, weir_value_id id,
   return true;
 }
 
-/* The calls around |node| come behind it in postorder, and one that holds it
- * spans back to it: hence the test of |span|. */
 weir_level *weir_level_of_call(weir_level *home, const weir_expr *expr,
                                uint32_t node, bool *out_init) {
-  *out_init = false;
-  if (expr->nodes[node].op_info != NULL &&
-      expr->nodes[node].op_info->op->instr == WEIR_INSTR_VAR_READ)
-    home = NULL;
-  for (uint32_t i = node + 1; i < expr->count && !*out_init; i++) {
-    const weir_ast *n = &expr->nodes[i];
-    *out_init = n->kind == WEIR_AST_CALL && n->op_info != NULL &&
-                n->op_info->op->instr == WEIR_INSTR_VAR_READ &&
-                i - node < n->span;
-  }
-  return *out_init ? NULL : home;
+  const weir_ast *n = &expr->nodes[node];
+  bool var = n->op_info != NULL && n->op_info->op->instr == WEIR_INSTR_VAR_READ;
+  *out_init = n->init;
+  return n->init || var ? NULL : home;
 }

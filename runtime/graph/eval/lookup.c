@@ -177,8 +177,13 @@ bool weir_operand_lookup(weir_loader *l, const weir_scope *scope,
   weir_mark at = weir_ast_mark(name);
   char text[300];
   size_t n = weir_round_text(name->text, subs, name->count, text, sizeof text);
-  return weir_report_unknown(l, scope, &at,
-                             n > 0 ? (weir_sv){text, n} : name->text);
+  weir_report_unknown_begin(l, scope, &at,
+                            n > 0 ? (weir_sv){text, n} : name->text);
+  if (weir_ast_is_path(name))
+    weir_hint(&l->diag.error,
+              "/ divides; names with / are weir's own and cannot be written in "
+              "a file: give the inner call a name of its own");
+  return weir_report_send(l);
 }
 
 static weir_sv scope_name_at(const void *self, size_t i) {

@@ -11,6 +11,16 @@
 bool weir_check_keys(weir_loader *l, const weir_yaml *map, const char *where,
                      const char *const *known, bool extensions);
 
+/* A key of other tools, and what to write here. A list ends with NULL. */
+typedef struct weir_foreign_key {
+  const char *name, *hint;
+} weir_foreign_key;
+
+/* The same with `x-` keys, and a better suggestion for foreign keys. */
+bool weir_check_keys_with(weir_loader *l, const weir_yaml *map,
+                          const char *where, const char *const *known,
+                          const weir_foreign_key *foreign);
+
 /* Whether |y| is of |kind|; reports W1010 for |what| if not. */
 bool weir_want_kind(weir_loader *l, const weir_yaml *y, weir_yaml_kind kind,
                     const char *what);

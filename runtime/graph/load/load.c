@@ -7,6 +7,7 @@
 #include "runtime/graph/eval/levels.h"
 #include "runtime/graph/eval/scope.h"
 #include "runtime/graph/grad/gradients_node.h"
+#include "runtime/graph/load/advice.h"
 #include "runtime/graph/load/keys.h"
 #include "runtime/graph/load/module.h"
 #include "runtime/graph/load/report.h"
@@ -186,6 +187,7 @@ static weir_status finish(weir_loader *l, weir_graph **out_graph) {
     s = weir_graph_expand_gradients(graph, l->max_nodes, out_graph, &err);
   weir_graph_unref(graph);
   if (s != WEIR_OK) weir_report_error(l, &err);
+  if (s == WEIR_OK) weir_load_advise(*out_graph, l->options->sink);
   return s;
 }
 

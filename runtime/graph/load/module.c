@@ -22,6 +22,24 @@ static const char *const kMainKeys[] = {
     "layout",  "placement", "data",  "inputs",  "blocks",  "nodes",
     "outputs", "update",    "train", "weights", NULL};
 
+/* Keys that people try, and what takes their place. */
+static const weir_foreign_key kForeignKeys[] = {
+    {"variables",
+     "a variable is a node: nodes: {w: \"var([784, 10], "
+     "init=glorot_uniform())\"}"},
+    {"vars", "a variable is a node: nodes: {w: \"var([784, 10])\"}"},
+    {"weight", "a variable is a node: nodes: {w: \"var([784, 10])\"}"},
+    {"constants",
+     "numbers are params: {n: 3}; tensors are nodes: const([1, 2])"},
+    {"layers", "layers are calls in nodes; std/nn has dense, conv and more"},
+    {"model", "the model is nodes: {y: \"relu(x)\"}, and outputs: [y]"},
+    {"graph", "the graph is nodes: {y: \"relu(x)\"}, and outputs: [y]"},
+    {"ops", "operations are calls in nodes: {y: \"relu(x)\"}"},
+    {"optimizer", "it stands in train: {minimize: loss, optimizer: adam(...)}"},
+    {"loss", "a loss is a node; train: {minimize: loss} names it"},
+    {"name", "a file has no name; x-name is free for your own use"},
+    {NULL, NULL}};
+
 static weir_module *module_new(weir_loader *l, weir_sv path,
                                weir_module *parent) {
   weir_module *m = weir_arena_array(&l->work, 1, sizeof *m);
@@ -240,7 +258,7 @@ static weir_module *next_import(weir_loader *l, weir_module *m) {
 
 /* Params, dims and the signatures of blocks: all that others may ask for. */
 static void finish_module(weir_loader *l, weir_module *m) {
-  weir_check_keys(l, m->root, "a graph file", kMainKeys, true);
+  weir_check_keys_with(l, m->root, "a graph file", kMainKeys, kForeignKeys);
   weir_module_params(l, m);
   weir_blocks_declare(l, m);
   m->loading = false;

@@ -20,7 +20,7 @@ typedef enum weir_ast_kind {
   WEIR_AST_CALL,    /* text(operands) */
   WEIR_AST_LIST,    /* [operands] */
   WEIR_AST_KEYWORD, /* text = operand */
-  WEIR_AST_BINARY,  /* op: + - * / (integer division) */
+  WEIR_AST_BINARY,  /* a op b; |op| as in operators.h, |i| its place */
   WEIR_AST_NEG,
   WEIR_AST_UNKNOWN /* ? in a type */
 } weir_ast_kind;
@@ -42,6 +42,9 @@ typedef struct weir_ast {
   char op;
   bool bracketed : 1; /* NAME: subscripts were written, maybe none: f32[] */
   bool ascii : 1;     /* all of src stands in the file as it is, in ASCII */
+  bool named : 1;     /* BINARY, NEG: a name or a call is below */
+  bool constant : 1;  /* CALL as an operand of these: dim(x, 0), size(x) */
+  bool init : 1;      /* part of a variable's first value */
   uint32_t slot;      /* of an operand: input number, or attribute number */
   uint32_t first, next, count, span;
   uint32_t offset, size; /* in src's text */
@@ -57,15 +60,22 @@ typedef struct weir_ast {
   weir_sv text;
   const weir_yaml *src;
   /* CALL: the op or block. At most one is set; both NULL: attribute |port| of
-   * the block names the op, or dim and size in constants. */
+   * the block names the op, or dim and size in constants. BINARY and NEG with a
+   * name below: the op, which makes a node if an operand is a value. */
   const weir_op_info *op_info;
   const struct weir_block *block;
 } weir_ast;
 
+/* Whether the node is a call that makes values, or an operation that may. */
+static inline bool weir_ast_is_active(const weir_ast *n) {
+  if (n->mode != WEIR_MODE_VALUE) return false;
+  return n->kind == WEIR_AST_CALL ? !n->constant : n->named;
+}
+
 typedef struct weir_expr {
   weir_ast *nodes;
   uint32_t count; /* 0: absent; the root is the last node */
-  uint32_t calls; /* that make values; set by binding */
+  uint32_t calls; /* that make values, or may; set by binding */
 } weir_expr;
 
 typedef WEIR_VEC(weir_ast) weir_ast_vec;
@@ -74,6 +84,8 @@ typedef WEIR_VEC(weir_ast) weir_ast_vec;
 typedef struct weir_parse_error {
   weir_error_id id;
   uint32_t offset, size;
+  uint32_t open, open_size; /* a call or bracket that is not closed; size 0 */
+  const char *hint;         /* NULL: none */
   char message[160];
 } weir_parse_error;
 
@@ -93,7 +105,8 @@ typedef enum weir_token_kind {
   WEIR_TOKEN_INT,
   WEIR_TOKEN_FLOAT,
   WEIR_TOKEN_STRING,
-  WEIR_TOKEN_PUNCT, /* one of ( ) [ ] , = @ + - * ? : .  or / for // */
+  WEIR_TOKEN_PUNCT, /* one of ( ) [ ] , = @ + - * / ? : . or
+                       WEIR_FLOOR_DIV */
   WEIR_TOKEN_BAD
 } weir_token_kind;
 
@@ -110,7 +123,19 @@ typedef struct weir_token {
   weir_sv text; /* NAME; STRING without its quotes, escapes not resolved */
 } weir_token;
 
-/* The place of a node in the source. Cheap for text in ASCII. */
+/* The place of a node in the source; of an operation, its operator. Cheap for
+ * text in ASCII. */
 weir_mark weir_ast_mark(const weir_ast *node);
+
+/* Whether a `/` without blanks stands before, within or behind |node|: so it
+ * may have been meant as a part of a name that weir made, such as c1/conv2d. */
+bool weir_ast_is_path(const weir_ast *node);
+
+/* Splits "run.h" into name and field. */
+void weir_ast_set_name(weir_ast *node, weir_sv text);
+
+/* Whether column = start + offset for all of |src|: columns count characters.
+ */
+bool weir_ast_is_ascii(const weir_yaml *src);
 
 #endif

@@ -3,9 +3,11 @@
 
 #include <stdio.h>
 
+#include "runtime/base/diag/nearest.h"
 #include "runtime/graph/load/loader.h"
 #include "runtime/graph/load/module.h"
 #include "runtime/graph/load/report.h"
+#include "runtime/graph/parse/operators.h"
 #include "runtime/graph/parse/parse_call.h"
 
 /* Binding: which op or block a call means, and the role of each operand. No
@@ -14,6 +16,8 @@
  * A call comes behind its operands in postorder, so the walk goes backwards: a
  * call gives its operands their modes before they are visited themselves. A
  * node whose mode stays SKIP is part of another one and is not visited.
+ * An operation with names below it may be a node or a number, which the names
+ * decide (infix.c); its operands are bound like those of a call.
  * Operands are dealt out to inputs first, then to attributes; |inputs_given|
  * and |attrs_given| are bit sets, so arguments past the 64th are not checked
  * for repeats (blocks have no more, see blocks.c). */
@@ -37,6 +41,56 @@ static weir_sv block_name_at(const void *self, size_t i) {
   return ((const weir_module *)self)->blocks[i].name;
 }
 
+static weir_sv alias_at(const void *self, size_t i) {
+  return ((const weir_module *)self)->imports[i].alias;
+}
+
+/* nn.conv2d: a name of the library like it, or all names. */
+static void hint_library(weir_loader *l, const weir_import *import,
+                         weir_sv name) {
+  const weir_module *m = import->module;
+  char names[200] = "";
+  if (m == NULL) return;
+  weir_sv near = weir_nearest_name(name, m->block_count, block_name_at, m);
+  for (uint32_t i = 0; near.size == 0 && i < m->block_count; i++) {
+    weir_sv block = m->blocks[i].name; /* conv in conv2d */
+    if (block.size > 2 && block.size < name.size &&
+        memcmp(block.data, name.data, block.size) == 0)
+      near = block;
+  }
+  for (uint32_t i = 0; i < m->block_count; i++) {
+    size_t n = strlen(names);
+    snprintf(names + n, sizeof names - n, " %.*s", WEIR_SV(m->blocks[i].name));
+  }
+  if (near.size > 0)
+    weir_hint(&l->diag.error, "did you mean %.*s.%.*s?", WEIR_SV(import->alias),
+              WEIR_SV(near));
+  else
+    weir_hint(&l->diag.error, "%.*s has%s", WEIR_SV(import->alias), names);
+}
+
+/* A name with a prefix, or a library's name without one. */
+static void hint_import(weir_loader *l, const weir_module *m, weir_sv name) {
+  const char *dot = memchr(name.data, '.', name.size);
+  size_t size = dot != NULL ? (size_t)(dot - name.data) : 0;
+  weir_sv alias = {name.data, size};
+  for (uint32_t i = 0; i < m->import_count; i++) {
+    const weir_import *import = &m->imports[i];
+    if (dot != NULL && weir_sv_equal(import->alias, alias))
+      hint_library(l, import, (weir_sv){dot + 1, name.size - size - 1});
+    else if (dot == NULL && import->module != NULL &&
+             weir_map_get(&import->module->block_names, name) != WEIR_MAP_NONE)
+      weir_hint(&l->diag.error, "did you mean %.*s.%.*s?",
+                WEIR_SV(import->alias), WEIR_SV(name));
+  }
+  if (dot == NULL || l->diag.error.hint[0] != '\0') return;
+  weir_report_nearest(l, alias, m->import_count, alias_at, m);
+  if (l->diag.error.hint[0] == '\0')
+    weir_hint(&l->diag.error, "nothing is imported as %.*s: import: {%.*s: %s}",
+              WEIR_SV(alias), WEIR_SV(alias),
+              weir_sv_is(alias, "nn") ? "std/nn" : "FILE");
+}
+
 static bool unknown_op(weir_loader *l, const weir_module *m,
                        const weir_ast *call) {
   weir_mark at =
@@ -44,6 +98,7 @@ static bool unknown_op(weir_loader *l, const weir_module *m,
   weir_report_begin(l, WEIR_W1102, &at, "unknown op or block '%.*s'",
                     WEIR_SV(call->text));
   weir_report_nearest(l, call->text, m->block_count, block_name_at, m);
+  if (l->diag.error.hint[0] == '\0') hint_import(l, m, call->text);
   if (l->diag.error.hint[0] == '\0')
     weir_report_nearest(l, call->text, l->ops.count, op_name_at, l);
   return weir_report_send(l);
@@ -221,7 +276,8 @@ static bool bind_op(weir_loader *l, weir_expr *e, weir_ast *call,
                                       : give_positional(&d, n)))
       return false;
     weir_ast *o = operand_of(e, a);
-    if (var && o->mode == WEIR_MODE_VALUE && o->kind == WEIR_AST_CALL)
+    if (var && o->mode == WEIR_MODE_VALUE &&
+        (o->kind == WEIR_AST_CALL || o->named))
       o->inject = (uint32_t)(call - e->nodes);
   }
   uint64_t need = (UINT64_C(1) << info->in_required) - 1;
@@ -338,6 +394,36 @@ static bool bind_const_call(weir_loader *l, weir_expr *e, weir_ast *call) {
   return true;
 }
 
+/* a + b, -a with names below. dim(x, 0) and size(x) are numbers here, as in
+ * shapes: x / dim(x, 0) needs no cast. */
+static bool bind_operation(weir_loader *l, weir_expr *e, weir_ast *n) {
+  const char *name =
+      n->kind == WEIR_AST_NEG ? "neg" : weir_operator_name(n->op);
+  const weir_op_names *op =
+      name != NULL ? weir_loader_ops(l, weir_sv_from(name)) : NULL;
+  n->op_info = op != NULL ? op->info : NULL;
+  n->text = weir_sv_from(name);
+  e->calls++;
+  for (uint32_t i = 0, a = n->first; i < n->count; i++, a = e->nodes[a].next) {
+    weir_ast *o = &e->nodes[a];
+    o->mode = WEIR_MODE_VALUE;
+    o->slot = i;
+    o->inject = n->inject;
+    o->constant = o->kind == WEIR_AST_CALL &&
+                  (weir_sv_is(o->text, "dim") || weir_sv_is(o->text, "size"));
+  }
+  return true;
+}
+
+/* All of a variable's first value is evaluated where variables are. */
+static void mark_init(weir_expr *e, const weir_ast *n) {
+  bool var = n->kind == WEIR_AST_CALL && n->op_info != NULL &&
+             n->op_info->op->instr == WEIR_INSTR_VAR_READ;
+  if (!n->init && !var) return;
+  for (uint32_t i = 0, a = n->first; i < n->count; i++, a = e->nodes[a].next)
+    e->nodes[a].init = true;
+}
+
 static void all_const(weir_expr *e, const weir_ast *n) {
   for (uint32_t i = 0, a = n->first; i < n->count; i++, a = e->nodes[a].next)
     operand_of(e, a)->mode = WEIR_MODE_CONST;
@@ -349,13 +435,17 @@ bool weir_expr_bind(weir_loader *l, weir_module *m, const weir_block *block,
   e->nodes[e->count - 1].mode = (uint8_t)mode;
   for (uint32_t i = e->count; i-- > 0;) {
     weir_ast *n = &e->nodes[i];
-    if (n->mode == WEIR_MODE_SKIP) continue;
-    if (n->kind != WEIR_AST_CALL)
+    if (n->mode == WEIR_MODE_SKIP)
+      ; /* a keyword */
+    else if (n->mode == WEIR_MODE_VALUE && n->named)
+      ok = bind_operation(l, e, n) && ok;
+    else if (n->kind != WEIR_AST_CALL)
       all_const(e, n);
-    else if (n->mode == WEIR_MODE_VALUE)
+    else if (n->mode == WEIR_MODE_VALUE && !n->constant)
       ok = bind_value_call(l, m, block, e, n) && ok;
     else
       ok = bind_const_call(l, e, n) && ok;
+    mark_init(e, n);
   }
   return ok;
 }

@@ -53,11 +53,7 @@ static bool parse_default(weir_loader *l, weir_module *m, const weir_yaml *y,
   if (r != WEIR_PARSE_OK) return weir_parse_failed(l, y, r, &e);
   if (!weir_parser_take(l->parser, &l->work, &item->expr))
     return weir_report_memory(l);
-  if (offset < y->text.size) {
-    weir_mark at = weir_yaml_mark_within(y, offset, 1);
-    return weir_report(l, WEIR_W1101, &at, "found '%c', expected the end",
-                       y->text.data[offset]);
-  }
+  if (offset < y->text.size) return weir_refuse_rest(l, y, offset);
   return weir_expr_bind(l, m, NULL, &item->expr, WEIR_MODE_VALUE);
 }
 
@@ -133,7 +129,9 @@ static bool type_dims(weir_loader *l, weir_scope *scope, const weir_expr *type,
     } else if (c.kind == WEIR_CONST_WORD) {
       return unknown_dim(l, scope, &at, c.s);
     } else if (c.kind != WEIR_CONST_INT) {
-      return weir_report(l, WEIR_W1112, &at, "a dimension is an integer");
+      weir_report_begin(l, WEIR_W1112, &at, "a dimension is an integer");
+      weir_const_hint_fraction(l, &c);
+      return weir_report_send(l);
     }
     dims[i++] = c.dim;
   }

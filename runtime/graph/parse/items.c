@@ -5,6 +5,7 @@
 #include "runtime/graph/load/report.h"
 #include "runtime/graph/parse/bind.h"
 #include "runtime/graph/parse/lex.h"
+#include "runtime/graph/parse/operators.h"
 #include "runtime/graph/parse/parse_call.h"
 
 /* Entries of `nodes` maps: names, call strings, `@ device`, `after`. */
@@ -14,9 +15,16 @@ bool weir_parse_failed(weir_loader *l, const weir_yaml *src,
   if (result == WEIR_PARSE_MEMORY) return weir_report_memory(l);
   weir_mark at = weir_yaml_mark_within(src, e->offset, e->size);
   weir_report_begin(l, e->id, &at, "%s", e->message);
-  if (src->plain && e->offset + 1 >= src->text.size)
-    weir_hint(&l->diag.error,
-              "inside { } and [ ] a call with a comma needs quotes");
+  if (e->hint != NULL) weir_hint(&l->diag.error, "%s", e->hint);
+  if (e->open_size == 0) return weir_report_send(l);
+  char open = src->text.data[e->open + e->open_size - 1];
+  weir_mark begin = weir_yaml_mark_within(src, e->open, e->open_size);
+  weir_diag_add_label(&l->diag, &begin, "this %c is not closed", open);
+  weir_hint(&l->diag.error,
+            src->plain ? "close it with %c; inside { } and [ ] of YAML a text "
+                         "ends at a comma or bracket unless it is in quotes"
+                       : "close it with %c",
+            open == '(' ? ')' : ']');
   return weir_report_send(l);
 }
 
@@ -30,17 +38,20 @@ static bool parse_part(weir_loader *l, const weir_yaml *y, uint32_t *offset,
   return weir_parser_take(l->parser, &l->work, out) || weir_report_memory(l);
 }
 
-static bool refuse_rest(weir_loader *l, const weir_yaml *y, uint32_t offset) {
+bool weir_refuse_rest(weir_loader *l, const weir_yaml *y, uint32_t offset) {
   weir_mark at = weir_yaml_mark_within(y, offset, 1);
-  return weir_report(l, WEIR_W1101, &at, "found '%c', expected the end",
-                     y->text.data[offset]);
+  weir_report_begin(l, WEIR_W1101, &at, "found '%c', expected the end",
+                    y->text.data[offset]);
+  const char *hint = weir_operator_hint(y->text, offset);
+  if (hint != NULL) weir_hint(&l->diag.error, "%s", hint);
+  return weir_report_send(l);
 }
 
 bool weir_expr_parse(weir_loader *l, const weir_yaml *y, weir_expr *out) {
   uint32_t offset = 0;
   if (!weir_want_kind(l, y, WEIR_YAML_SCALAR, "an expression")) return false;
   if (!parse_part(l, y, &offset, out)) return false;
-  return offset >= y->text.size || refuse_rest(l, y, offset);
+  return offset >= y->text.size || weir_refuse_rest(l, y, offset);
 }
 
 bool weir_device_parse(weir_loader *l, const weir_yaml *y, uint32_t offset,
@@ -56,7 +67,12 @@ bool weir_device_parse(weir_loader *l, const weir_yaml *y, uint32_t offset,
     weir_mark at =
         weir_yaml_mark_within(y, (size_t)(text.data - y->text.data) + bad,
                               bad < text.size ? text.size - bad : 1);
-    return weir_report(l, WEIR_W1115, &at, "%s", err.message);
+    weir_report_begin(l, WEIR_W1115, &at, "%s", err.message);
+    /* `x @ w`: no device begins like that. */
+    if (offset > 0 && text.size > 0 && text.data[0] != '/' &&
+        memchr(text.data, ':', text.size) == NULL)
+      weir_hint(&l->diag.error, "%s", weir_operator_hint(WEIR_SV_LIT("@"), 0));
+    return weir_report_send(l);
   }
   weir_device_name_print(&name, canonical, sizeof canonical);
   size_t size = strlen(canonical);
@@ -69,7 +85,7 @@ bool weir_device_parse(weir_loader *l, const weir_yaml *y, uint32_t offset,
 static bool parse_device(weir_loader *l, const weir_yaml *y, uint32_t offset,
                          weir_item *item) {
   if (offset >= y->text.size) return true;
-  if (y->text.data[offset] != '@') return refuse_rest(l, y, offset);
+  if (y->text.data[offset] != '@') return weir_refuse_rest(l, y, offset);
   return weir_device_parse(l, y, offset + 1, &item->device);
 }
 

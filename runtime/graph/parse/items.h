@@ -37,6 +37,9 @@ bool weir_expr_parse(weir_loader *l, const weir_yaml *y, weir_expr *out);
 weir_yaml *weir_scalar_part(weir_loader *l, const weir_yaml *y, size_t from,
                             size_t size);
 
+/* Reports the text that stands behind an expression. */
+bool weir_refuse_rest(weir_loader *l, const weir_yaml *y, uint32_t offset);
+
 /* Reports the parser's error. */
 bool weir_parse_failed(weir_loader *l, const weir_yaml *src,
                        weir_parse_result result, const weir_parse_error *e);

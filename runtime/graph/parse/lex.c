@@ -3,6 +3,7 @@
 
 #include "runtime/base/yaml/yaml_scalar.h"
 #include "runtime/graph/parse/ast.h"
+#include "runtime/graph/parse/operators.h"
 
 /* Tokens of call strings. The lexer keeps no state: it is asked for the token
  * at an offset, so the parser can look ahead and come back. Errors are tokens
@@ -133,13 +134,12 @@ weir_token weir_lex(weir_sv s, uint32_t offset) {
   t.kind = WEIR_TOKEN_PUNCT;
   t.punct = c;
   t.size = 1;
-  if (c == '/') {
-    if (offset + 1u >= s.size || s.data[offset + 1] != '/')
-      return bad(t, 1, "/ is no operator: integer division is //");
+  if (c == '/' && offset + 1u < s.size && s.data[offset + 1] == '/') {
+    t.punct = WEIR_FLOOR_DIV;
     t.size = 2;
     return t;
   }
-  static const char kPunct[] = "()[],=@+-*?:";
+  static const char kPunct[] = "()[],=@+-*/?:";
   if (memchr(kPunct, c, sizeof kPunct - 1) != NULL) return t;
   return bad(t, 1, "this character has no meaning here");
 }

@@ -36,10 +36,7 @@ static bool operand(weir_loader *l, const weir_yaml *y, bool input,
   weir_parse_result r = weir_parse_expr(l->parser, y, &offset, &e);
   if (r != WEIR_PARSE_OK) return weir_parse_failed(l, y, r, &e);
   *out_root = (uint32_t)nodes->count - 1;
-  if (offset >= y->text.size) return true;
-  weir_mark at = weir_yaml_mark_within(y, offset, 1);
-  return weir_report(l, WEIR_W1101, &at, "found '%c', expected the end",
-                     y->text.data[offset]);
+  return offset >= y->text.size || weir_refuse_rest(l, y, offset);
 }
 
 typedef struct list_frame {

@@ -7,6 +7,7 @@
 
 #include "runtime/graph/parse/ast.h"
 #include "runtime/graph/parse/lex.h"
+#include "runtime/graph/parse/operators.h"
 
 /* The parser of call strings: operator precedence with an explicit stack, at
  * most 64 brackets deep.
@@ -79,20 +80,6 @@ weir_ast_vec *weir_parser_nodes(weir_parser *p) {
   return &p->nodes;
 }
 
-/* Whether column = start + offset for all of |src|: columns count characters.
- */
-static bool is_ascii(const weir_yaml *src) {
-  const weir_mark *mark = &src->mark;
-  size_t quotes = src->plain ? 0 : 2;
-  if (mark->line != mark->end_line || src->anchor.line != 0 ||
-      mark->end_col - mark->col != src->text.size + quotes)
-    return false;
-  unsigned char all = 0;
-  for (size_t i = 0; i < src->text.size; i++)
-    all |= (unsigned char)src->text.data[i];
-  return all < 0x80;
-}
-
 static bool no_memory(weir_parser *p) {
   p->memory = true;
   return false;
@@ -114,12 +101,26 @@ static bool fail(weir_parser *p, weir_error_id id, uint32_t offset,
   return false;
 }
 
+/* The innermost bracket that is open at the end of the text. */
+static void note_open(weir_parser *p) {
+  for (size_t i = p->open.count; i-- > 0;) {
+    const open_part *part = &p->open.items[i];
+    if (part->kind == OPEN_BINARY || part->kind == OPEN_NEG) continue;
+    p->error->open = part->offset;
+    p->error->open_size = (uint32_t)part->name.size + 1;
+    return;
+  }
+}
+
 static bool fail_found(weir_parser *p, const weir_token *t, const char *want) {
+  p->error->hint = weir_operator_hint(p->text, t->offset);
   if (t->kind == WEIR_TOKEN_BAD)
     return fail(p, WEIR_W1101, t->offset, t->size, "%s", t->why);
-  if (t->kind == WEIR_TOKEN_END)
+  if (t->kind == WEIR_TOKEN_END) {
+    note_open(p);
     return fail(p, WEIR_W1101, t->offset > 0 ? t->offset - 1 : 0, 1,
                 "the text ends here, expected %s", want);
+  }
   return fail(p, WEIR_W1101, t->offset, t->size, "found '%.*s', expected %s",
               (int)(t->size < 32 ? t->size : 32), p->text.data + t->offset,
               want);
@@ -170,11 +171,15 @@ static bool push_open(weir_parser *p, open_part part) {
   return weir_vec_push(p->alloc, &p->open, part) || no_memory(p);
 }
 
-/* 0: a bracket; then + and -, * and //, and the sign. */
+/* 0: a bracket; then the operators, and the sign. */
 static int strength_of(const open_part *part) {
-  if (part->kind == OPEN_NEG) return 3;
-  if (part->kind != OPEN_BINARY) return 0;
-  return part->op == '+' || part->op == '-' ? 1 : 2;
+  if (part->kind == OPEN_NEG) return WEIR_SIGN_STRENGTH;
+  return part->kind == OPEN_BINARY ? weir_operator_strength(part->op) : 0;
+}
+
+/* Whether the meaning of an operation on |n| depends on names. */
+static bool is_named(const weir_ast *n) {
+  return n->kind == WEIR_AST_NAME || n->kind == WEIR_AST_CALL || n->named;
 }
 
 /* Ends operators that bind at least as tightly as |strength|. */
@@ -190,13 +195,18 @@ static bool reduce(weir_parser *p, int strength) {
     uint32_t right = p->operands.items[--p->operands.count];
     const weir_ast *r = &p->nodes.items[right];
     uint32_t end = r->offset + r->size;
-    weir_ast n = {.kind = neg ? WEIR_AST_NEG : WEIR_AST_BINARY, .op = part.op};
+    weir_ast n = {.kind = neg ? WEIR_AST_NEG : WEIR_AST_BINARY,
+                  .op = part.op,
+                  .named = is_named(r),
+                  .i = part.offset};
     uint32_t first = right;
     n.offset = part.offset;
     if (!neg) {
       first = p->operands.items[--p->operands.count];
-      p->nodes.items[first].next = right;
-      n.offset = p->nodes.items[first].offset;
+      weir_ast *left = &p->nodes.items[first];
+      left->next = right;
+      n.offset = left->offset;
+      n.named = n.named || is_named(left);
     }
     n.size = end - n.offset;
     if (!emit(p, n, first, neg ? 1 : 2)) return false;
@@ -227,16 +237,6 @@ static bool end_argument(weir_parser *p) {
   top->last = arg;
   top->count++;
   return true;
-}
-
-/* Splits "run.h" into name and field. */
-static void set_name(weir_ast *n, weir_sv text) {
-  const char *dot = memchr(text.data, '.', text.size);
-  n->text = text;
-  n->field = (weir_sv){NULL, 0};
-  if (dot == NULL) return;
-  n->text.size = (size_t)(dot - text.data);
-  n->field = (weir_sv){dot + 1, text.size - n->text.size - 1};
 }
 
 /* ":1" behind a name, or ".field" behind brackets: the lexer takes dots within
@@ -298,7 +298,7 @@ static bool close_bracket(weir_parser *p, const weir_token *t, bool empty) {
            : part.kind == OPEN_LIST ? WEIR_AST_LIST
                                     : WEIR_AST_NAME;
   if (part.kind == OPEN_SUBSCRIPT) {
-    set_name(&n, part.name);
+    weir_ast_set_name(&n, part.name);
     n.bracketed = true;
     if (!name_suffix(p, &n)) return false;
   }
@@ -335,7 +335,7 @@ static bool operand_name(weir_parser *p, const weir_token *t, bool *expect) {
   }
   *expect = false;
   weir_ast n = {.kind = WEIR_AST_NAME, .offset = t->offset, .size = t->size};
-  set_name(&n, t->text);
+  weir_ast_set_name(&n, t->text);
   return name_suffix(p, &n) && emit(p, n, 0, 0);
 }
 
@@ -420,20 +420,18 @@ static bool operand(weir_parser *p, bool *expect) {
 static bool binary(weir_parser *p, const weir_token *t) {
   p->at = t->offset + t->size;
   open_part part = {.kind = OPEN_BINARY, .op = t->punct, .offset = t->offset};
-  return reduce(p, strength_of(&part)) && push_open(p, part);
+  return reduce(p, weir_operator_strength(t->punct)) && push_open(p, part);
 }
 
 /* After an operand. Sets |*done| where the expression ends. */
 static bool operation(weir_parser *p, bool *expect, bool *done) {
   weir_token t = weir_lex(p->text, p->at);
   if (t.kind == WEIR_TOKEN_PUNCT) {
+    if (weir_operator_strength(t.punct) > 0) {
+      *expect = true;
+      return binary(p, &t);
+    }
     switch (t.punct) {
-      case '+':
-      case '-':
-      case '*':
-      case '/':
-        *expect = true;
-        return binary(p, &t);
       case ')':
       case ']':
         p->reopened = false;
@@ -467,11 +465,13 @@ static bool operation(weir_parser *p, bool *expect, bool *done) {
 weir_parse_result weir_parse_expr(weir_parser *p, const weir_yaml *src,
                                   uint32_t *offset, weir_parse_error *error) {
   p->src = src;
-  p->ascii = is_ascii(src);
+  p->ascii = weir_ast_is_ascii(src);
   p->text = src->text;
   p->at = *offset;
   p->depth = p->lists = 0;
   p->error = error;
+  error->open_size = 0;
+  error->hint = NULL;
   p->memory = false;
   p->open.count = p->operands.count = 0; /* nodes stay: callers join trees */
   bool expect = true, done = false, ok = src->text.size < UINT32_MAX / 2;

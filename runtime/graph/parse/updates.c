@@ -35,11 +35,8 @@ static bool call_of(weir_loader *l, const weir_yaml_entry *e, weir_expr *out) {
   offset = 0;
   r = weir_parse_expr(l->parser, e->value, &offset, &error);
   if (r != WEIR_PARSE_OK) return weir_parse_failed(l, e->value, r, &error);
-  if (offset < e->value->text.size) {
-    weir_mark at = weir_yaml_mark_within(e->value, offset, 1);
-    return weir_report(l, WEIR_W1101, &at, "found '%c', expected the end",
-                       e->value->text.data[offset]);
-  }
+  if (offset < e->value->text.size)
+    return weir_refuse_rest(l, e->value, offset);
   roots[1] = (uint32_t)nodes->count - 1;
   weir_ast call = {.kind = WEIR_AST_CALL,
                    .text = WEIR_SV_LIT("assign"),

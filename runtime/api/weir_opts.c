@@ -10,6 +10,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "runtime/base/status.h"
+
 /* struct_size comes first, everywhere. */
 #define WEIR_SIZE_FIRST(type, last) \
   static_assert(offsetof(type, struct_size) == 0, #type);

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/base/status.h"
+#include "runtime/base/error.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/base/status.h"
+#include "runtime/base/error.h"
 
 /* The progress of a training. Structs that are handed to callbacks say in
  * struct_size how much of them this library fills. */

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/base/status.h"
+#include "runtime/base/error.h"
 #include "runtime/tensor/dtype.h"
 
 /* Handles and types of all parts of the API. */

@@ -4,6 +4,9 @@
   headers.py grow SOURCE_ROOT OUT STAMP a copy in which every public struct has
                                         more fields at its end
   headers.py freeze SOURCE_ROOT         all of weir.h as one file, on stdout
+  headers.py declared SOURCE_ROOT HEADER...  functions that installed headers
+                                        declare and the library does not export,
+                                        and the other way round
   headers.py used SOURCE_ROOT           exports without a use in tests/api or
                                         docs/embed; exit status 1 with any
 """
@@ -117,10 +120,40 @@ def used(root):
     return 1 if missing or not names else 0
 
 
+def declared(root, installed):
+    """Installed headers declare the exports, all of them and no others."""
+    names, wrong = set(), []
+    for path in installed:
+        if path not in headers(root) + ["runtime/dlpack.h"]:
+            wrong.append(f"{path} is installed, and weir.h does not include it")
+        text = without_comments(read(root, path))
+        for inc in INCLUDE.findall(text):
+            if inc not in installed:
+                wrong.append(f"{path} includes {inc}, which is not installed")
+        text = re.sub(r"^[ \t]*#(?:[^\n\\]|\\\n|\\.)*", "", text, flags=re.M)
+        text = re.sub(r"static inline [^;{]*\{.*?^\}", "", text,
+                      flags=re.S | re.M)
+        # A declaration begins a line; members and casts do not.
+        for m in re.finditer(r"^(?:\w[\w \t\n*]*?[ *\n])(\w+)\((?!\*)[^;{]*;",
+                             text, re.M):
+            names.add(m.group(1))
+    exports = set(re.findall(r"\b(weir_\w+);", read(root, "runtime/weir.map")))
+    wrong += [f"{n} is declared in an installed header and not exported"
+              for n in sorted(names - exports)]
+    wrong += [f"{n} is exported and in no installed header"
+              for n in sorted(exports - names)]
+    for line in wrong:
+        print(line)
+    print(f"{len(names)} declared, {len(exports)} exported")
+    return 1 if wrong or not names else 0
+
+
 def main(args):
     root = pathlib.Path(args[1])
     if args[0] == "grow":
         return grow(root, pathlib.Path(args[2]), pathlib.Path(args[3]))
+    if args[0] == "declared":
+        return declared(root, args[2:])
     if args[0] == "freeze":
         return freeze(root)
     return used(root)

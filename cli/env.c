@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WEIR_* variables. They stand between a command's defaults and its line: an
- * option that the line gives is not touched. One that no command knows is an
- * error, as a typing mistake would else go unnoticed; one of another command is
- * passed over, so that an environment may serve all. */
+ * option that the line gives is not touched. One of another command is passed
+ * over, so that an environment may serve all. One that no command knows is
+ * warned about, as a typing mistake would else go unnoticed, and does not end
+ * the command: others may set it. Kubernetes does, for each service whose name
+ * begins with weir; those are told by their endings and passed over. */
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,16 +28,23 @@ static size_t known_names(const char *names[NAMES]) {
   return count;
 }
 
-static weir_status unknown(const char *name, size_t count,
-                           const char *const *names, weir_error *err) {
-  weir_status s = cli_error(err, "W0003",
-                            "the environment variable %s has no meaning", name);
+/* Whether |name| is one that Kubernetes makes for a service: NAME_SERVICE_HOST,
+ * NAME_SERVICE_PORT, NAME_PORT, and those that begin with them. */
+static bool is_of_service(const char *name) {
+  const char *port = strstr(name, "_PORT");
+  return strstr(name, "_SERVICE_HOST") != NULL ||
+         strstr(name, "_SERVICE_PORT") != NULL ||
+         (port != NULL && (port[5] == '\0' || port[5] == '_'));
+}
+
+static void warn_unknown(const char *name, size_t count,
+                         const char *const *names) {
   int64_t nearest = weir_tools_nearest(name, count, names);
+  cli_note("warning[W0003]: the environment variable %s has no meaning", name);
   if (nearest >= 0)
-    cli_hint(err, "did you mean %s?", names[nearest]);
+    cli_note("; did you mean %s?\n", names[nearest]);
   else
-    cli_hint(err, "variables that begin with WEIR_ are weir's own; unset it");
-  return s;
+    cli_note(" to weir\n");
 }
 
 /* Applies |name|=|value| to the option that takes it, unless the line said it
@@ -67,8 +76,9 @@ weir_status cli_env_apply(const cli_command *command, cli_args *args,
              (int)(equals - *e < 60 ? equals - *e : 60), *e);
     size_t i = 0;
     while (i < count && strcmp(names[i], name) != 0) i++;
-    if (i == count) return unknown(name, count, names, err);
-    WEIR_TRY(apply(command, name, equals + 1, args, err));
+    if (i == count && !args->quiet && !is_of_service(name))
+      warn_unknown(name, count, names);
+    if (i < count) WEIR_TRY(apply(command, name, equals + 1, args, err));
   }
   return WEIR_OK;
 }

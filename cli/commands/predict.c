@@ -289,6 +289,34 @@ static weir_status run_sample(const predict *p, weir_error *err) {
 
 /* ---- The command */
 
+/* Examples come from one place: what the other gave would be dropped. */
+static weir_status refuse_both(const cli_args *a, weir_error *err) {
+  if (a->inputs.count > 0 && (a->data != NULL || a->sample > 0))
+    return cli_error(err, "W0001",
+                     "-i %.80s has no effect with %s: examples come from there",
+                     a->inputs.items[0], a->sample > 0 ? "--sample" : "--data");
+  if (a->outputs.count > 0 && a->sample > 0)
+    return cli_error(err, "W0001", "-o %.80s has no effect with --sample",
+                     a->outputs.items[0]);
+  return WEIR_OK;
+}
+
+/* First values of variables are random: their outputs look like predictions and
+ * are none. */
+static weir_status want_trained(const predict *p, weir_error *err) {
+  const cli_args *a = p->args;
+  char name[128];
+  size_t count = weir_tools_untrained(p->job.graph, name, sizeof name);
+  if (count == 0 || a->checkpoint != NULL || a->weights != NULL) return WEIR_OK;
+  weir_status s = cli_error(
+      err, "W4040",
+      "no folder of checkpoints and no file of weights is given, and %s%s has "
+      "no trained value",
+      name, count > 1 ? ", like other variables," : "");
+  cli_hint(err, "--checkpoint DIR, --weights FILE, or `weights:` in the graph");
+  return s;
+}
+
 static weir_status run(predict *p, weir_error *err) {
   const cli_args *a = p->args;
   int64_t step;
@@ -298,6 +326,8 @@ static weir_status run(predict *p, weir_error *err) {
   if (a->sample == 0 && a->data == NULL && a->inputs.count == 0)
     return cli_error(err, "W0001",
                      "name the examples: --data NAME or -i NAME=VALUE");
+  WEIR_TRY(refuse_both(a, err));
+  WEIR_TRY(want_trained(p, err));
   p->kept = calloc(p->output_count, sizeof *p->kept);
   if (p->kept == NULL) return cli_no_memory(err);
   WEIR_TRY(cli_trained_load(a, &p->job, &step, err));

@@ -310,6 +310,19 @@ static weir_status write_json(const weir_graph *graph, weir_write_fn write,
   return s;
 }
 
+size_t weir_tools_untrained(const weir_graph *graph, char *name, size_t size) {
+  size_t count = 0;
+  for (uint32_t i = 0; i < graph->node_count; i++) {
+    weir_sv node = graph->nodes[i].name;
+    bool has = strcmp(graph->nodes[i].op->name, "var") != 0;
+    for (uint32_t w = 0; w < graph->weight_count && !has; w++)
+      has = weir_sv_equal(graph->weights[w].name, node);
+    if (has) continue;
+    if (count++ == 0) snprintf(name, size, "%.*s", WEIR_SV(node));
+  }
+  return count;
+}
+
 size_t weir_tools_graph_node_count(const weir_graph *graph) {
   return graph->node_count;
 }

@@ -41,6 +41,9 @@ weir_status weir_tools_needed_nodes(const weir_graph *graph, size_t count,
                                     size_t *out_count, weir_error *err);
 /* Number of nodes. */
 size_t weir_tools_graph_node_count(const weir_graph *graph);
+/* How many variables have a first value of their own only, not one of the
+ * graph's `weights`; states do not count. |name| gets the first one's, cut. */
+size_t weir_tools_untrained(const weir_graph *graph, char *name, size_t size);
 
 /* Reads `cluster:` and `placement:` as placing does; a mistake is reported to
  * |on_diag| too. Errors: W3020, W1115, W6001. */

@@ -390,13 +390,62 @@ class Errors(Case):
                 ("WEIR_THREADS", "", "from 1 to 256"),
                 ("WEIR_SEED", "abc", "WEIR_SEED"),
                 ("WEIR_TIMEOUT", "x", "WEIR_TIMEOUT"),
-                ("WEIR_FOO", "1", "WEIR_FOO has no meaning"),
-                ("WEIR_THREAD", "1", "did you mean WEIR_THREADS?")):
+                ("WEIR_TIMEOUT", "-1", "WEIR_TIMEOUT")):
             self.weir("run", "tiny.weir.yaml", env={name: value}, code=2)
             self.assertIn("error[W0003]", self.err)
             self.assertIn(says, self.err)
         self.weir("run", "tiny.weir.yaml", "--threads", "1",
                   env={"WEIR_THREADS": "-1"})  # the flag wins
+
+    def test_foreign_variables_warn_at_most(self):
+        # Kubernetes makes these for a service called weir.
+        service = {"WEIR_SERVICE_HOST": "10.0.0.1", "WEIR_SERVICE_PORT": "80",
+                   "WEIR_SERVICE_PORT_HTTP": "80", "WEIR_PORT": "tcp://a:80",
+                   "WEIR_PORT_80_TCP": "tcp://a:80",
+                   "WEIR_PORT_80_TCP_ADDR": "10.0.0.1",
+                   "WEIR_UI_SERVICE_HOST": "10.0.0.2"}
+        plain = self.weir("run", "tiny.weir.yaml", "-q")
+        self.assertEqual(self.weir("run", "tiny.weir.yaml", env=service), plain)
+        self.assertNotIn("W0003", self.err)
+        for name, says in (("WEIR_FOO", "WEIR_FOO has no meaning to weir"),
+                           ("WEIR_THREAD", "did you mean WEIR_THREADS?")):
+            env = {name: "1"}
+            self.assertEqual(self.weir("run", "tiny.weir.yaml", env=env), plain)
+            self.assertIn(says, self.err)
+            self.assertEqual(self.err.count("warning[W0003]"), 1)
+            self.weir("run", "tiny.weir.yaml", "-q", env=env)
+            self.assertEqual(self.err, "")
+
+    def test_an_input_that_is_not_there(self):
+        self.file("in.weir.yaml", "weir: 1\ninputs: {image: f32, label: i64}\n"
+                  "nodes: {y: image + 1}\noutputs: [y]\n")
+        self.weir("run", "in.weir.yaml", "-i", "img=1", code=5)
+        self.assertIn("the graph has no input img; it has image, label",
+                      self.err)
+
+    def test_operators(self):
+        self.file("op.weir.yaml", "weir: 1\nparams: {n: 3}\n"
+                  "inputs: {x: 'f32[2] = const([1, 2])'}\n"
+                  "nodes: {y: x * 2 + n // 2, z: -(y - 1) / x}\n"
+                  "outputs: [y, z]\n")
+        self.assertEqual(self.weir("run", "op.weir.yaml"),
+                         "y  f32[2]\n  [3, 5]\nz  f32[2]\n  [-2, -2]\n")
+        shown = self.weir("show", "graph", "op.weir.yaml")
+        self.assertIn("y: add(y/mul, y/const_6)", shown)
+        # A node that weir named can be fetched, and not written.
+        self.weir("run", "op.weir.yaml", "-o", "y/mul=@m.npy")
+        self.assertIn("[2, 4]", self.weir("show", "m.npy"))
+        self.file("path.weir.yaml", "weir: 1\ninputs: {x: 'f32[2]'}\n"
+                  "nodes: {y: x * 2 + 1}\noutputs: [y/mul]\n")
+        self.weir("check", "path.weir.yaml", code=3)
+        self.assertIn("`weir run -o y/mul=@FILE` fetches", self.err)
+
+    def test_keys_of_other_tools(self):
+        self.file("v.weir.yaml", "weir: 1\nvariables: {w: 1}\n"
+                  "nodes: {y: 'ones([2])'}\noutputs: [y]\n")
+        self.weir("check", "v.weir.yaml", code=3)
+        self.assertIn("W1009", self.err)
+        self.assertIn("a variable is a node", self.err)
 
     def test_literals(self):
         for value, says in (

@@ -31,10 +31,11 @@ static bool parse_output(weir_loader *l, weir_module *m, const weir_yaml *y,
   weir_report_begin(l, WEIR_W1010, &y->mark,
                     "a list of outputs takes names only");
   if (root->kind == WEIR_AST_BINARY && weir_ast_is_path(root))
-    weir_hint(&l->diag.error,
-              "names with / are weir's own: `weir run -o %.*s` fetches such a "
-              "node",
-              WEIR_SV(y->text));
+    weir_hint(
+        &l->diag.error,
+        "names with / are weir's own: `weir run -o %.*s=@FILE` fetches such a "
+        "node",
+        WEIR_SV(y->text));
   else
     weir_hint(&l->diag.error, "give it a name: {result: %.*s}",
               WEIR_SV(y->text));

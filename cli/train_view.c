@@ -280,7 +280,9 @@ static void on_warning(void *self, const weir_error *w) {
     weir_json_key_text(&json, "message", weir_sv_from(w->message));
     cli_json_end(&json);
   } else {
-    cli_note("warning[%s]: %s\n", w->id, w->message);
+    cli_note("warning[%s]: %s", w->id, w->message);
+    if (w->line > 0) cli_note(" (%s:%u:%u)", w->file, w->line, w->col);
+    cli_note("\n");
   }
 }
 
@@ -333,13 +335,16 @@ void cli_train_view_end(cli_train_view *v, weir_train_end end,
     weir_json_key_text(&w, "reason", weir_sv_from(weir_train_end_name(end)));
     weir_json_key_uint(&w, "step", p->step);
     cli_json_number(&w, "epoch", p->epoch);
-    cli_json_number(&w, "loss", p->loss);
+    if (p->examples > 0) cli_json_number(&w, "loss", p->loss);
     weir_json_key_uint(&w, "examples", p->examples);
     cli_json_number(&w, "seconds", s);
     cli_json_number(&w, "wait_seconds", wait);
     cli_json_number(&w, "save_seconds", (double)p->save_ns / 1e9);
     cli_json_number(&w, "eval_seconds", (double)p->eval_ns / 1e9);
     cli_json_end(&w);
+  } else if (!v->quiet && p->examples == 0) {
+    cli_note("%s before: step %llu, epoch %.4g; nothing was trained\n",
+             kWhy[end], (unsigned long long)p->step, p->epoch);
   } else if (!v->quiet) {
     cli_note(
         "%s: step %llu, epoch %.4g, %s, %s examples/s; waited %.2f s for "

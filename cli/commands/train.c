@@ -38,6 +38,20 @@ static weir_train_opts options_of(const cli_args *a,
       .getenv = cli_look_up_env};
 }
 
+/* A run that goes on may have passed --steps long ago. */
+static void warn_of_steps(const cli_args *args, cli_train_view *view,
+                          const weir_train_progress *p) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_train_callbacks calls = cli_train_view_calls(view);
+  if (args->steps <= 0 || (uint64_t)args->steps >= p->step || p->examples > 0)
+    return;
+  (void)cli_error(&err, "W0002",
+                  "--steps %lld is below step %llu, which was reached before: "
+                  "nothing is trained",
+                  (long long)args->steps, (unsigned long long)p->step);
+  calls.warning(calls.self, &err);
+}
+
 static int run(const cli_args *args, cli_job *job, cli_train_view *view) {
   weir_error err = WEIR_ERROR_INIT;
   weir_trainer *trainer = NULL;
@@ -59,8 +73,10 @@ static int run(const cli_args *args, cli_job *job, cli_train_view *view) {
   weir_error ignored = WEIR_ERROR_INIT;
   cli_train_view_clear(view);
   if (trainer != NULL && end != WEIR_TRAIN_END_FAILED &&
-      weir_trainer_progress(trainer, &p, &ignored) == WEIR_OK)
+      weir_trainer_progress(trainer, &p, &ignored) == WEIR_OK) {
+    warn_of_steps(args, view, &p);
     cli_train_view_end(view, end, &p);
+  }
   if (s == WEIR_OK && job->used != NULL && !args->quiet && !args->json) {
     cli_note("trained");
     cli_placing_say(job->used);

@@ -3,6 +3,7 @@
 #include "placement/place_rules.h"
 #include "placement/report/dump_internal.h"
 #include "runtime/api/weir_plan.h"
+#include "runtime/graph/train/train_spec.h"
 #include "runtime/tools/tools.h"
 
 /* Plans of instance files, task graphs of the literature, not weir's own; and
@@ -48,11 +49,30 @@ weir_status weir_tools_place_file(weir_runtime *runtime, const char *path,
   return s;
 }
 
+/* Keys of `train` that have no effect; what is wrong with it, loading said. */
+static void warn_of_unused(const weir_graph *graph,
+                           void (*on_diag)(void *self, const weir_diag *diag),
+                           void *self) {
+  weir_error why = WEIR_ERROR_INIT;
+  weir_train_spec *spec = NULL;
+  weir_diag diag;
+  if (graph->train == NULL ||
+      weir_train_spec_read(graph, NULL, &spec, &why) != WEIR_OK)
+    return;
+  if (weir_train_unused(spec, &why)) {
+    weir_diag_init(&diag, &why);
+    diag.severity = WEIR_SEVERITY_WARNING;
+    on_diag(self, &diag);
+  }
+  weir_train_spec_release(spec);
+}
+
 weir_status weir_tools_check_sections(const weir_graph *graph,
                                       void (*on_diag)(void *self,
                                                       const weir_diag *diag),
                                       void *self, weir_error *err) {
   weir_error why = WEIR_ERROR_INIT;
+  warn_of_unused(graph, on_diag, self);
   weir_status s = weir_place_check_sections(graph->alloc, graph, &why);
   if (s == WEIR_OK) return s;
   weir_diag diag;

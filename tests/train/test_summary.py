@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The files that a training writes for people: CSV, JSON lines and event files, which
-TensorBoard itself reads back where it is installed.
+"""The files that a training writes for people: CSV, JSON lines and event files, read
+by a small reader of our own, and by TensorBoard where it is installed.
 
   test_summary.py WEIR
 """
@@ -9,6 +9,7 @@ import csv
 import json
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 import tempfile
@@ -36,9 +37,9 @@ train:
 """
 
 
-def train(folder, steps):
-    p = subprocess.run([WEIR, "train", "g.weir.yaml", "--checkpoint", "c",
-                        "--steps", str(steps), "--json"], cwd=folder, env=ENV,
+def train(folder, steps, *more, graph="g.weir.yaml", checkpoint="c"):
+    p = subprocess.run([WEIR, "train", graph, "--checkpoint", checkpoint,
+                        "--steps", str(steps), "--json", *more], cwd=folder, env=ENV,
                        capture_output=True, text=True, timeout=60)
     assert p.returncode == 0, p.stderr
     return [json.loads(line) for line in p.stdout.splitlines()]
@@ -62,6 +63,104 @@ def check_rows(runs, events):
     assert float(steps[-1]["loss"]) < float(steps[0]["loss"])
 
 
+# ---- Event files: records of Event messages in protobuf's wire form
+
+def fields(data):
+    """(number, value) of each field: an int, or bytes."""
+    def varint(at):
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value, at
+    at = 0
+    while at < len(data):
+        key, at = varint(at)
+        if key & 7 == 0:
+            value, at = varint(at)
+        else:
+            size = {1: 8, 5: 4}.get(key & 7)
+            if size is None:
+                size, at = varint(at)
+            value, at = data[at:at + size], at + size
+        yield key >> 3, value
+
+
+def read_events(folder):
+    """Of the folder's one file: {tag: [(step, number)]}, {tag: [(step, count,
+    least, most)]} of histograms, names and ops of the graph's nodes."""
+    files = list(folder.glob("events.out.tfevents.*"))
+    assert len(files) == 1, files
+    data = files[0].read_bytes()
+    scalars, histograms, nodes, at = {}, {}, {}, 0
+    while at < len(data):
+        size, = struct.unpack_from("<Q", data, at)
+        event = dict(fields(data[at + 12:at + 12 + size]))
+        at += 12 + size + 4
+        step = event.get(2, 0)
+        if 4 in event:
+            for number, node in fields(event[4]):
+                if number == 1:
+                    f = dict(fields(node))
+                    nodes[f[1].decode()] = f[2].decode()
+        for number, value in fields(event.get(5, b"")):
+            v = dict(fields(value))
+            tag = v[1].decode()
+            if 2 in v:
+                number, = struct.unpack("<f", v[2])
+                scalars.setdefault(tag, []).append((step, number))
+            if 5 in v:
+                h = dict(fields(v[5]))
+                least, most, count = (struct.unpack("<d", h[i])[0]
+                                      for i in (1, 2, 3))
+                histograms.setdefault(tag, []).append((step, count, least,
+                                                       most))
+    return scalars, histograms, nodes
+
+
+def check_defaults(folder):
+    """--events alone, without `summary:`: all that a user wants to see."""
+    graph = GRAPH[:GRAPH.index("  summary:")].replace(
+        "metrics: [loss]", "metrics: [loss, err]").replace(
+        "  loss: mean", "  err: mean(abs(line - y))\n  loss: mean")
+    (folder / "plain.weir.yaml").write_text(graph)
+    events = train(folder, 1200, "--events", "ev", graph="plain.weir.yaml",
+                   checkpoint="plain")
+    assert sorted(p.name for p in (folder / "ev").iterdir()) == ["eval", "train"]
+    scalars, histograms, nodes = read_events(folder / "ev/train")
+    assert set(scalars) == {"loss", "err", "learning_rate",
+                            "examples_per_second"}, scalars
+    for tag, points in scalars.items():
+        assert [s for s, _ in points] == [100 * i for i in range(1, 13)], tag
+    assert all(abs(v - 0.01) < 1e-6 for _, v in scalars["learning_rate"])
+    assert all(v > 0 for _, v in scalars["examples_per_second"])
+    told = {e["step"]: e["loss"] for e in events if e["event"] == "step"}
+    for step, loss in scalars["loss"]:
+        assert abs(told[step] - loss) <= 1e-6 * max(1, loss), (step, loss)
+    assert set(histograms) == {"a", "w"}, histograms
+    assert [h[:2] for h in histograms["w"]] == [(100, 3), (1100, 3)]
+    assert nodes["w"] == "var" and nodes["line"] == "mul", nodes
+    scalars, histograms, nodes = read_events(folder / "ev/eval")
+    assert set(scalars) == {"loss", "err"} and not histograms and not nodes
+    told = [(e["step"], e["metrics"]["err"]) for e in events
+            if e["event"] == "eval"]
+    assert len(told) == len(scalars["err"]) == 60
+    for (step, value), (at, err) in zip(told, scalars["err"]):
+        assert step == at and abs(value - err) <= 1e-6 * max(1, abs(value))
+    # A key that is given is all that is written.
+    (folder / "few.weir.yaml").write_text(
+        graph + "  summary: {every: 10, scalars: [a], histograms: [], "
+        "graph: false}\n")
+    train(folder, 20, "--events", "few", graph="few.weir.yaml",
+          checkpoint="few")
+    scalars, histograms, nodes = read_events(folder / "few/train")
+    assert set(scalars) == {"a", "learning_rate", "examples_per_second"}
+    assert not histograms and not nodes
+
+
 def check_tensorboard(runs):
     try:
         from tensorboard.backend.event_processing import event_accumulator
@@ -73,16 +172,21 @@ def check_tensorboard(runs):
                 "from tensorboard.backend.event_processing import "
                 "event_accumulator as e; a=e.EventAccumulator(sys.stdin.readline"
                 "().strip()); a.Reload(); t=a.Tags(); print(t); "
-                "assert 'loss' in str(t) and 'eval/loss' in str(t)")
-        subprocess.run([other, "-c", code], input=str(runs) + "\n", text=True,
-                       check=True, timeout=120, stdout=subprocess.DEVNULL)
+                "assert 'loss' in str(t)")
+        for folder in ("train", "eval"):
+            subprocess.run([other, "-c", code], input=f"{runs / folder}\n",
+                           text=True, check=True, timeout=120,
+                           stdout=subprocess.DEVNULL)
         return "read by another Python"
-    acc = event_accumulator.EventAccumulator(str(runs))
+    acc = event_accumulator.EventAccumulator(str(runs / "train"))
     acc.Reload()
     tags = acc.Tags()
     assert tags["graph"], tags
-    for name in ("loss", "a", "learning_rate", "eval/loss"):
+    for name in ("loss", "a", "learning_rate"):
         assert name in str(tags), (name, tags)
+    acc_eval = event_accumulator.EventAccumulator(str(runs / "eval"))
+    acc_eval.Reload()
+    assert "loss" in str(acc_eval.Tags())
     for name in ("a", "w"):
         assert name in str(tags["histograms"]) + str(tags["tensors"]), tags
     return "read by tensorboard"
@@ -95,7 +199,15 @@ def main():
         events = train(folder, 40)
         runs = folder / "c" / "runs"
         check_rows(runs, events)
-        assert len(list(runs.glob("events.out.tfevents.*"))) == 1
+        scalars, histograms, nodes = read_events(runs / "train")
+        assert [s for s, _ in scalars["loss"]] == [10, 20, 30, 40]
+        assert set(scalars) == {"loss", "a", "learning_rate",
+                                "examples_per_second"}
+        assert set(histograms) == {"a", "w"} and "loss" in nodes
+        assert [s for s, _, _, _ in histograms["a"]] == [10, 20, 30, 40]
+        scalars, _, _ = read_events(runs / "eval")
+        assert [s for s, _ in scalars["loss"]] == [20, 40], scalars
+        check_defaults(folder)
         print(check_tensorboard(runs))
         # A run that goes on leaves the files of the first alone.
         before = (runs / "s.csv").read_bytes()

@@ -111,6 +111,62 @@ class Commands(Case):
         self.assertIn("waited ", lines[-1])
         self.assertEqual(self.weir("train", self.graph, "-q").stderr, "")
 
+    def test_steps_below_the_one_reached(self):
+        train = ["train", self.graph, "--checkpoint", "s", "--steps"]
+        self.weir(*train, 20, "-q")
+        p = self.weir(*train, 10)
+        self.assertIn("warning[W0002]: --steps 10 is below step 20", p.stderr)
+        self.assertIn("nothing was trained", p.stderr)
+        self.assertNotIn("loss", p.stderr)
+        events = self.events(*train, 10)
+        self.assertEqual([e["event"] for e in events],
+                         ["resumed", "warning", "end"])
+        self.assertNotIn("loss", events[-1])
+        self.assertEqual(events[-1]["step"], 20)
+        # No warning for the same number; it is done, and says so.
+        p = self.weir(*train, 20)
+        self.assertNotIn("warning", p.stderr)
+        self.assertIn("nothing was trained", p.stderr)
+        self.assertEqual(self.events(*train, 21)[-1]["step"], 21)
+
+    def test_keys_without_effect(self):
+        graph = self.file("m.weir.yaml", GRAPH + "  mode: sync(aggregate=2)\n"
+                          "  replicate: in_graph\n")
+        p = self.weir("train", graph, "--steps", 2)
+        self.assertEqual(p.stderr.count("warning[W1136]"), 1)
+        self.assertIn("mode, replicate: no effect yet", p.stderr)
+        self.assertIn("m.weir.yaml:35:3", p.stderr)
+        p = self.weir("check", graph)
+        self.assertIn("0 errors, 1 warning", p.stderr)
+        self.assertNotIn("W1136", self.weir("check", self.graph).stderr)
+        insecure = self.file("i.weir.yaml", GRAPH +
+                             "cluster: {worker: 2, insecure: true}\n")
+        self.assertIn("warning[W1136]: cluster: insecure",
+                      self.weir("check", insecure).stderr)
+
+    def test_predict_wants_trained_variables(self):
+        one = ["-i", "x=f32:1x2=1,1"]
+        p = self.weir("predict", self.graph, *one, code=5)
+        self.assertIn("error[W4040]", p.stderr)
+        self.assertIn("w1, like other variables, has no trained value", p.stderr)
+        self.weir("predict", self.graph, "--data", "test", code=5)
+        # Nothing to train, or values of its own.
+        plain = self.file("p.weir.yaml", "weir: 1\ninputs: {x: 'f32[2]'}\n"
+                          "nodes: {s: 'state([2])', y: x * 2 + s}\n"
+                          "outputs: [y]\n")
+        self.assertIn("[2, 4]", self.weir("predict", plain, "-i",
+                                          "x=f32:2=1,2").stdout)
+        self.weir("train", self.graph, "--checkpoint", "c", "-q")
+        self.weir("export", self.graph, "--checkpoint", "c", "-o",
+                  "e.weir.yaml", "-q")
+        self.assertIn("class", self.weir("predict", "e.weir.yaml", *one).stdout)
+
+    def test_predict_takes_examples_from_one_place(self):
+        self.weir("train", self.graph, "--checkpoint", "c", "-q")
+        p = self.weir("predict", self.graph, "--checkpoint", "c", "--data",
+                      "test", "-i", "x=f32:1x2=1,1", code=2)
+        self.assertIn("-i x=f32:1x2=1,1 has no effect with --data", p.stderr)
+
     def test_json_eval_and_resume(self):
         events = self.events("train", self.graph, "--checkpoint", "c")
         kinds = [e["event"] for e in events]
@@ -352,8 +408,10 @@ class Text(Case):
                           "--seed", 1)
         self.assertNotEqual(one.stdout, other.stdout)
         self.assertIn("W5027", self.weir(*sample, 5, code=2).stderr)
+        points = self.file("g2.weir.yaml", GRAPH)
+        self.weir("train", points, "--checkpoint", "p", "--steps", 1, "-q")
         self.assertIn("W5027", self.weir(
-            "predict", self.file("g2.weir.yaml", GRAPH), "--sample", 5,
+            "predict", points, "--checkpoint", "p", "--sample", 5,
             "--prompt", "a", code=2).stderr)
 
     def test_evaluation_has_states_of_its_own(self):

@@ -53,19 +53,39 @@ static bool is_job(const weir_yaml *y) {
   return true;
 }
 
+/* A switch of servers, of which there are none: sound, and said to do nothing.
+ */
+static void check_insecure(weir_loader *l, const weir_yaml_entry *e) {
+  weir_error err = WEIR_ERROR_INIT;
+  bool on;
+  if (!weir_yaml_bool(e->value, &on)) {
+    weir_report(
+        l, WEIR_W1010, &e->value->mark,
+        "insecure is '%.*s', must be true or false",
+        WEIR_SV(e->value->kind == WEIR_YAML_SCALAR ? e->value->text : e->key));
+    return;
+  }
+  weir_fail(&err, WEIR_W1136, &e->key_mark,
+            "cluster: insecure: no effect yet, there are no servers");
+  weir_diag_warn(l->options->sink, &err);
+}
+
 static void check_cluster(weir_loader *l, const weir_yaml *y) {
   if (y == NULL || !weir_want_kind(l, y, WEIR_YAML_MAP, "cluster")) return;
   for (uint32_t i = 0; i < y->count && weir_loader_going(l); i++) {
     const weir_yaml_entry *e = &y->entries[i];
     int64_t n;
     if (weir_sv_starts_with(e->key, "x-")) continue;
+    if (weir_sv_is(e->key, "insecure")) {
+      check_insecure(l, e);
+      continue;
+    }
     bool devices = weir_device_kind_find(e->key) != WEIR_DEVICE_ANY ||
                    weir_sv_is(e->key, "threads");
     bool count = weir_yaml_int(e->value, &n) && (n > 0 || (devices && n == 0));
     bool model = weir_sv_is(e->key, "devices") ||
                  weir_sv_is(e->key, "network") || weir_sv_is(e->key, "local");
-    bool other = weir_sv_is(e->key, "insecure") ||
-                 (model && e->value->kind == WEIR_YAML_MAP);
+    bool other = model && e->value->kind == WEIR_YAML_MAP;
     bool job = !devices && !model && is_job(e->value);
     if (!count && !other && !job && e->value->kind != WEIR_YAML_LIST)
       weir_report(l, WEIR_W1010, &e->value->mark,

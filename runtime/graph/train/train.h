@@ -84,9 +84,15 @@ typedef struct weir_train_spec {
     weir_every every;
     const weir_sv *scalars, *histograms; /* node names, "kind:var" */
     uint32_t scalar_count, histogram_count;
-    bool graph;
+    /* The key was given; else loss and metrics, and all variables. */
+    bool has_scalars, has_histograms;
+    bool graph;         /* default true */
     weir_sv csv, jsonl; /* file names in dir; empty: none */
   } summary;
+  /* Keys about several processes, with no effect in one; most of them. */
+  const weir_mark *unused[4];
+  weir_sv unused_names[4];
+  uint32_t unused_count;
   weir_every log; /* a line, when not on a terminal; default 100 steps */
   bool nan_trap;  /* default true */
 } weir_train_spec;

@@ -11,6 +11,7 @@
 #include "runtime/graph/train/train_read.h"
 #include "runtime/graph/train/train_rules.h"
 #include "runtime/graph/train/train_rules_check.h"
+#include "runtime/graph/train/train_shared.h"
 
 /* The `train` section as a table of keys, and the half of it that is about the
  * loop: ends, evaluation, checkpoints, summaries. A key that needs others, or
@@ -191,6 +192,7 @@ static const weir_train_key kCheckpointKeys[] = {
 static bool read_scalars(weir_train_reader *r, const weir_yaml_entry *e,
                          void *target) {
   (void)target;
+  r->spec->summary.has_scalars = true;
   return weir_train_texts(r, e->value, "scalars", &r->spec->summary.scalars,
                           &r->spec->summary.scalar_count);
 }
@@ -198,6 +200,7 @@ static bool read_scalars(weir_train_reader *r, const weir_yaml_entry *e,
 static bool read_histograms(weir_train_reader *r, const weir_yaml_entry *e,
                             void *target) {
   (void)target;
+  r->spec->summary.has_histograms = true;
   return weir_train_texts(r, e->value, "histograms",
                           &r->spec->summary.histograms,
                           &r->spec->summary.histogram_count);
@@ -238,81 +241,6 @@ static bool read_ema(weir_train_reader *r, const weir_yaml_entry *e,
                              (void *)(uintptr_t)r->spec->rules);
 }
 
-/* ---- Keys that several processes give a meaning to: checked for form. */
-
-typedef struct shared_keys {
-  weir_sv text;
-  uint32_t count;
-} shared_keys;
-
-static const weir_train_key kSyncKeys[] = {
-    {"aggregate", WEIR_TRAIN_COUNT4, offsetof(shared_keys, count), .min = 1},
-    {"backup", WEIR_TRAIN_COUNT4, offsetof(shared_keys, count)},
-    {NULL}};
-static const weir_train_key kBoundedKeys[] = {
-    {"staleness", WEIR_TRAIN_COUNT4, offsetof(shared_keys, count)}, {NULL}};
-static const weir_train_key kAsyncKeys[] = {
-    {"max_staleness", WEIR_TRAIN_COUNT4, offsetof(shared_keys, count)},
-    {"staleness_lr", WEIR_TRAIN_CHOICE, offsetof(shared_keys, text),
-     .choices = "none|inverse"},
-    {NULL}};
-static const weir_train_key kAllReduceKeys[] = {
-    {"algorithm", WEIR_TRAIN_TEXT, offsetof(shared_keys, text)}, {NULL}};
-static const weir_train_key kSharedKeys[] = {
-    {"sync_every", WEIR_TRAIN_COUNT4, offsetof(shared_keys, count), .min = 1},
-    {"replicate", WEIR_TRAIN_CHOICE, offsetof(shared_keys, text),
-     .choices = "between_graph|in_graph"},
-    {"lr_scale", WEIR_TRAIN_CHOICE, offsetof(shared_keys, text),
-     .choices = "none|linear|sqrt"},
-    {NULL}};
-
-static bool read_shared(weir_train_reader *r, const weir_yaml_entry *e,
-                        void *target) {
-  shared_keys ignored;
-  weir_yaml map = {.kind = WEIR_YAML_MAP, .count = 1, .entries = e};
-  (void)target;
-  return weir_train_read_map(r, &map, "train", kSharedKeys, &ignored);
-}
-
-/* The ways in which tasks train together: values of `mode`, and keys. */
-static const struct {
-  const char *name;
-  const weir_train_key *keys;
-} kWays[] = {{"async", kAsyncKeys},
-             {"sync", kSyncKeys},
-             {"bounded", kBoundedKeys},
-             {"all_reduce", kAllReduceKeys}};
-enum { WAYS = sizeof kWays / sizeof kWays[0] };
-
-/* The key of a way: true, a word, or a map. */
-static bool read_way(weir_train_reader *r, const weir_yaml_entry *e,
-                     void *target) {
-  shared_keys ignored;
-  (void)target;
-  for (size_t i = 0; i < WAYS; i++)
-    if (weir_sv_is(e->key, kWays[i].name) && e->value->kind == WEIR_YAML_MAP)
-      return weir_train_read_map(r, e->value, kWays[i].name, kWays[i].keys,
-                                 &ignored);
-  return weir_train_want(r, e->value, WEIR_YAML_SCALAR, "this");
-}
-
-static bool read_mode(weir_train_reader *r, const weir_yaml_entry *e,
-                      void *target) {
-  weir_train_call *call = NULL;
-  char names[64] = "";
-  size_t n = 0;
-  (void)target;
-  if (!weir_train_read_call(r, e->value, "mode", &call)) return false;
-  for (size_t i = 0; i < WAYS && n < sizeof names; i++) {
-    if (weir_sv_is(call->name, kWays[i].name)) return true;
-    n += (size_t)snprintf(names + n, sizeof names - n, "%s%s",
-                          weir_sv_before(i, WAYS), kWays[i].name);
-  }
-  return weir_train_report(r, WEIR_W1131, &call->mark,
-                           "mode is '%.*s', must be %s", WEIR_SV(call->name),
-                           names);
-}
-
 static const weir_train_key kTrainKeys[] = {
     {"minimize", WEIR_TRAIN_CUSTOM, .read = read_minimize},
     {"optimizer", WEIR_TRAIN_CUSTOM, .read = weir_train_read_optimizer},
@@ -335,14 +263,14 @@ static const weir_train_key kTrainKeys[] = {
     {"summary", WEIR_TRAIN_MAP, .sub = kSummaryKeys},
     {"log", WEIR_TRAIN_CUSTOM, .read = read_log},
     {"nan_trap", WEIR_TRAIN_BOOL, AT(nan_trap)},
-    {"mode", WEIR_TRAIN_CUSTOM, .read = read_mode},
-    {"sync", WEIR_TRAIN_CUSTOM, .read = read_way},
-    {"async", WEIR_TRAIN_CUSTOM, .read = read_way},
-    {"bounded", WEIR_TRAIN_CUSTOM, .read = read_way},
-    {"all_reduce", WEIR_TRAIN_CUSTOM, .read = read_way},
-    {"sync_every", WEIR_TRAIN_CUSTOM, .read = read_shared},
-    {"replicate", WEIR_TRAIN_CUSTOM, .read = read_shared},
-    {"lr_scale", WEIR_TRAIN_CUSTOM, .read = read_shared},
+    {"mode", WEIR_TRAIN_CUSTOM, .read = weir_train_read_mode},
+    {"sync", WEIR_TRAIN_CUSTOM, .read = weir_train_read_way},
+    {"async", WEIR_TRAIN_CUSTOM, .read = weir_train_read_way},
+    {"bounded", WEIR_TRAIN_CUSTOM, .read = weir_train_read_way},
+    {"all_reduce", WEIR_TRAIN_CUSTOM, .read = weir_train_read_way},
+    {"sync_every", WEIR_TRAIN_CUSTOM, .read = weir_train_read_shared},
+    {"replicate", WEIR_TRAIN_CUSTOM, .read = weir_train_read_shared},
+    {"lr_scale", WEIR_TRAIN_CUSTOM, .read = weir_train_read_shared},
     {NULL}};
 
 /* ---- Checks once all is read */
@@ -438,6 +366,7 @@ static weir_train_spec *create(const weir_allocator *alloc) {
   spec->checkpoint.every.ns = INT64_C(600000000000);
   spec->eval.every.epochs = 1;
   spec->summary.every.steps = spec->log.steps = 100;
+  spec->summary.graph = true;
   spec->nan_trap = true;
   return spec;
 }

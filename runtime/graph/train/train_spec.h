@@ -21,4 +21,8 @@ void weir_train_spec_release(weir_train_spec *spec); /* NULL-safe */
 uint32_t weir_train_check(const weir_graph *graph, const weir_diag_sink *sink,
                           bool names, weir_error *err);
 
+/* Fills |err| with W1136 if keys of |spec| have no effect in one process, which
+ * is the only way to train so far; returns whether it did. */
+bool weir_train_unused(const weir_train_spec *spec, weir_error *err);
+
 #endif

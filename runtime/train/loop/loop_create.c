@@ -103,7 +103,7 @@ static weir_status make_metrics(weir_loop *loop, weir_error *err) {
   loop->eval_values =
       weir_arena_array(&loop->arena, most, sizeof *loop->eval_values);
   loop->sums = weir_arena_array(
-      &loop->arena, most + spec->summary.scalar_count + 2u, sizeof(double));
+      &loop->arena, 2 * most + spec->summary.scalar_count + 4u, sizeof(double));
   if (loop->metrics == NULL || loop->values == NULL ||
       loop->eval_values == NULL || loop->sums == NULL)
     return weir_fail_memory(err, most * sizeof *loop->metrics);
@@ -228,11 +228,19 @@ static weir_status open_summary(weir_loop *loop, weir_error *err) {
   const weir_train_spec *spec = loop->spec;
   uint32_t scalars = spec->summary.scalar_count, n = 0;
   const char **names = weir_arena_array(
-      &loop->arena, scalars + 1u + loop->metric_count, sizeof *names);
+      &loop->arena, scalars + 3u + 2u * loop->metric_count, sizeof *names);
   if (names == NULL) return weir_fail_memory(err, 0);
   for (uint32_t i = 0; i < scalars; i++)
     names[n++] = copy_sv(loop, spec->summary.scalars[i]);
+  if (!spec->summary.has_scalars) {
+    names[n++] = copy_sv(loop, spec->minimize);
+    for (uint32_t i = 0; i < loop->metric_count; i++)
+      if (!weir_sv_is(spec->minimize, loop->metrics[i].name))
+        names[n++] = loop->metrics[i].name;
+  }
   names[n++] = "learning_rate";
+  names[n++] = "examples_per_second";
+  uint32_t eval_from = n;
   weir_strbuf text;
   weir_strbuf_init(&text, loop->alloc);
   for (uint32_t i = 0; i < loop->metric_count; i++) {
@@ -256,7 +264,9 @@ static weir_status open_summary(weir_loop *loop, weir_error *err) {
       .jsonl = jsonl,
       .graph = spec->summary.graph ? loop->graph : NULL,
       .names = names,
-      .name_count = n};
+      .name_count = n,
+      .eval_from = eval_from};
+  loop->row_evals = eval_from;
   return weir_summary_create(loop->env, &options, &loop->summary, err);
 }
 
@@ -278,7 +288,7 @@ static uint64_t last_step_of(const weir_loop *loop) {
 
 static void begin_times(weir_loop *loop) {
   const weir_train_spec *spec = loop->spec;
-  loop->start_ns = weir_loop_clock(loop);
+  loop->start_ns = loop->row_ns = weir_loop_clock(loop);
   loop->eval_due.every = spec->eval.every;
   loop->save_due.every = spec->checkpoint.every;
   loop->log_due.every = spec->log;
@@ -296,6 +306,8 @@ static weir_status make_session(weir_loop *loop, weir_error *err) {
   if (!o->eval_only) {
     WEIR_TRY(weir_graph_train(loop->graph, loop->spec, &loop->train, err));
     loop->run_graph = loop->train->graph;
+    weir_error unused = WEIR_ERROR_INIT;
+    if (weir_train_unused(loop->spec, &unused)) weir_loop_warn(loop, &unused);
   }
   WEIR_TRY(weir_train_watch_list(loop->graph, loop->spec, loop->train,
                                  &loop->arena, &loop->watch, err));

@@ -115,7 +115,7 @@ static weir_status run_all(weir_loop *loop, weir_loop_eval_on *on,
 
 /* Evaluations go into the summary, too. */
 static void summarise(weir_loop *loop, const weir_train_report *report) {
-  uint32_t scalars = loop->spec->summary.scalar_count + 1;
+  uint32_t scalars = loop->row_evals;
   weir_error err = WEIR_ERROR_INIT;
   if (loop->summary == NULL) return;
   for (uint32_t i = 0; i < scalars; i++) loop->sums[i] = NAN;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/train/loop/loop_hooks.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -96,21 +97,47 @@ static weir_status evaluate(weir_loop *loop, weir_error *err) {
 /* A row has a column for each number of a step and of an evaluation; NaN leaves
  * those of the other open. */
 static void write_row(weir_loop *loop, weir_error *err, weir_status *s) {
-  uint32_t scalars = loop->spec->summary.scalar_count;
-  for (uint32_t i = 0; i < scalars; i++)
-    loop->sums[i] = weir_loop_mean(
+  const weir_train_spec *spec = loop->spec;
+  /* Steps alone: neither evaluations nor saves. */
+  int64_t now = weir_loop_clock(loop) - loop->eval_ns - loop->save_ns;
+  int64_t ns = now - loop->row_ns;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < spec->summary.scalar_count; i++)
+    loop->sums[n++] = weir_loop_mean(
         weir_stepper_output(loop->stepper, loop->watch.scalar_at + i));
+  if (!spec->summary.has_scalars) {
+    loop->sums[n++] = loop->loss;
+    for (uint32_t i = 0; i < loop->metric_count; i++)
+      if (!weir_sv_is(spec->minimize, loop->metrics[i].name))
+        loop->sums[n++] = loop->values[i].value;
+  }
+  loop->sums[n++] = loop->rate;
+  uint64_t examples = loop->examples - loop->first_examples;
+  loop->sums[n++] =
+      ns > 0 ? (double)(examples - loop->row_examples) * 1e9 / (double)ns : NAN;
+  assert(n == loop->row_evals);
   for (uint32_t i = 0; i < loop->metric_count; i++)
-    loop->sums[scalars + 1 + i] = NAN; /* of evaluations */
-  loop->sums[scalars] = loop->rate;
+    loop->sums[n++] = NAN; /* of evaluations */
+  loop->row_examples = examples;
+  loop->row_ns = now;
   *s = weir_summary_row(loop->summary, loop->step, loop->sums, err);
+}
+
+/* Histograms that nobody asked for are of every tenth row, from the first on:
+ * they read all variables. */
+static bool wants_histograms(const weir_loop *loop) {
+  return loop->spec->summary.has_histograms || loop->row_count % 10 == 0;
 }
 
 static weir_status write_histograms(weir_loop *loop, weir_error *err) {
   const weir_train_spec *spec = loop->spec;
+  static const weir_sv kAll = {"kind:var", 8};
   uint32_t at = loop->watch.histogram_at;
-  for (uint32_t i = 0; i < spec->summary.histogram_count; i++) {
-    weir_sv name = spec->summary.histograms[i];
+  uint32_t count =
+      spec->summary.has_histograms ? spec->summary.histogram_count : 1;
+  for (uint32_t i = 0; i < count; i++) {
+    weir_sv name =
+        spec->summary.has_histograms ? spec->summary.histograms[i] : kAll;
     if (!weir_sv_is(name, "kind:var")) {
       WEIR_TRY(weir_summary_histogram(loop->summary, loop->step, name,
                                       weir_stepper_output(loop->stepper, at++),
@@ -136,7 +163,8 @@ static void summarise(weir_loop *loop) {
   weir_error err = WEIR_ERROR_INIT;
   weir_status s = WEIR_OK;
   write_row(loop, &err, &s);
-  if (s == WEIR_OK) s = write_histograms(loop, &err);
+  if (s == WEIR_OK && wants_histograms(loop)) s = write_histograms(loop, &err);
+  loop->row_count++;
   if (s == WEIR_OK) s = weir_summary_flush(loop->summary, &err);
   if (s == WEIR_OK) return;
   weir_loop_warn(loop, &err);

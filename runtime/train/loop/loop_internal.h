@@ -61,6 +61,9 @@ struct weir_loop {
   double *sums;
   uint32_t metric_count;
   weir_summary *summary; /* NULL: none */
+  uint32_t row_evals; /* of a summary's row: the first number of evaluations */
+  uint64_t row_count, row_examples; /* so far; of this run at the last row */
+  int64_t row_ns;
 
   /* Where it stands; all of it goes into checkpoints. */
   uint64_t step, runs; /* updates; runs of batches */

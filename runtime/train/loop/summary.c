@@ -8,7 +8,8 @@
 #include "runtime/base/json/json.h"
 #include "runtime/io/record/event_file.h"
 
-/* One row goes to up to three files: events for TensorBoard, CSV, JSON lines.
+/* One row goes to up to four files: events for TensorBoard, of training and of
+ * evaluations, CSV, JSON lines.
  * Lines are appended whole, by one write each, so a reader that follows a file
  * sees no half line but at its end. */
 
@@ -26,9 +27,11 @@ struct weir_summary {
   int64_t wall_ns; /* minus the clock's, when it began */
   void *folder;
   text_file csv, jsonl;
-  weir_event_file *events;
+  weir_event_file *events, *eval_events; /* eval_events: once there is one */
+  const char *root, *dir;                /* as in the options */
+  int64_t time_ns;
   const char *const *names;
-  uint32_t name_count;
+  uint32_t name_count, eval_from;
   weir_strbuf line;
   float *numbers; /* of a histogram that is not f32 */
   size_t number_room;
@@ -174,6 +177,18 @@ static weir_status write_graph(weir_summary *s, const weir_graph *g,
 
 /* ---- The doors */
 
+static weir_status open_events(weir_summary *s, const char *folder,
+                               weir_event_file **out, weir_error *err) {
+  weir_strbuf_clear(&s->line);
+  weir_strbuf_printf(&s->line, "%s/%s", s->dir, folder);
+  weir_sv text = weir_strbuf_view(&s->line);
+  WEIR_TRY(weir_strbuf_status(&s->line, err));
+  const char *path = weir_arena_string(&s->arena, text.data, text.size);
+  if (path == NULL) return weir_fail_memory(err, text.size);
+  return weir_event_file_create(s->env, s->root, path, s->time_ns, "weir", out,
+                                err);
+}
+
 static weir_status fill(weir_summary *s, const weir_summary_options *o,
                         weir_error *err) {
   char **names = weir_arena_array(&s->arena, o->name_count + 1u, sizeof *names);
@@ -184,8 +199,15 @@ static weir_status fill(weir_summary *s, const weir_summary_options *o,
   }
   s->names = (const char *const *)names;
   s->name_count = o->name_count;
-  WEIR_TRY(weir_event_file_create(s->env, o->root, o->dir, o->time_ns, "weir",
-                                  &s->events, err));
+  s->eval_from = o->eval_from;
+  s->time_ns = o->time_ns;
+  s->dir = weir_arena_string(&s->arena, o->dir, strlen(o->dir));
+  if (s->dir == NULL) return weir_fail_memory(err, 0);
+  if (o->root != NULL) {
+    s->root = weir_arena_string(&s->arena, o->root, strlen(o->root));
+    if (s->root == NULL) return weir_fail_memory(err, 0);
+  }
+  WEIR_TRY(open_events(s, "train", &s->events, err));
   WEIR_TRY(open_texts(s, o, err));
   if (o->graph != NULL) WEIR_TRY(write_graph(s, o->graph, err));
   return weir_event_file_flush(s->events, err);
@@ -217,6 +239,7 @@ static void end_text(weir_summary *s, text_file *f) {
 void weir_summary_release(weir_summary *s) {
   if (s == NULL) return;
   weir_event_file_close(s->events);
+  weir_event_file_close(s->eval_events);
   end_text(s, &s->csv);
   end_text(s, &s->jsonl);
   if (s->folder != NULL)
@@ -229,11 +252,16 @@ void weir_summary_release(weir_summary *s) {
 
 weir_status weir_summary_row(weir_summary *s, uint64_t step,
                              const double *values, weir_error *err) {
-  for (uint32_t i = 0; i < s->name_count; i++)
-    if (!isnan(values[i]))
-      WEIR_TRY(weir_event_file_scalar(s->events, now_ns(s), (int64_t)step,
-                                      weir_sv_from(s->names[i]),
-                                      (float)values[i], err));
+  for (uint32_t i = 0; i < s->name_count; i++) {
+    if (isnan(values[i])) continue;
+    bool eval = i >= s->eval_from;
+    if (eval && s->eval_events == NULL)
+      WEIR_TRY(open_events(s, "eval", &s->eval_events, err));
+    weir_sv tag = weir_sv_from(s->names[i] + (eval ? strlen("eval/") : 0));
+    WEIR_TRY(weir_event_file_scalar(eval ? s->eval_events : s->events,
+                                    now_ns(s), (int64_t)step, tag,
+                                    (float)values[i], err));
+  }
   if (s->csv.file != NULL) WEIR_TRY(csv_row(s, step, values, err));
   return s->jsonl.file != NULL ? json_row(s, step, values, err) : WEIR_OK;
 }
@@ -260,5 +288,7 @@ weir_status weir_summary_histogram(weir_summary *s, uint64_t step, weir_sv tag,
 }
 
 weir_status weir_summary_flush(weir_summary *s, weir_error *err) {
+  if (s->eval_events != NULL)
+    WEIR_TRY(weir_event_file_flush(s->eval_events, err));
   return weir_event_file_flush(s->events, err);
 }

@@ -7,8 +7,11 @@
 #include "runtime/tensor/tensor.h"
 
 /* Summaries of a run, for people to look at: TensorBoard event files, and the
- * same numbers as CSV and as JSON lines. Failures never end a training: the
- * caller reports the first one as a warning. One thread at a time. */
+ * same numbers as CSV and as JSON lines. Events of training go to DIR/train,
+ * those of evaluations to DIR/eval, which is made with the first one: readers
+ * show the two as runs, and a number of both as two lines of one picture.
+ * Failures never end a training: the caller reports the first one as a warning.
+ * One thread at a time. */
 typedef struct weir_summary weir_summary;
 
 typedef struct weir_summary_options {
@@ -19,6 +22,7 @@ typedef struct weir_summary_options {
   const weir_graph *graph;  /* written at once; NULL: not */
   const char *const *names; /* columns of the CSV file */
   uint32_t name_count;
+  uint32_t eval_from; /* the first column of evaluations, called eval/... */
 } weir_summary_options;
 
 /* |env| must outlive the summary. Errors: W5009, W6001, W6005. */

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_GRAPH_TRAIN_SHARED_H_
+#define WEIR_GRAPH_TRAIN_SHARED_H_
+
+#include "runtime/graph/train/train_read.h"
+
+/* Keys of `train` that several processes give a meaning to. They are read, so
+ * that a file is sound before it goes to a cluster, and remembered in the spec:
+ * weir_train_unused. Readers of rows of the section's table. */
+
+/* mode: sync(aggregate=2) */
+bool weir_train_read_mode(weir_train_reader *r, const weir_yaml_entry *e,
+                          void *target);
+/* sync: {aggregate: 2}, and the other ways */
+bool weir_train_read_way(weir_train_reader *r, const weir_yaml_entry *e,
+                         void *target);
+/* sync_every, replicate, lr_scale */
+bool weir_train_read_shared(weir_train_reader *r, const weir_yaml_entry *e,
+                            void *target);
+
+#endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/api/weir_internal.h"
-#include "runtime/graph/train/trained.h"
+#include "runtime/graph/train/train_graph.h"
 
 /* The variables of sessions and trainers. */
 

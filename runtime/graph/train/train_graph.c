@@ -11,6 +11,8 @@
 #include "runtime/graph/grad/gradients.h"
 #include "runtime/graph/train/train_build.h"
 #include "runtime/graph/train/train_recompute.h"
+#include "runtime/graph/train/train_rules.h"
+#include "runtime/graph/train/train_spec.h"
 
 /* The rewrite: gradients are added to the graph, then the result is copied,
  * node by node, and a variable's update is put in as soon as its gradient is
@@ -346,4 +348,13 @@ weir_status weir_graph_train_gradients(const weir_graph *graph,
   weir_arena_release(&arena);
   weir_free(graph->alloc, b.vars);
   return s;
+}
+
+void weir_graph_trained(const weir_graph *graph, bool *out) {
+  weir_train_spec *spec = NULL;
+  bool known = graph->train != NULL &&
+               weir_train_spec_read(graph, NULL, &spec, NULL) == WEIR_OK;
+  for (weir_node_id id = 0; id < graph->node_count; id++)
+    out[id] = known && weir_train_is_trained(graph, spec->rules, id);
+  weir_train_spec_release(spec);
 }

@@ -19,4 +19,9 @@ weir_status weir_graph_train_gradients(const weir_graph *graph,
                                        const weir_train_spec *spec,
                                        weir_graph **out_graph, weir_error *err);
 
+/* Says of each node of |graph| whether it is a variable that the `train`
+ * section updates: |out| has room for all nodes. A section that cannot be read
+ * trains nothing; its errors are reported when the graph is trained. */
+void weir_graph_trained(const weir_graph *graph, bool *out);
+
 #endif

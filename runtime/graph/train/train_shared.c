@@ -5,9 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/join.h"
 #include "runtime/graph/train/train_call.h"
-#include "runtime/graph/train/train_spec.h"
 
 /* The ways in which tasks train together, as one table: `mode: sync(backup=1)`
  * and `sync: {backup: 1}` are the same, so both are checked by the same rows.
@@ -130,16 +128,4 @@ bool weir_train_read_mode(weir_train_reader *r, const weir_yaml_entry *e,
   return weir_train_report(r, WEIR_W1131, &call->mark,
                            "mode is '%.*s', must be %s", WEIR_SV(call->name),
                            names);
-}
-
-bool weir_train_unused(const weir_train_spec *spec, weir_error *err) {
-  char names[160] = "", one[40];
-  for (uint32_t i = 0; i < spec->unused_count; i++) {
-    snprintf(one, sizeof one, "%.*s", WEIR_SV(spec->unused_names[i]));
-    weir_join_name(names, sizeof names, one);
-  }
-  if (spec->unused_count == 0) return false;
-  weir_fail(err, WEIR_W1136, spec->unused[0],
-            "train: %s: no effect yet, one process trains", names);
-  return true;
 }

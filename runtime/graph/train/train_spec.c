@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/join.h"
 #include "runtime/base/yaml/yaml_scalar.h"
 #include "runtime/graph/parse/parse_call.h"
 #include "runtime/graph/train/train_call.h"
@@ -418,4 +419,16 @@ uint32_t weir_train_check(const weir_graph *graph, const weir_diag_sink *sink,
   read_section(&r);
   weir_train_spec_release(r.spec);
   return r.errors;
+}
+
+bool weir_train_unused(const weir_train_spec *spec, weir_error *err) {
+  char names[160] = "", one[40];
+  for (uint32_t i = 0; i < spec->unused_count; i++) {
+    snprintf(one, sizeof one, "%.*s", WEIR_SV(spec->unused_names[i]));
+    weir_join_name(names, sizeof names, one);
+  }
+  if (spec->unused_count == 0) return false;
+  weir_fail(err, WEIR_W1136, spec->unused[0],
+            "train: %s: no effect yet, one process trains", names);
+  return true;
 }

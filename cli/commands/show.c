@@ -12,7 +12,8 @@ static int fail_usage(const char *what, const char *says) {
     return 0;
   cli_hint(
       &err,
-      "weir show ops | op NAME | graph FILE | data GRAPH [SET] | tensor FILE "
+      "weir show ops | op NAME | blocks | graph FILE | data GRAPH [SET] | "
+      "tensor FILE "
       "| devices | errors | passes | sources | formats | placers | objectives");
   return cli_fail(&err);
 }
@@ -32,16 +33,44 @@ static int show_ops(const cli_args *args) {
   return 0;
 }
 
+/* Blocks of the library, which are called like ops. */
+static int show_blocks(const cli_args *args) {
+  char name[64], summary[160];
+  weir_json_writer w;
+  if (args->json) cli_json_list_begin(&w);
+  for (size_t i = 0;
+       weir_tools_block(i, name, sizeof name, summary, sizeof summary); i++) {
+    if (!args->json) {
+      cli_print("%-20s %s\n", name, summary);
+      continue;
+    }
+    weir_json_object_begin(&w, true);
+    weir_json_key_text(&w, "name", weir_sv_from(name));
+    weir_json_key_text(&w, "summary", weir_sv_from(summary));
+    weir_json_object_end(&w);
+  }
+  if (args->json) cli_json_list_end(&w);
+  return 0;
+}
+
 static int show_op(const cli_args *args, const char *name) {
   const char *names[512];
+  char blocks[32][64], summary[160];
   size_t count = weir_tools_op_count();
   int64_t found = weir_tools_op_find(name);
   if (found >= 0) {
     weir_tools_op_write((size_t)found, args->json, cli_out, NULL);
     return 0;
   }
-  if (count > 512) count = 512;
+  if (weir_tools_block_write(name, args->json, cli_out, NULL)) return 0;
+  if (count > 480) count = 480;
   for (size_t i = 0; i < count; i++) names[i] = weir_tools_op_name(i);
+  for (size_t i = 0; i < 32; i++) {
+    if (!weir_tools_block(i, blocks[i], sizeof blocks[i], summary,
+                          sizeof summary))
+      break;
+    names[count++] = blocks[i];
+  }
   int64_t nearest = weir_tools_nearest(name, count, names);
   char hint[128] = "`weir show ops` lists them";
   if (nearest >= 0)
@@ -180,6 +209,7 @@ static const struct subject {
 } kSubjects[] = {
     {.name = "ops", .all = show_ops},
     {.name = "op", .one = show_op, .most = 1},
+    {.name = "blocks", .all = show_blocks},
     {.name = "graph", .one = show_graph, .most = 1},
     {.name = "data", .one = show_data, .most = 2},
     {.name = "tensor", .one = show_tensor, .most = 1},
@@ -241,17 +271,20 @@ static const cli_effect effects[] = {
 const cli_command cli_command_show = {
     .name = "show",
     .synopsis =
-        "ops | op NAME | graph GRAPH | data GRAPH [SET] | tensor FILE | "
+        "ops | op NAME | blocks | graph GRAPH | data GRAPH [SET] | tensor FILE "
+        "| "
         "devices | errors | passes | sources | formats | placers | objectives",
     .summary = "show ops, graphs, data sets, tensor files and lists",
     .text =
-        "ops lists the operations, op NAME prints one's manual; graph prints "
-        "the nodes with\ntheir types, as they are after a pass; data reads the "
-        "data sets and prints\ncolumns, examples, batches and first rows; "
-        "tensor prints a tensor file; passes,\nsources, formats, placers and "
-        "objectives list the values of options and keys.",
+        "ops lists the operations, blocks the layers of std/nn, op NAME prints "
+        "the manual of\none; graph prints the nodes with their types, as they "
+        "are after a pass; data reads\nthe data sets and prints columns, "
+        "examples, batches and first rows; tensor prints a\ntensor file; "
+        "passes, sources, formats, placers and objectives list the values of"
+        "\noptions and keys.",
     .examples =
         "  weir show op conv2d\n"
+        "  weir show op nn.conv\n"
         "  weir show graph graphs/lenet.weir.yaml --after fuse\n"
         "  weir show data graphs/lenet.weir.yaml train\n"
         "  weir show tensor x.npy\n",

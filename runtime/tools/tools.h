@@ -21,6 +21,15 @@ int64_t weir_tools_op_find(const char *name);
 /* The manual of the i-th op as text, or as a JSON object. */
 bool weir_tools_op_write(size_t i, bool json, weir_write_fn write, void *self);
 
+/* The manual of a block of the library, as nn.conv or std/nn.conv; false: there
+ * is no such block. */
+bool weir_tools_block_write(const char *name, bool json, weir_write_fn write,
+                            void *self);
+/* The name and one line about the |i|-th block of the library; false: there are
+ * no more. */
+bool weir_tools_block(size_t i, char *name, size_t size, char *summary,
+                      size_t summary_size);
+
 /* Index of the one of |names| that is nearest to |name|, or -1. */
 int64_t weir_tools_nearest(const char *name, size_t count,
                            const char *const *names);

@@ -440,6 +440,35 @@ class Errors(Case):
         self.weir("check", "path.weir.yaml", code=3)
         self.assertIn("`weir run -o y/mul=@FILE` fetches", self.err)
 
+    def test_blocks_of_the_library(self):
+        blocks = json.loads(self.weir("show", "blocks", "--json"))
+        text = (ROOT / "runtime/graph/std/nn.weir.yaml").read_text()
+        names = re.findall(r"^  (\w+):$", text, re.M)
+        self.assertEqual([b["name"] for b in blocks], [f"nn.{n}" for n in names])
+        self.assertEqual(self.weir("show", "blocks").count("\n"), len(names))
+        for block in blocks:
+            about = json.loads(self.weir("show", "op", block["name"], "--json"))
+            self.assertTrue(about["summary"].startswith(block["summary"]))
+            manual = self.weir("show", "op", block["name"])
+            self.assertIn(about["call"], manual)
+            self.assertIn("It stands for\n  " + block["name"][3:] + ":\n", manual)
+            for attr in about["attributes"]:
+                self.assertRegex(manual, rf"\n  {attr['name']} +{attr['kind']}, "
+                                 + ("required" if attr["default"] is None else
+                                    "default " + re.escape(attr["default"])))
+            # The example is one.
+            shape = {"conv": "2, 3, 8, 8", "max_pool": "2, 3, 8, 8",
+                     "avg_pool": "2, 3, 8, 8", "batch_norm": "2, 3, 8, 8",
+                     "dense": "2, 8", "layer_norm": "2, 8",
+                     "dropout": "2, 8"}.get(block["name"][3:], "2, 5, 8")
+            self.file("block.weir.yaml", "weir: 1\nimport: {nn: std/nn}\n"
+                      f"inputs: {{x: 'f32[{shape}]', tokens: 'i64[2]'}}\n"
+                      f"nodes:\n  y: {about['example']}\noutputs: [y]\n")
+            self.weir("check", "block.weir.yaml", "-q")
+        self.weir("show", "op", "std/nn.conv")
+        self.weir("show", "op", "nn.conv2d", code=3)
+        self.assertIn("did you mean nn.conv?", self.err)
+
     def test_keys_of_other_tools(self):
         self.file("v.weir.yaml", "weir: 1\nvariables: {w: 1}\n"
                   "nodes: {y: 'ones([2])'}\noutputs: [y]\n")

@@ -102,6 +102,7 @@ static void test_errors(void **state) {
                        &(weir_run_request)WEIR_RUN_REQUEST(feeds, 1, &y, 1),
                        NULL, &err),
       &err, "W4011");
+  assert_non_null(strstr(err.message, "no input xx; it has x"));
   assert_error(weir_session_run(
                    session, &(weir_run_request)WEIR_RUN_REQUEST(NULL, 0, &y, 1),
                    NULL, &err),

@@ -35,13 +35,13 @@ static bool is_one(const weir_tensor *known) {
 
 static bool is_rounded(const weir_graph *g, weir_value_id id) {
   const weir_node *node = &g->nodes[g->values[id].node];
-  return strcmp(node->op->name, "div") == 0 &&
+  return strcmp(node->op->name, "div") == 0 && node->input_count == 2 &&
          !weir_dtype_is_float(g->values[id].dtype) &&
          !is_one(g->values[node->inputs[1]].known);
 }
 
 static void look_at(adviser *a, const weir_graph *g, const weir_node *cast) {
-  if (strcmp(cast->op->name, "cast") != 0 ||
+  if (strcmp(cast->op->name, "cast") != 0 || cast->input_count != 1 ||
       !weir_dtype_is_float(g->values[cast->first_output].dtype) ||
       !is_rounded(g, cast->inputs[0]))
     return;

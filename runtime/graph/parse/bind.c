@@ -396,7 +396,7 @@ static bool bind_const_call(weir_loader *l, weir_expr *e, weir_ast *call) {
 
 /* a + b, -a with names below. dim(x, 0) and size(x) are numbers here, as in
  * shapes: x / dim(x, 0) needs no cast. */
-static bool bind_operation(weir_loader *l, weir_expr *e, weir_ast *n) {
+static void bind_operation(weir_loader *l, weir_expr *e, weir_ast *n) {
   const char *name =
       n->kind == WEIR_AST_NEG ? "neg" : weir_operator_name(n->op);
   const weir_op_names *op =
@@ -412,7 +412,6 @@ static bool bind_operation(weir_loader *l, weir_expr *e, weir_ast *n) {
     o->constant = o->kind == WEIR_AST_CALL &&
                   (weir_sv_is(o->text, "dim") || weir_sv_is(o->text, "size"));
   }
-  return true;
 }
 
 /* All of a variable's first value is evaluated where variables are. */
@@ -438,7 +437,7 @@ bool weir_expr_bind(weir_loader *l, weir_module *m, const weir_block *block,
     if (n->mode == WEIR_MODE_SKIP)
       ; /* a keyword */
     else if (n->mode == WEIR_MODE_VALUE && n->named)
-      ok = bind_operation(l, e, n) && ok;
+      bind_operation(l, e, n);
     else if (n->kind != WEIR_AST_CALL)
       all_const(e, n);
     else if (n->mode == WEIR_MODE_VALUE && !n->constant)

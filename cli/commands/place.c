@@ -271,7 +271,6 @@ static int place_command(const cli_args *args) {
     cli_placing_view_end(&p.view);
     if (code == 0) code = answer(&p);
   }
-  cli_flush(); /* part of the time of printing */
   if (code == 0) code = cli_signal_code(0);
   cli_placing_phase(args, &p.at_ns, "print");
   place_release(&p);
@@ -313,7 +312,6 @@ static int trace_command(const cli_args *args) {
   if (code == 0) code = make_plan(&p);
   cli_placing_view_end(&p.view);
   if (code == 0) code = observe(&p);
-  cli_flush(); /* part of the time of printing */
   if (code == 0) code = cli_signal_code(0);
   cli_placing_phase(args, &p.at_ns, "print");
   place_release(&p);

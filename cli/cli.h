@@ -158,6 +158,8 @@ void cli_print(const char *fmt, ...) WEIR_PRINTF(1, 2);
 void cli_note(const char *fmt, ...) WEIR_PRINTF(1, 2);
 /* Hands on what was printed so far; a failure is kept for cli_out_close. */
 void cli_flush(void);
+/* Whether something could not be written to stdout. */
+bool cli_out_failed(void);
 /* Ends output: |code|, or the exit code of a failed write: W5009, or without a
  * word that of SIGPIPE where nobody reads any more. */
 int cli_out_close(int code);

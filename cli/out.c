@@ -77,6 +77,10 @@ void cli_flush(void) {
     out_errno = errno != 0 ? errno : EIO;
 }
 
+bool cli_out_failed(void) {
+  return out_errno != 0;
+}
+
 static int print_error(const weir_error *err) {
   weir_error_write(err, WEIR_DIAG_FORM_HUMAN, cli_color(), cli_err, NULL);
   int code = weir_error_exit_code(err->id);

@@ -25,6 +25,7 @@ typedef struct cli_train_view {
   int64_t seen_ns, seen_wait_ns;
   double loss_sum;
   uint64_t loss_count;
+  weir_trainer *trainer; /* is stopped when the lines cannot be written */
 } cli_train_view;
 
 void cli_train_view_init(cli_train_view *view, const cli_args *args);

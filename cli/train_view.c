@@ -206,6 +206,7 @@ static void on_step(void *self, const weir_train_progress *p) {
   }
   v->loss_sum += p->loss;
   v->loss_count++;
+  if (v->json && cli_out_failed()) weir_trainer_stop(v->trainer);
   if (v->quiet && !v->json) return;
   if (v->json && p->log) json_line(v, p);
   if (v->json) return;

@@ -66,6 +66,7 @@ static int run(const cli_args *args, cli_job *job, cli_train_view *view) {
   if (s == WEIR_OK)
     s = weir_trainer_create(job->runtime, job->graph, &opts, &trainer, &err);
   if (s == WEIR_OK) {
+    view->trainer = trainer;
     cli_signals_watch_trainer(trainer);
     s = weir_trainer_run(trainer, &end, &err);
   }

@@ -163,6 +163,23 @@ class Streams(unittest.TestCase):
                 self.assertIn(p.returncode, (0, 141))
                 self.assertEqual(p.stderr, b"")
 
+    def test_training_ends(self):
+        """After the step under way, with a checkpoint, as by a signal."""
+        text = GRAPH.replace("steps: 3", "steps: 10000000")
+        (self.dir / "long.weir.yaml").write_text(text)
+        for output, code in (("| head -n 1", 141), ("> /dev/full", 6)):
+            with self.subTest(output):
+                folder = self.dir / f"long{code}"
+                line = ("set -o pipefail; \"$0\" train long.weir.yaml --json "
+                        f"--checkpoint {folder} {output} >/dev/null")
+                if code == 6:
+                    line = line[:-len(" >/dev/null")]
+                p = subprocess.run(["bash", "-c", line, WEIR], cwd=self.dir,
+                                   env=CLEAN, timeout=60, capture_output=True)
+                self.assertEqual(p.returncode, code, p.stderr)
+                self.assertEqual(b"W5009" in p.stderr, code == 6)
+                self.assertTrue(list(folder.glob("step-*.json")))
+
     def test_table_is_whole(self):
         text = self.run_weir(("help",)).stdout.decode()
         listed = set(re.findall(r"^  ([a-z]+) +[a-z]", text, re.M)) - {"weir"}

@@ -444,7 +444,8 @@ def batch_norm(a, at):
     scale, bias, mean, var = (channel(v, x) for v in a[1:])
     f = scale / np.sqrt(var + 1e-5)
     return near((x - mean) * f + bias, 8,
-                (np.abs(x) + np.abs(mean)) * np.abs(f) + np.abs(bias), TINY)
+                (np.abs(x) + np.abs(mean)) * np.abs(f) + np.abs(bias),
+                TINY * (1 + np.abs(x) + np.abs(mean)))  # f may be denormal
 
 
 def batch_norm_train(a, at):

@@ -51,7 +51,7 @@ static void each_format_is_whole(void **state) {
     for (int k = 0; k < WEIR_FORMAT_ENDINGS && f->endings[k] != NULL; k++)
       assert_ptr_equal(weir_format_of_name(f->endings[k]), f);
   }
-  assert_int_equal(count, 4);
+  assert_int_equal(count, 5);
   assert_null(weir_format_of_name("x.null"));
   assert_null(weir_format_of_number(weir_format_null.number));
   assert_null(weir_format_of_number(0));
@@ -62,7 +62,7 @@ static void names_are_listed(void **state) {
   char text[64];
   (void)state;
   assert_string_equal(weir_format_names(NULL, text, sizeof text),
-                      "npz, safetensors, npy, idx");
+                      "npz, safetensors, npy, png, idx");
   assert_string_equal(
       weir_format_names(weir_format_is_written, text, sizeof text),
       "npz, safetensors, npy");

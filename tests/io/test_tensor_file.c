@@ -48,7 +48,10 @@ static void the_first_bytes_tell(void **state) {
   io_holds(load("f4.idx", NULL), WEIR_F32, 2, kDims, kGrid);
   io_holds(load("stored.npz", "grid"), WEIR_F32, 2, kDims, kGrid);
   io_holds(load("deflated.npz", "grid"), WEIR_F32, 2, kDims, kGrid);
-  weir_tensor *t = load("u1.idx.gz", NULL);
+  weir_tensor *t = load("rgb.png", NULL);
+  assert_int_equal(t->shape.dims[2].value, 3);
+  weir_tensor_unref(t);
+  t = load("u1.idx.gz", NULL);
   assert_int_equal(t->shape.rank, 3);
   weir_tensor_unref(t);
   t = load("some.safetensors", "cube"); /* mapped */
@@ -82,6 +85,7 @@ static void members(void **state) {
   refuses("some.safetensors", NULL, "W4010", "holds 4", "cube, grid");
   refuses("f4.npy", "x", "W4010", "one tensor", "");
   refuses("u1.idx.gz", "x", "W4010", "one tensor", "");
+  refuses("rgb.png", "x", "W4010", "one tensor", "");
   refuses("make.py", NULL, "W4008", "no known format", "");
   refuses("none.npy", NULL, "W4001", "No such file", "");
   refuses("../test_npy.c", NULL, "W4002", "leaves its folder", "");

@@ -32,6 +32,7 @@ CLI_MAY = ("runtime/weir.h", "runtime/tools/", "runtime/base/json/json.h",
 DOORS = {
     r"yaml\.h": {"runtime/base/yaml/yaml_build.h"},
     r"zlib\.h": 1,
+    r"png\.h": 1,
     r"(oneapi/)?dnnl[./].*": 1,
     r"omp\.h": 1,
     r"cuda.*|cublas.*": {"kernels/cuda/"},

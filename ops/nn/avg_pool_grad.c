@@ -15,8 +15,8 @@ static weir_status shape(weir_shape_ctx *ctx) {
 
 /* Linear: the gradient is the op that this one is the gradient of. */
 static weir_status grad(weir_grad_ctx *ctx) {
-  static const char *const names[] = {"kernel", "stride", "pad",
-                                      "count_include_pad", NULL};
+  static const char *const names[] = {
+      "kernel", "stride", "pad", "padding", "count_include_pad", NULL};
   weir_ref in[] = {weir_grad_dy(ctx, 0)};
   weir_grad_add(ctx, 0, weir_g_like(ctx, "avg_pool", 1, in, names));
   return WEIR_OK;
@@ -31,7 +31,8 @@ const weir_op_def weir_op_avg_pool_grad = {
     .types = {{"T", WEIR_FLOATS}},
     .attrs = {{"shape", WEIR_ATTR_INTS, NULL, "shape of the op's input"},
               WEIR_POOL_ATTRS,
-              WEIR_POOL_COUNT_PAD},
+              WEIR_POOL_COUNT_PAD,
+              WEIR_PADDING_ATTR},
     .refuses = {WEIR_POOL_REFUSES, "a dy of another shape than avg_pool gives",
                 "integers"},
     .flags = WEIR_OP_ANCHOR,

@@ -29,6 +29,7 @@ static weir_ref grad_of(weir_grad_ctx *ctx, const char *op, weir_ref a,
       {"shape", weir_attr_shape(weir_grad_shape(ctx, like))},
       {"stride", *weir_grad_attr(ctx, "stride")},
       {"pad", *weir_grad_attr(ctx, "pad")},
+      {"padding", *weir_grad_attr(ctx, "padding")},
       {"dilation", *weir_grad_attr(ctx, "dilation")},
       {"groups", *weir_grad_attr(ctx, "groups")},
       {NULL, {WEIR_ATTR_NONE, 0, {0}}}};
@@ -61,7 +62,8 @@ const weir_op_def weir_op_conv2d = {
     .summary = "Convolution of images with filters (without mirroring them).",
     .doc =
         "h' = (h + top + bottom - dilation (kh - 1) - 1) // stride + 1. "
-        "With groups, each of them sees c / groups of the channels.",
+        "With groups, each of them sees c / groups of the "
+        "channels." WEIR_PADDING_DOC,
     .source =
         "LeCun et al., Proceedings of the IEEE 86 (1998) 2278-2324; "
         "Dumoulin and Visin, arXiv:1603.07285",
@@ -77,13 +79,14 @@ const weir_op_def weir_op_conv2d = {
                "left, bottom, right"},
               {"dilation", WEIR_ATTR_INTS, "[1, 1]",
                "distance of the elements a filter takes"},
-              {"groups", WEIR_ATTR_INT, "1", "parts the channels fall into"}},
+              {"groups", WEIR_ATTR_INT, "1", "parts the channels fall into"},
+              WEIR_PADDING_ATTR},
     .refuses = {"stride, dilation or groups below 1, a negative pad",
                 "an empty filter", "a filter larger than the padded image",
                 "groups that do not divide the channels",
                 "channels that differ from the filters'", "ranks other than 4",
                 "lists of another length than 1, 2 (4)",
-                "a bias of another length"},
+                "a bias of another length", WEIR_PADDING_REFUSES},
     .flags = WEIR_OP_ANCHOR,
     .shape = shape,
     .grad = grad,

@@ -19,8 +19,8 @@ static void cost(const weir_call *call, weir_cost *out) {
 /* Linear in each input: with g the gradient of dx, that of dy is conv2d(g, w),
  * that of w the filters' gradient for images g. */
 static weir_status grad(weir_grad_ctx *ctx) {
-  static const char *const names[] = {"stride", "pad", "dilation", "groups",
-                                      NULL};
+  static const char *const names[] = {"stride",   "pad",    "padding",
+                                      "dilation", "groups", NULL};
   weir_ref w = weir_grad_in(ctx, 0), dy = weir_grad_in(ctx, 1);
   weir_ref g = weir_grad_dy(ctx, 0);
   weir_ref images[] = {g, w}, both[] = {g, dy};

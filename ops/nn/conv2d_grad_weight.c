@@ -23,8 +23,8 @@ static void cost(const weir_call *call, weir_cost *out) {
  * that of x the images' gradient for filters g. That of db goes to all of dy's
  * pixels. */
 static weir_status grad(weir_grad_ctx *ctx) {
-  static const char *const names[] = {"stride", "pad", "dilation", "groups",
-                                      NULL};
+  static const char *const names[] = {"stride",   "pad",    "padding",
+                                      "dilation", "groups", NULL};
   weir_ref x = weir_grad_in(ctx, 0), dy = weir_grad_in(ctx, 1);
   weir_ref g = weir_grad_dy(ctx, 0), gb = weir_grad_dy(ctx, 1);
   weir_ref images[] = {x, g}, both[] = {g, dy};

@@ -21,7 +21,7 @@ const weir_op_def weir_op_max_pool_grad = {
     .inputs = {{"x", "T", "[n, c, h, w]"}, {"dy", "T", "[n, c, h', w']"}},
     .outputs = {{"dx", "T", "[n, c, h, w]"}},
     .types = {{"T", WEIR_FLOATS}},
-    .attrs = {WEIR_POOL_ATTRS},
+    .attrs = {WEIR_POOL_ATTRS, WEIR_PADDING_ATTR},
     .refuses = {WEIR_POOL_REFUSES, "a dy of another shape than max_pool gives",
                 "integers"},
     .flags = WEIR_OP_ANCHOR,

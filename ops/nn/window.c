@@ -23,11 +23,11 @@ static void read_pad(const weir_attr *attr, int64_t out[4]) {
 
 /* The attributes of a window that an op has; NULL: it has none of that name. */
 typedef struct window_attrs {
-  const weir_attr *kernel, *stride, *pad, *dilation, *groups;
+  const weir_attr *kernel, *stride, *pad, *padding, *dilation, *groups;
 } window_attrs;
 
 static void read_window(const window_attrs *a, weir_window *out) {
-  *out = (weir_window){{1, 1}, {1, 1}, {1, 1}, {0, 0, 0, 0}, 1};
+  *out = (weir_window){{1, 1}, {1, 1}, {1, 1}, {0, 0, 0, 0}, 1, false};
   read_pair(a->kernel, out->kernel);
   if (a->stride != NULL && a->stride->kind == WEIR_ATTR_NONE)
     read_pair(a->kernel, out->stride);
@@ -35,23 +35,54 @@ static void read_window(const window_attrs *a, weir_window *out) {
   read_pair(a->dilation, out->dilation);
   read_pad(a->pad, out->pad);
   if (a->groups != NULL) out->groups = a->groups->i;
+  if (a->padding != NULL && a->padding->kind == WEIR_ATTR_STRING)
+    out->same = weir_sv_is(a->padding->s, "same");
+}
+
+/* Height and width of the operand called |name|, else, as an op without it has
+ * its shape wanted, of the attribute `shape`. */
+static void call_sides(const weir_call *call, const char *name,
+                       int64_t sides[2]) {
+  const weir_attr *wanted = weir_call_attr(call, "shape");
+  for (int side = 0; wanted != NULL && side < 2; side++)
+    sides[side] = wanted->dims[2 + side].value;
+  for (uint32_t i = 0; i < call->in_count; i++)
+    if (weir_sv_is(weir_sv_from(call->op->inputs[i].name), name))
+      for (int side = 0; side < 2; side++)
+        sides[side] = call->in[i].dims[2 + side];
+}
+
+/* Input elements that one window spans; window's numbers fit 32 bits. */
+static int64_t span(const weir_window *window, int side) {
+  return (window->kernel[side] - 1) * window->dilation[side] + 1;
+}
+
+/* Places of a window with |same| pads; 0 for 0. */
+static int64_t same_places(const weir_window *window, int side, int64_t in) {
+  return in == 0 ? 0 : (in - 1) / window->stride[side] + 1;
+}
+
+/* The pads of |side| that give so many places: the last window's end, less the
+ * input. A stride past the kernel leaves nothing to add. */
+static void find_pads(weir_window *window, int side, int64_t in) {
+  int64_t last = (same_places(window, side, in) - 1) * window->stride[side];
+  int64_t missing = last + span(window, side) - in;
+  if (missing < 0) missing = 0;
+  window->pad[side] = missing / 2;
+  window->pad[side + 2] = missing - missing / 2;
 }
 
 void weir_call_window(const weir_call *call, weir_window *out) {
-  window_attrs a = {weir_call_attr(call, "kernel"),
-                    weir_call_attr(call, "stride"), weir_call_attr(call, "pad"),
-                    weir_call_attr(call, "dilation"),
-                    weir_call_attr(call, "groups")};
+  window_attrs a = {
+      weir_call_attr(call, "kernel"),   weir_call_attr(call, "stride"),
+      weir_call_attr(call, "pad"),      weir_call_attr(call, "padding"),
+      weir_call_attr(call, "dilation"), weir_call_attr(call, "groups")};
   read_window(&a, out);
-  if (a.kernel != NULL) return;
-  const weir_attr *filter = weir_call_attr(call, "shape");
-  for (int side = 0; filter != NULL && side < 2; side++)
-    out->kernel[side] = filter->dims[2 + side].value;
-  for (uint32_t i = 0; i < call->in_count; i++)
-    if (weir_sv_is(weir_sv_from(call->op->inputs[i].name), "w")) {
-      out->kernel[0] = call->in[i].dims[2];
-      out->kernel[1] = call->in[i].dims[3];
-    }
+  if (a.kernel == NULL) call_sides(call, "w", out->kernel);
+  if (!out->same) return;
+  int64_t in[2] = {0, 0};
+  call_sides(call, "x", in);
+  for (int side = 0; side < 2; side++) find_pads(out, side, in[side]);
 }
 
 static weir_status at_least(weir_shape_ctx *ctx, const char *name,
@@ -79,10 +110,10 @@ static weir_status check_list(weir_shape_ctx *ctx, const weir_attr *attr,
 }
 
 weir_status weir_rule_window(weir_shape_ctx *ctx, weir_window *out) {
-  window_attrs a = {weir_shape_attr(ctx, "kernel"),
-                    weir_shape_attr(ctx, "stride"), weir_shape_attr(ctx, "pad"),
-                    weir_shape_attr(ctx, "dilation"),
-                    weir_shape_attr(ctx, "groups")};
+  window_attrs a = {
+      weir_shape_attr(ctx, "kernel"),   weir_shape_attr(ctx, "stride"),
+      weir_shape_attr(ctx, "pad"),      weir_shape_attr(ctx, "padding"),
+      weir_shape_attr(ctx, "dilation"), weir_shape_attr(ctx, "groups")};
   WEIR_TRY(check_list(ctx, a.kernel, "kernel", 2));
   WEIR_TRY(check_list(ctx, a.stride, "stride", 2));
   WEIR_TRY(check_list(ctx, a.dilation, "dilation", 2));
@@ -92,12 +123,25 @@ weir_status weir_rule_window(weir_shape_ctx *ctx, weir_window *out) {
   WEIR_TRY(at_least(ctx, "stride", out->stride, 2, 1));
   WEIR_TRY(at_least(ctx, "dilation", out->dilation, 2, 1));
   WEIR_TRY(at_least(ctx, "pad", out->pad, 4, 0));
+  for (int i = 0; out->same && i < 4; i++)
+    if (out->pad[i] != 0)
+      return weir_shape_fail(ctx, WEIR_W2013,
+                             "pad is %" PRId64
+                             ", and padding=same finds the pads itself",
+                             out->pad[i]);
   return at_least(ctx, "groups", &out->groups, 1, 1);
 }
 
-/* Input elements that one window spans; window's numbers fit 32 bits. */
-static int64_t span(const weir_window *window, int side) {
-  return (window->kernel[side] - 1) * window->dilation[side] + 1;
+/* The number of places along |side| with |same| pads, whatever the kernel. */
+static weir_status same_dim(weir_shape_ctx *ctx, const weir_window *window,
+                            int side, weir_dim in, weir_dim *out) {
+  if (weir_dim_is(in, 0))
+    return weir_shape_fail(ctx, WEIR_W2013, "x has no elements along h or w");
+  *out = in;
+  if (window->stride[side] == 1) return WEIR_OK;
+  *out = weir_dim_known(in) ? weir_dim_of(same_places(window, side, in.value))
+                            : weir_shape_new_dim(ctx);
+  return WEIR_OK;
 }
 
 /* |*out| is the number of places the window has along |side| (0: h, 1: w) of
@@ -106,6 +150,7 @@ static weir_status window_dim(weir_shape_ctx *ctx, const weir_window *window,
                               int side, weir_dim in, weir_dim *out) {
   int64_t pads = window->pad[side] + window->pad[side + 2];
   int64_t reach = span(window, side), size;
+  if (window->same) return same_dim(ctx, window, side, in, out);
   if (!weir_dim_add_checked(in.value, pads, &size))
     return weir_shape_fail(ctx, WEIR_W2001, "the padded input is too large");
   if (weir_dim_known(in)) {
@@ -187,12 +232,14 @@ weir_status weir_rule_conv_shape(weir_shape_ctx *ctx, const weir_shape *x,
   y.dims[1] = w->dims[0];
   for (int side = 0; side < 2; side++) {
     weir_dim k = w->dims[2 + side];
-    if (!weir_dim_known(k)) {
+    if (!weir_dim_known(k) && !window->same) {
       y.dims[2 + side] = weir_shape_new_dim(ctx);
       continue;
     }
-    window->kernel[side] = k.value;
-    WEIR_TRY(at_least(ctx, "kernel", &k.value, 1, 1));
+    if (weir_dim_known(k)) {
+      window->kernel[side] = k.value;
+      WEIR_TRY(at_least(ctx, "kernel", &k.value, 1, 1));
+    }
     WEIR_TRY(
         window_dim(ctx, window, side, x->dims[2 + side], &y.dims[2 + side]));
   }

@@ -38,7 +38,7 @@ typedef struct problem {
   float *x, *w, *b, *a;
   double *want; /* [n][oc][ph][pw] */
   weir_dim dims[4];
-  weir_attr conv_attrs[4], pool_attrs[3];
+  weir_attr conv_attrs[5], pool_attrs[3];
   weir_operand in[4], mid, out;
   weir_operand conv_in[3], add_in[2];
   weir_call calls[4];

@@ -28,7 +28,7 @@ enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
 typedef struct setup {
   weir_dim stride[2], pad[4], dilation[2];
-  weir_attr attrs[4];
+  weir_attr attrs[5]; /* the last, padding, is not given */
   weir_operand in[5], product, out;
   weir_call call;
   float *data[5]; /* x, w, bias, bias after, residual */

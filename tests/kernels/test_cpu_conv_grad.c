@@ -106,7 +106,7 @@ static weir_attr ints(uint32_t count, const weir_dim *dims) {
 
 typedef struct conv_attrs {
   weir_dim shape[4], stride, pad, dilation;
-  weir_attr list[5];
+  weir_attr list[6]; /* the last, padding, is not given */
 } conv_attrs;
 
 static void fill_attrs(conv_attrs *a, const shape *s, const weir_operand *o) {
@@ -119,6 +119,7 @@ static void fill_attrs(conv_attrs *a, const shape *s, const weir_operand *o) {
   a->list[2] = ints(1, &a->pad);
   a->list[3] = ints(1, &a->dilation);
   a->list[4] = (weir_attr){.kind = WEIR_ATTR_INT, .i = 1};
+  a->list[5] = (weir_attr){.kind = WEIR_ATTR_NONE};
 }
 
 static const shape kShapes[] = {
@@ -200,7 +201,7 @@ static void test_avg_pool(void **state) {
     weir_dim all[4], dims[3] = {weir_dim_of(s->kernel), weir_dim_of(s->stride),
                                 weir_dim_of(s->pad)};
     for (int d = 0; d < 4; d++) all[d] = weir_dim_of(o[1].dims[d]);
-    weir_attr attrs[5] = {ints(4, all),
+    weir_attr attrs[6] = {ints(4, all),
                           ints(1, dims),
                           ints(1, dims + 1),
                           ints(1, dims + 2),
@@ -225,7 +226,7 @@ static void test_max_pool(void **state) {
     o[2] = o[0];
     weir_dim dims[3] = {weir_dim_of(s->kernel), weir_dim_of(s->stride),
                         weir_dim_of(s->pad)};
-    weir_attr attrs[3] = {ints(1, dims), ints(1, dims + 1), ints(1, dims + 2)};
+    weir_attr attrs[4] = {ints(1, dims), ints(1, dims + 1), ints(1, dims + 2)};
     weir_call call = {.op = bed_op("max_pool_grad"),
                       .attrs = attrs,
                       .in = o,

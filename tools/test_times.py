@@ -5,10 +5,12 @@
   test_times.py rows TESTLOG FLAVOUR BUILD_S TEST_S   rows of one flavour
   test_times.py table ROWS TOTAL_S                    the table of all rows
 
-A row is "pass|skip|fail FLAVOUR NAME" or "time FLAVOUR WHAT TESTS SECONDS".
+A row is "pass|skip|fail FLAVOUR NAME" or "time FLAVOUR WHAT TESTS SECONDS". Parts
+that a test skips have rows too: NAME/PART.
 """
 import collections
 import json
+import re
 import sys
 
 KINDS = {"OK": "pass", "EXPECTEDFAIL": "pass", "SKIP": "skip"}
@@ -18,6 +20,14 @@ SLOWEST = 5
 def suite_of(name):
     """"weir:quick+lint / lint_docs" is of suite lint."""
     return min(name.split(" / ")[0].rsplit(":", 1)[-1].split("+"))
+
+
+def parts(test):
+    """Skipped parts: cmocka names each, unittest counts them."""
+    names = set(re.findall(r"^\[  SKIPPED \] (\w+)$", test.get("stdout") or "",
+                           re.M))
+    m = re.search(r"^OK \(skipped=(\d+)\)$", test.get("stderr") or "", re.M)
+    return sorted(names) + ([f"{m.group(1)}-cases"] if m else [])
 
 
 def rows(path, flavour, build_s, test_s):
@@ -32,6 +42,8 @@ def rows(path, flavour, build_s, test_s):
     for t in tests:
         print(KINDS.get(t["result"], "fail"), flavour,
               t["name"].split(" / ")[-1])
+        for part in parts(t):
+            print("skip", flavour, t["name"].split(" / ")[-1] + "/" + part)
         suites[suite_of(t["name"])].append(t["duration"])
     print("time", flavour, "build", 0, build_s)
     for suite, times in sorted(suites.items()):

@@ -5,8 +5,8 @@ and graphs plugins.
 
   test_tensorboard.py TEST_IO_EVENT_FILE
 
-Skipped where the tensorboard package is missing; WEIR_PEERS_PYTHON may name a
-Python that has it.
+Needs the virtual environment of tools/setup --tests, or a Python with
+tensorboard that WEIR_PEERS_PYTHON names; else it is skipped.
 """
 import os
 import subprocess
@@ -22,17 +22,19 @@ def load():
         return True
     except ImportError:
         pass
-    other = os.environ.get("WEIR_PEERS_PYTHON")
-    if other and os.path.exists(other) and "WEIR_REEXEC" not in os.environ:
-        os.execve(other, [other] + sys.argv,
-                  dict(os.environ, WEIR_REEXEC="1"))
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    for other in (os.environ.get("WEIR_PEERS_PYTHON"),
+                  os.path.join(cache, "weir-tests/tensorboard/bin/python")):
+        if other and os.path.exists(other) and "WEIR_REEXEC" not in os.environ:
+            os.execve(other, [other] + sys.argv,
+                      dict(os.environ, WEIR_REEXEC="1"))
     return False
 
 
 def main(program):
     if not load():
-        print("skipped: no tensorboard package (WEIR_PEERS_PYTHON names a "
-              "Python that has one)")
+        print("skipped: no tensorboard package (tools/setup --tests installs "
+              "it)")
         return SKIP
     from tensorboard import context
     from tensorboard.backend.event_processing import data_provider

@@ -63,6 +63,7 @@ static weir_status load_call_init(const weir_runtime *runtime, load_call *call,
       .max_nodes = o->max_nodes,
       .max_errors = o->max_errors,
       .seed = o->seed,
+      .labels = o->labels,
       .getenv = o->getenv,
       .getenv_self = o->getenv_self,
       .data_form = weir_source_form};
@@ -149,4 +150,12 @@ weir_status weir_graph_io(const weir_graph *graph, weir_dir dir, size_t i,
   describe(graph, dir == WEIR_INPUT ? &graph->inputs[i] : &graph->outputs[i],
            &desc);
   return WEIR_OPTS_WRITE(weir_io_desc, out_desc, &desc, err);
+}
+
+size_t weir_graph_label_count(const weir_graph *graph) {
+  return graph == NULL ? 0 : graph->label_count;
+}
+
+const char *weir_graph_label_at(const weir_graph *graph, size_t i) {
+  return i < weir_graph_label_count(graph) ? graph->labels[i].data : NULL;
 }

@@ -74,6 +74,8 @@ weir_status weir_graph_builder_derive(const weir_graph *parent,
   full->g.param_count = parent->param_count;
   full->g.weights = parent->weights;
   full->g.weight_count = parent->weight_count;
+  full->g.labels = parent->labels;
+  full->g.label_count = parent->label_count;
   full->g.group_count = 0;
   if (copy_symbols(b, parent)) {
     weir_graph_sync(full);

@@ -14,8 +14,8 @@
  * is loaded and compared by hash before it leaves, so no assumption about the
  * text has to hold. */
 
-static const char *const kDropped[] = {"train",     "data",    "cluster",
-                                       "placement", "weights", NULL};
+static const char *const kDropped[] = {
+    "train", "data", "cluster", "placement", "weights", "labels", NULL};
 
 static bool is_dropped(weir_sv key) {
   for (size_t i = 0; kDropped[i] != NULL; i++)
@@ -48,6 +48,26 @@ static bool is_remark(weir_sv line) {
   return line.size > 0 && line.data[0] == '#';
 }
 
+/* In single quotes, where only the quote itself is doubled. */
+static void write_quoted(weir_strbuf *out, weir_sv text) {
+  weir_strbuf_text(out, "'");
+  for (size_t k = 0; k < text.size; k++) {
+    if (text.data[k] == '\'') weir_strbuf_text(out, "'");
+    weir_strbuf_append(out, text.data + k, 1);
+  }
+  weir_strbuf_text(out, "'");
+}
+
+/* The names themselves: their file may not lie beneath the new folder. */
+static void write_labels(const weir_graph *g, weir_strbuf *out) {
+  if (g->label_count > 0) weir_strbuf_text(out, "labels:\n");
+  for (uint32_t i = 0; i < g->label_count; i++) {
+    weir_strbuf_text(out, "  - ");
+    write_quoted(out, g->labels[i]);
+    weir_strbuf_text(out, "\n");
+  }
+}
+
 static void write_params(const weir_graph *g, weir_strbuf *out) {
   weir_strbuf_text(out, "params:\n");
   for (uint32_t i = 0; i < g->param_count; i++) {
@@ -59,12 +79,11 @@ static void write_params(const weir_graph *g, weir_strbuf *out) {
                            "WXYZ0123456789_+-./",
                            text.data[k]) != NULL;
     weir_strbuf_printf(out, "  %.*s: ", WEIR_SV(g->params[i].name));
-    if (!plain) weir_strbuf_text(out, "'");
-    for (size_t k = 0; k < text.size; k++) {
-      if (!plain && text.data[k] == '\'') weir_strbuf_text(out, "'");
-      weir_strbuf_append(out, text.data + k, 1);
-    }
-    weir_strbuf_text(out, plain ? "\n" : "'\n");
+    if (plain)
+      weir_strbuf_sv(out, text);
+    else
+      write_quoted(out, text);
+    weir_strbuf_text(out, "\n");
   }
 }
 
@@ -146,6 +165,7 @@ weir_status weir_graph_export_text(const weir_env *env, const weir_graph *graph,
   weir_status s = cut_and_check(env, graph, path, &text, err);
   if (s == WEIR_OK) {
     weir_strbuf_sv(out, weir_strbuf_view(&text));
+    write_labels(graph, out);
     weir_strbuf_printf(out, "weights: %.*s\n", WEIR_SV(weights));
     s = weir_strbuf_status(out, err);
   }

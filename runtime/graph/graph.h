@@ -121,6 +121,8 @@ typedef struct weir_graph {
   uint32_t param_count;
   const weir_graph_weight *weights;
   uint32_t weight_count;
+  const weir_sv *labels; /* names of classes, NUL behind each; or NULL */
+  uint32_t label_count;
 } weir_graph;
 
 /* One more reference to |graph|, which is returned; unref drops one. */
@@ -160,6 +162,9 @@ typedef struct weir_load_options {
   /* `${env:NAME}` in cluster and data paths; may be NULL: refused. */
   const char *(*getenv)(void *self, const char *name);
   void *getenv_self;
+  /* A file of names of classes that takes the place of the graph's; may be
+   * NULL. */
+  const char *labels;
   /* The data sources; NULL: any source and key of `data:` passes. */
   weir_data_form_fn data_form;
 } weir_load_options;

@@ -30,10 +30,11 @@ typedef struct weir_load_opts {
   void *getenv_self;
   uint64_t max_bytes, max_nodes; /* 0: 64 MiB, 1,000,000 */
   uint32_t max_depth;            /* of nested collections; 0: 64 */
+  const char *labels; /* a file, instead of the graph's `labels`; or NULL */
 } weir_load_opts;
 
 /* Reads, expands and checks a graph. |err| holds the first error; |opts| may
- * be NULL. Errors: W1001 to W2020, W4001, W4002, W6001. */
+ * be NULL. Errors: W1001 to W2020, W4001, W4002, W4039, W6001. */
 WEIR_API weir_status weir_graph_load_file(weir_runtime *runtime,
                                           const char *path,
                                           const weir_load_opts *opts,
@@ -64,6 +65,11 @@ WEIR_API size_t weir_graph_io_count(const weir_graph *graph, weir_dir dir);
 WEIR_API weir_status weir_graph_io(const weir_graph *graph, weir_dir dir,
                                    size_t i, weir_io_desc *out_desc,
                                    weir_error *err);
+
+/* The names of classes that `labels` gives: how many; that of class |i|, lent
+ * by the graph, or NULL beyond. */
+WEIR_API size_t weir_graph_label_count(const weir_graph *graph);
+WEIR_API const char *weir_graph_label_at(const weir_graph *graph, size_t i);
 
 /* ---- Diagnostics: an error with the places that explain it. */
 

@@ -64,6 +64,9 @@ static bool set_attr(weir_loader *l, const weir_scope *from, weir_scope *scope,
                      uint32_t i, weir_const value, const weir_mark *at) {
   const weir_block_attr *a = &scope->block->attrs[i];
   char text[80];
+  /* As an op's choice does, a string takes a word that means nothing else. */
+  if (value.kind == WEIR_CONST_WORD && a->kind == WEIR_BLOCK_STRING)
+    value.kind = WEIR_CONST_STRING;
   if (value.kind == WEIR_CONST_WORD && a->kind != WEIR_BLOCK_OP &&
       a->kind != WEIR_BLOCK_DTYPE)
     return weir_report_unknown(l, from, at, value.s);

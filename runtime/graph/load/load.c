@@ -9,6 +9,7 @@
 #include "runtime/graph/grad/gradients_node.h"
 #include "runtime/graph/load/advice.h"
 #include "runtime/graph/load/keys.h"
+#include "runtime/graph/load/labels.h"
 #include "runtime/graph/load/module.h"
 #include "runtime/graph/load/report.h"
 #include "runtime/graph/load/sections.h"
@@ -106,7 +107,8 @@ static bool run(weir_loader *l, weir_sv text, const char *path) {
                                  &err) != WEIR_OK)
     return weir_report_memory(l);
   bool complete = weir_evaluate(l, scope) && weir_outputs_add(l, scope) &&
-                  l->errors == 0 && weir_weights_read(l) && weir_mesh_check(l);
+                  l->errors == 0 && weir_labels_read(l) &&
+                  weir_weights_read(l) && weir_mesh_check(l);
   return weir_train_section(l, complete) && complete;
 }
 

@@ -20,7 +20,7 @@ enum { WEIR_IMPORT_DEPTH = 16, WEIR_IMPORTS = 256 };
 static const char *const kMainKeys[] = {
     "weir",    "params",    "dims",  "import",  "cluster", "mesh",
     "layout",  "placement", "data",  "inputs",  "blocks",  "nodes",
-    "outputs", "update",    "train", "weights", NULL};
+    "outputs", "update",    "train", "weights", "labels",  NULL};
 
 /* Keys that people try, and what takes their place. */
 static const weir_foreign_key kForeignKeys[] = {

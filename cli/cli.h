@@ -50,6 +50,9 @@ typedef struct cli_args {
   const char *format, *data_root, *trace, *after, *color, *threads, *baseline;
   const char *checkpoint, *resume, *init, *events, *run_folder, *data, *weights,
       *prompt;
+  const char *labels;
+  bool confusion;
+  int64_t top;
   bool json, trap_nan, no_fusion, ref_kernels, print_config, full, quiet, help;
   bool all, man, explain, verbose;
   /* place */

@@ -168,6 +168,7 @@ int cli_job_load(cli_job *job, const cli_args *args, const char *path) {
   uint64_t depth = 0;
   weir_load_opts opts = {.struct_size = sizeof opts,
                          .seed = (uint64_t)args->seed,
+                         .labels = args->labels,
                          .on_diag = on_diag,
                          .on_diag_self = job,
                          .getenv = cli_look_up_env};

@@ -125,6 +125,10 @@
            "folder of checkpoints, instead of train: checkpoint: dir:"), \
       MAP, REF_KERNELS, IN_PROCESS, JSON_LINES,                          \
       FLAG("quiet", 'q', quiet, "no progress"), COMMON
+/* predict and eval. */
+#define LABELS                            \
+  TEXT("labels", 0, "FILE", labels, NULL, \
+       "names of the classes, one a line, instead of the graph's")
 /* predict and export. */
 #define TRAINED                                          \
   TEXT("checkpoint", 0, "DIR", checkpoint, NULL,         \

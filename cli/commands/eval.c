@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "cli/config.h"
+#include "cli/confusion.h"
 #include "cli/placing.h"
 #include "cli/system.h"
 #include "cli/table.h"
@@ -29,6 +30,8 @@ static int run(const cli_args *args, cli_job *job) {
     s = weir_trainer_create(job->runtime, job->graph, &opts, &trainer, &err);
   if (s == WEIR_OK) s = weir_trainer_eval(trainer, args->data, &report, &err);
   if (s == WEIR_OK) cli_report_print(&report, args->json);
+  if (s == WEIR_OK && args->confusion)
+    s = cli_confusion(job, args, trainer, report.data, &err);
   if (s == WEIR_OK) s = cli_placing_save(job, args, &err);
   weir_trainer_release(trainer);
   return s == WEIR_OK ? 0 : cli_fail(&err);
@@ -49,10 +52,15 @@ static const cli_option options[] = {
          "variables from a safetensors file instead of a checkpoint"),
     TEXT("data", 0, "NAME", data, NULL,
          "the data set, instead of that of train: eval:"),
-    TRAIN_COMMON, END};
+    FLAG("confusion", 0, confusion,
+         "print how often each class is taken for each other one"),
+    LABELS,
+    TRAIN_COMMON,
+    END};
 
 static const cli_effect effects[] = {
     {.option = "map", .with = "weights"},
+    {.option = "labels", .with = "confusion"},
     {.option = NULL},
 };
 
@@ -66,6 +74,7 @@ const cli_command cli_command_eval = {
         "variables of a\ncheckpoint or of a safetensors file.",
     .examples =
         "  weir eval lenet.weir.yaml --checkpoint run1\n"
+        "  weir eval lenet.weir.yaml --checkpoint run1 --confusion\n"
         "  weir eval lenet.weir.yaml --weights lenet.safetensors --data "
         "train\n",
     .options = options,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/classes.h"
 #include "cli/config.h"
+#include "cli/fit.h"
 #include "cli/json.h"
 #include "cli/placing.h"
 #include "cli/system.h"
@@ -15,6 +16,7 @@ typedef struct predict {
   const cli_args *args;
   cli_job job;
   cli_tensors inputs;
+  cli_fit fit;
   uint64_t shown, labelled, right;
   /* -o: all rows of each output so far. */
   struct {
@@ -29,92 +31,90 @@ typedef struct predict {
 
 /* ---- Classes */
 
-static weir_tensor_info info_of(const weir_tensor *t) {
-  weir_tensor_info info = {.struct_size = sizeof info};
-  if (weir_tensor_desc(t, &info) != WEIR_OK) info.rank = -1;
-  return info;
+/* How many classes of each example are shown. */
+static int top_of(const cli_args *args) {
+  if (args->top > 0) return (int)args->top;
+  return args->data != NULL ? 1 : 5;
 }
 
-/* One output of [examples, classes] in f32 is taken for scores. */
-static bool has_scores(const weir_tensor *t, size_t count) {
-  weir_tensor_info info = info_of(t);
-  return count == 1 && info.rank == 2 && info.dtype == WEIR_F32 &&
-         info.dims[1] >= 2;
+static void json_class(const predict *p, weir_json_writer *w,
+                       const cli_class *c) {
+  const char *name = cli_class_name(p->job.graph, c->index);
+  weir_json_key_int(w, "class", c->index);
+  if (name != NULL) weir_json_key_text(w, "name", weir_sv_from(name));
+  cli_json_number(w, "probability", c->share);
 }
 
-static int64_t label_at(const weir_tensor *labels, int64_t i) {
-  weir_tensor_info info = info_of(labels);
-  const void *data = weir_tensor_data(labels);
-  switch (info.dtype) {
-    case WEIR_U8:
-      return ((const uint8_t *)data)[i];
-    case WEIR_I32:
-      return ((const int32_t *)data)[i];
-    case WEIR_I64:
-      return ((const int64_t *)data)[i];
-    default:
-      return -1;
-  }
-}
-
-/* The best class of a row and its share; scores that are no probabilities go
- * through softmax. */
-static int64_t best_of(const float *row, int64_t classes, double *out_share) {
-  double sum = 0, most = -INFINITY, total = 0;
-  int64_t best = 0;
-  bool shares = true;
-  for (int64_t k = 0; k < classes; k++) {
-    sum += (double)row[k];
-    shares = shares && row[k] >= 0 && row[k] <= 1;
-    if ((double)row[k] > most) {
-      most = (double)row[k];
-      best = k;
+/* The best class, then all that are shown. */
+static void json_row(const predict *p, uint64_t number, const cli_class *best,
+                     int count, const int64_t *label) {
+  weir_json_writer w;
+  cli_json_begin(&w);
+  weir_json_key_uint(&w, "example", number);
+  json_class(p, &w, &best[0]);
+  if (label != NULL) weir_json_key_int(&w, "label", *label);
+  if (label != NULL && cli_class_name(p->job.graph, *label) != NULL)
+    weir_json_key_text(&w, "label_name",
+                       weir_sv_from(cli_class_name(p->job.graph, *label)));
+  if (count > 1) {
+    weir_json_key(&w, "top");
+    weir_json_array_begin(&w, true);
+    for (int i = 0; i < count; i++) {
+      weir_json_object_begin(&w, true);
+      json_class(p, &w, &best[i]);
+      weir_json_object_end(&w);
     }
+    weir_json_array_end(&w);
   }
-  if (shares && fabs(sum - 1) < 1e-3) {
-    *out_share = most;
-    return best;
-  }
-  for (int64_t k = 0; k < classes; k++) total += exp((double)row[k] - most);
-  *out_share = 1 / total;
-  return best;
+  cli_json_end(&w);
 }
 
-static void show_row(predict *p, uint64_t number, int64_t best, double share,
-                     const int64_t *label) {
-  if (p->args->json) {
-    weir_json_writer w;
-    cli_json_begin(&w);
-    weir_json_key_uint(&w, "example", number);
-    weir_json_key_int(&w, "class", best);
-    cli_json_number(&w, "probability", share);
-    if (label != NULL) weir_json_key_int(&w, "label", *label);
-    cli_json_end(&w);
-    return;
-  }
+static void text_row(const predict *p, uint64_t number, const cli_class *best,
+                     int count, const int64_t *label) {
+  const weir_graph *g = p->job.graph;
+  bool named = weir_graph_label_count(g) > 0;
   if (p->shown == 0)
-    cli_print("%8s %6s %12s%s\n", "example", "class", "probability",
-              label != NULL ? "  label" : "");
-  cli_print("%8llu %6lld %12.4f", (unsigned long long)number, (long long)best,
-            share);
-  if (label != NULL)
-    cli_print("  %5lld%s", (long long)*label, *label == best ? "" : "  wrong");
-  cli_print("\n");
+    cli_print("%8s %6s %12s%s%s\n", "example", "class", "probability",
+              label != NULL ? "  label" : "", named ? "  name" : "");
+  for (int i = 0; i < count; i++) {
+    if (i == 0)
+      cli_print("%8llu", (unsigned long long)number);
+    else
+      cli_print("%8s", "");
+    cli_print(" %6lld %12.4f", (long long)best[i].index, best[i].share);
+    if (label != NULL && i == 0)
+      cli_print("  %5lld", (long long)*label);
+    else if (label != NULL)
+      cli_print("  %5s", "");
+    const char *name = cli_class_name(g, best[i].index);
+    if (name != NULL) cli_print("  %s", name);
+    if (label != NULL && i == 0 && *label != best[0].index) {
+      const char *truth = cli_class_name(g, *label);
+      cli_print(truth != NULL ? "  wrong: %s" : "  wrong", truth);
+    }
+    cli_print("\n");
+  }
 }
 
-static void show_scores(predict *p, const weir_tensor *scores, uint64_t first,
-                        int64_t rows, const weir_tensor *labels) {
-  weir_tensor_info info = info_of(scores);
-  const float *data = weir_tensor_data(scores);
-  for (int64_t i = 0; i < rows; i++) {
-    double share = 0;
-    int64_t best = best_of(data + i * info.dims[1], info.dims[1], &share);
-    int64_t label = labels != NULL ? label_at(labels, i) : -1;
-    show_row(p, first + (uint64_t)i, best, share, labels ? &label : NULL);
+static bool show_scores(predict *p, const weir_prediction *b) {
+  weir_tensor_info info = cli_info(b->outputs[0]);
+  const float *data = weir_tensor_data(b->outputs[0]);
+  int most = top_of(p->args);
+  p->failed = cli_labels_check(p->job.graph, info.dims[1], p->err);
+  if (p->failed != WEIR_OK) return false;
+  for (int64_t i = 0; i < b->rows; i++) {
+    cli_class best[CLI_TOP_MOST];
+    int count =
+        cli_classes_best(data + i * info.dims[1], info.dims[1], most, best);
+    int64_t label = b->labels != NULL ? cli_label_at(b->labels, i) : -1;
+    uint64_t number = b->first + (uint64_t)i;
+    (p->args->json ? json_row : text_row)(p, number, best, count,
+                                          b->labels != NULL ? &label : NULL);
     p->shown++;
-    p->labelled += labels != NULL;
-    p->right += labels != NULL && label == best;
+    p->labelled += b->labels != NULL;
+    p->right += b->labels != NULL && label == best[0].index;
   }
+  return true;
 }
 
 /* ---- Other outputs */
@@ -147,7 +147,7 @@ static void show_tensors(const predict *p, const weir_tensor *const *outputs) {
 
 /* Appends the first |rows| rows of output |k|. */
 static bool keep(predict *p, size_t k, const weir_tensor *t, int64_t rows) {
-  weir_tensor_info info = info_of(t);
+  weir_tensor_info info = cli_info(t);
   if (info.rank < 1 || info.dims[0] < rows) {
     p->failed = cli_error(p->err, "W0002",
                           "-o needs outputs with one row for each example");
@@ -212,10 +212,14 @@ static bool on_batch(void *self, const weir_prediction *b) {
       if (!keep(p, k, b->outputs[k], b->rows)) return false;
     return true;
   }
-  if (has_scores(b->outputs[0], p->output_count))
-    show_scores(p, b->outputs[0], b->first, b->rows, b->labels);
-  else
-    show_tensors(p, b->outputs);
+  if (cli_has_scores(b->outputs[0], p->output_count)) return show_scores(p, b);
+  if (weir_graph_label_count(p->job.graph) > 0 && p->args->labels != NULL) {
+    p->failed = cli_error(p->err, "W0002",
+                          "--labels names classes, and the graph's outputs are "
+                          "no scores, f32[examples, classes]");
+    return false;
+  }
+  show_tensors(p, b->outputs);
   return true;
 }
 
@@ -229,9 +233,12 @@ static weir_status run_data(predict *p, weir_error *err) {
                             .self = p,
                             .batch = on_batch,
                             .getenv = cli_look_up_env};
-  p->err = err;
+  weir_error why = WEIR_ERROR_INIT; /* a batch's; err says that it ended */
+  p->err = &why;
   weir_status s = weir_session_predict(p->job.session, &opts, err);
-  return p->failed != WEIR_OK ? p->failed : s;
+  if (p->failed == WEIR_OK) return s;
+  *err = why;
+  return p->failed;
 }
 
 /* ---- Inputs from the line */
@@ -254,9 +261,11 @@ static weir_status run_inputs(predict *p, weir_error *err) {
         p->job.session,
         &(weir_run_request)WEIR_RUN_REQUEST(feeds, p->inputs.count, fetches, n),
         NULL, err);
+  for (size_t k = 0; s == WEIR_OK && k < n; k++)
+    s = cli_fit_output(&p->job, &p->fit, names[k], &fetches[k].tensor, err);
   if (s == WEIR_OK) {
     for (size_t k = 0; k < n; k++) outputs[k] = fetches[k].tensor;
-    weir_tensor_info info = info_of(outputs[0]);
+    weir_tensor_info info = cli_info(outputs[0]);
     weir_prediction b = {.struct_size = sizeof b,
                          .rows = info.rank > 0 ? info.dims[0] : 0,
                          .outputs = outputs};
@@ -352,6 +361,8 @@ static int predict_command(const cli_args *args) {
   for (size_t i = 0; code == 0 && s == WEIR_OK && i < args->inputs.count; i++)
     s = cli_input_read(&p.job, args, args->inputs.items[i], &p.inputs, &err);
   if (code == 0 && s == WEIR_OK)
+    s = cli_fit_inputs(&p.job, &p.inputs, &p.fit, &err);
+  if (code == 0 && s == WEIR_OK)
     code = cli_job_session(&p.job, args,
                            args->inputs.count > 0 ? &p.inputs : NULL, false);
   if (code == 0 && s == WEIR_OK) s = run(&p, &err);
@@ -369,6 +380,9 @@ static const cli_option options[] = {
     TRAINED,
     TEXT("data", 0, "NAME", data, NULL, "look at this data set of the graph"),
     INT("take", "N", take, NULL, 1, INT64_MAX, "of its first N examples only"),
+    LABELS,
+    INT("top", "N", top, NULL, 1, CLI_TOP_MOST,
+        "show the N best classes of an example (5 with -i, 1 with --data)"),
     INT("sample", "N", sample, NULL, 1, 1000000,
         "draw N tokens of text from a language model"),
     TEXT("prompt", 0, "TEXT", prompt, NULL, "the beginning of the text"),
@@ -401,12 +415,16 @@ const cli_command cli_command_predict = {
         "Runs the outputs with trained variables, on examples of a data set or "
         "on "
         "inputs that\nare given. Scores of classes are printed as the best "
-        "class "
-        "and its probability. --sample draws text from a language model.",
+        "classes and their probabilities,\nwith the names of `labels`. A "
+        "single "
+        "example, such as a picture, needs no dimension for\nthe batch. "
+        "--sample draws text from a language model.",
     .examples =
         "  weir predict lenet.weir.yaml --checkpoint run1 --data test --take "
         "10\n"
         "  weir predict lenet.weir.yaml --checkpoint run1 -i image=@x.npy\n"
+        "  weir predict lenet.weir.yaml --checkpoint run1 -i image=@shirt.png "
+        "--labels names.txt\n"
         "  weir predict rnn.weir.yaml --checkpoint rnn --sample 200 --prompt "
         "'The "
         "'\n",

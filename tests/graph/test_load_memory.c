@@ -29,6 +29,7 @@ static const char kMain[] =
     "  infix: (a - b * n) / -(dim(a, 1) + 0.5) + 2 * n\n"
     "  loss: mean(c)\n"
     "outputs: {c: c, d: neg(d)}\n"
+    "labels: names.txt\n"
     "data: {train: {source: npy, batch: '${n}'}}\n"
     "train:\n"
     "  minimize: loss\n"
@@ -62,18 +63,23 @@ static const char kBad[] =
     "  m: lib.conv(x)\n"
     "  q: x @ x\n";
 
-/* The only file there is. */
+static const char kNames[] = "ape\nbee\n";
+
+/* The only files there are. */
 static weir_status read_imported(void *self, const char *root, const char *path,
                                  size_t limit, bool map, weir_file *out,
                                  weir_error *err) {
   (void)root, (void)limit, (void)map;
-  if (strcmp(path, "my.yaml") != 0)
+  bool names = strcmp(path, "names.txt") == 0;
+  const char *text = names ? kNames : kImported;
+  size_t size = names ? sizeof kNames : sizeof kImported;
+  if (!names && strcmp(path, "my.yaml") != 0)
     return weir_fail(err, WEIR_W4001, NULL, "no such file");
   /* Takes memory, as the real one does. */
-  char *copy = weir_alloc(self, sizeof kImported);
-  if (copy == NULL) return weir_fail_memory(err, sizeof kImported);
-  memcpy(copy, kImported, sizeof kImported);
-  *out = (weir_file){{(const uint8_t *)copy, sizeof kImported - 1}, copy};
+  char *copy = weir_alloc(self, size);
+  if (copy == NULL) return weir_fail_memory(err, size);
+  memcpy(copy, text, size);
+  *out = (weir_file){{(const uint8_t *)copy, size - 1}, copy};
   return WEIR_OK;
 }
 

@@ -119,6 +119,12 @@ def perceptron():
     forward = re.sub(r"outputs:.*", "outputs: [logits]", text)
     for layout in ("{batch: row}", "{batch: col}", "{batch: row, classes: col}"):
         compare(forward, layout, reals, True, "mlp forward")
+    # Large values use memory again, which no part of a collective may wait for.
+    large = re.sub(r"classes: \d+", "classes: 100000", with_layout(text, "{batch: row, hidden: col}"))
+    path = TMP / "large.weir.yaml"
+    path.write_text(large)
+    p = weir("run", path, "-i", "x=random:seed=1", "--timeout", "100s")
+    check("classes: 100000" in large and p.returncode == 0, f"large values: {p.returncode} {p.stderr[-300:]}")
     got, p = run(with_layout(text, "{batch: row}"), reals, "-p", "batch=10")
     check(got is not None and len(got["logits"]) == 10, f"-p batch=10: {p.stderr}")
     got, p = run(with_layout(text, "{batch: row}"), reals, "-p", "batch=9")

@@ -212,8 +212,8 @@ const weir_kernel_def weir_kernel_cpu_conv2d_gemm = {.op = "conv2d",
 
 /* ---- With followers */
 
-static bool plan_group(const weir_group *group, weir_conv_gemm *p, weir_ew *ew,
-                       weir_why *why) {
+static bool plan_group(const weir_group *group, weir_conv_gemm *p,
+                       weir_ew_room *room, weir_why *why) {
   const weir_call *call = &group->calls[0];
   int32_t io = weir_anchor_io(group);
   if (strcmp(call->op->name, "conv2d") != 0)
@@ -225,23 +225,24 @@ static bool plan_group(const weir_group *group, weir_conv_gemm *p, weir_ew *ew,
   p->w_io = (int32_t)group->refs[0][1].index;
   if (p->bias_io >= 0) p->bias_io = (int32_t)group->refs[0][2].index;
   p->y_io = io;
-  return weir_ew_build(group, 1, io, false, weir_isa_choose(), ew, why);
+  return weir_ew_build(group, 1, io, false, weir_isa_choose(), room, why);
 }
 
 static bool group_accepts(const weir_group *group, weir_why *why) {
   weir_conv_gemm plan;
-  weir_ew ew;
-  return plan_group(group, &plan, &ew, why);
+  weir_ew_room room;
+  return plan_group(group, &plan, &room, why);
 }
 
 static weir_status group_prepare(const weir_group *group, weir_prepared *out,
                                  weir_error *err) {
   weir_conv_gemm *p = weir_arena_alloc(out->arena, sizeof *p);
-  weir_ew *ew = p ? weir_arena_alloc(out->arena, sizeof *ew) : NULL;
-  if (!ew) return weir_fail_memory(err, sizeof *p + sizeof *ew);
-  if (!plan_group(group, p, ew, NULL))
+  weir_ew_room room;
+  if (!p) return weir_fail_memory(err, sizeof *p);
+  if (!plan_group(group, p, &room, NULL))
     return weir_fail(err, WEIR_W9001, NULL, "cpu.conv2d.gemm: not accepted");
-  p->epilogue = ew;
+  p->epilogue = weir_ew_keep(&room, out->arena);
+  if (!p->epilogue) return weir_fail_memory(err, sizeof(weir_ew));
   out->state = p;
   out->worker_scratch_bytes = worker_bytes(p);
   out->algorithm = text_of(p);

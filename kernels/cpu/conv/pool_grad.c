@@ -224,7 +224,8 @@ static weir_status prepare(const weir_call *call, weir_prepared *out,
 
 /* ---- With followers */
 
-static bool plan_group(const weir_group *group, weir_ew *ew, weir_why *why) {
+static bool plan_group(const weir_group *group, weir_ew_room *room,
+                       weir_why *why) {
   const weir_call *call = &group->calls[0];
   int32_t io = weir_anchor_io(group);
   if (strcmp(call->op->name, "avg_pool_grad") != 0 &&
@@ -233,22 +234,23 @@ static bool plan_group(const weir_group *group, weir_ew *ew, weir_why *why) {
   if (call->out[0].dtype != WEIR_F32) return weir_no(why, "f32 only");
   if (io < 0) return weir_no(why, "no output to write the gradient to");
   return takes(call, group->out[0].layout, why) &&
-         weir_ew_build(group, 1, io, false, weir_isa_choose(), ew, why);
+         weir_ew_build(group, 1, io, false, weir_isa_choose(), room, why);
 }
 
 static bool group_accepts(const weir_group *group, weir_why *why) {
-  weir_ew ew;
-  return plan_group(group, &ew, why);
+  weir_ew_room room;
+  return plan_group(group, &room, why);
 }
 
 static weir_status group_prepare(const weir_group *group, weir_prepared *out,
                                  weir_error *err) {
   const weir_call *call = &group->calls[0];
   const weir_group_ref *refs = group->refs[0];
-  weir_ew *ew = weir_arena_alloc(out->arena, sizeof *ew);
-  if (!ew) return weir_fail_memory(err, sizeof *ew);
-  if (!plan_group(group, ew, NULL))
+  weir_ew_room room;
+  if (!plan_group(group, &room, NULL))
     return weir_fail(err, WEIR_W9001, NULL, "cpu.pool_grad: not accepted");
+  const weir_ew *ew = weir_ew_keep(&room, out->arena);
+  if (!ew) return weir_fail_memory(err, sizeof *ew);
   plan *p = make_plan(call, group->out[0].layout, ew, out);
   if (!p) return weir_fail_memory(err, sizeof *p);
   p->x_io = (int32_t)refs[0].index;

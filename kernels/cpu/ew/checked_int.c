@@ -10,7 +10,7 @@
 #include "kernels/registry.h"
 
 typedef struct plan {
-  weir_ew ew;
+  const weir_ew *ew;
   const weir_call *call;
   const weir_kernel_def *ref;
   bool is_div;
@@ -20,7 +20,7 @@ extern const weir_kernel_def weir_kernel_ref_div, weir_kernel_ref_pow;
 
 /* The call as a program of one step, as if it were `mul`, whose step is then
  * exchanged: fusion must not find these functions by the op's name. */
-static bool build(const weir_call *call, const char *tile, weir_ew *ew,
+static bool build(const weir_call *call, const char *tile, weir_ew_room *room,
                   weir_why *why) {
   const weir_isa *isa = weir_isa_choose();
   weir_op_def stand_in = *call->op;
@@ -38,19 +38,19 @@ static bool build(const weir_call *call, const char *tile, weir_ew *ew,
                       .out_calls = &out_call};
   stand_in.name = "mul";
   as_mul.op = &stand_in;
-  if (!weir_ew_build(&group, 0, -1, false, isa, ew, why)) return false;
-  ew->steps[0].fn = weir_isa_tile(isa, tile, call->in[0].dtype, 0);
-  return ew->steps[0].fn != NULL || weir_no(why, "no function for the dtype");
+  if (!weir_ew_build(&group, 0, -1, false, isa, room, why)) return false;
+  room->steps[0].fn = weir_isa_tile(isa, tile, call->in[0].dtype, 0);
+  return room->steps[0].fn != NULL || weir_no(why, "no function for the dtype");
 }
 
 static bool accepts_div(const weir_call *call, weir_why *why) {
-  weir_ew ew;
-  return build(call, "div_int", &ew, why);
+  weir_ew_room room;
+  return build(call, "div_int", &room, why);
 }
 
 static bool accepts_pow(const weir_call *call, weir_why *why) {
-  weir_ew ew;
-  return build(call, "pow_int", &ew, why);
+  weir_ew_room room;
+  return build(call, "pow_int", &room, why);
 }
 
 static weir_status prepare(const weir_call *call, bool is_div,
@@ -60,11 +60,14 @@ static weir_status prepare(const weir_call *call, bool is_div,
   p->call = call;
   p->is_div = is_div;
   p->ref = is_div ? &weir_kernel_ref_div : &weir_kernel_ref_pow;
-  if (!build(call, is_div ? "div_int" : "pow_int", &p->ew, NULL))
+  weir_ew_room room;
+  if (!build(call, is_div ? "div_int" : "pow_int", &room, NULL))
     return weir_fail(err, WEIR_W9001, NULL, "cpu.%s: call not accepted",
                      call->op->name);
+  p->ew = weir_ew_keep(&room, out->arena);
+  if (p->ew == NULL) return weir_fail_memory(err, sizeof *p->ew);
   out->state = p;
-  out->worker_scratch_bytes = p->ew.scratch_bytes;
+  out->worker_scratch_bytes = p->ew->scratch_bytes;
   out->algorithm = weir_isa_choose()->name;
   return WEIR_OK;
 }
@@ -107,7 +110,7 @@ static weir_status run(const weir_args *args) {
     reported.state = p->call;
     return p->ref->run(&reported);
   }
-  weir_ew_run(&p->ew, args);
+  weir_ew_run(p->ew, args);
   return WEIR_OK;
 }
 

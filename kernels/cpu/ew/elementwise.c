@@ -13,7 +13,7 @@
 #include "kernels/registry.h"
 
 /* A call seen as a group of one. */
-static bool build(const weir_call *call, weir_ew *ew, weir_why *why) {
+static bool build(const weir_call *call, weir_ew_room *room, weir_why *why) {
   weir_group_ref refs[3] = {{false, 0}, {false, 1}, {false, 2}};
   const weir_group_ref *const rows[1] = {refs};
   uint32_t out_call = 0;
@@ -26,22 +26,23 @@ static bool build(const weir_call *call, weir_ew *ew, weir_why *why) {
                       .out = call->out,
                       .out_calls = &out_call};
   if (call->in_count > 3) return weir_no(why, "more than 3 inputs");
-  return weir_ew_build(&group, 0, -1, false, weir_isa_choose(), ew, why);
+  return weir_ew_build(&group, 0, -1, false, weir_isa_choose(), room, why);
 }
 
 static bool accepts(const weir_call *call, weir_why *why) {
-  weir_ew ew;
-  return build(call, &ew, why);
+  weir_ew_room room;
+  return build(call, &room, why);
 }
 
 static weir_status prepare(const weir_call *call, weir_prepared *out,
                            weir_error *err) {
-  weir_ew *ew = weir_arena_alloc(out->arena, sizeof *ew);
-  if (!ew) return weir_fail_memory(err, sizeof *ew);
-  if (!build(call, ew, NULL))
+  weir_ew_room room;
+  if (!build(call, &room, NULL))
     return weir_fail(err, WEIR_W9001, NULL, "cpu.%s: call not accepted",
                      call->op->name);
-  out->state = ew;
+  const weir_ew *ew = weir_ew_keep(&room, out->arena);
+  if (!ew) return weir_fail_memory(err, sizeof *ew);
+  out->state = (void *)(uintptr_t)ew;
   out->worker_scratch_bytes = ew->scratch_bytes;
   out->algorithm = weir_isa_choose()->name;
   return WEIR_OK;

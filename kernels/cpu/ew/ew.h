@@ -16,9 +16,10 @@
  * The space may lie in the N16 layout, the operands of its shape with it; the
  * lanes of images that are not there are computed too, from anything.
  *
- *   weir_ew_build(group, first, keep_rows, &ew, &why)  once
- *   weir_ew_run(&ew, args)                              all of it, or
- *   weir_ew_region(&ew, io, r0, r1, c0, c1, scratch)    a part of the rows */
+ *   weir_ew_build(group, first, keep_rows, &room, &why)  once
+ *   ew = weir_ew_keep(&room, arena)                      a copy of its size
+ *   weir_ew_run(ew, args)                                all of it, or
+ *   weir_ew_region(ew, io, r0, r1, c0, c1, scratch)      a part of the rows */
 
 enum {
   WEIR_EW_TILE = 1024,
@@ -56,12 +57,19 @@ typedef struct weir_ew {
   int64_t dims[WEIR_MAX_RANK + 1];
   int64_t rows, row; /* row: length of the last dim; rows: of all others */
   int32_t in_count, step_count, buffer_count;
-  weir_ew_input in[WEIR_EW_INPUTS];
-  weir_ew_step steps[WEIR_EW_STEPS];
+  weir_ew_input *in; /* behind this, as many as there are (weir_ew_keep) */
+  weir_ew_step *steps;
   int32_t rate_count;
   weir_ew_rate rates[WEIR_EW_RATES];
   int64_t block_rows, block_cols, row_blocks, col_blocks;
   size_t scratch_bytes; /* for one thread */
 } weir_ew;
+
+/* A program while it is made, with room for the largest. */
+typedef struct weir_ew_room {
+  weir_ew ew;
+  weir_ew_input in[WEIR_EW_INPUTS];
+  weir_ew_step steps[WEIR_EW_STEPS];
+} weir_ew_room;
 
 #endif

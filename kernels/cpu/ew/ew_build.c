@@ -297,9 +297,12 @@ static void link_outputs(weir_ew *ew, const weir_group *group, uint32_t first) {
 }
 
 bool weir_ew_build(const weir_group *group, uint32_t first, int32_t anchor_io,
-                   bool keep_rows, const weir_isa *isa, weir_ew *ew,
+                   bool keep_rows, const weir_isa *isa, weir_ew_room *room,
                    weir_why *why) {
-  memset(ew, 0, sizeof *ew);
+  weir_ew *ew = &room->ew;
+  memset(room, 0, sizeof *room);
+  ew->in = room->in;
+  ew->steps = room->steps;
   uint32_t steps = group->call_count - first;
   if (steps > WEIR_EW_STEPS) return weir_no(why, "%u steps, at most 32", steps);
   if (steps == 0) return weir_no(why, "nothing element-wise");
@@ -321,4 +324,20 @@ bool weir_ew_build(const weir_group *group, uint32_t first, int32_t anchor_io,
   assign_buffers(ew);
   cut(ew);
   return true;
+}
+
+const weir_ew *weir_ew_keep(const weir_ew_room *room, weir_arena *arena) {
+  const weir_ew *from = &room->ew;
+  weir_ew *ew = weir_arena_alloc(arena, sizeof *ew);
+  weir_ew_input *in =
+      weir_arena_array(arena, (size_t)from->in_count, sizeof *in);
+  weir_ew_step *steps =
+      weir_arena_array(arena, (size_t)from->step_count, sizeof *steps);
+  if (ew == NULL || in == NULL || steps == NULL) return NULL;
+  memcpy(in, from->in, (size_t)from->in_count * sizeof *in);
+  memcpy(steps, from->steps, (size_t)from->step_count * sizeof *steps);
+  *ew = *from;
+  ew->in = in;
+  ew->steps = steps;
+  return ew;
 }

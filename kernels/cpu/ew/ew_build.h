@@ -12,12 +12,16 @@
  * the calls have it, for weir_ew_region by rows and columns of a matrix;
  * refused unless the rest is one dim. False with the reason when it cannot. */
 bool weir_ew_build(const weir_group *group, uint32_t first, int32_t anchor_io,
-                   bool keep_rows, const weir_isa *isa, weir_ew *ew,
+                   bool keep_rows, const weir_isa *isa, weir_ew_room *room,
                    weir_why *why);
 
 /* The tile function of a call with one input, and its attributes. False when
  * there is none. */
 bool weir_ew_unary(const weir_call *call, const weir_isa *isa, weir_tile_fn *fn,
                    float p[2]);
+
+/* The program of |room| in |arena|, without the room it did not need. NULL:
+ * no memory. */
+const weir_ew *weir_ew_keep(const weir_ew_room *room, weir_arena *arena);
 
 #endif

@@ -7,22 +7,23 @@
 #include "kernels/cpu/ew/ew_run.h"
 #include "kernels/cpu/isa/choose.h"
 
-static bool build(const weir_group *group, weir_ew *ew, weir_why *why) {
-  return weir_ew_build(group, 0, -1, false, weir_isa_choose(), ew, why);
+static bool build(const weir_group *group, weir_ew_room *room, weir_why *why) {
+  return weir_ew_build(group, 0, -1, false, weir_isa_choose(), room, why);
 }
 
 static bool accepts(const weir_group *group, weir_why *why) {
-  weir_ew ew;
-  return build(group, &ew, why);
+  weir_ew_room room;
+  return build(group, &room, why);
 }
 
 static weir_status prepare(const weir_group *group, weir_prepared *out,
                            weir_error *err) {
-  weir_ew *ew = weir_arena_alloc(out->arena, sizeof *ew);
-  if (!ew) return weir_fail_memory(err, sizeof *ew);
-  if (!build(group, ew, NULL))
+  weir_ew_room room;
+  if (!build(group, &room, NULL))
     return weir_fail(err, WEIR_W9001, NULL, "cpu.fused: group not accepted");
-  out->state = ew;
+  const weir_ew *ew = weir_ew_keep(&room, out->arena);
+  if (!ew) return weir_fail_memory(err, sizeof *ew);
+  out->state = (void *)(uintptr_t)ew;
   out->worker_scratch_bytes = ew->scratch_bytes;
   out->algorithm = "one pass over tiles of 1024";
   return WEIR_OK;

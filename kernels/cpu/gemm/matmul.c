@@ -124,7 +124,8 @@ const weir_kernel_def weir_kernel_cpu_einsum = {.op = "einsum",
 
 /* ---- With followers: bias, activation, residual ... */
 
-static bool plan_group(const weir_group *group, weir_ew *ew, weir_why *why) {
+static bool plan_group(const weir_group *group, weir_ew_room *room,
+                       weir_why *why) {
   const weir_call *call = &group->calls[0];
   if (strcmp(call->op->name, "matmul") != 0)
     return weir_no(why, "does not start with matmul");
@@ -133,20 +134,21 @@ static bool plan_group(const weir_group *group, weir_ew *ew, weir_why *why) {
     return weir_no(why, "a vector operand");
   int32_t io = weir_anchor_io(group);
   if (io < 0) return weir_no(why, "no output to write the product to");
-  return weir_ew_build(group, 1, io, true, weir_isa_choose(), ew, why);
+  return weir_ew_build(group, 1, io, true, weir_isa_choose(), room, why);
 }
 
 static bool group_accepts(const weir_group *group, weir_why *why) {
-  weir_ew ew;
-  return plan_group(group, &ew, why);
+  weir_ew_room room;
+  return plan_group(group, &room, why);
 }
 
 static weir_status group_prepare(const weir_group *group, weir_prepared *out,
                                  weir_error *err) {
-  weir_ew *ew = weir_arena_alloc(out->arena, sizeof *ew);
-  if (!ew) return weir_fail_memory(err, sizeof *ew);
-  if (!plan_group(group, ew, NULL))
+  weir_ew_room room;
+  if (!plan_group(group, &room, NULL))
     return weir_fail(err, WEIR_W9001, NULL, "cpu.matmul_fused: not accepted");
+  const weir_ew *ew = weir_ew_keep(&room, out->arena);
+  if (!ew) return weir_fail_memory(err, sizeof *ew);
   const weir_group_ref *refs = group->refs[0];
   const int32_t io[3] = {(int32_t)refs[0].index, (int32_t)refs[1].index,
                          weir_anchor_io(group)};

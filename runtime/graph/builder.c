@@ -63,6 +63,7 @@ weir_status weir_graph_builder_derive(const weir_graph *parent,
   weir_graph_builder *b = *out_builder;
   weir_graph_full *full = b->graph;
   full->parent = weir_graph_ref(parent);
+  atomic_fetch_add(&((weir_graph_full *)(uintptr_t)parent)->children, 1);
   full->g.file = parent->file;
   full->g.source = parent->source;
   full->g.cluster = parent->cluster;

@@ -11,7 +11,14 @@
  * the count of references is atomic. A derived graph holds its parent, whose
  * text and attributes it borrows. Taking a reference orders nothing, hence
  * relaxed; giving one back must order all reads before the release by the last
- * holder, hence acquire and release. */
+ * holder, hence acquire and release.
+ *
+ * A graph that only derived ones hold lends nothing but its arena and what
+ * hangs on it: nobody can ask for its nodes any more, and a chain of passes
+ * over a large graph would keep them all. So the last holder who is no derived
+ * graph drops its tables, before giving up the reference that keeps others from
+ * freeing the rest. |children| goes up after |refs| and down before it, so a
+ * count read between the two never looks like the last holder's. */
 
 weir_graph *weir_graph_ref(const weir_graph *graph) {
   weir_graph *g = (weir_graph *)(uintptr_t)graph;
@@ -19,21 +26,28 @@ weir_graph *weir_graph_ref(const weir_graph *graph) {
   return g;
 }
 
+static void drop_tables(weir_graph_full *graph) {
+  const weir_allocator *alloc = graph->g.alloc;
+  weir_vec_free(alloc, &graph->nodes);
+  weir_vec_free(alloc, &graph->values);
+  weir_vec_free(alloc, &graph->inputs);
+  weir_vec_free(alloc, &graph->outputs);
+  weir_free(alloc, graph->names.slots);
+  graph->names = (weir_name_table){0};
+  weir_map_release(&graph->value_names);
+  weir_graph_sync(graph);
+}
+
 static void destroy(weir_graph_full *graph) {
   const weir_allocator *alloc = graph->g.alloc;
+  drop_tables(graph);
   for (size_t i = 0; i < graph->tensors.count; i++)
     weir_tensor_unref(graph->tensors.items[i]);
   weir_vec_free(alloc, &graph->tensors);
   for (size_t i = 0; i < graph->bodies.count; i++)
     weir_graph_unref(graph->bodies.items[i]);
   weir_vec_free(alloc, &graph->bodies);
-  weir_vec_free(alloc, &graph->nodes);
-  weir_vec_free(alloc, &graph->values);
-  weir_vec_free(alloc, &graph->inputs);
-  weir_vec_free(alloc, &graph->outputs);
   weir_vec_free(alloc, &graph->symbols);
-  weir_free(alloc, graph->names.slots);
-  weir_map_release(&graph->value_names);
   weir_arena_release(&graph->g.arena);
   weir_free(alloc, graph);
 }
@@ -43,10 +57,14 @@ static void destroy(weir_graph_full *graph) {
 void weir_graph_unref(const weir_graph *graph) {
   while (graph != NULL) {
     weir_graph_full *full = (weir_graph_full *)(uintptr_t)graph;
+    int refs = atomic_load_explicit(&full->g.refs, memory_order_acquire);
+    if (refs > 1 && refs == atomic_load(&full->children) + 1) drop_tables(full);
     if (atomic_fetch_sub_explicit(&full->g.refs, 1, memory_order_acq_rel) != 1)
       return;
-    graph = full->parent;
+    weir_graph_full *parent = (weir_graph_full *)(uintptr_t)full->parent;
     destroy(full);
+    if (parent != NULL) atomic_fetch_sub(&parent->children, 1);
+    graph = parent != NULL ? &parent->g : NULL;
   }
 }
 

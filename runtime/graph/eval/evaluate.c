@@ -12,6 +12,7 @@
 #include "runtime/graph/eval/infix.h"
 #include "runtime/graph/eval/levels.h"
 #include "runtime/graph/eval/lookup.h"
+#include "runtime/graph/eval/scope.h"
 #include "runtime/graph/load/report.h"
 #include "runtime/graph/parse/inputs.h"
 #include "runtime/graph/parse/items.h"
@@ -299,6 +300,7 @@ static bool add_calls(weir_evaluation *e, weir_eval_frame *f, bool *wait) {
       f->inner = NULL;
       weir_loader_enter(l, inner->level);
       if (!block_result(l, inner, out)) return false;
+      weir_scope_release(l, inner); /* its results are all that is read */
     }
     weir_loader_enter(l, f->scope->level);
     l->in_init = false;

@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/placing.h"
 #include "cli/system.h"
+#include "cli/watch.h"
 
 enum { READ_LIMIT = 64 << 20, PLAN_LIMIT = 1 << 30 };
 
@@ -114,6 +115,8 @@ int cli_job_open(cli_job *job, const cli_args *args, int threads) {
   weir_status s = check_limit_names(args, &err);
   if (s == WEIR_OK) s = limit_of(args, "memory", &opts.memory_limit, &err);
   if (s == WEIR_OK) s = threads_of(args, threads, &opts.threads, &err);
+  opts.timeout_ns = args->timeout_ns;
+  if (s == WEIR_OK) s = cli_watch_start(args->timeout_ns, &err);
   if (s == WEIR_OK) s = weir_runtime_create(&opts, &job->runtime, &err);
   return s == WEIR_OK ? 0 : cli_fail(&err);
 }

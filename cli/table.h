@@ -51,6 +51,10 @@
            "memory=1GiB, bytes=, nodes=, depth=: raise or set a limit"), \
       INT("seed", "N", seed, "WEIR_SEED", 0, INT64_MAX,                  \
           "seed of random ops (0)")
+#define TIMEOUT                                       \
+  TIME("timeout", "TIME", timeout_ns, "WEIR_TIMEOUT", \
+       "end the command after TIME (30s, 200ms) with exit code 138")
+#define TIMED_GRAPH_OPTIONS GRAPH_OPTIONS, TIMEOUT
 #define THREADS                                      \
   TEXT("threads", 't', "N", threads, "WEIR_THREADS", \
        "threads running at once (one per core)")

@@ -45,7 +45,7 @@ static int check_command(const cli_args *args) {
 }
 
 static const cli_option options[] = {
-    GRAPH_OPTIONS,
+    TIMED_GRAPH_OPTIONS,
     CHOICE("format", 0, "human|gcc|json", format, NULL,
            "how findings are printed"),
     JSON_FORMAT,

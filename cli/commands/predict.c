@@ -391,7 +391,7 @@ static const cli_option options[] = {
     RUN_OPTIONS,
     LIST("output", 'o', "NAME=@FILE", outputs,
          "write an output, all rows, to a .npy or safetensors file"),
-    GRAPH_OPTIONS,
+    TIMED_GRAPH_OPTIONS,
     FULL,
     JSON_LINES,
     QUIET,

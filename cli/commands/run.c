@@ -123,7 +123,6 @@ static weir_status execute(run *r, weir_error *err) {
     s = weir_trace_create(r->job.runtime, 1 << 20, &r->trace, err);
   weir_run_opts opts = {.struct_size = sizeof opts,
                         .trap_nan = a->trap_nan,
-                        .timeout_ns = a->timeout_ns,
                         .dump = dump,
                         .dump_count = watched,
                         .on_value = watched != 0 ? on_value : NULL,
@@ -355,8 +354,7 @@ static const cli_option options[] = {
     FLAG("trap-nan", 0, trap_nan, "fail at the first NaN or infinity"),
     TEXT("trace", 0, "FILE", trace, NULL,
          "write a timeline of the run, as Chrome JSON"),
-    TIME("timeout", "TIME", timeout_ns, "WEIR_TIMEOUT",
-         "end the run after TIME (30s, 200ms) with exit code 138"),
+    TIMEOUT,
     FLAG("verbose", 'v', verbose,
          WITH_IN_PROCESS "where nodes went, on standard error"),
     QUIET,

@@ -27,25 +27,58 @@ static weir_status read_hook(const weir_runtime_opts *opts,
   return WEIR_OK;
 }
 
+enum { BUILD_LIMIT = 1 << 30 };
+
+/* The runtime's own heap, where something is to be counted or to end. */
+static weir_status make_heap(const weir_runtime_opts *opts,
+                             const weir_allocator_hook *hook,
+                             int64_t deadline_ns, weir_env *env,
+                             weir_heap **out_heap, weir_error *err) {
+  weir_heap_opts heap = {opts->memory_limit, deadline_ns, env->clock};
+  *out_heap = NULL;
+  if (hook == NULL && heap.limit_bytes == 0 && heap.deadline_ns == 0)
+    return WEIR_OK;
+  weir_allocator inner = *weir_allocator_system();
+  if (hook != NULL)
+    inner = (weir_allocator){hook->self, hook->alloc, hook->free, NULL};
+  *out_heap = weir_heap_create(&inner, &heap);
+  if (*out_heap == NULL) return weir_fail_memory(err, sizeof(weir_runtime));
+  env->alloc = weir_heap_allocator(*out_heap);
+  return WEIR_OK;
+}
+
+/* Of one graph: the default where nothing else bounds it. */
+static uint64_t build_limit(const weir_runtime_opts *opts) {
+  if (opts->build_limit == UINT64_MAX) return 0;
+  if (opts->build_limit != 0) return opts->build_limit;
+  return opts->memory_limit != 0 ? 0 : BUILD_LIMIT;
+}
+
+static int64_t deadline(const weir_env *env, const weir_runtime_opts *opts) {
+  if (opts->timeout_ns <= 0) return 0;
+  return env->clock->now_ns(env->clock->self) + opts->timeout_ns;
+}
+
 static weir_status make_runtime(const weir_runtime_opts *opts,
                                 const weir_allocator_hook *hook,
                                 weir_runtime **out_runtime, weir_error *err) {
   weir_heap *heap = NULL;
   weir_env env = *weir_env_system();
-  if (hook != NULL || opts->memory_limit != 0) {
-    heap = weir_heap_create(hook, opts->memory_limit);
-    if (heap == NULL) return weir_fail_memory(err, sizeof(weir_runtime));
-    env.alloc = weir_heap_allocator(heap);
-  }
+  int64_t deadline_ns = deadline(&env, opts);
+  WEIR_TRY(make_heap(opts, hook, deadline_ns, &env, &heap, err));
   weir_runtime *runtime = weir_alloc_array(env.alloc, 1, sizeof *runtime);
   if (runtime == NULL) {
+    weir_status s = weir_fail_memory(err, sizeof *runtime);
+    s = weir_settle(env.alloc, "making a runtime", s, err);
     weir_heap_release(heap);
-    return weir_fail_memory(err, sizeof *runtime);
+    return s;
   }
   atomic_init(&runtime->refs, 1);
   runtime->heap = heap;
   runtime->env = env;
   runtime->memory_limit = opts->memory_limit;
+  runtime->build_limit = build_limit(opts);
+  runtime->deadline_ns = deadline_ns;
   runtime->threads = opts->threads;
   runtime->on_log = opts->on_log;
   runtime->on_log_self = opts->on_log_self;
@@ -81,4 +114,13 @@ void weir_runtime_release(weir_runtime *runtime) {
   pthread_mutex_destroy(&runtime->lock);
   weir_free(runtime->env.alloc, runtime);
   weir_heap_release(heap);
+}
+
+weir_status weir_settle(const weir_allocator *alloc, const char *what,
+                        weir_status status, weir_error *err) {
+  if (status != WEIR_RESOURCE_EXHAUSTED || alloc->refusal == NULL ||
+      (err != NULL && strcmp(err->id, "W6001") != 0) ||
+      alloc->refusal(alloc->self) == WEIR_REFUSAL_NONE)
+    return status;
+  return weir_fail_refused(alloc, what, err);
 }

@@ -85,17 +85,38 @@ static void log_loaded(const weir_runtime *runtime, const weir_graph *graph) {
            graph->node_count);
 }
 
+static const char loading[] = "loading the graph";
+
+/* A graph has memory of its own, which it keeps after its runtime: its limit
+ * is for all that is made of the graph's text. |*out_heap| NULL: no limit. */
+static weir_status graph_env(const weir_runtime *runtime, weir_env *out_env,
+                             weir_heap **out_heap, weir_error *err) {
+  weir_heap_opts opts = {.limit_bytes = runtime->build_limit};
+  *out_heap = NULL;
+  *out_env = runtime->env;
+  if (runtime->build_limit == 0) return WEIR_OK;
+  *out_heap = weir_heap_create(runtime->env.alloc, &opts);
+  if (*out_heap == NULL) return weir_fail_memory(err, sizeof opts);
+  out_env->alloc = weir_heap_allocator(*out_heap);
+  return WEIR_OK;
+}
+
 weir_status weir_graph_load_file(weir_runtime *runtime, const char *path,
                                  const weir_load_opts *opts,
                                  weir_graph **out_graph, weir_error *err) {
   WEIR_TRY(check_load(runtime, path, "path", out_graph, err));
-  const weir_env *env = &runtime->env;
+  weir_env env;
+  weir_heap *heap = NULL;
   load_call call;
   weir_status s = load_call_init(runtime, &call, opts, err);
-  if (s == WEIR_OK)
-    s = weir_graph_load(env, path, &call.options, out_graph, err);
+  if (s == WEIR_OK) s = graph_env(runtime, &env, &heap, err);
+  if (s == WEIR_OK) {
+    s = weir_graph_load(&env, path, &call.options, out_graph, err);
+    s = weir_settle(env.alloc, loading, s, err);
+  }
   if (s == WEIR_OK) log_loaded(runtime, *out_graph);
-  weir_free(env->alloc, call.params);
+  weir_heap_release(heap);
+  weir_free(runtime->env.alloc, call.params);
   return s;
 }
 
@@ -104,15 +125,20 @@ weir_status weir_graph_load_buffer(weir_runtime *runtime, const char *yaml,
                                    const weir_load_opts *opts,
                                    weir_graph **out_graph, weir_error *err) {
   WEIR_TRY(check_load(runtime, yaml, "yaml", out_graph, err));
-  const weir_env *env = &runtime->env;
+  weir_env env;
+  weir_heap *heap = NULL;
   load_call call;
   weir_status s = load_call_init(runtime, &call, opts, err);
-  if (s == WEIR_OK)
-    s = weir_graph_load_text(env, (weir_sv){yaml, size},
+  if (s == WEIR_OK) s = graph_env(runtime, &env, &heap, err);
+  if (s == WEIR_OK) {
+    s = weir_graph_load_text(&env, (weir_sv){yaml, size},
                              name != NULL ? name : "<buffer>", &call.options,
                              out_graph, err);
+    s = weir_settle(env.alloc, loading, s, err);
+  }
   if (s == WEIR_OK) log_loaded(runtime, *out_graph);
-  weir_free(env->alloc, call.params);
+  weir_heap_release(heap);
+  weir_free(runtime->env.alloc, call.params);
   return s;
 }
 

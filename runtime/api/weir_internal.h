@@ -19,9 +19,15 @@
  * last of its blocks are gone, so tensors may outlive their runtime. */
 typedef struct weir_heap weir_heap;
 
-/* |hook| may be NULL: the system's. NULL when out of memory. */
-weir_heap *weir_heap_create(const weir_allocator_hook *hook,
-                            uint64_t limit_bytes);
+typedef struct weir_heap_opts {
+  uint64_t limit_bytes; /* 0: none */
+  int64_t deadline_ns;  /* on |clock|; 0: none */
+  const weir_clock *clock;
+} weir_heap_opts;
+
+/* A heap whose blocks are |inner|'s. NULL when out of memory. */
+weir_heap *weir_heap_create(const weir_allocator *inner,
+                            const weir_heap_opts *opts);
 void weir_heap_release(weir_heap *heap); /* NULL-safe */
 const weir_allocator *weir_heap_allocator(weir_heap *heap);
 
@@ -29,13 +35,20 @@ struct weir_runtime {
   atomic_int refs;
   weir_heap *heap; /* NULL: no limit and no hook */
   weir_env env;
-  uint64_t memory_limit;
+  uint64_t memory_limit, build_limit; /* 0: none */
+  int64_t deadline_ns;                /* on env.clock; 0: none */
   int threads;
   void (*on_log)(void *self, weir_log_level level, const char *text);
   void *on_log_self;
   pthread_mutex_t lock; /* guards |pool| */
   weir_pool *pool;      /* made by the first session */
 };
+
+/* A failure for lack of memory, or of time, with its reason: W6001 becomes
+ * W5006 or W6002 where |alloc| says so. Others stay. |what| as for
+ * weir_fail_refused. */
+weir_status weir_settle(const weir_allocator *alloc, const char *what,
+                        weir_status status, weir_error *err);
 
 /* One more reference, which is returned. */
 weir_runtime *weir_runtime_ref(weir_runtime *runtime);

@@ -258,7 +258,8 @@ weir_status weir_plan_create(weir_runtime *runtime, const weir_graph *graph,
   weir_status s = weir_plan_call_begin(&c, runtime, graph, opts, err);
   if (s == WEIR_OK) s = place(runtime, &c, out_plan, err);
   weir_plan_call_end(&c, runtime);
-  return s;
+  s = weir_settle(graph->alloc, "placing", s, err);
+  return weir_settle(runtime->env.alloc, "placing", s, err);
 }
 
 weir_status weir_plan_from_json(weir_runtime *runtime, const weir_graph *graph,
@@ -275,7 +276,8 @@ weir_status weir_plan_from_json(weir_runtime *runtime, const weir_graph *graph,
   c.request.replay = true;
   if (s == WEIR_OK) s = place(runtime, &c, out_plan, err);
   weir_plan_call_end(&c, runtime);
-  return s;
+  s = weir_settle(graph->alloc, "placing", s, err);
+  return weir_settle(runtime->env.alloc, "placing", s, err);
 }
 
 weir_plan *weir_plan_retain(const weir_plan *plan) {

@@ -47,6 +47,8 @@ weir_status weir_session_predict(weir_session *session,
                                   .take = o.take,
                                   .self = &o,
                                   .batch = on_batch};
-  return weir_predict(&session->runtime->env, session->graph, session->exec,
-                      &options, err);
+  weir_status s = weir_predict(&session->runtime->env, session->graph,
+                               session->exec, &options, err);
+  s = weir_settle(session->graph->alloc, "compiling the graph", s, err);
+  return weir_settle(session->runtime->env.alloc, "predicting", s, err);
 }

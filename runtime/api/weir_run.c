@@ -138,17 +138,24 @@ static void on_failed(void *self, const weir_error *error) {
   if (opts->on_failed != NULL) opts->on_failed(opts->self, error);
 }
 
+/* The earlier of the run's and the runtime's; 0: none. */
+static int64_t run_deadline(const weir_runtime *runtime, int64_t timeout_ns) {
+  const weir_clock *clock = runtime->env.clock;
+  int64_t all = runtime->deadline_ns;
+  if (timeout_ns <= 0) return all;
+  int64_t own = clock->now_ns(clock->self) + timeout_ns;
+  return all != 0 && all < own ? all : own;
+}
+
 /* |opts| and |observer| live as long as the run. */
-static weir_run_options run_options(const weir_env *env, weir_run_opts *opts,
-                                    const run_io *io, weir_run_entry *entry,
+static weir_run_options run_options(const weir_runtime *runtime,
+                                    weir_run_opts *opts, const run_io *io,
+                                    weir_run_entry *entry,
                                     weir_run_observer *observer) {
   *observer = (weir_run_observer){opts, on_value, on_failed};
   bool watched = opts->on_value != NULL || opts->on_failed != NULL;
   return (weir_run_options){
-      .deadline_ns =
-          opts->timeout_ns > 0
-              ? env->clock->now_ns(env->clock->self) + opts->timeout_ns
-              : 0,
+      .deadline_ns = run_deadline(runtime, opts->timeout_ns),
       .cancel = &entry->cancel,
       .step = opts->step,
       .trap_nan = opts->trap_nan,
@@ -171,7 +178,7 @@ static weir_status run_looked_up(weir_session *session, run_io *io,
   weir_run_observer observer;
   weir_session_enter(session, &entry);
   weir_run_options options =
-      run_options(&session->runtime->env, opts, io, &entry, &observer);
+      run_options(session->runtime, opts, io, &entry, &observer);
   weir_exec_request request = {.feeds = io->feeds,
                                .feed_count = io->feed_count,
                                .fetches = io->fetches,
@@ -182,6 +189,13 @@ static weir_status run_looked_up(weir_session *session, run_io *io,
   weir_status s = weir_exec_run(session->exec, &request, err);
   weir_session_leave(session, &entry);
   return s;
+}
+
+/* Compiling takes memory of the graph, runs that of the runtime. */
+static weir_status settle_run(const weir_session *session, weir_status s,
+                              weir_error *err) {
+  s = weir_settle(session->runtime->env.alloc, "the run", s, err);
+  return weir_settle(session->graph->alloc, "compiling the graph", s, err);
 }
 
 static weir_status read_request(weir_run_request *out,
@@ -206,7 +220,7 @@ weir_status weir_session_run(weir_session *session,
     run_io_give(&io, r.fetches);
   }
   run_io_release(&io);
-  return s;
+  return settle_run(session, s, err);
 }
 
 static weir_status make_bound(weir_session *session, run_io *io,
@@ -246,7 +260,7 @@ weir_status weir_session_bind(weir_session *session,
   if (s == WEIR_OK) s = make_bound(session, &io, out_bound, err);
   if (s == WEIR_OK) run_io_give(&io, r.fetches);
   run_io_release(&io);
-  return s;
+  return settle_run(session, s, err);
 }
 
 weir_status weir_bound_run(weir_bound *bound, const weir_run_opts *opts,
@@ -254,7 +268,9 @@ weir_status weir_bound_run(weir_bound *bound, const weir_run_opts *opts,
   if (bound == NULL) return weir_fail_null(err, "bound");
   atomic_store_explicit(&bound->entry.cancel, false, memory_order_relaxed);
   if (opts == NULL) {
-    weir_run_options plain = {.cancel = &bound->entry.cancel};
+    weir_run_options plain = {
+        .deadline_ns = run_deadline(bound->session->runtime, 0),
+        .cancel = &bound->entry.cancel};
     return weir_binding_run(bound->binding, &plain, err);
   }
   weir_run_opts o;
@@ -263,8 +279,8 @@ weir_status weir_bound_run(weir_bound *bound, const weir_run_opts *opts,
   if (o.dump_count != 0)
     return weir_fail(err, WEIR_W0004, NULL,
                      "weir_run_opts: a bound run has no names to dump");
-  weir_run_options options = run_options(&bound->session->runtime->env, &o,
-                                         NULL, &bound->entry, &observer);
+  weir_run_options options =
+      run_options(bound->session->runtime, &o, NULL, &bound->entry, &observer);
   return weir_binding_run(bound->binding, &options, err);
 }
 

@@ -69,11 +69,13 @@ weir_status weir_session_create(weir_runtime *runtime, const weir_graph *graph,
   session->graph = weir_graph_ref(graph);
   weir_status s = make_exec(session, &o, err);
   session->variables = (weir_variables){session->graph, session->placed, NULL};
-  if (s == WEIR_OK)
+  if (s == WEIR_OK) {
     *out_session = session;
-  else
-    weir_session_unref(session);
-  return s;
+    return s;
+  }
+  s = weir_settle(session->graph->alloc, "compiling the graph", s, err);
+  weir_session_unref(session);
+  return weir_settle(runtime->env.alloc, "opening a session", s, err);
 }
 
 void weir_session_unref(weir_session *session) {

@@ -96,8 +96,9 @@ weir_status weir_trainer_create(weir_runtime *runtime, const weir_graph *graph,
   if (s == WEIR_OK)
     s = weir_loop_create(&runtime->env, pool, graph, &options, &t->loop, err);
   if (s != WEIR_OK) {
+    s = weir_settle(graph->alloc, "making the training graph", s, err);
     weir_trainer_release(t);
-    return s;
+    return weir_settle(runtime->env.alloc, "opening the training", s, err);
   }
   t->variables = (weir_variables){weir_loop_graph(t->loop), t->placed, NULL};
   *out_trainer = t;
@@ -114,11 +115,20 @@ void weir_trainer_release(weir_trainer *trainer) {
   weir_runtime_release(runtime);
 }
 
+static weir_status settle(const weir_trainer *t, weir_status s,
+                          weir_error *err) {
+  const weir_graph *graph = weir_loop_graph(t->loop);
+  s = weir_settle(t->runtime->env.alloc, "training", s, err);
+  return weir_settle(graph->alloc, "compiling the graph", s, err);
+}
+
 weir_status weir_trainer_step(weir_trainer *trainer, weir_train_end *out_end,
                               weir_error *err) {
   weir_train_end end;
   if (trainer == NULL) return weir_fail_null(err, "trainer");
-  return weir_loop_step(trainer->loop, out_end != NULL ? out_end : &end, err);
+  weir_status s =
+      weir_loop_step(trainer->loop, out_end != NULL ? out_end : &end, err);
+  return settle(trainer, s, err);
 }
 
 weir_status weir_trainer_finish(weir_trainer *trainer, weir_error *err) {
@@ -130,7 +140,9 @@ weir_status weir_trainer_run(weir_trainer *trainer, weir_train_end *out_end,
                              weir_error *err) {
   weir_train_end end;
   if (trainer == NULL) return weir_fail_null(err, "trainer");
-  return weir_loop_run(trainer->loop, out_end != NULL ? out_end : &end, err);
+  weir_status s =
+      weir_loop_run(trainer->loop, out_end != NULL ? out_end : &end, err);
+  return settle(trainer, s, err);
 }
 
 void weir_trainer_stop(weir_trainer *trainer) {

@@ -33,7 +33,8 @@ static void system_free(void *self, void *ptr) {
   free(ptr);
 }
 
-const weir_allocator weir_system_allocator = {NULL, system_alloc, system_free};
+const weir_allocator weir_system_allocator = {NULL, system_alloc, system_free,
+                                              NULL};
 
 const weir_allocator *weir_allocator_system(void) {
   return &weir_system_allocator;
@@ -63,6 +64,28 @@ void weir_free(const weir_allocator *a, void *ptr) {
 weir_status weir_fail_memory(weir_error *err, size_t bytes) {
   return weir_fail(err, WEIR_W6001, NULL, "out of memory: %zu bytes wanted",
                    bytes);
+}
+
+weir_status weir_fail_refused(const weir_allocator *a, const char *what,
+                              weir_error *err) {
+  switch (a->refusal != NULL ? a->refusal(a->self) : WEIR_REFUSAL_NONE) {
+    case WEIR_REFUSAL_TIME:
+      return weir_fail(err, WEIR_W5006, NULL, "%s passed its deadline", what);
+    case WEIR_REFUSAL_LIMIT: {
+      weir_status s = weir_fail(err, WEIR_W6002, NULL,
+                                "%s takes more memory than its limit", what);
+      weir_hint(err, "if that is meant, allow more: --limit memory=8GiB");
+      return s;
+    }
+    case WEIR_REFUSAL_NONE:
+      break;
+  }
+  return weir_fail(err, WEIR_W6001, NULL, "out of memory: %s", what);
+}
+
+weir_status weir_alloc_check(const weir_allocator *a, weir_error *err) {
+  if (!weir_alloc_over(a)) return WEIR_OK;
+  return weir_fail(err, WEIR_W5006, NULL, "the deadline has passed");
 }
 
 /* An arena: blocks in a list, the first one open. Allocation moves a number,

@@ -15,13 +15,31 @@
  * weir_free) and arenas, whose blocks live until the arena is released; graph
  * objects live in arenas only. Allocators are called from any thread. */
 
+/* Why an allocator has refused memory. */
+typedef enum weir_refusal {
+  WEIR_REFUSAL_NONE,
+  WEIR_REFUSAL_LIMIT, /* more bytes than it may give */
+  WEIR_REFUSAL_TIME   /* its deadline is over: nothing more */
+} weir_refusal;
+
 typedef struct weir_allocator {
   void *self;
   /* |bytes| > 0 uninitialised bytes aligned to |align|, a power of two; NULL
    * when there are none. */
   void *(*alloc)(void *self, size_t bytes, size_t align);
   void (*free)(void *self, void *ptr); /* |ptr| may be NULL */
+  /* Whether it gives nothing more, and why; NULL: it has no bounds. */
+  weir_refusal (*refusal)(void *self);
 } weir_allocator;
+
+/* Work that takes memory takes time too, and whoever bounds the one bounds the
+ * other: an allocator whose time is over refuses all memory, so that work ends
+ * where it next asks for some, by the way out that is there for lack of memory.
+ * Loops that take none for long ask here themselves. Cheap enough for every
+ * thousandth of a millisecond. */
+static inline bool weir_alloc_over(const weir_allocator *a) {
+  return a->refusal != NULL && a->refusal(a->self) == WEIR_REFUSAL_TIME;
+}
 
 /* The C library's allocator. Static, immutable. */
 const weir_allocator *weir_allocator_system(void);
@@ -38,6 +56,12 @@ void weir_free(const weir_allocator *a, void *ptr);
 
 /* Fills |err| with W6001 and the number of bytes wanted. */
 weir_status weir_fail_memory(weir_error *err, size_t bytes);
+/* Fills |err| with the reason why |a| refused: W5006, W6002, or W6001. |what|
+ * is the work: "loading the graph". */
+weir_status weir_fail_refused(const weir_allocator *a, const char *what,
+                              weir_error *err);
+/* W5006 when the time of |a| is over; for loops. */
+weir_status weir_alloc_check(const weir_allocator *a, weir_error *err);
 
 /* Memory that is freed as a whole. Not thread-safe. */
 typedef struct weir_arena_block weir_arena_block;

@@ -45,6 +45,13 @@ typedef struct weir_runtime_opts {
    * thread; several threads may call it at once. NULL: no log. */
   void (*on_log)(void *self, weir_log_level level, const char *text);
   void *on_log_self;
+  /* From its creation on: then loading, placing, compiling and runs end with
+   * W5006, at the next piece of work or memory. 0: none. */
+  int64_t timeout_ns;
+  /* Bytes that one graph may take, loaded, with its passes and its programs;
+   * values, weights and data are not counted. W6002 beyond. 0: 1 GiB, or none
+   * with a memory_limit; UINT64_MAX: none. */
+  uint64_t build_limit;
 } weir_runtime_opts;
 
 /* |opts| may be NULL. Threads start with the first session.

@@ -2,6 +2,7 @@
 #ifndef TESTS_API_HOST_H_
 #define TESTS_API_HOST_H_
 
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,8 @@
 /* A host's allocator that counts, and fails on request. */
 
 typedef struct host {
-  atomic_long live, calls;
-  long fail_at; /* 0: never */
+  atomic_long live, calls, bytes; /* bytes: of blocks that are live */
+  long fail_at;                   /* 0: never */
   bool for_ever;
 } host;
 
@@ -24,12 +25,14 @@ static inline void *host_alloc(void *self, size_t bytes, size_t align) {
   if (call == h->fail_at || (h->for_ever && call > h->fail_at)) return NULL;
   if (posix_memalign(&ptr, align < 8 ? 8 : align, bytes) != 0) return NULL;
   atomic_fetch_add(&h->live, 1);
+  atomic_fetch_add(&h->bytes, (long)malloc_usable_size(ptr));
   return ptr;
 }
 
 static inline void host_free(void *self, void *ptr) {
   host *h = self;
   if (ptr != NULL) atomic_fetch_sub(&h->live, 1);
+  if (ptr != NULL) atomic_fetch_sub(&h->bytes, (long)malloc_usable_size(ptr));
   free(ptr);
 }
 

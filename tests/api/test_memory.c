@@ -103,11 +103,120 @@ static void test_limit(void **state) {
   }
 }
 
+/* ---- The limit of one graph: what a short text may ask for */
+
+/* A graph whose size is its param: |rounds| rounds, forth and back. */
+static const char rounds_text[] =
+    "weir: 1\n"
+    "params: {n: 10}\n"
+    "inputs: {x: 'f32[2]'}\n"
+    "nodes:\n"
+    "  h[0]: mul(x, 1.0)\n"
+    "  r:\n"
+    "    repeat: {i: 0..n}\n"
+    "    nodes: {'h[i+1]': 'tanh(h[i])'}\n"
+    "  g: gradients(reduce_sum(h[n]), x)\n"
+    "outputs: [g]\n";
+
+typedef struct use {
+  int64_t loaded, bound; /* bytes */
+  uint32_t nodes;
+} use;
+
+/* Loads and compiles |n| rounds under |limit|. */
+static weir_status use_of(const char *n, uint64_t limit, use *out,
+                          weir_error *err) {
+  host h = {0};
+  weir_allocator_hook hook = {sizeof hook, &h, host_alloc, host_free};
+  weir_runtime_opts opts = {.struct_size = sizeof opts,
+                            .threads = 1,
+                            .allocator = &hook,
+                            .build_limit = limit};
+  weir_param param = {sizeof param, "n", n};
+  weir_load_opts load = {
+      .struct_size = sizeof load, .params = &param, .param_count = 1};
+  const int64_t dims[] = {2};
+  weir_runtime *runtime = NULL;
+  weir_graph *graph = NULL;
+  weir_session *session = NULL;
+  weir_bound *bound = NULL;
+  weir_tensor *x = NULL;
+  weir_fetch fetch = WEIR_FETCH("g");
+  weir_run_stats stats = {.struct_size = sizeof stats};
+  weir_status s = weir_runtime_create(&opts, &runtime, err);
+  if (s == WEIR_OK)
+    s = weir_graph_load_buffer(runtime, rounds_text, strlen(rounds_text), "g",
+                               &load, &graph, err);
+  out->loaded = (int64_t)h.bytes;
+  if (s == WEIR_OK)
+    s = weir_session_create(runtime, graph, NULL, &session, err);
+  if (s == WEIR_OK) s = weir_tensor_create(runtime, WEIR_F32, 1, dims, &x, err);
+  weir_feed feed = WEIR_FEED("x", x);
+  if (s == WEIR_OK)
+    s = weir_session_bind(
+        session, &(weir_run_request)WEIR_RUN_REQUEST(&feed, 1, &fetch, 1),
+        &bound, err);
+  if (s == WEIR_OK) s = weir_bound_stats(bound, &stats, err);
+  out->bound = (int64_t)h.bytes;
+  out->nodes = stats.nodes;
+  weir_tensor_release(fetch.tensor);
+  weir_tensor_release(x);
+  weir_bound_release(bound);
+  weir_session_release(session);
+  weir_graph_release(graph);
+  weir_runtime_release(runtime);
+  assert_int_equal(h.live, 0);
+  return s;
+}
+
+static void test_bytes_of_a_node(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  use few, many;
+  assert_ok(use_of("1000", 0, &few, &err), &err);
+  assert_ok(use_of("3000", 0, &many, &err), &err);
+  int64_t nodes = (int64_t)many.nodes - few.nodes;
+  int64_t bytes = (many.bound - many.loaded) - (few.bound - few.loaded);
+  assert_true(nodes >= 4000);
+  if (bytes > 2000 * nodes) fail_msg("%ld bytes a node", (long)(bytes / nodes));
+}
+
+static void test_limit_of_a_graph(void **state) {
+  (void)state;
+  const uint64_t mib = 1 << 20;
+  weir_error err = WEIR_ERROR_INIT;
+  use u;
+  /* Too large to load; loaded, but too large to compile; well. */
+  assert_int_equal(use_of("20000", mib, &u, &err), WEIR_RESOURCE_EXHAUSTED);
+  assert_string_equal(err.id, "W6002");
+  assert_non_null(strstr(err.message, "loading"));
+  assert_int_equal(use_of("5000", 10 * mib, &u, &err), WEIR_RESOURCE_EXHAUSTED);
+  assert_string_equal(err.id, "W6002");
+  assert_non_null(strstr(err.message, "compiling"));
+  assert_ok(use_of("5000", 100 * mib, &u, &err), &err);
+  assert_ok(use_of("5000", UINT64_MAX, &u, &err), &err);
+}
+
+static void test_deadline(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_runtime_opts opts = {.struct_size = sizeof opts, .timeout_ns = 1};
+  weir_runtime *runtime = NULL;
+  /* Its own memory is refused by then. */
+  assert_int_equal(weir_runtime_create(&opts, &runtime, &err),
+                   WEIR_DEADLINE_EXCEEDED);
+  assert_string_equal(err.id, "W5006");
+  assert_null(runtime);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_tensor_outlives_runtime),
       cmocka_unit_test(test_each_allocation_fails_once),
       cmocka_unit_test(test_each_allocation_fails_for_ever),
-      cmocka_unit_test(test_limit)};
+      cmocka_unit_test(test_limit),
+      cmocka_unit_test(test_bytes_of_a_node),
+      cmocka_unit_test(test_limit_of_a_graph),
+      cmocka_unit_test(test_deadline)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -316,6 +316,18 @@ class Run(Case):
         self.weir("run", "s.weir.yaml", "--timeout", "200ms", code=138)
         self.assertIn("W5006", self.err)
         self.assertLess(time.monotonic() - start, 10)
+        # Loading, one long kernel, and a loop without an end.
+        self.file("many.weir.yaml", "weir: 1\nnodes:\n  r:\n    repeat: {i: 0..900000}\n"
+                  "    nodes: {\"h[i]\": \"zeros([2])\"}\n  y: identity(r)\noutputs: [y]\n")
+        self.file("long.weir.yaml", "weir: 1\ninputs: {a: 'f32[9000, 9000] = ones([9000, 9000])'}\n"
+                  "nodes: {b: 'matmul(a, matmul(a, a))'}\noutputs: [b]\n")
+        self.file("ever.weir.yaml", "weir: 1\ninputs: {x: 'f32[2] = ones([2])'}\nnodes:\n  r:\n    while:\n"
+                  "      carry: {v: x}\n      cond: greater(reduce_sum(v), -1.0)\n      nodes: {w: tanh(v)}\n"
+                  "      next: {v: w}\noutputs: [r.v]\n")
+        for name in ("many", "long", "ever"):
+            self.weir("run", name + ".weir.yaml", "--timeout", "100ms", code=138)
+            self.assertIn("W5006", self.err)
+        self.weir("check", "many.weir.yaml", "--timeout", "10ms", code=138)
         for sig, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143),
                           (signal.SIGHUP, 129)):
             p = subprocess.Popen([WEIR, "run", "s.weir.yaml"], cwd=self.path,
@@ -540,6 +552,15 @@ class Errors(Case):
                   "y: exp(x)}\noutputs: [y]\n")
         self.weir("run", "big.weir.yaml", "--limit", "memory=1MiB", code=7)
         self.assertRegex(self.err, "W600[12]")
+        # Blocks that call each other twice: two to the 40th of them.
+        blocks = "".join(f"  b{i}: {{in: [x], nodes: {{y: b{i - 1}(b{i - 1}(x))}}, out: y}}\n"
+                         for i in range(1, 41))
+        self.file("blocks.weir.yaml", "weir: 1\ninputs: {x: 'f32[2]'}\nblocks:\n"
+                  "  b0: {in: [x], nodes: {y: neg(x)}, out: y}\n" + blocks +
+                  "nodes: {z: b40(x)}\noutputs: [z]\n")
+        self.weir("check", "blocks.weir.yaml", "--limit", "memory=20MiB", code=7)
+        self.assertIn("W6002", self.err)
+        self.assertIn("--limit memory=", self.err)
 
 
 class Output(Case):

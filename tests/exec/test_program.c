@@ -27,7 +27,7 @@ static void open_hand(hand *h, int threads) {
   h->err.struct_size = sizeof h->err;
   exec_world_init(&h->world);
   h->pool = exec_pool(&h->world, threads);
-  assert_ok(weir_program_builder_create(&h->world.env, &h->b, &h->err),
+  assert_ok(weir_program_builder_create(&h->world.env, NULL, &h->b, &h->err),
             &h->err);
 }
 
@@ -95,7 +95,8 @@ static const weir_program *small_program(hand *h, weir_run_fn run,
                                          size_t out_bytes) {
   weir_program_builder *b = NULL;
   weir_program *p = NULL;
-  assert_ok(weir_program_builder_create(&h->world.env, &b, &h->err), &h->err);
+  assert_ok(weir_program_builder_create(&h->world.env, NULL, &b, &h->err),
+            &h->err);
   uint32_t x = i32_value(b, WEIR_STORAGE_EXTERNAL, 0);
   uint32_t y = i32_value(b, WEIR_STORAGE_EXTERNAL, 1);
   weir_value_spec out = {.storage = WEIR_STORAGE_EXTERNAL,

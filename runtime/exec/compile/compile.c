@@ -265,6 +265,7 @@ static weir_status mark_needed(weir_compiler *c, weir_error *err) {
 
 static weir_status visit(weir_compiler *c, weir_node_id id, weir_error *err) {
   if (!c->needed[id]) return WEIR_OK;
+  if (id % 64 == 0) WEIR_TRY(weir_alloc_check(c->env->alloc, err));
   if (c->partition != NULL) WEIR_TRY(weir_compile_arrive(c, id, err));
   return c->graph->nodes[id].group != WEIR_NO_GROUP ? group_member(c, id, err)
                                                     : plain_node(c, id, err);
@@ -302,6 +303,13 @@ static weir_status walk(weir_compiler *c, weir_error *err) {
   return weir_compile_outputs(c, err);
 }
 
+static uint32_t variables_of(const weir_graph *g) {
+  uint32_t count = 0;
+  for (weir_node_id id = 0; id < g->node_count; id++)
+    count += g->nodes[id].op->instr == WEIR_INSTR_VAR_READ;
+  return count;
+}
+
 static weir_status make_tables(weir_compiler *c, weir_error *err) {
   const weir_graph *g = c->graph;
   c->arena = weir_program_builder_arena(c->builder);
@@ -309,7 +317,7 @@ static weir_status make_tables(weir_compiler *c, weir_error *err) {
   c->frozen = weir_arena_array(c->arena, g->value_count, sizeof *c->frozen);
   c->instrs = weir_arena_array(c->arena, g->node_count, sizeof *c->instrs);
   c->home = weir_arena_array(c->arena, g->value_count, sizeof *c->home);
-  c->vars = weir_arena_array(c->arena, g->node_count, sizeof *c->vars);
+  c->vars = weir_arena_array(c->arena, variables_of(g), sizeof *c->vars);
   c->var_of = weir_arena_array(c->arena, g->node_count, sizeof *c->var_of);
   c->group_size =
       weir_arena_array(c->arena, g->group_count, sizeof *c->group_size);
@@ -325,6 +333,9 @@ static weir_status make_tables(weir_compiler *c, weir_error *err) {
       c->group_head == NULL || c->group_next == NULL || c->layouts == NULL ||
       c->reader == NULL || c->needed == NULL || c->home == NULL)
     return weir_fail_memory(err, 0);
+  if (c->partition == NULL &&
+      !weir_program_reserve(c->builder, g->value_count, g->node_count))
+    return weir_fail_memory(err, g->node_count * sizeof(weir_instr));
   memset(c->values, 0xff, g->value_count * sizeof *c->values);
   memset(c->instrs, 0xff, g->node_count * sizeof *c->instrs);
   memset(c->home, 0xff, g->value_count * sizeof *c->home);
@@ -383,7 +394,8 @@ weir_status weir_compile(const weir_env *env,
   weir_status s = WEIR_OK;
   if (out == NULL || c.feeds == NULL) s = weir_fail_memory(err, sizeof *out);
   if (s == WEIR_OK) s = prepare_graph(&c, err);
-  if (s == WEIR_OK) s = weir_program_builder_create(env, &c.builder, err);
+  if (s == WEIR_OK)
+    s = weir_program_builder_create(env, c.graph->alloc, &c.builder, err);
   if (s == WEIR_OK) s = make_tables(&c, err);
   if (s == WEIR_OK) s = walk(&c, err);
   if (s == WEIR_OK) s = finish(&c, out, err);
@@ -406,7 +418,8 @@ weir_status weir_compile(const weir_env *env,
 weir_status weir_compile_sizes(weir_compiler *c, weir_error *err) {
   c->kind = weir_device_kind_host();
   c->sizes_only = true;
-  WEIR_TRY(weir_program_builder_create(c->env, &c->builder, err));
+  WEIR_TRY(
+      weir_program_builder_create(c->env, c->graph->alloc, &c->builder, err));
   WEIR_TRY(make_tables(c, err));
   return walk(c, err);
 }
@@ -428,7 +441,8 @@ weir_status weir_compile_body(weir_compiler *outer,
                                   .body = true};
   weir_program *program = NULL;
   *out_program = NULL;
-  weir_status s = weir_program_builder_create(c.env, &c.builder, err);
+  weir_status s =
+      weir_program_builder_create(c.env, c.graph->alloc, &c.builder, err);
   if (s == WEIR_OK) s = make_tables(&c, err);
   if (s == WEIR_OK) s = walk(&c, err);
   if (s == WEIR_OK) s = weir_program_finish(c.builder, &options, &program, err);

@@ -6,7 +6,6 @@
 
 #include "runtime/exec/compile/compile_internal.h"
 #include "runtime/exec/compile/compile_layout.h"
-#include "runtime/exec/parallel.h"
 
 /* From a chosen kernel to an instruction, or to its result.
  *
@@ -90,7 +89,10 @@ static size_t out_bytes(const weir_compiler *c, const weir_emit *e) {
 /* Whether the outputs can be computed now: inputs are constants, no op differs
  * from run to run, and the outputs are not much larger than the inputs. Without
  * the last bound, a scalar that is broadcast to a gigabyte would be stored in
- * the program; as an instruction its memory is shared with other values. */
+ * the program; as an instruction its memory is shared with other values. All
+ * of them together have a bound too: a short file can ask for any number. */
+enum { MOST_FOLDED_BYTES = 1 << 28 };
+
 static bool can_fold(const weir_compiler *c, const weir_emit *e,
                      const emit_cost *cost) {
   size_t in_bytes = 0;
@@ -103,7 +105,10 @@ static bool can_fold(const weir_compiler *c, const weir_emit *e,
     const weir_value *v = &c->graph->values[e->in[i]];
     in_bytes += weir_shape_bytes(v->shape, v->dtype);
   }
-  return out_bytes(c, e) <= ((size_t)1 << 20) + 4 * in_bytes;
+  size_t bytes = out_bytes(c, e), done = c->builder->program->constant_bytes;
+  if (done > MOST_FOLDED_BYTES || bytes > MOST_FOLDED_BYTES - done)
+    return false;
+  return bytes <= ((size_t)1 << 20) + 4 * in_bytes;
 }
 
 static void no_hold(void *self, int64_t ns, bool spin) {
@@ -112,13 +117,20 @@ static void no_hold(void *self, int64_t ns, bool spin) {
   (void)spin;
 }
 
+/* All blocks, unless the time is over: the bytes are then used by nobody. */
+static void timed_for(void *self, int64_t blocks, weir_block_fn fn, void *arg) {
+  const weir_compiler *c = self;
+  for (int64_t b = 0; b < blocks && !weir_alloc_over(c->env->alloc); b++)
+    fn(arg, b, 0);
+}
+
 /* Computes the outputs into the arena. |*folded| is false when the kernel
  * failed on the data: then it becomes an instruction, and runs report the
  * failure of this node only. */
 static weir_status fold(weir_compiler *c, weir_emit *e, bool *folded,
                         weir_error *err) {
   weir_run_ctx ctx = {
-      .parallel_for = weir_serial_for, .workers = 1, .hold = no_hold};
+      .self = c, .parallel_for = timed_for, .workers = 1, .hold = no_hold};
   weir_error ignored = WEIR_ERROR_INIT;
   uint32_t n = e->in_count + e->out_count;
   size_t scratch_bytes = weir_scratch_align(e->prepared.scratch_bytes) +
@@ -145,6 +157,7 @@ static weir_status fold(weir_compiler *c, weir_emit *e, bool *folded,
   weir_args args = {io, e->prepared.state, scratch, &ctx, &ignored};
   *folded = e->run(&args) == WEIR_OK;
   weir_free(c->env->alloc, scratch);
+  WEIR_TRY(weir_alloc_check(c->env->alloc, err));
   for (uint32_t i = 0; *folded && i < e->out_count; i++) {
     if (e->out[i] == WEIR_NO_VALUE) continue;
     weir_value_spec spec = {.storage = WEIR_STORAGE_CONST,
@@ -158,46 +171,63 @@ static weir_status fold(weir_compiler *c, weir_emit *e, bool *folded,
 
 /* ---- Instructions */
 
-static uint32_t *program_values(weir_compiler *c, const weir_value_id *ids,
-                                uint32_t count) {
-  uint32_t *values = weir_arena_array(c->arena, count, sizeof *values);
-  for (uint32_t i = 0; values != NULL && i < count; i++)
+enum { FEW_OPERANDS = 24 };
+
+/* The program's values and instructions that an instruction names: inputs,
+ * outputs, predecessors. The builder copies them. */
+typedef struct operand_row {
+  uint32_t few[FEW_OPERANDS];
+  uint32_t *in, *out, *after, after_count;
+} operand_row;
+
+static void program_values(const weir_compiler *c, const weir_value_id *ids,
+                           uint32_t count, uint32_t *values) {
+  for (uint32_t i = 0; i < count; i++)
     values[i] = ids[i] == WEIR_NO_VALUE ? WEIR_NO_INDEX : c->values[ids[i]];
-  return values;
+}
+
+static bool fill_row(weir_compiler *c, const weir_emit *e, operand_row *row) {
+  const weir_node *node = e->node;
+  size_t count = (size_t)e->in_count + e->out_count + node->after_count;
+  row->in = count <= FEW_OPERANDS
+                ? row->few
+                : weir_arena_array(c->arena, count, sizeof *row->in);
+  if (row->in == NULL) return false;
+  row->out = row->in + e->in_count;
+  row->after = row->out + e->out_count;
+  row->after_count = 0;
+  program_values(c, e->in, e->in_count, row->in);
+  program_values(c, e->out, e->out_count, row->out);
+  /* A predecessor that left no instruction, a constant, has ended already. */
+  for (uint32_t i = 0; i < node->after_count; i++)
+    if (c->instrs[node->after[i]] != WEIR_NO_INDEX)
+      row->after[row->after_count++] = c->instrs[node->after[i]];
+  return true;
 }
 
 static weir_status add_instr(weir_compiler *c, weir_emit *e,
                              const emit_cost *cost, weir_error *err) {
   const weir_node *node = e->node;
   weir_status s = WEIR_OK;
+  operand_row row;
   for (uint32_t i = 0; s == WEIR_OK && i < e->out_count; i++) {
     weir_value_spec spec = {.storage = WEIR_STORAGE_TEMP};
     if (e->out[i] == WEIR_NO_VALUE) continue;
     s = weir_compile_value(c, e->out[i], &spec, err);
   }
-  uint32_t after_count = 0;
-  uint32_t *in = program_values(c, e->in, e->in_count);
-  uint32_t *out = program_values(c, e->out, e->out_count);
-  uint32_t *after =
-      weir_arena_array(c->arena, node->after_count, sizeof *after);
-  if (s == WEIR_OK && (in == NULL || out == NULL || after == NULL))
-    s = weir_fail_memory(err, 0);
+  if (s == WEIR_OK && !fill_row(c, e, &row)) s = weir_fail_memory(err, 0);
   if (s != WEIR_OK) {
     if (e->release != NULL) e->release(e->prepared.state);
     return s;
   }
-  /* A predecessor that left no instruction, a constant, has ended already. */
-  for (uint32_t i = 0; i < node->after_count; i++)
-    if (c->instrs[node->after[i]] != WEIR_NO_INDEX)
-      after[after_count++] = c->instrs[node->after[i]];
   weir_instr_spec spec = {
       .kind = WEIR_INSTR_KERNEL,
-      .in = in,
-      .out = out,
+      .in = row.in,
+      .out = row.out,
       .in_count = e->in_count,
       .out_count = e->out_count,
-      .after = after,
-      .after_count = after_count,
+      .after = row.after,
+      .after_count = row.after_count,
       .run = e->run,
       .state = e->prepared.state,
       .release = e->release,

@@ -52,10 +52,12 @@ typedef struct weir_compiler {
   uint32_t var_count, external_count, group_count;
   uint32_t *group_size;                  /* per group: members not met yet */
   weir_node_id *group_next, *group_head; /* members, last first */
-  bool *needed;         /* per node: carried out by the program */
-  uint8_t *layouts;     /* per graph value: weir_layout */
-  weir_node_id *reader; /* per graph value: its only one, WEIR_SEVERAL or
-                           WEIR_NO_INDEX; outputs have several */
+  bool *needed;           /* per node: carried out by the program */
+  uint8_t *layouts;       /* per graph value: weir_layout */
+  weir_node_id *reader;   /* per graph value: its only one, WEIR_SEVERAL or
+                             WEIR_NO_INDEX; outputs have several */
+  const char *reasons[8]; /* the last ones, which many nodes share */
+  uint32_t reason_count;
   bool writes;
   bool sizes_only; /* for a plan (compile_needs.h): nothing will be run */
   /* Of a body: per feed its bytes when they are known, else NULL. */

@@ -104,7 +104,13 @@ static const char *keep_reason(weir_compiler *c, const char *also,
                             : "first choice");
   size_t n = strlen(text);
   if (n > 2 && text[n - 2] == ';') text[n - 2] = 0; /* the list's last "; " */
-  return weir_arena_string(c->arena, text, strlen(text));
+  const uint32_t kept = sizeof c->reasons / sizeof *c->reasons;
+  for (uint32_t i = 0; i < kept; i++)
+    if (c->reasons[i] != NULL && strcmp(c->reasons[i], text) == 0)
+      return c->reasons[i];
+  char *made = weir_arena_string(c->arena, text, strlen(text));
+  c->reasons[c->reason_count++ % kept] = made;
+  return made;
 }
 
 /* Whether the node may write over its first input. An input that it reads a

@@ -163,7 +163,7 @@ weir_status weir_compile_layouts(weir_compiler *c, weir_error *err) {
       !mark_candidates(c))
     return WEIR_OK;
   weir_arena *kept = c->arena, scratch;
-  weir_arena_init(&scratch, c->env->alloc);
+  weir_arena_init(&scratch, c->graph->alloc);
   c->arena = &scratch;
   weir_status s = settle(c, err);
   c->arena = kept;

@@ -68,7 +68,8 @@ weir_status weir_compile_parts_begin(weir_compiler *c, weir_error *err) {
       (weir_compile_part){c->builder, c->values, c->instrs, c->layouts};
   for (uint32_t p = 1; p < count; p++) {
     weir_compile_part *part = &c->parts[p];
-    WEIR_TRY(weir_program_builder_create(c->env, &part->builder, err));
+    WEIR_TRY(weir_program_builder_create(c->env, c->graph->alloc,
+                                         &part->builder, err));
     part->values =
         weir_arena_array(c->arena, g->value_count, sizeof *part->values);
     part->instrs =

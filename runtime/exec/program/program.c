@@ -20,25 +20,30 @@
  * result of weir_program_finish only. */
 
 static void release_program(weir_program *p) {
-  const weir_allocator *alloc = p->env->alloc;
+  const weir_allocator *alloc = p->alloc;
+  weir_free(alloc, p->value_block);
+  weir_free(alloc, p->instr_block);
   weir_arena_release(&p->arena);
   weir_free(alloc, p);
 }
 
 weir_status weir_program_builder_create(const weir_env *env,
+                                        const weir_allocator *alloc,
                                         weir_program_builder **out_builder,
                                         weir_error *err) {
   *out_builder = NULL;
-  weir_program_builder *b = weir_alloc_array(env->alloc, 1, sizeof *b);
-  weir_program *p = weir_alloc_array(env->alloc, 1, sizeof *p);
+  if (alloc == NULL) alloc = env->alloc;
+  weir_program_builder *b = weir_alloc_array(alloc, 1, sizeof *b);
+  weir_program *p = weir_alloc_array(alloc, 1, sizeof *p);
   if (b == NULL || p == NULL) {
-    weir_free(env->alloc, b);
-    weir_free(env->alloc, p);
+    weir_free(alloc, b);
+    weir_free(alloc, p);
     return weir_fail_memory(err, sizeof *b + sizeof *p);
   }
   p->env = env;
-  weir_arena_init(&p->arena, env->alloc);
-  b->env = env;
+  p->alloc = alloc;
+  weir_arena_init(&p->arena, alloc);
+  b->alloc = alloc;
   b->program = p;
   *out_builder = b;
   return WEIR_OK;
@@ -57,13 +62,16 @@ static void drop_instrs(weir_instr *instrs, size_t count) {
 void weir_program_builder_release(weir_program_builder *b) {
   if (b == NULL) return;
   if (b->program != NULL) {
-    drop_instrs(b->instrs.items, b->instrs.count);
+    if (b->instrs.items != NULL)
+      drop_instrs(b->instrs.items, b->instrs.count);
+    else if (b->program->instrs != NULL) /* in another order */
+      drop_instrs(b->program->instrs, b->program->instr_count);
     release_program(b->program);
   }
-  weir_vec_free(b->env->alloc, &b->values);
-  weir_vec_free(b->env->alloc, &b->instrs);
-  weir_vec_free(b->env->alloc, &b->fetches);
-  weir_free(b->env->alloc, b);
+  weir_vec_free(b->alloc, &b->values);
+  weir_vec_free(b->alloc, &b->instrs);
+  weir_vec_free(b->alloc, &b->fetches);
+  weir_free(b->alloc, b);
 }
 
 weir_arena *weir_program_builder_arena(weir_program_builder *b) {
@@ -84,10 +92,16 @@ uint32_t weir_program_add_value(weir_program_builder *b,
     v.root = b->values.items[spec->alias].root;
   for (int32_t i = 0; i < spec->rank && spec->dims != NULL; i++)
     v.dims[i] = spec->dims[i];
-  if (!weir_vec_push(b->env->alloc, &b->values, v)) b->no_memory = true;
+  if (!weir_vec_push(b->alloc, &b->values, v)) b->no_memory = true;
   /* After a failed push the count is still the root's number. */
   return v.root == b->values.count ? WEIR_NO_INDEX
                                    : (uint32_t)b->values.count - 1;
+}
+
+bool weir_program_reserve(weir_program_builder *b, uint32_t values,
+                          uint32_t instrs) {
+  return weir_vec_reserve(b->alloc, &b->values, values) &&
+         weir_vec_reserve(b->alloc, &b->instrs, instrs);
 }
 
 /* A copy of |count| numbers in the arena; NULL when there are none. */
@@ -117,7 +131,7 @@ uint32_t weir_program_add_instr(weir_program_builder *b,
     s->bodies = bodies;
   }
   bool ok = spec->body_count == 0 || s->bodies != NULL;
-  if (ok) ok = weir_vec_push(b->env->alloc, &b->instrs, instr);
+  if (ok) ok = weir_vec_push(b->alloc, &b->instrs, instr);
   if (!ok) {
     instr.spec.bodies = spec->bodies;
     drop_instrs(&instr, 1);
@@ -136,31 +150,41 @@ void weir_program_set_external(weir_program_builder *b, uint32_t value,
 }
 
 void weir_program_add_fetch(weir_program_builder *b, uint32_t value) {
-  if (!weir_vec_push(b->env->alloc, &b->fetches, value)) b->no_memory = true;
+  if (!weir_vec_push(b->alloc, &b->fetches, value)) b->no_memory = true;
 }
 
 /* ---- Finish */
 
-/* Moves the builder's lists into the program. */
-static bool take_lists(weir_program_builder *b) {
+/* The program works on the builder's lists: a copy of them would be most of its
+ * memory. They are still the builder's until all has gone well. */
+static bool lend_lists(weir_program_builder *b) {
   weir_program *p = b->program;
-  p->values = weir_arena_array(&p->arena, b->values.count, sizeof *p->values);
-  p->instrs = weir_arena_array(&p->arena, b->instrs.count, sizeof *p->instrs);
+  p->values = b->values.items;
+  p->instrs = b->instrs.items;
   uint32_t *fetches =
       weir_arena_array(&p->arena, b->fetches.count, sizeof *fetches);
-  if (b->no_memory || p->values == NULL || p->instrs == NULL || fetches == NULL)
-    return false;
+  if (b->no_memory || fetches == NULL) return false;
   p->value_count = (uint32_t)b->values.count;
   p->fetch_count = (uint32_t)b->fetches.count;
   p->instr_count = (uint32_t)b->instrs.count;
-  if (p->value_count > 0)
-    memcpy(p->values, b->values.items, p->value_count * sizeof *p->values);
   if (p->fetch_count > 0)
     memcpy(fetches, b->fetches.items, p->fetch_count * sizeof *fetches);
-  if (p->instr_count > 0)
-    memcpy(p->instrs, b->instrs.items, p->instr_count * sizeof *p->instrs);
   p->fetches = fetches;
   return true;
+}
+
+/* Then they are the program's. Instructions in another order have been copied,
+ * and their old list goes with the builder. */
+static void give_lists(weir_program_builder *b) {
+  weir_program *p = b->program;
+  p->value_block = b->values.items;
+  b->values.items = NULL;
+  b->values.count = b->values.capacity = 0;
+  b->program = NULL;
+  if (b->instrs.items == NULL) return; /* in another order, in the arena */
+  p->instr_block = b->instrs.items;
+  b->instrs.items = NULL;
+  b->instrs.count = b->instrs.capacity = 0;
 }
 
 static void total_costs(weir_program *p) {
@@ -170,6 +194,21 @@ static void total_costs(weir_program *p) {
     p->cost_ns += p->instrs[i].spec.cost_ns;
     p->child_count += p->instrs[i].spec.body_count;
   }
+}
+
+enum { LONG_NS = 200000, MOST_SPAN = 256 };
+
+static void mark_spans(const weir_program *p, weir_code *code) {
+  for (uint32_t i = p->instr_count; i-- > 0;) {
+    uint32_t next = i + 1 < p->instr_count ? code[i + 1].span : 0;
+    bool alone = p->instrs[i].spec.cost_ns >= LONG_NS;
+    bool before_long = next > 0 && p->instrs[i + 1].spec.cost_ns >= LONG_NS;
+    code[i].span = alone || before_long || next >= MOST_SPAN ? 1 : next + 1;
+  }
+}
+
+bool weir_code_is_long(const weir_program *p, uint32_t instr) {
+  return p->instrs[instr].spec.cost_ns >= LONG_NS;
 }
 
 /* The code, the value of each table entry, and the list of nested programs. A
@@ -199,6 +238,7 @@ static bool lay_out(weir_program *p) {
     for (uint32_t k = 0; k < s->body_count; k++)
       p->children[child++] = s->bodies[k];
   }
+  mark_spans(p, code);
   p->code = code;
   p->slot_values = values;
   p->slot_count = at;
@@ -247,15 +287,15 @@ weir_status weir_program_finish(weir_program_builder *b,
                                 const weir_program_options *options,
                                 weir_program **out_program, weir_error *err) {
   weir_program *p = b->program;
-  weir_task_graph graph = {.alloc = b->env->alloc};
+  weir_task_graph graph = {.alloc = b->alloc};
   *out_program = NULL;
-  if (!take_lists(b)) return weir_fail_memory(err, 0);
+  if (!lend_lists(b)) return weir_fail_memory(err, 0);
   p->threads = options->threads > 0 ? options->threads : 1;
   total_costs(p);
   weir_status s = weir_tasks_form(p, options, &graph, err);
-  /* The order may have changed; states and bodies are still the builder's. */
-  if (p->instr_count > 0)
-    memcpy(b->instrs.items, p->instrs, p->instr_count * sizeof *p->instrs);
+  /* In another order they lie in the arena: the old list is not needed. */
+  if (p->instr_count > 0 && p->instrs != b->instrs.items)
+    weir_vec_free(b->alloc, &b->instrs);
   if (s == WEIR_OK && !(lay_out(p) && list_externals(p)))
     s = weir_fail_memory(err, 0);
   if (s == WEIR_OK)
@@ -263,7 +303,7 @@ weir_status weir_program_finish(weir_program_builder *b,
   if (s == WEIR_OK) s = weir_tasks_link(p, &graph, err);
   weir_vec_free(graph.alloc, &graph.edges);
   if (s != WEIR_OK) return s;
-  b->program = NULL;
+  give_lists(b);
   *out_program = p;
   return WEIR_OK;
 }

@@ -100,11 +100,16 @@ typedef struct weir_program_options {
   size_t memory_limit; /* of planned memory; 0: none */
 } weir_program_options;
 
-/* Errors: W6001. */
+/* |alloc| gives the program itself its memory, and frames take theirs from
+ * |env|; NULL: both from |env|. Errors: W6001. */
 weir_status weir_program_builder_create(const weir_env *env,
+                                        const weir_allocator *alloc,
                                         weir_program_builder **out_builder,
                                         weir_error *err);
 void weir_program_builder_release(weir_program_builder *builder);
+/* Makes room for so many more: a hint that saves copying. false: no memory. */
+bool weir_program_reserve(weir_program_builder *builder, uint32_t values,
+                          uint32_t instrs);
 /* Memory that lives as long as the program: states, constants, texts. */
 weir_arena *weir_program_builder_arena(weir_program_builder *builder);
 /* Adds a value; its number. Out of memory sticks and is reported by finish. */

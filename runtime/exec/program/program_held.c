@@ -91,7 +91,7 @@ static size_t sum_constants(counter *c) {
 
 weir_status weir_program_held(const weir_program *part,
                               weir_program_memory *out, weir_error *err) {
-  const weir_allocator *a = part->env->alloc;
+  const weir_allocator *a = part->alloc;
   counter c = {.alloc = a, .out = out};
   *out = (weir_program_memory){.arena_bytes = part->memory_bytes};
   c.external =

@@ -14,6 +14,9 @@ typedef struct weir_code {
   const void *state;
   size_t scratch; /* offset into the run's memory */
   uint32_t io;    /* first operand in the frame's table */
+  /* Instructions from here on that a run with a deadline does without a look
+   * at the clock; 1 for a long one, which is looked at in between too. */
+  uint32_t span;
 } weir_code;
 
 typedef struct weir_pvalue {
@@ -51,6 +54,8 @@ typedef struct weir_external {
 
 struct weir_program {
   const weir_env *env;
+  const weir_allocator *alloc;     /* of the program's own memory */
+  void *value_block, *instr_block; /* the builder's lists; or NULL */
   weir_arena arena;
   int threads;
   const weir_code *code;
@@ -75,8 +80,12 @@ struct weir_program {
   weir_sv device; /* empty: the only one */
 };
 
+/* Whether the blocks of an instruction's loops are asked about the deadline,
+ * by the estimate of its time. */
+bool weir_code_is_long(const weir_program *p, uint32_t instr);
+
 struct weir_program_builder {
-  const weir_env *env;
+  const weir_allocator *alloc;
   weir_program *program; /* being made; its arena is the builder's */
   WEIR_VEC(weir_pvalue) values;
   WEIR_VEC(weir_instr) instrs;

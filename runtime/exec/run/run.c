@@ -19,7 +19,10 @@
  * Two loops share the work. run_fast does nothing between instructions; the
  * careful one (run_slow.c) takes over for the rest of a task as soon as |slow|
  * is set, by a failure, a trace or a trap. A run with a deadline or a cancel
- * flag leaves the fast loop every kChunk instructions to look at them.
+ * flag leaves the fast loop after each span of instructions (weir_code) to look
+ * at them. A long instruction is a span alone, and its loops look before each
+ * block: blocks that come too late are left out, the kernel ends with bytes
+ * that mean nothing, and the look after it ends the run, so nobody reads them.
  *
  * Dataflow by counters: |waits| of a task is the number of its predecessors
  * that have not ended; the one that brings it to 0 makes it ready, so a task
@@ -27,8 +30,6 @@
  * consistent: they also publish the values that a task has written.
  * |remaining| of the head counts the tasks of all parts that have not ended.
  * Cost of a task: one subtraction for each successor, and a push. */
-
-enum { kChunk = 256 };
 
 weir_status weir_frame_check_stop(weir_frame *f) {
   int stopped = atomic_load_explicit(&f->stopped, memory_order_relaxed);
@@ -49,6 +50,27 @@ static void shared_for(void *self, int64_t blocks, weir_block_fn fn,
                        void *arg) {
   const weir_exec_ctx *ctx = self;
   weir_worker_share(ctx->worker, ctx->base.workers, blocks, fn, arg);
+}
+
+/* Blocks under a deadline. */
+typedef struct timed_blocks {
+  weir_frame *frame;
+  weir_block_fn fn;
+  void *arg;
+} timed_blocks;
+
+static void timed_block(void *arg, int64_t block, int worker) {
+  const timed_blocks *t = arg;
+  if (weir_frame_check_stop(t->frame) == WEIR_OK) t->fn(t->arg, block, worker);
+}
+
+static void timed_for(void *self, int64_t blocks, weir_block_fn fn, void *arg) {
+  const weir_exec_ctx *ctx = self;
+  timed_blocks t = {ctx->frame, fn, arg};
+  if (ctx->worker == NULL || ctx->frame->program->threads == 1)
+    weir_serial_for(self, blocks, timed_block, &t);
+  else
+    shared_for(self, blocks, timed_block, &t);
 }
 
 static weir_exec_ctx context(weir_frame *f, weir_worker *worker) {
@@ -87,6 +109,24 @@ static uint32_t run_fast(weir_frame *f, const weir_exec_ctx *ctx,
   return last;
 }
 
+/* Instructions from |first| on until the next look at the deadline; |*next| is
+ * where to go on, or the one that failed. */
+static weir_status run_span(weir_frame *f, weir_exec_ctx *ctx, uint32_t first,
+                            uint32_t last, uint32_t *next, weir_error *err) {
+  weir_status s = WEIR_OK;
+  uint32_t end = last, span = f->program->code[first].span;
+  if (f->watch && span < last - first) end = first + span;
+  void (*plain)(void *, int64_t, weir_block_fn, void *) =
+      ctx->base.parallel_for;
+  if (f->watch && weir_code_is_long(f->program, first)) {
+    end = first + 1;
+    ctx->base.parallel_for = timed_for;
+  }
+  *next = run_fast(f, ctx, first, end, err, &s);
+  ctx->base.parallel_for = plain;
+  return s;
+}
+
 static void run_range(weir_frame *f, weir_exec_ctx *ctx, uint32_t first,
                       uint32_t last) {
   weir_error err;
@@ -96,16 +136,16 @@ static void run_range(weir_frame *f, weir_exec_ctx *ctx, uint32_t first,
   while (first < last) {
     if (weir_frame_check_stop(f) != WEIR_OK) return;
     if (atomic_load_explicit(&f->slow, memory_order_relaxed)) {
+      if (f->watch) ctx->base.parallel_for = timed_for;
       weir_frame_run_slow(f, ctx, first, last);
       return;
     }
-    uint32_t end = f->watch && last - first > kChunk ? first + kChunk : last;
-    weir_status s = WEIR_OK;
-    first = run_fast(f, ctx, first, end, &err, &s);
+    weir_status s = run_span(f, ctx, first, last, &first, &err);
     if (s == WEIR_OK) continue;
     weir_frame_fail(f, first, s, &err);
     first++;
   }
+  if (f->watch) (void)weir_frame_check_stop(f);
 }
 
 /* Why the run had to stop. */
@@ -310,6 +350,18 @@ weir_status weir_frame_run(weir_frame *head, weir_pool *pool,
   return end_run(head, err);
 }
 
+/* The instructions of a nested frame, up to the first failure, |*at|, or until
+ * the run has to stop. */
+static weir_status run_all(weir_frame *child, weir_exec_ctx *ctx, uint32_t *at,
+                           weir_error *err) {
+  while (*at < child->program->instr_count) {
+    WEIR_TRY(run_span(child, ctx, *at, child->program->instr_count, at, err));
+    if (child->watch && weir_frame_check_stop(child) != WEIR_OK)
+      return stop_error((weir_status)atomic_load(&child->stopped), err);
+  }
+  return WEIR_OK;
+}
+
 /* Nested frames stop at their first failure: their instruction fails as a
  * whole, so they need no poison. One thread, no tasks; kernels may still share
  * their blocks out. */
@@ -317,9 +369,11 @@ static weir_status run_nested(weir_frame *child, const weir_args *args,
                               uint64_t step) {
   const weir_exec_ctx *outer = weir_exec_of(args);
   const weir_program *p = child->program;
-  WEIR_TRY(weir_frame_check_stop(outer->frame));
+  weir_status stopped = weir_frame_check_stop(outer->frame);
+  if (stopped != WEIR_OK) return stop_error(stopped, args->err);
   weir_exec_ctx ctx = *outer;
   weir_status s = WEIR_OK;
+  ctx.base = context(child, outer->worker).base;
   ctx.base.self = &ctx;
   ctx.base.step = step;
   ctx.frame = child;
@@ -331,8 +385,9 @@ static weir_status run_nested(weir_frame *child, const weir_args *args,
   if (child->options.trap_nan)
     s = weir_frame_run_trapped(child, &ctx, args->err, &at);
   else
-    at = run_fast(child, &ctx, 0, p->instr_count, args->err, &s);
-  if (s != WEIR_OK) weir_program_blame(p, at, s, args->err);
+    s = run_all(child, &ctx, &at, args->err);
+  if (s != WEIR_OK && s != (weir_status)atomic_load(&child->stopped))
+    weir_program_blame(p, at, s, args->err);
   return s;
 }
 

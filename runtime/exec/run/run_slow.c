@@ -236,6 +236,8 @@ void weir_frame_run_slow(weir_frame *f, const weir_exec_ctx *ctx,
     if (f->options.trace != NULL)
       weir_frame_trace(f, i, start_ns, clock->now_ns(clock->self),
                        thread_of(f, ctx));
+    /* Its loops may have been cut short: then its bytes mean nothing. */
+    if (f->watch && weir_frame_check_stop(f) != WEIR_OK) return;
     if (s == WEIR_OK && f->options.trap_nan) s = trap(p, i, args.io, &err);
     if (s != WEIR_OK) weir_frame_fail(f, i, s, &err);
   }

@@ -47,8 +47,18 @@ static void blame_caller(weir_loader *l) {
   err->end_col = moved.end_col;
 }
 
+/* Memory that was refused for a reason: the limit or the deadline. */
+static void settle(weir_loader *l) {
+  weir_error *err = &l->diag.error;
+  if (strcmp(err->id, "W6001") != 0 || l->alloc->refusal == NULL ||
+      l->alloc->refusal(l->alloc->self) == WEIR_REFUSAL_NONE)
+    return;
+  (void)weir_fail_refused(l->alloc, "loading the graph", err);
+}
+
 bool weir_report_send(weir_loader *l) {
   if (l->errors >= l->max_errors) return false;
+  settle(l);
   blame_caller(l);
   const weir_error *err = &l->diag.error;
   if (l->errors == 0) {
@@ -56,8 +66,9 @@ bool weir_report_send(weir_loader *l) {
     weir_error_copy(l->err, err);
   }
   l->errors++;
-  if (err->code == WEIR_RESOURCE_EXHAUSTED && err->id[1] == '6')
-    l->fatal = true; /* W6: no memory */
+  if ((err->code == WEIR_RESOURCE_EXHAUSTED && err->id[1] == '6') ||
+      err->code == WEIR_DEADLINE_EXCEEDED)
+    l->fatal = true; /* W6: no memory; or no time */
   if (l->options->sink != NULL)
     l->options->sink->report(l->options->sink->self, &l->diag);
   return false;
@@ -87,8 +98,7 @@ bool weir_report_error(weir_loader *l, const weir_error *err) {
 
 bool weir_report_memory(weir_loader *l) {
   weir_error err = WEIR_ERROR_INIT;
-  weir_fail_memory(&err, 0);
-  weir_fail(&err, WEIR_W6001, NULL, "out of memory while loading the graph");
+  (void)weir_fail_refused(l->alloc, "loading the graph", &err);
   l->fatal = true;
   return weir_report_error(l, &err);
 }

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "runtime/exec/program/program_internal.h"
+#include "runtime/exec/run/frame.h"
+#include "runtime/exec/run/run.h"
+#include "tests/exec/support.h"
+
+/* A deadline inside a kernel: its blocks are left out, and nobody reads what it
+ * leaves. The clock goes on by one at each look, so that no test waits. */
+
+typedef struct slow_clock {
+  atomic_llong now;
+} slow_clock;
+
+static int64_t count_looks(void *self) {
+  slow_clock *clock = self;
+  return atomic_fetch_add(&clock->now, 1) + 1;
+}
+
+static atomic_llong blocks_done, runs_done;
+
+static void count_block(void *arg, int64_t block, int worker) {
+  (void)block, (void)worker;
+  atomic_fetch_add((atomic_llong *)arg, 1);
+}
+
+static weir_status copy_run(const weir_args *args) {
+  *(int32_t *)args->io[1] = *(const int32_t *)args->io[0];
+  return WEIR_OK;
+}
+
+/* A kernel of many blocks, and one that counts its runs. */
+static weir_status blocks_run(const weir_args *args) {
+  weir_parallel_for(args, 100000, count_block, &blocks_done);
+  return copy_run(args);
+}
+
+static weir_status counted_run(const weir_args *args) {
+  atomic_fetch_add(&runs_done, 1);
+  return copy_run(args);
+}
+
+static uint32_t value(weir_program_builder *b, weir_storage storage,
+                      uint32_t external) {
+  weir_value_spec spec = {
+      .storage = storage, .external = external, .bytes = 4, .dtype = WEIR_I32};
+  return weir_program_add_value(b, &spec);
+}
+
+static void add(weir_program_builder *b, weir_run_fn run, uint32_t x,
+                uint32_t y, int64_t cost_ns) {
+  weir_instr_spec spec = {.kind = WEIR_INSTR_KERNEL,
+                          .in = &x,
+                          .out = &y,
+                          .in_count = 1,
+                          .out_count = 1,
+                          .run = run,
+                          .cost_ns = cost_ns,
+                          .node = weir_sv_from("node")};
+  weir_program_add_instr(b, &spec);
+}
+
+/* Two kernels that are estimated at |cost_ns| each. */
+static weir_program *two_kernels(exec_world *world, int64_t cost_ns) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_program_builder *b = NULL;
+  weir_program *program = NULL;
+  weir_program_options options = {.threads = 2};
+  assert_ok(weir_program_builder_create(&world->env, NULL, &b, &err), &err);
+  uint32_t x = value(b, WEIR_STORAGE_EXTERNAL, 0);
+  uint32_t y = value(b, WEIR_STORAGE_TEMP, 0);
+  uint32_t z = value(b, WEIR_STORAGE_EXTERNAL, 1);
+  add(b, blocks_run, x, y, cost_ns);
+  add(b, counted_run, y, z, cost_ns);
+  weir_program_add_fetch(b, z);
+  assert_ok(weir_program_finish(b, &options, &program, &err), &err);
+  weir_program_builder_release(b);
+  return program;
+}
+
+/* The status of a run whose deadline is the 50th look. */
+static weir_status run_timed(int threads, int64_t cost_ns) {
+  exec_world world;
+  weir_error err = WEIR_ERROR_INIT;
+  slow_clock clock;
+  exec_world_init(&world);
+  weir_pool *pool = exec_pool(&world, threads);
+  atomic_init(&clock.now, 0);
+  world.clock = (weir_clock){&clock, count_looks};
+  weir_program *program = two_kernels(&world, cost_ns);
+  weir_frame *frame = NULL;
+  assert_ok(weir_frame_create(program, &frame, &err), &err);
+  int32_t in = 1, out = 0;
+  weir_frame_set_external(frame, 0, &in);
+  weir_frame_set_external(frame, 1, &out);
+  atomic_store(&blocks_done, 0);
+  atomic_store(&runs_done, 0);
+  weir_run_options options = {.deadline_ns = 50};
+  weir_status s = weir_frame_run(frame, pool, &options, &err);
+  if (s != WEIR_OK) {
+    assert_string_equal(err.id, "W5006");
+    assert_int_equal(weir_frame_fetch_status(frame, 0, &err), s);
+  }
+  weir_frame_release(frame);
+  weir_program_release(program);
+  weir_pool_release(pool);
+  exec_world_check_empty(&world);
+  return s;
+}
+
+static void test_long_kernels_are_cut(void **state) {
+  (void)state;
+  for (int threads = 1; threads <= 2; threads++) {
+    assert_int_equal(run_timed(threads, 1000000000), WEIR_DEADLINE_EXCEEDED);
+    assert_true(atomic_load(&blocks_done) < 60);
+    assert_int_equal(atomic_load(&runs_done), 0);
+  }
+}
+
+/* Work that is short by its estimate is not worth the looks. */
+static void test_short_kernels_are_not(void **state) {
+  (void)state;
+  for (int threads = 1; threads <= 2; threads++) {
+    assert_int_equal(run_timed(threads, 100), WEIR_OK);
+    assert_int_equal(atomic_load(&blocks_done), 100000);
+    assert_int_equal(atomic_load(&runs_done), 1);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_long_kernels_are_cut),
+      cmocka_unit_test(test_short_kernels_are_not)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

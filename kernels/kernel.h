@@ -41,6 +41,9 @@ typedef struct weir_run_ctx {
   uint64_t step; /* random ops: which step this is */
   /* Holds this device for a time (`task`): sleeps on the clock. */
   void (*hold)(void *self, int64_t ns, bool spin);
+  /* Whether the run is over before its time, so that nobody will read the
+   * outputs; NULL: it is not. Blocks need not ask: they are left out. */
+  bool (*over)(void *self);
 } weir_run_ctx;
 
 /* One run's memory. */
@@ -58,6 +61,13 @@ static inline void weir_parallel_for(const weir_args *args, int64_t blocks,
     fn(arg, 0, 0);
   else
     args->ctx->parallel_for(args->ctx->self, blocks, fn, arg);
+}
+
+/* For long loops that are not cut into blocks: true when the kernel may return
+ * at once, its outputs unfinished. */
+static inline bool weir_run_over(const weir_args *args) {
+  return args->ctx != NULL && args->ctx->over != NULL &&
+         args->ctx->over(args->ctx->self);
 }
 
 /* The result of prepare. */

@@ -46,9 +46,11 @@ static void batch(weir_iter *it, int i, const weir_operand *x) {
   for (int32_t d = 0; d < it->rank; d++) it->strides[i][d] *= size;
 }
 
-static void multiply(weir_dtype dtype, const side *a, const side *b, void *y,
+static void multiply(const weir_args *args, const side *a, const side *b,
                      int64_t y_at) {
-  for (int64_t m = 0; m < a->outer; m++)
+  weir_dtype dtype = ((const weir_call *)args->state)->out[0].dtype;
+  void *y = args->io[2];
+  for (int64_t m = 0; m < a->outer && !weir_run_over(args); m++)
     for (int64_t n = 0; n < b->outer; n++) {
       weir_row row = {a->data, a->at + m * a->outer_stride, a->summed_stride};
       weir_row column = {b->data, b->at + n * b->outer_stride,
@@ -78,7 +80,7 @@ static weir_status run(const weir_args *args) {
   for (; it.left > 0; weir_iter_next(&it)) {
     left.at = it.at[0];
     right.at = it.at[1];
-    multiply(y->dtype, &left, &right, args->io[2], y_at);
+    multiply(args, &left, &right, y_at);
     y_at += left.outer * right.outer;
   }
   return WEIR_OK;

@@ -72,6 +72,7 @@ static weir_status fill(const weir_args *args,
   void *out = args->io[call->in_count];
   uint64_t key = call->seed ^ (uint64_t)weir_call_attr(call, "seed")->i;
   for (int64_t i = 0; i < y->elements; i += 2) {
+    if (i % 65536 == 0 && weir_run_over(args)) break;
     uniform_pair p =
         draw(pair_at(y->dtype, key, args->ctx->step, (uint64_t)i / 2));
     weir_put_f64(y->dtype, out, i, offset + scale * p.u);
@@ -88,6 +89,7 @@ static weir_status run_uniform(const weir_args *args) {
   double low = weir_call_attr(call, "low")->f;
   double high = weir_call_attr(call, "high")->f;
   weir_status status = fill(args, uniform_of, low, high - low);
+  if (weir_run_over(args)) return status;
   for (int64_t i = 0; i < y->elements && low < high; i++)
     if (weir_get_f64(y->dtype, args->io[0], i) >= high)
       weir_put_f64(y->dtype, args->io[0], i, low);

@@ -30,7 +30,14 @@ static weir_status copy_run(const weir_args *args) {
   return WEIR_OK;
 }
 
-/* A kernel of many blocks, and one that counts its runs. */
+/* A kernel of one long loop, which asks; one of many blocks; and one that
+ * counts its runs. */
+static weir_status loop_run(const weir_args *args) {
+  for (int i = 0; i < 100000 && !weir_run_over(args); i++)
+    count_block(&blocks_done, i, 0);
+  return copy_run(args);
+}
+
 static weir_status blocks_run(const weir_args *args) {
   weir_parallel_for(args, 100000, count_block, &blocks_done);
   return copy_run(args);
@@ -61,8 +68,9 @@ static void add(weir_program_builder *b, weir_run_fn run, uint32_t x,
   weir_program_add_instr(b, &spec);
 }
 
-/* Two kernels that are estimated at |cost_ns| each. */
-static weir_program *two_kernels(exec_world *world, int64_t cost_ns) {
+/* |first| and one that counts its runs, estimated at |cost_ns| each. */
+static weir_program *two_kernels(exec_world *world, weir_run_fn first,
+                                 int64_t cost_ns) {
   weir_error err = WEIR_ERROR_INIT;
   weir_program_builder *b = NULL;
   weir_program *program = NULL;
@@ -71,7 +79,7 @@ static weir_program *two_kernels(exec_world *world, int64_t cost_ns) {
   uint32_t x = value(b, WEIR_STORAGE_EXTERNAL, 0);
   uint32_t y = value(b, WEIR_STORAGE_TEMP, 0);
   uint32_t z = value(b, WEIR_STORAGE_EXTERNAL, 1);
-  add(b, blocks_run, x, y, cost_ns);
+  add(b, first, x, y, cost_ns);
   add(b, counted_run, y, z, cost_ns);
   weir_program_add_fetch(b, z);
   assert_ok(weir_program_finish(b, &options, &program, &err), &err);
@@ -80,7 +88,7 @@ static weir_program *two_kernels(exec_world *world, int64_t cost_ns) {
 }
 
 /* The status of a run whose deadline is the 50th look. */
-static weir_status run_timed(int threads, int64_t cost_ns) {
+static weir_status run_timed(int threads, weir_run_fn first, int64_t cost_ns) {
   exec_world world;
   weir_error err = WEIR_ERROR_INIT;
   slow_clock clock;
@@ -88,7 +96,7 @@ static weir_status run_timed(int threads, int64_t cost_ns) {
   weir_pool *pool = exec_pool(&world, threads);
   atomic_init(&clock.now, 0);
   world.clock = (weir_clock){&clock, count_looks};
-  weir_program *program = two_kernels(&world, cost_ns);
+  weir_program *program = two_kernels(&world, first, cost_ns);
   weir_frame *frame = NULL;
   assert_ok(weir_frame_create(program, &frame, &err), &err);
   int32_t in = 1, out = 0;
@@ -109,10 +117,13 @@ static weir_status run_timed(int threads, int64_t cost_ns) {
   return s;
 }
 
+static weir_run_fn const kernels[] = {blocks_run, loop_run};
+
 static void test_long_kernels_are_cut(void **state) {
   (void)state;
-  for (int threads = 1; threads <= 2; threads++) {
-    assert_int_equal(run_timed(threads, 1000000000), WEIR_DEADLINE_EXCEEDED);
+  for (int i = 0; i < 4; i++) {
+    assert_int_equal(run_timed(1 + i % 2, kernels[i / 2], 1000000000),
+                     WEIR_DEADLINE_EXCEEDED);
     assert_true(atomic_load(&blocks_done) < 60);
     assert_int_equal(atomic_load(&runs_done), 0);
   }
@@ -121,8 +132,8 @@ static void test_long_kernels_are_cut(void **state) {
 /* Work that is short by its estimate is not worth the looks. */
 static void test_short_kernels_are_not(void **state) {
   (void)state;
-  for (int threads = 1; threads <= 2; threads++) {
-    assert_int_equal(run_timed(threads, 100), WEIR_OK);
+  for (int i = 0; i < 4; i++) {
+    assert_int_equal(run_timed(1 + i % 2, kernels[i / 2], 100), WEIR_OK);
     assert_int_equal(atomic_load(&blocks_done), 100000);
     assert_int_equal(atomic_load(&runs_done), 1);
   }

@@ -81,6 +81,7 @@ static weir_status run(const weir_args *args) {
   weir_call_window(call, &c.window);
   weir_iter_init(&it, 4, y->dims);
   for (int64_t i = 0; it.left > 0; weir_iter_next(&it), i++) {
+    if (i % 64 == 0 && weir_run_over(args)) break;
     double v = pixel(&c, it.index[0], it.index[1], it.index[2], it.index[3]);
     if (has_bias) v += weir_get_f64(y->dtype, args->io[2], it.index[1]);
     weir_put_f64(y->dtype, args->io[call->in_count], i, v);

@@ -54,6 +54,7 @@ static weir_status run_input(const weir_args *args) {
   int64_t c_in = g.w->dims[1], c_out = g.w->dims[0] / g.window.groups;
   weir_iter_init(&it, 4, g.x->dims);
   for (int64_t k = 0; it.left > 0; weir_iter_next(&it), k++) {
+    if (k % 64 == 0 && weir_run_over(args)) break;
     int64_t group = it.index[1] / c_in;
     double sum = 0;
     for (int64_t o = group * c_out; o < (group + 1) * c_out; o++)
@@ -112,7 +113,8 @@ static weir_status run_weight(const weir_args *args) {
   weir_call_window(call, &g.window);
   int64_t c_in = g.w->dims[1], c_out = g.w->dims[0] / g.window.groups;
   weir_iter_init(&it, 4, g.w->dims);
-  for (int64_t k = 0; it.left > 0; weir_iter_next(&it), k++) {
+  for (int64_t k = 0; it.left > 0 && !weir_run_over(args);
+       weir_iter_next(&it), k++) {
     int64_t c = it.index[0] / c_out * c_in + it.index[1];
     double sum = 0;
     for (int64_t n = 0; n < g.x->dims[0]; n++)

@@ -117,11 +117,14 @@ static void no_hold(void *self, int64_t ns, bool spin) {
   (void)spin;
 }
 
+static bool is_over(void *self) {
+  const weir_compiler *c = self;
+  return weir_alloc_over(c->env->alloc);
+}
+
 /* All blocks, unless the time is over: the bytes are then used by nobody. */
 static void timed_for(void *self, int64_t blocks, weir_block_fn fn, void *arg) {
-  const weir_compiler *c = self;
-  for (int64_t b = 0; b < blocks && !weir_alloc_over(c->env->alloc); b++)
-    fn(arg, b, 0);
+  for (int64_t b = 0; b < blocks && !is_over(self); b++) fn(arg, b, 0);
 }
 
 /* Computes the outputs into the arena. |*folded| is false when the kernel
@@ -129,8 +132,11 @@ static void timed_for(void *self, int64_t blocks, weir_block_fn fn, void *arg) {
  * failure of this node only. */
 static weir_status fold(weir_compiler *c, weir_emit *e, bool *folded,
                         weir_error *err) {
-  weir_run_ctx ctx = {
-      .self = c, .parallel_for = timed_for, .workers = 1, .hold = no_hold};
+  weir_run_ctx ctx = {.self = c,
+                      .parallel_for = timed_for,
+                      .workers = 1,
+                      .hold = no_hold,
+                      .over = is_over};
   weir_error ignored = WEIR_ERROR_INIT;
   uint32_t n = e->in_count + e->out_count;
   size_t scratch_bytes = weir_scratch_align(e->prepared.scratch_bytes) +

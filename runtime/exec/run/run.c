@@ -64,6 +64,11 @@ static void timed_block(void *arg, int64_t block, int worker) {
   if (weir_frame_check_stop(t->frame) == WEIR_OK) t->fn(t->arg, block, worker);
 }
 
+static bool is_over(void *self) {
+  const weir_exec_ctx *ctx = self;
+  return weir_frame_check_stop(ctx->frame) != WEIR_OK;
+}
+
 static void timed_for(void *self, int64_t blocks, weir_block_fn fn, void *arg) {
   const weir_exec_ctx *ctx = self;
   timed_blocks t = {ctx->frame, fn, arg};
@@ -121,9 +126,11 @@ static weir_status run_span(weir_frame *f, weir_exec_ctx *ctx, uint32_t first,
   if (f->watch && weir_code_is_long(f->program, first)) {
     end = first + 1;
     ctx->base.parallel_for = timed_for;
+    ctx->base.over = is_over;
   }
   *next = run_fast(f, ctx, first, end, err, &s);
   ctx->base.parallel_for = plain;
+  ctx->base.over = NULL;
   return s;
 }
 
@@ -136,7 +143,10 @@ static void run_range(weir_frame *f, weir_exec_ctx *ctx, uint32_t first,
   while (first < last) {
     if (weir_frame_check_stop(f) != WEIR_OK) return;
     if (atomic_load_explicit(&f->slow, memory_order_relaxed)) {
-      if (f->watch) ctx->base.parallel_for = timed_for;
+      if (f->watch) {
+        ctx->base.parallel_for = timed_for;
+        ctx->base.over = is_over;
+      }
       weir_frame_run_slow(f, ctx, first, last);
       return;
     }

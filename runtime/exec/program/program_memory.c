@@ -156,7 +156,7 @@ static int by_group(const void *a, const void *b) {
 /* Fills |met_last|: of other instructions, themselves. */
 static bool find_met(planner *pl) {
   const weir_program *p = pl->p;
-  const weir_allocator *a = p->env->alloc;
+  const weir_allocator *a = p->alloc;
   met *all = weir_alloc_array(a, (size_t)p->instr_count + 1, sizeof *all);
   uint32_t count = 0;
   if (all == NULL) return false;
@@ -256,7 +256,7 @@ static bool worth_it(size_t stretched, size_t exact, size_t limit) {
 static weir_status choose(planner *pl, size_t limit, weir_memory_plan *made,
                           weir_error *err) {
   weir_program *p = pl->p;
-  const weir_allocator *a = p->env->alloc;
+  const weir_allocator *a = p->alloc;
   weir_memory_plan wide;
   WEIR_TRY(weir_memory_plan_make((weir_lifetimes){pl->lives, pl->count}, 64,
                                  &p->arena, a, made, err));
@@ -290,7 +290,7 @@ static weir_status plan(planner *pl, size_t limit, weir_error *err) {
   store(pl, &made);
   if (p->task_count <= 1) return WEIR_OK;
   WEIR_TRY(weir_memory_plan_reuses((weir_lifetimes){pl->lives, pl->count},
-                                   &made, p->env->alloc, add_reuse, pl, err));
+                                   &made, p->alloc, add_reuse, pl, err));
   /* The planner leaves out buffers made in place, whose other readers must come
    * first too. Empty buffers share nothing, though offsets may be equal. */
   for (uint32_t i = 0; i < pl->count; i++) {
@@ -304,7 +304,7 @@ static weir_status plan(planner *pl, size_t limit, weir_error *err) {
 
 weir_status weir_program_plan_memory(weir_program *p, weir_task_graph *graph,
                                      size_t limit, weir_error *err) {
-  const weir_allocator *a = p->env->alloc;
+  const weir_allocator *a = p->alloc;
   planner pl = {.p = p, .graph = graph};
   /* At most a buffer for each value and each instruction's scratch. */
   size_t lives = 0, uses = 0;

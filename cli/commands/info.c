@@ -116,30 +116,6 @@ static int doctor_command(const cli_args *args) {
   return 0;
 }
 
-static int explain_command(const cli_args *args) {
-  const char *id = args->rest[0];
-  const char *title = weir_error_title(id);
-  if (title == NULL) {
-    weir_error err = WEIR_ERROR_INIT;
-    weir_status s = cli_error(&err, "W0001", "unknown error id %s", id);
-    cli_hint(&err, "`weir show errors` lists them");
-    return s == WEIR_OK ? 0 : cli_fail(&err);
-  }
-  if (args->json) {
-    weir_json_writer w;
-    cli_json_begin(&w);
-    weir_json_key_text(&w, "id", weir_sv_from(id));
-    weir_json_key_text(&w, "title", weir_sv_from(title));
-    weir_json_key_int(&w, "exit", weir_error_exit_code(id));
-    weir_json_key_text(&w, "text", weir_sv_from(weir_error_explain(id)));
-    cli_json_end(&w);
-  } else {
-    cli_print("%s: %s (exit code %d)\n\n%s\n", id, title,
-              weir_error_exit_code(id), weir_error_explain(id));
-  }
-  return 0;
-}
-
 static const cli_option options[] = {JSON, COLOR, HELP, END};
 
 const cli_command cli_command_doctor = {
@@ -155,17 +131,6 @@ const cli_command cli_command_doctor = {
     .min_rest = 0,
     .max_rest = 0,
     .run = doctor_command,
-};
-
-const cli_command cli_command_explain = {
-    .name = "explain",
-    .synopsis = "ID",
-    .summary = "the meaning of an error id",
-    .examples = "  weir explain W2012\n  weir explain W0003 --json\n",
-    .options = options,
-    .min_rest = 1,
-    .max_rest = 1,
-    .run = explain_command,
 };
 
 const cli_command cli_command_version = {

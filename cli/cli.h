@@ -54,6 +54,7 @@ typedef struct cli_args {
   bool confusion;
   int64_t top;
   bool json, trap_nan, no_fusion, ref_kernels, print_config, full, quiet, help;
+  bool brief; /* -h, not --help */
   bool all, man, explain, verbose;
   /* place */
   const char *in_process, *placer, *plan, *save_plan;
@@ -262,7 +263,11 @@ weir_status cli_error(weir_error *err, const char *id, const char *fmt, ...)
     WEIR_PRINTF(3, 4);
 void cli_hint(weir_error *err, const char *fmt, ...) WEIR_PRINTF(2, 3);
 
-/* The help of one command. */
+/* The help of one command, in lines of 80 columns; in short, at most 24 lines.
+ */
 void cli_help_command(const cli_command *command);
+void cli_help_brief(const cli_command *command);
+/* The list of commands; |brief|: nothing else. */
+void cli_help_list(bool brief);
 
 #endif

@@ -34,7 +34,7 @@ static weir_status no_such_command(const char *name, weir_error *err) {
 
 /* --help and --version without a command. */
 static const char *spelled_as_option(const char *name) {
-  if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return "help";
+  if (strcmp(name, "--help") == 0) return "help";
   if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
     return "version";
   return name;
@@ -48,6 +48,8 @@ static int run_command(const cli_command *command, int argc, char **argv) {
   int code = 0;
   if (s != WEIR_OK)
     code = cli_fail(&err);
+  else if (args.help && args.brief)
+    cli_help_brief(command);
   else if (args.help)
     cli_help_command(command);
   else
@@ -64,6 +66,10 @@ int main(int argc, char **argv) {
     s = cli_error(&err, "W0001",
                   "no command was given; `weir help` lists them");
   if (s != WEIR_OK) return cli_fail(&err);
+  if (strcmp(argv[1], "-h") == 0) {
+    cli_help_list(true);
+    return cli_out_close(0);
+  }
   const cli_command *command = cli_command_find(spelled_as_option(argv[1]));
   int code = 0;
   if (command == NULL) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -217,6 +218,7 @@ static weir_status read_letters(line *l, const char *text, weir_error *err) {
       return cli_error(err, "W0001", "weir %s has no option %s",
                        l->command->name, shown);
     bool flag = o->kind == CLI_FLAG;
+    if (o->offset == offsetof(cli_args, help)) l->args->brief = true;
     WEIR_TRY(set(l, o, flag || text[1] == '\0' ? NULL : text + 1, shown, err));
     if (!flag) break;
   }

@@ -28,7 +28,7 @@
 #define TIME(name, arg, field, env, doc) \
   { name, 0, CLI_TIME, arg, doc, AT(field), env, 0, 0 }
 
-#define HELP FLAG("help", 'h', help, "show this text")
+#define HELP FLAG("help", 'h', help, "show this text (-h: in short)")
 #define COLOR                                                  \
   CHOICE("color", 0, "auto|always|never", color, "WEIR_COLOR", \
          "colours in messages (auto: on a terminal, unless NO_COLOR)")

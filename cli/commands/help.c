@@ -2,13 +2,17 @@
 #include <string.h>
 
 #include "cli/table.h"
+#include "cli/text.h"
+
+/* Columns left of the options' texts; options that -h explains. */
+enum { LEFT = 31, BRIEF = 14 };
 
 static const char exit_codes[] =
-    "0 ok, 1 the answer is no (--expect), 2 usage or environment, 3 graph "
-    "invalid,\n4 placement impossible, 5 file or data bad, 6 computation or "
-    "output failed,\n7 memory, disk or device missing, 8 internal error, "
-    "129, 130 and 143\ninterrupted, 138 deadline exceeded, 141 nobody read "
-    "the output";
+    "0 ok, 1 the answer is no (--expect, fmt --check), 2 usage or environment, "
+    "3 graph invalid, 4 placement impossible, 5 file or data bad, 6 "
+    "computation or output failed, 7 memory, disk or device missing, 8 "
+    "internal error, 129, 130 and 143 interrupted, 138 deadline exceeded, 141 "
+    "nobody read the output.";
 
 /* ---- Text */
 
@@ -18,47 +22,107 @@ static void row_form(const weir_tools_row *row, char *text, size_t size) {
            row->args);
 }
 
-static void print_option(const cli_option *o) {
-  char left[64], letter[8] = "    ";
+/* "  -t, --threads N" */
+static int option_left(const cli_option *o, char *left, size_t size) {
+  char letter[8] = "    ";
   if (o->letter != 0) snprintf(letter, sizeof letter, "-%c, ", o->letter);
-  int n = snprintf(left, sizeof left, "  %s--%s%s%s", letter, o->name,
-                   o->arg != NULL ? " " : "", o->arg != NULL ? o->arg : "");
-  if (n <= 30)
-    cli_print("%-30s %s", left, o->doc);
+  return snprintf(left, size, "  %s--%s%s%s", letter, o->name,
+                  o->arg != NULL ? " " : "", o->arg != NULL ? o->arg : "");
+}
+
+static void print_option(const cli_option *o) {
+  char left[128], doc[512], form[64];
+  int n = option_left(o, left, sizeof left);
+  snprintf(doc, sizeof doc, "%s%s%s", o->doc, o->env != NULL ? "; " : "",
+           o->env != NULL ? o->env : "");
+  if (n < LEFT)
+    cli_print("%-*s", LEFT, left);
   else
-    cli_print("%s\n%-30s %s", left, "", o->doc);
-  if (o->env != NULL) cli_print("; %s", o->env);
-  cli_print("\n");
+    cli_print("%s\n%*s", left, LEFT, "");
+  cli_wrap(LEFT, LEFT, doc);
   weir_tools_row row;
   for (size_t i = 0; o->row != NULL && o->row(i, &row); i++) {
-    row_form(&row, left, sizeof left);
-    cli_print("%-30s   %-14s %s%s\n", "", left, row.summary,
-              i == 0 ? " (default)" : "");
+    row_form(&row, form, sizeof form);
+    snprintf(doc, sizeof doc, "%s%s", row.summary, i == 0 ? " (default)" : "");
+    cli_print("%*s%-14s ", LEFT + 2, "", form);
+    cli_wrap(LEFT + 17, LEFT + 17, doc);
   }
 }
 
+static void print_usage(const cli_command *c) {
+  int n = snprintf(NULL, 0, "usage: weir %s ", c->name);
+  cli_print("usage: weir %s ", c->name);
+  cli_wrap((size_t)n, (size_t)n, c->synopsis);
+}
+
 void cli_help_command(const cli_command *command) {
-  cli_print("weir %s: %s\n\nusage: weir %s %s\n", command->name,
-            command->summary, command->name, command->synopsis);
-  if (command->text != NULL) cli_print("\n%s\n", command->text);
+  cli_print("weir %s: %s\n\n", command->name, command->summary);
+  print_usage(command);
+  if (command->text != NULL) {
+    cli_print("\n");
+    cli_wrap(0, 0, command->text);
+  }
   cli_print("\nOptions\n");
   for (const cli_option *o = command->options; o->name != NULL; o++)
     print_option(o);
   cli_print("\nExamples\n%s", command->examples);
 }
 
-static void print_list(void) {
+/* The names of the options from |o| on, as running text. */
+static void print_names(const cli_option *o) {
+  char names[1024] = "";
+  size_t n = 0;
+  for (; o->name != NULL && n < sizeof names; o++)
+    n += (size_t)snprintf(names + n, sizeof names - n, "%s--%s",
+                          n == 0 ? "" : ", ", o->name);
+  cli_print("  also: ");
+  cli_wrap(8, 8, names);
+}
+
+/* The first clause of |doc| behind "with ...: ", cut to |room| columns. */
+static void print_short(const char *doc, size_t room) {
+  const char *colon = strchr(doc, ':');
+  if (strncmp(doc, "with --", 7) == 0 && colon != NULL) doc = colon + 2;
+  size_t size = strcspn(doc, ":;");
+  bool cut = size > room;
+  if (cut) {
+    size = room - 3;
+    while (size > 0 && doc[size] != ' ') size--;
+    if (size > 0 && doc[size - 1] == ',') size--;
+  }
+  cli_print("%.*s%s\n", (int)size, doc, cut ? "..." : "");
+}
+
+void cli_help_brief(const cli_command *command) {
+  const cli_option *o = command->options;
+  cli_print("weir %s: %s\n", command->name, command->summary);
+  print_usage(command);
+  for (size_t i = 0; i < BRIEF && o->name != NULL; i++, o++) {
+    char left[128];
+    int n = option_left(o, left, sizeof left);
+    if (n >= LEFT) snprintf(left, sizeof left, "      --%s", o->name);
+    cli_print("%-*s", LEFT, left);
+    print_short(o->doc, WEIR_TOOLS_COLUMNS - LEFT);
+  }
+  if (o->name != NULL) print_names(o);
+  cli_print("weir %s --help tells all.\n", command->name);
+}
+
+void cli_help_list(bool brief) {
   cli_print(
-      "weir: runs dataflow graphs written in YAML\n\n"
+      "weir: runs dataflow graphs written in YAML\n"
       "usage: weir COMMAND [options]\n\n");
   for (size_t i = 0; cli_commands[i] != NULL; i++)
     cli_print("  %-10s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
+  if (brief) return;
   cli_print(
-      "\nweir COMMAND --help tells more. Data goes to standard output, all else"
-      "\nto standard error.\n\nExit codes: %s.\n\n"
-      "Examples\n  weir run graphs/tiny_matmul.weir.yaml -i b=f32:2x2=0,1,1,0\n"
-      "  weir check graphs/lenet.weir.yaml\n",
-      exit_codes);
+      "\nweir COMMAND --help tells more, -h less. Data goes to standard "
+      "output,\nall else to standard error.\n\nExit codes: ");
+  cli_wrap(12, 0, exit_codes);
+  cli_print(
+      "\nExamples\n  weir run graphs/tiny_matmul.weir.yaml -i "
+      "b=f32:2x2=0,1,1,0\n"
+      "  weir check graphs/lenet.weir.yaml\n");
 }
 
 /* ---- The manual page */
@@ -134,7 +198,7 @@ static int help_command(const cli_args *args) {
     return 0;
   }
   if (args->rest_count == 0) {
-    print_list();
+    cli_help_list(false);
     return 0;
   }
   const cli_command *command = cli_command_find(args->rest[0]);

@@ -423,9 +423,8 @@ const cli_command cli_command_predict = {
         "  weir predict lenet.weir.yaml --checkpoint run1 --data test --take "
         "10\n"
         "  weir predict lenet.weir.yaml --checkpoint run1 -i image=@x.npy\n"
-        "  weir predict lenet.weir.yaml --checkpoint run1 -i image=@shirt.png "
-        "--labels names.txt\n"
-        "  weir predict rnn.weir.yaml --checkpoint rnn --sample 200 --prompt "
+        "  weir predict lenet.weir.yaml --checkpoint run1 -i image=@shirt.png\n"
+        "  weir predict rnn.weir.yaml --checkpoint rnn --sample 9 --prompt "
         "'The "
         "'\n",
     .options = options,

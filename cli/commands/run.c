@@ -384,7 +384,7 @@ const cli_command cli_command_run = {
     .examples =
         "  weir run graphs/tiny_matmul.weir.yaml -i b=f32:2x2=0,1,1,0\n"
         "  weir run mlp.weir.yaml -p batch=8 -i x=@x.npy -o y=@y.npy\n"
-        "  weir run mlp.weir.yaml -i x=random:seed=1 --expect y=@ref.npy "
+        "  weir run mlp.weir.yaml -i x=random --expect y=@ref.npy "
         "--rtol "
         "1e-4\n",
     .options = options,

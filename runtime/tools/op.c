@@ -32,6 +32,27 @@ static void put(text_out *out, const char *text) {
   if (out->ok) out->ok = out->write(out->self, text, strlen(text));
 }
 
+static void wrap(text_out *out, size_t at, size_t left, const char *text) {
+  if (out->ok) out->ok = weir_tools_wrap(text, at, left, out->write, out->self);
+}
+
+/* Text that is put together before it goes out. */
+typedef struct text_line {
+  char text[2048];
+  size_t size;
+} text_line;
+
+WEIR_PRINTF(2, 3)
+static void add(text_line *line, const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  int n = vsnprintf(line->text + line->size, sizeof line->text - line->size,
+                    fmt, args);
+  va_end(args);
+  if (n > 0) line->size += (size_t)n;
+  if (line->size >= sizeof line->text) line->size = sizeof line->text - 1;
+}
+
 /* "f32 f64" */
 static void types_text(unsigned types, char *text, size_t size) {
   size_t used = 0;
@@ -57,22 +78,26 @@ static const char *kind_text(weir_attr_kind kind) {
 
 /* ---- Text */
 
+/* "  name(a, b?, axis=1)" */
 static void say_call(text_out *out, const weir_op_def *op) {
-  say(out, "%s(", op->name);
+  text_line call = {"", 0};
+  add(&call, "%s(", op->name);
   const char *between = "";
   for (const weir_port *p = op->inputs; p < op->inputs + WEIR_OP_INPUTS; p++) {
     if (p->name == NULL) break;
-    say(out, "%s%s%s", between, p->name,
+    add(&call, "%s%s%s", between, p->name,
         p->variadic ? "..." : (p->optional ? "?" : ""));
     between = ", ";
   }
   for (const weir_attr_def *a = op->attrs; a < op->attrs + WEIR_OP_ATTRS; a++) {
     if (a->name == NULL) break;
-    say(out, "%s%s", between, a->name);
-    if (a->fallback != NULL) say(out, "=%s", a->fallback);
+    add(&call, "%s%s", between, a->name);
+    if (a->fallback != NULL) add(&call, "=%s", a->fallback);
     between = ", ";
   }
-  put(out, ")\n");
+  add(&call, ")");
+  put(out, "  ");
+  wrap(out, 2, 6, call.text);
 }
 
 static void say_ports(text_out *out, const char *title, const weir_port *ports,
@@ -91,14 +116,17 @@ static void say_attrs(text_out *out, const weir_op_def *op) {
   put(out, "\nAttributes\n");
   for (const weir_attr_def *a = op->attrs; a < op->attrs + WEIR_OP_ATTRS; a++) {
     if (a->name == NULL) break;
-    say(out, "  %-12s %s, ", a->name, kind_text(a->kind));
+    text_line row = {"", 0};
+    add(&row, "%s, ", kind_text(a->kind));
     if (a->fallback == NULL)
-      put(out, "required");
+      add(&row, "required");
     else
-      say(out, "default %s", a->fallback);
-    if (a->choices != NULL) say(out, ", one of %s", a->choices);
-    if (a->doc != NULL) say(out, ". %s", a->doc);
-    put(out, "\n");
+      add(&row, "default %s", a->fallback);
+    if (a->choices != NULL) add(&row, ", one of %s", a->choices);
+    if (a->doc != NULL) add(&row, ". %s", a->doc);
+    say(out, "  %-12s ", a->name);
+    size_t name = strlen(a->name);
+    wrap(out, name > 12 ? name + 3 : 15, 15, row.text);
   }
 }
 
@@ -113,11 +141,12 @@ static void say_types(text_out *out, const weir_op_def *op) {
 
 static bool write_text(const weir_op_def *op, weir_write_fn write, void *self) {
   text_out out = {write, self, true};
-  say(&out, "%s: %s\n", op->name, op->summary);
+  say(&out, "%s: ", op->name);
+  wrap(&out, strlen(op->name) + 2, 2, op->summary);
   for (int i = 0; op->aliases[i] != NULL; i++)
     say(&out, "%s%s", i == 0 ? "also " : ", ", op->aliases[i]);
   if (op->aliases[0] != NULL) put(&out, "\n");
-  put(&out, "\n  ");
+  put(&out, "\n");
   say_call(&out, op);
   say_ports(&out, "Inputs", op->inputs, WEIR_OP_INPUTS);
   say_attrs(&out, op);
@@ -125,14 +154,18 @@ static bool write_text(const weir_op_def *op, weir_write_fn write, void *self) {
   say_types(&out, op);
   if (op->doc != NULL) {
     put(&out, "\n");
-    put(&out, op->doc);
-    put(&out, "\n");
+    wrap(&out, 0, 0, op->doc);
   }
-  for (int i = 0; i < WEIR_OP_REFUSALS && op->refuses[i] != NULL; i++)
-    say(&out, "%s  %s\n", i == 0 ? "\nRefused\n" : "", op->refuses[i]);
+  for (int i = 0; i < WEIR_OP_REFUSALS && op->refuses[i] != NULL; i++) {
+    put(&out, i == 0 ? "\nRefused\n  " : "  ");
+    wrap(&out, 2, 4, op->refuses[i]);
+  }
   if (op->example != NULL) say(&out, "\nExample\n  %s\n", op->example);
   say(&out, "\nGradient: %s\n", op->grad != NULL ? "yes" : "none");
-  if (op->source != NULL) say(&out, "Source: %s\n", op->source);
+  if (op->source != NULL) {
+    put(&out, "Source: ");
+    wrap(&out, 8, 8, op->source);
+  }
   return out.ok;
 }
 

@@ -30,6 +30,16 @@ bool weir_tools_block_write(const char *name, bool json, weir_write_fn write,
 bool weir_tools_block(size_t i, char *name, size_t size, char *summary,
                       size_t summary_size);
 
+/* Width of the text that people read in a terminal. */
+enum { WEIR_TOOLS_COLUMNS = 80 };
+
+/* Writes |text|, broken at spaces: the first line goes on at column |at|, the
+ * others begin at column |left|. A line end in |text| is a space, but for those
+ * of an empty line. Ends with a line end. A word that is too long stands alone.
+ */
+bool weir_tools_wrap(const char *text, size_t at, size_t left,
+                     weir_write_fn write, void *self);
+
 /* Index of the one of |names| that is nearest to |name|, or -1. */
 int64_t weir_tools_nearest(const char *name, size_t count,
                            const char *const *names);

@@ -82,5 +82,82 @@ class Help(Case):
             self.narrow(self.weir("show", "op", op), op)
 
 
+class Completion(Case):
+    """The script of bash is sourced and asked; the others are read, and their
+    syntax is checked where there is such a shell."""
+
+    def complete(self, *words):
+        """The answers for the last of |words|."""
+        line = " ".join(f"'{w}'" for w in ("weir", *words))
+        text = (f"source {self.path}/weir.bash; PATH={self.path}/bin:$PATH\n"
+                f"COMP_WORDS=({line}); COMP_CWORD={len(words)}\n"
+                "_weir\nprintf '%s\\n' \"${COMPREPLY[@]}\"")
+        p = subprocess.run(["bash", "-u", "-c", text], cwd=self.path,
+                           capture_output=True, text=True, timeout=60)
+        self.assertEqual(p.stderr, "")
+        return set(p.stdout.split())
+
+    def setUp(self):
+        super().setUp()
+        (self.path / "weir.bash").write_text(self.weir("completion", "bash"))
+        (self.path / "bin").mkdir()
+        (self.path / "bin/weir").symlink_to(WEIR)
+        for name in ("g.weir.yaml", "x.npy", "t.stg", "plan.json"):
+            (self.path / name).touch()
+        (self.path / "sub").mkdir()
+
+    def test_bash_commands_and_options(self):
+        self.assertEqual(self.complete(""), set(self.commands()))
+        self.assertEqual(self.complete("pla"), {"place"})
+        self.assertEqual(self.complete("run", "--no"), {"--no-fusion"})
+        for name in self.commands():
+            options = set(re.findall(r"^ .{5}(--[a-z-]+)",
+                                     self.weir(name, "--help"), re.M))
+            self.assertEqual(self.complete(name, "--"), options, name)
+
+    def test_bash_values(self):
+        forms = {"summary", "table", "json", "dot", "trace", "html"}
+        self.assertEqual(self.complete("place", "--format", ""), forms)
+        self.assertEqual(self.complete("place", "--format", "="), forms)
+        self.assertEqual(self.complete("place", "--format", "=", "js"), {"json"})
+        self.assertIn("throughput", self.complete("place", "--objective", ""))
+        self.assertEqual(self.complete("run", "--threads", ""), set())
+        self.assertEqual(self.complete("train", "--checkpoint", "s"), {"sub"})
+        self.assertIn("x.npy", self.complete("place", "--costs", ""))
+
+    def test_bash_files(self):
+        folders = {"bin", "sub"}
+        self.assertEqual(self.complete("run", ""), folders | {"g.weir.yaml"})
+        self.assertEqual(self.complete("place", ""), folders |
+                         {"g.weir.yaml", "t.stg", "plan.json"})
+        self.assertIn("x.npy", self.complete("show", "tensor", ""))
+        self.assertEqual(self.complete("show", "graph", "g"), {"g.weir.yaml"})
+
+    def test_bash_names(self):
+        ops = {l.split()[0] for l in self.weir("show", "ops").splitlines()}
+        self.assertEqual(self.complete("show", "op", ""), ops)
+        self.assertIn("devices", self.complete("show", ""))
+        self.assertIn("W2012", self.complete("explain", "W20"))
+        self.assertIn("place", self.complete("help", ""))
+        self.assertEqual(self.complete("completion", ""),
+                         {"bash", "zsh", "fish"})
+
+    def test_other_shells(self):
+        for shell in ("zsh", "fish"):
+            text = self.weir("completion", shell)
+            for name in self.commands():
+                self.assertIn(name, text)
+                for option in re.findall(r"^ .{5}--([a-z-]+)",
+                                         self.weir(name, "--help"), re.M):
+                    self.assertIn(f"--{option}" if shell == "zsh" else
+                                  f" -l {option}", text)
+            self.assertEqual(text.count("'") % 2, 0)
+            if shutil.which(shell):
+                p = subprocess.run([shell, "-n"], input=text, text=True,
+                                   capture_output=True)
+                self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.weir("completion", "csh", code=2)
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[3:])

@@ -71,6 +71,11 @@ def main():
         call(only(root, "weir"), "version", env=env)
         if ".TH WEIR 1" not in only(root, "weir.1").read_text():
             sys.exit("no manual page")
+        for name, sign in (("bash-completion/completions/weir", "complete -F"),
+                           ("zsh/site-functions/_weir", "#compdef weir"),
+                           ("fish/vendor_completions.d/weir.fish", "-c weir")):
+            if sign not in (only(root, "weir.1").parents[2] / name).read_text():
+                sys.exit(f"no completion {name}")
         doc = only(root, "LICENSE").parent
         for name in ("tiny.c", "train.c", "plan.c"):
             if not (doc / "docs/embed" / name).is_file():

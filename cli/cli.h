@@ -55,6 +55,7 @@ typedef struct cli_args {
   int64_t top;
   bool json, trap_nan, no_fusion, ref_kernels, print_config, full, quiet, help;
   bool brief; /* -h, not --help */
+  bool check; /* fmt */
   bool all, man, explain, verbose;
   /* place */
   const char *in_process, *placer, *plan, *save_plan;

@@ -73,6 +73,14 @@ weir_status weir_tools_check_sections(const weir_graph *graph,
 /* Whether |pattern|, as `--nodes` takes it, fits a node of |plan|. */
 bool weir_tools_plan_has(const weir_plan *plan, const char *pattern);
 
+/* Writes the graph file |text|, called |name| in messages, in canonical form.
+ * Comments and lines stay; blanks, indentation and quotes change. Errors:
+ * W1001-W1013 (not YAML), W9001 (the form would change the meaning), W5009,
+ * W6001. */
+weir_status weir_tools_fmt(weir_runtime *runtime, const char *name,
+                           const char *text, size_t size, weir_write_fn write,
+                           void *self, weir_error *err);
+
 /* ---- Compiled programs. */
 
 /* One line per instruction: the chosen kernel, and why. */

@@ -25,7 +25,5 @@ void weir_fmt_plain(const char *p, size_t size, bool calls, weir_strbuf *out);
  * |out|: two blanks or more, where it stood if it can. */
 const char *weir_fmt_comment(const char *p, const weir_fmt_place *place,
                              size_t before, weir_strbuf *out);
-/* Columns of |size| bytes. */
-size_t weir_fmt_columns(const char *text, size_t size);
 
 #endif

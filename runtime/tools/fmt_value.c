@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-size_t weir_fmt_columns(const char *text, size_t size) {
+/* Columns of |size| bytes. */
+static size_t columns_of(const char *text, size_t size) {
   size_t count = 0;
   for (size_t i = 0; i < size; i++)
     count += ((unsigned char)text[i] & 0xc0) != 0x80;
@@ -125,9 +126,9 @@ const char *weir_fmt_quoted(const char *p, bool calls, weir_strbuf *out) {
 const char *weir_fmt_comment(const char *p, const weir_fmt_place *place,
                              size_t before, weir_strbuf *out) {
   weir_sv now = weir_strbuf_view(out);
-  size_t column = weir_fmt_columns(now.data + before, now.size - before);
-  long wanted = (long)weir_fmt_columns(place->row, (size_t)(p - place->row)) +
-                place->shift;
+  size_t column = columns_of(now.data + before, now.size - before);
+  long wanted =
+      (long)columns_of(place->row, (size_t)(p - place->row)) + place->shift;
   size_t gap = wanted > (long)column + 2 ? (size_t)wanted - column : 2;
   size_t size = strcspn(p, "\n");
   const char *end = p + size;

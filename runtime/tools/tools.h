@@ -73,6 +73,9 @@ weir_status weir_tools_check_sections(const weir_graph *graph,
 /* Whether |pattern|, as `--nodes` takes it, fits a node of |plan|. */
 bool weir_tools_plan_has(const weir_plan *plan, const char *pattern);
 
+/* Writes a JSON Schema of the graph file. */
+bool weir_tools_schema(weir_write_fn write, void *self);
+
 /* Writes the graph file |text|, called |name| in messages, in canonical form.
  * Comments and lines stay; blanks, indentation and quotes change. Errors:
  * W1001-W1013 (not YAML), W9001 (the form would change the meaning), W5009,

@@ -15,4 +15,7 @@ void weir_module_release(weir_loader *l, weir_module *module);
 /* The module that |m| imports as |alias|, or NULL. */
 weir_module *weir_module_import(const weir_module *m, weir_sv alias);
 
+/* The keys of a graph file; NULL ends the list. */
+extern const char *const weir_graph_keys[];
+
 #endif

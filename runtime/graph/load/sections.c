@@ -20,8 +20,8 @@
  * the trees kept in the graph. train is read by train_spec.c, once the graph is
  * complete. */
 
-static const char *const kRuleKeys[] = {"match", "device", "balance", "prefer",
-                                        "soft",  "with",   NULL};
+const char *const weir_rule_keys[] = {"match", "device", "balance", "prefer",
+                                      "soft",  "with",   NULL};
 
 static bool check_map(weir_loader *l, const weir_yaml *y, const char *what,
                       const char *const *keys) {
@@ -33,7 +33,7 @@ static void check_placement(weir_loader *l, const weir_yaml *y) {
   if (y == NULL || !weir_want_kind(l, y, WEIR_YAML_LIST, "placement")) return;
   for (uint32_t i = 0; i < y->count && weir_loader_going(l); i++) {
     const weir_yaml *rule = y->items[i];
-    if (!check_map(l, rule, "a placement rule", kRuleKeys)) continue;
+    if (!check_map(l, rule, "a placement rule", weir_rule_keys)) continue;
     if (weir_yaml_get(rule, "match") == NULL)
       weir_report(l, WEIR_W1010, &rule->mark, "a placement rule needs `match`");
   }

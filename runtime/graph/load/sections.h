@@ -12,4 +12,7 @@ bool weir_sections_check(weir_loader *l, const weir_module *m);
 /* Checks `train`; names of nodes too when the graph is |complete|. */
 bool weir_train_section(weir_loader *l, bool complete);
 
+/* The keys of a placement rule; NULL ends the list. */
+extern const char *const weir_rule_keys[];
+
 #endif

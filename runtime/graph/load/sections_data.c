@@ -50,6 +50,10 @@ static const weir_data_key kCommon[] = {
 
 enum { kCommonCount = sizeof kCommon / sizeof kCommon[0] };
 
+const weir_data_key *weir_data_common_key(size_t i) {
+  return i < kCommonCount ? &kCommon[i] : NULL;
+}
+
 /* The keys that a section may hold: the common ones and those of |form|, or of
  * any source while the section's own is not known. */
 typedef struct section_keys {

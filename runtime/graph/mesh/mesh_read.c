@@ -14,7 +14,7 @@
  * errors that need no types are found here, at the line of the section;
  * weir_mesh_check finds those of values once the graph is whole. */
 
-static const char *const kMeshKeys[] = {"axes", "devices", NULL};
+const char *const weir_mesh_keys[] = {"axes", "devices", NULL};
 
 /* ---- Axes */
 
@@ -212,7 +212,7 @@ bool weir_mesh_read(weir_loader *l, const weir_module *m) {
                        "a layout needs a mesh: mesh: {axes: {row: 2}}");
   if (y == NULL) return true;
   if (!weir_want_kind(l, y, WEIR_YAML_MAP, "mesh") ||
-      !weir_check_keys(l, y, "mesh", kMeshKeys, true))
+      !weir_check_keys(l, y, "mesh", weir_mesh_keys, true))
     return false;
   weir_mesh *mesh = weir_arena_array(l->arena, 1, sizeof *mesh);
   if (mesh == NULL) return weir_report_memory(l);

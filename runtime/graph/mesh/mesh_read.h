@@ -12,4 +12,7 @@ bool weir_mesh_read(weir_loader *l, const weir_module *m);
 /* Whether every value can be laid out: W3053. Once the graph is complete. */
 bool weir_mesh_check(weir_loader *l);
 
+/* The keys of `mesh`; NULL ends the list. */
+extern const char *const weir_mesh_keys[];
+
 #endif

@@ -12,4 +12,7 @@ bool weir_blocks_declare(weir_loader *l, weir_module *m);
 /* Parses their bodies. */
 bool weir_blocks_parse(weir_loader *l, weir_module *m);
 
+/* The keys of a block; NULL ends the list. */
+extern const char *const weir_block_keys[];
+
 #endif

@@ -23,13 +23,13 @@ static const char *const kFormKeys[] = {"scan", "while", "if", NULL};
 static const char *const kScanItem[] = {"scan", "device", "after", NULL};
 static const char *const kWhileItem[] = {"while", "device", "after", NULL};
 static const char *const kIfItem[] = {"if", "device", "after", NULL};
-static const char *const kScanKeys[] = {"over",   "axis",    "carry",
+const char *const weir_scan_keys[] = {"over",   "axis",    "carry",
                                         "nodes",  "next",    "stack",
                                         "length", "reverse", NULL};
-static const char *const kWhileKeys[] = {"carry", "cond",  "nodes",
+const char *const weir_while_keys[] = {"carry", "cond",  "nodes",
                                          "next",  "limit", NULL};
-static const char *const kIfKeys[] = {"cond", "then", "else", NULL};
-static const char *const kBranchKeys[] = {"nodes", "out", NULL};
+const char *const weir_if_keys[] = {"cond", "then", "else", NULL};
+const char *const weir_branch_keys[] = {"nodes", "out", NULL};
 
 enum { WEIR_FORM_NAMES = 4096 };
 
@@ -177,7 +177,7 @@ static bool scan_form(weir_loader *l, weir_module *m, const weir_block *block,
   const weir_yaml *y = f->yaml, *carry, *over, *next, *stack;
   f->kind = WEIR_CONTROL_SCAN;
   f->body_count = 1;
-  if (!weir_check_keys(l, y, "a scan", kScanKeys, false) ||
+  if (!weir_check_keys(l, y, "a scan", weir_scan_keys, false) ||
       !names_map(l, y, "carry", &carry) || !names_map(l, y, "over", &over) ||
       !names_map(l, y, "next", &next) || !names_map(l, y, "stack", &stack) ||
       !read_nodes(l, f, 0, y) || !make_ports(l, f, carry, over) ||
@@ -201,7 +201,7 @@ static bool while_form(weir_loader *l, weir_module *m, const weir_block *block,
   f->kind = WEIR_CONTROL_WHILE;
   f->body_count = 2;
   f->out_count[0] = 1;
-  if (!weir_check_keys(l, y, "a while", kWhileKeys, false) ||
+  if (!weir_check_keys(l, y, "a while", weir_while_keys, false) ||
       !names_map(l, y, "carry", &carry) || !names_map(l, y, "next", &next) ||
       !read_nodes(l, f, 1, y) || !make_ports(l, f, carry, NULL) ||
       !check_next(l, f, next) || !loop_results(l, f, "turns", NULL))
@@ -231,7 +231,7 @@ static bool branch(weir_loader *l, weir_form *f, uint32_t k) {
   if (y == NULL)
     return weir_report(l, WEIR_W1123, f->mark, "an if has `then` and `else`");
   if (!weir_want_kind(l, y, WEIR_YAML_MAP, key) ||
-      !weir_check_keys(l, y, key, kBranchKeys, false) ||
+      !weir_check_keys(l, y, key, weir_branch_keys, false) ||
       !read_nodes(l, f, k, y))
     return false;
   const weir_yaml *out = weir_yaml_get(y, "out");
@@ -271,7 +271,7 @@ static bool if_form(weir_loader *l, weir_module *m, const weir_block *block,
   const weir_yaml *cond = weir_yaml_get(f->yaml, "cond");
   f->kind = WEIR_CONTROL_IF;
   f->body_count = 2;
-  if (!weir_check_keys(l, f->yaml, "an if", kIfKeys, false) ||
+  if (!weir_check_keys(l, f->yaml, "an if", weir_if_keys, false) ||
       !make_ports(l, f, NULL, NULL)) /* bodies take no names of their own */
     return false;
   if (cond == NULL)

@@ -13,9 +13,9 @@
  * cannot tell the two forms apart; |roots| has the operands that have no parent
  * yet. */
 
-static const char *const kLongKeys[] = {"op",     "in",    "attrs",
+const char *const weir_long_keys[] = {"op",     "in",    "attrs",
                                         "device", "after", NULL};
-static const char *const kRepeatKeys[] = {"repeat", "nodes", NULL};
+const char *const weir_repeat_keys[] = {"repeat", "nodes", NULL};
 
 /* Parses |y| as one more operand; its root's index goes to |*out_root|. Quoted
  * attributes are strings; quoted inputs are calls all the same. */
@@ -149,7 +149,7 @@ bool weir_item_long(weir_loader *l, weir_module *m, const weir_block *block,
   if (op == NULL)
     return weir_report(l, WEIR_W1010, &y->mark,
                        "a node is a call, or a map with `op` or `repeat`");
-  if (!weir_check_keys(l, y, "a node", kLongKeys, false) ||
+  if (!weir_check_keys(l, y, "a node", weir_long_keys, false) ||
       !weir_want_kind(l, op, WEIR_YAML_SCALAR, "op"))
     return false;
   root_vec roots = {0};
@@ -178,7 +178,7 @@ bool weir_item_repeat(weir_loader *l, weir_module *m, const weir_block *block,
   const weir_yaml *repeat = weir_yaml_get(y, "repeat");
   const weir_yaml *nodes = weir_yaml_get(y, "nodes");
   item->kind = WEIR_ITEM_REPEAT;
-  if (!weir_check_keys(l, y, "a repeat", kRepeatKeys, false)) return false;
+  if (!weir_check_keys(l, y, "a repeat", weir_repeat_keys, false)) return false;
   if (repeat->kind != WEIR_YAML_MAP || repeat->count != 1 ||
       repeat->entries[0].value->kind != WEIR_YAML_SCALAR || nodes == NULL ||
       nodes->kind != WEIR_YAML_MAP)

@@ -14,4 +14,7 @@ bool weir_item_long(weir_loader *l, weir_module *m, const weir_block *block,
 bool weir_item_repeat(weir_loader *l, weir_module *m, const weir_block *block,
                       const weir_yaml *y, weir_item *item);
 
+/* The keys of a node in its long form and of a repeat; NULL ends each. */
+extern const char *const weir_long_keys[], *const weir_repeat_keys[];
+
 #endif

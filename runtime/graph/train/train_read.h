@@ -4,6 +4,7 @@
 
 #include "runtime/graph/parse/ast.h"
 #include "runtime/graph/train/train.h"
+#include "runtime/graph/train/train_keys.h"
 
 /* Reading the `train` section: the common part. Findings are counted and
  * reading goes on, as in the loader. Functions return false after a finding. */
@@ -40,33 +41,6 @@ bool weir_train_no_node(weir_train_reader *r, weir_error_id id,
                         const weir_mark *at, weir_sv name, const char *what);
 
 /* ---- Maps with known keys, by table */
-
-typedef enum weir_train_kind {
-  WEIR_TRAIN_TEXT,   /* weir_sv */
-  WEIR_TRAIN_FOLDER, /* weir_sv, to write to: runtime/io/run_folder.h */
-  WEIR_TRAIN_FILE,   /* likewise, a file in such a folder */
-  WEIR_TRAIN_COUNT,  /* uint64_t, min or more */
-  WEIR_TRAIN_COUNT4, /* uint32_t */
-  WEIR_TRAIN_NUMBER, /* double, in [min, max] */
-  WEIR_TRAIN_BOOL,
-  WEIR_TRAIN_EVERY,  /* weir_every: 100, 600s, 1 epoch */
-  WEIR_TRAIN_TIME,   /* int64_t ns: 30m */
-  WEIR_TRAIN_MAP,    /* |sub| at the same offset */
-  WEIR_TRAIN_CHOICE, /* weir_sv, one of |choices|, "a|b" */
-  WEIR_TRAIN_CUSTOM, /* |read| */
-  WEIR_TRAIN_KIND_COUNT
-} weir_train_kind;
-
-typedef struct weir_train_key weir_train_key;
-struct weir_train_key {
-  const char *name; /* NULL ends the table */
-  weir_train_kind kind;
-  size_t offset; /* of its field in the target */
-  double min, max;
-  const weir_train_key *sub;
-  const char *choices;
-  bool (*read)(weir_train_reader *r, const weir_yaml_entry *e, void *target);
-};
 
 /* Reads |y|, called |where| in messages, into |target|. Unknown keys are W1009;
  * `x-` keys pass. */

@@ -242,7 +242,7 @@ static bool read_ema(weir_train_reader *r, const weir_yaml_entry *e,
                              (void *)(uintptr_t)r->spec->rules);
 }
 
-static const weir_train_key kTrainKeys[] = {
+const weir_train_key weir_train_keys[] = {
     {"minimize", WEIR_TRAIN_CUSTOM, .read = read_minimize},
     {"optimizer", WEIR_TRAIN_CUSTOM, .read = weir_train_read_optimizer},
     {"lr", WEIR_TRAIN_CUSTOM, .read = weir_train_read_lr},
@@ -388,7 +388,7 @@ static void read_section(weir_train_reader *r) {
   } else {
     r->arena = &r->spec->arena;
     r->spec->section = r->graph->train;
-    weir_train_read_map(r, r->graph->train, "train", kTrainKeys, r->spec);
+    weir_train_read_map(r, r->graph->train, "train", weir_train_keys, r->spec);
     if (r->graph->train->kind == WEIR_YAML_MAP && !r->fatal) check_all(r);
   }
   weir_parser_release(r->parser);

@@ -2,11 +2,9 @@
 #include "cli/placing_view.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "cli/system.h"
+#include "cli/terminal.h"
 #include "runtime/base/quantity.h"
 
 static const int64_t second_ns = 1000000000;
@@ -27,9 +25,14 @@ static void tell(const cli_placing_view *v, const weir_plan_progress *p) {
                          second_ns));
   else
     snprintf(left, sizeof left, "%lld s", (long long)elapsed);
-  cli_note("%sbest step %s   bound %s%s   %s%s", v->bar ? "\r" : "",
+  char line[256];
+  snprintf(line, sizeof line, "best step %s   bound %s%s   %s",
            step_text(p->best_ns, best), step_text(p->bound_ns, bound), gap,
-           left, v->bar ? "\033[K" : "\n");
+           left);
+  if (v->bar)
+    cli_terminal_draw(line);
+  else
+    cli_note("%s\n", line);
 }
 
 static weir_plan_answer on_progress(void *self, const weir_plan_progress *p) {
@@ -47,10 +50,9 @@ static weir_plan_answer on_progress(void *self, const weir_plan_progress *p) {
 
 void cli_placing_view_begin(cli_placing_view *v, const cli_args *a,
                             weir_plan_opts *opts) {
-  const char *term = getenv("TERM");
   *v = (cli_placing_view){.budget_ns = opts->budget_ns};
   if (a->budget == NULL || opts->portfolio_only) return;
-  v->bar = !a->quiet && isatty(2) && term != NULL && strcmp(term, "dumb") != 0;
+  v->bar = !a->quiet && cli_terminal();
   v->lines = a->verbose && !v->bar;
   v->watches = true;
   opts->on_progress = on_progress;
@@ -59,7 +61,7 @@ void cli_placing_view_begin(cli_placing_view *v, const cli_args *a,
 }
 
 void cli_placing_view_end(cli_placing_view *v) {
-  if (v->drawn && v->bar) cli_note("\r\033[K");
+  if (v->drawn && v->bar) cli_terminal_clear();
   v->drawn = false;
   if (v->watches) cli_signals_watch(NULL);
   v->watches = false;

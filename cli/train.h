@@ -15,7 +15,6 @@ weir_status cli_trained_load(const cli_args *args, cli_job *job,
  * --json one object a line on stdout. */
 typedef struct cli_train_view {
   bool json, quiet, bar, utf8;
-  int width;        /* columns of the terminal */
   bool drawn;       /* a bar stands on the line */
   int64_t drawn_ns; /* when */
   int64_t first_ns; /* of the first step that was seen */

@@ -10,12 +10,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "cli/json.h"
 #include "cli/system.h"
+#include "cli/terminal.h"
 #include "cli/train.h"
 
 enum { REDRAW_NS = 100000000, BAR_LINE = 512 };
@@ -87,7 +86,7 @@ static const char *duration(double s, char text[24]) {
 /* ---- The bar */
 
 void cli_train_view_clear(cli_train_view *v) {
-  if (v->drawn) cli_note("\r\033[K");
+  if (v->drawn) cli_terminal_clear();
   v->drawn = false;
 }
 
@@ -150,13 +149,13 @@ static void draw(cli_train_view *v, const weir_train_progress *p) {
     part = (double)p->step / (double)p->last_step;
   tail(v, p, &f, text, sizeof text);
   append(line, &used, head);
-  int cells = v->width - (int)strlen(head) - (int)strlen(text) - 7;
+  int cells = cli_terminal_width() - (int)strlen(head) - (int)strlen(text) - 7;
   if (cells > 30) cells = 30;
   if (cells >= 8) append_bar(v, part, cells, line, &used);
   snprintf(head, sizeof head, " %3.0f%%", 100 * part);
   append(line, &used, head);
   append(line, &used, text);
-  cli_note("\r%s\033[K", line);
+  cli_terminal_draw(line);
   v->drawn = true;
   v->drawn_ns = cli_now_ns();
   seen(v, p);
@@ -290,16 +289,11 @@ static void on_warning(void *self, const weir_error *w) {
 /* ---- The doors */
 
 void cli_train_view_init(cli_train_view *v, const cli_args *args) {
-  struct winsize size;
-  const char *term = getenv("TERM");
-  *v = (cli_train_view){.json = args->json, .quiet = args->quiet, .width = 80};
-  v->bar = !v->json && !v->quiet && isatty(2) && term != NULL &&
-           strcmp(term, "dumb") != 0;
+  *v = (cli_train_view){.json = args->json, .quiet = args->quiet};
+  v->bar = !v->json && !v->quiet && cli_terminal();
   if (!v->bar) return;
   setlocale(LC_CTYPE, "");
   v->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-  if (ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-    v->width = size.ws_col;
 }
 
 weir_train_callbacks cli_train_view_calls(cli_train_view *v) {

@@ -10,6 +10,7 @@
 
 #include "runtime/api/weir_internal.h"
 #include "runtime/base/json/json.h"
+#include "runtime/base/table.h"
 #include "runtime/device/kind.h"
 #include "runtime/graph/load/module.h"
 #include "runtime/graph/load/sections.h"
@@ -136,8 +137,11 @@ static const char *train_type(weir_train_kind kind) {
                                       [WEIR_TRAIN_BOOL] = "boolean|string",
                                       [WEIR_TRAIN_EVERY] = "integer|string",
                                       [WEIR_TRAIN_TIME] = "integer|string",
-                                      [WEIR_TRAIN_MAP] = "object"};
-  return (size_t)kind < sizeof types / sizeof types[0] ? types[kind] : NULL;
+                                      [WEIR_TRAIN_MAP] = "object",
+                                      [WEIR_TRAIN_CHOICE] = NULL,
+                                      [WEIR_TRAIN_CUSTOM] = NULL};
+  WEIR_TABLE_OF(types, WEIR_TRAIN_KIND_COUNT);
+  return types[kind];
 }
 
 static void train_key(writer *w, const weir_train_key *k) {
@@ -394,7 +398,7 @@ static void section(writer *w, const char *key) {
   } kinds[] = {{"params", "object"},        {"dims", "object|array"},
                {"import", "object"},        {"inputs", "object"},
                {"outputs", "object|array"}, {"update", "object"},
-               {"layout", "object"},        {"weights", "string"}};
+               {"layout", "object"},        {"weights", "string"}, {"labels", "array|string"}};
   for (size_t i = 0; i < sizeof refs / sizeof refs[0]; i++)
     if (strcmp(refs[i].key, key) == 0) {
       if (refs[i].map)

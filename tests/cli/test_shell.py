@@ -4,13 +4,16 @@
 
   test_shell.py WEIR SOURCE_ROOT [TEST...]
 """
+import fcntl
 import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 
 WEIR = os.path.abspath(sys.argv[1])
@@ -157,6 +160,94 @@ class Completion(Case):
                                    capture_output=True)
                 self.assertEqual((p.returncode, p.stderr), (0, ""))
         self.weir("completion", "csh", code=2)
+
+
+TRAIN = """\
+weir: 1
+inputs: {x: "f32[1, 2]"}
+nodes:
+  w: var([2, 1])
+  loss: mean(square(matmul(x, w)))
+  a_metric_with_a_long_name: mean(x)
+outputs: [loss]
+train:
+  minimize: loss
+  optimizer: sgd(lr=0.01)
+  epochs: 3
+  eval: {data: train, every: 1 epoch,
+    metrics: [loss, a_metric_with_a_long_name]}
+data:
+  train: {source: memory, values: {x: [[1, 2], [3, 4]]}, batch: 1}
+"""
+
+
+class Terminal(Case):
+    """Progress on terminals of any width: one line, cut, drawn over."""
+
+    def on_terminal(self, args, columns, env=None):
+        """What |args| write to a terminal of |columns| (0: it does not say)."""
+        reader, writer = os.openpty()
+        fcntl.ioctl(writer, termios.TIOCSWINSZ,
+                    struct.pack("HHHH", 24, columns, 0, 0))
+        p = subprocess.Popen([WEIR, *args], cwd=self.path, stderr=writer,
+                             stdout=subprocess.DEVNULL,
+                             env={**CLEAN, "TERM": "xterm", "LC_ALL": "C.UTF-8",
+                                  **(env or {})})
+        os.close(writer)
+        out = b""
+        while True:
+            try:
+                piece = os.read(reader, 65536)
+            except OSError:
+                break
+            if not piece:
+                break
+            out += piece
+        os.close(reader)
+        self.assertEqual(p.wait(60), 0, out)
+        return out.decode()
+
+    def drawn(self, out, columns):
+        """The lines that were drawn over; each fits."""
+        lines = [l.split("\x1b[K")[0] for l in out.split("\r")
+                 if "\x1b[K" in l]
+        lines = [l for l in lines if l]
+        self.assertGreater(len(lines), 0)
+        for line in lines:
+            self.assertLess(len(line), columns, line)
+        return lines
+
+    def test_train(self):
+        (self.path / "t.weir.yaml").write_text(TRAIN)
+        widths = {}
+        for columns in (20, 40, 80, 200):
+            out = self.on_terminal(["train", "t.weir.yaml"], columns)
+            lines = self.drawn(out, columns)
+            self.assertTrue(lines[0].startswith("epoch 1/3"))
+            widths[columns] = max(map(len, lines))
+        self.assertLess(widths[20], widths[40])
+        self.assertLess(widths[40], widths[200])
+
+    def test_place(self):
+        (self.path / "graphs").symlink_to(ROOT / "graphs")
+        for columns in (20, 40, 200):
+            out = self.on_terminal(["place", "graphs/lenet.weir.yaml",
+                                    "--budget", "400ms"], columns)
+            lines = self.drawn(out, columns)
+            self.assertTrue(lines[0].startswith("best step"))
+
+    def test_columns(self):
+        (self.path / "t.weir.yaml").write_text(TRAIN)
+        out = self.on_terminal(["train", "t.weir.yaml"], 0, {"COLUMNS": "30"})
+        self.assertEqual(max(map(len, self.drawn(out, 30))), 29)
+        out = self.on_terminal(["train", "t.weir.yaml"], 0)
+        self.drawn(out, 80)
+
+    def test_dumb_terminals_get_lines(self):
+        (self.path / "t.weir.yaml").write_text(TRAIN)
+        out = self.on_terminal(["train", "t.weir.yaml"], 80, {"TERM": "dumb"})
+        self.assertNotIn("\x1b", out)
+        self.assertNotIn("\r", out.replace("\r\n", "\n"))
 
 
 if __name__ == "__main__":

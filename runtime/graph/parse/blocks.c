@@ -19,7 +19,7 @@
  * stand further down or in another file. */
 
 const char *const weir_block_keys[] = {"in",  "attrs",  "nodes",
-                                         "out", "update", NULL};
+                                       "out", "update", NULL};
 static const char *const kAttrKinds[] = {
     [WEIR_BLOCK_INT] = "int",     [WEIR_BLOCK_FLOAT] = "float",
     [WEIR_BLOCK_BOOL] = "bool",   [WEIR_BLOCK_STRING] = "string",
@@ -175,9 +175,10 @@ bool weir_blocks_declare(weir_loader *l, weir_module *m) {
     if (!weir_is_name(e->key))
       weir_report(l, WEIR_W1106, &e->key_mark, "'%.*s' is not a name",
                   WEIR_SV(e->key));
-    b->broken = !weir_want_kind(l, e->value, WEIR_YAML_MAP, "a block") ||
-                !weir_check_keys(l, e->value, "a block", weir_block_keys, false) ||
-                !ports(l, b) || !attrs(l, b) || !out_names(l, b);
+    b->broken =
+        !weir_want_kind(l, e->value, WEIR_YAML_MAP, "a block") ||
+        !weir_check_keys(l, e->value, "a block", weir_block_keys, false) ||
+        !ports(l, b) || !attrs(l, b) || !out_names(l, b);
     if (!weir_map_put(&m->block_names, e->key, i, NULL))
       return weir_report_memory(l);
   }

@@ -24,10 +24,10 @@ static const char *const kScanItem[] = {"scan", "device", "after", NULL};
 static const char *const kWhileItem[] = {"while", "device", "after", NULL};
 static const char *const kIfItem[] = {"if", "device", "after", NULL};
 const char *const weir_scan_keys[] = {"over",   "axis",    "carry",
-                                        "nodes",  "next",    "stack",
-                                        "length", "reverse", NULL};
+                                      "nodes",  "next",    "stack",
+                                      "length", "reverse", NULL};
 const char *const weir_while_keys[] = {"carry", "cond",  "nodes",
-                                         "next",  "limit", NULL};
+                                       "next",  "limit", NULL};
 const char *const weir_if_keys[] = {"cond", "then", "else", NULL};
 const char *const weir_branch_keys[] = {"nodes", "out", NULL};
 

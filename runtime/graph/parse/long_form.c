@@ -14,7 +14,7 @@
  * yet. */
 
 const char *const weir_long_keys[] = {"op",     "in",    "attrs",
-                                        "device", "after", NULL};
+                                      "device", "after", NULL};
 const char *const weir_repeat_keys[] = {"repeat", "nodes", NULL};
 
 /* Parses |y| as one more operand; its root's index goes to |*out_root|. Quoted

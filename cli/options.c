@@ -197,6 +197,8 @@ static weir_status set(line *l, const cli_option *o, const char *value,
   if (o->kind == CLI_FLAG && value != NULL)
     return cli_error(err, "W0001", "%s takes no value", shown);
   l->args->from[o - l->command->options] = CLI_ARG;
+  if (o->offset == offsetof(cli_args, format)) /* the last one counts */
+    l->args->json = strcmp(value, "json") == 0;
   return cli_option_set(o, value, l->args, shown, err);
 }
 

@@ -146,7 +146,7 @@ weir_status cli_placing_compare(const cli_placing_comparer *p, bool json,
 
 weir_status cli_placing_compare_form(const cli_args *args, weir_error *err) {
   if (args->format == NULL || cli_is_json(args) ||
-      strcmp(args->format, "summary") == 0)
+      strcmp(args->format, "text") == 0)
     return WEIR_OK;
   return cli_error(err, "W0002", "--compare is text or --json, not --format %s",
                    args->format);

@@ -40,10 +40,15 @@
 
 #define QUIET FLAG("quiet", 'q', quiet, "no summary line")
 #define FULL FLAG("full", 0, full, "print every element of large tensors")
-/* --json, short for --format json or for a form of the command. */
-#define JSON FLAG("json", 0, json, "as JSON")
+/* --format and --json, which is short for --format json. */
+#define JSON                                                                \
+  CHOICE("format", 0, "text|json", format, NULL, "the form of the output"), \
+      JSON_FORMAT
 #define JSON_FORMAT FLAG("json", 0, json, "the same as --format json")
-#define JSON_LINES FLAG("json", 0, json, "print JSON, one object a line")
+#define JSON_LINES                                          \
+  CHOICE("format", 0, "text|json", format, NULL,            \
+         "the form of the output; json: an object a line"), \
+      JSON_FORMAT
 
 #define GRAPH_OPTIONS                                                    \
   LIST("param", 'p', "NAME=VALUE", params, "set a param of the graph"),  \

@@ -5,7 +5,7 @@
 #include "cli/table.h"
 
 static weir_diag_form form_of(const cli_args *args) {
-  const char *format = args->format != NULL ? args->format : "human";
+  const char *format = args->format != NULL ? args->format : "text";
   if (cli_is_json(args)) return WEIR_DIAG_FORM_JSON;
   return strcmp(format, "gcc") == 0 ? WEIR_DIAG_FORM_GCC : WEIR_DIAG_FORM_HUMAN;
 }
@@ -46,7 +46,7 @@ static int check_command(const cli_args *args) {
 
 static const cli_option options[] = {
     TIMED_GRAPH_OPTIONS,
-    CHOICE("format", 0, "human|gcc|json", format, NULL,
+    CHOICE("format", 0, "text|gcc|json", format, NULL,
            "how findings are printed"),
     JSON_FORMAT,
     QUIET,

@@ -195,7 +195,7 @@ static weir_status parts_form(const cli_args *a, weir_plan_form *form,
     *form = WEIR_PLAN_PARTS_JSON;
   else if (a->format != NULL && strcmp(a->format, "dot") == 0)
     *form = WEIR_PLAN_PARTS_DOT;
-  else if (a->format != NULL && strcmp(a->format, "summary") != 0)
+  else if (a->format != NULL && strcmp(a->format, "text") != 0)
     return cli_error(err, "W0002",
                      "--parts is text, --json or --format dot, not --format %s"
                      " (the page of --format html has them without --parts)",
@@ -366,7 +366,7 @@ static const cli_option place_options[] = {
     LIST("input", 'i', "NAME=VALUE", inputs,
          "an input as run takes it: its shape counts"),
     TIMED_GRAPH_OPTIONS,
-    CHOICE("format", 0, "summary|table|json|dot|trace|html", format, NULL,
+    CHOICE("format", 0, "text|table|json|dot|trace|html", format, NULL,
            "how the plan is printed"),
     JSON_FORMAT,
     QUIET,

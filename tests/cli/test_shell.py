@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -119,7 +120,7 @@ class Completion(Case):
             self.assertEqual(self.complete(name, "--"), options, name)
 
     def test_bash_values(self):
-        forms = {"summary", "table", "json", "dot", "trace", "html"}
+        forms = {"text", "table", "json", "dot", "trace", "html"}
         self.assertEqual(self.complete("place", "--format", ""), forms)
         self.assertEqual(self.complete("place", "--format", "="), forms)
         self.assertEqual(self.complete("place", "--format", "=", "js"), {"json"})
@@ -179,6 +180,176 @@ train:
 data:
   train: {source: memory, values: {x: [[1, 2], [3, 4]]}, batch: 1}
 """
+
+
+TINY = "graphs/tiny_matmul.weir.yaml"
+
+
+class Conventions(Case):
+    """A test for each line of the table in docs/cli.md, "Conventions"."""
+
+    def setUp(self):
+        super().setUp()
+        (self.path / "graphs").symlink_to(ROOT / "graphs")
+
+    def test_the_table_names_tests(self):
+        page = (ROOT / "docs/cli.md").read_text()
+        table = page.split("## Conventions\n")[1].split("\n## ")[0]
+        named = re.findall(r"\| `(\w+): (\w+)` \|$", table, re.M)
+        self.assertGreaterEqual(len(named), 20)
+        self.assertEqual(len(named), table.count("\n| ") - 1)
+        for group, test in named:
+            self.assertTrue(hasattr(globals()[group], "test_" + test), test)
+        own = {t[5:] for t in dir(Conventions) if t.startswith("test_")}
+        self.assertEqual(own - {t for _, t in named}, {"the_table_names_tests"})
+
+    def test_options(self):
+        out = self.weir("run", TINY, "-q", "--seed=3", "--threads", "1")
+        self.assertEqual(self.weir("run", "-qt1", "--", TINY), out)
+        self.weir("run", TINY, "--thread", "1", code=2)
+        self.weir("run", TINY, "--quiet=yes", code=2)
+
+    def test_suggestions(self):
+        self.weir("chekc", code=2)
+        self.assertIn("did you mean check?", self.err)
+        self.weir("run", TINY, "--sead", "1", code=2)
+        self.assertIn("did you mean --seed?", self.err)
+
+    def test_no_silent_option(self):
+        self.weir("show", "ops", "--full", code=2)
+        self.assertIn("has no effect", self.err)
+
+    def test_dash(self):
+        text = (ROOT / TINY).read_text()
+        out = self.weir("run", "-", "-q", input=text)
+        self.assertEqual(out, self.weir("run", TINY, "-q"))
+        p = subprocess.run([WEIR, "run", TINY, "-q", "-o", "c=-"],
+                           cwd=self.path, env=CLEAN, capture_output=True)
+        self.assertEqual(p.stdout[:6], b"\x93NUMPY")
+
+    def test_streams(self):
+        out = self.weir("run", TINY)
+        self.assertTrue(out.startswith("c  f32[2, 2]"))
+        self.assertRegex(self.err, r"^ran \d+ nodes")
+        self.assertEqual(self.weir("check", "none.yaml", code=5), "")
+
+    def test_version(self):
+        self.assertRegex(self.weir("--version"), r"^weir \d+\.\d+\.\d+\n$")
+
+    def test_color(self):
+        def red(*args, **env):
+            self.weir("check", "none.yaml", *args, code=5, env=env)
+            return "\x1b[" in self.err
+        self.assertFalse(red())
+        self.assertTrue(red("--color", "always"))
+        self.assertTrue(red(CLICOLOR_FORCE="1"))
+        self.assertFalse(red(CLICOLOR_FORCE="1", NO_COLOR="1"))
+        self.assertTrue(red("--color", "always", NO_COLOR="1"))
+        self.assertFalse(red("--color", "never", CLICOLOR_FORCE="1"))
+
+    def test_pipes(self):
+        p = subprocess.run(["bash", "-c", f"'{WEIR}' show ops | head -1; "
+                            "echo ${PIPESTATUS[0]}"], capture_output=True,
+                           text=True, env=CLEAN)
+        self.assertEqual(p.stderr, "")
+        self.assertIn(p.stdout.splitlines()[1], ("0", "141"))
+        p = subprocess.run(["bash", "-c", f"'{WEIR}' show ops > /dev/full"],
+                           capture_output=True, text=True, env=CLEAN)
+        self.assertEqual(p.returncode, 6)
+        self.assertIn("W5009", p.stderr)
+
+    def test_exit_codes(self):
+        (self.path / "bad.weir.yaml").write_text("weir: 1\nnodes: {a: b}\n")
+        expect = ("run", TINY, "-q", "--expect", "c=[[1, 2], [3, 5]]")
+        for code, args in ((0, ("version",)), (1, expect), (2, ("frobnicate",)),
+                           (3, ("check", "bad.weir.yaml")),
+                           (4, ("place", TINY, "--verify", "plan.json")),
+                           (5, ("run", TINY, "-i", "b=@none.npy")),
+                           (6, ("run", TINY, "-o", "c=@no/c.npy"))):
+            if code == 4:
+                plan = self.weir("place", "graphs/mlp.weir.yaml", "--json")
+                (self.path / "plan.json").write_text(plan)
+            self.weir(*args, code=code)
+        table = (ROOT / "docs/cli.md").read_text().split("## Exit codes")[1]
+        for code in (0, 1, 2, 3, 4, 5, 6, 7, 8, 138, 141):
+            self.assertIn(f"\n| {code} |", table)
+
+    def test_signals(self):
+        (self.path / "t.weir.yaml").write_text(
+            TRAIN.replace("epochs: 3", "epochs: 1000000000"))
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            folder = self.path / str(code)
+            p = subprocess.Popen([WEIR, "train", "t.weir.yaml", "--checkpoint",
+                                  folder, "--json"], cwd=self.path, env=CLEAN,
+                                 stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True)
+            p.stdout.readline()
+            p.send_signal(number)
+            p.communicate(timeout=60)
+            self.assertEqual(p.returncode, code)
+            self.assertTrue(list(folder.glob("step-*.json")))
+
+    def test_precedence(self):
+        def seed(*args, **env):
+            out = self.weir("run", TINY, "--print-config", *args, env=env)
+            return re.search(r"^seed: (\d+)  # (.*)$", out, re.M).groups()
+        self.assertEqual(seed(), ("0", "default"))
+        self.assertEqual(seed(WEIR_SEED="3"), ("3", "environment"))
+        self.assertEqual(seed("--seed", "5", WEIR_SEED="3"),
+                         ("5", "command line"))
+
+    def test_formats(self):
+        """--json is --format json, wherever there is JSON."""
+        with_json = 0
+        for name in self.commands():
+            text = self.weir(name, "--help")
+            if "--json" not in text:
+                continue
+            with_json += 1
+            forms = re.search(r"^ +--format (\S+)", text, re.M).group(1).split("|")
+            self.assertIn("json", forms, name)
+            self.assertIn(forms[0], ("text", "table"), name)
+            self.assertIn("the same as --format json", text, name)
+        self.assertGreaterEqual(with_json, 10)
+        for args in (("version",), ("explain", "W2012"), ("show", "devices"),
+                     ("run", TINY), ("check", TINY)):
+            self.assertEqual(self.weir(*args, "--json"),
+                             self.weir(*args, "--format", "json"))
+        self.assertEqual(self.weir("show", "ops", "--json", "--format", "text"),
+                         self.weir("show", "ops"))
+
+    def test_locale(self):
+        out = self.weir("run", TINY, "-q", "-i", "b=f32:2x2=0.5")
+        for name in ("de_DE.UTF-8", "C", "nowhere"):
+            self.assertEqual(self.weir("run", TINY, "-q", "-i", "b=f32:2x2=0.5",
+                                       env={"LC_ALL": name}), out)
+
+    def test_home(self):
+        home = self.path / "home"
+        home.mkdir()
+        self.weir("run", TINY, env={"HOME": str(home)})
+        self.weir("place", TINY, env={"HOME": str(home)})
+        self.assertEqual(list(home.iterdir()), [])
+
+    def test_deadline(self):
+        (self.path / "t.weir.yaml").write_text(
+            "weir: 1\nnodes:\n  y:\n    while:\n      carry: {n: 0}\n"
+            "      cond: greater(n, -1)\n      next: {n: 'mul(n, 1)'}\n"
+            "outputs: [y.n]\n")
+        self.weir("run", "t.weir.yaml", "--timeout", "50ms", code=138)
+
+    def test_same_bytes(self):
+        for args in (("place", TINY, "--json"), ("help", "--man"), ("schema",),
+                     ("run", TINY, "-q", "-i", "b=random:seed=3")):
+            self.assertEqual(self.weir(*args), self.weir(*args))
+
+    def test_closed_descriptors(self):
+        p = subprocess.run(["bash", "-c", f"'{WEIR}' version <&- 2>&-"],
+                           capture_output=True, text=True, env=CLEAN)
+        self.assertRegex(p.stdout, "^weir ")
+        p = subprocess.run(["bash", "-c", f"'{WEIR}' version >&-"],
+                           capture_output=True, text=True, env=CLEAN)
+        self.assertEqual(p.returncode, 6)
 
 
 class Terminal(Case):

@@ -47,6 +47,29 @@ def follow_links(doc):
                 sys.exit(f"{page.relative_to(doc)}: {link} was not installed")
 
 
+def moved(root, env):
+    """The command starts from any prefix: nothing in it names the one that it
+    was built for, nor the build folder."""
+    weir = only(root, "weir")
+    prefix = weir.parent.parent
+    for word in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]",
+                           call("readelf", "-d", weir)):
+        if any(not part.startswith("$ORIGIN") for part in word.split(":")):
+            sys.exit(f"the command looks for libraries in {word}")
+    with tempfile.TemporaryDirectory() as other:
+        place = pathlib.Path(other) / "a b" / "opt"
+        shutil.copytree(prefix, place, symlinks=True)
+        hidden = prefix.with_name("hidden")
+        prefix.rename(hidden)
+        try:
+            out = call(place / "bin/weir", "run", "--quiet",
+                       only(place, "tiny_matmul.weir.yaml"), env=env, cwd="/")
+        finally:
+            hidden.rename(prefix)
+        if not out.startswith("c  f32[2, 2]"):
+            sys.exit(f"from {place} the command prints {out}")
+
+
 def main():
     if not shutil.which("pkg-config") or not shutil.which("cc"):
         return SKIP
@@ -76,6 +99,7 @@ def main():
                            ("fish/vendor_completions.d/weir.fish", "-c weir")):
             if sign not in (only(root, "weir.1").parents[2] / name).read_text():
                 sys.exit(f"no completion {name}")
+        moved(root, env)
         doc = only(root, "LICENSE").parent
         for name in ("tiny.c", "train.c", "plan.c"):
             if not (doc / "docs/embed" / name).is_file():

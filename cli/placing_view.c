@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "cli/log.h"
 #include "cli/system.h"
 #include "cli/terminal.h"
 #include "runtime/base/quantity.h"
@@ -13,26 +14,35 @@ static const char *step_text(int64_t ns, char text[32]) {
   return ns < 0 ? "none" : weir_quantity_print_time(ns, text);
 }
 
-static void tell(const cli_placing_view *v, const weir_plan_progress *p) {
-  char best[32], bound[32], gap[32] = "", left[64];
-  int64_t elapsed = p->elapsed_ns / second_ns;
+static double gap_of(const weir_plan_progress *p) {
+  return 100.0 * (double)(p->best_ns - p->bound_ns) / (double)p->bound_ns;
+}
+
+static void draw(const cli_placing_view *v, const weir_plan_progress *p) {
+  char best[32], bound[32], gap[32] = "", left[64], line[256];
   if (p->best_ns > 0 && p->bound_ns > 0)
-    snprintf(gap, sizeof gap, "   gap %.1f %%",
-             100.0 * (double)(p->best_ns - p->bound_ns) / (double)p->bound_ns);
+    snprintf(gap, sizeof gap, "   gap %.1f %%", gap_of(p));
   if (v->budget_ns > 0)
     snprintf(left, sizeof left, "%lld s left",
              (long long)((v->budget_ns - p->elapsed_ns + second_ns - 1) /
                          second_ns));
   else
-    snprintf(left, sizeof left, "%lld s", (long long)elapsed);
-  char line[256];
+    snprintf(left, sizeof left, "%lld s",
+             (long long)(p->elapsed_ns / second_ns));
   snprintf(line, sizeof line, "best step %s   bound %s%s   %s",
            step_text(p->best_ns, best), step_text(p->bound_ns, bound), gap,
            left);
-  if (v->bar)
-    cli_terminal_draw(line);
-  else
-    cli_note("%s\n", line);
+  cli_terminal_draw(line);
+}
+
+static void log_search(const weir_plan_progress *p) {
+  cli_log_begin("info", "search");
+  if (p->best_ns >= 0) cli_log_uint("best_ns", (uint64_t)p->best_ns);
+  if (p->bound_ns >= 0) cli_log_uint("bound_ns", (uint64_t)p->bound_ns);
+  if (p->best_ns > 0 && p->bound_ns > 0)
+    cli_log_number("gap_percent", gap_of(p), 4);
+  cli_log_number("seconds", (double)p->elapsed_ns / 1e9, 3);
+  cli_log_end();
 }
 
 static weir_plan_answer on_progress(void *self, const weir_plan_progress *p) {
@@ -44,7 +54,10 @@ static weir_plan_answer on_progress(void *self, const weir_plan_progress *p) {
     return WEIR_PLAN_GO_ON;
   v->told_ns = p->elapsed_ns;
   v->drawn = true;
-  tell(v, p);
+  if (v->bar)
+    draw(v, p);
+  else
+    log_search(p);
   return WEIR_PLAN_GO_ON;
 }
 

@@ -10,9 +10,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/json.h"
+#include "cli/log.h"
 #include "cli/system.h"
 #include "cli/terminal.h"
 #include "cli/train.h"
@@ -163,20 +163,24 @@ static void draw(cli_train_view *v, const weir_train_progress *p) {
 
 /* ---- Lines */
 
-static void plain_line(cli_train_view *v, const weir_train_progress *p) {
+static void log_values(const weir_train_value *values, size_t count,
+                       bool with_loss) {
+  for (size_t i = 0; i < count; i++)
+    if (with_loss || strcmp(values[i].name, "loss") != 0)
+      cli_log_number(values[i].name, values[i].value, 6);
+}
+
+static void log_step(cli_train_view *v, const weir_train_progress *p) {
   figures f = since(v, p);
-  char stamp[32];
-  time_t t = time(NULL);
-  struct tm tm;
-  gmtime_r(&t, &tm);
-  strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ", &tm);
-  cli_note("%s info step=%llu epoch=%.4g loss=%.6g", stamp,
-           (unsigned long long)p->step, p->epoch, f.loss);
-  for (size_t i = 0; i < p->value_count; i++)
-    if (strcmp(p->values[i].name, "loss") != 0)
-      cli_note(" %s=%.6g", p->values[i].name, p->values[i].value);
-  cli_note(" lr=%.6g examples_per_s=%.0f wait=%.3f\n", p->learning_rate,
-           f.per_s, f.wait);
+  cli_log_begin("info", "step");
+  cli_log_uint("step", p->step);
+  cli_log_number("epoch", p->epoch, 4);
+  cli_log_number("loss", f.loss, 6);
+  log_values(p->values, p->value_count, false);
+  cli_log_number("learning_rate", p->learning_rate, 6);
+  cli_log_number("examples_per_s", floor(f.per_s + 0.5), 9);
+  cli_log_number("wait_share", f.wait, 3);
+  cli_log_end();
   seen(v, p);
 }
 
@@ -210,7 +214,7 @@ static void on_step(void *self, const weir_train_progress *p) {
   if (v->json && p->log) json_line(v, p);
   if (v->json) return;
   if (v->bar && cli_now_ns() - v->drawn_ns >= REDRAW_NS) draw(v, p);
-  if (!v->bar && p->log) plain_line(v, p);
+  if (!v->bar && p->log) log_step(v, p);
 }
 
 static void on_epoch(void *self, const weir_train_progress *p) {
@@ -235,6 +239,16 @@ static void on_eval(void *self, const weir_train_report *r) {
     return;
   }
   if (v->quiet) return;
+  if (!v->bar) {
+    cli_log_begin("info", "eval");
+    cli_log_text("data", r->data);
+    cli_log_uint("step", r->step);
+    log_values(r->values, r->value_count, true);
+    cli_log_uint("examples", r->examples);
+    cli_log_number("seconds", (double)r->ns / 1e9, 4);
+    cli_log_end();
+    return;
+  }
   cli_train_view_clear(v);
   cli_note("eval %s  step %llu", r->data, (unsigned long long)r->step);
   for (size_t i = 0; i < r->value_count; i++)
@@ -251,6 +265,11 @@ static void on_saved(void *self, uint64_t step, int64_t ns) {
     weir_json_key_uint(&w, "step", step);
     cli_json_number(&w, "ms", (double)ns / 1e6);
     cli_json_end(&w);
+  } else if (!v->quiet && !v->bar) {
+    cli_log_begin("info", "checkpoint");
+    cli_log_uint("step", step);
+    cli_log_number("ms", (double)ns / 1e6, 4);
+    cli_log_end();
   } else if (!v->quiet) {
     cli_train_view_clear(v);
     cli_note("checkpoint  step %llu, %.1f ms\n", (unsigned long long)step,
@@ -265,6 +284,10 @@ static void on_resumed(void *self, uint64_t step) {
     json_event(&w, "resumed");
     weir_json_key_uint(&w, "step", step);
     cli_json_end(&w);
+  } else if (!v->quiet && !v->bar) {
+    cli_log_begin("info", "resumed");
+    cli_log_uint("step", step);
+    cli_log_end();
   } else if (!v->quiet) {
     cli_note("resumed  step %llu\n", (unsigned long long)step);
   }
@@ -279,6 +302,16 @@ static void on_warning(void *self, const weir_error *w) {
     weir_json_key_text(&json, "id", weir_sv_from(w->id));
     weir_json_key_text(&json, "message", weir_sv_from(w->message));
     cli_json_end(&json);
+  } else if (!v->bar) {
+    cli_log_begin("warning", "warning");
+    cli_log_text("id", w->id);
+    cli_log_text("message", w->message);
+    if (w->line > 0) {
+      char at[320];
+      snprintf(at, sizeof at, "%s:%u:%u", w->file, w->line, w->col);
+      cli_log_text("at", at);
+    }
+    cli_log_end();
   } else {
     cli_note("warning[%s]: %s", w->id, w->message);
     if (w->line > 0) cli_note(" (%s:%u:%u)", w->file, w->line, w->col);
@@ -318,6 +351,20 @@ static const char *const kWhy[] = {
     [WEIR_TRAIN_END_FAILED] = "failed"};
 CLI_TABLE_OF(kWhy, WEIR_TRAIN_END_FAILED + 1);
 
+static void log_end(weir_train_end end, const weir_train_progress *p) {
+  cli_log_begin("info", "end");
+  cli_log_text("reason", weir_train_end_name(end));
+  cli_log_uint("step", p->step);
+  cli_log_number("epoch", p->epoch, 4);
+  cli_log_uint("examples", p->examples);
+  if (p->examples == 0) cli_log_text("message", "nothing was trained");
+  cli_log_number("seconds", (double)p->run_ns / 1e9, 4);
+  cli_log_number("wait_seconds", (double)p->wait_ns / 1e9, 4);
+  cli_log_number("save_seconds", (double)p->save_ns / 1e9, 4);
+  cli_log_number("eval_seconds", (double)p->eval_ns / 1e9, 4);
+  cli_log_end();
+}
+
 void cli_train_view_end(cli_train_view *v, weir_train_end end,
                         const weir_train_progress *p) {
   double s = (double)p->run_ns / 1e9, wait = (double)p->wait_ns / 1e9;
@@ -337,6 +384,8 @@ void cli_train_view_end(cli_train_view *v, weir_train_end end,
     cli_json_number(&w, "save_seconds", (double)p->save_ns / 1e9);
     cli_json_number(&w, "eval_seconds", (double)p->eval_ns / 1e9);
     cli_json_end(&w);
+  } else if (!v->quiet && !v->bar) {
+    log_end(end, p);
   } else if (!v->quiet && p->examples == 0) {
     cli_note("%s before: step %llu, epoch %.4g; nothing was trained\n",
              kWhy[end], (unsigned long long)p->step, p->epoch);

@@ -107,7 +107,7 @@ class Search(Case):
         p, _ = self.start("-v")
         time.sleep(2.5)
         p.send_signal(signal.SIGINT)
-        self.assertIn("best step", self.end(p)[1])
+        self.assertRegex(self.end(p)[1], r"Z info event=search best_ns=\d+ ")
 
 
 class Compare(Case):

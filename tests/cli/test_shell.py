@@ -247,6 +247,24 @@ class Conventions(Case):
         self.assertTrue(red("--color", "always", NO_COLOR="1"))
         self.assertFalse(red("--color", "never", CLICOLOR_FORCE="1"))
 
+    def test_log(self):
+        (self.path / "t.weir.yaml").write_text(TRAIN)
+        line = re.compile(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (info|warning) '
+                          r'event=(\w+)( \w+=([^\s"=]+|"(\\.|[^"\\])*"))*')
+        run = ("train", "t.weir.yaml", "--checkpoint", "c")
+        events = set()
+        for change, more in (("", ()), ("square(", ("--epochs", "5"))):
+            text = TRAIN.replace(change, "abs(") if change else TRAIN
+            (self.path / "t.weir.yaml").write_text(text)
+            self.weir(*run, *more)
+            for said in self.err.splitlines():
+                self.assertRegex(said, line)
+                events.add(line.fullmatch(said).group(2))
+        self.assertGreaterEqual(events, {"eval", "checkpoint", "resumed",
+                                         "warning", "end"})
+        self.weir("place", "graphs/lenet.weir.yaml", "--budget", "1200ms", "-v")
+        self.assertRegex(self.err.splitlines()[0], line)
+
     def test_pipes(self):
         p = subprocess.run(["bash", "-c", f"'{WEIR}' show ops | head -1; "
                             "echo ${PIPESTATUS[0]}"], capture_output=True,

@@ -105,10 +105,10 @@ class Commands(Case):
         p = self.weir("train", self.graph, "--checkpoint", "c")
         lines = p.stderr.splitlines()
         self.assertEqual(p.stdout, "")
-        self.assertIn("info step=100 epoch=33.33 loss=", p.stderr)
-        self.assertIn("eval test  step 60", p.stderr)
-        self.assertIn("all epochs done: step 120, epoch 40", lines[-1])
-        self.assertIn("waited ", lines[-1])
+        self.assertIn("info event=step step=100 epoch=33.33 loss=", p.stderr)
+        self.assertIn("info event=eval data=test step=60 ", p.stderr)
+        self.assertIn("info event=end reason=epochs step=120 epoch=40 ", lines[-1])
+        self.assertIn(" wait_seconds=", lines[-1])
         self.assertEqual(self.weir("train", self.graph, "-q").stderr, "")
 
     def test_steps_below_the_one_reached(self):
@@ -305,9 +305,9 @@ class Bits(Case):
         p.send_signal(signal.SIGINT)
         _, err = p.communicate(timeout=60)
         self.assertEqual(p.returncode, 130, err)
-        self.assertIn("stopped by a signal", err)
+        self.assertIn("event=end reason=stopped", err)
         step = self.newest("i")
-        self.assertIn(f"step {step},", err.splitlines()[-1])
+        self.assertIn(f" step={step} ", err.splitlines()[-1])
         self.weir("train", endless, "--checkpoint", "i", "--steps", step + 7,
                   "-q")
         self.weir("train", endless, "--checkpoint", "u", "--steps", step + 7,
@@ -323,7 +323,7 @@ class Bits(Case):
         p.send_signal(signal.SIGHUP)
         _, err = p.communicate(timeout=60)
         self.assertEqual(p.returncode, 129, err)
-        self.assertIn(f"step {self.newest('h')},", err.splitlines()[-1])
+        self.assertIn(f" step={self.newest('h')} ", err.splitlines()[-1])
 
     def test_events_on_a_full_disk(self):
         with open("/dev/full", "wb") as full:

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include "cli/cli.h"
+#include "runtime/base/quantity.h"
 
 /* Less than this, and a library may step over the end of the stack. */
 enum { STACK_BYTES = 256 * 1024 };
@@ -12,11 +13,12 @@ static weir_status check_stack(weir_error *err) {
   if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
       limit.rlim_cur >= STACK_BYTES)
     return WEIR_OK;
+  char is[WEIR_QUANTITY_TEXT], least[WEIR_QUANTITY_TEXT];
   return cli_error(err, "W6003",
-                   "the stack limit (RLIMIT_STACK, ulimit -s) is %llu KiB, at "
-                   "least %d KiB are needed",
-                   (unsigned long long)limit.rlim_cur / 1024,
-                   STACK_BYTES / 1024);
+                   "the stack limit (RLIMIT_STACK, ulimit -s) is %s, at least "
+                   "%s are needed",
+                   weir_quantity_print_bytes((int64_t)limit.rlim_cur, is),
+                   weir_quantity_print_bytes(STACK_BYTES, least));
 }
 
 static weir_status no_such_command(const char *name, weir_error *err) {

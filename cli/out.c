@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "runtime/base/quantity.h"
 
 /* The process's own state: where output stands, which signal came. */
 static int out_errno; /* of the first write to stdout that failed */
@@ -136,14 +137,15 @@ void cli_hint(weir_error *err, const char *fmt, ...) {
 
 /* Names the process's limits when memory or threads were refused. */
 static void hint_limits(weir_error *err) {
+  char limit[WEIR_QUANTITY_TEXT];
   struct rlimit r;
   if (strcmp(err->id, "W6001") != 0 && strcmp(err->id, "W6003") != 0) return;
   if (err->hint[0] != '\0') return;
   if (getrlimit(RLIMIT_AS, &r) == 0 && r.rlim_cur != RLIM_INFINITY)
-    cli_hint(err,
-             "the address space is limited to %llu MiB (RLIMIT_AS, "
-             "ulimit -v)",
-             (unsigned long long)r.rlim_cur >> 20);
+    cli_hint(
+        err, "the address space is limited to %s (RLIMIT_AS, ulimit -v)",
+        weir_quantity_print_bytes(
+            r.rlim_cur < INT64_MAX ? (int64_t)r.rlim_cur : INT64_MAX, limit));
   else if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < 64)
     cli_hint(err, "open files are limited to %llu (RLIMIT_NOFILE, ulimit -n)",
              (unsigned long long)r.rlim_cur);

@@ -16,6 +16,7 @@
 #include "cli/system.h"
 #include "cli/terminal.h"
 #include "cli/train.h"
+#include "runtime/base/quantity.h"
 
 enum { REDRAW_NS = 100000000, BAR_LINE = 512 };
 
@@ -253,8 +254,9 @@ static void on_eval(void *self, const weir_train_report *r) {
   cli_note("eval %s  step %llu", r->data, (unsigned long long)r->step);
   for (size_t i = 0; i < r->value_count; i++)
     cli_note("  %s %.6g", r->values[i].name, r->values[i].value);
-  cli_note("  (%llu examples, %.0f ms)\n", (unsigned long long)r->examples,
-           (double)r->ns / 1e6);
+  char took[WEIR_QUANTITY_TEXT];
+  cli_note("  (%llu examples, %s)\n", (unsigned long long)r->examples,
+           weir_quantity_print_time((int64_t)r->ns, took));
 }
 
 static void on_saved(void *self, uint64_t step, int64_t ns) {
@@ -272,8 +274,9 @@ static void on_saved(void *self, uint64_t step, int64_t ns) {
     cli_log_end();
   } else if (!v->quiet) {
     cli_train_view_clear(v);
-    cli_note("checkpoint  step %llu, %.1f ms\n", (unsigned long long)step,
-             (double)ns / 1e6);
+    char took[WEIR_QUANTITY_TEXT];
+    cli_note("checkpoint  step %llu, %s\n", (unsigned long long)step,
+             weir_quantity_print_time(ns, took));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "cli/json.h"
 #include "cli/table.h"
+#include "runtime/base/quantity.h"
 
 extern char **environ;
 
@@ -52,16 +53,16 @@ static int version_command(const cli_args *args) {
   return 0;
 }
 
-static void limit_fact(facts *f, const char *name, int which, unsigned shift,
-                       const char *unit_name) {
+static void limit_fact(facts *f, const char *name, int which, bool bytes) {
   char value[64];
   struct rlimit r;
   if (getrlimit((__rlimit_resource_t)which, &r) != 0) return;
   if (r.rlim_cur == RLIM_INFINITY)
     snprintf(value, sizeof value, "unlimited");
+  else if (bytes && r.rlim_cur <= INT64_MAX)
+    weir_quantity_print_bytes((int64_t)r.rlim_cur, value);
   else
-    snprintf(value, sizeof value, "%llu%s",
-             (unsigned long long)r.rlim_cur >> shift, unit_name);
+    snprintf(value, sizeof value, "%llu", (unsigned long long)r.rlim_cur);
   fact(f, name, value);
 }
 
@@ -87,15 +88,14 @@ static void memory_fact(facts *f) {
   char value[64];
   long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
   if (pages <= 0 || bytes <= 0) return;
-  snprintf(value, sizeof value, "%lld MiB", ((long long)pages * bytes) >> 20);
-  fact(f, "memory", value);
+  fact(f, "memory", weir_quantity_print_bytes((int64_t)pages * bytes, value));
 }
 
 static void limit_warnings(void) {
   struct rlimit r;
   if (getrlimit(RLIMIT_STACK, &r) == 0 && r.rlim_cur != RLIM_INFINITY &&
-      r.rlim_cur < (1u << 20))
-    cli_note("warning: the stack limit is below 1 MiB (ulimit -s)\n");
+      r.rlim_cur < 1000000)
+    cli_note("warning: the stack limit is below 1 MB (ulimit -s)\n");
   if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < 64)
     cli_note("warning: fewer than 64 files may be open (ulimit -n)\n");
   if (getrlimit(RLIMIT_AS, &r) == 0 && r.rlim_cur != RLIM_INFINITY)
@@ -107,9 +107,9 @@ static int doctor_command(const cli_args *args) {
   facts_begin(&f, args->json);
   library_facts(&f, 64);
   memory_fact(&f);
-  limit_fact(&f, "stack", RLIMIT_STACK, 10, " KiB");
-  limit_fact(&f, "open files", RLIMIT_NOFILE, 0, "");
-  limit_fact(&f, "address space", RLIMIT_AS, 20, " MiB");
+  limit_fact(&f, "stack", RLIMIT_STACK, true);
+  limit_fact(&f, "open files", RLIMIT_NOFILE, false);
+  limit_fact(&f, "address space", RLIMIT_AS, true);
   environment_facts(&f);
   facts_end(&f);
   limit_warnings();

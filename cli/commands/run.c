@@ -7,6 +7,7 @@
 #include "cli/placing.h"
 #include "cli/system.h"
 #include "cli/table.h"
+#include "runtime/base/quantity.h"
 
 /* One `weir run`. */
 typedef struct run {
@@ -267,8 +268,9 @@ static void say_ran(run *r) {
       weir_tools_needed_nodes(r->job.graph, count, names, r->inputs.count,
                               (const char *const *)r->inputs.names, &nodes,
                               &err) == WEIR_OK) {
-    cli_note("ran %zu node%s in %.3g ms", nodes, nodes == 1 ? "" : "s",
-             (double)r->ns / 1e6);
+    char took[WEIR_QUANTITY_TEXT];
+    cli_note("ran %zu node%s in %s", nodes, nodes == 1 ? "" : "s",
+             weir_quantity_print_time(r->ns, took));
     if (r->job.used != NULL)
       cli_placing_say(r->job.used);
     else

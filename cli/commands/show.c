@@ -5,6 +5,7 @@
 #include "cli/json.h"
 #include "cli/table.h"
 #include "cli/train.h"
+#include "runtime/base/quantity.h"
 
 static int fail_usage(const char *what, const char *says) {
   weir_error err = WEIR_ERROR_INIT;
@@ -136,7 +137,9 @@ static int show_devices(const cli_args *args) {
   long long bytes = (long long)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
   const char *name = "/job:localhost/task:0/device:CPU:0";
   if (!args->json) {
-    cli_print("%s  %ld cores, %lld MiB\n", name, cores, bytes >> 20);
+    char memory[WEIR_QUANTITY_TEXT];
+    cli_print("%s  %ld cores, %s\n", name, cores,
+              weir_quantity_print_bytes(bytes, memory));
     return 0;
   }
   weir_json_writer w;

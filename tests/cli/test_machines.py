@@ -234,7 +234,7 @@ class Fallbacks(Case):
                 "/job:worker/task:1/device:CPU:0\n")
         where = ("--in-process", "worker=2", "--placer", "round_robin")
         self.weir("run", MLP, *where)
-        self.assertIn(" ms on " + used, self.err)
+        self.assertIn("s on " + used, self.err)
         self.weir("bench", MLP, *where, "--runs", "2")
         self.assertIn("measured on " + used, self.err)
         self.weir("train", TRAINED, *where, "--steps", "2")

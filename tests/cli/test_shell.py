@@ -349,6 +349,20 @@ class Conventions(Case):
         self.weir("place", TINY, env={"HOME": str(home)})
         self.assertEqual(list(home.iterdir()), [])
 
+    def test_units(self):
+        (self.path / "t.weir.yaml").write_text(TRAIN)
+        texts = [self.weir("doctor"), self.weir("show", "devices"),
+                 self.weir("place", TINY), self.weir("run", TINY) + self.err,
+                 self.weir("bench", TINY, "--runs", "3")]
+        self.weir("train", "t.weir.yaml", "--checkpoint", "c")
+        texts.append(self.weir("checkpoint", "show", "c"))
+        for text in texts:
+            self.assertNotRegex(text, r"\d ?([KMGT]iB|KB|[kMG]b)\b")
+            for number in re.findall(r"(\d+\.\d+) (?:[um]s|s)\b", text):
+                self.assertEqual(len(number.split(".")[1]), 2, text)
+        self.assertRegex(texts[0], r"memory +\d+\.\d [MG]B\n")
+        self.assertRegex(texts[3], r"ran \d+ nodes in \d+(\.\d\d)? [nu]?m?s on")
+
     def test_deadline(self):
         (self.path / "t.weir.yaml").write_text(
             "weir: 1\nnodes:\n  y:\n    while:\n      carry: {n: 0}\n"

@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 
-#include "cli/log.h"
 #include "cli/system.h"
-#include "cli/terminal.h"
+#include "cli/term/log.h"
+#include "cli/term/terminal.h"
 #include "runtime/base/quantity.h"
 
 static const int64_t second_ns = 1000000000;

@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "cli/json.h"
-#include "cli/log.h"
 #include "cli/system.h"
-#include "cli/terminal.h"
+#include "cli/term/log.h"
+#include "cli/term/terminal.h"
 #include "cli/train.h"
 #include "runtime/base/quantity.h"
 

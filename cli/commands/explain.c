@@ -5,7 +5,7 @@
 #include "cli/examples.h"
 #include "cli/json.h"
 #include "cli/table.h"
-#include "cli/text.h"
+#include "cli/term/text.h"
 
 static const cli_example *example_of(const char *id) {
   const cli_example *e = cli_examples;

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cli/table.h"
-#include "cli/text.h"
+#include "cli/term/text.h"
 
 /* Columns left of the options' texts; options that -h explains. */
 enum { LEFT = 31, BRIEF = 14 };

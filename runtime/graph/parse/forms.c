@@ -29,7 +29,7 @@ const char *const weir_scan_keys[] = {"over",   "axis",    "carry",
 const char *const weir_while_keys[] = {"carry", "cond",  "nodes",
                                        "next",  "limit", NULL};
 const char *const weir_if_keys[] = {"cond", "then", "else", NULL};
-const char *const weir_branch_keys[] = {"nodes", "out", NULL};
+static const char *const kBranchKeys[] = {"nodes", "out", NULL};
 
 enum { WEIR_FORM_NAMES = 4096 };
 
@@ -231,7 +231,7 @@ static bool branch(weir_loader *l, weir_form *f, uint32_t k) {
   if (y == NULL)
     return weir_report(l, WEIR_W1123, f->mark, "an if has `then` and `else`");
   if (!weir_want_kind(l, y, WEIR_YAML_MAP, key) ||
-      !weir_check_keys(l, y, key, weir_branch_keys, false) ||
+      !weir_check_keys(l, y, key, kBranchKeys, false) ||
       !read_nodes(l, f, k, y))
     return false;
   const weir_yaml *out = weir_yaml_get(y, "out");

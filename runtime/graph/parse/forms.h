@@ -60,9 +60,8 @@ bool weir_form_body_end(weir_loader *l, weir_module *m, const weir_block *block,
 /* "scan", "while", "if" where |y| is one of them, else NULL. */
 const char *weir_form_key(const weir_yaml *y);
 
-/* The keys of the maps under `scan`, `while` and `if`, and of a branch; NULL
- * ends each. */
+/* The keys of the maps under `scan`, `while` and `if`; NULL ends each. */
 extern const char *const weir_scan_keys[], *const weir_while_keys[];
-extern const char *const weir_if_keys[], *const weir_branch_keys[];
+extern const char *const weir_if_keys[];
 
 #endif

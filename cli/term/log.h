@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_LOG_H_
-#define CLI_LOG_H_
+#ifndef CLI_TERM_LOG_H_
+#define CLI_TERM_LOG_H_
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_TEXT_H_
-#define CLI_TEXT_H_
+#ifndef CLI_TERM_TEXT_H_
+#define CLI_TERM_TEXT_H_
 
 #include <stddef.h>
 

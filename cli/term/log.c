@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines about progress where standard error is no terminal (log.h). */
-#include "cli/log.h"
+#include "cli/term/log.h"
 
 #include <string.h>
 #include <time.h>

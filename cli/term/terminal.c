@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A line of progress on standard error (terminal.h). */
-#include "cli/terminal.h"
+#include "cli/term/terminal.h"
 
 #include <stdlib.h>
 #include <string.h>

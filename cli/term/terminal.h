@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_TERMINAL_H_
-#define CLI_TERMINAL_H_
+#ifndef CLI_TERM_TERMINAL_H_
+#define CLI_TERM_TERMINAL_H_
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text for people, in lines of 80 columns (text.h). */
-#include "cli/text.h"
+#include "cli/term/text.h"
 
 #include <string.h>
 

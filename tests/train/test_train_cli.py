@@ -115,7 +115,7 @@ class Commands(Case):
         train = ["train", self.graph, "--checkpoint", "s", "--steps"]
         self.weir(*train, 20, "-q")
         p = self.weir(*train, 10)
-        self.assertIn("warning[W0002]: --steps 10 is below step 20", p.stderr)
+        self.assertIn("event=warning id=W0002 message=\"--steps 10 is below step 20", p.stderr)
         self.assertIn("nothing was trained", p.stderr)
         self.assertNotIn("loss", p.stderr)
         events = self.events(*train, 10)

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/placing.h"
+#include "cli/placing/placing.h"
 #include "cli/system.h"
 #include "cli/watch.h"
 

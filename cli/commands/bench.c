@@ -5,7 +5,7 @@
 
 #include "cli/config.h"
 #include "cli/json.h"
-#include "cli/placing.h"
+#include "cli/placing/placing.h"
 #include "cli/system.h"
 #include "cli/table.h"
 #include "runtime/base/quantity.h"

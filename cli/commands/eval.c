@@ -3,7 +3,7 @@
 
 #include "cli/config.h"
 #include "cli/confusion.h"
-#include "cli/placing.h"
+#include "cli/placing/placing.h"
 #include "cli/system.h"
 #include "cli/table.h"
 #include "cli/train.h"

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "cli/config.h"
-#include "cli/placing.h"
-#include "cli/placing_compare.h"
-#include "cli/placing_view.h"
+#include "cli/placing/placing.h"
+#include "cli/placing/placing_compare.h"
+#include "cli/placing/placing_view.h"
 #include "cli/system.h"
 #include "cli/table.h"
 

@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "cli/config.h"
-#include "cli/placing.h"
+#include "cli/placing/placing.h"
 #include "cli/system.h"
 #include "cli/table.h"
 #include "cli/train.h"

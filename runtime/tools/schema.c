@@ -398,7 +398,8 @@ static void section(writer *w, const char *key) {
   } kinds[] = {{"params", "object"},        {"dims", "object|array"},
                {"import", "object"},        {"inputs", "object"},
                {"outputs", "object|array"}, {"update", "object"},
-               {"layout", "object"},        {"weights", "string"}, {"labels", "array|string"}};
+               {"layout", "object"},        {"weights", "string"},
+               {"labels", "array|string"}};
   for (size_t i = 0; i < sizeof refs / sizeof refs[0]; i++)
     if (strcmp(refs[i].key, key) == 0) {
       if (refs[i].map)

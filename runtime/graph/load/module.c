@@ -258,7 +258,8 @@ static weir_module *next_import(weir_loader *l, weir_module *m) {
 
 /* Params, dims and the signatures of blocks: all that others may ask for. */
 static void finish_module(weir_loader *l, weir_module *m) {
-  weir_check_keys_with(l, m->root, "a graph file", weir_graph_keys, kForeignKeys);
+  weir_check_keys_with(l, m->root, "a graph file", weir_graph_keys,
+                       kForeignKeys);
   weir_module_params(l, m);
   weir_blocks_declare(l, m);
   m->loading = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/placing_view.h"
+#include "cli/placing/placing_view.h"
 
 #include <stdio.h>
 

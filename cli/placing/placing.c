@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/placing.h"
+#include "cli/placing/placing.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/placing_compare.h"
+#include "cli/placing/placing_compare.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -143,6 +143,26 @@ static void test_diagnostics(void **state) {
   weir_runtime_release(runtime);
 }
 
+static void test_labels(void **state) {
+  (void)state;
+  const char *text =
+      "weir: 1\ninputs: {x: \"f32[1, 2]\"}\nnodes: {p: softmax(x)}\n"
+      "outputs: [p]\nlabels: [cat, dog]\n";
+  weir_error err = WEIR_ERROR_INIT;
+  weir_runtime *runtime = NULL;
+  weir_graph *graph = NULL;
+  assert_ok(weir_runtime_create(NULL, &runtime, &err), &err);
+  assert_ok(weir_graph_load_buffer(runtime, text, strlen(text), "g", NULL,
+                                   &graph, &err),
+            &err);
+  assert_int_equal(weir_graph_label_count(graph), 2);
+  assert_string_equal(weir_graph_label_at(graph, 1), "dog");
+  assert_null(weir_graph_label_at(graph, 2));
+  assert_int_equal(weir_graph_label_count(NULL), 0);
+  weir_graph_release(graph);
+  weir_runtime_release(runtime);
+}
+
 static void test_params(void **state) {
   (void)state;
   weir_error err = WEIR_ERROR_INIT;
@@ -194,6 +214,7 @@ int main(void) {
                                      cmocka_unit_test(test_newer_structs),
                                      cmocka_unit_test(test_graph_io),
                                      cmocka_unit_test(test_diagnostics),
+                                     cmocka_unit_test(test_labels),
                                      cmocka_unit_test(test_params),
                                      cmocka_unit_test(test_null_arguments)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,7 +97,7 @@ class Case(unittest.TestCase):
 
 
 class Places(Case):
-    LOGS = ["logs/events", "logs/run.csv", "logs/run.jsonl"]
+    LOGS = ["logs/train/events", "logs/run.csv", "logs/run.jsonl"]
 
     def holds(self, folder, want):
         self.assertEqual([n.split(".out.")[0] for n in self.names(folder)
@@ -133,7 +133,7 @@ class Places(Case):
     def test_summary_without_a_folder_of_its_own(self):
         self.train(graph(more="  summary: {every: 1, csv: run.csv}\n"),
                    "--out", "o")
-        self.holds("o", ["events", "run.csv"])
+        self.holds("o", ["train/events", "run.csv"])
 
     def test_no_run_folder(self):
         for text in (graph(save="words.txt"),

@@ -717,12 +717,13 @@ class Bad(Case):
     def test_environment(self):
         self.file("g.weir.yaml", TINY)
         for name, value, code in (("WEIR_SEED", "abc", 2),
-                                  ("WEIR_FOO", "1", 2), ("WEIR_SEED", "3", 0)):
+                                  ("WEIR_FOO", "1", 0), ("WEIR_SEED", "3", 0)):
             p = subprocess.run([WEIR, "place", "g.weir.yaml"], cwd=self.path,
                                env={**CLEAN, name: value}, timeout=60,
                                capture_output=True, text=True)
             self.assertEqual(p.returncode, code)
             self.assertEqual("error[W0003]" in p.stderr, code == 2)
+            self.assertEqual("warning[" in p.stderr, name == "WEIR_FOO")
 
     def test_no_transfers_in_files(self):
         # Only partitioning makes them, in pairs.
@@ -738,7 +739,8 @@ class Large(Case):
                  for i in range(n))
         self.file("g.weir.yaml", "weir: 1\nnodes:\n" + "".join(lines) +
                   "outputs: [a5]\n")
-        self.assertEqual(self.place("g.weir.yaml", code=3), "")
+        self.assertEqual(self.place("g.weir.yaml", "--limit", "memory=8GiB",
+                                    code=3), "")
         self.assertIn(f"error[W1105]: a cycle of {n}: a0 -> a{n - 1}",
                       self.err)
         self.assertRegex(self.err, r"--> g\.weir\.yaml:\d+:\d+")

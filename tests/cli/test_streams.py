@@ -78,10 +78,11 @@ COMMANDS = [
     ("generate", "lu", "--nodes", "20"),
     ("doctor",), ("doctor", "--json"), ("explain", "W1150"),
     ("explain", "W1150", "--json"), ("version",), ("version", "--json"),
+    ("completion", "bash"), ("schema",),
     ("help",), ("help", "run"), ("run", "--help"), ("--version",), ("--help",),
 ]
 # Nothing to print: they write files, or all goes to standard error.
-SILENT = {"export"}
+SILENT = {"export", "fmt"}
 
 
 class Streams(unittest.TestCase):

@@ -133,7 +133,7 @@ class Commands(Case):
         graph = self.file("m.weir.yaml", GRAPH + "  mode: sync(aggregate=2)\n"
                           "  replicate: in_graph\n")
         p = self.weir("train", graph, "--steps", 2)
-        self.assertEqual(p.stderr.count("warning[W1136]"), 1)
+        self.assertEqual(p.stderr.count("event=warning id=W1136"), 1)
         self.assertIn("mode, replicate: no effect yet", p.stderr)
         self.assertIn("m.weir.yaml:35:3", p.stderr)
         p = self.weir("check", graph)

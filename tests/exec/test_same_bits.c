@@ -95,6 +95,16 @@ static int tear_down(void **state) {
   return 0;
 }
 
+/* Whether an input's shape is known when it is fed, not before: such graphs run
+ * in sessions (tests/cli/test_image.py). */
+static bool is_open(const weir_graph *g) {
+  for (weir_node_id id = 0; id < g->node_count; id++)
+    if (g->nodes[id].op->instr == WEIR_INSTR_FEED &&
+        !weir_shape_known(g->values[g->nodes[id].first_output].shape))
+      return true;
+  return false;
+}
+
 static void check(threads *t, const char *name, const char *text, size_t size) {
   char why[512] = "";
   weir_graph *graph = NULL;
@@ -102,6 +112,10 @@ static void check(threads *t, const char *name, const char *text, size_t size) {
   run_result results[kWays];
   if (!run_load(&t->world.env, text, size, &graph, why))
     fail_msg("%s: %s", name, why);
+  if (is_open(graph)) {
+    weir_graph_unref(graph);
+    return;
+  }
   assert_true(run_inputs(&t->world.env, graph, inputs));
   for (int i = 0; i < kWays; i++) {
     run_once(&t->world.env, graph, inputs, &t->ways[i], &results[i]);

@@ -108,7 +108,8 @@ static weir_status run_lstm(const weir_args *args) {
     copy_row(&w, out[2], b, w.in[5], b);
     for (int64_t k = 0; k < w.steps; k++) {
       int64_t row = row_at(&w, b, k);
-      for (int64_t j = 0; j < w.units; j++) lstm_unit(&w, b, row, j);
+      for (int64_t j = 0; j < w.units && !weir_run_over(args); j++)
+        lstm_unit(&w, b, row, j);
       copy_row(&w, out[1], b, out[0], row);
     }
   }
@@ -144,8 +145,9 @@ static weir_status run_lstm_grad(const weir_args *args) {
     copy_row(&w, out[2], b, w.in[6], b);
     for (int64_t k = w.steps; k-- > 0;) {
       int64_t at = row_at(&w, b, k) * w.wide;
-      for (int64_t j = 0; j < w.units; j++) lstm_unit_back(&w, b, k, j);
-      for (int64_t j = 0; j < w.units; j++)
+      for (int64_t j = 0; j < w.units && !weir_run_over(args); j++)
+        lstm_unit_back(&w, b, k, j);
+      for (int64_t j = 0; j < w.units && !weir_run_over(args); j++)
         put(&w, out[1], b * w.units + j,
             product_back(&w, out[0], at, w.in[0], j));
     }
@@ -188,7 +190,8 @@ static weir_status run_layer(const weir_args *args, uint32_t h0,
     copy_row(&w, w.out[1], b, w.in[h0], b);
     for (int64_t k = 0; k < w.steps; k++) {
       int64_t row = row_at(&w, b, k);
-      for (int64_t j = 0; j < w.units; j++) unit(&w, b, row, j);
+      for (int64_t j = 0; j < w.units && !weir_run_over(args); j++)
+        unit(&w, b, row, j);
       copy_row(&w, w.out[1], b, w.out[0], row);
     }
   }
@@ -226,8 +229,9 @@ static weir_status run_gru_grad(const weir_args *args) {
     copy_row(&w, w.out[2], b, w.in[6], b);
     for (int64_t k = w.steps; k-- > 0;) {
       int64_t at = row_at(&w, b, k) * w.wide;
-      for (int64_t j = 0; j < w.units; j++) gru_unit_back(&w, b, k, j);
-      for (int64_t j = 0; j < w.units; j++)
+      for (int64_t j = 0; j < w.units && !weir_run_over(args); j++)
+        gru_unit_back(&w, b, k, j);
+      for (int64_t j = 0; j < w.units && !weir_run_over(args); j++)
         weir_add_f64(w.dtype, w.out[2], b * w.units + j,
                      product_back(&w, w.out[1], at, w.in[0], j));
     }
@@ -269,13 +273,13 @@ static weir_status run_rnn_grad(const weir_args *args) {
     copy_row(&w, w.out[1], b, w.in[3], b);
     for (int64_t k = w.steps; k-- > 0;) {
       int64_t at = row_at(&w, b, k) * w.units;
-      for (int64_t j = 0; j < w.units; j++) {
+      for (int64_t j = 0; j < w.units && !weir_run_over(args); j++) {
         double y = get(&w, w.in[1], at + j);
         double dh =
             get(&w, w.out[1], b * w.units + j) + get(&w, w.in[2], at + j);
         put(&w, w.out[0], at + j, relu ? (y > 0 ? dh : 0) : dh * (1 - y * y));
       }
-      for (int64_t j = 0; j < w.units; j++)
+      for (int64_t j = 0; j < w.units && !weir_run_over(args); j++)
         put(&w, w.out[1], b * w.units + j,
             product_back(&w, w.out[0], at, w.in[0], j));
     }

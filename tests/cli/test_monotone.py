@@ -24,6 +24,8 @@ FIGURES = {"latency": "latency_ns", "throughput": "period_ns",
            "memory": "peak_bytes", "moved": "moved_bytes"}
 # Pinned to the devices of a mesh: another device is another problem.
 MESHES = {"matmul_mesh", "mlp_mesh"}
+# Its sizes are those of the picture that it is fed.
+FED = {"lenet_photo": ["-i", "photo=u8:56x40x3=0"]}
 QUICK = {"recurrent", "logistic", "newton", "regression", "tiny_matmul"}
 GRAPHS = sorted(p.name.split(".")[0]
                 for p in (ROOT / "graphs").glob("*.weir.yaml"))
@@ -36,7 +38,7 @@ def place(graph, *args):
     """The plan as JSON; None where the cluster has no device that a request
     names."""
     p = subprocess.run([WEIR, "place", f"graphs/{graph}.weir.yaml", "--json",
-                        *args], cwd=ROOT, env=CLEAN, timeout=120,
+                        *FED.get(graph, []), *args], cwd=ROOT, env=CLEAN, timeout=120,
                        capture_output=True, text=True)
     if p.returncode == 4 and "W3002" in p.stderr:
         return None

@@ -286,7 +286,9 @@ class Graphs(Case):
         seen, crossing = collections.Counter(), 0
         for path in sorted((ROOT / "graphs").glob("*.weir.yaml")):
             edges = []
-            for more in ((), ("--inference",)):
+            # Its sizes are those of the picture that it is fed.
+            fed = ("-i", "photo=u8:56x40x3=0") * ("photo" in path.name)
+            for more in (fed, ("--inference", *fed)):
                 for placer in ("search", "round_robin", "random:1"):
                     budget = ("--budget", "2000") * (placer == "search")
                     edges += self.check(path, "--cluster", "ps=2,worker=2",

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/watch.h"
 #include "runtime/base/quantity.h"
 
 /* The process's own state: where output stands, which signal came. */
@@ -153,6 +154,7 @@ static void hint_limits(weir_error *err) {
 
 int cli_fail(const weir_error *err) {
   weir_error shown = *err;
+  cli_watch_tell();
   hint_limits(&shown);
   cli_flush();
   /* A writer whose output failed says so too: cli_out_close tells it once, or

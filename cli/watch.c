@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,11 +13,21 @@
 
 /* The thread sleeps to a point in time, so a clock that is set or a machine
  * that pauses does not move it. It is never joined: the process ends first, or
- * by it. */
+ * by it. An error is reported by one of the two, whoever comes first. */
 
 enum { GRACE_NS = 200000000 };
 
 static int64_t end_ns;
+
+/* Whose error is the last one told. */
+enum { NOBODY, COMMAND, WATCH };
+static atomic_int told;
+
+void cli_watch_tell(void) {
+  int who = NOBODY;
+  if (atomic_compare_exchange_strong(&told, &who, COMMAND)) return;
+  while (who == WATCH) pause(); /* it ends the process */
+}
 
 static void *wait_and_end(void *unused) {
   weir_error err = WEIR_ERROR_INIT;
@@ -24,8 +35,12 @@ static void *wait_and_end(void *unused) {
   (void)unused;
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR) {
   }
+  int who = NOBODY;
+  if (!atomic_compare_exchange_strong(&told, &who, WATCH))
+    _exit(weir_error_exit_code("W5006"));
   (void)cli_error(&err, "W5006", "the command passed its deadline");
-  _exit(cli_fail(&err));
+  weir_error_write(&err, WEIR_DIAG_FORM_HUMAN, cli_color(), cli_err, NULL);
+  _exit(weir_error_exit_code(err.id));
 }
 
 weir_status cli_watch_start(int64_t timeout_ns, weir_error *err) {
@@ -35,6 +50,7 @@ weir_status cli_watch_start(int64_t timeout_ns, weir_error *err) {
   if (timeout_ns > INT64_MAX / 4) return WEIR_OK;
   end_ns = cli_now_ns() + timeout_ns + GRACE_NS;
   /* Signals are for the thread that waits for them. */
+  (void)cli_color(); /* decided here: the thread only reads it */
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &before);
   int failed = pthread_create(&thread, NULL, wait_and_end, NULL);

@@ -18,4 +18,8 @@
  * W6003. */
 weir_status cli_watch_start(int64_t timeout_ns, weir_error *err);
 
+/* Before the command tells an error: the watch then tells none. Does not return
+ * where the watch was first, for it ends the process. */
+void cli_watch_tell(void);
+
 #endif

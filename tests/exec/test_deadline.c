@@ -93,9 +93,10 @@ static weir_status run_timed(int threads, weir_run_fn first, int64_t cost_ns) {
   weir_error err = WEIR_ERROR_INIT;
   slow_clock clock;
   exec_world_init(&world);
-  weir_pool *pool = exec_pool(&world, threads);
   atomic_init(&clock.now, 0);
-  world.clock = (weir_clock){&clock, count_looks};
+  world.clock =
+      (weir_clock){&clock, count_looks}; /* before a thread reads it */
+  weir_pool *pool = exec_pool(&world, threads);
   weir_program *program = two_kernels(&world, first, cost_ns);
   weir_frame *frame = NULL;
   assert_ok(weir_frame_create(program, &frame, &err), &err);

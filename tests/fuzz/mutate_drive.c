@@ -86,7 +86,8 @@ static int64_t now_ns(void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static void find(drive_result *r, const char *fmt, ...) {
+__attribute__((format(printf, 2, 3))) static void find(drive_result *r,
+                                                       const char *fmt, ...) {
   va_list args;
   if (r->finding[0] != '\0') return;
   va_start(args, fmt);

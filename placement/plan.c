@@ -4,6 +4,7 @@
  * search copies its best plan often. */
 #include "placement/plan.h"
 
+#include "runtime/base/size.h"
 #include "runtime/base/table.h"
 
 #include <string.h>
@@ -66,13 +67,13 @@ void weir_place_resident(const weir_place_problem *p, const uint32_t *device,
   memset(bytes, 0, p->device_count * sizeof *bytes);
   memset(stamp, 0xff, p->device_count * sizeof *stamp);
   for (uint32_t n = 0; n < p->node_count; n++)
-    weir_place_add(&bytes[device[n]], p->resident_bytes[n]);
+    weir_sum_add(&bytes[device[n]], p->resident_bytes[n]);
   for (uint32_t c = 0; c < p->constant_count; c++)
     for (uint32_t i = p->reader_first[c]; i < p->reader_first[c + 1]; i++) {
       uint32_t d = device[p->reader_node[i]];
       if (stamp[d] == c) continue;
       stamp[d] = c;
-      weir_place_add(&bytes[d], p->constant_bytes[c]);
+      weir_sum_add(&bytes[d], p->constant_bytes[c]);
     }
 }
 
@@ -97,7 +98,7 @@ uint32_t weir_place_start_copies(const weir_place_problem *p,
       uint32_t d = device[p->reader_node[i]];
       if (stamp[d] == c) continue;
       stamp[d] = c;
-      weir_place_add(out_bytes, p->constant_bytes[c]);
+      weir_sum_add(out_bytes, p->constant_bytes[c]);
       copies++;
     }
   }

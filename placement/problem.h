@@ -119,11 +119,6 @@ static inline int64_t weir_place_copy_ns(const weir_place_link *link,
   return ns + link->latency_ns;
 }
 
-/* Adds times or bytes, 0 or more; a sum that is too large stays INT64_MAX. */
-static inline void weir_place_add(int64_t *sum, int64_t value) {
-  if (__builtin_add_overflow(*sum, value, sum)) *sum = INT64_MAX;
-}
-
 /* How long a copy of |bytes| keeps its sender busy, from its start; it is there
  * no sooner. */
 static inline int64_t weir_place_send_ns(const weir_place_link *link,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/bounds/bounds_memory.h"
+#include "runtime/base/size.h"
 
 #include <assert.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static void find_devices(const weir_items *s, uint32_t item, device_set *set) {
     if (weir_items_cost(s, item, d) == WEIR_PLACE_NO_KERNEL) continue;
     set->words[d >> 6] |= UINT64_C(1) << (d & 63);
     set->devices++;
-    weir_place_add(&set->caps, p->devices[d].memory_bytes);
+    weir_sum_add(&set->caps, p->devices[d].memory_bytes);
     if (p->devices[d].memory_bytes > set->largest)
       set->largest = p->devices[d].memory_bytes;
   }
@@ -73,7 +74,7 @@ static void fill_sets(const weir_items *s, device_set *sets, uint32_t count) {
     find_devices(s, i, &own);
     for (uint32_t k = 0; k < count && own.devices > 0; k++) {
       if (!is_in(&own, &sets[k])) continue;
-      weir_place_add(&sets[k].bytes, s->resident[i]);
+      weir_sum_add(&sets[k].bytes, s->resident[i]);
       sets[k].halves += s->resident[i] > sets[k].largest / 2;
     }
   }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "placement/bounds/bounds_split.h"
+#include "runtime/base/size.h"
 
 #include <assert.h>
 #include <math.h>
@@ -73,7 +74,7 @@ static uint32_t maker(const splitter *b, uint32_t t) {
 
 /* The larger of two sums that both may be NO_KERNEL. */
 static int64_t both(int64_t a, int64_t b) {
-  weir_place_add(&a, b);
+  weir_sum_add(&a, b);
   return a;
 }
 
@@ -207,10 +208,10 @@ static bool can_share(const splitter *b, uint32_t x, uint32_t y, uint32_t c,
 static void merge(splitter *b, uint32_t x, uint32_t y) {
   assert(x != y);
   b->root[y] = x;
-  weir_place_add(&b->bytes[x], b->bytes[y]);
+  weir_sum_add(&b->bytes[x], b->bytes[y]);
   for (uint32_t c = 0; c < b->classes; c++)
-    weir_place_add(&b->cost[(size_t)x * b->classes + c],
-                   b->cost[(size_t)y * b->classes + c]);
+    weir_sum_add(&b->cost[(size_t)x * b->classes + c],
+                 b->cost[(size_t)y * b->classes + c]);
 }
 
 static bool merge_all(splitter *b, int64_t period) {
@@ -248,9 +249,9 @@ static void add_forced(splitter *b, uint32_t t, int64_t period) {
       sends = y != x && !can_share(b, x, y, c, period);
     }
     if (sends)
-      weir_place_add(&b->full[(size_t)x * b->classes + c], b->copy_ns[t]);
+      weir_sum_add(&b->full[(size_t)x * b->classes + c], b->copy_ns[t]);
     if (!several && !can_share(b, x, reader, c, period))
-      weir_place_add(&b->full[(size_t)reader * b->classes + c], b->copy_ns[t]);
+      weir_sum_add(&b->full[(size_t)reader * b->classes + c], b->copy_ns[t]);
   }
 }
 
@@ -283,10 +284,10 @@ static void join_over(splitter *b, int64_t price) {
   for (uint32_t i = 0; i < b->s->count; i++) {
     uint32_t x = find(b->piece, i);
     if (b->root[i] != i) continue;
-    weir_place_add(&b->sum_bytes[x], b->bytes[i]);
+    weir_sum_add(&b->sum_bytes[x], b->bytes[i]);
     for (uint32_t c = 0; c < b->classes; c++)
-      weir_place_add(&b->sum[(size_t)x * b->classes + c],
-                     b->cost[(size_t)i * b->classes + c]);
+      weir_sum_add(&b->sum[(size_t)x * b->classes + c],
+                   b->cost[(size_t)i * b->classes + c]);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "placement/solve/item_order.h"
 #include "placement/solve/load.h"
+#include "runtime/base/size.h"
 
 /* Devices that are alike are one kind; a state says how many of each kind are
  * taken. best[state][i] is the least possible largest load of a split of the
@@ -129,8 +130,8 @@ static void touch(chain *c, uint32_t t, bool makes) {
     c->made[t] = true;
   else
     c->used[t]++;
-  if (crosses(c, t)) weir_place_add(&c->copies, c->copy_ns[t]);
-  if (comes(c, t)) weir_place_add(&c->received, c->p->tensor_bytes[t]);
+  if (crosses(c, t)) weir_sum_add(&c->copies, c->copy_ns[t]);
+  if (comes(c, t)) weir_sum_add(&c->received, c->p->tensor_bytes[t]);
 }
 
 static void add_item(chain *c, uint32_t item) {
@@ -143,15 +144,15 @@ static void add_item(chain *c, uint32_t item) {
     for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
       touch(c, t, true);
   }
-  weir_place_add(&c->bytes, s->resident[item]);
-  if (c->o->sum) weir_place_add(&c->bytes, weir_items_outputs(s, item));
+  weir_sum_add(&c->bytes, s->resident[item]);
+  if (c->o->sum) weir_sum_add(&c->bytes, weir_items_outputs(s, item));
   for (uint32_t r = s->read_first[item]; r < s->read_first[item + 1]; r++) {
     if (c->read_in[s->read[r]] == c->stretch) continue;
     c->read_in[s->read[r]] = c->stretch;
-    weir_place_add(&c->bytes, p->constant_bytes[s->read[r]]);
+    weir_sum_add(&c->bytes, p->constant_bytes[s->read[r]]);
   }
   for (uint32_t k = 0; k < c->kind_count; k++)
-    weir_place_add(&c->work[k], weir_items_cost(s, item, c->kinds[k].device));
+    weir_sum_add(&c->work[k], weir_items_cost(s, item, c->kinds[k].device));
 }
 
 /* Load of the stretch on a device of kind |k|; INT64_MAX: it may not be. */
@@ -159,13 +160,13 @@ static int64_t stretch_load(const chain *c, uint32_t k) {
   uint32_t d = c->kinds[k].device;
   int64_t load = c->work[k];
   int64_t bytes = c->bytes;
-  if (c->o->sum) weir_place_add(&bytes, c->received);
+  if (c->o->sum) weir_sum_add(&bytes, c->received);
   if (bytes > c->o->cap[d]) return INT64_MAX;
   if (c->o->sum)
-    weir_place_add(&load,
-                   c->copies / 2); /* the other half is the other stretch's */
+    weir_sum_add(&load,
+                 c->copies / 2); /* the other half is the other stretch's */
   else if (!c->p->no_copy_load[d])
-    weir_place_add(&load, c->copies);
+    weir_sum_add(&load, c->copies);
   return load;
 }
 

@@ -7,6 +7,7 @@
  * impossible way is only very bad, never undefined.
  * Cost: O(nodes + uses + devices). */
 #include "placement/solve/load.h"
+#include "runtime/base/size.h"
 
 #include <assert.h>
 #include <string.h>
@@ -63,7 +64,7 @@ int64_t weir_load_measure(const weir_place_problem *p, const uint32_t *device,
   memset(load, 0, p->device_count * sizeof *load);
   memset(stamp, 0xff, p->device_count * sizeof *stamp);
   for (uint32_t n = 0; n < p->node_count; n++)
-    weir_place_add(&load[device[n]], weir_place_cost(p, n, device[n]));
+    weir_sum_add(&load[device[n]], weir_place_cost(p, n, device[n]));
   for (uint32_t t = 0; t < p->tensor_count; t++) {
     uint32_t from = device[p->tensor_node[t]];
     assert(from < p->device_count);
@@ -74,10 +75,10 @@ int64_t weir_load_measure(const weir_place_problem *p, const uint32_t *device,
       stamp[to] = t;
       int64_t ns = weir_load_copy(p, t, from, to);
       if (ns > longest) longest = ns;
-      if (!p->no_copy_load[to]) weir_place_add(&load[to], ns);
-      weir_place_add(out_moved_bytes, p->tensor_bytes[t]);
+      if (!p->no_copy_load[to]) weir_sum_add(&load[to], ns);
+      weir_sum_add(out_moved_bytes, p->tensor_bytes[t]);
     }
-    if (!p->no_copy_load[from]) weir_place_add(&load[from], longest);
+    if (!p->no_copy_load[from]) weir_sum_add(&load[from], longest);
   }
   for (uint32_t d = 0; d < p->device_count; d++)
     if (load[d] > most) most = load[d];
@@ -169,7 +170,7 @@ static bool make_items(weir_items *s) {
   for (uint32_t i = 2; i < s->count + 2; i++) s->first[i] += s->first[i - 1];
   for (uint32_t n = 0; n < p->node_count; n++) {
     s->node[s->first[s->of[n] + 1]++] = n;
-    weir_place_add(&s->resident[s->of[n]], p->resident_bytes[n]);
+    weir_sum_add(&s->resident[s->of[n]], p->resident_bytes[n]);
   }
   return true;
 }
@@ -259,7 +260,7 @@ int64_t weir_items_cost(const weir_items *s, uint32_t item, uint32_t device) {
   for (uint32_t i = s->first[item]; i < s->first[item + 1]; i++) {
     int64_t cost = weir_place_cost(s->p, s->node[i], device);
     if (cost == WEIR_PLACE_NO_KERNEL) return cost;
-    weir_place_add(&sum, cost);
+    weir_sum_add(&sum, cost);
   }
   return sum;
 }
@@ -270,15 +271,15 @@ int64_t weir_items_outputs(const weir_items *s, uint32_t item) {
   for (uint32_t i = s->first[item]; i < s->first[item + 1]; i++) {
     uint32_t n = s->node[i];
     for (uint32_t t = p->out_first[n]; t < p->out_first[n + 1]; t++)
-      if (!p->tensor_kept[t]) weir_place_add(&bytes, p->tensor_bytes[t]);
+      if (!p->tensor_kept[t]) weir_sum_add(&bytes, p->tensor_bytes[t]);
   }
   return bytes;
 }
 
 int64_t weir_items_bytes(const weir_items *s, uint32_t item) {
   int64_t bytes = weir_items_outputs(s, item);
-  weir_place_add(&bytes, s->resident[item]);
+  weir_sum_add(&bytes, s->resident[item]);
   for (uint32_t r = s->read_first[item]; r < s->read_first[item + 1]; r++)
-    weir_place_add(&bytes, s->p->constant_bytes[s->read[r]]);
+    weir_sum_add(&bytes, s->p->constant_bytes[s->read[r]]);
   return bytes;
 }

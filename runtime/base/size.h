@@ -46,4 +46,10 @@ static inline bool weir_dim_add_checked(int64_t a, int64_t b, int64_t *out) {
   return true;
 }
 
+/* Adds a time, a cost or bytes, 0 or more; a sum that is too large stays
+ * INT64_MAX. */
+static inline void weir_sum_add(int64_t *sum, int64_t value) {
+  if (__builtin_add_overflow(*sum, value, sum)) *sum = INT64_MAX;
+}
+
 #endif

@@ -293,7 +293,9 @@ weir_status weir_instr_loop(weir_program_builder *builder,
   spec->run = loop_run_all;
   spec->child = &s->child;
   spec->scratch_bytes = total;
-  spec->cost_ns = total_of(turns, body->cost_ns + 50);
+  int64_t turn_ns = body->cost_ns;
+  weir_sum_add(&turn_ns, 50);
+  spec->cost_ns = total_of(turns, turn_ns);
   spec->flops = total_of(turns, body->flops);
   spec->bytes = total_of(turns, body->bytes);
   return WEIR_OK;

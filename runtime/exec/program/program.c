@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "runtime/base/size.h"
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/program/program_memory.h"
 #include "runtime/exec/program/tasks.h"
@@ -189,9 +190,9 @@ static void give_lists(weir_program_builder *b) {
 
 static void total_costs(weir_program *p) {
   for (uint32_t i = 0; i < p->instr_count; i++) {
-    p->flops += p->instrs[i].spec.flops;
-    p->bytes += p->instrs[i].spec.bytes;
-    p->cost_ns += p->instrs[i].spec.cost_ns;
+    weir_sum_add(&p->flops, p->instrs[i].spec.flops);
+    weir_sum_add(&p->bytes, p->instrs[i].spec.bytes);
+    weir_sum_add(&p->cost_ns, p->instrs[i].spec.cost_ns);
     p->child_count += p->instrs[i].spec.body_count;
   }
 }

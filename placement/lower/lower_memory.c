@@ -99,14 +99,16 @@ int64_t weir_lower_lasting(const weir_lowering *l, const weir_lower_memory *m,
                            uint32_t u) {
   const weir_unit *unit = &l->units[u];
   int64_t bytes = m->copied_bytes[u];
-  if (m->assigned[u]) bytes += 2 * weir_lower_resident(l, u);
+  for (int times = 0; m->assigned[u] && times < 2; times++)
+    weir_sum_add(&bytes, weir_lower_resident(l, u));
   for (uint32_t k = 0; k < unit->member_count; k++) {
     weir_node_id id = l->members[unit->first_member + k];
     const weir_node *n = &l->graph->nodes[id];
-    bytes += m->needs.kept_bytes[id];
+    weir_sum_add(&bytes, m->needs.kept_bytes[id]);
     for (uint32_t i = 0; i < n->output_count; i++)
       if (m->lasting[n->first_output + i] == LASTS)
-        bytes += weir_lower_value_bytes(l->graph, n->first_output + i);
+        weir_sum_add(&bytes,
+                     weir_lower_value_bytes(l->graph, n->first_output + i));
   }
   return bytes;
 }
@@ -121,7 +123,7 @@ static int64_t taken_over(const weir_lowering *l, const weir_lower_memory *m,
     weir_value_id y = l->graph->nodes[id].first_output;
     if (m->needs.reused_bytes[id] > 0 && read[x] && read[y] &&
         m->lasting[x] == PASSING && m->lasting[y] == PASSING)
-      bytes += weir_place_laid_out(m->needs.reused_bytes[id]);
+      weir_sum_add(&bytes, weir_place_laid_out(m->needs.reused_bytes[id]));
   }
   return bytes;
 }

@@ -24,6 +24,7 @@
 #include "placement/lower/lower_rules_read.h"
 #include "placement/lower/lower_together.h"
 #include "placement/lower/lower_units.h"
+#include "runtime/base/size.h"
 
 typedef struct ruler {
   weir_lowering *l;
@@ -399,7 +400,8 @@ static weir_status balance(ruler *r) {
   uint32_t count = 0;
   for (uint32_t u = 0; u < l->unit_count; u++) weights[u].root = u;
   for (uint32_t u = 0; u < l->unit_count; u++)
-    weights[weir_lower_root(l, u)].bytes += weir_lower_resident(l, u);
+    weir_sum_add(&weights[weir_lower_root(l, u)].bytes,
+                 weir_lower_resident(l, u));
   for (uint32_t u = 0; u < l->unit_count; u++) {
     uint32_t by = l->units[u].rule;
     if (weir_lower_root(l, u) == u && by != WEIR_PLACE_NONE &&

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "runtime/base/size.h"
 #include "runtime/exec/compile/compile_internal.h"
 #include "runtime/exec/compile/compile_layout.h"
 
@@ -66,10 +67,10 @@ static emit_cost total_cost(const weir_compiler *c, const weir_emit *e) {
   emit_cost total = {0};
   for (uint32_t i = 0; i < e->call_count; i++) {
     weir_cost cost;
-    total.ns += call_cost(c, &e->calls[i], &cost);
-    total.flops += cost.flops;
-    total.bytes += cost.bytes;
-    total.hold_ns += cost.hold_ns;
+    weir_sum_add(&total.ns, call_cost(c, &e->calls[i], &cost));
+    weir_sum_add(&total.flops, cost.flops);
+    weir_sum_add(&total.bytes, cost.bytes);
+    weir_sum_add(&total.hold_ns, cost.hold_ns);
   }
   return total;
 }

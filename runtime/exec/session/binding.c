@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/size.h"
 #include "runtime/exec/program/program_describe.h"
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/session/session_cache.h"
@@ -454,8 +455,8 @@ weir_program_stats weir_binding_stats(const weir_binding *b) {
   weir_program_stats stats = {.nodes = c->node_count, .groups = c->group_count};
   for (const weir_program *p = c->program; p != NULL; p = p->next_part) {
     stats.instructions += p->instr_count;
-    stats.flops += p->flops;
-    stats.bytes += p->bytes;
+    weir_sum_add(&stats.flops, p->flops);
+    weir_sum_add(&stats.bytes, p->bytes);
     stats.arena_bytes += p->memory_bytes;
     stats.arena_bound_bytes += p->bound_bytes;
     stats.constant_bytes += p->constant_bytes;

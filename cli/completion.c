@@ -58,7 +58,7 @@ static void add_endings(cli_slot *slot, const char *text, size_t size) {
   }
 }
 
-/* What a placeholder of a synopsis stands for. */
+/* The kind of word that a placeholder of a synopsis asks for. */
 static void read_placeholder(const char *text, size_t size, cli_slot *out) {
   static const struct {
     const char *name, *words;

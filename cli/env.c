@@ -4,7 +4,7 @@
  * over, so that an environment may serve all. One that no command knows is
  * warned about, as a typing mistake would else go unnoticed, and does not end
  * the command: others may set it. Kubernetes does, for each service whose name
- * begins with weir; those are told by their endings and passed over. */
+ * begins with weir; their endings show them, and they are passed over. */
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>

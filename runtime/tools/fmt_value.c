@@ -21,27 +21,38 @@ static bool is_word(char c) {
 
 /* ---- Calls and types */
 
+/* Where a text is: in how many brackets, and in which quotes. */
+typedef struct nesting {
+  size_t depth;
+  char quote; /* NUL: in none */
+} nesting;
+
+/* Goes past |c|; false: it closes a bracket that nothing opened. */
+static bool nest(nesting *n, char c) {
+  if (n->quote != '\0') {
+    if (c == n->quote) n->quote = '\0';
+  } else if (c == '"' || c == '\'') {
+    n->quote = c;
+  } else if (strchr("([{", c) != NULL) {
+    n->depth++;
+  } else if (strchr(")]}", c) != NULL) {
+    return n->depth-- > 0;
+  }
+  return true;
+}
+
 /* Whether |text| is `name(...)` or `name[...]` with something behind it
  * perhaps, its brackets in pairs. */
 static bool is_call(const char *text, size_t size) {
-  size_t i = 0, depth = 0;
-  char quote = '\0';
+  size_t i = 0;
+  nesting at = {0};
   while (i < size && is_word(text[i])) i++;
   if (i == 0 || i == size || strchr("([", text[i]) == NULL) return false;
   for (; i < size; i++) {
     char c = text[i];
-    if (c == '\n' || c == '\\') return false;
-    if (quote != '\0') {
-      if (c == quote) quote = '\0';
-    } else if (c == '"' || c == '\'') {
-      quote = c;
-    } else if (strchr("([{", c) != NULL) {
-      depth++;
-    } else if (strchr(")]}", c) != NULL) {
-      if (depth-- == 0) return false;
-    }
+    if (c == '\n' || c == '\\' || !nest(&at, c)) return false;
   }
-  return depth == 0 && quote == '\0';
+  return at.depth == 0 && at.quote == '\0';
 }
 
 /* Whether the = at |i| stands between a name and a value. */
@@ -52,35 +63,27 @@ static bool is_assign(const char *text, size_t size, size_t i) {
 }
 
 static void put_call(const char *text, size_t size, weir_strbuf *out) {
-  size_t depth = 0;
+  nesting at = {0};
   bool blank = false; /* one is due */
-  char quote = '\0', last = '\0';
+  char last = '\0';
   for (size_t i = 0; i < size; i++) {
     char c = text[i];
-    if (quote == '\0' && (c == ' ' || c == '\t')) {
+    if (at.quote == '\0' && (c == ' ' || c == '\t')) {
       blank = last != '\0' && strchr("([{", last) == NULL &&
-              !(last == '=' && depth > 0 && is_assign(text, i, i - 1));
+              !(last == '=' && at.depth > 0 && is_assign(text, i, i - 1));
       while (i + 1 < size && (text[i + 1] == ' ' || text[i + 1] == '\t')) i++;
       continue;
     }
-    bool assign = quote == '\0' && is_assign(text, size, i);
-    if (quote == '\0' && strchr(",)]}", c) != NULL) blank = false;
-    if (assign) blank = depth == 0;
+    bool assign = at.quote == '\0' && is_assign(text, size, i);
+    if (at.quote == '\0' && strchr(",)]}", c) != NULL) blank = false;
+    if (assign) blank = at.depth == 0;
     if (blank) weir_strbuf_append(out, " ", 1);
     weir_strbuf_append(out, &c, 1);
     last = c;
-    blank = quote == '\0' && (c == ',' || (assign && depth == 0));
-    if (quote != '\0') {
-      if (c == quote) quote = '\0';
-    } else if (c == '"' || c == '\'') {
-      quote = c;
-    } else if (strchr("([{", c) != NULL) {
-      depth++;
-    } else if (strchr(")]}", c) != NULL) {
-      depth--;
-    }
+    blank = at.quote == '\0' && (c == ',' || (assign && at.depth == 0));
+    (void)nest(&at, c); /* is_call has counted the brackets */
     /* Blanks behind k= are dropped. */
-    if (assign && depth > 0)
+    if (assign && at.depth > 0)
       while (i + 1 < size && text[i + 1] == ' ') i++;
   }
 }

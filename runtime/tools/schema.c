@@ -29,13 +29,8 @@ static void text(writer *w, const char *key, const char *value) {
   weir_json_key_text(w, key, weir_sv_from(value));
 }
 
-/* "type": one or several, "a|b". */
-static void type(writer *w, const char *names) {
-  if (strchr(names, '|') == NULL) {
-    text(w, "type", names);
-    return;
-  }
-  weir_json_key(w, "type");
+/* The names of "a|b", in an array. */
+static void name_list(writer *w, const char *names) {
   weir_json_array_begin(w, true);
   while (*names != '\0') {
     size_t size = strcspn(names, "|");
@@ -43,6 +38,16 @@ static void type(writer *w, const char *names) {
     names += size + (names[size] == '|');
   }
   weir_json_array_end(w);
+}
+
+/* "type": one or several, "a|b". */
+static void type(writer *w, const char *names) {
+  if (strchr(names, '|') == NULL) {
+    text(w, "type", names);
+    return;
+  }
+  weir_json_key(w, "type");
+  name_list(w, names);
 }
 
 /* `key: {"type": names}`. */
@@ -112,13 +117,7 @@ static void choices(writer *w, const char *names) {
   weir_json_array_begin(w, false);
   weir_json_object_begin(w, true);
   weir_json_key(w, "enum");
-  weir_json_array_begin(w, true);
-  while (*names != '\0') {
-    size_t size = strcspn(names, "|");
-    weir_json_string(w, (weir_sv){names, size});
-    names += size + (names[size] == '|');
-  }
-  weir_json_array_end(w);
+  name_list(w, names);
   weir_json_object_end(w);
   weir_json_object_begin(w, true); /* the name of a param */
   type(w, "string");

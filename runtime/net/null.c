@@ -33,15 +33,18 @@ static weir_status null_connect(weir_transport *t, weir_sv address,
 }
 
 static weir_status null_listen(weir_transport *t, weir_sv address,
+                               char out_bound[WEIR_NET_ADDRESS_BYTES],
                                weir_error *err) {
-  (void)t, (void)address, (void)err;
-  return WEIR_OK;
+  (void)t;
+  out_bound[0] = '\0';
+  return weir_fail(err, WEIR_W7002, NULL, "%.*s: nobody can reach this task",
+                   WEIR_SV(address));
 }
 
 static weir_status null_send(weir_transport *t, weir_connection c,
-                             weir_bytes frame, void (*released)(void *self),
-                             void *self, weir_error *err) {
-  (void)t, (void)frame, (void)released, (void)self;
+                             const weir_net_piece *pieces, size_t count,
+                             weir_error *err) {
+  (void)t, (void)pieces, (void)count;
   return weir_fail(err, WEIR_W7001, NULL, "connection %llu is not established",
                    (unsigned long long)c);
 }
@@ -59,7 +62,7 @@ static weir_status null_poll(weir_transport *t, int64_t deadline_ns,
   for (size_t i = 0; i < null->closing.count; i++)
     if (null->closing.items[i] != 0)
       t->handler.on_closed(t->handler.self, null->closing.items[i],
-                           WEIR_CLOSED_UNREACHABLE);
+                           WEIR_CLOSED_UNREACHABLE, WEIR_SV_LIT("no network"));
   null->closing.count = 0;
   return WEIR_OK;
 }
@@ -80,12 +83,13 @@ static const weir_transport_vtable kNull = {
 
 weir_status weir_transport_null_create(const weir_env *env,
                                        const weir_transport_handler *handler,
+                                       const weir_transport_options *options,
                                        weir_transport **out_transport,
                                        weir_error *err) {
   *out_transport = NULL;
   null_transport *null = weir_alloc_array(env->alloc, 1, sizeof *null);
   if (null == NULL) return weir_fail_memory(err, sizeof *null);
-  null->base = (weir_transport){&kNull, env, *handler};
+  weir_transport_init(&null->base, &kNull, env, handler, options);
   *out_transport = &null->base;
   return WEIR_OK;
 }

@@ -10,6 +10,7 @@
  * on_closed(UNREACHABLE). To be copied. Errors: W6001. */
 weir_status weir_transport_null_create(const weir_env *env,
                                        const weir_transport_handler *handler,
+                                       const weir_transport_options *options,
                                        weir_transport **out_transport,
                                        weir_error *err);
 

@@ -9,56 +9,122 @@
 /* Transports: they carry frames from one task to another.
  *
  * A frame is bytes with a length; its content is the business of rooms above.
- * The transport keeps order within a connection, never blocks, and never calls
- * back while one of its own calls is on the stack: everything that happens is
- * reported from poll(). That way the same protocol code runs over a network, in
- * one process, and in a simulator with one thread and a seeded clock.
+ * It goes out as a list of pieces, which are not copied, and comes in as a list
+ * of pieces, which may be kept. A transport keeps the order of frames within a
+ * connection. Everything that happens is reported from poll(), on the thread
+ * that polls, never from inside another call. That way the same protocol code
+ * runs over a network, in one process, and in a simulator with one thread and a
+ * seeded clock.
  *
- *   t->vt->connect(t, "worker:1", &c, err);
- *   t->vt->send(t, c, frame, err);           queued, or W7's RESOURCE_EXHAUSTED
- *   t->vt->poll(t, deadline_ns, err);        calls on_frame, on_closed, ...
+ *   t->vt->listen(t, "127.0.0.1:0", bound, err);    |bound| has the port
+ *   t->vt->connect(t, "127.0.0.1:40123", &c, err);  on_connected or on_closed
+ *   t->vt->send(t, c, pieces, 2, err);              queued, never waits
+ *   t->vt->poll(t, deadline_ns, err);               calls on_frame, ...
  *
- * Callers: one thread per transport. wake() alone may be called from any. */
+ * Each transport serves one class of frames, control or bulk: a task has two of
+ * them, each with its own thread, so that a small message overtakes a large
+ * tensor. The address of a task's second one travels in its first message.
+ *
+ * Callers: poll, listen, connect and close on one thread per transport; send
+ * and wake on any. Release after the last call of any other thread. */
 
 typedef struct weir_transport weir_transport;
 typedef uint64_t weir_connection; /* never reused; 0: none */
 
+/* Room for an address: "127.0.0.1:40123", "[::1]:40123", "name:40123" or
+ * "unix:/path", with its NUL. Port 0 in listen: one that is free. */
+enum { WEIR_NET_ADDRESS_BYTES = 256 };
+
+typedef enum weir_net_class { WEIR_NET_CONTROL, WEIR_NET_BULK } weir_net_class;
+
 /* Why a connection ended. */
 typedef enum weir_close_reason {
-  WEIR_CLOSED_BY_US,
-  WEIR_CLOSED_BY_PEER,
-  WEIR_CLOSED_UNREACHABLE,
-  WEIR_CLOSED_REFUSED, /* authentication or protocol */
+  WEIR_CLOSED_BY_PEER,     /* it said goodbye; all its frames have come */
+  WEIR_CLOSED_UNREACHABLE, /* it never began */
+  WEIR_CLOSED_REFUSED, /* by the peer's transport: another protocol, limit */
   WEIR_CLOSED_RESET    /* frames under way may or may not have arrived */
 } weir_close_reason;
 
-/* Callbacks to the owner, from poll() only. Frames are lent for the call. */
+/* A piece of a frame on its way out. |released| NULL: the bytes are copied
+ * before send returns. Else they must not change until |released| is called:
+ * once, on any thread, with no lock held, perhaps before send returns. */
+typedef struct weir_net_piece {
+  const void *data;
+  size_t size;
+  void (*released)(void *self);
+  void *self;
+} weir_net_piece;
+
+/* A frame that came in: |count| pieces, cut anywhere and not aligned, |size|
+ * bytes in all. Lent for the call of on_frame; weir_net_frame_ref keeps it,
+ * weir_net_frame_unref may then be called on any thread, before the transport
+ * is released. Memory that is kept is the peer's credit: rooms above bound it.
+ */
+typedef struct weir_net_frame {
+  const weir_bytes *pieces;
+  size_t count, size;
+  void (*ref)(struct weir_net_frame *frame);
+  void (*unref)(struct weir_net_frame *frame);
+} weir_net_frame;
+
+static inline void weir_net_frame_ref(weir_net_frame *frame) {
+  frame->ref(frame);
+}
+static inline void weir_net_frame_unref(weir_net_frame *frame) {
+  if (frame != NULL) frame->unref(frame);
+}
+
+/* Callbacks to the owner, from poll() only. They may call any function of the
+ * transport but poll and release. */
 typedef struct weir_transport_handler {
   void *self;
-  void (*on_connected)(void *self, weir_connection c, weir_sv peer);
-  void (*on_frame)(void *self, weir_connection c, weir_bytes frame);
-  void (*on_writable)(void *self, weir_connection c); /* after a full queue */
-  void (*on_closed)(void *self, weir_connection c, weir_close_reason why);
+  /* |peer|: the address, for messages. |incoming|: by listen. Then frames may
+   * be sent; those sent earlier go out now. */
+  void (*on_connected)(void *self, weir_connection c, weir_sv peer,
+                       bool incoming);
+  void (*on_frame)(void *self, weir_connection c, weir_net_frame *frame);
+  /* The connection has ended and takes no more frames. |why_text| says in words
+   * what the transport knows ("Connection refused"), or is empty. Not called
+   * after close() of our own. */
+  void (*on_closed)(void *self, weir_connection c, weir_close_reason why,
+                    weir_sv why_text);
 } weir_transport_handler;
 
+typedef struct weir_transport_options {
+  weir_net_class cls;
+  size_t max_frame_bytes; /* a peer that sends more is cut off; 0: 2 MiB */
+  size_t
+      max_queue_bytes; /* of frames not yet sent, per connection; 0: 64 MiB */
+  int64_t connect_ns;  /* an attempt to connect ends then; 0: 5 s */
+} weir_transport_options;
+
 typedef struct weir_transport_vtable {
+  /* Ends all connections; frames not yet sent may be lost. Each |released| has
+   * been called when it returns. */
   void (*release)(weir_transport *t);
-  /* Starts to connect to |address|; on_connected or on_closed follows. */
+  /* Accepts peers at |address|; |out_bound| gets the address to dial. Errors:
+   * W7002 (taken, foreign, not an address: the message says which). */
+  weir_status (*listen)(weir_transport *t, weir_sv address,
+                        char out_bound[WEIR_NET_ADDRESS_BYTES],
+                        weir_error *err);
+  /* Starts to connect; on_connected or on_closed follows from poll. One
+   * attempt: to try again is the caller's. Errors: W7002, W6001. */
   weir_status (*connect)(weir_transport *t, weir_sv address,
                          weir_connection *out_connection, weir_error *err);
-  /* Accepts peers at |address|; on_connected follows for each. */
-  weir_status (*listen)(weir_transport *t, weir_sv address, weir_error *err);
-  /* Queues a frame. The bytes stay the caller's until |released| is called
-   * (from poll, or at once when they were copied; may be NULL). Errors:
-   * RESOURCE_EXHAUSTED when the queue is full, UNAVAILABLE when closed. */
-  weir_status (*send)(weir_transport *t, weir_connection c, weir_bytes frame,
-                      void (*released)(void *self), void *self,
+  /* Queues a frame of |count| pieces, also before on_connected. Any thread.
+   * After an error no |released| is called. Errors: W7003 (the queue is full),
+   * W7001 (the connection has ended), W6001. */
+  weir_status (*send)(weir_transport *t, weir_connection c,
+                      const weir_net_piece *pieces, size_t count,
                       weir_error *err);
+  /* Ends |c| after the frames queued so far; they may be lost when the peer is.
+   * No callback for |c| follows. */
   void (*close)(weir_transport *t, weir_connection c);
   /* Handles all events so far; waits for one until |deadline_ns| on the env's
-   * clock (0: does not wait). */
+   * clock (0: does not wait; INT64_MAX: for ever). Errors: W6001. */
   weir_status (*poll)(weir_transport *t, int64_t deadline_ns, weir_error *err);
-  void (*wake)(weir_transport *t); /* ends a poll; any thread */
+  /* Ends a poll that waits, or the next one. Any thread. */
+  void (*wake)(weir_transport *t);
 } weir_transport_vtable;
 
 /* Every transport starts with this. */
@@ -66,8 +132,14 @@ struct weir_transport {
   const weir_transport_vtable *vt;
   const weir_env *env;
   weir_transport_handler handler;
+  weir_transport_options options; /* with its defaults put in */
 };
 
+/* Puts in the defaults. For implementations. */
+void weir_transport_init(weir_transport *transport,
+                         const weir_transport_vtable *vt, const weir_env *env,
+                         const weir_transport_handler *handler,
+                         const weir_transport_options *options);
 void weir_transport_release(weir_transport *transport); /* NULL-safe */
 
 #endif

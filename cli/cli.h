@@ -47,7 +47,8 @@ enum { CLI_OPTIONS = 40 };
 /* Values of all options of all commands, and the rest of the line. */
 typedef struct cli_args {
   cli_list inputs, outputs, expects, params, targets, dumps, limits;
-  const char *format, *data_root, *trace, *after, *color, *threads, *baseline;
+  const char *format, *data_root, *trace, *after, *color, *threads, *isa,
+      *baseline;
   const char *checkpoint, *resume, *init, *events, *run_folder, *data, *weights,
       *prompt;
   const char *labels;

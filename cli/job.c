@@ -116,6 +116,7 @@ int cli_job_open(cli_job *job, const cli_args *args, int threads) {
   if (s == WEIR_OK) s = limit_of(args, "memory", &opts.memory_limit, &err);
   if (s == WEIR_OK) s = threads_of(args, threads, &opts.threads, &err);
   opts.timeout_ns = args->timeout_ns;
+  opts.isa = args->isa;
   if (s == WEIR_OK) s = cli_watch_start(args->timeout_ns, &err);
   if (s == WEIR_OK) s = weir_runtime_create(&opts, &job->runtime, &err);
   return s == WEIR_OK ? 0 : cli_fail(&err);

@@ -173,6 +173,9 @@ typedef struct weir_call {
   uint32_t in_count, out_count;
   weir_sv node;  /* its name, for messages */
   uint64_t seed; /* of (graph seed, node name), for random ops */
+  /* The machine that kernels are chosen for (kernels/profile.h); 0: this one.
+   */
+  uint64_t profile;
 } weir_call;
 
 /* The attribute called |name|; NULL if the op has none of that name. */

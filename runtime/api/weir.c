@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/weir.h"
-#include "runtime/base/env_system.h"
 
 #include <string.h>
 
+#include "kernels/profile.h"
 #include "runtime/api/weir_internal.h"
+#include "runtime/base/env_system.h"
 
 /* Set by the build from the project's version. */
 #ifndef WEIR_VERSION_TEXT
@@ -64,6 +65,10 @@ static weir_status make_runtime(const weir_runtime_opts *opts,
                                 weir_runtime **out_runtime, weir_error *err) {
   weir_heap *heap = NULL;
   weir_env env = *weir_env_system();
+  if (opts->isa != NULL) {
+    WEIR_TRY(weir_profile_named(opts->isa, &env.profile, err));
+    WEIR_TRY(weir_profile_use(env.profile, err));
+  }
   int64_t deadline_ns = deadline(&env, opts);
   WEIR_TRY(make_heap(opts, hook, deadline_ns, &env, &heap, err));
   weir_runtime *runtime = weir_alloc_array(env.alloc, 1, sizeof *runtime);

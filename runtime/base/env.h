@@ -5,7 +5,7 @@
 #include "runtime/base/alloc.h"
 #include "runtime/base/status.h"
 
-/* The world outside: memory, files, clock, random bits.
+/* The world outside: memory, files, clock, random bits, and the machine.
  *
  * Nothing in the library reaches the system but through a weir_env that was
  * passed in, so tests can replace each part. All functions may be called from
@@ -123,6 +123,10 @@ typedef struct weir_env {
   const weir_allocator *alloc;
   const weir_fs *fs;
   const weir_clock *clock;
+  /* The machine that kernels are chosen for, as a number of kernels/profile.h;
+   * 0: the best of this one. Two processes that are to compute the same bits
+   * have the same one. */
+  uint64_t profile;
 } weir_env;
 
 #endif

@@ -400,6 +400,7 @@ class Errors(Case):
                 ("WEIR_THREADS", "-1", "from 1 to 256"),
                 ("WEIR_THREADS", "1000000000", "from 1 to 256"),
                 ("WEIR_THREADS", "", "from 1 to 256"),
+                ("WEIR_ISA", "sse", "expected one of"),
                 ("WEIR_SEED", "abc", "WEIR_SEED"),
                 ("WEIR_TIMEOUT", "x", "WEIR_TIMEOUT"),
                 ("WEIR_TIMEOUT", "-1", "WEIR_TIMEOUT")):
@@ -408,6 +409,9 @@ class Errors(Case):
             self.assertIn(says, self.err)
         self.weir("run", "tiny.weir.yaml", "--threads", "1",
                   env={"WEIR_THREADS": "-1"})  # the flag wins
+        plain = self.weir("run", "tiny.weir.yaml", "-q")
+        self.assertEqual(self.weir("run", "tiny.weir.yaml", "-q",
+                                   env={"WEIR_ISA": "generic"}), plain)
 
     def test_foreign_variables_warn_at_most(self):
         # Kubernetes makes these for a service called weir.

@@ -5,10 +5,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "kernels/profile.h"
 #include "runtime/exec/session/binding.h"
 #include "runtime/graph/load/load.h"
 #include "tests/exec/maker.h"
-#include "tests/kernels/isa_under_test.h"
 
 enum { AXES = 4, VALUES = 12, INPUTS = 6, TEXT = 4096 };
 
@@ -200,6 +200,11 @@ static void run(point *p, weir_pool *pool, bool ref, weir_tensor **out) {
   weir_exec_session_release(session);
 }
 
+static const char *profile_text(void) {
+  static char text[WEIR_PROFILE_TEXT];
+  return weir_profile_text(world.env.profile, text);
+}
+
 /* |got| is |want| but for the order of sums, of at most some dozen terms. */
 static void check_near(const point *p, const weir_tensor *got,
                        const weir_tensor *want, const char *where) {
@@ -208,14 +213,14 @@ static void check_near(const point *p, const weir_tensor *got,
     double g = weir_tensor_get_f64(got, i), w = weir_tensor_get_f64(want, i);
     if (!(fabs(g - w) <= 2e-5 * (1 + fabs(w))))
       fail_msg("%s, %s: element %lld is %.9g, want %.9g, of\n%s", where,
-               isa_under_test_name(), (long long)i, g, w, p->text);
+               profile_text(), (long long)i, g, w, p->text);
   }
 }
 
 static void check_same(const point *p, const weir_tensor *a,
                        const weir_tensor *b) {
   if (memcmp(a->data, b->data, a->bytes) != 0)
-    fail_msg("two threads give other bits, %s, of\n%s", isa_under_test_name(),
+    fail_msg("two threads give other bits, %s, of\n%s", profile_text(),
              p->text);
 }
 
@@ -237,7 +242,7 @@ static void check_point(point *p) {
   for (uint32_t i = 0; i < ins; i++)
     p->in[i] = numbers(&p->graph->values[p->graph->inputs[i].value], i + 1);
   run(p, pools[0], true, p->want);
-  for (int isa = 0; isa_under_test(isa); isa++) {
+  for (int k = 0; (world.env.profile = weir_profile_at(k)) != 0; k++) {
     weir_tensor *one[2] = {NULL}, *two[2] = {NULL};
     run(p, pools[0], false, one);
     run(p, pools[1], false, two);
@@ -248,7 +253,6 @@ static void check_point(point *p) {
     release(one, outs);
     release(two, outs);
   }
-  isa_under_test(0);
   release(p->in, ins);
   release(p->want, outs);
   weir_graph_unref(p->graph);

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/profile.h"
 #include "kernels/registry.h"
-#include "tests/kernels/isa_under_test.h"
 #include "tests/ops/case.h"
 
 enum { TEXT = 512, KERNELS = 1024 };
@@ -20,6 +20,7 @@ typedef struct tally {
   const char *path;
   int cases, runs, kernels, failures, values_not_run, grads, refusals;
   bool no_grids;
+  uint64_t profile;      /* of the kernel under way */
   const op_grid *grid;   /* of the case under way, or NULL */
   bool in_grid[KERNELS]; /* kernels, then group kernels, that a grid ran */
 } tally;
@@ -27,14 +28,14 @@ typedef struct tally {
 WEIR_PRINTF(3, 4)
 static void fail(tally *t, const op_case *c, const char *fmt, ...) {
   va_list args;
-  char text[TEXT] = "";
+  char text[TEXT] = "", profile[WEIR_PROFILE_TEXT];
   fprintf(stderr, "%s:%u: ", t->path, c->yaml->mark.line);
   va_start(args, fmt);
   vfprintf(stderr, fmt, args);
   va_end(args);
   if (t->grid != NULL) op_grid_print(t->grid, text, sizeof text);
   fprintf(stderr, "%s%s (%s)\n", t->grid != NULL ? ", with " : "", text,
-          isa_under_test_name());
+          weir_profile_text(t->profile, profile));
   t->failures++;
 }
 
@@ -299,8 +300,13 @@ static void run_call(tally *t, const op_case *c, const weir_call *call) {
   }
   run_on(t, &s, &runner, &ref);
   s.ref = &ref;
-  for (int i = 0; isa_under_test(i); i++) run_on_others(t, &s);
-  isa_under_test(0);
+  weir_call other = *call;
+  s.call = &other;
+  for (int i = 0; (other.profile = weir_profile_at(i)) != 0; i++) {
+    t->profile = other.profile;
+    run_on_others(t, &s);
+  }
+  t->profile = weir_profile_best();
   op_results_release(&ref);
 }
 

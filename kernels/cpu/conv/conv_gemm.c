@@ -225,7 +225,7 @@ static bool plan_group(const weir_group *group, weir_conv_gemm *p,
   p->w_io = (int32_t)group->refs[0][1].index;
   if (p->bias_io >= 0) p->bias_io = (int32_t)group->refs[0][2].index;
   p->y_io = io;
-  return weir_ew_build(group, 1, io, false, weir_isa_choose(), room, why);
+  return weir_ew_build(group, 1, io, false, room, why);
 }
 
 static bool group_accepts(const weir_group *group, weir_why *why) {

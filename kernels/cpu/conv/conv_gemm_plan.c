@@ -75,8 +75,8 @@ bool weir_conv_gemm_plan(const weir_call *call, weir_conv_gemm *out,
     return weir_no(why, "no elements");
   out->dims =
       weir_conv_dims_of(call, &call->in[0], &call->in[1], &call->out[0]);
-  out->isa = out->dims.dtype == WEIR_F64 ? weir_isa_choose()->gemm_f64
-                                         : weir_isa_choose()->gemm_f32;
+  out->isa = out->dims.dtype == WEIR_F64 ? weir_isa_of(call)->gemm_f64
+                                         : weir_isa_of(call)->gemm_f32;
   out->w_io = 1;
   out->bias_io = has_bias ? 2 : -1;
   out->y_io = (int32_t)call->in_count;

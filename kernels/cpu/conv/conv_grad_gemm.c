@@ -30,6 +30,7 @@ enum {
 static const size_t kMostBytes = (size_t)1 << 30;
 
 typedef struct plan {
+  const weir_isa *isa;
   weir_conv_dims dims;
   int64_t images;        /* of a chunk */
   weir_gemm whole, rest; /* products of a chunk, of the last one */
@@ -165,8 +166,7 @@ static void sum_bias(void *arg, int64_t o, int worker) {
       for (int64_t i = 0; i < pixels; i++)
         sum += ((const double *)args->io[1])[at + i];
     else
-      sum +=
-          weir_isa_choose()->rows->sum((const float *)args->io[1] + at, pixels);
+      sum += p->isa->rows->sum((const float *)args->io[1] + at, pixels);
   }
   if (p->dims.dtype == WEIR_F64)
     ((double *)args->io[3])[o] = sum;
@@ -283,7 +283,7 @@ static weir_status run_input(const weir_args *args) {
 static bool begin_plan(const weir_call *call, const weir_operand *x,
                        const weir_operand *w, const weir_operand *y, plan *p,
                        weir_why *why) {
-  *p = (plan){.images = 0};
+  *p = (plan){.isa = weir_isa_of(call)};
   if (x->elements == 0 || w->elements == 0 || y->elements == 0)
     return weir_no(why, "no elements");
   p->dims = weir_conv_dims_of(call, x, w, y);
@@ -313,7 +313,7 @@ static void plan_weight_product(const plan *p, int64_t images,
                        .batch_dims = {p->dims.groups},
                        .a_batch = {p->dims.oc * depth},
                        .b_batch = {p->dims.taps * depth}};
-  weir_gemm_plan(&s, false, gemm);
+  weir_gemm_plan(&s, p->isa, false, gemm);
 }
 
 static bool plan_weight(const weir_call *call, plan *p, weir_why *why) {
@@ -350,7 +350,7 @@ static void plan_input_product(const plan *p, int64_t images, weir_gemm *gemm) {
       .batch_dims = {images, p->dims.groups},
       .a_batch = {0, p->dims.oc * p->dims.taps},
       .b_batch = {p->dims.groups * p->dims.oc * pixels, p->dims.oc * pixels}};
-  weir_gemm_plan(&s, false, gemm);
+  weir_gemm_plan(&s, p->isa, false, gemm);
 }
 
 static bool plan_input(const weir_call *call, plan *p, weir_why *why) {

@@ -51,7 +51,7 @@ bool weir_conv_grad_plan(const weir_call *call, const weir_operand *x,
                          const weir_operand *w, const weir_operand *y,
                          weir_conv_grad *out, weir_why *why) {
   weir_conv_grad *g = out;
-  *g = (weir_conv_grad){.isa = weir_isa_choose()};
+  *g = (weir_conv_grad){.isa = weir_isa_of(call)};
   g->table = g->isa->conv_grad;
   if (x->elements == 0 || y->elements == 0 || w->elements == 0)
     return weir_no(why, "no elements");

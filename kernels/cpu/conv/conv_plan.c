@@ -242,7 +242,7 @@ static bool size_memory(weir_conv_plan *plan, weir_why *why) {
 
 bool weir_conv_plan_make(const weir_group *group, weir_conv_plan *plan,
                          weir_why *why) {
-  *plan = (weir_conv_plan){.isa = weir_isa_choose()};
+  *plan = (weir_conv_plan){.isa = weir_isa_of(&group->calls[0])};
   plan->table = plan->isa->conv;
   plan->lanes = plan->isa->lanes;
   if (strcmp(group->calls[0].op->name, "conv2d") != 0)

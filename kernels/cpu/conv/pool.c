@@ -151,7 +151,7 @@ static weir_status prepare(const weir_call *call, bool largest,
   const weir_operand *x = &call->in[0], *y = &call->out[0];
   plan *p = weir_arena_alloc(out->arena, sizeof *p);
   if (!p) return weir_fail_memory(err, sizeof *p);
-  *p = (plan){.isa = weir_isa_choose(), .largest = largest};
+  *p = (plan){.isa = weir_isa_of(call), .largest = largest};
   weir_call_window(call, &p->window);
   p->with_padding = !largest && weir_call_attr(call, "count_include_pad")->b;
   bool images = x->layout == WEIR_LAYOUT_N16;

@@ -208,7 +208,7 @@ static plan *make_plan(const weir_call *call, weir_layout layout,
                        const weir_ew *followers, weir_prepared *out) {
   plan *p = weir_arena_alloc(out->arena, sizeof *p);
   if (!p) return NULL;
-  *p = (plan){.isa = weir_isa_choose(), .followers = followers};
+  *p = (plan){.isa = weir_isa_of(call), .followers = followers};
   read_call(call, layout, p);
   out->state = p;
   out->worker_scratch_bytes = worker_bytes(p);
@@ -234,7 +234,7 @@ static bool plan_group(const weir_group *group, weir_ew_room *room,
   if (call->out[0].dtype != WEIR_F32) return weir_no(why, "f32 only");
   if (io < 0) return weir_no(why, "no output to write the gradient to");
   return takes(call, group->out[0].layout, why) &&
-         weir_ew_build(group, 1, io, false, weir_isa_choose(), room, why);
+         weir_ew_build(group, 1, io, false, room, why);
 }
 
 static bool group_accepts(const weir_group *group, weir_why *why) {

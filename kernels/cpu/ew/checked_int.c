@@ -22,7 +22,7 @@ extern const weir_kernel_def weir_kernel_ref_div, weir_kernel_ref_pow;
  * exchanged: fusion must not find these functions by the op's name. */
 static bool build(const weir_call *call, const char *tile, weir_ew_room *room,
                   weir_why *why) {
-  const weir_isa *isa = weir_isa_choose();
+  const weir_isa *isa = weir_isa_of(call);
   weir_op_def stand_in = *call->op;
   weir_call as_mul = *call;
   weir_group_ref refs[2] = {{false, 0}, {false, 1}};
@@ -38,7 +38,7 @@ static bool build(const weir_call *call, const char *tile, weir_ew_room *room,
                       .out_calls = &out_call};
   stand_in.name = "mul";
   as_mul.op = &stand_in;
-  if (!weir_ew_build(&group, 0, -1, false, isa, room, why)) return false;
+  if (!weir_ew_build(&group, 0, -1, false, room, why)) return false;
   room->steps[0].fn = weir_isa_tile(isa, tile, call->in[0].dtype, 0);
   return room->steps[0].fn != NULL || weir_no(why, "no function for the dtype");
 }
@@ -68,7 +68,7 @@ static weir_status prepare(const weir_call *call, bool is_div,
   if (p->ew == NULL) return weir_fail_memory(err, sizeof *p->ew);
   out->state = p;
   out->worker_scratch_bytes = p->ew->scratch_bytes;
-  out->algorithm = weir_isa_choose()->name;
+  out->algorithm = weir_isa_of(call)->name;
   return WEIR_OK;
 }
 

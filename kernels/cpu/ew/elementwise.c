@@ -26,7 +26,7 @@ static bool build(const weir_call *call, weir_ew_room *room, weir_why *why) {
                       .out = call->out,
                       .out_calls = &out_call};
   if (call->in_count > 3) return weir_no(why, "more than 3 inputs");
-  return weir_ew_build(&group, 0, -1, false, weir_isa_choose(), room, why);
+  return weir_ew_build(&group, 0, -1, false, room, why);
 }
 
 static bool accepts(const weir_call *call, weir_why *why) {
@@ -44,7 +44,7 @@ static weir_status prepare(const weir_call *call, weir_prepared *out,
   if (!ew) return weir_fail_memory(err, sizeof *ew);
   out->state = (void *)(uintptr_t)ew;
   out->worker_scratch_bytes = ew->scratch_bytes;
-  out->algorithm = weir_isa_choose()->name;
+  out->algorithm = weir_isa_of(call)->name;
   return WEIR_OK;
 }
 

@@ -297,8 +297,8 @@ static void link_outputs(weir_ew *ew, const weir_group *group, uint32_t first) {
 }
 
 bool weir_ew_build(const weir_group *group, uint32_t first, int32_t anchor_io,
-                   bool keep_rows, const weir_isa *isa, weir_ew_room *room,
-                   weir_why *why) {
+                   bool keep_rows, weir_ew_room *room, weir_why *why) {
+  const weir_isa *isa = weir_isa_of(&group->calls[0]);
   weir_ew *ew = &room->ew;
   memset(room, 0, sizeof *room);
   ew->in = room->in;

@@ -12,8 +12,7 @@
  * the calls have it, for weir_ew_region by rows and columns of a matrix;
  * refused unless the rest is one dim. False with the reason when it cannot. */
 bool weir_ew_build(const weir_group *group, uint32_t first, int32_t anchor_io,
-                   bool keep_rows, const weir_isa *isa, weir_ew_room *room,
-                   weir_why *why);
+                   bool keep_rows, weir_ew_room *room, weir_why *why);
 
 /* The tile function of a call with one input, and its attributes. False when
  * there is none. */

@@ -8,7 +8,7 @@
 #include "kernels/cpu/isa/choose.h"
 
 static bool build(const weir_group *group, weir_ew_room *room, weir_why *why) {
-  return weir_ew_build(group, 0, -1, false, weir_isa_choose(), room, why);
+  return weir_ew_build(group, 0, -1, false, room, why);
 }
 
 static bool accepts(const weir_group *group, weir_why *why) {

@@ -298,10 +298,9 @@ static void turn_block(void *arg, int64_t index, int worker) {
   const weir_gemm *g = j->g;
   int64_t row = index * TURN_ROWS;
   (void)worker;
-  weir_isa_choose()->rows->transpose((float *)j->partial + row * g->turned_row,
-                                     g->turned_row,
-                                     (const float *)j->io->a + row, g->s.a_k,
-                                     g->s.k, least(TURN_ROWS, g->s.m - row));
+  g->row_table->transpose((float *)j->partial + row * g->turned_row,
+                          g->turned_row, (const float *)j->io->a + row,
+                          g->s.a_k, g->s.k, least(TURN_ROWS, g->s.m - row));
 }
 
 static void turn_a(job *j, const weir_args *args) {

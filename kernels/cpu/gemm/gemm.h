@@ -60,7 +60,8 @@ void weir_gemm_batch(const weir_gemm_shape *shape, int64_t index, int64_t *a_at,
 typedef struct weir_gemm {
   weir_gemm_shape s;
   const weir_gemm_table *isa;
-  int64_t size; /* bytes of an element */
+  const weir_rows *row_table; /* of the same set */
+  int64_t size;               /* bytes of an element */
   weir_gemm_way way;
   weir_gemm_copy copy_b;
   int64_t rows, columns; /* of a block; of tiles', multiples */

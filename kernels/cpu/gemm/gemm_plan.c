@@ -235,12 +235,12 @@ static const char *text_of(const weir_gemm *g) {
   }
 }
 
-void weir_gemm_plan(const weir_gemm_shape *shape, bool constant_b,
-                    weir_gemm *out) {
-  const weir_isa *isa = weir_isa_choose();
+void weir_gemm_plan(const weir_gemm_shape *shape, const weir_isa *isa,
+                    bool constant_b, weir_gemm *out) {
   memset(out, 0, sizeof *out);
   out->s = *shape;
   out->isa = shape->dtype == WEIR_F64 ? isa->gemm_f64 : isa->gemm_f32;
+  out->row_table = isa->rows;
   out->size = shape->dtype == WEIR_F64 ? 8 : 4;
   out->batch_blocks = shape->batches > 1 && flops_of(shape) < kBatchFlops;
   constant_b = constant_b && shape->batch_rank == 0;

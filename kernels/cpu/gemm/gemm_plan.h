@@ -9,8 +9,8 @@
 /* Plans a product. |constant_b|: weir_gemm_pack will be used if the plan's
  * copy_b is GIVEN (which it is where packing pays). Sizes of c and operands
  * must have been checked to fit in memory. */
-void weir_gemm_plan(const weir_gemm_shape *shape, bool constant_b,
-                    weir_gemm *out);
+void weir_gemm_plan(const weir_gemm_shape *shape, const weir_isa *isa,
+                    bool constant_b, weir_gemm *out);
 
 /* Bytes of a GIVEN b's panels; SIZE_MAX when that is too much. */
 size_t weir_gemm_packed_bytes(const weir_gemm *gemm);

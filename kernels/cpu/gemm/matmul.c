@@ -59,7 +59,8 @@ static weir_status pack(weir_matmul *mm, const void *b, weir_prepared *out,
 
 /* |io|: operands of the run for a, b and the product; |b|: a constant one's
  * data, else NULL. */
-static weir_status prepare_shape(const weir_gemm_shape *shape, const void *b,
+static weir_status prepare_shape(const weir_gemm_shape *shape,
+                                 const weir_isa *isa, const void *b,
                                  const weir_ew *ew, const int32_t io[3],
                                  weir_prepared *out, weir_error *err) {
   weir_matmul *mm = weir_arena_alloc(out->arena, sizeof *mm);
@@ -69,7 +70,7 @@ static weir_status prepare_shape(const weir_gemm_shape *shape, const void *b,
                       .a_io = io[0],
                       .b_io = io[1],
                       .out_io = io[2]};
-  weir_gemm_plan(shape, b != NULL, &mm->gemm);
+  weir_gemm_plan(shape, isa, b != NULL, &mm->gemm);
   if (mm->gemm.copy_b == WEIR_GEMM_GIVEN) WEIR_TRY(pack(mm, b, out, err));
   out->state = mm;
   out->scratch_bytes = mm->gemm.scratch_bytes;
@@ -84,7 +85,8 @@ static weir_status prepare(const weir_call *call, weir_prepared *out,
   const int32_t io[3] = {0, 1, 2};
   weir_gemm_shape shape;
   weir_matmul_shape(call, &shape);
-  return prepare_shape(&shape, call->in[1].value, NULL, io, out, err);
+  return prepare_shape(&shape, weir_isa_of(call), call->in[1].value, NULL, io,
+                       out, err);
 }
 
 const weir_kernel_def weir_kernel_cpu_matmul = {.op = "matmul",
@@ -110,7 +112,8 @@ static weir_status einsum_prepare(const weir_call *call, weir_prepared *out,
   if (!weir_einsum_shape(call, &shape, &swapped, NULL))
     return weir_fail(err, WEIR_W9001, NULL, "cpu.einsum: call not accepted");
   const int32_t io[3] = {swapped, !swapped, 2};
-  return prepare_shape(&shape, call->in[!swapped].value, NULL, io, out, err);
+  return prepare_shape(&shape, weir_isa_of(call), call->in[!swapped].value,
+                       NULL, io, out, err);
 }
 
 const weir_kernel_def weir_kernel_cpu_einsum = {.op = "einsum",
@@ -134,7 +137,7 @@ static bool plan_group(const weir_group *group, weir_ew_room *room,
     return weir_no(why, "a vector operand");
   int32_t io = weir_anchor_io(group);
   if (io < 0) return weir_no(why, "no output to write the product to");
-  return weir_ew_build(group, 1, io, true, weir_isa_choose(), room, why);
+  return weir_ew_build(group, 1, io, true, room, why);
 }
 
 static bool group_accepts(const weir_group *group, weir_why *why) {
@@ -152,9 +155,11 @@ static weir_status group_prepare(const weir_group *group, weir_prepared *out,
   const weir_group_ref *refs = group->refs[0];
   const int32_t io[3] = {(int32_t)refs[0].index, (int32_t)refs[1].index,
                          weir_anchor_io(group)};
+  const weir_call *call = &group->calls[0];
   weir_gemm_shape shape;
-  weir_matmul_shape(&group->calls[0], &shape);
-  return prepare_shape(&shape, group->calls[0].in[1].value, ew, io, out, err);
+  weir_matmul_shape(call, &shape);
+  return prepare_shape(&shape, weir_isa_of(call), call->in[1].value, ew, io,
+                       out, err);
 }
 
 const weir_group_kernel_def weir_group_cpu_matmul = {.name = "cpu.matmul_fused",

@@ -5,6 +5,7 @@
  * so the two functions are stand-ins there. */
 #include "kernels/cpu/gemm/onednn.h"
 
+#include <assert.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 
@@ -23,6 +24,26 @@ static int omp_get_max_threads(void) {
 void weir_onednn_version(char *text, size_t capacity) {
   const dnnl_version_t *v = dnnl_version();
   snprintf(text, capacity, "%d.%d.%d", v->major, v->minor, v->patch);
+}
+
+uint32_t weir_onednn_number(void) {
+  const dnnl_version_t *v = dnnl_version();
+  return (uint32_t)v->major | (uint32_t)v->minor << 8 |
+         (uint32_t)v->patch << 16;
+}
+
+/* Asking oneDNN for its set fixes it: so the limit comes first. */
+bool weir_onednn_limit(int level) {
+  static const dnnl_cpu_isa_t kLimits[] = {dnnl_cpu_isa_sse41,
+                                           dnnl_cpu_isa_sse41,
+                                           dnnl_cpu_isa_avx2, dnnl_cpu_isa_all};
+  assert(level >= 0 && level <= 3);
+  (void)dnnl_set_max_cpu_isa(kLimits[level]);
+  unsigned now = (unsigned)dnnl_get_effective_cpu_isa();
+  int has = (now & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core ? 3
+            : (now & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2             ? 2
+                                                                         : 1;
+  return has == level;
 }
 
 static int enter(void) {

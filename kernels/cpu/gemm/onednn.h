@@ -12,6 +12,13 @@
 
 /* "2.6.3": the version that runs. */
 void weir_onednn_version(char *text, size_t capacity);
+/* The same in bits: major in 0-7, minor in 8-15, patch in 16-23. */
+uint32_t weir_onednn_number(void);
+
+/* Limits oneDNN to the instruction set |level| of kernels/profile.h, for good
+ * and for the whole process. false: it uses another one, since a call came
+ * before, or the machine, the environment or an earlier limit says so. */
+bool weir_onednn_limit(int level);
 
 /* A matrix product c = a b, all row-major with leading dimensions in elements;
  * |a_t|: a is stored k x m, |b_t|: b is stored n x k. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/cpu/isa/isa.h"
+#include "kernels/profile.h"
 
 extern const weir_isa weir_generic_isa;
 #if defined(__x86_64__)
@@ -33,8 +34,23 @@ const weir_isa *weir_isa_at(int i) {
   return i == 0 ? &weir_generic_isa : NULL;
 }
 
-const weir_isa *weir_isa_choose(void) {
-  return weir_isa_at(0);
+int weir_isa_level(const weir_isa *isa) {
+#if defined(__x86_64__)
+  if (isa == &weir_avx512_isa) return 3;
+  if (isa == &weir_avx2_isa) return 2;
+#endif
+  (void)isa;
+  return 1;
+}
+
+/* A level that this machine lacks gives its best one below: the session has
+ * refused such a profile before any call is made. */
+const weir_isa *weir_isa_of(const weir_call *call) {
+  const weir_isa *isa = weir_isa_at(0);
+  int level = weir_profile_level(call->profile);
+  for (int i = 1; level != 0 && weir_isa_level(isa) > level; i++)
+    isa = weir_isa_at(i);
+  return isa;
 }
 
 static weir_tile_fn find(const weir_tile_entry *e, const char *op,

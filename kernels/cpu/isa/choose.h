@@ -3,15 +3,18 @@
 #define WEIR_KERNELS_CPU_CHOOSE_H_
 
 #include "kernels/cpu/isa/isa.h"
+#include "kernels/kernel.h"
 
-/* Chooses the instruction set by asking the processor, so every call in one
- * process gives the same answer. */
+/* Instruction sets: those of this processor, and the one that a call is for. */
 
-/* The best one for this processor. Static, immutable. */
-const weir_isa *weir_isa_choose(void);
+/* The set of |call|'s profile (kernels/profile.h). Static, immutable. */
+const weir_isa *weir_isa_of(const weir_call *call);
 
 /* The i-th one this processor can run, best first; NULL past the end. */
 const weir_isa *weir_isa_at(int i);
+
+/* 1 for the set of every machine, 2 AVX2, 3 AVX-512. */
+int weir_isa_level(const weir_isa *isa);
 
 /* The tile function for |op|, or NULL. */
 weir_tile_fn weir_isa_tile(const weir_isa *isa, const char *op, unsigned dtype,

@@ -57,7 +57,7 @@ static void plan_projection(weir_recurrent *p, bool constant) {
                            .b_k = p->gates * p->units,
                            .b_column = 1,
                            .batches = 1};
-  weir_gemm_plan(&shape, constant, &p->project);
+  weir_gemm_plan(&shape, p->isa, constant, &p->project);
 }
 
 /* Scratch: r's panels, x w, then the projection's own. The projection is done
@@ -126,7 +126,7 @@ weir_status weir_recurrent_prepare(const weir_call *call, int64_t gates,
   const weir_operand *x = &call->in[back ? 1 : 0], *r = &call->in[back ? 0 : 2];
   weir_recurrent *p = weir_arena_alloc(out->arena, sizeof *p);
   if (!p) return weir_fail_memory(err, sizeof *p);
-  *p = (weir_recurrent){.isa = weir_isa_choose(),
+  *p = (weir_recurrent){.isa = weir_isa_of(call),
                         .batch = x->dims[0],
                         .steps = x->dims[1],
                         .inputs = x->dims[2],

@@ -84,13 +84,13 @@ static weir_status prepare(const weir_call *call, weir_apply_fn fn,
               .has_step = has_step};
   for (uint32_t k = 0; k <= slots; k++) p->in[k] = k;
   out->state = p;
-  out->algorithm = weir_isa_choose()->name;
+  out->algorithm = weir_isa_of(call)->name;
   if (out_plan != NULL) *out_plan = p;
   return WEIR_OK;
 }
 
-static const weir_apply_table *table(void) {
-  return weir_isa_choose()->apply;
+static const weir_apply_table *table(const weir_call *call) {
+  return weir_isa_of(call)->apply;
 }
 
 static double attr(const job *j, const char *name) {
@@ -111,7 +111,7 @@ static double attr(const job *j, const char *name) {
 
 static weir_status prepare_sgd(const weir_call *call, weir_prepared *out,
                                weir_error *err) {
-  return prepare(call, table()->sgd, 0, false, out, NULL, err);
+  return prepare(call, table(call)->sgd, 0, false, out, NULL, err);
 }
 
 static weir_status run_sgd(const weir_args *args) {
@@ -127,8 +127,8 @@ KERNEL(sgd);
 static weir_status prepare_momentum(const weir_call *call, weir_prepared *out,
                                     weir_error *err) {
   bool nesterov = weir_call_attr(call, "nesterov")->b;
-  return prepare(call, nesterov ? table()->nesterov : table()->momentum, 1,
-                 false, out, NULL, err);
+  return prepare(call, nesterov ? table(call)->nesterov : table(call)->momentum,
+                 1, false, out, NULL, err);
 }
 
 static weir_status run_momentum(const weir_args *args) {
@@ -144,7 +144,7 @@ KERNEL(momentum);
 
 static weir_status prepare_adagrad(const weir_call *call, weir_prepared *out,
                                    weir_error *err) {
-  return prepare(call, table()->adagrad, 1, false, out, NULL, err);
+  return prepare(call, table(call)->adagrad, 1, false, out, NULL, err);
 }
 
 static weir_status run_adagrad(const weir_args *args) {
@@ -162,7 +162,7 @@ KERNEL(adagrad);
 
 static weir_status prepare_proximal_sgd(const weir_call *call,
                                         weir_prepared *out, weir_error *err) {
-  return prepare(call, table()->proximal_sgd, 0, false, out, NULL, err);
+  return prepare(call, table(call)->proximal_sgd, 0, false, out, NULL, err);
 }
 
 static weir_status run_proximal_sgd(const weir_args *args) {
@@ -180,7 +180,7 @@ KERNEL(proximal_sgd);
 static weir_status prepare_proximal_adagrad(const weir_call *call,
                                             weir_prepared *out,
                                             weir_error *err) {
-  return prepare(call, table()->proximal_adagrad, 1, false, out, NULL, err);
+  return prepare(call, table(call)->proximal_adagrad, 1, false, out, NULL, err);
 }
 
 static weir_status run_proximal_adagrad(const weir_args *args) {
@@ -202,8 +202,8 @@ static weir_status prepare_rms_prop(const weir_call *call, weir_prepared *out,
   bool momentum = weir_apply_attr(call, "momentum") > 0;
   bool centered = weir_call_attr(call, "centered")->b;
   plan *p = NULL;
-  WEIR_TRY(prepare(call, table()->rms_prop[momentum][centered], 1, false, out,
-                   &p, err));
+  WEIR_TRY(prepare(call, table(call)->rms_prop[momentum][centered], 1, false,
+                   out, &p, err));
   if (momentum) p->in[p->count++] = 5;
   if (centered) p->in[p->count++] = 6;
   return WEIR_OK;
@@ -229,7 +229,7 @@ KERNEL(rms_prop);
 
 static weir_status prepare_adam(const weir_call *call, weir_prepared *out,
                                 weir_error *err) {
-  return prepare(call, table()->adam, 2, true, out, NULL, err);
+  return prepare(call, table(call)->adam, 2, true, out, NULL, err);
 }
 
 static weir_status run_adam(const weir_args *args) {
@@ -261,7 +261,7 @@ KERNEL(adamw);
 
 static weir_status prepare_ema(const weir_call *call, weir_prepared *out,
                                weir_error *err) {
-  return prepare(call, table()->ema, 0, false, out, NULL, err);
+  return prepare(call, table(call)->ema, 0, false, out, NULL, err);
 }
 
 static weir_status run_ema(const weir_args *args) {

@@ -45,7 +45,7 @@ static weir_status prepare(const weir_call *call, weir_prepared *out,
   plan *p = weir_arena_alloc(out->arena, sizeof *p);
   if (p == NULL) return weir_fail_memory(err, sizeof *p);
   *p = (plan){
-      .table = weir_isa_choose()->columns,
+      .table = weir_isa_of(call)->columns,
       .lanes = weir_lanes_of(&call->in[0], weir_call_attr(call, "axis")->i),
       .height = 1};
   /* Whole vectors, so that few blocks have a rest. */
@@ -60,7 +60,7 @@ static weir_status prepare(const weir_call *call, weir_prepared *out,
   assert(p->width > 0 && p->height > 0);
   p->blocks = p->side * ((p->lanes.outer + p->height - 1) / p->height);
   out->state = p;
-  out->algorithm = weir_isa_choose()->name;
+  out->algorithm = weir_isa_of(call)->name;
   return WEIR_OK;
 }
 

@@ -25,7 +25,7 @@ static weir_status prepare(const weir_call *call, weir_prepared *out,
   plan *p = weir_arena_alloc(out->arena, sizeof *p);
   double keep = weir_call_attr(call, "keep")->f;
   if (!p) return weir_fail_memory(err, sizeof *p);
-  *p = (plan){.isa = weir_isa_choose(),
+  *p = (plan){.isa = weir_isa_of(call),
               .training = weir_call_attr(call, "training")->b,
               .elements = call->in[0].elements,
               .key = call->seed ^ (uint64_t)weir_call_attr(call, "seed")->i,

@@ -45,7 +45,7 @@ static plan *make(const weir_call *call, const weir_operand *x,
   int64_t axis = weir_call_attr(call, "axis")->i;
   if (!p) return NULL;
   *p = (plan){.call = call,
-              .isa = weir_isa_choose(),
+              .isa = weir_isa_of(call),
               .outer = 1,
               .inner = 1,
               .count = call->in[1].elements};

@@ -61,7 +61,7 @@ static weir_status prepare(const weir_call *call, weir_prepared *out,
                            weir_error *err) {
   plan *p = weir_arena_alloc(out->arena, sizeof *p);
   if (p == NULL) return weir_fail_memory(err, sizeof *p);
-  *p = (plan){.call = call, .squares = weir_isa_choose()->apply->squares};
+  *p = (plan){.call = call, .squares = weir_isa_of(call)->apply->squares};
   cut(p);
   size_t pieces = (size_t)p->piece_count, starts = (size_t)p->blocks + 1;
   p->pieces = weir_arena_array(out->arena, pieces, sizeof *p->pieces);
@@ -71,7 +71,7 @@ static weir_status prepare(const weir_call *call, weir_prepared *out,
   cut(p);
   out->state = p;
   out->scratch_bytes = starts * sizeof(double);
-  out->algorithm = weir_isa_choose()->name;
+  out->algorithm = weir_isa_of(call)->name;
   return WEIR_OK;
 }
 

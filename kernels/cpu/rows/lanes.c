@@ -8,7 +8,7 @@
 static void plan_init(weir_row_plan *plan, const weir_call *call, int64_t axis,
                       int64_t element_cost) {
   const weir_operand *x = &call->in[0];
-  *plan = (weir_row_plan){.isa = weir_isa_choose(), .call = call, .n = 1};
+  *plan = (weir_row_plan){.isa = weir_isa_of(call), .call = call, .n = 1};
   if (axis < 0) axis += x->rank;
   for (int32_t d = (int32_t)axis; d < x->rank; d++) plan->n *= x->dims[d];
   plan->count = 1;

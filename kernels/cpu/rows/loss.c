@@ -167,7 +167,7 @@ static weir_status prepare_distance(const weir_call *call, weir_prepared *out,
                                     weir_error *err) {
   distance *d = weir_arena_alloc(out->arena, sizeof *d);
   if (d == NULL) return weir_fail_memory(err, sizeof *d);
-  const weir_loss_table *loss = weir_isa_choose()->loss;
+  const weir_loss_table *loss = weir_isa_of(call)->loss;
   const weir_attr *delta = weir_call_attr(call, "delta");
   weir_sv reduction = weir_call_attr(call, "reduction")->s;
   int64_t n = call->in[0].elements;
@@ -181,7 +181,7 @@ static weir_status prepare_distance(const weir_call *call, weir_prepared *out,
                   .blocks = n < 2 * BLOCK ? 1 : n / BLOCK};
   out->state = d;
   out->scratch_bytes = (size_t)d->blocks * sizeof(double);
-  out->algorithm = weir_isa_choose()->name;
+  out->algorithm = weir_isa_of(call)->name;
   return WEIR_OK;
 }
 

@@ -96,8 +96,9 @@ static void walk_expand(const weir_call *call, plan *p) {
   }
 }
 
-static void plan_finish(plan *p, const weir_operand *y) {
-  p->isa = weir_isa_choose();
+static void plan_finish(plan *p, const weir_call *call) {
+  const weir_operand *y = &call->out[0];
+  p->isa = weir_isa_of(call);
   p->size = weir_dtype_size(y->dtype);
   p->elements = y->elements;
   if (p->rank == 0) add_dim(p, 1, 1);
@@ -187,7 +188,7 @@ static weir_status prepare(const weir_call *call,
   out->state = p;
   if (call->out[0].elements == 0) return WEIR_OK;
   walk(call, p);
-  plan_finish(p, &call->out[0]);
+  plan_finish(p, call);
   out->algorithm = p->along >= 0                    ? "squares transposed"
                    : p->x_strides[p->rank - 1] == 1 ? "rows copied"
                                                     : "element by element";

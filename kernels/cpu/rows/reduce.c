@@ -93,7 +93,7 @@ static void cut(plan *p) {
 static void plan_init(plan *p, const weir_call *call, reduce_kind kind) {
   int64_t dims[WEIR_MAX_RANK + 1];
   bool reduced[WEIR_MAX_RANK + 1];
-  *p = (plan){.isa = weir_isa_choose(), .kind = kind, .kept = 1, .reduced = 1};
+  *p = (plan){.isa = weir_isa_of(call), .kind = kind, .kept = 1, .reduced = 1};
   int32_t n = join_dims(&call->in[0], axes_of(call), dims, reduced);
   if (n == 0) {
     dims[0] = 1;

@@ -66,7 +66,7 @@ static weir_status prepare(const weir_call *call, weir_prepared *out,
   const weir_operand *x = &call->in[0];
   plan *p = weir_arena_alloc(out->arena, sizeof *p);
   if (!p) return weir_fail_memory(err, sizeof *p);
-  *p = (plan){.isa = weir_isa_choose(),
+  *p = (plan){.isa = weir_isa_of(call),
               .n = x->dims[0],
               .c = x->dims[1],
               .pixels = x->dims[2] * x->dims[3]};

@@ -69,6 +69,7 @@ weir_status weir_compile_call(weir_compiler *c, weir_node_id id,
   uint64_t session = c->request->options.seed;
   *call = (weir_call){
       .op = op,
+      .profile = c->env->profile,
       .attrs = attrs,
       .in = operands,
       .out = operands + node->input_count,

@@ -57,6 +57,7 @@ void weir_program_blame(const weir_program *p, uint32_t instr,
     weir_fail(err, WEIR_W5001, NULL, "%s failed: %s",
               s->kernel != NULL ? s->kernel : "instruction",
               weir_status_name(status));
+  if (s->node.size == 0) return; /* of the whole run: no node is to blame */
   weir_error_set_node(err, s->node.data, s->node.size);
   if (err->line == 0 && s->mark.line != 0 && s->mark.file != NULL) {
     snprintf(err->file, sizeof err->file, "%s", s->mark.file);

@@ -35,6 +35,9 @@ typedef struct weir_session_options {
   const struct weir_placing *placing;
   const struct weir_plan *plan;
   bool plan_only; /* programs that it was not made for are refused: W3016 */
+  /* Runs the placed programs and has the variables (remote.h); lent. NULL: this
+   * process. With one, |placing| is wanted. */
+  struct weir_remote *remote;
   /* Gets the plan of each program, lent, when it is compiled; on the thread
    * that asks for the run. May be NULL. */
   void (*on_plan)(void *self, const struct weir_plan *plan);

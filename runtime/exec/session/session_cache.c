@@ -9,6 +9,7 @@
 #include "runtime/exec/run/stream.h"
 #include "runtime/exec/session/session_defaults.h"
 #include "runtime/exec/session/session_internal.h"
+#include "runtime/exec/session/session_remote.h"
 #include "runtime/exec/session/session_vars.h"
 #include "runtime/graph/pass/pass_specialize.h"
 
@@ -32,6 +33,7 @@ static void destroy(weir_exec_session *session, weir_cached *e) {
   }
   if (e->streams != NULL)
     weir_streams_release(a, e->streams, e->compiled->partition->part_count);
+  weir_session_remote_forget(session, e);
   weir_compiled_release(e->compiled);
   pthread_mutex_lock(&session->lock);
   for (uint32_t v = 0; e->constants != NULL && v < session->var_count; v++)
@@ -178,7 +180,12 @@ static weir_status init_vars(weir_exec_session *session, const weir_wanted *w,
   if (mark == NULL) return weir_fail_memory(err, session->graph->node_count);
   bool needed = reads_vars(session->graph, w, mark);
   weir_free(a, mark);
-  return needed ? weir_session_vars_init(session, err) : WEIR_OK;
+  if (!needed) return WEIR_OK;
+  if (session->options.remote != NULL && !weir_session_places(session, w))
+    return weir_fail(err, WEIR_W4012, NULL,
+                     "an input was not fed whose default reads a variable, and "
+                     "variables live in another process");
+  return weir_session_vars_init(session, err);
 }
 
 typedef struct constant_source {
@@ -240,7 +247,11 @@ static weir_status compile_placed(weir_exec_session *session, weir_cached *e,
   weir_status s = find_plan(session, cut, &plan, err);
   request->cut = cut;
   request->plan = plan;
-  if (s == WEIR_OK) s = weir_compile(session->env, request, &e->compiled, err);
+  if (s == WEIR_OK)
+    s = session->options.remote != NULL
+            ? weir_session_remote_compile(session, e, request, request->graph,
+                                          err)
+            : weir_compile(session->env, request, &e->compiled, err);
   weir_plan_unref(plan);
   weir_cut_release(cut);
   return s;

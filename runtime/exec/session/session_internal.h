@@ -41,7 +41,8 @@ typedef struct weir_cached {
   uint64_t used;               /* when, for LRU */
   /* Per variable of the session: the buffer compiled in as a constant. */
   weir_var_buffer **constants;
-  atomic_bool stale; /* one of those was set since */
+  atomic_bool stale;                  /* one of those was set since */
+  struct weir_remote_program *remote; /* runs elsewhere; NULL: here */
   /* The key. */
   uint32_t *ids; /* feeds, fetches, targets */
   uint32_t feed_count, fetch_count, target_count;

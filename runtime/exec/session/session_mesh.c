@@ -5,6 +5,7 @@
 
 #include "runtime/exec/session/binding.h"
 #include "runtime/exec/session/session_internal.h"
+#include "runtime/exec/session/session_remote.h"
 #include "runtime/exec/session/session_run.h"
 #include "runtime/exec/session/session_vars.h"
 #include "runtime/graph/mesh/mesh_var.h"
@@ -125,6 +126,59 @@ static const weir_variable *shard_of(const weir_exec_session *session,
   return &session->vars[v];
 }
 
+/* Copies the shards at |data|, one for each device, into the whole. */
+static void join(const weir_exec_session *session, const weir_mesh_var *var,
+                 const void *const *data, weir_tensor *whole) {
+  for (uint32_t d = 0; d < session->mesh->device_count; d++) {
+    weir_mesh_shard shard = {session->given->mesh, var, d, whole->dtype,
+                             whole_of(session, var)->shape};
+    weir_mesh_shard_copy(&shard, whole->data, (void *)(uintptr_t)data[d], true);
+  }
+}
+
+/* From the session's remote, all at once. */
+static weir_status get_remote(weir_exec_session *session,
+                              const weir_mesh_var *var, weir_tensor *whole,
+                              weir_error *err) {
+  const weir_allocator *a = session->env->alloc;
+  uint32_t count = session->mesh->device_count;
+  weir_tensor **parts = weir_alloc_array(a, count, sizeof *parts);
+  void **data = weir_alloc_array(a, count, sizeof *data);
+  weir_status s = parts == NULL || data == NULL
+                      ? weir_fail_memory(err, count * sizeof *parts)
+                      : WEIR_OK;
+  for (uint32_t d = 0; s == WEIR_OK && d < count; d++) {
+    const weir_variable *shard = shard_of(session, var->parts[d]);
+    s = weir_tensor_create_shaped(a, shard->dtype, shard->shape, &parts[d],
+                                  err);
+    if (s == WEIR_OK) data[d] = parts[d]->data;
+  }
+  if (s == WEIR_OK)
+    s = weir_session_remote_get(session, var->parts, data, count, err);
+  if (s == WEIR_OK) join(session, var, (const void *const *)data, whole);
+  for (uint32_t d = 0; parts != NULL && d < count; d++)
+    weir_tensor_unref(parts[d]);
+  weir_free(a, parts);
+  weir_free(a, data);
+  return s;
+}
+
+/* Steps commit under the lock: all shards are of one step. */
+static weir_status get_own(weir_exec_session *session, const weir_mesh_var *var,
+                           weir_tensor *whole, weir_error *err) {
+  const weir_allocator *a = session->env->alloc;
+  uint32_t count = session->mesh->device_count;
+  const void **data = weir_alloc_array(a, count, sizeof *data);
+  if (data == NULL) return weir_fail_memory(err, count * sizeof *data);
+  pthread_mutex_lock(&session->lock);
+  for (uint32_t d = 0; d < count; d++)
+    data[d] = shard_of(session, var->parts[d])->current->data;
+  join(session, var, data, whole);
+  pthread_mutex_unlock(&session->lock);
+  weir_free(a, data);
+  return WEIR_OK;
+}
+
 weir_status weir_session_mesh_get(weir_exec_session *session, weir_node_id node,
                                   weir_tensor **out_tensor, weir_error *err) {
   const weir_mesh_var *var = NULL;
@@ -134,16 +188,13 @@ weir_status weir_session_mesh_get(weir_exec_session *session, weir_node_id node,
   const weir_value *whole = whole_of(session, var);
   WEIR_TRY(weir_tensor_create_shaped(session->env->alloc, whole->dtype,
                                      whole->shape, out_tensor, err));
-  /* Steps commit under the lock: all shards are of one step. */
-  pthread_mutex_lock(&session->lock);
-  for (uint32_t d = 0; d < session->mesh->device_count; d++) {
-    weir_mesh_shard shard = {session->given->mesh, var, d, whole->dtype,
-                             whole->shape};
-    weir_mesh_shard_copy(&shard, (*out_tensor)->data,
-                         shard_of(session, var->parts[d])->current->data, true);
-  }
-  pthread_mutex_unlock(&session->lock);
-  return WEIR_OK;
+  weir_status s = session->options.remote != NULL
+                      ? get_remote(session, var, *out_tensor, err)
+                      : get_own(session, var, *out_tensor, err);
+  if (s == WEIR_OK) return WEIR_OK;
+  weir_tensor_unref(*out_tensor);
+  *out_tensor = NULL;
+  return s;
 }
 
 weir_status weir_session_mesh_set(weir_exec_session *session, weir_node_id node,

@@ -7,6 +7,7 @@
 #include "runtime/exec/session/session_defaults.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_mesh.h"
+#include "runtime/exec/session/session_remote.h"
 #include "runtime/exec/session/session_vars.h"
 
 /* Runs by value id: look up, run once, hand out. */
@@ -21,8 +22,11 @@ weir_status weir_session_step(weir_exec_session *session,
   weir_status s = weir_session_vars_begin(session, cached, frame, held, err);
   if (s == WEIR_OK) {
     s = weir_frame_run(frame, session->pool, options, err);
-    if (s == WEIR_OK && options != NULL && options->accept != NULL)
+    bool ran = s == WEIR_OK;
+    if (ran && options != NULL && options->accept != NULL)
       s = options->accept(options->accept_self, err);
+    if (ran && cached->remote != NULL)
+      s = weir_session_remote_decide(session, cached, s, err);
     weir_session_vars_end(session, cached, held, s == WEIR_OK);
   }
   if (writes) pthread_mutex_unlock(&session->write_lock);

@@ -32,6 +32,8 @@ weir_status weir_exec_variable_snapshot(weir_exec_session *session,
   while (v < session->var_count && session->vars[v].node != node) v++;
   if (v == session->var_count)
     return weir_fail(err, WEIR_W0004, NULL, "node %u is no variable", node);
+  if (session->options.remote != NULL)
+    return weir_exec_variable_get(session, node, out_tensor, err);
   WEIR_TRY(weir_session_vars_init(session, err));
   const weir_variable *var = &session->vars[v];
   pthread_mutex_lock(&session->lock);

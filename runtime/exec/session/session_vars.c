@@ -8,6 +8,7 @@
 #include "runtime/exec/session/session_cache.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_mesh.h"
+#include "runtime/exec/session/session_remote.h"
 #include "runtime/exec/session/session_run.h"
 
 /* Variables: their buffers, first values, and the commit of a step.
@@ -258,6 +259,8 @@ weir_status weir_session_vars_init(weir_exec_session *session,
                                    weir_error *err) {
   const weir_allocator *a = session->env->alloc;
   bool ready = true;
+  if (session->options.remote != NULL)
+    return WEIR_OK; /* made where they live */
   for (uint32_t v = 0; v < session->var_count && ready; v++)
     ready = is_ready(session, &session->vars[v]);
   if (ready) return WEIR_OK;
@@ -313,6 +316,14 @@ weir_status weir_exec_variable_get(weir_exec_session *session,
   WEIR_TRY(weir_session_vars_init(session, err));
   WEIR_TRY(weir_tensor_create_shaped(session->env->alloc, var->dtype,
                                      var->shape, out_tensor, err));
+  if (session->options.remote != NULL) {
+    void *data = (*out_tensor)->data;
+    weir_status s = weir_session_remote_get(session, &node, &data, 1, err);
+    if (s == WEIR_OK) return WEIR_OK;
+    weir_tensor_unref(*out_tensor);
+    *out_tensor = NULL;
+    return s;
+  }
   pthread_mutex_lock(&session->lock);
   memcpy((*out_tensor)->data, var->current->data, var->bytes);
   pthread_mutex_unlock(&session->lock);
@@ -336,6 +347,8 @@ weir_status weir_session_set(weir_exec_session *session, weir_node_id node,
     return weir_fail(err, WEIR_W4009, NULL,
                      "variable %.*s has another dtype or shape",
                      WEIR_SV(var->name));
+  if (session->options.remote != NULL)
+    return weir_session_remote_set(session, node, tensor->data, err);
   pthread_mutex_lock(&session->write_lock);
   bool ok = set_first(session, var, tensor->data);
   pthread_mutex_unlock(&session->write_lock);

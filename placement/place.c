@@ -217,6 +217,12 @@ uint32_t weir_placing_home(const weir_placing *placing, weir_sv name) {
   return device == WEIR_MAP_NONE ? WEIR_PLACE_NONE : device;
 }
 
+uint32_t weir_placing_home_task(const weir_placing *placing, weir_sv name) {
+  uint32_t device = weir_placing_home(placing, name);
+  return device == WEIR_PLACE_NONE ? WEIR_PLACE_NONE
+                                   : placing->cluster->devices[device].task;
+}
+
 weir_status weir_placing_check_runs(const weir_placing *p, weir_error *err) {
   if (p->options.assumed_kinds == 0) return WEIR_OK;
   weir_status s = weir_fail(err, WEIR_W3016, NULL,

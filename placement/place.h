@@ -163,5 +163,7 @@ weir_status weir_placing_plan(const weir_placing *placing,
                               weir_error *err);
 /* Where variable |name| lives: a device of the cluster; NONE: not decided. */
 uint32_t weir_placing_home(const weir_placing *placing, weir_sv name);
+/* The task of that device; NONE likewise. */
+uint32_t weir_placing_home_task(const weir_placing *placing, weir_sv name);
 
 #endif

@@ -13,6 +13,7 @@
 #include "runtime/exec/compile/compile_layout.h"
 #include "runtime/exec/compile/compile_outputs.h"
 #include "runtime/exec/compile/compile_parts.h"
+#include "runtime/exec/compile/compile_share.h"
 #include "runtime/graph/mesh/mesh_ranks.h"
 
 /* The walk over the graph: each node that the outputs need becomes a constant,
@@ -55,6 +56,8 @@ static weir_status const_node(weir_compiler *c, const weir_node *node,
   const weir_value *v = &c->graph->values[id];
   const weir_tensor *t = node->attrs[0].tensor;
   if (t->dtype == v->dtype) return frozen_value(c, id, t->data, err);
+  if (!weir_compile_value_here(c, id))
+    return frozen_value(c, id, weir_compile_no_bytes, err);
   weir_tensor *converted = NULL;
   WEIR_TRY(weir_tensor_create_shaped(c->env->alloc, v->dtype, &t->shape,
                                      &converted, err));
@@ -90,8 +93,9 @@ static weir_status var_node(weir_compiler *c, weir_node_id id,
                             weir_error *err) {
   const weir_node *node = &c->graph->nodes[id];
   const weir_compile_request *r = c->request;
+  bool bytes = weir_compile_value_here(c, node->first_output);
   const void *data = r->constant_var != NULL
-                         ? r->constant_var(r->constant_self, node->name)
+                         ? r->constant_var(r->constant_self, node->name, bytes)
                          : NULL;
   if (data != NULL) return frozen_value(c, node->first_output, data, err);
   weir_value_spec spec = {.storage = WEIR_STORAGE_EXTERNAL,
@@ -102,7 +106,8 @@ static weir_status var_node(weir_compiler *c, weir_node_id id,
                                          .bytes = spec.bytes,
                                          .read = c->external_count++,
                                          .write = WEIR_NO_INDEX,
-                                         .commit = WEIR_NO_INDEX};
+                                         .commit = WEIR_NO_INDEX,
+                                         .elsewhere = c->elsewhere};
   c->var_of[id] = ++c->var_count;
   return WEIR_OK;
 }
@@ -149,7 +154,10 @@ static weir_status commit_node(weir_compiler *c, weir_node_id id,
     WEIR_TRY(alias(c, node->first_output, node->inputs[1], false, err));
   use->write = c->external_count++;
   use->commit = c->values[node->first_output];
-  c->writes = true;
+  if (use->elsewhere != c->elsewhere)
+    return fail_at(node, err, WEIR_W9001,
+                   "the variable and its new value are in different processes");
+  c->writes = c->writes || !c->elsewhere;
   return WEIR_OK;
 }
 
@@ -223,7 +231,7 @@ static weir_status group_member(weir_compiler *c, weir_node_id id,
   }
   for (weir_node_id m = list; m != WEIR_NO_INDEX; m = c->group_next[m]) {
     WEIR_TRY(plain_node(c, m, err));
-    if (c->instrs[m] == WEIR_NO_INDEX) continue;
+    if (c->instrs[m] == WEIR_NO_INDEX || c->elsewhere) continue;
     weir_instr_spec *s = &c->builder->instrs.items[c->instrs[m]].spec;
     if (s->node_order == m) s->reason = reason;
   }
@@ -380,6 +388,8 @@ static weir_status finish(weir_compiler *c, weir_compiled *out,
     out->node_count += c->needed[id];
   out->group_count = c->group_count;
   out->writes = c->writes;
+  out->tasks = c->tasks;
+  c->tasks = NULL;
   return WEIR_OK;
 }
 
@@ -401,6 +411,7 @@ weir_status weir_compile(const weir_env *env,
   if (s == WEIR_OK) s = finish(&c, out, err);
   weir_compile_parts_release(&c);
   weir_free(env->alloc, c.feeds);
+  weir_task_cut_release(c.tasks);
   weir_cut_release(c.cut);
   if (out != NULL) {
     out->env = env;
@@ -456,6 +467,7 @@ void weir_compiled_release(weir_compiled *compiled) {
   if (compiled == NULL) return;
   weir_program_release(compiled->program);
   weir_graph_unref(compiled->graph);
+  weir_task_cut_release(compiled->tasks);
   weir_plan_unref(compiled->plan);
   weir_free(compiled->env->alloc, compiled);
 }

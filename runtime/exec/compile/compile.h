@@ -2,6 +2,7 @@
 #ifndef WEIR_EXEC_COMPILE_H_
 #define WEIR_EXEC_COMPILE_H_
 
+#include "placement/parts/tasks.h"
 #include "placement/place.h"
 #include "runtime/exec/program/program.h"
 
@@ -39,10 +40,17 @@ typedef struct weir_compile_request {
    * values have the same bits as on one device. NULL: one device. */
   const weir_cut *cut;
   const weir_plan *plan; /* of |cut| */
+  /* Of a process that owns some tasks of the plan's cluster: per task, whether
+   * it does; lent. Only their parts become programs, and what goes to other
+   * tasks or comes from them takes |channel|, by the numbers of weir_task_cut.
+   * All choices are those of one process. NULL: all tasks. */
+  const bool *tasks;
+  weir_channel *channel; /* lent, outlives the program */
   /* The bytes of a variable that nothing in the graph assigns: they count as
    * a constant. Lent, must outlive the program; NULL: it is read by each run.
-   * The function may be NULL. */
-  const void *(*constant_var)(void *self, weir_sv name);
+   * |bytes| false: it is another task's, and nothing here needs its bytes;
+   * weir_compile_no_bytes stands for them. The function may be NULL. */
+  const void *(*constant_var)(void *self, weir_sv name, bool bytes);
   void *constant_self;
 } weir_compile_request;
 
@@ -54,6 +62,7 @@ typedef struct weir_var_use {
   uint32_t read;   /* external */
   uint32_t write;  /* external, or WEIR_NO_INDEX */
   uint32_t commit; /* the program's value that is committed */
+  bool elsewhere;  /* its home is another process: neither read nor written */
 } weir_var_use;
 
 typedef struct weir_compiled {
@@ -62,6 +71,7 @@ typedef struct weir_compiled {
   const weir_program *program;
   const weir_plan *plan;           /* held; or NULL */
   const weir_partition *partition; /* of |plan|; NULL: one part */
+  weir_task_cut *tasks;            /* held; NULL: one process */
   weir_var_use *vars;
   uint32_t var_count, node_count, group_count;
   bool writes; /* assigns variables */

@@ -6,6 +6,8 @@
 #include "runtime/exec/compile/compile_emit.h"
 #include "runtime/exec/compile/compile_internal.h"
 #include "runtime/exec/compile/compile_layout.h"
+#include "runtime/exec/compile/compile_parts.h"
+#include "runtime/exec/compile/compile_share.h"
 #include "runtime/exec/program/instr_comm.h"
 
 /* Nodes that the mesh lowering made: one for each rank of a collective. */
@@ -50,33 +52,140 @@ static weir_status fill_part(const weir_compiler *c, const weir_node *node,
   return WEIR_OK;
 }
 
+static weir_instr_spec rank_spec(const weir_compiler *c, weir_node_id id) {
+  const weir_node *node = &c->graph->nodes[id];
+  return (weir_instr_spec){.node_order = id,
+                           .node = node->name,
+                           .mark = node->mark,
+                           .op = node->op->name,
+                           .kernel = node->op->name};
+}
+
+/* Adds |spec|, one of its kind, to the part that is written. */
+static weir_status add(weir_compiler *c, weir_status filled,
+                       const weir_instr_spec *spec, weir_error *err) {
+  if (filled == WEIR_OK) {
+    uint32_t *made = &c->instrs[spec->node_order];
+    *made = weir_program_add_instr(c->builder, spec);
+    if (*made != WEIR_NO_INDEX) return WEIR_OK;
+  }
+  return weir_fail_memory(err, 0);
+}
+
+static weir_status add_collective(weir_compiler *c, const weir_collective *part,
+                                  weir_instr_spec *spec, uint32_t in,
+                                  uint32_t out, weir_error *err) {
+  spec->in = &in;
+  spec->out = &out;
+  spec->in_count = spec->out_count = 1;
+  weir_status s = weir_instr_collective(c->builder, NULL, part, spec);
+  spec->bytes = (int64_t)c->builder->values.items[out].bytes;
+  return add(c, s, spec, err);
+}
+
+/* An edge of a far rank. */
+typedef struct way {
+  weir_channel *channel;
+  uint32_t edge;
+} way;
+
+static weir_status add_send(weir_compiler *c, weir_instr_spec spec, way to,
+                            uint32_t value, weir_error *err) {
+  size_t bytes = c->builder->values.items[value].bytes;
+  spec.in = &value;
+  spec.in_count = 1;
+  spec.kernel = "send";
+  weir_status s =
+      weir_instr_send(c->builder, to.channel, to.edge, bytes, &spec);
+  return add(c, s, &spec, err);
+}
+
+static weir_status add_recv(weir_compiler *c, weir_instr_spec spec, way from,
+                            uint32_t value, weir_error *err) {
+  size_t bytes = c->builder->values.items[value].bytes;
+  spec.out = &value;
+  spec.out_count = 1;
+  spec.after_count = 0;
+  spec.kernel = "recv";
+  weir_status s =
+      weir_instr_recv(c->builder, from.channel, from.edge, bytes, &spec);
+  return add(c, s, &spec, err);
+}
+
+/* The first rank's part stands in for a rank of another task: it receives that
+ * rank's value, takes its place among the ranks, and sends the result back. */
+static weir_status stand_in(weir_compiler *c, const weir_far_rank *far,
+                            const weir_collective *part, weir_channel *channel,
+                            weir_error *err) {
+  const weir_node *node = &c->graph->nodes[far->node];
+  weir_instr_spec spec = rank_spec(c, far->node);
+  uint32_t values[2], kept = c->instrs[far->node];
+  for (int i = 0; i < 2; i++) {
+    weir_operand x;
+    weir_value_spec value = {.storage = WEIR_STORAGE_TEMP};
+    /* Its shape was known before the rank's own part was written. */
+    (void)weir_graph_operand(c->graph,
+                             i == 0 ? node->inputs[0] : node->first_output, &x);
+    value.dtype = x.dtype;
+    value.rank = x.rank;
+    value.dims = x.dims;
+    value.bytes = (size_t)x.elements * weir_dtype_size(x.dtype);
+    values[i] = weir_program_add_value(c->builder, &value);
+    if (values[i] == WEIR_NO_INDEX) return weir_fail_memory(err, 0);
+  }
+  WEIR_TRY(add_recv(c, spec, (way){channel, far->up}, values[0], err));
+  WEIR_TRY(add_collective(c, part, &spec, values[0], values[1], err));
+  WEIR_TRY(add_send(c, rank_spec(c, far->node), (way){channel, far->down},
+                    values[1], err));
+  /* Its number in this part is a token's, as every process counts them. */
+  c->instrs[far->node] = kept;
+  return WEIR_OK;
+}
+
+/* A rank of another task than the first: its value goes there, and its result
+ * comes back. Both ends are written side by side (compile_parts.c). */
+static weir_status far_rank(weir_compiler *c, const weir_far_rank *far,
+                            const weir_collective *part,
+                            const weir_instr_spec *spec, weir_error *err) {
+  const weir_node *node = &c->graph->nodes[far->node];
+  uint32_t own = c->part;
+  weir_channel *channel = weir_compile_channel(c, own, far->hub);
+  if (!c->elsewhere) {
+    uint32_t in = c->values[node->inputs[0]];
+    uint32_t out = c->values[node->first_output];
+    WEIR_TRY(add_send(c, *spec, (way){channel, far->up}, in, err));
+    WEIR_TRY(add_recv(c, *spec, (way){channel, far->down}, out, err));
+  }
+  weir_compile_enter(c, far->hub);
+  if (!c->elsewhere) WEIR_TRY(stand_in(c, far, part, channel, err));
+  weir_compile_enter(c, own);
+  if (c->elsewhere) c->instrs[far->node] = 0;
+  return WEIR_OK;
+}
+
 weir_status weir_compile_collective(weir_compiler *c, weir_node_id id,
                                     weir_error *err) {
   const weir_node *node = &c->graph->nodes[id];
   weir_collective part;
   weir_value_spec value = {.storage = WEIR_STORAGE_TEMP};
+  weir_instr_spec spec = rank_spec(c, id);
+  const weir_far_rank *far =
+      c->tasks != NULL ? weir_task_far_rank(c->tasks, id) : NULL;
   uint32_t *after =
       weir_arena_array(c->arena, node->after_count, sizeof *after);
   if (after == NULL) return weir_fail_memory(err, sizeof *after);
   WEIR_TRY(fill_part(c, node, &part, err));
   WEIR_TRY(weir_compile_plain(c, node->inputs[0], err));
   WEIR_TRY(weir_compile_value(c, node->first_output, &value, err));
-  weir_instr_spec spec = {.in = &c->values[node->inputs[0]],
-                          .out = &c->values[node->first_output],
-                          .in_count = 1,
-                          .out_count = 1,
-                          .after = after,
-                          .node_order = id,
-                          .node = node->name,
-                          .mark = node->mark,
-                          .op = node->op->name,
-                          .kernel = node->op->name};
+  spec.after = after;
   for (uint32_t i = 0; i < node->after_count; i++)
     if (c->instrs[node->after[i]] != WEIR_NO_INDEX)
       after[spec.after_count++] = c->instrs[node->after[i]];
-  if (weir_instr_collective(c->builder, NULL, &part, &spec) != WEIR_OK)
-    return weir_fail_memory(err, 0);
-  spec.bytes = (int64_t)weir_compile_bytes(c, node->first_output);
-  c->instrs[id] = weir_program_add_instr(c->builder, &spec);
-  return c->instrs[id] == WEIR_NO_INDEX ? weir_fail_memory(err, 0) : WEIR_OK;
+  if (far != NULL) return far_rank(c, far, &part, &spec, err);
+  if (c->elsewhere) {
+    c->instrs[id] = 0;
+    return WEIR_OK;
+  }
+  return add_collective(c, &part, &spec, c->values[node->inputs[0]],
+                        c->values[node->first_output], err);
 }

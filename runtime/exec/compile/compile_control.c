@@ -6,6 +6,7 @@
 #include "runtime/exec/compile/compile_emit.h"
 #include "runtime/exec/compile/compile_internal.h"
 #include "runtime/exec/compile/compile_layout.h"
+#include "runtime/exec/compile/compile_share.h"
 #include "runtime/exec/program/instr_control.h"
 #include "runtime/exec/program/instr_loop.h"
 #include "runtime/graph/control.h"
@@ -217,8 +218,18 @@ static weir_status loop(weir_compiler *c, weir_node_id id,
   return s;
 }
 
+/* In another process's part: values, and no bodies. */
+static weir_status add_elsewhere(weir_compiler *c, weir_node_id id,
+                                 weir_error *err) {
+  weir_instr_spec spec = {.in = NULL};
+  WEIR_TRY(add(c, id, &spec, err));
+  c->instrs[id] = weir_compile_add_instr(c, &spec);
+  return WEIR_OK;
+}
+
 weir_status weir_compile_control(weir_compiler *c, weir_node_id id,
                                  weir_error *err) {
+  if (c->elsewhere) return add_elsewhere(c, id, err);
   weir_control parts = weir_control_node(&c->graph->nodes[id]);
   return parts.kind == WEIR_CONTROL_IF ? branch(c, id, &parts, err)
                                        : loop(c, id, &parts, err);

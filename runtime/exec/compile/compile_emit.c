@@ -7,6 +7,7 @@
 #include "runtime/base/size.h"
 #include "runtime/exec/compile/compile_internal.h"
 #include "runtime/exec/compile/compile_layout.h"
+#include "runtime/exec/compile/compile_share.h"
 
 /* From a chosen kernel to an instruction, or to its result.
  *
@@ -38,7 +39,9 @@ weir_status weir_compile_value(weir_compiler *c, weir_value_id id,
   spec->dims = dims;
   c->values[id] = weir_program_add_value(c->builder, spec);
   if (c->values[id] == WEIR_NO_INDEX) return weir_fail_memory(err, 0);
-  if (c->home[id] == WEIR_NO_INDEX) c->home[id] = c->part;
+  if (c->home[id] != WEIR_NO_INDEX) return WEIR_OK;
+  c->home[id] = c->part;
+  if (c->made != NULL) c->made[id] = c->values[id];
   return WEIR_OK;
 }
 
@@ -223,8 +226,9 @@ static weir_status add_instr(weir_compiler *c, weir_emit *e,
     s = weir_compile_value(c, e->out[i], &spec, err);
   }
   if (s == WEIR_OK && !fill_row(c, e, &row)) s = weir_fail_memory(err, 0);
-  if (s != WEIR_OK) {
+  if (s != WEIR_OK || c->elsewhere) {
     if (e->release != NULL) e->release(e->prepared.state);
+    if (s == WEIR_OK) c->instrs[e->node_id] = 0;
     return s;
   }
   weir_instr_spec spec = {
@@ -266,8 +270,16 @@ static weir_status pretend_to_fold(weir_compiler *c, const weir_emit *e,
                             .data = weir_compile_no_bytes};
     WEIR_TRY(weir_compile_value(c, e->out[i], &spec, err));
     c->frozen[e->out[i]] = true;
+    if (!c->sizes_only) /* the bound on all of them holds everywhere */
+      c->builder->program->constant_bytes += weir_scratch_align(spec.bytes);
   }
   return WEIR_OK;
+}
+
+bool weir_compile_prepares(const weir_compiler *c, const weir_emit *e) {
+  if (!c->elsewhere) return true;
+  emit_cost cost = total_cost(c, e);
+  return weir_compile_needs_bytes(c, e) && can_fold(c, e, &cost);
 }
 
 weir_status weir_compile_emit(weir_compiler *c, weir_emit *e, weir_error *err) {
@@ -275,7 +287,7 @@ weir_status weir_compile_emit(weir_compiler *c, weir_emit *e, weir_error *err) {
   bool folded = false;
   if (can_fold(c, e, &cost)) {
     weir_status s = WEIR_OK;
-    folded = c->sizes_only;
+    folded = c->sizes_only || !weir_compile_needs_bytes(c, e);
     if (folded)
       s = pretend_to_fold(c, e, err);
     else

@@ -42,8 +42,16 @@ typedef struct weir_compiler {
   const weir_partition *partition; /* NULL: one part, no plan */
   weir_compile_part *parts;        /* NULL: one part */
   uint32_t part;                   /* that is being written */
-  uint32_t *copies; /* of the plan, by start: those that are not begun are
-                       behind the first |copies_begun| */
+  uint32_t head;    /* the first part of this process; 0: there is none */
+  const bool *own;  /* per part: of this process; NULL: all of them */
+  bool elsewhere;   /* the part that is being written is another process's */
+  bool *bytes_here; /* per graph value: if it is constant, its bytes are needed
+                       in this process; NULL: all are */
+  uint32_t *made;   /* per graph value: its number in the part that makes it */
+  uint8_t *made_layouts; /* and its layout there */
+  weir_task_cut *tasks;  /* NULL: one process */
+  uint32_t *copies;      /* of the plan, by start: those that are not begun are
+                            behind the first |copies_begun| */
   uint32_t copies_begun;
   uint32_t *home; /* per graph value: the part that makes it */
   bool *frozen;   /* per graph value: bytes are known already */

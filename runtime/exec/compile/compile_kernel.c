@@ -147,7 +147,7 @@ weir_status weir_compile_choose(weir_compiler *c, weir_emit *emit,
   emit->prepared = (weir_prepared){
       .arena = c->arena, .alloc = c->env->alloc, .sizes_only = c->sizes_only};
   emit->prepared.state = kernel->prepare == NULL ? (void *)call : NULL;
-  if (kernel->prepare != NULL) {
+  if (kernel->prepare != NULL && weir_compile_prepares(c, emit)) {
     weir_status s = kernel->prepare(call, &emit->prepared, err);
     if (s != WEIR_OK) return blame(emit->node, s, err);
     emit->release = kernel->release;
@@ -381,11 +381,13 @@ weir_status weir_compile_group(weir_compiler *c, uint32_t id, bool *done,
                                  .alloc = c->env->alloc,
                                  .sizes_only = c->sizes_only},
                     .run = kernel->run,
-                    .release = kernel->release,
                     .kernel = kernel->name,
                     .reason = *reason};
-  weir_status s = kernel->prepare(choice.group, &emit.prepared, err);
-  if (s != WEIR_OK) return blame(node, s, err);
+  if (weir_compile_prepares(c, &emit)) {
+    weir_status s = kernel->prepare(choice.group, &emit.prepared, err);
+    if (s != WEIR_OK) return blame(node, s, err);
+    emit.release = kernel->release;
+  }
   *done = true;
   c->group_count++;
   return weir_compile_emit(c, &emit, err);

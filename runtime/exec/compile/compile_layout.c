@@ -7,6 +7,7 @@
 #include "runtime/exec/compile/compile_emit.h"
 #include "runtime/exec/compile/compile_internal.h"
 #include "runtime/exec/compile/compile_kernel.h"
+#include "runtime/exec/compile/compile_share.h"
 
 /* Layouts: which values between kernels are kept 16 images at a time.
  *
@@ -221,7 +222,7 @@ weir_status weir_compile_plain(weir_compiler *c, weir_value_id id,
                           .op = node->op->name,
                           .kernel = "copy.n16_to_plain",
                           .reason = "its reader takes rows only"};
-  if (weir_program_add_instr(c->builder, &spec) == WEIR_NO_INDEX)
+  if (weir_compile_add_instr(c, &spec) == WEIR_NO_INDEX)
     return weir_fail_memory(err, 0);
   return WEIR_OK;
 }

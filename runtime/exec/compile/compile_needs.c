@@ -32,8 +32,9 @@ static bool note_assigned(asker *a) {
   return true;
 }
 
-static const void *constant_of(void *self, weir_sv name) {
+static const void *constant_of(void *self, weir_sv name, bool bytes) {
   const asker *a = self;
+  (void)bytes;
   return weir_map_get(&a->assigned, name) == WEIR_MAP_NONE
              ? weir_compile_no_bytes
              : NULL;

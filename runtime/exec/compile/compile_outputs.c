@@ -63,7 +63,9 @@ weir_status weir_compile_outputs(weir_compiler *c, weir_error *err) {
     if (c->partition != NULL) weir_compile_enter(c, c->home[c->fetches[k]]);
     uint32_t value = c->values[c->fetches[k]];
     uint32_t external = c->request->feed_count + k;
-    if (may_be_external(c, value))
+    if (c->elsewhere)
+      value = WEIR_NO_INDEX;
+    else if (may_be_external(c, value))
       weir_program_set_external(c->builder, value, external);
     else
       WEIR_TRY(
@@ -74,6 +76,7 @@ weir_status weir_compile_outputs(weir_compiler *c, weir_error *err) {
     const weir_node *node = &c->graph->nodes[id];
     if (node->op->instr != WEIR_INSTR_VAR_COMMIT || !c->needed[id]) continue;
     if (c->partition != NULL) weir_compile_enter(c, c->partition->part_of[id]);
+    if (c->elsewhere) continue;
     weir_node_id owner = c->graph->values[node->inputs[0]].node;
     weir_var_use *use = &c->vars[c->var_of[owner] - 1];
     if (may_be_external(c, use->commit))

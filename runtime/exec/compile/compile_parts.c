@@ -9,6 +9,7 @@
 #include "runtime/exec/compile/compile_emit.h"
 #include "runtime/exec/compile/compile_internal.h"
 #include "runtime/exec/compile/compile_layout.h"
+#include "runtime/exec/compile/compile_share.h"
 #include "runtime/exec/program/instr_comm.h"
 #include "runtime/exec/program/program_held.h"
 
@@ -17,9 +18,12 @@
  * Layouts, groups, kernels and folding are decided on the whole graph, so a
  * value has the same bits on every device. A value that another part has made
  * is brought here when it is first needed: a constant is pointed to, anything
- * else is sent over its edge, in the layout that it has there. Each value comes
- * to a part once: after that c->values has its number there. Tables take
+ * else is sent over its edge, in the layout that its maker gave it. Each value
+ * comes to a part once: after that c->values has its number there. Tables take
  * O(parts * (values + nodes)).
+ *
+ * A process that owns some tasks writes their parts alone (compile_share.c): of
+ * an edge to or from another process it writes its own end.
  *
  * A copy of the plan is written into both parts before the first node that
  * begins no earlier, so that its memory is taken as long as in the model; any
@@ -62,12 +66,20 @@ static weir_status sort_copies(weir_compiler *c, weir_error *err) {
 weir_status weir_compile_parts_begin(weir_compiler *c, weir_error *err) {
   const weir_graph *g = c->graph;
   uint32_t count = c->partition->part_count;
-  c->parts = weir_arena_array(c->arena, count, sizeof *c->parts);
-  if (c->parts == NULL) return weir_fail_memory(err, count);
-  c->parts[0] =
+  WEIR_TRY(weir_compile_share_begin(c, err));
+  weir_compile_part *parts = weir_arena_array(c->arena, count, sizeof *parts);
+  c->made = weir_arena_array(c->arena, g->value_count, sizeof *c->made);
+  c->made_layouts =
+      weir_arena_array(c->arena, g->value_count, sizeof *c->made_layouts);
+  if (parts == NULL || c->made == NULL || c->made_layouts == NULL)
+    return weir_fail_memory(err, count);
+  memcpy(c->made_layouts, c->layouts, g->value_count * sizeof *c->layouts);
+  parts[c->head] =
       (weir_compile_part){c->builder, c->values, c->instrs, c->layouts};
-  for (uint32_t p = 1; p < count; p++) {
+  c->parts = parts;
+  for (uint32_t p = 0; p < count; p++) {
     weir_compile_part *part = &c->parts[p];
+    if (p == c->head) continue;
     WEIR_TRY(weir_program_builder_create(c->env, c->graph->alloc,
                                          &part->builder, err));
     part->values =
@@ -88,14 +100,15 @@ weir_status weir_compile_parts_begin(weir_compiler *c, weir_error *err) {
 void weir_compile_parts_options(weir_compiler *c,
                                 weir_program_options *options) {
   if (c->partition == NULL) return;
-  weir_compile_enter(c, 0);
+  weir_compile_enter(c, c->head);
   options->stream = true;
-  options->threads = (int)c->partition->parts[0].threads;
+  options->threads = (int)c->partition->parts[c->head].threads;
 }
 
 void weir_compile_enter(weir_compiler *c, uint32_t part) {
   assert(part < c->partition->part_count);
   c->part = part;
+  c->elsewhere = c->own != NULL && !c->own[part];
   c->builder = c->parts[part].builder;
   c->values = c->parts[part].values;
   c->instrs = c->parts[part].instrs;
@@ -130,9 +143,11 @@ weir_status weir_compile_parts_end(weir_compiler *c, weir_program *head,
                                    const weir_program_options *options,
                                    weir_error *err) {
   weir_program *last = head;
-  head->device = c->partition->parts[0].name;
-  for (uint32_t p = 1; p < c->partition->part_count; p++) {
+  head->device = c->partition->parts[c->head].name;
+  head->part = c->head;
+  for (uint32_t p = c->head + 1; p < c->partition->part_count; p++) {
     weir_program *next = NULL;
+    if (c->own != NULL && !c->own[p]) continue;
     weir_program_options own = *options;
     own.threads = (int)c->partition->parts[p].threads;
     WEIR_TRY(weir_program_finish(c->parts[p].builder, &own, &next, err));
@@ -149,10 +164,11 @@ void weir_compile_parts_release(weir_compiler *c) {
     weir_program_builder_release(c->builder);
     return;
   }
-  /* The table lies in the first builder's arena, so that goes last. */
-  for (uint32_t p = c->partition->part_count; p-- > 1;)
-    weir_program_builder_release(c->parts[p].builder);
-  weir_program_builder_release(c->parts[0].builder);
+  /* The table lies in the head's arena, so that goes last. */
+  weir_program_builder *head = c->parts[c->head].builder;
+  for (uint32_t p = c->partition->part_count; p-- > 0;)
+    if (p != c->head) weir_program_builder_release(c->parts[p].builder);
+  weir_program_builder_release(head);
 }
 
 /* ---- Edges between parts */
@@ -179,7 +195,7 @@ static weir_status find_edge(const weir_compiler *c, weir_node_id maker,
 /* An arrival at this part from another one: a value, or the token that a node
  * has ended. */
 typedef struct crossing {
-  const weir_compile_part *from;
+  uint32_t from; /* part */
   weir_node_id maker;
   uint32_t edge;       /* of the cut */
   const uint32_t *in;  /* the value there; NULL: a token */
@@ -188,28 +204,40 @@ typedef struct crossing {
   uint32_t room_from;  /* see weir_instr_spec */
 } crossing;
 
-/* SEND at the end of the part it is from, RECV here. A token is sent after its
- * maker's instruction. */
-static weir_status add_pair(weir_compiler *c, const crossing *x,
-                            weir_error *err) {
-  weir_program_builder *from = x->from->builder;
-  uint32_t after = x->from->instrs[x->maker];
-  weir_instr_spec send = comm_spec(c, x->maker), recv = send;
+/* SEND at the end of the part it is from. A token is sent after its maker's
+ * instruction. */
+static weir_status add_send(weir_compiler *c, const crossing *x,
+                            weir_channel *channel, weir_error *err) {
+  const weir_compile_part *from = &c->parts[x->from];
+  uint32_t after = from->instrs[x->maker];
+  weir_instr_spec send = comm_spec(c, x->maker);
   send.kernel = "send";
   send.in = x->in;
   send.in_count = x->in != NULL;
   send.after = &after;
   send.after_count = x->in == NULL;
+  if (weir_instr_send(from->builder, channel, x->edge, x->bytes, &send) !=
+          WEIR_OK ||
+      weir_program_add_instr(from->builder, &send) == WEIR_NO_INDEX)
+    return weir_fail_memory(err, 0);
+  return WEIR_OK;
+}
+
+/* SEND there and RECV here, of those the ends that are this process's. */
+static weir_status add_pair(weir_compiler *c, const crossing *x,
+                            weir_error *err) {
+  weir_channel *channel = weir_compile_channel(c, x->from, c->part);
+  uint32_t *made = &c->instrs[x->maker];
+  if (c->own == NULL || c->own[x->from]) WEIR_TRY(add_send(c, x, channel, err));
+  weir_instr_spec recv = comm_spec(c, x->maker);
   recv.kernel = "recv";
   recv.out = x->out;
   recv.out_count = x->out != NULL;
   recv.room_from = x->room_from;
-  if (weir_instr_send(from, NULL, x->edge, x->bytes, &send) != WEIR_OK ||
-      weir_instr_recv(c->builder, NULL, x->edge, x->bytes, &recv) != WEIR_OK ||
-      weir_program_add_instr(from, &send) == WEIR_NO_INDEX)
+  if (!c->elsewhere &&
+      weir_instr_recv(c->builder, channel, x->edge, x->bytes, &recv) != WEIR_OK)
     return weir_fail_memory(err, 0);
-  uint32_t *made = &c->instrs[x->maker];
-  *made = weir_program_add_instr(c->builder, &recv);
+  *made = weir_compile_add_instr(c, &recv);
   return *made == WEIR_NO_INDEX ? weir_fail_memory(err, 0) : WEIR_OK;
 }
 
@@ -217,11 +245,12 @@ static weir_status bring_from(weir_compiler *c, weir_value_id id,
                               uint32_t room_from, weir_error *err) {
   if (id == WEIR_NO_VALUE || c->values[id] != WEIR_NO_INDEX) return WEIR_OK;
   if (c->home[id] == WEIR_NO_INDEX) return WEIR_OK; /* inside a group */
-  const weir_compile_part *from = &c->parts[c->home[id]];
-  uint32_t there = from->values[id], edge = 0;
-  c->layouts[id] = from->layouts[id];
+  uint32_t from = c->home[id], there = c->made[id], edge = 0;
+  c->layouts[id] = c->made_layouts[id];
   if (c->frozen[id]) {
-    const weir_pvalue *items = from->builder->values.items;
+    const weir_pvalue *items = c->parts[from].builder->values.items;
+    assert(c->elsewhere ||
+           items[items[there].root].data != weir_compile_no_bytes);
     weir_value_spec spec = {.storage = WEIR_STORAGE_CONST,
                             .data = items[items[there].root].data};
     return weir_compile_value(c, id, &spec, err);
@@ -253,12 +282,12 @@ static weir_status bring_token(weir_compiler *c, weir_node_id maker,
                                weir_error *err) {
   uint32_t part = c->partition->part_of[maker];
   if (part == WEIR_PLACE_NONE || part == c->part) return WEIR_OK;
-  const weir_compile_part *from = &c->parts[part];
-  if (from->instrs[maker] == WEIR_NO_INDEX || c->instrs[maker] != WEIR_NO_INDEX)
+  if (c->parts[part].instrs[maker] == WEIR_NO_INDEX ||
+      c->instrs[maker] != WEIR_NO_INDEX)
     return WEIR_OK;
   uint32_t edge =
       weir_partition_edge(c->partition, maker, WEIR_NO_VALUE, c->part);
-  crossing token = {.from = from, .maker = maker, .edge = edge};
+  crossing token = {.from = part, .maker = maker, .edge = edge};
   if (edge != WEIR_PLACE_NONE) return add_pair(c, &token, err);
   const weir_node *node = &c->graph->nodes[maker];
   for (uint32_t i = 0; i < node->output_count; i++) {

@@ -13,7 +13,8 @@ void weir_compile_parts_options(weir_compiler *c,
 /* Begins the parts, once layouts are known. */
 weir_status weir_compile_parts_begin(weir_compiler *c, weir_error *err);
 
-/* From here on part |part| is written. */
+/* From here on part |part| is written; that of another process leaves no
+ * instruction behind. */
 void weir_compile_enter(weir_compiler *c, uint32_t part);
 
 /* Enters the part of node |id| and brings its inputs there. */

@@ -102,7 +102,8 @@ static weir_status lane_make(weir_binding *b, lane *l,
     weir_frame_set_external(l->frame, b->input_count + k,
                             l->varying->first.outputs[k]->data);
   for (uint32_t k = 0; k < b->output_count; k++)
-    weir_frame_set_external(l->frame, first + k, l->outputs[k]->data);
+    if (l->outputs[k] != NULL) /* else another task makes it */
+      weir_frame_set_external(l->frame, first + k, l->outputs[k]->data);
   return WEIR_OK;
 }
 
@@ -145,6 +146,7 @@ static weir_status check_apart(const weir_binding *b, weir_error *err) {
     bool output = i >= b->input_count;
     uint32_t index = output ? i - b->input_count : i;
     const weir_tensor *t = output ? b->first.outputs[index] : b->inputs[index];
+    if (t == NULL || t->data == NULL) continue; /* another task's */
     uintptr_t at = (uintptr_t)t->data;
     if (t->bytes > 0)
       list[count++] = (extent){at, at + t->bytes, index, output};
@@ -220,7 +222,8 @@ static weir_status bind(weir_exec_session *session, const weir_wanted *wanted,
   /* The caller's references: its own tensors, or those made here. */
   for (uint32_t k = 0; k < wanted->fetch_count; k++) {
     fetches[k].status = WEIR_OK;
-    if (fetches[k].tensor == NULL)
+    fetches[k].elsewhere = weir_session_fetch_elsewhere(b->cached, k);
+    if (fetches[k].tensor == NULL && !fetches[k].elsewhere)
       fetches[k].tensor = weir_tensor_ref(b->first.outputs[k]);
   }
   *out_binding = b;

@@ -24,6 +24,7 @@ typedef struct weir_exec_fetch {
   weir_tensor *tensor;
   weir_status status;
   weir_error *error; /* may be NULL */
+  bool elsewhere;    /* out: another task makes it (session.h) */
 } weir_exec_fetch;
 
 /* Is called for every failed node, and every fetched or dumped value. */

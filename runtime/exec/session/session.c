@@ -67,8 +67,16 @@ static weir_status take_options(weir_exec_session *session,
   if (given != NULL) *o = *given;
   if (o->plan != NULL && o->placing == NULL) o->placing = o->plan->placing;
   if (o->plan != NULL) o->plan = weir_plan_ref(o->plan);
+  if (o->placing != NULL) o->placing = weir_placing_ref(o->placing);
+  if (o->share != NULL) {
+    if (o->placing == NULL ||
+        o->share->task_count != o->placing->cluster->task_count)
+      return weir_fail(err, WEIR_W0004, NULL,
+                       "a share is of a cluster that the session has not");
+    session->share = *o->share;
+    o->share = NULL;
+  }
   if (o->placing == NULL) return WEIR_OK;
-  o->placing = weir_placing_ref(o->placing);
   session->defaults =
       weir_alloc_array(session->env->alloc, session->given->input_count,
                        sizeof *session->defaults);

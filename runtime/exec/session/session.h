@@ -2,6 +2,7 @@
 #ifndef WEIR_EXEC_SESSION_H_
 #define WEIR_EXEC_SESSION_H_
 
+#include "runtime/exec/channel/channel.h"
 #include "runtime/exec/pool.h"
 #include "runtime/exec/session/request.h"
 
@@ -20,6 +21,24 @@
 typedef struct weir_exec_session weir_exec_session;
 typedef struct weir_binding weir_binding;
 
+/* The tasks of a placed session's cluster that this process owns: programs have
+ * parts for their devices only, and variables whose home is there have values
+ * here. Sessions of the other tasks run the same requests at the same time,
+ * with the same step; what they exchange goes over |channel|, by the numbers of
+ * placement/parts/tasks.h. All have the same graph, placing and options; every
+ * one of them plans and folds as one process does, so the bits are the same.
+ *
+ * A feed whose task is another one may be a tensor without memory (data NULL):
+ * its shape counts. A fetch that another task makes is left as it is, with
+ * |elsewhere| set. A variable that nothing assigns is compiled in where it is
+ * read: one that is set from outside must be set in all tasks that
+ * weir_task_mark_variable marks. */
+typedef struct weir_session_share {
+  const bool *tasks;   /* per task of the cluster; lent, outlives the session */
+  uint32_t task_count; /* of the cluster */
+  weir_channel *channel; /* lent, outlives the session */
+} weir_session_share;
+
 typedef struct weir_session_options {
   bool no_fusion;      /* each node its own kernel */
   bool no_fold;        /* inputs with defaults are computed in every run */
@@ -35,6 +54,7 @@ typedef struct weir_session_options {
   const struct weir_placing *placing;
   const struct weir_plan *plan;
   bool plan_only; /* programs that it was not made for are refused: W3016 */
+  const weir_session_share *share; /* copied; NULL: all tasks */
   /* Runs the placed programs and has the variables (remote.h); lent. NULL: this
    * process. With one, |placing| is wanted. */
   struct weir_remote *remote;

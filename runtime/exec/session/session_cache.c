@@ -6,6 +6,7 @@
 
 #include "runtime/base/size.h"
 #include "runtime/exec/compile/compile_cut.h"
+#include "runtime/exec/compile/compile_emit.h"
 #include "runtime/exec/run/stream.h"
 #include "runtime/exec/session/session_defaults.h"
 #include "runtime/exec/session/session_internal.h"
@@ -191,10 +192,19 @@ static weir_status init_vars(weir_exec_session *session, const weir_wanted *w,
 typedef struct constant_source {
   weir_exec_session *session;
   weir_cached *cached;
+  weir_status status; /* of making the first value of another task's */
+  weir_error err;
 } constant_source;
 
-static const void *constant_var(void *self, weir_sv name) {
-  const constant_source *source = self;
+static const void *constant_var(void *self, weir_sv name, bool bytes) {
+  constant_source *source = self;
+  if (!bytes)
+    return weir_session_is_constant(source->session, name)
+               ? weir_compile_no_bytes
+               : NULL;
+  if (source->status == WEIR_OK)
+    source->status =
+        weir_session_vars_want(source->session, name, &source->err);
   return weir_session_constant(source->session, source->cached, name);
 }
 
@@ -247,6 +257,8 @@ static weir_status compile_placed(weir_exec_session *session, weir_cached *e,
   weir_status s = find_plan(session, cut, &plan, err);
   request->cut = cut;
   request->plan = plan;
+  request->tasks = session->share.tasks;
+  request->channel = session->share.channel;
   if (s == WEIR_OK)
     s = session->options.remote != NULL
             ? weir_session_remote_compile(session, e, request, request->graph,
@@ -261,7 +273,7 @@ static weir_status compile_graph(weir_exec_session *session,
                                  const weir_wanted *w, weir_cached *e,
                                  weir_error *err) {
   const weir_session_options *o = &session->options;
-  constant_source source = {session, e};
+  constant_source source = {session, e, WEIR_OK, WEIR_ERROR_INIT};
   const weir_graph *special = NULL;
   weir_compile_request request = {
       .feeds = e->ids,
@@ -287,7 +299,9 @@ static weir_status compile_graph(weir_exec_session *session,
                       ? compile_placed(session, e, &request, err)
                       : weir_compile(session->env, &request, &e->compiled, err);
   weir_graph_unref(special);
-  return s;
+  if (source.status == WEIR_OK) return s;
+  weir_error_copy(err, &source.err);
+  return source.status;
 }
 
 static weir_status compile(weir_exec_session *session, const weir_wanted *w,

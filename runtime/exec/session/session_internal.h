@@ -26,7 +26,8 @@ typedef struct weir_variable {
   const weir_shape *shape;
   size_t bytes;
   bool ready;
-  bool assigned; /* by some node; if not, programs take it for a constant */
+  bool assigned;  /* by some node; if not, programs take it for a constant */
+  bool elsewhere; /* its home is another process's task */
   weir_var_buffer *buffers, *current;
 } weir_variable;
 
@@ -64,6 +65,7 @@ struct weir_exec_session {
   const weir_graph *given; /* the callers'; they use its ids */
   weir_mesh_graph *mesh;   /* from those to the others; NULL: the same */
   weir_session_options options; /* |placing| and |plan| held */
+  weir_session_share share;     /* |tasks| NULL: all */
   weir_default *defaults;       /* per input; of a placed session */
   weir_variable *vars;
   uint32_t var_count;

@@ -95,6 +95,7 @@ weir_status weir_session_mesh_run(weir_exec_session *session,
     for (size_t i = 0; i < request->fetch_count; i++) {
       request->fetches[i].status = own.fetches[i].status;
       request->fetches[i].tensor = own.fetches[i].tensor;
+      request->fetches[i].elsewhere = own.fetches[i].elsewhere;
     }
   }
   own_release(session->env->alloc, &own);
@@ -184,6 +185,10 @@ weir_status weir_session_mesh_get(weir_exec_session *session, weir_node_id node,
   const weir_mesh_var *var = NULL;
   *out_tensor = NULL;
   WEIR_TRY(find(session, node, &var, err));
+  for (uint32_t d = 0; d < session->mesh->device_count; d++)
+    WEIR_TRY(weir_session_check_home(
+        session, (uint32_t)(shard_of(session, var->parts[d]) - session->vars),
+        err));
   WEIR_TRY(weir_session_vars_init(session, err));
   const weir_value *whole = whole_of(session, var);
   WEIR_TRY(weir_tensor_create_shaped(session->env->alloc, whole->dtype,
@@ -210,6 +215,7 @@ weir_status weir_session_mesh_set(weir_exec_session *session, weir_node_id node,
   for (uint32_t d = 0; d < session->mesh->device_count; d++) {
     const weir_variable *shard = shard_of(session, var->parts[d]);
     weir_tensor *part = NULL;
+    if (shard->elsewhere && shard->assigned) continue;
     WEIR_TRY(weir_tensor_create_shaped(session->env->alloc, shard->dtype,
                                        shard->shape, &part, err));
     weir_mesh_shard from = {session->given->mesh, var, d, whole->dtype,

@@ -33,16 +33,22 @@ weir_status weir_session_step(weir_exec_session *session,
   return s;
 }
 
+/* NULL: another task makes it. */
 static const weir_pvalue *fetched(const weir_cached *cached, uint32_t k) {
   const weir_program *p = cached->compiled->program;
-  while (p->fetches[k] == WEIR_NO_INDEX) p = p->next_part;
-  return &p->values[p->fetches[k]];
+  while (p != NULL && p->fetches[k] == WEIR_NO_INDEX) p = p->next_part;
+  return p != NULL ? &p->values[p->fetches[k]] : NULL;
+}
+
+bool weir_session_fetch_elsewhere(const weir_cached *cached, uint32_t k) {
+  return fetched(cached, k) == NULL;
 }
 
 weir_status weir_session_output(weir_exec_session *session,
                                 const weir_cached *cached, uint32_t k,
                                 weir_tensor **tensor, weir_error *err) {
   const weir_pvalue *v = fetched(cached, k);
+  if (v == NULL) return WEIR_OK;
   weir_shape shape = weir_shape_of(v->rank, v->dims);
   if (*tensor == NULL)
     return weir_tensor_create_shaped(session->env->alloc, v->dtype, &shape,
@@ -127,8 +133,9 @@ static weir_status prepare(call *c, weir_error *err) {
   for (uint32_t k = 0; k < c->wanted.feed_count; k++)
     weir_frame_set_external(c->frame, k, c->wanted.feeds[k].tensor->data);
   for (uint32_t k = 0; k < c->count; k++)
-    weir_frame_set_external(c->frame, c->wanted.feed_count + k,
-                            c->tensors[k]->data);
+    if (c->tensors[k] != NULL)
+      weir_frame_set_external(c->frame, c->wanted.feed_count + k,
+                              c->tensors[k]->data);
   return WEIR_OK;
 }
 
@@ -139,6 +146,9 @@ static void deliver(call *c) {
   size_t fetch_count = c->request->fetch_count;
   for (uint32_t k = 0; k < c->count; k++) {
     const weir_graph *g = c->session->graph;
+    if (k < fetch_count)
+      fetches[k].elsewhere = weir_session_fetch_elsewhere(c->cached, k);
+    if (weir_session_fetch_elsewhere(c->cached, k)) continue;
     weir_error *err = k < fetch_count ? fetches[k].error : NULL;
     weir_status s = weir_frame_fetch_status(c->frame, k, err);
     const weir_value *v = &g->values[c->ids[k]];

@@ -34,9 +34,13 @@ weir_status weir_session_compute(weir_exec_session *session,
                                  const weir_run_options *options,
                                  weir_tensor **out, weir_error *err);
 
-/* Makes |fetch|'s tensor, or checks the one that is there. */
+/* Makes |fetch|'s tensor, or checks the one that is there. Nothing happens
+ * where another task makes the fetch. */
 weir_status weir_session_output(weir_exec_session *session,
                                 const weir_cached *cached, uint32_t k,
                                 weir_tensor **tensor, weir_error *err);
+
+/* Whether another task makes fetch |k|. */
+bool weir_session_fetch_elsewhere(const weir_cached *cached, uint32_t k);
 
 #endif

@@ -34,6 +34,7 @@ weir_status weir_exec_variable_snapshot(weir_exec_session *session,
     return weir_fail(err, WEIR_W0004, NULL, "node %u is no variable", node);
   if (session->options.remote != NULL)
     return weir_exec_variable_get(session, node, out_tensor, err);
+  WEIR_TRY(weir_session_check_home(session, v, err));
   WEIR_TRY(weir_session_vars_init(session, err));
   const weir_variable *var = &session->vars[v];
   pthread_mutex_lock(&session->lock);

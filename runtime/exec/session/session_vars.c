@@ -23,6 +23,22 @@
  * Invariant: |current| of a ready variable is never written; |users| counts the
  * runs, snapshots and compiled-in constants that hold a buffer. */
 
+/* Whether the home of variable |name| is a task of another process. */
+static bool is_elsewhere(const weir_exec_session *session, weir_sv name) {
+  if (session->share.tasks == NULL) return false;
+  const weir_placing *placing = session->options.placing;
+  uint32_t task = weir_placing_home_task(placing, name);
+  return task == WEIR_PLACE_NONE || !session->share.tasks[task];
+}
+
+static weir_status fail_elsewhere(const weir_variable *var, weir_error *err) {
+  weir_status s = weir_fail(err, WEIR_W7050, NULL,
+                            "variable %.*s lives in another task's process",
+                            WEIR_SV(var->name));
+  weir_error_set_node(err, var->name.data, var->name.size);
+  return s;
+}
+
 weir_status weir_session_vars_create(weir_exec_session *session,
                                      weir_error *err) {
   const weir_graph *g = session->graph;
@@ -54,6 +70,8 @@ weir_status weir_session_vars_create(weir_exec_session *session,
     if (!weir_map_put(&session->var_names, node->name, session->var_count,
                       NULL))
       return weir_fail_memory(err, 0);
+    session->vars[session->var_count].elsewhere =
+        is_elsewhere(session, node->name);
     session->var_count++;
   }
   for (weir_node_id i = 0; i < g->node_count; i++) {
@@ -114,6 +132,18 @@ void weir_session_vars_end(weir_exec_session *session,
   pthread_mutex_unlock(&session->lock);
 }
 
+/* A program on one device, of a default, reads variables as it finds them: of
+ * another process's there is no value here. First values read first values. */
+static weir_status check_here(const weir_exec_session *session,
+                              const weir_cached *cached, weir_error *err) {
+  for (uint32_t i = 0; i < cached->compiled->var_count && !cached->init; i++) {
+    const weir_variable *var = &session->vars[cached->vars[i]];
+    if (cached->compiled->vars[i].elsewhere || !var->elsewhere) continue;
+    return fail_elsewhere(var, err);
+  }
+  return WEIR_OK;
+}
+
 weir_status weir_session_vars_begin(weir_exec_session *session,
                                     const weir_cached *cached,
                                     weir_frame *frame, weir_var_buffer **held,
@@ -122,10 +152,12 @@ weir_status weir_session_vars_begin(weir_exec_session *session,
   if (n == 0) return WEIR_OK;
   bool ok = true;
   memset(held, 0, 2 * (size_t)n * sizeof *held);
+  WEIR_TRY(check_here(session, cached, err));
   pthread_mutex_lock(&session->lock);
   for (uint32_t i = 0; ok && i < n; i++) {
     const weir_var_use *use = &cached->compiled->vars[i];
     weir_variable *var = &session->vars[cached->vars[i]];
+    if (use->elsewhere) continue;
     held[2 * i] = var->current;
     var->current->users++;
     weir_frame_set_external(frame, use->read, var->current->data);
@@ -224,28 +256,54 @@ static bool can_init(weir_exec_session *session, uint32_t v, uint8_t *mark) {
 }
 
 /* First values that came with the graph. */
-static weir_status take_weights(weir_exec_session *session, weir_error *err) {
+static weir_status take_weights(weir_exec_session *session, const bool *wanted,
+                                weir_error *err) {
   const weir_graph *g = session->graph;
   for (uint32_t i = 0; i < g->weight_count; i++) {
     uint32_t v = weir_map_get(&session->var_names, g->weights[i].name);
-    if (v == WEIR_MAP_NONE || is_ready(session, &session->vars[v])) continue;
+    if (v == WEIR_MAP_NONE || !wanted[v] ||
+        is_ready(session, &session->vars[v]))
+      continue;
     if (!set_first(session, &session->vars[v], g->weights[i].tensor->data))
       return weir_fail_memory(err, session->vars[v].bytes);
   }
   return WEIR_OK;
 }
 
+/* Adds to |wanted| the variables that first values of wanted ones read, if they
+ * are not ready: these have lower ids. */
+static void want_read(weir_exec_session *session, bool *wanted, uint8_t *mark) {
+  const weir_graph *g = session->graph;
+  for (uint32_t v = session->var_count; v-- > 0;) {
+    if (!wanted[v] || is_ready(session, &session->vars[v])) continue;
+    memset(mark, 0, g->node_count);
+    weir_node_id from = g->values[session->vars[v].init].node;
+    mark[from] = 1;
+    for (weir_node_id id = from + 1; id-- > 0;) {
+      const weir_node *node = &g->nodes[id];
+      if (!mark[id]) continue;
+      if (node->op->instr == WEIR_INSTR_VAR_READ) {
+        wanted[weir_map_get(&session->var_names, node->name)] = true;
+        continue;
+      }
+      for (uint32_t i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != WEIR_NO_VALUE)
+          mark[g->values[node->inputs[i]].node] = 1;
+    }
+  }
+}
+
 /* All variables that can be are initialised at once, so values do not depend on
  * the program that runs first. Each round makes some ready: the first value of
  * a variable reads variables of lower ids only, so the lowest one that is not
  * ready reads ready ones. */
-static weir_status init_all(weir_exec_session *session, uint32_t *todo,
-                            uint8_t *mark, weir_error *err) {
-  WEIR_TRY(take_weights(session, err));
+static weir_status init_all(weir_exec_session *session, const bool *wanted,
+                            uint32_t *todo, uint8_t *mark, weir_error *err) {
+  WEIR_TRY(take_weights(session, wanted, err));
   for (;;) {
     uint32_t count = 0, left = 0;
     for (uint32_t v = 0; v < session->var_count; v++) {
-      if (is_ready(session, &session->vars[v])) continue;
+      if (!wanted[v] || is_ready(session, &session->vars[v])) continue;
       left++;
       if (can_init(session, v, mark)) todo[count++] = v;
     }
@@ -255,25 +313,52 @@ static weir_status init_all(weir_exec_session *session, uint32_t *todo,
   }
 }
 
+/* Those whose home is here, or variable |only|. Variables of other processes
+ * get first values where first values of these read them. */
+static weir_status init_vars(weir_exec_session *session, uint32_t only,
+                             weir_error *err) {
+  const weir_allocator *a = session->env->alloc;
+  uint32_t n = session->var_count;
+  pthread_mutex_lock(&session->init_lock);
+  uint32_t *todo = weir_alloc_array(a, n, sizeof *todo);
+  bool *wanted = weir_alloc_array(a, n, sizeof *wanted);
+  uint8_t *mark = weir_alloc_array(a, session->graph->node_count, sizeof *mark);
+  weir_status s = WEIR_OK;
+  if (todo == NULL || wanted == NULL || mark == NULL)
+    s = weir_fail_memory(err, session->graph->node_count);
+  for (uint32_t v = 0; s == WEIR_OK && v < n; v++)
+    wanted[v] = only == WEIR_MAP_NONE ? !session->vars[v].elsewhere : v == only;
+  if (s == WEIR_OK) want_read(session, wanted, mark);
+  if (s == WEIR_OK) s = init_all(session, wanted, todo, mark, err);
+  weir_free(a, todo);
+  weir_free(a, wanted);
+  weir_free(a, mark);
+  pthread_mutex_unlock(&session->init_lock);
+  return s;
+}
+
 weir_status weir_session_vars_init(weir_exec_session *session,
                                    weir_error *err) {
-  const weir_allocator *a = session->env->alloc;
   bool ready = true;
   if (session->options.remote != NULL)
     return WEIR_OK; /* made where they live */
   for (uint32_t v = 0; v < session->var_count && ready; v++)
-    ready = is_ready(session, &session->vars[v]);
-  if (ready) return WEIR_OK;
-  pthread_mutex_lock(&session->init_lock);
-  uint32_t *todo = weir_alloc_array(a, session->var_count, sizeof *todo);
-  uint8_t *mark = weir_alloc_array(a, session->graph->node_count, sizeof *mark);
-  weir_status s = todo == NULL || mark == NULL
-                      ? weir_fail_memory(err, session->graph->node_count)
-                      : init_all(session, todo, mark, err);
-  weir_free(a, todo);
-  weir_free(a, mark);
-  pthread_mutex_unlock(&session->init_lock);
-  return s;
+    ready = session->vars[v].elsewhere || is_ready(session, &session->vars[v]);
+  return ready ? WEIR_OK : init_vars(session, WEIR_MAP_NONE, err);
+}
+
+weir_status weir_session_vars_want(weir_exec_session *session, weir_sv name,
+                                   weir_error *err) {
+  uint32_t v = weir_map_get(&session->var_names, name);
+  if (v == WEIR_MAP_NONE || session->vars[v].assigned ||
+      !session->vars[v].elsewhere || is_ready(session, &session->vars[v]))
+    return WEIR_OK;
+  return init_vars(session, v, err);
+}
+
+bool weir_session_is_constant(const weir_exec_session *session, weir_sv name) {
+  uint32_t v = weir_map_get(&session->var_names, name);
+  return v != WEIR_MAP_NONE && !session->vars[v].assigned;
 }
 
 const void *weir_session_constant(weir_exec_session *session,
@@ -308,11 +393,23 @@ static weir_status find_var(weir_exec_session *session, weir_node_id node,
 weir_status weir_exec_variable_get(weir_exec_session *session,
                                    weir_node_id node, weir_tensor **out_tensor,
                                    weir_error *err) {
+  return session->mesh != NULL
+             ? weir_session_mesh_get(session, node, out_tensor, err)
+             : weir_session_get(session, node, out_tensor, err);
+}
+
+weir_status weir_session_check_home(const weir_exec_session *session,
+                                    uint32_t var, weir_error *err) {
+  return session->vars[var].elsewhere ? fail_elsewhere(&session->vars[var], err)
+                                      : WEIR_OK;
+}
+
+weir_status weir_session_get(weir_exec_session *session, weir_node_id node,
+                             weir_tensor **out_tensor, weir_error *err) {
   weir_variable *var = NULL;
   *out_tensor = NULL;
-  if (session->mesh != NULL)
-    return weir_session_mesh_get(session, node, out_tensor, err);
   WEIR_TRY(find_var(session, node, &var, err));
+  if (var->elsewhere) return fail_elsewhere(var, err);
   WEIR_TRY(weir_session_vars_init(session, err));
   WEIR_TRY(weir_tensor_create_shaped(session->env->alloc, var->dtype,
                                      var->shape, out_tensor, err));
@@ -349,6 +446,7 @@ weir_status weir_session_set(weir_exec_session *session, weir_node_id node,
                      WEIR_SV(var->name));
   if (session->options.remote != NULL)
     return weir_session_remote_set(session, node, tensor->data, err);
+  if (var->elsewhere && var->assigned) return fail_elsewhere(var, err);
   pthread_mutex_lock(&session->write_lock);
   bool ok = set_first(session, var, tensor->data);
   pthread_mutex_unlock(&session->write_lock);

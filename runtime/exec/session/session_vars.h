@@ -9,12 +9,15 @@ typedef struct weir_var_buffer weir_var_buffer;
 
 /* The variables of a session. */
 
-/* The current value of variable |node| (op var or state), as a copy. */
+/* The current value of variable |node| (op var or state), as a copy. Errors:
+ * W7050 where its home, or that of one of its shards, is another process. */
 weir_status weir_exec_variable_get(weir_exec_session *session,
                                    weir_node_id node, weir_tensor **out_tensor,
                                    weir_error *err);
 
-/* Sets it; dtype and shape must be the variable's. A variable that no node
+/* Sets it; dtype and shape must be the variable's. Of a mesh's variable the
+ * shards are set whose home is here. Errors: W4009; W7050 where its home is
+ * another process, unless nothing assigns it. A variable that no node
  * assigns is compiled in as a constant; after a set, programs that did so are
  * compiled again by their next run, bindings' too. */
 weir_status weir_exec_variable_set(weir_exec_session *session,
@@ -26,13 +29,23 @@ weir_status weir_exec_variable_set(weir_exec_session *session,
 const void *weir_session_constant(weir_exec_session *session,
                                   weir_cached *cached, weir_sv name);
 
+/* Whether nothing in the graph assigns the variable. */
+bool weir_session_is_constant(const weir_exec_session *session, weir_sv name);
+
+/* Sees to it that a variable that nothing assigns has a value here, though its
+ * home may be elsewhere: the first value is the same everywhere. Others are
+ * left alone. Errors: those of the program of first values. */
+weir_status weir_session_vars_want(weir_exec_session *session, weir_sv name,
+                                   weir_error *err);
+
 /* Lists the graph's variables. Errors: W6001. */
 weir_status weir_session_vars_create(weir_exec_session *session,
                                      weir_error *err);
 
 void weir_session_vars_release(weir_exec_session *session);
 
-/* Gives variables their first values, those that have none. */
+/* Gives variables their first values, those that have none and whose home is
+ * here. */
 weir_status weir_session_vars_init(weir_exec_session *session, weir_error *err);
 
 /* Points |frame| to the values at the start of a step, and to buffers for
@@ -46,6 +59,15 @@ weir_status weir_session_vars_begin(weir_exec_session *session,
 void weir_session_vars_end(weir_exec_session *session,
                            const weir_cached *cached, weir_var_buffer **held,
                            bool commit);
+
+/* Errors: W7050 where the home of |var|, one of the session's, is another
+ * process. */
+weir_status weir_session_check_home(const weir_exec_session *session,
+                                    uint32_t var, weir_error *err);
+
+/* weir_exec_variable_get in ids of the session's own graph. */
+weir_status weir_session_get(weir_exec_session *session, weir_node_id node,
+                             weir_tensor **out_tensor, weir_error *err);
 
 /* weir_exec_variable_set in ids of the session's own graph. */
 weir_status weir_session_set(weir_exec_session *session, weir_node_id node,

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_EXEC_COMPILE_SHARE_H_
+#define WEIR_EXEC_COMPILE_SHARE_H_
+
+#include "runtime/exec/compile/compile_internal.h"
+
+/* Compiles the parts of some tasks only. */
+
+/* Finds the parts of this process and the constants that it needs. Does nothing
+ * where it has all tasks. Errors: W6001. */
+weir_status weir_compile_share_begin(weir_compiler *c, weir_error *err);
+
+/* Whether the bytes of one of |e|'s outputs are needed in this process, if they
+ * are constant. */
+bool weir_compile_needs_bytes(const weir_compiler *c, const weir_emit *e);
+
+/* The same of one value. */
+static inline bool weir_compile_value_here(const weir_compiler *c,
+                                           weir_value_id id) {
+  return !c->elsewhere || c->bytes_here[id];
+}
+
+/* weir_program_add_instr, but for another process's part: that gets a number
+ * and no instruction. */
+uint32_t weir_compile_add_instr(weir_compiler *c, const weir_instr_spec *spec);
+
+/* The channel of what goes from part |from| to part |to|: the frame's own
+ * (NULL) where both are of this process. */
+weir_channel *weir_compile_channel(const weir_compiler *c, uint32_t from,
+                                   uint32_t to);
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "placement/solve/placer.h"
+#include "runtime/graph/load/load.h"
+#include "runtime/train/data/data_source.h"
+#include "tests/exec/tasks/task_world.h"
+
+/* Every graph of graphs/ on the tasks of ps=2,worker=2, each in a session of
+ * its own: the bits of one process, inference and training, for every kind of
+ * plan. */
+
+enum { kFileBytes = 1 << 16, kSteps = 3 };
+
+typedef struct way {
+  const char *placer;
+  uint64_t seed;
+} way;
+
+enum { SEARCH, ROUND_ROBIN, RANDOM_1, RANDOM_2, RANDOM_3, WAYS };
+
+static const way kWays[WAYS] = {{"search", 0},
+                                {"round_robin", 0},
+                                {"random", 1},
+                                {"random", 2},
+                                {"random", 3}};
+
+typedef struct scene {
+  exec_world world;
+  uint32_t graphs, jobs;
+} scene;
+
+/* Returns the number of tensors that crossed tasks. */
+static uint64_t check_way(scene *s, const weir_graph *graph,
+                          const task_job *job, task_world *one, const way *w,
+                          const char *what) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_placing *placing = NULL;
+  weir_plan *plan = NULL;
+  task_world tasks;
+  char name[400];
+  snprintf(name, sizeof name, "%s by %s %u", what, w->placer,
+           (unsigned)w->seed);
+  weir_place_request request = {
+      .graph = graph,
+      .cluster = "ps=2,worker=2",
+      .options = {.placer = weir_placer_find(w->placer),
+                  .seed = w->seed,
+                  .moves = 20,
+                  .strictness = WEIR_PLACE_WARN}};
+  if (weir_placing_create(s->world.env.alloc, &request, &placing, &plan,
+                          &err) != WEIR_OK)
+    fail_msg("%s: %s %s", name, err.id, err.message);
+  task_world_open(&s->world.env, job, placing, plan, &tasks);
+  for (int i = 0; i < kSteps; i++) task_world_step(&tasks, name);
+  task_world_compare(one, &tasks, name);
+  uint64_t crossed = task_world_values(&tasks);
+  task_world_close(&tasks);
+  weir_plan_unref(plan);
+  weir_placing_unref(placing);
+  return crossed;
+}
+
+static void check_job(scene *s, const weir_graph *graph, bool inference,
+                      const char *what) {
+  task_job job;
+  task_world one;
+  task_job_open(&s->world.env, graph, inference, &job);
+  task_world_open(&s->world.env, &job, NULL, NULL, &one);
+  for (int i = 0; i < kSteps; i++) task_world_step(&one, what);
+  uint64_t crossed[WAYS];
+  for (int i = 0; i < WAYS; i++)
+    crossed[i] = check_way(s, graph, &job, &one, &kWays[i], what);
+  /* A graph of two nodes may be together by one of the seeds. */
+  if (crossed[ROUND_ROBIN] == 0 ||
+      crossed[RANDOM_1] + crossed[RANDOM_2] + crossed[RANDOM_3] == 0)
+    fail_msg("%s: no tensor crossed tasks", what);
+  task_world_close(&one);
+  task_job_close(&job);
+  s->jobs++;
+}
+
+/* Large graphs are made smaller, for the time that they take. */
+static void load(scene *s, const char *name, weir_sv text, weir_graph **out) {
+  static const struct {
+    const char *graph, *name, *text;
+  } smaller[] = {{"lstm_lm", "vocab", "300"},
+                 {"lstm_lm", "hidden", "24"},
+                 {"lstm_lm", "batch", "4"},
+                 {"rnn_char", "hidden", "24"},
+                 {"rnn_char", "steps", "8"},
+                 {"rnn_char", "batch", "4"},
+                 {"mlp.", "batch", "16"},
+                 {"mlp.", "hidden", "64"},
+                 {"transformer_block", "tokens", "16"},
+                 {"transformer_block", "d", "96"},
+                 {"transformer_block", "ffn", "128"}};
+  weir_param_value params[3];
+  weir_error err = WEIR_ERROR_INIT;
+  weir_load_options options = {.registry = weir_builtin_registry(),
+                               .data_form = weir_source_form,
+                               .params = params};
+  for (size_t i = 0; i < sizeof smaller / sizeof *smaller; i++)
+    if (strncmp(name, smaller[i].graph, strlen(smaller[i].graph)) == 0)
+      params[options.param_count++] = (weir_param_value){
+          weir_sv_from(smaller[i].name), weir_sv_from(smaller[i].text)};
+  if (weir_graph_load_text(&s->world.env, text, name, &options, out, &err) !=
+      WEIR_OK)
+    fail_msg("%s: %s %s", name, err.id, err.message);
+}
+
+static void check_file(scene *s, const char *folder, const char *name) {
+  char path[1024], what[300];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  char *text = malloc(kFileBytes);
+  weir_graph *graph = NULL;
+  FILE *file = fopen(path, "rb");
+  assert_non_null(text);
+  assert_non_null(file);
+  size_t size = fread(text, 1, kFileBytes, file);
+  assert_true(size < kFileBytes);
+  fclose(file);
+  load(s, name, (weir_sv){text, size}, &graph);
+  free(text);
+  snprintf(what, sizeof what, "%s, outputs", name);
+  check_job(s, graph, true, what);
+  snprintf(what, sizeof what, "%s, training", name);
+  if (graph->train != NULL) check_job(s, graph, false, what);
+  weir_graph_unref(graph);
+  s->graphs++;
+}
+
+static void every_graph(void **state) {
+  scene *s = *state;
+  char folder[512];
+  snprintf(folder, sizeof folder, "%s/graphs", getenv("WEIR_SOURCE_ROOT"));
+  DIR *dir = opendir(folder);
+  assert_non_null(dir);
+  const char *only = getenv("WEIR_TEST_GRAPH");
+  for (struct dirent *e; (e = readdir(dir)) != NULL;)
+    if (strstr(e->d_name, ".weir.yaml") != NULL &&
+        (only == NULL || strstr(e->d_name, only) != NULL))
+      check_file(s, folder, e->d_name);
+  closedir(dir);
+  assert_true(s->graphs > 0);
+}
+
+int main(void) {
+  scene s = {.graphs = 0};
+  exec_world_init(&s.world);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_prestate(every_graph, &s)};
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  exec_world_check_empty(&s.world);
+  return failed;
+}

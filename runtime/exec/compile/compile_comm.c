@@ -83,39 +83,31 @@ static weir_status add_collective(weir_compiler *c, const weir_collective *part,
   return add(c, s, spec, err);
 }
 
-/* An edge of a far rank. */
-typedef struct way {
-  weir_channel *channel;
-  uint32_t edge;
-} way;
-
-static weir_status add_send(weir_compiler *c, weir_instr_spec spec, way to,
-                            uint32_t value, weir_error *err) {
+static weir_status add_send(weir_compiler *c, weir_instr_spec spec,
+                            weir_compile_way way, uint32_t value,
+                            weir_error *err) {
   size_t bytes = c->builder->values.items[value].bytes;
   spec.in = &value;
   spec.in_count = 1;
-  spec.kernel = "send";
-  weir_status s =
-      weir_instr_send(c->builder, to.channel, to.edge, bytes, &spec);
+  weir_status s = weir_compile_send(c, c->builder, &way, bytes, &spec);
   return add(c, s, &spec, err);
 }
 
-static weir_status add_recv(weir_compiler *c, weir_instr_spec spec, way from,
-                            uint32_t value, weir_error *err) {
+static weir_status add_recv(weir_compiler *c, weir_instr_spec spec,
+                            weir_compile_way way, uint32_t value,
+                            weir_error *err) {
   size_t bytes = c->builder->values.items[value].bytes;
   spec.out = &value;
   spec.out_count = 1;
   spec.after_count = 0;
-  spec.kernel = "recv";
-  weir_status s =
-      weir_instr_recv(c->builder, from.channel, from.edge, bytes, &spec);
+  weir_status s = weir_compile_recv(c, c->builder, &way, bytes, &spec);
   return add(c, s, &spec, err);
 }
 
 /* The first rank's part stands in for a rank of another task: it receives that
  * rank's value, takes its place among the ranks, and sends the result back. */
 static weir_status stand_in(weir_compiler *c, const weir_far_rank *far,
-                            const weir_collective *part, weir_channel *channel,
+                            const weir_collective *part, uint32_t own,
                             weir_error *err) {
   const weir_node *node = &c->graph->nodes[far->node];
   weir_instr_spec spec = rank_spec(c, far->node);
@@ -133,10 +125,12 @@ static weir_status stand_in(weir_compiler *c, const weir_far_rank *far,
     values[i] = weir_program_add_value(c->builder, &value);
     if (values[i] == WEIR_NO_INDEX) return weir_fail_memory(err, 0);
   }
-  WEIR_TRY(add_recv(c, spec, (way){channel, far->up}, values[0], err));
+  WEIR_TRY(add_recv(c, spec, (weir_compile_way){own, far->hub, far->up},
+                    values[0], err));
   WEIR_TRY(add_collective(c, part, &spec, values[0], values[1], err));
-  WEIR_TRY(add_send(c, rank_spec(c, far->node), (way){channel, far->down},
-                    values[1], err));
+  WEIR_TRY(add_send(c, rank_spec(c, far->node),
+                    (weir_compile_way){far->hub, own, far->down}, values[1],
+                    err));
   /* Its number in this part is a token's, as every process counts them. */
   c->instrs[far->node] = kept;
   return WEIR_OK;
@@ -149,15 +143,16 @@ static weir_status far_rank(weir_compiler *c, const weir_far_rank *far,
                             const weir_instr_spec *spec, weir_error *err) {
   const weir_node *node = &c->graph->nodes[far->node];
   uint32_t own = c->part;
-  weir_channel *channel = weir_compile_channel(c, own, far->hub);
   if (!c->elsewhere) {
     uint32_t in = c->values[node->inputs[0]];
     uint32_t out = c->values[node->first_output];
-    WEIR_TRY(add_send(c, *spec, (way){channel, far->up}, in, err));
-    WEIR_TRY(add_recv(c, *spec, (way){channel, far->down}, out, err));
+    WEIR_TRY(add_send(c, *spec, (weir_compile_way){own, far->hub, far->up}, in,
+                      err));
+    WEIR_TRY(add_recv(c, *spec, (weir_compile_way){far->hub, own, far->down},
+                      out, err));
   }
   weir_compile_enter(c, far->hub);
-  if (!c->elsewhere) WEIR_TRY(stand_in(c, far, part, channel, err));
+  if (!c->elsewhere) WEIR_TRY(stand_in(c, far, part, own, err));
   weir_compile_enter(c, own);
   if (c->elsewhere) c->instrs[far->node] = 0;
   return WEIR_OK;

@@ -10,7 +10,6 @@
 #include "runtime/exec/compile/compile_internal.h"
 #include "runtime/exec/compile/compile_layout.h"
 #include "runtime/exec/compile/compile_share.h"
-#include "runtime/exec/program/instr_comm.h"
 #include "runtime/exec/program/program_held.h"
 
 /* Parts: one program for each device that has work, written in the same walk.
@@ -207,17 +206,15 @@ typedef struct crossing {
 /* SEND at the end of the part it is from. A token is sent after its maker's
  * instruction. */
 static weir_status add_send(weir_compiler *c, const crossing *x,
-                            weir_channel *channel, weir_error *err) {
+                            const weir_compile_way *way, weir_error *err) {
   const weir_compile_part *from = &c->parts[x->from];
   uint32_t after = from->instrs[x->maker];
   weir_instr_spec send = comm_spec(c, x->maker);
-  send.kernel = "send";
   send.in = x->in;
   send.in_count = x->in != NULL;
   send.after = &after;
   send.after_count = x->in == NULL;
-  if (weir_instr_send(from->builder, channel, x->edge, x->bytes, &send) !=
-          WEIR_OK ||
+  if (weir_compile_send(c, from->builder, way, x->bytes, &send) != WEIR_OK ||
       weir_program_add_instr(from->builder, &send) == WEIR_NO_INDEX)
     return weir_fail_memory(err, 0);
   return WEIR_OK;
@@ -226,16 +223,15 @@ static weir_status add_send(weir_compiler *c, const crossing *x,
 /* SEND there and RECV here, of those the ends that are this process's. */
 static weir_status add_pair(weir_compiler *c, const crossing *x,
                             weir_error *err) {
-  weir_channel *channel = weir_compile_channel(c, x->from, c->part);
+  weir_compile_way way = {x->from, c->part, x->edge};
   uint32_t *made = &c->instrs[x->maker];
-  if (c->own == NULL || c->own[x->from]) WEIR_TRY(add_send(c, x, channel, err));
+  if (c->own == NULL || c->own[x->from]) WEIR_TRY(add_send(c, x, &way, err));
   weir_instr_spec recv = comm_spec(c, x->maker);
-  recv.kernel = "recv";
   recv.out = x->out;
   recv.out_count = x->out != NULL;
   recv.room_from = x->room_from;
   if (!c->elsewhere &&
-      weir_instr_recv(c->builder, channel, x->edge, x->bytes, &recv) != WEIR_OK)
+      weir_compile_recv(c, c->builder, &way, x->bytes, &recv) != WEIR_OK)
     return weir_fail_memory(err, 0);
   *made = weir_compile_add_instr(c, &recv);
   return *made == WEIR_NO_INDEX ? weir_fail_memory(err, 0) : WEIR_OK;

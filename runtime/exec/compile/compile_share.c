@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "runtime/exec/program/instr_comm.h"
+
 /* A process that owns some tasks walks over the whole graph, as every other
  * process does: groups, kernels, layouts and folding are those of one process,
  * and so are the bits. In a part of another process nothing is prepared, packed
@@ -111,8 +113,25 @@ uint32_t weir_compile_add_instr(weir_compiler *c, const weir_instr_spec *spec) {
   return c->elsewhere ? 0 : weir_program_add_instr(c->builder, spec);
 }
 
-weir_channel *weir_compile_channel(const weir_compiler *c, uint32_t from,
-                                   uint32_t to) {
-  bool both = c->own == NULL || (c->own[from] && c->own[to]);
+/* NULL: the frame's own. */
+static weir_channel *channel_of(const weir_compiler *c,
+                                const weir_compile_way *way) {
+  bool both = c->own == NULL || (c->own[way->from] && c->own[way->to]);
   return both ? NULL : c->request->channel;
+}
+
+weir_status weir_compile_send(const weir_compiler *c,
+                              weir_program_builder *builder,
+                              const weir_compile_way *way, size_t bytes,
+                              weir_instr_spec *spec) {
+  spec->kernel = "send";
+  return weir_instr_send(builder, channel_of(c, way), way->edge, bytes, spec);
+}
+
+weir_status weir_compile_recv(const weir_compiler *c,
+                              weir_program_builder *builder,
+                              const weir_compile_way *way, size_t bytes,
+                              weir_instr_spec *spec) {
+  spec->kernel = "recv";
+  return weir_instr_recv(builder, channel_of(c, way), way->edge, bytes, spec);
 }

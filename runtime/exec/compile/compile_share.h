@@ -24,9 +24,20 @@ static inline bool weir_compile_value_here(const weir_compiler *c,
  * and no instruction. */
 uint32_t weir_compile_add_instr(weir_compiler *c, const weir_instr_spec *spec);
 
-/* The channel of what goes from part |from| to part |to|: the frame's own
- * (NULL) where both are of this process. */
-weir_channel *weir_compile_channel(const weir_compiler *c, uint32_t from,
-                                   uint32_t to);
+/* An edge from one part to another, by its number on the channel: the frame's
+ * own where both parts are of this process, else the one between tasks. */
+typedef struct weir_compile_way {
+  uint32_t from, to, edge;
+} weir_compile_way;
+
+/* weir_instr_send and weir_instr_recv; the instruction is then |builder|'s. */
+weir_status weir_compile_send(const weir_compiler *c,
+                              weir_program_builder *builder,
+                              const weir_compile_way *way, size_t bytes,
+                              weir_instr_spec *spec);
+weir_status weir_compile_recv(const weir_compiler *c,
+                              weir_program_builder *builder,
+                              const weir_compile_way *way, size_t bytes,
+                              weir_instr_spec *spec);
 
 #endif

@@ -73,6 +73,9 @@ static weir_status take_options(weir_exec_session *session,
         o->share->task_count != o->placing->cluster->task_count)
       return weir_fail(err, WEIR_W0004, NULL,
                        "a share is of a cluster that the session has not");
+    if (o->channel == NULL)
+      return weir_fail(err, WEIR_W0004, NULL,
+                       "a session of some tasks needs a channel to the others");
     session->share = *o->share;
     o->share = NULL;
   }

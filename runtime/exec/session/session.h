@@ -24,9 +24,10 @@ typedef struct weir_binding weir_binding;
 /* The tasks of a placed session's cluster that this process owns: programs have
  * parts for their devices only, and variables whose home is there have values
  * here. Sessions of the other tasks run the same requests at the same time,
- * with the same step; what they exchange goes over |channel|, by the numbers of
- * placement/parts/tasks.h. All have the same graph, placing and options; every
- * one of them plans and folds as one process does, so the bits are the same.
+ * with the same step; what they exchange goes over the channel, by the numbers
+ * of placement/parts/tasks.h. All have the same graph, placing and options;
+ * every one of them plans and folds as one process does, so the bits are the
+ * same.
  *
  * A feed whose task is another one may be a tensor without memory (data NULL):
  * its shape counts. A fetch that another task makes is left as it is, with
@@ -36,7 +37,6 @@ typedef struct weir_binding weir_binding;
 typedef struct weir_session_share {
   const bool *tasks;   /* per task of the cluster; lent, outlives the session */
   uint32_t task_count; /* of the cluster */
-  weir_channel *channel; /* lent, outlives the session */
 } weir_session_share;
 
 typedef struct weir_session_options {
@@ -55,6 +55,7 @@ typedef struct weir_session_options {
   const struct weir_plan *plan;
   bool plan_only; /* programs that it was not made for are refused: W3016 */
   const weir_session_share *share; /* copied; NULL: all tasks */
+  weir_channel *channel; /* to other tasks; lent, outlives the session */
   /* Runs the placed programs and has the variables (remote.h); lent. NULL: this
    * process. With one, |placing| is wanted. */
   struct weir_remote *remote;

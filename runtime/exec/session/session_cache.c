@@ -258,7 +258,7 @@ static weir_status compile_placed(weir_exec_session *session, weir_cached *e,
   request->cut = cut;
   request->plan = plan;
   request->tasks = session->share.tasks;
-  request->channel = session->share.channel;
+  request->channel = session->options.channel;
   if (s == WEIR_OK)
     s = session->options.remote != NULL
             ? weir_session_remote_compile(session, e, request, request->graph,

@@ -133,9 +133,10 @@ static void open_session(task_world *w, uint32_t task,
                          const weir_placing *placing, const weir_plan *plan) {
   weir_error err = WEIR_ERROR_INIT;
   weir_pool_options pool = {.threads = 1, .spin_ns = 1000};
-  weir_session_share share = {w->owns[task], w->count, w->channel};
+  weir_session_share share = {w->owns[task], w->count};
   weir_session_options options = {.placing = placing,
                                   .plan = plan,
+                                  .channel = w->channel,
                                   .share = placing != NULL ? &share : NULL};
   w->owns[task][task] = true;
   assert_ok(weir_pool_create(w->env, &pool, &w->pools[task], &err), &err);

@@ -25,8 +25,8 @@ typedef enum weir_edge_class {
   WEIR_EDGE_PULL,    /* a variable's value, read in another task */
   WEIR_EDGE_PUSH,    /* into an assignment or apply_* in its variable's task */
   WEIR_EDGE_CONTROL, /* a token of `after`: no bytes */
-  WEIR_EDGE_COLLECTIVE /* from a rank to the next; no edge of a partition, for
-                          ranks meet by their group (parts.h lists these) */
+  WEIR_EDGE_COLLECTIVE /* between ranks; no edge of a partition, for ranks meet
+                          by their group (parts.h and tasks.h list these) */
 } weir_edge_class;
 
 typedef struct weir_cut_edge {

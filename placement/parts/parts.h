@@ -84,7 +84,8 @@ typedef struct weir_place_parts {
   const weir_placement *placement; /* lent */
   const weir_partition *partition; /* lent */
   const weir_parts_part *parts;    /* as numbered in the partition */
-  /* Those of the partition, with its numbers, then collectives. */
+  /* Those of the partition, with its numbers, then collectives: those over
+   * tasks with the numbers of tasks.h, then rings. */
   const weir_parts_edge *edges;
   const weir_parts_link *links; /* by from, then to; those with edges */
   uint32_t part_count, edge_count, link_count;

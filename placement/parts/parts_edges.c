@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "placement/lower/lower_ring.h"
+#include "placement/parts/tasks.h"
 
 /* Edges with their readers. A walk over the graph notes (edge, reader) for
  * every use across parts; sorted by edge, without repetitions, the notes are
@@ -111,45 +112,83 @@ static void mark_at_start(lister *l, bool *copied) {
   }
 }
 
-/* The edge from rank |i| to the next one of its group. */
-static void add_ring_edge(lister *l, size_t i) {
-  const ring_rank *all = l->ranks.items, *from = &all[i], *to = from + 1;
-  assert(i < l->ranks.count && l->edge_count <= l->m->cut->edge_count + i);
-  bool last = i + 1 == l->ranks.count || to->ring.group != from->ring.group;
-  if (last) {
-    to = from;
-    while (to > all && to[-1].ring.group == from->ring.group) to--;
-  }
-  if (from->part == to->part) return;
-  const weir_cluster_device *devices = l->m->placement->cluster->devices;
-  const weir_parts_part *parts = l->m->parts;
-  l->readers[l->reader_count] = to->node;
-  l->edges[l->edge_count++] = (weir_parts_edge){
-      .cls = WEIR_EDGE_COLLECTIVE,
-      .between_tasks = devices[parts[from->part].device].task !=
-                       devices[parts[to->part].device].task,
-      .value = l->m->graph->nodes[from->node].first_output,
-      .node = from->node,
-      .from = from->part,
-      .to = to->part,
-      .bytes = from->ring.turns * from->ring.part_bytes,
-      .readers = &l->readers[l->reader_count],
-      .reader_count = 1,
-      .group = (uint32_t)from->ring.group,
-      .rank = (uint32_t)from->ring.rank,
-      .ranks = (uint32_t)from->ring.ranks};
+/* The row of a rank that sends |bytes| of |value| to node |to|. */
+static void add_rank_edge(lister *l, const weir_parts_edge *edge,
+                          weir_node_id to) {
+  l->readers[l->reader_count] = to;
+  l->edges[l->edge_count] = *edge;
+  l->edges[l->edge_count].cls = WEIR_EDGE_COLLECTIVE;
+  l->edges[l->edge_count].readers = &l->readers[l->reader_count];
+  l->edges[l->edge_count++].reader_count = 1;
   l->reader_count++;
+}
+
+/* Ranks of other tasks than their first one send to it and get its answer: as
+ * the tasks will do it, under the same numbers (tasks.h). */
+static void add_far_ranks(lister *l, const weir_task_cut *tasks) {
+  for (uint32_t i = 0; i < tasks->crossing_count; i++) {
+    const weir_crossing *x = &tasks->crossings[i];
+    weir_lower_ring ring;
+    if (x->cls != WEIR_EDGE_COLLECTIVE ||
+        !weir_lower_ring_of(l->m->graph, x->node, &ring))
+      continue;
+    const weir_far_rank *far = weir_task_far_rank(tasks, x->node);
+    bool up = x->number == far->up;
+    assert(x->number == l->edge_count);
+    weir_parts_edge edge = {.between_tasks = true,
+                            .value = x->value,
+                            .node = up ? far->node : far->hub_node,
+                            .from = x->from_part,
+                            .to = x->to_part,
+                            .bytes = x->bytes,
+                            .group = (uint32_t)ring.group,
+                            .rank = up ? (uint32_t)ring.rank : 0,
+                            .ranks = (uint32_t)ring.ranks};
+    add_rank_edge(l, &edge, up ? far->hub_node : far->node);
+  }
+}
+
+/* The edge from rank |from| to the next one of its group, |to|. */
+static void add_ring_edge(lister *l, const ring_rank *from,
+                          const ring_rank *to) {
+  if (from->part == to->part) return;
+  weir_parts_edge edge = {.value = l->m->graph->nodes[from->node].first_output,
+                          .node = from->node,
+                          .from = from->part,
+                          .to = to->part,
+                          .bytes = from->ring.turns * from->ring.part_bytes,
+                          .group = (uint32_t)from->ring.group,
+                          .rank = (uint32_t)from->ring.rank,
+                          .ranks = (uint32_t)from->ring.ranks};
+  add_rank_edge(l, &edge, to->node);
+}
+
+/* Groups within one task, as rings. */
+static void add_rings(lister *l, const weir_task_cut *tasks) {
+  const ring_rank *all = l->ranks.items;
+  for (size_t first = 0, end; first < l->ranks.count; first = end) {
+    bool far = false;
+    for (end = first;
+         end < l->ranks.count && all[end].ring.group == all[first].ring.group;
+         end++)
+      far = far || weir_task_far_rank(tasks, all[end].node) != NULL;
+    for (size_t i = first; i < end && !far; i++)
+      add_ring_edge(l, &all[i], &all[i + 1 < end ? i + 1 : first]);
+  }
 }
 
 static bool make_rows(lister *l) {
   const weir_partition *cut = l->m->cut;
-  size_t edges = (size_t)cut->edge_count + l->ranks.count;
-  size_t readers = l->uses.count + l->ranks.count;
+  size_t edges = (size_t)cut->edge_count + 2 * l->ranks.count;
+  size_t readers = l->uses.count + 2 * l->ranks.count;
+  weir_task_cut *tasks = NULL;
   l->edges = weir_arena_array(l->m->arena, edges + 1, sizeof *l->edges);
   l->readers = weir_arena_array(l->m->arena, readers + 1, sizeof *l->readers);
   bool *copied = weir_alloc_array(
       l->m->alloc, (size_t)l->m->graph->value_count + 1, sizeof *copied);
-  bool ok = l->edges != NULL && l->readers != NULL && copied != NULL;
+  bool ok = l->edges != NULL && l->readers != NULL && copied != NULL &&
+            weir_task_cut_create(l->m->alloc, l->m->placement, cut, &tasks,
+                                 NULL) == WEIR_OK;
   for (uint32_t e = 0; ok && e < cut->edge_count; e++) {
     const weir_cut_edge *c = &cut->edges[e];
     l->edges[l->edge_count++] =
@@ -164,8 +203,10 @@ static bool make_rows(lister *l) {
   if (ok) {
     add_readers(l);
     mark_at_start(l, copied);
-    for (size_t i = 0; i < l->ranks.count; i++) add_ring_edge(l, i);
+    add_far_ranks(l, tasks);
+    add_rings(l, tasks);
   }
+  weir_task_cut_release(tasks);
   weir_free(l->m->alloc, copied);
   return ok;
 }

@@ -143,7 +143,7 @@ static void add_far_rank(cutter *c, const rank *r, const rank *hub) {
   add_crossing(c, &up);
   add_crossing(c, &down);
   c->far[out->far_rank_count++] =
-      (weir_far_rank){r->node, hub->part, number, number + 1};
+      (weir_far_rank){r->node, hub->part, hub->node, number, number + 1};
 }
 
 static int by_node(const void *a, const void *b) {

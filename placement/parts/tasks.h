@@ -41,8 +41,9 @@ typedef struct weir_crossing {
 /* A rank of a collective that is on another task than its first rank. */
 typedef struct weir_far_rank {
   weir_node_id node;
-  uint32_t hub;      /* part of the first rank */
-  uint32_t up, down; /* numbers: to the hub, and back */
+  uint32_t hub;          /* part of the first rank */
+  weir_node_id hub_node; /* the first rank */
+  uint32_t up, down;     /* numbers: to the hub, and back */
 } weir_far_rank;
 
 /* One task. */

@@ -10,7 +10,7 @@ const classText = {
   pull: 'a variable\'s value, from its task',
   push: 'a value that updates a variable, to its task',
   control: 'no bytes: a node waits for another by after',
-  collective: 'from a rank to the next, by a ring',
+  collective: 'between ranks: to the next, or over tasks to the first and back',
 };
 const partName = p => short(cutParts[p].device);
 const partDot = p => el('i', {class: 'dot', style: 'background:' +

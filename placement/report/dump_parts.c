@@ -208,7 +208,8 @@ static void write_legend(page *p) {
       [WEIR_EDGE_PULL] = "a variable's value, from its task",
       [WEIR_EDGE_PUSH] = "a value that updates a variable, to its task",
       [WEIR_EDGE_CONTROL] = "no bytes: a node waits for another by `after`",
-      [WEIR_EDGE_COLLECTIVE] = "from a rank to the next, by a ring"};
+      [WEIR_EDGE_COLLECTIVE] =
+          "between ranks: to the next, or over tasks to the first and back"};
   bool seen[WEIR_EDGE_COLLECTIVE + 1] = {false};
   for (uint32_t i = 0; i < p->parts->edge_count; i++)
     seen[p->parts->edges[i].cls] = true;

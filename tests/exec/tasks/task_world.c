@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/parts/parts.h"
 #include "runtime/exec/channel/channel_local.h"
+#include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/session/session_run.h"
 #include "runtime/exec/session/session_vars.h"
 
@@ -133,12 +135,13 @@ static void open_session(task_world *w, uint32_t task,
                          const weir_placing *placing, const weir_plan *plan) {
   weir_error err = WEIR_ERROR_INIT;
   weir_pool_options pool = {.threads = 1, .spin_ns = 1000};
-  weir_session_share share = {w->owns[task], w->count};
+  weir_session_share share = {w->owns[task], w->task_count};
   weir_session_options options = {.placing = placing,
                                   .plan = plan,
                                   .channel = w->channel,
                                   .share = placing != NULL ? &share : NULL};
-  w->owns[task][task] = true;
+  for (uint32_t t = task; t < w->task_count; t += w->count)
+    w->owns[task][t] = true;
   assert_ok(weir_pool_create(w->env, &pool, &w->pools[task], &err), &err);
   assert_ok(
       weir_exec_session_create(w->env, w->pools[task], w->job->goal->graph,
@@ -148,12 +151,13 @@ static void open_session(task_world *w, uint32_t task,
 
 void task_world_open(const weir_env *env, const task_job *job,
                      const weir_placing *placing, const weir_plan *plan,
-                     task_world *w) {
+                     uint32_t sessions, task_world *w) {
   memset(w, 0, sizeof *w);
   w->env = env;
   w->job = job;
-  w->count = placing != NULL ? placing->cluster->task_count : 1;
-  assert_true(w->count <= TASK_MOST);
+  w->task_count = placing != NULL ? placing->cluster->task_count : 1;
+  w->count = sessions > 0 ? sessions : w->task_count;
+  assert_true(w->task_count <= TASK_MOST && w->count <= w->task_count);
   assert_true(job->goal->fetch_count <= TASK_FETCHES);
   if (placing != NULL) w->channel = counting_channel(env);
   for (uint32_t t = 0; t < w->count; t++) open_session(w, t, placing, plan);
@@ -273,4 +277,109 @@ void task_world_compare(task_world *one, task_world *tasks, const char *what) {
     compare_fetch(one, tasks, k, what);
   for (uint32_t v = 0; v < one->sessions[0]->var_count; v++)
     compare_variable(one, tasks, v, what);
+}
+
+/* ---- Rows */
+
+typedef struct sums {
+  uint32_t nodes, sent, received;
+  int64_t sent_bytes, received_bytes;
+} sums;
+
+static const weir_compiled *compiled_of(const weir_exec_session *session) {
+  const weir_compiled *found = NULL;
+  for (int i = 0; i < WEIR_SESSION_PROGRAMS; i++)
+    if (session->cache[i] != NULL &&
+        session->cache[i]->compiled->tasks != NULL) {
+      assert_null(found);
+      found = session->cache[i]->compiled;
+    }
+  return found;
+}
+
+/* Each task has one device: all that its part sends goes to other tasks. */
+static sums of_program(const weir_program *p) {
+  sums s = {0};
+  assert_null(p->next_part);
+  for (uint32_t i = 0; i < p->instr_count; i++) {
+    const weir_instr_spec *spec = &p->instrs[i].spec;
+    bool send = spec->kind == WEIR_INSTR_SEND;
+    if (!send && spec->kind != WEIR_INSTR_RECV) continue;
+    *(send ? &s.sent : &s.received) += 1;
+    *(send ? &s.sent_bytes : &s.received_bytes) += spec->bytes;
+  }
+  return s;
+}
+
+static sums of_table(const weir_task_cut *cut, uint32_t task) {
+  const weir_task_row *row = &cut->tasks[task];
+  sums s = {.nodes = row->node_count};
+  for (uint32_t i = 0; i < cut->crossing_count; i++) {
+    const weir_crossing *x = &cut->crossings[i];
+    if (x->at_start || (x->from != task && x->to != task)) continue;
+    bool send = x->from == task;
+    *(send ? &s.sent : &s.received) += 1;
+    *(send ? &s.sent_bytes : &s.received_bytes) += x->bytes;
+  }
+  assert_int_equal(s.sent, row->sent_count);
+  assert_int_equal(s.received, row->received_count);
+  assert_int_equal(s.sent_bytes, row->sent_bytes);
+  assert_int_equal(s.received_bytes, row->received_bytes);
+  return s;
+}
+
+static sums of_rows(const weir_place_parts *parts, uint32_t task) {
+  sums s = {0};
+  for (uint32_t p = 0; p < parts->part_count; p++)
+    if (parts->parts[p].task == task) s.nodes += parts->parts[p].node_count;
+  for (uint32_t e = 0; e < parts->edge_count; e++) {
+    const weir_parts_edge *x = &parts->edges[e];
+    if (x->at_start || !x->between_tasks) continue;
+    if (parts->parts[x->from].task == task) {
+      s.sent++;
+      s.sent_bytes += x->bytes;
+    }
+    if (parts->parts[x->to].task == task) {
+      s.received++;
+      s.received_bytes += x->bytes;
+    }
+  }
+  return s;
+}
+
+static void same_sums(const sums *a, const sums *b, uint32_t task,
+                      const char *kind, const char *what) {
+  if (a->sent != b->sent || a->received != b->received ||
+      a->sent_bytes != b->sent_bytes || a->received_bytes != b->received_bytes)
+    fail_msg(
+        "%s, task %u: %u sends of %d bytes and %u receives of %d, %s say "
+        "%u of %d and %u of %d",
+        what, task, a->sent, (int)a->sent_bytes, a->received,
+        (int)a->received_bytes, kind, b->sent, (int)b->sent_bytes, b->received,
+        (int)b->received_bytes);
+}
+
+void task_world_check_rows(const task_world *w, const char *what) {
+  weir_error err = WEIR_ERROR_INIT;
+  const weir_compiled *first = compiled_of(w->sessions[0]);
+  weir_place_parts *parts = NULL;
+  if (first == NULL) return; /* constants alone: no parts */
+  assert_ok(weir_place_parts_create(w->env->alloc, first->plan->placement,
+                                    first->partition, &parts, &err),
+            &err);
+  for (uint32_t t = 0; t < w->count; t++) {
+    const weir_compiled *c = compiled_of(w->sessions[t]);
+    sums made = of_program(c->program), table = of_table(c->tasks, t);
+    sums rows = of_rows(parts, t);
+    assert_int_equal(weir_task_cut_hash(c->tasks),
+                     weir_task_cut_hash(first->tasks));
+    same_sums(&made, &table, t, "the table", what);
+    same_sums(&made, &rows, t, "the rows", what);
+    assert_int_equal(table.nodes, rows.nodes);
+  }
+  weir_place_parts_release(parts);
+}
+
+uint32_t task_world_far_ranks(const task_world *w) {
+  return compiled_of(w->sessions[0])->tasks->far_rank_count;
 }

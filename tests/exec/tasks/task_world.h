@@ -23,7 +23,7 @@ typedef struct task_job {
 typedef struct task_world {
   const weir_env *env;
   const task_job *job;
-  uint32_t count;
+  uint32_t count, task_count; /* of sessions, of the cluster */
   weir_pool *pools[TASK_MOST];
   weir_exec_session *sessions[TASK_MOST];
   bool owns[TASK_MOST][TASK_MOST];
@@ -39,10 +39,11 @@ void task_job_open(const weir_env *env, const weir_graph *graph, bool inference,
                    task_job *job);
 void task_job_close(task_job *job);
 
-/* |placing| NULL: one process, one device. */
+/* |placing| NULL: one process, one device. |sessions|: among which the tasks
+ * are dealt; 0: one for each. */
 void task_world_open(const weir_env *env, const task_job *job,
                      const weir_placing *placing, const weir_plan *plan,
-                     task_world *world);
+                     uint32_t sessions, task_world *world);
 void task_world_close(task_world *world);
 
 /* One step of all sessions, which must succeed. */
@@ -52,6 +53,14 @@ void task_world_drop_fetches(task_world *world);
 /* Fetches and variables of |tasks| are those of |one|, bit by bit, each in one
  * task; |what| is for messages. */
 void task_world_compare(task_world *one, task_world *tasks, const char *what);
+
+/* What the compiled parts of each task send and receive is in the table that
+ * all of them share, and in the rows that people read; nothing else is. Of
+ * tasks with one device each, a session for each. */
+void task_world_check_rows(const task_world *tasks, const char *what);
+
+/* Ranks of collectives that are on another task than their first one. */
+uint32_t task_world_far_ranks(const task_world *tasks);
 
 /* Values and tokens that went over the channel. */
 uint64_t task_world_values(const task_world *world);

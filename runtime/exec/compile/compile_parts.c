@@ -100,6 +100,8 @@ void weir_compile_parts_options(weir_compiler *c,
                                 weir_program_options *options) {
   if (c->partition == NULL) return;
   weir_compile_enter(c, c->head);
+  /* Nothing here is this process's: an empty program, without constants. */
+  if (c->elsewhere) c->builder->program->constant_bytes = 0;
   options->stream = true;
   options->threads = (int)c->partition->parts[c->head].threads;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/compile/compile_outputs.h"
 
+#include <assert.h>
+
 #include "runtime/exec/compile/compile_internal.h"
 #include "runtime/exec/compile/compile_parts.h"
 #include "runtime/exec/program/instr_control.h"
@@ -61,6 +63,8 @@ static void add_fetch(weir_compiler *c, uint32_t value) {
 weir_status weir_compile_outputs(weir_compiler *c, weir_error *err) {
   for (uint32_t k = 0; k < c->request->fetch_count; k++) {
     if (c->partition != NULL) weir_compile_enter(c, c->home[c->fetches[k]]);
+    assert(c->tasks == NULL || weir_task_of_part(c->tasks, c->part) ==
+                                   weir_task_of_value(c->tasks, c->fetches[k]));
     uint32_t value = c->values[c->fetches[k]];
     uint32_t external = c->request->feed_count + k;
     if (c->elsewhere)

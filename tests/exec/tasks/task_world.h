@@ -32,6 +32,7 @@ typedef struct task_world {
   weir_status status[TASK_MOST];
   weir_error errors[TASK_MOST];
   uint64_t step;
+  bool may_fail; /* steps; else one that fails ends the test */
 } task_world;
 
 /* Inputs without a default are fed; open sizes are 16. */

@@ -209,6 +209,46 @@ static void a_share_needs_a_cluster_and_a_channel(void **state) {
   exec_world_check_empty(&s.world);
 }
 
+/* A node that fails fails its readers, on other tasks too, and nothing else:
+ * the rest is delivered, and the next step is a step like any other. */
+static void a_failed_node_fails_its_readers(void **state) {
+  static const char text[] =
+      "weir: 1\n"
+      "inputs: {x: 'i32[4]'}\n"
+      "nodes:\n"
+      "  d: {op: div, in: [8, x], device: /job:ps}\n"
+      "  r: {op: add, in: [d, x], device: '/job:worker/task:0'}\n"
+      "  o: {op: mul, in: [x, x], device: '/job:worker/task:1'}\n"
+      "outputs: [d, r, o]\n";
+  (void)state;
+  scene s = {.graph = NULL};
+  task_world tasks;
+  exec_world_init(&s.world);
+  assert_ok(open_scene(&s, text, "ps=1,worker=2"), &s.err);
+  task_job_open(&s.world.env, s.graph, true, &s.job);
+  task_world_open(&s.world.env, &s.job, s.placing, s.plan, 0, &tasks);
+  int32_t *x = s.job.feeds[0].tensor->data;
+  tasks.may_fail = true;
+  for (int i = 0; i < 4; i++) {
+    bool bad = i % 2 == 0;
+    for (int k = 0; k < 4; k++) x[k] = bad && k == 2 ? 0 : k + 1;
+    task_world_step(&tasks, "a division");
+    for (uint32_t t = 0; t < TASKS; t++)
+      if (bad && t != WORKER_1)
+        assert_int_not_equal(tasks.status[t], WEIR_OK);
+      else
+        assert_ok(tasks.status[t], &tasks.errors[t]);
+    assert_string_equal(tasks.errors[PS].id, bad ? "W5003" : "");
+    assert_false(tasks.fetches[WORKER_1][2].elsewhere);
+    assert_int_equal(((int32_t *)tasks.fetches[WORKER_1][2].tensor->data)[3],
+                     16);
+  }
+  task_world_close(&tasks);
+  task_job_close(&s.job);
+  close_scene(&s);
+  exec_world_check_empty(&s.world);
+}
+
 /* ---- Memory runs out */
 
 static const char kMesh[] =
@@ -258,6 +298,7 @@ int main(void) {
       cmocka_unit_test(variables_are_at_home),
       cmocka_unit_test(a_share_holds_its_own_only),
       cmocka_unit_test(a_share_needs_a_cluster_and_a_channel),
+      cmocka_unit_test(a_failed_node_fails_its_readers),
       cmocka_unit_test(every_allocation_may_fail)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

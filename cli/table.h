@@ -116,6 +116,10 @@
 #define BUDGET BUDGET_WHEN("")
 #define PLACER PLACER_WHEN("")
 #define OBJECTIVE OBJECTIVE_WHEN("")
+/* Of graphs whose sizes come with their inputs. */
+#define SHAPES                             \
+  LIST("input", 'i', "NAME=VALUE", inputs, \
+       "an input as run takes it: its shape counts")
 /* Plans that place and trace start from. */
 #define PLANS                                                          \
   TEXT("given", 0, "PLAN", given, NULL,                                \

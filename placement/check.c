@@ -3,9 +3,9 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "placement/plan.h"
+#include "runtime/base/size.h"
 
 /* The judge of every plan. It knows problem.h and plan.h only and shares
  * nothing with the schedulers, so a fault in their bookkeeping cannot hide
@@ -15,15 +15,22 @@
  * costs, groups, copies, one node or send at a time on a device, inputs before
  * starts, memory. A plan may come from a file: numbers are checked before they
  * index. Invariant: later rules rely on earlier ones; list_copies, say, on
- * check_copy's ranges. Cost: O((nodes + uses + copies) log) and one search
- * through the copies of a tensor for each use. */
+ * check_copy's ranges. Events are sorted by digits, the lowest first (Knuth,
+ * TAOCP 3, 5.2.5). Cost: O(nodes + uses + copies), times the digits of the last
+ * time, and one search through the copies of a tensor for each use. */
+
+enum {
+  kFewEvents = 4096, /* are sorted by digits of fewer bits */
+  kFewBits = 8,
+  kBits = 11
+};
 
 /* Something that happens at a time: on a device, on a link, in memory. */
 typedef struct event {
+  int64_t time_ns;
+  int64_t value; /* its end; of memory the bytes that come (> 0) or go */
   uint32_t where;
-  int64_t time_ns, end_ns;
-  int64_t bytes; /* memory: that come (> 0) or go */
-  uint32_t node; /* or copy; for the message */
+  uint32_t node; /* for the message */
 } event;
 
 typedef struct checker {
@@ -31,7 +38,7 @@ typedef struct checker {
   const weir_place_problem *p;
   const weir_place_plan *plan;
   weir_error *err;
-  event *events;
+  event *events, *spare; /* |spare|: to sort them */
   size_t event_count;
   /* Copies by tensor: those of tensor t are |by_tensor| from first[t] to
    * first[t + 1]. */
@@ -88,22 +95,55 @@ static weir_status check_groups(checker *c) {
   return s;
 }
 
-/* By place, then time; an end comes before a beginning of the same time, so
- * memory that is given back serves the next one at once. */
-static int compare_events(const void *x, const void *y) {
-  const event *a = x, *b = y;
-  if (a->where != b->where) return a->where < b->where ? -1 : 1;
-  if (a->time_ns != b->time_ns) return a->time_ns < b->time_ns ? -1 : 1;
-  if (a->end_ns != b->end_ns) return a->end_ns < b->end_ns ? -1 : 1;
-  if (a->bytes != b->bytes) return a->bytes < b->bytes ? -1 : 1;
-  return a->node < b->node ? -1 : a->node > b->node;
+/* An end comes before a beginning of the same time, so that memory which is
+ * given back serves the next one at once. */
+static uint64_t time_key(const event *e) {
+  assert(e->time_ns >= 0);
+  return (uint64_t)e->time_ns << 1 | (e->value > 0);
+}
+
+static uint64_t place_key(const event *e) {
+  return e->where;
+}
+
+/* Sorts by |key|; events of one key keep their order. */
+static void sort_by(checker *c, uint64_t (*key)(const event *)) {
+  size_t first[1 << kBits], count = c->event_count;
+  int bits = count < kFewEvents ? kFewBits : kBits;
+  size_t digits = (size_t)1 << bits;
+  uint64_t most = 0;
+  for (size_t i = 0; i < count; i++) most |= key(&c->events[i]);
+  for (int shift = 0; shift < 64 && most >> shift != 0; shift += bits) {
+    size_t sum = 0;
+    for (size_t d = 0; d < digits; d++) first[d] = 0;
+    for (size_t i = 0; i < count; i++)
+      first[key(&c->events[i]) >> shift & (digits - 1)]++;
+    for (size_t d = 0; d < digits; d++) {
+      size_t here = first[d];
+      first[d] = sum;
+      sum += here;
+    }
+    assert(sum == count);
+    for (size_t i = 0; i < count; i++)
+      c->spare[first[key(&c->events[i]) >> shift & (digits - 1)]++] =
+          c->events[i];
+    event *sorted = c->spare;
+    c->spare = c->events;
+    c->events = sorted;
+  }
+}
+
+/* By place, then time. */
+static void sort_events(checker *c) {
+  sort_by(c, time_key);
+  sort_by(c, place_key);
 }
 
 static weir_status check_overlap(checker *c, const char *rule) {
-  qsort(c->events, c->event_count, sizeof *c->events, compare_events);
+  sort_events(c);
   for (size_t i = 1; i < c->event_count; i++)
     if (c->events[i].where == c->events[i - 1].where &&
-        c->events[i].time_ns < c->events[i - 1].end_ns)
+        c->events[i].time_ns < c->events[i - 1].value)
       return broken(c, rule, c->events[i].node);
   return WEIR_OK;
 }
@@ -168,8 +208,7 @@ static weir_status check_copy(checker *c, const weir_place_copy *k) {
   int64_t ns = weir_place_link_ns(link, p->tensor_bytes[k->tensor]);
   int64_t begin = weir_place_copy_begin(p, k);
   if (link->exclusive && ns > 0)
-    c->events[c->event_count++] =
-        (event){k->link, begin, begin + ns, 0, producer};
+    c->events[c->event_count++] = (event){begin, begin + ns, k->link, producer};
   return WEIR_OK;
 }
 
@@ -226,14 +265,14 @@ static weir_status check_devices(checker *c) {
   for (uint32_t n = 0; n < p->node_count; n++)
     if (plan->end_ns[n] > plan->start_ns[n])
       c->events[c->event_count++] =
-          (event){plan->device[n], plan->start_ns[n], plan->end_ns[n], 0, n};
+          (event){plan->start_ns[n], plan->end_ns[n], plan->device[n], n};
   for (uint32_t i = 0; i < plan->copy_count; i++) {
     const weir_place_copy *k = &plan->copies[i];
     int64_t ns =
         weir_place_send_ns(&p->links[k->link], p->tensor_bytes[k->tensor]);
     if (ns > 0)
-      c->events[c->event_count++] = (event){
-          k->from, k->start_ns, k->start_ns + ns, 0, p->tensor_node[k->tensor]};
+      c->events[c->event_count++] = (event){k->start_ns, k->start_ns + ns,
+                                            k->from, p->tensor_node[k->tensor]};
   }
   return check_overlap(c, "two nodes or sends at once on a device");
 }
@@ -246,8 +285,8 @@ static weir_status check_devices(checker *c) {
 static void memory_event(checker *c, uint32_t device, int64_t from, int64_t to,
                          int64_t bytes, uint32_t node) {
   if (bytes == 0 || to <= from) return;
-  c->events[c->event_count++] = (event){device, from, 1, bytes, node};
-  c->events[c->event_count++] = (event){device, to, 0, -bytes, node};
+  c->events[c->event_count++] = (event){from, bytes, device, node};
+  c->events[c->event_count++] = (event){to, -bytes, device, node};
 }
 
 static void list_memory(checker *c) {
@@ -290,14 +329,14 @@ static weir_status check_memory(checker *c, int64_t *peaks) {
   const weir_place_problem *p = c->p;
   add_residents(c);
   list_memory(c);
-  qsort(c->events, c->event_count, sizeof *c->events, compare_events);
+  sort_events(c);
   size_t i = 0;
   weir_status s = WEIR_OK;
   for (uint32_t d = 0; d < p->device_count; d++) {
     int64_t live = c->resident[d], peak;
     peak = live;
     for (; i < c->event_count && c->events[i].where == d; i++) {
-      live += c->events[i].bytes;
+      live += c->events[i].value;
       assert(live >= c->resident[d] ||
              c->events[i].time_ns == c->events[i + 1].time_ns);
       if (live > peak) peak = live;
@@ -317,16 +356,19 @@ static bool checker_begin(checker *c) {
   const weir_allocator *a = c->alloc;
   size_t tensors = c->p->tensor_count, copies = c->plan->copy_count;
   size_t most = 2 * ((size_t)c->p->node_count + tensors + copies) + 1;
-  c->events = weir_alloc_array(a, most, sizeof *c->events);
+  size_t bytes;
+  if (!weir_size_mul(most, sizeof *c->events, &bytes)) return false;
+  c->events = weir_alloc(a, bytes);
+  c->spare = weir_alloc(a, bytes);
   c->first = weir_alloc_array(a, tensors + 2, sizeof *c->first);
   c->by_tensor = weir_alloc_array(a, copies + 1, sizeof *c->by_tensor);
   c->last_use = weir_alloc_array(a, tensors + 1, sizeof *c->last_use);
   c->copy_last = weir_alloc_array(a, copies + 1, sizeof *c->copy_last);
   c->resident = weir_alloc_array(a, c->p->device_count, sizeof *c->resident);
   c->has = weir_alloc_array(a, c->p->device_count, sizeof *c->has);
-  return c->events != NULL && c->first != NULL && c->by_tensor != NULL &&
-         c->last_use != NULL && c->copy_last != NULL && c->resident != NULL &&
-         c->has != NULL;
+  return c->events != NULL && c->spare != NULL && c->first != NULL &&
+         c->by_tensor != NULL && c->last_use != NULL && c->copy_last != NULL &&
+         c->resident != NULL && c->has != NULL;
 }
 
 weir_status weir_place_check(const weir_allocator *alloc,
@@ -344,6 +386,7 @@ weir_status weir_place_check(const weir_allocator *alloc,
   if (s == WEIR_OK) s = check_uses(&c);
   if (s == WEIR_OK) s = check_memory(&c, peaks);
   weir_free(alloc, c.events);
+  weir_free(alloc, c.spare);
   weir_free(alloc, c.first);
   weir_free(alloc, c.by_tensor);
   weir_free(alloc, c.last_use);

@@ -292,13 +292,12 @@ static int observe(const place *p) {
   const cli_args *a = p->args;
   weir_error err = WEIR_ERROR_INIT;
   weir_tools_observed *seen = NULL;
-  bool json = cli_is_json(a);
-  weir_status s =
-      weir_tools_plan_observe(p->plan, p->job.runtime, p->job.graph,
-                              a->inference, !a->no_run, &seen, &err);
+  weir_plan_form form = cli_is_json(a) ? WEIR_PLAN_JSON : WEIR_PLAN_TABLE;
+  weir_status s = weir_tools_plan_observe(p->plan, p->job.runtime, p->job.graph,
+                                          &p->opts, !a->no_run, &seen, &err);
   if (s == WEIR_OK)
-    s = weir_tools_observed_write(seen, json ? WEIR_PLAN_JSON : WEIR_PLAN_TABLE,
-                                  a->all ? SIZE_MAX : 0, cli_out, NULL, &err);
+    s = weir_tools_observed_write(seen, form, a->all ? SIZE_MAX : 0, cli_out,
+                                  NULL, &err);
   if (s == WEIR_OK && a->trace != NULL)
     s = write_timeline(seen, a->trace, &err);
   weir_tools_observed_release(seen);
@@ -363,8 +362,7 @@ static const cli_option place_options[] = {
     LIST("what-if", 0, "CHANGE", what_if,
          "the effect of a change: pin N=DEVICE, add JOB, add gpu:JOB, remove "
          "DEVICE, memory DEVICE=BYTES, link network=LATENCY,BANDWIDTH"),
-    LIST("input", 'i', "NAME=VALUE", inputs,
-         "an input as run takes it: its shape counts"),
+    SHAPES,
     TIMED_GRAPH_OPTIONS,
     CHOICE("format", 0, "text|table|json|dot|trace|html", format, NULL,
            "how the plan is printed"),
@@ -465,6 +463,7 @@ static const cli_option trace_options[] = {
     FLAG("all", 0, all, "every node and copy, not only the worst"),
     FLAG("no-run", 0, no_run,
          "compile only: the memory of each device, no times"),
+    SHAPES,
     TIMED_GRAPH_OPTIONS,
     CHOICE("format", 0, "table|json", format, NULL, "how it is printed"),
     JSON_FORMAT,

@@ -134,9 +134,17 @@ static int64_t area_of_sets(const bounder *b) {
   return best;
 }
 
+/* Of classes without devices nothing is to be weighed. */
+static bool is_one_class(const bounder *b) {
+  uint32_t classes = 0;
+  for (uint32_t c = 0; c < b->p->class_count; c++)
+    classes += b->class_count[c] > 0;
+  return classes == 1;
+}
+
 static int64_t area_of_classes(const bounder *b) {
   const weir_place_problem *p = b->p;
-  if (p->class_count == 1) return area_of_equals(b);
+  if (is_one_class(b)) return area_of_equals(b);
   double weight[WEIR_PLACE_CLASSES], load[WEIR_PLACE_CLASSES];
   int64_t best = 0;
   for (uint32_t c = 0; c < p->class_count; c++)

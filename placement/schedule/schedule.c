@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "placement/schedule/schedule_copy.h"
+#include "placement/schedule/schedule_fetch.h"
 #include "placement/schedule/schedule_memory.h"
 #include "placement/schedule/schedule_sends.h"
 #include "runtime/base/size.h"
@@ -22,8 +23,7 @@
  * candidate as soon as it cannot beat the best. */
 
 enum {
-  EVERY_DEVICE = 32, /* more are looked at by class */
-  AHEAD = 12         /* nodes whose inputs are fetched before their turn */
+  EVERY_DEVICE = 32 /* more are looked at by class */
 };
 
 static uint32_t most_inputs(const weir_place_problem *p) {
@@ -416,13 +416,6 @@ weir_status weir_schedule_no_device(const weir_scheduler *s, uint32_t node,
                    node, (int)p->names[node].size, p->names[node].data);
 }
 
-/* The inputs of a node that has its turn soon. */
-static void fetch_inputs(const weir_scheduler *s, uint32_t node) {
-  const weir_place_problem *p = s->p;
-  for (uint32_t i = p->in_first[node]; i < p->in_first[node + 1]; i++)
-    __builtin_prefetch(&s->made[p->in_tensor[i]]);
-}
-
 bool weir_schedule_settle(weir_scheduler *s, weir_place_plan *plan,
                           uint32_t node, const weir_fit *f) {
   const weir_place_problem *p = s->p;
@@ -456,7 +449,7 @@ static weir_status go_on(weir_scheduler *s, const weir_schedule_input *input,
   for (uint32_t i = first; i < last; i++) {
     uint32_t n = input->order[i];
     assert(n < p->node_count);
-    if (p->node_count - i > AHEAD) fetch_inputs(s, input->order[i + AHEAD]);
+    weir_schedule_fetch(s, input->order + i, p->node_count - i);
     weir_fit f = weir_schedule_choose(s, input, plan, n, WEIR_PLACE_NONE);
     if (!f.possible) return weir_schedule_no_device(s, n, err);
     int64_t tail = input->tail_ns == NULL ? 0 : input->tail_ns[n];

@@ -44,18 +44,19 @@ static weir_status read_pins(const weir_allocator *alloc, plan_call *c,
   return WEIR_OK;
 }
 
-/* Of tensors that will be fed, their shapes. */
-static weir_status read_shapes(const weir_allocator *alloc,
-                               const weir_graph *graph, plan_call *c,
-                               weir_error *err) {
-  const weir_plan_opts *o = &c->opts;
+weir_status weir_plan_read_shapes(const weir_allocator *alloc,
+                                  const weir_graph *graph,
+                                  const weir_plan_opts *o,
+                                  weir_shape **out_shapes, weir_error *err) {
   if (o->feed_count == 0) return WEIR_OK;
   if (o->feeds == NULL) return weir_fail_null(err, "weir_plan_opts: feeds");
-  c->shapes = weir_alloc_array(alloc, graph->input_count, sizeof *c->shapes);
-  if (c->shapes == NULL)
-    return weir_fail_memory(err, graph->input_count * sizeof *c->shapes);
+  weir_shape *shapes =
+      weir_alloc_array(alloc, graph->input_count, sizeof *shapes);
+  if (shapes == NULL)
+    return weir_fail_memory(err, graph->input_count * sizeof *shapes);
+  *out_shapes = shapes;
   for (uint32_t i = 0; i < graph->input_count; i++)
-    c->shapes[i].rank = WEIR_RANK_UNKNOWN;
+    shapes[i].rank = WEIR_RANK_UNKNOWN;
   for (size_t k = 0; k < o->feed_count; k++) {
     weir_feed feed;
     weir_value_id value;
@@ -63,7 +64,7 @@ static weir_status read_shapes(const weir_allocator *alloc,
     if (feed.tensor == NULL) return weir_fail_null(err, "weir_feed: tensor");
     WEIR_TRY(weir_find_input(graph, feed.name, &value, err));
     for (uint32_t i = 0; i < graph->input_count; i++)
-      if (graph->inputs[i].value == value) c->shapes[i] = feed.tensor->shape;
+      if (graph->inputs[i].value == value) shapes[i] = feed.tensor->shape;
   }
   return WEIR_OK;
 }
@@ -199,7 +200,7 @@ weir_status weir_plan_call_begin(plan_call *c, weir_runtime *runtime,
   r->wishes = c->wishes;
   r->wish_count = (uint32_t)o->pin_count;
   if (graph == NULL) return WEIR_OK;
-  WEIR_TRY(read_shapes(alloc, graph, c, err));
+  WEIR_TRY(weir_plan_read_shapes(alloc, graph, &c->opts, &c->shapes, err));
   r->shapes = c->shapes;
   return WEIR_OK;
 }

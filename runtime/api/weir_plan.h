@@ -30,6 +30,13 @@ typedef struct plan_call {
 weir_status weir_plan_call_begin(plan_call *call, weir_runtime *runtime,
                                  const weir_graph *graph,
                                  const weir_plan_opts *opts, weir_error *err);
+/* The shapes of the tensors that |opts| feeds, per input of |graph|, of unknown
+ * rank where none is fed; nothing is written if there is none. The caller frees
+ * them, also after a failure. Errors: W0004, W4011, W6001. */
+weir_status weir_plan_read_shapes(const weir_allocator *alloc,
+                                  const weir_graph *graph,
+                                  const weir_plan_opts *opts,
+                                  weir_shape **out_shapes, weir_error *err);
 /* W5005 when the caller gave up. */
 weir_status weir_plan_call_check(const plan_call *call, weir_error *err);
 /* Gives |plan| out, or W5005 when the caller gave up. */

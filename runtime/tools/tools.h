@@ -223,14 +223,14 @@ weir_status weir_tools_place_file(weir_runtime *runtime, const char *path,
 /* A plan carried out here, beside its prediction. It borrows the plan. */
 typedef struct weir_tools_observed weir_tools_observed;
 
-/* Runs |graph|, of which |plan| was made (with the same |inference|), many
- * times with random inputs, and measures; without |runs| it is only compiled,
- * and there are no times. Errors: W3047 (the plan's devices are not here), the
- * errors of runs, W6001. */
+/* Runs |graph|, of which |plan| was made by |opts| (its |inference| and the
+ * shapes of its feeds count), many times with random inputs, and measures;
+ * without |runs| it is only compiled, and there are no times. Errors: W3047
+ * (the plan's devices are not here), the errors of runs, W6001. */
 weir_status weir_tools_plan_observe(const weir_plan *plan,
                                     weir_runtime *runtime,
-                                    const weir_graph *graph, bool inference,
-                                    bool runs,
+                                    const weir_graph *graph,
+                                    const weir_plan_opts *opts, bool runs,
                                     weir_tools_observed **out_observed,
                                     weir_error *err);
 /* Writes it as text (the |most| rows that differ most, 0: 12), JSON or, with

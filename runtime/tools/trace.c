@@ -62,18 +62,25 @@ static uint32_t threads_of(const weir_plan *plan) {
 
 /* Compiles it by the plan, and runs it if asked to. */
 static weir_status observe(weir_tools_observed *o, const weir_graph *graph,
-                           bool inference, bool runs, weir_error *err) {
+                           const weir_plan_opts *opts, bool runs,
+                           weir_error *err) {
   const weir_plan *plan = o->plan;
   const weir_costs *costs = plan->placing->costs;
+  const weir_allocator *alloc = o->runtime->env.alloc;
+  weir_shape *shapes = NULL;
   weir_goal *goal = NULL;
-  WEIR_TRY(weir_goal_create(graph, inference, &goal, err));
+  weir_status s = weir_plan_read_shapes(alloc, graph, opts, &shapes, err);
+  if (s == WEIR_OK) s = weir_goal_create(graph, opts->inference, &goal, err);
   weir_measure_request request = {.goal = goal,
+                                  .shapes = shapes,
                                   .placement = plan->placement,
                                   .plan = plan,
                                   .threads = (int)threads_of(plan),
                                   .no_runs = !runs};
-  weir_status s = weir_measure(&o->runtime->env, &request, &o->measured, err);
+  if (s == WEIR_OK)
+    s = weir_measure(&o->runtime->env, &request, &o->measured, err);
   weir_goal_release(goal);
+  weir_free(alloc, shapes);
   if (s != WEIR_OK) return s;
   const weir_measured *m = o->measured;
   o->seen = (weir_place_observed){
@@ -95,8 +102,8 @@ static weir_status observe(weir_tools_observed *o, const weir_graph *graph,
 
 weir_status weir_tools_plan_observe(const weir_plan *plan,
                                     weir_runtime *runtime,
-                                    const weir_graph *graph, bool inference,
-                                    bool runs,
+                                    const weir_graph *graph,
+                                    const weir_plan_opts *opts, bool runs,
                                     weir_tools_observed **out_observed,
                                     weir_error *err) {
   *out_observed = NULL;
@@ -105,7 +112,7 @@ weir_status weir_tools_plan_observe(const weir_plan *plan,
   if (o == NULL) return weir_fail_memory(err, sizeof *o);
   o->runtime = weir_runtime_ref(runtime);
   o->plan = plan;
-  weir_status s = observe(o, graph, inference, runs, err);
+  weir_status s = observe(o, graph, opts, runs, err);
   if (s == WEIR_OK)
     *out_observed = o;
   else

@@ -28,6 +28,8 @@ CLUSTERS = ("worker=1", "worker=2", "worker=3", "worker=4", "ps=1,worker=2",
 # A receive holds its memory from the start of its copy; the model lets it take
 # memory only after the unit before it.
 LATE = {"lstm_lm.weir.yaml": 1.35}
+# Its sizes are those of the picture that it is fed.
+FED = {"lenet_photo.weir.yaml": ["-i", "photo=u8:56x40x3=0"]}
 SMALL, SLACK, LITTLE = 64 << 10, 20 << 10, 512
 LAYERS = """weir: 1
 import: {nn: std/nn}
@@ -62,6 +64,7 @@ def devices(graph, *args):
 def look(case):
     graph, cluster, inference = case
     more = ["--inference"] if inference else []
+    more += FED.get(graph.name, [])
     wrong = []
     rows = devices(graph, "--cluster", cluster, *more)
     for name, predicted, taken in rows:
@@ -82,8 +85,6 @@ class Memory(unittest.TestCase):
         cases = []
         for graph in sorted((ROOT / "graphs").glob("*.weir.yaml")):
             text = graph.read_text()
-            if "dims: [h, w, c]" in text:
-                continue  # the sizes of a picture: trace is fed none
             trains = "\ntrain:" in text
             cases += [(graph, c, i) for c in CLUSTERS
                       for i in ((False, True) if trains else (False,))]
@@ -116,6 +117,24 @@ class Memory(unittest.TestCase):
             p = weir("place", graph, "--inference")
             self.assertEqual(p.returncode, 4)
             self.assertIn("error[W3030]", p.stderr)
+
+    def test_sizes_come_with_inputs(self):
+        photo = ROOT / "graphs/lenet_photo.weir.yaml"
+        for feed, code, error in (
+                ([], 3, "W2008"), (["-i", "picture=u8:2x2x3=0"], 5, "W4011"),
+                (["-i", "photo=u8:56x40=0"], 5, "W4009"),
+                (["-i", "photo"], 2, "W0002")):
+            p = weir("trace", photo, "--no-run", *feed)
+            self.assertEqual(p.returncode, code, p.stderr)
+            self.assertIn(f"error[{error}]", p.stderr)
+        small, large = (devices(photo, "-i", f"photo=u8:{size}x3=0")[0]
+                        for size in ("56x40", "560x400"))
+        self.assertGreater(large[1], small[1])
+        self.assertGreater(large[2], small[2])
+        p = weir("trace", photo, "--cluster", "worker=1", "--budget", "0",
+                 *FED[photo.name])
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn("resize", p.stdout)
 
     def test_times_want_a_run(self):
         for option in (("-o", "x.json"), ("--all",)):

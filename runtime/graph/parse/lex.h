@@ -7,7 +7,7 @@
 /* Tokens of call strings. */
 
 /* The token at |offset| or behind the blanks there; END past the text. Pure. */
-weir_token weir_lex(weir_sv text, uint32_t offset);
+void weir_lex(weir_sv text, uint32_t offset, weir_token *t);
 
 bool weir_is_name(weir_sv text); /* letters, digits and _, at most 256 */
 

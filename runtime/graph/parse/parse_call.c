@@ -142,22 +142,23 @@ bool weir_parser_emit(weir_parser *p, const weir_ast *node,
 }
 
 /* Emits a node with the operands first..last, which are linked already. */
-static bool emit(weir_parser *p, weir_ast n, uint32_t first, uint32_t count) {
-  uint32_t index = (uint32_t)p->nodes.count;
-  n.src = p->src;
-  n.ascii = p->ascii;
-  n.first = count > 0 ? first : WEIR_AST_NONE;
-  n.next = n.inject = WEIR_AST_NONE;
-  n.count = count;
-  uint32_t start = index;
+static bool emit(weir_parser *p, const weir_ast *node, uint32_t first,
+                 uint32_t count) {
+  uint32_t index = (uint32_t)p->nodes.count, start = index;
   if (count > 0) start = first + 1 - p->nodes.items[first].span;
-  n.span = index - start + 1;
   if (p->lists > 0 && index - p->list_start > WEIR_LITERAL_NODES)
-    return fail(p, WEIR_W1120, n.offset, n.size,
+    return fail(p, WEIR_W1120, node->offset, node->size,
                 "literals hold at most 65536 elements");
-  if (!weir_vec_push(p->alloc, &p->nodes, n) ||
+  if (!weir_vec_push(p->alloc, &p->nodes, *node) ||
       !weir_vec_push(p->alloc, &p->operands, index))
     return no_memory(p);
+  weir_ast *n = &p->nodes.items[index];
+  n->src = p->src;
+  n->ascii = p->ascii;
+  n->first = count > 0 ? first : WEIR_AST_NONE;
+  n->next = n->inject = WEIR_AST_NONE;
+  n->count = count;
+  n->span = index - start + 1;
   return true;
 }
 
@@ -209,7 +210,7 @@ static bool reduce(weir_parser *p, int strength) {
       n.named = n.named || is_named(left);
     }
     n.size = end - n.offset;
-    if (!emit(p, n, first, neg ? 1 : 2)) return false;
+    if (!emit(p, &n, first, neg ? 1 : 2)) return false;
   }
   return true;
 }
@@ -226,7 +227,7 @@ static bool end_argument(weir_parser *p) {
                   .text = top->keyword,
                   .offset = top->keyword_at,
                   .size = value->offset + value->size - top->keyword_at};
-    if (!emit(p, n, arg, 1)) return false;
+    if (!emit(p, &n, arg, 1)) return false;
     arg = p->operands.items[--p->operands.count];
     top->has_keyword = false;
   }
@@ -245,13 +246,15 @@ static bool name_suffix(weir_parser *p, weir_ast *n) {
   n->port = -1;
   if (p->at >= p->text.size) return true;
   if (p->text.data[p->at] == ':') {
-    weir_token t = weir_lex(p->text, p->at + 1);
+    weir_token t;
+    weir_lex(p->text, p->at + 1, &t);
     if (t.kind != WEIR_TOKEN_INT || t.i < 0 || t.i > 1 << 20)
       return fail_found(p, &t, "the number of an output");
     n->port = (int32_t)t.i;
     p->at = t.offset + t.size;
   } else if (n->bracketed && p->text.data[p->at] == '.') {
-    weir_token t = weir_lex(p->text, p->at + 1);
+    weir_token t;
+    weir_lex(p->text, p->at + 1, &t);
     if (t.kind != WEIR_TOKEN_NAME)
       return fail_found(p, &t, "the name of an output");
     n->field = t.text;
@@ -302,7 +305,7 @@ static bool close_bracket(weir_parser *p, const weir_token *t, bool empty) {
     n.bracketed = true;
     if (!name_suffix(p, &n)) return false;
   }
-  return emit(p, n, part.first, part.count);
+  return emit(p, &n, part.first, part.count);
 }
 
 /* A name: a keyword, a call, a subscripted name or a plain one. */
@@ -336,7 +339,7 @@ static bool operand_name(weir_parser *p, const weir_token *t, bool *expect) {
   *expect = false;
   weir_ast n = {.kind = WEIR_AST_NAME, .offset = t->offset, .size = t->size};
   weir_ast_set_name(&n, t->text);
-  return name_suffix(p, &n) && emit(p, n, 0, 0);
+  return name_suffix(p, &n) && emit(p, &n, 0, 0);
 }
 
 static bool operand_punct(weir_parser *p, const weir_token *t, bool *expect) {
@@ -358,7 +361,7 @@ static bool operand_punct(weir_parser *p, const weir_token *t, bool *expect) {
       *expect = false;
       return emit(
           p,
-          (weir_ast){.kind = WEIR_AST_UNKNOWN, .offset = t->offset, .size = 1},
+          &(weir_ast){.kind = WEIR_AST_UNKNOWN, .offset = t->offset, .size = 1},
           0, 0);
     case ')':
     case ']':
@@ -388,7 +391,8 @@ static bool smallest_int(weir_parser *p, const weir_token *t, weir_ast *n) {
 }
 
 static bool operand(weir_parser *p, bool *expect) {
-  weir_token t = weir_lex(p->text, p->at);
+  weir_token t;
+  weir_lex(p->text, p->at, &t);
   weir_ast n = {.offset = t.offset, .size = t.size};
   switch (t.kind) {
     case WEIR_TOKEN_NAME:
@@ -414,7 +418,7 @@ static bool operand(weir_parser *p, bool *expect) {
   }
   *expect = false;
   p->at = t.offset + t.size;
-  return emit(p, n, 0, 0);
+  return emit(p, &n, 0, 0);
 }
 
 static bool binary(weir_parser *p, const weir_token *t) {
@@ -425,7 +429,8 @@ static bool binary(weir_parser *p, const weir_token *t) {
 
 /* After an operand. Sets |*done| where the expression ends. */
 static bool operation(weir_parser *p, bool *expect, bool *done) {
-  weir_token t = weir_lex(p->text, p->at);
+  weir_token t;
+  weir_lex(p->text, p->at, &t);
   if (t.kind == WEIR_TOKEN_PUNCT) {
     if (weir_operator_strength(t.punct) > 0) {
       *expect = true;

@@ -288,6 +288,39 @@ static void check_folding(tally *t, const op_case *c) {
   weir_graph_unref(g);
 }
 
+static int64_t elements_of(const weir_operand *operands, uint32_t count) {
+  int64_t sum = 0;
+  for (uint32_t i = 0; i < count; i++)
+    if (operands[i].dtype != WEIR_DTYPE_NONE) sum += operands[i].elements;
+  return sum;
+}
+
+/* Ops whose reference kernels only copy bytes, or give a few numbers. */
+static bool is_brief(const weir_op_def *op) {
+  static const char *const kBrief[] = {
+      "dim",  "flatten", "identity",      "reshape", "shape",
+      "size", "squeeze", "stop_gradient", "task",    "unsqueeze"};
+  for (size_t i = 0; i < sizeof kBrief / sizeof *kBrief; i++)
+    if (strcmp(op->name, kBrief[i]) == 0) return true;
+  return false;
+}
+
+/* A reference kernel asks for the time, and ends when it is over. */
+static void check_late(tally *t, const subject *s, const op_runner *runner) {
+  char why[TEXT] = "";
+  int64_t looks = op_run_late(runner, s->call, s->c->in, why, sizeof why);
+  bool work = elements_of(s->call->in, s->call->in_count) > 0 &&
+              elements_of(s->call->out, s->call->out_count) > 0;
+  if (looks < 0)
+    fail(t, s->c, "%s: %s", op_runner_name(runner), why);
+  else if (looks == 0 && work && !is_brief(t->op))
+    fail(t, s->c, "%s does not look whether its time is over",
+         op_runner_name(runner));
+  else if (looks > 100)
+    fail(t, s->c, "%s looks %lld times and goes on", op_runner_name(runner),
+         (long long)looks);
+}
+
 static void run_call(tally *t, const op_case *c, const weir_call *call) {
   op_results ref = {0};
   subject s = {.c = c, .call = call};
@@ -299,6 +332,7 @@ static void run_call(tally *t, const op_case *c, const weir_call *call) {
     return;
   }
   run_on(t, &s, &runner, &ref);
+  if (c->error.size == 0) check_late(t, &s, &runner);
   s.ref = &ref;
   weir_call other = *call;
   s.call = &other;

@@ -128,6 +128,33 @@ static void json(const matrix *m, const char *data) {
   cli_json_end(&w);
 }
 
+/* A quoted field: quotes are doubled (RFC 4180). */
+static void csv_text(const char *text) {
+  cli_print("\"");
+  for (; *text != '\0'; text++) cli_print(*text == '"' ? "\"\"" : "%c", *text);
+  cli_print("\"");
+}
+
+/* A line for each true class; columns are those it was taken for. */
+static void csv(const matrix *m) {
+  bool named = weir_graph_label_count(m->graph) > 0;
+  cli_print(named ? "truth,name" : "truth");
+  for (int64_t k = 0; k < m->classes; k++) cli_print(",%lld", (long long)k);
+  cli_print("\n");
+  for (int64_t t = 0; t < m->classes; t++) {
+    cli_print("%lld", (long long)t);
+    if (named) cli_print(",");
+    if (named) csv_text(cli_class_name(m->graph, t));
+    for (int64_t k = 0; k < m->classes; k++)
+      cli_print(",%llu", (unsigned long long)count_at(m, t, k));
+    cli_print("\n");
+  }
+}
+
+bool cli_confusion_csv(const cli_args *args) {
+  return args->format != NULL && strcmp(args->format, "csv") == 0;
+}
+
 /* Columns of the terminal; 80 where there is none. */
 static int terminal_width(void) {
   struct winsize size;
@@ -233,7 +260,10 @@ weir_status cli_confusion(cli_job *job, const cli_args *args,
   if (s == WEIR_OK && m.counts == NULL)
     s = cli_error(err, "W4033", "%s has no examples", data);
   if (s == WEIR_OK && args->json) json(&m, data);
-  if (s == WEIR_OK && !args->json) print(&m);
+  if (s == WEIR_OK && cli_confusion_csv(args))
+    csv(&m);
+  else if (s == WEIR_OK && !args->json)
+    print(&m);
   free(m.counts);
   return s;
 }

@@ -134,11 +134,13 @@
   }
 
 /* train and eval. */
-#define TRAIN_COMMON                                                     \
+#define TRAIN_COMMON TRAIN_COMMON_WITH(JSON_LINES)
+/* With the command's own --format. */
+#define TRAIN_COMMON_WITH(...)                                           \
   THREADS, GRAPH_OPTIONS, DATA_ROOT,                                     \
       TEXT("checkpoint", 0, "DIR", checkpoint, NULL,                     \
            "folder of checkpoints, instead of train: checkpoint: dir:"), \
-      MAP, REF_KERNELS, IN_PROCESS, JSON_LINES,                          \
+      MAP, REF_KERNELS, IN_PROCESS, __VA_ARGS__,                         \
       FLAG("quiet", 'q', quiet, "no progress"), COMMON
 /* predict and eval. */
 #define LABELS                            \

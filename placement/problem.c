@@ -9,6 +9,7 @@
  * Cost: O(nodes + uses + devices^2) to finish, and equal sets of devices are
  * found one by one, O(sets) a set. */
 #include "placement/problem.h"
+#include "runtime/base/size.h"
 
 #include <assert.h>
 #include <string.h>
@@ -361,6 +362,38 @@ static bool keep_groups(weir_place_problem *p, const weir_place_builder *b) {
   return true;
 }
 
+typedef struct figures {
+  int64_t *items;
+  size_t count;
+} figures;
+
+/* Sums of bytes are formed in many places, also of what lies on several devices
+ * at once. Where all of them together, on each device, would pass 2^60, which
+ * no memory has, each is cut to its share of that: then no sum leaves its
+ * range. */
+static void bound_bytes(weir_place_builder *b) {
+  const int64_t most = INT64_MAX / 8;
+  figures lists[] = {{b->resident.items, b->resident.count},
+                     {b->temp.items, b->temp.count},
+                     {b->tensor_bytes.items, b->tensor_bytes.count},
+                     {b->constant_bytes.items, b->constant_bytes.count}};
+  int64_t sum = 0, count = 1;
+  for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
+    count += (int64_t)lists[k].count;
+    for (size_t i = 0; i < lists[k].count; i++)
+      weir_sum_add(&sum, lists[k].items[i] < 0 ? -(lists[k].items[i] + 1)
+                                               : lists[k].items[i]);
+  }
+  int64_t devices = (int64_t)b->devices.count;
+  if (sum <= most / devices) return;
+  int64_t share = most / devices / count;
+  for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
+    for (size_t i = 0; i < lists[k].count; i++) {
+      int64_t *bytes = &lists[k].items[i];
+      *bytes = *bytes > share ? share : *bytes < -share ? -share : *bytes;
+    }
+}
+
 static bool keep_all(weir_place_problem *p, weir_place_builder *b) {
   p->node_count = (uint32_t)b->allowed.count;
   p->tensor_count = (uint32_t)b->tensor_bytes.count;
@@ -412,6 +445,7 @@ weir_status weir_place_builder_finish(weir_place_builder *b,
   if (!b->failed && (b->bad || b->devices.count == 0))
     return weir_fail(err, WEIR_W3010, NULL,
                      "a cost or size is negative, or a number names nothing");
+  if (!b->failed) bound_bytes(b);
   if (b->failed || !keep_all(p, b)) return weir_fail_memory(err, sizeof *p);
   WEIR_TRY(check_runnable(p, err));
   b->problem = NULL;

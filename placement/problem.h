@@ -169,7 +169,8 @@ static inline int64_t weir_place_cost(const weir_place_problem *p,
 }
 
 /* ---- Building. Devices and links first, then nodes in topological order. All
- * functions stick to the first failure, which _finish reports. */
+ * functions stick to the first failure, which _finish reports. Bytes that pass
+ * 2^60 all together, on every device, are cut: sums of them stay in range. */
 typedef struct weir_place_builder weir_place_builder;
 
 /* Errors: W6001. */

@@ -29,7 +29,8 @@ static int run(const cli_args *args, cli_job *job) {
   if (s == WEIR_OK)
     s = weir_trainer_create(job->runtime, job->graph, &opts, &trainer, &err);
   if (s == WEIR_OK) s = weir_trainer_eval(trainer, args->data, &report, &err);
-  if (s == WEIR_OK) cli_report_print(&report, args->json);
+  if (s == WEIR_OK && !cli_confusion_csv(args))
+    cli_report_print(&report, args->json);
   if (s == WEIR_OK && args->confusion)
     s = cli_confusion(job, args, trainer, report.data, &err);
   if (s == WEIR_OK) s = cli_placing_save(job, args, &err);
@@ -39,6 +40,11 @@ static int run(const cli_args *args, cli_job *job) {
 
 static int eval_command(const cli_args *args) {
   if (args->print_config) return cli_config_print("eval", args);
+  if (cli_confusion_csv(args) && !args->confusion) {
+    weir_error err = WEIR_ERROR_INIT;
+    (void)cli_error(&err, "W0002", "--format csv is the form of --confusion");
+    return cli_fail(&err);
+  }
   cli_job job;
   int code = cli_job_open(&job, args, -1);
   if (code == 0) code = cli_job_load(&job, args, args->rest[0]);
@@ -55,7 +61,10 @@ static const cli_option options[] = {
     FLAG("confusion", 0, confusion,
          "print how often each class is taken for each other one"),
     LABELS,
-    TRAIN_COMMON,
+    TRAIN_COMMON_WITH(
+        CHOICE("format", 0, "text|json|csv", format, NULL,
+               "the form of the output; csv: --confusion's matrix alone"),
+        JSON_FORMAT),
     END};
 
 static const cli_effect effects[] = {
@@ -75,6 +84,8 @@ const cli_command cli_command_eval = {
     .examples =
         "  weir eval lenet.weir.yaml --checkpoint run1\n"
         "  weir eval lenet.weir.yaml --checkpoint run1 --confusion\n"
+        "  weir eval lenet.weir.yaml --checkpoint run1 --confusion --format "
+        "csv\n"
         "  weir eval lenet.weir.yaml --weights lenet.safetensors --data "
         "train\n",
     .options = options,

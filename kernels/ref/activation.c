@@ -9,7 +9,7 @@ static weir_status run(const weir_args *args,
                        double (*rule)(double x, double p), double p) {
   const weir_call *call = args->state;
   const weir_operand *x = &call->in[0];
-  for (int64_t i = 0; i < x->elements; i++)
+  for (int64_t i = 0; i < x->elements && !weir_ref_over(args, i); i++)
     weir_put_f64(x->dtype, args->io[1], i,
                  rule(weir_get_f64(x->dtype, args->io[0], i), p));
   return WEIR_OK;
@@ -90,7 +90,7 @@ static weir_status run_clip(const weir_args *args) {
   const weir_operand *x = &call->in[0];
   const weir_attr *low = weir_call_attr(call, "min");
   const weir_attr *high = weir_call_attr(call, "max");
-  for (int64_t i = 0; i < x->elements; i++)
+  for (int64_t i = 0; i < x->elements && !weir_ref_over(args, i); i++)
     if (weir_is_float(x))
       weir_put_f64(
           x->dtype, args->io[1], i,

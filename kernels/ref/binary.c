@@ -24,7 +24,7 @@ static weir_status run(const weir_args *args, const binary_rule *rule) {
   weir_iter_init(&it, call->out[0].rank, call->out[0].dims);
   weir_iter_broadcast(&it, 0, &call->in[0]);
   weir_iter_broadcast(&it, 1, &call->in[1]);
-  for (int64_t i = 0; it.left > 0; weir_iter_next(&it), i++) {
+  for (int64_t i = 0; weir_iter_more(&it, args); weir_iter_next(&it), i++) {
     if (weir_dtype_is_float(dtype)) {
       double v = rule->floats(weir_get_f64(dtype, a, it.at[0]),
                               weir_get_f64(dtype, b, it.at[1]));

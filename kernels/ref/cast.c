@@ -48,7 +48,7 @@ static void from_int(weir_dtype to, void *y, int64_t i, int64_t x) {
 static weir_status run(const weir_args *args) {
   const weir_call *call = args->state;
   weir_dtype from = call->in[0].dtype, to = call->out[0].dtype;
-  for (int64_t i = 0; i < call->in[0].elements; i++)
+  for (int64_t i = 0; i < call->in[0].elements && !weir_ref_over(args, i); i++)
     if (weir_dtype_is_float(from))
       from_float(to, args->io[1], i, weir_get_f64(from, args->io[0], i));
     else

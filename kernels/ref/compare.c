@@ -18,7 +18,7 @@ static weir_status run(const weir_args *args, const compare_rule *rule) {
   weir_iter_init(&it, call->out[0].rank, call->out[0].dims);
   weir_iter_broadcast(&it, 0, &call->in[0]);
   weir_iter_broadcast(&it, 1, &call->in[1]);
-  for (; it.left > 0; weir_iter_next(&it))
+  for (; weir_iter_more(&it, args); weir_iter_next(&it))
     *y++ = weir_dtype_is_float(dtype)
                ? rule->floats(weir_get_f64(dtype, a, it.at[0]),
                               weir_get_f64(dtype, b, it.at[1]))
@@ -66,7 +66,8 @@ static weir_status run_not(const weir_args *args) {
   const weir_call *call = args->state;
   const uint8_t *x = args->io[0];
   uint8_t *y = args->io[1];
-  for (int64_t i = 0; i < call->in[0].elements; i++) y[i] = x[i] == 0;
+  for (int64_t i = 0; i < call->in[0].elements && !weir_ref_over(args, i); i++)
+    y[i] = x[i] == 0;
   return WEIR_OK;
 }
 
@@ -79,7 +80,7 @@ static weir_status run_where(const weir_args *args) {
   weir_iter it;
   weir_iter_init(&it, call->out[0].rank, call->out[0].dims);
   for (int i = 0; i < 3; i++) weir_iter_broadcast(&it, i, &call->in[i]);
-  for (int64_t i = 0; it.left > 0; weir_iter_next(&it), i++) {
+  for (int64_t i = 0; weir_iter_more(&it, args); weir_iter_next(&it), i++) {
     int from = cond[it.at[0]] != 0 ? 1 : 2;
     weir_copy_element(args->io[3], i, args->io[from], it.at[from], size);
   }

@@ -43,7 +43,7 @@ static void walk_init(einsum_walk *walk, const weir_call *call) {
 static double sum(const weir_call *call, const weir_args *args, weir_iter *it) {
   weir_dtype dtype = call->in[0].dtype;
   double result = 0;
-  for (; it->left > 0; weir_iter_next(it)) {
+  for (; weir_iter_more(it, args); weir_iter_next(it)) {
     double term = weir_get_f64(dtype, args->io[0], it->at[0]);
     if (call->in_count > 1 && call->in[1].dtype != WEIR_DTYPE_NONE)
       term *= weir_get_f64(dtype, args->io[1], it->at[1]);
@@ -57,12 +57,14 @@ static weir_status run(const weir_args *args) {
   const weir_operand *y = &call->out[0];
   einsum_walk walk;
   walk_init(&walk, call);
-  for (int64_t i = 0; walk.kept.left > 0; weir_iter_next(&walk.kept), i++) {
+  for (int64_t i = 0; weir_iter_more(&walk.kept, args);
+       weir_iter_next(&walk.kept), i++) {
     weir_iter_rewind(&walk.summed);
     walk.summed.at[0] = walk.kept.at[0];
     walk.summed.at[1] = walk.kept.at[1];
     weir_put_f64(y->dtype, args->io[call->in_count], i,
                  sum(call, args, &walk.summed));
+    if (walk.summed.left > 0) break; /* it is over */
   }
   return WEIR_OK;
 }

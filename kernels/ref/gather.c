@@ -27,9 +27,11 @@ static weir_status run_gather(const weir_args *args) {
   size_t bytes = (size_t)lanes.inner * weir_dtype_size(x->dtype);
   const char *from = args->io[0];
   char *to = args->io[2];
+  weir_ref_watch watch = {args, 0};
   for (int64_t o = 0; o < lanes.outer; o++)
     for (int64_t i = 0; i < indices->elements; i++) {
       int64_t k = 0;
+      if (weir_ref_late(&watch, lanes.inner)) return WEIR_OK;
       WEIR_TRY(read_index(args, 1, i, lanes.n, &k));
       memcpy(to, from + (size_t)(o * lanes.n + k) * bytes, bytes);
       to += bytes;
@@ -42,10 +44,12 @@ static weir_status run_gather_grad(const weir_args *args) {
   const weir_operand *dx = &call->out[0];
   weir_lanes lanes = weir_lanes_of(dx, weir_call_attr(call, "axis")->i);
   int64_t from = 0;
+  weir_ref_watch watch = {args, 0};
   weir_clear_out(args, call, 0);
   for (int64_t o = 0; o < lanes.outer; o++)
     for (int64_t i = 0; i < call->in[1].elements; i++) {
       int64_t k = 0;
+      if (weir_ref_late(&watch, lanes.inner)) return WEIR_OK;
       WEIR_TRY(read_index(args, 1, i, lanes.n, &k));
       for (int64_t e = 0; e < lanes.inner; e++, from++)
         weir_add_f64(dx->dtype, args->io[2],
@@ -61,7 +65,7 @@ static weir_status run_one_hot(const weir_args *args) {
   const weir_operand *indices = &call->in[0], *y = &call->out[0];
   int64_t depth = weir_call_attr(call, "depth")->i;
   weir_clear_out(args, call, 0);
-  for (int64_t i = 0; i < indices->elements; i++) {
+  for (int64_t i = 0; i < indices->elements && !weir_ref_over(args, i); i++) {
     int64_t k = weir_get_i64(indices->dtype, args->io[0], i);
     if (k < 0 || k >= depth) continue;
     weir_put_number(y->dtype, args->io[1], i * depth + k, 1);

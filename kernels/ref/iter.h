@@ -10,12 +10,13 @@
  *   weir_iter it;
  *   weir_iter_init(&it, y->rank, y->dims);
  *   weir_iter_broadcast(&it, 0, &call->in[0]);
- *   for (; it.left > 0; weir_iter_next(&it)) use(x[it.at[0]]);
+ *   for (; weir_iter_more(&it, args); weir_iter_next(&it)) use(x[it.at[0]]);
  */
 
 enum {
   WEIR_ITER_OPERANDS = 3,
-  WEIR_ITER_RANK = 2 * WEIR_MAX_RANK /* einsum sums over both inputs' dims */
+  WEIR_ITER_RANK = 2 * WEIR_MAX_RANK, /* einsum sums over both inputs' dims */
+  WEIR_LOOK_EVERY = 4096              /* elements between looks at the time */
 };
 
 typedef struct weir_iter {
@@ -33,6 +34,13 @@ void weir_iter_init(weir_iter *it, int32_t rank, const int64_t *dims);
 void weir_iter_broadcast(weir_iter *it, int i, const weir_operand *operand);
 /* Back to the first element; |at| is kept for the caller to set. */
 void weir_iter_rewind(weir_iter *it);
+
+/* Whether there are more elements. Looks now and then, at the last element of
+ * all at least, whether the run is over; then there are none. */
+static inline bool weir_iter_more(const weir_iter *it, const weir_args *args) {
+  return it->left > 0 &&
+         (it->left % WEIR_LOOK_EVERY != 1 || !weir_run_over(args));
+}
 
 static inline void weir_iter_next(weir_iter *it) {
   it->left--;

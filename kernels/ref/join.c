@@ -13,10 +13,10 @@ typedef struct piece {
 } piece;
 
 /* Copies a piece into the whole, or the other way. |lanes| is the whole's. */
-static void copy(const weir_lanes *lanes, void *whole, const piece *part,
-                 bool into, size_t size) {
+static void copy(const weir_args *args, const weir_lanes *lanes, void *whole,
+                 const piece *part, bool into, size_t size) {
   size_t bytes = (size_t)(part->rows * lanes->inner) * size;
-  for (int64_t o = 0; o < lanes->outer; o++) {
+  for (int64_t o = 0; o < lanes->outer && !weir_ref_over(args, o); o++) {
     char *a = (char *)whole +
               (size_t)((o * lanes->n + part->at) * lanes->inner) * size;
     char *b = (char *)part->data + (size_t)o * bytes;
@@ -37,7 +37,7 @@ static weir_status join(const weir_args *args, bool stacked) {
   for (uint32_t i = 0; i < call->in_count; i++) {
     int64_t rows = stacked ? 1 : weir_lanes_of(&call->in[i], axis).n;
     piece part = {args->io[i], at, rows};
-    copy(&lanes, args->io[call->in_count], &part, true,
+    copy(args, &lanes, args->io[call->in_count], &part, true,
          weir_dtype_size(y->dtype));
     at += rows;
   }
@@ -60,7 +60,8 @@ static weir_status run_split(const weir_args *args) {
   for (uint32_t i = 0; i < call->out_count; i++) {
     int64_t rows = weir_lanes_of(&call->out[i], axis).n;
     piece part = {args->io[1 + i], at, rows};
-    copy(&lanes, args->io[0], &part, false, weir_dtype_size(call->in[0].dtype));
+    copy(args, &lanes, args->io[0], &part, false,
+         weir_dtype_size(call->in[0].dtype));
     at += rows;
   }
   return WEIR_OK;

@@ -13,7 +13,7 @@ static void *out_of(const weir_args *args) {
 static weir_status fill(const weir_args *args, double value) {
   const weir_call *call = args->state;
   const weir_operand *y = &call->out[0];
-  for (int64_t i = 0; i < y->elements; i++)
+  for (int64_t i = 0; i < y->elements && !weir_ref_over(args, i); i++)
     weir_put_number(y->dtype, out_of(args), i, value);
   return WEIR_OK;
 }
@@ -30,7 +30,7 @@ static weir_status run_fill(const weir_args *args) {
   const weir_call *call = args->state;
   const weir_operand *y = &call->out[0];
   const weir_attr *value = weir_call_attr(call, "value");
-  for (int64_t i = 0; i < y->elements; i++)
+  for (int64_t i = 0; i < y->elements && !weir_ref_over(args, i); i++)
     weir_put_attr(y->dtype, out_of(args), i, value);
   return WEIR_OK;
 }
@@ -45,7 +45,7 @@ static weir_status run_range(const weir_args *args) {
   bool whole = start->kind == WEIR_ATTR_INT && delta->kind == WEIR_ATTR_INT;
   double from = weir_attr_number(start), by = weir_attr_number(delta);
   weir_attr at = *start;
-  for (int64_t i = 0; i < y->elements; i++) {
+  for (int64_t i = 0; i < y->elements && !weir_ref_over(args, i); i++) {
     if (!whole)
       weir_put_number(y->dtype, out_of(args), i, from + (double)i * by);
     else
@@ -62,7 +62,7 @@ static weir_status run_linspace(const weir_args *args) {
   double start = weir_call_attr(call, "start")->f;
   double stop = weir_call_attr(call, "stop")->f;
   int64_t last = y->elements - 1;
-  for (int64_t i = 0; i <= last; i++) {
+  for (int64_t i = 0; i <= last && !weir_ref_over(args, i); i++) {
     double t = last == 0 ? 0 : (double)i / (double)last;
     double value = i > 0 && i == last ? stop : start + t * (stop - start);
     weir_put_number(y->dtype, out_of(args), i, value);

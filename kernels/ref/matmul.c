@@ -50,12 +50,14 @@ static void multiply(const weir_args *args, const side *a, const side *b,
                      int64_t y_at) {
   weir_dtype dtype = ((const weir_call *)args->state)->out[0].dtype;
   void *y = args->io[2];
-  for (int64_t m = 0; m < a->outer && !weir_run_over(args); m++)
+  weir_ref_watch watch = {args, 0};
+  for (int64_t m = 0; m < a->outer; m++)
     for (int64_t n = 0; n < b->outer; n++) {
       weir_row row = {a->data, a->at + m * a->outer_stride, a->summed_stride};
       weir_row column = {b->data, b->at + n * b->outer_stride,
                          b->summed_stride};
       int64_t to = y_at + m * b->outer + n;
+      if (weir_ref_late(&watch, a->summed)) return;
       if (weir_dtype_is_float(dtype))
         weir_put_f64(dtype, y, to, weir_dot_f64(dtype, row, column, a->summed));
       else

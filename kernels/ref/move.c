@@ -8,7 +8,7 @@
 static weir_status copy(const weir_args *args, weir_iter *it) {
   const weir_call *call = args->state;
   size_t size = weir_dtype_size(call->out[0].dtype);
-  for (int64_t i = 0; it->left > 0; weir_iter_next(it), i++)
+  for (int64_t i = 0; weir_iter_more(it, args); weir_iter_next(it), i++)
     weir_copy_element(args->io[call->in_count], i, args->io[0], it->at[0],
                       size);
   return WEIR_OK;
@@ -68,7 +68,7 @@ static weir_status run_slice_grad(const weir_args *args) {
   weir_iter it;
   weir_clear_out(args, call, 0);
   walk_slice(call, &call->out[0], &it);
-  for (int64_t i = 0; it.left > 0; weir_iter_next(&it), i++)
+  for (int64_t i = 0; weir_iter_more(&it, args); weir_iter_next(&it), i++)
     weir_copy_element(args->io[1], it.at[0], args->io[0], i, size);
   return WEIR_OK;
 }
@@ -81,7 +81,7 @@ static weir_status run_tile(const weir_args *args) {
   weir_iter it;
   weir_operand_strides(x, strides);
   weir_iter_init(&it, x->rank, call->out[0].dims);
-  for (int64_t i = 0; it.left > 0; weir_iter_next(&it), i++) {
+  for (int64_t i = 0; weir_iter_more(&it, args); weir_iter_next(&it), i++) {
     int64_t from = 0;
     for (int32_t d = 0; d < x->rank; d++)
       from += it.index[d] % x->dims[d] * strides[d];
@@ -105,10 +105,11 @@ static weir_status run_tile_grad(const weir_args *args) {
   weir_iter_init(&copies, dx->rank, repeats);
   for (int32_t d = 0; d < dx->rank; d++)
     copies.strides[0][d] = dx->dims[d] * strides[d];
-  for (int64_t i = 0; it.left > 0; weir_iter_next(&it), i++) {
+  for (int64_t i = 0; weir_iter_more(&it, args); weir_iter_next(&it), i++) {
     double sum = 0;
     weir_iter_rewind(&copies);
-    for (copies.at[0] = it.at[0]; copies.left > 0; weir_iter_next(&copies))
+    for (copies.at[0] = it.at[0]; weir_iter_more(&copies, args);
+         weir_iter_next(&copies))
       sum += weir_get_f64(dy->dtype, args->io[0], copies.at[0]);
     weir_put_f64(dx->dtype, args->io[1], i, sum);
   }

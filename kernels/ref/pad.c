@@ -45,7 +45,7 @@ static weir_status run(const weir_args *args) {
   weir_iter it;
   weir_put_attr(x->dtype, &value, 0, weir_call_attr(call, "value"));
   weir_iter_init(&it, x->rank, call->out[0].dims);
-  for (int64_t i = 0; it.left > 0; weir_iter_next(&it), i++) {
+  for (int64_t i = 0; weir_iter_more(&it, args); weir_iter_next(&it), i++) {
     int64_t from = element_at(call, x, mode, it.index);
     if (from < 0)
       weir_copy_element(args->io[1], i, &value, 0, size);
@@ -62,7 +62,7 @@ static weir_status run_grad(const weir_args *args) {
   weir_iter it;
   weir_clear_out(args, call, 0);
   weir_iter_init(&it, dy->rank, dy->dims);
-  for (int64_t i = 0; it.left > 0; weir_iter_next(&it), i++) {
+  for (int64_t i = 0; weir_iter_more(&it, args); weir_iter_next(&it), i++) {
     int64_t to = element_at(call, dx, mode, it.index);
     if (to >= 0)
       weir_add_f64(dx->dtype, args->io[1], to,

@@ -38,23 +38,25 @@ static void walk_init(reduce_walk *walk, const weir_operand *x, unsigned axes) {
 }
 
 /* The elements of |it| joined. */
-static double fold_floats(const reduce_rule *rule, weir_dtype dtype,
-                          const void *x, weir_iter *it) {
+static double fold_floats(const weir_args *args, const reduce_rule *rule,
+                          weir_dtype dtype, weir_iter *it) {
+  const void *x = args->io[0];
   double result = rule->float_start;
   int64_t count = it->left;
   bool first = rule->starts_at_first;
-  for (; it->left > 0; weir_iter_next(it), first = false) {
+  for (; weir_iter_more(it, args); weir_iter_next(it), first = false) {
     double value = weir_get_f64(dtype, x, it->at[0]);
     result = first ? value : rule->floats(result, value);
   }
   return rule->divides ? result / (double)count : result;
 }
 
-static int64_t fold_ints(const reduce_rule *rule, weir_dtype dtype,
-                         const void *x, weir_iter *it) {
+static int64_t fold_ints(const weir_args *args, const reduce_rule *rule,
+                         weir_dtype dtype, weir_iter *it) {
+  const void *x = args->io[0];
   int64_t result = rule->int_start;
   bool first = rule->starts_at_first;
-  for (; it->left > 0; weir_iter_next(it), first = false) {
+  for (; weir_iter_more(it, args); weir_iter_next(it), first = false) {
     int64_t value = weir_get_i64(dtype, x, it->at[0]);
     result = first ? value : rule->ints(result, value);
   }
@@ -66,15 +68,17 @@ static weir_status run(const weir_args *args, const reduce_rule *rule) {
   const weir_operand *x = &call->in[0];
   reduce_walk walk;
   walk_init(&walk, x, weir_axes_of(weir_call_attr(call, "axis"), x->rank));
-  for (int64_t i = 0; walk.kept.left > 0; weir_iter_next(&walk.kept), i++) {
+  for (int64_t i = 0; weir_iter_more(&walk.kept, args);
+       weir_iter_next(&walk.kept), i++) {
     weir_iter_rewind(&walk.reduced);
     walk.reduced.at[0] = walk.kept.at[0];
     if (weir_is_float(x))
       weir_put_f64(x->dtype, args->io[1], i,
-                   fold_floats(rule, x->dtype, args->io[0], &walk.reduced));
+                   fold_floats(args, rule, x->dtype, &walk.reduced));
     else
       weir_put_i64(x->dtype, args->io[1], i,
-                   fold_ints(rule, x->dtype, args->io[0], &walk.reduced));
+                   fold_ints(args, rule, x->dtype, &walk.reduced));
+    if (walk.reduced.left > 0) break; /* it is over */
   }
   return WEIR_OK;
 }
@@ -120,10 +124,11 @@ REDUCE(reduce_min, WEIR_NUMBERS, 0, 0, min_floats, min_ints,
        .starts_at_first = true);
 
 /* The product of the elements of |it| but the one at |without|. */
-static double prod_of_others(weir_dtype dtype, const void *x, weir_iter *it,
-                             int64_t without) {
+static double prod_of_others(const weir_args *args, weir_dtype dtype,
+                             weir_iter *it, int64_t without) {
+  const void *x = args->io[0];
   double result = 1;
-  for (; it->left > 0; weir_iter_next(it))
+  for (; weir_iter_more(it, args); weir_iter_next(it))
     if (it->at[0] != without) result *= weir_get_f64(dtype, x, it->at[0]);
   return result;
 }
@@ -135,16 +140,18 @@ static weir_status run_prod_grad(const weir_args *args) {
   const weir_operand *x = &call->in[0];
   reduce_walk walk;
   walk_init(&walk, x, weir_axes_of(weir_call_attr(call, "axis"), x->rank));
-  for (int64_t i = 0; walk.kept.left > 0; weir_iter_next(&walk.kept), i++) {
+  for (int64_t i = 0; weir_iter_more(&walk.kept, args);
+       weir_iter_next(&walk.kept), i++) {
     double dy = weir_get_f64(x->dtype, args->io[1], i);
     weir_iter all = walk.reduced;
     weir_iter_rewind(&all);
-    for (all.at[0] = walk.kept.at[0]; all.left > 0; weir_iter_next(&all)) {
+    for (all.at[0] = walk.kept.at[0]; weir_iter_more(&all, args);
+         weir_iter_next(&all)) {
       weir_iter_rewind(&walk.reduced);
       walk.reduced.at[0] = walk.kept.at[0];
       weir_put_f64(
           x->dtype, args->io[2], all.at[0],
-          dy * prod_of_others(x->dtype, args->io[0], &walk.reduced, all.at[0]));
+          dy * prod_of_others(args, x->dtype, &walk.reduced, all.at[0]));
     }
   }
   return WEIR_OK;

@@ -15,6 +15,27 @@
                                                      .types = (type_set),     \
                                                      .run = (run_fn)}
 
+/* Kernels ask whether their run is over (weir_run_over) before they work on
+ * some thousand elements more, and return at once when it is: nobody reads what
+ * they leave. Loops over elements ask here, before the first element too. */
+static inline bool weir_ref_over(const weir_args *args, int64_t i) {
+  return i % WEIR_LOOK_EVERY == 0 && weir_run_over(args);
+}
+
+/* For loops over rows: {args, 0} looks before the first. */
+typedef struct weir_ref_watch {
+  const weir_args *args;
+  int64_t left; /* elements until the next look */
+} weir_ref_watch;
+
+/* Asks before a row of |elements|. */
+static inline bool weir_ref_late(weir_ref_watch *watch, int64_t elements) {
+  bool look = watch->left <= 0;
+  if (look) watch->left = WEIR_LOOK_EVERY;
+  watch->left -= elements < WEIR_LOOK_EVERY ? elements : WEIR_LOOK_EVERY;
+  return look && weir_run_over(watch->args);
+}
+
 /* The operand's elements are of a float dtype. */
 static inline bool weir_is_float(const weir_operand *operand) {
   return weir_dtype_is_float(operand->dtype);

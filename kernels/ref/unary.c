@@ -14,7 +14,7 @@ typedef struct unary_rule {
 static weir_status run(const weir_args *args, const unary_rule *rule) {
   const weir_call *call = args->state;
   const weir_operand *x = &call->in[0];
-  for (int64_t i = 0; i < x->elements; i++)
+  for (int64_t i = 0; i < x->elements && !weir_ref_over(args, i); i++)
     if (weir_is_float(x))
       weir_put_f64(x->dtype, args->io[1], i,
                    rule->floats(weir_get_f64(x->dtype, args->io[0], i)));

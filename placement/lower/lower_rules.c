@@ -388,7 +388,7 @@ static void put_lightest(weir_lowering *l, const weight *w) {
   assert(best != WEIR_PLACE_NONE); /* join_sets left no set empty */
   memset(set, 0, l->words * sizeof *set);
   weir_lower_set_add(set, best);
-  l->load[best] += w->bytes;
+  weir_sum_add(&l->load[best], w->bytes);
 }
 
 static weir_status balance(ruler *r) {

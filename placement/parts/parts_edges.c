@@ -6,6 +6,7 @@
 
 #include "placement/lower/lower_ring.h"
 #include "placement/parts/tasks.h"
+#include "runtime/base/size.h"
 
 /* Edges with their readers. A walk over the graph notes (edge, reader) for
  * every use across parts; sorted by edge, without repetitions, the notes are
@@ -254,14 +255,14 @@ static bool add_up(lister *l) {
     if (edge->at_start) continue;
     links[count++] = (weir_parts_link){edge->from, edge->to,
                                        edge->between_tasks, 1, edge->bytes};
-    m->parts[edge->from].sent_bytes += edge->bytes;
-    m->parts[edge->to].received_bytes += edge->bytes;
+    weir_sum_add(&m->parts[edge->from].sent_bytes, edge->bytes);
+    weir_sum_add(&m->parts[edge->to].received_bytes, edge->bytes);
   }
   qsort(links, count, sizeof *links, by_link);
   for (uint32_t i = 0; i < count; i++) {
     if (kept > 0 && by_link(&links[kept - 1], &links[i]) == 0) {
       links[kept - 1].edge_count++;
-      links[kept - 1].bytes += links[i].bytes;
+      weir_sum_add(&links[kept - 1].bytes, links[i].bytes);
     } else {
       links[kept++] = links[i];
     }

@@ -2,6 +2,7 @@
 #include "placement/report/dump_parts.h"
 
 #include "placement/report/dump_internal.h"
+#include "runtime/base/size.h"
 #include "runtime/base/table.h"
 
 /* Text for people. Columns are as wide as their widest cell, up to a limit:
@@ -68,7 +69,7 @@ static void write_ports(page *p, const weir_parts_part *part,
     const weir_parts_port *port = &ports->items[i];
     names = wider(names, port->name.size);
     types = wider(types, strlen(type_of(p, port->value, type, sizeof type)));
-    sum += port->bytes;
+    weir_sum_add(&sum, port->bytes);
   }
   PRINT(p, "  %s (%u, %s)\n", titles[kind], ports->count,
         weir_quantity_print_bytes(sum, bytes));
@@ -164,7 +165,7 @@ static void write_head(page *p) {
   for (uint32_t i = 0; i < p->parts->link_count; i++) {
     const weir_parts_link *link = &p->parts->links[i];
     sent += link->edge_count;
-    bytes += link->bytes;
+    weir_sum_add(&bytes, link->bytes);
     if (link->between_tasks) between += link->edge_count;
   }
   PRINT(p, "%u part%s; each step makes %u transfer%s, %s (%u between tasks)\n",

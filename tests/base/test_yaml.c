@@ -552,20 +552,21 @@ static void knows_simple_text(void **state) {
                                        " - a",
                                        "a: b\n c"};
   for (size_t i = 0; i < sizeof kSimple / sizeof kSimple[0]; i++) {
-    if (!weir_yaml_is_simple(weir_sv_from(kSimple[i])))
+    if (!weir_yaml_is_simple(weir_sv_from(kSimple[i]), weir_allocator_system()))
       fail_msg("'%s' is not read simply", kSimple[i]);
     parsed p;
     parse_ok(&p, kSimple[i]);
     done(&p);
   }
   for (size_t i = 0; i < sizeof kOther / sizeof kOther[0]; i++)
-    if (weir_yaml_is_simple(weir_sv_from(kOther[i])))
+    if (weir_yaml_is_simple(weir_sv_from(kOther[i]), weir_allocator_system()))
       fail_msg("'%s' is read simply", kOther[i]);
   char key[1100];
   memset(key, 'k', sizeof key);
   memcpy(key + sizeof key - 4, ": v", 4);
-  assert_false(weir_yaml_is_simple(weir_sv_from(key)));
-  assert_true(weir_yaml_is_simple(weir_sv_from(key + 200)));
+  assert_false(weir_yaml_is_simple(weir_sv_from(key), weir_allocator_system()));
+  assert_true(
+      weir_yaml_is_simple(weir_sv_from(key + 200), weir_allocator_system()));
 }
 
 static void reads_simple_text(void **state) {
@@ -582,7 +583,8 @@ static void reads_simple_text(void **state) {
   assert_mark(at_key(a, "d")->mark, 4, 5, 4, 5);
   assert_true(weir_yaml_null(at_key(a, "d")));
   assert_true(weir_sv_is(at_key(p.root, "e")->text, "f g"));
-  assert_true(weir_yaml_is_simple(WEIR_SV_LIT("a:\n  b: 1\n  b: 2\n")));
+  assert_true(weir_yaml_is_simple(WEIR_SV_LIT("a:\n  b: 1\n  b: 2\n"),
+                                  weir_allocator_system()));
   done(&p);
   parse_ok(&p, "a:\n  - x y # c\n  -   z\nb: c\n");
   assert_mark(at_key(p.root, "a")->mark, 2, 3, 3, 8);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/base/yaml/yaml.h"
+#include "runtime/base/yaml/yaml_simple.h"
 #include "tests/check.h"
 
 /* The allocation-failure sweep: libyaml's own allocations take part, because
@@ -135,11 +136,97 @@ static void survives_failures_while_refusing(void **state) {
   sweep(kBadText, WEIR_INVALID_ARGUMENT);
 }
 
+/* ---- Time that is over: the allocator is asked now and then, and from look
+ * |late_at| on it refuses everything. */
+
+typedef struct timed_allocator {
+  weir_allocator base;
+  weir_counted_allocator counted;
+  uint64_t looks, late_at; /* 0: never */
+} timed_allocator;
+
+static bool is_late(const timed_allocator *t) {
+  return t->late_at > 0 && t->looks >= t->late_at;
+}
+
+static void *timed_alloc(void *self, size_t bytes, size_t align) {
+  timed_allocator *t = self;
+  const weir_allocator *inner = &t->counted.base;
+  return is_late(t) ? NULL : inner->alloc(inner->self, bytes, align);
+}
+
+static void timed_free(void *self, void *ptr) {
+  timed_allocator *t = self;
+  weir_free(&t->counted.base, ptr);
+}
+
+static weir_refusal timed_refusal(void *self) {
+  timed_allocator *t = self;
+  t->looks++;
+  return is_late(t) ? WEIR_REFUSAL_TIME : WEIR_REFUSAL_NONE;
+}
+
+/* How often a reading of |text| looks; late at |late_at| it is W5006. */
+static uint64_t looks_at(weir_sv text, uint64_t late_at) {
+  timed_allocator t = {.late_at = late_at};
+  weir_error err = WEIR_ERROR_INIT;
+  weir_arena arena;
+  const weir_yaml *root;
+  weir_counted_allocator_init(&t.counted, NULL);
+  t.base = (weir_allocator){&t, timed_alloc, timed_free, timed_refusal};
+  weir_arena_init(&arena, &t.base);
+  weir_status s =
+      weir_yaml_parse(text, "t.yaml", NULL, &arena, NULL, &root, &err);
+  assert_int_equal(s, late_at == 0 ? WEIR_OK : WEIR_DEADLINE_EXCEEDED);
+  if (late_at > 0) assert_string_equal(err.id, "W5006");
+  weir_arena_release(&arena);
+  assert_int_equal(atomic_load(&t.counted.live_blocks), 0);
+  assert_int_equal(g_libyaml.live_blocks, 0);
+  return t.looks;
+}
+
+enum { TEXT_BYTES = 1 << 17, TEXT_LOOKS = 6 };
+
+/* The end of time is seen at any look, and once it is seen not much follows.
+ */
+static void check_looks(const char *text, size_t size, bool simple) {
+  weir_sv whole = {text, size};
+  assert_int_equal(weir_yaml_is_simple(whole, weir_allocator_system()), simple);
+  uint64_t looks = looks_at(whole, 0);
+  assert_true(looks >= TEXT_LOOKS);
+  for (uint64_t k = 1; k <= looks; k += 1 + k / 4)
+    assert_true(looks_at(whole, k) <= k + 2);
+}
+
+/* |unit| again and again behind |head|. */
+static void check_text(const char *head, const char *unit, const char *tail,
+                       bool simple) {
+  char *text = malloc(TEXT_BYTES + 100);
+  assert_non_null(text);
+  size_t size = strlen(head), unit_size = strlen(unit);
+  memcpy(text, head, size);
+  for (; size + unit_size <= TEXT_BYTES; size += unit_size)
+    memcpy(text + size, unit, unit_size);
+  memcpy(text + size, tail, strlen(tail));
+  check_looks(text, size + strlen(tail), simple);
+  free(text);
+}
+
+static void ends_in_time(void **state) {
+  (void)state;
+  check_text("nodes:\n", "  - relu(some_tensor_of_this_graph)\n", "", true);
+  check_text("a: [1", ", x", "]\n", true);
+  check_text("a: [1", ", 'x'", "]\n", false);
+  check_text("a: \"", "a long text ", "\"\n", false); /* of one event */
+  check_text("a: 'x' ", "# a comment\n", "", false);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(survives_every_failure),
       cmocka_unit_test(survives_in_simple_text),
       cmocka_unit_test(survives_failures_while_refusing),
+      cmocka_unit_test(ends_in_time),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -218,6 +218,11 @@ class Classes(Case):
         self.assertEqual(json.loads(lines[0])["event"], "eval")
         self.assertEqual((got["event"], got["truth"], got["labels"]),
                          ("confusion", self.MATRIX, ["ape", "bee", "cat"]))
+        self.assertEqual(self.weir(*eval_, "--format", "csv"),
+                         'truth,name,0,1,2\n0,"ape",1,0,1\n1,"bee",0,0,0\n'
+                         '2,"cat",0,1,1\n')
+        self.weir(*eval_[:-1], "--format", "csv", code=2)
+        self.assertIn("--confusion", self.err)
         self.weir("eval", "g.weir.yaml", "--weights", "w.safetensors",
                   "--labels", "x", code=2)
         text = (self.path / "g.weir.yaml").read_text()

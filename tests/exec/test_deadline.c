@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "kernels/ref/ref.h"
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/run/frame.h"
 #include "runtime/exec/run/run.h"
@@ -145,8 +146,61 @@ static void test_short_kernels_are_not(void **state) {
   }
 }
 
+/* ---- Loops of reference kernels, over 100,000 elements: some looks, few, and
+ * the end at the look that says so. */
+
+typedef struct looker {
+  int looks, late_at;
+} looker;
+
+static bool look(void *self) {
+  looker *l = self;
+  return ++l->looks == l->late_at;
+}
+
+enum { ELEMENTS = 100000, ROW = 100 };
+
+static int64_t loop_elements(const weir_args *args) {
+  int64_t i = 0;
+  while (i < ELEMENTS && !weir_ref_over(args, i)) i++;
+  return i;
+}
+
+static int64_t loop_walk(const weir_args *args) {
+  weir_iter it;
+  weir_iter_init(&it, 1, (int64_t[]){ELEMENTS});
+  while (weir_iter_more(&it, args)) weir_iter_next(&it);
+  return ELEMENTS - it.left;
+}
+
+static int64_t loop_rows(const weir_args *args) {
+  weir_ref_watch watch = {args, 0};
+  int64_t i = 0;
+  while (i < ELEMENTS && !weir_ref_late(&watch, ROW)) i += ROW;
+  return i;
+}
+
+static void test_reference_loops_look(void **state) {
+  static int64_t (*const loops[])(const weir_args *) = {loop_elements,
+                                                        loop_walk, loop_rows};
+  (void)state;
+  for (int k = 0; k < 3; k++) {
+    looker l = {0};
+    weir_run_ctx ctx = {.self = &l, .over = look};
+    weir_args args = {.ctx = &ctx};
+    assert_int_equal(loops[k](&args), ELEMENTS);
+    assert_in_range(l.looks, 20, 30);
+    l = (looker){.late_at = 3};
+    assert_in_range(loops[k](&args), 1, 3 * WEIR_LOOK_EVERY);
+    assert_int_equal(l.looks, 3);
+    ctx.over = NULL;
+    assert_int_equal(loops[k](&args), ELEMENTS);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_reference_loops_look),
       cmocka_unit_test(test_long_kernels_are_cut),
       cmocka_unit_test(test_short_kernels_are_not)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -157,7 +157,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   FUZZ_CHECK((s == WEIR_OK) == (root != NULL));
   FUZZ_CHECK((s == WEIR_OK) == (r.reports == 0));
   if (root != NULL) walk(root, 10 * limits.nodes);
-  if (size > 0 && weir_yaml_is_simple(r.text))
+  if (size > 0 && weir_yaml_is_simple(r.text, weir_allocator_system()))
     compare_readers(&r, root, &err, &arena);
   weir_strbuf_release(&r.drawn);
   weir_arena_release(&arena);

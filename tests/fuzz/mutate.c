@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,28 +20,47 @@
 /* Graph files with changes that keep their grammar, each through check, run,
  * place and train in one process:
  *
- *   mutate [--seed S] [--cases N | --seconds N] [--only CASE] SEEDS...
+ *   mutate [--seed S] [--cases N | --seconds N] [--only CASE] [--slow SECONDS]
+ *          SEEDS...
  *
  * SEEDS are folders of graphs. Case c of seed S is the same graph at any time
  * and on any machine: `--only c` makes it again. The graph under work lies in
  * the file "mutate_S_c.weir.yaml" of the working directory while it is worked
  * on, and stays there when the process dies or breaks a promise; so whatever is
- * left in the folder is a finding. Verdicts do not depend on time: a case that
- * is not over after HANG_SECONDS ends the process, which no working one is near
- * to, even under a sanitizer. */
+ * left in the folder is a finding. The end names the number of cases, the
+ * longest ones and the most memory. Times are of the processor, of all threads:
+ * what else the machine does is no part of them. Verdicts do not depend on time
+ * unless --slow asks for it, which makes a case that takes longer a finding;
+ * but a case that does not end ends the process: after HANG_SECONDS of its own
+ * time, which no working one is near to, even under a sanitizer, or after
+ * STUCK_SECONDS on the wall. */
 
-enum { SEEDS = 1024, FOLDERS = 16, CHANGES = 5, HANG_SECONDS = 120 };
+enum {
+  SEEDS = 1024,
+  FOLDERS = 16,
+  CHANGES = 5,
+  HANG_SECONDS = 120,
+  STUCK_SECONDS = 1200,
+  LONGEST = 5
+};
 
 typedef struct options {
-  uint64_t seed, cases, seconds;
+  uint64_t seed, cases, seconds, slow_seconds;
   int64_t only;
 } options;
+
+/* A case and its ways' times together. */
+typedef struct timed_case {
+  uint64_t n;
+  int64_t ns;
+} timed_case;
 
 typedef struct totals {
   uint64_t cases, findings, done[DRIVE_WAYS];
   int64_t worst_ns[DRIVE_WAYS];
   uint64_t worst_case[DRIVE_WAYS];
   uint64_t peak_bytes, peak_case;
+  timed_case longest[LONGEST]; /* the longest first */
 } totals;
 
 static mutate_text *seeds[SEEDS];
@@ -129,6 +149,42 @@ static void save_case(const mutate_text *t) {
   fclose(file);
 }
 
+/* Arms the end of a case that hangs; 0: disarms it. */
+static void watch(bool on) {
+  struct itimerval own = {{0, 0}, {on ? HANG_SECONDS : 0, 0}};
+  setitimer(ITIMER_PROF, &own, NULL);
+  alarm(on ? STUCK_SECONDS : 0);
+}
+
+static void add_longest(totals *sum, timed_case c) {
+  for (int i = 0; i < LONGEST; i++) {
+    if (c.ns <= sum->longest[i].ns) continue;
+    timed_case shorter = sum->longest[i];
+    sum->longest[i] = c;
+    c = shorter;
+  }
+}
+
+static void add_up(const options *o, uint64_t n, drive_result *r, totals *sum) {
+  timed_case all = {n, 0};
+  sum->cases++;
+  for (int w = 0; w < DRIVE_WAYS; w++) {
+    sum->done[w] += r->done[w];
+    all.ns += r->ns[w];
+    if (r->ns[w] <= sum->worst_ns[w]) continue;
+    sum->worst_ns[w] = r->ns[w];
+    sum->worst_case[w] = n;
+  }
+  add_longest(sum, all);
+  if (r->peak_bytes > sum->peak_bytes) {
+    sum->peak_bytes = r->peak_bytes;
+    sum->peak_case = n;
+  }
+  if (o->slow_seconds > 0 && r->finding[0] == '\0' &&
+      all.ns > (int64_t)o->slow_seconds * 1000000000)
+    snprintf(r->finding, sizeof r->finding, "%.2f s", (double)all.ns / 1e9);
+}
+
 /* An own block, so that sanitizers see reads past its end. */
 static void one_case(const options *o, uint64_t n, totals *sum) {
   static mutate_text t;
@@ -140,22 +196,12 @@ static void one_case(const options *o, uint64_t n, totals *sum) {
   snprintf(case_path, sizeof case_path,
            "%s/mutate_%" PRIu64 "_%" PRIu64 ".weir.yaml", here, o->seed, n);
   save_case(&t);
-  alarm(HANG_SECONDS);
+  watch(true);
   drive(copy, t.size, seed, work_folder, &r);
-  alarm(0);
+  watch(false);
   free(copy);
   nftw(work_folder, drop_entry, 16, FTW_DEPTH | FTW_PHYS);
-  sum->cases++;
-  for (int w = 0; w < DRIVE_WAYS; w++) {
-    sum->done[w] += r.done[w];
-    if (r.ns[w] <= sum->worst_ns[w]) continue;
-    sum->worst_ns[w] = r.ns[w];
-    sum->worst_case[w] = n;
-  }
-  if (r.peak_bytes > sum->peak_bytes) {
-    sum->peak_bytes = r.peak_bytes;
-    sum->peak_case = n;
-  }
+  add_up(o, n, &r, sum);
   if (r.finding[0] == '\0') {
     unlink(case_path);
     return;
@@ -192,7 +238,11 @@ static void report(const totals *sum, time_t started) {
     printf("%-5s %8" PRIu64 " ended well; longest %.2f s (case %" PRIu64 ")\n",
            drive_names[w], sum->done[w], (double)sum->worst_ns[w] / 1e9,
            sum->worst_case[w]);
-  printf("memory: at most %.1f MiB of weir's own (case %" PRIu64
+  printf("longest cases:");
+  for (int i = 0; i < LONGEST && sum->longest[i].ns > 0; i++)
+    printf("%s %" PRIu64 " (%.2f s)", i > 0 ? "," : "", sum->longest[i].n,
+           (double)sum->longest[i].ns / 1e9);
+  printf("\nmemory: at most %.1f MiB of weir's own (case %" PRIu64
          "), %.1f MiB of the process\n",
          (double)sum->peak_bytes / 1048576, sum->peak_case,
          (double)usage.ru_maxrss / 1024);
@@ -226,6 +276,8 @@ static void read_options(int argc, char **argv, options *o) {
       o->cases = number(argv[++i]);
     else if (value && strcmp(argv[i], "--seconds") == 0)
       o->seconds = number(argv[++i]);
+    else if (value && strcmp(argv[i], "--slow") == 0)
+      o->slow_seconds = number(argv[++i]);
     else if (value && strcmp(argv[i], "--only") == 0)
       o->only = (int64_t)number(argv[++i]);
     else
@@ -247,6 +299,7 @@ int main(int argc, char **argv) {
   /* A path without a folder in a graph is one of this folder. */
   if (getcwd(here, sizeof here) == NULL || chdir(work_folder) != 0) die(inner);
   signal(SIGALRM, on_alarm);
+  signal(SIGPROF, on_alarm);
   time_t started = time(NULL);
   uint64_t n = o.only >= 0 ? (uint64_t)o.only : 0;
   if (o.only >= 0) o.cases = n + 1;

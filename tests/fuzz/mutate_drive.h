@@ -21,7 +21,7 @@ typedef enum drive_way {
 extern const char *const drive_names[DRIVE_WAYS];
 
 typedef struct drive_result {
-  int64_t ns[DRIVE_WAYS]; /* time in each */
+  int64_t ns[DRIVE_WAYS]; /* the process's own time in each, of all threads */
   bool done[DRIVE_WAYS];  /* it ended without an error */
   uint64_t peak_bytes;    /* of weir's own memory */
   char finding[256];      /* a broken promise; empty: none */

@@ -68,6 +68,11 @@ def moved(root, env):
             hidden.rename(prefix)
         if not out.startswith("c  f32[2, 2]"):
             sys.exit(f"from {place} the command prints {out}")
+        pc = only(place, "weir.pc")
+        flags = call("pkg-config", "--variable=prefix", "weir", cwd="/",
+                     env=dict(os.environ, PKG_CONFIG_PATH=str(pc.parent)))
+        if pathlib.Path(flags.strip().replace("\\", "")).resolve() != place:
+            sys.exit(f"weir.pc at {place} names {flags}")
 
 
 def main():
@@ -79,7 +84,6 @@ def main():
         library = only(root, "libweir.so.0")
         pc = only(root, "weir.pc")
         env = dict(os.environ, PKG_CONFIG_PATH=str(pc.parent),
-                   PKG_CONFIG_SYSROOT_DIR=str(root),
                    LD_LIBRARY_PATH=str(library.parent))
         flags = call("pkg-config", "--cflags", "--libs", "weir",
                      env=env).split()

@@ -112,6 +112,7 @@ bool op_runner_accepts(const op_runner *runner, const weir_call *call);
 typedef struct op_how {
   int workers;
   bool in_place;
+  int64_t *looks; /* NULL: there is time; else it is over, and each look adds */
 } op_how;
 
 /* Runs |runner| on copies of |in|; one tensor given twice has one copy. Names
@@ -125,6 +126,11 @@ weir_status op_run(const op_runner *runner, const weir_call *call,
  * lost or another status than W6001's comes back. */
 bool op_run_sweep(const op_runner *runner, const weir_call *call, char *why,
                   size_t capacity);
+
+/* Runs a kernel whose time is over at its first look; what it leaves is thrown
+ * away. Returns how often it looked; -1 and |why| when it failed. */
+int64_t op_run_late(const op_runner *runner, const weir_call *call,
+                    weir_tensor *const *in, char *why, size_t capacity);
 
 /* ---- Comparing */
 

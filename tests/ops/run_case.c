@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run_case OP FILE [no-grids]: runs the op's cases on every kernel that takes
- * them; no-grids leaves grids out, which are long and have one thread.
+/* run_case OP FILE: runs the op's cases on every kernel that takes them.
  * README.md has the format. Prints each failure with its place and a summary;
  * exits with 0, 1 (a case failed) or 2 (the file cannot be read). */
 #include <math.h>
@@ -19,7 +18,6 @@ typedef struct tally {
   const weir_op_def *op;
   const char *path;
   int cases, runs, kernels, failures, values_not_run, grads, refusals;
-  bool no_grids;
   uint64_t profile;      /* of the kernel under way */
   const op_grid *grid;   /* of the case under way, or NULL */
   bool in_grid[KERNELS]; /* kernels, then group kernels, that a grid ran */
@@ -288,6 +286,39 @@ static void check_folding(tally *t, const op_case *c) {
   weir_graph_unref(g);
 }
 
+static int64_t elements_of(const weir_operand *operands, uint32_t count) {
+  int64_t sum = 0;
+  for (uint32_t i = 0; i < count; i++)
+    if (operands[i].dtype != WEIR_DTYPE_NONE) sum += operands[i].elements;
+  return sum;
+}
+
+/* Ops whose reference kernels only copy bytes, or give a few numbers. */
+static bool is_brief(const weir_op_def *op) {
+  static const char *const kBrief[] = {
+      "dim",  "flatten", "identity",      "reshape", "shape",
+      "size", "squeeze", "stop_gradient", "task",    "unsqueeze"};
+  for (size_t i = 0; i < sizeof kBrief / sizeof *kBrief; i++)
+    if (strcmp(op->name, kBrief[i]) == 0) return true;
+  return false;
+}
+
+/* A reference kernel asks for the time, and ends when it is over. */
+static void check_late(tally *t, const subject *s, const op_runner *runner) {
+  char why[TEXT] = "";
+  int64_t looks = op_run_late(runner, s->call, s->c->in, why, sizeof why);
+  bool work = elements_of(s->call->in, s->call->in_count) > 0 &&
+              elements_of(s->call->out, s->call->out_count) > 0;
+  if (looks < 0)
+    fail(t, s->c, "%s: %s", op_runner_name(runner), why);
+  else if (looks == 0 && work && !is_brief(t->op))
+    fail(t, s->c, "%s does not look whether its time is over",
+         op_runner_name(runner));
+  else if (looks > 100)
+    fail(t, s->c, "%s looks %lld times and goes on", op_runner_name(runner),
+         (long long)looks);
+}
+
 static void run_call(tally *t, const op_case *c, const weir_call *call) {
   op_results ref = {0};
   subject s = {.c = c, .call = call};
@@ -299,6 +330,7 @@ static void run_call(tally *t, const op_case *c, const weir_call *call) {
     return;
   }
   run_on(t, &s, &runner, &ref);
+  if (c->error.size == 0) check_late(t, &s, &runner);
   s.ref = &ref;
   weir_call other = *call;
   s.call = &other;
@@ -373,7 +405,7 @@ static void run_all(tally *t, const weir_yaml *root, weir_arena *arena) {
     op_grid grid;
     if (!op_grid_begin(root->items[i], &grid))
       run_one(t, root->items[i], i, arena);
-    else if (!t->no_grids)
+    else
       run_grid(t, &grid, i);
   }
 }
@@ -419,7 +451,7 @@ static int report(const tally *t) {
   if (t->values_not_run > 0)
     printf("  %d values not computed here: no kernel, the executor does it\n",
            t->values_not_run);
-  if (lacks_refusals(t) || (!t->no_grids && lacks_grid(t))) return 1;
+  if (lacks_refusals(t) || lacks_grid(t)) return 1;
   return t->failures > 0 || t->cases == 0 ? 1 : 0;
 }
 
@@ -443,10 +475,8 @@ int main(int argc, char **argv) {
   weir_error err = WEIR_ERROR_INIT;
   const weir_yaml *root = NULL;
   size_t size = 0;
-  if (argc < 3 || argc > 4 || (argc == 4 && strcmp(argv[3], "no-grids") != 0))
-    return fprintf(stderr, "usage: run_case OP FILE [no-grids]\n"), 2;
+  if (argc != 3) return fprintf(stderr, "usage: run_case OP FILE\n"), 2;
   tally t = {.path = argv[2],
-             .no_grids = argc == 4,
              .op = weir_registry_find_op(weir_builtin_registry(),
                                          weir_sv_from(argv[1]))};
   char *text = read_file(argv[2], &size);

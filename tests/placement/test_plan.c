@@ -114,6 +114,40 @@ static void variables_live_where_the_step_has_them(void **state) {
   close_scene(&s);
 }
 
+/* Five tables of 2^61 bytes: more than a sum of int64_t holds. */
+static const char kHuge[] =
+    "weir: 1\n"
+    "inputs: {i: 'i32[4]'}\n"
+    "nodes:\n"
+    "  a: var([36028797018963968, 16], init=zeros())\n"
+    "  b: var([36028797018963968, 16], init=zeros())\n"
+    "  c: var([36028797018963968, 16], init=zeros())\n"
+    "  d: var([36028797018963968, 16], init=zeros())\n"
+    "  e: var([36028797018963968, 16], init=zeros())\n"
+    "  y: gather(a, i) + gather(b, i) + gather(c, i)\n"
+    "  z: gather(d, i) + gather(e, i) + y\n"
+    "outputs: [z]\n";
+
+static void sums_of_bytes_stay_in_range(void **state) {
+  (void)state;
+  scene s;
+  open_scene(&s, kHuge);
+  weir_place_request r = request_of(&s);
+  r.cluster = "worker=1";
+  for (uint64_t seed = 1; seed <= 4; seed++) {
+    r.options.seed = seed;
+    weir_plan *plan = place(&s, &r);
+    int64_t held = 0;
+    for (uint32_t d = 0; d < plan->problem->device_count; d++) {
+      assert_true(plan->peaks[d] >= 0);
+      held += plan->peaks[d] / 1024;
+    }
+    assert_in_range(held, (int64_t)1 << 46, (int64_t)1 << 52);
+    weir_plan_unref(plan);
+  }
+  close_scene(&s);
+}
+
 /* A session's placing agrees with weir_place_graph. */
 static void a_placing_plans_alike(void **state) {
   (void)state;
@@ -342,6 +376,7 @@ static void nothing_is_left_when_memory_runs_out(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(variables_live_where_the_step_has_them),
+      cmocka_unit_test(sums_of_bytes_stay_in_range),
       cmocka_unit_test(a_placing_plans_alike),
       cmocka_unit_test(homes_do_not_depend_on_sizes),
       cmocka_unit_test(homes_without_a_plan),

@@ -56,7 +56,7 @@ static double gradient(const update *u, int64_t i) {
 static weir_status run_sgd(const weir_args *args) {
   update u;
   WEIR_TRY(begin(args, 0, false, &u));
-  for (int64_t i = 0; i < u.n; i++)
+  for (int64_t i = 0; i < u.n && !weir_ref_over(args, i); i++)
     put(&u, 0, i, get(&u, 0, i) - u.numbers.lr * gradient(&u, i));
   return WEIR_OK;
 }
@@ -66,7 +66,7 @@ static weir_status run_momentum(const weir_args *args) {
   WEIR_TRY(begin(args, 1, false, &u));
   double momentum = attr(&u, "momentum");
   bool nesterov = weir_call_attr(u.call, "nesterov")->b;
-  for (int64_t i = 0; i < u.n; i++) {
+  for (int64_t i = 0; i < u.n && !weir_ref_over(args, i); i++) {
     double g = gradient(&u, i), accum = momentum * get(&u, 1, i) + g;
     double way = nesterov ? g + momentum * accum : accum;
     put(&u, 0, i, get(&u, 0, i) - u.numbers.lr * way);
@@ -79,7 +79,7 @@ static weir_status run_adagrad(const weir_args *args) {
   update u;
   WEIR_TRY(begin(args, 1, false, &u));
   double epsilon = attr(&u, "epsilon");
-  for (int64_t i = 0; i < u.n; i++) {
+  for (int64_t i = 0; i < u.n && !weir_ref_over(args, i); i++) {
     double g = gradient(&u, i), accum = get(&u, 1, i) + g * g;
     put(&u, 0, i, get(&u, 0, i) - u.numbers.lr * g / (sqrt(accum) + epsilon));
     put(&u, 1, i, accum);
@@ -99,7 +99,7 @@ static weir_status run_proximal_sgd(const weir_args *args) {
   update u;
   WEIR_TRY(begin(args, 0, false, &u));
   double lr = u.numbers.lr;
-  for (int64_t i = 0; i < u.n; i++)
+  for (int64_t i = 0; i < u.n && !weir_ref_over(args, i); i++)
     put(&u, 0, i, nearest(&u, get(&u, 0, i) - lr * scaled(&u, i), lr));
   return WEIR_OK;
 }
@@ -107,7 +107,7 @@ static weir_status run_proximal_sgd(const weir_args *args) {
 static weir_status run_proximal_adagrad(const weir_args *args) {
   update u;
   WEIR_TRY(begin(args, 1, false, &u));
-  for (int64_t i = 0; i < u.n; i++) {
+  for (int64_t i = 0; i < u.n && !weir_ref_over(args, i); i++) {
     double x = get(&u, 0, i), g = scaled(&u, i);
     double accum = get(&u, 1, i) + g * g, r = u.numbers.lr / sqrt(accum);
     put(&u, 0, i, accum == 0 ? x : nearest(&u, x - r * g, r));
@@ -123,7 +123,7 @@ static weir_status run_rms_prop(const weir_args *args) {
   double momentum = attr(&u, "momentum");
   bool centered = weir_call_attr(u.call, "centered")->b;
   uint32_t mg_out = momentum > 0 ? 3 : 2;
-  for (int64_t i = 0; i < u.n; i++) {
+  for (int64_t i = 0; i < u.n && !weir_ref_over(args, i); i++) {
     double g = gradient(&u, i), x = get(&u, 0, i);
     double ms = rho * get(&u, 1, i) + (1 - rho) * g * g, spread = ms;
     if (centered) {
@@ -151,7 +151,7 @@ static weir_status run_adam(const weir_args *args) {
   double rate = u.numbers.lr / (1 - pow(beta1, step));
   double root = sqrt(1 - pow(beta2, step));
   double kept = 1 - u.numbers.lr * attr(&u, "weight_decay");
-  for (int64_t i = 0; i < u.n; i++) {
+  for (int64_t i = 0; i < u.n && !weir_ref_over(args, i); i++) {
     double g = gradient(&u, i), x = kept * get(&u, 0, i);
     double m = beta1 * get(&u, 1, i) + (1 - beta1) * g;
     double v = beta2 * get(&u, 2, i) + (1 - beta2) * g * g;
@@ -166,7 +166,7 @@ static weir_status run_ema(const weir_args *args) {
   const weir_call *call = args->state;
   weir_dtype dtype = call->in[0].dtype;
   double decay = weir_apply_attr(call, "decay");
-  for (int64_t i = 0; i < call->in[0].elements; i++)
+  for (int64_t i = 0; i < call->in[0].elements && !weir_ref_over(args, i); i++)
     weir_put_f64(dtype, args->io[2], i,
                  decay * weir_get_f64(dtype, args->io[0], i) +
                      (1 - decay) * weir_get_f64(dtype, args->io[1], i));
@@ -178,7 +178,8 @@ static weir_status run_global_norm(const weir_args *args) {
   weir_dtype dtype = call->in[0].dtype;
   double sum = 0;
   for (uint32_t k = 0; k < call->in_count; k++)
-    for (int64_t i = 0; i < call->in[k].elements; i++) {
+    for (int64_t i = 0; i < call->in[k].elements && !weir_ref_over(args, i);
+         i++) {
       double x = weir_get_f64(dtype, args->io[k], i);
       sum += x * x;
     }

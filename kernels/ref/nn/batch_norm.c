@@ -20,19 +20,19 @@ static weir_status run_train(const weir_args *args) {
   double epsilon = weir_call_attr(call, "epsilon")->f;
   weir_lanes lanes = weir_lanes_of(x, 1);
   int64_t n = lanes.outer * lanes.inner;
-  for (int64_t c = 0; c < lanes.n; c++) {
+  for (int64_t c = 0; c < lanes.n && !weir_run_over(args); c++) {
     double mean = 0, var = 0;
-    for (int64_t k = 0; k < n; k++)
+    for (int64_t k = 0; k < n && !weir_ref_over(args, k); k++)
       mean += weir_get_f64(t, args->io[0], place(&lanes, c, k));
     if (n > 0) mean /= (double)n;
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < n && !weir_ref_over(args, k); k++) {
       double d = weir_get_f64(t, args->io[0], place(&lanes, c, k)) - mean;
       var += d * d;
     }
     if (n > 0) var /= (double)n;
     double factor = weir_get_f64(t, args->io[1], c) / sqrt(var + epsilon);
     double bias = weir_get_f64(t, args->io[2], c);
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < n && !weir_ref_over(args, k); k++) {
       int64_t i = place(&lanes, c, k);
       double d = weir_get_f64(t, args->io[0], i) - mean;
       weir_put_f64(t, args->io[3], i, d * factor + bias);
@@ -50,17 +50,17 @@ static weir_status run_grad(const weir_args *args) {
   double epsilon = weir_call_attr(call, "epsilon")->f;
   weir_lanes lanes = weir_lanes_of(x, 1);
   int64_t n = lanes.outer * lanes.inner;
-  for (int64_t c = 0; c < lanes.n; c++) {
+  for (int64_t c = 0; c < lanes.n && !weir_run_over(args); c++) {
     double mean = weir_get_f64(t, args->io[2], c), sum = 0, spread = 0;
     double r = 1 / sqrt(weir_get_f64(t, args->io[3], c) + epsilon);
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < n && !weir_ref_over(args, k); k++) {
       int64_t i = place(&lanes, c, k);
       double dy = weir_get_f64(t, args->io[4], i);
       sum += dy;
       spread += dy * (weir_get_f64(t, args->io[0], i) - mean) * r;
     }
     double slope = weir_get_f64(t, args->io[1], c) * r;
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < n && !weir_ref_over(args, k); k++) {
       int64_t i = place(&lanes, c, k);
       double z = (weir_get_f64(t, args->io[0], i) - mean) * r;
       double dy = weir_get_f64(t, args->io[4], i);

@@ -17,7 +17,7 @@ static weir_status run(const weir_args *args) {
   bool training = weir_call_attr(call, "training")->b;
   uint64_t key = call->seed ^ (uint64_t)weir_call_attr(call, "seed")->i;
   uint8_t *mask = args->io[2];
-  for (int64_t i = 0; i < x->elements; i++) {
+  for (int64_t i = 0; i < x->elements && !weir_ref_over(args, i); i++) {
     bool stay = !training || stays(key, args->ctx->step, i, keep);
     double value = weir_get_f64(x->dtype, args->io[0], i);
     if (mask) mask[i] = stay;

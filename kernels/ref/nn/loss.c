@@ -11,14 +11,15 @@
 
 /* log(sum of e^(x - |*out_most|)) over |c| elements from |at| on; |*out_most|
  * is the largest. */
-static double log_sum_exp(weir_dtype dtype, const void *x, int64_t at,
+static double log_sum_exp(const weir_args *args, weir_dtype dtype, int64_t at,
                           int64_t c, double *out_most) {
+  const void *x = args->io[0];
   double most = -INFINITY, sum = 0;
-  for (int64_t k = 0; k < c; k++) {
+  for (int64_t k = 0; k < c && !weir_ref_over(args, k + 1); k++) {
     double v = weir_get_f64(dtype, x, at + k);
     most = isnan(v) || v > most ? v : most;
   }
-  for (int64_t k = 0; k < c; k++)
+  for (int64_t k = 0; k < c && !weir_ref_over(args, k + 1); k++)
     sum += exp(weir_get_f64(dtype, x, at + k) - most);
   *out_most = most;
   return log(sum);
@@ -47,9 +48,11 @@ static weir_status run_xent(const weir_args *args) {
   const weir_call *call = args->state;
   const weir_operand *x = &call->in[0];
   int64_t c = x->dims[x->rank - 1], label = 0;
-  for (int64_t i = 0; i < call->in[1].elements; i++) {
+  weir_ref_watch watch = {args, 0};
+  for (int64_t i = 0; i < call->in[1].elements && !weir_ref_late(&watch, c);
+       i++) {
     WEIR_TRY(read_label(args, i, c, &label));
-    double most, rest = log_sum_exp(x->dtype, args->io[0], i * c, c, &most);
+    double most, rest = log_sum_exp(args, x->dtype, i * c, c, &most);
     double own = weir_get_f64(x->dtype, args->io[0], i * c + label);
     double loss = most - own + rest;
     weir_put_f64(x->dtype, args->io[call->in_count], i,
@@ -62,8 +65,10 @@ static weir_status run_xent_grad(const weir_args *args) {
   const weir_call *call = args->state;
   const weir_operand *x = &call->in[0];
   int64_t c = x->dims[x->rank - 1], label = 0;
-  for (int64_t i = 0; i < call->in[1].elements; i++) {
-    double most, rest = log_sum_exp(x->dtype, args->io[0], i * c, c, &most);
+  weir_ref_watch watch = {args, 0};
+  for (int64_t i = 0; i < call->in[1].elements && !weir_ref_late(&watch, c);
+       i++) {
+    double most, rest = log_sum_exp(args, x->dtype, i * c, c, &most);
     double dy = weir_get_f64(x->dtype, args->io[2], i);
     WEIR_TRY(read_label(args, i, c, &label));
     for (int64_t k = 0; k < c; k++) {
@@ -92,8 +97,10 @@ static weir_status run_softmax_xent(const weir_args *args) {
   const weir_call *call = args->state;
   const weir_operand *x = &call->in[0];
   int64_t c = x->dims[x->rank - 1];
-  for (int64_t i = 0; i < call->out[0].elements; i++) {
-    double most, rest = log_sum_exp(x->dtype, args->io[0], i * c, c, &most);
+  weir_ref_watch watch = {args, 0};
+  for (int64_t i = 0; i < call->out[0].elements && !weir_ref_late(&watch, c);
+       i++) {
+    double most, rest = log_sum_exp(args, x->dtype, i * c, c, &most);
     double loss = 0;
     for (int64_t k = i * c; k < i * c + c; k++) {
       double label = weir_get_f64(x->dtype, args->io[1], k);
@@ -110,8 +117,10 @@ static weir_status run_softmax_xent_grad(const weir_args *args) {
   const weir_call *call = args->state;
   const weir_operand *x = &call->in[0];
   int64_t c = x->dims[x->rank - 1];
-  for (int64_t i = 0; i < call->in[2].elements; i++) {
-    double most, rest = log_sum_exp(x->dtype, args->io[0], i * c, c, &most);
+  weir_ref_watch watch = {args, 0};
+  for (int64_t i = 0; i < call->in[2].elements && !weir_ref_late(&watch, c);
+       i++) {
+    double most, rest = log_sum_exp(args, x->dtype, i * c, c, &most);
     double dy = weir_get_f64(x->dtype, args->io[2], i);
     double sum = label_sum(x->dtype, args->io[1], i * c, c);
     for (int64_t k = i * c; k < i * c + c; k++) {
@@ -129,7 +138,8 @@ WEIR_REF_KERNEL(softmax_xent_grad, WEIR_FLOATS, run_softmax_xent_grad);
 static weir_status run_sigmoid_xent(const weir_args *args) {
   const weir_call *call = args->state;
   weir_dtype dtype = call->in[0].dtype;
-  for (int64_t i = 0; i < call->in[0].elements; i++) {
+  for (int64_t i = 0; i < call->in[0].elements && !weir_ref_over(args, i);
+       i++) {
     double x = weir_get_f64(dtype, args->io[0], i);
     double z = weir_get_f64(dtype, args->io[1], i);
     /* max(x, 0) - x z, which is 0 where its slope is, at infinity too. */
@@ -145,7 +155,9 @@ static weir_status run_in_top_k(const weir_args *args) {
   const weir_call *call = args->state;
   const weir_operand *x = &call->in[0];
   int64_t c = x->dims[x->rank - 1], k = weir_call_attr(call, "k")->i;
-  for (int64_t i = 0; i < call->in[1].elements; i++) {
+  weir_ref_watch watch = {args, 0};
+  for (int64_t i = 0; i < call->in[1].elements && !weir_ref_late(&watch, c);
+       i++) {
     int64_t target = 0, larger = 0;
     WEIR_TRY(read_label(args, i, c, &target));
     double own = weir_get_f64(x->dtype, args->io[0], i * c + target);
@@ -179,7 +191,8 @@ static weir_status run_distance(const weir_args *args,
   weir_sv reduction = weir_call_attr(call, "reduction")->s;
   bool keeps = weir_sv_is(reduction, "none");
   double sum = 0;
-  for (int64_t i = 0; i < call->in[0].elements; i++) {
+  for (int64_t i = 0; i < call->in[0].elements && !weir_ref_over(args, i);
+       i++) {
     double d = weir_get_f64(dtype, args->io[0], i) -
                weir_get_f64(dtype, args->io[1], i);
     if (keeps)

@@ -24,6 +24,12 @@ static span span_of(const weir_window *window, int side, int64_t at,
   return s;
 }
 
+/* The most places of an image of |x| that a window covers. */
+static int64_t places_of(const weir_window *window, const weir_operand *x) {
+  int64_t h = window->kernel[0], w = window->kernel[1];
+  return (h < x->dims[2] ? h : x->dims[2]) * (w < x->dims[3] ? w : x->dims[3]);
+}
+
 typedef struct pool_pixel {
   double most, sum;
   int64_t most_at, count, padded;
@@ -66,9 +72,12 @@ static weir_status run(const weir_args *args, int mode) {
   const weir_operand *x = &call->in[0], *y = &call->out[0];
   weir_window window;
   weir_iter it;
+  weir_ref_watch watch = {args, 0};
   weir_call_window(call, &window);
+  int64_t places = places_of(&window, x);
   walk_images(&it, y, x);
-  for (int64_t i = 0; it.left > 0; weir_iter_next(&it), i++) {
+  for (int64_t i = 0; it.left > 0 && !weir_ref_late(&watch, places);
+       weir_iter_next(&it), i++) {
     pool_pixel p =
         gather(&window, x, args->io[0], it.at[0], it.index[2], it.index[3]);
     weir_put_f64(y->dtype, args->io[1], i,
@@ -95,10 +104,13 @@ static weir_status run_max_grad(const weir_args *args) {
   const weir_operand *x = &call->in[0], *dy = &call->in[1];
   weir_window window;
   weir_iter it;
+  weir_ref_watch watch = {args, 0};
   weir_clear_out(args, call, 0);
   weir_call_window(call, &window);
+  int64_t places = places_of(&window, x);
   walk_images(&it, dy, x);
-  for (int64_t i = 0; it.left > 0; weir_iter_next(&it), i++) {
+  for (int64_t i = 0; it.left > 0 && !weir_ref_late(&watch, places);
+       weir_iter_next(&it), i++) {
     pool_pixel p =
         gather(&window, x, args->io[0], it.at[0], it.index[2], it.index[3]);
     if (p.most_at >= 0)
@@ -114,10 +126,13 @@ static weir_status run_avg_grad(const weir_args *args) {
   bool with_pad = weir_call_attr(call, "count_include_pad")->b;
   weir_window window;
   weir_iter it;
+  weir_ref_watch watch = {args, 0};
   weir_clear_out(args, call, 0);
   weir_call_window(call, &window);
+  int64_t places = places_of(&window, dx);
   walk_images(&it, dy, dx);
-  for (int64_t i = 0; it.left > 0; weir_iter_next(&it), i++) {
+  for (int64_t i = 0; it.left > 0 && !weir_ref_late(&watch, places);
+       weir_iter_next(&it), i++) {
     span h = span_of(&window, 0, it.index[2], dx->dims[2]);
     span w = span_of(&window, 1, it.index[3], dx->dims[3]);
     int64_t count =

@@ -103,10 +103,10 @@ static void lstm_unit(const walk *w, int64_t b, int64_t row, int64_t unit) {
 static weir_status run_lstm(const weir_args *args) {
   walk w = walk_of(args, 2, 0);
   void *const *out = w.out;
-  for (int64_t b = 0; b < w.batch; b++) {
+  for (int64_t b = 0; b < w.batch && !weir_run_over(args); b++) {
     copy_row(&w, out[1], b, w.in[4], b);
     copy_row(&w, out[2], b, w.in[5], b);
-    for (int64_t k = 0; k < w.steps; k++) {
+    for (int64_t k = 0; k < w.steps && !weir_run_over(args); k++) {
       int64_t row = row_at(&w, b, k);
       for (int64_t j = 0; j < w.units && !weir_run_over(args); j++)
         lstm_unit(&w, b, row, j);
@@ -140,10 +140,10 @@ static void lstm_unit_back(const walk *w, int64_t b, int64_t k, int64_t unit) {
 static weir_status run_lstm_grad(const weir_args *args) {
   walk w = walk_of(args, 0, 1);
   void *const *out = w.out;
-  for (int64_t b = 0; b < w.batch; b++) {
+  for (int64_t b = 0; b < w.batch && !weir_run_over(args); b++) {
     copy_row(&w, out[1], b, w.in[5], b);
     copy_row(&w, out[2], b, w.in[6], b);
-    for (int64_t k = w.steps; k-- > 0;) {
+    for (int64_t k = w.steps; k-- > 0 && !weir_run_over(args);) {
       int64_t at = row_at(&w, b, k) * w.wide;
       for (int64_t j = 0; j < w.units && !weir_run_over(args); j++)
         lstm_unit_back(&w, b, k, j);
@@ -186,9 +186,9 @@ static weir_status run_layer(const weir_args *args, uint32_t h0,
                              void (*unit)(const walk *w, int64_t b, int64_t row,
                                           int64_t unit)) {
   walk w = walk_of(args, 2, 0);
-  for (int64_t b = 0; b < w.batch; b++) {
+  for (int64_t b = 0; b < w.batch && !weir_run_over(args); b++) {
     copy_row(&w, w.out[1], b, w.in[h0], b);
-    for (int64_t k = 0; k < w.steps; k++) {
+    for (int64_t k = 0; k < w.steps && !weir_run_over(args); k++) {
       int64_t row = row_at(&w, b, k);
       for (int64_t j = 0; j < w.units && !weir_run_over(args); j++)
         unit(&w, b, row, j);
@@ -225,9 +225,9 @@ static void gru_unit_back(const walk *w, int64_t b, int64_t k, int64_t unit) {
 
 static weir_status run_gru_grad(const weir_args *args) {
   walk w = walk_of(args, 0, 1);
-  for (int64_t b = 0; b < w.batch; b++) {
+  for (int64_t b = 0; b < w.batch && !weir_run_over(args); b++) {
     copy_row(&w, w.out[2], b, w.in[6], b);
-    for (int64_t k = w.steps; k-- > 0;) {
+    for (int64_t k = w.steps; k-- > 0 && !weir_run_over(args);) {
       int64_t at = row_at(&w, b, k) * w.wide;
       for (int64_t j = 0; j < w.units && !weir_run_over(args); j++)
         gru_unit_back(&w, b, k, j);
@@ -269,9 +269,9 @@ static weir_status run_rnn(const weir_args *args) {
 static weir_status run_rnn_grad(const weir_args *args) {
   walk w = walk_of(args, 0, 1);
   bool relu = is_relu(args);
-  for (int64_t b = 0; b < w.batch; b++) {
+  for (int64_t b = 0; b < w.batch && !weir_run_over(args); b++) {
     copy_row(&w, w.out[1], b, w.in[3], b);
-    for (int64_t k = w.steps; k-- > 0;) {
+    for (int64_t k = w.steps; k-- > 0 && !weir_run_over(args);) {
       int64_t at = row_at(&w, b, k) * w.units;
       for (int64_t j = 0; j < w.units && !weir_run_over(args); j++) {
         double y = get(&w, w.in[1], at + j);

@@ -36,7 +36,8 @@ static weir_status run(const weir_args *args) {
   weir_dtype dtype = call->in[0].dtype;
   sides s = sides_of(call, &call->in[0], &call->out[0]);
   int64_t at = 0;
-  for (int64_t row = 0; row < s.images * s.rows; row++) {
+  for (int64_t row = 0; row < s.images * s.rows && !weir_run_over(args);
+       row++) {
     weir_taps v = weir_resize_taps(s.h, s.rows, row % s.rows, s.nearest);
     int64_t image = row / s.rows * s.h;
     for (int64_t column = 0; column < s.columns; column++) {
@@ -64,7 +65,8 @@ static weir_status run_grad(const weir_args *args) {
   sides s = sides_of(call, &call->out[0], &call->in[0]);
   int64_t at = 0;
   weir_clear_out(args, call, 0);
-  for (int64_t row = 0; row < s.images * s.rows; row++) {
+  for (int64_t row = 0; row < s.images * s.rows && !weir_run_over(args);
+       row++) {
     weir_taps v = weir_resize_taps(s.h, s.rows, row % s.rows, s.nearest);
     int64_t image = row / s.rows * s.h;
     for (int64_t column = 0; column < s.columns; column++) {

@@ -52,14 +52,33 @@ static bool read_events(weir_yaml_builder *b, yaml_parser_t *parser) {
   }
 }
 
+/* Lends libyaml the next piece of the text, if there is time for one: what it
+ * makes of a piece is the longest that it works without a question. */
+typedef struct yaml_source {
+  weir_yaml_builder *b;
+  size_t at;
+} yaml_source;
+
+static int read_piece(void *self, unsigned char *buffer, size_t size,
+                      size_t *out_size) {
+  yaml_source *source = self;
+  size_t left = source->b->text.size - source->at;
+  if (!weir_yaml_in_time(source->b)) return 0;
+  *out_size = size < left ? size : left;
+  if (*out_size > 0)
+    memcpy(buffer, source->b->text.data + source->at, *out_size);
+  source->at += *out_size;
+  return 1;
+}
+
 static bool read_text(weir_yaml_builder *b) {
   yaml_parser_t parser;
-  if (weir_yaml_is_simple(b->text)) return weir_yaml_read_simple(b);
+  yaml_source source = {b, 0};
+  if (weir_yaml_is_simple(b->text, b->alloc)) return weir_yaml_read_simple(b);
   if (!yaml_parser_initialize(&parser))
     return weir_yaml_no_memory(b, sizeof parser);
   yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
-  yaml_parser_set_input_string(&parser, (const unsigned char *)b->text.data,
-                               b->text.size);
+  yaml_parser_set_input(&parser, read_piece, &source);
   bool ok = read_events(b, &parser);
   yaml_parser_delete(&parser);
   return ok;

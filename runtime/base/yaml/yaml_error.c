@@ -74,6 +74,13 @@ bool weir_yaml_no_memory(weir_yaml_builder *b, size_t bytes) {
   return false;
 }
 
+bool weir_yaml_in_time(weir_yaml_builder *b) {
+  weir_error error = WEIR_ERROR_INIT;
+  if (weir_alloc_check(b->alloc, &error) == WEIR_OK) return true;
+  (void)deliver(b, &error, NULL);
+  return false;
+}
+
 /* --- libyaml's findings --- */
 
 /* The place of byte |offset| of the text. */
@@ -168,6 +175,7 @@ static void describe(const weir_yaml_builder *b, const yaml_parser_t *parser,
 bool weir_yaml_parser_failed(weir_yaml_builder *b,
                              const yaml_parser_t *parser) {
   weir_error error = WEIR_ERROR_INIT;
+  if (b->status == WEIR_DEADLINE_EXCEEDED) return false; /* in read_piece */
   if (parser->error == YAML_MEMORY_ERROR) return weir_yaml_no_memory(b, 0);
   if (parser->error == YAML_READER_ERROR) {
     weir_mark at = mark_of_offset(b, parser->problem_offset);

@@ -26,6 +26,10 @@ bool weir_yaml_stop(weir_yaml_builder *b, weir_error_id id, const weir_mark *at,
 /* Reports W6001; always false. */
 bool weir_yaml_no_memory(weir_yaml_builder *b, size_t bytes);
 
+/* False, with W5006 reported, when the builder's allocator has no time left
+ * (alloc.h). Asked for every some thousand bytes of text. */
+bool weir_yaml_in_time(weir_yaml_builder *b);
+
 /* Reports the reason why |parser| stopped; always false. */
 bool weir_yaml_parser_failed(weir_yaml_builder *b, const yaml_parser_t *parser);
 

@@ -22,7 +22,7 @@
  * tree and its marks are those that libyaml's events give; the fuzz target
  * compares the two. */
 
-enum { kMostDepth = 64, kMostKeyBytes = 1000 };
+enum { kMostDepth = 64, kMostKeyBytes = 1000, kLookEvery = 256 };
 
 /* One line that is neither empty nor a comment. */
 typedef struct simple_line {
@@ -202,13 +202,14 @@ static bool fit_indent(indents *open, const simple_line *line, bool takes) {
          line->item == open->list[open->count - 1];
 }
 
-bool weir_yaml_is_simple(weir_sv text) {
+bool weir_yaml_is_simple(weir_sv text, const weir_allocator *alloc) {
   simple_scan scan = {text.data, text.data + text.size, 0};
   simple_line line;
   indents open = {.count = 0};
   bool takes = true;
   scan_result result;
-  while ((result = next_line(&scan, &line)) == kLine) {
+  for (size_t n = 0; (result = next_line(&scan, &line)) == kLine; n++) {
+    if (n % kLookEvery == 0 && weir_alloc_over(alloc)) return false;
     if (open.count == 0 && line.indent != 0) return false;
     if (!fit_indent(&open, &line, takes)) return false;
     takes = line.value.size == 0;

@@ -9,6 +9,8 @@
 #include "runtime/base/yaml/yaml_error.h"
 #include "runtime/base/yaml/yaml_keys.h"
 
+enum { kLookEvery = 256 };
+
 static weir_yaml_frame *top(weir_yaml_builder *b) {
   return b->frames.count > 0 ? &b->frames.items[b->frames.count - 1] : NULL;
 }
@@ -56,7 +58,8 @@ bool weir_yaml_add_value(weir_yaml_builder *b, const weir_yaml *node,
 }
 
 bool weir_yaml_count_value(weir_yaml_builder *b, const weir_mark *mark) {
-  if (++b->spelled <= b->limits.nodes) return true;
+  if (++b->spelled % kLookEvery == 0 && !weir_yaml_in_time(b)) return false;
+  if (b->spelled <= b->limits.nodes) return true;
   return weir_yaml_stop(b, WEIR_W1013, mark, NULL,
                         "the file holds more than %" PRIu64 " values",
                         b->limits.nodes);

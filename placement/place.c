@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "placement/carry/carry.h"
 #include "placement/place_details.h"
 #include "placement/place_find.h"
 #include "placement/place_homes.h"
@@ -190,6 +191,14 @@ weir_status weir_placing_plan(const weir_placing *placing,
                               const weir_graph *graph, weir_plan **out_plan,
                               weir_error *err) {
   weir_plan_start start = {0};
+  return plan_make(placing, graph, &start, out_plan, err);
+}
+
+weir_status weir_plan_unpack(const weir_placing *placing,
+                             const weir_graph *graph, weir_bytes bytes,
+                             weir_plan **out_plan, weir_error *err) {
+  weir_place_request request = {.carried = bytes, .replay = true};
+  weir_plan_start start = {.request = &request, .given = true};
   return plan_make(placing, graph, &start, out_plan, err);
 }
 

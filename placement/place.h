@@ -108,6 +108,7 @@ typedef struct weir_place_request {
   bool open; /* a dimension that nothing fixes counts as it does for homes */
   weir_sv given; /* JSON of a plan that joins the candidates; data NULL: none */
   const char *given_name; /* for messages; NULL: "plan" */
+  weir_bytes carried;     /* or one by weir_plan_pack; with |replay| */
   bool replay; /* |given| is the plan, and says where variables live */
   /* What if: changes of the cluster or of requests, in order (what_if.h), and
    * the plan that they start from, of the same graph. */

@@ -10,6 +10,7 @@
 #include "placement/place_solve.h"
 
 #include "placement/bounds/bounds.h"
+#include "placement/carry/carry.h"
 #include "placement/check.h"
 #include "placement/place_internal.h"
 #include "placement/place_what_if.h"
@@ -58,6 +59,8 @@ static weir_status take_given(const weir_plan *p, const weir_plan_start *start,
   if (r == NULL || !start->given) return WEIR_OK;
   if (r->change_count > 0)
     return weir_place_carry(r->before, p->problem, out, err);
+  if (r->carried.data != NULL)
+    return weir_place_plan_unpack(p->alloc, p->problem, r->carried, out, err);
   if (r->given.data == NULL) return WEIR_OK;
   const char *name = r->given_name == NULL ? "plan" : r->given_name;
   WEIR_TRY(

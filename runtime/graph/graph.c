@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "runtime/graph/graph_internal.h"
+#include "runtime/graph/load/sources.h"
 #include "runtime/graph/names.h"
 
 /* A graph does not change once it is finished, so any thread may read it; only
@@ -49,6 +50,7 @@ static void destroy(weir_graph_full *graph) {
   weir_vec_free(alloc, &graph->bodies);
   weir_vec_free(alloc, &graph->symbols);
   weir_arena_release(&graph->g.arena);
+  weir_source_keeper_release(graph->keeper); /* weights are closed by it */
   weir_free(alloc, graph);
 }
 

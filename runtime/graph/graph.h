@@ -121,6 +121,7 @@ typedef struct weir_graph {
   uint32_t param_count;
   const weir_graph_weight *weights;
   uint32_t weight_count;
+  const struct weir_sources *sources; /* NULL: not kept, or derived */
   const weir_sv *labels; /* names of classes, NUL behind each; or NULL */
   uint32_t label_count;
 } weir_graph;
@@ -165,6 +166,7 @@ typedef struct weir_load_options {
   /* A file of names of classes that takes the place of the graph's; may be
    * NULL. */
   const char *labels;
+  bool keep_sources; /* the graph keeps all that was read (load/sources.h) */
   /* The data sources; NULL: any source and key of `data:` passes. */
   weir_data_form_fn data_form;
 } weir_load_options;

@@ -38,6 +38,7 @@ typedef struct weir_graph_full {
   weir_name_table names;
   weir_map value_names;
   const weir_graph *parent; /* reference held; may be NULL */
+  struct weir_source_keeper *keeper; /* of the first graph of a chain */
   atomic_int children;      /* derived graphs that hold this one */
 } weir_graph_full;
 

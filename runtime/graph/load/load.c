@@ -7,12 +7,14 @@
 #include "runtime/graph/eval/levels.h"
 #include "runtime/graph/eval/scope.h"
 #include "runtime/graph/grad/gradients_node.h"
+#include "runtime/graph/graph_internal.h"
 #include "runtime/graph/load/advice.h"
 #include "runtime/graph/load/keys.h"
 #include "runtime/graph/load/labels.h"
 #include "runtime/graph/load/module.h"
 #include "runtime/graph/load/report.h"
 #include "runtime/graph/load/sections.h"
+#include "runtime/graph/load/sources.h"
 #include "runtime/graph/load/weights.h"
 #include "runtime/graph/mesh/mesh_read.h"
 #include "runtime/graph/op_info.h"
@@ -215,10 +217,52 @@ static weir_status load(const weir_env *env, weir_sv text, const char *name,
   return s;
 }
 
+/* The keeper goes to the first graph of the chain, which goes last. */
+static weir_status keep(weir_source_keeper *keeper, const char *name,
+                        weir_sv text, weir_graph *graph, weir_error *err) {
+  weir_graph_full *first = (weir_graph_full *)(uintptr_t)graph;
+  while (first->parent != NULL)
+    first = (weir_graph_full *)(uintptr_t)first->parent;
+  first->keeper = keeper;
+  return weir_source_keeper_end(keeper, name, text, &graph->sources, err);
+}
+
+static weir_status load_file(const weir_env *env, const char *path,
+                             const weir_load_options *options,
+                             weir_graph **out_graph, weir_error *err);
+
+/* |text.data| NULL: |name| is a file. */
+static weir_status load_keeping(const weir_env *env, weir_sv text,
+                                const char *name,
+                                const weir_load_options *options,
+                                weir_graph **out_graph, weir_error *err) {
+  weir_source_keeper *keeper = weir_source_keeper_create(env, options);
+  *out_graph = NULL;
+  if (keeper == NULL) return weir_fail_memory(err, 0);
+  const weir_env *own = weir_source_keeper_env(keeper);
+  const weir_load_options *o = weir_source_keeper_options(keeper);
+  weir_graph *graph = NULL;
+  weir_status s = text.data != NULL
+                      ? load(own, text, name, NULL, o, &graph, err)
+                      : load_file(own, name, o, &graph, err);
+  if (s != WEIR_OK) {
+    weir_source_keeper_release(keeper);
+    return s;
+  }
+  s = keep(keeper, name, text, graph, err);
+  if (s == WEIR_OK)
+    *out_graph = graph;
+  else
+    weir_graph_unref(graph);
+  return s;
+}
+
 weir_status weir_graph_load_text(const weir_env *env, weir_sv text,
                                  const char *name,
                                  const weir_load_options *options,
                                  weir_graph **out_graph, weir_error *err) {
+  if (options->keep_sources)
+    return load_keeping(env, text, name, options, out_graph, err);
   return load(env, text, name, NULL, options, out_graph, err);
 }
 
@@ -230,9 +274,9 @@ static weir_status hint_limit(weir_status s, size_t limit, weir_error *err) {
   return s;
 }
 
-weir_status weir_graph_load(const weir_env *env, const char *path,
-                            const weir_load_options *options,
-                            weir_graph **out_graph, weir_error *err) {
+static weir_status load_file(const weir_env *env, const char *path,
+                             const weir_load_options *options,
+                             weir_graph **out_graph, weir_error *err) {
   weir_file file = {0};
   *out_graph = NULL;
   size_t limit =
@@ -244,4 +288,12 @@ weir_status weir_graph_load(const weir_env *env, const char *path,
   s = load(env, text, path, &file, options, out_graph, err);
   env->fs->close(env->fs->self, &file);
   return s;
+}
+
+weir_status weir_graph_load(const weir_env *env, const char *path,
+                            const weir_load_options *options,
+                            weir_graph **out_graph, weir_error *err) {
+  if (options->keep_sources)
+    return load_keeping(env, (weir_sv){NULL, 0}, path, options, out_graph, err);
+  return load_file(env, path, options, out_graph, err);
 }

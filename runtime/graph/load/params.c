@@ -180,7 +180,7 @@ static void override_one(weir_loader *l, weir_module *m,
 bool weir_module_params(weir_loader *l, weir_module *m) {
   declare_params(l, m);
   declare_dims(l, m);
-  if (m != l->main) return !l->fatal;
+  if (m != l->main || l->fatal) return !l->fatal;
   for (size_t i = 0; i < l->options->param_count; i++)
     override_one(l, m, &l->options->params[i]);
   return !l->fatal;

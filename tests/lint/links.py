@@ -23,7 +23,6 @@ TASKS = "tasks over a network"
 CUDA = "the CUDA device"
 UNUSED_MAY = {
     "runtime/net/": TASKS,
-    "runtime/base/module.c": TASKS,
     "runtime/device/": CUDA,
     "runtime/exec/channel/channel_null.c": TASKS,
 }

@@ -36,7 +36,7 @@ DOORS = {
     r"(oneapi/)?dnnl[./].*": 1,
     r"omp\.h": 1,
     r"cuda.*|cublas.*": {"kernels/cuda/"},
-    r"grpc.*": {"runtime/net/"},
+    r"grpc/.*": {"runtime/net/grpc/"},
 }
 FORBIDDEN = re.compile(
     r"(?<![\w>.])(abort|exit|_exit|quick_exit|printf|puts|putchar|perror|"

@@ -96,6 +96,7 @@ typedef struct weir_transport_options {
   size_t
       max_queue_bytes; /* of frames not yet sent, per connection; 0: 64 MiB */
   int64_t connect_ns;  /* an attempt to connect ends then; 0: 5 s */
+  bool insecure; /* frames may go unencrypted to and from other machines */
 } weir_transport_options;
 
 typedef struct weir_transport_vtable {

@@ -36,7 +36,7 @@ DOORS = {
     r"(oneapi/)?dnnl[./].*": 1,
     r"omp\.h": 1,
     r"cuda.*|cublas.*": {"kernels/cuda/"},
-    r"grpc.*": {"runtime/net/"},
+    r"grpc/.*": {"runtime/net/grpc/"},
     r"protobuf-c/.*|.*\.pb-c\.h": 1,
 }
 FORBIDDEN = re.compile(

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_NET_GRPC_GRPC_INTERNAL_H_
+#define WEIR_NET_GRPC_GRPC_INTERNAL_H_
+
+#include <grpc/byte_buffer.h>
+#include <grpc/grpc.h>
+#include <grpc/slice.h>
+#include <grpc/support/alloc.h>
+#include <grpc/support/time.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "runtime/base/module.h"
+#include "runtime/net/grpc/address.h"
+#include "runtime/net/transport.h"
+
+/* The structs of the gRPC transport. README.md tells how they work together.
+ *
+ * Threads: "poll" marks what only the thread in poll, connect, listen, close
+ * and release touches; "mutex" what is read and written under
+ * weir_grpc.mutex. No function of gRPC but the one of wake is called with that
+ * mutex held, for they write to sockets and call back into us. gRPC orders our
+ * threads by itself; the mutex does it again where a race detector can see it.
+ */
+
+typedef struct weir_grpc weir_grpc;
+typedef struct weir_grpc_link weir_grpc_link;
+
+/* What gRPC gives back when something has ended: |done| is called by poll. */
+typedef struct weir_grpc_tag {
+  void (*done)(void *self, bool ok);
+  void *self;
+} weir_grpc_tag;
+
+/* A frame on its way out; out.c. */
+typedef struct weir_grpc_out weir_grpc_out;
+
+/* One connection: a call that streams both ways. */
+struct weir_grpc_link {
+  weir_grpc *transport;
+  weir_connection id;
+  bool incoming;
+  grpc_call *call;
+  grpc_channel *channel; /* of a dialled one */
+  char peer[WEIR_NET_ADDRESS_BYTES];
+  weir_grpc_tag start, headers, status, receive, send, end;
+
+  /* poll */
+  grpc_metadata marker;         /* sent with the answer to a dialler */
+  grpc_metadata_array metadata; /* of the answer */
+  grpc_metadata_array trailers;
+  grpc_byte_buffer *received;
+  grpc_status_code code; /* of a dialled one, when it has ended */
+  grpc_slice details;
+  int cancelled;       /* of an incoming one: the peer did not say goodbye */
+  int64_t deadline_ns; /* to connect, or to end; INT64_MAX: none */
+  bool receiving, status_came, silent, foreign, timed_out, broken;
+
+  /* mutex */
+  bool open, sending, closing, peer_done, end_sent, ended;
+  unsigned ops; /* batches under way */
+  weir_grpc_out *first, *last, *in_flight;
+  size_t queued_bytes;
+};
+
+/* An address that is listened at. */
+typedef struct weir_grpc_listener {
+  struct weir_grpc_listener *next;
+  weir_grpc *transport;
+  grpc_server *server;
+  void *method;
+  char bound[WEIR_NET_ADDRESS_BYTES];
+  int lock_fd; /* of a unix socket's lock file; -1 */
+  char lock_path[WEIR_GRPC_PATH_BYTES + 8];
+  unsigned ops; /* requests under way, and the shutdown */
+  grpc_call *call;
+  gpr_timespec deadline;
+  grpc_metadata_array metadata;
+  grpc_call *unknown; /* a call of another method, to be refused */
+  grpc_call_details details;
+  grpc_metadata_array unknown_metadata;
+  weir_grpc_tag accepted, refused, down;
+} weir_grpc_listener;
+
+/* The transport. */
+struct weir_grpc {
+  weir_transport base; /* first: the vtable finds it */
+  const weir_module_host *host;
+  grpc_completion_queue *queue;
+  grpc_resource_quota *quota;
+  grpc_channel *lame;
+  grpc_call *wake; /* of |lame|: carries empty batches to |queue| */
+  weir_grpc_tag wake_tag;
+  atomic_size_t frames_out; /* that are not freed yet */
+
+  /* poll */
+  weir_grpc_listener *listeners;
+  unsigned timed;    /* links with a deadline */
+  unsigned refusals; /* calls of other methods that are being answered */
+  unsigned reported; /* callbacks of this poll */
+  size_t wanted;     /* bytes that were not there in this poll */
+  bool woken, releasing;
+
+  /* mutex */
+  pthread_mutex_t mutex;
+  bool wake_sent, closed;
+  weir_grpc_link **links; /* by the low bits of an id */
+  size_t link_room, link_count;
+  uint64_t serial;
+};
+
+static inline void weir_grpc_lock(weir_grpc *t) {
+  pthread_mutex_lock(&t->mutex);
+}
+static inline void weir_grpc_unlock(weir_grpc *t) {
+  pthread_mutex_unlock(&t->mutex);
+}
+
+/* Zeroed memory; NULL when out of memory. */
+static inline void *weir_grpc_alloc(weir_grpc *t, size_t bytes) {
+  void *ptr = t->host->alloc(t->base.env, bytes);
+  if (ptr != NULL) memset(ptr, 0, bytes);
+  return ptr;
+}
+static inline void weir_grpc_free(weir_grpc *t, void *ptr) {
+  t->host->free(t->base.env, ptr);
+}
+static inline int64_t weir_grpc_now(weir_grpc *t) {
+  return t->host->now_ns(t->base.env);
+}
+
+#endif

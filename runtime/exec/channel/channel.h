@@ -10,7 +10,9 @@
  *
  * A program is cut where its nodes sit on different devices or tasks; each cut
  * edge has a number. For every step, the sender gives the edge's bytes once and
- * the receiver takes them once; steps of one edge are a bounded FIFO. Nothing
+ * the receiver takes them once; steps of one edge are a bounded FIFO. Steps of
+ * one channel are numbered upwards, below 2^63; numbers from there on are of
+ * turns of loops, in no order. A channel serves many steps at once. Nothing
  * blocks: each call names a function that is called when it has ended, perhaps
  * before the call returns, perhaps on another thread, with no lock held. So an
  * executor with one thread can run both ends.
@@ -19,9 +21,14 @@
  *   receiver: ch->vt->recv(ch, 7, step, dst, bytes, &received);
  *
  * The caller's memory and the weir_channel_done must stay until |fn| is called;
- * a failed call too ends with |fn|, once. abort() ends everything under way
- * with its status and fails later calls; it is how a lost peer or a cancelled
- * run gets every waiting instruction moving.
+ * a failed call too ends with |fn|, once. drop() ends everything of one step
+ * that is under way and fails what comes later; it is how a cancelled or late
+ * run gets every waiting instruction moving, and the other steps go on. abort()
+ * does so for the whole channel: a lost peer.
+ *
+ * A run of which a node failed is not dropped by those who run it: the readers
+ * of the node are told (send_error), and its other values still go where they
+ * are wanted. Whoever numbers the steps drops it when all have heard of it.
  *
  * Callers: the instructions of a running program (instr_comm.c), on any thread.
  * Implementations: `local` (one process) and `null` (to be copied). */
@@ -59,6 +66,14 @@ typedef struct weir_collective {
   void *dst;
 } weir_collective;
 
+/* Takes the bytes of a receive as they come: pieces that do not overlap, in any
+ * order, together all of the edge's; |data| is lent for the call. One call at a
+ * time, on any thread, without a lock held. */
+typedef struct weir_channel_sink {
+  void (*consume)(void *self, size_t offset, const void *data, size_t size);
+  void *self;
+} weir_channel_sink;
+
 typedef struct weir_channel_vtable {
   void (*release)(weir_channel *channel);
   /* Ends when the bytes are taken over: |src| may be written again then. Waits
@@ -73,10 +88,21 @@ typedef struct weir_channel_vtable {
    * the sender sent another size, with the sender's error if there is one. */
   void (*recv)(weir_channel *channel, uint32_t edge, uint64_t step, void *dst,
                size_t bytes, weir_channel_done *done);
+  /* The same without memory of the receiver's: each piece goes to |sink|, which
+   * must stay as long as |done|. A failed receive may have consumed some. */
+  void (*recv_pieces)(weir_channel *channel, uint32_t edge, uint64_t step,
+                      size_t bytes, const weir_channel_sink *sink,
+                      weir_channel_done *done);
   /* Ends when this rank's dst is complete and its src no longer read. |part|
    * must stay until then. */
   void (*collective)(weir_channel *channel, uint64_t step,
                      const weir_collective *part, weir_channel_done *done);
+  /* Forgets |step|: its calls under way end with |why|, a copy of which is kept
+   * for those that come later; its bytes that nobody took are gone, and so are
+   * those that arrive late. May be called again, and for a step that has ended
+   * or not begun. Steps that are very old when it is called may count as
+   * dropped too. */
+  void (*drop)(weir_channel *channel, uint64_t step, const weir_error *why);
   void (*abort)(weir_channel *channel, const weir_error *why);
 } weir_channel_vtable;
 
@@ -84,6 +110,10 @@ typedef struct weir_channel_vtable {
 struct weir_channel {
   const weir_channel_vtable *vt;
 };
+
+/* The number of turn |turns| (a hash of the turns of all loops around) of step
+ * |step|. */
+uint64_t weir_channel_turn(uint64_t step, uint64_t turns);
 
 void weir_channel_release(weir_channel *channel); /* NULL-safe */
 

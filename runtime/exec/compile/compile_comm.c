@@ -74,7 +74,7 @@ weir_status weir_compile_collective(weir_compiler *c, weir_node_id id,
   for (uint32_t i = 0; i < node->after_count; i++)
     if (c->instrs[node->after[i]] != WEIR_NO_INDEX)
       after[spec.after_count++] = c->instrs[node->after[i]];
-  if (weir_instr_collective(c->builder, NULL, &part, &spec) != WEIR_OK)
+  if (weir_instr_collective(c->builder, NULL, false, &part, &spec) != WEIR_OK)
     return weir_fail_memory(err, 0);
   spec.bytes = (int64_t)weir_compile_bytes(c, node->first_output);
   c->instrs[id] = weir_program_add_instr(c->builder, &spec);

@@ -204,8 +204,8 @@ static weir_status add_pair(weir_compiler *c, const crossing *x,
   recv.out = x->out;
   recv.out_count = x->out != NULL;
   recv.room_from = x->room_from;
-  if (weir_instr_send(from, NULL, x->edge, x->bytes, &send) != WEIR_OK ||
-      weir_instr_recv(c->builder, NULL, x->edge, x->bytes, &recv) != WEIR_OK ||
+  if (weir_instr_send(from, NULL, false, x->edge, x->bytes, &send) != WEIR_OK ||
+      weir_instr_recv(c->builder, NULL, false, x->edge, x->bytes, &recv) != WEIR_OK ||
       weir_program_add_instr(from, &send) == WEIR_NO_INDEX)
     return weir_fail_memory(err, 0);
   uint32_t *made = &c->instrs[x->maker];

@@ -340,3 +340,22 @@ weir_status weir_frame_fetch_status(const weir_frame *f, uint32_t fetch,
     f = f->next_part;
   return weir_frame_value_status(f, f->program->fetches[fetch], err);
 }
+
+uint32_t weir_frame_fetch_order(const weir_frame *f, uint32_t fetch) {
+  while (f->next_part != NULL && f->program->fetches[fetch] == WEIR_NO_INDEX)
+    f = f->next_part;
+  uint32_t value = f->program->fetches[fetch];
+  if (value == WEIR_NO_INDEX) return WEIR_NO_INDEX;
+  uint8_t cause = f->poison[f->program->values[value].root];
+  return cause != 0 ? f->failure_orders[cause - 1] : WEIR_NO_INDEX;
+}
+
+uint32_t weir_frame_first_order(const weir_frame *head) {
+  uint32_t first = WEIR_NO_INDEX;
+  for (const weir_frame *f = head; f != NULL; f = f->next_part) {
+    int failed = atomic_load(&f->failed);
+    for (int i = 0; i < failed && i < WEIR_FRAME_FAILURES; i++)
+      if (f->failure_orders[i] < first) first = f->failure_orders[i];
+  }
+  return first;
+}

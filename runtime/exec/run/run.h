@@ -15,6 +15,12 @@ weir_status weir_frame_run(weir_frame *frame, weir_pool *pool,
 weir_status weir_frame_fetch_status(const weir_frame *frame, uint32_t fetch,
                                     weir_error *err);
 
+/* The order of the node that is the cause, WEIR_NO_INDEX: of none. */
+uint32_t weir_frame_fetch_order(const weir_frame *frame, uint32_t fetch);
+
+/* The order of the first node that failed in the last run, of all parts. */
+uint32_t weir_frame_first_order(const weir_frame *head);
+
 /* Runs a nested frame within an instruction. */
 weir_status weir_frame_run_nested(weir_frame *child, const weir_args *args);
 

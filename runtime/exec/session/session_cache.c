@@ -359,6 +359,7 @@ weir_status weir_session_frame(weir_exec_session *session, weir_cached *cached,
   if (frame != NULL) return WEIR_OK;
   WEIR_TRY(weir_frame_create(cached->compiled->program, out_frame, err));
   if (cached->streams != NULL) weir_frame_share(*out_frame, cached->streams);
+  weir_frame_set_channel(*out_frame, session->options.channel);
   return WEIR_OK;
 }
 

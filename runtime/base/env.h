@@ -119,6 +119,14 @@ typedef struct weir_clock {
   int64_t (*now_ns)(void *self); /* monotonic */
 } weir_clock;
 
+/* Random bits that nobody can guess: for numbers that tell processes and runs
+ * apart. Not for a graph's random ops, which follow from its seed. */
+typedef struct weir_random {
+  void *self;
+  /* false: the system gave none, and |dst| means nothing. */
+  bool (*fill)(void *self, void *dst, size_t bytes);
+} weir_random;
+
 typedef struct weir_env {
   const weir_allocator *alloc;
   const weir_fs *fs;
@@ -127,6 +135,7 @@ typedef struct weir_env {
    * 0: the best of this one. Two processes that are to compute the same bits
    * have the same one. */
   uint64_t profile;
+  const weir_random *random; /* NULL: this one has none */
 } weir_env;
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/env_system.h"
 
+#include <errno.h>
+#include <sys/random.h>
 #include <time.h>
 
 #include "runtime/base/env.h"
@@ -13,9 +15,23 @@ static int64_t now_ns(void *self) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* Large requests and signals may cut it short. */
+static bool fill_random(void *self, void *dst, size_t bytes) {
+  (void)self;
+  for (size_t done = 0; done < bytes;) {
+    ssize_t got = getrandom((char *)dst + done, bytes - done, 0);
+    if (got < 0 && errno != EINTR) return false;
+    if (got > 0) done += (size_t)got;
+  }
+  return true;
+}
+
 const weir_env *weir_env_system(void) {
   static const weir_clock kClock = {NULL, now_ns};
-  static const weir_env kEnv = {&weir_system_allocator, &weir_system_fs,
-                                &kClock};
+  static const weir_random kRandom = {NULL, fill_random};
+  static const weir_env kEnv = {.alloc = &weir_system_allocator,
+                                .fs = &weir_system_fs,
+                                .clock = &kClock,
+                                .random = &kRandom};
   return &kEnv;
 }

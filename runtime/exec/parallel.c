@@ -89,11 +89,13 @@ static bool help_job(weir_worker *worker, weir_job *job) {
 
 bool weir_worker_help(weir_worker *worker) {
   weir_pool *pool = worker->pool;
-  for (int i = 1; i < pool->worker_count; i++) {
+  int count = atomic_load(&pool->worker_count);
+  for (int i = 1; i < count; i++) {
     int at = worker->index + i;
-    if (at >= pool->worker_count) at -= pool->worker_count;
+    if (at >= count) at -= count;
+    weir_worker *other = weir_pool_worker(pool, at);
     for (int d = 0; d < WEIR_JOB_DEPTH; d++)
-      if (help_job(worker, &pool->workers[at].jobs[d])) return true;
+      if (help_job(worker, &other->jobs[d])) return true;
   }
   return false;
 }

@@ -7,12 +7,16 @@
 #include "runtime/base/size.h"
 #include "runtime/exec/futex.h"
 #include "runtime/exec/parallel.h"
+#include "runtime/exec/pool_grow.h"
+#include "runtime/exec/pool_watch.h"
 #include "runtime/exec/worker.h"
 
 /* Slots: at most |threads| threads run at once, callers' and the pool's own. A
  * caller works in its own thread and takes a slot for it; threads of the pool
  * stand back while callers wait. So many sessions on one pool never use more
- * cores than one.
+ * cores than one. A caller that finds nothing to do gives its slot back before
+ * it waits: the work that it waits for may be another caller's. For the same
+ * reason it takes no slot to find out that there is still nothing.
  *
  * Work is found in the own deque, newest first, whose data is still in the
  * cache; then the other deques are robbed, oldest first, farthest from their
@@ -59,7 +63,7 @@ static bool take_slot(weir_pool *pool) {
   return false;
 }
 
-static void give_slot(weir_pool *pool) {
+void weir_pool_give_slot(weir_pool *pool) {
   assert(atomic_load(&pool->running) > 0);
   atomic_fetch_sub(&pool->running, 1);
   if (atomic_load(&pool->waiting) > 0) {
@@ -79,7 +83,7 @@ static bool take_worker_slot(weir_pool *pool) {
   return atomic_load(&pool->waiting) == 0 && take_slot(pool);
 }
 
-static void take_caller_slot(weir_pool *pool) {
+void weir_pool_take_slot(weir_pool *pool) {
   if (take_slot(pool)) return;
   atomic_fetch_add(&pool->waiting, 1);
   for (;;) {
@@ -91,11 +95,12 @@ static void take_caller_slot(weir_pool *pool) {
 }
 
 weir_worker *weir_pool_enter(weir_pool *pool) {
-  take_caller_slot(pool);
-  /* At most |threads| callers hold slots, so one of their workers is free. */
+  weir_pool_take_slot(pool);
+  /* At most |threads| callers hold slots, and for each that sleeps in the
+   * middle of an instruction another worker was made: so one is free. */
   for (int i = pool->threads - 1;; i++) {
-    if (i == pool->worker_count) i = pool->threads - 1;
-    weir_worker *worker = &pool->workers[i];
+    if (i >= atomic_load(&pool->worker_count)) i = pool->threads - 1;
+    weir_worker *worker = weir_pool_worker(pool, i);
     if (!atomic_load(&worker->taken) && !atomic_exchange(&worker->taken, true))
       return worker;
   }
@@ -105,7 +110,7 @@ void weir_pool_leave(weir_worker *worker) {
   weir_pool *pool = worker->pool;
   assert(atomic_load(&worker->taken) && worker->index >= pool->threads - 1);
   atomic_store(&worker->taken, false);
-  give_slot(pool);
+  weir_pool_give_slot(pool);
 }
 
 /* ---- Tasks */
@@ -144,10 +149,11 @@ void weir_worker_push(weir_worker *worker, weir_task *task) {
 static weir_task *find_task(weir_worker *worker) {
   weir_pool *pool = worker->pool;
   weir_task *task = weir_deque_take(&worker->deque);
-  for (int i = 1; task == NULL && i < pool->worker_count; i++) {
+  int count = atomic_load(&pool->worker_count);
+  for (int i = 1; task == NULL && i < count; i++) {
     int at = worker->index + i;
-    if (at >= pool->worker_count) at -= pool->worker_count;
-    task = weir_deque_steal(&pool->workers[at].deque);
+    if (at >= count) at -= count;
+    task = weir_deque_steal(&weir_pool_worker(pool, at)->deque);
   }
   return task != NULL ? task : take_overflow(pool);
 }
@@ -171,32 +177,44 @@ static void idle(weir_pool *pool, unsigned seen) {
     }
     if (now_ns(pool) >= until) break;
   }
+  bool watch = atomic_load(&pool->watch_count) > 0;
   atomic_fetch_add(&pool->sleepers, 1);
-  weir_futex_wait(&pool->epoch, seen, -1);
+  weir_futex_wait(&pool->epoch, seen, watch ? WEIR_WATCH_NS : -1);
   atomic_fetch_sub(&pool->sleepers, 1);
+  if (watch) weir_pool_look(pool);
 }
-
-void weir_worker_wait(weir_worker *worker, const atomic_int *remaining) {
-  weir_pool *pool = worker->pool;
-  while (atomic_load(remaining) > 0) {
-    unsigned seen = atomic_load(&pool->epoch);
-    if (do_some(worker)) continue;
-    if (atomic_load(remaining) > 0) idle(pool, seen);
-  }
-}
-
-/* ---- Threads */
 
 static bool anything_to_do(weir_pool *pool) {
   if (atomic_load(&pool->overflow_count) > 0) return true;
-  for (int i = 0; i < pool->worker_count; i++) {
-    weir_worker *w = &pool->workers[i];
+  int count = atomic_load(&pool->worker_count);
+  for (int i = 0; i < count; i++) {
+    weir_worker *w = weir_pool_worker(pool, i);
     if (atomic_load(&w->deque.top) < atomic_load(&w->deque.bottom)) return true;
     for (int d = 0; d < WEIR_JOB_DEPTH; d++)
       if (atomic_load(&w->jobs[d].active)) return true;
   }
   return false;
 }
+
+void weir_worker_finish(weir_worker *worker, const atomic_int *remaining) {
+  weir_pool *pool = worker->pool;
+  while (atomic_load(remaining) > 0) {
+    unsigned seen = atomic_load(&pool->epoch);
+    if (do_some(worker)) continue;
+    /* Nothing: so the deque is empty too, and another caller may have it. */
+    weir_pool_leave(worker);
+    worker = NULL;
+    do {
+      if (atomic_load(remaining) > 0) idle(pool, seen);
+      seen = atomic_load(&pool->epoch);
+      if (atomic_load(remaining) == 0) return;
+    } while (!anything_to_do(pool));
+    worker = weir_pool_enter(pool);
+  }
+  weir_pool_leave(worker);
+}
+
+/* ---- Threads */
 
 static void *thread_main(void *self) {
   weir_worker *worker = self;
@@ -212,7 +230,7 @@ static void *thread_main(void *self) {
       single = true;
       while (worked && atomic_load(&pool->waiting) == 0)
         worked = do_some(worker);
-      give_slot(pool);
+      weir_pool_give_slot(pool);
       if (worked) continue;
     }
     if (!atomic_load(&pool->stop)) idle(pool, seen);
@@ -220,31 +238,38 @@ static void *thread_main(void *self) {
   return NULL;
 }
 
+weir_status weir_pool_start_thread(weir_worker *w, weir_error *err) {
+  atomic_store(&w->taken, true);
+  if (pthread_create(&w->thread, NULL, thread_main, w) != 0)
+    return weir_fail(err, WEIR_W6003, NULL,
+                     "the system refused thread %d of %d",
+                     w->pool->thread_count + 1, w->pool->threads);
+  w->started = true;
+  w->pool->thread_count++;
+  return WEIR_OK;
+}
+
 static weir_status start_threads(weir_pool *pool, weir_error *err) {
-  for (int i = 0; i < pool->threads - 1; i++) {
-    weir_worker *w = &pool->workers[i];
-    if (pthread_create(&w->thread, NULL, thread_main, w) != 0)
-      return weir_fail(err, WEIR_W6003, NULL,
-                       "the system refused thread %d of %d", i + 1,
-                       pool->threads);
-    w->started = true;
-  }
+  for (int i = 0; i < pool->threads - 1; i++)
+    WEIR_TRY(weir_pool_start_thread(&pool->workers[i], err));
   return WEIR_OK;
 }
 
 static weir_status init_workers(weir_pool *pool, weir_error *err) {
   size_t bytes = 0;
   /* One for each thread of the pool and one for each caller with a slot. */
-  pool->worker_count = 2 * pool->threads - 1;
-  if (!weir_size_mul((size_t)pool->worker_count, sizeof(weir_worker), &bytes))
+  pool->first_count = 2 * pool->threads - 1;
+  pool->caller_count = pool->threads;
+  if (!weir_size_mul((size_t)pool->first_count, sizeof(weir_worker), &bytes))
     return weir_fail_memory(err, SIZE_MAX);
   pool->workers = weir_alloc_aligned(pool->env->alloc, bytes, 64);
   if (pool->workers == NULL) return weir_fail_memory(err, bytes);
   memset(pool->workers, 0, bytes);
-  for (int i = 0; i < pool->worker_count; i++) {
+  for (int i = 0; i < pool->first_count; i++) {
     pool->workers[i].pool = pool;
     pool->workers[i].index = i;
   }
+  atomic_store(&pool->worker_count, pool->first_count);
   return WEIR_OK;
 }
 
@@ -274,6 +299,8 @@ weir_status weir_pool_create(const weir_env *env,
   if (options != NULL) pool->thread_start_self = options->thread_start_self;
   pool->openmp = weir_openmp_find();
   pthread_mutex_init(&pool->overflow_lock, NULL);
+  pthread_mutex_init(&pool->grow_lock, NULL);
+  pthread_mutex_init(&pool->watch_lock, NULL);
   weir_status s = init_workers(pool, err);
   if (s == WEIR_OK) s = start_threads(pool, err);
   if (s == WEIR_OK)
@@ -287,10 +314,18 @@ void weir_pool_release(weir_pool *pool) {
   if (pool == NULL) return;
   atomic_store(&pool->stop, true);
   weir_pool_notify(pool);
-  for (int i = 0; pool->workers != NULL && i < pool->threads - 1; i++)
-    if (pool->workers[i].started) pthread_join(pool->workers[i].thread, NULL);
+  int count = atomic_load(&pool->worker_count);
+  for (int i = 0; i < count; i++) {
+    weir_worker *w = weir_pool_worker(pool, i);
+    if (w->started) pthread_join(w->thread, NULL);
+  }
+  for (int i = pool->first_count; i < count; i++)
+    weir_free(pool->env->alloc, weir_pool_worker(pool, i));
   assert(atomic_load(&pool->overflow_count) == 0);
+  assert(pool->watches == NULL && pool->asleep == 0);
   pthread_mutex_destroy(&pool->overflow_lock);
+  pthread_mutex_destroy(&pool->grow_lock);
+  pthread_mutex_destroy(&pool->watch_lock);
   weir_free(pool->env->alloc, pool->workers);
   weir_free(pool->env->alloc, pool);
 }

@@ -45,8 +45,10 @@ void weir_pool_submit(weir_pool *pool, weir_task *task);
 /* Makes |task| ready, wakes a thread. Own worker only. Never fails. */
 void weir_worker_push(weir_worker *worker, weir_task *task);
 
-/* Works on ready tasks and shared loops until |*remaining| is 0. */
-void weir_worker_wait(weir_worker *worker, const atomic_int *remaining);
+/* Works on ready tasks and shared loops until |*remaining| is 0, then leaves.
+ * While there is nothing to do the slot and the worker are given back, so a run
+ * that waits for another keeps nobody from running it. */
+void weir_worker_finish(weir_worker *worker, const atomic_int *remaining);
 
 /* Tells waiting threads that a counter they wait for became 0. */
 void weir_pool_notify(weir_pool *pool);
@@ -56,5 +58,16 @@ const weir_openmp *weir_pool_openmp(const weir_pool *pool);
 
 /* Wakes up to |count| threads. */
 void weir_pool_wake(weir_pool *pool, int count);
+
+/* ---- For pool_grow.c. */
+
+/* Gives a running slot back. */
+void weir_pool_give_slot(weir_pool *pool);
+
+/* Takes one, before pool threads do; blocks. */
+void weir_pool_take_slot(weir_pool *pool);
+
+/* Starts |worker|'s thread. Errors: W6003. */
+weir_status weir_pool_start_thread(weir_worker *worker, weir_error *err);
 
 #endif

@@ -17,13 +17,12 @@
  *
  *   weir_worker *w = weir_pool_enter(pool);   waits for one of N running slots
  *   weir_worker_push(w, task); ...
- *   weir_worker_wait(w, &remaining);          works until |remaining| is 0
- *   weir_pool_leave(w);
+ *   weir_worker_finish(w, &remaining);        works until |remaining| is 0
  *
  * Running slots keep the budget: each working thread holds one, callers first.
  * A pool thread gives its slot back after the task or block in which a caller
- * came to wait. Tasks left in the deque of a worker without a thread are
- * stolen. */
+ * came to wait. A caller without work holds neither a slot nor a worker. Tasks
+ * left in the deque of a worker without a thread are stolen. */
 
 typedef struct weir_worker weir_worker;
 typedef struct weir_task weir_task;
@@ -67,20 +66,33 @@ struct weir_worker {
   weir_job jobs[WEIR_JOB_DEPTH];
   weir_pool *pool;
   int index;
-  int job_depth; /* own thread only */
-  atomic_bool taken;
+  int job_depth;     /* own thread only */
+  atomic_bool taken; /* by a caller; of a pool thread's: always */
   pthread_t thread;
   bool started;
 };
 
+enum { WEIR_POOL_EXTRA = 1024 };
+
 struct weir_pool {
   const weir_env *env;
-  int threads, worker_count; /* pool threads first, then callers' */
+  int threads;
+  int first_count; /* of |workers|: pool threads' first, then callers' */
+  atomic_int worker_count; /* with those made since (pool_grow.c) */
   int64_t spin_ns;
   weir_openmp openmp;
   void (*thread_start)(void *self);
   void *thread_start_self;
   weir_worker *workers;
+  weir_worker *extra[WEIR_POOL_EXTRA];
+  pthread_mutex_t grow_lock;      /* of the next four, and to make workers */
+  int thread_count, caller_count; /* workers of either kind */
+  int asleep;                     /* workers whose threads wait for a peer */
+  bool starts;                    /* runs are started that nobody waits for */
+  pthread_mutex_t watch_lock;
+  struct weir_watch *watches, *last_watch; /* pool_watch.c */
+  atomic_int watch_count;
+  atomic_bool looking;
   pthread_mutex_t overflow_lock;
   weir_task *overflow; /* tasks that found their deque full */
   atomic_int overflow_count;
@@ -92,5 +104,11 @@ struct weir_pool {
   atomic_uint slot_freed;
   atomic_bool starved; /* a pool thread saw work but no slot */
 };
+
+/* Worker |index|; all below |worker_count| are there. */
+static inline weir_worker *weir_pool_worker(weir_pool *pool, int index) {
+  return index < pool->first_count ? &pool->workers[index]
+                                   : pool->extra[index - pool->first_count];
+}
 
 #endif

@@ -342,8 +342,218 @@ static void no_memory(void **state) {
   }
 }
 
+/* Step 5 is dropped while a sender waits, a receiver, both on two edges, or
+ * none; the steps before and after go on, and late calls fail with the reason.
+ */
+static void drop_ends_one_step(void **state) {
+  (void)state;
+  weir_error why = WEIR_ERROR_INIT;
+  weir_fail(&why, WEIR_W5006, NULL, "too late");
+  for (int moment = 0; moment < 4; moment++) {
+    weir_counted_allocator c;
+    weir_env env = env_of(&c);
+    weir_channel *ch = make(&env, WEIR_CHANNEL_MEET);
+    bool sends = moment == 0 || moment == 2, receives = moment == 1 || sends;
+    int src = 42, dst = 0;
+    outcome o[4] = {{0}}, s4 = {0}, r4 = {0}, late[3] = {{0}};
+    weir_channel_done done[4], waits;
+    for (int k = 0; k < 4; k++)
+      done[k] = (weir_channel_done){.fn = on_done, .self = &o[k]};
+    waits = (weir_channel_done){.fn = on_done, .self = &s4};
+    ch->vt->send(ch, 0, 4, &src, sizeof src, &waits);
+    if (sends) ch->vt->send(ch, 0, 5, &src, sizeof src, &done[0]);
+    if (receives) ch->vt->recv(ch, 1, 5, &dst, sizeof dst, &done[1]);
+    ch->vt->drop(ch, 5, &why);
+    assert_int_equal(o[0].times, sends);
+    assert_int_equal(o[1].times, receives);
+    if (sends) assert_string_equal(o[0].id, "W5006");
+    if (receives) assert_string_equal(o[1].id, "W5006");
+    ch->vt->drop(ch, 5, &why);
+    ch->vt->send(ch, 1, 5, &src, sizeof src, DONE(&late[0]));
+    ch->vt->recv(ch, 0, 5, &dst, sizeof dst, DONE(&late[1]));
+    ch->vt->send_error(ch, 2, 5, &why);
+    weir_collective part = {.dtype = WEIR_F32, .ranks = 2};
+    ch->vt->collective(ch, 5, &part, DONE(&late[2]));
+    for (int k = 0; k < 3; k++) {
+      assert_int_equal(late[k].times, 1);
+      assert_string_equal(late[k].id, "W5006");
+    }
+    assert_int_equal(s4.times, 0);
+    ch->vt->recv(ch, 0, 4, &dst, sizeof dst, DONE(&r4));
+    assert_int_equal(s4.times, 1);
+    assert_int_equal(dst, 42);
+    ch->vt->recv(ch, 0, 6, &dst, sizeof dst, &done[2]);
+    ch->vt->send(ch, 0, 6, &src, sizeof src, &done[3]);
+    assert_int_equal(o[2].status, WEIR_OK);
+    assert_int_equal(o[3].times, 1);
+    weir_channel_release(ch);
+    assert_int_equal(atomic_load(&c.live_blocks), 0);
+  }
+}
+
+/* Bytes and errors that nobody took are gone, and make room. */
+static void drop_makes_room(void **state) {
+  (void)state;
+  weir_counted_allocator c;
+  weir_env env = env_of(&c);
+  weir_channel *ch = make(&env, 1);
+  weir_error why = WEIR_ERROR_INIT;
+  weir_fail(&why, WEIR_W5005, NULL, "given up");
+  int src[2] = {10, 11}, dst = 0;
+  outcome first = {0}, second = {0}, met = {0}, got = {0};
+  weir_channel_done waits = {.fn = on_done, .self = &second};
+  weir_channel_done meets = {.fn = on_done, .self = &met};
+  weir_collective part = {
+      .dtype = WEIR_I32, .ranks = 2, .count = 1, .src = &src[0], .dst = &dst};
+  ch->vt->send(ch, 0, 1, &src[0], sizeof src[0], DONE(&first));
+  ch->vt->send(ch, 0, 2, &src[1], sizeof src[1], &waits);
+  ch->vt->send_error(ch, 1, 1, &why);
+  ch->vt->collective(ch, 1, &part, &meets);
+  assert_int_equal(second.times, 0);
+  ch->vt->drop(ch, 1, &why);
+  assert_int_equal(second.times, 1);
+  assert_int_equal(second.status, WEIR_OK);
+  assert_string_equal(met.id, "W5005");
+  ch->vt->recv(ch, 0, 2, &dst, sizeof dst, DONE(&got));
+  assert_int_equal(dst, 11);
+  /* A step that was dropped long ago, and those before it, still fail. */
+  for (uint64_t step = 3; step < 300; step++) ch->vt->drop(ch, step, &why);
+  for (uint64_t step = 0; step < 300; step++) {
+    outcome late = {0};
+    ch->vt->recv(ch, 0, step, &dst, sizeof dst, DONE(&late));
+    assert_int_equal(late.times, 1);
+    assert_string_equal(late.id, "W5005");
+  }
+  /* Turns of loops have no order: they drop nothing but themselves. */
+  for (uint64_t turn = 1; turn < 300; turn++)
+    ch->vt->drop(ch, weir_channel_turn(1, turn), &why);
+  ch->vt->send(ch, 0, 300, &src[0], sizeof src[0], DONE(&first));
+  assert_int_equal(first.status, WEIR_OK);
+  weir_channel_release(ch);
+  assert_int_equal(atomic_load(&c.live_blocks), 0);
+}
+
+typedef struct pieces {
+  int calls, value;
+  weir_channel *channel;
+} pieces;
+
+/* The channel may be called from here: no lock is held. */
+static void on_piece(void *self, size_t offset, const void *data, size_t size) {
+  pieces *p = self;
+  outcome o = {0};
+  int other = 5;
+  assert_int_equal(offset, 0);
+  assert_int_equal(size, sizeof p->value);
+  memcpy(&p->value, data, size);
+  p->calls++;
+  p->channel->vt->send(p->channel, 9, (uint64_t)p->calls, &other, sizeof other,
+                       DONE(&o));
+}
+
+static void pieces_are_consumed(void **state) {
+  (void)state;
+  for (uint32_t depth = 1; depth <= 2; depth++) {
+    weir_counted_allocator c;
+    weir_env env = env_of(&c);
+    weir_channel *ch = make(&env, depth == 2 ? WEIR_CHANNEL_MEET : 2);
+    pieces p = {.channel = ch};
+    weir_channel_sink sink = {on_piece, &p};
+    int src = 42;
+    outcome s = {0}, r = {0}, bad = {0};
+    weir_channel_done sent = {.fn = on_done, .self = &s};
+    weir_channel_done got = {.fn = on_done, .self = &r};
+    ch->vt->send(ch, 0, 1, &src, sizeof src, &sent);
+    ch->vt->recv_pieces(ch, 0, 1, sizeof src, &sink, &got);
+    assert_int_equal(p.value, 42);
+    src = 43;
+    ch->vt->recv_pieces(ch, 0, 2, sizeof src, &sink, &got);
+    ch->vt->send(ch, 0, 2, &src, sizeof src, &sent);
+    assert_int_equal(p.value, 43);
+    assert_int_equal(p.calls, 2);
+    assert_int_equal(r.times, 2);
+    assert_int_equal(s.times, 2);
+    ch->vt->recv_pieces(ch, 0, 3, 8, &sink, &got);
+    ch->vt->send(ch, 0, 3, &src, sizeof src, &sent);
+    assert_string_equal(r.id, "W9001");
+    assert_int_equal(p.calls, 2);
+    weir_channel_null()->vt->recv_pieces(weir_channel_null(), 0, 1, 4, &sink,
+                                         DONE(&bad));
+    assert_string_equal(bad.id, "W7001");
+    weir_channel_release(ch);
+    assert_int_equal(atomic_load(&c.live_blocks), 0);
+  }
+}
+
+/* A sender, a receiver and one that drops, each in its thread: every call ends
+ * once, and both ends agree or the step was dropped. */
+enum { kRaced = 2000 };
+
+typedef struct race {
+  weir_channel *ch;
+  outcome sent[kRaced], got[kRaced];
+  weir_channel_done send_done[kRaced], recv_done[kRaced];
+  int dst[kRaced];
+} race;
+
+static const int kSrc = 7;
+
+static void *race_send(void *self) {
+  race *r = self;
+  for (uint64_t k = 0; k < kRaced; k++)
+    r->ch->vt->send(r->ch, 0, k, &kSrc, sizeof kSrc, &r->send_done[k]);
+  return NULL;
+}
+
+static void *race_recv(void *self) {
+  race *r = self;
+  for (uint64_t k = 0; k < kRaced; k++)
+    r->ch->vt->recv(r->ch, 0, k, &r->dst[k], sizeof kSrc, &r->recv_done[k]);
+  return NULL;
+}
+
+static void *race_drop(void *self) {
+  race *r = self;
+  weir_error why = WEIR_ERROR_INIT;
+  weir_fail(&why, WEIR_W5005, NULL, "given up");
+  for (uint64_t k = 0; k < kRaced; k += 50) {
+    r->ch->vt->drop(r->ch, k, &why);
+    sched_yield();
+  }
+  return NULL;
+}
+
+static void drops_race_with_both_ends(void **state) {
+  (void)state;
+  static race r;
+  weir_counted_allocator c;
+  weir_env env = env_of(&c);
+  pthread_t threads[3];
+  void *(*const kMain[])(void *) = {race_send, race_recv, race_drop};
+  memset(&r, 0, sizeof r);
+  r.ch = make(&env, WEIR_CHANNEL_MEET);
+  for (int k = 0; k < kRaced; k++) {
+    r.send_done[k] = (weir_channel_done){.fn = on_done, .self = &r.sent[k]};
+    r.recv_done[k] = (weir_channel_done){.fn = on_done, .self = &r.got[k]};
+  }
+  for (int t = 0; t < 3; t++) pthread_create(&threads[t], NULL, kMain[t], &r);
+  for (int t = 0; t < 3; t++) pthread_join(threads[t], NULL);
+  for (int k = 0; k < kRaced; k++) {
+    assert_int_equal(r.sent[k].times, 1);
+    assert_int_equal(r.got[k].times, 1);
+    assert_int_equal(r.sent[k].status, r.got[k].status);
+    if (k % 50 != 0) assert_int_equal(r.dst[k], kSrc);
+  }
+  weir_channel_release(r.ch);
+  assert_int_equal(atomic_load(&c.live_blocks), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(drop_ends_one_step),
+      cmocka_unit_test(drop_makes_room),
+      cmocka_unit_test(pieces_are_consumed),
+      cmocka_unit_test(drops_race_with_both_ends),
       cmocka_unit_test(either_end_first),
       cmocka_unit_test(fifo_is_bounded),
       cmocka_unit_test(sizes_must_agree),

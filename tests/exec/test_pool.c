@@ -165,8 +165,7 @@ static void run_tree(weir_pool *pool, atomic_int *running,
   }
   weir_worker *w = weir_pool_enter(pool);
   weir_worker_push(w, &nodes[0].task);
-  weir_worker_wait(w, &remaining);
-  weir_pool_leave(w);
+  weir_worker_finish(w, &remaining);
   for (int i = 0; i < kNodes; i++) assert_int_equal(nodes[i].ran, 1);
   free(nodes);
 }
@@ -228,8 +227,7 @@ static void overflow_is_not_lost(void **state) {
         .task = {.run = leaf_run}, .remaining = &remaining, .pool = pool};
     weir_worker_push(w, &leaves[i].task);
   }
-  weir_worker_wait(w, &remaining);
-  weir_pool_leave(w);
+  weir_worker_finish(w, &remaining);
   for (int i = 0; i < kLeaves; i++) assert_int_equal(leaves[i].ran, 1);
   weir_pool_release(pool);
   free(leaves);

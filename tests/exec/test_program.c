@@ -235,8 +235,8 @@ static void both_ends_of_a_channel(int threads) {
   uint32_t sum = i32_value(h.b, WEIR_STORAGE_EXTERNAL, 1);
   weir_instr_spec recv = {.out = &got, .out_count = 1};
   weir_instr_spec send = {.in = &x, .in_count = 1};
-  assert_int_equal(weir_instr_recv(h.b, channel, 7, 4, &recv), WEIR_OK);
-  assert_int_equal(weir_instr_send(h.b, channel, 7, 4, &send), WEIR_OK);
+  assert_int_equal(weir_instr_recv(h.b, channel, false, 7, 4, &recv), WEIR_OK);
+  assert_int_equal(weir_instr_send(h.b, channel, false, 7, 4, &send), WEIR_OK);
   weir_program_add_instr(h.b, &recv);
   weir_program_add_instr(h.b, &send);
   add(h.b, add_run, got, x, sum, 10);
@@ -245,7 +245,7 @@ static void both_ends_of_a_channel(int threads) {
   weir_frame_set_external(h.frame, 0, &a);
   weir_frame_set_external(h.frame, 1, &c);
   for (uint64_t step = 0; step < 50; step++) {
-    weir_run_options options = {.step = step};
+    weir_run_options options = {.step = step, .channel_step = step};
     a = (int32_t)step;
     assert_ok(weir_frame_run(h.frame, h.pool, &options, &h.err), &h.err);
     assert_int_equal(c, 2 * a);
@@ -277,7 +277,7 @@ static void collective_sums(void **state) {
                             .ranks = 2,
                             .count = 1};
     weir_instr_spec spec = {.in = &x, .out = &y, .in_count = 1, .out_count = 1};
-    assert_int_equal(weir_instr_collective(h.b, channel, &part, &spec),
+    assert_int_equal(weir_instr_collective(h.b, channel, false, &part, &spec),
                      WEIR_OK);
     weir_program_add_instr(h.b, &spec);
   }
@@ -304,8 +304,8 @@ static void null_channel_fails_the_run(void **state) {
   uint32_t good = i32_value(h.b, WEIR_STORAGE_EXTERNAL, 1);
   weir_instr_spec recv = {
       .out = &got, .out_count = 1, .node = weir_sv_from("recv")};
-  assert_int_equal(weir_instr_recv(h.b, weir_channel_null(), 7, 4, &recv),
-                   WEIR_OK);
+  assert_int_equal(
+      weir_instr_recv(h.b, weir_channel_null(), false, 7, 4, &recv), WEIR_OK);
   weir_program_add_instr(h.b, &recv);
   add(h.b, add_run, got, x, bad, 10);
   add(h.b, add_run, x, x, good, 10);
@@ -414,8 +414,8 @@ static void received_memory_is_free_when_it_comes(void **state) {
     add(h.b, add_run, x, x, a, 10);
     add(h.b, add_run, x, a, b, 10);
     weir_instr_spec recv = {.out = &r, .out_count = 1, .room_from = from};
-    assert_int_equal(weir_instr_recv(h.b, weir_channel_null(), 7, 4, &recv),
-                     WEIR_OK);
+    assert_int_equal(
+        weir_instr_recv(h.b, weir_channel_null(), false, 7, 4, &recv), WEIR_OK);
     weir_program_add_instr(h.b, &recv);
     add(h.b, add_run, b, r, z, 10);
     weir_program_options options = {.threads = 1, .stream = true};
@@ -436,7 +436,8 @@ static void too_many_sends_are_refused(void **state) {
   uint32_t x = i32_value(h.b, WEIR_STORAGE_EXTERNAL, 0);
   for (uint32_t i = 0; i < 5000; i++) {
     weir_instr_spec send = {.in = &x, .in_count = 1};
-    assert_int_equal(weir_instr_send(h.b, channel, i, 4, &send), WEIR_OK);
+    assert_int_equal(weir_instr_send(h.b, channel, false, i, 4, &send),
+                     WEIR_OK);
     weir_program_add_instr(h.b, &send);
   }
   weir_program_options options = {.threads = 2};

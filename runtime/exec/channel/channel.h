@@ -10,7 +10,9 @@
  *
  * A program is cut where its nodes sit on different devices or tasks; each cut
  * edge has a number. For every step, the sender gives the edge's bytes once and
- * the receiver takes them once; steps of one edge are a bounded FIFO. Nothing
+ * the receiver takes them once; steps of one edge are a bounded FIFO. Steps of
+ * one channel are numbered upwards, below 2^63; numbers from there on are of
+ * turns of loops, in no order. A channel serves many steps at once. Nothing
  * blocks: each call names a function that is called when it has ended, perhaps
  * before the call returns, perhaps on another thread, with no lock held. So an
  * executor with one thread can run both ends.
@@ -19,9 +21,14 @@
  *   receiver: ch->vt->recv(ch, 7, step, dst, bytes, &received);
  *
  * The caller's memory and the weir_channel_done must stay until |fn| is called;
- * a failed call too ends with |fn|, once. abort() ends everything under way
- * with its status and fails later calls; it is how a lost peer or a cancelled
- * run gets every waiting instruction moving.
+ * a failed call too ends with |fn|, once. drop() ends everything of one step
+ * that is under way and fails what comes later; it is how a cancelled or late
+ * run gets every waiting instruction moving, and the other steps go on. abort()
+ * does so for the whole channel: a lost peer.
+ *
+ * A run of which a node failed is not dropped by those who run it: the readers
+ * of the node are told (send_error), and its other values still go where they
+ * are wanted. Whoever numbers the steps drops it when all have heard of it.
  *
  * Callers: the instructions of a running program (instr_comm.c), on any thread.
  * Implementations: `local` (one process) and `null` (to be copied). */
@@ -103,6 +110,10 @@ typedef struct weir_channel_vtable {
 struct weir_channel {
   const weir_channel_vtable *vt;
 };
+
+/* The number of turn |turns| (a hash of the turns of all loops around) of step
+ * |step|. */
+uint64_t weir_channel_turn(uint64_t step, uint64_t turns);
 
 void weir_channel_release(weir_channel *channel); /* NULL-safe */
 

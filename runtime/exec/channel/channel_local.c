@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * All ends in one process: a table of edges, each a list of cells, one for each
- * step under way, and a table of groups, each a list of meetings.
+ * step under way, and a table of groups, each a list of meetings (meeting.c).
  *
  * One lock; bytes are copied under it, and callbacks are made after it, because
  * a callback may call the channel again. A waiting receiver gets the bytes
- * straight from the sender; else they are copied twice, through the cell.
+ * straight from the sender; else they are copied twice, through the cell. A
+ * receiver that takes pieces gets one, all of the edge's, after the lock: until
+ * it has returned the sender has not ended, or the cell is without its buffer.
  *
  * Invariant: a step of an edge has at most one cell in use, and at most |depth|
  * cells hold bytes; senders beyond wait and are admitted by step. Cells and
@@ -20,7 +22,9 @@
 
 #include "runtime/base/vec.h"
 #include "runtime/exec/channel/channel.h"
-#include "runtime/exec/channel/collective.h"
+#include "runtime/exec/channel/dropped.h"
+#include "runtime/exec/channel/ended.h"
+#include "runtime/exec/channel/meeting.h"
 
 enum { kDefaultDepth = 2 };
 
@@ -33,78 +37,88 @@ typedef struct cell {
   size_t bytes, capacity;
   void *data; /* kept from step to step */
   void *dst;
+  const weir_channel_sink *sink; /* in place of |dst|; or NULL */
   const void *src;
   weir_channel_done *done;
 } cell;
 
-/* One step of a group: the parts that have come. */
-typedef struct meeting {
-  uint64_t step;
-  uint32_t ranks, arrived;
-  size_t scratch_bytes;
-  void *scratch;
-  const weir_collective **parts;
-  weir_channel_done **done;
-} meeting;
-
 typedef WEIR_VEC(cell) cell_list;
-typedef WEIR_VEC(meeting) meeting_list;
 
 typedef struct local_channel {
   weir_channel base;
   const weir_allocator *alloc;
   pthread_mutex_t lock;
   uint32_t depth;
-  WEIR_VEC(cell_list) edges;     /* by edge number */
-  WEIR_VEC(meeting_list) groups; /* by group number */
+  WEIR_VEC(cell_list) edges; /* by edge number */
+  weir_meetings meetings;
   bool aborted;
   weir_error why;
+  weir_dropped dropped;
 } local_channel;
 
-/* Calls that have ended; they are called back once the lock is given back. */
-typedef struct ended_list {
-  weir_channel_done *first;
-  weir_error err; /* of those that failed */
-} ended_list;
-
-static void ended(ended_list *out, weir_channel_done *done,
-                  weir_status status) {
-  done->status = status;
-  done->next = out->first;
-  out->first = done;
-}
-
-static void tell(const ended_list *list) {
-  weir_channel_done *next;
-  for (weir_channel_done *d = list->first; d != NULL; d = next) {
-    next = d->next; /* |d| may be gone after the call */
-    d->fn(d->self, d->status, d->status == WEIR_OK ? NULL : &list->err);
-  }
-}
-
-static void ended_memory(ended_list *out, weir_channel_done *done,
+static void ended_memory(weir_ended *out, weir_channel_done *done,
                          size_t bytes) {
-  ended(out, done, weir_fail_memory(&out->err, bytes));
+  weir_ended_add(out, done, weir_fail_memory(&out->err, bytes));
 }
 
-static void ended_aborted(const local_channel *ch, ended_list *out,
-                          weir_channel_done *done) {
-  out->err = ch->why;
-  ended(out, done, ch->why.code);
+/* Whether calls of |step| fail at once, then with out->err. */
+static bool is_over(const local_channel *ch, uint64_t step, weir_ended *out) {
+  if (ch->aborted) out->err = ch->why;
+  return ch->aborted || weir_dropped_find(&ch->dropped, step, &out->err);
 }
+
+/* Bytes that go to a sink when the lock is given back. */
+typedef struct handover {
+  const weir_channel_sink *sink; /* NULL: none do */
+  weir_bytes bytes;
+  void *buffer; /* of a cell, to be given back; or NULL */
+  size_t capacity;
+  uint32_t edge;
+  size_t cell;
+} handover;
+
+/* Where a receive's bytes go. */
+typedef struct target {
+  void *dst;
+  const weir_channel_sink *sink;
+  size_t bytes;
+} target;
 
 /* The receiver's end: fails when the sizes differ. */
-static void received(ended_list *out, weir_channel_done *done, uint32_t edge,
-                     void *dst, size_t wanted, weir_bytes sent) {
-  if (sent.size != wanted) {
-    ended(out, done,
-          weir_fail(&out->err, WEIR_W9001, NULL,
-                    "edge %u: %zu bytes were sent, %zu wanted", edge, sent.size,
-                    wanted));
+static void received(weir_ended *out, handover *hand, weir_channel_done *done,
+                     uint32_t edge, target to, weir_bytes sent) {
+  if (sent.size != to.bytes) {
+    weir_ended_add(out, done,
+                   weir_fail(&out->err, WEIR_W9001, NULL,
+                             "edge %u: %zu bytes were sent, %zu wanted", edge,
+                             sent.size, to.bytes));
     return;
   }
-  if (sent.size > 0) memcpy(dst, sent.data, sent.size);
-  ended(out, done, WEIR_OK);
+  if (to.sink != NULL)
+    *hand = (handover){.sink = to.sink, .bytes = sent};
+  else if (sent.size > 0)
+    memcpy(to.dst, sent.data, sent.size);
+  weir_ended_add(out, done, WEIR_OK);
+}
+
+/* Without the lock: pieces first, then the ends. */
+static void deliver(local_channel *ch, const handover *hand,
+                    const weir_ended *out) {
+  if (hand->sink != NULL)
+    hand->sink->consume(hand->sink->self, 0, hand->bytes.data,
+                        hand->bytes.size);
+  if (hand->buffer != NULL) {
+    pthread_mutex_lock(&ch->lock);
+    cell *c = &ch->edges.items[hand->edge].items[hand->cell];
+    void *spare = c->data == NULL ? NULL : hand->buffer;
+    if (c->data == NULL) {
+      c->data = hand->buffer;
+      c->capacity = hand->capacity;
+    }
+    pthread_mutex_unlock(&ch->lock);
+    weir_free(ch->alloc, spare);
+  }
+  weir_ended_tell(out);
 }
 
 /* ---- Edges */
@@ -157,17 +171,20 @@ static bool fill(local_channel *ch, cell *c, const void *src, size_t bytes) {
 static void local_send(weir_channel *channel, uint32_t edge, uint64_t step,
                        const void *src, size_t bytes, weir_channel_done *done) {
   local_channel *ch = (local_channel *)channel;
-  ended_list out = {.err = WEIR_ERROR_INIT};
+  weir_ended out = {.err = WEIR_ERROR_INIT};
+  handover hand = {.sink = NULL};
   uint32_t full = 0;
   pthread_mutex_lock(&ch->lock);
-  cell_list *cells = ch->aborted ? NULL : edge_cells(ch, edge);
+  bool over = is_over(ch, step, &out);
+  cell_list *cells = over ? NULL : edge_cells(ch, edge);
   cell *c = cells != NULL ? find_cell(cells, step, &full) : NULL;
-  if (ch->aborted) {
-    ended_aborted(ch, &out, done);
+  if (over) {
+    weir_ended_add(&out, done, out.err.code);
   } else if (c != NULL && c->waiting_recv) {
     c->waiting_recv = false;
-    received(&out, c->done, edge, c->dst, c->bytes, (weir_bytes){src, bytes});
-    ended(&out, done, WEIR_OK);
+    received(&out, &hand, c->done, edge, (target){c->dst, c->sink, c->bytes},
+             (weir_bytes){src, bytes});
+    weir_ended_add(&out, done, WEIR_OK);
   } else if (cells == NULL || (c = free_cell(ch, cells, step)) == NULL) {
     ended_memory(&out, done, sizeof(cell));
   } else if (full >= ch->depth && (bytes > 0 || ch->depth > 0)) {
@@ -177,17 +194,17 @@ static void local_send(weir_channel *channel, uint32_t edge, uint64_t step,
     c->bytes = bytes;
     c->done = done;
   } else if (fill(ch, c, src, bytes)) {
-    ended(&out, done, WEIR_OK);
+    weir_ended_add(&out, done, WEIR_OK);
   } else {
     ended_memory(&out, done, bytes);
   }
   pthread_mutex_unlock(&ch->lock);
-  tell(&out);
+  deliver(ch, &hand, &out);
 }
 
 /* After a step left the FIFO: the waiting sender of the smallest step goes in,
  * since its receiver is the first that will come. */
-static void admit_sender(local_channel *ch, cell_list *cells, ended_list *out) {
+static void admit_sender(local_channel *ch, cell_list *cells, weir_ended *out) {
   cell *next = NULL;
   for (size_t i = 0; i < cells->count && ch->depth > 0; i++) {
     cell *c = &cells->items[i];
@@ -196,18 +213,18 @@ static void admit_sender(local_channel *ch, cell_list *cells, ended_list *out) {
   if (next == NULL) return;
   next->waiting_send = false;
   if (fill(ch, next, next->src, next->bytes))
-    ended(out, next->done, WEIR_OK);
+    weir_ended_add(out, next->done, WEIR_OK);
   else
     ended_memory(out, next->done, next->bytes);
 }
 
 /* Hands the error of a cell that is not read yet to |done|. */
-static void take_error(local_channel *ch, cell *c, ended_list *out,
+static void take_error(local_channel *ch, cell *c, weir_ended *out,
                        weir_channel_done *done) {
   out->err = *c->failed;
   weir_free(ch->alloc, c->failed);
   c->failed = NULL;
-  ended(out, done, out->err.code);
+  weir_ended_add(out, done, out->err.code);
 }
 
 /* Out of memory here aborts the channel: without a report of the failure
@@ -215,17 +232,19 @@ static void take_error(local_channel *ch, cell *c, ended_list *out,
 static void local_send_error(weir_channel *channel, uint32_t edge,
                              uint64_t step, const weir_error *why) {
   local_channel *ch = (local_channel *)channel;
-  ended_list out = {.err = *why};
+  weir_ended out = {.err = *why};
   uint32_t full = 0;
   bool kept = true;
   pthread_mutex_lock(&ch->lock);
-  cell_list *cells = ch->aborted ? NULL : edge_cells(ch, edge);
+  weir_ended late = {.err = WEIR_ERROR_INIT};
+  bool over = is_over(ch, step, &late);
+  cell_list *cells = over ? NULL : edge_cells(ch, edge);
   cell *c = cells != NULL ? find_cell(cells, step, &full) : NULL;
-  if (ch->aborted) {
+  if (over) {
     kept = true;
   } else if (c != NULL && c->waiting_recv) {
     c->waiting_recv = false;
-    ended(&out, c->done, why->code);
+    weir_ended_add(&out, c->done, why->code);
   } else {
     c = cells != NULL ? free_cell(ch, cells, step) : NULL;
     if (c != NULL) c->failed = weir_alloc(ch->alloc, sizeof *c->failed);
@@ -236,168 +255,139 @@ static void local_send_error(weir_channel *channel, uint32_t edge,
     }
   }
   pthread_mutex_unlock(&ch->lock);
-  tell(&out);
+  weir_ended_tell(&out);
   if (!kept) channel->vt->abort(channel, why);
 }
 
+/* A cell's bytes go to the receiver; a sink gets them after the lock, so the
+ * cell does without its buffer meanwhile. */
+static void take_bytes(cell_list *cells, cell *c, uint32_t edge, target to,
+                       weir_ended *out, handover *hand,
+                       weir_channel_done *done) {
+  received(out, hand, done, edge, to, (weir_bytes){c->data, c->bytes});
+  if (hand->sink == NULL) return;
+  hand->buffer = c->data;
+  hand->capacity = c->capacity;
+  hand->edge = edge;
+  hand->cell = (size_t)(c - cells->items);
+  c->data = NULL;
+  c->capacity = 0;
+}
+
 /* Out of memory aborts the channel: the sender may wait for this end. */
-static void local_recv(weir_channel *channel, uint32_t edge, uint64_t step,
-                       void *dst, size_t bytes, weir_channel_done *done) {
-  local_channel *ch = (local_channel *)channel;
-  ended_list out = {.err = WEIR_ERROR_INIT};
+static void receive(local_channel *ch, uint32_t edge, uint64_t step, target to,
+                    weir_channel_done *done) {
+  weir_ended out = {.err = WEIR_ERROR_INIT};
+  handover hand = {.sink = NULL};
   uint32_t full = 0;
   bool lost = false;
   pthread_mutex_lock(&ch->lock);
-  cell_list *cells = ch->aborted ? NULL : edge_cells(ch, edge);
+  bool over = is_over(ch, step, &out);
+  cell_list *cells = over ? NULL : edge_cells(ch, edge);
   cell *c = cells != NULL ? find_cell(cells, step, &full) : NULL;
-  if (ch->aborted) {
-    ended_aborted(ch, &out, done);
+  if (over) {
+    weir_ended_add(&out, done, out.err.code);
   } else if (c != NULL && c->full) {
     c->full = false;
     if (c->failed != NULL)
       take_error(ch, c, &out, done);
     else
-      received(&out, done, edge, dst, bytes, (weir_bytes){c->data, c->bytes});
+      take_bytes(cells, c, edge, to, &out, &hand, done);
     admit_sender(ch, cells, &out);
   } else if (c != NULL && c->waiting_send) { /* past the FIFO's end */
     c->waiting_send = false;
-    received(&out, done, edge, dst, bytes, (weir_bytes){c->src, c->bytes});
-    ended(&out, c->done, WEIR_OK);
+    received(&out, &hand, done, edge, to, (weir_bytes){c->src, c->bytes});
+    weir_ended_add(&out, c->done, WEIR_OK);
   } else if (cells == NULL || (c = free_cell(ch, cells, step)) == NULL) {
     ended_memory(&out, done, sizeof(cell));
     lost = true;
   } else {
     c->waiting_recv = true;
-    c->dst = dst;
-    c->bytes = bytes;
+    c->dst = to.dst;
+    c->sink = to.sink;
+    c->bytes = to.bytes;
     c->done = done;
   }
   pthread_mutex_unlock(&ch->lock);
   weir_error why = out.err; /* |done| may be gone after the call */
-  tell(&out);
-  if (lost) channel->vt->abort(channel, &why);
+  deliver(ch, &hand, &out);
+  if (lost) ch->base.vt->abort(&ch->base, &why);
 }
 
-/* ---- Groups */
-
-static meeting_list *group_meetings(local_channel *ch, uint32_t group) {
-  while (ch->groups.count <= group)
-    if (!weir_vec_push(ch->alloc, &ch->groups, (meeting_list){0})) return NULL;
-  return &ch->groups.items[group];
+static void local_recv(weir_channel *channel, uint32_t edge, uint64_t step,
+                       void *dst, size_t bytes, weir_channel_done *done) {
+  receive((local_channel *)channel, edge, step,
+          (target){.dst = dst, .bytes = bytes}, done);
 }
 
-static bool meeting_fits(local_channel *ch, meeting *m, uint32_t ranks,
-                         size_t scratch_bytes) {
-  if (m->ranks != ranks) {
-    weir_free(ch->alloc, m->parts);
-    weir_free(ch->alloc, m->done);
-    m->parts = weir_alloc_array(ch->alloc, ranks, sizeof *m->parts);
-    m->done = weir_alloc_array(ch->alloc, ranks, sizeof *m->done);
-    m->ranks = m->parts != NULL && m->done != NULL ? ranks : 0;
-  }
-  if (m->scratch == NULL || m->scratch_bytes < scratch_bytes) {
-    weir_free(ch->alloc, m->scratch);
-    m->scratch = weir_alloc_aligned(ch->alloc, scratch_bytes, 64);
-    m->scratch_bytes = m->scratch != NULL ? scratch_bytes : 0;
-  }
-  return m->ranks == ranks && m->scratch != NULL;
-}
-
-/* The meeting of |step| that has begun, else a free one. */
-static meeting *find_meeting(local_channel *ch, const weir_collective *part,
-                             uint64_t step, size_t scratch_bytes) {
-  meeting_list *list = group_meetings(ch, part->group);
-  if (list == NULL) return NULL;
-  meeting *unused = NULL;
-  for (size_t i = 0; i < list->count; i++) {
-    meeting *m = &list->items[i];
-    if (m->arrived > 0 && m->step == step) return m;
-    if (m->arrived == 0 && unused == NULL) unused = m;
-  }
-  if (unused == NULL) {
-    if (!weir_vec_push(ch->alloc, list, (meeting){0})) return NULL;
-    unused = &list->items[list->count - 1];
-  }
-  if (!meeting_fits(ch, unused, part->ranks, scratch_bytes)) return NULL;
-  unused->step = step;
-  memset(unused->parts, 0, part->ranks * sizeof *unused->parts);
-  return unused;
-}
-
-/* Whether |part| is another rank of the same collective. */
-static weir_status join(meeting *m, const weir_collective *part,
-                        weir_channel_done *done, weir_error *err) {
-  for (uint32_t r = 0; m->arrived > 0 && r < m->ranks; r++) {
-    const weir_collective *other = m->parts[r];
-    if (other == NULL) continue;
-    if (other->kind != part->kind || other->dtype != part->dtype ||
-        other->count != part->count || other->ranks != part->ranks)
-      return weir_fail(err, WEIR_W9001, NULL,
-                       "group %u: ranks %u and %u differ in kind, dtype or "
-                       "count",
-                       part->group, other->rank, part->rank);
-    break;
-  }
-  if (m->parts[part->rank] != NULL)
-    return weir_fail(err, WEIR_W9001, NULL, "group %u: rank %u came twice",
-                     part->group, part->rank);
-  m->parts[part->rank] = part;
-  m->done[part->rank] = done;
-  m->arrived++;
-  return WEIR_OK;
+static void local_recv_pieces(weir_channel *channel, uint32_t edge,
+                              uint64_t step, size_t bytes,
+                              const weir_channel_sink *sink,
+                              weir_channel_done *done) {
+  receive((local_channel *)channel, edge, step,
+          (target){.sink = sink, .bytes = bytes}, done);
 }
 
 static void local_collective(weir_channel *channel, uint64_t step,
                              const weir_collective *part,
                              weir_channel_done *done) {
   local_channel *ch = (local_channel *)channel;
-  ended_list out = {.err = WEIR_ERROR_INIT};
-  size_t scratch_bytes = 0;
-  meeting *m = NULL;
-  weir_status s = weir_collective_check(part, &scratch_bytes, &out.err);
+  weir_ended out = {.err = WEIR_ERROR_INIT};
   pthread_mutex_lock(&ch->lock);
-  if (ch->aborted) {
-    out.err = ch->why;
-    s = ch->why.code;
-  } else if (s == WEIR_OK) {
-    m = find_meeting(ch, part, step, scratch_bytes);
-    s = m != NULL ? join(m, part, done, &out.err)
-                  : weir_fail_memory(&out.err, scratch_bytes);
-  }
-  if (s != WEIR_OK) {
-    ended(&out, done, s);
-  } else if (m->arrived == m->ranks) { /* the last to come does the work */
-    weir_collective_compute(m->parts, m->scratch);
-    for (uint32_t r = 0; r < m->ranks; r++) ended(&out, m->done[r], WEIR_OK);
-    m->arrived = 0;
-  }
+  if (is_over(ch, step, &out))
+    weir_ended_add(&out, done, out.err.code);
+  else
+    weir_meetings_join(&ch->meetings, step, part, done, &out);
   pthread_mutex_unlock(&ch->lock);
-  tell(&out);
+  weir_ended_tell(&out);
 }
 
 /* ---- The rest */
 
+/* Ends the cells of |*step|, or all that wait (NULL), with out->err. What
+ * leaves a FIFO makes room for senders of other steps. */
+static void end_cells(local_channel *ch, const uint64_t *step, weir_ended *out,
+                      weir_ended *room) {
+  for (size_t e = 0; e < ch->edges.count; e++) {
+    cell_list *cells = &ch->edges.items[e];
+    for (size_t i = 0; i < cells->count; i++) {
+      cell *c = &cells->items[i];
+      if (step != NULL && c->step != *step) continue;
+      if (c->waiting_recv || c->waiting_send)
+        weir_ended_add(out, c->done, out->err.code);
+      c->waiting_recv = c->waiting_send = false;
+      if (step == NULL || !c->full) continue;
+      c->full = false;
+      weir_free(ch->alloc, c->failed);
+      c->failed = NULL;
+      admit_sender(ch, cells, room);
+    }
+  }
+}
+
+static void local_drop(weir_channel *channel, uint64_t step,
+                       const weir_error *why) {
+  local_channel *ch = (local_channel *)channel;
+  weir_ended out = {.err = *why}, room = {.err = WEIR_ERROR_INIT};
+  pthread_mutex_lock(&ch->lock);
+  weir_dropped_add(&ch->dropped, step, why);
+  end_cells(ch, &step, &out, &room);
+  weir_meetings_end(&ch->meetings, &step, &out);
+  pthread_mutex_unlock(&ch->lock);
+  weir_ended_tell(&out);
+  weir_ended_tell(&room);
+}
+
 static void local_abort(weir_channel *channel, const weir_error *why) {
   local_channel *ch = (local_channel *)channel;
-  ended_list out = {.err = *why};
+  weir_ended out = {.err = *why};
   pthread_mutex_lock(&ch->lock);
   if (!ch->aborted) ch->why = *why;
   ch->aborted = true;
-  for (size_t e = 0; e < ch->edges.count; e++)
-    for (size_t i = 0; i < ch->edges.items[e].count; i++) {
-      cell *c = &ch->edges.items[e].items[i];
-      if (c->waiting_recv || c->waiting_send) ended(&out, c->done, why->code);
-      c->waiting_recv = c->waiting_send = false;
-    }
-  for (size_t g = 0; g < ch->groups.count; g++)
-    for (size_t i = 0; i < ch->groups.items[g].count; i++) {
-      meeting *m = &ch->groups.items[g].items[i];
-      for (uint32_t r = 0; m->arrived > 0 && r < m->ranks; r++)
-        if (m->parts[r] != NULL) ended(&out, m->done[r], why->code);
-      m->arrived = 0;
-    }
+  end_cells(ch, NULL, &out, NULL);
+  weir_meetings_end(&ch->meetings, NULL, &out);
   pthread_mutex_unlock(&ch->lock);
-  tell(&out);
+  weir_ended_tell(&out);
 }
 
 static void local_release(weir_channel *channel) {
@@ -410,17 +400,8 @@ static void local_release(weir_channel *channel) {
     }
     weir_vec_free(ch->alloc, cells);
   }
-  for (size_t g = 0; g < ch->groups.count; g++) {
-    meeting_list *list = &ch->groups.items[g];
-    for (size_t i = 0; i < list->count; i++) {
-      weir_free(ch->alloc, list->items[i].scratch);
-      weir_free(ch->alloc, list->items[i].parts);
-      weir_free(ch->alloc, list->items[i].done);
-    }
-    weir_vec_free(ch->alloc, list);
-  }
   weir_vec_free(ch->alloc, &ch->edges);
-  weir_vec_free(ch->alloc, &ch->groups);
+  weir_meetings_release(&ch->meetings);
   pthread_mutex_destroy(&ch->lock);
   weir_free(ch->alloc, ch);
 }
@@ -430,7 +411,9 @@ static const weir_channel_vtable kLocal = {
     .send = local_send,
     .send_error = local_send_error,
     .recv = local_recv,
+    .recv_pieces = local_recv_pieces,
     .collective = local_collective,
+    .drop = local_drop,
     .abort = local_abort,
 };
 
@@ -441,7 +424,7 @@ weir_status weir_channel_local_create(const weir_env *env, uint32_t depth,
   local_channel *ch = weir_alloc_array(env->alloc, 1, sizeof *ch);
   if (ch == NULL) return weir_fail_memory(err, sizeof *ch);
   ch->base.vt = &kLocal;
-  ch->alloc = env->alloc;
+  ch->alloc = ch->meetings.alloc = env->alloc;
   ch->depth = depth == 0                   ? kDefaultDepth
               : depth == WEIR_CHANNEL_MEET ? 0
                                            : depth;

@@ -34,11 +34,24 @@ static void null_recv(weir_channel *channel, uint32_t edge, uint64_t step,
   refuse(done);
 }
 
+static void null_recv_pieces(weir_channel *channel, uint32_t edge,
+                             uint64_t step, size_t bytes,
+                             const weir_channel_sink *sink,
+                             weir_channel_done *done) {
+  (void)channel, (void)edge, (void)step, (void)bytes, (void)sink;
+  refuse(done);
+}
+
 static void null_collective(weir_channel *channel, uint64_t step,
                             const weir_collective *part,
                             weir_channel_done *done) {
   (void)channel, (void)step, (void)part;
   refuse(done);
+}
+
+static void null_drop(weir_channel *channel, uint64_t step,
+                      const weir_error *why) {
+  (void)channel, (void)step, (void)why;
 }
 
 static void null_abort(weir_channel *channel, const weir_error *why) {
@@ -50,7 +63,9 @@ static const weir_channel_vtable kNull = {
     .send = null_send,
     .send_error = null_send_error,
     .recv = null_recv,
+    .recv_pieces = null_recv_pieces,
     .collective = null_collective,
+    .drop = null_drop,
     .abort = null_abort,
 };
 

@@ -42,10 +42,10 @@ typedef struct weir_compile_request {
   const weir_plan *plan; /* of |cut| */
   /* Of a process that owns some tasks of the plan's cluster: per task, whether
    * it does; lent. Only their parts become programs, and what goes to other
-   * tasks or comes from them takes |channel|, by the numbers of weir_task_cut.
+   * tasks or comes from them takes the frame's channel to other tasks, by the
+   * numbers of weir_task_cut.
    * All choices are those of one process. NULL: all tasks. */
   const bool *tasks;
-  weir_channel *channel; /* lent, outlives the program */
   /* The bytes of a variable that nothing in the graph assigns: they count as
    * a constant. Lent, must outlive the program; NULL: it is read by each run.
    * |bytes| false: it is another task's, and nothing here needs its bytes;

@@ -78,7 +78,7 @@ static weir_status add_collective(weir_compiler *c, const weir_collective *part,
   spec->in = &in;
   spec->out = &out;
   spec->in_count = spec->out_count = 1;
-  weir_status s = weir_instr_collective(c->builder, NULL, part, spec);
+  weir_status s = weir_instr_collective(c->builder, NULL, false, part, spec);
   spec->bytes = (int64_t)c->builder->values.items[out].bytes;
   return add(c, s, spec, err);
 }

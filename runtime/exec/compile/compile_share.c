@@ -113,11 +113,9 @@ uint32_t weir_compile_add_instr(weir_compiler *c, const weir_instr_spec *spec) {
   return c->elsewhere ? 0 : weir_program_add_instr(c->builder, spec);
 }
 
-/* NULL: the frame's own. */
-static weir_channel *channel_of(const weir_compiler *c,
-                                const weir_compile_way *way) {
-  bool both = c->own == NULL || (c->own[way->from] && c->own[way->to]);
-  return both ? NULL : c->request->channel;
+/* Whether one end belongs to another process. */
+static bool leaves(const weir_compiler *c, const weir_compile_way *way) {
+  return c->own != NULL && !(c->own[way->from] && c->own[way->to]);
 }
 
 weir_status weir_compile_send(const weir_compiler *c,
@@ -125,7 +123,7 @@ weir_status weir_compile_send(const weir_compiler *c,
                               const weir_compile_way *way, size_t bytes,
                               weir_instr_spec *spec) {
   spec->kernel = "send";
-  return weir_instr_send(builder, channel_of(c, way), way->edge, bytes, spec);
+  return weir_instr_send(builder, NULL, leaves(c, way), way->edge, bytes, spec);
 }
 
 weir_status weir_compile_recv(const weir_compiler *c,
@@ -133,5 +131,5 @@ weir_status weir_compile_recv(const weir_compiler *c,
                               const weir_compile_way *way, size_t bytes,
                               weir_instr_spec *spec) {
   spec->kernel = "recv";
-  return weir_instr_recv(builder, channel_of(c, way), way->edge, bytes, spec);
+  return weir_instr_recv(builder, NULL, leaves(c, way), way->edge, bytes, spec);
 }

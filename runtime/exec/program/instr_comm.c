@@ -2,17 +2,21 @@
 #include "runtime/exec/program/instr_comm.h"
 
 #include "runtime/exec/futex.h"
+#include "runtime/exec/pool_grow.h"
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/run/frame.h"
 #include "runtime/exec/run/run.h"
 #include "runtime/exec/run/run_slow.h"
+#include "runtime/exec/run/run_tasks.h"
 
 /* SEND, RECV and COLLECTIVE. At the top of a program each is a task that ends
  * by the channel's callback, so no thread waits for a peer; within a nested
- * body its thread sleeps until the call has ended. */
+ * body its thread sleeps until the call has ended, and gives its slot to
+ * another thread meanwhile. */
 
 typedef struct comm_state {
   weir_instr_kind kind;
+  bool between_tasks;
   weir_channel *channel;
   uint32_t edge;
   size_t bytes;
@@ -24,24 +28,36 @@ uint32_t weir_instr_comm_group(const weir_instr_spec *spec) {
   return ((const comm_state *)spec->state)->part.group;
 }
 
-static weir_channel *channel_of(const comm_state *c, const weir_frame *f) {
-  return c->channel != NULL ? c->channel : f->head->channel;
+/* Where a call goes, and the number of its step there. */
+typedef struct route {
+  weir_channel *channel;
+  uint64_t step;
+} route;
+
+static route route_of(const comm_state *c, const weir_frame *f,
+                      uint64_t turns) {
+  const weir_frame *head = f->head;
+  route r = {head->channel, head->channel_runs};
+  if (c->between_tasks || c->channel != NULL)
+    r = (route){head->outer, head->options.channel_step};
+  if (c->channel != NULL) r.channel = c->channel;
+  if (turns != 0) r.step = weir_channel_turn(r.step, turns);
+  return r;
 }
 
-static void start(const comm_state *c, weir_channel *channel, uint64_t step,
-                  void *const *io, weir_collective *part,
-                  weir_channel_done *done) {
-  const weir_channel_vtable *vt = channel->vt;
+static void start(const comm_state *c, route to, void *const *io,
+                  weir_collective *part, weir_channel_done *done) {
+  const weir_channel_vtable *vt = to.channel->vt;
   void *data = c->bytes > 0 ? io[0] : NULL; /* a token has no operand */
   if (c->kind == WEIR_INSTR_SEND) {
-    vt->send(channel, c->edge, step, data, c->bytes, done);
+    vt->send(to.channel, c->edge, to.step, data, c->bytes, done);
   } else if (c->kind == WEIR_INSTR_RECV) {
-    vt->recv(channel, c->edge, step, data, c->bytes, done);
+    vt->recv(to.channel, c->edge, to.step, data, c->bytes, done);
   } else {
     *part = c->part;
     part->src = io[0];
     part->dst = io[1];
-    vt->collective(channel, step, part, done);
+    vt->collective(to.channel, to.step, part, done);
   }
 }
 
@@ -56,7 +72,7 @@ static void task_done(void *self, weir_status status, const weir_error *err) {
     const comm_state *c =
         f->program->code[f->program->tasks[t->index].first].state;
     /* A receive has been told by its sender, who waits for nothing more. */
-    if (c->kind != WEIR_INSTR_RECV) weir_comm_refuse(t, f->options.step, &told);
+    if (c->kind != WEIR_INSTR_RECV) weir_comm_refuse(t, &told);
   } else if (f->options.trace != NULL) {
     const weir_clock *clock = f->program->env->clock;
     weir_frame_trace(f, f->program->tasks[t->index].first, t->start_ns,
@@ -65,7 +81,7 @@ static void task_done(void *self, weir_status status, const weir_error *err) {
   weir_frame_task_end(t);
 }
 
-void weir_comm_start(weir_frame_task *t, uint64_t step) {
+void weir_comm_start(weir_frame_task *t) {
   weir_frame *f = t->frame;
   const weir_program *p = f->program;
   const weir_code *code = &p->code[p->tasks[t->index].first];
@@ -73,19 +89,18 @@ void weir_comm_start(weir_frame_task *t, uint64_t step) {
   const weir_clock *clock = p->env->clock;
   t->done = (weir_channel_done){.fn = task_done, .self = t};
   if (f->options.trace != NULL) t->start_ns = clock->now_ns(clock->self);
-  start(c, channel_of(c, f), step, f->table + code->io, &t->part, &t->done);
+  start(c, route_of(c, f, 0), f->table + code->io, &t->part, &t->done);
 }
 
-void weir_comm_refuse(weir_frame_task *t, uint64_t step,
-                      const weir_error *why) {
+void weir_comm_refuse(weir_frame_task *t, const weir_error *why) {
   weir_frame *f = t->frame;
   const weir_program *p = f->program;
   const comm_state *c = p->code[p->tasks[t->index].first].state;
-  weir_channel *channel = channel_of(c, f);
+  route to = route_of(c, f, 0);
   if (c->kind == WEIR_INSTR_SEND)
-    channel->vt->send_error(channel, c->edge, step, why);
+    to.channel->vt->send_error(to.channel, c->edge, to.step, why);
   else /* its peers must not wait for it */
-    channel->vt->abort(channel, why);
+    to.channel->vt->drop(to.channel, to.step, why);
 }
 
 /* ---- Within a nested body */
@@ -108,17 +123,43 @@ static void sleeper_done(void *self, weir_status status,
   atomic_store(&s->ended, 2);
 }
 
+/* Whether the run has to stop: by itself, or told by weir_frame_stop. */
+static bool must_stop(weir_frame *f) {
+  int told = atomic_load(&f->head->stopped);
+  if (told != WEIR_OK) atomic_store(&f->stopped, told);
+  return weir_frame_check_stop(f) != WEIR_OK;
+}
+
+/* Sleeps until the call has ended. A run that must stop forgets the call's
+ * step, which ends the call. */
+static void sleep_on(sleeper *s, weir_frame *f, route to) {
+  bool given_up = false;
+  unsigned seen;
+  while ((seen = atomic_load(&s->ended)) != 2) {
+    if (seen == 0) weir_futex_wait(&s->ended, 0, WEIR_WATCH_NS);
+    weir_cpu_relax();
+    if (given_up || atomic_load(&s->ended) != 0 || !must_stop(f)) continue;
+    weir_error why = WEIR_ERROR_INIT;
+    weir_frame_stop_error((weir_status)atomic_load(&f->stopped), &why);
+    to.channel->vt->drop(to.channel, to.step, &why);
+    given_up = true;
+  }
+}
+
 static weir_status comm_run(const weir_args *args) {
+  const weir_exec_ctx *ctx = weir_exec_of(args);
   sleeper s = {.status = WEIR_OK, .err = args->err};
   weir_channel_done done = {.fn = sleeper_done, .self = &s};
   weir_collective part;
-  weir_channel *channel = channel_of(args->state, weir_exec_of(args)->frame);
-  start(args->state, channel, args->ctx->step, args->io, &part, &done);
-  unsigned seen;
-  while ((seen = atomic_load(&s.ended)) != 2) {
-    if (seen == 0) weir_futex_wait(&s.ended, 0, -1);
-    weir_cpu_relax();
-  }
+  weir_error why = WEIR_ERROR_INIT;
+  route to = route_of(args->state, ctx->frame, ctx->turns);
+  start(args->state, to, args->io, &part, &done);
+  if (atomic_load(&s.ended) == 2) return s.status;
+  bool gave = weir_worker_sleep(ctx->worker, &why) == WEIR_OK;
+  /* Without a stand-in the peer might never run: nobody waits for it then. */
+  if (!gave) to.channel->vt->drop(to.channel, to.step, &why);
+  sleep_on(&s, ctx->frame, to);
+  if (gave) weir_worker_rise(ctx->worker);
   return s.status;
 }
 
@@ -131,7 +172,11 @@ static weir_status comm_new(weir_program_builder *builder,
     return WEIR_RESOURCE_EXHAUSTED;
   }
   *kept = *state;
-  if (state->channel == NULL) builder->program->channel = true;
+  builder->program->comm = true;
+  if (state->channel == NULL && state->between_tasks)
+    builder->program->outer = true;
+  else if (state->channel == NULL)
+    builder->program->channel = true;
   spec->kind = state->kind;
   spec->state = kept;
   spec->run = comm_run;
@@ -142,9 +187,11 @@ static weir_status comm_new(weir_program_builder *builder,
 }
 
 weir_status weir_instr_send(weir_program_builder *builder,
-                            weir_channel *channel, uint32_t edge, size_t bytes,
+                            weir_channel *channel, bool between_tasks,
+                            uint32_t edge, size_t bytes,
                             weir_instr_spec *spec) {
   comm_state state = {.kind = WEIR_INSTR_SEND,
+                      .between_tasks = between_tasks,
                       .channel = channel,
                       .edge = edge,
                       .bytes = bytes};
@@ -152,9 +199,11 @@ weir_status weir_instr_send(weir_program_builder *builder,
 }
 
 weir_status weir_instr_recv(weir_program_builder *builder,
-                            weir_channel *channel, uint32_t edge, size_t bytes,
+                            weir_channel *channel, bool between_tasks,
+                            uint32_t edge, size_t bytes,
                             weir_instr_spec *spec) {
   comm_state state = {.kind = WEIR_INSTR_RECV,
+                      .between_tasks = between_tasks,
                       .channel = channel,
                       .edge = edge,
                       .bytes = bytes};
@@ -162,10 +211,12 @@ weir_status weir_instr_recv(weir_program_builder *builder,
 }
 
 weir_status weir_instr_collective(weir_program_builder *builder,
-                                  weir_channel *channel,
+                                  weir_channel *channel, bool between_tasks,
                                   const weir_collective *part,
                                   weir_instr_spec *spec) {
-  comm_state state = {
-      .kind = WEIR_INSTR_COLLECTIVE, .channel = channel, .part = *part};
+  comm_state state = {.kind = WEIR_INSTR_COLLECTIVE,
+                      .between_tasks = between_tasks,
+                      .channel = channel,
+                      .part = *part};
   return comm_new(builder, &state, spec);
 }

@@ -7,28 +7,28 @@
 /* Instructions that send, receive and reduce. */
 
 /* Starts an async task; it ends by weir_frame_task_end. */
-void weir_comm_start(weir_frame_task *task, uint64_t step);
+void weir_comm_start(weir_frame_task *task);
 
 /* Tells the other end that |task| will not be started. */
-void weir_comm_refuse(weir_frame_task *task, uint64_t step,
-                      const weir_error *why);
+void weir_comm_refuse(weir_frame_task *task, const weir_error *why);
 
-/* SEND (in[0]), RECV (out[0]): one edge of |channel|; NULL: the frame's own,
+/* SEND (in[0]), RECV (out[0]): one edge of |channel|; NULL: with
+ * |between_tasks| the channel that the frame was given, else the frame's own,
  * which joins the parts of one run. Without bytes they are tokens and have no
  * operand. */
 weir_status weir_instr_send(weir_program_builder *builder,
-                            weir_channel *channel, uint32_t edge, size_t bytes,
-                            weir_instr_spec *spec);
+                            weir_channel *channel, bool between_tasks,
+                            uint32_t edge, size_t bytes, weir_instr_spec *spec);
 
 /* See weir_instr_send. */
 weir_status weir_instr_recv(weir_program_builder *builder,
-                            weir_channel *channel, uint32_t edge, size_t bytes,
-                            weir_instr_spec *spec);
+                            weir_channel *channel, bool between_tasks,
+                            uint32_t edge, size_t bytes, weir_instr_spec *spec);
 
 /* COLLECTIVE: in[0] to out[0]; src and dst of |part| are set by each run.
- * |channel| as above. */
+ * |channel| and |between_tasks| as above. */
 weir_status weir_instr_collective(weir_program_builder *builder,
-                                  weir_channel *channel,
+                                  weir_channel *channel, bool between_tasks,
                                   const weir_collective *part,
                                   weir_instr_spec *spec);
 

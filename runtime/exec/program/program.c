@@ -131,6 +131,11 @@ uint32_t weir_program_add_instr(weir_program_builder *b,
       memcpy(bodies, spec->bodies, spec->body_count * sizeof *bodies);
     s->bodies = bodies;
   }
+  for (uint32_t k = 0; k < spec->body_count; k++) {
+    b->program->comm |= spec->bodies[k]->comm;
+    b->program->channel |= spec->bodies[k]->channel;
+    b->program->outer |= spec->bodies[k]->outer;
+  }
   bool ok = spec->body_count == 0 || s->bodies != NULL;
   if (ok) ok = weir_vec_push(b->alloc, &b->instrs, instr);
   if (!ok) {

@@ -73,7 +73,9 @@ struct weir_program {
   bool cheap;   /* not worth telling the pool about */
   bool stream;  /* a device: one instruction at a time */
   bool body;    /* instructions of another program run it */
-  bool channel; /* something goes over the frame's own channel */
+  bool comm;    /* it sends, receives or reduces; in bodies too: */
+  bool channel; /* over the frame's own channel */
+  bool outer;   /* over the one that the frame was given */
   /* The next part; released with this one. */
   weir_program *next_part;
   uint32_t part;

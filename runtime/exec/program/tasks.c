@@ -223,7 +223,7 @@ weir_status weir_tasks_form(weir_program *p,
                      "%u sends, receives and collectives in one program, at "
                      "most %d",
                      async, kMaxTasks / 2 - 1);
-  p->cheap = p->cost_ns < 2 * grain_ns && async == 0;
+  p->cheap = p->cost_ns < 2 * grain_ns && !p->comm;
   /* Ends of one channel in one task would wait for each other for ever. */
   bool shares = !options->one_task && !p->cheap && p->threads > 1;
   bool many = !options->body && (async > 0 || shares);

@@ -141,6 +141,10 @@ void weir_frame_share(weir_frame *f, weir_stream *streams) {
   for (; f != NULL; f = f->next_part) f->stream = &streams[f->program->part];
 }
 
+void weir_frame_set_channel(weir_frame *f, weir_channel *outer) {
+  f->head->outer = outer;
+}
+
 void weir_frame_set_external(weir_frame *f, uint32_t external, void *data) {
   for (; f != NULL; f = f->next_part) {
     if (external >= f->program->external_count) continue;

@@ -2,6 +2,7 @@
 #ifndef WEIR_EXEC_FRAME_H_
 #define WEIR_EXEC_FRAME_H_
 
+#include "runtime/exec/pool_watch.h"
 #include "runtime/exec/program/program.h"
 #include "runtime/exec/session/session.h"
 
@@ -12,7 +13,13 @@
  *   weir_frame_set_external(frame, 0, x); ...   pointers stay until changed
  *   s = weir_frame_run(frame, pool, options, err);   no allocation
  *   weir_frame_fetch_status(frame, k, err);     after a failed run
- *   weir_frame_release(frame); */
+ *   weir_frame_release(frame);
+ *
+ * or, without a thread that waits:
+ *
+ *   s = weir_frame_start(frame, pool, options, &end, err);  returns at once
+ *   end.done(end.self, status, err)                         when it has ended
+ */
 
 enum { WEIR_FRAME_FAILURES = 4 };
 
@@ -33,6 +40,15 @@ struct weir_frame_task {
   bool has_stream;
 };
 
+/* The end of a started run. |done| is called once, after the last instruction,
+ * when nothing touches the frame any more: it may start or release it. On a
+ * thread of the pool, or the one that starts when all ends at once. |err| is
+ * lent for the call; NULL when |status| is OK. */
+typedef struct weir_frame_end {
+  void (*done)(void *self, weir_status status, const weir_error *err);
+  void *self;
+} weir_frame_end;
+
 struct weir_frame {
   const weir_program *program;
   void **table;
@@ -48,6 +64,8 @@ struct weir_frame {
   weir_frame *head, *next_part;
   struct weir_stream *stream; /* the device, if steps share it; lent */
   weir_channel *channel; /* the head's, joins the parts of a run; or NULL */
+  uint64_t channel_runs; /* the head's: the number of the run on |channel| */
+  weir_channel *outer;   /* the head's: to other tasks; lent, or NULL */
   /* Of the run under way. */
   weir_pool *pool;
   weir_run_options options;
@@ -55,7 +73,11 @@ struct weir_frame {
   bool watch;           /* cancel or deadline given */
   atomic_bool slow;     /* each instruction is looked at: trace, failures ... */
   atomic_int stopped;   /* weir_status: cancelled or out of time */
-  atomic_int remaining; /* the head's counts for all parts */
+  atomic_int remaining; /* the head's counts for all parts, and who looks */
+  weir_frame_end end;   /* the head's; |done| NULL: somebody waits */
+  weir_task ending;     /* the head's: calls |end| on a thread of the pool */
+  weir_watch looks;     /* the head's */
+  bool looked_at;       /* |looks| is the pool's */
   atomic_int failed;    /* failures so far */
   pthread_mutex_t failure_lock;
 };
@@ -66,6 +88,8 @@ weir_status weir_frame_create(const weir_program *program,
 void weir_frame_release(weir_frame *frame); /* NULL-safe */
 /* Gives the parts their devices: |streams|, one per part, lent. */
 void weir_frame_share(weir_frame *frame, struct weir_stream *streams);
+/* The channel to other tasks, lent; see weir_run_options.channel_step. */
+void weir_frame_set_channel(weir_frame *frame, weir_channel *outer);
 /* Where external |external| is from now on. */
 void weir_frame_set_external(weir_frame *frame, uint32_t external, void *data);
 
@@ -74,6 +98,7 @@ typedef struct weir_exec_ctx {
   weir_run_ctx base;
   weir_frame *frame;
   weir_worker *worker; /* NULL: the caller alone */
+  uint64_t turns;      /* of the loops around; 0: none */
 } weir_exec_ctx;
 
 static inline const weir_exec_ctx *weir_exec_of(const weir_args *args) {

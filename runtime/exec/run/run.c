@@ -8,11 +8,10 @@
 #include "runtime/exec/channel/channel_local.h"
 #include "runtime/exec/parallel.h"
 #include "runtime/exec/pool.h"
-#include "runtime/exec/program/instr_comm.h"
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/run/frame.h"
 #include "runtime/exec/run/run_slow.h"
-#include "runtime/exec/run/stream.h"
+#include "runtime/exec/run/run_tasks.h"
 
 /* The executor: runs the instructions of a frame, alone or on the pool.
  *
@@ -23,13 +22,7 @@
  * at them. A long instruction is a span alone, and its loops look before each
  * block: blocks that come too late are left out, the kernel ends with bytes
  * that mean nothing, and the look after it ends the run, so nobody reads them.
- *
- * Dataflow by counters: |waits| of a task is the number of its predecessors
- * that have not ended; the one that brings it to 0 makes it ready, so a task
- * starts once and after all of them. The subtractions are sequentially
- * consistent: they also publish the values that a task has written.
- * |remaining| of the head counts the tasks of all parts that have not ended.
- * Cost of a task: one subtraction for each successor, and a push. */
+ * Tasks and their order are in run_tasks.c. */
 
 weir_status weir_frame_check_stop(weir_frame *f) {
   int stopped = atomic_load_explicit(&f->stopped, memory_order_relaxed);
@@ -158,128 +151,29 @@ static void run_range(weir_frame *f, weir_exec_ctx *ctx, uint32_t first,
   if (f->watch) (void)weir_frame_check_stop(f);
 }
 
-/* Why the run had to stop. */
-static weir_status stop_error(weir_status stopped, weir_error *err) {
+void weir_frame_run_range(weir_frame *f, weir_worker *worker, uint32_t first,
+                          uint32_t last) {
+  weir_exec_ctx ctx = context(f, worker);
+  run_range(f, &ctx, first, last);
+}
+
+weir_status weir_frame_stop_error(weir_status stopped, weir_error *err) {
   if (stopped == WEIR_CANCELLED)
     return weir_fail(err, WEIR_W5005, NULL, "the run was cancelled");
   return weir_fail(err, WEIR_W5006, NULL, "the run passed its deadline");
 }
 
-/* Why |value| did not come out; OK when it did. */
-static weir_status value_status(const weir_frame *f, uint32_t value,
-                                weir_error *err) {
+weir_status weir_frame_value_status(const weir_frame *f, uint32_t value,
+                                    weir_error *err) {
   if (value == WEIR_NO_INDEX) return WEIR_OK;
   uint8_t cause = f->poison[f->program->values[value].root];
   weir_status stopped = (weir_status)atomic_load(&f->stopped);
-  if (cause == 0 && stopped != WEIR_OK) return stop_error(stopped, err);
+  if (cause == 0 && stopped != WEIR_OK)
+    return weir_frame_stop_error(stopped, err);
   if (cause == 0) return WEIR_OK;
   const weir_error *why = &f->failures[cause - 1];
   weir_error_copy(err, why);
   return why->code;
-}
-
-/* Whether an async instruction can be started: nothing stopped or failed
- * before it. If not, |*why| is the reason. */
-static bool can_start(weir_frame *f, uint32_t instr, weir_error *why) {
-  const weir_instr_spec *s = &f->program->instrs[instr].spec;
-  weir_status stopped = weir_frame_check_stop(f);
-  if (stopped != WEIR_OK) {
-    stop_error(stopped, why);
-    return false;
-  }
-  for (uint32_t k = 0; k < s->in_count; k++)
-    if (s->in[k] != WEIR_NO_INDEX && value_status(f, s->in[k], why) != WEIR_OK)
-      return false;
-  return true;
-}
-
-/* Whether it went out; else the other end has got the reason. */
-static bool start_async(weir_frame_task *t) {
-  weir_frame *f = t->frame;
-  weir_error why = WEIR_ERROR_INIT;
-  bool ok = can_start(f, f->program->tasks[t->index].first, &why);
-  if (ok)
-    weir_comm_start(t, f->options.step);
-  else
-    weir_comm_refuse(t, f->options.step, &why);
-  return ok;
-}
-
-static weir_task *run_task(weir_task *task, weir_worker *worker);
-
-/* Counts a finished task off; gives a task that became ready, for this thread
- * to go on with: its data is in this core's cache, and no other thread has to
- * be woken. Sends and receives start at once, since they need no thread; one
- * that was refused is run like others, to poison its value. A callback's thread
- * (no worker) hands all on to the pool. */
-static weir_task *end_task(weir_frame_task *t, weir_worker *worker) {
-  weir_frame *f = t->frame;
-  const weir_ptask *task = &f->program->tasks[t->index];
-  weir_pool *pool = f->pool;
-  weir_task *go_on = NULL;
-  for (uint32_t i = 0; i < task->next_count; i++) {
-    weir_frame_task *next = &f->tasks[task->next[i]];
-    assert(atomic_load(&next->waits) > 0 && task->next[i] != t->index);
-    if (atomic_fetch_sub(&next->waits, 1) != 1) continue;
-    if (worker == NULL)
-      weir_pool_submit(pool, &next->task);
-    else if (f->program->tasks[next->index].async && start_async(next))
-      continue;
-    else if (go_on == NULL)
-      go_on = &next->task;
-    else
-      weir_worker_push(worker, &next->task);
-  }
-  /* After the last one the frame may be gone. */
-  assert(atomic_load(&f->head->remaining) > 0);
-  if (atomic_fetch_sub(&f->head->remaining, 1) == 1) weir_pool_notify(pool);
-  return go_on;
-}
-
-void weir_frame_task_end(weir_frame_task *t) {
-  (void)end_task(t, NULL);
-}
-
-static weir_task *run_task(weir_task *task, weir_worker *worker) {
-  weir_frame_task *t = (weir_frame_task *)task;
-  weir_frame *f = t->frame;
-  const weir_ptask *plan = &f->program->tasks[t->index];
-  bool shared = f->stream != NULL && !plan->async;
-  if (plan->async && start_async(t)) return NULL;
-  if (shared && !weir_stream_enter(f->stream, t)) return NULL;
-  weir_exec_ctx ctx = context(f, worker);
-  run_range(f, &ctx, plan->first, plan->last);
-  if (shared) {
-    t->has_stream = false;
-    weir_frame_task *next = weir_stream_leave(f->stream);
-    if (next != NULL) weir_worker_push(worker, &next->task);
-  }
-  return end_task(t, worker);
-}
-
-/* All tasks of all parts. */
-static void run_tasks(weir_frame *head, weir_worker *worker) {
-  int total = 0;
-  weir_frame *each = head;
-  do total += (int)each->program->task_count;
-  while ((each = each->next_part) != NULL);
-  atomic_store_explicit(&head->remaining, total, memory_order_relaxed);
-  for (weir_frame *f = head; f != NULL; f = f->next_part) {
-    const weir_program *p = f->program;
-    for (uint32_t t = 0; t < p->task_count; t++) {
-      f->tasks[t].task.run = run_task;
-      atomic_store_explicit(&f->tasks[t].waits, p->tasks[t].waits,
-                            memory_order_relaxed);
-    }
-  }
-  /* All counters are set by now: a pushed task may end at once, and reach the
-   * other parts through a channel. In reverse: the owner takes the newest
-   * first. */
-  for (weir_frame *f = head; f != NULL; f = f->next_part)
-    for (uint32_t t = f->program->task_count; t-- > 0;)
-      if (f->program->tasks[t].waits == 0)
-        weir_worker_push(worker, &f->tasks[t].task);
-  weir_worker_wait(worker, &head->remaining);
 }
 
 static void begin(weir_frame *f, weir_pool *pool,
@@ -311,53 +205,75 @@ static weir_status first_failure(const weir_frame *head, weir_error *err) {
     }
   }
   if (best == NULL)
-    return stopped == WEIR_OK ? WEIR_OK : stop_error(stopped, err);
+    return stopped == WEIR_OK ? WEIR_OK : weir_frame_stop_error(stopped, err);
   weir_error_copy(err, best);
   return best->code;
 }
 
-/* The channel of a failed run may hold bytes that no receiver took, or an
- * abort: it goes, and the next run makes another. */
-static weir_status end_run(weir_frame *head, weir_error *err) {
-  bool ended_well = true;
-  for (const weir_frame *f = head; f != NULL; f = f->next_part)
-    ended_well = ended_well &&
-                 !atomic_load_explicit(&f->failed, memory_order_relaxed) &&
-                 !atomic_load_explicit(&f->stopped, memory_order_relaxed);
-  if (__builtin_expect(ended_well, 1)) return WEIR_OK;
+/* The frame's own channel may hold bytes that no receiver took, or an abort: it
+ * goes, since all its ends have ended, and the next run makes another. The one
+ * to other tasks stays: whoever numbers its steps drops this one. */
+static weir_status end_badly(weir_frame *head, weir_error *err) {
   weir_channel_release(head->channel);
   head->channel = NULL;
   return first_failure(head, err);
 }
 
-static bool wants_channel(const weir_frame *head) {
-  const weir_frame *f = head;
-  if (head->channel != NULL) return false;
-  while (f != NULL && !f->program->channel) f = f->next_part;
-  return f != NULL;
+weir_status weir_frame_result(weir_frame *head, weir_error *err) {
+  bool ended_well = true;
+  for (const weir_frame *f = head; f != NULL; f = f->next_part)
+    ended_well = ended_well &&
+                 !atomic_load_explicit(&f->failed, memory_order_relaxed) &&
+                 !atomic_load_explicit(&f->stopped, memory_order_relaxed);
+  return __builtin_expect(ended_well, 1) ? WEIR_OK : end_badly(head, err);
+}
+
+/* Channels that the program needs are there. */
+static weir_status find_channels(weir_frame *head, weir_error *err) {
+  const weir_program *p = head->program;
+  bool own = false;
+  for (const weir_frame *f = head; f != NULL; f = f->next_part) {
+    own = own || f->program->channel;
+    if (f->program->outer && head->outer == NULL)
+      return weir_fail(err, WEIR_W9001, NULL,
+                       "the program has edges to other tasks, the session no "
+                       "channel");
+  }
+  head->channel_runs++;
+  if (!own || head->channel != NULL) return WEIR_OK;
+  return weir_channel_local_create(p->env, WEIR_CHANNEL_MEET, &head->channel,
+                                   err);
+}
+
+weir_status weir_frame_begin(weir_frame *head, weir_pool *pool,
+                             const weir_run_options *options, weir_error *err) {
+  bool comm = false;
+  for (const weir_frame *f = head; f != NULL; f = f->next_part)
+    comm = comm || f->program->comm;
+  if (__builtin_expect(comm, 0)) WEIR_TRY(find_channels(head, err));
+  for (weir_frame *f = head; f != NULL; f = f->next_part)
+    begin(f, pool, options);
+  return WEIR_OK;
 }
 
 weir_status weir_frame_run(weir_frame *head, weir_pool *pool,
                            const weir_run_options *options, weir_error *err) {
   const weir_program *p = head->program;
-  if (__builtin_expect(wants_channel(head), 0))
-    WEIR_TRY(weir_channel_local_create(p->env, WEIR_CHANNEL_MEET,
-                                       &head->channel, err));
-  for (weir_frame *f = head; f != NULL; f = f->next_part)
-    begin(f, pool, options);
+  WEIR_TRY(weir_frame_begin(head, pool, options, err));
   /* A cheap program is not worth a slot of the pool. */
   weir_worker *worker =
       pool != NULL && !p->cheap ? weir_pool_enter(pool) : NULL;
   int omp = pool != NULL ? weir_openmp_single(weir_pool_openmp(pool)) : 0;
-  if ((p->task_count > 1 || head->next_part != NULL) && worker != NULL) {
-    run_tasks(head, worker);
+  if (worker != NULL &&
+      (p->task_count > 1 || head->next_part != NULL || p->comm)) {
+    weir_frame_run_tasks(head, worker);
   } else {
     weir_exec_ctx ctx = context(head, worker);
     run_range(head, &ctx, 0, p->instr_count);
+    if (worker != NULL) weir_pool_leave(worker);
   }
-  if (worker != NULL) weir_pool_leave(worker);
   if (pool != NULL) weir_openmp_restore(weir_pool_openmp(pool), omp);
-  return end_run(head, err);
+  return weir_frame_result(head, err);
 }
 
 /* The instructions of a nested frame, up to the first failure, |*at|, or until
@@ -367,7 +283,8 @@ static weir_status run_all(weir_frame *child, weir_exec_ctx *ctx, uint32_t *at,
   while (*at < child->program->instr_count) {
     WEIR_TRY(run_span(child, ctx, *at, child->program->instr_count, at, err));
     if (child->watch && weir_frame_check_stop(child) != WEIR_OK)
-      return stop_error((weir_status)atomic_load(&child->stopped), err);
+      return weir_frame_stop_error((weir_status)atomic_load(&child->stopped),
+                                   err);
   }
   return WEIR_OK;
 }
@@ -376,17 +293,19 @@ static weir_status run_all(weir_frame *child, weir_exec_ctx *ctx, uint32_t *at,
  * whole, so they need no poison. One thread, no tasks; kernels may still share
  * their blocks out. */
 static weir_status run_nested(weir_frame *child, const weir_args *args,
-                              uint64_t step) {
+                              uint64_t step, uint64_t turns) {
   const weir_exec_ctx *outer = weir_exec_of(args);
   const weir_program *p = child->program;
   weir_status stopped = weir_frame_check_stop(outer->frame);
-  if (stopped != WEIR_OK) return stop_error(stopped, args->err);
+  if (stopped != WEIR_OK) return weir_frame_stop_error(stopped, args->err);
   weir_exec_ctx ctx = *outer;
   weir_status s = WEIR_OK;
   ctx.base = context(child, outer->worker).base;
   ctx.base.self = &ctx;
   ctx.base.step = step;
+  ctx.turns = turns;
   ctx.frame = child;
+  child->head = outer->frame->head;
   child->pool = outer->frame->pool;
   child->options = outer->frame->options;
   child->watch = outer->frame->watch;
@@ -402,19 +321,41 @@ static weir_status run_nested(weir_frame *child, const weir_args *args,
 }
 
 weir_status weir_frame_run_nested(weir_frame *child, const weir_args *args) {
-  return run_nested(child, args, args->ctx->step);
+  return run_nested(child, args, args->ctx->step, weir_exec_of(args)->turns);
 }
 
 /* The hash gives each turn of each step a number of its own for random ops. */
 weir_status weir_frame_run_turn(weir_frame *child, const weir_args *args,
                                 int64_t turn) {
   uint64_t step = weir_hash_bytes(&turn, sizeof turn, args->ctx->step);
-  return run_nested(child, args, step);
+  uint64_t turns = weir_exec_of(args)->turns;
+  if (child->program->comm) /* 0 is no turn */
+    turns = weir_hash_bytes(&turn, sizeof turn, turns) | 1;
+  return run_nested(child, args, step, turns);
 }
 
 weir_status weir_frame_fetch_status(const weir_frame *f, uint32_t fetch,
                                     weir_error *err) {
   while (f->next_part != NULL && f->program->fetches[fetch] == WEIR_NO_INDEX)
     f = f->next_part;
-  return value_status(f, f->program->fetches[fetch], err);
+  return weir_frame_value_status(f, f->program->fetches[fetch], err);
+}
+
+uint32_t weir_frame_fetch_order(const weir_frame *f, uint32_t fetch) {
+  while (f->next_part != NULL && f->program->fetches[fetch] == WEIR_NO_INDEX)
+    f = f->next_part;
+  uint32_t value = f->program->fetches[fetch];
+  if (value == WEIR_NO_INDEX) return WEIR_NO_INDEX;
+  uint8_t cause = f->poison[f->program->values[value].root];
+  return cause != 0 ? f->failure_orders[cause - 1] : WEIR_NO_INDEX;
+}
+
+uint32_t weir_frame_first_order(const weir_frame *head) {
+  uint32_t first = WEIR_NO_INDEX;
+  for (const weir_frame *f = head; f != NULL; f = f->next_part) {
+    int failed = atomic_load(&f->failed);
+    for (int i = 0; i < failed && i < WEIR_FRAME_FAILURES; i++)
+      if (f->failure_orders[i] < first) first = f->failure_orders[i];
+  }
+  return first;
 }

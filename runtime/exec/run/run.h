@@ -15,6 +15,12 @@ weir_status weir_frame_run(weir_frame *frame, weir_pool *pool,
 weir_status weir_frame_fetch_status(const weir_frame *frame, uint32_t fetch,
                                     weir_error *err);
 
+/* The order of the node that is the cause, WEIR_NO_INDEX: of none. */
+uint32_t weir_frame_fetch_order(const weir_frame *frame, uint32_t fetch);
+
+/* The order of the first node that failed in the last run, of all parts. */
+uint32_t weir_frame_first_order(const weir_frame *head);
+
 /* Runs a nested frame within an instruction. */
 weir_status weir_frame_run_nested(weir_frame *child, const weir_args *args);
 
@@ -25,7 +31,25 @@ weir_status weir_frame_run_turn(weir_frame *child, const weir_args *args,
 /* WEIR_OK, or why the run must stop now. */
 weir_status weir_frame_check_stop(weir_frame *frame);
 
-/* Ends a task that a callback ended, on any thread. */
-void weir_frame_task_end(weir_frame_task *task);
+/* ---- For run_tasks.c. */
+
+/* Readies a run; makes the channel that its parts need. Errors: W6001, W9001.
+ */
+weir_status weir_frame_begin(weir_frame *head, weir_pool *pool,
+                             const weir_run_options *options, weir_error *err);
+
+/* Instructions [first, last) of one part, in this thread. */
+void weir_frame_run_range(weir_frame *frame, weir_worker *worker,
+                          uint32_t first, uint32_t last);
+
+/* How the run ended, once all its tasks have. */
+weir_status weir_frame_result(weir_frame *head, weir_error *err);
+
+/* Why the run had to stop. */
+weir_status weir_frame_stop_error(weir_status stopped, weir_error *err);
+
+/* Why |value| did not come out; OK when it did. */
+weir_status weir_frame_value_status(const weir_frame *frame, uint32_t value,
+                                    weir_error *err);
 
 #endif

@@ -40,6 +40,8 @@ typedef struct weir_run_options {
   int64_t deadline_ns;       /* on the env's clock; 0: none */
   const atomic_bool *cancel; /* set it to stop the run; may be NULL */
   uint64_t step;             /* for random ops */
+  uint64_t channel_step;     /* this run's number on the session's channel,
+                                larger than those before it */
   bool trap_nan;             /* fail at the first NaN or infinity */
   const weir_node_id *dump;  /* their outputs go to the observer */
   size_t dump_count;

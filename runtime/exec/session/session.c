@@ -99,7 +99,8 @@ weir_status weir_exec_session_create(const weir_env *env, weir_pool *pool,
   session->given = weir_graph_ref(graph);
   weir_status s = take_options(session, options, err);
   pthread_mutex_init(&session->lock, NULL);
-  pthread_mutex_init(&session->write_lock, NULL);
+  weir_turn_init(&session->turn);
+  weir_turn_init(&session->opening);
   pthread_mutex_init(&session->init_lock, NULL);
   weir_map_init(&session->var_names, env->alloc);
   if (s == WEIR_OK && graph->mesh != NULL)
@@ -135,7 +136,8 @@ void weir_exec_session_release(weir_exec_session *session) {
   weir_graph_unref(session->given);
   weir_mesh_graph_release(session->mesh);
   pthread_mutex_destroy(&session->lock);
-  pthread_mutex_destroy(&session->write_lock);
+  weir_turn_destroy(&session->turn);
+  weir_turn_destroy(&session->opening);
   pthread_mutex_destroy(&session->init_lock);
   weir_free(session->env->alloc, session);
 }

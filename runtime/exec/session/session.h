@@ -55,10 +55,12 @@ typedef struct weir_session_options {
   const struct weir_plan *plan;
   bool plan_only; /* programs that it was not made for are refused: W3016 */
   const weir_session_share *share; /* copied; NULL: all tasks */
-  weir_channel *channel; /* to other tasks; lent, outlives the session */
   /* Runs the placed programs and has the variables (remote.h); lent. NULL: this
    * process. With one, |placing| is wanted. */
   struct weir_remote *remote;
+  /* To the other tasks of a placed graph (channel.h); lent. All steps share it,
+   * by weir_run_options.channel_step. NULL: there are none. */
+  struct weir_channel *channel;
   /* Gets the plan of each program, lent, when it is compiled; on the thread
    * that asks for the run. May be NULL. */
   void (*on_plan)(void *self, const struct weir_plan *plan);

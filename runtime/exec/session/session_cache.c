@@ -258,7 +258,6 @@ static weir_status compile_placed(weir_exec_session *session, weir_cached *e,
   request->cut = cut;
   request->plan = plan;
   request->tasks = session->share.tasks;
-  request->channel = session->options.channel;
   if (s == WEIR_OK)
     s = session->options.remote != NULL
             ? weir_session_remote_compile(session, e, request, request->graph,
@@ -373,6 +372,7 @@ weir_status weir_session_frame(weir_exec_session *session, weir_cached *cached,
   if (frame != NULL) return WEIR_OK;
   WEIR_TRY(weir_frame_create(cached->compiled->program, out_frame, err));
   if (cached->streams != NULL) weir_frame_share(*out_frame, cached->streams);
+  weir_frame_set_channel(*out_frame, session->options.channel);
   return WEIR_OK;
 }
 

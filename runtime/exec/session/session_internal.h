@@ -6,6 +6,7 @@
 #include "runtime/exec/compile/compile.h"
 #include "runtime/exec/run/frame.h"
 #include "runtime/exec/session/session.h"
+#include "runtime/exec/session/turn.h"
 #include "runtime/graph/mesh/mesh.h"
 
 enum { WEIR_SESSION_PROGRAMS = 8 };
@@ -71,7 +72,8 @@ struct weir_exec_session {
   uint32_t var_count;
   weir_map var_names;
   pthread_mutex_t lock;       /* cache, frames, variables' buffers */
-  pthread_mutex_t write_lock; /* held by runs that assign */
+  weir_turn turn;             /* of runs that assign */
+  weir_turn opening;          /* of steps that were started */
   pthread_mutex_t init_lock;  /* held while variables get their first value */
   weir_cached *cache[WEIR_SESSION_PROGRAMS];
   uint64_t clock; /* of the LRU */

@@ -447,9 +447,9 @@ weir_status weir_session_set(weir_exec_session *session, weir_node_id node,
   if (session->options.remote != NULL)
     return weir_session_remote_set(session, node, tensor->data, err);
   if (var->elsewhere && var->assigned) return fail_elsewhere(var, err);
-  pthread_mutex_lock(&session->write_lock);
+  weir_turn_wait(&session->turn);
   bool ok = set_first(session, var, tensor->data);
-  pthread_mutex_unlock(&session->write_lock);
+  weir_turn_give(&session->turn);
   if (ok) weir_session_make_stale(session, (uint32_t)(var - session->vars));
   return ok ? WEIR_OK : weir_fail_memory(err, var->bytes);
 }

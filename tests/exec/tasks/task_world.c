@@ -57,6 +57,19 @@ static void count_collective(weir_channel *channel, uint64_t step,
   fail_msg("a collective went over the channel between tasks");
 }
 
+static void count_recv_pieces(weir_channel *channel, uint32_t edge,
+                              uint64_t step, size_t bytes,
+                              const weir_channel_sink *sink,
+                              weir_channel_done *done) {
+  inner(channel)->vt->recv_pieces(inner(channel), edge, step, bytes, sink,
+                                  done);
+}
+
+static void count_drop(weir_channel *channel, uint64_t step,
+                       const weir_error *why) {
+  inner(channel)->vt->drop(inner(channel), step, why);
+}
+
 static void count_abort(weir_channel *channel, const weir_error *why) {
   inner(channel)->vt->abort(inner(channel), why);
 }
@@ -66,7 +79,9 @@ static weir_channel *counting_channel(const weir_env *env) {
                                          .send = count_send,
                                          .send_error = count_send_error,
                                          .recv = count_recv,
+                                         .recv_pieces = count_recv_pieces,
                                          .collective = count_collective,
+                                         .drop = count_drop,
                                          .abort = count_abort};
   weir_error err = WEIR_ERROR_INIT;
   counting *c = calloc(1, sizeof *c);
@@ -190,7 +205,7 @@ static void *run_task(void *self) {
   const runner *r = self;
   task_world *w = r->world;
   const weir_goal *goal = w->job->goal;
-  weir_run_options options = {.step = w->step};
+  weir_run_options options = {.step = w->step, .channel_step = w->step + 1};
   weir_exec_request request = {.feeds = w->job->feeds,
                                .feed_count = w->job->feed_count,
                                .fetches = w->fetches[r->task],

@@ -37,6 +37,7 @@ DOORS = {
     r"omp\.h": 1,
     r"cuda.*|cublas.*": {"kernels/cuda/"},
     r"grpc.*": {"runtime/net/"},
+    r"protobuf-c/.*|.*\.pb-c\.h": 1,
 }
 FORBIDDEN = re.compile(
     r"(?<![\w>.])(abort|exit|_exit|quick_exit|printf|puts|putchar|perror|"

@@ -23,6 +23,7 @@ TASKS = "tasks over a network"
 CUDA = "the CUDA device"
 UNUSED_MAY = {
     "runtime/net/": TASKS,
+    "runtime/dist/": TASKS,
     "runtime/device/": CUDA,
     "runtime/exec/channel/channel_null.c": TASKS,
 }

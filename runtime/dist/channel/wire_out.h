@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_DIST_WIRE_OUT_H_
+#define WEIR_DIST_WIRE_OUT_H_
+
+#include "runtime/net/transport.h"
+
+/* How frames leave for a peer. */
+
+/* Peers are places in Begin.tasks; this is the driver. */
+#define WEIR_PEER_DRIVER UINT32_MAX
+
+/* Any thread; never waits. After an error nothing was sent, no |released| is
+ * called, and the peer is taken to be lost. */
+typedef struct weir_wire_out {
+  void *self;
+  /* A whole control message. |bytes| are copied before it returns. */
+  weir_status (*control)(void *self, uint32_t peer, const void *bytes,
+                         size_t size);
+  /* A bulk frame; the pieces are as for weir_transport's send. */
+  weir_status (*bulk)(void *self, uint32_t peer, const weir_net_piece *pieces,
+                      size_t count);
+} weir_wire_out;
+
+#endif

@@ -62,6 +62,7 @@ typedef struct weir_rendezvous_sink {
   void *self;
 } weir_rendezvous_sink;
 
+/* An empty rendezvous of one session. Errors: W6001. */
 weir_status weir_rendezvous_create(const weir_allocator *alloc,
                                    const weir_rendezvous_options *options,
                                    weir_rendezvous **out_rendezvous,

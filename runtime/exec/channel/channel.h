@@ -59,6 +59,14 @@ typedef struct weir_collective {
   void *dst;
 } weir_collective;
 
+/* Takes the bytes of a receive as they come: pieces that do not overlap, in any
+ * order, together all of the edge's; |data| is lent for the call. One call at a
+ * time, on any thread, without a lock held. */
+typedef struct weir_channel_sink {
+  void (*consume)(void *self, size_t offset, const void *data, size_t size);
+  void *self;
+} weir_channel_sink;
+
 typedef struct weir_channel_vtable {
   void (*release)(weir_channel *channel);
   /* Ends when the bytes are taken over: |src| may be written again then. Waits
@@ -73,10 +81,21 @@ typedef struct weir_channel_vtable {
    * the sender sent another size, with the sender's error if there is one. */
   void (*recv)(weir_channel *channel, uint32_t edge, uint64_t step, void *dst,
                size_t bytes, weir_channel_done *done);
+  /* The same without memory of the receiver's: each piece goes to |sink|, which
+   * must stay as long as |done|. A failed receive may have consumed some. */
+  void (*recv_pieces)(weir_channel *channel, uint32_t edge, uint64_t step,
+                      size_t bytes, const weir_channel_sink *sink,
+                      weir_channel_done *done);
   /* Ends when this rank's dst is complete and its src no longer read. |part|
    * must stay until then. */
   void (*collective)(weir_channel *channel, uint64_t step,
                      const weir_collective *part, weir_channel_done *done);
+  /* Forgets |step|: its calls under way end with |why|, a copy of which is kept
+   * for those that come later; its bytes that nobody took are gone, and so are
+   * those that arrive late. May be called again, and for a step that has ended
+   * or not begun. Steps that are very old when it is called may count as
+   * dropped too. */
+  void (*drop)(weir_channel *channel, uint64_t step, const weir_error *why);
   void (*abort)(weir_channel *channel, const weir_error *why);
 } weir_channel_vtable;
 

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A rendezvous for the threads of a task.
+ *
+ * One mutex around the core. After each call the thread does the work that the
+ * core has left behind: it takes a frame or an end under the lock, gives the
+ * lock back, and sends or tells. One thread at a time sends, so that the frames
+ * of a peer keep their order; another that finds it sending leaves its frames
+ * to it. Calls that have ended are told by anybody.
+ *
+ * Invariant: when no thread is in here, no frame and no end is left: a thread
+ * that stops sending has seen under the lock that there is none, and one that
+ * makes a frame later sees under the lock that nobody sends. */
+#include "runtime/dist/channel/remote.h"
+
+#include <pthread.h>
+
+#include "runtime/base/size.h"
+#include "runtime/dist/channel/pump.h"
+
+struct weir_remote {
+  const weir_env *env;
+  weir_remote_options options;
+  pthread_mutex_t lock;
+  weir_rendezvous *r;
+  bool sending;
+  bool told; /* |collected| was called, no flush has come since */
+};
+
+weir_status weir_remote_create(const weir_env *env,
+                               const weir_remote_options *options,
+                               weir_remote **out_remote, weir_error *err) {
+  *out_remote = NULL;
+  weir_remote *m = weir_alloc_array(env->alloc, 1, sizeof *m);
+  if (m == NULL) return weir_fail_memory(err, sizeof *m);
+  m->env = env;
+  m->options = *options;
+  weir_rendezvous_options core = options->rendezvous;
+  core.owner = m;
+  weir_status s = weir_rendezvous_create(env->alloc, &core, &m->r, err);
+  if (s == WEIR_OK && pthread_mutex_init(&m->lock, NULL) != 0) {
+    weir_rendezvous_release(m->r);
+    s = weir_fail(err, WEIR_W6003, NULL, "no mutex");
+  }
+  if (s != WEIR_OK) {
+    weir_free(env->alloc, m);
+    return s;
+  }
+  *out_remote = m;
+  return WEIR_OK;
+}
+
+void weir_remote_release(weir_remote *m) {
+  if (m == NULL) return;
+  weir_rendezvous_release(m->r);
+  pthread_mutex_destroy(&m->lock);
+  weir_free(m->env->alloc, m);
+}
+
+/* ---- Work. All of these are called with the lock, and have it at the end. */
+
+static void released(void *chunk);
+
+static void send_all(weir_remote *m) {
+  weir_rendezvous_frame frame;
+  if (m->sending) return;
+  m->sending = true;
+  while (weir_rendezvous_next_frame(m->r, &frame)) {
+    pthread_mutex_unlock(&m->lock);
+    weir_status s =
+        weir_rendezvous_send_frame(m->options.out, &frame, released);
+    pthread_mutex_lock(&m->lock);
+    if (s == WEIR_OK) continue;
+    weir_error err = WEIR_ERROR_INIT;
+    weir_fail(&err, WEIR_W7001, NULL, "a frame could not be sent");
+    if (frame.chunk != NULL) weir_rendezvous_released(frame.chunk);
+    weir_rendezvous_lost(m->r, frame.peer, &err);
+  }
+  m->sending = false;
+}
+
+static void tell_all(weir_remote *m) {
+  weir_rendezvous_end end;
+  while (weir_rendezvous_next_end(m->r, &end)) {
+    pthread_mutex_unlock(&m->lock);
+    weir_rendezvous_tell(&end);
+    pthread_mutex_lock(&m->lock);
+    weir_rendezvous_give_back(m->r, &end);
+  }
+}
+
+/* Small values lie there: lets them go, or says so once. */
+static bool has_collected(weir_remote *m) {
+  if (m->told || !weir_rendezvous_collects(m->r)) return false;
+  if (m->options.collected == NULL) {
+    weir_rendezvous_flush(m->r);
+    return false;
+  }
+  m->told = true;
+  return true;
+}
+
+static void enter(weir_remote *m) {
+  pthread_mutex_lock(&m->lock);
+  const weir_clock *clock = m->env->clock;
+  if (clock != NULL) weir_rendezvous_set_now(m->r, clock->now_ns(clock->self));
+}
+
+/* Does the work that the call has made, and gives the lock back. */
+static void leave(weir_remote *m) {
+  bool tell = has_collected(m);
+  send_all(m);
+  tell_all(m);
+  pthread_mutex_unlock(&m->lock);
+  if (tell) m->options.collected(m->options.self);
+}
+
+static void released(void *chunk) {
+  weir_remote *m = weir_chunk_owner(chunk);
+  pthread_mutex_lock(&m->lock);
+  weir_rendezvous_released(chunk);
+  leave(m);
+}
+
+/* ---- Calls */
+
+void weir_remote_send(weir_remote *m, uint32_t peer, const weir_slot *slot,
+                      weir_bytes data, weir_channel_done *done) {
+  enter(m);
+  weir_rendezvous_send(m->r, peer, slot, data, done);
+  leave(m);
+}
+
+void weir_remote_send_error(weir_remote *m, uint32_t peer,
+                            const weir_slot *slot, const weir_error *why) {
+  enter(m);
+  weir_rendezvous_send_error(m->r, peer, slot, why);
+  leave(m);
+}
+
+void weir_remote_recv(weir_remote *m, uint32_t peer, const weir_slot *slot,
+                      void *dst, size_t bytes, weir_channel_done *done) {
+  enter(m);
+  weir_rendezvous_recv(m->r, peer, slot, dst, bytes, done);
+  leave(m);
+}
+
+void weir_remote_recv_pieces(weir_remote *m, uint32_t peer,
+                             const weir_slot *slot, size_t bytes,
+                             const weir_rendezvous_sink *sink,
+                             weir_channel_done *done) {
+  enter(m);
+  weir_rendezvous_recv_pieces(m->r, peer, slot, bytes, sink, done);
+  leave(m);
+}
+
+void weir_remote_recv_owned(weir_remote *m, uint32_t peer,
+                            const weir_slot *slot, uint64_t limit,
+                            weir_bytes *out, weir_channel_done *done) {
+  enter(m);
+  weir_rendezvous_recv_owned(m->r, peer, slot, limit, out, done);
+  leave(m);
+}
+
+void weir_remote_drop(weir_remote *m, uint64_t step, const weir_error *why) {
+  enter(m);
+  weir_rendezvous_drop(m->r, step, why);
+  leave(m);
+}
+
+void weir_remote_finish(weir_remote *m, uint64_t step) {
+  enter(m);
+  weir_rendezvous_finish(m->r, step);
+  leave(m);
+}
+
+void weir_remote_lost(weir_remote *m, uint32_t peer, const weir_error *why) {
+  enter(m);
+  weir_rendezvous_lost(m->r, peer, why);
+  leave(m);
+}
+
+void weir_remote_abort(weir_remote *m, const weir_error *why) {
+  enter(m);
+  weir_rendezvous_abort(m->r, why);
+  leave(m);
+}
+
+void weir_remote_flush(weir_remote *m) {
+  pthread_mutex_lock(&m->lock);
+  m->told = false;
+  weir_rendezvous_flush(m->r);
+  send_all(m);
+  tell_all(m);
+  pthread_mutex_unlock(&m->lock);
+}
+
+bool weir_remote_is_empty(weir_remote *m) {
+  pthread_mutex_lock(&m->lock);
+  bool empty = weir_rendezvous_is_empty(m->r);
+  pthread_mutex_unlock(&m->lock);
+  return empty;
+}
+
+size_t weir_remote_pending(weir_remote *m, weir_rendezvous_wait *waits,
+                           size_t capacity) {
+  pthread_mutex_lock(&m->lock);
+  size_t count = weir_rendezvous_pending(m->r, waits, capacity);
+  pthread_mutex_unlock(&m->lock);
+  return count;
+}
+
+/* ---- What comes from peers */
+
+weir_status weir_remote_on_control(weir_remote *m, uint32_t peer,
+                                   const Weir__V1__Control *message,
+                                   weir_error *err) {
+  enter(m);
+  weir_status s = weir_rendezvous_control(m->r, peer, message, err);
+  leave(m);
+  return s;
+}
+
+weir_status weir_remote_on_bulk(weir_remote *m, uint32_t peer,
+                                const weir_net_frame *frame, weir_error *err) {
+  weir_bulk bulk;
+  weir_bulk_payload payload;
+  weir_rendezvous_place place;
+  WEIR_TRY(weir_bulk_read(frame, &bulk, &payload, err));
+  pthread_mutex_lock(&m->lock);
+  weir_status s = weir_rendezvous_bulk_begin(m->r, peer, &bulk, &place, err);
+  if (s == WEIR_OK && place.cell != NULL) {
+    pthread_mutex_unlock(&m->lock);
+    weir_rendezvous_bulk_copy(&place, payload);
+    pthread_mutex_lock(&m->lock);
+    weir_rendezvous_bulk_end(m->r, &place);
+  }
+  leave(m);
+  return s;
+}
+
+/* ---- Channels */
+
+typedef struct remote_channel {
+  weir_channel base;
+  weir_remote *remote;
+  size_t count;
+  weir_remote_edge edges[];
+} remote_channel;
+
+/* Ends |done| with W9001. */
+static void refuse(weir_channel_done *done, uint32_t edge, const char *why) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_status s = weir_fail(&err, WEIR_W9001, NULL, "edge %u %s", edge, why);
+  done->fn(done->self, s, &err);
+}
+
+static const weir_remote_edge *find_edge(const remote_channel *ch,
+                                         uint32_t edge, bool outgoing,
+                                         size_t bytes) {
+  if (edge >= ch->count) return NULL;
+  const weir_remote_edge *e = &ch->edges[edge];
+  return e->outgoing == outgoing && e->bytes == bytes ? e : NULL;
+}
+
+static weir_slot slot_of(uint32_t edge, uint64_t step) {
+  return (weir_slot){WEIR__V1__VALUE_KIND__EDGE, edge, step};
+}
+
+static void channel_release(weir_channel *channel) {
+  remote_channel *ch = (remote_channel *)channel;
+  weir_free(ch->remote->env->alloc, ch);
+}
+
+static void channel_send(weir_channel *channel, uint32_t edge, uint64_t step,
+                         const void *src, size_t bytes,
+                         weir_channel_done *done) {
+  remote_channel *ch = (remote_channel *)channel;
+  const weir_remote_edge *e = find_edge(ch, edge, true, bytes);
+  weir_slot slot = slot_of(edge, step);
+  if (e == NULL)
+    refuse(done, edge, "is not one that is sent with these bytes");
+  else
+    weir_remote_send(ch->remote, e->peer, &slot, (weir_bytes){src, bytes},
+                     done);
+}
+
+static void channel_send_error(weir_channel *channel, uint32_t edge,
+                               uint64_t step, const weir_error *why) {
+  remote_channel *ch = (remote_channel *)channel;
+  weir_slot slot = slot_of(edge, step);
+  if (edge < ch->count && ch->edges[edge].outgoing)
+    weir_remote_send_error(ch->remote, ch->edges[edge].peer, &slot, why);
+}
+
+static void channel_recv(weir_channel *channel, uint32_t edge, uint64_t step,
+                         void *dst, size_t bytes, weir_channel_done *done) {
+  remote_channel *ch = (remote_channel *)channel;
+  const weir_remote_edge *e = find_edge(ch, edge, false, bytes);
+  weir_slot slot = slot_of(edge, step);
+  if (e == NULL)
+    refuse(done, edge, "is not one that is received with these bytes");
+  else
+    weir_remote_recv(ch->remote, e->peer, &slot, dst, bytes, done);
+}
+
+static void channel_recv_pieces(weir_channel *channel, uint32_t edge,
+                                uint64_t step, size_t bytes,
+                                const weir_channel_sink *sink,
+                                weir_channel_done *done) {
+  remote_channel *ch = (remote_channel *)channel;
+  const weir_remote_edge *e = find_edge(ch, edge, false, bytes);
+  weir_slot slot = slot_of(edge, step);
+  weir_rendezvous_sink to = {sink->consume, sink->self};
+  if (e == NULL)
+    refuse(done, edge, "is not one that is received with these bytes");
+  else
+    weir_remote_recv_pieces(ch->remote, e->peer, &slot, bytes, &to, done);
+}
+
+static void channel_collective(weir_channel *channel, uint64_t step,
+                               const weir_collective *part,
+                               weir_channel_done *done) {
+  (void)channel, (void)step;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_status s = weir_fail(&err, WEIR_W9001, NULL,
+                            "group %u: a collective over several tasks was "
+                            "not made of sends",
+                            part->group);
+  done->fn(done->self, s, &err);
+}
+
+static void channel_drop(weir_channel *channel, uint64_t step,
+                         const weir_error *why) {
+  weir_remote_drop(((remote_channel *)channel)->remote, step, why);
+}
+
+static void channel_abort(weir_channel *channel, const weir_error *why) {
+  weir_remote_abort(((remote_channel *)channel)->remote, why);
+}
+
+static const weir_channel_vtable kRemote = {
+    .release = channel_release,
+    .send = channel_send,
+    .send_error = channel_send_error,
+    .recv = channel_recv,
+    .recv_pieces = channel_recv_pieces,
+    .collective = channel_collective,
+    .drop = channel_drop,
+    .abort = channel_abort,
+};
+
+weir_status weir_remote_channel_create(weir_remote *remote,
+                                       const weir_remote_edge *edges,
+                                       size_t count, weir_channel **out_channel,
+                                       weir_error *err) {
+  size_t bytes;
+  *out_channel = NULL;
+  if (!weir_size_mul(count, sizeof *edges, &bytes) ||
+      !weir_size_add(bytes, sizeof(remote_channel), &bytes))
+    return weir_fail_memory(err, SIZE_MAX);
+  remote_channel *ch = weir_alloc(remote->env->alloc, bytes);
+  if (ch == NULL) return weir_fail_memory(err, bytes);
+  *ch = (remote_channel){.base.vt = &kRemote, .remote = remote, .count = count};
+  if (count > 0) memcpy(ch->edges, edges, count * sizeof *edges);
+  *out_channel = &ch->base;
+  return WEIR_OK;
+}

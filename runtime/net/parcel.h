@@ -15,6 +15,8 @@ typedef struct weir_net_parcel {
   struct weir_net_parcel *next; /* the transport's */
   void *owner;                  /* the transport's */
   int64_t due_ns;               /* the transport's */
+  uint64_t order;               /* the transport's */
+  bool marked;                  /* the transport's */
   weir_net_frame *frame;        /* once opened */
   size_t size;
   const weir_allocator *alloc;

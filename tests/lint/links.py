@@ -24,6 +24,7 @@ CUDA = "the CUDA device"
 UNUSED_MAY = {
     "runtime/net/": TASKS,
     "runtime/dist/": TASKS,
+    "cli/spawn/": TASKS,
     "runtime/device/": CUDA,
     "runtime/exec/channel/channel_null.c": TASKS,
 }

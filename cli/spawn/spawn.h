@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_SPAWN_SPAWN_H_
+#define CLI_SPAWN_SPAWN_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/weir.h"
+
+/* Processes that this one starts and that end with it.
+ *
+ *   cli_spawn_open(tmp, 4, &spawn, err);           a private folder
+ *   cli_spawn_start(spawn, "worker:1", argv, err); before any other thread
+ *   cli_spawn_watch(spawn, err);                   its thread prints lines
+ *   ...
+ *   cli_spawn_end(spawn, 5000);                    SIGTERM, then SIGKILL
+ *   cli_spawn_release(spawn);
+ *
+ * Each child has a process group of its own, /dev/null as its input, no
+ * descriptor but 0 to 2, and dies with the thread that started it (SIGKILL, by
+ * the kernel): start children on the main thread. Their lines, of both outputs,
+ * go to standard error with the child's name in front: "[worker:1] ...". */
+
+typedef struct cli_spawn cli_spawn;
+
+/* How a child is. |code|: its exit status, or the signal. */
+typedef enum cli_child_state {
+  CLI_CHILD_RUNS,
+  CLI_CHILD_EXITED,
+  CLI_CHILD_KILLED
+} cli_child_state;
+
+/* Room for |children| children, and a folder beneath |tmp| that no other user
+ * can enter, for their sockets; its path has at most 80 bytes, since that of a
+ * socket has 107. Errors: W4002 (folder), W6001. */
+weir_status cli_spawn_open(const char *tmp, size_t children,
+                           cli_spawn **out_spawn, weir_error *err);
+/* The folder's path. */
+const char *cli_spawn_folder(const cli_spawn *spawn);
+/* Starts argv[0], which is not searched for. |name| is copied, up to 63 bytes.
+ * Errors: W6003. */
+weir_status cli_spawn_start(cli_spawn *spawn, const char *name,
+                            char *const argv[], weir_error *err);
+/* Starts the thread that reads the children's outputs and collects their exit
+ * statuses. Errors: W6003. */
+weir_status cli_spawn_watch(cli_spawn *spawn, weir_error *err);
+/* The state of child |i|, by order of starts. Any thread. */
+cli_child_state cli_spawn_state(cli_spawn *spawn, size_t i, int *out_code);
+/* Waits until a child has ended beyond those |seen| before; returns how many
+ * have. All: returns at once. */
+size_t cli_spawn_wait(cli_spawn *spawn, size_t seen);
+/* Ends all children: SIGTERM to their groups, after |grace_ms| SIGKILL. Returns
+ * when all have been collected and their last lines were printed. */
+void cli_spawn_end(cli_spawn *spawn, int64_t grace_ms);
+/* Ends what runs at once, removes the folder and the files in it. NULL-safe. */
+void cli_spawn_release(cli_spawn *spawn);
+
+#endif

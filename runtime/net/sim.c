@@ -22,11 +22,10 @@ static bool number(const char **at, const char *end, uint32_t *out) {
 
 static weir_status parse(weir_sv address, uint32_t *out_process,
                          uint32_t *out_port, weir_error *err) {
-  const char *at = address.data + 4, *end = address.data + address.size;
-  bool ok =
-      weir_sv_starts_with(address, "sim:") && number(&at, end, out_process);
-  ok = ok && at < end && *at == ':';
-  at++;
+  const char *at = address.data, *end = address.data + address.size;
+  bool ok = weir_sv_starts_with(address, "sim:");
+  if (ok) at += 4;
+  ok = ok && number(&at, end, out_process) && at < end && *at++ == ':';
   ok = ok && number(&at, end, out_port) && at == end;
   if (ok) return WEIR_OK;
   return weir_fail(err, WEIR_W7002, NULL,

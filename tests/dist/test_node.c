@@ -44,6 +44,7 @@ static int64_t bulk_step(void *self, int64_t now_ns) {
 
 static bool failed(void *self, weir_net_class cls, const weir_error *err) {
   world *w = self;
+  (void)cls, (void)err;
   assert(cls == WEIR_NET_CONTROL && strcmp(err->id, "W6001") == 0);
   w->counted.fail_at = 0; /* memory is there again */
   atomic_fetch_add(&w->failures, 1);
@@ -198,6 +199,7 @@ static void stop_amid_posts(void **state) {
 
 static void stop_itself(void *self, bool runs) {
   world *w = self;
+  (void)runs;
   assert(runs);
   weir_node_stop(w->node);
 }
@@ -249,6 +251,7 @@ static void dial_and_send(void *self, bool runs) {
   dial *d = self;
   weir_transport *t = d->w->control;
   weir_net_piece piece = {"hello", 5, NULL, NULL};
+  (void)runs;
   assert(runs);
   weir_status s = t->vt->connect(t, weir_sv_from(d->to), &d->c, NULL);
   if (s == WEIR_OK) s = t->vt->send(t, d->c, &piece, 1, NULL);

@@ -149,7 +149,9 @@ typedef struct waiter {
 static void told(void *self, weir_status status, const weir_error *err) {
   waiter *w = self;
   assert_true((status == WEIR_OK) == (err == NULL));
-  if (err != NULL) assert_string_equal(err->id, "W5006");
+  /* W5005: another step was dropped since */
+  if (err != NULL && strcmp(err->id, "W5006") != 0)
+    assert_string_equal(err->id, "W5005");
   pthread_mutex_lock(&w->lock);
   w->failed += status != WEIR_OK;
   if (--w->under_way == 0) pthread_cond_signal(&w->all);

@@ -143,6 +143,9 @@ DECLARED_ELSEWHERE = {
     "runtime/weir/": "public: a topic each, whatever files the handles need",
     "runtime/tools/": "what the command calls, in one place",
     "runtime/api/weir_internal.h": "the handles' structs and a few helpers",
+    "runtime/dist/link/link": "one machine in several files, and its door",
+    "runtime/dist/task/task": "one machine in several files, and its door",
+    "runtime/dist/driver/driver": "one machine in several files, and its door",
 }
 DEFINITION = re.compile(
     r"^(?!typedef|static|return|else|#)[A-Za-z_][^;{}#=]*?\b(\w+)\s*"

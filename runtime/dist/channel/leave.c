@@ -164,7 +164,7 @@ bool weir_rendezvous_next_end(weir_rendezvous *r, weir_rendezvous_end *out) {
 
 void weir_rendezvous_tell(const weir_rendezvous_end *end) {
   const weir_cell *c = end->cell;
-  if (c != NULL && c->deliver && end->err == NULL)
+  if (c != NULL && c->deliver && c->bytes > 0 && end->err == NULL)
     c->sink.consume(c->sink.self, 0, c->data, (size_t)c->bytes);
   end->done->fn(end->done->self, end->err != NULL ? end->err->code : WEIR_OK,
                 end->err);

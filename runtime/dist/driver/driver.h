@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_DIST_DRIVER_DRIVER_H_
+#define WEIR_DIST_DRIVER_DRIVER_H_
+
+#include "runtime/dist/link/link.h"
+
+/* Drivers: one session over all tasks, from Begin to End.
+ *
+ *   create -> started -> register -> registered -> run -> stepped ... -> end
+ *
+ * Calls do not wait; each that is accepted ends with one callback, in the order
+ * in which things happen. Callbacks come from the entries of this header only,
+ * never from inside a call of their receiver, and may call anything but the
+ * entries.
+ *
+ * A step of a program that assigns variables is committed on all tasks or on
+ * none: when every part is prepared the driver decides, and stepped() says so.
+ * Such steps run one after the other; steps of other programs run beside each
+ * other.
+ *
+ * The session fails as a whole: a task that is lost, a step that is not done by
+ * its deadline, or a broken protocol ends it. Everything under way then ends
+ * with that error, which names the task; the remaining tasks are told and are
+ * free again; over() is the last callback. What was committed stays.
+ *
+ * Values are not the driver's: small feeds and fetches pass through it, larger
+ * ones, variables and blobs go by a rendezvous that the caller owns, with the
+ * peers and messages that place() and value() report. */
+
+struct Weir__V1__Control;
+struct Weir__V1__Register;
+
+typedef struct weir_driver weir_driver;
+
+typedef struct weir_driver_task {
+  const char *job;
+  uint32_t index;
+  const char *address; /* of control */
+} weir_driver_task;
+
+typedef struct weir_driver_options {
+  uint64_t epoch; /* above that of each earlier session of the job */
+  const weir_driver_task *tasks; /* lent for create */
+  uint32_t task_count;
+  int64_t start_ns;    /* until all tasks have begun; 0: 30 s */
+  int64_t register_ns; /* for a program; 0: 300 s */
+  int64_t step_ns;     /* for a step; 0: 30 s, or 20 times the mean if longer */
+  int64_t hang_ns;     /* for answers about a hang; 0: 2 s */
+  /* A bug that the simulator must find; 0: none. */
+  uint32_t plant;
+} weir_driver_options;
+
+/* A program that all its tasks have. */
+typedef struct weir_driver_program {
+  uint32_t program;
+  bool writes;           /* some part assigns variables */
+  uint64_t memory_bytes; /* the sum over tasks */
+} weir_driver_program;
+
+/* A small value; |place|: the task that needs it, or made it. */
+typedef struct weir_driver_value {
+  uint32_t place, id;
+  const void *data;
+  size_t size;
+} weir_driver_value;
+
+/* How a step ended. Lent for the call of stepped(). */
+typedef struct weir_driver_result {
+  uint64_t step;
+  bool committed;
+  const weir_driver_value *fetches; /* the small ones */
+  size_t fetch_count;
+} weir_driver_result;
+
+/* |err| NULL: it went well. */
+typedef struct weir_driver_calls {
+  void *self;
+  void (*started)(void *self, const weir_error *err);
+  void (*registered)(void *self, const weir_driver_program *program,
+                     const weir_error *err);
+  /* |err|: the failure that comes first in the order of nodes. */
+  void (*stepped)(void *self, const weir_driver_result *result,
+                  const weir_error *err);
+  void (*variables)(void *self, uint64_t request, const weir_error *err);
+  void (*over)(void *self, const weir_error *err);
+  /* The connections of |place| are |peer|'s; NULL: it is lost. */
+  void (*place)(void *self, uint32_t place, weir_peer *peer);
+  /* A message of the rendezvous: Values, Ready, Credit, Cut. An error gives the
+   * task up. */
+  weir_status (*value)(void *self, uint32_t place,
+                       const struct Weir__V1__Control *message,
+                       weir_error *err);
+  /* |place| wants the blob of that name (WEIR_BLOB_NAME_BYTES), as slot (BLOB,
+   * number, 0). */
+  weir_status (*blob)(void *self, uint32_t place, const uint8_t *name,
+                      uint32_t number, weir_error *err);
+  /* The values of |step| are no longer wanted. */
+  void (*drop)(void *self, uint64_t step, const weir_error *why);
+} weir_driver_calls;
+
+/* Begins to dial all tasks. |link| is lent; its events must be passed on. */
+weir_status weir_driver_create(const weir_allocator *alloc, weir_link *link,
+                               int64_t now_ns,
+                               const weir_driver_options *options,
+                               const weir_driver_calls *calls,
+                               weir_driver **out_driver, weir_error *err);
+/* Drops the peers without a word. NULL-safe. */
+void weir_driver_release(weir_driver *driver);
+
+/* Events of the link. */
+void weir_driver_up(weir_driver *driver, int64_t now_ns, weir_peer *peer);
+void weir_driver_message(weir_driver *driver, int64_t now_ns, weir_peer *peer,
+                         const struct Weir__V1__Control *message);
+void weir_driver_lost(weir_driver *driver, int64_t now_ns, weir_peer *peer,
+                      const weir_error *why);
+/* Does what is due; returns when something is next, or INT64_MAX. */
+int64_t weir_driver_tick(weir_driver *driver, int64_t now_ns);
+
+/* Makes |request| a program on |places|, those with work; registered() follows.
+ * The number of the program is set in |request| and given in |out_program|. At
+ * most 8 at once. Errors: W7011 (not started, too many), W6001. */
+weir_status weir_driver_register(weir_driver *driver, int64_t now_ns,
+                                 struct Weir__V1__Register *request,
+                                 const uint32_t *places, size_t count,
+                                 uint32_t *out_program, weir_error *err);
+/* Forgets a program without steps under way. Errors: W7011. */
+weir_status weir_driver_unregister(weir_driver *driver, uint32_t program,
+                                   weir_error *err);
+
+/* A step to be run. All is copied. */
+typedef struct weir_driver_step {
+  uint32_t program;
+  uint64_t random_step;
+  const weir_driver_value *feeds; /* the small ones; a row for each task */
+  size_t feed_count;
+} weir_driver_step;
+
+/* Queues a step; stepped() follows. |out_step| names its slots. Errors: W7011,
+ * W6001. */
+weir_status weir_driver_run(weir_driver *driver, int64_t now_ns,
+                            const weir_driver_step *step, uint64_t *out_step,
+                            weir_error *err);
+
+/* Gets or sets variables of the task at |place|, whose values go as slots
+ * (VARIABLE, node, request); variables() follows. No step is under way when
+ * they are set. Errors: W7011, W6001. */
+typedef struct weir_driver_variables {
+  bool set;
+  uint32_t place;
+  const uint32_t *nodes;
+  size_t count;
+} weir_driver_variables;
+weir_status weir_driver_variables_start(weir_driver *driver, int64_t now_ns,
+                                        const weir_driver_variables *want,
+                                        uint64_t *out_request, weir_error *err);
+
+/* Ends the session; over() follows at the next tick. |stop|: the tasks'
+ * processes end too. */
+void weir_driver_end(weir_driver *driver, bool stop);
+
+/* Steps that are queued or run, and the last one that was committed. */
+size_t weir_driver_steps(const weir_driver *driver);
+uint64_t weir_driver_committed(const weir_driver *driver);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_DIST_TASK_TASK_H_
+#define WEIR_DIST_TASK_TASK_H_
+
+#include "runtime/dist/engine.h"
+#include "runtime/dist/link/link.h"
+
+/* Tasks: a process that serves a driver, and knows no graph.
+ *
+ * It works for one driver at a time. That one begins a session with an epoch,
+ * registers programs, runs steps and ends the session; then the task is free
+ * for the next. What computes is an engine; the task says when.
+ *
+ *   Begin -> Register -> RunStep -> StepReply -> Commit | Abort -> End
+ *
+ * Steps run in the order of their numbers as far as variables are concerned: a
+ * step that writes begins when all before it have ended and been decided, and
+ * any other when the writing ones before it have been decided.
+ *
+ * A session also ends when its driver is lost, when a larger epoch of the same
+ * job begins, and when another task asks for the fate of one of its steps (then
+ * that task has lost the driver). A step that is prepared then is decided
+ * before anything else (task_fate.c).
+ *
+ * A neighbour that is lost is lost for the session: steps that need it fail
+ * with its name.
+ *
+ * One thread calls everything. The link's events go to the functions below;
+ * time comes in, the next deadline goes out. */
+
+typedef struct weir_task weir_task;
+
+typedef struct weir_task_options {
+  int64_t start_ns; /* for a connection to a neighbour; 0: 30 s */
+  int64_t
+      fate_ns; /* for an answer about a step when the driver is lost; 0: 10 s */
+  /* Bugs that the simulator must find; 0: none. */
+  uint32_t plant;
+} weir_task_options;
+
+typedef struct weir_task_calls {
+  void *self;
+  /* How frames of a session leave: fills |out|, lent until session_over. The
+   * peers are places of the session. Errors: W6001. */
+  weir_status (*session)(void *self, uint32_t places,
+                         const struct weir_wire_out **out, weir_error *err);
+  /* The connections of |place| (UINT32_MAX: the driver) are |peer|'s; NULL: it
+   * is lost. */
+  void (*place)(void *self, uint32_t place, weir_peer *peer);
+  void (*session_over)(void *self);
+  void (*stop)(void *self); /* the driver wants the process to end */
+} weir_task_calls;
+
+/* |engine| and |link| are lent; the link's events must be passed on to the
+ * functions below. */
+weir_status weir_task_create(const weir_allocator *alloc, weir_link *link,
+                             weir_engine *engine,
+                             const weir_task_options *options,
+                             const weir_task_calls *calls,
+                             weir_task **out_task);
+/* The engine must have no session: see weir_task_shut. NULL-safe. */
+void weir_task_release(weir_task *task);
+
+/* Events of the link. */
+void weir_task_up(weir_task *task, int64_t now_ns, weir_peer *peer);
+void weir_task_message(weir_task *task, int64_t now_ns, weir_peer *peer,
+                       const struct Weir__V1__Control *message);
+void weir_task_lost(weir_task *task, int64_t now_ns, weir_peer *peer,
+                    const weir_error *why);
+/* An event of the engine; releases it. */
+void weir_task_on_engine(weir_task *task, int64_t now_ns,
+                         weir_engine_event *event);
+/* Does what is due; returns when something is next, or INT64_MAX. */
+int64_t weir_task_tick(weir_task *task, int64_t now_ns);
+
+/* Ends the session without a word; the engine's ENDED follows. */
+void weir_task_shut(weir_task *task);
+/* Whether there is no session. */
+bool weir_task_is_free(const weir_task *task);
+/* Steps that are queued, run or wait for their fate. */
+size_t weir_task_steps(const weir_task *task);
+
+#endif

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "placement/carry/carry.h"
 #include "placement/place_details.h"
 #include "placement/place_find.h"
 #include "placement/place_homes.h"

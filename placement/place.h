@@ -162,6 +162,11 @@ void weir_placing_unref(const weir_placing *placing); /* NULL-safe */
 weir_status weir_placing_plan(const weir_placing *placing,
                               const weir_graph *graph, weir_plan **out_plan,
                               weir_error *err);
+/* The plan of |bytes| for |graph|, a cut; it must pass the checker. Errors: as
+ * weir_placing_plan, W7051. */
+weir_status weir_plan_unpack(const weir_placing *placing,
+                             const weir_graph *graph, weir_bytes bytes,
+                             weir_plan **out_plan, weir_error *err);
 /* Where variable |name| lives: a device of the cluster; NONE: not decided. */
 uint32_t weir_placing_home(const weir_placing *placing, weir_sv name);
 /* The task of that device; NONE likewise. */

@@ -10,7 +10,7 @@
 #include "placement/place_solve.h"
 
 #include "placement/bounds/bounds.h"
-#include "placement/carry/carry.h"
+#include "placement/carry/carry_plan.h"
 #include "placement/check.h"
 #include "placement/place_internal.h"
 #include "placement/place_what_if.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A placing as bytes: a mark, the cluster as it was resolved, measured costs as
  * their file's text, the requests of the command line, homes by name. */
-#include "placement/carry/carry.h"
+#include "placement/carry/carry_placing.h"
 #include "placement/carry/carry_bytes.h"
 #include "placement/lower/cost_file_read.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plan as bytes: a mark, counts, then the rows of nodes and of copies. */
-#include "placement/carry/carry.h"
+#include "placement/carry/carry_plan.h"
 #include "placement/carry/carry_bytes.h"
 
 enum { PLAN_MARK = 0x314e4c50, NODE_BYTES = 20, COPY_BYTES = 28 }; /* PLN1 */

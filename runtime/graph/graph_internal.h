@@ -37,9 +37,9 @@ typedef struct weir_graph_full {
   WEIR_VEC(const weir_graph *) bodies; /* references held */
   weir_name_table names;
   weir_map value_names;
-  const weir_graph *parent; /* reference held; may be NULL */
+  const weir_graph *parent;          /* reference held; may be NULL */
   struct weir_source_keeper *keeper; /* of the first graph of a chain */
-  atomic_int children;      /* derived graphs that hold this one */
+  atomic_int children;               /* derived graphs that hold this one */
 } weir_graph_full;
 
 static inline const weir_graph_full *weir_graph_full_of(const weir_graph *g) {

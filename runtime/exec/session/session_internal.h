@@ -71,10 +71,10 @@ struct weir_exec_session {
   weir_variable *vars;
   uint32_t var_count;
   weir_map var_names;
-  pthread_mutex_t lock;       /* cache, frames, variables' buffers */
-  weir_turn turn;             /* of runs that assign */
-  weir_turn opening;          /* of steps that were started */
-  pthread_mutex_t init_lock;  /* held while variables get their first value */
+  pthread_mutex_t lock;      /* cache, frames, variables' buffers */
+  weir_turn turn;            /* of runs that assign */
+  weir_turn opening;         /* of steps that were started */
+  pthread_mutex_t init_lock; /* held while variables get their first value */
   weir_cached *cache[WEIR_SESSION_PROGRAMS];
   uint64_t clock; /* of the LRU */
   /* The last plans that were made, held: a program that is compiled again,

@@ -107,6 +107,7 @@ weir_status weir_placing_pack(const weir_placing *p, const weir_graph *graph,
   weir_carry_u32(out, (uint32_t)p->options.strictness);
   weir_carry_u32(out, p->options.in_process);
   weir_carry_u32(out, p->logical);
+  weir_carry_u32(out, p->options.ask != NULL);
   write_cluster(out, p->cluster);
   WEIR_TRY(write_costs(p, out, err));
   write_wishes(p, out);
@@ -275,6 +276,7 @@ static weir_status read_placing(taker *t) {
   uint32_t strictness = weir_reader_u32le(&t->r);
   p->options.in_process = weir_reader_u32le(&t->r) != 0;
   p->logical = weir_reader_u32le(&t->r) != 0;
+  if (weir_reader_u32le(&t->r) == 0) p->options.ask = NULL; /* nor there */
   if (strictness > WEIR_PLACE_SOFT) return malformed(t, "strictness");
   p->options.strictness = (weir_place_strictness)strictness;
   WEIR_TRY(read_cluster(t));

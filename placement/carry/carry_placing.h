@@ -17,7 +17,8 @@ weir_status weir_placing_pack(const weir_placing *placing,
                               const weir_graph *graph, weir_strbuf *out,
                               weir_error *err);
 
-/* The placing of |bytes|. |ask| and |ask_self| as in weir_placing_options.
+/* The placing of |bytes|. |ask| and |ask_self| as in weir_placing_options; used
+ * where the placing that was packed asked too.
  * Errors: W7051 (malformed), W3045, W6001. */
 weir_status weir_placing_unpack(const weir_allocator *alloc, weir_bytes bytes,
                                 weir_lower_ask ask, const void *ask_self,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/session/session.h"
 
+#include "runtime/exec/session/prepare.h"
 #include "runtime/exec/session/session_cache.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_vars.h"
@@ -122,6 +123,7 @@ void weir_exec_session_release(weir_exec_session *session) {
   for (int i = 0; i < WEIR_SESSION_PROGRAMS; i++)
     if (session->cache[i] != NULL)
       weir_session_program_release(session, session->cache[i]);
+  weir_session_routes_release(session);
   for (uint32_t i = 0;
        session->defaults != NULL && i < session->given->input_count; i++)
     weir_tensor_unref(session->defaults[i].tensor);

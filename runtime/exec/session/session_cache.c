@@ -8,6 +8,7 @@
 #include "runtime/exec/compile/compile_cut.h"
 #include "runtime/exec/compile/compile_emit.h"
 #include "runtime/exec/run/stream.h"
+#include "runtime/exec/session/prepare.h"
 #include "runtime/exec/session/session_defaults.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_remote.h"
@@ -36,6 +37,7 @@ static void destroy(weir_exec_session *session, weir_cached *e) {
     weir_streams_release(a, e->streams, e->compiled->partition->part_count);
   weir_session_remote_forget(session, e);
   weir_compiled_release(e->compiled);
+  weir_session_route_release(session, e->route);
   pthread_mutex_lock(&session->lock);
   for (uint32_t v = 0; e->constants != NULL && v < session->var_count; v++)
     if (e->constants[v] != NULL) {
@@ -233,10 +235,14 @@ static void keep_plan(weir_exec_session *session, const weir_plan *plan) {
   weir_plan_unref(old);
 }
 
-static weir_status find_plan(weir_exec_session *session, const weir_cut *cut,
-                             weir_plan **out, weir_error *err) {
+static weir_status find_plan(weir_exec_session *session, weir_cached *e,
+                             const weir_cut *cut, weir_plan **out,
+                             weir_error *err) {
   const weir_session_options *o = &session->options;
-  *out = known_plan(session, weir_cut_hash(cut->graph));
+  uint64_t hash = weir_cut_hash(cut->graph);
+  e->route = weir_session_route_find(session, hash);
+  *out = e->route != NULL ? weir_plan_ref(e->route->plan)
+                          : known_plan(session, hash);
   if (*out == NULL) {
     if (o->plan_only)
       return weir_fail(err, WEIR_W3016, NULL,
@@ -254,7 +260,7 @@ static weir_status compile_placed(weir_exec_session *session, weir_cached *e,
   weir_cut *cut = NULL;
   weir_plan *plan = NULL;
   WEIR_TRY(weir_compile_cut(session->env, request, true, &cut, err));
-  weir_status s = find_plan(session, cut, &plan, err);
+  weir_status s = find_plan(session, e, cut, &plan, err);
   request->cut = cut;
   request->plan = plan;
   request->tasks = session->share.tasks;
@@ -268,13 +274,11 @@ static weir_status compile_placed(weir_exec_session *session, weir_cached *e,
   return s;
 }
 
-static weir_status compile_graph(weir_exec_session *session,
-                                 const weir_wanted *w, weir_cached *e,
-                                 weir_error *err) {
+/* The request that |e|'s key stands for, but for its graph. */
+static weir_compile_request request_of(const weir_exec_session *session,
+                                       const weir_cached *e) {
   const weir_session_options *o = &session->options;
-  constant_source source = {session, e, WEIR_OK, WEIR_ERROR_INIT};
-  const weir_graph *special = NULL;
-  weir_compile_request request = {
+  return (weir_compile_request){
       .feeds = e->ids,
       .fetches = e->ids + e->feed_count,
       .targets = e->ids + e->feed_count + e->fetch_count,
@@ -282,8 +286,6 @@ static weir_status compile_graph(weir_exec_session *session,
       .fetch_count = e->fetch_count,
       .target_count = e->target_count,
       .no_updates = e->init,
-      .constant_var = e->init ? NULL : constant_var,
-      .constant_self = &source,
       .options = {.no_fusion = o->no_fusion || e->no_fusion,
                   .no_fold = o->no_fold,
                   .ref_kernels = o->ref_kernels,
@@ -292,6 +294,34 @@ static weir_status compile_graph(weir_exec_session *session,
                   .memory_limit = o->memory_limit,
                   .threads = weir_pool_threads(session->pool),
                   .seed = o->seed}};
+}
+
+weir_status weir_session_cut(weir_exec_session *session, const weir_wanted *w,
+                             weir_cut **out_cut, weir_error *err) {
+  *out_cut = NULL;
+  weir_cached *e = weir_alloc_array(session->env->alloc, 1, sizeof *e);
+  if (e == NULL) return weir_fail_memory(err, sizeof *e);
+  const weir_graph *special = NULL;
+  weir_status s = fill_key(session, w, e, err);
+  if (s == WEIR_OK) s = specialize(session, e, &special, err);
+  if (s == WEIR_OK) {
+    weir_compile_request request = request_of(session, e);
+    request.graph = special;
+    s = weir_compile_cut(session->env, &request, true, out_cut, err);
+  }
+  weir_graph_unref(special);
+  destroy(session, e);
+  return s;
+}
+
+static weir_status compile_graph(weir_exec_session *session,
+                                 const weir_wanted *w, weir_cached *e,
+                                 weir_error *err) {
+  constant_source source = {session, e, WEIR_OK, WEIR_ERROR_INIT};
+  const weir_graph *special = NULL;
+  weir_compile_request request = request_of(session, e);
+  request.constant_var = e->init ? NULL : constant_var;
+  request.constant_self = &source;
   WEIR_TRY(specialize(session, e, &special, err));
   request.graph = special;
   weir_status s = weir_session_places(session, w)
@@ -372,7 +402,9 @@ weir_status weir_session_frame(weir_exec_session *session, weir_cached *cached,
   if (frame != NULL) return WEIR_OK;
   WEIR_TRY(weir_frame_create(cached->compiled->program, out_frame, err));
   if (cached->streams != NULL) weir_frame_share(*out_frame, cached->streams);
-  weir_frame_set_channel(*out_frame, session->options.channel);
+  weir_frame_set_channel(*out_frame, cached->route != NULL
+                                         ? cached->route->channel
+                                         : session->options.channel);
   return WEIR_OK;
 }
 

@@ -11,6 +11,11 @@ weir_status weir_session_program(weir_exec_session *session,
                                  const weir_wanted *wanted,
                                  weir_cached **out_cached, weir_error *err);
 
+/* The cut that the program of |wanted| is placed and compiled from. */
+weir_status weir_session_cut(weir_exec_session *session,
+                             const weir_wanted *wanted, weir_cut **out_cut,
+                             weir_error *err);
+
 void weir_session_program_release(weir_exec_session *session,
                                   weir_cached *cached);
 

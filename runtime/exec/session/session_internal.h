@@ -32,6 +32,15 @@ typedef struct weir_variable {
   weir_var_buffer *buffers, *current;
 } weir_variable;
 
+/* A plan that came from another process, and the channel to the tasks of its
+ * parts; of the list and of the programs that were made by it. */
+typedef struct weir_route {
+  struct weir_route *next;
+  int refs; /* under the session's lock */
+  const weir_plan *plan;
+  struct weir_channel *channel;
+} weir_route;
+
 /* A compiled program in the cache, and its key. Reference-counted under the
  * session's lock: bindings and runs hold one. */
 typedef struct weir_cached {
@@ -45,6 +54,7 @@ typedef struct weir_cached {
   weir_var_buffer **constants;
   atomic_bool stale;                  /* one of those was set since */
   struct weir_remote_program *remote; /* runs elsewhere; NULL: here */
+  weir_route *route;                  /* held; NULL: the session's channel */
   /* The key. */
   uint32_t *ids; /* feeds, fetches, targets */
   uint32_t feed_count, fetch_count, target_count;
@@ -81,6 +91,7 @@ struct weir_exec_session {
    * because a constant was set or the cache was full, has the plan it had. */
   weir_plan *plans[WEIR_SESSION_PROGRAMS];
   uint32_t plan_count; /* ever made */
+  weir_route *routes;  /* prepare.h */
 };
 
 /* The request of a run or a binding, checked. */

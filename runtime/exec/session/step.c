@@ -8,6 +8,7 @@
 #include "runtime/exec/pool_grow.h"
 #include "runtime/exec/run/run.h"
 #include "runtime/exec/run/run_tasks.h"
+#include "runtime/exec/session/prepare.h"
 #include "runtime/exec/session/session_cache.h"
 #include "runtime/exec/session/session_call.h"
 #include "runtime/exec/session/session_mesh.h"
@@ -244,10 +245,11 @@ static void go_open(weir_turn_waiter *waiter) {
 /* ---- From outside */
 
 static weir_status copy_lists(weir_exec_step *step,
-                              const weir_exec_request *given, weir_error *err) {
+                              const weir_exec_request *given, bool own_ids,
+                              weir_error *err) {
   weir_exec_session *session = step->session;
   const weir_allocator *a = session->env->alloc;
-  bool mesh = session->mesh != NULL;
+  bool mesh = session->mesh != NULL && !own_ids;
   if (given->options != NULL) step->options = *given->options;
   size_t dump = step->options.dump_count;
   step->feeds = weir_alloc_array(a, given->feed_count, sizeof *step->feeds);
@@ -295,10 +297,10 @@ static weir_status copy_lists(weir_exec_step *step,
   return WEIR_OK;
 }
 
-weir_status weir_exec_step_start(weir_exec_session *session,
-                                 const weir_exec_request *request,
-                                 const weir_exec_step_end *end,
-                                 weir_exec_step **out_step, weir_error *err) {
+static weir_status start(weir_exec_session *session,
+                         const weir_exec_request *request, bool own_ids,
+                         const weir_exec_step_end *end,
+                         weir_exec_step **out_step, weir_error *err) {
   *out_step = NULL;
   if (session->options.remote != NULL)
     return weir_fail(err, WEIR_W9001, NULL,
@@ -311,7 +313,7 @@ weir_status weir_exec_step_start(weir_exec_session *session,
   step->waiter.go = go_open;
   atomic_store(&step->refs, 1);
   pthread_mutex_init(&step->lock, NULL);
-  weir_status s = copy_lists(step, request, err);
+  weir_status s = copy_lists(step, request, own_ids, err);
   if (s != WEIR_OK) {
     unref(step);
     return s;
@@ -320,6 +322,21 @@ weir_status weir_exec_step_start(weir_exec_session *session,
   *out_step = step;
   if (weir_turn_take(&session->opening, &step->waiter)) go_open(&step->waiter);
   return WEIR_OK;
+}
+
+weir_status weir_exec_step_start(weir_exec_session *session,
+                                 const weir_exec_request *request,
+                                 const weir_exec_step_end *end,
+                                 weir_exec_step **out_step, weir_error *err) {
+  return start(session, request, false, end, out_step, err);
+}
+
+weir_status weir_session_step_start(weir_exec_session *session,
+                                    const weir_exec_request *request,
+                                    const weir_exec_step_end *end,
+                                    weir_exec_step **out_step,
+                                    weir_error *err) {
+  return start(session, request, true, end, out_step, err);
 }
 
 /* Takes the decision away from a prepared step. */

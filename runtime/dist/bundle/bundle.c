@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A bundle as bytes: a mark, options, what the loader was given, the files that
+ * it read, the placing. */
+#include "runtime/dist/bundle/bundle.h"
+
+#include <string.h>
+
+#include "placement/carry/carry_bytes.h"
+#include "placement/carry/carry_placing.h"
+#include "runtime/base/map.h"
+
+enum {
+  BUNDLE_MARK = 0x314c4442, /* BDL1 */
+  PAIR_BYTES = 16,          /* of two texts, at least */
+  ENV_BYTES = 20,
+  FILE_BYTES = 28
+};
+
+/* ---- Names */
+
+static void put_u64(uint8_t *out, uint64_t v) {
+  for (int i = 0; i < 8; i++) out[i] = (uint8_t)(v >> 8 * i);
+}
+
+void weir_blob_name(weir_bytes bytes, uint8_t out[WEIR_BLOB_NAME_BYTES]) {
+  put_u64(out, weir_hash_bytes(bytes.data, bytes.size, 0));
+  put_u64(out + 8, weir_hash_bytes(bytes.data, bytes.size,
+                                   UINT64_C(0x9e3779b97f4a7c15)));
+  put_u64(out + 16, bytes.size);
+}
+
+uint64_t weir_blob_size(const uint8_t name[WEIR_BLOB_NAME_BYTES]) {
+  weir_reader r = weir_reader_of(name + 16, 8);
+  return weir_reader_u64le(&r);
+}
+
+/* ---- Writing */
+
+static bool is_blob(const weir_source_file *file) {
+  return file->bytes.size > WEIR_BUNDLE_INLINE_BYTES;
+}
+
+/* A text that may be missing. */
+static void put_optional(weir_strbuf *out, weir_sv text) {
+  weir_carry_u32(out, text.data != NULL);
+  weir_carry_text(out, text);
+}
+
+static void put_file(weir_strbuf *out, const weir_source_file *f) {
+  uint8_t name[WEIR_BLOB_NAME_BYTES];
+  weir_carry_u32(out, f->beneath);
+  weir_carry_text(out, f->root);
+  weir_carry_text(out, f->path);
+  weir_carry_u32(out, is_blob(f));
+  if (is_blob(f)) {
+    weir_blob_name(f->bytes, name);
+    (void)weir_strbuf_append(out, (const char *)name, sizeof name);
+  } else {
+    weir_carry_text(out, (weir_sv){(const char *)f->bytes.data, f->bytes.size});
+  }
+}
+
+static void put_sources(weir_strbuf *out, const weir_sources *s) {
+  weir_carry_u32(out, s->is_text);
+  weir_carry_text(out, s->main);
+  weir_carry_text(out, s->text);
+  weir_carry_u64(out, s->limits.bytes);
+  weir_carry_u32(out, s->limits.depth);
+  weir_carry_u64(out, s->limits.nodes);
+  weir_carry_u64(out, s->max_nodes);
+  weir_carry_u64(out, s->seed);
+  put_optional(out, s->labels);
+  weir_carry_u32(out, (uint32_t)s->param_count);
+  for (size_t i = 0; i < s->param_count; i++) {
+    weir_carry_text(out, s->params[i].name);
+    weir_carry_text(out, s->params[i].text);
+  }
+  weir_carry_u32(out, (uint32_t)s->env_count);
+  for (size_t i = 0; i < s->env_count; i++) {
+    weir_carry_text(out, s->env[i].name);
+    put_optional(out, s->env[i].value);
+  }
+  weir_carry_u32(out, (uint32_t)s->file_count);
+  for (size_t i = 0; i < s->file_count; i++) put_file(out, &s->files[i]);
+}
+
+weir_status weir_bundle_pack(const weir_allocator *alloc, const weir_bundle *b,
+                             const weir_graph *run_graph, weir_strbuf *out,
+                             weir_error *err) {
+  weir_strbuf placing;
+  weir_carry_u32(out, BUNDLE_MARK);
+  weir_carry_u32(out, b->train);
+  weir_carry_u32(out, b->no_fusion);
+  weir_carry_u32(out, b->no_fold);
+  weir_carry_u32(out, b->ref_kernels);
+  weir_carry_u32(out, b->no_layout);
+  weir_carry_u64(out, b->session_seed);
+  weir_carry_u64(out, b->memory_limit);
+  put_sources(out, b->sources);
+  weir_strbuf_init(&placing, alloc);
+  weir_status s = weir_placing_pack(b->placing, run_graph, &placing, err);
+  weir_carry_text(out, weir_strbuf_view(&placing));
+  weir_strbuf_release(&placing);
+  return s == WEIR_OK ? weir_strbuf_status(out, err) : s;
+}
+
+weir_status weir_bundle_blobs(const weir_allocator *alloc, const weir_bundle *b,
+                              weir_bundle_blob **out, size_t *out_count,
+                              weir_error *err) {
+  const weir_sources *s = b->sources;
+  *out_count = 0;
+  *out = weir_alloc_array(alloc, s->file_count + 1, sizeof **out);
+  if (*out == NULL) return weir_fail_memory(err, s->file_count * sizeof **out);
+  for (size_t i = 0; i < s->file_count; i++) {
+    if (!is_blob(&s->files[i])) continue;
+    weir_bundle_blob *blob = &(*out)[(*out_count)++];
+    blob->bytes = s->files[i].bytes;
+    weir_blob_name(blob->bytes, blob->name);
+  }
+  return WEIR_OK;
+}
+
+/* ---- Reading */
+
+typedef struct taker {
+  weir_reader r;
+  weir_unpacked_bundle *b;
+  weir_error *err;
+  bool no_memory;
+} taker;
+
+static weir_status malformed(const taker *t, const char *what) {
+  if (t->no_memory) return weir_fail_memory(t->err, t->r.size);
+  return weir_fail(t->err, WEIR_W7051, NULL,
+                   "the bundle that came is malformed: %s", what);
+}
+
+/* A copy that ends with NUL; one inside makes the reader fail. */
+static weir_sv take_text(taker *t, bool binary) {
+  weir_sv text = weir_carried_text(&t->r);
+  if (!binary && text.size > 0 && memchr(text.data, 0, text.size) != NULL)
+    t->r.failed = true;
+  if (t->r.failed) return (weir_sv){"", 0};
+  text.data = weir_arena_string(&t->b->arena, text.data, text.size);
+  if (text.data == NULL) t->no_memory = t->r.failed = true;
+  return text;
+}
+
+static weir_sv take_optional(taker *t) {
+  bool there = weir_reader_u32le(&t->r) != 0;
+  weir_sv text = take_text(t, false);
+  return there ? text : (weir_sv){NULL, 0};
+}
+
+static void *take_rows(taker *t, uint32_t count, size_t bytes) {
+  void *rows = weir_arena_array(&t->b->arena, (size_t)count + 1, bytes);
+  if (rows == NULL) t->no_memory = t->r.failed = true;
+  return rows;
+}
+
+static void take_pairs(taker *t) {
+  weir_sources *s = &t->b->sources;
+  uint32_t count = weir_carried_count(&t->r, PAIR_BYTES);
+  weir_param_value *params = take_rows(t, count, sizeof *params);
+  for (uint32_t i = 0; i < count && !t->r.failed; i++) {
+    params[i].name = take_text(t, false);
+    params[i].text = take_text(t, false);
+  }
+  s->params = params;
+  s->param_count = count;
+  count = weir_carried_count(&t->r, ENV_BYTES);
+  weir_source_env *env = take_rows(t, count, sizeof *env);
+  for (uint32_t i = 0; i < count && !t->r.failed; i++) {
+    env[i].name = take_text(t, false);
+    env[i].value = take_optional(t);
+  }
+  s->env = env;
+  s->env_count = count;
+}
+
+static void take_file(taker *t, weir_source_file *f, uint32_t at,
+                      weir_bundle_missing *missing) {
+  f->beneath = weir_reader_u32le(&t->r) != 0;
+  f->root = take_text(t, false);
+  f->path = take_text(t, false);
+  if (weir_reader_u32le(&t->r) == 0) {
+    weir_sv bytes = take_text(t, true);
+    f->bytes = (weir_bytes){(const uint8_t *)bytes.data, bytes.size};
+    return;
+  }
+  const uint8_t *name = weir_reader_bytes(&t->r, WEIR_BLOB_NAME_BYTES);
+  if (name == NULL) return;
+  weir_bundle_missing *m = &missing[t->b->missing_count++];
+  m->file = at;
+  memcpy(m->name, name, WEIR_BLOB_NAME_BYTES);
+}
+
+static void take_files(taker *t) {
+  weir_unpacked_bundle *b = t->b;
+  uint32_t count = weir_carried_count(&t->r, FILE_BYTES);
+  b->files = take_rows(t, count, sizeof *b->files);
+  weir_bundle_missing *missing = take_rows(t, count, sizeof *missing);
+  for (uint32_t i = 0; i < count && !t->r.failed; i++)
+    take_file(t, &b->files[i], i, missing);
+  b->missing = missing;
+  b->sources.files = b->files;
+  b->sources.file_count = count;
+}
+
+static void take_sources(taker *t) {
+  weir_sources *s = &t->b->sources;
+  weir_reader *r = &t->r;
+  s->is_text = weir_reader_u32le(r) != 0;
+  s->main = take_text(t, false);
+  s->text = take_text(t, true);
+  s->limits.bytes = (size_t)weir_reader_u64le(r);
+  s->limits.depth = weir_reader_u32le(r);
+  s->limits.nodes = weir_reader_u64le(r);
+  s->max_nodes = weir_reader_u64le(r);
+  s->seed = weir_reader_u64le(r);
+  s->labels = take_optional(t);
+  take_pairs(t);
+  take_files(t);
+}
+
+static weir_status take_bundle(taker *t) {
+  weir_unpacked_bundle *b = t->b;
+  weir_reader *r = &t->r;
+  if (weir_reader_u32le(r) != BUNDLE_MARK)
+    return malformed(t, "another kind of data");
+  b->bundle.train = weir_reader_u32le(r) != 0;
+  b->bundle.no_fusion = weir_reader_u32le(r) != 0;
+  b->bundle.no_fold = weir_reader_u32le(r) != 0;
+  b->bundle.ref_kernels = weir_reader_u32le(r) != 0;
+  b->bundle.no_layout = weir_reader_u32le(r) != 0;
+  b->bundle.session_seed = weir_reader_u64le(r);
+  b->bundle.memory_limit = (size_t)weir_reader_u64le(r);
+  take_sources(t);
+  weir_sv placing = take_text(t, true);
+  b->placing = (weir_bytes){(const uint8_t *)placing.data, placing.size};
+  return r->failed || weir_reader_left(r) != 0
+             ? malformed(t, "it is cut short or too long")
+             : WEIR_OK;
+}
+
+weir_status weir_bundle_unpack(const weir_allocator *alloc, weir_bytes bytes,
+                               weir_unpacked_bundle *out, weir_error *err) {
+  *out = (weir_unpacked_bundle){.missing_count = 0};
+  weir_arena_init(&out->arena, alloc);
+  out->bundle.sources = &out->sources;
+  taker t = {weir_reader_of(bytes.data, bytes.size), out, err, false};
+  return take_bundle(&t);
+}
+
+weir_status weir_bundle_supply(weir_unpacked_bundle *b, uint32_t i,
+                               weir_bytes bytes, weir_error *err) {
+  uint8_t name[WEIR_BLOB_NAME_BYTES];
+  weir_blob_name(bytes, name);
+  if (memcmp(name, b->missing[i].name, sizeof name) != 0)
+    return weir_fail(err, WEIR_W7051, NULL,
+                     "the bytes of %.*s are not those that were announced",
+                     WEIR_SV(b->files[b->missing[i].file].path));
+  b->files[b->missing[i].file].bytes = bytes;
+  return WEIR_OK;
+}
+
+void weir_unpacked_bundle_release(weir_unpacked_bundle *b) {
+  weir_arena_release(&b->arena);
+}

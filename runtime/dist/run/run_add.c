@@ -352,6 +352,7 @@ static weir_status make_program(run_engine *e, run_program *p,
                                 weir_error *err) {
   weir_program_facts facts;
   WEIR_TRY(get_bundle(e, p->bundle_name, &p->bundle, err));
+  if (p->empty) return WEIR_OK; /* the session alone was wanted */
   WEIR_TRY(check_request(p, err));
   weir_exec_fetch *fetches =
       weir_arena_array(&p->arena, (size_t)p->fetch_count + 1, sizeof *fetches);
@@ -420,12 +421,13 @@ static weir_status copy_feed(run_program *p, uint32_t i,
 static weir_status copy_request(run_program *p, const Weir__V1__Register *r,
                                 weir_error *err) {
   weir_arena *a = &p->arena;
+  p->empty = r->plan.len == 0;
   if (r->bundle.len != WEIR_BLOB_NAME_BYTES ||
-      r->plan.len != WEIR_BLOB_NAME_BYTES)
+      (!p->empty && r->plan.len != WEIR_BLOB_NAME_BYTES))
     return weir_fail(err, WEIR_W7011, NULL,
                      "a program without the names of its bundle and plan");
   memcpy(p->bundle_name, r->bundle.data, WEIR_BLOB_NAME_BYTES);
-  memcpy(p->plan_name, r->plan.data, WEIR_BLOB_NAME_BYTES);
+  if (!p->empty) memcpy(p->plan_name, r->plan.data, WEIR_BLOB_NAME_BYTES);
   p->number = r->program;
   p->trap_nan = (r->flags & WEIR_REGISTER_TRAP_NAN) != 0;
   p->feeds = weir_arena_array(a, r->n_feeds + 1, sizeof *p->feeds);

@@ -48,7 +48,8 @@ typedef struct run_program {
   atomic_int refs;
   weir_arena arena;
   uint32_t number;
-  bool trap_nan, listed;
+  bool trap_nan;
+  bool empty; /* no plan: makes the session and computes nothing */
   uint8_t bundle_name[WEIR_BLOB_NAME_BYTES], plan_name[WEIR_BLOB_NAME_BYTES];
   uint32_t feed_count, fetch_count, target_count;
   weir_exec_feed *feeds; /* tensors without memory, of the right shapes */

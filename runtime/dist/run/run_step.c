@@ -303,9 +303,11 @@ weir_status run_start(weir_engine *engine, const weir_engine_step *step,
                       weir_error *err) {
   run_engine *e = (run_engine *)engine;
   run_program *p = run_program_get(e, step->program);
-  if (p == NULL)
+  if (p == NULL || p->empty) {
+    run_program_unref(p);
     return weir_fail(err, WEIR_W7011, NULL, "program %u is not here",
                      step->program);
+  }
   run_step *s = new_step(e, p, step);
   if (s == NULL) {
     run_program_unref(p);

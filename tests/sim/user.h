@@ -39,6 +39,7 @@ static void user_stepped(void *self, const weir_driver_result *result,
   say(w, "user: step %" PRIu64 " %s%s", result->step,
       err != NULL ? err->message : "done", result->committed ? "!" : "");
   w->result->steps++;
+  bool decided = result->committed;
   if (err == NULL) {
     uint64_t got = 0;
     for (size_t i = 0; i < result->fetch_count; i++)
@@ -50,7 +51,13 @@ static void user_stepped(void *self, const weir_driver_result *result,
     else if (result->fetch_count != 1 || got != value)
       wrong(w, "step %" PRIu64 " gave %" PRIx64 ", one process %" PRIx64,
             result->step, got, value);
-    if (result->committed != p->writes)
+    if (result->held) {
+      w->held = result->step;
+      w->under_way++; /* until it is decided */
+      memcpy(w->held_variables, fresh, sizeof fresh);
+      decided = true;
+    }
+    if (decided != p->writes)
       wrong(w, "step %" PRIu64 ": committed %d", result->step,
             result->committed);
     if (result->committed) {
@@ -66,6 +73,8 @@ static void user_stepped(void *self, const weir_driver_result *result,
             result->step, err->message, good ? "works" : want);
   } else if (strcmp(err->id, "W7011") == 0) {
     wrong(w, "the protocol is broken: %s", err->message);
+  } else if (strcmp(err->id, "W5005") == 0) {
+    w->result->own[WORLD_CANCEL]++;
   } else {
     w->to_run++; /* again, in the next session */
     w->broken = true;
@@ -146,6 +155,7 @@ static void user_begin(world *w) {
   w->again_ns = 0;
   w->broken = false;
   w->stuck_tasks = 0;
+  w->held = 0;
   w->phase = USER_STARTS;
   w->epoch++;
   w->result->sessions++;
@@ -191,17 +201,45 @@ static void user_run(world *w) {
   weir_error err = WEIR_ERROR_INIT;
   uint32_t i = below(w, w->program_count);
   weir_driver_step step = {.program = w->numbers[i],
-                           .random_step = w->random_step + 1};
+                           .random_step = w->random_step + 1,
+                           .hold = below(w, 2) == 0};
   uint64_t number = 0;
   if (weir_driver_run(w->processes[FAKE_TASKS].driver, now_of(w), &step,
                       &number, &err) != WEIR_OK)
     return;
+  if (below(w, 50) == 0) {
+    weir_fail(&err, WEIR_W5005, NULL, "the user wants it no more");
+    weir_driver_cancel(w->processes[FAKE_TASKS].driver, number, &err);
+  }
   w->random_step++;
   w->asked[number % STEPS].program = i;
   w->asked[number % STEPS].random_step = w->random_step;
   w->to_run--;
   w->under_way++;
   w->processes[FAKE_TASKS].next_ns = now_of(w);
+}
+
+/* Decides on a step that is held. */
+static void user_decide(world *w) {
+  weir_error err = WEIR_ERROR_INIT;
+  uint64_t step = w->held;
+  bool yes = below(w, 4) > 0;
+  if (step == 0 || below(w, 3) == 0) return; /* later */
+  w->held = 0;
+  w->under_way--;
+  w->processes[FAKE_TASKS].next_ns = now_of(w);
+  if (weir_driver_decide(w->processes[FAKE_TASKS].driver, now_of(w), step, yes,
+                         &err) != WEIR_OK) {
+    w->to_run++;
+    w->broken = true;
+    if (strcmp(err.id, "W7011") == 0)
+      wrong(w, "the protocol is broken: %s", err.message);
+    return;
+  }
+  say(w, "user: step %" PRIu64 " %s", step, yes ? "is taken" : "is refused");
+  if (!yes) return;
+  memcpy(w->variables, w->held_variables, sizeof w->variables);
+  w->result->commits++;
 }
 
 static void user_tick(world *w) {
@@ -214,6 +252,7 @@ static void user_tick(world *w) {
     user_begin(w);
     return;
   }
+  user_decide(w);
   if (w->phase == USER_REGISTERS) {
     for (uint32_t i = 0; i < w->program_count; i++)
       if (w->numbers[i] == 0) user_register(w, i);

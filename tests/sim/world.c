@@ -47,6 +47,7 @@ typedef struct process {
   weir_peer *peers[PROCESSES]; /* of the session, by place; last: driver */
   WEIR_VEC(bulk_entry) bulks;
   int64_t next_ns, back_ns; /* its tick; when a killed one comes back */
+  int64_t alone_ns;         /* when it lost the driver */
 } process;
 
 typedef struct later {
@@ -103,6 +104,7 @@ struct world {
   } asked[STEPS];
   uint64_t first_asked, last_stepped;
   uint32_t to_run, under_way;
+  uint64_t held, held_variables[FAKE_TASKS]; /* a step to be decided; 0 */
   int64_t again_ns;
   uint64_t session_started;
   session_log *logs[SESSIONS];
@@ -125,7 +127,8 @@ static const char *const kFaults[] = {[WORLD_KILL_TASK] = "kill_task",
                                       [WORLD_KILL_DRIVER] = "kill_driver",
                                       [WORLD_NODE_FAILS] = "node_fails",
                                       [WORLD_STUCK] = "stuck",
-                                      [WORLD_FATE] = "fate"};
+                                      [WORLD_FATE] = "fate",
+                                      [WORLD_CANCEL] = "cancel"};
 const char *world_fault_name(world_fault fault) {
   return kFaults[fault];
 }
@@ -182,6 +185,7 @@ static void link_message(void *self, weir_peer *peer,
 static void link_lost(void *self, weir_peer *peer, const weir_error *why) {
   process *p = self;
   say(p->w, "%u: %s is lost: %s", p->id, peer->name, why->message);
+  if (peer == p->peers[PROCESSES - 1]) p->alone_ns = now_of(p->w);
   if (p->task != NULL) weir_task_lost(p->task, now_of(p->w), peer, why);
   if (p->driver != NULL) weir_driver_lost(p->driver, now_of(p->w), peer, why);
 }
@@ -343,7 +347,8 @@ static void engine_later(void *self, weir_engine_event *event) {
 
 static void engine_left(void *self) {
   process *p = self;
-  if (p->w->phase != USER_ENDS) return; /* some step has not begun here */
+  if (p->w->phase != USER_ENDS) return;    /* some step has not begun here */
+  if (p->alone_ns == now_of(p->w)) return; /* its last words were lost */
   wrong(p->w, "task %u keeps values of a session that ended well", p->id);
 }
 
@@ -362,7 +367,13 @@ static void engine_committed(void *self, uint64_t epoch, uint64_t step,
   if (log == NULL || step >= STEPS) return;
   record *r = &log->steps[step];
   *(yes ? &r->yes : &r->no) |= 1u << p->id;
-  if (p->peers[PROCESSES - 1] == NULL) w->result->own[WORLD_FATE]++;
+  bool alone = p->peers[PROCESSES - 1] == NULL;
+  if (alone) w->result->own[WORLD_FATE]++;
+  /* It could reach nobody for so long that the others count as dead. */
+  if (alone && now_of(w) >= p->alone_ns + 10 * kSecond) {
+    log->died |= 1u << p->id;
+    return;
+  }
   if ((r->yes & r->no) != 0)
     wrong(w, "task %u committed and aborted step %" PRIu64, p->id, step);
   if (r->yes != 0 && (r->no & ~log->died) != 0 && (r->yes & ~log->died) != 0)

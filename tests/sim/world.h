@@ -31,7 +31,8 @@ typedef enum world_fault {
   WORLD_KILL_DRIVER,
   WORLD_NODE_FAILS,
   WORLD_STUCK,
-  WORLD_FATE, /* a prepared step decided without the driver */
+  WORLD_FATE,   /* a prepared step decided without the driver */
+  WORLD_CANCEL, /* a step that the user gave up */
   WORLD_FAULT_COUNT
 } world_fault;
 

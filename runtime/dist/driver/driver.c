@@ -38,7 +38,7 @@ weir_status weir_driver_create(const weir_allocator *alloc, weir_link *link,
   o->tasks = NULL;
   d->now_ns = now_ns;
   d->until_ns = now_ns + o->start_ns;
-  d->profile = UINT64_MAX;
+  d->profile = options->profile != 0 ? options->profile : UINT64_MAX;
   d->places =
       weir_arena_array(&d->arena, options->task_count, sizeof *d->places);
   weir_status s =
@@ -88,6 +88,10 @@ void weir_driver_release(weir_driver *d) {
 
 size_t weir_driver_steps(const weir_driver *d) {
   return d->steps.count;
+}
+
+uint64_t weir_driver_profile(const weir_driver *d) {
+  return d->begun && d->profile != UINT64_MAX ? d->profile : 0;
 }
 
 uint64_t weir_driver_committed(const weir_driver *d) {

@@ -14,7 +14,8 @@
  * entries.
  *
  * A step of a program that assigns variables is committed on all tasks or on
- * none: when every part is prepared the driver decides, and stepped() says so.
+ * none: when every part is prepared the driver decides, and stepped() says so;
+ * with |hold| the caller decides (weir_driver_decide).
  * Such steps run one after the other; steps of other programs run beside each
  * other.
  *
@@ -39,7 +40,8 @@ typedef struct weir_driver_task {
 } weir_driver_task;
 
 typedef struct weir_driver_options {
-  uint64_t epoch; /* above that of each earlier session of the job */
+  uint64_t epoch;   /* above that of each earlier session of the job */
+  uint64_t profile; /* of kernels, of this process; 0: it does not count */
   const weir_driver_task *tasks; /* lent for create */
   uint32_t task_count;
   int64_t start_ns;    /* until all tasks have begun; 0: 30 s */
@@ -68,6 +70,7 @@ typedef struct weir_driver_value {
 typedef struct weir_driver_result {
   uint64_t step;
   bool committed;
+  bool held; /* prepared everywhere: weir_driver_decide is awaited */
   const weir_driver_value *fetches; /* the small ones */
   size_t fetch_count;
 } weir_driver_result;
@@ -118,7 +121,7 @@ int64_t weir_driver_tick(weir_driver *driver, int64_t now_ns);
 
 /* Makes |request| a program on |places|, those with work; registered() follows.
  * The number of the program is set in |request| and given in |out_program|. At
- * most 8 at once. Errors: W7011 (not started, too many), W6001. */
+ * most 16 at once. Errors: W7011 (not started, too many), W6001. */
 weir_status weir_driver_register(weir_driver *driver, int64_t now_ns,
                                  struct Weir__V1__Register *request,
                                  const uint32_t *places, size_t count,
@@ -133,6 +136,7 @@ typedef struct weir_driver_step {
   uint64_t random_step;
   const weir_driver_value *feeds; /* the small ones; a row for each task */
   size_t feed_count;
+  bool hold; /* if it assigns: the caller decides */
 } weir_driver_step;
 
 /* Queues a step; stepped() follows. |out_step| names its slots. Errors: W7011,
@@ -140,6 +144,16 @@ typedef struct weir_driver_step {
 weir_status weir_driver_run(weir_driver *driver, int64_t now_ns,
                             const weir_driver_step *step, uint64_t *out_step,
                             weir_error *err);
+
+/* Commits or aborts a step that is held. The decision is final when this
+ * returns; a session that has failed before gives its error. An abort drops no
+ * values here. Errors: W7011, the session's. */
+weir_status weir_driver_decide(weir_driver *driver, int64_t now_ns,
+                               uint64_t step, bool commit, weir_error *err);
+/* Gives up a step: it fails with |why| at the next tick, and the session goes
+ * on. One that is held, or has ended, is left as it is. */
+void weir_driver_cancel(weir_driver *driver, uint64_t step,
+                        const weir_error *why);
 
 /* Gets or sets variables of the task at |place|, whose values go as slots
  * (VARIABLE, node, request); variables() follows. No step is under way when
@@ -157,6 +171,9 @@ weir_status weir_driver_variables_start(weir_driver *driver, int64_t now_ns,
 /* Ends the session; over() follows at the next tick. |stop|: the tasks'
  * processes end too. */
 void weir_driver_end(weir_driver *driver, bool stop);
+
+/* The kernel profile that all tasks were told. 0 before they were. */
+uint64_t weir_driver_profile(const weir_driver *driver);
 
 /* Steps that are queued or run, and the last one that was committed. */
 size_t weir_driver_steps(const weir_driver *driver);

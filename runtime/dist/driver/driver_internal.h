@@ -8,7 +8,7 @@
 
 /* What the files of the driver share. */
 
-enum { WEIR_DRIVER_PROGRAMS = 8 };
+enum { WEIR_DRIVER_PROGRAMS = 16 };
 
 typedef enum weir_driver_state {
   WEIR_DRIVER_STARTING,
@@ -55,6 +55,8 @@ typedef struct weir_driver_run_step {
   uint64_t step, random_step;
   uint32_t program;
   bool writes, started;
+  bool hold, held; /* the caller decides; it is its turn */
+  bool cancelled;  /* the next tick ends it */
   int64_t start_ns, until_ns;
   weir_part_state *parts;
   bool failed, never_ran; /* some part; some part could not start */

@@ -31,7 +31,7 @@ weir_status weir_driver_register(weir_driver *d, int64_t now_ns,
     return weir_fail(err, WEIR_W7011, NULL,
                      d->state != WEIR_DRIVER_READY
                          ? "the session does not run"
-                         : "no task has work, or 8 programs are registered");
+                         : "no task has work, or 16 programs are registered");
   weir_part_state *parts = p->parts;
   bool *part_writes = p->part_writes;
   if (parts == NULL)

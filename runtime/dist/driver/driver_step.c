@@ -16,7 +16,8 @@
  * of its own. A step with a failure is aborted on all its tasks; its error is
  * the one of the first node in the graph's order, whichever task replied first.
  * A part that could not even start (its failure has order UINT32_MAX) sends
- * nothing to its readers, so the step is aborted at once.
+ * nothing to its readers, so the step is aborted at once. A step that is held
+ * waits, prepared, for the caller's decision; no step behind it starts.
  *
  * Invariant: Commit of a step is sent to all its tasks or to none, and Abort
  * never after it. */
@@ -79,6 +80,7 @@ static weir_status make_step(weir_driver *d, const weir_driver_step *want,
   step->feed_count = want->feed_count;
   step->program = want->program;
   step->random_step = want->random_step;
+  step->hold = want->hold;
   return WEIR_OK;
 }
 
@@ -225,18 +227,35 @@ static void send_abort(weir_driver *d, const weir_driver_run_step *step,
 }
 
 static void note_time(weir_driver *d, const weir_driver_run_step *step) {
+  if (step->cancelled || !step->started) return;
   uint64_t ns = (uint64_t)(d->now_ns - step->start_ns);
   d->mean_ns = d->mean_ns == 0 ? ns : d->mean_ns - d->mean_ns / 8 + ns / 8;
+}
+
+/* |step| is prepared everywhere and no more among |steps|. */
+static void commit(weir_driver *d, const weir_driver_run_step *step) {
+  const weir_driver_run_step *next =
+      d->steps.count > 0 && !d->steps.items[0]->started ? d->steps.items[0]
+                                                        : NULL;
+  d->committed = step->step;
+  send_commit(d, step,
+              next != NULL ? weir_driver_find(d, next->program) : NULL);
+  start_ready(d, next != NULL ? step : NULL);
 }
 
 /* All parts have replied. */
 static void decide(weir_driver *d, size_t at) {
   weir_driver_run_step *step = d->steps.items[at];
-  take_out(d, at);
   note_time(d, step);
   weir_driver_result result = {.step = step->step,
                                .fetches = step->fetches.items,
                                .fetch_count = step->fetches.count};
+  if (!step->failed && step->writes && step->hold) {
+    step->held = result.held = true;
+    d->calls.stepped(d->calls.self, &result, NULL);
+    return;
+  }
+  take_out(d, at);
   if (step->failed) {
     send_abort(d, step, &step->error);
     d->calls.drop(d->calls.self, step->step, &step->error);
@@ -244,19 +263,62 @@ static void decide(weir_driver *d, size_t at) {
     d->calls.stepped(d->calls.self, &result, &step->error);
   } else if (step->writes) {
     result.committed = true;
-    d->committed = step->step;
-    const weir_driver_run_step *next =
-        d->steps.count > 0 && !d->steps.items[0]->started ? d->steps.items[0]
-                                                          : NULL;
-    send_commit(d, step,
-                next != NULL ? weir_driver_find(d, next->program) : NULL);
-    start_ready(d, next != NULL ? step : NULL);
+    commit(d, step);
     d->calls.stepped(d->calls.self, &result, NULL);
   } else {
     start_ready(d, NULL);
     d->calls.stepped(d->calls.self, &result, NULL);
   }
   release_step(d, step);
+}
+
+weir_status weir_driver_decide(weir_driver *d, int64_t now_ns, uint64_t number,
+                               bool yes, weir_error *err) {
+  size_t at = 0;
+  d->now_ns = now_ns;
+  weir_driver_run_step *step = find(d, number, &at);
+  if (d->state >= WEIR_DRIVER_FAILED) {
+    weir_error_copy(err, &d->error);
+    return d->error.code;
+  }
+  if (step == NULL || !step->held)
+    return weir_fail(err, WEIR_W7011, NULL,
+                     "step %" PRIu64 " does not wait for a decision", number);
+  take_out(d, at);
+  if (yes) {
+    commit(d, step);
+  } else {
+    weir_error why = WEIR_ERROR_INIT;
+    weir_fail(&why, WEIR_W5005, NULL, "the step's values were refused");
+    send_abort(d, step, &why);
+    start_ready(d, NULL);
+  }
+  release_step(d, step);
+  return WEIR_OK;
+}
+
+void weir_driver_cancel(weir_driver *d, uint64_t number,
+                        const weir_error *why) {
+  size_t at = 0;
+  weir_driver_run_step *step = find(d, number, &at);
+  if (step == NULL || step->held || step->cancelled) return;
+  step->cancelled = step->failed = true;
+  step->error = (weir_error)WEIR_ERROR_INIT;
+  weir_error_copy(&step->error, why);
+}
+
+/* Ends the steps that were cancelled. */
+static void end_cancelled(weir_driver *d) {
+  size_t at = 0;
+  while (at < d->steps.count) {
+    const weir_driver_run_step *step = d->steps.items[at];
+    if (!step->cancelled) {
+      at++;
+      continue;
+    }
+    decide(d, at);
+    at = 0;
+  }
 }
 
 /* ---- Replies */
@@ -266,7 +328,7 @@ static void take_failures(weir_driver_run_step *step,
   for (size_t i = 0; i < reply->n_failures; i++) {
     const Weir__V1__Failure *f = reply->failures[i];
     step->never_ran |= f->order == UINT32_MAX;
-    if (step->failed && f->order >= step->order) continue;
+    if (step->cancelled || (step->failed && f->order >= step->order)) continue;
     step->failed = true;
     step->order = f->order;
     step->error = (weir_error)WEIR_ERROR_INIT;
@@ -319,7 +381,7 @@ void weir_driver_step_reply(weir_driver *d, uint32_t place,
     weir_driver_fail(d, &err);
     return;
   }
-  if (!step->never_ran && !is_done(d, step)) return;
+  if (step->cancelled || (!step->never_ran && !is_done(d, step))) return;
   if (d->state == WEIR_DRIVER_HANGING && d->hang_step == step->step)
     d->state = WEIR_DRIVER_READY; /* it was late, no more */
   decide(d, at);
@@ -332,17 +394,18 @@ void weir_driver_steps_fail(weir_driver *d, const weir_error *why) {
     if (step->started) send_abort(d, step, why);
     d->calls.drop(d->calls.self, step->step, why);
     weir_driver_result result = {.step = step->step};
-    d->calls.stepped(d->calls.self, &result, why);
+    if (!step->held) d->calls.stepped(d->calls.self, &result, why);
     release_step(d, step);
   }
 }
 
 int64_t weir_driver_step_tick(weir_driver *d) {
   int64_t next = INT64_MAX;
+  end_cancelled(d);
   start_ready(d, NULL);
   for (size_t i = 0; i < d->steps.count; i++) {
     const weir_driver_run_step *step = d->steps.items[i];
-    if (!step->started) continue;
+    if (!step->started || step->held) continue;
     if (d->now_ns >= step->until_ns) {
       weir_driver_hang(d, step);
       return d->now_ns;

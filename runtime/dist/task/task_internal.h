@@ -9,7 +9,7 @@
 /* What the files of the task share. */
 
 enum {
-  WEIR_TASK_PROGRAMS = 8,
+  WEIR_TASK_PROGRAMS = 16,
   WEIR_TASK_QUEUE = 4096,   /* steps at once */
   WEIR_TASK_DECIDED = 1024, /* fates remembered in a session */
   WEIR_TASK_PASTS = 4       /* sessions remembered */

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_DIST_CLUSTER_CLUSTER_INTERNAL_H_
+#define WEIR_DIST_CLUSTER_CLUSTER_INTERNAL_H_
+
+#include <pthread.h>
+
+#include "runtime/base/vec.h"
+#include "runtime/dist/bundle/bundle.h"
+#include "runtime/dist/cluster/blobs.h"
+#include "runtime/dist/cluster/cluster.h"
+#include "runtime/dist/cluster/gate.h"
+#include "runtime/dist/cluster/wires.h"
+#include "runtime/dist/link/out.h"
+#include "runtime/graph/mesh/mesh_lower.h"
+
+/* What the files of the cluster share.
+ *
+ * A call of a user is a weir_dist_op on his stack. It is posted to the control
+ * thread, which starts it with the driver and puts it into the list of those
+ * under way; the driver's callbacks find it there by its number. Whoever brings
+ * the last piece says that it is done, under the lock, and touches it no more.
+ */
+
+typedef enum weir_dist_kind {
+  WEIR_DIST_PLAIN,    /* over when it was made on the control thread */
+  WEIR_DIST_PROGRAM,  /* |number|: of the program */
+  WEIR_DIST_RUN,      /* of the step */
+  WEIR_DIST_VARIABLES /* one for each request, see vars.c */
+} weir_dist_kind;
+
+typedef struct weir_dist_op {
+  weir_node_call call;
+  weir_dist *dist;
+  struct weir_dist_op *next; /* of those under way */
+  weir_dist_kind kind;
+  uint64_t number;
+  /* Control thread: begins. WEIR_OK: it is under way, if |kind| says so. */
+  weir_status (*start)(struct weir_dist_op *op, weir_error *err);
+  bool listed, done;
+  weir_status status;
+  weir_error error;
+} weir_dist_op;
+
+/* A value that goes or comes for an op. */
+typedef struct weir_dist_move {
+  weir_channel_done done;
+  struct weir_dist_op *op;
+  uint32_t index;
+} weir_dist_move;
+
+/* Register.flags */
+enum { WEIR_DIST_NO_FUSION = 1 };
+
+struct weir_dist {
+  const weir_env *env;
+  weir_dist_options options;
+  weir_wires *wires;
+  weir_driver *driver;
+  weir_link_out *out;
+  struct weir_remote *values; /* of dist/channel: the rendezvous */
+  weir_peer **peers;          /* by place; control thread */
+  uint64_t profile;
+  weir_dist_blobs blobs;
+  weir_dist_gate gate;
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  /* Under the lock: */
+  weir_dist_op *ops; /* under way */
+  uint64_t last_step;
+  bool started, over;
+  weir_error error; /* why it is over */
+  /* Control thread: why the end was asked for; id "": it was not. */
+  weir_error ending;
+};
+
+/* A variable of the session's own graph. */
+typedef struct weir_dist_variable {
+  weir_node_id node;
+  size_t bytes;
+  uint32_t home; /* a place */
+  bool assigned; /* some node assigns it */
+  bool set;      /* it was set from outside; the gate's exclusive side */
+  bool *needed;  /* per place: some program is compiled with its value */
+  bool *has;     /* per place: got what was set last */
+} weir_dist_variable;
+
+typedef struct weir_dist_session {
+  weir_remote base;
+  weir_dist *dist;
+  const weir_graph *given;
+  weir_mesh_graph *mesh;
+  const weir_graph *graph; /* of all ids */
+  weir_arena arena;
+  uint8_t bundle[WEIR_BLOB_NAME_BYTES];
+  const weir_placing *placing; /* lent */
+  weir_strbuf bytes;           /* the bundle */
+  WEIR_VEC(weir_dist_blob *) blobs;
+  weir_dist_variable *variables;
+  uint32_t variable_count;
+  pthread_mutex_t preparing; /* one program at a time */
+  pthread_mutex_t moment;    /* all variables are of one moment under it */
+  uint32_t program;          /* the empty one, on all tasks */
+} weir_dist_session;
+
+struct weir_remote_program {
+  weir_arena arena;
+  uint32_t number;
+  bool writes;
+  uint32_t feed_count, fetch_count;
+  struct weir_dist_row {
+    uint32_t place; /* UINT32_MAX: nobody wants it */
+    size_t bytes;
+  } * feeds, *fetches;
+  uint64_t held; /* the step to be decided; 0: none */
+};
+
+/* cluster.c: has |op| made and waits for its end; op->status is returned. The
+ * caller fills kind and start. */
+weir_status weir_dist_call(weir_dist *dist, weir_dist_op *op, weir_error *err);
+/* Begins it; wait then, under the lock, and call end. */
+void weir_dist_begin(weir_dist *dist, weir_dist_op *op);
+void weir_dist_leave(weir_dist *dist, weir_dist_op *op);
+/* The op under way of that number; NULL. Under the lock. */
+weir_dist_op *weir_dist_find(weir_dist *dist, weir_dist_kind kind,
+                             uint64_t number);
+/* |op| is over. Under the lock. */
+void weir_dist_done(weir_dist_op *op, weir_status status,
+                    const weir_error *err);
+/* Ends the whole session with |why|. Control thread. */
+void weir_dist_give_up(weir_dist *dist, const weir_error *why);
+/* |err|, or, when the session is given up, why. Control thread. */
+const weir_error *weir_dist_cause(const weir_dist *dist, const weir_error *err);
+int64_t weir_dist_now(const weir_dist *dist);
+
+/* programs.c */
+void weir_dist_registered(void *dist, const weir_driver_program *program,
+                          const weir_error *err);
+weir_status weir_dist_prepare(weir_remote *remote,
+                              const weir_remote_request *request,
+                              weir_remote_program **out_program,
+                              bool *out_writes, weir_error *err);
+void weir_dist_forget(weir_remote *remote, weir_remote_program *program);
+/* The empty program: it makes the session on all tasks. */
+weir_status weir_dist_open_session(weir_dist_session *session, weir_error *err);
+void weir_dist_unregister(weir_dist *dist, uint32_t program);
+
+/* runs.c */
+weir_status weir_dist_run(weir_remote *remote, weir_remote_program *program,
+                          const weir_remote_step *step, weir_error *err);
+weir_status weir_dist_decide(weir_remote *remote, weir_remote_program *program,
+                             bool commit, weir_error *err);
+void weir_dist_stepped(weir_dist *dist, const weir_driver_result *result,
+                       const weir_error *err);
+/* Looks at deadlines; control thread. Returns the next one. */
+int64_t weir_dist_watch(weir_dist *dist, int64_t now_ns);
+
+/* vars.c */
+weir_status weir_dist_vars_create(weir_dist_session *session, weir_error *err);
+weir_status weir_dist_get(weir_remote *remote, const weir_node_id *nodes,
+                          void *const *data, uint32_t count, weir_error *err);
+weir_status weir_dist_set(weir_remote *remote, const weir_node_id *nodes,
+                          const void *const *data, uint32_t count,
+                          weir_error *err);
+void weir_dist_variables(weir_dist *dist, uint64_t request,
+                         const weir_error *err);
+/* Brings what was set to the tasks that |needed| marks newly. */
+weir_status weir_dist_share(weir_dist_session *session, weir_error *err);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_DIST_CLUSTER_WIRES_H_
+#define WEIR_DIST_CLUSTER_WIRES_H_
+
+#include "runtime/dist/link/link.h"
+#include "runtime/dist/node/node.h"
+#include "runtime/dist/transports.h"
+
+/* The wires of a process that dials: two transports with their threads and a
+ * link over them. The link and all events are the control thread's; bulk frames
+ * are handed over on the bulk thread. */
+
+typedef struct weir_wires weir_wires;
+
+typedef struct weir_wires_calls {
+  void *self;
+  weir_link_events link; /* its |self| is the one to be given */
+  /* Does what is due and returns the next deadline; control thread. */
+  int64_t (*step)(void *self, int64_t now_ns);
+  /* A bulk frame of the peer at |place|; bulk thread. An error gives the peer
+   * up. */
+  weir_status (*bulk)(void *self, uint32_t place, const weir_net_frame *frame,
+                      weir_error *err);
+} weir_wires_calls;
+
+/* |self|: who we are; |transports| is lent for the call. No thread runs yet.
+ * Errors: those of the transports, W6001. */
+weir_status weir_wires_create(const weir_env *env,
+                              const weir_transports *transports, bool insecure,
+                              const weir_link_self *self,
+                              const weir_link_options *options,
+                              const weir_wires_calls *calls,
+                              weir_wires **out_wires, weir_error *err);
+/* Errors: W6003. */
+weir_status weir_wires_start(weir_wires *wires, weir_error *err);
+/* Ends the threads: from here on the caller's thread is both of them. */
+void weir_wires_stop(weir_wires *wires);
+/* After stop; frees link and transports. NULL-safe. */
+void weir_wires_release(weir_wires *wires);
+
+/* Has |call| made on the control thread, as weir_node_post. */
+void weir_wires_post(weir_wires *wires, weir_node_call *call);
+
+weir_link *weir_wires_link(const weir_wires *wires);
+weir_transport *weir_wires_transport(const weir_wires *wires,
+                                     weir_net_class cls);
+
+#endif

@@ -177,6 +177,19 @@ class Train(Case):
         self.train("again", "--local", "ps=1,worker=2")
         self.same("one", "again")
 
+    def test_killed_in_the_middle(self):
+        self.train("one")
+        p = self.start("train", self.GRAPH, "--checkpoint",
+                       self.path / "killed", "--steps", self.STEPS, "--local",
+                       "ps=1,worker=2")
+        for line in p.stderr: # the tasks' lines, then those of the steps
+            if "begun" in line and not LONG or "event=checkpoint" in line:
+                break
+        p.kill()
+        p.wait()
+        self.train("killed", "--local", "ps=1,worker=2")
+        self.same("one", "killed")
+
     def test_replicas_are_refused(self):
         text = (ROOT / "graphs/mlp_train.weir.yaml").read_text()
         path = self.graph(re.sub(r"(?m)^train:$",

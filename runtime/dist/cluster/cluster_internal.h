@@ -126,6 +126,9 @@ weir_dist_op *weir_dist_find(weir_dist *dist, weir_dist_kind kind,
 /* |op| is over. Under the lock. */
 void weir_dist_done(weir_dist_op *op, weir_status status,
                     const weir_error *err);
+/* A value to or from |place| failed with |err|. If all that is known is that a
+ * frame could not be sent, the session ends, and |err| says why. */
+weir_status weir_dist_blame(weir_dist *dist, uint32_t place, weir_error *err);
 /* Ends the whole session with |why|. Control thread. */
 void weir_dist_give_up(weir_dist *dist, const weir_error *why);
 /* |err|, or, when the session is given up, why. Control thread. */

@@ -131,8 +131,9 @@ enum {
 };
 
 static weir_arena_block *arena_grow(weir_arena *arena, size_t bytes) {
-  /* Blocks grow with the arena, so that there are few of them. */
-  size_t usual = arena->used_bytes, total;
+  /* Blocks grow with the arena, so that there are few of them; by a quarter of
+   * it, so that at most a fifth is for nothing. */
+  size_t usual = arena->used_bytes / 4, total;
   if (usual < kBlockBytes) usual = kBlockBytes;
   if (usual > kMaxBlockBytes) usual = kMaxBlockBytes;
   size_t capacity = bytes > usual / 4 ? bytes : usual;

@@ -61,10 +61,12 @@ static void find_own(search *s) {
 /* Whether libweir_NAME.so is in |folder|/|more|. */
 static bool is_there(search *s, const char *folder, const char *more) {
   size_t used = strlen(s->tried);
-  snprintf(s->tried + used, sizeof s->tried - used, "%s%s%s",
-           used == 0 ? "" : ", ", folder, more);
-  int n = snprintf(s->path, sizeof s->path, "%s%s/libweir_%s.so", folder, more,
-                   s->want->name);
+  /* A message may end early, a path may not. */
+  int n = snprintf(s->tried + used, sizeof s->tried - used, "%s%s%s",
+                   used == 0 ? "" : ", ", folder, more);
+  if (n < 0) return false;
+  n = snprintf(s->path, sizeof s->path, "%s%s/libweir_%s.so", folder, more,
+               s->want->name);
   return n > 0 && (size_t)n < sizeof s->path && access(s->path, F_OK) == 0;
 }
 

@@ -90,8 +90,9 @@ typedef struct walk {
 
 static weir_status refuse(const walk *w, const ProtobufCFieldDescriptor *field,
                           const char *why) {
-  const level *l = &w->levels[w->depth - 1];
-  return weir_fail(w->err, w->id, NULL, "%s%s%s: %s", l->message->short_name,
+  const char *message = "Control";
+  if (w->depth > 0) message = w->levels[w->depth - 1].message->short_name;
+  return weir_fail(w->err, w->id, NULL, "%s%s%s: %s", message,
                    field != NULL ? "." : "", field != NULL ? field->name : "",
                    why);
 }

@@ -174,10 +174,10 @@ static void test_bytes_of_a_node(void **state) {
   weir_error err = WEIR_ERROR_INIT;
   use few, many;
   assert_ok(use_of("1000", 0, &few, &err), &err);
-  assert_ok(use_of("3000", 0, &many, &err), &err);
+  assert_ok(use_of("9000", 0, &many, &err), &err);
   int64_t nodes = (int64_t)many.nodes - few.nodes;
   int64_t bytes = (many.bound - many.loaded) - (few.bound - few.loaded);
-  assert_true(nodes >= 4000);
+  assert_true(nodes >= 16000);
   if (bytes > 2000 * nodes) fail_msg("%ld bytes a node", (long)(bytes / nodes));
 }
 

@@ -20,6 +20,7 @@ if not any(name.startswith("grpc_") for name in needs):
 ours = sorted(name for name in needs if name.startswith("weir"))
 if ours:
     sys.exit(f"it imports {ours}")
-ours = sorted(name for name in gives if "weir" in name)
+# The address sanitizer names each global once more.
+ours = sorted(name for name in gives if "weir" in name and "__odr_asan" not in name)
 if ours != ["weir_module"]:
     sys.exit(f"it exports {ours}")

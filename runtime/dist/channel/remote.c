@@ -260,7 +260,10 @@ static const weir_remote_edge *find_edge(const remote_channel *ch,
                                          size_t bytes) {
   if (edge >= ch->count) return NULL;
   const weir_remote_edge *e = &ch->edges[edge];
-  return e->outgoing == outgoing && e->bytes == bytes ? e : NULL;
+  return e->outgoing == outgoing &&
+                 (e->bytes == bytes || e->bytes == WEIR_REMOTE_ANY_BYTES)
+             ? e
+             : NULL;
 }
 
 static weir_slot slot_of(uint32_t edge, uint64_t step) {

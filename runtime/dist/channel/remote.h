@@ -73,6 +73,9 @@ weir_status weir_remote_on_bulk(weir_remote *remote, uint32_t peer,
 
 /* ---- Channels */
 
+/* Bytes of an edge that the two ends know and the table does not. */
+#define WEIR_REMOTE_ANY_BYTES SIZE_MAX
+
 /* An edge between this task and a peer. */
 typedef struct weir_remote_edge {
   uint32_t peer;

@@ -45,7 +45,7 @@ weir_status weir_rendezvous_create(const weir_allocator *alloc,
   r->peers = weir_alloc_array(alloc, r->peer_count, sizeof *r->peers);
   if (r->peers == NULL) {
     weir_free(alloc, r);
-    return weir_fail_memory(err, r->peer_count * sizeof *r->peers);
+    return weir_fail_memory(err, sizeof *r->peers);
   }
   for (uint32_t i = 0; i < r->peer_count; i++) {
     weir_rendezvous_peer *p = &r->peers[i];

@@ -65,27 +65,26 @@ typedef struct weir_instr_spec {
   weir_instr_kind kind;
   uint32_t stream;
   const uint32_t *in, *out; /* values; WEIR_NO_INDEX: input left out */
-  uint32_t in_count, out_count;
-  const uint32_t *after; /* earlier instructions that must have ended */
-  uint32_t after_count;
+  const uint32_t *after;    /* earlier instructions that must have ended */
+  uint32_t in_count, out_count, after_count;
+  uint32_t body_count;
   weir_run_fn run; /* KERNEL; other kinds bring their own */
   const void *state;
   void (*release)(void *state);
   size_t scratch_bytes, worker_scratch_bytes;
   size_t kept_bytes; /* that |state| holds beside itself: packed constants */
-  bool in_place;     /* out[0] may be in[0]'s memory */
   /* An earlier instruction + 1, from which on the memory of new outputs is
    * theirs; 0: from this one on. */
   uint32_t room_from;
-  bool async;      /* SEND, RECV, COLLECTIVE: set by instr_comm.c */
-  int64_t cost_ns; /* estimate; decides about tasks */
-  int64_t flops, bytes;
   uint32_t node_order; /* failures are reported in this order */
-  weir_sv node;        /* lent, like the texts below */
+  bool in_place;       /* out[0] may be in[0]'s memory */
+  bool async;          /* SEND, RECV, COLLECTIVE: set by instr_comm.c */
+  int64_t cost_ns;     /* estimate; decides about tasks */
+  int64_t flops, bytes;
+  weir_sv node; /* lent, like the texts below */
   weir_mark mark;
   const char *op, *kernel, *algorithm, *reason;
   const weir_program *const *bodies; /* taken: released with the program */
-  uint32_t body_count;
   uint32_t *child; /* gets the number of the first body's frame; or NULL */
 } weir_instr_spec;
 

@@ -23,11 +23,11 @@ typedef struct weir_pvalue {
   weir_storage storage;
   uint32_t root; /* itself unless ALIAS; storage is the root's */
   uint32_t external;
-  const void *data;
-  size_t offset, bytes;
+  int32_t rank;
   weir_dtype dtype;
   weir_layout layout;
-  int32_t rank;
+  const void *data;
+  size_t offset, bytes;
   int64_t dims[WEIR_MAX_RANK];
 } weir_pvalue;
 

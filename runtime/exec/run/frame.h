@@ -38,6 +38,7 @@ struct weir_frame_task {
   /* Of a device that steps share (stream.h). */
   weir_frame_task *next_waiting;
   bool has_stream;
+  bool refused; /* the other end has been told that nothing comes */
 };
 
 /* The end of a started run. |done| is called once, after the last instruction,

@@ -116,6 +116,7 @@ static bool start_async(weir_frame_task *t) {
   weir_frame *f = t->frame;
   weir_error why = WEIR_ERROR_INIT;
   bool ok = can_start(f, f->program->tasks[t->index].first, &why);
+  t->refused = !ok;
   if (ok)
     weir_comm_start(t);
   else
@@ -193,7 +194,7 @@ static weir_task *run_task(weir_task *task, weir_worker *worker) {
   weir_frame *f = t->frame;
   const weir_ptask *plan = &f->program->tasks[t->index];
   bool shared = f->stream != NULL && !plan->async;
-  if (plan->async && start_async(t)) return NULL;
+  if (plan->async && !t->refused && start_async(t)) return NULL;
   if (shared && !weir_stream_enter(f->stream, t)) return NULL;
   weir_frame_run_range(f, worker, plan->first, plan->last);
   if (shared) {
@@ -213,6 +214,7 @@ static void count_tasks(weir_frame *head, int more) {
     total += (int)p->task_count;
     for (uint32_t t = 0; t < p->task_count; t++) {
       f->tasks[t].task.run = run_task;
+      f->tasks[t].refused = false;
       atomic_store_explicit(&f->tasks[t].waits, p->tasks[t].waits,
                             memory_order_relaxed);
     }

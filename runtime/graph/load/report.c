@@ -106,6 +106,7 @@ bool weir_report_memory(weir_loader *l) {
 void weir_report_nearest(weir_loader *l, weir_sv name, size_t count,
                          weir_sv (*name_at)(const void *self, size_t i),
                          const void *self) {
+  if (!weir_loader_going(l)) return; /* nobody will read it */
   weir_sv near = weir_nearest_name(name, count, name_at, self);
   if (near.size > 0)
     weir_hint(&l->diag.error, "did you mean %.*s?", WEIR_SV(near));

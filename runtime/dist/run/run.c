@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine: its thread, and sessions of drivers.
+ *
+ * The control thread calls, the pool's threads run steps, a bulk thread brings
+ * frames, and a thread of the engine's own does all that blocks: it loads,
+ * compiles, and reads and writes variables, in the order of the calls. The end
+ * of a session is the last of its jobs.
+ *
+ * Invariant: |under_way| counts everything that will still post an event or
+ * read the session's memory; the session is released when it is 0, no bulk
+ * frame is being taken, and the pool's threads have ended. */
+#include "runtime/dist/run/run_internal.h"
+
+static void *work(void *self) {
+  run_engine *e = self;
+  pthread_mutex_lock(&e->lock);
+  for (;;) {
+    run_job *job = e->first;
+    if (job == NULL && e->stop) break;
+    if (job == NULL) {
+      pthread_cond_wait(&e->more, &e->lock);
+      continue;
+    }
+    e->first = job->next;
+    pthread_mutex_unlock(&e->lock);
+    job->run(e, job);
+    pthread_mutex_lock(&e->lock);
+  }
+  pthread_mutex_unlock(&e->lock);
+  return NULL;
+}
+
+void run_post_job(run_engine *e, run_job *job) {
+  job->next = NULL;
+  pthread_mutex_lock(&e->lock);
+  if (e->first == NULL)
+    e->first = job;
+  else
+    e->last->next = job;
+  e->last = job;
+  pthread_cond_broadcast(&e->more);
+  pthread_mutex_unlock(&e->lock);
+}
+
+void run_post_event(run_engine *e, weir_engine_event *event) {
+  e->base.events.post(e->base.events.self, event);
+}
+
+void run_begin_work(run_engine *e) {
+  pthread_mutex_lock(&e->lock);
+  e->under_way++;
+  pthread_mutex_unlock(&e->lock);
+}
+
+void run_end_work(run_engine *e) {
+  pthread_mutex_lock(&e->lock);
+  e->under_way--;
+  pthread_cond_broadcast(&e->more);
+  pthread_mutex_unlock(&e->lock);
+}
+
+/* ---- Sessions */
+
+static weir_status begin(weir_engine *engine, const weir_engine_session *s,
+                         weir_error *err) {
+  run_engine *e = (run_engine *)engine;
+  e->env = *e->given;
+  e->env.profile = s->profile;
+  e->session = *s;
+  weir_pool_options pool = {.threads = e->threads};
+  weir_remote_options remote = {
+      .rendezvous = {.epoch = s->epoch, .tasks = s->task_count}, .out = s->out};
+  WEIR_TRY(weir_pool_create(&e->env, &pool, &e->pool, err));
+  weir_status st = weir_remote_create(&e->env, &remote, &e->remote, err);
+  if (st != WEIR_OK) {
+    weir_pool_release(e->pool);
+    e->pool = NULL;
+    return st;
+  }
+  pthread_mutex_lock(&e->lock);
+  e->live = true;
+  pthread_mutex_unlock(&e->lock);
+  return WEIR_OK;
+}
+
+static void no_release(weir_engine_event *event) {
+  (void)event;
+}
+
+/* On the engine's thread: nothing of the session comes after it. */
+static void end_session(run_engine *e, run_job *job) {
+  (void)job;
+  pthread_mutex_lock(&e->lock);
+  while (e->under_way > 0 || e->visitors > 0)
+    pthread_cond_wait(&e->more, &e->lock);
+  pthread_mutex_unlock(&e->lock);
+  weir_pool_release(e->pool);
+  e->pool = NULL;
+  run_release_session(e);
+  weir_remote_release(e->remote);
+  e->remote = NULL;
+  pthread_mutex_lock(&e->lock);
+  e->ending = false;
+  pthread_mutex_unlock(&e->lock);
+  e->ended = (weir_engine_event){.kind = WEIR_ENGINE_ENDED,
+                                 .release = no_release,
+                                 .error = WEIR_ERROR_INIT};
+  run_post_event(e, &e->ended);
+}
+
+static void end(weir_engine *engine) {
+  run_engine *e = (run_engine *)engine;
+  weir_error why = WEIR_ERROR_INIT;
+  weir_fail(&why, WEIR_W7027, NULL, "the session is over");
+  pthread_mutex_lock(&e->lock);
+  e->live = false;
+  e->ending = true;
+  pthread_mutex_unlock(&e->lock);
+  run_abort_all(e, &why);
+  weir_remote_abort(e->remote, &why);
+  e->end_job.run = end_session;
+  run_post_job(e, &e->end_job);
+}
+
+static void release(weir_engine *engine) {
+  run_engine *e = (run_engine *)engine;
+  pthread_mutex_lock(&e->lock);
+  e->stop = true;
+  pthread_cond_broadcast(&e->more);
+  pthread_mutex_unlock(&e->lock);
+  pthread_join(e->thread, NULL);
+  pthread_cond_destroy(&e->more);
+  pthread_mutex_destroy(&e->lock);
+  weir_free(e->given->alloc, e);
+}
+
+/* ---- Frames */
+
+static weir_status control(weir_engine *engine, uint32_t peer,
+                           const Weir__V1__Control *message, weir_error *err) {
+  run_engine *e = (run_engine *)engine;
+  return weir_remote_on_control(e->remote, peer, message, err);
+}
+
+weir_status weir_run_engine_bulk(weir_engine *engine, uint32_t peer,
+                                 const weir_net_frame *frame, weir_error *err) {
+  run_engine *e = (run_engine *)engine;
+  pthread_mutex_lock(&e->lock);
+  bool live = e->live;
+  e->visitors += live;
+  pthread_mutex_unlock(&e->lock);
+  if (!live) return WEIR_OK;
+  weir_status s = weir_remote_on_bulk(e->remote, peer, frame, err);
+  pthread_mutex_lock(&e->lock);
+  e->visitors--;
+  pthread_cond_broadcast(&e->more);
+  pthread_mutex_unlock(&e->lock);
+  return s;
+}
+
+static void lost(weir_engine *engine, uint32_t peer, const weir_error *why) {
+  run_engine *e = (run_engine *)engine;
+  weir_remote_lost(e->remote, peer, why);
+}
+
+static const weir_engine_vtable kRun = {.release = release,
+                                        .begin = begin,
+                                        .end = end,
+                                        .control = control,
+                                        .lost = lost,
+                                        .add = run_add,
+                                        .remove = run_remove,
+                                        .start = run_start,
+                                        .commit = run_commit,
+                                        .abort = run_abort,
+                                        .get = run_get,
+                                        .set = run_set,
+                                        .pending = run_pending};
+
+weir_status weir_run_engine_create(const weir_env *env,
+                                   const weir_run_engine_options *options,
+                                   weir_engine **out_engine, weir_error *err) {
+  *out_engine = NULL;
+  run_engine *e = weir_alloc_array(env->alloc, 1, sizeof *e);
+  if (e == NULL) return weir_fail_memory(err, sizeof *e);
+  e->base.vt = &kRun;
+  e->base.events = options->events;
+  e->given = env;
+  e->env = *env;
+  e->threads = options->threads;
+  pthread_mutex_init(&e->lock, NULL);
+  pthread_cond_init(&e->more, NULL);
+  if (pthread_create(&e->thread, NULL, work, e) != 0) {
+    pthread_cond_destroy(&e->more);
+    pthread_mutex_destroy(&e->lock);
+    weir_free(env->alloc, e);
+    return weir_fail(err, WEIR_W6003, NULL, "no thread for the engine");
+  }
+  *out_engine = &e->base;
+  return WEIR_OK;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_DIST_RUN_INTERNAL_H_
+#define WEIR_DIST_RUN_INTERNAL_H_
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "runtime/dist/bundle/rebuild.h"
+#include "runtime/dist/channel/remote.h"
+#include "runtime/dist/run/run.h"
+#include "runtime/exec/session/prepare.h"
+
+/* What the files of the engine share. */
+
+typedef struct run_engine run_engine;
+
+/* Work for the engine's own thread. */
+typedef struct run_job {
+  struct run_job *next;
+  void (*run)(run_engine *e, struct run_job *job);
+} run_job;
+
+/* Bytes by name, until the session ends. */
+typedef struct run_blob {
+  struct run_blob *next;
+  uint8_t name[WEIR_BLOB_NAME_BYTES];
+  weir_bytes bytes; /* owned */
+} run_blob;
+
+/* A bundle and its session. */
+typedef struct run_bundle {
+  struct run_bundle *next;
+  uint8_t name[WEIR_BLOB_NAME_BYTES];
+  weir_unpacked_bundle unpacked;
+  weir_rebuilt rebuilt;
+  bool *share;           /* per task of the cluster */
+  uint32_t *places;      /* per task of the cluster: its place, or UINT32_MAX */
+  weir_channel *channel; /* without edges: programs have their own */
+  weir_exec_session *session;
+} run_bundle;
+
+/* A program, from Register. Counted: the list, and each step. */
+typedef struct run_program {
+  run_job job;
+  weir_engine_event added;
+  run_engine *engine;
+  struct run_program *next;
+  atomic_int refs;
+  weir_arena arena;
+  uint32_t number;
+  bool trap_nan;
+  bool empty; /* no plan: makes the session and computes nothing */
+  uint8_t bundle_name[WEIR_BLOB_NAME_BYTES], plan_name[WEIR_BLOB_NAME_BYTES];
+  uint32_t feed_count, fetch_count, target_count;
+  weir_exec_feed *feeds; /* tensors without memory, of the right shapes */
+  bool *own_feed;        /* per feed: a part here takes it */
+  weir_value_id *fetches;
+  weir_node_id *targets;
+  uint32_t *peers;
+  run_bundle *bundle;
+  weir_plan *plan;
+} run_program;
+
+struct run_step;
+
+/* A call of the rendezvous, for a feed or a fetch. */
+typedef struct run_call {
+  weir_channel_done done;
+  struct run_step *step;
+} run_call;
+
+typedef enum run_state {
+  RUN_FEEDS,
+  RUN_STARTING,
+  RUN_RUNS,
+  RUN_ENDED
+} run_state;
+
+typedef struct run_step {
+  weir_engine_event event;
+  run_engine *engine;
+  struct run_step *next; /* in the engine's list */
+  run_program *program;
+  uint64_t step, random_step;
+  weir_arena arena;
+  atomic_int refs; /* the list's, the event's, each fetch under way */
+  atomic_int feeds_left;
+  weir_exec_feed *feeds;
+  run_call *feed_calls, *fetch_calls;
+  weir_tensor **made; /* fetches */
+  weir_engine_value *values;
+  weir_engine_failure failure;
+  weir_error error; /* of |failure| */
+  weir_exec_step *handle;
+  /* Under the engine's lock: */
+  run_state state;
+  bool listed, given_up, stopped, prepared, read;
+  weir_error why; /* given up, or a feed failed */
+} run_step;
+
+/* A get or a set under way. */
+typedef struct run_vars {
+  run_job job;
+  weir_engine_event event;
+  run_engine *engine;
+  atomic_int left;
+  bool set;
+  uint64_t request;
+  weir_arena arena;
+  uint32_t count;
+  uint32_t *nodes;
+  weir_tensor **tensors;
+  weir_channel_done *calls;
+  weir_exec_session *session;
+} run_vars;
+
+struct run_engine {
+  weir_engine base;
+  const weir_env *given;
+  weir_env env; /* with the session's profile */
+  int threads;
+  pthread_t thread;
+  pthread_mutex_t lock;
+  pthread_cond_t more;
+  run_job *first, *last;
+  bool stop;
+  /* Of a session. */
+  bool live;          /* from begin to end */
+  bool ending;        /* from end to ENDED */
+  uint32_t under_way; /* steps, calls for fetches and variables */
+  uint32_t visitors;  /* bulk frames being taken */
+  weir_engine_session session;
+  weir_pool *pool;
+  weir_remote *remote;
+  run_blob *blobs;     /* the engine's thread alone */
+  run_bundle *bundles; /* the first is the last one made; under the lock */
+  run_program *programs;
+  run_step *steps;
+  uint32_t blob_number;
+  run_job end_job;
+  weir_engine_event ended;
+};
+
+/* run.c */
+void run_post_job(run_engine *e, run_job *job);
+void run_post_event(run_engine *e, weir_engine_event *event);
+/* Counts work that must end before ENDED. */
+void run_begin_work(run_engine *e);
+void run_end_work(run_engine *e);
+
+/* run_add.c */
+weir_status run_add(weir_engine *engine,
+                    const struct Weir__V1__Register *request, weir_error *err);
+void run_remove(weir_engine *engine, uint32_t program);
+run_program *run_program_get(run_engine *e, uint32_t number); /* a reference */
+void run_program_unref(run_program *p);                       /* NULL-safe */
+/* Programs, bundles and blobs. The pool has ended. */
+void run_release_session(run_engine *e);
+
+/* run_step.c */
+weir_status run_start(weir_engine *engine, const weir_engine_step *step,
+                      weir_error *err);
+void run_commit(weir_engine *engine, uint64_t step);
+void run_abort(weir_engine *engine, uint64_t step, const weir_error *why);
+/* Gives up all steps. */
+void run_abort_all(run_engine *e, const weir_error *why);
+
+/* run_vars.c */
+weir_status run_get(weir_engine *engine, uint64_t request,
+                    const uint32_t *nodes, size_t count, weir_error *err);
+weir_status run_set(weir_engine *engine, uint64_t request,
+                    const uint32_t *nodes, size_t count, weir_error *err);
+size_t run_pending(weir_engine *engine, weir_engine_wait *waits,
+                   size_t capacity, uint32_t *out_running);
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Variables and waits of the engine. Variables are those of the bundle that was
+ * made last; its session is read and written on the engine's thread, and their
+ * bytes go to the driver, or come from it, by the rendezvous. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/dist/run/run_internal.h"
+#include "runtime/exec/session/session_vars.h"
+#include "runtime/net/wire.h"
+
+static void vars_read(weir_engine_event *event) {
+  run_vars *v = (run_vars *)((char *)event - offsetof(run_vars, event));
+  const weir_allocator *a = v->engine->env.alloc;
+  for (uint32_t i = 0; v->tensors != NULL && i < v->count; i++)
+    weir_tensor_unref(v->tensors[i]);
+  weir_arena_release(&v->arena);
+  weir_free(a, v);
+}
+
+static void tell(run_vars *v) {
+  run_engine *e = v->engine;
+  run_post_event(e, &v->event);
+  run_end_work(e);
+}
+
+/* One of |left| is over. */
+static void one_less(run_vars *v) {
+  if (atomic_fetch_sub(&v->left, 1) != 1) return;
+  if (v->set && v->event.error.id[0] == '\0')
+    run_post_job(v->engine, &v->job);
+  else
+    tell(v);
+}
+
+/* A value has left, or is here. */
+static void moved(void *self, weir_status status, const weir_error *err) {
+  run_vars *v = self;
+  if (status != WEIR_OK) {
+    pthread_mutex_lock(&v->engine->lock);
+    if (v->event.error.id[0] == '\0') weir_error_copy(&v->event.error, err);
+    pthread_mutex_unlock(&v->engine->lock);
+  }
+  one_less(v);
+}
+
+static weir_slot slot_of(const run_vars *v, uint32_t i) {
+  return (weir_slot){WEIR__V1__VALUE_KIND__VARIABLE, v->nodes[i], v->request};
+}
+
+static weir_status find_session(run_vars *v, weir_error *err) {
+  run_engine *e = v->engine;
+  pthread_mutex_lock(&e->lock);
+  v->session = e->bundles != NULL ? e->bundles->session : NULL;
+  pthread_mutex_unlock(&e->lock);
+  if (v->session == NULL)
+    return weir_fail(err, WEIR_W7011, NULL,
+                     "variables without a program that has them");
+  const weir_graph *g = weir_session_graph(v->session);
+  for (uint32_t i = 0; i < v->count; i++)
+    if (v->nodes[i] >= g->node_count ||
+        g->nodes[v->nodes[i]].op->instr != WEIR_INSTR_VAR_READ)
+      return weir_fail(err, WEIR_W7011, NULL, "node %u is no variable",
+                       v->nodes[i]);
+  return WEIR_OK;
+}
+
+static weir_status make(run_engine *e, uint64_t request, const uint32_t *nodes,
+                        size_t count, run_vars **out, weir_error *err) {
+  run_vars *v = weir_alloc_array(e->env.alloc, 1, sizeof *v);
+  *out = v;
+  if (v == NULL) return weir_fail_memory(err, sizeof *v);
+  v->engine = e;
+  v->request = request;
+  v->event = (weir_engine_event){.kind = WEIR_ENGINE_VARIABLES,
+                                 .release = vars_read,
+                                 .request = request,
+                                 .error = WEIR_ERROR_INIT};
+  atomic_init(&v->left, 1);
+  weir_arena_init(&v->arena, e->env.alloc);
+  v->nodes = weir_arena_array(&v->arena, count + 1, sizeof *v->nodes);
+  v->tensors = weir_arena_array(&v->arena, count + 1, sizeof(weir_tensor *));
+  v->calls = weir_arena_array(&v->arena, count + 1, sizeof *v->calls);
+  if (v->nodes == NULL || v->tensors == NULL || v->calls == NULL)
+    return weir_fail_memory(err, count * sizeof *v->calls);
+  if (count > 0) memcpy(v->nodes, nodes, count * sizeof *nodes);
+  v->count = (uint32_t)count;
+  return WEIR_OK;
+}
+
+/* ---- Get */
+
+static void get_job(run_engine *e, run_job *job) {
+  run_vars *v = (run_vars *)job;
+  weir_error *err = &v->event.error;
+  weir_status s = find_session(v, err);
+  for (uint32_t i = 0; s == WEIR_OK && i < v->count; i++)
+    s = weir_session_get(v->session, v->nodes[i], &v->tensors[i], err);
+  for (uint32_t i = 0; s == WEIR_OK && i < v->count; i++) {
+    weir_slot slot = slot_of(v, i);
+    v->calls[i] = (weir_channel_done){.fn = moved, .self = v};
+    atomic_fetch_add(&v->left, 1);
+    weir_remote_send(e->remote, WEIR_ENGINE_DRIVER, &slot,
+                     (weir_bytes){v->tensors[i]->data, v->tensors[i]->bytes},
+                     &v->calls[i]);
+  }
+  one_less(v);
+}
+
+weir_status run_get(weir_engine *engine, uint64_t request,
+                    const uint32_t *nodes, size_t count, weir_error *err) {
+  run_engine *e = (run_engine *)engine;
+  run_vars *v = NULL;
+  weir_status s = make(e, request, nodes, count, &v, err);
+  if (s != WEIR_OK) {
+    if (v != NULL) vars_read(&v->event);
+    return s;
+  }
+  v->job.run = get_job;
+  run_begin_work(e);
+  run_post_job(e, &v->job);
+  return WEIR_OK;
+}
+
+/* ---- Set */
+
+static void set_job(run_engine *e, run_job *job) {
+  (void)e;
+  run_vars *v = (run_vars *)job;
+  weir_status s = WEIR_OK;
+  for (uint32_t i = 0; s == WEIR_OK && i < v->count; i++)
+    s = weir_session_set(v->session, v->nodes[i], v->tensors[i],
+                         &v->event.error);
+  tell(v);
+}
+
+weir_status run_set(weir_engine *engine, uint64_t request,
+                    const uint32_t *nodes, size_t count, weir_error *err) {
+  run_engine *e = (run_engine *)engine;
+  run_vars *v = NULL;
+  weir_status s = make(e, request, nodes, count, &v, err);
+  if (s == WEIR_OK) s = find_session(v, err);
+  for (uint32_t i = 0; s == WEIR_OK && i < v->count; i++) {
+    const weir_graph *g = weir_session_graph(v->session);
+    const weir_value *value = &g->values[g->nodes[v->nodes[i]].first_output];
+    s = weir_tensor_create_shaped(e->env.alloc, value->dtype, value->shape,
+                                  &v->tensors[i], err);
+  }
+  if (s != WEIR_OK) {
+    if (v != NULL) vars_read(&v->event);
+    return s;
+  }
+  v->set = true;
+  v->job.run = set_job;
+  run_begin_work(e);
+  for (uint32_t i = 0; i < v->count; i++) {
+    weir_slot slot = slot_of(v, i);
+    v->calls[i] = (weir_channel_done){.fn = moved, .self = v};
+    atomic_fetch_add(&v->left, 1);
+    weir_remote_recv(e->remote, WEIR_ENGINE_DRIVER, &slot, v->tensors[i]->data,
+                     v->tensors[i]->bytes, &v->calls[i]);
+  }
+  one_less(v);
+  return WEIR_OK;
+}
+
+/* ---- Waits */
+
+static bool waits_for(const weir_rendezvous_wait *rows, size_t count,
+                      uint64_t step) {
+  for (size_t i = 0; i < count; i++)
+    if (rows[i].incoming && rows[i].slot.step == step) return true;
+  return false;
+}
+
+size_t run_pending(weir_engine *engine, weir_engine_wait *waits,
+                   size_t capacity, uint32_t *out_running) {
+  enum { ROWS = 64 };
+  run_engine *e = (run_engine *)engine;
+  weir_rendezvous_wait rows[ROWS];
+  const weir_clock *clock = e->given->clock;
+  int64_t now = clock != NULL ? clock->now_ns(clock->self) : 0;
+  size_t n = weir_remote_pending(e->remote, rows, ROWS);
+  if (n > ROWS) n = ROWS;
+  *out_running = 0;
+  pthread_mutex_lock(&e->lock);
+  for (const run_step *s = e->steps; s != NULL; s = s->next)
+    *out_running += (s->state == RUN_STARTING || s->state == RUN_RUNS) &&
+                    !waits_for(rows, n, s->step);
+  pthread_mutex_unlock(&e->lock);
+  if (n > capacity) n = capacity;
+  for (size_t i = 0; i < n; i++)
+    waits[i] = (weir_engine_wait){
+        .kind = rows[i].slot.kind,
+        .id = rows[i].slot.id,
+        .step = rows[i].slot.step,
+        .peer = rows[i].peer,
+        .since_ns =
+            now > rows[i].since_ns ? (uint64_t)(now - rows[i].since_ns) : 0,
+        .bytes = rows[i].bytes,
+        .total_bytes = rows[i].total,
+        .node = ""};
+  return n;
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The wires of a process that dials.
+ * The wires of a process.
  *
  * The link is the control thread's and bulk connections are the bulk thread's,
  * so what concerns both is posted. A wire is a bulk connection, or an attempt
@@ -24,7 +24,8 @@ typedef struct wire {
   bool listed;
   uint64_t tag;
   weir_connection c; /* 0: none yet, or none came about */
-  uint32_t place;    /* of |peer|; UINT32_MAX: not opened */
+  uint32_t place;    /* of |peer| */
+  bool placed;       /* it has one */
   weir_peer *peer;
   bool dropped;                 /* the link has closed it */
   bool connected, greeted, bad; /* as the bulk thread has seen */
@@ -154,12 +155,26 @@ static void close_now(void *self, bool runs) {
   unref(it);
 }
 
+static wire *make_wire(weir_wires *w, weir_connection c) {
+  wire *it = weir_alloc_array(w->env->alloc, 1, sizeof *it);
+  if (it == NULL) return NULL; /* see above */
+  it->wires = w;
+  it->refs = 1;
+  it->listed = true;
+  it->c = c;
+  pthread_mutex_lock(&w->lock);
+  it->next = w->first;
+  w->first = it;
+  pthread_mutex_unlock(&w->lock);
+  return it;
+}
+
 static void on_bulk_connected(void *self, weir_connection c, weir_sv peer,
                               bool incoming) {
   (void)peer;
   weir_wires *w = self;
-  wire *it = find(w, c);
-  if (it == NULL || incoming) return;
+  wire *it = incoming ? make_wire(w, c) : find(w, c);
+  if (it == NULL) return;
   it->connected = true;
   post(it, WEIR_NET_CONTROL, &it->connect_end, connect_ended);
 }
@@ -178,9 +193,10 @@ static void on_bulk_frame(void *self, weir_connection c,
   }
   pthread_mutex_lock(&w->lock);
   uint32_t place = it->place;
+  bool placed = it->placed;
   pthread_mutex_unlock(&w->lock);
   it->error = (weir_error)WEIR_ERROR_INIT;
-  if (place == UINT32_MAX ||
+  if (!placed ||
       w->calls.bulk(w->calls.self, place, frame, &it->error) == WEIR_OK)
     return;
   it->bad = true;
@@ -208,18 +224,10 @@ static void on_bulk_closed(void *self, weir_connection c, weir_close_reason why,
 
 static void link_connect(void *self, uint64_t tag, const char *address) {
   weir_wires *w = self;
-  wire *it = weir_alloc_array(w->env->alloc, 1, sizeof *it);
-  if (it == NULL) return; /* see above */
-  it->wires = w;
-  it->refs = 1;
-  it->listed = true;
+  wire *it = make_wire(w, 0);
+  if (it == NULL) return;
   it->tag = tag;
-  it->place = UINT32_MAX;
   snprintf(it->address, sizeof it->address, "%s", address);
-  pthread_mutex_lock(&w->lock);
-  it->next = w->first;
-  w->first = it;
-  pthread_mutex_unlock(&w->lock);
   post(it, WEIR_NET_BULK, &it->connect, connect_now);
 }
 
@@ -236,9 +244,29 @@ static void link_opened(void *self, weir_connection c, weir_peer *peer) {
   wire *it = find(w, c);
   if (it == NULL) return;
   it->peer = peer;
+  if (peer->place != UINT32_MAX) weir_wires_place(w, peer, peer->place);
+}
+
+void weir_wires_place(weir_wires *w, const weir_peer *peer, uint32_t place) {
   pthread_mutex_lock(&w->lock);
-  it->place = peer->place;
+  for (wire *it = w->first; it != NULL; it = it->next)
+    if (it->peer == peer) {
+      it->place = place;
+      it->placed = true;
+    }
   pthread_mutex_unlock(&w->lock);
+}
+
+weir_status weir_wires_listen(weir_wires *w, const char *address,
+                              const char *bulk_address,
+                              char out_bound[WEIR_NET_ADDRESS_BYTES],
+                              weir_error *err) {
+  char bulk[WEIR_NET_ADDRESS_BYTES];
+  weir_transport **t = w->transports;
+  WEIR_TRY(t[0]->vt->listen(t[0], weir_sv_from(address), out_bound, err));
+  WEIR_TRY(t[1]->vt->listen(t[1], weir_sv_from(bulk_address), bulk, err));
+  weir_link_set_bulk(w->link, bulk);
+  return WEIR_OK;
 }
 
 static void on_connected(void *self, weir_connection c, weir_sv peer,

@@ -6,8 +6,8 @@
 #include "runtime/dist/node/node.h"
 #include "runtime/dist/transports.h"
 
-/* The wires of a process that dials: two transports with their threads and a
- * link over them. The link and all events are the control thread's; bulk frames
+/* The wires of a process: two transports with their threads and a link over
+ * them. The link and all events are the control thread's; bulk frames
  * are handed over on the bulk thread. */
 
 typedef struct weir_wires weir_wires;
@@ -31,6 +31,16 @@ weir_status weir_wires_create(const weir_env *env,
                               const weir_link_options *options,
                               const weir_wires_calls *calls,
                               weir_wires **out_wires, weir_error *err);
+/* Takes connections, before the start: control at |address|, bulk at
+ * |bulk_address|, which peers hear by Hello. |out_bound| gets that of control.
+ * Errors: W7002. */
+weir_status weir_wires_listen(weir_wires *wires, const char *address,
+                              const char *bulk_address,
+                              char out_bound[WEIR_NET_ADDRESS_BYTES],
+                              weir_error *err);
+/* From here on the bulk frames of |peer| are those of |place|. A peer that was
+ * dialled may have its place before it is up. Control thread. */
+void weir_wires_place(weir_wires *wires, const weir_peer *peer, uint32_t place);
 /* Errors: W6003. */
 weir_status weir_wires_start(weir_wires *wires, weir_error *err);
 /* Ends the threads: from here on the caller's thread is both of them. */

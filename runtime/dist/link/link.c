@@ -66,6 +66,11 @@ void weir_link_release(weir_link *link) {
   weir_free(link->alloc, link);
 }
 
+void weir_link_set_bulk(weir_link *link, const char *address) {
+  snprintf(link->self.bulk_address, sizeof link->self.bulk_address, "%s",
+           address);
+}
+
 void weir_link_set_job(weir_link *link, const uint8_t *job_id) {
   memcpy(link->self.job_id, job_id, WEIR_JOB_ID_BYTES);
 }

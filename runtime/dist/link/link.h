@@ -149,6 +149,8 @@ int64_t weir_link_tick(weir_link *link, int64_t now_ns);
 
 /* ---- Calls */
 
+/* Where bulk connections are taken, for each later Hello. */
+void weir_link_set_bulk(weir_link *link, const char *address);
 /* Says in each later Hello that this process works for that job. */
 void weir_link_set_job(weir_link *link, const uint8_t *job_id);
 

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A task's process: wires, the task's protocol, and an engine.
+ *
+ * The protocol and the link belong to the control thread. Events of the engine
+ * come from any thread: they wait in a list, and one call at a time is posted
+ * to the control thread to read them all. The end: the session is given up on
+ * the control thread, and when the engine has said so nothing more is posted,
+ * and the threads end. */
+#include "runtime/dist/serve/serve.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/profile.h"
+#include "runtime/base/mix.h"
+#include "runtime/dist/cluster/wires.h"
+#include "runtime/dist/link/out.h"
+#include "runtime/dist/run/run.h"
+#include "runtime/dist/task/task.h"
+#include "runtime/net/wire.h"
+
+struct weir_serve {
+  const weir_env *env;
+  weir_serve_options options;
+  char address[WEIR_NET_ADDRESS_BYTES];
+  weir_wires *wires;
+  weir_engine *engine;
+  weir_task *task;
+  weir_link_out *out; /* of the session */
+  weir_node_call read, shut;
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  /* Under the lock: */
+  weir_engine_event *first, *last;
+  bool posted; /* |read| is under way */
+  bool stop, idle;
+};
+
+static int64_t now_of(const weir_serve *s) {
+  return s->env->clock->now_ns(s->env->clock->self);
+}
+
+static void say(const weir_serve *s, const char *text) {
+  if (s->options.log != NULL) s->options.log(s->options.log_self, text);
+}
+
+/* ---- The engine's events */
+
+static void read_events(void *self, bool runs) {
+  weir_serve *s = self;
+  for (;;) {
+    pthread_mutex_lock(&s->lock);
+    weir_engine_event *event = s->first;
+    if (event != NULL)
+      s->first = event->next;
+    else
+      s->posted = false;
+    pthread_mutex_unlock(&s->lock);
+    if (event == NULL) return;
+    if (runs)
+      weir_task_on_engine(s->task, now_of(s), event);
+    else
+      event->release(event);
+  }
+}
+
+static void post_event(void *self, weir_engine_event *event) {
+  weir_serve *s = self;
+  event->next = NULL;
+  pthread_mutex_lock(&s->lock);
+  if (s->first == NULL)
+    s->first = event;
+  else
+    s->last->next = event;
+  s->last = event;
+  bool post = !s->posted;
+  s->posted = true;
+  pthread_mutex_unlock(&s->lock);
+  if (post) weir_wires_post(s->wires, &s->read);
+}
+
+/* ---- The task's calls */
+
+static weir_status session(void *self, uint32_t places,
+                           const struct weir_wire_out **out, weir_error *err) {
+  weir_serve *s = self;
+  WEIR_TRY(weir_link_out_create(
+      s->env->alloc, weir_wires_transport(s->wires, WEIR_NET_CONTROL),
+      weir_wires_transport(s->wires, WEIR_NET_BULK), places, &s->out, err));
+  *out = &s->out->base;
+  say(s, "a session has begun");
+  return WEIR_OK;
+}
+
+static void place(void *self, uint32_t at, weir_peer *peer) {
+  weir_serve *s = self;
+  weir_link_out_set(s->out, at, peer);
+  if (peer != NULL) weir_wires_place(s->wires, peer, at);
+}
+
+static void session_over(void *self) {
+  weir_serve *s = self;
+  weir_link_out_release(s->out);
+  s->out = NULL;
+  say(s, "the session is over");
+}
+
+static void stop_process(void *self) {
+  weir_serve_stop(self);
+}
+
+/* ---- The link's events */
+
+static void link_up(void *self, weir_peer *peer) {
+  weir_serve *s = self;
+  weir_task_up(s->task, now_of(s), peer);
+}
+
+static void link_message(void *self, weir_peer *peer,
+                         const Weir__V1__Control *message) {
+  weir_serve *s = self;
+  weir_task_message(s->task, now_of(s), peer, message);
+}
+
+static void link_lost(void *self, weir_peer *peer, const weir_error *why) {
+  weir_serve *s = self;
+  char text[WEIR_TASK_NAME_BYTES + 560];
+  snprintf(text, sizeof text, "%s is lost: %.500s", peer->name, why->message);
+  say(s, text);
+  weir_task_lost(s->task, now_of(s), peer, why);
+}
+
+static weir_status bulk(void *self, uint32_t at, const weir_net_frame *frame,
+                        weir_error *err) {
+  weir_serve *s = self;
+  return weir_run_engine_bulk(s->engine, at, frame, err);
+}
+
+/* Notes whether the task is free once it is to stop: nothing follows then. */
+static void note_idle(weir_serve *s) {
+  pthread_mutex_lock(&s->lock);
+  s->idle = weir_task_is_free(s->task);
+  if (s->idle && s->stop) pthread_cond_broadcast(&s->changed);
+  pthread_mutex_unlock(&s->lock);
+}
+
+static int64_t step(void *self, int64_t now_ns) {
+  weir_serve *s = self;
+  weir_link *link = weir_wires_link(s->wires);
+  (void)weir_link_tick(link, now_ns);
+  int64_t next = weir_task_tick(s->task, now_ns);
+  int64_t other = weir_link_tick(link, now_ns);
+  note_idle(s);
+  return other < next ? other : next;
+}
+
+/* ---- Life */
+
+static void who_we_are(const weir_serve *s, weir_link_self *self) {
+  const weir_serve_options *o = &s->options;
+  const weir_random *random = s->env->random;
+  *self = (weir_link_self){
+      .index = o->index,
+      .cluster_hash = o->cluster_hash,
+      .profile = s->env->profile != 0 ? s->env->profile : weir_profile_best(),
+      .protocol_min = WEIR_WIRE_PROTOCOL,
+      .protocol_max = WEIR_WIRE_PROTOCOL,
+      .build = "weir"};
+  snprintf(self->job, sizeof self->job, "%s", o->job);
+  if (random == NULL ||
+      !random->fill(random->self, &self->incarnation, sizeof self->incarnation))
+    self->incarnation = weir_mix((uint64_t)now_of(s) ^ (uintptr_t)s);
+  if (self->incarnation == 0) self->incarnation = 1;
+}
+
+/* Where bulk connections are taken. */
+static void bulk_address(const char *address, char *out, size_t size) {
+  const char *colon = strrchr(address, ':');
+  if (strncmp(address, "unix:", 5) == 0)
+    snprintf(out, size, "%s.bulk", address);
+  else if (strncmp(address, "local:", 6) == 0 || colon == NULL)
+    snprintf(out, size, "local:");
+  else
+    snprintf(out, size, "%.*s:0", (int)(colon - address), address);
+}
+
+static weir_status make(weir_serve *s, weir_error *err) {
+  const weir_serve_options *o = &s->options;
+  char bulk_at[WEIR_NET_ADDRESS_BYTES];
+  weir_link_self self;
+  who_we_are(s, &self);
+  weir_link_options link = {.heartbeat_ns = o->heartbeat_ns};
+  weir_wires_calls calls = {
+      .self = s, .link = {s, link_up, link_message, link_lost}, step, bulk};
+  WEIR_TRY(weir_wires_create(s->env, o->transports, o->insecure, &self, &link,
+                             &calls, &s->wires, err));
+  bulk_address(o->address, bulk_at, sizeof bulk_at);
+  WEIR_TRY(weir_wires_listen(s->wires, o->address, bulk_at, s->address, err));
+  weir_run_engine_options run = {.threads = o->threads,
+                                 .events = {s, post_event}};
+  WEIR_TRY(weir_run_engine_create(s->env, &run, &s->engine, err));
+  weir_task_options task = {.start_ns = o->start_ns};
+  weir_task_calls to = {s, session, place, session_over, stop_process};
+  if (weir_task_create(s->env->alloc, weir_wires_link(s->wires), s->engine,
+                       &task, &to, &s->task) == WEIR_OK)
+    return WEIR_OK;
+  return weir_fail_memory(err, sizeof task);
+}
+
+weir_status weir_serve_create(const weir_env *env,
+                              const weir_serve_options *options,
+                              weir_serve **out_serve, weir_error *err) {
+  *out_serve = NULL;
+  if (strlen(options->job) >= WEIR_JOB_BYTES || options->job[0] == '\0' ||
+      strlen(options->address) >= WEIR_NET_ADDRESS_BYTES - 8)
+    return weir_fail(err, WEIR_W7002, NULL,
+                     "a task without a name, or with a long name or address");
+  weir_serve *s = weir_alloc_array(env->alloc, 1, sizeof *s);
+  if (s == NULL) return weir_fail_memory(err, sizeof *s);
+  s->env = env;
+  s->options = *options;
+  s->idle = true;
+  s->read = (weir_node_call){.fn = read_events, .self = s};
+  pthread_mutex_init(&s->lock, NULL);
+  pthread_cond_init(&s->changed, NULL);
+  weir_status st = make(s, err);
+  if (st != WEIR_OK)
+    weir_serve_release(s);
+  else
+    *out_serve = s;
+  return st;
+}
+
+const char *weir_serve_address(const weir_serve *serve) {
+  return serve->address;
+}
+
+static void shut(void *self, bool runs) {
+  weir_serve *s = self;
+  if (runs) weir_task_shut(s->task);
+}
+
+weir_status weir_serve_run(weir_serve *s, weir_error *err) {
+  WEIR_TRY(weir_wires_start(s->wires, err));
+  pthread_mutex_lock(&s->lock);
+  while (!s->stop) pthread_cond_wait(&s->changed, &s->lock);
+  s->idle = false;
+  pthread_mutex_unlock(&s->lock);
+  s->shut = (weir_node_call){.fn = shut, .self = s};
+  weir_wires_post(s->wires, &s->shut);
+  pthread_mutex_lock(&s->lock);
+  while (!s->idle) pthread_cond_wait(&s->changed, &s->lock);
+  pthread_mutex_unlock(&s->lock);
+  weir_wires_stop(s->wires);
+  return WEIR_OK;
+}
+
+void weir_serve_stop(weir_serve *s) {
+  pthread_mutex_lock(&s->lock);
+  s->stop = true;
+  pthread_cond_broadcast(&s->changed);
+  pthread_mutex_unlock(&s->lock);
+}
+
+void weir_serve_release(weir_serve *s) {
+  if (s == NULL) return;
+  weir_task_release(s->task);
+  if (s->engine != NULL) s->engine->vt->release(s->engine);
+  weir_wires_release(s->wires);
+  pthread_cond_destroy(&s->changed);
+  pthread_mutex_destroy(&s->lock);
+  weir_free(s->env->alloc, s);
+}

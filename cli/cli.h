@@ -42,7 +42,7 @@ typedef struct cli_list {
 /* Where a value came from, one for each of a command's options. */
 typedef enum cli_from { CLI_DEFAULT, CLI_ENV, CLI_ARG } cli_from;
 
-enum { CLI_OPTIONS = 40 };
+enum { CLI_OPTIONS = 48 };
 
 /* Values of all options of all commands, and the rest of the line. */
 typedef struct cli_args {
@@ -76,6 +76,10 @@ typedef struct cli_args {
   const char *role;
   int64_t at_step; /* a checkpoint's, or -1 */
   int64_t timeout_ns, time_ns;
+  /* Clusters: |tasks| is --cluster of commands that run. */
+  const char *tasks, *local, *task_threads, *job, *listen;
+  int64_t index, start_ns, step_ns, heartbeat_ns;
+  bool insecure;
   const char **rest; /* positional */
   size_t rest_count;
   cli_from threads_from;
@@ -184,9 +188,17 @@ void cli_signals_watch(weir_session *session);
 /* The same for a training, which ends after its step; a second signal ends the
  * process. */
 void cli_signals_watch_trainer(weir_trainer *trainer);
+/* The same for a task's server, which stops; a second signal ends the process.
+ */
+void cli_signals_watch_server(weir_task_server *server);
 /* The same for the search of a plan, which is to ask cli_signal_code; a second
  * signal ends the process. */
 void cli_signals_watch_search(void);
+/* What is to be done when a signal or --timeout ends the process at once, on
+ * another thread; NULL: nothing any more. */
+void cli_exit_hook(void (*fn)(void *self), void *self);
+/* Ends the process at once, after the hook. Any thread. */
+void cli_exit_now(int code);
 /* Ends cli_signals_watch. */
 void cli_signals_end(void);
 /* 130 or 143 when a signal came, else |code|. */
@@ -201,14 +213,18 @@ typedef struct cli_tensors {
   size_t count, capacity;
 } cli_tensors;
 
+struct cli_locals;
+
 /* A loaded graph with its runtime, session and plan. Close also after a
  * failure. */
 typedef struct cli_job {
   weir_runtime *runtime;
   weir_graph *graph;
   weir_session *session;
-  weir_plan *plan, *used; /* --in-process; --save-plan */
-  bool show_plans;        /* each that a program gets */
+  weir_plan *plan, *used;    /* --in-process; --save-plan */
+  weir_tasks *tasks;         /* --cluster, --local */
+  struct cli_locals *locals; /* processes of --local */
+  bool show_plans;           /* each that a program gets */
   char *source; /* the graph file's text, once a diagnostic wanted it */
   size_t source_size;
   const char *path;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/cluster/cluster.h"
 #include "cli/placing/placing.h"
 #include "cli/system.h"
 #include "cli/watch.h"
@@ -175,9 +176,11 @@ int cli_job_load(cli_job *job, const cli_args *args, const char *path) {
                          .labels = args->labels,
                          .on_diag = on_diag,
                          .on_diag_self = job,
-                         .getenv = cli_look_up_env};
+                         .getenv = cli_look_up_env,
+                         .keep_files = cli_cluster_text(args) != NULL};
   job->path = path;
-  weir_status s = limit_of(args, "bytes", &opts.max_bytes, &err);
+  weir_status s = cli_cluster_start(job, args, &err);
+  if (s == WEIR_OK) s = limit_of(args, "bytes", &opts.max_bytes, &err);
   if (s == WEIR_OK) s = limit_of(args, "nodes", &opts.max_nodes, &err);
   if (s == WEIR_OK) s = limit_of(args, "depth", &depth, &err);
   opts.max_depth = depth < UINT32_MAX ? (uint32_t)depth : UINT32_MAX;
@@ -216,6 +219,7 @@ int cli_job_session(cli_job *job, const cli_args *args,
 void cli_job_close(cli_job *job) {
   if (job->session != NULL) cli_signals_watch(NULL);
   weir_session_release(job->session);
+  cli_cluster_close(job);
   weir_plan_release(job->plan);
   weir_plan_release(job->used);
   weir_graph_release(job->graph);

@@ -249,6 +249,20 @@ static bool is_word(const char *text) {
   return strpbrk(text, "./#") == NULL;
 }
 
+/* A list of options is written with "or" between them. */
+static weir_status no_effect(const cli_effect *e, weir_error *err) {
+  char others[128];
+  size_t n = 0;
+  for (const char *at = e->with; *at != '\0' && n < sizeof others - 8;) {
+    size_t size = strcspn(at, "|");
+    n += (size_t)snprintf(others + n, sizeof others - n, "%s--%.*s",
+                          at == e->with ? "" : " or ", (int)size, at);
+    at += size + (at[size] == '|');
+  }
+  return cli_error(err, "W0001", "--%s has no effect without %s", e->option,
+                   others);
+}
+
 static weir_status check_effects(const cli_command *c, const cli_args *args,
                                  weir_error *err) {
   const char *word = args->rest_count > 0 ? args->rest[0] : "";
@@ -259,8 +273,7 @@ static weir_status check_effects(const cli_command *c, const cli_args *args,
                        "--%s has no effect on weir %s %s; it is for %s",
                        e->option, c->name, word, e->of);
     if (e->with != NULL && !any_given(c, args, e->with))
-      return cli_error(err, "W0001", "--%s has no effect without --%s",
-                       e->option, e->with);
+      return no_effect(e, err);
     if (e->without != NULL && cli_option_is_given(c, args, e->without)) {
       weir_status s =
           cli_error(err, "W0001", "--%s and --%s cannot both be given",

@@ -21,6 +21,9 @@ static atomic_int signal_number;
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
 static weir_session *watched;
 static weir_trainer *trainer;
+static weir_task_server *server;
+static void (*exit_hook)(void *self);
+static void *exit_self;
 static bool searching; /* a plan */
 static pthread_t watcher;
 static bool watching;
@@ -165,6 +168,24 @@ int cli_fail(const weir_error *err) {
 
 /* ---- Signals */
 
+/* With |watch_lock|, for good: nobody changes the hook's object meanwhile. */
+static void leave(int code) {
+  if (exit_hook != NULL) exit_hook(exit_self);
+  _exit(code);
+}
+
+void cli_exit_hook(void (*fn)(void *self), void *self) {
+  pthread_mutex_lock(&watch_lock);
+  exit_hook = fn;
+  exit_self = self;
+  pthread_mutex_unlock(&watch_lock);
+}
+
+void cli_exit_now(int code) {
+  pthread_mutex_lock(&watch_lock);
+  leave(code);
+}
+
 static void *wait_for_signals(void *set) {
   for (;;) {
     int number = 0;
@@ -175,10 +196,11 @@ static void *wait_for_signals(void *set) {
     }
     bool again = atomic_exchange(&signal_number, number) != 0;
     pthread_mutex_lock(&watch_lock);
-    if ((watched == NULL && trainer == NULL && !searching) || again)
-      _exit(128 + number);
+    bool none = watched == NULL && trainer == NULL && server == NULL;
+    if ((none && !searching) || again) leave(128 + number);
     if (watched != NULL) weir_session_cancel(watched);
     weir_trainer_stop(trainer);
+    weir_task_server_stop(server);
     pthread_mutex_unlock(&watch_lock);
   }
 }
@@ -199,11 +221,13 @@ void cli_signals_init(void) {
   signal(SIGXFSZ, SIG_IGN);
 }
 
-static void watch(weir_session *session, weir_trainer *training, bool search) {
+static void watch(weir_session *session, weir_trainer *training,
+                  weir_task_server *serving, bool search) {
   static sigset_t set;
   pthread_mutex_lock(&watch_lock);
   watched = session;
   trainer = training;
+  server = serving;
   searching = search;
   pthread_mutex_unlock(&watch_lock);
   if (watching) return;
@@ -218,15 +242,19 @@ static void watch(weir_session *session, weir_trainer *training, bool search) {
 }
 
 void cli_signals_watch(weir_session *session) {
-  watch(session, NULL, false);
+  watch(session, NULL, NULL, false);
 }
 
 void cli_signals_watch_trainer(weir_trainer *training) {
-  watch(NULL, training, false);
+  watch(NULL, training, NULL, false);
+}
+
+void cli_signals_watch_server(weir_task_server *serving) {
+  watch(NULL, NULL, serving, false);
 }
 
 void cli_signals_watch_search(void) {
-  watch(NULL, NULL, true);
+  watch(NULL, NULL, NULL, true);
 }
 
 void cli_signals_end(void) {

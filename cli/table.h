@@ -89,9 +89,46 @@
 #define CLUSTER                                       \
   TEXT("cluster", 0, "SPEC", cluster, "WEIR_CLUSTER", \
        "the devices: " CLUSTERS "; by default graph, else auto")
+#define HEARTBEAT                                                             \
+  TIME("heartbeat", "TIME", heartbeat_ns, NULL,                               \
+       "time between signs of life; five without one: the process counts as " \
+       "lost (1s)")
+#define INSECURE                \
+  FLAG("insecure", 0, insecure, \
+       "let frames, which are not encrypted, leave this machine")
+/* Tasks of commands that run a graph; effects: TASKS_EFFECTS. */
+#define TASKS                                                                \
+  TEXT("cluster", 0, "SPEC", tasks, NULL,                                    \
+       "run on tasks (weir task) at their addresses: FILE.yaml, or graph "   \
+       "(its `cluster:`)"),                                                  \
+      TEXT("local", 0, "SPEC", local, NULL,                                  \
+           "start a process for each task, ps=1,worker=2, and run on them"), \
+      TEXT("task-threads", 0, "N", task_threads, NULL,                       \
+           "with --local: threads of each task (one per core)"),             \
+      TIME("start-timeout", "TIME", start_ns, NULL,                          \
+           "with tasks: until all of them serve (30s)"),                     \
+      TIME("step-timeout", "TIME", step_ns, NULL,                            \
+           "with tasks: for a step (30s, or 20 times the mean)"),            \
+      HEARTBEAT, INSECURE
+#define NOT_BOTH(a, b)                                            \
+  {                                                               \
+    .option = a, .without = b,                                    \
+    .why =                                                        \
+        "one graph runs on one cluster: in this process, on its " \
+        "own tasks, or on those at addresses"                     \
+  }
+#define NEEDS(name, others) \
+  { .option = name, .with = others }
+#define TASKS_EFFECTS                                                 \
+  NOT_BOTH("cluster", "in-process"), NOT_BOTH("local", "in-process"), \
+      NOT_BOTH("local", "cluster"), NEEDS("task-threads", "local"),   \
+      NEEDS("start-timeout", "cluster|local"),                        \
+      NEEDS("step-timeout", "cluster|local"),                         \
+      NEEDS("heartbeat", "cluster|local"), NEEDS("insecure", "cluster")
 #define IN_PROCESS                                                             \
-  TEXT("in-process", 0, "SPEC", in_process, NULL,                              \
-       "run in this process, on the devices of " CLUSTERS),                    \
+  TASKS,                                                                       \
+      TEXT("in-process", 0, "SPEC", in_process, NULL,                          \
+           "run in this process, on the devices of " CLUSTERS),                \
       PLACER_WHEN(WITH_IN_PROCESS), OBJECTIVE_WHEN(WITH_IN_PROCESS),           \
       BUDGET_WHEN(WITH_IN_PROCESS),                                            \
       TEXT("costs", 0, "FILE", costs, NULL, WITH_IN_PROCESS "measured costs"), \
@@ -101,7 +138,7 @@
            WITH_IN_PROCESS "write the plan that was used as JSON")
 /* Rows of place and trace, and of the commands that run a graph, where they
  * need --in-process: |when| says so. */
-#define WITH_IN_PROCESS "with --in-process: "
+#define WITH_IN_PROCESS "with --in-process or tasks: "
 #define BUDGET_WHEN(when)                   \
   TEXT("budget", 0, "N|TIME", budget, NULL, \
        when "moves of local search, or a time; 0: none (by the graph's size)")

@@ -37,10 +37,11 @@ static void *wait_and_end(void *unused) {
   }
   int who = NOBODY;
   if (!atomic_compare_exchange_strong(&told, &who, WATCH))
-    _exit(weir_error_exit_code("W5006"));
+    cli_exit_now(weir_error_exit_code("W5006"));
   (void)cli_error(&err, "W5006", "the command passed its deadline");
   weir_error_write(&err, WEIR_DIAG_FORM_HUMAN, cli_color(), cli_err, NULL);
-  _exit(weir_error_exit_code(err.id));
+  cli_exit_now(weir_error_exit_code(err.id));
+  return NULL;
 }
 
 weir_status cli_watch_start(int64_t timeout_ns, weir_error *err) {

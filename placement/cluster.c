@@ -183,8 +183,11 @@ static weir_status read_job(reader *r, const weir_yaml_entry *e) {
 static weir_status read_key(reader *r, const weir_yaml_entry *e) {
   const weir_yaml *v = e->value;
   int64_t count;
-  if (weir_sv_starts_with(e->key, "x-") || weir_sv_is(e->key, "insecure"))
-    return WEIR_OK;
+  if (weir_sv_starts_with(e->key, "x-")) return WEIR_OK;
+  if (weir_sv_is(e->key, "insecure"))
+    return weir_yaml_bool(v, &r->c->insecure)
+               ? WEIR_OK
+               : bad(r, &v->mark, "expected true or false", e->key);
   if (weir_sv_is(e->key, "devices")) return read_models(r, v);
   if (weir_sv_is(e->key, "network")) return read_link(r, v, &r->c->network);
   if (weir_sv_is(e->key, "local")) return read_local(r, v);

@@ -22,6 +22,7 @@
  *     network: {latency: 50us, bandwidth: 1.2GB/s}   # between tasks; also
  *                              # send_overhead: 2us, send_bandwidth: 8GB/s
  *     local: {latency: 2us, bandwidth: 10GB/s}       # between devices of one
+ *     insecure: true           # frames may go unencrypted to other machines
  *
  * Machines that differ: a job may be a map of what holds for its tasks, and an
  * item of its list one of what holds for that task:
@@ -67,6 +68,7 @@ typedef struct weir_cluster {
   /* The first ones are the kinds as the section describes them. */
   weir_cluster_class classes[WEIR_PLACE_CLASSES];
   uint32_t class_count;
+  bool insecure;           /* frames between tasks need not be encrypted */
   weir_place_link network; /* between tasks */
   /* Within a task, to or from a device of the kind; between two of them the
    * slower holds. */

@@ -46,6 +46,7 @@
  * no global state, never prints, exits, reads the environment, or handles
  * signals. */
 
+#include "runtime/weir/cluster.h"
 #include "runtime/weir/graph.h"
 #include "runtime/weir/runtime.h"
 #include "runtime/weir/session.h"

@@ -371,6 +371,7 @@ static const cli_option options[] = {
     END};
 
 static const cli_effect effects[] = {
+    TASKS_EFFECTS,
     NO_FUSION_WITHOUT_PLAN,
     {.option = NULL},
 };

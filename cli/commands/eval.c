@@ -68,6 +68,7 @@ static const cli_option options[] = {
     END};
 
 static const cli_effect effects[] = {
+    TASKS_EFFECTS,
     {.option = "map", .with = "weights"},
     {.option = "labels", .with = "confusion"},
     {.option = NULL},

@@ -399,6 +399,7 @@ static const cli_option options[] = {
     END};
 
 static const cli_effect effects[] = {
+    TASKS_EFFECTS,
     {.option = "take", .with = "data"},
     {.option = "prompt", .with = "sample"},
     {.option = "temperature", .with = "sample"},

@@ -364,9 +364,16 @@ static const cli_option options[] = {
     END};
 
 static const cli_effect effects[] = {
+    TASKS_EFFECTS,
     {.option = "rtol", .with = "expect"},
     {.option = "atol", .with = "expect"},
-    {.option = "verbose", .with = "in-process"},
+    {.option = "verbose", .with = "in-process|cluster|local"},
+    {.option = "trace",
+     .without = "cluster",
+     .why = "a timeline is of one process"},
+    {.option = "trace",
+     .without = "local",
+     .why = "a timeline is of one process"},
     NO_FUSION_WITHOUT_PLAN,
     {.option = "trap-nan",
      .without = "plan",

@@ -120,6 +120,7 @@ static const cli_option options[] = {
     END};
 
 static const cli_effect effects[] = {
+    TASKS_EFFECTS,
     {.option = "map", .with = "init"},
     {.option = NULL},
 };

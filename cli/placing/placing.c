@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/cluster/cluster.h"
 #include "cli/system.h"
 
 static void on_warning(void *self, const weir_diag *diag) {
@@ -74,7 +75,8 @@ static weir_status check_alone(const cli_args *a, weir_error *err) {
                  {"plan", a->plan},     {"save-plan", a->save_plan}};
   for (size_t i = 0; i < sizeof needing / sizeof *needing; i++)
     if (needing[i].value != NULL)
-      return cli_error(err, "W0002", "--%s needs --in-process SPEC",
+      return cli_error(err, "W0002",
+                       "--%s needs --in-process, --cluster or --local",
                        needing[i].name);
   return WEIR_OK;
 }
@@ -105,7 +107,7 @@ static weir_status make_plan(cli_job *job, const cli_args *a,
   weir_feed *feeds = cli_tensors_feeds(inputs);
   if (feeds == NULL) return cli_no_memory(err);
   weir_status s = cli_placing_read(a, a->plan, &o, &text, err);
-  o.cluster = a->in_process;
+  o.cluster = a->in_process != NULL ? a->in_process : cli_cluster_text(a);
   o.inference = !want->training;
   o.feeds = feeds;
   o.feed_count = inputs->count;
@@ -124,7 +126,9 @@ static weir_status make_plan(cli_job *job, const cli_args *a,
 weir_status cli_placing_use(cli_job *job, const cli_args *a,
                             const cli_placing_want *want,
                             weir_session_opts *opts, weir_error *err) {
-  if (a->in_process == NULL) return check_alone(a, err);
+  if (a->in_process == NULL && cli_cluster_text(a) == NULL)
+    return check_alone(a, err);
+  WEIR_TRY(cli_cluster_open(job, a, opts, err));
   WEIR_TRY(make_plan(job, a, want, err));
   job->show_plans = a->verbose;
   opts->plan = job->plan;

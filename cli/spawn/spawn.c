@@ -150,9 +150,11 @@ weir_status cli_spawn_start(cli_spawn *spawn, const char *name,
 
 /* Prints the first |size| bytes of the line that is held, in one write. */
 static void print_line(child *c, size_t size) {
-  char text[NAME + LINE + 8];
-  int n =
-      snprintf(text, sizeof text, "[%s] %.*s\n", c->name, (int)size, c->line);
+  char text[NAME + LINE + 8], name[NAME + 4];
+  int named = snprintf(name, sizeof name, "[%s] ", c->name);
+  if ((int)size >= named && memcmp(c->line, name, (size_t)named) == 0)
+    name[0] = '\0'; /* the child says it itself */
+  int n = snprintf(text, sizeof text, "%s%.*s\n", name, (int)size, c->line);
   size_t left = n < (int)sizeof text ? (size_t)n : sizeof text - 1;
   for (const char *at = text; left > 0;) {
     ssize_t wrote = write(STDERR_FILENO, at, left);
@@ -309,6 +311,10 @@ static void remove_folder(const char *folder) {
     unlinkat(dirfd(dir), entry->d_name, 0); /* sockets; "." and ".." fail */
   if (dir != NULL) closedir(dir);
   rmdir(folder);
+}
+
+void cli_spawn_forget(const cli_spawn *spawn) {
+  remove_folder(spawn->folder);
 }
 
 void cli_spawn_release(cli_spawn *spawn) {

@@ -20,7 +20,8 @@
  * Each child has a process group of its own, /dev/null as its input, no
  * descriptor but 0 to 2, and dies with the thread that started it (SIGKILL, by
  * the kernel): start children on the main thread. Their lines, of both outputs,
- * go to standard error with the child's name in front: "[worker:1] ...". */
+ * go to standard error with the child's name in front: "[worker:1] ...", where
+ * it is not there already. */
 
 typedef struct cli_spawn cli_spawn;
 
@@ -53,6 +54,8 @@ size_t cli_spawn_wait(cli_spawn *spawn, size_t seen);
 /* Ends all children: SIGTERM to their groups, after |grace_ms| SIGKILL. Returns
  * when all have been collected and their last lines were printed. */
 void cli_spawn_end(cli_spawn *spawn, int64_t grace_ms);
+/* Removes the folder and the files in it; the process ends at once. */
+void cli_spawn_forget(const cli_spawn *spawn);
 /* Ends what runs at once, removes the folder and the files in it. NULL-safe. */
 void cli_spawn_release(cli_spawn *spawn);
 

@@ -66,6 +66,7 @@ static weir_status load_call_init(const weir_runtime *runtime, load_call *call,
       .labels = o->labels,
       .getenv = o->getenv,
       .getenv_self = o->getenv_self,
+      .keep_sources = o->keep_files,
       .data_form = weir_source_form};
   return WEIR_OK;
 }

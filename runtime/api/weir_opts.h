@@ -49,7 +49,9 @@
   X(weir_plan_figure, bound)         \
   X(weir_plan_summary, placer)       \
   X(weir_plan_item, bytes)           \
-  X(weir_plan_alternative, step_ns)
+  X(weir_plan_alternative, step_ns)  \
+  X(weir_tasks_opts, module_folder)  \
+  X(weir_task_opts, on_event_self)
 
 enum {
 #define WEIR_SIZE_0_ROW(type, last) \

@@ -1,21 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/api/cluster/tasks.h"
 #include "runtime/api/weir_costs.h"
 #include "runtime/api/weir_plan.h"
+#include "runtime/dist/bundle/bundle.h"
 
-/* Sessions whose nodes are placed on the devices of a cluster, all of them in
- * this process. */
+/* Sessions whose nodes are placed on the devices of a cluster: all of them in
+ * this process, or each in its task's. */
 
 struct weir_placed {
   weir_runtime *runtime; /* of the session, which outlives this */
   weir_placing *placing;
   weir_plan *plan; /* or NULL */
   bool plan_only;
+  weir_tasks *tasks;   /* held; NULL: this process */
+  weir_remote *remote; /* to them, once the graph that runs is known */
+  weir_bundle bundle;
+  weir_graph *graph, *run_graph; /* held for |remote| */
   void (*on_plan)(void *self, const weir_plan *plan);
   void *on_plan_self;
 };
 
 void weir_placed_release(weir_placed *p) {
   if (p == NULL) return;
+  weir_dist_remote_release(p->remote);
+  weir_graph_unref(p->run_graph);
+  weir_graph_unref(p->graph);
+  weir_tasks_release(p->tasks);
   weir_plan_unref(p->plan);
   weir_placing_unref(p->placing);
   weir_free(p->runtime->env.alloc, p);
@@ -79,8 +89,20 @@ static weir_status make_placing(weir_placed *p, const weir_graph *graph,
   return s;
 }
 
+/* On the cluster of the tasks, where none is given. */
+static weir_status place_on_tasks(weir_placed *p, const weir_graph *graph,
+                                  const weir_plan_opts *opts, weir_error *err) {
+  weir_plan_opts o;
+  WEIR_TRY(WEIR_OPTS_READ(weir_plan_opts, &o, opts, err));
+  o.struct_size = sizeof o;
+  if (o.cluster == NULL) o.cluster = p->tasks->list.text;
+  return make_placing(p, graph, &o, err);
+}
+
 static weir_status find_placing(weir_placed *p, const weir_graph *graph,
                                 const weir_session_opts *o, weir_error *err) {
+  if (o->plan == NULL && p->tasks != NULL)
+    return place_on_tasks(p, graph, o->place, err);
   if (o->place != NULL) return make_placing(p, graph, o->place, err);
   if (o->plan->placement == NULL)
     return weir_fail(err, WEIR_W3016, NULL,
@@ -91,13 +113,34 @@ static weir_status find_placing(weir_placed *p, const weir_graph *graph,
   return WEIR_OK;
 }
 
+static weir_status check_tasks(const weir_placed *p, const weir_graph *graph,
+                               weir_error *err) {
+  if (p->tasks == NULL) return WEIR_OK;
+  if (p->tasks->runtime != p->runtime)
+    return weir_fail(err, WEIR_W0004, NULL,
+                     "weir_session_opts: tasks are of another runtime");
+  if (graph->sources != NULL) return WEIR_OK;
+  return weir_fail(err, WEIR_W0004, NULL,
+                   "weir_session_opts: tasks need a graph that was loaded with "
+                   "keep_files");
+}
+
+static weir_status check_fits(const weir_placed *p, weir_error *err) {
+  if (p->tasks == NULL ||
+      weir_task_list_fits(&p->tasks->list, p->placing->cluster))
+    return WEIR_OK;
+  return weir_fail(err, WEIR_W0004, NULL,
+                   "weir_session_opts: the nodes are placed on another cluster "
+                   "than that of the tasks");
+}
+
 weir_status weir_placed_create(weir_runtime *runtime, const weir_graph *graph,
                                const weir_session_opts *o, weir_placed **out,
                                weir_error *err) {
   *out = NULL;
   if (o->plan_only && o->plan == NULL)
     return weir_fail_null(err, "weir_session_opts: plan_only, but plan");
-  if (o->place == NULL && o->plan == NULL) return WEIR_OK;
+  if (o->place == NULL && o->plan == NULL && o->tasks == NULL) return WEIR_OK;
   if (o->place != NULL && o->plan != NULL)
     return weir_fail(err, WEIR_W0004, NULL,
                      "weir_session_opts: either place or plan, not both");
@@ -107,7 +150,10 @@ weir_status weir_placed_create(weir_runtime *runtime, const weir_graph *graph,
                      .plan_only = o->plan_only,
                      .on_plan = o->on_plan,
                      .on_plan_self = o->on_plan_self};
-  weir_status s = find_placing(p, graph, o, err);
+  if (o->tasks != NULL) p->tasks = weir_tasks_ref(o->tasks);
+  weir_status s = check_tasks(p, graph, err);
+  if (s == WEIR_OK) s = find_placing(p, graph, o, err);
+  if (s == WEIR_OK) s = check_fits(p, err);
   if (s == WEIR_OK)
     *out = p;
   else
@@ -129,4 +175,25 @@ void weir_placed_use(weir_placed *p, weir_session_options *options) {
   options->plan_only = p->plan_only;
   options->on_plan = on_plan;
   options->on_plan_self = p;
+}
+
+weir_status weir_placed_open(weir_placed *p, const weir_graph *graph,
+                             const weir_graph *run_graph,
+                             weir_session_options *options, weir_error *err) {
+  if (p == NULL || p->tasks == NULL) return WEIR_OK;
+  p->graph = weir_graph_ref(graph);
+  p->run_graph = weir_graph_ref(run_graph);
+  p->bundle = (weir_bundle){.sources = graph->sources,
+                            .train = run_graph != graph,
+                            .placing = p->placing,
+                            .no_fusion = options->no_fusion,
+                            .no_fold = options->no_fold,
+                            .ref_kernels = options->ref_kernels,
+                            .no_layout = options->no_layout,
+                            .session_seed = options->seed,
+                            .memory_limit = options->memory_limit};
+  WEIR_TRY(
+      weir_dist_remote(p->tasks->dist, &p->bundle, run_graph, &p->remote, err));
+  options->remote = p->remote;
+  return WEIR_OK;
 }

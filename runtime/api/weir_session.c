@@ -46,6 +46,8 @@ static weir_status make_exec(weir_session *session,
   WEIR_TRY(
       weir_placed_create(runtime, session->graph, opts, &session->placed, err));
   weir_placed_use(session->placed, &options);
+  WEIR_TRY(weir_placed_open(session->placed, session->graph, session->graph,
+                            &options, err));
   return weir_exec_session_create(&runtime->env, pool, session->graph, &options,
                                   &session->exec, err);
 }

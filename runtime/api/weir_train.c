@@ -15,6 +15,7 @@
 
 struct weir_trainer {
   weir_runtime *runtime;
+  const weir_graph *graph; /* as it was given: the loop's */
   weir_loop *loop;
   weir_placed *placed; /* or NULL */
   weir_train_callbacks callbacks;
@@ -36,6 +37,25 @@ static void on_saved(void *self, uint64_t step) {
   const weir_trainer *t = self;
   weir_log(t->runtime, WEIR_LOG_INFO, "a checkpoint of step %llu is saved",
            (unsigned long long)step);
+}
+
+static weir_status open_tasks(void *self, const weir_graph *run_graph,
+                              weir_session_options *session, weir_error *err) {
+  const weir_trainer *t = self;
+  return weir_placed_open(t->placed, t->graph, run_graph, session, err);
+}
+
+/* Replicas that train on their own are not of this version. */
+static weir_status check_replicas(const weir_graph *graph,
+                                  const weir_session_opts *o, weir_error *err) {
+  if (o->tasks == NULL || graph->train == NULL) return WEIR_OK;
+  const weir_yaml *way = weir_yaml_get(graph->train, "replicate");
+  if (way == NULL || !weir_sv_is(way->text, "between_graph")) return WEIR_OK;
+  weir_status s = weir_fail(err, WEIR_W1136, &way->mark,
+                            "train: replicate: between_graph is not there yet "
+                            "on the tasks of a cluster");
+  weir_hint(err, "in_graph, the default there, trains one graph over all");
+  return s;
 }
 
 /* |o| in the loop's form; texts are borrowed. */
@@ -71,7 +91,10 @@ static weir_status read_opts(weir_trainer *t, const weir_graph *graph,
       .sink = &t->sink,
       .calls = &t->callbacks,
       .on_saved = on_saved,
-      .on_saved_self = t};
+      .on_saved_self = t,
+      .open = open_tasks,
+      .open_self = t};
+  WEIR_TRY(check_replicas(graph, &session, err));
   WEIR_TRY(weir_placed_create(t->runtime, graph, &session, &t->placed, err));
   weir_placed_use(t->placed, &out->session);
   return WEIR_OK;
@@ -91,6 +114,7 @@ weir_status weir_trainer_create(weir_runtime *runtime, const weir_graph *graph,
   weir_trainer *t = weir_alloc_array(runtime->env.alloc, 1, sizeof *t);
   if (t == NULL) return weir_fail_memory(err, sizeof *t);
   t->runtime = weir_runtime_ref(runtime);
+  t->graph = graph;
   weir_status s = read_opts(t, graph, &o, &options, err);
   if (s == WEIR_OK) s = weir_runtime_pool(runtime, &pool, err);
   if (s == WEIR_OK)

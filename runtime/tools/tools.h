@@ -210,6 +210,14 @@ bool weir_tools_format(size_t i, weir_tools_row *out_row);
  * x.npy, x.npz#w. */
 bool weir_tools_tensor_file(const char *path);
 
+/* Calls |task| for each task of the cluster that |text| spells
+ * ("ps=1,worker=2"), in its order, until it returns false. Errors: W3020,
+ * W6001. */
+weir_status weir_tools_tasks(weir_runtime *runtime, const char *text,
+                             bool (*task)(void *self, const char *job,
+                                          uint32_t index),
+                             void *self, weir_error *err);
+
 /* Places the tasks of an instance file: STG, or dag-bench or dnn-partitioning
  * JSON, as its content says, on |processors| (0: 4) equal devices if it names
  * none; or as |replay| (may be NULL) says. Errors: W3010-W3016, W4001, W4013.

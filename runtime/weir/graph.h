@@ -31,6 +31,8 @@ typedef struct weir_load_opts {
   uint64_t max_bytes, max_nodes; /* 0: 64 MiB, 1,000,000 */
   uint32_t max_depth;            /* of nested collections; 0: 64 */
   const char *labels; /* a file, instead of the graph's `labels`; or NULL */
+  bool keep_files;    /* the graph keeps all that was read: for runs on tasks of
+                       * a cluster, which get it */
 } weir_load_opts;
 
 /* Reads, expands and checks a graph. |err| holds the first error; |opts| may

@@ -37,6 +37,11 @@ typedef struct weir_session_opts {
    * asks for the run; or NULL. */
   void (*on_plan)(void *self, const weir_plan *plan);
   void *on_plan_self;
+  /* Run on these tasks, each device's part in its task's process, by |place| or
+   * |plan|, whose cluster is theirs (W0004 if not; neither: by no options). The
+   * graph was loaded with |keep_files|. Retained. NULL: all parts
+   * are of this process. */
+  weir_tasks *tasks;
 } weir_session_opts;
 
 /* Starts the runtime's threads if need be. |opts| may be NULL. The session

@@ -24,6 +24,8 @@ typedef struct weir_diag weir_diag;
 typedef struct weir_trace weir_trace;
 typedef struct weir_trainer weir_trainer;
 typedef struct weir_plan weir_plan;
+typedef struct weir_tasks weir_tasks;
+typedef struct weir_task_server weir_task_server;
 
 enum { WEIR_RANK_LIMIT = 8 };
 

@@ -22,6 +22,8 @@ VALUES = {
     "weir_trace *": "fix.trace", "weir_plan_opts *": "&fix.plan_opts",
     "weir_plan_text *": "&fix.plan_text",
     "weir_predict_opts *": "&fix.predict_opts",
+    "weir_tasks *": "NULL", "weir_task_server *": "NULL",
+    "weir_tasks_opts *": "&fix.tasks_opts", "weir_task_opts *": "&fix.task_opts",
     "weir_plan_rows": "WEIR_PLAN_NODES",
     "weir_plan_items": "WEIR_PLAN_ITEM_NODES",
     "weir_plan_form": "WEIR_PLAN_SUMMARY",
@@ -73,6 +75,8 @@ OUTPUTS = {
     "weir_plan_figure *": None, "weir_plan_summary *": None,
     "weir_plan_item *": None, "weir_plan_alternative *": None,
     "weir_plan **": "weir_plan_release", "weir_trace **": "weir_trace_release",
+    "weir_tasks **": "weir_tasks_release",
+    "weir_task_server **": "weir_task_server_release",
     "size_t * out_i": None, "bool * out_same": None, "char ** out_name": None,
 }
 # May be NULL, as the headers say.
@@ -82,7 +86,7 @@ OPTIONAL = {"err", "opts", "self", "write_self", "source_self", "source",
 OPTIONAL_OF = {
     "weir_graph_load_buffer": {"name"}, "weir_tensor_read_buffer": {"name"},
     "weir_trainer_eval": {"data"}, "weir_session_load_weights": {"map"},
-    "weir_dtype_from_name": set(),
+    "weir_dtype_from_name": set(), "weir_tasks_open": {"graph"},
 }
 
 

@@ -38,6 +38,8 @@ static struct {
   weir_plan_opts plan_opts;
   weir_plan_text plan_text;
   weir_predict_opts predict_opts;
+  weir_tasks_opts tasks_opts;
+  weir_task_opts task_opts;
   char buffer[64];
   weir_error error;
   char dir[64], path[96];
@@ -137,6 +139,11 @@ static void fill_structs(void) {
   fix.plan_opts.struct_size = sizeof fix.plan_opts;
   fix.plan_opts.cluster = "worker=2";
   fix.plan_opts.placer = "round_robin"; /* so that there are edges */
+  fix.tasks_opts.struct_size = sizeof fix.tasks_opts;
+  fix.tasks_opts.cluster = "worker=1"; /* without an address */
+  fix.task_opts.struct_size = sizeof fix.task_opts;
+  fix.task_opts.cluster = "worker=1";
+  fix.task_opts.job = "worker";
   fix.plan_text = (weir_plan_text){sizeof fix.plan_text, "{}", 2, NULL};
   fix.predict_opts = (weir_predict_opts){
       .struct_size = sizeof fix.predict_opts, .data = "train", .batch = see};

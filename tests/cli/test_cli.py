@@ -863,7 +863,7 @@ class Others(Case):
                         continue
                     doc = re.search(rf"^ +--{option} \S+ +(.+)$", text, re.M)
                     self.assertEqual(doc.group(1).startswith(
-                        "with --in-process: "), needs, (name, option))
+                        "with --in-process or tasks: "), needs, (name, option))
 
 
 if __name__ == "__main__":

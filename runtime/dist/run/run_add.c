@@ -235,8 +235,31 @@ static void drop_program(run_program *p) {
   run_program_unref(p);
 }
 
+/* On the engine's thread: no program of the bundle is made meanwhile. */
+static void close_bundle(run_engine *e, run_job *job) {
+  run_program *p = (run_program *)job;
+  pthread_mutex_lock(&e->lock);
+  run_bundle **at = &e->bundles;
+  while (*at != NULL && *at != p->bundle) at = &(*at)->next;
+  run_bundle *b = *at;
+  if (b != NULL) *at = b->next;
+  pthread_mutex_unlock(&e->lock);
+  if (b != NULL) release_bundle(e, b);
+  run_program_unref(p);
+  run_end_work(e);
+}
+
 void run_remove(weir_engine *engine, uint32_t number) {
-  drop_program(unlist((run_engine *)engine, number));
+  run_engine *e = (run_engine *)engine;
+  run_program *p = unlist(e, number);
+  if (p == NULL || !p->empty) {
+    drop_program(p);
+    return;
+  }
+  /* The driver's session is closed; the next one has variables of its own. */
+  p->job.run = close_bundle;
+  run_begin_work(e);
+  run_post_job(e, &p->job);
 }
 
 void run_release_session(run_engine *e) {

@@ -53,21 +53,13 @@ static bool is_job(const weir_yaml *y) {
   return true;
 }
 
-/* A switch of servers, of which there are none: sound, and said to do nothing.
- */
 static void check_insecure(weir_loader *l, const weir_yaml_entry *e) {
-  weir_error err = WEIR_ERROR_INIT;
   bool on;
-  if (!weir_yaml_bool(e->value, &on)) {
-    weir_report(
-        l, WEIR_W1010, &e->value->mark,
-        "insecure is '%.*s', must be true or false",
-        WEIR_SV(e->value->kind == WEIR_YAML_SCALAR ? e->value->text : e->key));
-    return;
-  }
-  weir_fail(&err, WEIR_W1136, &e->key_mark,
-            "cluster: insecure: no effect yet, there are no servers");
-  weir_diag_warn(l->options->sink, &err);
+  if (weir_yaml_bool(e->value, &on)) return;
+  weir_report(
+      l, WEIR_W1010, &e->value->mark,
+      "insecure is '%.*s', must be true or false",
+      WEIR_SV(e->value->kind == WEIR_YAML_SCALAR ? e->value->text : e->key));
 }
 
 static void check_cluster(weir_loader *l, const weir_yaml *y) {

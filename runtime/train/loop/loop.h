@@ -27,6 +27,11 @@ typedef struct weir_loop weir_loop;
 
 typedef struct weir_loop_options {
   weir_session_options session;
+  /* May change |session| for the graph that runs: the one to be trained, or
+   * with |eval_only| the given one; both live as long as the loop. NULL: no. */
+  weir_status (*open)(void *self, const weir_graph *run_graph,
+                      weir_session_options *session, weir_error *err);
+  void *open_self;
   uint64_t seed;          /* of shuffles that give none, and of the run */
   int64_t time_ns;        /* wall clock, since 1970, for show and file names */
   uint64_t steps, epochs; /* instead of the spec's, unless 0 */

@@ -313,8 +313,11 @@ static weir_status make_session(weir_loop *loop, weir_error *err) {
                                  &loop->arena, &loop->watch, err));
   WEIR_TRY(make_metrics(loop, err));
   WEIR_TRY(list_variables(loop, err));
+  weir_session_options session = o->session;
+  if (o->open != NULL)
+    WEIR_TRY(o->open(o->open_self, loop->run_graph, &session, err));
   return weir_exec_session_create(loop->env, loop->pool, loop->run_graph,
-                                  &o->session, &loop->session, err);
+                                  &session, &loop->session, err);
 }
 
 static weir_status make_training(weir_loop *loop, weir_error *err) {

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_CLUSTER_CLUSTER_H_
+#define CLI_CLUSTER_CLUSTER_H_
+
+#include "cli/cli.h"
+
+/* The tasks of a command that runs a graph: those that serve at the addresses
+ * of --cluster, or processes of its own, one for each task of --local. */
+
+/* Settings of this process, before the network is used: how gRPC waits, and
+ * that malloc keeps what it got. The environment may say otherwise. */
+void cli_cluster_prepare(void);
+
+/* With --local: starts the processes. On the main thread. Errors: W0002, W3020,
+ * W4002, W6001, W6003. */
+weir_status cli_cluster_start(cli_job *job, const cli_args *args,
+                              weir_error *err);
+/* With --cluster or --local: connects to all tasks, for |opts|. Errors: those
+ * of weir_tasks_open. */
+weir_status cli_cluster_open(cli_job *job, const cli_args *args,
+                             weir_session_opts *opts, weir_error *err);
+/* Lets the tasks go, and ends those of --local. When nothing uses them. */
+void cli_cluster_close(cli_job *job);
+
+/* The text that says the cluster; NULL: neither option is given. */
+const char *cli_cluster_text(const cli_args *args);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_API_TASK_LIST_H_
+#define WEIR_API_TASK_LIST_H_
+
+#include "runtime/api/weir_internal.h"
+#include "runtime/dist/cluster/cluster.h"
+#include "runtime/net/grpc.h"
+
+/* The part that drivers and servers have in common: the tasks of a caller's
+ * cluster, and the transports to them. */
+
+typedef struct weir_task_list {
+  weir_cluster *cluster;
+  weir_arena arena;        /* of the rest */
+  const char *text;        /* the caller's; NULL: the graph's, else auto */
+  weir_driver_task *tasks; /* in the cluster's order; address "": none given */
+  uint32_t count;
+  /* Of jobs and indices. Addresses are not in it: a process may be known by
+   * other ones to others, and Hello says which task answers. */
+  uint64_t hash;
+} weir_task_list;
+
+/* Reads |cluster|, as weir_plan_opts.cluster says; |graph| may be NULL. Release
+ * |out| also after a failure. Errors: W0002, W3020, those of reading a file,
+ * W6001. */
+weir_status weir_task_list_read(weir_runtime *runtime, const weir_graph *graph,
+                                const char *cluster, weir_task_list *out,
+                                weir_error *err);
+void weir_task_list_release(weir_task_list *list);
+
+/* Whether |cluster| has the same tasks, in the same order. */
+bool weir_task_list_fits(const weir_task_list *list,
+                         const weir_cluster *cluster);
+
+/* Transports by gRPC. At one place in memory for as long as any of them. */
+typedef struct weir_grpc_maker {
+  const weir_env *env;
+  weir_module_handle module;
+  weir_transports transports; /* for runtime/dist */
+} weir_grpc_maker;
+
+/* Loads the module. Errors: W7004. */
+weir_status weir_grpc_maker_init(weir_grpc_maker *maker, const weir_env *env,
+                                 const char *folder, weir_error *err);
+
+#endif

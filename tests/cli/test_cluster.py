@@ -1,0 +1,317 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs over the processes of a cluster: the bits of one process, and a name
+for each failure.
+
+  test_cluster.py WEIR SOURCE_ROOT [CASE...] [all] [long]
+
+`all`: every graph of graphs/ by five placers; `long`: 300 steps of training.
+No verdict depends on a time limit: those here end a test that hangs.
+"""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+WEIR, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
+WORDS = sys.argv[3:]
+ALL, LONG = "all" in WORDS, "long" in WORDS
+SANITIZED = "CLI_SANITIZED" in os.environ
+ENV = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
+LOCAL = "ps=2,worker=2"
+PLACERS = (("search", "round_robin", "random:1", "random:2", "random:3")
+           if ALL else ("round_robin", "random:1"))
+SOME = ("tiny_matmul", "mlp", "recurrent", "mlp_mesh")
+SLOW = """weir: 1
+inputs: {n: "i64[] = 2000000000"}
+nodes:
+  slow:
+    while: {carry: {i: n}, cond: "greater(i, 0)", next: {i: "sub(i, 1)"}}
+outputs: [slow]
+"""
+HANG = 300  # seconds: an end for what would hang
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="weir-cluster-")
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name)
+
+    def weir(self, *args, code=0, **more):
+        p = subprocess.run([WEIR, *map(str, args)], cwd=ROOT, timeout=HANG,
+                           env={**ENV, "TMPDIR": str(self.path)},
+                           capture_output=True, text=True, **more)
+        if code is not None:
+            self.assertEqual(p.returncode, code, f"{args}: {p.stderr}")
+        return p
+
+    def start(self, *args):
+        """A process that runs on; ended with the test."""
+        p = subprocess.Popen([WEIR, *map(str, args)], cwd=ROOT,
+                             env={**ENV, "TMPDIR": str(self.path)}, text=True,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.addCleanup(p.stderr.close)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        return p
+
+    def task(self, job, index, spec, address="127.0.0.1:0"):
+        """A task that serves; its process and its address."""
+        p = self.start("task", "--job", job, "--index", index, "--cluster",
+                       spec, "--listen", address, "--threads", 1,
+                       "--heartbeat", "200ms")
+        line = p.stderr.readline()
+        m = re.search(r"listening at (\S+)", line)
+        self.assertTrue(m, line)
+        return p, m.group(1)
+
+    def cluster(self, spec):
+        """All tasks of "ps=1,worker=2", and a file of their addresses."""
+        tasks, text = {}, ""
+        for job, count in (part.split("=") for part in spec.split(",")):
+            addresses = []
+            for i in range(int(count)):
+                tasks[f"{job}:{i}"], at = self.task(job, i, spec)
+                addresses.append(at)
+            text += f"{job}: {json.dumps(addresses)}\n"
+        file = self.path / "cluster.yaml"
+        file.write_text(text)
+        return tasks, file
+
+    def graph(self, text):
+        path = self.path / "g.weir.yaml"
+        path.write_text(text)
+        return path
+
+    def feeds_of(self, graph):
+        """Random values for every input without a default; the outputs."""
+        feeds = []
+        while True:
+            p = self.weir("run", graph, "--json", "-q", *feeds, code=None)
+            m = re.search(r"W4012\]: (\w+):", p.stderr)
+            if p.returncode != 5 or not m:
+                self.assertEqual(p.returncode, 0, p.stderr)
+                return feeds, p.stdout
+            feeds += ["-i", f"{m.group(1)}=random:seed=3"]
+
+    def nothing_left(self, text):
+        """No process has |text| in its command line, no folder is left."""
+        for p in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                line = p.read_bytes().decode(errors="replace")
+            except OSError:
+                continue
+            self.assertNotIn(text, line)
+        self.assertEqual([f for f in os.listdir(self.path)
+                          if f.startswith("weir-")], [])
+
+
+class Graphs(Case):
+    def check(self, path, placer, edges):
+        feeds, alone = self.feeds_of(path)
+        saved = self.path / "plan.json"
+        p = self.weir("run", path, "--json", "-q", *feeds, "--local", LOCAL,
+                      "--task-threads", 1, "--placer", placer, "--save-plan",
+                      saved)
+        self.assertEqual(p.stdout, alone)
+        plan = json.loads(saved.read_text())
+        edges[path.name, placer] = len(plan["edges"])
+
+    def test_bits_of_one_process(self):
+        edges = {}
+        for path in sorted((ROOT / "graphs").glob("*.weir.yaml")):
+            if not ALL and path.name.split(".")[0] not in SOME:
+                continue
+            for placer in PLACERS:
+                with self.subTest(graph=path.name, placer=placer):
+                    self.check(path, placer, edges)
+        crossed = {g for (g, p), n in edges.items() if p != "search" and n}
+        self.assertEqual(crossed, {g for g, _ in edges})
+
+    def test_files_of_outputs(self):
+        graph = ROOT / "graphs/tiny_matmul.weir.yaml"
+        one, many = self.path / "one.npy", self.path / "many.npy"
+        self.weir("run", graph, "-o", f"c=@{one}")
+        p = self.weir("run", graph, "-o", f"c=@{many}", "--local", LOCAL)
+        self.assertEqual(one.read_bytes(), many.read_bytes())
+        self.assertIn("[worker:1] ", p.stderr)
+        self.nothing_left(str(self.path))
+
+    def test_graph_from_standard_input(self):
+        text = (ROOT / "graphs/tiny_matmul.weir.yaml").read_text()
+        p = self.weir("run", "-", "--json", "-q", "--local", "worker=2",
+                      "--placer", "round_robin", input=text)
+        self.assertIn('"c"', p.stdout)
+
+    def test_bench(self):
+        p = self.weir("bench", "graphs/mlp.weir.yaml", "--local", LOCAL,
+                      "--runs", 5, "--placer", "round_robin", "--threads", 1,
+                      "--json")
+        self.assertEqual(json.loads(p.stdout)["runs"], 5)
+
+
+class Train(Case):
+    GRAPH = "graphs/lenet_train.weir.yaml"
+    STEPS = 300 if LONG else 4
+
+    def train(self, to, *more, steps=None):
+        return self.weir("train", self.GRAPH, "--checkpoint", self.path / to,
+                         "--steps", steps or self.STEPS, *more)
+
+    def same(self, a, b):
+        self.weir("checkpoint", "diff", self.path / a, self.path / b)
+
+    def test_weights_of_one_process(self):
+        self.train("one")
+        self.train("many", "--local", "ps=1,worker=2", "--placer", "random:1")
+        self.same("one", "many")
+        # A run that goes on.
+        half = self.STEPS // 2
+        self.train("again", "--local", "ps=1,worker=2", steps=half)
+        self.train("again", "--local", "ps=1,worker=2")
+        self.same("one", "again")
+
+    def test_killed_in_the_middle(self):
+        self.train("one")
+        p = self.start("train", self.GRAPH, "--checkpoint",
+                       self.path / "killed", "--steps", self.STEPS, "--local",
+                       "ps=1,worker=2")
+        for line in p.stderr: # the tasks' lines, then those of the steps
+            if "begun" in line and not LONG or "event=checkpoint" in line:
+                break
+        p.kill()
+        p.wait()
+        self.train("killed", "--local", "ps=1,worker=2")
+        self.same("one", "killed")
+
+    def test_replicas_are_refused(self):
+        text = (ROOT / "graphs/mlp_train.weir.yaml").read_text()
+        path = self.graph(re.sub(r"(?m)^train:$",
+                                 "train:\n  replicate: between_graph", text))
+        p = self.weir("train", path, "--local", "worker=2", "--steps", 1,
+                      code=3)
+        self.assertIn("between_graph", p.stderr)
+
+
+class ByHand(Case):
+    def test_tasks_serve_one_driver_after_the_other(self):
+        tasks, file = self.cluster("ps=1,worker=2")
+        alone = self.weir("run", "graphs/tiny_matmul.weir.yaml", "--json", "-q")
+        for _ in range(3):
+            p = self.weir("run", "graphs/tiny_matmul.weir.yaml", "--json", "-q",
+                          "--cluster", file, "--placer", "round_robin")
+            self.assertEqual(p.stdout, alone.stdout)
+        for number, name in ((signal.SIGTERM, "ps:0"),
+                             (signal.SIGINT, "worker:0")):
+            tasks[name].send_signal(number)
+            self.assertEqual(tasks[name].wait(HANG), 128 + number)
+
+    def test_a_task_that_was_never_started(self):
+        worker, at = self.task("worker", 0, "ps=1,worker=1")
+        file = self.path / "c.yaml"
+        file.write_text(f'ps: ["127.0.0.1:9"]\nworker: ["{at}"]\n')
+        p = self.weir("run", "graphs/tiny_matmul.weir.yaml", "--cluster", file,
+                      "--start-timeout", "1s", code=138)
+        self.assertIn("error[W7022]", p.stderr)
+        self.assertIn("ps:0", p.stderr)
+        self.assertIn("127.0.0.1:9", p.stderr)
+        self.assertIsNone(worker.poll())
+
+    def test_another_cluster(self):
+        _, at = self.task("worker", 0, "worker=1")
+        file = self.path / "c.yaml"
+        file.write_text(f'ps: ["127.0.0.1:9"]\nworker: ["{at}"]\n')
+        p = self.weir("run", "graphs/tiny_matmul.weir.yaml", "--cluster", file,
+                      "--start-timeout", "1s", code=138)
+        self.assertIn("worker:0", p.stderr)
+
+    def test_a_port_and_a_path_in_use(self):
+        for address in ("127.0.0.1:0", f"unix:{self.path}/s"):
+            _, at = self.task("worker", 0, "worker=1", address)
+            p = self.weir("task", "--job", "worker", "--cluster", "worker=1",
+                          "--listen", at, code=2)
+            self.assertIn("error[W7002]", p.stderr)
+            self.assertIn(at.split("/")[-1], p.stderr)
+
+
+class Faults(Case):
+    """A run without an end, and a task of it that is lost."""
+
+    def lose(self, number):
+        tasks, file = self.cluster("worker=2")
+        driver = self.start("run", self.graph(SLOW), "--cluster", file,
+                            "--placer", "round_robin", "--heartbeat", "200ms",
+                            "--step-timeout", "100s")
+        line = ""
+        while "begun" not in line:
+            line = tasks["worker:1"].stderr.readline()
+            self.assertTrue(line, "the task has ended")
+        tasks["worker:1"].send_signal(number)
+        _, err = driver.communicate(timeout=HANG)
+        self.assertEqual(driver.returncode, 138, err)
+        self.assertRegex(err, r"error\[W702[02]\]") # in the start, or later
+        self.assertIn("worker:1", err)
+        self.assertIsNone(tasks["worker:0"].poll())
+
+    def test_killed(self):
+        self.lose(signal.SIGKILL)
+
+    def test_stopped(self):
+        self.lose(signal.SIGSTOP)
+
+    def test_a_driver_that_is_killed_leaves_nothing(self):
+        p = self.start("run", self.graph(SLOW), "--local", "worker=2")
+        line = ""
+        while "begun" not in line:
+            line = p.stderr.readline()
+            self.assertTrue(line, "the driver has ended")
+        p.kill()
+        p.wait()
+        while p.stderr.read(): # until the tasks, which have it too, are gone
+            pass
+
+
+class Options(Case):
+    def test_options_that_exclude_each_other(self):
+        graph = "graphs/tiny_matmul.weir.yaml"
+        for words, says in (
+                (("--local", "worker=1", "--in-process", "worker=1"),
+                 "--local and --in-process"),
+                (("--cluster", "c.yaml", "--in-process", "worker=1"),
+                 "--cluster and --in-process"),
+                (("--cluster", "c.yaml", "--local", "worker=1"),
+                 "--local and --cluster"),
+                (("--heartbeat", "1s"), "without --cluster or --local"),
+                (("--local", "worker=1", "--trace", "t"),
+                 "--trace and --local")):
+            p = self.weir("run", graph, *words, code=2)
+            self.assertIn(says, p.stderr)
+        p = self.weir("run", graph, "--cluster", "worker=1", code=2)
+        self.assertIn("no address of task worker:0", p.stderr)
+        p = self.weir("task", "--job", "ps", "--cluster", "worker=1", code=2)
+        self.assertIn("no job ps", p.stderr)
+        p = self.weir("task", "--job", "worker", "--index", 3, "--cluster",
+                      "worker=1", code=2)
+        self.assertIn("index 3", p.stderr)
+
+    def test_no_grpc_without_a_cluster(self):
+        p = self.weir("run", "graphs/tiny_matmul.weir.yaml", "-q",
+                      "--in-process", "ps=1,worker=1")
+        for ways, loaded in ((("--in-process", "worker=1"), False),
+                             (("--local", "worker=1"), True)):
+            p = subprocess.run(
+                [WEIR, "run", "graphs/tiny_matmul.weir.yaml", "-q", *ways],
+                cwd=ROOT, env={**ENV, "LD_DEBUG": "files"}, timeout=HANG,
+                capture_output=True, text=True)
+            self.assertEqual("libgrpc.so" in p.stderr, loaded, ways)
+
+
+if __name__ == "__main__":
+    names = [w for w in WORDS if w not in ("all", "long")]
+    unittest.main(argv=[sys.argv[0], "-v", *names])

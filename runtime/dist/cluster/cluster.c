@@ -102,6 +102,29 @@ void weir_dist_give_up(weir_dist *d, const weir_error *why) {
   weir_driver_end(d->driver, false);
 }
 
+typedef struct blame_op {
+  weir_dist_op base;
+  uint32_t place;
+} blame_op;
+
+static weir_status start_blame(weir_dist_op *base, weir_error *err) {
+  const blame_op *op = (const blame_op *)base;
+  weir_dist *d = base->dist;
+  const weir_peer *peer = d->peers[op->place];
+  weir_status s = weir_fail(err, WEIR_W7020, NULL,
+                            "%s is lost: a frame to it could not be sent",
+                            peer != NULL ? peer->name : "a task");
+  weir_dist_give_up(d, err);
+  return s;
+}
+
+weir_status weir_dist_blame(weir_dist *d, uint32_t place, weir_error *err) {
+  blame_op op = {.base = {.start = start_blame}, .place = place};
+  if (strcmp(err->id, "W7001") != 0) return err->code;
+  *err = (weir_error)WEIR_ERROR_INIT;
+  return weir_dist_call(d, &op.base, err);
+}
+
 /* ---- The driver's callbacks; control thread */
 
 static void say(const weir_dist *d, const char *text) {
@@ -150,15 +173,11 @@ static void on_over(void *self, const weir_error *err) {
 static void on_place(void *self, uint32_t place, weir_peer *peer) {
   weir_dist *d = self;
   char text[WEIR_TASK_NAME_BYTES + WEIR_NET_ADDRESS_BYTES + 16];
-  weir_error why = WEIR_ERROR_INIT;
+  /* Values under way end when the session is over, which is at once. */
   weir_link_out_set(d->out, place, peer);
   if (peer != NULL) {
     snprintf(text, sizeof text, "%s at %s is up", peer->name, peer->address);
     say(d, text);
-  } else if (d->started) {
-    weir_fail(&why, WEIR_W7020, NULL, "the task at place %" PRIu32 " is lost",
-              place);
-    weir_remote_lost(d->values, place, &why);
   }
   d->peers[place] = peer;
 }

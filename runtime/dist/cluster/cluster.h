@@ -58,7 +58,9 @@ void weir_dist_close(weir_dist *dist, bool stop_tasks);
 
 /* A remote for weir_session_options.remote, of sessions that run |run_graph|,
  * with the options of |bundle|. |bundle->sources| and |bundle->placing| are
- * lent for its life. Errors: W6001. */
+ * lent for its life. Remotes of equal bundles share their variables on the
+ * tasks, and must not place a program in two ways: have one of them in a dist.
+ * Errors: W0004 (another cluster), the tasks', W6001. */
 weir_status weir_dist_remote(weir_dist *dist, const struct weir_bundle *bundle,
                              const weir_graph *run_graph,
                              weir_remote **out_remote, weir_error *err);

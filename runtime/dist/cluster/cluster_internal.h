@@ -25,7 +25,7 @@ typedef enum weir_dist_kind {
   WEIR_DIST_PLAIN,    /* over when it was made on the control thread */
   WEIR_DIST_PROGRAM,  /* |number|: of the program */
   WEIR_DIST_RUN,      /* of the step */
-  WEIR_DIST_VARIABLES /* one for each request, see vars.c */
+  WEIR_DIST_VARIABLES /* one for each request, see cluster_vars.c */
 } weir_dist_kind;
 
 typedef struct weir_dist_op {
@@ -126,13 +126,16 @@ weir_dist_op *weir_dist_find(weir_dist *dist, weir_dist_kind kind,
 /* |op| is over. Under the lock. */
 void weir_dist_done(weir_dist_op *op, weir_status status,
                     const weir_error *err);
+/* A value to or from |place| failed with |err|. If all that is known is that a
+ * frame could not be sent, the session ends, and |err| says why. */
+weir_status weir_dist_blame(weir_dist *dist, uint32_t place, weir_error *err);
 /* Ends the whole session with |why|. Control thread. */
 void weir_dist_give_up(weir_dist *dist, const weir_error *why);
 /* |err|, or, when the session is given up, why. Control thread. */
 const weir_error *weir_dist_cause(const weir_dist *dist, const weir_error *err);
 int64_t weir_dist_now(const weir_dist *dist);
 
-/* programs.c */
+/* cluster_programs.c */
 void weir_dist_registered(void *dist, const weir_driver_program *program,
                           const weir_error *err);
 weir_status weir_dist_prepare(weir_remote *remote,
@@ -144,7 +147,7 @@ void weir_dist_forget(weir_remote *remote, weir_remote_program *program);
 weir_status weir_dist_open_session(weir_dist_session *session, weir_error *err);
 void weir_dist_unregister(weir_dist *dist, uint32_t program);
 
-/* runs.c */
+/* cluster_runs.c */
 weir_status weir_dist_run(weir_remote *remote, weir_remote_program *program,
                           const weir_remote_step *step, weir_error *err);
 weir_status weir_dist_decide(weir_remote *remote, weir_remote_program *program,
@@ -154,7 +157,7 @@ void weir_dist_stepped(weir_dist *dist, const weir_driver_result *result,
 /* Looks at deadlines; control thread. Returns the next one. */
 int64_t weir_dist_watch(weir_dist *dist, int64_t now_ns);
 
-/* vars.c */
+/* cluster_vars.c */
 weir_status weir_dist_vars_create(weir_dist_session *session, weir_error *err);
 weir_status weir_dist_get(weir_remote *remote, const weir_node_id *nodes,
                           void *const *data, uint32_t count, weir_error *err);

@@ -20,7 +20,9 @@ typedef struct weir_dist_gate {
 
 void weir_dist_gate_init(weir_dist_gate *gate);
 void weir_dist_gate_release(weir_dist_gate *gate);
+/* Waits until it is its turn. */
 void weir_dist_gate_enter(weir_dist_gate *gate, bool alone);
+/* As it was entered; lets others in. */
 void weir_dist_gate_leave(weir_dist_gate *gate, bool alone);
 
 #endif

@@ -51,7 +51,9 @@ void weir_wires_release(weir_wires *wires);
 /* Has |call| made on the control thread, as weir_node_post. */
 void weir_wires_post(weir_wires *wires, weir_node_call *call);
 
+/* Lent; the control thread calls the link. */
 weir_link *weir_wires_link(const weir_wires *wires);
+/* Lent. */
 weir_transport *weir_wires_transport(const weir_wires *wires,
                                      weir_net_class cls);
 

@@ -284,8 +284,11 @@ static weir_status settle(run_op *op, weir_error *err) {
     }
   }
   for (uint32_t k = 0; s == WEIR_OK && k < op->program->fetch_count; k++) {
-    s = op->step->outcomes[k].status;
-    if (s != WEIR_OK) op->base.error = op->step->outcomes[k].error;
+    weir_remote_outcome *o = &op->step->outcomes[k];
+    if (o->status == WEIR_OK) continue;
+    s = o->status = weir_dist_blame(op->base.dist,
+                                    op->program->fetches[k].place, &o->error);
+    op->base.error = o->error;
   }
   if (s != WEIR_OK) weir_error_copy(err, &op->base.error);
   return s;

@@ -212,7 +212,10 @@ static void add_row(vars_op *op, uint32_t place, weir_dist_variable *variable,
 static weir_status run_op(weir_dist *d, vars_op *op, weir_error *err) {
   weir_status s = WEIR_OK;
   op->left = op->row_count + op->request_count;
-  if (op->left > 0) s = weir_dist_call(d, &op->base, err);
+  weir_error why = WEIR_ERROR_INIT;
+  if (op->left > 0) s = weir_dist_call(d, &op->base, &why);
+  if (s != WEIR_OK) s = weir_dist_blame(d, op->requests[0].place, &why);
+  if (s != WEIR_OK) weir_error_copy(err, &why);
   return s;
 }
 

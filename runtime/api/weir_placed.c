@@ -3,6 +3,7 @@
 #include "runtime/api/weir_costs.h"
 #include "runtime/api/weir_plan.h"
 #include "runtime/dist/bundle/bundle.h"
+#include "runtime/dist/cluster/cluster_session.h"
 
 /* Sessions whose nodes are placed on the devices of a cluster: all of them in
  * this process, or each in its task's. */

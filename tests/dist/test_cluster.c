@@ -8,6 +8,7 @@
 #include "runtime/base/env_system.h"
 #include "runtime/dist/bundle/bundle.h"
 #include "runtime/dist/cluster/cluster.h"
+#include "runtime/dist/cluster/cluster_session.h"
 #include "runtime/dist/serve/serve.h"
 #include "runtime/exec/compile/compile_needs.h"
 #include "runtime/graph/load/load.h"

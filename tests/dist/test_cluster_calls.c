@@ -8,6 +8,7 @@
 #include "runtime/base/env_system.h"
 #include "runtime/dist/bundle/bundle.h"
 #include "runtime/dist/cluster/cluster.h"
+#include "runtime/dist/cluster/cluster_session.h"
 #include "runtime/exec/session/session_run.h"
 #include "runtime/exec/session/session_snapshot.h"
 #include "runtime/exec/session/session_vars.h"

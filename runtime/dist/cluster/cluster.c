@@ -20,6 +20,9 @@
 #include "runtime/base/mix.h"
 #include "runtime/dist/channel/remote.h"
 #include "runtime/dist/cluster/cluster_internal.h"
+#include "runtime/dist/cluster/cluster_programs.h"
+#include "runtime/dist/cluster/cluster_runs.h"
+#include "runtime/dist/cluster/cluster_vars.h"
 
 int64_t weir_dist_now(const weir_dist *d) {
   return d->env->clock->now_ns(d->env->clock->self);

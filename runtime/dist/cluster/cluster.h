@@ -4,13 +4,12 @@
 
 #include "runtime/dist/driver/driver.h"
 #include "runtime/dist/transports.h"
-#include "runtime/exec/session/remote.h"
 
 /* The driver's process: the tasks of a cluster as one blocking remote.
  *
  *   weir_dist_open(env, &options, &dist, err);      all tasks are here
  *   env.profile = weir_dist_profile(dist);          and the graph is placed
- *   weir_dist_remote(dist, &bundle, graph, &remote, err);
+ *   weir_dist_remote(dist, &bundle, graph, &remote, err);    cluster_session.h
  *   ... sessions with weir_session_options.remote = remote ...
  *   weir_dist_remote_release(remote);
  *   weir_dist_close(dist, stop_tasks);
@@ -22,8 +21,6 @@
  * deadline end everything: each call under way and each later one fails with
  * the same error, which names the task (W70xx, exit 138). What was committed
  * before stays committed. */
-
-struct weir_bundle;
 
 typedef struct weir_dist weir_dist;
 
@@ -55,16 +52,5 @@ uint64_t weir_dist_profile(const weir_dist *dist);
 /* Ends the session; tasks are free again, or end if |stop_tasks|. All remotes
  * are released and no call is under way. NULL-safe. */
 void weir_dist_close(weir_dist *dist, bool stop_tasks);
-
-/* A remote for weir_session_options.remote, of sessions that run |run_graph|,
- * with the options of |bundle|. |bundle->sources| and |bundle->placing| are
- * lent for its life. Remotes of equal bundles share their variables on the
- * tasks, and must not place a program in two ways: have one of them in a dist.
- * Errors: W0004 (another cluster), the tasks', W6001. */
-weir_status weir_dist_remote(weir_dist *dist, const struct weir_bundle *bundle,
-                             const weir_graph *run_graph,
-                             weir_remote **out_remote, weir_error *err);
-/* After its sessions. NULL-safe. */
-void weir_dist_remote_release(weir_remote *remote);
 
 #endif

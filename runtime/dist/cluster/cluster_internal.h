@@ -11,6 +11,7 @@
 #include "runtime/dist/cluster/gate.h"
 #include "runtime/dist/cluster/wires.h"
 #include "runtime/dist/link/out.h"
+#include "runtime/exec/session/remote.h"
 #include "runtime/graph/mesh/mesh_lower.h"
 
 /* What the files of the cluster share.
@@ -114,8 +115,8 @@ struct weir_remote_program {
   uint64_t held; /* the step to be decided; 0: none */
 };
 
-/* cluster.c: has |op| made and waits for its end; op->status is returned. The
- * caller fills kind and start. */
+/* Has |op| made and waits for its end; op->status is returned. The caller fills
+ * kind and start. */
 weir_status weir_dist_call(weir_dist *dist, weir_dist_op *op, weir_error *err);
 /* Begins it; wait then, under the lock, and call end. */
 void weir_dist_begin(weir_dist *dist, weir_dist_op *op);
@@ -134,39 +135,5 @@ void weir_dist_give_up(weir_dist *dist, const weir_error *why);
 /* |err|, or, when the session is given up, why. Control thread. */
 const weir_error *weir_dist_cause(const weir_dist *dist, const weir_error *err);
 int64_t weir_dist_now(const weir_dist *dist);
-
-/* cluster_programs.c */
-void weir_dist_registered(void *dist, const weir_driver_program *program,
-                          const weir_error *err);
-weir_status weir_dist_prepare(weir_remote *remote,
-                              const weir_remote_request *request,
-                              weir_remote_program **out_program,
-                              bool *out_writes, weir_error *err);
-void weir_dist_forget(weir_remote *remote, weir_remote_program *program);
-/* The empty program: it makes the session on all tasks. */
-weir_status weir_dist_open_session(weir_dist_session *session, weir_error *err);
-void weir_dist_unregister(weir_dist *dist, uint32_t program);
-
-/* cluster_runs.c */
-weir_status weir_dist_run(weir_remote *remote, weir_remote_program *program,
-                          const weir_remote_step *step, weir_error *err);
-weir_status weir_dist_decide(weir_remote *remote, weir_remote_program *program,
-                             bool commit, weir_error *err);
-void weir_dist_stepped(weir_dist *dist, const weir_driver_result *result,
-                       const weir_error *err);
-/* Looks at deadlines; control thread. Returns the next one. */
-int64_t weir_dist_watch(weir_dist *dist, int64_t now_ns);
-
-/* cluster_vars.c */
-weir_status weir_dist_vars_create(weir_dist_session *session, weir_error *err);
-weir_status weir_dist_get(weir_remote *remote, const weir_node_id *nodes,
-                          void *const *data, uint32_t count, weir_error *err);
-weir_status weir_dist_set(weir_remote *remote, const weir_node_id *nodes,
-                          const void *const *data, uint32_t count,
-                          weir_error *err);
-void weir_dist_variables(weir_dist *dist, uint64_t request,
-                         const weir_error *err);
-/* Brings what was set to the tasks that |needed| marks newly. */
-weir_status weir_dist_share(weir_dist_session *session, weir_error *err);
 
 #endif

@@ -5,12 +5,14 @@
  * The plan is packed and served as a blob; the tasks with work load it, compile
  * and compare. The partition says which task is given a feed and which one
  * makes a fetch. */
+#include "runtime/dist/cluster/cluster_programs.h"
+
 #include <string.h>
 
 #include "placement/carry/carry_plan.h"
 #include "placement/parts/hashes.h"
 #include "placement/parts/tasks.h"
-#include "runtime/dist/cluster/cluster_internal.h"
+#include "runtime/dist/cluster/cluster_vars.h"
 #include "runtime/net/wire.h"
 
 typedef struct program_op {

@@ -8,10 +8,11 @@
  * assigns is held by the driver until decide().
  *
  * A failed step: fetches that came are good, all others have its error. */
+#include "runtime/dist/cluster/cluster_runs.h"
+
 #include <string.h>
 
 #include "runtime/dist/channel/remote.h"
-#include "runtime/dist/cluster/cluster_internal.h"
 
 /* Feeds within one message, all together. */
 enum { INLINE_BYTES = 256 << 10 };

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A remote: one graph with its bundle on all tasks of a cluster. */
+#include "runtime/dist/cluster/cluster_session.h"
+
 #include <string.h>
 
 #include "runtime/dist/cluster/cluster_internal.h"
+#include "runtime/dist/cluster/cluster_programs.h"
+#include "runtime/dist/cluster/cluster_runs.h"
+#include "runtime/dist/cluster/cluster_vars.h"
 
 static const weir_remote_vtable kDist = {.prepare = weir_dist_prepare,
                                          .forget = weir_dist_forget,

@@ -9,11 +9,12 @@
  *
  * A task that cannot read or set what it should has lost its sense of the
  * session, which ends. */
+#include "runtime/dist/cluster/cluster_vars.h"
+
 #include <string.h>
 
 #include "placement/place.h"
 #include "runtime/dist/channel/remote.h"
-#include "runtime/dist/cluster/cluster_internal.h"
 
 weir_status weir_dist_vars_create(weir_dist_session *s, weir_error *err) {
   const weir_graph *g = s->graph;

@@ -270,11 +270,13 @@ static weir_status make_wires(weir_dist *d, uint64_t *out_profile,
   weir_link_self self;
   who_we_are(d, &self);
   *out_profile = self.profile;
-  weir_link_options options = {.heartbeat_ns = o->heartbeat_ns};
+  weir_wires_options options = {.transports = o->transports,
+                                .insecure = o->insecure,
+                                .self = &self,
+                                .link.heartbeat_ns = o->heartbeat_ns};
   weir_wires_calls calls = {
       .self = d, .link = {d, link_up, link_message, link_lost}, step, bulk};
-  return weir_wires_create(d->env, o->transports, o->insecure, &self, &options,
-                           &calls, &d->wires, err);
+  return weir_wires_create(d->env, &options, &calls, &d->wires, err);
 }
 
 static weir_status make(weir_dist *d, weir_error *err) {

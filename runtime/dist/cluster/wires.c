@@ -299,32 +299,31 @@ static bool poll_failed(void *self, weir_net_class cls, const weir_error *err) {
   return true;
 }
 
-static weir_status make(weir_wires *w, const weir_transports *transports,
-                        bool insecure, const weir_link_self *self,
-                        const weir_link_options *options, weir_error *err) {
+static weir_status make(weir_wires *w, const weir_wires_options *options,
+                        weir_error *err) {
+  const weir_transports *transports = options->transports;
   const weir_transport_handler control = {w, on_connected, on_frame, on_closed};
   const weir_transport_handler bulk = {w, on_bulk_connected, on_bulk_frame,
                                        on_bulk_closed};
   const weir_transport_handler *handlers[2] = {&control, &bulk};
   weir_transport **t = w->transports;
   for (int i = 0; i < 2; i++) {
-    weir_transport_options o = {.cls = (weir_net_class)i, .insecure = insecure};
+    weir_transport_options o = {.cls = (weir_net_class)i,
+                                .insecure = options->insecure};
     WEIR_TRY(transports->create(transports->self, handlers[i], &o, &t[i], err));
   }
   weir_node_machine machine = {
       .self = w, .step = {step, NULL}, .failed = poll_failed};
   WEIR_TRY(weir_node_create(w->env, t[0], t[1], &machine, &w->node, err));
   weir_link_bulk to = {w, t[1], link_connect, link_close, link_opened};
-  if (weir_link_create(w->env->alloc, self, options, &w->calls.link, t[0], &to,
-                       &w->link) == WEIR_OK)
+  if (weir_link_create(w->env->alloc, options->self, &options->link,
+                       &w->calls.link, t[0], &to, &w->link) == WEIR_OK)
     return WEIR_OK;
   return weir_fail_memory(err, sizeof to);
 }
 
 weir_status weir_wires_create(const weir_env *env,
-                              const weir_transports *transports, bool insecure,
-                              const weir_link_self *self,
-                              const weir_link_options *options,
+                              const weir_wires_options *options,
                               const weir_wires_calls *calls,
                               weir_wires **out_wires, weir_error *err) {
   weir_wires *w = weir_alloc_array(env->alloc, 1, sizeof *w);
@@ -336,7 +335,7 @@ weir_status weir_wires_create(const weir_env *env,
     weir_free(env->alloc, w);
     return weir_fail(err, WEIR_W6003, NULL, "no mutex");
   }
-  weir_status s = make(w, transports, insecure, self, options, err);
+  weir_status s = make(w, options, err);
   if (s != WEIR_OK)
     weir_wires_release(w);
   else

@@ -23,12 +23,17 @@ typedef struct weir_wires_calls {
                       weir_error *err);
 } weir_wires_calls;
 
-/* |self|: who we are; |transports| is lent for the call. No thread runs yet.
- * Errors: those of the transports, W6001. */
+/* Lent for the call. */
+typedef struct weir_wires_options {
+  const weir_transports *transports;
+  bool insecure;              /* unencrypted to other machines, too */
+  const weir_link_self *self; /* who we are */
+  weir_link_options link;
+} weir_wires_options;
+
+/* No thread runs yet. Errors: those of the transports, W6001. */
 weir_status weir_wires_create(const weir_env *env,
-                              const weir_transports *transports, bool insecure,
-                              const weir_link_self *self,
-                              const weir_link_options *options,
+                              const weir_wires_options *options,
                               const weir_wires_calls *calls,
                               weir_wires **out_wires, weir_error *err);
 /* Takes connections, before the start: control at |address|, bulk at

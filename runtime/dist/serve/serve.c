@@ -191,11 +191,13 @@ static weir_status make(weir_serve *s, weir_error *err) {
   char bulk_at[WEIR_NET_ADDRESS_BYTES];
   weir_link_self self;
   who_we_are(s, &self);
-  weir_link_options link = {.heartbeat_ns = o->heartbeat_ns};
+  weir_wires_options options = {.transports = o->transports,
+                                .insecure = o->insecure,
+                                .self = &self,
+                                .link.heartbeat_ns = o->heartbeat_ns};
   weir_wires_calls calls = {
       .self = s, .link = {s, link_up, link_message, link_lost}, step, bulk};
-  WEIR_TRY(weir_wires_create(s->env, o->transports, o->insecure, &self, &link,
-                             &calls, &s->wires, err));
+  WEIR_TRY(weir_wires_create(s->env, &options, &calls, &s->wires, err));
   bulk_address(o->address, bulk_at, sizeof bulk_at);
   WEIR_TRY(weir_wires_listen(s->wires, o->address, bulk_at, s->address, err));
   weir_run_engine_options run = {.threads = o->threads,

@@ -9,7 +9,10 @@
  * Invariant: |under_way| counts everything that will still post an event or
  * read the session's memory; the session is released when it is 0, no bulk
  * frame is being taken, and the pool's threads have ended. */
+#include "runtime/dist/run/run_add.h"
 #include "runtime/dist/run/run_internal.h"
+#include "runtime/dist/run/run_step.h"
+#include "runtime/dist/run/run_vars.h"
 
 static void *work(void *self) {
   run_engine *e = self;

@@ -3,13 +3,14 @@
  *
  * The bundle's session is made once; then the request's cut, the plan that came
  * for it, the table of edges to other tasks, and the compiled parts. */
+#include "runtime/dist/run/run_add.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "placement/parts/hashes.h"
 #include "placement/parts/tasks.h"
-#include "runtime/dist/run/run_internal.h"
 #include "runtime/net/wire.h"
 
 /* ---- Blobs: received on demand, waited for here */

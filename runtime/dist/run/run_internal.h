@@ -141,36 +141,12 @@ struct run_engine {
   weir_engine_event ended;
 };
 
-/* run.c */
+/* Puts |job| into the queue of the engine's own thread. */
 void run_post_job(run_engine *e, run_job *job);
+/* Hands |event| to the owner's events, from any thread. */
 void run_post_event(run_engine *e, weir_engine_event *event);
 /* Counts work that must end before ENDED. */
 void run_begin_work(run_engine *e);
 void run_end_work(run_engine *e);
-
-/* run_add.c */
-weir_status run_add(weir_engine *engine,
-                    const struct Weir__V1__Register *request, weir_error *err);
-void run_remove(weir_engine *engine, uint32_t program);
-run_program *run_program_get(run_engine *e, uint32_t number); /* a reference */
-void run_program_unref(run_program *p);                       /* NULL-safe */
-/* Programs, bundles and blobs. The pool has ended. */
-void run_release_session(run_engine *e);
-
-/* run_step.c */
-weir_status run_start(weir_engine *engine, const weir_engine_step *step,
-                      weir_error *err);
-void run_commit(weir_engine *engine, uint64_t step);
-void run_abort(weir_engine *engine, uint64_t step, const weir_error *why);
-/* Gives up all steps. */
-void run_abort_all(run_engine *e, const weir_error *why);
-
-/* run_vars.c */
-weir_status run_get(weir_engine *engine, uint64_t request,
-                    const uint32_t *nodes, size_t count, weir_error *err);
-weir_status run_set(weir_engine *engine, uint64_t request,
-                    const uint32_t *nodes, size_t count, weir_error *err);
-size_t run_pending(weir_engine *engine, weir_engine_wait *waits,
-                   size_t capacity, uint32_t *out_running);
 
 #endif

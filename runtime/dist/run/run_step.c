@@ -11,10 +11,12 @@
  * the end. Each fetch made here goes to the driver once: inside the event, or
  * as slot (FETCH, place, step), which also carries the error of a fetch that
  * failed. */
+#include "runtime/dist/run/run_step.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/dist/run/run_internal.h"
+#include "runtime/dist/run/run_add.h"
 #include "runtime/net/wire.h"
 
 enum { INLINE_BYTES = 256 << 10 }; /* of all fetches in one event */

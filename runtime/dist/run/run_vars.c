@@ -2,10 +2,11 @@
 /* Variables and waits of the engine. Variables are those of the bundle that was
  * made last; its session is read and written on the engine's thread, and their
  * bytes go to the driver, or come from it, by the rendezvous. */
+#include "runtime/dist/run/run_vars.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/dist/run/run_internal.h"
 #include "runtime/exec/session/session_vars.h"
 #include "runtime/net/wire.h"
 

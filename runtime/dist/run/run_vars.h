@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_DIST_RUN_VARS_H_
+#define WEIR_DIST_RUN_VARS_H_
+
+#include "runtime/dist/run/run_internal.h"
+
+/* Variables, and the waits of what runs: engine.h's get, set, pending. */
+
+weir_status run_get(weir_engine *engine, uint64_t request,
+                    const uint32_t *nodes, size_t count, weir_error *err);
+weir_status run_set(weir_engine *engine, uint64_t request,
+                    const uint32_t *nodes, size_t count, weir_error *err);
+size_t run_pending(weir_engine *engine, weir_engine_wait *waits,
+                   size_t capacity, uint32_t *out_running);
+
+#endif

@@ -128,7 +128,7 @@ static weir_status try_start(scene *s, seen *e, const int *outputs,
                                .feed_count = divides ? 2 : 1,
                                .fetches = fetches,
                                .fetch_count = count};
-  return weir_exec_step_start(s->session, &request, &end, &e->step, &s->err);
+  return weir_session_step_start(s->session, &request, &end, &e->step, &s->err);
 }
 
 static void start(scene *s, seen *e, const int *outputs, size_t count) {

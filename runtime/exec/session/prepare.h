@@ -52,12 +52,6 @@ weir_status weir_session_prepare(weir_exec_session *session,
                                  const weir_exec_request *request,
                                  weir_program_facts *out, weir_error *err);
 
-/* weir_exec_step_start in ids of the session's own graph. */
-weir_status weir_session_step_start(weir_exec_session *session,
-                                    const weir_exec_request *request,
-                                    const weir_exec_step_end *end,
-                                    weir_exec_step **out_step, weir_error *err);
-
 /* ---- For the session. */
 
 /* The route of cut |hash|, with a reference; NULL: none. */

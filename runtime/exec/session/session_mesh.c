@@ -14,13 +14,12 @@
  * programs are of the lowered one. Ids are translated on the way in; variables
  * are whole outside and shards inside. */
 
-weir_value_id weir_session_mesh_own_value(const weir_exec_session *s,
-                                          weir_value_id id) {
+/* The session's own id of a value or node of the given graph. */
+static weir_value_id own_value(const weir_exec_session *s, weir_value_id id) {
   return id < s->given->value_count ? s->mesh->values[id] : WEIR_NO_VALUE;
 }
 
-weir_node_id weir_session_mesh_own_node(const weir_exec_session *s,
-                                        weir_node_id id) {
+static weir_node_id own_node(const weir_exec_session *s, weir_node_id id) {
   return id < s->given->node_count ? s->mesh->nodes[id] : UINT32_MAX;
 }
 
@@ -63,18 +62,16 @@ static weir_status own_make(const weir_exec_session *session,
       o->dump == NULL)
     return weir_fail_memory(err, fetches * sizeof *o->fetches);
   for (size_t i = 0; i < feeds; i++)
-    o->feeds[i] = (weir_exec_feed){
-        weir_session_mesh_own_value(session, given->feeds[i].value),
-        given->feeds[i].tensor};
+    o->feeds[i] = (weir_exec_feed){own_value(session, given->feeds[i].value),
+                                   given->feeds[i].tensor};
   for (size_t i = 0; i < fetches; i++) {
     o->fetches[i] = given->fetches[i];
-    o->fetches[i].value =
-        weir_session_mesh_own_value(session, given->fetches[i].value);
+    o->fetches[i].value = own_value(session, given->fetches[i].value);
   }
   for (size_t i = 0; i < targets; i++)
-    o->targets[i] = weir_session_mesh_own_node(session, given->targets[i]);
+    o->targets[i] = own_node(session, given->targets[i]);
   for (size_t i = 0; i < dump; i++)
-    o->dump[i] = weir_session_mesh_own_node(session, o->options.dump[i]);
+    o->dump[i] = own_node(session, o->options.dump[i]);
   o->options.dump = o->dump;
   o->request = (weir_exec_request){
       .feeds = o->feeds,

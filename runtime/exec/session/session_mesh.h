@@ -20,14 +20,6 @@ weir_status weir_session_mesh_get(weir_exec_session *session, weir_node_id node,
 weir_status weir_session_mesh_set(weir_exec_session *session, weir_node_id node,
                                   const weir_tensor *tensor, weir_error *err);
 
-/* The session's own id of a value or node of the given graph. */
-weir_value_id weir_session_mesh_own_value(const weir_exec_session *session,
-                                          weir_value_id id);
-
-/* See weir_session_mesh_own_value. */
-weir_node_id weir_session_mesh_own_node(const weir_exec_session *session,
-                                        weir_node_id id);
-
 /* The value of the given graph that |id| stands for, or NULL. */
 const weir_value *weir_session_mesh_value(const weir_exec_session *session,
                                           weir_value_id id);

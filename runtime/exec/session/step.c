@@ -11,7 +11,6 @@
 #include "runtime/exec/session/prepare.h"
 #include "runtime/exec/session/session_cache.h"
 #include "runtime/exec/session/session_call.h"
-#include "runtime/exec/session/session_mesh.h"
 #include "runtime/exec/session/session_vars.h"
 
 /* A step goes through these states, under its lock:
@@ -245,11 +244,8 @@ static void go_open(weir_turn_waiter *waiter) {
 /* ---- From outside */
 
 static weir_status copy_lists(weir_exec_step *step,
-                              const weir_exec_request *given, bool own_ids,
-                              weir_error *err) {
-  weir_exec_session *session = step->session;
-  const weir_allocator *a = session->env->alloc;
-  bool mesh = session->mesh != NULL && !own_ids;
+                              const weir_exec_request *given, weir_error *err) {
+  const weir_allocator *a = step->session->env->alloc;
   if (given->options != NULL) step->options = *given->options;
   size_t dump = step->options.dump_count;
   step->feeds = weir_alloc_array(a, given->feed_count, sizeof *step->feeds);
@@ -265,13 +261,11 @@ static weir_status copy_lists(weir_exec_step *step,
     return weir_fail_memory(err, given->fetch_count * sizeof *step->results);
   for (size_t k = 0; k < given->feed_count; k++) {
     weir_exec_feed f = given->feeds[k];
-    if (mesh) f.value = weir_session_mesh_own_value(session, f.value);
     if (f.tensor != NULL) f.tensor = weir_tensor_ref(f.tensor);
     step->feeds[k] = f;
   }
   for (size_t k = 0; k < given->fetch_count; k++) {
     weir_exec_fetch f = given->fetches[k];
-    if (mesh) f.value = weir_session_mesh_own_value(session, f.value);
     if (f.tensor != NULL) f.tensor = weir_tensor_ref(f.tensor);
     step->results[k] =
         (weir_exec_step_fetch){.order = UINT32_MAX, .error = WEIR_ERROR_INIT};
@@ -279,13 +273,8 @@ static weir_status copy_lists(weir_exec_step *step,
     step->fetches[k] = f;
   }
   for (size_t k = 0; k < given->target_count; k++)
-    step->targets[k] =
-        mesh ? weir_session_mesh_own_node(session, given->targets[k])
-             : given->targets[k];
-  for (size_t k = 0; k < dump; k++)
-    step->dump[k] =
-        mesh ? weir_session_mesh_own_node(session, step->options.dump[k])
-             : step->options.dump[k];
+    step->targets[k] = given->targets[k];
+  for (size_t k = 0; k < dump; k++) step->dump[k] = step->options.dump[k];
   step->options.dump = step->dump;
   step->request = (weir_exec_request){.feeds = step->feeds,
                                       .feed_count = given->feed_count,
@@ -297,10 +286,11 @@ static weir_status copy_lists(weir_exec_step *step,
   return WEIR_OK;
 }
 
-static weir_status start(weir_exec_session *session,
-                         const weir_exec_request *request, bool own_ids,
-                         const weir_exec_step_end *end,
-                         weir_exec_step **out_step, weir_error *err) {
+weir_status weir_session_step_start(weir_exec_session *session,
+                                    const weir_exec_request *request,
+                                    const weir_exec_step_end *end,
+                                    weir_exec_step **out_step,
+                                    weir_error *err) {
   *out_step = NULL;
   if (session->options.remote != NULL)
     return weir_fail(err, WEIR_W9001, NULL,
@@ -313,7 +303,7 @@ static weir_status start(weir_exec_session *session,
   step->waiter.go = go_open;
   atomic_store(&step->refs, 1);
   pthread_mutex_init(&step->lock, NULL);
-  weir_status s = copy_lists(step, request, own_ids, err);
+  weir_status s = copy_lists(step, request, err);
   if (s != WEIR_OK) {
     unref(step);
     return s;
@@ -322,21 +312,6 @@ static weir_status start(weir_exec_session *session,
   *out_step = step;
   if (weir_turn_take(&session->opening, &step->waiter)) go_open(&step->waiter);
   return WEIR_OK;
-}
-
-weir_status weir_exec_step_start(weir_exec_session *session,
-                                 const weir_exec_request *request,
-                                 const weir_exec_step_end *end,
-                                 weir_exec_step **out_step, weir_error *err) {
-  return start(session, request, false, end, out_step, err);
-}
-
-weir_status weir_session_step_start(weir_exec_session *session,
-                                    const weir_exec_request *request,
-                                    const weir_exec_step_end *end,
-                                    weir_exec_step **out_step,
-                                    weir_error *err) {
-  return start(session, request, true, end, out_step, err);
 }
 
 /* Takes the decision away from a prepared step. */

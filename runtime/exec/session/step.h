@@ -8,7 +8,7 @@
  * a decision. For a task of a cluster: one thread starts many, hears of each
  * when it has ended, and says later whether its assignments count.
  *
- *   weir_exec_step_start(session, request, &end, &step, err)
+ *   weir_session_step_start(session, request, &end, &step, err)
  *     ... end.done(self, step, result), once, on any thread
  *   weir_exec_step_commit(step)  or  weir_exec_step_abort(step, why)
  *
@@ -54,15 +54,16 @@ typedef struct weir_exec_step_end {
   void *self;
 } weir_exec_step_end;
 
-/* Starts a run of |request|. Its lists and options are copied and its tensors
- * get references; what the options point to must stay until |end.done|, which
- * gets the fetches (|request|'s are not written). Errors: W6001, W6003, W9001
- * (a session whose programs run elsewhere): then nothing was started. All else
- * is told by |end.done|, perhaps before the return. */
-weir_status weir_exec_step_start(weir_exec_session *session,
-                                 const weir_exec_request *request,
-                                 const weir_exec_step_end *end,
-                                 weir_exec_step **out_step, weir_error *err);
+/* Starts a run of |request|, in ids of the session's own graph. Its lists and
+ * options are copied and its tensors get references; what the options point to
+ * must stay until |end.done|, which gets the fetches (|request|'s are not
+ * written). Errors: W6001, W6003, W9001 (a session whose programs run
+ * elsewhere): then nothing was started. All else is told by |end.done|, perhaps
+ * before the return. */
+weir_status weir_session_step_start(weir_exec_session *session,
+                                    const weir_exec_request *request,
+                                    const weir_exec_step_end *end,
+                                    weir_exec_step **out_step, weir_error *err);
 
 /* The step must have ended, its |end.done| begun. A prepared step's new values
  * become current, all at once. Ends the handle. Any thread. */

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "placement/parts/hashes.h"
 #include "runtime/dist/task/task_internal.h"
 #include "runtime/net/wire_error.h"
 
@@ -103,22 +104,21 @@ void weir_task_unregister(weir_task *task, uint32_t number) {
   forget(task, p);
 }
 
-/* The first of the hashes that differs. */
 static weir_status compare(const weir_task_program *p,
                            const weir_engine_event *event, weir_error *err) {
-  const struct {
-    const char *name;
-    uint64_t want, got;
-  } rows[] = {{"graph", p->graph_hash, event->graph_hash},
-              {"plan", p->plan_hash, event->plan_hash},
-              {"partition", p->partition_hash, event->partition_hash}};
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    if (rows[i].want != rows[i].got)
-      return weir_fail(err, WEIR_W7026, NULL,
-                       "the %s differs: %016" PRIx64
-                       " at the driver, %016" PRIx64 " here",
-                       rows[i].name, rows[i].want, rows[i].got);
-  return WEIR_OK;
+  const weir_plan_hashes want = {p->graph_hash, p->plan_hash,
+                                 p->partition_hash};
+  const weir_plan_hashes got = {event->graph_hash, event->plan_hash,
+                                event->partition_hash};
+  const char *what = weir_plan_hashes_differ(&want, &got);
+  if (what == NULL) return WEIR_OK;
+  uint64_t theirs = want.partition, ours = got.partition;
+  if (want.plan != got.plan) theirs = want.plan, ours = got.plan;
+  if (want.graph != got.graph) theirs = want.graph, ours = got.graph;
+  return weir_fail(err, WEIR_W7026, NULL,
+                   "%s differs: %016" PRIx64 " at the driver, %016" PRIx64
+                   " here",
+                   what, theirs, ours);
 }
 
 /* Dials the neighbours that are ours to dial. */

@@ -271,6 +271,14 @@ static void link_up(void *self, weir_peer *peer) {
   (void)self, (void)peer;
 }
 
+static void link_lost(void *self, weir_peer *peer, const weir_error *why) {
+  script_task *t = self;
+  if (peer != t->driver) return;
+  t->driver = NULL;
+  weir_link_out_set(t->out, WEIR_PEER_DRIVER, NULL);
+  weir_remote_abort(t->values, why);
+}
+
 static void link_message(void *self, weir_peer *peer,
                          const Weir__V1__Control *m) {
   script_task *t = self;
@@ -303,6 +311,9 @@ static void link_message(void *self, weir_peer *peer,
       break;
     case WEIR__V1__CONTROL__BODY_END:
       atomic_fetch_add(&t->heard.ends, 1);
+      weir_fail(&err, WEIR_W7027, NULL, "the session is over");
+      weir_link_drop(peer);
+      link_lost(t, peer, &err);
       break;
     case WEIR__V1__CONTROL__BODY_VALUES:
     case WEIR__V1__CONTROL__BODY_READY:
@@ -313,14 +324,6 @@ static void link_message(void *self, weir_peer *peer,
     default:
       break;
   }
-}
-
-static void link_lost(void *self, weir_peer *peer, const weir_error *why) {
-  script_task *t = self;
-  if (peer != t->driver) return;
-  t->driver = NULL;
-  weir_link_out_set(t->out, WEIR_PEER_DRIVER, NULL);
-  weir_remote_abort(t->values, why);
 }
 
 /* ---- Transports */

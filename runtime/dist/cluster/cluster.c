@@ -221,6 +221,13 @@ static void link_lost(void *self, weir_peer *peer, const weir_error *why) {
   weir_driver_lost(d->driver, weir_dist_now(d), peer, why);
 }
 
+static void note_parted(weir_dist *d) {
+  pthread_mutex_lock(&d->lock);
+  if (!d->parted) pthread_cond_broadcast(&d->changed);
+  d->parted = true;
+  pthread_mutex_unlock(&d->lock);
+}
+
 static int64_t step(void *self, int64_t now_ns) {
   weir_dist *d = self;
   weir_link *link = weir_wires_link(d->wires);
@@ -228,6 +235,7 @@ static int64_t step(void *self, int64_t now_ns) {
   int64_t watch = weir_dist_watch(d, now_ns);
   int64_t next = weir_driver_tick(d->driver, now_ns);
   int64_t other = weir_link_tick(link, now_ns);
+  if (weir_driver_parted(d->driver)) note_parted(d);
   if (watch < next) next = watch;
   return other < next ? other : next;
 }
@@ -384,9 +392,10 @@ static weir_status end_session(weir_dist_op *op, weir_error *err) {
 
 static void end(weir_dist *d, bool stop) {
   end_op op = {.base = {.start = end_session}, .stop = stop};
-  if (weir_dist_call(d, &op.base, NULL) != WEIR_OK) return;
+  bool ends = weir_dist_call(d, &op.base, NULL) == WEIR_OK;
   pthread_mutex_lock(&d->lock);
-  while (!d->over) pthread_cond_wait(&d->changed, &d->lock);
+  while ((ends || d->over) && !d->parted)
+    pthread_cond_wait(&d->changed, &d->lock);
   pthread_mutex_unlock(&d->lock);
 }
 

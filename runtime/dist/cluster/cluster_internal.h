@@ -68,8 +68,8 @@ struct weir_dist {
   /* Under the lock: */
   weir_dist_op *ops; /* under way */
   uint64_t last_step;
-  bool started, over;
-  weir_error error; /* why it is over */
+  bool started, over, parted; /* parted: over, and without connections */
+  weir_error error;           /* why it is over */
   /* Control thread: why the end was asked for; id "": it was not. */
   weir_error ending;
 };

@@ -14,7 +14,10 @@
  * Invariant: in READY every place has a peer that is up and has begun. The
  * first failure is the one that is reported; whatever it brings about comes
  * later and is not. A failure is noted at once and acted upon by tick(), so no
- * callback comes from inside a call. */
+ * callback comes from inside a call.
+ *
+ * The tasks close the connections of a session that ends well: End is read
+ * before them then, whatever else its bytes may meet. */
 
 weir_status weir_driver_create(const weir_allocator *alloc, weir_link *link,
                                int64_t now_ns,
@@ -66,11 +69,15 @@ weir_status weir_driver_create(const weir_allocator *alloc, weir_link *link,
   return s;
 }
 
-static void drop_peers(weir_driver *d) {
+#define PART_NS INT64_C(5000000000) /* for the tasks to close */
+
+/* All, or those that have no session. */
+static void drop_peers(weir_driver *d, bool all) {
   for (uint32_t i = 0; i < d->count; i++) {
     weir_driver_place *p = &d->places[i];
     if (p->peer == NULL) continue;
-    d->calls.place(d->calls.self, i, NULL);
+    if (d->state != WEIR_DRIVER_OVER) d->calls.place(d->calls.self, i, NULL);
+    if (!all && p->begun) continue;
     weir_link_drop(p->peer);
     p->peer = NULL;
   }
@@ -78,7 +85,7 @@ static void drop_peers(weir_driver *d) {
 
 void weir_driver_release(weir_driver *d) {
   if (d == NULL) return;
-  drop_peers(d);
+  drop_peers(d, true);
   weir_driver_free_steps(d);
   weir_vec_free(d->alloc, &d->steps);
   weir_vec_free(d->alloc, &d->requests);
@@ -238,6 +245,7 @@ void weir_driver_lost(weir_driver *d, int64_t now_ns, weir_peer *peer,
   if (peer->place >= d->count || d->places[peer->place].peer != peer) return;
   weir_driver_place *p = &d->places[peer->place];
   p->peer = NULL;
+  if (d->state == WEIR_DRIVER_OVER) return; /* it has read End */
   d->calls.place(d->calls.self, peer->place, NULL);
   if (d->state == WEIR_DRIVER_STARTING) {
     lost_in_start(d, peer->place, peer, why);
@@ -310,7 +318,8 @@ static void send_end(weir_driver *d) {
   for (uint32_t i = 0; i < d->count; i++) weir_driver_send(d, i, &m);
 }
 
-/* Everything under way ends; the tasks are told. */
+/* Everything under way ends; the tasks are told. Peers that are up stay, unless
+ * the session has failed: they close. */
 static void finish(weir_driver *d) {
   bool failed = d->state == WEIR_DRIVER_FAILED;
   bool start_failed = failed && !d->begun;
@@ -322,8 +331,9 @@ static void finish(weir_driver *d) {
   weir_driver_steps_fail(d, &why);
   weir_driver_programs_fail(d, &why);
   send_end(d);
-  drop_peers(d);
+  drop_peers(d, failed);
   d->state = WEIR_DRIVER_OVER;
+  d->until_ns = d->now_ns + PART_NS;
   if (start_failed) d->calls.started(d->calls.self, &why);
   d->calls.over(d->calls.self, failed ? &why : NULL);
 }
@@ -331,6 +341,21 @@ static void finish(weir_driver *d) {
 void weir_driver_end(weir_driver *d, bool stop) {
   d->ending = true;
   d->stop = stop;
+}
+
+bool weir_driver_parted(const weir_driver *d) {
+  if (d->state != WEIR_DRIVER_OVER) return false;
+  for (uint32_t i = 0; i < d->count; i++)
+    if (d->places[i].peer != NULL) return false;
+  return true;
+}
+
+/* Waits for the tasks to close. */
+static int64_t part(weir_driver *d) {
+  if (weir_driver_parted(d)) return INT64_MAX;
+  if (d->now_ns < d->until_ns) return d->until_ns;
+  drop_peers(d, true);
+  return INT64_MAX;
 }
 
 int64_t weir_driver_tick(weir_driver *d, int64_t now_ns) {
@@ -349,10 +374,9 @@ int64_t weir_driver_tick(weir_driver *d, int64_t now_ns) {
     if (other < next) next = other;
   }
   if (d->state == WEIR_DRIVER_HANGING) next = weir_driver_hang_tick(d);
-  if (d->state == WEIR_DRIVER_OVER) return INT64_MAX;
-  if (d->state == WEIR_DRIVER_FAILED || d->ending) {
+  if (d->state == WEIR_DRIVER_FAILED ||
+      (d->ending && d->state != WEIR_DRIVER_OVER))
     finish(d);
-    return INT64_MAX;
-  }
+  if (d->state == WEIR_DRIVER_OVER) return part(d);
   return next;
 }

@@ -169,8 +169,13 @@ weir_status weir_driver_variables_start(weir_driver *driver, int64_t now_ns,
                                         uint64_t *out_request, weir_error *err);
 
 /* Ends the session; over() follows at the next tick. |stop|: the tasks'
- * processes end too. */
+ * processes end too. The tasks close the connections then: go on with tick()
+ * and the link's events until weir_driver_parted, or some may not hear of it.
+ */
 void weir_driver_end(weir_driver *driver, bool stop);
+/* Whether the session is over and no connection is left. A task that does not
+ * close is dropped 5 s after the end. */
+bool weir_driver_parted(const weir_driver *driver);
 
 /* The kernel profile that all tasks were told. 0 before they were. */
 uint64_t weir_driver_profile(const weir_driver *driver);

@@ -224,7 +224,13 @@ void weir_task_end_session(weir_task *task) {
     weir_task_abort(task, s->steps.items[i].step, &why);
     break; /* there is one at most */
   }
-  /* First the connections, so that bytes under way do not hold the engine. */
+  /* First the connections, so that bytes under way do not hold the engine. The
+   * driver waits for the end of its own: its End has been read. */
+  if (s->driver != NULL) {
+    task->calls.place(task->calls.self, WEIR_ENGINE_DRIVER, NULL);
+    weir_link_drop(s->driver);
+    s->driver = NULL;
+  }
   for (uint32_t i = 0; i < s->count; i++) {
     weir_place *p = &s->places[i];
     if (p->peer == NULL) continue;

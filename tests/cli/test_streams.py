@@ -82,7 +82,7 @@ COMMANDS = [
     ("help",), ("help", "run"), ("run", "--help"), ("--version",), ("--help",),
 ]
 # Nothing to print: they write files, or all goes to standard error.
-SILENT = {"export", "fmt"}
+SILENT = {"export", "fmt", "task"}
 
 
 class Streams(unittest.TestCase):

@@ -30,7 +30,9 @@
 enum { OPENING, QUEUED, RUNNING, ENDED };
 
 struct weir_exec_step {
-  weir_exec_session *session;
+  weir_exec_session
+      *session; /* not touched once the step is told and decided */
+  const weir_allocator *alloc;
   weir_exec_step_end end;
   weir_exec_request request; /* of the lists here, in the session's own ids */
   weir_run_options options;
@@ -48,10 +50,17 @@ struct weir_exec_step {
   weir_error why; /* it was given up */
 };
 
+/* Gives back all that is the session's, which may go as soon as the step's
+ * owner has been told and has decided. */
+static void leave_session(weir_exec_step *step) {
+  if (step->opened) weir_session_call_close(&step->call);
+  step->opened = false;
+}
+
 static void unref(weir_exec_step *step) {
   if (atomic_fetch_sub(&step->refs, 1) != 1) return;
-  const weir_allocator *a = step->session->env->alloc;
-  if (step->opened) weir_session_call_close(&step->call);
+  const weir_allocator *a = step->alloc;
+  leave_session(step);
   for (size_t k = 0; step->feeds != NULL && k < step->request.feed_count; k++)
     weir_tensor_unref(step->feeds[k].tensor);
   for (size_t k = 0; k < step->request.fetch_count; k++) {
@@ -79,6 +88,7 @@ static void tell(weir_exec_step *step, weir_status s, const weir_error *err,
       .prepared = prepared,
       .fetches = step->results,
       .fetch_count = (uint32_t)step->request.fetch_count};
+  if (!prepared) leave_session(step);
   step->end.done(step->end.self, step, &result);
   unref(step);
 }
@@ -299,6 +309,7 @@ weir_status weir_session_step_start(weir_exec_session *session,
   weir_exec_step *step = weir_alloc_array(session->env->alloc, 1, sizeof *step);
   if (step == NULL) return weir_fail_memory(err, sizeof *step);
   step->session = session;
+  step->alloc = session->env->alloc;
   step->end = *end;
   step->waiter.go = go_open;
   atomic_store(&step->refs, 1);
@@ -324,6 +335,7 @@ static void decide(weir_exec_step *step, bool commit) {
   weir_session_vars_end(step->session, step->call.cached, step->call.held,
                         commit);
   weir_turn_give(&step->session->turn);
+  leave_session(step);
 }
 
 void weir_exec_step_commit(weir_exec_step *step) {

@@ -282,6 +282,34 @@ static void many_connections(void **state) {
   all_freed();
 }
 
+/* A process that does not poll for a while, busy or stopped, loses nothing: a
+ * peer's silence is judged by the rooms above. */
+static void nobody_polls(void **state) {
+  (void)state;
+  end a, b;
+  char bound[WEIR_NET_ADDRESS_BYTES];
+  weir_transport_options options = {.max_frame_bytes = (size_t)9 << 20};
+  begin(&a, &options);
+  begin(&b, &options);
+  assert_ok(b.t->vt->listen(b.t, WEIR_SV_LIT("127.0.0.1:0"), bound, &b.err),
+            &b.err);
+  dial(&a, bound);
+  while (a.connected == 0 || b.connected == 0) turn(&a), turn(&b);
+  static uint8_t much[8 << 20];
+  weir_net_piece piece = {.data = much, .size = sizeof much};
+  assert_ok(a.t->vt->send(a.t, a.c, &piece, 1, &a.err), &a.err);
+  for (int i = 0; i < 50; i++) { /* one side alone: 5 s */
+    int64_t until = shared.env.clock->now_ns(NULL) + 100000000;
+    while (shared.env.clock->now_ns(NULL) < until) turn(&a);
+  }
+  while (b.frames == 0 && a.closed + b.closed == 0) turn(&a), turn(&b);
+  if (a.closed + b.closed > 0) fail_msg("%s, %s", a.text, b.text);
+  assert_int_equal(b.bytes, sizeof much);
+  finish(&a);
+  finish(&b);
+  all_freed();
+}
+
 int main(int argc, char **argv) {
   setenv("GRPC_POLL_STRATEGY", "poll", 0);
   fixture = grpc_net_fixture(&shared, "127.0.0.1:0");
@@ -296,7 +324,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(addresses),        cmocka_unit_test(listens_once),
       cmocka_unit_test(says_why),         cmocka_unit_test(peer_is_killed),
-      cmocka_unit_test(many_connections),
+      cmocka_unit_test(many_connections), cmocka_unit_test(nobody_polls),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,10 +50,12 @@ void weir_grpc_args_init(weir_grpc_args *args, weir_grpc *t, bool server) {
   /* Frames are not compressed, so a small one cannot grow. */
   add(args, GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);
   add(args, GRPC_ARG_MAX_METADATA_SIZE, 8192);
-  /* A net for half-open connections: heartbeats are the business of rooms
-   * above. */
+  /* A net for half-open connections, wider than the heartbeats of the rooms
+   * above: an answer is read in poll alone, and a process that was stopped or
+   * busy for 5 s keeps its connections. It also bounds release() when a peer
+   * does not read. */
   add(args, GRPC_ARG_KEEPALIVE_TIME_MS, 2000);
-  add(args, GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 1000);
+  add(args, GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 6000);
   add(args, GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   add(args, GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   add(args, GRPC_ARG_ENABLE_CHANNELZ, 0);

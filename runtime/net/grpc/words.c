@@ -22,9 +22,9 @@ static const saying kConnect[] = {
     {NULL, NULL}};
 
 static const saying kDropped[] = {
-    {"keepalive", "no sign of life for 3 s"},
-    {"ping timeout", "no sign of life for 3 s"},
-    {"Connection timed out", "no sign of life for 3 s"},
+    {"keepalive", "no sign of life for 6 s"},
+    {"ping timeout", "no sign of life for 6 s"},
+    {"Connection timed out", "no sign of life for 6 s"},
     {"Socket closed", "the connection was cut"},
     {"Connection reset", "the connection was cut"},
     {"Broken pipe", "the connection was cut"},

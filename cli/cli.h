@@ -46,7 +46,7 @@ enum { CLI_OPTIONS = 48 };
 
 /* Values of all options of all commands, and the rest of the line. */
 typedef struct cli_args {
-  cli_list inputs, outputs, expects, params, targets, dumps, limits;
+  cli_list inputs, outputs, expects, params, overrides, targets, dumps, limits;
   const char *format, *data_root, *trace, *after, *color, *threads, *isa,
       *baseline;
   const char *checkpoint, *resume, *init, *events, *run_folder, *data, *weights,

@@ -125,12 +125,13 @@ int cli_job_open(cli_job *job, const cli_args *args, int threads) {
 
 /* ---- Loading */
 
-/* Cuts "name=text" of -p; the name is copied. */
-static weir_status read_param(const char *text, weir_param *out,
-                              weir_error *err) {
+/* Cuts "name=text" of |option|; the name is copied. */
+static weir_status read_param(const char *option, const char *text,
+                              weir_param *out, weir_error *err) {
   const char *equals = strchr(text, '=');
   if (equals == NULL || equals == text)
-    return cli_error(err, "W0002", "-p %s, expected NAME=VALUE", text);
+    return cli_error(err, "W0002", "%s %s, expected %s=VALUE", option, text,
+                     option[1] == 'p' ? "NAME" : "PATH");
   char *name = strndup(text, (size_t)(equals - text));
   if (name == NULL) return cli_no_memory(err);
   *out = (weir_param){sizeof *out, name, equals + 1};
@@ -151,20 +152,39 @@ static weir_status load(cli_job *job, const char *path,
                                 job->path, opts, &job->graph, err);
 }
 
+static void free_params(weir_param *params, size_t count) {
+  for (size_t i = 0; params != NULL && i < count; i++)
+    free((char *)params[i].name);
+  free(params);
+}
+
+/* The values of |option|; NULL: |err| says why. */
+static weir_param *read_params(const char *option, const cli_list *list,
+                               weir_error *err) {
+  weir_param *params = calloc(list->count + 1, sizeof *params);
+  if (params == NULL) return cli_no_memory(err), NULL;
+  for (size_t i = 0; i < list->count; i++) {
+    if (read_param(option, list->items[i], &params[i], err) == WEIR_OK)
+      continue;
+    free_params(params, i);
+    return NULL;
+  }
+  return params;
+}
+
 static weir_status load_with_params(cli_job *job, const cli_args *args,
                                     const char *path, weir_load_opts *opts,
                                     weir_error *err) {
-  size_t count = args->params.count;
-  weir_param *params = calloc(count + 1, sizeof *params);
-  if (params == NULL) return cli_no_memory(err);
-  weir_status s = WEIR_OK;
-  for (size_t i = 0; i < count && s == WEIR_OK; i++)
-    s = read_param(args->params.items[i], &params[i], err);
+  weir_param *params = read_params("-p", &args->params, err), *overrides = NULL;
+  if (params != NULL) overrides = read_params("--set", &args->overrides, err);
   opts->params = params;
-  opts->param_count = count;
-  if (s == WEIR_OK) s = load(job, path, opts, err);
-  for (size_t i = 0; i < count; i++) free((char *)params[i].name);
-  free(params);
+  opts->param_count = args->params.count;
+  opts->overrides = overrides;
+  opts->override_count = args->overrides.count;
+  weir_status s =
+      overrides != NULL ? load(job, path, opts, err) : WEIR_INVALID_ARGUMENT;
+  free_params(params, args->params.count);
+  free_params(overrides, args->overrides.count);
   return s;
 }
 

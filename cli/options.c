@@ -334,9 +334,10 @@ bool cli_is_json(const cli_args *args) {
 }
 
 void cli_args_release(cli_args *args) {
-  cli_list *lists[] = {&args->inputs, &args->outputs, &args->expects,
-                       &args->params, &args->targets, &args->dumps,
-                       &args->limits, &args->maps,    &args->what_if};
+  cli_list *lists[] = {&args->inputs, &args->outputs,   &args->expects,
+                       &args->params, &args->overrides, &args->targets,
+                       &args->dumps,  &args->limits,    &args->maps,
+                       &args->what_if};
   for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
     free(lists[i]->items);
   free(args->rest);

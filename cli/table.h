@@ -50,11 +50,13 @@
          "the form of the output; json: an object a line"), \
       JSON_FORMAT
 
-#define GRAPH_OPTIONS                                                    \
-  LIST("param", 'p', "NAME=VALUE", params, "set a param of the graph"),  \
-      LIST("limit", 0, "NAME=VALUE", limits,                             \
-           "memory=1GiB, bytes=, nodes=, depth=: raise or set a limit"), \
-      INT("seed", "N", seed, "WEIR_SEED", 0, INT64_MAX,                  \
+#define GRAPH_OPTIONS                                                      \
+  LIST("param", 'p', "NAME=VALUE", params, "set a param of the graph"),    \
+      LIST("set", 0, "PATH=VALUE", overrides,                              \
+           "put VALUE (as in YAML) at PATH of the file: train.steps=100"), \
+      LIST("limit", 0, "NAME=VALUE", limits,                               \
+           "memory=1GiB, bytes=, nodes=, depth=: raise or set a limit"),   \
+      INT("seed", "N", seed, "WEIR_SEED", 0, INT64_MAX,                    \
           "seed of random ops (0)")
 #define TIMEOUT                                       \
   TIME("timeout", "TIME", timeout_ns, "WEIR_TIMEOUT", \

@@ -11,7 +11,7 @@
 typedef struct load_call {
   const weir_runtime *runtime;
   weir_load_opts opts;
-  weir_param_value *params;
+  weir_param_value *params, *overrides;
   weir_diag_sink sink;
   weir_load_options options;
 } load_call;
@@ -24,24 +24,26 @@ static void report(void *self, const weir_diag *diag) {
     weir_log_diag(call->runtime, diag);
 }
 
-static weir_status read_params(const weir_allocator *alloc, load_call *call,
-                               weir_error *err) {
-  size_t count = call->opts.param_count;
+static weir_status read_params(const weir_allocator *alloc,
+                               const weir_param *from, size_t count,
+                               weir_param_value **out, weir_error *err) {
   if (count == 0) return WEIR_OK;
-  if (call->opts.params == NULL) return weir_fail_null(err, "params");
-  call->params = weir_alloc_array(alloc, count, sizeof *call->params);
-  if (call->params == NULL)
-    return weir_fail_memory(err, count * sizeof *call->params);
+  if (from == NULL) return weir_fail_null(err, "params or overrides");
+  *out = weir_alloc_array(alloc, count, sizeof **out);
+  if (*out == NULL) return weir_fail_memory(err, count * sizeof **out);
   for (size_t i = 0; i < count; i++) {
     weir_param p;
-    WEIR_TRY(WEIR_OPTS_READ(weir_param, &p, weir_opts_at(call->opts.params, i),
-                            err));
+    WEIR_TRY(WEIR_OPTS_READ(weir_param, &p, weir_opts_at(from, i), err));
     if (p.name == NULL || p.text == NULL)
       return weir_fail_null(err, "weir_param: name or text");
-    call->params[i] =
-        (weir_param_value){weir_sv_from(p.name), weir_sv_from(p.text)};
+    (*out)[i] = (weir_param_value){weir_sv_from(p.name), weir_sv_from(p.text)};
   }
   return WEIR_OK;
+}
+
+static void load_call_release(const weir_runtime *runtime, load_call *call) {
+  weir_free(runtime->env.alloc, call->params);
+  weir_free(runtime->env.alloc, call->overrides);
 }
 
 static weir_status load_call_init(const weir_runtime *runtime, load_call *call,
@@ -50,13 +52,17 @@ static weir_status load_call_init(const weir_runtime *runtime, load_call *call,
   memset(call, 0, sizeof *call);
   call->runtime = runtime;
   WEIR_TRY(WEIR_OPTS_READ(weir_load_opts, &call->opts, opts, err));
-  WEIR_TRY(read_params(alloc, call, err));
   const weir_load_opts *o = &call->opts;
+  WEIR_TRY(read_params(alloc, o->params, o->param_count, &call->params, err));
+  WEIR_TRY(read_params(alloc, o->overrides, o->override_count, &call->overrides,
+                       err));
   call->sink = (weir_diag_sink){call, report};
   call->options = (weir_load_options){
       .registry = weir_builtin_registry(),
       .params = call->params,
       .param_count = o->param_count,
+      .overrides = call->overrides,
+      .override_count = o->override_count,
       .sink =
           o->on_diag != NULL || runtime->on_log != NULL ? &call->sink : NULL,
       .limits = {.bytes = o->max_bytes, .depth = o->max_depth},
@@ -117,7 +123,7 @@ weir_status weir_graph_load_file(weir_runtime *runtime, const char *path,
   }
   if (s == WEIR_OK) log_loaded(runtime, *out_graph);
   weir_heap_release(heap);
-  weir_free(runtime->env.alloc, call.params);
+  load_call_release(runtime, &call);
   return s;
 }
 
@@ -139,7 +145,7 @@ weir_status weir_graph_load_buffer(weir_runtime *runtime, const char *yaml,
   }
   if (s == WEIR_OK) log_loaded(runtime, *out_graph);
   weir_heap_release(heap);
-  weir_free(runtime->env.alloc, call.params);
+  load_call_release(runtime, &call);
   return s;
 }
 

@@ -155,6 +155,8 @@ typedef struct weir_load_options {
   const weir_registry *registry;
   const weir_param_value *params; /* -p name=value */
   size_t param_count;
+  const weir_param_value *overrides; /* --set path=value; load/overrides.h */
+  size_t override_count;
   const weir_diag_sink *sink; /* gets every error and warning; may be NULL */
   weir_yaml_limits limits;
   uint64_t max_nodes;  /* 0: 1,000,000 */

@@ -33,6 +33,11 @@ typedef struct weir_load_opts {
   const char *labels; /* a file, instead of the graph's `labels`; or NULL */
   bool keep_files;    /* the graph keeps all that was read: for runs on tasks of
                        * a cluster, which get it */
+  /* Values by their path in the file, "train.steps", in place of those that
+   * stand there; a dot within a key is written "\\.". They come before
+   * |params|. */
+  const weir_param *overrides;
+  size_t override_count;
 } weir_load_opts;
 
 /* Reads, expands and checks a graph. |err| holds the first error; |opts| may

@@ -149,6 +149,15 @@ class Graphs(Case):
                       "--placer", "round_robin", input=text)
         self.assertIn('"c"', p.stdout)
 
+    def test_values_set_by_path_travel(self):
+        args = ["run", "graphs/tiny_matmul.weir.yaml", "--json", "-q", "--set",
+                "nodes.c=add(a, b)"]
+        alone = self.weir(*args).stdout
+        there = self.weir(*args, "--local", "worker=2", "--placer",
+                          "round_robin").stdout
+        self.assertEqual(alone, there)
+        self.assertNotEqual(alone, self.weir(*args[:4]).stdout)
+
     def test_bench(self):
         p = self.weir("bench", "graphs/mlp.weir.yaml", "--local", LOCAL,
                       "--runs", 5, "--placer", "round_robin", "--threads", 1,

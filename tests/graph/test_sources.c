@@ -52,7 +52,7 @@ typedef struct world {
   weir_counted_allocator memory;
   weir_env env;
   weir_load_options options;
-  weir_param_value param;
+  weir_param_value param, override;
   weir_error err;
   char path[128];
 } world;
@@ -64,9 +64,13 @@ static void open_world(world *w) {
   w->env = *weir_env_system();
   w->env.alloc = &w->memory.base;
   w->param = (weir_param_value){WEIR_SV_LIT("n"), WEIR_SV_LIT("4")};
+  w->override = (weir_param_value){
+      WEIR_SV_LIT("nodes.y"), WEIR_SV_LIT("own.twice(matmul(x, relu(w)))")};
   w->options = (weir_load_options){.registry = weir_builtin_registry(),
                                    .params = &w->param,
                                    .param_count = 1,
+                                   .overrides = &w->override,
+                                   .override_count = 1,
                                    .seed = 7,
                                    .getenv = look_up,
                                    .keep_sources = true};
@@ -152,6 +156,7 @@ static void text_is_a_source(void **state) {
   world w;
   weir_graph *graph = NULL, *again = NULL;
   open_world(&w);
+  w.options.override_count = 0;
   assert_ok(weir_graph_load_text(&w.env, weir_sv_from(kText), "some text",
                                  &w.options, &graph, &w.err),
             &w.err);

@@ -60,6 +60,15 @@ static void put_file(weir_strbuf *out, const weir_source_file *f) {
   }
 }
 
+static void put_pairs(weir_strbuf *out, const weir_param_value *pairs,
+                      size_t count) {
+  weir_carry_u32(out, (uint32_t)count);
+  for (size_t i = 0; i < count; i++) {
+    weir_carry_text(out, pairs[i].name);
+    weir_carry_text(out, pairs[i].text);
+  }
+}
+
 static void put_sources(weir_strbuf *out, const weir_sources *s) {
   weir_carry_u32(out, s->is_text);
   weir_carry_text(out, s->main);
@@ -70,11 +79,8 @@ static void put_sources(weir_strbuf *out, const weir_sources *s) {
   weir_carry_u64(out, s->max_nodes);
   weir_carry_u64(out, s->seed);
   put_optional(out, s->labels);
-  weir_carry_u32(out, (uint32_t)s->param_count);
-  for (size_t i = 0; i < s->param_count; i++) {
-    weir_carry_text(out, s->params[i].name);
-    weir_carry_text(out, s->params[i].text);
-  }
+  put_pairs(out, s->params, s->param_count);
+  put_pairs(out, s->overrides, s->override_count);
   weir_carry_u32(out, (uint32_t)s->env_count);
   for (size_t i = 0; i < s->env_count; i++) {
     weir_carry_text(out, s->env[i].name);
@@ -158,17 +164,20 @@ static void *take_rows(taker *t, uint32_t count, size_t bytes) {
   return rows;
 }
 
-static void take_pairs(taker *t) {
-  weir_sources *s = &t->b->sources;
+static const weir_param_value *take_pairs(taker *t, size_t *out_count) {
   uint32_t count = weir_carried_count(&t->r, PAIR_BYTES);
-  weir_param_value *params = take_rows(t, count, sizeof *params);
+  weir_param_value *pairs = take_rows(t, count, sizeof *pairs);
   for (uint32_t i = 0; i < count && !t->r.failed; i++) {
-    params[i].name = take_text(t, false);
-    params[i].text = take_text(t, false);
+    pairs[i].name = take_text(t, false);
+    pairs[i].text = take_text(t, false);
   }
-  s->params = params;
-  s->param_count = count;
-  count = weir_carried_count(&t->r, ENV_BYTES);
+  *out_count = count;
+  return pairs;
+}
+
+static void take_env(taker *t) {
+  weir_sources *s = &t->b->sources;
+  uint32_t count = weir_carried_count(&t->r, ENV_BYTES);
   weir_source_env *env = take_rows(t, count, sizeof *env);
   for (uint32_t i = 0; i < count && !t->r.failed; i++) {
     env[i].name = take_text(t, false);
@@ -219,7 +228,9 @@ static void take_sources(taker *t) {
   s->max_nodes = weir_reader_u64le(r);
   s->seed = weir_reader_u64le(r);
   s->labels = take_optional(t);
-  take_pairs(t);
+  s->params = take_pairs(t, &s->param_count);
+  s->overrides = take_pairs(t, &s->override_count);
+  take_env(t);
   take_files(t);
 }
 

@@ -4,6 +4,7 @@
 #include "runtime/base/yaml/yaml_scalar.h"
 #include "runtime/graph/load/keys.h"
 #include "runtime/graph/load/loader.h"
+#include "runtime/graph/load/overrides.h"
 #include "runtime/graph/load/params.h"
 #include "runtime/graph/load/report.h"
 #include "runtime/graph/parse/blocks.h"
@@ -271,7 +272,7 @@ bool weir_modules_load(weir_loader *l, weir_sv text, const char *path) {
   weir_module *m = module_new(l, full, NULL);
   if (m == NULL) return false;
   l->main = m;
-  if (!parse(l, m, text)) return false;
+  if (!parse(l, m, text) || !weir_overrides_apply(l, m)) return false;
   if (folder.size > 0 && folder.size < full.size) { /* relative to the root */
     m->path.data += folder.size + (full.data[folder.size] == '/');
     m->path.size -= folder.size + (full.data[folder.size] == '/');

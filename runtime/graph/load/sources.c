@@ -110,28 +110,35 @@ const weir_load_options *weir_source_keeper_options(weir_source_keeper *k) {
   return &k->options;
 }
 
+static const weir_param_value *copy_pairs(weir_source_keeper *k,
+                                          const weir_param_value *from,
+                                          size_t count) {
+  weir_param_value *to = weir_arena_array(&k->arena, count + 1, sizeof *to);
+  if (to == NULL) k->no_memory = true;
+  for (size_t i = 0; i < count && !k->no_memory; i++)
+    to[i] = (weir_param_value){copy(k, from[i].name.data, from[i].name.size),
+                               copy(k, from[i].text.data, from[i].text.size)};
+  return to;
+}
+
 weir_status weir_source_keeper_end(weir_source_keeper *k, const char *name,
                                    weir_sv text, const weir_sources **out,
                                    weir_error *err) {
   const weir_load_options *o = k->asked;
-  weir_param_value *params =
-      weir_arena_array(&k->arena, o->param_count + 1, sizeof *params);
-  if (params == NULL) return weir_fail_memory(err, o->param_count);
-  for (size_t i = 0; i < o->param_count; i++)
-    params[i] = (weir_param_value){
-        copy(k, o->params[i].name.data, o->params[i].name.size),
-        copy(k, o->params[i].text.data, o->params[i].text.size)};
-  k->sources = (weir_sources){.is_text = text.data != NULL,
-                              .main = copy(k, name, strlen(name)),
-                              .files = k->files.items,
-                              .env = k->vars.items,
-                              .params = params,
-                              .file_count = k->files.count,
-                              .env_count = k->vars.count,
-                              .param_count = o->param_count,
-                              .limits = o->limits,
-                              .max_nodes = o->max_nodes,
-                              .seed = o->seed};
+  k->sources = (weir_sources){
+      .is_text = text.data != NULL,
+      .main = copy(k, name, strlen(name)),
+      .files = k->files.items,
+      .env = k->vars.items,
+      .params = copy_pairs(k, o->params, o->param_count),
+      .overrides = copy_pairs(k, o->overrides, o->override_count),
+      .file_count = k->files.count,
+      .env_count = k->vars.count,
+      .param_count = o->param_count,
+      .override_count = o->override_count,
+      .limits = o->limits,
+      .max_nodes = o->max_nodes,
+      .seed = o->seed};
   if (text.data != NULL) k->sources.text = copy(k, text.data, text.size);
   if (o->labels != NULL)
     k->sources.labels = copy(k, o->labels, strlen(o->labels));
@@ -188,6 +195,8 @@ weir_status weir_graph_load_sources(const weir_env *env, weir_sources *s,
   weir_load_options o = *options;
   o.params = s->params;
   o.param_count = s->param_count;
+  o.overrides = s->overrides;
+  o.override_count = s->override_count;
   o.limits = s->limits;
   o.max_nodes = s->max_nodes;
   o.seed = s->seed;

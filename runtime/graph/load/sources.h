@@ -25,8 +25,8 @@ typedef struct weir_sources {
   weir_sv text;
   const weir_source_file *files; /* in the order in which they were read */
   const weir_source_env *env;
-  const weir_param_value *params;
-  size_t file_count, env_count, param_count;
+  const weir_param_value *params, *overrides;
+  size_t file_count, env_count, param_count, override_count;
   weir_yaml_limits limits;
   uint64_t max_nodes, seed;
   weir_sv labels; /* data NULL: none */

@@ -32,10 +32,7 @@ typedef struct weir_task weir_task;
 
 typedef struct weir_task_options {
   int64_t start_ns; /* for a connection to a neighbour; 0: 30 s */
-  int64_t
-      fate_ns; /* for an answer about a step when the driver is lost; 0: 10 s */
-  /* Bugs that the simulator must find; 0: none. */
-  uint32_t plant;
+  int64_t fate_ns;  /* for word of a step once the driver is lost; 0: 10 s */
 } weir_task_options;
 
 typedef struct weir_task_calls {

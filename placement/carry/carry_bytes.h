@@ -2,6 +2,7 @@
 #ifndef PLACEMENT_CARRY_BYTES_H_
 #define PLACEMENT_CARRY_BYTES_H_
 
+#include "runtime/base/bytes/proto.h"
 #include "runtime/base/bytes/reader.h"
 #include "runtime/base/strbuf.h"
 
@@ -9,15 +10,11 @@
  * buffer keeps a failure, the reader likewise. */
 
 static inline void weir_carry_u64(weir_strbuf *out, uint64_t v) {
-  char bytes[8];
-  for (int i = 0; i < 8; i++) bytes[i] = (char)(v >> 8 * i);
-  (void)weir_strbuf_append(out, bytes, sizeof bytes);
+  weir_proto_put_fixed(out, v, sizeof v);
 }
 
 static inline void weir_carry_u32(weir_strbuf *out, uint32_t v) {
-  char bytes[4];
-  for (int i = 0; i < 4; i++) bytes[i] = (char)(v >> 8 * i);
-  (void)weir_strbuf_append(out, bytes, sizeof bytes);
+  weir_proto_put_fixed(out, v, sizeof v);
 }
 
 static inline void weir_carry_i64(weir_strbuf *out, int64_t v) {

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "placement/lower/lower_ring.h"
+#include "placement/parts/ring_ranks.h"
 #include "placement/parts/tasks.h"
 #include "runtime/base/size.h"
 
@@ -18,17 +18,10 @@ typedef struct use {
   weir_node_id reader;
 } use;
 
-/* A rank of a collective. */
-typedef struct ring_rank {
-  weir_lower_ring ring;
-  weir_node_id node;
-  uint32_t part;
-} ring_rank;
-
 typedef struct lister {
   weir_parts_maker *m;
   WEIR_VEC(use) uses;
-  WEIR_VEC(ring_rank) ranks;
+  weir_ring_ranks ranks;
   weir_parts_edge *edges;
   weir_node_id *readers;
   uint32_t edge_count, reader_count;
@@ -47,15 +40,6 @@ static bool note_use(lister *l, weir_node_id from, weir_value_id value,
   return weir_vec_push(l->m->alloc, &l->uses, u);
 }
 
-static bool note_rank(lister *l, weir_node_id id) {
-  ring_rank r = {.node = id, .part = l->m->cut->part_of[id]};
-  if (l->m->graph->nodes[id].op->instr != WEIR_INSTR_COLLECTIVE ||
-      r.part == WEIR_PLACE_NONE ||
-      !weir_lower_ring_of(l->m->graph, id, &r.ring))
-    return true;
-  return weir_vec_push(l->m->alloc, &l->ranks, r);
-}
-
 static bool note_all(lister *l) {
   const weir_graph *g = l->m->graph;
   for (weir_node_id id = 0; id < g->node_count; id++) {
@@ -67,23 +51,14 @@ static bool note_all(lister *l) {
     }
     for (uint32_t i = 0; i < node->after_count; i++)
       if (!note_use(l, node->after[i], WEIR_NO_VALUE, id)) return false;
-    if (!note_rank(l, id)) return false;
   }
-  return true;
+  return weir_ring_ranks_list(l->m->alloc, g, l->m->cut, &l->ranks);
 }
 
 static int by_edge(const void *a, const void *b) {
   const use *x = a, *y = b;
   if (x->edge != y->edge) return x->edge < y->edge ? -1 : 1;
   return (x->reader > y->reader) - (x->reader < y->reader);
-}
-
-static int by_rank(const void *a, const void *b) {
-  const ring_rank *x = a, *y = b;
-  if (x->ring.group != y->ring.group)
-    return x->ring.group < y->ring.group ? -1 : 1;
-  if (x->ring.rank != y->ring.rank) return x->ring.rank < y->ring.rank ? -1 : 1;
-  return (x->node > y->node) - (x->node < y->node);
 }
 
 /* ---- Rows */
@@ -150,8 +125,8 @@ static void add_far_ranks(lister *l, const weir_task_cut *tasks) {
 }
 
 /* The edge from rank |from| to the next one of its group, |to|. */
-static void add_ring_edge(lister *l, const ring_rank *from,
-                          const ring_rank *to) {
+static void add_ring_edge(lister *l, const weir_ring_rank *from,
+                          const weir_ring_rank *to) {
   if (from->part == to->part) return;
   weir_parts_edge edge = {.value = l->m->graph->nodes[from->node].first_output,
                           .node = from->node,
@@ -166,7 +141,7 @@ static void add_ring_edge(lister *l, const ring_rank *from,
 
 /* Groups within one task, as rings. */
 static void add_rings(lister *l, const weir_task_cut *tasks) {
-  const ring_rank *all = l->ranks.items;
+  const weir_ring_rank *all = l->ranks.items;
   for (size_t first = 0, end; first < l->ranks.count; first = end) {
     bool far = false;
     for (end = first;
@@ -277,8 +252,6 @@ bool weir_parts_list_edges(weir_parts_maker *m) {
   bool ok = note_all(&l);
   if (ok && l.uses.count > 0)
     qsort(l.uses.items, l.uses.count, sizeof *l.uses.items, by_edge);
-  if (ok && l.ranks.count > 0)
-    qsort(l.ranks.items, l.ranks.count, sizeof *l.ranks.items, by_rank);
   ok = ok && make_rows(&l) && deal_edges(&l, true) && deal_edges(&l, false) &&
        add_up(&l);
   weir_vec_free(m->alloc, &l.uses);

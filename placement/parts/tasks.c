@@ -4,19 +4,12 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "placement/lower/lower_ring.h"
+#include "placement/parts/ring_ranks.h"
 #include "runtime/base/map.h"
 
 /* Edges between tasks are the partition's, in its order; ranks of collectives
  * are sorted by group and rank, so that each group's first rank leads, and two
  * edges are added for each rank of another task. */
-
-/* A rank of a collective. */
-typedef struct rank {
-  weir_lower_ring ring;
-  weir_node_id node;
-  uint32_t part;
-} rank;
 
 typedef struct cutter {
   const weir_allocator *alloc;
@@ -25,7 +18,7 @@ typedef struct cutter {
   weir_task_row *tasks;
   weir_crossing *crossings;
   weir_far_rank *far;
-  WEIR_VEC(rank) ranks;
+  weir_ring_ranks ranks;
 } cutter;
 
 static bool make_tasks(cutter *c) {
@@ -91,34 +84,13 @@ static void add_edges(cutter *c, const bool *copied) {
   }
 }
 
-static int by_rank(const void *a, const void *b) {
-  const rank *x = a, *y = b;
-  if (x->ring.group != y->ring.group)
-    return x->ring.group < y->ring.group ? -1 : 1;
-  if (x->ring.rank != y->ring.rank) return x->ring.rank < y->ring.rank ? -1 : 1;
-  return (x->node > y->node) - (x->node < y->node);
-}
-
-static bool find_ranks(cutter *c) {
-  const weir_partition *p = c->out->partition;
-  for (uint32_t i = 0; i < p->order_count; i++) {
-    rank r = {.node = p->order[i], .part = p->part_of[p->order[i]]};
-    if (c->graph->nodes[r.node].op->instr != WEIR_INSTR_COLLECTIVE ||
-        !weir_lower_ring_of(c->graph, r.node, &r.ring))
-      continue;
-    if (!weir_vec_push(c->alloc, &c->ranks, r)) return false;
-  }
-  if (c->ranks.count > 0)
-    qsort(c->ranks.items, c->ranks.count, sizeof *c->ranks.items, by_rank);
-  return true;
-}
-
 static int64_t value_bytes(const weir_graph *g, weir_value_id v) {
   return (int64_t)weir_shape_bytes(g->values[v].shape, g->values[v].dtype);
 }
 
 /* The two edges of |r|, whose hub is |hub|. */
-static void add_far_rank(cutter *c, const rank *r, const rank *hub) {
+static void add_far_rank(cutter *c, const weir_ring_rank *r,
+                         const weir_ring_rank *hub) {
   weir_task_cut *out = c->out;
   const weir_node *node = &c->graph->nodes[r->node];
   uint32_t number = out->number_count;
@@ -153,11 +125,11 @@ static int by_node(const void *a, const void *b) {
 
 static void add_collectives(cutter *c) {
   weir_task_cut *out = c->out;
-  const rank *hub = NULL;
+  const weir_ring_rank *hub = NULL;
   /* Behind all of the partition's, those within a task too. */
   out->number_count = out->partition->edge_count;
   for (size_t i = 0; i < c->ranks.count; i++) {
-    const rank *r = &c->ranks.items[i];
+    const weir_ring_rank *r = &c->ranks.items[i];
     if (hub == NULL || hub->ring.group != r->ring.group) hub = r;
     if (out->part_task[r->part] != out->part_task[hub->part])
       add_far_rank(c, r, hub);
@@ -169,7 +141,8 @@ static void add_collectives(cutter *c) {
 static bool make_crossings(cutter *c) {
   weir_task_cut *out = c->out;
   const weir_placement *pl = out->placement;
-  if (!find_ranks(c)) return false;
+  if (!weir_ring_ranks_list(c->alloc, c->graph, out->partition, &c->ranks))
+    return false;
   size_t most = (size_t)out->partition->edge_count + 2 * c->ranks.count;
   c->crossings = weir_arena_array(&out->arena, most + 1, sizeof *c->crossings);
   c->far = weir_arena_array(&out->arena, c->ranks.count + 1, sizeof *c->far);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "runtime/base/status.h"
+#include "runtime/dist/channel/wire_out.h"
 
 /* Engines: how the protocol of a task reaches the part that computes.
  *
@@ -36,15 +37,6 @@ struct Weir__V1__Register;
 typedef struct weir_engine weir_engine;
 typedef struct weir_engine_event weir_engine_event;
 
-/* Peers are places in Begin.tasks; this is the driver's. The same number as the
- * rendezvous and weir_wire_out use. */
-#define WEIR_ENGINE_DRIVER UINT32_MAX
-
-/* How frames leave: those of control go at once in one message; bulk frames as
- * pieces. Any thread, never blocks. An error means that the peer is lost or
- * will be reported so: forget it. */
-struct weir_wire_out;
-
 /* A driver's session, as Begin gave it. |tasks| are names ("worker:1"); lent
  * until ENDED. */
 typedef struct weir_engine_session {
@@ -53,7 +45,7 @@ typedef struct weir_engine_session {
   uint32_t self;    /* own place in |tasks| */
   uint32_t task_count;
   const char *const *tasks;
-  const struct weir_wire_out *out; /* lent until ENDED */
+  const weir_wire_out *out; /* lent until ENDED */
 } weir_engine_session;
 
 /* A small value, inside a message. */

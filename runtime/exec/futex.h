@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -34,6 +35,37 @@ static inline void weir_cpu_relax(void) {
 #elif defined(__aarch64__)
   __asm__ volatile("yield");
 #endif
+}
+
+/* One thread's wait for one call by another thread; zeros: not called yet. The
+ * word is often on the sleeper's stack. It goes from 0 to 1, then the sleeper
+ * is woken, then it goes to 2; the sleeper leaves only at 2 and spins from 1 to
+ * 2. So the wake-up never touches a dead word. */
+typedef struct weir_nap {
+  atomic_uint word;
+} weir_nap;
+
+/* Ends the nap. Once; |nap| may be gone when this returns. */
+static inline void weir_nap_end(weir_nap *nap) {
+  atomic_store(&nap->word, 1);
+  weir_futex_wake(&nap->word, 1);
+  atomic_store(&nap->word, 2);
+}
+
+static inline bool weir_nap_is_over(weir_nap *nap) {
+  return atomic_load(&nap->word) == 2;
+}
+
+/* Sleeps until the nap is over, or for |timeout_ns| (negative: without end).
+ * May return early. Returns whether it is over; then |nap| may go. */
+static inline bool weir_nap_sleep(weir_nap *nap, int64_t timeout_ns) {
+  unsigned seen = atomic_load(&nap->word);
+  if (seen == 0) {
+    weir_futex_wait(&nap->word, 0, timeout_ns);
+    seen = atomic_load(&nap->word);
+  }
+  for (; seen == 1; seen = atomic_load(&nap->word)) weir_cpu_relax();
+  return seen == 2;
 }
 
 #endif

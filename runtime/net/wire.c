@@ -9,16 +9,17 @@
 #include "runtime/net/wire.h"
 
 #include "runtime/base/bytes/crc32c.h"
+#include "runtime/base/bytes/proto.h"
 #include "runtime/net/wire_check.h"
 
 enum {
-  kCrcBytes = 5,       /* its key and its number */
-  kCrcKey = 1 << 3 | 5 /* field 1, four bytes */
+  kCrcBytes = 5,                        /* its key and its number */
+  kCrcKey = 1 << 3 | WEIR_PROTO_FIXED32 /* field 1 */
 };
 
 static void put_crc(uint8_t *dst, uint32_t crc) {
   dst[0] = kCrcKey;
-  for (int i = 0; i < 4; i++) dst[1 + i] = (uint8_t)(crc >> 8 * i);
+  (void)weir_proto_write_fixed(dst + 1, crc, sizeof crc);
 }
 
 weir_status weir_wire_pack(const weir_allocator *alloc,

@@ -21,22 +21,15 @@ enum {
   kErrorBytes = 3 << 10 /* of an error, at most: wire_check.c */
 };
 
-static size_t put_varint(uint8_t *dst, uint64_t value) {
-  size_t n = 0;
-  for (; value >= 0x80; value >>= 7) dst[n++] = (uint8_t)(value | 0x80);
-  dst[n++] = (uint8_t)value;
-  return n;
-}
-
 static size_t put_int(uint8_t *dst, uint32_t number, uint64_t value) {
   if (value == 0) return 0;
-  size_t n = put_varint(dst, number << 3 | WEIR_PROTO_VARINT);
-  return n + put_varint(dst + n, value);
+  size_t n = weir_proto_write_varint(dst, number << 3 | WEIR_PROTO_VARINT);
+  return n + weir_proto_write_varint(dst + n, value);
 }
 
 static size_t put_length(uint8_t *dst, uint32_t number, size_t size) {
-  size_t n = put_varint(dst, number << 3 | WEIR_PROTO_BYTES);
-  return n + put_varint(dst + n, size);
+  size_t n = weir_proto_write_varint(dst, number << 3 | WEIR_PROTO_BYTES);
+  return n + weir_proto_write_varint(dst + n, size);
 }
 
 void weir_wire_batch_init(weir_wire_batch *batch, const weir_allocator *alloc,
@@ -126,7 +119,7 @@ bool weir_wire_batch_is_full(const weir_wire_batch *batch) {
 static void put_crc(uint8_t *frame, size_t size) {
   uint32_t crc = weir_crc32c(0, frame + kCrcBytes, size - kCrcBytes);
   frame[0] = 1 << 3 | WEIR_PROTO_FIXED32;
-  for (int i = 0; i < 4; i++) frame[1 + i] = (uint8_t)(crc >> 8 * i);
+  (void)weir_proto_write_fixed(frame + 1, crc, sizeof crc);
 }
 
 weir_bytes weir_wire_batch_frame(weir_wire_batch *batch, uint64_t epoch) {

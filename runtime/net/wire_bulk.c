@@ -34,18 +34,11 @@ enum {
 
 /* ---- Writing */
 
-static size_t put_varint(uint8_t *dst, uint64_t value) {
-  size_t n = 0;
-  for (; value >= 0x80; value >>= 7) dst[n++] = (uint8_t)(value | 0x80);
-  dst[n++] = (uint8_t)value;
-  return n;
-}
-
 /* A number; zeros have no bytes. */
 static size_t put(uint8_t *dst, uint32_t number, uint64_t value) {
   if (value == 0) return 0;
   dst[0] = (uint8_t)(number << 3 | WEIR_PROTO_VARINT);
-  return 1 + put_varint(dst + 1, value);
+  return 1 + weir_proto_write_varint(dst + 1, value);
 }
 
 size_t weir_bulk_write(const weir_bulk *bulk, const void *payload, bool crc,
@@ -61,10 +54,10 @@ size_t weir_bulk_write(const weir_bulk *bulk, const void *payload, bool crc,
   if (crc) {
     uint32_t sum = weir_crc32c(weir_crc32c(0, header, n), payload, bulk->size);
     header[n++] = kCrc << 3 | WEIR_PROTO_FIXED32;
-    for (int i = 0; i < 4; i++) header[n++] = (uint8_t)(sum >> 8 * i);
+    n += weir_proto_write_fixed(header + n, sum, sizeof sum);
   }
   header[n++] = kPayload << 3 | WEIR_PROTO_BYTES;
-  n += put_varint(header + n, bulk->size);
+  n += weir_proto_write_varint(header + n, bulk->size);
   assert(n <= WEIR_BULK_HEADER_BYTES);
   return n;
 }

@@ -23,7 +23,7 @@ static void push(office *o, office_item item) {
 }
 
 static uint32_t end_of(uint32_t peer) {
-  return peer == WEIR_ENGINE_DRIVER ? ENGINES : peer;
+  return peer == WEIR_PEER_DRIVER ? ENGINES : peer;
 }
 
 static weir_status out_control(void *self, uint32_t peer, const void *bytes,
@@ -119,7 +119,7 @@ static void take_frame(office *o, const office_item *i) {
   weir_error err = WEIR_ERROR_INIT;
   weir_bytes piece = {i->bytes, i->size};
   weir_net_frame frame = {&piece, 1, i->size, NULL, NULL};
-  uint32_t from = i->from == ENGINES ? WEIR_ENGINE_DRIVER : i->from;
+  uint32_t from = i->from == ENGINES ? WEIR_PEER_DRIVER : i->from;
   office_end *e = &o->ends[i->to];
   if (i->bulk) {
     assert_ok(e->id == ENGINES

@@ -12,8 +12,8 @@
 #include "runtime/dist/serve/serve.h"
 #include "runtime/exec/compile/compile_needs.h"
 #include "runtime/graph/load/load.h"
-#include "runtime/net/local.h"
 #include "runtime/train/data/data_source.h"
+#include "tests/dist/local_transports.h"
 #include "tests/exec/tasks/task_world.h"
 
 enum { kTasks = 4, kSteps = 3, kFileBytes = 1 << 16 };
@@ -33,12 +33,6 @@ typedef struct scene {
   weir_dist *dist;
   weir_error err;
 } scene;
-
-static weir_status create(void *self, const weir_transport_handler *handler,
-                          const weir_transport_options *options,
-                          weir_transport **out, weir_error *err) {
-  return weir_transport_local_create(self, handler, options, out, err);
-}
 
 static void *serve(void *self) {
   server *s = self;
@@ -75,7 +69,7 @@ static void open_scene(scene *s) {
   exec_world_init(&s->outside);
   s->world.env.fs = weir_env_system()->fs;
   assert_ok(weir_net_hub_create(&s->outside.env, &s->hub, &s->err), &s->err);
-  s->transports = (weir_transports){s->hub, create};
+  s->transports = local_transports(s->hub);
 }
 
 static void open_cluster(scene *s) {

@@ -13,6 +13,7 @@
 #include "runtime/exec/session/session_snapshot.h"
 #include "runtime/exec/session/session_vars.h"
 #include "runtime/graph/load/load.h"
+#include "tests/dist/local_transports.h"
 #include "tests/dist/script_task.h"
 #include "tests/exec/support.h"
 
@@ -32,12 +33,6 @@ typedef struct scene {
   weir_tensor *x;
   weir_error err;
 } scene;
-
-static weir_status create(void *self, const weir_transport_handler *handler,
-                          const weir_transport_options *options,
-                          weir_transport **out, weir_error *err) {
-  return weir_transport_local_create(self, handler, options, out, err);
-}
 
 static void load(scene *s, int n) {
   char text[600];
@@ -92,7 +87,7 @@ static void open_scene(scene *s, int n, const script_options *how,
   exec_world_init(&s->outside);
   s->world.env.fs = weir_env_system()->fs; /* it is not read */
   assert_ok(weir_net_hub_create(&s->outside.env, &s->hub, &s->err), &s->err);
-  s->transports = (weir_transports){s->hub, create};
+  s->transports = local_transports(s->hub);
   s->pool = exec_pool(&s->world, 2);
   load(s, n);
   const char *addresses[TASKS];
@@ -177,7 +172,7 @@ static void tasks_that_are_missing_are_named(void **state) {
   exec_world_init(&s.world);
   exec_world_init(&s.outside);
   assert_ok(weir_net_hub_create(&s.outside.env, &s.hub, &s.err), &s.err);
-  s.transports = (weir_transports){s.hub, create};
+  s.transports = local_transports(s.hub);
   script_options how = {.hub = s.hub, .env = &s.outside.env, .job = "ps"};
   s.tasks[PS] = script_task_start(&how);
   const char *addresses[TASKS] = {script_task_address(s.tasks[PS]),

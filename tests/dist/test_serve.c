@@ -16,7 +16,7 @@
 #include "runtime/exec/session/session_vars.h"
 #include "runtime/graph/goal.h"
 #include "runtime/graph/load/load.h"
-#include "runtime/net/local.h"
+#include "tests/dist/local_transports.h"
 #include "tests/exec/support.h"
 
 /* Tasks and a driver, each with its threads, over transports in memory: a
@@ -43,12 +43,6 @@ typedef struct scene {
   weir_error err;
 } scene;
 
-static weir_status create(void *self, const weir_transport_handler *handler,
-                          const weir_transport_options *options,
-                          weir_transport **out, weir_error *err) {
-  return weir_transport_local_create(self, handler, options, out, err);
-}
-
 static void *serve(void *self) {
   weir_error err = WEIR_ERROR_INIT;
   assert_ok(weir_serve_run(self, &err), &err);
@@ -63,7 +57,7 @@ static void open_tasks(scene *s) {
   s->env = *weir_env_system();
   s->env.alloc = &s->world.memory.base;
   assert_ok(weir_net_hub_create(&s->env, &s->hub, &s->err), &s->err);
-  s->transports = (weir_transports){s->hub, create};
+  s->transports = local_transports(s->hub);
   for (uint32_t i = 0; i < TASKS; i++) {
     weir_serve_options o = {.transports = &s->transports,
                             .job = jobs[i],

@@ -317,7 +317,7 @@ static weir_status task_session(void *self, uint32_t places,
 
 static void task_place(void *self, uint32_t place, weir_peer *peer) {
   process *p = self;
-  p->peers[place == WEIR_ENGINE_DRIVER ? PROCESSES - 1 : place] = peer;
+  p->peers[place == WEIR_PEER_DRIVER ? PROCESSES - 1 : place] = peer;
   weir_link_out_set(p->out, place, peer);
 }
 

@@ -5,25 +5,20 @@
  * type; the wire type tells how long the value is, so that a reader passes over
  * fields that it does not know. */
 
-enum { kMaxVarint = 10, kMaxNumber = (1 << 29) - 1 };
+enum { kMaxNumber = (1 << 29) - 1 };
 
 /* ---- Writing */
 
 void weir_proto_put_packed_varint(weir_strbuf *out, uint64_t value) {
-  char bytes[kMaxVarint];
-  size_t n = 0;
-  do {
-    bytes[n] = (char)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
-    n++;
-    value >>= 7;
-  } while (value != 0);
-  weir_strbuf_append(out, bytes, n);
+  uint8_t bytes[WEIR_PROTO_MAX_VARINT];
+  size_t n = weir_proto_write_varint(bytes, value);
+  weir_strbuf_append(out, (const char *)bytes, n);
 }
 
 void weir_proto_put_fixed(weir_strbuf *out, uint64_t value, unsigned bytes) {
-  char text[8];
-  for (unsigned i = 0; i < bytes; i++) text[i] = (char)(value >> (8 * i));
-  weir_strbuf_append(out, text, bytes);
+  uint8_t raw[8];
+  size_t n = weir_proto_write_fixed(raw, value, bytes);
+  weir_strbuf_append(out, (const char *)raw, n);
 }
 
 static void put_key(weir_strbuf *out, uint32_t number, weir_proto_wire wire) {
@@ -63,7 +58,7 @@ void weir_proto_put_double(weir_strbuf *out, uint32_t number, double value) {
 
 uint64_t weir_proto_varint(weir_reader *r) {
   uint64_t value = 0;
-  for (unsigned shift = 0; shift < 7 * kMaxVarint; shift += 7) {
+  for (unsigned shift = 0; shift < 7 * WEIR_PROTO_MAX_VARINT; shift += 7) {
     uint8_t b = weir_reader_u8(r);
     value |= (uint64_t)(b & 0x7f) << shift;
     if (b < 0x80) return r->failed ? 0 : value;

@@ -31,6 +31,8 @@
  *
  * Source: protobuf.dev, "Encoding". */
 
+enum { WEIR_PROTO_MAX_VARINT = 10 }; /* bytes */
+
 typedef enum weir_proto_wire {
   WEIR_PROTO_VARINT = 0,
   WEIR_PROTO_FIXED64 = 1,
@@ -39,6 +41,23 @@ typedef enum weir_proto_wire {
 } weir_proto_wire;
 
 /* ---- Writing */
+
+/* Writes |value| at |dst|, where WEIR_PROTO_MAX_VARINT bytes are free: seven
+ * bits a byte, the lowest first. Returns how many bytes it took. */
+static inline size_t weir_proto_write_varint(uint8_t *dst, uint64_t value) {
+  size_t n = 0;
+  for (; value >= 0x80; value >>= 7) dst[n++] = (uint8_t)(value | 0x80);
+  dst[n++] = (uint8_t)value;
+  return n;
+}
+
+/* Writes the low |bytes| (at most 8) bytes of |value| at |dst|, the lowest
+ * first. Returns |bytes|. */
+static inline size_t weir_proto_write_fixed(uint8_t *dst, uint64_t value,
+                                            unsigned bytes) {
+  for (unsigned i = 0; i < bytes; i++) dst[i] = (uint8_t)(value >> 8 * i);
+  return bytes;
+}
 
 /* A field of int64, int32, uint64, bool or an enum. */
 void weir_proto_put_int(weir_strbuf *out, uint32_t number, int64_t value);
@@ -52,8 +71,7 @@ void weir_proto_put_float(weir_strbuf *out, uint32_t number, float value);
 /* A field of double. */
 void weir_proto_put_double(weir_strbuf *out, uint32_t number, double value);
 
-/* A varint without a key, as packed fields have it: seven bits a byte, the
- * lowest first. */
+/* A varint without a key, as packed fields have it. */
 void weir_proto_put_packed_varint(weir_strbuf *out, uint64_t value);
 
 /* A double without a key, as packed fields have it. */

@@ -7,6 +7,7 @@
 
 #include "placement/carry/carry_bytes.h"
 #include "placement/carry/carry_placing.h"
+#include "runtime/base/bytes/proto.h"
 #include "runtime/base/map.h"
 
 enum {
@@ -18,15 +19,13 @@ enum {
 
 /* ---- Names */
 
-static void put_u64(uint8_t *out, uint64_t v) {
-  for (int i = 0; i < 8; i++) out[i] = (uint8_t)(v >> 8 * i);
-}
-
 void weir_blob_name(weir_bytes bytes, uint8_t out[WEIR_BLOB_NAME_BYTES]) {
-  put_u64(out, weir_hash_bytes(bytes.data, bytes.size, 0));
-  put_u64(out + 8, weir_hash_bytes(bytes.data, bytes.size,
-                                   UINT64_C(0x9e3779b97f4a7c15)));
-  put_u64(out + 16, bytes.size);
+  uint64_t first = weir_hash_bytes(bytes.data, bytes.size, 0);
+  uint64_t second =
+      weir_hash_bytes(bytes.data, bytes.size, UINT64_C(0x9e3779b97f4a7c15));
+  (void)weir_proto_write_fixed(out, first, 8);
+  (void)weir_proto_write_fixed(out + 8, second, 8);
+  (void)weir_proto_write_fixed(out + 16, bytes.size, 8);
 }
 
 uint64_t weir_blob_size(const uint8_t name[WEIR_BLOB_NAME_BYTES]) {

@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "kernels/profile.h"
-#include "runtime/base/mix.h"
 #include "runtime/dist/channel/remote.h"
 #include "runtime/dist/cluster/cluster_internal.h"
 #include "runtime/dist/cluster/cluster_programs.h"
@@ -221,23 +220,20 @@ static void link_lost(void *self, weir_peer *peer, const weir_error *why) {
   weir_driver_lost(d->driver, weir_dist_now(d), peer, why);
 }
 
-static void note_parted(weir_dist *d) {
+static int64_t step(void *self, int64_t now_ns) {
+  weir_dist *d = self;
+  int64_t watch = weir_dist_watch(d, now_ns);
+  int64_t next = weir_driver_tick(d->driver, now_ns);
+  return watch < next ? watch : next;
+}
+
+static void stepped(void *self) {
+  weir_dist *d = self;
+  if (!weir_driver_parted(d->driver)) return;
   pthread_mutex_lock(&d->lock);
   if (!d->parted) pthread_cond_broadcast(&d->changed);
   d->parted = true;
   pthread_mutex_unlock(&d->lock);
-}
-
-static int64_t step(void *self, int64_t now_ns) {
-  weir_dist *d = self;
-  weir_link *link = weir_wires_link(d->wires);
-  (void)weir_link_tick(link, now_ns);
-  int64_t watch = weir_dist_watch(d, now_ns);
-  int64_t next = weir_driver_tick(d->driver, now_ns);
-  int64_t other = weir_link_tick(link, now_ns);
-  if (weir_driver_parted(d->driver)) note_parted(d);
-  if (watch < next) next = watch;
-  return other < next ? other : next;
 }
 
 static weir_status bulk(void *self, uint32_t place, const weir_net_frame *frame,
@@ -247,21 +243,6 @@ static weir_status bulk(void *self, uint32_t place, const weir_net_frame *frame,
 }
 
 /* ---- Open and close */
-
-static void who_we_are(const weir_dist *d, weir_link_self *self) {
-  const weir_random *random = d->env->random;
-  *self = (weir_link_self){
-      .cluster_hash = d->options.cluster_hash,
-      .profile = d->env->profile != 0 ? d->env->profile : weir_profile_best(),
-      .protocol_min = WEIR_WIRE_PROTOCOL,
-      .protocol_max = WEIR_WIRE_PROTOCOL,
-      .build = "weir"};
-  memcpy(self->job_id, d->options.job_id, sizeof self->job_id);
-  if (random == NULL ||
-      !random->fill(random->self, &self->incarnation, sizeof self->incarnation))
-    self->incarnation = weir_mix((uint64_t)weir_dist_now(d));
-  if (self->incarnation == 0) self->incarnation = 1;
-}
 
 /* Whether frames to |address| stay on this machine. */
 static bool is_here(const char *address) {
@@ -276,14 +257,18 @@ static weir_status make_wires(weir_dist *d, uint64_t *out_profile,
                               weir_error *err) {
   const weir_dist_options *o = &d->options;
   weir_link_self self;
-  who_we_are(d, &self);
+  weir_wires_self(d->env, o->cluster_hash, d, &self);
+  memcpy(self.job_id, o->job_id, sizeof self.job_id);
   *out_profile = self.profile;
   weir_wires_options options = {.transports = o->transports,
                                 .insecure = o->insecure,
                                 .self = &self,
                                 .link.heartbeat_ns = o->heartbeat_ns};
-  weir_wires_calls calls = {
-      .self = d, .link = {d, link_up, link_message, link_lost}, step, bulk};
+  weir_wires_calls calls = {.self = d,
+                            .link = {d, link_up, link_message, link_lost},
+                            step,
+                            stepped,
+                            bulk};
   return weir_wires_create(d->env, &options, &calls, &d->wires, err);
 }
 

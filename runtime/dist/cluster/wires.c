@@ -17,6 +17,10 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "kernels/profile.h"
+#include "runtime/base/mix.h"
+#include "runtime/net/wire.h"
+
 typedef struct wire {
   weir_wires *wires;
   struct wire *next;
@@ -288,9 +292,29 @@ static void on_closed(void *self, weir_connection c, weir_close_reason why,
 
 /* ---- Life */
 
+void weir_wires_self(const weir_env *env, uint64_t cluster_hash,
+                     const void *owner, weir_link_self *out) {
+  const weir_random *random = env->random;
+  *out = (weir_link_self){
+      .cluster_hash = cluster_hash,
+      .profile = env->profile != 0 ? env->profile : weir_profile_best(),
+      .protocol_min = WEIR_WIRE_PROTOCOL,
+      .protocol_max = WEIR_WIRE_PROTOCOL,
+      .build = "weir"};
+  if (random == NULL ||
+      !random->fill(random->self, &out->incarnation, sizeof out->incarnation))
+    out->incarnation = weir_mix((uint64_t)env->clock->now_ns(env->clock->self) ^
+                                (uintptr_t)owner);
+  if (out->incarnation == 0) out->incarnation = 1;
+}
+
 static int64_t step(void *self, int64_t now_ns) {
   weir_wires *w = self;
-  return w->calls.step(w->calls.self, now_ns);
+  (void)weir_link_tick(w->link, now_ns);
+  int64_t next = w->calls.step(w->calls.self, now_ns);
+  int64_t other = weir_link_tick(w->link, now_ns);
+  w->calls.stepped(w->calls.self);
+  return other < next ? other : next;
 }
 
 /* Only memory can have failed: it may be there the next time. */

@@ -15,8 +15,12 @@ typedef struct weir_wires weir_wires;
 typedef struct weir_wires_calls {
   void *self;
   weir_link_events link; /* its |self| is the one to be given */
-  /* Does what is due and returns the next deadline; control thread. */
+  /* Does what is due and returns the next deadline; control thread. The link
+   * does its own part before and after it. */
   int64_t (*step)(void *self, int64_t now_ns);
+  /* The step is over, and the link has reported peers that failed in it;
+   * control thread. */
+  void (*stepped)(void *self);
   /* A bulk frame of the peer at |place|; bulk thread. An error gives the peer
    * up. */
   weir_status (*bulk)(void *self, uint32_t place, const weir_net_frame *frame,
@@ -30,6 +34,11 @@ typedef struct weir_wires_options {
   const weir_link_self *self; /* who we are */
   weir_link_options link;
 } weir_wires_options;
+
+/* Who a process of the cluster is, all but its job. |owner|: any address, which
+ * tells processes apart where there are no random numbers. */
+void weir_wires_self(const weir_env *env, uint64_t cluster_hash,
+                     const void *owner, weir_link_self *out);
 
 /* No thread runs yet. Errors: those of the transports, W6001. */
 weir_status weir_wires_create(const weir_env *env,

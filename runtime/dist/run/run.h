@@ -24,7 +24,7 @@ weir_status weir_run_engine_create(const weir_env *env,
                                    const weir_run_engine_options *options,
                                    weir_engine **out_engine, weir_error *err);
 
-/* A bulk frame of |peer| (a place, or WEIR_ENGINE_DRIVER); one thread at a time
+/* A bulk frame of |peer| (a place, or WEIR_PEER_DRIVER); one thread at a time
  * for each peer, also while there is no session. An error: the peer broke the
  * protocol and is given up. */
 weir_status weir_run_engine_bulk(weir_engine *engine, uint32_t peer,

@@ -65,7 +65,7 @@ static weir_status receive_blob(run_engine *e, const uint8_t *name,
                                  .error = WEIR_ERROR_INIT};
   memcpy(w->event.blob, name, WEIR_BLOB_NAME_BYTES);
   weir_slot slot = {WEIR__V1__VALUE_KIND__BLOB, w->event.number, 0};
-  weir_remote_recv_owned(e->remote, WEIR_ENGINE_DRIVER, &slot, size, &w->bytes,
+  weir_remote_recv_owned(e->remote, WEIR_PEER_DRIVER, &slot, size, &w->bytes,
                          &w->done);
   run_post_event(e, &w->event);
   pthread_mutex_lock(&e->lock);

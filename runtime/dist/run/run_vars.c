@@ -101,7 +101,7 @@ static void get_job(run_engine *e, run_job *job) {
     weir_slot slot = slot_of(v, i);
     v->calls[i] = (weir_channel_done){.fn = moved, .self = v};
     atomic_fetch_add(&v->left, 1);
-    weir_remote_send(e->remote, WEIR_ENGINE_DRIVER, &slot,
+    weir_remote_send(e->remote, WEIR_PEER_DRIVER, &slot,
                      (weir_bytes){v->tensors[i]->data, v->tensors[i]->bytes},
                      &v->calls[i]);
   }
@@ -158,7 +158,7 @@ weir_status run_set(weir_engine *engine, uint64_t request,
     weir_slot slot = slot_of(v, i);
     v->calls[i] = (weir_channel_done){.fn = moved, .self = v};
     atomic_fetch_add(&v->left, 1);
-    weir_remote_recv(e->remote, WEIR_ENGINE_DRIVER, &slot, v->tensors[i]->data,
+    weir_remote_recv(e->remote, WEIR_PEER_DRIVER, &slot, v->tensors[i]->data,
                      v->tensors[i]->bytes, &v->calls[i]);
   }
   one_less(v);

@@ -13,8 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/profile.h"
-#include "runtime/base/mix.h"
 #include "runtime/dist/cluster/wires.h"
 #include "runtime/dist/link/out.h"
 #include "runtime/dist/run/run.h"
@@ -138,42 +136,21 @@ static weir_status bulk(void *self, uint32_t at, const weir_net_frame *frame,
   return weir_run_engine_bulk(s->engine, at, frame, err);
 }
 
+static int64_t step(void *self, int64_t now_ns) {
+  weir_serve *s = self;
+  return weir_task_tick(s->task, now_ns);
+}
+
 /* Notes whether the task is free once it is to stop: nothing follows then. */
-static void note_idle(weir_serve *s) {
+static void stepped(void *self) {
+  weir_serve *s = self;
   pthread_mutex_lock(&s->lock);
   s->idle = weir_task_is_free(s->task);
   if (s->idle && s->stop) pthread_cond_broadcast(&s->changed);
   pthread_mutex_unlock(&s->lock);
 }
 
-static int64_t step(void *self, int64_t now_ns) {
-  weir_serve *s = self;
-  weir_link *link = weir_wires_link(s->wires);
-  (void)weir_link_tick(link, now_ns);
-  int64_t next = weir_task_tick(s->task, now_ns);
-  int64_t other = weir_link_tick(link, now_ns);
-  note_idle(s);
-  return other < next ? other : next;
-}
-
 /* ---- Life */
-
-static void who_we_are(const weir_serve *s, weir_link_self *self) {
-  const weir_serve_options *o = &s->options;
-  const weir_random *random = s->env->random;
-  *self = (weir_link_self){
-      .index = o->index,
-      .cluster_hash = o->cluster_hash,
-      .profile = s->env->profile != 0 ? s->env->profile : weir_profile_best(),
-      .protocol_min = WEIR_WIRE_PROTOCOL,
-      .protocol_max = WEIR_WIRE_PROTOCOL,
-      .build = "weir"};
-  snprintf(self->job, sizeof self->job, "%s", o->job);
-  if (random == NULL ||
-      !random->fill(random->self, &self->incarnation, sizeof self->incarnation))
-    self->incarnation = weir_mix((uint64_t)now_of(s) ^ (uintptr_t)s);
-  if (self->incarnation == 0) self->incarnation = 1;
-}
 
 /* Where bulk connections are taken. */
 static void bulk_address(const char *address, char *out, size_t size) {
@@ -190,13 +167,18 @@ static weir_status make(weir_serve *s, weir_error *err) {
   const weir_serve_options *o = &s->options;
   char bulk_at[WEIR_NET_ADDRESS_BYTES];
   weir_link_self self;
-  who_we_are(s, &self);
+  weir_wires_self(s->env, o->cluster_hash, s, &self);
+  snprintf(self.job, sizeof self.job, "%s", o->job);
+  self.index = o->index;
   weir_wires_options options = {.transports = o->transports,
                                 .insecure = o->insecure,
                                 .self = &self,
                                 .link.heartbeat_ns = o->heartbeat_ns};
-  weir_wires_calls calls = {
-      .self = s, .link = {s, link_up, link_message, link_lost}, step, bulk};
+  weir_wires_calls calls = {.self = s,
+                            .link = {s, link_up, link_message, link_lost},
+                            step,
+                            stepped,
+                            bulk};
   WEIR_TRY(weir_wires_create(s->env, &options, &calls, &s->wires, err));
   bulk_address(o->address, bulk_at, sizeof bulk_at);
   WEIR_TRY(weir_wires_listen(s->wires, o->address, bulk_at, s->address, err));

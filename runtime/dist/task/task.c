@@ -105,7 +105,7 @@ void weir_task_lost(weir_task *task, int64_t now_ns, weir_peer *peer,
   if (s == NULL) return;
   if (s->driver == peer) {
     s->driver = NULL;
-    task->calls.place(task->calls.self, WEIR_ENGINE_DRIVER, NULL);
+    task->calls.place(task->calls.self, WEIR_PEER_DRIVER, NULL);
     if (s->phase == WEIR_PHASE_ACTIVE) weir_task_driver_lost(task, why);
     return;
   }
@@ -269,7 +269,7 @@ void weir_task_message(weir_task *task, int64_t now_ns, weir_peer *peer,
     return; /* of a session that is over */
   } else if (peer == s->driver) {
     if (is_value(m))
-      take_value(task, peer, WEIR_ENGINE_DRIVER, m);
+      take_value(task, peer, WEIR_PEER_DRIVER, m);
     else
       from_driver(task, m);
   } else if (is_value(m) && peer->place < s->count &&

@@ -32,10 +32,7 @@ typedef struct weir_task weir_task;
 
 typedef struct weir_task_options {
   int64_t start_ns; /* for a connection to a neighbour; 0: 30 s */
-  int64_t
-      fate_ns; /* for an answer about a step when the driver is lost; 0: 10 s */
-  /* Bugs that the simulator must find; 0: none. */
-  uint32_t plant;
+  int64_t fate_ns;  /* for word of a step once the driver is lost; 0: 10 s */
 } weir_task_options;
 
 typedef struct weir_task_calls {
@@ -44,8 +41,8 @@ typedef struct weir_task_calls {
    * peers are places of the session. Errors: W6001. */
   weir_status (*session)(void *self, uint32_t places,
                          const struct weir_wire_out **out, weir_error *err);
-  /* The connections of |place| (UINT32_MAX: the driver) are |peer|'s; NULL: it
-   * is lost. */
+  /* The connections of |place| (WEIR_PEER_DRIVER: the driver) are |peer|'s;
+   * NULL: it is lost. */
   void (*place)(void *self, uint32_t place, weir_peer *peer);
   void (*session_over)(void *self);
   void (*stop)(void *self); /* the driver wants the process to end */

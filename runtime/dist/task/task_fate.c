@@ -155,7 +155,7 @@ void weir_task_ask_fate(weir_task *task, weir_peer *peer,
     weir_link_drop(s->driver);
     s->driver = NULL;
     s->phase = WEIR_PHASE_FATE;
-    task->calls.place(task->calls.self, WEIR_ENGINE_DRIVER, NULL);
+    task->calls.place(task->calls.self, WEIR_PEER_DRIVER, NULL);
     /* Answered before our own question goes out, or the session ends. */
     weir_task_abort_running(task, &why);
     tell(peer, m->epoch, m->ask_fate->step,

@@ -154,7 +154,7 @@ static void start_session(weir_task *task, weir_task_session *s) {
   weir_status st =
       task->calls.session(task->calls.self, s->count, &e.out, &err);
   if (st == WEIR_OK) {
-    task->calls.place(task->calls.self, WEIR_ENGINE_DRIVER, s->driver);
+    task->calls.place(task->calls.self, WEIR_PEER_DRIVER, s->driver);
     st = task->engine->vt->begin(task->engine, &e, &err);
     if (st != WEIR_OK) task->calls.session_over(task->calls.self);
   }
@@ -207,7 +207,7 @@ void weir_task_begin(weir_task *task, weir_peer *peer,
   if (old->phase != WEIR_PHASE_ACTIVE) return;
   if (old->driver != peer) weir_link_drop(old->driver);
   old->driver = NULL;
-  task->calls.place(task->calls.self, WEIR_ENGINE_DRIVER, NULL);
+  task->calls.place(task->calls.self, WEIR_PEER_DRIVER, NULL);
   weir_task_driver_lost(task, &err);
 }
 
@@ -227,7 +227,7 @@ void weir_task_end_session(weir_task *task) {
   /* First the connections, so that bytes under way do not hold the engine. The
    * driver waits for the end of its own: its End has been read. */
   if (s->driver != NULL) {
-    task->calls.place(task->calls.self, WEIR_ENGINE_DRIVER, NULL);
+    task->calls.place(task->calls.self, WEIR_PEER_DRIVER, NULL);
     weir_link_drop(s->driver);
     s->driver = NULL;
   }
@@ -260,7 +260,7 @@ void weir_task_session_ended(weir_task *task) {
     weir_link_drop(p->dial);
   }
   if (s->driver != NULL)
-    task->calls.place(task->calls.self, WEIR_ENGINE_DRIVER, NULL);
+    task->calls.place(task->calls.self, WEIR_PEER_DRIVER, NULL);
   task->calls.session_over(task->calls.self);
   bool stop = s->stop;
   keep_fates(task, s);

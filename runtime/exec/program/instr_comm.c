@@ -106,7 +106,7 @@ void weir_comm_refuse(weir_frame_task *t, const weir_error *why) {
 /* ---- Within a nested body */
 
 typedef struct sleeper {
-  atomic_uint ended;
+  weir_nap nap;
   weir_status status;
   weir_error *err;
 } sleeper;
@@ -116,11 +116,7 @@ static void sleeper_done(void *self, weir_status status,
   sleeper *s = self;
   s->status = status;
   if (err != NULL) weir_error_copy(s->err, err);
-  atomic_store(&s->ended, 1);
-  /* The word is on the sleeper's stack, which is left only at 2: so the wake-up
-   * never touches a dead word. The sleeper spins from 1 to 2. */
-  weir_futex_wake(&s->ended, 1);
-  atomic_store(&s->ended, 2);
+  weir_nap_end(&s->nap);
 }
 
 /* Whether the run has to stop: by itself, or told by weir_frame_stop. */
@@ -134,11 +130,8 @@ static bool must_stop(weir_frame *f) {
  * step, which ends the call. */
 static void sleep_on(sleeper *s, weir_frame *f, route to) {
   bool given_up = false;
-  unsigned seen;
-  while ((seen = atomic_load(&s->ended)) != 2) {
-    if (seen == 0) weir_futex_wait(&s->ended, 0, WEIR_WATCH_NS);
-    weir_cpu_relax();
-    if (given_up || atomic_load(&s->ended) != 0 || !must_stop(f)) continue;
+  while (!weir_nap_sleep(&s->nap, WEIR_WATCH_NS)) {
+    if (given_up || !must_stop(f)) continue;
     weir_error why = WEIR_ERROR_INIT;
     weir_frame_stop_error((weir_status)atomic_load(&f->stopped), &why);
     to.channel->vt->drop(to.channel, to.step, &why);
@@ -154,7 +147,7 @@ static weir_status comm_run(const weir_args *args) {
   weir_error why = WEIR_ERROR_INIT;
   route to = route_of(args->state, ctx->frame, ctx->turns);
   start(args->state, to, args->io, &part, &done);
-  if (atomic_load(&s.ended) == 2) return s.status;
+  if (weir_nap_is_over(&s.nap)) return s.status;
   bool gave = weir_worker_sleep(ctx->worker, &why) == WEIR_OK;
   /* Without a stand-in the peer might never run: nobody waits for it then. */
   if (!gave) to.channel->vt->drop(to.channel, to.step, &why);

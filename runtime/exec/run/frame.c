@@ -97,10 +97,20 @@ static weir_status make(const weir_program *p, char *memory, int depth,
   return make_children(f, depth, err);
 }
 
+/* Once, so that a run does not look at each part. */
+static void note_comm(weir_frame *head) {
+  for (const weir_program *p = head->program; p != NULL; p = p->next_part) {
+    head->comm |= p->comm;
+    head->comm_channel |= p->channel;
+    head->comm_outer |= p->outer;
+  }
+}
+
 weir_status weir_frame_create(const weir_program *program,
                               weir_frame **out_frame, weir_error *err) {
   weir_status s = make(program, NULL, 0, out_frame, err);
   weir_frame *head = *out_frame, *last = head;
+  if (head != NULL) note_comm(head);
   for (const weir_program *p = program->next_part; s == WEIR_OK && p != NULL;
        p = p->next_part) {
     s = make(p, NULL, 0, &last->next_part, err);

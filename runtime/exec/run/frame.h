@@ -67,6 +67,9 @@ struct weir_frame {
   weir_channel *channel; /* the head's, joins the parts of a run; or NULL */
   uint64_t channel_runs; /* the head's: the number of the run on |channel| */
   weir_channel *outer;   /* the head's: to other tasks; lent, or NULL */
+  /* The head's, of all parts: some instruction sends or receives, does so over
+   * |channel|, does so over |outer|. */
+  bool comm, comm_channel, comm_outer;
   /* Of the run under way. */
   weir_pool *pool;
   weir_run_options options;

@@ -78,10 +78,7 @@ static void watch_look(weir_watch *w) {
 
 /* A run that may wait for a peer cannot look at its deadline meanwhile. */
 static void watch(weir_frame *head) {
-  bool comm = false;
-  for (const weir_frame *f = head; f != NULL && head->watch; f = f->next_part)
-    comm = comm || f->program->comm;
-  if (!comm) return;
+  if (!head->watch || !head->comm) return;
   head->looked_at = true;
   head->looks = (weir_watch){.hold = watch_hold, .look = watch_look};
   weir_pool_watch(head->pool, &head->looks);

@@ -11,6 +11,19 @@
 
 /* Runs by value id: look up, run once, hand out. */
 
+/* Asks those who may refuse a step that ran: the caller, and the tasks. Rare,
+ * and apart so that the usual step is two tests. */
+static __attribute__((noinline)) weir_status accept_step(
+    weir_exec_session *session, const weir_cached *cached,
+    const weir_run_options *options, weir_error *err) {
+  weir_status s = WEIR_OK;
+  if (options != NULL && options->accept != NULL)
+    s = options->accept(options->accept_self, err);
+  if (cached->remote != NULL)
+    s = weir_session_remote_decide(session, cached, s, err);
+  return s;
+}
+
 weir_status weir_session_step(weir_exec_session *session,
                               const weir_cached *cached, weir_frame *frame,
                               weir_var_buffer **held,
@@ -21,11 +34,9 @@ weir_status weir_session_step(weir_exec_session *session,
   weir_status s = weir_session_vars_begin(session, cached, frame, held, err);
   if (s == WEIR_OK) {
     s = weir_frame_run(frame, session->pool, options, err);
-    bool ran = s == WEIR_OK;
-    if (ran && options != NULL && options->accept != NULL)
-      s = options->accept(options->accept_self, err);
-    if (ran && cached->remote != NULL)
-      s = weir_session_remote_decide(session, cached, s, err);
+    if (s == WEIR_OK && ((options != NULL && options->accept != NULL) ||
+                         cached->remote != NULL))
+      s = accept_step(session, cached, options, err);
     weir_session_vars_end(session, cached, held, s == WEIR_OK);
   }
   if (writes) weir_turn_give(&session->turn);

@@ -233,24 +233,42 @@ static weir_status run_init(weir_exec_session *session, const uint32_t *todo,
   return s;
 }
 
-/* Whether the first value of variable |v| can be computed: no variable that it
- * reads is without one. |mark| (per node) is scratch memory. */
-static bool can_init(weir_exec_session *session, uint32_t v, uint8_t *mark) {
+/* Marks in |mark| (per node) the nodes that compute the first value of variable
+ * |v|, down to the reads of other variables. All of them, and thus all marks,
+ * have ids up to the one returned. */
+static weir_node_id mark_below(const weir_exec_session *session, uint32_t v,
+                               uint8_t *mark) {
   const weir_graph *g = session->graph;
   memset(mark, 0, g->node_count);
   weir_node_id from = g->values[session->vars[v].init].node;
   mark[from] = 1;
   for (weir_node_id id = from + 1; id-- > 0;) {
     const weir_node *node = &g->nodes[id];
-    if (!mark[id]) continue;
-    if (node->op->instr == WEIR_INSTR_VAR_READ) {
-      uint32_t read = weir_map_get(&session->var_names, node->name);
-      if (!is_ready(session, &session->vars[read])) return false;
-      continue;
-    }
+    if (!mark[id] || node->op->instr == WEIR_INSTR_VAR_READ) continue;
     for (uint32_t i = 0; i < node->input_count; i++)
       if (node->inputs[i] != WEIR_NO_VALUE)
         mark[g->values[node->inputs[i]].node] = 1;
+  }
+  return from;
+}
+
+/* The variable that the marked node |id| reads; WEIR_MAP_NONE: none. */
+static uint32_t marked_read(const weir_exec_session *session,
+                            const uint8_t *mark, weir_node_id id) {
+  const weir_node *node = &session->graph->nodes[id];
+  return mark[id] && node->op->instr == WEIR_INSTR_VAR_READ
+             ? weir_map_get(&session->var_names, node->name)
+             : WEIR_MAP_NONE;
+}
+
+/* Whether the first value of variable |v| can be computed: no variable that it
+ * reads is without one. |mark| (per node) is scratch memory. */
+static bool can_init(weir_exec_session *session, uint32_t v, uint8_t *mark) {
+  weir_node_id top = mark_below(session, v, mark);
+  for (weir_node_id id = 0; id <= top; id++) {
+    uint32_t read = marked_read(session, mark, id);
+    if (read != WEIR_MAP_NONE && !is_ready(session, &session->vars[read]))
+      return false;
   }
   return true;
 }
@@ -273,22 +291,12 @@ static weir_status take_weights(weir_exec_session *session, const bool *wanted,
 /* Adds to |wanted| the variables that first values of wanted ones read, if they
  * are not ready: these have lower ids. */
 static void want_read(weir_exec_session *session, bool *wanted, uint8_t *mark) {
-  const weir_graph *g = session->graph;
   for (uint32_t v = session->var_count; v-- > 0;) {
     if (!wanted[v] || is_ready(session, &session->vars[v])) continue;
-    memset(mark, 0, g->node_count);
-    weir_node_id from = g->values[session->vars[v].init].node;
-    mark[from] = 1;
-    for (weir_node_id id = from + 1; id-- > 0;) {
-      const weir_node *node = &g->nodes[id];
-      if (!mark[id]) continue;
-      if (node->op->instr == WEIR_INSTR_VAR_READ) {
-        wanted[weir_map_get(&session->var_names, node->name)] = true;
-        continue;
-      }
-      for (uint32_t i = 0; i < node->input_count; i++)
-        if (node->inputs[i] != WEIR_NO_VALUE)
-          mark[g->values[node->inputs[i]].node] = 1;
+    weir_node_id top = mark_below(session, v, mark);
+    for (weir_node_id id = 0; id <= top; id++) {
+      uint32_t read = marked_read(session, mark, id);
+      if (read != WEIR_MAP_NONE) wanted[read] = true;
     }
   }
 }

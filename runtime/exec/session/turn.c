@@ -70,25 +70,17 @@ bool weir_turn_withdraw(weir_turn *t, weir_turn_waiter *w) {
 
 typedef struct thread_waiter {
   weir_turn_waiter base;
-  atomic_uint has;
+  weir_nap nap;
 } thread_waiter;
 
-/* As in instr_comm.c: the word is left only at 2. */
 static void wake_thread(weir_turn_waiter *w) {
-  thread_waiter *t = (thread_waiter *)w;
-  atomic_store(&t->has, 1);
-  weir_futex_wake(&t->has, 1);
-  atomic_store(&t->has, 2);
+  weir_nap_end(&((thread_waiter *)w)->nap);
 }
 
 void weir_turn_wait(weir_turn *t) {
   thread_waiter w = {.base = {.go = wake_thread}};
   if (weir_turn_take(t, &w.base)) return;
-  unsigned seen;
-  while ((seen = atomic_load(&w.has)) != 2) {
-    if (seen == 0) weir_futex_wait(&w.has, 0, -1);
-    weir_cpu_relax();
-  }
+  while (!weir_nap_sleep(&w.nap, -1)) continue;
 }
 
 void weir_turn_give(weir_turn *t) {

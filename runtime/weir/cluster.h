@@ -18,7 +18,8 @@ extern "C" {
  *   if (s == WEIR_OK) s = weir_task_server_run(server, &err);
  *   weir_task_server_release(server);
  *
- * and one process drives them: its sessions and trainings run there.
+ * and one process drives them: its sessions and trainings run there. It may
+ * serve as a task itself, with a thread in weir_task_server_run.
  *
  *   weir_tasks_opts opts = {.struct_size = sizeof opts, .cluster = "c.yaml"};
  *   weir_session_opts session = {.struct_size = sizeof session};
@@ -68,7 +69,7 @@ WEIR_API void weir_tasks_release(weir_tasks *tasks);
 typedef struct weir_task_opts {
   uint32_t struct_size;
   bool insecure;       /* as of weir_tasks_opts */
-  const char *cluster; /* likewise; not "graph" */
+  const char *cluster; /* likewise */
   const char *job;     /* this task's */
   uint32_t index;
   /* "HOST:PORT" (port 0: one that is free) or "unix:/path"; NULL: the task's
@@ -80,6 +81,9 @@ typedef struct weir_task_opts {
    * some thread. NULL: none is wanted. */
   void (*on_event)(void *self, const char *text);
   void *on_event_self;
+  /* Whose `cluster:` is meant by "graph" and NULL; NULL: neither is allowed.
+   * Lent for the call. */
+  const weir_graph *graph;
 } weir_task_opts;
 
 /* A process's part of a cluster: it listens from here on. Its programs run on

@@ -8,6 +8,7 @@
 
 struct weir_task_server {
   weir_runtime *runtime; /* held */
+  weir_env env; /* of the runtime as it was: a driver changes its profile */
   weir_task_list list;
   weir_grpc_maker maker;
   weir_serve *serve;
@@ -47,8 +48,9 @@ static weir_status open_server(weir_task_server *server,
                                const weir_task_opts *o, weir_error *err) {
   weir_runtime *runtime = server->runtime;
   weir_task_list *list = &server->list;
+  server->env = runtime->env;
   const weir_driver_task *task = NULL;
-  WEIR_TRY(weir_task_list_read(runtime, NULL, o->cluster, list, err));
+  WEIR_TRY(weir_task_list_read(runtime, o->graph, o->cluster, list, err));
   WEIR_TRY(find_task(list, o, &task, err));
   const char *address = o->address != NULL ? o->address : task->address;
   if (address[0] == '\0')
@@ -57,7 +59,7 @@ static weir_status open_server(weir_task_server *server,
                      "given to listen at",
                      task->job, task->index);
   bool insecure = o->insecure || list->cluster->insecure;
-  WEIR_TRY(weir_grpc_maker_init(&server->maker, &runtime->env, o->module_folder,
+  WEIR_TRY(weir_grpc_maker_init(&server->maker, &server->env, o->module_folder,
                                 err));
   weir_serve_options options = {.transports = &server->maker.transports,
                                 .job = task->job,
@@ -69,7 +71,7 @@ static weir_status open_server(weir_task_server *server,
                                 .heartbeat_ns = o->heartbeat_ns,
                                 .log = tell,
                                 .log_self = server};
-  return weir_serve_create(&runtime->env, &options, &server->serve, err);
+  return weir_serve_create(&server->env, &options, &server->serve, err);
 }
 
 weir_status weir_task_server_create(weir_runtime *runtime,

@@ -84,6 +84,7 @@ typedef struct weir_task_opts {
   /* Whose `cluster:` is meant by "graph" and NULL; NULL: neither is allowed.
    * Lent for the call. */
   const weir_graph *graph;
+  int64_t start_timeout_ns; /* until a first session begins; 0: for ever */
 } weir_task_opts;
 
 /* A process's part of a cluster: it listens from here on. Its programs run on
@@ -96,8 +97,8 @@ WEIR_API weir_status weir_task_server_create(weir_runtime *runtime,
 /* Where it listens; lent. */
 WEIR_API const char *weir_task_server_address(const weir_task_server *server);
 /* Serves one driver after the other. Blocks until weir_task_server_stop, or
- * until a driver ends with the wish that its tasks end. Errors: W6001, W6003.
- */
+ * until a driver ends with the wish that its tasks end. Errors: W6001, W6003,
+ * W7025 (no driver came before the start timeout). */
 WEIR_API weir_status weir_task_server_run(weir_task_server *server,
                                           weir_error *err);
 /* Ends weir_task_server_run, also a later call. Any thread, not a signal

@@ -227,10 +227,34 @@ class ByHand(Case):
         file.write_text(f'ps: ["127.0.0.1:9"]\nworker: ["{at}"]\n')
         p = self.weir("run", "graphs/tiny_matmul.weir.yaml", "--cluster", file,
                       "--start-timeout", "1s", code=138)
-        self.assertIn("error[W7022]", p.stderr)
-        self.assertIn("ps:0", p.stderr)
-        self.assertIn("127.0.0.1:9", p.stderr)
+        self.assertRegex(p.stderr, r"error\[W7022\]: 1 of 2 tasks are missing: "
+                         r"ps:0 at 127.0.0.1:9: cannot be reached: .*refused")
+        self.assertEqual(p.stderr.count("ps:0"), 1)
+        self.assertEqual(p.stderr.count("127.0.0.1:9"), 1)
         self.assertIsNone(worker.poll())
+        line = ""
+        while "gives up" not in line: # it knows who was missing, too
+            line = worker.stderr.readline()
+            self.assertTrue(line, "the task has ended")
+        self.assertIn("ps:0 at 127.0.0.1:9: cannot be reached", line)
+
+    def test_a_driver_that_never_comes(self):
+        spec = "ps=1,worker=1"
+        p = self.weir("task", "--job", "ps", "--cluster", spec, "--listen",
+                      f"unix:{self.path}/s", "--start-timeout", "100ms", "-q",
+                      code=138)
+        self.assertIn("error[W7025]: no driver has begun a session with ps:0 at"
+                      f" unix:{self.path}/s within 0.1 s: none has connected",
+                      p.stderr)
+        # One that came in time may take its own.
+        file = self.path / "c.yaml"
+        file.write_text(f'worker: ["unix:{self.path}/w"]\n')
+        p = self.start("task", "--job", "worker", "--cluster", file,
+                       "--start-timeout", "100s")
+        self.assertIn("listening", p.stderr.readline())
+        self.weir("run", "graphs/tiny_matmul.weir.yaml", "--cluster", file)
+        p.terminate()
+        self.assertEqual(p.wait(HANG), 143)
 
     def test_another_cluster(self):
         _, at = self.task("worker", 0, "worker=1")

@@ -69,6 +69,7 @@ static weir_status open_server(weir_task_server *server,
                                 .threads = runtime->threads,
                                 .insecure = insecure,
                                 .heartbeat_ns = o->heartbeat_ns,
+                                .driver_ns = o->start_timeout_ns,
                                 .log = tell,
                                 .log_self = server};
   return weir_serve_create(&server->env, &options, &server->serve, err);
@@ -84,9 +85,9 @@ weir_status weir_task_server_create(weir_runtime *runtime,
   weir_task_opts o;
   WEIR_TRY(WEIR_OPTS_READ(weir_task_opts, &o, opts, err));
   if (o.job == NULL) return weir_fail_null(err, "weir_task_opts: job");
-  if (o.heartbeat_ns < 0)
+  if (o.heartbeat_ns < 0 || o.start_timeout_ns < 0)
     return weir_fail(err, WEIR_W0002, NULL,
-                     "weir_task_opts: heartbeat_ns is negative");
+                     "weir_task_opts: a time is negative");
   weir_task_server *server =
       weir_alloc_array(runtime->env.alloc, 1, sizeof *server);
   if (server == NULL) return weir_fail_memory(err, sizeof *server);

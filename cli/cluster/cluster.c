@@ -57,7 +57,7 @@ static bool count_task(void *self, const char *job, uint32_t index) {
   return true;
 }
 
-/* The line of a task's process. */
+/* The words that start a task's process. */
 typedef struct words {
   const char *at[WORDS];
   size_t count;
@@ -120,7 +120,7 @@ static bool on_task(void *self, const char *job, uint32_t index) {
   return c->status == WEIR_OK;
 }
 
-/* The children die with this process, by themselves. */
+/* Before this process ends at once; its children die with it. */
 static void forget(void *self) {
   cli_spawn_forget(self);
 }

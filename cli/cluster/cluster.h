@@ -20,7 +20,7 @@ weir_status cli_cluster_start(cli_job *job, const cli_args *args,
  * of weir_tasks_open and cli_own_start. */
 weir_status cli_cluster_open(cli_job *job, const cli_args *args,
                              weir_session_opts *opts, weir_error *err);
-/* Lets the tasks go, and ends those of --local. When nothing uses them. */
+/* Frees the tasks, and ends those of --local. No session uses them by now. */
 void cli_cluster_close(cli_job *job);
 
 /* The value of --cluster or --local; NULL: neither is given. */

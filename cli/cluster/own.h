@@ -15,7 +15,7 @@ typedef struct cli_own cli_own;
  * serves as that task; W6003. */
 weir_status cli_own_start(const cli_job *job, const cli_args *args,
                           cli_own **out_own, weir_error *err);
-/* Ends it. When the command has let the tasks go. NULL-safe. */
+/* Ends it. The command has freed the tasks by now. NULL-safe. */
 void cli_own_end(cli_own *own);
 
 #endif

@@ -393,6 +393,10 @@ class Faults(Case):
         p.wait()
         while p.stderr.read(): # until the tasks, which have it too, are gone
             pass
+        left = [f for f in os.listdir(self.path) if f.startswith("weir-")]
+        self.assertEqual(len(left), 1)
+        self.weir("run", "graphs/tiny_matmul.weir.yaml", "--local", "worker=1")
+        self.nothing_left(str(self.path)) # the next one has cleaned up
 
 
 class Options(Case):

@@ -214,6 +214,7 @@ typedef struct cli_tensors {
 } cli_tensors;
 
 struct cli_locals;
+struct cli_own;
 
 /* A loaded graph with its runtime, session and plan. Close also after a
  * failure. */
@@ -224,6 +225,7 @@ typedef struct cli_job {
   weir_plan *plan, *used;    /* --in-process; --save-plan */
   weir_tasks *tasks;         /* --cluster, --local */
   struct cli_locals *locals; /* processes of --local */
+  struct cli_own *own;       /* --job: the task that this process is */
   bool show_plans;           /* each that a program gets */
   char *source; /* the graph file's text, once a diagnostic wanted it */
   size_t source_size;

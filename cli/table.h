@@ -105,6 +105,11 @@
        "(its `cluster:`)"),                                                  \
       TEXT("local", 0, "SPEC", local, NULL,                                  \
            "start a process for each task, ps=1,worker=2, and run on them"), \
+      TEXT("job", 0, "NAME", job, NULL,                                      \
+           "with --cluster: this process is a task of job NAME too, at its " \
+           "address"),                                                       \
+      INT("index", "N", index, NULL, 0, 511,                                 \
+          "with --job: the number of that task (0)"),                        \
       TEXT("task-threads", 0, "N", task_threads, NULL,                       \
            "with --local: threads of each task (one per core)"),             \
       TIME("start-timeout", "TIME", start_ns, NULL,                          \
@@ -121,12 +126,13 @@
   }
 #define NEEDS(name, others) \
   { .option = name, .with = others }
-#define TASKS_EFFECTS                                                 \
-  NOT_BOTH("cluster", "in-process"), NOT_BOTH("local", "in-process"), \
-      NOT_BOTH("local", "cluster"), NEEDS("task-threads", "local"),   \
-      NEEDS("start-timeout", "cluster|local"),                        \
-      NEEDS("step-timeout", "cluster|local"),                         \
-      NEEDS("heartbeat", "cluster|local"), NEEDS("insecure", "cluster")
+#define TASKS_EFFECTS                                                  \
+  NOT_BOTH("cluster", "in-process"), NOT_BOTH("local", "in-process"),  \
+      NOT_BOTH("local", "cluster"), NEEDS("task-threads", "local"),    \
+      NEEDS("start-timeout", "cluster|local"),                         \
+      NEEDS("step-timeout", "cluster|local"), NEEDS("job", "cluster"), \
+      NEEDS("index", "job"), NEEDS("heartbeat", "cluster|local"),      \
+      NEEDS("insecure", "cluster")
 #define IN_PROCESS                                                             \
   TASKS,                                                                       \
       TEXT("in-process", 0, "SPEC", in_process, NULL,                          \

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/cluster/own.h"
 #include "cli/spawn/spawn.h"
 #include "cli/system.h"
 
@@ -56,7 +57,7 @@ static bool count_task(void *self, const char *job, uint32_t index) {
   return true;
 }
 
-/* The line of a task's process. */
+/* The words that start a task's process. */
 typedef struct words {
   const char *at[WORDS];
   size_t count;
@@ -119,7 +120,7 @@ static bool on_task(void *self, const char *job, uint32_t index) {
   return c->status == WEIR_OK;
 }
 
-/* The children die with this process, by themselves. */
+/* Before this process ends at once; its children die with it. */
 static void forget(void *self) {
   cli_spawn_forget(self);
 }
@@ -176,6 +177,7 @@ weir_status cli_cluster_open(cli_job *job, const cli_args *args,
                        .step_timeout_ns = args->step_ns,
                        .heartbeat_ns = args->heartbeat_ns};
   cli_cluster_prepare();
+  WEIR_TRY(cli_own_start(job, args, &job->own, err));
   WEIR_TRY(weir_tasks_open(job->runtime, job->graph, &o, &job->tasks, err));
   opts->tasks = job->tasks;
   return WEIR_OK;
@@ -185,6 +187,8 @@ void cli_cluster_close(cli_job *job) {
   struct cli_locals *l = job->locals;
   weir_tasks_release(job->tasks);
   job->tasks = NULL;
+  cli_own_end(job->own);
+  job->own = NULL;
   job->locals = NULL;
   if (l == NULL) return;
   cli_exit_hook(NULL, NULL);

@@ -5,7 +5,8 @@
 #include "cli/cli.h"
 
 /* The tasks of a command that runs a graph: those that serve at the addresses
- * of --cluster, or processes of its own, one for each task of --local. */
+ * of --cluster, of which this process may be one itself (own.h), or processes
+ * of its own, one for each task of --local. */
 
 /* Settings of this process, before the network is used: how gRPC waits, and
  * that malloc keeps what it got. The environment may say otherwise. */
@@ -16,13 +17,13 @@ void cli_cluster_prepare(void);
 weir_status cli_cluster_start(cli_job *job, const cli_args *args,
                               weir_error *err);
 /* With --cluster or --local: connects to all tasks, for |opts|. Errors: those
- * of weir_tasks_open. */
+ * of weir_tasks_open and cli_own_start. */
 weir_status cli_cluster_open(cli_job *job, const cli_args *args,
                              weir_session_opts *opts, weir_error *err);
-/* Lets the tasks go, and ends those of --local. When nothing uses them. */
+/* Frees the tasks, and ends those of --local. No session uses them by now. */
 void cli_cluster_close(cli_job *job);
 
-/* The text that says the cluster; NULL: neither option is given. */
+/* The value of --cluster or --local; NULL: neither is given. */
 const char *cli_cluster_text(const cli_args *args);
 
 #endif

@@ -20,7 +20,8 @@ static weir_task_opts options_of(const cli_args *args) {
                       .job = args->job,
                       .index = (uint32_t)args->index,
                       .address = args->listen,
-                      .heartbeat_ns = args->heartbeat_ns};
+                      .heartbeat_ns = args->heartbeat_ns,
+                      .start_timeout_ns = args->start_ns};
   if (!args->quiet) {
     o.on_event = on_event;
     o.on_event_self = (void *)(uintptr_t)args;
@@ -79,6 +80,8 @@ static const cli_option options[] = {
          "HOST:PORT (port 0: a free one) or unix:/PATH, instead of its address "
          "in the cluster"),
     THREADS,
+    TIME("start-timeout", "TIME", start_ns, NULL,
+         "end with exit code 138 when no driver has begun by then (never)"),
     HEARTBEAT,
     INSECURE,
     LIST("limit", 0, "NAME=VALUE", limits, "memory=1GiB: of the process"),

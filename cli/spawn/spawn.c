@@ -3,11 +3,10 @@
  * Processes that end with this one.
  *
  * One thread waits for the outputs of all children, for their ends (a pidfd
- * each) and for a word of the owner (a pipe). A child is collected by it alone,
- * under the lock, so no signal is ever sent to a number that was given anew. */
+ * each) and for the owner (a pipe wakes it). It alone collects children, under
+ * the lock, so no signal is ever sent to a process number that was reused. */
 #include "cli/spawn/spawn.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -22,9 +21,10 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/spawn/folder.h"
 #include "cli/system.h"
 
-enum { LINE = 4096, NAME = 64, FOLDER = 80, TICK_MS = 50 };
+enum { LINE = 4096, NAME = 64, TICK_MS = 50 };
 
 typedef struct child {
   char name[NAME];
@@ -37,11 +37,11 @@ typedef struct child {
 } child;
 
 struct cli_spawn {
-  char folder[FOLDER + 1];
+  cli_folder folder;
   child *children;
   size_t count, capacity, ended;
   struct pollfd *polled;
-  int word[2]; /* the owner's words to the thread */
+  int word[2]; /* a pipe: a byte wakes the thread */
   bool watched;
   int64_t kill_ns; /* SIGKILL then; 0: never */
   pthread_t thread;
@@ -54,27 +54,15 @@ weir_status cli_spawn_open(const char *tmp, size_t children,
   *out_spawn = NULL;
   cli_spawn *spawn = calloc(1, sizeof *spawn);
   if (spawn == NULL) return cli_no_memory(err);
-  spawn->word[0] = spawn->word[1] = -1;
+  spawn->word[0] = spawn->word[1] = spawn->folder.lock = -1;
   pthread_mutex_init(&spawn->lock, NULL);
   pthread_cond_init(&spawn->changed, NULL);
   spawn->capacity = children;
   spawn->children = calloc(children + 1, sizeof *spawn->children);
   spawn->polled = calloc(2 * children + 1, sizeof *spawn->polled);
-  weir_status s = WEIR_OK;
-  char folder[FOLDER + 1];
-  int n = snprintf(folder, sizeof folder, "%s/weir-XXXXXX", tmp);
-  if (spawn->children == NULL || spawn->polled == NULL) {
-    s = cli_no_memory(err);
-  } else if (n > FOLDER) {
-    s = cli_error(err, "W4002",
-                  "%s: too long for the names of sockets, at most %d bytes",
-                  tmp, FOLDER - (int)sizeof "/weir-XXXXXX" + 1);
-  } else if (mkdtemp(folder) == NULL) { /* mode 0700 */
-    s = cli_error(err, "W4002", "%s: cannot make a folder: %s", tmp,
-                  strerror(errno));
-  } else {
-    memcpy(spawn->folder, folder, sizeof folder);
-  }
+  weir_status s = spawn->children == NULL || spawn->polled == NULL
+                      ? cli_no_memory(err)
+                      : cli_folder_make(tmp, &spawn->folder, err);
   if (s == WEIR_OK && pipe2(spawn->word, O_CLOEXEC) != 0)
     s = cli_error(err, "W6003", "a pipe: %s", strerror(errno));
   if (s == WEIR_OK) *out_spawn = spawn;
@@ -83,12 +71,12 @@ weir_status cli_spawn_open(const char *tmp, size_t children,
 }
 
 const char *cli_spawn_folder(const cli_spawn *spawn) {
-  return spawn->folder;
+  return spawn->folder.path;
 }
 
 /* ---- A child begins */
 
-/* In the child: never returns. |report| tells why it could not begin. */
+/* In the child: never returns. Writes its errno to |report| if exec fails. */
 static void become(char *const argv[], pid_t parent, int out, int report) {
   sigset_t none;
   sigemptyset(&none);
@@ -101,7 +89,7 @@ static void become(char *const argv[], pid_t parent, int out, int report) {
   int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (null >= 0 && dup2(null, 0) == 0 && dup2(out, 1) == 1 &&
       dup2(out, 2) == 2) {
-    /* Also what some library has opened without close-on-exec. */
+    /* A library may have opened files without close-on-exec. */
     syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */);
     execv(argv[0], argv);
   }
@@ -110,7 +98,7 @@ static void become(char *const argv[], pid_t parent, int out, int report) {
   _exit(127);
 }
 
-/* What the child said before it became another program: 0 when it did. */
+/* The errno that a child has reported before its exec; 0: exec succeeded. */
 static int failure_of(int report) {
   int why = 0;
   ssize_t n;
@@ -153,13 +141,13 @@ static void print_line(child *c, size_t size) {
   char text[NAME + LINE + 8], name[NAME + 4];
   int named = snprintf(name, sizeof name, "[%s] ", c->name);
   if ((int)size >= named && memcmp(c->line, name, (size_t)named) == 0)
-    name[0] = '\0'; /* the child says it itself */
+    name[0] = '\0'; /* the line begins with it */
   int n = snprintf(text, sizeof text, "%s%.*s\n", name, (int)size, c->line);
   size_t left = n < (int)sizeof text ? (size_t)n : sizeof text - 1;
   for (const char *at = text; left > 0;) {
     ssize_t wrote = write(STDERR_FILENO, at, left);
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return; /* nobody reads: not the children's fault */
+    if (wrote <= 0) return; /* nobody reads standard error */
     at += wrote;
     left -= (size_t)wrote;
   }
@@ -183,7 +171,7 @@ static void print_lines(child *c, bool all) {
   }
 }
 
-/* Reads what is there. */
+/* Reads all bytes that have come. */
 static void read_out(child *c, bool last) {
   while (c->out >= 0) {
     ssize_t n = read(c->out, c->line + c->held, LINE - c->held);
@@ -304,24 +292,15 @@ void cli_spawn_end(cli_spawn *spawn, int64_t grace_ms) {
   spawn->watched = false;
 }
 
-static void remove_folder(const char *folder) {
-  DIR *dir = opendir(folder);
-  struct dirent *entry;
-  while (dir != NULL && (entry = readdir(dir)) != NULL)
-    unlinkat(dirfd(dir), entry->d_name, 0); /* sockets; "." and ".." fail */
-  if (dir != NULL) closedir(dir);
-  rmdir(folder);
-}
-
 void cli_spawn_forget(const cli_spawn *spawn) {
-  remove_folder(spawn->folder);
+  cli_folder_remove(&spawn->folder);
 }
 
 void cli_spawn_release(cli_spawn *spawn) {
   if (spawn == NULL) return;
   if (spawn->count > 0 && (spawn->watched || spawn->ended < spawn->count))
     cli_spawn_end(spawn, 0);
-  if (spawn->folder[0] != '\0') remove_folder(spawn->folder);
+  cli_folder_release(&spawn->folder);
   for (int i = 0; i < 2; i++)
     if (spawn->word[i] >= 0) close(spawn->word[i]);
   pthread_mutex_destroy(&spawn->lock);

@@ -25,7 +25,7 @@
 
 typedef struct cli_spawn cli_spawn;
 
-/* How a child is. |code|: its exit status, or the signal. */
+/* State of a child; its code is the exit status, or the signal. */
 typedef enum cli_child_state {
   CLI_CHILD_RUNS,
   CLI_CHILD_EXITED,
@@ -33,13 +33,12 @@ typedef enum cli_child_state {
 } cli_child_state;
 
 /* Room for |children| children, and a folder beneath |tmp| that no other user
- * can enter, for their sockets; its path has at most 80 bytes, since that of a
- * socket has 107. Errors: W4002 (folder), W6001. */
+ * can enter, for their sockets (folder.h). Errors: W4002 (folder), W6001. */
 weir_status cli_spawn_open(const char *tmp, size_t children,
                            cli_spawn **out_spawn, weir_error *err);
 /* The folder's path. */
 const char *cli_spawn_folder(const cli_spawn *spawn);
-/* Starts argv[0], which is not searched for. |name| is copied, up to 63 bytes.
+/* Starts the program argv[0], a path. |name| is copied, up to 63 bytes.
  * Errors: W6003. */
 weir_status cli_spawn_start(cli_spawn *spawn, const char *name,
                             char *const argv[], weir_error *err);
@@ -56,7 +55,8 @@ size_t cli_spawn_wait(cli_spawn *spawn, size_t seen);
 void cli_spawn_end(cli_spawn *spawn, int64_t grace_ms);
 /* Removes the folder and the files in it; the process ends at once. */
 void cli_spawn_forget(const cli_spawn *spawn);
-/* Ends what runs at once, removes the folder and the files in it. NULL-safe. */
+/* Kills children that still run, removes the folder and the files in it.
+ * NULL-safe. */
 void cli_spawn_release(cli_spawn *spawn);
 
 #endif

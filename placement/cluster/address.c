@@ -13,8 +13,21 @@ static weir_status bad(weir_error *err, const weir_mark *at, const char *what,
                    WEIR_SV(text));
 }
 
-/* HOST:PORT, an IPv6 host in brackets. */
+/* Of a socket's path: 108 bytes with a NUL, and a task's second socket has
+ * ".bulk" behind it. */
+enum { PATH_BYTES = 102 };
+
+/* An absolute path: tasks start in folders of their own. */
+static bool is_path(weir_sv text) {
+  for (size_t i = 0; i < text.size; i++)
+    if ((unsigned char)text.data[i] < ' ' || text.data[i] == 127) return false;
+  return text.size > 1 && text.size <= PATH_BYTES && text.data[0] == '/';
+}
+
+/* unix:/PATH, or HOST:PORT with an IPv6 host in brackets. */
 static bool is_address(weir_sv text) {
+  if (weir_sv_starts_with(text, "unix:"))
+    return is_path((weir_sv){text.data + 5, text.size - 5});
   size_t colon = text.size;
   int64_t port;
   while (colon > 0 && text.data[colon - 1] != ':') colon--;
@@ -70,7 +83,10 @@ weir_status weir_cluster_check_addresses(const weir_yaml *section,
       weir_status s =
           bad(err, &a->mark, "not an address",
               a->kind == WEIR_YAML_SCALAR ? a->text : WEIR_SV_LIT("a list"));
-      weir_hint(err, "HOST:PORT, the port from 1 to 65535");
+      weir_hint(err,
+                "HOST:PORT, the port from 1 to 65535, or unix:/PATH, a path of "
+                "at most %d bytes from the root",
+                PATH_BYTES);
       return s;
     }
     const weir_yaml *before = find_address(section, entry, i, a->text);

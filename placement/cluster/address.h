@@ -8,7 +8,8 @@
 /* The addresses of tasks. */
 
 /* Entry |entry| of a cluster's section, a job: each of its addresses must be
- * HOST:PORT and stand in the section once. Errors: W3020 with a place. */
+ * HOST:PORT or unix:/PATH and stand in the section once. Errors: W3020 with a
+ * place. */
 weir_status weir_cluster_check_addresses(const weir_yaml *section,
                                          uint32_t entry, weir_error *err);
 

@@ -18,7 +18,8 @@ extern "C" {
  *   if (s == WEIR_OK) s = weir_task_server_run(server, &err);
  *   weir_task_server_release(server);
  *
- * and one process drives them: its sessions and trainings run there.
+ * and one process drives them: its sessions and trainings run there. It may
+ * serve as a task itself, with a thread in weir_task_server_run.
  *
  *   weir_tasks_opts opts = {.struct_size = sizeof opts, .cluster = "c.yaml"};
  *   weir_session_opts session = {.struct_size = sizeof session};
@@ -68,7 +69,7 @@ WEIR_API void weir_tasks_release(weir_tasks *tasks);
 typedef struct weir_task_opts {
   uint32_t struct_size;
   bool insecure;       /* as of weir_tasks_opts */
-  const char *cluster; /* likewise; not "graph" */
+  const char *cluster; /* likewise */
   const char *job;     /* this task's */
   uint32_t index;
   /* "HOST:PORT" (port 0: one that is free) or "unix:/path"; NULL: the task's
@@ -80,6 +81,10 @@ typedef struct weir_task_opts {
    * some thread. NULL: none is wanted. */
   void (*on_event)(void *self, const char *text);
   void *on_event_self;
+  /* Whose `cluster:` is meant by "graph" and NULL; NULL: neither is allowed.
+   * Lent for the call. */
+  const weir_graph *graph;
+  int64_t start_timeout_ns; /* until a first session begins; 0: for ever */
 } weir_task_opts;
 
 /* A process's part of a cluster: it listens from here on. Its programs run on
@@ -92,8 +97,8 @@ WEIR_API weir_status weir_task_server_create(weir_runtime *runtime,
 /* Where it listens; lent. */
 WEIR_API const char *weir_task_server_address(const weir_task_server *server);
 /* Serves one driver after the other. Blocks until weir_task_server_stop, or
- * until a driver ends with the wish that its tasks end. Errors: W6001, W6003.
- */
+ * until a driver ends with the wish that its tasks end. Errors: W6001, W6003,
+ * W7025 (no driver came before the start timeout). */
 WEIR_API weir_status weir_task_server_run(weir_task_server *server,
                                           weir_error *err);
 /* Ends weir_task_server_run, also a later call. Any thread, not a signal

@@ -7,8 +7,8 @@
 #include "runtime/weir.h"
 #include "tests/check.h"
 
-/* A program that drives tasks, and the tasks' own processes, here threads with
- * a runtime each: over gRPC and unix sockets. */
+/* A program that drives tasks and is one of them, and the other tasks'
+ * processes, here threads with a runtime each: over gRPC and unix sockets. */
 
 static const char kText[] =
     "weir: 1\n"
@@ -87,15 +87,17 @@ static void *serve(void *self) {
   return NULL;
 }
 
-static void start(process *s, uint32_t index) {
+/* |runtime|: of a driver that is a task too; NULL: one of its own. */
+static void start(process *s, weir_runtime *runtime, uint32_t index) {
   weir_error err = WEIR_ERROR_INIT;
   weir_task_opts opts = {.struct_size = sizeof opts,
                          .cluster = "worker=2",
                          .job = "worker",
                          .index = index,
                          .address = addresses[index]};
-  s->runtime = a_runtime();
-  if (weir_task_server_create(s->runtime, &opts, &s->server, &err) != WEIR_OK)
+  s->runtime = runtime == NULL ? a_runtime() : NULL;
+  if (runtime == NULL) runtime = s->runtime;
+  if (weir_task_server_create(runtime, &opts, &s->server, &err) != WEIR_OK)
     fail_msg("%s %s", err.id, err.message);
   assert_string_equal(weir_task_server_address(s->server), addresses[index]);
   assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
@@ -167,7 +169,7 @@ static void test_missing(void **state) {
   weir_runtime *runtime = a_runtime();
   weir_tasks_opts o = the_opts();
   process worker;
-  start(&worker, 0);
+  start(&worker, NULL, 0);
   o.start_timeout_ns = 300000000;
   assert_id(weir_tasks_open(runtime, NULL, &o, &tasks, &err), &err, "W7022",
             "worker:1");
@@ -236,7 +238,8 @@ static void test_run_and_train(void **state) {
   weir_runtime *runtime = a_runtime();
   weir_graph *graph = a_graph(runtime, true), *bare = a_graph(runtime, false);
   result one = {{0}, 0, 0}, many = {{0}, 0, 0};
-  for (uint32_t i = 0; i < TASKS; i++) start(&workers[i], i);
+  for (uint32_t i = 0; i < TASKS; i++)
+    start(&workers[i], i == 0 ? runtime : NULL, i);
   weir_tasks_opts o = the_opts();
   if (weir_tasks_open(runtime, NULL, &o, &tasks, &err) != WEIR_OK)
     fail_msg("%s %s", err.id, err.message);

@@ -227,10 +227,34 @@ class ByHand(Case):
         file.write_text(f'ps: ["127.0.0.1:9"]\nworker: ["{at}"]\n')
         p = self.weir("run", "graphs/tiny_matmul.weir.yaml", "--cluster", file,
                       "--start-timeout", "1s", code=138)
-        self.assertIn("error[W7022]", p.stderr)
-        self.assertIn("ps:0", p.stderr)
-        self.assertIn("127.0.0.1:9", p.stderr)
+        self.assertRegex(p.stderr, r"error\[W7022\]: 1 of 2 tasks are missing: "
+                         r"ps:0 at 127.0.0.1:9: cannot be reached: .*refused")
+        self.assertEqual(p.stderr.count("ps:0"), 1)
+        self.assertEqual(p.stderr.count("127.0.0.1:9"), 1)
         self.assertIsNone(worker.poll())
+        line = ""
+        while "gives up" not in line: # it knows who was missing, too
+            line = worker.stderr.readline()
+            self.assertTrue(line, "the task has ended")
+        self.assertIn("ps:0 at 127.0.0.1:9: cannot be reached", line)
+
+    def test_a_driver_that_never_comes(self):
+        spec = "ps=1,worker=1"
+        p = self.weir("task", "--job", "ps", "--cluster", spec, "--listen",
+                      f"unix:{self.path}/s", "--start-timeout", "100ms", "-q",
+                      code=138)
+        self.assertIn("error[W7025]: no driver has begun a session with ps:0 at"
+                      f" unix:{self.path}/s within 0.1 s: none has connected",
+                      p.stderr)
+        # One that came in time may take its own.
+        file = self.path / "c.yaml"
+        file.write_text(f'worker: ["unix:{self.path}/w"]\n')
+        p = self.start("task", "--job", "worker", "--cluster", file,
+                       "--start-timeout", "100s")
+        self.assertIn("listening", p.stderr.readline())
+        self.weir("run", "graphs/tiny_matmul.weir.yaml", "--cluster", file)
+        p.terminate()
+        self.assertEqual(p.wait(HANG), 143)
 
     def test_another_cluster(self):
         _, at = self.task("worker", 0, "worker=1")
@@ -247,6 +271,91 @@ class ByHand(Case):
                           "--listen", at, code=2)
             self.assertIn("error[W7002]", p.stderr)
             self.assertIn(at.split("/")[-1], p.stderr)
+
+
+class Own(Case):
+    """The driver's process is a task itself; tasks meet at sockets."""
+    GRAPH = "graphs/mlp.weir.yaml"
+    FEED = ("-i", "x=random")
+
+    def setUp(self):
+        super().setUp()
+        at = {name: f"unix:{self.path}/{name}" for name in ("ps0", "w0", "w1")}
+        self.section = (f'ps: ["{at["ps0"]}"]\n'
+                        f'worker: ["{at["w0"]}", {{address: "{at["w1"]}"}}]\n')
+        self.file = self.path / "c.yaml"
+        self.file.write_text(self.section)
+        self.other = [self.serve("ps", 0), self.serve("worker", 1)]
+
+    def serve(self, job, index):
+        p = self.start("task", "--job", job, "--index", index, "--cluster",
+                       self.file, "--threads", 1)
+        self.assertIn(f"listening at unix:{self.path}/", p.stderr.readline())
+        return p
+
+    def runs_again(self):
+        """Its address is free, and so are the others once they have heard."""
+        p = None
+        while p is None or p.returncode:
+            p = self.weir("run", self.GRAPH, *self.FEED, "-q", "--cluster",
+                          self.file, "--job", "worker", code=None)
+            if p.returncode:
+                self.assertIn("error[W7024]", p.stderr)
+
+    def test_bits_of_one_process(self):
+        alone = self.weir("run", self.GRAPH, *self.FEED, "--json", "-q")
+        for placer in ("round_robin", "random:2"):
+            p = self.weir("run", self.GRAPH, *self.FEED, "--json", "--cluster",
+                          self.file, "--job", "worker", "--placer", placer)
+            self.assertEqual(p.stdout, alone.stdout)
+            self.assertIn("[worker:0] the session is over", p.stderr)
+        text = (ROOT / self.GRAPH).read_text() + "cluster:\n" + re.sub(
+            "(?m)^", "  ", self.section).rstrip() + "\n"
+        graph = self.graph(text)
+        p = self.weir("run", graph, *self.FEED, "--json", "--cluster", "graph",
+                      "--job", "worker", "--placer", "round_robin")
+        self.assertEqual(p.stdout, alone.stdout)
+        self.assertEqual([p.poll() for p in self.other], [None, None])
+
+    def test_weights_of_one_process(self):
+        for to, words in (("one", ()), ("many", ("--cluster", self.file,
+                                                 "--job", "worker", "--index",
+                                                 0, "--placer", "random:1"))):
+            self.weir("train", Train.GRAPH, "--steps", 3, "--checkpoint",
+                      self.path / to, *words)
+        self.weir("checkpoint", "diff", self.path / "one", self.path / "many")
+
+    def test_a_task_that_serves_already(self):
+        p = self.weir("run", self.GRAPH, *self.FEED, "--cluster", self.file,
+                      "--job", "worker", "--index", 1, code=2)
+        self.assertIn("error[W7002]", p.stderr)
+        self.assertIn("another process listens there", p.stderr)
+        self.assertIn("leave out --job", p.stderr)
+        p = self.weir("run", self.GRAPH, *self.FEED, "--cluster", self.file,
+                      "--job", "gpu", code=2)
+        self.assertIn("no job gpu", p.stderr)
+
+    def test_signals_are_those_of_a_driver(self):
+        slow = self.graph(SLOW)
+        p = self.start("run", slow, "--cluster", self.file, "--job", "worker")
+        line = ""
+        while "begun" not in line:
+            line = p.stderr.readline()
+            self.assertTrue(line, "the driver has ended")
+        p.send_signal(signal.SIGINT)
+        self.assertEqual(p.wait(HANG), 130)
+        self.runs_again()
+
+    def test_the_driver_is_killed(self):
+        p = self.start("run", self.graph(SLOW), "--cluster", self.file, "--job",
+                       "worker", "--heartbeat", "200ms")
+        line = ""
+        while "begun" not in line:
+            line = p.stderr.readline()
+            self.assertTrue(line, "the driver has ended")
+        p.kill()
+        p.wait()
+        self.runs_again()
 
 
 class Faults(Case):
@@ -284,6 +393,10 @@ class Faults(Case):
         p.wait()
         while p.stderr.read(): # until the tasks, which have it too, are gone
             pass
+        left = [f for f in os.listdir(self.path) if f.startswith("weir-")]
+        self.assertEqual(len(left), 1)
+        self.weir("run", "graphs/tiny_matmul.weir.yaml", "--local", "worker=1")
+        self.nothing_left(str(self.path)) # the next one has cleaned up
 
 
 class Options(Case):
@@ -297,6 +410,10 @@ class Options(Case):
                 (("--cluster", "c.yaml", "--local", "worker=1"),
                  "--local and --cluster"),
                 (("--heartbeat", "1s"), "without --cluster or --local"),
+                (("--local", "worker=1", "--job", "worker"),
+                 "--job has no effect without --cluster"),
+                (("--cluster", "c.yaml", "--index", "1"),
+                 "--index has no effect without --job"),
                 (("--local", "worker=1", "--trace", "t"),
                  "--trace and --local")):
             p = self.weir("run", graph, *words, code=2)

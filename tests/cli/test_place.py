@@ -540,7 +540,8 @@ class Bad(Case):
         how = "HOST:PORT, the port from 1 to 65535"
         for address in ("a:0", "a:65536", "a", ":80", "a:", "a:b", "a:+5",
                         "a b:5", "::1:80", "http://a:80", "", "a:9e1",
-                        "a:99999999999999999999"):
+                        "a:99999999999999999999", "unix:", "unix:s",
+                        "unix:a:80"):
             self.section(f'cluster: {{ps: ["{address}"]}}', "W3020", 16,
                          f"cluster: not an address: {address}", 2, hint=how)
         self.section('cluster: {ps: [[], "b:2"]}', "W3020", 16,
@@ -552,7 +553,8 @@ class Bad(Case):
                      "W3020", 40, "cluster: an address given twice: a:1", 2,
                      hint=twice)
         self.file("g.weir.yaml", TINY +
-                  'cluster: {ps: ["[::1]:80"], worker: ["a.b-c:65535"]}\n')
+                  'cluster: {ps: ["[::1]:80"], worker: ["a.b-c:65535", '
+                  '"unix:/run/weir/w0"]}\n')
         self.place("g.weir.yaml")
 
     def test_cluster_texts(self):

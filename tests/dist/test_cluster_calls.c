@@ -180,6 +180,9 @@ static void tasks_that_are_missing_are_named(void **state) {
   assert_error(open_dist(&s, addresses, &options), &s.err, "W7022");
   assert_non_null(strstr(s.err.message, "worker:0 at local:nobody"));
   assert_null(strstr(s.err.message, "ps:0"));
+  const char *once = strstr(s.err.message, "worker:0");
+  assert_null(strstr(once + 1, "worker:0"));
+  assert_null(strstr(strstr(once, "local:nobody") + 1, "local:nobody"));
   assert_int_equal(weir_error_exit_code(s.err.id), 138);
   assert_null(s.dist);
   script_task_stop(s.tasks[PS]);

@@ -255,10 +255,34 @@ static void a_task_may_be_stopped(void **state) {
   close_tasks(&s, false);
 }
 
+static void a_task_waits_for_a_driver_no_longer_than_it_is_told(void **state) {
+  (void)state;
+  scene s = {.err = WEIR_ERROR_INIT};
+  exec_world_init(&s.world);
+  s.env = *weir_env_system();
+  s.env.alloc = &s.world.memory.base;
+  assert_ok(weir_net_hub_create(&s.env, &s.hub, &s.err), &s.err);
+  s.transports = local_transports(s.hub);
+  weir_serve_options o = {.transports = &s.transports,
+                          .job = "ps",
+                          .address = "local:",
+                          .cluster_hash = 5,
+                          .threads = 1,
+                          .driver_ns = 1000000};
+  assert_ok(weir_serve_create(&s.env, &o, &s.serves[0], &s.err), &s.err);
+  assert_error(weir_serve_run(s.serves[0], &s.err), &s.err, "W7025");
+  assert_non_null(strstr(s.err.message, "ps:0 at local:"));
+  assert_non_null(strstr(s.err.message, "none has connected"));
+  weir_serve_release(s.serves[0]);
+  weir_net_hub_release(s.hub);
+  exec_world_check_empty(&s.world);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(tasks_compute_what_one_process_does),
       cmocka_unit_test(a_task_may_be_stopped),
+      cmocka_unit_test(a_task_waits_for_a_driver_no_longer_than_it_is_told),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -136,6 +136,12 @@ static void bad_sections_are_refused(void **state) {
       {"worker: {tasks: 2, addresses: [\"a:1\"]}\n", "as many tasks as", 1},
       {"worker: {addresses: 3}\n", "expected a list of addresses", 1},
       {"worker:\n  - {address: \"a\"}\n", "not an address: a", 2},
+      {"worker: [\"unix:\"]\n", "not an address: unix:", 1},
+      {"worker: [\"unix:/\"]\n", "not an address: unix:/", 1},
+      {"worker: [\"unix:s\"]\n", "not an address: unix:s", 1},
+      {"worker: [\"unix:./s\"]\n", "not an address: unix:./s", 1},
+      {"worker: [\"unix:/a\\tb\"]\n", "not an address: unix:/a", 1},
+      {"worker: [\"unix:/s\", \"unix:/s\"]\n", "an address given twice", 1},
       {"worker:\n  - {host: \"a:1\"}\n", "no such key of a task", 2},
       {"worker: [\"a:1\", {address: \"a:1\"}]\n", "an address given twice", 1},
       {"worker: {tasks: 1, cpu: 0}\n", "it has no device", 0},
@@ -149,6 +155,24 @@ static void bad_sections_are_refused(void **state) {
       fail_msg("%s: %s", bad[i].text, err.message);
     assert_int_equal(err.line, bad[i].line);
     assert_int_equal(weir_error_exit_code(err.id), 2);
+  }
+}
+
+/* With ".bulk" and a NUL behind it, a path has 108 bytes. */
+static void paths_of_sockets(void **state) {
+  (void)state;
+  for (int bytes = 101; bytes <= 103; bytes++) {
+    weir_error err = WEIR_ERROR_INIT;
+    weir_cluster *c = NULL;
+    char text[200], path[104] = "/";
+    memset(path + 1, 'p', (size_t)bytes - 1);
+    path[bytes] = '\0';
+    snprintf(text, sizeof text, "worker: [\"unix:%s\", \"a:1\"]\n", path);
+    weir_status s = read_section(weir_allocator_system(), text, &c, &err);
+    assert_int_equal(s == WEIR_OK, bytes <= 102);
+    if (s == WEIR_OK)
+      assert_memory_equal(c->tasks[0].address.data + 5, path, (size_t)bytes);
+    weir_cluster_release(c);
   }
 }
 
@@ -239,6 +263,7 @@ int main(void) {
       cmocka_unit_test(machines_differ),
       cmocka_unit_test(the_short_form_has_threads),
       cmocka_unit_test(bad_sections_are_refused),
+      cmocka_unit_test(paths_of_sockets),
       cmocka_unit_test(too_many_figures_are_refused),
       cmocka_unit_test(an_added_device_is_like_its_neighbour),
       cmocka_unit_test(costs_are_per_class),

@@ -8,6 +8,7 @@
 
 struct weir_task_server {
   weir_runtime *runtime; /* held */
+  weir_env env; /* of the runtime as it was: a driver changes its profile */
   weir_task_list list;
   weir_grpc_maker maker;
   weir_serve *serve;
@@ -47,8 +48,9 @@ static weir_status open_server(weir_task_server *server,
                                const weir_task_opts *o, weir_error *err) {
   weir_runtime *runtime = server->runtime;
   weir_task_list *list = &server->list;
+  server->env = runtime->env;
   const weir_driver_task *task = NULL;
-  WEIR_TRY(weir_task_list_read(runtime, NULL, o->cluster, list, err));
+  WEIR_TRY(weir_task_list_read(runtime, o->graph, o->cluster, list, err));
   WEIR_TRY(find_task(list, o, &task, err));
   const char *address = o->address != NULL ? o->address : task->address;
   if (address[0] == '\0')
@@ -57,7 +59,7 @@ static weir_status open_server(weir_task_server *server,
                      "given to listen at",
                      task->job, task->index);
   bool insecure = o->insecure || list->cluster->insecure;
-  WEIR_TRY(weir_grpc_maker_init(&server->maker, &runtime->env, o->module_folder,
+  WEIR_TRY(weir_grpc_maker_init(&server->maker, &server->env, o->module_folder,
                                 err));
   weir_serve_options options = {.transports = &server->maker.transports,
                                 .job = task->job,
@@ -67,9 +69,10 @@ static weir_status open_server(weir_task_server *server,
                                 .threads = runtime->threads,
                                 .insecure = insecure,
                                 .heartbeat_ns = o->heartbeat_ns,
+                                .driver_ns = o->start_timeout_ns,
                                 .log = tell,
                                 .log_self = server};
-  return weir_serve_create(&runtime->env, &options, &server->serve, err);
+  return weir_serve_create(&server->env, &options, &server->serve, err);
 }
 
 weir_status weir_task_server_create(weir_runtime *runtime,
@@ -82,9 +85,9 @@ weir_status weir_task_server_create(weir_runtime *runtime,
   weir_task_opts o;
   WEIR_TRY(WEIR_OPTS_READ(weir_task_opts, &o, opts, err));
   if (o.job == NULL) return weir_fail_null(err, "weir_task_opts: job");
-  if (o.heartbeat_ns < 0)
+  if (o.heartbeat_ns < 0 || o.start_timeout_ns < 0)
     return weir_fail(err, WEIR_W0002, NULL,
-                     "weir_task_opts: heartbeat_ns is negative");
+                     "weir_task_opts: a time is negative");
   weir_task_server *server =
       weir_alloc_array(runtime->env.alloc, 1, sizeof *server);
   if (server == NULL) return weir_fail_memory(err, sizeof *server);

@@ -190,34 +190,55 @@ static void begin_reply(weir_driver *d, uint32_t place,
   d->calls.started(d->calls.self, NULL);
 }
 
-/* "worker:1 at 127.0.0.1:4001: Connection refused; ...". */
-static void missing(weir_driver *d, weir_error *err) {
-  char list[400] = "";
-  size_t used = 0;
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < d->count; i++) {
-    weir_driver_place *p = &d->places[i];
-    if (p->begun) continue;
-    char state[160];
-    count++;
-    if (p->peer == NULL)
-      snprintf(state, sizeof state, "%.150s",
-               p->last.id[0] != '\0' ? p->last.message : "never answered");
-    else if (p->peer->state == WEIR_PEER_UP)
-      snprintf(state, sizeof state, d->begun ? "up, but does not begin" : "up");
-    else
-      weir_peer_describe(p->peer, state, sizeof state);
-    if (strcmp(state, "up") == 0) {
-      count--;
-      continue;
-    }
-    int n = snprintf(list + used, sizeof list - used, "%s%s at %s: %s",
-                     used > 0 ? "; " : "", p->name, p->address, state);
-    if (n > 0 && (size_t)n < sizeof list - used) used += (size_t)n;
+/* Why a task is missing, or NULL: it is not. */
+static const char *reason_of(const weir_driver *d, const weir_driver_place *p) {
+  const weir_error *last = p->peer != NULL ? &p->peer->last : &p->last;
+  if (p->begun) return NULL;
+  if (p->peer != NULL && p->peer->state == WEIR_PEER_UP)
+    return d->begun ? "up, but does not begin" : NULL;
+  return last->id[0] != '\0' ? last->message : "never answered";
+}
+
+/* "worker:1 at 127.0.0.1:4001: Connection refused". Errors name the task, and
+ * often its address, themselves. */
+static void describe(const weir_driver_place *p, const char *why, char *text,
+                     size_t size) {
+  char at[WEIR_NET_ADDRESS_BYTES + 8];
+  size_t name = strlen(p->name);
+  if (strncmp(why, p->name, name) == 0) {
+    if (strncmp(why + name, ": ", 2) == 0)
+      why += name + 2;
+    else if (why[name] == ' ')
+      why += name + 1;
   }
+  size_t bytes = strlen(why);
+  size_t tail = (size_t)snprintf(at, sizeof at, " at %s", p->address);
+  if (bytes > tail && strcmp(why + bytes - tail, at) == 0) bytes -= tail;
+  snprintf(text, size, "%s%s: %.*s", p->name, at,
+           (int)(bytes < 150 ? bytes : 150), why);
+}
+
+static void missing(weir_driver *d, weir_error *err) {
+  char list[512] = "", text[512], more[32] = "";
+  size_t used = 0;
+  uint32_t count = 0, told = 0;
+  for (uint32_t i = 0; i < d->count; i++) {
+    const char *why = reason_of(d, &d->places[i]);
+    if (why == NULL) continue;
+    count++;
+    describe(&d->places[i], why, text, sizeof text);
+    size_t n = strlen(text) + (used > 0 ? 2 : 0);
+    if (told + 1 < count || n >= sizeof list - used) continue;
+    snprintf(list + used, sizeof list - used, "%s%s", used > 0 ? "; " : "",
+             text);
+    used += n;
+    told++;
+  }
+  if (told < count)
+    snprintf(more, sizeof more, "; and %" PRIu32 " more", count - told);
   weir_fail(err, WEIR_W7022, NULL,
-            "%" PRIu32 " of %" PRIu32 " tasks are missing: %s", count, d->count,
-            list);
+            "%" PRIu32 " of %" PRIu32 " tasks are missing: %s%s", count,
+            d->count, list, more);
 }
 
 /* ---- Loss */
@@ -309,10 +330,16 @@ void weir_driver_message(weir_driver *d, int64_t now_ns, weir_peer *peer,
 
 /* ---- Time and the end */
 
-static void send_end(weir_driver *d) {
+/* |why|: the session has failed; NULL: it is done. */
+static void send_end(weir_driver *d, const weir_error *why) {
   Weir__V1__End body = WEIR__V1__END__INIT;
+  Weir__V1__Error words = WEIR__V1__ERROR__INIT;
   Weir__V1__Control m = WEIR__V1__CONTROL__INIT;
   body.stop = d->stop;
+  if (why != NULL) {
+    weir_wire_error_put(why, &words);
+    body.why = &words;
+  }
   m.body_case = WEIR__V1__CONTROL__BODY_END;
   m.end = &body;
   for (uint32_t i = 0; i < d->count; i++) weir_driver_send(d, i, &m);
@@ -330,7 +357,7 @@ static void finish(weir_driver *d) {
   weir_error why = d->error;
   weir_driver_steps_fail(d, &why);
   weir_driver_programs_fail(d, &why);
-  send_end(d);
+  send_end(d, failed ? &why : NULL);
   drop_peers(d, failed);
   d->state = WEIR_DRIVER_OVER;
   d->until_ns = d->now_ns + PART_NS;

@@ -18,6 +18,7 @@
 #include "runtime/dist/run/run.h"
 #include "runtime/dist/task/task.h"
 #include "runtime/net/wire.h"
+#include "runtime/net/wire_error.h"
 
 struct weir_serve {
   const weir_env *env;
@@ -28,6 +29,11 @@ struct weir_serve {
   weir_task *task;
   weir_link_out *out; /* of the session */
   weir_node_call read, shut;
+  /* Of the control thread: */
+  int64_t until_ns;    /* for the first session to begin; INT64_MAX: no end */
+  uint32_t drivers;    /* connected */
+  weir_error given_up; /* why the last driver did; id "": none did */
+  weir_error late;     /* no driver came */
   pthread_mutex_t lock;
   pthread_cond_t changed;
   /* Under the lock: */
@@ -88,6 +94,7 @@ static weir_status session(void *self, uint32_t places,
       s->env->alloc, weir_wires_transport(s->wires, WEIR_NET_CONTROL),
       weir_wires_transport(s->wires, WEIR_NET_BULK), places, &s->out, err));
   *out = &s->out->base;
+  s->until_ns = INT64_MAX;
   say(s, "a session has begun");
   return WEIR_OK;
 }
@@ -111,20 +118,34 @@ static void stop_process(void *self) {
 
 /* ---- The link's events */
 
+static bool is_driver(const weir_peer *peer) {
+  return peer->job[0] == '\0';
+}
+
 static void link_up(void *self, weir_peer *peer) {
   weir_serve *s = self;
+  s->drivers += is_driver(peer);
   weir_task_up(s->task, now_of(s), peer);
 }
 
 static void link_message(void *self, weir_peer *peer,
                          const Weir__V1__Control *message) {
   weir_serve *s = self;
+  if (message->body_case == WEIR__V1__CONTROL__BODY_END && is_driver(peer) &&
+      weir_wire_error_is(message->end->why)) {
+    char text[560];
+    (void)weir_wire_error_get(message->end->why, &s->given_up);
+    snprintf(text, sizeof text, "the driver gives up: %.500s",
+             s->given_up.message);
+    say(s, text);
+  }
   weir_task_message(s->task, now_of(s), peer, message);
 }
 
 static void link_lost(void *self, weir_peer *peer, const weir_error *why) {
   weir_serve *s = self;
   char text[WEIR_TASK_NAME_BYTES + 560];
+  s->drivers -= is_driver(peer);
   snprintf(text, sizeof text, "%s is lost: %.500s", peer->name, why->message);
   say(s, text);
   weir_task_lost(s->task, now_of(s), peer, why);
@@ -136,9 +157,27 @@ static weir_status bulk(void *self, uint32_t at, const weir_net_frame *frame,
   return weir_run_engine_bulk(s->engine, at, frame, err);
 }
 
+static void no_driver(weir_serve *s) {
+  const weir_serve_options *o = &s->options;
+  const char *why = s->drivers > 0
+                        ? "one is connected and waits for other tasks"
+                        : "none has connected";
+  bool gave_up = s->given_up.id[0] != '\0';
+  s->until_ns = INT64_MAX;
+  weir_fail(&s->late, WEIR_W7025, NULL,
+            "no driver has begun a session with %s:%" PRIu32
+            " at %s within %.1f s: %s%.350s",
+            o->job, o->index, s->address, (double)o->driver_ns / 1e9,
+            gave_up ? "the last one gave up: " : why,
+            gave_up ? s->given_up.message : "");
+  weir_serve_stop(s);
+}
+
 static int64_t step(void *self, int64_t now_ns) {
   weir_serve *s = self;
-  return weir_task_tick(s->task, now_ns);
+  if (now_ns >= s->until_ns) no_driver(s);
+  int64_t next = weir_task_tick(s->task, now_ns);
+  return s->until_ns < next ? s->until_ns : next;
 }
 
 /* Notes whether the task is free once it is to stop: nothing follows then. */
@@ -206,6 +245,8 @@ weir_status weir_serve_create(const weir_env *env,
   s->env = env;
   s->options = *options;
   s->idle = true;
+  s->until_ns = INT64_MAX;
+  s->given_up = s->late = (weir_error)WEIR_ERROR_INIT;
   s->read = (weir_node_call){.fn = read_events, .self = s};
   pthread_mutex_init(&s->lock, NULL);
   pthread_cond_init(&s->changed, NULL);
@@ -227,6 +268,7 @@ static void shut(void *self, bool runs) {
 }
 
 weir_status weir_serve_run(weir_serve *s, weir_error *err) {
+  if (s->options.driver_ns > 0) s->until_ns = now_of(s) + s->options.driver_ns;
   WEIR_TRY(weir_wires_start(s->wires, err));
   pthread_mutex_lock(&s->lock);
   while (!s->stop) pthread_cond_wait(&s->changed, &s->lock);
@@ -238,7 +280,9 @@ weir_status weir_serve_run(weir_serve *s, weir_error *err) {
   while (!s->idle) pthread_cond_wait(&s->changed, &s->lock);
   pthread_mutex_unlock(&s->lock);
   weir_wires_stop(s->wires);
-  return WEIR_OK;
+  if (s->late.id[0] == '\0') return WEIR_OK;
+  weir_error_copy(err, &s->late);
+  return s->late.code;
 }
 
 void weir_serve_stop(weir_serve *s) {

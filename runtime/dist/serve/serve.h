@@ -28,6 +28,7 @@ typedef struct weir_serve_options {
   bool insecure;        /* unencrypted to other machines, too */
   int64_t heartbeat_ns; /* 0: 1 s; suspect after three, dead after five */
   int64_t start_ns;     /* for connections between tasks; 0: 30 s */
+  int64_t driver_ns;    /* until a first session begins; 0: for ever */
   void (*log)(void *self, const char *text); /* control thread; may be NULL */
   void *log_self;
 } weir_serve_options;
@@ -40,7 +41,8 @@ weir_status weir_serve_create(const weir_env *env,
 /* The address to dial: with the port that was found. */
 const char *weir_serve_address(const weir_serve *serve);
 /* Serves until weir_serve_stop, or until a driver ends the process. A session
- * under way is given up. Blocks; once. Errors: W6003. */
+ * under way is given up. Blocks; once. Errors: W6003, W7025 (no driver came in
+ * time). */
 weir_status weir_serve_run(weir_serve *serve, weir_error *err);
 /* Any thread, also before run. */
 void weir_serve_stop(weir_serve *serve);

@@ -198,6 +198,16 @@ static void sees_a_death(void **state) {
   close(c.end[0]);
 }
 
+/* How many things a folder holds. */
+static int entries(const char *path) {
+  DIR *dir = opendir(path);
+  int count = -2; /* "." and ".." */
+  assert_non_null(dir);
+  while (readdir(dir) != NULL) count++;
+  closedir(dir);
+  return count;
+}
+
 /* A parent that dies by SIGKILL leaves none. The pipe ends with its last
  * holder: the children have none of it, so the number is waited for. */
 static void dies_with_its_parent(void **state) {
@@ -227,10 +237,54 @@ static void dies_with_its_parent(void **state) {
     fclose(file);
   }
   close(out[0]);
-  DIR *dir = opendir(tmp); /* the folder of a killed parent stays: remove it */
-  for (struct dirent *e; (e = readdir(dir)) != NULL;)
-    if (e->d_name[0] == 'w') unlinkat(dirfd(dir), e->d_name, AT_REMOVEDIR);
-  closedir(dir);
+  assert_int_equal(entries(tmp), 1); /* the folder of a killed parent stays */
+  weir_error err = WEIR_ERROR_INIT;
+  cli_spawn *first = NULL, *second = NULL; /* until there is another */
+  assert_ok(cli_spawn_open(tmp, 1, &first, &err), &err);
+  assert_int_equal(entries(tmp), 1);
+  assert_ok(cli_spawn_open(tmp, 1, &second, &err), &err);
+  assert_int_equal(entries(tmp), 2); /* one with an owner is left alone */
+  cli_spawn_release(first);
+  cli_spawn_release(second);
+  assert_int_equal(rmdir(tmp), 0);
+}
+
+/* Folders that are of another kind, of another process, or half made. */
+static void folders_of_others_stay(void **state) {
+  (void)state;
+  static const struct {
+    const char *name, *file;
+    mode_t mode;
+    bool goes;
+  } rows[] = {{"weir-abc123", "lock", 0700, true},
+              {"weir-nolock", "socket", 0700, false},
+              {"weir-open12", "lock", 0755, false},
+              {"weir-sevenab", "lock", 0700, false},
+              {"weir-five1", "lock", 0700, false},
+              {"weir-a_b_c1", "lock", 0700, false},
+              {"Weir-abc123", "lock", 0700, false}};
+  weir_error err = WEIR_ERROR_INIT;
+  cli_spawn *spawn = NULL;
+  char tmp[] = "/tmp/weir-test-XXXXXX", path[100];
+  assert_non_null(mkdtemp(tmp));
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    snprintf(path, sizeof path, "%s/%s", tmp, rows[i].name);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(chmod(path, rows[i].mode), 0);
+    snprintf(path, sizeof path, "%s/%s/%s", tmp, rows[i].name, rows[i].file);
+    close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+  }
+  snprintf(path, sizeof path, "%s/weir-link12", tmp);
+  assert_int_equal(symlink("weir-open12", path), 0);
+  assert_ok(cli_spawn_open(tmp, 1, &spawn, &err), &err);
+  cli_spawn_release(spawn);
+  assert_int_equal(unlink(path), 0);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    snprintf(path, sizeof path, "%s/%s/%s", tmp, rows[i].name, rows[i].file);
+    if ((unlink(path) == 0) == rows[i].goes) fail_msg("%s", rows[i].name);
+    snprintf(path, sizeof path, "%s/%s", tmp, rows[i].name);
+    if ((rmdir(path) == 0) == rows[i].goes) fail_msg("%s", rows[i].name);
+  }
   assert_int_equal(rmdir(tmp), 0);
 }
 
@@ -271,7 +325,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(prints),       cmocka_unit_test(ends_the_stubborn),
       cmocka_unit_test(sees_a_death), cmocka_unit_test(dies_with_its_parent),
-      cmocka_unit_test(folders),
+      cmocka_unit_test(folders),      cmocka_unit_test(folders_of_others_stay),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,8 @@ typedef struct frame {
   uint8_t *head; /* its own */
   size_t head_bytes;
   weir_net_piece payload; /* bulk frames; data NULL: none */
+  void (*sent)(void *token);
+  void *token;
 } frame;
 
 typedef struct queue {
@@ -70,6 +72,17 @@ static weir_status on_control(void *self, uint32_t peer, const void *bytes,
   return WEIR_OK;
 }
 
+static weir_status on_watched(void *self, uint32_t peer, weir_bytes bytes,
+                              void (*sent)(void *token), void *token) {
+  side *s = self;
+  assert_int_equal(peer, !s->self);
+  frame *f = copied(bytes.data, bytes.size);
+  f->sent = sent;
+  f->token = token;
+  push(&s->other->control, f);
+  return WEIR_OK;
+}
+
 static weir_status on_bulk(void *self, uint32_t peer,
                            const weir_net_piece *pieces, size_t count) {
   side *s = self;
@@ -93,6 +106,7 @@ static void take(queue *q, frame *f) {
     f->payload.released(f->payload.self);
   } else {
     weir_wire_message m;
+    if (f->sent != NULL) f->sent(f->token);
     assert_ok(weir_wire_unpack(weir_allocator_system(), &whole, &m, &err),
               &err);
     assert_ok(weir_remote_on_control(q->to->remote, peer, m.control, &err),
@@ -240,7 +254,8 @@ static void open_sides(side sides[2], const weir_env *env) {
                                    .out = &s->out};
     weir_remote_edge edges[kEdges];
     *s = (side){.self = i, .other = &sides[!i]};
-    s->out = (weir_wire_out){s, on_control, on_bulk};
+    s->out = (weir_wire_out){s, on_control, on_bulk, NULL};
+    if (i == 0) s->out.watched = on_watched; /* this one gathers */
     for (uint32_t e = 0; e < kEdges; e++)
       edges[e] = (weir_remote_edge){!i, (e & 1) == i, kBytes[e]};
     assert_ok(weir_remote_create(env, &options, &s->remote, &err), &err);

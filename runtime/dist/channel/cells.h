@@ -51,6 +51,7 @@ struct weir_cell {
 typedef struct weir_rendezvous_peer {
   weir_why *lost;
   weir_wire_batch values, ready;
+  uint32_t under_way; /* batches that have gone and not left */
   bool flush, dirty, cutting;
   uint64_t credit; /* bytes that we may send */
   uint64_t owed;   /* bytes taken over, not yet credited */

@@ -8,6 +8,12 @@
  * with a spare one, so the owner may send it without its lock while others
  * collect.
  *
+ * An owner that hears when a batch has left sends the next one then: the first
+ * value goes at once, those made meanwhile gather, and each waits as long as it
+ * would have waited in the transport's queue (Nagle's rule, RFC 896, by the
+ * sender's own end instead of the peer's answer). So 1,000 values that are
+ * ready together go in a few messages.
+ *
  * Invariant: a value of the sender's ends when all of it was cut into chunks
  * and the transport has released each. */
 #include "runtime/dist/channel/leave.h"
@@ -58,6 +64,7 @@ static bool batch_frame(weir_rendezvous *r, weir_wire_batch *batch,
   batch->body = body;
   r->spare = full;
   out->control = weir_wire_batch_frame(&r->spare, r->options.epoch);
+  out->batch = true;
   return true;
 }
 
@@ -118,6 +125,7 @@ bool weir_rendezvous_next_frame(weir_rendezvous *r,
     uint32_t place = (uint32_t)(p - r->peers);
     out->peer = place == r->peer_count - 1 ? WEIR_PEER_DRIVER : place;
     out->control = (weir_bytes){0};
+    out->batch = false;
     out->chunk = NULL;
     bool more = peer_frame(r, p, out);
     r->dirty = p->next_dirty;
@@ -127,6 +135,25 @@ bool weir_rendezvous_next_frame(weir_rendezvous *r,
     return true;
   }
   return false;
+}
+
+void weir_rendezvous_batch_goes(weir_rendezvous *r, uint32_t peer) {
+  r->peers[weir_peer_place(r, peer)].under_way++;
+}
+
+void weir_rendezvous_batch_left(weir_rendezvous *r, uint32_t peer) {
+  weir_rendezvous_peer *p = &r->peers[weir_peer_place(r, peer)];
+  assert(p->under_way > 0);
+  p->under_way--;
+}
+
+void weir_rendezvous_flush_free(weir_rendezvous *r) {
+  for (uint32_t i = 0; i < r->peer_count; i++) {
+    weir_rendezvous_peer *p = &r->peers[i];
+    if (p->under_way > 0 || p->values.count + p->ready.count == 0) continue;
+    p->flush = true;
+    weir_peer_dirty(r, p);
+  }
 }
 
 void *weir_chunk_owner(const weir_chunk *chunk) {

@@ -13,6 +13,7 @@ typedef struct weir_chunk weir_chunk;
 typedef struct weir_rendezvous_frame {
   uint32_t peer;
   weir_bytes control; /* size 0: a chunk; lent until the next call */
+  bool batch;         /* a control message of what was collected */
   uint8_t header[WEIR_BULK_HEADER_BYTES];
   size_t header_bytes;
   weir_bytes payload; /* the sender's memory, until the chunk is given back */
@@ -23,6 +24,11 @@ typedef struct weir_rendezvous_frame {
  * this order: one thread at a time takes and sends. */
 bool weir_rendezvous_next_frame(weir_rendezvous *r,
                                 weir_rendezvous_frame *out_frame);
+/* The batch in a frame to |peer| is with the transport, and has left it. */
+void weir_rendezvous_batch_goes(weir_rendezvous *r, uint32_t peer);
+void weir_rendezvous_batch_left(weir_rendezvous *r, uint32_t peer);
+/* As weir_rendezvous_flush, for peers to which no batch is under way. */
+void weir_rendezvous_flush_free(weir_rendezvous *r);
 /* The transport has released the payload, or never took it. */
 void weir_rendezvous_released(weir_chunk *chunk);
 /* The options' owner, of a chunk. */

@@ -10,28 +10,67 @@
  *
  * Invariant: when no thread is in here, no frame and no end is left: a thread
  * that stops sending has seen under the lock that there is none, and one that
- * makes a frame later sees under the lock that nobody sends. */
+ * makes a frame later sees under the lock that nobody sends.
+ *
+ * A batch that has left the transport is told of by its peer's token, on a
+ * thread of the transport, perhaps after the owner has released all this: each
+ * such batch holds the memory, and touches the core only before |closed|. */
 #include "runtime/dist/channel/remote.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "runtime/base/size.h"
 #include "runtime/dist/channel/pump.h"
 
+/* A peer, for the end of batches to it. */
+typedef struct batch_token {
+  weir_remote *remote;
+  uint32_t peer;
+} batch_token;
+
 struct weir_remote {
   const weir_env *env;
+  const weir_allocator *alloc;
+  atomic_uint refs; /* the owner's, each batch under way */
   weir_remote_options options;
   pthread_mutex_t lock;
   weir_rendezvous *r;
   bool sending;
   bool told; /* |collected| was called, no flush has come since */
+  bool closed;
+  uint32_t inside; /* tokens being told of */
+  pthread_cond_t left;
+  batch_token tokens[]; /* of the tasks, then the driver's */
 };
+
+static void unref(weir_remote *m) {
+  if (atomic_fetch_sub(&m->refs, 1) != 1) return;
+  pthread_cond_destroy(&m->left);
+  pthread_mutex_destroy(&m->lock);
+  weir_free(m->alloc, m);
+}
+
+static weir_remote *make(const weir_allocator *alloc, uint32_t tasks) {
+  size_t bytes;
+  if (!weir_size_mul((size_t)tasks + 1, sizeof(batch_token), &bytes) ||
+      !weir_size_add(bytes, sizeof(weir_remote), &bytes))
+    return NULL;
+  weir_remote *m = weir_alloc(alloc, bytes);
+  if (m == NULL) return NULL;
+  memset(m, 0, bytes);
+  m->alloc = alloc;
+  atomic_init(&m->refs, 1);
+  for (uint32_t i = 0; i <= tasks; i++)
+    m->tokens[i] = (batch_token){m, i < tasks ? i : WEIR_PEER_DRIVER};
+  return m;
+}
 
 weir_status weir_remote_create(const weir_env *env,
                                const weir_remote_options *options,
                                weir_remote **out_remote, weir_error *err) {
   *out_remote = NULL;
-  weir_remote *m = weir_alloc_array(env->alloc, 1, sizeof *m);
+  weir_remote *m = make(env->alloc, options->rendezvous.tasks);
   if (m == NULL) return weir_fail_memory(err, sizeof *m);
   m->env = env;
   m->options = *options;
@@ -41,6 +80,8 @@ weir_status weir_remote_create(const weir_env *env,
   if (s == WEIR_OK && pthread_mutex_init(&m->lock, NULL) != 0) {
     weir_rendezvous_release(m->r);
     s = weir_fail(err, WEIR_W6003, NULL, "no mutex");
+  } else if (s == WEIR_OK) {
+    pthread_cond_init(&m->left, NULL);
   }
   if (s != WEIR_OK) {
     weir_free(env->alloc, m);
@@ -52,25 +93,58 @@ weir_status weir_remote_create(const weir_env *env,
 
 void weir_remote_release(weir_remote *m) {
   if (m == NULL) return;
+  pthread_mutex_lock(&m->lock);
+  m->closed = true;
+  while (m->inside > 0) pthread_cond_wait(&m->left, &m->lock);
+  pthread_mutex_unlock(&m->lock);
   weir_rendezvous_release(m->r);
-  pthread_mutex_destroy(&m->lock);
-  weir_free(m->env->alloc, m);
+  unref(m);
 }
 
 /* ---- Work. All of these are called with the lock, and have it at the end. */
 
 static void released(void *chunk);
+static void batch_left(void *token);
+
+/* Whether the ends of batches are told, and decide when the next ones go. */
+static bool gathers(const weir_remote *m) {
+  return m->options.collected == NULL && m->options.out->watched != NULL;
+}
+
+/* Sends a batch whose end is told. With the lock, which is let go meanwhile. */
+static weir_status send_batch(weir_remote *m,
+                              const weir_rendezvous_frame *frame) {
+  const weir_wire_out *out = m->options.out;
+  uint32_t tasks = m->options.rendezvous.tasks;
+  batch_token *token =
+      &m->tokens[frame->peer == WEIR_PEER_DRIVER ? tasks : frame->peer];
+  weir_rendezvous_batch_goes(m->r, frame->peer);
+  atomic_fetch_add(&m->refs, 1);
+  pthread_mutex_unlock(&m->lock);
+  weir_status s =
+      out->watched(out->self, frame->peer, frame->control, batch_left, token);
+  pthread_mutex_lock(&m->lock);
+  if (s == WEIR_OK) return s;
+  weir_rendezvous_batch_left(m->r, frame->peer);
+  unref(m); /* not the last: the caller is in a call */
+  return s;
+}
+
+static weir_status send_frame(weir_remote *m,
+                              const weir_rendezvous_frame *frame) {
+  if (frame->batch && gathers(m)) return send_batch(m, frame);
+  pthread_mutex_unlock(&m->lock);
+  weir_status s = weir_rendezvous_send_frame(m->options.out, frame, released);
+  pthread_mutex_lock(&m->lock);
+  return s;
+}
 
 static void send_all(weir_remote *m) {
   weir_rendezvous_frame frame;
   if (m->sending) return;
   m->sending = true;
   while (weir_rendezvous_next_frame(m->r, &frame)) {
-    pthread_mutex_unlock(&m->lock);
-    weir_status s =
-        weir_rendezvous_send_frame(m->options.out, &frame, released);
-    pthread_mutex_lock(&m->lock);
-    if (s == WEIR_OK) continue;
+    if (send_frame(m, &frame) == WEIR_OK) continue;
     weir_error err = WEIR_ERROR_INIT;
     weir_fail(&err, WEIR_W7001, NULL, "a frame could not be sent");
     if (frame.chunk != NULL) weir_rendezvous_released(frame.chunk);
@@ -93,7 +167,10 @@ static void tell_all(weir_remote *m) {
 static bool has_collected(weir_remote *m) {
   if (m->told || !weir_rendezvous_collects(m->r)) return false;
   if (m->options.collected == NULL) {
-    weir_rendezvous_flush(m->r);
+    if (gathers(m))
+      weir_rendezvous_flush_free(m->r);
+    else
+      weir_rendezvous_flush(m->r);
     return false;
   }
   m->told = true;
@@ -120,6 +197,23 @@ static void released(void *chunk) {
   pthread_mutex_lock(&m->lock);
   weir_rendezvous_released(chunk);
   leave(m);
+}
+
+static void batch_left(void *self) {
+  const batch_token *token = self;
+  weir_remote *m = token->remote;
+  pthread_mutex_lock(&m->lock);
+  if (!m->closed) {
+    m->inside++;
+    weir_rendezvous_batch_left(m->r, token->peer);
+    (void)has_collected(m);
+    send_all(m);
+    tell_all(m);
+    m->inside--;
+    if (m->closed) pthread_cond_broadcast(&m->left);
+  }
+  pthread_mutex_unlock(&m->lock);
+  unref(m);
 }
 
 /* ---- Calls */

@@ -13,16 +13,18 @@
  * already; calls that end are told on the thread that ended them; both with no
  * lock held. Bytes of chunks are copied without the lock.
  *
- * Small values are collected. When the first comes, |collected| is called, with
- * no lock held: the owner lets them go by weir_remote_flush when it is a good
- * time, for instance when its executor has nothing to do. */
+ * Small values are collected. With |collected| that is called, with no lock
+ * held, when the first comes: the owner lets them go by weir_remote_flush when
+ * it is a good time. Without it the first goes at once, and those that come
+ * until it has left |out| go together then; if |out| does not tell that, each
+ * goes at once. */
 
 typedef struct weir_remote weir_remote;
 
 typedef struct weir_remote_options {
   weir_rendezvous_options rendezvous; /* its owner is not used */
   const weir_wire_out *out;           /* lent */
-  void (*collected)(void *self);      /* NULL: everything goes at once */
+  void (*collected)(void *self);      /* may be NULL */
   void *self;
 } weir_remote_options;
 
@@ -30,8 +32,8 @@ typedef struct weir_remote_options {
 weir_status weir_remote_create(const weir_env *env,
                                const weir_remote_options *options,
                                weir_remote **out_remote, weir_error *err);
-/* When it is empty, all channels are released and no call is under way.
- * NULL-safe. */
+/* When it is empty, all channels are released and no call is under way. Frames
+ * may still be on their way out: |out| is no longer called. NULL-safe. */
 void weir_remote_release(weir_remote *remote);
 
 /* ---- As those of rendezvous.h, from any thread. */

@@ -19,6 +19,11 @@ typedef struct weir_wire_out {
   /* A bulk frame; the pieces are as for weir_transport's send. */
   weir_status (*bulk)(void *self, uint32_t peer, const weir_net_piece *pieces,
                       size_t count);
+  /* As control; |sent| is called when the frame has left, or never will: once,
+   * on any thread, with no lock held, perhaps before the return. NULL: the
+   * frames' ends are not known here. */
+  weir_status (*watched)(void *self, uint32_t peer, weir_bytes frame,
+                         void (*sent)(void *token), void *token);
 } weir_wire_out;
 
 #endif

@@ -17,6 +17,18 @@ static weir_status send_control(void *self, uint32_t peer, const void *bytes,
   return out->control->vt->send(out->control, c, &piece, 1, NULL);
 }
 
+static weir_status send_watched(void *self, uint32_t peer, weir_bytes frame,
+                                void (*sent)(void *token), void *token) {
+  const weir_link_out *out = self;
+  const struct weir_link_out_place *p = place_of(out, peer);
+  weir_connection c = p != NULL ? atomic_load(&p->control) : 0;
+  /* The bytes are copied; a piece without bytes tells the end. */
+  weir_net_piece pieces[] = {{.data = frame.data, .size = frame.size},
+                             {.released = sent, .self = token}};
+  if (c == 0) return WEIR_UNAVAILABLE;
+  return out->control->vt->send(out->control, c, pieces, 2, NULL);
+}
+
 static weir_status send_bulk(void *self, uint32_t peer,
                              const weir_net_piece *pieces, size_t count) {
   const weir_link_out *out = self;
@@ -42,7 +54,7 @@ weir_status weir_link_out_create(const weir_allocator *alloc,
     atomic_init(&o->at[i].control, 0);
     atomic_init(&o->at[i].bulk, 0);
   }
-  o->base = (weir_wire_out){o, send_control, send_bulk};
+  o->base = (weir_wire_out){o, send_control, send_bulk, send_watched};
   o->alloc = alloc;
   o->control = control;
   o->bulk = bulk;

@@ -14,6 +14,14 @@ typedef struct weir_row {
 
 /* Sum of a[i] b[i], in double and in order. Floats. */
 double weir_dot_f64(weir_dtype dtype, weir_row a, weir_row b, int64_t k);
+
+enum { WEIR_DOTS = 4 };
+
+/* The sums of a[i] b_j[i] for WEIR_DOTS rows b_j that begin |step| elements
+ * apart. Each has the bits of weir_dot_f64; several at once, since each waits
+ * for its own last addition only. */
+void weir_dots_f64(weir_dtype dtype, weir_row a, weir_row b, int64_t step,
+                   int64_t k, double out[WEIR_DOTS]);
 /* The same with wrap-around. Integers. */
 int64_t weir_dot_i64(weir_dtype dtype, weir_row a, weir_row b, int64_t k);
 

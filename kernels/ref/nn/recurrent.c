@@ -7,6 +7,7 @@
  * Cost: O(b t u g (i + u)), every product by its definition. */
 #include <math.h>
 
+#include "kernels/ref/nn/dot.h"
 #include "kernels/ref/ref.h"
 
 /* Sizes and operands of a call; missing ones are NULL. */
@@ -79,18 +80,26 @@ static double sigmoid(double x) {
 
 /* ---- lstm: x, w, r, bias, h0, c0 -> y, h, c, gates, cells */
 
+/* The products of |n| elements of |x| with the columns of m for the four gates
+ * of a unit. */
+static void gates(const walk *w, weir_row x, const void *m, int64_t n,
+                  int64_t unit, double out[WEIR_DOTS]) {
+  weir_row column = {m, unit, w->wide};
+  weir_dots_f64(w->dtype, x, column, w->units, n, out);
+}
+
 /* One unit of step |row|, from the states in h and c; h stays, as other units
  * of the step still read it, c is replaced. */
 static void lstm_unit(const walk *w, int64_t b, int64_t row, int64_t unit) {
   const void *const *in = w->in;
   void *const *out = w->out;
   int64_t u = w->units, at = row * u + unit;
-  double a[4];
+  double a[4], x[WEIR_DOTS], h[WEIR_DOTS];
+  gates(w, (weir_row){in[0], row * w->inputs, 1}, in[1], w->inputs, unit, x);
+  gates(w, (weir_row){out[1], b * u, 1}, in[2], u, unit, h);
   for (int64_t g = 0; g < 4; g++) {
     int64_t column = g * u + unit;
-    double z = get(w, in[3], column) +
-               product(w, in[0], row * w->inputs, in[1], w->inputs, column) +
-               product(w, out[1], b * u, in[2], u, column);
+    double z = get(w, in[3], column) + x[g] + h[g];
     a[g] = g == 2 ? tanh(z) : sigmoid(z);
     put(w, out[3], row * w->wide + column, a[g]);
   }

@@ -55,8 +55,8 @@ typedef struct cli_args {
   bool confusion;
   int64_t top;
   bool json, trap_nan, no_fusion, ref_kernels, print_config, full, quiet, help;
-  bool brief; /* -h, not --help */
-  bool check; /* fmt */
+  bool brief;            /* -h, not --help */
+  bool check, show_diff; /* fmt */
   bool all, man, explain, verbose;
   /* place */
   const char *in_process, *placer, *plan, *save_plan;

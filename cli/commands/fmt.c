@@ -10,6 +10,7 @@
 
 #include "cli/system.h"
 #include "cli/table.h"
+#include "cli/term/diff.h"
 
 enum { MOST_BYTES = 64 << 20 };
 
@@ -80,25 +81,39 @@ static weir_status read_source(const char *path, char **out, size_t *size,
                       : cli_error(err, "W4001", "'%s' cannot be read", path);
 }
 
+/* With --check or --diff: says what would change, and that something would. */
+static weir_status report(const cli_args *args, const char *name,
+                          cli_text source, const formatted *f, int *code,
+                          weir_error *err) {
+  *code = 1;
+  if (!args->show_diff) {
+    cli_print("%s\n", name);
+    return WEIR_OK;
+  }
+  if (cli_print_diff(name, source, (cli_text){f->data, f->size}))
+    return WEIR_OK;
+  return cli_error(err, "W6001", "no memory for the differences of %s", name);
+}
+
 static int fmt_one(const cli_args *args, cli_job *job, const char *path) {
   weir_error err = WEIR_ERROR_INIT;
   formatted f = {NULL, 0};
   char *source = NULL;
   size_t size = 0;
   bool is_stdin = strcmp(path, "-") == 0;
+  bool look = args->check || args->show_diff;
+  const char *name = is_stdin ? "<stdin>" : path;
   weir_status s = read_source(path, &source, &size, &err);
   if (s == WEIR_OK)
-    s = weir_tools_fmt(job->runtime, is_stdin ? "<stdin>" : path, source, size,
-                       keep, &f, &err);
+    s = weir_tools_fmt(job->runtime, name, source, size, keep, &f, &err);
   bool same =
       s == WEIR_OK && size == f.size && memcmp(source, f.data, size) == 0;
   int code = 0;
-  if (s == WEIR_OK && args->check && !same) {
-    cli_print("%s\n", is_stdin ? "<stdin>" : path);
-    code = 1;
-  } else if (s == WEIR_OK && !args->check && is_stdin) {
+  if (s == WEIR_OK && look && !same) {
+    s = report(args, name, (cli_text){source, size}, &f, &code, &err);
+  } else if (s == WEIR_OK && !look && is_stdin) {
     cli_out(NULL, f.data, f.size);
-  } else if (s == WEIR_OK && !args->check && !same) {
+  } else if (s == WEIR_OK && !look && !same) {
     s = replace(path, &f, &err);
     if (s == WEIR_OK && !args->quiet) cli_note("%s: formatted\n", path);
   }
@@ -123,7 +138,18 @@ static const cli_option options[] = {
     FLAG("check", 0, check,
          "change nothing, list the files that would change; exit code 1 if "
          "there are some"),
-    QUIET, COLOR, HELP, END};
+    FLAG("diff", 0, show_diff,
+         "change nothing, print what would change as a unified diff; exit "
+         "code 1 if something would"),
+    QUIET,
+    COLOR,
+    HELP,
+    END};
+
+static const cli_effect effects[] = {
+    {.option = "quiet", .without = "check", .why = "nothing is formatted"},
+    {.option = "quiet", .without = "diff", .why = "nothing is formatted"},
+    {.option = NULL}};
 
 const cli_command cli_command_fmt = {
     .name = "fmt",
@@ -137,9 +163,11 @@ const cli_command cli_command_fmt = {
         "is replaced whole or not at all.",
     .examples =
         "  weir fmt graphs/*.weir.yaml --check\n"
+        "  weir fmt graphs/*.weir.yaml --diff\n"
         "  weir fmt mlp.weir.yaml\n"
         "  weir fmt - < mlp.weir.yaml\n",
     .options = options,
+    .effects = effects,
     .min_rest = 1,
     .max_rest = 1024,
     .run = fmt_command,

@@ -109,6 +109,30 @@ def fmt(text):
     return call("fmt", "-", input=text)
 
 
+def patched(text, diff):
+    """|text| after |diff|, a unified diff of one file, which must fit exactly."""
+    head, *lines = diff.splitlines(keepends=True)
+    assert head.startswith("--- ") and lines[0].startswith("+++ ")
+    old, new, at = text.splitlines(keepends=True), [], 0
+    for line in lines[1:]:
+        sign, body = line[0], line[1:]
+        if sign == "@":
+            first, count = re.match(r"@@ -(\d+)(?:,(\d+))? ", line).groups("1")
+            start = int(first) - (int(count) > 0)
+            new += old[at:start]
+            at = start
+        elif sign == "\\":  # the line before it has no end
+            assert before == "-" and at == len(old) and old[-1][-1] != "\n"
+        else:
+            if sign in " -":
+                assert old[at].rstrip("\n") == body.rstrip("\n"), (at, line)
+                at += 1
+            if sign in " +":
+                new.append(body)
+            before = sign
+    return "".join(new + old[at:])
+
+
 def mangled(text):
     """The same graph: twice the indentation, blanks around commas, quotes of
     the other kind."""
@@ -195,6 +219,58 @@ class Fmt(unittest.TestCase):
         inode = path.stat().st_ino
         self.assertEqual(call("fmt", path).returncode, 0)
         self.assertEqual(path.stat().st_ino, inode)  # nothing to write
+
+    def test_diff(self):
+        path = self.path / "a.weir.yaml"
+        path.write_text("weir: 1\ninputs: {x: 'f32[2]'}\n\n\nnodes:\n"
+                        "    y: relu( x )\noutputs: [y]\n")
+        was = path.read_text()
+        p = call("fmt", "--diff", path)
+        self.assertEqual((p.returncode, p.stderr), (1, b""))
+        self.assertEqual(p.stdout.decode(), f"""\
+--- {path}
++++ {path}
+@@ -1,7 +1,6 @@
+ weir: 1
+-inputs: {{x: 'f32[2]'}}
++inputs: {{x: "f32[2]"}}
+ 
+-
+ nodes:
+-    y: relu( x )
++  y: relu(x)
+ outputs: [y]
+""")
+        self.assertEqual(path.read_text(), was)
+        again = call("fmt", "--diff", "--check", path)
+        self.assertEqual((again.returncode, again.stdout), (1, p.stdout))
+        p = call("fmt", "--diff", "-", input=was.encode())
+        self.assertIn(b"--- <stdin>\n", p.stdout)
+        self.assertEqual(p.returncode, 1)
+        for look in ("--check", "--diff"):
+            self.assertEqual(call("fmt", look, "-q", path).returncode, 2)
+        path.write_text(fmt(was.encode()).stdout.decode())
+        p = call("fmt", "--diff", path, *GRAPHS)
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (0, b"", b""))
+
+    def test_a_diff_leads_to_the_canonical_form(self):
+        texts = [UGLY, UGLY.rstrip("\n"), UGLY.replace("\n", "\r\n"),
+                 *(path.read_text() for path in BAD[::20]),
+                 *(mangled(path.read_text()) for path in GRAPHS[::4]),
+                 *(re.sub(r"((?:.*\n){12}.+)", r"\1 ", path.read_text())
+                   for path in GRAPHS[::2])]
+        groups = 0
+        for text in texts:
+            data = text.encode()
+            want = fmt(data)
+            if want.returncode or want.stdout == data:
+                continue
+            p = call("fmt", "--diff", "-", input=data)
+            self.assertEqual((p.returncode, p.stderr), (1, b""))
+            self.assertEqual(patched(data.decode(), p.stdout.decode()),
+                             want.stdout.decode())
+            groups += p.stdout.count(b"\n@@ ")
+        self.assertGreater(groups, len(GRAPHS))
 
     def test_refused(self):
         path = self.path / "bad.weir.yaml"

@@ -110,7 +110,11 @@ void cli_clause(const char *doc, char *out, size_t size) {
   const char *colon = strchr(doc, ':');
   size_t n = 0;
   if (strncmp(doc, "with --", 7) == 0 && colon != NULL) doc = colon + 2;
-  for (; *doc != '\0' && *doc != ':' && *doc != ';' && n + 1 < size; doc++)
-    if (strchr("[]'`\\", *doc) == NULL) out[n++] = *doc;
+  for (; *doc != '\0' && n + 1 < size; doc++) {
+    bool in_name = doc[0] == ':' && doc[1] == '`'; /* `train:` */
+    if (*doc == ';' || (*doc == ':' && !in_name) || strncmp(doc, " (", 2) == 0)
+      break;
+    if (strchr("[]':`\\", *doc) == NULL) out[n++] = *doc;
+  }
   out[n] = '\0';
 }

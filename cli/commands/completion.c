@@ -152,10 +152,10 @@ static void zsh_slot(const cli_slot *s) {
       cli_print("_files -/");
       break;
     case CLI_FILL_OPS:
-      cli_print("($(" ASK_OPS "))");
+      cli_print("{compadd - $(" ASK_OPS ")}");
       break;
     case CLI_FILL_ERRORS:
-      cli_print("($(" ASK_ERRORS "))");
+      cli_print("{compadd - $(" ASK_ERRORS ")}");
       break;
     case CLI_FILL_COMMANDS:
       cli_print("(");
@@ -238,24 +238,36 @@ static void print_zsh(void) {
 
 /* ---- fish */
 
+/* __weir_is run: of the words before the cursor the second is "run";
+ * __weir_is show op: and the third is "op". __weir_has 2: there are two. Files
+ * are those of the named endings, and folders. */
+static const char fish_start[] =
+    "# Completion of weir for fish; made by `weir completion fish`.\n"
+    "function __weir_is\n"
+    "  set -l words (commandline -opc)\n"
+    "  test \"$words[2]\" = $argv[1] || return 1\n"
+    "  test (count $argv) = 1 || test \"$words[3]\" = $argv[2]\n"
+    "end\n"
+    "function __weir_has\n"
+    "  test (count (commandline -opc)) = $argv[1]\n"
+    "end\n"
+    "function __weir_files\n"
+    "  set -l endings (string join '|' / (string escape --style=regex $argv))\n"
+    "  __fish_complete_path (commandline -ct) |\n"
+    "    string match -r \"^[^\\t]*(?:$endings)(?:\\t.*|)\\$\"\n"
+    "end\n"
+    "complete -c weir -f\n";
+
 static void fish_slot(const cli_slot *s) {
   switch (s->fill) {
     case CLI_FILL_WORDS:
       cli_print(" -x -a '%s'", s->words);
       break;
     case CLI_FILL_FILES:
-      if (s->words[0] == '\0') {
+      if (s->words[0] == '\0')
         cli_print(" -r -F");
-        break;
-      }
-      cli_print(" -k -x -a '(");
-      for (const char *w = s->words; *w != '\0';) {
-        size_t size = strcspn(w, " ");
-        cli_print("%s__fish_complete_suffix %.*s", w == s->words ? "" : "; ",
-                  (int)size, w);
-        w += size + (w[size] == ' ');
-      }
-      cli_print(")'");
+      else
+        cli_print(" -x -a '(__weir_files %s)'", s->words);
       break;
     case CLI_FILL_FOLDERS:
       cli_print(" -x -a '(__fish_complete_directories)'");
@@ -276,15 +288,12 @@ static void fish_slot(const cli_slot *s) {
   }
 }
 
-static void fish_command(const cli_command *c) {
-  static const char of[] =
-      "complete -c weir -n '__fish_seen_subcommand_from %s'";
+static void fish_options(const cli_command *c) {
   char doc[128];
   cli_slot slot;
-  cli_subject subject;
   for (const cli_option *o = c->options; o->name != NULL; o++) {
     cli_clause(o->doc, doc, sizeof doc);
-    cli_print(of, c->name);
+    cli_print("complete -c weir -n '__weir_is %s'", c->name);
     if (o->letter != 0) cli_print(" -s %c", o->letter);
     cli_print(" -l %s", o->name);
     if (o->kind != CLI_FLAG) {
@@ -293,23 +302,25 @@ static void fish_command(const cli_command *c) {
     }
     cli_print(" -d '%s'\n", doc);
   }
-  bool subjects = cli_subject_at(c, 0, &subject);
-  cli_print(of, c->name);
-  if (subjects) {
-    cli_print(" -f -a '");
-    print_subjects(c);
-    cli_print("'\n");
-  } else {
+}
+
+static void fish_words(const cli_command *c) {
+  cli_slot slot;
+  cli_subject subject;
+  cli_print("complete -c weir -n '__weir_is %s", c->name);
+  if (!cli_subject_at(c, 0, &subject)) {
     cli_slot_of_rest(c, &slot);
+    cli_print("'");
     fish_slot(&slot);
     cli_print("\n");
+    return;
   }
+  cli_print("; and __weir_has 2' -x -a '");
+  print_subjects(c);
+  cli_print("'\n");
   for (size_t i = 0; cli_subject_at(c, i, &subject); i++) {
     if (subject.rest.fill == CLI_FILL_NOTHING) continue;
-    cli_print(
-        "complete -c weir -n '__fish_seen_subcommand_from %s; and "
-        "__fish_seen_subcommand_from %s'",
-        c->name, subject.name);
+    cli_print("complete -c weir -n '__weir_is %s %s'", c->name, subject.name);
     fish_slot(&subject.rest);
     cli_print("\n");
   }
@@ -317,16 +328,16 @@ static void fish_command(const cli_command *c) {
 
 static void print_fish(void) {
   char doc[128];
-  cli_print(
-      "# Completion of weir for fish; made by `weir completion fish`.\n"
-      "complete -c weir -f\n");
+  cli_print("%s", fish_start);
   for (size_t i = 0; cli_commands[i] != NULL; i++) {
     cli_clause(cli_commands[i]->summary, doc, sizeof doc);
-    cli_print("complete -c weir -n __fish_use_subcommand -x -a %s -d '%s'\n",
+    cli_print("complete -c weir -n '__weir_has 1' -x -a %s -d '%s'\n",
               cli_commands[i]->name, doc);
   }
-  for (size_t i = 0; cli_commands[i] != NULL; i++)
-    fish_command(cli_commands[i]);
+  for (size_t i = 0; cli_commands[i] != NULL; i++) {
+    fish_options(cli_commands[i]);
+    fish_words(cli_commands[i]);
+  }
 }
 
 static int completion_command(const cli_args *args) {

@@ -128,7 +128,7 @@ static const cli_effect effects[] = {
 const cli_command cli_command_train = {
     .name = "train",
     .synopsis = "GRAPH.weir.yaml [options]",
-    .summary = "train as the graph's train: says",
+    .summary = "train as the graph says",
     .text =
         "Makes gradients and updates from the graph's `train:` section and "
         "runs "

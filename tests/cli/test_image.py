@@ -330,6 +330,9 @@ class Lenet(Case):
         graphs = ROOT / "graphs"
         self.weir("train", graphs / "lenet_train.weir.yaml", "--checkpoint",
                   "lenet", "--steps", 120, "-q")
+        rows = self.weir("predict", graphs / "lenet_train.weir.yaml",
+                         "--checkpoint", "lenet", "-i", f"image=@{TROUSER}")
+        self.assertEqual(rows.splitlines()[1].split()[3], "trouser")
         values = self.weir("show", "tensor", TROUSER, "--json")
         data = next(iter(json.loads(values)["outputs"].values()))["data"]
         double = [[tuple(data[y // 2][x // 2]) * 3 for x in range(56)]

@@ -16,6 +16,7 @@
 #include "cli/cluster/own.h"
 #include "cli/spawn/spawn.h"
 #include "cli/system.h"
+#include "runtime/base/quantity.h"
 
 enum { GRACE_MS = 2000, WORDS = 24, TEXT = 160, TASKS = 64 };
 
@@ -181,6 +182,16 @@ weir_status cli_cluster_open(cli_job *job, const cli_args *args,
   WEIR_TRY(weir_tasks_open(job->runtime, job->graph, &o, &job->tasks, err));
   opts->tasks = job->tasks;
   return WEIR_OK;
+}
+
+void cli_cluster_say(const cli_job *job) {
+  char size[WEIR_QUANTITY_TEXT];
+  uint64_t values = weir_tasks_values(job->tasks);
+  if (job->tasks == NULL) return;
+  cli_note("; %llu value%s, %s came from tasks", (unsigned long long)values,
+           values == 1 ? "" : "s",
+           weir_quantity_print_bytes(
+               (int64_t)weir_tasks_value_bytes(job->tasks), size));
 }
 
 void cli_cluster_close(cli_job *job) {

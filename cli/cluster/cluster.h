@@ -20,6 +20,9 @@ weir_status cli_cluster_start(cli_job *job, const cli_args *args,
  * of weir_tasks_open and cli_own_start. */
 weir_status cli_cluster_open(cli_job *job, const cli_args *args,
                              weir_session_opts *opts, weir_error *err);
+/* Writes "; 3 values, 1.2 KiB came from tasks" to standard error when the
+ * command uses tasks. */
+void cli_cluster_say(const cli_job *job);
 /* Frees the tasks, and ends those of --local. No session uses them by now. */
 void cli_cluster_close(cli_job *job);
 

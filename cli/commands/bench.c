@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/cluster/cluster.h"
 #include "cli/config.h"
 #include "cli/json.h"
 #include "cli/placing/placing.h"
@@ -307,6 +308,7 @@ static int bench_loaded(cli_job *job, const cli_args *args, int threads,
   if (code == 0 && head && job->used != NULL && !cli_is_json(args)) {
     cli_note("measured");
     cli_placing_say(job->used);
+    cli_cluster_say(job);
     cli_note("\n");
   }
   free(r.ns);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/cluster/cluster.h"
 #include "cli/config.h"
 #include "cli/placing/placing.h"
 #include "cli/system.h"
@@ -275,6 +276,7 @@ static void say_ran(run *r) {
       cli_placing_say(r->job.used);
     else
       cli_note(" on /job:localhost/task:0/device:CPU:0");
+    cli_cluster_say(&r->job);
     cli_note("\n");
   }
   free(names);

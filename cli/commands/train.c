@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/cluster/cluster.h"
 #include "cli/config.h"
 #include "cli/placing/placing.h"
 #include "cli/system.h"
@@ -81,6 +82,7 @@ static int run(const cli_args *args, cli_job *job, cli_train_view *view) {
   if (s == WEIR_OK && job->used != NULL && !args->quiet && !args->json) {
     cli_note("trained");
     cli_placing_say(job->used);
+    cli_cluster_say(job);
     cli_note("\n");
   }
   if (s == WEIR_OK) s = cli_placing_save(job, args, &err);

@@ -170,6 +170,25 @@ static bool sum_is(const header *h, const uint8_t *head,
   return sum == (uint32_t)h->value[kCrc];
 }
 
+static weir_bulk bulk_of(const header *h) {
+  return (weir_bulk){.kind = (uint32_t)h->value[kKind],
+                     .id = (uint32_t)h->value[kId],
+                     .step = h->value[kStep],
+                     .epoch = h->value[kEpoch],
+                     .offset = h->value[kOffset],
+                     .total = h->value[kTotal],
+                     .size = h->payload_bytes};
+}
+
+bool weir_bulk_peek(const weir_net_frame *frame, weir_bulk *out_bulk) {
+  uint8_t head[WEIR_BULK_HEADER_BYTES];
+  header h;
+  weir_reader r = weir_reader_of(head, gather(frame, head));
+  bool ok = parse(&r, &h);
+  if (ok) *out_bulk = bulk_of(&h);
+  return ok;
+}
+
 weir_status weir_bulk_read(const weir_net_frame *frame, weir_bulk *out_bulk,
                            weir_bulk_payload *out_payload, weir_error *err) {
   uint8_t head[WEIR_BULK_HEADER_BYTES];
@@ -180,12 +199,6 @@ weir_status weir_bulk_read(const weir_net_frame *frame, weir_bulk *out_bulk,
   *out_payload = payload_of(frame, h.payload_at);
   if (h.value[kCrc] != 0 && !sum_is(&h, head, *out_payload))
     return refuse(err, "has a wrong checksum");
-  *out_bulk = (weir_bulk){.kind = (uint32_t)h.value[kKind],
-                          .id = (uint32_t)h.value[kId],
-                          .step = h.value[kStep],
-                          .epoch = h.value[kEpoch],
-                          .offset = h.value[kOffset],
-                          .total = h.value[kTotal],
-                          .size = h.payload_bytes};
+  *out_bulk = bulk_of(&h);
   return WEIR_OK;
 }

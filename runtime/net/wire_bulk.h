@@ -54,6 +54,10 @@ size_t weir_bulk_write(const weir_bulk *bulk, const void *payload, bool crc,
 weir_status weir_bulk_read(const weir_net_frame *frame, weir_bulk *out_bulk,
                            weir_bulk_payload *out_payload, weir_error *err);
 
+/* The header alone, for counts: neither it nor a checksum is checked. False: it
+ * cannot be read. */
+bool weir_bulk_peek(const weir_net_frame *frame, weir_bulk *out_bulk);
+
 /* The next piece of the payload, never empty; false at its end. */
 bool weir_bulk_next(weir_bulk_payload *payload, weir_bytes *out_piece);
 

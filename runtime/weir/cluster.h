@@ -66,6 +66,11 @@ WEIR_API weir_status weir_tasks_open(weir_runtime *runtime,
 /* The tasks are free again once sessions that use them are released too. */
 WEIR_API void weir_tasks_release(weir_tasks *tasks);
 
+/* Values that came from the tasks so far, outputs and variables, and their
+ * bytes; 0 without tasks. Any thread. */
+WEIR_API uint64_t weir_tasks_values(const weir_tasks *tasks);
+WEIR_API uint64_t weir_tasks_value_bytes(const weir_tasks *tasks);
+
 typedef struct weir_task_opts {
   uint32_t struct_size;
   bool insecure;       /* as of weir_tasks_opts */

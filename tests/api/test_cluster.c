@@ -258,6 +258,9 @@ static void test_run_and_train(void **state) {
     if (s != WEIR_OK) fail_msg("%s %s", err.id, err.message);
     assert_memory_equal(&one, &many, sizeof one);
   }
+  /* Outputs of four floats, losses and variables, twice. */
+  assert_true(weir_tasks_values(tasks) >= 4);
+  assert_true(weir_tasks_value_bytes(tasks) >= 2 * sizeof one.line);
   weir_graph_release(bare);
   weir_graph_release(graph);
   weir_tasks_release(tasks);

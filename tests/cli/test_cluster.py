@@ -112,27 +112,49 @@ class Case(unittest.TestCase):
                           if f.startswith("weir-")], [])
 
 
+def travelled(log):
+    """Values that a run's log counts: to the driver, from it, and from task to
+    task, each process counting those that came to it."""
+    fetched = re.search(r"; (\d+) values?, [^;]* came from tasks$", log, re.M)
+    counts = re.findall(r"^\[\w+:\d+\] the session is over: (\d+) values?, .* "
+                        r"came from the driver, (\d+) values?, ", log, re.M)
+    assert fetched and len(counts) == 4, log
+    return (int(fetched.group(1)), sum(int(a) for a, _ in counts),
+            sum(int(b) for _, b in counts))
+
+
 class Graphs(Case):
-    def check(self, path, placer, edges):
+    def check(self, path, placer):
+        """A run has the bits of one process; its values cross processes, and
+        between tasks as many as its plan says, which are returned."""
         feeds, alone = self.feeds_of(path)
         saved = self.path / "plan.json"
-        p = self.weir("run", path, "--json", "-q", *feeds, "--local", LOCAL,
+        p = self.weir("run", path, "--json", *feeds, "--local", LOCAL,
                       "--task-threads", 1, "--placer", placer, "--save-plan",
                       saved)
         self.assertEqual(p.stdout, alone)
-        plan = json.loads(saved.read_text())
-        edges[path.name, placer] = len(plan["edges"])
+        fetched, from_driver, between = travelled(p.stderr)
+        self.assertGreaterEqual(fetched, len(json.loads(alone))) # and variables
+        self.assertGreater(fetched + from_driver + between, 0)
+        edges = json.loads(saved.read_text())["edges"]
+        # A collective over tasks is sends to its first rank and back, besides.
+        self.assertGreaterEqual(between, len(edges), p.stderr)
+        if not re.search("^mesh:", path.read_text(), re.M):
+            self.assertEqual(between, len(edges), p.stderr)
+        return between
 
     def test_bits_of_one_process(self):
-        edges = {}
+        crossed = {}
         for path in sorted((ROOT / "graphs").glob("*.weir.yaml")):
             if not ALL and path.name.split(".")[0] not in SOME:
                 continue
             for placer in PLACERS:
                 with self.subTest(graph=path.name, placer=placer):
-                    self.check(path, placer, edges)
-        crossed = {g for (g, p), n in edges.items() if p != "search" and n}
-        self.assertEqual(crossed, {g for g, _ in edges})
+                    n = self.check(path, placer)
+                    if placer != "search":
+                        crossed.setdefault(path.name, []).append(n)
+        # Between tasks, too, by one placer at least.
+        self.assertEqual([g for g, n in crossed.items() if not any(n)], [])
 
     def test_files_of_outputs(self):
         graph = ROOT / "graphs/tiny_matmul.weir.yaml"

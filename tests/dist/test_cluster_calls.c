@@ -199,6 +199,11 @@ static void values_of_all_sizes(void **state) {
     open_scene(&s, kSizes[i], &(script_options){.stuck = false},
                &(weir_dist_options){.epoch = 3});
     for (int k = 0; k < 3; k++) same_as_x(&s);
+    weir_traffic *came = weir_dist_traffic(s.dist);
+    assert_int_equal(atomic_load(&came->values), 3);
+    assert_int_equal(atomic_load(&came->bytes), 3 * s.x->bytes);
+    char text[WEIR_TRAFFIC_TEXT];
+    assert_non_null(strstr(weir_traffic_print(came, text), "3 values, "));
     script_heard *heard = script_task_heard(s.tasks[WORKER]);
     assert_int_equal(atomic_load(&heard->steps), 3);
     assert_int_equal(atomic_load(&heard->programs), 2);

@@ -51,6 +51,9 @@ static void check_read(const weir_bytes *pieces, size_t count) {
   size_t n = 0;
   assert_ok(read_pieces(pieces, count, &bulk, &rest, &err), &err);
   assert_memory_equal(&bulk, &kBulk, sizeof bulk);
+  memset(&bulk, 0, sizeof bulk);
+  assert_true(weir_bulk_peek(rest.frame, &bulk));
+  assert_memory_equal(&bulk, &kBulk, sizeof bulk);
   while (weir_bulk_next(&rest, &piece)) {
     assert_true(piece.size > 0 && piece.size <= kPayload - n);
     memcpy(back + n, piece.data, piece.size);

@@ -96,6 +96,16 @@ weir_status weir_tasks_open(weir_runtime *runtime, const weir_graph *graph,
   return s;
 }
 
+uint64_t weir_tasks_values(const weir_tasks *tasks) {
+  return tasks == NULL ? 0
+                       : atomic_load(&weir_dist_traffic(tasks->dist)->values);
+}
+
+uint64_t weir_tasks_value_bytes(const weir_tasks *tasks) {
+  return tasks == NULL ? 0
+                       : atomic_load(&weir_dist_traffic(tasks->dist)->bytes);
+}
+
 weir_tasks *weir_tasks_ref(weir_tasks *tasks) {
   atomic_fetch_add(&tasks->refs, 1);
   return tasks;

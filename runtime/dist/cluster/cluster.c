@@ -212,6 +212,7 @@ static void link_up(void *self, weir_peer *peer) {
 static void link_message(void *self, weir_peer *peer,
                          const struct Weir__V1__Control *message) {
   weir_dist *d = self;
+  weir_traffic_control(&d->traffic, message);
   weir_driver_message(d->driver, weir_dist_now(d), peer, message);
 }
 
@@ -239,6 +240,7 @@ static void stepped(void *self) {
 static weir_status bulk(void *self, uint32_t place, const weir_net_frame *frame,
                         weir_error *err) {
   weir_dist *d = self;
+  weir_traffic_bulk(&d->traffic, frame);
   return weir_remote_on_bulk(d->values, place, frame, err);
 }
 
@@ -362,6 +364,10 @@ weir_status weir_dist_open(const weir_env *env,
 
 uint64_t weir_dist_profile(const weir_dist *dist) {
   return dist->profile;
+}
+
+weir_traffic *weir_dist_traffic(weir_dist *dist) {
+  return &dist->traffic;
 }
 
 typedef struct end_op {

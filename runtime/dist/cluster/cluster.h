@@ -2,6 +2,7 @@
 #ifndef WEIR_DIST_CLUSTER_CLUSTER_H_
 #define WEIR_DIST_CLUSTER_CLUSTER_H_
 
+#include "runtime/dist/cluster/traffic.h"
 #include "runtime/dist/driver/driver.h"
 #include "runtime/dist/transports.h"
 
@@ -49,6 +50,8 @@ weir_status weir_dist_open(const weir_env *env,
 /* The lowest kernel profile of all tasks and of this process: for env.profile,
  * before the graph is placed. */
 uint64_t weir_dist_profile(const weir_dist *dist);
+/* Counts of what came from the tasks; lent. */
+weir_traffic *weir_dist_traffic(weir_dist *dist);
 /* Ends the session; tasks are free again, or end if |stop_tasks|. All remotes
  * are released and no call is under way. NULL-safe. */
 void weir_dist_close(weir_dist *dist, bool stop_tasks);

@@ -61,6 +61,7 @@ struct weir_dist {
   struct weir_remote *values; /* of dist/channel: the rendezvous */
   weir_peer **peers;          /* by place; control thread */
   uint64_t profile;
+  weir_traffic traffic;
   weir_dist_blobs blobs;
   weir_dist_gate gate;
   pthread_mutex_t lock;

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/dist/cluster/traffic.h"
 #include "runtime/dist/cluster/wires.h"
 #include "runtime/dist/link/out.h"
 #include "runtime/dist/run/run.h"
@@ -27,7 +28,8 @@ struct weir_serve {
   weir_wires *wires;
   weir_engine *engine;
   weir_task *task;
-  weir_link_out *out; /* of the session */
+  weir_link_out *out;                   /* of the session */
+  weir_traffic from_driver, from_tasks; /* of the session */
   weir_node_call read, shut;
   /* Of the control thread: */
   int64_t until_ns;    /* for the first session to begin; INT64_MAX: no end */
@@ -95,6 +97,8 @@ static weir_status session(void *self, uint32_t places,
       weir_wires_transport(s->wires, WEIR_NET_BULK), places, &s->out, err));
   *out = &s->out->base;
   s->until_ns = INT64_MAX;
+  weir_traffic_clear(&s->from_driver);
+  weir_traffic_clear(&s->from_tasks);
   say(s, "a session has begun");
   return WEIR_OK;
 }
@@ -109,7 +113,12 @@ static void session_over(void *self) {
   weir_serve *s = self;
   weir_link_out_release(s->out);
   s->out = NULL;
-  say(s, "the session is over");
+  char driver[WEIR_TRAFFIC_TEXT], tasks[WEIR_TRAFFIC_TEXT], text[200];
+  snprintf(text, sizeof text,
+           "the session is over: %s came from the driver, %s from other tasks",
+           weir_traffic_print(&s->from_driver, driver),
+           weir_traffic_print(&s->from_tasks, tasks));
+  say(s, text);
 }
 
 static void stop_process(void *self) {
@@ -139,6 +148,8 @@ static void link_message(void *self, weir_peer *peer,
              s->given_up.message);
     say(s, text);
   }
+  weir_traffic_control(is_driver(peer) ? &s->from_driver : &s->from_tasks,
+                       message);
   weir_task_message(s->task, now_of(s), peer, message);
 }
 
@@ -154,6 +165,8 @@ static void link_lost(void *self, weir_peer *peer, const weir_error *why) {
 static weir_status bulk(void *self, uint32_t at, const weir_net_frame *frame,
                         weir_error *err) {
   weir_serve *s = self;
+  weir_traffic_bulk(at == WEIR_PEER_DRIVER ? &s->from_driver : &s->from_tasks,
+                    frame);
   return weir_run_engine_bulk(s->engine, at, frame, err);
 }
 

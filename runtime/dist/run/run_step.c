@@ -6,11 +6,11 @@
  *   RUNS      until the session says how it ended
  *   ENDED     the event is posted; prepared, or nothing is left to decide
  *
- * A step that is given up is ended by the exec step's abort, called once by
- * whoever finds both |given_up| and a handle: abort() in RUNS, the starter, or
- * the end. Each fetch made here goes to the driver once: inside the event, or
- * as slot (FETCH, place, step), which also carries the error of a fetch that
- * failed. */
+ * A step that is given up is ended by the exec step's abort, called once, at
+ * the first of these places that finds both |given_up| and a handle: abort() in
+ * RUNS, the starter, or the end. Each fetch made here goes to the driver once:
+ * inside the event, or as slot (FETCH, place, step), which also carries the
+ * error of a fetch that failed. */
 #include "runtime/dist/run/run_step.h"
 
 #include <stdio.h>

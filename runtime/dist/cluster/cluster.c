@@ -227,13 +227,15 @@ static int64_t step(void *self, int64_t now_ns) {
   return watch < next ? watch : next;
 }
 
-static void stepped(void *self) {
+static int64_t stepped(void *self, int64_t now_ns) {
   weir_dist *d = self;
-  if (!weir_driver_parted(d->driver)) return;
+  (void)now_ns;
+  if (!weir_driver_parted(d->driver)) return INT64_MAX;
   pthread_mutex_lock(&d->lock);
   if (!d->parted) pthread_cond_broadcast(&d->changed);
   d->parted = true;
   pthread_mutex_unlock(&d->lock);
+  return INT64_MAX;
 }
 
 static weir_status bulk(void *self, uint32_t place, const weir_net_frame *frame,

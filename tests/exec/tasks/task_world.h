@@ -12,6 +12,9 @@
 
 enum { TASK_FETCHES = 32, TASK_FEEDS = 8, TASK_MOST = 4 };
 
+/* The text of the graph file at |path|; the caller frees |data|. */
+weir_sv task_graph_text(const char *path);
+
 /* The feeds and the fetches of a purpose of a graph. */
 typedef struct task_job {
   weir_goal *goal;

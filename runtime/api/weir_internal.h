@@ -123,8 +123,9 @@ void weir_placed_release(weir_placed *placed); /* NULL-safe */
 weir_sv weir_placed_home(const weir_placed *placed, weir_sv name);
 /* Sets the placing in |options|; nothing for NULL. */
 void weir_placed_use(weir_placed *placed, weir_session_options *options);
-/* With tasks: what |options| need of them, for sessions of |run_graph|, which
- * is |graph| or its training graph. Both outlive |placed|. Errors: W6001. */
+/* With tasks: sets the fields of |options| that need them, for sessions of
+ * |run_graph|, which is |graph| or its training graph. Both outlive |placed|.
+ * Errors: W6001. */
 weir_status weir_placed_open(weir_placed *placed, const weir_graph *graph,
                              const weir_graph *run_graph,
                              weir_session_options *options, weir_error *err);

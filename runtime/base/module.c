@@ -38,7 +38,7 @@ static int64_t host_now_ns(const weir_env *env) {
   return env->clock->now_ns(env->clock->self);
 }
 
-/* What the search has so far. */
+/* The results of the search so far. */
 typedef struct search {
   const weir_module_want *want;
   char own[PATH_MAX];  /* the file that holds this code; "": not known */

@@ -9,7 +9,7 @@
 
 /* Engines: how the protocol of a task reaches the part that computes.
  *
- * The task (task/task.h) knows messages, steps by number, and who is there. The
+ * The task (task/task.h) knows messages, steps by number, and its peers. The
  * engine knows graphs, programs, memory and values. All large and small values
  * (edges, feeds, fetches, variables, blobs) are the engine's: it has its own
  * rendezvous, sends through session.out, and gets the messages that belong to
@@ -83,7 +83,7 @@ typedef struct weir_engine_failure {
  * endian. */
 enum { WEIR_BLOB_NAME_BYTES = 24 };
 
-/* What has happened. Only the fields of its kind are set. */
+/* An event. Only the fields of its kind are set. */
 struct weir_engine_event {
   void (*release)(weir_engine_event *event);
   weir_engine_event *next; /* the receiver's, between post and release */
@@ -123,7 +123,7 @@ struct weir_engine_event {
 typedef struct weir_engine_wait {
   uint32_t kind, id; /* the slot: Weir__V1__ValueKind, its number */
   uint64_t step;
-  uint32_t peer;     /* who must send it, or take it */
+  uint32_t peer;     /* its sender, or its receiver */
   uint64_t since_ns; /* ago */
   uint64_t bytes, total_bytes;
   const char *node; /* that waits; "" */
@@ -169,9 +169,9 @@ typedef struct weir_engine_vtable {
   /* A prepared step: its new values are the variables from here on. Cannot
    * fail. */
   void (*commit)(weir_engine *engine, uint64_t step);
-  /* Drops a step in whatever state: one that runs ends soon (its STEP event
-   * still follows), one that is prepared loses its new values, frames that
-   * come later are ignored. Also for a step that was never started here. */
+  /* Drops a step in any state: one that runs ends soon (its STEP event still
+   * follows), one that is prepared loses its new values, frames that come later
+   * are ignored. Also for a step that was never started here. */
   void (*abort)(weir_engine *engine, uint64_t step, const weir_error *why);
   /* Sends the values of variables |nodes| to the driver, as slots (VARIABLE,
    * node, request); VARIABLES follows. |nodes| is lent for the call. */

@@ -11,7 +11,7 @@
 weir_status weir_pool_serve(weir_pool *pool, weir_error *err);
 
 /* Gives |worker|'s slot back for as long as its thread sleeps in the middle of
- * an instruction; what it leaves in its deque is stolen. NULL: nothing to give.
+ * an instruction; others steal the tasks in its deque. NULL: nothing to give.
  * On failure the slot is kept. Own worker only. Errors: W6001, W6003. */
 weir_status weir_worker_sleep(weir_worker *worker, weir_error *err);
 

@@ -21,10 +21,10 @@
  * and gRPC ends the process when malloc gives it nothing. Its log, of the whole
  * process, is silenced. */
 
-/* Of weir_grpc_functions, and of what its arguments point to. */
+/* Of weir_grpc_functions and of the structs of its arguments. */
 enum { WEIR_GRPC_VERSION = 1 };
 
-/* What the module offers. |options| have their defaults put in; |host| and
+/* The functions of the module. |options| have their defaults put in; |host| and
  * |env| outlive the transport. */
 typedef struct weir_grpc_functions {
   weir_status (*create)(const weir_module_host *host, const weir_env *env,

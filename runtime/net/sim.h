@@ -19,11 +19,11 @@
  * - Frames of one connection never change their order, are never doubled or
  *   altered, and none is missing between two that arrive: TCP numbers bytes.
  * - So a lost frame ends its connection: both sides see RESET, each when it
- *   notices, and what was sent behind it is lost too. A packet that is lost and
+ *   notices, and frames sent behind it are lost too. A packet that is lost and
  *   sent again is a stall: a frame, and all behind it, comes later.
  * - Frames of different connections overtake each other.
- * - A frame arrives, its connection is reset before the sender knows: who sends
- *   again makes a duplicate. No other duplicates exist.
+ * - A frame arrives, its connection is reset before the sender knows: a sender
+ *   that sends again makes a duplicate. No other duplicates exist.
  * - A cut link holds frames, one way or both; nobody is told. Healed, they all
  *   arrive, unless a side gave up meanwhile (RESET for it at once, for the
  * other when it is reachable). An attempt to connect needs both ways.

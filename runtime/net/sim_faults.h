@@ -22,7 +22,7 @@ weir_status weir_net_sim_slow(weir_net_sim *sim, uint32_t from, uint32_t to,
 weir_status weir_net_sim_pause(weir_net_sim *sim, uint32_t process, bool paused,
                                weir_error *err);
 /* Ends a process as SIGKILL does: its transports do nothing more, and are to be
- * released: |released| of what they had to send is called then. |silent|: its
+ * released: |released| of their unsent frames is called then. |silent|: its
  * machine is gone, no peer is told. Errors: W6001. */
 weir_status weir_net_sim_kill(weir_net_sim *sim, uint32_t process, bool silent,
                               weir_error *err);

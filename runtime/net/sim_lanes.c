@@ -278,7 +278,7 @@ static weir_status give_end(weir_net_sim *sim, weir_sim_side *s,
   return WEIR_OK;
 }
 
-/* A frame has arrived: what it does to the link and its connection. */
+/* A frame has arrived: its effects on the link and its connection. */
 static void arrive(weir_net_sim *sim, weir_sim_side *s,
                    const weir_net_parcel *parcel) {
   weir_sim_link *link = &sim->links.items[s->link];

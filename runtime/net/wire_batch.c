@@ -3,9 +3,9 @@
  * Many small values in one control message.
  *
  * Values and Ready are both a repeated message in field 1, so a batch is a row
- * of such fields, written by hand as they come. What stands before them, the
- * checksum, the epoch, and the body's number and length, is known at the end
- * only: room is left for it, and it is written backwards from the first value.
+ * of such fields, written by hand as they come. The fields before them,
+ * checksum, epoch, and the body's number and length, are known at the end only:
+ * room is left for it, and it is written backwards from the first value.
  */
 #include "runtime/net/wire_batch.h"
 

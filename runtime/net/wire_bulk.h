@@ -27,7 +27,7 @@ enum {
   WEIR_BULK_FRAME_BYTES = WEIR_BULK_CHUNK_BYTES + WEIR_BULK_HEADER_BYTES
 };
 
-/* What a chunk is. */
+/* The header of a chunk. */
 typedef struct weir_bulk {
   uint32_t kind; /* Weir__V1__ValueKind */
   uint32_t id;

@@ -5,7 +5,7 @@
  * protobuf-c unpacks by recursion, keeps a text only up to its first NUL, takes
  * any bytes for text and any number for an enum, and makes a struct of a
  * hundred bytes out of two. So the bytes are walked first, by the descriptors
- * that it generated: what passes here unpacks in bounded memory.
+ * that it generated: a message that passes here unpacks in bounded memory.
  *
  * The walk keeps a stack of messages within messages. Its depth is bounded by
  * the schema, in which no message contains itself (a test reads it); beyond

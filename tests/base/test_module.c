@@ -9,8 +9,8 @@
 #include "tests/base/module_toy.h"
 #include "tests/check.h"
 
-/* The loader of modules: which places it looks at, what it refuses. The modules
- * are built beside this program. */
+/* The loader of modules: the places that it looks at, the files that it
+ * refuses. The modules are built beside this program. */
 
 static char beside[PATH_MAX]; /* this program's folder */
 static char other[] = "/tmp/weir_module_XXXXXX";

@@ -16,7 +16,7 @@ enum { BULKS = 4, WAITS = 64 };
 
 typedef enum wait_kind { BLOB, FEED, VARIABLE, SENT } wait_kind;
 
-/* Something under way, and what to say when it is here. */
+/* A value under way, and the message to send when it is here. */
 typedef struct waiting {
   bool used;
   atomic_bool ended;
@@ -222,7 +222,7 @@ static void on_variable(script_task *t, uint64_t request, uint32_t node,
   variables_are_done(t, request);
 }
 
-/* ---- What is here */
+/* ---- Values that have come */
 
 static void take(script_task *t, waiting *w) {
   const script_program *p = program_of(t, w->program);

@@ -36,7 +36,8 @@ const char *script_task_address(const script_task *task);
 /* Ends the process, so to speak: connections close. */
 void script_task_stop(script_task *task);
 
-/* What it has heard: registrations, steps, commits, aborts, blobs, ends. */
+/* The messages that it has got: registrations, steps, commits, aborts, blobs,
+ * ends. */
 typedef struct script_heard {
   atomic_uint programs, steps, commits, aborts, blobs, ends;
 } script_heard;

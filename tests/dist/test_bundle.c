@@ -68,7 +68,7 @@ static void drop_all(fed *f) {
   for (uint32_t i = 0; i < f->count; i++) weir_tensor_unref(f->feeds[i].tensor);
 }
 
-/* What the program of |goal| is: its cut placed by |bytes|, or anew. */
+/* The program of |goal|: its cut placed by |bytes|, or anew. */
 static weir_status hashes_of(const weir_env *env, weir_pool *pool,
                              const weir_goal *goal, const weir_graph *graph,
                              const weir_placing *placing, weir_strbuf *plan,
@@ -280,7 +280,7 @@ static void copy_damaged(uint8_t *to, weir_bytes from, uint64_t *seed) {
   }
 }
 
-/* What comes of it is an error or a session; never a crash. */
+/* The result is an error or a session; never a crash. */
 static void damage_is_an_error(void **state) {
   (void)state;
   driver d;

@@ -16,7 +16,7 @@
 #include "tests/dist/local_transports.h"
 #include "tests/exec/tasks/task_world.h"
 
-enum { kTasks = 4, kSteps = 3, kFileBytes = 1 << 16 };
+enum { kTasks = 4, kSteps = 3 };
 
 typedef struct server {
   weir_serve *serve;
@@ -100,21 +100,15 @@ static void close_scene(scene *s) {
 
 static void load(scene *s, const char *name, weir_graph **out) {
   char path[1024];
-  char *text = malloc(kFileBytes);
   weir_load_options options = {.registry = weir_builtin_registry(),
                                .data_form = weir_source_form,
                                .keep_sources = true};
   snprintf(path, sizeof path, "%s/graphs/%s", getenv("WEIR_SOURCE_ROOT"), name);
-  FILE *file = fopen(path, "rb");
-  assert_non_null(text);
-  assert_non_null(file);
-  size_t size = fread(text, 1, kFileBytes, file);
-  assert_true(size < kFileBytes);
-  fclose(file);
-  if (weir_graph_load_text(&s->world.env, (weir_sv){text, size}, name, &options,
-                           out, &s->err) != WEIR_OK)
+  weir_sv text = task_graph_text(path);
+  if (weir_graph_load_text(&s->world.env, text, name, &options, out, &s->err) !=
+      WEIR_OK)
     fail_msg("%s: %s %s", name, s->err.id, s->err.message);
-  free(text);
+  free((char *)text.data);
 }
 
 /* A world of one session, whose remote is the cluster. */

@@ -252,7 +252,7 @@ static void writers_are_decided_on(void **state) {
   same_as_x(&s);
   assert_ok(run(&s, 1, NULL, &u, &s.err), &s.err);
   weir_tensor_unref(u);
-  /* What was sent before a fetch has been heard when that is here. */
+  /* When a fetch is here, all messages sent before it are here too. */
   is_alive(&s);
   assert_int_equal(atomic_load(&ps->commits), 3);
   assert_int_equal(atomic_load(&ps->aborts), 1);

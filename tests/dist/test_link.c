@@ -165,7 +165,7 @@ static void send_message(scene *s, Weir__V1__Control *m) {
   weir_wire_free(weir_allocator_system(), frame);
 }
 
-/* What a script changes in a Hello that is right. */
+/* The changes of a script to a Hello that is right. */
 typedef struct hello_case {
   const char *job;
   uint32_t index, to, min, max;

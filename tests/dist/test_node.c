@@ -150,7 +150,7 @@ static void posts(void **state) {
     pthread_create(&threads[i], NULL, post_all, &posters[i]);
   }
   for (int i = 0; i < POSTERS; i++) pthread_join(threads[i], NULL);
-  weir_node_stop(w->node); /* what was posted before runs */
+  weir_node_stop(w->node); /* earlier posts run */
   weir_node_join(w->node);
   for (int i = 0; i < POSTERS; i++) {
     assert_int_equal(posters[i].ran, EACH);

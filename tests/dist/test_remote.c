@@ -153,7 +153,7 @@ static void close_queue(queue *q) {
   pthread_mutex_destroy(&q->lock);
 }
 
-/* What a thread waits for: its calls of one step. */
+/* The calls of one step that a thread waits for. */
 typedef struct waiter {
   pthread_mutex_t lock;
   pthread_cond_t all;

@@ -175,7 +175,7 @@ static void credit_and_epochs(void **state) {
   refused(&b, give_chunk(&b, 0, kLarge, kLarge, 8), "epoch 8");
 }
 
-/* What is left of steps that have ended is freed. */
+/* Leftovers of steps that have ended are freed. */
 static void finished_steps(void **state) {
   (void)state;
   bed b;

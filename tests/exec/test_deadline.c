@@ -7,8 +7,8 @@
 #include "runtime/exec/run/run.h"
 #include "tests/exec/support.h"
 
-/* A deadline inside a kernel: its blocks are left out, and nobody reads what it
- * leaves. Once a run begins, the clock goes on by one at each look, so that no
+/* A deadline inside a kernel: its blocks are left out, and nobody reads its
+ * output. Once a run begins, the clock goes on by one at each look, so that no
  * test waits. */
 
 typedef struct slow_clock {

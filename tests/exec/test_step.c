@@ -198,7 +198,7 @@ static void a_queued_step_is_given_up(void **state) {
   close_scene(&s);
 }
 
-/* Whatever state it is in: it ends once, and leaves nothing. */
+/* In any state: it ends once, and leaves nothing. */
 static void a_step_is_given_up_at_any_moment(void **state) {
   (void)state;
   scene s;

@@ -39,7 +39,7 @@ static void close_world(world *w) {
   exec_world_check_empty(&w->exec);
 }
 
-/* One end: y = x + what the other end sent, or sends x and gets y back. */
+/* One end: y = x + the value from the other end, or sends x and gets y back. */
 typedef struct party {
   world *w;
   weir_program *program;

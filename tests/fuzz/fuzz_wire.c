@@ -8,8 +8,8 @@
 #include "tests/fuzz/fuzz.h"
 
 /* Reads the input as a frame of a peer: first byte 0, a control message, whose
- * checksum is put right; else a bulk frame, cut in two. What can be read goes
- * to a rendezvous that waits for a few values. */
+ * checksum is put right; else a bulk frame, cut in two. Frames that can be read
+ * go to a rendezvous that waits for a few values. */
 
 enum { kLarge = 20000, kCalls = 6 };
 
@@ -75,7 +75,7 @@ static void bed_end(bed *b) {
   weir_free(weir_allocator_system(), (void *)b->owned.data);
 }
 
-/* What was read can be written, and read again. */
+/* A message that was read can be written, and read again. */
 static void write_again(const Weir__V1__Control *control) {
   weir_error err = WEIR_ERROR_INIT;
   weir_bytes bytes;

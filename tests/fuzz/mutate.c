@@ -26,10 +26,10 @@
  * SEEDS are folders of graphs. Case c of seed S is the same graph at any time
  * and on any machine: `--only c` makes it again. The graph under work lies in
  * the file "mutate_S_c.weir.yaml" of the working directory while it is worked
- * on, and stays there when the process dies or breaks a promise; so whatever is
- * left in the folder is a finding. The end names the number of cases, the
+ * on, and stays there when the process dies or breaks a promise; so a file that
+ * is left in the folder is a finding. The end names the number of cases, the
  * longest ones and the most memory. Times are of the processor, of all threads:
- * what else the machine does is no part of them. Verdicts do not depend on time
+ * other work of the machine is no part of them. Verdicts do not depend on time
  * unless --slow asks for it, which makes a case that takes longer a finding;
  * but a case that does not end ends the process: after HANG_SECONDS of its own
  * time, which no working one is near to, even under a sanitizer, or after

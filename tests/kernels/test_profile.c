@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Kernel profiles: what two machines have in common, names, and the limit of
+ * Kernel profiles: the common profile of two machines, names, and the limit of
  * oneDNN, which binds a process for good: so each case is one of its own. */
 #include "kernels/profile.h"
 

@@ -40,8 +40,8 @@ typedef struct net {
 
 /* A network with a and b; b listens. |options| may be NULL. */
 net *net_open(weir_fixture *f, const weir_transport_options *options);
-/* The same, with the k-th allocation failing; what came of it. The net is there
- * in any case. */
+/* The same, with the k-th allocation failing; returns the result. The net is
+ * there in any case. */
 weir_status net_try(net *n, weir_fixture *f,
                     const weir_transport_options *options);
 /* Releases all; nothing may be left. */

@@ -9,7 +9,7 @@
 
 #include "tests/net/grpc_net.h"
 
-/* What the gRPC transport says of addresses and of ends, and a peer in another
+/* The gRPC transport's errors for addresses and for ends, and a peer in another
  * process that is killed. */
 
 typedef struct end {

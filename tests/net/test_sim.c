@@ -53,10 +53,10 @@ typedef struct node {
   uint32_t process;
   weir_transport *t;
   char address[WEIR_NET_ADDRESS_BYTES];
-  weir_connection to[NODES];        /* what we dialled */
+  weir_connection to[NODES];        /* those we dialled */
   bool up[NODES];                   /* it is connected */
   uint32_t next[NODES];             /* number of the next frame to send */
-  weir_connection from[64 * NODES]; /* what came in, any number of them */
+  weir_connection from[64 * NODES]; /* those that came in, any number */
   uint32_t want[64 * NODES];
   size_t froms;
 } node;

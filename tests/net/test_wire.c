@@ -254,7 +254,7 @@ static void unknown_fields_are_passed_over(void **state) {
   assert_refused(unpack_in(5, &b, &m, &err), &err, "too many unknown fields");
 }
 
-/* What a peer would refuse does not leave. */
+/* A message that a peer would refuse does not leave. */
 static void senders_keep_the_limits(void **state) {
   (void)state;
   const weir_allocator *alloc = weir_allocator_system();

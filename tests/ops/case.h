@@ -127,7 +127,7 @@ weir_status op_run(const op_runner *runner, const weir_call *call,
 bool op_run_sweep(const op_runner *runner, const weir_call *call, char *why,
                   size_t capacity);
 
-/* Runs a kernel whose time is over at its first look; what it leaves is thrown
+/* Runs a kernel whose time is over at its first look; its output is thrown
  * away. Returns how often it looked; -1 and |why| when it failed. */
 int64_t op_run_late(const op_runner *runner, const weir_call *call,
                     weir_tensor *const *in, char *why, size_t capacity);

@@ -71,7 +71,7 @@ static const struct {
               {6000, 0},
               {6000, INT64_MAX - 100000}};
 
-/* What ends gives its memory back to what begins then. */
+/* A node that ends gives its memory to one that begins then. */
 static void one_after_the_other_is_sound(void **state) {
   (void)state;
   for (size_t i = 0; i < WEIR_TABLE_COUNT(kSizes); i++) {

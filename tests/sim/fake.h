@@ -45,7 +45,7 @@ enum {
   FAKE_PLANT_OLD_EPOCH = 2 /* values of an old session are kept */
 };
 
-/* What the world hears and does. */
+/* The world's calls. */
 typedef struct fake_calls {
   void *self;
   /* Hands |event| to the task after a while. */
@@ -63,7 +63,7 @@ weir_status fake_engine_create(const weir_allocator *alloc,
 /* A bulk frame of |peer|, a place. */
 weir_status fake_engine_bulk(weir_engine *engine, uint32_t peer,
                              const weir_net_frame *frame, weir_error *err);
-/* Does what the transport left behind: chunks that have been sent. */
+/* Does the work that the transport left behind: chunks that have been sent. */
 void fake_engine_pump(weir_engine *engine);
 /* Whether ENDED may be told: nothing of the session is held. */
 bool fake_engine_may_end(weir_engine *engine);

@@ -58,7 +58,7 @@ typedef struct later {
   weir_engine_event *event;
 } later;
 
-/* Who committed a step. */
+/* The tasks that committed a step. */
 typedef struct record {
   uint32_t yes, no; /* bits of tasks */
 } record;
@@ -459,7 +459,7 @@ static void start_process(world *w, uint32_t id) {
     wrong(w, "no task");
 }
 
-/* Ends what the process had, as its death would. */
+/* Ends the parts of a process, as its death would. */
 static void end_process(process *p) {
   world *w = p->w;
   if (!p->alive) return;

@@ -40,13 +40,13 @@ const char *world_fault_name(world_fault fault);
 
 typedef struct world_result {
   bool ok;
-  char why[600];  /* what is wrong */
+  char why[600];  /* the broken promise */
   uint64_t trace; /* hash of all that happened */
   uint64_t steps, commits, sessions;
   uint64_t net[WEIR_NET_FAULT_COUNT], own[WORLD_FAULT_COUNT];
 } world_result;
 
-/* Runs a seed. |verbose|: prints what happens. */
+/* Runs a seed. |verbose|: prints each event. */
 void world_run(uint64_t seed, world_plant plant, bool verbose,
                world_result *result);
 

@@ -161,7 +161,8 @@ static weir_status on_credit(weir_rendezvous *r, uint32_t place, uint64_t bytes,
   return WEIR_OK;
 }
 
-/* The peer wants nothing of |step| any more: what would go to it has gone. */
+/* The peer wants nothing of |step| any more: values on their way to it count as
+ * gone. */
 static void on_cut(weir_rendezvous *r, uint32_t place, uint64_t step) {
   weir_step_set_add(&r->peers[place].unwanted, step);
   for (weir_cell *c = r->all; c != NULL; c = c->all)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What leaves a rendezvous.
+ * The frames that leave a rendezvous.
  *
  * Peers with something to send are in a list, and take turns; within a peer
  * small frames go before chunks, and large values take turns chunk by chunk, so

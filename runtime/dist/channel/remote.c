@@ -304,7 +304,7 @@ size_t weir_remote_pending(weir_remote *m, weir_rendezvous_wait *waits,
   return count;
 }
 
-/* ---- What comes from peers */
+/* ---- Frames from peers */
 
 weir_status weir_remote_on_control(weir_remote *m, uint32_t peer,
                                    const Weir__V1__Control *message,

@@ -62,7 +62,7 @@ bool weir_remote_is_empty(weir_remote *remote);
 size_t weir_remote_pending(weir_remote *remote, weir_rendezvous_wait *waits,
                            size_t capacity);
 
-/* ---- What comes from peers. After an error the owner ends the connection and
+/* ---- Frames from peers. After an error the owner ends the connection and
  * calls weir_remote_lost. */
 
 /* A message: Values, Ready, Credit or Cut. Errors: W7011. */

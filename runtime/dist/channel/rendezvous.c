@@ -81,7 +81,7 @@ bool weir_rendezvous_is_empty(const weir_rendezvous *r) {
   return r->named == 0 && r->busy == 0 && r->refused == NULL;
 }
 
-/* ---- What all calls share */
+/* ---- Shared by all calls */
 
 static bool is_small(uint64_t bytes) {
   return bytes <= WEIR_WIRE_VALUE_BYTES;
@@ -319,7 +319,7 @@ static void take_early(weir_rendezvous *r, weir_cell *c, uint64_t total) {
   weir_why_drop(r, why);
 }
 
-/* What a receiver gives. */
+/* The memory that a receiver gives. */
 typedef struct receiver {
   void *dst;
   size_t bytes;
@@ -385,8 +385,8 @@ void weir_rendezvous_recv_owned(weir_rendezvous *r, uint32_t peer,
 
 /* ---- Ends of more than one call */
 
-/* Tells the peer that what was Ready for |step| is so no more. With too many at
- * once the oldest is not told: the peer hears of it from the driver too. */
+/* Takes back the Ready for values of |step|. With too many at once the peer is
+ * not told of the oldest: it hears of it from the driver too. */
 static void cut(weir_rendezvous *r, uint32_t place, uint64_t step) {
   weir_rendezvous_peer *p = &r->peers[place];
   for (uint32_t i = 0; i < p->cut_count; i++)

@@ -16,7 +16,7 @@
  * bounded memory. A large value waits at its sender until the receiver has said
  * Ready, and then goes in chunks straight into the receiver's memory; several
  * large values take turns. At most |credit| bytes are under way to a peer: the
- * receiver gives credit back for what it has taken over.
+ * receiver gives credit back for the bytes that it has taken over.
  *
  *   sender                                 receiver
  *   send(slot, 1 MB)                       recv(slot, dst, 1 MB)
@@ -35,10 +35,10 @@
  * simulator.
  *
  * Peers are not trusted: a frame that is late is ignored if its step was
- * dropped or its epoch is old; else what does not fit (twice, another size, a
- * wrong offset, more than was allowed) is W7011 with a sentence. The owner then
- * ends the connection and calls weir_rendezvous_lost. Frames come here checked
- * (wire.h, wire_bulk.h). */
+ * dropped or its epoch is old; else a frame that does not fit (twice, another
+ * size, a wrong offset, more than was allowed) is W7011 with a sentence. The
+ * owner then ends the connection and calls weir_rendezvous_lost. Frames come
+ * here checked (wire.h, wire_bulk.h). */
 
 typedef struct weir_rendezvous weir_rendezvous;
 typedef struct weir_cell weir_cell;
@@ -102,12 +102,12 @@ void weir_rendezvous_recv_owned(weir_rendezvous *r, uint32_t peer,
                                 weir_bytes *out, weir_channel_done *done);
 
 /* Gives up edges, feeds and fetches of |step|: calls under way and later ones
- * end with |why|; what arrives for them is ignored. */
+ * end with |why|; frames that arrive for them are ignored. */
 void weir_rendezvous_drop(weir_rendezvous *r, uint64_t step,
                           const weir_error *why);
-/* All steps below |step| have ended on all tasks: what their peers left over is
- * freed, late frames are ignored. A call of theirs that still waits is ended
- * as by drop. */
+/* All steps below |step| have ended on all tasks: values that nobody took are
+ * freed, late frames are ignored. A call of theirs that still waits is ended as
+ * by drop. */
 void weir_rendezvous_finish(weir_rendezvous *r, uint64_t step);
 /* Nothing more goes to or comes from |peer|; all with it ends with |why|. Calls
  * whose bytes are at the transport end when it has released them. */
@@ -128,7 +128,7 @@ bool weir_rendezvous_is_empty(const weir_rendezvous *r);
 /* A call that has not ended. */
 typedef struct weir_rendezvous_wait {
   weir_slot slot;
-  uint32_t peer; /* who must send it, or take it */
+  uint32_t peer; /* its sender, or its receiver */
   bool incoming;
   int64_t since_ns;      /* by weir_rendezvous_set_now */
   uint64_t bytes, total; /* here or sent so far; 0: not known */

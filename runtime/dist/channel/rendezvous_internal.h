@@ -4,9 +4,9 @@
 
 #include "runtime/dist/channel/cells.h"
 
-/* Where the local side meets what arrives. |c| is incoming and our side has
- * called. False: |err| says how the value does not fit, and |c| is as before;
- * else it may be over. */
+/* Joins the local call and the frame that has arrived. |c| is incoming and our
+ * side has called. False: |err| says how the value does not fit, and |c| is as
+ * before; else it may be over. */
 
 /* A large value has |total| bytes: says Ready, after taking memory if the
  * receiver has none. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Bytes that tasks ask for by their names. A blob that is being sent counts its
- * sends; who lent the bytes waits for them. A task that has asked takes them,
- * or is lost, or the session ends: so the wait ends. */
+ * sends; their owner waits for them. A task that has asked takes them, or is
+ * lost, or the session ends: so the wait ends. */
 #include "runtime/dist/cluster/blobs.h"
 
 #include <string.h>

@@ -3,9 +3,9 @@
  * The driver's process: threads, driver, and calls that wait.
  *
  * All of the driver and the link is the control thread's. A caller posts his
- * call and sleeps; what ends it is told under the lock. Before a call begins
- * the driver does what is due, so it never begins in a session that has failed
- * without saying so.
+ * call and sleeps; its end is told under the lock. Before a call begins the
+ * driver does all that is due, so no call begins in a session that has failed
+ * in silence.
  *
  * Invariant: every op under way ends. Either the driver tells it (it tells each
  * of its own, at the latest when the session is over) or the rendezvous does
@@ -133,7 +133,7 @@ static void say(const weir_dist *d, const char *text) {
   if (d->options.log != NULL) d->options.log(d->options.log_self, text);
 }
 
-/* What ended everything, in place of "the session is over". */
+/* The cause of the end, in place of "the session is over". */
 const weir_error *weir_dist_cause(const weir_dist *d, const weir_error *err) {
   return err != NULL && d->ending.id[0] != '\0' ? &d->ending : err;
 }
@@ -202,7 +202,7 @@ static void on_drop(void *self, uint64_t step, const weir_error *why) {
   weir_remote_drop(d->values, step, weir_dist_cause(d, why));
 }
 
-/* ---- What the wires bring */
+/* ---- Events of the wires */
 
 static void link_up(void *self, weir_peer *peer) {
   weir_dist *d = self;
@@ -228,13 +228,15 @@ static int64_t step(void *self, int64_t now_ns) {
   return watch < next ? watch : next;
 }
 
-static void stepped(void *self) {
+static int64_t stepped(void *self, int64_t now_ns) {
   weir_dist *d = self;
-  if (!weir_driver_parted(d->driver)) return;
+  (void)now_ns;
+  if (!weir_driver_parted(d->driver)) return INT64_MAX;
   pthread_mutex_lock(&d->lock);
   if (!d->parted) pthread_cond_broadcast(&d->changed);
   d->parted = true;
   pthread_mutex_unlock(&d->lock);
+  return INT64_MAX;
 }
 
 static weir_status bulk(void *self, uint32_t place, const weir_net_frame *frame,

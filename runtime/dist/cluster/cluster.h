@@ -20,8 +20,8 @@
  *
  * A task that is lost, a broken protocol, and a step that is not done by its
  * deadline end everything: each call under way and each later one fails with
- * the same error, which names the task (W70xx, exit 138). What was committed
- * before stays committed. */
+ * the same error, which names the task (W70xx, exit 138). Steps that were
+ * committed before stay committed. */
 
 typedef struct weir_dist weir_dist;
 

@@ -14,12 +14,13 @@
 #include "runtime/exec/session/remote.h"
 #include "runtime/graph/mesh/mesh_lower.h"
 
-/* What the files of the cluster share.
+/* Shared by the files of the cluster.
  *
  * A call of a user is a weir_dist_op on his stack. It is posted to the control
  * thread, which starts it with the driver and puts it into the list of those
- * under way; the driver's callbacks find it there by its number. Whoever brings
- * the last piece says that it is done, under the lock, and touches it no more.
+ * under way; the driver's callbacks find it there by its number. The thread
+ * that brings the last piece marks it as done, under the lock, and touches it
+ * no more.
  */
 
 typedef enum weir_dist_kind {
@@ -83,7 +84,7 @@ typedef struct weir_dist_variable {
   bool assigned; /* some node assigns it */
   bool set;      /* it was set from outside; the gate's exclusive side */
   bool *needed;  /* per place: some program is compiled with its value */
-  bool *has;     /* per place: got what was set last */
+  bool *has;     /* per place: has the value that was set last */
 } weir_dist_variable;
 
 typedef struct weir_dist_session {

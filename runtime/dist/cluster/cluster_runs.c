@@ -4,8 +4,8 @@
  *
  * Small feeds ride on the step's message, large ones go by the rendezvous, and
  * so do fetches. A run is over when all parts have ended and its large fetches
- * are here; what was not taken of its feeds is dropped then. A step that
- * assigns is held by the driver until decide().
+ * are here; feeds that no task has taken are dropped then. A step that assigns
+ * is held by the driver until decide().
  *
  * A failed step: fetches that came are good, all others have its error. */
 #include "runtime/dist/cluster/cluster_runs.h"

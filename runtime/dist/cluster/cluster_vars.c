@@ -7,8 +7,8 @@
  * task of a program that needs its bytes. A program that is made later may need
  * it elsewhere: then it is read at home and set there first.
  *
- * A task that cannot read or set what it should has lost its sense of the
- * session, which ends. */
+ * A task that cannot read or set a variable as it should has lost its sense of
+ * the session, which ends. */
 #include "runtime/dist/cluster/cluster_vars.h"
 
 #include <string.h>

@@ -14,7 +14,7 @@ weir_status weir_dist_set(weir_remote *remote, const weir_node_id *nodes,
                           weir_error *err);
 void weir_dist_variables(weir_dist *dist, uint64_t request,
                          const weir_error *err);
-/* Brings what was set to the tasks that |needed| marks newly. */
+/* Brings values that were set to the tasks that |needed| marks newly. */
 weir_status weir_dist_share(weir_dist_session *session, weir_error *err);
 
 #endif

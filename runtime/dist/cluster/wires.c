@@ -3,11 +3,11 @@
  * The wires of a process.
  *
  * The link is the control thread's and bulk connections are the bulk thread's,
- * so what concerns both is posted. A wire is a bulk connection, or an attempt
- * at one, with a call for each thing that is ever posted about it: connect,
- * connected, hello, closed, close, bad, each at most once and in this order on
- * its thread. So nothing but the wire itself is allocated; if that fails the
- * attempt is silent, and ends with the link's time for greetings.
+ * so each posts its news to the other. A wire is a bulk connection, or an
+ * attempt at one, with a call for each thing that is ever posted about it:
+ * connect, connected, hello, closed, close, bad, each at most once and in this
+ * order on its thread. So nothing but the wire itself is allocated; if that
+ * fails the attempt is silent, and ends with the link's time for greetings.
  *
  * Invariant: a wire is in the list until its connection has ended, by either
  * side; each posted call holds it. The lock guards the list, refs, |c| and
@@ -224,7 +224,7 @@ static void on_bulk_closed(void *self, weir_connection c, weir_close_reason why,
   post(it, WEIR_NET_CONTROL, &it->connect_end, connect_ended);
 }
 
-/* ---- What the link asks for */
+/* ---- Requests of the link */
 
 static void link_connect(void *self, uint64_t tag, const char *address) {
   weir_wires *w = self;
@@ -313,8 +313,9 @@ static int64_t step(void *self, int64_t now_ns) {
   (void)weir_link_tick(w->link, now_ns);
   int64_t next = w->calls.step(w->calls.self, now_ns);
   int64_t other = weir_link_tick(w->link, now_ns);
-  w->calls.stepped(w->calls.self);
-  return other < next ? other : next;
+  int64_t early = w->calls.stepped(w->calls.self, now_ns);
+  if (other < next) next = other;
+  return early < next ? early : next;
 }
 
 /* Only memory can have failed: it may be there the next time. */

@@ -15,12 +15,13 @@ typedef struct weir_wires weir_wires;
 typedef struct weir_wires_calls {
   void *self;
   weir_link_events link; /* its |self| is the one to be given */
-  /* Does what is due and returns the next deadline; control thread. The link
-   * does its own part before and after it. */
+  /* Does all that is due and returns the next deadline; control thread. The
+   * link does its own part before and after it. */
   int64_t (*step)(void *self, int64_t now_ns);
-  /* The step is over, and the link has reported peers that failed in it;
+  /* The step is over, and the link has reported peers that failed in it.
+   * Returns the deadline of a step that must come earlier, or INT64_MAX;
    * control thread. */
-  void (*stepped)(void *self);
+  int64_t (*stepped)(void *self, int64_t now_ns);
   /* A bulk frame of the peer at |place|; bulk thread. An error gives the peer
    * up. */
   weir_status (*bulk)(void *self, uint32_t place, const weir_net_frame *frame,
@@ -31,12 +32,12 @@ typedef struct weir_wires_calls {
 typedef struct weir_wires_options {
   const weir_transports *transports;
   bool insecure;              /* unencrypted to other machines, too */
-  const weir_link_self *self; /* who we are */
+  const weir_link_self *self; /* this process */
   weir_link_options link;
 } weir_wires_options;
 
-/* Who a process of the cluster is, all but its job. |owner|: any address, which
- * tells processes apart where there are no random numbers. */
+/* The identity of a process of the cluster, all but its job. |owner|: any
+ * address, which tells processes apart where there are no random numbers. */
 void weir_wires_self(const weir_env *env, uint64_t cluster_hash,
                      const void *owner, weir_link_self *out);
 

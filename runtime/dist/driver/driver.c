@@ -12,12 +12,12 @@
 /* The session: start, messages, loss, end.
  *
  * Invariant: in READY every place has a peer that is up and has begun. The
- * first failure is the one that is reported; whatever it brings about comes
- * later and is not. A failure is noted at once and acted upon by tick(), so no
- * callback comes from inside a call.
+ * first failure is the one that is reported; its consequences come later and
+ * are not. A failure is noted at once and acted upon by tick(), so no callback
+ * comes from inside a call.
  *
- * The tasks close the connections of a session that ends well: End is read
- * before them then, whatever else its bytes may meet. */
+ * The tasks close the connections of a session that ends well: then End is read
+ * before the closed connection, on any transport. */
 
 weir_status weir_driver_create(const weir_allocator *alloc, weir_link *link,
                                int64_t now_ns,

@@ -22,7 +22,7 @@
  * The session fails as a whole: a task that is lost, a step that is not done by
  * its deadline, or a broken protocol ends it. Everything under way then ends
  * with that error, which names the task; the remaining tasks are told and are
- * free again; over() is the last callback. What was committed stays.
+ * free again; over() is the last callback. Committed steps stay committed.
  *
  * Values are not the driver's: small feeds and fetches pass through it, larger
  * ones, variables and blobs go by a rendezvous that the caller owns, with the
@@ -116,7 +116,7 @@ void weir_driver_message(weir_driver *driver, int64_t now_ns, weir_peer *peer,
                          const struct Weir__V1__Control *message);
 void weir_driver_lost(weir_driver *driver, int64_t now_ns, weir_peer *peer,
                       const weir_error *why);
-/* Does what is due; returns when something is next, or INT64_MAX. */
+/* Does all that is due; returns when something is next, or INT64_MAX. */
 int64_t weir_driver_tick(weir_driver *driver, int64_t now_ns);
 
 /* Makes |request| a program on |places|, those with work; registered() follows.

@@ -6,7 +6,7 @@
 #include "runtime/dist/driver/driver.h"
 #include "runtime/net/wire.h"
 
-/* What the files of the driver share. */
+/* Shared by the files of the driver. */
 
 enum { WEIR_DRIVER_PROGRAMS = 16 };
 

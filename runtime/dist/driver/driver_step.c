@@ -185,8 +185,8 @@ static bool may_start(const weir_driver *d, size_t at) {
   return true;
 }
 
-/* Starts what may start. |decided| (NULL: none): a step whose commit rides on
- * the first of them. */
+/* Starts all steps that may start. |decided| (NULL: none): a step whose commit
+ * rides on the first of them. */
 static void start_ready(weir_driver *d, const weir_driver_run_step *decided) {
   for (size_t i = 0; i < d->steps.count && d->state == WEIR_DRIVER_READY; i++) {
     weir_driver_run_step *step = d->steps.items[i];

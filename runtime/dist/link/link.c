@@ -9,8 +9,8 @@
 #include "runtime/base/table.h"
 #include "runtime/dist/link/link_internal.h"
 
-/* Peers: dialling, frames, loss. link_hello.c has the greeting, link_time.c
- * what time brings about.
+/* Peers: dialling, frames, loss. link_hello.c has the greeting, link_time.c all
+ * that comes with time.
  *
  * A peer goes from state to state in their order; a dialled one that fails
  * before it is up goes back to WAITING. Invariant: a peer has a control
@@ -166,7 +166,7 @@ void weir_link_give_up(weir_peer *peer, const weir_error *why) {
   weir_link_failed(peer->link, peer, why, true);
 }
 
-/* ---- What goes well, what fails */
+/* ---- Success and failure */
 
 void weir_link_up(weir_link *link, weir_peer *peer) {
   assert(peer->state == WEIR_PEER_BULK);

@@ -33,7 +33,7 @@ typedef struct weir_link weir_link;
 /* Bytes of a task's job name with its NUL, and of "job:index". */
 enum { WEIR_JOB_BYTES = 64, WEIR_TASK_NAME_BYTES = 80, WEIR_JOB_ID_BYTES = 16 };
 
-/* Who a process is. */
+/* The identity of a process. */
 typedef struct weir_link_self {
   char job[WEIR_JOB_BYTES]; /* "": a driver */
   uint32_t index;
@@ -104,7 +104,7 @@ typedef struct weir_link_events {
 } weir_link_events;
 
 /* The bulk transport has a thread of its own, and only that thread may connect
- * and close. Each call posts to it; what happens comes back by the entries
+ * and close. Each call posts to it; its result comes back by the entries
  * weir_link_bulk_*. |tag| names an attempt until it has a connection. */
 typedef struct weir_link_bulk {
   void *self;
@@ -127,7 +127,7 @@ weir_status weir_link_create(const weir_allocator *alloc,
 /* Closes all connections without events. NULL-safe. */
 void weir_link_release(weir_link *link);
 
-/* ---- Entries: what the transports report, and time. */
+/* ---- Entries: events of the transports, and time. */
 
 void weir_link_on_connected(weir_link *link, int64_t now_ns, weir_connection c,
                             weir_sv address, bool incoming);
@@ -154,7 +154,7 @@ void weir_link_set_bulk(weir_link *link, const char *address);
 /* Says in each later Hello that this process works for that job. */
 void weir_link_set_job(weir_link *link, const uint8_t *job_id);
 
-/* Whom to dial. */
+/* The process to dial. */
 typedef struct weir_link_target {
   const char *job;
   uint32_t index;
@@ -177,7 +177,7 @@ void weir_link_give_up(weir_peer *peer, const weir_error *why);
 
 /* Whether |peer| has been silent for longer than it should. */
 bool weir_peer_is_suspect(const weir_peer *peer, int64_t now_ns);
-/* The peer's state in a few words, for a table of who is missing: "refused:
+/* The peer's state in a few words, for a table of missing tasks: "refused:
  * ...", "up", "never answered". */
 void weir_peer_describe(const weir_peer *peer, char *text, size_t size);
 /* The number of peers, connections in their greeting included. */

@@ -202,7 +202,7 @@ static void accept_hello(weir_link *link, weir_peer *peer,
   }
   if (s != WEIR_OK) {
     (void)answer(link, peer->control, false, peer, &err);
-    weir_link_drop(peer); /* after what was sent */
+    weir_link_drop(peer); /* after all frames before it */
     return;
   }
   for (size_t i = 0; i < link->peers.count; i++) {

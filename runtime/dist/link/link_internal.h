@@ -6,9 +6,9 @@
 #include "runtime/dist/link/link.h"
 #include "runtime/net/wire.h"
 
-/* What the files of the link share. */
+/* Shared by the files of the link. */
 
-/* A bulk connection that came in and has not said whose it is. */
+/* A bulk connection that came in and has not named its peer. */
 typedef struct weir_link_stray {
   weir_connection c;
   int64_t until_ns;
@@ -51,7 +51,7 @@ void weir_link_greet(const weir_link *link, const weir_peer *to, bool bulk,
  * W7024 (another process of that task is not known to be dead yet). */
 weir_status weir_link_check_hello(weir_link *link, const Weir__V1__Hello *hello,
                                   weir_error *err);
-/* Keeps from |hello| who |peer| is. */
+/* Takes the identity of |peer| from |hello|. */
 void weir_link_keep_hello(weir_peer *peer, const Weir__V1__Hello *hello);
 /* Notes the process of a task; those before it are old from here on. */
 weir_status weir_link_note(weir_link *link, const weir_peer *peer,

@@ -4,8 +4,8 @@
 
 #include "runtime/dist/link/link_internal.h"
 
-/* What time brings about in a link: attempts to dial, the end of greetings,
- * pings, and the loss of silent peers.
+/* The work of time in a link: attempts to dial, the end of greetings, pings,
+ * and the loss of silent peers.
  *
  * Every wait ends: a dialled peer at its until_ns, a greeting after greet_ns, a
  * peer that is up after dead_ns of silence. A process that was stopped itself

@@ -13,9 +13,9 @@
  *   all that was posted to it, in order of posts -> the posts' functions
  *   machine->step(self, now)                     -> the next deadline
  *
- * So whatever belongs to the control thread needs no lock, and other threads
- * reach it by a post. Functions of a transport that belong to its thread
- * (connect, close, listen) are reached in the same way.
+ * So data of the control thread needs no lock, and other threads reach it by a
+ * post. Functions of a transport that belong to its thread (connect, close,
+ * listen) are reached in the same way.
  *
  * The end: weir_node_stop, on any thread, also from a callback; then
  * weir_node_release, not on a thread of the node. */
@@ -53,7 +53,7 @@ weir_status weir_node_start(weir_node *node, weir_error *err);
  * thread. Calls to one thread are made in the order of their posts. */
 void weir_node_post(weir_node *node, weir_net_class cls, weir_node_call *call);
 
-/* Lets both threads end after what was posted so far. Any thread. */
+/* Lets both threads end after all calls posted so far. Any thread. */
 void weir_node_stop(weir_node *node);
 /* Waits until both threads have ended. One thread at a time, none of them. */
 void weir_node_join(weir_node *node);

@@ -11,6 +11,7 @@
 
 #include "placement/parts/hashes.h"
 #include "placement/parts/tasks.h"
+#include "runtime/dist/run/run_step.h"
 #include "runtime/net/wire.h"
 
 /* ---- Blobs: received on demand, waited for here */
@@ -375,23 +376,14 @@ static weir_status place_program(run_engine *e, run_program *p,
 static weir_status make_program(run_engine *e, run_program *p,
                                 weir_error *err) {
   weir_program_facts facts;
+  weir_exec_request request;
   WEIR_TRY(get_bundle(e, p->bundle_name, &p->bundle, err));
   if (p->empty) return WEIR_OK; /* the session alone was wanted */
   WEIR_TRY(check_request(p, err));
-  weir_exec_fetch *fetches =
-      weir_arena_array(&p->arena, (size_t)p->fetch_count + 1, sizeof *fetches);
-  if (fetches == NULL) return weir_fail_memory(err, p->fetch_count);
-  for (uint32_t k = 0; k < p->fetch_count; k++)
-    fetches[k].value = p->fetches[k];
   p->trap_nan = p->trap_nan && !p->bundle->unpacked.bundle.no_fusion;
   weir_run_options options = {.trap_nan = p->trap_nan};
-  weir_exec_request request = {.feeds = p->feeds,
-                               .feed_count = p->feed_count,
-                               .fetches = fetches,
-                               .fetch_count = p->fetch_count,
-                               .targets = p->targets,
-                               .target_count = p->target_count,
-                               .options = &options};
+  WEIR_TRY(
+      run_program_request(p, &p->arena, p->feeds, &options, &request, err));
   WEIR_TRY(place_program(e, p, &request, err));
   WEIR_TRY(weir_session_prepare(p->bundle->session, &request, &facts, err));
   p->added.writes = facts.writes;

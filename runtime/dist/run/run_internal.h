@@ -10,7 +10,7 @@
 #include "runtime/dist/run/run.h"
 #include "runtime/exec/session/prepare.h"
 
-/* What the files of the engine share. */
+/* Shared by the files of the engine. */
 
 typedef struct run_engine run_engine;
 

@@ -6,11 +6,11 @@
  *   RUNS      until the session says how it ended
  *   ENDED     the event is posted; prepared, or nothing is left to decide
  *
- * A step that is given up is ended by the exec step's abort, called once by
- * whoever finds both |given_up| and a handle: abort() in RUNS, the starter, or
- * the end. Each fetch made here goes to the driver once: inside the event, or
- * as slot (FETCH, place, step), which also carries the error of a fetch that
- * failed. */
+ * A step that is given up is ended by the exec step's abort, called once, at
+ * the first of these places that finds both |given_up| and a handle: abort() in
+ * RUNS, the starter, or the end. Each fetch made here goes to the driver once:
+ * inside the event, or as slot (FETCH, place, step), which also carries the
+ * error of a fetch that failed. */
 #include "runtime/dist/run/run_step.h"
 
 #include <stdio.h>
@@ -152,22 +152,32 @@ static void refuse(run_step *s, const weir_error *why) {
   tell(s);
 }
 
-static weir_status start_exec(run_step *s, weir_error *err) {
-  const run_program *p = s->program;
+weir_status run_program_request(const run_program *p, weir_arena *arena,
+                                const weir_exec_feed *feeds,
+                                const weir_run_options *options,
+                                weir_exec_request *out, weir_error *err) {
   weir_exec_fetch *fetches =
-      weir_arena_array(&s->arena, (size_t)p->fetch_count + 1, sizeof *fetches);
+      weir_arena_array(arena, (size_t)p->fetch_count + 1, sizeof *fetches);
   if (fetches == NULL) return weir_fail_memory(err, p->fetch_count);
   for (uint32_t k = 0; k < p->fetch_count; k++)
     fetches[k].value = p->fetches[k];
+  *out = (weir_exec_request){.feeds = feeds,
+                             .feed_count = p->feed_count,
+                             .fetches = fetches,
+                             .fetch_count = p->fetch_count,
+                             .targets = p->targets,
+                             .target_count = p->target_count,
+                             .options = options};
+  return WEIR_OK;
+}
+
+static weir_status start_exec(run_step *s, weir_error *err) {
+  const run_program *p = s->program;
+  weir_exec_request request;
   weir_run_options options = {
       .step = s->random_step, .channel_step = s->step, .trap_nan = p->trap_nan};
-  weir_exec_request request = {.feeds = s->feeds,
-                               .feed_count = p->feed_count,
-                               .fetches = fetches,
-                               .fetch_count = p->fetch_count,
-                               .targets = p->targets,
-                               .target_count = p->target_count,
-                               .options = &options};
+  WEIR_TRY(
+      run_program_request(p, &s->arena, s->feeds, &options, &request, err));
   weir_exec_step_end end = {ended, s};
   return weir_session_step_start(p->bundle->session, &request, &end, &s->handle,
                                  err);

@@ -13,4 +13,11 @@ void run_abort(weir_engine *engine, uint64_t step, const weir_error *why);
 /* Gives up all steps. */
 void run_abort_all(run_engine *e, const weir_error *why);
 
+/* |p| for the session, with |feeds| and |options|, which are lent; its fetches
+ * lie in |arena|. Errors: W6001. */
+weir_status run_program_request(const run_program *p, weir_arena *arena,
+                                const weir_exec_feed *feeds,
+                                const weir_run_options *options,
+                                weir_exec_request *out, weir_error *err);
+
 #endif

@@ -4,7 +4,7 @@
 
 #include "runtime/dist/run/run_internal.h"
 
-/* Variables, and the waits of what runs: engine.h's get, set, pending. */
+/* Variables, and the waits of running steps: engine.h's get, set, pending. */
 
 weir_status run_get(weir_engine *engine, uint64_t request,
                     const uint32_t *nodes, size_t count, weir_error *err);

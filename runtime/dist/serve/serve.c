@@ -194,12 +194,14 @@ static int64_t step(void *self, int64_t now_ns) {
 }
 
 /* Notes whether the task is free once it is to stop: nothing follows then. */
-static void stepped(void *self) {
+static int64_t stepped(void *self, int64_t now_ns) {
   weir_serve *s = self;
+  (void)now_ns;
   pthread_mutex_lock(&s->lock);
   s->idle = weir_task_is_free(s->task);
   if (s->idle && s->stop) pthread_cond_broadcast(&s->changed);
   pthread_mutex_unlock(&s->lock);
+  return INT64_MAX;
 }
 
 /* ---- Life */

@@ -9,7 +9,7 @@
  *
  * It works for one driver at a time. That one begins a session with an epoch,
  * registers programs, runs steps and ends the session; then the task is free
- * for the next. What computes is an engine; the task says when.
+ * for the next. An engine computes; the task tells it when.
  *
  *   Begin -> Register -> RunStep -> StepReply -> Commit | Abort -> End
  *
@@ -67,7 +67,7 @@ void weir_task_lost(weir_task *task, int64_t now_ns, weir_peer *peer,
 /* An event of the engine; releases it. */
 void weir_task_on_engine(weir_task *task, int64_t now_ns,
                          weir_engine_event *event);
-/* Does what is due; returns when something is next, or INT64_MAX. */
+/* Does all that is due; returns when something is next, or INT64_MAX. */
 int64_t weir_task_tick(weir_task *task, int64_t now_ns);
 
 /* Ends the session without a word; the engine's ENDED follows. */

@@ -20,9 +20,9 @@
  * and its one prepared step is decided by an answer alone.
  *
  * A task that cannot be reached may have committed before. The others dial it
- * until |fate_ns| is over; whoever learns a fate tells all others, so one that
- * reaches it is enough. After that time it counts as dead: its values went with
- * it, or it finds a later epoch when it comes back.
+ * until |fate_ns| is over; a task that learns a fate tells all others, so one
+ * that reaches it is enough. After that time it counts as dead: its values went
+ * with it, or it finds a later epoch when it comes back.
  *
  * Cost: one message to each task and back. */
 
@@ -126,7 +126,7 @@ void weir_task_driver_lost(weir_task *task, const weir_error *why) {
   look(task);
 }
 
-/* What this task knows of a step of a session, past ones too. */
+/* This task's knowledge of a step of a session, past ones too. */
 static Weir__V1__Fate known(weir_task *task, const weir_peer *peer,
                             uint64_t epoch, uint64_t step) {
   weir_task_session *s = task->session;

@@ -6,7 +6,7 @@
 #include "runtime/dist/task/task.h"
 #include "runtime/net/wire.h"
 
-/* What the files of the task share. */
+/* Shared by the files of the task. */
 
 enum {
   WEIR_TASK_PROGRAMS = 16,
@@ -37,7 +37,7 @@ typedef struct weir_place {
   bool dialled, lost;
   weir_error why; /* lost */
   /* While a fate is decided: */
-  weir_peer *asked; /* whom we asked; may be |peer| */
+  weir_peer *asked; /* the task that we asked; may be |peer| */
   bool answered;    /* nothing more is to come */
 } weir_place;
 
@@ -122,7 +122,7 @@ struct weir_task {
 /* task_session.c */
 void weir_task_begin(weir_task *task, weir_peer *peer,
                      const Weir__V1__Control *m);
-/* Gives up the session: what runs is stopped, prepared steps are dropped. */
+/* Gives up the session: running steps are stopped, prepared ones dropped. */
 void weir_task_end_session(weir_task *task);
 /* The engine has given up the session: free, or the next one begins. */
 void weir_task_session_ended(weir_task *task);

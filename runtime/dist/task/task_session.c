@@ -9,9 +9,9 @@
 /* Begin and End: which driver a task works for.
  *
  * Invariants: at most one session has the engine. Epochs of a job only grow:
- * what a driver of a smaller one sends counts no more, here or as a late frame.
- * A Begin that ends another session waits as |next| until the engine has given
- * that one up. */
+ * messages and late frames of a driver with a smaller one are ignored. A Begin
+ * that ends another session waits as |next| until the engine has given that one
+ * up. */
 
 uint32_t weir_task_session_place(const weir_task_session *s, const char *job,
                                  uint32_t index) {
@@ -65,7 +65,7 @@ static weir_status check_begin(const weir_task *task, const weir_peer *peer,
   return WEIR_OK;
 }
 
-/* Copies what Begin says: the message goes. */
+/* Copies the fields of Begin: the message goes. */
 static weir_status copy_begin(weir_task *task, weir_peer *peer,
                               const Weir__V1__Control *m, weir_task_session *s,
                               weir_error *err) {
@@ -242,7 +242,7 @@ void weir_task_end_session(weir_task *task) {
   task->engine->vt->end(task->engine);
 }
 
-/* What was decided outlives its session: others may still ask. */
+/* Decisions outlive their session: others may still ask. */
 static void keep_fates(weir_task *task, weir_task_session *s) {
   weir_free(task->alloc, task->pasts[WEIR_TASK_PASTS - 1]);
   memmove(task->pasts + 1, task->pasts,

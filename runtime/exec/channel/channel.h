@@ -21,14 +21,15 @@
  *   receiver: ch->vt->recv(ch, 7, step, dst, bytes, &received);
  *
  * The caller's memory and the weir_channel_done must stay until |fn| is called;
- * a failed call too ends with |fn|, once. drop() ends everything of one step
- * that is under way and fails what comes later; it is how a cancelled or late
- * run gets every waiting instruction moving, and the other steps go on. abort()
- * does so for the whole channel: a lost peer.
+ * a failed call too ends with |fn|, once. drop() ends all calls of one step and
+ * fails its later ones; it is how a cancelled or late run gets every waiting
+ * instruction moving, and the other steps go on. abort() does so for the whole
+ * channel: a lost peer.
  *
- * A run of which a node failed is not dropped by those who run it: the readers
- * of the node are told (send_error), and its other values still go where they
- * are wanted. Whoever numbers the steps drops it when all have heard of it.
+ * A run with a failed node is not dropped by the processes that run it: the
+ * readers of the node are told (send_error), and its other values still go
+ * where they are wanted. The caller that numbers the steps drops it when all
+ * have heard of it.
  *
  * Callers: the instructions of a running program (instr_comm.c), on any thread.
  * Implementations: `local` (one process) and `null` (to be copied). */

@@ -344,8 +344,8 @@ static void local_collective(weir_channel *channel, uint64_t step,
 
 /* ---- The rest */
 
-/* Ends the cells of |*step|, or all that wait (NULL), with out->err. What
- * leaves a FIFO makes room for senders of other steps. */
+/* Ends the cells of |*step|, or all that wait (NULL), with out->err. A cell
+ * that leaves a FIFO makes room for senders of other steps. */
 static void end_cells(local_channel *ch, const uint64_t *step, weir_ended *out,
                       weir_ended *room) {
   for (size_t e = 0; e < ch->edges.count; e++) {

@@ -41,10 +41,9 @@ typedef struct weir_compile_request {
   const weir_cut *cut;
   const weir_plan *plan; /* of |cut| */
   /* Of a process that owns some tasks of the plan's cluster: per task, whether
-   * it does; lent. Only their parts become programs, and what goes to other
-   * tasks or comes from them takes the frame's channel to other tasks, by the
-   * numbers of weir_task_cut.
-   * All choices are those of one process. NULL: all tasks. */
+   * it does; lent. Only their parts become programs, and values to and from
+   * other tasks take the frame's channel to other tasks, by the numbers of
+   * weir_task_cut. All choices are those of one process. NULL: all tasks. */
   const bool *tasks;
   /* The bytes of a variable that nothing in the graph assigns: they count as
    * a constant. Lent, must outlive the program; NULL: it is read by each run.

@@ -30,8 +30,8 @@
  * copy's memory is none that the unit uses: the copy would wait for its end.
  * Sends wait for receives, and both for memory, so the places of all parts must
  * agree: they do, for both ends are written at the same moment of one walk, and
- * nothing waits for what stands behind it; the ranks of a collective stand
- * side by side in it (partition.c). */
+ * no instruction waits for one behind it; the ranks of a collective stand side
+ * by side in it (partition.c). */
 
 /* ---- Begin and end */
 

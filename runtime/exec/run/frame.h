@@ -77,7 +77,7 @@ struct weir_frame {
   bool watch;           /* cancel or deadline given */
   atomic_bool slow;     /* each instruction is looked at: trace, failures ... */
   atomic_int stopped;   /* weir_status: cancelled or out of time */
-  atomic_int remaining; /* the head's counts for all parts, and who looks */
+  atomic_int remaining; /* the head's: tasks of all parts, and watchers */
   weir_frame_end end;   /* the head's; |done| NULL: somebody waits */
   weir_task ending;     /* the head's: calls |end| on a thread of the pool */
   weir_watch looks;     /* the head's */

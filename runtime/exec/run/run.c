@@ -212,7 +212,7 @@ static weir_status first_failure(const weir_frame *head, weir_error *err) {
 
 /* The frame's own channel may hold bytes that no receiver took, or an abort: it
  * goes, since all its ends have ended, and the next run makes another. The one
- * to other tasks stays: whoever numbers its steps drops this one. */
+ * to other tasks stays: the caller that numbers its steps drops this one. */
 static weir_status end_badly(weir_frame *head, weir_error *err) {
   weir_channel_release(head->channel);
   head->channel = NULL;

@@ -17,10 +17,10 @@
  * Dataflow by counters: |waits| of a task is the number of its predecessors
  * that have not ended; the one that brings it to 0 makes it ready, so a task
  * starts once and after all of them. The subtractions are sequentially
- * consistent: they also publish the values that a task has written.
- * |remaining| of the head counts the tasks of all parts that have not ended,
- * and whoever else needs the frame for a moment. Cost of a task: one
- * subtraction for each successor, and a push.
+ * consistent: they also publish the values that a task has written. |remaining|
+ * of the head counts the tasks of all parts that have not ended, and other
+ * threads that need the frame for a moment. Cost of a task: one subtraction for
+ * each successor, and a push.
  *
  * Nobody has to wait for a run: the thread that brings |remaining| to 0 either
  * wakes the caller that does, or calls the function that it left. */

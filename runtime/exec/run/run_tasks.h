@@ -7,8 +7,8 @@
 /* Runs of many tasks, and runs that nobody waits for. */
 
 /* Starts a run and returns; |end| is called when it has ended (see there), also
- * when no thread ever waits for it. |options| is copied; what it points to must
- * stay until then. Never blocks; a cheap program is run at once. On failure
+ * when no thread ever waits for it. |options| is copied; its pointers must stay
+ * good until then. Never blocks; a cheap program is run at once. On failure
  * nothing runs and |end| is not called. Errors: W6001, W6003, W9001. */
 weir_status weir_frame_start(weir_frame *frame, weir_pool *pool,
                              const weir_run_options *options,

@@ -24,10 +24,10 @@ typedef struct weir_binding weir_binding;
 /* The tasks of a placed session's cluster that this process owns: programs have
  * parts for their devices only, and variables whose home is there have values
  * here. Sessions of the other tasks run the same requests at the same time,
- * with the same step; what they exchange goes over the channel, by the numbers
- * of placement/parts/tasks.h. All have the same graph, placing and options;
- * every one of them plans and folds as one process does, so the bits are the
- * same.
+ * with the same step; the values that they exchange go over the channel, by the
+ * numbers of placement/parts/tasks.h. All have the same graph, placing and
+ * options; every one of them plans and folds as one process does, so the bits
+ * are the same.
  *
  * A feed whose task is another one may be a tensor without memory (data NULL):
  * its shape counts. A fetch that another task makes is left as it is, with

@@ -8,8 +8,8 @@
 #include "runtime/exec/session/session_run.h"
 #include "runtime/exec/session/session_vars.h"
 
-/* What a request of one run needs before it and after it: a program found, a
- * frame, outputs; then each fetch gets its tensor or its failure. */
+/* The work around one run of a request: a program found, a frame, outputs; then
+ * each fetch gets its tensor or its failure. */
 
 static weir_status collect(weir_session_call *c, weir_error *err) {
   const weir_graph *g = c->session->graph;

@@ -11,8 +11,8 @@
 
 /* Runs by value id: look up, run once, hand out. */
 
-/* Asks those who may refuse a step that ran: the caller, and the tasks. Rare,
- * and apart so that the usual step is two tests. */
+/* Asks the caller and the tasks, which may refuse a step that ran. Rare, and
+ * apart so that the usual step is two tests. */
 static __attribute__((noinline)) weir_status accept_step(
     weir_exec_session *session, const weir_cached *cached,
     const weir_run_options *options, weir_error *err) {

@@ -55,9 +55,9 @@ typedef struct weir_exec_step_end {
 } weir_exec_step_end;
 
 /* Starts a run of |request|, in ids of the session's own graph. Its lists and
- * options are copied and its tensors get references; what the options point to
- * must stay until |end.done|, which gets the fetches (|request|'s are not
- * written). Errors: W6001, W6003, W9001 (a session whose programs run
+ * options are copied and its tensors get references; the pointers of the
+ * options must stay good until |end.done|, which gets the fetches (|request|'s
+ * are not written). Errors: W6001, W6003, W9001 (a session whose programs run
  * elsewhere): then nothing was started. All else is told by |end.done|, perhaps
  * before the return. */
 weir_status weir_session_step_start(weir_exec_session *session,

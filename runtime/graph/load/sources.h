@@ -45,7 +45,7 @@ void weir_source_keeper_release(weir_source_keeper *keeper); /* NULL-safe */
 /* The environment and options to load with. */
 const weir_env *weir_source_keeper_env(weir_source_keeper *keeper);
 const weir_load_options *weir_source_keeper_options(weir_source_keeper *keeper);
-/* Ends the noting; what was read is lent for the keeper's life. |text.data|
+/* Ends the noting; the files' bytes are lent for the keeper's life. |text.data|
  * NULL: |name| is a file. Errors: W6001. */
 weir_status weir_source_keeper_end(weir_source_keeper *keeper, const char *name,
                                    weir_sv text, const weir_sources **out,

@@ -19,8 +19,8 @@ typedef struct weir_grpc_address {
   char target[WEIR_GRPC_TARGET_BYTES]; /* for a channel */
 } weir_grpc_address;
 
-/* Reads "host:port", "[::1]:port" or "unix:path". Returns NULL, or what is
- * wrong with |text| (static). */
+/* Reads "host:port", "[::1]:port" or "unix:path". Returns NULL, or the fault of
+ * |text| in words (static). */
 const char *weir_grpc_address_read(weir_sv text, weir_grpc_address *out);
 
 #endif

@@ -3,7 +3,8 @@
 
 #include <limits.h>
 
-/* Only what was seen to matter is set; windows are left to gRPC's own probe. */
+/* Only arguments that made a difference are set; windows are left to gRPC's own
+ * probe. */
 
 static void add(weir_grpc_args *args, const char *key, int value) {
   args->items[args->list.num_args++] = (grpc_arg){.type = GRPC_ARG_INTEGER,

@@ -17,8 +17,8 @@
 
 /* The structs of the gRPC transport. README.md tells how they work together.
  *
- * Threads: "poll" marks what only the thread in poll, connect, listen, close
- * and release touches; "mutex" what is read and written under
+ * Threads: "poll" marks fields that only the thread in poll, connect, listen,
+ * close and release touches; "mutex" those that are read and written under
  * weir_grpc.mutex. No function of gRPC but the one of wake is called with that
  * mutex held, for they write to sockets and call back into us. gRPC orders our
  * threads by itself; the mutex does it again where a race detector can see it.
@@ -27,7 +27,8 @@
 typedef struct weir_grpc weir_grpc;
 typedef struct weir_grpc_link weir_grpc_link;
 
-/* What gRPC gives back when something has ended: |done| is called by poll. */
+/* The tag that gRPC gives back when an operation has ended: |done| is called by
+ * poll. */
 typedef struct weir_grpc_tag {
   void (*done)(void *self, bool ok);
   void *self;

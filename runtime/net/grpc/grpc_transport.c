@@ -20,7 +20,7 @@ enum {
   MAX_EVENTS = 256,       /* of one poll, so that it ends under any load */
   FENCE_MIB = 1024,       /* a last bound of gRPC's own memory: no flow control,
                              it kills streams, so far beyond all credit */
-  RELEASE_LINGER_MS = 500 /* for the last frames of what was closed */
+  RELEASE_LINGER_MS = 500 /* for the last frames of closed connections */
 };
 
 /* ---- Events */

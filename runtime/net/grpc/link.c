@@ -14,8 +14,8 @@
  * Each name is a batch with one tag. It has ended when `status` has come back
  * and no `receive` is under way: gRPC gives the last message to the latter, so
  * all frames have been reported by then. It is freed when no batch at all is
- * under way. One batch that sends is under way at most (`sending`): who takes
- * that slot, a caller of send or poll, starts the next one.
+ * under way. One batch that sends is under way at most (`sending`): the thread
+ * that takes that slot, in send or poll, starts the next one.
  *
  * The side that accepted sends a marker with its headers, since gRPC reports
  * empty headers for a call that failed as well. */

@@ -6,10 +6,10 @@
 #include "runtime/net/grpc/out.h"
 #include "runtime/net/grpc/words.h"
 
-/* gRPC takes one message at a time. Who finds the slot free (`sending`), a
- * caller of send or poll, takes it and starts the next batch without the mutex;
+/* gRPC takes one message at a time. A thread in send or poll that finds the
+ * slot free (`sending`) takes it and starts the next batch without the mutex;
  * the event of that batch gives it back. A batch under way keeps its link, so
- * after the mutex is let go only who took the slot touches the link. */
+ * after the mutex is let go only the thread with the slot touches the link. */
 
 /* The next batch that sends: a frame, the goodbye, or none. */
 typedef struct batch {

@@ -131,7 +131,7 @@ static void on_down(void *self, bool ok) {
 
 /* ---- The lock of a unix socket */
 
-/* Locks PATH.lock. Who held it before may have removed the file meanwhile: then
+/* Locks PATH.lock. Its last holder may have removed the file meanwhile: then
  * the lock is on a file without a name, and we try again. */
 static weir_status lock_path(weir_grpc_listener *l, const char *path,
                              weir_error *err) {

@@ -10,7 +10,7 @@
 weir_status weir_grpc_listen(weir_transport *base, weir_sv address,
                              char out_bound[WEIR_NET_ADDRESS_BYTES],
                              weir_error *err);
-/* Stops accepting and cuts what was accepted; ops become 0 in polls to come. */
+/* Stops accepting and cuts accepted connections; later polls make ops 0. */
 void weir_grpc_server_stop(weir_grpc_listener *listener);
 /* Frees a listener without batches under way. */
 void weir_grpc_server_destroy(weir_grpc_listener *listener);

@@ -4,7 +4,7 @@
 
 #include "runtime/net/grpc/grpc_internal.h"
 
-/* What gRPC says, in words for people. */
+/* gRPC's messages, in words for people. */
 
 enum { WEIR_GRPC_WORDS = 256 };
 

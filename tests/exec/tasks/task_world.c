@@ -2,6 +2,7 @@
 #include "tests/exec/tasks/task_world.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,19 @@
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/session/session_run.h"
 #include "runtime/exec/session/session_vars.h"
+
+enum { kFileBytes = 1 << 16 };
+
+weir_sv task_graph_text(const char *path) {
+  char *text = malloc(kFileBytes);
+  FILE *file = fopen(path, "rb");
+  assert_non_null(text);
+  assert_non_null(file);
+  size_t size = fread(text, 1, kFileBytes, file);
+  assert_true(size < kFileBytes);
+  fclose(file);
+  return (weir_sv){text, size};
+}
 
 /* ---- A channel that counts */
 

@@ -12,7 +12,10 @@
 
 enum { TASK_FETCHES = 32, TASK_FEEDS = 8, TASK_MOST = 4 };
 
-/* What a purpose of a graph is fed with, and what it wants. */
+/* The text of the graph file at |path|; the caller frees |data|. */
+weir_sv task_graph_text(const char *path);
+
+/* The feeds and the fetches of a purpose of a graph. */
 typedef struct task_job {
   weir_goal *goal;
   weir_exec_feed feeds[TASK_FEEDS];
@@ -27,7 +30,7 @@ typedef struct task_world {
   weir_pool *pools[TASK_MOST];
   weir_exec_session *sessions[TASK_MOST];
   bool owns[TASK_MOST][TASK_MOST];
-  weir_channel *channel; /* counts what goes over it; NULL: one process */
+  weir_channel *channel; /* counts its calls; NULL: one process */
   weir_exec_fetch fetches[TASK_MOST][TASK_FETCHES];
   weir_status status[TASK_MOST];
   weir_error errors[TASK_MOST];
@@ -55,9 +58,9 @@ void task_world_drop_fetches(task_world *world);
  * task; |what| is for messages. */
 void task_world_compare(task_world *one, task_world *tasks, const char *what);
 
-/* What the compiled parts of each task send and receive is in the table that
- * all of them share, and in the rows that people read; nothing else is. Of
- * tasks with one device each, a session for each. */
+/* The compiled parts of the tasks send and receive exactly the values of the
+ * table that all tasks share, and of the rows that people read. Of tasks with
+ * one device each, a session for each. */
 void task_world_check_rows(const task_world *tasks, const char *what);
 
 /* Ranks of collectives that are on another task than their first one. */

@@ -8,7 +8,7 @@
 #include "runtime/graph/load/load.h"
 #include "tests/exec/tasks/task_world.h"
 
-/* One task's share: what it holds and what it does not, variables of others,
+/* One task's share: its own parts and no others, variables of other tasks,
  * weights that are set from outside, and memory that runs out. */
 
 enum { PS, WORKER_0, WORKER_1, TASKS };

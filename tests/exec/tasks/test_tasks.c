@@ -15,7 +15,7 @@
  * its own: the bits of one process, inference and training, for every kind of
  * plan. */
 
-enum { kFileBytes = 1 << 16, kSteps = 3 };
+enum { kSteps = 3 };
 
 typedef struct way {
   const char *placer;
@@ -120,16 +120,10 @@ static void load(scene *s, const char *name, weir_sv text, weir_graph **out) {
 static void check_file(scene *s, const char *folder, const char *name) {
   char path[1024], what[300];
   snprintf(path, sizeof path, "%s/%s", folder, name);
-  char *text = malloc(kFileBytes);
   weir_graph *graph = NULL;
-  FILE *file = fopen(path, "rb");
-  assert_non_null(text);
-  assert_non_null(file);
-  size_t size = fread(text, 1, kFileBytes, file);
-  assert_true(size < kFileBytes);
-  fclose(file);
-  load(s, name, (weir_sv){text, size}, &graph);
-  free(text);
+  weir_sv text = task_graph_text(path);
+  load(s, name, text, &graph);
+  free((char *)text.data);
   snprintf(what, sizeof what, "%s, outputs", name);
   check_job(s, graph, true, what);
   snprintf(what, sizeof what, "%s, training", name);

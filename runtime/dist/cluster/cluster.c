@@ -228,15 +228,13 @@ static int64_t step(void *self, int64_t now_ns) {
   return watch < next ? watch : next;
 }
 
-static int64_t stepped(void *self, int64_t now_ns) {
+static void stepped(void *self) {
   weir_dist *d = self;
-  (void)now_ns;
-  if (!weir_driver_parted(d->driver)) return INT64_MAX;
+  if (!weir_driver_parted(d->driver)) return;
   pthread_mutex_lock(&d->lock);
   if (!d->parted) pthread_cond_broadcast(&d->changed);
   d->parted = true;
   pthread_mutex_unlock(&d->lock);
-  return INT64_MAX;
 }
 
 static weir_status bulk(void *self, uint32_t place, const weir_net_frame *frame,

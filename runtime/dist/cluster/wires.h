@@ -18,10 +18,9 @@ typedef struct weir_wires_calls {
   /* Does all that is due and returns the next deadline; control thread. The
    * link does its own part before and after it. */
   int64_t (*step)(void *self, int64_t now_ns);
-  /* The step is over, and the link has reported peers that failed in it.
-   * Returns the deadline of a step that must come earlier, or INT64_MAX;
+  /* The step is over, and the link has reported peers that failed in it;
    * control thread. */
-  int64_t (*stepped)(void *self, int64_t now_ns);
+  void (*stepped)(void *self);
   /* A bulk frame of the peer at |place|; bulk thread. An error gives the peer
    * up. */
   weir_status (*bulk)(void *self, uint32_t place, const weir_net_frame *frame,

@@ -194,14 +194,12 @@ static int64_t step(void *self, int64_t now_ns) {
 }
 
 /* Notes whether the task is free once it is to stop: nothing follows then. */
-static int64_t stepped(void *self, int64_t now_ns) {
+static void stepped(void *self) {
   weir_serve *s = self;
-  (void)now_ns;
   pthread_mutex_lock(&s->lock);
   s->idle = weir_task_is_free(s->task);
   if (s->idle && s->stop) pthread_cond_broadcast(&s->changed);
   pthread_mutex_unlock(&s->lock);
-  return INT64_MAX;
 }
 
 /* ---- Life */

@@ -165,6 +165,17 @@ class Graphs(Case):
         self.assertIn("[worker:1] ", p.stderr)
         self.nothing_left(str(self.path))
 
+    def test_output_that_cannot_be_written(self):
+        line = ('exec "$0" run graphs/tiny_matmul.weir.yaml --local worker=2 '
+                '-q --json ')
+        for output, code in (("> /dev/full", 6), (">&-", 6)):
+            p = subprocess.run(["sh", "-c", line + output, WEIR], cwd=ROOT,
+                               env={**ENV, "TMPDIR": str(self.path)},
+                               timeout=HANG, capture_output=True, text=True)
+            self.assertEqual(p.returncode, code, p.stderr)
+            self.assertEqual(p.stderr.count("W5009"), 1, p.stderr)
+            self.nothing_left(str(self.path))
+
     def test_graph_from_standard_input(self):
         text = (ROOT / "graphs/tiny_matmul.weir.yaml").read_text()
         p = self.weir("run", "-", "--json", "-q", "--local", "worker=2",

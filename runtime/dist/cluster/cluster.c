@@ -113,9 +113,10 @@ static weir_status start_blame(weir_dist_op *base, weir_error *err) {
   const blame_op *op = (const blame_op *)base;
   weir_dist *d = base->dist;
   const weir_peer *peer = d->peers[op->place];
-  weir_status s = weir_fail(err, WEIR_W7020, NULL,
-                            "%s is lost: a frame to it could not be sent",
-                            peer != NULL ? peer->name : "a task");
+  const char *why = "a frame to it could not be sent";
+  if (peer != NULL && peer->state == WEIR_PEER_PROBED) why = peer->last.message;
+  weir_status s = weir_fail(err, WEIR_W7020, NULL, "%s is lost: %.400s",
+                            peer != NULL ? peer->name : "a task", why);
   weir_dist_give_up(d, err);
   return s;
 }
@@ -221,10 +222,24 @@ static void link_lost(void *self, weir_peer *peer, const weir_error *why) {
   weir_driver_lost(d->driver, weir_dist_now(d), peer, why);
 }
 
+/* Asks whether waiting for the tasks makes sense; returns when next. */
+static int64_t look_while_starting(weir_dist *d, int64_t now_ns) {
+  const int64_t every_ns = 10000000;
+  const weir_dist_options *o = &d->options;
+  weir_error why = WEIR_ERROR_INIT;
+  if (o->while_starting == NULL || d->started || d->over) return INT64_MAX;
+  if (o->while_starting(o->while_starting_self, &why) == WEIR_OK)
+    return now_ns + every_ns;
+  weir_dist_give_up(d, &why);
+  return now_ns;
+}
+
 static int64_t step(void *self, int64_t now_ns) {
   weir_dist *d = self;
   int64_t watch = weir_dist_watch(d, now_ns);
+  int64_t look = look_while_starting(d, now_ns);
   int64_t next = weir_driver_tick(d->driver, now_ns);
+  if (look < next) next = look;
   return watch < next ? watch : next;
 }
 
@@ -265,7 +280,9 @@ static weir_status make_wires(weir_dist *d, uint64_t *out_profile,
   weir_wires_options options = {.transports = o->transports,
                                 .insecure = o->insecure,
                                 .self = &self,
-                                .link.heartbeat_ns = o->heartbeat_ns};
+                                .link.heartbeat_ns = o->heartbeat_ns,
+                                .link.probe_ns = o->heartbeat_ns};
+  if (o->heartbeat_ns == 0) options.link.probe_ns = 1000000000;
   weir_wires_calls calls = {.self = d,
                             .link = {d, link_up, link_message, link_lost},
                             step,

@@ -236,6 +236,7 @@ static int64_t look_while_starting(weir_dist *d, int64_t now_ns) {
 
 static int64_t step(void *self, int64_t now_ns) {
   weir_dist *d = self;
+  if (weir_link_out_tick(d->out)) return now_ns;
   int64_t watch = weir_dist_watch(d, now_ns);
   int64_t look = look_while_starting(d, now_ns);
   int64_t next = weir_driver_tick(d->driver, now_ns);

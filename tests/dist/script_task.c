@@ -197,6 +197,12 @@ static void on_step(script_task *t, const Weir__V1__RunStep *r) {
   }
 }
 
+static void confirm(script_task *t, uint64_t step) {
+  Weir__V1__CommitReply body = WEIR__V1__COMMIT_REPLY__INIT;
+  body.step = step;
+  send_message(t, WEIR__V1__CONTROL__BODY_COMMIT_REPLY, &body);
+}
+
 /* ---- Variables */
 
 static void variables_are_done(script_task *t, uint64_t request) {
@@ -296,6 +302,7 @@ static void link_message(void *self, weir_peer *peer,
       break;
     case WEIR__V1__CONTROL__BODY_COMMIT:
       atomic_fetch_add(&t->heard.commits, 1);
+      if (t->options.confirms) confirm(t, m->commit->step);
       break;
     case WEIR__V1__CONTROL__BODY_ABORT:
       atomic_fetch_add(&t->heard.aborts, 1);

@@ -27,6 +27,7 @@ typedef struct script_options {
   bool fails;            /* each step does, by node order 7 */
   bool stuck;            /* no step ends */
   bool mute;             /* large fetches are never sent */
+  bool confirms;         /* commits; a task of weir does */
 } script_options;
 
 /* Ends the test when it cannot. */

@@ -235,11 +235,10 @@ static weir_status refuse(void *self, weir_error *err) {
   return weir_fail(err, WEIR_W5005, NULL, "not this one");
 }
 
-static void writers_are_decided_on(void **state) {
-  (void)state;
+static void writers_are_decided(bool confirms, const char *last_words) {
   scene s;
   weir_tensor *u = NULL;
-  open_scene(&s, 3000, &(script_options){.stuck = false},
+  open_scene(&s, 3000, &(script_options){.confirms = confirms},
              &(weir_dist_options){.epoch = 0});
   script_heard *ps = script_task_heard(s.tasks[PS]);
   for (int i = 1; i <= 2; i++) {
@@ -256,7 +255,19 @@ static void writers_are_decided_on(void **state) {
   is_alive(&s);
   assert_int_equal(atomic_load(&ps->commits), 3);
   assert_int_equal(atomic_load(&ps->aborts), 1);
+  script_task_stop(s.tasks[PS]);
+  s.tasks[PS] = NULL;
+  assert_error(run(&s, 1, NULL, &u, &s.err), &s.err, "W7020");
+  assert_non_null(strstr(s.err.message, "ps:0 at local:"));
+  assert_non_null(strstr(s.err.message, last_words));
   close_scene(&s);
+}
+
+/* Only a commit that the task has confirmed is reported as one that is kept. */
+static void writers_are_decided_on(void **state) {
+  (void)state;
+  writers_are_decided(true, "; the last committed step is 5");
+  writers_are_decided(false, "have committed is 0, and step 5 may be lost");
 }
 
 static void variables_go_both_ways(void **state) {

@@ -11,6 +11,31 @@ static void user_started(void *self, const weir_error *err) {
   if (err == NULL) w->phase = USER_REGISTERS;
 }
 
+/* The driver has committed |step| of |program|. */
+static void note_commit(world *w, uint64_t step, const fake_program *program) {
+  record *r = &w->logs[w->log_count - 1]->steps[step];
+  for (uint32_t i = 0; i < w->tasks; i++)
+    if (fake_has_work(program, i)) r->must |= 1u << i;
+  w->result->commits++;
+}
+
+/* A commit that the driver reports is on every task. */
+static void check_kept(world *w) {
+  const process *p = &w->processes[FAKE_TASKS];
+  if (p->driver == NULL || w->log_count == 0) return;
+  session_log *log = w->logs[w->log_count - 1];
+  uint64_t kept = weir_driver_kept(p->driver);
+  if (kept > weir_driver_committed(p->driver) || kept < log->kept)
+    wrong(w, "step %" PRIu64 " is kept, but not committed", kept);
+  for (; log->kept < kept && kept < STEPS; log->kept++) {
+    const record *r = &log->steps[log->kept + 1];
+    if ((r->must & ~r->yes) != 0)
+      wrong(w,
+            "step %" PRIu64 " is reported as kept, but only %x of %x have it",
+            log->kept + 1, r->yes, r->must);
+  }
+}
+
 static void user_registered(void *self, const weir_driver_program *program,
                             const weir_error *err) {
   world *w = self;
@@ -55,6 +80,7 @@ static void user_stepped(void *self, const weir_driver_result *result,
       w->held = result->step;
       w->under_way++; /* until it is decided */
       memcpy(w->held_variables, fresh, sizeof fresh);
+      w->held_program = p;
       decided = true;
     }
     if (decided != p->writes)
@@ -62,7 +88,7 @@ static void user_stepped(void *self, const weir_driver_result *result,
             result->committed);
     if (result->committed) {
       memcpy(w->variables, fresh, sizeof fresh);
-      w->result->commits++;
+      note_commit(w, result->step, p);
     }
   } else if (strcmp(err->id, "W5004") == 0) {
     w->result->own[WORLD_NODE_FAILS]++;
@@ -89,6 +115,9 @@ static void user_variables(void *self, uint64_t request,
 static void user_over(void *self, const weir_error *err) {
   world *w = self;
   say(w, "user: over %s", err != NULL ? err->message : "well");
+  const weir_driver *driver = w->processes[FAKE_TASKS].driver;
+  if (err != NULL && weir_driver_kept(driver) < weir_driver_committed(driver))
+    w->result->own[WORLD_UNSURE]++;
   if (err != NULL && strcmp(err->id, "W7011") == 0)
     wrong(w, "the protocol is broken: %s", err->message);
   if (err != NULL && strcmp(err->id, "W7021") == 0) {
@@ -173,6 +202,7 @@ static void user_begin(world *w) {
   if (w->plant == WORLD_PLANT_STEP) options.plant = 1;
   if (w->plant == WORLD_PLANT_COMMIT) options.plant = 2;
   if (w->plant == WORLD_PLANT_WAIT) options.plant = 4;
+  if (w->plant == WORLD_PLANT_KEPT) options.plant = 8;
   weir_driver_calls calls = {
       w,         user_started, user_registered, user_stepped, user_variables,
       user_over, user_place,   user_value,      user_blob,    user_drop};
@@ -239,12 +269,13 @@ static void user_decide(world *w) {
   say(w, "user: step %" PRIu64 " %s", step, yes ? "is taken" : "is refused");
   if (!yes) return;
   memcpy(w->variables, w->held_variables, sizeof w->variables);
-  w->result->commits++;
+  note_commit(w, step, w->held_program);
 }
 
 static void user_tick(world *w) {
   process *p = &w->processes[FAKE_TASKS];
   if (!p->alive || p->paused || p->driver == NULL || w->done) return;
+  check_kept(w);
   if (w->again_ns != 0) {
     if (now_of(w) < w->again_ns) return;
     weir_driver_release(p->driver);

@@ -61,11 +61,13 @@ typedef struct later {
 /* The tasks that committed a step. */
 typedef struct record {
   uint32_t yes, no; /* bits of tasks */
+  uint32_t must;    /* if the driver committed it: those that it must be on */
 } record;
 
 typedef struct session_log {
   uint64_t epoch;
   uint32_t died; /* bits of tasks that were killed in it */
+  uint64_t kept; /* the driver has reported steps up to it */
   record steps[STEPS];
 } session_log;
 
@@ -105,6 +107,7 @@ struct world {
   uint64_t first_asked, last_stepped;
   uint32_t to_run, under_way;
   uint64_t held, held_variables[FAKE_TASKS]; /* a step to be decided; 0 */
+  const fake_program *held_program;
   int64_t again_ns;
   uint64_t session_started;
   session_log *logs[SESSIONS];
@@ -118,7 +121,8 @@ struct world {
 static const char *const kPlants[] = {
     [WORLD_PLANT_NONE] = "none",     [WORLD_PLANT_STEP] = "step",
     [WORLD_PLANT_COMMIT] = "commit", [WORLD_PLANT_LATE] = "late",
-    [WORLD_PLANT_WAIT] = "wait",     [WORLD_PLANT_EPOCH] = "epoch"};
+    [WORLD_PLANT_WAIT] = "wait",     [WORLD_PLANT_EPOCH] = "epoch",
+    [WORLD_PLANT_KEPT] = "kept"};
 const char *world_plant_name(world_plant plant) {
   return kPlants[plant];
 }
@@ -128,7 +132,8 @@ static const char *const kFaults[] = {[WORLD_KILL_TASK] = "kill_task",
                                       [WORLD_NODE_FAILS] = "node_fails",
                                       [WORLD_STUCK] = "stuck",
                                       [WORLD_FATE] = "fate",
-                                      [WORLD_CANCEL] = "cancel"};
+                                      [WORLD_CANCEL] = "cancel",
+                                      [WORLD_UNSURE] = "unsure"};
 const char *world_fault_name(world_fault fault) {
   return kFaults[fault];
 }

@@ -20,6 +20,7 @@ typedef enum world_plant {
   WORLD_PLANT_LATE,   /* drop(step) forgets a late frame */
   WORLD_PLANT_WAIT,   /* a deadline without owner */
   WORLD_PLANT_EPOCH,  /* a slot of an old epoch */
+  WORLD_PLANT_KEPT,   /* a commit is reported before all have it */
   WORLD_PLANT_COUNT
 } world_plant;
 
@@ -33,6 +34,7 @@ typedef enum world_fault {
   WORLD_STUCK,
   WORLD_FATE,   /* a prepared step decided without the driver */
   WORLD_CANCEL, /* a step that the user gave up */
+  WORLD_UNSURE, /* a session failed with a commit that some did not confirm */
   WORLD_FAULT_COUNT
 } world_fault;
 

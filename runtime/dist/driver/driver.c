@@ -31,6 +31,7 @@ weir_status weir_driver_create(const weir_allocator *alloc, weir_link *link,
   weir_arena_init(&d->arena, alloc);
   d->link = link;
   d->options = *options;
+  d->unsure_end = &d->unsure;
   d->calls = *calls;
   d->error = (weir_error)WEIR_ERROR_INIT;
   const int64_t second = 1000000000;
@@ -103,6 +104,10 @@ uint64_t weir_driver_profile(const weir_driver *d) {
 
 uint64_t weir_driver_committed(const weir_driver *d) {
   return d->committed;
+}
+
+uint64_t weir_driver_kept(const weir_driver *d) {
+  return d->kept;
 }
 
 void weir_driver_send(weir_driver *d, uint32_t place, Weir__V1__Control *m) {
@@ -272,9 +277,10 @@ void weir_driver_lost(weir_driver *d, int64_t now_ns, weir_peer *peer,
     lost_in_start(d, peer->place, peer, why);
   } else {
     weir_error err = WEIR_ERROR_INIT;
-    weir_fail(&err, WEIR_W7020, NULL,
-              "%s at %s is lost: %s; the last committed step is %" PRIu64,
-              p->name, p->address, why->message, d->committed);
+    char words[WEIR_LAST_WORDS];
+    weir_driver_last_words(d, words, sizeof words);
+    weir_fail(&err, WEIR_W7020, NULL, "%s at %s is lost: %s; %s", p->name,
+              p->address, why->message, words);
     weir_driver_fail(d, &err);
   }
 }
@@ -299,6 +305,9 @@ void weir_driver_message(weir_driver *d, int64_t now_ns, weir_peer *peer,
       break;
     case WEIR__V1__CONTROL__BODY_STEP_REPLY:
       weir_driver_step_reply(d, place, m->step_reply);
+      break;
+    case WEIR__V1__CONTROL__BODY_COMMIT_REPLY:
+      weir_driver_confirm(d, place, m->commit_reply->step);
       break;
     case WEIR__V1__CONTROL__BODY_VARIABLE_REPLY:
       weir_driver_variable_reply(d, place, m->variable_reply);

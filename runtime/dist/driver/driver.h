@@ -17,7 +17,10 @@
  * none: when every part is prepared the driver decides, and stepped() says so;
  * with |hold| the caller decides (weir_driver_decide).
  * Such steps run one after the other; steps of other programs run beside each
- * other.
+ * other. The tasks confirm a commit with what they send next, so no step waits
+ * for it; until then it is decided but not kept: tasks that lose the driver
+ * before they hear of it abort the step. An error that ends the session names
+ * the last step that is kept, and says so if one after it was decided.
  *
  * The session fails as a whole: a task that is lost, a step that is not done by
  * its deadline, or a broken protocol ends it. Everything under way then ends
@@ -180,8 +183,11 @@ bool weir_driver_parted(const weir_driver *driver);
 /* The kernel profile that all tasks were told. 0 before they were. */
 uint64_t weir_driver_profile(const weir_driver *driver);
 
-/* Steps that are queued or run, and the last one that was committed. */
+/* Steps that are queued or run. */
 size_t weir_driver_steps(const weir_driver *driver);
+/* The last step that was decided to be committed, and the last one that all
+ * its tasks have confirmed: with each before it, it is on every task. */
 uint64_t weir_driver_committed(const weir_driver *driver);
+uint64_t weir_driver_kept(const weir_driver *driver);
 
 #endif

@@ -123,7 +123,7 @@ static void name_cycle(const weir_driver *d, const weir_driver_run_step *step,
 }
 
 static void report(weir_driver *d) {
-  char text[400] = "nobody knows why";
+  char text[400] = "nobody knows why", words[WEIR_LAST_WORDS];
   weir_error err = WEIR_ERROR_INIT;
   const weir_driver_run_step *step = NULL;
   for (size_t i = 0; i < d->steps.count && step == NULL; i++)
@@ -132,13 +132,11 @@ static void report(weir_driver *d) {
     name_cycle(d, step, text, sizeof text);
     name_root(d, step, text, sizeof text);
   }
+  weir_driver_last_words(d, words, sizeof words);
   weir_fail(&err, WEIR_W7021, NULL,
-            "step %" PRIu64
-            " is not done after %.1f s: %s; the last committed "
-            "step is %" PRIu64,
-            d->hang_step,
+            "step %" PRIu64 " is not done after %.1f s: %s; %s", d->hang_step,
             step != NULL ? (double)(d->now_ns - step->start_ns) / 1e9 : 0.0,
-            text, d->committed);
+            text, words);
   weir_driver_fail(d, &err);
 }
 

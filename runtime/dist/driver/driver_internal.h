@@ -8,7 +8,7 @@
 
 /* Shared by the files of the driver. */
 
-enum { WEIR_DRIVER_PROGRAMS = 16 };
+enum { WEIR_DRIVER_PROGRAMS = 16, WEIR_LAST_WORDS = 128 };
 
 typedef enum weir_driver_state {
   WEIR_DRIVER_STARTING,
@@ -65,6 +65,7 @@ typedef struct weir_driver_run_step {
   weir_driver_value *feeds;
   size_t feed_count;
   WEIR_VEC(weir_driver_value) fetches;
+  struct weir_driver_run_step *next; /* among the unsure ones */
 } weir_driver_run_step;
 
 typedef struct weir_driver_request {
@@ -90,7 +91,10 @@ struct weir_driver {
   weir_driver_prog programs[WEIR_DRIVER_PROGRAMS];
   uint32_t last_program;
   WEIR_VEC(weir_driver_run_step *) steps; /* in the order of their numbers */
-  uint64_t last_step, committed, last_request, hang_number, hang_step;
+  /* Committed steps that some task has not confirmed, in their order; |parts|
+   * of one that has not: WAITS. */
+  weir_driver_run_step *unsure, **unsure_end;
+  uint64_t last_step, committed, kept, last_request, hang_number, hang_step;
   uint64_t mean_ns; /* of steps so far */
   WEIR_VEC(weir_driver_request) requests;
 };
@@ -115,6 +119,17 @@ void weir_driver_step_reply(weir_driver *d, uint32_t place,
 void weir_driver_steps_fail(weir_driver *d, const weir_error *why);
 void weir_driver_free_steps(weir_driver *d);
 int64_t weir_driver_step_tick(weir_driver *d);
+
+/* driver_kept.c */
+/* NULL-safe. */
+void weir_driver_release_step(weir_driver *d, weir_driver_run_step *step);
+/* Takes over |step|, whose commit is on its way to its tasks. */
+void weir_driver_doubt(weir_driver *d, weir_driver_run_step *step);
+/* |place| has committed |step| and all before it that it was told to. */
+void weir_driver_confirm(weir_driver *d, uint32_t place, uint64_t step);
+void weir_driver_forget_unsure(weir_driver *d);
+/* "the last committed step is 7", for errors that end the session. */
+void weir_driver_last_words(const weir_driver *d, char *text, size_t size);
 
 /* driver_hang.c */
 void weir_driver_hang(weir_driver *d, const weir_driver_run_step *step);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/dist/driver/driver_internal.h"
@@ -34,17 +33,11 @@ static weir_driver_run_step *find(weir_driver *d, uint64_t step,
   return NULL;
 }
 
-static void release_step(weir_driver *d, weir_driver_run_step *step) {
-  if (step == NULL) return;
-  weir_vec_free(d->alloc, &step->fetches);
-  weir_arena_release(&step->arena);
-  weir_free(d->alloc, step);
-}
-
 void weir_driver_free_steps(weir_driver *d) {
   for (size_t i = 0; i < d->steps.count; i++)
-    release_step(d, d->steps.items[i]);
+    weir_driver_release_step(d, d->steps.items[i]);
   d->steps.count = 0;
+  weir_driver_forget_unsure(d);
 }
 
 static void take_out(weir_driver *d, size_t at) {
@@ -101,7 +94,7 @@ weir_status weir_driver_run(weir_driver *d, int64_t now_ns,
   if (s == WEIR_OK && !weir_vec_push(d->alloc, &d->steps, step))
     s = weir_fail_memory(err, sizeof step);
   if (s != WEIR_OK) {
-    release_step(d, step);
+    weir_driver_release_step(d, step);
     return s;
   }
   step->writes = p->writes;
@@ -264,12 +257,14 @@ static void decide(weir_driver *d, size_t at) {
   } else if (step->writes) {
     result.committed = true;
     commit(d, step);
+    weir_driver_doubt(d, step);
     d->calls.stepped(d->calls.self, &result, NULL);
+    return;
   } else {
     start_ready(d, NULL);
     d->calls.stepped(d->calls.self, &result, NULL);
   }
-  release_step(d, step);
+  weir_driver_release_step(d, step);
 }
 
 weir_status weir_driver_decide(weir_driver *d, int64_t now_ns, uint64_t number,
@@ -287,13 +282,14 @@ weir_status weir_driver_decide(weir_driver *d, int64_t now_ns, uint64_t number,
   take_out(d, at);
   if (yes) {
     commit(d, step);
-  } else {
-    weir_error why = WEIR_ERROR_INIT;
-    weir_fail(&why, WEIR_W5005, NULL, "the step's values were refused");
-    send_abort(d, step, &why);
-    start_ready(d, NULL);
+    weir_driver_doubt(d, step);
+    return WEIR_OK;
   }
-  release_step(d, step);
+  weir_error why = WEIR_ERROR_INIT;
+  weir_fail(&why, WEIR_W5005, NULL, "the step's values were refused");
+  send_abort(d, step, &why);
+  start_ready(d, NULL);
+  weir_driver_release_step(d, step);
   return WEIR_OK;
 }
 
@@ -364,6 +360,7 @@ void weir_driver_step_reply(weir_driver *d, uint32_t place,
                             const Weir__V1__StepReply *reply) {
   size_t at = 0;
   weir_error err = WEIR_ERROR_INIT;
+  weir_driver_confirm(d, place, reply->committed);
   weir_driver_run_step *step = find(d, reply->step, &at);
   if (step == NULL) return; /* given up */
   const weir_driver_prog *p = weir_driver_find(d, step->program);
@@ -395,7 +392,7 @@ void weir_driver_steps_fail(weir_driver *d, const weir_error *why) {
     d->calls.drop(d->calls.self, step->step, why);
     weir_driver_result result = {.step = step->step};
     if (!step->held) d->calls.stepped(d->calls.self, &result, why);
-    release_step(d, step);
+    weir_driver_release_step(d, step);
   }
 }
 

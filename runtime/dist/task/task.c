@@ -212,7 +212,7 @@ static void from_driver(weir_task *task, const Weir__V1__Control *m) {
       weir_task_run_step(task, m->run_step);
       break;
     case WEIR__V1__CONTROL__BODY_COMMIT:
-      weir_task_commit(task, m->commit->step);
+      weir_task_told_commit(task, m->commit->step);
       break;
     case WEIR__V1__CONTROL__BODY_ABORT:
       if (!weir_wire_error_is(m->abort->why) ||

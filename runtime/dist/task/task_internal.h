@@ -94,6 +94,7 @@ typedef struct weir_task_session {
   weir_task_program programs[WEIR_TASK_PROGRAMS];
   WEIR_VEC(weir_task_step) steps; /* in the order of their numbers */
   uint64_t last_step;             /* the largest number seen */
+  uint64_t committed;             /* the last one; 0: none */
   weir_fates *fates;
   bool begun; /* the engine has it */
   bool stop;
@@ -145,6 +146,8 @@ weir_task_program *weir_task_find_program(weir_task_session *s,
 void weir_task_run_step(weir_task *task, const Weir__V1__RunStep *run);
 void weir_task_step_ended(weir_task *task, const weir_engine_event *event);
 void weir_task_commit(weir_task *task, uint64_t step);
+/* A Commit of its own: with an answer. */
+void weir_task_told_commit(weir_task *task, uint64_t step);
 void weir_task_abort(weir_task *task, uint64_t step, const weir_error *why);
 /* Gives up all steps that have not ended; none can be prepared after it. */
 void weir_task_abort_running(weir_task *task, const weir_error *why);

@@ -41,6 +41,7 @@ static void send_reply(weir_task *task, Weir__V1__StepReply *body) {
   Weir__V1__Control m = WEIR__V1__CONTROL__INIT;
   m.body_case = WEIR__V1__CONTROL__BODY_STEP_REPLY;
   m.step_reply = body;
+  body->committed = task->session->committed;
   weir_task_send(task, &m);
 }
 
@@ -273,10 +274,24 @@ void weir_task_commit(weir_task *task, uint64_t step) {
       continue;
     }
     task->engine->vt->commit(task->engine, at->step);
+    s->committed = at->step;
     weir_fates_note(s->fates, at->step, WEIR__V1__FATE__COMMITTED);
     drop(task, s, i);
   }
   weir_task_start_ready(task);
+}
+
+void weir_task_told_commit(weir_task *task, uint64_t step) {
+  weir_task_session *s = task->session;
+  uint64_t before = s->committed;
+  weir_task_commit(task, step);
+  if (s->committed == before) return; /* nothing was prepared */
+  Weir__V1__CommitReply body = WEIR__V1__COMMIT_REPLY__INIT;
+  Weir__V1__Control m = WEIR__V1__CONTROL__INIT;
+  body.step = s->committed;
+  m.body_case = WEIR__V1__CONTROL__BODY_COMMIT_REPLY;
+  m.commit_reply = &body;
+  weir_task_send(task, &m);
 }
 
 void weir_task_abort(weir_task *task, uint64_t step, const weir_error *why) {

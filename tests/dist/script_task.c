@@ -381,11 +381,10 @@ static void on_bulk_frame(void *self, weir_connection c,
 
 static void on_bulk_closed(void *self, weir_connection c, weir_close_reason why,
                            weir_sv text) {
-  (void)why;
   script_task *t = self;
   for (int i = 0; i < BULKS; i++)
     if (t->bulks[i].c == c) t->bulks[i].c = 0;
-  weir_link_bulk_on_closed(t->link, now_of(t), c, text);
+  weir_link_bulk_on_closed(t->link, now_of(t), c, why, text);
 }
 
 static void no_connect(void *self, uint64_t tag, const char *address) {

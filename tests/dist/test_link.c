@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A link beside a scripted peer: each way in which a Hello can be wrong, second
- * connections, silence, dialling, and lack of memory. */
+ * connections, silence, dialling, a reset, and lack of memory. */
 #include "runtime/dist/link/link.h"
 
 #include "runtime/net/local.h"
@@ -68,8 +68,8 @@ static void other_connected(void *self, weir_connection c, weir_sv peer,
   s->connected = true;
   s->c = c;
 }
+static void reply(scene *s, weir_connection c, const Weir__V1__Control *m);
 static void other_frame(void *self, weir_connection c, weir_net_frame *frame) {
-  (void)c;
   scene *s = self;
   weir_wire_message m;
   weir_error err = WEIR_ERROR_INIT;
@@ -80,6 +80,9 @@ static void other_frame(void *self, weir_connection c, weir_net_frame *frame) {
     if (weir_wire_error_is(m.control->hello_reply->refused))
       snprintf(s->refused, sizeof s->refused, "%s",
                m.control->hello_reply->refused->id);
+  } else if (m.control != NULL &&
+             m.control->body_case == WEIR__V1__CONTROL__BODY_HELLO) {
+    reply(s, c, m.control);
   }
   weir_wire_message_release(&m);
 }
@@ -135,7 +138,8 @@ static bool open_scene(scene *s, weir_clock *clock, uint64_t fail_at) {
                          .one_job = true};
   weir_link_events events = {s, on_up, on_message, on_lost};
   weir_link_bulk bulk = {s, s->mine, no_connect, no_close, no_opened};
-  return weir_link_create(&s->counted.base, &self, NULL, &events, s->mine,
+  weir_link_options options = {.probe_ns = SECOND};
+  return weir_link_create(&s->counted.base, &self, &options, &events, s->mine,
                           &bulk, &s->link) == WEIR_OK;
 }
 
@@ -337,6 +341,94 @@ static void nobody(void **state) {
   close_scene(&s);
 }
 
+/* ---- A peer that is dialled and reset */
+
+/* Answers a Hello as worker 1. */
+static void reply(scene *s, weir_connection c, const Weir__V1__Control *m) {
+  Weir__V1__Hello self = *m->hello;
+  Weir__V1__HelloReply body = WEIR__V1__HELLO_REPLY__INIT;
+  Weir__V1__Control out = WEIR__V1__CONTROL__INIT;
+  self.from = m->hello->to;
+  self.to = m->hello->from;
+  self.incarnation = 77;
+  body.protocol = 2;
+  body.self = &self;
+  out.body_case = WEIR__V1__CONTROL__BODY_HELLO_REPLY;
+  out.hello_reply = &body;
+  s->c = c;
+  send_message(s, &out);
+}
+
+/* Another process of the hub, which listens at |address|. */
+static weir_transport *listener(scene *s, const char *address) {
+  weir_transport *t = NULL;
+  weir_error err = WEIR_ERROR_INIT;
+  char bound[WEIR_NET_ADDRESS_BYTES];
+  weir_transport_options o = {.cls = WEIR_NET_CONTROL};
+  weir_transport_handler h = {s, other_connected, other_frame, other_closed};
+  assert_ok(weir_transport_local_create(s->hub, &h, &o, &t, &err), &err);
+  assert_ok(t->vt->listen(t, weir_sv_from(address), bound, &err), &err);
+  return t;
+}
+
+/* The link has dialled worker 1, which ends then: its connection is reset. */
+static void dialled_and_reset(scene *s, weir_clock *clock) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_peer *peer = NULL;
+  assert_true(open_scene(s, clock, 0));
+  weir_transport_release(s->other);
+  s->other = listener(s, "local:peer");
+  weir_link_target target = {"worker", 1, "local:peer",
+                             s->now + 10 * (int64_t)SECOND};
+  assert_ok(weir_link_dial(s->link, s->now, &target, &peer, &err), &err);
+  (void)weir_link_tick(s->link, s->now);
+  settle(s);
+  assert_int_equal(s->up, 1);
+  weir_transport_release(s->other);
+  s->other = NULL;
+}
+
+static void poll_mine(scene *s) {
+  weir_error err = WEIR_ERROR_INIT;
+  assert_ok(s->mine->vt->poll(s->mine, 0, &err), &err);
+}
+
+static void lost_with(scene *s, const char *words) {
+  (void)weir_link_tick(s->link, s->now);
+  assert_int_equal(s->lost, 1);
+  assert_string_equal(s->why.id, "W7020");
+  assert_non_null(strstr(s->why.message, "worker:1: the connection was reset"));
+  assert_non_null(strstr(s->why.message, words));
+  assert_int_equal(weir_link_count(s->link), 0);
+}
+
+static void a_reset_is_probed(void **state) {
+  (void)state;
+  scene s;
+  weir_clock clock;
+  dialled_and_reset(&s, &clock); /* the process is gone */
+  poll_mine(&s);
+  assert_int_equal(s.lost, 0); /* not before the answer */
+  poll_mine(&s);
+  lost_with(&s, "it is not there any more: nobody listens there");
+  close_scene(&s);
+
+  dialled_and_reset(&s, &clock); /* it listens */
+  s.other = listener(&s, "local:peer");
+  for (int i = 0; i < 3 && s.lost == 0; i++) settle(&s);
+  lost_with(&s, "somebody listens there: the link was cut");
+  close_scene(&s);
+
+  dialled_and_reset(&s, &clock); /* no answer */
+  s.other = listener(&s, "local:peer");
+  poll_mine(&s);
+  assert_int_equal(weir_link_tick(s.link, s.now), s.now + SECOND);
+  assert_int_equal(s.lost, 0);
+  s.now += SECOND;
+  lost_with(&s, "nothing answers there any more: 1.0 s");
+  close_scene(&s);
+}
+
 static void no_memory(void **state) {
   (void)state;
   for (int once = 0; once < 2; once++) {
@@ -363,6 +455,7 @@ int main(void) {
       cmocka_unit_test(second_connection),
       cmocka_unit_test(out_of_turn),
       cmocka_unit_test(nobody),
+      cmocka_unit_test(a_reset_is_probed),
       cmocka_unit_test(no_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -271,14 +271,13 @@ static void bulk_frame(void *self, weir_connection c, weir_net_frame *frame) {
 
 static void bulk_closed(void *self, weir_connection c, weir_close_reason why,
                         weir_sv text) {
-  (void)why;
   process *p = self;
   bulk_entry *b = bulk_of(p, c);
   if (b == NULL) return;
   bulk_entry was = *b;
   bulk_forget(p, c);
   if (was.connected)
-    weir_link_bulk_on_closed(p->link, now_of(p->w), c, text);
+    weir_link_bulk_on_closed(p->link, now_of(p->w), c, why, text);
   else
     weir_link_bulk_on_connected(p->link, now_of(p->w), was.tag, 0);
 }
@@ -415,8 +414,9 @@ static void make_link(process *p, const char *bulk_address) {
   weir_link_events events = {p, link_up, link_message, link_lost};
   weir_link_bulk bulk = {p, p->bulk, call_bulk_connect, call_bulk_close,
                          call_bulk_opened};
-  if (weir_link_create(w->env->alloc, &self, NULL, &events, p->control, &bulk,
-                       &p->link) != WEIR_OK)
+  weir_link_options options = {.probe_ns = kSecond};
+  if (weir_link_create(w->env->alloc, &self, &options, &events, p->control,
+                       &bulk, &p->link) != WEIR_OK)
     wrong(w, "no link");
 }
 

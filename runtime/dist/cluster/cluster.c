@@ -113,9 +113,10 @@ static weir_status start_blame(weir_dist_op *base, weir_error *err) {
   const blame_op *op = (const blame_op *)base;
   weir_dist *d = base->dist;
   const weir_peer *peer = d->peers[op->place];
-  weir_status s = weir_fail(err, WEIR_W7020, NULL,
-                            "%s is lost: a frame to it could not be sent",
-                            peer != NULL ? peer->name : "a task");
+  const char *why = "a frame to it could not be sent";
+  if (peer != NULL && peer->state == WEIR_PEER_PROBED) why = peer->last.message;
+  weir_status s = weir_fail(err, WEIR_W7020, NULL, "%s is lost: %.400s",
+                            peer != NULL ? peer->name : "a task", why);
   weir_dist_give_up(d, err);
   return s;
 }
@@ -265,7 +266,9 @@ static weir_status make_wires(weir_dist *d, uint64_t *out_profile,
   weir_wires_options options = {.transports = o->transports,
                                 .insecure = o->insecure,
                                 .self = &self,
-                                .link.heartbeat_ns = o->heartbeat_ns};
+                                .link.heartbeat_ns = o->heartbeat_ns,
+                                .link.probe_ns = o->heartbeat_ns};
+  if (o->heartbeat_ns == 0) options.link.probe_ns = 1000000000;
   weir_wires_calls calls = {.self = d,
                             .link = {d, link_up, link_message, link_lost},
                             step,

@@ -34,6 +34,7 @@ typedef struct wire {
   bool dropped;                 /* the link has closed it */
   bool connected, greeted, bad; /* as the bulk thread has seen */
   weir_net_frame *hello;
+  weir_close_reason why;
   weir_error error;
   char address[WEIR_NET_ADDRESS_BYTES], text[128];
   weir_node_call connect, connect_end, greet, end, close, give_up;
@@ -118,7 +119,8 @@ static void ended(void *self, bool runs) {
   weir_wires *w = it->wires;
   it->peer = NULL;
   if (runs && !it->dropped)
-    weir_link_bulk_on_closed(w->link, now_of(w), it->c, weir_sv_from(it->text));
+    weir_link_bulk_on_closed(w->link, now_of(w), it->c, it->why,
+                             weir_sv_from(it->text));
   unlist(it);
   unref(it);
 }
@@ -209,10 +211,10 @@ static void on_bulk_frame(void *self, weir_connection c,
 
 static void on_bulk_closed(void *self, weir_connection c, weir_close_reason why,
                            weir_sv text) {
-  (void)why;
   weir_wires *w = self;
   wire *it = find(w, c);
   if (it == NULL) return;
+  it->why = why;
   snprintf(it->text, sizeof it->text, "%.*s", WEIR_SV(text));
   if (it->connected) {
     post(it, WEIR_NET_CONTROL, &it->end, ended);

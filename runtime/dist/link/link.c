@@ -44,18 +44,19 @@ weir_status weir_link_create(const weir_allocator *alloc,
   return WEIR_OK;
 }
 
-static void close_both(weir_link *link, weir_peer *peer) {
+void weir_link_close(weir_link *link, weir_peer *peer) {
   if (peer->control != 0)
     link->control->vt->close(link->control, peer->control);
   if (peer->bulk != 0) link->bulk.close(link->bulk.self, peer->bulk);
-  peer->control = peer->bulk = 0;
+  if (peer->probe != 0) link->control->vt->close(link->control, peer->probe);
+  peer->control = peer->bulk = peer->probe = 0;
   peer->tag = 0;
 }
 
 void weir_link_release(weir_link *link) {
   if (link == NULL) return;
   for (size_t i = 0; i < link->peers.count; i++) {
-    close_both(link, link->peers.items[i]);
+    weir_link_close(link, link->peers.items[i]);
     weir_free(link->alloc, link->peers.items[i]);
   }
   for (size_t i = 0; i < link->strays.count; i++)
@@ -122,7 +123,7 @@ weir_status weir_link_dial(weir_link *link, int64_t now_ns,
 void weir_link_drop(weir_peer *peer) {
   if (peer == NULL) return;
   peer->failed = false;
-  close_both(peer->link, peer);
+  weir_link_close(peer->link, peer);
   peer->state = WEIR_PEER_GONE;
 }
 
@@ -163,6 +164,7 @@ void weir_link_send(weir_peer *peer, uint64_t epoch,
 }
 
 void weir_link_give_up(weir_peer *peer, const weir_error *why) {
+  if (peer->state == WEIR_PEER_PROBED) return; /* it is lost already */
   weir_link_failed(peer->link, peer, why, true);
 }
 
@@ -182,7 +184,7 @@ void weir_link_failed(weir_link *link, weir_peer *peer, const weir_error *why,
   if (peer->state == WEIR_PEER_GONE) return;
   bool was_up = peer->state == WEIR_PEER_UP;
   if (why != &peer->last) weir_error_copy(&peer->last, why);
-  close_both(link, peer);
+  weir_link_close(link, peer);
   if (!was_up && peer->incoming) {
     peer->state = WEIR_PEER_GONE; /* nobody has heard of it */
   } else if (was_up || for_good) {
@@ -201,6 +203,7 @@ void weir_link_failed(weir_link *link, weir_peer *peer, const weir_error *why,
 void weir_link_on_connected(weir_link *link, int64_t now_ns, weir_connection c,
                             weir_sv address, bool incoming) {
   link->now_ns = now_ns;
+  if (!incoming && weir_link_probed(link, c, NULL)) return;
   weir_peer *peer = NULL;
   weir_error err = WEIR_ERROR_INIT;
   if (incoming) {
@@ -292,13 +295,15 @@ static void closed(weir_link *link, weir_peer *peer, weir_close_reason why,
   weir_fail(&err, peer->state == WEIR_PEER_UP ? WEIR_W7020 : WEIR_W7001, NULL,
             "%s: %s%s%.*s", peer->name, kWhy[why], text.size > 0 ? ": " : "",
             WEIR_SV(text));
-  weir_link_failed(link, peer, &err, false);
+  if (why == WEIR_CLOSED_BY_PEER || !weir_link_probe(link, peer, &err))
+    weir_link_failed(link, peer, &err, false);
   weir_link_reap(link);
 }
 
 void weir_link_on_closed(weir_link *link, int64_t now_ns, weir_connection c,
                          weir_close_reason why, weir_sv text) {
   link->now_ns = now_ns;
+  if (weir_link_probed(link, c, &text)) return;
   weir_peer *peer = weir_link_find(link, c, false);
   if (peer == NULL) return;
   peer->control = 0;
@@ -306,7 +311,8 @@ void weir_link_on_closed(weir_link *link, int64_t now_ns, weir_connection c,
 }
 
 void weir_link_bulk_on_closed(weir_link *link, int64_t now_ns,
-                              weir_connection c, weir_sv text) {
+                              weir_connection c, weir_close_reason why,
+                              weir_sv text) {
   link->now_ns = now_ns;
   for (size_t i = 0; i < link->strays.count; i++) {
     if (link->strays.items[i].c != c) continue;
@@ -316,5 +322,5 @@ void weir_link_bulk_on_closed(weir_link *link, int64_t now_ns,
   weir_peer *peer = weir_link_find(link, c, true);
   if (peer == NULL) return;
   peer->bulk = 0;
-  closed(link, peer, WEIR_CLOSED_RESET, text);
+  closed(link, peer, why, text);
 }

@@ -16,6 +16,10 @@
  * numbers, acknowledgements and a second copy of each frame to find out. A
  * session that ends and is begun again from its last commit needs none of that.
  *
+ * When a connection of a peer was reset, the side that dialled dials once more,
+ * at once and to no other end than to tell a process that is gone from a link
+ * that was cut; the peer is lost when the answer is there.
+ *
  *   weir_link_dial(link, now, &target, &peer, err);  until target.until_ns
  *   ... events: up(peer), message(peer, m) ..., lost(peer, why)
  *   weir_link_send(peer, epoch, &m);                 never waits or fails
@@ -54,6 +58,7 @@ typedef struct weir_link_options {
   int64_t greet_ns;     /* from a connection to its last Hello; 0: 5 s */
   int64_t retry_min_ns; /* after the first attempt; 0: 100 ms */
   int64_t retry_max_ns; /* it doubles up to this; 0: 1 s */
+  int64_t probe_ns;     /* for an answer after a reset; 0: nobody asks */
 } weir_link_options;
 
 typedef enum weir_peer_state {
@@ -62,7 +67,8 @@ typedef enum weir_peer_state {
   WEIR_PEER_GREETING, /* connected, no Hello of the other side yet */
   WEIR_PEER_BULK,     /* greeted; the bulk connection is missing */
   WEIR_PEER_UP,
-  WEIR_PEER_GONE /* lost or dropped: freed soon */
+  WEIR_PEER_PROBED, /* it was reset: does anybody listen there? */
+  WEIR_PEER_GONE    /* lost or dropped: freed soon */
 } weir_peer_state;
 
 /* Another process. Everything but |owner| and |place| is the link's. */
@@ -80,7 +86,7 @@ typedef struct weir_peer {
   uint8_t job_id[WEIR_JOB_ID_BYTES];
   uint64_t incarnation, profile;
   char bulk_address[WEIR_NET_ADDRESS_BYTES];
-  weir_connection control, bulk;
+  weir_connection control, bulk, probe;
   uint64_t tag;     /* of the attempt to make the bulk connection */
   int64_t until_ns; /* dialled: attempts end then */
   int64_t next_ns;  /* the next attempt, or the end of the greeting */
@@ -143,7 +149,8 @@ void weir_link_bulk_on_connected(weir_link *link, int64_t now_ns, uint64_t tag,
 void weir_link_bulk_on_frame(weir_link *link, int64_t now_ns, weir_connection c,
                              const weir_net_frame *frame);
 void weir_link_bulk_on_closed(weir_link *link, int64_t now_ns,
-                              weir_connection c, weir_sv text);
+                              weir_connection c, weir_close_reason why,
+                              weir_sv text);
 /* Does what is due and returns when something is next, or INT64_MAX. */
 int64_t weir_link_tick(weir_link *link, int64_t now_ns);
 

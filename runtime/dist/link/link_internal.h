@@ -60,6 +60,14 @@ weir_status weir_link_note(weir_link *link, const weir_peer *peer,
 void weir_link_greeted(weir_link *link, weir_peer *peer,
                        const Weir__V1__Control *m);
 
+/* link_probe.c: |peer| was reset, as |why| says. False: nobody is to be asked.
+ */
+bool weir_link_probe(weir_link *link, weir_peer *peer, const weir_error *why);
+/* Whether |c| is a probe, which has been answered then: |text| NULL: somebody
+ * listens there. */
+bool weir_link_probed(weir_link *link, weir_connection c, const weir_sv *text);
+void weir_link_probe_late(weir_link *link, weir_peer *peer);
+
 /* link.c: */
 
 /* The live peer of a control or bulk connection; NULL. */
@@ -68,6 +76,8 @@ weir_peer *weir_link_find(weir_link *link, weir_connection c, bool bulk);
 weir_status weir_link_post(weir_link *link, weir_connection c, bool bulk,
                            uint64_t epoch, Weir__V1__Control *message,
                            weir_error *err);
+/* Closes all connections of |peer|. */
+void weir_link_close(weir_link *link, weir_peer *peer);
 /* |peer| is up, with both connections. */
 void weir_link_up(weir_link *link, weir_peer *peer);
 /* An attempt of a dialled peer, an incoming one, or a peer that is up has

@@ -8,9 +8,10 @@
  * and the loss of silent peers.
  *
  * Every wait ends: a dialled peer at its until_ns, a greeting after greet_ns, a
- * peer that is up after dead_ns of silence. A process that was stopped itself
- * must not take its own sleep for the silence of others: when ticks lie far
- * apart, the silence of all peers counts from now. */
+ * peer that is up after dead_ns of silence, a probe after probe_ns. A process
+ * that was stopped itself must not take its own sleep for the silence of
+ * others: when ticks lie far apart, the silence of all peers counts from now.
+ */
 
 static void attempt(weir_link *link, weir_peer *peer) {
   weir_error err = WEIR_ERROR_INIT;
@@ -72,18 +73,20 @@ static void tick_peer(weir_link *link, weir_peer *peer) {
       silent(link, peer);
     else if (now >= peer->ping_ns)
       ping(link, peer);
+  } else if (peer->state == WEIR_PEER_PROBED && now >= peer->next_ns) {
+    weir_link_probe_late(link, peer);
   }
 }
 
 static int64_t next_of(const weir_link *link, const weir_peer *peer) {
   int64_t next = INT64_MAX;
   if (peer->state == WEIR_PEER_WAITING || peer->state == WEIR_PEER_GREETING ||
-      peer->state == WEIR_PEER_BULK)
+      peer->state == WEIR_PEER_BULK || peer->state == WEIR_PEER_PROBED)
     next = peer->next_ns;
   if (peer->state == WEIR_PEER_UP) {
     next = peer->heard_ns + link->options.dead_ns;
     if (peer->ping_ns < next) next = peer->ping_ns;
-  } else if (!peer->incoming && peer->state != WEIR_PEER_GONE &&
+  } else if (!peer->incoming && peer->state < WEIR_PEER_UP &&
              peer->until_ns < next) {
     next = peer->until_ns;
   }

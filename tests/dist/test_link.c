@@ -371,8 +371,8 @@ static weir_transport *listener(scene *s, const char *address) {
   return t;
 }
 
-/* The link has dialled worker 1, which ends then: its connection is reset. */
-static void dialled_and_reset(scene *s, weir_clock *clock) {
+/* The link has dialled worker 1. */
+static weir_peer *dialled(scene *s, weir_clock *clock) {
   weir_error err = WEIR_ERROR_INIT;
   weir_peer *peer = NULL;
   assert_true(open_scene(s, clock, 0));
@@ -384,6 +384,12 @@ static void dialled_and_reset(scene *s, weir_clock *clock) {
   (void)weir_link_tick(s->link, s->now);
   settle(s);
   assert_int_equal(s->up, 1);
+  return peer;
+}
+
+/* It ends then: its connection is reset. */
+static void dialled_and_reset(scene *s, weir_clock *clock) {
+  (void)dialled(s, clock);
   weir_transport_release(s->other);
   s->other = NULL;
 }
@@ -429,6 +435,28 @@ static void a_reset_is_probed(void **state) {
   close_scene(&s);
 }
 
+/* One that closes itself is probed, too, unless its end is awaited. */
+static void a_close_is_probed(void **state) {
+  (void)state;
+  for (int parting = 0; parting < 2; parting++) {
+    scene s;
+    weir_clock clock;
+    weir_peer *peer = dialled(&s, &clock);
+    peer->parting = parting == 1;
+    s.other->vt->close(s.other, s.c);
+    poll_mine(&s);
+    (void)weir_link_tick(s.link, s.now);
+    assert_int_equal(s.lost, parting);
+    s.connected = false;
+    settle(&s);
+    assert_int_equal(s.connected, !parting);
+    assert_int_equal(s.lost, 1);
+    assert_string_equal(s.why.message,
+                        "worker:1: it has closed the connection");
+    close_scene(&s);
+  }
+}
+
 static void no_memory(void **state) {
   (void)state;
   for (int once = 0; once < 2; once++) {
@@ -456,6 +484,7 @@ int main(void) {
       cmocka_unit_test(out_of_turn),
       cmocka_unit_test(nobody),
       cmocka_unit_test(a_reset_is_probed),
+      cmocka_unit_test(a_close_is_probed),
       cmocka_unit_test(no_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

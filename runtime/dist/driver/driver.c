@@ -265,6 +265,15 @@ static void lost_in_start(weir_driver *d, uint32_t place, const weir_peer *peer,
   weir_driver_fail(d, &err);
 }
 
+bool weir_driver_awaits_words(const weir_driver *d) {
+  for (uint32_t i = 0; i < d->count; i++) {
+    const weir_peer *peer = d->places[i].peer;
+    if (peer != NULL && peer->state == WEIR_PEER_PROBED && !peer->orderly)
+      return true;
+  }
+  return false;
+}
+
 void weir_driver_lost(weir_driver *d, int64_t now_ns, weir_peer *peer,
                       const weir_error *why) {
   d->now_ns = now_ns;
@@ -275,7 +284,9 @@ void weir_driver_lost(weir_driver *d, int64_t now_ns, weir_peer *peer,
   d->calls.place(d->calls.self, peer->place, NULL);
   if (d->state == WEIR_DRIVER_STARTING) {
     lost_in_start(d, peer->place, peer, why);
-  } else {
+  } else if (!peer->orderly || !weir_driver_awaits_words(d)) {
+    /* A task that closes the connection may do so since one that was cut off
+     * has asked it for the fate of a step: that one is to blame. */
     weir_error err = WEIR_ERROR_INIT;
     char words[WEIR_LAST_WORDS];
     weir_driver_last_words(d, words, sizeof words);
@@ -351,7 +362,10 @@ static void send_end(weir_driver *d, const weir_error *why) {
   }
   m.body_case = WEIR__V1__CONTROL__BODY_END;
   m.end = &body;
-  for (uint32_t i = 0; i < d->count; i++) weir_driver_send(d, i, &m);
+  for (uint32_t i = 0; i < d->count; i++) {
+    weir_driver_send(d, i, &m);
+    if (d->places[i].peer != NULL) d->places[i].peer->parting = true;
+  }
 }
 
 /* Everything under way ends; the tasks are told. Peers that are up stay, unless

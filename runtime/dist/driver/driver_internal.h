@@ -101,6 +101,8 @@ struct weir_driver {
 
 /* driver.c: to a place, with the epoch. */
 void weir_driver_send(weir_driver *d, uint32_t place, Weir__V1__Control *m);
+/* Whether a task is cut off, and only the words for it are awaited. */
+bool weir_driver_awaits_words(const weir_driver *d);
 /* The session fails with |why| at the next tick; the first call counts. */
 void weir_driver_fail(weir_driver *d, const weir_error *why);
 

@@ -349,15 +349,6 @@ static weir_status take_fetches(weir_driver *d, weir_driver_run_step *step,
   return WEIR_OK;
 }
 
-/* Whether some task is lost, and only the words for it are awaited. */
-static bool is_losing(const weir_driver *d) {
-  for (uint32_t i = 0; i < d->count; i++)
-    if (d->places[i].peer == NULL ||
-        d->places[i].peer->state == WEIR_PEER_PROBED)
-      return true;
-  return false;
-}
-
 static bool is_done(const weir_driver *d, const weir_driver_run_step *step) {
   for (uint32_t i = 0; i < d->count; i++)
     if (step->parts[i] == WEIR_PART_WAITS)
@@ -388,7 +379,7 @@ void weir_driver_step_reply(weir_driver *d, uint32_t place,
     return;
   }
   if (step->cancelled || (!step->never_ran && !is_done(d, step))) return;
-  if (step->failed && is_losing(d)) return; /* the session fails with it */
+  if (step->failed && weir_driver_awaits_words(d)) return; /* all fails */
   if (d->state == WEIR_DRIVER_HANGING && d->hang_step == step->step)
     d->state = WEIR_DRIVER_READY; /* it was late, no more */
   decide(d, at);

@@ -295,7 +295,8 @@ static void closed(weir_link *link, weir_peer *peer, weir_close_reason why,
   weir_fail(&err, peer->state == WEIR_PEER_UP ? WEIR_W7020 : WEIR_W7001, NULL,
             "%s: %s%s%.*s", peer->name, kWhy[why], text.size > 0 ? ": " : "",
             WEIR_SV(text));
-  if (why == WEIR_CLOSED_BY_PEER || !weir_link_probe(link, peer, &err))
+  peer->orderly = why == WEIR_CLOSED_BY_PEER;
+  if (!weir_link_probe(link, peer, &err))
     weir_link_failed(link, peer, &err, false);
   weir_link_reap(link);
 }

@@ -16,7 +16,7 @@
  * numbers, acknowledgements and a second copy of each frame to find out. A
  * session that ends and is begun again from its last commit needs none of that.
  *
- * When a connection of a peer was reset, the side that dialled dials once more,
+ * When a connection of a peer has ended, the side that dialled dials once more,
  * at once and to no other end than to tell a process that is gone from a link
  * that was cut; the peer is lost when the answer is there.
  *
@@ -67,14 +67,15 @@ typedef enum weir_peer_state {
   WEIR_PEER_GREETING, /* connected, no Hello of the other side yet */
   WEIR_PEER_BULK,     /* greeted; the bulk connection is missing */
   WEIR_PEER_UP,
-  WEIR_PEER_PROBED, /* it was reset: does anybody listen there? */
+  WEIR_PEER_PROBED, /* its connection ended: does anybody listen there? */
   WEIR_PEER_GONE    /* lost or dropped: freed soon */
 } weir_peer_state;
 
 /* Another process. Everything but |owner| and |place| is the link's. */
 typedef struct weir_peer {
-  void *owner;    /* the receiver of events may use these two */
+  void *owner;    /* the receiver of events may use these three */
   uint32_t place; /* in Begin.tasks; UINT32_MAX at first */
+  bool parting;   /* its end is awaited: no probe */
 
   weir_link *link;
   weir_peer_state state;
@@ -94,6 +95,7 @@ typedef struct weir_peer {
   int64_t heard_ns, ping_ns;
   uint32_t attempts;
   bool met;        /* it was up once */
+  bool orderly;    /* probed: it closed the connection, nothing was cut */
   bool failed;     /* to be reported lost */
   weir_error last; /* why the last attempt failed; id "": none has yet */
 } weir_peer;

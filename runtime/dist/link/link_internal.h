@@ -60,7 +60,8 @@ weir_status weir_link_note(weir_link *link, const weir_peer *peer,
 void weir_link_greeted(weir_link *link, weir_peer *peer,
                        const Weir__V1__Control *m);
 
-/* link_probe.c: |peer| was reset, as |why| says. False: nobody is to be asked.
+/* link_probe.c: |peer|'s connection has ended, as |why| says. False: nobody is
+ * to be asked.
  */
 bool weir_link_probe(weir_link *link, weir_peer *peer, const weir_error *why);
 /* Whether |c| is a probe, which has been answered then: |text| NULL: somebody

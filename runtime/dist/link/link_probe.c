@@ -3,13 +3,17 @@
 
 #include "runtime/dist/link/link_internal.h"
 
-/* Probes: one attempt to dial a peer whose connection was reset.
+/* Probes: one attempt to dial a peer whose connection has ended.
  *
  * A reset alone does not say whether the process or the way to it is gone, and
  * the one who reads the error wants to know. A process that has ended leaves
  * nobody who listens, and the system says so at once; one behind a link that
  * was cut answers, or nothing comes back. The answer changes words alone: the
  * peer is lost, whatever it is (link.h says why).
+ *
+ * One that has closed the connection itself is probed, too: it may have done so
+ * since another task was lost, and that loss should be known before this one is
+ * reported.
  *
  * Invariant: a peer that is probed has no connection but its probe. */
 
@@ -25,7 +29,7 @@ static void end(weir_link *link, weir_peer *peer, const char *why,
 bool weir_link_probe(weir_link *link, weir_peer *peer, const weir_error *why) {
   weir_error err = WEIR_ERROR_INIT;
   weir_transport *t = link->control;
-  if (peer->state != WEIR_PEER_UP || peer->incoming ||
+  if (peer->state != WEIR_PEER_UP || peer->incoming || peer->parting ||
       link->options.probe_ns == 0)
     return false;
   weir_link_close(link, peer);
@@ -46,7 +50,10 @@ bool weir_link_probed(weir_link *link, weir_connection c, const weir_sv *text) {
   for (size_t i = 0; i < link->peers.count && peer == NULL; i++)
     if (link->peers.items[i]->probe == c) peer = link->peers.items[i];
   if (peer == NULL) return false;
-  if (text == NULL) {
+  if (text == NULL && peer->orderly) {
+    weir_error why = peer->last;
+    weir_link_failed(link, peer, &why, true);
+  } else if (text == NULL) {
     end(link, peer,
         "but somebody listens there: the link was cut, or another "
         "process has been started",

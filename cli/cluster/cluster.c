@@ -163,6 +163,11 @@ weir_status cli_cluster_start(cli_job *job, const cli_args *args,
 
 /* ---- Connecting */
 
+/* The process of a task that has ended will not serve. */
+static weir_status check_all(void *self, weir_error *err) {
+  return cli_spawn_check(self, err);
+}
+
 weir_status cli_cluster_open(cli_job *job, const cli_args *args,
                              weir_session_opts *opts, weir_error *err) {
   const char *text = cli_cluster_text(args);
@@ -177,6 +182,10 @@ weir_status cli_cluster_open(cli_job *job, const cli_args *args,
                        .start_timeout_ns = args->start_ns,
                        .step_timeout_ns = args->step_ns,
                        .heartbeat_ns = args->heartbeat_ns};
+  if (l != NULL) {
+    o.while_starting = check_all;
+    o.while_starting_self = l->spawn;
+  }
   cli_cluster_prepare();
   WEIR_TRY(cli_own_start(job, args, &job->own, err));
   WEIR_TRY(weir_tasks_open(job->runtime, job->graph, &o, &job->tasks, err));

@@ -268,6 +268,18 @@ cli_child_state cli_spawn_state(cli_spawn *spawn, size_t i, int *out_code) {
   return state;
 }
 
+weir_status cli_spawn_check(cli_spawn *spawn, weir_error *err) {
+  for (size_t i = 0; i < spawn->count; i++) {
+    int code;
+    cli_child_state state = cli_spawn_state(spawn, i, &code);
+    if (state == CLI_CHILD_RUNS) continue;
+    return cli_error(err, "W7022", "%s has ended by itself (%s %d)",
+                     spawn->children[i].name,
+                     state == CLI_CHILD_EXITED ? "exit code" : "signal", code);
+  }
+  return WEIR_OK;
+}
+
 size_t cli_spawn_wait(cli_spawn *spawn, size_t seen) {
   pthread_mutex_lock(&spawn->lock);
   while (spawn->ended <= seen && spawn->ended < spawn->count)

@@ -47,6 +47,9 @@ weir_status cli_spawn_start(cli_spawn *spawn, const char *name,
 weir_status cli_spawn_watch(cli_spawn *spawn, weir_error *err);
 /* The state of child |i|, by order of starts. Any thread. */
 cli_child_state cli_spawn_state(cli_spawn *spawn, size_t i, int *out_code);
+/* Fails when a child has ended: its name, and how. Before cli_spawn_end. Any
+ * thread. Errors: W7022. */
+weir_status cli_spawn_check(cli_spawn *spawn, weir_error *err);
 /* Waits until a child has ended beyond those |seen| before; returns how many
  * have. All: returns at once. */
 size_t cli_spawn_wait(cli_spawn *spawn, size_t seen);

@@ -51,6 +51,11 @@ typedef struct weir_tasks_opts {
   /* An absolute path where libweir_grpc.so is looked for first; NULL: the usual
    * places alone. */
   const char *module_folder;
+  /* Called every 10 ms on some thread until all tasks serve: an error, such as
+   * that a task's process has ended, ends the waiting with it. NULL: nobody
+   * looks. */
+  weir_status (*while_starting)(void *self, weir_error *err);
+  void *while_starting_self;
 } weir_tasks_opts;
 
 /* Connects to all tasks of a cluster and takes them, for one driver at a time.
@@ -58,7 +63,7 @@ typedef struct weir_tasks_opts {
  * otherwise. The runtime takes the best kernels that all tasks have, so open
  * tasks before the first session of the runtime. Errors: W0002 (a task without
  * an address), W0004, W3020, W4001, W6001, W6003, W7002, W7004, W7022 (says
- * which tasks are missing), W7023, W7024. */
+ * which tasks are missing), W7023, W7024, those of opts->while_starting. */
 WEIR_API weir_status weir_tasks_open(weir_runtime *runtime,
                                      const weir_graph *graph,
                                      const weir_tasks_opts *opts,

@@ -51,11 +51,12 @@ class Case(unittest.TestCase):
             self.assertEqual(p.returncode, code, f"{args}: {p.stderr}")
         return p
 
-    def start(self, *args):
+    def start(self, *args, **more):
         """A process that runs on; ended with the test."""
         p = subprocess.Popen([WEIR, *map(str, args)], cwd=ROOT,
                              env={**ENV, "TMPDIR": str(self.path)}, text=True,
-                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                             **more)
         self.addCleanup(p.stderr.close)
         self.addCleanup(p.wait)
         self.addCleanup(p.kill)
@@ -405,6 +406,26 @@ class Faults(Case):
     def test_stopped(self):
         self.lose(signal.SIGSTOP)
 
+    def test_a_task_of_local_that_dies_at_once(self):
+        """Nobody waits for it: the start timeout is above the test's."""
+        p = self.start("run", "-", "--local", "worker=2", "--start-timeout",
+                       "10000s", stdin=subprocess.PIPE)
+        listening = 0
+        while listening < 2:  # the driver waits for its graph
+            line = p.stderr.readline()
+            self.assertTrue(line, "the driver has ended")
+            listening += "listening" in line
+        children = pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children")
+        for child in children.read_text().split():
+            words = pathlib.Path(f"/proc/{child}/cmdline").read_bytes()
+            if b"\0--index\x001\0" in words:
+                os.kill(int(child), signal.SIGKILL)
+        _, err = p.communicate(SLOW, timeout=HANG)
+        self.assertEqual(p.returncode, 138, err)
+        self.assertIn("error[W7022]: worker:1 has ended by itself (signal 9)",
+                      err)
+        self.nothing_left(str(self.path))
+
     def test_a_driver_that_is_killed_leaves_nothing(self):
         p = self.start("run", self.graph(SLOW), "--local", "worker=2")
         line = ""
@@ -447,6 +468,22 @@ class Options(Case):
         p = self.weir("task", "--job", "worker", "--index", 3, "--cluster",
                       "worker=1", code=2)
         self.assertIn("index 3", p.stderr)
+
+    def test_clusters_that_are_refused(self):
+        graph = "graphs/tiny_matmul.weir.yaml"
+        file = self.path / "c.yaml"
+        many = json.dumps([f"a:{i + 1}" for i in range(10000)])
+        for text, says in (
+                ("worker: []", "1 to 512 tasks"),
+                (f"worker: {many}", "1 to 512 tasks"),
+                ('worker: ["a:1", "a:1"]', "given twice: a:1"),
+                ('worker: ["127.0.0.1:0"]', "not an address: 127.0.0.1:0"),
+                ('worker: ["127.0.0.1:65536"]', "not an address"),
+                ('worker: {tasks: 3, addresses: ["a:1"]}', "as many tasks"),
+                ('worker: {0: "a:1", 2: "a:2"}', "no such key of a job")):
+            file.write_text(text + "\n")
+            p = self.weir("run", graph, "--cluster", file, code=2)
+            self.assertIn(says, p.stderr)
 
     def test_no_grpc_without_a_cluster(self):
         p = self.weir("run", "graphs/tiny_matmul.weir.yaml", "-q",

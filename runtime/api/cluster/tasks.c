@@ -61,6 +61,8 @@ static weir_status open_tasks(weir_tasks *tasks, const weir_graph *graph,
                                .insecure = insecure,
                                .start_ns = o->start_timeout_ns,
                                .step_ns = o->step_timeout_ns,
+                               .while_starting = o->while_starting,
+                               .while_starting_self = o->while_starting_self,
                                .heartbeat_ns = o->heartbeat_ns,
                                .log = log_line,
                                .log_self = tasks};

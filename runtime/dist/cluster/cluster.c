@@ -222,10 +222,24 @@ static void link_lost(void *self, weir_peer *peer, const weir_error *why) {
   weir_driver_lost(d->driver, weir_dist_now(d), peer, why);
 }
 
+/* Asks whether waiting for the tasks makes sense; returns when next. */
+static int64_t look_while_starting(weir_dist *d, int64_t now_ns) {
+  const int64_t every_ns = 10000000;
+  const weir_dist_options *o = &d->options;
+  weir_error why = WEIR_ERROR_INIT;
+  if (o->while_starting == NULL || d->started || d->over) return INT64_MAX;
+  if (o->while_starting(o->while_starting_self, &why) == WEIR_OK)
+    return now_ns + every_ns;
+  weir_dist_give_up(d, &why);
+  return now_ns;
+}
+
 static int64_t step(void *self, int64_t now_ns) {
   weir_dist *d = self;
   int64_t watch = weir_dist_watch(d, now_ns);
+  int64_t look = look_while_starting(d, now_ns);
   int64_t next = weir_driver_tick(d->driver, now_ns);
+  if (look < next) next = look;
   return watch < next ? watch : next;
 }
 

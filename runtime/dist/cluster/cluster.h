@@ -39,11 +39,15 @@ typedef struct weir_dist_options {
   int64_t heartbeat_ns; /* 0: 1 s; dead after five of them */
   void (*log)(void *self, const char *text); /* NULL: nothing is said */
   void *log_self;
+  /* Looked at every 10 ms until all tasks have begun: an error ends the
+   * waiting; on the control thread. NULL: nobody looks. */
+  weir_status (*while_starting)(void *self, weir_error *err);
+  void *while_starting_self;
 } weir_dist_options;
 
 /* Waits until all tasks have begun a session. |env| is lent for the dist's
  * life. Errors: W7022 (says which tasks are missing and where it looked),
- * W7024, those of the transports, W6001, W6003. */
+ * W7024, those of the transports and of while_starting, W6001, W6003. */
 weir_status weir_dist_open(const weir_env *env,
                            const weir_dist_options *options,
                            weir_dist **out_dist, weir_error *err);

@@ -188,10 +188,13 @@ static void sees_a_death(void **state) {
   assert_ok(cli_spawn_watch(spawn, &err), &err);
   char *text = strstr(read_until(c.end[0], " ready"), "[a] ");
   assert_non_null(text);
+  assert_ok(cli_spawn_check(spawn, &err), &err);
   assert_int_equal(kill((pid_t)strtol(text + 4, NULL, 10), SIGKILL), 0);
   assert_int_equal(cli_spawn_wait(spawn, 0), 1);
   assert_int_equal(cli_spawn_state(spawn, 0, &code), CLI_CHILD_KILLED);
   assert_int_equal(code, SIGKILL);
+  assert_error(cli_spawn_check(spawn, &err), &err, "W7022");
+  assert_string_equal(err.message, "a has ended by itself (signal 9)");
   cli_spawn_end(spawn, 100); /* nothing to do */
   cli_spawn_release(spawn);
   capture_end(&c);

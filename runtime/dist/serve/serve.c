@@ -121,6 +121,14 @@ static void session_over(void *self) {
   say(s, text);
 }
 
+static void decided(void *self, uint64_t step, bool commit) {
+  char text[96];
+  snprintf(text, sizeof text, "step %" PRIu64 " is %s", step,
+           commit ? "committed, as on another task"
+                  : "aborted: no task has committed it");
+  say(self, text);
+}
+
 static void stop_process(void *self) {
   weir_serve_stop(self);
 }
@@ -238,7 +246,7 @@ static weir_status make(weir_serve *s, weir_error *err) {
                                  .events = {s, post_event}};
   WEIR_TRY(weir_run_engine_create(s->env, &run, &s->engine, err));
   weir_task_options task = {.start_ns = o->start_ns};
-  weir_task_calls to = {s, session, place, session_over, stop_process};
+  weir_task_calls to = {s, session, place, session_over, stop_process, decided};
   if (weir_task_create(s->env->alloc, weir_wires_link(s->wires), s->engine,
                        &task, &to, &s->task) == WEIR_OK)
     return WEIR_OK;

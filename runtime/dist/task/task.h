@@ -46,6 +46,9 @@ typedef struct weir_task_calls {
   void (*place)(void *self, uint32_t place, weir_peer *peer);
   void (*session_over)(void *self);
   void (*stop)(void *self); /* the driver wants the process to end */
+  /* A prepared step whose driver was lost is committed, since another task has
+   * committed it, or aborted. NULL: nobody wants to know. */
+  void (*decided)(void *self, uint64_t step, bool commit);
 } weir_task_calls;
 
 /* |engine| and |link| are lent; the link's events must be passed on to the

@@ -73,6 +73,8 @@ static void decide(weir_task *task, bool commit) {
   uint64_t step = prepared(s)->step;
   weir_error why = WEIR_ERROR_INIT;
   weir_fail(&why, WEIR_W7027, NULL, "the driver is lost");
+  if (task->calls.decided != NULL)
+    task->calls.decided(task->calls.self, step, commit);
   if (commit)
     weir_task_commit(task, step);
   else

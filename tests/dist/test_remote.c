@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "runtime/base/env_system.h"
 #include "runtime/base/mix.h"
@@ -387,10 +388,59 @@ static void small_values_wait_for_the_owner(void **state) {
   weir_remote_release(m);
 }
 
+/* ---- The owner hears of the last end, and releases all at once */
+
+typedef struct last_end {
+  weir_channel_done done;
+  weir_remote *remote;
+  pthread_t thread;
+  int told;
+} last_end;
+
+static void *release_all(void *self) {
+  weir_remote_release(self);
+  return NULL;
+}
+
+/* The other thread comes before this call has left, as far as one can help it;
+ * if it does not, nothing is shown. */
+static void on_last_end(void *self, weir_status status, const weir_error *err) {
+  last_end *e = self;
+  const struct timespec while_it_comes = {0, 20000000};
+  (void)err;
+  assert_int_equal(status, WEIR_UNAVAILABLE);
+  e->told++;
+  assert_int_equal(pthread_create(&e->thread, NULL, release_all, e->remote), 0);
+  nanosleep(&while_it_comes, NULL);
+}
+
+static void release_waits_for_who_tells(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_wire_out out = {0};
+  uint64_t value = 0;
+  weir_env env = *weir_env_system();
+  weir_counted_allocator counted;
+  weir_counted_allocator_init(&counted, NULL);
+  env.alloc = &counted.base;
+  weir_remote_options options = {.rendezvous = {.epoch = 1, .tasks = 2},
+                                 .out = &out};
+  last_end e = {.done = {.fn = on_last_end, .self = &e}};
+  assert_ok(weir_remote_create(&env, &options, &e.remote, &err), &err);
+  weir_slot slot = {WEIR__V1__VALUE_KIND__EDGE, 3, 1};
+  weir_remote_recv(e.remote, 0, &slot, &value, sizeof value, &e.done);
+  weir_fail(&err, WEIR_W7020, NULL, "all is over");
+  weir_remote_abort(e.remote, &err);
+  assert_int_equal(e.told, 1);
+  pthread_join(e.thread, NULL);
+  assert_int_equal(atomic_load(&counted.live_blocks), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(threads_on_both_sides),
       cmocka_unit_test(wrong_calls),
+      cmocka_unit_test(release_waits_for_who_tells),
       cmocka_unit_test(small_values_wait_for_the_owner),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

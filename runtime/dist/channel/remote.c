@@ -39,7 +39,7 @@ struct weir_remote {
   bool sending;
   bool told; /* |collected| was called, no flush has come since */
   bool closed;
-  uint32_t inside; /* tokens being told of */
+  uint32_t inside; /* calls and tokens that have not left: see release */
   pthread_cond_t left;
   batch_token tokens[]; /* of the tasks, then the driver's */
 };
@@ -189,10 +189,19 @@ static bool has_collected(weir_remote *m) {
   return true;
 }
 
+/* The end of a value may let its owner release all this on another thread,
+ * which waits until whoever told it has left. */
 static void enter(weir_remote *m) {
   pthread_mutex_lock(&m->lock);
+  m->inside++;
   const weir_clock *clock = m->env->clock;
   if (clock != NULL) weir_rendezvous_set_now(m->r, clock->now_ns(clock->self));
+}
+
+static void unlock(weir_remote *m) {
+  m->inside--;
+  if (m->closed && m->inside == 0) pthread_cond_broadcast(&m->left);
+  pthread_mutex_unlock(&m->lock);
 }
 
 /* Does the work that the call has made, and gives the lock back. */
@@ -201,13 +210,14 @@ static void leave(weir_remote *m) {
   send_all(m);
   tell_broken(m);
   tell_all(m);
-  pthread_mutex_unlock(&m->lock);
+  unlock(m);
   if (tell) m->options.collected(m->options.self);
 }
 
 static void released(void *chunk) {
   weir_remote *m = weir_chunk_owner(chunk);
   pthread_mutex_lock(&m->lock);
+  m->inside++;
   weir_rendezvous_released(chunk);
   leave(m);
 }
@@ -223,10 +233,10 @@ static void batch_left(void *self) {
     send_all(m);
     tell_broken(m);
     tell_all(m);
-    m->inside--;
-    if (m->closed) pthread_cond_broadcast(&m->left);
+    unlock(m);
+  } else {
+    pthread_mutex_unlock(&m->lock);
   }
-  pthread_mutex_unlock(&m->lock);
   unref(m);
 }
 
@@ -296,12 +306,13 @@ void weir_remote_abort(weir_remote *m, const weir_error *why) {
 
 void weir_remote_flush(weir_remote *m) {
   pthread_mutex_lock(&m->lock);
+  m->inside++;
   m->told = false;
   weir_rendezvous_flush(m->r);
   send_all(m);
   tell_broken(m);
   tell_all(m);
-  pthread_mutex_unlock(&m->lock);
+  unlock(m);
 }
 
 bool weir_remote_is_empty(weir_remote *m) {
@@ -337,6 +348,7 @@ weir_status weir_remote_on_bulk(weir_remote *m, uint32_t peer,
   weir_rendezvous_place place;
   WEIR_TRY(weir_bulk_read(frame, &bulk, &payload, err));
   pthread_mutex_lock(&m->lock);
+  m->inside++;
   weir_status s = weir_rendezvous_bulk_begin(m->r, peer, &bulk, &place, err);
   if (s == WEIR_OK && place.cell != NULL) {
     pthread_mutex_unlock(&m->lock);

@@ -20,6 +20,11 @@ typedef struct weir_bytes {
 typedef struct weir_file {
   weir_bytes bytes;
   void *self; /* the implementation's */
+  /* Of a mapped file whose bytes are not all here: makes |size| bytes from
+   * |offset| on good. They may be read after it, and no others. Blocks; any
+   * thread. NULL: all are here. Errors: the implementation's. */
+  weir_status (*need)(void *self, uint64_t offset, size_t size,
+                      weir_error *err);
 } weir_file;
 
 /* A folder held open, for writers whose files must be sound whenever the

@@ -66,10 +66,16 @@ typedef struct weir_graph_param {
   weir_sv name, text;
 } weir_graph_param;
 
-/* The first value of a variable, from the graph's `weights` file. */
+/* The first value of a variable, from the graph's `weights` file. Its bytes are
+ * read by weir_graph_weight_copy (load/weight.h) alone: they may not be here
+ * yet. */
 typedef struct weir_graph_weight {
   weir_sv name;        /* of the variable */
   weir_tensor *tensor; /* lent; of the variable's dtype and shape */
+  /* |tensor| is a view of it; NULL: it is not. */
+  struct weir_safetensors *file;
+  /* The value is this part of |tensor|; NULL: all of it. */
+  const struct weir_mesh_shard *shard;
 } weir_graph_weight;
 
 /* The sections `mesh` and `layout`: devices in a grid with named axes, and

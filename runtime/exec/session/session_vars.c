@@ -10,6 +10,7 @@
 #include "runtime/exec/session/session_mesh.h"
 #include "runtime/exec/session/session_remote.h"
 #include "runtime/exec/session/session_run.h"
+#include "runtime/graph/load/weight.h"
 
 /* Variables: their buffers, first values, and the commit of a step.
  *
@@ -188,6 +189,25 @@ static bool set_first(weir_exec_session *session, weir_variable *var,
   return b != NULL;
 }
 
+/* The bytes may have to be fetched first: without the lock. */
+static weir_status set_weight(weir_exec_session *session, weir_variable *var,
+                              const weir_graph_weight *weight,
+                              weir_error *err) {
+  pthread_mutex_lock(&session->lock);
+  weir_var_buffer *b = spare_buffer(session, var);
+  pthread_mutex_unlock(&session->lock);
+  if (b == NULL) return weir_fail_memory(err, var->bytes);
+  weir_status s = weir_graph_weight_copy(weight, b->data, err);
+  pthread_mutex_lock(&session->lock);
+  b->users = 0;
+  if (s == WEIR_OK) {
+    var->current = b;
+    var->ready = true;
+  }
+  pthread_mutex_unlock(&session->lock);
+  return s;
+}
+
 static bool is_ready(weir_exec_session *session, const weir_variable *var) {
   pthread_mutex_lock(&session->lock);
   bool ready = var->ready;
@@ -282,8 +302,7 @@ static weir_status take_weights(weir_exec_session *session, const bool *wanted,
     if (v == WEIR_MAP_NONE || !wanted[v] ||
         is_ready(session, &session->vars[v]))
       continue;
-    if (!set_first(session, &session->vars[v], g->weights[i].tensor->data))
-      return weir_fail_memory(err, session->vars[v].bytes);
+    WEIR_TRY(set_weight(session, &session->vars[v], &g->weights[i], err));
   }
   return WEIR_OK;
 }

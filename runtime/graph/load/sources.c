@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sources: a file system in front of another one notes down each file that is
  * read, and a file system of noted files stands in for the disk. Files that are
- * mapped (weights) are noted by reference, since the graph keeps them mapped;
- * others are copied. */
+ * mapped (weights) are noted by reference, and stay mapped until the graph is
+ * gone; others are copied. */
 #include "runtime/graph/load/sources.h"
 
 #include <string.h>
@@ -19,6 +19,7 @@ struct weir_source_keeper {
   const weir_load_options *asked;
   weir_arena arena;
   WEIR_VEC(weir_source_file) files;
+  WEIR_VEC(weir_file) mapped; /* closed at the end */
   WEIR_VEC(weir_source_env) vars;
   weir_sources sources;
   bool no_memory;
@@ -33,15 +34,18 @@ static weir_sv copy(weir_source_keeper *k, const char *data, size_t size) {
 /* ---- Noting */
 
 static void note_file(weir_source_keeper *k, const char *root, const char *path,
-                      bool map, weir_bytes bytes) {
-  weir_source_file file = {.beneath = root != NULL, .bytes = bytes};
+                      bool map, const weir_file *read) {
+  weir_bytes bytes = read->bytes;
+  weir_source_file file = {
+      .beneath = root != NULL, .bytes = bytes, .mapped = map};
   file.root = root != NULL ? copy(k, root, strlen(root)) : (weir_sv){"", 0};
   file.path = copy(k, path, strlen(path));
   if (!map) {
     weir_sv own = copy(k, (const char *)bytes.data, bytes.size);
     file.bytes.data = (const uint8_t *)own.data;
   }
-  if (k->no_memory || !weir_vec_push(k->alloc, &k->files, file))
+  if (k->no_memory || !weir_vec_push(k->alloc, &k->files, file) ||
+      (map && !weir_vec_push(k->alloc, &k->mapped, *read)))
     k->no_memory = true;
 }
 
@@ -51,12 +55,18 @@ static weir_status keeper_read(void *self, const char *root, const char *path,
   weir_source_keeper *k = self;
   const weir_fs *fs = k->inner;
   WEIR_TRY(fs->read(fs->self, root, path, limit, map, out_file, err));
-  note_file(k, root, path, map, out_file->bytes);
+  note_file(k, root, path, map, out_file);
   return WEIR_OK;
 }
 
 static void keeper_close(void *self, weir_file *file) {
   const weir_source_keeper *k = self;
+  for (size_t i = 0; file != NULL && i < k->mapped.count; i++)
+    if (k->mapped.items[i].self == file->self &&
+        k->mapped.items[i].bytes.data == file->bytes.data) {
+      *file = (weir_file){0};
+      return;
+    }
   k->inner->close(k->inner->self, file);
 }
 
@@ -96,6 +106,9 @@ weir_source_keeper *weir_source_keeper_create(
 void weir_source_keeper_release(weir_source_keeper *k) {
   if (k == NULL) return;
   const weir_allocator *a = k->alloc;
+  for (size_t i = 0; i < k->mapped.count; i++)
+    k->inner->close(k->inner->self, &k->mapped.items[i]);
+  weir_vec_free(a, &k->mapped);
   weir_vec_free(a, &k->files);
   weir_vec_free(a, &k->vars);
   weir_arena_release(&k->arena);
@@ -165,7 +178,8 @@ static weir_status reload_read(void *self, const char *root, const char *path,
     if (s->files[i].bytes.size > limit)
       return weir_fail(err, WEIR_W4015, NULL, "%.200s: %zu bytes, at most %zu",
                        path, s->files[i].bytes.size, limit);
-    out_file->bytes = s->files[i].bytes;
+    *out_file =
+        (weir_file){s->files[i].bytes, s->files[i].need_self, s->files[i].need};
     return WEIR_OK;
   }
   return weir_fail(err, WEIR_W4001, NULL,

@@ -12,6 +12,11 @@ typedef struct weir_source_file {
   bool beneath; /* a folder was given: |root| */
   weir_sv root, path;
   weir_bytes bytes;
+  bool mapped; /* weights: read where they are needed, not by every process */
+  /* As those of weir_file. */
+  weir_status (*need)(void *self, uint64_t offset, size_t size,
+                      weir_error *err);
+  void *need_self;
 } weir_source_file;
 
 /* A variable of `${env:NAME}`; |value.data| NULL: there was none. */

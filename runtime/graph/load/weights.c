@@ -56,6 +56,7 @@ static bool take(weir_loader *l, weir_graph_full *full, const weir_yaml *at,
     return weir_report_error(l, &err);
   full->tensors.items[full->tensors.count++] = out->tensor;
   out->name = node->name;
+  out->file = weir_safetensors_views(file, out->tensor) ? file : NULL;
   if (out->tensor->dtype == v->dtype &&
       weir_shape_equal(&out->tensor->shape, v->shape))
     return true;
@@ -98,7 +99,8 @@ bool weir_weights_read(weir_loader *l) {
   root[l->root.size] = '\0';
   weir_status s = weir_safetensors_open(l->env, l->root.size > 0 ? root : ".",
                                         path, SIZE_MAX, &file, &err);
-  if (s == WEIR_RESOURCE_EXHAUSTED) return weir_report_error(l, &err);
+  if (s == WEIR_RESOURCE_EXHAUSTED || strncmp(err.id, "W7", 2) == 0)
+    return weir_report_error(l, &err);
   if (s != WEIR_OK) {
     weir_error_id id = strcmp(err.id, "W4005") == 0   ? WEIR_W4005
                        : strcmp(err.id, "W4002") == 0 ? WEIR_W4002

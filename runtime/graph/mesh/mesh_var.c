@@ -44,23 +44,26 @@ void weir_mesh_shard_copy(const weir_mesh_shard *shard, void *whole, void *part,
   }
 }
 
-/* One weight for each shard; the graph holds the tensors. */
+/* One weight for each shard: the same tensor, of which a variable takes its
+ * part. */
 static weir_status cut_weight(weir_mesh_lower *l, const weir_mesh_var *var,
-                              const weir_tensor *tensor,
+                              const weir_graph_weight *from,
                               weir_graph_weight *out) {
   weir_graph_full *full = l->pass.builder->graph;
+  weir_arena *arena = &full->g.arena;
+  weir_mesh_var *own = weir_arena_array(arena, 1, sizeof *own);
+  weir_mesh_shard *shards = weir_arena_array(arena, l->devices, sizeof *shards);
+  if (own == NULL || shards == NULL ||
+      !weir_vec_push(l->pass.alloc, &full->tensors, from->tensor))
+    return weir_fail_memory(l->err, l->devices * sizeof *shards);
+  weir_tensor_ref(from->tensor);
+  *own = *var;
   for (uint32_t d = 0; d < l->devices; d++) {
-    weir_shape local = weir_mesh_local(l->mesh, &var->spec, &tensor->shape);
-    weir_tensor *part = NULL;
-    WEIR_TRY(weir_tensor_create_shaped(l->pass.alloc, tensor->dtype, &local,
-                                       &part, l->err));
-    weir_mesh_shard shard = {l->mesh, var, d, tensor->dtype, &tensor->shape};
-    weir_mesh_shard_copy(&shard, tensor->data, part->data, false);
-    if (!weir_vec_push(l->pass.alloc, &full->tensors, part)) {
-      weir_tensor_unref(part);
-      return weir_fail_memory(l->err, sizeof part);
-    }
-    out[d] = (weir_graph_weight){full->g.nodes[var->parts[d]].name, part};
+    shards[d] = (weir_mesh_shard){l->mesh, own, d, from->tensor->dtype,
+                                  &from->tensor->shape};
+    out[d] = *from;
+    out[d].name = full->g.nodes[var->parts[d]].name;
+    out[d].shard = &shards[d];
   }
   return WEIR_OK;
 }
@@ -78,7 +81,7 @@ static weir_status cut_weights(weir_mesh_lower *l) {
       const weir_mesh_var *var = &l->out->vars[v];
       if (!weir_sv_equal(g->nodes[var->node].name, g->weights[w].name))
         continue;
-      WEIR_TRY(cut_weight(l, var, g->weights[w].tensor, weights + count));
+      WEIR_TRY(cut_weight(l, var, &g->weights[w], weights + count));
       count += l->devices;
     }
   made->weights = weights;

@@ -42,10 +42,18 @@ void weir_safetensors_release(weir_safetensors *file) {
   if (file != NULL) unref(file);
 }
 
+static weir_status need(const weir_safetensors *f, uint64_t offset,
+                        uint64_t size, weir_error *err) {
+  const weir_file *file = &f->file;
+  return file->need == NULL ? WEIR_OK
+                            : file->need(file->self, offset, (size_t)size, err);
+}
+
 static weir_status read_header(weir_safetensors *f, weir_bytes bytes,
                                weir_error *err) {
   weir_reader r = weir_reader_of(bytes.data, bytes.size);
   weir_mark at = {.file = f->name};
+  if (bytes.size >= kLengthBytes) WEIR_TRY(need(f, 0, kLengthBytes, err));
   uint64_t length = weir_reader_u64le(&r);
   if (r.failed || length > weir_reader_left(&r))
     return weir_fail(err, WEIR_W4005, &at,
@@ -55,6 +63,7 @@ static weir_status read_header(weir_safetensors *f, weir_bytes bytes,
     return weir_fail(err, WEIR_W4005, &at,
                      "the header has %" PRIu64 " bytes, at most %d are read",
                      length, WEIR_SAFETENSORS_HEADER_BYTES);
+  WEIR_TRY(need(f, kLengthBytes, length, err));
   weir_sv text = {(const char *)weir_reader_bytes(&r, (size_t)length),
                   (size_t)length};
   if (length == 0 || text.data[0] != '{')
@@ -80,16 +89,14 @@ weir_status weir_safetensors_from(const weir_allocator *alloc, weir_bytes bytes,
   weir_arena_init(&f->arena, alloc);
   name = name != NULL ? name : "";
   f->name = weir_arena_string(&f->arena, name, strlen(name));
+  if (take_file != NULL) f->file = *take_file;
   weir_status s = f->name != NULL ? read_header(f, bytes, err)
                                   : weir_fail_memory(err, strlen(name));
   if (s != WEIR_OK) {
     unref(f);
     return s;
   }
-  if (fs != NULL && take_file != NULL) {
-    f->fs = fs;
-    f->file = *take_file;
-  }
+  if (take_file != NULL) f->fs = fs;
   *out_file = f;
   return WEIR_OK;
 }
@@ -187,6 +194,20 @@ weir_status weir_safetensors_get(weir_safetensors *file, size_t i,
     weir_hint(err, "F32, F64, I32, I64, U8 and BOOL are");
     return s;
   }
+  if (e->dtype != WEIR_BOOL && can_view(e, data))
+    return make_view(file, e, data, out_tensor, err);
+  WEIR_TRY(need(file, file->header_bytes + e->begin, e->end - e->begin, err));
   if (can_view(e, data)) return make_view(file, e, data, out_tensor, err);
   return make_copy(file, e, data, out_tensor, err);
+}
+
+bool weir_safetensors_views(const weir_safetensors *file,
+                            const weir_tensor *tensor) {
+  return tensor->release_data == release_view && tensor->release_self == file;
+}
+
+weir_status weir_safetensors_need(weir_safetensors *file,
+                                  const weir_tensor *view, weir_error *err) {
+  uint64_t at = (uint64_t)((const uint8_t *)view->data - file->data.data);
+  return need(file, file->header_bytes + at, view->bytes, err);
 }

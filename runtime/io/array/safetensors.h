@@ -53,10 +53,20 @@ weir_sv weir_safetensors_metadata(const weir_safetensors *file,
 /* Where tensor |i|'s data begin, from the first byte of the file. */
 uint64_t weir_safetensors_offset(const weir_safetensors *file, size_t i);
 
-/* Gives tensor |i|. From any thread.
- * Errors: W4005 for a dtype that weir does not have (f16, i8 ...), W6001. */
+/* Gives tensor |i|. From any thread. Of a file whose bytes are not all here
+ * (weir_file.need), those of a view come with weir_safetensors_need.
+ * Errors: W4005 for a dtype that weir does not have (f16, i8 ...), W6001, those
+ * of weir_file.need. */
 weir_status weir_safetensors_get(weir_safetensors *file, size_t i,
                                  weir_tensor **out_tensor, weir_error *err);
+
+/* Whether |tensor| is a view of |file|. */
+bool weir_safetensors_views(const weir_safetensors *file,
+                            const weir_tensor *tensor);
+/* Makes the bytes of |view| good. Blocks, any thread. Errors: those of
+ * weir_file.need. */
+weir_status weir_safetensors_need(weir_safetensors *file,
+                                  const weir_tensor *view, weir_error *err);
 
 /* A text for `__metadata__`. */
 typedef struct weir_safetensors_pair {

@@ -173,13 +173,14 @@ typedef struct weir_engine_vtable {
    * follows), one that is prepared loses its new values, frames that come later
    * are ignored. Also for a step that was never started here. */
   void (*abort)(weir_engine *engine, uint64_t step, const weir_error *why);
-  /* Sends the values of variables |nodes| to the driver, as slots (VARIABLE,
-   * node, request); VARIABLES follows. |nodes| is lent for the call. */
-  weir_status (*get)(weir_engine *engine, uint64_t request,
+  /* Sends the values of variables |nodes|, of the bundle of |program|, to the
+   * driver, as slots (VARIABLE, node, request); VARIABLES follows. |nodes| is
+   * lent for the call. */
+  weir_status (*get)(weir_engine *engine, uint32_t program, uint64_t request,
                      const uint32_t *nodes, size_t count, weir_error *err);
   /* Receives the values of |nodes| from the driver, as the same slots, and sets
    * them: all or none. No step is under way. VARIABLES follows. */
-  weir_status (*set)(weir_engine *engine, uint64_t request,
+  weir_status (*set)(weir_engine *engine, uint32_t program, uint64_t request,
                      const uint32_t *nodes, size_t count, weir_error *err);
   /* Fills at most |capacity| waits, the oldest first, and the number of
    * instructions that compute; returns how many were filled. */

@@ -37,7 +37,9 @@ typedef struct office_end {
   bool live;
   /* The events of the last call. */
   bool added, stepped, prepared, told, ended;
-  weir_error error; /* of ADDED, STEP or VARIABLES */
+  weir_error error;    /* of ADDED, STEP or VARIABLES */
+  uint64_t blob_bytes; /* sent to it */
+  uint32_t wants;
   weir_plan_hashes hashes;
 } office_end;
 
@@ -58,6 +60,7 @@ typedef struct office {
   weir_plan *plan;
   weir_cut *cut;
   weir_task_cut *tasks;
+  weir_bundle_blobs blobs;
   weir_strbuf bundle, plan_bytes;
   uint8_t bundle_name[WEIR_BLOB_NAME_BYTES], plan_name[WEIR_BLOB_NAME_BYTES];
   weir_exec_feed feeds[ENGINE_FEEDS];
@@ -68,18 +71,23 @@ typedef struct office {
   weir_channel_done sent[64];
   uint32_t sends;
   uint64_t step, request;
+  enum { BLOBS_GOOD, BLOBS_SPOILT, BLOBS_LOST } bad; /* of the graph's files */
+  uint8_t *spoilt;
   char names[ENGINES][32];
   const char *name_list[ENGINES];
   weir_error err;
 } office;
 
-/* A graph of graphs/, or |text|; |placer| deals its nodes over ps=1,worker=2.
+/* A graph of graphs/, a file where |name| begins with '/', or |text|; |placer|
+ * deals its nodes over ps=1,worker=2.
  */
 void office_open(office *o, const char *name, const char *text,
                  const char *placer, bool train);
 void office_close(office *o);
 /* Registers the program with the engines that have work. */
 void office_register(office *o);
+/* The same; false when an engine failed, with |o->err|. */
+bool office_try_register(office *o);
 /* One step of all; false when some part failed, with |o->err|. What was
  * prepared is committed, or aborted unless |commit|. */
 bool office_step(office *o, uint64_t random_step, bool commit);

@@ -69,11 +69,34 @@ void office_send(office *o, uint32_t place, const weir_slot *slot,
   weir_remote_send(o->remote, place, slot, bytes, d);
 }
 
-static void answer_want(office *o, uint32_t place, weir_engine_event *event) {
-  weir_slot slot = {WEIR__V1__VALUE_KIND__BLOB, event->number, 0};
-  bool bundle = memcmp(event->blob, o->bundle_name, sizeof o->bundle_name) == 0;
+/* The bytes of that name; |o->bad| ones of a file. */
+static weir_bytes find_blob(office *o, const uint8_t *name) {
+  for (size_t i = 0; i < o->blobs.rows.count; i++) {
+    weir_bundle_blob *b = &o->blobs.rows.items[i];
+    if (memcmp(name, b->name, sizeof b->name) != 0) continue;
+    if (o->bad == BLOBS_LOST) return (weir_bytes){NULL, 0};
+    if (o->bad == BLOBS_GOOD) return b->bytes;
+    o->spoilt = realloc(o->spoilt, b->bytes.size);
+    memcpy(o->spoilt, b->bytes.data, b->bytes.size);
+    o->spoilt[b->bytes.size - 1] ^= 1;
+    return (weir_bytes){o->spoilt, b->bytes.size};
+  }
+  bool bundle = memcmp(name, o->bundle_name, sizeof o->bundle_name) == 0;
   const weir_strbuf *s = bundle ? &o->bundle : &o->plan_bytes;
-  office_send(o, place, &slot, (weir_bytes){(const uint8_t *)s->data, s->size});
+  return (weir_bytes){(const uint8_t *)s->data, s->size};
+}
+
+static void answer_want(office *o, office_end *e, weir_engine_event *event) {
+  weir_slot slot = {WEIR__V1__VALUE_KIND__BLOB, event->number, 0};
+  weir_bytes bytes = find_blob(o, event->blob);
+  weir_error none = WEIR_ERROR_INIT;
+  e->wants++;
+  e->blob_bytes += bytes.size;
+  weir_fail(&none, WEIR_W7051, NULL, "the test has no such blob");
+  if (bytes.data == NULL)
+    weir_remote_send_error(o->remote, e->id, &slot, &none);
+  else
+    office_send(o, e->id, &slot, bytes);
 }
 
 static void keep_fetches(office *o, const weir_engine_event *event) {
@@ -89,7 +112,7 @@ static void keep_fetches(office *o, const weir_engine_event *event) {
 static void take_event(office *o, office_end *e, weir_engine_event *event) {
   switch (event->kind) {
     case WEIR_ENGINE_WANT:
-      answer_want(o, e->id, event);
+      answer_want(o, e, event);
       break;
     case WEIR_ENGINE_ADDED:
       e->added = true;

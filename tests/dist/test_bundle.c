@@ -149,7 +149,8 @@ static void open_driver(driver *d, const char *name, bool train) {
   assert_ok(weir_exec_session_create(&d->env, d->pool, d->goal->graph, NULL,
                                      &session, &d->err),
             &d->err);
-  assert_ok(weir_bundle_pack(d->env.alloc, &d->bundle,
+  weir_bundle_blobs none = {.alloc = NULL};
+  assert_ok(weir_bundle_pack(d->env.alloc, &d->bundle, &none,
                              weir_session_graph(session), &d->bytes, &d->err),
             &d->err);
   weir_exec_session_release(session);
@@ -175,20 +176,13 @@ static weir_status rebuild(const driver *d, const weir_env *env,
                            weir_error *err) {
   weir_unpacked_bundle b;
   weir_rebuilt r = {.loaded = NULL};
-  weir_bundle_blob *blobs = NULL;
-  size_t count = 0;
   weir_strbuf plan = d->plan; /* lent: not empty, so only read */
   weir_status s = weir_bundle_unpack(env->alloc, bundle, &b, err);
-  if (s == WEIR_OK)
-    s = weir_bundle_blobs(env->alloc, &d->bundle, &blobs, &count, err);
-  for (uint32_t i = 0; s == WEIR_OK && i < b.missing_count; i++)
-    s = i < count ? weir_bundle_supply(&b, i, blobs[i].bytes, err)
-                  : WEIR_UNAVAILABLE;
+  if (s == WEIR_OK) assert_int_equal(b.missing_count, 0);
   if (s == WEIR_OK) s = weir_bundle_rebuild(env, &b, &r, err);
   if (s == WEIR_OK)
     s = hashes_of(env, d->pool, d->goal, r.graph, r.placing, &plan, out, err);
   weir_rebuilt_release(&r);
-  weir_free(env->alloc, blobs);
   weir_unpacked_bundle_release(&b);
   return s;
 }
@@ -231,8 +225,12 @@ static void with_file(driver *d, weir_sources *sources, weir_source_file *file,
   sources->file_count = 1;
   weir_bundle b = d->bundle;
   b.sources = sources;
-  assert_ok(weir_bundle_pack(d->env.alloc, &b, d->graph, out, &d->err),
+  weir_bundle_blobs blobs;
+  assert_ok(weir_bundle_blobs_make(d->env.alloc, b.sources, &blobs, &d->err),
             &d->err);
+  assert_ok(weir_bundle_pack(d->env.alloc, &b, &blobs, d->graph, out, &d->err),
+            &d->err);
+  weir_bundle_blobs_release(&blobs);
 }
 
 static void large_files_are_blobs(void **state) {
@@ -253,7 +251,7 @@ static void large_files_are_blobs(void **state) {
     assert_int_equal(b.missing_count, large);
     assert_true(weir_sv_is(b.sources.files[0].path, "b"));
     if (large) {
-      assert_int_equal(weir_blob_size(b.missing[0].name), size);
+      assert_int_equal(weir_blob_size(b.missing[0].names[0]), size);
       weir_bytes wrong = {file.bytes.data, size - 1};
       assert_error(weir_bundle_supply(&b, 0, wrong, &d.err), &d.err, "W7051");
       d.err = (weir_error)WEIR_ERROR_INIT;

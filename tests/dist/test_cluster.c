@@ -193,6 +193,86 @@ static void the_bits_of_one_process(void **state) {
   }
 }
 
+/* ---- Sessions side by side */
+
+enum { kSides = 3 };
+
+typedef struct side {
+  weir_graph *graph;
+  weir_placing *placing;
+  weir_plan *plan;
+  weir_remote *remote;
+  task_job job;
+  task_world one, tasks;
+  pthread_t thread;
+} side;
+
+static void open_side(scene *s, const char *name, bool inference, side *it) {
+  load(s, name, &it->graph);
+  weir_place_request request = {
+      .graph = it->graph,
+      .cluster = "ps=2,worker=2",
+      .options = {.placer = weir_placer_find("round_robin"),
+                  .strictness = WEIR_PLACE_WARN}};
+  task_job_open(&s->world.env, it->graph, inference, &it->job);
+  task_world_open(&s->world.env, &it->job, NULL, NULL, 0, &it->one);
+  assert_ok(weir_placing_create(s->world.env.alloc, &request, &it->placing,
+                                &it->plan, &s->err),
+            &s->err);
+  open_remote(s, &it->job, it->placing, !inference, &it->remote, &it->tasks);
+}
+
+static void close_side(side *it) {
+  task_world_close(&it->tasks);
+  weir_dist_remote_release(it->remote);
+  task_world_close(&it->one);
+  weir_plan_unref(it->plan);
+  weir_placing_unref(it->placing);
+  task_job_close(&it->job);
+  weir_graph_unref(it->graph);
+}
+
+static void *run_side(void *self) {
+  side *it = self;
+  for (int i = 0; i < kSteps; i++) task_world_step(&it->tasks, "beside");
+  return NULL;
+}
+
+static void compare_side(side *it, int steps, const char *what) {
+  for (int i = 0; i < steps; i++) task_world_step(&it->one, what);
+  task_world_compare(&it->one, &it->tasks, what);
+}
+
+/* Two sessions of one graph and one of another have programs and variables of
+ * their own, also while all of them run and when one of them is over. */
+static void sessions_do_not_meet(void **state) {
+  (void)state;
+  scene s;
+  side sides[kSides];
+  memset(sides, 0, sizeof sides);
+  open_scene(&s);
+  open_cluster(&s);
+  open_side(&s, "logistic.weir.yaml", false, &sides[0]);
+  open_side(&s, "mlp_mesh.weir.yaml", true, &sides[1]);
+  open_side(&s, "logistic.weir.yaml", false, &sides[2]);
+  for (int i = 0; i < kSides; i++)
+    for (int k = 0; k <= i; k++) task_world_step(&sides[i].tasks, "in turn");
+  for (int i = 0; i < kSides; i++) compare_side(&sides[i], i + 1, "in turn");
+  for (int i = 0; i < kSides; i++)
+    assert_int_equal(
+        pthread_create(&sides[i].thread, NULL, run_side, &sides[i]), 0);
+  for (int i = 0; i < kSides; i++) pthread_join(sides[i].thread, NULL);
+  for (int i = 0; i < kSides; i++) compare_side(&sides[i], kSteps, "beside");
+  close_side(&sides[0]);
+  for (int i = 1; i < kSides; i++) {
+    task_world_step(&sides[i].tasks, "after");
+    compare_side(&sides[i], 1, "after");
+    close_side(&sides[i]);
+  }
+  close_cluster(&s);
+  close_scene(&s);
+}
+
 static void a_task_that_ends_is_named(void **state) {
   (void)state;
   scene s;
@@ -234,6 +314,7 @@ static void a_task_that_ends_is_named(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_bits_of_one_process),
+      cmocka_unit_test(sessions_do_not_meet),
       cmocka_unit_test(a_task_that_ends_is_named),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

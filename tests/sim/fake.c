@@ -516,10 +516,10 @@ static void abort_step(weir_engine *engine, uint64_t number,
   if (step != NULL && !step->ended) advance(e, step);
 }
 
-static weir_status variables(weir_engine *engine, uint64_t request,
-                             const uint32_t *nodes, size_t count,
-                             weir_error *err) {
-  (void)nodes, (void)count, (void)err;
+static weir_status variables(weir_engine *engine, uint32_t program,
+                             uint64_t request, const uint32_t *nodes,
+                             size_t count, weir_error *err) {
+  (void)program, (void)nodes, (void)count, (void)err;
   fake_engine *e = (fake_engine *)engine;
   weir_engine_event *event = new_event(WEIR_ENGINE_VARIABLES);
   event->request = request;

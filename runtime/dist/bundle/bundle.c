@@ -7,37 +7,18 @@
 
 #include "placement/carry/carry_bytes.h"
 #include "placement/carry/carry_placing.h"
-#include "runtime/base/bytes/proto.h"
-#include "runtime/base/map.h"
 
 enum {
-  BUNDLE_MARK = 0x314c4442, /* BDL1 */
+  BUNDLE_MARK = 0x324c4442, /* BDL2 */
   PAIR_BYTES = 16,          /* of two texts, at least */
   ENV_BYTES = 20,
   FILE_BYTES = 28
 };
 
-/* ---- Names */
-
-void weir_blob_name(weir_bytes bytes, uint8_t out[WEIR_BLOB_NAME_BYTES]) {
-  uint64_t first = weir_hash_bytes(bytes.data, bytes.size, 0);
-  uint64_t second =
-      weir_hash_bytes(bytes.data, bytes.size, UINT64_C(0x9e3779b97f4a7c15));
-  (void)weir_proto_write_fixed(out, first, 8);
-  (void)weir_proto_write_fixed(out + 8, second, 8);
-  (void)weir_proto_write_fixed(out + 16, bytes.size, 8);
-}
-
-uint64_t weir_blob_size(const uint8_t name[WEIR_BLOB_NAME_BYTES]) {
-  weir_reader r = weir_reader_of(name + 16, 8);
-  return weir_reader_u64le(&r);
-}
-
 /* ---- Writing */
 
-static bool is_blob(const weir_source_file *file) {
-  return file->bytes.size > WEIR_BUNDLE_INLINE_BYTES;
-}
+/* How the bytes of a file come. */
+enum { FILE_INLINE, FILE_BLOB, FILE_PIECES };
 
 /* A text that may be missing. */
 static void put_optional(weir_strbuf *out, weir_sv text) {
@@ -45,18 +26,25 @@ static void put_optional(weir_strbuf *out, weir_sv text) {
   weir_carry_text(out, text);
 }
 
-static void put_file(weir_strbuf *out, const weir_source_file *f) {
-  uint8_t name[WEIR_BLOB_NAME_BYTES];
+/* |at|: the first blob of the file, or of a later one. */
+static void put_file(weir_strbuf *out, const weir_sources *s, uint32_t file,
+                     const weir_bundle_blobs *blobs, size_t *at) {
+  const weir_source_file *f = &s->files[file];
+  size_t end = *at;
+  while (end < blobs->rows.count && blobs->rows.items[end].file == file) end++;
   weir_carry_u32(out, f->beneath);
   weir_carry_text(out, f->root);
   weir_carry_text(out, f->path);
-  weir_carry_u32(out, is_blob(f));
-  if (is_blob(f)) {
-    weir_blob_name(f->bytes, name);
-    (void)weir_strbuf_append(out, (const char *)name, sizeof name);
-  } else {
+  if (end == *at) {
+    weir_carry_u32(out, FILE_INLINE);
     weir_carry_text(out, (weir_sv){(const char *)f->bytes.data, f->bytes.size});
+    return;
   }
+  weir_carry_u32(out, f->mapped ? FILE_PIECES : FILE_BLOB);
+  if (f->mapped) weir_carry_u32(out, (uint32_t)(end - *at));
+  for (; *at < end; ++*at)
+    (void)weir_strbuf_append(out, (const char *)blobs->rows.items[*at].name,
+                             WEIR_BLOB_NAME_BYTES);
 }
 
 static void put_pairs(weir_strbuf *out, const weir_param_value *pairs,
@@ -68,7 +56,9 @@ static void put_pairs(weir_strbuf *out, const weir_param_value *pairs,
   }
 }
 
-static void put_sources(weir_strbuf *out, const weir_sources *s) {
+static void put_sources(weir_strbuf *out, const weir_sources *s,
+                        const weir_bundle_blobs *blobs) {
+  size_t at = 0;
   weir_carry_u32(out, s->is_text);
   weir_carry_text(out, s->main);
   weir_carry_text(out, s->text);
@@ -86,10 +76,12 @@ static void put_sources(weir_strbuf *out, const weir_sources *s) {
     put_optional(out, s->env[i].value);
   }
   weir_carry_u32(out, (uint32_t)s->file_count);
-  for (size_t i = 0; i < s->file_count; i++) put_file(out, &s->files[i]);
+  for (uint32_t i = 0; i < (uint32_t)s->file_count; i++)
+    put_file(out, s, i, blobs, &at);
 }
 
 weir_status weir_bundle_pack(const weir_allocator *alloc, const weir_bundle *b,
+                             const weir_bundle_blobs *blobs,
                              const weir_graph *run_graph, weir_strbuf *out,
                              weir_error *err) {
   weir_strbuf placing;
@@ -101,28 +93,13 @@ weir_status weir_bundle_pack(const weir_allocator *alloc, const weir_bundle *b,
   weir_carry_u32(out, b->no_layout);
   weir_carry_u64(out, b->session_seed);
   weir_carry_u64(out, b->memory_limit);
-  put_sources(out, b->sources);
+  weir_carry_u64(out, b->number);
+  put_sources(out, b->sources, blobs);
   weir_strbuf_init(&placing, alloc);
   weir_status s = weir_placing_pack(b->placing, run_graph, &placing, err);
   weir_carry_text(out, weir_strbuf_view(&placing));
   weir_strbuf_release(&placing);
   return s == WEIR_OK ? weir_strbuf_status(out, err) : s;
-}
-
-weir_status weir_bundle_blobs(const weir_allocator *alloc, const weir_bundle *b,
-                              weir_bundle_blob **out, size_t *out_count,
-                              weir_error *err) {
-  const weir_sources *s = b->sources;
-  *out_count = 0;
-  *out = weir_alloc_array(alloc, s->file_count + 1, sizeof **out);
-  if (*out == NULL) return weir_fail_memory(err, s->file_count * sizeof **out);
-  for (size_t i = 0; i < s->file_count; i++) {
-    if (!is_blob(&s->files[i])) continue;
-    weir_bundle_blob *blob = &(*out)[(*out_count)++];
-    blob->bytes = s->files[i].bytes;
-    weir_blob_name(blob->bytes, blob->name);
-  }
-  return WEIR_OK;
 }
 
 /* ---- Reading */
@@ -186,21 +163,39 @@ static void take_env(taker *t) {
   s->env_count = count;
 }
 
+/* Names of pieces, each of a size that may be asked for. */
+static void take_names(taker *t, bool in_pieces, weir_bundle_missing *m) {
+  m->in_pieces = in_pieces;
+  m->count = in_pieces ? weir_carried_count(&t->r, WEIR_BLOB_NAME_BYTES) : 1;
+  uint8_t(*names)[WEIR_BLOB_NAME_BYTES] =
+      take_rows(t, m->count, WEIR_BLOB_NAME_BYTES);
+  for (uint32_t i = 0; i < m->count && !t->r.failed; i++) {
+    const uint8_t *name = weir_reader_bytes(&t->r, WEIR_BLOB_NAME_BYTES);
+    if (name == NULL) break;
+    memcpy(names[i], name, WEIR_BLOB_NAME_BYTES);
+    uint64_t bytes = weir_blob_size(name);
+    if (in_pieces && (bytes == 0 || bytes > WEIR_BUNDLE_PIECE_BYTES))
+      t->r.failed = true;
+    m->bytes += bytes;
+  }
+  m->names = (const uint8_t(*)[WEIR_BLOB_NAME_BYTES])names;
+}
+
 static void take_file(taker *t, weir_source_file *f, uint32_t at,
                       weir_bundle_missing *missing) {
   f->beneath = weir_reader_u32le(&t->r) != 0;
   f->root = take_text(t, false);
   f->path = take_text(t, false);
-  if (weir_reader_u32le(&t->r) == 0) {
+  uint32_t kind = weir_reader_u32le(&t->r);
+  if (kind == FILE_INLINE) {
     weir_sv bytes = take_text(t, true);
     f->bytes = (weir_bytes){(const uint8_t *)bytes.data, bytes.size};
     return;
   }
-  const uint8_t *name = weir_reader_bytes(&t->r, WEIR_BLOB_NAME_BYTES);
-  if (name == NULL) return;
-  weir_bundle_missing *m = &missing[t->b->missing_count++];
-  m->file = at;
-  memcpy(m->name, name, WEIR_BLOB_NAME_BYTES);
+  f->mapped = kind == FILE_PIECES;
+  if (kind > FILE_PIECES) t->r.failed = true;
+  take_names(t, f->mapped, &missing[t->b->missing_count++]);
+  missing[t->b->missing_count - 1].file = at;
 }
 
 static void take_files(taker *t) {
@@ -245,6 +240,7 @@ static weir_status take_bundle(taker *t) {
   b->bundle.no_layout = weir_reader_u32le(r) != 0;
   b->bundle.session_seed = weir_reader_u64le(r);
   b->bundle.memory_limit = (size_t)weir_reader_u64le(r);
+  b->bundle.number = weir_reader_u64le(r);
   take_sources(t);
   weir_sv placing = take_text(t, true);
   b->placing = (weir_bytes){(const uint8_t *)placing.data, placing.size};
@@ -264,14 +260,26 @@ weir_status weir_bundle_unpack(const weir_allocator *alloc, weir_bytes bytes,
 
 weir_status weir_bundle_supply(weir_unpacked_bundle *b, uint32_t i,
                                weir_bytes bytes, weir_error *err) {
+  const weir_bundle_missing *m = &b->missing[i];
   uint8_t name[WEIR_BLOB_NAME_BYTES];
   weir_blob_name(bytes, name);
-  if (memcmp(name, b->missing[i].name, sizeof name) != 0)
+  if (m->in_pieces || memcmp(name, m->names[0], sizeof name) != 0)
     return weir_fail(err, WEIR_W7051, NULL,
                      "the bytes of %.*s are not those that were announced",
-                     WEIR_SV(b->files[b->missing[i].file].path));
-  b->files[b->missing[i].file].bytes = bytes;
+                     WEIR_SV(b->files[m->file].path));
+  b->files[m->file].bytes = bytes;
   return WEIR_OK;
+}
+
+void weir_bundle_supply_later(weir_unpacked_bundle *b, uint32_t i,
+                              const void *memory,
+                              weir_status (*need)(void *self, uint64_t offset,
+                                                  size_t size, weir_error *err),
+                              void *self) {
+  weir_source_file *f = &b->files[b->missing[i].file];
+  f->bytes = (weir_bytes){memory, (size_t)b->missing[i].bytes};
+  f->need = need;
+  f->need_self = self;
 }
 
 void weir_unpacked_bundle_release(weir_unpacked_bundle *b) {

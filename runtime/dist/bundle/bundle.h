@@ -4,8 +4,7 @@
 
 #include "placement/place.h"
 #include "runtime/base/strbuf.h"
-#include "runtime/dist/engine.h"
-#include "runtime/graph/load/sources.h"
+#include "runtime/dist/bundle/bundle_blobs.h"
 
 /* Bundles: the session of a driver, as bytes.
  *
@@ -13,17 +12,18 @@
  * made of: the files that the loader read, the parameters, the options, the
  * placing. It loads and rewrites the graph by the same code, so both have equal
  * graphs, which hashes confirm. Files above WEIR_BUNDLE_INLINE_BYTES are blobs
- * of their own, named by their bytes, so that a task fetches each once.
+ * of their own, named by their bytes. A file of weights is many blobs, its
+ * pieces, which end where tensors do: a task fetches the header, and then those
+ * of the variables that it has or compiles in, once.
  *
- *   driver: weir_bundle_pack(alloc, &bundle, graph, &bytes, err);
- *           weir_bundle_blobs(alloc, &bundle, &blobs, &count, err);
+ *   driver: weir_bundle_blobs_make(alloc, sources, &blobs, err);
+ *           weir_bundle_pack(alloc, &bundle, &blobs, graph, &bytes, err);
  *   task:   weir_bundle_unpack(alloc, bytes, &unpacked, err);
- *           for each of unpacked.missing: weir_bundle_supply(...)
+ *           for each of unpacked.missing: weir_bundle_supply(...), or, where it
+ *           is in pieces, weir_bundle_supply_later(...)
  *           weir_graph_load_sources(env, &unpacked.sources, ...)
  *
  * What comes is not trusted: it is checked whole. */
-
-enum { WEIR_BUNDLE_INLINE_BYTES = 256 << 10 };
 
 /* All is lent. */
 typedef struct weir_bundle {
@@ -33,35 +33,26 @@ typedef struct weir_bundle {
   bool no_fusion, no_fold, ref_kernels, no_layout;
   uint64_t session_seed;
   size_t memory_limit;
+  /* Of the driver's sessions: two of the same graph have variables of their
+   * own, so they are two bundles. */
+  uint64_t number;
 } weir_bundle;
 
-/* The name of |bytes| as a blob. */
-void weir_blob_name(weir_bytes bytes, uint8_t out[WEIR_BLOB_NAME_BYTES]);
-/* The number of bytes that |name| tells. */
-uint64_t weir_blob_size(const uint8_t name[WEIR_BLOB_NAME_BYTES]);
-
-/* Appends |bundle|; |run_graph| is the session's own graph (a mesh is lowered).
- * Errors: W6001. */
+/* Appends |bundle|, whose blobs are |blobs|; |run_graph| is the session's own
+ * graph (a mesh is lowered). Errors: W6001. */
 weir_status weir_bundle_pack(const weir_allocator *alloc,
                              const weir_bundle *bundle,
+                             const weir_bundle_blobs *blobs,
                              const weir_graph *run_graph, weir_strbuf *out,
                              weir_error *err);
 
-typedef struct weir_bundle_blob {
-  uint8_t name[WEIR_BLOB_NAME_BYTES];
-  weir_bytes bytes; /* lent from the sources */
-} weir_bundle_blob;
-
-/* The files that are blobs of their own; the caller frees |*out|. Errors:
- * W6001. */
-weir_status weir_bundle_blobs(const weir_allocator *alloc,
-                              const weir_bundle *bundle, weir_bundle_blob **out,
-                              size_t *out_count, weir_error *err);
-
 /* A file that came without its bytes. */
 typedef struct weir_bundle_missing {
-  uint8_t name[WEIR_BLOB_NAME_BYTES];
   uint32_t file; /* in |sources.files| */
+  bool in_pieces;
+  uint32_t count; /* of names: 1, or of pieces in their order */
+  const uint8_t (*names)[WEIR_BLOB_NAME_BYTES];
+  uint64_t bytes; /* the file's */
 } weir_bundle_missing;
 
 /* A bundle that came. Its memory is its own, but for supplied bytes. */
@@ -82,6 +73,14 @@ weir_status weir_bundle_unpack(const weir_allocator *alloc, weir_bytes bytes,
  * Errors: W7051 where they have another name. */
 weir_status weir_bundle_supply(weir_unpacked_bundle *bundle, uint32_t i,
                                weir_bytes bytes, weir_error *err);
+/* Gives missing file |i|, which is in pieces, memory of its size, and the
+ * function that fills parts of it, as weir_file.need. Both stay as long as
+ * |bundle| and its graph. */
+void weir_bundle_supply_later(weir_unpacked_bundle *bundle, uint32_t i,
+                              const void *memory,
+                              weir_status (*need)(void *self, uint64_t offset,
+                                                  size_t size, weir_error *err),
+                              void *self);
 void weir_unpacked_bundle_release(weir_unpacked_bundle *bundle);
 
 #endif

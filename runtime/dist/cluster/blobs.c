@@ -5,8 +5,10 @@
  * lost, or the session ends: so the wait ends. */
 #include "runtime/dist/cluster/blobs.h"
 
+#include <inttypes.h>
 #include <string.h>
 
+#include "runtime/dist/bundle/bundle.h"
 #include "runtime/dist/channel/remote.h"
 
 struct weir_dist_blob {
@@ -82,13 +84,17 @@ weir_status weir_dist_blobs_send(weir_dist_blobs *b, struct weir_remote *values,
     blob = blob->next;
   if (blob != NULL) blob->sends++;
   pthread_mutex_unlock(&b->lock);
+  weir_slot slot = {WEIR__V1__VALUE_KIND__BLOB, number, 0};
   if (blob == NULL) {
+    weir_error why = WEIR_ERROR_INIT;
+    weir_fail(&why, WEIR_W7051, NULL,
+              "the driver has no blob of that name, of %" PRIu64 " bytes",
+              weir_blob_size(name));
+    weir_remote_send_error(values, place, &slot, &why);
     weir_free(b->env->alloc, send);
-    return weir_fail(err, WEIR_W7011, NULL,
-                     "it asks for a file that the driver has not");
+    return WEIR_OK;
   }
   *send = (blob_send){{.fn = sent, .self = send}, b, blob};
-  weir_slot slot = {WEIR__V1__VALUE_KIND__BLOB, number, 0};
   weir_remote_send(values, place, &slot, blob->bytes, &send->done);
   return WEIR_OK;
 }

@@ -69,7 +69,7 @@ struct weir_dist {
   pthread_cond_t changed;
   /* Under the lock: */
   weir_dist_op *ops; /* under way */
-  uint64_t last_step;
+  uint64_t last_step, session_count;
   bool started, over, parted; /* parted: over, and without connections */
   weir_error error;           /* why it is over */
   /* Control thread: why the end was asked for; id "": it was not. */

@@ -30,17 +30,22 @@ static weir_status add_blob(weir_dist_session *s, const uint8_t *name,
 static weir_status add_bundle(weir_dist_session *s, const weir_bundle *bundle,
                               weir_error *err) {
   const weir_allocator *alloc = s->dist->env->alloc;
-  weir_bundle_blob *files = NULL;
-  size_t count = 0;
-  WEIR_TRY(weir_bundle_pack(alloc, bundle, s->graph, &s->bytes, err));
+  weir_bundle_blobs blobs;
+  weir_bundle own = *bundle;
+  pthread_mutex_lock(&s->dist->lock);
+  own.number = ++s->dist->session_count;
+  pthread_mutex_unlock(&s->dist->lock);
+  weir_status status = weir_bundle_blobs_make(alloc, own.sources, &blobs, err);
+  if (status == WEIR_OK)
+    status = weir_bundle_pack(alloc, &own, &blobs, s->graph, &s->bytes, err);
   weir_sv view = weir_strbuf_view(&s->bytes);
   weir_bytes bytes = {(const uint8_t *)view.data, view.size};
-  weir_blob_name(bytes, s->bundle);
-  WEIR_TRY(add_blob(s, s->bundle, bytes, err));
-  weir_status status = weir_bundle_blobs(alloc, bundle, &files, &count, err);
-  for (size_t i = 0; status == WEIR_OK && i < count; i++)
-    status = add_blob(s, files[i].name, files[i].bytes, err);
-  weir_free(alloc, files);
+  if (status == WEIR_OK) weir_blob_name(bytes, s->bundle);
+  if (status == WEIR_OK) status = add_blob(s, s->bundle, bytes, err);
+  for (size_t i = 0; status == WEIR_OK && i < blobs.rows.count; i++)
+    status =
+        add_blob(s, blobs.rows.items[i].name, blobs.rows.items[i].bytes, err);
+  weir_bundle_blobs_release(&blobs);
   return status;
 }
 

@@ -83,6 +83,7 @@ typedef struct vars_op {
   weir_dist_op base;
   weir_arena arena;
   bool set;
+  uint32_t program; /* that made the session on the tasks */
   var_row *rows;
   uint32_t *nodes;
   var_request *requests;
@@ -142,8 +143,8 @@ static weir_status start_vars(weir_dist_op *base, weir_error *err) {
   for (uint32_t i = 0; i < count; i++) {
     var_request *r = &op->requests[i];
     weir_error why = WEIR_ERROR_INIT;
-    weir_driver_variables want = {op->set, r->place, op->nodes + r->first,
-                                  r->count};
+    weir_driver_variables want = {op->set, r->place, op->program,
+                                  op->nodes + r->first, r->count};
     uint64_t number = 0;
     if (weir_driver_variables_start(d->driver, weir_dist_now(d), &want, &number,
                                     &why) != WEIR_OK) {
@@ -185,6 +186,7 @@ static weir_status make_op(weir_dist_session *s, uint32_t rows, bool set,
   uint32_t tasks = s->dist->options.task_count;
   *op = (vars_op){.base = {.kind = WEIR_DIST_VARIABLES, .start = start_vars},
                   .set = set,
+                  .program = s->program,
                   .why = WEIR_ERROR_INIT};
   weir_arena_init(&op->arena, s->dist->env->alloc);
   op->rows = weir_arena_array(&op->arena, rows, sizeof *op->rows);

@@ -161,6 +161,7 @@ void weir_driver_cancel(weir_driver *driver, uint64_t step,
 typedef struct weir_driver_variables {
   bool set;
   uint32_t place;
+  uint32_t program; /* any of their bundle */
   const uint32_t *nodes;
   size_t count;
 } weir_driver_variables;

@@ -142,12 +142,14 @@ weir_status weir_driver_variables_start(weir_driver *d, int64_t now_ns,
   Weir__V1__Control m = WEIR__V1__CONTROL__INIT;
   if (want->set) {
     set.request = r.number;
+    set.program = want->program;
     set.n_nodes = want->count;
     set.nodes = (uint32_t *)want->nodes;
     m.body_case = WEIR__V1__CONTROL__BODY_VARIABLE_SET;
     m.variable_set = &set;
   } else {
     get.request = r.number;
+    get.program = want->program;
     get.n_nodes = want->count;
     get.nodes = (uint32_t *)want->nodes;
     m.body_case = WEIR__V1__CONTROL__BODY_VARIABLE_GET;

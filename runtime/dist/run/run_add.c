@@ -11,106 +11,9 @@
 
 #include "placement/parts/hashes.h"
 #include "placement/parts/tasks.h"
+#include "runtime/dist/run/run_blobs.h"
 #include "runtime/dist/run/run_step.h"
 #include "runtime/net/wire.h"
-
-/* ---- Blobs: received on demand, waited for here */
-
-enum { BLOB_MOST_LOG2 = 40 };
-
-typedef struct wanted_blob {
-  weir_engine_event event;
-  run_engine *engine;
-  weir_channel_done done;
-  atomic_int refs; /* the event's, the waiter's */
-  bool ended;      /* under the engine's lock */
-  weir_status status;
-  weir_error error;
-  weir_bytes bytes;
-} wanted_blob;
-
-static void blob_unref(wanted_blob *w) {
-  if (atomic_fetch_sub(&w->refs, 1) == 1) weir_free(w->engine->env.alloc, w);
-}
-
-static void blob_read(weir_engine_event *event) {
-  blob_unref((wanted_blob *)event);
-}
-
-static void blob_here(void *self, weir_status status, const weir_error *err) {
-  wanted_blob *w = self;
-  run_engine *e = w->engine;
-  w->status = status;
-  if (err != NULL) w->error = *err;
-  pthread_mutex_lock(&e->lock);
-  w->ended = true;
-  pthread_cond_broadcast(&e->more);
-  pthread_mutex_unlock(&e->lock);
-}
-
-static weir_status receive_blob(run_engine *e, const uint8_t *name,
-                                weir_bytes *out, weir_error *err) {
-  uint64_t size = weir_blob_size(name);
-  if (size >> BLOB_MOST_LOG2 != 0)
-    return weir_fail(err, WEIR_W7012, NULL, "a blob of %" PRIu64 " bytes",
-                     size);
-  wanted_blob *w = weir_alloc_array(e->env.alloc, 1, sizeof *w);
-  if (w == NULL) return weir_fail_memory(err, sizeof *w);
-  w->engine = e;
-  w->error = (weir_error)WEIR_ERROR_INIT;
-  w->done = (weir_channel_done){.fn = blob_here, .self = w};
-  atomic_init(&w->refs, 2);
-  w->event = (weir_engine_event){.kind = WEIR_ENGINE_WANT,
-                                 .release = blob_read,
-                                 .number = ++e->blob_number,
-                                 .error = WEIR_ERROR_INIT};
-  memcpy(w->event.blob, name, WEIR_BLOB_NAME_BYTES);
-  weir_slot slot = {WEIR__V1__VALUE_KIND__BLOB, w->event.number, 0};
-  weir_remote_recv_owned(e->remote, WEIR_PEER_DRIVER, &slot, size, &w->bytes,
-                         &w->done);
-  run_post_event(e, &w->event);
-  pthread_mutex_lock(&e->lock);
-  while (!w->ended) pthread_cond_wait(&e->more, &e->lock);
-  pthread_mutex_unlock(&e->lock);
-  weir_status s = w->status;
-  if (s == WEIR_OK)
-    *out = w->bytes;
-  else
-    weir_error_copy(err, &w->error);
-  blob_unref(w);
-  return s;
-}
-
-static weir_status get_blob(run_engine *e, const uint8_t *name, weir_bytes *out,
-                            weir_error *err) {
-  uint8_t got[WEIR_BLOB_NAME_BYTES];
-  for (const run_blob *b = e->blobs; b != NULL; b = b->next)
-    if (memcmp(b->name, name, sizeof b->name) == 0) {
-      *out = b->bytes;
-      return WEIR_OK;
-    }
-  weir_bytes bytes;
-  run_blob *b = weir_alloc_array(e->env.alloc, 1, sizeof *b);
-  if (b == NULL) return weir_fail_memory(err, sizeof *b);
-  weir_status s = receive_blob(e, name, &bytes, err);
-  if (s != WEIR_OK) {
-    weir_free(e->env.alloc, b);
-    return s;
-  }
-  b->bytes = bytes;
-  memcpy(b->name, name, sizeof b->name);
-  b->next = e->blobs;
-  e->blobs = b;
-  weir_blob_name(bytes, got);
-  if (memcmp(got, name, sizeof got) != 0) {
-    memset(b->name, 0, sizeof b->name); /* never found */
-    return weir_fail(
-        err, WEIR_W7051, NULL,
-        "the bytes that came have another hash than was announced");
-  }
-  *out = bytes;
-  return WEIR_OK;
-}
 
 /* ---- Bundles */
 
@@ -119,6 +22,7 @@ static void release_bundle(run_engine *e, run_bundle *b) {
   weir_channel_release(b->channel);
   weir_rebuilt_release(&b->rebuilt);
   weir_unpacked_bundle_release(&b->unpacked);
+  weir_run_files_release(b);
   weir_free(e->env.alloc, b->share);
   weir_free(e->env.alloc, b->places);
   weir_free(e->env.alloc, b);
@@ -145,13 +49,9 @@ static weir_status find_places(run_engine *e, run_bundle *b, weir_error *err) {
 
 static weir_status open_bundle(run_engine *e, run_bundle *b, weir_error *err) {
   weir_bytes bytes;
-  WEIR_TRY(get_blob(e, b->name, &bytes, err));
+  WEIR_TRY(weir_run_blob(e, b->name, &bytes, err));
   WEIR_TRY(weir_bundle_unpack(e->env.alloc, bytes, &b->unpacked, err));
-  for (uint32_t i = 0; i < b->unpacked.missing_count; i++) {
-    weir_bytes file;
-    WEIR_TRY(get_blob(e, b->unpacked.missing[i].name, &file, err));
-    WEIR_TRY(weir_bundle_supply(&b->unpacked, i, file, err));
-  }
+  WEIR_TRY(weir_run_files_open(e, b, err));
   WEIR_TRY(weir_bundle_rebuild(&e->env, &b->unpacked, &b->rebuilt, err));
   WEIR_TRY(find_places(e, b, err));
   WEIR_TRY(weir_remote_channel_create(e->remote, NULL, 0, &b->channel, err));
@@ -271,12 +171,7 @@ void run_release_session(run_engine *e) {
     e->bundles = b->next;
     release_bundle(e, b);
   }
-  while (e->blobs != NULL) {
-    run_blob *b = e->blobs;
-    e->blobs = b->next;
-    weir_free(e->env.alloc, (void *)(uintptr_t)b->bytes.data);
-    weir_free(e->env.alloc, b);
-  }
+  weir_run_blobs_release(e);
 }
 
 /* The table of edges to and from other tasks, and the tasks. */
@@ -354,7 +249,7 @@ static weir_status place_program(run_engine *e, run_program *p,
   const weir_partition *partition = NULL;
   weir_plan_hashes hashes = {0};
   weir_bytes bytes;
-  WEIR_TRY(get_blob(e, p->plan_name, &bytes, err));
+  WEIR_TRY(weir_run_blob(e, p->plan_name, &bytes, err));
   WEIR_TRY(weir_session_cut_of(p->bundle->session, request, &cut, err));
   weir_status s = weir_plan_unpack(p->bundle->rebuilt.placing, cut->graph,
                                    bytes, &p->plan, err);

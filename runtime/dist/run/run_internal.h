@@ -27,9 +27,12 @@ typedef struct run_blob {
   weir_bytes bytes; /* owned */
 } run_blob;
 
+struct run_file;
+
 /* A bundle and its session. */
 typedef struct run_bundle {
   struct run_bundle *next;
+  struct run_file *files; /* of weights, in pieces */
   uint8_t name[WEIR_BLOB_NAME_BYTES];
   weir_unpacked_bundle unpacked;
   weir_rebuilt rebuilt;
@@ -105,6 +108,7 @@ typedef struct run_vars {
   run_engine *engine;
   atomic_int left;
   bool set;
+  uint32_t program; /* of the bundle */
   uint64_t request;
   weir_arena arena;
   uint32_t count;
@@ -133,10 +137,10 @@ struct run_engine {
   weir_pool *pool;
   weir_remote *remote;
   run_blob *blobs;     /* the engine's thread alone */
-  run_bundle *bundles; /* the first is the last one made; under the lock */
+  run_bundle *bundles; /* under the lock */
   run_program *programs;
   run_step *steps;
-  uint32_t blob_number;
+  uint32_t blob_number; /* under the lock */
   run_job end_job;
   weir_engine_event ended;
 };

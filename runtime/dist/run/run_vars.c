@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables and waits of the engine. Variables are those of the bundle that was
- * made last; its session is read and written on the engine's thread, and their
- * bytes go to the driver, or come from it, by the rendezvous. */
+/* Variables and waits of the engine. Variables are those of a program's bundle;
+ * its session is read and written on the engine's thread, and their bytes go to
+ * the driver, or come from it, by the rendezvous. */
 #include "runtime/dist/run/run_vars.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/dist/run/run_add.h"
 #include "runtime/exec/session/session_vars.h"
 #include "runtime/net/wire.h"
 
@@ -50,13 +51,12 @@ static weir_slot slot_of(const run_vars *v, uint32_t i) {
 }
 
 static weir_status find_session(run_vars *v, weir_error *err) {
-  run_engine *e = v->engine;
-  pthread_mutex_lock(&e->lock);
-  v->session = e->bundles != NULL ? e->bundles->session : NULL;
-  pthread_mutex_unlock(&e->lock);
+  run_program *p = run_program_get(v->engine, v->program);
+  v->session = p != NULL ? p->bundle->session : NULL;
+  run_program_unref(p);
   if (v->session == NULL)
     return weir_fail(err, WEIR_W7011, NULL,
-                     "variables without a program that has them");
+                     "variables of program %u, which is not here", v->program);
   const weir_graph *g = weir_session_graph(v->session);
   for (uint32_t i = 0; i < v->count; i++)
     if (v->nodes[i] >= g->node_count ||
@@ -66,16 +66,15 @@ static weir_status find_session(run_vars *v, weir_error *err) {
   return WEIR_OK;
 }
 
-static weir_status make(run_engine *e, uint64_t request, const uint32_t *nodes,
+static weir_status make(run_engine *e, uint32_t program, const uint32_t *nodes,
                         size_t count, run_vars **out, weir_error *err) {
   run_vars *v = weir_alloc_array(e->env.alloc, 1, sizeof *v);
   *out = v;
   if (v == NULL) return weir_fail_memory(err, sizeof *v);
   v->engine = e;
-  v->request = request;
+  v->program = program;
   v->event = (weir_engine_event){.kind = WEIR_ENGINE_VARIABLES,
                                  .release = vars_read,
-                                 .request = request,
                                  .error = WEIR_ERROR_INIT};
   atomic_init(&v->left, 1);
   weir_arena_init(&v->arena, e->env.alloc);
@@ -108,15 +107,16 @@ static void get_job(run_engine *e, run_job *job) {
   one_less(v);
 }
 
-weir_status run_get(weir_engine *engine, uint64_t request,
+weir_status run_get(weir_engine *engine, uint32_t program, uint64_t request,
                     const uint32_t *nodes, size_t count, weir_error *err) {
   run_engine *e = (run_engine *)engine;
   run_vars *v = NULL;
-  weir_status s = make(e, request, nodes, count, &v, err);
+  weir_status s = make(e, program, nodes, count, &v, err);
   if (s != WEIR_OK) {
     if (v != NULL) vars_read(&v->event);
     return s;
   }
+  v->request = v->event.request = request;
   v->job.run = get_job;
   run_begin_work(e);
   run_post_job(e, &v->job);
@@ -128,18 +128,18 @@ weir_status run_get(weir_engine *engine, uint64_t request,
 static void set_job(run_engine *e, run_job *job) {
   (void)e;
   run_vars *v = (run_vars *)job;
-  weir_status s = WEIR_OK;
+  weir_status s = find_session(v, &v->event.error); /* still there */
   for (uint32_t i = 0; s == WEIR_OK && i < v->count; i++)
     s = weir_session_set(v->session, v->nodes[i], v->tensors[i],
                          &v->event.error);
   tell(v);
 }
 
-weir_status run_set(weir_engine *engine, uint64_t request,
+weir_status run_set(weir_engine *engine, uint32_t program, uint64_t request,
                     const uint32_t *nodes, size_t count, weir_error *err) {
   run_engine *e = (run_engine *)engine;
   run_vars *v = NULL;
-  weir_status s = make(e, request, nodes, count, &v, err);
+  weir_status s = make(e, program, nodes, count, &v, err);
   if (s == WEIR_OK) s = find_session(v, err);
   for (uint32_t i = 0; s == WEIR_OK && i < v->count; i++) {
     const weir_graph *g = weir_session_graph(v->session);
@@ -151,6 +151,7 @@ weir_status run_set(weir_engine *engine, uint64_t request,
     if (v != NULL) vars_read(&v->event);
     return s;
   }
+  v->request = v->event.request = request;
   v->set = true;
   v->job.run = set_job;
   run_begin_work(e);

@@ -6,9 +6,9 @@
 
 /* Variables, and the waits of running steps: engine.h's get, set, pending. */
 
-weir_status run_get(weir_engine *engine, uint64_t request,
+weir_status run_get(weir_engine *engine, uint32_t program, uint64_t request,
                     const uint32_t *nodes, size_t count, weir_error *err);
-weir_status run_set(weir_engine *engine, uint64_t request,
+weir_status run_set(weir_engine *engine, uint32_t program, uint64_t request,
                     const uint32_t *nodes, size_t count, weir_error *err);
 size_t run_pending(weir_engine *engine, weir_engine_wait *waits,
                    size_t capacity, uint32_t *out_running);

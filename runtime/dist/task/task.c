@@ -188,13 +188,14 @@ static void variables(weir_task *task, const Weir__V1__Control *m) {
   if (m->body_case == WEIR__V1__CONTROL__BODY_VARIABLE_GET) {
     const Weir__V1__VariableGet *get = m->variable_get;
     request = get->request;
-    s = e->vt->get(e, request, get->nodes, get->n_nodes, &err);
+    s = e->vt->get(e, get->program, request, get->nodes, get->n_nodes, &err);
   } else {
     const Weir__V1__VariableSet *set = m->variable_set;
     request = set->request;
     s = task->session->steps.count > 0
             ? weir_fail(&err, WEIR_W7011, NULL, "variables are set in a step")
-            : e->vt->set(e, request, set->nodes, set->n_nodes, &err);
+            : e->vt->set(e, set->program, request, set->nodes, set->n_nodes,
+                         &err);
   }
   if (s != WEIR_OK) variable_reply(task, request, &err);
 }

@@ -53,6 +53,7 @@ typedef struct weir_rendezvous_peer {
   weir_wire_batch values, ready;
   uint32_t under_way; /* batches that have gone and not left */
   bool flush, dirty, cutting;
+  bool broken;     /* its owner is to be told */
   uint64_t credit; /* bytes that we may send */
   uint64_t owed;   /* bytes taken over, not yet credited */
   uint32_t early_count;
@@ -93,6 +94,7 @@ struct weir_rendezvous {
   weir_step_set dropped;
   weir_why *aborted;
   weir_rendezvous_peer *dirty, *dirty_last;
+  bool broken;           /* some peer is */
   weir_wire_batch spare; /* the batch that is being sent */
   uint8_t small[WEIR_WIRE_SMALL_BYTES];
 };

@@ -88,7 +88,7 @@ static bool chunk_frame(weir_rendezvous *r, weir_rendezvous_peer *p,
   if (size > p->credit) return false;
   weir_chunk *chunk = make_chunk(r, c);
   if (chunk == NULL) {
-    weir_rendezvous_lost(r, out->peer, &r->no_memory.err);
+    weir_rendezvous_break(r, out->peer, &r->no_memory.err);
     return false;
   }
   weir_bulk bulk = {c->slot.kind, c->slot.id, c->slot.step, r->options.epoch,
@@ -165,6 +165,27 @@ void weir_rendezvous_released(weir_chunk *chunk) {
   weir_cell_unbusy(r, chunk->cell);
   chunk->next = r->free_chunks;
   r->free_chunks = chunk;
+}
+
+/* ---- Peers that wait for something that will never go */
+
+void weir_rendezvous_break(weir_rendezvous *r, uint32_t peer,
+                           const weir_error *err) {
+  uint32_t place = weir_peer_place(r, peer);
+  if (place == r->peer_count) return;
+  if (r->peers[place].lost == NULL) r->broken = r->peers[place].broken = true;
+  weir_rendezvous_lost(r, peer, err);
+}
+
+bool weir_rendezvous_next_broken(weir_rendezvous *r, uint32_t *out_peer) {
+  for (uint32_t i = 0; r->broken && i < r->peer_count; i++) {
+    if (!r->peers[i].broken) continue;
+    r->peers[i].broken = false;
+    *out_peer = i == r->peer_count - 1 ? WEIR_PEER_DRIVER : i;
+    return true;
+  }
+  r->broken = false;
+  return false;
 }
 
 /* ---- Ends */

@@ -34,6 +34,12 @@ void weir_rendezvous_released(weir_chunk *chunk);
 /* The options' owner, of a chunk. */
 void *weir_chunk_owner(const weir_chunk *chunk);
 
+/* |peer| waits for something that will never go: it is lost, and its owner is
+ * to be told, once, so that the peer hears of it. */
+void weir_rendezvous_break(weir_rendezvous *r, uint32_t peer,
+                           const weir_error *why);
+bool weir_rendezvous_next_broken(weir_rendezvous *r, uint32_t *out_peer);
+
 /* A call that has ended. */
 typedef struct weir_rendezvous_end {
   weir_channel_done *done;

@@ -24,12 +24,13 @@ static bool send_next(weir_rendezvous *r, const weir_wire_out *out) {
   weir_error err = WEIR_ERROR_INIT;
   weir_fail(&err, WEIR_W7001, NULL, "a frame could not be sent");
   if (frame.chunk != NULL) weir_rendezvous_released(frame.chunk);
-  weir_rendezvous_lost(r, frame.peer, &err);
+  weir_rendezvous_break(r, frame.peer, &err);
   return true;
 }
 
 void weir_rendezvous_pump(weir_rendezvous *r, const weir_wire_out *out) {
   weir_rendezvous_end end;
+  uint32_t peer;
   while (send_next(r, out)) {
   }
   while (weir_rendezvous_next_end(r, &end)) {
@@ -38,4 +39,6 @@ void weir_rendezvous_pump(weir_rendezvous *r, const weir_wire_out *out) {
     while (send_next(r, out)) {
     }
   }
+  while (weir_rendezvous_next_broken(r, &peer))
+    if (out->broken != NULL) out->broken(out->self, peer);
 }

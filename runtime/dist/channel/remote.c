@@ -148,9 +148,21 @@ static void send_all(weir_remote *m) {
     weir_error err = WEIR_ERROR_INIT;
     weir_fail(&err, WEIR_W7001, NULL, "a frame could not be sent");
     if (frame.chunk != NULL) weir_rendezvous_released(frame.chunk);
-    weir_rendezvous_lost(m->r, frame.peer, &err);
+    weir_rendezvous_break(m->r, frame.peer, &err);
   }
   m->sending = false;
+}
+
+/* With the lock, which is let go meanwhile. */
+static void tell_broken(weir_remote *m) {
+  const weir_wire_out *out = m->options.out;
+  uint32_t peer;
+  while (weir_rendezvous_next_broken(m->r, &peer)) {
+    if (out->broken == NULL) continue;
+    pthread_mutex_unlock(&m->lock);
+    out->broken(out->self, peer);
+    pthread_mutex_lock(&m->lock);
+  }
 }
 
 static void tell_all(weir_remote *m) {
@@ -187,6 +199,7 @@ static void enter(weir_remote *m) {
 static void leave(weir_remote *m) {
   bool tell = has_collected(m);
   send_all(m);
+  tell_broken(m);
   tell_all(m);
   pthread_mutex_unlock(&m->lock);
   if (tell) m->options.collected(m->options.self);
@@ -208,6 +221,7 @@ static void batch_left(void *self) {
     weir_rendezvous_batch_left(m->r, token->peer);
     (void)has_collected(m);
     send_all(m);
+    tell_broken(m);
     tell_all(m);
     m->inside--;
     if (m->closed) pthread_cond_broadcast(&m->left);
@@ -285,6 +299,7 @@ void weir_remote_flush(weir_remote *m) {
   m->told = false;
   weir_rendezvous_flush(m->r);
   send_all(m);
+  tell_broken(m);
   tell_all(m);
   pthread_mutex_unlock(&m->lock);
 }

@@ -13,6 +13,7 @@
 #include <inttypes.h>
 
 #include "runtime/dist/channel/cells.h"
+#include "runtime/dist/channel/leave.h"
 #include "runtime/dist/channel/rendezvous_internal.h"
 
 enum { kCredit = 8 << 20, kEarlyCount = 65536, kEarlyBytes = 16 << 20 };
@@ -165,7 +166,7 @@ static void added(weir_rendezvous *r, uint32_t place, bool ok) {
   weir_rendezvous_peer *p = &r->peers[place];
   if (!ok) {
     uint32_t peer = place == r->peer_count - 1 ? WEIR_PEER_DRIVER : place;
-    weir_rendezvous_lost(r, peer, &r->no_memory.err);
+    weir_rendezvous_break(r, peer, &r->no_memory.err);
   } else if (weir_wire_batch_is_full(&p->values) ||
              weir_wire_batch_is_full(&p->ready)) {
     p->flush = true;

@@ -24,6 +24,10 @@ typedef struct weir_wire_out {
    * frames' ends are not known here. */
   weir_status (*watched)(void *self, uint32_t peer, weir_bytes frame,
                          void (*sent)(void *token), void *token);
+  /* The values of |peer| cannot go on: a frame was not sent, or memory for one
+   * is missing. It would wait for ever, so its connections are to be ended.
+   * NULL: |peer| is told by other means. */
+  void (*broken)(void *self, uint32_t peer);
 } weir_wire_out;
 
 #endif

@@ -223,6 +223,7 @@ static void link_lost(void *self, weir_peer *peer, const weir_error *why) {
 
 static int64_t step(void *self, int64_t now_ns) {
   weir_dist *d = self;
+  if (weir_link_out_tick(d->out)) return now_ns;
   int64_t watch = weir_dist_watch(d, now_ns);
   int64_t next = weir_driver_tick(d->driver, now_ns);
   return watch < next ? watch : next;

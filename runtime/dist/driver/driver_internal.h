@@ -35,6 +35,7 @@ typedef struct weir_driver_place {
 typedef enum weir_part_state {
   WEIR_PART_NONE, /* no work here */
   WEIR_PART_WAITS,
+  WEIR_PART_FORGETS, /* of a program: it was told to, and will answer */
   WEIR_PART_DONE
 } weir_part_state;
 

@@ -8,9 +8,10 @@
 
 /* Programs and variables of a session.
  *
- * A program is ready when all its tasks have replied well. If some have not,
- * the others forget it, and the error is that of the task of the lowest place.
- */
+ * A program is ready when all its tasks have replied well. When one has failed
+ * the others are told to forget it, or they would wait for a neighbour that
+ * never comes. All of them answer, and the error is that of the task of the
+ * lowest place that failed by itself. */
 
 weir_driver_prog *weir_driver_find(weir_driver *d, uint32_t program) {
   for (size_t i = 0; i < WEIR_DRIVER_PROGRAMS; i++)
@@ -59,14 +60,16 @@ weir_status weir_driver_register(weir_driver *d, int64_t now_ns,
   return WEIR_OK;
 }
 
-static void send_unregister(weir_driver *d, const weir_driver_prog *p) {
+/* To its tasks in |state|. */
+static void send_unregister(weir_driver *d, const weir_driver_prog *p,
+                            weir_part_state state) {
   Weir__V1__Unregister body = WEIR__V1__UNREGISTER__INIT;
   Weir__V1__Control m = WEIR__V1__CONTROL__INIT;
   body.program = p->number;
   m.body_case = WEIR__V1__CONTROL__BODY_UNREGISTER;
   m.unregister = &body;
   for (uint32_t i = 0; i < d->count; i++)
-    if (p->parts[i] == WEIR_PART_DONE) weir_driver_send(d, i, &m);
+    if (p->parts[i] == state) weir_driver_send(d, i, &m);
 }
 
 weir_status weir_driver_unregister(weir_driver *d, uint32_t program,
@@ -77,7 +80,7 @@ weir_status weir_driver_unregister(weir_driver *d, uint32_t program,
   if (p == NULL || !p->ready)
     return weir_fail(err, WEIR_W7011, NULL,
                      "program %" PRIu32 " is not registered, or runs", program);
-  send_unregister(d, p);
+  send_unregister(d, p, WEIR_PART_DONE);
   p->used = p->ready = false;
   return WEIR_OK;
 }
@@ -90,26 +93,44 @@ static void finish(weir_driver *d, weir_driver_prog *p) {
     return;
   }
   weir_error why = p->error;
-  send_unregister(d, p);
+  send_unregister(d, p, WEIR_PART_DONE);
   p->used = false;
   d->calls.registered(d->calls.self, &result, &why);
+}
+
+/* What |place| says counts, unless it only did as it was told. */
+static void note_failure(weir_driver *d, weir_driver_prog *p, uint32_t place,
+                         const Weir__V1__Error *why, bool told) {
+  weir_error err = WEIR_ERROR_INIT;
+  (void)weir_wire_error_get(why, &err);
+  if ((told && strcmp(err.id, "W7027") == 0) ||
+      (p->error.id[0] != '\0' && place > p->error_place))
+    return;
+  p->error = err;
+  snprintf(p->error.message, sizeof p->error.message, "%s: %.400s",
+           d->places[place].name, err.message);
+  p->error_place = place;
+}
+
+/* The tasks that have not replied are told to forget the program. */
+static void give_up(weir_driver *d, weir_driver_prog *p) {
+  send_unregister(d, p, WEIR_PART_WAITS);
+  for (uint32_t i = 0; i < d->count; i++)
+    if (p->parts[i] == WEIR_PART_WAITS) p->parts[i] = WEIR_PART_FORGETS;
 }
 
 void weir_driver_register_reply(weir_driver *d, uint32_t place,
                                 const Weir__V1__RegisterReply *reply) {
   weir_driver_prog *p = weir_driver_find(d, reply->program);
-  if (p == NULL || p->parts[place] != WEIR_PART_WAITS) return;
+  if (p == NULL || (p->parts[place] != WEIR_PART_WAITS &&
+                    p->parts[place] != WEIR_PART_FORGETS))
+    return;
+  bool told = p->parts[place] == WEIR_PART_FORGETS;
+  p->parts[place] = WEIR_PART_NONE; /* it does not have it */
   if (weir_wire_error_is(reply->error)) {
-    p->parts[place] = WEIR_PART_NONE; /* it does not have it */
-    if (p->error.id[0] == '\0' || place < p->error_place) {
-      p->error = (weir_error)WEIR_ERROR_INIT;
-      (void)weir_wire_error_get(reply->error, &p->error);
-      weir_error words = p->error;
-      snprintf(p->error.message, sizeof p->error.message, "%s: %.400s",
-               d->places[place].name, words.message);
-      p->error_place = place;
-    }
-  } else {
+    note_failure(d, p, place, reply->error, told);
+    give_up(d, p);
+  } else if (!told) {
     p->parts[place] = WEIR_PART_DONE;
     p->part_writes[place] = reply->writes;
     p->writes |= reply->writes;
@@ -117,7 +138,8 @@ void weir_driver_register_reply(weir_driver *d, uint32_t place,
       p->memory_bytes += reply->memory_bytes;
   }
   for (uint32_t i = 0; i < d->count; i++)
-    if (p->parts[i] == WEIR_PART_WAITS) return;
+    if (p->parts[i] == WEIR_PART_WAITS || p->parts[i] == WEIR_PART_FORGETS)
+      return;
   finish(d, p);
 }
 
@@ -204,7 +226,8 @@ int64_t weir_driver_program_tick(weir_driver *d) {
     if (!p->used || p->ready) continue;
     if (p->until_ns < next) next = p->until_ns;
     for (uint32_t k = 0; d->now_ns >= p->until_ns && k < d->count; k++)
-      if (p->parts[k] == WEIR_PART_WAITS) too_late(d, "registration", k);
+      if (p->parts[k] == WEIR_PART_WAITS || p->parts[k] == WEIR_PART_FORGETS)
+        too_late(d, "registration", k);
   }
   for (size_t i = 0; i < d->requests.count; i++) {
     const weir_driver_request *r = &d->requests.items[i];

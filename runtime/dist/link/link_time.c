@@ -129,9 +129,10 @@ int64_t weir_link_tick(weir_link *link, int64_t now_ns) {
   for (size_t i = 0; i < link->peers.count; i++)
     tick_peer(link, link->peers.items[i]);
   drop_strays(link);
+  /* Whoever hears of a loss may have something to do before the next event. */
+  int64_t next = link->failed ? now_ns : INT64_MAX;
   report(link);
   weir_link_reap(link);
-  int64_t next = INT64_MAX;
   for (size_t i = 0; i < link->peers.count; i++) {
     int64_t at = next_of(link, link->peers.items[i]);
     if (at < next) next = at;

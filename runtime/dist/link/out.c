@@ -38,6 +38,15 @@ static weir_status send_bulk(void *self, uint32_t peer,
   return out->bulk->vt->send(out->bulk, c, pieces, count, NULL);
 }
 
+static void broken(void *self, uint32_t peer) {
+  weir_link_out *out = self;
+  struct weir_link_out_place *p = place_of(out, peer);
+  if (p == NULL) return;
+  atomic_store(&p->broken, true);
+  atomic_store(&out->broken, true);
+  out->control->vt->wake(out->control);
+}
+
 weir_status weir_link_out_create(const weir_allocator *alloc,
                                  weir_transport *control, weir_transport *bulk,
                                  uint32_t places, weir_link_out **out,
@@ -53,8 +62,9 @@ weir_status weir_link_out_create(const weir_allocator *alloc,
   for (uint32_t i = 0; i <= places; i++) {
     atomic_init(&o->at[i].control, 0);
     atomic_init(&o->at[i].bulk, 0);
+    atomic_init(&o->at[i].broken, false);
   }
-  o->base = (weir_wire_out){o, send_control, send_bulk, send_watched};
+  o->base = (weir_wire_out){o, send_control, send_bulk, send_watched, broken};
   o->alloc = alloc;
   o->control = control;
   o->bulk = bulk;
@@ -69,10 +79,22 @@ void weir_link_out_release(weir_link_out *out) {
   weir_free(out->alloc, out);
 }
 
-void weir_link_out_set(weir_link_out *out, uint32_t place,
-                       const weir_peer *peer) {
+void weir_link_out_set(weir_link_out *out, uint32_t place, weir_peer *peer) {
   struct weir_link_out_place *p = place_of(out, place);
   if (p == NULL) return;
+  p->peer = peer;
   atomic_store(&p->control, peer != NULL ? peer->control : 0);
   atomic_store(&p->bulk, peer != NULL ? peer->bulk : 0);
+}
+
+bool weir_link_out_tick(weir_link_out *out) {
+  weir_error err = WEIR_ERROR_INIT;
+  if (out == NULL || !atomic_exchange(&out->broken, false)) return false;
+  weir_fail(&err, WEIR_W7001, NULL, "a frame to it could not be sent");
+  for (uint32_t i = 0; i <= out->places; i++) {
+    struct weir_link_out_place *p = &out->at[i];
+    if (atomic_exchange(&p->broken, false) && p->peer != NULL)
+      weir_link_give_up(p->peer, &err);
+  }
+  return true;
 }

@@ -20,7 +20,10 @@ typedef struct weir_link_out {
   uint32_t places;
   struct weir_link_out_place {
     _Atomic weir_connection control, bulk; /* 0: none */
-  } * at;                                  /* the driver is the last */
+    atomic_bool broken;
+    weir_peer *peer;  /* control thread */
+  } * at;             /* the driver is the last */
+  atomic_bool broken; /* one of them is */
 } weir_link_out;
 
 /* Errors: W6001. The transports are lent. */
@@ -31,7 +34,10 @@ weir_status weir_link_out_create(const weir_allocator *alloc,
 void weir_link_out_release(weir_link_out *out); /* NULL-safe */
 /* The connections of |place| (WEIR_PEER_DRIVER: the driver) are |peer|'s; NULL:
  * it has none. Control thread. */
-void weir_link_out_set(weir_link_out *out, uint32_t place,
-                       const weir_peer *peer);
+void weir_link_out_set(weir_link_out *out, uint32_t place, weir_peer *peer);
+/* Gives up the peers whose values cannot go on; false: there are none. The
+ * control thread is woken for it, and the link's next tick tells of them.
+ * NULL-safe. */
+bool weir_link_out_tick(weir_link_out *out);
 
 #endif

@@ -188,6 +188,7 @@ static void no_driver(weir_serve *s) {
 
 static int64_t step(void *self, int64_t now_ns) {
   weir_serve *s = self;
+  if (weir_link_out_tick(s->out)) return now_ns;
   if (now_ns >= s->until_ns) no_driver(s);
   int64_t next = weir_task_tick(s->task, now_ns);
   return s->until_ns < next ? s->until_ns : next;

@@ -80,11 +80,28 @@ void weir_task_up(weir_task *task, int64_t now_ns, weir_peer *peer) {
   if (s->phase == WEIR_PHASE_FATE) weir_task_fate_up(task, peer);
 }
 
+/* Whether values may have gone to or come from |place|. */
+static bool is_used(const weir_task_session *s, uint32_t place) {
+  for (size_t i = 0; i < WEIR_TASK_PROGRAMS; i++) {
+    const weir_task_program *p = &s->programs[i];
+    if (p->state != WEIR_PROGRAM_READY) continue;
+    for (size_t k = 0; k < p->peers.count; k++)
+      if (p->peers.items[k] == place) return true;
+  }
+  return false;
+}
+
+/* A connection that the other side had made in its last session may come here
+ * in the next one, and end: the one that counts is still to come. */
 static void neighbour_lost(weir_task *task, uint32_t place,
-                           const weir_error *why) {
+                           const weir_peer *peer, const weir_error *why) {
   weir_task_session *s = task->session;
   weir_place *p = &s->places[place];
   p->peer = NULL;
+  if (peer->incoming && s->phase == WEIR_PHASE_ACTIVE && !is_used(s, place)) {
+    task->calls.place(task->calls.self, place, NULL);
+    return;
+  }
   p->lost = true;
   p->why = (weir_error)WEIR_ERROR_INIT;
   weir_error_copy(&p->why, why);
@@ -111,11 +128,11 @@ void weir_task_lost(weir_task *task, int64_t now_ns, weir_peer *peer,
   }
   for (uint32_t i = 0; i < s->count; i++) {
     weir_place *p = &s->places[i];
-    if (p->peer == peer) neighbour_lost(task, i, why);
+    if (p->peer == peer) neighbour_lost(task, i, peer, why);
     if (p->asked == peer && s->phase != WEIR_PHASE_FATE) p->asked = NULL;
     if (p->dial == peer) {
       p->dial = NULL;
-      if (!p->lost) neighbour_lost(task, i, why);
+      if (!p->lost) neighbour_lost(task, i, peer, why);
     }
   }
   if (s->phase == WEIR_PHASE_FATE) weir_task_fate_lost(task, peer);

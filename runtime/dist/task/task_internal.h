@@ -52,6 +52,7 @@ typedef struct weir_task_program {
   weir_program_state state;
   uint32_t number;
   bool writes;
+  bool unwanted; /* the driver has given it up while it is being added */
   uint64_t memory_bytes;
   uint64_t graph_hash, plan_hash, partition_hash; /* the driver's */
   int64_t until_ns;

@@ -79,6 +79,7 @@ void weir_task_register(weir_task *task, const Weir__V1__Register *request) {
     return;
   }
   p->state = WEIR_PROGRAM_ADDING;
+  p->unwanted = false;
   p->number = request->program;
   p->graph_hash = request->graph_hash;
   p->plan_hash = request->plan_hash;
@@ -87,21 +88,31 @@ void weir_task_register(weir_task *task, const Weir__V1__Register *request) {
   if (st != WEIR_OK) fail(task, p, &err);
 }
 
+static void fail_unwanted(weir_task *task, weir_task_program *p) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_fail(&err, WEIR_W7027, NULL, "the driver has given the program up");
+  fail(task, p, &err);
+}
+
+/* One that is not there has failed here, and the driver knows soon. One that is
+ * not ready is answered: the driver waits for that. */
 void weir_task_unregister(weir_task *task, uint32_t number) {
   weir_task_session *s = task->session;
   weir_task_program *p = weir_task_find_program(s, number);
-  if (p == NULL || p->state == WEIR_PROGRAM_ADDING || in_use(s, number)) {
+  if (p == NULL) return;
+  if (p->state == WEIR_PROGRAM_ADDING) {
+    p->unwanted = true;
+  } else if (p->state == WEIR_PROGRAM_CONNECTING) {
+    fail_unwanted(task, p);
+  } else if (in_use(s, number)) {
     weir_error err = WEIR_ERROR_INIT;
     weir_fail(&err, WEIR_W7011, NULL,
-              "program %" PRIu32
-              " cannot be forgotten: it is not there or "
-              "runs",
-              number);
+              "program %" PRIu32 " cannot be forgotten: it runs", number);
     weir_link_give_up(s->driver, &err);
-    return;
+  } else {
+    task->engine->vt->remove(task->engine, number);
+    forget(task, p);
   }
-  task->engine->vt->remove(task->engine, number);
-  forget(task, p);
 }
 
 static weir_status compare(const weir_task_program *p,
@@ -164,6 +175,8 @@ void weir_task_added(weir_task *task, const weir_engine_event *event) {
   weir_error err = WEIR_ERROR_INIT;
   if (take(task, p, event, &err) != WEIR_OK)
     fail(task, p, &err);
+  else if (p->unwanted)
+    fail_unwanted(task, p);
   else
     weir_task_neighbours(task);
 }

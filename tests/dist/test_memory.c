@@ -320,12 +320,12 @@ static void sweep(side who, bool for_ever, uint64_t part) {
 
 static void memory_fails_once(void **state) {
   (void)state;
-  for (int who = 0; who < SIDES; who++) sweep((side)who, false, 12);
+  for (int who = 0; who < SIDES; who++) sweep((side)who, false, 6);
 }
 
 static void memory_fails_for_ever(void **state) {
   (void)state;
-  for (int who = 0; who < SIDES; who++) sweep((side)who, true, 4);
+  for (int who = 0; who < SIDES; who++) sweep((side)who, true, 2);
 }
 
 int main(void) {

@@ -220,6 +220,12 @@ class Train(Case):
         self.train("again", "--local", "ps=1,worker=2")
         self.same("one", "again")
 
+    def test_tasks_started_by_hand(self):
+        self.train("one")
+        _, file = self.cluster("ps=1,worker=2") # ports of loopback
+        self.train("many", "--cluster", file)
+        self.same("one", "many")
+
     def test_killed_in_the_middle(self):
         self.train("one")
         p = self.start("train", self.GRAPH, "--checkpoint",

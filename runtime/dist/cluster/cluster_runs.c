@@ -137,9 +137,8 @@ static weir_status take_fetches(run_op *op, const weir_driver_result *result,
   const weir_remote_program *p = op->program;
   for (size_t i = 0; i < result->fetch_count; i++) {
     const weir_driver_value *v = &result->fetches[i];
-    if (v->id >= p->fetch_count || op->here[v->id] ||
-        comes_large(&p->fetches[v->id]) ||
-        v->place != p->fetches[v->id].place ||
+    if (v->id >= p->fetch_count || comes_large(&p->fetches[v->id]) ||
+        op->here[v->id] || v->place != p->fetches[v->id].place ||
         v->size != p->fetches[v->id].bytes)
       return weir_fail(err, WEIR_W7011, NULL,
                        "a task sent a fetch that was not asked of it");
@@ -163,7 +162,8 @@ void weir_dist_stepped(weir_dist *d, const weir_driver_result *result,
     err = &bad;
   }
   for (uint32_t k = 0; err == NULL && k < p->fetch_count; k++) {
-    if (op->here[k] || comes_large(&p->fetches[k]) ||
+    /* |here| of a large one is the bulk thread's, so it is not looked at. */
+    if (comes_large(&p->fetches[k]) || op->here[k] ||
         p->fetches[k].place == UINT32_MAX)
       continue;
     pthread_mutex_lock(&d->lock); /* many small ones: they come by themselves */

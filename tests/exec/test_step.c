@@ -90,6 +90,7 @@ typedef struct seen {
   uint32_t order, fetch_order[3];
   bool prepared, commits;
   float value; /* of the first fetch */
+  pthread_t thread;
   char id[8];
 } seen;
 
@@ -109,6 +110,7 @@ static void on_end(void *self, weir_exec_step *step,
     if (f->status != WEIR_OK) assert_int_not_equal(f->error.id[0], 0);
     if (k == 0 && f->tensor != NULL) e->value = *(const float *)f->tensor->data;
   }
+  e->thread = pthread_self();
   if (e->commits) weir_exec_step_commit(step);
   atomic_store(&e->ended, 1);
 }
@@ -173,6 +175,30 @@ static void values_wait_for_the_decision(void **state) {
     assert_true(now(&s) == 2);
     close_scene(&s);
   }
+}
+
+/* The first is compiled by a thread of the pool. The program is there for the
+ * second, and is too small to be handed over. */
+static void a_small_step_ends_within_its_start(void **state) {
+  (void)state;
+  scene s;
+  open_scene(&s, 2);
+  for (int k = 0; k < 2; k++) {
+    seen reader = {0}, writer = {0};
+    start(&s, &reader, ONLY(R));
+    if (k == 0) wait_for(&reader);
+    assert_int_equal(reader.ended, 1);
+    assert_true((k == 1) == pthread_equal(reader.thread, pthread_self()));
+    assert_int_equal(reader.status, WEIR_OK);
+    weir_exec_step_commit(reader.step);
+    start(&s, &writer, ONLY(A));
+    if (k == 0) wait_for(&writer);
+    assert_int_equal(writer.ended, 1);
+    assert_true(writer.prepared);
+    weir_exec_step_commit(writer.step);
+    assert_true(now(&s) == (float)(k + 1));
+  }
+  close_scene(&s);
 }
 
 static void a_queued_step_is_given_up(void **state) {
@@ -281,10 +307,16 @@ static void all_kinds_take_turns(void **state) {
   }
 }
 
-static bool step_with_failing(uint64_t k, bool forever) {
+/* |known|: the program was compiled before. */
+static bool step_with_failing(uint64_t k, bool forever, bool known) {
   scene s;
-  seen e = {0};
+  seen e = {0}, before = {0};
   open_scene(&s, 1);
+  if (known) {
+    start(&s, &before, ONLY(A));
+    wait_for(&before);
+    weir_exec_step_abort(before.step, NULL);
+  }
   uint64_t first = atomic_load(&s.world.memory.calls);
   s.world.memory.fail_forever = forever;
   s.world.memory.fail_at = first + k;
@@ -305,14 +337,15 @@ static bool step_with_failing(uint64_t k, bool forever) {
 
 static void survives_no_memory(void **state) {
   (void)state;
-  for (int forever = 0; forever < 2; forever++)
-    for (uint64_t k = 1; !step_with_failing(k, forever == 1); k++)
+  for (int way = 0; way < 4; way++)
+    for (uint64_t k = 1; !step_with_failing(k, way % 2 == 1, way >= 2); k++)
       assert_true(k < 5000);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(values_wait_for_the_decision),
+      cmocka_unit_test(a_small_step_ends_within_its_start),
       cmocka_unit_test(a_queued_step_is_given_up),
       cmocka_unit_test(a_step_is_given_up_at_any_moment),
       cmocka_unit_test(failures_have_their_order),

@@ -357,6 +357,11 @@ static weir_status compile(weir_exec_session *session, const weir_wanted *w,
   return WEIR_OK;
 }
 
+weir_cached *weir_session_program_known(weir_exec_session *session,
+                                        const weir_wanted *wanted) {
+  return find(session, wanted);
+}
+
 weir_status weir_session_program(weir_exec_session *session,
                                  const weir_wanted *wanted,
                                  weir_cached **out_cached, weir_error *err) {

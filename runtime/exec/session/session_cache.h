@@ -11,6 +11,10 @@ weir_status weir_session_program(weir_exec_session *session,
                                  const weir_wanted *wanted,
                                  weir_cached **out_cached, weir_error *err);
 
+/* The same without compiling; NULL: it has to be. */
+weir_cached *weir_session_program_known(weir_exec_session *session,
+                                        const weir_wanted *wanted);
+
 /* The cut that the program of |wanted| is placed and compiled from. */
 weir_status weir_session_cut(weir_exec_session *session,
                              const weir_wanted *wanted, weir_cut **out_cut,

@@ -42,9 +42,9 @@ static weir_status collect(weir_session_call *c, weir_error *err) {
   return WEIR_OK;
 }
 
+/* With the program. */
 static weir_status prepare(weir_session_call *c, weir_error *err) {
   weir_exec_session *session = c->session;
-  WEIR_TRY(weir_session_program(session, &c->wanted, &c->cached, err));
   uint32_t vars = c->cached->compiled->var_count;
   if (vars > 0) WEIR_TRY(weir_session_vars_init(session, err));
   for (uint32_t k = 0; k < c->count; k++) {
@@ -135,10 +135,9 @@ static weir_status feed_defaults(weir_session_call *c, weir_error *err) {
   return WEIR_OK;
 }
 
-weir_status weir_session_call_open(weir_session_call *c,
-                                   weir_exec_session *session,
-                                   const weir_exec_request *request,
-                                   bool unplaced, weir_error *err) {
+static weir_status begin(weir_session_call *c, weir_exec_session *session,
+                         const weir_exec_request *request, bool unplaced,
+                         weir_error *err) {
   *c = (weir_session_call){
       .session = session,
       .request = request,
@@ -150,9 +149,35 @@ weir_status weir_session_call_open(weir_session_call *c,
   for (size_t k = 0; k < request->fetch_count; k++)
     request->fetches[k].status = WEIR_OK;
   WEIR_TRY(collect(c, err));
-  WEIR_TRY(weir_session_check(session, &c->wanted, err));
+  return weir_session_check(session, &c->wanted, err);
+}
+
+weir_status weir_session_call_open(weir_session_call *c,
+                                   weir_exec_session *session,
+                                   const weir_exec_request *request,
+                                   bool unplaced, weir_error *err) {
+  WEIR_TRY(begin(c, session, request, unplaced, err));
   WEIR_TRY(feed_defaults(c, err));
+  WEIR_TRY(weir_session_program(session, &c->wanted, &c->cached, err));
   return prepare(c, err);
+}
+
+weir_status weir_session_call_open_known(weir_session_call *c,
+                                         weir_exec_session *session,
+                                         const weir_exec_request *request,
+                                         bool *out_opened, weir_error *err) {
+  *out_opened = true;
+  WEIR_TRY(begin(c, session, request, false, err));
+  bool known = weir_session_vars_ready(session) &&
+               !weir_session_has_defaults(session, &c->wanted);
+  if (known) {
+    WEIR_TRY(feed_defaults(c, err)); /* there are none: the list alone */
+    c->cached = weir_session_program_known(session, &c->wanted);
+  }
+  if (c->cached != NULL) return prepare(c, err);
+  *out_opened = false;
+  weir_session_call_close(c);
+  return WEIR_OK;
 }
 
 void weir_session_call_fail(weir_session_call *c, weir_status status,

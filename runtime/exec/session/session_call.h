@@ -31,6 +31,13 @@ weir_status weir_session_call_open(weir_session_call *c,
                                    const weir_exec_request *request,
                                    bool unplaced, weir_error *err);
 
+/* The same where nothing has to be compiled or computed for it, which does not
+ * block; else |*out_opened| is false, and |c| holds nothing. */
+weir_status weir_session_call_open_known(weir_session_call *c,
+                                         weir_exec_session *session,
+                                         const weir_exec_request *request,
+                                         bool *out_opened, weir_error *err);
+
 /* Hands each fetch its tensor or its failure, after the run. */
 void weir_session_call_deliver(weir_session_call *c);
 

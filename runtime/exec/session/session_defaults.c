@@ -135,14 +135,20 @@ static weir_status fill(weir_exec_session *session, const weir_wanted *w,
   return WEIR_OK;
 }
 
+bool weir_session_has_defaults(const weir_exec_session *session,
+                               const weir_wanted *w) {
+  const weir_graph *g = session->graph;
+  for (uint32_t i = 0; i < g->input_count; i++)
+    if (g->inputs[i].has_default && !is_fed(w, g->inputs[i].value)) return true;
+  return false;
+}
+
 weir_status weir_session_defaults(weir_exec_session *session,
                                   const weir_wanted *w, weir_default_feeds *out,
                                   weir_error *err) {
   const weir_allocator *a = session->env->alloc;
   const weir_graph *g = session->graph;
-  bool some = false;
-  for (uint32_t i = 0; i < g->input_count; i++)
-    some |= g->inputs[i].has_default && !is_fed(w, g->inputs[i].value);
+  bool some = weir_session_has_defaults(session, w);
   size_t most = (size_t)w->feed_count + g->input_count;
   *out = (weir_default_feeds){0};
   out->feeds = weir_alloc_array(a, most, sizeof *out->feeds);

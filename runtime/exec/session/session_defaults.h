@@ -10,6 +10,10 @@
 bool weir_session_places(const weir_exec_session *session,
                          const weir_wanted *wanted);
 
+/* Whether the caller leaves out inputs that have defaults. */
+bool weir_session_has_defaults(const weir_exec_session *session,
+                               const weir_wanted *wanted);
+
 /* Finds them; of those that vary the tensors are left open. Release |out| also
  * after a failure. Errors: those of computing defaults, W6001. */
 weir_status weir_session_defaults(weir_exec_session *session,

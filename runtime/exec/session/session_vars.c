@@ -345,14 +345,18 @@ static weir_status init_vars(weir_exec_session *session, uint32_t only,
   return s;
 }
 
-weir_status weir_session_vars_init(weir_exec_session *session,
-                                   weir_error *err) {
+bool weir_session_vars_ready(weir_exec_session *session) {
   bool ready = true;
-  if (session->options.remote != NULL)
-    return WEIR_OK; /* made where they live */
+  if (session->options.remote != NULL) return true; /* made where they live */
   for (uint32_t v = 0; v < session->var_count && ready; v++)
     ready = session->vars[v].elsewhere || is_ready(session, &session->vars[v]);
-  return ready ? WEIR_OK : init_vars(session, WEIR_MAP_NONE, err);
+  return ready;
+}
+
+weir_status weir_session_vars_init(weir_exec_session *session,
+                                   weir_error *err) {
+  if (weir_session_vars_ready(session)) return WEIR_OK;
+  return init_vars(session, WEIR_MAP_NONE, err);
 }
 
 weir_status weir_session_vars_want(weir_exec_session *session, weir_sv name,

@@ -48,6 +48,9 @@ void weir_session_vars_release(weir_exec_session *session);
  * here. */
 weir_status weir_session_vars_init(weir_exec_session *session, weir_error *err);
 
+/* Whether there is nothing left to do for that. */
+bool weir_session_vars_ready(weir_exec_session *session);
+
 /* Points |frame| to the values at the start of a step, and to buffers for
  * those to be; |held| gets the buffers, 2 per variable. */
 weir_status weir_session_vars_begin(weir_exec_session *session,

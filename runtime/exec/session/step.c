@@ -15,7 +15,8 @@
 
 /* A step goes through these states, under its lock:
  *
- *   OPENING   a thread of the pool finds the program
+ *   OPENING   the program is found: by the caller, if it is there, else by a
+ *             thread of the pool
  *   QUEUED    it assigns, and another step has the turn
  *   RUNNING   its frame was started
  *   ENDED     its result is told; with |prepared| it keeps the turn and the
@@ -217,14 +218,9 @@ static weir_status open_call(weir_exec_step *step, weir_worker *worker,
 /* Steps of a session are opened one at a time, in the order of their starts,
  * and queue for the turn before the next is opened: so they assign in that
  * order. */
-static weir_task *open_task(weir_task *task, weir_worker *worker) {
-  weir_exec_step *step =
-      (weir_exec_step *)((char *)task - offsetof(weir_exec_step, task));
+static void opened(weir_exec_step *step, weir_status s, weir_error why) {
   weir_exec_session *session = step->session;
-  weir_error err = WEIR_ERROR_INIT;
-  weir_status s = WEIR_OK;
-  bool opened = !is_given_up(step, &s, &err);
-  if (opened) s = open_call(step, worker, &err);
+  weir_error err = why;
   if (s == WEIR_OK) (void)is_given_up(step, &s, &err);
   bool goes = s == WEIR_OK;
   if (goes && step->call.cached->compiled->writes) {
@@ -241,6 +237,15 @@ static weir_task *open_task(weir_task *task, weir_worker *worker) {
     refuse(step, s, &err);
   else if (goes)
     run(step);
+}
+
+static weir_task *open_task(weir_task *task, weir_worker *worker) {
+  weir_exec_step *step =
+      (weir_exec_step *)((char *)task - offsetof(weir_exec_step, task));
+  weir_error err = WEIR_ERROR_INIT;
+  weir_status s = WEIR_OK;
+  if (!is_given_up(step, &s, &err)) s = open_call(step, worker, &err);
+  opened(step, s, err);
   return NULL;
 }
 
@@ -249,6 +254,20 @@ static void go_open(weir_turn_waiter *waiter) {
       (weir_exec_step *)((char *)waiter - offsetof(weir_exec_step, waiter));
   step->task.run = open_task;
   weir_pool_submit(step->session->pool, &step->task);
+}
+
+/* A step whose program is there starts on the caller's thread: handing it over
+ * takes longer, and a cheap one ends there. */
+static void open_now(weir_exec_step *step) {
+  weir_error err = WEIR_ERROR_INIT;
+  bool known = true;
+  weir_status s = weir_session_call_open_known(&step->call, step->session,
+                                               &step->request, &known, &err);
+  step->opened = known;
+  if (known)
+    opened(step, s, err);
+  else
+    go_open(&step->waiter);
 }
 
 /* ---- From outside */
@@ -321,7 +340,7 @@ weir_status weir_session_step_start(weir_exec_session *session,
   }
   atomic_store(&step->refs, 2);
   *out_step = step;
-  if (weir_turn_take(&session->opening, &step->waiter)) go_open(&step->waiter);
+  if (weir_turn_take(&session->opening, &step->waiter)) open_now(step);
   return WEIR_OK;
 }
 

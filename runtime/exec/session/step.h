@@ -23,7 +23,8 @@
  * Each step that was started is ended by exactly one commit or abort, at the
  * latest before its session is released. |end.done| is called also for a step
  * that was aborted before. Programs are compiled, and variables get their first
- * values, on a thread of the pool. */
+ * values, on a thread of the pool; a small step that needs neither runs within
+ * its start. */
 
 typedef struct weir_exec_step weir_exec_step;
 

@@ -49,6 +49,11 @@ void run_post_event(run_engine *e, weir_engine_event *event) {
   e->base.events.post(e->base.events.self, event);
 }
 
+/* The end of a session waits for all work; nobody else does. Under the lock. */
+static void tell_waiter(run_engine *e) {
+  if (e->ending) pthread_cond_broadcast(&e->more);
+}
+
 void run_begin_work(run_engine *e) {
   pthread_mutex_lock(&e->lock);
   e->under_way++;
@@ -58,7 +63,7 @@ void run_begin_work(run_engine *e) {
 void run_end_work(run_engine *e) {
   pthread_mutex_lock(&e->lock);
   e->under_way--;
-  pthread_cond_broadcast(&e->more);
+  tell_waiter(e);
   pthread_mutex_unlock(&e->lock);
 }
 
@@ -156,7 +161,7 @@ weir_status weir_run_engine_bulk(weir_engine *engine, uint32_t peer,
   weir_status s = weir_remote_on_bulk(e->remote, peer, frame, err);
   pthread_mutex_lock(&e->lock);
   e->visitors--;
-  pthread_cond_broadcast(&e->more);
+  tell_waiter(e);
   pthread_mutex_unlock(&e->lock);
   return s;
 }

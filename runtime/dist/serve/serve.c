@@ -3,7 +3,8 @@
  *
  * The protocol and the link belong to the control thread. Events of the engine
  * come from any thread: they wait in a list, and one call at a time is posted
- * to the control thread to read them all. The end: the session is given up on
+ * to the control thread to read them all; those of a step that ended on that
+ * thread are read in the same turn. The end: the session is given up on
  * the control thread, and when the engine has said so nothing more is posted,
  * and the threads end. */
 #include "runtime/dist/serve/serve.h"
@@ -40,7 +41,9 @@ struct weir_serve {
   pthread_cond_t changed;
   /* Under the lock: */
   weir_engine_event *first, *last;
-  bool posted; /* |read| is under way */
+  bool posted;  /* |read| is under way */
+  bool turning; /* |control| is the thread of the protocol */
+  pthread_t control;
   bool stop, idle;
 };
 
@@ -54,22 +57,38 @@ static void say(const weir_serve *s, const char *text) {
 
 /* ---- The engine's events */
 
+static weir_engine_event *next_event(weir_serve *s, bool posted) {
+  pthread_mutex_lock(&s->lock);
+  weir_engine_event *event = s->first;
+  if (event != NULL)
+    s->first = event->next;
+  else if (posted)
+    s->posted = false;
+  pthread_mutex_unlock(&s->lock);
+  return event;
+}
+
 static void read_events(void *self, bool runs) {
   weir_serve *s = self;
-  for (;;) {
-    pthread_mutex_lock(&s->lock);
-    weir_engine_event *event = s->first;
-    if (event != NULL)
-      s->first = event->next;
-    else
-      s->posted = false;
-    pthread_mutex_unlock(&s->lock);
-    if (event == NULL) return;
+  weir_engine_event *event;
+  while ((event = next_event(s, true)) != NULL)
     if (runs)
       weir_task_on_engine(s->task, now_of(s), event);
     else
       event->release(event);
+}
+
+/* In each turn of the control thread. */
+static void read_own_events(weir_serve *s) {
+  weir_engine_event *event;
+  if (!s->turning) {
+    pthread_mutex_lock(&s->lock);
+    s->control = pthread_self();
+    s->turning = true;
+    pthread_mutex_unlock(&s->lock);
   }
+  while ((event = next_event(s, false)) != NULL)
+    weir_task_on_engine(s->task, now_of(s), event);
 }
 
 static void post_event(void *self, weir_engine_event *event) {
@@ -81,8 +100,9 @@ static void post_event(void *self, weir_engine_event *event) {
   else
     s->last->next = event;
   s->last = event;
-  bool post = !s->posted;
-  s->posted = true;
+  bool here = s->turning && pthread_equal(s->control, pthread_self());
+  bool post = !s->posted && !here;
+  s->posted |= post;
   pthread_mutex_unlock(&s->lock);
   if (post) weir_wires_post(s->wires, &s->read);
 }
@@ -188,18 +208,23 @@ static void no_driver(weir_serve *s) {
 
 static int64_t step(void *self, int64_t now_ns) {
   weir_serve *s = self;
+  read_own_events(s);
   if (now_ns >= s->until_ns) no_driver(s);
   int64_t next = weir_task_tick(s->task, now_ns);
   return s->until_ns < next ? s->until_ns : next;
 }
 
-/* Notes whether the task is free once it is to stop: nothing follows then. */
+/* Notes whether the task is free once it is to stop: nothing follows then. What
+ * the turn itself has ended since is for the next turn, which comes at once. */
 static void stepped(void *self) {
   weir_serve *s = self;
   pthread_mutex_lock(&s->lock);
   s->idle = weir_task_is_free(s->task);
   if (s->idle && s->stop) pthread_cond_broadcast(&s->changed);
+  bool post = s->first != NULL && !s->posted;
+  s->posted |= post;
   pthread_mutex_unlock(&s->lock);
+  if (post) weir_wires_post(s->wires, &s->read);
 }
 
 /* ---- Life */
@@ -306,7 +331,9 @@ void weir_serve_stop(weir_serve *s) {
 }
 
 void weir_serve_release(weir_serve *s) {
+  weir_engine_event *event;
   if (s == NULL) return;
+  while ((event = next_event(s, false)) != NULL) event->release(event);
   weir_task_release(s->task);
   if (s->engine != NULL) s->engine->vt->release(s->engine);
   weir_wires_release(s->wires);

@@ -72,6 +72,7 @@ struct weir_program {
   size_t memory_bytes, bound_bytes, constant_bytes;
   bool cheap;   /* not worth telling the pool about */
   bool stream;  /* a device: one instruction at a time */
+  bool brief;   /* the same as cheap, of a stream that is one task */
   bool body;    /* instructions of another program run it */
   bool comm;    /* it sends, receives or reduces; in bodies too: */
   bool channel; /* over the frame's own channel */

@@ -211,9 +211,10 @@ weir_status weir_tasks_form(weir_program *p,
                             weir_task_graph *graph, weir_error *err) {
   p->stream = options->stream;
   p->body = options->body;
-  if (p->stream) return weir_tasks_form_stream(p, graph, err);
   int64_t grain_ns =
       options->grain_ns > 0 ? options->grain_ns : kDefaultGrainNs;
+  p->brief = p->stream && p->cost_ns < 2 * grain_ns && !p->comm;
+  if (p->stream) return weir_tasks_form_stream(p, graph, err);
   former f = {.p = p, .graph = graph, .grain_ns = grain_ns};
   uint32_t async = 0;
   for (uint32_t i = 0; i < p->instr_count; i++)

@@ -251,6 +251,23 @@ static void run_at_once(weir_frame *head) {
   finish(head);
 }
 
+/* The same for a device, if it is free; else whoever leaves it goes on with
+ * this, as with any task. */
+static void stream_at_once(weir_frame *head) {
+  weir_frame_task *t = &head->tasks[0];
+  const weir_openmp *openmp = weir_pool_openmp(head->pool);
+  head->ending.run = run_ending;
+  count_tasks(head, 0);
+  if (!weir_stream_enter(head->stream, t)) return;
+  int omp = weir_openmp_single(openmp);
+  weir_frame_run_range(head, NULL, 0, head->program->instr_count);
+  weir_openmp_restore(openmp, omp);
+  t->has_stream = false;
+  weir_frame_task *next = weir_stream_leave(head->stream);
+  if (next != NULL) weir_pool_submit(head->pool, &next->task);
+  if (atomic_fetch_sub(&head->remaining, 1) == 1) finish(head);
+}
+
 weir_status weir_frame_start(weir_frame *head, weir_pool *pool,
                              const weir_run_options *options,
                              const weir_frame_end *end, weir_error *err) {
@@ -262,6 +279,11 @@ weir_status weir_frame_start(weir_frame *head, weir_pool *pool,
   head->end = *end;
   if (at_once) {
     run_at_once(head);
+    return WEIR_OK;
+  }
+  if (p->brief && p->task_count == 1 && head->next_part == NULL &&
+      head->stream != NULL) {
+    stream_at_once(head);
     return WEIR_OK;
   }
   head->ending.run = run_ending;

@@ -171,6 +171,7 @@ static void link_message(void *self, weir_peer *peer,
   weir_traffic_control(is_driver(peer) ? &s->from_driver : &s->from_tasks,
                        message);
   weir_task_message(s->task, now_of(s), peer, message);
+  read_own_events(s); /* a small step has ended: its reply goes at once */
 }
 
 static void link_lost(void *self, weir_peer *peer, const weir_error *why) {

@@ -179,6 +179,125 @@ static void *race(void *self) {
   return NULL;
 }
 
+/* ---- Callers in place of the thread */
+
+typedef struct guest {
+  world *w;
+  pthread_t thread;
+  int stood_in, posted, ran; /* |ran|: by the lane's thread of the moment */
+  atomic_int under_way;
+  weir_node_call call, answer;
+} guest;
+
+static atomic_int inside; /* threads in the control lane: one at most */
+
+static void answer_came(void *self, bool runs) {
+  guest *g = self;
+  if (!runs || atomic_fetch_add(&inside, 1) != 0) abort();
+  g->ran++;
+  atomic_fetch_sub(&inside, 1);
+  atomic_store(&g->under_way, 0);
+}
+
+/* The call is answered by a post, as by a frame that comes later. */
+static void ask(void *self, bool runs) {
+  guest *g = self;
+  if (!runs || atomic_fetch_add(&inside, 1) != 0) abort();
+  g->ran++;
+  g->answer = (weir_node_call){answer_came, g, NULL};
+  weir_node_post(g->w->node, WEIR_NET_CONTROL, &g->answer);
+  atomic_fetch_sub(&inside, 1);
+}
+
+static weir_node_over answered(void *self) {
+  guest *g = self;
+  if (atomic_load(&g->under_way) != 0) return WEIR_NODE_GOES_ON;
+  return g->ran % 3 == 0 ? WEIR_NODE_OVER_BUSY : WEIR_NODE_OVER;
+}
+
+static void *ask_often(void *self) {
+  guest *g = self;
+  for (int i = 0; i < EACH; i++) {
+    atomic_store(&g->under_way, 1);
+    g->call = (weir_node_call){ask, g, NULL};
+    if (weir_node_stand_in(g->w->node, WEIR_NET_CONTROL, &g->call, answered,
+                           g)) {
+      if (atomic_load(&g->under_way) != 0) abort();
+      g->stood_in++;
+      continue;
+    }
+    g->posted++;
+    weir_node_post(g->w->node, WEIR_NET_CONTROL, &g->call);
+    while (atomic_load(&g->under_way) != 0) sched_yield();
+    weir_node_offer(g->w->node, WEIR_NET_CONTROL);
+  }
+  return NULL;
+}
+
+/* One caller stands in for all calls but the first and those behind a rest;
+ * several take turns, and no call is lost or made by two threads at once. */
+static void callers_stand_in(void **state) {
+  (void)state;
+  for (int count = 1; count <= 3; count++) {
+    world *w = open_world();
+    guest *guests = calloc(3, sizeof *guests);
+    assert_ok(weir_node_start(w->node, &w->err), &w->err);
+    for (int i = 0; i < count; i++) {
+      guests[i].w = w;
+      pthread_create(&guests[i].thread, NULL, ask_often, &guests[i]);
+    }
+    int stood_in = 0;
+    for (int i = 0; i < count; i++) {
+      pthread_join(guests[i].thread, NULL);
+      assert_int_equal(guests[i].ran, 2 * EACH);
+      assert_int_equal(guests[i].stood_in + guests[i].posted, EACH);
+      stood_in += guests[i].stood_in;
+    }
+    assert_true(stood_in > 0);
+    weir_node_call call = {run_one, w, NULL};
+    weir_node_post(w->node, WEIR_NET_CONTROL, &call); /* it is not forgotten */
+    while (atomic_load(&w->ran) == 0) sched_yield();
+    weir_node_offer(w->node, WEIR_NET_CONTROL); /* and nobody comes */
+    free(guests);
+    close_world(w);
+  }
+}
+
+static weir_node_over never(void *self) {
+  (void)self;
+  return WEIR_NODE_GOES_ON;
+}
+
+static void *stand_in_until_the_stop(void *self) {
+  world *w = self;
+  bool in = false;
+  while (!in) {
+    weir_node_call call = {run_one, w, NULL};
+    in = weir_node_stand_in(w->node, WEIR_NET_CONTROL, &call, never, NULL);
+    if (!in) weir_node_offer(w->node, WEIR_NET_CONTROL);
+  }
+  return NULL;
+}
+
+/* A stop ends a caller's stay, and what was posted before runs. */
+static void stop_while_a_caller_stands_in(void **state) {
+  (void)state;
+  for (int round = 0; round < 20; round++) {
+    world *w = open_world();
+    pthread_t thread;
+    assert_ok(weir_node_start(w->node, &w->err), &w->err);
+    pthread_create(&thread, NULL, stand_in_until_the_stop, w);
+    while (atomic_load(&w->ran) == 0) sched_yield();
+    weir_node_call call = {run_one, w, NULL};
+    weir_node_post(w->node, WEIR_NET_CONTROL, &call);
+    weir_node_stop(w->node);
+    pthread_join(thread, NULL);
+    weir_node_join(w->node);
+    assert_int_equal(atomic_load(&w->ran), 2);
+    close_world(w);
+  }
+}
+
 /* A stop in the middle of posts: each runs or is told, none twice. */
 static void stop_amid_posts(void **state) {
   (void)state;
@@ -301,6 +420,8 @@ static void no_memory(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(posts),
+      cmocka_unit_test(callers_stand_in),
+      cmocka_unit_test(stop_while_a_caller_stands_in),
       cmocka_unit_test(stop_amid_posts),
       cmocka_unit_test(stops_on_its_own),
       cmocka_unit_test(never_started),

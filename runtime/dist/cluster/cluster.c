@@ -74,11 +74,45 @@ static void begin_now(void *self, bool runs) {
   pthread_mutex_unlock(&d->lock);
 }
 
-void weir_dist_begin(weir_dist *d, weir_dist_op *op) {
+static void make_call(weir_dist *d, weir_dist_op *op) {
   op->dist = d;
   op->error = (weir_error)WEIR_ERROR_INIT;
   op->call = (weir_node_call){.fn = begin_now, .self = op};
+}
+
+void weir_dist_begin(weir_dist *d, weir_dist_op *op) {
+  make_call(d, op);
   weir_wires_post(d->wires, &op->call);
+}
+
+/* Steps that follow each other closely need no other thread (node.h): the first
+ * is posted, the second offers when it has ended, the third stands in. */
+void weir_dist_begin_soon(weir_dist *d, weir_dist_op *op,
+                          weir_node_over (*over)(void *op)) {
+  enum { SOON_NS = 500000 };
+  make_call(d, op);
+  pthread_mutex_lock(&d->lock);
+  op->soon = weir_dist_now(d) - d->ended_ns < SOON_NS;
+  pthread_mutex_unlock(&d->lock);
+  if (op->soon && weir_wires_stand_in(d->wires, &op->call, over, op))
+    op->soon = false; /* nothing to offer: it is here already */
+  else
+    weir_wires_post(d->wires, &op->call);
+}
+
+weir_node_over weir_dist_over(const weir_dist_op *op, bool over) {
+  const weir_dist_op *first = op->dist->ops;
+  if (!over) return WEIR_NODE_GOES_ON;
+  bool alone = first == NULL || (first == op && op->next == NULL);
+  return alone ? WEIR_NODE_OVER : WEIR_NODE_OVER_BUSY;
+}
+
+static weir_node_over call_is_over(void *self) {
+  weir_dist_op *op = self;
+  pthread_mutex_lock(&op->dist->lock);
+  weir_node_over over = weir_dist_over(op, op->done);
+  pthread_mutex_unlock(&op->dist->lock);
+  return over;
 }
 
 void weir_dist_leave(weir_dist *d, weir_dist_op *op) {
@@ -89,8 +123,19 @@ void weir_dist_leave(weir_dist *d, weir_dist_op *op) {
   op->listed = false;
 }
 
+void weir_dist_ended(weir_dist *d, const weir_dist_op *op) {
+  pthread_mutex_lock(&d->lock);
+  d->ended_ns = weir_dist_now(d);
+  bool offers = op->soon && d->ops == NULL;
+  pthread_mutex_unlock(&d->lock);
+  if (offers) weir_wires_offer(d->wires);
+}
+
 weir_status weir_dist_call(weir_dist *d, weir_dist_op *op, weir_error *err) {
-  weir_dist_begin(d, op);
+  if (op->kind == WEIR_DIST_PLAIN)
+    weir_dist_begin_soon(d, op, call_is_over);
+  else
+    weir_dist_begin(d, op);
   pthread_mutex_lock(&d->lock);
   while (!op->done) pthread_cond_wait(&d->changed, &d->lock);
   weir_dist_leave(d, op);

@@ -39,6 +39,7 @@ typedef struct weir_dist_op {
   /* Control thread: begins. WEIR_OK: it is under way, if |kind| says so. */
   weir_status (*start)(struct weir_dist_op *op, weir_error *err);
   bool listed, done;
+  bool soon; /* it began a moment after the last one had ended */
   weir_status status;
   weir_error error;
 } weir_dist_op;
@@ -70,6 +71,7 @@ struct weir_dist {
   /* Under the lock: */
   weir_dist_op *ops; /* under way */
   uint64_t last_step;
+  int64_t ended_ns;           /* the last run or decision */
   bool started, over, parted; /* parted: over, and without connections */
   weir_error error;           /* why it is over */
   /* Control thread: why the end was asked for; id "": it was not. */
@@ -122,6 +124,14 @@ struct weir_remote_program {
 weir_status weir_dist_call(weir_dist *dist, weir_dist_op *op, weir_error *err);
 /* Begins it; wait then, under the lock, and call end. */
 void weir_dist_begin(weir_dist *dist, weir_dist_op *op);
+/* Begins it, and if the last call ended a moment ago it is the control thread
+ * on this one until |over|. */
+void weir_dist_begin_soon(weir_dist *dist, weir_dist_op *op,
+                          weir_node_over (*over)(void *op));
+/* It has ended, and its caller may be back in a moment. */
+void weir_dist_ended(weir_dist *dist, const weir_dist_op *op);
+/* What |over| says: whether others wait too. Under the lock. */
+weir_node_over weir_dist_over(const weir_dist_op *op, bool over);
 void weir_dist_leave(weir_dist *dist, weir_dist_op *op);
 /* The op under way of that number; NULL. Under the lock. */
 weir_dist_op *weir_dist_find(weir_dist *dist, weir_dist_kind kind,

@@ -248,6 +248,24 @@ static bool arrived(const run_op *op) {
   return op->base.done || (op->stepped && op->fetches_left == 0);
 }
 
+static weir_node_over run_is_over(void *self) {
+  run_op *op = self;
+  weir_dist *d = op->base.dist;
+  pthread_mutex_lock(&d->lock);
+  weir_node_over over = weir_dist_over(&op->base, arrived(op));
+  pthread_mutex_unlock(&d->lock);
+  return over;
+}
+
+/* Whether values go or come on the bulk thread. */
+static bool has_large(const weir_remote_program *p) {
+  for (uint32_t k = 0; k < p->fetch_count; k++)
+    if (comes_large(&p->fetches[k])) return true;
+  for (uint32_t i = 0; i < p->feed_count; i++)
+    if (comes_large(&p->feeds[i])) return true;
+  return false;
+}
+
 /* All steps below it are over. Under the lock. */
 static uint64_t lowest_step(const weir_dist *d) {
   uint64_t lowest = d->last_step + 1;
@@ -332,6 +350,7 @@ weir_status weir_dist_decide(weir_remote *remote, weir_remote_program *p,
   p->held = 0;
   pthread_mutex_lock(&s->moment);
   weir_status status = weir_dist_call(s->dist, &op.base, err);
+  weir_dist_ended(s->dist, &op.base);
   pthread_mutex_unlock(&s->moment);
   weir_dist_gate_leave(&s->dist->gate, false);
   return status;
@@ -349,8 +368,12 @@ weir_status weir_dist_run(weir_remote *remote, weir_remote_program *p,
   weir_dist_gate_enter(&d->gate, false);
   op.base.status = make_op(&op, &op.base.error);
   if (op.base.status == WEIR_OK) {
-    weir_dist_begin(d, &op.base);
+    if (has_large(p))
+      weir_dist_begin(d, &op.base);
+    else
+      weir_dist_begin_soon(d, &op.base, run_is_over);
     wait_for(d, &op);
+    weir_dist_ended(d, &op.base);
     weir_status status = settle(&op, err);
     op.base.status = status;
   } else {

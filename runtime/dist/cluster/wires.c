@@ -392,6 +392,15 @@ void weir_wires_post(weir_wires *w, weir_node_call *call) {
   weir_node_post(w->node, WEIR_NET_CONTROL, call);
 }
 
+bool weir_wires_stand_in(weir_wires *w, weir_node_call *call,
+                         weir_node_over (*over)(void *self), void *self) {
+  return weir_node_stand_in(w->node, WEIR_NET_CONTROL, call, over, self);
+}
+
+void weir_wires_offer(weir_wires *w) {
+  weir_node_offer(w->node, WEIR_NET_CONTROL);
+}
+
 weir_link *weir_wires_link(const weir_wires *w) {
   return w->link;
 }

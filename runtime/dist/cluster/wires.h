@@ -65,6 +65,11 @@ void weir_wires_release(weir_wires *wires);
 /* Has |call| made on the control thread, as weir_node_post. */
 void weir_wires_post(weir_wires *wires, weir_node_call *call);
 
+/* For the control thread, as those of node.h. */
+bool weir_wires_stand_in(weir_wires *wires, weir_node_call *call,
+                         weir_node_over (*over)(void *self), void *self);
+void weir_wires_offer(weir_wires *wires);
+
 /* Lent; the control thread calls the link. */
 weir_link *weir_wires_link(const weir_wires *wires);
 /* Lent. */

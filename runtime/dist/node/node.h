@@ -53,6 +53,30 @@ weir_status weir_node_start(weir_node *node, weir_error *err);
  * thread. Calls to one thread are made in the order of their posts. */
 void weir_node_post(weir_node *node, weir_net_class cls, weir_node_call *call);
 
+/* ---- A caller in place of the thread
+ *
+ * A call and its answer cost two changes of threads: from the caller to the
+ * node's thread and back. A caller that makes many calls, each soon after the
+ * last, may be that thread meanwhile: it offers, the node's thread rests, and
+ * then the caller polls until its own call is over. The node's thread goes on
+ * when nobody has come for a millisecond, or when something is posted. */
+
+typedef enum weir_node_over {
+  WEIR_NODE_GOES_ON,
+  WEIR_NODE_OVER,
+  WEIR_NODE_OVER_BUSY /* other calls wait: the node's thread goes on at once */
+} weir_node_over;
+
+/* Makes |call| and does the work of class |cls| on this thread, until |over|
+ * says so, asked after each turn, or the node stops. false: nothing was done,
+ * for the thread of the node, or another caller, is at work; post the call. The
+ * caller holds no lock that the node's thread takes. */
+bool weir_node_stand_in(weir_node *node, weir_net_class cls,
+                        weir_node_call *call,
+                        weir_node_over (*over)(void *self), void *self);
+/* A caller has nothing under way and will be back soon. */
+void weir_node_offer(weir_node *node, weir_net_class cls);
+
 /* Lets both threads end after all calls posted so far. Any thread. */
 void weir_node_stop(weir_node *node);
 /* Waits until both threads have ended. One thread at a time, none of them. */

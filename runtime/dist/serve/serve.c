@@ -163,6 +163,7 @@ static void link_up(void *self, weir_peer *peer) {
   weir_serve *s = self;
   s->drivers += is_driver(peer);
   weir_task_up(s->task, now_of(s), peer);
+  read_own_events(s);
 }
 
 static void link_message(void *self, weir_peer *peer,
@@ -189,6 +190,7 @@ static void link_lost(void *self, weir_peer *peer, const weir_error *why) {
   snprintf(text, sizeof text, "%s is lost: %.500s", peer->name, why->message);
   say(s, text);
   weir_task_lost(s->task, now_of(s), peer, why);
+  read_own_events(s); /* the link may have reported it behind the step */
 }
 
 static weir_status bulk(void *self, uint32_t at, const weir_net_frame *frame,

@@ -59,6 +59,8 @@ static weir_status apply(const cli_command *command, const char *name,
     if (o->offset == offsetof(cli_args, threads)) args->threads_from = CLI_ENV;
     weir_status s = cli_option_set(o, value, args, name, err);
     if (s != WEIR_OK) memcpy(err->id, "W0003", sizeof "W0003");
+    if (o->offset == offsetof(cli_args, format))
+      args->json |= strcmp(value, "json") == 0;
     return s;
   }
   return WEIR_OK;

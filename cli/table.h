@@ -41,12 +41,13 @@
 #define QUIET FLAG("quiet", 'q', quiet, "no summary line")
 #define FULL FLAG("full", 0, full, "print every element of large tensors")
 /* --format and --json, which is short for --format json. */
-#define JSON                                                                \
-  CHOICE("format", 0, "text|json", format, NULL, "the form of the output"), \
+#define JSON                                              \
+  CHOICE("format", 0, "text|json", format, "WEIR_FORMAT", \
+         "the form of the output"),                       \
       JSON_FORMAT
 #define JSON_FORMAT FLAG("json", 0, json, "the same as --format json")
 #define JSON_LINES                                          \
-  CHOICE("format", 0, "text|json", format, NULL,            \
+  CHOICE("format", 0, "text|json", format, "WEIR_FORMAT",   \
          "the form of the output; json: an object a line"), \
       JSON_FORMAT
 

@@ -296,7 +296,7 @@ static int bench_loaded(cli_job *job, const cli_args *args, int threads,
   cli_tensors_release(&inputs);
   if (s != WEIR_OK) code = cli_fail(&err);
   if (code == 0) {
-    const char *format = args->format != NULL ? args->format : "table";
+    const char *format = args->format != NULL ? args->format : "text";
     figures(&r, args, v);
     if (cli_is_json(args))
       print_json(v);
@@ -364,8 +364,8 @@ static const cli_option options[] = {
     INT("runs", "N", runs, NULL, 1, 100000000,
         "how many runs to measure, instead of --time"),
     INT("inflight", "N", inflight, NULL, 1, 16, "runs under way at once (1)"),
-    CHOICE("format", 0, "table|csv|json", format, NULL,
-           "json: one object a line"),
+    CHOICE("format", 0, "text|table|csv|json", format, "WEIR_FORMAT",
+           "the form of the output; text is the table, json: an object a line"),
     JSON_FORMAT,
     FLAG("explain", 0, explain,
          "print each instruction's kernel, with the reason"),

@@ -46,7 +46,7 @@ static int check_command(const cli_args *args) {
 
 static const cli_option options[] = {
     TIMED_GRAPH_OPTIONS,
-    CHOICE("format", 0, "text|gcc|json", format, NULL,
+    CHOICE("format", 0, "text|gcc|json", format, "WEIR_FORMAT",
            "how findings are printed"),
     JSON_FORMAT,
     QUIET,

@@ -62,7 +62,7 @@ static const cli_option options[] = {
          "print how often each class is taken for each other one"),
     LABELS,
     TRAIN_COMMON_WITH(
-        CHOICE("format", 0, "text|json|csv", format, NULL,
+        CHOICE("format", 0, "text|csv|json", format, "WEIR_FORMAT",
                "the form of the output; csv: --confusion's matrix alone"),
         JSON_FORMAT),
     END};

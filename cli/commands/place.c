@@ -364,7 +364,7 @@ static const cli_option place_options[] = {
          "DEVICE, memory DEVICE=BYTES, link network=LATENCY,BANDWIDTH"),
     SHAPES,
     TIMED_GRAPH_OPTIONS,
-    CHOICE("format", 0, "text|table|json|dot|trace|html", format, NULL,
+    CHOICE("format", 0, "text|table|json|dot|trace|html", format, "WEIR_FORMAT",
            "how the plan is printed"),
     JSON_FORMAT,
     QUIET,
@@ -465,7 +465,8 @@ static const cli_option trace_options[] = {
          "compile only: the memory of each device, no times"),
     SHAPES,
     TIMED_GRAPH_OPTIONS,
-    CHOICE("format", 0, "table|json", format, NULL, "how it is printed"),
+    CHOICE("format", 0, "text|table|json", format, "WEIR_FORMAT",
+           "the form of the output; text is the table"),
     JSON_FORMAT,
     COMMON,
     END};

@@ -21,19 +21,20 @@
  * place and train in one process:
  *
  *   mutate [--seed S] [--cases N | --seconds N] [--only CASE] [--slow SECONDS]
- *          SEEDS...
+ *          [--plain] SEEDS...
  *
- * SEEDS are folders of graphs. Case c of seed S is the same graph at any time
- * and on any machine: `--only c` makes it again. The graph under work lies in
- * the file "mutate_S_c.weir.yaml" of the working directory while it is worked
- * on, and stays there when the process dies or breaks a promise; so a file that
- * is left in the folder is a finding. The end names the number of cases, the
- * longest ones and the most memory. Times are of the processor, of all threads:
- * other work of the machine is no part of them. Verdicts do not depend on time
- * unless --slow asks for it, which makes a case that takes longer a finding;
- * but a case that does not end ends the process: after HANG_SECONDS of its own
- * time, which no working one is near to, even under a sanitizer, or after
- * STUCK_SECONDS on the wall. */
+ * SEEDS are folders of graphs. With --plain those of the last one come first,
+ * as they are: graphs that broke something once. Case c of seed S is the same
+ * graph at any time and on any machine: `--only c` makes it again. The graph
+ * under work lies in the file "mutate_S_c.weir.yaml" of the working directory
+ * while it is worked on, and stays there when the process dies or breaks a
+ * promise; so a file that is left in the folder is a finding. The end names the
+ * number of cases, the longest ones and the most memory. Times are of the
+ * processor, of all threads: other work of the machine is no part of them.
+ * Verdicts do not depend on time unless --slow asks for it, which makes a case
+ * that takes longer a finding; but a case that does not end ends the process:
+ * after HANG_SECONDS of its own time, which no working one is near to, even
+ * under a sanitizer, or after STUCK_SECONDS on the wall. */
 
 enum {
   SEEDS = 1024,
@@ -47,6 +48,7 @@ enum {
 typedef struct options {
   uint64_t seed, cases, seconds, slow_seconds;
   int64_t only;
+  bool plain;
 } options;
 
 /* A case and its ways' times together. */
@@ -186,18 +188,15 @@ static void add_up(const options *o, uint64_t n, drive_result *r, totals *sum) {
 }
 
 /* An own block, so that sanitizers see reads past its end. */
-static void one_case(const options *o, uint64_t n, totals *sum) {
-  static mutate_text t;
+static void one_text(const options *o, uint64_t n, const mutate_text *t,
+                     uint64_t seed, totals *sum) {
   drive_result r;
-  uint64_t seed = make_case(o, n, &t);
-  char *copy = malloc(t.size > 0 ? t.size : 1);
+  char *copy = malloc(t->size > 0 ? t->size : 1);
   if (copy == NULL) die("memory");
-  memcpy(copy, t.bytes, t.size);
-  snprintf(case_path, sizeof case_path,
-           "%s/mutate_%" PRIu64 "_%" PRIu64 ".weir.yaml", here, o->seed, n);
-  save_case(&t);
+  memcpy(copy, t->bytes, t->size);
+  save_case(t);
   watch(true);
-  drive(copy, t.size, seed, work_folder, &r);
+  drive(copy, t->size, seed, work_folder, &r);
   watch(false);
   free(copy);
   nftw(work_folder, drop_entry, 16, FTW_DEPTH | FTW_PHYS);
@@ -209,6 +208,23 @@ static void one_case(const options *o, uint64_t n, totals *sum) {
   sum->findings++;
   printf("%s: %s\n", case_path, r.finding);
   fflush(stdout);
+}
+
+static void one_case(const options *o, uint64_t n, totals *sum) {
+  static mutate_text t;
+  uint64_t seed = make_case(o, n, &t);
+  snprintf(case_path, sizeof case_path,
+           "%s/mutate_%" PRIu64 "_%" PRIu64 ".weir.yaml", here, o->seed, n);
+  one_text(o, n, &t, seed, sum);
+}
+
+/* The graphs of the last folder, as they are. */
+static void plain_cases(const options *o, totals *sum) {
+  for (size_t i = folder_first[folder_count - 1]; i < seed_count; i++) {
+    snprintf(case_path, sizeof case_path, "%s/plain_%zu.weir.yaml", here,
+             i - folder_first[folder_count - 1]);
+    one_text(o, i, seeds[i], o->seed, sum);
+  }
 }
 
 /* A folder that held nothing but the work folder still does: a graph wrote
@@ -280,6 +296,8 @@ static void read_options(int argc, char **argv, options *o) {
       o->slow_seconds = number(argv[++i]);
     else if (value && strcmp(argv[i], "--only") == 0)
       o->only = (int64_t)number(argv[++i]);
+    else if (strcmp(argv[i], "--plain") == 0)
+      o->plain = true;
     else
       add_folder(argv[i]);
   }
@@ -301,6 +319,7 @@ int main(int argc, char **argv) {
   signal(SIGALRM, on_alarm);
   signal(SIGPROF, on_alarm);
   time_t started = time(NULL);
+  if (o.plain) plain_cases(&o, &sum);
   uint64_t n = o.only >= 0 ? (uint64_t)o.only : 0;
   if (o.only >= 0) o.cases = n + 1;
   for (; n < o.cases; n++) {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "ops/cost.h"
 #include "runtime/base/size.h"
 #include "runtime/exec/compile/compile_emit.h"
 #include "runtime/exec/compile/compile_internal.h"
@@ -214,7 +215,7 @@ weir_status weir_compile_plain(weir_compiler *c, weir_value_id id,
                           .out_count = 1,
                           .run = reorder_run,
                           .state = state,
-                          .bytes = (int64_t)bytes * 2,
+                          .bytes = weir_cost_mul((int64_t)bytes, 2),
                           .cost_ns = 10 + (int64_t)(bytes / 4),
                           .node_order = v->node,
                           .node = node->name,

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ops/cost.h"
+#include "runtime/base/size.h"
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/run/frame.h"
 #include "runtime/exec/run/run.h"
@@ -35,7 +37,7 @@ weir_status weir_instr_copy(weir_program_builder *builder, weir_instr_kind kind,
   spec->kind = kind;
   spec->state = state;
   spec->run = copy_run;
-  spec->bytes = (int64_t)bytes * 2;
+  spec->bytes = weir_cost_mul((int64_t)bytes, 2);
   spec->cost_ns = 10 + (int64_t)(bytes / 8);
   return WEIR_OK;
 }
@@ -72,7 +74,8 @@ static int64_t bodies_cost(const weir_instr_spec *spec) {
   int64_t most = 0;
   for (uint32_t i = 0; i < spec->body_count; i++)
     if (spec->bodies[i]->cost_ns > most) most = spec->bodies[i]->cost_ns;
-  return most + 50;
+  weir_sum_add(&most, 50);
+  return most;
 }
 
 /* Runs |child| with inputs io[first..in_count) and the outputs. */

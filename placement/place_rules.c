@@ -5,7 +5,8 @@
 
 /* A rule that no unit met may still match nodes: of another purpose than those
  * that were placed, or nodes that an earlier rule took. So its pattern is tried
- * on the graph as it was written, and only one that fits nothing is reported.
+ * on the graph as it was written, and only one that fits nothing is reported,
+ * or stands behind a rule for every node.
  * Cost: O(rules), and the graph's nodes for each of them, up to a limit. */
 
 enum {
@@ -40,9 +41,19 @@ static bool matches_some(const weir_graph *g, weir_sv pattern) {
   return false;
 }
 
-static void tell_one(const weir_place_request *r, const weir_yaml *rule) {
+/* |hidden|: a rule before it takes every node. */
+static void tell_one(const weir_place_request *r, const weir_yaml *rule,
+                     bool hidden) {
   weir_error warning = WEIR_ERROR_INIT;
   weir_sv pattern = pattern_of(rule);
+  if (hidden) {
+    (void)weir_fail(&warning, WEIR_W3003, &rule->mark,
+                    "a rule before this one matches every node, so this rule "
+                    "has no effect");
+    weir_hint(&warning, "the first rule that matches counts: put \"*\" last");
+    weir_diag_warn(r->sink, &warning);
+    return;
+  }
   (void)weir_fail(&warning, WEIR_W3003, &rule->mark,
                   "no node matches \"%.*s\", so this rule has no effect",
                   pattern.size < 100 ? (int)pattern.size : 100, pattern.data);
@@ -56,7 +67,7 @@ static void tell_more(const weir_place_request *r, const weir_yaml *rule,
                       uint32_t count) {
   weir_error warning = WEIR_ERROR_INIT;
   (void)weir_fail(&warning, WEIR_W3003, &rule->mark,
-                  "%u more rules match no node, from here on", count);
+                  "%u more rules have no effect, from here on", count);
   weir_diag_warn(r->sink, &warning);
 }
 
@@ -83,11 +94,15 @@ void weir_rules_tell(const weir_placing *p, const weir_place_request *r) {
   const weir_yaml *rules = r->graph->placement, *next = NULL;
   uint32_t told = 0;
   uint64_t looked = 0;
+  bool hidden = false;
   for (uint32_t i = 0; i < rules->count && looked < LOOKED; i++) {
+    weir_sv pattern = pattern_of(rules->items[i]);
+    bool behind = hidden;
+    hidden = hidden || weir_sv_is(pattern, "*");
     if (p->rule_used[i]) continue;
-    looked += r->graph->node_count;
-    if (matches_some(r->graph, pattern_of(rules->items[i]))) continue;
-    if (told < TOLD) tell_one(r, rules->items[i]);
+    looked += behind ? 0 : r->graph->node_count;
+    if (!behind && matches_some(r->graph, pattern)) continue;
+    if (told < TOLD) tell_one(r, rules->items[i], behind);
     if (told == TOLD) next = rules->items[i];
     told++;
   }

@@ -11,8 +11,8 @@ weir_status weir_rules_begin(weir_placing *placing,
                              const weir_place_request *request,
                              weir_error *err);
 /* Once the request's plans are made: a warning, W3003, for each rule that
- * matches no node of the graph nor of a cut that was placed; the first eight,
- * and how many more. */
+ * matches no node of the graph nor of a cut that was placed, or stands behind
+ * one for every node; the first eight, and how many more. */
 void weir_rules_tell(const weir_placing *placing,
                      const weir_place_request *request);
 

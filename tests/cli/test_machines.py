@@ -259,6 +259,19 @@ class Words(Case):
                   "--cluster", "ps=1,worker=2", "--budget", "0", "--inference")
         self.assertNotIn(WARM, self.err)
 
+    def test_rules_behind_one_for_every_node(self):
+        late = ("warning[W3003]: a rule before this one matches every node, so "
+                "this rule has no effect\n   --> g.weir.yaml:")
+        self.file("g.weir.yaml", RULED + '  - {match: "w", device: "/cpu"}\n'
+                  '  - {match: "*", device: "/cpu"}\n'
+                  '  - {match: "z*", device: "/cpu"}\n'
+                  '  - {match: "wq", device: "/cpu"}\n')
+        self.weir("place", "g.weir.yaml")
+        self.assertEqual(self.err.count(late), 2)
+        self.assertIn(late + "12:5\n", self.err)
+        self.assertIn(late + "13:5\n", self.err)
+        self.assertNotIn(WARM, self.err)
+
     def test_many_rules(self):
         n = 20000 if os.environ.get("CLI_SANITIZED") else 100000
         nodes = "".join(f"  a{i}: task(cost_ns=9)\n" for i in range(2000))
@@ -272,7 +285,7 @@ class Words(Case):
                         "--budget", "0", "-q")
         self.assertEqual(out, "")
         self.assertEqual(self.err.count(WARM), 8)
-        self.assertRegex(self.err, r"\d+ more rules match no node")
+        self.assertRegex(self.err, r"\d+ more rules have no effect")
 
     def test_patterns_of_nodes(self):
         out = self.weir("place", MLP, "--nodes", "nobody*")

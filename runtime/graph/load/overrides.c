@@ -87,7 +87,7 @@ static const weir_yaml **descend(weir_loader *l, const override *o,
 static bool put(weir_loader *l, weir_module *main, const override *o) {
   const weir_yaml **slot = &main->root;
   uint32_t most = l->options->limits.depth, depth = 0;
-  weir_sv rest = o->from->name, part;
+  weir_sv rest = o->from->name, part = {0};
   if (most == 0) most = 64;
   for (bool more = true; more; depth++) {
     if (!next_part(l, &rest, &part)) return false;

@@ -134,7 +134,7 @@ static void pack(office *o, bool train) {
 
 static void begin(office *o) {
   const weir_cluster *c = o->placing->cluster;
-  weir_remote_options options = {
+  weir_exchange_options options = {
       .rendezvous = {.epoch = 9, .tasks = c->task_count},
       .out = &o->ends[ENGINES].out};
   o->count = c->task_count;
@@ -146,7 +146,7 @@ static void begin(office *o) {
              WEIR_SV(c->tasks[i].job), c->tasks[i].index);
     o->name_list[i] = o->names[i];
   }
-  assert_ok(weir_remote_create(&o->world.env, &options, &o->remote, &o->err),
+  assert_ok(weir_exchange_create(&o->world.env, &options, &o->remote, &o->err),
             &o->err);
   for (uint32_t i = 0; i < o->count; i++) {
     office_end *e = &o->ends[i];
@@ -195,9 +195,9 @@ void office_close(office *o) {
     while (!o->ends[i].ended) office_pump(o);
   for (uint32_t i = 0; i < o->count; i++)
     o->ends[i].engine->vt->release(o->ends[i].engine);
-  weir_remote_abort(o->remote, &why);
+  weir_exchange_abort(o->remote, &why);
   while (o->first != NULL) office_pump(o);
-  weir_remote_release(o->remote);
+  weir_exchange_release(o->remote);
   drop_fetches(o);
   for (uint32_t i = 0; i < o->feed_count; i++)
     weir_tensor_unref(o->feeds[i].tensor);
@@ -313,8 +313,8 @@ static void receive_fetches(office *o) {
     weir_slot slot = {WEIR__V1__VALUE_KIND__FETCH, k, o->step};
     weir_channel_done done = {.fn = fetch_here, .self = &here};
     uint32_t maker = weir_task_of_value(o->tasks, o->cut->fetches[k]);
-    weir_remote_recv_owned(o->remote, maker, &slot, 64 << 20, &o->got[k],
-                           &done);
+    weir_exchange_recv_owned(o->remote, maker, &slot, 64 << 20, &o->got[k],
+                             &done);
     while (here == 0) office_pump(o);
   }
 }
@@ -344,7 +344,7 @@ bool office_step(office *o, uint64_t random_step, bool commit) {
     else
       e->vt->abort(e, o->step, &why);
   }
-  if (failed || !commit) weir_remote_drop(o->remote, o->step, &why);
+  if (failed || !commit) weir_exchange_drop(o->remote, o->step, &why);
   return !failed;
 }
 
@@ -371,7 +371,7 @@ static void compare_variable(office *o, weir_node_id node, weir_sv name) {
   office_end *e = &o->ends[home];
   weir_slot slot = {WEIR__V1__VALUE_KIND__VARIABLE, node, ++o->request};
   weir_channel_done done = {.fn = fetch_here, .self = &here};
-  weir_remote_recv_owned(o->remote, home, &slot, 64 << 20, &got, &done);
+  weir_exchange_recv_owned(o->remote, home, &slot, 64 << 20, &got, &done);
   e->told = false;
   assert_ok(e->engine->vt->get(e->engine, 1, o->request, &node, 1, &o->err),
             &o->err);

@@ -7,7 +7,7 @@
 #include "placement/parts/hashes.h"
 #include "placement/parts/tasks.h"
 #include "runtime/dist/bundle/bundle.h"
-#include "runtime/dist/channel/remote.h"
+#include "runtime/dist/channel/exchange.h"
 #include "runtime/dist/run/run.h"
 #include "runtime/exec/session/prepare.h"
 #include "runtime/graph/goal.h"
@@ -49,8 +49,8 @@ typedef struct office {
   pthread_cond_t more;
   office_item *first, *last;
   office_end ends[ENGINES + 1];
-  uint32_t count;      /* of engines */
-  weir_remote *remote; /* the driver's */
+  uint32_t count;        /* of engines */
+  weir_exchange *remote; /* the driver's */
   /* The graph and how it is placed. */
   weir_graph *graph;
   weir_goal *goal;

@@ -66,7 +66,7 @@ void office_send(office *o, uint32_t place, const weir_slot *slot,
                  weir_bytes bytes) {
   weir_channel_done *d = &o->sent[o->sends++ % 64];
   *d = (weir_channel_done){.fn = told};
-  weir_remote_send(o->remote, place, slot, bytes, d);
+  weir_exchange_send(o->remote, place, slot, bytes, d);
 }
 
 /* The bytes of that name; |o->bad| ones of a file. */
@@ -94,7 +94,7 @@ static void answer_want(office *o, office_end *e, weir_engine_event *event) {
   e->blob_bytes += bytes.size;
   weir_fail(&none, WEIR_W7051, NULL, "the test has no such blob");
   if (bytes.data == NULL)
-    weir_remote_send_error(o->remote, e->id, &slot, &none);
+    weir_exchange_send_error(o->remote, e->id, &slot, &none);
   else
     office_send(o, e->id, &slot, bytes);
 }
@@ -146,7 +146,7 @@ static void take_frame(office *o, const office_item *i) {
   office_end *e = &o->ends[i->to];
   if (i->bulk) {
     assert_ok(e->id == ENGINES
-                  ? weir_remote_on_bulk(o->remote, from, &frame, &err)
+                  ? weir_exchange_on_bulk(o->remote, from, &frame, &err)
                   : weir_run_engine_bulk(e->engine, from, &frame, &err),
               &err);
     return;
@@ -154,7 +154,7 @@ static void take_frame(office *o, const office_item *i) {
   weir_wire_message m;
   assert_ok(weir_wire_unpack(weir_allocator_system(), &frame, &m, &err), &err);
   if (e->id == ENGINES)
-    assert_ok(weir_remote_on_control(o->remote, from, m.control, &err), &err);
+    assert_ok(weir_exchange_on_control(o->remote, from, m.control, &err), &err);
   else if (e->live)
     assert_ok(e->engine->vt->control(e->engine, from, m.control, &err), &err);
   weir_wire_message_release(&m);

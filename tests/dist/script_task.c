@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/dist/channel/remote.h"
+#include "runtime/dist/channel/exchange.h"
 #include "runtime/dist/engine.h"
 #include "runtime/dist/link/out.h"
 #include "runtime/net/wire.h"
@@ -39,7 +39,7 @@ struct script_task {
   weir_transport *transports[2];
   weir_link *link;
   weir_link_out *out;
-  struct weir_remote *values;
+  struct weir_exchange *values;
   weir_peer *driver;
   uint64_t epoch;
   char address[WEIR_NET_ADDRESS_BYTES];
@@ -119,8 +119,8 @@ static void on_register(script_task *t, const Weir__V1__Register *r) {
   want.hash = *name;
   want.number = ++t->blob_number;
   weir_slot slot = {WEIR__V1__VALUE_KIND__BLOB, want.number, 0};
-  weir_remote_recv_owned(t->values, WEIR_PEER_DRIVER, &slot, 1 << 24, &w->bytes,
-                         &w->done);
+  weir_exchange_recv_owned(t->values, WEIR_PEER_DRIVER, &slot, 1 << 24,
+                           &w->bytes, &w->done);
   send_message(t, WEIR__V1__CONTROL__BODY_BLOB_WANT, &want);
 }
 
@@ -163,7 +163,8 @@ static void reply(script_task *t, const script_program *p, uint64_t step,
       memcpy(copy, value.data, value.size);
       w->bytes = (weir_bytes){copy, value.size};
       weir_slot slot = {WEIR__V1__VALUE_KIND__FETCH, 0, step};
-      weir_remote_send(t->values, WEIR_PEER_DRIVER, &slot, w->bytes, &w->done);
+      weir_exchange_send(t->values, WEIR_PEER_DRIVER, &slot, w->bytes,
+                         &w->done);
     }
   }
   send_message(t, WEIR__V1__CONTROL__BODY_STEP_REPLY, &body);
@@ -192,8 +193,8 @@ static void on_step(script_task *t, const Weir__V1__RunStep *r) {
     weir_slot slot = {WEIR__V1__VALUE_KIND__FEED, 0, r->step};
     uint8_t *data = weir_alloc(t->options.env->alloc, p->feed_bytes);
     w->bytes = (weir_bytes){data, p->feed_bytes};
-    weir_remote_recv(t->values, WEIR_PEER_DRIVER, &slot, data, p->feed_bytes,
-                     &w->done);
+    weir_exchange_recv(t->values, WEIR_PEER_DRIVER, &slot, data, p->feed_bytes,
+                       &w->done);
   }
 }
 
@@ -217,14 +218,14 @@ static void on_variable(script_task *t, uint64_t request, uint32_t node,
   waiting *w = new_wait(t, set ? VARIABLE : SENT);
   w->step = request;
   if (set) {
-    weir_remote_recv_owned(t->values, WEIR_PEER_DRIVER, &slot,
-                           t->options.variable_bytes, &w->bytes, &w->done);
+    weir_exchange_recv_owned(t->values, WEIR_PEER_DRIVER, &slot,
+                             t->options.variable_bytes, &w->bytes, &w->done);
     return;
   }
   uint8_t *copy = weir_alloc(t->options.env->alloc, t->options.variable_bytes);
   memcpy(copy, t->variable, t->options.variable_bytes);
   w->bytes = (weir_bytes){copy, t->options.variable_bytes};
-  weir_remote_send(t->values, WEIR_PEER_DRIVER, &slot, w->bytes, &w->done);
+  weir_exchange_send(t->values, WEIR_PEER_DRIVER, &slot, w->bytes, &w->done);
   variables_are_done(t, request);
 }
 
@@ -265,10 +266,10 @@ static void on_begin(script_task *t, weir_peer *peer,
                                  &t->out, &err),
             &err);
   weir_link_out_set(t->out, WEIR_PEER_DRIVER, peer);
-  weir_remote_options options = {
+  weir_exchange_options options = {
       .rendezvous = {.epoch = t->epoch, .tasks = (uint32_t)m->begin->n_tasks},
       .out = &t->out->base};
-  assert_ok(weir_remote_create(t->options.env, &options, &t->values, &err),
+  assert_ok(weir_exchange_create(t->options.env, &options, &t->values, &err),
             &err);
   send_message(t, WEIR__V1__CONTROL__BODY_BEGIN_REPLY, &body);
 }
@@ -282,7 +283,7 @@ static void link_lost(void *self, weir_peer *peer, const weir_error *why) {
   if (peer != t->driver) return;
   t->driver = NULL;
   weir_link_out_set(t->out, WEIR_PEER_DRIVER, NULL);
-  weir_remote_abort(t->values, why);
+  weir_exchange_abort(t->values, why);
 }
 
 static void link_message(void *self, weir_peer *peer,
@@ -307,7 +308,7 @@ static void link_message(void *self, weir_peer *peer,
     case WEIR__V1__CONTROL__BODY_ABORT:
       atomic_fetch_add(&t->heard.aborts, 1);
       weir_fail(&err, WEIR_W7027, NULL, "given up");
-      weir_remote_drop(t->values, m->abort->step, &err);
+      weir_exchange_drop(t->values, m->abort->step, &err);
       break;
     case WEIR__V1__CONTROL__BODY_VARIABLE_GET:
       on_variable(t, m->variable_get->request, m->variable_get->nodes[0],
@@ -326,7 +327,7 @@ static void link_message(void *self, weir_peer *peer,
     case WEIR__V1__CONTROL__BODY_READY:
     case WEIR__V1__CONTROL__BODY_CREDIT:
     case WEIR__V1__CONTROL__BODY_CUT:
-      (void)weir_remote_on_control(t->values, WEIR_PEER_DRIVER, m, &err);
+      (void)weir_exchange_on_control(t->values, WEIR_PEER_DRIVER, m, &err);
       break;
     default:
       break;
@@ -374,7 +375,7 @@ static void on_bulk_frame(void *self, weir_connection c,
     if (!t->bulks[i].greeted)
       weir_link_bulk_on_frame(t->link, now_of(t), c, frame);
     else if (t->values != NULL)
-      (void)weir_remote_on_bulk(t->values, WEIR_PEER_DRIVER, frame, &err);
+      (void)weir_exchange_on_bulk(t->values, WEIR_PEER_DRIVER, frame, &err);
     t->bulks[i].greeted = true;
   }
 }
@@ -474,11 +475,11 @@ void script_task_stop(script_task *t) {
   pthread_join(t->thread, NULL);
   weir_fail(&why, WEIR_W7027, NULL, "it stops");
   if (t->out != NULL) weir_link_out_set(t->out, WEIR_PEER_DRIVER, NULL);
-  if (t->values != NULL) weir_remote_abort(t->values, &why);
+  if (t->values != NULL) weir_exchange_abort(t->values, &why);
   weir_link_release(t->link);
   for (int i = 0; i < 2; i++) weir_transport_release(t->transports[i]);
   take_all(t);
-  weir_remote_release(t->values);
+  weir_exchange_release(t->values);
   weir_link_out_release(t->out);
   free(t->variable);
   free(t);

@@ -3,7 +3,7 @@
  * Small values that are ready together travel together: the messages of a
  * remote whose transport tells when a frame has left it. */
 #include "runtime/base/env_system.h"
-#include "runtime/dist/channel/remote.h"
+#include "runtime/dist/channel/exchange.h"
 #include "runtime/net/wire.h"
 #include "tests/check.h"
 #include "tests/counted.h"
@@ -70,18 +70,18 @@ static void told(void *self, weir_status status, const weir_error *err) {
   *(int *)self += status == WEIR_OK;
 }
 
-static weir_remote *a_remote(const weir_env *env, const weir_wire_out *out) {
+static weir_exchange *a_remote(const weir_env *env, const weir_wire_out *out) {
   weir_error err = WEIR_ERROR_INIT;
-  weir_remote_options options = {.rendezvous = {.epoch = 3, .tasks = 2},
-                                 .out = out};
-  weir_remote *m;
-  assert_ok(weir_remote_create(env, &options, &m, &err), &err);
+  weir_exchange_options options = {.rendezvous = {.epoch = 3, .tasks = 2},
+                                   .out = out};
+  weir_exchange *m;
+  assert_ok(weir_exchange_create(env, &options, &m, &err), &err);
   return m;
 }
 
 /* Sends |count| values of |bytes| each to |peer|, numbered from |first|; how
  * many of them went well. */
-static int send_to(weir_remote *m, uint32_t peer, uint32_t first,
+static int send_to(weir_exchange *m, uint32_t peer, uint32_t first,
                    uint32_t count, size_t bytes) {
   static const uint8_t data[WEIR_WIRE_VALUE_BYTES];
   weir_channel_done done[kMany];
@@ -89,7 +89,7 @@ static int send_to(weir_remote *m, uint32_t peer, uint32_t first,
   for (uint32_t i = 0; i < count; i++) {
     weir_slot slot = {WEIR__V1__VALUE_KIND__EDGE, first + i, 1};
     done[i] = (weir_channel_done){.fn = told, .self = &ended};
-    weir_remote_send(m, peer, &slot, (weir_bytes){data, bytes}, &done[i]);
+    weir_exchange_send(m, peer, &slot, (weir_bytes){data, bytes}, &done[i]);
   }
   return ended;
 }
@@ -98,7 +98,7 @@ static void test_gather(void **state) {
   (void)state;
   wire w = {.count = 0};
   weir_wire_out out = {&w, on_control, on_bulk, on_watched};
-  weir_remote *m = a_remote(weir_env_system(), &out);
+  weir_exchange *m = a_remote(weir_env_system(), &out);
   /* The first goes at once, all others when it has left. */
   assert_int_equal(send_to(m, 1, 0, kMany, 4), kMany);
   assert_int_equal(w.count, 1);
@@ -112,7 +112,7 @@ static void test_gather(void **state) {
   assert_int_equal(send_to(m, 1, kMany, 1, 4), 1);
   assert_int_equal(w.count, 3);
   leaves(&w, 2);
-  weir_remote_release(m);
+  weir_exchange_release(m);
 }
 
 /* Each peer has a link of its own, and the driver too. */
@@ -120,7 +120,7 @@ static void test_peers(void **state) {
   (void)state;
   wire w = {.count = 0};
   weir_wire_out out = {&w, on_control, on_bulk, on_watched};
-  weir_remote *m = a_remote(weir_env_system(), &out);
+  weir_exchange *m = a_remote(weir_env_system(), &out);
   assert_int_equal(send_to(m, 0, 0, 1, 4), 1);
   assert_int_equal(send_to(m, 1, 1, 1, 4), 1);
   assert_int_equal(send_to(m, WEIR_PEER_DRIVER, 2, 1, 4), 1);
@@ -133,7 +133,7 @@ static void test_peers(void **state) {
   assert_int_equal(w.count, 4);
   assert_int_equal(w.values[3], 2);
   leaves(&w, 3);
-  weir_remote_release(m);
+  weir_exchange_release(m);
 }
 
 /* What gathers is bounded: a full message does not wait. */
@@ -142,13 +142,13 @@ static void test_full(void **state) {
   enum { kLarge = 40, kEach = WEIR_WIRE_BATCH_BYTES / WEIR_WIRE_VALUE_BYTES };
   wire w = {.count = 0};
   weir_wire_out out = {&w, on_control, on_bulk, on_watched};
-  weir_remote *m = a_remote(weir_env_system(), &out);
+  weir_exchange *m = a_remote(weir_env_system(), &out);
   assert_int_equal(send_to(m, 1, 0, 1 + kLarge, WEIR_WIRE_VALUE_BYTES),
                    1 + kLarge);
   assert_int_equal(w.count, 1 + kLarge / kEach);
   for (int i = 1; i < w.count; i++) assert_int_equal(w.values[i], kEach);
   for (int i = 0; i < w.count; i++) leaves(&w, i);
-  weir_remote_release(m);
+  weir_exchange_release(m);
 }
 
 /* Without word of the ends, and when they are told at once, nothing waits. */
@@ -156,15 +156,15 @@ static void test_at_once(void **state) {
   (void)state;
   wire w = {.at_once = true};
   weir_wire_out out = {&w, on_control, on_bulk, on_watched};
-  weir_remote *m = a_remote(weir_env_system(), &out);
+  weir_exchange *m = a_remote(weir_env_system(), &out);
   assert_int_equal(send_to(m, 1, 0, 5, 4), 5);
   assert_int_equal(w.count, 5);
-  weir_remote_release(m);
+  weir_exchange_release(m);
   out.watched = NULL;
   m = a_remote(weir_env_system(), &out);
   assert_int_equal(send_to(m, 1, 5, 5, 4), 5);
   assert_int_equal(w.count, 10);
-  weir_remote_release(m);
+  weir_exchange_release(m);
 }
 
 /* A peer that is lost takes nothing more; its link's ends still come. */
@@ -173,16 +173,16 @@ static void test_lost(void **state) {
   weir_error why = WEIR_ERROR_INIT;
   wire w = {.count = 0};
   weir_wire_out out = {&w, on_control, on_bulk, on_watched};
-  weir_remote *m = a_remote(weir_env_system(), &out);
+  weir_exchange *m = a_remote(weir_env_system(), &out);
   assert_int_equal(send_to(m, 1, 0, 3, 4), 3);
   weir_fail(&why, WEIR_W7020, NULL, "gone");
-  weir_remote_lost(m, 1, &why);
+  weir_exchange_lost(m, 1, &why);
   leaves(&w, 0);
   assert_int_equal(w.count, 1);
   w.refuses = true;
   assert_int_equal(send_to(m, 0, 1, 1, 4), 1); /* taken, and then lost */
   assert_int_equal(send_to(m, 0, 2, 1, 4), 0);
-  weir_remote_release(m);
+  weir_exchange_release(m);
 }
 
 /* Whether all went well with |env|. Frames leave after the remote was released:
@@ -191,16 +191,16 @@ static bool gather_once(const weir_env *env) {
   weir_error err = WEIR_ERROR_INIT;
   wire w = {.count = 0};
   weir_wire_out out = {&w, on_control, on_bulk, on_watched};
-  weir_remote_options options = {.rendezvous = {.epoch = 3, .tasks = 2},
-                                 .out = &out};
-  weir_remote *m;
-  if (weir_remote_create(env, &options, &m, &err) != WEIR_OK) {
+  weir_exchange_options options = {.rendezvous = {.epoch = 3, .tasks = 2},
+                                   .out = &out};
+  weir_exchange *m;
+  if (weir_exchange_create(env, &options, &m, &err) != WEIR_OK) {
     assert_string_equal(err.id, "W6001");
     return false;
   }
   int sent = send_to(m, 1, 0, 1, 4) + send_to(m, 1, 1, 3, 4);
   int count = w.count;
-  weir_remote_release(m);
+  weir_exchange_release(m);
   for (int i = 0; i < count; i++) leaves(&w, i);
   assert_int_equal(w.count, count);
   return sent == 4;

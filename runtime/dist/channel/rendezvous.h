@@ -31,8 +31,8 @@
  * This is a core without lock, thread or clock. Calls change its state and
  * leave work behind: frames to be sent and calls that have ended. The owner
  * does that work afterwards, with no lock held: pump.h for an owner with one
- * thread, remote.h for the threads of a task. The same object files run in the
- * simulator.
+ * thread, exchange.h for the threads of a task. The same object files run in
+ * the simulator.
  *
  * Peers are not trusted: a frame that is late is ignored if its step was
  * dropped or its epoch is old; else a frame that does not fit (twice, another

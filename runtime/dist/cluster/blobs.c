@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "runtime/dist/bundle/bundle.h"
-#include "runtime/dist/channel/remote.h"
+#include "runtime/dist/channel/exchange.h"
 
 struct weir_dist_blob {
   weir_dist_blob *next;
@@ -73,9 +73,10 @@ static void sent(void *self, weir_status status, const weir_error *err) {
   weir_free(b->env->alloc, send);
 }
 
-weir_status weir_dist_blobs_send(weir_dist_blobs *b, struct weir_remote *values,
-                                 uint32_t place, const uint8_t *name,
-                                 uint32_t number, weir_error *err) {
+weir_status weir_dist_blobs_send(weir_dist_blobs *b,
+                                 struct weir_exchange *values, uint32_t place,
+                                 const uint8_t *name, uint32_t number,
+                                 weir_error *err) {
   blob_send *send = weir_alloc_array(b->env->alloc, 1, sizeof *send);
   if (send == NULL) return weir_fail_memory(err, sizeof *send);
   pthread_mutex_lock(&b->lock);
@@ -90,11 +91,11 @@ weir_status weir_dist_blobs_send(weir_dist_blobs *b, struct weir_remote *values,
     weir_fail(&why, WEIR_W7051, NULL,
               "the driver has no blob of that name, of %" PRIu64 " bytes",
               weir_blob_size(name));
-    weir_remote_send_error(values, place, &slot, &why);
+    weir_exchange_send_error(values, place, &slot, &why);
     weir_free(b->env->alloc, send);
     return WEIR_OK;
   }
   *send = (blob_send){{.fn = sent, .self = send}, b, blob};
-  weir_remote_send(values, place, &slot, blob->bytes, &send->done);
+  weir_exchange_send(values, place, &slot, blob->bytes, &send->done);
   return WEIR_OK;
 }

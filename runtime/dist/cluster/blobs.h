@@ -30,11 +30,11 @@ weir_status weir_dist_blobs_add(weir_dist_blobs *blobs, const uint8_t *name,
 /* Takes it away and waits until it is on no way to a task. NULL-safe. */
 void weir_dist_blobs_drop(weir_dist_blobs *blobs, weir_dist_blob *blob);
 
-struct weir_remote;
+struct weir_exchange;
 /* Sends the blob |name| to |place| as slot (BLOB, number, 0), or W7051 in its
  * place if there is none. Errors: W6001. */
 weir_status weir_dist_blobs_send(weir_dist_blobs *blobs,
-                                 struct weir_remote *values, uint32_t place,
+                                 struct weir_exchange *values, uint32_t place,
                                  const uint8_t *name, uint32_t number,
                                  weir_error *err);
 

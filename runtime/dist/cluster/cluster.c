@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "kernels/profile.h"
-#include "runtime/dist/channel/remote.h"
+#include "runtime/dist/channel/exchange.h"
 #include "runtime/dist/cluster/cluster_internal.h"
 #include "runtime/dist/cluster/cluster_programs.h"
 #include "runtime/dist/cluster/cluster_runs.h"
@@ -215,7 +215,7 @@ static void on_over(void *self, const weir_error *err) {
   d->error = why;
   pthread_cond_broadcast(&d->changed);
   pthread_mutex_unlock(&d->lock);
-  weir_remote_abort(d->values, &why);
+  weir_exchange_abort(d->values, &why);
 }
 
 static void on_place(void *self, uint32_t place, weir_peer *peer) {
@@ -234,7 +234,7 @@ static weir_status on_value(void *self, uint32_t place,
                             const struct Weir__V1__Control *message,
                             weir_error *err) {
   weir_dist *d = self;
-  return weir_remote_on_control(d->values, place, message, err);
+  return weir_exchange_on_control(d->values, place, message, err);
 }
 
 static weir_status on_blob(void *self, uint32_t place, const uint8_t *name,
@@ -245,7 +245,7 @@ static weir_status on_blob(void *self, uint32_t place, const uint8_t *name,
 
 static void on_drop(void *self, uint64_t step, const weir_error *why) {
   weir_dist *d = self;
-  weir_remote_drop(d->values, step, weir_dist_cause(d, why));
+  weir_exchange_drop(d->values, step, weir_dist_cause(d, why));
 }
 
 /* ---- Events of the wires */
@@ -302,7 +302,7 @@ static weir_status bulk(void *self, uint32_t place, const weir_net_frame *frame,
                         weir_error *err) {
   weir_dist *d = self;
   weir_traffic_bulk(&d->traffic, frame);
-  return weir_remote_on_bulk(d->values, place, frame, err);
+  return weir_exchange_on_bulk(d->values, place, frame, err);
 }
 
 /* ---- Open and close */
@@ -348,12 +348,12 @@ static weir_status make(weir_dist *d, weir_error *err) {
       d->env->alloc, weir_wires_transport(d->wires, WEIR_NET_CONTROL),
       weir_wires_transport(d->wires, WEIR_NET_BULK), o->task_count, &d->out,
       err));
-  weir_remote_options values = {
+  weir_exchange_options values = {
       .rendezvous = {.epoch = o->epoch, .tasks = o->task_count},
       .out = &d->out->base};
   for (uint32_t i = 0; i < o->task_count; i++)
     values.rendezvous.crc |= !is_here(o->tasks[i].address);
-  WEIR_TRY(weir_remote_create(d->env, &values, &d->values, err));
+  WEIR_TRY(weir_exchange_create(d->env, &values, &d->values, err));
   weir_driver_options options = {.epoch = o->epoch,
                                  .profile = profile,
                                  .tasks = o->tasks,
@@ -459,7 +459,7 @@ void weir_dist_close(weir_dist *d, bool stop_tasks) {
   if (d->wires != NULL) weir_wires_stop(d->wires);
   weir_driver_release(d->driver);
   weir_wires_release(d->wires);
-  weir_remote_release(d->values);
+  weir_exchange_release(d->values);
   weir_link_out_release(d->out);
   weir_free(d->env->alloc, d->peers);
   weir_dist_blobs_release(&d->blobs);

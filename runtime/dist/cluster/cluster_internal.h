@@ -60,8 +60,8 @@ struct weir_dist {
   weir_wires *wires;
   weir_driver *driver;
   weir_link_out *out;
-  struct weir_remote *values; /* of dist/channel: the rendezvous */
-  weir_peer **peers;          /* by place; control thread */
+  struct weir_exchange *values; /* of dist/channel: the rendezvous */
+  weir_peer **peers;            /* by place; control thread */
   uint64_t profile;
   weir_traffic traffic;
   weir_dist_blobs blobs;

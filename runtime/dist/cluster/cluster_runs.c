@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#include "runtime/dist/channel/remote.h"
+#include "runtime/dist/channel/exchange.h"
 
 /* Feeds within one message, all together. */
 enum { INLINE_BYTES = 256 << 10 };
@@ -68,8 +68,8 @@ static void receive(run_op *op, uint32_t k) {
   weir_dist_move *move = &op->moves[op->program->feed_count + k];
   *move = (weir_dist_move){{.fn = fetch_moved, .self = move}, &op->base, k};
   weir_slot slot = {WEIR__V1__VALUE_KIND__FETCH, k, op->base.number};
-  weir_remote_recv(op->base.dist->values, row->place, &slot,
-                   op->step->fetches[k], row->bytes, &move->done);
+  weir_exchange_recv(op->base.dist->values, row->place, &slot,
+                     op->step->fetches[k], row->bytes, &move->done);
 }
 
 static void send_feed(run_op *op, uint32_t i) {
@@ -78,8 +78,8 @@ static void send_feed(run_op *op, uint32_t i) {
   *move = (weir_dist_move){{.fn = feed_moved, .self = move}, &op->base, i};
   weir_slot slot = {WEIR__V1__VALUE_KIND__FEED, i, op->base.number};
   weir_bytes bytes = {op->step->feeds[i], row->bytes};
-  weir_remote_send(op->base.dist->values, row->place, &slot, bytes,
-                   &move->done);
+  weir_exchange_send(op->base.dist->values, row->place, &slot, bytes,
+                     &move->done);
 }
 
 /* ---- The start; control thread */
@@ -238,7 +238,7 @@ int64_t weir_dist_watch(weir_dist *d, int64_t now_ns) {
   }
   pthread_mutex_unlock(&d->lock);
   if (drop == 0) return next;
-  weir_remote_drop(d->values, drop, &why);
+  weir_exchange_drop(d->values, drop, &why);
   return now_ns;
 }
 
@@ -282,14 +282,14 @@ static void wait_for(weir_dist *d, run_op *op) {
   if (!op->base.done && op->feeds_left > 0) {
     pthread_mutex_unlock(&d->lock);
     weir_fail(&why, WEIR_W7027, NULL, "the step is over");
-    weir_remote_drop(d->values, op->base.number, &why);
+    weir_exchange_drop(d->values, op->base.number, &why);
     pthread_mutex_lock(&d->lock);
     while (op->feeds_left > 0) pthread_cond_wait(&d->changed, &d->lock);
   }
   weir_dist_leave(d, &op->base);
   uint64_t below = lowest_step(d);
   pthread_mutex_unlock(&d->lock);
-  weir_remote_finish(d->values, below);
+  weir_exchange_finish(d->values, below);
 }
 
 /* Every fetch has an outcome, and the run the first failed one's. */

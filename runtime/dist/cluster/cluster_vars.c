@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "placement/place.h"
-#include "runtime/dist/channel/remote.h"
+#include "runtime/dist/channel/exchange.h"
 
 weir_status weir_dist_vars_create(weir_dist_session *s, weir_error *err) {
   const weir_graph *g = s->graph;
@@ -115,14 +115,14 @@ static void move_row(vars_op *op, var_row *row, const var_request *request) {
                     request->number};
   weir_dist_move *move = &row->move;
   *move = (weir_dist_move){{.fn = row_moved, .self = move}, &op->base, 0};
-  struct weir_remote *values = op->base.dist->values;
+  struct weir_exchange *values = op->base.dist->values;
   if (op->set)
-    weir_remote_send(values, request->place, &slot,
-                     (weir_bytes){row->data, row->variable->bytes},
-                     &move->done);
+    weir_exchange_send(values, request->place, &slot,
+                       (weir_bytes){row->data, row->variable->bytes},
+                       &move->done);
   else
-    weir_remote_recv(values, request->place, &slot, row->data,
-                     row->variable->bytes, &move->done);
+    weir_exchange_recv(values, request->place, &slot, row->data,
+                       row->variable->bytes, &move->done);
 }
 
 /* The request could not be sent: as if its task had refused. */

@@ -76,10 +76,10 @@ static weir_status begin(weir_engine *engine, const weir_engine_session *s,
   e->env.profile = s->profile;
   e->session = *s;
   weir_pool_options pool = {.threads = e->threads};
-  weir_remote_options remote = {
+  weir_exchange_options remote = {
       .rendezvous = {.epoch = s->epoch, .tasks = s->task_count}, .out = s->out};
   WEIR_TRY(weir_pool_create(&e->env, &pool, &e->pool, err));
-  weir_status st = weir_remote_create(&e->env, &remote, &e->remote, err);
+  weir_status st = weir_exchange_create(&e->env, &remote, &e->remote, err);
   if (st != WEIR_OK) {
     weir_pool_release(e->pool);
     e->pool = NULL;
@@ -105,7 +105,7 @@ static void end_session(run_engine *e, run_job *job) {
   weir_pool_release(e->pool);
   e->pool = NULL;
   run_release_session(e);
-  weir_remote_release(e->remote);
+  weir_exchange_release(e->remote);
   e->remote = NULL;
   pthread_mutex_lock(&e->lock);
   e->ending = false;
@@ -125,7 +125,7 @@ static void end(weir_engine *engine) {
   e->ending = true;
   pthread_mutex_unlock(&e->lock);
   run_abort_all(e, &why);
-  weir_remote_abort(e->remote, &why);
+  weir_exchange_abort(e->remote, &why);
   e->end_job.run = end_session;
   run_post_job(e, &e->end_job);
 }
@@ -147,7 +147,7 @@ static void release(weir_engine *engine) {
 static weir_status control(weir_engine *engine, uint32_t peer,
                            const Weir__V1__Control *message, weir_error *err) {
   run_engine *e = (run_engine *)engine;
-  return weir_remote_on_control(e->remote, peer, message, err);
+  return weir_exchange_on_control(e->remote, peer, message, err);
 }
 
 weir_status weir_run_engine_bulk(weir_engine *engine, uint32_t peer,
@@ -158,7 +158,7 @@ weir_status weir_run_engine_bulk(weir_engine *engine, uint32_t peer,
   e->visitors += live;
   pthread_mutex_unlock(&e->lock);
   if (!live) return WEIR_OK;
-  weir_status s = weir_remote_on_bulk(e->remote, peer, frame, err);
+  weir_status s = weir_exchange_on_bulk(e->remote, peer, frame, err);
   pthread_mutex_lock(&e->lock);
   e->visitors--;
   tell_waiter(e);
@@ -168,7 +168,7 @@ weir_status weir_run_engine_bulk(weir_engine *engine, uint32_t peer,
 
 static void lost(weir_engine *engine, uint32_t peer, const weir_error *why) {
   run_engine *e = (run_engine *)engine;
-  weir_remote_lost(e->remote, peer, why);
+  weir_exchange_lost(e->remote, peer, why);
 }
 
 static const weir_engine_vtable kRun = {.release = release,

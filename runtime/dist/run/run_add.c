@@ -54,7 +54,7 @@ static weir_status open_bundle(run_engine *e, run_bundle *b, weir_error *err) {
   WEIR_TRY(weir_run_files_open(e, b, err));
   WEIR_TRY(weir_bundle_rebuild(&e->env, &b->unpacked, &b->rebuilt, err));
   WEIR_TRY(find_places(e, b, err));
-  WEIR_TRY(weir_remote_channel_create(e->remote, NULL, 0, &b->channel, err));
+  WEIR_TRY(weir_exchange_channel_create(e->remote, NULL, 0, &b->channel, err));
   const weir_bundle *o = &b->unpacked.bundle;
   weir_session_share share = {b->share,
                               b->rebuilt.placing->cluster->task_count};
@@ -176,11 +176,11 @@ void run_release_session(run_engine *e) {
 
 /* The table of edges to and from other tasks, and the tasks. */
 static weir_status make_edges(run_program *p, const weir_task_cut *cut,
-                              weir_remote_edge *edges, bool *with,
+                              weir_exchange_edge *edges, bool *with,
                               weir_error *err) {
   const run_bundle *b = p->bundle;
   for (uint32_t i = 0; i < cut->number_count; i++)
-    edges[i] = (weir_remote_edge){UINT32_MAX, false, 0};
+    edges[i] = (weir_exchange_edge){UINT32_MAX, false, 0};
   for (uint32_t i = 0; i < cut->crossing_count; i++) {
     const weir_crossing *x = &cut->crossings[i];
     bool out = b->share[x->from];
@@ -192,7 +192,7 @@ static weir_status make_edges(run_program *p, const weir_task_cut *cut,
           "the plan uses a task that takes no part: %.*s",
           WEIR_SV(
               b->rebuilt.placing->cluster->tasks[out ? x->to : x->from].job));
-    edges[x->number] = (weir_remote_edge){peer, out, WEIR_REMOTE_ANY_BYTES};
+    edges[x->number] = (weir_exchange_edge){peer, out, WEIR_EXCHANGE_ANY_BYTES};
     with[peer] = true;
   }
   return WEIR_OK;
@@ -202,7 +202,7 @@ static weir_status make_channel(run_engine *e, run_program *p,
                                 const weir_task_cut *cut, weir_error *err) {
   weir_channel *channel = NULL;
   uint32_t tasks = e->session.task_count;
-  weir_remote_edge *edges = weir_alloc_array(
+  weir_exchange_edge *edges = weir_alloc_array(
       e->env.alloc, (size_t)cut->number_count + 1, sizeof *edges);
   bool *with = weir_alloc_array(e->env.alloc, tasks, sizeof *with);
   weir_status s = edges == NULL || with == NULL
@@ -212,8 +212,8 @@ static weir_status make_channel(run_engine *e, run_program *p,
     if (with[i]) p->peers[p->added.peer_count++] = i;
   p->added.peers = p->peers;
   if (s == WEIR_OK)
-    s = weir_remote_channel_create(e->remote, edges, cut->number_count,
-                                   &channel, err);
+    s = weir_exchange_channel_create(e->remote, edges, cut->number_count,
+                                     &channel, err);
   if (s == WEIR_OK) {
     s = weir_session_add_plan(p->bundle->session, p->plan, channel, err);
     if (s != WEIR_OK) weir_channel_release(channel);

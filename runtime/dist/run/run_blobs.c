@@ -75,11 +75,11 @@ static weir_status ask(run_engine *e, const uint8_t *name, void *dst,
   weir_slot slot = {WEIR__V1__VALUE_KIND__BLOB, number, 0};
   if (dst != NULL) {
     w->bytes = (weir_bytes){dst, (size_t)size};
-    weir_remote_recv(e->remote, WEIR_PEER_DRIVER, &slot, dst, (size_t)size,
-                     &w->done);
+    weir_exchange_recv(e->remote, WEIR_PEER_DRIVER, &slot, dst, (size_t)size,
+                       &w->done);
   } else {
-    weir_remote_recv_owned(e->remote, WEIR_PEER_DRIVER, &slot, size, &w->bytes,
-                           &w->done);
+    weir_exchange_recv_owned(e->remote, WEIR_PEER_DRIVER, &slot, size,
+                             &w->bytes, &w->done);
   }
   run_post_event(e, &w->event);
   *out = w;

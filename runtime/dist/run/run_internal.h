@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "runtime/dist/bundle/rebuild.h"
-#include "runtime/dist/channel/remote.h"
+#include "runtime/dist/channel/exchange.h"
 #include "runtime/dist/run/run.h"
 #include "runtime/exec/session/prepare.h"
 
@@ -135,7 +135,7 @@ struct run_engine {
   uint32_t visitors;  /* bulk frames being taken */
   weir_engine_session session;
   weir_pool *pool;
-  weir_remote *remote;
+  weir_exchange *remote;
   run_blob *blobs;     /* the engine's thread alone */
   run_bundle *bundles; /* under the lock */
   run_program *programs;

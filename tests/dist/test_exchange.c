@@ -2,7 +2,7 @@
  *
  * Two tasks in one process: a channel on each side, used by several threads,
  * and a thread of control and one of bulk frames on each side. */
-#include "runtime/dist/channel/remote.h"
+#include "runtime/dist/channel/exchange.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ typedef struct queue {
 } queue;
 
 typedef struct side {
-  weir_remote *remote;
+  weir_exchange *remote;
   weir_channel *channel;
   weir_wire_out out;
   queue control, bulk; /* to this side */
@@ -103,14 +103,14 @@ static void take(queue *q, frame *f) {
                           f->head_bytes + f->payload.size, NULL, NULL};
   uint32_t peer = !q->to->self;
   if (q->bulk) {
-    assert_ok(weir_remote_on_bulk(q->to->remote, peer, &whole, &err), &err);
+    assert_ok(weir_exchange_on_bulk(q->to->remote, peer, &whole, &err), &err);
     f->payload.released(f->payload.self);
   } else {
     weir_wire_message m;
     if (f->sent != NULL) f->sent(f->token);
     assert_ok(weir_wire_unpack(weir_allocator_system(), &whole, &m, &err),
               &err);
-    assert_ok(weir_remote_on_control(q->to->remote, peer, m.control, &err),
+    assert_ok(weir_exchange_on_control(q->to->remote, peer, m.control, &err),
               &err);
     weir_wire_message_release(&m);
   }
@@ -248,21 +248,21 @@ static void open_sides(side sides[2], const weir_env *env) {
   weir_error err = WEIR_ERROR_INIT;
   for (uint32_t i = 0; i < 2; i++) {
     side *s = &sides[i];
-    weir_remote_options options = {.rendezvous = {.epoch = 3,
-                                                  .tasks = 2,
-                                                  .credit = 64 << 10,
-                                                  .chunk = 8 << 10},
-                                   .out = &s->out};
-    weir_remote_edge edges[kEdges];
+    weir_exchange_options options = {.rendezvous = {.epoch = 3,
+                                                    .tasks = 2,
+                                                    .credit = 64 << 10,
+                                                    .chunk = 8 << 10},
+                                     .out = &s->out};
+    weir_exchange_edge edges[kEdges];
     *s = (side){.self = i, .other = &sides[!i]};
     s->out = (weir_wire_out){s, on_control, on_bulk, NULL};
     if (i == 0) s->out.watched = on_watched; /* this one gathers */
     for (uint32_t e = 0; e < kEdges; e++)
-      edges[e] = (weir_remote_edge){!i, (e & 1) == i, kBytes[e]};
-    assert_ok(weir_remote_create(env, &options, &s->remote, &err), &err);
-    assert_ok(
-        weir_remote_channel_create(s->remote, edges, kEdges, &s->channel, &err),
-        &err);
+      edges[e] = (weir_exchange_edge){!i, (e & 1) == i, kBytes[e]};
+    assert_ok(weir_exchange_create(env, &options, &s->remote, &err), &err);
+    assert_ok(weir_exchange_channel_create(s->remote, edges, kEdges,
+                                           &s->channel, &err),
+              &err);
   }
   for (uint32_t i = 0; i < 2; i++) {
     open_queue(&sides[i].control, &sides[i], false);
@@ -280,9 +280,9 @@ static void close_sides(side sides[2]) {
     close_queue(&sides[i].bulk);
   }
   for (int i = 0; i < 2; i++) {
-    assert_true(weir_remote_is_empty(sides[i].remote));
+    assert_true(weir_exchange_is_empty(sides[i].remote));
     weir_channel_release(sides[i].channel);
-    weir_remote_release(sides[i].remote);
+    weir_exchange_release(sides[i].remote);
   }
 }
 
@@ -305,8 +305,8 @@ static void threads_on_both_sides(void **state) {
   weir_error why = WEIR_ERROR_INIT;
   for (int i = 0; i < 2; i++) {
     weir_fail(&why, WEIR_W5006, NULL, "too late");
-    weir_remote_finish(sides[i].remote, kSteps + 1);
-    assert_int_equal(weir_remote_pending(sides[i].remote, NULL, 0), 0);
+    weir_exchange_finish(sides[i].remote, kSteps + 1);
+    assert_int_equal(weir_exchange_pending(sides[i].remote, NULL, 0), 0);
   }
   close_sides(sides);
 }
@@ -355,27 +355,27 @@ static void small_values_wait_for_the_owner(void **state) {
   side sides[2] = {{.self = 0, .other = &sides[1]},
                    {.self = 1, .other = &sides[0]}};
   weir_wire_out out = {&sides[0], on_control, on_bulk};
-  weir_remote_options options = {.rendezvous = {.epoch = 3, .tasks = 2},
-                                 .out = &out,
-                                 .collected = collected};
-  weir_remote *m;
+  weir_exchange_options options = {.rendezvous = {.epoch = 3, .tasks = 2},
+                                   .out = &out,
+                                   .collected = collected};
+  weir_exchange *m;
   collected_calls = 0;
   pthread_mutex_init(&sides[1].control.lock, NULL);
   pthread_cond_init(&sides[1].control.more, NULL);
-  assert_ok(weir_remote_create(weir_env_system(), &options, &m, &err), &err);
+  assert_ok(weir_exchange_create(weir_env_system(), &options, &m, &err), &err);
   for (int round = 1; round <= 2; round++) {
     ending e = {0};
     weir_channel_done done[10];
     for (uint32_t i = 0; i < 10; i++) {
       weir_slot slot = {0, i, 1};
       done[i] = (weir_channel_done){.fn = ended, .self = &e};
-      weir_remote_send(m, 1, &slot, (weir_bytes){(const uint8_t *)"x", 1},
-                       &done[i]);
+      weir_exchange_send(m, 1, &slot, (weir_bytes){(const uint8_t *)"x", 1},
+                         &done[i]);
     }
     assert_int_equal(e.told, 10);
     assert_int_equal(collected_calls, round);
     assert_null(sides[1].control.first);
-    weir_remote_flush(m);
+    weir_exchange_flush(m);
     frame *f = sides[1].control.first;
     assert_non_null(f);
     assert_null(f->next);
@@ -385,20 +385,20 @@ static void small_values_wait_for_the_owner(void **state) {
   }
   pthread_cond_destroy(&sides[1].control.more);
   pthread_mutex_destroy(&sides[1].control.lock);
-  weir_remote_release(m);
+  weir_exchange_release(m);
 }
 
 /* ---- The owner hears of the last end, and releases all at once */
 
 typedef struct last_end {
   weir_channel_done done;
-  weir_remote *remote;
+  weir_exchange *remote;
   pthread_t thread;
   int told;
 } last_end;
 
 static void *release_all(void *self) {
-  weir_remote_release(self);
+  weir_exchange_release(self);
   return NULL;
 }
 
@@ -423,14 +423,14 @@ static void release_waits_for_who_tells(void **state) {
   weir_counted_allocator counted;
   weir_counted_allocator_init(&counted, NULL);
   env.alloc = &counted.base;
-  weir_remote_options options = {.rendezvous = {.epoch = 1, .tasks = 2},
-                                 .out = &out};
+  weir_exchange_options options = {.rendezvous = {.epoch = 1, .tasks = 2},
+                                   .out = &out};
   last_end e = {.done = {.fn = on_last_end, .self = &e}};
-  assert_ok(weir_remote_create(&env, &options, &e.remote, &err), &err);
+  assert_ok(weir_exchange_create(&env, &options, &e.remote, &err), &err);
   weir_slot slot = {WEIR__V1__VALUE_KIND__EDGE, 3, 1};
-  weir_remote_recv(e.remote, 0, &slot, &value, sizeof value, &e.done);
+  weir_exchange_recv(e.remote, 0, &slot, &value, sizeof value, &e.done);
   weir_fail(&err, WEIR_W7020, NULL, "all is over");
-  weir_remote_abort(e.remote, &err);
+  weir_exchange_abort(e.remote, &err);
   assert_int_equal(e.told, 1);
   pthread_join(e.thread, NULL);
   assert_int_equal(atomic_load(&counted.live_blocks), 0);

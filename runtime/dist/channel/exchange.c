@@ -15,7 +15,7 @@
  * A batch that has left the transport is told of by its peer's token, on a
  * thread of the transport, perhaps after the owner has released all this: each
  * such batch holds the memory, and touches the core only before |closed|. */
-#include "runtime/dist/channel/remote.h"
+#include "runtime/dist/channel/exchange.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,15 +25,15 @@
 
 /* A peer, for the end of batches to it. */
 typedef struct batch_token {
-  weir_remote *remote;
+  weir_exchange *exchange;
   uint32_t peer;
 } batch_token;
 
-struct weir_remote {
+struct weir_exchange {
   const weir_env *env;
   const weir_allocator *alloc;
   atomic_uint refs; /* the owner's, each batch under way */
-  weir_remote_options options;
+  weir_exchange_options options;
   pthread_mutex_t lock;
   weir_rendezvous *r;
   bool sending;
@@ -44,19 +44,19 @@ struct weir_remote {
   batch_token tokens[]; /* of the tasks, then the driver's */
 };
 
-static void unref(weir_remote *m) {
+static void unref(weir_exchange *m) {
   if (atomic_fetch_sub(&m->refs, 1) != 1) return;
   pthread_cond_destroy(&m->left);
   pthread_mutex_destroy(&m->lock);
   weir_free(m->alloc, m);
 }
 
-static weir_remote *make(const weir_allocator *alloc, uint32_t tasks) {
+static weir_exchange *make(const weir_allocator *alloc, uint32_t tasks) {
   size_t bytes;
   if (!weir_size_mul((size_t)tasks + 1, sizeof(batch_token), &bytes) ||
-      !weir_size_add(bytes, sizeof(weir_remote), &bytes))
+      !weir_size_add(bytes, sizeof(weir_exchange), &bytes))
     return NULL;
-  weir_remote *m = weir_alloc(alloc, bytes);
+  weir_exchange *m = weir_alloc(alloc, bytes);
   if (m == NULL) return NULL;
   memset(m, 0, bytes);
   m->alloc = alloc;
@@ -66,11 +66,12 @@ static weir_remote *make(const weir_allocator *alloc, uint32_t tasks) {
   return m;
 }
 
-weir_status weir_remote_create(const weir_env *env,
-                               const weir_remote_options *options,
-                               weir_remote **out_remote, weir_error *err) {
-  *out_remote = NULL;
-  weir_remote *m = make(env->alloc, options->rendezvous.tasks);
+weir_status weir_exchange_create(const weir_env *env,
+                                 const weir_exchange_options *options,
+                                 weir_exchange **out_exchange,
+                                 weir_error *err) {
+  *out_exchange = NULL;
+  weir_exchange *m = make(env->alloc, options->rendezvous.tasks);
   if (m == NULL) return weir_fail_memory(err, sizeof *m);
   m->env = env;
   m->options = *options;
@@ -87,11 +88,11 @@ weir_status weir_remote_create(const weir_env *env,
     weir_free(env->alloc, m);
     return s;
   }
-  *out_remote = m;
+  *out_exchange = m;
   return WEIR_OK;
 }
 
-void weir_remote_release(weir_remote *m) {
+void weir_exchange_release(weir_exchange *m) {
   if (m == NULL) return;
   pthread_mutex_lock(&m->lock);
   m->closed = true;
@@ -107,12 +108,12 @@ static void released(void *chunk);
 static void batch_left(void *token);
 
 /* Whether the ends of batches are told, and decide when the next ones go. */
-static bool gathers(const weir_remote *m) {
+static bool gathers(const weir_exchange *m) {
   return m->options.collected == NULL && m->options.out->watched != NULL;
 }
 
 /* Sends a batch whose end is told. With the lock, which is let go meanwhile. */
-static weir_status send_batch(weir_remote *m,
+static weir_status send_batch(weir_exchange *m,
                               const weir_rendezvous_frame *frame) {
   const weir_wire_out *out = m->options.out;
   uint32_t tasks = m->options.rendezvous.tasks;
@@ -130,7 +131,7 @@ static weir_status send_batch(weir_remote *m,
   return s;
 }
 
-static weir_status send_frame(weir_remote *m,
+static weir_status send_frame(weir_exchange *m,
                               const weir_rendezvous_frame *frame) {
   if (frame->batch && gathers(m)) return send_batch(m, frame);
   pthread_mutex_unlock(&m->lock);
@@ -139,7 +140,7 @@ static weir_status send_frame(weir_remote *m,
   return s;
 }
 
-static void send_all(weir_remote *m) {
+static void send_all(weir_exchange *m) {
   weir_rendezvous_frame frame;
   if (m->sending) return;
   m->sending = true;
@@ -154,7 +155,7 @@ static void send_all(weir_remote *m) {
 }
 
 /* With the lock, which is let go meanwhile. */
-static void tell_broken(weir_remote *m) {
+static void tell_broken(weir_exchange *m) {
   const weir_wire_out *out = m->options.out;
   uint32_t peer;
   while (weir_rendezvous_next_broken(m->r, &peer)) {
@@ -165,7 +166,7 @@ static void tell_broken(weir_remote *m) {
   }
 }
 
-static void tell_all(weir_remote *m) {
+static void tell_all(weir_exchange *m) {
   weir_rendezvous_end end;
   while (weir_rendezvous_next_end(m->r, &end)) {
     pthread_mutex_unlock(&m->lock);
@@ -176,7 +177,7 @@ static void tell_all(weir_remote *m) {
 }
 
 /* Small values lie there: lets them go, or says so once. */
-static bool has_collected(weir_remote *m) {
+static bool has_collected(weir_exchange *m) {
   if (m->told || !weir_rendezvous_collects(m->r)) return false;
   if (m->options.collected == NULL) {
     if (gathers(m))
@@ -191,21 +192,21 @@ static bool has_collected(weir_remote *m) {
 
 /* The end of a value may let its owner release all this on another thread,
  * which waits until whoever told it has left. */
-static void enter(weir_remote *m) {
+static void enter(weir_exchange *m) {
   pthread_mutex_lock(&m->lock);
   m->inside++;
   const weir_clock *clock = m->env->clock;
   if (clock != NULL) weir_rendezvous_set_now(m->r, clock->now_ns(clock->self));
 }
 
-static void unlock(weir_remote *m) {
+static void unlock(weir_exchange *m) {
   m->inside--;
   if (m->closed && m->inside == 0) pthread_cond_broadcast(&m->left);
   pthread_mutex_unlock(&m->lock);
 }
 
 /* Does the work that the call has made, and gives the lock back. */
-static void leave(weir_remote *m) {
+static void leave(weir_exchange *m) {
   bool tell = has_collected(m);
   send_all(m);
   tell_broken(m);
@@ -215,7 +216,7 @@ static void leave(weir_remote *m) {
 }
 
 static void released(void *chunk) {
-  weir_remote *m = weir_chunk_owner(chunk);
+  weir_exchange *m = weir_chunk_owner(chunk);
   pthread_mutex_lock(&m->lock);
   m->inside++;
   weir_rendezvous_released(chunk);
@@ -224,7 +225,7 @@ static void released(void *chunk) {
 
 static void batch_left(void *self) {
   const batch_token *token = self;
-  weir_remote *m = token->remote;
+  weir_exchange *m = token->exchange;
   pthread_mutex_lock(&m->lock);
   if (!m->closed) {
     m->inside++;
@@ -242,69 +243,71 @@ static void batch_left(void *self) {
 
 /* ---- Calls */
 
-void weir_remote_send(weir_remote *m, uint32_t peer, const weir_slot *slot,
-                      weir_bytes data, weir_channel_done *done) {
+void weir_exchange_send(weir_exchange *m, uint32_t peer, const weir_slot *slot,
+                        weir_bytes data, weir_channel_done *done) {
   enter(m);
   weir_rendezvous_send(m->r, peer, slot, data, done);
   leave(m);
 }
 
-void weir_remote_send_error(weir_remote *m, uint32_t peer,
-                            const weir_slot *slot, const weir_error *why) {
+void weir_exchange_send_error(weir_exchange *m, uint32_t peer,
+                              const weir_slot *slot, const weir_error *why) {
   enter(m);
   weir_rendezvous_send_error(m->r, peer, slot, why);
   leave(m);
 }
 
-void weir_remote_recv(weir_remote *m, uint32_t peer, const weir_slot *slot,
-                      void *dst, size_t bytes, weir_channel_done *done) {
+void weir_exchange_recv(weir_exchange *m, uint32_t peer, const weir_slot *slot,
+                        void *dst, size_t bytes, weir_channel_done *done) {
   enter(m);
   weir_rendezvous_recv(m->r, peer, slot, dst, bytes, done);
   leave(m);
 }
 
-void weir_remote_recv_pieces(weir_remote *m, uint32_t peer,
-                             const weir_slot *slot, size_t bytes,
-                             const weir_rendezvous_sink *sink,
-                             weir_channel_done *done) {
+void weir_exchange_recv_pieces(weir_exchange *m, uint32_t peer,
+                               const weir_slot *slot, size_t bytes,
+                               const weir_rendezvous_sink *sink,
+                               weir_channel_done *done) {
   enter(m);
   weir_rendezvous_recv_pieces(m->r, peer, slot, bytes, sink, done);
   leave(m);
 }
 
-void weir_remote_recv_owned(weir_remote *m, uint32_t peer,
-                            const weir_slot *slot, uint64_t limit,
-                            weir_bytes *out, weir_channel_done *done) {
+void weir_exchange_recv_owned(weir_exchange *m, uint32_t peer,
+                              const weir_slot *slot, uint64_t limit,
+                              weir_bytes *out, weir_channel_done *done) {
   enter(m);
   weir_rendezvous_recv_owned(m->r, peer, slot, limit, out, done);
   leave(m);
 }
 
-void weir_remote_drop(weir_remote *m, uint64_t step, const weir_error *why) {
+void weir_exchange_drop(weir_exchange *m, uint64_t step,
+                        const weir_error *why) {
   enter(m);
   weir_rendezvous_drop(m->r, step, why);
   leave(m);
 }
 
-void weir_remote_finish(weir_remote *m, uint64_t step) {
+void weir_exchange_finish(weir_exchange *m, uint64_t step) {
   enter(m);
   weir_rendezvous_finish(m->r, step);
   leave(m);
 }
 
-void weir_remote_lost(weir_remote *m, uint32_t peer, const weir_error *why) {
+void weir_exchange_lost(weir_exchange *m, uint32_t peer,
+                        const weir_error *why) {
   enter(m);
   weir_rendezvous_lost(m->r, peer, why);
   leave(m);
 }
 
-void weir_remote_abort(weir_remote *m, const weir_error *why) {
+void weir_exchange_abort(weir_exchange *m, const weir_error *why) {
   enter(m);
   weir_rendezvous_abort(m->r, why);
   leave(m);
 }
 
-void weir_remote_flush(weir_remote *m) {
+void weir_exchange_flush(weir_exchange *m) {
   pthread_mutex_lock(&m->lock);
   m->inside++;
   m->told = false;
@@ -315,15 +318,15 @@ void weir_remote_flush(weir_remote *m) {
   unlock(m);
 }
 
-bool weir_remote_is_empty(weir_remote *m) {
+bool weir_exchange_is_empty(weir_exchange *m) {
   pthread_mutex_lock(&m->lock);
   bool empty = weir_rendezvous_is_empty(m->r);
   pthread_mutex_unlock(&m->lock);
   return empty;
 }
 
-size_t weir_remote_pending(weir_remote *m, weir_rendezvous_wait *waits,
-                           size_t capacity) {
+size_t weir_exchange_pending(weir_exchange *m, weir_rendezvous_wait *waits,
+                             size_t capacity) {
   pthread_mutex_lock(&m->lock);
   size_t count = weir_rendezvous_pending(m->r, waits, capacity);
   pthread_mutex_unlock(&m->lock);
@@ -332,17 +335,18 @@ size_t weir_remote_pending(weir_remote *m, weir_rendezvous_wait *waits,
 
 /* ---- Frames from peers */
 
-weir_status weir_remote_on_control(weir_remote *m, uint32_t peer,
-                                   const Weir__V1__Control *message,
-                                   weir_error *err) {
+weir_status weir_exchange_on_control(weir_exchange *m, uint32_t peer,
+                                     const Weir__V1__Control *message,
+                                     weir_error *err) {
   enter(m);
   weir_status s = weir_rendezvous_control(m->r, peer, message, err);
   leave(m);
   return s;
 }
 
-weir_status weir_remote_on_bulk(weir_remote *m, uint32_t peer,
-                                const weir_net_frame *frame, weir_error *err) {
+weir_status weir_exchange_on_bulk(weir_exchange *m, uint32_t peer,
+                                  const weir_net_frame *frame,
+                                  weir_error *err) {
   weir_bulk bulk;
   weir_bulk_payload payload;
   weir_rendezvous_place place;
@@ -364,9 +368,9 @@ weir_status weir_remote_on_bulk(weir_remote *m, uint32_t peer,
 
 typedef struct remote_channel {
   weir_channel base;
-  weir_remote *remote;
+  weir_exchange *exchange;
   size_t count;
-  weir_remote_edge edges[];
+  weir_exchange_edge edges[];
 } remote_channel;
 
 /* Ends |done| with W9001. */
@@ -376,13 +380,13 @@ static void refuse(weir_channel_done *done, uint32_t edge, const char *why) {
   done->fn(done->self, s, &err);
 }
 
-static const weir_remote_edge *find_edge(const remote_channel *ch,
-                                         uint32_t edge, bool outgoing,
-                                         size_t bytes) {
+static const weir_exchange_edge *find_edge(const remote_channel *ch,
+                                           uint32_t edge, bool outgoing,
+                                           size_t bytes) {
   if (edge >= ch->count) return NULL;
-  const weir_remote_edge *e = &ch->edges[edge];
+  const weir_exchange_edge *e = &ch->edges[edge];
   return e->outgoing == outgoing &&
-                 (e->bytes == bytes || e->bytes == WEIR_REMOTE_ANY_BYTES)
+                 (e->bytes == bytes || e->bytes == WEIR_EXCHANGE_ANY_BYTES)
              ? e
              : NULL;
 }
@@ -393,20 +397,20 @@ static weir_slot slot_of(uint32_t edge, uint64_t step) {
 
 static void channel_release(weir_channel *channel) {
   remote_channel *ch = (remote_channel *)channel;
-  weir_free(ch->remote->env->alloc, ch);
+  weir_free(ch->exchange->env->alloc, ch);
 }
 
 static void channel_send(weir_channel *channel, uint32_t edge, uint64_t step,
                          const void *src, size_t bytes,
                          weir_channel_done *done) {
   remote_channel *ch = (remote_channel *)channel;
-  const weir_remote_edge *e = find_edge(ch, edge, true, bytes);
+  const weir_exchange_edge *e = find_edge(ch, edge, true, bytes);
   weir_slot slot = slot_of(edge, step);
   if (e == NULL)
     refuse(done, edge, "is not one that is sent with these bytes");
   else
-    weir_remote_send(ch->remote, e->peer, &slot, (weir_bytes){src, bytes},
-                     done);
+    weir_exchange_send(ch->exchange, e->peer, &slot, (weir_bytes){src, bytes},
+                       done);
 }
 
 static void channel_send_error(weir_channel *channel, uint32_t edge,
@@ -414,18 +418,18 @@ static void channel_send_error(weir_channel *channel, uint32_t edge,
   remote_channel *ch = (remote_channel *)channel;
   weir_slot slot = slot_of(edge, step);
   if (edge < ch->count && ch->edges[edge].outgoing)
-    weir_remote_send_error(ch->remote, ch->edges[edge].peer, &slot, why);
+    weir_exchange_send_error(ch->exchange, ch->edges[edge].peer, &slot, why);
 }
 
 static void channel_recv(weir_channel *channel, uint32_t edge, uint64_t step,
                          void *dst, size_t bytes, weir_channel_done *done) {
   remote_channel *ch = (remote_channel *)channel;
-  const weir_remote_edge *e = find_edge(ch, edge, false, bytes);
+  const weir_exchange_edge *e = find_edge(ch, edge, false, bytes);
   weir_slot slot = slot_of(edge, step);
   if (e == NULL)
     refuse(done, edge, "is not one that is received with these bytes");
   else
-    weir_remote_recv(ch->remote, e->peer, &slot, dst, bytes, done);
+    weir_exchange_recv(ch->exchange, e->peer, &slot, dst, bytes, done);
 }
 
 static void channel_recv_pieces(weir_channel *channel, uint32_t edge,
@@ -433,13 +437,13 @@ static void channel_recv_pieces(weir_channel *channel, uint32_t edge,
                                 const weir_channel_sink *sink,
                                 weir_channel_done *done) {
   remote_channel *ch = (remote_channel *)channel;
-  const weir_remote_edge *e = find_edge(ch, edge, false, bytes);
+  const weir_exchange_edge *e = find_edge(ch, edge, false, bytes);
   weir_slot slot = slot_of(edge, step);
   weir_rendezvous_sink to = {sink->consume, sink->self};
   if (e == NULL)
     refuse(done, edge, "is not one that is received with these bytes");
   else
-    weir_remote_recv_pieces(ch->remote, e->peer, &slot, bytes, &to, done);
+    weir_exchange_recv_pieces(ch->exchange, e->peer, &slot, bytes, &to, done);
 }
 
 static void channel_collective(weir_channel *channel, uint64_t step,
@@ -456,11 +460,11 @@ static void channel_collective(weir_channel *channel, uint64_t step,
 
 static void channel_drop(weir_channel *channel, uint64_t step,
                          const weir_error *why) {
-  weir_remote_drop(((remote_channel *)channel)->remote, step, why);
+  weir_exchange_drop(((remote_channel *)channel)->exchange, step, why);
 }
 
 static void channel_abort(weir_channel *channel, const weir_error *why) {
-  weir_remote_abort(((remote_channel *)channel)->remote, why);
+  weir_exchange_abort(((remote_channel *)channel)->exchange, why);
 }
 
 static const weir_channel_vtable kRemote = {
@@ -474,18 +478,20 @@ static const weir_channel_vtable kRemote = {
     .abort = channel_abort,
 };
 
-weir_status weir_remote_channel_create(weir_remote *remote,
-                                       const weir_remote_edge *edges,
-                                       size_t count, weir_channel **out_channel,
-                                       weir_error *err) {
+weir_status weir_exchange_channel_create(weir_exchange *exchange,
+                                         const weir_exchange_edge *edges,
+                                         size_t count,
+                                         weir_channel **out_channel,
+                                         weir_error *err) {
   size_t bytes;
   *out_channel = NULL;
   if (!weir_size_mul(count, sizeof *edges, &bytes) ||
       !weir_size_add(bytes, sizeof(remote_channel), &bytes))
     return weir_fail_memory(err, SIZE_MAX);
-  remote_channel *ch = weir_alloc(remote->env->alloc, bytes);
+  remote_channel *ch = weir_alloc(exchange->env->alloc, bytes);
   if (ch == NULL) return weir_fail_memory(err, bytes);
-  *ch = (remote_channel){.base.vt = &kRemote, .remote = remote, .count = count};
+  *ch = (remote_channel){
+      .base.vt = &kRemote, .exchange = exchange, .count = count};
   if (count > 0) memcpy(ch->edges, edges, count * sizeof *edges);
   *out_channel = &ch->base;
   return WEIR_OK;

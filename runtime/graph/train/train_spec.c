@@ -429,6 +429,6 @@ bool weir_train_unused(const weir_train_spec *spec, weir_error *err) {
   }
   if (spec->unused_count == 0) return false;
   weir_fail(err, WEIR_W1136, spec->unused[0],
-            "train: %s: no effect yet, one process trains", names);
+            "train: %s: no effect yet: a training has one graph", names);
   return true;
 }

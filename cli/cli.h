@@ -75,13 +75,26 @@ typedef struct cli_args {
   cli_list maps, what_if;
   const char *role;
   int64_t at_step; /* a checkpoint's, or -1 */
+  int64_t days;    /* of certificates; 0: not given */
   int64_t timeout_ns, time_ns;
   /* Clusters: |tasks| is --cluster of commands that run. */
-  const char *tasks, *local, *task_threads, *job, *listen;
+  const char *tasks, *local, *task_threads, *job, *listen, *share;
   int64_t index, start_ns, step_ns, heartbeat_ns;
+  /* Replicas between graphs; |restarts| -1: not given. */
+  const char *mode, *addresses, *generations;
+  int64_t restarts;
+  bool tasks_later; /* the command starts those of --local itself */
   bool insecure;
-  const char **rest; /* positional */
+  /* predict --serve */
+  const char *serve;
+  int64_t batch_wait_ns, batch_rows, queue;
+  int64_t count, interval_ns, wait_ns; /* cluster */
+  bool bandwidth, force;
+  weir_tools_tf_config *tf; /* of --cluster tf-config; else NULL */
+  const char **rest;        /* positional */
   size_t rest_count;
+  char *const *words; /* all of the line after the command; lent */
+  size_t word_count;
   cli_from threads_from;
   uint8_t from[CLI_OPTIONS]; /* cli_from of each of the command's options */
 } cli_args;
@@ -191,6 +204,10 @@ void cli_signals_watch_trainer(weir_trainer *trainer);
 /* The same for a task's server, which stops; a second signal ends the process.
  */
 void cli_signals_watch_server(weir_task_server *server);
+/* The same for a server of predictions, which answers what it has accepted. */
+void cli_signals_watch_predictor(weir_predict_server *serving);
+/* The same for a part of a training between graphs, which leaves it. */
+void cli_signals_watch_part(weir_train_part *part);
 /* The same for the search of a plan, which is to ask cli_signal_code; a second
  * signal ends the process. */
 void cli_signals_watch_search(void);
@@ -215,6 +232,7 @@ typedef struct cli_tensors {
 
 struct cli_locals;
 struct cli_own;
+struct cli_dealt;
 
 /* A loaded graph with its runtime, session and plan. Close also after a
  * failure. */
@@ -226,6 +244,7 @@ typedef struct cli_job {
   weir_tasks *tasks;         /* --cluster, --local */
   struct cli_locals *locals; /* processes of --local */
   struct cli_own *own;       /* --job: the task that this process is */
+  struct cli_dealt *dealt;   /* batches are dealt to workers; or NULL */
   bool show_plans;           /* each that a program gets */
   char *source; /* the graph file's text, once a diagnostic wanted it */
   size_t source_size;

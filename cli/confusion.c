@@ -249,6 +249,7 @@ weir_status cli_confusion(cli_job *job, const cli_args *args,
                             .self = &m,
                             .batch = on_batch,
                             .getenv = cli_look_up_env};
+  if (job->dealt != NULL) session.tasks = job->tasks;
   weir_status s = weir_session_create(job->runtime, job->graph, &session,
                                       &job->session, err);
   if (s == WEIR_OK) s = copy_variables(job->session, trainer, err);

@@ -108,6 +108,12 @@ static weir_status threads_of(const cli_args *args, int threads, int32_t *out,
   return WEIR_OK;
 }
 
+/* Warnings of tasks: certificates that changed, frames without encryption. */
+static void on_log(void *self, weir_log_level level, const char *text) {
+  (void)self;
+  if (level == WEIR_LOG_WARNING) cli_note("warning: %s\n", text);
+}
+
 int cli_job_open(cli_job *job, const cli_args *args, int threads) {
   weir_error err = WEIR_ERROR_INIT;
   weir_runtime_opts opts = {.struct_size = sizeof opts};
@@ -118,6 +124,7 @@ int cli_job_open(cli_job *job, const cli_args *args, int threads) {
   if (s == WEIR_OK) s = threads_of(args, threads, &opts.threads, &err);
   opts.timeout_ns = args->timeout_ns;
   opts.isa = args->isa;
+  if (args->tasks != NULL) opts.on_log = on_log;
   if (s == WEIR_OK) s = cli_watch_start(args->timeout_ns, &err);
   if (s == WEIR_OK) s = weir_runtime_create(&opts, &job->runtime, &err);
   return s == WEIR_OK ? 0 : cli_fail(&err);
@@ -199,7 +206,8 @@ int cli_job_load(cli_job *job, const cli_args *args, const char *path) {
                          .getenv = cli_look_up_env,
                          .keep_files = cli_cluster_text(args) != NULL};
   job->path = path;
-  weir_status s = cli_cluster_start(job, args, &err);
+  weir_status s = WEIR_OK;
+  if (!args->tasks_later) s = cli_cluster_start(job, args, &err);
   if (s == WEIR_OK) s = limit_of(args, "bytes", &opts.max_bytes, &err);
   if (s == WEIR_OK) s = limit_of(args, "nodes", &opts.max_nodes, &err);
   if (s == WEIR_OK) s = limit_of(args, "depth", &depth, &err);
@@ -225,7 +233,10 @@ int cli_job_session(cli_job *job, const cli_args *args,
                             .no_fold = bench,
                             .ref_kernels = args->ref_kernels,
                             .seed = (uint64_t)args->seed};
-  cli_placing_want want = {.inputs = inputs, .one_program = inputs != NULL};
+  cli_placing_want want = {
+      .inputs = inputs,
+      .one_program = inputs != NULL,
+      .deal = (args->data != NULL && args->sample == 0) || args->serve != NULL};
   cli_signals_watch(NULL);
   weir_status s = cli_placing_use(job, args, &want, &opts, &err);
   if (s == WEIR_OK)

@@ -298,12 +298,14 @@ static weir_status check_rest(const cli_command *c, const cli_args *args,
 
 static void set_defaults(cli_args *args) {
   *args = (cli_args){.temperature = 1,
+                     .batch_wait_ns = 1000000,
                      .rtol = 1e-5,
                      .atol = 1e-8,
                      .runs = 0,
                      .warmup = 10,
                      .inflight = 1,
                      .at_step = -1,
+                     .restarts = -1,
                      .time_ns = 1000000000};
 }
 
@@ -312,6 +314,8 @@ weir_status cli_options_read(const cli_command *command, int argc, char **argv,
   line l = {command, argc, 0, argv, args};
   bool options = true;
   set_defaults(args);
+  args->words = argv;
+  args->word_count = (size_t)argc;
   args->rest = malloc(((size_t)argc + 1) * sizeof *args->rest);
   if (args->rest == NULL) return cli_no_memory(err);
   while (l.i < argc) {
@@ -334,6 +338,7 @@ bool cli_is_json(const cli_args *args) {
 }
 
 void cli_args_release(cli_args *args) {
+  weir_tools_tf_config_release(args->tf);
   cli_list *lists[] = {&args->inputs, &args->outputs,   &args->expects,
                        &args->params, &args->overrides, &args->targets,
                        &args->dumps,  &args->limits,    &args->maps,

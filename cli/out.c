@@ -22,6 +22,8 @@ static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
 static weir_session *watched;
 static weir_trainer *trainer;
 static weir_task_server *server;
+static weir_predict_server *predictor;
+static weir_train_part *part;
 static void (*exit_hook)(void *self);
 static void *exit_self;
 static bool searching; /* a plan */
@@ -196,11 +198,14 @@ static void *wait_for_signals(void *set) {
     }
     bool again = atomic_exchange(&signal_number, number) != 0;
     pthread_mutex_lock(&watch_lock);
-    bool none = watched == NULL && trainer == NULL && server == NULL;
+    bool none = watched == NULL && trainer == NULL && server == NULL &&
+                predictor == NULL && part == NULL;
     if ((none && !searching) || again) leave(128 + number);
     if (watched != NULL) weir_session_cancel(watched);
     weir_trainer_stop(trainer);
     weir_task_server_stop(server);
+    weir_predict_server_stop(predictor);
+    weir_train_part_stop(part);
     pthread_mutex_unlock(&watch_lock);
   }
 }
@@ -228,6 +233,8 @@ static void watch(weir_session *session, weir_trainer *training,
   watched = session;
   trainer = training;
   server = serving;
+  predictor = NULL;
+  part = NULL;
   searching = search;
   pthread_mutex_unlock(&watch_lock);
   if (watching) return;
@@ -251,6 +258,20 @@ void cli_signals_watch_trainer(weir_trainer *training) {
 
 void cli_signals_watch_server(weir_task_server *serving) {
   watch(NULL, NULL, serving, false);
+}
+
+void cli_signals_watch_predictor(weir_predict_server *serving) {
+  watch(NULL, NULL, NULL, false);
+  pthread_mutex_lock(&watch_lock);
+  predictor = serving;
+  pthread_mutex_unlock(&watch_lock);
+}
+
+void cli_signals_watch_part(weir_train_part *served) {
+  watch(NULL, NULL, NULL, false);
+  pthread_mutex_lock(&watch_lock);
+  part = served;
+  pthread_mutex_unlock(&watch_lock);
 }
 
 void cli_signals_watch_search(void) {

@@ -100,23 +100,26 @@
   FLAG("insecure", 0, insecure, \
        "let frames, which are not encrypted, leave this machine")
 /* Tasks of commands that run a graph; effects: TASKS_EFFECTS. */
-#define TASKS                                                                \
-  TEXT("cluster", 0, "SPEC", tasks, NULL,                                    \
-       "run on tasks (weir task) at their addresses: FILE.yaml, or graph "   \
-       "(its `cluster:`)"),                                                  \
-      TEXT("local", 0, "SPEC", local, NULL,                                  \
-           "start a process for each task, ps=1,worker=2, and run on them"), \
-      TEXT("job", 0, "NAME", job, NULL,                                      \
-           "with --cluster: this process is a task of job NAME too, at its " \
-           "address"),                                                       \
-      INT("index", "N", index, NULL, 0, 511,                                 \
-          "with --job: the number of that task (0)"),                        \
-      TEXT("task-threads", 0, "N", task_threads, NULL,                       \
-           "with --local: threads of each task (one per core)"),             \
-      TIME("start-timeout", "TIME", start_ns, NULL,                          \
-           "with tasks: until all of them serve (30s)"),                     \
-      TIME("step-timeout", "TIME", step_ns, NULL,                            \
-           "with tasks: for a step (30s, or 20 times the mean)"),            \
+#define TASKS                                                                  \
+  TEXT("cluster", 0, "SPEC", tasks, NULL,                                      \
+       "run on tasks (weir task) at their addresses: FILE.yaml, graph (its "   \
+       "`cluster:`) or tf-config (TF_CONFIG of the environment)"),             \
+      TEXT("local", 0, "SPEC", local, NULL,                                    \
+           "start a process for each task, ps=1,worker=2, and run on them"),   \
+      TEXT("job", 0, "NAME", job, NULL,                                        \
+           "with --cluster: this process is a task of job NAME too, at its "   \
+           "address"),                                                         \
+      INT("index", "N", index, NULL, 0, 511,                                   \
+          "with --job: the number of that task (0)"),                          \
+      TEXT("share", 0, "NAME", share, NULL,                                    \
+           "with --cluster: use the variables together with other drivers of " \
+           "that NAME, step by step"),                                         \
+      TEXT("task-threads", 0, "N", task_threads, NULL,                         \
+           "with --local: threads of each task (one per core)"),               \
+      TIME("start-timeout", "TIME", start_ns, NULL,                            \
+           "with tasks: until all of them serve (30s)"),                       \
+      TIME("step-timeout", "TIME", step_ns, NULL,                              \
+           "with tasks: for a step (30s, or 20 times the mean)"),              \
       HEARTBEAT, INSECURE
 #define NOT_BOTH(a, b)                                            \
   {                                                               \
@@ -127,13 +130,15 @@
   }
 #define NEEDS(name, others) \
   { .option = name, .with = others }
-#define TASKS_EFFECTS                                                  \
+#define TASKS_EFFECTS TASKS_EFFECTS_WITH("cluster")
+/* |insecure|: the options that --insecure is for. */
+#define TASKS_EFFECTS_WITH(insecure)                                   \
   NOT_BOTH("cluster", "in-process"), NOT_BOTH("local", "in-process"),  \
       NOT_BOTH("local", "cluster"), NEEDS("task-threads", "local"),    \
       NEEDS("start-timeout", "cluster|local"),                         \
       NEEDS("step-timeout", "cluster|local"), NEEDS("job", "cluster"), \
       NEEDS("index", "job"), NEEDS("heartbeat", "cluster|local"),      \
-      NEEDS("insecure", "cluster")
+      NEEDS("share", "cluster"), NEEDS("insecure", insecure)
 #define IN_PROCESS                                                             \
   TASKS,                                                                       \
       TEXT("in-process", 0, "SPEC", in_process, NULL,                          \

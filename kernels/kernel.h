@@ -103,6 +103,12 @@ static inline size_t weir_scratch_align(size_t bytes) {
 
 typedef weir_status (*weir_run_fn)(const weir_args *args);
 
+/* Computes elements [first, first + count) of a run's output, and reads no
+ * other elements of its inputs; |io| as in weir_args. The output may be the
+ * memory of any input that has an element for each of its own. */
+typedef void (*weir_slice_fn)(const void *state, void *const *io, int64_t first,
+                              int64_t count);
+
 typedef struct weir_kernel_def {
   const char *op;
   const char *name; /* "cpu.matmul.onednn", unique */
@@ -118,6 +124,9 @@ typedef struct weir_kernel_def {
                          weir_error *err);
   void (*release)(void *state); /* NULL: the arena has it all */
   weir_run_fn run;
+  /* How the kernel that prepare made |state| for does a part of its output, so
+   * that input |in| may come in pieces; NULL: it cannot. NULL: it never can. */
+  weir_slice_fn (*slices)(const void *state, uint32_t in);
 } weir_kernel_def;
 
 /* ---- Groups: calls that run as one kernel, in one pass over their data. The

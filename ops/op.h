@@ -135,12 +135,13 @@ typedef enum weir_instr_kind {
 enum {
   WEIR_OP_ELEMENTWISE = 1u << 0, /* NumPy broadcasting, can be fused */
   WEIR_OP_COMMUTATIVE = 1u << 1,
-  WEIR_OP_VIEW = 1u << 2,    /* output 0 has the bytes of input 0 */
-  WEIR_OP_RANDOM = 1u << 3,  /* depends on (seed, node, step) */
-  WEIR_OP_EFFECT = 1u << 4,  /* changes a variable or holds a device */
-  WEIR_OP_ANCHOR = 1u << 5,  /* element-wise followers may join its group */
-  WEIR_OP_WINDOW = 1u << 6,  /* pooling: may end a convolution's group */
-  WEIR_OP_MAY_FAIL = 1u << 7 /* at run time, on data (indices, int division) */
+  WEIR_OP_VIEW = 1u << 2,     /* output 0 has the bytes of input 0 */
+  WEIR_OP_RANDOM = 1u << 3,   /* depends on (seed, node, step) */
+  WEIR_OP_EFFECT = 1u << 4,   /* changes a variable or holds a device */
+  WEIR_OP_ANCHOR = 1u << 5,   /* element-wise followers may join its group */
+  WEIR_OP_WINDOW = 1u << 6,   /* pooling: may end a convolution's group */
+  WEIR_OP_MAY_FAIL = 1u << 7, /* at run time, on data (indices, division) */
+  WEIR_OP_FOREIGN = 1u << 8   /* of the host program: it may take any time */
 };
 
 /* How an operand's elements lie in memory. */
@@ -195,6 +196,9 @@ struct weir_op_def {
   const char *doc;        /* more prose, or NULL */
   const char *source;     /* paper or standard, or NULL */
   const char *example;    /* a call in the graph language */
+  /* Of an op of a host program: its version, ports and attributes in one line,
+   * which a driver and its tasks compare. NULL: the library's. */
+  const char *signature;
   weir_port inputs[WEIR_OP_INPUTS];
   weir_port outputs[WEIR_OP_OUTPUTS];
   weir_type_var types[WEIR_OP_TYPES];

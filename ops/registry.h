@@ -17,6 +17,10 @@ typedef struct weir_registry {
   const struct weir_group_kernel_def *const *group_kernels;
   size_t group_kernel_count;
   const struct weir_registry *next; /* asked when this one does not know */
+  /* Counts its users, each graph among them, on any thread; both NULL: static,
+   * or lent for longer than any of them. */
+  void (*hold)(const struct weir_registry *registry);
+  void (*drop)(const struct weir_registry *registry);
 } weir_registry;
 
 /* The generated op table (ops/meson.build), without kernels. */

@@ -188,6 +188,8 @@ static weir_status read_key(reader *r, const weir_yaml_entry *e) {
     return weir_yaml_bool(v, &r->c->insecure)
                ? WEIR_OK
                : bad(r, &v->mark, "expected true or false", e->key);
+  if (weir_sv_is(e->key, "tls"))
+    return weir_cluster_tls_read(v, &r->c->arena, &r->c->tls, r->err);
   if (weir_sv_is(e->key, "devices")) return read_models(r, v);
   if (weir_sv_is(e->key, "network")) return read_link(r, v, &r->c->network);
   if (weir_sv_is(e->key, "local")) return read_local(r, v);
@@ -399,6 +401,10 @@ weir_status weir_cluster_from_yaml(const weir_allocator *alloc,
     s = read_key(&r, &section->entries[i]);
     if (s == WEIR_OK) s = weir_cluster_check_addresses(section, i, err);
   }
+  const weir_yaml *tls = weir_yaml_get(section, "tls");
+  if (s == WEIR_OK && tls != NULL && r.c->insecure)
+    s = bad(&r, &tls->mark, "`tls` and `insecure: true` exclude each other",
+            none);
   return end(&r, s, out_cluster);
 }
 

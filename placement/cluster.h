@@ -2,6 +2,7 @@
 #ifndef PLACEMENT_CLUSTER_H_
 #define PLACEMENT_CLUSTER_H_
 
+#include "placement/cluster/tls.h"
 #include "placement/problem.h"
 #include "runtime/base/yaml/yaml.h"
 #include "runtime/device/name.h"
@@ -22,7 +23,8 @@
  *     network: {latency: 50us, bandwidth: 1.2GB/s}   # between tasks; also
  *                              # send_overhead: 2us, send_bandwidth: 8GB/s
  *     local: {latency: 2us, bandwidth: 10GB/s}       # between devices of one
- *     insecure: true           # frames may go unencrypted to other machines
+ *     tls: certs               # certificates; cluster/tls.h has the forms
+ *     insecure: true           # or frames may go unencrypted to other machines
  *
  * Machines that differ: a job may be a map of what holds for its tasks, and an
  * item of its list one of what holds for that task:
@@ -69,6 +71,7 @@ typedef struct weir_cluster {
   weir_cluster_class classes[WEIR_PLACE_CLASSES];
   uint32_t class_count;
   bool insecure;           /* frames between tasks need not be encrypted */
+  weir_cluster_tls tls;    /* certificates; empty: none */
   weir_place_link network; /* between tasks */
   /* Within a task, to or from a device of the kind; between two of them the
    * slower holds. */

@@ -10,6 +10,7 @@
 #include "placement/place_rules.h"
 #include "placement/place_solve.h"
 #include "placement/place_what_if.h"
+#include "placement/replica/replica.h"
 #include "placement/report/figures.h"
 
 /* A dimension that nothing fixes counts as this when homes are decided. */
@@ -430,6 +431,9 @@ static weir_status plan_given(placer *p, weir_plan **out, weir_error *err) {
 static weir_status plan_goal(placer *p, weir_plan **out, weir_error *err) {
   const weir_place_request *r = p->request;
   WEIR_TRY(weir_goal_create(r->graph, r->inference, &p->goal, err));
+  if (r->replica)
+    WEIR_TRY(weir_replica_begin(p->placing->cluster, p->goal,
+                                &p->placing->arena, &p->placing->replica, err));
   WEIR_TRY(cut(p->goal, r->shapes, r->open ? NOMINAL_SIZE : 0, &p->cut, err));
   if (r->replay) return plan_given(p, out, err);
   if (!r->inference || r->graph->train == NULL) p->main = p->goal;

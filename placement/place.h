@@ -62,6 +62,9 @@ typedef struct weir_placing {
   const weir_place_wish *wishes;
   uint32_t wish_count;
   weir_map homes; /* of variables: their device */
+  /* Of a job between graphs: what its plan is a template of; NULL: no such job,
+   * or a session's placing. */
+  const struct weir_place_replica *replica;
   /* Per rule of the graph: a unit of the first plans meets it. Written while
    * the placing is made, then not read any more. */
   bool *rule_used, *with_found;
@@ -102,7 +105,8 @@ typedef struct weir_place_request {
   weir_place_progress *progress; /* of the plan in hand; may be NULL */
 
   /* weir_place_graph only. */
-  bool inference;           /* the outputs, though the graph has `train` */
+  bool inference; /* the outputs, though the graph has `train` */
+  bool replica;   /* training between graphs: the template of a replica */
   const weir_shape *shapes; /* per input of |graph|, of the tensors that are
                                fed; rank unknown: not known; may be NULL */
   bool open; /* a dimension that nothing fixes counts as it does for homes */

@@ -295,5 +295,6 @@ weir_status weir_plan_solve(weir_plan *p, const weir_plan_start *start,
       &p->view, o->microbatches == 0 ? MICROBATCHES : o->microbatches,
       objective_of(p), &p->figures, err));
   p->view.figures = p->figures;
+  p->view.replica = p->placing->replica;
   return WEIR_OK;
 }

@@ -48,7 +48,9 @@
 
 #include "runtime/weir/cluster.h"
 #include "runtime/weir/graph.h"
+#include "runtime/weir/op.h"
 #include "runtime/weir/runtime.h"
+#include "runtime/weir/serve.h"
 #include "runtime/weir/session.h"
 #include "runtime/weir/tensor.h"
 #include "runtime/weir/train.h"

@@ -11,8 +11,10 @@
 #endif
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "cli/cluster/dealt.h"
 #include "cli/cluster/own.h"
 #include "cli/spawn/spawn.h"
 #include "cli/system.h"
@@ -28,13 +30,28 @@ struct cli_locals {
   size_t count;
 };
 
+/* Each connection is a file, of strangers too, and gRPC 1.51 listens no longer
+ * once it could not take one: 1,024, what most systems give at first, are soon
+ * used up. FILES are far beyond what comes within the time for a Hello. */
+static void raise_files(void) {
+  enum { FILES = 65536 };
+  struct rlimit r;
+  if (getrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_cur >= FILES) return;
+  r.rlim_cur = r.rlim_max < FILES ? r.rlim_max : FILES;
+  (void)setrlimit(RLIMIT_NOFILE, &r);
+}
+
 void cli_cluster_prepare(void) {
+  raise_files();
   setenv("GRPC_POLL_STRATEGY", "poll", 0);
 #ifdef __GLIBC__
   /* Else the buffers of each large tensor go back to the system and come again:
    * half of the throughput. */
   mallopt(M_TRIM_THRESHOLD, 2000000000);
   mallopt(M_TOP_PAD, 64 << 20);
+  /* One heap, whose pages come around again while they are in the cache; the
+   * heap of a thread of its own takes a tenth of the throughput. */
+  mallopt(M_ARENA_MAX, 1);
 #endif
 }
 
@@ -84,6 +101,14 @@ static void add_time(words *w, const char *option, int64_t ns) {
   add_value(w, option, text);
 }
 
+/* The folder that this command itself may write checkpoints to: the option's,
+ * or the one beneath which a graph may name others. */
+static const char *checkpoint_root(const cli_args *a) {
+  if (a->checkpoint != NULL && a->checkpoint[0] != '\0') return a->checkpoint;
+  return a->run_folder != NULL && a->run_folder[0] != '\0' ? a->run_folder
+                                                           : ".";
+}
+
 static weir_status start_task(const starting *s, size_t i, const char *job,
                               uint32_t index, weir_error *err) {
   const cli_args *a = s->args;
@@ -102,6 +127,7 @@ static weir_status start_task(const starting *s, size_t i, const char *job,
   add_value(&w, "--listen", l->addresses[i]);
   add_value(&w, "--threads", a->task_threads);
   add_value(&w, "--isa", a->isa);
+  add_value(&w, "--checkpoint-root", checkpoint_root(a));
   add_time(&w, "--heartbeat", a->heartbeat_ns);
   if (a->quiet) add(&w, "--quiet");
   add(&w, NULL);
@@ -168,7 +194,30 @@ static weir_status check_all(void *self, weir_error *err) {
   return cli_spawn_check(self, err);
 }
 
-weir_status cli_cluster_open(cli_job *job, const cli_args *args,
+/* A graph that cannot be dealt is cut, and the reason is said. */
+static weir_status open_tasks(cli_job *job, const cli_args *args, bool deal,
+                              weir_tasks_opts *o, weir_error *err) {
+  weir_error why = WEIR_ERROR_INIT;
+  weir_status s = WEIR_FAILED_PRECONDITION;
+  if (deal) {
+    WEIR_TRY(cli_dealt_begin(args, o, &job->dealt, err));
+    s = weir_tasks_open(job->runtime, job->graph, o, &job->tasks, &why);
+    if (s == WEIR_OK) cli_dealt_use(job->dealt, job->tasks);
+    if (s == WEIR_OK || strcmp(why.id, "W7071") != 0) {
+      *err = why;
+      return s;
+    }
+    cli_dealt_end(job->dealt);
+    job->dealt = NULL;
+    o->deal = false;
+    if (!args->quiet)
+      cli_note("batches are not dealt, the graph is cut over all tasks: %s\n",
+               why.message);
+  }
+  return weir_tasks_open(job->runtime, job->graph, o, &job->tasks, err);
+}
+
+weir_status cli_cluster_open(cli_job *job, const cli_args *args, bool deal,
                              weir_session_opts *opts, weir_error *err) {
   const char *text = cli_cluster_text(args);
   if (text == NULL) return WEIR_OK;
@@ -177,18 +226,24 @@ weir_status cli_cluster_open(cli_job *job, const cli_args *args,
                        .insecure = args->insecure,
                        .stop = l != NULL,
                        .cluster = text,
-                       .addresses = l != NULL ? l->list : NULL,
-                       .address_count = l != NULL ? l->count : 0,
+                       .share = args->share,
                        .start_timeout_ns = args->start_ns,
                        .step_timeout_ns = args->step_ns,
                        .heartbeat_ns = args->heartbeat_ns};
+  if (args->tf != NULL) {
+    o.addresses = args->tf->addresses;
+    o.address_count = args->tf->address_count;
+  }
   if (l != NULL) {
+    o.addresses = l->list;
+    o.address_count = l->count;
     o.while_starting = check_all;
     o.while_starting_self = l->spawn;
   }
   cli_cluster_prepare();
   WEIR_TRY(cli_own_start(job, args, &job->own, err));
-  WEIR_TRY(weir_tasks_open(job->runtime, job->graph, &o, &job->tasks, err));
+  /* Dealt workers have weights of their own, and a share has one of each. */
+  WEIR_TRY(open_tasks(job, args, deal && args->share == NULL, &o, err));
   opts->tasks = job->tasks;
   return WEIR_OK;
 }
@@ -207,6 +262,8 @@ void cli_cluster_close(cli_job *job) {
   struct cli_locals *l = job->locals;
   weir_tasks_release(job->tasks);
   job->tasks = NULL;
+  cli_dealt_end(job->dealt);
+  job->dealt = NULL;
   cli_own_end(job->own);
   job->own = NULL;
   job->locals = NULL;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/cluster/tf_config.h"
 #include "cli/system.h"
 
 struct cli_own {
@@ -42,6 +43,7 @@ static weir_status start(cli_own *own, const cli_job *job, weir_error *err) {
                       .graph = job->graph,
                       .job = a->job,
                       .index = (uint32_t)a->index,
+                      .address = cli_tf_config_address(a),
                       .heartbeat_ns = a->heartbeat_ns};
   if (!a->quiet) {
     o.on_event = on_event;

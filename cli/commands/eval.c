@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
+#include "cli/cluster/dealt.h"
 #include "cli/config.h"
 #include "cli/confusion.h"
 #include "cli/placing/placing.h"
@@ -13,7 +14,7 @@ static int run(const cli_args *args, cli_job *job) {
   weir_trainer *trainer = NULL;
   weir_session_opts session = {.struct_size = sizeof session,
                                .ref_kernels = args->ref_kernels};
-  cli_placing_want want = {.training = true};
+  cli_placing_want want = {.training = true, .deal = true};
   weir_train_opts opts = {.struct_size = sizeof opts,
                           .seed = (uint64_t)args->seed,
                           .eval_only = true,
@@ -29,11 +30,13 @@ static int run(const cli_args *args, cli_job *job) {
   if (s == WEIR_OK)
     s = weir_trainer_create(job->runtime, job->graph, &opts, &trainer, &err);
   if (s == WEIR_OK) s = weir_trainer_eval(trainer, args->data, &report, &err);
+  cli_dealt_stop(job->dealt);
   if (s == WEIR_OK && !cli_confusion_csv(args))
     cli_report_print(&report, args->json);
   if (s == WEIR_OK && args->confusion)
     s = cli_confusion(job, args, trainer, report.data, &err);
   if (s == WEIR_OK) s = cli_placing_save(job, args, &err);
+  if (s == WEIR_OK) cli_dealt_say(job, args);
   weir_trainer_release(trainer);
   return s == WEIR_OK ? 0 : cli_fail(&err);
 }

@@ -92,7 +92,7 @@ static weir_status report(const cli_args *args, const char *name,
   }
   if (cli_print_diff(name, source, (cli_text){f->data, f->size}))
     return WEIR_OK;
-  return cli_error(err, "W6001", "no memory for the differences of %s", name);
+  return cli_no_memory(err);
 }
 
 static int fmt_one(const cli_args *args, cli_job *job, const char *path) {

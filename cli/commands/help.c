@@ -11,8 +11,8 @@ static const char exit_codes[] =
     "0 ok, 1 the answer is no (--expect, fmt --check), 2 usage or environment, "
     "3 graph invalid, 4 placement impossible, 5 file or data bad, 6 "
     "computation or output failed, 7 memory, disk or device missing, 8 "
-    "internal error, 129, 130 and 143 interrupted, 138 deadline exceeded, 141 "
-    "nobody read the output.";
+    "internal error, 9 authentication, 129, 130 and 143 interrupted, 138 "
+    "deadline exceeded, 141 nobody read the output.";
 
 /* ---- Text */
 

@@ -29,14 +29,14 @@ static weir_status read_options(place *p, weir_error *err) {
   const cli_args *a = p->args;
   if (a->node_pattern != NULL && a->node_pattern[0] == '\0')
     return cli_error(err, "W0002",
-                     "--nodes is empty, expected a pattern: c1/*, op:matmul, "
-                     "kind:var");
+                     "--nodes is empty, expected a pattern: c1/*, op:matmul");
   const char *given = a->plan != NULL ? a->plan : a->given;
   WEIR_TRY(cli_placing_read(a, given, &p->opts, &p->given, err));
   cli_placing_view_begin(&p->view, a, &p->opts);
   p->opts.cluster = a->cluster;
   if (a->plan == NULL && given != NULL) p->opts.given = &p->given;
   p->opts.inference = a->inference;
+  p->opts.replica = !p->observed;
   p->opts.microbatches = (uint32_t)a->microbatches;
   p->opts.in_process = p->observed; /* wants measured costs */
   bool unknown = p->observed && a->costs == NULL && !a->no_run;

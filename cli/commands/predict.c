@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "cli/classes.h"
+#include "cli/cluster/dealt.h"
+#include "cli/cluster/serve.h"
 #include "cli/config.h"
 #include "cli/fit.h"
 #include "cli/json.h"
@@ -236,6 +238,7 @@ static weir_status run_data(predict *p, weir_error *err) {
   weir_error why = WEIR_ERROR_INIT; /* a batch's; err says that it ended */
   p->err = &why;
   weir_status s = weir_session_predict(p->job.session, &opts, err);
+  cli_dealt_stop(p->job.dealt);
   if (p->failed == WEIR_OK) return s;
   *err = why;
   return p->failed;
@@ -316,7 +319,9 @@ static weir_status want_trained(const predict *p, weir_error *err) {
   const cli_args *a = p->args;
   char name[128];
   size_t count = weir_tools_untrained(p->job.graph, name, sizeof name);
-  if (count == 0 || a->checkpoint != NULL || a->weights != NULL) return WEIR_OK;
+  if (count == 0 || a->checkpoint != NULL || a->weights != NULL ||
+      weir_tools_session_has_found(p->job.session))
+    return WEIR_OK;
   weir_status s = cli_error(
       err, "W4040",
       "no folder of checkpoints and no file of weights is given, and %s%s has "
@@ -332,15 +337,18 @@ static weir_status run(predict *p, weir_error *err) {
   p->output_count = weir_graph_io_count(p->job.graph, WEIR_OUTPUT);
   if (p->output_count == 0)
     return cli_error(err, "W0001", "the graph has no outputs");
-  if (a->sample == 0 && a->data == NULL && a->inputs.count == 0)
-    return cli_error(err, "W0001",
-                     "name the examples: --data NAME or -i NAME=VALUE");
+  if (a->sample == 0 && a->data == NULL && a->inputs.count == 0 &&
+      a->serve == NULL)
+    return cli_error(
+        err, "W0001",
+        "name the examples: --data NAME or -i NAME=VALUE, or --serve ADDRESS");
   WEIR_TRY(refuse_both(a, err));
   WEIR_TRY(want_trained(p, err));
   p->kept = calloc(p->output_count, sizeof *p->kept);
   if (p->kept == NULL) return cli_no_memory(err);
   WEIR_TRY(cli_trained_load(a, &p->job, &step, err));
   if (a->sample > 0) return run_sample(p, err);
+  if (a->serve != NULL) return WEIR_OK; /* loaded is all */
   WEIR_TRY(a->data != NULL ? run_data(p, err) : run_inputs(p, err));
   for (size_t i = 0; i < a->outputs.count; i++)
     WEIR_TRY(write_one(p, a->outputs.items[i], err));
@@ -348,6 +356,7 @@ static weir_status run(predict *p, weir_error *err) {
     cli_note("%llu of %llu right (%.2f%%)\n", (unsigned long long)p->right,
              (unsigned long long)p->labelled,
              100 * (double)p->right / (double)p->labelled);
+  cli_dealt_say(&p->job, a);
   return WEIR_OK;
 }
 
@@ -366,6 +375,8 @@ static int predict_command(const cli_args *args) {
     code = cli_job_session(&p.job, args,
                            args->inputs.count > 0 ? &p.inputs : NULL, false);
   if (code == 0 && s == WEIR_OK) s = run(&p, &err);
+  if (code == 0 && s == WEIR_OK && args->serve != NULL)
+    code = cli_serve(&p.job, args);
   if (code == 0 && s == WEIR_OK) s = cli_placing_save(&p.job, args, &err);
   if (s != WEIR_OK) code = cli_fail(&err);
   for (size_t k = 0; p.kept != NULL && k < p.output_count; k++)
@@ -393,13 +404,38 @@ static const cli_option options[] = {
          "write an output, all rows, to a .npy or safetensors file"),
     TIMED_GRAPH_OPTIONS,
     FULL,
+    TEXT("serve", 0, "ADDRESS", serve, NULL,
+         "answer requests by gRPC at HOST:PORT (port 0: a free one) or "
+         "unix:/PATH"),
+    TIME("batch-wait", "TIME", batch_wait_ns, NULL,
+         "how long a request may wait for others of its batch (1ms)"),
+    INT("batch", "N", batch_rows, NULL, 1, 1000000,
+        "rows of a batch where the graph leaves them open (32); 1: each "
+        "request by itself"),
+    INT("queue", "N", queue, NULL, 1, 1000000,
+        "requests that may wait; more are refused (256)"),
     JSON_LINES,
     QUIET,
     COMMON,
     END};
 
+#define NOT_SERVED(name)                                           \
+  {                                                                \
+    .option = name, .without = "serve",                            \
+    .why = "requests bring the examples, answers have the outputs" \
+  }
+
 static const cli_effect effects[] = {
-    TASKS_EFFECTS,
+    TASKS_EFFECTS_WITH("cluster|serve"),
+    NEEDS("batch-wait", "serve"),
+    NEEDS("batch", "serve"),
+    NEEDS("queue", "serve"),
+    NOT_SERVED("data"),
+    NOT_SERVED("input"),
+    NOT_SERVED("output"),
+    NOT_SERVED("sample"),
+    NOT_SERVED("top"),
+    NOT_SERVED("full"),
     {.option = "take", .with = "data"},
     {.option = "prompt", .with = "sample"},
     {.option = "temperature", .with = "sample"},
@@ -419,12 +455,15 @@ const cli_command cli_command_predict = {
         "classes and their probabilities,\nwith the names of `labels`. A "
         "single "
         "example, such as a picture, needs no dimension for\nthe batch. "
-        "--sample draws text from a language model.",
+        "--sample draws text from a language model. --serve answers programs "
+        "of\nothers until SIGTERM or SIGINT; docs/serving.md has an example.",
     .examples =
         "  weir predict lenet.weir.yaml --checkpoint run1 --data test --take "
         "10\n"
         "  weir predict lenet.weir.yaml --checkpoint run1 -i image=@x.npy\n"
         "  weir predict lenet.weir.yaml --checkpoint run1 -i image=@shirt.png\n"
+        "  weir predict lenet.weir.yaml --checkpoint run1 --serve "
+        "localhost:8500\n"
         "  weir predict rnn.weir.yaml --checkpoint rnn --sample 9 --prompt "
         "'The "
         "'\n",

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cluster/cluster.h"
+#include "cli/cluster/tf_config.h"
 #include "cli/config.h"
 #include "cli/table.h"
 
@@ -21,7 +22,9 @@ static weir_task_opts options_of(const cli_args *args) {
                       .index = (uint32_t)args->index,
                       .address = args->listen,
                       .heartbeat_ns = args->heartbeat_ns,
-                      .start_timeout_ns = args->start_ns};
+                      .start_timeout_ns = args->start_ns,
+                      .checkpoint_root = args->checkpoint};
+  if (o.address == NULL) o.address = cli_tf_config_address(args);
   if (!args->quiet) {
     o.on_event = on_event;
     o.on_event_self = (void *)(uintptr_t)args;
@@ -74,11 +77,15 @@ static const cli_option options[] = {
     TEXT("job", 0, "NAME", job, NULL, "the job that the task is of"),
     INT("index", "N", index, NULL, 0, 511, "its number in the job (0)"),
     TEXT("cluster", 0, "SPEC", tasks, NULL,
-         "all tasks: FILE.yaml, with their addresses, or ps=1,worker=2; the "
-         "driver must be given the same tasks"),
+         "all tasks: FILE.yaml, with their addresses, ps=1,worker=2, or "
+         "tf-config, which says --job and --index too (TF_CONFIG); the driver "
+         "must be given the same tasks"),
     TEXT("listen", 0, "ADDRESS", listen, NULL,
          "HOST:PORT (port 0: a free one) or unix:/PATH, instead of its address "
          "in the cluster"),
+    TEXT("checkpoint-root", 0, "DIR", checkpoint, NULL,
+         "where drivers may have this task write and read its shards of "
+         "checkpoints (nowhere: the drivers do)"),
     THREADS,
     TIME("start-timeout", "TIME", start_ns, NULL,
          "end with exit code 138 when no driver has begun by then (never)"),
@@ -99,6 +106,7 @@ const cli_command cli_command_task = {
         "SIGTERM or SIGINT. docs/distributed.md\nhas an example.",
     .examples =
         "  weir task --job worker --index 0 --cluster cluster.yaml\n"
+        "  TF_CONFIG=... weir task --cluster tf-config\n"
         "  weir task --job ps --cluster ps=1,worker=2 --listen "
         "127.0.0.1:0\n",
     .options = options,

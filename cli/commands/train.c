@@ -4,6 +4,8 @@
 #include <time.h>
 
 #include "cli/cluster/cluster.h"
+#include "cli/cluster/part.h"
+#include "cli/cluster/supervise.h"
 #include "cli/config.h"
 #include "cli/placing/placing.h"
 #include "cli/system.h"
@@ -53,17 +55,35 @@ static void warn_of_steps(const cli_args *args, cli_train_view *view,
   calls.warning(calls.self, &err);
 }
 
-static int run(const cli_args *args, cli_job *job, cli_train_view *view) {
+/* A part that does not lead: until the job is over. */
+static int run_part(const cli_args *args, cli_job *job, weir_train_part *part) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_train_opts opts = options_of(args, NULL, NULL);
+  cli_signals_watch_part(part);
+  weir_status s = weir_train_part_run(part, &opts, &err);
+  int code = s == WEIR_OK ? 0 : cli_fail(&err);
+  cli_signals_watch(NULL);
+  (void)job;
+  return cli_signal_code(code);
+}
+
+/* |part|: that this process leads; NULL: there is none. */
+static int run(const cli_args *args, cli_job *job, cli_train_view *view,
+               weir_train_part *part) {
   weir_error err = WEIR_ERROR_INIT;
   weir_trainer *trainer = NULL;
   weir_train_end end = WEIR_TRAIN_END_FAILED;
   weir_session_opts session = {.struct_size = sizeof session,
                                .ref_kernels = args->ref_kernels};
-  cli_placing_want want = {.training = true};
+  cli_placing_want want = {.training = true, .replicas = true};
   weir_train_callbacks calls = cli_train_view_calls(view);
   weir_train_opts opts = options_of(args, &session, &calls);
+  weir_status s = WEIR_OK;
   cli_signals_watch(NULL); /* before there are threads */
-  weir_status s = cli_placing_use(job, args, &want, &session, &err);
+  opts.part = part;
+  if (part == NULL) s = cli_cluster_start(job, args, &err);
+  if (s == WEIR_OK && part == NULL)
+    s = cli_placing_use(job, args, &want, &session, &err);
   if (s == WEIR_OK)
     s = weir_trainer_create(job->runtime, job->graph, &opts, &trainer, &err);
   if (s == WEIR_OK) {
@@ -92,14 +112,49 @@ static int run(const cli_args *args, cli_job *job, cli_train_view *view) {
   return code != 0 ? code : cli_signal_code(0);
 }
 
+static int run_any(const cli_args *args, cli_job *job, cli_train_view *view) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_train_part *part = NULL;
+  cli_between way;
+  cli_args *own = (cli_args *)(uintptr_t)args;
+  if (cli_part_find(job, own, &way, &err) != WEIR_OK) return cli_fail(&err);
+  if (way == CLI_BETWEEN_LOCAL) return cli_supervise(job, args);
+  if (way == CLI_BETWEEN_NOT) return run(args, job, view, NULL);
+  cli_signals_watch(NULL); /* before there are threads */
+  if (cli_part_open(job, args, &part, &err) != WEIR_OK) return cli_fail(&err);
+  int code = weir_train_part_is_chief(part) ? run(args, job, view, part)
+                                            : run_part(args, job, part);
+  weir_train_part_release(part);
+  return code;
+}
+
+/* --mode M is --set train.mode=M. */
+static weir_status add_mode(const cli_args *args, char *text, size_t size,
+                            weir_error *err) {
+  cli_list *sets = (cli_list *)(uintptr_t)&args->overrides;
+  if (args->mode == NULL) return WEIR_OK;
+  const char **items =
+      realloc(sets->items, (sets->count + 1) * sizeof *sets->items);
+  if (items == NULL) return cli_no_memory(err);
+  snprintf(text, size, "train.mode=%s", args->mode);
+  sets->items = items;
+  sets->items[sets->count++] = text;
+  return WEIR_OK;
+}
+
 static int train_command(const cli_args *args) {
+  char mode[256];
+  weir_error err = WEIR_ERROR_INIT;
   if (args->print_config) return cli_config_print("train", args);
+  if (add_mode(args, mode, sizeof mode, &err) != WEIR_OK) return cli_fail(&err);
+  /* The graph says which processes there are. */
+  ((cli_args *)(uintptr_t)args)->tasks_later = true;
   cli_job job;
   cli_train_view view;
   cli_train_view_init(&view, args);
   int code = cli_job_open(&job, args, -1);
   if (code == 0) code = cli_job_load(&job, args, args->rest[0]);
-  if (code == 0) code = run(args, &job, &view);
+  if (code == 0) code = run_any(args, &job, &view);
   cli_job_close(&job);
   return code;
 }
@@ -118,6 +173,16 @@ static const cli_option options[] = {
          "folder for all files that the graph names"),
     TEXT("events", 0, "DIR", events, NULL,
          "folder of summaries, instead of train: summary: dir:"),
+    TEXT("mode", 0, "MODE", mode, NULL,
+         "async, sync(aggregate=N) or bounded(staleness=S), in place of "
+         "train: mode:"),
+    TEXT("addresses", 0, "LIST", addresses, NULL,
+         "of all tasks, in the order of --cluster, with commas"),
+    TEXT("generations", 0, "DIR", generations, NULL,
+         "folder that servers go back to when one died (generations beneath "
+         "--checkpoint)"),
+    INT("restarts", "N", restarts, NULL, 0, 1000000,
+        "with --local: how often processes that died are started again (3)"),
     TRAIN_COMMON,
     END};
 

@@ -67,18 +67,23 @@ void cli_plan_text_free(weir_plan_text *text) {
 
 /* ---- Commands that run */
 
-static weir_status check_alone(const cli_args *a, weir_error *err) {
+/* The option of the line that is about a placing; NULL: there is none. */
+static const char *placing_option(const cli_args *a) {
   const struct {
     const char *name, *value;
-  } needing[] = {{"placer", a->placer}, {"objective", a->objective},
+  } placing[] = {{"placer", a->placer}, {"objective", a->objective},
                  {"budget", a->budget}, {"costs", a->costs},
                  {"plan", a->plan},     {"save-plan", a->save_plan}};
-  for (size_t i = 0; i < sizeof needing / sizeof *needing; i++)
-    if (needing[i].value != NULL)
-      return cli_error(err, "W0002",
-                       "--%s needs --in-process, --cluster or --local",
-                       needing[i].name);
-  return WEIR_OK;
+  for (size_t i = 0; i < sizeof placing / sizeof *placing; i++)
+    if (placing[i].value != NULL) return placing[i].name;
+  return NULL;
+}
+
+static weir_status check_alone(const cli_args *a, weir_error *err) {
+  const char *name = placing_option(a);
+  if (name == NULL) return WEIR_OK;
+  return cli_error(err, "W0002",
+                   "--%s needs --in-process, --cluster or --local", name);
 }
 
 static void show_plan(const weir_plan *plan) {
@@ -109,6 +114,7 @@ static weir_status make_plan(cli_job *job, const cli_args *a,
   weir_status s = cli_placing_read(a, a->plan, &o, &text, err);
   o.cluster = a->in_process != NULL ? a->in_process : cli_cluster_text(a);
   o.inference = !want->training;
+  o.replica = want->replicas && a->in_process != NULL;
   o.feeds = feeds;
   o.feed_count = inputs->count;
   o.open = a->plan == NULL;
@@ -128,7 +134,9 @@ weir_status cli_placing_use(cli_job *job, const cli_args *a,
                             weir_session_opts *opts, weir_error *err) {
   if (a->in_process == NULL && cli_cluster_text(a) == NULL)
     return check_alone(a, err);
-  WEIR_TRY(cli_cluster_open(job, a, opts, err));
+  bool deal = want->deal && placing_option(a) == NULL;
+  WEIR_TRY(cli_cluster_open(job, a, deal, opts, err));
+  if (job->dealt != NULL) return WEIR_OK;
   WEIR_TRY(make_plan(job, a, want, err));
   job->show_plans = a->verbose;
   opts->plan = job->plan;
@@ -140,11 +148,13 @@ weir_status cli_placing_use(cli_job *job, const cli_args *a,
 
 weir_status cli_placing_save(const cli_job *job, const cli_args *a,
                              weir_error *err) {
-  if (a->save_plan == NULL || job->used == NULL) return WEIR_OK;
+  /* Replicas are placed by their template, and no program of theirs is. */
+  const weir_plan *plan = job->used != NULL ? job->used : job->plan;
+  if (a->save_plan == NULL || plan == NULL) return WEIR_OK;
   FILE *file;
   WEIR_TRY(cli_file_create(a->save_plan, &file, err));
-  weir_status s = weir_plan_write(job->used, WEIR_PLAN_JSON, NULL,
-                                  cli_file_write, file, err);
+  weir_status s =
+      weir_plan_write(plan, WEIR_PLAN_JSON, NULL, cli_file_write, file, err);
   return cli_file_close(file, a->save_plan, s, err);
 }
 

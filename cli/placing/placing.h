@@ -19,7 +19,9 @@ void cli_plan_text_free(weir_plan_text *text);
 typedef struct cli_placing_want {
   const cli_tensors *inputs; /* that are known already; or NULL */
   bool training;             /* a step; else the outputs */
-  bool one_program;          /* --plan must be of the program that runs */
+  bool replicas;    /* in one process: as many as the job between graphs has */
+  bool one_program; /* --plan must be of the program that runs */
+  bool deal;        /* batches may be dealt: on tasks, where no option places */
 } cli_placing_want;
 
 /* With --in-process: makes |job->plan| and says so in |opts|. Without, options

@@ -4,8 +4,9 @@
  * A folder has a file "lock", and its owner holds a lock on that file, which
  * the system lets go however the owner ends. So a folder whose lock is free has
  * no owner any more. The file gets its name when the lock is held: a folder
- * that is just being made has none, and is left alone. What is looked at is of
- * this user, has a name and rights as mkdtemp gives them, and is not a link. */
+ * that is just being made has none, and is left alone. Only folders of this
+ * user, with a name and rights as mkdtemp gives them, are looked at, no links.
+ */
 #include "cli/spawn/folder.h"
 
 #include <ctype.h>

@@ -30,6 +30,7 @@ typedef struct child {
   char name[NAME];
   pid_t pid;
   int out, pidfd; /* -1: closed, not there */
+  bool plain;
   cli_child_state state;
   int code;
   size_t held; /* bytes of a line without its end */
@@ -41,9 +42,9 @@ struct cli_spawn {
   child *children;
   size_t count, capacity, ended;
   struct pollfd *polled;
-  int word[2]; /* a pipe: a byte wakes the thread */
-  bool watched;
-  int64_t kill_ns; /* SIGKILL then; 0: never */
+  int word[2];         /* a pipe: a byte wakes the thread */
+  bool watched, plain; /* plain: the next child */
+  int64_t kill_ns;     /* SIGKILL then; 0: never */
   pthread_t thread;
   pthread_mutex_t lock; /* states, |ended|, |kill_ns| */
   pthread_cond_t changed;
@@ -76,7 +77,8 @@ const char *cli_spawn_folder(const cli_spawn *spawn) {
 
 /* ---- A child begins */
 
-/* In the child: never returns. Writes its errno to |report| if exec fails. */
+/* In the child: never returns. Writes its errno to |report| if exec fails.
+ * |out| < 0: it keeps the outputs that it has. */
 static void become(char *const argv[], pid_t parent, int out, int report) {
   sigset_t none;
   sigemptyset(&none);
@@ -87,8 +89,8 @@ static void become(char *const argv[], pid_t parent, int out, int report) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1); /* it has died already */
   int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (null >= 0 && dup2(null, 0) == 0 && dup2(out, 1) == 1 &&
-      dup2(out, 2) == 2) {
+  if (null >= 0 && dup2(null, 0) == 0 &&
+      (out < 0 || (dup2(out, 1) == 1 && dup2(out, 2) == 2))) {
     /* A library may have opened files without close-on-exec. */
     syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */);
     execv(argv[0], argv);
@@ -107,13 +109,13 @@ static int failure_of(int report) {
   return n == (ssize_t)sizeof why ? why : 0;
 }
 
-weir_status cli_spawn_start(cli_spawn *spawn, const char *name,
-                            char *const argv[], weir_error *err) {
+/* Starts |c|, whose name and |plain| are set. */
+static weir_status begin(child *c, char *const argv[], weir_error *err) {
   int out[2] = {-1, -1}, report[2] = {-1, -1}, why = 0;
   pid_t parent = getpid(), pid = -1;
-  if (spawn->count == spawn->capacity || spawn->watched)
-    return cli_error(err, "W6003", "%s: no more processes", name);
-  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(report, O_CLOEXEC) != 0) why = errno;
+  if ((!c->plain && pipe2(out, O_CLOEXEC) != 0) ||
+      pipe2(report, O_CLOEXEC) != 0)
+    why = errno;
   if (why == 0 && (pid = fork()) < 0) why = errno;
   if (pid == 0) become(argv, parent, out[1], report[1]);
   if (out[1] >= 0) close(out[1]);
@@ -123,14 +125,30 @@ weir_status cli_spawn_start(cli_spawn *spawn, const char *name,
   if (why != 0) {
     if (out[0] >= 0) close(out[0]);
     if (pid > 0) waitpid(pid, NULL, 0);
-    return cli_error(err, "W6003", "cannot start %s (%s): %s", name, argv[0],
+    return cli_error(err, "W6003", "cannot start %s (%s): %s", c->name, argv[0],
                      strerror(why));
   }
-  fcntl(out[0], F_SETFL, O_NONBLOCK);
-  child *c = &spawn->children[spawn->count++];
-  *c = (child){.pid = pid, .out = out[0]};
-  snprintf(c->name, sizeof c->name, "%s", name);
+  if (out[0] >= 0) fcntl(out[0], F_SETFL, O_NONBLOCK);
+  c->pid = pid;
+  c->out = out[0];
+  c->state = CLI_CHILD_RUNS;
   c->pidfd = (int)syscall(SYS_pidfd_open, pid, 0u); /* close-on-exec */
+  return WEIR_OK;
+}
+
+void cli_spawn_plain(cli_spawn *spawn, bool plain) {
+  spawn->plain = plain;
+}
+
+weir_status cli_spawn_start(cli_spawn *spawn, const char *name,
+                            char *const argv[], weir_error *err) {
+  if (spawn->count == spawn->capacity || spawn->watched)
+    return cli_error(err, "W6003", "%s: no more processes", name);
+  child *c = &spawn->children[spawn->count];
+  *c = (child){.plain = spawn->plain, .out = -1, .pidfd = -1};
+  snprintf(c->name, sizeof c->name, "%s", name);
+  WEIR_TRY(begin(c, argv, err));
+  spawn->count++;
   return WEIR_OK;
 }
 
@@ -215,9 +233,8 @@ static void signal_all(cli_spawn *spawn, int number) {
       kill(-spawn->children[i].pid, number);
 }
 
-static void wait_for_any(cli_spawn *spawn) {
+static void wait_for_any(cli_spawn *spawn, bool ticks) {
   nfds_t n = 0;
-  bool ticks = false;
   spawn->polled[n++] = (struct pollfd){spawn->word[0], POLLIN, 0};
   for (size_t i = 0; i < spawn->count; i++) {
     const child *c = &spawn->children[i];
@@ -235,14 +252,18 @@ static void wait_for_any(cli_spawn *spawn) {
     return;
 }
 
+static void see_to_all(cli_spawn *spawn) {
+  for (size_t i = 0; i < spawn->count; i++) {
+    read_out(&spawn->children[i], false);
+    collect(spawn, &spawn->children[i]);
+  }
+}
+
 static void *watch(void *self) {
   cli_spawn *spawn = self;
   while (spawn->ended < spawn->count) { /* written by this thread alone */
-    wait_for_any(spawn);
-    for (size_t i = 0; i < spawn->count; i++) {
-      read_out(&spawn->children[i], false);
-      collect(spawn, &spawn->children[i]);
-    }
+    wait_for_any(spawn, false);
+    see_to_all(spawn);
     pthread_mutex_lock(&spawn->lock);
     if (spawn->kill_ns > 0 && cli_now_ns() >= spawn->kill_ns)
       signal_all(spawn, SIGKILL);
@@ -256,6 +277,25 @@ weir_status cli_spawn_watch(cli_spawn *spawn, weir_error *err) {
     return cli_error(err, "W6003", "the system refused a thread");
   spawn->watched = true;
   return WEIR_OK;
+}
+
+/* ---- Without the thread */
+
+void cli_spawn_turn(cli_spawn *spawn) {
+  wait_for_any(spawn, true);
+  see_to_all(spawn);
+}
+
+weir_status cli_spawn_restart(cli_spawn *spawn, size_t i, char *const argv[],
+                              weir_error *err) {
+  WEIR_TRY(begin(&spawn->children[i], argv, err));
+  spawn->ended--;
+  return WEIR_OK;
+}
+
+void cli_spawn_signal(cli_spawn *spawn, size_t i, int number) {
+  if (spawn->children[i].state == CLI_CHILD_RUNS)
+    kill(spawn->children[i].pid, number);
 }
 
 /* ---- States and the end */

@@ -42,6 +42,22 @@ const char *cli_spawn_folder(const cli_spawn *spawn);
  * Errors: W6003. */
 weir_status cli_spawn_start(cli_spawn *spawn, const char *name,
                             char *const argv[], weir_error *err);
+/* Whether the child that is started next has this process's outputs, instead of
+ * lines with its name. */
+void cli_spawn_plain(cli_spawn *spawn, bool plain);
+
+/* ---- An owner without the thread, which starts children again */
+
+/* Waits, 50 ms at most, for outputs and ends of children, and sees to them. */
+void cli_spawn_turn(cli_spawn *spawn);
+/* Starts child |i|, which has ended, again. Errors: W6003. */
+weir_status cli_spawn_restart(cli_spawn *spawn, size_t i, char *const argv[],
+                              weir_error *err);
+/* Sends child |i| a signal, if it runs. */
+void cli_spawn_signal(cli_spawn *spawn, size_t i, int number);
+
+/* ---- */
+
 /* Starts the thread that reads the children's outputs and collects their exit
  * statuses. Errors: W6003. */
 weir_status cli_spawn_watch(cli_spawn *spawn, weir_error *err);

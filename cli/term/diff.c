@@ -111,6 +111,15 @@ static size_t group_end(const edits *e, size_t i) {
   return end;
 }
 
+/* Adds the lines of the old and of the new text in edits [first, end). */
+static void count_lines(const edits *e, size_t first, size_t end,
+                        size_t lines[2]) {
+  for (size_t i = first; i < end; i++) {
+    lines[0] += e->list[i].sign != '+';
+    lines[1] += e->list[i].sign != '-';
+  }
+}
+
 /* "-12,3": |count| lines behind |before| others. */
 static void print_range(char sign, size_t before, size_t count) {
   cli_print("%c%zu", sign, before + (count > 0));
@@ -129,10 +138,7 @@ static void print_edit(const edit *e) {
 static void print_group(const edits *e, size_t first, size_t end,
                         const size_t lines[2]) {
   size_t count[2] = {0, 0};
-  for (size_t i = first; i < end; i++) {
-    count[0] += e->list[i].sign != '+';
-    count[1] += e->list[i].sign != '-';
-  }
+  count_lines(e, first, end, count);
   cli_print("@@ ");
   print_range('-', lines[0], count[0]);
   cli_print(" ");
@@ -151,15 +157,10 @@ static void print_groups(const char *name, const edits *e) {
     size_t last = e->count - end > CONTEXT ? end + CONTEXT : e->count;
     if (!named) cli_print("--- %s\n+++ %s\n", name, name);
     named = true;
-    for (; at < first; at++) {
-      lines[0]++;
-      lines[1]++;
-    }
+    count_lines(e, at, first, lines);
     print_group(e, first, last, lines);
-    for (; at < last; at++) {
-      lines[0] += e->list[at].sign != '+';
-      lines[1] += e->list[at].sign != '-';
-    }
+    count_lines(e, first, last, lines);
+    at = last;
     i = last - 1;
   }
 }

@@ -3,6 +3,7 @@
 
 #include "placement/lower/lower_lacks.h"
 #include "placement/lower/lower_rules_read.h"
+#include "placement/replica/replica_dump.h"
 #include "placement/report/dump_figures.h"
 #include "placement/report/dump_internal.h"
 #include "runtime/base/map.h"
@@ -61,9 +62,18 @@ uint64_t weir_place_plan_hash(const weir_place_view *v) {
 
 /* ---- Summary */
 
+/* The name of device |d|; task:* for all replicas; |text| of 160 bytes. */
+static weir_sv device_text(const weir_place_view *v, uint32_t d, char *text) {
+  return v->placement == NULL
+             ? v->problem->devices[d].name
+             : weir_replica_device(v->replica, v->placement->cluster, d, text,
+                                   160);
+}
+
 static bool write_device(const weir_place_view *v, const weir_writer *out,
                          uint32_t d) {
   const weir_place_plan *plan = v->plan;
+  char name[160];
   int64_t busy = 0;
   uint32_t count = 0;
   char peak[32], cap[32];
@@ -78,7 +88,7 @@ static bool write_device(const weir_place_view *v, const weir_writer *out,
                      : 100.0 * (double)busy / (double)plan->makespan_ns;
   return weir_place_print(
       out, "  %-38.*s %6u nodes  busy %3.0f %%  peak %s%s%s\n",
-      WEIR_SV(v->problem->devices[d].name), count, share,
+      WEIR_SV(device_text(v, d, name)), count, share,
       weir_quantity_print_bytes(v->peaks[d], peak),
       limit == INT64_MAX ? "" : " of ",
       limit == INT64_MAX ? "" : weir_quantity_print_bytes(limit, cap));
@@ -181,6 +191,18 @@ static bool write_fallbacks(const weir_place_view *v, const weir_writer *out) {
                                  fallen, fallen == 1 ? "" : "s"));
 }
 
+static bool is_hidden(const weir_place_view *v, uint32_t d) {
+  return v->placement != NULL &&
+         weir_replica_is_hidden(v->replica, v->placement->cluster, d);
+}
+
+static uint32_t visible(const weir_place_view *v) {
+  uint32_t count = 0;
+  for (uint32_t d = 0; d < v->problem->device_count; d++)
+    count += !is_hidden(v, d);
+  return count;
+}
+
 bool weir_place_write_summary(const weir_place_view *v,
                               const weir_writer *out) {
   char step[32], bound[32];
@@ -194,14 +216,20 @@ bool weir_place_write_summary(const weir_place_view *v,
       v->placement == NULL ? p->node_count : v->placement->member_total;
   bool ok = weir_place_print(
       out, "placed %u nodes (%u units) on %u devices by %s   plan %08x\n",
-      nodes, p->node_count, p->device_count, v->plan->placer,
+      nodes, p->node_count, visible(v), v->plan->placer,
       (uint32_t)weir_place_plan_hash(v));
   ok = ok && write_fallbacks(v, out);
-  uint32_t shown = p->device_count <= 16 ? p->device_count : 16;
-  for (uint32_t d = 0; d < shown && ok; d++) ok = write_device(v, out, d);
-  if (ok && shown < p->device_count)
-    ok = weir_place_print(out, "  ... and %u more devices\n",
-                          p->device_count - shown);
+  ok = ok && weir_replica_write(v->replica, out);
+  uint32_t shown = 0, more = 0;
+  for (uint32_t d = 0; d < p->device_count && ok; d++) {
+    if (is_hidden(v, d)) continue;
+    if (shown == 16)
+      more++;
+    else if (++shown > 0)
+      ok = write_device(v, out, d);
+  }
+  if (ok && more > 0)
+    ok = weir_place_print(out, "  ... and %u more devices\n", more);
   return ok &&
          weir_place_print(out,
                           "predicted step %s   lower bound %s (%s)   gap "
@@ -214,7 +242,7 @@ bool weir_place_write_summary(const weir_place_view *v,
 }
 
 bool weir_place_write_table(const weir_place_view *v, const weir_writer *out) {
-  char name[300];
+  char name[300], device[160];
   bool ok = weir_place_print(out, "%-32s %-14s %-38s %12s %12s  %s\n", "node",
                              "op", "device", "start ns", "end ns", "reason");
   for (uint32_t n = 0; n < v->plan->node_count && ok; n++)
@@ -222,8 +250,8 @@ bool weir_place_write_table(const weir_place_view *v, const weir_writer *out) {
       ok = weir_place_print(
           out, "%-32s %-14s %-38.*s %12" PRId64 " %12" PRId64 "  %s\n",
           weir_place_node_text(v->problem, n, name), weir_place_op_text(v, n),
-          WEIR_SV(v->problem->devices[v->plan->device[n]].name),
+          WEIR_SV(device_text(v, v->plan->device[n], device)),
           v->plan->start_ns[n], v->plan->end_ns[n],
           weir_place_reason_text((weir_place_reason)v->plan->reason[n]));
-  return ok;
+  return ok && weir_replica_write_edges(v->replica, v->nodes, out);
 }

@@ -37,6 +37,8 @@ typedef struct weir_place_view {
   const weir_place_figures *figures; /* NULL: not measured */
   const weir_place_parts *parts;     /* JSON, page; NULL: left out */
   weir_sv nodes; /* table, JSON: a pattern of nodes to show; empty: all */
+  /* Whose template the plan is; summary, table, JSON. NULL: it is a plan. */
+  const struct weir_place_replica *replica;
 } weir_place_view;
 
 /* A number that tells plans apart: a hash of devices, times and names. */

@@ -5,6 +5,7 @@
 #include "placement/report/dump_json.h"
 
 #include "placement/lower/lower_lacks.h"
+#include "placement/replica/replica_dump.h"
 #include "placement/report/dump_figures.h"
 #include "placement/report/dump_internal.h"
 #include "placement/report/dump_moves.h"
@@ -324,6 +325,7 @@ bool weir_place_write_json(const weir_place_view *v, const weir_writer *out) {
   weir_place_write_figures_json(v, &w);
   write_devices(&w, v);
   write_fallbacks(&w, v);
+  weir_replica_write_json(v->replica, &w);
   if (v->placement != NULL) write_rules(&w, v->placement->graph);
   if (v->nodes.size > 0) weir_json_key_text(&w, "shown", v->nodes);
   write_nodes(&w, v);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/profile.h"
+#include "runtime/api/op/op_set.h"
 #include "runtime/api/weir_internal.h"
 #include "runtime/base/env_system.h"
 
@@ -79,6 +80,7 @@ static weir_status make_runtime(const weir_runtime_opts *opts,
     return s;
   }
   atomic_init(&runtime->refs, 1);
+  atomic_flag_clear(&runtime->insecure_told);
   runtime->heap = heap;
   runtime->env = env;
   runtime->memory_limit = opts->memory_limit;
@@ -116,6 +118,7 @@ void weir_runtime_release(weir_runtime *runtime) {
   if (runtime == NULL || atomic_fetch_sub(&runtime->refs, 1) != 1) return;
   weir_heap *heap = runtime->heap;
   weir_pool_release(runtime->pool);
+  weir_op_set_release(runtime->ops);
   pthread_mutex_destroy(&runtime->lock);
   weir_free(runtime->env.alloc, runtime);
   weir_heap_release(heap);

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/kernel.h"
 #include "runtime/api/weir_internal.h"
 #include "runtime/graph/load/load.h"
 #include "runtime/train/data/data_source.h"
@@ -46,7 +45,7 @@ static void load_call_release(const weir_runtime *runtime, load_call *call) {
   weir_free(runtime->env.alloc, call->overrides);
 }
 
-static weir_status load_call_init(const weir_runtime *runtime, load_call *call,
+static weir_status load_call_init(weir_runtime *runtime, load_call *call,
                                   const weir_load_opts *opts, weir_error *err) {
   const weir_allocator *alloc = runtime->env.alloc;
   memset(call, 0, sizeof *call);
@@ -58,7 +57,7 @@ static weir_status load_call_init(const weir_runtime *runtime, load_call *call,
                        err));
   call->sink = (weir_diag_sink){call, report};
   call->options = (weir_load_options){
-      .registry = weir_builtin_registry(),
+      .registry = weir_runtime_registry(runtime),
       .params = call->params,
       .param_count = o->param_count,
       .overrides = call->overrides,

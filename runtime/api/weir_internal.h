@@ -40,9 +40,21 @@ struct weir_runtime {
   int threads;
   void (*on_log)(void *self, weir_log_level level, const char *text);
   void *on_log_self;
-  pthread_mutex_t lock; /* guards |pool| */
-  weir_pool *pool;      /* made by the first session */
+  pthread_mutex_t lock;    /* guards the rest */
+  weir_pool *pool;         /* made by the first session */
+  struct weir_op_set *ops; /* registered; NULL: none */
+  bool ops_sealed;         /* no more may be */
+  atomic_flag insecure_told;
 };
+
+/* Whether the one warning that frames are not encrypted is still to be said; it
+ * counts as said from here on. */
+static inline bool weir_runtime_tells_insecure(weir_runtime *runtime) {
+  return !atomic_flag_test_and_set(&runtime->insecure_told);
+}
+#define WEIR_INSECURE_WORDS                                                 \
+  "frames to other machines are not encrypted, and whoever reaches a task " \
+  "may drive it (insecure)"
 
 /* A failure for lack of memory, or of time, with its reason: W6001 becomes
  * W5006 or W6002 where |alloc| says so. Others stay. |what| as for
@@ -52,6 +64,10 @@ weir_status weir_settle(const weir_allocator *alloc, const char *what,
 
 /* One more reference, which is returned. */
 weir_runtime *weir_runtime_ref(weir_runtime *runtime);
+
+/* The built-in ops with the host's before them; from here on none is added.
+ * Lent as long as the runtime; graphs hold it longer. */
+const weir_registry *weir_runtime_registry(weir_runtime *runtime);
 
 /* |text| as the API lends it. */
 static inline weir_text weir_text_of(weir_sv text) {
@@ -133,6 +149,11 @@ weir_status weir_placed_open(weir_placed *placed, const weir_graph *graph,
  * is NULL too. Errors: W0002. */
 weir_status weir_placer_choose(const char *name, const weir_placer **out_placer,
                                uint64_t *out_seed, weir_error *err);
+/* One more reference, which is returned. */
+static inline weir_session *weir_session_ref(weir_session *session) {
+  atomic_fetch_add(&session->refs, 1);
+  return session;
+}
 /* Drops a reference; the last one ends the session. */
 void weir_session_unref(weir_session *session);
 

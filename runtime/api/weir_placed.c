@@ -4,6 +4,7 @@
 #include "runtime/api/weir_plan.h"
 #include "runtime/dist/bundle/bundle.h"
 #include "runtime/dist/cluster/cluster_session.h"
+#include "runtime/dist/deal/deal_remote.h"
 
 /* Sessions whose nodes are placed on the devices of a cluster: all of them in
  * this process, or each in its task's. */
@@ -23,7 +24,10 @@ struct weir_placed {
 
 void weir_placed_release(weir_placed *p) {
   if (p == NULL) return;
-  weir_dist_remote_release(p->remote);
+  if (p->tasks != NULL && p->tasks->deal != NULL)
+    weir_deal_remote_release(p->remote);
+  else
+    weir_dist_remote_release(p->remote);
   weir_graph_unref(p->run_graph);
   weir_graph_unref(p->graph);
   weir_tasks_release(p->tasks);
@@ -100,8 +104,23 @@ static weir_status place_on_tasks(weir_placed *p, const weir_graph *graph,
   return make_placing(p, graph, &o, err);
 }
 
+/* Each worker has all nodes on one device, so there is nothing to search; the
+ * text of the placing says "worker", whatever the worker's name is. */
+static weir_status place_whole(weir_placed *p, const weir_graph *graph,
+                               const weir_session_opts *o, weir_error *err) {
+  if (o->place != NULL || o->plan != NULL)
+    return weir_fail(err, WEIR_W0004, NULL,
+                     "weir_session_opts: tasks that runs are dealt to take "
+                     "neither place nor plan");
+  weir_plan_opts whole = {
+      .struct_size = sizeof whole, .cluster = "worker=1", .placer = "first"};
+  return make_placing(p, graph, &whole, err);
+}
+
 static weir_status find_placing(weir_placed *p, const weir_graph *graph,
                                 const weir_session_opts *o, weir_error *err) {
+  if (p->tasks != NULL && p->tasks->deal != NULL)
+    return place_whole(p, graph, o, err);
   if (o->plan == NULL && p->tasks != NULL)
     return place_on_tasks(p, graph, o->place, err);
   if (o->place != NULL) return make_placing(p, graph, o->place, err);
@@ -127,7 +146,7 @@ static weir_status check_tasks(const weir_placed *p, const weir_graph *graph,
 }
 
 static weir_status check_fits(const weir_placed *p, weir_error *err) {
-  if (p->tasks == NULL ||
+  if (p->tasks == NULL || p->tasks->deal != NULL ||
       weir_task_list_fits(&p->tasks->list, p->placing->cluster))
     return WEIR_OK;
   return weir_fail(err, WEIR_W0004, NULL,
@@ -163,7 +182,8 @@ weir_status weir_placed_create(weir_runtime *runtime, const weir_graph *graph,
 }
 
 weir_sv weir_placed_home(const weir_placed *p, weir_sv name) {
-  if (p == NULL) return (weir_sv){"", 0};
+  if (p == NULL || (p->tasks != NULL && p->tasks->deal != NULL))
+    return (weir_sv){"", 0};
   uint32_t device = weir_placing_home(p->placing, name);
   if (device == WEIR_PLACE_NONE) return (weir_sv){"", 0};
   return p->placing->cluster->devices[device].text;
@@ -193,8 +213,11 @@ weir_status weir_placed_open(weir_placed *p, const weir_graph *graph,
                             .no_layout = options->no_layout,
                             .session_seed = options->seed,
                             .memory_limit = options->memory_limit};
-  WEIR_TRY(
-      weir_dist_remote(p->tasks->dist, &p->bundle, run_graph, &p->remote, err));
+  WEIR_TRY(p->tasks->deal != NULL
+               ? weir_deal_remote(p->tasks->deal, &p->bundle, run_graph,
+                                  &p->remote, err)
+               : weir_dist_remote(p->tasks->dist, &p->bundle, run_graph,
+                                  &p->remote, err));
   options->remote = p->remote;
   return WEIR_OK;
 }

@@ -239,7 +239,7 @@ static weir_status make_bound(weir_session *session, run_io *io,
     weir_free(alloc, bound);
     return s;
   }
-  atomic_fetch_add(&session->refs, 1);
+  (void)weir_session_ref(session);
   bound->session = session;
   weir_session_enter(session, &bound->entry);
   *out_bound = bound;

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "placement/place.h"
+#include "placement/replica/replica.h"
+#include "runtime/api/cluster/tasks.h"
+#include "runtime/api/cluster/train_part.h"
 #include "runtime/api/weir_internal.h"
 #include "runtime/exec/session/session_vars.h"
+#include "runtime/graph/train/train_spec.h"
 #include "runtime/io/checkpoint/checkpoint_load.h"
 #include "runtime/io/checkpoint/checkpoint_open.h"
 #include "runtime/train/loop/loop.h"
@@ -17,7 +22,8 @@ struct weir_trainer {
   weir_runtime *runtime;
   const weir_graph *graph; /* as it was given: the loop's */
   weir_loop *loop;
-  weir_placed *placed; /* or NULL */
+  weir_placed *placed;   /* or NULL */
+  weir_train_part *part; /* lent: this process leads others; or NULL */
   weir_train_callbacks callbacks;
   void (*on_diag)(void *self, const weir_diag *diag);
   void *on_diag_self;
@@ -45,17 +51,48 @@ static weir_status open_tasks(void *self, const weir_graph *run_graph,
   return weir_placed_open(t->placed, t->graph, run_graph, session, err);
 }
 
-/* Replicas that train on their own are not of this version. */
-static weir_status check_replicas(const weir_graph *graph,
-                                  const weir_session_opts *o, weir_error *err) {
-  if (o->tasks == NULL || graph->train == NULL) return WEIR_OK;
-  const weir_yaml *way = weir_yaml_get(graph->train, "replicate");
-  if (way == NULL || !weir_sv_is(way->text, "between_graph")) return WEIR_OK;
-  weir_status s = weir_fail(err, WEIR_W1136, &way->mark,
-                            "train: replicate: between_graph is not there yet "
-                            "on the tasks of a cluster");
-  weir_hint(err, "in_graph, the default there, trains one graph over all");
+/* The replicas of a job between graphs: those of the template that is the plan.
+ * On the tasks of a cluster there are none yet. */
+static weir_status count_replicas(const weir_graph *graph,
+                                  const weir_session_opts *o,
+                                  uint32_t *out_count, weir_error *err) {
+  weir_train_spec *spec = NULL;
+  weir_status s = WEIR_OK;
+  bool placed = o->tasks != NULL || o->place != NULL || o->plan != NULL;
+  if (!placed || graph->train == NULL) return s;
+  WEIR_TRY(weir_train_spec_read(graph, NULL, &spec, err));
+  const weir_place_replica *template =
+      o->tasks == NULL && o->plan != NULL && o->plan->placement != NULL
+          ? o->plan->placing->replica
+          : NULL;
+  if (spec->shared.between && template != NULL) {
+    *out_count = template->replicas;
+  } else if (spec->shared.between) {
+    s = weir_fail(err, WEIR_W1136, &spec->shared.way_mark,
+                  "train: replicas between graphs (mode %s) have no driver: "
+                  "each task of the cluster is a process of its own",
+                  spec->shared.way_name);
+    weir_hint(err, "each runs its weir_train_part");
+  }
+  weir_train_spec_release(spec);
   return s;
+}
+
+/* The trainer of a job's chief: other processes have the job's devices. */
+static weir_status lead(weir_trainer *t, const weir_train_opts *o,
+                        const weir_session_opts *session,
+                        weir_loop_options *out, weir_error *err) {
+  bool placed =
+      session->tasks != NULL || session->place != NULL || session->plan != NULL;
+  out->chief = weir_train_part_chief(o->part);
+  if (out->chief == NULL || o->eval_only || placed || o->init != NULL)
+    return weir_fail(err, WEIR_W0004, NULL, "weir_train_opts: part: %s",
+                     out->chief == NULL ? "it is not the chief's"
+                     : o->init != NULL  ? "init is the servers' in this version"
+                     : o->eval_only     ? "eval_only is without others"
+                                        : "the session has a plan or tasks");
+  t->part = o->part;
+  return WEIR_OK;
 }
 
 /* |o| in the loop's form; texts are borrowed. */
@@ -82,6 +119,7 @@ static weir_status read_opts(weir_trainer *t, const weir_graph *graph,
       .events = o->events,
       .out = o->out,
       .eval_only = o->eval_only,
+      .shared = session.tasks != NULL && session.tasks->shared,
       .resume = o->resume,
       .init = o->init,
       .map = o->map,
@@ -94,7 +132,10 @@ static weir_status read_opts(weir_trainer *t, const weir_graph *graph,
       .on_saved_self = t,
       .open = open_tasks,
       .open_self = t};
-  WEIR_TRY(check_replicas(graph, &session, err));
+  if (o->part != NULL) return lead(t, o, &session, out, err);
+  if (!o->eval_only)
+    WEIR_TRY(count_replicas(graph, &session, &out->replicas, err));
+  if (out->replicas > 0) return WEIR_OK; /* the plan is a template */
   WEIR_TRY(weir_placed_create(t->runtime, graph, &session, &t->placed, err));
   weir_placed_use(t->placed, &out->session);
   return WEIR_OK;
@@ -125,13 +166,18 @@ weir_status weir_trainer_create(weir_runtime *runtime, const weir_graph *graph,
     return weir_settle(runtime->env.alloc, "opening the training", s, err);
   }
   t->variables = (weir_variables){weir_loop_graph(t->loop), t->placed, NULL};
-  *out_trainer = t;
+  if (t->part != NULL) s = weir_train_part_begin(t->part, &o, err);
+  if (s == WEIR_OK)
+    *out_trainer = t;
+  else
+    weir_trainer_release(t);
   return s;
 }
 
 void weir_trainer_release(weir_trainer *trainer) {
   if (trainer == NULL) return;
   weir_runtime *runtime = trainer->runtime;
+  weir_train_part_end(trainer->part);
   weir_variables_release(&trainer->variables);
   weir_loop_release(trainer->loop);
   weir_placed_release(trainer->placed);

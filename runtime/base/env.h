@@ -27,6 +27,8 @@ typedef struct weir_file {
                       weir_error *err);
 } weir_file;
 
+struct weir_piece_file;
+
 /* A folder held open, for writers whose files must be sound whenever the
  * machine stops. Names are plain: no '/'. Bytes written are on disk after
  * |sync|; that a file is there, gone or renamed, after |sync_folder|. After a
@@ -73,6 +75,13 @@ typedef struct weir_fs_folders {
   void (*unlock)(void *self, void *lock); /* NULL-safe */
   /* Bytes that this process may still write there; UINT64_MAX: not known. */
   uint64_t (*free_bytes)(void *self, void *folder);
+  /* Where the folder is now: an absolute path without links. false: it is not
+   * known, or longer than |bytes|. NULL: it never is. */
+  bool (*path)(void *self, void *folder, char *out, size_t bytes);
+  /* Opens plain file |name|, to be read and closed by weir_fs.pieces. Errors:
+   * those of read but for W4015. NULL: files are read whole. */
+  weir_status (*pieces)(void *self, void *folder, const char *name,
+                        struct weir_piece_file *out_file, weir_error *err);
 } weir_fs_folders;
 
 /* A file held open to be read in pieces. */

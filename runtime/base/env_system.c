@@ -2,8 +2,11 @@
 #include "runtime/base/env_system.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "runtime/base/env.h"
 #include "runtime/base/fs/fs_system.h"
@@ -34,4 +37,19 @@ const weir_env *weir_env_system(void) {
                                 .clock = &kClock,
                                 .random = &kRandom};
   return &kEnv;
+}
+
+/* /proc/self/statm: "pages resident shared ...". */
+uint64_t weir_system_memory_bytes(void) {
+  char text[128];
+  int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  ssize_t n = read(fd, text, sizeof text - 1);
+  (void)close(fd);
+  long page = sysconf(_SC_PAGESIZE);
+  if (n <= 0 || page <= 0) return 0;
+  text[n] = '\0';
+  char *end = NULL;
+  (void)strtoull(text, &end, 10);
+  return strtoull(end, NULL, 10) * (uint64_t)page;
 }

@@ -9,4 +9,7 @@
 /* The process's own memory, files and clock. Static, immutable. */
 const weir_env *weir_env_system(void);
 
+/* Bytes of main memory that this process has now; 0: not known. Any thread. */
+uint64_t weir_system_memory_bytes(void);
+
 #endif

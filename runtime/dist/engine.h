@@ -31,6 +31,7 @@
  * Implementations: over exec sessions, and a small one of hashes for the
  * simulator (tests/sim), which is the one to copy. */
 
+struct Weir__V1__CheckpointReply;
 struct Weir__V1__Control;
 struct Weir__V1__Register;
 
@@ -46,6 +47,10 @@ typedef struct weir_engine_session {
   uint32_t task_count;
   const char *const *tasks;
   const weir_wire_out *out; /* lent until ENDED */
+  /* Variables are those of all sessions of the process with this name; "": the
+   * session's own. Register has WEIR_WIRE_REGISTER_FRESH where they are to be
+   * made, and |home|. */
+  const char *share;
 } weir_engine_session;
 
 /* A small value, inside a message. */
@@ -70,6 +75,7 @@ typedef enum weir_engine_event_kind {
   WEIR_ENGINE_ADDED,     /* add: has ended */
   WEIR_ENGINE_STEP,      /* start: has ended, also after abort */
   WEIR_ENGINE_VARIABLES, /* get or set: has ended */
+  WEIR_ENGINE_REPLY,     /* checkpoint: has ended */
   WEIR_ENGINE_ENDED      /* end */
 } weir_engine_event_kind;
 
@@ -87,6 +93,7 @@ enum { WEIR_BLOB_NAME_BYTES = 24 };
 struct weir_engine_event {
   void (*release)(weir_engine_event *event);
   weir_engine_event *next; /* the receiver's, between post and release */
+  uint32_t lane;           /* likewise */
   weir_engine_event_kind kind;
 
   /* WANT: the engine has begun to receive slot (BLOB, number, 0) from the
@@ -116,6 +123,9 @@ struct weir_engine_event {
 
   /* VARIABLES: */
   uint64_t request;
+
+  /* REPLY: the whole answer, |error| too, which the engine writes. */
+  const struct Weir__V1__CheckpointReply *reply;
 };
 
 /* A value that something here waits for. Names are lent until the next call of
@@ -144,7 +154,7 @@ typedef struct weir_engine_vtable {
   /* Gives up everything of the session: programs, variables, runs. Always
    * accepted; ENDED follows. */
   void (*end)(weir_engine *engine);
-  /* A message for the rendezvous: Values, Ready, Credit, Cut. |message| is lent
+  /* A message for the rendezvous: Values, Ready, Cut. |message| is lent
    * for the call and has been checked against the limits of wire.h, against
    * the session's epoch, and |peer| is the connection's. An error: the peer
    * broke the protocol and is given up. */
@@ -182,6 +192,13 @@ typedef struct weir_engine_vtable {
    * them: all or none. No step is under way. VARIABLES follows. */
   weir_status (*set)(weir_engine *engine, uint32_t program, uint64_t request,
                      const uint32_t *nodes, size_t count, weir_error *err);
+  /* A message about checkpoints: Hold, Write, Send, Read (task.proto), lent for
+   * the call. Unless it drops what is held, REPLY follows. Files are written
+   * and read beneath one folder alone, which the engine was made with. NULL:
+   * this one has no checkpoints. */
+  weir_status (*checkpoint)(weir_engine *engine,
+                            const struct Weir__V1__Control *message,
+                            weir_error *err);
   /* Fills at most |capacity| waits, the oldest first, and the number of
    * instructions that compute; returns how many were filled. */
   size_t (*pending)(weir_engine *engine, weir_engine_wait *waits,

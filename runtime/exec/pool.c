@@ -63,15 +63,21 @@ static bool take_slot(weir_pool *pool) {
   return false;
 }
 
+/* Wakes all of them, of whom those without luck set |starved| again: the one
+ * that gets the slot may sleep in its task until another's is done. */
+static void wake_starved(weir_pool *pool) {
+  if (atomic_load(&pool->starved) && atomic_exchange(&pool->starved, false))
+    weir_pool_notify(pool);
+}
+
 void weir_pool_give_slot(weir_pool *pool) {
   assert(atomic_load(&pool->running) > 0);
   atomic_fetch_sub(&pool->running, 1);
   if (atomic_load(&pool->waiting) > 0) {
     atomic_fetch_add(&pool->slot_freed, 1);
     weir_futex_wake(&pool->slot_freed, 1);
-  } else if (atomic_load(&pool->starved) &&
-             atomic_exchange(&pool->starved, false)) {
-    weir_pool_wake(pool, 1);
+  } else {
+    wake_starved(pool);
   }
 }
 
@@ -91,7 +97,8 @@ void weir_pool_take_slot(weir_pool *pool) {
     if (take_slot(pool)) break;
     weir_futex_wait(&pool->slot_freed, seen, -1);
   }
-  atomic_fetch_sub(&pool->waiting, 1);
+  /* Another slot that came back meanwhile was not offered to pool threads. */
+  if (atomic_fetch_sub(&pool->waiting, 1) == 1) wake_starved(pool);
 }
 
 weir_worker *weir_pool_enter(weir_pool *pool) {

@@ -32,6 +32,7 @@ weir_status weir_graph_builder_create(const weir_allocator *alloc,
   atomic_init(&graph->g.refs, 1);
   graph->g.alloc = alloc;
   graph->g.registry = registry;
+  if (registry->hold != NULL) registry->hold(registry);
   graph->g.seed = seed;
   weir_arena_init(&graph->g.arena, alloc);
   weir_map_init(&graph->value_names, alloc);

@@ -46,7 +46,7 @@ typedef struct weir_node_spec {
   weir_node_id twin;
 } weir_node_spec;
 
-/* A builder of an empty graph. |registry| must outlive the graph. Errors:
+/* A builder of an empty graph. The graph holds |registry|. Errors:
  * W6001. */
 weir_status weir_graph_builder_create(const weir_allocator *alloc,
                                       const weir_registry *registry,

@@ -41,6 +41,7 @@ static void drop_tables(weir_graph_full *graph) {
 
 static void destroy(weir_graph_full *graph) {
   const weir_allocator *alloc = graph->g.alloc;
+  const weir_registry *registry = graph->g.registry;
   drop_tables(graph);
   for (size_t i = 0; i < graph->tensors.count; i++)
     weir_tensor_unref(graph->tensors.items[i]);
@@ -52,6 +53,7 @@ static void destroy(weir_graph_full *graph) {
   weir_arena_release(&graph->g.arena);
   weir_source_keeper_release(graph->keeper); /* weights are closed by it */
   weir_free(alloc, graph);
+  if (registry->drop != NULL) registry->drop(registry); /* ops of the nodes */
 }
 
 /* A chain of derived graphs is let go in a loop, not by recursion; bodies are

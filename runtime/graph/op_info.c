@@ -123,6 +123,14 @@ static bool parse_fallback(const char *text, weir_attr_kind kind,
   return false;
 }
 
+weir_status weir_op_fallback_check(weir_arena *arena, const weir_attr_def *def,
+                                   bool *out_reads, weir_error *err) {
+  weir_attr value;
+  bool memory = false;
+  *out_reads = parse_fallback(def->fallback, def->kind, arena, &value, &memory);
+  return memory ? weir_fail_memory(err, sizeof value) : WEIR_OK;
+}
+
 /* The type variable called |type|, or -1 and the set of that dtype. */
 static int8_t find_var(const weir_op_info *info, const char *type,
                        unsigned *types) {

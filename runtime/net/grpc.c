@@ -26,3 +26,16 @@ weir_status weir_transport_grpc_create(const weir_env *env,
   return grpc->create(&module->host, env, handler, &defaults.options,
                       out_transport, err);
 }
+
+weir_status weir_rpc_server_grpc_create(const weir_env *env,
+                                        weir_module_handle *module,
+                                        const weir_rpc_handler *handler,
+                                        const weir_rpc_options *options,
+                                        weir_rpc_server **out_server,
+                                        weir_error *err) {
+  *out_server = NULL;
+  WEIR_TRY(weir_transport_grpc_load(module, NULL, err));
+  const weir_grpc_functions *grpc = module->functions;
+  return grpc->create_rpc(&module->host, env, handler, options, out_server,
+                          err);
+}

@@ -17,3 +17,10 @@ void weir_transport_init(weir_transport *transport,
 void weir_transport_release(weir_transport *transport) {
   if (transport != NULL) transport->vt->release(transport);
 }
+
+bool weir_transport_names(weir_transport *transport, weir_connection c,
+                          char out[WEIR_NET_NAMES_BYTES]) {
+  out[0] = '\0';
+  return transport->vt->names != NULL &&
+         transport->vt->names(transport, c, out);
+}

@@ -34,6 +34,8 @@ typedef uint64_t weir_connection; /* never reused; 0: none */
 /* Room for an address: "127.0.0.1:40123", "[::1]:40123", "name:40123" or
  * "unix:/path", with its NUL. Port 0 in listen: one that is free. */
 enum { WEIR_NET_ADDRESS_BYTES = 256 };
+/* Room for the names of a certificate, with their NUL. */
+enum { WEIR_NET_NAMES_BYTES = 512 };
 
 typedef enum weir_net_class { WEIR_NET_CONTROL, WEIR_NET_BULK } weir_net_class;
 
@@ -42,7 +44,13 @@ typedef enum weir_close_reason {
   WEIR_CLOSED_BY_PEER,     /* it said goodbye; all its frames have come */
   WEIR_CLOSED_UNREACHABLE, /* it never began */
   WEIR_CLOSED_REFUSED, /* by the peer's transport: another protocol, limit */
-  WEIR_CLOSED_RESET    /* frames under way may or may not have arrived */
+  WEIR_CLOSED_RESET,   /* frames under way may or may not have arrived */
+  /* With certificates, before it began: */
+  WEIR_CLOSED_FOREIGN,     /* the peer's is of another authority, or unfit */
+  WEIR_CLOSED_EXPIRED,     /* the peer's has expired, or is not valid yet */
+  WEIR_CLOSED_NOT_TRUSTED, /* the peer ended it when it had seen ours */
+  WEIR_CLOSED_NO_TLS,      /* the peer shows no certificate at all */
+  WEIR_CLOSE_REASONS
 } weir_close_reason;
 
 /* A piece of a frame on its way out. |released| NULL: the bytes are copied
@@ -90,6 +98,18 @@ typedef struct weir_transport_handler {
                     weir_sv why_text);
 } weir_transport_handler;
 
+/* The certificates of a process: files in PEM form, which are read anew for
+ * each connection. With them all connections of a transport are encrypted, and
+ * both sides show a certificate of an authority that the other knows; who has
+ * none is refused before a byte of a frame is read. Which task a certificate is
+ * of is not for the transport to check: weir_transport_names tells. */
+typedef struct weir_net_tls {
+  const char *ca;   /* the authorities that certificates are signed by */
+  const char *cert; /* this process's, then those between it and |ca| */
+  const char *key;  /* its private key, without a passphrase */
+  const char *name; /* which |cert| must have as a URI: "weir://worker/0" */
+} weir_net_tls;
+
 typedef struct weir_transport_options {
   weir_net_class cls;
   size_t max_frame_bytes; /* a peer that sends more is cut off; 0: 2 MiB */
@@ -97,6 +117,8 @@ typedef struct weir_transport_options {
       max_queue_bytes; /* of frames not yet sent, per connection; 0: 64 MiB */
   int64_t connect_ns;  /* an attempt to connect ends then; 0: 5 s */
   bool insecure; /* frames may go unencrypted to and from other machines */
+  const weir_net_tls *tls; /* lent for the transport's life; NULL: no
+                              certificates, frames are not encrypted */
 } weir_transport_options;
 
 typedef struct weir_transport_vtable {
@@ -104,12 +126,13 @@ typedef struct weir_transport_vtable {
    * been called when it returns. */
   void (*release)(weir_transport *t);
   /* Accepts peers at |address|; |out_bound| gets the address to dial. Errors:
-   * W7002 (taken, foreign, not an address: the message says which). */
+   * W7002 (taken, foreign, not an address: the message says which), W7060 (own
+   * certificates). */
   weir_status (*listen)(weir_transport *t, weir_sv address,
                         char out_bound[WEIR_NET_ADDRESS_BYTES],
                         weir_error *err);
   /* Starts to connect; on_connected or on_closed follows from poll. One
-   * attempt: to try again is the caller's. Errors: W7002, W6001. */
+   * attempt: to try again is the caller's. Errors: W7002, W7060, W6001. */
   weir_status (*connect)(weir_transport *t, weir_sv address,
                          weir_connection *out_connection, weir_error *err);
   /* Queues a frame of |count| pieces, also before on_connected. Any thread.
@@ -126,6 +149,9 @@ typedef struct weir_transport_vtable {
   weir_status (*poll)(weir_transport *t, int64_t deadline_ns, weir_error *err);
   /* Ends a poll that waits, or the next one. Any thread. */
   void (*wake)(weir_transport *t);
+  /* As weir_transport_names. NULL: no peer has any. */
+  bool (*names)(weir_transport *t, weir_connection c,
+                char out[WEIR_NET_NAMES_BYTES]);
 } weir_transport_vtable;
 
 /* Every transport starts with this. */
@@ -142,5 +168,11 @@ void weir_transport_init(weir_transport *transport,
                          const weir_transport_handler *handler,
                          const weir_transport_options *options);
 void weir_transport_release(weir_transport *transport); /* NULL-safe */
+
+/* Tells the names of weir in the certificate of |c|'s other side, each followed
+ * by a space: "weir://worker/0 weir://driver "; from on_connected on. False:
+ * without certificates. Any thread. */
+bool weir_transport_names(weir_transport *transport, weir_connection c,
+                          char out[WEIR_NET_NAMES_BYTES]);
 
 #endif

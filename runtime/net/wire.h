@@ -37,9 +37,14 @@
 enum {
   WEIR_WIRE_FRAME_BYTES = 2 << 20,   /* of a control frame */
   WEIR_WIRE_MEMORY_BYTES = 32 << 20, /* of a message, unpacked */
+  WEIR_WIRE_SHARE_BYTES = 64,        /* of a share's name, with its NUL */
   WEIR_WIRE_VALUE_BYTES = 8 << 10,   /* of a value within a control message */
+  WEIR_WIRE_ECHO_BYTES = 256 << 10,  /* of Echo and of its answer */
   WEIR_WIRE_PROTOCOL = 1             /* the version of the messages */
 };
+
+/* A bit of Register.flags: this driver makes the variables of the share. */
+enum { WEIR_WIRE_REGISTER_FRESH = 2 };
 
 /* A message that came in. Its memory is its own: the frame may go. */
 typedef struct weir_wire_message {

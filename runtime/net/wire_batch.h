@@ -59,7 +59,7 @@ weir_bytes weir_wire_batch_frame(weir_wire_batch *batch, uint64_t epoch);
 /* Empties it; its memory stays. */
 void weir_wire_batch_clear(weir_wire_batch *batch);
 
-/* A message without values (Credit, Cut) as a frame in |dst|; its size, or 0
+/* A message without values (Cut) as a frame in |dst|; its size, or 0
  * when it does not fit. */
 enum { WEIR_WIRE_SMALL_BYTES = 64 };
 size_t weir_wire_pack_small(const Weir__V1__Control *control,

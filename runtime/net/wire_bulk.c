@@ -3,11 +3,11 @@
  * Bulk frames, written and read by hand.
  *
  * protobuf-c would copy the payload twice. The form stays that of protocol
- * buffers: fields in order of their numbers, zeros left out, and the payload,
- * whose number is the largest, to the frame's end. A header is shorter than
- * WEIR_BULK_HEADER_BYTES, so a reader gathers that many bytes of the frame's
- * first pieces and parses them in one place; fields that it does not know are
- * passed over.
+ * buffers: zeros left out, the checksum behind the fields that it covers, and
+ * the payload, whose number is the largest, to the frame's end. A header is
+ * shorter than WEIR_BULK_HEADER_BYTES, so a reader gathers that many bytes of
+ * the frame's first pieces and parses them in one place; fields that it does
+ * not know are passed over.
  *
  * The checksum covers the header's bytes before it, then the payload: a wrong
  * offset would do more harm than a wrong element. */
@@ -28,6 +28,7 @@ enum {
   kOffset,
   kTotal,
   kCrc,
+  kCredit,
   kPayload = 15,
   kNumbers = 16
 };
@@ -43,7 +44,8 @@ static size_t put(uint8_t *dst, uint32_t number, uint64_t value) {
 
 size_t weir_bulk_write(const weir_bulk *bulk, const void *payload, bool crc,
                        uint8_t header[WEIR_BULK_HEADER_BYTES]) {
-  assert(bulk->size > 0 && bulk->size <= WEIR_BULK_CHUNK_BYTES);
+  assert(bulk->size <= WEIR_BULK_CHUNK_BYTES);
+  assert(bulk->size > 0 || bulk->credit > 0);
   size_t n = 0;
   n += put(header + n, kKind, bulk->kind);
   n += put(header + n, kId, bulk->id);
@@ -51,6 +53,7 @@ size_t weir_bulk_write(const weir_bulk *bulk, const void *payload, bool crc,
   n += put(header + n, kEpoch, bulk->epoch);
   n += put(header + n, kOffset, bulk->offset);
   n += put(header + n, kTotal, bulk->total);
+  n += put(header + n, kCredit, bulk->credit);
   if (crc) {
     uint32_t sum = weir_crc32c(weir_crc32c(0, header, n), payload, bulk->size);
     header[n++] = kCrc << 3 | WEIR_PROTO_FIXED32;
@@ -124,7 +127,8 @@ static weir_status refuse(weir_error *err, const char *why) {
 static weir_status check(const header *h, size_t frame_bytes, weir_error *err) {
   const uint64_t *v = h->value;
   if (h->payload_bytes != frame_bytes - h->payload_at ||
-      h->payload_bytes > WEIR_BULK_CHUNK_BYTES || h->payload_bytes == 0)
+      h->payload_bytes > WEIR_BULK_CHUNK_BYTES ||
+      (h->payload_bytes == 0 && v[kCredit] == 0))
     return weir_fail(err, WEIR_W7010, NULL,
                      "a bulk frame of %zu bytes holds %zu bytes of payload",
                      frame_bytes, h->payload_bytes);
@@ -177,7 +181,8 @@ static weir_bulk bulk_of(const header *h) {
                      .epoch = h->value[kEpoch],
                      .offset = h->value[kOffset],
                      .total = h->value[kTotal],
-                     .size = h->payload_bytes};
+                     .size = h->payload_bytes,
+                     .credit = h->value[kCredit]};
 }
 
 bool weir_bulk_peek(const weir_net_frame *frame, weir_bulk *out_bulk) {

@@ -4,7 +4,8 @@
 
 #include "runtime/net/transport.h"
 
-/* Bulk frames: a chunk of a large value, with its name and its place.
+/* Bulk frames: a chunk of a large value, with its name and its place, and
+ * credit for chunks of the other direction; or that credit alone.
  *
  * A frame is message Bulk of proto/weir/v1/task.proto, written by hand, payload
  * last, so that the payload goes out as a piece of its own and is never copied:
@@ -33,7 +34,8 @@ typedef struct weir_bulk {
   uint32_t id;
   uint64_t step, epoch;
   uint64_t offset, total; /* of the value, in bytes */
-  size_t size;            /* of this chunk, 1 to WEIR_BULK_CHUNK_BYTES */
+  size_t size;     /* of this chunk, to WEIR_BULK_CHUNK_BYTES; 0: credit */
+  uint64_t credit; /* bytes that were taken over; not 0 if |size| is */
 } weir_bulk;
 
 /* Where a reader of the payload stands. It borrows the frame. */
@@ -49,8 +51,8 @@ size_t weir_bulk_write(const weir_bulk *bulk, const void *payload, bool crc,
                        uint8_t header[WEIR_BULK_HEADER_BYTES]);
 
 /* Reads a frame: the header, and the place of the payload. A checksum, where
- * there is one, is compared. Promises: 0 < size, offset + size <= total.
- * Errors: W7010. */
+ * there is one, is compared. Promises: 0 < size or credit; offset + size <=
+ * total. Errors: W7010. */
 weir_status weir_bulk_read(const weir_net_frame *frame, weir_bulk *out_bulk,
                            weir_bulk_payload *out_payload, weir_error *err);
 

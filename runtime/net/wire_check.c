@@ -20,7 +20,7 @@
 #include "runtime/base/utf8.h"
 #include "runtime/tensor/shape.h"
 
-enum { kDepth = 8, kFields = 32, kUnknown = 16, kItems = 65536 };
+enum { kDepth = 8, kFields = 64, kUnknown = 16, kItems = 65536 };
 
 typedef struct limit_row {
   const ProtobufCMessageDescriptor *message;
@@ -43,22 +43,45 @@ static const limit_row kLimits[] = {
     {&weir__v1__hello__descriptor, 10, WEIR_NET_ADDRESS_BYTES - 1, 0},
     {&weir__v1__begin__descriptor, 1, 0, 1024}, /* tasks */
     {&weir__v1__begin__descriptor, 2, WEIR_NET_ADDRESS_BYTES - 1, 1024},
-    {&weir__v1__blob_want__descriptor, 1, 64, 0},        /* hash */
-    {&weir__v1__shape__descriptor, 1, 0, WEIR_MAX_RANK}, /* dims */
-    {&weir__v1__register__descriptor, 2, 64, 0},         /* bundle */
-    {&weir__v1__register__descriptor, 3, 64, 0},         /* plan */
-    {&weir__v1__register__descriptor, 7, 0, kItems},     /* feeds */
-    {&weir__v1__register__descriptor, 8, 0, kItems},     /* fetches */
-    {&weir__v1__register__descriptor, 9, 0, kItems},     /* targets */
-    {&weir__v1__run_step__descriptor, 7, 0, kItems},     /* feeds */
-    {&weir__v1__step_reply__descriptor, 3, 0, 1024},     /* failures */
-    {&weir__v1__step_reply__descriptor, 4, 0, kItems},   /* fetches */
-    {&weir__v1__ready__descriptor, 1, 0, kItems},        /* slots */
-    {&weir__v1__variable_get__descriptor, 2, 0, kItems}, /* nodes */
-    {&weir__v1__variable_set__descriptor, 2, 0, kItems}, /* nodes */
-    {&weir__v1__wait__descriptor, 6, 256, 0},            /* node */
-    {&weir__v1__tell_pending__descriptor, 2, 0, 4096},   /* waits */
-    {&weir__v1__bulk__descriptor, 15, 0, 0},             /* never here */
+    {&weir__v1__begin__descriptor, 5, WEIR_WIRE_SHARE_BYTES - 1, 0}, /* share */
+    {&weir__v1__blob_want__descriptor, 1, 64, 0},                    /* hash */
+    {&weir__v1__shape__descriptor, 1, 0, WEIR_MAX_RANK},             /* dims */
+    {&weir__v1__register__descriptor, 2, 64, 0},             /* bundle */
+    {&weir__v1__register__descriptor, 3, 64, 0},             /* plan */
+    {&weir__v1__register__descriptor, 7, 0, kItems},         /* feeds */
+    {&weir__v1__register__descriptor, 8, 0, kItems},         /* fetches */
+    {&weir__v1__register__descriptor, 9, 0, kItems},         /* targets */
+    {&weir__v1__run_step__descriptor, 7, 0, kItems},         /* feeds */
+    {&weir__v1__step_reply__descriptor, 3, 0, 1024},         /* failures */
+    {&weir__v1__step_reply__descriptor, 4, 0, kItems},       /* fetches */
+    {&weir__v1__ready__descriptor, 1, 0, kItems},            /* slots */
+    {&weir__v1__variable_get__descriptor, 2, 0, kItems},     /* nodes */
+    {&weir__v1__variable_set__descriptor, 2, 0, kItems},     /* nodes */
+    {&weir__v1__checkpoint_hold__descriptor, 3, 0, kItems},  /* nodes */
+    {&weir__v1__checkpoint_folder__descriptor, 1, 4095, 0},  /* path */
+    {&weir__v1__checkpoint_folder__descriptor, 2, 64, 0},    /* nonce */
+    {&weir__v1__checkpoint_folder__descriptor, 3, 128, 0},   /* manifest */
+    {&weir__v1__checkpoint_write__descriptor, 4, 128, 0},    /* file */
+    {&weir__v1__checkpoint_write__descriptor, 5, 4096, 0},   /* run_id */
+    {&weir__v1__checkpoint_write__descriptor, 6, 0, kItems}, /* nodes */
+    {&weir__v1__checkpoint_read__descriptor, 4, 128, 4096},  /* files */
+    {&weir__v1__checkpoint_read__descriptor, 5, 0, kItems},  /* rows */
+    {&weir__v1__checkpoint_reply__descriptor, 6, 0, kItems}, /* crcs */
+    {&weir__v1__checkpoint_reply__descriptor, 7, 0, 64},     /* warnings */
+    {&weir__v1__wait__descriptor, 6, 256, 0},                /* node */
+    {&weir__v1__tell_pending__descriptor, 2, 0, 4096},       /* waits */
+    {&weir__v1__tell_state__descriptor, 5, WEIR_NET_ADDRESS_BYTES - 1, 0},
+    {&weir__v1__tell_state__descriptor, 10, 0, 64},  /* held */
+    {&weir__v1__tell_state__descriptor, 13, 128, 0}, /* version */
+    {&weir__v1__tell_state__descriptor, 14, WEIR_WIRE_SHARE_BYTES - 1, 0},
+    {&weir__v1__tell_state__descriptor, 15, WEIR_NET_ADDRESS_BYTES - 1, 16},
+    {&weir__v1__echo__descriptor, 2, WEIR_WIRE_ECHO_BYTES, 0},       /* data */
+    {&weir__v1__echo_reply__descriptor, 2, WEIR_WIRE_ECHO_BYTES, 0}, /* data */
+    {&weir__v1__ps_ledger__descriptor, 14, 0, 1024},    /* members */
+    {&weir__v1__ps_ledger__descriptor, 15, 0, 16384},   /* pool */
+    {&weir__v1__ps_ledger__descriptor, 16, 0, 16384},   /* leases */
+    {&weir__v1__ps_message__descriptor, 25, 0, kItems}, /* sizes */
+    {&weir__v1__bulk__descriptor, 15, 0, 0},            /* never here */
 };
 
 bool weir_wire_limit(const ProtobufCMessageDescriptor *message, uint32_t field,

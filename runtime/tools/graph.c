@@ -7,6 +7,7 @@
 #include "runtime/base/json/json.h"
 #include "runtime/base/number.h"
 #include "runtime/base/strbuf.h"
+#include "runtime/exec/session/session_snapshot.h"
 #include "runtime/graph/pass/pass_def.h"
 #include "runtime/graph/pass/pass_simplify.h"
 #include "runtime/tools/tools.h"
@@ -321,6 +322,10 @@ size_t weir_tools_untrained(const weir_graph *graph, char *name, size_t size) {
     if (count++ == 0) snprintf(name, size, "%.*s", WEIR_SV(node));
   }
   return count;
+}
+
+bool weir_tools_session_has_found(const weir_session *session) {
+  return session != NULL && weir_exec_session_has_found(session->exec);
 }
 
 size_t weir_tools_graph_node_count(const weir_graph *graph) {

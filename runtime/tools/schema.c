@@ -372,6 +372,7 @@ static void cluster(writer *w) {
   typed(w, "network", "object");
   typed(w, "local", "object");
   typed(w, "insecure", "boolean");
+  typed(w, "tls", "string|object");
   weir_json_object_end(w);
   weir_json_key(w, "patternProperties");
   weir_json_object_begin(w, true);

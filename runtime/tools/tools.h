@@ -63,6 +63,8 @@ size_t weir_tools_graph_node_count(const weir_graph *graph);
 /* How many variables have a first value of their own only, not one of the
  * graph's `weights`; states do not count. |name| gets the first one's, cut. */
 size_t weir_tools_untrained(const weir_graph *graph, char *name, size_t size);
+/* Whether its variables had values of other drivers when it was made. */
+bool weir_tools_session_has_found(const weir_session *session);
 
 /* Reads `cluster:` and `placement:` as placing does; a mistake is reported to
  * |on_diag| too. Errors: W3020, W1115, W6001. */
@@ -217,6 +219,70 @@ weir_status weir_tools_tasks(weir_runtime *runtime, const char *text,
                              bool (*task)(void *self, const char *job,
                                           uint32_t index),
                              void *self, weir_error *err);
+/* The same for a text as of --cluster, which may name a file. Errors: W0002,
+ * W3020, W4001, those of YAML, W6001. */
+weir_status weir_tools_cluster_tasks(weir_runtime *runtime, const char *text,
+                                     bool (*task)(void *self, const char *job,
+                                                  uint32_t index),
+                                     void *self, weir_error *err);
+
+/* Whether the `train:` section of |graph| is of replicas between graphs, each a
+ * process of its own (mode async, sync or bounded). Errors: those of the
+ * section, W6001. */
+weir_status weir_tools_trains_between(const weir_graph *graph, bool *out,
+                                      weir_error *err);
+
+/* TensorFlow's environment variable TF_CONFIG. A ps and a worker are tasks; a
+ * chief drives and is none; an evaluator takes no part. */
+typedef struct weir_tools_tf_config {
+  const char *cluster;          /* of the tasks: "ps=1,worker=2" */
+  const char *const *addresses; /* in its order */
+  size_t address_count;
+  const char *role; /* of this process; NULL: it is none of them */
+  uint32_t index;   /* within the role */
+  bool has_chief;
+} weir_tools_tf_config;
+
+/* Reads |text|. Errors: W7081 (says where, and what is wrong), W6001. */
+weir_status weir_tools_tf_config_read(const char *text,
+                                      weir_tools_tf_config **out,
+                                      weir_error *err);
+/* Where a task is; NULL: there is no such task. */
+const char *weir_tools_tf_config_address(const weir_tools_tf_config *it,
+                                         const char *job, uint32_t index);
+void weir_tools_tf_config_release(weir_tools_tf_config *it); /* NULL-safe */
+
+typedef enum weir_tools_look_kind {
+  WEIR_TOOLS_LOOK_SHOW,
+  WEIR_TOOLS_LOOK_PING,
+  WEIR_TOOLS_LOOK_STOP /* ends them */
+} weir_tools_look_kind;
+
+/* A look at the tasks of a cluster, as no driver. */
+typedef struct weir_tools_look {
+  weir_tools_look_kind kind;
+  const char *cluster; /* as of --cluster */
+  /* As of weir_tasks_opts; NULL: the cluster's. */
+  const char *const *addresses;
+  size_t address_count;
+  bool insecure, json;
+  bool quiet;      /* ping: no line for each round trip */
+  bool force;      /* stop: also tasks that work for a driver */
+  int64_t wait_ns; /* for a connection and for each answer; 0: 5 s */
+  uint32_t pings;  /* round trips */
+  int64_t interval_ns;
+  uint64_t bandwidth_bytes; /* to measure with, each way; 0: not measured */
+  weir_write_fn write;
+  void *self;
+} weir_tools_look;
+
+/* Writes the tasks as a table, or as a JSON list. Errors, after all is written:
+ * W7022 (tasks that did not answer, with the reason of the first), W7080 (a
+ * task is in use and was not ended); before: those of weir_tasks_open's cluster
+ * and transports, W5009, W6001. */
+weir_status weir_tools_cluster_look(weir_runtime *runtime,
+                                    const weir_tools_look *opts,
+                                    weir_error *err);
 
 /* Places the tasks of an instance file: STG, or dag-bench or dnn-partitioning
  * JSON, as its content says, on |processors| (0: 4) equal devices if it names

@@ -104,6 +104,12 @@ typedef struct weir_plan_opts {
   /* A kind of device, "gpu", on which every op counts as having a kernel: the
    * plan shows what such devices would bring, and cannot be run. NULL: none. */
   const char *assume_kernels;
+  /* A training between graphs (`mode: async`, `sync`, `bounded`) is planned as
+   * the step of one worker and the servers, a template of all workers: W3020
+   * where the cluster has no job ps or worker. A trainer that is given the plan
+   * has as many replicas, on threads of this process. Else, like any training,
+   * as one graph over all devices. */
+  bool replica;
 } weir_plan_opts;
 
 /* Places the nodes of a step of |graph|'s training, or of its outputs. Blocks.

@@ -47,6 +47,10 @@ typedef struct weir_train_opts {
    * over others. NULL: |checkpoint|, else the folder of checkpoints that the
    * graph names, beneath the working directory (SECURITY.md). */
   const char *out;
+  /* The chief's part of a job between graphs (below), which the trainer then
+   * leads; lent until it is released. NULL: this process trains alone, or
+   * drives |session|'s tasks. */
+  weir_train_part *part;
 } weir_train_opts;
 
 /* Makes the training graph, opens data and checkpoints, goes on from the newest
@@ -102,6 +106,73 @@ WEIR_API weir_status weir_trainer_variable_set(weir_trainer *trainer,
                                                const char *name,
                                                const weir_tensor *tensor,
                                                weir_error *err);
+
+/* ---- Replicas between graphs, over processes
+ *
+ * A `train:` section with mode async, sync or bounded is trained by a process
+ * of each task of a cluster, with the same graph: those of job ps hold the
+ * variables and apply updates, those of job worker compute gradients on batches
+ * of their own. One of them is the chief too, task 0 of job chief or else of
+ * job worker: it deals the batches, evaluates, writes checkpoints, and ends the
+ * job.
+ *
+ *   weir_train_part_opts o = {.struct_size = sizeof o, .cluster = "c.yaml",
+ *                             .job = "worker", .index = 1};
+ *   s = weir_train_part_create(runtime, graph, &o, &part, &err);
+ *   if (s == WEIR_OK && weir_train_part_is_chief(part)) {
+ *     opts.part = part;
+ *     s = weir_trainer_create(runtime, graph, &opts, &trainer, &err);
+ *     if (s == WEIR_OK) s = weir_trainer_run(trainer, &end, &err);
+ *   } else if (s == WEIR_OK) {
+ *     s = weir_train_part_run(part, &opts, &err);
+ *   }
+ *   weir_trainer_release(trainer);
+ *   weir_train_part_release(part);
+ *
+ * A process that died is started again with the same options and takes its
+ * part up: what was acknowledged counts once, all else is made again. */
+
+typedef struct weir_train_part_opts {
+  uint32_t struct_size;
+  bool insecure;       /* as of weir_tasks_opts */
+  const char *cluster; /* likewise */
+  /* Of each task, in the cluster's order; NULL: the cluster's own. */
+  const char *const *addresses;
+  size_t address_count;
+  const char *job; /* this process's task */
+  uint32_t index;
+  /* The folder of generations, which servers go back to when one of them died:
+   * on a disk that all of them see, or one for each. NULL: there are none, and
+   * the job ends with a server. */
+  const char *generations;
+  int64_t heartbeat_ns; /* a process is lost after five; 0: 1 s */
+  const char *module_folder;
+  const weir_tls_opts *tls; /* as of weir_tasks_opts */
+  /* Gets a line of text without its end for each event, lent for the call, on
+   * some thread. NULL: none is wanted. */
+  void (*on_event)(void *self, const char *text);
+  void *on_event_self;
+} weir_train_part_opts;
+
+/* |graph| is retained, and the runtime. Nothing is dialled yet. Errors: W0002
+ * (no such task, no address, no job ps), W0004, W3020, W7004, W7060, W6001. */
+WEIR_API weir_status weir_train_part_create(weir_runtime *runtime,
+                                            const weir_graph *graph,
+                                            const weir_train_part_opts *opts,
+                                            weir_train_part **out_part,
+                                            weir_error *err);
+/* Whether this process leads: then a trainer runs the part. */
+WEIR_API bool weir_train_part_is_chief(const weir_train_part *part);
+/* Runs any other part until the job is over, or weir_train_part_stop. Of |opts|
+ * seed, steps, epochs, data_root and getenv count. Errors: W0004, W1122, W7090,
+ * those of the graph, of the data, of runs. */
+WEIR_API weir_status weir_train_part_run(weir_train_part *part,
+                                         const weir_train_opts *opts,
+                                         weir_error *err);
+/* A worker finishes its step and gives the rest of its work back; a server
+ * ends. Any thread, not a signal handler; also before it runs. NULL-safe. */
+WEIR_API void weir_train_part_stop(weir_train_part *part);
+WEIR_API void weir_train_part_release(weir_train_part *part); /* NULL-safe */
 
 #ifdef __cplusplus
 }

@@ -26,6 +26,8 @@ typedef struct weir_trainer weir_trainer;
 typedef struct weir_plan weir_plan;
 typedef struct weir_tasks weir_tasks;
 typedef struct weir_task_server weir_task_server;
+typedef struct weir_predict_server weir_predict_server;
+typedef struct weir_train_part weir_train_part;
 
 enum { WEIR_RANK_LIMIT = 8 };
 

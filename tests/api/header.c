@@ -13,11 +13,13 @@ int weir_header_compiles(void) {
   weir_tensor_list list = WEIR_TENSOR_LIST(0, NULL, NULL);
   weir_tasks_opts tasks;
   weir_task_opts task;
+  weir_serve_opts server;
   weir_run_opts opts;
   opts.struct_size = sizeof opts;
   tasks.struct_size = sizeof tasks;
   task.struct_size = sizeof task;
+  server.struct_size = sizeof server;
   return (int)(err.struct_size + request.struct_size + spec.struct_size +
                list.struct_size + opts.struct_size + tasks.struct_size +
-               task.struct_size);
+               task.struct_size + server.struct_size);
 }

@@ -23,6 +23,10 @@ VALUES = {
     "weir_plan_text *": "&fix.plan_text",
     "weir_predict_opts *": "&fix.predict_opts",
     "weir_tasks *": "NULL", "weir_task_server *": "NULL",
+    "weir_op_spec *": "&fix.op_spec",
+    "weir_predict_server *": "NULL", "weir_train_part *": "NULL",
+    "weir_train_part_opts *": "&fix.train_part_opts",
+    "weir_serve_opts *": "&fix.predict_server_opts",
     "weir_tasks_opts *": "&fix.tasks_opts", "weir_task_opts *": "&fix.task_opts",
     "weir_plan_rows": "WEIR_PLAN_NODES",
     "weir_plan_items": "WEIR_PLAN_ITEM_NODES",
@@ -75,8 +79,11 @@ OUTPUTS = {
     "weir_plan_figure *": None, "weir_plan_summary *": None,
     "weir_plan_item *": None, "weir_plan_alternative *": None,
     "weir_plan **": "weir_plan_release", "weir_trace **": "weir_trace_release",
-    "weir_tasks **": "weir_tasks_release",
+    "weir_tasks_worker *": None, "weir_tasks **": "weir_tasks_release",
     "weir_task_server **": "weir_task_server_release",
+    "weir_predict_server **": "weir_predict_server_release",
+    "weir_train_part **": "weir_train_part_release",
+    "weir_serve_stats *": None,
     "size_t * out_i": None, "bool * out_same": None, "char ** out_name": None,
 }
 # May be NULL, as the headers say.

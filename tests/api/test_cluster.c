@@ -24,18 +24,60 @@ static const char kText[] =
     "batch: 4}\n"
     "train: {minimize: loss, optimizer: sgd(lr=0.1), steps: 3}\n";
 
+/* A training between graphs. */
+static const char kApart[] =
+    "weir: 1\n"
+    "inputs: {x: 'f32[4]'}\n"
+    "nodes: {w: 'var([], init=ones())', loss: 'mean(mul(x, w))'}\n"
+    "outputs: [loss]\n"
+    "data:\n"
+    "  train: {source: memory, values: {x: [0, 1, 2, 3]}, batch: 4}\n"
+    "train: {minimize: loss, optimizer: sgd(lr=0.1), steps: 3, mode: async}\n";
+
 enum { TASKS = 2 };
+
+/* States as a line: "0 |", "1 worker:0|", ... */
+typedef struct heard {
+  pthread_mutex_t lock;
+  char line[400], why[400]; /* why: the text of the last one that has some */
+} heard;
+
+static void hear(void *self, const weir_cluster_state *state) {
+  heard *h = self;
+  assert_int_equal(state->struct_size, sizeof *state);
+  pthread_mutex_lock(&h->lock);
+  size_t n = strlen(h->line);
+  snprintf(h->line + n, sizeof h->line - n, "%d %s|", (int)state->event,
+           state->peer);
+  if (state->text[0] != '\0')
+    snprintf(h->why, sizeof h->why, "%s", state->text);
+  pthread_mutex_unlock(&h->lock);
+}
+
+/* Waits until |part| was heard. */
+static void wait_for(heard *h, const char *part) {
+  for (int i = 0; i < 3000; i++) {
+    pthread_mutex_lock(&h->lock);
+    bool there = strstr(h->line, part) != NULL;
+    pthread_mutex_unlock(&h->lock);
+    if (there) return;
+    usleep(10000);
+  }
+  fail_msg("\"%s\" lacks \"%s\"", h->line, part);
+}
 
 typedef struct process {
   weir_runtime *runtime;
   weir_task_server *server;
   pthread_t thread;
   weir_status status;
+  heard heard;
 } process;
 
 static char dir[64] = "/tmp/weir-api-XXXXXX";
 static char addresses[TASKS][96];
 static const char *list[TASKS];
+static const weir_tls_opts *certificates; /* of all processes; NULL: none */
 
 static int setup(void **state) {
   (void)state;
@@ -70,15 +112,20 @@ static weir_runtime *a_runtime(void) {
   return runtime;
 }
 
-static weir_graph *a_graph(weir_runtime *runtime, bool keep_files) {
+static weir_graph *a_graph_of(weir_runtime *runtime, const char *text,
+                              bool keep_files) {
   weir_load_opts opts = {.struct_size = sizeof opts, .keep_files = keep_files};
   weir_graph *graph = NULL;
   weir_error err = WEIR_ERROR_INIT;
-  weir_status s = weir_graph_load_buffer(runtime, kText, sizeof kText - 1, "g",
+  weir_status s = weir_graph_load_buffer(runtime, text, strlen(text), "g",
                                          &opts, &graph, &err);
   if (s != WEIR_OK) print_error("%s %s\n", err.id, err.message);
   assert_int_equal(s, WEIR_OK);
   return graph;
+}
+
+static weir_graph *a_graph(weir_runtime *runtime, bool keep_files) {
+  return a_graph_of(runtime, kText, keep_files);
 }
 
 static void *serve(void *self) {
@@ -94,7 +141,11 @@ static void start(process *s, weir_runtime *runtime, uint32_t index) {
                          .cluster = "worker=2",
                          .job = "worker",
                          .index = index,
-                         .address = addresses[index]};
+                         .address = addresses[index],
+                         .on_state = hear,
+                         .on_state_self = &s->heard,
+                         .tls = certificates};
+  s->heard = (heard){.lock = PTHREAD_MUTEX_INITIALIZER};
   s->runtime = runtime == NULL ? a_runtime() : NULL;
   if (runtime == NULL) runtime = s->runtime;
   if (weir_task_server_create(runtime, &opts, &s->server, &err) != WEIR_OK)
@@ -115,7 +166,8 @@ static weir_tasks_opts the_opts(void) {
   return (weir_tasks_opts){.struct_size = sizeof(weir_tasks_opts),
                            .cluster = "worker=2",
                            .addresses = list,
-                           .address_count = TASKS};
+                           .address_count = TASKS,
+                           .tls = certificates};
 }
 
 static void assert_id(weir_status s, const weir_error *err, const char *id,
@@ -146,6 +198,18 @@ static void test_refused(void **state) {
   o.cluster = "worker=none";
   assert_id(weir_tasks_open(runtime, NULL, &o, &tasks, &err), &err, "W3020",
             "worker=none");
+  weir_tls_opts tls = {.struct_size = sizeof tls, .ca = "a", .cert = "b"};
+  o = the_opts();
+  o.tls = &tls;
+  assert_id(weir_tasks_open(runtime, NULL, &o, &tasks, &err), &err, "W0004",
+            "weir_tls_opts");
+  tls.key = "c";
+  assert_id(weir_tasks_open(runtime, NULL, &o, &tasks, &err), &err, "W7060",
+            "a cannot be read");
+  assert_int_equal(weir_error_exit_code(err.id), 9);
+  o.insecure = true;
+  assert_id(weir_tasks_open(runtime, NULL, &o, &tasks, &err), &err, "W0002",
+            "exclude each other");
   assert_null(tasks);
   weir_task_opts t = {.struct_size = sizeof t, .cluster = "worker=2"};
   t.job = "ps";
@@ -250,6 +314,10 @@ static void test_run_and_train(void **state) {
   place.cluster = "worker=3";
   assert_id(run(runtime, graph, &on, &many, &err), &err, "W0004", "cluster");
   place.cluster = NULL;
+  weir_graph *apart = a_graph_of(runtime, kApart, true);
+  assert_id(train(runtime, apart, &on, &many, &err), &err, "W1136",
+            "have no driver");
+  weir_graph_release(apart);
   for (int i = 0; i < 2; i++) { /* the tasks serve one session, then the next */
     weir_status s = run(runtime, graph, NULL, &one, &err);
     if (s == WEIR_OK) s = run(runtime, graph, &on, &many, &err);
@@ -268,11 +336,250 @@ static void test_run_and_train(void **state) {
   for (uint32_t i = 0; i < TASKS; i++) stop(&workers[i]);
 }
 
+/* Two drivers train one model together. */
+static void test_shared(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  process workers[TASKS];
+  weir_tasks *tasks[2] = {NULL, NULL}, *third = NULL;
+  weir_runtime *runtimes[2] = {a_runtime(), a_runtime()};
+  result one = {{0}, 0, 0}, both = {{0}, 0, 0};
+  weir_plan_opts place = {.struct_size = sizeof place, .placer = "round_robin"};
+  weir_tasks_opts o = the_opts();
+  o.share = "a/b";
+  assert_id(weir_tasks_open(runtimes[0], NULL, &o, &third, &err), &err, "W7089",
+            "a/b");
+  o.share = "both";
+  o.stop = true;
+  assert_id(weir_tasks_open(runtimes[0], NULL, &o, &third, &err), &err, "W0002",
+            "share");
+  o.stop = false;
+  for (uint32_t i = 0; i < TASKS; i++) start(&workers[i], NULL, i);
+  for (int i = 0; i < 2; i++) {
+    if (weir_tasks_open(runtimes[i], NULL, &o, &tasks[i], &err) != WEIR_OK)
+      fail_msg("%s %s", err.id, err.message);
+    weir_graph *graph = a_graph(runtimes[i], true);
+    weir_session_opts on = {
+        .struct_size = sizeof on, .place = &place, .tasks = tasks[i]};
+    weir_status s = train(runtimes[i], graph, NULL, &one, &err);
+    if (s == WEIR_OK) s = train(runtimes[i], graph, &on, &both, &err);
+    if (s != WEIR_OK) fail_msg("%s %s", err.id, err.message);
+    /* The second one goes on where the first one has ended. */
+    assert_true((one.w == both.w) == (i == 0));
+    weir_graph_release(graph);
+  }
+  o.share = NULL;
+  assert_id(weir_tasks_open(runtimes[0], NULL, &o, &third, &err), &err, "W7024",
+            "in share both");
+  for (int i = 0; i < 2; i++) weir_tasks_release(tasks[i]);
+  for (int i = 0; i < 2; i++) weir_runtime_release(runtimes[i]);
+  for (uint32_t i = 0; i < TASKS; i++) stop(&workers[i]);
+}
+
+/* Each worker has the whole graph; a run is one worker's. */
+static void test_dealt(void **state) {
+  (void)state;
+  enum { RUNS = 6 };
+  weir_error err = WEIR_ERROR_INIT;
+  process workers[TASKS];
+  weir_tasks *tasks = NULL;
+  weir_runtime *runtime = a_runtime();
+  weir_graph *graph = a_graph(runtime, true);
+  result one = {{0}, 0, 0}, dealt = {{0}, 0, 0};
+  weir_tasks_opts o = the_opts();
+  uint64_t runs = 0;
+  o.deal = true;
+  assert_id(weir_tasks_open(runtime, NULL, &o, &tasks, &err), &err, "W0004",
+            "graph");
+  for (uint32_t i = 0; i < TASKS; i++) start(&workers[i], NULL, i);
+  if (weir_tasks_open(runtime, graph, &o, &tasks, &err) != WEIR_OK)
+    fail_msg("%s %s", err.id, err.message);
+  weir_plan_opts place = {.struct_size = sizeof place};
+  weir_session_opts on = {
+      .struct_size = sizeof on, .place = &place, .tasks = tasks};
+  assert_id(run(runtime, graph, &on, &dealt, &err), &err, "W0004", "place");
+  on.place = NULL;
+  for (int i = 0; i < RUNS; i++) {
+    weir_status s = run(runtime, graph, NULL, &one, &err);
+    if (s == WEIR_OK) s = run(runtime, graph, &on, &dealt, &err);
+    if (s != WEIR_OK) fail_msg("%s %s", err.id, err.message);
+    assert_memory_equal(&one, &dealt, sizeof one);
+  }
+  assert_int_equal(weir_tasks_worker_count(tasks), TASKS);
+  for (size_t i = 0; i < TASKS; i++) {
+    weir_tasks_worker w = {.struct_size = sizeof w};
+    assert_int_equal(weir_tasks_worker_at(tasks, i, &w, &err), WEIR_OK);
+    assert_int_equal(w.task.size, strlen("worker:0"));
+    assert_memory_equal(w.task.data, i == 0 ? "worker:0" : "worker:1", 8);
+    assert_false(w.lost || w.unused);
+    runs += w.runs;
+  }
+  assert_int_equal(runs, RUNS);
+  assert_int_equal(weir_tasks_values(tasks), RUNS);
+  weir_graph_release(graph);
+  weir_tasks_release(tasks);
+  weir_runtime_release(runtime);
+  for (uint32_t i = 0; i < TASKS; i++) stop(&workers[i]);
+}
+
+/* ---- States */
+
+static void test_states(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  process workers[TASKS];
+  heard driver = {.lock = PTHREAD_MUTEX_INITIALIZER};
+  weir_tasks_opts o = the_opts();
+  o.on_state = hear;
+  o.on_state_self = &driver;
+  weir_tasks *tasks = NULL;
+  weir_runtime *runtime = a_runtime();
+  for (uint32_t i = 0; i < TASKS; i++) start(&workers[i], NULL, i);
+  wait_for(&workers[0].heard, "0 |");
+  assert_string_equal(workers[0].heard.why, addresses[0]);
+  if (weir_tasks_open(runtime, NULL, &o, &tasks, &err) != WEIR_OK)
+    fail_msg("%s %s", err.id, err.message);
+  wait_for(&driver, "2 |");
+  wait_for(&workers[0].heard, "0 |1 the driver|2 |");
+  weir_tasks_release(tasks); /* a natural end */
+  wait_for(&driver, "|3 |");
+  wait_for(&workers[0].heard, "|3 |");
+  if (weir_tasks_open(runtime, NULL, &o, &tasks, &err) != WEIR_OK)
+    fail_msg("%s %s", err.id, err.message);
+  stop(&workers[1]); /* a lost one */
+  wait_for(&driver, "4 worker:1|");
+  wait_for(&driver, "2 |4 worker:1|3 |");
+  assert_non_null(strstr(driver.why, "worker:1"));
+  assert_non_null(strstr(driver.line, "1 worker:0|"));
+  assert_non_null(strstr(driver.line, "1 worker:1|"));
+  weir_tasks_release(tasks);
+  stop(&workers[0]);
+  weir_runtime_release(runtime);
+}
+
+/* ---- Ops of the programs */
+
+static bool twice(void *self, const weir_op_use *use, char *why,
+                  size_t why_size) {
+  const float *x = use->in[0]->data;
+  float *y = use->out[0]->data;
+  (void)self, (void)why, (void)why_size;
+  for (int64_t i = 0; i < use->out[0]->elements; i++) y[i] = 2 * x[i];
+  return true;
+}
+
+/* |version| 0: none is registered. */
+static void add_op(weir_runtime *runtime, uint32_t version) {
+  weir_op_port x = {.struct_size = sizeof x, .name = "x"};
+  weir_op_spec op = {.struct_size = sizeof op,
+                     .version = version,
+                     .types = WEIR_F32,
+                     .name = "twice",
+                     .inputs = &x,
+                     .input_count = 1,
+                     .outputs = &x,
+                     .output_count = 1,
+                     .run = twice};
+  weir_error err = WEIR_ERROR_INIT;
+  if (version != 0 && weir_op_register(runtime, &op, &err) != WEIR_OK)
+    fail_msg("%s %s", err.id, err.message);
+}
+
+/* A driver and two tasks with versions of an op; the outputs are of a node of
+ * each task. */
+static weir_status run_twice(const uint32_t versions[1 + TASKS], result *out,
+                             weir_error *err) {
+  static const char text[] =
+      "weir: 1\n"
+      "inputs: {x: 'f32[4]'}\n"
+      "nodes:\n"
+      "  a: {op: twice, in: x, device: '/job:worker/task:0'}\n"
+      "  line: {op: twice, in: a, device: '/job:worker/task:1'}\n"
+      "outputs: [line]\n";
+  process workers[TASKS];
+  weir_tasks *tasks = NULL;
+  weir_graph *graph = NULL;
+  weir_runtime *runtime = a_runtime();
+  add_op(runtime, versions[0]);
+  for (uint32_t i = 0; i < TASKS; i++) {
+    weir_runtime *of_task = a_runtime();
+    add_op(of_task, versions[1 + i]);
+    start(&workers[i], of_task, i);
+    weir_runtime_release(of_task);
+  }
+  weir_tasks_opts o = the_opts();
+  weir_load_opts load = {.struct_size = sizeof load, .keep_files = true};
+  weir_status s = weir_tasks_open(runtime, NULL, &o, &tasks, err);
+  weir_plan_opts place = {.struct_size = sizeof place};
+  weir_session_opts on = {
+      .struct_size = sizeof on, .place = &place, .tasks = tasks};
+  if (s == WEIR_OK)
+    s = weir_graph_load_buffer(runtime, text, sizeof text - 1, "g", &load,
+                               &graph, err);
+  if (s == WEIR_OK) s = run(runtime, graph, &on, out, err);
+  weir_graph_release(graph);
+  weir_tasks_release(tasks);
+  weir_runtime_release(runtime);
+  for (uint32_t i = 0; i < TASKS; i++) stop(&workers[i]);
+  return s;
+}
+
+static void test_ops(void **state) {
+  (void)state;
+  static const struct {
+    uint32_t versions[1 + TASKS];
+    const char *id, *part;
+  } kCases[] = {
+      {{1, 1, 1}, "", ""},
+      {{1, 1, 0},
+       "W7085",
+       "the driver has registered the op twice, and this task has not"},
+      {{1, 2, 1},
+       "W7085",
+       "the op twice of the driver is `version 1 (x: T) -> (x: T); T: f32`, of "
+       "this task `version 2 (x: T)"},
+  };
+  for (size_t i = 0; i < sizeof kCases / sizeof *kCases; i++) {
+    weir_error err = WEIR_ERROR_INIT;
+    result got = {{0}, 0, 0};
+    weir_status s = run_twice(kCases[i].versions, &got, &err);
+    if (kCases[i].id[0] != '\0') {
+      assert_id(s, &err, kCases[i].id, kCases[i].part);
+      continue;
+    }
+    if (s != WEIR_OK) fail_msg("%s %s", err.id, err.message);
+    assert_true(got.line[0] == 12 && got.line[3] == 6);
+  }
+}
+
+/* The same with certificates: one that has the names of all processes. */
+static void test_certificates(void **state) {
+  char line[512], pem[80], key[80];
+  snprintf(pem, sizeof pem, "%s/pem", dir);
+  snprintf(key, sizeof key, "%s/key", dir);
+  snprintf(line, sizeof line,
+           "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 "
+           "-nodes -subj /CN=test -addext subjectAltName=URI:weir://worker/0,"
+           "URI:weir://worker/1,URI:weir://driver -days 2 -keyout %s -out %s "
+           "2>/dev/null",
+           key, pem);
+  if (system("openssl version >/dev/null 2>&1") != 0) skip();
+  assert_int_equal(system(line), 0);
+  weir_tls_opts tls = {
+      .struct_size = sizeof tls, .ca = pem, .cert = pem, .key = key};
+  certificates = &tls;
+  test_run_and_train(state);
+  certificates = NULL;
+  unlink(pem);
+  unlink(key);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_missing),
-      cmocka_unit_test(test_run_and_train),
+      cmocka_unit_test(test_refused),       cmocka_unit_test(test_missing),
+      cmocka_unit_test(test_run_and_train), cmocka_unit_test(test_dealt),
+      cmocka_unit_test(test_shared),        cmocka_unit_test(test_states),
+      cmocka_unit_test(test_ops),           cmocka_unit_test(test_certificates),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

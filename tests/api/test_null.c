@@ -39,6 +39,9 @@ static struct {
   weir_plan_text plan_text;
   weir_predict_opts predict_opts;
   weir_tasks_opts tasks_opts;
+  weir_op_spec op_spec;
+  weir_serve_opts predict_server_opts;
+  weir_train_part_opts train_part_opts;
   weir_task_opts task_opts;
   char buffer[64];
   weir_error error;
@@ -140,10 +143,14 @@ static void fill_structs(void) {
   fix.plan_opts.cluster = "worker=2";
   fix.plan_opts.placer = "round_robin"; /* so that there are edges */
   fix.tasks_opts.struct_size = sizeof fix.tasks_opts;
-  fix.tasks_opts.cluster = "worker=1"; /* without an address */
+  fix.op_spec.struct_size = sizeof fix.op_spec; /* without a name */
+  fix.tasks_opts.cluster = "worker=1";          /* without an address */
   fix.task_opts.struct_size = sizeof fix.task_opts;
   fix.task_opts.cluster = "worker=1";
   fix.task_opts.job = "worker";
+  fix.train_part_opts.struct_size = sizeof fix.train_part_opts;
+  fix.train_part_opts.cluster = "worker=1"; /* without a ps */
+  fix.train_part_opts.job = "worker";
   fix.plan_text = (weir_plan_text){sizeof fix.plan_text, "{}", 2, NULL};
   fix.predict_opts = (weir_predict_opts){
       .struct_size = sizeof fix.predict_opts, .data = "train", .batch = see};

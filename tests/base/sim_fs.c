@@ -111,6 +111,12 @@ static weir_status sim_open(void *self, const char *root, const char *path,
   return WEIR_OK;
 }
 
+static bool sim_path(void *self, void *folder, char *out, size_t bytes) {
+  sim_handle *h = folder;
+  (void)self;
+  return snprintf(out, bytes, "/%s", h->path) < (int)bytes;
+}
+
 static void sim_close(void *self, void *folder) {
   (void)self;
   free(folder);
@@ -295,6 +301,42 @@ static void sim_close_file(void *self, weir_file *file) {
   *file = (weir_file){0};
 }
 
+/* --- files in pieces --- */
+
+static weir_status sim_pieces(void *self, void *folder, const char *name,
+                              weir_piece_file *out_file, weir_error *err) {
+  sim_fs *fs = self;
+  char path[160];
+  *out_file = (weir_piece_file){0};
+  join(folder, name, path);
+  if (count(fs) != GOOD) return io_error(err, "open");
+  int i = find(fs->names, fs->name_count, path);
+  if (i < 0) return weir_fail(err, WEIR_W4001, NULL, "no file '%s'", path);
+  sim_inode *f = &fs->inodes[fs->names[i].inode];
+  *out_file = (weir_piece_file){f->size, f};
+  return WEIR_OK;
+}
+
+static weir_status sim_piece_read(void *self, const weir_piece_file *file,
+                                  const char *path, void *dst, size_t bytes,
+                                  uint64_t offset, weir_error *err) {
+  sim_fs *fs = self;
+  const sim_inode *f = file->self;
+  if (count(fs) != GOOD) return io_error(err, "read");
+  if (offset > f->size || bytes > f->size - offset)
+    return weir_fail(err, WEIR_W4020, NULL, "'%s' has become shorter", path);
+  if (bytes > 0) memcpy(dst, f->data + offset, bytes);
+  return WEIR_OK;
+}
+
+static void sim_piece_close(void *self, weir_piece_file *file) {
+  (void)self;
+  *file = (weir_piece_file){0};
+}
+
+static const weir_fs_pieces kPieces = {.close = sim_piece_close,
+                                       .read = sim_piece_read};
+
 /* --- the whole --- */
 
 static const weir_fs_folders kFolders = {
@@ -312,6 +354,8 @@ static const weir_fs_folders kFolders = {
     .lock = sim_lock,
     .unlock = sim_unlock,
     .free_bytes = sim_free_bytes,
+    .path = sim_path,
+    .pieces = sim_pieces,
 };
 
 sim_fs *sim_fs_create(const weir_allocator *alloc) {
@@ -322,6 +366,7 @@ sim_fs *sim_fs_create(const weir_allocator *alloc) {
   fs->fs.read = sim_read;
   fs->fs.close = sim_close_file;
   fs->fs.folders = &kFolders;
+  fs->fs.pieces = &kPieces;
   return fs;
 }
 

@@ -773,7 +773,8 @@ class Others(Case):
             self.weir("show", "passes", "--json"))]
         self.assertEqual(names[0], "load")
         for name in names:
-            code = 2 if name in ("gradients", "train", "mesh") else 0
+            needs = "gradients", "train", "worker", "update", "mesh"
+            code = 2 if name in needs else 0
             self.weir("show", "graph", "tiny.weir.yaml", "--after", name,
                       code=code)
         self.weir("show", "op", code=2)

@@ -85,6 +85,13 @@ class Case(unittest.TestCase):
         file.write_text(text)
         return tasks, file
 
+    def until_begun(self, p):
+        """Reads what `p` says until its session, or its run, has begun."""
+        line = ""
+        while "begun" not in line:
+            line = p.stderr.readline()
+            self.assertTrue(line, "the process has ended")
+
     def graph(self, text):
         path = self.path / "g.weir.yaml"
         path.write_text(text)
@@ -239,14 +246,6 @@ class Train(Case):
         self.train("killed", "--local", "ps=1,worker=2")
         self.same("one", "killed")
 
-    def test_replicas_are_refused(self):
-        text = (ROOT / "graphs/mlp_train.weir.yaml").read_text()
-        path = self.graph(re.sub(r"(?m)^train:$",
-                                 "train:\n  replicate: between_graph", text))
-        p = self.weir("train", path, "--local", "worker=2", "--steps", 1,
-                      code=3)
-        self.assertIn("between_graph", p.stderr)
-
 
 class ByHand(Case):
     def test_tasks_serve_one_driver_after_the_other(self):
@@ -378,10 +377,7 @@ class Own(Case):
     def test_signals_are_those_of_a_driver(self):
         slow = self.graph(SLOW)
         p = self.start("run", slow, "--cluster", self.file, "--job", "worker")
-        line = ""
-        while "begun" not in line:
-            line = p.stderr.readline()
-            self.assertTrue(line, "the driver has ended")
+        self.until_begun(p)
         p.send_signal(signal.SIGINT)
         self.assertEqual(p.wait(HANG), 130)
         self.runs_again()
@@ -389,10 +385,7 @@ class Own(Case):
     def test_the_driver_is_killed(self):
         p = self.start("run", self.graph(SLOW), "--cluster", self.file, "--job",
                        "worker", "--heartbeat", "200ms")
-        line = ""
-        while "begun" not in line:
-            line = p.stderr.readline()
-            self.assertTrue(line, "the driver has ended")
+        self.until_begun(p)
         p.kill()
         p.wait()
         self.runs_again()
@@ -406,10 +399,7 @@ class Faults(Case):
         driver = self.start("run", self.graph(SLOW), "--cluster", file,
                             "--placer", "round_robin", "--heartbeat", "200ms",
                             "--step-timeout", "100s")
-        line = ""
-        while "begun" not in line:
-            line = tasks["worker:1"].stderr.readline()
-            self.assertTrue(line, "the task has ended")
+        self.until_begun(tasks["worker:1"])
         tasks["worker:1"].send_signal(number)
         _, err = driver.communicate(timeout=HANG)
         self.assertEqual(driver.returncode, 138, err)
@@ -445,10 +435,7 @@ class Faults(Case):
 
     def test_a_driver_that_is_killed_leaves_nothing(self):
         p = self.start("run", self.graph(SLOW), "--local", "worker=2")
-        line = ""
-        while "begun" not in line:
-            line = p.stderr.readline()
-            self.assertTrue(line, "the driver has ended")
+        self.until_begun(p)
         p.kill()
         p.wait()
         while p.stderr.read(): # until the tasks, which have it too, are gone

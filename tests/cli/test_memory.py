@@ -44,6 +44,14 @@ def weir(*args):
                           capture_output=True, text=True)
 
 
+# A copy may begin when its tensor is made, by a unit that takes no time: such
+# plans have many.
+PLACERS = (("lenet", "random:1"), ("lenet_train", "random:1"),
+           ("lenet_train", "random:2"), ("lenet_train", "random:3"),
+           ("logistic", "random:1"), ("transformer_block", "round_robin"),
+           ("transformer_train", "random:2"), ("transformer_train", "random:3"))
+
+
 def devices(graph, *args):
     """name, predicted, taken, of each device that holds something."""
     p = weir("trace", graph, "--no-run", "--json", *args)
@@ -57,8 +65,9 @@ def devices(graph, *args):
 
 
 def look(case):
-    graph, cluster, inference = case
+    graph, cluster, inference, *placer = case
     more = ["--inference"] if inference else []
+    more += ["--placer", *placer] if placer else []
     more += FED.get(graph.name, [])
     wrong = []
     rows = devices(graph, "--cluster", cluster, *more)
@@ -86,6 +95,16 @@ class Memory(unittest.TestCase):
             seen = list(pool.map(look, cases))
         self.assertEqual([w for _, wrong in seen for w in wrong], [])
         self.assertGreater(sum(n for n, _ in seen), len(cases) // 2)
+
+    def test_any_placer(self):
+        cases = [(ROOT / "graphs" / (name + ".weir.yaml"), cluster, False, placer)
+                 for name, placer in PLACERS
+                 for cluster in ("worker=3", "ps=1,worker=1", "ps=1,worker=2")]
+        if SANITIZED:
+            cases = cases[::9]
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            seen = list(pool.map(look, cases))
+        self.assertEqual([w for _, wrong in seen for w in wrong], [])
 
     def test_caps_hold_in_truth(self):
         """Four layers of 4 MiB, packed once more: one fits 10 MiB."""

@@ -502,6 +502,68 @@ outputs: [b]
 """
 
 
+class Replicas(Case):
+    """A job between graphs: one replica stands for all."""
+    GRAPH = str(ROOT / "graphs/lenet_train.weir.yaml")
+
+    def of(self, mode, *more):
+        return (self.GRAPH, "--cluster", "ps=2,worker=3", "--budget", "0",
+                "--set", f"train.mode={mode}", *more)
+
+    def test_summary(self):
+        for mode, said in (("async", "async"),
+                           ("sync", "sync(aggregate=3)"),
+                           ("sync(aggregate=2)", "sync(aggregate=2)"),
+                           ("bounded(staleness=4)", "bounded(staleness=4)")):
+            out = self.place(*self.of(mode))
+            self.assertIn(f"one replica of 3 between graphs, {said}, on 2 "
+                          "servers", out)
+            self.assertIn("/job:worker/task:*/device:CPU:0 ", out)
+            self.assertNotIn("/job:worker/task:1", out)
+            self.assertRegex(out, r"/job:ps/task:0 holds \S+ kB   pull 1, "
+                             r"192.0 kB   push 1, 192.0 kB\n")
+            self.assertRegex(out, r"predicted step \S+ us")
+
+    def test_edges(self):
+        plan = self.plan(*self.of("async"))["replicas"]
+        self.assertEqual((plan["mode"], plan["count"], plan["servers"]),
+                         ("async", 3, 2))
+        pulls = [e for e in plan["edges"] if "pull" in e]
+        pushes = [e for e in plan["edges"] if "push" in e]
+        self.assertEqual(len(pulls), 10)
+        self.assertEqual(
+            sorted((e["server"], f"train/{e['pull']}/grad", e["bytes"])
+                   for e in pulls),
+            sorted((e["server"], e["push"], e["bytes"]) for e in pushes))
+        table = self.place(*self.of("async", "--nodes", "*"))
+        for e in pulls:
+            self.assertRegex(table, rf"pull {e['pull']} .* from "
+                             rf"/job:ps/task:{e['server']}\n")
+        self.assertEqual(table.count("\npush "), 10)
+
+    def test_a_plan_is_sound(self):
+        self.file("p.json", self.place(*self.of("async", "--json")))
+        self.place(*self.of("async", "--verify", "p.json"))
+        self.assertIn("by replay", self.place(self.GRAPH, "--cluster",
+                      "ps=2,worker=3", "--set", "train.mode=async", "--plan",
+                      "p.json"))
+
+    def test_refused(self):
+        self.place(self.GRAPH, "--cluster", "worker=2", "--set",
+                   "train.mode=async", code=2)
+        self.assertIn("has no job ps", self.err)
+        for key, value, says in (
+                ("replicate", "in_graph", "replicate is in_graph"),
+                ("sync_every", "4", "sync_every does not apply to mode async"),
+                ("accumulate", "4", "accumulate does not apply to mode async"),
+                ("lr_scale", "linear", "mode sync or all_reduce"),
+                ("bounded", "4", "replicas train by async or by bounded")):
+            self.place(*self.of("async", "--set", f"train.{key}={value}"),
+                       code=3)
+            self.assertIn(f"error[W1131]: ", self.err)
+            self.assertIn(says, self.err)
+
+
 class Bad(Case):
     """Refusals: id, place, hint and exit code (tests/bad/README.md)."""
 

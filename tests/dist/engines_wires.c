@@ -131,6 +131,9 @@ static void take_event(office *o, office_end *e, weir_engine_event *event) {
       e->told = true;
       e->error = event->error;
       break;
+    case WEIR_ENGINE_REPLY:
+      fail_msg("nobody asks for a checkpoint here");
+      break;
     case WEIR_ENGINE_ENDED:
       e->ended = true;
       break;

@@ -325,7 +325,6 @@ static void link_message(void *self, weir_peer *peer,
       break;
     case WEIR__V1__CONTROL__BODY_VALUES:
     case WEIR__V1__CONTROL__BODY_READY:
-    case WEIR__V1__CONTROL__BODY_CREDIT:
     case WEIR__V1__CONTROL__BODY_CUT:
       (void)weir_exchange_on_control(t->values, WEIR_PEER_DRIVER, m, &err);
       break;

@@ -113,6 +113,20 @@ static weir_status hashes_of(const weir_env *env, weir_pool *pool,
   return s;
 }
 
+/* The built-in ops with one that a program has registered, of that signature;
+ * one at a time. */
+static const weir_registry *with_op(const char *signature) {
+  static weir_op_def op;
+  static const weir_op_def *ops[1] = {&op};
+  static weir_registry registry;
+  op = *weir_registry_find_op(weir_builtin_registry(), WEIR_SV_LIT("relu"));
+  op.name = "own";
+  op.signature = signature;
+  registry = (weir_registry){
+      .ops = ops, .op_count = 1, .next = weir_builtin_registry()};
+  return &registry;
+}
+
 static void open_driver(driver *d, const char *name, bool train) {
   char path[1024];
   snprintf(path, sizeof path, "%s/graphs/%s.weir.yaml",
@@ -122,7 +136,7 @@ static void open_driver(driver *d, const char *name, bool train) {
   d->env = *weir_env_system();
   d->env.alloc = &d->world.memory.base;
   d->pool = exec_pool(&d->world, 1);
-  weir_load_options load = {.registry = weir_builtin_registry(),
+  weir_load_options load = {.registry = with_op("version 1"),
                             .keep_sources = true};
   assert_ok(weir_graph_load(&d->env, path, &load, &d->graph, &d->err), &d->err);
   assert_ok(weir_goal_create(d->graph, !train, &d->goal, &d->err), &d->err);
@@ -179,7 +193,8 @@ static weir_status rebuild(const driver *d, const weir_env *env,
   weir_strbuf plan = d->plan; /* lent: not empty, so only read */
   weir_status s = weir_bundle_unpack(env->alloc, bundle, &b, err);
   if (s == WEIR_OK) assert_int_equal(b.missing_count, 0);
-  if (s == WEIR_OK) s = weir_bundle_rebuild(env, &b, &r, err);
+  if (s == WEIR_OK)
+    s = weir_bundle_rebuild(env, with_op("version 1"), &b, &r, err);
   if (s == WEIR_OK)
     s = hashes_of(env, d->pool, d->goal, r.graph, r.placing, &plan, out, err);
   weir_rebuilt_release(&r);
@@ -208,6 +223,33 @@ static void a_session_is_made_from_bytes_alone(void **state) {
   check_graph("mlp_mesh", false);
   check_graph("mlp_train", true);
   check_graph("lenet_train", true);
+}
+
+static void ops_of_the_driver_are_compared(void **state) {
+  (void)state;
+  driver d;
+  open_driver(&d, "mlp", false);
+  const struct {
+    const weir_registry *registry;
+    const char *says;
+  } kCases[] = {
+      {weir_builtin_registry(), "the op own, and this task has not"},
+      {with_op("version 2"), "is `version 1`, of this task `version 2`"},
+  };
+  for (int i = 0; i < 2; i++) {
+    weir_unpacked_bundle b;
+    weir_rebuilt r;
+    weir_error err = WEIR_ERROR_INIT;
+    assert_ok(weir_bundle_unpack(d.env.alloc, bytes_of(&d.bytes), &b, &err),
+              &err);
+    assert_int_not_equal(
+        weir_bundle_rebuild(&d.env, kCases[i].registry, &b, &r, &err), WEIR_OK);
+    assert_string_equal(err.id, "W7085");
+    assert_non_null(strstr(err.message, kCases[i].says));
+    weir_rebuilt_release(&r);
+    weir_unpacked_bundle_release(&b);
+  }
+  close_driver(&d);
 }
 
 /* ---- Blobs */
@@ -301,7 +343,7 @@ static void damage_is_an_error(void **state) {
     weir_status s =
         weir_bundle_unpack(env.alloc, (weir_bytes){bad, size}, &b, &err);
     if (s == WEIR_OK && b.missing_count == 0)
-      s = weir_bundle_rebuild(&env, &b, &r, &err);
+      s = weir_bundle_rebuild(&env, with_op("version 1"), &b, &r, &err);
     if (i % 3 == 0) assert_int_not_equal(s, WEIR_OK);
     refused += s != WEIR_OK;
     if (s != WEIR_OK) assert_int_not_equal(err.id[0], 0);
@@ -360,7 +402,8 @@ static void memory_may_run_out(void **state) {
       env.alloc = &memory.base;
       weir_status s =
           weir_bundle_unpack(env.alloc, bytes_of(&d.bytes), &b, &err);
-      if (s == WEIR_OK) s = weir_bundle_rebuild(&env, &b, &r, &err);
+      if (s == WEIR_OK)
+        s = weir_bundle_rebuild(&env, with_op("version 1"), &b, &r, &err);
       if (s != WEIR_OK) assert_string_equal(err.id, "W6001");
       passed = s == WEIR_OK;
       weir_rebuilt_release(&r);
@@ -374,6 +417,7 @@ static void memory_may_run_out(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_session_is_made_from_bytes_alone),
+      cmocka_unit_test(ops_of_the_driver_are_compared),
       cmocka_unit_test(large_files_are_blobs),
       cmocka_unit_test(damage_is_an_error),
       cmocka_unit_test(damaged_plans_are_errors),

@@ -138,7 +138,7 @@ static bool open_scene(scene *s, weir_clock *clock, uint64_t fail_at) {
                          .one_job = true};
   weir_link_events events = {s, on_up, on_message, on_lost};
   weir_link_bulk bulk = {s, s->mine, no_connect, no_close, no_opened};
-  weir_link_options options = {.probe_ns = SECOND};
+  weir_link_options options = {.probes = true};
   return weir_link_create(&s->counted.base, &self, &options, &events, s->mine,
                           &bulk, &s->link) == WEIR_OK;
 }
@@ -177,6 +177,7 @@ typedef struct hello_case {
   uint8_t job_byte;
   uint64_t incarnation, cluster;
   const char *refused;
+  bool observes;
 } hello_case;
 
 static const hello_case kRight = {"worker", 1, 0, 1, 2, 16, 0, 77, 9, ""};
@@ -208,6 +209,7 @@ static void say_hello(scene *s, const hello_case *c) {
   hello.to = &to;
   hello.incarnation = c->incarnation;
   hello.cluster_hash = c->cluster;
+  hello.observes = c->observes;
   m.body_case = WEIR__V1__CONTROL__BODY_HELLO;
   m.hello = &hello;
   send_message(s, &m);
@@ -218,14 +220,16 @@ static void hellos(void **state) {
   (void)state;
   const hello_case cases[] = {
       kRight,
-      {"", 0, 0, 1, 9, 16, 0, 78, 9, ""},            /* a driver */
-      {"worker", 1, 0, 4, 9, 16, 0, 77, 9, "W7023"}, /* too new */
-      {"worker", 1, 0, 0, 1, 16, 0, 77, 9, "W7023"}, /* too old */
-      {"worker", 1, 0, 1, 2, 16, 1, 77, 9, "W7023"}, /* another job */
-      {"worker", 1, 7, 1, 2, 16, 0, 77, 9, "W7023"}, /* not for us */
-      {"worker", 1, 0, 1, 2, 16, 0, 77, 8, "W7023"}, /* another cluster */
-      {"worker", 1, 0, 1, 2, 16, 0, 0, 9, "W7023"},  /* no number */
-      {"worker", 1, 0, 1, 2, 16, 0, 5, 9, "W7023"},  /* ourselves */
+      {"", 0, 0, 1, 9, 16, 0, 78, 9, ""},              /* a driver */
+      {"", 0, 0, 1, 9, 16, 0, 78, 9, "", true},        /* an observer */
+      {"ps", 0, 0, 1, 2, 16, 0, 77, 9, "W7023", true}, /* a task is none */
+      {"worker", 1, 0, 4, 9, 16, 0, 77, 9, "W7023"},   /* too new */
+      {"worker", 1, 0, 0, 1, 16, 0, 77, 9, "W7023"},   /* too old */
+      {"worker", 1, 0, 1, 2, 16, 1, 77, 9, "W7023"},   /* another job */
+      {"worker", 1, 7, 1, 2, 16, 0, 77, 9, "W7023"},   /* not for us */
+      {"worker", 1, 0, 1, 2, 16, 0, 77, 8, "W7023"},   /* another cluster */
+      {"worker", 1, 0, 1, 2, 16, 0, 0, 9, "W7023"},    /* no number */
+      {"worker", 1, 0, 1, 2, 16, 0, 5, 9, "W7023"},    /* ourselves */
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     scene s;

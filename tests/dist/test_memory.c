@@ -15,9 +15,11 @@
 #include "runtime/dist/cluster/cluster_session.h"
 #include "runtime/dist/serve/serve.h"
 #include "runtime/exec/session/session_run.h"
+#include "runtime/exec/session/session_snapshot.h"
 #include "runtime/exec/session/session_vars.h"
 #include "runtime/graph/goal.h"
 #include "runtime/graph/load/load.h"
+#include "runtime/io/checkpoint/checkpoint_owners.h"
 #include "runtime/net/local.h"
 #include "tests/exec/support.h"
 
@@ -78,6 +80,7 @@ typedef struct scene {
   weir_pool *pool;
   weir_tensor *x;
   weir_error err;
+  bool shared; /* sessions are of a share */
 } scene;
 
 static int64_t fast_now(void *self) {
@@ -197,7 +200,9 @@ typedef struct client {
   int committed; /* steps that succeeded */
 } client;
 
-static weir_status open_client(scene *s, client *c, weir_error *err) {
+/* |job|: in a share, drivers of several jobs are there at once. */
+static weir_status open_client(scene *s, client *c, uint8_t job,
+                               weir_error *err) {
   const weir_env *env = &s->worlds[DRIVER].env;
   weir_driver_task tasks[TASKS];
   for (uint32_t i = 0; i < TASKS; i++)
@@ -206,7 +211,8 @@ static weir_status open_client(scene *s, client *c, weir_error *err) {
   weir_dist_options options = {.transports = &s->transports,
                                .tasks = tasks,
                                .task_count = TASKS,
-                               .job_id = {1},
+                               .job_id = {job},
+                               .share = s->shared ? "sweep" : NULL,
                                .epoch = ++s->epoch,
                                .start_ns = s->start_ns,
                                .step_ns = INT64_C(600000000000),
@@ -258,6 +264,44 @@ static weir_status check_variables(scene *s, client *c, weir_error *err) {
   return WEIR_OK;
 }
 
+/* Pieces of what the tasks hold are those of the step at which it was held,
+ * also when another has followed. */
+static weir_status check_pieces(client *c, weir_checkpoint_owners *held,
+                                uint32_t count, weir_error *err) {
+  float want = (float)c->committed, piece[4];
+  weir_checkpoint_common place = {.path = "/"};
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t crc = 0;
+    weir_checkpoint_order order = {
+        .owner = held->vt->owner(held, i),
+        .file = "step-00000001-00000-of-00001.safetensors.tmp",
+        .run_id = WEIR_SV_LIT("a"),
+        .entries = &i,
+        .count = 1,
+        .crcs = &crc};
+    WEIR_TRY(held->vt->read(held, i, 28, piece, sizeof piece, err));
+    assert_float_equal(piece[3], want, 0);
+    WEIR_TRY(held->vt->write(held, &place, &order, 1, err));
+    assert_false(order.written); /* these tasks may write nowhere */
+  }
+  return WEIR_OK;
+}
+
+static weir_status check_held(scene *s, client *c, weir_error *err) {
+  const weir_graph *g = s->goal->graph;
+  weir_checkpoint_owners *held = NULL;
+  weir_node_id nodes[8];
+  uint32_t count = 0;
+  for (weir_node_id i = 0; i < g->node_count && count < 8; i++)
+    if (g->nodes[i].op->instr == WEIR_INSTR_VAR_READ) nodes[count++] = i;
+  assert_true(weir_exec_session_has_owners(c->session));
+  WEIR_TRY(weir_exec_variables_hold(c->session, nodes, count, &held, err));
+  weir_status st = run_step(s, c, err);
+  if (st == WEIR_OK) st = check_pieces(c, held, count, err);
+  held->vt->release(held);
+  return st;
+}
+
 static void close_client(client *c) {
   weir_exec_session_release(c->session);
   weir_dist_remote_release(c->remote);
@@ -270,6 +314,17 @@ static void arm(scene *s, side who, uint64_t k, bool for_ever) {
   atomic_store(&f->fail_at, k == 0 ? 0 : atomic_load(&f->calls) + k);
 }
 
+/* Another driver of the share beside |c|: it goes on from there. */
+static weir_status run_second(scene *s, client *c, weir_error *err) {
+  client d = {NULL, NULL, NULL, c->committed};
+  weir_status st = open_client(s, &d, 2, err);
+  if (st == WEIR_OK) st = run_step(s, &d, err);
+  c->committed = d.committed;
+  if (st == WEIR_OK) st = run_step(s, c, err);
+  close_client(&d);
+  return st;
+}
+
 /* Whether it went well; |k| 0: without a failure. */
 static bool run_client(scene *s, side who, uint64_t k, bool for_ever,
                        weir_error *err) {
@@ -278,9 +333,11 @@ static bool run_client(scene *s, side who, uint64_t k, bool for_ever,
   /* Where memory never comes back the start ends by its deadline. */
   s->start_ns = INT64_C(1000000000) * (for_ever ? 3 : 400);
   arm(s, who, k, for_ever);
-  weir_status st = open_client(s, &c, err);
+  weir_status st = open_client(s, &c, 1, err);
   for (int i = 0; st == WEIR_OK && i < STEPS; i++) st = run_step(s, &c, err);
+  if (st == WEIR_OK && s->shared) st = run_second(s, &c, err);
   if (st == WEIR_OK) st = check_variables(s, &c, err);
+  if (st == WEIR_OK) st = check_held(s, &c, err);
   arm(s, who, 0, false);
   if (st != WEIR_OK) {
     assert_int_not_equal(err->id[0], '\0');
@@ -293,45 +350,64 @@ static bool run_client(scene *s, side who, uint64_t k, bool for_ever,
   return st == WEIR_OK;
 }
 
+/* Without a failure. In a share the sessions of the run before may be ending on
+ * one task and not yet on another. */
+static void run_well(scene *s, side who, const char *when) {
+  weir_error err = WEIR_ERROR_INIT;
+  while (!run_client(s, who, 0, false, &err)) {
+    if (!s->shared ||
+        (strcmp(err.id, "W7087") != 0 && strcmp(err.id, "W7024") != 0))
+      fail_msg("%s: %s %s", when, err.id, err.message);
+    err = (weir_error)WEIR_ERROR_INIT;
+  }
+}
+
 /* |part|: how dense later allocations are tried; all of the first |part|. */
-static void sweep(side who, bool for_ever, uint64_t part) {
+static void sweep(side who, bool for_ever, uint64_t part, bool shared) {
   scene s;
   weir_error err = WEIR_ERROR_INIT;
   uint64_t total = 0, failed = 0;
   open_scene(&s);
+  s.shared = shared;
   for (int i = 0; i < 2; i++) { /* the second one finds warm tasks */
     total = atomic_load(&s.faults[who].calls);
-    if (!run_client(&s, who, 0, false, &err))
-      fail_msg("%s %s", err.id, err.message);
+    run_well(&s, who, "first");
     total = atomic_load(&s.faults[who].calls) - total;
   }
   for (uint64_t k = 1; k <= total; k += 1 + k / part) {
     err = (weir_error)WEIR_ERROR_INIT;
     if (run_client(&s, who, k, for_ever, &err)) continue;
     failed++;
-    err = (weir_error)WEIR_ERROR_INIT;
-    if (!run_client(&s, who, 0, false, &err))
-      fail_msg("after allocation %u of the %s: %s %s", (unsigned)k, kSides[who],
-               err.id, err.message);
+    char when[64];
+    snprintf(when, sizeof when, "after allocation %u of the %s", (unsigned)k,
+             kSides[who]);
+    run_well(&s, who, when);
   }
-  assert_true(failed > 5);
   close_scene(&s);
+  /* What the transport lost is often sent again, in time or not. */
+  assert_true(failed > (who == WIRES ? 0u : 5u));
 }
 
 static void memory_fails_once(void **state) {
   (void)state;
-  for (int who = 0; who < SIDES; who++) sweep((side)who, false, 6);
+  for (int who = 0; who < SIDES; who++) sweep((side)who, false, 6, false);
 }
 
 static void memory_fails_for_ever(void **state) {
   (void)state;
-  for (int who = 0; who < SIDES; who++) sweep((side)who, true, 2);
+  for (int who = 0; who < SIDES; who++) sweep((side)who, true, 2, false);
+}
+
+static void memory_fails_in_a_share(void **state) {
+  (void)state;
+  for (int who = 0; who < SIDES; who++) sweep((side)who, false, 3, true);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(memory_fails_once),
       cmocka_unit_test(memory_fails_for_ever),
+      cmocka_unit_test(memory_fails_in_a_share),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,10 +64,17 @@ static weir_status give_ready(bed *b, const weir_slot *slot) {
 static weir_status give_chunk(bed *b, uint64_t offset, size_t size,
                               uint64_t total, uint64_t epoch) {
   static uint8_t frame[WEIR_BULK_FRAME_BYTES];
-  weir_bulk bulk = {0, kEdge.id, kEdge.step, epoch, offset, total, size};
+  weir_bulk bulk = {0, kEdge.id, kEdge.step, epoch, offset, total, size, 0};
   size_t n = weir_bulk_write(&bulk, NULL, false, frame);
   memset(frame + n, 7, size);
   return two_give_bulk(&b->t, 1, (weir_bytes){frame, n + size}, &b->err);
+}
+
+static weir_status give_credit(bed *b, uint64_t bytes, uint64_t epoch) {
+  uint8_t frame[WEIR_BULK_HEADER_BYTES];
+  weir_bulk bulk = {.epoch = epoch, .credit = bytes};
+  size_t n = weir_bulk_write(&bulk, NULL, false, frame);
+  return two_give_bulk(&b->t, 1, (weir_bytes){frame, n}, &b->err);
 }
 
 #define refused(b, expr, words)                              \
@@ -144,18 +151,16 @@ static void credit_and_epochs(void **state) {
   (void)state;
   bed b;
   uint8_t frame[WEIR_WIRE_SMALL_BYTES];
-  Weir__V1__Credit credit = WEIR__V1__CREDIT__INIT;
+  Weir__V1__Cut cut = WEIR__V1__CUT__INIT;
   Weir__V1__Control control = WEIR__V1__CONTROL__INIT;
-  control.epoch = 7;
-  control.body_case = WEIR__V1__CONTROL__BODY_CREDIT;
-  control.credit = &credit;
-  credit.bytes = 1;
-  size_t n = weir_wire_pack_small(&control, frame);
+  control.body_case = WEIR__V1__CONTROL__BODY_CUT;
+  control.cut = &cut;
   bed_begin(&b, 40);
-  refused(&b, two_give_control(&b.t, 1, (weir_bytes){frame, n}, &b.err),
-          "credit for 1 bytes");
+  refused(&b, give_credit(&b, 1, 7), "credit for 1 bytes");
+  bed_begin(&b, 40);
+  refused(&b, give_credit(&b, UINT64_MAX, 7), "credit for 1844674407");
   control.epoch = 8;
-  n = weir_wire_pack_small(&control, frame);
+  size_t n = weir_wire_pack_small(&control, frame);
   bed_begin(&b, 40);
   refused(&b, two_give_control(&b.t, 1, (weir_bytes){frame, n}, &b.err),
           "epoch 8");
@@ -164,6 +169,7 @@ static void credit_and_epochs(void **state) {
   control.epoch = 6;
   n = weir_wire_pack_small(&control, frame);
   assert_ok(two_give_control(&b.t, 1, (weir_bytes){frame, n}, &b.err), &b.err);
+  assert_ok(give_credit(&b, 1, 6), &b.err);
   assert_ok(give_chunk(&b, 0, kLarge, kLarge, 6), &b.err);
   two_pump(&b.t);
   assert_int_equal(b.got.told, 0);

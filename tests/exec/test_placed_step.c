@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "kernels/kernel.h"
 #include "placement/place.h"
@@ -20,6 +21,20 @@ static const char kText[] =
     "  y: add(x, 1.5)\n"
     "outputs: [y]\n";
 
+/* How often it turns depends on data. */
+static const char kLoop[] =
+    "weir: 1\n"
+    "inputs: {x: \"f32[4]\"}\n"
+    "nodes:\n"
+    "  l:\n"
+    "    while:\n"
+    "      carry: {v: x}\n"
+    "      cond: less(reduce_max(v), 100000)\n"
+    "      nodes: {more: 'add(v, 0.5)'}\n"
+    "      next: {v: more}\n"
+    "  y: sub(l.v, 99995.5)\n"
+    "outputs: [y]\n";
+
 enum { kThreads = 3, kSteps = 400 };
 
 typedef struct scene {
@@ -33,13 +48,13 @@ typedef struct scene {
   weir_error err;
 } scene;
 
-static void open_scene(scene *s) {
+static void open_scene(scene *s, const char *text) {
   weir_load_options load = {.registry = weir_builtin_registry()};
   weir_shape four = weir_shape_of(1, (const int64_t[]){4});
   *s = (scene){.err = WEIR_ERROR_INIT};
   exec_world_init(&s->world);
   s->pool = exec_pool(&s->world, 2);
-  assert_ok(weir_graph_load_text(&s->world.env, weir_sv_from(kText), "small",
+  assert_ok(weir_graph_load_text(&s->world.env, weir_sv_from(text), "small",
                                  &load, &s->graph, &s->err),
             &s->err);
   weir_place_request request = {.graph = s->graph, .cluster = "worker=1"};
@@ -104,7 +119,7 @@ static void wait_for(seen *e) {
 static void a_free_device_runs_at_once(void **state) {
   (void)state;
   scene s;
-  open_scene(&s);
+  open_scene(&s, kText);
   for (int k = 0; k < 3; k++) {
     seen e;
     start(&s, &e);
@@ -112,6 +127,30 @@ static void a_free_device_runs_at_once(void **state) {
     assert_int_equal(atomic_load(&e.ended), 1);
     assert_true(e.right);
     assert_true((k > 0) == pthread_equal(e.thread, pthread_self()));
+  }
+  close_scene(&s);
+}
+
+static int64_t now(clockid_t clock) {
+  struct timespec t;
+  clock_gettime(clock, &t);
+  return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+/* It might keep the caller for ever. Where it ran is seen by the processor
+ * time: the caller's is a small part of all. */
+static void a_loop_runs_elsewhere(void **state) {
+  (void)state;
+  scene s;
+  open_scene(&s, kLoop);
+  for (int k = 0; k < 3; k++) {
+    seen e;
+    int64_t all = now(CLOCK_PROCESS_CPUTIME_ID);
+    int64_t own = now(CLOCK_THREAD_CPUTIME_ID);
+    start(&s, &e);
+    own = now(CLOCK_THREAD_CPUTIME_ID) - own;
+    wait_for(&e);
+    assert_true(own < (now(CLOCK_PROCESS_CPUTIME_ID) - all) / 4);
   }
   close_scene(&s);
 }
@@ -128,7 +167,7 @@ static void a_busy_device_is_waited_for(void **state) {
   (void)state;
   scene s;
   pthread_t threads[kThreads];
-  open_scene(&s);
+  open_scene(&s, kText);
   for (int i = 0; i < kThreads; i++)
     pthread_create(&threads[i], NULL, start_many, &s);
   for (int i = 0; i < kThreads; i++) pthread_join(threads[i], NULL);
@@ -138,6 +177,7 @@ static void a_busy_device_is_waited_for(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_free_device_runs_at_once),
+      cmocka_unit_test(a_loop_runs_elsewhere),
       cmocka_unit_test(a_busy_device_is_waited_for),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/exec/futex.h"
 #include "runtime/exec/parallel.h"
 #include "runtime/exec/pool.h"
+#include "runtime/exec/pool_grow.h"
 #include "runtime/exec/worker.h"
 #include "tests/exec/support.h"
 
@@ -277,6 +279,78 @@ static void thread_start_is_called_in_each_thread(void **state) {
   assert_int_equal(atomic_load(&started), 2);
 }
 
+/* ---- Threads that find no slot */
+
+enum { kSleepers = 3 };
+
+typedef struct sleepers {
+  weir_nap naps[kSleepers];
+  atomic_int asleep, ended;
+} sleepers;
+
+typedef struct sleeper {
+  weir_task task; /* first */
+  sleepers *all;
+  int wakes;     /* the nap that it ends first */
+  int sleeps_on; /* then it sleeps on this one; -1: on none */
+} sleeper;
+
+static weir_task *sleep_in_task(weir_task *task, weir_worker *worker) {
+  sleeper *s = (sleeper *)task;
+  weir_error err = WEIR_ERROR_INIT;
+  if (s->wakes >= 0) weir_nap_end(&s->all->naps[s->wakes]);
+  if (s->sleeps_on >= 0) {
+    assert_ok(weir_worker_sleep(worker, &err), &err);
+    atomic_fetch_add(&s->all->asleep, 1);
+    while (!weir_nap_sleep(&s->all->naps[s->sleeps_on], -1)) {
+    }
+    weir_worker_rise(worker);
+  }
+  atomic_fetch_add(&s->all->ended, 1);
+  return NULL;
+}
+
+static void until(const atomic_int *count, int least) {
+  while (atomic_load(count) < least) sched_yield();
+}
+
+/* Several tasks wait for one slot, each for what the next one does. A thread
+ * that finds no slot must be woken although another one took it: that one may
+ * sleep. */
+static void every_starved_thread_is_woken(void **state) {
+  (void)state;
+  exec_world w;
+  weir_error err = WEIR_ERROR_INIT;
+  exec_world_init(&w);
+  weir_pool *pool = exec_pool(&w, 1);
+  assert_ok(weir_pool_serve(pool, &err), &err);
+  static sleepers first, second;
+  static sleeper s[2 * kSleepers];
+  /* The pool gets a thread for each sleeper, and all are idle in the end. */
+  for (int i = 0; i < kSleepers; i++) {
+    s[i] = (sleeper){{.run = sleep_in_task}, &first, -1, i};
+    weir_pool_submit(pool, &s[i].task);
+    until(&first.asleep, i + 1);
+  }
+  for (int i = 0; i < kSleepers; i++) weir_nap_end(&first.naps[i]);
+  until(&first.ended, kSleepers);
+  weir_worker *mine = weir_pool_enter(pool);
+  /* Taken last in, first out: the first sleeps until the second has run, and so
+   * on. */
+  for (int i = 0; i < kSleepers; i++) {
+    s[kSleepers + i] = (sleeper){{.run = sleep_in_task},
+                                 &second,
+                                 kSleepers - 2 - i,
+                                 i == 0 ? -1 : kSleepers - 1 - i};
+    weir_pool_submit(pool, &s[kSleepers + i].task);
+  }
+  until(&pool->sleepers, kSleepers);
+  weir_pool_leave(mine);
+  until(&second.ended, kSleepers);
+  weir_pool_release(pool);
+  exec_world_check_empty(&w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(deque_is_lifo_below_and_fifo_above),
@@ -287,6 +361,7 @@ int main(void) {
       cmocka_unit_test(overflow_is_not_lost),
       cmocka_unit_test(refuses_bad_options_and_survives_no_memory),
       cmocka_unit_test(thread_start_is_called_in_each_thread),
+      cmocka_unit_test(every_starved_thread_is_woken),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

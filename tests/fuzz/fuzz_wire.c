@@ -120,7 +120,8 @@ static void read_bulk(const uint8_t *data, size_t size) {
   weir_bytes pieces[] = {{data, size / 2}, {data + size / 2, size - size / 2}};
   weir_net_frame frame = {pieces, 2, size, NULL, NULL};
   if (weir_bulk_read(&frame, &bulk, &payload, &err) != WEIR_OK) return;
-  FUZZ_CHECK(bulk.size > 0 && bulk.offset + bulk.size <= bulk.total);
+  FUZZ_CHECK((bulk.size > 0 || bulk.credit > 0) &&
+             bulk.offset + bulk.size <= bulk.total);
   bed b;
   bed_begin(&b);
   if (weir_rendezvous_bulk_begin(b.r, 0, &bulk, &place, &err) == WEIR_OK) {

@@ -58,7 +58,7 @@ static void each_pass_runs(void **state) {
     }
     weir_graph_unref(out);
   }
-  assert_int_equal(count, 6);
+  assert_int_equal(count, 8);
   weir_graph_unref(g);
 }
 
@@ -70,7 +70,8 @@ static void an_unknown_pass_is_refused(void **state) {
                    WEIR_INVALID_ARGUMENT);
   assert_string_equal(err.id, "W0002");
   assert_non_null(
-      strstr(err.message, "load, gradients, train, mesh, simplify, fuse"));
+      strstr(err.message,
+             "load, gradients, train, worker, update, mesh, simplify, fuse"));
   assert_non_null(strstr(err.hint, "simplify"));
   assert_null(out);
   weir_graph_unref(g);

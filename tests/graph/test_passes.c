@@ -307,7 +307,7 @@ static void simplify_forgets_initial_values(void **state) {
 }
 
 static weir_graph *symbolic(void) {
-  maker m;
+  static maker m; /* its registry is read for as long as the graph lives */
   begin(&m, weir_allocator_system());
   uint32_t batch = weir_graph_builder_symbol(m.b, WEIR_SV_LIT("batch"));
   const weir_dim xd[] = {{0, batch, 0}, {4, 0, 0}};

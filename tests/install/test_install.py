@@ -105,7 +105,8 @@ def main():
                 sys.exit(f"no completion {name}")
         moved(root, env)
         doc = only(root, "LICENSE").parent
-        for name in ("tiny.c", "train.c", "plan.c"):
+        for name in ("tiny.c", "train.c", "plan.c", "driver.c", "quantize.h",
+                     "task.c"):
             if not (doc / "docs/embed" / name).is_file():
                 sys.exit(f"docs/embed/{name} was not installed")
         only(root, "lenet_train.weir.yaml")

@@ -37,6 +37,7 @@ DOORS = {
     r"omp\.h": 1,
     r"cuda.*|cublas.*": {"kernels/cuda/"},
     r"grpc/.*": {"runtime/net/grpc/"},
+    r"openssl/.*": {"runtime/net/grpc/tls/"},
     r"protobuf-c/.*|.*\.pb-c\.h": 1,
 }
 FORBIDDEN = re.compile(
@@ -146,6 +147,9 @@ DECLARED_ELSEWHERE = {
     "runtime/dist/link/link": "one machine in several files, and its door",
     "runtime/dist/task/task": "one machine in several files, and its door",
     "runtime/dist/driver/driver": "one machine in several files, and its door",
+    "runtime/dist/ps/server": "one machine in several files, and its door",
+    "runtime/dist/ps/worker": "one machine in several files, and its door",
+    "runtime/dist/ps/coordinator": "one machine in several files, and its door",
 }
 DEFINITION = re.compile(
     r"^(?!typedef|static|return|else|#)[A-Za-z_][^;{}#=]*?\b(\w+)\s*"

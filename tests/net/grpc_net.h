@@ -14,6 +14,7 @@
 typedef struct grpc_net {
   weir_env env;
   weir_module_handle module;
+  const weir_net_tls *tls; /* of all transports; NULL: none */
 } grpc_net;
 
 static inline weir_status grpc_net_open(weir_fixture *f,
@@ -37,7 +38,9 @@ static inline weir_status grpc_net_create(weir_fixture *f,
                                           weir_transport **out_transport,
                                           weir_error *err) {
   grpc_net *net = f->self;
-  return weir_transport_grpc_create(&net->env, &net->module, handler, options,
+  weir_transport_options o = *options;
+  o.tls = net->tls;
+  return weir_transport_grpc_create(&net->env, &net->module, handler, &o,
                                     out_transport, err);
 }
 

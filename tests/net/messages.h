@@ -115,6 +115,12 @@ static inline Weir__V1__Control *message_of(weir_arena *arena, uint32_t body) {
   return c;
 }
 
+/* Whether a body has that number. */
+static inline bool has_body(uint32_t body) {
+  return protobuf_c_message_descriptor_get_field(&weir__v1__control__descriptor,
+                                                 body) != NULL;
+}
+
 /* The number of a Control's last body; the first is 3. */
 static inline uint32_t last_body(void) {
   const ProtobufCMessageDescriptor *d = &weir__v1__control__descriptor;

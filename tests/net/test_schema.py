@@ -4,18 +4,18 @@
 
   test_schema.py [--write]
 
-Reads runtime/net/proto/weir/v1/task.proto. protobuf-c unpacks by recursion
-without a bound, so no message may contain itself, directly or through others.
-A field that was once in task.fields keeps its number and type for ever; --write
-adds new ones to that list.
+Reads task.proto, of tasks, and predict.proto, of clients, in
+runtime/net/proto/weir/v1. protobuf-c unpacks by recursion without a bound, so no
+message may contain itself, directly or through others. A field that was once in
+task.fields or predict.fields keeps its number and type for ever; --write adds
+new ones to that list.
 """
 import os
 import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PROTO = os.path.join(HERE, "../../runtime/net/proto/weir/v1/task.proto")
-FIELDS = os.path.join(HERE, "task.fields")
+PROTOS = os.path.join(HERE, "../../runtime/net/proto/weir/v1")
 SCALARS = {"bool", "bytes", "double", "fixed32", "fixed64", "float", "int32",
            "int64", "sfixed32", "sfixed64", "sint32", "sint64", "string",
            "uint32", "uint64"}
@@ -78,31 +78,37 @@ def self_check():
         raise AssertionError("a circle was not found")
 
 
-def main():
-    self_check()
-    with open(PROTO, encoding="utf-8") as f:
+def check(name, counts):
+    """One file; |counts| of its messages and enums, the least and the exact."""
+    with open(os.path.join(PROTOS, name + ".proto"), encoding="utf-8") as f:
         text = f.read()
     messages, enums = parse(text)
-    assert len(messages) > 30 and len(enums) == 2, (messages, enums)
-    assert not re.search(r"\boptional\b(?!`)", re.sub(r"//[^\n]*", "", text))
-    for name, fields in messages.items():
-        depth_of(messages, name)
+    assert len(messages) >= counts[0] and len(enums) == counts[1], (
+        messages, enums)
+    assert not re.search(r"\boptional\b(?![`;=]| =)",
+                         re.sub(r"//[^\n]*", "", text))
+    for message, fields in messages.items():
+        assert depth_of(messages, message) <= DEPTH
         for _, type_, field in fields.values():
             assert type_ in SCALARS or type_ in messages or type_ in enums, \
-                f"{name}.{field}: {type_} is no type"
-    assert depth_of(messages, "Control") <= DEPTH
+                f"{message}.{field}: {type_} is no type"
     now = listed(messages, enums)
-    with open(FIELDS, encoding="utf-8") as f:
-        frozen = f.read().split("\n")[:-1]
+    path = os.path.join(HERE, name + ".fields")
+    frozen = []
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as f:
+            frozen = f.read().split("\n")[:-1]
     gone = [line for line in frozen if line not in now]
     assert not gone, "changed or gone: " + ", ".join(gone)
     new = [line for line in now if line not in frozen]
     if "--write" in sys.argv[1:]:
-        with open(FIELDS, "w", encoding="utf-8") as f:
+        with open(path, "w", encoding="utf-8") as f:
             f.write("".join(line + "\n" for line in now))
     else:
-        assert not new, "not in task.fields yet: " + ", ".join(new)
-    print(f"{len(messages)} messages, {len(now)} fields and values")
+        assert not new, f"not in {name}.fields yet: " + ", ".join(new)
+    print(f"{name}: {len(messages)} messages, {len(now)} fields and values")
 
 
-main()
+self_check()
+check("task", (31, 3))
+check("predict", (6, 1))

@@ -34,6 +34,7 @@ static void each_message_comes_back(void **state) {
   const weir_allocator *alloc = weir_allocator_system();
   weir_error err = WEIR_ERROR_INIT;
   for (uint32_t body = 3; body <= last_body(); body++) {
+    if (!has_body(body)) continue;
     weir_arena arena;
     weir_arena_init(&arena, alloc);
     weir_bytes frame, again;

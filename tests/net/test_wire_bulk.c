@@ -20,6 +20,7 @@ static const weir_bulk kBulk = {
     .offset = 1ull << 33,
     .total = (1ull << 33) + kPayload + 5,
     .size = kPayload,
+    .credit = 1ull << 22,
 };
 
 /* A whole frame in memory of its own. */
@@ -76,12 +77,31 @@ static void generated_code_reads_it(void **state) {
     assert_int_equal(b->epoch, kBulk.epoch);
     assert_int_equal(b->offset, kBulk.offset);
     assert_int_equal(b->total, kBulk.total);
+    assert_int_equal(b->credit, kBulk.credit);
     assert_int_equal(b->crc32c != 0, crc);
     assert_int_equal(b->payload.len, kPayload);
     assert_memory_equal(b->payload.data, payload, kPayload);
     weir__v1__bulk__free_unpacked(b, NULL);
     free((void *)frame.data);
   }
+}
+
+/* Credit has no chunk, and nothing has neither. */
+static void credit_goes_alone(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_bulk bulk = {.epoch = 7, .credit = 1 << 20}, back;
+  weir_bulk_payload rest;
+  for (int crc = 0; crc < 2; crc++) {
+    weir_bytes frame = made(&bulk, crc != 0), piece;
+    assert_ok(read_pieces(&frame, 1, &back, &rest, &err), &err);
+    assert_memory_equal(&back, &bulk, sizeof bulk);
+    assert_false(weir_bulk_next(&rest, &piece));
+    free((void *)frame.data);
+  }
+  uint8_t none[] = {15 << 3 | 2, 0};
+  weir_bytes frame = {none, sizeof none};
+  assert_int_equal(read_pieces(&frame, 1, &back, &rest, &err), WEIR_DATA_LOSS);
 }
 
 /* Into two pieces at each byte, into three around the header's end, into pieces
@@ -195,6 +215,7 @@ static void sizes_are_checked(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(generated_code_reads_it),
+      cmocka_unit_test(credit_goes_alone),
       cmocka_unit_test(pieces_are_cut_anywhere),
       cmocka_unit_test(damage_is_found),
       cmocka_unit_test(headers_are_checked),

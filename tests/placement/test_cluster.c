@@ -44,6 +44,7 @@ static const weir_cluster_class *class_of(const weir_cluster *c,
 
 static const char kMixed[] =
     "threads: 2\n"
+    "tls: certs\n"
     "network: {latency: 10us, bandwidth: 1GB/s}\n"
     "ps: {tasks: 2, cpu: {memory: 4GiB, threads: 1}}\n"
     "devices: {cpu: {bandwidth: 20GB/s}}\n"
@@ -236,6 +237,28 @@ static void costs_are_per_class(void **state) {
   weir_graph_unref(g);
 }
 
+/* Paths of a task from a cluster's `tls`. */
+static void certificates_have_paths(void **state) {
+  (void)state;
+  static const struct {
+    const char *text, *ca, *cert, *key;
+  } cases[] = {
+      {"worker: 1\ntls: /etc/50%t\n", "/etc/50%t/ca.pem",
+       "/etc/50%t/worker-0.pem", "/etc/50%t/worker-0.key"},
+      {"worker: 1\ntls: {ca: /a, cert: '/%%t/%t', key: '/%t/%t%%'}\n", "/a",
+       "/%t/worker-0", "/worker-0/worker-0%"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    weir_cluster *c = section(cases[i].text);
+    const weir_sv patterns[] = {c->tls.ca, c->tls.cert, c->tls.key};
+    const char *want[] = {cases[i].ca, cases[i].cert, cases[i].key};
+    for (int k = 0; k < 3; k++)
+      assert_string_equal(
+          weir_cluster_tls_path(patterns[k], "worker-0", &c->arena), want[k]);
+    weir_cluster_release(c);
+  }
+}
+
 static void reading_survives_every_failed_allocation(void **state) {
   (void)state;
   bool done = false;
@@ -267,6 +290,7 @@ int main(void) {
       cmocka_unit_test(too_many_figures_are_refused),
       cmocka_unit_test(an_added_device_is_like_its_neighbour),
       cmocka_unit_test(costs_are_per_class),
+      cmocka_unit_test(certificates_have_paths),
       cmocka_unit_test(reading_survives_every_failed_allocation),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

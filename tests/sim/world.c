@@ -414,7 +414,7 @@ static void make_link(process *p, const char *bulk_address) {
   weir_link_events events = {p, link_up, link_message, link_lost};
   weir_link_bulk bulk = {p, p->bulk, call_bulk_connect, call_bulk_close,
                          call_bulk_opened};
-  weir_link_options options = {.probe_ns = kSecond};
+  weir_link_options options = {.probes = true};
   if (weir_link_create(w->env->alloc, &self, &options, &events, p->control,
                        &bulk, &p->link) != WEIR_OK)
     wrong(w, "no link");

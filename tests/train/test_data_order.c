@@ -118,6 +118,30 @@ static void seeks(void **state) {
   }
 }
 
+/* Seeks that stay in a round, forth and back, after draws and after none. */
+static void seeks_within_a_round(void **state) {
+  (void)state;
+  for (int64_t buffer = 1; buffer <= 24; buffer += 5) {
+    weir_order_spec spec = all(20);
+    spec.shuffle = true;
+    spec.buffer = buffer;
+    int64_t want[2][20];
+    weir_order *o = order(spec);
+    for (uint64_t round = 0; round < 2; round++) {
+      weir_order_seek(o, round, 0);
+      for (int64_t i = 0; i < 20; i++) want[round][i] = weir_order_next(o);
+    }
+    for (uint64_t k = 0; k < 400; k++) {
+      uint64_t round = k / 7 % 2;
+      int64_t at = (int64_t)(k * k % 20);
+      weir_order_seek(o, round, at);
+      assert_int_equal(weir_order_at(o), at);
+      if (k % 3 > 0) assert_int_equal(weir_order_next(o), want[round][at]);
+    }
+    weir_order_release(o);
+  }
+}
+
 /* Shards part the examples; their sizes differ by one at most. */
 static void shards(void **state) {
   (void)state;
@@ -155,6 +179,7 @@ int main(void) {
       cmocka_unit_test(even),
       cmocka_unit_test(known_permutations),
       cmocka_unit_test(seeks),
+      cmocka_unit_test(seeks_within_a_round),
       cmocka_unit_test(buffers_reach_so_far),
       cmocka_unit_test(shards),
   };

@@ -14,11 +14,15 @@
 
 static uint64_t stride = 1;
 
-static const char kText[] = LOOP_ADAM
-    "  steps: 3\n"
-    "  clip: {global_norm: 1}\n"
-    "  eval: {data: test, every: 2, metrics: [acc]}\n"
-    "  checkpoint: {every: 2, async: false}\n";
+#define REST                                         \
+  "  steps: 3\n"                                     \
+  "  clip: {global_norm: 1}\n"                       \
+  "  eval: {data: test, every: 2, metrics: [acc]}\n" \
+  "  checkpoint: {every: 2, async: false}\n"
+
+static const char kPlain[] = LOOP_ADAM REST;
+static const char kSync[] = LOOP_ADAM REST "  mode: sync(aggregate=2)\n";
+static const char *text = kPlain;
 
 /* Opens, runs and closes with an allocation failing; the graph's load is not
  * swept here. True when nothing failed any more. */
@@ -30,7 +34,7 @@ static bool one(const weir_loop_options *o, uint64_t k, bool for_ever) {
   weir_loop_options options = *o;
   loop_world_init(&w);
   options.calls = &w.calls;
-  assert_ok(weir_graph_load_text(&w.env, weir_sv_from(kText), "sweep.yaml",
+  assert_ok(weir_graph_load_text(&w.env, weir_sv_from(text), "sweep.yaml",
                                  &load, &w.graph, &w.err),
             &w.err);
   assert_ok(weir_pool_create(&w.env, &pool, &w.pool, &w.err), &w.err);
@@ -64,19 +68,31 @@ static uint64_t sweep(const weir_loop_options *o, bool for_ever) {
   return k;
 }
 
-static void from_the_start(void **state) {
-  (void)state;
+static void sweep_training(uint32_t replicas) {
   for (int for_ever = 0; for_ever < 2; for_ever++) {
     char dir[128];
     uint64_t k = 1;
     bool done = false;
-    for (; !done; k += stride) {
+    for (; !done; k += replicas > 0 ? 3 * stride : stride) {
       snprintf(dir, sizeof dir, "%s/n%d-%d", loop_folder, for_ever, (int)k);
-      weir_loop_options o = {.seed = 5, .checkpoint = dir};
+      weir_loop_options o = {
+          .seed = 5, .checkpoint = dir, .replicas = replicas};
       done = one(&o, k, for_ever != 0);
     }
     assert_true(k > 500);
   }
+}
+
+static void from_the_start(void **state) {
+  (void)state;
+  sweep_training(0);
+}
+
+static void with_replicas(void **state) {
+  (void)state;
+  text = kSync;
+  sweep_training(2);
+  text = kPlain;
 }
 
 /* A checkpoint of step 1 is there, and never harmed. */
@@ -86,7 +102,7 @@ static void from_a_checkpoint(void **state) {
   snprintf(dir, sizeof dir, "%s/on", loop_folder);
   weir_loop_options o = {.seed = 5, .checkpoint = dir, .steps = 1};
   weir_strbuf params;
-  loop_train(kText, 1, o, &params);
+  loop_train(text, 1, o, &params);
   weir_strbuf_release(&params);
   o.steps = 1; /* nothing to do: only restoring is swept */
   for (int for_ever = 0; for_ever < 2; for_ever++)
@@ -95,6 +111,7 @@ static void from_a_checkpoint(void **state) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {LOOP_TEST(from_the_start),
+                                     LOOP_TEST(with_replicas),
                                      LOOP_TEST(from_a_checkpoint)};
   if (argc > 1) stride = (uint64_t)atoll(argv[1]);
   return cmocka_run_group_tests(tests, NULL, NULL);

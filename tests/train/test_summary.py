@@ -14,6 +14,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from wire_fields import fields  # noqa: E402
+
 WEIR = os.path.abspath(sys.argv[1])
 ENV = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
 GRAPH = """weir: 1
@@ -64,30 +67,6 @@ def check_rows(runs, events):
 
 
 # ---- Event files: records of Event messages in protobuf's wire form
-
-def fields(data):
-    """(number, value) of each field: an int, or bytes."""
-    def varint(at):
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value, at
-    at = 0
-    while at < len(data):
-        key, at = varint(at)
-        if key & 7 == 0:
-            value, at = varint(at)
-        else:
-            size = {1: 8, 5: 4}.get(key & 7)
-            if size is None:
-                size, at = varint(at)
-            value, at = data[at:at + size], at + size
-        yield key >> 3, value
-
 
 def read_events(folder):
     """Of the folder's one file: {tag: [(step, number)]}, {tag: [(step, count,

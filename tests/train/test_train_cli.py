@@ -130,7 +130,7 @@ class Commands(Case):
         self.assertEqual(self.events(*train, 21)[-1]["step"], 21)
 
     def test_keys_without_effect(self):
-        graph = self.file("m.weir.yaml", GRAPH + "  mode: sync(aggregate=2)\n"
+        graph = self.file("m.weir.yaml", GRAPH + "  mode: all_reduce(ring)\n"
                           "  replicate: in_graph\n")
         p = self.weir("train", graph, "--steps", 2)
         self.assertEqual(p.stderr.count("event=warning id=W1136"), 1)
@@ -142,6 +142,26 @@ class Commands(Case):
         insecure = self.file("i.weir.yaml", GRAPH +
                              "cluster: {worker: 2, insecure: true}\n")
         self.assertNotIn("W1136", self.weir("check", insecure).stderr)
+
+    def test_replicas_in_process(self):
+        def train(folder, *more):
+            p = self.weir("train", self.graph, "--steps", 6, "--checkpoint",
+                          folder, *more)
+            self.assertNotIn("W1136", p.stderr)
+        train("one", "--set", "train.accumulate=2")
+        for workers in (1, 3):
+            train(f"sync{workers}", "--set", "train.mode=sync(aggregate=2)",
+                  "--in-process", f"ps=1,worker={workers}", "--save-plan",
+                  "p.json")
+            p = self.weir("checkpoint", "diff", "one", f"sync{workers}")
+            self.assertIn(" 0 different", p.stdout + p.stderr)
+        self.assertIn('"replicas"', (self.dir / "p.json").read_text())
+        for mode in ("async", "bounded(staleness=2)"):
+            train(mode[:4], "--set", f"train.mode={mode}", "--in-process",
+                  "ps=2,worker=2")
+        p = self.weir("train", self.graph, "--set", "train.mode=async",
+                      "--in-process", "worker=2", "--steps", 1, code=2)
+        self.assertIn("has no job ps", p.stderr)
 
     def test_predict_wants_trained_variables(self):
         one = ["-i", "x=f32:1x2=1,1"]

@@ -53,6 +53,22 @@ static weir_status run(const weir_args *args) {
   return WEIR_OK;
 }
 
+static void slice(const void *state, void *const *io, int64_t first,
+                  int64_t count) {
+  weir_ew_range(state, io, first, first + count, NULL);
+}
+
+/* One long row, which nothing has to be spread for, and no rate that a run has
+ * to look at first. */
+static weir_slice_fn slices(const void *state, uint32_t in) {
+  const weir_ew *ew = state;
+  bool whole = ew->rows == 1 && ew->rate_count == 0 && ew->step_count == 1;
+  for (int32_t i = 0; whole && i < ew->in_count; i++)
+    if (ew->in[i].io == (int32_t)in)
+      whole = ew->in[i].strides[ew->rank - 1] == 1;
+  return whole ? slice : NULL;
+}
+
 #define KERNEL_OF(op_name, dtypes, is_in_place)                               \
   const weir_kernel_def weir_kernel_cpu_##op_name = {.op = #op_name,          \
                                                      .name = "cpu." #op_name, \
@@ -62,6 +78,7 @@ static weir_status run(const weir_args *args) {
                                                      .layouts = true,         \
                                                      .prepare = prepare,      \
                                                      .run = run,              \
+                                                     .slices = slices,        \
                                                      .in_place = is_in_place};
 #define KERNEL(op_name, dtypes) KERNEL_OF(op_name, dtypes, false)
 #define KERNEL_IN_PLACE(op_name, dtypes) KERNEL_OF(op_name, dtypes, true)

@@ -2,10 +2,14 @@
 /* The tasks of a caller's cluster, and the transports to them. */
 #include "runtime/api/cluster/task_list.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/api/weir_cluster_file.h"
+#include "runtime/api/weir_opts.h"
 #include "runtime/base/map.h"
+#include "runtime/base/table.h"
 
 static uint64_t hash_text(const char *text, uint64_t seed) {
   return weir_hash_bytes(text, strlen(text) + 1, seed);
@@ -81,6 +85,76 @@ bool weir_task_list_fits(const weir_task_list *list, const weir_cluster *c) {
   return fits;
 }
 
+/* ---- Certificates */
+
+/* The files that the caller names, as they are. */
+static weir_status take_given(weir_task_list *list, const weir_tls_opts *given,
+                              weir_net_tls *out, weir_error *err) {
+  weir_tls_opts o;
+  WEIR_TRY(WEIR_OPTS_READ(weir_tls_opts, &o, given, err));
+  if (o.ca == NULL || o.cert == NULL || o.key == NULL)
+    return weir_fail_null(err, "weir_tls_opts: a file");
+  bool ok = true;
+  out->ca = keep(&list->arena, weir_sv_from(o.ca), &ok);
+  out->cert = keep(&list->arena, weir_sv_from(o.cert), &ok);
+  out->key = keep(&list->arena, weir_sv_from(o.key), &ok);
+  return ok ? WEIR_OK : weir_fail_memory(err, strlen(o.ca));
+}
+
+static weir_status take_cluster(weir_task_list *list, const char *task,
+                                weir_net_tls *out, weir_error *err) {
+  const weir_cluster_tls *tls = &list->cluster->tls;
+  out->ca = weir_cluster_tls_path(tls->ca, task, &list->arena);
+  out->cert = weir_cluster_tls_path(tls->cert, task, &list->arena);
+  out->key = weir_cluster_tls_path(tls->key, task, &list->arena);
+  return out->ca != NULL && out->cert != NULL && out->key != NULL
+             ? WEIR_OK
+             : weir_fail_memory(err, tls->ca.size);
+}
+
+weir_status weir_task_list_tls(weir_task_list *list, const weir_list_tls *ask,
+                               const weir_net_tls **out_tls, weir_error *err) {
+  char task[WEIR_JOB_BYTES + 16] = "driver", name[sizeof task + 16];
+  *out_tls = NULL;
+  if (ask->given == NULL && list->cluster->tls.ca.size == 0) return WEIR_OK;
+  if (ask->insecure)
+    return weir_fail(err, WEIR_W0002, NULL,
+                     "certificates and insecure exclude each other: with `tls` "
+                     "all frames are encrypted");
+  snprintf(name, sizeof name, "weir://driver");
+  if (ask->job != NULL) {
+    snprintf(task, sizeof task, "%s-%" PRIu32, ask->job, ask->index);
+    snprintf(name, sizeof name, "weir://%s/%" PRIu32, ask->job, ask->index);
+  }
+  weir_net_tls *tls = weir_arena_array(&list->arena, 1, sizeof *tls);
+  bool ok = tls != NULL;
+  if (!ok) return weir_fail_memory(err, sizeof *tls);
+  WEIR_TRY(ask->given != NULL ? take_given(list, ask->given, tls, err)
+                              : take_cluster(list, task, tls, err));
+  tls->name = keep(&list->arena, weir_sv_from(name), &ok);
+  if (!ok) return weir_fail_memory(err, sizeof name);
+  *out_tls = tls;
+  return WEIR_OK;
+}
+
+weir_status weir_task_list_check(const weir_driver_task *task,
+                                 weir_error *err) {
+  if (task->address[0] != '\0') return WEIR_OK;
+  weir_status s = weir_fail(err, WEIR_W0002, NULL,
+                            "the cluster gives no address of task %s:%u",
+                            task->job, task->index);
+  weir_hint(err, "`%s: [\"host-a:2222\", ...]`, in a file of the cluster",
+            task->job);
+  return s;
+}
+
+bool weir_task_list_is_here(const char *address) {
+  static const char *const kHere[] = {"unix:", "127.", "[::1]:", "localhost:"};
+  for (size_t i = 0; i < sizeof kHere / sizeof kHere[0]; i++)
+    if (strncmp(address, kHere[i], strlen(kHere[i])) == 0) return true;
+  return false;
+}
+
 static weir_status create(void *self, const weir_transport_handler *handler,
                           const weir_transport_options *options,
                           weir_transport **out, weir_error *err) {
@@ -90,7 +164,32 @@ static weir_status create(void *self, const weir_transport_handler *handler,
 }
 
 weir_status weir_grpc_maker_init(weir_grpc_maker *maker, const weir_env *env,
-                                 const char *folder, weir_error *err) {
+                                 const char *folder,
+                                 void (*log)(void *self, const char *text),
+                                 void *self, weir_error *err) {
   *maker = (weir_grpc_maker){.env = env, .transports = {maker, create}};
+  maker->module.host.log = log;
+  maker->module.host.log_self = self;
   return weir_transport_grpc_load(&maker->module, folder, err);
+}
+
+static void tell(void *self, weir_process_state state, const char *peer,
+                 const char *text) {
+  static const weir_cluster_event kEvents[] = {
+      [WEIR_PROCESS_LISTENING] = WEIR_CLUSTER_LISTENING,
+      [WEIR_PROCESS_PEER_JOINED] = WEIR_CLUSTER_PEER_JOINED,
+      [WEIR_PROCESS_SESSION_BEGUN] = WEIR_CLUSTER_SESSION_BEGUN,
+      [WEIR_PROCESS_SESSION_OVER] = WEIR_CLUSTER_SESSION_OVER,
+      [WEIR_PROCESS_PEER_LOST] = WEIR_CLUSTER_PEER_LOST};
+  WEIR_TABLE_OF(kEvents, WEIR_PROCESS_STATE_COUNT);
+  const weir_state_teller *teller = self;
+  weir_cluster_state told = {.struct_size = sizeof told,
+                             .event = kEvents[state],
+                             .peer = peer,
+                             .text = text};
+  if (teller->on_state != NULL) teller->on_state(teller->self, &told);
+}
+
+weir_states weir_state_teller_states(weir_state_teller *teller) {
+  return (weir_states){teller, tell};
 }

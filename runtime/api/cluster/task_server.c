@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/api/cluster/task_list.h"
+#include "runtime/base/env_system.h"
 #include "runtime/dist/serve/serve.h"
 
 struct weir_task_server {
@@ -14,6 +15,7 @@ struct weir_task_server {
   weir_serve *serve;
   void (*on_event)(void *self, const char *text);
   void *on_event_self;
+  weir_state_teller teller;
 };
 
 static void tell(void *self, const char *text) {
@@ -59,20 +61,34 @@ static weir_status open_server(weir_task_server *server,
                      "given to listen at",
                      task->job, task->index);
   bool insecure = o->insecure || list->cluster->insecure;
+  const weir_list_tls ask = {o->tls, insecure, task->job, task->index};
+  const weir_net_tls *tls = NULL;
+  WEIR_TRY(weir_task_list_tls(list, &ask, &tls, err));
   WEIR_TRY(weir_grpc_maker_init(&server->maker, &server->env, o->module_folder,
-                                err));
-  weir_serve_options options = {.transports = &server->maker.transports,
-                                .job = task->job,
-                                .index = task->index,
-                                .address = address,
-                                .cluster_hash = list->hash,
-                                .threads = runtime->threads,
-                                .insecure = insecure,
-                                .heartbeat_ns = o->heartbeat_ns,
-                                .driver_ns = o->start_timeout_ns,
-                                .log = tell,
-                                .log_self = server};
-  return weir_serve_create(&server->env, &options, &server->serve, err);
+                                tell, server, err));
+  weir_serve_options options = {
+      .transports = &server->maker.transports,
+      .job = task->job,
+      .index = task->index,
+      .address = address,
+      .cluster_hash = list->hash,
+      .threads = runtime->threads,
+      .registry = weir_runtime_registry(runtime),
+      .insecure = insecure,
+      .tls = tls,
+      .heartbeat_ns = o->heartbeat_ns,
+      .driver_ns = o->start_timeout_ns,
+      .checkpoint_root = o->checkpoint_root,
+      .log = tell,
+      .log_self = server,
+      .version = weir_version_text(),
+      .memory_bytes = weir_system_memory_bytes,
+      .states = weir_state_teller_states(&server->teller)};
+  WEIR_TRY(weir_serve_create(&server->env, &options, &server->serve, err));
+  if (tls == NULL && insecure && !weir_task_list_is_here(address) &&
+      weir_runtime_tells_insecure(runtime))
+    tell(server, "warning: " WEIR_INSECURE_WORDS);
+  return WEIR_OK;
 }
 
 weir_status weir_task_server_create(weir_runtime *runtime,
@@ -93,7 +109,8 @@ weir_status weir_task_server_create(weir_runtime *runtime,
   if (server == NULL) return weir_fail_memory(err, sizeof *server);
   *server = (weir_task_server){.runtime = weir_runtime_ref(runtime),
                                .on_event = o.on_event,
-                               .on_event_self = o.on_event_self};
+                               .on_event_self = o.on_event_self,
+                               .teller = {o.on_state, o.on_state_self}};
   weir_status s = open_server(server, &o, err);
   if (s == WEIR_OK)
     *out_server = server;
@@ -112,6 +129,9 @@ weir_status weir_task_server_run(weir_task_server *server, weir_error *err) {
   snprintf(text, sizeof text, "listening at %s",
            weir_serve_address(server->serve));
   tell(server, text);
+  weir_states states = weir_state_teller_states(&server->teller);
+  weir_states_tell(&states, WEIR_PROCESS_LISTENING, "",
+                   weir_serve_address(server->serve));
   return weir_serve_run(server->serve, err);
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/base/fs/fs_open.h"
+#include "runtime/base/fs/fs_pieces.h"
 #include "runtime/base/fs/fs_system.h"
 #include "runtime/base/fs/fs_write.h"
 
@@ -318,6 +319,37 @@ static weir_status file_unlink(void *self, void *folder, const char *name,
   return fail(dir, name, "remove", errno, err);
 }
 
+/* --- paths and pieces --- */
+
+/* The kernel's own name of the open folder: it stays right when the folder is
+ * moved. One that was removed ends in " (deleted)", and is nowhere. */
+static bool folder_path(void *self, void *folder, char *out, size_t bytes) {
+  const handle *h = folder;
+  char link[40], gone[] = " (deleted)";
+  (void)self;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", h->fd);
+  ssize_t n = readlink(link, out, bytes);
+  if (n <= 0 || (size_t)n >= bytes || out[0] != '/') return false;
+  out[n] = '\0';
+  size_t end = sizeof gone - 1;
+  return (size_t)n < end || strcmp(out + n - end, gone) != 0;
+}
+
+static weir_status folder_pieces(void *self, void *folder, const char *name,
+                                 weir_piece_file *out_file, weir_error *err) {
+  const handle *h = folder;
+  char path[WEIR_PATH_BYTES];
+  weir_fs_name at = {name, path};
+  size_t size = 0;
+  int fd = -1;
+  (void)self;
+  *out_file = (weir_piece_file){0};
+  snprintf(path, sizeof path, "%.3000s/%.1000s", h->path, name);
+  WEIR_TRY(weir_fs_open_in(h->fd, &at, &fd, &size, err));
+  *out_file = weir_fs_piece_file(fd, size);
+  return WEIR_OK;
+}
+
 /* --- locks --- */
 
 static weir_status fail_odd(const handle *folder, const char *name,
@@ -373,4 +405,6 @@ const weir_fs_folders weir_system_folders = {
     .lock = folder_lock,
     .unlock = folder_unlock,
     .free_bytes = folder_free_bytes,
+    .path = folder_path,
+    .pieces = folder_pieces,
 };

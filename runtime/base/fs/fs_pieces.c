@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "runtime/base/fs/fs_open.h"
+#include "runtime/base/fs/fs_pieces.h"
 #include "runtime/base/fs/fs_system.h"
 
 /* Reading parts of files: pread only, so that a file cut short by another
@@ -17,6 +18,10 @@ static int fd_of(const weir_piece_file *file) {
   return (int)(intptr_t)file->self - 1; /* NULL is no file */
 }
 
+weir_piece_file weir_fs_piece_file(int fd, size_t bytes) {
+  return (weir_piece_file){bytes, (void *)(intptr_t)(fd + 1)};
+}
+
 static weir_status piece_open(void *self, const char *root, const char *path,
                               weir_piece_file *out_file, weir_error *err) {
   int fd = -1;
@@ -24,7 +29,7 @@ static weir_status piece_open(void *self, const char *root, const char *path,
   (void)self;
   *out_file = (weir_piece_file){0};
   WEIR_TRY(weir_fs_open_read(root, path, SIZE_MAX / 2, &fd, &size, err));
-  *out_file = (weir_piece_file){size, (void *)(intptr_t)(fd + 1)};
+  *out_file = weir_fs_piece_file(fd, size);
   return WEIR_OK;
 }
 

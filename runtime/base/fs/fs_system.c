@@ -154,6 +154,18 @@ static weir_status copy_content(const weir_allocator *alloc, int fd,
   return s;
 }
 
+weir_status weir_fs_open_in(int folder, const weir_fs_name *name, int *out_fd,
+                            size_t *out_size, weir_error *err) {
+  *out_fd = openat(folder, name->name, kReadFlags | O_NOFOLLOW);
+  if (*out_fd < 0) return fail_open(name->path, errno, err);
+  weir_status s =
+      check_file(*out_fd, name->path, false, SIZE_MAX / 2, out_size, err);
+  if (s == WEIR_OK) return WEIR_OK;
+  close(*out_fd);
+  *out_fd = -1;
+  return s;
+}
+
 weir_status weir_fs_read_in(const weir_allocator *alloc, int folder,
                             const weir_fs_name *name, size_t limit,
                             weir_file *out_file, weir_error *err) {

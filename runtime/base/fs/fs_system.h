@@ -33,6 +33,10 @@ weir_status weir_fs_read_in(const weir_allocator *alloc, int folder,
                             const weir_fs_name *name, size_t limit,
                             weir_file *out_file, weir_error *err);
 
+/* The same without reading: a descriptor and the size. */
+weir_status weir_fs_open_in(int folder, const weir_fs_name *name, int *out_fd,
+                            size_t *out_size, weir_error *err);
+
 /* Folders held open, for weir_fs.folders; see there. */
 extern const weir_fs_folders weir_system_folders;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bundle as bytes: a mark, options, what the loader was given, the files that
- * it read, the placing. */
+/* A bundle as bytes: a mark, options, the ops that the driver's program has
+ * registered, what the loader was given, the files that it read, the placing.
+ */
 #include "runtime/dist/bundle/bundle.h"
 
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "placement/carry/carry_placing.h"
 
 enum {
-  BUNDLE_MARK = 0x324c4442, /* BDL2 */
+  BUNDLE_MARK = 0x334c4442, /* BDL3 */
   PAIR_BYTES = 16,          /* of two texts, at least */
   ENV_BYTES = 20,
   FILE_BYTES = 28
@@ -56,6 +57,20 @@ static void put_pairs(weir_strbuf *out, const weir_param_value *pairs,
   }
 }
 
+static void put_ops(weir_strbuf *out, const weir_registry *registry) {
+  size_t count = weir_registry_op_count(registry);
+  uint32_t registered = 0;
+  for (size_t i = 0; i < count; i++)
+    registered += weir_registry_op_at(registry, i)->signature != NULL;
+  weir_carry_u32(out, registered);
+  for (size_t i = 0; i < count; i++) {
+    const weir_op_def *op = weir_registry_op_at(registry, i);
+    if (op->signature == NULL) continue;
+    weir_carry_text(out, weir_sv_from(op->name));
+    weir_carry_text(out, weir_sv_from(op->signature));
+  }
+}
+
 static void put_sources(weir_strbuf *out, const weir_sources *s,
                         const weir_bundle_blobs *blobs) {
   size_t at = 0;
@@ -94,6 +109,7 @@ weir_status weir_bundle_pack(const weir_allocator *alloc, const weir_bundle *b,
   weir_carry_u64(out, b->session_seed);
   weir_carry_u64(out, b->memory_limit);
   weir_carry_u64(out, b->number);
+  put_ops(out, run_graph->registry);
   put_sources(out, b->sources, blobs);
   weir_strbuf_init(&placing, alloc);
   weir_status s = weir_placing_pack(b->placing, run_graph, &placing, err);
@@ -241,6 +257,7 @@ static weir_status take_bundle(taker *t) {
   b->bundle.session_seed = weir_reader_u64le(r);
   b->bundle.memory_limit = (size_t)weir_reader_u64le(r);
   b->bundle.number = weir_reader_u64le(r);
+  b->ops = take_pairs(t, &b->op_count);
   take_sources(t);
   weir_sv placing = take_text(t, true);
   b->placing = (weir_bytes){(const uint8_t *)placing.data, placing.size};

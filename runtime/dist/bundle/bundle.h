@@ -61,7 +61,10 @@ typedef struct weir_unpacked_bundle {
   weir_bundle bundle; /* |sources| is the one below; no placing */
   weir_sources sources;
   weir_source_file *files; /* of |sources| */
-  weir_bytes placing;      /* for weir_placing_unpack */
+  /* Ops that the driver's program has registered: names and signatures. */
+  const weir_param_value *ops;
+  size_t op_count;
+  weir_bytes placing; /* for weir_placing_unpack */
   const weir_bundle_missing *missing;
   uint32_t missing_count;
 } weir_unpacked_bundle;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/dist/bundle/rebuild.h"
 
-#include "kernels/kernel.h"
 #include "placement/carry/carry_placing.h"
 #include "runtime/exec/compile/compile_needs.h"
 #include "runtime/graph/load/load.h"
@@ -18,11 +17,34 @@ static weir_status train(weir_rebuilt *out, weir_error *err) {
   return WEIR_OK;
 }
 
+/* Every op that the driver's program has registered is here too, and means the
+ * same. More of them do no harm: no name is that of a built-in op. */
+static weir_status check_ops(const weir_registry *registry,
+                             const weir_unpacked_bundle *b, weir_error *err) {
+  for (size_t i = 0; i < b->op_count; i++) {
+    const weir_param_value *theirs = &b->ops[i];
+    const weir_op_def *op = weir_registry_find_op(registry, theirs->name);
+    const char *ours = op != NULL ? op->signature : NULL;
+    if (ours != NULL && weir_sv_is(theirs->text, ours)) continue;
+    if (ours == NULL)
+      return weir_fail(err, WEIR_W7085, NULL,
+                       "the driver has registered the op %.*s, and this task "
+                       "has not",
+                       WEIR_SV(theirs->name));
+    return weir_fail(err, WEIR_W7085, NULL,
+                     "the op %.*s of the driver is `%.*s`, of this task `%s`",
+                     WEIR_SV(theirs->name), WEIR_SV(theirs->text), ours);
+  }
+  return WEIR_OK;
+}
+
 weir_status weir_bundle_rebuild(const weir_env *env,
+                                const weir_registry *registry,
                                 weir_unpacked_bundle *bundle, weir_rebuilt *out,
                                 weir_error *err) {
-  weir_load_options options = {.registry = weir_builtin_registry()};
+  weir_load_options options = {.registry = registry};
   *out = (weir_rebuilt){.loaded = NULL};
+  WEIR_TRY(check_ops(registry, bundle, err));
   WEIR_TRY(weir_graph_load_sources(env, &bundle->sources, &options,
                                    &out->loaded, err));
   out->graph = out->loaded;

@@ -15,11 +15,14 @@ typedef struct weir_rebuilt {
   weir_placing *placing;
 } weir_rebuilt;
 
-/* Loads |bundle|'s graph, rewrites it for training if it says so, and reads its
- * placing. |env| and |bundle| are lent for the life of |out|, which is released
- * also after an error; |env->fs| is not used. Blocks. Errors: those of
- * weir_graph_load, weir_graph_train and weir_placing_unpack. */
+/* Loads |bundle|'s graph with the ops of |registry|, rewrites it for training
+ * if it says so, and reads its placing. |env| and |bundle| are lent for the
+ * life of |out|, which is released also after an error; |env->fs| is not used.
+ * Blocks. Errors: W7085 (names the first op that the driver has registered and
+ * |registry| lacks or has otherwise), those of weir_graph_load,
+ * weir_graph_train and weir_placing_unpack. */
 weir_status weir_bundle_rebuild(const weir_env *env,
+                                const weir_registry *registry,
                                 weir_unpacked_bundle *bundle, weir_rebuilt *out,
                                 weir_error *err);
 void weir_rebuilt_release(weir_rebuilt *rebuilt);

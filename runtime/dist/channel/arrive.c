@@ -126,7 +126,7 @@ static weir_status on_value(weir_rendezvous *r, uint32_t place,
   return WEIR_OK;
 }
 
-/* ---- Ready, Credit, Cut */
+/* ---- Ready, Cut */
 
 static weir_status on_ready(weir_rendezvous *r, uint32_t place,
                             const Weir__V1__Slot *s, weir_error *err) {
@@ -146,18 +146,6 @@ static weir_status on_ready(weir_rendezvous *r, uint32_t place,
   }
   c->ready = true;
   weir_cell_queue(r, c);
-  return WEIR_OK;
-}
-
-static weir_status on_credit(weir_rendezvous *r, uint32_t place, uint64_t bytes,
-                             weir_error *err) {
-  weir_rendezvous_peer *p = &r->peers[place];
-  if (bytes > r->options.credit - p->credit)
-    return weir_fail(err, WEIR_W7011, NULL,
-                     "credit for %" PRIu64 " bytes, %" PRIu64 " are under way",
-                     bytes, r->options.credit - p->credit);
-  p->credit += bytes;
-  weir_peer_dirty(r, p);
   return WEIR_OK;
 }
 
@@ -196,9 +184,6 @@ weir_status weir_rendezvous_control(weir_rendezvous *r, uint32_t peer,
       for (size_t i = 0; s == WEIR_OK && i < m->ready->n_slots; i++)
         s = on_ready(r, place, m->ready->slots[i], err);
       break;
-    case WEIR__V1__CONTROL__BODY_CREDIT:
-      s = on_credit(r, place, m->credit->bytes, err);
-      break;
     case WEIR__V1__CONTROL__BODY_CUT:
       on_cut(r, place, m->cut->step);
       break;
@@ -209,6 +194,18 @@ weir_status weir_rendezvous_control(weir_rendezvous *r, uint32_t peer,
 }
 
 /* ---- Chunks */
+
+static weir_status on_credit(weir_rendezvous *r, uint32_t place, uint64_t bytes,
+                             weir_error *err) {
+  weir_rendezvous_peer *p = &r->peers[place];
+  if (bytes > r->options.credit - p->credit)
+    return weir_fail(err, WEIR_W7011, NULL,
+                     "credit for %" PRIu64 " bytes, %" PRIu64 " are under way",
+                     bytes, r->options.credit - p->credit);
+  p->credit += bytes;
+  if (bytes > 0) weir_peer_dirty(r, p);
+  return WEIR_OK;
+}
 
 /* Bytes that were taken over; each eighth of the credit is told. */
 static void take_over(weir_rendezvous *r, uint32_t place, size_t bytes) {
@@ -244,6 +241,8 @@ weir_status weir_rendezvous_bulk_begin(weir_rendezvous *r, uint32_t peer,
   if (b->epoch < r->options.epoch || place == r->peer_count ||
       r->peers[place].lost != NULL)
     return WEIR_OK;
+  WEIR_TRY(on_credit(r, place, b->credit, err));
+  if (b->size == 0) return WEIR_OK;
   weir_cell *c = weir_cell_find(r, place, true, &slot);
   if (is_late(r, &slot)) {
     take_over(r, place, b->size);

@@ -8,7 +8,7 @@
  * these the owner ends the connection to |peer| and calls weir_rendezvous_lost.
  * Frames of a peer that is lost are ignored. */
 
-/* A message with body Values, Ready, Credit or Cut; others are not looked at.
+/* A message with body Values, Ready or Cut; others are not looked at.
  * Messages of an older epoch are ignored. Errors: W7011. */
 weir_status weir_rendezvous_control(weir_rendezvous *r, uint32_t peer,
                                     const Weir__V1__Control *message,

@@ -53,7 +53,7 @@ typedef struct weir_rendezvous_peer {
   weir_wire_batch values, ready;
   uint32_t under_way; /* batches that have gone and not left */
   bool flush, dirty, cutting;
-  bool broken;     /* its owner is to be told */
+  bool broken;     /* not yet reported to the owner */
   uint64_t credit; /* bytes that we may send */
   uint64_t owed;   /* bytes taken over, not yet credited */
   uint32_t early_count;

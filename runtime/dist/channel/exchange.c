@@ -6,14 +6,14 @@
  * core has left behind: it takes a frame or an end under the lock, gives the
  * lock back, and sends or tells. One thread at a time sends, so that the frames
  * of a peer keep their order; another that finds it sending leaves its frames
- * to it. Calls that have ended are told by anybody.
+ * to it. Any thread tells the ends of calls.
  *
  * Invariant: when no thread is in here, no frame and no end is left: a thread
  * that stops sending has seen under the lock that there is none, and one that
  * makes a frame later sees under the lock that nobody sends.
  *
- * A batch that has left the transport is told of by its peer's token, on a
- * thread of the transport, perhaps after the owner has released all this: each
+ * The transport reports each batch that has left it, by the token of its peer,
+ * on a thread of its own, perhaps after the owner has released all this: each
  * such batch holds the memory, and touches the core only before |closed|. */
 #include "runtime/dist/channel/exchange.h"
 
@@ -192,9 +192,13 @@ static bool has_collected(weir_exchange *m) {
 
 /* The end of a value may let its owner release all this on another thread,
  * which waits until whoever told it has left. */
-static void enter(weir_exchange *m) {
+static void lock(weir_exchange *m) {
   pthread_mutex_lock(&m->lock);
   m->inside++;
+}
+
+static void enter(weir_exchange *m) {
+  lock(m);
   const weir_clock *clock = m->env->clock;
   if (clock != NULL) weir_rendezvous_set_now(m->r, clock->now_ns(clock->self));
 }
@@ -206,19 +210,22 @@ static void unlock(weir_exchange *m) {
 }
 
 /* Does the work that the call has made, and gives the lock back. */
-static void leave(weir_exchange *m) {
-  bool tell = has_collected(m);
+static void work(weir_exchange *m) {
   send_all(m);
   tell_broken(m);
   tell_all(m);
   unlock(m);
+}
+
+static void leave(weir_exchange *m) {
+  bool tell = has_collected(m);
+  work(m);
   if (tell) m->options.collected(m->options.self);
 }
 
 static void released(void *chunk) {
   weir_exchange *m = weir_chunk_owner(chunk);
-  pthread_mutex_lock(&m->lock);
-  m->inside++;
+  lock(m);
   weir_rendezvous_released(chunk);
   leave(m);
 }
@@ -231,10 +238,7 @@ static void batch_left(void *self) {
     m->inside++;
     weir_rendezvous_batch_left(m->r, token->peer);
     (void)has_collected(m);
-    send_all(m);
-    tell_broken(m);
-    tell_all(m);
-    unlock(m);
+    work(m);
   } else {
     pthread_mutex_unlock(&m->lock);
   }
@@ -308,14 +312,10 @@ void weir_exchange_abort(weir_exchange *m, const weir_error *why) {
 }
 
 void weir_exchange_flush(weir_exchange *m) {
-  pthread_mutex_lock(&m->lock);
-  m->inside++;
+  lock(m);
   m->told = false;
   weir_rendezvous_flush(m->r);
-  send_all(m);
-  tell_broken(m);
-  tell_all(m);
-  unlock(m);
+  work(m);
 }
 
 bool weir_exchange_is_empty(weir_exchange *m) {
@@ -351,8 +351,7 @@ weir_status weir_exchange_on_bulk(weir_exchange *m, uint32_t peer,
   weir_bulk_payload payload;
   weir_rendezvous_place place;
   WEIR_TRY(weir_bulk_read(frame, &bulk, &payload, err));
-  pthread_mutex_lock(&m->lock);
-  m->inside++;
+  lock(m);
   weir_status s = weir_rendezvous_bulk_begin(m->r, peer, &bulk, &place, err);
   if (s == WEIR_OK && place.cell != NULL) {
     pthread_mutex_unlock(&m->lock);
@@ -366,12 +365,12 @@ weir_status weir_exchange_on_bulk(weir_exchange *m, uint32_t peer,
 
 /* ---- Channels */
 
-typedef struct remote_channel {
+typedef struct exchange_channel {
   weir_channel base;
   weir_exchange *exchange;
   size_t count;
   weir_exchange_edge edges[];
-} remote_channel;
+} exchange_channel;
 
 /* Ends |done| with W9001. */
 static void refuse(weir_channel_done *done, uint32_t edge, const char *why) {
@@ -380,7 +379,7 @@ static void refuse(weir_channel_done *done, uint32_t edge, const char *why) {
   done->fn(done->self, s, &err);
 }
 
-static const weir_exchange_edge *find_edge(const remote_channel *ch,
+static const weir_exchange_edge *find_edge(const exchange_channel *ch,
                                            uint32_t edge, bool outgoing,
                                            size_t bytes) {
   if (edge >= ch->count) return NULL;
@@ -396,14 +395,14 @@ static weir_slot slot_of(uint32_t edge, uint64_t step) {
 }
 
 static void channel_release(weir_channel *channel) {
-  remote_channel *ch = (remote_channel *)channel;
+  exchange_channel *ch = (exchange_channel *)channel;
   weir_free(ch->exchange->env->alloc, ch);
 }
 
 static void channel_send(weir_channel *channel, uint32_t edge, uint64_t step,
                          const void *src, size_t bytes,
                          weir_channel_done *done) {
-  remote_channel *ch = (remote_channel *)channel;
+  exchange_channel *ch = (exchange_channel *)channel;
   const weir_exchange_edge *e = find_edge(ch, edge, true, bytes);
   weir_slot slot = slot_of(edge, step);
   if (e == NULL)
@@ -415,7 +414,7 @@ static void channel_send(weir_channel *channel, uint32_t edge, uint64_t step,
 
 static void channel_send_error(weir_channel *channel, uint32_t edge,
                                uint64_t step, const weir_error *why) {
-  remote_channel *ch = (remote_channel *)channel;
+  exchange_channel *ch = (exchange_channel *)channel;
   weir_slot slot = slot_of(edge, step);
   if (edge < ch->count && ch->edges[edge].outgoing)
     weir_exchange_send_error(ch->exchange, ch->edges[edge].peer, &slot, why);
@@ -423,7 +422,7 @@ static void channel_send_error(weir_channel *channel, uint32_t edge,
 
 static void channel_recv(weir_channel *channel, uint32_t edge, uint64_t step,
                          void *dst, size_t bytes, weir_channel_done *done) {
-  remote_channel *ch = (remote_channel *)channel;
+  exchange_channel *ch = (exchange_channel *)channel;
   const weir_exchange_edge *e = find_edge(ch, edge, false, bytes);
   weir_slot slot = slot_of(edge, step);
   if (e == NULL)
@@ -436,7 +435,7 @@ static void channel_recv_pieces(weir_channel *channel, uint32_t edge,
                                 uint64_t step, size_t bytes,
                                 const weir_channel_sink *sink,
                                 weir_channel_done *done) {
-  remote_channel *ch = (remote_channel *)channel;
+  exchange_channel *ch = (exchange_channel *)channel;
   const weir_exchange_edge *e = find_edge(ch, edge, false, bytes);
   weir_slot slot = slot_of(edge, step);
   weir_rendezvous_sink to = {sink->consume, sink->self};
@@ -460,14 +459,14 @@ static void channel_collective(weir_channel *channel, uint64_t step,
 
 static void channel_drop(weir_channel *channel, uint64_t step,
                          const weir_error *why) {
-  weir_exchange_drop(((remote_channel *)channel)->exchange, step, why);
+  weir_exchange_drop(((exchange_channel *)channel)->exchange, step, why);
 }
 
 static void channel_abort(weir_channel *channel, const weir_error *why) {
-  weir_exchange_abort(((remote_channel *)channel)->exchange, why);
+  weir_exchange_abort(((exchange_channel *)channel)->exchange, why);
 }
 
-static const weir_channel_vtable kRemote = {
+static const weir_channel_vtable kExchange = {
     .release = channel_release,
     .send = channel_send,
     .send_error = channel_send_error,
@@ -486,12 +485,12 @@ weir_status weir_exchange_channel_create(weir_exchange *exchange,
   size_t bytes;
   *out_channel = NULL;
   if (!weir_size_mul(count, sizeof *edges, &bytes) ||
-      !weir_size_add(bytes, sizeof(remote_channel), &bytes))
+      !weir_size_add(bytes, sizeof(exchange_channel), &bytes))
     return weir_fail_memory(err, SIZE_MAX);
-  remote_channel *ch = weir_alloc(exchange->env->alloc, bytes);
+  exchange_channel *ch = weir_alloc(exchange->env->alloc, bytes);
   if (ch == NULL) return weir_fail_memory(err, bytes);
-  *ch = (remote_channel){
-      .base.vt = &kRemote, .exchange = exchange, .count = count};
+  *ch = (exchange_channel){
+      .base.vt = &kExchange, .exchange = exchange, .count = count};
   if (count > 0) memcpy(ch->edges, edges, count * sizeof *edges);
   *out_channel = &ch->base;
   return WEIR_OK;

@@ -67,7 +67,7 @@ size_t weir_exchange_pending(weir_exchange *exchange,
 /* ---- Frames from peers. After an error the owner ends the connection and
  * calls weir_exchange_lost. */
 
-/* A message: Values, Ready, Credit or Cut. Errors: W7011. */
+/* A message: Values, Ready or Cut. Errors: W7011. */
 weir_status weir_exchange_on_control(weir_exchange *exchange, uint32_t peer,
                                      const Weir__V1__Control *message,
                                      weir_error *err);

@@ -33,15 +33,21 @@ static bool small_frame(weir_rendezvous *r, Weir__V1__Control *control,
   return true;
 }
 
+/* |bulk| with all credit that the peer is owed. */
+static void write_header(weir_rendezvous *r, weir_rendezvous_peer *p,
+                         weir_bulk *bulk, weir_rendezvous_frame *out) {
+  bulk->epoch = r->options.epoch;
+  bulk->credit = p->owed;
+  p->owed = 0;
+  out->header_bytes =
+      weir_bulk_write(bulk, out->payload.data, r->options.crc, out->header);
+}
+
 static bool credit_frame(weir_rendezvous *r, weir_rendezvous_peer *p,
                          weir_rendezvous_frame *out) {
-  Weir__V1__Credit credit = WEIR__V1__CREDIT__INIT;
-  Weir__V1__Control control = WEIR__V1__CONTROL__INIT;
-  credit.bytes = p->owed;
-  p->owed = 0;
-  control.body_case = WEIR__V1__CONTROL__BODY_CREDIT;
-  control.credit = &credit;
-  return small_frame(r, &control, out);
+  weir_bulk bulk = {0};
+  write_header(r, p, &bulk, out);
+  return true;
 }
 
 static bool cut_frame(weir_rendezvous *r, weir_rendezvous_peer *p,
@@ -91,12 +97,15 @@ static bool chunk_frame(weir_rendezvous *r, weir_rendezvous_peer *p,
     weir_rendezvous_break(r, out->peer, &r->no_memory.err);
     return false;
   }
-  weir_bulk bulk = {c->slot.kind, c->slot.id, c->slot.step, r->options.epoch,
-                    c->at,        c->bytes,   (size_t)size};
+  weir_bulk bulk = {.kind = c->slot.kind,
+                    .id = c->slot.id,
+                    .step = c->slot.step,
+                    .offset = c->at,
+                    .total = c->bytes,
+                    .size = (size_t)size};
   out->payload = (weir_bytes){c->src + c->at, (size_t)size};
   out->chunk = chunk;
-  out->header_bytes =
-      weir_bulk_write(&bulk, out->payload.data, r->options.crc, out->header);
+  write_header(r, p, &bulk, out);
   p->credit -= size;
   c->at += size;
   c->busy++;
@@ -124,7 +133,7 @@ bool weir_rendezvous_next_frame(weir_rendezvous *r,
   for (weir_rendezvous_peer *p; (p = r->dirty) != NULL;) {
     uint32_t place = (uint32_t)(p - r->peers);
     out->peer = place == r->peer_count - 1 ? WEIR_PEER_DRIVER : place;
-    out->control = (weir_bytes){0};
+    out->control = out->payload = (weir_bytes){0};
     out->batch = false;
     out->chunk = NULL;
     bool more = peer_frame(r, p, out);

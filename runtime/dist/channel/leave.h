@@ -9,15 +9,15 @@
 
 typedef struct weir_chunk weir_chunk;
 
-/* A frame to be sent: a control message, or a chunk. */
+/* A frame to be sent: a control message, or a bulk frame. */
 typedef struct weir_rendezvous_frame {
   uint32_t peer;
-  weir_bytes control; /* size 0: a chunk; lent until the next call */
+  weir_bytes control; /* size 0: a bulk frame; lent until the next call */
   bool batch;         /* a control message of what was collected */
   uint8_t header[WEIR_BULK_HEADER_BYTES];
   size_t header_bytes;
   weir_bytes payload; /* the sender's memory, until the chunk is given back */
-  weir_chunk *chunk;
+  weir_chunk *chunk;  /* NULL: a bulk frame without one, of credit */
 } weir_rendezvous_frame;
 
 /* The next frame; false when there is none. Frames of one peer must be sent in

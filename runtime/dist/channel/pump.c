@@ -14,7 +14,8 @@ weir_status weir_rendezvous_send_frame(const weir_wire_out *out,
   weir_net_piece pieces[] = {
       {frame->header, frame->header_bytes, NULL, NULL},
       {frame->payload.data, frame->payload.size, on_released, frame->chunk}};
-  return out->bulk(out->self, frame->peer, pieces, 2);
+  return out->bulk(out->self, frame->peer, pieces,
+                   frame->chunk != NULL ? 2 : 1);
 }
 
 static bool send_next(weir_rendezvous *r, const weir_wire_out *out) {

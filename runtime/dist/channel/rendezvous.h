@@ -16,13 +16,15 @@
  * bounded memory. A large value waits at its sender until the receiver has said
  * Ready, and then goes in chunks straight into the receiver's memory; several
  * large values take turns. At most |credit| bytes are under way to a peer: the
- * receiver gives credit back for the bytes that it has taken over.
+ * receiver gives credit back for the bytes that it has taken over, with its own
+ * chunks or alone, where the chunks came: so one thread does all that large
+ * values need, and a message to another one is not their price.
  *
  *   sender                                 receiver
  *   send(slot, 1 MB)                       recv(slot, dst, 1 MB)
  *                     <- Ready {slot}
  *                     Bulk {slot, 0..1MB} ->     copied into dst
- *                     <- Credit {1 MB}
+ *                     <- Bulk {credit 1 MB}
  *
  * Senders of large fetches, variables and blobs announce them, by a Value with
  * |total|, and Ready is the answer. So their receiver need not know the size

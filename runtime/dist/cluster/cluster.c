@@ -18,9 +18,11 @@
 
 #include "kernels/profile.h"
 #include "runtime/dist/channel/exchange.h"
+#include "runtime/dist/cluster/cluster_ask.h"
 #include "runtime/dist/cluster/cluster_internal.h"
 #include "runtime/dist/cluster/cluster_programs.h"
 #include "runtime/dist/cluster/cluster_runs.h"
+#include "runtime/dist/cluster/cluster_turn.h"
 #include "runtime/dist/cluster/cluster_vars.h"
 
 int64_t weir_dist_now(const weir_dist *d) {
@@ -184,8 +186,14 @@ const weir_error *weir_dist_cause(const weir_dist *d, const weir_error *err) {
   return err != NULL && d->ending.id[0] != '\0' ? &d->ending : err;
 }
 
+static void tell(const weir_dist *d, weir_process_state state, const char *peer,
+                 const char *text) {
+  weir_states_tell(&d->options.states, state, peer, text);
+}
+
 static void on_started(void *self, const weir_error *err) {
   weir_dist *d = self;
+  if (err == NULL) tell(d, WEIR_PROCESS_SESSION_BEGUN, "", "");
   pthread_mutex_lock(&d->lock);
   d->started = err == NULL;
   pthread_cond_broadcast(&d->changed);
@@ -201,6 +209,12 @@ static void on_variables(void *self, uint64_t request, const weir_error *err) {
   weir_dist_variables(self, request, weir_dist_cause(self, err));
 }
 
+static void on_replied(void *self, uint64_t request,
+                       const struct Weir__V1__CheckpointReply *reply,
+                       const weir_error *err) {
+  weir_dist_replied(self, request, reply, weir_dist_cause(self, err));
+}
+
 static void on_over(void *self, const weir_error *err) {
   weir_dist *d = self;
   weir_error why = WEIR_ERROR_INIT;
@@ -210,6 +224,7 @@ static void on_over(void *self, const weir_error *err) {
   else
     weir_fail(&why, WEIR_W7027, NULL, "the session of the cluster is closed");
   if (err != NULL) say(d, why.message);
+  tell(d, WEIR_PROCESS_SESSION_OVER, "", err != NULL ? why.message : "");
   pthread_mutex_lock(&d->lock);
   d->over = true;
   d->error = why;
@@ -221,11 +236,11 @@ static void on_over(void *self, const weir_error *err) {
 static void on_place(void *self, uint32_t place, weir_peer *peer) {
   weir_dist *d = self;
   char text[WEIR_TASK_NAME_BYTES + WEIR_NET_ADDRESS_BYTES + 16];
-  /* Values under way end when the session is over, which is at once. */
   weir_link_out_set(d->out, place, peer);
   if (peer != NULL) {
     snprintf(text, sizeof text, "%s at %s is up", peer->name, peer->address);
     say(d, text);
+    tell(d, WEIR_PROCESS_PEER_JOINED, peer->name, peer->address);
   }
   d->peers[place] = peer;
 }
@@ -264,6 +279,7 @@ static void link_message(void *self, weir_peer *peer,
 
 static void link_lost(void *self, weir_peer *peer, const weir_error *why) {
   weir_dist *d = self;
+  tell(d, WEIR_PROCESS_PEER_LOST, peer->name, why->message);
   weir_driver_lost(d->driver, weir_dist_now(d), peer, why);
 }
 
@@ -298,23 +314,15 @@ static void stepped(void *self) {
   pthread_mutex_unlock(&d->lock);
 }
 
-static weir_status bulk(void *self, uint32_t place, const weir_net_frame *frame,
-                        weir_error *err) {
+static weir_status bulk(void *self, uint32_t lane, uint32_t place,
+                        const weir_net_frame *frame, weir_error *err) {
   weir_dist *d = self;
+  (void)lane; /* there is one */
   weir_traffic_bulk(&d->traffic, frame);
   return weir_exchange_on_bulk(d->values, place, frame, err);
 }
 
 /* ---- Open and close */
-
-/* Whether frames to |address| stay on this machine. */
-static bool is_here(const char *address) {
-  static const char *const kHere[] = {"unix:", "local:", "127.", "[::1]",
-                                      "localhost:"};
-  for (size_t i = 0; i < sizeof kHere / sizeof kHere[0]; i++)
-    if (strncmp(address, kHere[i], strlen(kHere[i])) == 0) return true;
-  return false;
-}
 
 static weir_status make_wires(weir_dist *d, uint64_t *out_profile,
                               weir_error *err) {
@@ -325,10 +333,10 @@ static weir_status make_wires(weir_dist *d, uint64_t *out_profile,
   *out_profile = self.profile;
   weir_wires_options options = {.transports = o->transports,
                                 .insecure = o->insecure,
+                                .tls = o->tls,
                                 .self = &self,
                                 .link.heartbeat_ns = o->heartbeat_ns,
-                                .link.probe_ns = o->heartbeat_ns};
-  if (o->heartbeat_ns == 0) options.link.probe_ns = 1000000000;
+                                .link.probes = true};
   weir_wires_calls calls = {.self = d,
                             .link = {d, link_up, link_message, link_lost},
                             step,
@@ -352,18 +360,19 @@ static weir_status make(weir_dist *d, weir_error *err) {
       .rendezvous = {.epoch = o->epoch, .tasks = o->task_count},
       .out = &d->out->base};
   for (uint32_t i = 0; i < o->task_count; i++)
-    values.rendezvous.crc |= !is_here(o->tasks[i].address);
+    values.rendezvous.crc |= !weir_wires_is_here(o->tasks[i].address);
   WEIR_TRY(weir_exchange_create(d->env, &values, &d->values, err));
   weir_driver_options options = {.epoch = o->epoch,
                                  .profile = profile,
                                  .tasks = o->tasks,
                                  .task_count = o->task_count,
                                  .start_ns = o->start_ns,
-                                 .step_ns = o->step_ns};
+                                 .step_ns = o->step_ns,
+                                 .share = o->share};
   weir_driver_calls calls = {d,          on_started,   weir_dist_registered,
                              on_stepped, on_variables, on_over,
                              on_place,   on_value,     on_blob,
-                             on_drop};
+                             on_drop,    on_replied,   weir_dist_turned};
   return weir_driver_create(d->env->alloc, weir_wires_link(d->wires),
                             weir_dist_now(d), &options, &calls, &d->driver,
                             err);
@@ -409,6 +418,7 @@ weir_status weir_dist_open(const weir_env *env,
   d->options = *options;
   d->error = d->ending = (weir_error)WEIR_ERROR_INIT;
   if (d->options.epoch == 0) d->options.epoch = 1;
+  d->shared = options->share != NULL && options->share[0] != '\0';
   pthread_mutex_init(&d->lock, NULL);
   pthread_cond_init(&d->changed, NULL);
   weir_dist_gate_init(&d->gate);
@@ -418,6 +428,7 @@ weir_status weir_dist_open(const weir_env *env,
   weir_dist_op op = {.start = check_profile};
   if (s == WEIR_OK) s = weir_dist_call(d, &op, err);
   d->options.tasks = NULL;
+  d->options.share = NULL;
   if (s != WEIR_OK)
     weir_dist_close(d, false);
   else
@@ -427,6 +438,16 @@ weir_status weir_dist_open(const weir_env *env,
 
 uint64_t weir_dist_profile(const weir_dist *dist) {
   return dist->profile;
+}
+
+static weir_status start_nothing(weir_dist_op *op, weir_error *err) {
+  return (void)op, (void)err, WEIR_OK;
+}
+
+/* No call begins before all that is due was done (begin_now). */
+weir_status weir_dist_check(weir_dist *dist, weir_error *err) {
+  weir_dist_op op = {.start = start_nothing};
+  return weir_dist_call(dist, &op, err);
 }
 
 weir_traffic *weir_dist_traffic(weir_dist *dist) {

@@ -4,6 +4,7 @@
 
 #include "runtime/dist/cluster/traffic.h"
 #include "runtime/dist/driver/driver.h"
+#include "runtime/dist/states.h"
 #include "runtime/dist/transports.h"
 
 /* The driver's process: the tasks of a cluster as one blocking remote.
@@ -33,12 +34,17 @@ typedef struct weir_dist_options {
   uint8_t job_id[WEIR_JOB_ID_BYTES]; /* which run of the cluster */
   uint64_t epoch;                    /* of this session of the job; 0: 1 */
   uint64_t cluster_hash;
-  bool insecure;        /* unencrypted to other machines, too */
-  int64_t start_ns;     /* for all tasks to begin; 0: 30 s */
-  int64_t step_ns;      /* for a step; 0: 30 s, or 20 times the mean */
-  int64_t heartbeat_ns; /* 0: 1 s; dead after five of them */
+  bool insecure;           /* unencrypted to other machines, too */
+  const weir_net_tls *tls; /* certificates; lent for the life; NULL: none */
+  int64_t start_ns;        /* for all tasks to begin; 0: 30 s */
+  int64_t step_ns;         /* for a step; 0: 30 s, or 20 times the mean */
+  int64_t heartbeat_ns;    /* 0: 1 s; dead after five of them */
   void (*log)(void *self, const char *text); /* NULL: nothing is said */
   void *log_self;
+  weir_states states; /* of the tasks and the session */
+  /* Other drivers of the same share, with the same tasks, use the variables at
+   * the same time; lent for open. NULL or "": the tasks are this driver's. */
+  const char *share;
   /* Looked at every 10 ms until all tasks have begun: an error ends the
    * waiting; on the control thread. NULL: nobody looks. */
   weir_status (*while_starting)(void *self, weir_error *err);
@@ -54,6 +60,10 @@ weir_status weir_dist_open(const weir_env *env,
 /* The lowest kernel profile of all tasks and of this process: for env.profile,
  * before the graph is placed. */
 uint64_t weir_dist_profile(const weir_dist *dist);
+/* WEIR_OK while the session goes on, else the error that has ended it. A call
+ * whose failure has ended it is told so: the loss is seen before the call
+ * returns. Any thread. */
+weir_status weir_dist_check(weir_dist *dist, weir_error *err);
 /* Counts of what came from the tasks; lent. */
 weir_traffic *weir_dist_traffic(weir_dist *dist);
 /* Ends the session; tasks are free again, or end if |stop_tasks|. All remotes

@@ -24,10 +24,12 @@
  */
 
 typedef enum weir_dist_kind {
-  WEIR_DIST_PLAIN,    /* over when it was made on the control thread */
-  WEIR_DIST_PROGRAM,  /* |number|: of the program */
-  WEIR_DIST_RUN,      /* of the step */
-  WEIR_DIST_VARIABLES /* one for each request, see cluster_vars.c */
+  WEIR_DIST_PLAIN,     /* over when it was made on the control thread */
+  WEIR_DIST_PROGRAM,   /* |number|: of the program */
+  WEIR_DIST_RUN,       /* of the step */
+  WEIR_DIST_TURN,      /* of the turn */
+  WEIR_DIST_VARIABLES, /* one for each request, see cluster_vars.c */
+  WEIR_DIST_ASK        /* likewise, see cluster_checkpoint.c */
 } weir_dist_kind;
 
 typedef struct weir_dist_op {
@@ -51,6 +53,19 @@ typedef struct weir_dist_move {
   uint32_t index;
 } weir_dist_move;
 
+/* The turn of this process among the drivers of a share (cluster_turn.h). */
+typedef struct weir_dist_turn {
+  enum {
+    WEIR_DIST_TURN_NONE,
+    WEIR_DIST_TURN_ASKED, /* or on its way back */
+    WEIR_DIST_TURN_HERE
+  } state;
+  bool writes;
+  uint32_t home, inside, joined; /* |joined|: since it came */
+  uint64_t tickets, serving;     /* of calls; the one that may enter */
+  weir_driver_turn told;
+} weir_dist_turn;
+
 /* Register.flags */
 enum { WEIR_DIST_NO_FUSION = 1 };
 
@@ -66,10 +81,12 @@ struct weir_dist {
   weir_traffic traffic;
   weir_dist_blobs blobs;
   weir_dist_gate gate;
+  bool shared; /* other drivers use the variables, too */
   pthread_mutex_t lock;
   pthread_cond_t changed;
   /* Under the lock: */
   weir_dist_op *ops; /* under way */
+  weir_dist_turn turn;
   uint64_t last_step, session_count;
   int64_t ended_ns;           /* the last run or decision */
   bool started, over, parted; /* parted: over, and without connections */
@@ -105,6 +122,7 @@ typedef struct weir_dist_session {
   pthread_mutex_t preparing; /* one program at a time */
   pthread_mutex_t moment;    /* all variables are of one moment under it */
   uint32_t program;          /* the empty one, on all tasks */
+  uint32_t home;             /* the lowest one of variables, a place */
 } weir_dist_session;
 
 struct weir_remote_program {

@@ -12,6 +12,7 @@
 #include "placement/carry/carry_plan.h"
 #include "placement/parts/hashes.h"
 #include "placement/parts/tasks.h"
+#include "runtime/dist/cluster/cluster_turn.h"
 #include "runtime/dist/cluster/cluster_vars.h"
 #include "runtime/net/wire.h"
 
@@ -71,6 +72,7 @@ static void init_op(const weir_dist_session *s, program_op *op) {
   weir__v1__register__init(&op->message);
   op->message.bundle.data = (uint8_t *)(uintptr_t)s->bundle;
   op->message.bundle.len = sizeof s->bundle;
+  op->message.home = s->home;
 }
 
 weir_status weir_dist_open_session(weir_dist_session *s, weir_error *err) {
@@ -82,7 +84,14 @@ weir_status weir_dist_open_session(weir_dist_session *s, weir_error *err) {
   init_op(s, &op);
   op.places = places;
   op.count = count;
-  WEIR_TRY(weir_dist_call(s->dist, &op.base, err));
+  weir_driver_turn turn = {0};
+  WEIR_TRY(weir_dist_turn_enter(s, true, NULL, &turn, err));
+  if (turn.fresh) op.message.flags = WEIR_WIRE_REGISTER_FRESH;
+  weir_status status = weir_dist_call(s->dist, &op.base, err);
+  weir_dist_turn_leave(s, status == WEIR_OK);
+  if (status != WEIR_OK) return status;
+  s->base.found = s->dist->shared && !turn.fresh;
+  if (s->base.found) weir_dist_vars_found(s);
   s->program = op.result.program;
   return WEIR_OK;
 }

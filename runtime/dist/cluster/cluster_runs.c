@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "runtime/dist/channel/exchange.h"
+#include "runtime/dist/cluster/cluster_turn.h"
 
 /* Feeds within one message, all together. */
 enum { INLINE_BYTES = 256 << 10 };
@@ -185,18 +186,6 @@ void weir_dist_stepped(weir_dist *d, const weir_driver_result *result,
 
 /* ---- Deadlines; control thread */
 
-/* Why the run must stop now; false: it need not. */
-static bool must_stop(const run_op *op, int64_t now_ns, weir_error *why) {
-  const weir_run_options *o = op->step->options;
-  if (o->cancel != NULL && atomic_load(o->cancel))
-    weir_fail(why, WEIR_W5005, NULL, "the run was cancelled");
-  else if (o->deadline_ns != 0 && now_ns >= o->deadline_ns)
-    weir_fail(why, WEIR_W5006, NULL, "the run passed its deadline");
-  else
-    return false;
-  return true;
-}
-
 static void too_late(weir_dist *d, const run_op *op) {
   weir_error why = WEIR_ERROR_INIT;
   for (uint32_t k = 0; k < op->program->fetch_count; k++) {
@@ -212,16 +201,18 @@ static void too_late(weir_dist *d, const run_op *op) {
 }
 
 int64_t weir_dist_watch(weir_dist *d, int64_t now_ns) {
-  const int64_t look_ns = 10000000; /* at flags, which wake nobody */
+  const int64_t look_ns = 10000000; /* as in cluster_turn.c */
   int64_t next = INT64_MAX;
   weir_error why = WEIR_ERROR_INIT;
   uint64_t drop = 0;
   pthread_mutex_lock(&d->lock);
   for (weir_dist_op *it = d->ops; it != NULL; it = it->next) {
     run_op *op = (run_op *)it;
+    if (it->kind == WEIR_DIST_TURN && weir_dist_turn_stops(it, now_ns, &next))
+      next = now_ns;
     if (it->kind != WEIR_DIST_RUN || op->stopped) continue;
     const weir_run_options *o = op->step->options;
-    if (must_stop(op, now_ns, &why)) {
+    if (weir_dist_must_stop(o, now_ns, &why)) {
       op->stopped = true;
       if (op->stepped)
         drop = it->number;
@@ -353,7 +344,19 @@ weir_status weir_dist_decide(weir_remote *remote, weir_remote_program *p,
   weir_dist_ended(s->dist, &op.base);
   pthread_mutex_unlock(&s->moment);
   weir_dist_gate_leave(&s->dist->gate, false);
+  weir_dist_turn_leave(s, false);
   return status;
+}
+
+/* It ends before it begins. */
+static weir_status refuse_run(const weir_remote_program *p,
+                              const weir_remote_step *step,
+                              const weir_error *why) {
+  for (uint32_t k = 0; k < p->fetch_count; k++) {
+    step->outcomes[k].status = why->code;
+    weir_error_copy(&step->outcomes[k].error, why);
+  }
+  return why->code;
 }
 
 weir_status weir_dist_run(weir_remote *remote, weir_remote_program *p,
@@ -363,8 +366,13 @@ weir_status weir_dist_run(weir_remote *remote, weir_remote_program *p,
   run_op op = {.base = {.kind = WEIR_DIST_RUN, .start = start_run},
                .program = p,
                .step = step};
-  weir_arena_init(&op.arena, d->env->alloc);
   op.base.error = (weir_error)WEIR_ERROR_INIT;
+  if (weir_dist_turn_enter(s, p->writes, step->options, NULL, &op.base.error) !=
+      WEIR_OK) {
+    weir_error_copy(err, &op.base.error);
+    return refuse_run(p, step, &op.base.error);
+  }
+  weir_arena_init(&op.arena, d->env->alloc);
   weir_dist_gate_enter(&d->gate, false);
   op.base.status = make_op(&op, &op.base.error);
   if (op.base.status == WEIR_OK) {
@@ -377,10 +385,7 @@ weir_status weir_dist_run(weir_remote *remote, weir_remote_program *p,
     weir_status status = settle(&op, err);
     op.base.status = status;
   } else {
-    for (uint32_t k = 0; k < p->fetch_count; k++) {
-      step->outcomes[k].status = op.base.status;
-      weir_error_copy(&step->outcomes[k].error, &op.base.error);
-    }
+    (void)refuse_run(p, step, &op.base.error);
     weir_error_copy(err, &op.base.error);
   }
   weir_arena_release(&op.arena);
@@ -391,5 +396,6 @@ weir_status weir_dist_run(weir_remote *remote, weir_remote_program *p,
     return op.base.status;
   }
   weir_dist_gate_leave(&d->gate, false);
+  weir_dist_turn_leave(s, false);
   return op.base.status;
 }

@@ -5,7 +5,9 @@
 
 #include <string.h>
 
+#include "runtime/dist/cluster/cluster_checkpoint.h"
 #include "runtime/dist/cluster/cluster_internal.h"
+#include "runtime/dist/cluster/cluster_load.h"
 #include "runtime/dist/cluster/cluster_programs.h"
 #include "runtime/dist/cluster/cluster_runs.h"
 #include "runtime/dist/cluster/cluster_vars.h"
@@ -15,7 +17,9 @@ static const weir_remote_vtable kDist = {.prepare = weir_dist_prepare,
                                          .run = weir_dist_run,
                                          .decide = weir_dist_decide,
                                          .get = weir_dist_get,
-                                         .set = weir_dist_set};
+                                         .set = weir_dist_set,
+                                         .hold = weir_dist_hold,
+                                         .load = weir_dist_load};
 
 static weir_status add_blob(weir_dist_session *s, const uint8_t *name,
                             weir_bytes bytes, weir_error *err) {

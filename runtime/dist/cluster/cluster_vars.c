@@ -15,6 +15,7 @@
 
 #include "placement/place.h"
 #include "runtime/dist/channel/exchange.h"
+#include "runtime/dist/cluster/cluster_turn.h"
 
 weir_status weir_dist_vars_create(weir_dist_session *s, weir_error *err) {
   const weir_graph *g = s->graph;
@@ -31,6 +32,7 @@ weir_status weir_dist_vars_create(weir_dist_session *s, weir_error *err) {
     weir_dist_variable *var = &s->variables[s->variable_count++];
     var->node = i;
     var->home = weir_placing_home_task(s->placing, node->name);
+    if (var->home < s->home || s->variable_count == 1) s->home = var->home;
     if (weir_shape_known(v->shape))
       var->bytes = weir_shape_bytes(v->shape, v->dtype);
     var->needed = weir_arena_array(&s->arena, tasks, sizeof(bool));
@@ -50,7 +52,8 @@ weir_status weir_dist_vars_create(weir_dist_session *s, weir_error *err) {
   return WEIR_OK;
 }
 
-static weir_dist_variable *find(const weir_dist_session *s, weir_node_id node) {
+weir_dist_variable *weir_dist_variable_of(const weir_dist_session *s,
+                                          weir_node_id node) {
   uint32_t low = 0, high = s->variable_count;
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
@@ -225,22 +228,22 @@ static weir_status run_op(weir_dist *d, vars_op *op, weir_error *err) {
 static weir_status check(const weir_dist_session *s, const weir_node_id *nodes,
                          uint32_t count, weir_error *err) {
   for (uint32_t i = 0; i < count; i++)
-    if (find(s, nodes[i]) == NULL)
+    if (weir_dist_variable_of(s, nodes[i]) == NULL)
       return weir_fail(err, WEIR_W0004, NULL, "node %u is no variable",
                        nodes[i]);
   return WEIR_OK;
 }
 
-weir_status weir_dist_get(weir_remote *remote, const weir_node_id *nodes,
-                          void *const *data, uint32_t count, weir_error *err) {
-  weir_dist_session *s = (weir_dist_session *)remote;
+/* In a turn. */
+static weir_status get(weir_dist_session *s, const weir_node_id *nodes,
+                       void *const *data, uint32_t count, weir_error *err) {
   vars_op op;
   WEIR_TRY(check(s, nodes, count, err));
   weir_status status = make_op(s, count, false, &op, err);
   for (uint32_t t = 0; status == WEIR_OK && t < s->dist->options.task_count;
        t++)
     for (uint32_t i = 0; i < count; i++) {
-      weir_dist_variable *v = find(s, nodes[i]);
+      weir_dist_variable *v = weir_dist_variable_of(s, nodes[i]);
       if (v->home == t) add_row(&op, t, v, data[i]);
     }
   pthread_mutex_lock(&s->moment);
@@ -250,37 +253,61 @@ weir_status weir_dist_get(weir_remote *remote, const weir_node_id *nodes,
   return status;
 }
 
+weir_status weir_dist_get(weir_remote *remote, const weir_node_id *nodes,
+                          void *const *data, uint32_t count, weir_error *err) {
+  weir_dist_session *s = (weir_dist_session *)remote;
+  WEIR_TRY(weir_dist_turn_enter(s, false, NULL, NULL, err));
+  weir_status status = get(s, nodes, data, count, err);
+  weir_dist_turn_leave(s, false);
+  return status;
+}
+
 /* The tasks whose sessions have the value. */
-static bool goes_to(const weir_dist_variable *v, uint32_t place) {
+bool weir_dist_goes_to(const weir_dist_variable *v, uint32_t place) {
   return v->home == place || (!v->assigned && v->needed[place]);
+}
+
+/* In a turn, with |preparing|. */
+static weir_status set(weir_dist_session *s, const weir_node_id *nodes,
+                       const void *const *data, uint32_t count,
+                       weir_error *err) {
+  uint32_t tasks = s->dist->options.task_count;
+  vars_op op;
+  weir_dist_gate_enter(&s->dist->gate, true);
+  pthread_mutex_lock(&s->moment);
+  weir_status status = make_op(s, count * tasks, true, &op, err);
+  for (uint32_t t = 0; status == WEIR_OK && t < tasks; t++)
+    for (uint32_t i = 0; i < count; i++) {
+      weir_dist_variable *v = weir_dist_variable_of(s, nodes[i]);
+      if (weir_dist_goes_to(v, t))
+        add_row(&op, t, v, (void *)(uintptr_t)data[i]);
+    }
+  if (status == WEIR_OK) status = run_op(s->dist, &op, err);
+  for (uint32_t i = 0; status == WEIR_OK && i < count; i++) {
+    weir_dist_variable *v = weir_dist_variable_of(s, nodes[i]);
+    v->set = true;
+    for (uint32_t t = 0; t < tasks; t++) v->has[t] = weir_dist_goes_to(v, t);
+  }
+  pthread_mutex_unlock(&s->moment);
+  weir_dist_gate_leave(&s->dist->gate, true);
+  weir_arena_release(&op.arena);
+  return status;
 }
 
 weir_status weir_dist_set(weir_remote *remote, const weir_node_id *nodes,
                           const void *const *data, uint32_t count,
                           weir_error *err) {
   weir_dist_session *s = (weir_dist_session *)remote;
-  uint32_t tasks = s->dist->options.task_count;
-  vars_op op;
+  weir_driver_turn turn = {0};
   WEIR_TRY(check(s, nodes, count, err));
   pthread_mutex_lock(&s->preparing);
-  weir_dist_gate_enter(&s->dist->gate, true);
-  pthread_mutex_lock(&s->moment);
-  weir_status status = make_op(s, count * tasks, true, &op, err);
-  for (uint32_t t = 0; status == WEIR_OK && t < tasks; t++)
-    for (uint32_t i = 0; i < count; i++) {
-      weir_dist_variable *v = find(s, nodes[i]);
-      if (goes_to(v, t)) add_row(&op, t, v, (void *)(uintptr_t)data[i]);
-    }
-  if (status == WEIR_OK) status = run_op(s->dist, &op, err);
-  for (uint32_t i = 0; status == WEIR_OK && i < count; i++) {
-    weir_dist_variable *v = find(s, nodes[i]);
-    v->set = true;
-    for (uint32_t t = 0; t < tasks; t++) v->has[t] = goes_to(v, t);
+  weir_status status = weir_dist_turn_enter(s, true, NULL, &turn, err);
+  if (status == WEIR_OK) {
+    status = weir_dist_turn_check_alone(s, &turn, err);
+    if (status == WEIR_OK) status = set(s, nodes, data, count, err);
+    weir_dist_turn_leave(s, false);
   }
-  pthread_mutex_unlock(&s->moment);
-  weir_dist_gate_leave(&s->dist->gate, true);
   pthread_mutex_unlock(&s->preparing);
-  weir_arena_release(&op.arena);
   return status;
 }
 
@@ -289,7 +316,7 @@ weir_status weir_dist_set(weir_remote *remote, const weir_node_id *nodes,
 static bool lacks(const weir_dist_variable *v, uint32_t tasks) {
   bool any = false;
   for (uint32_t t = 0; t < tasks; t++)
-    any |= v->set && goes_to(v, t) && !v->has[t];
+    any |= v->set && weir_dist_goes_to(v, t) && !v->has[t];
   return any;
 }
 
@@ -299,22 +326,23 @@ static weir_status share_one(weir_dist_session *s, weir_dist_variable *v,
   uint32_t tasks = s->dist->options.task_count;
   void *bytes = weir_alloc_array(alloc, v->bytes + 1, 1);
   if (bytes == NULL) return weir_fail_memory(err, v->bytes);
-  weir_status status = weir_dist_get(&s->base, &v->node, &bytes, 1, err);
+  weir_status status = get(s, &v->node, &bytes, 1, err);
   vars_op op;
   if (status == WEIR_OK) {
     status = make_op(s, tasks, true, &op, err);
     for (uint32_t t = 0; status == WEIR_OK && t < tasks; t++)
-      if (goes_to(v, t) && !v->has[t]) add_row(&op, t, v, bytes);
+      if (weir_dist_goes_to(v, t) && !v->has[t]) add_row(&op, t, v, bytes);
     if (status == WEIR_OK) status = run_op(s->dist, &op, err);
     weir_arena_release(&op.arena);
   }
   for (uint32_t t = 0; status == WEIR_OK && t < tasks; t++)
-    v->has[t] = goes_to(v, t);
+    v->has[t] = weir_dist_goes_to(v, t);
   weir_free(alloc, bytes);
   return status;
 }
 
-weir_status weir_dist_share(weir_dist_session *s, weir_error *err) {
+/* In a turn. */
+static weir_status share_all(weir_dist_session *s, weir_error *err) {
   uint32_t tasks = s->dist->options.task_count;
   weir_status status = WEIR_OK;
   for (uint32_t i = 0; status == WEIR_OK && i < s->variable_count; i++) {
@@ -324,4 +352,24 @@ weir_status weir_dist_share(weir_dist_session *s, weir_error *err) {
     weir_dist_gate_leave(&s->dist->gate, true);
   }
   return status;
+}
+
+weir_status weir_dist_share(weir_dist_session *s, weir_error *err) {
+  bool any = false;
+  for (uint32_t i = 0; !any && i < s->variable_count; i++)
+    any = lacks(&s->variables[i], s->dist->options.task_count);
+  if (!any) return WEIR_OK;
+  WEIR_TRY(weir_dist_turn_enter(s, false, NULL, NULL, err));
+  weir_status status = share_all(s, err);
+  weir_dist_turn_leave(s, false);
+  return status;
+}
+
+void weir_dist_vars_found(weir_dist_session *s) {
+  for (uint32_t i = 0; i < s->variable_count; i++) {
+    weir_dist_variable *v = &s->variables[i];
+    if (v->assigned) continue;
+    v->set = true;
+    v->has[v->home] = true;
+  }
 }

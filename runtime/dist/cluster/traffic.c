@@ -41,7 +41,7 @@ void weir_traffic_control(weir_traffic *t, const Weir__V1__Control *m) {
 
 void weir_traffic_bulk(weir_traffic *t, const weir_net_frame *frame) {
   weir_bulk bulk;
-  if (!weir_bulk_peek(frame, &bulk) ||
+  if (!weir_bulk_peek(frame, &bulk) || bulk.size == 0 ||
       bulk.kind == (uint32_t)WEIR__V1__VALUE_KIND__BLOB)
     return;
   add(t, bulk.offset == 0, bulk.size);

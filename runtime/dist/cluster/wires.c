@@ -16,6 +16,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "kernels/profile.h"
 #include "runtime/base/mix.h"
@@ -28,7 +29,8 @@ typedef struct wire {
   bool listed;
   uint64_t tag;
   weir_connection c; /* 0: none yet, or none came about */
-  uint32_t place;    /* of |peer| */
+  uint32_t lane;     /* of |peer| */
+  uint32_t place;    /* likewise */
   bool placed;       /* it has one */
   weir_peer *peer;
   bool dropped;                 /* the link has closed it */
@@ -198,12 +200,12 @@ static void on_bulk_frame(void *self, weir_connection c,
     return;
   }
   pthread_mutex_lock(&w->lock);
-  uint32_t place = it->place;
+  uint32_t place = it->place, lane = it->lane;
   bool placed = it->placed;
   pthread_mutex_unlock(&w->lock);
   it->error = (weir_error)WEIR_ERROR_INIT;
   if (!placed ||
-      w->calls.bulk(w->calls.self, place, frame, &it->error) == WEIR_OK)
+      w->calls.bulk(w->calls.self, lane, place, frame, &it->error) == WEIR_OK)
     return;
   it->bad = true;
   post(it, WEIR_NET_CONTROL, &it->give_up, give_up);
@@ -257,22 +259,42 @@ void weir_wires_place(weir_wires *w, const weir_peer *peer, uint32_t place) {
   pthread_mutex_lock(&w->lock);
   for (wire *it = w->first; it != NULL; it = it->next)
     if (it->peer == peer) {
+      it->lane = peer->lane;
       it->place = place;
       it->placed = true;
     }
   pthread_mutex_unlock(&w->lock);
 }
 
+/* Where bulk connections are taken. */
+static void beside(const char *address, char *out, size_t size) {
+  const char *colon = strrchr(address, ':');
+  if (strncmp(address, "unix:", 5) == 0)
+    snprintf(out, size, "%s.bulk", address);
+  else if (strncmp(address, "local:", 6) == 0 || colon == NULL)
+    snprintf(out, size, "local:");
+  else
+    snprintf(out, size, "%.*s:0", (int)(colon - address), address);
+}
+
 weir_status weir_wires_listen(weir_wires *w, const char *address,
-                              const char *bulk_address,
                               char out_bound[WEIR_NET_ADDRESS_BYTES],
                               weir_error *err) {
-  char bulk[WEIR_NET_ADDRESS_BYTES];
+  char at[WEIR_NET_ADDRESS_BYTES], bulk[WEIR_NET_ADDRESS_BYTES];
   weir_transport **t = w->transports;
+  beside(address, at, sizeof at);
   WEIR_TRY(t[0]->vt->listen(t[0], weir_sv_from(address), out_bound, err));
-  WEIR_TRY(t[1]->vt->listen(t[1], weir_sv_from(bulk_address), bulk, err));
+  WEIR_TRY(t[1]->vt->listen(t[1], weir_sv_from(at), bulk, err));
   weir_link_set_bulk(w->link, bulk);
   return WEIR_OK;
+}
+
+bool weir_wires_is_here(const char *address) {
+  static const char *const kHere[] = {"unix:", "local:", "127.", "[::1]",
+                                      "localhost:"};
+  for (size_t i = 0; i < sizeof kHere / sizeof kHere[0]; i++)
+    if (strncmp(address, kHere[i], strlen(kHere[i])) == 0) return true;
+  return false;
 }
 
 static void on_connected(void *self, weir_connection c, weir_sv peer,
@@ -335,7 +357,8 @@ static weir_status make(weir_wires *w, const weir_wires_options *options,
   weir_transport **t = w->transports;
   for (int i = 0; i < 2; i++) {
     weir_transport_options o = {.cls = (weir_net_class)i,
-                                .insecure = options->insecure};
+                                .insecure = options->insecure,
+                                .tls = options->tls};
     WEIR_TRY(transports->create(transports->self, handlers[i], &o, &t[i], err));
   }
   weir_node_machine machine = {

@@ -21,16 +21,17 @@ typedef struct weir_wires_calls {
   /* The step is over, and the link has reported peers that failed in it;
    * control thread. */
   void (*stepped)(void *self);
-  /* A bulk frame of the peer at |place|; bulk thread. An error gives the peer
-   * up. */
-  weir_status (*bulk)(void *self, uint32_t place, const weir_net_frame *frame,
-                      weir_error *err);
+  /* A bulk frame of the peer at |place| of a session, the peer's |lane|; bulk
+   * thread. An error gives the peer up. */
+  weir_status (*bulk)(void *self, uint32_t lane, uint32_t place,
+                      const weir_net_frame *frame, weir_error *err);
 } weir_wires_calls;
 
 /* Lent for the call. */
 typedef struct weir_wires_options {
   const weir_transports *transports;
   bool insecure;              /* unencrypted to other machines, too */
+  const weir_net_tls *tls;    /* lent for the wires' life; NULL: none */
   const weir_link_self *self; /* this process */
   weir_link_options link;
 } weir_wires_options;
@@ -45,13 +46,14 @@ weir_status weir_wires_create(const weir_env *env,
                               const weir_wires_options *options,
                               const weir_wires_calls *calls,
                               weir_wires **out_wires, weir_error *err);
-/* Takes connections, before the start: control at |address|, bulk at
- * |bulk_address|, which peers hear by Hello. |out_bound| gets that of control.
- * Errors: W7002. */
+/* Takes connections, before the start: control at |address|, bulk beside it,
+ * which peers hear by Hello. |out_bound| gets that of control. Errors: W7002.
+ */
 weir_status weir_wires_listen(weir_wires *wires, const char *address,
-                              const char *bulk_address,
                               char out_bound[WEIR_NET_ADDRESS_BYTES],
                               weir_error *err);
+/* Whether frames to |address| stay on this machine: they need no checksum. */
+bool weir_wires_is_here(const char *address);
 /* From here on the bulk frames of |peer| are those of |place|. A peer that was
  * dialled may have its place before it is up. Control thread. */
 void weir_wires_place(weir_wires *wires, const weir_peer *peer, uint32_t place);

@@ -34,12 +34,15 @@ weir_status weir_driver_create(const weir_allocator *alloc, weir_link *link,
   d->unsure_end = &d->unsure;
   d->calls = *calls;
   d->error = (weir_error)WEIR_ERROR_INIT;
+  if (options->share != NULL)
+    snprintf(d->share, sizeof d->share, "%s", options->share);
   const int64_t second = 1000000000;
   weir_driver_options *o = &d->options;
   if (o->start_ns == 0) o->start_ns = 30 * second;
   if (o->register_ns == 0) o->register_ns = 300 * second;
   if (o->hang_ns == 0) o->hang_ns = 2 * second;
   o->tasks = NULL;
+  o->share = NULL;
   d->now_ns = now_ns;
   d->until_ns = now_ns + o->start_ns;
   d->profile = options->profile != 0 ? options->profile : UINT64_MAX;
@@ -155,6 +158,7 @@ static weir_status begin(weir_driver *d, weir_error *err) {
   }
   body.n_tasks = body.n_addresses = d->count;
   body.profile = d->profile;
+  body.share = d->share;
   Weir__V1__Control m = WEIR__V1__CONTROL__INIT;
   m.body_case = WEIR__V1__CONTROL__BODY_BEGIN;
   m.begin = &body;
@@ -195,9 +199,14 @@ static void begin_reply(weir_driver *d, uint32_t place,
   d->calls.started(d->calls.self, NULL);
 }
 
+/* Why the last attempt to reach it failed. */
+static const weir_error *last_of(const weir_driver_place *p) {
+  return p->peer != NULL ? &p->peer->last : &p->last;
+}
+
 /* Why a task is missing, or NULL: it is not. */
 static const char *reason_of(const weir_driver *d, const weir_driver_place *p) {
-  const weir_error *last = p->peer != NULL ? &p->peer->last : &p->last;
+  const weir_error *last = last_of(p);
   if (p->begun) return NULL;
   if (p->peer != NULL && p->peer->state == WEIR_PEER_UP)
     return d->begun ? "up, but does not begin" : NULL;
@@ -227,9 +236,11 @@ static void missing(weir_driver *d, weir_error *err) {
   char list[512] = "", text[512], more[32] = "";
   size_t used = 0;
   uint32_t count = 0, told = 0;
+  weir_error_id id = WEIR_W7022;
   for (uint32_t i = 0; i < d->count; i++) {
     const char *why = reason_of(d, &d->places[i]);
     if (why == NULL) continue;
+    id = weir_link_id_of(last_of(&d->places[i]), id);
     count++;
     describe(&d->places[i], why, text, sizeof text);
     size_t n = strlen(text) + (used > 0 ? 2 : 0);
@@ -241,9 +252,8 @@ static void missing(weir_driver *d, weir_error *err) {
   }
   if (told < count)
     snprintf(more, sizeof more, "; and %" PRIu32 " more", count - told);
-  weir_fail(err, WEIR_W7022, NULL,
-            "%" PRIu32 " of %" PRIu32 " tasks are missing: %s%s", count,
-            d->count, list, more);
+  weir_fail(err, id, NULL, "%" PRIu32 " of %" PRIu32 " tasks are missing: %s%s",
+            count, d->count, list, more);
 }
 
 /* ---- Loss */
@@ -274,6 +284,21 @@ bool weir_driver_awaits_words(const weir_driver *d) {
   return false;
 }
 
+/* Says how many tasks are silent beside one that is lost so: if all others of a
+ * host are, or all, the way to them may be cut rather than they. "": none. */
+static void silent_too(const weir_driver *d, const weir_peer *lost,
+                       char words[WEIR_LAST_WORDS]) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < d->count; i++)
+    count += d->places[i].peer != NULL &&
+             weir_peer_is_suspect(d->places[i].peer, d->now_ns);
+  words[0] = '\0';
+  if (count > 0 && weir_peer_is_suspect(lost, d->now_ns))
+    snprintf(words, WEIR_LAST_WORDS,
+             ", and %" PRIu32 " of the %" PRIu32 " other tasks %s silent, too",
+             count, d->count - 1, count == 1 ? "is" : "are");
+}
+
 void weir_driver_lost(weir_driver *d, int64_t now_ns, weir_peer *peer,
                       const weir_error *why) {
   d->now_ns = now_ns;
@@ -288,10 +313,11 @@ void weir_driver_lost(weir_driver *d, int64_t now_ns, weir_peer *peer,
     /* A task that closes the connection may do so since one that was cut off
      * has asked it for the fate of a step: that one is to blame. */
     weir_error err = WEIR_ERROR_INIT;
-    char words[WEIR_LAST_WORDS];
+    char words[WEIR_LAST_WORDS], others[WEIR_LAST_WORDS];
     weir_driver_last_words(d, words, sizeof words);
-    weir_fail(&err, WEIR_W7020, NULL, "%s at %s is lost: %s; %s", p->name,
-              p->address, why->message, words);
+    silent_too(d, peer, others);
+    weir_fail(&err, WEIR_W7020, NULL, "%s at %s is lost: %s%s; %s", p->name,
+              p->address, why->message, others, words);
     weir_driver_fail(d, &err);
   }
 }
@@ -323,6 +349,12 @@ void weir_driver_message(weir_driver *d, int64_t now_ns, weir_peer *peer,
     case WEIR__V1__CONTROL__BODY_VARIABLE_REPLY:
       weir_driver_variable_reply(d, place, m->variable_reply);
       break;
+    case WEIR__V1__CONTROL__BODY_CHECKPOINT_REPLY:
+      weir_driver_checkpoint_reply(d, place, m->checkpoint_reply);
+      break;
+    case WEIR__V1__CONTROL__BODY_TURN_REPLY:
+      weir_driver_turn_reply(d, place, m->turn_reply);
+      break;
     case WEIR__V1__CONTROL__BODY_TELL_PENDING:
       weir_driver_tell_pending(d, place, m->tell_pending);
       break;
@@ -336,7 +368,6 @@ void weir_driver_message(weir_driver *d, int64_t now_ns, weir_peer *peer,
       break;
     case WEIR__V1__CONTROL__BODY_VALUES:
     case WEIR__V1__CONTROL__BODY_READY:
-    case WEIR__V1__CONTROL__BODY_CREDIT:
     case WEIR__V1__CONTROL__BODY_CUT:
       s = d->calls.value(d->calls.self, place, m, &err);
       break;
@@ -380,6 +411,7 @@ static void finish(weir_driver *d) {
   weir_error why = d->error;
   weir_driver_steps_fail(d, &why);
   weir_driver_programs_fail(d, &why);
+  weir_driver_turn_fail(d, &why);
   send_end(d, failed ? &why : NULL);
   drop_peers(d, failed);
   d->state = WEIR_DRIVER_OVER;
@@ -424,9 +456,12 @@ int64_t weir_driver_tick(weir_driver *d, int64_t now_ns) {
     if (other < next) next = other;
   }
   if (d->state == WEIR_DRIVER_HANGING) next = weir_driver_hang_tick(d);
-  if (d->state == WEIR_DRIVER_FAILED ||
-      (d->ending && d->state != WEIR_DRIVER_OVER))
-    finish(d);
+  if (d->ending && d->state < WEIR_DRIVER_FAILED) {
+    other = weir_driver_turn_wait(d);
+    if (other > now_ns && other < next) next = other;
+    if (other <= now_ns) finish(d);
+  }
+  if (d->state == WEIR_DRIVER_FAILED) finish(d);
   if (d->state == WEIR_DRIVER_OVER) return part(d);
   return next;
 }

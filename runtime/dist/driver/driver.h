@@ -27,10 +27,22 @@
  * with that error, which names the task; the remaining tasks are told and are
  * free again; over() is the last callback. Committed steps stay committed.
  *
+ * Several drivers may have their sessions over the same tasks at the same time,
+ * with the same variables (|share|). Then nothing that reads or writes
+ * variables is called but in a turn:
+ *
+ *   turn -> turned -> run, variables_start, ask, register ... -> turn_end
+ *
+ * A turn is asked for at the home of the share's variables, which gives them in
+ * the order in which they were asked for: one that writes is alone, those that
+ * read may have theirs together. It is over once everything in it has ended and
+ * all tasks have confirmed what was committed; the driver waits for that.
+ *
  * Values are not the driver's: small feeds and fetches pass through it, larger
  * ones, variables and blobs go by a rendezvous that the caller owns, with the
  * peers and messages that place() and value() report. */
 
+struct Weir__V1__CheckpointReply;
 struct Weir__V1__Control;
 struct Weir__V1__Register;
 
@@ -51,6 +63,7 @@ typedef struct weir_driver_options {
   int64_t register_ns; /* for a program; 0: 300 s */
   int64_t step_ns;     /* for a step; 0: 30 s, or 20 times the mean if longer */
   int64_t hang_ns;     /* for answers about a hang; 0: 2 s */
+  const char *share;   /* lent for create; NULL or "": the tasks are its own */
   /* A bug that the simulator must find; 0: none. */
   uint32_t plant;
 } weir_driver_options;
@@ -78,6 +91,13 @@ typedef struct weir_driver_result {
   size_t fetch_count;
 } weir_driver_result;
 
+/* A turn that has come. */
+typedef struct weir_driver_turn {
+  uint64_t number;
+  bool fresh;       /* nobody has made the variables yet */
+  uint32_t drivers; /* of the share, this one too */
+} weir_driver_turn;
+
 /* |err| NULL: it went well. */
 typedef struct weir_driver_calls {
   void *self;
@@ -91,7 +111,7 @@ typedef struct weir_driver_calls {
   void (*over)(void *self, const weir_error *err);
   /* The connections of |place| are |peer|'s; NULL: it is lost. */
   void (*place)(void *self, uint32_t place, weir_peer *peer);
-  /* A message of the rendezvous: Values, Ready, Credit, Cut. An error gives the
+  /* A message of the rendezvous: Values, Ready, Cut. An error gives the
    * task up. */
   weir_status (*value)(void *self, uint32_t place,
                        const struct Weir__V1__Control *message,
@@ -102,6 +122,15 @@ typedef struct weir_driver_calls {
                       uint32_t number, weir_error *err);
   /* The values of |step| are no longer wanted. */
   void (*drop)(void *self, uint64_t step, const weir_error *why);
+  /* A request of weir_driver_ask has ended; |reply|, lent, is what the task
+   * says; NULL: the session has ended with |err|. NULL: nobody asks. */
+  void (*replied)(void *self, uint64_t request,
+                  const struct Weir__V1__CheckpointReply *reply,
+                  const weir_error *err);
+  /* The turn is here, or the session has ended with |err|. NULL: nobody asks.
+   */
+  void (*turned)(void *self, const weir_driver_turn *turn,
+                 const weir_error *err);
 } weir_driver_calls;
 
 /* Begins to dial all tasks. |link| is lent; its events must be passed on. */
@@ -172,9 +201,31 @@ weir_status weir_driver_variables_start(weir_driver *driver, int64_t now_ns,
                                         const weir_driver_variables *want,
                                         uint64_t *out_request, weir_error *err);
 
-/* Ends the session; over() follows at the next tick. |stop|: the tasks'
- * processes end too. The tasks close the connections then: go on with tick()
- * and the link's events until weir_driver_parted, or some may not hear of it.
+/* Sends |message|, one about checkpoints, to the task at |place|; replied()
+ * follows, however long it takes: the task works on a disk. The number of the
+ * request is given in |out_request|, which points into |message|. Errors:
+ * W7011, W6001. */
+weir_status weir_driver_ask(weir_driver *driver, int64_t now_ns, uint32_t place,
+                            struct Weir__V1__Control *message,
+                            uint64_t *out_request, weir_error *err);
+/* Sends one that is not answered. */
+void weir_driver_tell(weir_driver *driver, uint32_t place,
+                      struct Weir__V1__Control *message);
+
+/* Asks the task at |home| for the turn; turned() follows, however long it
+ * takes. One at a time; it may be asked for while the last one ends. Errors:
+ * W7011. */
+weir_status weir_driver_turn_ask(weir_driver *driver, int64_t now_ns,
+                                 uint32_t home, bool writes,
+                                 uint64_t *out_number, weir_error *err);
+/* Gives it back: nothing that was begun in it is under way. |made|: the
+ * variables are there now, on all tasks. Also a turn that has not come. */
+void weir_driver_turn_end(weir_driver *driver, int64_t now_ns, bool made);
+
+/* Ends the session; over() follows at the next tick, or once a turn that was
+ * given back has ended. |stop|: the tasks' processes end too. The tasks close
+ * the connections then: go on with tick() and the link's events until
+ * weir_driver_parted, or some may not hear of it.
  */
 void weir_driver_end(weir_driver *driver, bool stop);
 /* Whether the session is over and no connection is left. A task that does not

@@ -69,10 +69,29 @@ typedef struct weir_driver_run_step {
   struct weir_driver_run_step *next; /* among the unsure ones */
 } weir_driver_run_step;
 
+typedef enum weir_turn_state {
+  WEIR_TURN_NONE,
+  WEIR_TURN_ASKED,
+  WEIR_TURN_HELD,
+  WEIR_TURN_ENDING /* commits in it wait for their confirmation */
+} weir_turn_state;
+
+/* driver_turn.c */
+typedef struct weir_driver_turns {
+  weir_turn_state state;
+  uint64_t number, sent; /* of the last one that was asked for, or sent */
+  uint32_t home;
+  bool made;                    /* of the one that ends */
+  bool next_asked, next_writes; /* asked for, to be sent behind that end */
+  uint32_t next_home;
+  int64_t until_ns; /* for the confirmations, when the session is to end */
+} weir_driver_turns;
+
 typedef struct weir_driver_request {
   uint64_t number;
   uint32_t place;
   int64_t until_ns;
+  bool asked; /* by weir_driver_ask; else of variables */
 } weir_driver_request;
 
 struct weir_driver {
@@ -98,6 +117,8 @@ struct weir_driver {
   uint64_t last_step, committed, kept, last_request, hang_number, hang_step;
   uint64_t mean_ns; /* of steps so far */
   WEIR_VEC(weir_driver_request) requests;
+  char share[WEIR_WIRE_SHARE_BYTES];
+  weir_driver_turns turn;
 };
 
 /* driver.c: to a place, with the epoch. */
@@ -112,6 +133,8 @@ void weir_driver_register_reply(weir_driver *d, uint32_t place,
                                 const Weir__V1__RegisterReply *reply);
 void weir_driver_variable_reply(weir_driver *d, uint32_t place,
                                 const Weir__V1__VariableReply *reply);
+void weir_driver_checkpoint_reply(weir_driver *d, uint32_t place,
+                                  const Weir__V1__CheckpointReply *reply);
 void weir_driver_programs_fail(weir_driver *d, const weir_error *why);
 int64_t weir_driver_program_tick(weir_driver *d);
 weir_driver_prog *weir_driver_find(weir_driver *d, uint32_t program);
@@ -133,6 +156,15 @@ void weir_driver_confirm(weir_driver *d, uint32_t place, uint64_t step);
 void weir_driver_forget_unsure(weir_driver *d);
 /* "the last committed step is 7", for errors that end the session. */
 void weir_driver_last_words(const weir_driver *d, char *text, size_t size);
+
+/* driver_turn.c */
+void weir_driver_turn_reply(weir_driver *d, uint32_t place,
+                            const Weir__V1__TurnReply *reply);
+/* All commits are confirmed: a turn that ends is over. */
+void weir_driver_turn_kept(weir_driver *d);
+void weir_driver_turn_fail(weir_driver *d, const weir_error *why);
+/* When the session need not wait for the end of a turn any more; 0: now. */
+int64_t weir_driver_turn_wait(const weir_driver *d);
 
 /* driver_hang.c */
 void weir_driver_hang(weir_driver *d, const weir_driver_run_step *step);

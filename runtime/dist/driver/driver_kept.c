@@ -65,6 +65,7 @@ void weir_driver_confirm(weir_driver *d, uint32_t place, uint64_t number) {
     d->kept = d->unsure->step;
     take_first(d);
   }
+  if (d->unsure == NULL) weir_driver_turn_kept(d);
 }
 
 void weir_driver_last_words(const weir_driver *d, char *text, size_t size) {

@@ -181,18 +181,53 @@ weir_status weir_driver_variables_start(weir_driver *d, int64_t now_ns,
   return WEIR_OK;
 }
 
+/* Whether |number| is a request to |place| of that kind; it is none any more.
+ */
+static bool take_request(weir_driver *d, uint32_t place, uint64_t number,
+                         bool asked) {
+  for (size_t i = 0; i < d->requests.count; i++) {
+    const weir_driver_request *r = &d->requests.items[i];
+    if (r->number != number || r->place != place || r->asked != asked) continue;
+    d->requests.items[i] = d->requests.items[--d->requests.count];
+    return true;
+  }
+  return false;
+}
+
 void weir_driver_variable_reply(weir_driver *d, uint32_t place,
                                 const Weir__V1__VariableReply *reply) {
-  for (size_t i = 0; i < d->requests.count; i++) {
-    weir_driver_request r = d->requests.items[i];
-    if (r.number != reply->request || r.place != place) continue;
-    d->requests.items[i] = d->requests.items[--d->requests.count];
-    weir_error err = WEIR_ERROR_INIT;
-    bool failed = weir_wire_error_is(reply->error);
-    if (failed) (void)weir_wire_error_get(reply->error, &err);
-    d->calls.variables(d->calls.self, r.number, failed ? &err : NULL);
-    return;
-  }
+  weir_error err = WEIR_ERROR_INIT;
+  if (!take_request(d, place, reply->request, false)) return;
+  bool failed = weir_wire_error_is(reply->error);
+  if (failed) (void)weir_wire_error_get(reply->error, &err);
+  d->calls.variables(d->calls.self, reply->request, failed ? &err : NULL);
+}
+
+/* ---- Checkpoints */
+
+weir_status weir_driver_ask(weir_driver *d, int64_t now_ns, uint32_t place,
+                            Weir__V1__Control *message, uint64_t *out_request,
+                            weir_error *err) {
+  d->now_ns = now_ns;
+  if (d->state != WEIR_DRIVER_READY || place >= d->count)
+    return weir_fail(err, WEIR_W7011, NULL, "the session does not run");
+  weir_driver_request r = {d->last_request + 1, place, INT64_MAX, true};
+  if (!weir_vec_push(d->alloc, &d->requests, r))
+    return weir_fail_memory(err, sizeof r);
+  *out_request = ++d->last_request;
+  weir_driver_send(d, place, message);
+  return WEIR_OK;
+}
+
+void weir_driver_tell(weir_driver *d, uint32_t place,
+                      Weir__V1__Control *message) {
+  if (d->state == WEIR_DRIVER_READY) weir_driver_send(d, place, message);
+}
+
+void weir_driver_checkpoint_reply(weir_driver *d, uint32_t place,
+                                  const Weir__V1__CheckpointReply *reply) {
+  if (take_request(d, place, reply->request, true))
+    d->calls.replied(d->calls.self, reply->request, reply, NULL);
 }
 
 /* ---- Ends */
@@ -206,9 +241,12 @@ void weir_driver_programs_fail(weir_driver *d, const weir_error *why) {
     if (waits) d->calls.registered(d->calls.self, &result, why);
   }
   while (d->requests.count > 0) {
-    uint64_t number = d->requests.items[0].number;
+    weir_driver_request r = d->requests.items[0];
     d->requests.items[0] = d->requests.items[--d->requests.count];
-    d->calls.variables(d->calls.self, number, why);
+    if (r.asked)
+      d->calls.replied(d->calls.self, r.number, NULL, why);
+    else
+      d->calls.variables(d->calls.self, r.number, why);
   }
 }
 

@@ -41,6 +41,8 @@ weir_status weir_link_create(const weir_allocator *alloc,
   if (o->greet_ns == 0) o->greet_ns = 5 * second;
   if (o->retry_min_ns == 0) o->retry_min_ns = second / 10;
   if (o->retry_max_ns == 0) o->retry_max_ns = second;
+  if (o->max_peers == 0) o->max_peers = 1024;
+  if (o->max_greeting == 0) o->max_greeting = 256;
   return WEIR_OK;
 }
 
@@ -70,10 +72,6 @@ void weir_link_release(weir_link *link) {
 void weir_link_set_bulk(weir_link *link, const char *address) {
   snprintf(link->self.bulk_address, sizeof link->self.bulk_address, "%s",
            address);
-}
-
-void weir_link_set_job(weir_link *link, const uint8_t *job_id) {
-  memcpy(link->self.job_id, job_id, WEIR_JOB_ID_BYTES);
 }
 
 size_t weir_link_count(const weir_link *link) {
@@ -114,6 +112,10 @@ weir_status weir_link_dial(weir_link *link, int64_t now_ns,
   peer->index = target->index;
   weir_link_name(peer->job, peer->index, peer->name);
   snprintf(peer->address, sizeof peer->address, "%s", target->address);
+  memcpy(peer->job_id,
+         target->job_id != NULL ? target->job_id : link->self.job_id,
+         WEIR_JOB_ID_BYTES);
+  peer->has_job = true;
   peer->until_ns = target->until_ns;
   peer->next_ns = now_ns;
   peer->retry_ns = link->options.retry_min_ns;
@@ -187,6 +189,9 @@ void weir_link_failed(weir_link *link, weir_peer *peer, const weir_error *why,
   weir_link_close(link, peer);
   if (!was_up && peer->incoming) {
     peer->state = WEIR_PEER_GONE; /* nobody has heard of it */
+    /* One that left by itself may have been a probe. */
+    if (strcmp(peer->last.id, "W7001") != 0 || peer->mute)
+      weir_link_refused(link, peer->address, &peer->last);
   } else if (was_up || for_good) {
     peer->state = WEIR_PEER_GONE;
     peer->failed = true;
@@ -207,6 +212,8 @@ void weir_link_on_connected(weir_link *link, int64_t now_ns, weir_connection c,
   weir_peer *peer = NULL;
   weir_error err = WEIR_ERROR_INIT;
   if (incoming) {
+    weir_link_make_room(link, false);
+    weir_link_reap(link);
     if (add_peer(link, &peer, &err) != WEIR_OK) {
       link->control->vt->close(link->control, c);
       return;
@@ -224,6 +231,11 @@ void weir_link_on_connected(weir_link *link, int64_t now_ns, weir_connection c,
     Weir__V1__Control m = WEIR__V1__CONTROL__INIT;
     m.body_case = WEIR__V1__CONTROL__BODY_HELLO;
     m.hello = &greeting.hello;
+    if (weir_link_check_names(link, c, false, &greeting.to, peer->name, &err) !=
+        WEIR_OK) {
+      weir_link_failed(link, peer, &err, true);
+      return;
+    }
     if (weir_link_post(link, c, false, 0, &m, &err) != WEIR_OK) {
       weir_link_failed(link, peer, &err, false);
       return;
@@ -285,19 +297,28 @@ void weir_link_on_frame(weir_link *link, int64_t now_ns, weir_connection c,
 
 static void closed(weir_link *link, weir_peer *peer, weir_close_reason why,
                    weir_sv text) {
-  static const char *const kWhy[] = {
-      [WEIR_CLOSED_BY_PEER] = "it has closed the connection",
-      [WEIR_CLOSED_UNREACHABLE] = "cannot be reached",
-      [WEIR_CLOSED_REFUSED] = "refused",
-      [WEIR_CLOSED_RESET] = "the connection was reset"};
-  WEIR_TABLE_OF(kWhy, WEIR_CLOSED_RESET + 1);
+  static const struct {
+    const char *words;
+    weir_error_id id; /* before it was up */
+    bool for_good;
+  } kWhy[] = {
+      [WEIR_CLOSED_BY_PEER] = {"it has closed the connection", WEIR_W7001},
+      [WEIR_CLOSED_UNREACHABLE] = {"cannot be reached", WEIR_W7001},
+      [WEIR_CLOSED_REFUSED] = {"refused", WEIR_W7001},
+      [WEIR_CLOSED_RESET] = {"the connection was reset", WEIR_W7001},
+      [WEIR_CLOSED_FOREIGN] = {"refused", WEIR_W7061, true},
+      [WEIR_CLOSED_EXPIRED] = {"refused", WEIR_W7062, true},
+      [WEIR_CLOSED_NOT_TRUSTED] = {"we are refused", WEIR_W7064},
+      [WEIR_CLOSED_NO_TLS] = {"refused", WEIR_W7065, true}};
+  WEIR_TABLE_OF(kWhy, WEIR_CLOSE_REASONS);
   weir_error err = WEIR_ERROR_INIT;
-  weir_fail(&err, peer->state == WEIR_PEER_UP ? WEIR_W7020 : WEIR_W7001, NULL,
-            "%s: %s%s%.*s", peer->name, kWhy[why], text.size > 0 ? ": " : "",
+  bool up = peer->state == WEIR_PEER_UP;
+  weir_fail(&err, up ? WEIR_W7020 : kWhy[why].id, NULL, "%s: %s%s%.*s",
+            peer->name, kWhy[why].words, text.size > 0 ? ": " : "",
             WEIR_SV(text));
   peer->orderly = why == WEIR_CLOSED_BY_PEER;
   if (!weir_link_probe(link, peer, &err))
-    weir_link_failed(link, peer, &err, false);
+    weir_link_failed(link, peer, &err, kWhy[why].for_good);
   weir_link_reap(link);
 }
 

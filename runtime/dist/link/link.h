@@ -16,6 +16,10 @@
  * numbers, acknowledgements and a second copy of each frame to find out. A
  * session that ends and is begun again from its last commit needs none of that.
  *
+ * Connections that came in are counted (link_limits.c): those that have said
+ * Hello up to max_peers, beyond which Hello is refused with a sentence; those
+ * that have not up to max_greeting, beyond which the oldest of them is closed.
+ *
  * When a connection of a peer has ended, the side that dialled dials once more,
  * at once and to no other end than to tell a process that is gone from a link
  * that was cut; the peer is lost when the answer is there.
@@ -43,8 +47,10 @@ typedef struct weir_link_self {
   uint32_t index;
   uint8_t job_id[WEIR_JOB_ID_BYTES];
   bool one_job;         /* of this run alone: others are refused by Hello */
+  bool observes;        /* asks only; no driver and no task: |job| is "" */
   uint64_t incarnation; /* random, never 0 */
   uint64_t cluster_hash;
+  const char *hashed; /* what it is of, in words; NULL: "cluster file" */
   uint64_t profile;
   uint32_t protocol_min, protocol_max;
   const char *build; /* "weir 0.1.0"; lent for the link's life */
@@ -52,13 +58,22 @@ typedef struct weir_link_self {
 } weir_link_self;
 
 typedef struct weir_link_options {
-  int64_t heartbeat_ns; /* between pings; 0: 1 s */
-  int64_t suspect_ns;   /* silence that is worth a word; 0: 3 heartbeats */
-  int64_t dead_ns;      /* silence that ends a peer; 0: 5 heartbeats */
-  int64_t greet_ns;     /* from a connection to its last Hello; 0: 5 s */
-  int64_t retry_min_ns; /* after the first attempt; 0: 100 ms */
-  int64_t retry_max_ns; /* it doubles up to this; 0: 1 s */
-  int64_t probe_ns;     /* for an answer after a reset; 0: nobody asks */
+  int64_t heartbeat_ns;  /* between pings; 0: 1 s */
+  int64_t suspect_ns;    /* silence that is worth a word; 0: 3 heartbeats */
+  int64_t dead_ns;       /* silence that ends a peer; 0: 5 heartbeats */
+  int64_t greet_ns;      /* from a connection to its last Hello; 0: 5 s */
+  int64_t retry_min_ns;  /* after the first attempt; 0: 100 ms */
+  int64_t retry_max_ns;  /* it doubles up to this; 0: 1 s */
+  uint32_t max_peers;    /* processes that dialled and said Hello; 0: 1,024 */
+  uint32_t max_greeting; /* connections of each kind without one; 0: 256 */
+  bool probes;           /* after a reset, for a heartbeat */
+  /* A new process of a task ends the link to the one before it, instead of
+   * being refused while that is up. */
+  bool replaces;
+  /* Whether |job|:|index| may say Hello here; the events' self. NULL: whoever
+   * has the hash. Errors: W7023. */
+  weir_status (*admits)(void *self, const char *job, uint32_t index,
+                        weir_error *err);
 } weir_link_options;
 
 typedef enum weir_peer_state {
@@ -71,10 +86,11 @@ typedef enum weir_peer_state {
   WEIR_PEER_GONE    /* lost or dropped: freed soon */
 } weir_peer_state;
 
-/* Another process. Everything but |owner| and |place| is the link's. */
+/* Another process. Everything but the first four is the link's. */
 typedef struct weir_peer {
-  void *owner;    /* the receiver of events may use these three */
+  void *owner;    /* the receiver of events may use these four */
   uint32_t place; /* in Begin.tasks; UINT32_MAX at first */
+  uint32_t lane;  /* which session of the process; 0 at first */
   bool parting;   /* its end is awaited: no probe */
 
   weir_link *link;
@@ -84,8 +100,10 @@ typedef struct weir_peer {
   uint32_t index;
   char name[WEIR_TASK_NAME_BYTES]; /* "worker:1", "the driver" */
   char address[WEIR_NET_ADDRESS_BYTES];
-  uint8_t job_id[WEIR_JOB_ID_BYTES];
+  uint8_t job_id[WEIR_JOB_ID_BYTES]; /* that the connection is for */
+  bool has_job;
   uint64_t incarnation, profile;
+  bool observes; /* it asks only: there is no bulk connection, no session */
   char bulk_address[WEIR_NET_ADDRESS_BYTES];
   weir_connection control, bulk, probe;
   uint64_t tag;     /* of the attempt to make the bulk connection */
@@ -97,6 +115,7 @@ typedef struct weir_peer {
   bool met;        /* it was up once */
   bool orderly;    /* probed: it closed the connection, nothing was cut */
   bool failed;     /* to be reported lost */
+  bool mute;       /* it came in and said no Hello in time */
   weir_error last; /* why the last attempt failed; id "": none has yet */
 } weir_peer;
 
@@ -109,6 +128,10 @@ typedef struct weir_link_events {
   /* The last event of |peer|; it is freed afterwards. A dialled one that was
    * never up is lost when it was refused or its time is over. */
   void (*lost)(void *self, weir_peer *peer, const weir_error *why);
+  /* A line for the log about connections that were refused, at most one a
+   * second: "refused 127.0.0.1:4001: it said no Hello within 5 s". NULL: none
+   * is wanted. */
+  void (*refused)(void *self, const char *text);
 } weir_link_events;
 
 /* The bulk transport has a thread of its own, and only that thread may connect
@@ -160,15 +183,13 @@ int64_t weir_link_tick(weir_link *link, int64_t now_ns);
 
 /* Where bulk connections are taken, for each later Hello. */
 void weir_link_set_bulk(weir_link *link, const char *address);
-/* Says in each later Hello that this process works for that job. */
-void weir_link_set_job(weir_link *link, const uint8_t *job_id);
-
 /* The process to dial. */
 typedef struct weir_link_target {
   const char *job;
   uint32_t index;
   const char *address;
-  int64_t until_ns; /* attempts go on until then */
+  int64_t until_ns;      /* attempts go on until then */
+  const uint8_t *job_id; /* that it is dialled for; NULL: this process's */
 } weir_link_target;
 
 /* Begins to dial; the peer is up or lost later. Errors: W6001. */
@@ -184,11 +205,15 @@ void weir_link_send(weir_peer *peer, uint64_t epoch,
 /* Ends |peer| with |why| at the next tick: it broke the protocol. */
 void weir_link_give_up(weir_peer *peer, const weir_error *why);
 
-/* Whether |peer| has been silent for longer than it should. */
+/* Whether |peer|, which was up, has been silent for longer than it should; also
+ * when it is lost, until that has been reported. */
 bool weir_peer_is_suspect(const weir_peer *peer, int64_t now_ns);
 /* The peer's state in a few words, for a table of missing tasks: "refused:
  * ...", "up", "never answered". */
 void weir_peer_describe(const weir_peer *peer, char *text, size_t size);
+/* The id of |why| where it is one of certificates, whoever passes the error on;
+ * else |otherwise|. */
+weir_error_id weir_link_id_of(const weir_error *why, weir_error_id otherwise);
 /* The number of peers, connections in their greeting included. */
 size_t weir_link_count(const weir_link *link);
 

@@ -15,8 +15,11 @@
  *
  * Incarnations are random, so of two processes of one task the one that came
  * last is the newer. While the older one is up, the newer one is refused for
- * now: the older one is gone soon, by a reset or by silence. One that was
- * replaced is refused for good. */
+ * now: the older one is gone soon, by a reset or by silence; or the older one's
+ * link ends at once (options.replaces). One that was replaced is refused for
+ * good.
+ *
+ * An observer greets as a driver does and is up without a bulk connection. */
 
 void weir_link_name(const char *job, uint32_t index,
                     char name[WEIR_TASK_NAME_BYTES]) {
@@ -41,7 +44,9 @@ void weir_link_greet(const weir_link *link, const weir_peer *to, bool bulk,
   h->protocol_max = self->protocol_max;
   h->build = (char *)(self->build != NULL ? self->build : "");
   h->profile = self->profile;
-  h->job_id.data = (uint8_t *)self->job_id;
+  /* An answer is about the job of the one who asks. */
+  h->job_id.data =
+      (uint8_t *)(self->one_job || !to->has_job ? self->job_id : to->job_id);
   h->job_id.len = WEIR_JOB_ID_BYTES;
   h->from = &out->from;
   h->to = &out->to;
@@ -49,6 +54,7 @@ void weir_link_greet(const weir_link *link, const weir_peer *to, bool bulk,
   h->cluster_hash = self->cluster_hash;
   h->bulk_address = (char *)self->bulk_address;
   h->bulk = bulk;
+  h->observes = self->observes;
 }
 
 static bool same_task(const char *job, uint32_t index, const char *other,
@@ -79,7 +85,7 @@ static weir_status check_incarnation(weir_link *link,
       return weir_fail(err, WEIR_W7023, NULL,
                        "an older process of %s: another has taken its place",
                        name);
-  for (size_t i = 0; i < link->peers.count; i++) {
+  for (size_t i = 0; i < link->peers.count && !link->options.replaces; i++) {
     const weir_peer *p = link->peers.items[i];
     if (p->state == WEIR_PEER_UP && p->incarnation == past->present &&
         same_task(p->job, p->index, from->job, from->index))
@@ -109,8 +115,9 @@ static weir_status check_ids(const weir_link *link,
     return weir_fail(err, WEIR_W7023, NULL,
                      "%s belongs to another run of a cluster", name);
   if (hello->cluster_hash != self->cluster_hash)
-    return weir_fail(err, WEIR_W7023, NULL,
-                     "%s was started with another cluster file", name);
+    return weir_fail(err, WEIR_W7023, NULL, "%s was started with another %s",
+                     name,
+                     self->hashed != NULL ? self->hashed : "cluster file");
   if (hello->incarnation == 0 || hello->incarnation == self->incarnation)
     return weir_fail(err, WEIR_W7023, NULL,
                      "%s is this very process, or has no number", name);
@@ -134,9 +141,16 @@ void weir_link_keep_hello(weir_peer *peer, const Weir__V1__Hello *hello) {
   snprintf(peer->job, sizeof peer->job, "%s", hello->from->job);
   peer->index = hello->from->index;
   weir_link_name(peer->job, peer->index, peer->name);
-  memcpy(peer->job_id, hello->job_id.data, WEIR_JOB_ID_BYTES);
+  if (peer->incoming) {
+    memcpy(peer->job_id, hello->job_id.data, WEIR_JOB_ID_BYTES);
+    peer->has_job = true;
+  }
   peer->incarnation = hello->incarnation;
   peer->profile = hello->profile;
+  peer->observes = hello->observes;
+  if (peer->observes)
+    snprintf(peer->name, sizeof peer->name, "an observer at %.60s",
+             peer->address);
   snprintf(peer->bulk_address, sizeof peer->bulk_address, "%s",
            hello->bulk_address);
 }
@@ -148,6 +162,10 @@ weir_status weir_link_note(weir_link *link, const weir_peer *peer,
   if (past == NULL) {
     weir_link_past fresh = {.index = peer->index, .present = peer->incarnation};
     snprintf(fresh.job, sizeof fresh.job, "%s", peer->job);
+    if (link->pasts.count >= WEIR_LINK_TASKS)
+      return weir_fail(err, WEIR_W7030, NULL,
+                       "%d tasks have been here, at most that many are kept",
+                       WEIR_LINK_TASKS);
     if (!weir_vec_push(link->alloc, &link->pasts, fresh))
       return weir_fail_memory(err, sizeof fresh);
     return WEIR_OK;
@@ -179,12 +197,49 @@ static weir_status answer(weir_link *link, weir_connection c, bool bulk,
   return weir_link_post(link, c, bulk, 0, &m, NULL);
 }
 
-/* The side that accepts: checks, answers, and ends the older connection of the
- * same process, whose other end is gone if it dials again. */
+/* The task that |hello| says it is of. */
+static const char *name_of(const Weir__V1__Hello *hello,
+                           char name[WEIR_TASK_NAME_BYTES]) {
+  weir_link_name(hello->from->job, hello->from->index, name);
+  return name;
+}
+
+/* |peer| takes the place of |p|: the same process for the same job, whose other
+ * end is gone if it dials again, or a newer one of the task. */
+static bool takes_place(const weir_link *link, const weir_peer *peer,
+                        const weir_peer *p) {
+  if (p == peer || !p->incoming || p->state < WEIR_PEER_BULK ||
+      p->state > WEIR_PEER_UP ||
+      !same_task(p->job, p->index, peer->job, peer->index))
+    return false;
+  return link->options.replaces ||
+         (p->incarnation == peer->incarnation &&
+          memcmp(p->job_id, peer->job_id, WEIR_JOB_ID_BYTES) == 0);
+}
+
+static void end_older(weir_link *link, const weir_peer *peer) {
+  for (size_t i = 0; i < link->peers.count; i++) {
+    weir_peer *p = link->peers.items[i];
+    weir_error err = WEIR_ERROR_INIT;
+    if (!takes_place(link, peer, p)) continue;
+    weir_fail(&err, WEIR_W7020, NULL,
+              p->incarnation == peer->incarnation
+                  ? "%s has connected anew"
+                  : "%s: another process has taken its place",
+              p->name);
+    weir_link_failed(link, p, &err, true);
+  }
+}
+
+/* The side that accepts: checks, answers, and ends older connections. */
 static void accept_hello(weir_link *link, weir_peer *peer,
                          const Weir__V1__Hello *hello) {
+  char who[WEIR_TASK_NAME_BYTES];
   weir_error err = WEIR_ERROR_INIT;
   weir_status s = weir_link_check_hello(link, hello, &err);
+  if (s == WEIR_OK)
+    s = weir_link_check_names(link, peer->control, false, hello->from,
+                              name_of(hello, who), &err);
   if (s == WEIR_OK && !same_task(hello->to->job, hello->to->index,
                                  link->self.job, link->self.index)) {
     char mine[WEIR_TASK_NAME_BYTES], want[WEIR_TASK_NAME_BYTES];
@@ -196,29 +251,28 @@ static void accept_hello(weir_link *link, weir_peer *peer,
   if (s == WEIR_OK && hello->bulk)
     s = weir_fail(&err, WEIR_W7023, NULL,
                   "bulk frames go to the address in HelloReply");
+  if (s == WEIR_OK) s = weir_link_check_room(link, peer, hello, &err);
+  if (s == WEIR_OK && link->options.admits != NULL)
+    s = link->options.admits(link->events.self, hello->from->job,
+                             hello->from->index, &err);
+  if (s == WEIR_OK && hello->observes && hello->from->job[0] != '\0')
+    s = weir_fail(&err, WEIR_W7023, NULL, "a task does not observe");
   if (s == WEIR_OK) {
     weir_link_keep_hello(peer, hello);
     s = weir_link_note(link, peer, &err);
   }
   if (s != WEIR_OK) {
     (void)answer(link, peer->control, false, peer, &err);
+    weir_link_refused(link, peer->address, &err);
     weir_link_drop(peer); /* after all frames before it */
     return;
   }
-  for (size_t i = 0; i < link->peers.count; i++) {
-    weir_peer *p = link->peers.items[i];
-    if (p == peer || !p->incoming || p->state < WEIR_PEER_BULK ||
-        p->state > WEIR_PEER_UP || p->incarnation != peer->incarnation ||
-        !same_task(p->job, p->index, peer->job, peer->index))
-      continue;
-    weir_fail(&err, WEIR_W7020, NULL, "%s has connected anew", p->name);
-    weir_link_failed(link, p, &err, true);
-  }
+  end_older(link, peer);
   peer->state = WEIR_PEER_BULK;
   s = answer(link, peer->control, false, peer, NULL);
   if (s != WEIR_OK)
     weir_link_failed(link, peer, &peer->last, true);
-  else if (link->self.bulk_address[0] == '\0')
+  else if (link->self.bulk_address[0] == '\0' || peer->observes)
     weir_link_up(link, peer);
 }
 
@@ -256,13 +310,14 @@ static void accept_reply(weir_link *link, weir_peer *peer,
     s = weir_link_note(link, peer, &err);
   }
   if (s != WEIR_OK) {
-    bool for_good =
-        strcmp(err.id, "W7024") != 0 && strcmp(err.id, "W6001") != 0;
+    bool for_good = strcmp(err.id, "W7024") != 0 &&
+                    strcmp(err.id, "W7030") != 0 &&
+                    strcmp(err.id, "W6001") != 0;
     weir_link_failed(link, peer, &err, for_good);
     return;
   }
   peer->state = WEIR_PEER_BULK;
-  if (peer->bulk_address[0] == '\0')
+  if (peer->bulk_address[0] == '\0' || link->self.observes)
     weir_link_up(link, peer);
   else
     link->bulk.connect(link->bulk.self, peer->tag = ++link->tags,
@@ -292,6 +347,7 @@ static weir_peer *whose_bulk(weir_link *link, const Weir__V1__Hello *hello) {
     weir_peer *p = link->peers.items[i];
     if (p->incoming && p->state == WEIR_PEER_BULK && p->bulk == 0 &&
         p->incarnation == hello->incarnation &&
+        memcmp(p->job_id, hello->job_id.data, WEIR_JOB_ID_BYTES) == 0 &&
         same_task(p->job, p->index, hello->from->job, hello->from->index))
       return p;
   }
@@ -307,15 +363,27 @@ static bool take_stray(weir_link *link, weir_connection c) {
   return false;
 }
 
+static void refuse_bulk(weir_link *link, weir_connection c,
+                        const weir_error *why) {
+  weir_link_refused(link, "a bulk connection", why);
+  link->bulk.close(link->bulk.self, c);
+}
+
 static void bulk_hello(weir_link *link, weir_connection c,
                        const Weir__V1__Control *m) {
   weir_error err = WEIR_ERROR_INIT;
   weir_peer *peer = NULL;
+  char who[WEIR_TASK_NAME_BYTES];
   if (m->body_case == WEIR__V1__CONTROL__BODY_HELLO && m->hello->bulk &&
-      weir_link_check_hello(link, m->hello, &err) == WEIR_OK)
+      weir_link_check_hello(link, m->hello, &err) == WEIR_OK &&
+      weir_link_check_names(link, c, true, m->hello->from,
+                            name_of(m->hello, who), &err) == WEIR_OK)
     peer = whose_bulk(link, m->hello);
   if (peer == NULL) { /* nothing to say: its control connection is gone */
-    link->bulk.close(link->bulk.self, c);
+    if (err.id[0] == '\0')
+      weir_fail(&err, WEIR_W7011, NULL,
+                "its first frame names no peer of ours");
+    refuse_bulk(link, c, &err);
     return;
   }
   peer->bulk = c;
@@ -357,7 +425,7 @@ void weir_link_bulk_on_frame(weir_link *link, int64_t now_ns, weir_connection c,
     if (peer != NULL)
       weir_link_failed(link, peer, &err, false);
     else
-      link->bulk.close(link->bulk.self, c);
+      refuse_bulk(link, c, &err);
   } else if (stray) {
     bulk_hello(link, c, m.control);
   } else if (!peer->incoming) {
@@ -372,6 +440,7 @@ void weir_link_bulk_on_connected(weir_link *link, int64_t now_ns, uint64_t tag,
   link->now_ns = now_ns;
   weir_error err = WEIR_ERROR_INIT;
   if (tag == 0) {
+    weir_link_make_room(link, true);
     weir_link_stray stray = {c, now_ns + link->options.greet_ns};
     if (!weir_vec_push(link->alloc, &link->strays, stray))
       link->bulk.close(link->bulk.self, c);
@@ -396,8 +465,10 @@ void weir_link_bulk_on_connected(weir_link *link, int64_t now_ns, uint64_t tag,
     Weir__V1__Control m = WEIR__V1__CONTROL__INIT;
     m.body_case = WEIR__V1__CONTROL__BODY_HELLO;
     m.hello = &greeting.hello;
-    s = weir_link_post(link, c, true, 0, &m, &err);
+    s = weir_link_check_names(link, c, true, &greeting.to, peer->name, &err);
+    if (s == WEIR_OK) s = weir_link_post(link, c, true, 0, &m, &err);
   }
-  if (s != WEIR_OK) weir_link_failed(link, peer, &err, false);
+  if (s != WEIR_OK)
+    weir_link_failed(link, peer, &err, s == WEIR_UNAUTHENTICATED);
   weir_link_reap(link);
 }

@@ -15,7 +15,7 @@ typedef struct weir_link_stray {
 } weir_link_stray;
 
 /* Processes that a task has had: the last is the present one. */
-enum { WEIR_LINK_PASTS = 4 };
+enum { WEIR_LINK_PASTS = 4, WEIR_LINK_TASKS = 4096 };
 typedef struct weir_link_past {
   char job[WEIR_JOB_BYTES];
   uint32_t index;
@@ -36,7 +36,27 @@ struct weir_link {
   WEIR_VEC(weir_link_stray) strays;
   WEIR_VEC(weir_link_past) pasts;
   bool failed; /* some peer waits to be reported lost */
+  struct {     /* connections that were refused and are not told yet */
+    uint32_t count;
+    int64_t next_ns;                         /* no line before */
+    char text[WEIR_NET_ADDRESS_BYTES + 512]; /* about the first of them */
+  } refused;
 };
+
+/* link_limits.c: */
+
+/* Room for one more connection in its greeting: closes the oldest one if there
+ * are too many. */
+void weir_link_make_room(weir_link *link, bool bulk);
+/* Whether |peer|, which says Hello, has room among the others. Errors: W7030.
+ */
+weir_status weir_link_check_room(const weir_link *link, const weir_peer *peer,
+                                 const Weir__V1__Hello *hello, weir_error *err);
+/* Notes a connection from |address| that was refused. */
+void weir_link_refused(weir_link *link, const char *address,
+                       const weir_error *why);
+/* Tells of them when it is time; returns when that is, or INT64_MAX. */
+int64_t weir_link_tell_refused(weir_link *link);
 
 /* link_hello.c: checks of Hello and the answers. */
 
@@ -59,6 +79,13 @@ weir_status weir_link_note(weir_link *link, const weir_peer *peer,
 /* A Hello or HelloReply came on the control connection of |peer|. */
 void weir_link_greeted(weir_link *link, weir_peer *peer,
                        const Weir__V1__Control *m);
+
+/* link_names.c: whether the certificate of connection |c|'s other side is of
+ * task |job|:|index|, "" the driver; without certificates it need not be. |who|
+ * begins the message. Errors: W7063. */
+weir_status weir_link_check_names(const weir_link *link, weir_connection c,
+                                  bool bulk, const Weir__V1__Task *task,
+                                  const char *who, weir_error *err);
 
 /* link_probe.c: |peer|'s connection has ended, as |why| says. False: nobody is
  * to be asked.

@@ -30,7 +30,7 @@ bool weir_link_probe(weir_link *link, weir_peer *peer, const weir_error *why) {
   weir_error err = WEIR_ERROR_INIT;
   weir_transport *t = link->control;
   if (peer->state != WEIR_PEER_UP || peer->incoming || peer->parting ||
-      link->options.probe_ns == 0)
+      !link->options.probes)
     return false;
   weir_link_close(link, peer);
   if (t->vt->connect(t, weir_sv_from(peer->address), &peer->probe, &err) !=
@@ -39,7 +39,7 @@ bool weir_link_probe(weir_link *link, weir_peer *peer, const weir_error *why) {
     return false;
   }
   peer->state = WEIR_PEER_PROBED;
-  peer->next_ns = link->now_ns + link->options.probe_ns;
+  peer->next_ns = link->now_ns + link->options.heartbeat_ns;
   peer->last = (weir_error)WEIR_ERROR_INIT;
   weir_error_copy(&peer->last, why);
   return true;
@@ -69,7 +69,7 @@ bool weir_link_probed(weir_link *link, weir_connection c, const weir_sv *text) {
 void weir_link_probe_late(weir_link *link, weir_peer *peer) {
   char text[32];
   int n = snprintf(text, sizeof text, "%.1f s",
-                   (double)link->options.probe_ns / 1e9);
+                   (double)link->options.heartbeat_ns / 1e9);
   end(link, peer, "and nothing answers there any more",
       (weir_sv){text, n > 0 ? (size_t)n : 0});
 }

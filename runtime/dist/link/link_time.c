@@ -8,9 +8,10 @@
  * and the loss of silent peers.
  *
  * Every wait ends: a dialled peer at its until_ns, a greeting after greet_ns, a
- * peer that is up after dead_ns of silence, a probe after probe_ns. A process
- * that was stopped itself must not take its own sleep for the silence of
- * others: when ticks lie far apart, the silence of all peers counts from now.
+ * peer that is up after dead_ns of silence, a probe after a heartbeat. A
+ * process that was stopped itself must not take its own sleep for the silence
+ * of others: when ticks lie far apart, the silence of all peers counts from
+ * now.
  */
 
 static void attempt(weir_link *link, weir_peer *peer) {
@@ -20,7 +21,8 @@ static void attempt(weir_link *link, weir_peer *peer) {
   peer->attempts++;
   weir_status s = t->vt->connect(t, weir_sv_from(peer->address), &c, &err);
   if (s != WEIR_OK) {
-    weir_link_failed(link, peer, &err, s == WEIR_INVALID_ARGUMENT);
+    weir_link_failed(link, peer, &err,
+                     s == WEIR_INVALID_ARGUMENT || s == WEIR_UNAUTHENTICATED);
     return;
   }
   peer->control = c;
@@ -53,8 +55,16 @@ static void time_over(weir_link *link, weir_peer *peer) {
 
 static void no_hello(weir_link *link, weir_peer *peer) {
   weir_error err = WEIR_ERROR_INIT;
-  weir_fail(&err, WEIR_W7001, NULL, "%s is connected but says no Hello",
-            peer->name);
+  double seconds = (double)link->options.greet_ns / 1e9;
+  peer->mute = peer->incoming;
+  if (peer->incoming)
+    weir_fail(&err, WEIR_W7001, NULL, "it %s within %g s",
+              peer->state == WEIR_PEER_BULK ? "made no bulk connection"
+                                            : "said no Hello",
+              seconds);
+  else
+    weir_fail(&err, WEIR_W7001, NULL, "%s is connected but says no Hello",
+              peer->name);
   weir_link_failed(link, peer, &err, false);
 }
 
@@ -118,10 +128,15 @@ static void drop_strays(weir_link *link) {
   size_t kept = 0;
   for (size_t i = 0; i < link->strays.count; i++) {
     weir_link_stray stray = link->strays.items[i];
-    if (link->now_ns >= stray.until_ns)
-      link->bulk.close(link->bulk.self, stray.c);
-    else
+    if (link->now_ns < stray.until_ns) {
       link->strays.items[kept++] = stray;
+      continue;
+    }
+    weir_error err = WEIR_ERROR_INIT;
+    weir_fail(&err, WEIR_W7001, NULL, "it said no Hello within %g s",
+              (double)link->options.greet_ns / 1e9);
+    weir_link_refused(link, "a bulk connection", &err);
+    link->bulk.close(link->bulk.self, stray.c);
   }
   link->strays.count = kept;
 }
@@ -136,6 +151,8 @@ int64_t weir_link_tick(weir_link *link, int64_t now_ns) {
   int64_t next = link->failed ? now_ns : INT64_MAX;
   report(link);
   weir_link_reap(link);
+  int64_t told = weir_link_tell_refused(link);
+  if (told < next) next = told;
   for (size_t i = 0; i < link->peers.count; i++) {
     int64_t at = next_of(link, link->peers.items[i]);
     if (at < next) next = at;
@@ -147,7 +164,7 @@ int64_t weir_link_tick(weir_link *link, int64_t now_ns) {
 }
 
 bool weir_peer_is_suspect(const weir_peer *peer, int64_t now_ns) {
-  return peer->state == WEIR_PEER_UP &&
+  return peer->state >= WEIR_PEER_UP &&
          now_ns - peer->heard_ns >= peer->link->options.suspect_ns;
 }
 

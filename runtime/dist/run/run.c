@@ -4,27 +4,34 @@
  * The control thread calls, the pool's threads run steps, a bulk thread brings
  * frames, and a thread of the engine's own does all that blocks: it loads,
  * compiles, and reads and writes variables, in the order of the calls. The end
- * of a session is the last of its jobs.
+ * of a session is the last of its jobs. Files of checkpoints have one more
+ * thread, since a disk may take long.
  *
  * Invariant: |under_way| counts everything that will still post an event or
  * read the session's memory; the session is released when it is 0, no bulk
  * frame is being taken, and the pool's threads have ended. */
+#include <string.h>
+
+#include "kernels/kernel.h"
 #include "runtime/dist/run/run_add.h"
+#include "runtime/dist/run/run_checkpoint.h"
+#include "runtime/dist/run/run_held.h"
 #include "runtime/dist/run/run_internal.h"
 #include "runtime/dist/run/run_step.h"
 #include "runtime/dist/run/run_vars.h"
 
 static void *work(void *self) {
-  run_engine *e = self;
+  run_worker *w = self;
+  run_engine *e = w->engine;
   pthread_mutex_lock(&e->lock);
   for (;;) {
-    run_job *job = e->first;
+    run_job *job = w->first;
     if (job == NULL && e->stop) break;
     if (job == NULL) {
       pthread_cond_wait(&e->more, &e->lock);
       continue;
     }
-    e->first = job->next;
+    w->first = job->next;
     pthread_mutex_unlock(&e->lock);
     job->run(e, job);
     pthread_mutex_lock(&e->lock);
@@ -33,16 +40,36 @@ static void *work(void *self) {
   return NULL;
 }
 
-void run_post_job(run_engine *e, run_job *job) {
+static void post_job(run_worker *w, run_job *job) {
+  run_engine *e = w->engine;
   job->next = NULL;
   pthread_mutex_lock(&e->lock);
-  if (e->first == NULL)
-    e->first = job;
+  if (w->first == NULL)
+    w->first = job;
   else
-    e->last->next = job;
-  e->last = job;
+    w->last->next = job;
+  w->last = job;
   pthread_cond_broadcast(&e->more);
   pthread_mutex_unlock(&e->lock);
+}
+
+void run_post_job(run_engine *e, run_job *job) {
+  post_job(&e->own, job);
+}
+
+void run_post_disk(run_engine *e, run_job *job) {
+  post_job(&e->disk, job);
+}
+
+static weir_status start_worker(run_worker *w, weir_error *err) {
+  if (w->runs) return WEIR_OK;
+  w->runs = pthread_create(&w->thread, NULL, work, w) == 0;
+  if (w->runs) return WEIR_OK;
+  return weir_fail(err, WEIR_W6003, NULL, "no thread for the engine");
+}
+
+weir_status run_start_disk(run_engine *e, weir_error *err) {
+  return start_worker(&e->disk, err);
 }
 
 void run_post_event(run_engine *e, weir_engine_event *event) {
@@ -76,12 +103,19 @@ static weir_status begin(weir_engine *engine, const weir_engine_session *s,
   e->env.profile = s->profile;
   e->session = *s;
   weir_pool_options pool = {.threads = e->threads};
-  weir_exchange_options remote = {
+  weir_exchange_options exchange = {
       .rendezvous = {.epoch = s->epoch, .tasks = s->task_count}, .out = s->out};
+  bool shares = s->share != NULL && s->share[0] != '\0';
+  if (shares && e->stores == NULL)
+    return weir_fail(err, WEIR_W7011, NULL, "this task has no shares");
   WEIR_TRY(weir_pool_create(&e->env, &pool, &e->pool, err));
-  weir_status st = weir_exchange_create(&e->env, &remote, &e->remote, err);
+  weir_status st = weir_exchange_create(&e->env, &exchange, &e->exchange, err);
+  if (st == WEIR_OK && shares)
+    st = run_store_get(e->stores, s->share, &e->store, err);
   if (st != WEIR_OK) {
+    weir_exchange_release(e->exchange);
     weir_pool_release(e->pool);
+    e->exchange = NULL;
     e->pool = NULL;
     return st;
   }
@@ -102,11 +136,14 @@ static void end_session(run_engine *e, run_job *job) {
   while (e->under_way > 0 || e->visitors > 0)
     pthread_cond_wait(&e->more, &e->lock);
   pthread_mutex_unlock(&e->lock);
+  run_drop_held(e);
   weir_pool_release(e->pool);
   e->pool = NULL;
   run_release_session(e);
-  weir_exchange_release(e->remote);
-  e->remote = NULL;
+  weir_exchange_release(e->exchange);
+  e->exchange = NULL;
+  run_store_put(e->store);
+  e->store = NULL;
   pthread_mutex_lock(&e->lock);
   e->ending = false;
   pthread_mutex_unlock(&e->lock);
@@ -125,7 +162,7 @@ static void end(weir_engine *engine) {
   e->ending = true;
   pthread_mutex_unlock(&e->lock);
   run_abort_all(e, &why);
-  weir_exchange_abort(e->remote, &why);
+  weir_exchange_abort(e->exchange, &why);
   e->end_job.run = end_session;
   run_post_job(e, &e->end_job);
 }
@@ -136,9 +173,11 @@ static void release(weir_engine *engine) {
   e->stop = true;
   pthread_cond_broadcast(&e->more);
   pthread_mutex_unlock(&e->lock);
-  pthread_join(e->thread, NULL);
+  if (e->own.runs) pthread_join(e->own.thread, NULL);
+  if (e->disk.runs) pthread_join(e->disk.thread, NULL);
   pthread_cond_destroy(&e->more);
   pthread_mutex_destroy(&e->lock);
+  weir_free(e->given->alloc, e->checkpoint_root);
   weir_free(e->given->alloc, e);
 }
 
@@ -147,7 +186,7 @@ static void release(weir_engine *engine) {
 static weir_status control(weir_engine *engine, uint32_t peer,
                            const Weir__V1__Control *message, weir_error *err) {
   run_engine *e = (run_engine *)engine;
-  return weir_exchange_on_control(e->remote, peer, message, err);
+  return weir_exchange_on_control(e->exchange, peer, message, err);
 }
 
 weir_status weir_run_engine_bulk(weir_engine *engine, uint32_t peer,
@@ -158,7 +197,7 @@ weir_status weir_run_engine_bulk(weir_engine *engine, uint32_t peer,
   e->visitors += live;
   pthread_mutex_unlock(&e->lock);
   if (!live) return WEIR_OK;
-  weir_status s = weir_exchange_on_bulk(e->remote, peer, frame, err);
+  weir_status s = weir_exchange_on_bulk(e->exchange, peer, frame, err);
   pthread_mutex_lock(&e->lock);
   e->visitors--;
   tell_waiter(e);
@@ -168,7 +207,7 @@ weir_status weir_run_engine_bulk(weir_engine *engine, uint32_t peer,
 
 static void lost(weir_engine *engine, uint32_t peer, const weir_error *why) {
   run_engine *e = (run_engine *)engine;
-  weir_exchange_lost(e->remote, peer, why);
+  weir_exchange_lost(e->exchange, peer, why);
 }
 
 static const weir_engine_vtable kRun = {.release = release,
@@ -183,7 +222,17 @@ static const weir_engine_vtable kRun = {.release = release,
                                         .abort = run_abort,
                                         .get = run_get,
                                         .set = run_set,
+                                        .checkpoint = run_checkpoint,
                                         .pending = run_pending};
+
+static weir_status copy_root(run_engine *e, const char *root, weir_error *err) {
+  if (root == NULL) return WEIR_OK;
+  size_t size = strlen(root) + 1;
+  e->checkpoint_root = weir_alloc(e->given->alloc, size);
+  if (e->checkpoint_root == NULL) return weir_fail_memory(err, size);
+  memcpy(e->checkpoint_root, root, size);
+  return WEIR_OK;
+}
 
 weir_status weir_run_engine_create(const weir_env *env,
                                    const weir_run_engine_options *options,
@@ -196,14 +245,17 @@ weir_status weir_run_engine_create(const weir_env *env,
   e->given = env;
   e->env = *env;
   e->threads = options->threads;
+  e->stores = options->stores;
+  e->own.engine = e->disk.engine = e;
+  e->registry =
+      options->registry != NULL ? options->registry : weir_builtin_registry();
   pthread_mutex_init(&e->lock, NULL);
   pthread_cond_init(&e->more, NULL);
-  if (pthread_create(&e->thread, NULL, work, e) != 0) {
-    pthread_cond_destroy(&e->more);
-    pthread_mutex_destroy(&e->lock);
-    weir_free(env->alloc, e);
-    return weir_fail(err, WEIR_W6003, NULL, "no thread for the engine");
-  }
-  *out_engine = &e->base;
-  return WEIR_OK;
+  weir_status s = copy_root(e, options->checkpoint_root, err);
+  if (s == WEIR_OK) s = start_worker(&e->own, err);
+  if (s == WEIR_OK)
+    *out_engine = &e->base;
+  else
+    release(&e->base);
+  return s;
 }

@@ -14,12 +14,17 @@
  * begin and gone at ENDED. */
 
 typedef struct weir_run_engine_options {
-  int threads; /* of the pool; 0: one per core */
+  int threads;                          /* of the pool; 0: one per core */
+  const struct weir_registry *registry; /* lent; NULL: the built-in one */
   weir_engine_events events;
+  /* The folder beneath which checkpoints of drivers may be read and written;
+   * copied. NULL: none, no files are touched. */
+  const char *checkpoint_root;
+  struct weir_run_stores *stores; /* run_store.h; lent; NULL: no shares */
 } weir_run_engine_options;
 
-/* |env| is lent for the engine's life; its files are not used. Errors: W6001,
- * W6003. */
+/* |env| is lent for the engine's life; its files are used for checkpoints
+ * alone. Errors: W6001, W6003. */
 weir_status weir_run_engine_create(const weir_env *env,
                                    const weir_run_engine_options *options,
                                    weir_engine **out_engine, weir_error *err);

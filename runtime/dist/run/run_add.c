@@ -13,6 +13,7 @@
 #include "placement/parts/tasks.h"
 #include "runtime/dist/run/run_blobs.h"
 #include "runtime/dist/run/run_step.h"
+#include "runtime/exec/session/session_vars.h"
 #include "runtime/net/wire.h"
 
 /* ---- Bundles */
@@ -28,7 +29,9 @@ static void release_bundle(run_engine *e, run_bundle *b) {
   weir_free(e->env.alloc, b);
 }
 
-/* Which place each task of the cluster has, by its name. */
+/* Which place each task of the cluster has, by its name. One task alone, with a
+ * cluster of one, has the whole graph, and the names do not matter: so workers
+ * that are dealt the same work have one placing. */
 static weir_status find_places(run_engine *e, run_bundle *b, weir_error *err) {
   const weir_cluster *c = b->rebuilt.placing->cluster;
   b->share = weir_alloc_array(e->env.alloc, c->task_count, sizeof *b->share);
@@ -39,7 +42,8 @@ static weir_status find_places(run_engine *e, run_bundle *b, weir_error *err) {
     char name[WEIR_DEVICE_JOB_BYTES + 16];
     snprintf(name, sizeof name, "%.*s:%" PRIu32, WEIR_SV(c->tasks[t].job),
              c->tasks[t].index);
-    b->places[t] = UINT32_MAX;
+    bool alone = c->task_count == 1 && e->session.task_count == 1;
+    b->places[t] = alone ? 0 : UINT32_MAX;
     for (uint32_t i = 0; i < e->session.task_count; i++)
       if (strcmp(e->session.tasks[i], name) == 0) b->places[t] = i;
     b->share[t] = b->places[t] == e->session.self;
@@ -47,14 +51,29 @@ static weir_status find_places(run_engine *e, run_bundle *b, weir_error *err) {
   return WEIR_OK;
 }
 
-static weir_status open_bundle(run_engine *e, run_bundle *b, weir_error *err) {
+/* A share's variables are made by the first driver, here and now, in its turn;
+ * the others find them. */
+static weir_status check_values(const run_program *p, run_bundle *b,
+                                weir_error *err) {
+  if (p->engine->store == NULL) return WEIR_OK;
+  if (p->fresh) return weir_session_vars_init(b->session, err);
+  if (weir_session_vars_ready(b->session)) return WEIR_OK;
+  return weir_fail(err, WEIR_W7087, NULL,
+                   "some variables of the share have no values");
+}
+
+static weir_status open_bundle(const run_program *p, run_bundle *b,
+                               weir_error *err) {
+  run_engine *e = p->engine;
   weir_bytes bytes;
   WEIR_TRY(weir_run_blob(e, b->name, &bytes, err));
   WEIR_TRY(weir_bundle_unpack(e->env.alloc, bytes, &b->unpacked, err));
   WEIR_TRY(weir_run_files_open(e, b, err));
-  WEIR_TRY(weir_bundle_rebuild(&e->env, &b->unpacked, &b->rebuilt, err));
+  WEIR_TRY(weir_bundle_rebuild(&e->env, e->registry, &b->unpacked, &b->rebuilt,
+                               err));
   WEIR_TRY(find_places(e, b, err));
-  WEIR_TRY(weir_exchange_channel_create(e->remote, NULL, 0, &b->channel, err));
+  WEIR_TRY(
+      weir_exchange_channel_create(e->exchange, NULL, 0, &b->channel, err));
   const weir_bundle *o = &b->unpacked.bundle;
   weir_session_share share = {b->share,
                               b->rebuilt.placing->cluster->task_count};
@@ -66,13 +85,21 @@ static weir_status open_bundle(run_engine *e, run_bundle *b, weir_error *err) {
                                   .seed = o->session_seed,
                                   .placing = b->rebuilt.placing,
                                   .share = &share,
-                                  .channel = b->channel};
-  return weir_exec_session_create(&e->env, e->pool, b->rebuilt.graph, &options,
-                                  &b->session, err);
+                                  .channel = b->channel,
+                                  .store_fresh = p->fresh};
+  if (e->store != NULL) {
+    options.store = e->store->vars;
+    WEIR_TRY(run_store_check_home(e->store, &e->session, p->home, err));
+  }
+  WEIR_TRY(weir_exec_session_create(&e->env, e->pool, b->rebuilt.graph,
+                                    &options, &b->session, err));
+  return check_values(p, b, err);
 }
 
-static weir_status get_bundle(run_engine *e, const uint8_t *name,
-                              run_bundle **out, weir_error *err) {
+static weir_status get_bundle(const run_program *p, run_bundle **out,
+                              weir_error *err) {
+  run_engine *e = p->engine;
+  const uint8_t *name = p->bundle_name;
   for (run_bundle *b = e->bundles; b != NULL; b = b->next)
     if (memcmp(b->name, name, sizeof b->name) == 0) {
       *out = b;
@@ -82,7 +109,7 @@ static weir_status get_bundle(run_engine *e, const uint8_t *name,
   if (b == NULL) return weir_fail_memory(err, sizeof *b);
   weir_arena_init(&b->unpacked.arena, e->env.alloc);
   memcpy(b->name, name, sizeof b->name);
-  weir_status s = open_bundle(e, b, err);
+  weir_status s = open_bundle(p, b, err);
   if (s != WEIR_OK) {
     release_bundle(e, b);
     return s;
@@ -212,7 +239,7 @@ static weir_status make_channel(run_engine *e, run_program *p,
     if (with[i]) p->peers[p->added.peer_count++] = i;
   p->added.peers = p->peers;
   if (s == WEIR_OK)
-    s = weir_exchange_channel_create(e->remote, edges, cut->number_count,
+    s = weir_exchange_channel_create(e->exchange, edges, cut->number_count,
                                      &channel, err);
   if (s == WEIR_OK) {
     s = weir_session_add_plan(p->bundle->session, p->plan, channel, err);
@@ -272,7 +299,7 @@ static weir_status make_program(run_engine *e, run_program *p,
                                 weir_error *err) {
   weir_program_facts facts;
   weir_exec_request request;
-  WEIR_TRY(get_bundle(e, p->bundle_name, &p->bundle, err));
+  WEIR_TRY(get_bundle(p, &p->bundle, err));
   if (p->empty) return WEIR_OK; /* the session alone was wanted */
   WEIR_TRY(check_request(p, err));
   p->trap_nan = p->trap_nan && !p->bundle->unpacked.bundle.no_fusion;
@@ -341,6 +368,8 @@ static weir_status copy_request(run_program *p, const Weir__V1__Register *r,
   if (!p->empty) memcpy(p->plan_name, r->plan.data, WEIR_BLOB_NAME_BYTES);
   p->number = r->program;
   p->trap_nan = (r->flags & WEIR_REGISTER_TRAP_NAN) != 0;
+  p->fresh = (r->flags & WEIR_WIRE_REGISTER_FRESH) != 0;
+  p->home = r->home;
   p->feeds = weir_arena_array(a, r->n_feeds + 1, sizeof *p->feeds);
   p->own_feed = weir_arena_array(a, r->n_feeds + 1, sizeof *p->own_feed);
   p->fetches = weir_arena_array(a, r->n_fetches + 1, sizeof *p->fetches);

@@ -75,10 +75,10 @@ static weir_status ask(run_engine *e, const uint8_t *name, void *dst,
   weir_slot slot = {WEIR__V1__VALUE_KIND__BLOB, number, 0};
   if (dst != NULL) {
     w->bytes = (weir_bytes){dst, (size_t)size};
-    weir_exchange_recv(e->remote, WEIR_PEER_DRIVER, &slot, dst, (size_t)size,
+    weir_exchange_recv(e->exchange, WEIR_PEER_DRIVER, &slot, dst, (size_t)size,
                        &w->done);
   } else {
-    weir_exchange_recv_owned(e->remote, WEIR_PEER_DRIVER, &slot, size,
+    weir_exchange_recv_owned(e->exchange, WEIR_PEER_DRIVER, &slot, size,
                              &w->bytes, &w->done);
   }
   run_post_event(e, &w->event);

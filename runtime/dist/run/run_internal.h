@@ -8,6 +8,7 @@
 #include "runtime/dist/bundle/rebuild.h"
 #include "runtime/dist/channel/exchange.h"
 #include "runtime/dist/run/run.h"
+#include "runtime/dist/run/run_store.h"
 #include "runtime/exec/session/prepare.h"
 
 /* Shared by the files of the engine. */
@@ -19,6 +20,16 @@ typedef struct run_job {
   struct run_job *next;
   void (*run)(run_engine *e, struct run_job *job);
 } run_job;
+
+/* A thread that does one job after the other. */
+typedef struct run_worker {
+  run_engine *engine;
+  pthread_t thread;
+  bool runs;
+  run_job *first, *last; /* under the engine's lock */
+} run_worker;
+
+struct run_held;
 
 /* Bytes by name, until the session ends. */
 typedef struct run_blob {
@@ -52,7 +63,9 @@ typedef struct run_program {
   weir_arena arena;
   uint32_t number;
   bool trap_nan;
-  bool empty; /* no plan: makes the session and computes nothing */
+  bool fresh;    /* it makes the variables of the share */
+  uint32_t home; /* of the share's variables */
+  bool empty;    /* no plan: makes the session and computes nothing */
   uint8_t bundle_name[WEIR_BLOB_NAME_BYTES], plan_name[WEIR_BLOB_NAME_BYTES];
   uint32_t feed_count, fetch_count, target_count;
   weir_exec_feed *feeds; /* tensors without memory, of the right shapes */
@@ -123,10 +136,12 @@ struct run_engine {
   const weir_env *given;
   weir_env env; /* with the session's profile */
   int threads;
-  pthread_t thread;
+  char *checkpoint_root;
+  weir_run_stores *stores; /* lent; NULL: no shares */
+  const weir_registry *registry;
   pthread_mutex_t lock;
   pthread_cond_t more;
-  run_job *first, *last;
+  run_worker own, disk; /* |disk|: begins when a checkpoint is the first time */
   bool stop;
   /* Of a session. */
   bool live;          /* from begin to end */
@@ -134,19 +149,25 @@ struct run_engine {
   uint32_t under_way; /* steps, calls for fetches and variables */
   uint32_t visitors;  /* bulk frames being taken */
   weir_engine_session session;
+  run_store *store; /* of the session's share; NULL: none */
   weir_pool *pool;
-  weir_exchange *remote;
+  weir_exchange *exchange;
   run_blob *blobs;     /* the engine's thread alone */
   run_bundle *bundles; /* under the lock */
   run_program *programs;
   run_step *steps;
-  uint32_t blob_number; /* under the lock */
+  uint32_t blob_number;  /* under the lock */
+  struct run_held *held; /* for checkpoints; under the lock */
   run_job end_job;
   weir_engine_event ended;
 };
 
 /* Puts |job| into the queue of the engine's own thread. */
 void run_post_job(run_engine *e, run_job *job);
+/* The same for the thread that works on disks, after run_start_disk. */
+void run_post_disk(run_engine *e, run_job *job);
+/* Control thread. Errors: W6003. */
+weir_status run_start_disk(run_engine *e, weir_error *err);
 /* Hands |event| to the owner's events, from any thread. */
 void run_post_event(run_engine *e, weir_engine_event *event);
 /* Counts work that must end before ENDED. */

@@ -87,7 +87,7 @@ static void send_fetch(run_step *s, uint32_t k) {
       (run_call){{.fn = fetch_sent, .self = &s->fetch_calls[k]}, s};
   atomic_fetch_add(&s->refs, 1);
   run_begin_work(e);
-  weir_exchange_send(e->remote, WEIR_PEER_DRIVER, &slot,
+  weir_exchange_send(e->exchange, WEIR_PEER_DRIVER, &slot,
                      (weir_bytes){s->made[k]->data, s->made[k]->bytes},
                      &s->fetch_calls[k].done);
 }
@@ -99,7 +99,7 @@ static void give_fetches(run_step *s, const weir_exec_step_result *result) {
     weir_exec_step_fetch *f = &result->fetches[k];
     weir_slot slot = {WEIR__V1__VALUE_KIND__FETCH, k, s->step};
     if (f->status != WEIR_OK) {
-      weir_exchange_send_error(e->remote, WEIR_PEER_DRIVER, &slot, &f->error);
+      weir_exchange_send_error(e->exchange, WEIR_PEER_DRIVER, &slot, &f->error);
       continue;
     }
     if (f->tensor == NULL) continue; /* another task's */
@@ -268,7 +268,7 @@ static void receive_feeds(run_step *s, const weir_engine_step *step) {
     s->feed_calls[i] =
         (run_call){{.fn = feed_here, .self = &s->feed_calls[i]}, s};
     atomic_fetch_add(&s->feeds_left, 1);
-    weir_exchange_recv(e->remote, WEIR_PEER_DRIVER, &slot,
+    weir_exchange_recv(e->exchange, WEIR_PEER_DRIVER, &slot,
                        s->feeds[i].tensor->data, s->feeds[i].tensor->bytes,
                        &s->feed_calls[i].done);
   }
@@ -395,7 +395,7 @@ void run_abort(weir_engine *engine, uint64_t step, const weir_error *why) {
     give_up(e, s, why);
   else
     pthread_mutex_unlock(&e->lock);
-  weir_exchange_drop(e->remote, step, why);
+  weir_exchange_drop(e->exchange, step, why);
 }
 
 void run_abort_all(run_engine *e, const weir_error *why) {

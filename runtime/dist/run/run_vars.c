@@ -100,7 +100,7 @@ static void get_job(run_engine *e, run_job *job) {
     weir_slot slot = slot_of(v, i);
     v->calls[i] = (weir_channel_done){.fn = moved, .self = v};
     atomic_fetch_add(&v->left, 1);
-    weir_exchange_send(e->remote, WEIR_PEER_DRIVER, &slot,
+    weir_exchange_send(e->exchange, WEIR_PEER_DRIVER, &slot,
                        (weir_bytes){v->tensors[i]->data, v->tensors[i]->bytes},
                        &v->calls[i]);
   }
@@ -159,8 +159,8 @@ weir_status run_set(weir_engine *engine, uint32_t program, uint64_t request,
     weir_slot slot = slot_of(v, i);
     v->calls[i] = (weir_channel_done){.fn = moved, .self = v};
     atomic_fetch_add(&v->left, 1);
-    weir_exchange_recv(e->remote, WEIR_PEER_DRIVER, &slot, v->tensors[i]->data,
-                       v->tensors[i]->bytes, &v->calls[i]);
+    weir_exchange_recv(e->exchange, WEIR_PEER_DRIVER, &slot,
+                       v->tensors[i]->data, v->tensors[i]->bytes, &v->calls[i]);
   }
   one_less(v);
   return WEIR_OK;
@@ -182,7 +182,7 @@ size_t run_pending(weir_engine *engine, weir_engine_wait *waits,
   weir_rendezvous_wait rows[ROWS];
   const weir_clock *clock = e->given->clock;
   int64_t now = clock != NULL ? clock->now_ns(clock->self) : 0;
-  size_t n = weir_exchange_pending(e->remote, rows, ROWS);
+  size_t n = weir_exchange_pending(e->exchange, rows, ROWS);
   if (n > ROWS) n = ROWS;
   *out_running = 0;
   pthread_mutex_lock(&e->lock);

@@ -68,6 +68,7 @@ static void neighbour_up(weir_task *task, weir_peer *peer) {
   p->peer = peer;
   p->dial = NULL;
   peer->place = place;
+  peer->lane = task->options.lane;
   task->calls.place(task->calls.self, place, peer);
   weir_task_neighbours(task);
 }
@@ -106,8 +107,13 @@ static void neighbour_lost(weir_task *task, uint32_t place,
   p->why = (weir_error)WEIR_ERROR_INIT;
   weir_error_copy(&p->why, why);
   task->calls.place(task->calls.self, place, NULL);
-  if (s->begun && s->phase != WEIR_PHASE_ENDING)
-    task->engine->vt->lost(task->engine, place, &p->why);
+  if (s->begun && s->phase != WEIR_PHASE_ENDING) {
+    /* The driver may reach both, so both have their names in the error. */
+    weir_error err = WEIR_ERROR_INIT;
+    weir_fail(&err, WEIR_W7020, NULL, "%s is lost to %s: %s", p->name,
+              s->names[s->self], why->message);
+    task->engine->vt->lost(task->engine, place, &err);
+  }
   if (s->phase == WEIR_PHASE_ACTIVE) weir_task_neighbours(task);
 }
 
@@ -217,6 +223,61 @@ static void variables(weir_task *task, const Weir__V1__Control *m) {
   if (s != WEIR_OK) variable_reply(task, request, &err);
 }
 
+static void checkpoint_reply(weir_task *task,
+                             const Weir__V1__CheckpointReply *reply) {
+  Weir__V1__Control m = WEIR__V1__CONTROL__INIT;
+  m.body_case = WEIR__V1__CONTROL__BODY_CHECKPOINT_REPLY;
+  m.checkpoint_reply = (Weir__V1__CheckpointReply *)(uintptr_t)reply;
+  weir_task_send(task, &m);
+}
+
+/* The number of the request, which stands first in each. */
+static uint64_t request_of(const Weir__V1__Control *m) {
+  switch (m->body_case) {
+    case WEIR__V1__CONTROL__BODY_CHECKPOINT_HOLD:
+      return m->checkpoint_hold->request;
+    case WEIR__V1__CONTROL__BODY_CHECKPOINT_WRITE:
+      return m->checkpoint_write->request;
+    case WEIR__V1__CONTROL__BODY_CHECKPOINT_SEND:
+      return m->checkpoint_send->request;
+    default:
+      return m->checkpoint_read->request;
+  }
+}
+
+static void checkpoint(weir_task *task, const Weir__V1__Control *m) {
+  weir_engine *e = task->engine;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_status s =
+      e->vt->checkpoint != NULL
+          ? e->vt->checkpoint(e, m, &err)
+          : weir_fail(&err, WEIR_W7011, NULL, "this task has no checkpoints");
+  if (s == WEIR_OK) return;
+  Weir__V1__Error words = WEIR__V1__ERROR__INIT;
+  Weir__V1__CheckpointReply reply = WEIR__V1__CHECKPOINT_REPLY__INIT;
+  weir_wire_error_put(&err, &words);
+  reply.request = request_of(m);
+  reply.error = &words;
+  checkpoint_reply(task, &reply);
+}
+
+/* One that ends in its turn has failed: the others are asked, as if it was
+ * lost.
+ */
+static void end_of_driver(weir_task *task) {
+  weir_task_session *s = task->session;
+  weir_error why = WEIR_ERROR_INIT;
+  if (s->turn.state != WEIR_TASK_HAS_TURN) {
+    weir_task_end_session(task);
+    return;
+  }
+  weir_fail(&why, WEIR_W7027, NULL, "the driver has ended");
+  task->calls.place(task->calls.self, WEIR_PEER_DRIVER, NULL);
+  weir_link_drop(s->driver);
+  s->driver = NULL;
+  weir_task_driver_lost(task, &why);
+}
+
 static void from_driver(weir_task *task, const Weir__V1__Control *m) {
   weir_error why = WEIR_ERROR_INIT;
   switch (m->body_case) {
@@ -242,12 +303,24 @@ static void from_driver(weir_task *task, const Weir__V1__Control *m) {
     case WEIR__V1__CONTROL__BODY_VARIABLE_SET:
       variables(task, m);
       break;
+    case WEIR__V1__CONTROL__BODY_CHECKPOINT_HOLD:
+    case WEIR__V1__CONTROL__BODY_CHECKPOINT_WRITE:
+    case WEIR__V1__CONTROL__BODY_CHECKPOINT_SEND:
+    case WEIR__V1__CONTROL__BODY_CHECKPOINT_READ:
+      checkpoint(task, m);
+      break;
     case WEIR__V1__CONTROL__BODY_ASK_PENDING:
       tell_pending(task, m->ask_pending->number);
       break;
+    case WEIR__V1__CONTROL__BODY_TURN:
+      weir_task_turn_asked(task, m->turn);
+      break;
+    case WEIR__V1__CONTROL__BODY_TURN_END:
+      weir_task_turn_ended(task, m->turn_end);
+      break;
     case WEIR__V1__CONTROL__BODY_END:
       task->session->stop = m->end->stop != 0;
-      weir_task_end_session(task);
+      end_of_driver(task);
       break;
     default:
       weir_fail(&why, WEIR_W7011, NULL,
@@ -261,7 +334,6 @@ static void from_driver(weir_task *task, const Weir__V1__Control *m) {
 static bool is_value(const Weir__V1__Control *m) {
   return m->body_case == WEIR__V1__CONTROL__BODY_VALUES ||
          m->body_case == WEIR__V1__CONTROL__BODY_READY ||
-         m->body_case == WEIR__V1__CONTROL__BODY_CREDIT ||
          m->body_case == WEIR__V1__CONTROL__BODY_CUT;
 }
 
@@ -325,6 +397,7 @@ void weir_task_on_engine(weir_task *task, int64_t now_ns,
     if (event->kind == WEIR_ENGINE_ADDED) weir_task_added(task, event);
     if (event->kind == WEIR_ENGINE_VARIABLES)
       variable_reply(task, event->request, &event->error);
+    if (event->kind == WEIR_ENGINE_REPLY) checkpoint_reply(task, event->reply);
   }
   event->release(event);
 }

@@ -4,10 +4,12 @@
 
 #include "runtime/dist/engine.h"
 #include "runtime/dist/link/link.h"
+#include "runtime/net/wire.h"
 
 /* Tasks: a process that serves a driver, and knows no graph.
  *
- * It works for one driver at a time. That one begins a session with an epoch,
+ * It works for one driver at a time (front.h has several of them in a process,
+ * for drivers that share variables). That one begins a session with an epoch,
  * registers programs, runs steps and ends the session; then the task is free
  * for the next. An engine computes; the task tells it when.
  *
@@ -30,9 +32,20 @@
 
 typedef struct weir_task weir_task;
 
+/* The turn among sessions that share variables: of one process. */
+enum { WEIR_TURNS_TASKS = 16 };
+typedef struct weir_turns {
+  weir_task *tasks[WEIR_TURNS_TASKS];
+  uint32_t count;
+  uint64_t tickets; /* asked for so far */
+  bool made;        /* some driver has made the variables */
+} weir_turns;
+
 typedef struct weir_task_options {
-  int64_t start_ns; /* for a connection to a neighbour; 0: 30 s */
-  int64_t fate_ns;  /* for word of a step once the driver is lost; 0: 10 s */
+  int64_t start_ns;  /* for a connection to a neighbour; 0: 30 s */
+  int64_t fate_ns;   /* for word of a step once the driver is lost; 0: 10 s */
+  weir_turns *turns; /* lent; it stands in it; NULL: shares are refused */
+  uint32_t lane;     /* marks the peers of its sessions */
 } weir_task_options;
 
 typedef struct weir_task_calls {
@@ -79,5 +92,46 @@ void weir_task_shut(weir_task *task);
 bool weir_task_is_free(const weir_task *task);
 /* Steps that are queued, run or wait for their fate. */
 size_t weir_task_steps(const weir_task *task);
+
+/* A program that the task has ready. */
+typedef struct weir_task_held {
+  uint32_t program;
+  uint64_t graph_hash, memory_bytes;
+} weir_task_held;
+
+enum { WEIR_TASK_HELD = 64 };
+typedef struct weir_task_state {
+  int phase; /* Weir__V1__TaskPhase; all that follows is of the session */
+  char share[WEIR_WIRE_SHARE_BYTES];
+  uint32_t driver_count; /* of a share's; the first one is |driver| */
+  char drivers[WEIR_TURNS_TASKS][WEIR_NET_ADDRESS_BYTES];
+  char driver[WEIR_NET_ADDRESS_BYTES]; /* its address; "": there is none */
+  uint64_t epoch;
+  uint32_t tasks;
+  uint64_t steps, committed;
+  uint32_t held_count;
+  weir_task_held held[WEIR_TASK_HELD];
+} weir_task_state;
+
+/* Adds the state as it is now to |out|, which begins as FREE and empty. */
+void weir_task_describe(const weir_task *task, weir_task_state *out);
+
+/* ---- For front.h */
+
+/* Refuses a Begin of |peer|. */
+void weir_task_refuse(weir_peer *peer, uint64_t epoch, const weir_error *why);
+/* Whether the session, of any phase, is of that job. */
+bool weir_task_is_of(const weir_task *task, const uint8_t *job_id);
+/* Whether it has had a session of that job. */
+bool weir_task_has_served(const weir_task *task, const uint8_t *job_id);
+/* Whether it knows a session of that job and epoch, past ones too. */
+bool weir_task_knows(const weir_task *task, const uint8_t *job_id,
+                     uint64_t epoch);
+/* Whether a session that begins so may stand beside this task's. */
+bool weir_task_fits(const weir_task *task, const struct Weir__V1__Begin *begin);
+/* Whether its driver is there. */
+bool weir_task_is_active(const weir_task *task);
+/* Where that is. */
+const char *weir_task_driver_address(const weir_task *task);
 
 #endif

@@ -24,6 +24,11 @@
  * that reaches it is enough. After that time it counts as dead: its values went
  * with it, or it finds a later epoch when it comes back.
  *
+ * A driver that is lost in its turn among others (task_turn.c) may have
+ * prepared steps elsewhere: the home asks all tasks about step 0, that is any,
+ * and gives the turn on when none has one that is prepared. One that is asked
+ * starts nothing more, and says so again when it has decided.
+ *
  * Cost: one message to each task and back. */
 
 void weir_fates_note(weir_fates *fates, uint64_t step, Weir__V1__Fate fate) {
@@ -48,9 +53,8 @@ static const weir_task_step *prepared(const weir_task_session *s) {
 
 static void ask(weir_task *task, weir_peer *peer) {
   const weir_task_step *step = prepared(task->session);
-  if (step == NULL) return;
   Weir__V1__AskFate body = WEIR__V1__ASK_FATE__INIT;
-  body.step = step->step;
+  body.step = step != NULL ? step->step : 0;
   Weir__V1__Control m = WEIR__V1__CONTROL__INIT;
   m.body_case = WEIR__V1__CONTROL__BODY_ASK_FATE;
   m.ask_fate = &body;
@@ -85,15 +89,27 @@ static void decide(weir_task *task, bool commit) {
       tell(peer, s->epoch, step,
            commit ? WEIR__V1__FATE__COMMITTED : WEIR__V1__FATE__ABORTED);
   }
-  weir_task_end_session(task);
+}
+
+static bool has_turn(const weir_task_session *s) {
+  return s->turn.state == WEIR_TASK_HAS_TURN;
 }
 
 static void look(weir_task *task) {
   weir_task_session *s = task->session;
-  if (s->phase != WEIR_PHASE_FATE || prepared(s) == NULL) return;
-  for (uint32_t i = 0; i < s->count; i++)
+  if (s->phase != WEIR_PHASE_FATE) return;
+  bool decides = prepared(s) != NULL;
+  for (uint32_t i = 0; decides && i < s->count; i++)
     if (i != s->self && !s->places[i].answered) return;
-  decide(task, false);
+  if (decides) decide(task, false);
+  for (uint32_t i = 0; has_turn(s) && i < s->count; i++)
+    if (i != s->self && !s->places[i].settled) return;
+  weir_task_end_session(task);
+}
+
+/* Nothing can be learned there any more. */
+static void pass_over(weir_place *p) {
+  p->answered = p->settled = true;
 }
 
 /* Reaches |place|: over the connection that is there, else by a new one. */
@@ -106,12 +122,15 @@ static void reach(weir_task *task, uint32_t place) {
     ask(task, p->asked);
     return;
   }
-  weir_link_target target = {p->job, p->index, p->address, s->fate_until_ns};
+  weir_link_target target = {p->job, p->index, p->address, s->fate_until_ns,
+                             s->job_id};
   if (weir_link_dial(task->link, task->now_ns, &target, &p->asked, &err) !=
-      WEIR_OK)
-    p->answered = true; /* without memory there is no more to learn */
-  else
-    p->asked->place = place;
+      WEIR_OK) {
+    pass_over(p); /* without memory there is no more to learn */
+    return;
+  }
+  p->asked->place = place;
+  p->asked->lane = task->options.lane;
 }
 
 void weir_task_driver_lost(weir_task *task, const weir_error *why) {
@@ -119,7 +138,8 @@ void weir_task_driver_lost(weir_task *task, const weir_error *why) {
   s->phase = WEIR_PHASE_FATE;
   s->fate_until_ns = task->now_ns + task->options.fate_ns;
   weir_task_abort_running(task, why);
-  if (prepared(s) == NULL) {
+  if (!has_turn(s)) weir_task_turn_free(task);
+  if (prepared(s) == NULL && !has_turn(s)) {
     weir_task_end_session(task);
     return;
   }
@@ -135,7 +155,8 @@ static Weir__V1__Fate known(weir_task *task, const weir_peer *peer,
   if (s != NULL && s->epoch == epoch &&
       memcmp(s->job_id, peer->job_id, WEIR_JOB_ID_BYTES) == 0) {
     const weir_task_step *p = prepared(s);
-    if (p != NULL && p->step == step) return WEIR__V1__FATE__PREPARED;
+    if (p != NULL && (p->step == step || step == 0))
+      return WEIR__V1__FATE__PREPARED;
     return fate_of(s->fates, step);
   }
   for (size_t i = 0; i < WEIR_TASK_PASTS; i++) {
@@ -169,21 +190,29 @@ void weir_task_ask_fate(weir_task *task, weir_peer *peer,
        known(task, peer, m->epoch, m->ask_fate->step));
 }
 
+/* Of the same epoch there may be sessions of other jobs beside this one. */
+static weir_place *place_of(weir_task_session *s, const weir_peer *peer) {
+  uint32_t i = weir_task_session_place(s, peer->job, peer->index);
+  bool same = memcmp(peer->job_id, s->job_id, WEIR_JOB_ID_BYTES) == 0;
+  return i != UINT32_MAX && same ? &s->places[i] : NULL;
+}
+
 void weir_task_tell_fate(weir_task *task, weir_peer *peer,
                          const Weir__V1__Control *m) {
   weir_task_session *s = task->session;
   if (s == NULL || s->phase != WEIR_PHASE_FATE || m->epoch != s->epoch) return;
   const weir_task_step *step = prepared(s);
-  if (step == NULL || step->step != m->tell_fate->step) return;
-  if (m->tell_fate->fate == WEIR__V1__FATE__COMMITTED) {
-    decide(task, true);
-  } else if (m->tell_fate->fate == WEIR__V1__FATE__ABORTED) {
-    decide(task, false);
-  } else {
-    for (uint32_t i = 0; i < s->count; i++)
-      if (s->places[i].asked == peer) s->places[i].answered = true;
-    look(task);
+  weir_place *p = place_of(s, peer);
+  Weir__V1__Fate fate = m->tell_fate->fate;
+  if (p == NULL || (step != NULL && step->step != m->tell_fate->step)) return;
+  if (fate != WEIR__V1__FATE__PREPARED) p->settled = true;
+  if (step != NULL) {
+    if (fate == WEIR__V1__FATE__COMMITTED || fate == WEIR__V1__FATE__ABORTED)
+      decide(task, fate == WEIR__V1__FATE__COMMITTED);
+    else if (p->asked == peer)
+      p->answered = true;
   }
+  look(task);
 }
 
 void weir_task_fate_up(weir_task *task, weir_peer *peer) {
@@ -198,11 +227,11 @@ void weir_task_fate_lost(weir_task *task, weir_peer *peer) {
     weir_place *p = &s->places[i];
     if (p->asked != peer) continue;
     p->asked = NULL;
-    if (p->answered) continue;
+    if (has_turn(s) ? p->settled : p->answered) continue;
     if (peer->met && task->now_ns < s->fate_until_ns)
       reach(task, i); /* again: it may have been one connection alone */
     else
-      p->answered = true;
+      pass_over(p);
   }
   look(task);
 }
@@ -210,6 +239,7 @@ void weir_task_fate_lost(weir_task *task, weir_peer *peer) {
 int64_t weir_task_fate_tick(weir_task *task) {
   weir_task_session *s = task->session;
   if (task->now_ns < s->fate_until_ns) return s->fate_until_ns;
-  decide(task, false);
+  for (uint32_t i = 0; i < s->count; i++) pass_over(&s->places[i]);
+  look(task);
   return INT64_MAX;
 }

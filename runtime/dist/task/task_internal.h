@@ -10,9 +10,10 @@
 
 enum {
   WEIR_TASK_PROGRAMS = 16,
-  WEIR_TASK_QUEUE = 4096,   /* steps at once */
-  WEIR_TASK_DECIDED = 1024, /* fates remembered in a session */
-  WEIR_TASK_PASTS = 4       /* sessions remembered */
+  WEIR_TASK_QUEUE = 4096,    /* steps at once */
+  WEIR_TASK_FEEDS_MIB = 256, /* of feeds of steps that have not started */
+  WEIR_TASK_DECIDED = 1024,  /* fates remembered in a session */
+  WEIR_TASK_PASTS = 4        /* sessions remembered */
 };
 
 /* Steps whose fate was to be decided, the last ones: a ring. */
@@ -39,6 +40,7 @@ typedef struct weir_place {
   /* While a fate is decided: */
   weir_peer *asked; /* the task that we asked; may be |peer| */
   bool answered;    /* nothing more is to come */
+  bool settled;     /* no step of the session is prepared there */
 } weir_place;
 
 typedef enum weir_program_state {
@@ -73,7 +75,7 @@ typedef struct weir_task_step {
   uint64_t step, random_step;
   void *memory; /* of feeds; NULL: none, or shared with the step before */
   weir_engine_value *feeds;
-  size_t feed_count;
+  size_t feed_count, memory_bytes;
 } weir_task_step;
 
 typedef enum weir_phase {
@@ -81,6 +83,13 @@ typedef enum weir_phase {
   WEIR_PHASE_FATE,   /* it is lost, and a prepared step is to be decided */
   WEIR_PHASE_ENDING  /* the engine gives up the session */
 } weir_phase;
+
+/* task_turn.c */
+typedef struct weir_task_turn {
+  enum { WEIR_TASK_NO_TURN, WEIR_TASK_WAITS, WEIR_TASK_HAS_TURN } state;
+  bool writes;
+  uint64_t number, ticket;
+} weir_task_turn;
 
 /* A driver's session, as Begin gave it. In its own arena. */
 typedef struct weir_task_session {
@@ -94,9 +103,12 @@ typedef struct weir_task_session {
   const char **names;
   weir_task_program programs[WEIR_TASK_PROGRAMS];
   WEIR_VEC(weir_task_step) steps; /* in the order of their numbers */
+  size_t feed_bytes;              /* memory of all of them */
   uint64_t last_step;             /* the largest number seen */
   uint64_t committed;             /* the last one; 0: none */
   weir_fates *fates;
+  char share[WEIR_WIRE_SHARE_BYTES];
+  weir_task_turn turn;
   bool begun; /* the engine has it */
   bool stop;
   int64_t fate_until_ns;
@@ -154,6 +166,14 @@ void weir_task_abort(weir_task *task, uint64_t step, const weir_error *why);
 void weir_task_abort_running(weir_task *task, const weir_error *why);
 void weir_task_start_ready(weir_task *task);
 void weir_task_free_steps(weir_task *task, weir_task_session *s);
+
+/* task_turn.c */
+void weir_task_turn_asked(weir_task *task, const Weir__V1__Turn *m);
+void weir_task_turn_ended(weir_task *task, const Weir__V1__TurnEnd *m);
+/* The session neither has a turn nor waits for one from here on. */
+void weir_task_turn_free(weir_task *task);
+/* The session is over: the variables of a share end with its last one. */
+void weir_task_turn_over(weir_task *task);
 
 /* task_fate.c */
 /* The driver is lost, or counts as lost. */

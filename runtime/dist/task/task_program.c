@@ -140,10 +140,12 @@ static weir_status dial(weir_task *task, const weir_task_program *p,
     uint32_t place = p->peers.items[i];
     weir_place *n = &s->places[place];
     if (place < s->self || n->peer != NULL || n->dialled || n->lost) continue;
-    weir_link_target target = {n->job, n->index, n->address, p->until_ns};
+    weir_link_target target = {n->job, n->index, n->address, p->until_ns,
+                               s->job_id};
     weir_peer *peer = NULL;
     WEIR_TRY(weir_link_dial(task->link, task->now_ns, &target, &peer, err));
     peer->place = place;
+    peer->lane = task->options.lane;
     n->dial = peer;
     n->dialled = true;
   }
@@ -189,8 +191,9 @@ static weir_status connected(const weir_task_session *s,
   for (size_t i = 0; i < p->peers.count; i++) {
     const weir_place *n = &s->places[p->peers.items[i]];
     if (n->lost)
-      return weir_fail(err, WEIR_W7020, NULL, "%s is lost to %s: %s", n->name,
-                       s->names[s->self], n->why.message);
+      return weir_fail(err, weir_link_id_of(&n->why, WEIR_W7020), NULL,
+                       "%s is lost to %s: %s", n->name, s->names[s->self],
+                       n->why.message);
     if (n->peer == NULL) *out_all = false;
   }
   return WEIR_OK;

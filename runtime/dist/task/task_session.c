@@ -34,6 +34,10 @@ static void reply(weir_peer *peer, uint64_t epoch, const weir_error *refused) {
   weir_link_send(peer, epoch, &m);
 }
 
+void weir_task_refuse(weir_peer *peer, uint64_t epoch, const weir_error *why) {
+  reply(peer, epoch, why);
+}
+
 void weir_task_session_release(weir_task *task, weir_task_session *s) {
   if (s == NULL) return;
   weir_task_free_steps(task, s);
@@ -48,7 +52,6 @@ void weir_task_session_release(weir_task *task, weir_task_session *s) {
 static weir_status check_begin(const weir_task *task, const weir_peer *peer,
                                const Weir__V1__Control *m, weir_error *err) {
   const Weir__V1__Begin *b = m->begin;
-  (void)task;
   if (peer->job[0] != '\0')
     return weir_fail(err, WEIR_W7011, NULL, "%s is no driver", peer->name);
   if (m->epoch == 0 || b->n_tasks == 0 || b->n_addresses != b->n_tasks ||
@@ -56,6 +59,8 @@ static weir_status check_begin(const weir_task *task, const weir_peer *peer,
     return weir_fail(err, WEIR_W7011, NULL,
                      "a session of %zu tasks and %zu addresses, epoch %" PRIu64,
                      b->n_tasks, b->n_addresses, m->epoch);
+  if (b->share[0] != '\0' && task->options.turns == NULL)
+    return weir_fail(err, WEIR_W7011, NULL, "this task has no shares");
   for (size_t i = 0; i < b->n_tasks; i++)
     if (strlen(b->tasks[i]->job) >= WEIR_JOB_BYTES ||
         b->tasks[i]->job[0] == '\0' ||
@@ -75,6 +80,7 @@ static weir_status copy_begin(weir_task *task, weir_peer *peer,
   s->profile = b->profile;
   s->self = b->index;
   memcpy(s->job_id, peer->job_id, WEIR_JOB_ID_BYTES);
+  snprintf(s->share, sizeof s->share, "%s", b->share);
   s->places = weir_arena_array(&s->arena, b->n_tasks, sizeof *s->places);
   s->names = weir_arena_array(&s->arena, b->n_tasks, sizeof *s->names);
   s->fates = weir_alloc_array(task->alloc, 1, sizeof *s->fates);
@@ -148,9 +154,10 @@ static void start_session(weir_task *task, weir_task_session *s) {
                            .profile = s->profile,
                            .self = s->self,
                            .task_count = s->count,
-                           .tasks = s->names};
+                           .tasks = s->names,
+                           .share = s->share};
   task->session = s;
-  weir_link_set_job(task->link, s->job_id);
+  s->driver->lane = task->options.lane;
   weir_status st =
       task->calls.session(task->calls.self, s->count, &e.out, &err);
   if (st == WEIR_OK) {
@@ -218,6 +225,7 @@ void weir_task_end_session(weir_task *task) {
   weir_error why = WEIR_ERROR_INIT;
   weir_fail(&why, WEIR_W7027, NULL, "the session is over");
   s->phase = WEIR_PHASE_ENDING;
+  weir_task_turn_free(task);
   weir_task_abort_running(task, &why);
   for (size_t i = 0; i < s->steps.count; i++) {
     if (s->steps.items[i].state != WEIR_STEP_PREPARED) continue;
@@ -266,6 +274,7 @@ void weir_task_session_ended(weir_task *task) {
   keep_fates(task, s);
   task->session = NULL;
   weir_task_session_release(task, s);
+  weir_task_turn_over(task);
   weir_task_session *next = task->next;
   task->next = NULL;
   if (next != NULL) start_session(task, next);

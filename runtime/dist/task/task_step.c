@@ -24,8 +24,18 @@ static weir_task_step *find(weir_task_session *s, uint64_t step,
   return NULL;
 }
 
+/* Its feeds are not needed any more. */
+static void free_feeds(weir_task *task, weir_task_session *s,
+                       weir_task_step *step) {
+  s->feed_bytes -= step->memory_bytes;
+  weir_free(task->alloc, step->memory);
+  step->memory = NULL;
+  step->feeds = NULL;
+  step->memory_bytes = 0;
+}
+
 static void drop(weir_task *task, weir_task_session *s, size_t at) {
-  weir_free(task->alloc, s->steps.items[at].memory);
+  free_feeds(task, s, &s->steps.items[at]);
   s->steps.count--;
   memmove(s->steps.items + at, s->steps.items + at + 1,
           (s->steps.count - at) * sizeof *s->steps.items);
@@ -116,8 +126,18 @@ static weir_status copy_feeds(weir_task *task, const Weir__V1__RunStep *run,
   for (size_t i = 0; ok && i < run->n_feeds; i++)
     ok = weir_size_add(bytes, run->feeds[i]->data.len, &bytes);
   ok = ok && weir_size_add(bytes, rows, &bytes);
+  /* One message may ask for thousands of steps, each with its feeds. */
+  weir_task_session *s = task->session;
+  const size_t most = (size_t)WEIR_TASK_FEEDS_MIB << 20;
+  if (ok && bytes > most - s->feed_bytes)
+    return weir_fail(err, WEIR_W7031, NULL,
+                     "%zu bytes of feeds wait for their steps, at most %d MiB "
+                     "may, and step %" PRIu64 " has %zu more",
+                     s->feed_bytes, WEIR_TASK_FEEDS_MIB, out->step, bytes);
   out->memory = ok ? weir_alloc(task->alloc, bytes) : NULL;
   if (out->memory == NULL) return weir_fail_memory(err, bytes);
+  out->memory_bytes = bytes;
+  s->feed_bytes += bytes;
   out->feeds = out->memory;
   out->feed_count = run->n_feeds;
   uint8_t *at = (uint8_t *)out->memory + rows;
@@ -143,10 +163,15 @@ static weir_status check_run(const weir_task_session *s,
     return weir_fail(err, WEIR_W7011, NULL,
                      "step %" PRIu64 " comes after step %" PRIu64, run->step,
                      s->last_step);
-  if (run->count == 0 || run->count > WEIR_TASK_QUEUE - s->steps.count ||
-      run->step > UINT64_MAX - run->count)
-    return weir_fail(err, WEIR_W7011, NULL, "%" PRIu32 " steps at once",
-                     run->count);
+  if (run->count == 0 || run->step > UINT64_MAX - run->count)
+    return weir_fail(err, WEIR_W7011, NULL,
+                     "%" PRIu32 " steps from %" PRIu64 " on", run->count,
+                     run->step);
+  if (run->count > WEIR_TASK_QUEUE - s->steps.count)
+    return weir_fail(err, WEIR_W7031, NULL,
+                     "%zu steps are under way, at most %d may be, and %" PRIu32
+                     " more came",
+                     s->steps.count, WEIR_TASK_QUEUE, run->count);
   return WEIR_OK;
 }
 
@@ -170,7 +195,7 @@ void weir_task_run_step(weir_task *task, const Weir__V1__RunStep *run) {
     if (st == WEIR_OK && !weir_vec_push(task->alloc, &s->steps, step))
       st = weir_fail_memory(&err, sizeof step);
     if (st == WEIR_OK) continue;
-    weir_free(task->alloc, step.memory);
+    free_feeds(task, s, &step);
     task->engine->vt->abort(task->engine, step.step, &err);
     weir_fates_note(s->fates, step.step, WEIR__V1__FATE__ABORTED);
     reply_failed(task, step.step, &err);
@@ -191,7 +216,8 @@ static weir_status start(weir_task *task, const weir_task_step *step,
                          weir_error *err) {
   const weir_place *lost = lost_neighbour(task->session, step->program);
   if (lost != NULL)
-    return weir_fail(err, WEIR_W7020, NULL, "%s is lost: %s", lost->name,
+    return weir_fail(err, WEIR_W7020, NULL, "%s is lost to %s: %s", lost->name,
+                     task->session->names[task->session->self],
                      lost->why.message);
   weir_engine_step e = {.program = step->program,
                         .step = step->step,
@@ -208,9 +234,7 @@ static bool start_at(weir_task *task, size_t at) {
   weir_error err = WEIR_ERROR_INIT;
   step->state = WEIR_STEP_RUNNING; /* its event may come within the call */
   if (start(task, step, &err) == WEIR_OK) {
-    weir_free(task->alloc, step->memory);
-    step->memory = NULL;
-    step->feeds = NULL;
+    free_feeds(task, s, step);
     return true;
   }
   uint64_t number = step->step;

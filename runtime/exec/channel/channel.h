@@ -67,9 +67,9 @@ typedef struct weir_collective {
   void *dst;
 } weir_collective;
 
-/* Takes the bytes of a receive as they come: pieces that do not overlap, in any
- * order, together all of the edge's; |data| is lent for the call. One call at a
- * time, on any thread, without a lock held. */
+/* Takes the bytes of a receive as they come: pieces that do not overlap, from
+ * the first byte on, together all of the edge's; |data| is lent for the call.
+ * One call at a time, on any thread, without a lock held. */
 typedef struct weir_channel_sink {
   void (*consume)(void *self, size_t offset, const void *data, size_t size);
   void *self;

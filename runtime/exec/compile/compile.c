@@ -14,6 +14,7 @@
 #include "runtime/exec/compile/compile_outputs.h"
 #include "runtime/exec/compile/compile_parts.h"
 #include "runtime/exec/compile/compile_share.h"
+#include "runtime/exec/compile/compile_take.h"
 #include "runtime/graph/mesh/mesh_ranks.h"
 
 /* The walk over the graph: each node that the outputs need becomes a constant,
@@ -134,7 +135,9 @@ static weir_status add_kernel(weir_compiler *c, weir_node_id id,
                     .out = out,
                     .out_count = 1};
   WEIR_TRY(weir_compile_choose(c, &emit, NULL, err));
-  return weir_compile_emit(c, &emit, err);
+  bool taken = false;
+  WEIR_TRY(weir_compile_take(c, &emit, &taken, err));
+  return taken ? WEIR_OK : weir_compile_emit(c, &emit, err);
 }
 
 static weir_status commit_node(weir_compiler *c, weir_node_id id,

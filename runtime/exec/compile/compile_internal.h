@@ -84,6 +84,7 @@ typedef struct weir_emit {
   weir_prepared prepared;
   void (*release)(void *state);
   bool in_place;
+  weir_slice_fn (*slices)(const void *state, uint32_t in); /* or NULL */
   const char *kernel, *reason;
 } weir_emit;
 

@@ -153,6 +153,7 @@ weir_status weir_compile_choose(weir_compiler *c, weir_emit *emit,
     emit->release = kernel->release;
   }
   emit->run = kernel->run;
+  emit->slices = kernel->slices;
   emit->in_place = may_be_in_place(c, emit->node, kernel);
   emit->kernel = kernel->name;
   emit->reason = keep_reason(c, also, refusals);

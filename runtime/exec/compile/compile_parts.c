@@ -35,15 +35,17 @@
 
 /* ---- Begin and end */
 
-/* A copy and when it starts; the number breaks ties. */
+/* A copy and when it starts. Its tensor breaks ties: those are numbered by the
+ * units that make them, and so as the walk meets them. */
 typedef struct copy_start {
   int64_t start_ns;
-  uint32_t copy;
+  uint32_t tensor, copy;
 } copy_start;
 
 static int by_start(const void *a, const void *b) {
   const copy_start *x = a, *y = b;
   if (x->start_ns != y->start_ns) return x->start_ns < y->start_ns ? -1 : 1;
+  if (x->tensor != y->tensor) return x->tensor < y->tensor ? -1 : 1;
   return (x->copy > y->copy) - (x->copy < y->copy);
 }
 
@@ -55,7 +57,8 @@ static weir_status sort_copies(weir_compiler *c, weir_error *err) {
   c->copies = weir_arena_array(c->arena, count + 1, sizeof *c->copies);
   bool ok = starts != NULL && c->copies != NULL;
   for (uint32_t i = 0; ok && i < count; i++)
-    starts[i] = (copy_start){plan->copies[i].start_ns, i};
+    starts[i] =
+        (copy_start){plan->copies[i].start_ns, plan->copies[i].tensor, i};
   if (ok) qsort(starts, count, sizeof *starts, by_start);
   for (uint32_t i = 0; ok && i < count; i++) c->copies[i] = starts[i].copy;
   weir_free(c->env->alloc, starts);
@@ -314,6 +317,17 @@ static uint32_t part_of_device(const weir_compiler *c, uint32_t device) {
   return WEIR_PLACE_NONE;
 }
 
+/* Whether |unit|, or a later one that takes no time, makes what |copy| brings:
+ * it begins when its maker does. */
+static bool waits_for_maker(const weir_compiler *c, const weir_place_copy *copy,
+                            uint32_t unit) {
+  const weir_plan *p = c->request->plan;
+  weir_value_id id = p->placement->tensor_value[copy->tensor];
+  return copy->start_ns == p->result.plan->start_ns[unit] &&
+         p->problem->tensor_node[copy->tensor] >= unit && id != WEIR_NO_VALUE &&
+         c->home[id] == WEIR_NO_INDEX;
+}
+
 /* One whose value is not made yet, or has no edge, is left to the reader. */
 static weir_status begin_copy(weir_compiler *c, const weir_place_copy *copy,
                               weir_error *err) {
@@ -355,6 +369,7 @@ static weir_status begin_copies(weir_compiler *c, weir_node_id id,
   while (c->copies_begun < plan->copy_count) {
     const weir_place_copy *copy = &plan->copies[c->copies[c->copies_begun]];
     if (copy->start_ns > plan->start_ns[unit]) break;
+    if (waits_for_maker(c, copy, unit)) break;
     c->copies_begun++;
     WEIR_TRY(begin_copy(c, copy, err));
   }

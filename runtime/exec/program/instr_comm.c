@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/program/instr_comm.h"
 
+#include <assert.h>
+
 #include "runtime/exec/futex.h"
 #include "runtime/exec/pool_grow.h"
 #include "runtime/exec/program/program_internal.h"
@@ -21,6 +23,7 @@ typedef struct comm_state {
   uint32_t edge;
   size_t bytes;
   weir_collective part;
+  const weir_take *take; /* RECV: what is done with the bytes; NULL: kept */
 } comm_state;
 
 uint32_t weir_instr_comm_group(const weir_instr_spec *spec) {
@@ -43,6 +46,15 @@ static route route_of(const comm_state *c, const weir_frame *f,
   if (c->channel != NULL) r.channel = c->channel;
   if (turns != 0) r.step = weir_channel_turn(r.step, turns);
   return r;
+}
+
+static void take_piece(void *self, size_t offset, const void *data,
+                       size_t size) {
+  const weir_frame_task *t = self;
+  const weir_program *p = t->frame->program;
+  const weir_code *code = &p->code[p->tasks[t->index].first];
+  const comm_state *c = code->state;
+  weir_take_piece(c->take, t->frame->table + code->io, offset, data, size);
 }
 
 static void start(const comm_state *c, route to, void *const *io,
@@ -89,7 +101,14 @@ void weir_comm_start(weir_frame_task *t) {
   const weir_clock *clock = p->env->clock;
   t->done = (weir_channel_done){.fn = task_done, .self = t};
   if (f->options.trace != NULL) t->start_ns = clock->now_ns(clock->self);
-  start(c, route_of(c, f, 0), f->table + code->io, &t->part, &t->done);
+  route to = route_of(c, f, 0);
+  if (c->take == NULL) {
+    start(c, to, f->table + code->io, &t->part, &t->done);
+    return;
+  }
+  t->sink = (weir_channel_sink){take_piece, t};
+  to.channel->vt->recv_pieces(to.channel, c->edge, to.step, c->bytes, &t->sink,
+                              &t->done);
 }
 
 void weir_comm_refuse(weir_frame_task *t, const weir_error *why) {
@@ -201,6 +220,12 @@ weir_status weir_instr_recv(weir_program_builder *builder,
                       .edge = edge,
                       .bytes = bytes};
   return comm_new(builder, &state, spec);
+}
+
+void weir_instr_recv_pieces(weir_instr_spec *spec, const weir_take *take) {
+  comm_state *c = (comm_state *)(uintptr_t)spec->state;
+  assert(c->kind == WEIR_INSTR_RECV && c->between_tasks);
+  c->take = take;
 }
 
 weir_status weir_instr_collective(weir_program_builder *builder,

@@ -2,6 +2,7 @@
 #ifndef WEIR_EXEC_INSTR_COMM_H_
 #define WEIR_EXEC_INSTR_COMM_H_
 
+#include "runtime/exec/program/recv_pieces.h"
 #include "runtime/exec/run/frame.h"
 
 /* Instructions that send, receive and reduce. */
@@ -24,6 +25,11 @@ weir_status weir_instr_send(weir_program_builder *builder,
 weir_status weir_instr_recv(weir_program_builder *builder,
                             weir_channel *channel, bool between_tasks,
                             uint32_t edge, size_t bytes, weir_instr_spec *spec);
+
+/* Lets |spec|, a RECV between tasks at the top of a program, compute with what
+ * it receives: in (without the input that comes) and out of |spec| are then the
+ * kernel's. |take| lives as long as the program. */
+void weir_instr_recv_pieces(weir_instr_spec *spec, const weir_take *take);
 
 /* COLLECTIVE: in[0] to out[0]; src and dst of |part| are set by each run.
  * |channel| and |between_tasks| as above. */

@@ -296,6 +296,7 @@ weir_status weir_instr_loop(weir_program_builder *builder,
   int64_t turn_ns = body->cost_ns;
   weir_sum_add(&turn_ns, 50);
   spec->cost_ns = total_of(turns, turn_ns);
+  spec->any_time = loop->length < 0 || loop->conditional;
   spec->flops = total_of(turns, body->flops);
   spec->bytes = total_of(turns, body->bytes);
   return WEIR_OK;

@@ -199,6 +199,9 @@ static void total_costs(weir_program *p) {
     weir_sum_add(&p->bytes, p->instrs[i].spec.bytes);
     weir_sum_add(&p->cost_ns, p->instrs[i].spec.cost_ns);
     p->child_count += p->instrs[i].spec.body_count;
+    p->any_time |= p->instrs[i].spec.any_time;
+    for (uint32_t k = 0; k < p->instrs[i].spec.body_count; k++)
+      p->any_time |= p->instrs[i].spec.bodies[k]->any_time;
   }
 }
 

@@ -70,13 +70,14 @@ struct weir_program {
       fetch_count, child_count;
   int64_t flops, bytes, cost_ns;
   size_t memory_bytes, bound_bytes, constant_bytes;
-  bool cheap;   /* not worth telling the pool about */
-  bool stream;  /* a device: one instruction at a time */
-  bool brief;   /* the same as cheap, of a stream that is one task */
-  bool body;    /* instructions of another program run it */
-  bool comm;    /* it sends, receives or reduces; in bodies too: */
-  bool channel; /* over the frame's own channel */
-  bool outer;   /* over the one that the frame was given */
+  bool cheap;    /* not worth telling the pool about */
+  bool stream;   /* a device: one instruction at a time */
+  bool brief;    /* the same as cheap, of a stream that is one task */
+  bool body;     /* instructions of another program run it */
+  bool any_time; /* an instruction of it, or of a body, may take any time */
+  bool comm;     /* it sends, receives or reduces; in bodies too: */
+  bool channel;  /* over the frame's own channel */
+  bool outer;    /* over the one that the frame was given */
   /* The next part; released with this one. */
   weir_program *next_part;
   uint32_t part;

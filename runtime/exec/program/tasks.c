@@ -213,7 +213,7 @@ weir_status weir_tasks_form(weir_program *p,
   p->body = options->body;
   int64_t grain_ns =
       options->grain_ns > 0 ? options->grain_ns : kDefaultGrainNs;
-  p->brief = p->stream && p->cost_ns < 2 * grain_ns && !p->comm;
+  p->brief = p->stream && p->cost_ns < 2 * grain_ns && !p->comm && !p->any_time;
   if (p->stream) return weir_tasks_form_stream(p, graph, err);
   former f = {.p = p, .graph = graph, .grain_ns = grain_ns};
   uint32_t async = 0;

@@ -33,6 +33,7 @@ struct weir_frame_task {
   uint32_t index;
   atomic_uint waits;
   weir_channel_done done; /* async tasks */
+  weir_channel_sink sink; /* of a receive that computes (recv_pieces.h) */
   weir_collective part;
   int64_t start_ns; /* async, for a trace */
   /* Of a device that steps share (stream.h). */

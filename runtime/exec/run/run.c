@@ -269,11 +269,12 @@ weir_status weir_frame_run(weir_frame *head, weir_pool *pool,
   weir_worker *worker =
       pool != NULL && !p->cheap ? weir_pool_enter(pool) : NULL;
   int omp = pool != NULL ? weir_openmp_single(weir_pool_openmp(pool)) : 0;
-  if (worker != NULL &&
-      (p->task_count > 1 || head->next_part != NULL || p->comm)) {
+  bool joined = head->next_part != NULL || p->comm;
+  bool alone = options != NULL && options->alone && !joined;
+  if (worker != NULL && !alone && (p->task_count > 1 || joined)) {
     weir_frame_run_tasks(head, worker);
   } else {
-    weir_exec_ctx ctx = context(head, worker);
+    weir_exec_ctx ctx = context(head, alone ? NULL : worker);
     run_range(head, &ctx, 0, p->instr_count);
     if (worker != NULL) weir_pool_leave(worker);
   }

@@ -242,7 +242,8 @@ void weir_frame_run_tasks(weir_frame *head, weir_worker *worker) {
 }
 
 /* A cheap program ends in the caller's thread: handing it over costs more. One
- * with sends or receives might wait there. */
+ * with sends or receives might wait there, and a loop on data turn for ever:
+ * the caller may be a task's control thread, whose silence means death. */
 static void run_at_once(weir_frame *head) {
   const weir_openmp *openmp = weir_pool_openmp(head->pool);
   int omp = weir_openmp_single(openmp);
@@ -273,7 +274,8 @@ weir_status weir_frame_start(weir_frame *head, weir_pool *pool,
                              const weir_frame_end *end, weir_error *err) {
   const weir_program *p = head->program;
   assert(pool != NULL && end->done != NULL);
-  bool at_once = p->cheap && !p->comm && head->next_part == NULL;
+  bool at_once =
+      p->cheap && !p->comm && !p->any_time && head->next_part == NULL;
   if (!at_once) WEIR_TRY(weir_pool_serve(pool, err));
   WEIR_TRY(weir_frame_begin(head, pool, options, err));
   head->end = *end;

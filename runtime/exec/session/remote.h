@@ -26,6 +26,10 @@
  * come one at a time, each followed by its decide. The remote outlives the
  * session. Implementation: runtime/dist. */
 
+struct weir_checkpoint_common;
+struct weir_checkpoint_owners;
+struct weir_diag_sink;
+
 typedef struct weir_remote weir_remote;
 typedef struct weir_remote_program weir_remote_program;
 
@@ -56,6 +60,14 @@ typedef struct weir_remote_step {
   const weir_run_options *options; /* deadline, cancel, step, trap_nan */
 } weir_remote_step;
 
+/* Where the value of a variable stands in a folder of checkpoints. */
+typedef struct weir_remote_row {
+  weir_node_id node;
+  const char *file;
+  uint64_t offset;
+  uint32_t crc; /* CRC32C of its bytes */
+} weir_remote_row;
+
 typedef struct weir_remote_vtable {
   /* Makes |request| known where it runs. |*out_writes|: it assigns variables.
    * Errors: the compiler's, W70xx. */
@@ -79,11 +91,34 @@ typedef struct weir_remote_vtable {
                      void *const *data, uint32_t count, weir_error *err);
   weir_status (*set)(weir_remote *remote, const weir_node_id *nodes,
                      const void *const *data, uint32_t count, weir_error *err);
+  /* Holds the values that |count| variables have now where they are, all of the
+   * same moment, for a store to save them: entry i of the save is |nodes[i]|.
+   * Returns when that moment is over; steps may follow. */
+  weir_status (*hold)(weir_remote *remote, const weir_node_id *nodes,
+                      uint32_t count,
+                      struct weir_checkpoint_owners **out_owners,
+                      weir_error *err);
+  /* Has variables read and set where they live, by those processes that see
+   * the folder of |place|. |out_left|, of |count|: those rows whose process
+   * does not. Warnings go to |sink| (may be NULL). After a failure the
+   * variables hold any of their values. Errors: W4045 (the bytes are others),
+   * those of files. */
+  weir_status (*load)(weir_remote *remote,
+                      const struct weir_checkpoint_common *place,
+                      const weir_remote_row *rows, uint32_t count,
+                      bool *out_left, const struct weir_diag_sink *sink,
+                      weir_error *err);
+  /* How many runs of a program that only reads it is best to have under way at
+   * once. NULL: one. */
+  uint32_t (*width)(weir_remote *remote);
 } weir_remote_vtable;
 
 /* Every remote starts with this. */
 struct weir_remote {
   const weir_remote_vtable *vt;
+  /* Another driver has made the variables: they have values, and not first
+   * ones. */
+  bool found;
 };
 
 #endif

@@ -43,6 +43,9 @@ typedef struct weir_run_options {
   uint64_t channel_step;     /* this run's number on the session's channel,
                                 larger than those before it */
   bool trap_nan;             /* fail at the first NaN or infinity */
+  bool alone;                /* on the caller's thread only, where the program
+                                has one part and no channel: several runs at
+                                once take less of the cores so */
   const weir_node_id *dump;  /* their outputs go to the observer */
   size_t dump_count;
   const weir_run_observer *observer; /* may be NULL */

@@ -2,6 +2,7 @@
 #include "runtime/exec/session/session.h"
 
 #include "runtime/exec/session/prepare.h"
+#include "runtime/exec/session/remote.h"
 #include "runtime/exec/session/session_cache.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_vars.h"
@@ -69,6 +70,7 @@ static weir_status take_options(weir_exec_session *session,
   if (o->plan != NULL && o->placing == NULL) o->placing = o->plan->placing;
   if (o->plan != NULL) o->plan = weir_plan_ref(o->plan);
   if (o->placing != NULL) o->placing = weir_placing_ref(o->placing);
+  if (o->store != NULL) weir_var_store_ref(o->store);
   if (o->share != NULL) {
     if (o->placing == NULL ||
         o->share->task_count != o->placing->cluster->task_count)
@@ -87,6 +89,30 @@ static weir_status take_options(weir_exec_session *session,
   return session->defaults != NULL ? WEIR_OK : weir_fail_memory(err, 0);
 }
 
+/* The cells of a store, for variables whose home is here. */
+static weir_status join_store(weir_exec_session *session, weir_error *err) {
+  weir_var_store *store = session->options.store;
+  if (store == NULL) return WEIR_OK;
+  session->vars_lock = weir_var_store_lock(store);
+  weir_var_store_entry *entries = weir_alloc_array(
+      session->env->alloc, (size_t)session->var_count + 1, sizeof *entries);
+  if (entries == NULL)
+    return weir_fail_memory(err, session->var_count * sizeof *entries);
+  uint32_t count = 0;
+  for (uint32_t v = 0; v < session->var_count; v++) {
+    const weir_variable *var = &session->vars[v];
+    if (!var->elsewhere)
+      entries[count++] = (weir_var_store_entry){
+          var->name, var->dtype, var->shape, var->assigned, NULL};
+  }
+  weir_status s = weir_var_store_join(store, session->options.store_fresh,
+                                      entries, count, err);
+  for (uint32_t v = 0, i = 0; s == WEIR_OK && v < session->var_count; v++)
+    if (!session->vars[v].elsewhere) session->vars[v].cell = entries[i++].cell;
+  weir_free(session->env->alloc, entries);
+  return s;
+}
+
 weir_status weir_exec_session_create(const weir_env *env, weir_pool *pool,
                                      const weir_graph *graph,
                                      const weir_session_options *options,
@@ -97,6 +123,7 @@ weir_status weir_exec_session_create(const weir_env *env, weir_pool *pool,
   if (session == NULL) return weir_fail_memory(err, sizeof *session);
   session->env = env;
   session->pool = pool;
+  session->vars_lock = &session->lock;
   session->given = weir_graph_ref(graph);
   weir_status s = take_options(session, options, err);
   pthread_mutex_init(&session->lock, NULL);
@@ -111,6 +138,7 @@ weir_status weir_exec_session_create(const weir_env *env, weir_pool *pool,
         weir_graph_ref(session->mesh != NULL ? session->mesh->graph : graph);
     s = weir_session_vars_create(session, err);
   }
+  if (s == WEIR_OK) s = join_store(session, err);
   if (s == WEIR_OK)
     *out_session = session;
   else
@@ -142,4 +170,12 @@ void weir_exec_session_release(weir_exec_session *session) {
   weir_turn_destroy(&session->opening);
   pthread_mutex_destroy(&session->init_lock);
   weir_free(session->env->alloc, session);
+}
+
+uint32_t weir_exec_session_width(const weir_exec_session *session) {
+  weir_remote *remote = session->options.remote;
+  uint32_t width = 1;
+  if (remote != NULL && remote->vt->width != NULL)
+    width = remote->vt->width(remote);
+  return width > 0 ? width : 1;
 }

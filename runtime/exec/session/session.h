@@ -55,6 +55,10 @@ typedef struct weir_session_options {
   const struct weir_plan *plan;
   bool plan_only; /* programs that it was not made for are refused: W3016 */
   const weir_session_share *share; /* copied; NULL: all tasks */
+  /* Variables whose home is here, in common with other sessions of this process
+   * (exec/store/var_store.h); retained. NULL: the session has its own. */
+  struct weir_var_store *store;
+  bool store_fresh; /* it makes them; else they are there */
   /* Runs the placed programs and has the variables (remote.h); lent. NULL: this
    * process. With one, |placing| is wanted. */
   struct weir_remote *remote;
@@ -74,6 +78,10 @@ weir_status weir_exec_session_create(const weir_env *env, weir_pool *pool,
                                      weir_exec_session **out_session,
                                      weir_error *err);
 void weir_exec_session_release(weir_exec_session *session); /* NULL-safe */
+
+/* How many runs that only read a caller with many of them should have under way
+ * at once: 1, or as many as the session's remote wants. Each needs a thread. */
+uint32_t weir_exec_session_width(const weir_exec_session *session);
 
 /* Many steps, several of them under way at once. Each lane has outputs of its
  * own (the first lane's are the binding's); inputs are shared and read only. A

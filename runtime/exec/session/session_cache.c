@@ -38,13 +38,13 @@ static void destroy(weir_exec_session *session, weir_cached *e) {
   weir_session_remote_forget(session, e);
   weir_compiled_release(e->compiled);
   weir_session_route_release(session, e->route);
-  pthread_mutex_lock(&session->lock);
+  pthread_mutex_lock(session->vars_lock);
   for (uint32_t v = 0; e->constants != NULL && v < session->var_count; v++)
     if (e->constants[v] != NULL) {
       assert(e->constants[v]->users > 0);
       e->constants[v]->users--;
     }
-  pthread_mutex_unlock(&session->lock);
+  pthread_mutex_unlock(session->vars_lock);
   weir_free(a, e->constants);
   weir_free(a, e->vars);
   weir_free(a, e->ids);
@@ -105,12 +105,16 @@ static void insert(weir_exec_session *session, weir_cached *e) {
   gone = session->cache[at];
   session->cache[at] = e;
   e->refs = 2; /* the cache's and the caller's */
-  /* A variable may have been set while this was compiled. */
-  for (uint32_t v = 0; v < session->var_count; v++)
-    if (e->constants[v] != NULL && e->constants[v] != session->vars[v].current)
-      atomic_store(&e->stale, true);
   e->used = ++session->clock;
   pthread_mutex_unlock(&session->lock);
+  /* A variable may have been set while this was compiled; one that is set from
+   * here on finds it in the cache. */
+  pthread_mutex_lock(session->vars_lock);
+  for (uint32_t v = 0; v < session->var_count; v++)
+    if (e->constants[v] != NULL &&
+        e->constants[v] != session->vars[v].cell->current)
+      atomic_store(&e->stale, true);
+  pthread_mutex_unlock(session->vars_lock);
   weir_session_program_release(session, gone);
 }
 

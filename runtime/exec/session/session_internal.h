@@ -7,17 +7,10 @@
 #include "runtime/exec/run/frame.h"
 #include "runtime/exec/session/session.h"
 #include "runtime/exec/session/turn.h"
+#include "runtime/exec/store/var_store.h"
 #include "runtime/graph/mesh/mesh.h"
 
 enum { WEIR_SESSION_PROGRAMS = 8 };
-
-/* One value that a variable has or had. Runs hold references; a commit gives
- * the variable another buffer, so readers under way keep theirs. */
-typedef struct weir_var_buffer {
-  struct weir_var_buffer *next; /* of the variable's list */
-  int users;                    /* runs that read or write it */
-  _Alignas(64) char data[];
-} weir_var_buffer;
 
 typedef struct weir_variable {
   weir_sv name;
@@ -26,10 +19,10 @@ typedef struct weir_variable {
   weir_dtype dtype;
   const weir_shape *shape;
   size_t bytes;
-  bool ready;
   bool assigned;  /* by some node; if not, programs take it for a constant */
   bool elsewhere; /* its home is another process's task */
-  weir_var_buffer *buffers, *current;
+  weir_var_cell *cell; /* |own|, or one of the store's */
+  weir_var_cell own;
 } weir_variable;
 
 /* A plan that came from another process, and the channel to the tasks of its
@@ -81,10 +74,11 @@ struct weir_exec_session {
   weir_variable *vars;
   uint32_t var_count;
   weir_map var_names;
-  pthread_mutex_t lock;      /* cache, frames, variables' buffers */
-  weir_turn turn;            /* of runs that assign */
-  weir_turn opening;         /* of steps that were started */
-  pthread_mutex_t init_lock; /* held while variables get their first value */
+  pthread_mutex_t lock;       /* cache, frames */
+  pthread_mutex_t *vars_lock; /* buffers: |lock|, or the store's */
+  weir_turn turn;             /* of runs that assign */
+  weir_turn opening;          /* of steps that were started */
+  pthread_mutex_t init_lock;  /* held while variables get their first value */
   weir_cached *cache[WEIR_SESSION_PROGRAMS];
   uint64_t clock; /* of the LRU */
   /* The last plans that were made, held: a program that is compiled again,

@@ -172,11 +172,11 @@ static weir_status get_own(weir_exec_session *session, const weir_mesh_var *var,
   uint32_t count = session->mesh->device_count;
   const void **data = weir_alloc_array(a, count, sizeof *data);
   if (data == NULL) return weir_fail_memory(err, count * sizeof *data);
-  pthread_mutex_lock(&session->lock);
+  pthread_mutex_lock(session->vars_lock);
   for (uint32_t d = 0; d < count; d++)
-    data[d] = shard_of(session, var->parts[d])->current->data;
+    data[d] = shard_of(session, var->parts[d])->cell->current->data;
   join(session, var, data, whole);
-  pthread_mutex_unlock(&session->lock);
+  pthread_mutex_unlock(session->vars_lock);
   weir_free(a, data);
   return WEIR_OK;
 }

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "runtime/exec/session/remote.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_mesh.h"
 #include "runtime/exec/session/session_vars.h"
@@ -15,32 +16,26 @@ static void release(void *self, void *data) {
   weir_exec_session *session = self;
   weir_var_buffer *buffer =
       (weir_var_buffer *)((char *)data - offsetof(weir_var_buffer, data));
-  pthread_mutex_lock(&session->lock);
+  pthread_mutex_lock(session->vars_lock);
   assert(buffer->users > 0);
   buffer->users--;
-  pthread_mutex_unlock(&session->lock);
+  pthread_mutex_unlock(session->vars_lock);
 }
 
-weir_status weir_exec_variable_snapshot(weir_exec_session *session,
-                                        weir_node_id node,
-                                        weir_tensor **out_tensor,
-                                        weir_error *err) {
+weir_status weir_session_snapshot(weir_exec_session *session, weir_node_id node,
+                                  weir_tensor **out_tensor, weir_error *err) {
   *out_tensor = NULL;
   uint32_t v = 0;
-  if (session->mesh != NULL) /* shards are put together: a copy */
-    return weir_session_mesh_get(session, node, out_tensor, err);
   while (v < session->var_count && session->vars[v].node != node) v++;
   if (v == session->var_count)
     return weir_fail(err, WEIR_W0004, NULL, "node %u is no variable", node);
-  if (session->options.remote != NULL)
-    return weir_exec_variable_get(session, node, out_tensor, err);
   WEIR_TRY(weir_session_check_home(session, v, err));
   WEIR_TRY(weir_session_vars_init(session, err));
   const weir_variable *var = &session->vars[v];
-  pthread_mutex_lock(&session->lock);
-  weir_var_buffer *buffer = var->current;
+  pthread_mutex_lock(session->vars_lock);
+  weir_var_buffer *buffer = var->cell->current;
   buffer->users++;
-  pthread_mutex_unlock(&session->lock);
+  pthread_mutex_unlock(session->vars_lock);
   weir_tensor_memory memory = {var->dtype, var->shape, buffer->data, release,
                                session};
   weir_status s =
@@ -50,4 +45,44 @@ weir_status weir_exec_variable_snapshot(weir_exec_session *session,
   else
     release(session, buffer->data);
   return s;
+}
+
+weir_status weir_exec_variable_snapshot(weir_exec_session *session,
+                                        weir_node_id node,
+                                        weir_tensor **out_tensor,
+                                        weir_error *err) {
+  if (session->mesh != NULL) /* shards are put together: a copy */
+    return weir_session_mesh_get(session, node, out_tensor, err);
+  if (session->options.remote != NULL)
+    return weir_exec_variable_get(session, node, out_tensor, err);
+  return weir_session_snapshot(session, node, out_tensor, err);
+}
+
+/* ---- Where they live */
+
+bool weir_exec_session_has_owners(const weir_exec_session *session) {
+  const weir_remote *r = session->options.remote;
+  return r != NULL && r->vt->hold != NULL && session->mesh == NULL;
+}
+
+bool weir_exec_session_has_found(const weir_exec_session *session) {
+  return session->options.remote != NULL && session->options.remote->found;
+}
+
+weir_status weir_exec_variables_hold(weir_exec_session *session,
+                                     const weir_node_id *nodes, uint32_t count,
+                                     struct weir_checkpoint_owners **out_owners,
+                                     weir_error *err) {
+  weir_remote *r = session->options.remote;
+  return r->vt->hold(r, nodes, count, out_owners, err);
+}
+
+weir_status weir_exec_variables_load(weir_exec_session *session,
+                                     const struct weir_checkpoint_common *place,
+                                     const struct weir_remote_row *rows,
+                                     uint32_t count, bool *out_left,
+                                     const struct weir_diag_sink *sink,
+                                     weir_error *err) {
+  weir_remote *r = session->options.remote;
+  return r->vt->load(r, place, rows, count, out_left, sink, err);
 }

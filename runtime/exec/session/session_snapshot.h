@@ -14,4 +14,36 @@ weir_status weir_exec_variable_snapshot(weir_exec_session *session,
                                         weir_tensor **out_tensor,
                                         weir_error *err);
 
+/* The same in ids of the session's own graph; not of a remote. */
+weir_status weir_session_snapshot(weir_exec_session *session, weir_node_id node,
+                                  weir_tensor **out_tensor, weir_error *err);
+
+struct weir_checkpoint_owners;
+
+/* Whether variables live in processes that may save and load them themselves:
+ * those of a remote, but for a mesh, whose shards the session alone puts
+ * together. */
+bool weir_exec_session_has_owners(const weir_exec_session *session);
+
+/* Whether its variables had values of other drivers when it was made. */
+bool weir_exec_session_has_found(const weir_exec_session *session);
+
+/* Of such a session: holds all values of this moment (remote.h, hold). */
+weir_status weir_exec_variables_hold(weir_exec_session *session,
+                                     const weir_node_id *nodes, uint32_t count,
+                                     struct weir_checkpoint_owners **out_owners,
+                                     weir_error *err);
+
+struct weir_checkpoint_common;
+struct weir_diag_sink;
+struct weir_remote_row;
+
+/* Of such a session: has variables read where they live (remote.h, load). */
+weir_status weir_exec_variables_load(weir_exec_session *session,
+                                     const struct weir_checkpoint_common *place,
+                                     const struct weir_remote_row *rows,
+                                     uint32_t count, bool *out_left,
+                                     const struct weir_diag_sink *sink,
+                                     weir_error *err);
+
 #endif

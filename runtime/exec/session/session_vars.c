@@ -22,7 +22,11 @@
  * training makes two.
  *
  * Invariant: |current| of a ready variable is never written; |users| counts the
- * runs, snapshots and compiled-in constants that hold a buffer. */
+ * runs, snapshots and compiled-in constants that hold a buffer.
+ *
+ * Buffers hang on a cell: the session's own, or that of a store
+ * (exec/store/var_store.h), which sessions of several drivers have. |vars_lock|
+ * is the store's then. */
 
 /* Whether the home of variable |name| is a task of another process. */
 static bool is_elsewhere(const weir_exec_session *session, weir_sv name) {
@@ -68,12 +72,12 @@ weir_status weir_session_vars_create(weir_exec_session *session,
                         .dtype = v->dtype,
                         .shape = v->shape,
                         .bytes = weir_shape_bytes(v->shape, v->dtype)};
-    if (!weir_map_put(&session->var_names, node->name, session->var_count,
+    weir_variable *var = &session->vars[session->var_count];
+    var->cell = &var->own;
+    if (!weir_map_put(&session->var_names, node->name, session->var_count++,
                       NULL))
       return weir_fail_memory(err, 0);
-    session->vars[session->var_count].elsewhere =
-        is_elsewhere(session, node->name);
-    session->var_count++;
+    var->elsewhere = is_elsewhere(session, node->name);
   }
   for (weir_node_id i = 0; i < g->node_count; i++) {
     if (g->nodes[i].op->instr != WEIR_INSTR_VAR_COMMIT) continue;
@@ -86,21 +90,22 @@ weir_status weir_session_vars_create(weir_exec_session *session,
 
 void weir_session_vars_release(weir_exec_session *session) {
   for (uint32_t i = 0; i < session->var_count; i++) {
-    weir_var_buffer *b = session->vars[i].buffers;
-    while (b != NULL) {
-      weir_var_buffer *next = b->next;
-      weir_free(session->env->alloc, b);
-      b = next;
-    }
+    weir_variable *var = &session->vars[i];
+    if (var->cell == &var->own)
+      weir_var_cell_clear(session->env->alloc, &var->own);
+    else if (var->cell != NULL)
+      weir_var_store_leave(session->options.store, var->cell);
   }
   weir_free(session->env->alloc, session->vars);
+  weir_var_store_unref(session->options.store);
+  session->options.store = NULL;
 }
 
 /* A buffer that had no user, now with one. Under the lock. */
 static weir_var_buffer *spare_buffer(weir_exec_session *session,
                                      weir_variable *var) {
-  for (weir_var_buffer *b = var->buffers; b != NULL; b = b->next)
-    if (b->users == 0 && b != var->current) {
+  for (weir_var_buffer *b = var->cell->buffers; b != NULL; b = b->next)
+    if (b->users == 0 && b != var->cell->current) {
       b->users = 1;
       return b;
     }
@@ -110,8 +115,8 @@ static weir_var_buffer *spare_buffer(weir_exec_session *session,
   weir_var_buffer *b = weir_alloc_aligned(session->env->alloc, bytes, 64);
   if (b == NULL) return NULL;
   b->users = 1;
-  b->next = var->buffers;
-  var->buffers = b;
+  b->next = var->cell->buffers;
+  var->cell->buffers = b;
   return b;
 }
 
@@ -120,17 +125,17 @@ void weir_session_vars_end(weir_exec_session *session,
                            bool commit) {
   uint32_t n = cached->compiled->var_count;
   if (n == 0) return;
-  pthread_mutex_lock(&session->lock);
+  pthread_mutex_lock(session->vars_lock);
   for (uint32_t i = 0; i < n; i++) {
     weir_variable *var = &session->vars[cached->vars[i]];
     assert(held[2 * i] == NULL || held[2 * i]->users > 0);
     if (held[2 * i] != NULL) held[2 * i]->users--;
     if (held[2 * i + 1] == NULL) continue;
-    assert(held[2 * i + 1]->users > 0 && held[2 * i + 1] != var->current);
-    if (commit) var->current = held[2 * i + 1];
+    assert(held[2 * i + 1]->users > 0 && held[2 * i + 1] != var->cell->current);
+    if (commit) var->cell->current = held[2 * i + 1];
     held[2 * i + 1]->users--;
   }
-  pthread_mutex_unlock(&session->lock);
+  pthread_mutex_unlock(session->vars_lock);
 }
 
 /* A program on one device, of a default, reads variables as it finds them: of
@@ -154,20 +159,20 @@ weir_status weir_session_vars_begin(weir_exec_session *session,
   bool ok = true;
   memset(held, 0, 2 * (size_t)n * sizeof *held);
   WEIR_TRY(check_here(session, cached, err));
-  pthread_mutex_lock(&session->lock);
+  pthread_mutex_lock(session->vars_lock);
   for (uint32_t i = 0; ok && i < n; i++) {
     const weir_var_use *use = &cached->compiled->vars[i];
     weir_variable *var = &session->vars[cached->vars[i]];
     if (use->elsewhere) continue;
-    held[2 * i] = var->current;
-    var->current->users++;
-    weir_frame_set_external(frame, use->read, var->current->data);
+    held[2 * i] = var->cell->current;
+    var->cell->current->users++;
+    weir_frame_set_external(frame, use->read, var->cell->current->data);
     if (use->write == WEIR_NO_INDEX) continue;
     held[2 * i + 1] = spare_buffer(session, var);
     ok = held[2 * i + 1] != NULL;
     if (ok) weir_frame_set_external(frame, use->write, held[2 * i + 1]->data);
   }
-  pthread_mutex_unlock(&session->lock);
+  pthread_mutex_unlock(session->vars_lock);
   if (ok) return WEIR_OK;
   weir_session_vars_end(session, cached, held, false);
   return weir_fail_memory(err, 0);
@@ -177,15 +182,15 @@ weir_status weir_session_vars_begin(weir_exec_session *session,
 
 static bool set_first(weir_exec_session *session, weir_variable *var,
                       const void *data) {
-  pthread_mutex_lock(&session->lock);
+  pthread_mutex_lock(session->vars_lock);
   weir_var_buffer *b = spare_buffer(session, var);
   if (b != NULL) {
     memcpy(b->data, data, var->bytes);
     b->users = 0;
-    var->current = b;
-    var->ready = true;
+    var->cell->current = b;
+    var->cell->ready = true;
   }
-  pthread_mutex_unlock(&session->lock);
+  pthread_mutex_unlock(session->vars_lock);
   return b != NULL;
 }
 
@@ -193,25 +198,25 @@ static bool set_first(weir_exec_session *session, weir_variable *var,
 static weir_status set_weight(weir_exec_session *session, weir_variable *var,
                               const weir_graph_weight *weight,
                               weir_error *err) {
-  pthread_mutex_lock(&session->lock);
+  pthread_mutex_lock(session->vars_lock);
   weir_var_buffer *b = spare_buffer(session, var);
-  pthread_mutex_unlock(&session->lock);
+  pthread_mutex_unlock(session->vars_lock);
   if (b == NULL) return weir_fail_memory(err, var->bytes);
   weir_status s = weir_graph_weight_copy(weight, b->data, err);
-  pthread_mutex_lock(&session->lock);
+  pthread_mutex_lock(session->vars_lock);
   b->users = 0;
   if (s == WEIR_OK) {
-    var->current = b;
-    var->ready = true;
+    var->cell->current = b;
+    var->cell->ready = true;
   }
-  pthread_mutex_unlock(&session->lock);
+  pthread_mutex_unlock(session->vars_lock);
   return s;
 }
 
 static bool is_ready(weir_exec_session *session, const weir_variable *var) {
-  pthread_mutex_lock(&session->lock);
-  bool ready = var->ready;
-  pthread_mutex_unlock(&session->lock);
+  pthread_mutex_lock(session->vars_lock);
+  bool ready = var->cell->ready;
+  pthread_mutex_unlock(session->vars_lock);
   return ready;
 }
 
@@ -397,14 +402,14 @@ const void *weir_session_constant(weir_exec_session *session,
   uint32_t v = weir_map_get(&session->var_names, name);
   const void *data = NULL;
   if (v == WEIR_MAP_NONE || session->vars[v].assigned) return NULL;
-  pthread_mutex_lock(&session->lock);
+  pthread_mutex_lock(session->vars_lock);
   weir_variable *var = &session->vars[v];
-  if (var->ready && cached->constants[v] == NULL) {
-    cached->constants[v] = var->current;
-    var->current->users++;
+  if (var->cell->ready && cached->constants[v] == NULL) {
+    cached->constants[v] = var->cell->current;
+    var->cell->current->users++;
   }
   if (cached->constants[v] != NULL) data = cached->constants[v]->data;
-  pthread_mutex_unlock(&session->lock);
+  pthread_mutex_unlock(session->vars_lock);
   return data;
 }
 
@@ -452,9 +457,9 @@ weir_status weir_session_get(weir_exec_session *session, weir_node_id node,
     *out_tensor = NULL;
     return s;
   }
-  pthread_mutex_lock(&session->lock);
-  memcpy((*out_tensor)->data, var->current->data, var->bytes);
-  pthread_mutex_unlock(&session->lock);
+  pthread_mutex_lock(session->vars_lock);
+  memcpy((*out_tensor)->data, var->cell->current->data, var->bytes);
+  pthread_mutex_unlock(session->vars_lock);
   return WEIR_OK;
 }
 

@@ -62,6 +62,12 @@ static void check_insecure(weir_loader *l, const weir_yaml_entry *e) {
       WEIR_SV(e->value->kind == WEIR_YAML_SCALAR ? e->value->text : e->key));
 }
 
+/* A folder, or the three files. */
+static void check_tls(weir_loader *l, const weir_yaml *y) {
+  static const char *const keys[] = {"ca", "cert", "key", NULL};
+  if (y->kind != WEIR_YAML_SCALAR) check_map(l, y, "tls", keys);
+}
+
 static void check_cluster(weir_loader *l, const weir_yaml *y) {
   if (y == NULL || !weir_want_kind(l, y, WEIR_YAML_MAP, "cluster")) return;
   for (uint32_t i = 0; i < y->count && weir_loader_going(l); i++) {
@@ -70,6 +76,10 @@ static void check_cluster(weir_loader *l, const weir_yaml *y) {
     if (weir_sv_starts_with(e->key, "x-")) continue;
     if (weir_sv_is(e->key, "insecure")) {
       check_insecure(l, e);
+      continue;
+    }
+    if (weir_sv_is(e->key, "tls")) {
+      check_tls(l, e->value);
       continue;
     }
     bool devices = weir_device_kind_find(e->key) != WEIR_DEVICE_ANY ||

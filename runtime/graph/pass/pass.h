@@ -46,6 +46,7 @@ typedef struct weir_pass_change {
   uint32_t input_count;        /* UINT32_MAX: all */
   const weir_graph *const *bodies;
   const uint32_t *outputs; /* per old output: the new one, or UINT32_MAX */
+  const weir_sv *device;   /* text in the new graph's arena */
 } weir_pass_change;
 
 /* Copies node |id| with changes. Bodies are made to fit its inputs' types. */

@@ -43,6 +43,31 @@ typedef struct weir_target_spec {
   weir_mark mark;
 } weir_target_spec;
 
+/* How tasks train together. */
+typedef enum weir_train_way {
+  WEIR_WAY_NONE, /* the section names none */
+  WEIR_WAY_ASYNC,
+  WEIR_WAY_SYNC,
+  WEIR_WAY_BOUNDED,
+  WEIR_WAY_ALL_REDUCE
+} weir_train_way;
+
+/* The keys about several processes. Replicas between graphs, each with a graph
+ * of its own on parameter servers, are what `replicate: between_graph` asks
+ * for, and async, sync and bounded mean: then |between|. */
+typedef struct weir_train_shared {
+  weir_train_way way;   /* with |between|, never NONE: async */
+  const char *way_name; /* static; NULL: NONE */
+  weir_mark way_mark;
+  bool between;
+  uint32_t aggregate; /* sync: batches of an update; 0: one for each worker */
+  uint32_t backup, staleness;
+  uint32_t max_staleness; /* async; UINT32_MAX: no limit */
+  uint32_t sync_every;    /* 0: not given */
+  /* As written, "" where they are not. */
+  weir_sv staleness_lr, algorithm, replicate, lr_scale;
+} weir_train_shared;
+
 /* Texts live as long as the graph, lists in the spec's own arena. */
 typedef struct weir_train_spec {
   weir_arena arena;
@@ -89,6 +114,7 @@ typedef struct weir_train_spec {
     bool graph;         /* default true */
     weir_sv csv, jsonl; /* file names in dir; empty: none */
   } summary;
+  weir_train_shared shared;
   /* Keys about several processes, with no effect in one; most of them. */
   const weir_mark *unused[4];
   weir_sv unused_names[4];
@@ -103,6 +129,20 @@ typedef struct weir_train_var {
   weir_node_id of;    /* slots: their variable; else UINT32_MAX */
   weir_value_id grad; /* after aggregation, before clipping; slots: none */
 } weir_train_var;
+
+/* The process that runs a node of a training graph where workers and parameter
+ * servers share it (runtime/graph/split). Assignments are a server's. */
+typedef enum weir_train_side {
+  WEIR_TRAIN_WORKER, /* the loss and its gradients */
+  WEIR_TRAIN_CLIP,   /* clipping: a server's, or a worker's where it must */
+  WEIR_TRAIN_UPDATE  /* sums, schedule, slots, updates, averages */
+} weir_train_side;
+
+/* A node that is not the worker's. */
+typedef struct weir_train_mark {
+  weir_node_id node;
+  weir_train_side side;
+} weir_train_mark;
 
 /* With `accumulate: N` an update takes N runs: N - 1 runs of
  * |accumulate_targets|, which add gradients to VAR/grad_sum, and one of
@@ -120,8 +160,12 @@ typedef struct weir_train_graph {
   uint32_t accumulate_target_count;
   const weir_train_var *vars; /* trained ones, then slots */
   uint32_t var_count, trained_count;
-  weir_value_id *grads; /* of trained variables, as in |vars| */
-  weir_value_id loss;   /* as printed: without l2; in training mode */
+  weir_value_id *grads;         /* of trained variables, as in |vars| */
+  weir_value_id *raw;           /* the same before aggregation: of one run */
+  const weir_value_id *clipped; /* the same clipped by value */
+  const weir_train_mark *marks; /* of all nodes that are not the worker's */
+  uint32_t mark_count;
+  weir_value_id loss; /* as printed: without l2; in training mode */
   weir_value_id global_step, learning_rate;
   weir_value_id grad_norm; /* WEIR_NO_VALUE unless clipped by it */
   /* Per value of the old graph: the same in training mode (for metrics that

@@ -53,9 +53,24 @@ static weir_value_id accumulated(weir_train_build *b, uint32_t k,
   return mean;
 }
 
+/* The gradient of one run. One that is a variable's own value gets a node: a
+ * server is sent it like any other, and does not read the variable. */
+static weir_value_id raw_gradient(weir_train_build *b, uint32_t k) {
+  weir_value_id grad = b->pass.values[b->vars[k].grad];
+  const weir_graph *g = weir_graph_builder_graph(b->pass.builder);
+  if (g->nodes[g->values[grad].node].op->instr == WEIR_INSTR_VAR_READ) {
+    b->side = WEIR_TRAIN_WORKER;
+    grad = weir_train_op1(b, "identity", grad);
+    b->side = WEIR_TRAIN_UPDATE;
+  }
+  b->out->raw[k] = grad;
+  return grad;
+}
+
 void weir_train_aggregate(weir_train_build *b, uint32_t k) {
   if (b->status != WEIR_OK) return;
-  weir_value_id grad = b->pass.values[b->vars[k].grad];
+  weir_value_id grad = raw_gradient(b, k);
+  if (b->status != WEIR_OK) return;
   if (b->spec->accumulate > 1) grad = accumulated(b, k, grad);
   b->out->grads[k] = grad;
   double limit = b->rules->clip_value;
@@ -63,7 +78,9 @@ void weir_train_aggregate(weir_train_build *b, uint32_t k) {
     weir_named_attr attrs[] = {{"min", {.kind = WEIR_ATTR_FLOAT, .f = -limit}},
                                {"max", {.kind = WEIR_ATTR_FLOAT, .f = limit}},
                                {NULL, {.kind = WEIR_ATTR_NONE}}};
+    b->side = WEIR_TRAIN_CLIP;
     grad = weir_train_add(b, (weir_sv){NULL, 0}, "clip", 1, &grad, attrs);
+    b->side = WEIR_TRAIN_UPDATE;
   }
   b->means[k] = grad;
 }
@@ -90,22 +107,28 @@ void weir_train_global_norm(weir_train_build *b) {
                        WEIR_SV(var_name(b, 0)), WEIR_SV(var_name(b, k))));
       return;
     }
+  b->side = WEIR_TRAIN_CLIP;
   weir_value_id norm =
       weir_train_add(b, WEIR_SV_LIT("train/grad_norm"), "global_norm",
                      b->var_count, b->means, NULL);
   b->out->grad_norm = norm;
   b->norm = shrink(b, norm, b->rules->clip_global_norm,
                    WEIR_SV_LIT("train/clip_factor"));
+  b->side = WEIR_TRAIN_UPDATE;
 }
 
 /* The factor of the gradient, or WEIR_NO_VALUE. */
 static weir_value_id scale_of(weir_train_build *b, uint32_t k) {
   if (b->rules->clip_norm <= 0) return b->norm;
   weir_sv name = var_name(b, k);
+  b->side = WEIR_TRAIN_CLIP;
   weir_value_id norm = weir_train_add(
       b, weir_train_name(b, "train/%.*s/grad_norm", WEIR_SV(name)),
       "global_norm", 1, &b->means[k], NULL);
-  return shrink(b, norm, b->rules->clip_norm, (weir_sv){NULL, 0});
+  weir_value_id scale =
+      shrink(b, norm, b->rules->clip_norm, (weir_sv){NULL, 0});
+  b->side = WEIR_TRAIN_UPDATE;
+  return scale;
 }
 
 /* ---- The update */

@@ -45,6 +45,14 @@ weir_sv weir_train_name(weir_train_build *b, const char *fmt, ...) {
   return name;
 }
 
+/* Notes that the new graph's |node| is b->side's. */
+static void note_side(weir_train_build *b, weir_node_id node) {
+  weir_train_mark mark = {node, b->side};
+  if (b->side != WEIR_TRAIN_WORKER &&
+      !weir_vec_push(b->pass.alloc, &b->marks, mark))
+    weir_train_fail(b, weir_fail_memory(b->err, sizeof mark));
+}
+
 weir_value_id weir_train_add(weir_train_build *b, weir_sv name, const char *op,
                              uint32_t in_count, const weir_value_id *in,
                              const weir_named_attr *attrs) {
@@ -71,10 +79,23 @@ weir_value_id weir_train_add(weir_train_build *b, weir_sv name, const char *op,
   if (s == WEIR_OK) {
     const weir_node *n =
         &weir_graph_builder_graph(b->pass.builder)->nodes[node];
+    note_side(b, node);
     return n->output_count > 0 ? n->first_output : WEIR_NO_VALUE;
   }
   *b->err = b->pass.builder->diag.error;
   return weir_train_fail(b, s);
+}
+
+weir_value_id weir_train_input(weir_train_build *b, weir_sv name,
+                               const weir_value *like) {
+  weir_named_attr attrs[] = {
+      {"shape",
+       {.kind = WEIR_ATTR_INTS,
+        .count = (uint32_t)like->shape->rank,
+        .dims = like->shape->dims}},
+      {"dtype", {.kind = WEIR_ATTR_DTYPE, .dtype = like->dtype}},
+      {NULL, {.kind = WEIR_ATTR_NONE}}};
+  return weir_train_add(b, name, "input", 0, NULL, attrs);
 }
 
 weir_value_id weir_train_const(weir_train_build *b, weir_sv name,

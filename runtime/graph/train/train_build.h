@@ -32,6 +32,7 @@ struct weir_train_graph_build {
   /* Where added nodes belong. */
   weir_sv device;
   weir_mark mark;
+  weir_train_side side;
   uint32_t added; /* for names */
   weir_status status;
   weir_error *err;
@@ -42,6 +43,7 @@ struct weir_train_graph_build {
   WEIR_VEC(weir_node_id) targets;
   WEIR_VEC(weir_node_id) accumulate;
   WEIR_VEC(weir_train_var) slots;
+  WEIR_VEC(weir_train_mark) marks; /* of added nodes */
 };
 
 /* "VAR/adam_m", in the new graph's arena; data NULL: no memory, b fails. */
@@ -52,6 +54,9 @@ weir_sv weir_train_name(weir_train_build *b, const char *fmt, ...)
 weir_value_id weir_train_add(weir_train_build *b, weir_sv name, const char *op,
                              uint32_t in_count, const weir_value_id *in,
                              const weir_named_attr *attrs);
+/* An input of the type of |like|, whose rank is known. */
+weir_value_id weir_train_input(weir_train_build *b, weir_sv name,
+                               const weir_value *like);
 weir_value_id weir_train_const(weir_train_build *b, weir_sv name,
                                weir_dtype dtype, double value);
 /* Unnamed nodes of one and two inputs. */

@@ -161,6 +161,7 @@ static void add_own_assigns(weir_train_build *b) {
 static weir_status rewrite(weir_train_build *b, uint32_t base_nodes) {
   const weir_graph *g = b->pass.from;
   bool all = b->rules->clip_global_norm > 0;
+  b->side = WEIR_TRAIN_UPDATE;
   for (uint32_t id = 0; id < g->node_count; id++) {
     WEIR_TRY(weir_pass_copy(&b->pass, id, NULL, UINT32_MAX, b->err));
     assert(id >= base_nodes || b->pass.nodes[id] == id);
@@ -191,15 +192,29 @@ static bool copy_ids(weir_arena *arena, const weir_node_id *from, size_t count,
   return ids != NULL;
 }
 
+/* The marks of both rewrites: ids of the first are those of the last. */
+static bool fill_marks(weir_train_build *b) {
+  weir_train_graph *out = b->out;
+  size_t first = b->mode.mark_count, count = first + b->marks.count;
+  weir_train_mark *marks = weir_arena_array(&out->arena, count, sizeof *marks);
+  if (marks == NULL) return false;
+  for (size_t i = 0; i < count; i++)
+    marks[i] = i < first ? b->mode.marks[i] : b->marks.items[i - first];
+  out->marks = marks;
+  out->mark_count = (uint32_t)count;
+  return true;
+}
+
 static weir_status fill_result(weir_train_build *b) {
   weir_train_graph *out = b->out;
   size_t count = b->var_count + b->slots.count;
   weir_train_var *vars = weir_arena_array(&out->arena, count, sizeof *vars);
-  if (vars == NULL ||
+  if (vars == NULL || !fill_marks(b) ||
       !copy_ids(&out->arena, b->targets.items, b->targets.count,
                 &out->targets) ||
       !copy_ids(&out->arena, b->accumulate.items, b->accumulate.count,
-                &out->accumulate_targets))
+                &out->accumulate_targets) ||
+      !copy_ids(&out->arena, b->means, b->var_count, &out->clipped))
     return weir_fail_memory(b->err, count * sizeof *vars);
   for (uint32_t k = 0; k < b->var_count; k++)
     vars[k] = (weir_train_var){b->vars[k].node, UINT32_MAX, out->grads[k]};
@@ -257,7 +272,10 @@ static weir_status build(weir_train_build *b, const weir_graph *base,
   WEIR_TRY(choose_vars(b, base, loss));
   b->out->grads =
       weir_arena_array(&b->out->arena, b->var_count, sizeof *b->out->grads);
-  if (b->out->grads == NULL) return weir_fail_memory(b->err, b->var_count);
+  b->out->raw =
+      weir_arena_array(&b->out->arena, b->var_count, sizeof *b->out->raw);
+  if (b->out->grads == NULL || b->out->raw == NULL)
+    return weir_fail_memory(b->err, b->var_count);
   WEIR_TRY(gradients(b, base, loss, &with_gradients));
   weir_status s = weir_pass_begin(&b->pass, with_gradients, b->err);
   if (s == WEIR_OK) s = plan_order(b, base->node_count);
@@ -315,6 +333,7 @@ weir_status weir_graph_train(const weir_graph *graph,
   weir_vec_free(graph->alloc, &b.targets);
   weir_vec_free(graph->alloc, &b.accumulate);
   weir_vec_free(graph->alloc, &b.slots);
+  weir_vec_free(graph->alloc, &b.marks);
   if (s == WEIR_OK)
     *out_train = out;
   else

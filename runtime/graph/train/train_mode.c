@@ -62,8 +62,10 @@ static void follow(mode_pass *m, weir_value_id value, weir_value_id batch,
       {NULL, {.kind = WEIR_ATTR_NONE}}};
   weir_value_id in[] = {m->running[state], batch};
   if (in[0] == WEIR_NO_VALUE) in[0] = m->b.pass.values[value];
+  m->b.side = WEIR_TRAIN_UPDATE;
   m->running[state] =
       weir_train_add(&m->b, (weir_sv){NULL, 0}, "apply_ema", 2, in, attrs);
+  m->b.side = WEIR_TRAIN_WORKER;
 }
 
 static bool batch_norm(mode_pass *m, weir_node_id id) {
@@ -245,6 +247,24 @@ static void add_assigns(mode_pass *m) {
   }
 }
 
+/* The lists of the result, from those of the rewrite. */
+static weir_status fill_result(mode_pass *m) {
+  weir_train_build *b = &m->b;
+  weir_train_mode *out = m->out;
+  size_t count = b->targets.count, marked = b->marks.count;
+  weir_node_id *assigns = weir_arena_array(out->arena, count, sizeof *assigns);
+  weir_train_mark *marks = weir_arena_array(out->arena, marked, sizeof *marks);
+  if (assigns == NULL || marks == NULL)
+    return weir_fail_memory(b->err, count * sizeof *assigns);
+  if (count > 0) memcpy(assigns, b->targets.items, count * sizeof *assigns);
+  if (marked > 0) memcpy(marks, b->marks.items, marked * sizeof *marks);
+  out->assigns = assigns;
+  out->assign_count = (uint32_t)count;
+  out->marks = marks;
+  out->mark_count = (uint32_t)marked;
+  return WEIR_OK;
+}
+
 static weir_status run(mode_pass *m) {
   const weir_graph *g = m->b.pass.from;
   weir_train_build *b = &m->b;
@@ -263,14 +283,7 @@ static weir_status run(mode_pass *m) {
   }
   add_assigns(m);
   WEIR_TRY(b->status);
-  size_t count = b->targets.count;
-  weir_node_id *assigns =
-      weir_arena_array(m->out->arena, count, sizeof *assigns);
-  if (assigns == NULL) return weir_fail_memory(b->err, count);
-  if (count > 0) memcpy(assigns, b->targets.items, count * sizeof *assigns);
-  m->out->assigns = assigns;
-  m->out->assign_count = (uint32_t)count;
-  return WEIR_OK;
+  return fill_result(m);
 }
 
 weir_status weir_train_mode_make(const weir_graph *graph, weir_arena *arena,
@@ -290,6 +303,7 @@ weir_status weir_train_mode_make(const weir_graph *graph, weir_arena *arena,
   weir_vec_free(graph->alloc, &m.b.targets);
   weir_vec_free(graph->alloc, &m.b.accumulate);
   weir_vec_free(graph->alloc, &m.b.slots);
+  weir_vec_free(graph->alloc, &m.b.marks);
   weir_free(graph->alloc, m.nodes);
   weir_free(graph->alloc, m.running);
   return s;

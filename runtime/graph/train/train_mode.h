@@ -14,6 +14,9 @@ typedef struct weir_train_mode {
    * averages of batch_norm. */
   const weir_node_id *assigns;
   uint32_t assign_count;
+  /* Nodes of running averages: not a worker's. */
+  const struct weir_train_mark *marks;
+  uint32_t mark_count;
 } weir_train_mode;
 
 /* |err| must not be NULL. Errors: the ops' own, W6001; then graph is NULL. */

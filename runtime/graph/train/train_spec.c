@@ -337,6 +337,7 @@ static void check_all(weir_train_reader *r) {
   if (weir_yaml_get(section, "optimizer") == NULL)
     weir_train_report(r, WEIR_W1010, &section->mark, "train needs `optimizer`");
   const weir_yaml *stop = weir_yaml_get(section, "stop");
+  weir_train_check_shared(r);
   check_metric(r, r->spec->stop.target.metric, &r->spec->stop.target.mark);
   if (r->spec->stop.early_metric.size > 0)
     check_metric(r, r->spec->stop.early_metric, &stop->mark);
@@ -362,6 +363,7 @@ static weir_train_spec *create(const weir_allocator *alloc) {
   spec->rules = rules;
   spec->data = WEIR_SV_LIT("train");
   spec->accumulate = 1;
+  spec->shared.max_staleness = UINT32_MAX;
   spec->checkpoint.keep = 5;
   spec->checkpoint.async = true;
   spec->checkpoint.every.ns = INT64_C(600000000000);

@@ -109,6 +109,25 @@ weir_status weir_checkpoint_expire(const weir_checkpoint_place *place,
   return first;
 }
 
+weir_status weir_checkpoint_remove(const weir_checkpoint_place *place,
+                                   const weir_checkpoint_wish *wish,
+                                   weir_error *err) {
+  weir_checkpoint_files files = {0};
+  weir_status first =
+      weir_checkpoint_list(place->env, place->folder, &files, err);
+  for (size_t i = 0; i < files.count; i++) {
+    const weir_checkpoint_file *f = &files.items[i];
+    if (f->kind != WEIR_CHECKPOINT_MANIFEST || f->temporary ||
+        wish->keeps(wish->self, f->stem.step))
+      continue;
+    weir_status s =
+        remove_generation(place, &files, f, first == WEIR_OK ? err : NULL);
+    if (first == WEIR_OK) first = s;
+  }
+  weir_vec_free(place->env->alloc, &files);
+  return first;
+}
+
 /* --- files left by runs that are gone --- */
 
 /* Removes the shards that temporary manifest |f| names. |*out_remove|: it may

@@ -3,6 +3,7 @@
 #define WEIR_IO_CHECKPOINT_CLEAN_H_
 
 #include "runtime/io/checkpoint/checkpoint_internal.h"
+#include "runtime/io/checkpoint/checkpoint_store.h"
 
 /* Removes files that are no longer kept. */
 
@@ -14,5 +15,11 @@ weir_status weir_checkpoint_tidy(const weir_checkpoint_place *place,
  * left alone. */
 weir_status weir_checkpoint_expire(const weir_checkpoint_place *place,
                                    weir_checkpoint_stem saved, weir_error *err);
+
+/* Removes generations of steps that |wish| does not keep. Unreadable ones are
+ * left alone. */
+weir_status weir_checkpoint_remove(const weir_checkpoint_place *place,
+                                   const weir_checkpoint_wish *wish,
+                                   weir_error *err);
 
 #endif

@@ -91,7 +91,10 @@ typedef struct weir_checkpoint_job {
   weir_sv *names;
   weir_checkpoint_role *roles;
   weir_tensor **tensors;
+  uint32_t *places; /* of each in the caller's order; those of an owner stand
+                       together */
   size_t count;
+  struct weir_checkpoint_owners *owners; /* owned; NULL: tensors have data */
 } weir_checkpoint_job;
 
 /* Where jobs are written. */

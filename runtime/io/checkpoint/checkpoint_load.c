@@ -2,10 +2,13 @@
 #include "runtime/io/checkpoint/checkpoint_load.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "runtime/base/bytes/crc32c.h"
 #include "runtime/base/map.h"
 #include "runtime/io/array/safetensors.h"
+#include "runtime/io/checkpoint/checkpoint_bare.h"
+#include "runtime/io/checkpoint/checkpoint_common.h"
 #include "runtime/io/checkpoint/checkpoint_internal.h"
 #include "runtime/io/checkpoint/checkpoint_manifest.h"
 #include "runtime/io/checkpoint/checkpoint_manifest_read.h"
@@ -18,7 +21,9 @@ struct weir_checkpoint {
   const weir_env *env;
   weir_manifest manifest;
   char path[WEIR_CHECKPOINT_PATH_BYTES];
-  weir_tensor **tensors; /* of the manifest's order */
+  weir_tensor **tensors; /* of the manifest's order; of a bare one NULL each */
+  const weir_checkpoint_folder *dir; /* of a bare one */
+  char name[WEIR_CHECKPOINT_NAME_BYTES];
   weir_map names;
 };
 
@@ -30,16 +35,23 @@ typedef struct loader {
   weir_error *err;
 } loader;
 
+/* The shard's name in the folder, which no mark loses. */
+static const char *name_of(const loader *l) {
+  return l->c->manifest.shards.items[l->shard].file.data;
+}
+
 static weir_status bad_shard(const loader *l, const char *what) {
   weir_mark at = {.file = l->file};
-  return weir_fail(l->err, WEIR_W4045, &at, "the shard is damaged: %s", what);
+  return weir_fail(l->err, WEIR_W4045, &at, "shard '%s' is damaged: %s",
+                   name_of(l), what);
 }
 
 static weir_status bad_tensor(const loader *l, weir_sv name, const char *what) {
   weir_mark at = {.file = l->file};
   size_t shown = name.size < 200 ? name.size : 200;
-  return weir_fail(l->err, WEIR_W4045, &at, "tensor '%.*s' is damaged: %s",
-                   (int)shown, name.data, what);
+  return weir_fail(l->err, WEIR_W4045, &at,
+                   "tensor '%.*s' of '%s' is damaged: %s", (int)shown,
+                   name.data, name_of(l), what);
 }
 
 /* --- one shard --- */
@@ -179,16 +191,18 @@ static weir_status load(weir_checkpoint *c, const weir_checkpoint_folder *dir,
   WEIR_TRY(weir_manifest_read(c->env, dir, name, &c->manifest, err));
   WEIR_TRY(check_step(c, name, err));
   WEIR_TRY(index_names(c, err));
+  if (c->dir != NULL)
+    return weir_checkpoint_check_headers(c->env, dir, &c->manifest, &c->names,
+                                         err);
   for (; l.shard < c->manifest.shards.count; l.shard++)
     WEIR_TRY(read_shard(&l));
   return WEIR_OK;
 }
 
-weir_status weir_checkpoint_load(const weir_env *env,
-                                 const weir_checkpoint_folder *dir,
-                                 const char *name,
-                                 weir_checkpoint **out_checkpoint,
-                                 weir_error *err) {
+static weir_status load_any(const weir_env *env,
+                            const weir_checkpoint_folder *dir, const char *name,
+                            bool bare, weir_checkpoint **out_checkpoint,
+                            weir_error *err) {
   weir_error inner = WEIR_ERROR_INIT;
   *out_checkpoint = NULL;
   weir_checkpoint *c = weir_alloc_array(env->alloc, 1, sizeof *c);
@@ -197,6 +211,8 @@ weir_status weir_checkpoint_load(const weir_env *env,
   weir_manifest_init(&c->manifest, env->alloc);
   weir_map_init(&c->names, env->alloc);
   if (!weir_checkpoint_path(dir->path, name, c->path)) c->path[0] = '\0';
+  snprintf(c->name, sizeof c->name, "%s", name);
+  if (bare) c->dir = dir;
   weir_status s = load(c, dir, name, &inner);
   if (s == WEIR_OK) {
     *out_checkpoint = c;
@@ -205,6 +221,22 @@ weir_status weir_checkpoint_load(const weir_env *env,
   weir_error_copy(err, &inner);
   weir_checkpoint_release(c);
   return s;
+}
+
+weir_status weir_checkpoint_load(const weir_env *env,
+                                 const weir_checkpoint_folder *dir,
+                                 const char *name,
+                                 weir_checkpoint **out_checkpoint,
+                                 weir_error *err) {
+  return load_any(env, dir, name, false, out_checkpoint, err);
+}
+
+weir_status weir_checkpoint_load_bare(const weir_env *env,
+                                      const weir_checkpoint_folder *dir,
+                                      const char *name,
+                                      weir_checkpoint **out_checkpoint,
+                                      weir_error *err) {
+  return load_any(env, dir, name, true, out_checkpoint, err);
 }
 
 void weir_checkpoint_release(weir_checkpoint *checkpoint) {
@@ -252,4 +284,53 @@ size_t weir_checkpoint_find(const weir_checkpoint *c, weir_sv name) {
 
 weir_tensor *weir_checkpoint_tensor(const weir_checkpoint *c, size_t i) {
   return weir_tensor_ref(c->tensors[i]);
+}
+
+weir_dtype weir_checkpoint_dtype(const weir_checkpoint *c, size_t i) {
+  return c->manifest.tensors.items[i].dtype;
+}
+
+const weir_shape *weir_checkpoint_shape(const weir_checkpoint *c, size_t i) {
+  return &c->manifest.tensors.items[i].shape;
+}
+
+void weir_checkpoint_span_of(const weir_checkpoint *c, size_t i,
+                             weir_checkpoint_span *out) {
+  const weir_manifest_tensor *t = &c->manifest.tensors.items[i];
+  *out = (weir_checkpoint_span){
+      .file = c->manifest.shards.items[t->shard].file.data,
+      .offset = t->offset,
+      .crc = t->crc};
+}
+
+/* --- of a bare one --- */
+
+weir_status weir_checkpoint_read(const weir_checkpoint *c, size_t i,
+                                 weir_tensor **out_tensor, weir_error *err) {
+  const weir_manifest_tensor *t = &c->manifest.tensors.items[i];
+  weir_checkpoint_span span;
+  weir_checkpoint_span_of(c, i, &span);
+  WEIR_TRY(weir_tensor_create_shaped(c->env->alloc, t->dtype, &t->shape,
+                                     out_tensor, err));
+  weir_status s = weir_checkpoint_span_read(c->env, c->dir, &span, t->name,
+                                            *out_tensor, err);
+  if (s == WEIR_OK) return WEIR_OK;
+  weir_tensor_unref(*out_tensor);
+  *out_tensor = NULL;
+  return s;
+}
+
+bool weir_checkpoint_place_of(const weir_checkpoint *c, char *path,
+                              size_t bytes, weir_checkpoint_common *out) {
+  const weir_fs *fs = c->env->fs;
+  weir_file file = {0};
+  *out = (weir_checkpoint_common){.path = path, .manifest = c->name};
+  if (c->dir == NULL || fs->folders->path == NULL ||
+      !fs->folders->path(fs->self, c->dir->folder, path, bytes) ||
+      fs->folders->read(fs->self, c->dir->folder, c->name, SIZE_MAX, &file,
+                        NULL) != WEIR_OK)
+    return false;
+  weir_checkpoint_manifest_hash(file.bytes, out->nonce);
+  fs->close(fs->self, &file);
+  return true;
 }

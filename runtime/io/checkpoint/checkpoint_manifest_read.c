@@ -311,10 +311,11 @@ static weir_status check_tail(weir_sv text, const char *file, weir_error *err) {
              weir_crc32c(0, text.data, body));
     if (memcmp(text.data + body, want, tail) == 0) return WEIR_OK;
   }
+  const char *slash = strrchr(file, '/');
   return weir_fail(err, WEIR_W4041, &at,
-                   "the manifest is damaged: its CRC32C is not that of its "
-                   "%zu bytes",
-                   text.size);
+                   "manifest '%.100s' is damaged: its CRC32C is not that of "
+                   "its %zu bytes",
+                   slash != NULL ? slash + 1 : file, text.size);
 }
 
 /* A newer format may have other keys, so its number, which comes first, is

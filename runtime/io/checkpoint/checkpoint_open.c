@@ -2,8 +2,8 @@
 #include "runtime/io/checkpoint/checkpoint_open.h"
 
 #include <inttypes.h>
-#include <math.h>
 
+#include "runtime/io/checkpoint/checkpoint_common.h"
 #include "runtime/io/checkpoint/checkpoint_internal.h"
 #include "runtime/io/checkpoint/checkpoint_load.h"
 #include "runtime/io/checkpoint/checkpoint_names.h"
@@ -17,36 +17,15 @@
 
 enum { kListings = 3 /* of a folder that a run is saving to */ };
 
-/* --- values --- */
-
-/* How many elements of |t| are no finite numbers; |*first| is one of them. */
-static int64_t count_odd(const weir_tensor *t, int64_t *first) {
-  int64_t n = weir_shape_elements(&t->shape), odd = 0;
-  if (!weir_dtype_is_float(t->dtype)) return 0;
-  for (int64_t i = 0; i < n; i++) {
-    bool fine = t->dtype == WEIR_F32
-                    ? isfinite(((const float *)t->data)[i]) != 0
-                    : isfinite(((const double *)t->data)[i]) != 0;
-    if (!fine && odd++ == 0) *first = i;
-  }
-  return odd;
-}
-
 static void warn_of_values(const weir_diag_sink *sink,
                            const weir_checkpoint *c) {
-  weir_mark at = {.file = weir_checkpoint_path_of(c)};
   for (size_t i = 0; sink != NULL && i < weir_checkpoint_count(c); i++) {
     weir_tensor *t = weir_checkpoint_tensor(c, i);
     weir_error err = WEIR_ERROR_INIT;
-    int64_t first = 0, odd = count_odd(t, &first);
+    bool odd = weir_checkpoint_odd_values(t, weir_checkpoint_name(c, i),
+                                          weir_checkpoint_path_of(c), &err);
     weir_tensor_unref(t);
-    if (odd == 0) continue;
-    (void)weir_fail(&err, WEIR_W4047, &at,
-                    "'%.*s' holds %" PRId64
-                    " elements that are NaN or infinite, the first is element "
-                    "%" PRId64,
-                    WEIR_SV(weir_checkpoint_name(c, i)), odd, first);
-    weir_diag_warn(sink, &err);
+    if (odd) weir_diag_warn(sink, &err);
   }
 }
 
@@ -58,6 +37,7 @@ typedef struct opener {
   void *folder;           /* held while its generations are read */
   int64_t step;           /* -1: any */
   const weir_diag_sink *sink;
+  const weir_checkpoint_taker *taker; /* NULL: tensors are read */
   size_t tried;
   weir_error first; /* the fault of the newest */
 } opener;
@@ -106,6 +86,19 @@ static bool still_there(const opener *o, const char *name) {
   return found || s != WEIR_OK;
 }
 
+static weir_status load_one(const opener *o, const weir_checkpoint_folder *dir,
+                            const char *name, weir_checkpoint **out_checkpoint,
+                            weir_error *err) {
+  if (o->taker == NULL)
+    return weir_checkpoint_load(o->env, dir, name, out_checkpoint, err);
+  WEIR_TRY(weir_checkpoint_load_bare(o->env, dir, name, out_checkpoint, err));
+  weir_status s = o->taker->take(o->taker->self, *out_checkpoint, err);
+  if (s == WEIR_OK) return WEIR_OK;
+  weir_checkpoint_release(*out_checkpoint);
+  *out_checkpoint = NULL;
+  return s;
+}
+
 /* Tries the generations from the newest. |*out_gone|: one went away while it
  * was read, because a run is saving; its successor is there. */
 static weir_status try_all(opener *o, const weir_checkpoint_files *files,
@@ -118,8 +111,7 @@ static weir_status try_all(opener *o, const weir_checkpoint_files *files,
     bool wanted = o->step < 0 || f->stem.step == (uint64_t)o->step;
     if (f->kind != WEIR_CHECKPOINT_MANIFEST || f->temporary || !wanted)
       continue;
-    weir_status s =
-        weir_checkpoint_load(o->env, &dir, f->name, out_checkpoint, &inner);
+    weir_status s = load_one(o, &dir, f->name, out_checkpoint, &inner);
     if (s == WEIR_OK) return WEIR_OK;
     *out_gone = is_damage(&inner) && !still_there(o, f->name);
     if (*out_gone) return WEIR_OK;
@@ -170,11 +162,12 @@ static weir_status open_newest(opener *o, weir_checkpoint **out_checkpoint,
 }
 
 /* |path| names a manifest, perhaps one that was renamed. */
-static weir_status open_manifest(const weir_env *env, const char *path,
+static weir_status open_manifest(const opener *o,
                                  weir_checkpoint **out_checkpoint,
                                  weir_error *err) {
+  const char *path = o->dir;
   char dir[WEIR_CHECKPOINT_PATH_BYTES];
-  const weir_fs *fs = env->fs;
+  const weir_fs *fs = o->env->fs;
   weir_checkpoint_folder in = {NULL, dir};
   const char *slash = strrchr(path, '/');
   size_t n = slash != NULL ? (size_t)(slash - path) : 0;
@@ -186,8 +179,8 @@ static weir_status open_manifest(const weir_env *env, const char *path,
   if (slash == NULL) memcpy(dir, ".", 2);
   if (slash == path) memcpy(dir, "/", 2);
   WEIR_TRY(fs->folders->open(fs->self, NULL, dir, false, &in.folder, err));
-  weir_status s = weir_checkpoint_load(
-      env, &in, slash != NULL ? slash + 1 : path, out_checkpoint, err);
+  weir_status s =
+      load_one(o, &in, slash != NULL ? slash + 1 : path, out_checkpoint, err);
   fs->folders->close(fs->self, in.folder);
   return s;
 }
@@ -204,9 +197,10 @@ static weir_status open_any(opener *o, weir_checkpoint **out_checkpoint,
   if (o->env->fs->folders == NULL)
     return weir_fail(err, WEIR_W0004, NULL, "this file system has no folders");
   weir_status s = o->root == NULL && ends_with(o->dir, ".json")
-                      ? open_manifest(o->env, o->dir, out_checkpoint, err)
+                      ? open_manifest(o, out_checkpoint, err)
                       : open_newest(o, out_checkpoint, err);
-  if (s == WEIR_OK) warn_of_values(o->sink, *out_checkpoint);
+  if (s == WEIR_OK && o->taker == NULL)
+    warn_of_values(o->sink, *out_checkpoint);
   return s;
 }
 
@@ -224,6 +218,27 @@ weir_status weir_checkpoint_open_newest(const weir_env *env, const char *root,
                                         weir_checkpoint **out_checkpoint,
                                         weir_error *err) {
   opener o = {.env = env, .root = root, .dir = dir, .step = -1, .sink = sink};
+  return open_any(&o, out_checkpoint, err);
+}
+
+bool weir_checkpoint_can_take(const weir_env *env) {
+  const weir_fs *fs = env->fs;
+  return fs->folders != NULL && fs->folders->pieces != NULL &&
+         fs->pieces != NULL;
+}
+
+weir_status weir_checkpoint_take_newest(const weir_env *env, const char *root,
+                                        const char *dir,
+                                        const weir_diag_sink *sink,
+                                        const weir_checkpoint_taker *taker,
+                                        weir_checkpoint **out_checkpoint,
+                                        weir_error *err) {
+  opener o = {.env = env,
+              .root = root,
+              .dir = dir,
+              .step = -1,
+              .sink = sink,
+              .taker = taker};
   return open_any(&o, out_checkpoint, err);
 }
 

@@ -29,6 +29,27 @@ weir_status weir_checkpoint_open_newest(const weir_env *env, const char *root,
                                         weir_checkpoint **out_checkpoint,
                                         weir_error *err);
 
+/* Who takes the values of a generation. */
+typedef struct weir_checkpoint_taker {
+  void *self;
+  weir_status (*take)(void *self, const weir_checkpoint *checkpoint,
+                      weir_error *err);
+} weir_checkpoint_taker;
+
+/* As weir_checkpoint_open_newest, but a bare checkpoint (checkpoint_load.h),
+ * whose tensors |taker| reads, or has others read: a generation for which it
+ * reports damage is passed over as well. What is given back has no tensors to
+ * be read. Errors besides: those of take. */
+weir_status weir_checkpoint_take_newest(const weir_env *env, const char *root,
+                                        const char *dir,
+                                        const weir_diag_sink *sink,
+                                        const weir_checkpoint_taker *taker,
+                                        weir_checkpoint **out_checkpoint,
+                                        weir_error *err);
+
+/* Whether files of |env| can be read so. */
+bool weir_checkpoint_can_take(const weir_env *env);
+
 /* Reads and checks every generation of |dir|, the newest first, until |each|
  * returns false; also those of a newer format. Errors: W4040 when the folder
  * cannot be read, W6001, W6003. */

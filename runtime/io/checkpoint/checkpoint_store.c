@@ -12,6 +12,7 @@
 #include "runtime/io/checkpoint/checkpoint_clean.h"
 #include "runtime/io/checkpoint/checkpoint_internal.h"
 #include "runtime/io/checkpoint/checkpoint_names.h"
+#include "runtime/io/checkpoint/checkpoint_owners.h"
 #include "runtime/io/checkpoint/checkpoint_write.h"
 #include "runtime/io/names.h"
 
@@ -43,6 +44,7 @@ static void free_job(const weir_allocator *alloc, weir_checkpoint_job *job) {
   if (job == NULL) return;
   for (size_t i = 0; job->tensors != NULL && i < job->count; i++)
     weir_tensor_unref(job->tensors[i]);
+  if (job->owners != NULL) job->owners->vt->release(job->owners);
   weir_arena_release(&job->arena);
   weir_free(alloc, job);
 }
@@ -91,6 +93,38 @@ static weir_sv name_at(const void *self, size_t i) {
   return ((const weir_checkpoint_entry *)self)[i].name;
 }
 
+/* Takes over entry |from| as the next one. */
+static weir_status add_entry(weir_checkpoint_job *job,
+                             const weir_checkpoint_entry *entries, size_t from,
+                             weir_error *err) {
+  size_t i = job->count;
+  job->names[i] = entries[from].name;
+  job->roles[i] = entries[from].role;
+  job->places[i] = (uint32_t)from;
+  WEIR_TRY(copy_text(&job->arena, &job->names[i], err));
+  job->tensors[i] =
+      weir_tensor_ref((weir_tensor *)(uintptr_t)entries[from].tensor);
+  job->count = i + 1;
+  return WEIR_OK;
+}
+
+static uint32_t owner_of(const weir_checkpoint_job *job, size_t i) {
+  return job->owners != NULL ? job->owners->vt->owner(job->owners, i) : 0;
+}
+
+/* The entries of each owner together, lowest owner first, else as they come. */
+static weir_status add_entries(weir_checkpoint_job *job,
+                               const weir_checkpoint_entry *entries,
+                               size_t count, weir_error *err) {
+  uint32_t most = 0;
+  for (size_t i = 0; i < count; i++)
+    if (owner_of(job, i) > most) most = owner_of(job, i);
+  for (uint32_t owner = 0; owner <= most; owner++)
+    for (size_t i = 0; i < count; i++)
+      if (owner_of(job, i) == owner) WEIR_TRY(add_entry(job, entries, i, err));
+  return WEIR_OK;
+}
+
 static weir_status fill_job(weir_checkpoint_job *job,
                             const weir_checkpoint_info *info,
                             const weir_checkpoint_entry *entries, size_t count,
@@ -102,24 +136,17 @@ static weir_status fill_job(weir_checkpoint_job *job,
   job->names = weir_arena_array(&job->arena, count + 1, sizeof *job->names);
   job->roles = weir_arena_array(&job->arena, count + 1, sizeof *job->roles);
   job->tensors = weir_arena_array(&job->arena, count + 1, sizeof(void *));
-  if (job->names == NULL || job->roles == NULL || job->tensors == NULL)
+  job->places = weir_arena_array(&job->arena, count + 1, sizeof *job->places);
+  if (job->names == NULL || job->roles == NULL || job->tensors == NULL ||
+      job->places == NULL)
     return weir_fail_memory(err, count);
-  for (size_t i = 0; i < count; i++) {
-    job->names[i] = entries[i].name;
-    job->roles[i] = entries[i].role;
-    WEIR_TRY(copy_text(&job->arena, &job->names[i], err));
-    job->tensors[i] =
-        weir_tensor_ref((weir_tensor *)(uintptr_t)entries[i].tensor);
-    job->count = i + 1;
-  }
-  return WEIR_OK;
+  return add_entries(job, entries, count, err);
 }
 
-static weir_status make_job(const weir_allocator *alloc,
-                            const weir_checkpoint_info *info,
-                            const weir_checkpoint_entry *entries, size_t count,
-                            weir_checkpoint_job **out_job, weir_error *err) {
-  *out_job = NULL;
+static weir_status check_given_entries(const weir_allocator *alloc,
+                                       const weir_checkpoint_info *info,
+                                       const weir_checkpoint_entry *entries,
+                                       size_t count, weir_error *err) {
   WEIR_TRY(check_info(info, err));
   /* Over all entries: a shard's writer sees its own only. */
   weir_names names = {.count = count,
@@ -128,11 +155,27 @@ static weir_status make_job(const weir_allocator *alloc,
                       .is_sound = weir_names_is_sound,
                       .one = "a tensor in a checkpoint",
                       .several = "tensors"};
-  WEIR_TRY(weir_names_check(alloc, &names, err));
-  weir_checkpoint_job *job = weir_alloc_array(alloc, 1, sizeof *job);
-  if (job == NULL) return weir_fail_memory(err, sizeof *job);
+  return weir_names_check(alloc, &names, err);
+}
+
+/* Takes |owners| over once there is a job. */
+static weir_status make_job(const weir_allocator *alloc,
+                            const weir_checkpoint_info *info,
+                            const weir_checkpoint_entry *entries, size_t count,
+                            weir_checkpoint_owners *owners,
+                            weir_checkpoint_job **out_job, weir_error *err) {
+  *out_job = NULL;
+  weir_status s = check_given_entries(alloc, info, entries, count, err);
+  weir_checkpoint_job *job =
+      s == WEIR_OK ? weir_alloc_array(alloc, 1, sizeof *job) : NULL;
+  if (s == WEIR_OK && job == NULL) s = weir_fail_memory(err, sizeof *job);
+  if (job == NULL) {
+    if (owners != NULL) owners->vt->release(owners);
+    return s;
+  }
   weir_arena_init(&job->arena, alloc);
-  weir_status s = fill_job(job, info, entries, count, err);
+  job->owners = owners;
+  s = fill_job(job, info, entries, count, err);
   if (s == WEIR_OK)
     *out_job = job;
   else
@@ -189,6 +232,12 @@ static weir_status settle(weir_checkpoint_store *store, weir_error *err) {
   return s;
 }
 
+void weir_checkpoint_idle(weir_checkpoint_store *store) {
+  pthread_mutex_lock(&store->lock);
+  while (store->job != NULL) pthread_cond_wait(&store->changed, &store->lock);
+  pthread_mutex_unlock(&store->lock);
+}
+
 weir_status weir_checkpoint_wait(weir_checkpoint_store *store,
                                  weir_error *err) {
   pthread_mutex_lock(&store->lock);
@@ -201,9 +250,18 @@ weir_status weir_checkpoint_save(weir_checkpoint_store *store,
                                  const weir_checkpoint_info *info,
                                  const weir_checkpoint_entry *entries,
                                  size_t count, weir_error *err) {
+  return weir_checkpoint_save_owned(store, info, entries, count, NULL, err);
+}
+
+weir_status weir_checkpoint_save_owned(weir_checkpoint_store *store,
+                                       const weir_checkpoint_info *info,
+                                       const weir_checkpoint_entry *entries,
+                                       size_t count,
+                                       weir_checkpoint_owners *owners,
+                                       weir_error *err) {
   const weir_allocator *alloc = store->place.env->alloc;
   weir_checkpoint_job *job = NULL;
-  WEIR_TRY(make_job(alloc, info, entries, count, &job, err));
+  WEIR_TRY(make_job(alloc, info, entries, count, owners, &job, err));
   if (!store->place.options.async) {
     weir_status s = weir_checkpoint_write(&store->place, job, err);
     free_job(alloc, job);
@@ -220,6 +278,13 @@ weir_status weir_checkpoint_save(weir_checkpoint_store *store,
   pthread_cond_broadcast(&store->changed);
   pthread_mutex_unlock(&store->lock);
   return s;
+}
+
+weir_status weir_checkpoint_store_prune(weir_checkpoint_store *store,
+                                        const weir_checkpoint_wish *wish,
+                                        weir_error *err) {
+  weir_checkpoint_idle(store);
+  return weir_checkpoint_remove(&store->place, wish, err);
 }
 
 /* --- the folder --- */
@@ -279,7 +344,8 @@ typedef struct listing {
 static bool see_name(void *to, const char *name) {
   listing *seen = to;
   bool ours = weir_checkpoint_file_of(name).kind != WEIR_CHECKPOINT_OTHER ||
-              strcmp(name, WEIR_CHECKPOINT_PROBE) == 0;
+              strcmp(name, WEIR_CHECKPOINT_PROBE) == 0 ||
+              strcmp(name, WEIR_CHECKPOINT_NONCE) == 0;
   if (strcmp(name, WEIR_CHECKPOINT_LOCK) == 0) {
     seen->marked = true;
   } else if (!ours && !seen->strange) {
@@ -318,6 +384,7 @@ static weir_status take_folder(weir_checkpoint_store *store, weir_error *err) {
     return weir_fail(err, WEIR_W4043, NULL,
                      "another run saves checkpoints to '%.200s'", p->dir);
   WEIR_TRY(probe(p, err));
+  (void)f->unlink(self, p->folder, WEIR_CHECKPOINT_NONCE, NULL);
   WEIR_TRY(weir_checkpoint_tidy(p, err));
   return check_room(p, err);
 }

@@ -6,6 +6,8 @@
 
 /* A folder that generations are saved to. */
 
+struct weir_checkpoint_owners;
+
 /* Opens folder |dir|, making it if need be; writes a page there, to find now
  * whether it can be saved to; removes temporary files of runs that are gone.
  * With options->root it is opened beneath that folder without following links,
@@ -33,7 +35,33 @@ weir_status weir_checkpoint_save(weir_checkpoint_store *store,
                                  const weir_checkpoint_entry *entries,
                                  size_t count, weir_error *err);
 
+/* The same for tensors that |owners| hold, each without data: |entries| tell
+ * dtype and shape. |owners| is taken over, also by a call that fails. Errors
+ * besides: those of the owners. */
+weir_status weir_checkpoint_save_owned(weir_checkpoint_store *store,
+                                       const weir_checkpoint_info *info,
+                                       const weir_checkpoint_entry *entries,
+                                       size_t count,
+                                       struct weir_checkpoint_owners *owners,
+                                       weir_error *err);
+
+/* Waits until no save is under way, whatever became of it. */
+void weir_checkpoint_idle(weir_checkpoint_store *store);
+
 /* Waits until all is on disk; the first failure since the last wait. */
 weir_status weir_checkpoint_wait(weir_checkpoint_store *store, weir_error *err);
+
+/* Which steps are to stay. */
+typedef struct weir_checkpoint_wish {
+  bool (*keeps)(void *self, uint64_t step);
+  void *self;
+} weir_checkpoint_wish;
+
+/* Waits until no save is under way and removes the generations of the other
+ * steps; those that cannot be read stay. Errors: W6001, W6003, W6005, those of
+ * reading. */
+weir_status weir_checkpoint_store_prune(weir_checkpoint_store *store,
+                                        const weir_checkpoint_wish *wish,
+                                        weir_error *err);
 
 #endif

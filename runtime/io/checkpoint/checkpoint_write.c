@@ -4,13 +4,12 @@
 #include <assert.h>
 #include <inttypes.h>
 
-#include "runtime/base/bytes/crc32c.h"
-#include "runtime/io/array/safetensors.h"
-#include "runtime/io/array/safetensors_write.h"
 #include "runtime/io/checkpoint/checkpoint_clean.h"
 #include "runtime/io/checkpoint/checkpoint_internal.h"
 #include "runtime/io/checkpoint/checkpoint_manifest.h"
 #include "runtime/io/checkpoint/checkpoint_names.h"
+#include "runtime/io/checkpoint/checkpoint_owners.h"
+#include "runtime/io/checkpoint/checkpoint_shard.h"
 
 /* Writing one generation. See checkpoint_internal.h for the names.
  *
@@ -22,14 +21,12 @@
  * Invariant: a manifest with its name has all its shards on disk. A machine
  * that stops before 2 is done leaves temporary files only; after 2 the
  * temporary manifest lists the shards that may have their names. Memory: the
- * headers and the manifest; tensors are written from where they are, and each
- * byte is summed once, for its tensor's CRC and by joining for its shard's. */
+ * headers and the manifest; tensors are written from where they are.
+ *
+ * Where tensors have owners (checkpoint_owners.h), step 1 is theirs as far as
+ * they see the folder; 2 to 4 are the same. Memory then: a piece of 8 MiB. */
 
-enum {
-  kPieceBytes = 256 << 10, /* summed and written while in the cache */
-  kDefaultShardBytes = 1 << 30,
-  kShardsMost = 99999
-};
+enum { kDefaultShardBytes = 1 << 30, kShardsMost = 99999 };
 
 /* The save under way. */
 typedef struct saver {
@@ -37,13 +34,21 @@ typedef struct saver {
   const weir_checkpoint_job *job;
   weir_checkpoint_stem stem;
   weir_manifest manifest;
-  size_t *begins;   /* the first entry of each shard, and the end */
-  uint32_t *order;  /* within one shard */
-  uint32_t made;    /* shards whose temporary was made */
+  size_t *begins;    /* the first entry of each shard, and the end */
+  uint64_t *offsets; /* of each entry, in its shard */
+  uint32_t *crcs;
+  bool *made;       /* per shard: its temporary may be there */
+  uint8_t *piece;   /* of an owner's tensor; NULL: none was read yet */
   bool listed;      /* the manifest's temporary was made */
   bool renaming;    /* shards may have their final names */
   weir_strbuf text; /* headers, then the manifest */
 } saver;
+
+/* Where the bytes of a shard's tensors come from. */
+typedef struct piece_source {
+  saver *v;
+  size_t begin; /* its first entry */
+} piece_source;
 
 static const weir_fs_folders *folders(const saver *v) {
   return v->place->env->fs->folders;
@@ -70,21 +75,34 @@ static weir_status choose_stem(saver *v, weir_error *err) {
   return s;
 }
 
-/* Cuts the entries into shards: a new one when the next would make it too
- * large. */
+/* Whether entry |i| has another owner than the one before it. */
+static bool other_owner(const weir_checkpoint_job *job, size_t i) {
+  const weir_checkpoint_owners *o = job->owners;
+  return o != NULL && i > 0 &&
+         o->vt->owner(o, job->places[i]) != o->vt->owner(o, job->places[i - 1]);
+}
+
+/* Cuts the entries into shards: a new one for each owner, and when the next
+ * would make it too large. */
 static weir_status cut(saver *v, weir_error *err) {
   const weir_checkpoint_job *job = v->job;
   size_t most = v->place->options.shard_bytes, used = 0;
   if (most == 0) most = kDefaultShardBytes;
   v->begins =
       weir_arena_array(&v->manifest.arena, job->count + 2, sizeof *v->begins);
-  v->order =
-      weir_arena_array(&v->manifest.arena, job->count + 1, sizeof *v->order);
-  if (v->begins == NULL || v->order == NULL)
+  v->offsets =
+      weir_arena_array(&v->manifest.arena, job->count + 1, sizeof *v->offsets);
+  v->crcs =
+      weir_arena_array(&v->manifest.arena, job->count + 1, sizeof *v->crcs);
+  v->made =
+      weir_arena_array(&v->manifest.arena, job->count + 1, sizeof *v->made);
+  if (v->begins == NULL || v->offsets == NULL || v->crcs == NULL ||
+      v->made == NULL)
     return weir_fail_memory(err, job->count);
   for (size_t i = 0; i < job->count; i++) {
     size_t bytes = job->tensors[i]->bytes;
-    bool fits = i > 0 && used <= most && bytes <= most - used;
+    bool fits =
+        i > 0 && used <= most && bytes <= most - used && !other_owner(job, i);
     if (!fits) {
       weir_manifest_shard shard = {0};
       v->begins[v->manifest.shards.count] = i;
@@ -131,49 +149,159 @@ static weir_status describe(saver *v, weir_error *err) {
 
 /* --- shards --- */
 
-/* Appends |bytes|, sums them into |*out_crc| and joins that to the file's. */
-static weir_status put(const saver *v, void *file, weir_bytes bytes,
-                       weir_manifest_shard *shard, uint32_t *out_crc,
-                       weir_error *err) {
-  uint32_t crc = 0;
-  for (size_t at = 0; at < bytes.size;) {
-    size_t n = bytes.size - at < kPieceBytes ? bytes.size - at : kPieceBytes;
-    weir_bytes piece = {bytes.data + at, n};
-    crc = weir_crc32c(crc, piece.data, n);
-    WEIR_TRY(folders(v)->append(fs_self(v), file, piece, err));
-    at += n;
+/* Shard |k|, under its temporary name |file|. Its tensors are entries that
+ * stand together. |v->offsets| and |v->crcs| are by entry. */
+static weir_checkpoint_shard shard_of(const saver *v, size_t k,
+                                      char file[WEIR_CHECKPOINT_NAME_BYTES]) {
+  size_t begin = v->begins[k];
+  weir_checkpoint_temporary_name(v->manifest.shards.items[k].file.data, file);
+  return (weir_checkpoint_shard){.env = v->place->env,
+                                 .folder = v->place->folder,
+                                 .dir = v->place->dir,
+                                 .name = file,
+                                 .run_id = v->job->info.run_id,
+                                 .names = v->job->names + begin,
+                                 .tensors = v->job->tensors + begin,
+                                 .count = v->begins[k + 1] - begin,
+                                 .offsets = v->offsets + begin,
+                                 .crcs = v->crcs + begin};
+}
+
+/* The manifest's row of shard |k|. */
+static void note_shard(saver *v, size_t k, const weir_checkpoint_shard *shard) {
+  v->manifest.shards.items[k].bytes = shard->bytes;
+  v->manifest.shards.items[k].crc = shard->crc;
+  for (size_t i = v->begins[k]; i < v->begins[k + 1]; i++) {
+    v->manifest.tensors.items[i].offset = v->offsets[i];
+    v->manifest.tensors.items[i].crc = v->crcs[i];
   }
-  shard->crc = weir_crc32c_join(shard->crc, crc, bytes.size);
-  shard->bytes += bytes.size;
-  *out_crc = crc;
+}
+
+/* Gets a piece of a tensor that its owner holds. */
+static weir_status take_piece(void *self, size_t i, uint64_t offset,
+                              weir_bytes *out, weir_error *err) {
+  const piece_source *from = self;
+  const weir_checkpoint_job *job = from->v->job;
+  size_t entry = from->begin + i;
+  size_t left = job->tensors[entry]->bytes - (size_t)offset;
+  if (left > WEIR_CHECKPOINT_PIECE_BYTES) left = WEIR_CHECKPOINT_PIECE_BYTES;
+  *out = (weir_bytes){from->v->piece, left};
+  return job->owners->vt->read(job->owners, job->places[entry], offset,
+                               from->v->piece, left, err);
+}
+
+static weir_status write_shard(saver *v, size_t k, weir_error *err) {
+  char name[WEIR_CHECKPOINT_NAME_BYTES];
+  weir_checkpoint_shard shard = shard_of(v, k, name);
+  piece_source from = {v, v->begins[k]};
+  if (v->job->owners != NULL) {
+    if (v->piece == NULL)
+      v->piece = weir_alloc(v->place->env->alloc, WEIR_CHECKPOINT_PIECE_BYTES);
+    if (v->piece == NULL)
+      return weir_fail_memory(err, WEIR_CHECKPOINT_PIECE_BYTES);
+    shard.piece = take_piece;
+    shard.self = &from;
+  }
+  weir_status s = weir_checkpoint_shard_write(&shard, err);
+  v->made[k] = shard.made;
+  if (s == WEIR_OK) note_shard(v, k, &shard);
+  return s;
+}
+
+/* --- shards of owners --- */
+
+/* Writes the file by which an owner knows the folder. One that cannot be
+ * written, or a folder without a path, is common for nobody. */
+static bool put_nonce(const saver *v, const uint8_t *nonce) {
+  const weir_fs_folders *f = folders(v);
+  weir_bytes bytes = {nonce, WEIR_CHECKPOINT_NONCE_BYTES};
+  void *file = NULL, *folder = v->place->folder;
+  /* One may be left of a run that is gone. */
+  (void)f->unlink(fs_self(v), folder, WEIR_CHECKPOINT_NONCE, NULL);
+  if (f->create(fs_self(v), folder, WEIR_CHECKPOINT_NONCE, &file, NULL) !=
+          WEIR_OK ||
+      file == NULL)
+    return false;
+  bool put = f->append(fs_self(v), file, bytes, NULL) == WEIR_OK;
+  return f->end(fs_self(v), file, NULL) == WEIR_OK && put;
+}
+
+/* Fills |orders|, one for each shard, whose names stand in |names|. */
+static void make_orders(saver *v, weir_checkpoint_order *orders,
+                        char (*names)[WEIR_CHECKPOINT_NAME_BYTES]) {
+  const weir_checkpoint_job *job = v->job;
+  for (size_t k = 0; k < v->manifest.shards.count; k++) {
+    size_t begin = v->begins[k];
+    weir_checkpoint_shard shard = shard_of(v, k, names[k]);
+    orders[k] = (weir_checkpoint_order){
+        .owner = job->owners->vt->owner(job->owners, job->places[begin]),
+        .file = names[k],
+        .run_id = shard.run_id,
+        .entries = job->places + begin,
+        .count = shard.count,
+        .crcs = shard.crcs};
+  }
+}
+
+/* Takes over a shard that its owner has written: it is what its tensors make,
+ * and not what the owner calls it. */
+static weir_status take_order(saver *v, size_t k,
+                              const weir_checkpoint_order *order,
+                              weir_error *err) {
+  char name[WEIR_CHECKPOINT_NAME_BYTES];
+  weir_checkpoint_shard shard = shard_of(v, k, name);
+  WEIR_TRY(weir_checkpoint_shard_expect(&shard, err));
+  if (shard.bytes != order->bytes || shard.crc != order->crc)
+    return weir_fail(err, WEIR_W9001, NULL,
+                     "'%s' was written with another header than it should",
+                     name);
+  note_shard(v, k, &shard);
   return WEIR_OK;
 }
 
-static weir_status put_header(saver *v, size_t k, void *file, weir_error *err) {
-  size_t begin = v->begins[k];
-  weir_safetensors_pair about[] = {
-      {WEIR_SV_LIT("weir.run_id"), v->job->info.run_id}};
-  weir_safetensors_source source = {v->job->names + begin,
-                                    v->job->tensors + begin,
-                                    v->begins[k + 1] - begin, about, 1};
-  weir_strbuf_clear(&v->text);
-  WEIR_TRY(weir_safetensors_begin(&source, v->order, &v->text, err));
-  weir_bytes header = {(const uint8_t *)v->text.data, v->text.size};
-  uint32_t crc;
-  return put(v, file, header, &v->manifest.shards.items[k], &crc, err);
+static weir_status ask_owners(saver *v, weir_checkpoint_order *orders,
+                              weir_error *err) {
+  const weir_env *env = v->place->env;
+  const weir_checkpoint_job *job = v->job;
+  char path[WEIR_CHECKPOINT_PATH_BYTES];
+  weir_checkpoint_common common = {.path = path};
+  bool told =
+      folders(v)->path != NULL && env->random != NULL &&
+      folders(v)->path(fs_self(v), v->place->folder, path, sizeof path) &&
+      env->random->fill(env->random->self, common.nonce, sizeof common.nonce) &&
+      put_nonce(v, common.nonce);
+  weir_status s = WEIR_OK;
+  if (told) {
+    for (size_t k = 0; k < v->manifest.shards.count; k++) v->made[k] = true;
+    s = job->owners->vt->write(job->owners, &common, orders,
+                               v->manifest.shards.count, err);
+  }
+  (void)folders(v)->unlink(fs_self(v), v->place->folder, WEIR_CHECKPOINT_NONCE,
+                           NULL);
+  return s;
 }
 
-static weir_status put_shard(saver *v, size_t k, void *file, weir_error *err) {
-  weir_manifest_shard *shard = &v->manifest.shards.items[k];
-  WEIR_TRY(put_header(v, k, file, err));
-  for (size_t j = 0; j < v->begins[k + 1] - v->begins[k]; j++) {
-    size_t i = v->begins[k] + v->order[j];
-    weir_manifest_tensor *t = &v->manifest.tensors.items[i];
-    weir_bytes data = {v->job->tensors[i]->data, v->job->tensors[i]->bytes};
-    t->offset = shard->bytes;
-    WEIR_TRY(put(v, file, data, shard, &t->crc, err));
-  }
-  return folders(v)->sync(fs_self(v), file, err);
+static weir_status write_owned(saver *v, weir_error *err) {
+  weir_arena *arena = &v->manifest.arena;
+  size_t count = v->manifest.shards.count;
+  weir_checkpoint_order *orders =
+      weir_arena_array(arena, count + 1, sizeof *orders);
+  char(*names)[WEIR_CHECKPOINT_NAME_BYTES] =
+      weir_arena_array(arena, count + 1, sizeof *names);
+  if (orders == NULL || names == NULL) return weir_fail_memory(err, count);
+  make_orders(v, orders, names);
+  WEIR_TRY(ask_owners(v, orders, err));
+  for (size_t k = 0; k < count; k++)
+    WEIR_TRY(orders[k].written ? take_order(v, k, &orders[k], err)
+                               : write_shard(v, k, err));
+  return WEIR_OK;
+}
+
+static weir_status write_shards(saver *v, weir_error *err) {
+  if (v->job->owners != NULL) return write_owned(v, err);
+  for (size_t k = 0; k < v->manifest.shards.count; k++)
+    WEIR_TRY(write_shard(v, k, err));
+  return WEIR_OK;
 }
 
 /* Makes temporary file |name|, which must be new. */
@@ -185,18 +313,6 @@ static weir_status make_file(const saver *v, const char *name, void **out_file,
   return weir_fail(err, WEIR_W5009, NULL,
                    "'%s' is there already: another program writes to '%.200s'",
                    name, v->place->dir);
-}
-
-static weir_status write_shard(saver *v, size_t k, weir_error *err) {
-  char name[WEIR_CHECKPOINT_NAME_BYTES];
-  void *file = NULL;
-  weir_checkpoint_temporary_name(v->manifest.shards.items[k].file.data, name);
-  WEIR_TRY(make_file(v, name, &file, err));
-  v->made++;
-  weir_status s = put_shard(v, k, file, err);
-  weir_status ended =
-      folders(v)->end(fs_self(v), file, s == WEIR_OK ? err : NULL);
-  return s != WEIR_OK ? s : ended;
 }
 
 /* --- the manifest, and the names --- */
@@ -221,10 +337,11 @@ static weir_status sync_folder(const saver *v, weir_error *err) {
 
 static weir_status rename_shards(saver *v, weir_error *err) {
   char name[WEIR_CHECKPOINT_NAME_BYTES];
-  assert(v->listed && v->made == v->manifest.shards.count);
+  assert(v->listed);
   v->renaming = true;
   for (size_t k = 0; k < v->manifest.shards.count; k++) {
     const char *last = v->manifest.shards.items[k].file.data;
+    assert(v->made[k]);
     weir_checkpoint_temporary_name(last, name);
     WEIR_TRY(folders(v)->rename(fs_self(v), v->place->folder, name, last, err));
   }
@@ -235,7 +352,8 @@ static weir_status rename_shards(saver *v, weir_error *err) {
  * later run can remove those that stay. */
 static void give_up(const saver *v, const char *list) {
   char name[WEIR_CHECKPOINT_NAME_BYTES];
-  for (uint32_t k = 0; k < v->made; k++) {
+  for (size_t k = 0; k < v->manifest.shards.count; k++) {
+    if (v->made == NULL || !v->made[k]) continue;
     const char *last = v->manifest.shards.items[k].file.data;
     weir_checkpoint_temporary_name(last, name);
     (void)folders(v)->unlink(fs_self(v), v->place->folder, name, NULL);
@@ -249,8 +367,7 @@ static void give_up(const saver *v, const char *list) {
 
 static weir_status write_all(saver *v, const char *list, const char *last,
                              weir_error *err) {
-  for (size_t k = 0; k < v->manifest.shards.count; k++)
-    WEIR_TRY(write_shard(v, k, err));
+  WEIR_TRY(write_shards(v, err));
   WEIR_TRY(write_manifest(v, list, err));
   WEIR_TRY(sync_folder(v, err)); /* the list, before it is needed */
   WEIR_TRY(rename_shards(v, err));
@@ -279,6 +396,7 @@ weir_status weir_checkpoint_write(const weir_checkpoint_place *place,
     s = sync_folder(&v, err);
   /* A removal that fails now is tried again after the next save. */
   if (s == WEIR_OK) (void)weir_checkpoint_expire(place, v.stem, NULL);
+  weir_free(place->env->alloc, v.piece);
   weir_strbuf_release(&v.text);
   weir_manifest_release(&v.manifest);
   return s;

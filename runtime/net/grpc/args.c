@@ -3,6 +3,8 @@
 
 #include <limits.h>
 
+#include "runtime/net/grpc/limits.h"
+
 /* Only arguments that made a difference are set; windows are left to gRPC's own
  * probe. */
 
@@ -26,8 +28,10 @@ static void add_server(weir_grpc_args *args) {
   add(args, GRPC_ARG_ALLOW_REUSEPORT, 0);
   /* Our peers ping each 2 s; a server's defence against that cuts them off. */
   add(args, GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-  add(args, GRPC_ARG_MAX_CONCURRENT_STREAMS, 16);
-  add(args, GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10000);
+  add(args, GRPC_ARG_MAX_CONCURRENT_STREAMS, WEIR_GRPC_STREAMS);
+  /* Who connects has this long for its preface, and as long to begin a call. */
+  add(args, GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, WEIR_GRPC_FIRST_MS);
+  add(args, GRPC_ARG_MAX_CONNECTION_IDLE_MS, WEIR_GRPC_FIRST_MS);
 }
 
 static void add_client(weir_grpc_args *args, const weir_grpc *t) {
@@ -50,12 +54,12 @@ void weir_grpc_args_init(weir_grpc_args *args, weir_grpc *t, bool server) {
   add(args, GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1);
   /* Frames are not compressed, so a small one cannot grow. */
   add(args, GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);
-  add(args, GRPC_ARG_MAX_METADATA_SIZE, 8192);
+  add(args, GRPC_ARG_MAX_METADATA_SIZE, WEIR_GRPC_METADATA);
   /* A net for half-open connections, wider than the heartbeats of the rooms
    * above: an answer is read in poll alone, and a process that was stopped or
    * busy for 5 s keeps its connections. It also bounds release() when a peer
-   * does not read. */
-  add(args, GRPC_ARG_KEEPALIVE_TIME_MS, 2000);
+   * does not read, and ends a server's reading from a flood (cutter.c). */
+  add(args, GRPC_ARG_KEEPALIVE_TIME_MS, server ? 1000 : 2000);
   add(args, GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 6000);
   add(args, GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   add(args, GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);

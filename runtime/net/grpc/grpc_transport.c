@@ -5,10 +5,14 @@
 
 #include "runtime/net/grpc.h"
 #include "runtime/net/grpc/args.h"
+#include "runtime/net/grpc/limits.h"
 #include "runtime/net/grpc/link.h"
 #include "runtime/net/grpc/log.h"
 #include "runtime/net/grpc/queue.h"
+#include "runtime/net/grpc/relisten.h"
 #include "runtime/net/grpc/server.h"
+#include "runtime/net/grpc/tls/strangers.h"
+#include "runtime/net/grpc/tls/tls.h"
 #include "runtime/net/grpc/words.h"
 
 /* One completion queue of gRPC: poll takes its events, each of which knows the
@@ -18,8 +22,6 @@
 
 enum {
   MAX_EVENTS = 256,       /* of one poll, so that it ends under any load */
-  FENCE_MIB = 1024,       /* a last bound of gRPC's own memory: no flow control,
-                             it kills streams, so far beyond all credit */
   RELEASE_LINGER_MS = 500 /* for the last frames of closed connections */
 };
 
@@ -35,11 +37,12 @@ static gpr_timespec gpr_deadline(weir_grpc *t, int64_t deadline_ns) {
 
 /* Handles one event, if one comes before |deadline_ns|. */
 static bool handle_one(weir_grpc *t, int64_t deadline_ns) {
+  if (t->tls != NULL) weir_grpc_log_watch(weir_grpc_strangers_line, t);
   grpc_event event =
       grpc_completion_queue_next(t->queue, gpr_deadline(t, deadline_ns), NULL);
+  if (t->tls != NULL) weir_grpc_log_unwatch();
   if (event.type != GRPC_OP_COMPLETE) return false;
-  weir_grpc_tag *tag = event.tag;
-  tag->done(tag->self, event.success != 0);
+  weir_grpc_done(&event);
   return true;
 }
 
@@ -49,8 +52,11 @@ static weir_status poll_events(weir_transport *base, int64_t deadline_ns,
   t->reported = 0;
   t->woken = false;
   t->wanted = 0;
+  weir_grpc_log_accepts(&t->deaf);
   for (int events = 0; events < MAX_EVENTS;) {
     int64_t next = weir_grpc_link_expire(t);
+    int64_t again = weir_grpc_relisten(t);
+    if (again < next) next = again;
     bool wait = deadline_ns > 0 && t->reported == 0 && !t->woken;
     if (next > deadline_ns) next = deadline_ns;
     if (handle_one(t, wait ? next : 0))
@@ -59,6 +65,7 @@ static weir_status poll_events(weir_transport *base, int64_t deadline_ns,
              (deadline_ns != INT64_MAX && weir_grpc_now(t) >= deadline_ns))
       break;
   }
+  weir_grpc_log_accepts(NULL);
   if (t->wanted > 0) return weir_grpc_fail_memory(t, err, t->wanted);
   return WEIR_OK;
 }
@@ -76,8 +83,7 @@ static void wake(weir_transport *base) {
   weir_grpc *t = (weir_grpc *)base;
   weir_grpc_lock(t);
   if (!t->closed && !t->wake_sent)
-    t->wake_sent = grpc_call_start_batch(t->wake, NULL, 0, &t->wake_tag,
-                                         NULL) == GRPC_CALL_OK;
+    t->wake_sent = weir_grpc_start(t->wake, NULL, 0, &t->wake_tag);
   weir_grpc_unlock(t);
 }
 
@@ -95,11 +101,20 @@ static weir_status dial(weir_transport *base, weir_sv text,
   weir_grpc_link *link = weir_grpc_link_create(t, false);
   if (link == NULL) return weir_grpc_fail_memory(t, err, sizeof *link);
   snprintf(link->peer, sizeof link->peer, "%s", address.text);
+  grpc_channel_credentials *credentials = NULL;
+  weir_status s = WEIR_OK;
+  if (t->tls != NULL)
+    s = weir_grpc_tls_dial(t, &credentials, &link->verdict, err);
+  else
+    credentials = grpc_insecure_credentials_create();
+  if (s != WEIR_OK) {
+    weir_grpc_link_destroy(link);
+    return s;
+  }
   weir_grpc_args args;
   weir_grpc_args_init(&args, t, false);
-  grpc_channel_credentials *plain = grpc_insecure_credentials_create();
-  link->channel = grpc_channel_create(address.target, plain, &args.list);
-  grpc_channel_credentials_release(plain);
+  link->channel = grpc_channel_create(address.target, credentials, &args.list);
+  grpc_channel_credentials_release(credentials);
   const char *method = weir_grpc_method(t->base.options.cls);
   link->call = grpc_channel_create_call(
       link->channel, NULL, 0, t->queue, grpc_slice_from_static_string(method),
@@ -116,6 +131,17 @@ static void close_link(weir_transport *base, weir_connection c) {
   bool closed = link == NULL || link->closing || link->ended;
   weir_grpc_unlock(t);
   if (!closed) weir_grpc_link_close(link);
+}
+
+static bool names(weir_transport *base, weir_connection c,
+                  char out[WEIR_NET_NAMES_BYTES]) {
+  weir_grpc *t = (weir_grpc *)base;
+  if (t->tls == NULL) return false;
+  weir_grpc_lock(t);
+  const weir_grpc_link *link = weir_grpc_link_find(t, c);
+  if (link != NULL) memcpy(out, link->names, sizeof link->names);
+  weir_grpc_unlock(t);
+  return true;
 }
 
 /* ---- The end, in the order that leaves nothing behind */
@@ -177,6 +203,7 @@ static void release(weir_transport *base) {
   weir_grpc_unlock(t);
   end_all(t);
   end_queue(t);
+  weir_grpc_tls_release(t);
   pthread_mutex_destroy(&t->mutex);
   weir_grpc_free(t, t->links);
   weir_grpc_free(t, t);
@@ -190,6 +217,7 @@ static const weir_transport_vtable kGrpc = {
     .close = close_link,
     .poll = poll_events,
     .wake = wake,
+    .names = names,
 };
 
 weir_status weir_grpc_create(const weir_module_host *host, const weir_env *env,
@@ -202,12 +230,19 @@ weir_status weir_grpc_create(const weir_module_host *host, const weir_env *env,
   memset(t, 0, sizeof *t);
   t->base = (weir_transport){&kGrpc, env, *handler, *options};
   t->host = host;
+  if (options->tls != NULL) {
+    weir_status s = weir_grpc_tls_create(t, err);
+    if (s != WEIR_OK) {
+      weir_grpc_free(t, t);
+      return s;
+    }
+  }
   pthread_mutex_init(&t->mutex, NULL);
   weir_grpc_log_take();
   grpc_init();
   t->queue = grpc_completion_queue_create_for_next(NULL);
   t->quota = grpc_resource_quota_create("weir");
-  grpc_resource_quota_resize(t->quota, (size_t)FENCE_MIB << 20);
+  weir_grpc_limits_fence(t);
   t->lame =
       grpc_lame_client_channel_create("wake", GRPC_STATUS_UNAVAILABLE, "wake");
   t->wake = grpc_channel_create_call(

@@ -3,7 +3,9 @@
 
 #include "runtime/base/size.h"
 #include "runtime/net/grpc/in.h"
+#include "runtime/net/grpc/limits.h"
 #include "runtime/net/grpc/queue.h"
+#include "runtime/net/grpc/tls/tls.h"
 #include "runtime/net/grpc/words.h"
 
 /* The life of a connection, which is one call of gRPC.
@@ -103,8 +105,7 @@ static bool start(weir_grpc_link *link, const grpc_op *ops, size_t count,
   weir_grpc_lock(link->transport);
   link->ops++;
   weir_grpc_unlock(link->transport);
-  if (grpc_call_start_batch(link->call, ops, count, tag, NULL) == GRPC_CALL_OK)
-    return true;
+  if (weir_grpc_start(link->call, ops, count, tag)) return true;
   weir_grpc_lock(link->transport);
   link->ops--;
   weir_grpc_unlock(link->transport);
@@ -135,8 +136,11 @@ static bool has_marker(const weir_grpc_link *link) {
 
 static void report_open(weir_grpc_link *link) {
   weir_grpc *t = link->transport;
+  char names[WEIR_NET_NAMES_BYTES] = "";
   set_deadline(link, INT64_MAX);
+  if (t->tls != NULL) weir_grpc_tls_names(link->call, names);
   weir_grpc_lock(t);
+  memcpy(link->names, names, sizeof names);
   link->open = true;
   weir_grpc_unlock(t);
   if (!link->silent && !t->releasing) {
@@ -180,6 +184,7 @@ static void deliver(weir_grpc_link *link, grpc_byte_buffer *buffer) {
     weir_grpc_link_cancel(link);
     return;
   }
+  weir_grpc_limits_heard(link);
   t->reported++;
   t->base.handler.on_frame(t->base.handler.self, link->id, frame);
   weir_net_frame_unref(frame);
@@ -240,12 +245,14 @@ void weir_grpc_link_destroy(weir_grpc_link *link) {
   t->links[link->id & ((1u << SLOT_BITS) - 1)] = NULL;
   t->link_count--;
   weir_grpc_unlock(t);
+  t->heard -= link->heard;
   set_deadline(link, INT64_MAX);
   grpc_slice_unref(link->details);
   grpc_metadata_array_destroy(&link->metadata);
   grpc_metadata_array_destroy(&link->trailers);
   if (link->call != NULL) grpc_call_unref(link->call);
   if (link->channel != NULL) grpc_channel_destroy(link->channel);
+  weir_grpc_verdict_release(link->verdict);
   weir_grpc_free(t, link);
 }
 
@@ -290,7 +297,10 @@ void weir_grpc_link_close(weir_grpc_link *link) {
   weir_grpc *t = link->transport;
   link->silent = true;
   weir_grpc_lock(t);
-  bool now = !link->open && link->first == NULL;
+  /* One that came in and said nothing gets no goodbye, for which it might make
+   * us wait. */
+  bool mute = link->incoming && !link->heard;
+  bool now = (mute || !link->open) && link->first == NULL;
   link->closing = true;
   bool open = link->open;
   weir_grpc_unlock(t);

@@ -2,6 +2,7 @@
 #ifndef WEIR_NET_GRPC_LOG_H_
 #define WEIR_NET_GRPC_LOG_H_
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* gRPC's log: it prints unless it is told otherwise, and some reasons are
@@ -14,5 +15,16 @@ void weir_grpc_log_take(void);
  * |room| bytes: the last one stays. */
 void weir_grpc_log_begin(char *text, size_t room);
 void weir_grpc_log_end(void);
+
+/* Sets |*deaf| when a line on this thread says that no connection can be
+ * accepted any more; NULL: no longer. */
+void weir_grpc_log_accepts(bool *deaf);
+
+/* From begin to end, lines of this thread go to |line| as well, with the name
+ * of the file of gRPC that says them. */
+typedef void (*weir_grpc_log_fn)(void *self, const char *file,
+                                 const char *text);
+void weir_grpc_log_watch(weir_grpc_log_fn line, void *self);
+void weir_grpc_log_unwatch(void);
 
 #endif

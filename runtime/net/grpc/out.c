@@ -40,6 +40,7 @@ weir_grpc_out *weir_grpc_out_create(weir_grpc *t, const weir_net_piece *pieces,
   for (size_t i = 0; i < count; i++) {
     const weir_net_piece *p = &pieces[i];
     frame->bytes += p->size; /* the caller has checked the sum */
+    if (p->released == NULL) frame->copied += p->size;
     frame->held[i] = (struct weir_grpc_held){p->size > 0 ? frame : NULL,
                                              p->released, p->self};
   }
@@ -60,7 +61,8 @@ weir_grpc_out *weir_grpc_out_create(weir_grpc *t, const weir_net_piece *pieces,
 
 void weir_grpc_out_release(weir_grpc_out *frame, bool forget) {
   grpc_byte_buffer *buffer = frame->buffer;
-  frame->forget = forget;
+  /* Not written otherwise: gRPC's threads may be reading it. */
+  if (forget) frame->forget = true;
   grpc_byte_buffer_destroy(buffer);
   for (size_t i = 0; i < frame->count; i++) {
     struct weir_grpc_held *held = &frame->held[i];

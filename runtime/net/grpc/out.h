@@ -10,9 +10,9 @@ struct weir_grpc_out {
   weir_grpc_out *next; /* in the queue of a link */
   weir_grpc *transport;
   grpc_byte_buffer *buffer;
-  size_t bytes;
-  atomic_size_t users; /* pieces in use, and the owner of |buffer| */
-  bool forget;         /* call no |released| */
+  size_t bytes, copied; /* |copied| of them are copies */
+  atomic_size_t users;  /* pieces in use, and the owner of |buffer| */
+  bool forget;          /* call no |released| */
   size_t count;
   struct weir_grpc_held {
     weir_grpc_out *frame; /* NULL: an empty piece, which gRPC does not get */

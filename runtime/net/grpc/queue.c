@@ -2,6 +2,7 @@
 #include "runtime/net/grpc/queue.h"
 
 #include "runtime/base/size.h"
+#include "runtime/net/grpc/limits.h"
 #include "runtime/net/grpc/link.h"
 #include "runtime/net/grpc/out.h"
 #include "runtime/net/grpc/words.h"
@@ -50,17 +51,23 @@ static void start_batch(weir_grpc_link *link, const batch *b) {
   } else {
     return;
   }
-  if (grpc_call_start_batch(link->call, &op, 1, tag, NULL) == GRPC_CALL_OK)
+  if (weir_grpc_start(link->call, &op, 1, tag))
     return; /* the link may be gone by now */
   /* Cannot be, by gRPC's rules; then it comes back as if it had failed. */
   weir_grpc_link_cancel(link);
-  (void)grpc_call_start_batch(link->call, NULL, 0, tag, NULL);
+  (void)weir_grpc_start(link->call, NULL, 0, tag);
+}
+
+/* |frame| waits no more. With the mutex held. */
+static void uncount(weir_grpc_link *link, const weir_grpc_out *frame) {
+  link->queued_bytes -= frame->bytes;
+  link->copied_bytes -= frame->copied;
+  link->transport->copied_bytes -= frame->copied;
 }
 
 weir_grpc_out *weir_grpc_queue_take(weir_grpc_link *link) {
   weir_grpc_out *first = link->first;
-  for (weir_grpc_out *f = first; f != NULL; f = f->next)
-    link->queued_bytes -= f->bytes;
+  for (weir_grpc_out *f = first; f != NULL; f = f->next) uncount(link, f);
   link->first = link->last = NULL;
   return first;
 }
@@ -90,7 +97,7 @@ void weir_grpc_queue_on_sent(void *self, bool ok) {
   weir_grpc_lock(link->transport);
   weir_grpc_out *frame = link->in_flight;
   link->in_flight = NULL;
-  link->queued_bytes -= frame->bytes;
+  uncount(link, frame);
   link->sending = false;
   if (!ok) rest = weir_grpc_queue_take(link); /* `status` is on its way */
   weir_grpc_unlock(link->transport);
@@ -113,12 +120,15 @@ static weir_status enqueue(weir_grpc_link *link, weir_grpc_out *frame,
   *out_queued = link->queued_bytes;
   if (link->queued_bytes > most || frame->bytes > most - link->queued_bytes)
     return WEIR_RESOURCE_EXHAUSTED;
+  if (!weir_grpc_limits_queue(link, frame->copied)) return WEIR_OUT_OF_RANGE;
   if (link->last != NULL)
     link->last->next = frame;
   else
     link->first = frame;
   link->last = frame;
   link->queued_bytes += frame->bytes;
+  link->copied_bytes += frame->copied;
+  link->transport->copied_bytes += frame->copied;
   *out_batch = next_batch(link);
   return WEIR_OK;
 }
@@ -151,6 +161,11 @@ weir_status weir_grpc_queue_send(weir_transport *base, weir_connection c,
   weir_grpc_out_release(frame, true);
   if (s == WEIR_UNAVAILABLE)
     return weir_grpc_fail(t, err, "W7001", "the connection has ended");
+  if (s == WEIR_OUT_OF_RANGE)
+    return weir_grpc_fail(t, err, "W7003",
+                          "%zu bytes wait for this peer, more than its share "
+                          "of the %d MiB that may wait for all peers",
+                          queued, WEIR_GRPC_WORDS_MIB);
   return weir_grpc_fail(t, err, "W7003",
                         "%zu bytes wait for this peer, and its queue takes "
                         "%zu: there is no room for %zu more",

@@ -3,6 +3,8 @@
 
 #include <stdarg.h>
 
+#include "runtime/net/grpc/tls/tls.h"
+
 /* gRPC's texts differ between versions: a known part of one is told in our own
  * words, anything else is passed on. No decision hangs on a text. */
 
@@ -19,6 +21,12 @@ static const saying kConnect[] = {
     {"Network is unreachable", "Network is unreachable"},
     {"No route to host", "No route to host"},
     {"Permission denied", "Permission denied"},
+    {"Socket closed",
+     "somebody listens there and closed the connection: a task with `tls`, "
+     "whose log says so, or no task"},
+    {"Connection reset",
+     "somebody listens there and cut the connection: a task with `tls`, whose "
+     "log says so, or no task"},
     {NULL, NULL}};
 
 static const saying kDropped[] = {
@@ -53,6 +61,40 @@ static void put(char out[WEIR_GRPC_WORDS], const char *text) {
   out[n] = '\0';
 }
 
+/* Whether certificates are to blame, by what became of the peer's. */
+static bool of_certificates(const weir_grpc_link *link, const char *text,
+                            weir_close_reason *out_why,
+                            char out[WEIR_GRPC_WORDS]) {
+  char fault[WEIR_GRPC_FAULT_TEXT];
+  bool seen;
+  weir_grpc_fault is = weir_grpc_verdict_read(link->verdict, &seen, fault);
+  if (is != WEIR_GRPC_SOUND) {
+    snprintf(out, WEIR_GRPC_WORDS, "its certificate %.220s", fault);
+    *out_why =
+        is == WEIR_GRPC_EXPIRED ? WEIR_CLOSED_EXPIRED : WEIR_CLOSED_FOREIGN;
+    return true;
+  }
+  if (seen) {
+    put(out,
+        "it closed the connection when it had seen our certificate: its log "
+        "says why");
+    *out_why = WEIR_CLOSED_NOT_TRUSTED;
+    return true;
+  }
+  if (strstr(text, "Socket closed") != NULL ||
+      strstr(text, "Connection reset") != NULL) {
+    put(out, "it closed the connection before it showed a certificate");
+    *out_why = WEIR_CLOSED_UNREACHABLE;
+    return true;
+  }
+  if (strstr(text, "handshake failed") == NULL) return false;
+  put(out,
+      "it does not speak TLS, as our cluster does: `tls` is not in its "
+      "cluster");
+  *out_why = WEIR_CLOSED_NO_TLS;
+  return true;
+}
+
 static weir_close_reason before_it_was_open(const weir_grpc_link *link,
                                             const char *text,
                                             char out[WEIR_GRPC_WORDS]) {
@@ -69,6 +111,9 @@ static weir_close_reason before_it_was_open(const weir_grpc_link *link,
                                                                 : "control");
     return WEIR_CLOSED_REFUSED;
   }
+  weir_close_reason why;
+  if (link->verdict != NULL && of_certificates(link, text, &why, out))
+    return why;
   const char *ours = find(kConnect, text);
   put(out, ours != NULL ? ours : text);
   return link->code == GRPC_STATUS_UNAVAILABLE ? WEIR_CLOSED_UNREACHABLE
@@ -138,9 +183,11 @@ weir_status weir_grpc_check_address(const weir_grpc *t, weir_sv text,
   const char *why = weir_grpc_address_read(text, out);
   if (why != NULL)
     return weir_grpc_fail(t, err, "W7002", "%.*s: %s", WEIR_SV(text), why);
-  if (out->local || t->base.options.insecure) return WEIR_OK;
+  if (out->local || t->base.options.insecure || t->base.options.tls != NULL)
+    return WEIR_OK;
   return weir_grpc_fail(t, err, "W7002",
                         "%s is not on this machine's loopback, and frames are "
-                        "not encrypted: `insecure: true` permits it",
+                        "not encrypted: the cluster needs `tls`, or "
+                        "`insecure: true` to permit it",
                         out->text);
 }

@@ -116,8 +116,9 @@ static void list_fields(const weir_dataset *set, state_field out[kFields]) {
   for (int i = 0; i < kFields; i++) out[i] = fields[i];
 }
 
-weir_status weir_data_iter_state(const weir_data_iter *it,
-                                 weir_strbuf *out_json, weir_error *err) {
+static weir_status write_state(const weir_data_iter *it, uint64_t epoch,
+                               int64_t at, weir_strbuf *out_json,
+                               weir_error *err) {
   weir_json_writer w;
   state_field fields[kFields];
   list_fields(it->set, fields);
@@ -126,9 +127,9 @@ weir_status weir_data_iter_state(const weir_data_iter *it,
   weir_json_key(&w, "version");
   weir_json_int(&w, 1);
   weir_json_key(&w, "epoch");
-  weir_json_uint(&w, it->epoch);
+  weir_json_uint(&w, epoch);
   weir_json_key(&w, "example");
-  weir_json_int(&w, it->at);
+  weir_json_int(&w, at);
   for (int i = 0; i < kFields; i++) {
     weir_json_key(&w, fields[i].key);
     weir_json_int(&w, fields[i].value);
@@ -140,6 +141,21 @@ weir_status weir_data_iter_state(const weir_data_iter *it,
       out_json->data[out_json->size - 1] == '\n')
     out_json->data[--out_json->size] = '\0';
   return weir_strbuf_status(out_json, err);
+}
+
+weir_status weir_data_iter_state(const weir_data_iter *it,
+                                 weir_strbuf *out_json, weir_error *err) {
+  return write_state(it, it->epoch, it->at, out_json, err);
+}
+
+weir_status weir_data_iter_state_at(const weir_data_iter *it, uint64_t epoch,
+                                    uint64_t batches, weir_strbuf *out_json,
+                                    weir_error *err) {
+  const weir_dataset *set = it->set;
+  int64_t at = set->epoch;
+  if (batches < (uint64_t)(set->epoch / set->batch))
+    at = (int64_t)batches * set->batch;
+  return write_state(it, epoch, at, out_json, err);
 }
 
 typedef struct position {

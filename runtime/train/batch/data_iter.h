@@ -22,6 +22,12 @@ weir_status weir_data_iter_next(weir_data_iter *iter, weir_batch *out_batch,
 weir_status weir_data_iter_state(const weir_data_iter *iter,
                                  weir_strbuf *out_json, weir_error *err);
 
+/* The state of an iterator that has given |batches| of |epoch|, an epoch that
+ * has an end. */
+weir_status weir_data_iter_state_at(const weir_data_iter *iter, uint64_t epoch,
+                                    uint64_t batches, weir_strbuf *out_json,
+                                    weir_error *err);
+
 /* Goes to the position in |json|. Errors: W4037, W6001. */
 weir_status weir_data_iter_restore(weir_data_iter *iter, weir_sv json,
                                    weir_error *err);

@@ -7,14 +7,17 @@
 
 /* The algorithms are in data_order.h. A draw is a hash of its number (counter
  * based), so there is no generator whose state would have to be saved. Memory:
- * 8 bytes for each example of the buffer. A seek costs O(count) for a full
- * shuffle, O(buffer + at) with a smaller buffer: no example is read. */
+ * 8 bytes for each example of the buffer. A seek to another round costs
+ * O(count) for a full shuffle, O(buffer + at) with a smaller buffer; in the
+ * round at hand nothing, and with a smaller buffer the draws between. No
+ * example is read. */
 
 struct weir_order {
   const weir_allocator *alloc;
   weir_order_spec spec;
   int64_t count, at, first, step;
-  uint64_t key, draws;
+  uint64_t key, draws, round;
+  bool begun; /* |held| is of |round| */
   /* Shuffled: all of a round, or the buffer; positions of the round. */
   int64_t *held;
   int64_t capacity, size, next;
@@ -91,17 +94,26 @@ static int64_t take_one(weir_order *o) {
   return given;
 }
 
-void weir_order_seek(weir_order *o, uint64_t round, int64_t at) {
-  o->at = at;
-  if (!o->spec.shuffle) return;
+static void begin_round(weir_order *o, uint64_t round) {
   o->key = weir_mix(o->spec.seed + weir_mix(round + 1));
   o->draws = 0;
   o->size = o->next = o->capacity;
   for (int64_t i = 0; i < o->capacity; i++) o->held[i] = i;
-  if (o->capacity == o->count)
-    permute(o);
-  else
-    for (int64_t i = 0; i < at; i++) (void)take_one(o);
+  if (o->capacity == o->count) permute(o);
+  o->round = round;
+  o->begun = true;
+}
+
+void weir_order_seek(weir_order *o, uint64_t round, int64_t at) {
+  int64_t from = o->at;
+  bool whole = o->capacity == o->count;
+  o->at = at;
+  if (!o->spec.shuffle) return;
+  if (!o->begun || round != o->round || (!whole && at < from)) {
+    begin_round(o, round);
+    from = 0;
+  }
+  for (; !whole && from < at; from++) (void)take_one(o);
 }
 
 int64_t weir_order_next(weir_order *o) {

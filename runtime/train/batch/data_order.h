@@ -39,8 +39,10 @@ weir_status weir_order_create(const weir_allocator *alloc,
                               const weir_order_spec *spec,
                               weir_order **out_order, weir_error *err);
 void weir_order_release(weir_order *order); /* NULL-safe */
-/* Goes to position |at| (at most the count) of |round|. Costs the work of
- * |at| draws, no reading. */
+/* Goes to position |at| (at most the count) of |round|. Costs the draws from
+ * the round's start, or from here if |at| lies ahead in the same round; no
+ * reading.
+ */
 void weir_order_seek(weir_order *order, uint64_t round, int64_t at);
 /* The source's number of the next example; the position must be below the
  * count. */

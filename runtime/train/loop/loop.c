@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/exec/session/session_snapshot.h"
@@ -14,6 +12,8 @@
 #include "runtime/train/loop/loop_hooks.h"
 #include "runtime/train/loop/loop_internal.h"
 #include "runtime/train/loop/loop_save.h"
+#include "runtime/train/ps/chief.h"
+#include "runtime/train/replicas/replicas.h"
 
 /* Steps.
  *
@@ -101,31 +101,26 @@ static weir_sv bad_variable(weir_loop *loop) {
 }
 
 /* Runs the step again, from the same values, until the first NaN. */
-static weir_status blame(weir_loop *loop, weir_stepper *stepper,
-                         weir_error *err) {
-  weir_error found = WEIR_ERROR_INIT;
-  char text[512] = "";
-  if (err != NULL) snprintf(text, sizeof text, "%s", err->message);
+weir_status weir_loop_blame(weir_loop *loop, weir_stepper *stepper,
+                            uint64_t run, weir_error *err) {
   weir_sv var = bad_variable(loop);
-  weir_status trapped = weir_stepper_trap(stepper, loop->runs, &found);
-  bool named = trapped != WEIR_OK && strcmp(found.id, "W5004") == 0;
-  weir_mark at = {found.file, found.line, found.col, found.end_line,
-                  found.end_col};
-  weir_status s = weir_fail(
-      err, WEIR_W5020, named ? &at : NULL, "step %" PRIu64 ": %s%s%s%s",
-      loop->step + 1, text, named ? "; the first was made by " : "",
-      named ? found.node : "", named ? "" : "; no node of the step made it");
-  if (named) weir_error_set_node(err, found.node, strlen(found.node));
-  if (var.size > 0)
-    weir_hint(err,
-              "variable %.*s is not finite since an earlier step: try a "
-              "smaller learning rate, or clip_norm",
-              WEIR_SV(var));
-  else
-    weir_hint(err,
-              "try a smaller learning rate; a node with log, div or exp "
-              "may need a bound on its input");
-  return s;
+  return weir_stepper_blame(stepper, run, loop->step + 1, var, err);
+}
+
+void weir_loop_take_values(weir_loop *loop, const weir_stepper *stepper) {
+  loop->loss = weir_loop_mean(weir_stepper_output(stepper, WEIR_FETCH_LOSS));
+  for (uint32_t i = 0; i < loop->metric_count; i++) {
+    double x =
+        weir_loop_mean(weir_stepper_output(stepper, WEIR_FETCH_METRICS + i));
+    loop->values[i].value = loop->metrics[i].perplexity ? exp(x) : x;
+  }
+}
+
+void weir_loop_count_run(weir_loop *loop, int64_t rows, bool last) {
+  loop->runs++;
+  loop->batches++;
+  loop->examples += (uint64_t)rows;
+  if (last) loop->step++;
 }
 
 static weir_status run_batch(weir_loop *loop, const weir_batch *batch,
@@ -141,19 +136,11 @@ static weir_status run_batch(weir_loop *loop, const weir_batch *batch,
   weir_error *e = err != NULL ? err : &mine;
   weir_status s = weir_stepper_run(stepper, batch, &run, e);
   if (s != WEIR_OK && strcmp(e->id, "W5020") == 0)
-    return blame(loop, stepper, e);
+    return weir_loop_blame(loop, stepper, loop->runs, e);
   if (s != WEIR_OK) return s;
-  loop->loss = weir_loop_mean(weir_stepper_output(stepper, WEIR_FETCH_LOSS));
+  weir_loop_take_values(loop, stepper);
   loop->rate = weir_loop_mean(weir_stepper_output(stepper, WEIR_FETCH_RATE));
-  for (uint32_t i = 0; i < loop->metric_count; i++) {
-    double x =
-        weir_loop_mean(weir_stepper_output(stepper, WEIR_FETCH_METRICS + i));
-    loop->values[i].value = loop->metrics[i].perplexity ? exp(x) : x;
-  }
-  loop->runs++;
-  loop->batches++;
-  loop->examples += (uint64_t)batch->rows;
-  if (last) loop->step++;
+  weir_loop_count_run(loop, batch->rows, last);
   return WEIR_OK;
 }
 
@@ -165,7 +152,7 @@ weir_status weir_loop_reset_states(weir_loop *loop, weir_error *err) {
   return WEIR_OK;
 }
 
-static weir_status end_epoch(weir_loop *loop, weir_error *err) {
+weir_status weir_loop_end_epoch(weir_loop *loop, weir_error *err) {
   if (loop->batches == 0)
     return weir_fail(err, WEIR_W5021, NULL,
                      "data %.*s: an epoch has no batch; is there less data "
@@ -199,12 +186,18 @@ weir_status weir_loop_step(weir_loop *loop, weir_train_end *out_end,
   while (s == WEIR_OK && loop->step < want &&
          loop->end == WEIR_TRAIN_END_GOING) {
     weir_batch batch;
+    if (loop->replicas != NULL || loop->chief != NULL) {
+      s = loop->chief != NULL ? weir_chief_turn(loop, err)
+                              : weir_replicas_turn(loop, err);
+      continue;
+    }
     s = weir_data_iter_next(loop->iter, &batch, err);
     if (s == WEIR_OK)
-      s = batch.end_of_epoch ? end_epoch(loop, err)
+      s = batch.end_of_epoch ? weir_loop_end_epoch(loop, err)
                              : run_batch(loop, &batch, err);
   }
-  if (s == WEIR_OK && loop->step == want) s = weir_loop_after(loop, err);
+  if (s == WEIR_OK && loop->step == want && loop->chief == NULL)
+    s = weir_loop_after(loop, err);
   if (s != WEIR_OK) loop->end = WEIR_TRAIN_END_FAILED;
   *out_end = loop->end;
   return s;

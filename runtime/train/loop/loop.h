@@ -32,6 +32,11 @@ typedef struct weir_loop_options {
   weir_status (*open)(void *self, const weir_graph *run_graph,
                       weir_session_options *session, weir_error *err);
   void *open_self;
+  /* Of a job between graphs (train.h, weir_train_shared): so many replicas, on
+   * threads of this process. 0: one graph, whatever the section says. */
+  uint32_t replicas;
+  /* The chief of such a job over processes (runtime/train/ps); NULL: no. */
+  const struct weir_chief_options *chief;
   uint64_t seed;          /* of shuffles that give none, and of the run */
   int64_t time_ns;        /* wall clock, since 1970, for show and file names */
   uint64_t steps, epochs; /* instead of the spec's, unless 0 */
@@ -42,6 +47,9 @@ typedef struct weir_loop_options {
   /* Only to evaluate: no training data, and the checkpoint, which must be
    * there, is read and not written. */
   bool eval_only;
+  /* Drivers that train use the same variables: those of the graph to be trained
+   * are wanted, also with |eval_only|. */
+  bool shared;
   weir_train_resume resume;
   const char *init;       /* a safetensors file with first values; NULL: none */
   const char *const *map; /* "old=new" */

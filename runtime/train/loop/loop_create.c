@@ -16,6 +16,9 @@
 #include "runtime/train/loop/loop_internal.h"
 #include "runtime/train/loop/loop_restore.h"
 #include "runtime/train/loop/loop_save.h"
+#include "runtime/train/ps/chief.h"
+#include "runtime/train/replicas/replicas.h"
+#include "runtime/train/replicas/replicas_graph.h"
 
 /* From a graph and options to a loop that can step. The order matters: the
  * folder of checkpoints is locked before one is read from it or another file is
@@ -198,6 +201,8 @@ static weir_status open_data(weir_loop *loop, weir_error *err) {
 
 static weir_status make_steppers(weir_loop *loop, weir_error *err) {
   const weir_train_graph *t = loop->train;
+  if (loop->chief != NULL) return WEIR_OK; /* batches are run elsewhere */
+  if (loop->replicas != NULL) return weir_replicas_start(loop, err);
   weir_stepper_options options = {.session = loop->session,
                                   .graph = t->graph,
                                   .data = loop->data,
@@ -303,11 +308,17 @@ static void begin_times(weir_loop *loop) {
 static weir_status make_session(weir_loop *loop, weir_error *err) {
   const weir_loop_options *o = &loop->options;
   loop->run_graph = loop->graph;
-  if (!o->eval_only) {
-    WEIR_TRY(weir_graph_train(loop->graph, loop->spec, &loop->train, err));
-    loop->run_graph = loop->train->graph;
+  if (!o->eval_only || o->shared) {
     weir_error unused = WEIR_ERROR_INIT;
-    if (weir_train_unused(loop->spec, &unused)) weir_loop_warn(loop, &unused);
+    if (o->chief != NULL)
+      WEIR_TRY(weir_chief_create(loop, err));
+    else if (o->replicas > 0)
+      WEIR_TRY(weir_replicas_create(loop, err));
+    else if (weir_train_unused(loop->spec, &unused))
+      weir_loop_warn(loop, &unused);
+    if (loop->train == NULL)
+      WEIR_TRY(weir_graph_train(loop->graph, loop->spec, &loop->train, err));
+    loop->run_graph = loop->train->graph;
   }
   WEIR_TRY(weir_train_watch_list(loop->graph, loop->spec, loop->train,
                                  &loop->arena, &loop->watch, err));
@@ -326,13 +337,16 @@ static weir_status make_training(weir_loop *loop, weir_error *err) {
   WEIR_TRY(weir_loop_save_open(loop, err));
   WEIR_TRY(make_steppers(loop, err));
   WEIR_TRY(open_eval(loop, err));
-  WEIR_TRY(weir_loop_restore(loop, err));
+  if (loop->chief != NULL)
+    WEIR_TRY(weir_loop_begin(loop, err)); /* servers know where it goes on */
+  else
+    WEIR_TRY(weir_loop_restore(loop, err));
   WEIR_TRY(weir_dataset_save(loop->data, &loop->run, err));
   if (loop->evals[0].data != NULL)
     WEIR_TRY(weir_dataset_save(loop->evals[0].data, &loop->run, err));
   if (loop->summaries.path != NULL) WEIR_TRY(open_summary(loop, err));
   begin_times(loop);
-  return WEIR_OK;
+  return loop->chief != NULL ? weir_chief_start(loop, err) : WEIR_OK;
 }
 
 static weir_status fill(weir_loop *loop, weir_error *err) {
@@ -376,9 +390,11 @@ weir_status weir_loop_create(const weir_env *env, weir_pool *pool,
 /* The store first: snapshots that it writes belong to the session. */
 void weir_loop_release(weir_loop *loop) {
   if (loop == NULL) return;
+  weir_chief_release(loop);
   weir_checkpoint_store_close(loop->store);
   weir_summary_release(loop->summary);
   weir_loop_evals_release(loop);
+  weir_replicas_release(loop);
   weir_stepper_release(loop->accumulator);
   weir_stepper_release(loop->stepper);
   weir_data_iter_release(loop->iter);

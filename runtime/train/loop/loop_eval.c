@@ -8,6 +8,7 @@
 #include "runtime/exec/session/session_vars.h"
 #include "runtime/train/batch/data_iter.h"
 #include "runtime/train/data/data_open.h"
+#include "runtime/train/loop/flight.h"
 #include "runtime/train/loop/loop_create.h"
 #include "runtime/train/loop/loop_internal.h"
 
@@ -88,26 +89,58 @@ static bool must_end(weir_loop *loop) {
   return weir_loop_clock(loop) - loop->stop_ns >= loop->spec->stop.grace_ns;
 }
 
+/* One evaluation under way. */
+typedef struct evaluating {
+  weir_loop *loop;
+  weir_data_iter *iter;
+  weir_train_report *out;
+  uint64_t taken; /* batches read */
+} evaluating;
+
+/* A flight's reading. */
+static weir_status take(void *self, weir_batch *batch, bool *more,
+                        weir_error *err) {
+  evaluating *e = self;
+  uint64_t most = e->loop->spec->eval.steps;
+  *more = most == 0 || e->taken < most;
+  if (!*more) return WEIR_OK;
+  if (must_end(e->loop))
+    return weir_fail(err, WEIR_W5005, NULL, "stopped while evaluating");
+  WEIR_TRY(weir_data_iter_next(e->iter, batch, err));
+  *more = !batch->end_of_epoch;
+  e->taken += *more;
+  return WEIR_OK;
+}
+
+/* Its results, in order: so the sums are the same bits, however many runs there
+ * were at once. */
+static weir_status give(void *self, const weir_flight_result *r,
+                        weir_error *err) {
+  const evaluating *e = self;
+  weir_loop *loop = e->loop;
+  (void)err;
+  for (uint32_t i = 0; i < loop->metric_count; i++)
+    loop->sums[i] += (double)r->in->rows * weir_loop_mean(r->outputs[i]);
+  e->out->batches++;
+  e->out->examples += (uint64_t)r->in->rows;
+  return WEIR_OK;
+}
+
 static weir_status run_all(weir_loop *loop, weir_loop_eval_on *on,
                            weir_data_iter *iter, weir_train_report *out,
                            weir_error *err) {
-  uint64_t most = loop->spec->eval.steps;
-  double *sums = loop->sums;
-  memset(sums, 0, loop->metric_count * sizeof *sums);
-  while (most == 0 || out->batches < most) {
-    weir_batch batch;
-    if (must_end(loop))
-      return weir_fail(err, WEIR_W5005, NULL, "stopped while evaluating");
-    WEIR_TRY(weir_data_iter_next(iter, &batch, err));
-    if (batch.end_of_epoch) break;
-    weir_run_options run = {.step = loop->runs};
-    WEIR_TRY(weir_stepper_run(on->stepper, &batch, &run, err));
-    for (uint32_t i = 0; i < loop->metric_count; i++)
-      sums[i] += (double)batch.rows *
-                 weir_loop_mean(weir_stepper_output(on->stepper, i));
-    out->batches++;
-    out->examples += (uint64_t)batch.rows;
-  }
+  evaluating e = {loop, iter, out, 0};
+  weir_run_options run = {.step = loop->runs};
+  weir_flight_options flight = {.session = loop->session,
+                                .stepper = on->stepper,
+                                .columns = weir_dataset_column_count(on->data),
+                                .outputs = loop->metric_count,
+                                .run = &run,
+                                .self = &e,
+                                .take = take,
+                                .give = give};
+  memset(loop->sums, 0, loop->metric_count * sizeof *loop->sums);
+  WEIR_TRY(weir_flight_run(loop->env, &flight, err));
   if (out->examples > 0) return WEIR_OK;
   return weir_fail(err, WEIR_W5021, NULL,
                    "data %s: there is nothing to evaluate on", on->name);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/exec/session/session_snapshot.h"
+#include "runtime/train/data/data_open.h"
 #include "runtime/train/loop/loop_eval.h"
 #include "runtime/train/loop/loop_internal.h"
 #include "runtime/train/loop/loop_save.h"
@@ -40,6 +41,22 @@ static bool is_due(const weir_loop *loop, weir_due *due) {
   }
   if (is && every->ns > 0) due->ns = weir_loop_clock(loop);
   return is;
+}
+
+bool weir_loop_save_is_near(const weir_loop *loop, uint32_t more) {
+  const weir_due *due = &loop->save_due;
+  const weir_every *every = &due->every;
+  if (loop->store == NULL) return false;
+  if (every->steps > 0 &&
+      (loop->step + more) / every->steps > loop->step / every->steps)
+    return true;
+  if (every->ns > 0 && weir_loop_clock(loop) - due->ns >= every->ns)
+    return true;
+  int64_t all = weir_dataset_batches(loop->data);
+  double epochs = weir_loop_epochs(loop);
+  if (all > 0) epochs += (double)more / (double)all;
+  return every->epochs > 0 &&
+         (uint64_t)floor(epochs / every->epochs + 1e-9) > due->epochs;
 }
 
 /* ---- Stop rules that look at evaluations */
@@ -202,7 +219,8 @@ weir_status weir_loop_after(weir_loop *loop, weir_error *err) {
   check_limits(loop);
   if (atomic_load(&loop->stop) && loop->end == WEIR_TRAIN_END_GOING)
     loop->end = WEIR_TRAIN_END_STOPPED;
-  bool save = loop->store != NULL && is_due(loop, &loop->save_due);
+  bool save = loop->store != NULL && loop->under_way == 0 &&
+              is_due(loop, &loop->save_due);
   if (save && loop->end == WEIR_TRAIN_END_GOING) {
     weir_error told = WEIR_ERROR_INIT;
     (void)weir_loop_save_now(loop, &told); /* training survives it */

@@ -50,6 +50,10 @@ struct weir_loop {
   weir_run_folder run;
   weir_run_place checkpoints, summaries; /* path NULL: none */
 
+  struct weir_replicas *replicas; /* NULL: the loop's own runs train */
+  uint32_t under_way;             /* their runs that are not applied yet */
+  struct weir_chief *chief; /* updates are made by other processes; or NULL */
+
   /* Data and steps. */
   weir_dataset *data;
   weir_data_iter *iter;
@@ -105,6 +109,17 @@ int64_t weir_loop_clock(const weir_loop *loop);
 double weir_loop_epochs(const weir_loop *loop);
 /* Calls calls->warning, if there is one. */
 void weir_loop_warn(const weir_loop *loop, const weir_error *err);
+
+/* The error of a run |run| whose loss is not finite: |err| has it, and gets the
+ * node, found by one more run of the batch. */
+weir_status weir_loop_blame(weir_loop *loop, weir_stepper *stepper,
+                            uint64_t run, weir_error *err);
+/* Takes the values that a run of |stepper| fetched: loss and metrics. */
+void weir_loop_take_values(weir_loop *loop, const weir_stepper *stepper);
+/* Counts a run of |rows| examples; |last| of its update. */
+void weir_loop_count_run(weir_loop *loop, int64_t rows, bool last);
+/* The end of an epoch of data. Errors: W5021, those of an evaluation. */
+weir_status weir_loop_end_epoch(weir_loop *loop, weir_error *err);
 
 /* Gives the graph's own states their first values. */
 weir_status weir_loop_reset_states(weir_loop *loop, weir_error *err);

@@ -7,6 +7,7 @@
 
 #include "runtime/base/json/json.h"
 #include "runtime/base/map.h"
+#include "runtime/exec/session/session_snapshot.h"
 #include "runtime/io/checkpoint/checkpoint_load.h"
 #include "runtime/io/checkpoint/checkpoint_open.h"
 #include "runtime/train/batch/data_iter.h"
@@ -81,12 +82,11 @@ static void warn_other_graph(weir_loop *loop,
   weir_loop_warn(loop, &warning);
 }
 
+/* Variables are there already. */
 static weir_status go_on(weir_loop *loop, const weir_checkpoint *c,
                          weir_error *err) {
   const weir_checkpoint_info *info = weir_checkpoint_about(c);
   uint64_t accumulate = loop->spec->accumulate;
-  WEIR_TRY(weir_checkpoint_to_session(c, loop->run_graph, loop->session,
-                                      loop->checkpoints.path, true, err));
   warn_other_graph(loop, info);
   loop->step = info->step;
   loop->runs = info->step * accumulate;
@@ -110,7 +110,7 @@ static weir_status go_on(weir_loop *loop, const weir_checkpoint *c,
   return WEIR_OK;
 }
 
-static weir_status begin(weir_loop *loop, weir_error *err) {
+weir_status weir_loop_begin(weir_loop *loop, weir_error *err) {
   const weir_loop_options *o = &loop->options;
   size_t count = 0;
   char id[40];
@@ -125,45 +125,92 @@ static weir_status begin(weir_loop *loop, weir_error *err) {
                                  loop->session, &count, err);
 }
 
-/* Passes warnings on and counts them. */
+/* Passes warnings on and counts them. They are events of the training where
+ * somebody listens to those. */
 typedef struct counted_sink {
-  const weir_diag_sink *to;
+  const weir_loop *loop;
   unsigned count;
 } counted_sink;
 
-static void count(void *self, const weir_diag *diag) {
+static void see_warning(void *self, const weir_diag *diag) {
   counted_sink *sink = self;
+  const weir_diag_sink *to = sink->loop->options.sink;
   sink->count++;
-  if (sink->to != NULL) sink->to->report(sink->to->self, diag);
+  if (sink->loop->calls.warning != NULL)
+    weir_loop_warn(sink->loop, &diag->error);
+  else if (to != NULL)
+    to->report(to->self, diag);
+}
+
+/* Variables of a generation, into the session. */
+typedef struct taking {
+  weir_loop *loop;
+  const weir_diag_sink *sink;
+  bool carry;
+} taking;
+
+static weir_status take(void *self, const weir_checkpoint *c, weir_error *err) {
+  const taking *t = self;
+  return weir_checkpoint_to_owners(c, t->loop->run_graph, t->loop->session,
+                                   t->loop->checkpoints.path, t->carry, t->sink,
+                                   err);
+}
+
+/* The newest generation that is sound; its variables are in the session then.
+ * Where they live elsewhere, one whose tensors are damaged is known only while
+ * they are loaded, and so the choice and the loading are one. */
+static weir_status take_newest(taking *t, weir_checkpoint **out_c,
+                               weir_error *err) {
+  const weir_loop *loop = t->loop;
+  const weir_run_place *in = &loop->checkpoints;
+  weir_checkpoint_taker taker = {t, take};
+  if (weir_exec_session_has_owners(loop->session) &&
+      weir_checkpoint_can_take(loop->env))
+    return weir_checkpoint_take_newest(loop->env, in->root, in->path, t->sink,
+                                       &taker, out_c, err);
+  WEIR_TRY(weir_checkpoint_open_newest(loop->env, in->root, in->path, t->sink,
+                                       out_c, err));
+  weir_status s = weir_checkpoint_to_session(
+      *out_c, loop->run_graph, loop->session, in->path, t->carry, err);
+  if (s == WEIR_OK) return WEIR_OK;
+  weir_checkpoint_release(*out_c);
+  *out_c = NULL;
+  return s;
+}
+
+/* --resume none: whether there is a generation. */
+static weir_status look_for_one(taking *t, weir_error *err) {
+  const weir_run_place *in = &t->loop->checkpoints;
+  weir_checkpoint *c = NULL;
+  WEIR_TRY(weir_checkpoint_open_newest(t->loop->env, in->root, in->path,
+                                       t->sink, &c, err));
+  weir_checkpoint_release(c);
+  weir_status s = weir_fail(err, WEIR_W5025, NULL,
+                            "%s holds checkpoints already", in->path);
+  weir_hint(err,
+            "--resume auto goes on from the newest; for a new run name "
+            "another folder, or remove them");
+  return s;
 }
 
 weir_status weir_loop_restore(weir_loop *loop, weir_error *err) {
-  const weir_loop_options *o = &loop->options;
   weir_checkpoint *c = NULL;
   weir_error mine = WEIR_ERROR_INIT;
   weir_error *e = err != NULL ? err : &mine;
-  counted_sink counted = {.to = o->sink};
-  weir_diag_sink sink = {&counted, count};
-  if (loop->store == NULL) return begin(loop, err);
-  const weir_run_place *in = &loop->checkpoints;
-  weir_status s =
-      weir_checkpoint_open_newest(loop->env, in->root, in->path, &sink, &c, e);
+  counted_sink counted = {.loop = loop};
+  weir_diag_sink sink = {&counted, see_warning};
+  taking t = {loop, &sink, true};
+  if (loop->store == NULL) return weir_loop_begin(loop, err);
+  weir_status s = loop->options.resume == WEIR_TRAIN_RESUME_NONE
+                      ? look_for_one(&t, e)
+                      : take_newest(&t, &c, e);
   /* An empty folder is a start; one in which nothing is sound is not. */
   if (s != WEIR_OK && strcmp(e->id, "W4040") == 0 && counted.count == 0) {
     weir_error none = WEIR_ERROR_INIT;
     weir_error_copy(err, &none);
-    return begin(loop, err);
+    return weir_loop_begin(loop, err);
   }
-  if (s != WEIR_OK) return s;
-  if (o->resume == WEIR_TRAIN_RESUME_NONE) {
-    s = weir_fail(err, WEIR_W5025, NULL, "%s holds checkpoints already",
-                  in->path);
-    weir_hint(err,
-              "--resume auto goes on from the newest; for a new run name "
-              "another folder, or remove them");
-  } else {
-    s = go_on(loop, c, err);
-  }
+  if (s == WEIR_OK) s = go_on(loop, c, err);
   weir_checkpoint_release(c);
   return s;
 }
@@ -176,16 +223,17 @@ weir_status weir_loop_restore_only(weir_loop *loop, weir_error *err) {
   if (o->init != NULL)
     return weir_weights_to_session(loop->env, &file, loop->run_graph,
                                    loop->session, &count, err);
-  const weir_run_place *in = &loop->checkpoints;
-  if (in->path == NULL)
+  counted_sink counted = {.loop = loop};
+  weir_diag_sink sink = {&counted, see_warning};
+  taking t = {loop, &sink, false};
+  /* Of a share that others train: its values are what counts. */
+  if (weir_exec_session_has_found(loop->session)) return WEIR_OK;
+  if (loop->checkpoints.path == NULL)
     return weir_fail(
         err, WEIR_W4040, NULL,
         "no folder of checkpoints and no file of weights is given");
-  WEIR_TRY(weir_checkpoint_open_newest(loop->env, in->root, in->path, o->sink,
-                                       &c, err));
-  weir_status s = weir_checkpoint_to_session(c, loop->run_graph, loop->session,
-                                             in->path, false, err);
+  WEIR_TRY(take_newest(&t, &c, err));
   loop->step = weir_checkpoint_about(c)->step;
   weir_checkpoint_release(c);
-  return s;
+  return WEIR_OK;
 }

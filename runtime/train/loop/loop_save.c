@@ -11,6 +11,8 @@
 #include "runtime/train/batch/data_iter.h"
 #include "runtime/train/data/data_open.h"
 #include "runtime/train/loop/loop_internal.h"
+#include "runtime/train/ps/chief.h"
+#include "runtime/train/replicas/replicas.h"
 
 /* Checkpoints of a loop. The values are snapshots, so a store that writes in a
  * thread of its own sees those between two steps while the next one runs. */
@@ -84,9 +86,46 @@ static weir_status take_snapshots(weir_loop *loop, weir_error *err) {
   return s;
 }
 
+/* Entries without data, for tensors that stay where they are. */
+static weir_status take_shapes(weir_loop *loop, weir_error *err) {
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; i < loop->entry_count && s == WEIR_OK; i++) {
+    const weir_graph *g = loop->run_graph;
+    const weir_value *v =
+        &g->values[g->nodes[loop->entry_nodes[i]].first_output];
+    weir_tensor_memory memory = {.dtype = v->dtype, .shape = v->shape};
+    weir_tensor *t = NULL;
+    s = weir_tensor_wrap(loop->alloc, &memory, &t, err);
+    loop->entries[i].tensor = t;
+  }
+  return s;
+}
+
+/* Variables that live in other processes are held there, and saved by them. */
+static weir_status save_entries(weir_loop *loop,
+                                const weir_checkpoint_info *info,
+                                weir_error *err) {
+  struct weir_checkpoint_owners *owners = NULL;
+  if (!weir_exec_session_has_owners(loop->session)) {
+    WEIR_TRY(take_snapshots(loop, err));
+  } else {
+    WEIR_TRY(take_shapes(loop, err));
+    weir_checkpoint_idle(loop->store); /* tasks hold the values of one save */
+    WEIR_TRY(weir_exec_variables_hold(loop->session, loop->entry_nodes,
+                                      (uint32_t)loop->entry_count, &owners,
+                                      err));
+  }
+  return weir_checkpoint_save_owned(loop->store, info, loop->entries,
+                                    loop->entry_count, owners, err);
+}
+
 static weir_status hand_over(weir_loop *loop, weir_error *err) {
   weir_strbuf_clear(&loop->data_state);
-  WEIR_TRY(weir_data_iter_state(loop->iter, &loop->data_state, err));
+  if (loop->chief != NULL) /* batches are read by others */
+    WEIR_TRY(weir_data_iter_state_at(loop->iter, loop->epoch, loop->batches,
+                                     &loop->data_state, err));
+  else
+    WEIR_TRY(weir_data_iter_state(loop->iter, &loop->data_state, err));
   WEIR_TRY(weir_strbuf_status(&loop->data_state, err));
   WEIR_TRY(write_extra(loop, err));
   int64_t run_ns = weir_loop_clock(loop) - loop->start_ns;
@@ -98,9 +137,7 @@ static weir_status hand_over(weir_loop *loop, weir_error *err) {
                                .data = weir_strbuf_view(&loop->data_state),
                                .extra = weir_strbuf_view(&loop->extra),
                                .time_ns = loop->options.time_ns + run_ns};
-  WEIR_TRY(take_snapshots(loop, err));
-  return weir_checkpoint_save(loop->store, &info, loop->entries,
-                              loop->entry_count, err);
+  return save_entries(loop, &info, err);
 }
 
 weir_status weir_loop_save_now(weir_loop *loop, weir_error *err) {
@@ -131,13 +168,14 @@ weir_status weir_loop_save(weir_loop *loop, bool wait, weir_error *err) {
   if (loop->store == NULL)
     return weir_fail(err, WEIR_W0004, NULL,
                      "there is no folder for checkpoints");
+  if (loop->replicas != NULL) WEIR_TRY(weir_replicas_drain(loop, err));
   WEIR_TRY(weir_loop_save_now(loop, err));
   return wait ? weir_checkpoint_wait(loop->store, err) : WEIR_OK;
 }
 
 /* A save that failed in its thread is known only now: once more, and then the
  * failure counts. */
-weir_status weir_loop_finish(weir_loop *loop, weir_error *err) {
+static weir_status finish(weir_loop *loop, weir_error *err) {
   weir_error first = WEIR_ERROR_INIT;
   weir_status s = WEIR_OK;
   if (loop->summary != NULL) {
@@ -145,6 +183,7 @@ weir_status weir_loop_finish(weir_loop *loop, weir_error *err) {
     if (weir_summary_flush(loop->summary, &warning) != WEIR_OK)
       weir_loop_warn(loop, &warning);
   }
+  if (loop->replicas != NULL) WEIR_TRY(weir_replicas_drain(loop, err));
   if (loop->store == NULL) return WEIR_OK;
   int64_t start = weir_loop_clock(loop);
   if (weir_checkpoint_wait(loop->store, &first) != WEIR_OK) {
@@ -157,5 +196,11 @@ weir_status weir_loop_finish(weir_loop *loop, weir_error *err) {
     if (s == WEIR_OK) s = weir_checkpoint_wait(loop->store, err);
   }
   loop->save_ns += weir_loop_clock(loop) - start;
+  return s;
+}
+
+weir_status weir_loop_finish(weir_loop *loop, weir_error *err) {
+  weir_status s = finish(loop, err);
+  if (loop->chief != NULL) weir_chief_end(loop);
   return s;
 }

@@ -2,6 +2,8 @@
 #include "runtime/train/loop/stepper.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/exec/session/binding.h"
@@ -19,7 +21,7 @@ enum { LANES = 4 };
 /* One shape of batch: its binding, its inputs, its outputs. */
 typedef struct lane {
   weir_binding *binding;
-  weir_exec_feed *feeds; /* tensors are references */
+  weir_exec_feed *feeds; /* of columns, then given ones; references */
   weir_exec_fetch *fetches;
   uint64_t used; /* when, for LRU */
 } lane;
@@ -40,7 +42,9 @@ struct weir_stepper {
   weir_value_id *fetches;
   weir_node_id *targets;
   source *sources;
-  uint32_t fetch_count, target_count, source_count;
+  weir_exec_feed *given;
+  weir_tensor **into;
+  uint32_t fetch_count, target_count, source_count, given_count;
   lane lanes[LANES];
   lane *last;
   uint64_t clock;
@@ -112,6 +116,21 @@ static void *copy_ids(weir_arena *arena, const uint32_t *ids, uint32_t count) {
   return copy;
 }
 
+/* Tensors of the caller, which all lanes share. */
+static weir_status copy_tensors(weir_stepper *s, const weir_stepper_options *o,
+                                weir_error *err) {
+  s->given_count = o->given_count;
+  s->given = weir_arena_array(&s->arena, o->given_count + 1u, sizeof *s->given);
+  s->into =
+      weir_arena_array(&s->arena, o->fetch_count + 1u, sizeof(weir_tensor *));
+  if (s->given == NULL || s->into == NULL) return weir_fail_memory(err, 0);
+  if (o->given_count > 0)
+    memcpy(s->given, o->given, o->given_count * sizeof *s->given);
+  if (o->into != NULL)
+    memcpy(s->into, o->into, o->fetch_count * sizeof *s->into);
+  return WEIR_OK;
+}
+
 weir_status weir_stepper_create(const weir_env *env,
                                 const weir_stepper_options *o,
                                 weir_stepper **out_stepper, weir_error *err) {
@@ -130,7 +149,8 @@ weir_status weir_stepper_create(const weir_env *env,
   s->targets = copy_ids(&s->arena, o->targets, o->target_count);
   weir_status status = s->fetches == NULL || s->targets == NULL
                            ? weir_fail_memory(err, 0)
-                           : match(s, err);
+                           : copy_tensors(s, o, err);
+  if (status == WEIR_OK) status = match(s, err);
   if (status == WEIR_OK)
     *out_stepper = s;
   else
@@ -140,9 +160,13 @@ weir_status weir_stepper_create(const weir_env *env,
 
 /* ---- Lanes */
 
+static uint32_t feed_count(const weir_stepper *s) {
+  return s->source_count + s->given_count;
+}
+
 static void lane_release(weir_stepper *s, lane *l) {
   weir_binding_release(l->binding);
-  for (uint32_t i = 0; l->feeds != NULL && i < s->source_count; i++)
+  for (uint32_t i = 0; l->feeds != NULL && i < feed_count(s); i++)
     weir_tensor_unref(l->feeds[i].tensor);
   for (uint32_t i = 0; l->fetches != NULL && i < s->fetch_count; i++)
     weir_tensor_unref(l->fetches[i].tensor);
@@ -188,7 +212,7 @@ static weir_status check_batch(const weir_stepper *s, const weir_batch *batch,
 static weir_status make_lane(weir_stepper *s, const weir_batch *batch, lane *l,
                              weir_error *err) {
   WEIR_TRY(check_batch(s, batch, err));
-  l->feeds = weir_alloc_array(s->alloc, s->source_count, sizeof *l->feeds);
+  l->feeds = weir_alloc_array(s->alloc, feed_count(s), sizeof *l->feeds);
   l->fetches = weir_alloc_array(s->alloc, s->fetch_count, sizeof *l->fetches);
   if (l->feeds == NULL || l->fetches == NULL) return weir_fail_memory(err, 0);
   for (uint32_t i = 0; i < s->source_count; i++) {
@@ -197,10 +221,15 @@ static weir_status make_lane(weir_stepper *s, const weir_batch *batch, lane *l,
     WEIR_TRY(weir_tensor_create_shaped(s->alloc, t->dtype, &t->shape,
                                        &l->feeds[i].tensor, err));
   }
-  for (uint32_t i = 0; i < s->fetch_count; i++)
+  for (uint32_t i = 0; i < s->given_count; i++)
+    l->feeds[s->source_count + i] = (weir_exec_feed){
+        s->given[i].value, weir_tensor_ref(s->given[i].tensor)};
+  for (uint32_t i = 0; i < s->fetch_count; i++) {
     l->fetches[i].value = s->fetches[i];
+    if (s->into[i] != NULL) l->fetches[i].tensor = weir_tensor_ref(s->into[i]);
+  }
   weir_exec_request request = {.feeds = l->feeds,
-                               .feed_count = s->source_count,
+                               .feed_count = feed_count(s),
                                .fetches = l->fetches,
                                .fetch_count = s->fetch_count,
                                .targets = s->targets,
@@ -239,10 +268,33 @@ static weir_status find_lane(weir_stepper *s, const weir_batch *batch,
   return status;
 }
 
+weir_status weir_stepper_like(const weir_stepper *like, weir_stepper **out,
+                              weir_error *err) {
+  const weir_env env = {.alloc = like->alloc};
+  weir_stepper_options options = {.session = like->session,
+                                  .graph = like->graph,
+                                  .data = like->data,
+                                  .section = like->section,
+                                  .fetches = like->fetches,
+                                  .fetch_count = like->fetch_count,
+                                  .targets = like->targets,
+                                  .target_count = like->target_count,
+                                  .given = like->given,
+                                  .given_count = like->given_count,
+                                  .into = like->into};
+  return weir_stepper_create(&env, &options, out, err);
+}
+
+weir_status weir_stepper_prepare(weir_stepper *s, const weir_batch *batch,
+                                 weir_error *err) {
+  lane *l;
+  return find_lane(s, batch, &l, err);
+}
+
 /* ---- Runs */
 
-weir_status weir_stepper_run(weir_stepper *s, const weir_batch *batch,
-                             const weir_run_options *run, weir_error *err) {
+weir_status weir_stepper_load(weir_stepper *s, const weir_batch *batch,
+                              weir_error *err) {
   lane *l;
   s->last = NULL;
   WEIR_TRY(find_lane(s, batch, &l, err));
@@ -252,7 +304,19 @@ weir_status weir_stepper_run(weir_stepper *s, const weir_batch *batch,
     const weir_tensor *t = batch->columns[s->sources[i].column];
     if (t->bytes > 0) memcpy(l->feeds[i].tensor->data, t->data, t->bytes);
   }
-  return weir_binding_run(l->binding, run, err);
+  return WEIR_OK;
+}
+
+weir_status weir_stepper_go(weir_stepper *s, const weir_run_options *run,
+                            weir_error *err) {
+  assert(s->last != NULL);
+  return weir_binding_run(s->last->binding, run, err);
+}
+
+weir_status weir_stepper_run(weir_stepper *s, const weir_batch *batch,
+                             const weir_run_options *run, weir_error *err) {
+  WEIR_TRY(weir_stepper_load(s, batch, err));
+  return weir_stepper_go(s, run, err);
 }
 
 const weir_tensor *weir_stepper_output(const weir_stepper *s, uint32_t i) {
@@ -266,13 +330,46 @@ static weir_status refuse(void *self, weir_error *err) {
   return weir_fail(err, WEIR_W5020, NULL, "no node made a NaN");
 }
 
-weir_status weir_stepper_trap(weir_stepper *s, uint64_t step, weir_error *err) {
+/* Runs the batch of the last run again, from the variables as they are, looking
+ * for the first NaN or infinity; no variable changes. Always fails: W5004 names
+ * the node, W5020 when none was found. */
+static weir_status trap(weir_stepper *s, uint64_t step, weir_error *err) {
   weir_run_options run = {.step = step, .trap_nan = true, .accept = refuse};
   if (s->last == NULL) return refuse(NULL, err);
   weir_exec_request request = {.feeds = s->last->feeds,
-                               .feed_count = s->source_count,
+                               .feed_count = feed_count(s),
                                .targets = s->targets,
                                .target_count = s->target_count,
                                .options = &run};
+  if (s->target_count == 0) { /* its fetches are all it computes */
+    request.fetches = s->last->fetches;
+    request.fetch_count = s->fetch_count;
+  }
   return weir_exec_run(s->session, &request, err);
+}
+
+weir_status weir_stepper_blame(weir_stepper *s, uint64_t run, uint64_t step,
+                               weir_sv var, weir_error *err) {
+  weir_error found = WEIR_ERROR_INIT;
+  char text[512] = "";
+  if (err != NULL) snprintf(text, sizeof text, "%s", err->message);
+  weir_status trapped = trap(s, run, &found);
+  bool named = trapped != WEIR_OK && strcmp(found.id, "W5004") == 0;
+  weir_mark at = {found.file, found.line, found.col, found.end_line,
+                  found.end_col};
+  weir_status status = weir_fail(
+      err, WEIR_W5020, named ? &at : NULL, "step %" PRIu64 ": %s%s%s%s", step,
+      text, named ? "; the first was made by " : "", named ? found.node : "",
+      named ? "" : "; no node of the step made it");
+  if (named) weir_error_set_node(err, found.node, strlen(found.node));
+  if (var.size > 0)
+    weir_hint(err,
+              "variable %.*s is not finite since an earlier step: try a "
+              "smaller learning rate, or clip_norm",
+              WEIR_SV(var));
+  else
+    weir_hint(err,
+              "try a smaller learning rate; a node with log, div or exp "
+              "may need a bound on its input");
+  return status;
 }

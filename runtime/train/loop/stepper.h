@@ -21,6 +21,13 @@ typedef struct weir_stepper_options {
   uint32_t fetch_count;
   const weir_node_id *targets; /* copied */
   uint32_t target_count;
+  /* Further inputs, fed with the same tensors whatever the batch; copied, the
+   * tensors are the caller's and outlive the stepper. */
+  const weir_exec_feed *given;
+  uint32_t given_count;
+  /* Per fetch: the tensor that it is written to, of the caller, likewise; or
+   * NULL: one of the stepper's. The list NULL: all are. Copied. */
+  weir_tensor *const *into;
 } weir_stepper_options;
 
 /* Checks columns against inputs of the same name. Session, graph and data must
@@ -30,16 +37,35 @@ weir_status weir_stepper_create(const weir_env *env,
                                 weir_stepper **out_stepper, weir_error *err);
 void weir_stepper_release(weir_stepper *stepper); /* NULL-safe */
 
+/* A stepper of its own with the options of |like|, for another thread. Errors:
+ * W6001. */
+weir_status weir_stepper_like(const weir_stepper *like,
+                              weir_stepper **out_stepper, weir_error *err);
+
+/* Makes all that a run of batches of this shape needs. Errors: W5021, W4012,
+ * the compiler's. */
+weir_status weir_stepper_prepare(weir_stepper *stepper, const weir_batch *batch,
+                                 weir_error *err);
+
+/* The two halves of weir_stepper_run: copies |batch|, which may go then; and
+ * runs the batch that was copied last, on any one thread. Errors: W5021, W4012,
+ * the compiler's; the run's own. */
+weir_status weir_stepper_load(weir_stepper *stepper, const weir_batch *batch,
+                              weir_error *err);
+weir_status weir_stepper_go(weir_stepper *stepper, const weir_run_options *run,
+                            weir_error *err);
+
 /* Runs |batch|. |run| may be NULL. Errors: W5021, W4012, the run's own. */
 weir_status weir_stepper_run(weir_stepper *stepper, const weir_batch *batch,
                              const weir_run_options *run, weir_error *err);
 /* Fetch |i| of the last run, also inside its |accept|; lent until the next. */
 const weir_tensor *weir_stepper_output(const weir_stepper *stepper, uint32_t i);
 
-/* Runs the batch of the last run again, from the variables as they are, looking
- * for the first NaN or infinity; no variable changes. Always fails: W5004 names
- * the node, W5020 when none was found. */
-weir_status weir_stepper_trap(weir_stepper *stepper, uint64_t step,
-                              weir_error *err);
+/* Says in |err|, which has the words for it, why the loss of run |run| is not
+ * finite: it is of step |step|, a node made it, which one more run of the batch
+ * names, or |var| (empty: none) is not finite itself. Returns |err|'s status.
+ */
+weir_status weir_stepper_blame(weir_stepper *stepper, uint64_t run,
+                               uint64_t step, weir_sv var, weir_error *err);
 
 #endif

@@ -5,8 +5,11 @@
 #include <string.h>
 
 #include "runtime/base/diag/nearest.h"
+#include "runtime/exec/session/remote.h"
+#include "runtime/exec/session/session_snapshot.h"
 #include "runtime/exec/session/session_vars.h"
 #include "runtime/io/array/safetensors.h"
+#include "runtime/io/checkpoint/checkpoint_common.h"
 #include "runtime/io/checkpoint/checkpoint_load.h"
 
 /* Variables of a session from tensors by name. All misfits are collected, so
@@ -98,6 +101,91 @@ weir_status weir_checkpoint_to_session(const weir_checkpoint *c,
   bool *skip = weir_own_states(g, g->alloc);
   if (skip == NULL) return weir_fail_memory(err, g->node_count);
   weir_status s = set_all(c, g, session, dir, skip, err);
+  weir_free(g->alloc, skip);
+  return s;
+}
+
+/* ---- Variables that have owners */
+
+/* The variables of a graph, and where a bare checkpoint has them. */
+typedef struct owned {
+  const weir_checkpoint *c;
+  const weir_graph *g;
+  weir_exec_session *session;
+  const weir_diag_sink *sink;
+  weir_arena arena;
+  weir_remote_row *rows;
+  size_t *at; /* of each row, in the checkpoint */
+  bool *left; /* no owner has read it */
+  uint32_t count;
+} owned;
+
+/* All but those of |skip|. */
+static weir_status list_rows(owned *o, const char *dir, const bool *skip,
+                             weir_error *err) {
+  misfits bad = {.used = 0};
+  uint32_t most = o->g->node_count;
+  o->rows = weir_arena_array(&o->arena, most + 1u, sizeof *o->rows);
+  o->at = weir_arena_array(&o->arena, most + 1u, sizeof *o->at);
+  o->left = weir_arena_array(&o->arena, most + 1u, sizeof *o->left);
+  if (o->rows == NULL || o->at == NULL || o->left == NULL)
+    return weir_fail_memory(err, most * sizeof *o->rows);
+  for (weir_node_id id = 0; id < most; id++) {
+    if (!holds(o->g, id) || (skip != NULL && skip[id])) continue;
+    size_t at = weir_checkpoint_find(o->c, o->g->nodes[id].name);
+    bool there = at != SIZE_MAX;
+    weir_tensor type = {.dtype = WEIR_DTYPE_NONE};
+    if (there) type.dtype = weir_checkpoint_dtype(o->c, at);
+    if (there) type.shape = *weir_checkpoint_shape(o->c, at);
+    if (!there || !same_type(o->g, id, &type)) {
+      add_misfit(&bad, o->g, id, there ? &type : NULL);
+      continue;
+    }
+    weir_checkpoint_span span;
+    weir_checkpoint_span_of(o->c, at, &span);
+    o->at[o->count] = at;
+    o->rows[o->count++] =
+        (weir_remote_row){id, span.file, span.offset, span.crc};
+  }
+  return fail_misfits(&bad, dir, err);
+}
+
+/* Reads row |i| here and sends it. */
+static weir_status send_row(const owned *o, uint32_t i, weir_error *err) {
+  weir_error odd = WEIR_ERROR_INIT;
+  weir_tensor *t = NULL;
+  WEIR_TRY(weir_checkpoint_read(o->c, o->at[i], &t, err));
+  if (o->sink != NULL &&
+      weir_checkpoint_odd_values(t, weir_checkpoint_name(o->c, o->at[i]),
+                                 weir_checkpoint_path_of(o->c), &odd))
+    weir_diag_warn(o->sink, &odd);
+  weir_status s = weir_exec_variable_set(o->session, o->rows[i].node, t, err);
+  weir_tensor_unref(t);
+  return s;
+}
+
+static weir_status load_rows(const owned *o, weir_error *err) {
+  char path[WEIR_CHECKPOINT_COMMON_BYTES];
+  weir_checkpoint_common place;
+  for (uint32_t i = 0; i < o->count; i++) o->left[i] = true;
+  if (weir_checkpoint_place_of(o->c, path, sizeof path, &place))
+    WEIR_TRY(weir_exec_variables_load(o->session, &place, o->rows, o->count,
+                                      o->left, o->sink, err));
+  for (uint32_t i = 0; i < o->count; i++)
+    if (o->left[i]) WEIR_TRY(send_row(o, i, err));
+  return WEIR_OK;
+}
+
+weir_status weir_checkpoint_to_owners(
+    const weir_checkpoint *c, const weir_graph *g, weir_exec_session *session,
+    const char *dir, bool carry, const weir_diag_sink *sink, weir_error *err) {
+  owned o = {.c = c, .g = g, .session = session, .sink = sink};
+  bool *skip = carry ? NULL : weir_own_states(g, g->alloc);
+  if (!carry && skip == NULL) return weir_fail_memory(err, g->node_count);
+  weir_arena_init(&o.arena, g->alloc);
+  weir_status s = list_rows(&o, dir, skip, err);
+  if (s == WEIR_OK) s = load_rows(&o, err);
+  weir_arena_release(&o.arena);
   weir_free(g->alloc, skip);
   return s;
 }

@@ -15,6 +15,16 @@ weir_status weir_checkpoint_to_session(const weir_checkpoint *checkpoint,
                                        weir_exec_session *session,
                                        const char *dir, bool carry,
                                        weir_error *err);
+/* The same for a session whose variables have owners
+ * (weir_exec_session_has_owners) and a bare checkpoint: those that see the
+ * folder read their own variables, the others are read here and sent. Warnings
+ * of values that are not finite go to |sink|. Errors besides: W4045. */
+weir_status weir_checkpoint_to_owners(const weir_checkpoint *checkpoint,
+                                      const weir_graph *graph,
+                                      weir_exec_session *session,
+                                      const char *dir, bool carry,
+                                      const weir_diag_sink *sink,
+                                      weir_error *err);
 /* A safetensors file and renames of its tensors, "theirs=ours". */
 typedef struct weir_weights_file {
   const char *path;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gRPC core with nothing on top of it: `bare_grpc BYTES`. A reader asks, the
- * other process answers with BYTES in messages of 1 MiB that it does not copy;
- * the reader copies them where they are wanted and gives credit back, 8 MiB
- * being under way at most. 64 bytes are a ping-pong. One thread and one queue
- * in each process; one stream, which weir uses as well; malloc keeps its
- * memory, without which gRPC spends its time in page faults. */
+ * gRPC core with nothing on top of it: `bare_grpc BYTES [add | tls CERT KEY]`.
+ * The certificate is its own authority, for the name "bare". A reader asks,
+ * the other process answers with BYTES in messages of 1 MiB that it does not
+ * copy; the reader copies them where they are wanted, or adds them as floats to
+ * those that are there, and gives credit back, 8 MiB being under way at most.
+ * 64 bytes are a ping-pong. One thread and one queue in each process; one
+ * stream, which weir uses as well; malloc keeps its memory, without which gRPC
+ * spends its time in page faults. */
 #include <grpc/byte_buffer.h>
 #include <grpc/byte_buffer_reader.h>
 #include <grpc/grpc.h>
@@ -37,6 +39,8 @@ typedef struct peer {
   bool sending, over;
   /* The reader's. */
   size_t got, owed;
+  bool adds;
+  const char *cert, *key; /* files; NULL: no TLS */
   /* The sender's. */
   size_t left, credit;
 } peer;
@@ -93,11 +97,25 @@ static void take_word(peer *p, grpc_byte_buffer_reader *reader) {
 
 /* ---- The reader */
 
+/* Floats that lie anywhere, as pieces of a stream do. */
+static void add(uint8_t *to, const uint8_t *from, size_t bytes) {
+  for (size_t i = 0; i < bytes / sizeof(float); i++) {
+    float x, y;
+    memcpy(&x, to + i * sizeof x, sizeof x);
+    memcpy(&y, from + i * sizeof y, sizeof y);
+    x += y;
+    memcpy(to + i * sizeof x, &x, sizeof x);
+  }
+}
+
 static void take_data(peer *p, grpc_byte_buffer_reader *reader) {
   grpc_slice slice;
   while (grpc_byte_buffer_reader_next(reader, &slice)) {
     size_t size = GRPC_SLICE_LENGTH(slice);
-    memcpy(p->data + p->got, GRPC_SLICE_START_PTR(slice), size);
+    if (p->adds)
+      add(p->data + p->got, GRPC_SLICE_START_PTR(slice), size);
+    else
+      memcpy(p->data + p->got, GRPC_SLICE_START_PTR(slice), size);
     p->got += size;
     p->owed += size;
     grpc_slice_unref(slice);
@@ -178,11 +196,32 @@ static void begin(peer *p, bool server) {
   receive(p);
 }
 
+/* Of a file, with a 0 behind it. */
+static char *text_of(const char *path) {
+  char *text = calloc(1, 1 << 16);
+  FILE *f = fopen(path, "rb");
+  if (text == NULL || f == NULL || fread(text, 1, (1 << 16) - 1, f) == 0)
+    exit(7);
+  fclose(f);
+  return text;
+}
+
+static grpc_server_credentials *server_credentials(const peer *p) {
+  if (p->cert == NULL) return grpc_insecure_server_credentials_create();
+  grpc_ssl_pem_key_cert_pair own = {text_of(p->key), text_of(p->cert)};
+  return grpc_ssl_server_credentials_create(NULL, &own, 1, 0, NULL);
+}
+
+static grpc_channel_credentials *credentials(const peer *p) {
+  if (p->cert == NULL) return grpc_insecure_credentials_create();
+  return grpc_ssl_credentials_create(text_of(p->cert), NULL, NULL, NULL);
+}
+
 static void serve(peer *p, int to) {
   grpc_call_details details;
   grpc_metadata_array headers;
   grpc_server *server = grpc_server_create(NULL, NULL);
-  grpc_server_credentials *creds = grpc_insecure_server_credentials_create();
+  grpc_server_credentials *creds = server_credentials(p);
   grpc_server_register_completion_queue(server, p->queue, NULL);
   int port = grpc_server_add_http2_port(server, "127.0.0.1:0", creds);
   grpc_server_start(server);
@@ -202,11 +241,14 @@ static void dial(peer *p, int from) {
   int port = 0;
   if (read(from, &port, sizeof port) != sizeof port || port == 0) exit(7);
   snprintf(address, sizeof address, "127.0.0.1:%d", port);
-  grpc_arg most = {.type = GRPC_ARG_INTEGER,
-                   .key = GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
-                   .value = {.integer = 2 * CHUNK}};
-  grpc_channel_args args = {1, &most};
-  grpc_channel_credentials *creds = grpc_insecure_credentials_create();
+  grpc_arg most[] = {{.type = GRPC_ARG_INTEGER,
+                      .key = GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
+                      .value = {.integer = 2 * CHUNK}},
+                     {.type = GRPC_ARG_STRING,
+                      .key = GRPC_SSL_TARGET_NAME_OVERRIDE_ARG,
+                      .value = {.string = "bare"}}};
+  grpc_channel_args args = {p->cert != NULL ? 2 : 1, most};
+  grpc_channel_credentials *creds = credentials(p);
   grpc_channel *channel = grpc_channel_create(address, creds, &args);
   p->call = grpc_channel_create_call(
       channel, NULL, 0, p->queue, grpc_slice_from_static_string("/bare"), NULL,
@@ -215,11 +257,13 @@ static void dial(peer *p, int from) {
 }
 
 int main(int argc, char **argv) {
-  peer p = {.bytes = argc == 2 ? strtoull(argv[1], NULL, 10) : 0};
+  peer p = {.bytes = argc >= 2 ? strtoull(argv[1], NULL, 10) : 0,
+            .adds = argc >= 3 && strcmp(argv[2], "add") == 0};
+  if (argc == 5) p.cert = argv[3], p.key = argv[4];
   int pipes[2];
   p.data = malloc(p.bytes + 1);
   if (p.bytes == 0 || p.data == NULL || pipe(pipes) != 0) return 2;
-  memset(p.data, 1, p.bytes);
+  memset(p.data, 0, p.bytes); /* zeros, which sums leave so */
   mallopt(M_TRIM_THRESHOLD, 2000000000);
   mallopt(M_TOP_PAD, 64 << 20);
   setenv("GRPC_POLL_STRATEGY", "poll", 0);

@@ -13,46 +13,29 @@ Control frames are messages of gRPC in DATA frames of HTTP/2, not compressed;
 headers are passed on unread. Bulk connections do not come here: a task says in
 its Hello where it takes them. A message that is held back holds all behind it.
 """
+import pathlib
 import socket
 import struct
+import sys
 import threading
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+import wire_fields  # noqa: E402
 
 # Control.body of runtime/net/proto/weir/v1/task.proto.
 KINDS = {3: "hello", 4: "hello_reply", 5: "ping", 6: "pong", 7: "begin",
          8: "begin_reply", 9: "end", 11: "register", 12: "register_reply",
          14: "run_step", 15: "step_reply", 16: "commit", 17: "abort",
-         18: "values", 19: "ready", 20: "credit", 24: "ask_fate",
-         25: "tell_fate", 29: "commit_reply"}
+         18: "values", 19: "ready", 22: "variable_set", 24: "ask_fate",
+         25: "tell_fate", 29: "commit_reply", 30: "checkpoint_hold",
+         31: "checkpoint_write", 32: "checkpoint_send",
+         33: "checkpoint_read", 34: "checkpoint_reply"}
 PREFACE = 24  # bytes before the first frame of a client
 
 
-def varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return value, at
-
-
 def fields(data):
-    """{number: value} of a message: numbers, and bytes of what is inside."""
-    out, at = {}, 0
-    while at < len(data):
-        tag, at = varint(data, at)
-        if tag & 7 == 0:
-            out[tag >> 3], at = varint(data, at)
-        elif tag & 7 == 2:
-            size, at = varint(data, at)
-            out[tag >> 3] = data[at:at + size]
-            at += size
-        else:
-            size = 4 if tag & 7 == 5 else 8
-            out[tag >> 3] = data[at:at + size]
-            at += size
-    return out
+    """{number: value} of a message: numbers, and the bytes of all others."""
+    return dict(wire_fields.fields(data))
 
 
 class Reader:

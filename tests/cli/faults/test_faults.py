@@ -28,7 +28,7 @@ from proxy import Proxy, fields  # noqa: E402
 WEIR, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
 SANITIZED = "CLI_SANITIZED" in os.environ
 ENV = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
-HANG = 300  # seconds: an end for what would hang
+HANG = 200  # seconds: an end for what would hang
 COUNT = 2
 PRI = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 ALL = "all" in sys.argv[3:]
@@ -49,17 +49,17 @@ outputs: {a: a, b: b, s: s, t: t}
 SMALL = GRAPH.replace("4000000", "4")
 # What the driver sends to a task in each phase.
 PHASES = {"start": "begin", "registration": "register", "step": "run_step",
-          "fetch": "credit", "commit": "commit"}
+          "fetch": "ready", "commit": "commit"}
 
 
 class Task:
     """A process that serves, its lines, and the proxy in front of it."""
 
-    def __init__(self, test, index):
+    def __init__(self, test, index, count=COUNT):
         self.index, self.name = index, f"worker:{index}"
         self.strike, self.lines = None, []
         self.p = test.start("task", "--job", "worker", "--index", index,
-                            "--cluster", f"worker={COUNT}", "--listen",
+                            "--cluster", f"worker={count}", "--listen",
                             "127.0.0.1:0", "--threads", 1, "--heartbeat", BEAT)
         line = self.p.stderr.readline()
         m = re.search(r"listening at 127.0.0.1:(\d+)", line)
@@ -187,7 +187,7 @@ class Driver(Case):
 
     def kill_after(self, tasks, first):
         """Task |first| alone hears of the commit of some step."""
-        state = {}
+        state, known = {}, threading.Event()
 
         def strike_of(task):
             def strike(kind, body, up):
@@ -199,6 +199,7 @@ class Driver(Case):
                 if task.index != first:
                     return False
                 state["step"] = step
+                known.wait(HANG)
                 state["driver"].kill()
                 return True
             return strike
@@ -207,6 +208,7 @@ class Driver(Case):
             t.lines.clear()
             t.strike = strike_of(t)
         state["driver"] = self.drive(tasks, steps=1000000)
+        known.set()
         state["driver"].wait(HANG)
         other = tasks[1 - first]
         other.wait_for(f"step {state['step']} is committed")

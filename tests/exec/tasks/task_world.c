@@ -30,7 +30,7 @@ weir_sv task_graph_text(const char *path) {
 typedef struct counting {
   weir_channel base;
   weir_channel *inner;
-  atomic_uint_least64_t values, bytes;
+  atomic_uint_least64_t values, bytes, taken;
 } counting;
 
 static weir_channel *inner(weir_channel *channel) {
@@ -75,8 +75,9 @@ static void count_recv_pieces(weir_channel *channel, uint32_t edge,
                               uint64_t step, size_t bytes,
                               const weir_channel_sink *sink,
                               weir_channel_done *done) {
-  inner(channel)->vt->recv_pieces(inner(channel), edge, step, bytes, sink,
-                                  done);
+  counting *c = (counting *)channel;
+  atomic_fetch_add(&c->taken, 1);
+  c->inner->vt->recv_pieces(c->inner, edge, step, bytes, sink, done);
 }
 
 static void count_drop(weir_channel *channel, uint64_t step,
@@ -112,6 +113,10 @@ uint64_t task_world_values(const task_world *world) {
 
 uint64_t task_world_bytes(const task_world *world) {
   return atomic_load(&((counting *)world->channel)->bytes);
+}
+
+uint64_t task_world_taken(const task_world *world) {
+  return atomic_load(&((counting *)world->channel)->taken);
 }
 
 /* ---- Feeds */

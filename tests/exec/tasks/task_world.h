@@ -69,5 +69,7 @@ uint32_t task_world_far_ranks(const task_world *tasks);
 /* Values and tokens that went over the channel. */
 uint64_t task_world_values(const task_world *world);
 uint64_t task_world_bytes(const task_world *world);
+/* Values that were computed with as they came. */
+uint64_t task_world_taken(const task_world *world);
 
 #endif

@@ -249,6 +249,58 @@ static void a_failed_node_fails_its_readers(void **state) {
   exec_world_check_empty(&s.world);
 }
 
+/* ---- Values that are added as they come */
+
+/* One of each dtype that is (a, e, f), one that another node reads too (b), and
+ * a small one (d). */
+static const char kAdded[] =
+    "weir: 1\n"
+    "inputs: {x: 'f32[130, 127]', k: 'i32[130, 127]'}\n"
+    "nodes:\n"
+    "  a: var([130, 127], init=ones())\n"
+    "  b: var([130, 127], init=ones())\n"
+    "  d: var([127], init=ones())\n"
+    "  e: var([130, 127], dtype=i32, init=ones())\n"
+    "  f: var([130, 127], dtype=f64, init=ones())\n"
+    "  gb: tanh(x)\n"
+    "  ga: mul(gb, x)\n"
+    "  gd: reduce_sum(x, axis=0)\n"
+    "  ge: add(k, 3)\n"
+    "  gf: cast(ga, dtype=f64)\n"
+    "  ua: assign_add(a, ga)\n"
+    "  ub: assign_add(b, gb)\n"
+    "  rb: reduce_sum(gb)\n"
+    "  ud: assign_add(d, gd)\n"
+    "  ue: assign_add(e, ge)\n"
+    "  uf: assign_add(f, gf)\n"
+    "outputs: [ua, ub, rb, ud, ue, uf]\n"
+    "placement:\n"
+    "  - {match: 'g*', device: '/job:worker'}\n"
+    "  - {match: '*', device: '/job:ps'}\n";
+
+static void large_values_are_added_as_they_come(void **state) {
+  (void)state;
+  scene s = {.graph = NULL};
+  task_world tasks, one;
+  enum { STEPS = 3, TAKEN = 3 };
+  exec_world_init(&s.world);
+  assert_ok(open_scene(&s, kAdded, "ps=1,worker=1"), &s.err);
+  task_job_open(&s.world.env, s.graph, false, &s.job);
+  task_world_open(&s.world.env, &s.job, NULL, NULL, 0, &one);
+  task_world_open(&s.world.env, &s.job, s.placing, s.plan, 0, &tasks);
+  for (int i = 0; i < STEPS; i++) {
+    task_world_step(&one, "one");
+    task_world_step(&tasks, "added");
+    task_world_compare(&one, &tasks, "added");
+  }
+  assert_int_equal(task_world_taken(&tasks), STEPS * TAKEN);
+  task_world_close(&tasks);
+  task_world_close(&one);
+  task_job_close(&s.job);
+  close_scene(&s);
+  exec_world_check_empty(&s.world);
+}
+
 /* ---- Memory runs out */
 
 static const char kMesh[] =
@@ -261,6 +313,18 @@ static const char kMesh[] =
     "  s: reduce_sum(a, axis=0)\n"
     "  t: softmax(transpose(a), axis=0)\n"
     "outputs: [s, t]\n";
+
+static const char kAdds[] =
+    "weir: 1\n"
+    "inputs: {x: 'f32[128, 128]'}\n"
+    "nodes:\n"
+    "  v: {op: var, attrs: {shape: [128, 128], init: ones()}, device: "
+    "/job:ps}\n"
+    "  g: {op: tanh, in: [x], device: /job:worker}\n"
+    "  u: {op: assign_add, in: [v, g], device: /job:ps}\n"
+    "  y: {op: slice, in: [u], attrs: {start: [0], stop: [1]}, device: "
+    "/job:ps}\n"
+    "outputs: [u, y]\n";
 
 static void sweep(const char *text, const char *cluster, uint32_t task) {
   scene s = {.graph = NULL};
@@ -291,6 +355,7 @@ static void every_allocation_may_fail(void **state) {
   (void)state;
   for (uint32_t t = 0; t < TASKS; t++) sweep(kText, "ps=1,worker=2", t);
   for (uint32_t t = 0; t < 2; t++) sweep(kMesh, "worker=2", t);
+  sweep(kAdds, "ps=1,worker=1", PS);
 }
 
 int main(void) {
@@ -299,6 +364,7 @@ int main(void) {
       cmocka_unit_test(a_share_holds_its_own_only),
       cmocka_unit_test(a_share_needs_a_cluster_and_a_channel),
       cmocka_unit_test(a_failed_node_fails_its_readers),
+      cmocka_unit_test(large_values_are_added_as_they_come),
       cmocka_unit_test(every_allocation_may_fail)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A process's part of a training between graphs. */
+#include "runtime/api/cluster/train_part.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/api/cluster/task_list.h"
+#include "runtime/graph/train/train_spec.h"
+#include "runtime/train/ps/job.h"
+#include "runtime/train/ps/server.h"
+#include "runtime/train/ps/worker.h"
+
+struct weir_train_part {
+  weir_runtime *runtime;   /* held */
+  const weir_graph *graph; /* held */
+  weir_env env;
+  weir_task_list list;
+  weir_grpc_maker maker;
+  const weir_net_tls *tls;
+  bool insecure, leads;
+  weir_ps_task self; /* chief: the slot that it computes in */
+  const char **servers;
+  uint32_t server_count, worker_count;
+  const char *own, *chief;    /* addresses */
+  weir_chief_options options; /* of the chief's loop */
+  char *generations;
+  int64_t heartbeat_ns;
+  void (*on_event)(void *self, const char *text);
+  void *on_event_self;
+  /* While it runs: */
+  weir_train_spec *spec;
+  weir_ps_job *job;
+  weir_ps_serve *serve;
+  weir_ps_replica *replica;
+  pthread_t thread;
+  bool runs;
+  pthread_mutex_t lock; /* |stop|, and that |serve| and |replica| are there */
+  bool stop;
+};
+
+static void tell(void *self, const char *text) {
+  const weir_train_part *p = self;
+  weir_log(p->runtime, WEIR_LOG_INFO, "%s", text);
+  if (p->on_event != NULL) p->on_event(p->on_event_self, text);
+}
+
+/* ---- Which part it is */
+
+static bool is_of(const weir_driver_task *t, const char *job, uint32_t index) {
+  return strcmp(t->job, job) == 0 && t->index == index;
+}
+
+static weir_status find_self(weir_train_part *p, const weir_train_part_opts *o,
+                             weir_error *err) {
+  const weir_task_list *l = &p->list;
+  const weir_driver_task *me = NULL, *chief = NULL;
+  for (uint32_t i = 0; i < l->count; i++) {
+    const weir_driver_task *t = &l->tasks[i];
+    if (is_of(t, o->job, o->index)) me = t;
+    if (is_of(t, "chief", 0)) chief = t;
+    if (strcmp(t->job, "ps") == 0) p->servers[p->server_count++] = t->address;
+    p->worker_count +=
+        strcmp(t->job, "worker") == 0 || strcmp(t->job, "chief") == 0;
+  }
+  for (uint32_t i = 0; i < l->count && chief == NULL; i++)
+    if (is_of(&l->tasks[i], "worker", 0)) chief = &l->tasks[i];
+  if (p->server_count == 0 || chief == NULL)
+    return weir_fail(err, WEIR_W0002, NULL,
+                     "replicas between graphs need tasks of job ps and of job "
+                     "worker; the cluster has %u and %u",
+                     p->server_count, p->worker_count);
+  if (me == NULL)
+    return weir_fail(err, WEIR_W0002, NULL, "the cluster has no task %.64s:%u",
+                     o->job, o->index);
+  bool ps = strcmp(me->job, "ps") == 0, leads = me == chief;
+  if (!ps && !leads && strcmp(me->job, "worker") != 0)
+    return weir_fail(err, WEIR_W0002, NULL,
+                     "task %s:%u: replicas between graphs have jobs ps, worker "
+                     "and chief (one task)",
+                     me->job, me->index);
+  bool apart = strcmp(me->job, "chief") == 0; /* its slot is the last */
+  p->leads = leads;
+  p->self = (weir_ps_task){ps ? WEIR_PS_SERVER : WEIR_PS_WORKER,
+                           apart ? p->worker_count - 1 : me->index};
+  p->own = me->address;
+  p->chief = chief->address;
+  return WEIR_OK;
+}
+
+/* Servers and the chief are dialled. */
+static weir_status check_addresses(const weir_train_part *p, weir_error *err) {
+  for (uint32_t i = 0; i < p->list.count; i++) {
+    const weir_driver_task *t = &p->list.tasks[i];
+    if (strcmp(t->job, "ps") == 0 || t->address == p->chief)
+      WEIR_TRY(weir_task_list_check(t, err));
+  }
+  return WEIR_OK;
+}
+
+static weir_status use_addresses(weir_train_part *p,
+                                 const weir_train_part_opts *o,
+                                 weir_error *err) {
+  if (o->addresses == NULL) return WEIR_OK;
+  if (o->address_count != p->list.count)
+    return weir_fail(err, WEIR_W0002, NULL,
+                     "%zu addresses are given, the cluster has %u tasks",
+                     o->address_count, p->list.count);
+  for (uint32_t i = 0; i < p->list.count; i++) {
+    p->list.tasks[i].address = weir_arena_string(
+        &p->list.arena, o->addresses[i], strlen(o->addresses[i]));
+    if (p->list.tasks[i].address == NULL) return weir_fail_memory(err, 0);
+  }
+  return WEIR_OK;
+}
+
+static weir_status copy_folder(weir_train_part *p, const char *folder,
+                               weir_error *err) {
+  if (folder == NULL) return WEIR_OK;
+  p->generations = weir_arena_string(&p->list.arena, folder, strlen(folder));
+  return p->generations != NULL ? WEIR_OK : weir_fail_memory(err, 0);
+}
+
+static weir_status open_part(weir_train_part *p, const weir_train_part_opts *o,
+                             weir_error *err) {
+  weir_task_list *l = &p->list;
+  p->env = p->runtime->env;
+  WEIR_TRY(weir_task_list_read(p->runtime, p->graph, o->cluster, l, err));
+  WEIR_TRY(use_addresses(p, o, err));
+  WEIR_TRY(copy_folder(p, o->generations, err));
+  p->servers = weir_arena_array(&l->arena, l->count + 1u, sizeof *p->servers);
+  if (p->servers == NULL) return weir_fail_memory(err, l->count);
+  WEIR_TRY(find_self(p, o, err));
+  WEIR_TRY(check_addresses(p, err));
+  p->insecure = o->insecure || l->cluster->insecure;
+  const weir_list_tls ask = {o->tls, p->insecure, o->job, o->index};
+  WEIR_TRY(weir_task_list_tls(l, &ask, &p->tls, err));
+  WEIR_TRY(
+      weir_grpc_maker_init(&p->maker, &p->env, o->module_folder, tell, p, err));
+  p->options = (weir_chief_options){.transports = &p->maker.transports,
+                                    .tls = p->tls,
+                                    .insecure = p->insecure,
+                                    .address = p->own,
+                                    .servers = p->servers,
+                                    .server_count = p->server_count,
+                                    .worker_count = p->worker_count,
+                                    .own_worker = p->self.index,
+                                    .heartbeat_ns = o->heartbeat_ns,
+                                    .log = tell,
+                                    .log_self = p};
+  return WEIR_OK;
+}
+
+weir_status weir_train_part_create(weir_runtime *runtime,
+                                   const weir_graph *graph,
+                                   const weir_train_part_opts *opts,
+                                   weir_train_part **out_part,
+                                   weir_error *err) {
+  if (out_part == NULL) return weir_fail_null(err, "out_part");
+  *out_part = NULL;
+  if (runtime == NULL) return weir_fail_null(err, "runtime");
+  if (graph == NULL) return weir_fail_null(err, "graph");
+  weir_train_part_opts o;
+  WEIR_TRY(WEIR_OPTS_READ(weir_train_part_opts, &o, opts, err));
+  if (o.job == NULL) return weir_fail_null(err, "weir_train_part_opts: job");
+  if (o.heartbeat_ns < 0)
+    return weir_fail(err, WEIR_W0002, NULL,
+                     "weir_train_part_opts: a time is negative");
+  weir_train_part *p = weir_alloc_array(runtime->env.alloc, 1, sizeof *p);
+  if (p == NULL) return weir_fail_memory(err, sizeof *p);
+  p->runtime = weir_runtime_ref(runtime);
+  p->graph = weir_graph_ref(graph);
+  p->heartbeat_ns = o.heartbeat_ns;
+  p->on_event = o.on_event;
+  p->on_event_self = o.on_event_self;
+  pthread_mutex_init(&p->lock, NULL);
+  weir_status s = open_part(p, &o, err);
+  if (s == WEIR_OK)
+    *out_part = p;
+  else
+    weir_train_part_release(p);
+  return weir_settle(runtime->env.alloc, "opening the part", s, err);
+}
+
+bool weir_train_part_is_chief(const weir_train_part *part) {
+  return part != NULL && part->leads;
+}
+
+const weir_chief_options *weir_train_part_chief(const weir_train_part *part) {
+  return weir_train_part_is_chief(part) ? &part->options : NULL;
+}
+
+/* ---- Running it */
+
+static weir_status make_job(weir_train_part *p, const weir_train_opts *o,
+                            weir_error *err) {
+  WEIR_TRY(weir_train_spec_read(p->graph, NULL, &p->spec, err));
+  if (o->steps > 0 || o->epochs > 0) { /* as a chief's loop does */
+    p->spec->steps = o->steps;
+    p->spec->epochs = o->epochs;
+  }
+  if (!p->spec->shared.between)
+    return weir_fail(err, WEIR_W1122, NULL,
+                     "train: its mode is not one of replicas between graphs");
+  weir_ps_job_options job = {
+      .servers = p->server_count, .workers = p->worker_count, .seed = o->seed};
+  return weir_ps_job_create(&p->env, p->graph, p->spec, &job, &p->job, err);
+}
+
+static weir_session_options session_of(const weir_train_part *p,
+                                       uint64_t seed) {
+  weir_session_opts opts = {.struct_size = sizeof opts, .seed = seed};
+  return weir_session_options_of(p->runtime, &opts);
+}
+
+/* Whoever asks for the end: before the part runs, or while it does. */
+static void pass_on_stop(weir_train_part *p) {
+  if (!p->stop) return;
+  if (p->serve != NULL) weir_ps_serve_stop(p->serve);
+  if (p->replica != NULL) weir_ps_replica_drain(p->replica);
+}
+
+static weir_status make_server(weir_train_part *p, weir_error *err) {
+  weir_pool *pool = NULL;
+  WEIR_TRY(weir_runtime_pool(p->runtime, &pool, err));
+  weir_ps_serve_options options = {.job = p->job,
+                                   .pool = pool,
+                                   .index = p->self.index,
+                                   .dir = p->generations,
+                                   .transports = &p->maker.transports,
+                                   .tls = p->tls,
+                                   .insecure = p->insecure,
+                                   .address = p->own,
+                                   .servers = p->servers,
+                                   .heartbeat_ns = p->heartbeat_ns,
+                                   .log = tell,
+                                   .log_self = p};
+  weir_ps_serve *made = NULL;
+  WEIR_TRY(weir_ps_serve_create(&p->env, &options, &made, err));
+  pthread_mutex_lock(&p->lock);
+  p->serve = made;
+  pass_on_stop(p);
+  pthread_mutex_unlock(&p->lock);
+  return WEIR_OK;
+}
+
+static weir_status make_worker(weir_train_part *p, const weir_train_opts *o,
+                               weir_error *err) {
+  weir_pool *pool = NULL;
+  WEIR_TRY(weir_runtime_pool(p->runtime, &pool, err));
+  weir_ps_replica_options options = {.job = p->job,
+                                     .pool = pool,
+                                     .session = session_of(p, o->seed),
+                                     .data = {.root = o->data_root,
+                                              .seed = o->seed,
+                                              .getenv = o->getenv,
+                                              .getenv_self = o->getenv_self,
+                                              .pool = pool},
+                                     .index = p->self.index,
+                                     .transports = &p->maker.transports,
+                                     .tls = p->tls,
+                                     .insecure = p->insecure,
+                                     .servers = p->servers,
+                                     .chief = p->chief,
+                                     .heartbeat_ns = p->heartbeat_ns,
+                                     .log = tell,
+                                     .log_self = p};
+  weir_ps_replica *made = NULL;
+  WEIR_TRY(weir_ps_replica_create(&p->env, &options, &made, err));
+  pthread_mutex_lock(&p->lock);
+  p->replica = made;
+  pass_on_stop(p);
+  pthread_mutex_unlock(&p->lock);
+  return WEIR_OK;
+}
+
+static weir_status make(weir_train_part *p, const weir_train_opts *o,
+                        weir_error *err) {
+  if (p->job != NULL)
+    return weir_fail(err, WEIR_W0004, NULL, "this part has been run already");
+  WEIR_TRY(make_job(p, o, err));
+  return p->self.role == WEIR_PS_SERVER ? make_server(p, err)
+                                        : make_worker(p, o, err);
+}
+
+weir_status weir_train_part_run(weir_train_part *part,
+                                const weir_train_opts *opts, weir_error *err) {
+  weir_train_opts o;
+  weir_ps_replica_end end;
+  bool over;
+  if (part == NULL) return weir_fail_null(err, "part");
+  WEIR_TRY(WEIR_OPTS_READ(weir_train_opts, &o, opts, err));
+  if (part->leads)
+    return weir_fail(err, WEIR_W0004, NULL,
+                     "this part is the chief's: a trainer runs it");
+  weir_status s = make(part, &o, err);
+  if (s == WEIR_OK && part->serve != NULL) {
+    char text[WEIR_NET_ADDRESS_BYTES + 16];
+    snprintf(text, sizeof text, "listening at %s",
+             weir_ps_serve_address(part->serve));
+    tell(part, text);
+  }
+  if (s == WEIR_OK && part->serve != NULL)
+    s = weir_ps_serve_run(part->serve, &over, err);
+  else if (s == WEIR_OK)
+    s = weir_ps_replica_run(part->replica, &end, err);
+  return weir_settle(part->env.alloc, "training", s, err);
+}
+
+/* ---- The chief trains too */
+
+static void *compute(void *self) {
+  weir_train_part *p = self;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_ps_replica_end end;
+  if (weir_ps_replica_run(p->replica, &end, &err) != WEIR_OK)
+    tell(p, err.message);
+  return NULL;
+}
+
+weir_status weir_train_part_begin(weir_train_part *part,
+                                  const weir_train_opts *opts,
+                                  weir_error *err) {
+  WEIR_TRY(make(part, opts, err));
+  part->runs = pthread_create(&part->thread, NULL, compute, part) == 0;
+  if (part->runs) return WEIR_OK;
+  return weir_fail(err, WEIR_W6003, NULL, "the system refused a thread");
+}
+
+void weir_train_part_end(weir_train_part *part) {
+  if (part == NULL) return;
+  if (part->replica != NULL) weir_ps_replica_stop(part->replica);
+  if (part->runs) pthread_join(part->thread, NULL);
+  part->runs = false;
+}
+
+void weir_train_part_stop(weir_train_part *part) {
+  if (part == NULL) return;
+  pthread_mutex_lock(&part->lock);
+  part->stop = true;
+  pass_on_stop(part);
+  pthread_mutex_unlock(&part->lock);
+}
+
+void weir_train_part_release(weir_train_part *part) {
+  if (part == NULL) return;
+  weir_runtime *runtime = part->runtime;
+  weir_train_part_end(part);
+  weir_ps_serve_release(part->serve);
+  weir_ps_replica_release(part->replica);
+  weir_ps_job_release(part->job);
+  weir_train_spec_release(part->spec);
+  weir_task_list_release(&part->list);
+  weir_graph_unref((weir_graph *)(uintptr_t)part->graph);
+  pthread_mutex_destroy(&part->lock);
+  weir_free(runtime->env.alloc, part);
+  weir_runtime_release(runtime);
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/split/split.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/graph/split/split_cut.h"
+#include "runtime/graph/split/split_deal.h"
+#include "runtime/graph/train/train_graph.h"
+#include "runtime/graph/train/train_rules.h"
+#include "runtime/graph/train/train_spec.h"
+
+/* From a graph and its section `train` to worker and update graphs: the
+ * training graph is made once, its variables are listed and dealt to servers,
+ * the values that cross are listed, and each side is copied (split_cut.c). */
+
+/* ---- Variables */
+
+static uint64_t value_bytes(const weir_graph *g, weir_value_id value) {
+  const weir_value *v = &g->values[value];
+  return weir_shape_known(v->shape) ? weir_shape_bytes(v->shape, v->dtype) : 0;
+}
+
+static void mark_assigned(weir_splitter *s, const weir_node_id *targets,
+                          uint32_t count) {
+  const weir_graph *g = s->train->graph;
+  for (uint32_t i = 0; i < count; i++)
+    s->var_of[g->values[g->nodes[targets[i]].inputs[0]].node] = 0;
+}
+
+static void link_slots(weir_splitter *s) {
+  const weir_train_graph *t = s->train;
+  for (uint32_t i = t->trained_count; i < t->var_count; i++)
+    s->vars[s->var_of[t->vars[i].node]].of = t->vars[i].of;
+}
+
+/* The variables that a step assigns, by node. Others keep their first value, in
+ * each worker. */
+static weir_status list_vars(weir_splitter *s) {
+  const weir_train_graph *t = s->train;
+  const weir_graph *g = t->graph;
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < g->node_count; i++) s->var_of[i] = UINT32_MAX;
+  mark_assigned(s, t->targets, t->target_count);
+  mark_assigned(s, t->accumulate_targets, t->accumulate_target_count);
+  for (uint32_t i = 0; i < g->node_count; i++)
+    if (s->var_of[i] != UINT32_MAX) s->var_of[i] = count++;
+  s->vars = weir_arena_array(&s->out->arena, count, sizeof *s->vars);
+  if (s->vars == NULL) return weir_fail_memory(s->err, count);
+  for (weir_node_id id = 0; id < g->node_count; id++) {
+    if (s->var_of[id] == UINT32_MAX) continue;
+    weir_value_id value = g->nodes[id].first_output;
+    s->vars[s->var_of[id]] =
+        (weir_split_var){.name = g->nodes[id].name,
+                         .node = id,
+                         .of = UINT32_MAX,
+                         .bytes = value_bytes(g, value),
+                         .server = value == t->global_step ? WEIR_SPLIT_ALL : 0,
+                         .worker = WEIR_NO_VALUE,
+                         .push = UINT32_MAX};
+  }
+  link_slots(s);
+  s->out->vars = s->vars;
+  s->out->var_count = count;
+  return weir_split_deal(s->out->alloc, s->vars, count, s->out->server_count,
+                         s->err);
+}
+
+/* ---- Values that cross */
+
+/* "train/w/grad" for the gradient of w, "train/push/NODE:1" for others. */
+static weir_sv push_name(weir_splitter *s, weir_value_id value,
+                         weir_node_id gradient_of) {
+  const weir_graph *g = s->train->graph;
+  char text[480];
+  weir_sv name =
+      g->nodes[gradient_of != UINT32_MAX ? gradient_of : g->values[value].node]
+          .name;
+  int n = gradient_of != UINT32_MAX
+              ? snprintf(text, sizeof text, "train/%.*s/grad", WEIR_SV(name))
+              : snprintf(text, sizeof text, "train/push/%.*s:%u", WEIR_SV(name),
+                         g->values[value].port);
+  size_t size = n < 0                      ? 0
+                : (size_t)n >= sizeof text ? sizeof text - 1
+                                           : (size_t)n;
+  return (weir_sv){weir_arena_string(&s->out->arena, text, size), size};
+}
+
+/* The gradients that cross, per trained variable. */
+static const weir_value_id *gradients(const weir_splitter *s) {
+  return s->options.clip_at_worker ? s->train->clipped : s->train->raw;
+}
+
+/* The first trained variable whose pushed gradient |value| is. */
+static weir_node_id gradient_of(const weir_splitter *s, weir_value_id value) {
+  for (uint32_t k = 0; k < s->train->trained_count; k++)
+    if (gradients(s)[k] == value) return s->train->vars[k].node;
+  return UINT32_MAX;
+}
+
+static weir_status list_pushes(weir_splitter *s) {
+  const weir_graph *g = s->train->graph;
+  uint32_t count = 0;
+  for (uint32_t k = 0; k < s->out->server_count; k++) weir_split_mark(s, k);
+  for (weir_value_id v = 0; v < g->value_count; v++) count += s->pushed[v];
+  s->lists = weir_arena_array(&s->out->arena, count, sizeof *s->lists);
+  if (s->lists == NULL) return weir_fail_memory(s->err, count);
+  count = 0;
+  for (weir_value_id v = 0; v < g->value_count; v++) {
+    if (!s->pushed[v]) continue;
+    weir_split_push *p = &s->lists[count++];
+    *p = (weir_split_push){.name = push_name(s, v, gradient_of(s, v)),
+                           .train = v,
+                           .worker = s->out->worker_values[v],
+                           .bytes = value_bytes(g, v)};
+    if (p->name.data == NULL) return weir_fail_memory(s->err, p->name.size);
+    assert(p->worker != WEIR_NO_VALUE);
+  }
+  s->out->pushes = s->lists;
+  s->out->push_count = count;
+  return WEIR_OK;
+}
+
+/* Each trained variable and the push that updates it. */
+static void link_gradients(weir_splitter *s) {
+  const weir_train_graph *t = s->train;
+  for (uint32_t k = 0; k < t->trained_count; k++) {
+    weir_value_id value = gradients(s)[k];
+    weir_split_var *v = &s->vars[s->var_of[t->vars[k].node]];
+    for (uint32_t i = 0; i < s->out->push_count; i++)
+      if (s->lists[i].train == value) v->push = i;
+  }
+}
+
+/* ---- Putting it together */
+
+static weir_status refuse(const weir_graph *graph, const weir_train_spec *spec,
+                          const weir_split_options *o, weir_error *err) {
+  if (graph->mesh != NULL)
+    return weir_fail(err, WEIR_W1122, &graph->mesh->mark,
+                     "a graph with a mesh on parameter servers is not in this "
+                     "version");
+  if (o->servers > 1 && !o->clip_at_worker && spec->rules->clip_global_norm > 0)
+    return weir_fail(err, WEIR_W1122, &spec->rules->clip_mark,
+                     "a global norm over %u parameter servers is not in this "
+                     "version; one server can compute it",
+                     o->servers);
+  return WEIR_OK;
+}
+
+static void fill_sides(weir_splitter *s) {
+  for (uint32_t i = 0; i < s->train->mark_count; i++)
+    s->side[s->train->marks[i].node] = (uint8_t)s->train->marks[i].side;
+}
+
+static weir_status fill(weir_splitter *s) {
+  weir_split *out = s->out;
+  weir_update_graph *updates =
+      weir_arena_array(&out->arena, out->server_count, sizeof *updates);
+  if (updates == NULL) return weir_fail_memory(s->err, out->server_count);
+  out->updates = updates;
+  fill_sides(s);
+  WEIR_TRY(list_vars(s));
+  WEIR_TRY(weir_split_worker(s));
+  WEIR_TRY(list_pushes(s));
+  link_gradients(s);
+  for (uint32_t k = 0; k < out->server_count; k++)
+    WEIR_TRY(weir_split_update(s, k, &updates[k]));
+  return WEIR_OK;
+}
+
+static weir_status split(weir_splitter *s) {
+  const weir_graph *g = s->train->graph;
+  const weir_allocator *alloc = s->out->alloc;
+  s->var_of = weir_alloc_array(alloc, g->node_count, sizeof *s->var_of);
+  s->side = weir_alloc_array(alloc, g->node_count, sizeof *s->side);
+  s->need = weir_alloc_array(alloc, g->node_count, sizeof *s->need);
+  s->pushed = weir_alloc_array(alloc, g->value_count, sizeof *s->pushed);
+  weir_status status = !s->var_of || !s->side || !s->need || !s->pushed
+                           ? weir_fail_memory(s->err, g->value_count)
+                           : fill(s);
+  weir_free(alloc, s->var_of);
+  weir_free(alloc, s->side);
+  weir_free(alloc, s->need);
+  weir_free(alloc, s->pushed);
+  return status;
+}
+
+weir_status weir_graph_split(const weir_graph *graph,
+                             const weir_train_spec *spec,
+                             const weir_split_options *options,
+                             weir_split **out_split, weir_error *err) {
+  weir_error local = WEIR_ERROR_INIT;
+  weir_splitter s = {.options = *options, .err = err != NULL ? err : &local};
+  weir_train_spec mine = *spec; /* lists are the caller's */
+  *out_split = NULL;
+  if (s.options.servers == 0) s.options.servers = 1;
+  if (s.options.servers > WEIR_SPLIT_SERVERS ||
+      (options->aggregate > 1 && options->clip_at_worker))
+    return weir_fail(err, WEIR_W9001, NULL, "options of a split clash");
+  struct weir_train_rules rules = *spec->rules;
+  if (options->lr_factor > 0) rules.lr *= options->lr_factor;
+  mine.rules = &rules;
+  mine.accumulate = options->aggregate > 0 ? options->aggregate : 1;
+  WEIR_TRY(refuse(graph, spec, &s.options, err));
+  weir_split *out = weir_alloc_array(graph->alloc, 1, sizeof *out);
+  if (out == NULL) return weir_fail_memory(err, sizeof *out);
+  out->alloc = graph->alloc;
+  out->server_count = s.options.servers;
+  out->clip_at_worker = s.options.clip_at_worker;
+  weir_arena_init(&out->arena, graph->alloc);
+  s.out = out;
+  weir_status status = weir_graph_train(graph, &mine, &out->train, s.err);
+  s.train = out->train;
+  if (status == WEIR_OK) status = split(&s);
+  if (status == WEIR_OK)
+    *out_split = out;
+  else
+    weir_split_release(out);
+  return status;
+}
+
+void weir_split_release(weir_split *split) {
+  if (split == NULL) return;
+  for (uint32_t k = 0; split->updates != NULL && k < split->server_count; k++)
+    weir_graph_unref(split->updates[k].graph);
+  weir_graph_unref(split->worker);
+  weir_train_graph_release(split->train);
+  weir_arena_release(&split->arena);
+  weir_free(split->alloc, split);
+}
+
+weir_status weir_split_reads(const weir_split *split,
+                             const weir_value_id *values, uint32_t count,
+                             bool *out, weir_error *err) {
+  const weir_graph *g = split->worker;
+  bool *need = weir_alloc_array(split->alloc, g->node_count, sizeof *need);
+  if (need == NULL) return weir_fail_memory(err, g->node_count);
+  for (uint32_t i = 0; i < count; i++) need[g->values[values[i]].node] = true;
+  for (weir_node_id id = g->node_count; id-- > 0;) {
+    const weir_node *node = &g->nodes[id];
+    if (!need[id] || node->op->instr == WEIR_INSTR_VAR_READ) continue;
+    for (uint32_t i = 0; i < node->input_count; i++)
+      if (node->inputs[i] != WEIR_NO_VALUE)
+        need[g->values[node->inputs[i]].node] = true;
+    for (uint32_t i = 0; i < node->after_count; i++)
+      need[node->after[i]] = true;
+  }
+  for (uint32_t i = 0; i < split->var_count; i++) {
+    weir_value_id v = split->vars[i].worker;
+    out[i] = v != WEIR_NO_VALUE && need[g->values[v].node];
+  }
+  weir_free(split->alloc, need);
+  return WEIR_OK;
+}
+
+/* The factor of the learning rate for updates of |n| batches. */
+static double lr_factor(const weir_train_shared *shared, uint32_t n) {
+  if (weir_sv_is(shared->lr_scale, "linear")) return n;
+  return weir_sv_is(shared->lr_scale, "sqrt") ? sqrt(n) : 1;
+}
+
+weir_split_options weir_split_options_of(const weir_train_spec *spec,
+                                         uint32_t servers, uint32_t workers) {
+  const weir_train_shared *shared = &spec->shared;
+  bool sync = shared->way == WEIR_WAY_SYNC;
+  uint32_t n = shared->aggregate > 0 ? shared->aggregate : workers;
+  if (!sync) n = 1;
+  return (weir_split_options){.servers = servers,
+                              .aggregate = n,
+                              .clip_at_worker = !sync,
+                              .given_step = !sync,
+                              .lr_factor = lr_factor(shared, n)};
+}
+
+weir_status weir_graph_split_plain(const weir_graph *graph,
+                                   weir_split **out_split, weir_error *err) {
+  weir_train_spec *spec = NULL;
+  *out_split = NULL;
+  WEIR_TRY(weir_train_spec_read(graph, NULL, &spec, err));
+  weir_split_options options = {.aggregate = spec->accumulate};
+  weir_status s = weir_graph_split(graph, spec, &options, out_split, err);
+  weir_train_spec_release(spec);
+  return s;
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/graph/split/split_cut.h"
+
+#include <string.h>
+
+#include "runtime/graph/copy.h"
+#include "runtime/graph/train/train_build.h"
+
+/* The cut: each node of the training graph stands on one side of it, which the
+ * rewrite noted when it added the node. An edge from a worker's node to one
+ * behind the cut is a push; an edge from a variable to a worker's node is a
+ * pull. Assignments are behind the cut, those that the graph has itself too.
+ *
+ * Edges into a variable are no pushes: they lead to its first value, which the
+ * server computes from the same nodes and seeds. So an update graph has three
+ * layers: variables and their first values; inputs, one per push; the nodes
+ * behind the cut that its targets need. A node may be in the first layer and
+ * in front of the cut at once: it is copied for the first value and its value
+ * is an input for the rest.
+ *
+ * Invariant: a worker graph assigns nothing, and an update graph reads nothing
+ * but its inputs and its own variables. Cost: two walks over the training graph
+ * per server, one per worker graph. */
+
+enum { NEED_FIRST = 1, NEED_STEP = 2 };
+
+static bool is_behind(const weir_splitter *s, weir_node_id node) {
+  if (s->train->graph->nodes[node].op->instr == WEIR_INSTR_VAR_COMMIT)
+    return true;
+  weir_train_side last =
+      s->options.clip_at_worker ? WEIR_TRAIN_CLIP : WEIR_TRAIN_WORKER;
+  return s->side[node] > last;
+}
+
+/* Whether train/global_step comes from outside, and |node| is it. */
+static bool is_given(const weir_splitter *s, weir_node_id node) {
+  const weir_graph *g = s->train->graph;
+  return s->options.given_step && node == g->values[s->train->global_step].node;
+}
+
+static bool is_held(const weir_splitter *s, weir_node_id node,
+                    uint32_t server) {
+  uint32_t var = s->var_of[node];
+  return var != UINT32_MAX && (s->vars[var].server == server ||
+                               s->vars[var].server == WEIR_SPLIT_ALL);
+}
+
+/* Whether |node|, an assignment, is server |server|'s. */
+static bool is_own(const weir_splitter *s, weir_node_id node, uint32_t server) {
+  const weir_graph *g = s->train->graph;
+  weir_node_id var = g->values[g->nodes[node].inputs[0]].node;
+  return is_held(s, var, server) && !is_given(s, var);
+}
+
+/* ---- Marks */
+
+static void mark_targets(weir_splitter *s, const weir_node_id *ids,
+                         uint32_t count, uint32_t server) {
+  for (uint32_t i = 0; i < count; i++)
+    if (is_own(s, ids[i], server)) s->need[ids[i]] |= NEED_STEP;
+}
+
+/* |value| is read by a node of a step behind the cut. */
+static void mark_read(weir_splitter *s, weir_value_id value, uint32_t server) {
+  const weir_graph *g = s->train->graph;
+  weir_node_id from = g->values[value].node;
+  bool var = g->nodes[from].op->instr == WEIR_INSTR_VAR_READ;
+  if (var ? is_held(s, from, server) : is_behind(s, from))
+    s->need[from] |= NEED_STEP;
+  else
+    s->pushed[value] = true;
+}
+
+void weir_split_mark(weir_splitter *s, uint32_t server) {
+  const weir_train_graph *t = s->train;
+  const weir_graph *g = t->graph;
+  memset(s->need, 0, g->node_count * sizeof *s->need);
+  mark_targets(s, t->targets, t->target_count, server);
+  mark_targets(s, t->accumulate_targets, t->accumulate_target_count, server);
+  s->need[g->values[t->learning_rate].node] |= NEED_STEP;
+  for (weir_node_id id = g->node_count; id-- > 0;) {
+    const weir_node *node = &g->nodes[id];
+    bool var = node->op->instr == WEIR_INSTR_VAR_READ;
+    bool first = var || (s->need[id] & NEED_FIRST) != 0;
+    if (s->need[id] == 0 || is_given(s, id)) continue;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+      if (node->inputs[i] == WEIR_NO_VALUE) continue;
+      if (first) s->need[g->values[node->inputs[i]].node] |= NEED_FIRST;
+      if (!var && (s->need[id] & NEED_STEP) != 0)
+        mark_read(s, node->inputs[i], server);
+    }
+  }
+}
+
+/* ---- Nodes added to both kinds of graph */
+
+static weir_train_build builder_of(const weir_splitter *s, weir_pass *pass) {
+  return (weir_train_build){.pass = *pass, .err = s->err};
+}
+
+/* An input of the type of |value|, of the training graph. */
+static weir_status add_input(weir_splitter *s, weir_pass *pass, weir_sv name,
+                             weir_value_id value, weir_value_id *out) {
+  const weir_graph *g = pass->from;
+  const weir_value *v = &g->values[value];
+  const weir_node *node = &g->nodes[v->node];
+  weir_train_build b = builder_of(s, pass);
+  b.device = node->device;
+  b.mark = node->mark;
+  if (v->shape->rank < 0)
+    return weir_fail(s->err, WEIR_W1122, &node->mark,
+                     "%.*s: a value of unknown rank between a worker and a "
+                     "parameter server is not in this version",
+                     WEIR_SV(node->name));
+  weir_value_id made = weir_train_input(&b, name, v);
+  if (b.status == WEIR_OK) *out = made;
+  weir_vec_free(b.pass.alloc, &b.marks);
+  return b.status;
+}
+
+static weir_status add_port(weir_splitter *s, weir_pass *pass, weir_sv name,
+                            weir_value_id value) {
+  weir_graph_port port = {.name = name, .value = value};
+  return weir_graph_builder_add_input(pass->builder, &port, s->err);
+}
+
+/* ---- The worker graph */
+
+/* The result of an assignment, which a worker only computes. */
+static weir_status replace_assign(weir_splitter *s, weir_pass *pass,
+                                  weir_node_id id) {
+  const weir_node *node = &pass->from->nodes[id];
+  weir_value_id in[] = {pass->values[node->inputs[0]],
+                        pass->values[node->inputs[1]]};
+  if (strcmp(node->op->name, "assign_add") != 0) {
+    pass->values[node->first_output] = in[1];
+    return WEIR_OK;
+  }
+  weir_train_build b = builder_of(s, pass);
+  b.device = node->device;
+  b.mark = node->mark;
+  pass->values[node->first_output] =
+      weir_train_add(&b, node->name, "add", 2, in, NULL);
+  return b.status;
+}
+
+/* Assignments behind the cut have inputs behind it: they have no result. */
+static bool in_front(const weir_pass *pass, const weir_node *node) {
+  for (uint32_t i = 0; i < node->input_count; i++)
+    if (node->inputs[i] != WEIR_NO_VALUE &&
+        pass->values[node->inputs[i]] == WEIR_NO_VALUE)
+      return false;
+  return true;
+}
+
+static weir_status copy_worker(weir_splitter *s, weir_pass *pass) {
+  const weir_graph *g = pass->from;
+  for (weir_node_id id = 0; id < g->node_count; id++) {
+    const weir_node *node = &g->nodes[id];
+    uint32_t var = s->var_of[id];
+    if (node->op->instr == WEIR_INSTR_VAR_COMMIT) {
+      if (in_front(pass, node)) WEIR_TRY(replace_assign(s, pass, id));
+      continue;
+    }
+    if (is_behind(s, id)) continue;
+    if (var == UINT32_MAX) {
+      WEIR_TRY(weir_pass_copy(pass, id, NULL, UINT32_MAX, s->err));
+      continue;
+    }
+    WEIR_TRY(add_input(s, pass, node->name, node->first_output,
+                       &s->vars[var].worker));
+    pass->values[node->first_output] = s->vars[var].worker;
+  }
+  return WEIR_OK;
+}
+
+/* Data first, then variables; then the maps. */
+static weir_status finish_worker(weir_splitter *s, weir_pass *pass) {
+  weir_split *out = s->out;
+  uint32_t count = pass->from->value_count;
+  WEIR_TRY(weir_graph_builder_copy_ports(pass->builder, pass->from,
+                                         pass->values, s->err));
+  for (uint32_t i = 0; i < out->var_count; i++)
+    if (s->vars[i].worker != WEIR_NO_VALUE)
+      WEIR_TRY(add_port(s, pass, s->vars[i].name, s->vars[i].worker));
+  weir_value_id *values = weir_arena_array(&out->arena, count, sizeof *values);
+  if (values == NULL) return weir_fail_memory(s->err, count * sizeof *values);
+  memcpy(values, pass->values, count * sizeof *values);
+  out->worker_values = values;
+  out->loss = values[s->train->loss];
+  return WEIR_OK;
+}
+
+weir_status weir_split_worker(weir_splitter *s) {
+  weir_pass pass;
+  weir_status status = weir_pass_begin(&pass, s->train->graph, s->err);
+  pass.own_ports = true;
+  if (status == WEIR_OK) status = copy_worker(s, &pass);
+  if (status == WEIR_OK) status = finish_worker(s, &pass);
+  return weir_pass_end(&pass, status, &s->out->worker, s->err);
+}
+
+/* ---- An update graph */
+
+/* First values and variables; then pushes; then the nodes behind the cut. */
+static weir_status copy_first(weir_splitter *s, weir_pass *pass) {
+  const weir_graph *g = pass->from;
+  for (weir_node_id id = 0; id < g->node_count; id++) {
+    bool var = g->nodes[id].op->instr == WEIR_INSTR_VAR_READ;
+    bool wanted = (s->need[id] & NEED_FIRST) != 0 || (var && s->need[id] != 0);
+    if (wanted && !is_given(s, id))
+      WEIR_TRY(weir_pass_copy(pass, id, NULL, UINT32_MAX, s->err));
+  }
+  return WEIR_OK;
+}
+
+/* Which values the nodes behind the cut read that the server at hand needs. */
+static void mark_inputs(const weir_splitter *s, bool *read) {
+  const weir_graph *g = s->train->graph;
+  for (weir_node_id id = 0; id < g->node_count; id++) {
+    const weir_node *node = &g->nodes[id];
+    if ((s->need[id] & NEED_STEP) == 0 ||
+        node->op->instr == WEIR_INSTR_VAR_READ)
+      continue;
+    for (uint32_t i = 0; i < node->input_count; i++)
+      if (node->inputs[i] != WEIR_NO_VALUE) read[node->inputs[i]] = true;
+  }
+}
+
+static weir_status add_pushes(weir_splitter *s, weir_pass *pass,
+                              uint32_t server, const bool *read,
+                              weir_value_id *pushes) {
+  const weir_graph *g = pass->from;
+  for (uint32_t i = 0; i < s->out->push_count; i++) {
+    const weir_split_push *p = &s->lists[i];
+    pushes[i] = WEIR_NO_VALUE;
+    if (!read[p->train] || is_held(s, g->values[p->train].node, server))
+      continue;
+    weir_sv name = {weir_arena_string(weir_graph_builder_arena(pass->builder),
+                                      p->name.data, p->name.size),
+                    p->name.size}; /* as long as the graph lives */
+    if (name.data == NULL) return weir_fail_memory(s->err, name.size);
+    WEIR_TRY(add_input(s, pass, name, p->train, &pushes[i]));
+    WEIR_TRY(add_port(s, pass, name, pushes[i]));
+    pass->values[p->train] = pushes[i];
+  }
+  if (!s->options.given_step) return WEIR_OK;
+  weir_value_id *step = &pass->values[s->train->global_step];
+  weir_sv name = g->nodes[g->values[s->train->global_step].node].name;
+  WEIR_TRY(add_input(s, pass, name, s->train->global_step, step));
+  return add_port(s, pass, name, *step);
+}
+
+static weir_status copy_step(weir_splitter *s, weir_pass *pass) {
+  const weir_graph *g = pass->from;
+  for (weir_node_id id = 0; id < g->node_count; id++)
+    if ((s->need[id] & NEED_STEP) != 0 && pass->nodes[id] == UINT32_MAX &&
+        !is_given(s, id))
+      WEIR_TRY(weir_pass_copy(pass, id, NULL, UINT32_MAX, s->err));
+  return WEIR_OK;
+}
+
+/* The new ids of those of |ids| that are |server|'s. */
+static weir_status own_targets(weir_splitter *s, const weir_pass *pass,
+                               const weir_node_id *ids, uint32_t count,
+                               uint32_t server, const weir_node_id **out,
+                               uint32_t *out_count) {
+  weir_node_id *own = weir_arena_array(&s->out->arena, count, sizeof *own);
+  if (own == NULL) return weir_fail_memory(s->err, count * sizeof *own);
+  *out = own;
+  *out_count = 0;
+  for (uint32_t i = 0; i < count; i++)
+    if (is_own(s, ids[i], server)) own[(*out_count)++] = pass->nodes[ids[i]];
+  return WEIR_OK;
+}
+
+static weir_status fill_update(weir_splitter *s, const weir_pass *pass,
+                               uint32_t server, weir_update_graph *out) {
+  const weir_train_graph *t = s->train;
+  uint32_t count = s->out->var_count;
+  weir_node_id *vars = weir_arena_array(&s->out->arena, count, sizeof *vars);
+  if (vars == NULL) return weir_fail_memory(s->err, count * sizeof *vars);
+  for (uint32_t i = 0; i < count; i++) {
+    vars[i] = UINT32_MAX;
+    if (!is_held(s, s->vars[i].node, server)) continue;
+    vars[i] = pass->nodes[s->vars[i].node];
+    out->bytes += s->vars[i].bytes;
+  }
+  out->vars = vars;
+  out->learning_rate = pass->values[t->learning_rate];
+  out->global_step = pass->values[t->global_step];
+  out->grad_norm = t->grad_norm == WEIR_NO_VALUE ? WEIR_NO_VALUE
+                                                 : pass->values[t->grad_norm];
+  WEIR_TRY(own_targets(s, pass, t->targets, t->target_count, server,
+                       &out->targets, &out->target_count));
+  return own_targets(s, pass, t->accumulate_targets, t->accumulate_target_count,
+                     server, &out->accumulate_targets,
+                     &out->accumulate_target_count);
+}
+
+static weir_status build_update(weir_splitter *s, weir_pass *pass,
+                                uint32_t server, weir_update_graph *out) {
+  const weir_allocator *alloc = pass->alloc;
+  weir_value_id *pushes =
+      weir_arena_array(&s->out->arena, s->out->push_count, sizeof *pushes);
+  bool *read = weir_alloc_array(alloc, pass->from->value_count, sizeof *read);
+  weir_status status = pushes == NULL || read == NULL
+                           ? weir_fail_memory(s->err, s->out->push_count)
+                           : WEIR_OK;
+  if (status == WEIR_OK) {
+    weir_split_mark(s, server);
+    mark_inputs(s, read);
+    status = copy_first(s, pass);
+  }
+  if (status == WEIR_OK) status = add_pushes(s, pass, server, read, pushes);
+  if (status == WEIR_OK) status = copy_step(s, pass);
+  if (status == WEIR_OK) status = fill_update(s, pass, server, out);
+  out->pushes = pushes;
+  weir_free(alloc, read);
+  return status;
+}
+
+weir_status weir_split_update(weir_splitter *s, uint32_t server,
+                              weir_update_graph *out) {
+  weir_pass pass;
+  weir_status status = weir_pass_begin(&pass, s->train->graph, s->err);
+  pass.own_ports = true;
+  if (status == WEIR_OK) status = build_update(s, &pass, server, out);
+  return weir_pass_end(&pass, status, &out->graph, s->err);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_GRAPH_SPLIT_CUT_H_
+#define WEIR_GRAPH_SPLIT_CUT_H_
+
+#include "runtime/graph/split/split.h"
+
+/* The cut through a training graph. */
+
+/* A split under way; arrays are per node or value of the training graph. */
+typedef struct weir_splitter {
+  weir_split *out;
+  const weir_train_graph *train;
+  weir_split_options options;
+  weir_split_var *vars;   /* of |out| */
+  uint32_t *var_of;       /* per node: its place in |vars|, or UINT32_MAX */
+  uint8_t *side;          /* per node: weir_train_side */
+  bool *pushed;           /* per value */
+  uint8_t *need;          /* per node, of the server at hand */
+  weir_split_push *lists; /* of |out| */
+  weir_error *err;
+} weir_splitter;
+
+/* Marks the nodes that |server| needs in |need|, and in |pushed| the values
+ * that it gets from workers. */
+void weir_split_mark(weir_splitter *s, uint32_t server);
+
+/* Makes out->worker and its maps. Errors: W1122, W6001. */
+weir_status weir_split_worker(weir_splitter *s);
+/* Makes the graph of |server| and its lists, once pushes are listed. Errors:
+ * W1122, W6001. */
+weir_status weir_split_update(weir_splitter *s, uint32_t server,
+                              weir_update_graph *out);
+
+#endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/ps/chief_net.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The chief's control thread: the coordinator between the net and the loop. */
+
+static int64_t now_of(const weir_chief *c) {
+  return weir_loop_clock(c->loop);
+}
+
+/* ---- Calls of the coordinator */
+
+static void send(void *self, weir_ps_task to, const weir_ps_message *m) {
+  const weir_chief *c = self;
+  weir_ps_net_send(c->net, to, m, NULL);
+}
+
+static void say(const weir_chief *c, const char *text) {
+  if (c->options.log != NULL) c->options.log(c->options.log_self, text);
+}
+
+static void running(void *self, uint64_t generation, uint64_t step) {
+  weir_chief *c = self;
+  char text[160];
+  pthread_mutex_lock(&c->lock);
+  bool first = !c->runs;
+  c->runs = true;
+  c->reached = false;
+  c->stale = true;
+  pthread_cond_broadcast(&c->changed);
+  pthread_mutex_unlock(&c->lock);
+  if (first && generation == 0) return;
+  snprintf(text, sizeof text,
+           "the servers have generation %llu: the job goes on with step %llu",
+           (unsigned long long)generation, (unsigned long long)step + 1);
+  say(c, text);
+}
+
+static void reached(void *self, uint64_t step) {
+  weir_chief *c = self;
+  pthread_mutex_lock(&c->lock);
+  c->reached = true;
+  c->step = step;
+  pthread_cond_broadcast(&c->changed);
+  pthread_mutex_unlock(&c->lock);
+}
+
+static void generation(void *self, uint64_t number, bool ok) {
+  const weir_chief *c = self;
+  char text[160];
+  if (ok || number == 0) return;
+  snprintf(text, sizeof text,
+           "generation %llu was given up: the one before it is what a restart "
+           "goes on from",
+           (unsigned long long)number);
+  say(c, text);
+}
+
+static void member(void *self, uint32_t worker, bool in, bool drained) {
+  const weir_chief *c = self;
+  char text[96];
+  snprintf(text, sizeof text, "worker:%u %s", worker,
+           in        ? "has joined"
+           : drained ? "has left, its work is dealt again"
+                     : "is out, its work is dealt again");
+  say(c, text);
+}
+
+static void over(void *self, bool failed, uint64_t run) {
+  weir_chief *c = self;
+  pthread_mutex_lock(&c->lock);
+  c->over = true;
+  c->failed = failed;
+  c->failed_run = run;
+  pthread_cond_broadcast(&c->changed);
+  pthread_mutex_unlock(&c->lock);
+}
+
+static void fenced(void *self, uint64_t epoch) {
+  weir_chief *c = self;
+  (void)epoch;
+  pthread_mutex_lock(&c->lock);
+  c->fenced = true;
+  pthread_cond_broadcast(&c->changed);
+  pthread_mutex_unlock(&c->lock);
+}
+
+weir_ps_coordinator_calls weir_chief_calls(weir_chief *c) {
+  return (weir_ps_coordinator_calls){.self = c,
+                                     .send = send,
+                                     .running = running,
+                                     .reached = reached,
+                                     .generation = generation,
+                                     .member = member,
+                                     .over = over,
+                                     .fenced = fenced};
+}
+
+/* ---- Values that come */
+
+static void ask_for_values(weir_chief *c, uint32_t server) {
+  weir_ps_message m = {.kind = WEIR_PS_FETCH,
+                       .epoch = weir_ps_coordinator_epoch(c->machine),
+                       .request = c->request};
+  weir_ps_net_send(c->net, (weir_ps_task){WEIR_PS_SERVER, server}, &m, NULL);
+}
+
+static weir_status receive(void *self, weir_ps_task from,
+                           const weir_ps_message *m, weir_ps_place *out,
+                           weir_error *err) {
+  weir_chief *c = self;
+  if (m->kind == WEIR_PS_FETCHED && from.role == WEIR_PS_SERVER &&
+      from.index < c->job->config.servers && c->fetches[from.index].pending) {
+    *out = (weir_ps_place){.pieces = c->fetches[from.index].pieces,
+                           .count = c->job->servers[from.index].held_count};
+    return WEIR_OK;
+  }
+  if (m->kind != WEIR_PS_REPORT || from.role != WEIR_PS_WORKER)
+    return weir_fail(err, WEIR_W7011, NULL,
+                     "%s brings values that nobody asked for",
+                     weir_ps_kind_name(m->kind));
+  weir_ps_piece *piece = weir_alloc_array(
+      c->job->env->alloc, 1, sizeof *piece + c->numbers * sizeof(double));
+  if (piece == NULL) return weir_fail_memory(err, sizeof *piece);
+  *piece = (weir_ps_piece){piece + 1, c->numbers * sizeof(double)};
+  *out = (weir_ps_place){.pieces = piece, .count = 1, .data = piece};
+  return WEIR_OK;
+}
+
+/* Of FETCHED |data| is NULL: its buffers stay. */
+static void unreceived(void *self, void *data) {
+  const weir_chief *c = self;
+  weir_free(c->job->env->alloc, data);
+}
+
+static void note_report(weir_chief *c, const weir_ps_message *m) {
+  const weir_ps_piece *piece = m->data;
+  weir_chief_report *r = &c->reports[m->run % WEIR_CHIEF_REPORTS];
+  pthread_mutex_lock(&c->lock);
+  if (r->run == WEIR_PS_NONE || m->run >= r->run) {
+    r->run = m->run;
+    memcpy(r->values, piece->data, piece->bytes);
+  }
+  pthread_cond_broadcast(&c->changed);
+  pthread_mutex_unlock(&c->lock);
+}
+
+static void note_values(weir_chief *c, uint32_t server,
+                        const weir_ps_message *m) {
+  if (!c->fetches[server].pending) return;
+  c->fetches[server].pending = false;
+  pthread_mutex_lock(&c->lock);
+  if (server == 0) c->version = m->version;
+  if (!m->newer) c->stale = true; /* it has no state: all will go back */
+  c->missing--;
+  pthread_cond_broadcast(&c->changed);
+  pthread_mutex_unlock(&c->lock);
+}
+
+static void message(void *self, weir_ps_task from, const weir_ps_message *m) {
+  weir_chief *c = self;
+  if (m->kind == WEIR_PS_REPORT && m->data != NULL) {
+    note_report(c, m);
+    weir_free(c->job->env->alloc, m->data);
+  } else if (m->kind == WEIR_PS_FETCHED) {
+    if (from.role == WEIR_PS_SERVER && from.index < c->job->config.servers)
+      note_values(c, from.index, m);
+  } else {
+    weir_ps_coordinator_message(c->machine, now_of(c), from, m);
+  }
+}
+
+/* ---- Links */
+
+/* One more process is there, or one less; this one does not count. */
+static void count(weir_chief *c, weir_ps_task peer, bool more) {
+  bool worker = peer.role == WEIR_PS_WORKER;
+  pthread_mutex_lock(&c->lock);
+  if (worker) c->met[peer.index] = true;
+  if (!worker || peer.index != c->options.own_worker)
+    c->here += more ? 1 : UINT32_MAX;
+  pthread_cond_broadcast(&c->changed);
+  pthread_mutex_unlock(&c->lock);
+}
+
+static void up(void *self, weir_ps_task peer) {
+  weir_chief *c = self;
+  count(c, peer, true);
+  weir_ps_coordinator_up(c->machine, now_of(c), peer);
+  bool over = weir_ps_coordinator_look(c->machine, NULL) == WEIR_PS_CHIEF_OVER;
+  weir_ps_message end = {.kind = WEIR_PS_OVER,
+                         .epoch = weir_ps_coordinator_epoch(c->machine)};
+  if (peer.role != WEIR_PS_SERVER) return;
+  if (c->fetches[peer.index].pending)
+    ask_for_values(c, peer.index);
+  else if (over)
+    weir_ps_net_send(c->net, peer, &end, NULL);
+}
+
+static void lost(void *self, weir_ps_task peer, const weir_error *why) {
+  weir_chief *c = self;
+  count(c, peer, false);
+  char text[600];
+  bool over = weir_ps_coordinator_look(c->machine, NULL) == WEIR_PS_CHIEF_OVER;
+  snprintf(text, sizeof text, "%s:%u is lost: %s",
+           peer.role == WEIR_PS_SERVER ? "ps" : "worker", peer.index,
+           why->message);
+  if (!over) say(c, text);
+  weir_ps_coordinator_lost(c->machine, now_of(c), peer);
+}
+
+static int64_t step(void *self, int64_t now_ns) {
+  const weir_chief *c = self;
+  return weir_ps_coordinator_tick(c->machine, now_ns);
+}
+
+static void log_line(void *self, const char *text) {
+  say(self, text);
+}
+
+weir_ps_net_events weir_chief_events(weir_chief *c) {
+  return (weir_ps_net_events){.self = c,
+                              .up = up,
+                              .lost = lost,
+                              .receive = receive,
+                              .unreceived = unreceived,
+                              .message = message,
+                              .step = step,
+                              .log = log_line};
+}
+
+/* ---- What the loop's thread asks for */
+
+typedef struct asking {
+  weir_node_call call;
+  weir_chief *c;
+  weir_chief_ask ask;
+  uint64_t number;
+  bool done; /* under the lock */
+} asking;
+
+static void begin_fetch(weir_chief *c) {
+  c->request++;
+  for (uint32_t s = 0; s < c->job->config.servers; s++) {
+    c->fetches[s].pending = true;
+    ask_for_values(c, s);
+  }
+}
+
+static void end_servers(weir_chief *c) {
+  weir_ps_message m = {.kind = WEIR_PS_OVER,
+                       .epoch = weir_ps_coordinator_epoch(c->machine)};
+  for (uint32_t s = 0; s < c->job->config.servers; s++)
+    weir_ps_net_send(c->net, (weir_ps_task){WEIR_PS_SERVER, s}, &m, NULL);
+}
+
+static void do_ask(void *self, bool runs) {
+  asking *a = self;
+  weir_chief *c = a->c;
+  if (runs && a->ask == WEIR_CHIEF_GO)
+    weir_ps_coordinator_go(c->machine, now_of(c), a->number);
+  else if (runs && a->ask == WEIR_CHIEF_STOP)
+    weir_ps_coordinator_stop(c->machine, now_of(c), a->number);
+  else if (runs && a->ask == WEIR_CHIEF_FETCH)
+    begin_fetch(c);
+  else if (runs)
+    end_servers(c);
+  pthread_mutex_lock(&c->lock);
+  a->done = true;
+  pthread_cond_broadcast(&c->changed);
+  pthread_mutex_unlock(&c->lock);
+}
+
+void weir_chief_tell(weir_chief *c, weir_chief_ask ask, uint64_t number) {
+  asking a = {.c = c, .ask = ask, .number = number};
+  a.call = (weir_node_call){.fn = do_ask, .self = &a};
+  weir_ps_net_post(c->net, &a.call);
+  pthread_mutex_lock(&c->lock);
+  while (!a.done) pthread_cond_wait(&c->changed, &c->lock);
+  pthread_mutex_unlock(&c->lock);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_TRAIN_PS_JOB_H_
+#define WEIR_TRAIN_PS_JOB_H_
+
+#include "runtime/dist/ps/ps.h"
+#include "runtime/dist/psnet/psnet.h"
+#include "runtime/graph/split/split.h"
+#include "runtime/graph/train/train_watch.h"
+
+/* A training job between graphs over processes: what all its tasks know.
+ *
+ * Each process loads the same graph, splits it the same way and so knows which
+ * values travel, in which order and of which sizes, without a word about them
+ * on the wire. |hash| tells processes of another graph or configuration apart.
+ *
+ * The values of a message, in pieces:
+ *   PULLED of server s    its variables, in the order of |pulls|
+ *   PUSH to server s      its pushes, in the order of |pushes|
+ *   FETCHED of server s   all that it holds, in the order of |held|
+ *   REPORT                one piece of doubles: the loss, then the spec's
+ *                         metrics, of one run
+ */
+
+/* The values between one server and each worker. Places in the split's lists.
+ * Variables that each server has (WEIR_SPLIT_ALL) are in server 0's lists. */
+typedef struct weir_ps_lists {
+  const uint32_t *pulls;  /* weir_split_var: that a worker's run reads */
+  const uint32_t *pushes; /* weir_split_push: that this server's update takes */
+  const uint32_t *held;   /* weir_split_var: all of this server, slots too */
+  uint32_t pull_count, push_count, held_count;
+} weir_ps_lists;
+
+typedef struct weir_ps_job {
+  const weir_env *env;
+  weir_arena arena;
+  const weir_graph *graph;     /* the source; lent */
+  const weir_train_spec *spec; /* lent */
+  weir_split *split;
+  weir_ps_config config;
+  const weir_ps_lists *servers; /* config.servers of them */
+  /* Values of the worker graph that a run reports: the loss, then the metrics,
+   * number_count - 1 of them. */
+  const weir_value_id *numbers;
+  uint32_t number_count;
+  const weir_train_metric *metrics;
+  /* train/global_step is an input of the update graphs, whose number travels
+   * with a push; where it is listed as held, server 0 tells its version. */
+  bool given_step;
+  uint64_t seed, hash;
+} weir_ps_job;
+
+typedef struct weir_ps_job_options {
+  uint32_t servers, workers; /* tasks; workers that may join at most */
+  uint64_t seed;             /* of the run */
+} weir_ps_job_options;
+
+/* Reads the mode and its numbers from |spec|, and splits. |graph| and |spec|
+ * are lent for the job's life. Errors: W1122 (a form that processes do not
+ * train yet; by name), W7090, those of weir_graph_split, W6001. */
+weir_status weir_ps_job_create(const weir_env *env, const weir_graph *graph,
+                               const weir_train_spec *spec,
+                               const weir_ps_job_options *options,
+                               weir_ps_job **out_job, weir_error *err);
+void weir_ps_job_release(weir_ps_job *job); /* NULL-safe */
+
+/* Bytes of variable |v| or push |p| of the split, from its shape. */
+static inline size_t weir_ps_var_bytes(const weir_ps_job *job, uint32_t v) {
+  return (size_t)job->split->vars[v].bytes;
+}
+static inline size_t weir_ps_push_bytes(const weir_ps_job *job, uint32_t p) {
+  return (size_t)job->split->pushes[p].bytes;
+}
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/train/ps/server_engine.h"
+
+#include "runtime/exec/session/session_snapshot.h"
+#include "runtime/exec/session/session_vars.h"
+
+static const weir_split_var *var_of(const weir_ps_engine *e, uint32_t var) {
+  return &e->job->split->vars[var];
+}
+
+bool weir_ps_engine_has(const weir_ps_engine *e, uint32_t var) {
+  return e->update->vars[var] != UINT32_MAX;
+}
+
+static weir_status make_session(const weir_ps_engine *e,
+                                weir_exec_session **out, weir_error *err) {
+  weir_session_options options = {.seed = e->job->seed};
+  return weir_exec_session_create(e->env, e->pool, e->update->graph, &options,
+                                  out, err);
+}
+
+static weir_status make_step(const weir_ps_engine *e, weir_tensor **out,
+                             weir_error *err) {
+  weir_shape scalar = weir_shape_of(0, NULL);
+  return weir_tensor_create_shaped(e->env->alloc, WEIR_I64, &scalar, out, err);
+}
+
+weir_status weir_ps_engine_create(const weir_env *env, weir_pool *pool,
+                                  const weir_ps_job *job, uint32_t server,
+                                  weir_ps_engine **out_engine,
+                                  weir_error *err) {
+  *out_engine = NULL;
+  weir_ps_engine *e = weir_alloc_array(env->alloc, 1, sizeof *e);
+  if (e == NULL) return weir_fail_memory(err, sizeof *e);
+  weir_arena_init(&e->arena, env->alloc);
+  e->env = env;
+  e->job = job;
+  e->lists = &job->servers[server];
+  e->update = &job->split->updates[server];
+  e->server = server;
+  e->pool = pool;
+  weir_status s = make_session(e, &e->session, err);
+  if (s == WEIR_OK && job->given_step) s = make_step(e, &e->step, err);
+  if (s == WEIR_OK)
+    *out_engine = e;
+  else
+    weir_ps_engine_release(e);
+  return s;
+}
+
+void weir_ps_engine_release(weir_ps_engine *e) {
+  if (e == NULL) return;
+  weir_tensor_unref(e->step);
+  weir_exec_session_release(e->session);
+  weir_arena_release(&e->arena);
+  weir_free(e->env->alloc, e);
+}
+
+/* ---- Buffers */
+
+static weir_status fill_buffer(const weir_ps_engine *e, weir_ps_buffer *b,
+                               weir_error *err) {
+  const weir_graph *g = e->update->graph;
+  for (uint32_t i = 0; i < e->lists->push_count; i++) {
+    const weir_value *v = &g->values[e->update->pushes[e->lists->pushes[i]]];
+    WEIR_TRY(weir_tensor_create_shaped(e->env->alloc, v->dtype, v->shape,
+                                       &b->tensors[i], err));
+    b->pieces[i] = (weir_ps_piece){b->tensors[i]->data, b->tensors[i]->bytes};
+  }
+  return WEIR_OK;
+}
+
+weir_status weir_ps_buffer_create(const weir_ps_engine *e,
+                                  weir_ps_buffer **out_buffer,
+                                  weir_error *err) {
+  const weir_allocator *alloc = e->env->alloc;
+  uint32_t count = e->lists->push_count;
+  *out_buffer = NULL;
+  weir_ps_buffer *b = weir_alloc_array(alloc, 1, sizeof *b);
+  if (b == NULL) return weir_fail_memory(err, sizeof *b);
+  b->tensors = weir_alloc_array(alloc, count + 1u, sizeof(void *));
+  b->pieces = weir_alloc_array(alloc, count + 1u, sizeof *b->pieces);
+  weir_status s = b->tensors == NULL || b->pieces == NULL
+                      ? weir_fail_memory(err, count * sizeof *b->pieces)
+                      : fill_buffer(e, b, err);
+  if (s == WEIR_OK)
+    *out_buffer = b;
+  else
+    weir_ps_buffer_release(e, b);
+  return s;
+}
+
+void weir_ps_buffer_release(const weir_ps_engine *e, weir_ps_buffer *b) {
+  if (b == NULL) return;
+  weir_binding_release(b->last);
+  weir_binding_release(b->more);
+  for (uint32_t i = 0; b->tensors != NULL && i < e->lists->push_count; i++)
+    weir_tensor_unref(b->tensors[i]);
+  weir_free(e->env->alloc, b->tensors);
+  weir_free(e->env->alloc, b->pieces);
+  weir_free(e->env->alloc, b);
+}
+
+/* ---- Updates */
+
+static weir_status bind(const weir_ps_engine *e, const weir_ps_buffer *b,
+                        bool last, weir_binding **out, weir_error *err) {
+  const weir_update_graph *u = e->update;
+  uint32_t n = 0;
+  weir_exec_feed *feeds =
+      weir_alloc_array(e->env->alloc, e->lists->push_count + 1u, sizeof *feeds);
+  if (feeds == NULL) return weir_fail_memory(err, e->lists->push_count);
+  for (; n < e->lists->push_count; n++)
+    feeds[n] = (weir_exec_feed){u->pushes[e->lists->pushes[n]], b->tensors[n]};
+  if (e->step != NULL) feeds[n++] = (weir_exec_feed){u->global_step, e->step};
+  weir_exec_request request = {
+      .feeds = feeds,
+      .feed_count = n,
+      .targets = last ? u->targets : u->accumulate_targets,
+      .target_count = last ? u->target_count : u->accumulate_target_count};
+  weir_status s = weir_exec_bind(e->session, &request, out, err);
+  weir_free(e->env->alloc, feeds);
+  return s;
+}
+
+weir_status weir_ps_engine_run(weir_ps_engine *e, weir_ps_buffer *b, bool last,
+                               uint64_t step, weir_error *err) {
+  const weir_update_graph *u = e->update;
+  weir_binding **at = last ? &b->last : &b->more;
+  if ((last ? u->target_count : u->accumulate_target_count) == 0)
+    return WEIR_OK;
+  if (*at == NULL) WEIR_TRY(bind(e, b, last, at, err));
+  if (e->step != NULL) weir_tensor_set_i64(e->step, 0, (int64_t)step);
+  e->touched = true;
+  return weir_binding_run(*at, NULL, err);
+}
+
+/* ---- Variables */
+
+weir_status weir_ps_engine_set(weir_ps_engine *e, uint32_t var,
+                               const weir_tensor *tensor, weir_error *err) {
+  if (!weir_ps_engine_has(e, var)) return WEIR_OK;
+  e->touched = true;
+  return weir_exec_variable_set(e->session, e->update->vars[var], tensor, err);
+}
+
+/* The first values of another session on the same graph: the same seeds. */
+static weir_status copy_first(weir_ps_engine *e, weir_exec_session *fresh,
+                              weir_error *err) {
+  for (uint32_t i = 0; i < e->job->split->var_count; i++) {
+    weir_tensor *t = NULL;
+    if (!weir_ps_engine_has(e, i)) continue;
+    weir_status s =
+        weir_exec_variable_snapshot(fresh, e->update->vars[i], &t, err);
+    if (s == WEIR_OK) s = weir_ps_engine_set(e, i, t, err);
+    weir_tensor_unref(t);
+    WEIR_TRY(s);
+  }
+  return WEIR_OK;
+}
+
+weir_status weir_ps_engine_first(weir_ps_engine *e, weir_error *err) {
+  weir_exec_session *fresh = NULL;
+  if (!e->touched) return WEIR_OK;
+  weir_status s = make_session(e, &fresh, err);
+  if (s == WEIR_OK) s = copy_first(e, fresh, err);
+  weir_exec_session_release(fresh);
+  if (s == WEIR_OK) e->touched = false;
+  return s;
+}
+
+/* ---- Sets */
+
+weir_status weir_ps_set_init(weir_ps_engine *e, weir_ps_set *set,
+                             weir_error *err) {
+  set->count = 0;
+  set->tensors =
+      weir_arena_array(&e->arena, e->lists->held_count + 1u, sizeof(void *));
+  return set->tensors != NULL
+             ? WEIR_OK
+             : weir_fail_memory(err, e->lists->held_count * sizeof(void *));
+}
+
+weir_status weir_ps_engine_values(weir_ps_engine *e, weir_ps_set *set,
+                                  weir_error *err) {
+  weir_ps_set_clear(set);
+  for (uint32_t i = 0; i < e->lists->held_count; i++) {
+    uint32_t var = e->lists->held[i];
+    weir_tensor **out = &set->tensors[i];
+    weir_status s = weir_ps_engine_has(e, var)
+                        ? weir_exec_variable_snapshot(
+                              e->session, e->update->vars[var], out, err)
+                        : make_step(e, out, err);
+    if (s != WEIR_OK) {
+      weir_ps_set_clear(set);
+      return s;
+    }
+    set->count = i + 1;
+  }
+  return WEIR_OK;
+}
+
+void weir_ps_set_clear(weir_ps_set *set) {
+  for (uint32_t i = 0; i < set->count; i++) weir_tensor_unref(set->tensors[i]);
+  set->count = 0;
+}
+
+void weir_ps_set_version(const weir_ps_engine *e, weir_ps_set *set,
+                         uint64_t version) {
+  for (uint32_t i = 0; i < set->count; i++)
+    if (var_of(e, e->lists->held[i])->server == WEIR_SPLIT_ALL &&
+        !weir_ps_engine_has(e, e->lists->held[i]))
+      weir_tensor_set_i64(set->tensors[i], 0, (int64_t)version);
+}

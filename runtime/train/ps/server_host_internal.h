@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_TRAIN_PS_SERVER_HOST_INTERNAL_H_
+#define WEIR_TRAIN_PS_SERVER_HOST_INTERNAL_H_
+
+#include "runtime/base/strbuf.h"
+#include "runtime/train/ps/server_engine.h"
+#include "runtime/train/ps/server_errand.h"
+#include "runtime/train/ps/server_generation.h"
+#include "runtime/train/ps/server_host.h"
+
+/* Shared by the files of a server's host. What a piece of work reads and fills
+ * is that thread's from weir_ps_runner_give to |done|; all else is the control
+ * thread's. */
+
+/* Values on their way out. */
+typedef struct weir_ps_out {
+  weir_ps_values values;
+  struct weir_ps_host *host;
+  weir_ps_piece *pieces;
+  weir_tensor **tensors;
+  uint32_t count;
+  struct weir_ps_out *next, *all;
+} weir_ps_out;
+
+typedef enum weir_ps_compute_kind {
+  WEIR_PS_COMPUTE_APPLY,
+  WEIR_PS_COMPUTE_ADD,
+  WEIR_PS_COMPUTE_KEEP, /* the last push of a step: it waits for the end */
+  WEIR_PS_COMPUTE_FINISH
+} weir_ps_compute_kind;
+
+/* One update at a time. */
+typedef struct weir_ps_compute {
+  weir_ps_errand errand;
+  bool busy;
+  weir_ps_compute_kind kind;
+  uint64_t ticket, step, round;
+  weir_ps_buffer *buffer;
+  weir_status status;
+  weir_error err;
+} weir_ps_compute;
+
+typedef struct weir_ps_load {
+  weir_ps_errand errand;
+  bool busy, again; /* again: another one was asked for meanwhile */
+  uint64_t ticket, generation, next_ticket, next_generation;
+  uint64_t version;
+  weir_ps_ledger *ledger;
+  weir_status status;
+  weir_error err;
+} weir_ps_load;
+
+typedef struct weir_ps_save {
+  weir_ps_errand errand;
+  struct weir_ps_host *host;
+  bool busy;
+  uint64_t generation;
+  weir_strbuf text;
+  char run[24];
+  weir_checkpoint_entry *entries; /* a reference to each tensor */
+  uint32_t count;
+  weir_status status;
+  weir_error err;
+} weir_ps_save;
+
+/* An epoch to be kept, or a generation to be sealed. */
+typedef struct weir_ps_note {
+  weir_ps_errand errand;
+  uint64_t number, chief;
+  uint32_t tries;
+  weir_status status;
+  weir_error err;
+} weir_ps_note;
+
+enum { WEIR_PS_SAVES = 2 };
+
+struct weir_ps_host {
+  const weir_env *env;
+  weir_arena arena;
+  weir_ps_host_options options;
+  weir_ps_host_net net;
+  const weir_ps_job *job;
+  const weir_ps_lists *lists;
+  weir_ps_server *machine;
+  weir_ps_engine *engine;
+  weir_ps_generations *files; /* NULL: there is no folder */
+  bool ended;                 /* over() was called */
+  /* Values. |next| is the computing thread's until its work is told of. */
+  weir_ps_set current, next;
+  uint32_t *pull_at; /* places of pulls among what is held */
+  weir_ps_buffer *buffers, *all_buffers; /* free ones; all */
+  uint64_t buffer_count, push_bytes;     /* free ones; of each */
+  weir_ps_out *outs, *all_outs;
+  /* Computing. */
+  weir_ps_runner computer;
+  weir_ps_compute compute;
+  weir_ps_load load;
+  weir_ps_buffer *last; /* sync: of the step, waits for its end */
+  uint64_t round;       /* restores so far */
+  /* The disk. */
+  weir_ps_runner disk;
+  weir_ps_save saves[WEIR_PS_SAVES];
+  weir_ps_note keep, seal;
+  weir_node_call given_up; /* of a save that found no room */
+  uint64_t given_up_generation;
+};
+
+/* The server cannot go on. */
+void weir_ps_host_fail(weir_ps_host *h, const weir_error *why);
+void weir_ps_host_log(const weir_ps_host *h, const char *format, ...)
+    WEIR_PRINTF(2, 3);
+/* "generation 3 is given up: W6005 ..., in FILE". */
+void weir_ps_host_log_loss(const weir_ps_host *h, uint64_t generation,
+                           const char *what, const weir_error *why);
+
+#endif

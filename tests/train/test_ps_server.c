@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/train/ps_check.h"
+#include "tests/train/ps_hub.h"
+
+/* A parameter server with tensors: whatever the number of servers, its values
+ * are those of one process, bit for bit; pulls lend values that do not change;
+ * what memory runs out of ends cleanly. */
+
+/* ---- The bits of one process */
+
+static void async_has_the_bits_of_one_process(void **state) {
+  (void)state;
+  for (uint32_t servers = 1; servers <= 3; servers++) {
+    hub h;
+    hub_open(&h, PS_NET, servers, 0);
+    hub_start_all(&h);
+    hub_begin(&h);
+    hub_compare(&h, 0);
+    for (uint64_t i = 0; i < 6; i++) {
+      hub_run(&h, i % 2, i / 2 + 1);
+      hub_compare(&h, i + 1);
+    }
+    hub_close(&h);
+  }
+}
+
+/* Pushes on one version: rate and step follow from it, not from the order. */
+static void stale_pushes_have_their_own_rate(void **state) {
+  (void)state;
+  hub h;
+  weir_exec_fetch out[2][PAIR_VALUES];
+  hub_open(&h, PS_NET, 1, 0);
+  hub_start_all(&h);
+  hub_begin(&h);
+  for (uint32_t w = 0; w < 2; w++) {
+    weir_exec_feed joined[16], worker[16 + PAIR_VALUES];
+    h.pair.runs = w;
+    uint32_t count = pair_feeds(&h.pair, joined, worker);
+    pair_compute(&h.pair, worker, count, out[w]);
+    for (uint32_t i = 0; i < count; i++) weir_tensor_unref(joined[i].tensor);
+  }
+  h.pair.runs = 0; /* both were pulled before any update */
+  for (uint32_t w = 0; w < 2; w++) {
+    weir_ps_message m = {.worker = w, .incarnation = 1, .seq = 1, .run = w};
+    pair_push(&h.pair, 0, out[w]);
+    hub_push(&h, 0, m, out[w]);
+  }
+  for (uint64_t i = 0; i < 2; i++) {
+    hub_letter *letter = hub_expect(&h, WEIR_PS_WORKER, WEIR_PS_PUSHED);
+    assert_int_equal(letter->m.staleness, i);
+    hub_done(letter);
+  }
+  hub_letter *letter = hub_fetch(&h, 0);
+  const weir_ps_lists *l = &h.job->servers[0];
+  for (uint32_t i = 0; i < l->held_count; i++) {
+    weir_tensor *want = NULL;
+    weir_node_id node = h.job->split->updates[0].vars[l->held[i]];
+    if (node == UINT32_MAX) continue; /* the version */
+    assert_ok(weir_exec_variable_get(h.pair.servers[0], node, &want, &h.err),
+              &h.err);
+    assert_memory_equal(want->data, letter->values->pieces[i].data,
+                        want->bytes);
+    weir_tensor_unref(want);
+  }
+  hub_done(letter);
+  for (int w = 0; w < 2; w++) hub_forget(&h, out[w]);
+  hub_close(&h);
+}
+
+static void sync_has_the_bits_of_accumulation(void **state) {
+  (void)state;
+  for (uint32_t servers = 1; servers <= 3; servers++)
+    for (uint32_t n = 1; n <= 3; n++) {
+      hub h;
+      hub_open(&h, PS_NET, servers, n);
+      hub_start_all(&h);
+      hub_begin(&h);
+      for (uint64_t t = 0; t < 3; t++) {
+        hub_step_of(&h, n);
+        hub_compare(&h, t + 1);
+      }
+      hub_close(&h);
+    }
+}
+
+/* A step that is not whole changes nothing that is lent; a restore takes all of
+ * it back, whatever was computed of it. */
+static void a_restore_forgets_half_a_step(void **state) {
+  (void)state;
+  hub h;
+  hub_open(&h, PS_NET, 2, 3);
+  hub_start_all(&h);
+  hub_begin(&h);
+  for (uint32_t k = 0; k < 2; k++) {
+    weir_exec_fetch wrong[PAIR_VALUES];
+    weir_exec_feed joined[16], worker[16 + PAIR_VALUES];
+    h.pair.runs = 17;
+    uint32_t count = pair_feeds(&h.pair, joined, worker);
+    pair_compute(&h.pair, worker, count, wrong);
+    for (uint32_t i = 0; i < count; i++) weir_tensor_unref(joined[i].tensor);
+    weir_ps_message m = {.incarnation = 1, .lease = 1, .k = k};
+    hub_push(&h, 0, m, wrong);
+    hub_push(&h, 1, m, wrong);
+    hub_forget(&h, wrong);
+  }
+  h.pair.runs = 0;
+  hub_begin(&h);
+  hub_step_of(&h, 3);
+  hub_compare(&h, 1);
+  hub_close(&h);
+}
+
+/* ---- Values in and out */
+
+static hub_letter *pull(hub *h, uint32_t server, uint64_t version) {
+  weir_ps_message m = {.kind = WEIR_PS_PULL,
+                       .life = h->epoch,
+                       .incarnation = 1 + (h->epoch << 24),
+                       .version = version};
+  hub_tell(h, WEIR_PS_WORKER, 0, server, &m);
+  return hub_expect(h, WEIR_PS_WORKER, WEIR_PS_PULLED);
+}
+
+/* Values are lent until they are sent, while updates go on. */
+static void pulled_values_stay(void **state) {
+  (void)state;
+  hub h;
+  hub_open(&h, PS_NET, 1, 0);
+  hub_start_all(&h);
+  hub_begin(&h);
+  const weir_ps_lists *l = &h.job->servers[0];
+  hub_letter *lent[3];
+  void *copies[3][PAIR_VALUES];
+  for (int n = 0; n < 3; n++) {
+    lent[n] = pull(&h, 0, WEIR_PS_NONE);
+    assert_true(lent[n]->m.newer);
+    assert_int_equal(lent[n]->m.version, n);
+    assert_int_equal(lent[n]->values->count, l->pull_count);
+    for (uint32_t i = 0; i < l->pull_count; i++) {
+      const weir_ps_piece *p = &lent[n]->values->pieces[i];
+      assert_int_equal(p->bytes, weir_ps_var_bytes(h.job, l->pulls[i]));
+      copies[n][i] = malloc(p->bytes);
+      memcpy(copies[n][i], p->data, p->bytes);
+    }
+    hub_run(&h, 0, (uint64_t)n + 1);
+  }
+  bool changed = false;
+  for (int n = 0; n < 3; n++)
+    for (uint32_t i = 0; i < l->pull_count; i++) {
+      const weir_ps_piece *p = &lent[n]->values->pieces[i];
+      assert_memory_equal(p->data, copies[n][i], p->bytes);
+      if (n > 0) changed |= memcmp(p->data, copies[n - 1][i], p->bytes) != 0;
+    }
+  assert_true(changed);
+  for (int n = 0; n < 3; n++) {
+    for (uint32_t i = 0; i < l->pull_count; i++) free(copies[n][i]);
+    hub_done(lent[n]);
+  }
+  hub_letter *same = pull(&h, 0, 3); /* it has them already */
+  assert_false(same->m.newer);
+  assert_null(same->values);
+  hub_done(same);
+  hub_close(&h);
+}
+
+/* What came in part is given back; what is strange ends the link. */
+static void values_that_do_not_come(void **state) {
+  (void)state;
+  hub h;
+  weir_ps_place place, again;
+  hub_open(&h, PS_NET, 1, 0);
+  hub_start_all(&h);
+  hub_begin(&h);
+  hub_port *p = &h.ports[0];
+  weir_ps_task worker = hub_task(WEIR_PS_WORKER, 0);
+  weir_ps_message m = {.kind = WEIR_PS_PUSH, .life = h.epoch, .seq = 1};
+  assert_ok(p->events.receive(p->events.self, worker, &m, &place, &h.err),
+            &h.err);
+  p->events.unreceived(p->events.self, place.data);
+  assert_ok(p->events.receive(p->events.self, worker, &m, &again, &h.err),
+            &h.err);
+  assert_ptr_equal(place.data, again.data);
+  p->events.unreceived(p->events.self, again.data);
+  m.kind = WEIR_PS_REPORT;
+  assert_error(p->events.receive(p->events.self, worker, &m, &place, &h.err),
+               &h.err, "W7011");
+  m.kind = WEIR_PS_PUSH; /* without its values */
+  p->events.message(p->events.self, worker, &m);
+  assert_int_equal(p->gave_up, 1);
+  assert_string_equal(p->failure.id, "W7011");
+  /* A push of another life is given back, and counts nothing. */
+  assert_ok(p->events.receive(p->events.self, worker, &m, &place, &h.err),
+            &h.err);
+  m.life = 0;
+  m.data = place.data;
+  p->events.message(p->events.self, worker, &m);
+  assert_int_equal(weir_ps_server_count(weir_ps_host_machine(p->host)).refused,
+                   1);
+  hub_run(&h, 0, 1);
+  hub_compare(&h, 1);
+  hub_close(&h);
+}
+
+/* A burst of large pushes leaves two buffers behind. */
+static void buffers_of_a_burst_go(void **state) {
+  (void)state;
+  static const char kText[] =
+      "weir: 1\ninputs: {x: 'f32[4]', label: 'i32[4]'}\nnodes:\n"
+      "  w: var([6000000], init=zeros())\n"
+      "  loss: mul(mean(x), reduce_sum(w))\noutputs: [loss]\n"
+      "train:\n  minimize: loss\n  optimizer: sgd(lr=1)\n";
+  hub h;
+  weir_ps_place places[6];
+  hub_open(&h, kText, 1, 0);
+  hub_start_all(&h);
+  hub_port *p = &h.ports[0];
+  weir_counted_allocator *memory = &h.pair.world.memory;
+  int64_t before = atomic_load(&memory->live_bytes);
+  weir_ps_message m = {.kind = WEIR_PS_PUSH};
+  weir_ps_task worker = hub_task(WEIR_PS_WORKER, 0);
+  for (int i = 0; i < 6; i++)
+    assert_ok(p->events.receive(p->events.self, worker, &m, &places[i], &h.err),
+              &h.err);
+  assert_true(atomic_load(&memory->live_bytes) - before > 6 * 24000000);
+  for (int i = 0; i < 6; i++)
+    p->events.unreceived(p->events.self, places[i].data);
+  int64_t left = atomic_load(&memory->live_bytes) - before;
+  assert_true(left > 2 * 24000000 && left < 3 * 24000000);
+  for (int i = 0; i < 3; i++) { /* and they go around */
+    assert_ok(p->events.receive(p->events.self, worker, &m, &places[i], &h.err),
+              &h.err);
+    assert_true(i == 2 ||
+                atomic_load(&memory->live_bytes) - before < 3 * 24000000);
+  }
+  for (int i = 0; i < 3; i++)
+    p->events.unreceived(p->events.self, places[i].data);
+  hub_close(&h);
+}
+
+/* ---- Without a state, without a folder, the end */
+
+static void nothing_is_told_before_a_state(void **state) {
+  (void)state;
+  hub h;
+  hub_open(&h, PS_NET, 1, 0);
+  hub_start_all(&h);
+  hub_letter *letter = hub_fetch(&h, 0);
+  assert_false(letter->m.newer);
+  assert_null(letter->values);
+  hub_done(letter);
+  hub_close(&h);
+}
+
+static void without_a_folder_the_job_begins_again(void **state) {
+  (void)state;
+  hub h;
+  hub_open(&h, PS_NET, 2, 2);
+  hub_start_all(&h);
+  hub_begin(&h);
+  hub_step_of(&h, 2);
+  assert_true(hub_save(&h));
+  hub_kill(&h, 1);
+  hub_start(&h, 1);
+  hub_begin(&h);
+  hub_letter *letter = hub_fetch(&h, 1);
+  assert_int_equal(letter->m.version, 0);
+  hub_done(letter);
+  hub_close(&h);
+  hub_open(&h, PS_NET, 2, 2); /* and these are the first values */
+  hub_start_all(&h);
+  hub_begin(&h);
+  hub_compare(&h, 0);
+  hub_close(&h);
+}
+
+static void over_ends_a_server_once(void **state) {
+  (void)state;
+  hub h;
+  hub_open(&h, PS_NET, 1, 0);
+  hub_start_all(&h);
+  hub_begin(&h);
+  weir_ps_message m = {.kind = WEIR_PS_OVER, .epoch = h.epoch - 1};
+  hub_tell(&h, WEIR_PS_CHIEF, 0, 0, &m);
+  assert_int_equal(h.ports[0].over, 0); /* of a chief that was replaced */
+  m.epoch = h.epoch;
+  hub_tell(&h, WEIR_PS_CHIEF, 0, 0, &m);
+  hub_tell(&h, WEIR_PS_CHIEF, 0, 0, &m);
+  assert_int_equal(h.ports[0].over, 1);
+  assert_string_equal(h.ports[0].failure.id, "");
+  hub_close(&h);
+}
+
+/* ---- Memory */
+
+static void out_of_memory_is_clean(void **state) {
+  (void)state;
+  hub h;
+  hub_open(&h, PS_NET, 2, 2);
+  weir_counted_allocator *memory = &h.pair.world.memory;
+  int64_t live = atomic_load(&memory->live_blocks);
+  for (uint64_t k = 1;; k++) {
+    memory->fail_at = atomic_load(&memory->calls) + k;
+    weir_status s = hub_create(&h, 1);
+    bool reached = atomic_load(&memory->calls) >= memory->fail_at;
+    memory->fail_at = 0;
+    if (!reached) {
+      assert_ok(s, &h.err);
+      break;
+    }
+    assert_true(s != WEIR_OK);
+    assert_string_equal(h.err.id, "W6001");
+    assert_null(h.ports[1].host);
+    assert_int_equal(atomic_load(&memory->live_blocks), live);
+  }
+  hub_close(&h);
+}
+
+/* Wherever memory ends in a run, the server says so and ends, or the link does;
+ * it does not go on with a part of an update. */
+static void updates_out_of_memory(void **state) {
+  (void)state;
+  for (uint64_t k = 1, good = 0; good < 2; k += 3) {
+    hub h;
+    weir_exec_fetch out[PAIR_VALUES];
+    hub_open(&h, PS_NET, 1, 0);
+    hub_start_all(&h);
+    hub_begin(&h);
+    hub_compute(&h, out);
+    weir_ps_message m = {.incarnation = 1 + (h.epoch << 24), .seq = 1};
+    hub_port *p = &h.ports[0];
+    weir_counted_allocator *memory = &h.pair.world.memory;
+    weir_ps_place place;
+    m.kind = WEIR_PS_PUSH;
+    m.life = h.epoch;
+    memory->fail_at = atomic_load(&memory->calls) + k;
+    weir_status s = p->events.receive(
+        p->events.self, hub_task(WEIR_PS_WORKER, 0), &m, &place, &h.err);
+    if (s == WEIR_OK) {
+      for (uint32_t i = 0; i < place.count; i++)
+        memcpy(place.pieces[i].data,
+               out[h.job->servers[0].pushes[i] + 1].tensor->data,
+               place.pieces[i].bytes);
+      m.data = place.data;
+      hub_tell(&h, WEIR_PS_WORKER, 0, 0, &m);
+      while (p->over == 0 &&
+             weir_ps_server_count(weir_ps_host_machine(p->host)).version == 0)
+        hub_step(&h);
+    } else {
+      assert_string_equal(h.err.id, "W6001");
+    }
+    bool reached = atomic_load(&memory->calls) >= memory->fail_at;
+    memory->fail_at = 0;
+    if (p->over > 0) assert_string_equal(p->failure.id, "W6001");
+    if (s == WEIR_OK && p->over == 0) {
+      hub_compare(&h, 1);
+      good += !reached;
+    }
+    hub_drop_letters(&h, 0);
+    hub_forget(&h, out);
+    hub_close(&h);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(async_has_the_bits_of_one_process),
+      cmocka_unit_test(stale_pushes_have_their_own_rate),
+      cmocka_unit_test(sync_has_the_bits_of_accumulation),
+      cmocka_unit_test(a_restore_forgets_half_a_step),
+      cmocka_unit_test(pulled_values_stay),
+      cmocka_unit_test(values_that_do_not_come),
+      cmocka_unit_test(buffers_of_a_burst_go),
+      cmocka_unit_test(nothing_is_told_before_a_state),
+      cmocka_unit_test(without_a_folder_the_job_begins_again),
+      cmocka_unit_test(over_ends_a_server_once),
+      cmocka_unit_test(out_of_memory_is_clean),
+      cmocka_unit_test(updates_out_of_memory)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

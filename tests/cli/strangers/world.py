@@ -50,11 +50,12 @@ def is_reply(message):
 class Task:
     """A process that serves at |listen|, in |folder|, with |files| at most."""
 
-    def __init__(self, weir, folder, listen, files=None):
+    def __init__(self, weir, folder, listen, files=None, beat="1s"):
         self.weir, self.folder = weir, pathlib.Path(folder)
         self.p = subprocess.Popen(
             [weir, "task", "--job", "worker", "--index", "0", "--cluster",
-             "worker=1", "--listen", listen, "--threads", "1"],
+             "worker=1", "--listen", listen, "--threads", "1",
+             "--heartbeat", beat],
             cwd=folder, env=ENV, text=True, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, preexec_fn=None if files is None else
             lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files)))

@@ -63,11 +63,13 @@
   TIME("timeout", "TIME", timeout_ns, "WEIR_TIMEOUT", \
        "end the command after TIME (30s, 200ms) with exit code 138")
 #define TIMED_GRAPH_OPTIONS GRAPH_OPTIONS, TIMEOUT
-#define THREADS                                                \
-  TEXT("threads", 't', "N", threads, "WEIR_THREADS",           \
-       "threads running at once (one per core)"),              \
-      CHOICE("isa", 0, "generic|avx2|avx512", isa, "WEIR_ISA", \
-             "the best instruction set of kernels (the machine's)")
+#define ISA                                                \
+  CHOICE("isa", 0, "generic|avx2|avx512", isa, "WEIR_ISA", \
+         "the best instruction set of kernels (the machine's)")
+#define THREADS                                      \
+  TEXT("threads", 't', "N", threads, "WEIR_THREADS", \
+       "threads running at once (one per core)"),    \
+      ISA
 #define DATA_ROOT                                          \
   TEXT("data-root", 0, "DIR", data_root, "WEIR_DATA_ROOT", \
        "open data files beneath DIR only")

@@ -363,6 +363,7 @@ static const cli_option place_options[] = {
          "the effect of a change: pin N=DEVICE, add JOB, add gpu:JOB, remove "
          "DEVICE, memory DEVICE=BYTES, link network=LATENCY,BANDWIDTH"),
     SHAPES,
+    ISA,
     TIMED_GRAPH_OPTIONS,
     CHOICE("format", 0, "text|table|json|dot|trace|html", format, "WEIR_FORMAT",
            "how the plan is printed"),
@@ -464,6 +465,8 @@ static const cli_option trace_options[] = {
     FLAG("no-run", 0, no_run,
          "compile only: the memory of each device, no times"),
     SHAPES,
+    ISA,
+    ISA,
     TIMED_GRAPH_OPTIONS,
     CHOICE("format", 0, "text|table|json", format, "WEIR_FORMAT",
            "the form of the output; text is the table"),

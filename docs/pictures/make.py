@@ -23,7 +23,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 DOCS, ROOT = HERE.parent, HERE.parent.parent
 MADE_OF = HERE / "made_of.json"
 FIVE = str(HERE / "five.weir.yaml")
-LENET = ("graphs/lenet_train.weir.yaml", "--cluster", "ps=1,worker=2")
+# A plan follows from the instruction set, and the picture from no machine.
+LENET = ("graphs/lenet_train.weir.yaml", "--cluster", "ps=1,worker=2", "--isa",
+         "generic")
 DRAWINGS = {
     "placement_model.svg": (draw.model, (FIVE,)),
     "placement_bounds.svg": (draw.bounds, (str(HERE / "five.stg"),

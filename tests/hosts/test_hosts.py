@@ -63,7 +63,7 @@ DRIVER, OTHER = 3, 4  # hosts without a task
 
 
 class Case(unittest.TestCase):
-    BEAT = "200ms"  # lost after five
+    BEAT = "500ms"  # lost after five
     ENCRYPTED = "insecure: true"
 
     def setUp(self):

@@ -86,7 +86,7 @@ typedef struct cli_args {
   bool tasks_later; /* the command starts those of --local itself */
   bool insecure;
   /* predict --serve */
-  const char *serve;
+  const char *serve, *tls_cert, *tls_key, *tls_ca;
   int64_t batch_wait_ns, batch_rows, queue;
   int64_t count, interval_ns, wait_ns; /* cluster */
   bool bandwidth, force;

@@ -12,9 +12,16 @@ static void on_event(void *self, const char *text) {
   cli_note("[serve] %s\n", text);
 }
 
-static weir_serve_opts options_of(const cli_args *args) {
+/* |tls| is lent to the result. With certificates --insecure is the cluster's.
+ */
+static weir_serve_opts options_of(const cli_args *args, weir_tls_opts *tls) {
+  *tls = (weir_tls_opts){.struct_size = sizeof *tls,
+                         .ca = args->tls_ca,
+                         .cert = args->tls_cert,
+                         .key = args->tls_key};
   weir_serve_opts o = {.struct_size = sizeof o,
-                       .insecure = args->insecure,
+                       .insecure = args->insecure && args->tls_cert == NULL,
+                       .tls = args->tls_cert != NULL ? tls : NULL,
                        .address = args->serve,
                        .batch = (uint32_t)args->batch_rows,
                        .queue = (uint32_t)args->queue,
@@ -61,7 +68,14 @@ static void print_text(const weir_serve_stats *s) {
 int cli_serve(cli_job *job, const cli_args *args) {
   weir_error err = WEIR_ERROR_INIT;
   weir_predict_server *server = NULL;
-  weir_serve_opts opts = options_of(args);
+  if (args->insecure && args->tls_cert != NULL && args->tasks == NULL) {
+    cli_error(&err, "W0001",
+              "--insecure has no effect with --tls-cert: all requests are "
+              "encrypted");
+    return cli_fail(&err);
+  }
+  weir_tls_opts tls;
+  weir_serve_opts opts = options_of(args, &tls);
   cli_dealt_stop(job->dealt); /* lines of the server's own come instead */
   cli_cluster_prepare();
   weir_status s =

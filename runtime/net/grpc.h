@@ -24,7 +24,7 @@
  * process, is silenced. */
 
 /* Of weir_grpc_functions and of the structs of its arguments. */
-enum { WEIR_GRPC_VERSION = 2 };
+enum { WEIR_GRPC_VERSION = 3 };
 
 /* The functions of the module. |options| have their defaults put in; |host| and
  * |env| outlive the transport. */
@@ -55,9 +55,9 @@ weir_status weir_transport_grpc_create(const weir_env *env,
                                        weir_error *err);
 
 /* A server of calls (rpc/rpc_server.h) for programs of others; loads the module
- * if need be. Clients on other machines need |options->insecure|. What is said
- * above of memory, fork and the environment holds for it. Errors: W7004, W6001.
- */
+ * if need be. Clients on other machines need |options->tls|, whose files are
+ * checked here, or |options->insecure|. What is said above of memory, fork and
+ * the environment holds for it. Errors: W7004, W7060, W6001. */
 weir_status weir_rpc_server_grpc_create(const weir_env *env,
                                         weir_module_handle *module,
                                         const weir_rpc_handler *handler,

@@ -107,7 +107,8 @@ typedef struct weir_net_tls {
   const char *ca;   /* the authorities that certificates are signed by */
   const char *cert; /* this process's, then those between it and |ca| */
   const char *key;  /* its private key, without a passphrase */
-  const char *name; /* which |cert| must have as a URI: "weir://worker/0" */
+  const char *name; /* which |cert| must have as a URI: "weir://worker/0"; NULL
+                       in a server of calls alone (rpc/rpc_server.h) */
 } weir_net_tls;
 
 typedef struct weir_transport_options {

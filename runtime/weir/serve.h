@@ -2,6 +2,7 @@
 #ifndef WEIR_WEIR_SERVE_H_
 #define WEIR_WEIR_SERVE_H_
 
+#include "runtime/weir/cluster.h"
 #include "runtime/weir/session.h"
 #include "runtime/weir/types.h"
 
@@ -28,7 +29,7 @@ extern "C" {
 typedef struct weir_serve_opts {
   uint32_t struct_size;
   bool insecure; /* requests, which are not encrypted, may come from other
-                  * machines */
+                  * machines: one warning a runtime */
   const char
       *address;     /* "HOST:PORT" (port 0: one that is free), "unix:/path" */
   uint32_t batch;   /* rows of a batch, where the graph leaves them open; 0: 32;
@@ -42,12 +43,19 @@ typedef struct weir_serve_opts {
   void (*on_event)(void *self, const char *text);
   void *on_event_self;
   const char *module_folder;
+  /* Requests are encrypted, and come from anywhere: |cert| with its |key|, for
+   * the names that clients dial, and where |ca| is not NULL only from clients
+   * that show a certificate of an authority in it. Files are checked before it
+   * listens and read anew for each connection; not with |insecure|. Lent for
+   * the call; NULL: nothing is encrypted. */
+  const weir_tls_opts *tls;
 } weir_serve_opts;
 
 /* A server of the outputs of |session|'s graph, which listens from here on. The
  * session is retained; its variables have their values by now. Compiles the
  * programs: that may take a while. Errors: W0002 (the graph's batch has another
- * size), W0004, W4016 (no outputs), W6001, W7002, W7004, those of a run. */
+ * size), W0004, W4016 (no outputs), W6001, W7002, W7004, W7060 (a file of
+ * |tls|), those of a run. */
 WEIR_API weir_status
 weir_predict_server_create(weir_session *session, const weir_serve_opts *opts,
                            weir_predict_server **out_server, weir_error *err);

@@ -16,11 +16,13 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 SKIP = 77
@@ -100,9 +102,10 @@ def read_npy(path):
 class Client:
     """Messages are built from what the server tells of them."""
 
-    def __init__(self, address):
+    def __init__(self, address, credentials=None):
         self.address = address
-        self.channel = grpc.insecure_channel(address)
+        self.channel = grpc.insecure_channel(address) if credentials is None \
+            else grpc.secure_channel(address, credentials)
         self.database = ProtoReflectionDescriptorDatabase(self.channel)
         self.pool = descriptor_pool.DescriptorPool(self.database)
         service = self.pool.FindServiceByName("weir.v1.Predict")
@@ -137,6 +140,10 @@ class Client:
         return health_pb2_grpc.HealthStub(self.channel).Check(
             health_pb2.HealthCheckRequest(service=service), timeout=HANG)
 
+    def watch(self, service=""):
+        return health_pb2_grpc.HealthStub(self.channel).Watch(
+            health_pb2.HealthCheckRequest(service=service), timeout=HANG)
+
 
 class Case(unittest.TestCase):
     def setUp(self):
@@ -155,7 +162,7 @@ class Case(unittest.TestCase):
         path.write_text(text)
         return path
 
-    def serve(self, graph, *args, address="127.0.0.1:0"):
+    def serve(self, graph, *args, address="127.0.0.1:0", credentials=None):
         """A server, and a client of it."""
         p = subprocess.Popen([WEIR, "predict", *map(str, (graph, *args)),
                               "--serve", address, "--json"], cwd=ROOT, env=ENV,
@@ -172,7 +179,9 @@ class Case(unittest.TestCase):
             said += line
             m = re.match(r"\[serve\] listening at ([^\s,]+), (.*)$", line)
         p.how = m.group(2)
-        client = Client(m.group(1))
+        p.said = said
+        at = m.group(1).replace("0.0.0.0", "127.0.0.1")
+        client = Client(at, credentials)
         self.addCleanup(client.channel.close)
         return p, client
 
@@ -347,6 +356,288 @@ class Stock(Model):
         again = self.weir("predict", graph, *args, "--serve",
                           f"unix:{self.path}/socket", code=2)
         self.assertIn("another process listens there", again.stderr)
+        self.stop(p)
+
+
+class Watch(Case):
+    """Health as balancers watch it."""
+    MOST = 64  # watchers.h
+
+    def states(self, *names):
+        return [health_pb2.HealthCheckResponse.ServingStatus.Value(n)
+                for n in names]
+
+    def test_states(self):
+        p, client = self.serve(self.graph(SLOW))
+        whole, one, none = (client.watch(s) for s in
+                            ("", "weir.v1.Predict", "nothing"))
+        serving, stops, unknown = self.states("SERVING", "NOT_SERVING",
+                                              "SERVICE_UNKNOWN")
+        self.assertEqual([next(w).status for w in (whole, one, none)],
+                         [serving, serving, unknown])
+        # A run that does not end keeps the server from its end.
+        long = client.start(n=("I64", (), struct.pack("<q", FOR_EVER)))
+        client.start(n=("I64", (), struct.pack("<q", 1))).result()
+        p.send_signal(signal.SIGTERM)
+        self.assertEqual([next(w).status for w in (whole, one)], [stops] * 2)
+        late = client.watch()
+        self.assertEqual(next(late).status, stops)
+        long.cancel()
+        for w in (whole, one, none, late):
+            with self.assertRaises(grpc.RpcError) as caught:
+                next(w)
+            self.assertEqual(
+                (caught.exception.code(), caught.exception.details()),
+                (grpc.StatusCode.UNAVAILABLE, "W7078: the server stops"))
+        p.communicate(timeout=HANG)
+        self.assertEqual(p.returncode, 143)
+
+    def test_limit(self):
+        """Those beyond are refused, and who leaves makes room."""
+        p, client = self.serve(self.graph(SLOW))
+        [serving] = self.states("SERVING")
+        watches = [client.watch() for _ in range(self.MOST)]
+        for w in watches:
+            self.assertEqual(next(w).status, serving)
+        with self.assertRaises(grpc.RpcError) as caught:
+            next(client.watch())
+        self.assertEqual(
+            (caught.exception.code(), caught.exception.details()),
+            (grpc.StatusCode.RESOURCE_EXHAUSTED, f"W7077: {self.MOST} clients "
+             "watch the server's health, more may not"))
+        # Others are served as before.
+        self.assertEqual(client.health().status, serving)
+        client.start(n=("I64", (), struct.pack("<q", 1))).result()
+        watches[7].cancel()
+        while True:  # the server has not heard of it yet
+            try:
+                self.assertEqual(next(client.watch()).status, serving)
+                break
+            except grpc.RpcError as e:
+                self.assertEqual(e.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+        self.assertEqual(self.stop(p)["answered"], 1)
+
+
+CONFIG = """[req]
+distinguished_name = dn
+prompt = no
+[dn]
+CN = test
+[ca]
+default_ca = me
+[me]
+database = {db}
+default_md = sha256
+rand_serial = yes
+policy = any
+unique_subject = no
+[any]
+commonName = optional
+[ext]
+basicConstraints = CA:FALSE
+extendedKeyUsage = {usage}
+subjectAltName = DNS:localhost, IP:127.0.0.1
+"""
+GOOD = ("20200101000000Z", "20991231000000Z")
+PAST = ("20200101000000Z", "20200102000000Z")
+FUTURE = ("20980101000000Z", "20991231000000Z")
+
+
+@unittest.skipUnless(shutil.which("openssl"), "no openssl, the command")
+class Tls(Case):
+    """Requests that are encrypted."""
+
+    def setUp(self):
+        super().setUp()
+        for name in ("ca", "other"):
+            self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt",
+                         "ec_paramgen_curve:P-256", "-nodes", "-days", 2,
+                         "-subj", f"/CN={name}", "-keyout",
+                         self.file(f"{name}.key"), "-out", self.file(name))
+        self.sign("server")
+        self.model = self.graph(SLOW)
+
+    def file(self, name):
+        return self.path / (name if "." in name else name + ".pem")
+
+    def openssl(self, *args):
+        subprocess.run(["openssl", *map(str, args)], check=True, timeout=HANG,
+                       capture_output=True)
+
+    def sign(self, name, times=GOOD, usage="serverAuth,clientAuth", ca="ca"):
+        """A pair NAME.pem, NAME.key."""
+        work = pathlib.Path(tempfile.mkdtemp(dir=self.path))
+        (work / "db").write_text("")
+        (work / "c").write_text(CONFIG.format(db=work / "db", usage=usage))
+        self.openssl("req", "-new", "-newkey", "ec", "-pkeyopt",
+                     "ec_paramgen_curve:P-256", "-nodes", "-config", work / "c",
+                     "-keyout", self.file(name + ".key"), "-out", work / "csr")
+        self.openssl("ca", "-batch", "-notext", "-config", work / "c", "-in",
+                     work / "csr", "-out", self.file(name), "-outdir", work,
+                     "-cert", self.file(ca), "-keyfile",
+                     self.file(ca + ".key"), "-startdate", times[0],
+                     "-enddate", times[1], "-extensions", "ext")
+
+    def tls(self, name="server", ca=None):
+        """Options of a server."""
+        more = ("--tls-ca", self.file(ca)) if ca else ()
+        return ("--tls-cert", self.file(name), "--tls-key",
+                self.file(name + ".key"), *more)
+
+    def credentials(self, name=None, ca="ca"):
+        """A client's, with the pair NAME if it has one."""
+        pair = [self.file(n).read_bytes() for n in (name + ".key", name)] \
+            if name else (None, None)
+        return grpc.ssl_channel_credentials(self.file(ca).read_bytes(), *pair)
+
+    def ask(self, address, credentials):
+        """The answer that a new client gets, or its error."""
+        # Channels to one address share connections, but not over credentials.
+        channel = grpc.secure_channel(address, credentials) if credentials \
+            else grpc.insecure_channel(address)
+        with channel:
+            try:
+                return health_pb2_grpc.HealthStub(channel).Check(
+                    health_pb2.HealthCheckRequest(), timeout=HANG).status
+            except grpc.RpcError as e:
+                self.assertEqual(e.code(), grpc.StatusCode.UNAVAILABLE)
+                return e
+
+    def refusal(self, p, address, credentials):
+        """The line of the log about a client that is refused."""
+        self.assertIsInstance(self.ask(address, credentials), grpc.RpcError)
+        line = ""
+        while " refused " not in line:
+            line = p.stderr.readline()
+            self.assertTrue(line, "the server has ended")
+        return line
+
+    SERVING = health_pb2.HealthCheckResponse.SERVING
+
+    def test_stock_client(self):
+        p, client = self.serve(self.model, *self.tls(),
+                               credentials=self.credentials())
+        [y] = client.start(n=("I64", (), struct.pack("<q", 3))
+                           ).result().outputs
+        self.assertEqual(struct.unpack("<q", y.data), (0,))
+        self.assertEqual(next(client.watch()).status, self.SERVING)
+        # By a name of the certificate.
+        at = client.address.replace("127.0.0.1", "localhost")
+        self.assertEqual(self.ask(at, self.credentials()), self.SERVING)
+        # Who does not trust the server, and who does not speak TLS.
+        self.assertIsInstance(
+            self.ask(client.address, self.credentials(ca="other")),
+            grpc.RpcError)
+        self.assertIsInstance(self.ask(client.address, None), grpc.RpcError)
+        self.assertEqual(self.ask(client.address, self.credentials()),
+                         self.SERVING)
+        self.assertEqual(self.stop(p)["answered"], 1)
+
+    def test_beyond_loopback(self):
+        """Encrypted; else refused, or with one warning."""
+        p, client = self.serve(self.model, *self.tls(), address="0.0.0.0:0",
+                               credentials=self.credentials())
+        self.assertEqual(client.health().status, self.SERVING)
+        self.assertNotIn("warning", p.said)
+        self.stop(p)
+        p = self.weir("predict", self.model, "--serve", "0.0.0.0:0", code=2)
+        self.assertIn("--tls-cert and --tls-key encrypt them", p.stderr)
+        p, client = self.serve(self.model, "--insecure", address="0.0.0.0:0")
+        self.assertEqual(p.said.count("warning: requests from other machines "
+                                      "are not encrypted"), 1)
+        self.stop(p)
+        for more in ((), ("--insecure",)):  # no warning where there is no need
+            args = self.tls() if not more else ()
+            p, client = self.serve(self.model, *args, *more,
+                                   credentials=args and self.credentials()
+                                   or None)
+            self.assertNotIn("warning", p.said)
+            self.stop(p)
+
+    def test_clients_with_certificates(self):
+        self.sign("client")
+        self.sign("stranger", ca="other")
+        self.sign("old", times=PAST)
+        self.sign("early", times=FUTURE)
+        self.sign("wrong", usage="serverAuth")
+        p, client = self.serve(self.model, *self.tls(ca="ca"),
+                               credentials=self.credentials("client"))
+        [y] = client.start(n=("I64", (), struct.pack("<q", 3))
+                           ).result().outputs
+        self.assertEqual(struct.unpack("<q", y.data), (0,))
+        at = client.address
+        self.assertIn("refused a client: it shows no certificate",
+                      self.refusal(p, at, self.credentials()))
+        time.sleep(1.1)  # at most a line a second
+        for name in ("stranger", "old", "early", "wrong"):
+            self.assertIn("its certificate is of another authority than those "
+                          "of `ca`, or not valid now",
+                          self.refusal(p, at, self.credentials(name)))
+            time.sleep(1.1)
+        self.assertIn("it does not speak TLS", self.refusal(p, at, None))
+        self.assertEqual(self.ask(at, self.credentials("client")),
+                         self.SERVING)
+        self.assertEqual(self.stop(p)["answered"], 1)
+
+    def test_own_files(self):
+        """Looked at before it listens: exit code 9."""
+        self.sign("old", times=PAST)
+        self.sign("early", times=FUTURE)
+        self.sign("wrong", usage="clientAuth")
+        self.sign("second")
+        self.file("junk").write_text("junk")
+        cert, key = self.file("server"), self.file("server.key")
+        none = self.file("none")
+        for args, says in (
+                (self.tls("old"), "has expired on Jan  2 00:00:00 2020 GMT"),
+                (self.tls("early"), "is not valid before Jan  1"),
+                (self.tls("wrong"), "the use serverAuth is expected"),
+                (("--tls-cert", cert, "--tls-key", self.file("second.key")),
+                 "does not fit the certificate"),
+                (("--tls-cert", cert, "--tls-key", none),
+                 "none.pem cannot be read: No such file"),
+                (("--tls-cert", none, "--tls-key", key), "cannot be read"),
+                (("--tls-cert", self.file("junk"), "--tls-key", key),
+                 "holds no certificate in PEM form"),
+                (self.tls(ca="junk"), "holds no certificate in PEM form"),
+                (self.tls(ca="none"), "cannot be read")):
+            with self.subTest(says):
+                p = self.weir("predict", self.model, "--serve", "127.0.0.1:0",
+                              *args, code=9)
+                self.assertIn("error[W7060]: tls: ", p.stderr)
+                self.assertIn(says, p.stderr)
+                self.assertNotIn("listening", p.stderr)
+        for args, says in (
+                (self.tls()[:2], "--tls-cert has no effect without --tls-key"),
+                (self.tls()[2:], "--tls-key has no effect without --tls-cert"),
+                (("--tls-ca", cert), "--tls-ca has no effect without"),
+                ((*self.tls(), "--insecure"), "--insecure has no effect")):
+            p = self.weir("predict", self.model, "--serve", "127.0.0.1:0",
+                          *args, code=2)
+            self.assertIn(says, p.stderr)
+        p = self.weir("predict", self.model, *self.tls(), "-i", "n=1", code=2)
+        self.assertIn("--tls-cert has no effect without --serve", p.stderr)
+
+    def test_files_change(self):
+        """A new connection takes what is there then; what cannot be used is
+        left alone, with a warning."""
+        p, client = self.serve(self.model, *self.tls(),
+                               credentials=self.credentials())
+        self.assertEqual(client.health().status, self.SERVING)
+        self.sign("next", ca="other")
+        os.replace(self.file("next"), self.file("server"))
+        # The key is still the old one's.
+        self.assertEqual(self.ask(client.address, self.credentials()),
+                         self.SERVING)
+        self.assertIn("new connections use the files that were read before",
+                      p.stderr.readline())
+        os.replace(self.file("next.key"), self.file("server.key"))
+        self.assertEqual(
+            self.ask(client.address, self.credentials(ca="other")),
+            self.SERVING)
+        self.assertIsInstance(self.ask(client.address, self.credentials()),
+                              grpc.RpcError)
+        self.assertEqual(client.health().status, self.SERVING)  # goes on
         self.stop(p)
 
 

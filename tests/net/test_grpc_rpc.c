@@ -16,8 +16,9 @@
 
 enum { MOST = 1 << 20 };
 
-static const weir_rpc_method kMethods[] = {{"/t/One", false},
-                                           {"/t/Many", true}};
+static const weir_rpc_method kMethods[] = {{"/t/One", false, false},
+                                           {"/t/Many", true, false},
+                                           {"/t/Watch", false, true}};
 
 /* The echo of what comes, or, with |keep|, nothing yet. */
 typedef struct scene {
@@ -26,7 +27,7 @@ typedef struct scene {
   weir_module_handle module;
   weir_rpc_server *server;
   char address[WEIR_NET_ADDRESS_BYTES];
-  bool keep;
+  bool keep, again;
   weir_rpc_call *kept;
   int messages;
   grpc_completion_queue *queue;
@@ -37,6 +38,7 @@ typedef struct scene {
 static void on_message(void *self, const weir_rpc_message *m) {
   scene *s = self;
   s->messages++;
+  s->again = m->again;
   if (s->keep) {
     s->kept = m->call;
     return;
@@ -64,7 +66,7 @@ static void begin(scene *s, uint32_t max_calls, int64_t idle_ns) {
   s->env.alloc = &s->memory.base;
   const weir_rpc_handler handler = {s, on_message};
   const weir_rpc_options options = {.methods = kMethods,
-                                    .method_count = 2,
+                                    .method_count = 3,
                                     .max_message_bytes = MOST,
                                     .max_calls = max_calls,
                                     .idle_ns = idle_ns};
@@ -296,6 +298,91 @@ static void test_client_leaves(void **state) {
   end(&s);
 }
 
+static void tell(scene *s, const char *text) {
+  const weir_rpc_reply news = {
+      .pieces = &(weir_bytes){(const uint8_t *)text, strlen(text)}, .count = 1};
+  s->server->vt->reply(s->server, s->kept, &news);
+}
+
+static void tell_when_there(scene *s) {
+  while (s->messages == 0) (void)turn(s);
+  tell(s, "news");
+}
+
+/* A watch is its owner's again after each answer, until that one ends it. */
+static void test_watch(void **state) {
+  scene s;
+  call c;
+  (void)state;
+  begin(&s, 10, 1); /* nobody waits for a message of it */
+  s.keep = true;
+  call_begin(&s, s.channel, "/t/Watch", &c);
+  send(&s, &c, "a", 1, true);
+  while (s.messages == 0) (void)turn(&s);
+  assert_false(s.again);
+  for (int i = 1; i <= 3; i++) {
+    tell(&s, "xyz");
+    check_answer(&s, &c, "xyz", 3);
+    while (s.messages == i) (void)turn(&s);
+    assert_int_equal(s.messages, i + 1);
+    assert_true(s.again);
+  }
+  const weir_rpc_reply over = {.status = WEIR_UNAVAILABLE, .text = "over"};
+  s.server->vt->reply(s.server, s.kept, &over);
+  check_answer(&s, &c, NULL, 0);
+  check_end(&s, &c, GRPC_STATUS_UNAVAILABLE, "over");
+  end(&s);
+}
+
+/* The client of a watch leaves: a poll that waits for ever ends. */
+static void test_watcher_leaves(void **state) {
+  scene s;
+  call c;
+  (void)state;
+  begin(&s, 10, INT64_MAX / 4);
+  s.keep = true;
+  call_begin(&s, s.channel, "/t/Watch", &c);
+  send(&s, &c, "a", 1, true);
+  tell_when_there(&s);
+  check_answer(&s, &c, "news", 4);
+  while (s.messages == 1) (void)turn(&s);
+  grpc_call_cancel(c.call, NULL);
+  check_end(&s, &c, GRPC_STATUS_CANCELLED, NULL);
+  while (!s.server->vt->gone(s.server, s.kept))
+    (void)s.server->vt->poll(s.server, INT64_MAX, &s.err);
+  const weir_rpc_reply over = {.status = WEIR_CANCELLED, .text = "gone"};
+  s.server->vt->reply(s.server, s.kept, &over);
+  end(&s);
+}
+
+/* The server ends while news are on their way: the client gets both, the news
+ * and the end. */
+static void test_release_with_a_watch(void **state) {
+  scene s;
+  call c;
+  grpc_byte_buffer *in = NULL;
+  (void)state;
+  begin(&s, 10, INT64_MAX / 4);
+  s.keep = true;
+  call_begin(&s, s.channel, "/t/Watch", &c);
+  send(&s, &c, "a", 1, true);
+  tell_when_there(&s);
+  weir_rpc_server_release(s.server);
+  s.server = NULL;
+  grpc_op op = {.op = GRPC_OP_RECV_MESSAGE};
+  op.data.recv_message.recv_message = &in;
+  batch(&c, op);
+  for (int left = 2; left > 0; left--)
+    (void)grpc_completion_queue_next(s.queue,
+                                     gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+  assert_non_null(in);
+  grpc_byte_buffer_destroy(in);
+  call_free(&c);
+  assert_int_equal(c.code, GRPC_STATUS_UNAVAILABLE);
+  assert_string_equal(c.text, "the server stops");
+  end(&s);
+}
+
 /* The server ends while a client waits, and without any. */
 static void test_release(void **state) {
   scene s;
@@ -341,9 +428,15 @@ static void test_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_echo),          cmocka_unit_test(test_stream),
-      cmocka_unit_test(test_statuses),      cmocka_unit_test(test_limits),
-      cmocka_unit_test(test_client_leaves), cmocka_unit_test(test_release),
+      cmocka_unit_test(test_echo),
+      cmocka_unit_test(test_stream),
+      cmocka_unit_test(test_statuses),
+      cmocka_unit_test(test_limits),
+      cmocka_unit_test(test_client_leaves),
+      cmocka_unit_test(test_release),
+      cmocka_unit_test(test_watch),
+      cmocka_unit_test(test_watcher_leaves),
+      cmocka_unit_test(test_release_with_a_watch),
       cmocka_unit_test(test_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,8 +2,11 @@
 /* A server of predictions: its handle. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "runtime/api/cluster/task_list.h"
 #include "runtime/api/weir_internal.h"
+#include "runtime/api/weir_opts.h"
 #include "runtime/dist/predict/service.h"
 #include "runtime/net/grpc.h"
 
@@ -11,6 +14,8 @@ struct weir_predict_server {
   weir_session *session; /* held */
   weir_module_handle module;
   weir_rpc_maker maker;
+  weir_arena arena;   /* of the paths in |tls| */
+  weir_net_tls files; /* where there are any */
   weir_predict_service *service;
   void (*on_event)(void *self, const char *text);
   void *on_event_self;
@@ -31,15 +36,56 @@ static weir_status create_rpc(void *self, const weir_rpc_handler *handler,
                                      out_server, err);
 }
 
+static const char *keep(weir_arena *arena, const char *path, bool *ok) {
+  const char *copy = weir_arena_string(arena, path, strlen(path));
+  *ok = *ok && copy != NULL;
+  return copy;
+}
+
+/* The caller's files, which are lent for the call, as |*out_tls|. */
+static weir_status take_tls(weir_predict_server *server,
+                            const weir_serve_opts *opts,
+                            const weir_net_tls **out_tls, weir_error *err) {
+  weir_tls_opts o;
+  bool ok = true;
+  *out_tls = NULL;
+  if (opts->tls == NULL) return WEIR_OK;
+  WEIR_TRY(WEIR_OPTS_READ(weir_tls_opts, &o, opts->tls, err));
+  if (o.cert == NULL || o.key == NULL)
+    return weir_fail_null(err, "weir_tls_opts: a file");
+  if (opts->insecure)
+    return weir_fail(err, WEIR_W0002, NULL,
+                     "certificates and insecure exclude each other: with "
+                     "`tls` all requests are encrypted");
+  server->files = (weir_net_tls){.cert = keep(&server->arena, o.cert, &ok),
+                                 .key = keep(&server->arena, o.key, &ok)};
+  if (o.ca != NULL) server->files.ca = keep(&server->arena, o.ca, &ok);
+  if (!ok) return weir_fail_memory(err, strlen(o.cert));
+  *out_tls = &server->files;
+  return WEIR_OK;
+}
+
+/* Nothing stands between this server and who reaches it: said once. */
+static void warn(weir_predict_server *server, const weir_serve_opts *o) {
+  if (o->insecure && !weir_task_list_is_here(o->address) &&
+      weir_runtime_tells_insecure(server->session->runtime))
+    tell(server,
+         "warning: requests from other machines are not encrypted, and "
+         "whoever reaches the server may ask it (insecure)");
+}
+
 static weir_status open_server(weir_predict_server *server,
                                const weir_serve_opts *o, weir_error *err) {
   const weir_session *session = server->session;
+  const weir_net_tls *tls;
+  WEIR_TRY(take_tls(server, o, &tls, err));
   const weir_predict_service_options options = {
       .maker = &server->maker,
       .address = o->address,
       .session = session->exec,
       .graph = session->graph,
       .insecure = o->insecure,
+      .tls = tls,
       .rows = o->batch,
       .queue = o->queue,
       .runners = o->runners,
@@ -47,9 +93,13 @@ static weir_status open_server(weir_predict_server *server,
       .max_message_bytes = (size_t)o->message_bytes,
       .log = tell,
       .log_self = server};
+  server->module.host.log = tell;
+  server->module.host.log_self = server;
   WEIR_TRY(weir_transport_grpc_load(&server->module, o->module_folder, err));
-  return weir_predict_service_create(&session->runtime->env, &options,
-                                     &server->service, err);
+  WEIR_TRY(weir_predict_service_create(&session->runtime->env, &options,
+                                       &server->service, err));
+  warn(server, o);
+  return WEIR_OK;
 }
 
 weir_status weir_predict_server_create(weir_session *session,
@@ -75,6 +125,7 @@ weir_status weir_predict_server_create(weir_session *session,
                                   .maker = {server, create_rpc},
                                   .on_event = o.on_event,
                                   .on_event_self = o.on_event_self};
+  weir_arena_init(&server->arena, runtime->env.alloc);
   weir_status s = open_server(server, &o, err);
   if (s == WEIR_OK)
     *out_server = server;
@@ -135,6 +186,7 @@ void weir_predict_server_release(weir_predict_server *server) {
   weir_session *session = server->session;
   const weir_allocator *alloc = session->runtime->env.alloc;
   weir_predict_service_release(server->service);
+  weir_arena_release(&server->arena);
   weir_free(alloc, server);
   weir_session_unref(session);
 }

@@ -31,7 +31,8 @@ weir_predict_request *weir_predict_request_create(
 
 /* Reads |bytes|, which are lent for as long as the feeds are read. Errors:
  * W7075 (no such message), W4011 (no such input), W4016 (no such output), W4009
- * (dtype, shape or bytes), W4012 (an input is missing). */
+ * (dtype, shape or bytes), W2001 to W2003 (no shape at all), W4012 (an input is
+ * missing). */
 weir_status weir_predict_request_read(const weir_predict_model *model,
                                       weir_bytes bytes,
                                       weir_predict_request *out,

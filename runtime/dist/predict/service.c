@@ -75,14 +75,17 @@ static weir_status listen_at(weir_predict_service *s, weir_error *err) {
   const weir_predict_service_options *o = &s->options;
   int64_t rows = s->model.rows > 0 ? s->model.rows : 1;
   const weir_rpc_handler handler = {s, weir_predict_on_message};
-  const weir_rpc_options options = {
-      .methods = weir_predict_methods,
-      .method_count = weir_predict_method_count,
-      .max_message_bytes = o->max_message_bytes,
-      .max_calls = o->queue + kSpareCalls + o->runners * (uint32_t)rows,
-      .idle_ns = 60 * kSecond,
-      .insecure = o->insecure};
+  const weir_rpc_options options = {.methods = weir_predict_methods,
+                                    .method_count = weir_predict_method_count,
+                                    .max_message_bytes = o->max_message_bytes,
+                                    .max_calls = o->queue + kSpareCalls +
+                                                 WEIR_PREDICT_WATCHERS +
+                                                 o->runners * (uint32_t)rows,
+                                    .idle_ns = 60 * kSecond,
+                                    .insecure = o->insecure,
+                                    .tls = o->tls};
   WEIR_TRY(o->maker->create(o->maker->self, &handler, &options, &s->rpc, err));
+  s->watchers = (weir_predict_watchers){.rpc = s->rpc, .alloc = s->env->alloc};
   return s->rpc->vt->listen(s->rpc, weir_sv_from(o->address), s->address, err);
 }
 
@@ -190,6 +193,7 @@ static void begin_stop(weir_predict_service *s) {
   weir_batcher_stop(&s->batcher);
   pthread_cond_broadcast(&s->changed);
   pthread_mutex_unlock(&s->lock);
+  weir_predict_watchers_stop(&s->watchers);
   say(s, "stopping: requests that were accepted are answered");
 }
 
@@ -205,12 +209,14 @@ static void serve(weir_predict_service *s) {
   weir_error err = WEIR_ERROR_INIT;
   for (;;) {
     if (atomic_load(&s->stop) && !s->stopping) begin_stop(s);
-    if (s->stopping && is_empty(s)) return;
+    if (s->stopping && is_empty(s)) break;
     int64_t next = look(s);
     log_traffic(s, weir_predict_now(s));
     if (s->next_log_ns < next) next = s->next_log_ns;
     if (s->rpc->vt->poll(s->rpc, next, &err) != WEIR_OK) say(s, err.message);
+    weir_predict_watchers_look(&s->watchers);
   }
+  weir_predict_watchers_end(&s->watchers);
 }
 
 static void end_runners(weir_predict_service *s) {

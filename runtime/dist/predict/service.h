@@ -29,6 +29,7 @@ typedef struct weir_predict_service_options {
   weir_exec_session *session; /* its variables have their values */
   const weir_graph *graph;
   bool insecure;
+  const weir_net_tls *tls; /* of weir_rpc_options; lent for the life */
   int64_t rows;     /* of a batch, where the graph leaves it open; 0: 32 */
   uint32_t queue;   /* requests that may wait; 0: 256 */
   uint32_t runners; /* 0: 2, or weir_exec_session_width if that is more */
@@ -50,8 +51,8 @@ typedef struct weir_predict_counts {
   int64_t p50_ns, p99_ns; /* from a request's coming to its answer's leaving */
 } weir_predict_counts;
 
-/* Compiles, checks the rows, listens. Errors: W0002, W4016, W7002, those of the
- * session's first run, W6001. */
+/* Compiles, checks the rows, listens. Errors: W0002, W4016, W7002, W7060, those
+ * of the session's first run, W6001. */
 weir_status weir_predict_service_create(
     const weir_env *env, const weir_predict_service_options *options,
     weir_predict_service **out_service, weir_error *err);

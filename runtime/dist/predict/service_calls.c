@@ -9,11 +9,11 @@
 /* Messages as they come: small ones are answered at once, predictions are read,
  * checked and put into the queue. */
 
-enum { PREDICT, DESCRIBE, HEALTH };
+enum { PREDICT, DESCRIBE, HEALTH, WATCH };
 
 const weir_rpc_method weir_predict_methods[] = {
-    [PREDICT] = {"/weir.v1.Predict/Predict", false},
-    [DESCRIBE] = {"/weir.v1.Predict/Describe", false},
+    [PREDICT] = {"/weir.v1.Predict/Predict", false, false},
+    [DESCRIBE] = {"/weir.v1.Predict/Describe", false, false},
     WEIR_RPC_SERVICE_METHODS};
 const uint32_t weir_predict_method_count =
     sizeof weir_predict_methods / sizeof *weir_predict_methods;
@@ -97,12 +97,22 @@ static weir_status write_answer(weir_predict_service *s,
   return weir_rpc_reflect(m->bytes, answer, err);
 }
 
+static void watch(weir_predict_service *s, const weir_rpc_message *m) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_status status = weir_predict_watchers_message(&s->watchers, m, &err);
+  if (status != WEIR_OK) weir_predict_refuse(s, m->call, status, &err);
+}
+
 void weir_predict_on_message(void *self, const weir_rpc_message *m) {
   weir_predict_service *s = self;
   weir_error err = WEIR_ERROR_INIT;
   weir_strbuf answer;
   if (m->method == PREDICT) {
     predict(s, m);
+    return;
+  }
+  if (m->method == WATCH) {
+    watch(s, m);
     return;
   }
   weir_strbuf_init(&answer, s->env->alloc);

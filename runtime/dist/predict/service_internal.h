@@ -9,6 +9,7 @@
 #include "runtime/dist/predict/latency.h"
 #include "runtime/dist/predict/service.h"
 #include "runtime/dist/predict/slots.h"
+#include "runtime/dist/predict/watchers.h"
 
 /* The inside of service.c: what its thread and the runners share. */
 
@@ -45,6 +46,7 @@ struct weir_predict_service {
   uint32_t runner_count;
   int64_t next_log_ns; /* thread of run */
   uint64_t logged;
+  weir_predict_watchers watchers; /* thread of run */
   atomic_bool stop;
   pthread_mutex_t lock;
   pthread_cond_t changed;

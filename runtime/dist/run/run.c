@@ -17,6 +17,7 @@
 #include "runtime/dist/run/run_checkpoint.h"
 #include "runtime/dist/run/run_held.h"
 #include "runtime/dist/run/run_internal.h"
+#include "runtime/dist/run/run_limits.h"
 #include "runtime/dist/run/run_step.h"
 #include "runtime/dist/run/run_vars.h"
 
@@ -162,6 +163,7 @@ static void end(weir_engine *engine) {
   e->ending = true;
   pthread_mutex_unlock(&e->lock);
   run_abort_all(e, &why);
+  run_vars_end(e, &why);
   weir_exchange_abort(e->exchange, &why);
   e->end_job.run = end_session;
   run_post_job(e, &e->end_job);
@@ -249,6 +251,7 @@ weir_status weir_run_engine_create(const weir_env *env,
   e->own.engine = e->disk.engine = e;
   e->registry =
       options->registry != NULL ? options->registry : weir_builtin_registry();
+  run_vars_init(e);
   pthread_mutex_init(&e->lock, NULL);
   pthread_cond_init(&e->more, NULL);
   weir_status s = copy_root(e, options->checkpoint_root, err);

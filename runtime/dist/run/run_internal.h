@@ -117,6 +117,9 @@ typedef struct run_step {
 /* A get or a set under way. */
 typedef struct run_vars {
   run_job job;
+  struct run_vars *next; /* waits for room; under the engine's lock */
+  size_t bytes;          /* of its values */
+  bool taken;            /* they are counted; under the engine's lock */
   weir_engine_event event;
   run_engine *engine;
   atomic_int left;
@@ -130,6 +133,15 @@ typedef struct run_vars {
   weir_channel_done *calls;
   weir_exec_session *session;
 } run_vars;
+
+/* Of all requests for variables in a session; run_limits.h. */
+typedef struct run_vars_counts {
+  uint32_t requests;
+  size_t nodes;           /* that they name */
+  size_t read, written;   /* bytes of values */
+  run_vars *first, *last; /* reads that wait for room */
+  size_t most_read, most_written;
+} run_vars_counts;
 
 struct run_engine {
   weir_engine base;
@@ -157,6 +169,7 @@ struct run_engine {
   run_program *programs;
   run_step *steps;
   uint32_t blob_number;  /* under the lock */
+  run_vars_counts vars;  /* under the lock */
   struct run_held *held; /* for checkpoints; under the lock */
   run_job end_job;
   weir_engine_event ended;

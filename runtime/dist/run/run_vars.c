@@ -7,17 +7,20 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/size.h"
 #include "runtime/dist/run/run_add.h"
+#include "runtime/dist/run/run_limits.h"
 #include "runtime/exec/session/session_vars.h"
 #include "runtime/net/wire.h"
 
 static void vars_read(weir_engine_event *event) {
   run_vars *v = (run_vars *)((char *)event - offsetof(run_vars, event));
-  const weir_allocator *a = v->engine->env.alloc;
+  run_engine *e = v->engine;
   for (uint32_t i = 0; v->tensors != NULL && i < v->count; i++)
     weir_tensor_unref(v->tensors[i]);
   weir_arena_release(&v->arena);
-  weir_free(a, v);
+  run_vars_leave(e, v->count, v);
+  weir_free(e->env.alloc, v);
 }
 
 static void tell(run_vars *v) {
@@ -57,21 +60,48 @@ static weir_status find_session(run_vars *v, weir_error *err) {
   if (v->session == NULL)
     return weir_fail(err, WEIR_W7011, NULL,
                      "variables of program %u, which is not here", v->program);
+  return WEIR_OK;
+}
+
+/* Looks at the nodes: variables, each once. Their bytes are |v->bytes|. */
+static weir_status check_nodes(run_vars *v, weir_error *err) {
   const weir_graph *g = weir_session_graph(v->session);
-  for (uint32_t i = 0; i < v->count; i++)
-    if (v->nodes[i] >= g->node_count ||
-        g->nodes[v->nodes[i]].op->instr != WEIR_INSTR_VAR_READ)
-      return weir_fail(err, WEIR_W7011, NULL, "node %u is no variable",
-                       v->nodes[i]);
+  size_t room = (size_t)g->node_count / 8 + 1;
+  uint8_t *seen = weir_arena_array(&v->arena, room, 1);
+  if (seen == NULL) return weir_fail_memory(err, room);
+  size_t bytes = 0;
+  for (uint32_t i = 0; i < v->count; i++) {
+    uint32_t node = v->nodes[i];
+    if (node >= g->node_count ||
+        g->nodes[node].op->instr != WEIR_INSTR_VAR_READ)
+      return weir_fail(err, WEIR_W7011, NULL, "node %u is no variable", node);
+    uint8_t bit = (uint8_t)(1u << node % 8);
+    if ((seen[node / 8] & bit) != 0)
+      return weir_fail(err, WEIR_W7011, NULL,
+                       "variable %u stands in a request twice", node);
+    seen[node / 8] |= bit;
+    const weir_value *value = &g->values[g->nodes[node].first_output];
+    size_t more = weir_shape_known(value->shape)
+                      ? weir_shape_bytes(value->shape, value->dtype)
+                      : 0;
+    if (!weir_size_add(bytes, more, &bytes)) return weir_fail_memory(err, more);
+  }
+  v->bytes = bytes;
   return WEIR_OK;
 }
 
 static weir_status make(run_engine *e, uint32_t program, const uint32_t *nodes,
                         size_t count, run_vars **out, weir_error *err) {
+  *out = NULL;
+  WEIR_TRY(run_vars_admit(e, count, err));
   run_vars *v = weir_alloc_array(e->env.alloc, 1, sizeof *v);
   *out = v;
-  if (v == NULL) return weir_fail_memory(err, sizeof *v);
+  if (v == NULL) {
+    run_vars_leave(e, count, NULL);
+    return weir_fail_memory(err, sizeof *v);
+  }
   v->engine = e;
+  v->count = (uint32_t)count;
   v->program = program;
   v->event = (weir_engine_event){.kind = WEIR_ENGINE_VARIABLES,
                                  .release = vars_read,
@@ -84,7 +114,6 @@ static weir_status make(run_engine *e, uint32_t program, const uint32_t *nodes,
   if (v->nodes == NULL || v->tensors == NULL || v->calls == NULL)
     return weir_fail_memory(err, count * sizeof *v->calls);
   if (count > 0) memcpy(v->nodes, nodes, count * sizeof *nodes);
-  v->count = (uint32_t)count;
   return WEIR_OK;
 }
 
@@ -93,7 +122,11 @@ static weir_status make(run_engine *e, uint32_t program, const uint32_t *nodes,
 static void get_job(run_engine *e, run_job *job) {
   run_vars *v = (run_vars *)job;
   weir_error *err = &v->event.error;
+  bool waits = false;
   weir_status s = find_session(v, err);
+  if (s == WEIR_OK && !v->taken) s = check_nodes(v, err);
+  if (s == WEIR_OK) s = run_vars_take(e, v, &waits, err);
+  if (waits) return; /* another's, who comes again */
   for (uint32_t i = 0; s == WEIR_OK && i < v->count; i++)
     s = weir_session_get(v->session, v->nodes[i], &v->tensors[i], err);
   for (uint32_t i = 0; s == WEIR_OK && i < v->count; i++) {
@@ -140,7 +173,10 @@ weir_status run_set(weir_engine *engine, uint32_t program, uint64_t request,
   run_engine *e = (run_engine *)engine;
   run_vars *v = NULL;
   weir_status s = make(e, program, nodes, count, &v, err);
+  if (v != NULL) v->set = true;
   if (s == WEIR_OK) s = find_session(v, err);
+  if (s == WEIR_OK) s = check_nodes(v, err);
+  if (s == WEIR_OK) s = run_vars_take_written(e, v, err);
   for (uint32_t i = 0; s == WEIR_OK && i < v->count; i++) {
     const weir_graph *g = weir_session_graph(v->session);
     const weir_value *value = &g->values[g->nodes[v->nodes[i]].first_output];
@@ -152,7 +188,6 @@ weir_status run_set(weir_engine *engine, uint32_t program, uint64_t request,
     return s;
   }
   v->request = v->event.request = request;
-  v->set = true;
   v->job.run = set_job;
   run_begin_work(e);
   for (uint32_t i = 0; i < v->count; i++) {
@@ -164,6 +199,14 @@ weir_status run_set(weir_engine *engine, uint32_t program, uint64_t request,
   }
   one_less(v);
   return WEIR_OK;
+}
+
+void run_vars_end(run_engine *e, const weir_error *why) {
+  for (run_vars *next, *v = run_vars_strand(e); v != NULL; v = next) {
+    next = v->next;
+    weir_error_copy(&v->event.error, why);
+    tell(v);
+  }
 }
 
 /* ---- Waits */

@@ -72,12 +72,24 @@ struct weir_grpc_link {
   char names[WEIR_NET_NAMES_BYTES];  /* of the peer's certificate */
 };
 
+/* Which files of certificates gRPC has; tls/tls.c. */
+typedef struct weir_grpc_tls_seen {
+  struct weir_grpc_tls *tls;
+  unsigned serial;
+} weir_grpc_tls_seen;
+
+/* Peers refused in their handshake: lines about them; tls/strangers.c. */
+typedef struct weir_grpc_refused {
+  unsigned unsaid; /* without a line */
+  int64_t due_ns;  /* no line before */
+} weir_grpc_refused;
+
 /* An address that is listened at. */
 typedef struct weir_grpc_listener {
   struct weir_grpc_listener *next;
   weir_grpc *transport;
   grpc_server *server;
-  unsigned tls_serial; /* of the files that gRPC has; tls.c */
+  weir_grpc_tls_seen seen;
   void *method;
   char bound[WEIR_NET_ADDRESS_BYTES];
   int lock_fd; /* of a unix socket's lock file; -1 */
@@ -129,8 +141,7 @@ struct weir_grpc {
   unsigned retired; /* listeners */
   /* Peers refused in their handshake; tls/strangers.c. */
   char suspects[128];
-  unsigned strangers;  /* without a line */
-  int64_t stranger_ns; /* no line before */
+  weir_grpc_refused refused;
 
   /* mutex */
   pthread_mutex_t mutex;

@@ -104,7 +104,7 @@ static weir_status dial(weir_transport *base, weir_sv text,
   grpc_channel_credentials *credentials = NULL;
   weir_status s = WEIR_OK;
   if (t->tls != NULL)
-    s = weir_grpc_tls_dial(t, &credentials, &link->verdict, err);
+    s = weir_grpc_tls_dial(t->tls, &credentials, &link->verdict, err);
   else
     credentials = grpc_insecure_credentials_create();
   if (s != WEIR_OK) {
@@ -203,7 +203,7 @@ static void release(weir_transport *base) {
   weir_grpc_unlock(t);
   end_all(t);
   end_queue(t);
-  weir_grpc_tls_release(t);
+  weir_grpc_tls_release(t->tls);
   pthread_mutex_destroy(&t->mutex);
   weir_grpc_free(t, t->links);
   weir_grpc_free(t, t);
@@ -231,7 +231,8 @@ weir_status weir_grpc_create(const weir_module_host *host, const weir_env *env,
   t->base = (weir_transport){&kGrpc, env, *handler, *options};
   t->host = host;
   if (options->tls != NULL) {
-    weir_status s = weir_grpc_tls_create(t, err);
+    const weir_grpc_owner owner = {host, env, options->tls};
+    weir_status s = weir_grpc_tls_create(&owner, &t->tls, err);
     if (s != WEIR_OK) {
       weir_grpc_free(t, t);
       return s;

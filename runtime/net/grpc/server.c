@@ -156,7 +156,8 @@ static weir_status add_port(weir_grpc_listener *l,
     snprintf(at, sizeof at, "%s:%u", address->host, address->port);
   grpc_server_credentials *credentials = NULL;
   if (l->transport->tls != NULL)
-    WEIR_TRY(weir_grpc_tls_listen(l, &credentials, err));
+    WEIR_TRY(
+        weir_grpc_tls_listen(l->transport->tls, &l->seen, &credentials, err));
   else
     credentials = grpc_insecure_server_credentials_create();
   weir_grpc_log_begin(log, sizeof log);

@@ -162,6 +162,16 @@ void weir_grpc_words_of_listen(const weir_grpc_address *address,
   }
 }
 
+weir_status weir_grpc_host_fail(const weir_module_host *host, weir_error *err,
+                                const char *id, const char *fmt, ...) {
+  char text[sizeof err->message];
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  return host->fail(err, id, text);
+}
+
 weir_status weir_grpc_fail(const weir_grpc *t, weir_error *err, const char *id,
                            const char *fmt, ...) {
   char text[sizeof err->message];

@@ -23,6 +23,10 @@ weir_status weir_grpc_check_address(const weir_grpc *t, weir_sv text,
                                     weir_grpc_address *out, weir_error *err);
 
 /* Fills |err|. */
+weir_status weir_grpc_host_fail(const weir_module_host *host, weir_error *err,
+                                const char *id, const char *fmt, ...)
+    WEIR_PRINTF(4, 5);
+/* The same, for a transport. */
 weir_status weir_grpc_fail(const weir_grpc *t, weir_error *err, const char *id,
                            const char *fmt, ...) WEIR_PRINTF(4, 5);
 /* Fills |err| with W6001. */

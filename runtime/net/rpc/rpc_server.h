@@ -5,6 +5,7 @@
 #include "runtime/base/env.h"
 #include "runtime/base/status.h"
 #include "runtime/base/sv.h"
+#include "runtime/net/transport.h"
 
 /* Servers of calls: a message comes, an answer goes.
  *
@@ -19,7 +20,11 @@
  *
  * A plain call is one message and one answer. A stream is any number of them,
  * in turn: the next message comes once the last is answered, and the stream
- * ends when the client says so, or with the first answer that is an error.
+ * ends when the client says so, or with the first answer that is an error. A
+ * watch is one message and any number of answers: after each, when it has left,
+ * the message is reported |again|, without its bytes, for the owner to answer
+ * when there is news; an error ends it. A poll ends when the client of a watch
+ * has left, which `gone` tells; then any answer lets go of the call.
  *
  * Callers: listen and poll on one thread; reply, gone and wake on any. Release
  * when each message has been answered and no other thread calls. */
@@ -29,7 +34,7 @@ typedef struct weir_rpc_call weir_rpc_call; /* the implementation's */
 
 typedef struct weir_rpc_method {
   const char *path; /* "/grpc.health.v1.Health/Check"; static */
-  bool stream;
+  bool stream, watch;
 } weir_rpc_method;
 
 /* A message that came. The bytes and |call| are lent until the answer. */
@@ -38,6 +43,7 @@ typedef struct weir_rpc_message {
   uint32_t method;     /* an index in options.methods */
   int64_t deadline_ns; /* on the env's clock; INT64_MAX: none */
   weir_bytes bytes;    /* in one piece */
+  bool again;          /* of a watch: after an answer */
 } weir_rpc_message;
 
 typedef struct weir_rpc_reply {
@@ -60,13 +66,16 @@ typedef struct weir_rpc_options {
   uint32_t max_calls;       /* open ones; more are refused likewise */
   int64_t idle_ns; /* a call whose next message does not come ends then */
   bool insecure;   /* answers may leave this machine unencrypted */
+  /* Lent for the server's life; NULL: nothing is encrypted. Without |ca|
+   * clients need no certificate; |name| is NULL. */
+  const weir_net_tls *tls;
 } weir_rpc_options;
 
 typedef struct weir_rpc_vtable {
   /* Waits a moment for answers to leave, then ends all calls. */
   void (*release)(weir_rpc_server *s);
   /* Once. |out_bound|, of WEIR_NET_ADDRESS_BYTES, gets the address to dial.
-   * Errors: W7002. */
+   * Errors: W7002, W7060. */
   weir_status (*listen)(weir_rpc_server *s, weir_sv address, char *out_bound,
                         weir_error *err);
   /* Handles what has come; waits for it until |deadline_ns| on the env's clock

@@ -9,8 +9,6 @@
 
 enum {
   kRequestBytes = 4096,
-  kServing = 1,
-  kNotServing = 2,
   kFileByName = 3,
   kFileOfSymbol = 4,
   kExtension = 5,
@@ -34,21 +32,44 @@ static const weir_rpc_symbol *find_symbol(weir_sv name) {
   return NULL;
 }
 
-weir_status weir_rpc_health(weir_bytes request, bool serving,
-                            weir_strbuf *answer, weir_error *err) {
+/* |out_name| is lent; "" is the server as a whole. */
+static weir_status read_name(weir_bytes request, weir_sv *out_name,
+                             bool *out_known, weir_error *err) {
   weir_reader r = weir_reader_of(request.data, request.size);
   weir_proto_field f;
-  weir_sv name = {"", 0};
+  *out_name = (weir_sv){"", 0};
   if (request.size > kRequestBytes) return unreadable(err, "health");
   while (weir_proto_next(&r, &f))
-    if (f.number == 1 && f.wire == WEIR_PROTO_BYTES) name = text_of(&f);
-  if (r.failed || !weir_utf8_valid(name, NULL))
+    if (f.number == 1 && f.wire == WEIR_PROTO_BYTES) *out_name = text_of(&f);
+  if (r.failed || !weir_utf8_valid(*out_name, NULL))
     return unreadable(err, "health");
-  const weir_rpc_symbol *symbol = find_symbol(name);
-  if (name.size > 0 && (symbol == NULL || !symbol->service))
+  const weir_rpc_symbol *symbol = find_symbol(*out_name);
+  *out_known = out_name->size == 0 || (symbol != NULL && symbol->service);
+  return WEIR_OK;
+}
+
+weir_status weir_rpc_health(weir_bytes request, bool serving,
+                            weir_strbuf *answer, weir_error *err) {
+  weir_sv name;
+  bool known;
+  WEIR_TRY(read_name(request, &name, &known, err));
+  if (!known)
     return weir_fail(err, WEIR_W7076, NULL, "there is no service %.*s",
                      (int)(name.size < 100 ? name.size : 100), name.data);
-  weir_proto_put_int(answer, 1, serving ? kServing : kNotServing);
+  return weir_rpc_health_tell(serving ? WEIR_RPC_SERVING : WEIR_RPC_NOT_SERVING,
+                              answer, err);
+}
+
+weir_status weir_rpc_health_known(weir_bytes request, bool *out_known,
+                                  weir_error *err) {
+  weir_sv name;
+  *out_known = false;
+  return read_name(request, &name, out_known, err);
+}
+
+weir_status weir_rpc_health_tell(weir_rpc_health_state state,
+                                 weir_strbuf *answer, weir_error *err) {
+  weir_proto_put_int(answer, 1, (int64_t)state);
   return weir_strbuf_status(answer, err);
 }
 

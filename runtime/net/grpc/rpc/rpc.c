@@ -3,11 +3,12 @@
 
 #include <grpc/grpc_security.h>
 #include <limits.h>
-#include <stdarg.h>
 
 #include "runtime/net/grpc/lock.h"
 #include "runtime/net/grpc/log.h"
 #include "runtime/net/grpc/rpc/rpc_call.h"
+#include "runtime/net/grpc/tls/strangers.h"
+#include "runtime/net/grpc/tls/tls.h"
 #include "runtime/net/grpc/words.h"
 
 /* One completion queue and one server of gRPC. One request for any method is
@@ -21,18 +22,6 @@ enum {
 
 static int64_t now_of(const weir_rpc_grpc *s) {
   return s->host->now_ns(s->base.env);
-}
-
-static weir_status fail(const weir_rpc_grpc *s, weir_error *err, const char *id,
-                        const char *fmt, ...) WEIR_PRINTF(4, 5);
-static weir_status fail(const weir_rpc_grpc *s, weir_error *err, const char *id,
-                        const char *fmt, ...) {
-  char text[sizeof err->message];
-  va_list args;
-  va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args);
-  va_end(args);
-  return s->host->fail(err, id, text);
 }
 
 /* ---- Requests */
@@ -109,14 +98,19 @@ static weir_status add_port(weir_rpc_grpc *s, const weir_grpc_address *address,
     snprintf(at, sizeof at, "%s", address->target);
   else
     snprintf(at, sizeof at, "%s:%u", address->host, address->port);
-  grpc_server_credentials *plain = grpc_insecure_server_credentials_create();
+  grpc_server_credentials *credentials = NULL;
+  if (s->tls != NULL)
+    WEIR_TRY(weir_grpc_tls_listen(s->tls, &s->seen, &credentials, err));
+  else
+    credentials = grpc_insecure_server_credentials_create();
   weir_grpc_log_begin(log, sizeof log);
-  *out_port = grpc_server_add_http2_port(s->server, at, plain);
+  *out_port = grpc_server_add_http2_port(s->server, at, credentials);
   weir_grpc_log_end();
-  grpc_server_credentials_release(plain);
+  grpc_server_credentials_release(credentials);
   if (*out_port != 0) return WEIR_OK;
   weir_grpc_words_of_listen(address, log, words);
-  return fail(s, err, "W7002", "%s: %s", address->text, words);
+  return weir_grpc_host_fail(s->host, err, "W7002", "%s: %s", address->text,
+                             words);
 }
 
 static weir_status listen_at(weir_rpc_server *base, weir_sv text,
@@ -126,12 +120,16 @@ static weir_status listen_at(weir_rpc_server *base, weir_sv text,
   int port;
   out_bound[0] = '\0';
   const char *why = weir_grpc_address_read(text, &address);
-  if (why != NULL) return fail(s, err, "W7002", "%.*s: %s", WEIR_SV(text), why);
-  if (!address.local && !base->options.insecure)
-    return fail(s, err, "W7002",
-                "%s is not on this machine's loopback, and requests are not "
-                "encrypted: --insecure permits it",
-                address.text);
+  if (why != NULL)
+    return weir_grpc_host_fail(s->host, err, "W7002", "%.*s: %s", WEIR_SV(text),
+                               why);
+  if (!address.local && s->tls == NULL && !base->options.insecure)
+    return weir_grpc_host_fail(
+        s->host, err, "W7002",
+        "%s is not on this machine's loopback, and requests are not "
+        "encrypted: --tls-cert and --tls-key encrypt them, --insecure "
+        "permits it as it is",
+        address.text);
   if (address.path[0] != '\0')
     WEIR_TRY(weir_grpc_lock_path(s->host, address.path, s->lock_path,
                                  &s->lock_fd, err));
@@ -149,6 +147,14 @@ static weir_status listen_at(weir_rpc_server *base, weir_sv text,
 
 /* ---- Events */
 
+/* A line of gRPC's log while it polls. gRPC does not tell the address. */
+static void on_line(void *self, const char *file, const char *text) {
+  weir_rpc_grpc *s = self;
+  const weir_grpc_owner owner = {s->host, s->base.env, NULL};
+  if (!s->releasing && weir_grpc_strangers_is_end(file, text))
+    weir_grpc_strangers_say(&s->refused, &owner, "a client", text);
+}
+
 static bool handle_one(weir_rpc_grpc *s, int64_t deadline_ns) {
   gpr_timespec until = gpr_inf_future(GPR_CLOCK_MONOTONIC);
   if (deadline_ns != INT64_MAX) {
@@ -157,7 +163,9 @@ static bool handle_one(weir_rpc_grpc *s, int64_t deadline_ns) {
                       : gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                                      gpr_time_from_nanos(left, GPR_TIMESPAN));
   }
+  if (s->tls != NULL) weir_grpc_log_watch(on_line, s);
   grpc_event event = grpc_completion_queue_next(s->queue, until, NULL);
+  if (s->tls != NULL) weir_grpc_log_unwatch();
   if (event.type != GRPC_OP_COMPLETE) return false;
   weir_grpc_done(&event);
   return true;
@@ -179,7 +187,8 @@ static weir_status poll_events(weir_rpc_server *base, int64_t deadline_ns,
       break;
   }
   if (s->wanted > 0)
-    return fail(s, err, "W6001", "out of memory: %zu bytes wanted", s->wanted);
+    return weir_grpc_host_fail(s->host, err, "W6001",
+                               "out of memory: %zu bytes wanted", s->wanted);
   return WEIR_OK;
 }
 
@@ -210,7 +219,7 @@ static bool is_gone(weir_rpc_server *base, const weir_rpc_call *call) {
 /* Calls whose last answer is on its way. */
 static bool is_leaving(const weir_rpc_grpc *s) {
   for (const weir_rpc_call *c = s->calls; c != NULL; c = c->next)
-    if (c->over) return true;
+    if (c->over || c->leaving) return true;
   return false;
 }
 
@@ -244,6 +253,7 @@ static void release(weir_rpc_server *base) {
   }
   grpc_completion_queue_destroy(s->queue);
   grpc_shutdown_blocking();
+  weir_grpc_tls_release(s->tls);
   pthread_mutex_destroy(&s->mutex);
   s->host->free(base->env, s);
 }
@@ -271,6 +281,14 @@ weir_status weir_rpc_grpc_create(const weir_module_host *host,
   s->base = (weir_rpc_server){&kGrpcRpc, env, *handler, *options};
   s->host = host;
   s->lock_fd = -1;
+  if (options->tls != NULL) {
+    const weir_grpc_owner owner = {host, env, options->tls};
+    weir_status status = weir_grpc_tls_create(&owner, &s->tls, err);
+    if (status != WEIR_OK) {
+      host->free(env, s);
+      return status;
+    }
+  }
   s->accepted = (weir_grpc_tag){on_accepted, s};
   s->down = (weir_grpc_tag){on_down, s};
   s->wake_tag = (weir_grpc_tag){on_wake, s};

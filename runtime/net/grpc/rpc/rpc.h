@@ -19,14 +19,15 @@ struct weir_rpc_call {
   struct weir_rpc_call *prev, *next; /* of the server; poll */
   grpc_call *call;
   uint32_t method;
-  bool stream;
+  bool stream, watch;
   weir_grpc_tag received, sent, closed;
   grpc_byte_buffer *in, *out;
   void *joined; /* the message in one piece, when it came in many; or NULL */
   int64_t deadline_ns, idle_until_ns; /* INT64_MAX: not waiting */
   int cancelled;
-  bool begun; /* our metadata is sent */
-  bool over;  /* so is our status */
+  bool begun;   /* our metadata is sent */
+  bool over;    /* so is our status */
+  bool leaving; /* an answer of a watch is on its way */
   atomic_int refs;
   atomic_bool gone;
 };
@@ -38,7 +39,10 @@ struct weir_rpc_grpc {
   grpc_resource_quota *quota;
   grpc_server *server;
   char lock_path[WEIR_GRPC_PATH_BYTES + 8];
-  int lock_fd; /* -1 */
+  int lock_fd;               /* -1 */
+  struct weir_grpc_tls *tls; /* NULL: without certificates */
+  weir_grpc_tls_seen seen;
+  weir_grpc_refused refused; /* clients, in their handshake; poll */
 
   /* The request that is armed; poll. */
   grpc_call *fresh;

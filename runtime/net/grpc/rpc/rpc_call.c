@@ -8,7 +8,8 @@
  *   sent       an answer, with the status if it is the last
  *
  * `received` and `sent` take turns, with the owner's thinking between them, so
- * two counts are enough: one of `closed`, one that goes round. */
+ * two counts are enough: one of `closed`, one that goes round. A watch has one
+ * message, and is the owner's again after each answer. */
 
 enum { kLookNs = 1000000000 }; /* idle calls are looked for so often */
 
@@ -115,6 +116,21 @@ static void on_received(void *self, bool ok) {
 
 /* ---- Answers */
 
+/* The owner has the watch again, also when the client has left: it answers. */
+static void watch_on(weir_rpc_call *c) {
+  weir_rpc_grpc *s = c->server;
+  const weir_rpc_message m = {.call = c,
+                              .method = c->method,
+                              .deadline_ns = c->deadline_ns,
+                              .again = true};
+  c->leaving = false;
+  s->events++;
+  if (s->releasing)
+    answer(c, WEIR_UNAVAILABLE, "the server stops");
+  else
+    s->base.handler.on_message(s->base.handler.self, &m);
+}
+
 static void on_sent(void *self, bool ok) {
   weir_rpc_call *c = self;
   /* Sees all that the answering thread wrote. */
@@ -122,7 +138,9 @@ static void on_sent(void *self, bool ok) {
   if (c->out != NULL) grpc_byte_buffer_destroy(c->out);
   c->out = NULL;
   forget_message(c);
-  if (ok && !c->over && !atomic_load(&c->gone))
+  if (c->watch && !c->over)
+    watch_on(c);
+  else if (ok && !c->over && !atomic_load(&c->gone))
     receive(c);
   else
     drop(c);
@@ -146,7 +164,9 @@ void weir_rpc_call_reply(weir_rpc_server *base, weir_rpc_call *c,
     ops[count] = (grpc_op){.op = GRPC_OP_SEND_MESSAGE};
     ops[count++].data.send_message.send_message = c->out;
   }
-  c->over = reply->status != WEIR_OK || !c->stream || reply->count == 0;
+  c->over =
+      reply->status != WEIR_OK || !(c->stream || c->watch) || reply->count == 0;
+  c->leaving = c->watch && !c->over;
   if (c->over) {
     if (reply->status != WEIR_OK && reply->text != NULL)
       text = grpc_slice_from_copied_string(reply->text);
@@ -167,6 +187,7 @@ static void on_closed(void *self, bool ok) {
   weir_rpc_call *c = self;
   (void)ok;
   atomic_store(&c->gone, true);
+  if (c->watch) c->server->events++; /* the owner looks who has left */
   drop(c);
 }
 
@@ -208,6 +229,7 @@ void weir_rpc_call_begin(weir_rpc_grpc *s, grpc_call *call, weir_sv path,
   c->call = call;
   c->method = find_method(o, path);
   c->stream = c->method < o->method_count && o->methods[c->method].stream;
+  c->watch = c->method < o->method_count && o->methods[c->method].watch;
   c->received = (weir_grpc_tag){on_received, c};
   c->sent = (weir_grpc_tag){on_sent, c};
   c->closed = (weir_grpc_tag){on_closed, c};

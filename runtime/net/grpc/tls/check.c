@@ -167,26 +167,28 @@ static bool has_name(X509 *leaf, const char *want, char names[NAMES]) {
   return found;
 }
 
-static weir_status check_pair(weir_grpc *t, const weir_net_tls *tls, X509 *leaf,
+static weir_status check_pair(const weir_grpc_owner *o, X509 *leaf,
                               EVP_PKEY *key, weir_error *err) {
+  const weir_net_tls *tls = o->files;
   char names[NAMES];
   if (leaf == NULL)
-    return weir_grpc_fail(t, err, "W7060",
-                          "tls: %.300s holds no certificate in PEM form",
-                          tls->cert);
+    return weir_grpc_host_fail(o->host, err, "W7060",
+                               "tls: %.300s holds no certificate in PEM form",
+                               tls->cert);
   if (key == NULL)
-    return weir_grpc_fail(t, err, "W7060",
-                          "tls: %.300s holds no private key in PEM form "
-                          "without a passphrase",
-                          tls->key);
+    return weir_grpc_host_fail(o->host, err, "W7060",
+                               "tls: %.300s holds no private key in PEM form "
+                               "without a passphrase",
+                               tls->key);
   if (X509_check_private_key(leaf, key) != 1)
-    return weir_grpc_fail(t, err, "W7060",
-                          "tls: the key %.200s does not fit the certificate "
-                          "%.200s",
-                          tls->key, tls->cert);
-  if (!has_name(leaf, tls->name, names))
-    return weir_grpc_fail(
-        t, err, "W7060",
+    return weir_grpc_host_fail(
+        o->host, err, "W7060",
+        "tls: the key %.200s does not fit the certificate "
+        "%.200s",
+        tls->key, tls->cert);
+  if (tls->name != NULL && !has_name(leaf, tls->name, names))
+    return weir_grpc_host_fail(
+        o->host, err, "W7060",
         "tls: the certificate %.200s is of %s, this process is %s", tls->cert,
         names[0] != '\0' ? names : "no task", tls->name);
   return WEIR_OK;
@@ -200,14 +202,53 @@ static bool holds_authority(const char *ca) {
   return it != NULL;
 }
 
-weir_status weir_grpc_check_own(weir_grpc *t, const weir_net_tls *tls,
+/* Of a certificate for anybody's clients, who know its authority: we may not.
+ */
+static weir_grpc_fault check_server(const char *text,
+                                    char out[WEIR_GRPC_FAULT_TEXT]) {
+  weir_grpc_fault fault = WEIR_GRPC_SOUND;
+  BIO *bio = BIO_new_mem_buf(text, -1);
+  X509 *leaf = bio != NULL ? next_certificate(bio) : NULL;
+  out[0] = '\0';
+  if (leaf == NULL) {
+    snprintf(out, WEIR_GRPC_FAULT_TEXT, "cannot be read as PEM");
+    fault = WEIR_GRPC_NO_PEM;
+  } else if (X509_cmp_current_time(X509_get0_notAfter(leaf)) <= 0) {
+    put_time("has expired on", X509_get0_notAfter(leaf), out);
+    fault = WEIR_GRPC_EXPIRED;
+  } else if (X509_cmp_current_time(X509_get0_notBefore(leaf)) > 0) {
+    put_time("is not valid before", X509_get0_notBefore(leaf), out);
+    fault = WEIR_GRPC_EXPIRED;
+  } else if (X509_check_purpose(leaf, X509_PURPOSE_SSL_SERVER, 0) != 1) {
+    snprintf(out, WEIR_GRPC_FAULT_TEXT,
+             "is not for servers: the use serverAuth is expected");
+    fault = WEIR_GRPC_UNFIT;
+  }
+  X509_free(leaf);
+  BIO_free(bio);
+  ERR_clear_error();
+  return fault;
+}
+
+static weir_grpc_fault check_chain(const weir_grpc_owner *o,
+                                   const weir_grpc_pems *pems, bool listens,
+                                   char out[WEIR_GRPC_FAULT_TEXT]) {
+  const char *cert = pems->text[WEIR_GRPC_CERT];
+  return o->files->name == NULL
+             ? check_server(cert, out)
+             : weir_grpc_check_chain(pems->text[WEIR_GRPC_CA], cert, listens,
+                                     out);
+}
+
+weir_status weir_grpc_check_own(const weir_grpc_owner *o,
                                 const weir_grpc_pems *pems, bool listens,
                                 weir_error *err) {
-  if (!holds_authority(pems->text[WEIR_GRPC_CA])) {
+  const weir_net_tls *tls = o->files;
+  if (tls->ca != NULL && !holds_authority(pems->text[WEIR_GRPC_CA])) {
     ERR_clear_error();
-    return weir_grpc_fail(t, err, "W7060",
-                          "tls: %.300s holds no certificate in PEM form",
-                          tls->ca);
+    return weir_grpc_host_fail(o->host, err, "W7060",
+                               "tls: %.300s holds no certificate in PEM form",
+                               tls->ca);
   }
   BIO *cert = BIO_new_mem_buf(pems->text[WEIR_GRPC_CERT], -1);
   BIO *bio = BIO_new_mem_buf(pems->text[WEIR_GRPC_KEY], -1);
@@ -215,17 +256,15 @@ weir_status weir_grpc_check_own(weir_grpc *t, const weir_net_tls *tls,
   EVP_PKEY *key = bio != NULL
                       ? PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL)
                       : NULL;
-  weir_status s = check_pair(t, tls, leaf, key, err);
+  weir_status s = check_pair(o, leaf, key, err);
   EVP_PKEY_free(key);
   X509_free(leaf);
   BIO_free(bio);
   BIO_free(cert);
   ERR_clear_error();
   char why[WEIR_GRPC_FAULT_TEXT];
-  if (s == WEIR_OK && weir_grpc_check_chain(pems->text[WEIR_GRPC_CA],
-                                            pems->text[WEIR_GRPC_CERT], listens,
-                                            why) != WEIR_GRPC_SOUND)
-    s = weir_grpc_fail(t, err, "W7060", "tls: the certificate %.200s %s",
-                       tls->cert, why);
+  if (s == WEIR_OK && check_chain(o, pems, listens, why) != WEIR_GRPC_SOUND)
+    s = weir_grpc_host_fail(o->host, err, "W7060",
+                            "tls: the certificate %.200s %s", tls->cert, why);
   return s;
 }

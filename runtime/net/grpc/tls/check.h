@@ -25,9 +25,11 @@ weir_grpc_fault weir_grpc_check_chain(const char *ca, const char *chain,
                                       bool listens,
                                       char out[WEIR_GRPC_FAULT_TEXT]);
 
-/* Checks this process's own files: PEM, a key that fits, the name |tls->name|,
- * and the chain for the side |listens|. Errors: W7060. */
-weir_status weir_grpc_check_own(weir_grpc *t, const weir_net_tls *tls,
+/* Checks this process's own files: PEM, a key that fits, the name, and the
+ * chain for the side |listens|. Without a name the authorities are those of
+ * clients alone, and of our own chain only its times and uses are looked at.
+ * Errors: W7060. */
+weir_status weir_grpc_check_own(const weir_grpc_owner *owner,
                                 const weir_grpc_pems *pems, bool listens,
                                 weir_error *err);
 

@@ -20,10 +20,10 @@ const char *weir_grpc_pems_path(const weir_net_tls *tls, weir_grpc_pem file) {
                                   : tls->key;
 }
 
-static weir_status unreadable(weir_grpc *t, const char *path, const char *why,
-                              weir_error *err) {
-  return weir_grpc_fail(t, err, "W7060", "tls: %.300s cannot be read: %s", path,
-                        why);
+static weir_status unreadable(const weir_grpc_owner *o, const char *path,
+                              const char *why, weir_error *err) {
+  return weir_grpc_host_fail(o->host, err, "W7060",
+                             "tls: %.300s cannot be read: %s", path, why);
 }
 
 /* Reads until the end, or |room| bytes; -1 with errno. */
@@ -39,37 +39,40 @@ static ssize_t read_whole(int fd, char *to, size_t room) {
   return (ssize_t)n;
 }
 
-static weir_status read_open(weir_grpc *t, int fd, const char *path,
+static weir_status read_open(const weir_grpc_owner *o, int fd, const char *path,
                              weir_grpc_pem i, weir_grpc_pems *out,
                              weir_error *err) {
   struct stat st;
-  if (fstat(fd, &st) != 0) return unreadable(t, path, strerror(errno), err);
+  if (fstat(fd, &st) != 0) return unreadable(o, path, strerror(errno), err);
   if (!S_ISREG(st.st_mode))
-    return unreadable(t, path, "it is no plain file", err);
+    return unreadable(o, path, "it is no plain file", err);
   if (st.st_size > PEM_BYTES)
-    return unreadable(t, path, "it has more than 1 MiB", err);
+    return unreadable(o, path, "it has more than 1 MiB", err);
   size_t room = (size_t)st.st_size + 1;
-  out->text[i] = t->host->alloc(t->base.env, room);
-  if (out->text[i] == NULL) return weir_grpc_fail_memory(t, err, room);
+  out->text[i] = o->host->alloc(o->env, room);
+  if (out->text[i] == NULL)
+    return weir_grpc_host_fail(o->host, err, "W6001",
+                               "out of memory: %zu bytes wanted", room);
   out->size[i] = room - 1;
   ssize_t n = read_whole(fd, out->text[i], room - 1);
   if (n < 0) {
     out->text[i][0] = '\0';
-    return unreadable(t, path, strerror(errno), err);
+    return unreadable(o, path, strerror(errno), err);
   }
   memset(out->text[i] + n, 0, room - (size_t)n); /* it has become shorter */
   return WEIR_OK;
 }
 
-weir_status weir_grpc_pems_read(weir_grpc *t, const weir_net_tls *tls,
-                                weir_grpc_pems *out, weir_error *err) {
+weir_status weir_grpc_pems_read(const weir_grpc_owner *o, weir_grpc_pems *out,
+                                weir_error *err) {
   *out = (weir_grpc_pems){.size = {0}};
   for (weir_grpc_pem i = 0; i < WEIR_GRPC_PEMS; i++) {
-    const char *path = weir_grpc_pems_path(tls, i);
+    const char *path = weir_grpc_pems_path(o->files, i);
+    if (path == NULL) continue;
     /* A pipe without a writer does not stop us. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) return unreadable(t, path, strerror(errno), err);
-    weir_status s = read_open(t, fd, path, i, out, err);
+    if (fd < 0) return unreadable(o, path, strerror(errno), err);
+    weir_status s = read_open(o, fd, path, i, out, err);
     close(fd);
     if (s != WEIR_OK) return s;
   }
@@ -78,17 +81,18 @@ weir_status weir_grpc_pems_read(weir_grpc *t, const weir_net_tls *tls,
 
 bool weir_grpc_pems_equal(const weir_grpc_pems *a, const weir_grpc_pems *b) {
   for (int i = 0; i < WEIR_GRPC_PEMS; i++)
-    if (a->size[i] != b->size[i] || a->text[i] == NULL || b->text[i] == NULL ||
-        memcmp(a->text[i], b->text[i], a->size[i]) != 0)
+    if (a->size[i] != b->size[i] ||
+        (a->text[i] == NULL) != (b->text[i] == NULL) ||
+        (a->text[i] != NULL && memcmp(a->text[i], b->text[i], a->size[i]) != 0))
       return false;
   return true;
 }
 
-void weir_grpc_pems_release(weir_grpc *t, weir_grpc_pems *pems) {
+void weir_grpc_pems_release(const weir_grpc_owner *o, weir_grpc_pems *pems) {
   for (int i = 0; i < WEIR_GRPC_PEMS; i++) {
     if (pems->text[i] == NULL) continue;
     OPENSSL_cleanse(pems->text[i], pems->size[i]);
-    weir_grpc_free(t, pems->text[i]);
+    o->host->free(o->env, pems->text[i]);
   }
   *pems = (weir_grpc_pems){.size = {0}};
 }

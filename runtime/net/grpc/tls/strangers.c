@@ -114,36 +114,44 @@ static bool cut(const char *text, const char *begin, const char *end, char *out,
   return out[0] != '\0';
 }
 
-static void refuse(weir_grpc *t, const char *text) {
-  char who[128], other[160] = "", more[48] = "", line[384];
+void weir_grpc_strangers_say(weir_grpc_refused *refused,
+                             const weir_grpc_owner *owner, const char *who,
+                             const char *text) {
+  char at[128], other[160] = "", more[48] = "", line[384];
   const char *why = NULL;
+  int64_t now = owner->host->now_ns(owner->env);
+  if (owner->host->log == NULL) return;
+  if (now < refused->due_ns) {
+    refused->unsaid++;
+    return;
+  }
   for (size_t i = 0; why == NULL && i < sizeof kReasons / sizeof *kReasons; i++)
     if (strstr(text, kReasons[i].grpc) != NULL) why = kReasons[i].ours;
   if (why == NULL && cut(text, ": ", "{", other, sizeof other)) why = other;
-  if (!cut(text, "target_address:\"ipv4:", "\"", who, sizeof who))
-    snprintf(who, sizeof who, "%s", t->suspects);
-  if (t->strangers > 0)
-    snprintf(more, sizeof more, "; %u more before", t->strangers);
-  snprintf(line, sizeof line, "refused %s: %s%s", who,
+  if (!cut(text, "target_address:\"ipv4:", "\"", at, sizeof at))
+    snprintf(at, sizeof at, "%s", who);
+  if (refused->unsaid > 0)
+    snprintf(more, sizeof more, "; %u more before", refused->unsaid);
+  snprintf(line, sizeof line, "refused %s: %s%s", at,
            why != NULL ? why : "its handshake failed", more);
-  t->strangers = 0;
-  t->stranger_ns = weir_grpc_now(t) + EVERY_NS;
+  *refused = (weir_grpc_refused){.due_ns = now + EVERY_NS};
   /* From within gRPC, which returns to us only when something else happens. */
-  t->host->log(t->host->log_self, line);
+  owner->host->log(owner->host->log_self, line);
+}
+
+bool weir_grpc_strangers_is_end(const char *file, const char *text) {
+  return strstr(file, "chttp2_server.cc") != NULL &&
+         strncmp(text, "Handshaking failed", 18) == 0;
 }
 
 void weir_grpc_strangers_line(void *self, const char *file, const char *text) {
   weir_grpc *t = self;
+  const weir_grpc_owner owner = {t->host, t->base.env, NULL};
   if (t->host->log == NULL || t->listeners == NULL || t->releasing) return;
-  bool due = weir_grpc_now(t) >= t->stranger_ns;
-  if (strstr(file, "security_handshaker.cc") != NULL) {
-    if (due && strncmp(text, "Security handshake failed", 25) == 0)
-      find_strangers(t);
-  } else if (strstr(file, "chttp2_server.cc") != NULL &&
-             strncmp(text, "Handshaking failed", 18) == 0) {
-    if (due)
-      refuse(t, text);
-    else
-      t->strangers++;
-  }
+  if (weir_grpc_strangers_is_end(file, text))
+    weir_grpc_strangers_say(&t->refused, &owner, t->suspects, text);
+  else if (strstr(file, "security_handshaker.cc") != NULL &&
+           strncmp(text, "Security handshake failed", 25) == 0 &&
+           weir_grpc_now(t) >= t->refused.due_ns)
+    find_strangers(t);
 }

@@ -13,34 +13,34 @@
  * `lock` guards the files: gRPC's threads ask for them. */
 
 struct weir_grpc_tls {
+  weir_grpc_owner owner;
   pthread_mutex_t lock;
   weir_grpc_pems now;                          /* sound when it was read */
   unsigned serial;                             /* of |now|, from 1 */
   char told[sizeof((weir_error *)0)->message]; /* the last warning; "" */
 };
 
-static void warn(weir_grpc *t, const char *why) {
+static void warn(weir_grpc_tls *tls, const char *why) {
   char text[640];
-  if (t->host->log == NULL || strcmp(t->tls->told, why) == 0) return;
-  snprintf(t->tls->told, sizeof t->tls->told, "%s", why);
+  const weir_module_host *host = tls->owner.host;
+  if (host->log == NULL || strcmp(tls->told, why) == 0) return;
+  snprintf(tls->told, sizeof tls->told, "%s", why);
   snprintf(text, sizeof text,
            "warning: %s; new connections use the files that were read before",
            why);
-  t->host->log(t->host->log_self, text);
+  host->log(host->log_self, text);
 }
 
 /* Takes new files if they are sound. With the lock held. */
-static void look_again(weir_grpc *t) {
-  weir_grpc_tls *tls = t->tls;
+static void look_again(weir_grpc_tls *tls) {
   weir_grpc_pems fresh;
   weir_error why = WEIR_ERROR_INIT;
-  const weir_net_tls *from = t->base.options.tls;
-  weir_status s = weir_grpc_pems_read(t, from, &fresh, &why);
+  weir_status s = weir_grpc_pems_read(&tls->owner, &fresh, &why);
   bool same = s == WEIR_OK && weir_grpc_pems_equal(&fresh, &tls->now);
   if (s == WEIR_OK && !same)
-    s = weir_grpc_check_own(t, from, &fresh, false, &why);
+    s = weir_grpc_check_own(&tls->owner, &fresh, false, &why);
   if (s != WEIR_OK) {
-    warn(t, why.message);
+    warn(tls, why.message);
   } else {
     tls->told[0] = '\0';
     if (!same) {
@@ -50,29 +50,35 @@ static void look_again(weir_grpc *t) {
       tls->serial++;
     }
   }
-  weir_grpc_pems_release(t, &fresh);
+  weir_grpc_pems_release(&tls->owner, &fresh);
 }
 
-weir_status weir_grpc_tls_create(weir_grpc *t, weir_error *err) {
-  const weir_net_tls *from = t->base.options.tls;
-  weir_grpc_tls *tls = weir_grpc_alloc(t, sizeof *tls);
-  if (tls == NULL) return weir_grpc_fail_memory(t, err, sizeof *tls);
+weir_status weir_grpc_tls_create(const weir_grpc_owner *owner,
+                                 weir_grpc_tls **out_tls, weir_error *err) {
+  weir_grpc_tls *tls = owner->host->alloc(owner->env, sizeof *tls);
+  *out_tls = NULL;
+  if (tls == NULL)
+    return weir_grpc_host_fail(owner->host, err, "W6001",
+                               "out of memory: %zu bytes wanted", sizeof *tls);
+  memset(tls, 0, sizeof *tls);
+  tls->owner = *owner;
   pthread_mutex_init(&tls->lock, NULL);
   tls->serial = 1;
-  t->tls = tls;
-  weir_status s = weir_grpc_pems_read(t, from, &tls->now, err);
-  if (s == WEIR_OK) s = weir_grpc_check_own(t, from, &tls->now, false, err);
-  if (s != WEIR_OK) weir_grpc_tls_release(t);
+  weir_status s = weir_grpc_pems_read(owner, &tls->now, err);
+  if (s == WEIR_OK) s = weir_grpc_check_own(owner, &tls->now, false, err);
+  if (s == WEIR_OK)
+    *out_tls = tls;
+  else
+    weir_grpc_tls_release(tls);
   return s;
 }
 
-void weir_grpc_tls_release(weir_grpc *t) {
-  weir_grpc_tls *tls = t->tls;
+void weir_grpc_tls_release(weir_grpc_tls *tls) {
   if (tls == NULL) return;
-  t->tls = NULL;
-  weir_grpc_pems_release(t, &tls->now);
+  weir_grpc_owner owner = tls->owner;
+  weir_grpc_pems_release(&owner, &tls->now);
   pthread_mutex_destroy(&tls->lock);
-  weir_grpc_free(t, tls);
+  owner.host->free(owner.env, tls);
 }
 
 /* ---- Dialling */
@@ -164,16 +170,15 @@ static grpc_channel_credentials *make_channel(const weir_grpc_pems *pems,
   return made;
 }
 
-weir_status weir_grpc_tls_dial(weir_grpc *t, grpc_channel_credentials **out,
+weir_status weir_grpc_tls_dial(weir_grpc_tls *tls,
+                               grpc_channel_credentials **out,
                                weir_grpc_verdict **out_verdict,
                                weir_error *err) {
-  weir_grpc_tls *tls = t->tls;
   *out = NULL;
   *out_verdict = NULL;
   pthread_mutex_lock(&tls->lock);
-  look_again(t);
-  weir_status s =
-      weir_grpc_check_own(t, t->base.options.tls, &tls->now, false, err);
+  look_again(tls);
+  weir_status s = weir_grpc_check_own(&tls->owner, &tls->now, false, err);
   if (s == WEIR_OK) {
     *out_verdict = make_verdict(tls->now.text[WEIR_GRPC_CA]);
     *out = make_channel(&tls->now, *out_verdict);
@@ -187,39 +192,41 @@ weir_status weir_grpc_tls_dial(weir_grpc *t, grpc_channel_credentials **out,
 /* The present files, for a connection that has come in. */
 static grpc_ssl_certificate_config_reload_status fetch(
     void *self, grpc_ssl_server_certificate_config **out) {
-  weir_grpc_listener *l = self;
-  weir_grpc *t = l->transport;
-  weir_grpc_tls *tls = t->tls;
+  weir_grpc_tls_seen *seen = self;
+  weir_grpc_tls *tls = seen->tls;
   pthread_mutex_lock(&tls->lock);
-  look_again(t);
-  bool fresh = l->tls_serial != tls->serial;
+  look_again(tls);
+  bool fresh = seen->serial != tls->serial;
   if (fresh) {
     grpc_ssl_pem_key_cert_pair pair = {tls->now.text[WEIR_GRPC_KEY],
                                        tls->now.text[WEIR_GRPC_CERT]};
-    *out = grpc_ssl_server_certificate_config_create(
-        tls->now.text[WEIR_GRPC_CA], &pair, 1);
-    l->tls_serial = tls->serial;
+    /* gRPC 1.51 aborts without roots, also where nobody is asked for a
+     * certificate. */
+    const char *roots = tls->now.text[WEIR_GRPC_CA];
+    if (roots == NULL) roots = tls->now.text[WEIR_GRPC_CERT];
+    *out = grpc_ssl_server_certificate_config_create(roots, &pair, 1);
+    seen->serial = tls->serial;
   }
   pthread_mutex_unlock(&tls->lock);
   return fresh ? GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW
                : GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
 }
 
-weir_status weir_grpc_tls_listen(weir_grpc_listener *l,
+weir_status weir_grpc_tls_listen(weir_grpc_tls *tls, weir_grpc_tls_seen *seen,
                                  grpc_server_credentials **out,
                                  weir_error *err) {
-  weir_grpc *t = l->transport;
-  pthread_mutex_lock(&t->tls->lock);
-  weir_status s =
-      weir_grpc_check_own(t, t->base.options.tls, &t->tls->now, true, err);
-  pthread_mutex_unlock(&t->tls->lock);
+  pthread_mutex_lock(&tls->lock);
+  weir_status s = weir_grpc_check_own(&tls->owner, &tls->now, true, err);
+  pthread_mutex_unlock(&tls->lock);
   *out = NULL;
   if (s != WEIR_OK) return s;
-  l->tls_serial = 0;
+  *seen = (weir_grpc_tls_seen){.tls = tls};
   *out = grpc_ssl_server_credentials_create_with_options(
       grpc_ssl_server_credentials_create_options_using_config_fetcher(
-          GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, fetch,
-          l));
+          tls->owner.files->ca != NULL
+              ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+              : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
+          fetch, seen));
   return WEIR_OK;
 }
 

@@ -15,20 +15,23 @@ typedef struct weir_grpc_tls weir_grpc_tls;
  * It belongs to the connection and to gRPC. */
 typedef struct weir_grpc_verdict weir_grpc_verdict;
 
-/* Reads and checks the files of |t->base.options.tls|, for |t->tls|. Errors:
- * W7060, W6001. */
-weir_status weir_grpc_tls_create(weir_grpc *t, weir_error *err);
+/* Reads and checks the files of |owner|, whose host, env and files are lent for
+ * the life. Errors: W7060, W6001. */
+weir_status weir_grpc_tls_create(const weir_grpc_owner *owner,
+                                 weir_grpc_tls **out_tls, weir_error *err);
 /* After all of gRPC's threads are out of it. NULL-safe. */
-void weir_grpc_tls_release(weir_grpc *t);
+void weir_grpc_tls_release(weir_grpc_tls *tls);
 
 /* Credentials to dial with. The certificate is checked once more, for it may
  * have expired. Errors: W7060, W6001. */
-weir_status weir_grpc_tls_dial(weir_grpc *t, grpc_channel_credentials **out,
+weir_status weir_grpc_tls_dial(weir_grpc_tls *tls,
+                               grpc_channel_credentials **out,
                                weir_grpc_verdict **out_verdict,
                                weir_error *err);
-/* Credentials to listen with: each connection asks for the present files.
- * |listener| is gRPC's until its server is gone. Errors: W7060. */
-weir_status weir_grpc_tls_listen(weir_grpc_listener *listener,
+/* Credentials to listen with: each connection asks for the present files, and
+ * its client for a certificate where there are authorities. |seen| is gRPC's
+ * until its server is gone. Errors: W7060. */
+weir_status weir_grpc_tls_listen(weir_grpc_tls *tls, weir_grpc_tls_seen *seen,
                                  grpc_server_credentials **out,
                                  weir_error *err);
 

@@ -106,9 +106,22 @@ static int run(const cli_args *args, cli_job *job, cli_train_view *view,
   return code != 0 ? code : cli_signal_code(0);
 }
 
-/* The evaluator of a cluster, whatever trains in it. */
+static bool no_more_tasks(void *self, const char *name, uint32_t index) {
+  (void)self;
+  (void)name;
+  (void)index;
+  return false;
+}
+
+/* The evaluator of a cluster, whatever trains in it. It dials nobody, and need
+ * not be listed; but the cluster is one. */
 static int run_evaluator(const cli_args *args, cli_job *job) {
+  weir_error err = WEIR_ERROR_INIT;
   weir_session_opts session = {.struct_size = sizeof session};
+  if (strcmp(args->tasks, "graph") != 0 &&
+      weir_tools_cluster_tasks(job->runtime, args->tasks, no_more_tasks, NULL,
+                               &err) != WEIR_OK)
+    return cli_fail(&err);
   cli_signals_watch(NULL); /* before there are threads */
   return cli_follow(job, args, &session);
 }

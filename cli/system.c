@@ -20,6 +20,12 @@ int64_t cli_now_ns(void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+int64_t cli_wall_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 int64_t cli_peak_bytes(void) {
   struct rusage use;
   getrusage(RUSAGE_SELF, &use);

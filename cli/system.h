@@ -9,6 +9,9 @@
 /* Nanoseconds of a clock that only goes forward. */
 int64_t cli_now_ns(void);
 
+/* Nanoseconds since 1970. */
+int64_t cli_wall_ns(void);
+
 /* The most memory that this process held so far, in bytes. */
 int64_t cli_peak_bytes(void);
 

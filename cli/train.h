@@ -35,6 +35,8 @@ void cli_train_view_clear(cli_train_view *view);
 /* The last line: the reason of the end, the time, the waiting. */
 void cli_train_view_end(cli_train_view *view, weir_train_end end,
                         const weir_train_progress *progress);
+/* "all steps done", ...: for people. */
+const char *cli_train_end_why(weir_train_end end);
 /* A table of a report's metrics on stdout, or an object. */
 void cli_report_print(const weir_train_report *report, bool json);
 

@@ -237,6 +237,7 @@ static void on_eval(void *self, const weir_train_report *r) {
   cli_train_view *v = self;
   if (v->json) {
     cli_report_print(r, true);
+    if (cli_out_failed()) weir_trainer_stop(v->trainer);
     return;
   }
   if (v->quiet) return;
@@ -322,6 +323,43 @@ static void on_warning(void *self, const weir_error *w) {
   }
 }
 
+static void on_skipped(void *self, uint64_t count, uint64_t step) {
+  cli_train_view *v = self;
+  if (v->json) {
+    weir_json_writer w;
+    json_event(&w, "skipped");
+    weir_json_key_uint(&w, "step", step);
+    weir_json_key_uint(&w, "checkpoints", count);
+    cli_json_end(&w);
+  } else if (!v->quiet && !v->bar) {
+    cli_log_begin("info", "skipped");
+    cli_log_uint("step", step);
+    cli_log_uint("checkpoints", count);
+    cli_log_end();
+  } else if (!v->quiet) {
+    cli_note("skipped  %llu checkpoints before step %llu\n",
+             (unsigned long long)count, (unsigned long long)step);
+  }
+}
+
+static void on_waiting(void *self, uint64_t step, const char *why) {
+  cli_train_view *v = self;
+  if (v->json) {
+    weir_json_writer w;
+    json_event(&w, "waiting");
+    weir_json_key_uint(&w, "step", step);
+    weir_json_key_text(&w, "message", weir_sv_from(why));
+    cli_json_end(&w);
+  } else if (!v->quiet && !v->bar) {
+    cli_log_begin("info", "waiting");
+    cli_log_uint("step", step);
+    cli_log_text("message", why);
+    cli_log_end();
+  } else if (!v->quiet) {
+    cli_note("waiting  step %llu: %s\n", (unsigned long long)step, why);
+  }
+}
+
 /* ---- The doors */
 
 void cli_train_view_init(cli_train_view *v, const cli_args *args) {
@@ -340,7 +378,9 @@ weir_train_callbacks cli_train_view_calls(cli_train_view *v) {
                                 .eval = on_eval,
                                 .saved = on_saved,
                                 .resumed = on_resumed,
-                                .warning = on_warning};
+                                .warning = on_warning,
+                                .skipped = on_skipped,
+                                .waiting = on_waiting};
 }
 
 static const char *const kWhy[] = {
@@ -353,6 +393,10 @@ static const char *const kWhy[] = {
     [WEIR_TRAIN_END_STOPPED] = "stopped by a signal",
     [WEIR_TRAIN_END_FAILED] = "failed"};
 CLI_TABLE_OF(kWhy, WEIR_TRAIN_END_FAILED + 1);
+
+const char *cli_train_end_why(weir_train_end end) {
+  return kWhy[end];
+}
 
 static void log_end(weir_train_end end, const weir_train_progress *p) {
   cli_log_begin("info", "end");

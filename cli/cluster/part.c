@@ -8,8 +8,9 @@
 #include "cli/cluster/tf_config.h"
 #include "cli/system.h"
 
-/* Options about one graph on a cluster. */
-static weir_status refuse_others(const cli_args *a, weir_error *err) {
+/* Options about one graph on a cluster, which |what| is not. */
+static weir_status refuse_others(const cli_args *a, const char *what,
+                                 weir_error *err) {
   const struct {
     const char *name;
     bool given;
@@ -27,10 +28,8 @@ static weir_status refuse_others(const cli_args *a, weir_error *err) {
                 {"ref-kernels", a->ref_kernels}};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (others[i].given)
-      return cli_error(err, "W0002",
-                       "--%s has no effect on replicas between graphs over "
-                       "processes",
-                       others[i].name);
+      return cli_error(err, "W0002", "--%s has no effect on %s", others[i].name,
+                       what);
   return WEIR_OK;
 }
 
@@ -38,6 +37,10 @@ weir_status cli_part_find(const cli_job *job, cli_args *args, cli_between *out,
                           weir_error *err) {
   bool between = false, tasks = args->local != NULL || args->tasks != NULL;
   *out = CLI_BETWEEN_NOT;
+  if (args->job != NULL && strcmp(args->job, "evaluator") == 0) {
+    *out = CLI_EVALUATOR;
+    return refuse_others(args, "an evaluator", err);
+  }
   WEIR_TRY(weir_tools_trains_between(job->graph, &between, err));
   WEIR_TRY(cli_tf_config_train(args, between, err));
   if (!between || !tasks) {
@@ -51,7 +54,7 @@ weir_status cli_part_find(const cli_job *job, cli_args *args, cli_between *out,
                      "bounded with --local or --cluster",
                      name);
   }
-  WEIR_TRY(refuse_others(args, err));
+  WEIR_TRY(refuse_others(args, "replicas between graphs over processes", err));
   if (args->local == NULL && args->job == NULL) {
     weir_status s =
         cli_error(err, "W0002",

@@ -11,7 +11,8 @@
 typedef enum cli_between {
   CLI_BETWEEN_NOT,   /* one graph, or replicas in this process */
   CLI_BETWEEN_LOCAL, /* --local: this process looks after the others */
-  CLI_BETWEEN_PART   /* it is one of them */
+  CLI_BETWEEN_PART,  /* it is one of them */
+  CLI_EVALUATOR      /* it is no part of any, and follows its checkpoints */
 } cli_between;
 
 /* With TF_CONFIG, |args| gets the task that this process is. Errors: W0002

@@ -24,15 +24,19 @@ enum {
 typedef struct part {
   char job[64], name[96], number[16];
   const char **words;
+  /* An evaluator: it follows checkpoints, and the job does not see it. */
+  bool evaluates, failed;
+  int code; /* of an evaluator that failed */
 } part;
 
 typedef struct supervisor {
   const cli_args *args;
   cli_spawn *spawn;
   char program[4096], *addresses, generations[4200];
+  char *cluster;    /* --local without evaluators */
   char threads[32]; /* of each */
   part *parts;
-  size_t count, chief;
+  size_t count, chief, evaluators;
   int64_t restarts; /* left */
   bool has_ps, has_worker;
 } supervisor;
@@ -47,7 +51,23 @@ static bool count_task(void *self, const char *job, uint32_t index) {
   s->count++;
   s->has_ps = s->has_ps || strcmp(job, "ps") == 0;
   s->has_worker = s->has_worker || strcmp(job, "worker") == 0;
+  s->evaluators += strcmp(job, "evaluator") == 0;
   return true;
+}
+
+/* The cluster of the others: |text| without its entries of evaluators. */
+static weir_status leave_out(const char *text, char **out, weir_error *err) {
+  static const char kJob[] = "evaluator=";
+  char *to = *out = calloc(1, strlen(text) + 1);
+  if (to == NULL) return cli_no_memory(err);
+  for (const char *at = text; *at != '\0';) {
+    while (*at == ',' || *at == ' ') at++;
+    size_t n = strcspn(at, ",");
+    if (strncmp(at, kJob, sizeof kJob - 1) != 0 && n > 0)
+      to += sprintf(to, "%s%.*s", to == *out ? "" : ",", (int)n, at);
+    at += n;
+  }
+  return WEIR_OK;
 }
 
 /* How many words from |at| on are this process's own. */
@@ -80,7 +100,7 @@ static weir_status fill_words(const supervisor *s, part *p, weir_error *err) {
   if (p->words == NULL) return cli_no_memory(err);
   p->words[n++] = s->program;
   p->words[n++] = "train";
-  add(p, &n, "--cluster", a->local);
+  add(p, &n, "--cluster", s->cluster);
   add(p, &n, "--job", p->job);
   add(p, &n, "--index", p->number);
   add(p, &n, "--addresses", s->addresses);
@@ -106,9 +126,11 @@ static bool list_task(void *self, const char *job, uint32_t index) {
   snprintf(p->job, sizeof p->job, "%s", job);
   snprintf(p->number, sizeof p->number, "%u", index);
   snprintf(p->name, sizeof p->name, "%s:%u", p->job, index);
+  p->evaluates = strcmp(job, "evaluator") == 0;
   size_t used = strlen(s->addresses);
-  snprintf(s->addresses + used, TEXT * s->count - used, "%sunix:%s/%zu",
-           l->at > 0 ? "," : "", cli_spawn_folder(s->spawn), l->at);
+  if (!p->evaluates) /* nobody dials one */
+    snprintf(s->addresses + used, TEXT * s->count - used, "%sunix:%s/%zu",
+             used > 0 ? "," : "", cli_spawn_folder(s->spawn), l->at);
   /* Job chief leads; else worker 0. */
   bool leads = strcmp(job, "chief") == 0 ||
                (strcmp(job, "worker") == 0 && index == 0 &&
@@ -168,6 +190,7 @@ static weir_status prepare(supervisor *s, cli_job *job, weir_error *err) {
   if (a->task_threads != NULL)
     snprintf(s->threads, sizeof s->threads, "%s", a->task_threads);
   WEIR_TRY(check_new(a, err));
+  WEIR_TRY(leave_out(a->local, &s->cluster, err));
   s->parts = calloc(s->count, sizeof *s->parts);
   s->addresses = calloc(s->count, TEXT);
   if (s->parts == NULL || s->addresses == NULL) return cli_no_memory(err);
@@ -209,6 +232,47 @@ static bool start_again(supervisor *s, size_t i, cli_child_state state,
   return start(s, i, true, err) == WEIR_OK;
 }
 
+/* An evaluator has ended, and the chief has not. The training goes on, whatever
+ * became of it; one that died is started again. */
+static void see_evaluator(supervisor *s, size_t i, cli_child_state state,
+                          int code) {
+  part *p = &s->parts[i];
+  weir_error err = WEIR_ERROR_INIT;
+  bool died = state == CLI_CHILD_KILLED || code >= 128;
+  if (p->failed || (state == CLI_CHILD_EXITED && code == 0)) return;
+  if (died && s->restarts > 0 && start_again(s, i, state, code, &err)) return;
+  p->failed = true;
+  p->code = state == CLI_CHILD_KILLED ? 128 + code : code;
+  cli_note("[%s] has ended (%s %d); the training goes on without it\n", p->name,
+           state == CLI_CHILD_KILLED ? "signal" : "exit code", code);
+}
+
+/* The chief has ended with |code|. Evaluators end by themselves where the
+ * training is over; the first that failed has the exit code. */
+static int end_evaluators(supervisor *s, int code) {
+  bool told = false, runs = code == 0;
+  while (runs) {
+    int signal = cli_signal_code(0);
+    runs = false;
+    cli_spawn_turn(s->spawn);
+    for (size_t i = 0; i < s->count; i++) {
+      int ended = 0;
+      part *p = &s->parts[i];
+      if (!p->evaluates) continue;
+      cli_child_state state = cli_spawn_state(s->spawn, i, &ended);
+      if (state == CLI_CHILD_RUNS && signal != 0 && !told)
+        cli_spawn_signal(s->spawn, i, SIGINT);
+      runs = runs || state == CLI_CHILD_RUNS;
+      if (state == CLI_CHILD_RUNS || signal != 0) continue;
+      s->restarts = 0; /* there is no training to follow */
+      see_evaluator(s, i, state, ended);
+      if (code == 0) code = p->code;
+    }
+    told = signal != 0;
+  }
+  return cli_signal_code(code);
+}
+
 /* Until the chief has ended: its exit code, or that of |err|. A part that fails
  * may have ended the job, which the chief says then. */
 static int look_after(supervisor *s, weir_error *err) {
@@ -226,8 +290,13 @@ static int look_after(supervisor *s, weir_error *err) {
       cli_child_state state = cli_spawn_state(s->spawn, i, &code);
       bool ended_well = state == CLI_CHILD_EXITED && code == 0;
       if (state == CLI_CHILD_RUNS || (ended_well && i != s->chief)) continue;
+      if (s->parts[i].evaluates) {
+        if (!told) see_evaluator(s, i, state, code);
+        continue;
+      }
       bool last = i == s->chief && state == CLI_CHILD_EXITED && code < 128;
-      if (last || (told && i == s->chief)) return cli_signal_code(code);
+      if (last || (told && i == s->chief))
+        return end_evaluators(s, cli_signal_code(code));
       if (until != INT64_MAX) continue;
       if (start_again(s, i, state, code, err)) continue;
       if (i == s->chief) return cli_fail(err);
@@ -277,5 +346,6 @@ int cli_supervise(cli_job *job, const cli_args *args) {
     free(s.parts[i].words);
   free(s.parts);
   free(s.addresses);
+  free(s.cluster);
   return code;
 }

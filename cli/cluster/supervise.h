@@ -11,7 +11,11 @@
  * error with their names. A process that dies is started again, --restarts
  * times in all; one that ends by an error of its own (exit code below 128) ends
  * the job. SIGINT and SIGTERM end the job as they end a training in one
- * process. */
+ * process.
+ *
+ * Tasks of job evaluator follow the checkpoints (cli/follow.h) and are waited
+ * for. The training does not end with one; its failure is the command's where
+ * the training had none. */
 
 /* Runs the job on main's thread, which has no other yet; returns the exit code,
  * the chief's. */

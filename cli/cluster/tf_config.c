@@ -4,8 +4,8 @@
  * A ps and a worker are tasks of that job. The chief drives, and so does worker
  * 0 where there is no chief, which is its task in the same process; TensorFlow
  * has them save the checkpoints, which is a driver's work here. An evaluator
- * takes no part in a cluster. A command that is not for the role of its process
- * is refused with the one that is. */
+ * takes no part in a cluster: it follows the checkpoints. A command that is not
+ * for the role of its process is refused with the one that is. */
 #include "cli/cluster/tf_config.h"
 
 #include <string.h>
@@ -24,7 +24,10 @@ static weir_status refuse(const weir_tools_tf_config *tf, const char *says,
 static weir_status refuse_evaluator(const weir_tools_tf_config *tf,
                                     weir_error *err) {
   return refuse(tf, "an evaluator takes no part in a cluster",
-                "weir eval GRAPH --checkpoint DIR, without --cluster", err);
+                "weir train GRAPH --cluster tf-config --checkpoint DIR is the "
+                "evaluator of a training; weir eval GRAPH --checkpoint DIR "
+                "evaluates once, without --cluster",
+                err);
 }
 
 static void be_task(cli_args *args) {
@@ -73,11 +76,10 @@ weir_status cli_tf_config_apply(const cli_command *command, cli_args *args,
     return WEIR_OK;
   if (strcmp(command->name, "task") == 0) return apply_task(args, err);
   /* A training's graph says whether each process is a part of it. */
-  if (strcmp(command->name, "train") == 0)
-    return args->tf->role != NULL && strcmp(args->tf->role, "evaluator") == 0
-               ? refuse_evaluator(args->tf, err)
-               : WEIR_OK;
-  return apply_driver(args, err);
+  if (strcmp(command->name, "train") != 0) return apply_driver(args, err);
+  if (args->tf->role != NULL && strcmp(args->tf->role, "evaluator") == 0)
+    be_task(args); /* of any */
+  return WEIR_OK;
 }
 
 weir_status cli_tf_config_train(cli_args *args, bool between, weir_error *err) {

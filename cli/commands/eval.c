@@ -4,6 +4,7 @@
 #include "cli/cluster/dealt.h"
 #include "cli/config.h"
 #include "cli/confusion.h"
+#include "cli/follow.h"
 #include "cli/placing/placing.h"
 #include "cli/system.h"
 #include "cli/table.h"
@@ -41,6 +42,19 @@ static int run(const cli_args *args, cli_job *job) {
   return s == WEIR_OK ? 0 : cli_fail(&err);
 }
 
+/* --follow: as long as another process trains. */
+static int follow(const cli_args *args, cli_job *job) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_session_opts session = {.struct_size = sizeof session,
+                               .ref_kernels = args->ref_kernels};
+  cli_placing_want want = {.training = true, .deal = true};
+  cli_signals_watch(NULL); /* before there are threads */
+  weir_status s = cli_placing_use(job, args, &want, &session, &err);
+  int code = s == WEIR_OK ? cli_follow(job, args, &session) : cli_fail(&err);
+  cli_dealt_stop(job->dealt);
+  return code;
+}
+
 static int eval_command(const cli_args *args) {
   if (args->print_config) return cli_config_print("eval", args);
   if (cli_confusion_csv(args) && !args->confusion) {
@@ -51,7 +65,7 @@ static int eval_command(const cli_args *args) {
   cli_job job;
   int code = cli_job_open(&job, args, -1);
   if (code == 0) code = cli_job_load(&job, args, args->rest[0]);
-  if (code == 0) code = run(args, &job);
+  if (code == 0) code = args->follow ? follow(args, &job) : run(args, &job);
   cli_job_close(&job);
   return code;
 }
@@ -61,6 +75,10 @@ static const cli_option options[] = {
          "variables from a safetensors file instead of a checkpoint"),
     TEXT("data", 0, "NAME", data, NULL,
          "the data set, instead of that of train: eval:"),
+    FLAG("follow", 0, follow,
+         "evaluate each checkpoint as a training saves it, until it is over"),
+    TEXT("events", 0, "DIR", events, NULL,
+         "with --follow: folder of summaries, instead of train: summary: dir:"),
     FLAG("confusion", 0, confusion,
          "print how often each class is taken for each other one"),
     LABELS,
@@ -74,6 +92,17 @@ static const cli_effect effects[] = {
     TASKS_EFFECTS,
     {.option = "map", .with = "weights"},
     {.option = "labels", .with = "confusion"},
+    {.option = "events", .with = "follow"},
+    {.option = "follow",
+     .without = "weights",
+     .why = "checkpoints are followed; a file of weights does not change"},
+    {.option = "follow",
+     .without = "confusion",
+     .why =
+         "the matrix is of one checkpoint: run the command without --follow"},
+    {.option = "follow",
+     .without = "save-plan",
+     .why = "run the command without --follow once to save its plan"},
     {.option = NULL},
 };
 
@@ -84,9 +113,12 @@ const cli_command cli_command_eval = {
     .text =
         "Computes the metrics of `train: {eval: ...}` over a data set, with "
         "the "
-        "variables of a\ncheckpoint or of a safetensors file.",
+        "variables of a\ncheckpoint or of a safetensors file. With --follow "
+        "it is the evaluator of a training\nthat another process runs: see "
+        "docs/training.md.",
     .examples =
         "  weir eval lenet.weir.yaml --checkpoint run1\n"
+        "  weir eval lenet.weir.yaml --checkpoint run1 --follow\n"
         "  weir eval lenet.weir.yaml --checkpoint run1 --confusion\n"
         "  weir eval lenet.weir.yaml --checkpoint run1 --confusion --format "
         "csv\n"

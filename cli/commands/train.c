@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/cluster/cluster.h"
 #include "cli/cluster/part.h"
 #include "cli/cluster/supervise.h"
 #include "cli/config.h"
+#include "cli/follow.h"
 #include "cli/placing/placing.h"
 #include "cli/system.h"
 #include "cli/table.h"
 #include "cli/train.h"
-
-static int64_t wall_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_REALTIME, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static weir_train_opts options_of(const cli_args *a,
                                   const weir_session_opts *session,
@@ -35,7 +29,7 @@ static weir_train_opts options_of(const cli_args *a,
       .init = a->init,
       .map = a->maps.items,
       .map_count = a->maps.count,
-      .time_ns = wall_ns(),
+      .time_ns = cli_wall_ns(),
       .session = session,
       .callbacks = calls,
       .getenv = cli_look_up_env};
@@ -112,6 +106,26 @@ static int run(const cli_args *args, cli_job *job, cli_train_view *view,
   return code != 0 ? code : cli_signal_code(0);
 }
 
+static bool no_more_tasks(void *self, const char *name, uint32_t index) {
+  (void)self;
+  (void)name;
+  (void)index;
+  return false;
+}
+
+/* The evaluator of a cluster, whatever trains in it. It dials nobody, and need
+ * not be listed; but the cluster is one. */
+static int run_evaluator(const cli_args *args, cli_job *job) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_session_opts session = {.struct_size = sizeof session};
+  if (strcmp(args->tasks, "graph") != 0 &&
+      weir_tools_cluster_tasks(job->runtime, args->tasks, no_more_tasks, NULL,
+                               &err) != WEIR_OK)
+    return cli_fail(&err);
+  cli_signals_watch(NULL); /* before there are threads */
+  return cli_follow(job, args, &session);
+}
+
 static int run_any(const cli_args *args, cli_job *job, cli_train_view *view) {
   weir_error err = WEIR_ERROR_INIT;
   weir_train_part *part = NULL;
@@ -119,6 +133,7 @@ static int run_any(const cli_args *args, cli_job *job, cli_train_view *view) {
   cli_args *own = (cli_args *)(uintptr_t)args;
   if (cli_part_find(job, own, &way, &err) != WEIR_OK) return cli_fail(&err);
   if (way == CLI_BETWEEN_LOCAL) return cli_supervise(job, args);
+  if (way == CLI_EVALUATOR) return run_evaluator(args, job);
   if (way == CLI_BETWEEN_NOT) return run(args, job, view, NULL);
   cli_signals_watch(NULL); /* before there are threads */
   if (cli_part_open(job, args, &part, &err) != WEIR_OK) return cli_fail(&err);

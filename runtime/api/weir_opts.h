@@ -34,6 +34,7 @@
   X(weir_train_callbacks, warning)       \
   X(weir_train_progress, eval_ns)        \
   X(weir_train_report, value_count)      \
+  X(weir_train_followed, skipped)        \
   X(weir_run_stats, constant_bytes)      \
   X(weir_prediction, labels)             \
   X(weir_predict_opts, getenv_self)      \

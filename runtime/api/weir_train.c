@@ -10,6 +10,7 @@
 #include "runtime/graph/train/train_spec.h"
 #include "runtime/io/checkpoint/checkpoint_load.h"
 #include "runtime/io/checkpoint/checkpoint_open.h"
+#include "runtime/train/loop/follow.h"
 #include "runtime/train/loop/loop.h"
 #include "runtime/train/loop/loop_create.h"
 #include "runtime/train/loop/loop_eval.h"
@@ -104,6 +105,9 @@ static weir_status read_opts(weir_trainer *t, const weir_graph *graph,
   WEIR_TRY(
       WEIR_OPTS_READ(weir_train_callbacks, &t->callbacks, o->callbacks, err));
   if (o->map_count > 0 && o->map == NULL) return weir_fail_null(err, "map");
+  if (o->follow && (!o->eval_only || o->init != NULL))
+    return weir_fail(err, WEIR_W0004, NULL,
+                     "weir_train_opts: follow needs eval_only, and no init");
   session.seed = o->seed;
   t->on_diag = o->on_diag;
   t->on_diag_self = o->on_diag_self;
@@ -119,6 +123,7 @@ static weir_status read_opts(weir_trainer *t, const weir_graph *graph,
       .events = o->events,
       .out = o->out,
       .eval_only = o->eval_only,
+      .follow = o->follow,
       .shared = session.tasks != NULL && session.tasks->shared,
       .resume = o->resume,
       .init = o->init,
@@ -226,6 +231,20 @@ weir_status weir_trainer_eval(weir_trainer *trainer, const char *data,
   if (out_report == NULL) return weir_fail_null(err, "out_report");
   WEIR_TRY(weir_loop_eval(trainer->loop, data, &r, err));
   return WEIR_OPTS_WRITE(weir_train_report, out_report, &r, err);
+}
+
+weir_status weir_trainer_follow(weir_trainer *trainer, const char *data,
+                                weir_train_followed *out_followed,
+                                weir_error *err) {
+  weir_train_followed f = {.struct_size = sizeof f};
+  if (trainer == NULL) return weir_fail_null(err, "trainer");
+  if (out_followed != NULL) /* a bad size is told now, not in some days */
+    WEIR_TRY(WEIR_OPTS_WRITE(weir_train_followed, out_followed, &f, err));
+  weir_status s =
+      settle(trainer, weir_loop_follow(trainer->loop, data, &f, err), err);
+  if (out_followed != NULL)
+    (void)WEIR_OPTS_WRITE(weir_train_followed, out_followed, &f, NULL);
+  return s;
 }
 
 weir_status weir_trainer_save(weir_trainer *trainer, bool wait,

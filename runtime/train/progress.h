@@ -61,6 +61,15 @@ typedef struct weir_train_report {
   size_t value_count;
 } weir_train_report;
 
+/* What an evaluator that followed a training has done. */
+typedef struct weir_train_followed {
+  uint32_t struct_size;
+  weir_train_end end;   /* the training's; STOPPED, FAILED: the evaluator's */
+  uint64_t step;        /* of the checkpoint evaluated last */
+  uint64_t evaluations; /* checkpoints evaluated */
+  uint64_t skipped;     /* and passed over, for newer ones were there */
+} weir_train_followed;
+
 /* Called on the thread that trains; each may be NULL. */
 typedef struct weir_train_callbacks {
   uint32_t struct_size;
@@ -75,6 +84,12 @@ typedef struct weir_train_callbacks {
   void (*resumed)(void *self, uint64_t step);
   /* Something that training survives. */
   void (*warning)(void *self, const weir_error *warning);
+  /* Of weir_trainer_follow. It fell behind: |count| checkpoints between the
+   * last one and that of |step| are not evaluated. */
+  void (*skipped)(void *self, uint64_t count, uint64_t step);
+  /* It waits for the next checkpoint, for another reason than that training
+   * goes on; |step|: of the last one, or 0. */
+  void (*waiting)(void *self, uint64_t step, const char *why);
 } weir_train_callbacks;
 
 typedef enum weir_train_resume {

@@ -51,6 +51,9 @@ typedef struct weir_train_opts {
    * leads; lent until it is released. NULL: this process trains alone, or
    * drives |session|'s tasks. */
   weir_train_part *part;
+  /* With eval_only: an evaluator of a training that another process runs. No
+   * checkpoint need be there yet; weir_trainer_follow evaluates each. */
+  bool follow;
 } weir_train_opts;
 
 /* Makes the training graph, opens data and checkpoints, goes on from the newest
@@ -83,6 +86,17 @@ WEIR_API void weir_trainer_stop(weir_trainer *trainer);
 WEIR_API weir_status weir_trainer_eval(weir_trainer *trainer, const char *data,
                                        weir_train_report *out_report,
                                        weir_error *err);
+/* Evaluates each checkpoint as another process saves it, until that one's
+ * training is over, or weir_trainer_stop; blocks. Of a trainer made with
+ * follow. It goes on with the newest where it falls behind, and takes the next
+ * older one for one that is damaged. A training that was stopped, or died, is
+ * waited for: it may be taken up again. Evaluations come by callbacks. Fills
+ * |out_followed| (may be NULL), whose struct_size is set, also after a failure.
+ * Errors: W0004, W4002, W4044, W5022, W5023, the run's own. */
+WEIR_API weir_status weir_trainer_follow(weir_trainer *trainer,
+                                         const char *data,
+                                         weir_train_followed *out_followed,
+                                         weir_error *err);
 /* Writes a checkpoint now; with |wait| it is on disk after. */
 WEIR_API weir_status weir_trainer_save(weir_trainer *trainer, bool wait,
                                        weir_error *err);

@@ -17,8 +17,8 @@
 
 enum { kListings = 3 /* of a folder that a run is saving to */ };
 
-static void warn_of_values(const weir_diag_sink *sink,
-                           const weir_checkpoint *c) {
+void weir_checkpoint_warn_of_values(const weir_checkpoint *c,
+                                    const weir_diag_sink *sink) {
   for (size_t i = 0; sink != NULL && i < weir_checkpoint_count(c); i++) {
     weir_tensor *t = weir_checkpoint_tensor(c, i);
     weir_error err = WEIR_ERROR_INIT;
@@ -44,7 +44,7 @@ typedef struct opener {
 
 /* Damage is passed over; other failures are this process's, and a newer format
  * is sound: going on from an older generation would throw work away. */
-static bool is_damage(const weir_error *err) {
+bool weir_checkpoint_is_damage(const weir_error *err) {
   static const char *const kDamage[] = {"W4001", "W4002", "W4005", "W4015",
                                         "W4041", "W4045", "W4046"};
   for (size_t i = 0; i < sizeof kDamage / sizeof kDamage[0]; i++)
@@ -68,7 +68,7 @@ static weir_status list(opener *o, weir_checkpoint_files *files,
       fs->folders->open(fs->self, o->root, o->dir, false, &o->folder, &inner);
   if (s == WEIR_OK) s = weir_checkpoint_list(o->env, o->folder, files, &inner);
   if (s == WEIR_OK) return WEIR_OK;
-  if (is_damage(&inner))
+  if (weir_checkpoint_is_damage(&inner))
     return weir_fail(err, WEIR_W4040, NULL,
                      "there is no checkpoint in '%.200s': %s", o->dir,
                      inner.message);
@@ -113,9 +113,9 @@ static weir_status try_all(opener *o, const weir_checkpoint_files *files,
       continue;
     weir_status s = load_one(o, &dir, f->name, out_checkpoint, &inner);
     if (s == WEIR_OK) return WEIR_OK;
-    *out_gone = is_damage(&inner) && !still_there(o, f->name);
+    *out_gone = weir_checkpoint_is_damage(&inner) && !still_there(o, f->name);
     if (*out_gone) return WEIR_OK;
-    if (!is_damage(&inner)) {
+    if (!weir_checkpoint_is_damage(&inner)) {
       weir_error_copy(err, &inner);
       return s;
     }
@@ -200,7 +200,7 @@ static weir_status open_any(opener *o, weir_checkpoint **out_checkpoint,
                       ? open_manifest(o, out_checkpoint, err)
                       : open_newest(o, out_checkpoint, err);
   if (s == WEIR_OK && o->taker == NULL)
-    warn_of_values(o->sink, *out_checkpoint);
+    weir_checkpoint_warn_of_values(*out_checkpoint, o->sink);
   return s;
 }
 
@@ -245,7 +245,7 @@ weir_status weir_checkpoint_take_newest(const weir_env *env, const char *root,
 /* --- all of them --- */
 
 static bool is_ours(const weir_error *err) {
-  return is_damage(err) || strcmp(err->id, "W4044") == 0;
+  return weir_checkpoint_is_damage(err) || strcmp(err->id, "W4044") == 0;
 }
 
 weir_status weir_checkpoint_each(

@@ -50,6 +50,14 @@ weir_status weir_checkpoint_take_newest(const weir_env *env, const char *root,
 /* Whether files of |env| can be read so. */
 bool weir_checkpoint_can_take(const weir_env *env);
 
+/* Whether |err| says that a generation is damaged, or not there; else it is
+ * this process's, or a newer format's. */
+bool weir_checkpoint_is_damage(const weir_error *err);
+
+/* Reports elements of |c| that are not finite (W4047). */
+void weir_checkpoint_warn_of_values(const weir_checkpoint *c,
+                                    const weir_diag_sink *sink);
+
 /* Reads and checks every generation of |dir|, the newest first, until |each|
  * returns false; also those of a newer format. Errors: W4040 when the folder
  * cannot be read, W6001, W6003. */

@@ -166,11 +166,7 @@ weir_status weir_loop_end_epoch(weir_loop *loop, weir_error *err) {
     weir_train_progress now = weir_loop_now(loop);
     loop->calls.epoch(loop->calls.self, &now);
   }
-  WEIR_TRY(weir_loop_after(loop, err));
-  if (loop->end == WEIR_TRAIN_END_GOING && loop->spec->epochs > 0 &&
-      loop->epoch >= loop->spec->epochs)
-    loop->end = WEIR_TRAIN_END_EPOCHS;
-  return WEIR_OK;
+  return weir_loop_after(loop, err);
 }
 
 weir_status weir_loop_step(weir_loop *loop, weir_train_end *out_end,

@@ -47,6 +47,9 @@ typedef struct weir_loop_options {
   /* Only to evaluate: no training data, and the checkpoint, which must be
    * there, is read and not written. */
   bool eval_only;
+  /* With |eval_only|: no checkpoint need be there yet; follow.h evaluates each
+   * as it appears. */
+  bool follow;
   /* Drivers that train use the same variables: those of the graph to be trained
    * are wanted, also with |eval_only|. */
   bool shared;

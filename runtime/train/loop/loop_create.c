@@ -229,13 +229,11 @@ static weir_status open_eval(weir_loop *loop, weir_error *err) {
 
 /* ---- Summaries */
 
-static weir_status open_summary(weir_loop *loop, weir_error *err) {
+/* The columns of steps; |names| has room. */
+static uint32_t name_steps(weir_loop *loop, const char **names) {
   const weir_train_spec *spec = loop->spec;
-  uint32_t scalars = spec->summary.scalar_count, n = 0;
-  const char **names = weir_arena_array(
-      &loop->arena, scalars + 3u + 2u * loop->metric_count, sizeof *names);
-  if (names == NULL) return weir_fail_memory(err, 0);
-  for (uint32_t i = 0; i < scalars; i++)
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < spec->summary.scalar_count; i++)
     names[n++] = copy_sv(loop, spec->summary.scalars[i]);
   if (!spec->summary.has_scalars) {
     names[n++] = copy_sv(loop, spec->minimize);
@@ -245,33 +243,51 @@ static weir_status open_summary(weir_loop *loop, weir_error *err) {
   }
   names[n++] = "learning_rate";
   names[n++] = "examples_per_second";
-  uint32_t eval_from = n;
+  return n;
+}
+
+/* "|prefix||name|"; an empty name is none, NULL. */
+static weir_status name_file(weir_loop *loop, const char *prefix, weir_sv name,
+                             const char **out, weir_error *err) {
   weir_strbuf text;
+  *out = NULL;
+  if (name.size == 0) return WEIR_OK;
   weir_strbuf_init(&text, loop->alloc);
-  for (uint32_t i = 0; i < loop->metric_count; i++) {
-    weir_strbuf_clear(&text);
-    weir_strbuf_printf(&text, "eval/%s", loop->metrics[i].name);
-    names[n++] = copy_sv(loop, weir_strbuf_view(&text));
-  }
+  weir_strbuf_printf(&text, "%s%.*s", prefix, WEIR_SV(name));
+  *out = copy_sv(loop, weir_strbuf_view(&text));
   weir_strbuf_release(&text);
-  for (uint32_t i = 0; i < n; i++)
-    if (names[i] == NULL) return weir_fail_memory(err, 0);
-  char *csv =
-      spec->summary.csv.size > 0 ? copy_sv(loop, spec->summary.csv) : NULL;
-  char *jsonl =
-      spec->summary.jsonl.size > 0 ? copy_sv(loop, spec->summary.jsonl) : NULL;
+  return *out != NULL ? WEIR_OK : weir_fail_memory(err, name.size);
+}
+
+/* An evaluator's files stand beside those of the training that it follows,
+ * which may evaluate too. */
+static weir_status open_summary(weir_loop *loop, weir_error *err) {
+  const weir_train_spec *spec = loop->spec;
+  bool follows = loop->options.follow;
+  const char *prefix = follows ? "evaluator-" : "";
+  uint32_t scalars = spec->summary.scalar_count;
+  const char **names = weir_arena_array(
+      &loop->arena, scalars + 3u + 2u * loop->metric_count, sizeof *names);
+  if (names == NULL) return weir_fail_memory(err, 0);
+  uint32_t n = follows ? 0 : name_steps(loop, names);
   weir_summary_options options = {
       .root = loop->summaries.root,
       .dir = loop->summaries.path,
       .time_ns = loop->options.time_ns,
       .clock_ns = weir_loop_clock(loop),
-      .csv = csv,
-      .jsonl = jsonl,
       .graph = spec->summary.graph ? loop->graph : NULL,
       .names = names,
-      .name_count = n,
-      .eval_from = eval_from};
-  loop->row_evals = eval_from;
+      .eval_from = n,
+      .eval_folder = follows ? "evaluator" : NULL};
+  for (uint32_t i = 0; i < loop->metric_count; i++)
+    WEIR_TRY(name_file(loop, "eval/", weir_sv_from(loop->metrics[i].name),
+                       &names[n++], err));
+  for (uint32_t i = 0; i < n; i++)
+    if (names[i] == NULL) return weir_fail_memory(err, 0);
+  options.name_count = n;
+  WEIR_TRY(name_file(loop, prefix, spec->summary.csv, &options.csv, err));
+  WEIR_TRY(name_file(loop, prefix, spec->summary.jsonl, &options.jsonl, err));
+  loop->row_evals = options.eval_from;
   return weir_summary_create(loop->env, &options, &loop->summary, err);
 }
 
@@ -349,6 +365,16 @@ static weir_status make_training(weir_loop *loop, weir_error *err) {
   return loop->chief != NULL ? weir_chief_start(loop, err) : WEIR_OK;
 }
 
+/* Values come with the checkpoints. */
+static weir_status make_follower(weir_loop *loop, weir_error *err) {
+  if (loop->checkpoints.path == NULL)
+    return weir_fail(err, WEIR_W4040, NULL,
+                     "no folder of checkpoints is given to follow");
+  WEIR_TRY(find_summaries(loop, err));
+  WEIR_TRY(open_eval(loop, err));
+  return loop->summaries.path != NULL ? open_summary(loop, err) : WEIR_OK;
+}
+
 static weir_status fill(weir_loop *loop, weir_error *err) {
   const weir_loop_options *o = &loop->options;
   WEIR_TRY(weir_train_spec_read(loop->graph, o->sink, &loop->spec, err));
@@ -358,6 +384,7 @@ static weir_status fill(weir_loop *loop, weir_error *err) {
   WEIR_TRY(make_session(loop, err));
   WEIR_TRY(keep_states(loop, err));
   if (!o->eval_only) return make_training(loop, err);
+  if (o->follow) return make_follower(loop, err);
   WEIR_TRY(weir_loop_restore_only(loop, err));
   return open_eval(loop, err);
 }

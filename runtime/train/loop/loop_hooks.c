@@ -199,11 +199,14 @@ static void tell_step(weir_loop *loop) {
   loop->calls.step(loop->calls.self, &now);
 }
 
+/* Before the checkpoint: one that is saved at the end says so. */
 static void check_limits(weir_loop *loop) {
   const weir_train_spec *spec = loop->spec;
   if (loop->end != WEIR_TRAIN_END_GOING) return;
   if (spec->steps > 0 && loop->step >= spec->steps)
     loop->end = WEIR_TRAIN_END_STEPS;
+  else if (spec->epochs > 0 && loop->epoch >= spec->epochs)
+    loop->end = WEIR_TRAIN_END_EPOCHS;
   else if (spec->stop.time_ns > 0 &&
            weir_loop_clock(loop) - loop->start_ns >= spec->stop.time_ns)
     loop->end = WEIR_TRAIN_END_TIME;

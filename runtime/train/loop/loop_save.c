@@ -63,6 +63,8 @@ static weir_status write_extra(weir_loop *loop, weir_error *err) {
     weir_json_key(&w, "early_bad");
     weir_json_uint(&w, loop->early_bad);
   }
+  weir_loop_ended ended = {loop->end, loop->newest.saves + 1};
+  weir_loop_ended_write(&w, &ended);
   weir_json_object_end(&w);
   weir_json_finish(&w);
   return weir_strbuf_status(&loop->extra, err);
@@ -152,6 +154,7 @@ weir_status weir_loop_save_now(weir_loop *loop, weir_error *err) {
     loop->saved = true;
     loop->save_failed = false;
     loop->saved_runs = loop->runs;
+    loop->newest = (weir_loop_ended){loop->end, loop->newest.saves + 1};
     if (loop->options.on_saved != NULL)
       loop->options.on_saved(loop->options.on_saved_self, loop->step);
     if (loop->calls.saved != NULL)
@@ -173,6 +176,14 @@ weir_status weir_loop_save(weir_loop *loop, bool wait, weir_error *err) {
   return wait ? weir_checkpoint_wait(loop->store, err) : WEIR_OK;
 }
 
+/* Whether the newest checkpoint is the last one: of these values, and one that
+ * says that training is over, for those that follow it. */
+static bool last_is_saved(const weir_loop *loop) {
+  return loop->saved && loop->saved_runs == loop->runs &&
+         (!weir_train_is_over(loop->end) ||
+          weir_train_is_over(loop->newest.end));
+}
+
 /* A save that failed in its thread is known only now: once more, and then the
  * failure counts. */
 static weir_status finish(weir_loop *loop, weir_error *err) {
@@ -190,7 +201,7 @@ static weir_status finish(weir_loop *loop, weir_error *err) {
     weir_loop_warn(loop, &first);
     loop->saved = false;
   }
-  if (!loop->saved || loop->saved_runs != loop->runs) {
+  if (!last_is_saved(loop)) {
     loop->save_failed = true; /* the error is returned, so no warning too */
     s = weir_loop_save_now(loop, err);
     if (s == WEIR_OK) s = weir_checkpoint_wait(loop->store, err);

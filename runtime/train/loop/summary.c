@@ -28,7 +28,7 @@ struct weir_summary {
   void *folder;
   text_file csv, jsonl;
   weir_event_file *events, *eval_events; /* eval_events: once there is one */
-  const char *root, *dir;                /* as in the options */
+  const char *root, *dir, *eval_folder;  /* as in the options */
   int64_t time_ns;
   const char *const *names;
   uint32_t name_count, eval_from;
@@ -203,12 +203,17 @@ static weir_status fill(weir_summary *s, const weir_summary_options *o,
   s->time_ns = o->time_ns;
   s->dir = weir_arena_string(&s->arena, o->dir, strlen(o->dir));
   if (s->dir == NULL) return weir_fail_memory(err, 0);
+  s->eval_folder = weir_arena_string(
+      &s->arena, o->eval_folder != NULL ? o->eval_folder : "eval",
+      o->eval_folder != NULL ? strlen(o->eval_folder) : 4);
+  if (s->eval_folder == NULL) return weir_fail_memory(err, 0);
   if (o->root != NULL) {
     s->root = weir_arena_string(&s->arena, o->root, strlen(o->root));
     if (s->root == NULL) return weir_fail_memory(err, 0);
   }
-  WEIR_TRY(open_events(s, "train", &s->events, err));
   WEIR_TRY(open_texts(s, o, err));
+  if (s->eval_from == 0) return WEIR_OK;
+  WEIR_TRY(open_events(s, "train", &s->events, err));
   if (o->graph != NULL) WEIR_TRY(write_graph(s, o->graph, err));
   return weir_event_file_flush(s->events, err);
 }
@@ -256,7 +261,7 @@ weir_status weir_summary_row(weir_summary *s, uint64_t step,
     if (isnan(values[i])) continue;
     bool eval = i >= s->eval_from;
     if (eval && s->eval_events == NULL)
-      WEIR_TRY(open_events(s, "eval", &s->eval_events, err));
+      WEIR_TRY(open_events(s, s->eval_folder, &s->eval_events, err));
     weir_sv tag = weir_sv_from(s->names[i] + (eval ? strlen("eval/") : 0));
     WEIR_TRY(weir_event_file_scalar(eval ? s->eval_events : s->events,
                                     now_ns(s), (int64_t)step, tag,
@@ -290,5 +295,5 @@ weir_status weir_summary_histogram(weir_summary *s, uint64_t step, weir_sv tag,
 weir_status weir_summary_flush(weir_summary *s, weir_error *err) {
   if (s->eval_events != NULL)
     WEIR_TRY(weir_event_file_flush(s->eval_events, err));
-  return weir_event_file_flush(s->events, err);
+  return s->events != NULL ? weir_event_file_flush(s->events, err) : WEIR_OK;
 }

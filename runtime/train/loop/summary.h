@@ -22,7 +22,9 @@ typedef struct weir_summary_options {
   const weir_graph *graph;  /* written at once; NULL: not */
   const char *const *names; /* columns of the CSV file */
   uint32_t name_count;
-  uint32_t eval_from; /* the first column of evaluations, called eval/... */
+  uint32_t eval_from; /* the first column of evaluations, called eval/...; 0:
+                         there is no training */
+  const char *eval_folder; /* of their events, beneath |dir|; NULL: "eval" */
 } weir_summary_options;
 
 /* |env| must outlive the summary. Errors: W5009, W6001, W6005. */

@@ -90,7 +90,7 @@ typedef struct cli_args {
   int64_t batch_wait_ns, batch_rows, queue;
   int64_t count, interval_ns, wait_ns; /* cluster */
   bool bandwidth, force;
-  bool follow; /* eval */
+  bool follow;              /* eval */
   weir_tools_tf_config *tf; /* of --cluster tf-config; else NULL */
   const char **rest;        /* positional */
   size_t rest_count;

@@ -13,7 +13,7 @@
  * the job. SIGINT and SIGTERM end the job as they end a training in one
  * process.
  *
- * Tasks of job evaluator follow the checkpoints (cli/follow.h) and are waited
+ * Tasks of job evaluator follow the checkpoints (follow.h) and are waited
  * for. The training does not end with one; its failure is the command's where
  * the training had none. */
 

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 
 #include "cli/cluster/dealt.h"
+#include "cli/cluster/follow.h"
 #include "cli/config.h"
 #include "cli/confusion.h"
-#include "cli/follow.h"
 #include "cli/placing/placing.h"
 #include "cli/system.h"
 #include "cli/table.h"

@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "cli/cluster/cluster.h"
+#include "cli/cluster/follow.h"
 #include "cli/cluster/part.h"
 #include "cli/cluster/supervise.h"
 #include "cli/config.h"
-#include "cli/follow.h"
 #include "cli/placing/placing.h"
 #include "cli/system.h"
 #include "cli/table.h"

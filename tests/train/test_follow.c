@@ -2,7 +2,7 @@
 #include "runtime/train/loop/follow.h"
 
 #include "runtime/base/bytes/crc32c.h"
-#include "runtime/train/loop/loop_ended.h"
+#include "runtime/train/ended.h"
 #include "runtime/train/loop/loop_eval.h"
 #include "tests/train/loop_check.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/train/loop/follow.h"
 
+#include <pthread.h>
 #include <string.h>
 #include <time.h>
 
@@ -14,8 +15,8 @@
  * disk can show, also one of another machine. */
 
 enum {
-  LOOK_NS = 250000000, /* between looks */
-  PAUSE_NS = 50000000  /* until a stop is seen */
+  LOOK_MS = 250, /* between looks */
+  PAUSE_MS = 50  /* until a stop is seen */
 };
 
 typedef struct follower {
@@ -26,7 +27,7 @@ typedef struct follower {
   bool told; /* that it waits */
   /* The generation evaluated last. */
   bool has_last;
-  weir_loop_ended last;
+  weir_train_ended last;
   char run_id[64];
 } follower;
 
@@ -58,7 +59,7 @@ static bool asks_for_more(const weir_loop *loop,
 /* The reason why the training has ended with the generation that was evaluated;
  * GOING: it has not. |first|: it was there when the evaluator came. */
 static weir_train_end verdict(follower *f, const weir_checkpoint_info *info,
-                              const weir_loop_ended *ended, bool first) {
+                              const weir_train_ended *ended, bool first) {
   const weir_loop *loop = f->loop;
   bool more = asks_for_more(loop, info);
   bool counted =
@@ -84,7 +85,7 @@ static weir_train_end verdict(follower *f, const weir_checkpoint_info *info,
  * before the evaluator. */
 static uint64_t count_skipped(const follower *f,
                               const weir_checkpoint_info *info,
-                              const weir_loop_ended *now, bool first) {
+                              const weir_train_ended *now, bool first) {
   if (first || now->saves == 0) return 0;
   if (!f->has_last) return now->saves - 1;
   bool known = f->last.saves > 0 && weir_sv_is(info->run_id, f->run_id) &&
@@ -100,7 +101,7 @@ static void tell_skipped(const follower *f, uint64_t skipped, uint64_t step) {
 }
 
 static void keep_last(follower *f, const weir_checkpoint_info *info,
-                      const weir_loop_ended *now) {
+                      const weir_train_ended *now) {
   size_t n = info->run_id.size;
   if (n >= sizeof f->run_id) n = sizeof f->run_id - 1;
   memcpy(f->run_id, info->run_id.data, n);
@@ -124,10 +125,10 @@ static weir_status evaluate(follower *f, const weir_checkpoint *c,
                             weir_error *err) {
   weir_loop *loop = f->loop;
   const weir_checkpoint_info *info = weir_checkpoint_about(c);
-  weir_loop_ended now;
+  weir_train_ended now;
   weir_train_report report;
   bool first = !f->has_last && !f->told;
-  WEIR_TRY(weir_loop_ended_read(info->extra, &now, err));
+  WEIR_TRY(weir_train_ended_read(info->extra, &now, err));
   WEIR_TRY(weir_checkpoint_to_session(c, loop->run_graph, loop->session,
                                       loop->checkpoints.path, false, err));
   loop->step = info->step;
@@ -151,18 +152,32 @@ static weir_status look(follower *f, bool *out_new, weir_error *err) {
   weir_checkpoint_release(c);
   if (s != WEIR_OK) return s;
   /* The last one is damaged: it is the last all the same. */
-  weir_loop_ended lost;
-  WEIR_TRY(weir_loop_ended_read(weir_checkpoint_follower_lost(f->files), &lost,
-                                err));
+  weir_train_ended lost;
+  WEIR_TRY(weir_train_ended_read(weir_checkpoint_follower_lost(f->files), &lost,
+                                 err));
   if (weir_train_is_over(lost.end)) f->out->end = lost.end;
   return WEIR_OK;
 }
 
+/* Nobody wakes it: a stop may come from a signal handler, which cannot, so the
+ * pause is in pieces. */
 static void pause_a_while(const weir_loop *loop) {
-  struct timespec pause = {0, PAUSE_NS};
-  for (int64_t ns = 0; ns < LOOK_NS && !atomic_load(&loop->stop);
-       ns += PAUSE_NS)
-    nanosleep(&pause, NULL);
+  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t never;
+  pthread_condattr_t attr;
+  pthread_condattr_init(&attr);
+  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  pthread_cond_init(&never, &attr);
+  pthread_condattr_destroy(&attr);
+  pthread_mutex_lock(&lock);
+  for (int ms = 0; ms < LOOK_MS && !atomic_load(&loop->stop); ms += PAUSE_MS) {
+    int64_t at = weir_loop_clock(loop) + PAUSE_MS * INT64_C(1000000);
+    struct timespec t = {(time_t)(at / 1000000000), at % 1000000000};
+    while (pthread_cond_timedwait(&never, &lock, &t) == 0) {
+    }
+  }
+  pthread_mutex_unlock(&lock);
+  pthread_cond_destroy(&never);
 }
 
 static weir_status run(follower *f, weir_error *err) {

@@ -12,10 +12,11 @@
  * and takes no lock, so the training does not see it. Falls it behind, it goes
  * on with the newest checkpoint.
  *
- * The training is over when its newest checkpoint says so (loop_ended.h): by
- * its steps, epochs, time or an evaluation. One that was stopped by a signal,
- * or died, may be taken up again, and is waited for. So is one that had ended
- * before, when |loop|'s own steps or epochs ask for more.
+ * The training is over when its newest checkpoint says so
+ * (runtime/train/ended.h): by its steps, epochs, time or an evaluation. One
+ * that was stopped by a signal, or died, may be taken up again, and is waited
+ * for. So is one that had ended before, when |loop|'s own steps or epochs ask
+ * for more.
  *
  * |*out| is filled also by a call that fails. Errors: W5023 (no `eval:`), those
  * of weir_checkpoint_follow, W5022 (of another graph), of evaluations. */

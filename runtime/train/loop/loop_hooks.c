@@ -111,6 +111,28 @@ static weir_status evaluate(weir_loop *loop, weir_error *err) {
 
 /* ---- Summaries */
 
+/* The metric of node |name|'s plain mean; NULL: there is none. */
+static const weir_train_value *metric_of(const weir_loop *loop, weir_sv name) {
+  const weir_train_spec *spec = loop->spec;
+  for (uint32_t i = 0; i < spec->eval.metric_count; i++) {
+    const weir_metric_spec *m = &spec->eval.metrics[i];
+    if (m->perplexity || !weir_sv_equal(m->node, name)) continue;
+    for (uint32_t k = 0; k < loop->metric_count; k++)
+      if (weir_sv_is(m->name, loop->metrics[k].name)) return &loop->values[k];
+  }
+  return NULL;
+}
+
+/* The number of a summary's scalar |i|. A chief has the loss and metrics, which
+ * workers report: chief.c lets no other through. */
+static double scalar_of(const weir_loop *loop, uint32_t i) {
+  if (loop->chief == NULL)
+    return weir_loop_mean(
+        weir_stepper_output(loop->stepper, loop->watch.scalar_at + i));
+  const weir_train_value *v = metric_of(loop, loop->spec->summary.scalars[i]);
+  return v != NULL ? v->value : loop->loss;
+}
+
 /* A row has a column for each number of a step and of an evaluation; NaN leaves
  * those of the other open. */
 static void write_row(weir_loop *loop, weir_error *err, weir_status *s) {
@@ -120,8 +142,7 @@ static void write_row(weir_loop *loop, weir_error *err, weir_status *s) {
   int64_t ns = now - loop->row_ns;
   uint32_t n = 0;
   for (uint32_t i = 0; i < spec->summary.scalar_count; i++)
-    loop->sums[n++] = weir_loop_mean(
-        weir_stepper_output(loop->stepper, loop->watch.scalar_at + i));
+    loop->sums[n++] = scalar_of(loop, i);
   if (!spec->summary.has_scalars) {
     loop->sums[n++] = loop->loss;
     for (uint32_t i = 0; i < loop->metric_count; i++)

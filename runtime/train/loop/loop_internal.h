@@ -5,8 +5,8 @@
 #include "runtime/graph/train/train_watch.h"
 #include "runtime/io/checkpoint/checkpoint.h"
 #include "runtime/io/run_folder.h"
+#include "runtime/train/ended.h"
 #include "runtime/train/loop/loop.h"
-#include "runtime/train/loop/loop_ended.h"
 #include "runtime/train/loop/stepper.h"
 #include "runtime/train/loop/summary.h"
 #include "runtime/train/loop/weights.h"
@@ -95,7 +95,7 @@ struct weir_loop {
   weir_node_id *entry_nodes;
   size_t entry_count;
   uint64_t graph_hash, saved_runs; /* runs of the newest checkpoint */
-  weir_loop_ended newest;          /* what it tells those that follow */
+  weir_train_ended newest;         /* what it tells those that follow */
   bool saved, save_failed;
   weir_strbuf data_state, extra;
 

@@ -92,7 +92,7 @@ static weir_status go_on(weir_loop *loop, const weir_checkpoint *c,
   loop->runs = info->step * accumulate;
   if (info->extra.size > 0)
     WEIR_TRY(read_extra(loop, info->extra, &accumulate, err));
-  WEIR_TRY(weir_loop_ended_read(info->extra, &loop->newest, err));
+  WEIR_TRY(weir_train_ended_read(info->extra, &loop->newest, err));
   if (accumulate != loop->spec->accumulate && loop->runs % accumulate != 0)
     return weir_fail(err, WEIR_W5025, NULL,
                      "the checkpoint was made within an update of %" PRIu64

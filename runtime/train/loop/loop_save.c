@@ -63,8 +63,8 @@ static weir_status write_extra(weir_loop *loop, weir_error *err) {
     weir_json_key(&w, "early_bad");
     weir_json_uint(&w, loop->early_bad);
   }
-  weir_loop_ended ended = {loop->end, loop->newest.saves + 1};
-  weir_loop_ended_write(&w, &ended);
+  weir_train_ended ended = {loop->end, loop->newest.saves + 1};
+  weir_train_ended_write(&w, &ended);
   weir_json_object_end(&w);
   weir_json_finish(&w);
   return weir_strbuf_status(&loop->extra, err);
@@ -154,7 +154,7 @@ weir_status weir_loop_save_now(weir_loop *loop, weir_error *err) {
     loop->saved = true;
     loop->save_failed = false;
     loop->saved_runs = loop->runs;
-    loop->newest = (weir_loop_ended){loop->end, loop->newest.saves + 1};
+    loop->newest = (weir_train_ended){loop->end, loop->newest.saves + 1};
     if (loop->options.on_saved != NULL)
       loop->options.on_saved(loop->options.on_saved_self, loop->step);
     if (loop->calls.saved != NULL)

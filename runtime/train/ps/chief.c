@@ -16,15 +16,35 @@
 
 /* ---- Making one */
 
+/* Whether workers report node |name| with each run: the loss, or a metric. */
+static bool is_reported(const weir_train_spec *spec, weir_sv name) {
+  bool found = weir_sv_equal(name, spec->minimize);
+  for (uint32_t i = 0; i < spec->eval.metric_count; i++)
+    found = found || (!spec->eval.metrics[i].perplexity &&
+                      weir_sv_equal(name, spec->eval.metrics[i].node));
+  return found;
+}
+
+/* The chief has the variables at the steps where it works, and what workers
+ * report. */
 static weir_status check_spec(const weir_train_spec *spec, weir_error *err) {
-  const char *what = NULL;
-  if (spec->summary.has_scalars) what = "summary: {scalars:}";
-  if (spec->summary.has_histograms) what = "summary: {histograms:}";
-  if (what == NULL) return WEIR_OK;
-  return weir_fail(err, WEIR_W1122, &spec->shared.way_mark,
-                   "%s: nodes of a step are in workers, and a chief between "
-                   "graphs does not have them in this version",
-                   what);
+  weir_sv node = {NULL, 0};
+  for (uint32_t i = 0; i < spec->summary.histogram_count; i++)
+    if (!weir_sv_is(spec->summary.histograms[i], "kind:var"))
+      node = spec->summary.histograms[i];
+  for (uint32_t i = 0; i < spec->summary.scalar_count; i++)
+    if (!is_reported(spec, spec->summary.scalars[i]))
+      node = spec->summary.scalars[i];
+  if (node.size == 0) return WEIR_OK;
+  weir_status s = weir_fail(
+      err, WEIR_W1122, &spec->shared.way_mark,
+      "summary: %.*s is a node of a step, which is in workers; a chief between "
+      "graphs does not have it in this version",
+      WEIR_SV(node));
+  weir_hint(err,
+            "scalars may be the loss and metrics of eval:, histograms "
+            "[\"kind:var\"]");
+  return s;
 }
 
 weir_status weir_chief_create(weir_loop *loop, weir_error *err) {

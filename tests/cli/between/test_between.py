@@ -211,6 +211,27 @@ class Bad(Case):
                       code=2)
         self.assertIn("no task worker:5", p.stderr)
 
+    def test_summaries(self):
+        """The chief has variables, the loss and metrics, and no other node."""
+        words = self.words("h", "--local", "ps=1,worker=1", "--mode", "async",
+                           "--steps", 40, "--events", "logs", "--set")[1:]
+        for key in ("scalars", "histograms"):
+            p = self.weir(*words, f"train.summary={{{key}: [logits]}}", code=3)
+            self.assertIn("summary: logits is a node of a step", p.stderr)
+            self.assertIn("may be the loss and metrics of eval:", p.stderr)
+        self.weir(*words, 'train.summary={histograms: ["kind:var"], scalars: '
+                  '[acc, loss], graph: false, every: 20, csv: s.csv}')
+        events = b"".join(f.read_bytes() for f in
+                          (self.dir / "logs/train").iterdir())
+        self.assertEqual(events.count(b"\x02w1"), 2)
+        rows = [line.split(",") for line in
+                (self.dir / "logs/s.csv").read_text().splitlines()]
+        self.assertEqual(rows[0][:4], ["step", "time", "acc", "loss"])
+        steps = [row for row in rows[1:] if row[2]]
+        self.assertEqual([row[0] for row in steps], ["20", "40"])
+        for row in steps:
+            self.assertTrue(0 <= float(row[2]) <= 1 and 0 < float(row[3]) < 2)
+
     def test_checkpoints_of_one_process(self):
         self.one(4)
         p = self.weir(*self.words("one", "--local", "ps=1,worker=1", "--mode",

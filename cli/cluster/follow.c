@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/follow.h"
+#include "cli/cluster/follow.h"
 
 #include "cli/json.h"
 #include "cli/system.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/train/loop/loop_ended.h"
+#include "runtime/train/ended.h"
 
 #include <string.h>
 
@@ -8,7 +8,8 @@ bool weir_train_is_over(weir_train_end end) {
          end != WEIR_TRAIN_END_FAILED;
 }
 
-void weir_loop_ended_write(weir_json_writer *w, const weir_loop_ended *ended) {
+void weir_train_ended_write(weir_json_writer *w,
+                            const weir_train_ended *ended) {
   weir_json_key(w, "saves");
   weir_json_uint(w, ended->saves);
   if (ended->end == WEIR_TRAIN_END_GOING) return;
@@ -24,11 +25,11 @@ static weir_train_end end_of(const weir_json_reader *r) {
   return WEIR_TRAIN_END_GOING;
 }
 
-weir_status weir_loop_ended_read(weir_sv extra, weir_loop_ended *out_ended,
-                                 weir_error *err) {
+weir_status weir_train_ended_read(weir_sv extra, weir_train_ended *out_ended,
+                                  weir_error *err) {
   weir_json_reader r;
   weir_json_token token;
-  *out_ended = (weir_loop_ended){WEIR_TRAIN_END_GOING, 0};
+  *out_ended = (weir_train_ended){WEIR_TRAIN_END_GOING, 0};
   if (extra.size == 0) return WEIR_OK;
   weir_json_reader_init(&r, extra, "checkpoint", NULL);
   WEIR_TRY(weir_json_expect(&r, WEIR_JSON_OBJECT_BEGIN, err));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_FOLLOW_H_
-#define CLI_FOLLOW_H_
+#ifndef CLI_CLUSTER_FOLLOW_H_
+#define CLI_CLUSTER_FOLLOW_H_
 
 #include "cli/cli.h"
 

@@ -92,7 +92,7 @@ typedef struct cli_args {
   int64_t batch_wait_ns, batch_rows, queue;
   int64_t count, interval_ns, wait_ns; /* cluster */
   bool bandwidth, force;
-  bool follow; /* eval */
+  bool follow;              /* eval */
   weir_tools_tf_config *tf; /* of --cluster tf-config; else NULL */
   weir_tools_dmlc *dmlc;    /* of --cluster dmlc; else NULL */
   const char **rest;        /* positional */

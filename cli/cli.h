@@ -83,7 +83,9 @@ typedef struct cli_args {
   /* Replicas between graphs; |restarts| -1: not given. */
   const char *mode, *addresses, *generations;
   int64_t restarts;
-  bool tasks_later; /* the command starts those of --local itself */
+  int64_t max_workers; /* 0: those of the cluster */
+  int64_t servers;     /* 0: not given */
+  bool tasks_later;    /* the command starts those of --local itself */
   bool insecure;
   /* predict --serve */
   const char *serve, *tls_cert, *tls_key, *tls_ca;
@@ -92,6 +94,7 @@ typedef struct cli_args {
   bool bandwidth, force;
   bool follow;              /* eval */
   weir_tools_tf_config *tf; /* of --cluster tf-config; else NULL */
+  weir_tools_dmlc *dmlc;    /* of --cluster dmlc; else NULL */
   const char **rest;        /* positional */
   size_t rest_count;
   char *const *words; /* all of the line after the command; lent */

@@ -3,7 +3,7 @@
 #include <sys/resource.h>
 
 #include "cli/cli.h"
-#include "cli/cluster/tf_config.h"
+#include "cli/cluster/choose.h"
 #include "runtime/base/quantity.h"
 
 /* Less than this, and a library may step over the end of the stack. */
@@ -48,7 +48,7 @@ static int run_command(const cli_command *command, int argc, char **argv) {
   cli_args args;
   weir_status s = cli_options_read(command, argc, argv, &args, &err);
   if (s == WEIR_OK && !args.help) s = cli_env_apply(command, &args, &err);
-  if (s == WEIR_OK && !args.help) s = cli_tf_config_apply(command, &args, &err);
+  if (s == WEIR_OK && !args.help) s = cli_cluster_choose(command, &args, &err);
   int code = 0;
   if (s != WEIR_OK)
     code = cli_fail(&err);

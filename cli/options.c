@@ -339,6 +339,7 @@ bool cli_is_json(const cli_args *args) {
 
 void cli_args_release(cli_args *args) {
   weir_tools_tf_config_release(args->tf);
+  free(args->dmlc);
   cli_list *lists[] = {&args->inputs, &args->outputs,   &args->expects,
                        &args->params, &args->overrides, &args->targets,
                        &args->dumps,  &args->limits,    &args->maps,

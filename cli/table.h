@@ -105,7 +105,8 @@
 #define TASKS                                                                  \
   TEXT("cluster", 0, "SPEC", tasks, NULL,                                      \
        "run on tasks (weir task) at their addresses: FILE.yaml, graph (its "   \
-       "`cluster:`) or tf-config (TF_CONFIG of the environment)"),             \
+       "`cluster:`), tf-config (TF_CONFIG of the environment), dmlc (train "   \
+       "alone: DMLC_* of ps-lite) or auto (which of the two is there)"),       \
       TEXT("local", 0, "SPEC", local, NULL,                                    \
            "start a process for each task, ps=1,worker=2, and run on them"),   \
       TEXT("job", 0, "NAME", job, NULL,                                        \

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cluster/cluster.h"
+#include "cli/cluster/dmlc.h"
 #include "cli/cluster/tf_config.h"
 #include "cli/system.h"
 
@@ -30,6 +31,13 @@ static weir_status refuse_others(const cli_args *a, const char *what,
     if (others[i].given)
       return cli_error(err, "W0002", "--%s has no effect on %s", others[i].name,
                        what);
+  if (a->servers > 0 && (a->tf == NULL || !a->tf->sparse))
+    return cli_error(err, "W0002",
+                     "--servers is for TF_CONFIG with a sparseCluster");
+  if (a->max_workers > 0 && (a->local != NULL || a->dmlc != NULL))
+    return cli_error(err, "W0002", "--max-workers has no effect with %s",
+                     a->dmlc != NULL ? "--cluster dmlc: DMLC_NUM_WORKER says it"
+                                     : "--local, which starts the workers");
   return WEIR_OK;
 }
 
@@ -43,10 +51,17 @@ weir_status cli_part_find(const cli_job *job, cli_args *args, cli_between *out,
   }
   WEIR_TRY(weir_tools_trains_between(job->graph, &between, err));
   WEIR_TRY(cli_tf_config_train(args, between, err));
+  if (!between && args->dmlc != NULL)
+    return cli_error(err, "W7082",
+                     "--cluster dmlc is for replicas between graphs: --mode "
+                     "async, sync(aggregate=N) or bounded(staleness=S), or a "
+                     "mode of the graph's own");
   if (!between || !tasks) {
     const char *name = args->addresses != NULL     ? "addresses"
                        : args->generations != NULL ? "generations"
                        : args->restarts >= 0       ? "restarts"
+                       : args->servers > 0         ? "servers"
+                       : args->max_workers > 0     ? "max-workers"
                                                    : NULL;
     if (name == NULL) return WEIR_OK;
     return cli_error(err, "W0002",
@@ -70,7 +85,11 @@ weir_status cli_part_find(const cli_job *job, cli_args *args, cli_between *out,
 
 static void on_event(void *self, const char *text) {
   const cli_args *a = self;
-  cli_note("[%s:%lld] %s\n", a->job, (long long)a->index, text);
+  if (a->dmlc != NULL) /* an index comes later, or never */
+    cli_note("[%s] %s\n", strcmp(a->job, "chief") == 0 ? "scheduler" : a->job,
+             text);
+  else
+    cli_note("[%s:%lld] %s\n", a->job, (long long)a->index, text);
 }
 
 /* --addresses in pieces; |*out_text| has their memory. */
@@ -107,6 +126,7 @@ static weir_status list_roles(const weir_tools_tf_config *tf, char cluster[96],
 weir_status cli_part_open(const cli_job *job, const cli_args *args,
                           weir_train_part **out_part, weir_error *err) {
   char *text = NULL, folder[4400], cluster[96];
+  char scheduler[CLI_DMLC_BYTES], own[CLI_DMLC_BYTES];
   const char **list = NULL;
   size_t count = 0;
   weir_status s = WEIR_OK;
@@ -115,6 +135,7 @@ weir_status cli_part_open(const cli_job *job, const cli_args *args,
                             .cluster = args->tasks,
                             .job = args->job,
                             .index = (uint32_t)args->index,
+                            .max_workers = (uint32_t)args->max_workers,
                             .generations = args->generations,
                             .heartbeat_ns = args->heartbeat_ns};
   if (args->generations == NULL && args->checkpoint != NULL &&
@@ -131,6 +152,12 @@ weir_status cli_part_open(const cli_job *job, const cli_args *args,
   else if (args->tf != NULL)
     s = list_roles(args->tf, cluster, &list, &count, err);
   if (args->tf != NULL && args->addresses == NULL) o.cluster = cluster;
+  if (args->dmlc != NULL) {
+    s = cli_dmlc_addresses(args->dmlc, scheduler, own, err);
+    o.scheduler = scheduler;
+    o.address = own;
+    o.ranked = args->dmlc->ranked;
+  }
   o.addresses = list;
   o.address_count = count;
   cli_cluster_prepare();

@@ -62,6 +62,24 @@ static weir_status apply_driver(cli_args *args, weir_error *err) {
   return WEIR_OK;
 }
 
+/* A sparseCluster is of trainings between graphs, whose workers may come late.
+ */
+static weir_status fill_sparse(const cli_command *command, cli_args *args,
+                               weir_error *err) {
+  weir_tools_tf_config *tf = args->tf;
+  if (!tf->sparse) return WEIR_OK;
+  bool train = strcmp(command->name, "train") == 0;
+  if (strcmp(tf->role, "evaluator") == 0) /* it needs no cluster */
+    return train ? WEIR_OK : refuse_evaluator(tf, err);
+  if (!train)
+    return refuse(tf, "a cluster whose workers come and go",
+                  "weir train GRAPH --mode async --cluster tf-config", err);
+  if (args->max_workers == 0)
+    return refuse(tf, "a sparseCluster does not say how many workers may come",
+                  "--max-workers N does, the same for all processes", err);
+  return weir_tools_tf_config_fill(tf, (uint32_t)args->servers, err);
+}
+
 weir_status cli_tf_config_apply(const cli_command *command, cli_args *args,
                                 weir_error *err) {
   if (args->tasks == NULL || strcmp(args->tasks, "tf-config") != 0)
@@ -71,6 +89,7 @@ weir_status cli_tf_config_apply(const cli_command *command, cli_args *args,
     return cli_error(err, "W7081",
                      "--cluster tf-config: the environment has no TF_CONFIG");
   WEIR_TRY(weir_tools_tf_config_read(text, &args->tf, err));
+  WEIR_TRY(fill_sparse(command, args, err));
   args->tasks = args->tf->cluster;
   if (args->job != NULL || strcmp(command->name, "cluster") == 0)
     return WEIR_OK;
@@ -84,6 +103,10 @@ weir_status cli_tf_config_apply(const cli_command *command, cli_args *args,
 
 weir_status cli_tf_config_train(cli_args *args, bool between, weir_error *err) {
   if (args->tf == NULL || args->job != NULL) return WEIR_OK;
+  if (!between && args->tf->sparse)
+    return refuse(args->tf, "a cluster whose workers come and go",
+                  "--mode async, sync(aggregate=N) or bounded(staleness=S)",
+                  err);
   if (!between) return apply_driver(args, err);
   if (args->tf->role != NULL) be_task(args);
   return WEIR_OK;

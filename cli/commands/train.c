@@ -198,6 +198,12 @@ static const cli_option options[] = {
          "--checkpoint)"),
     INT("restarts", "N", restarts, NULL, 0, 1000000,
         "with --local: how often processes that died are started again (3)"),
+    INT("servers", "N", servers, NULL, 1, 64,
+        "with a sparseCluster of TF_CONFIG, which tells a ps nothing of the "
+        "others: how many ps there are"),
+    INT("max-workers", "N", max_workers, NULL, 1, 1024,
+        "replicas between graphs: workers that may be there at most, those of "
+        "--cluster and others, which join while it runs"),
     TRAIN_COMMON,
     END};
 

@@ -44,6 +44,7 @@ typedef struct config {
   uint32_t counts[ROLES];
   bool seen[ROLES];
   bool has_cluster, has_task, has_index;
+  uint32_t sparse_index; /* of the one worker of a sparseCluster */
   role own;
   weir_mark own_at, index_at;
 } config;
@@ -168,6 +169,64 @@ static weir_status read_cluster(config *c, weir_error *err) {
   }
 }
 
+/* ---- A sparseCluster */
+
+/* {"1": "HOST:PORT"}: this process, where it is a worker; else empty. */
+static weir_status read_sparse_workers(config *c, weir_error *err) {
+  weir_json_token token;
+  weir_sv key;
+  WEIR_TRY(
+      want(c, WEIR_JSON_OBJECT_BEGIN, "\"worker\" of a sparseCluster", err));
+  for (;;) {
+    WEIR_TRY(next(c, &token, err));
+    if (token == WEIR_JSON_OBJECT_END) return WEIR_OK;
+    if (c->counts[WORKER] > 0)
+      return refuse(c, err, "a sparseCluster names one worker, this process");
+    WEIR_TRY(weir_json_text(&c->r, &c->arena, &key, err));
+    if (key.size == 0 || key.size > 3 ||
+        strspn(key.data, "0123456789") != key.size)
+      return refuse(c, err, "the key of a worker is to be its index");
+    for (size_t i = 0; i < key.size; i++)
+      c->sparse_index = 10 * c->sparse_index + (uint32_t)(key.data[i] - '0');
+    WEIR_TRY(want(c, WEIR_JSON_STRING, "the address of a worker", err));
+    WEIR_TRY(read_address(c, WORKER, err));
+  }
+}
+
+static weir_status read_sparse_servers(config *c, weir_error *err) {
+  weir_json_token token;
+  WEIR_TRY(want(c, WEIR_JSON_ARRAY_BEGIN, "\"ps\" of a sparseCluster", err));
+  for (;;) {
+    WEIR_TRY(next(c, &token, err));
+    if (token == WEIR_JSON_ARRAY_END) return WEIR_OK;
+    if (token != WEIR_JSON_STRING)
+      return refuse(c, err, "an address is to be a string, \"HOST:PORT\"");
+    WEIR_TRY(read_address(c, PS, err));
+  }
+}
+
+static weir_status read_sparse(config *c, weir_error *err) {
+  weir_json_token token;
+  role of;
+  if (c->has_cluster)
+    return refuse(c, err, "there is a \"cluster\" and a \"sparseCluster\"");
+  c->has_cluster = c->base.sparse = true;
+  WEIR_TRY(want(c, WEIR_JSON_OBJECT_BEGIN, "\"sparseCluster\"", err));
+  for (;;) {
+    WEIR_TRY(next(c, &token, err));
+    if (token == WEIR_JSON_OBJECT_END) return WEIR_OK;
+    WEIR_TRY(read_role(c, &of, err));
+    if (c->seen[of]) return refuse(c, err, "the role stands twice");
+    c->seen[of] = true;
+    if (of == PS)
+      WEIR_TRY(read_sparse_servers(c, err));
+    else if (of == WORKER)
+      WEIR_TRY(read_sparse_workers(c, err));
+    else
+      return refuse(c, err, "a sparseCluster has worker and ps");
+  }
+}
+
 /* ---- The task of this process */
 
 static weir_status read_index(config *c, weir_error *err) {
@@ -223,9 +282,7 @@ static weir_status read_all(config *c, weir_error *err) {
     } else if (weir_json_text_is(&c->r, "task")) {
       WEIR_TRY(read_task(c, err));
     } else if (weir_json_text_is(&c->r, "sparseCluster")) {
-      weir_status s = refuse(c, err, "a cluster whose workers come and go");
-      weir_hint(err, "leave out enableDynamicWorker of the TFJob");
-      return s;
+      WEIR_TRY(read_sparse(c, err));
     } else {
       WEIR_TRY(skip(c, err));
     }
@@ -275,6 +332,116 @@ static weir_status list_tasks(config *c, weir_error *err) {
   return WEIR_OK;
 }
 
+/* Whether a sparseCluster tells this process what it tells one of its role. */
+static weir_status check_sparse(const config *c, weir_error *err) {
+  const char *says = NULL;
+  if (c->base.role == NULL)
+    says = "a sparseCluster is of no use without \"task\"";
+  else if (c->own == CHIEF)
+    says =
+        "a sparseCluster tells a chief of nobody; without one worker 0 leads";
+  else if (c->own == WORKER &&
+           (c->counts[WORKER] != 1 || c->sparse_index != c->base.index))
+    says = "its sparseCluster does not name this worker";
+  else if (c->own == WORKER && c->counts[PS] == 0)
+    says = "its sparseCluster names no ps";
+  else if (c->own == PS && c->counts[PS] != 1)
+    says = "its sparseCluster is to name this ps alone";
+  if (says == NULL) return WEIR_OK;
+  return weir_fail(err, WEIR_W7081, c->base.role != NULL ? &c->own_at : NULL,
+                   "%s", says);
+}
+
+/* ---- The rest of a sparse cluster, from the names that Kubeflow gives */
+
+/* |own| with "-FROM-INDEX" as "-to-at"; false: it has no such part. */
+static bool rename_task(const char *own, const char *from, const char *to,
+                        char out[ADDRESS_BYTES]) {
+  const char *at = NULL, *next = own;
+  size_t bytes = strlen(from);
+  while ((next = strstr(next, from)) != NULL) { /* the last one */
+    bool ends = next[bytes] == '.' || next[bytes] == ':';
+    if (ends) at = next;
+    next++;
+  }
+  if (at == NULL) return false;
+  int n = snprintf(out, ADDRESS_BYTES, "%.*s%s%s", (int)(at - own), own, to,
+                   at + bytes);
+  return n < ADDRESS_BYTES;
+}
+
+/* Adds the address of a task that nobody has told of. */
+static weir_status derive(config *c, role of, uint32_t index, weir_error *err) {
+  char from[32], to[32], out[ADDRESS_BYTES];
+  const char *own = NULL;
+  for (size_t i = 0; i < c->all.count; i++)
+    if (c->all.items[i].role == c->own) own = c->all.items[i].text;
+  snprintf(from, sizeof from, "-%s-%" PRIu32, c->base.role, c->base.index);
+  snprintf(to, sizeof to, "-%s-%" PRIu32, kRoles[of].name, index);
+  if (own == NULL || !rename_task(own, from, to, out))
+    return weir_fail(err, WEIR_W7081, &c->own_at,
+                     "this process is at %s, which has no %s: the address of "
+                     "%s %" PRIu32 " does not follow from it",
+                     own != NULL ? own : "no address", from, kRoles[of].name,
+                     index);
+  const char *kept = weir_arena_string(&c->arena, out, strlen(out));
+  if (kept == NULL || !weir_vec_push(c->alloc, &c->tasks, kept))
+    return weir_fail_memory(err, sizeof kept);
+  return WEIR_OK;
+}
+
+/* What is told of a task, or what follows. */
+static weir_status add_task(config *c, role of, uint32_t index,
+                            weir_error *err) {
+  bool all_servers = c->own == WORKER && of == PS;
+  uint32_t at = all_servers ? index : 0;
+  bool told = all_servers || (of == c->own && index == c->base.index);
+  if (!told) return derive(c, of, index, err);
+  for (size_t i = 0; i < c->all.count; i++) {
+    if (c->all.items[i].role != of || at-- > 0) continue;
+    if (weir_vec_push(c->alloc, &c->tasks, c->all.items[i].text))
+      return WEIR_OK;
+    break;
+  }
+  return weir_fail_memory(err, sizeof(char *));
+}
+
+static weir_status count_servers(const config *c, uint32_t *servers,
+                                 weir_error *err) {
+  if (c->own == WORKER) {
+    if (*servers == 0) *servers = c->counts[PS];
+    if (*servers == c->counts[PS]) return WEIR_OK;
+    return weir_fail(err, WEIR_W7081, NULL,
+                     "--servers %" PRIu32 ", and the sparseCluster has %" PRIu32
+                     " ps",
+                     *servers, c->counts[PS]);
+  }
+  if (*servers == 0 && c->base.index == 0) *servers = 1;
+  if (c->base.index < *servers) return WEIR_OK;
+  weir_status s = weir_fail(err, WEIR_W7081, &c->own_at,
+                            "this process is ps %" PRIu32
+                            ", and its sparseCluster does not say how many "
+                            "there are",
+                            c->base.index);
+  weir_hint(err, "--servers N does, above %" PRIu32, c->base.index);
+  return s;
+}
+
+weir_status weir_tools_tf_config_fill(weir_tools_tf_config *it,
+                                      uint32_t servers, weir_error *err) {
+  config *c = (config *)it;
+  char text[64];
+  WEIR_TRY(count_servers(c, &servers, err));
+  for (uint32_t i = 0; i < servers; i++) WEIR_TRY(add_task(c, PS, i, err));
+  WEIR_TRY(add_task(c, WORKER, 0, err));
+  int n = snprintf(text, sizeof text, "ps=%" PRIu32 ",worker=1", servers);
+  it->cluster = weir_arena_string(&c->arena, text, (size_t)n);
+  if (it->cluster == NULL) return weir_fail_memory(err, sizeof text);
+  it->addresses = c->tasks.items;
+  it->address_count = c->tasks.count;
+  return WEIR_OK;
+}
+
 static weir_status read_text(config *c, const char *text, weir_error *err) {
   weir_sv sv = {text, strlen(text)};
   if (sv.size > MOST_BYTES)
@@ -283,6 +450,7 @@ static weir_status read_text(config *c, const char *text, weir_error *err) {
   WEIR_TRY(read_all(c, err));
   if (!c->has_cluster)
     return weir_fail(err, WEIR_W7081, NULL, "TF_CONFIG has no \"cluster\"");
+  if (c->base.sparse) return check_sparse(c, err);
   WEIR_TRY(check_own(c, err));
   return list_tasks(c, err);
 }

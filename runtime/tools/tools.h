@@ -241,16 +241,56 @@ typedef struct weir_tools_tf_config {
   const char *role; /* of this process; NULL: it is none of them */
   uint32_t index;   /* within the role */
   bool has_chief;
+  /* It has a sparseCluster: |cluster| and |addresses| come with
+   * weir_tools_tf_config_fill. */
+  bool sparse;
 } weir_tools_tf_config;
 
 /* Reads |text|. Errors: W7081 (says where, and what is wrong), W6001. */
 weir_status weir_tools_tf_config_read(const char *text,
                                       weir_tools_tf_config **out,
                                       weir_error *err);
+/* A sparseCluster, of jobs whose workers come and go, tells a worker where it
+ * is and where all ps are, and a ps where it is itself. The rest follows from
+ * the names that Kubeflow gives, JOB-worker-0... and JOB-ps-1...: makes a
+ * cluster of |servers| ps, 0: as many as are told of, and of worker 0, which
+ * leads. Errors: W7081, W6001. */
+weir_status weir_tools_tf_config_fill(weir_tools_tf_config *it,
+                                      uint32_t servers, weir_error *err);
 /* Where a task is; NULL: there is no such task. */
 const char *weir_tools_tf_config_address(const weir_tools_tf_config *it,
                                          const char *job, uint32_t index);
 void weir_tools_tf_config_release(weir_tools_tf_config *it); /* NULL-safe */
+
+enum { WEIR_TOOLS_DMLC_BYTES = 200 };
+
+/* The environment of ps-lite: DMLC_ROLE and so on. */
+typedef struct weir_tools_dmlc {
+  const char
+      *job; /* of this process: "chief" (the scheduler), "ps", "worker" */
+  char cluster[48];                 /* "ps=1,worker=2" */
+  char root[WEIR_TOOLS_DMLC_BYTES]; /* the scheduler's machine */
+  uint32_t root_port;
+  /* Where this process is; "": as the system finds out. */
+  char host[WEIR_TOOLS_DMLC_BYTES], interface[WEIR_TOOLS_DMLC_BYTES];
+  uint32_t port; /* of a server; 0: any */
+  bool local;    /* all processes are on this machine */
+  bool any_host; /* the scheduler listens at all addresses of its machine */
+  bool ranked;   /* |rank| is wanted */
+  uint32_t rank;
+  int64_t heartbeat_ns; /* 0: not said */
+} weir_tools_dmlc;
+
+/* Reads the variables by |look_up|. Errors: W7082 (names the variable, and
+ * why).
+ */
+weir_status weir_tools_dmlc_read(const char *(*look_up)(void *self,
+                                                        const char *name),
+                                 void *self, weir_tools_dmlc *out,
+                                 weir_error *err);
+/* The variables that are read or refused: |*out_name| is number |at|; returns
+ * how many there are. */
+size_t weir_tools_dmlc_names(size_t at, const char **out_name);
 
 typedef enum weir_tools_look_kind {
   WEIR_TOOLS_LOOK_SHOW,

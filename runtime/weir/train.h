@@ -166,6 +166,19 @@ typedef struct weir_train_part_opts {
    * some thread. NULL: none is wanted. */
   void (*on_event)(void *self, const char *text);
   void *on_event_self;
+  /* "HOST:PORT" of the job's scheduler, for clusters that nobody has a list of,
+   * such as those of ps-lite. The scheduler is the process of |job| "chief": it
+   * listens there, deals the work and computes none. |cluster| has no chief
+   * then and no addresses: "ps=2,worker=4". The others register with the
+   * scheduler and get an index and the addresses. NULL: there is none. */
+  const char *scheduler;
+  bool ranked; /* with a scheduler: |index| is wanted, and no other */
+  /* Likewise: where this process takes connections; port 0: any. */
+  const char *address;
+  /* Tasks of job worker that there may be at most, those of the cluster and
+   * others, which join while it runs: "worker:7". The same for all processes;
+   * 0: those of the cluster. Not with a scheduler. */
+  uint32_t max_workers;
 } weir_train_part_opts;
 
 /* |graph| is retained, and the runtime. Nothing is dialled yet. Errors: W0002
@@ -178,8 +191,9 @@ WEIR_API weir_status weir_train_part_create(weir_runtime *runtime,
 /* Whether this process leads: then a trainer runs the part. */
 WEIR_API bool weir_train_part_is_chief(const weir_train_part *part);
 /* Runs any other part until the job is over, or weir_train_part_stop. Of |opts|
- * seed, steps, epochs, data_root and getenv count. Errors: W0004, W1122, W7090,
- * those of the graph, of the data, of runs. */
+ * seed, steps, epochs, data_root and getenv count. With a scheduler it waits
+ * for a place first. Errors: W0004, W1122, W7090, W7082 and W7083 (of the
+ * scheduler), those of the graph, of the data, of runs. */
 WEIR_API weir_status weir_train_part_run(weir_train_part *part,
                                          const weir_train_opts *opts,
                                          weir_error *err);

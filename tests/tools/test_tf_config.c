@@ -51,6 +51,69 @@ static void a_process_may_be_none_of_them(void **state) {
   }
 }
 
+/* Processes of a sparseCluster, and what they know in the end. */
+static void a_sparse_cluster_follows_from_names(void **state) {
+  (void)state;
+  static const char kFirst[] =
+      "{\"sparseCluster\": {\"worker\": {\"0\": \"j-ps-worker-0.n:2\"}, "
+      "\"ps\": "
+      "[\"j-ps-0.n:2\", \"j-ps-1.n:2\"]}, \"task\": {\"type\": \"worker\", "
+      "\"index\": 0}}";
+  static const char kLate[] =
+      "{\"task\": {\"type\": \"worker\", \"index\": 12}, \"sparseCluster\": "
+      "{\"ps\": [\"p:1\"], \"worker\": {\"12\": \"j-worker-12-worker-12:2\"}}}";
+  static const char kServer[] =
+      "{\"sparseCluster\": {\"worker\": {}, \"ps\": [\"j-ps-1.n:2\"]}, "
+      "\"task\": {\"type\": \"ps\", \"index\": 1}}";
+  static const struct {
+    const char *text;
+    uint32_t servers;
+    const char *cluster, *addresses[3];
+  } cases[] = {{kFirst,
+                0,
+                "ps=2,worker=1",
+                {"j-ps-0.n:2", "j-ps-1.n:2", "j-ps-worker-0.n:2"}},
+               {kFirst,
+                2,
+                "ps=2,worker=1",
+                {"j-ps-0.n:2", "j-ps-1.n:2", "j-ps-worker-0.n:2"}},
+               {kLate, 0, "ps=1,worker=1", {"p:1", "j-worker-12-worker-0:2"}},
+               {kServer,
+                2,
+                "ps=2,worker=1",
+                {"j-ps-0.n:2", "j-ps-1.n:2", "j-worker-0.n:2"}}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    weir_error err = WEIR_ERROR_INIT;
+    weir_tools_tf_config *it = NULL;
+    assert_ok(weir_tools_tf_config_read(cases[i].text, &it, &err), &err);
+    assert_true(it->sparse);
+    assert_ok(weir_tools_tf_config_fill(it, cases[i].servers, &err), &err);
+    assert_string_equal(it->cluster, cases[i].cluster);
+    for (size_t k = 0; k < it->address_count; k++)
+      assert_string_equal(it->addresses[k], cases[i].addresses[k]);
+    weir_tools_tf_config_release(it);
+  }
+  static const struct {
+    const char *text;
+    uint32_t servers;
+    const char *says;
+  } bad[] = {
+      {kFirst, 1, "--servers 1, and the sparseCluster has 2 ps"},
+      {kServer, 0, "does not say how many there are"},
+      {kServer, 1, "does not say how many there are"},
+      {"{\"sparseCluster\": {\"ps\": [\"a:1\"]}, \"task\": {\"type\": \"ps\"}}",
+       0, "at a:1, which has no -ps-0: the address of worker 0"}};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    weir_error err = WEIR_ERROR_INIT;
+    weir_tools_tf_config *it = NULL;
+    assert_ok(weir_tools_tf_config_read(bad[i].text, &it, &err), &err);
+    assert_error(weir_tools_tf_config_fill(it, bad[i].servers, &err), &err,
+                 "W7081");
+    if (strstr(err.message, bad[i].says) == NULL) fail_msg("%s", err.message);
+    weir_tools_tf_config_release(it);
+  }
+}
+
 #define CLUSTER "\"cluster\": {\"worker\": [\"a:1\"]}"
 
 static void mistakes_have_a_place(void **state) {
@@ -85,7 +148,29 @@ static void mistakes_have_a_place(void **state) {
       {"{\"cluster\": {\"ps\": [\"a:1\"], \"ps\": [\"b:1\"]}}", 1, 29, "twice"},
       {"{\"cluster\": {\"chief\": [\"a:1\", \"b:1\"]}}", 1, 36, "one chief"},
       {"{" CLUSTER ", " CLUSTER "}", 1, 34, "\"cluster\" stands twice"},
-      {"{" CLUSTER ", \"sparseCluster\": {}}", 1, 34, "come and go"},
+      {"{" CLUSTER ", \"sparseCluster\": {}}", 1, 34, "and a \"sparseC"},
+      {"{\"sparseCluster\": {}, " CLUSTER "}", 1, 23, "stands twice"},
+      {"{\"sparseCluster\": {}}", 0, 0, "no use without \"task\""},
+      {"{\"sparseCluster\": []}", 1, 19, "is to be an object"},
+      {"{\"sparseCluster\": {\"chief\": []}}", 1, 20, "worker and ps"},
+      {"{\"sparseCluster\": {\"ps\": {}}}", 1, 26, "is to be an array"},
+      {"{\"sparseCluster\": {\"ps\": [1]}}", 1, 27, "is to be a string"},
+      {"{\"sparseCluster\": {\"ps\": [\"a\"]}}", 1, 27, "HOST:PORT"},
+      {"{\"sparseCluster\": {\"ps\": [], \"ps\": []}}", 1, 30, "twice"},
+      {"{\"sparseCluster\": {\"worker\": [\"a:1\"]}}", 1, 30, "an object"},
+      {"{\"sparseCluster\": {\"worker\": {\"x\": \"a:1\"}}}", 1, 31,
+       "its index"},
+      {"{\"sparseCluster\": {\"worker\": {\"0\": \"a:1\", \"1\": \"b:1\"}}}", 1,
+       43, "one worker"},
+      {"{\"task\": {\"type\": \"chief\"}, \"sparseCluster\": {}}", 1, 19,
+       "worker 0 leads"},
+      {"{\"task\": {\"type\": \"ps\"}, \"sparseCluster\": {}}", 1, 19,
+       "this ps alone"},
+      {"{\"task\": {\"type\": \"worker\"}, \"sparseCluster\": {}}", 1, 19,
+       "not name this worker"},
+      {"{\"task\": {\"type\": \"worker\"}, \"sparseCluster\": {\"worker\": "
+       "{\"0\": \"a:1\"}}}",
+       1, 19, "names no ps"},
       {"{" CLUSTER ", \"task\": 7}", 1, 42, "\"task\" is to be an object"},
       {"{" CLUSTER ", \"task\": {\"type\": \"boss\"}}", 1, 51, "no role"},
       {"{" CLUSTER ", \"task\": {\"index\": 0}}", 1, 53, "no type"},
@@ -165,6 +250,7 @@ static void no_lack_of_memory_leaves_anything(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_whole_is_read),
+      cmocka_unit_test(a_sparse_cluster_follows_from_names),
       cmocka_unit_test(a_process_may_be_none_of_them),
       cmocka_unit_test(mistakes_have_a_place),
       cmocka_unit_test(any_bytes_are_read_or_refused),

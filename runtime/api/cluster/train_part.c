@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/api/cluster/part_meet.h"
 #include "runtime/api/cluster/task_list.h"
 #include "runtime/graph/train/train_spec.h"
 #include "runtime/train/ps/job.h"
@@ -23,7 +24,12 @@ struct weir_train_part {
   weir_ps_task self; /* chief: the slot that it computes in */
   const char **servers;
   uint32_t server_count, worker_count;
-  const char *own, *chief;    /* addresses */
+  uint32_t listed;         /* tasks of job worker that the cluster has */
+  uint32_t slots;          /* of workers, with those that may join */
+  const char *own, *chief; /* addresses */
+  const char *scheduler;   /* NULL: the addresses are known */
+  bool ranked;
+  weir_part_meet meet;
   weir_chief_options options; /* of the chief's loop */
   char *generations;
   int64_t heartbeat_ns;
@@ -52,6 +58,30 @@ static bool is_of(const weir_driver_task *t, const char *job, uint32_t index) {
   return strcmp(t->job, job) == 0 && t->index == index;
 }
 
+/* Slots of the workers, and one of a chief that is none of them. */
+static weir_status count_slots(weir_train_part *p,
+                               const weir_train_part_opts *o, weir_error *err) {
+  uint32_t workers = o->max_workers > 0 ? o->max_workers : p->listed;
+  p->slots = workers + (p->worker_count - p->listed);
+  if (workers >= p->listed) return WEIR_OK;
+  return weir_fail(err, WEIR_W0002, NULL,
+                   "at most %u workers are allowed, and the cluster has %u",
+                   o->max_workers, p->listed);
+}
+
+static weir_status fail_task(const weir_train_part *p,
+                             const weir_train_part_opts *o, weir_error *err) {
+  weir_status s =
+      weir_fail(err, WEIR_W0002, NULL, "the cluster has no task %.64s:%u",
+                o->job, o->index);
+  if (strcmp(o->job, "worker") == 0)
+    weir_hint(err,
+              "it has %u workers, from 0; --max-workers N, for all processes, "
+              "lets others join",
+              p->listed);
+  return s;
+}
+
 static weir_status find_self(weir_train_part *p, const weir_train_part_opts *o,
                              weir_error *err) {
   const weir_task_list *l = &p->list;
@@ -61,6 +91,7 @@ static weir_status find_self(weir_train_part *p, const weir_train_part_opts *o,
     if (is_of(t, o->job, o->index)) me = t;
     if (is_of(t, "chief", 0)) chief = t;
     if (strcmp(t->job, "ps") == 0) p->servers[p->server_count++] = t->address;
+    p->listed += strcmp(t->job, "worker") == 0;
     p->worker_count +=
         strcmp(t->job, "worker") == 0 || strcmp(t->job, "chief") == 0;
   }
@@ -71,9 +102,11 @@ static weir_status find_self(weir_train_part *p, const weir_train_part_opts *o,
                      "replicas between graphs need tasks of job ps and of job "
                      "worker; the cluster has %u and %u",
                      p->server_count, p->worker_count);
-  if (me == NULL)
-    return weir_fail(err, WEIR_W0002, NULL, "the cluster has no task %.64s:%u",
-                     o->job, o->index);
+  WEIR_TRY(count_slots(p, o, err));
+  weir_driver_task late = {o->job, o->index, ""};
+  bool joins = strcmp(o->job, "worker") == 0 && o->index < o->max_workers;
+  if (me == NULL && joins) me = &late; /* nobody dials it */
+  if (me == NULL) return fail_task(p, o, err);
   bool ps = strcmp(me->job, "ps") == 0, leads = me == chief;
   if (!ps && !leads && strcmp(me->job, "worker") != 0)
     return weir_fail(err, WEIR_W0002, NULL,
@@ -83,10 +116,50 @@ static weir_status find_self(weir_train_part *p, const weir_train_part_opts *o,
   bool apart = strcmp(me->job, "chief") == 0; /* its slot is the last */
   p->leads = leads;
   p->self = (weir_ps_task){ps ? WEIR_PS_SERVER : WEIR_PS_WORKER,
-                           apart ? p->worker_count - 1 : me->index};
+                           apart ? p->slots - 1 : me->index};
   p->own = me->address;
   p->chief = chief->address;
   return WEIR_OK;
+}
+
+static weir_status keep(weir_train_part *p, const char *text, const char **out,
+                        weir_error *err) {
+  *out = weir_arena_string(&p->list.arena, text, strlen(text));
+  return *out != NULL ? WEIR_OK : weir_fail_memory(err, strlen(text));
+}
+
+/* The same where a scheduler knows the rest. */
+static weir_status find_role(weir_train_part *p, const weir_train_part_opts *o,
+                             weir_error *err) {
+  bool ps = strcmp(o->job, "ps") == 0, worker = strcmp(o->job, "worker") == 0;
+  for (uint32_t i = 0; i < p->list.count; i++) {
+    p->server_count += strcmp(p->list.tasks[i].job, "ps") == 0;
+    p->worker_count += strcmp(p->list.tasks[i].job, "worker") == 0;
+  }
+  p->listed = p->slots = p->worker_count;
+  if (o->max_workers > 0)
+    return weir_fail(err, WEIR_W0002, NULL,
+                     "max_workers has no effect with a scheduler, which is "
+                     "told how many workers there are");
+  if (p->server_count == 0 || p->worker_count == 0 ||
+      p->server_count + p->worker_count != p->list.count)
+    return weir_fail(err, WEIR_W0002, NULL,
+                     "a cluster with a scheduler has jobs ps and worker and no "
+                     "others");
+  p->leads = strcmp(o->job, "chief") == 0;
+  if (!ps && !worker && !p->leads)
+    return weir_fail(err, WEIR_W0002, NULL,
+                     "job %.64s: with a scheduler there are chief (the "
+                     "scheduler itself), ps and worker",
+                     o->job);
+  if (!worker && o->address == NULL)
+    return weir_fail_null(err, "weir_train_part_opts: address");
+  p->self = (weir_ps_task){ps ? WEIR_PS_SERVER : WEIR_PS_WORKER,
+                           p->leads ? UINT32_MAX : o->index};
+  p->ranked = o->ranked;
+  if (o->address != NULL) WEIR_TRY(keep(p, o->address, &p->own, err));
+  WEIR_TRY(keep(p, o->scheduler, &p->scheduler, err));
+  return weir_ps_book_create(p->env.alloc, p->server_count, &p->meet.book, err);
 }
 
 /* Servers and the chief are dialled. */
@@ -131,8 +204,8 @@ static weir_status open_part(weir_train_part *p, const weir_train_part_opts *o,
   WEIR_TRY(copy_folder(p, o->generations, err));
   p->servers = weir_arena_array(&l->arena, l->count + 1u, sizeof *p->servers);
   if (p->servers == NULL) return weir_fail_memory(err, l->count);
-  WEIR_TRY(find_self(p, o, err));
-  WEIR_TRY(check_addresses(p, err));
+  WEIR_TRY(o->scheduler != NULL ? find_role(p, o, err) : find_self(p, o, err));
+  if (o->scheduler == NULL) WEIR_TRY(check_addresses(p, err));
   p->insecure = o->insecure || l->cluster->insecure;
   const weir_list_tls ask = {o->tls, p->insecure, o->job, o->index};
   WEIR_TRY(weir_task_list_tls(l, &ask, &p->tls, err));
@@ -143,8 +216,11 @@ static weir_status open_part(weir_train_part *p, const weir_train_part_opts *o,
                                     .insecure = p->insecure,
                                     .address = p->own,
                                     .servers = p->servers,
+                                    .book = p->meet.book,
                                     .server_count = p->server_count,
                                     .worker_count = p->worker_count,
+                                    .slots = p->slots,
+                                    .listed = p->listed,
                                     .own_worker = p->self.index,
                                     .heartbeat_ns = o->heartbeat_ns,
                                     .log = tell,
@@ -203,8 +279,10 @@ static weir_status make_job(weir_train_part *p, const weir_train_opts *o,
   if (!p->spec->shared.between)
     return weir_fail(err, WEIR_W1122, NULL,
                      "train: its mode is not one of replicas between graphs");
-  weir_ps_job_options job = {
-      .servers = p->server_count, .workers = p->worker_count, .seed = o->seed};
+  weir_ps_job_options job = {.servers = p->server_count,
+                             .workers = p->worker_count,
+                             .slots = p->slots,
+                             .seed = o->seed};
   return weir_ps_job_create(&p->env, p->graph, p->spec, &job, &p->job, err);
 }
 
@@ -219,6 +297,7 @@ static void pass_on_stop(weir_train_part *p) {
   if (!p->stop) return;
   if (p->serve != NULL) weir_ps_serve_stop(p->serve);
   if (p->replica != NULL) weir_ps_replica_drain(p->replica);
+  weir_meet_guest_stop(p->meet.guest);
 }
 
 static weir_status make_server(weir_train_part *p, weir_error *err) {
@@ -233,6 +312,7 @@ static weir_status make_server(weir_train_part *p, weir_error *err) {
                                    .insecure = p->insecure,
                                    .address = p->own,
                                    .servers = p->servers,
+                                   .book = p->meet.book,
                                    .heartbeat_ns = p->heartbeat_ns,
                                    .log = tell,
                                    .log_self = p};
@@ -262,6 +342,7 @@ static weir_status make_worker(weir_train_part *p, const weir_train_opts *o,
                                      .tls = p->tls,
                                      .insecure = p->insecure,
                                      .servers = p->servers,
+                                     .book = p->meet.book,
                                      .chief = p->chief,
                                      .heartbeat_ns = p->heartbeat_ns,
                                      .log = tell,
@@ -275,11 +356,53 @@ static weir_status make_worker(weir_train_part *p, const weir_train_opts *o,
   return WEIR_OK;
 }
 
+/* ---- A place of the scheduler's */
+
+static weir_meet_options meet_of(const weir_train_part *p) {
+  return (weir_meet_options){.transports = &p->maker.transports,
+                             .tls = p->tls,
+                             .insecure = p->insecure,
+                             .address = p->scheduler,
+                             .servers = p->server_count,
+                             .workers = p->worker_count,
+                             .heartbeat_ns = p->heartbeat_ns,
+                             .log = tell,
+                             .log_self = (void *)(uintptr_t)p};
+}
+
+/* Another process has this one's place: it ends, as if it had died. */
+static void on_refused(void *self) {
+  weir_train_part *p = self;
+  pthread_mutex_lock(&p->lock);
+  if (p->serve != NULL) weir_ps_serve_stop(p->serve);
+  if (p->replica != NULL) weir_ps_replica_stop(p->replica);
+  pthread_mutex_unlock(&p->lock);
+}
+
+/* Waits for a place; false in |*out_seated|: the part was stopped. */
+static weir_status take_seat(weir_train_part *p, bool *out_seated,
+                             weir_error *err) {
+  weir_meet_guest_options options = {.meet = meet_of(p),
+                                     .role = p->self.role,
+                                     .ranked = p->ranked,
+                                     .rank = p->self.index,
+                                     .refused = on_refused,
+                                     .self = p};
+  *out_seated = p->scheduler == NULL;
+  if (*out_seated) return WEIR_OK;
+  WEIR_TRY(weir_part_meet_knock(&p->meet, &p->env, &options, &p->lock, &p->stop,
+                                err));
+  return weir_meet_guest_wait(p->meet.guest, out_seated, &p->self.index, err);
+}
+
 static weir_status make(weir_train_part *p, const weir_train_opts *o,
-                        weir_error *err) {
+                        bool *out_made, weir_error *err) {
+  *out_made = false;
   if (p->job != NULL)
     return weir_fail(err, WEIR_W0004, NULL, "this part has been run already");
   WEIR_TRY(make_job(p, o, err));
+  WEIR_TRY(take_seat(p, out_made, err));
+  if (!*out_made) return WEIR_OK;
   return p->self.role == WEIR_PS_SERVER ? make_server(p, err)
                                         : make_worker(p, o, err);
 }
@@ -288,13 +411,13 @@ weir_status weir_train_part_run(weir_train_part *part,
                                 const weir_train_opts *opts, weir_error *err) {
   weir_train_opts o;
   weir_ps_replica_end end;
-  bool over;
+  bool over, made = false;
   if (part == NULL) return weir_fail_null(err, "part");
   WEIR_TRY(WEIR_OPTS_READ(weir_train_opts, &o, opts, err));
   if (part->leads)
     return weir_fail(err, WEIR_W0004, NULL,
                      "this part is the chief's: a trainer runs it");
-  weir_status s = make(part, &o, err);
+  weir_status s = make(part, &o, &made, err);
   if (s == WEIR_OK && part->serve != NULL) {
     char text[WEIR_NET_ADDRESS_BYTES + 16];
     snprintf(text, sizeof text, "listening at %s",
@@ -303,8 +426,9 @@ weir_status weir_train_part_run(weir_train_part *part,
   }
   if (s == WEIR_OK && part->serve != NULL)
     s = weir_ps_serve_run(part->serve, &over, err);
-  else if (s == WEIR_OK)
+  else if (s == WEIR_OK && made)
     s = weir_ps_replica_run(part->replica, &end, err);
+  if (s == WEIR_OK) s = weir_part_meet_error(&part->meet, err);
   return weir_settle(part->env.alloc, "training", s, err);
 }
 
@@ -322,7 +446,12 @@ static void *compute(void *self) {
 weir_status weir_train_part_begin(weir_train_part *part,
                                   const weir_train_opts *opts,
                                   weir_error *err) {
-  WEIR_TRY(make(part, opts, err));
+  bool made;
+  if (part->scheduler != NULL) { /* which computes nothing */
+    weir_meet_options meet = meet_of(part);
+    return weir_part_meet_lead(&part->meet, &part->env, &meet, err);
+  }
+  WEIR_TRY(make(part, opts, &made, err));
   part->runs = pthread_create(&part->thread, NULL, compute, part) == 0;
   if (part->runs) return WEIR_OK;
   return weir_fail(err, WEIR_W6003, NULL, "the system refused a thread");
@@ -349,6 +478,7 @@ void weir_train_part_release(weir_train_part *part) {
   weir_train_part_end(part);
   weir_ps_serve_release(part->serve);
   weir_ps_replica_release(part->replica);
+  weir_part_meet_end(&part->meet);
   weir_ps_job_release(part->job);
   weir_train_spec_release(part->spec);
   weir_task_list_release(&part->list);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/base/table.h"
+#include "runtime/dist/psnet/psnet_address.h"
 #include "runtime/dist/psnet/psnet_linger.h"
 #include "runtime/dist/psnet/psnet_link.h"
 #include "runtime/dist/psnet/psnet_transfer.h"
@@ -229,6 +230,7 @@ static weir_status bulk(void *self, uint32_t lane, uint32_t place,
 
 static int64_t dial(weir_ps_net *net, weir_ps_seat *seat, int64_t now_ns) {
   if (seat->address == NULL || seat->peer != NULL) return INT64_MAX;
+  if (seat->address[0] == '\0') return INT64_MAX; /* the book will tell */
   if (now_ns < seat->next_ns) return seat->next_ns;
   const weir_link_target target = {.job = kJobs[seat->task.role],
                                    .index = seat->task.index,
@@ -265,10 +267,6 @@ static void stepped(void *self) {
 
 /* ---- Life */
 
-static const char *copy(weir_ps_net *net, const char *text) {
-  return weir_arena_string(&net->arena, text, strlen(text));
-}
-
 /* Whether |self| dials |task|. */
 static bool dials(weir_ps_task self, weir_ps_task task) {
   if (task.role == WEIR_PS_CHIEF) return self.role == WEIR_PS_WORKER;
@@ -292,15 +290,11 @@ static weir_status make_seats(weir_ps_net *net, const weir_ps_net_options *o,
       seat->task = (weir_ps_task){WEIR_PS_WORKER, i - 1 - c->servers};
     } else if (i > 0) {
       seat->task = (weir_ps_task){WEIR_PS_SERVER, i - 1};
-      address = i <= o->server_count ? o->servers[i - 1] : NULL;
+      address =
+          i <= o->server_count && o->servers != NULL ? o->servers[i - 1] : NULL;
     }
-    if (!dials(o->self, seat->task)) continue;
-    if (address == NULL || strlen(address) >= WEIR_NET_ADDRESS_BYTES)
-      return weir_fail(err, WEIR_W7002, NULL,
-                       "%s:%" PRIu32 " has no address, or a long one",
-                       kJobs[seat->task.role], seat->task.index);
-    seat->address = copy(net, address);
-    if (seat->address == NULL) return weir_fail_memory(err, strlen(address));
+    if (dials(o->self, seat->task))
+      WEIR_TRY(weir_ps_net_seat_address(net, seat, address, err));
   }
   return WEIR_OK;
 }
@@ -362,6 +356,7 @@ weir_status weir_ps_net_create(const weir_env *env,
   net->self = options->self;
   net->config = *options->config;
   net->events = *events;
+  net->book = options->book;
   net->linger_ns =
       5 * (options->heartbeat_ns > 0 ? options->heartbeat_ns : kSecond);
   atomic_init(&net->leaving, 0);
@@ -385,12 +380,14 @@ const char *weir_ps_net_address(const weir_ps_net *net) {
 weir_status weir_ps_net_start(weir_ps_net *net, weir_error *err) {
   WEIR_TRY(weir_wires_start(net->wires, err));
   net->started = true;
+  if (net->book != NULL) weir_ps_net_book_begin(net);
   return WEIR_OK;
 }
 
 void weir_ps_net_stop(weir_ps_net *net) {
   weir_error why = WEIR_ERROR_INIT;
   if (net->stopped) return; /* the caller's thread is the only one then */
+  if (net->book != NULL) weir_ps_net_book_end(net);
   if (net->started) weir_ps_linger(net);
   if (net->wires != NULL) weir_wires_stop(net->wires);
   pthread_mutex_lock(&net->lock);

@@ -4,6 +4,7 @@
 
 #include "runtime/dist/node/node.h"
 #include "runtime/dist/ps/ps.h"
+#include "runtime/dist/psnet/ps_book.h"
 #include "runtime/dist/transports.h"
 
 /* The machines of parameter servers (ps/ps.h) between processes: links,
@@ -81,6 +82,9 @@ typedef struct weir_ps_net_options {
   const char *const *servers; /* addresses; for all but server 0 */
   uint32_t server_count;
   const char *chief; /* a worker's: its address */
+  /* In place of |servers| and |chief|: addresses that come later, or change.
+   * Lent for the net's life; NULL: none. */
+  weir_ps_book *book;
   /* Of the program, the configuration and the first values: processes of
    * another one are refused by Hello. */
   uint64_t job_hash;

@@ -21,7 +21,9 @@ enum { WEIR_PS_WORDS = 256 };
 /* The place of another task. Its number is the wires' place of its frames. */
 typedef struct weir_ps_seat {
   weir_ps_task task;
-  const char *address;       /* NULL: it dials, or there is no link to it */
+  /* NULL: it dials, or there is no link to it. "": not known yet; with a book
+   * it has room for any. */
+  char *address;
   weir_peer *peer;           /* that was dialled */
   weir_ps_link *link;        /* up; changes under the net's lock */
   int64_t next_ns, pause_ns; /* when it is dialled again */
@@ -37,7 +39,9 @@ struct weir_ps_net {
   weir_ps_net_events events;
   char address[WEIR_NET_ADDRESS_BYTES];
   weir_wires *wires;
+  weir_ps_book *book;    /* NULL: addresses stay as they are */
   weir_node_call settle; /* posted when something lies in the lists */
+  weir_node_call read;   /* posted when the book has changed */
   bool started;
   int64_t linger_ns; /* at its end */
   weir_node_call linger;
@@ -48,6 +52,7 @@ struct weir_ps_net {
   weir_ps_transfer *ended;
   weir_ps_link *dead; /* links that nothing holds any more */
   bool posted;        /* |settle| is under way */
+  bool reads;         /* |read| is */
   bool stopped;       /* the threads have ended: nothing is posted */
   /* Of the control thread: */
   weir_ps_values *dropped; /* that no link took */

@@ -63,6 +63,7 @@ weir_status weir_chief_create(weir_loop *loop, weir_error *err) {
   loop->chief = c;
   weir_ps_job_options job = {.servers = o->server_count,
                              .workers = o->worker_count,
+                             .slots = o->slots,
                              .seed = loop->options.seed};
   WEIR_TRY(weir_ps_job_create(loop->env, loop->graph, loop->spec, &job, &c->job,
                               err));
@@ -106,6 +107,7 @@ weir_status weir_chief_start(weir_loop *loop, weir_error *err) {
                              .self = {WEIR_PS_CHIEF, 0},
                              .address = o->address,
                              .servers = o->servers,
+                             .book = o->book,
                              .server_count = o->server_count,
                              .job_hash = c->job->hash,
                              .config = &c->job->config,
@@ -183,11 +185,11 @@ static weir_status fetch(weir_chief *c, bool *out_whole, weir_error *err) {
   return *out_whole ? weir_chief_values_take(c, err) : WEIR_OK;
 }
 
-/* Whether all others have heard of the end: they are gone, and none is to
- * come. */
+/* Whether all others have heard of the end: they are gone, and none is to come.
+ * Those that are not listed may come or not. */
 static bool all_told(const weir_chief *c) {
   bool all = c->here == 0;
-  for (uint32_t i = 0; i < c->job->config.workers; i++)
+  for (uint32_t i = 0; i < c->options.listed; i++)
     all = all && (c->met[i] || i == c->options.own_worker);
   return all;
 }

@@ -25,7 +25,10 @@ typedef struct weir_chief_options {
   bool insecure;
   const char *address; /* where the chief takes connections */
   const char *const *servers;
+  weir_ps_book *book; /* in place of addresses; as in psnet.h; NULL: none */
   uint32_t server_count, worker_count;
+  uint32_t slots;  /* workers that may join; 0: |worker_count| */
+  uint32_t listed; /* slots below it are those of processes that are to come */
   uint32_t own_worker;  /* that computes in this process; UINT32_MAX: none */
   int64_t heartbeat_ns; /* 0: 1 s */
   int64_t rejoin_ns;    /* a lost worker may come back; 0: 10 s */

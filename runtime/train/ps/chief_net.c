@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/train/ps/chief_values.h"
+
 /* The chief's control thread: the coordinator between the net and the loop. */
 
 static int64_t now_of(const weir_chief *c) {
@@ -151,6 +153,7 @@ static void note_values(weir_chief *c, uint32_t server,
                         const weir_ps_message *m) {
   if (!c->fetches[server].pending) return;
   c->fetches[server].pending = false;
+  c->fetches[server].version = m->version;
   pthread_mutex_lock(&c->lock);
   if (server == 0) c->version = m->version;
   if (!m->newer) c->stale = true; /* it has no state: all will go back */
@@ -252,6 +255,7 @@ static void begin_fetch(weir_chief *c) {
 static void end_servers(weir_chief *c) {
   weir_ps_message m = {.kind = WEIR_PS_OVER,
                        .epoch = weir_ps_coordinator_epoch(c->machine)};
+  weir_chief_account(c);
   for (uint32_t s = 0; s < c->job->config.servers; s++)
     weir_ps_net_send(c->net, (weir_ps_task){WEIR_PS_SERVER, s}, &m, NULL);
 }

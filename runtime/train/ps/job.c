@@ -83,7 +83,8 @@ static weir_status read_config(weir_ps_job *job, uint32_t aggregate,
               : async                 ? WEIR_PS_ASYNC
                                       : WEIR_PS_BOUNDED,
       .servers = options->servers,
-      .workers = options->workers,
+      .workers =
+          options->slots > options->workers ? options->slots : options->workers,
       .aggregate = aggregate,
       .backup = s->way == WEIR_WAY_SYNC ? s->backup : 0,
       .staleness = s->way == WEIR_WAY_BOUNDED ? s->staleness : 0,

@@ -50,8 +50,9 @@ typedef struct weir_ps_job {
 } weir_ps_job;
 
 typedef struct weir_ps_job_options {
-  uint32_t servers, workers; /* tasks; workers that may join at most */
+  uint32_t servers, workers; /* tasks */
   uint64_t seed;             /* of the run */
+  uint32_t slots; /* workers that may be there at most; 0: |workers| */
 } weir_ps_job_options;
 
 /* Reads the mode and its numbers from |spec|, and splits. |graph| and |spec|

@@ -76,6 +76,7 @@ static weir_status make_net(weir_ps_serve *s, weir_error *err) {
                                  .self = {WEIR_PS_SERVER, o->index},
                                  .address = o->address,
                                  .servers = o->servers,
+                                 .book = o->book,
                                  .server_count = o->job->config.servers,
                                  .job_hash = o->job->hash,
                                  .config = &o->job->config,

@@ -27,6 +27,7 @@ typedef struct weir_ps_serve_options {
   bool insecure;
   const char *address;        /* where it takes connections */
   const char *const *servers; /* config.servers of them; not for server 0 */
+  weir_ps_book *book; /* in place of addresses; as in psnet.h; NULL: none */
   int64_t heartbeat_ns;
   weir_ps_failpoints failpoints;
   /* A line; on a thread of the server. May be NULL. */

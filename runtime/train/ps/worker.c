@@ -95,6 +95,7 @@ static weir_status make_net(weir_ps_replica *r, weir_error *err) {
                                  .insecure = o->insecure,
                                  .self = {WEIR_PS_WORKER, o->index},
                                  .servers = o->servers,
+                                 .book = o->book,
                                  .server_count = o->job->config.servers,
                                  .chief = o->chief,
                                  .job_hash = o->job->hash,

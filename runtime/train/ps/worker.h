@@ -26,6 +26,7 @@ typedef struct weir_ps_replica_options {
   const weir_net_tls *tls;
   bool insecure;
   const char *const *servers; /* addresses, config.servers of them */
+  weir_ps_book *book; /* in place of addresses; as in psnet.h; NULL: none */
   const char *chief;
   int64_t heartbeat_ns;
   int64_t hang_ns; /* a wait of so long is logged; 0: 10 s */

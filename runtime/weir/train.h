@@ -166,6 +166,9 @@ typedef struct weir_train_part_opts {
    * some thread. NULL: none is wanted. */
   void (*on_event)(void *self, const char *text);
   void *on_event_self;
+  /* How long a process waits for others that it needs, at the start and when
+   * one has died, before the job ends: 138. 0: ten minutes. */
+  int64_t start_timeout_ns;
 } weir_train_part_opts;
 
 /* |graph| is retained, and the runtime. Nothing is dialled yet. Errors: W0002
@@ -178,8 +181,10 @@ WEIR_API weir_status weir_train_part_create(weir_runtime *runtime,
 /* Whether this process leads: then a trainer runs the part. */
 WEIR_API bool weir_train_part_is_chief(const weir_train_part *part);
 /* Runs any other part until the job is over, or weir_train_part_stop. Of |opts|
- * seed, steps, epochs, data_root and getenv count. Errors: W0004, W1122, W7090,
- * those of the graph, of the data, of runs. */
+ * seed, steps, epochs, data_root and getenv count. One that comes when the job
+ * has ended, as the generations say, has nothing to do: WEIR_OK. Errors: W0004,
+ * W1122, W7090, W7022 and W7023 (nobody is there), W7101 (the chief has
+ * failed), those of the graph, of the data, of runs. */
 WEIR_API weir_status weir_train_part_run(weir_train_part *part,
                                          const weir_train_opts *opts,
                                          weir_error *err);

@@ -2,6 +2,7 @@
 /* A process's part of a training between graphs. */
 #include "runtime/api/cluster/train_part.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "runtime/graph/train/train_spec.h"
 #include "runtime/train/ps/job.h"
 #include "runtime/train/ps/server.h"
+#include "runtime/train/ps/server_generation.h"
 #include "runtime/train/ps/worker.h"
 
 struct weir_train_part {
@@ -26,7 +28,7 @@ struct weir_train_part {
   const char *own, *chief;    /* addresses */
   weir_chief_options options; /* of the chief's loop */
   char *generations;
-  int64_t heartbeat_ns;
+  int64_t heartbeat_ns, away_ns;
   void (*on_event)(void *self, const char *text);
   void *on_event_self;
   /* While it runs: */
@@ -147,6 +149,8 @@ static weir_status open_part(weir_train_part *p, const weir_train_part_opts *o,
                                     .worker_count = p->worker_count,
                                     .own_worker = p->self.index,
                                     .heartbeat_ns = o->heartbeat_ns,
+                                    .away_ns = o->start_timeout_ns,
+                                    .rejoin_ns = 10 * o->heartbeat_ns,
                                     .log = tell,
                                     .log_self = p};
   return WEIR_OK;
@@ -164,7 +168,7 @@ weir_status weir_train_part_create(weir_runtime *runtime,
   weir_train_part_opts o;
   WEIR_TRY(WEIR_OPTS_READ(weir_train_part_opts, &o, opts, err));
   if (o.job == NULL) return weir_fail_null(err, "weir_train_part_opts: job");
-  if (o.heartbeat_ns < 0)
+  if (o.heartbeat_ns < 0 || o.start_timeout_ns < 0)
     return weir_fail(err, WEIR_W0002, NULL,
                      "weir_train_part_opts: a time is negative");
   weir_train_part *p = weir_alloc_array(runtime->env.alloc, 1, sizeof *p);
@@ -172,6 +176,7 @@ weir_status weir_train_part_create(weir_runtime *runtime,
   p->runtime = weir_runtime_ref(runtime);
   p->graph = weir_graph_ref(graph);
   p->heartbeat_ns = o.heartbeat_ns;
+  p->away_ns = o.start_timeout_ns;
   p->on_event = o.on_event;
   p->on_event_self = o.on_event_self;
   pthread_mutex_init(&p->lock, NULL);
@@ -234,6 +239,7 @@ static weir_status make_server(weir_train_part *p, weir_error *err) {
                                    .address = p->own,
                                    .servers = p->servers,
                                    .heartbeat_ns = p->heartbeat_ns,
+                                   .away_ns = p->away_ns,
                                    .log = tell,
                                    .log_self = p};
   weir_ps_serve *made = NULL;
@@ -264,6 +270,7 @@ static weir_status make_worker(weir_train_part *p, const weir_train_opts *o,
                                      .servers = p->servers,
                                      .chief = p->chief,
                                      .heartbeat_ns = p->heartbeat_ns,
+                                     .away_ns = p->away_ns,
                                      .log = tell,
                                      .log_self = p};
   weir_ps_replica *made = NULL;
@@ -275,11 +282,42 @@ static weir_status make_worker(weir_train_part *p, const weir_train_opts *o,
   return WEIR_OK;
 }
 
+/* Who comes after the end finds nobody; the folder of generations tells. */
+static bool is_over(const weir_train_part *p, uint64_t *out_limit) {
+  *out_limit = 0;
+  return p->generations != NULL &&
+         weir_ps_generations_over(&p->env, p->generations, out_limit);
+}
+
+/* A job that has all of its steps does not begin anew: its chief, if there is
+ * one, is here soon. */
+static void wait_less(weir_train_part *p) {
+  const int64_t most = 60 * INT64_C(1000000000);
+  uint64_t limit;
+  if (p->spec->steps == 0 || !is_over(p, &limit) || limit < p->spec->steps)
+    return;
+  if (p->away_ns == 0 || p->away_ns > most) p->away_ns = most;
+}
+
+/* |status| of a part that found nobody, or that of its end. */
+static weir_status look_for_end(weir_train_part *p, weir_status status,
+                                weir_error *err) {
+  char text[96];
+  uint64_t limit;
+  if (status == WEIR_OK || strcmp(err->id, "W7022") != 0 || !is_over(p, &limit))
+    return status;
+  snprintf(text, sizeof text, "the job has ended after step %" PRIu64, limit);
+  tell(p, limit > 0 ? text : "the job has ended before its last step");
+  *err = (weir_error)WEIR_ERROR_INIT;
+  return WEIR_OK;
+}
+
 static weir_status make(weir_train_part *p, const weir_train_opts *o,
                         weir_error *err) {
   if (p->job != NULL)
     return weir_fail(err, WEIR_W0004, NULL, "this part has been run already");
   WEIR_TRY(make_job(p, o, err));
+  wait_less(p);
   return p->self.role == WEIR_PS_SERVER ? make_server(p, err)
                                         : make_worker(p, o, err);
 }
@@ -288,7 +326,9 @@ weir_status weir_train_part_run(weir_train_part *part,
                                 const weir_train_opts *opts, weir_error *err) {
   weir_train_opts o;
   weir_ps_replica_end end;
+  weir_error mine = WEIR_ERROR_INIT;
   bool over;
+  err = err != NULL ? err : &mine;
   if (part == NULL) return weir_fail_null(err, "part");
   WEIR_TRY(WEIR_OPTS_READ(weir_train_opts, &o, opts, err));
   if (part->leads)
@@ -305,6 +345,7 @@ weir_status weir_train_part_run(weir_train_part *part,
     s = weir_ps_serve_run(part->serve, &over, err);
   else if (s == WEIR_OK)
     s = weir_ps_replica_run(part->replica, &end, err);
+  s = look_for_end(part, s, err);
   return weir_settle(part->env.alloc, "training", s, err);
 }
 

@@ -73,10 +73,12 @@ weir_status weir_chief_start(weir_loop *loop, weir_error *err) {
                      "than one batch, and drop_last set?",
                      WEIR_SV(loop->spec->data));
   WEIR_TRY(weir_chief_values_create(c, err));
+  const int64_t most = 60 * INT64_C(1000000000); /* for the last generation */
   weir_ps_coordinator_options machine = {
       .config = c->job->config,
       .incarnation = random_number(c),
       .rejoin_ns = o->rejoin_ns,
+      .final_ns = o->away_ns > 0 && o->away_ns < most ? o->away_ns : most,
       .save_every = o->save_every > 0 ? o->save_every : 100};
   weir_ps_coordinator_calls calls = weir_chief_calls(c);
   WEIR_TRY(weir_ps_coordinator_create(loop->alloc, &machine, &calls,

@@ -20,7 +20,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from gate import Gate, own_host  # noqa: E402
 
-HANG = 300  # seconds: an end for what would hang
+HANG = int(os.environ.get("CLI_HANG", "300"))  # seconds: ends what would hang
 
 
 class Job:

@@ -15,10 +15,9 @@ import os
 import random
 import re
 import resource
-import shutil
 import signal
+import struct
 import sys
-import threading
 import time
 import unittest
 
@@ -320,21 +319,43 @@ class Disks(Case):
         self.same_bits(job, 600)
 
 
+def npy(kind, shape, data):
+    head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
+    head = head.ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + head.encode() + data
+
+
 class Ends(Case):
     """A job that cannot go on ends with a name; one that is over says so."""
 
     def test_a_chief_that_fails(self):
-        """With an error of its own: an evaluation whose data is gone."""
-        job = Job(self, "e", "async", 100000000, beat=BEAT)
-        data = self.dir / "x.npy"
-        self.graph.write_text(GRAPH)
-        job.more += ["--summary", job.dir / "log"] if False else []
+        """With an error of its own, a data set that is gone: the others are told,
+        and the job goes on when the same commands come again."""
+        data, label = self.dir / "x.npy", self.dir / "label.npy"
+        whole = npy("<f4", (4, 2), bytes(32))
+        data.write_bytes(whole)
+        label.write_bytes(npy("<i4", (4,), bytes(16)))
+        self.graph.write_text(
+            GRAPH[:GRAPH.index("  test:\n")] +
+            f"  test: {{source: npy, files: {{x: x.npy, label: label.npy}}, "
+            "batch: 4, memory: 0, prefetch: 0}\n" +
+            GRAPH[GRAPH.index("train:\n  minimize"):])
+        job = Job(self, "e", SYNC, 100000000, beat=BEAT)
         job.start()
         job.progress()
-        shutil.rmtree(job.dir / "ckpt", ignore_errors=True)
-        del data
+        os.truncate(data, 20)
         codes = job.codes()
-        self.assertNotIn(0, codes.values(), job.logs())
+        self.assertNotIn(codes.pop(job.chief), (0, 138), job.logs())
+        self.assertEqual(set(codes.values()), {138}, job.logs())
+        error = re.search(r"error\[(W\d+)\]", job.log(job.chief)).group(1)
+        for name in codes:
+            self.assertRegex(job.log(name), rf"error\[W7101\]: .*{error}")
+        data.write_bytes(whole)
+        job.start()
+        job.wait_log(job.chief, "the job goes on with step")
+        job.progress()
+        job.signal(job.chief, signal.SIGINT)
+        self.assertEqual(job.codes()[job.chief], 130, job.logs())
 
     def test_nobody_is_there(self):
         for who, says in (("worker:1", "(chief|ps):0"), ("ps:0", "chief:0"),

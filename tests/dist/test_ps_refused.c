@@ -2,7 +2,8 @@
 /* Pushes that a server refuses, and those that it takes once: of an old life,
  * of another worker's slot, of a step to come, of an incarnation that is out,
  * out of order; the same push twice. Each refused one changes nothing, is
- * counted, and its values come back. */
+ * counted, and its values come back. And a generation that an earlier chief
+ * asked for. */
 #include <string.h>
 
 #include "runtime/dist/ps/server.h"
@@ -16,6 +17,7 @@ typedef struct world {
   uint64_t ticket, version, restored;
   uint32_t applied, added, dropped, finished;
   weir_ps_message last; /* sent to a worker */
+  weir_ps_message told; /* sent to the chief */
   uint32_t answers;
   int data[64];
   uint32_t given;
@@ -23,6 +25,7 @@ typedef struct world {
 
 static void on_send(void *self, weir_ps_task to, const weir_ps_message *m) {
   world *w = self;
+  if (to.role == WEIR_PS_CHIEF) w->told = *m;
   if (to.role != WEIR_PS_WORKER) return;
   w->last = *m;
   w->answers++;
@@ -231,9 +234,42 @@ static void test_sync(void **state) {
   weir_ps_server_release(w.server);
 }
 
+/* A chief that is granted again asks for the last generation; the one that was
+ * under way before is not taken for it. */
+static void test_generation(void **state) {
+  (void)state;
+  world w;
+  begin(&w, WEIR_PS_ASYNC);
+  weir_ps_message save = {.kind = WEIR_PS_SAVE, .epoch = LIFE, .seq = 1};
+  weir_ps_server_message(w.server, kChief, &save);
+  weir_ps_message claim = {
+      .kind = WEIR_PS_CLAIM, .epoch = LIFE, .incarnation = 7};
+  weir_ps_server_message(w.server, kChief, &claim);
+  weir_ps_server_kept(w.server, LIFE + 1);
+  save.epoch = LIFE + 1;
+  save.seq = 2;
+  weir_ps_server_message(w.server, kChief, &save);
+  assert_int_equal(w.told.kind, WEIR_PS_GENERATION);
+  assert_int_equal(w.told.seq, 2); /* one is under way */
+  assert_false(w.told.ok);
+  weir_ps_server_saved(w.server, 1, true);
+  weir_ps_server_sealed(w.server, 1, true);
+  assert_int_equal(w.told.kind, WEIR_PS_GENERATION);
+  assert_true(w.told.ok);
+  assert_int_equal(w.told.seq, 0); /* nobody's any more */
+  save.seq = 3;
+  weir_ps_server_message(w.server, kChief, &save);
+  weir_ps_server_saved(w.server, 2, true);
+  weir_ps_server_sealed(w.server, 2, true);
+  assert_true(w.told.ok);
+  assert_int_equal(w.told.seq, 3);
+  assert_int_equal(w.told.generation, 2);
+  weir_ps_server_release(w.server);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_async),
-                                     cmocka_unit_test(test_twice),
-                                     cmocka_unit_test(test_sync)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_async), cmocka_unit_test(test_twice),
+      cmocka_unit_test(test_sync), cmocka_unit_test(test_generation)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -245,12 +245,12 @@ static void begin_save(weir_ps_coordinator *c) {
   c->save_wanted = false;
   c->final_save = c->state == WEIR_PS_CHIEF_ENDS;
   c->saved_at = c->mode == WEIR_PS_SYNC ? c->committed : c->ledger->cursor;
-  weir_ps_message m = {.kind = WEIR_PS_SAVE};
+  weir_ps_message m = {.kind = WEIR_PS_SAVE, .seq = ++c->save_seq};
   weir_ps_chief_send(c, (weir_ps_task){WEIR_PS_SERVER, 0}, &m);
 }
 
 static void on_generation(weir_ps_coordinator *c, const weir_ps_message *m) {
-  if (!c->saving || m->epoch != c->epoch) return;
+  if (!c->saving || m->epoch != c->epoch || m->seq != c->save_seq) return;
   bool last = c->final_save;
   c->saving = c->final_save = false;
   if (m->ok) {

@@ -48,7 +48,7 @@ struct weir_ps_coordinator {
   bool stop, stop_kept, failed;
   uint64_t failed_run, new_limit;
   bool saving, save_wanted, final_save;
-  uint64_t saved_at;
+  uint64_t saved_at, save_seq;
   weir_ps_account account;
 };
 

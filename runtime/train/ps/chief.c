@@ -170,14 +170,14 @@ static weir_status fetch(weir_chief *c, bool *out_whole, weir_error *err) {
 /* Whether all others have heard of the end: they are gone, and none is to
  * come. */
 static bool all_told(const weir_chief *c) {
-  bool all = c->here == 0;
+  bool all = c->here == 0 && c->away == 0;
   for (uint32_t i = 0; i < c->job->config.workers; i++)
     all = all && (c->met[i] || i == c->options.own_worker);
   return all;
 }
 
-/* Tells the others of the end. Those that never came are waited for, for a few
- * seconds. */
+/* Tells the others of the end. Those that never came, or are cut off, are
+ * waited for, for a few seconds. */
 static void end_all(weir_chief *c, weir_chief_ask ask, uint64_t number) {
   int64_t until = weir_loop_clock(c->loop) + 5 * INT64_C(1000000000);
   weir_chief_tell(c, ask, number);

@@ -67,6 +67,8 @@ typedef struct weir_chief {
   bool stale;       /* servers went back since the fetch began */
   uint64_t version; /* of server 0's values */
   bool *met;        /* by slot: a worker that has been there */
+  uint64_t away;    /* servers that were lost before they heard of the end */
+  bool told;        /* the end, to those that are there */
   uint32_t here;    /* servers, and workers of other processes, by now */
   weir_chief_report reports[WEIR_CHIEF_REPORTS]; /* by run */
 } weir_chief;

@@ -228,7 +228,10 @@ static int64_t look_for_servers(weir_chief *c, int64_t now_ns) {
 static void count(weir_chief *c, weir_ps_task peer, bool more) {
   bool worker = peer.role == WEIR_PS_WORKER;
   pthread_mutex_lock(&c->lock);
-  if (worker) c->met[peer.index] = true;
+  /* Who is lost before the end may be cut off, and has not heard of it. */
+  uint64_t bit = worker ? 0 : UINT64_C(1) << peer.index;
+  if (worker) c->met[peer.index] = more || c->told;
+  c->away = more || c->told ? c->away & ~bit : c->away | bit;
   if (!worker || peer.index != c->options.own_worker)
     c->here += more ? 1 : UINT32_MAX;
   pthread_cond_broadcast(&c->changed);
@@ -337,6 +340,7 @@ static void do_ask(void *self, bool runs) {
   else if (runs)
     end_servers(c);
   pthread_mutex_lock(&c->lock);
+  c->told |= a->ask == WEIR_CHIEF_END || a->ask == WEIR_CHIEF_FAIL;
   a->done = true;
   pthread_cond_broadcast(&c->changed);
   pthread_mutex_unlock(&c->lock);

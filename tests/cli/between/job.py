@@ -152,7 +152,14 @@ class Job:
         return codes
 
     def finish(self):
-        self.again()
+        """Who is dead when the job is over, or by now, is not needed any more.
+        """
+        while not self.over():
+            self.again()
+            time.sleep(0.05)
+        self.parts = {n: p for n, p in self.parts.items()
+                      if n not in self.dead}
+        self.dead = set()
         for name, code in self.codes().items():
             self.case.assertEqual(code, 0, f"{name}\n{self.logs()}")
 

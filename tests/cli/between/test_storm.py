@@ -35,6 +35,8 @@ LOST_S = 6 * BEAT_S  # then a silent process is lost
 OUT_S = 17 * BEAT_S  # and then a worker is out
 SYNC = between.SYNC
 # Values of more than 8 KiB go by their own connections.
+# Who misses the end looks for it after so long.
+AWAY = ["--start-timeout", "60s" if SANITIZED else "20s"]
 GRAPH = between.GRAPH.replace("hidden: 32", "hidden: 2100").replace(
     "every: 20", "every: 500")
 
@@ -72,7 +74,8 @@ class Kills(Case):
         """Kills in rounds of some steps, for a job must not end before them.
         """
         chance = random.Random(f"{SEED} {mode}")
-        job = Job(self, "k", mode, 400, servers=2, workers=3, beat=BEAT)
+        job = Job(self, "k", mode, 400, servers=2, workers=3, beat=BEAT,
+                  more=AWAY)
         whom = ["ps:0", "ps:1", "worker:0", "worker:1", "worker:2"]
         plan = (whom * kills)[:kills]
         chance.shuffle(plan)
@@ -112,7 +115,8 @@ class Cuts(Case):
     def test_each_push_counts_once(self):
         """By the messages that pass, not by time: all cuts come."""
         steps, chance = 50 * CUTS, random.Random(f"{SEED} cuts")
-        job = Job(self, "c", "async", steps, beat=BEAT, gates=True)
+        job = Job(self, "c", "async", steps, beat=BEAT, gates=True,
+                  more=AWAY)
         gate = job.gates["ps:0"]
 
         def strike():
@@ -139,7 +143,7 @@ class Cuts(Case):
         """Cuts of all kinds, in front of all that take connections."""
         chance = random.Random(f"{SEED} {mode}")
         job = Job(self, "n", mode, 300, servers=2, workers=2, beat=BEAT,
-                  gates=True)
+                  gates=True, more=AWAY)
         kinds = ["both ways", "one way up", "one way down", "flapping",
                  "half open"]
         plan = [(k, g) for k in kinds for g in sorted(job.gates)]
@@ -183,7 +187,8 @@ class Pauses(Case):
     """Processes that stand still beyond their lease, and then go on."""
 
     def test_each_role(self):
-        job = Job(self, "p", SYNC, 300, servers=2, workers=3, beat=BEAT)
+        job = Job(self, "p", SYNC, 300, servers=2, workers=3, beat=BEAT,
+                  more=AWAY)
         job.start()
         for who, seconds in (("ps:0", LOST_S), ("ps:1", LOST_S),
                              ("worker:1", OUT_S), ("worker:0", LOST_S),
@@ -298,7 +303,7 @@ class Disks(Case):
         self.assertEqual(set(codes.values()), {0}, job.logs())
         self.assertIn("error[W7102]", job.log(job.chief))
         self.weir("eval", self.graph, "--checkpoint", job.dir / "ckpt")
-        job.finish_again = job.start()  # with room: from the one before
+        job.start()  # with room: from the one before
         job.finish()
         self.assertIn("step=300 ", job.log(job.chief))
 

@@ -266,15 +266,14 @@ static int64_t look_for(weir_ps_net *net, weir_ps_seat *seat, int64_t now_ns) {
       net->events.away == NULL)
     return INT64_MAX;
   if (seat->away_ns == 0) seat->away_ns = now_ns;
-  bool refused = seat->refused_ns != 0;
-  int64_t at = seat->away_ns + net->away_ns;
-  if (refused && seat->refused_ns + net->refused_ns < at)
-    at = seat->refused_ns + net->refused_ns;
+  int64_t at = seat->away_ns + net->away_ns, refused = seat->refused_ns;
+  if (refused != 0 && refused + net->refused_ns < at)
+    at = refused + net->refused_ns;
   if (now_ns < at) return at;
   weir_error why = WEIR_ERROR_INIT;
   char how[256];
   weir_ps_net_describe(net, t, how, sizeof how);
-  weir_fail(&why, refused ? WEIR_W7023 : WEIR_W7022, NULL,
+  weir_fail(&why, refused != 0 ? WEIR_W7023 : WEIR_W7022, NULL,
             "%s:%" PRIu32 " has not been there for %.0f s: %s", kJobs[t.role],
             t.index, (double)(now_ns - seat->away_ns) / 1e9, how);
   net->told_away = true;

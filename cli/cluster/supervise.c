@@ -28,7 +28,7 @@ typedef struct part {
   const char **words;
   /* An evaluator: it follows checkpoints, and the job does not see it. */
   bool evaluates, failed;
-  int code; /* of an evaluator that failed */
+  int code;         /* of an evaluator that failed */
   int64_t ended_ns; /* with LOST; 0: it runs */
 } part;
 

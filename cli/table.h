@@ -120,7 +120,9 @@
       TEXT("task-threads", 0, "N", task_threads, NULL,                         \
            "with --local: threads of each task (one per core)"),               \
       TIME("start-timeout", "TIME", start_ns, NULL,                            \
-           "with tasks: until all of them serve (30s)"),                       \
+           "with tasks: until all of them serve (30s); between graphs: while " \
+           "one is "                                                           \
+           "away (10m)"),                                                      \
       TIME("step-timeout", "TIME", step_ns, NULL,                              \
            "with tasks: for a step (30s, or 20 times the mean)"),              \
       HEARTBEAT, INSECURE

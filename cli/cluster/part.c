@@ -23,7 +23,6 @@ static weir_status refuse_others(const cli_args *a, const char *what,
                 {"save-plan", a->save_plan != NULL},
                 {"share", a->share != NULL},
                 {"init", a->init != NULL},
-                {"start-timeout", a->start_ns != 0},
                 {"step-timeout", a->step_ns != 0},
                 {"resume", a->resume != NULL && a->local == NULL},
                 {"ref-kernels", a->ref_kernels}};
@@ -137,7 +136,8 @@ weir_status cli_part_open(const cli_job *job, const cli_args *args,
                             .index = (uint32_t)args->index,
                             .max_workers = (uint32_t)args->max_workers,
                             .generations = args->generations,
-                            .heartbeat_ns = args->heartbeat_ns};
+                            .heartbeat_ns = args->heartbeat_ns,
+                            .start_timeout_ns = args->start_ns};
   if (args->generations == NULL && args->checkpoint != NULL &&
       args->checkpoint[0] != '\0') {
     snprintf(folder, sizeof folder, "%.4000s/generations", args->checkpoint);

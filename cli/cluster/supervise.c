@@ -17,6 +17,8 @@ enum {
   ADDED = 14,
   GRACE_MS = 5000,
   LAST_WORD_MS = 60000,
+  CHIEF_MS = 20000,
+  LOST = 138,
   RESTARTS = 3
 };
 
@@ -26,7 +28,8 @@ typedef struct part {
   const char **words;
   /* An evaluator: it follows checkpoints, and the job does not see it. */
   bool evaluates, failed;
-  int code; /* of an evaluator that failed */
+  int code;         /* of an evaluator that failed */
+  int64_t ended_ns; /* with LOST; 0: it runs */
 } part;
 
 typedef struct supervisor {
@@ -273,6 +276,16 @@ static int end_evaluators(supervisor *s, int code) {
   return cli_signal_code(code);
 }
 
+/* A part that was told of the chief's end by itself, or found nobody: the chief
+ * ends in a moment, and has the last word. */
+static bool awaits_chief(part *p, cli_child_state state, int code) {
+  if (state != CLI_CHILD_EXITED || code != LOST) return false;
+  if (p->ended_ns == 0) p->ended_ns = cli_now_ns();
+  if (cli_now_ns() - p->ended_ns < CHIEF_MS * INT64_C(1000000)) return true;
+  p->ended_ns = 0;
+  return false;
+}
+
 /* Until the chief has ended: its exit code, or that of |err|. A part that fails
  * may have ended the job, which the chief says then. */
 static int look_after(supervisor *s, weir_error *err) {
@@ -298,6 +311,7 @@ static int look_after(supervisor *s, weir_error *err) {
       if (last || (told && i == s->chief))
         return end_evaluators(s, cli_signal_code(code));
       if (until != INT64_MAX) continue;
+      if (i != s->chief && awaits_chief(&s->parts[i], state, code)) continue;
       if (start_again(s, i, state, code, err)) continue;
       if (i == s->chief) return cli_fail(err);
       bool died = state == CLI_CHILD_KILLED || code >= 128;

@@ -179,6 +179,9 @@ typedef struct weir_train_part_opts {
    * others, which join while it runs: "worker:7". The same for all processes;
    * 0: those of the cluster. Not with a scheduler. */
   uint32_t max_workers;
+  /* How long a process waits for others that it needs, at the start and when
+   * one has died, before the job ends: 138. 0: ten minutes. */
+  int64_t start_timeout_ns;
 } weir_train_part_opts;
 
 /* |graph| is retained, and the runtime. Nothing is dialled yet. Errors: W0002
@@ -192,8 +195,10 @@ WEIR_API weir_status weir_train_part_create(weir_runtime *runtime,
 WEIR_API bool weir_train_part_is_chief(const weir_train_part *part);
 /* Runs any other part until the job is over, or weir_train_part_stop. Of |opts|
  * seed, steps, epochs, data_root and getenv count. With a scheduler it waits
- * for a place first. Errors: W0004, W1122, W7090, W7082 and W7083 (of the
- * scheduler), those of the graph, of the data, of runs. */
+ * for a place first. One that comes when the job has ended, as the generations
+ * say, has nothing to do: WEIR_OK. Errors: W0004, W1122, W7090, W7082 and W7083
+ * (of the scheduler), W7022 and W7023 (nobody is there), W7101 (the chief has
+ * failed), those of the graph, of the data, of runs. */
 WEIR_API weir_status weir_train_part_run(weir_train_part *part,
                                          const weir_train_opts *opts,
                                          weir_error *err);

@@ -2,6 +2,7 @@
 /* A process's part of a training between graphs. */
 #include "runtime/api/cluster/train_part.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "runtime/graph/train/train_spec.h"
 #include "runtime/train/ps/job.h"
 #include "runtime/train/ps/server.h"
+#include "runtime/train/ps/server_generation.h"
 #include "runtime/train/ps/worker.h"
 
 struct weir_train_part {
@@ -32,7 +34,7 @@ struct weir_train_part {
   weir_part_meet meet;
   weir_chief_options options; /* of the chief's loop */
   char *generations;
-  int64_t heartbeat_ns;
+  int64_t heartbeat_ns, away_ns;
   void (*on_event)(void *self, const char *text);
   void *on_event_self;
   /* While it runs: */
@@ -223,6 +225,8 @@ static weir_status open_part(weir_train_part *p, const weir_train_part_opts *o,
                                     .listed = p->listed,
                                     .own_worker = p->self.index,
                                     .heartbeat_ns = o->heartbeat_ns,
+                                    .away_ns = o->start_timeout_ns,
+                                    .rejoin_ns = 10 * o->heartbeat_ns,
                                     .log = tell,
                                     .log_self = p};
   return WEIR_OK;
@@ -240,7 +244,7 @@ weir_status weir_train_part_create(weir_runtime *runtime,
   weir_train_part_opts o;
   WEIR_TRY(WEIR_OPTS_READ(weir_train_part_opts, &o, opts, err));
   if (o.job == NULL) return weir_fail_null(err, "weir_train_part_opts: job");
-  if (o.heartbeat_ns < 0)
+  if (o.heartbeat_ns < 0 || o.start_timeout_ns < 0)
     return weir_fail(err, WEIR_W0002, NULL,
                      "weir_train_part_opts: a time is negative");
   weir_train_part *p = weir_alloc_array(runtime->env.alloc, 1, sizeof *p);
@@ -248,6 +252,7 @@ weir_status weir_train_part_create(weir_runtime *runtime,
   p->runtime = weir_runtime_ref(runtime);
   p->graph = weir_graph_ref(graph);
   p->heartbeat_ns = o.heartbeat_ns;
+  p->away_ns = o.start_timeout_ns;
   p->on_event = o.on_event;
   p->on_event_self = o.on_event_self;
   pthread_mutex_init(&p->lock, NULL);
@@ -314,6 +319,7 @@ static weir_status make_server(weir_train_part *p, weir_error *err) {
                                    .servers = p->servers,
                                    .book = p->meet.book,
                                    .heartbeat_ns = p->heartbeat_ns,
+                                   .away_ns = p->away_ns,
                                    .log = tell,
                                    .log_self = p};
   weir_ps_serve *made = NULL;
@@ -345,6 +351,7 @@ static weir_status make_worker(weir_train_part *p, const weir_train_opts *o,
                                      .book = p->meet.book,
                                      .chief = p->chief,
                                      .heartbeat_ns = p->heartbeat_ns,
+                                     .away_ns = p->away_ns,
                                      .log = tell,
                                      .log_self = p};
   weir_ps_replica *made = NULL;
@@ -395,12 +402,43 @@ static weir_status take_seat(weir_train_part *p, bool *out_seated,
   return weir_meet_guest_wait(p->meet.guest, out_seated, &p->self.index, err);
 }
 
+/* Who comes after the end finds nobody; the folder of generations tells. */
+static bool is_over(const weir_train_part *p, uint64_t *out_limit) {
+  *out_limit = 0;
+  return p->generations != NULL &&
+         weir_ps_generations_over(&p->env, p->generations, out_limit);
+}
+
+/* A job that has all of its steps does not begin anew: its chief, if there is
+ * one, is here soon. */
+static void wait_less(weir_train_part *p) {
+  const int64_t most = 60 * INT64_C(1000000000);
+  uint64_t limit;
+  if (p->spec->steps == 0 || !is_over(p, &limit) || limit < p->spec->steps)
+    return;
+  if (p->away_ns == 0 || p->away_ns > most) p->away_ns = most;
+}
+
+/* |status| of a part that found nobody, or that of its end. */
+static weir_status look_for_end(weir_train_part *p, weir_status status,
+                                weir_error *err) {
+  char text[96];
+  uint64_t limit;
+  if (status == WEIR_OK || strcmp(err->id, "W7022") != 0 || !is_over(p, &limit))
+    return status;
+  snprintf(text, sizeof text, "the job has ended after step %" PRIu64, limit);
+  tell(p, limit > 0 ? text : "the job has ended before its last step");
+  *err = (weir_error)WEIR_ERROR_INIT;
+  return WEIR_OK;
+}
+
 static weir_status make(weir_train_part *p, const weir_train_opts *o,
                         bool *out_made, weir_error *err) {
   *out_made = false;
   if (p->job != NULL)
     return weir_fail(err, WEIR_W0004, NULL, "this part has been run already");
   WEIR_TRY(make_job(p, o, err));
+  wait_less(p);
   WEIR_TRY(take_seat(p, out_made, err));
   if (!*out_made) return WEIR_OK;
   return p->self.role == WEIR_PS_SERVER ? make_server(p, err)
@@ -411,7 +449,9 @@ weir_status weir_train_part_run(weir_train_part *part,
                                 const weir_train_opts *opts, weir_error *err) {
   weir_train_opts o;
   weir_ps_replica_end end;
+  weir_error mine = WEIR_ERROR_INIT;
   bool over, made = false;
+  err = err != NULL ? err : &mine;
   if (part == NULL) return weir_fail_null(err, "part");
   WEIR_TRY(WEIR_OPTS_READ(weir_train_opts, &o, opts, err));
   if (part->leads)
@@ -429,6 +469,7 @@ weir_status weir_train_part_run(weir_train_part *part,
   else if (s == WEIR_OK && made)
     s = weir_ps_replica_run(part->replica, &end, err);
   if (s == WEIR_OK) s = weir_part_meet_error(&part->meet, err);
+  s = look_for_end(part, s, err);
   return weir_settle(part->env.alloc, "training", s, err);
 }
 

@@ -8,6 +8,7 @@
 
 static const int64_t kRejoinNs = 10 * INT64_C(1000000000);
 static const int64_t kRetryNs = INT64_C(200000000);
+static const int64_t kFinalNs = 60 * INT64_C(1000000000);
 
 bool weir_ps_chief_bug(const weir_ps_coordinator *c, weir_ps_failpoint fp) {
   return weir_ps_hit(&c->options.failpoints, fp);
@@ -51,6 +52,7 @@ weir_status weir_ps_coordinator_create(
   c->alloc = alloc;
   c->options = *options;
   if (c->options.rejoin_ns == 0) c->options.rejoin_ns = kRejoinNs;
+  if (c->options.final_ns == 0) c->options.final_ns = kFinalNs;
   c->calls = *calls;
   c->servers = options->config.servers;
   c->workers = options->config.workers;
@@ -115,7 +117,7 @@ static void run(weir_ps_coordinator *c) {
     c->reached_at = WEIR_PS_NONE;
     c->stop = c->stop && c->stop_kept;
     c->failed = false;
-    c->new_limit = 0;
+    c->new_limit = c->final_ns = 0;
   }
   c->ran_life = c->life;
   c->saved_at = c->mode == WEIR_PS_SYNC ? c->ledger->base : c->ledger->cursor;
@@ -243,12 +245,12 @@ static void begin_save(weir_ps_coordinator *c) {
   c->save_wanted = false;
   c->final_save = c->state == WEIR_PS_CHIEF_ENDS;
   c->saved_at = c->mode == WEIR_PS_SYNC ? c->committed : c->ledger->cursor;
-  weir_ps_message m = {.kind = WEIR_PS_SAVE};
+  weir_ps_message m = {.kind = WEIR_PS_SAVE, .seq = ++c->save_seq};
   weir_ps_chief_send(c, (weir_ps_task){WEIR_PS_SERVER, 0}, &m);
 }
 
 static void on_generation(weir_ps_coordinator *c, const weir_ps_message *m) {
-  if (!c->saving || m->epoch != c->epoch) return;
+  if (!c->saving || m->epoch != c->epoch || m->seq != c->save_seq) return;
   bool last = c->final_save;
   c->saving = c->final_save = false;
   if (m->ok) {
@@ -257,10 +259,12 @@ static void on_generation(weir_ps_coordinator *c, const weir_ps_message *m) {
   }
   c->calls.generation(c->calls.self, m->generation, m->ok);
   if (!last) return;
-  if (!m->ok) {
+  if (!m->ok && c->final_ns == 0) c->final_ns = c->now_ns;
+  if (!m->ok && c->now_ns - c->final_ns < c->options.final_ns) {
     c->retry_ns = c->now_ns + kRetryNs;
     return;
   }
+  c->account.unsaved = !m->ok;
   if (weir_ps_chief_dies(c, WEIR_PS_FP_CHIEF_OVER)) return;
   c->state = WEIR_PS_CHIEF_OVER;
   tell_workers(c, WEIR_PS_OVER);

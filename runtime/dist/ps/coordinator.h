@@ -38,6 +38,7 @@ typedef struct weir_ps_coordinator_options {
   uint64_t epoch;       /* the highest that is known; 0 */
   int64_t rejoin_ns;    /* a lost worker may come back; 0: 10 s */
   int64_t evict_ns;     /* 0: slow workers stay */
+  int64_t final_ns;     /* how long the last generation is tried; 0: 60 s */
   uint64_t save_every;  /* steps between generations; 0: by save() alone */
   weir_ps_failpoints failpoints;
 } weir_ps_coordinator_options;
@@ -57,7 +58,8 @@ typedef struct weir_ps_coordinator_calls {
   void (*generation)(void *self, uint64_t generation, bool ok);
   /* |worker| has joined, or is out: drained, or lost, or evicted. */
   void (*member)(void *self, uint32_t worker, bool in, bool drained);
-  /* The job has ended, its last generation is on disk. |failed|: at |run|. */
+  /* The job has ended, its last generation is on disk, but where the account
+   * says |unsaved|. |failed|: at |run|. */
   void (*over)(void *self, bool failed, uint64_t run);
   /* Another chief has been granted a later epoch. The last call. */
   void (*fenced)(void *self, uint64_t epoch);
@@ -115,6 +117,7 @@ typedef struct weir_ps_account {
   uint64_t partial; /* counted, though some servers do not have them */
   uint64_t returned; /* runs dealt again */
   uint64_t rollbacks, generations, evicted, lost, joined;
+  bool unsaved; /* the last generation could not be saved */
 } weir_ps_account;
 const weir_ps_account *weir_ps_coordinator_account(
     const weir_ps_coordinator *c);

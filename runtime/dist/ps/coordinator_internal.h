@@ -35,6 +35,7 @@ struct weir_ps_coordinator {
   uint64_t ran_life;                     /* of the last running() */
   uint64_t looked, mismatched, restored; /* sets of servers */
   int64_t retry_ns;                      /* INT64_MAX: nothing is */
+  int64_t final_ns; /* since when the last generation fails; 0: it does not */
   weir_ps_ledger *ledger;
   bool granted; /* the ledger is one */
   bool pending; /* |op| is being written down */
@@ -47,7 +48,7 @@ struct weir_ps_coordinator {
   bool stop, stop_kept, failed;
   uint64_t failed_run, new_limit;
   bool saving, save_wanted, final_save;
-  uint64_t saved_at;
+  uint64_t saved_at, save_seq;
   weir_ps_account account;
 };
 

@@ -136,8 +136,13 @@ static void end_saving(weir_ps_server *s, uint64_t generation, bool ok) {
   weir_ps_keeper *k = &s->keeper;
   k->saving = 0;
   k->sealing = false;
-  weir_ps_message m = {
-      .kind = WEIR_PS_GENERATION, .generation = generation, .ok = ok};
+  /* An earlier chief asked for it, or this one before it was granted again: it
+   * is not what they ask for now, which may be the last one. */
+  bool asked = k->save_epoch == s->epoch;
+  weir_ps_message m = {.kind = WEIR_PS_GENERATION,
+                       .generation = generation,
+                       .seq = asked ? k->save_seq : 0,
+                       .ok = ok};
   reply(s, (weir_ps_task){WEIR_PS_CHIEF, s->chief}, &m);
   record_held(s);
 }
@@ -147,17 +152,19 @@ void weir_ps_keeper_abandon(weir_ps_server *s) {
   if (k->saving != 0 && !k->sealing) end_saving(s, k->saving, false);
 }
 
-static void begin_saving(weir_ps_server *s) {
+static void begin_saving(weir_ps_server *s, const weir_ps_message *order) {
   weir_ps_keeper *k = &s->keeper;
   uint64_t others = UINT64_MAX;
   if (s->servers < 64) others = (UINT64_C(1) << s->servers) - 1;
   others &= ~UINT64_C(1);
   if (k->saving != 0 || s->life == 0 || (s->up & others) != others) {
-    weir_ps_message no = {.kind = WEIR_PS_GENERATION};
+    weir_ps_message no = {.kind = WEIR_PS_GENERATION, .seq = order->seq};
     reply(s, (weir_ps_task){WEIR_PS_CHIEF, s->chief}, &no);
     return;
   }
   k->saving = k->next_generation++;
+  k->save_epoch = s->epoch;
+  k->save_seq = order->seq;
   k->saved_version = s->version;
   k->taken = 1;
   k->saved = 0;
@@ -222,7 +229,7 @@ void weir_ps_keeper_message(weir_ps_server *s, weir_ps_task from,
       record(s, from, m);
       return;
     case WEIR_PS_SAVE:
-      begin_saving(s);
+      begin_saving(s, m);
       return;
     default:
       return;

@@ -87,9 +87,9 @@ typedef enum weir_ps_kind {
   WEIR_PS_RECORD,   /* chief; seq; op: to be written down */
   WEIR_PS_RECORDED, /* epoch; seq, ok; the ledger's next lease, incarnation */
   WEIR_PS_COMMITTED,  /* sync: version, of server 0 */
-  WEIR_PS_GENERATION, /* generation; ok: complete and on disk */
-  WEIR_PS_SAVE,       /* chief to server 0; then data, server 0 to the others:
-                         generation; version (sync) */
+  WEIR_PS_GENERATION, /* generation; seq of that SAVE; ok: complete, on disk */
+  WEIR_PS_SAVE,       /* chief to server 0: seq; then data, server 0 to the
+                         others: generation; version (sync) */
   WEIR_PS_TAKEN,      /* data; generation, version, ok: what is saved no more
                          changes; to server 0 */
   WEIR_PS_SAVED,      /* data; generation, ok: to server 0 */

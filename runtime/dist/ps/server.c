@@ -150,11 +150,22 @@ static void send_mark(weir_ps_server *s, const weir_ps_message *m) {
   weir_ps_server_send(s, (weir_ps_task){WEIR_PS_WORKER, m->worker}, &reply);
 }
 
-static void on_worker(weir_ps_server *s, const weir_ps_message *m) {
+/* A push of a step that nobody could have pulled, or of another run than its
+ * step and number say, is no worker's of this job. */
+static bool fits(const weir_ps_server *s, const weir_ps_message *m) {
+  uint32_t n = s->options.config.aggregate;
+  if (m->kind != WEIR_PS_PUSH || s->mode != WEIR_PS_SYNC) return true;
+  return m->k < n && m->step <= s->version && m->run / n == m->step &&
+         m->run % n == m->k;
+}
+
+/* Nobody speaks for another worker: its slot is that of its link. */
+static void on_worker(weir_ps_server *s, uint32_t from,
+                      const weir_ps_message *m) {
   bool right =
       m->life == s->life || weir_ps_server_bug(s, WEIR_PS_FP_BUG_OLD_EPOCH);
-  if (!right || s->life == 0 || m->worker >= s->workers ||
-      !weir_ps_async_knows(s, m)) {
+  if (!right || s->life == 0 || m->worker != from || from >= s->workers ||
+      !fits(s, m) || !weir_ps_async_knows(s, m)) {
     s->counts.refused++;
     weir_ps_server_drop(s, m->data);
     return;
@@ -299,7 +310,7 @@ void weir_ps_server_message(weir_ps_server *s, weir_ps_task from,
                             const weir_ps_message *m) {
   if (s->dead) return weir_ps_server_drop(s, m->data);
   if (from.role == WEIR_PS_WORKER) {
-    on_worker(s, m);
+    on_worker(s, from.index, m);
     return;
   }
   if (from.role == WEIR_PS_CHIEF)

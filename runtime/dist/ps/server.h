@@ -136,9 +136,9 @@ typedef struct weir_ps_server_counts {
   uint64_t applied;              /* pushes */
   uint64_t duplicates;           /* dropped: they had come before */
   uint64_t late;                 /* sync: of a step that is committed */
-  uint64_t refused;              /* of another life or incarnation */
-  uint64_t stale;                /* sent back, to be computed again */
-  uint64_t parked;               /* pulls that had to wait */
+  uint64_t refused; /* of another life, incarnation, slot, or a step to come */
+  uint64_t stale;   /* sent back, to be computed again */
+  uint64_t parked;  /* pulls that had to wait */
   uint64_t staleness_max;
   /* Pushes by staleness: 0, 1, 2-3, 4-7, ... */
   uint64_t staleness[WEIR_PS_BUCKETS];

@@ -51,7 +51,8 @@ typedef struct weir_ps_keeper {
   weir_ps_message wait_claim;
   uint64_t saving; /* a generation; 0: none */
   uint64_t next_generation, saved_version;
-  uint64_t taken, saved; /* sets of servers */
+  uint64_t save_epoch, save_seq; /* of the SAVE that asked for it */
+  uint64_t taken, saved;         /* sets of servers */
   bool sealing;
   bool held; /* |record| waits until all states are taken */
   weir_ps_message record;

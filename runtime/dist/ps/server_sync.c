@@ -179,8 +179,7 @@ static bool doubled(const weir_ps_server *s, const weir_ps_message *m) {
 
 void weir_ps_sync_push(weir_ps_server *s, const weir_ps_message *m) {
   weir_ps_round *r = &s->round;
-  if (weir_ps_server_dies(s, WEIR_PS_FP_SERVER_PUSH) || m->k >= aggregate(s) ||
-      m->step > s->version) {
+  if (weir_ps_server_dies(s, WEIR_PS_FP_SERVER_PUSH)) {
     weir_ps_server_drop(s, m->data);
     return;
   }

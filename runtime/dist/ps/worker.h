@@ -77,10 +77,11 @@ void weir_ps_worker_drain(weir_ps_worker *worker);
 
 typedef struct weir_ps_worker_counts {
   uint64_t computed, pushed;
-  uint64_t again;   /* runs computed again, on newer values */
-  uint64_t skipped; /* sync: somebody else was first */
-  uint64_t resent;  /* pushes, after a link came back */
-  uint64_t spares;  /* runs computed for others */
+  uint64_t acknowledged; /* pushes that all servers have; sync: are committed */
+  uint64_t again;        /* runs computed again, on newer values */
+  uint64_t skipped;      /* sync: somebody else was first */
+  uint64_t resent;       /* pushes, after a link came back */
+  uint64_t spares;       /* runs computed for others */
   uint64_t resets;
 } weir_ps_worker_counts;
 const weir_ps_worker_counts *weir_ps_worker_count(const weir_ps_worker *worker);

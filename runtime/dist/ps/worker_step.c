@@ -58,10 +58,12 @@ static bool pull_rest(weir_ps_worker *w) {
 static void forget_before(weir_ps_worker *w, uint64_t version) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < w->sent_count; i++) {
-    if (w->sent[i].step < version)
-      w->calls.forget(w->calls.self, w->sent[i].run);
-    else
+    if (w->sent[i].step >= version) {
       w->sent[kept++] = w->sent[i];
+      continue;
+    }
+    w->counts.acknowledged++;
+    w->calls.forget(w->calls.self, w->sent[i].run);
   }
   w->sent_count = kept;
 }
@@ -136,6 +138,7 @@ static void settle(weir_ps_worker *w) {
     weir_ps_sent p = w->sent[0];
     memmove(&w->sent[0], &w->sent[1], --w->sent_count * sizeof *w->sent);
     if (p.last) w->done_lease = p.lease;
+    w->counts.acknowledged++;
     w->calls.forget(w->calls.self, p.run);
     tell_progress(w, p.lease, p.run);
   }

@@ -25,6 +25,8 @@
 /* Between a link's end and the next attempt. */
 static const int64_t kSecond = 1000000000, kPauseLeast = 20000000,
                      kPauseMost = 1000000000;
+/* A job that is over is gone by then. */
+static const int64_t kRefused = 10 * INT64_C(1000000000);
 
 static const char *const kJobs[] = {[WEIR_PS_CHIEF] = "chief",
                                     [WEIR_PS_SERVER] = "ps",
@@ -111,22 +113,32 @@ static void settle_call(void *self, bool runs) {
 
 /* ---- Links */
 
-/* "refused: ..." where a task said so. */
-static void put_words(const weir_error *why, char *text, size_t size) {
-  bool refused = strcmp(why->id, "W7023") == 0 ||
-                 strcmp(why->id, "W7024") == 0 || strcmp(why->id, "W7030") == 0;
-  snprintf(text, size, "%s%.200s", refused ? "refused: " : "", why->message);
+static bool is_refusal(const weir_error *why) {
+  return strcmp(why->id, "W7023") == 0 || strcmp(why->id, "W7024") == 0 ||
+         strcmp(why->id, "W7030") == 0;
 }
 
-static void keep_words(weir_ps_seat *seat, const weir_error *why) {
+/* "refused: ..." where a task said so. */
+static void put_words(const weir_error *why, char *text, size_t size) {
+  snprintf(text, size, "%s%.200s", is_refusal(why) ? "refused: " : "",
+           why->message);
+}
+
+static void keep_words(const weir_ps_net *net, weir_ps_seat *seat,
+                       const weir_error *why) {
   put_words(why, seat->last, sizeof seat->last);
+  if (strcmp(why->id, "W7023") != 0) /* the others may pass */
+    seat->refused_ns = 0;
+  else if (seat->refused_ns == 0)
+    seat->refused_ns = weir_ps_net_now(net);
 }
 
 static void end_link(weir_ps_net *net, weir_ps_link *link,
                      const weir_error *why) {
   weir_ps_seat *seat = link->seat;
-  keep_words(seat, why);
+  keep_words(net, seat, why);
   weir_ps_link_end(link, why);
+  seat->away_ns = weir_ps_net_now(net);
   net->events.lost(net->events.self, seat->task, why);
 }
 
@@ -145,6 +157,7 @@ static void link_up(void *self, weir_peer *peer) {
     return;
   }
   seat->up_ns = weir_ps_net_now(net);
+  seat->refused_ns = 0;
   net->events.up(net->events.self, seat->task);
 }
 
@@ -178,7 +191,7 @@ static void link_lost(void *self, weir_peer *peer, const weir_error *why) {
   if (link != NULL)
     end_link(net, link, why);
   else if (seat->link == NULL)
-    keep_words(seat, why);
+    keep_words(net, seat, why);
 }
 
 static void link_refused(void *self, const char *text) {
@@ -244,6 +257,32 @@ static int64_t dial(weir_ps_net *net, weir_ps_seat *seat, int64_t now_ns) {
   return seat->next_ns;
 }
 
+/* Nobody can do without the chief and the servers. A refusal is waited out for
+ * less long: the job that refuses may be the one before, which ends. Returns
+ * when |seat| has been away for too long; INT64_MAX: it is not. */
+static int64_t look_for(weir_ps_net *net, weir_ps_seat *seat, int64_t now_ns) {
+  weir_ps_task t = seat->task, me = net->self;
+  bool needed =
+      t.role != WEIR_PS_WORKER && (t.role != me.role || t.index != me.index);
+  if (!needed || seat->link != NULL || net->told_away ||
+      net->events.away == NULL)
+    return INT64_MAX;
+  if (seat->away_ns == 0) seat->away_ns = now_ns;
+  int64_t at = seat->away_ns + net->away_ns, refused = seat->refused_ns;
+  if (refused != 0 && refused + net->refused_ns < at)
+    at = refused + net->refused_ns;
+  if (now_ns < at) return at;
+  weir_error why = WEIR_ERROR_INIT;
+  char how[256];
+  weir_ps_net_describe(net, t, how, sizeof how);
+  weir_fail(&why, refused != 0 ? WEIR_W7023 : WEIR_W7022, NULL,
+            "%s:%" PRIu32 " has not been there for %.0f s: %s", kJobs[t.role],
+            t.index, (double)(now_ns - seat->away_ns) / 1e9, how);
+  net->told_away = true;
+  net->events.away(net->events.self, t, &why);
+  return INT64_MAX;
+}
+
 static int64_t step(void *self, int64_t now_ns) {
   weir_ps_net *net = self;
   int64_t next = INT64_MAX;
@@ -251,6 +290,8 @@ static int64_t step(void *self, int64_t now_ns) {
   for (uint32_t i = 0; i < net->seat_count; i++) {
     weir_ps_seat *seat = &net->seats[i];
     int64_t at = dial(net, seat, now_ns);
+    if (at < next) next = at;
+    at = look_for(net, seat, now_ns);
     if (at < next) next = at;
     again |= seat->link != NULL && weir_link_out_tick(seat->link->out);
   }
@@ -359,6 +400,8 @@ weir_status weir_ps_net_create(const weir_env *env,
   net->book = options->book;
   net->linger_ns =
       5 * (options->heartbeat_ns > 0 ? options->heartbeat_ns : kSecond);
+  net->away_ns = options->away_ns > 0 ? options->away_ns : WEIR_PS_AWAY_NS;
+  net->refused_ns = net->away_ns < kRefused ? net->away_ns : kRefused;
   atomic_init(&net->leaving, 0);
   net->settle = (weir_node_call){.fn = settle_call, .self = net};
   weir_arena_init(&net->arena, env->alloc);

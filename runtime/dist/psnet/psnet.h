@@ -64,6 +64,10 @@ typedef struct weir_ps_net_events {
   void (*unreceived)(void *self, void *data);
   /* |m|, with its ledger and op, is lent for the call. */
   void (*message)(void *self, weir_ps_task from, const weir_ps_message *m);
+  /* |peer|, the chief or a server, has had no link for |away_ns|, or has
+   * refused this process for a while: |why| says which, and what the last
+   * attempt came to. Once; the net goes on all the same. NULL: nobody asks. */
+  void (*away)(void *self, weir_ps_task peer, const weir_error *why);
   /* Does what is due; returns when something is next, or INT64_MAX. After each
    * turn of the thread. NULL: nothing ever is. */
   int64_t (*step)(void *self, int64_t now_ns);
@@ -90,7 +94,12 @@ typedef struct weir_ps_net_options {
   uint64_t job_hash;
   const weir_ps_config *config; /* ledgers that come are checked against it */
   int64_t heartbeat_ns;         /* 0: 1 s; dead after five */
+  int64_t away_ns;              /* until away(); 0: WEIR_PS_AWAY_NS */
 } weir_ps_net_options;
+
+/* Ten minutes: a process that was killed is started again in less, also on
+ * another machine. */
+#define WEIR_PS_AWAY_NS (600 * INT64_C(1000000000))
 
 /* Listens; no thread runs yet, no event comes. Errors: W7090 (|self| is none of
  * |config|), W7002, those of the transports, W6001. */

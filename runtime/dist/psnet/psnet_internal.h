@@ -28,6 +28,8 @@ typedef struct weir_ps_seat {
   weir_ps_link *link;        /* up; changes under the net's lock */
   int64_t next_ns, pause_ns; /* when it is dialled again */
   int64_t up_ns;             /* since when it is up */
+  int64_t away_ns;           /* since when it is not; 0: not yet looked at */
+  int64_t refused_ns;        /* since when it refuses us; 0: it does not */
   char last[WEIR_PS_WORDS];  /* why the last link ended; "": none has */
 } weir_ps_seat;
 
@@ -43,7 +45,9 @@ struct weir_ps_net {
   weir_node_call settle; /* posted when something lies in the lists */
   weir_node_call read;   /* posted when the book has changed */
   bool started;
-  int64_t linger_ns; /* at its end */
+  int64_t linger_ns;           /* at its end */
+  int64_t away_ns, refused_ns; /* how long a peer may be away, or refuse us */
+  bool told_away;
   weir_node_call linger;
   atomic_uint leaving; /* frames that are waited for */
   pthread_mutex_t lock;

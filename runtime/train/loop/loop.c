@@ -195,6 +195,7 @@ weir_status weir_loop_step(weir_loop *loop, weir_train_end *out_end,
   if (s == WEIR_OK && loop->step == want && loop->chief == NULL)
     s = weir_loop_after(loop, err);
   if (s != WEIR_OK) loop->end = WEIR_TRAIN_END_FAILED;
+  if (s != WEIR_OK && loop->chief != NULL) weir_chief_fail(loop, err);
   *out_end = loop->end;
   return s;
 }

@@ -211,7 +211,10 @@ static weir_status finish(weir_loop *loop, weir_error *err) {
 }
 
 weir_status weir_loop_finish(weir_loop *loop, weir_error *err) {
+  weir_error mine = WEIR_ERROR_INIT;
+  err = err != NULL ? err : &mine;
   weir_status s = finish(loop, err);
-  if (loop->chief != NULL) weir_chief_end(loop);
+  if (loop->chief != NULL && s == WEIR_OK) return weir_chief_end(loop, err);
+  if (loop->chief != NULL) (void)weir_chief_end(loop, &mine);
   return s;
 }

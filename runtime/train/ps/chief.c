@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -93,10 +94,12 @@ weir_status weir_chief_start(weir_loop *loop, weir_error *err) {
                      "than one batch, and drop_last set?",
                      WEIR_SV(loop->spec->data));
   WEIR_TRY(weir_chief_values_create(c, err));
+  const int64_t most = 60 * INT64_C(1000000000); /* for the last generation */
   weir_ps_coordinator_options machine = {
       .config = c->job->config,
       .incarnation = random_number(c),
       .rejoin_ns = o->rejoin_ns,
+      .final_ns = o->away_ns > 0 && o->away_ns < most ? o->away_ns : most,
       .save_every = o->save_every > 0 ? o->save_every : 100};
   weir_ps_coordinator_calls calls = weir_chief_calls(c);
   WEIR_TRY(weir_ps_coordinator_create(loop->alloc, &machine, &calls,
@@ -111,7 +114,8 @@ weir_status weir_chief_start(weir_loop *loop, weir_error *err) {
                              .server_count = o->server_count,
                              .job_hash = c->job->hash,
                              .config = &c->job->config,
-                             .heartbeat_ns = o->heartbeat_ns};
+                             .heartbeat_ns = o->heartbeat_ns,
+                             .away_ns = o->away_ns};
   weir_ps_net_events events = weir_chief_events(c);
   WEIR_TRY(weir_ps_net_create(loop->env, &net, &events, &c->net, err));
   return weir_ps_net_start(c->net, err);
@@ -140,7 +144,7 @@ static void wait_a_while(weir_chief *c) {
 }
 
 static bool is_over(const weir_chief *c) {
-  return c->over || c->fenced;
+  return c->over || c->fenced || c->stuck;
 }
 
 /* Takes the step that was reached. False: the job is over, or |may_stop| and
@@ -179,8 +183,8 @@ static weir_status fetch(weir_chief *c, bool *out_whole, weir_error *err) {
   pthread_mutex_unlock(&c->lock);
   weir_chief_tell(c, WEIR_CHIEF_FETCH, 0);
   pthread_mutex_lock(&c->lock);
-  while (c->missing > 0 && !c->fenced) wait_a_while(c);
-  *out_whole = !c->stale && !c->fenced;
+  while (c->missing > 0 && !c->fenced && !c->stuck) wait_a_while(c);
+  *out_whole = !c->stale && !c->fenced && !c->stuck;
   pthread_mutex_unlock(&c->lock);
   return *out_whole ? weir_chief_values_take(c, err) : WEIR_OK;
 }
@@ -188,17 +192,17 @@ static weir_status fetch(weir_chief *c, bool *out_whole, weir_error *err) {
 /* Whether all others have heard of the end: they are gone, and none is to come.
  * Those that are not listed may come or not. */
 static bool all_told(const weir_chief *c) {
-  bool all = c->here == 0;
+  bool all = c->here == 0 && c->away == 0;
   for (uint32_t i = 0; i < c->options.listed; i++)
     all = all && (c->met[i] || i == c->options.own_worker);
   return all;
 }
 
-/* Tells the others of the end. Those that never came are waited for, for a few
- * seconds. */
-static void end_all(weir_chief *c) {
+/* Tells the others of the end. Those that never came, or are cut off, are
+ * waited for, for a few seconds. */
+static void end_all(weir_chief *c, weir_chief_ask ask, uint64_t number) {
   int64_t until = weir_loop_clock(c->loop) + 5 * INT64_C(1000000000);
-  weir_chief_tell(c, WEIR_CHIEF_END, 0);
+  weir_chief_tell(c, ask, number);
   pthread_mutex_lock(&c->lock);
   while (!all_told(c) && weir_loop_clock(c->loop) < until) wait_a_while(c);
   pthread_mutex_unlock(&c->lock);
@@ -321,6 +325,10 @@ static weir_status fail_over(const weir_chief *c, weir_error *err) {
   if (c->fenced)
     return weir_fail(err, WEIR_W7100, NULL,
                      "another chief of this job has taken over");
+  if (c->stuck) {
+    weir_error_copy(err, &c->stuck_why);
+    return c->stuck_why.code;
+  }
   weir_status s =
       weir_fail(err, WEIR_W5020, NULL,
                 "run %" PRIu64 " (step %" PRIu64
@@ -348,9 +356,9 @@ static weir_status take_end(weir_chief *c, weir_error *err) {
 static weir_status on_over(weir_chief *c, weir_train_end end, weir_error *err) {
   weir_loop *loop = c->loop;
   pthread_mutex_lock(&c->lock);
-  bool bad = c->fenced || c->failed, failed = c->failed;
+  bool bad = c->fenced || c->failed || c->stuck, failed = c->failed;
   pthread_mutex_unlock(&c->lock);
-  if (failed) end_all(c);
+  if (failed) end_all(c, WEIR_CHIEF_END, 0);
   if (bad) return fail_over(c, err);
   WEIR_TRY(take_end(c, err));
   loop->end = end;
@@ -383,7 +391,7 @@ static weir_status on_step(weir_chief *c, uint64_t step, weir_error *err) {
   }
   stop(c, step);
   pthread_mutex_lock(&c->lock);
-  bool bad = c->fenced || c->failed;
+  bool bad = c->fenced || c->failed || c->stuck;
   pthread_mutex_unlock(&c->lock);
   return bad ? on_over(c, loop->end, err) : WEIR_OK;
 }
@@ -401,10 +409,31 @@ weir_status weir_chief_turn(weir_loop *loop, weir_error *err) {
   return on_over(c, WEIR_TRAIN_END_STOPPED, err);
 }
 
-void weir_chief_end(weir_loop *loop) {
+weir_status weir_chief_end(weir_loop *loop, weir_error *err) {
   weir_chief *c = loop->chief;
   pthread_mutex_lock(&c->lock);
-  bool over = c->over;
+  bool over = c->over, unsaved = c->unsaved;
   pthread_mutex_unlock(&c->lock);
-  if (over) end_all(c);
+  if (over) end_all(c, WEIR_CHIEF_END, 0);
+  if (!over || !unsaved) return WEIR_OK;
+  weir_status s = weir_fail(err, WEIR_W7102, NULL,
+                            "the job has ended at step %" PRIu64
+                            ", a server could not save its last generation",
+                            loop->step);
+  weir_hint(err,
+            "the servers' logs say why; a job that is started again goes "
+            "on from the generation before");
+  return s;
+}
+
+void weir_chief_fail(weir_loop *loop, const weir_error *why) {
+  weir_chief *c = loop->chief;
+  if (c->net == NULL) return;
+  pthread_mutex_lock(&c->lock);
+  bool needed = !c->over && !c->fenced;
+  pthread_mutex_unlock(&c->lock);
+  uint64_t number = 0;
+  if (why != NULL && why->id[0] == 'W')
+    number = strtoull(why->id + 1, NULL, 10);
+  if (needed) end_all(c, WEIR_CHIEF_FAIL, number > 0 ? number : 6001);
 }

@@ -32,6 +32,7 @@ typedef struct weir_chief_options {
   uint32_t own_worker;  /* that computes in this process; UINT32_MAX: none */
   int64_t heartbeat_ns; /* 0: 1 s */
   int64_t rejoin_ns;    /* a lost worker may come back; 0: 10 s */
+  int64_t away_ns;      /* servers are waited for; 0: WEIR_PS_AWAY_NS */
   uint64_t save_every;  /* steps between generations; 0: 100 */
   void (*log)(void *self, const char *text); /* some thread; may be NULL */
   void *log_self;
@@ -48,12 +49,16 @@ weir_status weir_chief_start(weir_loop *loop, weir_error *err);
 void weir_chief_release(weir_loop *loop);
 
 /* Waits for the next step at which the loop has work, and does it. Errors:
- * W5020 (a run has failed), W7100 (another chief goes on), those of
- * weir_loop_after. */
+ * W5020 (a run has failed), W7100 (another chief goes on), W7103 (the servers
+ * are waited for in vain), W7023, those of weir_loop_after. */
 weir_status weir_chief_turn(weir_loop *loop, weir_error *err);
 
 /* After the last checkpoint: tells the others that the job is over, and waits
- * until they have heard. Where it is not over, does nothing. */
-void weir_chief_end(weir_loop *loop);
+ * until they have heard. Where it is not over, does nothing. Errors: W7102 (the
+ * last generation is not on disk). */
+weir_status weir_chief_end(weir_loop *loop, weir_error *err);
+/* The loop has ended with |why|: so does the job, for which the chief is
+ * needed. Tells the others, as weir_chief_end. */
+void weir_chief_fail(weir_loop *loop, const weir_error *why);
 
 #endif

@@ -34,7 +34,8 @@ typedef enum weir_chief_ask {
   WEIR_CHIEF_GO,    /* number: the new limit */
   WEIR_CHIEF_STOP,  /* number: the step that was reached; NONE: at once */
   WEIR_CHIEF_FETCH, /* the servers' values */
-  WEIR_CHIEF_END    /* tells servers that the job is over */
+  WEIR_CHIEF_END,   /* tells servers that the job is over */
+  WEIR_CHIEF_FAIL   /* tells all; number: of the chief's error */
 } weir_chief_ask;
 
 typedef struct weir_chief {
@@ -52,17 +53,23 @@ typedef struct weir_chief {
   weir_ps_coordinator *machine;
   weir_chief_fetch *fetches; /* per server; the loop's between fetches */
   uint64_t request;
+  int64_t idle_ns;      /* since when the job does not run; 0: it does */
+  uint64_t over_number; /* of the OVER for those that come late */
 
   pthread_mutex_t lock;
   pthread_cond_t changed;
   /* Under the lock: */
-  bool runs, reached, over, failed, fenced;
+  bool runs, reached, over, failed, fenced, unsaved;
+  bool stuck; /* the servers do not come, as |stuck_why| says */
+  weir_error stuck_why;
   uint64_t step; /* that was reached */
   uint64_t failed_run;
   uint32_t missing; /* servers whose values are under way */
   bool stale;       /* servers went back since the fetch began */
   uint64_t version; /* of server 0's values */
   bool *met;        /* by slot: a worker that has been there */
+  uint64_t away;    /* servers that were lost before they heard of the end */
+  bool told;        /* the end, to those that are there */
   uint32_t here;    /* servers, and workers of other processes, by now */
   weir_chief_report reports[WEIR_CHIEF_REPORTS]; /* by run */
 } weir_chief;

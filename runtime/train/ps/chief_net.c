@@ -76,6 +76,7 @@ static void over(void *self, bool failed, uint64_t run) {
   c->over = true;
   c->failed = failed;
   c->failed_run = run;
+  c->unsaved = weir_ps_coordinator_account(c->machine)->unsaved;
   pthread_cond_broadcast(&c->changed);
   pthread_mutex_unlock(&c->lock);
 }
@@ -175,13 +176,65 @@ static void message(void *self, weir_ps_task from, const weir_ps_message *m) {
   }
 }
 
+/* ---- Servers that do not come */
+
+static void get_stuck(weir_chief *c, const weir_error *why) {
+  pthread_mutex_lock(&c->lock);
+  if (!c->stuck) weir_error_copy(&c->stuck_why, why);
+  c->stuck = true;
+  pthread_cond_broadcast(&c->changed);
+  pthread_mutex_unlock(&c->lock);
+}
+
+/* |peer| refuses this process, or has not been there for long. */
+static void away(void *self, weir_ps_task peer, const weir_error *why) {
+  (void)peer;
+  get_stuck(self, why);
+}
+
+static const char *words_of(weir_ps_chief_state state) {
+  return state == WEIR_PS_CHIEF_CLAIMS  ? "to take this chief"
+         : state == WEIR_PS_CHIEF_LOOKS ? "to say what they have"
+                                        : "to load the generation";
+}
+
+/* A chief that was let in once goes back to claiming when server 0 is lost. */
+static int64_t look_for_servers(weir_chief *c, int64_t now_ns) {
+  uint64_t missing = 0;
+  weir_error why = WEIR_ERROR_INIT;
+  weir_ps_chief_state state = weir_ps_coordinator_look(c->machine, &missing);
+  if (state > WEIR_PS_CHIEF_RESTORES) {
+    c->idle_ns = 0;
+    return INT64_MAX;
+  }
+  if (c->idle_ns == 0) c->idle_ns = now_ns;
+  int64_t most = c->options.away_ns > 0 ? c->options.away_ns : WEIR_PS_AWAY_NS;
+  if (now_ns < c->idle_ns + most) return c->idle_ns + most;
+  char list[200] = "", how[128] = "";
+  size_t n = 0;
+  for (uint32_t s = 0; s < c->job->config.servers && n < 150; s++) {
+    if ((missing >> s & 1) == 0) continue;
+    weir_ps_net_describe(c->net, (weir_ps_task){WEIR_PS_SERVER, s}, how,
+                         sizeof how);
+    n += (size_t)snprintf(list + n, sizeof list - n, "%sps:%u (%.40s)",
+                          n > 0 ? ", " : "", s, how);
+  }
+  weir_fail(&why, WEIR_W7103, NULL, "waited %.0f s for %s %s",
+            (double)(now_ns - c->idle_ns) / 1e9, list, words_of(state));
+  get_stuck(c, &why);
+  return INT64_MAX;
+}
+
 /* ---- Links */
 
 /* One more process is there, or one less; this one does not count. */
 static void count(weir_chief *c, weir_ps_task peer, bool more) {
   bool worker = peer.role == WEIR_PS_WORKER;
   pthread_mutex_lock(&c->lock);
-  if (worker) c->met[peer.index] = true;
+  /* Who is lost before the end may be cut off, and has not heard of it. */
+  uint64_t bit = worker ? 0 : UINT64_C(1) << peer.index;
+  if (worker) c->met[peer.index] = more || c->told;
+  c->away = more || c->told ? c->away & ~bit : c->away | bit;
   if (!worker || peer.index != c->options.own_worker)
     c->here += more ? 1 : UINT32_MAX;
   pthread_cond_broadcast(&c->changed);
@@ -194,7 +247,9 @@ static void up(void *self, weir_ps_task peer) {
   weir_ps_coordinator_up(c->machine, now_of(c), peer);
   bool over = weir_ps_coordinator_look(c->machine, NULL) == WEIR_PS_CHIEF_OVER;
   weir_ps_message end = {.kind = WEIR_PS_OVER,
-                         .epoch = weir_ps_coordinator_epoch(c->machine)};
+                         .epoch = weir_ps_coordinator_epoch(c->machine),
+                         .seq = c->over_number};
+  if (c->over_number != 0) weir_ps_net_send(c->net, peer, &end, NULL);
   if (peer.role != WEIR_PS_SERVER) return;
   if (c->fetches[peer.index].pending)
     ask_for_values(c, peer.index);
@@ -215,8 +270,10 @@ static void lost(void *self, weir_ps_task peer, const weir_error *why) {
 }
 
 static int64_t step(void *self, int64_t now_ns) {
-  const weir_chief *c = self;
-  return weir_ps_coordinator_tick(c->machine, now_ns);
+  weir_chief *c = self;
+  int64_t next = weir_ps_coordinator_tick(c->machine, now_ns);
+  int64_t at = look_for_servers(c, now_ns);
+  return at < next ? at : next;
 }
 
 static void log_line(void *self, const char *text) {
@@ -230,6 +287,7 @@ weir_ps_net_events weir_chief_events(weir_chief *c) {
                               .receive = receive,
                               .unreceived = unreceived,
                               .message = message,
+                              .away = away,
                               .step = step,
                               .log = log_line};
 }
@@ -260,6 +318,18 @@ static void end_servers(weir_chief *c) {
     weir_ps_net_send(c->net, (weir_ps_task){WEIR_PS_SERVER, s}, &m, NULL);
 }
 
+/* The epoch is that of the chief: where none was granted, nobody has one. */
+static void fail_all(weir_chief *c, uint64_t number) {
+  weir_ps_message m = {.kind = WEIR_PS_OVER,
+                       .epoch = weir_ps_coordinator_epoch(c->machine),
+                       .seq = number};
+  c->over_number = number;
+  for (uint32_t i = 0; i < c->job->config.workers; i++)
+    weir_ps_net_send(c->net, (weir_ps_task){WEIR_PS_WORKER, i}, &m, NULL);
+  for (uint32_t s = 0; s < c->job->config.servers; s++)
+    weir_ps_net_send(c->net, (weir_ps_task){WEIR_PS_SERVER, s}, &m, NULL);
+}
+
 static void do_ask(void *self, bool runs) {
   asking *a = self;
   weir_chief *c = a->c;
@@ -269,9 +339,12 @@ static void do_ask(void *self, bool runs) {
     weir_ps_coordinator_stop(c->machine, now_of(c), a->number);
   else if (runs && a->ask == WEIR_CHIEF_FETCH)
     begin_fetch(c);
+  else if (runs && a->ask == WEIR_CHIEF_FAIL)
+    fail_all(c, a->number);
   else if (runs)
     end_servers(c);
   pthread_mutex_lock(&c->lock);
+  c->told |= a->ask == WEIR_CHIEF_END || a->ask == WEIR_CHIEF_FAIL;
   a->done = true;
   pthread_cond_broadcast(&c->changed);
   pthread_mutex_unlock(&c->lock);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/train/ps/job.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -287,6 +288,14 @@ weir_status weir_ps_job_create(const weir_env *env, const weir_graph *graph,
   else
     weir_ps_job_release(job);
   return s;
+}
+
+void weir_ps_over_error(uint64_t seq, weir_error *err) {
+  (void)weir_fail(err, WEIR_W7101, NULL,
+                  "the chief has ended with error W%04" PRIu64
+                  ", and so does the job",
+                  seq % 10000);
+  weir_hint(err, "its log says why; started again, the job goes on");
 }
 
 void weir_ps_job_release(weir_ps_job *job) {

@@ -64,6 +64,10 @@ weir_status weir_ps_job_create(const weir_env *env, const weir_graph *graph,
                                weir_ps_job **out_job, weir_error *err);
 void weir_ps_job_release(weir_ps_job *job); /* NULL-safe */
 
+/* What an OVER of the chief with |seq| means to a task: the chief has ended
+ * with that error, and so has the job. 0: the job has ended well. */
+void weir_ps_over_error(uint64_t seq, weir_error *err);
+
 /* Bytes of variable |v| or push |p| of the split, from its shape. */
 static inline size_t weir_ps_var_bytes(const weir_ps_job *job, uint32_t v) {
   return (size_t)job->split->vars[v].bytes;

@@ -80,7 +80,8 @@ static weir_status make_net(weir_ps_serve *s, weir_error *err) {
                                  .server_count = o->job->config.servers,
                                  .job_hash = o->job->hash,
                                  .config = &o->job->config,
-                                 .heartbeat_ns = o->heartbeat_ns};
+                                 .heartbeat_ns = o->heartbeat_ns,
+                                 .away_ns = o->away_ns};
   return weir_ps_net_create(s->env, &options, &events, &s->net, err);
 }
 

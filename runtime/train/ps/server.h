@@ -29,6 +29,7 @@ typedef struct weir_ps_serve_options {
   const char *const *servers; /* config.servers of them; not for server 0 */
   weir_ps_book *book; /* in place of addresses; as in psnet.h; NULL: none */
   int64_t heartbeat_ns;
+  int64_t away_ns;
   weir_ps_failpoints failpoints;
   /* A line; on a thread of the server. May be NULL. */
   void (*log)(void *self, const char *text);
@@ -46,7 +47,9 @@ void weir_ps_serve_release(weir_ps_serve *serve);
 const char *weir_ps_serve_address(const weir_ps_serve *serve);
 
 /* Serves until the job is over, |*out_over|, or weir_ps_serve_stop. Once.
- * Errors: W6003; that of an update, without which the server cannot go on. */
+ * Errors: W6003; that of an update, without which the server cannot go on;
+ * W7022, W7023 (the chief or a server stays away, or refuses this one); W7101.
+ */
 weir_status weir_ps_serve_run(weir_ps_serve *serve, bool *out_over,
                               weir_error *err);
 /* Ends without a word: for the others it is dead. From any thread, and from

@@ -38,19 +38,27 @@ static weir_status part_path(const weir_ps_generations *g, uint32_t server,
   return path_of(g, name, out, err);
 }
 
+/* Without a store; NULL: no memory. */
+static weir_ps_generations *make(const weir_env *env, const char *dir,
+                                 uint32_t server) {
+  size_t size = strlen(dir) + 1;
+  weir_ps_generations *g = weir_alloc(env->alloc, sizeof *g + size);
+  if (g == NULL) return NULL;
+  g->env = env;
+  g->server = server;
+  g->store = NULL;
+  memcpy(g->dir, dir, size);
+  return g;
+}
+
 weir_status weir_ps_generations_open(const weir_env *env, const char *dir,
                                      uint32_t server,
                                      weir_ps_generations **out_generations,
                                      weir_error *err) {
   char path[PATH];
-  size_t size = strlen(dir) + 1;
   *out_generations = NULL;
-  weir_ps_generations *g = weir_alloc(env->alloc, sizeof *g + size);
-  if (g == NULL) return weir_fail_memory(err, size);
-  g->env = env;
-  g->server = server;
-  g->store = NULL;
-  memcpy(g->dir, dir, size);
+  weir_ps_generations *g = make(env, dir, server);
+  if (g == NULL) return weir_fail_memory(err, strlen(dir));
   weir_status s = part_path(g, server, path, err);
   if (s == WEIR_OK)
     s = weir_checkpoint_store_open(env, path, NULL, &g->store, err);
@@ -340,4 +348,39 @@ weir_status weir_ps_saved_read(const weir_ps_saved *saved, weir_sv name,
                    "'%.300s' and the other parts of the generation have no "
                    "variable %.*s",
                    saved->parts[0].path, WEIR_SV(name));
+}
+
+/* ---- For those that come after the end */
+
+bool weir_ps_generations_over(const weir_env *env, const char *dir,
+                              uint64_t *out_limit) {
+  weir_error ignored = WEIR_ERROR_INIT;
+  const weir_fs *fs = env->fs;
+  weir_ps_saved_part p = {.part.alloc = env->alloc};
+  weir_ps_kept kept = {0};
+  void *folder = NULL;
+  *out_limit = 0;
+  if (fs->folders->open(fs->self, NULL, dir, false, &folder, &ignored) !=
+      WEIR_OK)
+    return false;
+  fs->folders->close(fs->self, folder);
+  weir_ps_generations *g = make(env, dir, 0);
+  bool over = g != NULL &&
+              weir_ps_generations_kept(g, &kept, &ignored) == WEIR_OK &&
+              kept.generation > 0 &&
+              open_part(g, 0, kept.generation, &p, &ignored) == WEIR_OK &&
+              p.part.ledger != NULL;
+  if (over) {
+    const weir_ps_ledger *l = p.part.ledger;
+    bool sync = l->config.mode == WEIR_PS_SYNC;
+    bool done =
+        sync ? p.part.state.version >= l->limit : weir_ps_ledger_done(l);
+    over = l->over && !l->failed;
+    if (over && done) *out_limit = l->limit;
+  }
+  weir_checkpoint_release(p.checkpoint);
+  if (p.dir.folder != NULL) fs->folders->close(fs->self, p.dir.folder);
+  weir_ps_part_release(&p.part);
+  weir_ps_generations_release(g);
+  return over;
 }

@@ -40,6 +40,11 @@ typedef struct weir_ps_kept {
 /* Errors: W7091 (damaged; by name), those of reading. */
 weir_status weir_ps_generations_kept(const weir_ps_generations *g,
                                      weir_ps_kept *out, weir_error *err);
+/* Whether the job whose generations are in |dir| has ended: the last one says
+ * so, and no run failed. |*out_limit|: all runs below that step count; 0: it
+ * was stopped before. False where the folder cannot be read. Makes nothing. */
+bool weir_ps_generations_over(const weir_env *env, const char *dir,
+                              uint64_t *out_limit);
 /* Both are on disk when they return. Errors: W5009, W6005, those of kept. */
 weir_status weir_ps_generations_keep(const weir_ps_generations *g,
                                      uint64_t epoch, uint64_t chief,

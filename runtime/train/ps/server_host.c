@@ -68,6 +68,11 @@ static void on_lost(void *self, weir_ps_task peer, const weir_error *why) {
   weir_ps_server_lost(((weir_ps_host *)self)->machine, peer);
 }
 
+static void on_away(void *self, weir_ps_task peer, const weir_error *why) {
+  (void)peer;
+  weir_ps_host_fail(self, why);
+}
+
 static weir_status on_receive(void *self, weir_ps_task from,
                               const weir_ps_message *m, weir_ps_place *out,
                               weir_error *err) {
@@ -123,7 +128,9 @@ static void on_message(void *self, weir_ps_task from,
     return;
   }
   if (chief && m->kind == WEIR_PS_OVER) {
-    if (m->epoch >= weir_ps_server_count(h->machine).epoch) end(h, NULL);
+    if (m->epoch < weir_ps_server_count(h->machine).epoch) return;
+    if (m->seq != 0) weir_ps_over_error(m->seq, &err);
+    end(h, m->seq != 0 ? &err : NULL);
     return;
   }
   if (m->kind == WEIR_PS_PUSH && complete_push(h, &mine, &err) != WEIR_OK) {
@@ -139,7 +146,8 @@ weir_ps_net_events weir_ps_host_events(weir_ps_host *host) {
                               .lost = on_lost,
                               .receive = on_receive,
                               .unreceived = on_unreceived,
-                              .message = on_message};
+                              .message = on_message,
+                              .away = on_away};
 }
 
 const weir_ps_server *weir_ps_host_machine(const weir_ps_host *host) {

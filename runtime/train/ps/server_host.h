@@ -25,7 +25,7 @@
  *
  * FETCH of the chief is answered here, by FETCHED: with |newer| all that the
  * server holds comes along, without it there is no state yet. OVER of the chief
- * ends the server. */
+ * ends the server; so does a chief or a server that stays away. */
 
 typedef struct weir_ps_host weir_ps_host;
 

@@ -100,7 +100,8 @@ static weir_status make_net(weir_ps_replica *r, weir_error *err) {
                                  .chief = o->chief,
                                  .job_hash = o->job->hash,
                                  .config = &o->job->config,
-                                 .heartbeat_ns = o->heartbeat_ns};
+                                 .heartbeat_ns = o->heartbeat_ns,
+                                 .away_ns = o->away_ns};
   return weir_ps_net_create(r->env, &options, &events, &r->net, err);
 }
 
@@ -172,10 +173,11 @@ static void tell_end(const weir_ps_replica *r) {
   char text[256];
   snprintf(text, sizeof text,
            "%" PRIu64 " runs of %" PRIu64 " examples computed, %" PRIu64
-           " pushed, %" PRIu64 " again on newer values, %" PRIu64
-           " for others, %" PRIu64 " sent again",
-           n.runs.computed, n.rows, n.runs.pushed, n.runs.again, n.runs.spares,
-           n.runs.resent);
+           " pushed, %" PRIu64 " acknowledged, %" PRIu64
+           " again on newer values, %" PRIu64 " for others, %" PRIu64
+           " sent again",
+           n.runs.computed, n.rows, n.runs.pushed, n.runs.acknowledged,
+           n.runs.again, n.runs.spares, n.runs.resent);
   on_log((void *)(uintptr_t)r, text);
 }
 

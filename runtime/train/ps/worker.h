@@ -29,6 +29,7 @@ typedef struct weir_ps_replica_options {
   weir_ps_book *book; /* in place of addresses; as in psnet.h; NULL: none */
   const char *chief;
   int64_t heartbeat_ns;
+  int64_t away_ns;
   int64_t hang_ns; /* a wait of so long is logged; 0: 10 s */
   weir_ps_failpoints failpoints;
   /* A line; on a thread of the replica. May be NULL. */
@@ -52,7 +53,8 @@ weir_status weir_ps_replica_create(const weir_env *env,
 void weir_ps_replica_release(weir_ps_replica *replica);
 
 /* Dials, and computes until the end. Once. Errors: W6003; that of a run of its
- * own that failed, which ended the job: W5020 names the node. */
+ * own that failed, which ended the job: W5020 names the node; W7022, W7023 (the
+ * chief or a server stays away, or refuses this one); W7101. */
 weir_status weir_ps_replica_run(weir_ps_replica *replica,
                                 weir_ps_replica_end *out_end, weir_error *err);
 

@@ -100,7 +100,7 @@ static uint64_t value_in(const weir_ps_message *m) {
 }
 
 static void work_later(host *h, ps_event_kind kind, uint64_t ticket) {
-  ps_event *e = ps_later(h->w, h->id, kind, 8000);
+  ps_event *e = ps_later(h->w, h->id, kind, 8000 * process_of(h)->slow);
   e->ticket = ticket;
   ps_push(h->w, *e);
 }
@@ -199,6 +199,15 @@ static void server_drop(void *self, void *data) {
   take_data(((host *)self)->w, data);
 }
 
+static ps_event *disk_later(ps_world *w, uint32_t server, ps_event_kind kind,
+                            uint32_t max_us) {
+  if (!w->healed && ps_below(w, 1000000) < w->slow_ppm) {
+    w->result->faults[PS_DISK_SLOW]++;
+    max_us = 3000000;
+  }
+  return ps_later(w, server, kind, max_us);
+}
+
 static bool disk_fails(ps_world *w) {
   if (w->healed || ps_below(w, 1000000) >= w->full_ppm) return false;
   w->result->faults[PS_DISK_FULL]++;
@@ -223,7 +232,10 @@ static void server_save(void *self, const weir_ps_state *state) {
   ps_generation *g = generation_at(w, state->generation);
   if (g == NULL) return;
   ps_saved *s = &g->saved[h->id];
-  *s = (ps_saved){.shard = process_of(h)->shard, .version = state->version};
+  *s = (ps_saved){.birth = process_of(h)->birth,
+                  .life = process_of(h)->server->life,
+                  .shard = process_of(h)->shard,
+                  .version = state->version};
   for (uint32_t i = 0; i < w->config.workers && state->marks != NULL; i++)
     s->marks[i] = state->marks[i];
   if (state->ledger != NULL) {
@@ -234,7 +246,7 @@ static void server_save(void *self, const weir_ps_state *state) {
         weir_ps_ledger_copy(g->ledger, state->ledger, &err) != WEIR_OK)
       ps_wrong(w, "no ledger: %s", err.message);
   }
-  ps_event *e = ps_later(w, h->id, PS_SAVED, 60000);
+  ps_event *e = disk_later(w, h->id, PS_SAVED, 60000);
   e->number = state->generation;
   e->ok = !disk_fails(w);
   ps_push(w, *e);
@@ -242,7 +254,7 @@ static void server_save(void *self, const weir_ps_state *state) {
 
 static void server_restore(void *self, uint64_t ticket, uint64_t generation) {
   host *h = self;
-  ps_event *e = ps_later(h->w, h->id, PS_RESTORED, 60000);
+  ps_event *e = disk_later(h->w, h->id, PS_RESTORED, 60000);
   e->ticket = ticket;
   e->number = generation;
   ps_push(h->w, *e);
@@ -253,7 +265,7 @@ static void server_restore(void *self, uint64_t ticket, uint64_t generation) {
 
 static void server_keep(void *self, uint64_t epoch, uint64_t chief) {
   host *h = self;
-  ps_event *e = ps_later(h->w, h->id, PS_KEPT, 10000);
+  ps_event *e = disk_later(h->w, h->id, PS_KEPT, 10000);
   e->number = epoch;
   e->ticket = chief;
   ps_push(h->w, *e);
@@ -261,7 +273,7 @@ static void server_keep(void *self, uint64_t epoch, uint64_t chief) {
 
 static void server_seal(void *self, uint64_t generation) {
   host *h = self;
-  ps_event *e = ps_later(h->w, h->id, PS_SEALED, 10000);
+  ps_event *e = disk_later(h->w, h->id, PS_SEALED, 10000);
   e->number = generation;
   ps_push(h->w, *e);
 }
@@ -275,12 +287,78 @@ static void check_versions(ps_world *w, const ps_generation *g,
                (ull)g->saved[0].version, (ull)g->saved[i].version);
 }
 
+static uint64_t hash_of(const ps_world *w, const ps_saved *s) {
+  uint64_t x = weir_mix(s->version ^ weir_mix(s->shard.value + s->life));
+  for (uint32_t r = 0; r < PS_RUNS; r++)
+    if (s->shard.applied[r] != 0) x = weir_mix(x + r);
+  for (uint32_t i = 0; i < w->config.workers; i++)
+    x = weir_mix(x ^ (weir_mix(s->marks[i].incarnation) + s->marks[i].seq));
+  return x;
+}
+
+/* A restored state is a committed one: that which was sealed, of one life. */
+static void check_sealed(ps_world *w, const ps_generation *g, uint64_t number) {
+  for (uint32_t i = 0; i < w->config.servers; i++) {
+    if (g->saved[i].life != g->saved[0].life)
+      ps_wrong(w, "generation %llu is of lives %llu and %llu", (ull)number,
+               (ull)g->saved[0].life, (ull)g->saved[i].life);
+    if (g->sealed_as[i] != hash_of(w, &g->saved[i]))
+      ps_wrong(w, "generation %llu has changed at server %u since it counts",
+               (ull)number, i);
+  }
+}
+
+static void seal(ps_world *w, uint64_t number) {
+  ps_generation *g = generation_at(w, number);
+  if (g == NULL) return;
+  for (uint32_t i = 0; i < w->config.servers; i++) {
+    if (!g->saved[i].here)
+      ps_wrong(w, "generation %llu is sealed without server %u", (ull)number,
+               i);
+    g->sealed_as[i] = hash_of(w, &g->saved[i]);
+  }
+  w->sealed = number;
+}
+
+/* What a write leaves on disk. */
+static void write_now(ps_world *w, const ps_event *e) {
+  if (e->kind == PS_SAVED) {
+    if (e->ok) w->disk[e->number]->saved[e->to].here = true;
+  } else if (e->kind == PS_KEPT) {
+    w->kept = e->number;
+    w->keeper = e->ticket;
+  } else {
+    seal(w, e->number);
+  }
+}
+
+static void crash_write(ps_world *w, const ps_event *e) {
+  static const ps_fault kFates[3] = {PS_WRITE_LOST, PS_WRITE_KEPT,
+                                     PS_WRITE_TORN};
+  ps_fault fate = kFates[ps_below(w, 3)];
+  w->result->faults[fate]++;
+  if (fate == PS_WRITE_KEPT) write_now(w, e);
+  /* A part that is torn has no manifest, a note that is torn is the old one. */
+}
+
+void ps_disk_crash(ps_world *w, uint32_t id) {
+  const ps_process *p = &w->processes[id];
+  for (size_t i = 0; i < w->heap.count + w->held.count; i++) {
+    const ps_event *e = i < w->heap.count ? &w->heap.items[i]
+                                          : &w->held.items[i - w->heap.count];
+    bool writes =
+        e->kind == PS_SAVED || e->kind == PS_KEPT || e->kind == PS_SEALED;
+    if (writes && p->alive && e->to == id && e->birth == p->birth)
+      crash_write(w, e);
+  }
+}
+
 static void loaded(host *h, const ps_event *e) {
   ps_world *w = h->w;
   ps_process *p = process_of(h);
   weir_error err = WEIR_ERROR_INIT;
   uint32_t servers = w->config.servers;
-  if (disk_fails(w)) {
+  if (!w->kept_free && disk_fails(w)) { /* reading needs no room */
     weir_ps_server_restored(p->server, e->ticket, 0, NULL, false);
     return;
   }
@@ -298,6 +376,7 @@ static void loaded(host *h, const ps_event *e) {
     if (!s->here) ps_wrong(w, "generation lacks server %u", i);
   }
   check_versions(w, g, e->number);
+  check_sealed(w, g, e->number);
   weir_ps_ledger *ledger = NULL;
   if (weir_ps_ledger_create(weir_allocator_system(), &w->config, 0, &ledger,
                             &err) != WEIR_OK ||
@@ -442,6 +521,8 @@ static void chief_generation(void *self, uint64_t generation, bool ok) {
 
 static void chief_member(void *self, uint32_t worker, bool in, bool drained) {
   host *h = self;
+  if (!in && h->w->processes[PS_FIRST_WORKER + worker].paused)
+    h->w->result->sights[PS_SAW_PAUSED_OUT]++;
   ps_say(h->w, "%u: worker %u %s", h->id, worker,
          in        ? "joins"
          : drained ? "has left"
@@ -452,6 +533,8 @@ static void chief_over(void *self, bool failed, uint64_t run) {
   host *h = self;
   h->w->over = true;
   h->w->failed = failed;
+  h->w->unsaved = weir_ps_coordinator_account(process_of(h)->chief)->unsaved;
+  h->w->result->sights[PS_SAW_UNSAVED] += h->w->unsaved;
   ps_say(h->w, "%u: over, failed %d at %llu", h->id, failed, (ull)run);
 }
 
@@ -504,6 +587,7 @@ static weir_status start_chief(ps_world *w, host *h, weir_error *err) {
                                          .incarnation = process_of(h)->birth,
                                          .rejoin_ns = w->rejoin_ns,
                                          .evict_ns = w->evict_ns,
+                                         .final_ns = w->final_ns,
                                          .save_every = w->save_every,
                                          .failpoints = {h, hit}};
   weir_ps_coordinator_calls calls = {h,
@@ -538,6 +622,12 @@ void ps_start(ps_world *w, uint32_t id) {
     s = start_worker(w, h, &err);
   } else {
     p->task = (weir_ps_task){WEIR_PS_CHIEF, id - PS_FIRST_CHIEF};
+    p->clock_ns = 0;
+    p->drift_ppm = 0;
+    if (w->step_ppm > 0 && !w->healed) { /* 10 % fast or slow */
+      p->drift_ppm = (int32_t)ps_below(w, 200001) - 100000;
+      w->result->faults[PS_CLOCK_DRIFT]++;
+    }
     s = start_chief(w, h, &err);
   }
   if (s == WEIR_OK) return;
@@ -587,10 +677,18 @@ void ps_end(ps_world *w, uint32_t id) {
 
 /* ---- Events */
 
+int64_t ps_clock(const ps_world *w, const ps_process *p) {
+  int64_t drift = (w->now_ns - p->since_ns) / 1000000 * p->drift_ppm;
+  return w->now_ns + p->clock_ns + drift;
+}
+
 static void chief_tick(ps_world *w, ps_process *p, uint32_t id) {
   if (p->chief == NULL) return;
-  int64_t next = weir_ps_coordinator_tick(p->chief, w->now_ns);
-  if (next == INT64_MAX || next >= p->next_tick_ns) return;
+  int64_t now = ps_clock(w, p);
+  int64_t next = weir_ps_coordinator_tick(p->chief, now);
+  if (next == INT64_MAX) return;
+  next = w->now_ns + (next - now); /* its clock may be slow: then once more */
+  if (next >= p->next_tick_ns) return;
   if (next <= w->now_ns) next = w->now_ns + 1;
   p->next_tick_ns = next;
   ps_push(w, (ps_event){
@@ -632,7 +730,7 @@ static void deliver(ps_world *w, ps_process *p, ps_event *e) {
       }
       weir_ps_worker_message(p->worker, from, m);
     } else {
-      weir_ps_coordinator_message(p->chief, w->now_ns, from, m);
+      weir_ps_coordinator_message(p->chief, ps_clock(w, p), from, m);
     }
     return;
   }
@@ -642,33 +740,40 @@ static void deliver(ps_world *w, ps_process *p, ps_event *e) {
   else if (p->worker != NULL)
     (up ? weir_ps_worker_up : weir_ps_worker_lost)(p->worker, from);
   else
-    (up ? weir_ps_coordinator_up : weir_ps_coordinator_lost)(p->chief,
-                                                             w->now_ns, from);
+    (up ? weir_ps_coordinator_up : weir_ps_coordinator_lost)(
+        p->chief, ps_clock(w, p), from);
+}
+
+/* An epoch is tried until the disk takes it. */
+static void keep_again(ps_world *w, const ps_event *e) {
+  ps_event *again = ps_later(w, e->to, PS_KEPT, 200000);
+  again->number = e->number;
+  again->ticket = e->ticket;
+  ps_push(w, *again);
 }
 
 static void on_disk(ps_world *w, ps_process *p, const ps_event *e) {
-  if (e->kind == PS_SAVED) {
-    if (e->ok) w->disk[e->number]->saved[e->to].here = true;
-    weir_ps_server_saved(p->server, e->number, e->ok);
-  } else if (e->kind == PS_KEPT) {
-    w->kept = e->number;
-    w->keeper = e->ticket;
-    weir_ps_server_kept(p->server, e->number);
-  } else {
-    bool ok = !disk_fails(w);
-    if (ok) w->sealed = e->number;
+  bool room = e->kind == PS_KEPT && w->kept_free;
+  bool ok = e->kind == PS_SAVED ? e->ok : room || !disk_fails(w);
+  if (ok) write_now(w, e);
+  if (e->kind == PS_SAVED)
+    weir_ps_server_saved(p->server, e->number, ok);
+  else if (e->kind == PS_SEALED)
     weir_ps_server_sealed(p->server, e->number, ok);
-  }
+  else if (ok)
+    weir_ps_server_kept(p->server, e->number);
+  else
+    keep_again(w, e);
 }
 
 static void decide(ps_world *w, ps_process *p, uint64_t step) {
   uint64_t limit = step + 1 + ps_below(w, 30);
   if (limit > w->total) limit = w->total;
   if (step < w->total && ps_below(w, 8) != 0) {
-    weir_ps_coordinator_go(p->chief, w->now_ns, limit);
+    weir_ps_coordinator_go(p->chief, ps_clock(w, p), limit);
     return;
   }
-  weir_ps_coordinator_stop(p->chief, w->now_ns, step);
+  weir_ps_coordinator_stop(p->chief, ps_clock(w, p), step);
 }
 
 void ps_host_event(ps_world *w, ps_event *e) {
@@ -762,6 +867,14 @@ void ps_dump(ps_world *w) {
 
 void ps_check_end(ps_world *w) {
   const ps_generation *g = w->sealed > 0 ? w->disk[w->sealed] : NULL;
+  if (w->sealed < w->acknowledged)
+    ps_wrong(w, "generation %llu was told complete, the last is %llu",
+             (ull)w->acknowledged, (ull)w->sealed);
+  if (g != NULL) check_sealed(w, g, w->sealed);
+  if (w->unsaved) {
+    if (g != NULL) check_versions(w, g, w->sealed);
+    return; /* the state before is kept */
+  }
   if (g == NULL || g->ledger == NULL || !g->ledger->over) {
     ps_wrong(w, "the job is over, its last generation %llu is not",
              (ull)w->sealed);

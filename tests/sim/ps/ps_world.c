@@ -22,6 +22,13 @@ static const char *const kFaults[PS_FAULT_COUNT] = {
     [PS_SECOND_CHIEF] = "second_chief",
     [PS_DRAIN] = "drain",
     [PS_DISK_FULL] = "disk_full",
+    [PS_DISK_SLOW] = "disk_slow",
+    [PS_WRITE_LOST] = "write_lost",
+    [PS_WRITE_KEPT] = "write_kept_unheard",
+    [PS_WRITE_TORN] = "write_torn",
+    [PS_CLOCK_STEP] = "clock_step",
+    [PS_CLOCK_DRIFT] = "clock_drift",
+    [PS_JOINS_LATE] = "joins_late",
     [PS_STOPS] = "stops",
     [PS_NAN] = "nan",
     [PS_NO_MEMORY] = "no_memory"};
@@ -36,7 +43,8 @@ static const char *const kSights[PS_SAW_COUNT] = {
     [PS_SAW_PARKED] = "parked",       [PS_SAW_PARTIAL] = "partial",
     [PS_SAW_RETURNED] = "returned",   [PS_SAW_EVICTED] = "evicted",
     [PS_SAW_SPARE] = "spare",         [PS_SAW_SKIPPED] = "skipped",
-    [PS_SAW_LATE] = "late",           [PS_SAW_REJOIN] = "rejoin"};
+    [PS_SAW_LATE] = "late",           [PS_SAW_REJOIN] = "rejoin",
+    [PS_SAW_UNSAVED] = "unsaved_end", [PS_SAW_PAUSED_OUT] = "out_while_paused"};
 const char *ps_sight_name(ps_sight sight) {
   return kSights[sight];
 }
@@ -52,6 +60,7 @@ static bool exists(const ps_world *w, uint32_t id) {
 static void stop(ps_world *w, uint32_t id, int64_t away_ns) {
   ps_say(w, "%u: ends", id);
   ps_link_dead(w, id);
+  ps_disk_crash(w, id);
   ps_end(w, id);
   w->processes[id].back_ns = w->now_ns + away_ns;
 }
@@ -76,6 +85,16 @@ static uint32_t anybody(ps_world *w) {
   return id;
 }
 
+/* Forward as after a suspend, or back a little, which no machine may trust to
+ * be impossible. */
+static void step_clock(ps_world *w, ps_process *p) {
+  bool back = ps_below(w, 4) == 0;
+  int64_t ms = 1 + ps_below(w, back ? 2000 : 3600000);
+  p->clock_ns += (back ? -ms : ms) * (kSecond / 1000);
+  w->result->faults[PS_CLOCK_STEP]++;
+  ps_say(w, "a chief's clock steps %lld ms", (long long)(back ? -ms : ms));
+}
+
 static void cause_faults(ps_world *w) {
   for (uint32_t id = 0; id < PS_PROCESSES; id++) {
     ps_process *p = &w->processes[id];
@@ -98,7 +117,9 @@ static void cause_faults(ps_world *w) {
       ps_say(w, "%u: the user stops the job", id);
       w->result->faults[PS_STOPS]++;
       w->stopped = true;
-      weir_ps_coordinator_stop(p->chief, w->now_ns, WEIR_PS_NONE);
+      weir_ps_coordinator_stop(p->chief, ps_clock(w, p), WEIR_PS_NONE);
+    } else if (kind == 2 && chance(w, w->step_ppm)) {
+      step_clock(w, p);
     }
   }
   if (chance(w, w->memory_ppm)) {
@@ -254,7 +275,16 @@ static void choose_faults(ps_world *w) {
   if (ps_below(w, 16) == 0) w->nan_ppm = 3000;
   if (ps_below(w, 16) == 0) w->stop_ppm = 2000;
   if (ps_below(w, 4) == 0) w->memory_ppm = 100000;
+  if (ps_below(w, 3) == 0) w->slow_ppm = ps_below(w, 300000);
+  if (ps_below(w, 3) == 0) w->step_ppm = ps_below(w, 20000);
+  if (w->full_ppm > 0 && ps_below(w, 3) == 0) {
+    w->full_ppm = 1000000; /* no write goes through */
+    w->final_ns = kSecond / 2 + (int64_t)ps_below(w, 1000) * (kSecond / 1000);
+    w->kept_free = true; /* it was full after the chief had come */
+  }
   w->second_ppm = ps_below(w, 300000);
+  for (uint32_t i = 0; i < PS_SERVERS; i++)
+    w->processes[i].slow = ps_below(w, 4) == 0 ? 4 + ps_below(w, 30) : 1;
   for (uint32_t i = 0; i < PS_WORKERS; i++)
     w->processes[PS_FIRST_WORKER + i].slow =
         ps_below(w, 3) == 0 ? 4 + ps_below(w, w->restless ? 60 : 20) : 1;
@@ -267,6 +297,7 @@ static void begin(ps_world *w) {
     if (!exists(w, id)) continue;
     bool late =
         id >= PS_FIRST_WORKER && id < PS_FIRST_CHIEF && ps_below(w, 3) == 0;
+    w->result->faults[PS_JOINS_LATE] += late;
     if (late || id == PS_PROCESSES - 1)
       p->back_ns = (int64_t)ps_below(w, 5000) * (kSecond / 1000);
     else

@@ -9,8 +9,8 @@
 #include "runtime/dist/ps/worker_internal.h"
 #include "tests/counted.h"
 
-/* Jobs of parameter servers in one thread: servers, workers, chiefs, links and
- * a disk, all made from a seed.
+/* Jobs of parameter servers in one thread: servers, workers, chiefs, links,
+ * clocks and a disk, all made from a seed.
  *
  * First faults are on; then all is healed and the job must end. Values are
  * numbers: in sync mode a server's value is a hash of the ordered sums, which a
@@ -39,6 +39,13 @@ typedef enum ps_fault {
   PS_SECOND_CHIEF,
   PS_DRAIN,
   PS_DISK_FULL,
+  PS_DISK_SLOW,
+  PS_WRITE_LOST, /* a process dies before its write is on disk */
+  PS_WRITE_KEPT, /* a process dies after it, before it hears of it */
+  PS_WRITE_TORN, /* a part of the write is there */
+  PS_CLOCK_STEP, /* a chief's clock, forward or back */
+  PS_CLOCK_DRIFT,
+  PS_JOINS_LATE,
   PS_STOPS, /* the user ends the job */
   PS_NAN,
   PS_NO_MEMORY,
@@ -61,6 +68,8 @@ typedef enum ps_sight {
   PS_SAW_SKIPPED,
   PS_SAW_LATE,
   PS_SAW_REJOIN,
+  PS_SAW_UNSAVED,    /* a job that ended without its last generation */
+  PS_SAW_PAUSED_OUT, /* a worker was dealt with while it was paused */
   PS_SAW_COUNT
 } ps_sight;
 
@@ -134,6 +143,8 @@ typedef struct ps_process {
   bool alive, paused, doomed, gone; /* gone: it does not come back by itself */
   uint64_t birth;
   int64_t back_ns, since_ns, next_tick_ns;
+  int64_t clock_ns; /* chief: what its clock is ahead of the world's */
+  int32_t drift_ppm;
   weir_ps_task task;
   weir_ps_server *server;
   weir_ps_worker *worker;
@@ -157,6 +168,7 @@ typedef struct ps_link {
 
 typedef struct ps_saved {
   bool here;
+  uint64_t birth, life; /* of the process that wrote it, and its life */
   ps_shard shard;
   uint64_t version;
   weir_ps_mark marks[PS_WORKERS];
@@ -164,6 +176,7 @@ typedef struct ps_saved {
 
 typedef struct ps_generation {
   ps_saved saved[PS_SERVERS];
+  uint64_t sealed_as[PS_SERVERS]; /* a hash of each part when it was sealed */
   weir_ps_ledger *ledger;
 } ps_generation;
 
@@ -172,13 +185,14 @@ struct ps_world {
   const weir_allocator *alloc;
   uint64_t random;
   int64_t now_ns, heal_ns;
-  bool restless, verbose, healed, over, failed, stopped;
+  bool restless, verbose, healed, over, failed, stopped, unsaved;
+  bool kept_free; /* a full disk takes epochs all the same */
   weir_ps_failpoint plant;
   weir_ps_config config;
   uint64_t total, stop_at, save_every;
-  int64_t rejoin_ns, evict_ns;
+  int64_t rejoin_ns, evict_ns, final_ns;
   uint32_t kill_ppm[3], pause_ppm, break_ppm, second_ppm, drain_ppm, full_ppm;
-  uint32_t nan_ppm, stop_ppm, memory_ppm;
+  uint32_t nan_ppm, stop_ppm, memory_ppm, step_ppm, slow_ppm;
   uint32_t armed[3], arm_one_in;
   uint32_t delay_us;
   ps_process processes[PS_PROCESSES];
@@ -217,6 +231,10 @@ bool ps_net_arrives(ps_world *w, const ps_event *event);
 /* ps_hosts.c: */
 void ps_start(ps_world *w, uint32_t process);
 void ps_end(ps_world *w, uint32_t process);
+/* Writes of |process| that are under way when it dies. */
+void ps_disk_crash(ps_world *w, uint32_t process);
+/* The time that a chief reads. */
+int64_t ps_clock(const ps_world *w, const ps_process *p);
 void ps_host_event(ps_world *w, ps_event *event);
 void ps_check_end(ps_world *w);
 void ps_dump(ps_world *w);

@@ -57,6 +57,7 @@ struct weir_worker_host {
   uint64_t rows;
   weir_status failed; /* of the first run that failed, with |err| */
   weir_error err;
+  uint64_t over_number; /* of the OVER at hand */
   bool over, stopped;
 };
 
@@ -208,8 +209,20 @@ static void on_reset(void *self) {
   say(h, "begins anew: its values and runs are void");
 }
 
+static void fail(weir_worker_host *h, const weir_error *why) {
+  if (h->failed != WEIR_OK) return; /* the first counts */
+  weir_error_copy(&h->err, why);
+  h->failed = why->code;
+}
+
 static void on_over(void *self, bool drained) {
-  end(self, drained);
+  weir_worker_host *h = self;
+  weir_error err = WEIR_ERROR_INIT;
+  if (h->over_number != 0) {
+    weir_ps_over_error(h->over_number, &err);
+    fail(h, &err);
+  }
+  end(h, drained);
 }
 
 /* ---- The end of a run */
@@ -322,8 +335,17 @@ static void on_message(void *self, weir_ps_task from,
     if (m->data == p) p->torn = false;
     if (m->request == p->request) p->expected = false;
   }
+  h->over_number = m->kind == WEIR_PS_OVER ? m->seq : 0;
   weir_ps_worker_message(h->machine, from, m);
+  h->over_number = 0;
   settle(h);
+}
+
+static void on_away(void *self, weir_ps_task peer, const weir_error *why) {
+  weir_worker_host *h = self;
+  (void)peer;
+  fail(h, why);
+  end(h, false);
 }
 
 static int64_t on_step(void *self, int64_t now_ns) {
@@ -345,6 +367,7 @@ weir_ps_net_events weir_worker_host_events(weir_worker_host *h) {
                               .receive = on_receive,
                               .unreceived = on_unreceived,
                               .message = on_message,
+                              .away = on_away,
                               .step = on_step,
                               .log = on_log};
 }

@@ -125,11 +125,14 @@ static void test_tables(void **state) {
     const char *name;
     uint64_t bytes;
     bool worker, push;
-  } kVars[] = {
-      {"w", 60, true, true},     {"v", 60, true, true},
-      {"h0", 48, true, false},   {"n", 8, true, false},
-      {"copy", 60, true, false}, {"train/global_step", 8, false, false}};
-  assert_int_equal(s->var_count, 6);
+  } kVars[] = {{"w", 60, true, true},
+               {"v", 60, true, true},
+               {"frozen", 12, true, false},
+               {"h0", 48, true, false},
+               {"n", 8, true, false},
+               {"copy", 60, true, false},
+               {"train/global_step", 8, false, false}};
+  assert_int_equal(s->var_count, 7);
   for (uint32_t i = 0; i < s->var_count; i++) {
     const weir_split_var *v = &s->vars[i];
     assert_true(weir_sv_is(v->name, kVars[i].name));
@@ -138,11 +141,11 @@ static void test_tables(void **state) {
     assert_int_equal(v->push != UINT32_MAX, kVars[i].push);
     if (v->server != WEIR_SPLIT_ALL) bytes[v->server] += v->bytes;
   }
-  assert_int_equal(s->vars[5].server, WEIR_SPLIT_ALL);
-  assert_int_equal(bytes[0], 120);
-  assert_int_equal(bytes[1], 116);
-  assert_int_equal(s->updates[0].bytes, 128);
-  assert_int_equal(s->updates[1].bytes, 124);
+  assert_int_equal(s->vars[6].server, WEIR_SPLIT_ALL);
+  assert_int_equal(bytes[0], 128);
+  assert_int_equal(bytes[1], 120);
+  assert_int_equal(s->updates[0].bytes, 136);
+  assert_int_equal(s->updates[1].bytes, 128);
   assert_true(weir_sv_is(s->pushes[s->vars[0].push].name, "train/w/grad"));
   assert_true(weir_sv_is(s->pushes[s->vars[1].push].name, "train/v/grad"));
   assert_int_equal(s->pushes[s->vars[0].push].bytes, 60);
@@ -280,6 +283,7 @@ static void test_reads(void **state) {
   for (uint32_t i = 0; i < p.split->var_count; i++) {
     weir_sv name = p.split->vars[i].name;
     assert_int_equal(reads[i], weir_sv_is(name, "w") || weir_sv_is(name, "v") ||
+                                   weir_sv_is(name, "frozen") ||
                                    weir_sv_is(name, "h0"));
   }
   pair_close(&p);

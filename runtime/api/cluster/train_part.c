@@ -146,6 +146,7 @@ static weir_status open_part(weir_train_part *p, const weir_train_part_opts *o,
                                     .server_count = p->server_count,
                                     .worker_count = p->worker_count,
                                     .own_worker = p->self.index,
+                                    .folder = p->generations != NULL,
                                     .heartbeat_ns = o->heartbeat_ns,
                                     .log = tell,
                                     .log_self = p};

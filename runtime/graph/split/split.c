@@ -23,30 +23,23 @@ static uint64_t value_bytes(const weir_graph *g, weir_value_id value) {
   return weir_shape_known(v->shape) ? weir_shape_bytes(v->shape, v->dtype) : 0;
 }
 
-static void mark_assigned(weir_splitter *s, const weir_node_id *targets,
-                          uint32_t count) {
-  const weir_graph *g = s->train->graph;
-  for (uint32_t i = 0; i < count; i++)
-    s->var_of[g->values[g->nodes[targets[i]].inputs[0]].node] = 0;
-}
-
 static void link_slots(weir_splitter *s) {
   const weir_train_graph *t = s->train;
   for (uint32_t i = t->trained_count; i < t->var_count; i++)
     s->vars[s->var_of[t->vars[i].node]].of = t->vars[i].of;
 }
 
-/* The variables that a step assigns, by node. Others keep their first value, in
- * each worker. */
+/* All variables, by node. Those that no step assigns too: a file or a
+ * checkpoint may give them another first value, which only servers are told of.
+ */
 static weir_status list_vars(weir_splitter *s) {
   const weir_train_graph *t = s->train;
   const weir_graph *g = t->graph;
   uint32_t count = 0;
-  for (uint32_t i = 0; i < g->node_count; i++) s->var_of[i] = UINT32_MAX;
-  mark_assigned(s, t->targets, t->target_count);
-  mark_assigned(s, t->accumulate_targets, t->accumulate_target_count);
-  for (uint32_t i = 0; i < g->node_count; i++)
-    if (s->var_of[i] != UINT32_MAX) s->var_of[i] = count++;
+  for (uint32_t i = 0; i < g->node_count; i++) {
+    bool var = g->nodes[i].op->instr == WEIR_INSTR_VAR_READ;
+    s->var_of[i] = var ? count++ : UINT32_MAX;
+  }
   s->vars = weir_arena_array(&s->out->arena, count, sizeof *s->vars);
   if (s->vars == NULL) return weir_fail_memory(s->err, count);
   for (weir_node_id id = 0; id < g->node_count; id++) {

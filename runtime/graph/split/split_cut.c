@@ -78,6 +78,10 @@ void weir_split_mark(weir_splitter *s, uint32_t server) {
   mark_targets(s, t->targets, t->target_count, server);
   mark_targets(s, t->accumulate_targets, t->accumulate_target_count, server);
   s->need[g->values[t->learning_rate].node] |= NEED_STEP;
+  for (uint32_t i = 0; i < s->out->var_count; i++)
+    if (is_held(s, s->vars[i].node, server))
+      s->need[s->vars[i].node] |=
+          NEED_STEP; /* also those that nobody assigns */
   for (weir_node_id id = g->node_count; id-- > 0;) {
     const weir_node *node = &g->nodes[id];
     bool var = node->op->instr == WEIR_INSTR_VAR_READ;

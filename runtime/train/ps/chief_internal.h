@@ -46,11 +46,14 @@ typedef struct weir_chief {
   uint32_t numbers;       /* of a report */
   uint64_t first_step;    /* where this process began */
   bool resumed;           /* the loop stands where the servers do */
+  uint64_t seed_step;     /* where the loop began: of a checkpoint, or 0 */
 
   /* The control thread's. */
   weir_ps_coordinator *machine;
   weir_chief_fetch *fetches; /* per server; the loop's between fetches */
   uint64_t request;
+  weir_tensor ***seeds; /* per server: first values, as held; NULL: none */
+  bool save_soon;       /* they are not on disk */
 
   pthread_mutex_t lock;
   pthread_cond_t changed;

@@ -125,10 +125,25 @@ static weir_status load_saved(weir_ps_host *h, weir_ps_load *l,
   return settle(h, saved, &l->ledger, &l->err);
 }
 
+static weir_status load_seed(weir_ps_host *h, weir_ps_load *l) {
+  WEIR_TRY(weir_ps_seed_load(l->seed, h->engine, &l->err));
+  l->version = l->seed->version;
+  if (h->options.index > 0) return WEIR_OK;
+  return weir_ps_seed_ledger(l->seed, h->engine, h->options.limit, &l->ledger,
+                             &l->err);
+}
+
+/* Without a folder every generation is the first values. */
+static bool is_first(const weir_ps_host *h, const weir_ps_load *l) {
+  return l->generation == 0 || h->files == NULL;
+}
+
 static weir_status load(weir_ps_host *h, weir_ps_load *l) {
   weir_ps_saved saved = {0};
   l->version = 0;
-  if (l->generation == 0 || h->files == NULL) {
+  if (is_first(h, l) && l->seed != NULL) {
+    WEIR_TRY(load_seed(h, l));
+  } else if (is_first(h, l)) {
     WEIR_TRY(weir_ps_engine_first(h->engine, &l->err));
   } else {
     weir_status s =
@@ -146,8 +161,11 @@ static void work_load(void *self) {
   h->load.status = load(h, &h->load);
 }
 
-static void give_load(weir_ps_host *h, uint64_t ticket, uint64_t generation) {
+static void give_load(weir_ps_host *h, uint64_t ticket, uint64_t generation,
+                      weir_ps_seed *seed) {
   weir_ps_load *l = &h->load;
+  weir_ps_seed_release(h->engine, l->seed);
+  l->seed = seed;
   l->busy = true;
   l->ticket = ticket;
   l->generation = generation;
@@ -157,7 +175,10 @@ static void give_load(weir_ps_host *h, uint64_t ticket, uint64_t generation) {
 static void log_load(const weir_ps_host *h, const weir_ps_load *l) {
   if (l->status != WEIR_OK)
     weir_ps_host_log_loss(h, l->generation, "cannot be loaded", &l->err);
-  else if (l->generation == 0 || h->files == NULL)
+  else if (is_first(h, l) && l->seed != NULL)
+    weir_ps_host_log(h, "first values of the chief, version %" PRIu64,
+                     l->version);
+  else if (is_first(h, l))
     weir_ps_host_log(h, "first values");
   else
     weir_ps_host_log(h, "generation %" PRIu64 " loaded, version %" PRIu64,
@@ -174,9 +195,13 @@ static void loaded(void *self, bool runs) {
   l->ledger = NULL;
   if (l->again) {
     l->again = false;
-    give_load(h, l->next_ticket, l->next_generation);
+    weir_ps_seed *seed = l->next_seed;
+    l->next_seed = NULL;
+    give_load(h, l->next_ticket, l->next_generation, seed);
   } else {
     log_load(h, l);
+    weir_ps_seed_release(h->engine, l->seed);
+    l->seed = NULL;
     if (ok) weir_ps_host_swap(h, l->version);
     weir_ps_server_restored(h->machine, l->ticket, l->version, ledger, ok);
     /* Memory may come back; a generation that does not fit stays so. */
@@ -190,13 +215,24 @@ void weir_ps_host_restore(void *self, uint64_t ticket, uint64_t generation) {
   h->round++;
   weir_ps_host_give(h, h->last);
   h->last = NULL;
+  weir_ps_seed *seed = h->seed;
+  h->seed = NULL;
   if (h->load.busy) {
+    weir_ps_seed_release(h->engine, h->load.next_seed);
+    h->load.next_seed = seed;
     h->load.again = true;
     h->load.next_ticket = ticket;
     h->load.next_generation = generation;
     return;
   }
-  give_load(h, ticket, generation);
+  give_load(h, ticket, generation, seed);
+}
+
+void weir_ps_host_drop_seeds(weir_ps_host *h) {
+  weir_ps_seed_release(h->engine, h->load.seed);
+  weir_ps_seed_release(h->engine, h->load.next_seed);
+  weir_ps_seed_release(h->engine, h->seed_coming);
+  h->load.seed = h->load.next_seed = h->seed_coming = NULL;
 }
 
 void weir_ps_host_compute_init(weir_ps_host *h) {

@@ -10,6 +10,9 @@ void weir_ps_host_compute_init(weir_ps_host *h);
 void weir_ps_host_apply(void *self, uint64_t ticket, const weir_ps_message *m);
 void weir_ps_host_add(void *self, uint64_t ticket, const weir_ps_message *m);
 void weir_ps_host_finish(void *self, uint64_t ticket, uint64_t step);
+/* Takes h->seed, if one came along. */
 void weir_ps_host_restore(void *self, uint64_t ticket, uint64_t generation);
+/* Once no work is under way. */
+void weir_ps_host_drop_seeds(weir_ps_host *h);
 
 #endif

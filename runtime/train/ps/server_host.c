@@ -73,6 +73,12 @@ static weir_status on_receive(void *self, weir_ps_task from,
                               weir_error *err) {
   weir_ps_host *h = self;
   weir_ps_buffer *b = NULL;
+  if (m->kind == WEIR_PS_RESTORE && from.role == WEIR_PS_CHIEF) {
+    WEIR_TRY(weir_ps_seed_create(h->engine, &h->seed_coming, err));
+    *out = (weir_ps_place){h->seed_coming->pieces, h->lists->held_count,
+                           h->seed_coming};
+    return WEIR_OK;
+  }
   if (m->kind != WEIR_PS_PUSH || from.role != WEIR_PS_WORKER)
     return weir_fail(err, WEIR_W7011, NULL,
                      "a server takes no values with a message %s",
@@ -83,7 +89,25 @@ static weir_status on_receive(void *self, weir_ps_task from,
 }
 
 static void on_unreceived(void *self, void *data) {
-  weir_ps_host_give(self, data);
+  weir_ps_host *h = self;
+  if (data != NULL && data == h->seed_coming) {
+    weir_ps_seed_release(h->engine, h->seed_coming);
+    h->seed_coming = NULL;
+    return;
+  }
+  weir_ps_host_give(h, data);
+}
+
+/* A restore with first values, for weir_ps_host_restore; if the machine does
+ * not ask for it, they are not wanted. */
+static void on_seeded(weir_ps_host *h, weir_ps_task from, weir_ps_message *m) {
+  h->seed = h->seed_coming;
+  h->seed_coming = NULL;
+  h->seed->version = m->version;
+  m->data = NULL;
+  weir_ps_server_message(h->machine, from, m);
+  weir_ps_seed_release(h->engine, h->seed);
+  h->seed = NULL;
 }
 
 /* The values of this moment, all of one version. */
@@ -124,6 +148,10 @@ static void on_message(void *self, weir_ps_task from,
   }
   if (chief && m->kind == WEIR_PS_OVER) {
     if (m->epoch >= weir_ps_server_count(h->machine).epoch) end(h, NULL);
+    return;
+  }
+  if (chief && m->data != NULL && m->data == h->seed_coming) {
+    on_seeded(h, from, &mine);
     return;
   }
   if (m->kind == WEIR_PS_PUSH && complete_push(h, &mine, &err) != WEIR_OK) {
@@ -246,6 +274,7 @@ void weir_ps_host_release(weir_ps_host *h) {
   weir_ps_runner_destroy(&h->disk);
   weir_ps_server_release(h->machine);
   weir_ps_ledger_release(h->load.ledger);
+  if (h->engine != NULL) weir_ps_host_drop_seeds(h);
   weir_ps_host_save_release(h);
   weir_ps_host_values_release(h);
   weir_ps_generations_release(h->files);

@@ -3,6 +3,7 @@
 #define WEIR_TRAIN_PS_SERVER_HOST_INTERNAL_H_
 
 #include "runtime/base/strbuf.h"
+#include "runtime/train/ps/seed/server_seed.h"
 #include "runtime/train/ps/server_engine.h"
 #include "runtime/train/ps/server_errand.h"
 #include "runtime/train/ps/server_generation.h"
@@ -44,7 +45,9 @@ typedef struct weir_ps_load {
   weir_ps_errand errand;
   bool busy, again; /* again: another one was asked for meanwhile */
   uint64_t ticket, generation, next_ticket, next_generation;
+  weir_ps_seed *next_seed;
   uint64_t version;
+  weir_ps_seed *seed; /* in place of a generation; NULL: none */
   weir_ps_ledger *ledger;
   weir_status status;
   weir_error err;
@@ -95,6 +98,8 @@ struct weir_ps_host {
   weir_ps_runner computer;
   weir_ps_compute compute;
   weir_ps_load load;
+  /* On its way in; came along with the restore that is next. */
+  weir_ps_seed *seed_coming, *seed;
   weir_ps_buffer *last; /* sync: of the step, waits for its end */
   uint64_t round;       /* restores so far */
   /* The disk. */

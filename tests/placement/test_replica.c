@@ -157,9 +157,6 @@ static void clusters_are_refused(void **state) {
                "W3020");
   assert_error(place(a, NET ", mode: async}\n", "ps=2", &plan, &err), &err,
                "W3020");
-  assert_error(place(a, NET ", mode: sync, clip: {global_norm: 1}}\n",
-                     "ps=2,worker=2", &plan, &err),
-               &err, "W1122");
 }
 
 static void every_allocation_may_fail(void **state) {

@@ -83,6 +83,58 @@ static void sync_has_the_bits_of_accumulation(void **state) {
     }
 }
 
+/* No server has all gradients: the length of all has the same bits. */
+static void a_norm_over_servers(void **state) {
+  (void)state;
+  for (uint32_t servers = 1; servers <= 3; servers++)
+    for (uint32_t n = 1; n <= 2; n++) {
+      hub h;
+      hub_open(&h, PS_NET "  clip: {global_norm: 0.05}\n", servers, n);
+      assert_true(h.job->config.norm == (servers > 1));
+      hub_start_all(&h);
+      hub_begin(&h);
+      for (uint64_t t = 0; t < 3; t++) {
+        hub_step_of(&h, n);
+        hub_compare(&h, t + 1);
+      }
+      hub_begin(&h); /* shares of an older life do not count */
+      hub_close(&h);
+    }
+}
+
+/* A share arrives again, or late, or too long: nothing comes of it. */
+static void shares_that_do_not_count(void **state) {
+  (void)state;
+  hub h;
+  weir_ps_place place;
+  hub_open(&h, PS_NET "  clip: {global_norm: 0.05}\n", 2, 1);
+  hub_start_all(&h);
+  hub_begin(&h);
+  weir_ps_task from = hub_task(WEIR_PS_SERVER, 0);
+  hub_port *p = &h.ports[1];
+  for (uint64_t t = 0; t < 2; t++) {
+    weir_ps_message m = {.kind = WEIR_PS_NORM, .life = h.epoch + t, .step = 7};
+    assert_ok(p->events.receive(p->events.self, from, &m, &place, &h.err),
+              &h.err);
+    assert_int_equal(place.count, 1);
+    memset(place.pieces[0].data, 1, place.pieces[0].bytes);
+    if (t == 0) p->events.unreceived(p->events.self, place.data);
+    if (t == 0) continue;
+    m.data = place.data;
+    hub_tell(&h, WEIR_PS_SERVER, 0, 1, &m);
+  }
+  hub_step_of(&h, 1);
+  hub_compare(&h, 1);
+  hub_close(&h);
+  hub_open(&h, PS_NET, 2, 1);
+  hub_start_all(&h);
+  weir_ps_message m = {.kind = WEIR_PS_NORM};
+  p = &h.ports[1];
+  assert_error(p->events.receive(p->events.self, from, &m, &place, &h.err),
+               &h.err, "W7011");
+  hub_close(&h);
+}
+
 /* A step that is not whole changes nothing that is lent; a restore takes all of
  * it back, whatever was computed of it. */
 static void a_restore_forgets_half_a_step(void **state) {
@@ -366,6 +418,8 @@ int main(void) {
       cmocka_unit_test(async_has_the_bits_of_one_process),
       cmocka_unit_test(stale_pushes_have_their_own_rate),
       cmocka_unit_test(sync_has_the_bits_of_accumulation),
+      cmocka_unit_test(a_norm_over_servers),
+      cmocka_unit_test(shares_that_do_not_count),
       cmocka_unit_test(a_restore_forgets_half_a_step),
       cmocka_unit_test(pulled_values_stay),
       cmocka_unit_test(values_that_do_not_come),

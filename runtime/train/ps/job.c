@@ -262,6 +262,7 @@ static weir_status build(weir_ps_job *job, const weir_ps_job_options *options,
   WEIR_TRY(read_config(job, how.aggregate, options, err));
   job->given_step = how.given_step;
   WEIR_TRY(weir_graph_split(job->graph, job->spec, &how, &job->split, err));
+  job->config.norm = job->split->sum_count > 0;
   WEIR_TRY(list_all(job, err));
   job->hash = hash_of(job, options->seed);
   return WEIR_OK;

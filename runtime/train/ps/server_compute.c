@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "runtime/train/ps/norm/server_norm.h"
 #include "runtime/train/ps/server_values.h"
 
 /* Updates and restores, on the thread that computes. The machine has at most
@@ -19,6 +20,8 @@ static weir_status compute(weir_ps_host *h, weir_ps_compute *c) {
       return weir_ps_engine_run(h->engine, c->buffer, false, 0, &c->err);
     case WEIR_PS_COMPUTE_KEEP:
       return WEIR_OK;
+    case WEIR_PS_COMPUTE_NORM:
+      return weir_ps_norm_work(h, c->buffer, &c->err);
     default:
       WEIR_TRY(
           weir_ps_engine_run(h->engine, c->buffer, true, c->step, &c->err));
@@ -32,12 +35,19 @@ static void work_compute(void *self) {
   h->compute.status = compute(h, &h->compute);
 }
 
+static void normed(weir_ps_host *h, uint64_t ticket, bool counts) {
+  if (counts) weir_ps_norm_own(h);
+  weir_ps_server_normed(h->machine, ticket);
+}
+
 static void computed(void *self, bool runs) {
   weir_ps_host *h = self;
   weir_ps_compute *c = &h->compute;
   uint64_t ticket = c->ticket;
   if (!runs) return;
-  bool keeps = c->kind == WEIR_PS_COMPUTE_KEEP && c->round == h->round;
+  bool keeps =
+      (c->kind == WEIR_PS_COMPUTE_KEEP || c->kind == WEIR_PS_COMPUTE_NORM) &&
+      c->round == h->round;
   if (keeps)
     h->last = c->buffer;
   else
@@ -52,12 +62,14 @@ static void computed(void *self, bool runs) {
     weir_ps_server_applied(h->machine, ticket);
   else if (c->kind == WEIR_PS_COMPUTE_FINISH)
     weir_ps_server_finished(h->machine, ticket);
+  else if (c->kind == WEIR_PS_COMPUTE_NORM)
+    normed(h, ticket, keeps);
   else
     weir_ps_server_added(h->machine, ticket);
 }
 
-static void give_compute(weir_ps_host *h, weir_ps_compute_kind kind,
-                         uint64_t ticket, weir_ps_buffer *buffer) {
+void weir_ps_host_compute(weir_ps_host *h, weir_ps_compute_kind kind,
+                          uint64_t ticket, weir_ps_buffer *buffer) {
   weir_ps_compute *c = &h->compute;
   assert(!c->busy && buffer != NULL);
   c->busy = true;
@@ -71,14 +83,14 @@ static void give_compute(weir_ps_host *h, weir_ps_compute_kind kind,
 void weir_ps_host_apply(void *self, uint64_t ticket, const weir_ps_message *m) {
   weir_ps_host *h = self;
   h->compute.step = m->lr_version;
-  give_compute(h, WEIR_PS_COMPUTE_APPLY, ticket, m->data);
+  weir_ps_host_compute(h, WEIR_PS_COMPUTE_APPLY, ticket, m->data);
 }
 
 void weir_ps_host_add(void *self, uint64_t ticket, const weir_ps_message *m) {
   weir_ps_host *h = self;
   bool last = m->k + 1 == h->job->config.aggregate;
-  give_compute(h, last ? WEIR_PS_COMPUTE_KEEP : WEIR_PS_COMPUTE_ADD, ticket,
-               m->data);
+  weir_ps_host_compute(h, last ? WEIR_PS_COMPUTE_KEEP : WEIR_PS_COMPUTE_ADD,
+                       ticket, m->data);
 }
 
 void weir_ps_host_finish(void *self, uint64_t ticket, uint64_t step) {
@@ -86,7 +98,8 @@ void weir_ps_host_finish(void *self, uint64_t ticket, uint64_t step) {
   weir_ps_buffer *buffer = h->last;
   h->last = NULL;
   h->compute.step = step;
-  give_compute(h, WEIR_PS_COMPUTE_FINISH, ticket, buffer);
+  weir_ps_norm_set(h);
+  weir_ps_host_compute(h, WEIR_PS_COMPUTE_FINISH, ticket, buffer);
 }
 
 /* ---- Restores */

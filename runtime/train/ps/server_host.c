@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "runtime/train/ps/norm/server_norm.h"
 #include "runtime/train/ps/server_compute.h"
 #include "runtime/train/ps/server_save.h"
 #include "runtime/train/ps/server_values.h"
@@ -45,6 +46,8 @@ static void send(void *self, weir_ps_task to, const weir_ps_message *m) {
   weir_ps_host *h = self;
   if (m->kind == WEIR_PS_PULLED && m->newer)
     weir_ps_host_send_values(h, to, m, h->pull_at, h->lists->pull_count);
+  else if (m->kind == WEIR_PS_NORM)
+    weir_ps_norm_send(h, to, m);
   else
     h->net.send(h->net.self, to, m, NULL);
 }
@@ -79,6 +82,8 @@ static weir_status on_receive(void *self, weir_ps_task from,
                            h->seed_coming};
     return WEIR_OK;
   }
+  if (m->kind == WEIR_PS_NORM && from.role == WEIR_PS_SERVER)
+    return weir_ps_norm_receive(h, from.index, out, err);
   if (m->kind != WEIR_PS_PUSH || from.role != WEIR_PS_WORKER)
     return weir_fail(err, WEIR_W7011, NULL,
                      "a server takes no values with a message %s",
@@ -95,7 +100,7 @@ static void on_unreceived(void *self, void *data) {
     h->seed_coming = NULL;
     return;
   }
-  weir_ps_host_give(h, data);
+  if (!weir_ps_norm_unreceived(h, data)) weir_ps_host_give(h, data);
 }
 
 /* A restore with first values, for weir_ps_host_restore; if the machine does
@@ -154,6 +159,8 @@ static void on_message(void *self, weir_ps_task from,
     on_seeded(h, from, &mine);
     return;
   }
+  if (m->kind == WEIR_PS_NORM && from.role == WEIR_PS_SERVER)
+    weir_ps_norm_message(h, from.index, &mine);
   if (m->kind == WEIR_PS_PUSH && complete_push(h, &mine, &err) != WEIR_OK) {
     h->net.give_up(h->net.self, from, &err);
     return;
@@ -191,6 +198,7 @@ static weir_status make_machine(weir_ps_host *h, weir_error *err) {
                                 .send = send,
                                 .apply = weir_ps_host_apply,
                                 .add = weir_ps_host_add,
+                                .norm = weir_ps_host_norm,
                                 .finish = weir_ps_host_finish,
                                 .publish = publish,
                                 .drop = drop,
@@ -220,6 +228,7 @@ static weir_status build(weir_ps_host *h, weir_error *err) {
   const weir_ps_host_options *o = &h->options;
   WEIR_TRY(weir_ps_host_save_init(h, err));
   WEIR_TRY(find_pulls(h, err));
+  WEIR_TRY(weir_ps_norm_init(h, err));
   WEIR_TRY(weir_ps_engine_create(h->env, o->pool, h->job, o->index, &h->engine,
                                  err));
   WEIR_TRY(weir_ps_set_init(h->engine, &h->current, err));
@@ -277,6 +286,7 @@ void weir_ps_host_release(weir_ps_host *h) {
   if (h->engine != NULL) weir_ps_host_drop_seeds(h);
   weir_ps_host_save_release(h);
   weir_ps_host_values_release(h);
+  weir_ps_norm_release(h);
   weir_ps_generations_release(h->files);
   weir_ps_engine_release(h->engine);
   weir_arena_release(&h->arena);

@@ -27,6 +27,7 @@ typedef enum weir_ps_compute_kind {
   WEIR_PS_COMPUTE_APPLY,
   WEIR_PS_COMPUTE_ADD,
   WEIR_PS_COMPUTE_KEEP, /* the last push of a step: it waits for the end */
+  WEIR_PS_COMPUTE_NORM, /* the same, for the norm's share */
   WEIR_PS_COMPUTE_FINISH
 } weir_ps_compute_kind;
 
@@ -75,6 +76,20 @@ typedef struct weir_ps_note {
   weir_error err;
 } weir_ps_note;
 
+/* The share of another server, on its way in. */
+typedef struct weir_ps_arrival {
+  weir_ps_piece piece;
+  double sums[];
+} weir_ps_arrival;
+
+/* Of the step at hand; NULLs where there is no norm over servers. */
+typedef struct weir_ps_norm {
+  double *sums;             /* of all servers, in the norm's order */
+  double *own;              /* computed; to be sent */
+  weir_ps_arrival **coming; /* per server */
+  uint32_t own_count;
+} weir_ps_norm;
+
 enum { WEIR_PS_SAVES = 2 };
 
 struct weir_ps_host {
@@ -101,7 +116,8 @@ struct weir_ps_host {
   /* On its way in; came along with the restore that is next. */
   weir_ps_seed *seed_coming, *seed;
   weir_ps_buffer *last; /* sync: of the step, waits for its end */
-  uint64_t round;       /* restores so far */
+  weir_ps_norm norm;
+  uint64_t round; /* restores so far */
   /* The disk. */
   weir_ps_runner disk;
   weir_ps_save saves[WEIR_PS_SAVES];

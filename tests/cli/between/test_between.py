@@ -54,6 +54,7 @@ data:
 train:
   minimize: loss
   optimizer: adam(lr=lr)
+  clip: {global_norm: 0.3}
   eval: {data: test, every: 20, metrics: [loss, acc]}
   checkpoint: {every: 20, keep: 3}
 """

@@ -173,6 +173,38 @@ static hub_letter *pull(hub *h, uint32_t server, uint64_t version) {
   return hub_expect(h, WEIR_PS_WORKER, WEIR_PS_PULLED);
 }
 
+/* What no step changes is sent to those that have nothing. */
+static void fixed_values_are_sent_once(void **state) {
+  (void)state;
+  static const char kText[] =
+      "weir: 1\ninputs: {x: 'f32[4]'}\nnodes:\n"
+      "  f: var([3], init=uniform(-1, 1), trainable=false)\n"
+      "  w: var([], init=ones())\n"
+      "  loss: add(mean(mul(x, w)), reduce_sum(f))\n"
+      "outputs: [loss]\n"
+      "train:\n  minimize: loss\n  optimizer: sgd(lr=1)\n";
+  hub h;
+  hub_open(&h, kText, 1, 0);
+  hub_start_all(&h);
+  hub_begin(&h);
+  const weir_ps_lists *l = &h.job->servers[0];
+  assert_int_equal(l->pull_count, 2);
+  assert_int_equal(l->changing_count, 1);
+  assert_true(weir_sv_is(h.job->split->vars[l->pulls[1]].name, "f"));
+  hub_letter *all = pull(&h, 0, WEIR_PS_NONE);
+  assert_true(all->m.ok && all->m.newer);
+  assert_int_equal(all->values->count, 2);
+  assert_int_equal(all->values->pieces[1].bytes, 12);
+  hub_run(&h, 0, 1);
+  hub_letter *next = pull(&h, 0, 0);
+  assert_true(!next->m.ok && next->m.newer);
+  assert_int_equal(next->values->count, 1);
+  assert_int_equal(next->values->pieces[0].bytes, 4);
+  hub_done(all);
+  hub_done(next);
+  hub_close(&h);
+}
+
 /* Values are lent until they are sent, while updates go on. */
 static void pulled_values_stay(void **state) {
   (void)state;
@@ -421,6 +453,7 @@ int main(void) {
       cmocka_unit_test(a_norm_over_servers),
       cmocka_unit_test(shares_that_do_not_count),
       cmocka_unit_test(a_restore_forgets_half_a_step),
+      cmocka_unit_test(fixed_values_are_sent_once),
       cmocka_unit_test(pulled_values_stay),
       cmocka_unit_test(values_that_do_not_come),
       cmocka_unit_test(buffers_of_a_burst_go),

@@ -118,7 +118,8 @@ typedef enum weir_ps_kind {
   WEIR_PS_PULL,   /* request; seq: its last push; version: what it has, or NONE;
                      step (sync): at least that version; clock (bounded; NONE:
                      it enters, and gets a clock, no values) */
-  WEIR_PS_PULLED, /* request, version, clock; newer: the values come along */
+  WEIR_PS_PULLED, /* request, version, clock; newer: the values come along; ok:
+                     also those that no step changes */
   WEIR_PS_PUSH,   /* seq, lease, run, step, k, version: pulled here; lr_version:
                      of server 0; clock; lease 0: as a spare; data */
   WEIR_PS_PUSHED, /* seq, verdict, version, staleness */

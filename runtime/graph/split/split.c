@@ -24,6 +24,15 @@ static uint64_t value_bytes(const weir_graph *g, weir_value_id value) {
   return weir_shape_known(v->shape) ? weir_shape_bytes(v->shape, v->dtype) : 0;
 }
 
+static void mark_assigned(weir_splitter *s, const weir_node_id *targets,
+                          uint32_t count) {
+  const weir_graph *g = s->train->graph;
+  for (uint32_t i = 0; i < count; i++) {
+    weir_node_id node = g->values[g->nodes[targets[i]].inputs[0]].node;
+    s->vars[s->var_of[node]].fixed = false;
+  }
+}
+
 static void link_slots(weir_splitter *s) {
   const weir_train_graph *t = s->train;
   for (uint32_t i = t->trained_count; i < t->var_count; i++)
@@ -53,8 +62,11 @@ static weir_status list_vars(weir_splitter *s) {
                          .bytes = value_bytes(g, value),
                          .server = value == t->global_step ? WEIR_SPLIT_ALL : 0,
                          .worker = WEIR_NO_VALUE,
-                         .push = UINT32_MAX};
+                         .push = UINT32_MAX,
+                         .fixed = true};
   }
+  mark_assigned(s, t->targets, t->target_count);
+  mark_assigned(s, t->accumulate_targets, t->accumulate_target_count);
   link_slots(s);
   s->out->vars = s->vars;
   s->out->var_count = count;

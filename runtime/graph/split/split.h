@@ -36,6 +36,7 @@ typedef struct weir_split_var {
   /* The input of the worker graph; WEIR_NO_VALUE: slots have none. */
   weir_value_id worker;
   uint32_t push; /* trained ones: its gradient in |pushes|; else UINT32_MAX */
+  bool fixed;    /* no step assigns it */
 } weir_split_var;
 
 /* A value that workers compute and servers take. */

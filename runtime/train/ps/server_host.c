@@ -45,7 +45,9 @@ void weir_ps_host_fail(weir_ps_host *h, const weir_error *why) {
 static void send(void *self, weir_ps_task to, const weir_ps_message *m) {
   weir_ps_host *h = self;
   if (m->kind == WEIR_PS_PULLED && m->newer)
-    weir_ps_host_send_values(h, to, m, h->pull_at, h->lists->pull_count);
+    weir_ps_host_send_values(
+        h, to, m, h->pull_at,
+        m->ok ? h->lists->pull_count : h->lists->changing_count);
   else if (m->kind == WEIR_PS_NORM)
     weir_ps_norm_send(h, to, m);
   else
@@ -218,7 +220,8 @@ static weir_status find_pulls(weir_ps_host *h, weir_error *err) {
       weir_arena_array(&h->arena, l->pull_count + 1u, sizeof *h->pull_at);
   if (h->pull_at == NULL) return weir_fail_memory(err, l->pull_count);
   for (uint32_t i = 0; i < l->pull_count; i++) {
-    while (l->held[at] != l->pulls[i]) at++; /* both in the split's order */
+    if (i == l->changing_count) at = 0; /* each part in the split's order */
+    while (l->held[at] != l->pulls[i]) at++;
     h->pull_at[i] = at;
   }
   return WEIR_OK;

@@ -123,6 +123,10 @@ static void shares_that_do_not_count(void **state) {
     m.data = place.data;
     hub_tell(&h, WEIR_PS_SERVER, 0, 1, &m);
   }
+  weir_ps_message bare = {.kind = WEIR_PS_NORM, .life = h.epoch};
+  hub_tell(&h, WEIR_PS_SERVER, 0, 1, &bare);
+  assert_int_equal(p->gave_up, 1);
+  assert_string_equal(p->failure.id, "W7011");
   hub_step_of(&h, 1);
   hub_compare(&h, 1);
   hub_close(&h);

@@ -161,8 +161,12 @@ static void on_message(void *self, weir_ps_task from,
     on_seeded(h, from, &mine);
     return;
   }
-  if (m->kind == WEIR_PS_NORM && from.role == WEIR_PS_SERVER)
-    weir_ps_norm_message(h, from.index, &mine);
+  if (m->kind == WEIR_PS_NORM && from.role == WEIR_PS_SERVER &&
+      !weir_ps_norm_message(h, from.index, &mine)) {
+    (void)weir_fail(&err, WEIR_W7011, NULL, "a norm came without its share");
+    h->net.give_up(h->net.self, from, &err);
+    return;
+  }
   if (m->kind == WEIR_PS_PUSH && complete_push(h, &mine, &err) != WEIR_OK) {
     h->net.give_up(h->net.self, from, &err);
     return;

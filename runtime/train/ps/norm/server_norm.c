@@ -139,11 +139,13 @@ bool weir_ps_norm_unreceived(weir_ps_host *h, const void *data) {
   return false;
 }
 
-void weir_ps_norm_message(weir_ps_host *h, uint32_t from, weir_ps_message *m) {
+bool weir_ps_norm_message(weir_ps_host *h, uint32_t from, weir_ps_message *m) {
   weir_ps_server_counts now = weir_ps_server_count(h->machine);
   const weir_ps_arrival *a = m->data;
   bool counts = now.life != 0 && m->life == now.life && m->step == now.version;
   if (counts && a != NULL) place(h, from, a->sums);
+  bool whole = a != NULL || h->norm.sums == NULL || sums_of(h, from) == 0;
   (void)weir_ps_norm_unreceived(h, a);
   m->data = NULL;
+  return whole;
 }

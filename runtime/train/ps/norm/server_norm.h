@@ -29,7 +29,8 @@ weir_status weir_ps_norm_receive(weir_ps_host *h, uint32_t from,
                                  weir_ps_place *out, weir_error *err);
 /* Whether |data| was such memory, which is gone then. */
 bool weir_ps_norm_unreceived(weir_ps_host *h, const void *data);
-/* A NORM has come, with |m->data|, which is gone then. */
-void weir_ps_norm_message(weir_ps_host *h, uint32_t from, weir_ps_message *m);
+/* A NORM has come, with |m->data|, which is gone then. False: it lacks a share
+ * that server |from| has. */
+bool weir_ps_norm_message(weir_ps_host *h, uint32_t from, weir_ps_message *m);
 
 #endif

@@ -22,7 +22,6 @@ static weir_status refuse_others(const cli_args *a, const char *what,
                 {"plan", a->plan != NULL},
                 {"save-plan", a->save_plan != NULL},
                 {"share", a->share != NULL},
-                {"init", a->init != NULL},
                 {"step-timeout", a->step_ns != 0},
                 {"resume", a->resume != NULL && a->local == NULL},
                 {"ref-kernels", a->ref_kernels}};

@@ -153,8 +153,8 @@ static bool has_file(const char *folder, const char *pattern) {
   return has;
 }
 
-/* Generations are gone on from, if --resume none does not forbid it;
- * checkpoints of one process are not. */
+/* Generations are gone on from, and checkpoints of one process where there are
+ * none, if --resume none does not forbid it. */
 static weir_status check_new(const cli_args *a, weir_error *err) {
   char folder[4300] = "";
   bool none = a->resume != NULL && strcmp(a->resume, "none") == 0;
@@ -162,17 +162,15 @@ static weir_status check_new(const cli_args *a, weir_error *err) {
   snprintf(folder, sizeof folder, "%.4000s%s",
            a->generations != NULL ? a->generations : a->checkpoint,
            a->generations != NULL ? "" : "/generations");
-  bool sealed = has_file(folder, "sealed"), begun = has_file(folder, "epoch");
+  bool sealed = has_file(folder, "sealed");
   bool saved = a->checkpoint != NULL && has_file(a->checkpoint, "step-*.json");
-  if (sealed ? !none : begun || !saved) return WEIR_OK;
-  weir_status s =
-      cli_error(err, "W5025",
-                sealed ? "%s: there are generations already"
-                       : "%s: there are no generations, and parameter servers "
-                         "do not begin with a checkpoint of one process",
-                folder);
-  cli_hint(err, "%sname another folder, or remove them",
-           sealed ? "--resume auto goes on from the last; for a new run " : "");
+  if (!none || (!sealed && !saved)) return WEIR_OK;
+  weir_status s = cli_error(err, "W5025", "%s: there are %s already",
+                            sealed ? folder : a->checkpoint,
+                            sealed ? "generations" : "checkpoints");
+  cli_hint(err,
+           "--resume auto goes on from the last; for a new run name another "
+           "folder, or remove them");
   return s;
 }
 

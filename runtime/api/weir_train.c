@@ -86,10 +86,9 @@ static weir_status lead(weir_trainer *t, const weir_train_opts *o,
   bool placed =
       session->tasks != NULL || session->place != NULL || session->plan != NULL;
   out->chief = weir_train_part_chief(o->part);
-  if (out->chief == NULL || o->eval_only || placed || o->init != NULL)
+  if (out->chief == NULL || o->eval_only || placed)
     return weir_fail(err, WEIR_W0004, NULL, "weir_train_opts: part: %s",
                      out->chief == NULL ? "it is not the chief's"
-                     : o->init != NULL  ? "init is the servers' in this version"
                      : o->eval_only     ? "eval_only is without others"
                                         : "the session has a plan or tasks");
   t->part = o->part;

@@ -34,7 +34,8 @@ typedef struct split_pair {
   weir_exec_session *one, *worker, *servers[PAIR_SERVERS];
   uint32_t aggregate;
   bool given_step;
-  uint64_t runs; /* batches so far */
+  uint64_t runs;     /* batches so far */
+  weir_tensor *norm; /* of the step, over several servers */
 } split_pair;
 
 typedef struct split_pair_options {
@@ -94,6 +95,7 @@ static inline void pair_open(split_pair *p, const split_pair_options *o) {
 }
 
 static inline void pair_close(split_pair *p) {
+  weir_tensor_unref(p->norm);
   weir_exec_session_release(p->one);
   weir_exec_session_release(p->worker);
   for (uint32_t k = 0; k < PAIR_SERVERS; k++)
@@ -216,16 +218,62 @@ static inline weir_tensor *pair_step(split_pair *p) {
   return t;
 }
 
+/* What workers have computed, for server |server|. */
+static inline uint32_t pair_take(split_pair *p, uint32_t server,
+                                 const weir_exec_fetch *computed,
+                                 weir_exec_feed *feeds) {
+  const weir_update_graph *u = &p->split->updates[server];
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < p->split->push_count; i++)
+    if (u->pushes[i] != WEIR_NO_VALUE)
+      feeds[n++] = (weir_exec_feed){u->pushes[i], computed[i + 1].tensor};
+  return n;
+}
+
+/* The norm over all servers, before the first of them takes the last push. */
+static inline void pair_norm(split_pair *p, const weir_exec_fetch *computed) {
+  weir_error err = WEIR_ERROR_INIT;
+  const weir_split *s = p->split;
+  double sums[PAIR_VALUES];
+  assert_true(s->sum_count <= PAIR_VALUES);
+  for (uint32_t k = 0; k < s->server_count; k++) {
+    const weir_update_graph *u = &s->updates[k];
+    weir_exec_feed feeds[PAIR_VALUES];
+    weir_exec_fetch shares[PAIR_VALUES] = {{0}};
+    for (uint32_t i = 0; i < u->share_count; i++)
+      shares[i].value = u->shares[i].value;
+    weir_exec_request request = {.feeds = feeds,
+                                 .feed_count = pair_take(p, k, computed, feeds),
+                                 .fetches = shares,
+                                 .fetch_count = u->share_count};
+    assert_ok(weir_exec_run(p->servers[k], &request, &err), &err);
+    for (uint32_t i = 0; i < u->share_count; i++) {
+      assert_int_equal(shares[i].tensor->bytes, u->shares[i].count * 8);
+      memcpy(sums + u->shares[i].first, shares[i].tensor->data,
+             shares[i].tensor->bytes);
+      weir_tensor_unref(shares[i].tensor);
+    }
+  }
+  const weir_update_graph *u = &s->updates[0];
+  const weir_value *v = &u->graph->values[u->grad_norm];
+  weir_tensor_unref(p->norm);
+  p->norm = NULL;
+  assert_ok(weir_tensor_create_shaped(p->world.env.alloc, v->dtype, v->shape,
+                                      &p->norm, &err),
+            &err);
+  weir_tensor_set_f64(p->norm, 0, weir_split_norm(s, sums));
+}
+
 static inline void pair_push(split_pair *p, uint32_t server,
                              const weir_exec_fetch *computed) {
   weir_error err = WEIR_ERROR_INIT;
   const weir_update_graph *u = &p->split->updates[server];
   weir_exec_feed feeds[PAIR_VALUES];
-  uint32_t n = 0;
   bool last = p->runs % p->aggregate == p->aggregate - 1;
-  for (uint32_t i = 0; i < p->split->push_count; i++)
-    if (u->pushes[i] != WEIR_NO_VALUE)
-      feeds[n++] = (weir_exec_feed){u->pushes[i], computed[i + 1].tensor};
+  uint32_t n = pair_take(p, server, computed, feeds);
+  bool norm = p->split->sum_count > 0;
+  if (norm && last && server == 0) pair_norm(p, computed);
+  if (norm && last) feeds[n++] = (weir_exec_feed){u->grad_norm, p->norm};
   weir_tensor *step = p->given_step ? pair_step(p) : NULL;
   if (step != NULL) feeds[n++] = (weir_exec_feed){u->global_step, step};
   weir_exec_request request = {

@@ -66,17 +66,13 @@ static const char *const kRules[] = {
 static void test_rules(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof kRules / sizeof *kRules; i++) {
-    bool global = strstr(kRules[i], "global_norm") != NULL;
-    uint32_t servers = global ? 1 : 3;
     check_net(kRules[i], (weir_split_options){.servers = 1});
-    check_net(kRules[i],
-              (weir_split_options){.servers = servers, .aggregate = 2});
+    check_net(kRules[i], (weir_split_options){.servers = 3, .aggregate = 2});
     check_net(kRules[i],
               (weir_split_options){
                   .servers = 3, .clip_at_worker = true, .given_step = true});
-    check_net(kRules[i],
-              (weir_split_options){
-                  .servers = servers, .aggregate = 2, .given_step = true});
+    check_net(kRules[i], (weir_split_options){
+                             .servers = 3, .aggregate = 2, .given_step = true});
   }
 }
 
@@ -125,11 +121,14 @@ static void test_tables(void **state) {
     const char *name;
     uint64_t bytes;
     bool worker, push;
-  } kVars[] = {
-      {"w", 60, true, true},     {"v", 60, true, true},
-      {"h0", 48, true, false},   {"n", 8, true, false},
-      {"copy", 60, true, false}, {"train/global_step", 8, false, false}};
-  assert_int_equal(s->var_count, 6);
+  } kVars[] = {{"w", 60, true, true},
+               {"v", 60, true, true},
+               {"frozen", 12, true, false},
+               {"h0", 48, true, false},
+               {"n", 8, true, false},
+               {"copy", 60, true, false},
+               {"train/global_step", 8, false, false}};
+  assert_int_equal(s->var_count, 7);
   for (uint32_t i = 0; i < s->var_count; i++) {
     const weir_split_var *v = &s->vars[i];
     assert_true(weir_sv_is(v->name, kVars[i].name));
@@ -138,11 +137,11 @@ static void test_tables(void **state) {
     assert_int_equal(v->push != UINT32_MAX, kVars[i].push);
     if (v->server != WEIR_SPLIT_ALL) bytes[v->server] += v->bytes;
   }
-  assert_int_equal(s->vars[5].server, WEIR_SPLIT_ALL);
-  assert_int_equal(bytes[0], 120);
-  assert_int_equal(bytes[1], 116);
-  assert_int_equal(s->updates[0].bytes, 128);
-  assert_int_equal(s->updates[1].bytes, 124);
+  assert_int_equal(s->vars[6].server, WEIR_SPLIT_ALL);
+  assert_int_equal(bytes[0], 128);
+  assert_int_equal(bytes[1], 120);
+  assert_int_equal(s->updates[0].bytes, 136);
+  assert_int_equal(s->updates[1].bytes, 128);
   assert_true(weir_sv_is(s->pushes[s->vars[0].push].name, "train/w/grad"));
   assert_true(weir_sv_is(s->pushes[s->vars[1].push].name, "train/v/grad"));
   assert_int_equal(s->pushes[s->vars[0].push].bytes, 60);
@@ -268,6 +267,40 @@ static void test_lr_factor(void **state) {
   pair_close(&p);
 }
 
+/* Several blocks of the norm, some of which servers share. */
+static const char kWide[] =
+    "weir: 1\n"
+    "inputs: {x: '%s[3, 300]'}\n"
+    "nodes:\n"
+    "  a: var([300, 5], init=uniform(-1, 1), dtype=%s)\n"
+    "  w: var([5, 14000], init=uniform(-1, 1), dtype=%s)\n"
+    "  e: var([0], init=zeros(), dtype=%s)\n"
+    "  b: var([14000], init=uniform(-1, 1), dtype=%s)\n"
+    "  y: add(matmul(matmul(x, a), w), b)\n"
+    "  loss: add(mean(square(y)), reduce_sum(e))\n"
+    "outputs: [y]\n"
+    "train:\n  minimize: loss\n  optimizer: momentum(lr=0.5)\n"
+    "  clip: {global_norm: 0.01}\n";
+
+static void test_norms_over_servers(void **state) {
+  (void)state;
+  static const char *const kTypes[] = {"f32", "f64"};
+  for (int t = 0; t < 2; t++)
+    for (uint32_t servers = 2; servers <= 4; servers++)
+      for (uint32_t n = 1; n <= 2; n++) {
+        char text[2048];
+        const char *y = kTypes[t];
+        snprintf(text, sizeof text, kWide, y, y, y, y, y);
+        split_pair p;
+        split_pair_options options = {
+            .text = text, .split = {.servers = servers, .aggregate = n}};
+        pair_open(&p, &options);
+        assert_true(p.split->sum_count > 3);
+        for (int i = 0; i < 4; i++) pair_batch(&p);
+        pair_close(&p);
+      }
+}
+
 /* A step reads the variables that its loss depends on. */
 static void test_reads(void **state) {
   (void)state;
@@ -280,6 +313,7 @@ static void test_reads(void **state) {
   for (uint32_t i = 0; i < p.split->var_count; i++) {
     weir_sv name = p.split->vars[i].name;
     assert_int_equal(reads[i], weir_sv_is(name, "w") || weir_sv_is(name, "v") ||
+                                   weir_sv_is(name, "frozen") ||
                                    weir_sv_is(name, "h0"));
   }
   pair_close(&p);
@@ -289,11 +323,7 @@ static void test_refusals(void **state) {
   (void)state;
   weir_error err = WEIR_ERROR_INIT;
   char text[2048];
-  snprintf(text, sizeof text,
-           "%s  optimizer: adam(lr=0.01)\n  clip: {global_norm: 1}\n", kNet);
-  weir_split_options two = {.servers = 2};
-  assert_error(try_split(weir_allocator_system(), text, &two, &err), &err,
-               "W1122");
+  snprintf(text, sizeof text, "%s  optimizer: adam(lr=0.01)\n", kNet);
   weir_split_options clash = {.aggregate = 2, .clip_at_worker = true};
   assert_error(try_split(weir_allocator_system(), text, &clash, &err), &err,
                "W9001");
@@ -381,12 +411,17 @@ static void test_graphs(void **state) {
 int main(int argc, char **argv) {
   if (argc < 2) return 2;
   graphs = argv[1];
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_tables),  cmocka_unit_test(test_deal),
-      cmocka_unit_test(test_options), cmocka_unit_test(test_lr_factor),
-      cmocka_unit_test(test_reads),   cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_memory),  cmocka_unit_test(test_optimizers),
-      cmocka_unit_test(test_rules),   cmocka_unit_test(test_states),
-      cmocka_unit_test(test_graphs)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_tables),
+                                     cmocka_unit_test(test_deal),
+                                     cmocka_unit_test(test_options),
+                                     cmocka_unit_test(test_lr_factor),
+                                     cmocka_unit_test(test_norms_over_servers),
+                                     cmocka_unit_test(test_reads),
+                                     cmocka_unit_test(test_refusals),
+                                     cmocka_unit_test(test_memory),
+                                     cmocka_unit_test(test_optimizers),
+                                     cmocka_unit_test(test_rules),
+                                     cmocka_unit_test(test_states),
+                                     cmocka_unit_test(test_graphs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

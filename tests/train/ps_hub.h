@@ -273,9 +273,21 @@ static inline bool hub_deliver(hub *h) {
   hub_letter *letter = hub_find(h, WEIR_PS_SERVER, WEIR_PS_KIND_COUNT);
   if (letter == NULL) return false;
   hub_port *p = &h->ports[letter->to.index];
-  if (p->host != NULL)
-    p->events.message(p->events.self, hub_task(WEIR_PS_SERVER, letter->from),
-                      &letter->m);
+  weir_ps_task from = hub_task(WEIR_PS_SERVER, letter->from);
+  weir_ps_place place = {0};
+  if (p->host != NULL && letter->values != NULL) {
+    assert_ok(
+        p->events.receive(p->events.self, from, &letter->m, &place, &h->err),
+        &h->err);
+    assert_int_equal(place.count, letter->values->count);
+    for (uint32_t i = 0; i < place.count; i++) {
+      const weir_ps_piece *piece = &letter->values->pieces[i];
+      assert_int_equal(place.pieces[i].bytes, piece->bytes);
+      memcpy(place.pieces[i].data, piece->data, piece->bytes);
+    }
+    letter->m.data = place.data;
+  }
+  if (p->host != NULL) p->events.message(p->events.self, from, &letter->m);
   hub_done(letter);
   return true;
 }

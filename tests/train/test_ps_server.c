@@ -83,6 +83,62 @@ static void sync_has_the_bits_of_accumulation(void **state) {
     }
 }
 
+/* No server has all gradients: the length of all has the same bits. */
+static void a_norm_over_servers(void **state) {
+  (void)state;
+  for (uint32_t servers = 1; servers <= 3; servers++)
+    for (uint32_t n = 1; n <= 2; n++) {
+      hub h;
+      hub_open(&h, PS_NET "  clip: {global_norm: 0.05}\n", servers, n);
+      assert_true(h.job->config.norm == (servers > 1));
+      hub_start_all(&h);
+      hub_begin(&h);
+      for (uint64_t t = 0; t < 3; t++) {
+        hub_step_of(&h, n);
+        hub_compare(&h, t + 1);
+      }
+      hub_begin(&h); /* shares of an older life do not count */
+      hub_close(&h);
+    }
+}
+
+/* A share arrives again, or late, or too long: nothing comes of it. */
+static void shares_that_do_not_count(void **state) {
+  (void)state;
+  hub h;
+  weir_ps_place place;
+  hub_open(&h, PS_NET "  clip: {global_norm: 0.05}\n", 2, 1);
+  hub_start_all(&h);
+  hub_begin(&h);
+  weir_ps_task from = hub_task(WEIR_PS_SERVER, 0);
+  hub_port *p = &h.ports[1];
+  for (uint64_t t = 0; t < 2; t++) {
+    weir_ps_message m = {.kind = WEIR_PS_NORM, .life = h.epoch + t, .step = 7};
+    assert_ok(p->events.receive(p->events.self, from, &m, &place, &h.err),
+              &h.err);
+    assert_int_equal(place.count, 1);
+    memset(place.pieces[0].data, 1, place.pieces[0].bytes);
+    if (t == 0) p->events.unreceived(p->events.self, place.data);
+    if (t == 0) continue;
+    m.data = place.data;
+    hub_tell(&h, WEIR_PS_SERVER, 0, 1, &m);
+  }
+  weir_ps_message bare = {.kind = WEIR_PS_NORM, .life = h.epoch};
+  hub_tell(&h, WEIR_PS_SERVER, 0, 1, &bare);
+  assert_int_equal(p->gave_up, 1);
+  assert_string_equal(p->failure.id, "W7011");
+  hub_step_of(&h, 1);
+  hub_compare(&h, 1);
+  hub_close(&h);
+  hub_open(&h, PS_NET, 2, 1);
+  hub_start_all(&h);
+  weir_ps_message m = {.kind = WEIR_PS_NORM};
+  p = &h.ports[1];
+  assert_error(p->events.receive(p->events.self, from, &m, &place, &h.err),
+               &h.err, "W7011");
+  hub_close(&h);
+}
+
 /* A step that is not whole changes nothing that is lent; a restore takes all of
  * it back, whatever was computed of it. */
 static void a_restore_forgets_half_a_step(void **state) {
@@ -119,6 +175,38 @@ static hub_letter *pull(hub *h, uint32_t server, uint64_t version) {
                        .version = version};
   hub_tell(h, WEIR_PS_WORKER, 0, server, &m);
   return hub_expect(h, WEIR_PS_WORKER, WEIR_PS_PULLED);
+}
+
+/* What no step changes is sent to those that have nothing. */
+static void fixed_values_are_sent_once(void **state) {
+  (void)state;
+  static const char kText[] =
+      "weir: 1\ninputs: {x: 'f32[4]'}\nnodes:\n"
+      "  f: var([3], init=uniform(-1, 1), trainable=false)\n"
+      "  w: var([], init=ones())\n"
+      "  loss: add(mean(mul(x, w)), reduce_sum(f))\n"
+      "outputs: [loss]\n"
+      "train:\n  minimize: loss\n  optimizer: sgd(lr=1)\n";
+  hub h;
+  hub_open(&h, kText, 1, 0);
+  hub_start_all(&h);
+  hub_begin(&h);
+  const weir_ps_lists *l = &h.job->servers[0];
+  assert_int_equal(l->pull_count, 2);
+  assert_int_equal(l->changing_count, 1);
+  assert_true(weir_sv_is(h.job->split->vars[l->pulls[1]].name, "f"));
+  hub_letter *all = pull(&h, 0, WEIR_PS_NONE);
+  assert_true(all->m.ok && all->m.newer);
+  assert_int_equal(all->values->count, 2);
+  assert_int_equal(all->values->pieces[1].bytes, 12);
+  hub_run(&h, 0, 1);
+  hub_letter *next = pull(&h, 0, 0);
+  assert_true(!next->m.ok && next->m.newer);
+  assert_int_equal(next->values->count, 1);
+  assert_int_equal(next->values->pieces[0].bytes, 4);
+  hub_done(all);
+  hub_done(next);
+  hub_close(&h);
 }
 
 /* Values are lent until they are sent, while updates go on. */
@@ -366,7 +454,10 @@ int main(void) {
       cmocka_unit_test(async_has_the_bits_of_one_process),
       cmocka_unit_test(stale_pushes_have_their_own_rate),
       cmocka_unit_test(sync_has_the_bits_of_accumulation),
+      cmocka_unit_test(a_norm_over_servers),
+      cmocka_unit_test(shares_that_do_not_count),
       cmocka_unit_test(a_restore_forgets_half_a_step),
+      cmocka_unit_test(fixed_values_are_sent_once),
       cmocka_unit_test(pulled_values_stay),
       cmocka_unit_test(values_that_do_not_come),
       cmocka_unit_test(buffers_of_a_burst_go),

@@ -11,8 +11,9 @@
 #include "kernels/cpu/isa/apply.h"
 #include "kernels/cpu/isa/choose.h"
 #include "kernels/kernel.h"
+#include "ops/reduce/norm_blocks.h"
 
-enum { BLOCK = 32768 };
+enum { BLOCK = WEIR_NORM_BLOCK };
 
 typedef struct piece {
   uint32_t input;

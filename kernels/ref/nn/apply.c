@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "kernels/ref/ref.h"
+#include "ops/reduce/norm_blocks.h"
 
 /* The common part of the rules; the order of operands is in ops/optim/apply.h.
  */
@@ -173,17 +174,46 @@ static weir_status run_ema(const weir_args *args) {
   return WEIR_OK;
 }
 
+/* Of stretch |k| of input |in|, which begins at element |at| of the vector. */
+static double stretch_squares(const weir_args *args, uint32_t in, int64_t at,
+                              int64_t k) {
+  const weir_call *call = args->state;
+  int64_t elements = call->in[in].elements;
+  int64_t end = weir_norm_stretch(at, elements, k + 1);
+  double sum = 0;
+  for (int64_t i = weir_norm_stretch(at, elements, k);
+       i < end && !weir_ref_over(args, i); i++) {
+    double x = weir_get_f64(call->in[in].dtype, args->io[in], i);
+    sum += x * x;
+  }
+  return sum;
+}
+
+/* Sums of stretches are added by blocks, and these in order. */
 static weir_status run_global_norm(const weir_args *args) {
   const weir_call *call = args->state;
   weir_dtype dtype = call->in[0].dtype;
-  double sum = 0;
-  for (uint32_t k = 0; k < call->in_count; k++)
-    for (int64_t i = 0; i < call->in[k].elements && !weir_ref_over(args, i);
-         i++) {
-      double x = weir_get_f64(dtype, args->io[k], i);
-      sum += x * x;
+  double sum = 0, block = 0;
+  int64_t at = 0;
+  for (uint32_t in = 0; in < call->in_count; in++) {
+    int64_t n = weir_norm_stretches(at, call->in[in].elements);
+    for (int64_t k = 0; k < n; k++) {
+      bool begins = k > 0 || at % WEIR_NORM_BLOCK == 0;
+      if (begins) sum += block;
+      block = (begins ? 0 : block) + stretch_squares(args, in, at, k);
     }
-  weir_put_f64(dtype, args->io[call->in_count], 0, sqrt(sum));
+    at += call->in[in].elements;
+  }
+  weir_put_f64(dtype, args->io[call->in_count], 0, sqrt(sum + block));
+  return WEIR_OK;
+}
+
+static weir_status run_block_squares(const weir_args *args) {
+  const weir_call *call = args->state;
+  int64_t at = weir_call_attr(call, "at")->i;
+  int64_t n = weir_norm_stretches(at, call->in[0].elements);
+  for (int64_t k = 0; k < n; k++)
+    ((double *)args->io[1])[k] = stretch_squares(args, 0, at, k);
   return WEIR_OK;
 }
 
@@ -196,4 +226,5 @@ WEIR_REF_KERNEL(apply_rms_prop, WEIR_FLOATS, run_rms_prop);
 WEIR_REF_KERNEL(apply_adam, WEIR_FLOATS, run_adam);
 WEIR_REF_KERNEL(apply_adamw, WEIR_FLOATS, run_adam);
 WEIR_REF_KERNEL(apply_ema, WEIR_FLOATS, run_ema);
+WEIR_REF_KERNEL(block_squares, WEIR_FLOATS, run_block_squares);
 WEIR_REF_KERNEL(global_norm, WEIR_FLOATS, run_global_norm);

@@ -97,7 +97,8 @@ typedef enum weir_ps_kind {
   WEIR_PS_EPOCH,    /* chief; life (0: unknown); to workers too */
   WEIR_PS_STATE,    /* epoch; life (0: no state), version */
   WEIR_PS_REFUSED,  /* epoch: the older one was refused */
-  WEIR_PS_RESTORE,  /* chief; generation */
+  WEIR_PS_RESTORE,  /* chief; generation; newer: the job's first values come
+                       along, version: their step */
   WEIR_PS_RESTORED, /* epoch, life: that it has now; ok; ledger (server 0) */
   WEIR_PS_FENCE,    /* chief; worker, incarnation: take no more from it */
   WEIR_PS_FENCED,   /* epoch; worker, incarnation; seq, lease, run: its mark */
@@ -117,7 +118,8 @@ typedef enum weir_ps_kind {
   WEIR_PS_PULL,   /* request; seq: its last push; version: what it has, or NONE;
                      step (sync): at least that version; clock (bounded; NONE:
                      it enters, and gets a clock, no values) */
-  WEIR_PS_PULLED, /* request, version, clock; newer: the values come along */
+  WEIR_PS_PULLED, /* request, version, clock; newer: the values come along; ok:
+                     also those that no step changes */
   WEIR_PS_PUSH,   /* seq, lease, run, step, k, version: pulled here; lr_version:
                      of server 0; clock; lease 0: as a spare; data */
   WEIR_PS_PUSHED, /* seq, verdict, version, staleness */

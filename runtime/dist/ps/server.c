@@ -114,7 +114,8 @@ static void answer(weir_ps_server *s, const weir_ps_message *pull,
                        .request = pull->request,
                        .clock = pull->clock,
                        .version = s->version,
-                       .newer = values && pull->version != s->version};
+                       .newer = values && pull->version != s->version,
+                       .ok = pull->version == WEIR_PS_NONE};
   weir_ps_server_send(s, (weir_ps_task){WEIR_PS_WORKER, pull->worker}, &m);
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ops/reduce/norm_blocks.h"
 #include "runtime/graph/split/split_cut.h"
 #include "runtime/graph/split/split_deal.h"
 #include "runtime/graph/train/train_graph.h"
@@ -26,8 +27,10 @@ static uint64_t value_bytes(const weir_graph *g, weir_value_id value) {
 static void mark_assigned(weir_splitter *s, const weir_node_id *targets,
                           uint32_t count) {
   const weir_graph *g = s->train->graph;
-  for (uint32_t i = 0; i < count; i++)
-    s->var_of[g->values[g->nodes[targets[i]].inputs[0]].node] = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    weir_node_id node = g->values[g->nodes[targets[i]].inputs[0]].node;
+    s->vars[s->var_of[node]].fixed = false;
+  }
 }
 
 static void link_slots(weir_splitter *s) {
@@ -36,17 +39,17 @@ static void link_slots(weir_splitter *s) {
     s->vars[s->var_of[t->vars[i].node]].of = t->vars[i].of;
 }
 
-/* The variables that a step assigns, by node. Others keep their first value, in
- * each worker. */
+/* All variables, by node. Those that no step assigns too: a file or a
+ * checkpoint may give them another first value, which only servers are told of.
+ */
 static weir_status list_vars(weir_splitter *s) {
   const weir_train_graph *t = s->train;
   const weir_graph *g = t->graph;
   uint32_t count = 0;
-  for (uint32_t i = 0; i < g->node_count; i++) s->var_of[i] = UINT32_MAX;
-  mark_assigned(s, t->targets, t->target_count);
-  mark_assigned(s, t->accumulate_targets, t->accumulate_target_count);
-  for (uint32_t i = 0; i < g->node_count; i++)
-    if (s->var_of[i] != UINT32_MAX) s->var_of[i] = count++;
+  for (uint32_t i = 0; i < g->node_count; i++) {
+    bool var = g->nodes[i].op->instr == WEIR_INSTR_VAR_READ;
+    s->var_of[i] = var ? count++ : UINT32_MAX;
+  }
   s->vars = weir_arena_array(&s->out->arena, count, sizeof *s->vars);
   if (s->vars == NULL) return weir_fail_memory(s->err, count);
   for (weir_node_id id = 0; id < g->node_count; id++) {
@@ -59,8 +62,11 @@ static weir_status list_vars(weir_splitter *s) {
                          .bytes = value_bytes(g, value),
                          .server = value == t->global_step ? WEIR_SPLIT_ALL : 0,
                          .worker = WEIR_NO_VALUE,
-                         .push = UINT32_MAX};
+                         .push = UINT32_MAX,
+                         .fixed = true};
   }
+  mark_assigned(s, t->targets, t->target_count);
+  mark_assigned(s, t->accumulate_targets, t->accumulate_target_count);
   link_slots(s);
   s->out->vars = s->vars;
   s->out->var_count = count;
@@ -136,18 +142,58 @@ static void link_gradients(weir_splitter *s) {
 
 /* ---- Putting it together */
 
-static weir_status refuse(const weir_graph *graph, const weir_train_spec *spec,
-                          const weir_split_options *o, weir_error *err) {
+static weir_status refuse(const weir_graph *graph, weir_error *err) {
   if (graph->mesh != NULL)
     return weir_fail(err, WEIR_W1122, &graph->mesh->mark,
                      "a graph with a mesh on parameter servers is not in this "
                      "version");
-  if (o->servers > 1 && !o->clip_at_worker && spec->rules->clip_global_norm > 0)
-    return weir_fail(err, WEIR_W1122, &spec->rules->clip_mark,
-                     "a global norm over %u parameter servers is not in this "
-                     "version; one server can compute it",
-                     o->servers);
   return WEIR_OK;
+}
+
+/* Which sums of a norm over several servers are whose. */
+static weir_status list_shares(weir_splitter *s) {
+  const weir_train_graph *t = s->train;
+  const weir_graph *g = t->graph;
+  bool apart = s->out->server_count > 1 && !s->options.clip_at_worker;
+  uint64_t at = 0, first = 0;
+  if (!apart || t->grad_norm == WEIR_NO_VALUE) return WEIR_OK;
+  s->shares =
+      weir_arena_array(&s->out->arena, t->trained_count, sizeof *s->shares);
+  if (s->shares == NULL) return weir_fail_memory(s->err, t->trained_count);
+  const weir_node *norm = &g->nodes[g->values[t->grad_norm].node];
+  for (uint32_t k = 0; k < t->trained_count; k++) {
+    const weir_shape *shape = g->values[norm->inputs[k]].shape;
+    int64_t n = weir_shape_known(shape) ? weir_shape_elements(shape) : -1;
+    int64_t count = n < 0 ? 0 : weir_norm_stretches((int64_t)at, n);
+    if (n < 0 || first + (uint64_t)count > UINT32_MAX ||
+        at + (uint64_t)n > INT64_MAX / 4)
+      return weir_fail(s->err, WEIR_W1122, &g->nodes[t->vars[k].node].mark,
+                       "%.*s: a global norm over several parameter servers "
+                       "needs gradients of known shapes, 2^61 elements at most",
+                       WEIR_SV(g->nodes[t->vars[k].node].name));
+    s->shares[k] =
+        (weir_split_share){WEIR_NO_VALUE, at, (uint32_t)first, (uint32_t)count};
+    at += (uint64_t)n;
+    first += (uint64_t)count;
+  }
+  s->out->sum_count = (uint32_t)first;
+  bool *begins = weir_arena_array(&s->out->arena, first + 1, sizeof *begins);
+  if (begins == NULL) return weir_fail_memory(s->err, first);
+  s->out->sum_begins = begins;
+  for (uint32_t k = 0; k < t->trained_count; k++)
+    for (uint32_t i = 0; i < s->shares[k].count; i++)
+      begins[s->shares[k].first + i] =
+          i > 0 || s->shares[k].at % WEIR_NORM_BLOCK == 0;
+  return WEIR_OK;
+}
+
+double weir_split_norm(const weir_split *split, const double *sums) {
+  double sum = 0, block = 0;
+  for (uint32_t i = 0; i < split->sum_count; i++) {
+    if (split->sum_begins[i]) sum += block;
+    block = (split->sum_begins[i] ? 0 : block) + sums[i];
+  }
+  return sqrt(sum + block);
 }
 
 static void fill_sides(weir_splitter *s) {
@@ -163,6 +209,7 @@ static weir_status fill(weir_splitter *s) {
   out->updates = updates;
   fill_sides(s);
   WEIR_TRY(list_vars(s));
+  WEIR_TRY(list_shares(s));
   WEIR_TRY(weir_split_worker(s));
   WEIR_TRY(list_pushes(s));
   link_gradients(s);
@@ -204,7 +251,7 @@ weir_status weir_graph_split(const weir_graph *graph,
   if (options->lr_factor > 0) rules.lr *= options->lr_factor;
   mine.rules = &rules;
   mine.accumulate = options->aggregate > 0 ? options->aggregate : 1;
-  WEIR_TRY(refuse(graph, spec, &s.options, err));
+  WEIR_TRY(refuse(graph, err));
   weir_split *out = weir_alloc_array(graph->alloc, 1, sizeof *out);
   if (out == NULL) return weir_fail_memory(err, sizeof *out);
   out->alloc = graph->alloc;

@@ -36,6 +36,7 @@ typedef struct weir_split_var {
   /* The input of the worker graph; WEIR_NO_VALUE: slots have none. */
   weir_value_id worker;
   uint32_t push; /* trained ones: its gradient in |pushes|; else UINT32_MAX */
+  bool fixed;    /* no step assigns it */
 } weir_split_var;
 
 /* A value that workers compute and servers take. */
@@ -45,6 +46,16 @@ typedef struct weir_split_push {
   weir_value_id worker; /* in the worker graph: fetched */
   uint64_t bytes;
 } weir_split_push;
+
+/* What a server's gradient adds to a norm over all servers: sums of squares, in
+ * the places of the order in which one process adds (ops/reduce/norm_blocks.h).
+ */
+typedef struct weir_split_share {
+  weir_value_id value; /* f64[count], of the update graph: fetched */
+  uint64_t at;         /* elements of gradients before it */
+  uint32_t first;      /* its place among the sums of all servers */
+  uint32_t count;
+} weir_split_share;
 
 /* The part of one server. */
 typedef struct weir_update_graph {
@@ -56,6 +67,10 @@ typedef struct weir_update_graph {
   uint64_t bytes;              /* of its variables and slots */
   weir_value_id learning_rate; /* of the update */
   weir_value_id grad_norm;     /* WEIR_NO_VALUE unless clipped by it here */
+  /* With weir_split.sum_count: grad_norm is an input, made of all servers'
+   * shares, which follow from the last push as the update does. */
+  const weir_split_share *shares;
+  uint32_t share_count;
   /* The number of finished updates: an input with |given_step|. */
   weir_value_id global_step;
 } weir_update_graph;
@@ -88,6 +103,8 @@ typedef struct weir_split {
   const weir_split_push *pushes;      /* in the order they become ready */
   const weir_update_graph *updates;   /* per server */
   uint32_t var_count, push_count, server_count;
+  uint32_t sum_count;     /* of all shares; 0: no norm over several servers */
+  const bool *sum_begins; /* per sum: a block of the norm begins with it */
   bool clip_at_worker;
 } weir_split;
 
@@ -97,13 +114,16 @@ weir_split_options weir_split_options_of(const weir_train_spec *spec,
 
 /* Splits the training of |graph| by |spec|.
  * Its `accumulate` is not read: |aggregate| is. Errors: those of
- * weir_graph_train; W1122 (a mesh; several servers that clip
- * by a global norm; a pushed value of unknown rank), W6001. */
+ * weir_graph_train; W1122 (a mesh; a pushed value of unknown rank, or a
+ * gradient of unknown shape in a norm over servers), W6001. */
 weir_status weir_graph_split(const weir_graph *graph,
                              const weir_train_spec *spec,
                              const weir_split_options *options,
                              weir_split **out_split, weir_error *err);
 void weir_split_release(weir_split *split); /* NULL-safe */
+
+/* The norm of which |sums| are all shares, in their places. */
+double weir_split_norm(const weir_split *split, const double *sums);
 
 /* Which variables a worker's run for the |count| |values| (of the worker graph)
  * reads: |out| has a place for each variable. Errors: W6001. */

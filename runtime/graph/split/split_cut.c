@@ -52,6 +52,22 @@ static bool is_own(const weir_splitter *s, weir_node_id node, uint32_t server) {
   return is_held(s, var, server) && !is_given(s, var);
 }
 
+/* Whether |node| is a norm over several servers, which comes from outside. */
+static bool is_norm(const weir_splitter *s, weir_node_id node) {
+  const weir_graph *g = s->train->graph;
+  return s->shares != NULL && node == g->values[s->train->grad_norm].node;
+}
+
+/* The gradient of trained variable |k| that the norm takes, where |server| has
+ * that variable; else WEIR_NO_VALUE. */
+static weir_value_id own_gradient(const weir_splitter *s, uint32_t k,
+                                  uint32_t server) {
+  const weir_graph *g = s->train->graph;
+  const weir_node *norm = &g->nodes[g->values[s->train->grad_norm].node];
+  bool own = is_held(s, s->train->vars[k].node, server);
+  return own ? norm->inputs[k] : WEIR_NO_VALUE;
+}
+
 /* ---- Marks */
 
 static void mark_targets(weir_splitter *s, const weir_node_id *ids,
@@ -71,6 +87,14 @@ static void mark_read(weir_splitter *s, weir_value_id value, uint32_t server) {
     s->pushed[value] = true;
 }
 
+/* What a server adds to the norm, it computes. */
+static void mark_norm(weir_splitter *s, uint32_t server) {
+  for (uint32_t k = 0; k < s->train->trained_count; k++) {
+    weir_value_id value = own_gradient(s, k, server);
+    if (value != WEIR_NO_VALUE) mark_read(s, value, server);
+  }
+}
+
 void weir_split_mark(weir_splitter *s, uint32_t server) {
   const weir_train_graph *t = s->train;
   const weir_graph *g = t->graph;
@@ -78,11 +102,19 @@ void weir_split_mark(weir_splitter *s, uint32_t server) {
   mark_targets(s, t->targets, t->target_count, server);
   mark_targets(s, t->accumulate_targets, t->accumulate_target_count, server);
   s->need[g->values[t->learning_rate].node] |= NEED_STEP;
+  for (uint32_t i = 0; i < s->out->var_count; i++)
+    if (is_held(s, s->vars[i].node, server))
+      s->need[s->vars[i].node] |=
+          NEED_STEP; /* also those that nobody assigns */
   for (weir_node_id id = g->node_count; id-- > 0;) {
     const weir_node *node = &g->nodes[id];
     bool var = node->op->instr == WEIR_INSTR_VAR_READ;
     bool first = var || (s->need[id] & NEED_FIRST) != 0;
     if (s->need[id] == 0 || is_given(s, id)) continue;
+    if (is_norm(s, id)) {
+      mark_norm(s, server);
+      continue;
+    }
     for (uint32_t i = 0; i < node->input_count; i++) {
       if (node->inputs[i] == WEIR_NO_VALUE) continue;
       if (first) s->need[g->values[node->inputs[i]].node] |= NEED_FIRST;
@@ -215,13 +247,20 @@ static weir_status copy_first(weir_splitter *s, weir_pass *pass) {
 }
 
 /* Which values the nodes behind the cut read that the server at hand needs. */
-static void mark_inputs(const weir_splitter *s, bool *read) {
+static void mark_inputs(const weir_splitter *s, uint32_t server, bool *read) {
   const weir_graph *g = s->train->graph;
   for (weir_node_id id = 0; id < g->node_count; id++) {
     const weir_node *node = &g->nodes[id];
     if ((s->need[id] & NEED_STEP) == 0 ||
         node->op->instr == WEIR_INSTR_VAR_READ)
       continue;
+    if (is_norm(s, id)) {
+      for (uint32_t k = 0; k < s->train->trained_count; k++) {
+        weir_value_id own = own_gradient(s, k, server);
+        if (own != WEIR_NO_VALUE) read[own] = true;
+      }
+      continue;
+    }
     for (uint32_t i = 0; i < node->input_count; i++)
       if (node->inputs[i] != WEIR_NO_VALUE) read[node->inputs[i]] = true;
   }
@@ -244,6 +283,12 @@ static weir_status add_pushes(weir_splitter *s, weir_pass *pass,
     WEIR_TRY(add_port(s, pass, name, pushes[i]));
     pass->values[p->train] = pushes[i];
   }
+  if (s->shares != NULL) {
+    weir_value_id *norm = &pass->values[s->train->grad_norm];
+    weir_sv name = g->nodes[g->values[s->train->grad_norm].node].name;
+    WEIR_TRY(add_input(s, pass, name, s->train->grad_norm, norm));
+    WEIR_TRY(add_port(s, pass, name, *norm));
+  }
   if (!s->options.given_step) return WEIR_OK;
   weir_value_id *step = &pass->values[s->train->global_step];
   weir_sv name = g->nodes[g->values[s->train->global_step].node].name;
@@ -255,9 +300,38 @@ static weir_status copy_step(weir_splitter *s, weir_pass *pass) {
   const weir_graph *g = pass->from;
   for (weir_node_id id = 0; id < g->node_count; id++)
     if ((s->need[id] & NEED_STEP) != 0 && pass->nodes[id] == UINT32_MAX &&
-        !is_given(s, id))
+        !is_given(s, id) && !is_norm(s, id))
       WEIR_TRY(weir_pass_copy(pass, id, NULL, UINT32_MAX, s->err));
   return WEIR_OK;
+}
+
+/* The sums of squares of the server's gradients. */
+static weir_status add_shares(weir_splitter *s, weir_pass *pass,
+                              uint32_t server, weir_update_graph *out) {
+  const weir_graph *g = pass->from;
+  uint32_t count = s->train->trained_count;
+  if (s->shares == NULL) return WEIR_OK;
+  weir_split_share *own = weir_arena_array(&s->out->arena, count, sizeof *own);
+  if (own == NULL) return weir_fail_memory(s->err, count * sizeof *own);
+  out->shares = own;
+  weir_train_build b = builder_of(s, pass);
+  for (uint32_t k = 0; k < count && b.status == WEIR_OK; k++) {
+    weir_value_id value = own_gradient(s, k, server);
+    if (value == WEIR_NO_VALUE) continue;
+    const weir_node *var = &g->nodes[s->train->vars[k].node];
+    b.device = var->device;
+    b.mark = var->mark;
+    weir_named_attr attrs[] = {
+        {"at", {.kind = WEIR_ATTR_INT, .i = (int64_t)s->shares[k].at}},
+        {NULL, {.kind = WEIR_ATTR_NONE}}};
+    weir_split_share *share = &own[out->share_count++];
+    *share = s->shares[k];
+    share->value = weir_train_add(
+        &b, weir_train_name(&b, "train/%.*s/grad_squares", WEIR_SV(var->name)),
+        "block_squares", 1, &pass->values[value], attrs);
+  }
+  weir_vec_free(b.pass.alloc, &b.marks);
+  return b.status;
 }
 
 /* The new ids of those of |ids| that are |server|'s. */
@@ -309,11 +383,12 @@ static weir_status build_update(weir_splitter *s, weir_pass *pass,
                            : WEIR_OK;
   if (status == WEIR_OK) {
     weir_split_mark(s, server);
-    mark_inputs(s, read);
+    mark_inputs(s, server, read);
     status = copy_first(s, pass);
   }
   if (status == WEIR_OK) status = add_pushes(s, pass, server, read, pushes);
   if (status == WEIR_OK) status = copy_step(s, pass);
+  if (status == WEIR_OK) status = add_shares(s, pass, server, out);
   if (status == WEIR_OK) status = fill_update(s, pass, server, out);
   out->pushes = pushes;
   weir_free(alloc, read);

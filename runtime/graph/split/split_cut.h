@@ -11,9 +11,12 @@ typedef struct weir_splitter {
   weir_split *out;
   const weir_train_graph *train;
   weir_split_options options;
-  weir_split_var *vars;   /* of |out| */
-  uint32_t *var_of;       /* per node: its place in |vars|, or UINT32_MAX */
-  uint8_t *side;          /* per node: weir_train_side */
+  weir_split_var *vars; /* of |out| */
+  uint32_t *var_of;     /* per node: its place in |vars|, or UINT32_MAX */
+  uint8_t *side;        /* per node: weir_train_side */
+  /* Per trained variable: what it adds to a norm over several servers; NULL:
+   * there is none. Values are those of the server at hand. */
+  weir_split_share *shares;
   bool *pushed;           /* per value */
   uint8_t *need;          /* per node, of the server at hand */
   weir_split_push *lists; /* of |out| */

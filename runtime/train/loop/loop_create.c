@@ -353,10 +353,7 @@ static weir_status make_training(weir_loop *loop, weir_error *err) {
   WEIR_TRY(weir_loop_save_open(loop, err));
   WEIR_TRY(make_steppers(loop, err));
   WEIR_TRY(open_eval(loop, err));
-  if (loop->chief != NULL)
-    WEIR_TRY(weir_loop_begin(loop, err)); /* servers know where it goes on */
-  else
-    WEIR_TRY(weir_loop_restore(loop, err));
+  WEIR_TRY(weir_loop_restore(loop, err)); /* servers may know better */
   WEIR_TRY(weir_dataset_save(loop->data, &loop->run, err));
   if (loop->evals[0].data != NULL)
     WEIR_TRY(weir_dataset_save(loop->evals[0].data, &loop->run, err));

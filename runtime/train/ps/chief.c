@@ -12,6 +12,7 @@
 #include "runtime/train/loop/loop_hooks.h"
 #include "runtime/train/ps/chief_net.h"
 #include "runtime/train/ps/chief_values.h"
+#include "runtime/train/ps/seed/chief_seed.h"
 
 /* The loop's side of the chief. */
 
@@ -94,6 +95,7 @@ weir_status weir_chief_start(weir_loop *loop, weir_error *err) {
                      "than one batch, and drop_last set?",
                      WEIR_SV(loop->spec->data));
   WEIR_TRY(weir_chief_values_create(c, err));
+  WEIR_TRY(weir_chief_seed_create(c, err));
   const int64_t most = 60 * INT64_C(1000000000); /* for the last generation */
   weir_ps_coordinator_options machine = {
       .config = c->job->config,
@@ -126,6 +128,7 @@ void weir_chief_release(weir_loop *loop) {
   if (c == NULL) return;
   weir_ps_net_release(c->net);
   weir_ps_coordinator_release(c->machine);
+  if (c->job != NULL) weir_chief_seed_release(c);
   if (c->job != NULL) weir_chief_values_release(c);
   weir_ps_job_release(c->job);
   pthread_cond_destroy(&c->changed);
@@ -296,13 +299,16 @@ static weir_status work(weir_chief *c, uint64_t step, weir_error *err) {
 }
 
 /* Another process of this chief, or an earlier job, has been before. What it
- * had to do at |step| is done now, perhaps again. */
+ * had to do at |step| is done now, perhaps again; but not at the step of a
+ * checkpoint, which was made after it. */
 static void go_on_from(weir_chief *c, uint64_t step) {
   weir_loop *loop = c->loop;
   c->resumed = true;
   c->first_step = step;
-  if (step == 0) return;
+  if (step == c->seed_step) return; /* the loop stands there */
   stand_at(loop, step, step * loop->spec->accumulate);
+  loop->saved = loop->early_has = false; /* of another step */
+  loop->early_bad = 0;
   loop->first_examples = loop->examples;
   if (loop->calls.resumed != NULL)
     loop->calls.resumed(loop->calls.self, loop->step);

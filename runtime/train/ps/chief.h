@@ -29,7 +29,8 @@ typedef struct weir_chief_options {
   uint32_t server_count, worker_count;
   uint32_t slots;  /* workers that may join; 0: |worker_count| */
   uint32_t listed; /* slots below it are those of processes that are to come */
-  uint32_t own_worker;  /* that computes in this process; UINT32_MAX: none */
+  uint32_t own_worker; /* that computes in this process; UINT32_MAX: none */
+  bool folder; /* servers have a folder of generations, which outlives them */
   int64_t heartbeat_ns; /* 0: 1 s */
   int64_t rejoin_ns;    /* a lost worker may come back; 0: 10 s */
   int64_t away_ns;      /* servers are waited for; 0: WEIR_PS_AWAY_NS */
@@ -43,7 +44,8 @@ typedef struct weir_chief_options {
  * W1122 (a summary of nodes), W6001, W6003. */
 weir_status weir_chief_create(weir_loop *loop, weir_error *err);
 /* Takes connections and dials the servers, once the loop has a session and its
- * data. Errors: W7002, those of the transports, W1122, W6001, W6003. */
+ * data. Errors: W7002, W5025 (a checkpoint within a step), those of the
+ * transports, W1122, W6001, W6003. */
 weir_status weir_chief_start(weir_loop *loop, weir_error *err);
 /* NULL-safe. */
 void weir_chief_release(weir_loop *loop);

@@ -48,6 +48,7 @@ typedef struct weir_chief {
   uint32_t numbers;       /* of a report */
   uint64_t first_step;    /* where this process began */
   bool resumed;           /* the loop stands where the servers do */
+  uint64_t seed_step;     /* where the loop began: of a checkpoint, or 0 */
 
   /* The control thread's. */
   weir_ps_coordinator *machine;
@@ -55,6 +56,8 @@ typedef struct weir_chief {
   uint64_t request;
   int64_t idle_ns;      /* since when the job does not run; 0: it does */
   uint64_t over_number; /* of the OVER for those that come late */
+  weir_tensor ***seeds; /* per server: first values, as held; NULL: none */
+  bool save_soon;       /* they are not on disk */
 
   pthread_mutex_t lock;
   pthread_cond_t changed;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/train/ps/chief_values.h"
+#include "runtime/train/ps/seed/chief_seed.h"
 
 /* The chief's control thread: the coordinator between the net and the loop. */
 
@@ -15,8 +16,11 @@ static int64_t now_of(const weir_chief *c) {
 /* ---- Calls of the coordinator */
 
 static void send(void *self, weir_ps_task to, const weir_ps_message *m) {
-  const weir_chief *c = self;
-  weir_ps_net_send(c->net, to, m, NULL);
+  weir_chief *c = self;
+  if (m->kind == WEIR_PS_RESTORE)
+    weir_chief_seed_send(c, to, m);
+  else
+    weir_ps_net_send(c->net, to, m, NULL);
 }
 
 static void say(const weir_chief *c, const char *text) {
@@ -28,6 +32,7 @@ static void running(void *self, uint64_t generation, uint64_t step) {
   char text[160];
   pthread_mutex_lock(&c->lock);
   bool first = !c->runs;
+  c->save_soon = c->seeds != NULL;
   c->runs = true;
   c->reached = false;
   c->stale = true;
@@ -50,8 +55,9 @@ static void reached(void *self, uint64_t step) {
 }
 
 static void generation(void *self, uint64_t number, bool ok) {
-  const weir_chief *c = self;
+  weir_chief *c = self;
   char text[160];
+  if (ok) weir_chief_seed_saved(c);
   if (ok || number == 0) return;
   snprintf(text, sizeof text,
            "generation %llu was given up: the one before it is what a restart "
@@ -271,6 +277,8 @@ static void lost(void *self, weir_ps_task peer, const weir_error *why) {
 
 static int64_t step(void *self, int64_t now_ns) {
   weir_chief *c = self;
+  if (c->save_soon) weir_ps_coordinator_save(c->machine, now_ns);
+  c->save_soon = false;
   int64_t next = weir_ps_coordinator_tick(c->machine, now_ns);
   int64_t at = look_for_servers(c, now_ns);
   return at < next ? at : next;

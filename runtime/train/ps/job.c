@@ -151,8 +151,12 @@ static weir_status list_server(weir_ps_job *job, uint32_t server,
   for (uint32_t i = 0; i < s->var_count; i++) {
     if (!is_of(&s->vars[i], server)) continue;
     held[out->held_count++] = i;
-    if (reads[i]) pulls[out->pull_count++] = i;
+    if (reads[i] && !s->vars[i].fixed) pulls[out->pull_count++] = i;
   }
+  out->changing_count = out->pull_count;
+  for (uint32_t i = 0; i < s->var_count; i++)
+    if (is_of(&s->vars[i], server) && reads[i] && s->vars[i].fixed)
+      pulls[out->pull_count++] = i;
   for (uint32_t i = 0; i < s->push_count; i++)
     if (u->pushes[i] != WEIR_NO_VALUE) pushes[out->push_count++] = i;
   out->pulls = pulls;
@@ -264,6 +268,7 @@ static weir_status build(weir_ps_job *job, const weir_ps_job_options *options,
   WEIR_TRY(read_config(job, how.aggregate, options, err));
   job->given_step = how.given_step;
   WEIR_TRY(weir_graph_split(job->graph, job->spec, &how, &job->split, err));
+  job->config.norm = job->split->sum_count > 0;
   WEIR_TRY(list_all(job, err));
   job->hash = hash_of(job, options->seed);
   return WEIR_OK;

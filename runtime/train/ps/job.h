@@ -14,7 +14,8 @@
  * on the wire. |hash| tells processes of another graph or configuration apart.
  *
  * The values of a message, in pieces:
- *   PULLED of server s    its variables, in the order of |pulls|
+ *   PULLED of server s    its variables, in the order of |pulls|; without |ok|
+ *                         the first |changing_count|
  *   PUSH to server s      its pushes, in the order of |pushes|
  *   FETCHED of server s   all that it holds, in the order of |held|
  *   REPORT                one piece of doubles: the loss, then the spec's
@@ -24,10 +25,13 @@
 /* The values between one server and each worker. Places in the split's lists.
  * Variables that each server has (WEIR_SPLIT_ALL) are in server 0's lists. */
 typedef struct weir_ps_lists {
-  const uint32_t *pulls;  /* weir_split_var: that a worker's run reads */
+  /* weir_split_var: that a worker's run reads; those last that no step changes,
+   * which a worker is sent once. */
+  const uint32_t *pulls;
   const uint32_t *pushes; /* weir_split_push: that this server's update takes */
   const uint32_t *held;   /* weir_split_var: all of this server, slots too */
   uint32_t pull_count, push_count, held_count;
+  uint32_t changing_count; /* of |pulls| */
 } weir_ps_lists;
 
 typedef struct weir_ps_job {

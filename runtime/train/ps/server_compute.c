@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "runtime/train/ps/norm/server_norm.h"
 #include "runtime/train/ps/server_values.h"
 
 /* Updates and restores, on the thread that computes. The machine has at most
@@ -19,6 +20,8 @@ static weir_status compute(weir_ps_host *h, weir_ps_compute *c) {
       return weir_ps_engine_run(h->engine, c->buffer, false, 0, &c->err);
     case WEIR_PS_COMPUTE_KEEP:
       return WEIR_OK;
+    case WEIR_PS_COMPUTE_NORM:
+      return weir_ps_norm_work(h, c->buffer, &c->err);
     default:
       WEIR_TRY(
           weir_ps_engine_run(h->engine, c->buffer, true, c->step, &c->err));
@@ -32,12 +35,19 @@ static void work_compute(void *self) {
   h->compute.status = compute(h, &h->compute);
 }
 
+static void normed(weir_ps_host *h, uint64_t ticket, bool counts) {
+  if (counts) weir_ps_norm_own(h);
+  weir_ps_server_normed(h->machine, ticket);
+}
+
 static void computed(void *self, bool runs) {
   weir_ps_host *h = self;
   weir_ps_compute *c = &h->compute;
   uint64_t ticket = c->ticket;
   if (!runs) return;
-  bool keeps = c->kind == WEIR_PS_COMPUTE_KEEP && c->round == h->round;
+  bool keeps =
+      (c->kind == WEIR_PS_COMPUTE_KEEP || c->kind == WEIR_PS_COMPUTE_NORM) &&
+      c->round == h->round;
   if (keeps)
     h->last = c->buffer;
   else
@@ -52,12 +62,14 @@ static void computed(void *self, bool runs) {
     weir_ps_server_applied(h->machine, ticket);
   else if (c->kind == WEIR_PS_COMPUTE_FINISH)
     weir_ps_server_finished(h->machine, ticket);
+  else if (c->kind == WEIR_PS_COMPUTE_NORM)
+    normed(h, ticket, keeps);
   else
     weir_ps_server_added(h->machine, ticket);
 }
 
-static void give_compute(weir_ps_host *h, weir_ps_compute_kind kind,
-                         uint64_t ticket, weir_ps_buffer *buffer) {
+void weir_ps_host_compute(weir_ps_host *h, weir_ps_compute_kind kind,
+                          uint64_t ticket, weir_ps_buffer *buffer) {
   weir_ps_compute *c = &h->compute;
   assert(!c->busy && buffer != NULL);
   c->busy = true;
@@ -71,14 +83,14 @@ static void give_compute(weir_ps_host *h, weir_ps_compute_kind kind,
 void weir_ps_host_apply(void *self, uint64_t ticket, const weir_ps_message *m) {
   weir_ps_host *h = self;
   h->compute.step = m->lr_version;
-  give_compute(h, WEIR_PS_COMPUTE_APPLY, ticket, m->data);
+  weir_ps_host_compute(h, WEIR_PS_COMPUTE_APPLY, ticket, m->data);
 }
 
 void weir_ps_host_add(void *self, uint64_t ticket, const weir_ps_message *m) {
   weir_ps_host *h = self;
   bool last = m->k + 1 == h->job->config.aggregate;
-  give_compute(h, last ? WEIR_PS_COMPUTE_KEEP : WEIR_PS_COMPUTE_ADD, ticket,
-               m->data);
+  weir_ps_host_compute(h, last ? WEIR_PS_COMPUTE_KEEP : WEIR_PS_COMPUTE_ADD,
+                       ticket, m->data);
 }
 
 void weir_ps_host_finish(void *self, uint64_t ticket, uint64_t step) {
@@ -86,7 +98,8 @@ void weir_ps_host_finish(void *self, uint64_t ticket, uint64_t step) {
   weir_ps_buffer *buffer = h->last;
   h->last = NULL;
   h->compute.step = step;
-  give_compute(h, WEIR_PS_COMPUTE_FINISH, ticket, buffer);
+  weir_ps_norm_set(h);
+  weir_ps_host_compute(h, WEIR_PS_COMPUTE_FINISH, ticket, buffer);
 }
 
 /* ---- Restores */
@@ -125,10 +138,25 @@ static weir_status load_saved(weir_ps_host *h, weir_ps_load *l,
   return settle(h, saved, &l->ledger, &l->err);
 }
 
+static weir_status load_seed(weir_ps_host *h, weir_ps_load *l) {
+  WEIR_TRY(weir_ps_seed_load(l->seed, h->engine, &l->err));
+  l->version = l->seed->version;
+  if (h->options.index > 0) return WEIR_OK;
+  return weir_ps_seed_ledger(l->seed, h->engine, h->options.limit, &l->ledger,
+                             &l->err);
+}
+
+/* Without a folder every generation is the first values. */
+static bool is_first(const weir_ps_host *h, const weir_ps_load *l) {
+  return l->generation == 0 || h->files == NULL;
+}
+
 static weir_status load(weir_ps_host *h, weir_ps_load *l) {
   weir_ps_saved saved = {0};
   l->version = 0;
-  if (l->generation == 0 || h->files == NULL) {
+  if (is_first(h, l) && l->seed != NULL) {
+    WEIR_TRY(load_seed(h, l));
+  } else if (is_first(h, l)) {
     WEIR_TRY(weir_ps_engine_first(h->engine, &l->err));
   } else {
     weir_status s =
@@ -146,8 +174,11 @@ static void work_load(void *self) {
   h->load.status = load(h, &h->load);
 }
 
-static void give_load(weir_ps_host *h, uint64_t ticket, uint64_t generation) {
+static void give_load(weir_ps_host *h, uint64_t ticket, uint64_t generation,
+                      weir_ps_seed *seed) {
   weir_ps_load *l = &h->load;
+  weir_ps_seed_release(h->engine, l->seed);
+  l->seed = seed;
   l->busy = true;
   l->ticket = ticket;
   l->generation = generation;
@@ -157,7 +188,10 @@ static void give_load(weir_ps_host *h, uint64_t ticket, uint64_t generation) {
 static void log_load(const weir_ps_host *h, const weir_ps_load *l) {
   if (l->status != WEIR_OK)
     weir_ps_host_log_loss(h, l->generation, "cannot be loaded", &l->err);
-  else if (l->generation == 0 || h->files == NULL)
+  else if (is_first(h, l) && l->seed != NULL)
+    weir_ps_host_log(h, "first values of the chief, version %" PRIu64,
+                     l->version);
+  else if (is_first(h, l))
     weir_ps_host_log(h, "first values");
   else
     weir_ps_host_log(h, "generation %" PRIu64 " loaded, version %" PRIu64,
@@ -174,9 +208,13 @@ static void loaded(void *self, bool runs) {
   l->ledger = NULL;
   if (l->again) {
     l->again = false;
-    give_load(h, l->next_ticket, l->next_generation);
+    weir_ps_seed *seed = l->next_seed;
+    l->next_seed = NULL;
+    give_load(h, l->next_ticket, l->next_generation, seed);
   } else {
     log_load(h, l);
+    weir_ps_seed_release(h->engine, l->seed);
+    l->seed = NULL;
     if (ok) weir_ps_host_swap(h, l->version);
     weir_ps_server_restored(h->machine, l->ticket, l->version, ledger, ok);
     /* Memory may come back; a generation that does not fit stays so. */
@@ -190,13 +228,24 @@ void weir_ps_host_restore(void *self, uint64_t ticket, uint64_t generation) {
   h->round++;
   weir_ps_host_give(h, h->last);
   h->last = NULL;
+  weir_ps_seed *seed = h->seed;
+  h->seed = NULL;
   if (h->load.busy) {
+    weir_ps_seed_release(h->engine, h->load.next_seed);
+    h->load.next_seed = seed;
     h->load.again = true;
     h->load.next_ticket = ticket;
     h->load.next_generation = generation;
     return;
   }
-  give_load(h, ticket, generation);
+  give_load(h, ticket, generation, seed);
+}
+
+void weir_ps_host_drop_seeds(weir_ps_host *h) {
+  weir_ps_seed_release(h->engine, h->load.seed);
+  weir_ps_seed_release(h->engine, h->load.next_seed);
+  weir_ps_seed_release(h->engine, h->seed_coming);
+  h->load.seed = h->load.next_seed = h->seed_coming = NULL;
 }
 
 void weir_ps_host_compute_init(weir_ps_host *h) {

@@ -10,6 +10,12 @@ void weir_ps_host_compute_init(weir_ps_host *h);
 void weir_ps_host_apply(void *self, uint64_t ticket, const weir_ps_message *m);
 void weir_ps_host_add(void *self, uint64_t ticket, const weir_ps_message *m);
 void weir_ps_host_finish(void *self, uint64_t ticket, uint64_t step);
+/* Begins work with |buffer|, which is the thread's until it is told of. */
+void weir_ps_host_compute(weir_ps_host *h, weir_ps_compute_kind kind,
+                          uint64_t ticket, weir_ps_buffer *buffer);
+/* Takes h->seed, if one came along. */
 void weir_ps_host_restore(void *self, uint64_t ticket, uint64_t generation);
+/* Once no work is under way. */
+void weir_ps_host_drop_seeds(weir_ps_host *h);
 
 #endif

@@ -25,6 +25,23 @@ static weir_status make_step(const weir_ps_engine *e, weir_tensor **out,
   return weir_tensor_create_shaped(e->env->alloc, WEIR_I64, &scalar, out, err);
 }
 
+static weir_status make_value(const weir_ps_engine *e, weir_value_id value,
+                              weir_tensor **out, weir_error *err) {
+  const weir_value *v = &e->update->graph->values[value];
+  return weir_tensor_create_shaped(e->env->alloc, v->dtype, v->shape, out, err);
+}
+
+/* A server without gradients reads no norm. */
+static weir_status make_norm(weir_ps_engine *e, weir_error *err) {
+  const weir_update_graph *u = e->update;
+  e->shares =
+      weir_arena_array(&e->arena, u->share_count + 1u, sizeof *e->shares);
+  if (e->shares == NULL) return weir_fail_memory(err, u->share_count);
+  for (uint32_t i = 0; i < u->share_count; i++)
+    WEIR_TRY(make_value(e, u->shares[i].value, &e->shares[i], err));
+  return make_value(e, u->grad_norm, &e->norm, err);
+}
+
 weir_status weir_ps_engine_create(const weir_env *env, weir_pool *pool,
                                   const weir_ps_job *job, uint32_t server,
                                   weir_ps_engine **out_engine,
@@ -41,6 +58,7 @@ weir_status weir_ps_engine_create(const weir_env *env, weir_pool *pool,
   e->pool = pool;
   weir_status s = make_session(e, &e->session, err);
   if (s == WEIR_OK && job->given_step) s = make_step(e, &e->step, err);
+  if (s == WEIR_OK && job->split->sum_count > 0) s = make_norm(e, err);
   if (s == WEIR_OK)
     *out_engine = e;
   else
@@ -50,6 +68,9 @@ weir_status weir_ps_engine_create(const weir_env *env, weir_pool *pool,
 
 void weir_ps_engine_release(weir_ps_engine *e) {
   if (e == NULL) return;
+  for (uint32_t i = 0; e->shares != NULL && i < e->update->share_count; i++)
+    weir_tensor_unref(e->shares[i]);
+  weir_tensor_unref(e->norm);
   weir_tensor_unref(e->step);
   weir_exec_session_release(e->session);
   weir_arena_release(&e->arena);
@@ -60,11 +81,9 @@ void weir_ps_engine_release(weir_ps_engine *e) {
 
 static weir_status fill_buffer(const weir_ps_engine *e, weir_ps_buffer *b,
                                weir_error *err) {
-  const weir_graph *g = e->update->graph;
   for (uint32_t i = 0; i < e->lists->push_count; i++) {
-    const weir_value *v = &g->values[e->update->pushes[e->lists->pushes[i]]];
-    WEIR_TRY(weir_tensor_create_shaped(e->env->alloc, v->dtype, v->shape,
-                                       &b->tensors[i], err));
+    WEIR_TRY(make_value(e, e->update->pushes[e->lists->pushes[i]],
+                        &b->tensors[i], err));
     b->pieces[i] = (weir_ps_piece){b->tensors[i]->data, b->tensors[i]->bytes};
   }
   return WEIR_OK;
@@ -94,6 +113,7 @@ void weir_ps_buffer_release(const weir_ps_engine *e, weir_ps_buffer *b) {
   if (b == NULL) return;
   weir_binding_release(b->last);
   weir_binding_release(b->more);
+  weir_binding_release(b->shares);
   for (uint32_t i = 0; b->tensors != NULL && i < e->lists->push_count; i++)
     weir_tensor_unref(b->tensors[i]);
   weir_free(e->env->alloc, b->tensors);
@@ -104,23 +124,53 @@ void weir_ps_buffer_release(const weir_ps_engine *e, weir_ps_buffer *b) {
 /* ---- Updates */
 
 static weir_status bind(const weir_ps_engine *e, const weir_ps_buffer *b,
-                        bool last, weir_binding **out, weir_error *err) {
+                        weir_exec_request *request, weir_binding **out,
+                        weir_error *err) {
   const weir_update_graph *u = e->update;
   uint32_t n = 0;
   weir_exec_feed *feeds =
-      weir_alloc_array(e->env->alloc, e->lists->push_count + 1u, sizeof *feeds);
+      weir_alloc_array(e->env->alloc, e->lists->push_count + 2u, sizeof *feeds);
   if (feeds == NULL) return weir_fail_memory(err, e->lists->push_count);
   for (; n < e->lists->push_count; n++)
     feeds[n] = (weir_exec_feed){u->pushes[e->lists->pushes[n]], b->tensors[n]};
   if (e->step != NULL) feeds[n++] = (weir_exec_feed){u->global_step, e->step};
-  weir_exec_request request = {
-      .feeds = feeds,
-      .feed_count = n,
-      .targets = last ? u->targets : u->accumulate_targets,
-      .target_count = last ? u->target_count : u->accumulate_target_count};
-  weir_status s = weir_exec_bind(e->session, &request, out, err);
+  if (e->norm != NULL) feeds[n++] = (weir_exec_feed){u->grad_norm, e->norm};
+  request->feeds = feeds;
+  request->feed_count = n;
+  weir_status s = weir_exec_bind(e->session, request, out, err);
   weir_free(e->env->alloc, feeds);
   return s;
+}
+
+static weir_status bind_update(const weir_ps_engine *e, const weir_ps_buffer *b,
+                               bool last, weir_binding **out, weir_error *err) {
+  const weir_update_graph *u = e->update;
+  weir_exec_request request = {
+      .targets = last ? u->targets : u->accumulate_targets,
+      .target_count = last ? u->target_count : u->accumulate_target_count};
+  return bind(e, b, &request, out, err);
+}
+
+static weir_status bind_shares(const weir_ps_engine *e, weir_ps_buffer *b,
+                               weir_error *err) {
+  uint32_t count = e->update->share_count;
+  weir_exec_fetch *fetches =
+      weir_alloc_array(e->env->alloc, count, sizeof *fetches);
+  if (fetches == NULL) return weir_fail_memory(err, count * sizeof *fetches);
+  for (uint32_t i = 0; i < count; i++)
+    fetches[i] = (weir_exec_fetch){.value = e->update->shares[i].value,
+                                   .tensor = e->shares[i]};
+  weir_exec_request request = {.fetches = fetches, .fetch_count = count};
+  weir_status s = bind(e, b, &request, &b->shares, err);
+  weir_free(e->env->alloc, fetches);
+  return s;
+}
+
+weir_status weir_ps_engine_shares(weir_ps_engine *e, weir_ps_buffer *b,
+                                  weir_error *err) {
+  if (e->update->share_count == 0) return WEIR_OK;
+  if (b->shares == NULL) WEIR_TRY(bind_shares(e, b, err));
+  return weir_binding_run(b->shares, NULL, err);
 }
 
 weir_status weir_ps_engine_run(weir_ps_engine *e, weir_ps_buffer *b, bool last,
@@ -129,7 +179,7 @@ weir_status weir_ps_engine_run(weir_ps_engine *e, weir_ps_buffer *b, bool last,
   weir_binding **at = last ? &b->last : &b->more;
   if ((last ? u->target_count : u->accumulate_target_count) == 0)
     return WEIR_OK;
-  if (*at == NULL) WEIR_TRY(bind(e, b, last, at, err));
+  if (*at == NULL) WEIR_TRY(bind_update(e, b, last, at, err));
   if (e->step != NULL) weir_tensor_set_i64(e->step, 0, (int64_t)step);
   e->touched = true;
   return weir_binding_run(*at, NULL, err);

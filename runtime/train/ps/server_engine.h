@@ -22,7 +22,7 @@
 typedef struct weir_ps_buffer {
   weir_tensor **tensors; /* in the order of the server's pushes */
   weir_ps_piece *pieces; /* the same */
-  weir_binding *last, *more;
+  weir_binding *last, *more, *shares;
   struct weir_ps_buffer *next, *all; /* the holder's */
 } weir_ps_buffer;
 
@@ -42,7 +42,9 @@ typedef struct weir_ps_engine {
   weir_pool *pool;
   weir_exec_session *session;
   weir_tensor *step; /* i64: fed with each push, or NULL */
-  bool touched;      /* variables may have other than their first values */
+  /* With a norm over several servers: fed, and what this one adds to it. */
+  weir_tensor *norm, **shares;
+  bool touched; /* variables may have other than their first values */
 } weir_ps_engine;
 
 /* Of one server. |pool| and |job| are lent for the life. Errors: those of
@@ -65,6 +67,10 @@ void weir_ps_buffer_release(const weir_ps_engine *e, weir_ps_buffer *b);
  * where it is given. Errors: the programs' own, W6001. */
 weir_status weir_ps_engine_run(weir_ps_engine *e, weir_ps_buffer *b, bool last,
                                uint64_t step, weir_error *err);
+/* Computes |e->shares| from the first pushes and |b|, the last. Changes nothing
+ * else. Errors: as above. */
+weir_status weir_ps_engine_shares(weir_ps_engine *e, weir_ps_buffer *b,
+                                  weir_error *err);
 /* Fills |set|, which has room for all, with the values of now. A given step is
  * a number of its own, for weir_ps_set_version. Errors: W6001. */
 weir_status weir_ps_engine_values(weir_ps_engine *e, weir_ps_set *set,

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "runtime/train/ps/norm/server_norm.h"
 #include "runtime/train/ps/server_compute.h"
 #include "runtime/train/ps/server_save.h"
 #include "runtime/train/ps/server_values.h"
@@ -44,7 +45,11 @@ void weir_ps_host_fail(weir_ps_host *h, const weir_error *why) {
 static void send(void *self, weir_ps_task to, const weir_ps_message *m) {
   weir_ps_host *h = self;
   if (m->kind == WEIR_PS_PULLED && m->newer)
-    weir_ps_host_send_values(h, to, m, h->pull_at, h->lists->pull_count);
+    weir_ps_host_send_values(
+        h, to, m, h->pull_at,
+        m->ok ? h->lists->pull_count : h->lists->changing_count);
+  else if (m->kind == WEIR_PS_NORM)
+    weir_ps_norm_send(h, to, m);
   else
     h->net.send(h->net.self, to, m, NULL);
 }
@@ -78,6 +83,14 @@ static weir_status on_receive(void *self, weir_ps_task from,
                               weir_error *err) {
   weir_ps_host *h = self;
   weir_ps_buffer *b = NULL;
+  if (m->kind == WEIR_PS_RESTORE && from.role == WEIR_PS_CHIEF) {
+    WEIR_TRY(weir_ps_seed_create(h->engine, &h->seed_coming, err));
+    *out = (weir_ps_place){h->seed_coming->pieces, h->lists->held_count,
+                           h->seed_coming};
+    return WEIR_OK;
+  }
+  if (m->kind == WEIR_PS_NORM && from.role == WEIR_PS_SERVER)
+    return weir_ps_norm_receive(h, from.index, out, err);
   if (m->kind != WEIR_PS_PUSH || from.role != WEIR_PS_WORKER)
     return weir_fail(err, WEIR_W7011, NULL,
                      "a server takes no values with a message %s",
@@ -88,7 +101,25 @@ static weir_status on_receive(void *self, weir_ps_task from,
 }
 
 static void on_unreceived(void *self, void *data) {
-  weir_ps_host_give(self, data);
+  weir_ps_host *h = self;
+  if (data != NULL && data == h->seed_coming) {
+    weir_ps_seed_release(h->engine, h->seed_coming);
+    h->seed_coming = NULL;
+    return;
+  }
+  if (!weir_ps_norm_unreceived(h, data)) weir_ps_host_give(h, data);
+}
+
+/* A restore with first values, for weir_ps_host_restore; if the machine does
+ * not ask for it, they are not wanted. */
+static void on_seeded(weir_ps_host *h, weir_ps_task from, weir_ps_message *m) {
+  h->seed = h->seed_coming;
+  h->seed_coming = NULL;
+  h->seed->version = m->version;
+  m->data = NULL;
+  weir_ps_server_message(h->machine, from, m);
+  weir_ps_seed_release(h->engine, h->seed);
+  h->seed = NULL;
 }
 
 /* The values of this moment, all of one version. */
@@ -133,6 +164,16 @@ static void on_message(void *self, weir_ps_task from,
     end(h, m->seq != 0 ? &err : NULL);
     return;
   }
+  if (chief && m->data != NULL && m->data == h->seed_coming) {
+    on_seeded(h, from, &mine);
+    return;
+  }
+  if (m->kind == WEIR_PS_NORM && from.role == WEIR_PS_SERVER &&
+      !weir_ps_norm_message(h, from.index, &mine)) {
+    (void)weir_fail(&err, WEIR_W7011, NULL, "a norm came without its share");
+    h->net.give_up(h->net.self, from, &err);
+    return;
+  }
   if (m->kind == WEIR_PS_PUSH && complete_push(h, &mine, &err) != WEIR_OK) {
     h->net.give_up(h->net.self, from, &err);
     return;
@@ -171,6 +212,7 @@ static weir_status make_machine(weir_ps_host *h, weir_error *err) {
                                 .send = send,
                                 .apply = weir_ps_host_apply,
                                 .add = weir_ps_host_add,
+                                .norm = weir_ps_host_norm,
                                 .finish = weir_ps_host_finish,
                                 .publish = publish,
                                 .drop = drop,
@@ -190,7 +232,8 @@ static weir_status find_pulls(weir_ps_host *h, weir_error *err) {
       weir_arena_array(&h->arena, l->pull_count + 1u, sizeof *h->pull_at);
   if (h->pull_at == NULL) return weir_fail_memory(err, l->pull_count);
   for (uint32_t i = 0; i < l->pull_count; i++) {
-    while (l->held[at] != l->pulls[i]) at++; /* both in the split's order */
+    if (i == l->changing_count) at = 0; /* each part in the split's order */
+    while (l->held[at] != l->pulls[i]) at++;
     h->pull_at[i] = at;
   }
   return WEIR_OK;
@@ -200,6 +243,7 @@ static weir_status build(weir_ps_host *h, weir_error *err) {
   const weir_ps_host_options *o = &h->options;
   WEIR_TRY(weir_ps_host_save_init(h, err));
   WEIR_TRY(find_pulls(h, err));
+  WEIR_TRY(weir_ps_norm_init(h, err));
   WEIR_TRY(weir_ps_engine_create(h->env, o->pool, h->job, o->index, &h->engine,
                                  err));
   WEIR_TRY(weir_ps_set_init(h->engine, &h->current, err));
@@ -254,8 +298,10 @@ void weir_ps_host_release(weir_ps_host *h) {
   weir_ps_runner_destroy(&h->disk);
   weir_ps_server_release(h->machine);
   weir_ps_ledger_release(h->load.ledger);
+  if (h->engine != NULL) weir_ps_host_drop_seeds(h);
   weir_ps_host_save_release(h);
   weir_ps_host_values_release(h);
+  weir_ps_norm_release(h);
   weir_ps_generations_release(h->files);
   weir_ps_engine_release(h->engine);
   weir_arena_release(&h->arena);

@@ -44,7 +44,8 @@ typedef struct weir_ps_host_options {
   weir_pool *pool;
   /* Folder of generations, which all servers see. NULL: none; then nothing
    * outlives a server: saves are told to be done at once, and whatever is
-   * restored are the first values, so the job begins again. */
+   * restored are the first values, so the job begins again. First values are
+   * the graph's, or come along with the chief's RESTORE. */
   const char *dir;
   uint64_t limit; /* server 0: steps of the job; WEIR_PS_NONE: no limit */
   weir_ps_failpoints failpoints;

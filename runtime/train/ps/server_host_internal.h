@@ -3,6 +3,7 @@
 #define WEIR_TRAIN_PS_SERVER_HOST_INTERNAL_H_
 
 #include "runtime/base/strbuf.h"
+#include "runtime/train/ps/seed/server_seed.h"
 #include "runtime/train/ps/server_engine.h"
 #include "runtime/train/ps/server_errand.h"
 #include "runtime/train/ps/server_generation.h"
@@ -26,6 +27,7 @@ typedef enum weir_ps_compute_kind {
   WEIR_PS_COMPUTE_APPLY,
   WEIR_PS_COMPUTE_ADD,
   WEIR_PS_COMPUTE_KEEP, /* the last push of a step: it waits for the end */
+  WEIR_PS_COMPUTE_NORM, /* the same, for the norm's share */
   WEIR_PS_COMPUTE_FINISH
 } weir_ps_compute_kind;
 
@@ -44,7 +46,9 @@ typedef struct weir_ps_load {
   weir_ps_errand errand;
   bool busy, again; /* again: another one was asked for meanwhile */
   uint64_t ticket, generation, next_ticket, next_generation;
+  weir_ps_seed *next_seed;
   uint64_t version;
+  weir_ps_seed *seed; /* in place of a generation; NULL: none */
   weir_ps_ledger *ledger;
   weir_status status;
   weir_error err;
@@ -72,6 +76,20 @@ typedef struct weir_ps_note {
   weir_error err;
 } weir_ps_note;
 
+/* The share of another server, on its way in. */
+typedef struct weir_ps_arrival {
+  weir_ps_piece piece;
+  double sums[];
+} weir_ps_arrival;
+
+/* Of the step at hand; NULLs where there is no norm over servers. */
+typedef struct weir_ps_norm {
+  double *sums;             /* of all servers, in the norm's order */
+  double *own;              /* computed; to be sent */
+  weir_ps_arrival **coming; /* per server */
+  uint32_t own_count;
+} weir_ps_norm;
+
 enum { WEIR_PS_SAVES = 2 };
 
 struct weir_ps_host {
@@ -95,8 +113,11 @@ struct weir_ps_host {
   weir_ps_runner computer;
   weir_ps_compute compute;
   weir_ps_load load;
+  /* On its way in; came along with the restore that is next. */
+  weir_ps_seed *seed_coming, *seed;
   weir_ps_buffer *last; /* sync: of the step, waits for its end */
-  uint64_t round;       /* restores so far */
+  weir_ps_norm norm;
+  uint64_t round; /* restores so far */
   /* The disk. */
   weir_ps_runner disk;
   weir_ps_save saves[WEIR_PS_SAVES];

@@ -14,6 +14,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -53,6 +54,7 @@ data:
 train:
   minimize: loss
   optimizer: adam(lr=lr)
+  clip: {global_norm: 0.3}
   eval: {data: test, every: 20, metrics: [loss, acc]}
   checkpoint: {every: 20, keep: 3}
 """
@@ -172,11 +174,12 @@ class Local(Case):
         self.train("g", "ps=1,worker=1", SYNC)
         self.assertIn("nothing was trained", self.log("g"))
         self.same(self.one(accumulate=2), "g")
-        words = self.words("g", "--local", "ps=1,worker=1", "--mode")
-        p = self.start([*words, "async", "--restarts", 0], "other")
+        words = ["--local", "ps=1,worker=1", "--mode"]
+        p = self.start(self.words("h", "--generations", "g/generations", *words,
+                                  "async", "--restarts", 0), "other")
         self.ends(p, 138, "other")
         self.assertIn("a job in another mode", self.log("other"))
-        p = self.start([*words, SYNC, "--resume", "none"], "new")
+        p = self.start(self.words("g", *words, SYNC, "--resume", "none"), "new")
         self.ends(p, 5, "new")
         self.assertIn("there are generations already", self.log("new"))
 
@@ -232,12 +235,6 @@ class Bad(Case):
         for row in steps:
             self.assertTrue(0 <= float(row[2]) <= 1 and 0 < float(row[3]) < 2)
 
-    def test_checkpoints_of_one_process(self):
-        self.one(4)
-        p = self.weir(*self.words("one", "--local", "ps=1,worker=1", "--mode",
-                                  "async")[1:], code=5)
-        self.assertIn("do not begin with a checkpoint of one process", p.stderr)
-
     def test_a_loss_that_is_not_finite_ends_the_job(self):
         self.graph.write_text(GRAPH.replace(
             "loss: mean(", "bad: log(sub(mean(logits), 1000))\n  loss: add(bad, "
@@ -247,6 +244,42 @@ class Bad(Case):
         self.ends(p, 6)
         self.assertIn("error[W5020]", self.log())
         self.assertRegex(self.log(), "the first was made by .*bad")
+
+
+class First(Case):
+    """First values that the graph does not have."""
+
+    def test_a_checkpoint_of_one_process(self):
+        self.one(30, accumulate=2)
+        shutil.copytree(self.dir / "one", self.dir / "f")
+        self.one(200, accumulate=2)
+        words = self.words("f", "--local", "ps=2,worker=2", "--steps", 200,
+                           "--heartbeat", "200ms", "--mode")
+        p = self.start([*words, SYNC, "--resume", "none"], "new")
+        self.ends(p, 5, "new")
+        self.assertIn("f: there are checkpoints already", self.log("new"))
+        p = self.start([*words, "async"], "other")
+        self.ends(p, 5, "other")
+        self.assertIn("has read 60 batches", self.log("other"))
+        p = self.start([*words, SYNC], "f")
+        self.waits(p, "first values of the chief, version 30", "f")
+        for who in ("ps:1", "worker:0"):  # where it is not over by then
+            pid = self.parts(p).get(who)
+            if pid is not None:
+                os.kill(pid, signal.SIGKILL)
+        self.ends(p, name="f")
+        self.same("one", "f")
+
+    def test_a_file_of_weights(self):
+        """One of its variables is not trained: workers are told of it too."""
+        self.weir(*self.words("a", "--steps", 9, "-q")[1:])
+        self.weir("export", self.graph, "--checkpoint", "a", "-o", "a.weir.yaml")
+        self.graph.write_text(GRAPH + "  trainable: {w1: false}\n")
+        init = ["--steps", 20, "-q", "--seed", 3, "--init", "a.safetensors"]
+        self.weir(*self.words("one", "--set", "train.accumulate=2", *init)[1:])
+        self.weir(*self.words("f", "--local", "ps=2,worker=2", "--mode", SYNC,
+                              *init)[1:])
+        self.same("one", "f")
 
 
 class Kills(Case):

@@ -308,7 +308,9 @@ static weir_status on_receive(void *self, weir_ps_task from,
     return weir_fail(err, WEIR_W7011, NULL, "a %s with values",
                      weir_ps_kind_name(m->kind));
   pull *p = &h->pulls[from.index];
-  *out = (weir_ps_place){.pieces = p->pieces, .count = p->count};
+  const weir_ps_lists *l = &h->options.job->servers[from.index];
+  *out = (weir_ps_place){.pieces = p->pieces,
+                         .count = m->ok ? p->count : l->changing_count};
   if (p->expected && p->request == m->request) {
     assert(!h->busy);
     p->torn = true;

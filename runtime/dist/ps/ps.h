@@ -119,8 +119,10 @@ typedef enum weir_ps_kind {
                      it enters, and gets a clock, no values) */
   WEIR_PS_PULLED, /* request, version, clock; newer: the values come along */
   WEIR_PS_PUSH,   /* seq, lease, run, step, k, version: pulled here; lr_version:
-                     of server 0; clock; lease 0: as a spare; data */
-  WEIR_PS_PUSHED, /* seq, verdict, version, staleness */
+                     of server 0; clock; lease 0: as a spare; data; request:
+                     of a PULL that is made when it has its verdict; 0: none */
+  WEIR_PS_PUSHED, /* seq, verdict, version, staleness; request, newer: the
+                     PULLED of that pull too, with its values */
   WEIR_PS_ASK,    /* after a link came back */
   WEIR_PS_MARK,   /* seq: the last that is applied */
   WEIR_PS_REST,   /* bounded: it has no work, nobody waits for it */

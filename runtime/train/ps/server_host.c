@@ -43,7 +43,7 @@ void weir_ps_host_fail(weir_ps_host *h, const weir_error *why) {
 
 static void send(void *self, weir_ps_task to, const weir_ps_message *m) {
   weir_ps_host *h = self;
-  if (m->kind == WEIR_PS_PULLED && m->newer)
+  if ((m->kind == WEIR_PS_PULLED || m->kind == WEIR_PS_PUSHED) && m->newer)
     weir_ps_host_send_values(h, to, m, h->pull_at, h->lists->pull_count);
   else
     h->net.send(h->net.self, to, m, NULL);

@@ -126,7 +126,8 @@ typedef enum weir_ps_kind {
   WEIR_PS_ASK,    /* after a link came back */
   WEIR_PS_MARK,   /* seq: the last that is applied */
   WEIR_PS_REST,   /* bounded: it has no work, nobody waits for it */
-  WEIR_PS_SPARE,  /* sync, server 0: which run of |step| is late? */
+  WEIR_PS_SPARE,  /* sync, server 0: which run of |step| is late? NONE: it has
+                     work of its own again */
   WEIR_PS_TAKE,   /* step, k, run: that one */
   /* Between servers; data. */
   WEIR_PS_READY,  /* step: computed, to server 0 */

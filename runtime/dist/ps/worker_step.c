@@ -398,6 +398,17 @@ static void offer(weir_ps_worker *w) {
     if (w->sent[i].step >= step) step = w->sent[i].step + 1;
   weir_ps_message m = {.kind = WEIR_PS_SPARE, .step = step};
   weir_ps_worker_tell_server(w, 0, &m);
+  /* Its values are here when the run is. */
+  if (w->waits == 0 && (!w->pulled || w->version < step)) begin_pull(w, step);
+}
+
+/* It has work of its own now: a run of another's would hold that up. A TAKE
+ * that crosses this is passed over; the run's owner computes it still. */
+static void withdraw(weir_ps_worker *w) {
+  if (!w->spare_sent) return;
+  w->spare_sent = false;
+  weir_ps_message m = {.kind = WEIR_PS_SPARE, .step = WEIR_PS_NONE};
+  weir_ps_worker_tell_server(w, 0, &m);
 }
 
 static void advance_sync(weir_ps_worker *w) {
@@ -412,6 +423,7 @@ static void advance_sync(weir_ps_worker *w) {
     offer(w);
     return;
   }
+  if (of.id != 0) withdraw(w);
   bool here = w->pulled && w->version == step;
   if (!here) {
     if (w->waits == 0 || w->pull_step != step) {

@@ -82,7 +82,7 @@ static const limit_row kLimits[] = {
     {&weir__v1__ps_ledger__descriptor, 16, 0, 16384},   /* leases */
     {&weir__v1__ps_message__descriptor, 25, 0, kItems}, /* sizes */
     {&weir__v1__ps_message__descriptor, 26, WEIR_WIRE_PS_BYTES, kItems},
-    {&weir__v1__bulk__descriptor, 15, 0, 0},            /* never here */
+    {&weir__v1__bulk__descriptor, 15, 0, 0}, /* never here */
 };
 
 bool weir_wire_limit(const ProtobufCMessageDescriptor *message, uint32_t field,

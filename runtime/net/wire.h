@@ -40,6 +40,7 @@ enum {
   WEIR_WIRE_SHARE_BYTES = 64,        /* of a share's name, with its NUL */
   WEIR_WIRE_VALUE_BYTES = 8 << 10,   /* of a value within a control message */
   WEIR_WIRE_ECHO_BYTES = 256 << 10,  /* of Echo and of its answer */
+  WEIR_WIRE_PS_BYTES = 256 << 10,    /* of values within a PsMessage */
   WEIR_WIRE_PROTOCOL = 1             /* the version of the messages */
 };
 

@@ -131,10 +131,14 @@ static weir_status receive(void *self, weir_ps_task from,
                            const weir_ps_message *m, weir_ps_place *out,
                            weir_error *err) {
   ps_host *h = self;
-  (void)from, (void)m;
+  const size_t few = PS_REPORT_BYTES;
+  bool report = m->kind == WEIR_PS_REPORT;
+  (void)from;
   lock(h->world);
   bool refuses = h->refuses;
-  arrival *a = refuses ? NULL : make_pieces(h->sizes, h->count, UINT64_MAX);
+  arrival *a = refuses  ? NULL
+               : report ? make_pieces(&few, 1, UINT64_MAX)
+                        : make_pieces(h->sizes, h->count, UINT64_MAX);
   unlock(h->world);
   if (refuses) return weir_fail(err, WEIR_W7011, NULL, "no room for that here");
   *out = (weir_ps_place){a->pieces, a->count, a};

@@ -14,6 +14,7 @@
  * tests wait for what they expect, without a time. */
 
 enum { PS_HOSTS = 8, PS_HEARD = 4096, PS_SIZES = 8, PS_CLOGS = 16 };
+enum { PS_REPORT_BYTES = 50000 };
 
 typedef enum ps_what { PS_UP, PS_LOST, PS_MESSAGE, PS_UNRECEIVED } ps_what;
 
@@ -43,7 +44,7 @@ typedef struct ps_host {
   ps_heard heard[PS_HEARD];
   size_t heard_count;
   uint32_t asked, sent;   /* values: on their way, come back */
-  size_t sizes[PS_SIZES]; /* places of what comes */
+  size_t sizes[PS_SIZES]; /* places of what comes, but REPORT's one piece */
   uint32_t count;
   bool refuses; /* receive() does */
   char log[4096];

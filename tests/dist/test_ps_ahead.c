@@ -100,10 +100,12 @@ static bool answer_push(one *o) {
   if (push.kind == WEIR_PS_KIND_COUNT) return false;
   o->push.kind = WEIR_PS_KIND_COUNT;
   if (o->mode != WEIR_PS_SYNC)
-    deliver(
-        o, WEIR_PS_SERVER,
-        (weir_ps_message){
-            .kind = WEIR_PS_PUSHED, .seq = push.seq, .version = ++o->version});
+    deliver(o, WEIR_PS_SERVER,
+            (weir_ps_message){.kind = WEIR_PS_PUSHED,
+                              .seq = push.seq,
+                              .version = ++o->version,
+                              .request = push.request,
+                              .newer = push.request != 0});
   return true;
 }
 

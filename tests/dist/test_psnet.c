@@ -110,6 +110,7 @@ static void values_of_any_size_go_both_ways_in_order(void **state) {
   ps_world w;
   const size_t sizes[] = {10, 0, 5 << 20, 8192, 8193, 0, 1, 3 << 20};
   enum { COUNT = 8, ROUNDS = 4, SMALL = 20 };
+  const size_t few = PS_REPORT_BYTES; /* within the message, which waits */
   job(&w, 1, 1);
   ps_host *server = w.hosts[0], *worker = w.hosts[2];
   ps_host_wants(server, sizes, COUNT);
@@ -121,6 +122,9 @@ static void values_of_any_size_go_both_ways_in_order(void **state) {
     m.kind = WEIR_PS_PULLED;
     ps_host_send(server, kWorker0, &m, sizes, COUNT);
     request++;
+    m = message_of(WEIR_PS_REPORT, request++);
+    ps_host_send(worker, kServer0, &m, &few, 1);
+    ps_host_send(server, kWorker0, &m, &few, 1);
     for (int i = 0; i < SMALL; i++, request++) {
       m = message_of(WEIR_PS_ASK, request);
       ps_host_send(worker, kServer0, &m, NULL, SIZE_MAX);
@@ -129,7 +133,7 @@ static void values_of_any_size_go_both_ways_in_order(void **state) {
   }
   ps_await(&w, ps_heard_count(server, PS_MESSAGE, kWorker0) == request &&
                    ps_heard_count(worker, PS_MESSAGE, kServer0) == request);
-  ps_await(&w, server->sent == ROUNDS && worker->sent == ROUNDS);
+  ps_await(&w, server->sent == 2 * ROUNDS && worker->sent == 2 * ROUNDS);
   for (int k = 0; k < 2; k++) {
     const ps_host *h = k == 0 ? server : worker;
     uint64_t next = 0;
@@ -138,7 +142,9 @@ static void values_of_any_size_go_both_ways_in_order(void **state) {
       if (e->what != PS_MESSAGE) continue;
       assert_int_equal(e->request, next++);
       assert_true(e->intact);
-      assert_int_equal(e->pieces, e->kind == WEIR_PS_ASK ? 0 : COUNT);
+      assert_int_equal(e->pieces, e->kind == WEIR_PS_ASK      ? 0
+                                  : e->kind == WEIR_PS_REPORT ? 1
+                                                              : COUNT);
     }
   }
   ps_world_close(&w);

@@ -104,7 +104,7 @@ static void on_send(void *self, weir_ps_task to, const weir_ps_message *m) {
     l = make_load(m->run);
   else if (m->kind == WEIR_PS_NORM)
     l = make_load(m->step);
-  else if (m->kind == WEIR_PS_PULLED && m->newer)
+  else if (m->newer) /* PULLED, PUSHED */
     l = make_load(m->version);
   if (l != NULL)
     l->values = (weir_ps_values){

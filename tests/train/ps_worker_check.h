@@ -331,17 +331,10 @@ static inline void side_lease(side *s, uint64_t lease, uint64_t first,
                                  .range = {first, end, 0, k_end}});
 }
 
-/* Answers the PULL of server |k| with values of |version|. */
-static inline void side_values(side *s, uint32_t k, const weir_ps_message *pull,
-                               uint64_t version) {
+/* Delivers |m| of server |k|, if it is newer with the values of its version. */
+static inline void side_answer(side *s, uint32_t k, weir_ps_message m) {
   const weir_ps_lists *l = &s->w.job->servers[k];
   weir_ps_place place = {0};
-  weir_ps_message m = {.kind = WEIR_PS_PULLED,
-                       .request = pull->request,
-                       .version = version,
-                       .life = pull->life,
-                       .incarnation = pull->incarnation,
-                       .newer = pull->version != version};
   if (m.newer) {
     assert_ok(
         s->net.receive(s->net.self, side_server(k), &m, &place, &s->w.err),
@@ -351,16 +344,44 @@ static inline void side_values(side *s, uint32_t k, const weir_ps_message *pull,
   for (uint32_t i = 0; i < place.count; i++) {
     weir_tensor *t = s->vars[l->pulls[i]];
     assert_int_equal(place.pieces[i].bytes, t->bytes);
-    side_fill(t, l->pulls[i], version);
+    side_fill(t, l->pulls[i], m.version);
     memcpy(place.pieces[i].data, t->data, t->bytes);
   }
   m.data = place.data;
   side_deliver(s, side_server(k), m);
 }
 
+/* Answers the PULL of server |k| with values of |version|. */
+static inline void side_values(side *s, uint32_t k, const weir_ps_message *pull,
+                               uint64_t version) {
+  side_answer(s, k,
+              (weir_ps_message){.kind = WEIR_PS_PULLED,
+                                .request = pull->request,
+                                .version = version,
+                                .life = pull->life,
+                                .incarnation = pull->incarnation,
+                                .newer = pull->version != version});
+}
+
+/* What server |k| was asked for: a PULL, else what its last PUSH holds. */
+static inline weir_ps_message side_asked(side *s, uint32_t k) {
+  weir_ps_message m = {.kind = WEIR_PS_KIND_COUNT};
+  if (side_find(s, WEIR_PS_PULL, side_server(k)) != NULL)
+    return side_take(s, WEIR_PS_PULL, side_server(k))->message;
+  for (size_t i = 0; i < s->sent.count; i++) {
+    const side_sent *sent = &s->sent.items[i];
+    if (sent->message.kind == WEIR_PS_PUSH && sent->to.index == k &&
+        sent->message.request != 0)
+      m = sent->message;
+  }
+  if (m.kind == WEIR_PS_KIND_COUNT) fail_msg("no values are asked of %u", k);
+  m.version = WEIR_PS_NONE;
+  return m;
+}
+
 static inline void side_pulled(side *s, uint64_t version) {
   for (uint32_t k = 0; k < SERVERS; k++) {
-    weir_ps_message pull = side_take(s, WEIR_PS_PULL, side_server(k))->message;
+    weir_ps_message pull = side_asked(s, k);
     side_values(s, k, &pull, version);
   }
 }

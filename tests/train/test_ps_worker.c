@@ -51,6 +51,39 @@ static void async_runs(void **state) {
   side_close(&s);
 }
 
+/* Push and pull in one message each way. When a server has nothing more to say,
+ * its answer holds the values for the next run, and no PULL is sent. */
+static void answers_hold_values(void **state) {
+  (void)state;
+  side s;
+  side_open(&s, NET, ASYNC);
+  side_up(&s);
+  side_join(&s, 1, 7);
+  side_lease(&s, 1, 0, 5, 1);
+  side_pulled(&s, 0);
+  for (uint64_t run = 0; run < 5; run++) {
+    side_computed(&s);
+    side_pushed(&s, run, run);
+    for (uint32_t k = 0; k < SERVERS && run < 4; k++) {
+      weir_ps_message push = side_asked(&s, k);
+      assert_true(push.kind == WEIR_PS_PUSH && push.run == run);
+      side_answer(&s, k,
+                  (weir_ps_message){.kind = WEIR_PS_PUSHED,
+                                    .seq = run + 1,
+                                    .request = push.request,
+                                    .version = run + 1,
+                                    .newer = true});
+    }
+  }
+  side_none(&s, WEIR_PS_PULL);
+  /* No run was left after the last. */
+  for (size_t i = 0; i < s.sent.count; i++)
+    if (s.sent.items[i].message.kind == WEIR_PS_PUSH)
+      assert_int_equal(s.sent.items[i].message.request != 0,
+                       s.sent.items[i].message.run < 4);
+  side_close(&s);
+}
+
 /* With a window the next run is pulled and computed while pushes wait, and all
  * that wait are sent again after a link came back. */
 static void a_window_of_pushes(void **state) {
@@ -193,8 +226,7 @@ static void torn_values_are_pulled_again(void **state) {
   side_computed(&s);
   side_pushed(&s, 0, 5);
   for (uint32_t k = 0; k < SERVERS; k++) side_applied(&s, k, 1, 6);
-  weir_ps_message pull = side_take(&s, WEIR_PS_PULL, side_server(1))->message;
-  assert_int_equal(pull.version, 5);
+  weir_ps_message pull = side_asked(&s, 1);
   weir_ps_message m = {.kind = WEIR_PS_PULLED,
                        .request = pull.request,
                        .life = 1,
@@ -211,7 +243,8 @@ static void torn_values_are_pulled_again(void **state) {
   pull = side_take(&s, WEIR_PS_PULL, side_server(1))->message;
   assert_true(pull.version == WEIR_PS_NONE);
   side_values(&s, 1, &pull, 5);
-  pull = side_take(&s, WEIR_PS_PULL, side_server(0))->message;
+  pull = side_asked(&s, 0);
+  pull.version = 5;
   side_values(&s, 0, &pull, 5); /* nothing newer */
   side_computed(&s);
   side_pushed(&s, 1, 5);
@@ -238,7 +271,8 @@ static void old_answers_change_nothing(void **state) {
   for (uint32_t k = 0; k < SERVERS; k++) side_applied(&s, k, 1, 2);
   for (uint32_t k = 0; k < SERVERS; k++) side_values(&s, k, &pulls[k], 34);
   for (uint32_t k = 0; k < SERVERS; k++) {
-    weir_ps_message pull = side_take(&s, WEIR_PS_PULL, side_server(k))->message;
+    weir_ps_message pull = side_asked(&s, k);
+    pull.version = 1; /* nothing newer */
     side_values(&s, k, &pull, 1);
   }
   side_computed(&s);
@@ -469,7 +503,13 @@ static void waits_are_named(void **state) {
   expect_wait(&s, &now, "the end of its own run 0");
   side_computed(&s);
   side_pushed(&s, 0, 3);
-  side_applied(&s, 1, 1, 4);
+  pull = side_asked(&s, 1);
+  side_answer(&s, 1,
+              (weir_ps_message){.kind = WEIR_PS_PUSHED,
+                                .seq = 1,
+                                .request = pull.request,
+                                .version = 4,
+                                .newer = true});
   expect_wait(&s, &now, "answers to pushes from server 0 (never answered)");
   weir_worker_host_drain(s.host);
   side_applied(&s, 0, 1, 4);
@@ -612,6 +652,7 @@ static void without_memory_in_runs(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(async_runs),
+      cmocka_unit_test(answers_hold_values),
       cmocka_unit_test(a_window_of_pushes),
       cmocka_unit_test(stale_runs_come_again),
       cmocka_unit_test(sync_computes_a_step_on_one_pull),

@@ -143,16 +143,40 @@ void weir_link_reap(weir_link *link) {
 
 /* ---- Sending */
 
+/* A frame that is lent to the transport. */
+typedef struct lent_frame {
+  const weir_allocator *alloc;
+  weir_bytes frame;
+} lent_frame;
+
+static void frame_released(void *self) {
+  lent_frame *l = self;
+  const weir_allocator *alloc = l->alloc;
+  weir_wire_free(alloc, l->frame);
+  weir_free(alloc, l);
+}
+
+/* Of a large frame a copy costs more than memory that is given back. */
+enum { kLentBytes = 32 << 10 };
+
 weir_status weir_link_post(weir_link *link, weir_connection c, bool bulk,
                            uint64_t epoch, Weir__V1__Control *message,
                            weir_error *err) {
   weir_bytes frame;
+  lent_frame *lent = NULL;
   message->epoch = epoch;
   WEIR_TRY(weir_wire_pack(link->alloc, message, &frame, err));
   weir_net_piece piece = {.data = frame.data, .size = frame.size};
   weir_transport *t = bulk ? link->bulk.transport : link->control;
+  if (frame.size >= kLentBytes) lent = weir_alloc(link->alloc, sizeof *lent);
+  if (lent != NULL) { /* without memory it is copied */
+    *lent = (lent_frame){link->alloc, frame};
+    piece.released = frame_released;
+    piece.self = lent;
+  }
   weir_status s = t->vt->send(t, c, &piece, 1, err);
-  weir_wire_free(link->alloc, frame);
+  if (lent == NULL || s != WEIR_OK) weir_wire_free(link->alloc, frame);
+  if (s != WEIR_OK) weir_free(link->alloc, lent);
   return s;
 }
 

@@ -121,12 +121,15 @@ typedef enum weir_ps_kind {
   WEIR_PS_PULLED, /* request, version, clock; newer: the values come along; ok:
                      also those that no step changes */
   WEIR_PS_PUSH,   /* seq, lease, run, step, k, version: pulled here; lr_version:
-                     of server 0; clock; lease 0: as a spare; data */
-  WEIR_PS_PUSHED, /* seq, verdict, version, staleness */
+                     of server 0; clock; lease 0: as a spare; data; request:
+                     of a PULL that is made when it has its verdict; 0: none */
+  WEIR_PS_PUSHED, /* seq, verdict, version, staleness; request, newer: the
+                     PULLED of that pull too, with its values */
   WEIR_PS_ASK,    /* after a link came back */
   WEIR_PS_MARK,   /* seq: the last that is applied */
   WEIR_PS_REST,   /* bounded: it has no work, nobody waits for it */
-  WEIR_PS_SPARE,  /* sync, server 0: which run of |step| is late? */
+  WEIR_PS_SPARE,  /* sync, server 0: which run of |step| is late? NONE: it has
+                     work of its own again */
   WEIR_PS_TAKE,   /* step, k, run: that one */
   /* Between servers; data. */
   WEIR_PS_READY,  /* step: computed, to server 0 */

@@ -132,6 +132,23 @@ static void on_pull(weir_ps_server *s, const weir_ps_message *m) {
   if (s->mode == WEIR_PS_BOUNDED) weir_ps_server_wake(s);
 }
 
+bool weir_ps_server_pulls(weir_ps_server *s, const weir_ps_message *push) {
+  weir_ps_client *c = &s->clients[push->worker];
+  if (push->incarnation != c->incarnation || push->incarnation <= c->fenced)
+    return false; /* it is out: nobody waits for it */
+  c->pull = (weir_ps_message){.kind = WEIR_PS_PULL,
+                              .worker = push->worker,
+                              .incarnation = push->incarnation,
+                              .request = push->request,
+                              .seq = push->seq,
+                              .version = WEIR_PS_NONE,
+                              .clock = push->clock + 1};
+  if (s->mode == WEIR_PS_BOUNDED) weir_ps_bounded_enter(s, &c->pull);
+  c->parked = must_wait(s, &c->pull);
+  if (c->parked) s->counts.parked++;
+  return !c->parked;
+}
+
 void weir_ps_server_wake(weir_ps_server *s) {
   for (uint32_t i = 0; i < s->workers && !s->dead; i++) {
     weir_ps_client *c = &s->clients[i];

@@ -67,9 +67,9 @@ typedef struct weir_ps_server_options {
 /* Each is one action, none waits, none calls the server. */
 typedef struct weir_ps_server_calls {
   void *self;
-  /* Copies |m|. With PULLED and |m->newer| the current values go along, with
-   * NORM the own share for |m->step|. A message to a task that is down is
-   * dropped. */
+  /* Copies |m|. With PULLED or PUSHED and |m->newer| the current values go
+   * along, with NORM the own share for |m->step|. A message to a task that is
+   * down is dropped. */
   void (*send)(void *self, weir_ps_task to, const weir_ps_message *m);
   /* Async, bounded: begins to apply |push|, and takes its data; applied()
    * follows. |push->lr_version| gives learning rate and step of the update. */

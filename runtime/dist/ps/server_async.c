@@ -12,6 +12,9 @@
  * pushes up to its mark are in the variables, each once, and no other;
  * |received| is the mark, or the last of its pushes in the queue.
  *
+ * A push may hold a pull, which is made when the push has its verdict: so a
+ * worker that goes on has its answer and new values in one message.
+ *
  * Bounded: the clocks of Ho et al., "More Effective Distributed ML via a Stale
  * Synchronous Parallel Parameter Server", NIPS 2013. Cost: a pull looks at each
  * worker. */
@@ -35,6 +38,10 @@ static void reply(weir_ps_server *s, const weir_ps_message *push,
                        .version = s->version,
                        .verdict = verdict,
                        .staleness = staleness};
+  if (push->request != 0 && weir_ps_server_pulls(s, push)) {
+    m.request = push->request;
+    m.newer = true;
+  }
   weir_ps_server_send(s, (weir_ps_task){WEIR_PS_WORKER, push->worker}, &m);
 }
 

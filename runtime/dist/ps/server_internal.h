@@ -91,6 +91,9 @@ bool weir_ps_server_bug(const weir_ps_server *s, weir_ps_failpoint fp);
 void weir_ps_server_send(weir_ps_server *s, weir_ps_task to,
                          weir_ps_message *m);
 void weir_ps_server_drop(weir_ps_server *s, void *data);
+/* Makes the pull that |push| holds, which has its verdict. false: it waits, and
+ * is answered by itself. */
+bool weir_ps_server_pulls(weir_ps_server *s, const weir_ps_message *push);
 /* Answers the pulls that waited and need no longer. */
 void weir_ps_server_wake(weir_ps_server *s);
 /* Saves this server's state as |generation|. */

@@ -219,12 +219,34 @@ static uint32_t late(const weir_ps_server *s) {
   return best;
 }
 
+/* A worker without a lease of its own offers its time; by now it may have one,
+ * which a run of another's would hold up. */
+static bool is_busy(const weir_ps_server *s, uint32_t worker) {
+  const weir_ps_ledger *l = s->keeper.ledger;
+  for (size_t i = 0; i < l->lease_count; i++)
+    if (l->leases[i].worker == worker &&
+        l->leases[i].range.first <= s->version + 1 &&
+        l->leases[i].range.end > s->version)
+      return true;
+  return false;
+}
+
+/* All runs of the step at hand have an owner, so who has none is idle. */
+static bool is_dealt(const weir_ps_server *s) {
+  const weir_ps_ledger *l = s->keeper.ledger;
+  if (s->version >= l->cursor) return false;
+  for (size_t i = 0; i < l->pool_count; i++)
+    if (l->pool[i].first <= s->version && l->pool[i].end > s->version)
+      return false;
+  return true;
+}
+
 void weir_ps_sync_spares(weir_ps_server *s) {
   if (s->index != 0 || s->mode != WEIR_PS_SYNC) return;
-  if (s->version >= s->keeper.ledger->cursor) return; /* not dealt */
+  if (!is_dealt(s)) return;
   for (uint32_t i = 0; i < s->workers && !s->dead; i++) {
     weir_ps_client *c = &s->clients[i];
-    if (!c->spare || c->spare_step > s->version) continue;
+    if (!c->spare || c->spare_step > s->version || is_busy(s, i)) continue;
     uint32_t k = late(s);
     if (k == UINT32_MAX) return;
     c->spare = false;

@@ -350,9 +350,11 @@ weir_ps_worker_state weir_ps_worker_look(const weir_ps_worker *w, uint64_t *run,
   if (w->leaving) return WEIR_PS_WAITS_BYE;
   if (!w->joined) return WEIR_PS_WAITS_JOIN;
   if (w->computing) return WEIR_PS_COMPUTES;
-  if (w->waits != 0) return WEIR_PS_WAITS_PULL;
-  for (uint32_t i = 0; i < w->sent_count; i++)
+  for (uint32_t i = 0; i < w->sent_count && w->mode != WEIR_PS_SYNC; i++)
     missing |= weir_ps_worker_all(w) & ~w->sent[i].acked;
+  /* An answer that is a push's too is waited for as such. */
+  if (servers != NULL) *servers = w->waits & ~missing;
+  if ((w->waits & ~missing) != 0) return WEIR_PS_WAITS_PULL;
   if (servers != NULL) *servers = missing;
   return w->sent_count > 0 && w->mode != WEIR_PS_SYNC ? WEIR_PS_WAITS_PUSH
                                                       : WEIR_PS_WAITS_LEASE;

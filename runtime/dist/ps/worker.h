@@ -11,6 +11,9 @@
  *   for each run: PULL of all servers -> compute ... computed -> PUSH to all
  *     -> PUSHED by all (async, bounded), or a later version (sync) -> forget
  *
+ * When there is a next run, a PUSH holds the PULL for it, and PUSHED is its
+ * PULLED too: one message each way for a run (async and bounded, window 1).
+ *
  * Async: up to |window| pushes wait for their answers, the next run is pulled
  * and computed meanwhile. Bounded: one. Sync: all runs of a step that the
  * worker has are computed on one pull.

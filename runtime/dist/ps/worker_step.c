@@ -28,11 +28,16 @@ static void send_pull(weir_ps_worker *w, uint32_t server) {
   weir_ps_worker_tell_server(w, server, &m);
 }
 
-static void begin_pull(weir_ps_worker *w, uint64_t step) {
+/* A pull of all servers, which somebody sends. */
+static void new_pull(weir_ps_worker *w, uint64_t step) {
   w->request++;
   w->waits = weir_ps_worker_all(w);
   w->pulled = w->resting = false;
   w->pull_step = step;
+}
+
+static void begin_pull(weir_ps_worker *w, uint64_t step) {
+  new_pull(w, step);
   if (w->mode != WEIR_PS_BOUNDED) w->entering = false;
   if (w->entering) w->clock = 0;
   for (uint32_t s = 0; s < w->servers; s++) send_pull(w, s);
@@ -102,8 +107,8 @@ static uint64_t *versions_of(weir_ps_worker *w, const weir_ps_sent *p) {
                                      w->servers];
 }
 
-static void send_push(weir_ps_worker *w, const weir_ps_sent *p,
-                      uint32_t server) {
+static void send_push(weir_ps_worker *w, const weir_ps_sent *p, uint32_t server,
+                      uint64_t request) {
   weir_ps_message m = {.kind = WEIR_PS_PUSH,
                        .seq = p->seq,
                        .lease = p->lease,
@@ -111,16 +116,23 @@ static void send_push(weir_ps_worker *w, const weir_ps_sent *p,
                        .step = p->step,
                        .k = p->k,
                        .clock = p->clock,
-                       .lr_version = p->lr_version};
+                       .lr_version = p->lr_version,
+                       .request = request};
   m.version = w->mode == WEIR_PS_SYNC ? p->step : versions_of(w, p)[server];
   weir_ps_worker_tell_server(w, server, &m);
 }
 
-static void send_pushes(weir_ps_worker *w, const weir_ps_sent *p) {
+/* |request|: of the pull that goes with them; 0: none. A server that has the
+ * push already is asked alone. */
+static void send_pushes(weir_ps_worker *w, const weir_ps_sent *p,
+                        uint64_t request) {
   for (uint32_t s = 0; s < w->servers; s++) {
-    if ((p->acked >> s & 1) != 0) continue;
+    if ((p->acked >> s & 1) != 0) {
+      if (request != 0) send_pull(w, s);
+      continue;
+    }
     if (s > 0 && weir_ps_worker_dies(w, WEIR_PS_FP_WORKER_MID_PUSH)) return;
-    send_push(w, p, s);
+    send_push(w, p, s, request);
   }
 }
 
@@ -150,18 +162,28 @@ static weir_ps_sent *find(weir_ps_worker *w, uint64_t seq) {
   return NULL;
 }
 
+/* The values for the next run, with the answer to a push. */
+static void take_pull(weir_ps_worker *w, uint32_t server,
+                      const weir_ps_message *m) {
+  uint64_t bit = UINT64_C(1) << server;
+  if (!m->newer || m->request != w->request || (w->waits & bit) == 0) return;
+  w->waits &= ~bit;
+  w->versions[server] = m->version;
+  w->pulled = w->waits == 0;
+}
+
 void weir_ps_worker_pushed(weir_ps_worker *w, uint32_t server,
                            const weir_ps_message *m) {
   weir_ps_sent *p = find(w, m->seq);
-  if (p == NULL || w->mode == WEIR_PS_SYNC) return;
+  weir_ps_message ask = {.kind = WEIR_PS_ASK};
+  if (w->mode == WEIR_PS_SYNC) return;
   if (weir_ps_worker_dies(w, WEIR_PS_FP_WORKER_PUSHED)) return;
-  if (m->verdict == WEIR_PS_AGAIN) {
-    weir_ps_message ask = {.kind = WEIR_PS_ASK};
+  take_pull(w, server, m);
+  if (p != NULL && m->verdict == WEIR_PS_AGAIN)
     weir_ps_worker_tell_server(w, server, &ask);
-    return;
-  }
-  *(m->verdict == WEIR_PS_STALE ? &p->stale : &p->acked) |= UINT64_C(1)
-                                                            << server;
+  else if (p != NULL)
+    *(m->verdict == WEIR_PS_STALE ? &p->stale : &p->acked) |= UINT64_C(1)
+                                                              << server;
   settle(w);
   weir_ps_worker_advance(w);
 }
@@ -178,7 +200,7 @@ void weir_ps_worker_marked(weir_ps_worker *w, uint32_t server,
     } else if ((p->stale & bit) == 0 && p != w->again) {
       if (weir_ps_worker_dies(w, WEIR_PS_FP_WORKER_RESEND)) return;
       w->counts.resent++;
-      send_push(w, p, server);
+      send_push(w, p, server, 0); /* a pull that waits is sent again alone */
     }
   }
   settle(w);
@@ -191,7 +213,7 @@ void weir_ps_worker_resume(weir_ps_worker *w, uint32_t server) {
     for (uint32_t i = 0; i < w->sent_count; i++) {
       if (weir_ps_worker_dies(w, WEIR_PS_FP_WORKER_RESEND)) return;
       w->counts.resent++;
-      send_push(w, &w->sent[i], server);
+      send_push(w, &w->sent[i], server, 0);
     }
     if (server == 0) w->spare_sent = false;
   } else if (w->sent_count > 0) {
@@ -239,6 +261,12 @@ static weir_ps_sent *make_push(weir_ps_worker *w) {
   return p;
 }
 
+/* Whether a push holds the pull for the next run. */
+static bool goes_on(const weir_ps_worker *w) {
+  return w->mode != WEIR_PS_SYNC && w->options.config.window <= 1 &&
+         !w->draining && w->leases.count > 0;
+}
+
 void weir_ps_worker_computed(weir_ps_worker *w, uint64_t ticket, bool ok) {
   if (w->dead || w->ended || ticket != w->ticket || !w->computing) return;
   w->computing = false;
@@ -255,7 +283,9 @@ void weir_ps_worker_computed(weir_ps_worker *w, uint64_t ticket, bool ok) {
   bool fresh = w->again == NULL;
   w->again = NULL;
   w->counts.pushed++;
-  send_pushes(w, p);
+  bool pulls = goes_on(w);
+  if (pulls) new_pull(w, 0);
+  send_pushes(w, p, pulls ? w->request : 0);
   if (weir_ps_worker_dies(w, WEIR_PS_FP_WORKER_AFTER_PUSH)) return;
   if (fresh) w->clock++;
   if (w->mode == WEIR_PS_SYNC) {
@@ -371,6 +401,17 @@ static void offer(weir_ps_worker *w) {
     if (w->sent[i].step >= step) step = w->sent[i].step + 1;
   weir_ps_message m = {.kind = WEIR_PS_SPARE, .step = step};
   weir_ps_worker_tell_server(w, 0, &m);
+  /* Its values are here when the run is. */
+  if (w->waits == 0 && (!w->pulled || w->version < step)) begin_pull(w, step);
+}
+
+/* It has work of its own now: a run of another's would hold that up. A TAKE
+ * that crosses this is passed over; the run's owner computes it still. */
+static void withdraw(weir_ps_worker *w) {
+  if (!w->spare_sent) return;
+  w->spare_sent = false;
+  weir_ps_message m = {.kind = WEIR_PS_SPARE, .step = WEIR_PS_NONE};
+  weir_ps_worker_tell_server(w, 0, &m);
 }
 
 static void advance_sync(weir_ps_worker *w) {
@@ -385,6 +426,7 @@ static void advance_sync(weir_ps_worker *w) {
     offer(w);
     return;
   }
+  if (of.id != 0) withdraw(w);
   bool here = w->pulled && w->version == step;
   if (!here) {
     if (w->waits == 0 || w->pull_step != step) {

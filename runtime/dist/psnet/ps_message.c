@@ -278,6 +278,34 @@ static weir_status get_sizes(const reading *r,
   return WEIR_OK;
 }
 
+static weir_status get_values(const reading *r,
+                              const Weir__V1__PsMessage *body) {
+  weir_ps_parcel *p = r->p;
+  size_t n = body->n_values;
+  if (body->transfer != 0 || body->n_sizes > 0 || n > WEIR_PS_PIECES)
+    return unsound(r, "number of values", n);
+  p->sizes = weir_arena_array(&p->arena, n, sizeof *p->sizes);
+  p->values = weir_arena_array(&p->arena, n, sizeof *p->values);
+  if (p->sizes == NULL || p->values == NULL)
+    return weir_fail_memory(r->err, n * sizeof *p->sizes);
+  for (size_t i = 0; i < n; i++) {
+    p->sizes[i] = body->values[i].len;
+    p->values[i] = body->values[i].data;
+  }
+  p->pieces = (uint32_t)n;
+  return WEIR_OK;
+}
+
+weir_status weir_ps_parcel_keep(weir_ps_parcel *p, weir_error *err) {
+  for (uint32_t i = 0; p->values != NULL && i < p->pieces; i++) {
+    uint8_t *copy = weir_arena_alloc(&p->arena, (size_t)p->sizes[i]);
+    if (copy == NULL) return weir_fail_memory(err, (size_t)p->sizes[i]);
+    if (p->sizes[i] > 0) memcpy(copy, p->values[i], (size_t)p->sizes[i]);
+    p->values[i] = copy;
+  }
+  return WEIR_OK;
+}
+
 static weir_status get_numbers(const reading *r,
                                const Weir__V1__PsMessage *body) {
   if (body->kind >= WEIR_PS_KIND_COUNT) return unsound(r, "kind", body->kind);
@@ -322,6 +350,7 @@ weir_status weir_ps_message_decode(const weir_allocator *alloc,
   if (s == WEIR_OK) s = get_op(&r, body->op);
   if (s == WEIR_OK && (body->transfer > 0 || body->n_sizes > 0))
     s = get_sizes(&r, body);
+  if (s == WEIR_OK && body->n_values > 0) s = get_values(&r, body);
   if (s != WEIR_OK)
     weir_ps_parcel_release(p);
   else

@@ -22,9 +22,9 @@ typedef struct weir_ps_frame {
   weir_arena arena;
 } weir_ps_frame;
 
-/* |out->body| becomes |m|, without values: |transfer| and |sizes| are the
- * caller's to set. |out| stays where it is, and is released also after an
- * error. Errors: W7012, W6001. */
+/* |out->body| becomes |m|, without values: |transfer| and |sizes|, or |values|,
+ * are the caller's to set. |out| stays where it is, and is released also after
+ * an error. Errors: W7012, W6001. */
 weir_status weir_ps_message_encode(const weir_allocator *alloc,
                                    const weir_ps_message *m, weir_ps_frame *out,
                                    weir_error *err);
@@ -36,9 +36,10 @@ typedef struct weir_ps_parcel {
   weir_ps_message m;           /* |data| is NULL */
   weir_ps_ledger ledger;
   weir_ps_op op;
-  uint64_t transfer; /* 0: it has no values */
+  uint64_t transfer; /* 0: no values follow */
   uint64_t *sizes;
   uint32_t pieces;
+  const uint8_t **values; /* that came along: lent by |body|; NULL: none */
   weir_arena arena;
 } weir_ps_parcel;
 
@@ -49,6 +50,8 @@ weir_status weir_ps_message_decode(const weir_allocator *alloc,
                                    const weir_ps_config *config,
                                    const char *who, weir_ps_parcel **out_parcel,
                                    weir_error *err);
+/* Copies the values that came along: |body| may go. Errors: W6001. */
+weir_status weir_ps_parcel_keep(weir_ps_parcel *parcel, weir_error *err);
 void weir_ps_parcel_release(weir_ps_parcel *parcel); /* NULL-safe */
 
 #endif

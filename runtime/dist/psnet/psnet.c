@@ -287,6 +287,7 @@ static int64_t step(void *self, int64_t now_ns) {
   weir_ps_net *net = self;
   int64_t next = INT64_MAX;
   bool again = false;
+  if (net->dropped != NULL) settle(net);
   for (uint32_t i = 0; i < net->seat_count; i++) {
     weir_ps_seat *seat = &net->seats[i];
     int64_t at = dial(net, seat, now_ns);
@@ -299,7 +300,7 @@ static int64_t step(void *self, int64_t now_ns) {
     int64_t at = net->events.step(net->events.self, now_ns);
     if (at < next) next = at;
   }
-  return again ? now_ns : next;
+  return again || net->dropped != NULL ? now_ns : next;
 }
 
 static void stepped(void *self) {
@@ -463,11 +464,8 @@ void weir_ps_net_send(weir_ps_net *net, weir_ps_task to,
       weir_ps_link_send(seat->link, m, values))
     return;
   if (values == NULL) return;
-  values->next = net->dropped;
+  values->next = net->dropped; /* read at the end of this turn */
   net->dropped = values;
-  pthread_mutex_lock(&net->lock);
-  weir_ps_net_wake(net);
-  pthread_mutex_unlock(&net->lock);
 }
 
 void weir_ps_net_give_up(weir_ps_net *net, weir_ps_task peer,

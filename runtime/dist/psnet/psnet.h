@@ -20,7 +20,9 @@
  * the order in which the messages of a link were sent. Values go in pieces, of
  * which both sides know number and sizes; receive() tells where they go, so
  * nothing is copied twice. A message with large values holds up the later ones
- * of its link alone.
+ * of its link alone. Values of few bytes (WEIR_WIRE_PS_BYTES in all) go within
+ * the message: a copy or two of them cost less than a second frame, and the
+ * word that their places are known.
  *
  * Places are asked for when a message is the next one of its link: receive() of
  * a message comes after message() of the one before. They come back before

@@ -59,7 +59,7 @@ struct weir_ps_net {
   bool reads;         /* |read| is */
   bool stopped;       /* the threads have ended: nothing is posted */
   /* Of the control thread: */
-  weir_ps_values *dropped; /* that no link took */
+  weir_ps_values *dropped; /* sent, or no link took them */
   uint32_t links;          /* that ever were */
   uint32_t seat_count;
   weir_ps_seat *seats; /* the chief, servers, workers */

@@ -4,7 +4,9 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "runtime/base/size.h"
 #include "runtime/dist/psnet/psnet_transfer.h"
 
 /* A link that is up.
@@ -13,7 +15,8 @@
  * for something of this one. Messages that come wait in a list; the receiver is
  * asked for places when a message is the first there, and hears of it when all
  * its values are in them. So it has the places of one message of a link at a
- * time, and large values of the next ones wait at their sender.
+ * time, and large values of the next ones wait at their sender. Values within
+ * a message are read where they came, unless it has to wait.
  *
  * A link is held by its seat, by each transfer and by each bulk frame that is
  * being read. The one that lets it go last puts it in a list, for the control
@@ -142,12 +145,36 @@ static weir_status announce(weir_ps_link *link, weir_ps_frame *frame,
   return WEIR_OK;
 }
 
+/* Whether |values| go within the message. */
+static bool goes_along(const weir_ps_values *values) {
+  size_t bytes = 0;
+  if (values == NULL || values->count == 0) return false;
+  for (uint32_t i = 0; i < values->count; i++)
+    if (!weir_size_add(bytes, values->pieces[i].bytes, &bytes)) return false;
+  return bytes <= WEIR_WIRE_PS_BYTES;
+}
+
+static weir_status put_along(weir_ps_frame *frame, const weir_ps_values *values,
+                             weir_error *err) {
+  Weir__V1__PsMessage *body = &frame->body;
+  body->values =
+      weir_arena_array(&frame->arena, values->count, sizeof *body->values);
+  if (body->values == NULL) return weir_fail_memory(err, values->count);
+  for (uint32_t i = 0; i < values->count; i++)
+    body->values[i] =
+        (ProtobufCBinaryData){values->pieces[i].bytes, values->pieces[i].data};
+  body->n_values = values->count;
+  return WEIR_OK;
+}
+
 static weir_status send_numbers(weir_ps_link *link, const weir_ps_message *m,
                                 const weir_ps_values *values, weir_error *err) {
   weir_ps_frame frame;
   Weir__V1__Control control = WEIR__V1__CONTROL__INIT;
   weir_status s = weir_ps_message_encode(link->net->env->alloc, m, &frame, err);
-  if (s == WEIR_OK) s = announce(link, &frame, values, err);
+  if (s == WEIR_OK)
+    s = goes_along(values) ? put_along(&frame, values, err)
+                           : announce(link, &frame, values, err);
   if (s == WEIR_OK) {
     control.body_case = WEIR__V1__CONTROL__BODY_PS_MESSAGE;
     control.ps_message = &frame.body;
@@ -163,7 +190,7 @@ bool weir_ps_link_send(weir_ps_link *link, const weir_ps_message *m,
   weir_ps_transfer *t = NULL;
   weir_status s = WEIR_OK;
   if (!is_up(link)) return false;
-  if (values != NULL) {
+  if (values != NULL && !goes_along(values)) {
     link->sent++;
     s = weir_ps_transfer_create(link, link->sent, values, NULL, &t, &err);
   }
@@ -229,6 +256,28 @@ static weir_status begin_values(weir_ps_link *link, weir_error *err) {
   return WEIR_OK;
 }
 
+static void deliver_first(weir_ps_link *link, void *data);
+
+/* Values that came within the first message go to their places. */
+static weir_status take_along(weir_ps_link *link, weir_error *err) {
+  const weir_ps_net_events *to = &link->net->events;
+  const weir_ps_parcel *p = link->first;
+  weir_ps_place place = {0};
+  if (to->receive == NULL)
+    return unfit(link, p, err, "comes with values, none are wanted");
+  WEIR_TRY(to->receive(to->self, link->seat->task, &p->m, &place, err));
+  weir_status s = check_sizes(link, p, &place, err);
+  if (s != WEIR_OK) {
+    to->unreceived(to->self, place.data);
+    return s;
+  }
+  for (uint32_t i = 0; i < p->pieces; i++)
+    if (p->sizes[i] > 0)
+      memcpy(place.pieces[i].data, p->values[i], place.pieces[i].bytes);
+  deliver_first(link, place.data);
+  return WEIR_OK;
+}
+
 static void deliver_first(weir_ps_link *link, void *data) {
   const weir_ps_net_events *to = &link->net->events;
   weir_ps_message *m = &link->first->m;
@@ -241,10 +290,14 @@ static void deliver_first(weir_ps_link *link, void *data) {
 static void deliver(weir_ps_link *link) {
   weir_error err = WEIR_ERROR_INIT;
   while (is_up(link) && link->first != NULL && link->in == NULL) {
-    if (link->first->transfer == 0)
+    weir_status s = WEIR_OK;
+    if (link->first->values != NULL)
+      s = take_along(link, &err);
+    else if (link->first->transfer != 0)
+      s = begin_values(link, &err);
+    else
       deliver_first(link, NULL);
-    else if (begin_values(link, &err) != WEIR_OK)
-      give_up(link, &err);
+    if (s != WEIR_OK) give_up(link, &err);
   }
 }
 
@@ -292,7 +345,9 @@ static weir_status take_numbers(weir_ps_link *link,
   weir_ps_parcel *p;
   WEIR_TRY(weir_ps_message_decode(net->env->alloc, body, &net->config,
                                   link->peer->name, &p, err));
-  weir_status s = keep(link, p, err);
+  weir_status s = WEIR_OK;
+  if (link->first != NULL) s = weir_ps_parcel_keep(p, err);
+  if (s == WEIR_OK) s = keep(link, p, err);
   if (s != WEIR_OK)
     weir_ps_parcel_release(p);
   else if (link->first == p)

@@ -44,7 +44,8 @@ void weir_ps_host_fail(weir_ps_host *h, const weir_error *why) {
 
 static void send(void *self, weir_ps_task to, const weir_ps_message *m) {
   weir_ps_host *h = self;
-  if (m->kind == WEIR_PS_PULLED && m->newer)
+  bool answers = m->kind == WEIR_PS_PULLED || m->kind == WEIR_PS_PUSHED;
+  if (answers && m->newer)
     weir_ps_host_send_values(
         h, to, m, h->pull_at,
         m->ok ? h->lists->pull_count : h->lists->changing_count);

@@ -724,7 +724,7 @@ static void deliver(ps_world *w, ps_process *p, ps_event *e) {
       m->data = NULL; /* the server's */
       weir_ps_server_message(p->server, from, &taken);
     } else if (p->worker != NULL) {
-      if (m->kind == WEIR_PS_PULLED && m->newer) {
+      if (ps_has_values(m)) {
         p->pulled[from.index] = e->value;
         p->pulled_version[from.index] = m->version;
       }

@@ -216,7 +216,7 @@ void ps_net_send(ps_world *w, uint32_t from, weir_ps_task to,
   e.message->data = NULL;
   copy_pointers(w, &e, m);
   const ps_process *p = &w->processes[from];
-  if (m->kind == WEIR_PS_PULLED) e.value = p->shard.value;
+  if (ps_has_values(m)) e.value = p->shard.value;
   if (m->kind == WEIR_PS_NORM) e.value = p->shard.share;
   if (m->kind == WEIR_PS_PUSH) {
     ps_data *data = malloc(sizeof *data);

@@ -223,6 +223,11 @@ ps_link *ps_link_of(ps_world *w, uint32_t a, uint32_t b);
 void ps_link_tick(ps_world *w);
 void ps_link_break(ps_world *w, uint32_t a, uint32_t b, bool one_way);
 void ps_link_dead(ps_world *w, uint32_t process);
+/* A server's values go with the message. */
+static inline bool ps_has_values(const weir_ps_message *m) {
+  return (m->kind == WEIR_PS_PULLED || m->kind == WEIR_PS_PUSHED) && m->newer;
+}
+
 void ps_net_send(ps_world *w, uint32_t from, weir_ps_task to,
                  const weir_ps_message *m);
 /* Whether the event still counts; sets the link's state. */

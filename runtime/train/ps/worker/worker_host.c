@@ -132,6 +132,10 @@ static void send_push(weir_worker_host *h, weir_ps_task to,
   weir_ps_values *values = NULL;
   weir_error err = WEIR_ERROR_INIT;
   assert(set != NULL);
+  if (m->request != 0) { /* of all that changes, so nothing stays torn */
+    h->pulls[to.index].request = m->request;
+    h->pulls[to.index].expected = true;
+  }
   if (count > 0) {
     values = weir_worker_sets_wrap(&h->sets, set, set->pieces[to.index], count);
     if (values == NULL) {
@@ -298,13 +302,17 @@ static weir_status set_aside(weir_worker_host *h, const pull *p,
   return WEIR_OK;
 }
 
+static bool has_values(const weir_ps_message *m) {
+  return (m->kind == WEIR_PS_PULLED || m->kind == WEIR_PS_PUSHED) && m->newer;
+}
+
 static weir_status on_receive(void *self, weir_ps_task from,
                               const weir_ps_message *m, weir_ps_place *out,
                               weir_error *err) {
   weir_worker_host *h = self;
   bool server = from.role == WEIR_PS_SERVER &&
                 from.index < h->options.job->config.servers;
-  if (!server || m->kind != WEIR_PS_PULLED || !m->newer)
+  if (!server || !has_values(m))
     return weir_fail(err, WEIR_W7011, NULL, "a %s with values",
                      weir_ps_kind_name(m->kind));
   pull *p = &h->pulls[from.index];
@@ -331,7 +339,8 @@ static void on_unreceived(void *self, void *data) {
 static void on_message(void *self, weir_ps_task from,
                        const weir_ps_message *m) {
   weir_worker_host *h = self;
-  if (m->kind == WEIR_PS_PULLED && from.role == WEIR_PS_SERVER &&
+  if ((m->kind == WEIR_PS_PULLED || has_values(m)) &&
+      from.role == WEIR_PS_SERVER &&
       from.index < h->options.job->config.servers) {
     pull *p = &h->pulls[from.index];
     if (m->data == p) p->torn = false;

@@ -66,6 +66,8 @@ void weir_ps_chief_seat_all(weir_ps_coordinator *c) {
     clear(seat);
     seat->asks = false;
     seat->progress_ns = seat->lost_ns = c->now_ns;
+    seat->quota = 0;
+    seat->awaited = m->state != WEIR_PS_MEMBER;
     if (m->state == WEIR_PS_OUT) continue;
     for (uint32_t s = 0; s < c->servers; s++) weir_ps_chief_fence(c, i, s);
   }
@@ -121,6 +123,8 @@ void weir_ps_chief_act(weir_ps_coordinator *c, const weir_ps_op *op,
   switch (op->kind) {
     case WEIR_PS_OP_JOIN:
       clear(seat);
+      if (!seat->awaited) seat->quota = 0; /* from the next limit on */
+      seat->awaited = false;
       c->account.joined++;
       welcome(c, op->worker);
       if (!seat->up) seat->lost_ns = c->now_ns;
@@ -128,6 +132,9 @@ void weir_ps_chief_act(weir_ps_coordinator *c, const weir_ps_op *op,
       return;
     case WEIR_PS_OP_LEASE:
       seat->wants = false;
+      seat->quota -= weir_ps_range_runs(&op->range) < seat->quota
+                         ? weir_ps_range_runs(&op->range)
+                         : seat->quota;
       tell_lease(c, &c->ledger->leases[c->ledger->lease_count - 1]);
       return;
     case WEIR_PS_OP_FENCE:

@@ -74,6 +74,10 @@ static weir_status start(weir_replicas *r, weir_replica *it, weir_error *err) {
 
 weir_status weir_replicas_start(weir_loop *loop, weir_error *err) {
   weir_replicas *r = loop->replicas;
+  if (r->equal && weir_dataset_batches(loop->data) < 0)
+    return weir_fail(err, WEIR_W1122, NULL,
+                     "shard: equal needs to know the number of batches of an "
+                     "epoch before it is read");
   WEIR_TRY(weir_replicas_fetches(r, err));
   r->items = weir_alloc_array(loop->alloc, r->count, sizeof *r->items);
   if (r->items == NULL) return weir_fail_memory(err, r->count);
@@ -121,6 +125,30 @@ static uint64_t slowest(const weir_replicas *r) {
   return least;
 }
 
+/* Of the runs below |run|, dealt in turn, those of replica |i|. */
+static uint64_t in_turn(const weir_replicas *r, uint64_t run, uint32_t i) {
+  return run / r->count + (run % r->count > i);
+}
+
+/* Equal shares: whether |it| has had its own of this epoch. Which runs they are
+ * does not matter, so nobody waits for another within an epoch. */
+static bool has_share(const weir_replicas *r, const weir_replica *it) {
+  const weir_loop *loop = r->loop;
+  uint64_t all = (uint64_t)weir_dataset_batches(loop->data);
+  uint32_t i = (uint32_t)(it - r->items);
+  if (!r->equal || loop->batches + loop->under_way >= all) return false;
+  uint64_t end = loop->runs - loop->batches + all;
+  return it->shared >= in_turn(r, end, i) - in_turn(r, r->share_from, i);
+}
+
+static void begin_shares(weir_replicas *r) {
+  const weir_loop *loop = r->loop;
+  if (loop->epoch + 1 == r->share_epoch) return;
+  r->share_epoch = loop->epoch + 1; /* 0: none yet */
+  r->share_from = loop->runs;
+  for (uint32_t i = 0; i < r->count; i++) r->items[i].shared = 0;
+}
+
 static bool may_deal(const weir_replicas *r, const weir_replica *it) {
   const weir_loop *loop = r->loop;
   uint64_t steps = loop->spec->steps;
@@ -130,6 +158,7 @@ static bool may_deal(const weir_replicas *r, const weir_replica *it) {
   if (r->shared->way == WEIR_WAY_BOUNDED &&
       it->applied - slowest(r) > r->shared->staleness)
     return false;
+  if (has_share(r, it)) return false;
   if (steps > 0 && loop->step + loop->under_way >= steps) return false;
   return loop->under_way == 0 || !weir_loop_save_is_near(loop, loop->under_way);
 }
@@ -158,6 +187,7 @@ static weir_status deal(weir_replicas *r, weir_replica *it, weir_error *err) {
   WEIR_TRY(weir_stepper_load(it->stepper, &batch, err));
   it->rows = batch.rows;
   it->run = r->dealt++;
+  it->shared++;
   it->version = loop->step;
   loop->under_way++;
   hand_over(it);
@@ -168,6 +198,7 @@ static weir_status deal_all(weir_replicas *r, weir_error *err) {
   if (r->loop->under_way == 0) {
     r->dealt = r->loop->runs;
     r->data_over = false;
+    begin_shares(r);
   }
   for (uint32_t i = 0; i < r->count; i++) {
     weir_replica *it = &r->items[i];

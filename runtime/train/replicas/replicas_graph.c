@@ -5,6 +5,7 @@
 
 #include "runtime/graph/train/train_graph.h"
 #include "runtime/train/loop/weights.h"
+#include "runtime/train/spec/data_spec.h"
 
 /* The graph of replicas: the fed graph of the split, and what a run of a
  * replica fetches. */
@@ -30,6 +31,7 @@ weir_status weir_replicas_create(weir_loop *loop, weir_error *err) {
   loop->replicas = r;
   weir_split_options options = weir_split_options_of(loop->spec, 1, r->count);
   loop->spec->accumulate = options.aggregate;
+  WEIR_TRY(weir_data_shares(loop->graph, loop->spec, true, &r->equal, err));
   WEIR_TRY(weir_graph_split(loop->graph, loop->spec, &options, &split, err));
   weir_status s =
       weir_split_feed(split, loop->graph, options.given_step, &r->fed, err);

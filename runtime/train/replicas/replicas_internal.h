@@ -41,6 +41,7 @@ typedef struct weir_replica {
   weir_error err;
   uint64_t run, version; /* number; updates at the pull */
   uint64_t applied;      /* runs of this replica */
+  uint64_t shared;       /* equal: of this epoch, that it was dealt */
   int64_t rows;
 } weir_replica;
 
@@ -53,6 +54,9 @@ typedef struct weir_replicas {
   weir_value_id *fetches; /* of a replica: loss, loss, metrics, pushes */
   uint32_t fetch_count, push_at, count;
   uint64_t dealt; /* runs, from the beginning of training */
+  /* Each replica gets as many runs of an epoch as the others. */
+  bool equal;
+  uint64_t share_epoch, share_from; /* its first run */
   bool data_over; /* the epoch's data is read: nothing is dealt */
   weir_replica *items;
   weir_tensor *rate;

@@ -118,6 +118,9 @@ typedef struct weir_ps_account {
   uint64_t partial; /* counted, though some servers do not have them */
   uint64_t returned; /* runs dealt again */
   uint64_t rollbacks, generations, evicted, lost, joined;
+  /* Async, bounded: runs by their staleness, as workers told: bucket b has
+   * those of b bits. */
+  uint64_t staleness[WEIR_PS_BUCKETS], staleness_max;
 } weir_ps_account;
 const weir_ps_account *weir_ps_coordinator_account(
     const weir_ps_coordinator *c);

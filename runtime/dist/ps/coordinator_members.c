@@ -166,6 +166,14 @@ static void on_join(weir_ps_coordinator *c, uint32_t worker,
   seat->join_done = m->done;
 }
 
+static void count_staleness(weir_ps_account *a, uint64_t staleness) {
+  uint32_t bucket = 0;
+  for (uint64_t rest = staleness; rest > 0; rest >>= 1) bucket++;
+  if (bucket >= WEIR_PS_BUCKETS) bucket = WEIR_PS_BUCKETS - 1;
+  a->staleness[bucket]++;
+  if (staleness > a->staleness_max) a->staleness_max = staleness;
+}
+
 static void on_progress(weir_ps_coordinator *c, uint32_t worker,
                         const weir_ps_message *m) {
   weir_ps_seat *seat = &c->seats[worker];
@@ -174,6 +182,7 @@ static void on_progress(weir_ps_coordinator *c, uint32_t worker,
   seat->progress_ns = c->now_ns;
   seat->share++;
   c->account.runs++;
+  if (c->mode != WEIR_PS_SYNC) count_staleness(&c->account, m->staleness);
 }
 
 void weir_ps_chief_worker(weir_ps_coordinator *c, uint32_t worker,

@@ -116,7 +116,8 @@ typedef enum weir_ps_kind {
   WEIR_PS_WELCOME,  /* chief; life, incarnation */
   WEIR_PS_WANT,     /* incarnation; done: fewer than two steps are left */
   WEIR_PS_LEASE,    /* chief; incarnation, lease, range */
-  WEIR_PS_PROGRESS, /* incarnation; lease, run: acknowledged; done */
+  WEIR_PS_PROGRESS, /* incarnation; lease, run: acknowledged; staleness: the
+                       largest of all servers; done */
   WEIR_PS_LEAVE,    /* incarnation; done: the rest of its leases is free */
   WEIR_PS_GONE,     /* chief; incarnation: it is out; ok: it may join as new */
   WEIR_PS_BYE,      /* chief; incarnation: it has left */

@@ -122,10 +122,12 @@ static void send_pushes(weir_ps_worker *w, const weir_ps_sent *p) {
   }
 }
 
-static void tell_progress(weir_ps_worker *w, uint64_t lease, uint64_t run) {
+static void tell_progress(weir_ps_worker *w, uint64_t lease, uint64_t run,
+                          uint64_t age) {
   weir_ps_message m = {.kind = WEIR_PS_PROGRESS,
                        .lease = lease,
                        .run = run,
+                       .staleness = age,
                        .done = w->done_lease};
   weir_ps_worker_tell_chief(w, &m);
 }
@@ -137,7 +139,7 @@ static void settle(weir_ps_worker *w) {
     memmove(&w->sent[0], &w->sent[1], --w->sent_count * sizeof *w->sent);
     if (p.last) w->done_lease = p.lease;
     w->calls.forget(w->calls.self, p.run);
-    tell_progress(w, p.lease, p.run);
+    tell_progress(w, p.lease, p.run, p.age);
   }
 }
 
@@ -157,6 +159,8 @@ void weir_ps_worker_pushed(weir_ps_worker *w, uint32_t server,
     weir_ps_worker_tell_server(w, server, &ask);
     return;
   }
+  if (m->verdict == WEIR_PS_APPLIED && m->staleness > p->age)
+    p->age = m->staleness;
   *(m->verdict == WEIR_PS_STALE ? &p->stale : &p->acked) |= UINT64_C(1)
                                                             << server;
   settle(w);
@@ -257,7 +261,7 @@ void weir_ps_worker_computed(weir_ps_worker *w, uint64_t ticket, bool ok) {
   if (fresh) w->clock++;
   if (w->mode == WEIR_PS_SYNC) {
     w->computed[w->work.k] = true;
-    tell_progress(w, w->work_of.id, w->work.run);
+    tell_progress(w, w->work_of.id, w->work.run, 0);
   } else {
     w->pulled = false;
   }

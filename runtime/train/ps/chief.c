@@ -9,6 +9,7 @@
 #include "runtime/base/map.h"
 #include "runtime/train/data/data_open.h"
 #include "runtime/train/loop/loop_hooks.h"
+#include "runtime/train/ps/chief_account.h"
 #include "runtime/train/ps/chief_net.h"
 #include "runtime/train/ps/chief_values.h"
 
@@ -334,6 +335,7 @@ static weir_status on_over(weir_chief *c, weir_train_end end, weir_error *err) {
   loop->end = end;
   if (loop->last_step > 0 && loop->step >= loop->last_step)
     loop->end = WEIR_TRAIN_END_STEPS;
+  weir_chief_account_tell(c);
   return WEIR_OK;
 }
 
@@ -363,7 +365,9 @@ static weir_status on_step(weir_chief *c, uint64_t step, weir_error *err) {
   pthread_mutex_lock(&c->lock);
   bool bad = c->fenced || c->failed;
   pthread_mutex_unlock(&c->lock);
-  return bad ? on_over(c, loop->end, err) : WEIR_OK;
+  if (bad) return on_over(c, loop->end, err);
+  weir_chief_account_tell(c);
+  return WEIR_OK;
 }
 
 weir_status weir_chief_turn(weir_loop *loop, weir_error *err) {

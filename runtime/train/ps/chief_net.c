@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/train/ps/chief_account.h"
+
 /* The chief's control thread: the coordinator between the net and the loop. */
 
 static int64_t now_of(const weir_chief *c) {
@@ -135,10 +137,12 @@ static void unreceived(void *self, void *data) {
   weir_free(c->job->env->alloc, data);
 }
 
-static void note_report(weir_chief *c, const weir_ps_message *m) {
+static void note_report(weir_chief *c, uint32_t worker,
+                        const weir_ps_message *m) {
   const weir_ps_piece *piece = m->data;
   weir_chief_report *r = &c->reports[m->run % WEIR_CHIEF_REPORTS];
   pthread_mutex_lock(&c->lock);
+  weir_chief_account_note(c, worker, piece->data);
   if (r->run == WEIR_PS_NONE || m->run >= r->run) {
     r->run = m->run;
     memcpy(r->values, piece->data, piece->bytes);
@@ -153,6 +157,7 @@ static void note_values(weir_chief *c, uint32_t server,
   c->fetches[server].pending = false;
   pthread_mutex_lock(&c->lock);
   if (server == 0) c->version = m->version;
+  c->updates[server] = m->version;
   if (!m->newer) c->stale = true; /* it has no state: all will go back */
   c->missing--;
   pthread_cond_broadcast(&c->changed);
@@ -162,7 +167,7 @@ static void note_values(weir_chief *c, uint32_t server,
 static void message(void *self, weir_ps_task from, const weir_ps_message *m) {
   weir_chief *c = self;
   if (m->kind == WEIR_PS_REPORT && m->data != NULL) {
-    note_report(c, m);
+    note_report(c, from.index, m);
     weir_free(c->job->env->alloc, m->data);
   } else if (m->kind == WEIR_PS_FETCHED) {
     if (from.role == WEIR_PS_SERVER && from.index < c->job->config.servers)
@@ -265,9 +270,10 @@ static void do_ask(void *self, bool runs) {
     weir_ps_coordinator_stop(c->machine, now_of(c), a->number);
   else if (runs && a->ask == WEIR_CHIEF_FETCH)
     begin_fetch(c);
-  else if (runs)
+  else if (runs && a->ask == WEIR_CHIEF_END)
     end_servers(c);
   pthread_mutex_lock(&c->lock);
+  if (runs && a->ask == WEIR_CHIEF_ACCOUNT) weir_chief_account_take(c);
   a->done = true;
   pthread_cond_broadcast(&c->changed);
   pthread_mutex_unlock(&c->lock);

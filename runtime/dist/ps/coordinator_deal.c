@@ -103,6 +103,14 @@ static uint64_t lease_runs(const weir_ps_coordinator *c) {
   return part == 0 ? 1 : part < most ? part : most;
 }
 
+/* By load: whether the runs that are left are too few for |i|, which has some
+ * yet: whoever is first without gets them. */
+static bool leaves_rest(const weir_ps_coordinator *c, uint32_t i) {
+  uint64_t members = 0;
+  for (uint32_t k = 0; k < c->workers; k++) members += is_member(c, k);
+  return undealt(c) <= 2 * members && has_lease(c, i, UINT64_MAX);
+}
+
 static weir_ps_range next_range(const weir_ps_coordinator *c) {
   const weir_ps_ledger *l = c->ledger;
   weir_ps_range r = {l->cursor, l->limit, 0, l->config.aggregate};
@@ -147,7 +155,8 @@ static bool choose_async(weir_ps_coordinator *c, weir_ps_op *op) {
   for (uint32_t i = 0; i < c->workers; i++) {
     const weir_ps_seat *seat = &c->seats[i];
     if (!seat->wants || !seat->up || seat->leaves || !is_member(c, i) ||
-        seat->lost_ns != INT64_MAX || (equal && seat->quota == 0))
+        seat->lost_ns != INT64_MAX ||
+        (equal ? seat->quota == 0 : leaves_rest(c, i)))
       continue;
     if (equal && r.end - r.first > seat->quota) r.end = r.first + seat->quota;
     *op = (weir_ps_op){.kind = WEIR_PS_OP_LEASE, .worker = i, .range = r};

@@ -39,8 +39,10 @@ typedef struct weir_account_run {
 /* Errors: W6001. */
 weir_status weir_account_create(const weir_allocator *alloc, uint32_t workers,
                                 weir_account *out, weir_error *err);
+/* After a create that failed too. */
 void weir_account_release(weir_account *account);
 
+/* Adds a run that |worker| has told of at |now_ns|. */
 void weir_account_note(weir_account *account, uint32_t worker,
                        const weir_account_run *run, int64_t now_ns);
 /* An update by a value that was so many updates old. */

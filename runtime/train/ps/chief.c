@@ -9,7 +9,7 @@
 #include "runtime/base/map.h"
 #include "runtime/train/data/data_open.h"
 #include "runtime/train/loop/loop_hooks.h"
-#include "runtime/train/ps/chief_account.h"
+#include "runtime/train/ps/account/chief_account.h"
 #include "runtime/train/ps/chief_net.h"
 #include "runtime/train/ps/chief_values.h"
 
@@ -77,6 +77,7 @@ weir_status weir_chief_start(weir_loop *loop, weir_error *err) {
       .config = c->job->config,
       .incarnation = random_number(c),
       .rejoin_ns = o->rejoin_ns,
+      .evict_ns = loop->spec->shared.evict_ns,
       .save_every = o->save_every > 0 ? o->save_every : 100};
   weir_ps_coordinator_calls calls = weir_chief_calls(c);
   WEIR_TRY(weir_ps_coordinator_create(loop->alloc, &machine, &calls,

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/train/ps/chief_account.h"
+#include "runtime/train/ps/account/chief_account.h"
 
 /* The chief's control thread: the coordinator between the net and the loop. */
 

@@ -6,7 +6,7 @@
 #include "runtime/exec/session/session_run.h"
 #include "runtime/exec/session/session_vars.h"
 #include "runtime/train/loop/loop_eval.h"
-#include "runtime/train/ps/chief_account.h"
+#include "runtime/train/ps/account/chief_account.h"
 
 /* The servers' values in the loop's session. The loop's graph is the whole
  * training graph, so every variable of the split has a node of its name in it.

@@ -12,10 +12,15 @@
 
 static weir_status refuse_keys(const weir_train_spec *spec, weir_error *err) {
   const weir_train_shared *s = &spec->shared;
-  const char *key = s->backup > 0 ? "backup" : "staleness_lr: inverse";
-  if (s->backup == 0 && !weir_sv_is(s->staleness_lr, "inverse")) return WEIR_OK;
+  const char *key = s->backup > 0     ? "backup"
+                    : s->evict_ns > 0 ? "evict_after"
+                                      : "staleness_lr: inverse";
+  if (s->backup == 0 && s->evict_ns == 0 &&
+      !weir_sv_is(s->staleness_lr, "inverse"))
+    return WEIR_OK;
   return weir_fail(err, WEIR_W1122, &s->way_mark,
-                   "mode %s: %s is not in this version", s->way_name, key);
+                   "mode %s: %s on threads is not in this version", s->way_name,
+                   key);
 }
 
 weir_status weir_replicas_create(weir_loop *loop, weir_error *err) {

@@ -25,7 +25,7 @@ import unittest
 WEIR = os.path.abspath(sys.argv[1])
 ENV = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
 HANG = 300  # seconds: an end for what would hang
-SAMPLES, EPOCHS = 96, 3
+SAMPLES, EPOCHS = 159, 2
 GRAPH = """weir: 1
 dims: [n]
 inputs: {id: 'i32[n]'}
@@ -47,6 +47,7 @@ train:
   optimizer: sgd(lr=1)
   mode: async
   epochs: EPOCHS
+  log: 1000 epochs # nobody waits for all before the end of an epoch
 """.replace("SAMPLES", str(SAMPLES)).replace(
     "IDS", str(list(range(SAMPLES)))).replace("EPOCHS", str(EPOCHS))
 READ = """weir: 1
@@ -102,10 +103,10 @@ class Account(unittest.TestCase):
     def log(self, name):
         return (self.dir / f"{name}.log").read_text()
 
-    def job(self, text, *more):
-        """The account of a job of three workers, the last of them 3x slower.
-        The server comes when all of them wait for it."""
-        fast, slow = self.put("fast", text, 8), self.put("slow", text, 24)
+    def job(self, text, *more, slow_ms=24, ends=("w0", "w1", "w2", "ps")):
+        """The account of a job of three workers, the last of them slower. The
+        server comes when all of them wait for it."""
+        fast, slow = self.put("fast", text, 8), self.put("slow", text, slow_ms)
         common = ["--cluster", "ps=1,worker=3", "--addresses", addresses(4),
                   "--insecure", "--threads", "1", "--isa", "generic", *more]
         all_ = {}
@@ -120,8 +121,8 @@ class Account(unittest.TestCase):
                 time.sleep(0.01)
         all_["ps"] = self.start("ps", fast, *common, "--job", "ps",
                                 "--index", 0)
-        for name, p in all_.items():
-            self.assertEqual(p.wait(HANG), 0, self.log(name))
+        for name in ends:
+            self.assertEqual(all_[name].wait(HANG), 0, self.log(name))
         lines = [json.loads(line)
                  for line in (self.dir / "w0.out").read_text().splitlines()]
         account, = (x for x in lines if x["event"] == "account")
@@ -156,7 +157,7 @@ class Account(unittest.TestCase):
     def test_equal(self):
         text = GRAPH.replace("by_load", "equal").replace(
             f"epochs: {EPOCHS}", "epochs: 1")
-        account = self.job(text)
+        account = self.job(text, slow_ms=16)
         self.counts(account, SAMPLES, (1,) * SAMPLES)
         for w in account["workers"]:
             self.assertEqual(w["runs"], SAMPLES // 3, account)
@@ -169,6 +170,16 @@ class Account(unittest.TestCase):
         self.assertEqual(account["staleness_most"], 0)
         self.assertEqual(account["updates_most"], 40)
         self.assertIn(" stale", self.log("ps"))
+
+    def test_evict(self):
+        """A worker that is stuck is out, and its runs are dealt again."""
+        text = GRAPH.replace("mode: async", "mode: async\n  evict_after: 5s") \
+            .replace(f"epochs: {EPOCHS}", "epochs: 1")
+        account = self.job(text, slow_ms=60000, ends=("w0", "w1", "ps"))
+        self.counts(account, SAMPLES, (1,) * SAMPLES)
+        self.assertGreater(account["returned"], 0)
+        self.assertEqual(account["workers"][2]["runs"], 0)
+        self.assertIn("worker:2 is out", self.log("w0"))
 
     def test_threads(self):
         for shard in ("by_load", "equal"):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/train/ps/chief_account.h"
+#include "runtime/train/ps/account/chief_account.h"
 
 #include <string.h>
 

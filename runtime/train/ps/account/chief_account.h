@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef WEIR_TRAIN_PS_CHIEF_ACCOUNT_H_
-#define WEIR_TRAIN_PS_CHIEF_ACCOUNT_H_
+#ifndef WEIR_TRAIN_PS_ACCOUNT_CHIEF_ACCOUNT_H_
+#define WEIR_TRAIN_PS_ACCOUNT_CHIEF_ACCOUNT_H_
 
 #include "runtime/train/ps/chief_internal.h"
 

@@ -37,6 +37,8 @@ void cli_train_view_end(cli_train_view *view, weir_train_end end,
                         const weir_train_progress *progress);
 /* "all steps done", ...: for people. */
 const char *cli_train_end_why(weir_train_end end);
+/* What each worker between graphs has done, and all of them. */
+void cli_train_account(cli_train_view *view, const weir_train_account *account);
 /* A table of a report's metrics on stdout, or an object. */
 void cli_report_print(const weir_train_report *report, bool json);
 

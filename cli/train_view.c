@@ -360,6 +360,10 @@ static void on_waiting(void *self, uint64_t step, const char *why) {
   }
 }
 
+static void on_account(void *self, const weir_train_account *account) {
+  cli_train_account(self, account);
+}
+
 /* ---- The doors */
 
 void cli_train_view_init(cli_train_view *v, const cli_args *args) {
@@ -380,7 +384,8 @@ weir_train_callbacks cli_train_view_calls(cli_train_view *v) {
                                 .resumed = on_resumed,
                                 .warning = on_warning,
                                 .skipped = on_skipped,
-                                .waiting = on_waiting};
+                                .waiting = on_waiting,
+                                .account = on_account};
 }
 
 static const char *const kWhy[] = {

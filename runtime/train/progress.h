@@ -70,6 +70,36 @@ typedef struct weir_train_followed {
   uint64_t skipped;     /* and passed over, for newer ones were there */
 } weir_train_followed;
 
+/* What one of several workers has done. */
+typedef struct weir_train_worker {
+  uint32_t struct_size;
+  uint64_t runs;     /* batches of its own that count */
+  uint64_t examples; /* that it told of: fewer where a link was cut */
+  double share;      /* of all runs that have a worker, from 0 to 1 */
+  double rate;       /* examples/s while it had work, waits for it included */
+  double alone_rate; /* examples/s of computing, without any wait */
+} weir_train_worker;
+
+/* The account of workers between graphs, at the end of a training. */
+typedef struct weir_train_account {
+  uint32_t struct_size;
+  const weir_train_worker *workers; /* lent, by index */
+  size_t worker_count;
+  /* |runs| = |earlier| + those of all workers, each once; sync: of all steps,
+   * whoever computed them. */
+  uint64_t runs, earlier; /* earlier: before a generation was read */
+  uint64_t returned;      /* dealt again after a worker was lost, or left */
+  uint64_t partial;       /* counted, though some servers lack them */
+  uint64_t updates_least, updates_most; /* applied, by server */
+  double rate;       /* examples/s of all, from the first run to the last */
+  double alone_rate; /* that of one worker, of all their computing */
+  double speedup;    /* rate / alone_rate; 0: not measured */
+  /* Updates by the age of their values in updates: 0, 1, 2-3, 4-7, ... */
+  const uint64_t *staleness;
+  size_t staleness_count;
+  uint64_t staleness_most;
+} weir_train_account;
+
 /* Called on the thread that trains; each may be NULL. */
 typedef struct weir_train_callbacks {
   uint32_t struct_size;
@@ -90,6 +120,8 @@ typedef struct weir_train_callbacks {
   /* It waits for the next checkpoint, for another reason than that training
    * goes on; |step|: of the last one, or 0. */
   void (*waiting)(void *self, uint64_t step, const char *why);
+  /* At the end of a training between graphs, before finish. */
+  void (*account)(void *self, const weir_train_account *account);
 } weir_train_callbacks;
 
 typedef enum weir_train_resume {

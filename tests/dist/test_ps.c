@@ -404,6 +404,7 @@ static void test_ops(void **state) {
   assert_int_equal(l->pool_count, 1);
   assert_int_equal(l->pool[0].first, 10);
   assert_int_equal(l->pool[0].end, 16);
+  assert_int_equal(l->members[1].runs, 10);
   must(l, (weir_ps_op){.kind = WEIR_PS_OP_JOIN, .worker = 0});
   must(l, lease(0, 10, 12));
   assert_int_equal(l->pool[0].first, 12);
@@ -429,6 +430,9 @@ static void test_unsound(void **state) {
   l->leases[0].worker = WORKERS;
   assert_int_not_equal(weir_ps_ledger_copy(copy, l, &err), WEIR_OK);
   l->leases[0].worker = 0;
+  l->members[1].runs = 1; /* that nobody has dealt */
+  assert_int_not_equal(weir_ps_ledger_copy(copy, l, &err), WEIR_OK);
+  l->members[1].runs = 0;
   l->members[1].incarnation = 99;
   assert_int_not_equal(weir_ps_ledger_copy(copy, l, &err), WEIR_OK);
   assert_string_equal(err.id, "W7091");
@@ -463,6 +467,7 @@ static void test_settle(void **state) {
   assert_int_equal(next->pool[0].end, 8);
   assert_int_equal(next->pool[1].first, 9);
   assert_int_equal(next->partial, 2);
+  assert_int_equal(next->earlier, 5); /* 0 to 3, and 8 */
   assert_int_equal(next->lease_count, 0);
   assert_int_equal(next->config.workers, 5);
   must(next, (weir_ps_op){.kind = WEIR_PS_OP_JOIN, .worker = 4});
@@ -512,7 +517,19 @@ static void test_config(void **state) {
        .workers = 1,
        .aggregate = 1,
        .window = 2,
+       .limited = true,
        .max_staleness = 3},
+      {.servers = 1, .workers = 1, .aggregate = 1, .max_staleness = 3},
+      {.mode = WEIR_PS_BOUNDED,
+       .servers = 1,
+       .workers = 1,
+       .aggregate = 1,
+       .limited = true},
+      {.mode = WEIR_PS_SYNC,
+       .servers = 1,
+       .workers = 1,
+       .aggregate = 1,
+       .shares = WEIR_PS_EQUAL},
       {.mode = WEIR_PS_SYNC, .servers = 1, .workers = 1},
       {.mode = WEIR_PS_SYNC,
        .servers = 1,

@@ -208,8 +208,8 @@ static weir_status chief_receive(void *self, weir_ps_task from,
   cluster *c = self;
   (void)err;
   if (m->kind == WEIR_PS_REPORT) {
-    c->report =
-        (weir_ps_piece){c->numbers, c->w.job->number_count * sizeof(double)};
+    c->report = (weir_ps_piece){
+        c->numbers, weir_ps_report_count(c->w.job) * sizeof(double)};
     *out = (weir_ps_place){.pieces = &c->report, .count = 1};
     return WEIR_OK;
   }

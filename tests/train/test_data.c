@@ -193,7 +193,7 @@ static void ids_out_of_place(void **state) {
   data_refuses(TEN(", ignore: [x]"), "W4024", "no columns");
   data_refuses(TEN(", shuffle: {buffer: 0}"), "W4024", "buffer");
   data_refuses(TEN(", batch: no"), "W4024", "batch must be an integer");
-  data_refuses(TEN(", shard: by_load"), "W4024", "by_load");
+  data_refuses(TEN(", shard: by_lode"), "W4024", "by_load");
   data_refuses(TEN(", prefetsch: 3"), "W1009", "prefetsch");
   data_refuses(TEN(", shuffle: {bufer: 3}"), "W1009", "bufer");
   data_refuses(TEN(", normalise: {z: {mean: 1}}"), "W4021", "no column 'z'");

@@ -113,7 +113,12 @@ static void modes_have_their_numbers(void **state) {
     weir_ps_config config; /* servers and workers beside it */
   } kCases[] = {{"async", {.mode = WEIR_PS_ASYNC, .aggregate = 1}},
                 {"async(max_staleness=3)",
-                 {.mode = WEIR_PS_ASYNC, .aggregate = 1, .max_staleness = 3}},
+                 {.mode = WEIR_PS_ASYNC,
+                  .aggregate = 1,
+                  .limited = true,
+                  .max_staleness = 3}},
+                {"async(max_staleness=0)",
+                 {.mode = WEIR_PS_ASYNC, .aggregate = 1, .limited = true}},
                 {"sync", {.mode = WEIR_PS_SYNC, .aggregate = 5}},
                 {"sync(aggregate=2, backup=1)",
                  {.mode = WEIR_PS_SYNC, .aggregate = 2, .backup = 1}},
@@ -130,6 +135,7 @@ static void modes_have_their_numbers(void **state) {
     assert_int_equal(have->aggregate, want->aggregate);
     assert_int_equal(have->backup, want->backup);
     assert_int_equal(have->staleness, want->staleness);
+    assert_int_equal(have->limited, want->limited);
     assert_int_equal(have->max_staleness, want->max_staleness);
     assert_int_equal(have->servers, 2);
     assert_int_equal(have->workers, 5);
@@ -170,6 +176,7 @@ static void hashes_tell_jobs_apart(void **state) {
       hash_of("  mode: async\n", 1, 2, 0),
       hash_of("  mode: async\n", 1, 1, 7), /* other first values */
       hash_of("  mode: async(max_staleness=3)\n", 1, 1, 0),
+      hash_of("  mode: async(max_staleness=0)\n", 1, 1, 0),
       hash_of("  mode: sync(aggregate=2)\n", 1, 1, 0),
       hash_of("  mode: sync(aggregate=3)\n", 1, 1, 0),
       hash_of("  mode: sync(aggregate=3, backup=1)\n", 1, 1, 0),
@@ -196,7 +203,6 @@ static void refused(void **state) {
        "  loss: reduce_sum(mul(add(w, s), reduce_sum(x, axis=[0])))\n",
        "mode: async", "s: a state that goes from batch to batch"},
       {LOSS, "mode: 'async(staleness_lr=inverse)'", "staleness_lr: inverse"},
-      {LOSS, "mode: 'async(max_staleness=0)'", "max_staleness: 0"},
       {LOSS, "mode: all_reduce", "mode all_reduce"},
       {LOSS, "accumulate: 2", "mode (none)"},
       {LOSS, "mode: async, reset_state: epoch", "reset_state"}};

@@ -111,7 +111,7 @@ static void run(weir_ps_coordinator *c) {
   if (weir_ps_chief_dies(c, WEIR_PS_FP_CHIEF_RUNNING)) return;
   c->state = c->ledger->over ? WEIR_PS_CHIEF_ENDS : WEIR_PS_CHIEF_RUNS;
   c->retry_ns = INT64_MAX;
-  c->committed_ns = c->now_ns;
+  c->committed_ns = c->ran_ns = c->now_ns;
   if (rolled_back) {
     c->account.rollbacks += c->ran_life != 0;
     c->reached_at = WEIR_PS_NONE;

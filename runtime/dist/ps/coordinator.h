@@ -20,10 +20,13 @@
  * host lets it go on (go) or ends the job (stop). So a rule that looks at the
  * values sees one committed version, as in one process.
  *
- * Leases: config.lease_steps steps each, the next one when a worker has fewer
- * than two runs left; small ones follow the load, one of an epoch's share each
- * is a division by range. Sync: each worker gets a column of the micro-batches
- * of so many steps, unasked.
+ * Leases: the next one when a worker has fewer than two runs left. By load: of
+ * config.lease_steps steps at most, and smaller ones towards the limit, so that
+ * nobody waits long for the last. Equal shares: of those below the limit each
+ * worker gets as many as the others, give or take one, in turn; what a worker
+ * leaves that is out is shared by the rest, and one that comes late shares from
+ * the next limit on. Sync: each worker gets a column of the micro-batches of so
+ * many steps, unasked.
  *
  * A worker that is lost for |rejoin_ns|, or that makes no progress for
  * |evict_ns| while others do, is out: the servers are told to take no more from
@@ -118,6 +121,9 @@ typedef struct weir_ps_account {
   uint64_t returned; /* runs dealt again */
   uint64_t rollbacks, generations, evicted, lost, joined;
   bool unsaved; /* the last generation could not be saved */
+  /* Async, bounded: runs by their staleness, as workers told: bucket b has
+   * those of b bits. */
+  uint64_t staleness[WEIR_PS_BUCKETS], staleness_max;
 } weir_ps_account;
 const weir_ps_account *weir_ps_coordinator_account(
     const weir_ps_coordinator *c);

@@ -81,23 +81,84 @@ static bool choose_worker(weir_ps_coordinator *c, uint32_t i, weir_ps_op *op) {
 
 /* ---- Leases */
 
+/* Runs below the limit that nobody has. */
+static uint64_t undealt(const weir_ps_coordinator *c) {
+  const weir_ps_ledger *l = c->ledger;
+  uint64_t runs = l->limit > l->cursor ? l->limit - l->cursor : 0;
+  for (size_t i = 0; i < l->pool_count; i++)
+    runs += weir_ps_range_runs(&l->pool[i]);
+  return runs;
+}
+
+/* By load: the last ones are dealt in small pieces, or all would wait for the
+ * slowest. As the guided schedule of Polychronopoulos and Kuck, IEEE Trans.
+ * Computers 1987, four pieces of what is left to each. */
+static uint64_t lease_runs(const weir_ps_coordinator *c) {
+  uint64_t members = 0, most = c->ledger->config.lease_steps;
+  for (uint32_t i = 0; i < c->workers; i++) members += is_member(c, i);
+  if (c->mode == WEIR_PS_SYNC || members == 0 ||
+      c->ledger->config.shares == WEIR_PS_EQUAL)
+    return most;
+  uint64_t part = undealt(c) / (4 * members);
+  return part == 0 ? 1 : part < most ? part : most;
+}
+
+/* By load: whether the runs that are left are too few for |i|, which has some
+ * yet: whoever is first without gets them. */
+static bool leaves_rest(const weir_ps_coordinator *c, uint32_t i) {
+  uint64_t members = 0;
+  for (uint32_t k = 0; k < c->workers; k++) members += is_member(c, k);
+  return undealt(c) <= 2 * members && has_lease(c, i, UINT64_MAX);
+}
+
 static weir_ps_range next_range(const weir_ps_coordinator *c) {
   const weir_ps_ledger *l = c->ledger;
   weir_ps_range r = {l->cursor, l->limit, 0, l->config.aggregate};
   if (l->pool_count > 0) r = l->pool[0];
-  if (r.end > r.first && r.end - r.first > l->config.lease_steps)
-    r.end = r.first + l->config.lease_steps;
+  uint64_t most = lease_runs(c);
+  if (r.end > r.first && r.end - r.first > most) r.end = r.first + most;
   return r;
+}
+
+/* Whether |i| has a share: it is in, or it may still come. */
+static bool is_sharer(const weir_ps_coordinator *c, uint32_t i) {
+  return is_member(c, i) ||
+         (c->seats[i].awaited && c->now_ns - c->ran_ns < c->options.rejoin_ns);
+}
+
+/* Equal shares of what nobody has, when those of before do not come to it: the
+ * limit is another one, or a worker is out. */
+static void share_out(weir_ps_coordinator *c) {
+  uint64_t runs = undealt(c), given = 0, sharers = 0;
+  for (uint32_t i = 0; i < c->workers; i++) {
+    if (!is_sharer(c, i)) c->seats[i].quota = 0;
+    sharers += is_sharer(c, i);
+    given += c->seats[i].quota;
+  }
+  if (given == runs || sharers == 0) return;
+  uint64_t rest = runs % sharers;
+  for (uint32_t k = 0, first = c->next_up; k < c->workers; k++) {
+    uint32_t i = (first + k) % c->workers;
+    if (!is_sharer(c, i)) continue;
+    c->seats[i].quota = runs / sharers + (rest > 0);
+    if (rest == 0) continue;
+    c->next_up = (i + 1) % c->workers;
+    rest--;
+  }
 }
 
 static bool choose_async(weir_ps_coordinator *c, weir_ps_op *op) {
   weir_ps_range r = next_range(c);
+  bool equal = c->ledger->config.shares == WEIR_PS_EQUAL;
   if (r.first >= r.end) return false;
+  if (equal) share_out(c);
   for (uint32_t i = 0; i < c->workers; i++) {
     const weir_ps_seat *seat = &c->seats[i];
     if (!seat->wants || !seat->up || seat->leaves || !is_member(c, i) ||
-        seat->lost_ns != INT64_MAX)
+        seat->lost_ns != INT64_MAX ||
+        (equal ? seat->quota == 0 : leaves_rest(c, i)))
       continue;
+    if (equal && r.end - r.first > seat->quota) r.end = r.first + seat->quota;
     *op = (weir_ps_op){.kind = WEIR_PS_OP_LEASE, .worker = i, .range = r};
     return true;
   }
@@ -172,6 +233,9 @@ bool weir_ps_chief_choose(weir_ps_coordinator *c, weir_ps_op *op) {
 int64_t weir_ps_chief_deadline(const weir_ps_coordinator *c) {
   int64_t next = INT64_MAX;
   if (c->state != WEIR_PS_CHIEF_RUNS || c->pending) return next;
+  int64_t all_ns = c->ran_ns + c->options.rejoin_ns;
+  if (c->ledger->config.shares == WEIR_PS_EQUAL && all_ns > c->now_ns)
+    next = all_ns;
   for (uint32_t i = 0; i < c->workers; i++) {
     int64_t due = due_ns(c, i);
     if (due < next) next = due;

@@ -18,6 +18,8 @@ typedef struct weir_ps_seat {
   uint64_t fenced;     /* servers whose mark has come, bits */
   uint64_t mark_lease, mark_run, mark_high, mark_low;
   uint64_t progress_run, share;
+  uint64_t quota; /* equal shares: runs below the limit that it may get yet */
+  bool awaited;   /* equal shares: it has not come, and one is kept for it */
   int64_t progress_ns;
 } weir_ps_seat;
 
@@ -49,6 +51,8 @@ struct weir_ps_coordinator {
   uint64_t failed_run, new_limit;
   bool saving, save_wanted, final_save;
   uint64_t saved_at, save_seq;
+  int64_t ran_ns;   /* since when leases are dealt */
+  uint32_t next_up; /* equal shares: gets the next remainder */
   weir_ps_account account;
 };
 
@@ -62,7 +66,8 @@ void weir_ps_chief_tell_servers(weir_ps_coordinator *c, weir_ps_message *m);
 /* coordinator_deal.c: */
 /* The next op; false: there is none. */
 bool weir_ps_chief_choose(weir_ps_coordinator *c, weir_ps_op *op);
-/* When a worker that is lost, or slow, is out; INT64_MAX. */
+/* When a worker that is lost, or slow, is out, or one that has not come gets no
+ * share any more; INT64_MAX. */
 int64_t weir_ps_chief_deadline(const weir_ps_coordinator *c);
 /* Marks the workers that are too slow. */
 void weir_ps_chief_evict(weir_ps_coordinator *c);

@@ -66,6 +66,8 @@ void weir_ps_chief_seat_all(weir_ps_coordinator *c) {
     clear(seat);
     seat->asks = false;
     seat->progress_ns = seat->lost_ns = c->now_ns;
+    seat->quota = 0;
+    seat->awaited = m->state != WEIR_PS_MEMBER;
     if (m->state == WEIR_PS_OUT) continue;
     for (uint32_t s = 0; s < c->servers; s++) weir_ps_chief_fence(c, i, s);
   }
@@ -121,6 +123,8 @@ void weir_ps_chief_act(weir_ps_coordinator *c, const weir_ps_op *op,
   switch (op->kind) {
     case WEIR_PS_OP_JOIN:
       clear(seat);
+      if (!seat->awaited) seat->quota = 0; /* from the next limit on */
+      seat->awaited = false;
       c->account.joined++;
       welcome(c, op->worker);
       if (!seat->up) seat->lost_ns = c->now_ns;
@@ -128,6 +132,9 @@ void weir_ps_chief_act(weir_ps_coordinator *c, const weir_ps_op *op,
       return;
     case WEIR_PS_OP_LEASE:
       seat->wants = false;
+      seat->quota -= weir_ps_range_runs(&op->range) < seat->quota
+                         ? weir_ps_range_runs(&op->range)
+                         : seat->quota;
       tell_lease(c, &c->ledger->leases[c->ledger->lease_count - 1]);
       return;
     case WEIR_PS_OP_FENCE:
@@ -159,6 +166,14 @@ static void on_join(weir_ps_coordinator *c, uint32_t worker,
   seat->join_done = m->done;
 }
 
+static void count_staleness(weir_ps_account *a, uint64_t staleness) {
+  uint32_t bucket = 0;
+  for (uint64_t rest = staleness; rest > 0; rest >>= 1) bucket++;
+  if (bucket >= WEIR_PS_BUCKETS) bucket = WEIR_PS_BUCKETS - 1;
+  a->staleness[bucket]++;
+  if (staleness > a->staleness_max) a->staleness_max = staleness;
+}
+
 static void on_progress(weir_ps_coordinator *c, uint32_t worker,
                         const weir_ps_message *m) {
   weir_ps_seat *seat = &c->seats[worker];
@@ -167,6 +182,7 @@ static void on_progress(weir_ps_coordinator *c, uint32_t worker,
   seat->progress_ns = c->now_ns;
   seat->share++;
   c->account.runs++;
+  if (c->mode != WEIR_PS_SYNC) count_staleness(&c->account, m->staleness);
 }
 
 void weir_ps_chief_worker(weir_ps_coordinator *c, uint32_t worker,

@@ -58,6 +58,8 @@ weir_status weir_ps_generation_settle(const weir_ps_state *states,
     weir_ps_ledger view = *old;
     view.config = *want; /* other numbers of servers and workers */
     view.members = ledger->members;
+    /* Whoever did them, it was not a worker of this job. */
+    view.earlier = sync ? 0 : weir_ps_ledger_runs(old);
     status = weir_ps_ledger_copy(ledger, &view, err);
   }
   weir_ps_ledger_release(old);

@@ -112,10 +112,13 @@ void weir_ps_keeper_restored(weir_ps_server *s, const weir_ps_ledger *ledger) {
   }
   if (ledger == NULL) {
     l->pool_count = l->lease_count = 0;
-    l->cursor = l->base = l->partial = 0;
+    l->cursor = l->base = l->partial = l->earlier = 0;
     l->limit = s->options.limit;
     l->over = l->failed = false;
-    for (uint32_t i = 0; i < s->workers; i++) l->members[i].state = WEIR_PS_OUT;
+    for (uint32_t i = 0; i < s->workers; i++) {
+      l->members[i].state = WEIR_PS_OUT;
+      l->members[i].runs = 0;
+    }
   }
   l->epoch = s->epoch;
   l->life = s->life;

@@ -63,6 +63,24 @@ static bool sound_range(const weir_ps_ledger *l, const weir_ps_range *r) {
          r->k_end <= l->config.aggregate;
 }
 
+uint64_t weir_ps_ledger_runs(const weir_ps_ledger *l) {
+  uint64_t runs = l->earlier;
+  if (l->config.mode == WEIR_PS_SYNC) return l->base * l->config.aggregate;
+  for (uint32_t i = 0; i < l->config.workers; i++) runs += l->members[i].runs;
+  return runs;
+}
+
+/* Async, bounded: whether each run below the cursor is in one place. */
+static bool sound_account(const weir_ps_ledger *l) {
+  uint64_t runs = weir_ps_ledger_runs(l);
+  if (l->config.mode == WEIR_PS_SYNC) return true;
+  for (size_t i = 0; i < l->pool_count; i++)
+    runs += weir_ps_range_runs(&l->pool[i]);
+  for (size_t i = 0; i < l->lease_count; i++)
+    runs += weir_ps_range_runs(&l->leases[i].range);
+  return runs == l->cursor;
+}
+
 static weir_status check_copy(const weir_ps_ledger *dst,
                               const weir_ps_ledger *src, weir_error *err) {
   if (src->config.workers != dst->config.workers ||
@@ -83,7 +101,7 @@ static weir_status check_copy(const weir_ps_ledger *dst,
         a->range.end > src->cursor)
       return unfit(err, "its leases");
   }
-  return WEIR_OK;
+  return sound_account(src) ? WEIR_OK : unfit(err, "its account of runs");
 }
 
 weir_status weir_ps_ledger_copy(weir_ps_ledger *dst, const weir_ps_ledger *src,
@@ -178,7 +196,8 @@ static weir_status op_lease(weir_ps_ledger *l, const weir_ps_op *op,
   return WEIR_OK;
 }
 
-/* Returns what |worker| has not done: |lease|, |run|: its mark. */
+/* Returns what |worker| has not done: |lease|, |run|: its mark. The rest is
+ * its own. */
 static void take_back(weir_ps_ledger *l, uint32_t worker, uint64_t lease,
                       uint64_t run) {
   size_t kept = 0;
@@ -189,8 +208,12 @@ static void take_back(weir_ps_ledger *l, uint32_t worker, uint64_t lease,
       continue;
     }
     if (l->config.mode != WEIR_PS_SYNC) {
-      if (a.id < lease) continue;
-      if (a.id == lease && run >= a.range.first) a.range.first = run + 1;
+      uint64_t done = a.range.first;
+      if (a.id < lease) done = a.range.end;
+      if (a.id == lease && run >= done)
+        done = run < a.range.end ? run + 1 : a.range.end;
+      l->members[worker].runs += done - a.range.first;
+      a.range.first = done;
     }
     put(l, a.range);
   }
@@ -199,9 +222,13 @@ static void take_back(weir_ps_ledger *l, uint32_t worker, uint64_t lease,
 
 static void forget(weir_ps_ledger *l, uint32_t worker, uint64_t lease) {
   size_t kept = 0;
-  for (size_t i = 0; i < l->lease_count; i++)
-    if (l->leases[i].worker != worker || l->leases[i].id > lease)
-      l->leases[kept++] = l->leases[i];
+  for (size_t i = 0; i < l->lease_count; i++) {
+    const weir_ps_lease a = l->leases[i];
+    if (a.worker != worker || a.id > lease)
+      l->leases[kept++] = a;
+    else
+      l->members[worker].runs += weir_ps_range_runs(&a.range);
+  }
   l->lease_count = kept;
 }
 

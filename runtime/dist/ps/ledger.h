@@ -14,7 +14,12 @@
  *
  * Each run below |cursor| is in the pool, in a lease or done; those from the
  * cursor on are free. In sync mode a run is done when its step is committed,
- * whatever the ledger says. */
+ * whatever the ledger says.
+ *
+ * The account, of async and bounded mode: a run that is done stands to one
+ * member, or was done before this ledger began (|earlier|). So
+ *   cursor = earlier + runs of all members + runs of the pool and the leases
+ * and each run counts once. */
 
 typedef struct weir_ps_lease {
   uint64_t id; /* larger than those dealt before */
@@ -32,6 +37,7 @@ typedef enum weir_ps_member_state {
 typedef struct weir_ps_member {
   weir_ps_member_state state;
   uint64_t incarnation; /* 0: never in */
+  uint64_t runs;        /* async, bounded: of its leases that are done */
 } weir_ps_member;
 
 typedef struct weir_ps_ledger {
@@ -43,6 +49,7 @@ typedef struct weir_ps_ledger {
   bool over, failed;                /* stopped: nothing more is dealt */
   uint64_t next_lease, next_incarnation;
   uint64_t partial;        /* runs applied by some servers only */
+  uint64_t earlier;        /* runs done before a generation was read */
   weir_ps_member *members; /* config.workers */
   weir_ps_range *pool;     /* sorted by first, k_first */
   weir_ps_lease *leases;   /* sorted by id */
@@ -86,6 +93,9 @@ weir_status weir_ps_ledger_settle(weir_ps_ledger *ledger, uint64_t version,
                                   weir_error *err);
 /* Whether all runs below the limit are done. */
 bool weir_ps_ledger_done(const weir_ps_ledger *ledger);
+/* Runs that are done, of this ledger's members and before it began. Sync: those
+ * of committed steps. */
+uint64_t weir_ps_ledger_runs(const weir_ps_ledger *ledger);
 /* The number of runs of a range. */
 static inline uint64_t weir_ps_range_runs(const weir_ps_range *r) {
   return (r->end - r->first) * (r->k_end - r->k_first);

@@ -90,9 +90,14 @@ weir_status weir_ps_config_check(const weir_ps_config *c, weir_error *err) {
                sync ? "fewer than 1024" : "0 outside sync mode");
   if (c->mode != WEIR_PS_BOUNDED && c->staleness != 0)
     return bad(err, "staleness", c->staleness, "0 outside bounded mode");
-  if (!async && c->max_staleness != 0)
-    return bad(err, "max_staleness", c->max_staleness, "0 outside async mode");
-  if (c->window > 64 || (c->window > 1 && (!async || c->max_staleness != 0)))
+  if ((!async || !c->limited) && c->max_staleness != 0)
+    return bad(err, "max_staleness", c->max_staleness,
+               "a limit, in async mode alone");
+  if (!async && c->limited)
+    return bad(err, "limited", 1, "none outside async mode");
+  if (c->shares > WEIR_PS_EQUAL || (sync && c->shares != WEIR_PS_BY_LOAD))
+    return bad(err, "shares", c->shares, "by load, or equal outside sync mode");
+  if (c->window > 64 || (c->window > 1 && (!async || c->limited)))
     return bad(err, "window", c->window,
                "1 to 64 in async mode without max_staleness, else 1");
   if (!sync && c->norm) return bad(err, "norm", 1, "none outside sync mode");

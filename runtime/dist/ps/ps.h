@@ -47,6 +47,12 @@ typedef enum weir_ps_mode {
   WEIR_PS_MODE_COUNT
 } weir_ps_mode;
 
+/* async, bounded: who gets the runs that are next. */
+typedef enum weir_ps_shares {
+  WEIR_PS_BY_LOAD, /* whoever has nearly none left */
+  WEIR_PS_EQUAL    /* each as many as the others, the remainder spread */
+} weir_ps_shares;
+
 /* The settings that are the same in all machines of a job. */
 typedef struct weir_ps_config {
   weir_ps_mode mode;
@@ -54,11 +60,14 @@ typedef struct weir_ps_config {
   uint32_t aggregate;        /* sync: N, from 1; else 1 */
   uint32_t backup;           /* sync: workers that compute late runs again */
   uint32_t staleness;        /* bounded: s */
-  /* async: a push computed on a value that is older than so many updates is not
-   * applied but computed again; 0: all are applied. */
+  /* async: with |limited| a push computed on a value that is older than
+   * |max_staleness| updates is not applied but computed again; 0: only those on
+   * the current value are. */
+  bool limited;
   uint32_t max_staleness;
-  uint32_t window;      /* async: pushes of a worker that wait; 0: 1 */
-  uint64_t lease_steps; /* steps of a lease; 0: 8 */
+  uint32_t window; /* async: pushes of a worker that wait; 0: 1 */
+  weir_ps_shares shares;
+  uint64_t lease_steps; /* steps of a lease at most; 0: 8 */
   bool norm;            /* sync: the servers exchange norms */
 } weir_ps_config;
 
@@ -108,7 +117,8 @@ typedef enum weir_ps_kind {
   WEIR_PS_WELCOME,  /* chief; life, incarnation */
   WEIR_PS_WANT,     /* incarnation; done: fewer than two steps are left */
   WEIR_PS_LEASE,    /* chief; incarnation, lease, range */
-  WEIR_PS_PROGRESS, /* incarnation; lease, run: acknowledged; done */
+  WEIR_PS_PROGRESS, /* incarnation; lease, run: acknowledged; staleness: the
+                       largest of all servers; done */
   WEIR_PS_LEAVE,    /* incarnation; done: the rest of its leases is free */
   WEIR_PS_GONE,     /* chief; incarnation: it is out; ok: it may join as new */
   WEIR_PS_BYE,      /* chief; incarnation: it has left */

@@ -84,12 +84,12 @@ static void refuse_stale(weir_ps_server *s, const weir_ps_message *push) {
 static void pump(weir_ps_server *s) {
   while (!s->applying && s->queue_count > 0 && !s->dead) {
     weir_ps_message *push = head(s);
-    uint32_t most = s->options.config.max_staleness;
+    const weir_ps_config *config = &s->options.config;
     if (push->data == NULL && push->kind == WEIR_PS_KIND_COUNT) {
       pop(s); /* of a worker that is out */
       continue;
     }
-    if (most > 0 && staleness_of(s, push) > most) {
+    if (config->limited && staleness_of(s, push) > config->max_staleness) {
       refuse_stale(s, push);
       pop(s);
       continue;

@@ -21,6 +21,7 @@ typedef struct weir_ps_sent {
   bool last; /* of its lease */
   uint64_t clock, lr_version;
   uint64_t acked, stale; /* sets of servers */
+  uint64_t age;          /* the largest staleness that a server told */
 } weir_ps_sent;
 
 struct weir_ps_worker {

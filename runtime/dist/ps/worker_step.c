@@ -136,10 +136,12 @@ static void send_pushes(weir_ps_worker *w, const weir_ps_sent *p,
   }
 }
 
-static void tell_progress(weir_ps_worker *w, uint64_t lease, uint64_t run) {
+static void tell_progress(weir_ps_worker *w, uint64_t lease, uint64_t run,
+                          uint64_t age) {
   weir_ps_message m = {.kind = WEIR_PS_PROGRESS,
                        .lease = lease,
                        .run = run,
+                       .staleness = age,
                        .done = w->done_lease};
   weir_ps_worker_tell_chief(w, &m);
 }
@@ -152,7 +154,7 @@ static void settle(weir_ps_worker *w) {
     if (p.last) w->done_lease = p.lease;
     w->counts.acknowledged++;
     w->calls.forget(w->calls.self, p.run);
-    tell_progress(w, p.lease, p.run);
+    tell_progress(w, p.lease, p.run, p.age);
   }
 }
 
@@ -172,6 +174,13 @@ static void take_pull(weir_ps_worker *w, uint32_t server,
   w->pulled = w->waits == 0;
 }
 
+static void acknowledge(weir_ps_sent *p, uint32_t server,
+                        const weir_ps_message *m) {
+  p->acked |= UINT64_C(1) << server;
+  if (m->verdict == WEIR_PS_APPLIED && m->staleness > p->age)
+    p->age = m->staleness;
+}
+
 void weir_ps_worker_pushed(weir_ps_worker *w, uint32_t server,
                            const weir_ps_message *m) {
   weir_ps_sent *p = find(w, m->seq);
@@ -181,9 +190,10 @@ void weir_ps_worker_pushed(weir_ps_worker *w, uint32_t server,
   take_pull(w, server, m);
   if (p != NULL && m->verdict == WEIR_PS_AGAIN)
     weir_ps_worker_tell_server(w, server, &ask);
+  else if (p != NULL && m->verdict == WEIR_PS_STALE)
+    p->stale |= UINT64_C(1) << server;
   else if (p != NULL)
-    *(m->verdict == WEIR_PS_STALE ? &p->stale : &p->acked) |= UINT64_C(1)
-                                                              << server;
+    acknowledge(p, server, m);
   settle(w);
   weir_ps_worker_advance(w);
 }
@@ -290,7 +300,7 @@ void weir_ps_worker_computed(weir_ps_worker *w, uint64_t ticket, bool ok) {
   if (fresh) w->clock++;
   if (w->mode == WEIR_PS_SYNC) {
     w->computed[w->work.k] = true;
-    tell_progress(w, w->work_of.id, w->work.run);
+    tell_progress(w, w->work_of.id, w->work.run, 0);
   } else {
     w->pulled = false;
   }

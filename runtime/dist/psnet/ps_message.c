@@ -35,6 +35,7 @@ static weir_status put_members(weir_arena *a, const weir_ps_ledger *l,
     weir__v1__ps_member__init(&items[i]);
     items[i].state = (uint32_t)l->members[i].state;
     items[i].incarnation = l->members[i].incarnation;
+    items[i].runs = l->members[i].runs;
     out->members[i] = &items[i];
   }
   out->n_members = n;
@@ -95,6 +96,7 @@ static weir_status put_ledger(const weir_ps_ledger *l, weir_ps_frame *out,
   to->next_lease = l->next_lease;
   to->next_incarnation = l->next_incarnation;
   to->partial = l->partial;
+  to->earlier = l->earlier;
   WEIR_TRY(put_members(&out->arena, l, to, err));
   WEIR_TRY(put_pool(&out->arena, l, to, err));
   WEIR_TRY(put_leases(&out->arena, l, to, err));
@@ -190,8 +192,9 @@ static weir_status get_members(const reading *r, const Weir__V1__PsLedger *from,
   for (size_t i = 0; i < n; i++) {
     uint32_t state = from->members[i]->state;
     if (state > WEIR_PS_FENCING) return unsound(r, "ledger's member", state);
-    l->members[i] = (weir_ps_member){(weir_ps_member_state)state,
-                                     from->members[i]->incarnation};
+    l->members[i] =
+        (weir_ps_member){(weir_ps_member_state)state,
+                         from->members[i]->incarnation, from->members[i]->runs};
   }
   return WEIR_OK;
 }
@@ -235,7 +238,8 @@ static weir_status get_ledger(const reading *r,
                         .failed = from->failed,
                         .next_lease = from->next_lease,
                         .next_incarnation = from->next_incarnation,
-                        .partial = from->partial};
+                        .partial = from->partial,
+                        .earlier = from->earlier};
   if (l->config.lease_steps == 0) l->config.lease_steps = 8; /* ledger.c */
   WEIR_TRY(get_members(r, from, l));
   WEIR_TRY(get_ranges(r, from, l));

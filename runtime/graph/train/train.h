@@ -64,6 +64,7 @@ typedef struct weir_train_shared {
   uint32_t backup, staleness;
   uint32_t max_staleness; /* async; UINT32_MAX: no limit */
   uint32_t sync_every;    /* 0: not given */
+  int64_t evict_ns;       /* a worker without progress is out; 0: never */
   /* As written, "" where they are not. */
   weir_sv staleness_lr, algorithm, replicate, lr_scale;
 } weir_train_shared;
@@ -116,8 +117,8 @@ typedef struct weir_train_spec {
   } summary;
   weir_train_shared shared;
   /* Keys about several processes, with no effect in one; most of them. */
-  const weir_mark *unused[4];
-  weir_sv unused_names[4];
+  const weir_mark *unused[5];
+  weir_sv unused_names[5];
   uint32_t unused_count;
   weir_every log; /* a line, when not on a terminal; default 100 steps */
   bool nan_trap;  /* default true */

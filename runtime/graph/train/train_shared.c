@@ -32,6 +32,7 @@ static const weir_train_key kSharedKeys[] = {
     {"sync_every", WEIR_TRAIN_COUNT4, AT(sync_every), .min = 1},
     {"replicate", WEIR_TRAIN_CHOICE, AT(replicate),
      .choices = "between_graph|in_graph"},
+    {"evict_after", WEIR_TRAIN_TIME, AT(evict_ns)},
     {"lr_scale", WEIR_TRAIN_CHOICE, AT(lr_scale),
      .choices = "none|linear|sqrt"},
     {NULL}};
@@ -182,6 +183,10 @@ bool weir_train_check_shared(weir_train_reader *r) {
   }
   s->between = s->way == WEIR_WAY_ASYNC || s->way == WEIR_WAY_SYNC ||
                s->way == WEIR_WAY_BOUNDED;
+  if (s->evict_ns > 0 && !s->between)
+    return weir_train_report(r, WEIR_W1131, mark_of(r, "evict_after"),
+                             "evict_after is for workers between graphs: mode "
+                             "async, sync or bounded");
   bool scaled = s->lr_scale.size > 0 && !weir_sv_is(s->lr_scale, "none");
   if (scaled && s->way != WEIR_WAY_SYNC && s->way != WEIR_WAY_ALL_REDUCE)
     return weir_train_report(r, WEIR_W1131, mark_of(r, "lr_scale"),

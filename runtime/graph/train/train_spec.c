@@ -270,6 +270,7 @@ const weir_train_key weir_train_keys[] = {
     {"bounded", WEIR_TRAIN_CUSTOM, .read = weir_train_read_way},
     {"all_reduce", WEIR_TRAIN_CUSTOM, .read = weir_train_read_way},
     {"sync_every", WEIR_TRAIN_CUSTOM, .read = weir_train_read_shared},
+    {"evict_after", WEIR_TRAIN_CUSTOM, .read = weir_train_read_shared},
     {"replicate", WEIR_TRAIN_CUSTOM, .read = weir_train_read_shared},
     {"lr_scale", WEIR_TRAIN_CUSTOM, .read = weir_train_read_shared},
     {NULL}};

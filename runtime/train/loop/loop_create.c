@@ -19,6 +19,7 @@
 #include "runtime/train/ps/chief.h"
 #include "runtime/train/replicas/replicas.h"
 #include "runtime/train/replicas/replicas_graph.h"
+#include "runtime/train/spec/data_spec.h"
 
 /* From a graph and options to a loop that can step. The order matters: the
  * folder of checkpoints is locked before one is read from it or another file is
@@ -332,6 +333,8 @@ static weir_status make_session(weir_loop *loop, weir_error *err) {
       WEIR_TRY(weir_replicas_create(loop, err));
     else if (weir_train_unused(loop->spec, &unused))
       weir_loop_warn(loop, &unused);
+    bool between = o->chief != NULL || o->replicas > 0, equal = false;
+    WEIR_TRY(weir_data_shares(loop->graph, loop->spec, between, &equal, err));
     if (loop->train == NULL)
       WEIR_TRY(weir_graph_train(loop->graph, loop->spec, &loop->train, err));
     loop->run_graph = loop->train->graph;

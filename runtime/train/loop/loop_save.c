@@ -194,7 +194,10 @@ static weir_status finish(weir_loop *loop, weir_error *err) {
     if (weir_summary_flush(loop->summary, &warning) != WEIR_OK)
       weir_loop_warn(loop, &warning);
   }
-  if (loop->replicas != NULL) WEIR_TRY(weir_replicas_drain(loop, err));
+  if (loop->replicas != NULL) {
+    WEIR_TRY(weir_replicas_drain(loop, err));
+    weir_replicas_tell(loop);
+  }
   if (loop->store == NULL) return WEIR_OK;
   int64_t start = weir_loop_clock(loop);
   if (weir_checkpoint_wait(loop->store, &first) != WEIR_OK) {

@@ -10,6 +10,7 @@
 #include "runtime/base/map.h"
 #include "runtime/train/data/data_open.h"
 #include "runtime/train/loop/loop_hooks.h"
+#include "runtime/train/ps/account/chief_account.h"
 #include "runtime/train/ps/chief_net.h"
 #include "runtime/train/ps/chief_values.h"
 #include "runtime/train/ps/seed/chief_seed.h"
@@ -102,6 +103,7 @@ weir_status weir_chief_start(weir_loop *loop, weir_error *err) {
       .incarnation = random_number(c),
       .rejoin_ns = o->rejoin_ns,
       .final_ns = o->away_ns > 0 && o->away_ns < most ? o->away_ns : most,
+      .evict_ns = loop->spec->shared.evict_ns,
       .save_every = o->save_every > 0 ? o->save_every : 100};
   weir_ps_coordinator_calls calls = weir_chief_calls(c);
   WEIR_TRY(weir_ps_coordinator_create(loop->alloc, &machine, &calls,
@@ -370,6 +372,7 @@ static weir_status on_over(weir_chief *c, weir_train_end end, weir_error *err) {
   loop->end = end;
   if (loop->last_step > 0 && loop->step >= loop->last_step)
     loop->end = WEIR_TRAIN_END_STEPS;
+  weir_chief_account_tell(c);
   return WEIR_OK;
 }
 
@@ -399,7 +402,9 @@ static weir_status on_step(weir_chief *c, uint64_t step, weir_error *err) {
   pthread_mutex_lock(&c->lock);
   bool bad = c->fenced || c->failed || c->stuck;
   pthread_mutex_unlock(&c->lock);
-  return bad ? on_over(c, loop->end, err) : WEIR_OK;
+  if (bad) return on_over(c, loop->end, err);
+  weir_chief_account_tell(c);
+  return WEIR_OK;
 }
 
 weir_status weir_chief_turn(weir_loop *loop, weir_error *err) {

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "runtime/dist/ps/coordinator.h"
+#include "runtime/train/loop/account.h"
 #include "runtime/train/loop/loop_internal.h"
 #include "runtime/train/ps/chief.h"
 #include "runtime/train/ps/job.h"
@@ -31,11 +32,12 @@ enum { WEIR_CHIEF_REPORTS = 64 };
 
 /* What the loop's thread asks the control thread for. */
 typedef enum weir_chief_ask {
-  WEIR_CHIEF_GO,    /* number: the new limit */
-  WEIR_CHIEF_STOP,  /* number: the step that was reached; NONE: at once */
-  WEIR_CHIEF_FETCH, /* the servers' values */
-  WEIR_CHIEF_END,   /* tells servers that the job is over */
-  WEIR_CHIEF_FAIL   /* tells all; number: of the chief's error */
+  WEIR_CHIEF_GO,      /* number: the new limit */
+  WEIR_CHIEF_STOP,    /* number: the step that was reached; NONE: at once */
+  WEIR_CHIEF_FETCH,   /* the servers' values */
+  WEIR_CHIEF_ACCOUNT, /* what the coordinator knows of runs */
+  WEIR_CHIEF_END,     /* tells servers that the job is over */
+  WEIR_CHIEF_FAIL     /* tells all; number: of the chief's error */
 } weir_chief_ask;
 
 typedef struct weir_chief {
@@ -75,6 +77,10 @@ typedef struct weir_chief {
   bool told;        /* the end, to those that are there */
   uint32_t here;    /* servers, and workers of other processes, by now */
   weir_chief_report reports[WEIR_CHIEF_REPORTS]; /* by run */
+  weir_account account;
+  weir_train_account total;
+  weir_train_worker *shares; /* per slot of a worker */
+  uint64_t *updates;         /* per server, at the last fetch */
 } weir_chief;
 
 #endif

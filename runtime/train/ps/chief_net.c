@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/train/ps/account/chief_account.h"
 #include "runtime/train/ps/chief_values.h"
 #include "runtime/train/ps/seed/chief_seed.h"
 
@@ -144,10 +145,12 @@ static void unreceived(void *self, void *data) {
   weir_free(c->job->env->alloc, data);
 }
 
-static void note_report(weir_chief *c, const weir_ps_message *m) {
+static void note_report(weir_chief *c, uint32_t worker,
+                        const weir_ps_message *m) {
   const weir_ps_piece *piece = m->data;
   weir_chief_report *r = &c->reports[m->run % WEIR_CHIEF_REPORTS];
   pthread_mutex_lock(&c->lock);
+  weir_chief_account_note(c, worker, piece->data);
   if (r->run == WEIR_PS_NONE || m->run >= r->run) {
     r->run = m->run;
     memcpy(r->values, piece->data, piece->bytes);
@@ -163,6 +166,7 @@ static void note_values(weir_chief *c, uint32_t server,
   c->fetches[server].version = m->version;
   pthread_mutex_lock(&c->lock);
   if (server == 0) c->version = m->version;
+  c->updates[server] = m->version;
   if (!m->newer) c->stale = true; /* it has no state: all will go back */
   c->missing--;
   pthread_cond_broadcast(&c->changed);
@@ -172,7 +176,7 @@ static void note_values(weir_chief *c, uint32_t server,
 static void message(void *self, weir_ps_task from, const weir_ps_message *m) {
   weir_chief *c = self;
   if (m->kind == WEIR_PS_REPORT && m->data != NULL) {
-    note_report(c, m);
+    note_report(c, from.index, m);
     weir_free(c->job->env->alloc, m->data);
   } else if (m->kind == WEIR_PS_FETCHED) {
     if (from.role == WEIR_PS_SERVER && from.index < c->job->config.servers)
@@ -349,10 +353,11 @@ static void do_ask(void *self, bool runs) {
     begin_fetch(c);
   else if (runs && a->ask == WEIR_CHIEF_FAIL)
     fail_all(c, a->number);
-  else if (runs)
+  else if (runs && a->ask == WEIR_CHIEF_END)
     end_servers(c);
   pthread_mutex_lock(&c->lock);
   c->told |= a->ask == WEIR_CHIEF_END || a->ask == WEIR_CHIEF_FAIL;
+  if (runs && a->ask == WEIR_CHIEF_ACCOUNT) weir_chief_account_take(c);
   a->done = true;
   pthread_cond_broadcast(&c->changed);
   pthread_mutex_unlock(&c->lock);

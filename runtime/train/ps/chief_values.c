@@ -9,6 +9,7 @@
 #include "runtime/exec/session/session_run.h"
 #include "runtime/exec/session/session_vars.h"
 #include "runtime/train/loop/loop_eval.h"
+#include "runtime/train/ps/account/chief_account.h"
 
 /* The servers' values in the loop's session. The loop's graph is the whole
  * training graph, so every variable of the split has a node of its name in it.
@@ -73,12 +74,13 @@ static weir_status make_reports(weir_chief *c, weir_error *err) {
 
 weir_status weir_chief_values_create(weir_chief *c, weir_error *err) {
   uint32_t servers = c->job->config.servers;
-  c->numbers = c->job->number_count;
+  c->numbers = weir_ps_report_count(c->job);
   c->fetches = weir_alloc_array(c->loop->alloc, servers, sizeof *c->fetches);
   c->met =
       weir_alloc_array(c->loop->alloc, c->job->config.workers, sizeof *c->met);
   if (c->fetches == NULL || c->met == NULL)
     return weir_fail_memory(err, servers);
+  WEIR_TRY(weir_chief_account_create(c, err));
   WEIR_TRY(make_reports(c, err));
   WEIR_TRY(find_nodes(c, err));
   for (uint32_t s = 0; s < servers; s++) WEIR_TRY(make_buffers(c, s, err));
@@ -94,6 +96,7 @@ void weir_chief_values_release(weir_chief *c) {
     weir_free(alloc, f->tensors);
     weir_free(alloc, f->pieces);
   }
+  weir_chief_account_release(c);
   weir_free(alloc, c->fetches);
   weir_free(alloc, c->nodes);
   weir_free(alloc, c->met);

@@ -9,6 +9,7 @@
 #include "runtime/graph/hash.h"
 #include "runtime/graph/train/train_watch.h"
 #include "runtime/train/loop/weights.h"
+#include "runtime/train/spec/data_spec.h"
 
 /* From a graph and its section `train` to what all tasks of a job know. All of
  * it follows from the graph, the section and the numbers of tasks, in an order
@@ -31,8 +32,6 @@ static weir_status check_spec(const weir_train_spec *spec, weir_error *err) {
   if (spec->reset_state.size > 0) return refuse(spec, "reset_state", err);
   if (weir_sv_is(s->staleness_lr, "inverse"))
     return refuse(spec, "staleness_lr: inverse", err);
-  if (s->way == WEIR_WAY_ASYNC && s->max_staleness == 0)
-    return refuse(spec, "max_staleness: 0", err);
   return WEIR_OK;
 }
 
@@ -77,7 +76,8 @@ static weir_status read_config(weir_ps_job *job, uint32_t aggregate,
                                const weir_ps_job_options *options,
                                weir_error *err) {
   const weir_train_shared *s = &job->spec->shared;
-  bool async = s->way == WEIR_WAY_ASYNC;
+  bool async = s->way == WEIR_WAY_ASYNC, equal = false;
+  WEIR_TRY(weir_data_shares(job->graph, job->spec, true, &equal, err));
   bool limit = async && s->max_staleness != UINT32_MAX;
   job->config = (weir_ps_config){
       .mode = s->way == WEIR_WAY_SYNC ? WEIR_PS_SYNC
@@ -89,7 +89,9 @@ static weir_status read_config(weir_ps_job *job, uint32_t aggregate,
       .aggregate = aggregate,
       .backup = s->way == WEIR_WAY_SYNC ? s->backup : 0,
       .staleness = s->way == WEIR_WAY_BOUNDED ? s->staleness : 0,
-      .max_staleness = limit ? s->max_staleness : 0};
+      .limited = limit,
+      .max_staleness = limit ? s->max_staleness : 0,
+      .shares = equal ? WEIR_PS_EQUAL : WEIR_PS_BY_LOAD};
   return weir_ps_config_check(&job->config, err);
 }
 
@@ -243,10 +245,11 @@ static uint64_t add_section(uint64_t hash, const weir_yaml *section) {
 static uint64_t hash_of(const weir_ps_job *job, uint64_t seed) {
   const weir_graph *g = job->split->train->graph;
   const weir_ps_config *c = &job->config;
-  const uint64_t numbers[] = {
-      c->mode,        c->servers,   c->workers, c->aggregate,
-      c->backup,      c->staleness, c->window,  c->max_staleness,
-      c->lease_steps, c->norm,      seed};
+  const uint64_t numbers[] = {c->mode,      c->servers,       c->workers,
+                              c->aggregate, c->backup,        c->staleness,
+                              c->window,    c->max_staleness, c->lease_steps,
+                              c->norm,      c->limited,       c->shares,
+                              seed};
   uint64_t h = weir_graph_hash(g);
   for (uint32_t i = 0; i < g->node_count; i++) h = add(h, g->nodes[i].seed);
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)

@@ -72,6 +72,17 @@ void weir_ps_job_release(weir_ps_job *job); /* NULL-safe */
  * with that error, and so has the job. 0: the job has ended well. */
 void weir_ps_over_error(uint64_t seq, weir_error *err);
 
+/* A report of a run: the job's numbers, then these. */
+typedef enum weir_ps_report {
+  WEIR_REPORT_ROWS,       /* examples */
+  WEIR_REPORT_COMPUTE_NS, /* 0: not measured */
+  WEIR_REPORT_BUSY_NS,    /* with work, since the report before */
+  WEIR_REPORT_MORE
+} weir_ps_report;
+static inline uint32_t weir_ps_report_count(const weir_ps_job *job) {
+  return job->number_count + WEIR_REPORT_MORE;
+}
+
 /* Bytes of variable |v| or push |p| of the split, from its shape. */
 static inline size_t weir_ps_var_bytes(const weir_ps_job *job, uint32_t v) {
   return (size_t)job->split->vars[v].bytes;

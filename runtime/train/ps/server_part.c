@@ -27,9 +27,9 @@ static const char *const kNames[LISTS] = {
 enum {
   ABOUT = 6,
   MARK = 4,
-  CONFIG = 10,
-  LEDGER = 11,
-  MEMBER = 2,
+  CONFIG = 12,
+  LEDGER = 12,
+  MEMBER = 3,
   RANGE = 4,
   LEASE = 7
 };
@@ -60,7 +60,8 @@ static void put_marks(weir_json_writer *w, const weir_ps_mark *marks,
 static void put_lists(weir_json_writer *w, const weir_ps_ledger *l) {
   begin(w, LIST_MEMBERS);
   for (uint32_t i = 0; i < l->config.workers; i++) {
-    const uint64_t v[MEMBER] = {l->members[i].state, l->members[i].incarnation};
+    const weir_ps_member *m = &l->members[i];
+    const uint64_t v[MEMBER] = {m->state, m->incarnation, m->runs};
     put(w, v, MEMBER);
   }
   weir_json_array_end(w);
@@ -84,13 +85,14 @@ static void put_lists(weir_json_writer *w, const weir_ps_ledger *l) {
 
 static void put_ledger(weir_json_writer *w, const weir_ps_ledger *l) {
   const weir_ps_config *c = &l->config;
-  const uint64_t config[CONFIG] = {
-      c->mode,      c->servers,       c->workers, c->aggregate,   c->backup,
-      c->staleness, c->max_staleness, c->window,  c->lease_steps, c->norm};
+  const uint64_t config[CONFIG] = {c->mode,          c->servers, c->workers,
+                                   c->aggregate,     c->backup,  c->staleness,
+                                   c->max_staleness, c->window,  c->lease_steps,
+                                   c->norm,          c->limited, c->shares};
   const uint64_t numbers_[LEDGER] = {
-      l->epoch,  l->life, l->generation, l->cursor,     l->limit,
-      l->base,   l->over, l->failed,     l->next_lease, l->next_incarnation,
-      l->partial};
+      l->epoch,   l->life,   l->generation, l->cursor,     l->limit,
+      l->base,    l->over,   l->failed,     l->next_lease, l->next_incarnation,
+      l->partial, l->earlier};
   begin(w, LIST_CONFIG);
   put(w, config, CONFIG);
   weir_json_array_end(w);
@@ -217,7 +219,9 @@ static weir_status take_config(const reader *r, weir_ps_config *out) {
                           .max_staleness = (uint32_t)v[6],
                           .window = (uint32_t)v[7],
                           .lease_steps = v[8],
-                          .norm = v[9] != 0};
+                          .norm = v[9] != 0,
+                          .limited = v[10] != 0,
+                          .shares = (weir_ps_shares)v[11]};
   return weir_ps_config_check(out, r->err);
 }
 
@@ -247,6 +251,7 @@ static weir_status fill_view(const reader *r, weir_ps_ledger *view,
   view->next_lease = v[8];
   view->next_incarnation = v[9];
   view->partial = v[10];
+  view->earlier = v[11];
   view->pool_count = pool->count / RANGE;
   view->lease_count = leases->count / LEASE;
   view->members = weir_arena_array(arena, workers, sizeof *view->members);
@@ -258,8 +263,8 @@ static weir_status fill_view(const reader *r, weir_ps_ledger *view,
     return weir_fail_memory(r->err, leases->count);
   for (uint32_t i = 0; i < workers; i++) {
     const uint64_t *m = members->items + (size_t)i * MEMBER;
-    view->members[i] =
-        (weir_ps_member){(weir_ps_member_state)(m[0] <= 2 ? m[0] : 3), m[1]};
+    view->members[i] = (weir_ps_member){
+        (weir_ps_member_state)(m[0] <= 2 ? m[0] : 3), m[1], m[2]};
   }
   for (size_t i = 0; i < view->pool_count; i++)
     view->pool[i] = range_of(pool->items + i * RANGE);

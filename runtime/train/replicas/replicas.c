@@ -32,7 +32,10 @@ static void *run_replica(void *arg) {
     if (r->stop) break;
     pthread_mutex_unlock(&r->lock);
     weir_run_options run = {.step = it->run};
+    int64_t begin_ns = weir_loop_clock(r->loop);
     it->status = weir_stepper_go(it->stepper, &run, &it->err);
+    it->ns = it->ran ? weir_loop_clock(r->loop) - begin_ns : 0;
+    it->ran = true;
     pthread_mutex_lock(&r->lock);
     it->ended = r->ended++;
     it->state = WEIR_REPLICA_DONE;
@@ -74,9 +77,14 @@ static weir_status start(weir_replicas *r, weir_replica *it, weir_error *err) {
 
 weir_status weir_replicas_start(weir_loop *loop, weir_error *err) {
   weir_replicas *r = loop->replicas;
+  if (r->equal && weir_dataset_batches(loop->data) < 0)
+    return weir_fail(err, WEIR_W1122, NULL,
+                     "shard: equal needs to know the number of batches of an "
+                     "epoch before it is read");
   WEIR_TRY(weir_replicas_fetches(r, err));
   r->items = weir_alloc_array(loop->alloc, r->count, sizeof *r->items);
   if (r->items == NULL) return weir_fail_memory(err, r->count);
+  WEIR_TRY(weir_account_create(loop->alloc, r->count, &r->account, err));
   for (uint32_t i = 0; i < r->count; i++) WEIR_TRY(start(r, &r->items[i], err));
   loop->stepper = r->items[0].stepper;
   return WEIR_OK;
@@ -106,6 +114,7 @@ void weir_replicas_release(weir_loop *loop) {
   loop->replicas = NULL;
   weir_tensor_unref(r->rate);
   weir_free(loop->alloc, r->items);
+  weir_account_release(&r->account);
   pthread_cond_destroy(&r->changed);
   pthread_mutex_destroy(&r->lock);
   weir_free(loop->alloc, r);
@@ -121,6 +130,30 @@ static uint64_t slowest(const weir_replicas *r) {
   return least;
 }
 
+/* Of the runs below |run|, dealt in turn, those of replica |i|. */
+static uint64_t in_turn(const weir_replicas *r, uint64_t run, uint32_t i) {
+  return run / r->count + (run % r->count > i);
+}
+
+/* Equal shares: whether |it| has had its own of this epoch. Which runs they are
+ * does not matter, so nobody waits for another within an epoch. */
+static bool has_share(const weir_replicas *r, const weir_replica *it) {
+  const weir_loop *loop = r->loop;
+  uint64_t all = (uint64_t)weir_dataset_batches(loop->data);
+  uint32_t i = (uint32_t)(it - r->items);
+  if (!r->equal || loop->batches + loop->under_way >= all) return false;
+  uint64_t end = loop->runs - loop->batches + all;
+  return it->shared >= in_turn(r, end, i) - in_turn(r, r->share_from, i);
+}
+
+static void begin_shares(weir_replicas *r) {
+  const weir_loop *loop = r->loop;
+  if (loop->epoch + 1 == r->share_epoch) return;
+  r->share_epoch = loop->epoch + 1; /* 0: none yet */
+  r->share_from = loop->runs;
+  for (uint32_t i = 0; i < r->count; i++) r->items[i].shared = 0;
+}
+
 static bool may_deal(const weir_replicas *r, const weir_replica *it) {
   const weir_loop *loop = r->loop;
   uint64_t steps = loop->spec->steps;
@@ -130,6 +163,7 @@ static bool may_deal(const weir_replicas *r, const weir_replica *it) {
   if (r->shared->way == WEIR_WAY_BOUNDED &&
       it->applied - slowest(r) > r->shared->staleness)
     return false;
+  if (has_share(r, it)) return false;
   if (steps > 0 && loop->step + loop->under_way >= steps) return false;
   return loop->under_way == 0 || !weir_loop_save_is_near(loop, loop->under_way);
 }
@@ -155,9 +189,11 @@ static weir_status deal(weir_replicas *r, weir_replica *it, weir_error *err) {
   WEIR_TRY(read_batch(r, &batch, err));
   r->data_over = batch.end_of_epoch;
   if (r->data_over) return WEIR_OK;
+  it->begin_ns = weir_loop_clock(loop);
   WEIR_TRY(weir_stepper_load(it->stepper, &batch, err));
   it->rows = batch.rows;
   it->run = r->dealt++;
+  it->shared++;
   it->version = loop->step;
   loop->under_way++;
   hand_over(it);
@@ -168,6 +204,7 @@ static weir_status deal_all(weir_replicas *r, weir_error *err) {
   if (r->loop->under_way == 0) {
     r->dealt = r->loop->runs;
     r->data_over = false;
+    begin_shares(r);
   }
   for (uint32_t i = 0; i < r->count; i++) {
     weir_replica *it = &r->items[i];
@@ -261,10 +298,22 @@ static weir_status check_run(weir_replicas *r, weir_replica *it,
   return weir_loop_blame(loop, it->stepper, it->run, err);
 }
 
+/* A replica's load of a batch counts as its work, the read of it does not. */
+static void note(weir_replicas *r, const weir_replica *it) {
+  int64_t now_ns = weir_loop_clock(r->loop);
+  weir_account_run run = {.rows = (uint64_t)it->rows,
+                          .compute_ns = it->ns,
+                          .busy_ns = now_ns - it->begin_ns};
+  weir_account_note(&r->account, (uint32_t)(it - r->items), &run, now_ns);
+  if (r->shared->way != WEIR_WAY_SYNC)
+    weir_account_stale(&r->account, it->staleness);
+}
+
 static weir_status apply(weir_replicas *r, weir_replica *it, weir_error *err) {
   weir_loop *loop = r->loop;
   weir_binding *update = NULL;
   bool last = (loop->runs + 1) % loop->spec->accumulate == 0;
+  it->staleness = loop->step - it->version;
   WEIR_TRY(check_run(r, it, err));
   WEIR_TRY(find_bound(r, it, last, &update, err));
   if (it->step != NULL) weir_tensor_set_i64(it->step, 0, (int64_t)it->version);
@@ -274,6 +323,7 @@ static weir_status apply(weir_replicas *r, weir_replica *it, weir_error *err) {
   loop->stepper = it->stepper;
   weir_loop_count_run(loop, it->rows, last);
   it->applied++;
+  note(r, it);
   loop->under_way--;
   pthread_mutex_lock(&r->lock);
   it->state = WEIR_REPLICA_IDLE;
@@ -303,6 +353,23 @@ weir_status weir_replicas_turn(weir_loop *loop, weir_error *err) {
   if (loop->under_way > 0) return take_one(r, err);
   assert(r->data_over);
   return weir_loop_end_epoch(loop, err);
+}
+
+void weir_replicas_tell(weir_loop *loop) {
+  weir_replicas *r = loop->replicas;
+  weir_train_worker *workers =
+      weir_alloc_array(loop->alloc, r->count, sizeof *workers);
+  uint64_t runs = 0;
+  if (workers == NULL) return; /* a text less */
+  for (uint32_t i = 0; i < r->count; i++)
+    runs += workers[i].runs = r->items[i].applied;
+  weir_train_account all = {.runs = loop->runs,
+                            .earlier = loop->runs - runs,
+                            .updates_least = loop->step,
+                            .updates_most = loop->step};
+  weir_account_fill(&r->account, workers, &all);
+  if (loop->calls.account != NULL) loop->calls.account(loop->calls.self, &all);
+  weir_free(loop->alloc, workers);
 }
 
 /* After a failure runs are not applied, like those of a step that failed: in

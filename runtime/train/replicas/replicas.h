@@ -35,5 +35,7 @@ void weir_replicas_release(weir_loop *loop);
 weir_status weir_replicas_turn(weir_loop *loop, weir_error *err);
 /* Applies all that is under way. Errors: as above. */
 weir_status weir_replicas_drain(weir_loop *loop, weir_error *err);
+/* Hands the account of replicas to the loop's callback. */
+void weir_replicas_tell(weir_loop *loop);
 
 #endif

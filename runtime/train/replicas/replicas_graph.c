@@ -5,16 +5,22 @@
 
 #include "runtime/graph/train/train_graph.h"
 #include "runtime/train/loop/weights.h"
+#include "runtime/train/spec/data_spec.h"
 
 /* The graph of replicas: the fed graph of the split, and what a run of a
  * replica fetches. */
 
 static weir_status refuse_keys(const weir_train_spec *spec, weir_error *err) {
   const weir_train_shared *s = &spec->shared;
-  const char *key = s->backup > 0 ? "backup" : "staleness_lr: inverse";
-  if (s->backup == 0 && !weir_sv_is(s->staleness_lr, "inverse")) return WEIR_OK;
+  const char *key = s->backup > 0     ? "backup"
+                    : s->evict_ns > 0 ? "evict_after"
+                                      : "staleness_lr: inverse";
+  if (s->backup == 0 && s->evict_ns == 0 &&
+      !weir_sv_is(s->staleness_lr, "inverse"))
+    return WEIR_OK;
   return weir_fail(err, WEIR_W1122, &s->way_mark,
-                   "mode %s: %s is not in this version", s->way_name, key);
+                   "mode %s: %s on threads is not in this version", s->way_name,
+                   key);
 }
 
 weir_status weir_replicas_create(weir_loop *loop, weir_error *err) {
@@ -30,6 +36,7 @@ weir_status weir_replicas_create(weir_loop *loop, weir_error *err) {
   loop->replicas = r;
   weir_split_options options = weir_split_options_of(loop->spec, 1, r->count);
   loop->spec->accumulate = options.aggregate;
+  WEIR_TRY(weir_data_shares(loop->graph, loop->spec, true, &r->equal, err));
   WEIR_TRY(weir_graph_split(loop->graph, loop->spec, &options, &split, err));
   weir_status s =
       weir_split_feed(split, loop->graph, options.given_step, &r->fed, err);

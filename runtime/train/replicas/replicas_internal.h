@@ -6,6 +6,7 @@
 
 #include "runtime/exec/session/binding.h"
 #include "runtime/graph/split/split_fed.h"
+#include "runtime/train/loop/account.h"
 #include "runtime/train/loop/loop_internal.h"
 #include "runtime/train/replicas/replicas.h"
 
@@ -40,8 +41,12 @@ typedef struct weir_replica {
   weir_status status;
   weir_error err;
   uint64_t run, version; /* number; updates at the pull */
+  uint64_t staleness;    /* updates since then, at its own */
   uint64_t applied;      /* runs of this replica */
+  uint64_t shared;       /* equal: of this epoch, that it was dealt */
   int64_t rows;
+  int64_t begin_ns, ns; /* since when it has the run; of computing it */
+  bool ran;             /* its program is compiled */
 } weir_replica;
 
 typedef struct weir_replicas {
@@ -53,8 +58,12 @@ typedef struct weir_replicas {
   weir_value_id *fetches; /* of a replica: loss, loss, metrics, pushes */
   uint32_t fetch_count, push_at, count;
   uint64_t dealt; /* runs, from the beginning of training */
+  /* Each replica gets as many runs of an epoch as the others. */
+  bool equal;
+  uint64_t share_epoch, share_from; /* its first run */
   bool data_over; /* the epoch's data is read: nothing is dealt */
   weir_replica *items;
+  weir_account account;
   weir_tensor *rate;
   pthread_mutex_t lock;
   pthread_cond_t changed;

@@ -230,17 +230,52 @@ static weir_status read_shuffle(weir_data_spec *spec, weir_error *err) {
                        &spec->buffer, err);
 }
 
-static weir_status read_shard(weir_data_spec *spec, weir_error *err) {
-  const weir_yaml *y = get(spec, "shard");
-  spec->sharded = true;
-  if (y == NULL || is_scalar(y, "equal") || is_scalar(y, "per_worker"))
-    return WEIR_OK;
-  spec->sharded = false;
-  if (is_scalar(y, "none")) return WEIR_OK;
+static weir_status shard_of(const weir_yaml *y, weir_shard *out,
+                            weir_error *err) {
+  static const struct {
+    const char *name;
+    weir_shard shard;
+  } kNames[] = {{"equal", WEIR_SHARD_EQUAL},
+                {"per_worker", WEIR_SHARD_EQUAL},
+                {"by_load", WEIR_SHARD_BY_LOAD},
+                {"none", WEIR_SHARD_NONE}};
+  *out = WEIR_SHARD_AUTO;
+  for (size_t i = 0; i < sizeof kNames / sizeof kNames[0]; i++)
+    if (is_scalar(y, kNames[i].name)) *out = kNames[i].shard;
+  if (y == NULL || *out != WEIR_SHARD_AUTO) return WEIR_OK;
   return weir_fail(err, WEIR_W4024, &y->mark,
-                   is_scalar(y, "by_load")
-                       ? "shard: by_load is not in this version; write equal"
-                       : "shard is equal, per_worker or none");
+                   "shard is equal, per_worker, by_load or none");
+}
+
+static weir_status read_shard(weir_data_spec *spec, weir_error *err) {
+  weir_shard shard;
+  WEIR_TRY(shard_of(get(spec, "shard"), &shard, err));
+  spec->sharded = shard == WEIR_SHARD_AUTO || shard == WEIR_SHARD_EQUAL;
+  return WEIR_OK;
+}
+
+weir_status weir_data_shares(const weir_graph *graph,
+                             const weir_train_spec *train, bool between,
+                             bool *out_equal, weir_error *err) {
+  const weir_yaml_entry *section = NULL;
+  const weir_yaml *y = NULL;
+  weir_shard shard;
+  if (graph->data != NULL && graph->data->kind == WEIR_YAML_MAP)
+    section = weir_yaml_entry_of(graph->data, train->data);
+  if (section != NULL && section->value->kind == WEIR_YAML_MAP)
+    y = weir_yaml_get(section->value, "shard");
+  WEIR_TRY(shard_of(y, &shard, err));
+  bool sync = train->shared.way == WEIR_WAY_SYNC;
+  *out_equal = between && !sync && shard == WEIR_SHARD_EQUAL;
+  if (shard == WEIR_SHARD_BY_LOAD && (!between || sync))
+    return weir_fail(err, WEIR_W4024, &y->mark,
+                     "shard: by_load is for replicas between graphs, in mode "
+                     "async or bounded");
+  if (shard == WEIR_SHARD_NONE && between)
+    return weir_fail(err, WEIR_W4024, &y->mark,
+                     "shard: none has no effect between graphs: each batch is "
+                     "of one worker");
+  return WEIR_OK;
 }
 
 static weir_status read_remainder(weir_data_spec *spec, weir_error *err) {

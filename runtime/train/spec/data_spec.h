@@ -2,7 +2,7 @@
 #ifndef WEIR_TRAIN_DATA_SPEC_H_
 #define WEIR_TRAIN_DATA_SPEC_H_
 
-#include "runtime/graph/graph.h"
+#include "runtime/graph/train/train.h"
 
 /* A section of `data:`, read: every key's value checked and given its default.
  * The loader has checked the keys and their form already
@@ -19,6 +19,14 @@ typedef enum weir_remainder {
   WEIR_REMAINDER_PAD,
   WEIR_REMAINDER_COUNT
 } weir_remainder;
+
+/* `shard:`, who gets which part of the data. */
+typedef enum weir_shard {
+  WEIR_SHARD_AUTO, /* not said */
+  WEIR_SHARD_EQUAL,
+  WEIR_SHARD_BY_LOAD,
+  WEIR_SHARD_NONE
+} weir_shard;
 
 /* The code that makes an element of a value. */
 typedef enum weir_code_kind {
@@ -104,6 +112,14 @@ typedef struct weir_data_spec {
 weir_status weir_data_spec_read(const weir_graph *graph, weir_sv name,
                                 weir_arena *arena, weir_data_spec **out_spec,
                                 weir_error *err);
+
+/* How workers share the batches of a training: |between| graphs by its mode,
+ * else in one graph. |*out_equal|: each gets as many; else they go to whoever
+ * has none left. Errors: W4024 (a value of `shard` that has no effect there; a
+ * value that is none). */
+weir_status weir_data_shares(const weir_graph *graph,
+                             const weir_train_spec *train, bool between,
+                             bool *out_equal, weir_error *err);
 
 /* ---- Values, for the files above. Each leaves |*out| when |y| is NULL, and
  * gives W4024 naming |what| when the value is not one. */

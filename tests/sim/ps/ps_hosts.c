@@ -189,8 +189,7 @@ static void server_publish(void *self, uint64_t version) {
   const weir_ps_message *m = &p->spare;
   if (m->run >= PS_RUNS || ++p->shard.applied[m->run] != 1)
     ps_wrong(w, "server %u applies run %llu again", h->id, (ull)m->run);
-  if (w->config.max_staleness > 0 &&
-      version - 1 > m->version + w->config.max_staleness)
+  if (w->config.limited && version - 1 > m->version + w->config.max_staleness)
     ps_wrong(w, "run %llu is applied %llu updates late", (ull)m->run,
              (ull)(version - 1 - m->version));
 }

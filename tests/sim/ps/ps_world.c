@@ -239,10 +239,12 @@ static void choose_config(ps_world *w) {
   } else if (c->mode == WEIR_PS_BOUNDED) {
     c->staleness = ps_below(w, 4);
   } else if (ps_below(w, 2) == 0) {
-    c->max_staleness = 1 + ps_below(w, 4);
+    c->limited = true;
+    c->max_staleness = ps_below(w, 5);
   } else {
     c->window = ps_below(w, 4);
   }
+  if (c->mode != WEIR_PS_SYNC && ps_below(w, 3) == 0) c->shares = WEIR_PS_EQUAL;
   uint32_t most = PS_RUNS / c->aggregate;
   w->restless = ps_below(w, 3) == 0;
   w->total = 20 + ps_below(w, w->restless ? 600 : 180);

@@ -72,7 +72,10 @@ static weir_status compute(weir_worker_compute *c, weir_worker_job *r) {
                                &batch, &r->err));
   r->rows = batch.rows;
   WEIR_TRY(weir_stepper_load(set->stepper, &batch, &r->err));
+  int64_t begin_ns = c->env->clock->now_ns(c->env->clock->self);
   WEIR_TRY(weir_stepper_go(set->stepper, &run, &r->err));
+  if (set->ran) r->ns = c->env->clock->now_ns(c->env->clock->self) - begin_ns;
+  set->ran = true;
   take_numbers(c, set);
   if (!job->spec->nan_trap || isfinite(set->numbers[0])) return WEIR_OK;
   (void)weir_fail(&r->err, WEIR_W5020, NULL, "the loss is %g", set->numbers[0]);
@@ -104,7 +107,7 @@ static void *thread_main(void *self) {
 
 void weir_worker_compute_begin(weir_worker_compute *c, weir_worker_job *run) {
   run->err = (weir_error)WEIR_ERROR_INIT;
-  run->rows = 0;
+  run->rows = run->ns = 0;
   atomic_store(&c->cancel, false);
   pthread_mutex_lock(&c->lock);
   assert(c->run == NULL);
@@ -212,11 +215,11 @@ static weir_status make_pushes(weir_worker_compute *c, weir_worker_set *set,
   set->pieces =
       weir_alloc_array(alloc, job->config.servers, sizeof *set->pieces);
   set->numbers =
-      weir_alloc_array(alloc, job->number_count, sizeof *set->numbers);
+      weir_alloc_array(alloc, weir_ps_report_count(job), sizeof *set->numbers);
   if (set->pushes == NULL || set->pieces == NULL || set->numbers == NULL)
     return weir_fail_memory(err, job->split->push_count);
-  set->report =
-      (weir_ps_piece){set->numbers, job->number_count * sizeof *set->numbers};
+  set->report = (weir_ps_piece){
+      set->numbers, weir_ps_report_count(job) * sizeof *set->numbers};
   for (uint32_t i = 0; i < c->push_count; i++) {
     uint32_t p = c->fetched[i];
     WEIR_TRY(make_tensor(c, job->split->pushes[p].worker,

@@ -20,7 +20,8 @@ typedef struct weir_worker_set {
   struct weir_stepper *stepper;
   weir_tensor **pushes;   /* per push of the split; NULL: no server takes it */
   weir_ps_piece **pieces; /* per server: of its list of pushes */
-  double *numbers;        /* the job's */
+  double *numbers;        /* the job's, then WEIR_REPORT_MORE */
+  bool ran;               /* its program is compiled */
   weir_ps_piece report;   /* the same */
   /* Of the set's user (worker_sets.h). */
   bool held; /* its values may be sent again */
@@ -39,6 +40,7 @@ typedef struct weir_worker_job {
   weir_status status; /* W5020: the loss is not finite; err names the node */
   weir_error err;
   int64_t rows;
+  int64_t ns; /* of computing; 0: the set's first run, which compiles */
 } weir_worker_job;
 
 typedef struct weir_worker_compute_options {

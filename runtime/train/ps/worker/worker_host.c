@@ -55,6 +55,9 @@ struct weir_worker_host {
   weir_worker_job job; /* the compute's while busy */
   weir_node_call done;
   uint64_t rows;
+  /* Time with a run at hand, since the last report. */
+  bool has_work;
+  int64_t busy_ns, since_ns;
   weir_status failed; /* of the first run that failed, with |err| */
   weir_error err;
   uint64_t over_number; /* of the OVER at hand */
@@ -112,10 +115,23 @@ static bool begin(weir_worker_host *h) {
   return true;
 }
 
+/* Time goes on: it counts where the worker had a run at hand, in whatever
+ * state. */
+static void count_time(weir_worker_host *h) {
+  const weir_clock *clock = h->env->clock;
+  weir_ps_worker_state state = weir_ps_worker_look(h->machine, NULL, NULL);
+  int64_t now_ns = clock->now_ns(clock->self);
+  if (h->has_work) h->busy_ns += now_ns - h->since_ns;
+  h->since_ns = now_ns;
+  h->has_work = state == WEIR_PS_WAITS_PULL || state == WEIR_PS_COMPUTES ||
+                state == WEIR_PS_WAITS_PUSH;
+}
+
 /* Does what waited for the end of an event. */
 static void settle(weir_worker_host *h) {
   while (h->wanted && !h->busy && !h->over && !h->stopped)
-    if (!begin(h)) return;
+    if (!begin(h)) break;
+  count_time(h);
 }
 
 /* ---- Sending */
@@ -166,6 +182,12 @@ static void send_report(weir_worker_host *h, weir_worker_set *set,
                        .step = work->step,
                        .k = work->k,
                        .version = work->version};
+  double *more = set->numbers + h->options.job->number_count;
+  count_time(h);
+  more[WEIR_REPORT_ROWS] = (double)h->job.rows;
+  more[WEIR_REPORT_COMPUTE_NS] = (double)h->job.ns;
+  more[WEIR_REPORT_BUSY_NS] = (double)h->busy_ns;
+  h->busy_ns = 0;
   weir_ps_values *values =
       weir_worker_sets_wrap(&h->sets, set, &set->report, 1);
   if (values != NULL)

@@ -81,6 +81,7 @@ static const limit_row kLimits[] = {
     {&weir__v1__ps_ledger__descriptor, 15, 0, 16384},   /* pool */
     {&weir__v1__ps_ledger__descriptor, 16, 0, 16384},   /* leases */
     {&weir__v1__ps_message__descriptor, 25, 0, kItems}, /* sizes */
+    {&weir__v1__ps_message__descriptor, 26, 4096, 0},   /* note */
     {&weir__v1__bulk__descriptor, 15, 0, 0},            /* never here */
 };
 

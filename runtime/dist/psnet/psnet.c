@@ -192,6 +192,7 @@ static weir_status admits(void *self, const char *job, uint32_t index,
   const weir_ps_seat *seat = seat_of(net, job, index);
   weir_ps_task me = net->self;
   bool fits = seat != NULL && seat->address == NULL;
+  if (fits && net->keys) fits = seat->task.role != WEIR_PS_CHIEF;
   if (fits && me.role == WEIR_PS_CHIEF)
     fits = seat->task.role == WEIR_PS_WORKER;
   else if (fits && seat->task.role == WEIR_PS_SERVER)
@@ -200,8 +201,8 @@ static weir_status admits(void *self, const char *job, uint32_t index,
   if (job[0] == '\0')
     return weir_fail(err, WEIR_W7023, NULL,
                      "%s:%" PRIu32
-                     " trains with parameter servers and takes "
-                     "no drivers or observers",
+                     " is of a job with parameter servers and takes no "
+                     "drivers or observers",
                      kJobs[me.role], me.index);
   return weir_fail(err, WEIR_W7023, NULL,
                    "%s:%" PRIu32 " has no place at %s:%" PRIu32
@@ -294,7 +295,7 @@ static weir_status make_seats(weir_ps_net *net, const weir_ps_net_options *o,
       seat->task = (weir_ps_task){WEIR_PS_SERVER, i - 1};
       address = i <= o->server_count ? o->servers[i - 1] : NULL;
     }
-    if (!dials(o->self, seat->task)) continue;
+    if (!dials(o->self, seat->task) || (i == 0 && o->keys)) continue;
     if (address == NULL || strlen(address) >= WEIR_NET_ADDRESS_BYTES)
       return weir_fail(err, WEIR_W7002, NULL,
                        "%s:%" PRIu32 " has no address, or a long one",
@@ -309,7 +310,8 @@ static weir_status make_wires(weir_ps_net *net, const weir_ps_net_options *o,
                               weir_error *err) {
   weir_link_self self;
   weir_wires_self(net->env, o->job_hash, net, &self);
-  self.hashed = "graph, configuration or first values";
+  self.hashed =
+      o->hashed != NULL ? o->hashed : "graph, configuration or first values";
   snprintf(self.job, sizeof self.job, "%s", kJobs[o->self.role]);
   self.index = o->self.index;
   weir_wires_options options = {.transports = o->transports,
@@ -361,6 +363,7 @@ weir_status weir_ps_net_create(const weir_env *env,
   net->env = env;
   net->self = options->self;
   net->config = *options->config;
+  net->keys = options->keys;
   net->events = *events;
   net->linger_ns =
       5 * (options->heartbeat_ns > 0 ? options->heartbeat_ns : kSecond);

@@ -81,6 +81,10 @@ typedef struct weir_ps_net_options {
   const char *const *servers; /* addresses; for all but server 0 */
   uint32_t server_count;
   const char *chief; /* a worker's: its address */
+  /* A job of keys (dist/kv): it has no chief, and its messages are KV alone,
+   * which no other job has. */
+  bool keys;
+  const char *hashed; /* of |job_hash|, for messages; NULL: of a training */
   /* Of the program, the configuration and the first values: processes of
    * another one are refused by Hello. */
   uint64_t job_hash;

@@ -292,7 +292,9 @@ static weir_status take_numbers(weir_ps_link *link,
   weir_ps_parcel *p;
   WEIR_TRY(weir_ps_message_decode(net->env->alloc, body, &net->config,
                                   link->peer->name, &p, err));
-  weir_status s = keep(link, p, err);
+  weir_status s = (p->m.kind == WEIR_PS_KV) == net->keys
+                      ? keep(link, p, err)
+                      : unfit(link, p, err, "is of another kind of job");
   if (s != WEIR_OK)
     weir_ps_parcel_release(p);
   else if (link->first == p)

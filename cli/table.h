@@ -170,12 +170,16 @@
   NAMED("objective", "NAME", objective, weir_tools_objective, \
         when "the figure of the plan to make small")
 #define BUDGET BUDGET_WHEN("")
+#define BUDGET_AND_VERBOSE              \
+  BUDGET, FLAG("verbose", 'v', verbose, \
+               "with --budget: a line a second while it searches")
 #define PLACER PLACER_WHEN("")
 #define OBJECTIVE OBJECTIVE_WHEN("")
 /* Of graphs whose sizes come with their inputs. */
-#define SHAPES                             \
-  LIST("input", 'i', "NAME=VALUE", inputs, \
-       "an input as run takes it: its shape counts")
+#define SHAPES                                        \
+  LIST("input", 'i', "NAME=VALUE", inputs,            \
+       "an input as run takes it: its shape counts"), \
+      ISA
 /* Plans that place and trace start from. */
 #define PLANS                                                          \
   TEXT("given", 0, "PLAN", given, NULL,                                \

@@ -48,6 +48,7 @@
 
 #include "runtime/weir/cluster.h"
 #include "runtime/weir/graph.h"
+#include "runtime/weir/kv.h"
 #include "runtime/weir/op.h"
 #include "runtime/weir/runtime.h"
 #include "runtime/weir/serve.h"

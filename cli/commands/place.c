@@ -324,9 +324,7 @@ static const cli_option place_options[] = {
     OBJECTIVE,
     INT("microbatches", "M", microbatches, NULL, 1, 1000000,
         "batches in flight in a pipeline (8)"),
-    BUDGET,
-    FLAG("verbose", 'v', verbose,
-         "with --budget: a line a second while it searches"),
+    BUDGET_AND_VERBOSE,
     FLAG("calibrate", 0, calibrate, "run the graph and measure its nodes"),
     TEXT("costs", 0, "FILE", costs, NULL,
          "measured costs: used, and with --calibrate written"),
@@ -363,7 +361,6 @@ static const cli_option place_options[] = {
          "the effect of a change: pin N=DEVICE, add JOB, add gpu:JOB, remove "
          "DEVICE, memory DEVICE=BYTES, link network=LATENCY,BANDWIDTH"),
     SHAPES,
-    ISA,
     TIMED_GRAPH_OPTIONS,
     CHOICE("format", 0, "text|table|json|dot|trace|html", format, "WEIR_FORMAT",
            "how the plan is printed"),
@@ -449,9 +446,7 @@ const cli_command cli_command_place = {
 
 static const cli_option trace_options[] = {
     CLUSTER,
-    BUDGET,
-    FLAG("verbose", 'v', verbose,
-         "with --budget: a line a second while it searches"),
+    BUDGET_AND_VERBOSE,
     PLACER,
     FLAG("calibrate", 0, calibrate, "measure into the file of --costs first"),
     TEXT("costs", 0, "FILE", costs, NULL,
@@ -465,7 +460,6 @@ static const cli_option trace_options[] = {
     FLAG("no-run", 0, no_run,
          "compile only: the memory of each device, no times"),
     SHAPES,
-    ISA,
     ISA,
     TIMED_GRAPH_OPTIONS,
     CHOICE("format", 0, "text|table|json", format, "WEIR_FORMAT",

@@ -65,7 +65,12 @@
   X(weir_op_spec, self)                  \
   X(weir_train_part_opts, on_event_self) \
   X(weir_serve_opts, module_folder)      \
-  X(weir_serve_stats, p99_ns)
+  X(weir_serve_stats, p99_ns)            \
+  X(weir_kv_opts, on_event_self)         \
+  X(weir_kv_key_opts, timeout_ns)        \
+  X(weir_kv_op_opts, newer_than)         \
+  X(weir_kv_group, member_count)         \
+  X(weir_kv_result, version)
 
 enum {
 #define WEIR_SIZE_0_ROW(type, last) \

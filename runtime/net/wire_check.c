@@ -82,6 +82,7 @@ static const limit_row kLimits[] = {
     {&weir__v1__ps_ledger__descriptor, 16, 0, 16384},   /* leases */
     {&weir__v1__ps_message__descriptor, 25, 0, kItems}, /* sizes */
     {&weir__v1__ps_message__descriptor, 26, WEIR_WIRE_PS_BYTES, kItems},
+    {&weir__v1__ps_message__descriptor, 27, 4096, 0}, /* note */
     {&weir__v1__meet_knock__descriptor, 7, WEIR_NET_ADDRESS_BYTES - 1, 0},
     {&weir__v1__meet_seat__descriptor, 4, WEIR_NET_ADDRESS_BYTES - 1, 0},
     {&weir__v1__meet_seat__descriptor, 5, WEIR_NET_ADDRESS_BYTES - 1, 64},

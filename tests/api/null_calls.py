@@ -25,6 +25,10 @@ VALUES = {
     "weir_tasks *": "NULL", "weir_task_server *": "NULL",
     "weir_op_spec *": "&fix.op_spec",
     "weir_predict_server *": "NULL", "weir_train_part *": "NULL",
+    "weir_kv *": "NULL", "weir_kv_server *": "NULL", "weir_kv_handle *": "NULL",
+    "weir_kv_opts *": "&fix.kv_opts", "weir_kv_key_opts *": "&fix.kv_key_opts",
+    "weir_kv_op_opts *": "&fix.kv_op_opts",
+    "weir_kv_group *": "&fix.kv_group",
     "weir_train_part_opts *": "&fix.train_part_opts",
     "weir_serve_opts *": "&fix.predict_server_opts",
     "weir_tasks_opts *": "&fix.tasks_opts", "weir_task_opts *": "&fix.task_opts",
@@ -74,6 +78,7 @@ OUTPUTS = {
     "weir_tensor_info *": None, "weir_train_report *": None,
     "weir_train_progress *": None, "weir_variable_desc *": None,
     "weir_run_stats *": None, "weir_plan_node *": None,
+    "weir_train_followed *": None,
     "weir_plan_device *": None, "weir_plan_copy *": None,
     "weir_plan_part *": None, "weir_plan_edge *": None,
     "weir_plan_figure *": None, "weir_plan_summary *": None,
@@ -83,13 +88,15 @@ OUTPUTS = {
     "weir_task_server **": "weir_task_server_release",
     "weir_predict_server **": "weir_predict_server_release",
     "weir_train_part **": "weir_train_part_release",
-    "weir_serve_stats *": None,
+    "weir_serve_stats *": None, "weir_kv_result *": None,
+    "weir_kv **": "weir_kv_close", "weir_kv_server **": "weir_kv_server_release",
+    "weir_kv_handle **": "weir_kv_handle_release",
     "size_t * out_i": None, "bool * out_same": None, "char ** out_name": None,
 }
 # May be NULL, as the headers say.
 OPTIONAL = {"err", "opts", "self", "write_self", "source_self", "source",
             "member", "root", "out_step", "out_count", "out_end", "release",
-            "out_same", "what"}
+            "out_same", "what", "out_result"}
 OPTIONAL_OF = {
     "weir_graph_load_buffer": {"name"}, "weir_tensor_read_buffer": {"name"},
     "weir_trainer_eval": {"data"}, "weir_session_load_weights": {"map"},

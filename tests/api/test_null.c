@@ -42,6 +42,10 @@ static struct {
   weir_op_spec op_spec;
   weir_serve_opts predict_server_opts;
   weir_train_part_opts train_part_opts;
+  weir_kv_opts kv_opts;
+  weir_kv_key_opts kv_key_opts;
+  weir_kv_op_opts kv_op_opts;
+  weir_kv_group kv_group;
   weir_task_opts task_opts;
   char buffer[64];
   weir_error error;
@@ -151,6 +155,12 @@ static void fill_structs(void) {
   fix.train_part_opts.struct_size = sizeof fix.train_part_opts;
   fix.train_part_opts.cluster = "worker=1"; /* without a ps */
   fix.train_part_opts.job = "worker";
+  fix.kv_opts.struct_size = sizeof fix.kv_opts;
+  fix.kv_opts.cluster = "worker=1"; /* without a ps */
+  fix.kv_opts.job = "worker";
+  fix.kv_key_opts.struct_size = sizeof fix.kv_key_opts;
+  fix.kv_op_opts.struct_size = sizeof fix.kv_op_opts;
+  fix.kv_group.struct_size = sizeof fix.kv_group;
   fix.plan_text = (weir_plan_text){sizeof fix.plan_text, "{}", 2, NULL};
   fix.predict_opts = (weir_predict_opts){
       .struct_size = sizeof fix.predict_opts, .data = "train", .batch = see};

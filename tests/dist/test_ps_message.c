@@ -95,8 +95,8 @@ static void words_of(const weir_ps_message *m, uint64_t words[WORDS]) {
       m->staleness,   m->request,   m->verdict,       m->newer,      m->ok,
       m->range.first, m->range.end, m->range.k_first, m->range.k_end};
   /* A new field is to stand here too. */
-  _Static_assert(sizeof(weir_ps_message) == 192, "a new field");
-  memcpy(words, all, sizeof all);
+  _Static_assert(sizeof(weir_ps_message) == 208, "a new field");
+  memcpy(words, all, sizeof all); /* |note|: by its user */
 }
 
 static void assert_same(const weir_ps_message *a, const weir_ps_message *b) {
@@ -123,9 +123,11 @@ static void numbers_come_as_they_went(void **state) {
                      .failed = i % 2 == 0};
     weir_ps_parcel *p;
     if (i % 3 == 0) m.op = &op;
+    if (m.kind == WEIR_PS_KV) m.note = (weir_sv){"a\0b", i % 4};
     weir_bytes bytes = pack(&m, sizes, i % 4, i % 4 > 0 ? i : 0);
     assert_ok(unpack(weir_allocator_system(), bytes, &p, &err), &err);
     assert_same(&m, &p->m);
+    assert_true(weir_sv_equal(m.note, p->m.note));
     assert_null(p->m.data);
     assert_null(p->m.ledger);
     assert_int_equal(p->m.op != NULL, m.op != NULL);
@@ -276,8 +278,11 @@ static void unsound_numbers_are_refused(void **state) {
   assert_ok(weir_ps_message_encode(weir_allocator_system(), &m, &f, &err),
             &err);
   f.body.kind = WEIR_PS_KIND_COUNT;
-  refuse(&f.body, "whose kind is 41:");
+  refuse(&f.body, "whose kind is 42:");
   f.body.kind = WEIR_PS_PUSHED;
+  f.body.note = (ProtobufCBinaryData){1, (uint8_t *)"x"};
+  refuse(&f.body, "whose note's size is 1:");
+  f.body.note.len = 0;
   f.body.verdict = 3;
   refuse(&f.body, "whose verdict is 3:");
   f.body.verdict = 0;
@@ -395,7 +400,7 @@ static void kinds_keep_their_numbers(void **state) {
       "WANT",    "LEASE",    "PROGRESS", "LEAVE",    "GONE",      "BYE",
       "FAILED",  "OVER",     "PULL",     "PULLED",   "PUSH",      "PUSHED",
       "ASK",     "MARK",     "REST",     "SPARE",    "TAKE",      "READY",
-      "COMMIT",  "NORM",     "FETCH",    "FETCHED",  "REPORT"};
+      "COMMIT",  "NORM",     "FETCH",    "FETCHED",  "REPORT",    "KV"};
   enum { COUNT = sizeof kNames / sizeof kNames[0] };
   assert_int_equal(WEIR_PS_KIND_COUNT, COUNT);
   for (int i = 0; i < COUNT; i++)

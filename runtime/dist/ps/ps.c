@@ -46,7 +46,8 @@ static const char *const kKinds[WEIR_PS_KIND_COUNT] = {
     [WEIR_PS_NORM] = "NORM",
     [WEIR_PS_FETCH] = "FETCH",
     [WEIR_PS_FETCHED] = "FETCHED",
-    [WEIR_PS_REPORT] = "REPORT"};
+    [WEIR_PS_REPORT] = "REPORT",
+    [WEIR_PS_KV] = "KV"};
 
 WEIR_TABLE_OF(kKinds, WEIR_PS_KIND_COUNT);
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "runtime/base/status.h"
+#include "runtime/base/sv.h"
 
 /* Parameter servers: numbers and messages that their three machines share.
  *
@@ -149,6 +150,7 @@ typedef enum weir_ps_kind {
   WEIR_PS_FETCH,   /* chief to server: request */
   WEIR_PS_FETCHED, /* request, version; the current values come along */
   WEIR_PS_REPORT,  /* worker to chief: run; its numbers come along */
+  WEIR_PS_KV,      /* of the key-value interface: |note| is the message */
   WEIR_PS_KIND_COUNT
 } weir_ps_kind;
 
@@ -184,6 +186,7 @@ typedef struct weir_ps_message {
   weir_ps_range range;
   const struct weir_ps_ledger *ledger; /* lent for the call */
   const struct weir_ps_op *op;         /* lent for the call */
+  weir_sv note;                        /* lent for the call; of KV alone */
   /* The values that came, of the host; a server gives them back with apply,
    * add or drop. */
   void *data;

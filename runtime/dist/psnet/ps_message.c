@@ -153,6 +153,8 @@ weir_status weir_ps_message_encode(const weir_allocator *alloc,
     out->body.range = &out->range;
   }
   if (m->op != NULL) put_op(m->op, out);
+  out->body.note.data = (uint8_t *)(uintptr_t)m->note.data;
+  out->body.note.len = m->note.size;
   return m->ledger != NULL ? put_ledger(m->ledger, out, err) : WEIR_OK;
 }
 
@@ -310,6 +312,17 @@ weir_status weir_ps_parcel_keep(weir_ps_parcel *p, weir_error *err) {
   return WEIR_OK;
 }
 
+static weir_status get_note(const reading *r, const Weir__V1__PsMessage *body) {
+  size_t size = body->note.len;
+  if (size == 0) return WEIR_OK;
+  if (body->kind != WEIR_PS_KV) return unsound(r, "note's size", size);
+  const char *text =
+      weir_arena_string(&r->p->arena, (const char *)body->note.data, size);
+  if (text == NULL) return weir_fail_memory(r->err, size);
+  r->p->m.note = (weir_sv){text, size};
+  return WEIR_OK;
+}
+
 static weir_status get_numbers(const reading *r,
                                const Weir__V1__PsMessage *body) {
   if (body->kind >= WEIR_PS_KIND_COUNT) return unsound(r, "kind", body->kind);
@@ -352,6 +365,7 @@ weir_status weir_ps_message_decode(const weir_allocator *alloc,
   weir_status s = get_numbers(&r, body);
   if (s == WEIR_OK) s = get_ledger(&r, body->ledger);
   if (s == WEIR_OK) s = get_op(&r, body->op);
+  if (s == WEIR_OK) s = get_note(&r, body);
   if (s == WEIR_OK && (body->transfer > 0 || body->n_sizes > 0))
     s = get_sizes(&r, body);
   if (s == WEIR_OK && body->n_values > 0) s = get_values(&r, body);

@@ -206,6 +206,7 @@ static weir_status admits(void *self, const char *job, uint32_t index,
   const weir_ps_seat *seat = seat_of(net, job, index);
   weir_ps_task me = net->self;
   bool fits = seat != NULL && seat->address == NULL;
+  if (fits && net->keys) fits = seat->task.role != WEIR_PS_CHIEF;
   if (fits && me.role == WEIR_PS_CHIEF)
     fits = seat->task.role == WEIR_PS_WORKER;
   else if (fits && seat->task.role == WEIR_PS_SERVER)
@@ -214,8 +215,8 @@ static weir_status admits(void *self, const char *job, uint32_t index,
   if (job[0] == '\0')
     return weir_fail(err, WEIR_W7023, NULL,
                      "%s:%" PRIu32
-                     " trains with parameter servers and takes "
-                     "no drivers or observers",
+                     " is of a job with parameter servers and takes no "
+                     "drivers or observers",
                      kJobs[me.role], me.index);
   return weir_fail(err, WEIR_W7023, NULL,
                    "%s:%" PRIu32 " has no place at %s:%" PRIu32
@@ -335,8 +336,8 @@ static weir_status make_seats(weir_ps_net *net, const weir_ps_net_options *o,
       address =
           i <= o->server_count && o->servers != NULL ? o->servers[i - 1] : NULL;
     }
-    if (dials(o->self, seat->task))
-      WEIR_TRY(weir_ps_net_seat_address(net, seat, address, err));
+    if (!dials(o->self, seat->task) || (i == 0 && o->keys)) continue;
+    WEIR_TRY(weir_ps_net_seat_address(net, seat, address, err));
   }
   return WEIR_OK;
 }
@@ -345,7 +346,8 @@ static weir_status make_wires(weir_ps_net *net, const weir_ps_net_options *o,
                               weir_error *err) {
   weir_link_self self;
   weir_wires_self(net->env, o->job_hash, net, &self);
-  self.hashed = "graph, configuration or first values";
+  self.hashed =
+      o->hashed != NULL ? o->hashed : "graph, configuration or first values";
   snprintf(self.job, sizeof self.job, "%s", kJobs[o->self.role]);
   self.index = o->self.index;
   weir_wires_options options = {.transports = o->transports,
@@ -397,6 +399,7 @@ weir_status weir_ps_net_create(const weir_env *env,
   net->env = env;
   net->self = options->self;
   net->config = *options->config;
+  net->keys = options->keys;
   net->events = *events;
   net->book = options->book;
   net->linger_ns =

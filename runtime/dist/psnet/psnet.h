@@ -91,6 +91,10 @@ typedef struct weir_ps_net_options {
   /* In place of |servers| and |chief|: addresses that come later, or change.
    * Lent for the net's life; NULL: none. */
   weir_ps_book *book;
+  /* A job of keys (dist/kv): it has no chief, and its messages are KV alone,
+   * which no other job has. */
+  bool keys;
+  const char *hashed; /* of |job_hash|, for messages; NULL: of a training */
   /* Of the program, the configuration and the first values: processes of
    * another one are refused by Hello. */
   uint64_t job_hash;

@@ -38,6 +38,7 @@ struct weir_ps_net {
   weir_arena arena;
   weir_ps_task self;
   weir_ps_config config;
+  bool keys;
   weir_ps_net_events events;
   char address[WEIR_NET_ADDRESS_BYTES];
   weir_wires *wires;

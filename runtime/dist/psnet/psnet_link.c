@@ -347,7 +347,10 @@ static weir_status take_numbers(weir_ps_link *link,
                                   link->peer->name, &p, err));
   weir_status s = WEIR_OK;
   if (link->first != NULL) s = weir_ps_parcel_keep(p, err);
-  if (s == WEIR_OK) s = keep(link, p, err);
+  if (s == WEIR_OK && (p->m.kind == WEIR_PS_KV) != net->keys)
+    s = unfit(link, p, err, "is of another kind of job");
+  else if (s == WEIR_OK)
+    s = keep(link, p, err);
   if (s != WEIR_OK)
     weir_ps_parcel_release(p);
   else if (link->first == p)

@@ -111,7 +111,8 @@ static weir_status go_on(weir_loop *loop, const weir_checkpoint *c,
   return WEIR_OK;
 }
 
-weir_status weir_loop_begin(weir_loop *loop, weir_error *err) {
+/* A new run: its name, and first values from --init. */
+static weir_status begin(weir_loop *loop, weir_error *err) {
   const weir_loop_options *o = &loop->options;
   size_t count = 0;
   char id[40];
@@ -201,7 +202,7 @@ weir_status weir_loop_restore(weir_loop *loop, weir_error *err) {
   counted_sink counted = {.loop = loop};
   weir_diag_sink sink = {&counted, see_warning};
   taking t = {loop, &sink, true};
-  if (loop->store == NULL) return weir_loop_begin(loop, err);
+  if (loop->store == NULL) return begin(loop, err);
   weir_status s = loop->options.resume == WEIR_TRAIN_RESUME_NONE
                       ? look_for_one(&t, e)
                       : take_newest(&t, &c, e);
@@ -209,7 +210,7 @@ weir_status weir_loop_restore(weir_loop *loop, weir_error *err) {
   if (s != WEIR_OK && strcmp(e->id, "W4040") == 0 && counted.count == 0) {
     weir_error none = WEIR_ERROR_INIT;
     weir_error_copy(err, &none);
-    return weir_loop_begin(loop, err);
+    return begin(loop, err);
   }
   if (s == WEIR_OK) s = go_on(loop, c, err);
   weir_checkpoint_release(c);

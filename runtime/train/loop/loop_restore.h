@@ -9,9 +9,6 @@
 /* Goes on from the newest checkpoint, or takes --init. */
 weir_status weir_loop_restore(weir_loop *loop, weir_error *err);
 
-/* A new run: its name, and first values from --init. */
-weir_status weir_loop_begin(weir_loop *loop, weir_error *err);
-
 /* Variables only, for evaluation: of the newest checkpoint, which must be
  * there, or of --init. */
 weir_status weir_loop_restore_only(weir_loop *loop, weir_error *err);

@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "runtime/dist/ps/coordinator.h"
-#include "runtime/train/loop/account.h"
+#include "runtime/train/account.h"
 #include "runtime/train/loop/loop_internal.h"
 #include "runtime/train/ps/chief.h"
 #include "runtime/train/ps/job.h"

@@ -6,7 +6,7 @@
 
 #include "runtime/exec/session/binding.h"
 #include "runtime/graph/split/split_fed.h"
-#include "runtime/train/loop/account.h"
+#include "runtime/train/account.h"
 #include "runtime/train/loop/loop_internal.h"
 #include "runtime/train/replicas/replicas.h"
 

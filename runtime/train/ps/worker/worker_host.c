@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "runtime/train/ps/worker/worker_pulls.h"
 #include "runtime/train/ps/worker/worker_sets.h"
 #include "runtime/train/ps/worker/worker_wait.h"
 
@@ -25,27 +26,13 @@
 
 static const int64_t kHangNs = INT64_C(10000000000);
 
-/* The values of one server. */
-typedef struct pull {
-  const weir_ps_piece *pieces;
-  weir_ps_piece *aside; /* for values that nobody wants */
-  uint32_t count;
-  uint64_t request; /* of its last PULL */
-  bool expected;    /* which is not answered */
-  bool torn;
-  bool waits; /* |message| is sent when no run is under way */
-  weir_ps_message message;
-} pull;
-
 struct weir_worker_host {
   const weir_env *env;
   weir_worker_host_options options;
   weir_worker_port port;
   weir_ps_worker *machine;
   weir_worker_compute *compute;
-  pull *pulls;
-  uint8_t *scratch; /* of the largest piece; all that is set aside goes there */
-  size_t scratch_bytes;
+  weir_worker_pulls pulls;
   weir_worker_sets sets;
   weir_worker_wait wait;
   /* The run that the machine wants, and the one under way. */
@@ -101,7 +88,7 @@ static bool begin(weir_worker_host *h) {
     return true;
   }
   for (uint32_t i = 0; i < h->options.job->config.servers; i++)
-    h->pulls[i].expected = false;
+    h->pulls.items[i].expected = false;
   set->held = true;
   set->run = h->work.run;
   h->job =
@@ -149,8 +136,8 @@ static void send_push(weir_worker_host *h, weir_ps_task to,
   weir_error err = WEIR_ERROR_INIT;
   assert(set != NULL);
   if (m->request != 0) { /* of all that changes, so nothing stays torn */
-    h->pulls[to.index].request = m->request;
-    h->pulls[to.index].expected = true;
+    h->pulls.items[to.index].request = m->request;
+    h->pulls.items[to.index].expected = true;
   }
   if (count > 0) {
     values = weir_worker_sets_wrap(&h->sets, set, set->pieces[to.index], count);
@@ -164,7 +151,7 @@ static void send_push(weir_worker_host *h, weir_ps_task to,
 }
 
 static void send_pull(weir_worker_host *h, uint32_t server) {
-  pull *p = &h->pulls[server];
+  weir_worker_pull *p = &h->pulls.items[server];
   p->waits = false;
   p->request = p->message.request;
   p->expected = true;
@@ -202,8 +189,8 @@ static void on_send(void *self, weir_ps_task to, const weir_ps_message *m) {
   if (m->kind == WEIR_PS_PUSH) {
     send_push(h, to, m);
   } else if (m->kind == WEIR_PS_PULL) {
-    h->pulls[to.index].message = *m;
-    h->pulls[to.index].waits = true;
+    h->pulls.items[to.index].message = *m;
+    h->pulls.items[to.index].waits = true;
     if (!h->busy) send_pull(h, to.index);
   } else {
     h->port.send(h->port.self, to, m, NULL);
@@ -226,7 +213,7 @@ static void on_reset(void *self) {
   h->wanted = false;
   weir_worker_sets_drop_all(&h->sets);
   for (uint32_t i = 0; i < h->options.job->config.servers; i++)
-    h->pulls[i].expected = h->pulls[i].waits = false;
+    h->pulls.items[i].expected = h->pulls.items[i].waits = false;
   if (h->busy) {
     h->is_void = h->job.set->held = true; /* until its run has ended */
     h->job.set->run = WEIR_PS_NONE;
@@ -276,7 +263,7 @@ static void on_done(void *self, bool runs) {
   if (h->over) return;
   if (!was_void) finish(h);
   for (uint32_t i = 0; i < h->options.job->config.servers; i++)
-    if (h->pulls[i].waits) send_pull(h, i);
+    if (h->pulls.items[i].waits) send_pull(h, i);
   settle(h);
 }
 
@@ -312,43 +299,16 @@ static void on_lost(void *self, weir_ps_task peer, const weir_error *why) {
   settle(h);
 }
 
-/* Memory for values that nobody wants. */
-static weir_status set_aside(weir_worker_host *h, const pull *p,
-                             weir_error *err) {
-  if (h->scratch == NULL) {
-    h->scratch = weir_alloc_aligned(h->env->alloc, h->scratch_bytes, 64);
-    if (h->scratch == NULL) return weir_fail_memory(err, h->scratch_bytes);
-  }
-  for (uint32_t i = 0; i < p->count; i++)
-    p->aside[i] = (weir_ps_piece){h->scratch, p->pieces[i].bytes};
-  return WEIR_OK;
-}
-
-static bool has_values(const weir_ps_message *m) {
-  return (m->kind == WEIR_PS_PULLED || m->kind == WEIR_PS_PUSHED) && m->newer;
-}
-
 static weir_status on_receive(void *self, weir_ps_task from,
                               const weir_ps_message *m, weir_ps_place *out,
                               weir_error *err) {
   weir_worker_host *h = self;
-  bool server = from.role == WEIR_PS_SERVER &&
-                from.index < h->options.job->config.servers;
-  if (!server || !has_values(m))
+  weir_worker_pull *p = weir_worker_pulls_of(&h->pulls, from, m);
+  if (p == NULL || !m->newer)
     return weir_fail(err, WEIR_W7011, NULL, "a %s with values",
                      weir_ps_kind_name(m->kind));
-  pull *p = &h->pulls[from.index];
-  const weir_ps_lists *l = &h->options.job->servers[from.index];
-  *out = (weir_ps_place){.pieces = p->pieces,
-                         .count = m->ok ? p->count : l->changing_count};
-  if (p->expected && p->request == m->request) {
-    assert(!h->busy);
-    p->torn = true;
-    out->data = p;
-    return WEIR_OK;
-  }
-  WEIR_TRY(set_aside(h, p, err));
-  out->pieces = p->aside;
+  WEIR_TRY(weir_worker_pulls_place(&h->pulls, p, m, out, err));
+  assert(out->data == NULL || !h->busy);
   return WEIR_OK;
 }
 
@@ -361,13 +321,9 @@ static void on_unreceived(void *self, void *data) {
 static void on_message(void *self, weir_ps_task from,
                        const weir_ps_message *m) {
   weir_worker_host *h = self;
-  if ((m->kind == WEIR_PS_PULLED || has_values(m)) &&
-      from.role == WEIR_PS_SERVER &&
-      from.index < h->options.job->config.servers) {
-    pull *p = &h->pulls[from.index];
-    if (m->data == p) p->torn = false;
-    if (m->request == p->request) p->expected = false;
-  }
+  weir_worker_pull *p = weir_worker_pulls_of(&h->pulls, from, m);
+  if (p != NULL && m->data == p) p->torn = false;
+  if (p != NULL && m->request == p->request) p->expected = false;
   h->over_number = m->kind == WEIR_PS_OVER ? m->seq : 0;
   weir_ps_worker_message(h->machine, from, m);
   h->over_number = 0;
@@ -415,24 +371,6 @@ void weir_worker_host_drain(weir_worker_host *h) {
 
 /* ---- The host */
 
-static weir_status make_pulls(weir_worker_host *h, weir_error *err) {
-  const weir_allocator *alloc = h->env->alloc;
-  uint32_t servers = h->options.job->config.servers;
-  h->scratch_bytes = 1;
-  h->pulls = weir_alloc_array(alloc, servers, sizeof *h->pulls);
-  if (h->pulls == NULL) return weir_fail_memory(err, servers);
-  for (uint32_t i = 0; i < servers; i++) {
-    pull *p = &h->pulls[i];
-    p->pieces = weir_worker_compute_pulls(h->compute, i, &p->count);
-    p->aside = weir_alloc_array(alloc, p->count, sizeof *p->aside);
-    if (p->aside == NULL) return weir_fail_memory(err, p->count);
-    for (uint32_t k = 0; k < p->count; k++)
-      if (p->pieces[k].bytes > h->scratch_bytes)
-        h->scratch_bytes = p->pieces[k].bytes;
-  }
-  return WEIR_OK;
-}
-
 static weir_status make_all(weir_worker_host *h, weir_error *err) {
   const weir_worker_host_options *o = &h->options;
   weir_ps_worker_options machine = {
@@ -460,7 +398,7 @@ static weir_status make_all(weir_worker_host *h, weir_error *err) {
                                .most = most + 2u,
                                .freed = on_freed,
                                .self = h};
-  return make_pulls(h, err);
+  return weir_worker_pulls_init(&h->pulls, o->job, h->compute, err);
 }
 
 weir_status weir_worker_host_create(const weir_env *env,
@@ -472,7 +410,7 @@ weir_status weir_worker_host_create(const weir_env *env,
   if (h == NULL) return weir_fail_memory(err, sizeof *h);
   h->env = env;
   h->options = *options;
-  h->sets.alloc = env->alloc;
+  h->sets.alloc = h->pulls.alloc = env->alloc;
   h->err = (weir_error)WEIR_ERROR_INIT;
   h->done = (weir_node_call){.fn = on_done, .self = h};
   weir_status s = make_all(h, err);
@@ -502,11 +440,7 @@ void weir_worker_host_release(weir_worker_host *h) {
   const weir_allocator *alloc = h->env->alloc;
   weir_worker_host_stop(h);
   weir_worker_sets_release(&h->sets);
-  for (uint32_t i = 0; h->pulls != NULL && i < h->options.job->config.servers;
-       i++)
-    weir_free(alloc, h->pulls[i].aside);
-  weir_free(alloc, h->pulls);
-  weir_free(alloc, h->scratch);
+  weir_worker_pulls_release(&h->pulls);
   weir_worker_compute_release(h->compute);
   weir_ps_worker_release(h->machine);
   weir_free(alloc, h);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/train/loop/account.h"
+#include "runtime/train/account.h"
 
 /* Rates are examples by time. That of all workers together is taken between the
  * first run that was told and the last, so that processes that start, and the

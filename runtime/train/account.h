@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef WEIR_TRAIN_LOOP_ACCOUNT_H_
-#define WEIR_TRAIN_LOOP_ACCOUNT_H_
+#ifndef WEIR_TRAIN_ACCOUNT_H_
+#define WEIR_TRAIN_ACCOUNT_H_
 
 #include "runtime/base/alloc.h"
 #include "runtime/train/progress.h"

@@ -42,7 +42,7 @@ typedef struct cli_list {
 /* Where a value came from, one for each of a command's options. */
 typedef enum cli_from { CLI_DEFAULT, CLI_ENV, CLI_ARG } cli_from;
 
-enum { CLI_OPTIONS = 48 };
+enum { CLI_OPTIONS = 64 }; /* of a command, at most */
 
 /* Values of all options of all commands, and the rest of the line. */
 typedef struct cli_args {

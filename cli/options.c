@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <stddef.h>
@@ -196,6 +197,7 @@ static weir_status set(line *l, const cli_option *o, const char *value,
   }
   if (o->kind == CLI_FLAG && value != NULL)
     return cli_error(err, "W0001", "%s takes no value", shown);
+  assert(o - l->command->options < CLI_OPTIONS);
   l->args->from[o - l->command->options] = CLI_ARG;
   if (o->offset == offsetof(cli_args, format)) /* the last one counts */
     l->args->json = strcmp(value, "json") == 0;

@@ -143,6 +143,23 @@ static float train(void) {
   return a;
 }
 
+/* An evaluator of the training that has left its checkpoints in |dir|. */
+static void follow(void) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_trainer *trainer = NULL;
+  weir_train_followed done = {.struct_size = sizeof done};
+  weir_train_opts opts = {.struct_size = sizeof opts,
+                          .checkpoint = dir,
+                          .eval_only = true,
+                          .follow = true};
+  assert_ok(weir_trainer_create(runtime, graph, &opts, &trainer, &err), &err);
+  assert_ok(weir_trainer_follow(trainer, NULL, &done, &err), &err);
+  assert_int_equal(done.end, WEIR_TRAIN_END_STEPS);
+  assert_int_equal(done.step, 4);
+  assert_int_equal(done.evaluations, 1);
+  weir_trainer_release(trainer);
+}
+
 /* The weights go from a checkpoint to a session, from there to a graph that is
  * run elsewhere, and from its weights' file to a session again. */
 static void test_round(void **state) {
@@ -154,6 +171,7 @@ static void test_round(void **state) {
   int64_t step = 0;
   size_t count = 0;
   float a = train();
+  follow();
   snprintf(path, sizeof path, "%s/out.weir.yaml", dir);
   snprintf(weights, sizeof weights, "%s/out.safetensors", dir);
   assert_ok(weir_session_create(runtime, graph, NULL, &session, &err), &err);

@@ -412,7 +412,7 @@ static inline void side_pushed(side *s, uint64_t run, uint64_t version) {
   assert_int_equal(report->message.run, run);
   assert_int_equal(report->values->count, 1);
   assert_int_equal(report->values->pieces[0].bytes,
-                   s->w.job->number_count * sizeof(double));
+                   weir_ps_report_count(s->w.job) * sizeof(double));
   assert_memory_equal(report->values->pieces[0].data, s->numbers,
                       s->w.job->number_count * sizeof(double));
   side_give_back(s, report);

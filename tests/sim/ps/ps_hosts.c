@@ -105,9 +105,18 @@ static void work_later(host *h, ps_event_kind kind, uint64_t ticket) {
   ps_push(h->w, *e);
 }
 
+/* Nothing counts that was computed on values of before a restore. */
+static void check_life(const host *h, const weir_ps_message *push) {
+  uint64_t life = process_of(h)->server->life;
+  if (push->life != life)
+    ps_wrong(h->w, "server %u takes a push of life %llu in life %llu", h->id,
+             (ull)push->life, (ull)life);
+}
+
 static void server_apply(void *self, uint64_t ticket,
                          const weir_ps_message *push) {
   host *h = self;
+  check_life(h, push);
   process_of(h)->spare = *push;
   take_data(h->w, push->data);
   work_later(h, PS_APPLIED, ticket);
@@ -117,6 +126,7 @@ static void server_add(void *self, uint64_t ticket,
                        const weir_ps_message *push) {
   host *h = self;
   ps_shard *s = &process_of(h)->shard;
+  check_life(h, push);
   if (push->k == 0) {
     s->sum = 0;
     s->added = 0;

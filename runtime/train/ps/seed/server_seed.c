@@ -79,6 +79,9 @@ weir_status weir_ps_seed_ledger(const weir_ps_seed *seed,
   WEIR_TRY(weir_ps_ledger_create(e->env->alloc, &e->job->config,
                                  limit > step ? limit : step, out_ledger, err));
   (*out_ledger)->cursor = step;
-  if (e->job->config.mode == WEIR_PS_SYNC) (*out_ledger)->base = step;
+  if (e->job->config.mode == WEIR_PS_SYNC)
+    (*out_ledger)->base = step;
+  else
+    (*out_ledger)->earlier = step; /* of nobody here */
   return WEIR_OK;
 }

@@ -329,6 +329,20 @@ static void stop(weir_chief *c, uint64_t step) {
         step == WEIR_PS_NONE || again >= step ? again : step);
 }
 
+/* The end of a job that has not begun: its servers may never come. False: it is
+ * left after a few seconds. */
+static bool stop_early(weir_chief *c) {
+  int64_t until = weir_loop_clock(c->loop) + 5 * INT64_C(1000000000);
+  weir_chief_tell(c, WEIR_CHIEF_STOP, WEIR_PS_NONE);
+  pthread_mutex_lock(&c->lock);
+  while (!c->reached && !is_over(c) && weir_loop_clock(c->loop) < until)
+    wait_a_while(c);
+  bool begun = c->reached && !is_over(c), over = is_over(c);
+  pthread_mutex_unlock(&c->lock);
+  if (begun) stop(c, WEIR_PS_NONE);
+  return begun || over;
+}
+
 static weir_status fail_over(const weir_chief *c, weir_error *err) {
   if (c->fenced)
     return weir_fail(err, WEIR_W7100, NULL,
@@ -416,7 +430,13 @@ weir_status weir_chief_turn(weir_loop *loop, weir_error *err) {
   pthread_mutex_lock(&c->lock);
   bool over = is_over(c);
   pthread_mutex_unlock(&c->lock);
-  if (!over) stop(c, WEIR_PS_NONE); /* it was told to */
+  if (!over && c->resumed) { /* it was told to */
+    stop(c, WEIR_PS_NONE);
+  } else if (!over && !stop_early(c)) {
+    loop->end = WEIR_TRAIN_END_STOPPED;
+    loop->saved = true; /* there is nothing to be saved */
+    return WEIR_OK;
+  }
   return on_over(c, WEIR_TRAIN_END_STOPPED, err);
 }
 

@@ -191,6 +191,18 @@ class Local(Case):
         self.ends(p, 130)
         self.weir("eval", self.graph, "--checkpoint", "s")
 
+    def test_a_signal_ends_a_chief_without_servers(self):
+        at = [f"unix:{self.dir}/{i}" for i in range(2)]
+        cluster = self.dir / "cluster.yaml"
+        cluster.write_text(f"ps: {json.dumps(at[:1])}\n"
+                           f"worker: {json.dumps(at[1:])}\n")
+        p = self.start(self.words("x", "--cluster", cluster, "--job", "worker",
+                                  "--index", 0, "--mode", "async"))
+        self.waits(p, "the chief is there")
+        p.send_signal(signal.SIGINT)
+        self.ends(p, 130)
+        self.assertFalse(list((self.dir / "x").glob("step-*")))
+
 
 class Bad(Case):
     def test_options(self):

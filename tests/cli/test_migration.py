@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""docs/migration.md names what is there: each op, block, key, command and option
-of its column "weir" exists.
+"""docs/migration.md names what is there: each op, block, key, command, option and
+call of its column "weir" exists.
 
   test_migration.py WEIR SOURCE_ROOT
 """
@@ -34,6 +34,8 @@ OPS = set(re.findall(r"^(\w+) ", weir("show", "ops")[1], re.M))
 NN = set(re.findall(r"^  (\w+):$", (ROOT / "runtime/graph/std/nn.weir.yaml")
                     .read_text(), re.M))
 HELP = weir("help")[1]
+CALLS = set(re.findall(r"^ *(weir_\w+);", (ROOT / "runtime/weir.map")
+                       .read_text(), re.M))
 
 
 def command(words):
@@ -84,14 +86,14 @@ def known(folder, span):
         return key(folder, m.group(1), m.group(2))
     if span.startswith("nn."):
         return span[3:] in NN
-    return span in OPS
+    return span in OPS or span in CALLS
 
 
 def main():
     rows = spans = bad = 0
     with tempfile.TemporaryDirectory() as folder:
         # The test itself must be able to say no.
-        for span in ("weir fly", "weir run --fly", "fly", "nn.fly", "fly:",
+        for span in ("weir fly", "weir run --fly", "fly", "weir_fly", "nn.fly", "fly:",
                      "train: fly", "train: stop.fly", "data: fly",
                      "placement: fly"):
             if known(folder, span):

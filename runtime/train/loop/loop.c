@@ -169,16 +169,20 @@ weir_status weir_loop_end_epoch(weir_loop *loop, weir_error *err) {
   return weir_loop_after(loop, err);
 }
 
+/* A run that goes on from a checkpoint of the end has nothing to do. */
+static void look_for_end(weir_loop *loop) {
+  if (loop->end != WEIR_TRAIN_END_GOING) return;
+  if (loop->spec->steps > 0 && loop->step >= loop->spec->steps)
+    loop->end = WEIR_TRAIN_END_STEPS;
+  else if (loop->spec->epochs > 0 && loop->epoch >= loop->spec->epochs)
+    loop->end = WEIR_TRAIN_END_EPOCHS;
+}
+
 weir_status weir_loop_step(weir_loop *loop, weir_train_end *out_end,
                            weir_error *err) {
   uint64_t want = loop->step + 1;
   weir_status s = WEIR_OK;
-  if (loop->end == WEIR_TRAIN_END_GOING && loop->spec->steps > 0 &&
-      loop->step >= loop->spec->steps)
-    loop->end = WEIR_TRAIN_END_STEPS;
-  if (loop->end == WEIR_TRAIN_END_GOING && loop->spec->epochs > 0 &&
-      loop->epoch >= loop->spec->epochs)
-    loop->end = WEIR_TRAIN_END_EPOCHS;
+  if (loop->chief == NULL) look_for_end(loop); /* a chief's servers know */
   while (s == WEIR_OK && loop->step < want &&
          loop->end == WEIR_TRAIN_END_GOING) {
     weir_batch batch;

@@ -193,13 +193,14 @@ class Pauses(Case):
         for who, seconds in (("ps:0", LOST_S), ("ps:1", LOST_S),
                              ("worker:1", OUT_S), ("worker:0", LOST_S),
                              ("worker:2", LOST_S)):
-            if job.over():
-                job.finish()
-                job.steps += 300
-                job.start()
-            job.progress()
-            if not job.signal(who, signal.SIGSTOP):
-                continue
+            while True:  # the job may be over just then
+                if job.over():
+                    job.finish()
+                    job.steps += 300
+                    job.start()
+                job.progress()
+                if job.signal(who, signal.SIGSTOP):
+                    break
             job.count(f"stop {who}")
             time.sleep(seconds)
             job.signal(who, signal.SIGCONT)

@@ -36,8 +36,7 @@ static const char *const kTexts[GRAPHS] = {
     "nodes: {y: 'cast(x, f32)', q: 'cast(p, f32)'}\n"
     "outputs: [y, q]\n",
     /* One shape and no batch. */
-    "weir: 1\ninputs: {x: 'f32[2, 2]'}\nnodes: {y: 'neg(x)'}\n"
-    "outputs: [y]\n"};
+    "weir: 1\ninputs: {x: 'f32[2, 2]'}\nnodes: {y: 'neg(x)'}\noutputs: [y]\n"};
 
 static weir_graph *graphs[GRAPHS];
 static weir_predict_model models[GRAPHS];

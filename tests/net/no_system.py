@@ -9,7 +9,7 @@ All that they need beside weir's own functions is in HARMLESS.
 import subprocess
 import sys
 
-HARMLESS = {"memcpy", "memmove", "memset", "memcmp", "strcmp", "strncmp", "strlen",
+HARMLESS = {"memcpy", "memmove", "memset", "memcmp", "bcmp", "strcmp", "strncmp", "strlen",
             "snprintf",
             "__snprintf_chk", "__memcpy_chk", "__assert_fail",
             "__stack_chk_fail", "_GLOBAL_OFFSET_TABLE_", "protobuf_c_empty_string"}

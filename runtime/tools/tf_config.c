@@ -136,16 +136,22 @@ static weir_status read_address(config *c, role of, weir_error *err) {
   return WEIR_OK;
 }
 
-static weir_status read_addresses(config *c, role of, weir_error *err) {
+/* ["HOST:PORT", ...]; |what| it is, for messages. */
+static weir_status read_list(config *c, role of, const char *what,
+                             weir_error *err) {
   weir_json_token token;
-  WEIR_TRY(want(c, WEIR_JSON_ARRAY_BEGIN, "the value of a role", err));
+  WEIR_TRY(want(c, WEIR_JSON_ARRAY_BEGIN, what, err));
   for (;;) {
     WEIR_TRY(next(c, &token, err));
-    if (token == WEIR_JSON_ARRAY_END) break;
+    if (token == WEIR_JSON_ARRAY_END) return WEIR_OK;
     if (token != WEIR_JSON_STRING)
       return refuse(c, err, "an address is to be a string, \"HOST:PORT\"");
     WEIR_TRY(read_address(c, of, err));
   }
+}
+
+static weir_status read_addresses(config *c, role of, weir_error *err) {
+  WEIR_TRY(read_list(c, of, "the value of a role", err));
   if (c->counts[of] == 0)
     return refuse(c, err, "a role without processes; leave it out");
   if (of == CHIEF && c->counts[of] > 1)
@@ -193,18 +199,6 @@ static weir_status read_sparse_workers(config *c, weir_error *err) {
   }
 }
 
-static weir_status read_sparse_servers(config *c, weir_error *err) {
-  weir_json_token token;
-  WEIR_TRY(want(c, WEIR_JSON_ARRAY_BEGIN, "\"ps\" of a sparseCluster", err));
-  for (;;) {
-    WEIR_TRY(next(c, &token, err));
-    if (token == WEIR_JSON_ARRAY_END) return WEIR_OK;
-    if (token != WEIR_JSON_STRING)
-      return refuse(c, err, "an address is to be a string, \"HOST:PORT\"");
-    WEIR_TRY(read_address(c, PS, err));
-  }
-}
-
 static weir_status read_sparse(config *c, weir_error *err) {
   weir_json_token token;
   role of;
@@ -219,7 +213,7 @@ static weir_status read_sparse(config *c, weir_error *err) {
     if (c->seen[of]) return refuse(c, err, "the role stands twice");
     c->seen[of] = true;
     if (of == PS)
-      WEIR_TRY(read_sparse_servers(c, err));
+      WEIR_TRY(read_list(c, PS, "\"ps\" of a sparseCluster", err));
     else if (of == WORKER)
       WEIR_TRY(read_sparse_workers(c, err));
     else

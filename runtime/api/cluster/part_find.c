@@ -122,22 +122,6 @@ static weir_status check_addresses(const weir_train_part *p, weir_error *err) {
   return WEIR_OK;
 }
 
-static weir_status use_addresses(weir_train_part *p,
-                                 const weir_train_part_opts *o,
-                                 weir_error *err) {
-  if (o->addresses == NULL) return WEIR_OK;
-  if (o->address_count != p->list.count)
-    return weir_fail(err, WEIR_W0002, NULL,
-                     "%zu addresses are given, the cluster has %u tasks",
-                     o->address_count, p->list.count);
-  for (uint32_t i = 0; i < p->list.count; i++) {
-    p->list.tasks[i].address = weir_arena_string(
-        &p->list.arena, o->addresses[i], strlen(o->addresses[i]));
-    if (p->list.tasks[i].address == NULL) return weir_fail_memory(err, 0);
-  }
-  return WEIR_OK;
-}
-
 static weir_status copy_folder(weir_train_part *p, const char *folder,
                                weir_error *err) {
   if (folder == NULL) return WEIR_OK;
@@ -151,7 +135,7 @@ weir_status weir_part_find(weir_train_part *p, const weir_train_part_opts *o,
   weir_task_list *l = &p->list;
   p->env = p->runtime->env;
   WEIR_TRY(weir_task_list_read(p->runtime, p->graph, o->cluster, l, err));
-  WEIR_TRY(use_addresses(p, o, err));
+  WEIR_TRY(weir_task_list_address(l, o->addresses, o->address_count, err));
   WEIR_TRY(copy_folder(p, o->generations, err));
   p->servers = weir_arena_array(&l->arena, l->count + 1u, sizeof *p->servers);
   if (p->servers == NULL) return weir_fail_memory(err, l->count);

@@ -77,6 +77,23 @@ void weir_task_list_release(weir_task_list *list) {
   *list = (weir_task_list){0};
 }
 
+weir_status weir_task_list_address(weir_task_list *list,
+                                   const char *const *addresses, size_t count,
+                                   weir_error *err) {
+  if (addresses == NULL) return WEIR_OK;
+  if (count != list->count)
+    return weir_fail(err, WEIR_W0002, NULL,
+                     "the cluster has %u tasks, and %zu addresses are given",
+                     list->count, count);
+  for (uint32_t i = 0; i < list->count; i++) {
+    const char *text = addresses[i] != NULL ? addresses[i] : "";
+    char *kept = weir_arena_string(&list->arena, text, strlen(text));
+    if (kept == NULL) return weir_fail_memory(err, strlen(text));
+    list->tasks[i].address = kept;
+  }
+  return WEIR_OK;
+}
+
 bool weir_task_list_fits(const weir_task_list *list, const weir_cluster *c) {
   bool fits = c->task_count == list->count;
   for (uint32_t i = 0; fits && i < list->count; i++)

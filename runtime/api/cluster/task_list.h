@@ -41,6 +41,13 @@ typedef struct weir_list_tls {
 weir_status weir_task_list_tls(weir_task_list *list, const weir_list_tls *ask,
                                const weir_net_tls **out_tls, weir_error *err);
 
+/* Puts the caller's |addresses| in place of the cluster's, for tasks in its
+ * order; a NULL among them: that task has none. |addresses| NULL: does nothing.
+ * Errors: W0002 (not one for each task), W6001. */
+weir_status weir_task_list_address(weir_task_list *list,
+                                   const char *const *addresses, size_t count,
+                                   weir_error *err);
+
 /* Whether |task| of a list has an address. Errors: W0002. */
 weir_status weir_task_list_check(const weir_driver_task *task, weir_error *err);
 

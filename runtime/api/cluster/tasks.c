@@ -25,19 +25,11 @@ static weir_status set_addresses(weir_task_list *list, const weir_tasks_opts *o,
                                  weir_error *err) {
   if (o->address_count > 0 && o->addresses == NULL)
     return weir_fail_null(err, "weir_tasks_opts: addresses");
-  if (o->addresses != NULL && o->address_count != list->count)
-    return weir_fail(err, WEIR_W0002, NULL,
-                     "the cluster has %u tasks, and %zu addresses are given",
-                     list->count, o->address_count);
+  WEIR_TRY(weir_task_list_address(list, o->addresses, o->address_count, err));
   for (uint32_t i = 0; i < list->count; i++) {
-    weir_driver_task *t = &list->tasks[i];
-    if (o->addresses != NULL) {
-      if (o->addresses[i] == NULL) return weir_fail_null(err, "an address");
-      t->address = weir_arena_string(&list->arena, o->addresses[i],
-                                     strlen(o->addresses[i]));
-      if (t->address == NULL) return weir_fail_memory(err, 64);
-    }
-    WEIR_TRY(weir_task_list_check(t, err));
+    if (o->addresses != NULL && o->addresses[i] == NULL)
+      return weir_fail_null(err, "an address");
+    WEIR_TRY(weir_task_list_check(&list->tasks[i], err));
   }
   return WEIR_OK;
 }

@@ -14,22 +14,6 @@ void weir_kv_part_tell(void *self, const char *text) {
   if (p->on_event != NULL) p->on_event(p->on_event_self, text);
 }
 
-static weir_status use_addresses(weir_kv_part *p, const weir_kv_opts *o,
-                                 weir_error *err) {
-  if (o->addresses == NULL) return WEIR_OK;
-  if (o->address_count != p->list.count)
-    return weir_fail(err, WEIR_W0002, NULL,
-                     "%zu addresses are given, the cluster has %u tasks",
-                     o->address_count, p->list.count);
-  for (uint32_t i = 0; i < p->list.count; i++) {
-    const char *address = o->addresses[i] != NULL ? o->addresses[i] : "";
-    p->list.tasks[i].address =
-        weir_arena_string(&p->list.arena, address, strlen(address));
-    if (p->list.tasks[i].address == NULL) return weir_fail_memory(err, 0);
-  }
-  return WEIR_OK;
-}
-
 static weir_status find_self(weir_kv_part *p, const weir_kv_opts *o,
                              const char *job, weir_error *err) {
   const weir_driver_task *me = NULL;
@@ -84,7 +68,7 @@ weir_status weir_kv_part_init(weir_kv_part *part, weir_runtime *runtime,
   part->servers =
       weir_arena_array(&l->arena, l->count + 1u, sizeof *part->servers);
   if (part->servers == NULL) return weir_fail_memory(err, l->count);
-  WEIR_TRY(use_addresses(part, &o, err));
+  WEIR_TRY(weir_task_list_address(l, o.addresses, o.address_count, err));
   WEIR_TRY(find_self(part, &o, job, err));
   part->hash = weir_hash_bytes(&part->split_bytes, sizeof part->split_bytes,
                                l->hash ^ UINT64_C(0x6b6579732d6b7600));

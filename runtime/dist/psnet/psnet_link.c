@@ -235,18 +235,27 @@ static weir_status check_sizes(weir_ps_link *link, const weir_ps_parcel *p,
   return WEIR_OK;
 }
 
-/* Asks for the places of the first message, and receives into them. */
-static weir_status begin_values(weir_ps_link *link, weir_error *err) {
+/* Asks for the places of the first message's values, which fit them. */
+static weir_status ask_place(weir_ps_link *link, weir_ps_place *out,
+                             weir_error *err) {
   const weir_ps_net_events *to = &link->net->events;
   const weir_ps_parcel *p = link->first;
-  weir_ps_place place = {0};
+  *out = (weir_ps_place){0};
   if (to->receive == NULL)
     return unfit(link, p, err, "comes with values, none are wanted");
-  WEIR_TRY(to->receive(to->self, link->seat->task, &p->m, &place, err));
-  weir_status s = check_sizes(link, p, &place, err);
-  if (s == WEIR_OK)
-    s = weir_ps_transfer_create(link, p->transfer, NULL, &place, &link->in,
-                                err);
+  WEIR_TRY(to->receive(to->self, link->seat->task, &p->m, out, err));
+  weir_status s = check_sizes(link, p, out, err);
+  if (s != WEIR_OK) to->unreceived(to->self, out->data);
+  return s;
+}
+
+/* Begins to receive into the places of the first message. */
+static weir_status begin_values(weir_ps_link *link, weir_error *err) {
+  const weir_ps_net_events *to = &link->net->events;
+  weir_ps_place place;
+  WEIR_TRY(ask_place(link, &place, err));
+  weir_status s = weir_ps_transfer_create(link, link->first->transfer, NULL,
+                                          &place, &link->in, err);
   if (s != WEIR_OK) {
     to->unreceived(to->self, place.data);
     return s;
@@ -260,17 +269,9 @@ static void deliver_first(weir_ps_link *link, void *data);
 
 /* Values that came within the first message go to their places. */
 static weir_status take_along(weir_ps_link *link, weir_error *err) {
-  const weir_ps_net_events *to = &link->net->events;
   const weir_ps_parcel *p = link->first;
-  weir_ps_place place = {0};
-  if (to->receive == NULL)
-    return unfit(link, p, err, "comes with values, none are wanted");
-  WEIR_TRY(to->receive(to->self, link->seat->task, &p->m, &place, err));
-  weir_status s = check_sizes(link, p, &place, err);
-  if (s != WEIR_OK) {
-    to->unreceived(to->self, place.data);
-    return s;
-  }
+  weir_ps_place place;
+  WEIR_TRY(ask_place(link, &place, err));
   for (uint32_t i = 0; i < p->pieces; i++)
     if (p->sizes[i] > 0)
       memcpy(place.pieces[i].data, p->values[i], place.pieces[i].bytes);

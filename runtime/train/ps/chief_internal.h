@@ -18,8 +18,7 @@
 typedef struct weir_chief_fetch {
   weir_tensor **tensors; /* per held variable of the server */
   weir_ps_piece *pieces;
-  bool pending;     /* asked for, not here */
-  uint64_t version; /* of those that came last */
+  bool pending; /* asked for, not here */
 } weir_chief_fetch;
 
 /* The numbers of a run, as its worker told them. */

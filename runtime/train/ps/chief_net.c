@@ -163,7 +163,6 @@ static void note_values(weir_chief *c, uint32_t server,
                         const weir_ps_message *m) {
   if (!c->fetches[server].pending) return;
   c->fetches[server].pending = false;
-  c->fetches[server].version = m->version;
   pthread_mutex_lock(&c->lock);
   if (server == 0) c->version = m->version;
   c->updates[server] = m->version;

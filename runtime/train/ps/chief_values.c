@@ -170,16 +170,13 @@ void weir_chief_take_report(weir_chief *c, uint64_t runs) {
  * whole job. They differ by the runs that some servers have and others do not,
  * which the ledger counts (`partial`), and by nothing else. */
 
-static uint64_t runs_of(const weir_ps_range *r) {
-  return (r->end - r->first) * (r->k_end - r->k_first);
-}
-
 /* Runs that were dealt and are done. */
 static uint64_t acknowledged(const weir_ps_ledger *l) {
   uint64_t runs = l->cursor * l->config.aggregate;
-  for (size_t i = 0; i < l->pool_count; i++) runs -= runs_of(&l->pool[i]);
+  for (size_t i = 0; i < l->pool_count; i++)
+    runs -= weir_ps_range_runs(&l->pool[i]);
   for (size_t i = 0; i < l->lease_count; i++)
-    runs -= runs_of(&l->leases[i].range);
+    runs -= weir_ps_range_runs(&l->leases[i].range);
   return runs;
 }
 
@@ -195,7 +192,7 @@ void weir_chief_account(const weir_chief *c) {
     if ((size_t)at + 40 > sizeof text) break; /* the first ones tell enough */
     at += snprintf(text + at, sizeof text - (size_t)at,
                    " ps:%" PRIu32 " %" PRIu64, s,
-                   c->fetches[s].version * l->config.aggregate);
+                   c->updates[s] * l->config.aggregate);
   }
   c->options.log(c->options.log_self, text);
 }

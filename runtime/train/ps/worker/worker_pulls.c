@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/train/ps/worker/worker_pulls.h"
 
-/* Values that nobody wants, answers to older requests, are all received at one
- * place, which is made when the first come: they cannot be refused, for the
- * link has them behind others. */
+/* Answers to older requests are received at one place, which is made for the
+ * first of them. A link delivers in order, so it cannot refuse them. */
 
 weir_status weir_worker_pulls_init(weir_worker_pulls *pulls,
                                    const weir_ps_job *job,

@@ -274,8 +274,8 @@ static int end_evaluators(supervisor *s, int code) {
   return cli_signal_code(code);
 }
 
-/* A part that was told of the chief's end by itself, or found nobody: the chief
- * ends in a moment, and has the last word. */
+/* A part has ended because its chief did, or because it found none. The chief
+ * ends in a moment, and its error is reported. */
 static bool awaits_chief(part *p, cli_child_state state, int code) {
   if (state != CLI_CHILD_EXITED || code != LOST) return false;
   if (p->ended_ns == 0) p->ended_ns = cli_now_ns();
@@ -327,7 +327,7 @@ static int remove_one(const char *path, const struct stat *st, int kind,
   return remove(path);
 }
 
-/* What a job without a folder of its own has written. */
+/* Removes the generations of a job that has no folder of its own. */
 static void remove_generations(const supervisor *s) {
   if (s->generations[0] != '\0')
     (void)nftw(s->generations, remove_one, 16, FTW_DEPTH | FTW_PHYS);

@@ -185,7 +185,8 @@ static weir_status take_seat(weir_train_part *p, bool *out_seated,
   return weir_meet_guest_wait(p->meet.guest, out_seated, &p->self.index, err);
 }
 
-/* Who comes after the end finds nobody; the folder of generations tells. */
+/* A process that starts after the end finds nobody. The folder of generations
+ * holds the end. */
 static bool is_over(const weir_train_part *p, uint64_t *out_limit) {
   *out_limit = 0;
   return p->generations != NULL &&

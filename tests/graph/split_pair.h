@@ -141,6 +141,23 @@ static inline weir_tensor *pair_input(split_pair *p, const weir_graph_port *in,
   return t;
 }
 
+/* The number of a batch's examples, where batches weigh by them: each has
+ * another. */
+static inline uint32_t pair_rows(split_pair *p, weir_exec_feed *joined,
+                                 weir_exec_feed *worker) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_shape scalar = weir_shape_of(0, NULL);
+  weir_tensor *t = NULL;
+  if (p->joined->rows == WEIR_NO_VALUE) return 0;
+  assert_ok(weir_tensor_create_shaped(p->world.env.alloc, WEIR_I64, &scalar, &t,
+                                      &err),
+            &err);
+  weir_tensor_set_i64(t, 0, 1 + (int64_t)(p->runs * 5 % 7));
+  *joined = (weir_exec_feed){p->joined->rows, t};
+  *worker = (weir_exec_feed){p->split->rows, t};
+  return 1;
+}
+
 /* Feeds of the data inputs, in both graphs. */
 static inline uint32_t pair_feeds(split_pair *p, weir_exec_feed *joined,
                                   weir_exec_feed *worker) {
@@ -155,7 +172,7 @@ static inline uint32_t pair_feeds(split_pair *p, weir_exec_feed *joined,
     joined[i] = (weir_exec_feed){in->value, t};
     worker[i] = (weir_exec_feed){p->split->worker_values[in->value], t};
   }
-  return count;
+  return count + pair_rows(p, joined + count, worker + count);
 }
 
 /* ---- One batch */

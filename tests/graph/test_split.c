@@ -63,6 +63,18 @@ static const char *const kRules[] = {
     "  lr: {base: 0.1, scale: {'y/*': 0.1}}\n",
     "  optimizer: adam(lr=0.01)\n  trainable: ['y/*']\n"};
 
+/* Batches that weigh by examples: each server adds these up. */
+static void test_average(void **state) {
+  (void)state;
+  for (uint32_t servers = 1; servers <= 4; servers++)
+    for (size_t i = 0; i < sizeof kRules / sizeof *kRules; i++) {
+      char rest[256];
+      snprintf(rest, sizeof rest,
+               "%s  average: examples\n  sync: {aggregate: 3}\n", kRules[i]);
+      check_net(rest, (weir_split_options){.servers = servers, .aggregate = 3});
+    }
+}
+
 static void test_rules(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof kRules / sizeof *kRules; i++) {
@@ -335,6 +347,9 @@ static void test_refusals(void **state) {
 static void test_memory(void **state) {
   (void)state;
   weir_split_options options = {.servers = 2, .aggregate = 2};
+  char text[2048]; /* the section goes on */
+  snprintf(text, sizeof text, "%.*s, sync: true, average: examples}\n",
+           (int)(strlen(kStates) - 2), kStates);
   for (int forever = 0; forever < 2; forever++) {
     bool done = false;
     for (uint64_t k = 1; !done; k++) {
@@ -343,7 +358,7 @@ static void test_memory(void **state) {
       c.fail_at = k;
       c.fail_forever = forever != 0;
       weir_error err = WEIR_ERROR_INIT;
-      weir_status s = try_split(&c.base, kStates, &options, &err);
+      weir_status s = try_split(&c.base, text, &options, &err);
       assert_int_equal(atomic_load(&c.live_blocks), 0);
       done = atomic_load(&c.calls) < k;
       if (done)
@@ -421,6 +436,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_memory),
                                      cmocka_unit_test(test_optimizers),
                                      cmocka_unit_test(test_rules),
+                                     cmocka_unit_test(test_average),
                                      cmocka_unit_test(test_states),
                                      cmocka_unit_test(test_graphs)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,19 +67,24 @@ static void stale_pushes_have_their_own_rate(void **state) {
   hub_close(&h);
 }
 
+static void compare_steps(const char *text, uint32_t servers, uint32_t n) {
+  hub h;
+  hub_open(&h, text, servers, n);
+  hub_start_all(&h);
+  hub_begin(&h);
+  for (uint64_t t = 0; t < 3; t++) {
+    hub_step_of(&h, n);
+    hub_compare(&h, t + 1);
+  }
+  hub_close(&h);
+}
+
 static void sync_has_the_bits_of_accumulation(void **state) {
   (void)state;
   for (uint32_t servers = 1; servers <= 3; servers++)
     for (uint32_t n = 1; n <= 3; n++) {
-      hub h;
-      hub_open(&h, PS_NET, servers, n);
-      hub_start_all(&h);
-      hub_begin(&h);
-      for (uint64_t t = 0; t < 3; t++) {
-        hub_step_of(&h, n);
-        hub_compare(&h, t + 1);
-      }
-      hub_close(&h);
+      compare_steps(PS_NET, servers, n);
+      compare_steps(PS_NET "  average: examples\n", servers, n);
     }
 }
 

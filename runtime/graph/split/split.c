@@ -55,15 +55,17 @@ static weir_status list_vars(weir_splitter *s) {
   for (weir_node_id id = 0; id < g->node_count; id++) {
     if (s->var_of[id] == UINT32_MAX) continue;
     weir_value_id value = g->nodes[id].first_output;
-    s->vars[s->var_of[id]] =
-        (weir_split_var){.name = g->nodes[id].name,
-                         .node = id,
-                         .of = UINT32_MAX,
-                         .bytes = value_bytes(g, value),
-                         .server = value == t->global_step ? WEIR_SPLIT_ALL : 0,
-                         .worker = WEIR_NO_VALUE,
-                         .push = UINT32_MAX,
-                         .fixed = true};
+    s->vars[s->var_of[id]] = (weir_split_var){
+        .name = g->nodes[id].name,
+        .node = id,
+        .of = UINT32_MAX,
+        .bytes = value_bytes(g, value),
+        .server = value == t->global_step || value == t->rows_sum
+                      ? WEIR_SPLIT_ALL
+                      : 0,
+        .worker = WEIR_NO_VALUE,
+        .push = UINT32_MAX,
+        .fixed = true};
   }
   mark_assigned(s, t->targets, t->target_count);
   mark_assigned(s, t->accumulate_targets, t->accumulate_target_count);

@@ -99,9 +99,10 @@ typedef struct weir_split {
   const weir_value_id *worker_values; /* per value of the training graph:
                                          WEIR_NO_VALUE behind the cut */
   weir_value_id loss;                 /* in the worker graph */
-  const weir_split_var *vars;         /* in the order of the training graph */
-  const weir_split_push *pushes;      /* in the order they become ready */
-  const weir_update_graph *updates;   /* per server */
+  weir_value_id rows; /* there: the number of examples; or WEIR_NO_VALUE */
+  const weir_split_var *vars;       /* in the order of the training graph */
+  const weir_split_push *pushes;    /* in the order they become ready */
+  const weir_update_graph *updates; /* per server */
   uint32_t var_count, push_count, server_count;
   uint32_t sum_count;     /* of all shares; 0: no norm over several servers */
   const bool *sum_begins; /* per sum: a block of the norm begins with it */

@@ -220,6 +220,8 @@ static weir_status finish_worker(weir_splitter *s, weir_pass *pass) {
   memcpy(values, pass->values, count * sizeof *values);
   out->worker_values = values;
   out->loss = values[s->train->loss];
+  out->rows = s->train->rows;
+  if (out->rows != WEIR_NO_VALUE) out->rows = values[out->rows];
   return WEIR_OK;
 }
 

@@ -184,6 +184,9 @@ static bool fill(const feeder *f, const weir_graph *source,
   out->grads = (weir_value_id *)(uintptr_t)map_values(values, a, t->grads,
                                                       t->trained_count);
   out->loss = f->front[t->loss];
+  out->rows = t->rows == WEIR_NO_VALUE ? WEIR_NO_VALUE : f->front[t->rows];
+  out->rows_sum =
+      t->rows_sum == WEIR_NO_VALUE ? WEIR_NO_VALUE : values[t->rows_sum];
   out->global_step = f->counter;
   out->learning_rate = values[t->learning_rate];
   out->grad_norm =

@@ -64,7 +64,8 @@ static weir_status start(weir_replicas *r, weir_replica *it, weir_error *err) {
                                   .data = loop->data,
                                   .section = loop->spec->data,
                                   .fetches = r->fetches,
-                                  .fetch_count = r->fetch_count};
+                                  .fetch_count = r->fetch_count,
+                                  .rows = &r->fed.train->rows};
   it->of = r;
   WEIR_TRY(weir_stepper_create(loop->env, &options, &it->stepper, err));
   if (r->fed.given_step != WEIR_NO_VALUE)

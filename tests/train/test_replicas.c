@@ -108,8 +108,9 @@ static void batches_weigh_by_examples(void **state) {
 /* Alone, a replica pulls what it pushed last. */
 static void one_replica_is_one_process(void **state) {
   (void)state;
-  static const char *const kModes[] = {"async", "bounded(staleness=3)",
-                                       "async(max_staleness=0)", "sync"};
+  static const char *const kModes[] = {
+      "async", "bounded(staleness=3)", "async(max_staleness=0)", "sync",
+      "bounded(staleness=3, staleness_lr=inverse)"};
   weir_strbuf want, have;
   loop_train(NET, 1, (weir_loop_options){.epochs = 3, .seed = 5}, &want);
   for (size_t i = 0; i < sizeof kModes / sizeof *kModes; i++) {
@@ -245,6 +246,34 @@ static void every_batch_once_when_it_goes_on(void **state) {
   }
 }
 
+/* ---- Staleness */
+
+/* Of three replicas that go in step, each is at most two updates behind. An
+ * update of staleness 2 is half of one: the account says how many they were. */
+static void stale_updates_are_smaller(void **state) {
+  (void)state;
+  char text[2048];
+  loop_world w;
+  weir_train_end end;
+  weir_tensor *t = NULL;
+  snprintf(text, sizeof text, "%s%s", SUMS,
+           "mode: 'bounded(staleness=0, staleness_lr=inverse)'}\n");
+  weir_loop_options o = {.epochs = 30, .seed = 5, .replicas = 3};
+  assert_ok(loop_open(&w, text, 2, o), &w.err);
+  assert_ok(weir_loop_run(w.loop, &end, &w.err), &w.err);
+  weir_node_id id =
+      weir_graph_find_node(weir_loop_graph(w.loop), WEIR_SV_LIT("w"));
+  assert_ok(weir_exec_variable_get(weir_loop_session(w.loop), id, &t, &w.err),
+            &w.err);
+  const uint64_t *n = w.seen.staleness;
+  assert_true(w.seen.staleness_most <= 2);
+  assert_int_equal(n[0] + n[1] + n[2], 150);
+  assert_true(weir_tensor_get_f64(t, 1) ==
+              -(double)(n[0] + n[1]) - (double)n[2] / 2);
+  weir_tensor_unref(t);
+  loop_close(&w);
+}
+
 /* A number of updates is kept exactly. */
 static void steps_are_exact(void **state) {
   (void)state;
@@ -291,8 +320,6 @@ static void refused(void **state) {
                "  loss: reduce_sum(mul(add(w, s), reduce_sum(x, axis=[0])))\n",
                "mode: async"},
               {"  loss: reduce_sum(mul(w, reduce_sum(x, axis=[0])))\n",
-               "mode: 'async(staleness_lr=inverse)'"},
-              {"  loss: reduce_sum(mul(w, reduce_sum(x, axis=[0])))\n",
                "mode: 'sync(aggregate=2, backup=1)'"},
               {"  loss: reduce_sum(mul(w, reduce_sum(x, axis=[0])))\n",
                "mode: sync, clip: {global_norm: 1}, summary: {dir: s, scalars: "
@@ -320,6 +347,7 @@ int main(void) {
       LOOP_TEST(sync_goes_on),
       LOOP_TEST(every_batch_once),
       LOOP_TEST(every_batch_once_when_it_goes_on),
+      LOOP_TEST(stale_updates_are_smaller),
       LOOP_TEST(steps_are_exact),
       LOOP_TEST(a_bad_loss_ends_it),
       LOOP_TEST(refused)};

@@ -73,6 +73,9 @@ typedef struct weir_update_graph {
   uint32_t share_count;
   /* The number of finished updates: an input with |given_step|. */
   weir_value_id global_step;
+  /* With |given_staleness|: an input; WEIR_NO_VALUE where nothing is trained.
+   */
+  weir_value_id staleness;
 } weir_update_graph;
 
 #define WEIR_SPLIT_ALL UINT32_MAX
@@ -88,7 +91,8 @@ typedef struct weir_split_options {
    * and the optimizers' step follow from a number that travels with the push.
    */
   bool given_step;
-  double lr_factor; /* of the learning rate; 0: 1 */
+  bool given_staleness; /* likewise how old its values are: an input */
+  double lr_factor;     /* of the learning rate; 0: 1 */
 } weir_split_options;
 
 typedef struct weir_split {

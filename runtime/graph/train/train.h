@@ -63,8 +63,11 @@ typedef struct weir_train_shared {
   uint32_t aggregate; /* sync: batches of an update; 0: one for each worker */
   uint32_t backup, staleness;
   uint32_t max_staleness; /* async; UINT32_MAX: no limit */
-  uint32_t sync_every;    /* 0: not given */
-  int64_t evict_ns;       /* a worker without progress is out; 0: never */
+  /* Updates are divided by their staleness: "inverse", of async and bounded.
+   * An input of the graph; the one who feeds it asks for it here. */
+  bool given_staleness;
+  uint32_t sync_every; /* 0: not given */
+  int64_t evict_ns;    /* a worker without progress is out; 0: never */
   /* As written, "" where they are not. */
   weir_sv staleness_lr, algorithm, replicate, lr_scale;
 } weir_train_shared;
@@ -181,6 +184,10 @@ typedef struct weir_train_graph {
   /* i64, WEIR_NO_VALUE unless batches weigh by examples: the number of them in
    * a run, an input; and the state that adds them up. */
   weir_value_id rows, rows_sum;
+  /* i64, an input: the updates since the values that the gradients are of;
+   * with shared.given_staleness, else WEIR_NO_VALUE. The rate of an update is
+   * |learning_rate| by the larger of it and 1. */
+  weir_value_id staleness;
   /* Per value of the old graph: the same in training mode (for metrics that
    * are fetched in the step itself). */
   const weir_value_id *train_values;

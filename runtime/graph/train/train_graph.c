@@ -356,7 +356,7 @@ weir_status weir_graph_train(const weir_graph *graph,
                         .err = err != NULL ? err : &local};
   if (out == NULL) return weir_fail_memory(err, sizeof *out);
   weir_arena_init(&out->arena, graph->alloc);
-  out->grad_norm = out->rows = out->rows_sum = WEIR_NO_VALUE;
+  out->grad_norm = out->rows = out->rows_sum = out->staleness = WEIR_NO_VALUE;
   weir_status s = prepare(&b, graph, &out->loss);
   if (s == WEIR_OK) s = build(&b, b.mode.graph, out->loss);
   out->train_values = b.mode.values;

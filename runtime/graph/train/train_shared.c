@@ -17,12 +17,16 @@ static const weir_train_key kSyncKeys[] = {
     {"aggregate", WEIR_TRAIN_COUNT4, AT(aggregate), .min = 1},
     {"backup", WEIR_TRAIN_COUNT4, AT(backup)},
     {NULL}};
+#define STALENESS_LR                                     \
+  {                                                      \
+    "staleness_lr", WEIR_TRAIN_CHOICE, AT(staleness_lr), \
+        .choices = "none|inverse"                        \
+  }
 static const weir_train_key kBoundedKeys[] = {
-    {"staleness", WEIR_TRAIN_COUNT4, AT(staleness)}, {NULL}};
+    {"staleness", WEIR_TRAIN_COUNT4, AT(staleness)}, STALENESS_LR, {NULL}};
 static const weir_train_key kAsyncKeys[] = {
     {"max_staleness", WEIR_TRAIN_COUNT4, AT(max_staleness)},
-    {"staleness_lr", WEIR_TRAIN_CHOICE, AT(staleness_lr),
-     .choices = "none|inverse"},
+    STALENESS_LR,
     {NULL}};
 static const weir_train_key kAllReduceKeys[] = {
     {"algorithm", WEIR_TRAIN_CHOICE, AT(algorithm),

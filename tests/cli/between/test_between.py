@@ -170,6 +170,14 @@ class Local(Case):
         p = self.weir("checkpoint", "diff", one, "equal", code=1)
         self.assertNotIn(" 0 different", p.stdout + p.stderr)
 
+    def test_one_worker_is_never_stale(self):
+        one = self.one(steps=STEPS // 2)
+        for mode in ("async(staleness_lr=inverse)",
+                     "bounded(staleness=1, staleness_lr=inverse)"):
+            folder = mode[:5]
+            self.train(folder, "ps=2,worker=1", mode, steps=STEPS // 2)
+            self.same(one, folder)
+
     def test_the_others_count_each_batch_once(self):
         for mode in ("async", "bounded(staleness=2)"):
             folder = mode[:5]

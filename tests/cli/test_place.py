@@ -557,6 +557,7 @@ class Replicas(Case):
                 ("sync_every", "4", "sync_every does not apply to mode async"),
                 ("accumulate", "4", "accumulate does not apply to mode async"),
                 ("lr_scale", "linear", "mode sync or all_reduce"),
+                ("average", "examples", "accumulate, or mode sync"),
                 ("bounded", "4", "replicas train by async or by bounded")):
             self.place(*self.of("async", "--set", f"train.{key}={value}"),
                        code=3)

@@ -35,6 +35,7 @@ typedef struct split_pair {
   uint32_t aggregate;
   bool given_step;
   uint64_t runs;     /* batches so far */
+  int64_t staleness; /* of the next push, where it is given */
   weir_tensor *norm; /* of the step, over several servers */
 } split_pair;
 
@@ -85,6 +86,7 @@ static inline void pair_open(split_pair *p, const split_pair_options *o) {
   assert_ok(weir_graph_split(p->graph, p->spec, &o->split, &p->split, &err),
             &err);
   p->spec->accumulate = p->aggregate;
+  p->spec->shared.given_staleness = o->split.given_staleness;
   assert_ok(weir_graph_train(p->graph, p->spec, &p->joined, &err), &err);
   assert_true(p->split->server_count <= PAIR_SERVERS);
   assert_true(p->split->var_count + p->split->push_count < PAIR_VALUES);
@@ -141,6 +143,28 @@ static inline weir_tensor *pair_input(split_pair *p, const weir_graph_port *in,
   return t;
 }
 
+static inline weir_tensor *pair_number(split_pair *p, int64_t n) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_shape scalar = weir_shape_of(0, NULL);
+  weir_tensor *t = NULL;
+  assert_ok(weir_tensor_create_shaped(p->world.env.alloc, WEIR_I64, &scalar, &t,
+                                      &err),
+            &err);
+  weir_tensor_set_i64(t, 0, n);
+  return t;
+}
+
+/* The number of a batch's examples, where batches weigh by them: each has
+ * another. */
+static inline uint32_t pair_rows(split_pair *p, weir_exec_feed *joined,
+                                 weir_exec_feed *worker) {
+  if (p->joined->rows == WEIR_NO_VALUE) return 0;
+  weir_tensor *t = pair_number(p, 1 + (int64_t)(p->runs * 5 % 7));
+  *joined = (weir_exec_feed){p->joined->rows, t};
+  *worker = (weir_exec_feed){p->split->rows, t};
+  return 1;
+}
+
 /* Feeds of the data inputs, in both graphs. */
 static inline uint32_t pair_feeds(split_pair *p, weir_exec_feed *joined,
                                   weir_exec_feed *worker) {
@@ -155,7 +179,7 @@ static inline uint32_t pair_feeds(split_pair *p, weir_exec_feed *joined,
     joined[i] = (weir_exec_feed){in->value, t};
     worker[i] = (weir_exec_feed){p->split->worker_values[in->value], t};
   }
-  return count;
+  return count + pair_rows(p, joined + count, worker + count);
 }
 
 /* ---- One batch */
@@ -208,14 +232,7 @@ static inline void pair_compute(split_pair *p, weir_exec_feed *feeds,
 
 /* The number of finished updates, for graphs that are given it. */
 static inline weir_tensor *pair_step(split_pair *p) {
-  weir_error err = WEIR_ERROR_INIT;
-  weir_shape scalar = weir_shape_of(0, NULL);
-  weir_tensor *t = NULL;
-  assert_ok(weir_tensor_create_shaped(p->world.env.alloc, WEIR_I64, &scalar, &t,
-                                      &err),
-            &err);
-  weir_tensor_set_i64(t, 0, (int64_t)(p->runs / p->aggregate));
-  return t;
+  return pair_number(p, (int64_t)(p->runs / p->aggregate));
 }
 
 /* What workers have computed, for server |server|. */
@@ -276,6 +293,9 @@ static inline void pair_push(split_pair *p, uint32_t server,
   if (norm && last) feeds[n++] = (weir_exec_feed){u->grad_norm, p->norm};
   weir_tensor *step = p->given_step ? pair_step(p) : NULL;
   if (step != NULL) feeds[n++] = (weir_exec_feed){u->global_step, step};
+  weir_tensor *age = pair_number(p, p->staleness);
+  if (u->staleness != WEIR_NO_VALUE)
+    feeds[n++] = (weir_exec_feed){u->staleness, age};
   weir_exec_request request = {
       .feeds = feeds,
       .feed_count = n,
@@ -284,14 +304,17 @@ static inline void pair_push(split_pair *p, uint32_t server,
   if (request.target_count > 0)
     assert_ok(weir_exec_run(p->servers[server], &request, &err), &err);
   weir_tensor_unref(step);
+  weir_tensor_unref(age);
 }
 
-/* The same batch in one process. */
-static inline weir_tensor *pair_run_joined(split_pair *p,
-                                           const weir_exec_feed *feeds,
+/* The same batch in one process. |feeds| has room for one more. */
+static inline weir_tensor *pair_run_joined(split_pair *p, weir_exec_feed *feeds,
                                            uint32_t count) {
   weir_error err = WEIR_ERROR_INIT;
   const weir_train_graph *t = p->joined;
+  weir_tensor *age = pair_number(p, p->staleness);
+  if (t->staleness != WEIR_NO_VALUE)
+    feeds[count++] = (weir_exec_feed){t->staleness, age};
   bool last = p->runs % p->aggregate == p->aggregate - 1;
   weir_exec_fetch loss = {.value = t->loss};
   weir_run_options options = {.step = p->runs};
@@ -304,6 +327,7 @@ static inline weir_tensor *pair_run_joined(split_pair *p,
       .target_count = last ? t->target_count : t->accumulate_target_count,
       .options = &options};
   assert_ok(weir_exec_run(p->one, &request, &err), &err);
+  weir_tensor_unref(age);
   return loss.tensor;
 }
 
@@ -333,7 +357,7 @@ static inline void pair_compare(split_pair *p) {
 }
 
 static inline void pair_batch(split_pair *p) {
-  weir_exec_feed joined[16], worker[16 + PAIR_VALUES];
+  weir_exec_feed joined[18], worker[18 + PAIR_VALUES];
   weir_exec_fetch out[PAIR_VALUES];
   uint32_t count = pair_feeds(p, joined, worker);
   weir_tensor *loss = pair_run_joined(p, joined, count);

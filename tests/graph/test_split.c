@@ -63,6 +63,18 @@ static const char *const kRules[] = {
     "  lr: {base: 0.1, scale: {'y/*': 0.1}}\n",
     "  optimizer: adam(lr=0.01)\n  trainable: ['y/*']\n"};
 
+/* Batches that weigh by examples: each server adds these up. */
+static void test_average(void **state) {
+  (void)state;
+  for (uint32_t servers = 1; servers <= 4; servers++)
+    for (size_t i = 0; i < sizeof kRules / sizeof *kRules; i++) {
+      char rest[256];
+      snprintf(rest, sizeof rest,
+               "%s  average: examples\n  sync: {aggregate: 3}\n", kRules[i]);
+      check_net(rest, (weir_split_options){.servers = servers, .aggregate = 3});
+    }
+}
+
 static void test_rules(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof kRules / sizeof *kRules; i++) {
@@ -73,6 +85,10 @@ static void test_rules(void **state) {
                   .servers = 3, .clip_at_worker = true, .given_step = true});
     check_net(kRules[i], (weir_split_options){
                              .servers = 3, .aggregate = 2, .given_step = true});
+    check_net(kRules[i], (weir_split_options){.servers = 2,
+                                              .clip_at_worker = true,
+                                              .given_step = true,
+                                              .given_staleness = true});
   }
 }
 
@@ -219,6 +235,8 @@ static void test_options(void **state) {
                {"mode: 'sync(aggregate=4)', lr_scale: linear", 4, false, 4},
                {"sync: true, lr_scale: sqrt", 9, false, 3},
                {"bounded: 2", 1, true, 1},
+               {"mode: 'async(staleness_lr=inverse)'", 1, true, 1},
+               {"bounded: {staleness: 2, staleness_lr: inverse}", 1, true, 1},
                {"replicate: between_graph", 1, true, 1}};
   for (size_t i = 0; i < sizeof kWays / sizeof *kWays; i++) {
     char text[1024];
@@ -235,6 +253,8 @@ static void test_options(void **state) {
     assert_int_equal(o.aggregate, kWays[i].aggregate);
     assert_int_equal(o.clip_at_worker, kWays[i].worker);
     assert_int_equal(o.given_step, kWays[i].worker);
+    assert_int_equal(o.given_staleness,
+                     strstr(kWays[i].section, "inverse") != NULL);
     assert_true(o.lr_factor == kWays[i].factor);
     pair_close(&p);
   }
@@ -265,6 +285,45 @@ static void test_lr_factor(void **state) {
   for (uint32_t i = 0; i <= p.split->push_count; i++)
     weir_tensor_unref(out[i].tensor);
   pair_close(&p);
+}
+
+/* The gradient of w is 1: each update takes the rate itself, by its age. */
+static void test_staleness(void **state) {
+  (void)state;
+  static const char *const kTypes[] = {"f32", "f64"};
+  static const char *const kRates[] = {"", "lr: {scale: {w: 0.7}}, ",
+                                       "schedule: 'step(every=1)', "};
+  const double scales[] = {1, 0.7, 1};
+  for (int i = 0; i < 6; i++) {
+    char text[512];
+    weir_error err = WEIR_ERROR_INIT;
+    split_pair p;
+    double want = 0;
+    snprintf(text, sizeof text,
+             "weir: 1\nnodes:\n  w: var([], init=zeros(), dtype=%s)\n"
+             "  loss: mul(w, 1.0)\n"
+             "train: {minimize: loss, %soptimizer: sgd(lr=0.3)}\n",
+             kTypes[i / 3], kRates[i % 3]);
+    split_pair_options options = {
+        .text = text, .split = {.given_step = true, .given_staleness = true}};
+    pair_open(&p, &options);
+    for (p.staleness = 0; p.staleness < 5; p.staleness++) {
+      double age = p.staleness > 1 ? (double)p.staleness : 1;
+      double rate = i % 3 == 2 ? 0.3 * pow(0.1, (double)p.runs) : 0.3;
+      weir_tensor *w = NULL;
+      pair_batch(&p);
+      assert_ok(weir_exec_variable_get(p.servers[0],
+                                       p.split->updates[0].vars[0], &w, &err),
+                &err);
+      rate = rate / age * scales[i % 3];
+      want = i < 3 ? (float)((float)want - (float)rate) : want - rate;
+      if (weir_tensor_get_f64(w, 0) != want)
+        fail_msg("%s: age %d: %.17g, not %.17g", text, (int)p.staleness,
+                 weir_tensor_get_f64(w, 0), want);
+      weir_tensor_unref(w);
+    }
+    pair_close(&p);
+  }
 }
 
 /* Several blocks of the norm, some of which servers share. */
@@ -335,6 +394,9 @@ static void test_refusals(void **state) {
 static void test_memory(void **state) {
   (void)state;
   weir_split_options options = {.servers = 2, .aggregate = 2};
+  char text[2048]; /* the section goes on */
+  snprintf(text, sizeof text, "%.*s, sync: true, average: examples}\n",
+           (int)(strlen(kStates) - 2), kStates);
   for (int forever = 0; forever < 2; forever++) {
     bool done = false;
     for (uint64_t k = 1; !done; k++) {
@@ -343,7 +405,7 @@ static void test_memory(void **state) {
       c.fail_at = k;
       c.fail_forever = forever != 0;
       weir_error err = WEIR_ERROR_INIT;
-      weir_status s = try_split(&c.base, kStates, &options, &err);
+      weir_status s = try_split(&c.base, text, &options, &err);
       assert_int_equal(atomic_load(&c.live_blocks), 0);
       done = atomic_load(&c.calls) < k;
       if (done)
@@ -415,12 +477,14 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_deal),
                                      cmocka_unit_test(test_options),
                                      cmocka_unit_test(test_lr_factor),
+                                     cmocka_unit_test(test_staleness),
                                      cmocka_unit_test(test_norms_over_servers),
                                      cmocka_unit_test(test_reads),
                                      cmocka_unit_test(test_refusals),
                                      cmocka_unit_test(test_memory),
                                      cmocka_unit_test(test_optimizers),
                                      cmocka_unit_test(test_rules),
+                                     cmocka_unit_test(test_average),
                                      cmocka_unit_test(test_states),
                                      cmocka_unit_test(test_graphs)};
   return cmocka_run_group_tests(tests, NULL, NULL);

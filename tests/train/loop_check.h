@@ -43,6 +43,7 @@ typedef struct loop_seen {
   uint64_t steps, epochs, evals, saves, warnings, resumed;
   double loss, first_loss, metric;
   char warning[600];
+  uint64_t staleness[3], staleness_most; /* of the account: 0, 1, 2 and 3 */
 } loop_seen;
 
 typedef struct loop_world {
@@ -98,6 +99,13 @@ static inline void loop_on_warning(void *self, const weir_error *w) {
   snprintf(s->warning, sizeof s->warning, "%s %s", w->id, w->message);
 }
 
+static inline void loop_on_account(void *self, const weir_train_account *a) {
+  loop_seen *s = self;
+  for (size_t i = 0; i < a->staleness_count && i < 3; i++)
+    s->staleness[i] = a->staleness[i];
+  s->staleness_most = a->staleness_most;
+}
+
 static inline void loop_world_init(loop_world *w) {
   memset(w, 0, sizeof *w);
   w->err = (weir_error)WEIR_ERROR_INIT;
@@ -113,7 +121,8 @@ static inline void loop_world_init(loop_world *w) {
                                     .eval = loop_on_eval,
                                     .saved = loop_on_saved,
                                     .resumed = loop_on_resumed,
-                                    .warning = loop_on_warning};
+                                    .warning = loop_on_warning,
+                                    .account = loop_on_account};
 }
 
 /* Opens a loop on the graph |text|; options' env and calls are the world's. */

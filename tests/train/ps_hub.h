@@ -202,32 +202,39 @@ static inline void hub_kill(hub *h, uint32_t k) {
                               hub_task(WEIR_PS_SERVER, k), &why);
 }
 
-/* |aggregate| 0: async. */
-static inline void hub_open(hub *h, const char *text, uint32_t servers,
-                            uint32_t aggregate) {
-  char all[4096], mode[64] = "  mode: async\n";
+/* |split| is what |mode| asks for. */
+static inline void hub_open_as(hub *h, const char *text, const char *mode,
+                               weir_split_options split) {
+  char all[4096];
   memset(h, 0, sizeof *h);
   h->err = (weir_error)WEIR_ERROR_INIT;
-  h->async = aggregate == 0;
-  h->servers = servers;
-  if (!h->async)
-    snprintf(mode, sizeof mode, "  mode: sync(aggregate=%u)\n", aggregate);
-  snprintf(all, sizeof all, "%s%s", text, mode);
-  split_pair_options o = {.text = all,
-                          .threads = 2,
-                          .split = {.servers = servers,
-                                    .aggregate = h->async ? 1 : aggregate,
-                                    .clip_at_worker = h->async,
-                                    .given_step = h->async}};
+  h->async = split.given_step;
+  h->servers = split.servers;
+  snprintf(all, sizeof all, "%s  mode: %s\n", text, mode);
+  split_pair_options o = {.text = all, .threads = 2, .split = split};
   pair_open(&h->pair, &o);
   h->fs = weir_system_fs;
   h->pair.world.env.fs = &h->fs;
-  weir_ps_job_options job = {servers, HUB_WORKERS, 1};
+  weir_ps_job_options job = {split.servers, HUB_WORKERS, 1};
   assert_ok(weir_ps_job_create(&h->pair.world.env, h->pair.graph, h->pair.spec,
                                &job, &h->job, &h->err),
             &h->err);
   pthread_mutex_init(&h->lock, NULL);
   pthread_cond_init(&h->changed, NULL);
+}
+
+/* |aggregate| 0: async. */
+static inline void hub_open(hub *h, const char *text, uint32_t servers,
+                            uint32_t aggregate) {
+  bool async = aggregate == 0;
+  char mode[64];
+  snprintf(mode, sizeof mode, async ? "async" : "sync(aggregate=%u)",
+           aggregate);
+  hub_open_as(h, text, mode,
+              (weir_split_options){.servers = servers,
+                                   .aggregate = async ? 1 : aggregate,
+                                   .clip_at_worker = async,
+                                   .given_step = async});
 }
 
 static inline void hub_close(hub *h) {
@@ -406,7 +413,7 @@ static inline void hub_push(hub *h, uint32_t server, weir_ps_message m,
 
 /* Runs the next batch in one process, and gives what a worker computes. */
 static inline void hub_compute(hub *h, weir_exec_fetch *out) {
-  weir_exec_feed joined[16], worker[16 + PAIR_VALUES];
+  weir_exec_feed joined[18], worker[18 + PAIR_VALUES];
   split_pair *p = &h->pair;
   uint32_t count = pair_feeds(p, joined, worker);
   weir_tensor *loss = pair_run_joined(p, joined, count);
@@ -433,7 +440,7 @@ static inline void hub_skip(hub *h) {
 /* Async: a batch of worker |worker|, applied by all servers in turn. */
 static inline void hub_run(hub *h, uint32_t worker, uint64_t seq) {
   weir_exec_fetch out[PAIR_VALUES];
-  uint64_t run = h->pair.runs;
+  uint64_t run = h->pair.runs, age = (uint64_t)h->pair.staleness;
   hub_compute(h, out);
   for (uint32_t k = 0; k < h->servers; k++) {
     weir_ps_message m = {.worker = worker,
@@ -442,11 +449,12 @@ static inline void hub_run(hub *h, uint32_t worker, uint64_t seq) {
                          .lease = 1,
                          .run = run,
                          .step = run,
-                         .version = run,
+                         .version = run - age,
                          .lr_version = run};
     hub_push(h, k, m, out);
     hub_letter *letter = hub_expect(h, WEIR_PS_WORKER, WEIR_PS_PUSHED);
     assert_int_equal(letter->m.verdict, WEIR_PS_APPLIED);
+    assert_int_equal(letter->m.staleness, age);
     hub_done(letter);
   }
   hub_forget(h, out);

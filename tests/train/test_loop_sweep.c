@@ -21,7 +21,8 @@ static uint64_t stride = 1;
   "  checkpoint: {every: 2, async: false}\n"
 
 static const char kPlain[] = LOOP_ADAM REST;
-static const char kSync[] = LOOP_ADAM REST "  mode: sync(aggregate=2)\n";
+static const char kSync[] =
+    LOOP_ADAM REST "  mode: sync(aggregate=2)\n  average: examples\n";
 static const char *text = kPlain;
 
 /* Opens, runs and closes with an allocation failing; the graph's load is not

@@ -198,14 +198,12 @@ static void refused(void **state) {
 #define LOSS "  loss: reduce_sum(mul(w, reduce_sum(x, axis=[0])))\n"
   static const struct {
     const char *nodes, *rest, *says;
-  } kBad[] = {
-      {"  s: state([2])\n  next: assign(s, w)\n"
-       "  loss: reduce_sum(mul(add(w, s), reduce_sum(x, axis=[0])))\n",
-       "mode: async", "s: a state that goes from batch to batch"},
-      {LOSS, "mode: 'async(staleness_lr=inverse)'", "staleness_lr: inverse"},
-      {LOSS, "mode: all_reduce", "mode all_reduce"},
-      {LOSS, "accumulate: 2", "mode (none)"},
-      {LOSS, "mode: async, reset_state: epoch", "reset_state"}};
+  } kBad[] = {{"  s: state([2])\n  next: assign(s, w)\n"
+               "  loss: reduce_sum(mul(add(w, s), reduce_sum(x, axis=[0])))\n",
+               "mode: async", "s: a state that goes from batch to batch"},
+              {LOSS, "mode: all_reduce", "mode all_reduce"},
+              {LOSS, "accumulate: 2", "mode (none)"},
+              {LOSS, "mode: async, reset_state: epoch", "reset_state"}};
   for (size_t i = 0; i < sizeof kBad / sizeof *kBad; i++) {
     char text[2048];
     ps_world w;

@@ -368,7 +368,7 @@ static void step(job_world *w) {
   split_pair *p = &w->pair;
   uint64_t t = p->runs / AGGREGATE;
   for (uint32_t k = 0; k < AGGREGATE; k++) {
-    weir_exec_feed joined[16], worker[16 + PAIR_VALUES];
+    weir_exec_feed joined[18], worker[18 + PAIR_VALUES];
     weir_exec_fetch out[PAIR_VALUES];
     uint32_t count = pair_feeds(p, joined, worker);
     weir_tensor_unref(pair_run_joined(p, joined, count));

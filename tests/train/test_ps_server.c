@@ -33,7 +33,7 @@ static void stale_pushes_have_their_own_rate(void **state) {
   hub_start_all(&h);
   hub_begin(&h);
   for (uint32_t w = 0; w < 2; w++) {
-    weir_exec_feed joined[16], worker[16 + PAIR_VALUES];
+    weir_exec_feed joined[18], worker[18 + PAIR_VALUES];
     h.pair.runs = w;
     uint32_t count = pair_feeds(&h.pair, joined, worker);
     pair_compute(&h.pair, worker, count, out[w]);
@@ -67,19 +67,55 @@ static void stale_pushes_have_their_own_rate(void **state) {
   hub_close(&h);
 }
 
+/* Updates are divided by their staleness. */
+static void open_inverse(hub *h, const char *mode, uint32_t servers) {
+  hub_open_as(h, PS_NET "  lr: {scale: {'*/b': 0.3}}\n", mode,
+              (weir_split_options){.servers = servers,
+                                   .clip_at_worker = true,
+                                   .given_step = true,
+                                   .given_staleness = true});
+}
+
+/* A push says on which version it was computed: forged, its update is divided
+ * by the number of those since. */
+static void stale_pushes_change_less(void **state) {
+  (void)state;
+  static const char *const kModes[] = {
+      "async(staleness_lr=inverse)",
+      "bounded(staleness=9, staleness_lr=inverse)"};
+  for (uint32_t servers = 1; servers <= 3; servers++)
+    for (int m = 0; m < 2; m++) {
+      hub h;
+      open_inverse(&h, kModes[m], servers);
+      hub_start_all(&h);
+      hub_begin(&h);
+      for (uint64_t i = 0; i < 7; i++) {
+        h.pair.staleness = (int64_t)(i * 5 % (i + 1)); /* 0 1 1 3 0 1 2 */
+        hub_run(&h, i % 2, i / 2 + 1);
+        hub_compare(&h, i + 1);
+      }
+      hub_close(&h);
+    }
+}
+
+static void compare_steps(const char *text, uint32_t servers, uint32_t n) {
+  hub h;
+  hub_open(&h, text, servers, n);
+  hub_start_all(&h);
+  hub_begin(&h);
+  for (uint64_t t = 0; t < 3; t++) {
+    hub_step_of(&h, n);
+    hub_compare(&h, t + 1);
+  }
+  hub_close(&h);
+}
+
 static void sync_has_the_bits_of_accumulation(void **state) {
   (void)state;
   for (uint32_t servers = 1; servers <= 3; servers++)
     for (uint32_t n = 1; n <= 3; n++) {
-      hub h;
-      hub_open(&h, PS_NET, servers, n);
-      hub_start_all(&h);
-      hub_begin(&h);
-      for (uint64_t t = 0; t < 3; t++) {
-        hub_step_of(&h, n);
-        hub_compare(&h, t + 1);
-      }
-      hub_close(&h);
+      compare_steps(PS_NET, servers, n);
+      compare_steps(PS_NET "  average: examples\n", servers, n);
     }
 }
 
@@ -149,7 +185,7 @@ static void a_restore_forgets_half_a_step(void **state) {
   hub_begin(&h);
   for (uint32_t k = 0; k < 2; k++) {
     weir_exec_fetch wrong[PAIR_VALUES];
-    weir_exec_feed joined[16], worker[16 + PAIR_VALUES];
+    weir_exec_feed joined[18], worker[18 + PAIR_VALUES];
     h.pair.runs = 17;
     uint32_t count = pair_feeds(&h.pair, joined, worker);
     pair_compute(&h.pair, worker, count, wrong);
@@ -380,27 +416,33 @@ static void over_ends_a_server_once(void **state) {
 
 /* ---- Memory */
 
+static void create_out_of_memory(hub *h) {
+  weir_counted_allocator *memory = &h->pair.world.memory;
+  int64_t live = atomic_load(&memory->live_blocks);
+  for (uint64_t k = 1;; k++) {
+    memory->fail_at = atomic_load(&memory->calls) + k;
+    weir_status s = hub_create(h, 1);
+    bool reached = atomic_load(&memory->calls) >= memory->fail_at;
+    memory->fail_at = 0;
+    if (!reached) {
+      assert_ok(s, &h->err);
+      break;
+    }
+    assert_true(s != WEIR_OK);
+    assert_string_equal(h->err.id, "W6001");
+    assert_null(h->ports[1].host);
+    assert_int_equal(atomic_load(&memory->live_blocks), live);
+  }
+  hub_close(h);
+}
+
 static void out_of_memory_is_clean(void **state) {
   (void)state;
   hub h;
   hub_open(&h, PS_NET, 2, 2);
-  weir_counted_allocator *memory = &h.pair.world.memory;
-  int64_t live = atomic_load(&memory->live_blocks);
-  for (uint64_t k = 1;; k++) {
-    memory->fail_at = atomic_load(&memory->calls) + k;
-    weir_status s = hub_create(&h, 1);
-    bool reached = atomic_load(&memory->calls) >= memory->fail_at;
-    memory->fail_at = 0;
-    if (!reached) {
-      assert_ok(s, &h.err);
-      break;
-    }
-    assert_true(s != WEIR_OK);
-    assert_string_equal(h.err.id, "W6001");
-    assert_null(h.ports[1].host);
-    assert_int_equal(atomic_load(&memory->live_blocks), live);
-  }
-  hub_close(&h);
+  create_out_of_memory(&h);
+  open_inverse(&h, "async(staleness_lr=inverse)", 2);
+  create_out_of_memory(&h);
 }
 
 /* Wherever memory ends in a run, the server says so and ends, or the link does;
@@ -410,7 +452,7 @@ static void updates_out_of_memory(void **state) {
   for (uint64_t k = 1, good = 0; good < 2; k += 3) {
     hub h;
     weir_exec_fetch out[PAIR_VALUES];
-    hub_open(&h, PS_NET, 1, 0);
+    open_inverse(&h, "async(staleness_lr=inverse)", 1);
     hub_start_all(&h);
     hub_begin(&h);
     hub_compute(&h, out);
@@ -453,6 +495,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(async_has_the_bits_of_one_process),
       cmocka_unit_test(stale_pushes_have_their_own_rate),
+      cmocka_unit_test(stale_pushes_change_less),
       cmocka_unit_test(sync_has_the_bits_of_accumulation),
       cmocka_unit_test(a_norm_over_servers),
       cmocka_unit_test(shares_that_do_not_count),

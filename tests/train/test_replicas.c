@@ -28,29 +28,89 @@
   "  eval: {data: test, every: 3, metrics: [loss, acc]}\n"
 
 /* Epochs of four batches, the last of one example: 3 does not divide them. */
+static void check_sync(int n, const char *more) {
+  char text[4096];
+  weir_strbuf want, have;
+  snprintf(text, sizeof text, "%s%s  accumulate: %d\n", NET, more, n);
+  loop_train(text, 1, (weir_loop_options){.epochs = 4, .seed = 5}, &want);
+  snprintf(text, sizeof text, "%s%s  mode: sync(aggregate=%d)\n", NET, more, n);
+  for (uint32_t replicas = 1; replicas <= 4; replicas++) {
+    weir_loop_options o = {.epochs = 4, .seed = 5, .replicas = replicas};
+    loop_train(text, 2, o, &have);
+    loop_same(&have, &want, "sync");
+    weir_strbuf_release(&have);
+  }
+  weir_strbuf_release(&want);
+}
+
 static void sync_has_the_bits_of_accumulation(void **state) {
   (void)state;
-  for (int n = 1; n <= 3; n++) {
-    char text[4096];
-    weir_strbuf want, have;
-    snprintf(text, sizeof text, "%s  accumulate: %d\n", NET, n);
-    loop_train(text, 1, (weir_loop_options){.epochs = 4, .seed = 5}, &want);
-    snprintf(text, sizeof text, "%s  mode: sync(aggregate=%d)\n", NET, n);
-    for (uint32_t replicas = 1; replicas <= 4; replicas++) {
-      weir_loop_options o = {.epochs = 4, .seed = 5, .replicas = replicas};
-      loop_train(text, 2, o, &have);
-      loop_same(&have, &want, "sync");
-      weir_strbuf_release(&have);
-    }
-    weir_strbuf_release(&want);
+  for (int n = 1; n <= 3; n++) check_sync(n, "");
+  for (int n = 2; n <= 3; n++) check_sync(n, "  average: examples\n");
+}
+
+/* ---- Means of batches */
+
+/* The gradient of w is the mean of a batch, of two or one of five examples. */
+#define MEANS                                                             \
+  "weir: 1\n"                                                             \
+  "inputs: {x: 'f32[?]'}\n"                                               \
+  "nodes:\n"                                                              \
+  "  w: var([], init=zeros())\n"                                          \
+  "  loss: mean(mul(x, w))\n"                                             \
+  "outputs: [loss]\n"                                                     \
+  "data: {train: {source: memory, values: {x: [1, 2, 4, 8, 25]}, batch: " \
+  "2, remainder: %s}}\n"                                                  \
+  "train: {minimize: loss, optimizer: sgd(lr=1), %s}\n"
+
+static double trained_by(const char *remainder, const char *rest,
+                         uint32_t replicas) {
+  char text[2048];
+  loop_world w;
+  weir_train_end end;
+  weir_tensor *t = NULL;
+  snprintf(text, sizeof text, MEANS, remainder, rest);
+  weir_loop_options o = {.epochs = 2, .replicas = replicas};
+  assert_ok(loop_open(&w, text, 2, o), &w.err);
+  assert_ok(weir_loop_run(w.loop, &end, &w.err), &w.err);
+  assert_int_equal(weir_loop_now(w.loop).step, 2);
+  assert_int_equal(weir_loop_now(w.loop).examples, 10);
+  weir_node_id id =
+      weir_graph_find_node(weir_loop_graph(w.loop), WEIR_SV_LIT("w"));
+  assert_ok(weir_exec_variable_get(weir_loop_session(w.loop), id, &t, &w.err),
+            &w.err);
+  double value = weir_tensor_get_f64(t, 0);
+  weir_tensor_unref(t);
+  loop_close(&w);
+  return value;
+}
+
+/* By examples an update is of the mean of all five; a padded batch weighs by
+ * what it has of its own. Equal: the one of the last batch counts twice. */
+static void batches_weigh_by_examples(void **state) {
+  (void)state;
+  static const char *const kRemainders[] = {"keep", "pad"};
+  static const char *const kWays[] = {"accumulate: 3",
+                                      "mode: 'sync(aggregate=3)'"};
+  for (int i = 0; i < 4; i++) {
+    char rest[128];
+    uint32_t replicas = i / 2 == 0 ? 0 : 2;
+    snprintf(rest, sizeof rest, "%s, average: examples", kWays[i / 2]);
+    assert_true(trained_by(kRemainders[i % 2], rest, replicas) == -16);
+    snprintf(rest, sizeof rest, "%s, average: equal", kWays[i / 2]);
+    assert_true(fabs(trained_by(kRemainders[i % 2], rest, replicas) +
+                     2 * (1.5 + 6 + 25) / 3) < 1e-5);
+    assert_true(trained_by(kRemainders[i % 2], rest, replicas) ==
+                trained_by(kRemainders[i % 2], kWays[i / 2], replicas));
   }
 }
 
 /* Alone, a replica pulls what it pushed last. */
 static void one_replica_is_one_process(void **state) {
   (void)state;
-  static const char *const kModes[] = {"async", "bounded(staleness=3)",
-                                       "async(max_staleness=0)", "sync"};
+  static const char *const kModes[] = {
+      "async", "bounded(staleness=3)", "async(max_staleness=0)", "sync",
+      "bounded(staleness=3, staleness_lr=inverse)"};
   weir_strbuf want, have;
   loop_train(NET, 1, (weir_loop_options){.epochs = 3, .seed = 5}, &want);
   for (size_t i = 0; i < sizeof kModes / sizeof *kModes; i++) {
@@ -186,6 +246,34 @@ static void every_batch_once_when_it_goes_on(void **state) {
   }
 }
 
+/* ---- Staleness */
+
+/* Of three replicas that go in step, each is at most two updates behind. An
+ * update of staleness 2 is half of one: the account says how many they were. */
+static void stale_updates_are_smaller(void **state) {
+  (void)state;
+  char text[2048];
+  loop_world w;
+  weir_train_end end;
+  weir_tensor *t = NULL;
+  snprintf(text, sizeof text, "%s%s", SUMS,
+           "mode: 'bounded(staleness=0, staleness_lr=inverse)'}\n");
+  weir_loop_options o = {.epochs = 30, .seed = 5, .replicas = 3};
+  assert_ok(loop_open(&w, text, 2, o), &w.err);
+  assert_ok(weir_loop_run(w.loop, &end, &w.err), &w.err);
+  weir_node_id id =
+      weir_graph_find_node(weir_loop_graph(w.loop), WEIR_SV_LIT("w"));
+  assert_ok(weir_exec_variable_get(weir_loop_session(w.loop), id, &t, &w.err),
+            &w.err);
+  const uint64_t *n = w.seen.staleness;
+  assert_true(w.seen.staleness_most <= 2);
+  assert_int_equal(n[0] + n[1] + n[2], 150);
+  assert_true(weir_tensor_get_f64(t, 1) ==
+              -(double)(n[0] + n[1]) - (double)n[2] / 2);
+  weir_tensor_unref(t);
+  loop_close(&w);
+}
+
 /* A number of updates is kept exactly. */
 static void steps_are_exact(void **state) {
   (void)state;
@@ -232,8 +320,6 @@ static void refused(void **state) {
                "  loss: reduce_sum(mul(add(w, s), reduce_sum(x, axis=[0])))\n",
                "mode: async"},
               {"  loss: reduce_sum(mul(w, reduce_sum(x, axis=[0])))\n",
-               "mode: 'async(staleness_lr=inverse)'"},
-              {"  loss: reduce_sum(mul(w, reduce_sum(x, axis=[0])))\n",
                "mode: 'sync(aggregate=2, backup=1)'"},
               {"  loss: reduce_sum(mul(w, reduce_sum(x, axis=[0])))\n",
                "mode: sync, clip: {global_norm: 1}, summary: {dir: s, scalars: "
@@ -256,10 +342,12 @@ static void refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       LOOP_TEST(sync_has_the_bits_of_accumulation),
+      LOOP_TEST(batches_weigh_by_examples),
       LOOP_TEST(one_replica_is_one_process),
       LOOP_TEST(sync_goes_on),
       LOOP_TEST(every_batch_once),
       LOOP_TEST(every_batch_once_when_it_goes_on),
+      LOOP_TEST(stale_updates_are_smaller),
       LOOP_TEST(steps_are_exact),
       LOOP_TEST(a_bad_loss_ends_it),
       LOOP_TEST(refused)};

@@ -72,7 +72,8 @@ typedef struct weir_ps_server_calls {
    * down is dropped. */
   void (*send)(void *self, weir_ps_task to, const weir_ps_message *m);
   /* Async, bounded: begins to apply |push|, and takes its data; applied()
-   * follows. |push->lr_version| gives learning rate and step of the update. */
+   * follows. |push->lr_version| gives learning rate and step of the update,
+   * |push->staleness| says how many updates its values are behind. */
   void (*apply)(void *self, uint64_t ticket, const weir_ps_message *push);
   /* Sync: begins to add |push| to the sum of its step, the first (k 0) to
    * nothing; added() follows. Takes its data. */

@@ -98,6 +98,7 @@ static void pump(weir_ps_server *s) {
     if (s->late_mark.seq != 0) s->marks[s->late_worker] = s->late_mark;
     s->late_mark.seq = 0;
     s->applying = true;
+    push->staleness = staleness_of(s, push);
     s->calls.apply(s->calls.self, s->ticket, push);
     push->data = NULL; /* the host's */
   }

@@ -55,15 +55,17 @@ static weir_status list_vars(weir_splitter *s) {
   for (weir_node_id id = 0; id < g->node_count; id++) {
     if (s->var_of[id] == UINT32_MAX) continue;
     weir_value_id value = g->nodes[id].first_output;
-    s->vars[s->var_of[id]] =
-        (weir_split_var){.name = g->nodes[id].name,
-                         .node = id,
-                         .of = UINT32_MAX,
-                         .bytes = value_bytes(g, value),
-                         .server = value == t->global_step ? WEIR_SPLIT_ALL : 0,
-                         .worker = WEIR_NO_VALUE,
-                         .push = UINT32_MAX,
-                         .fixed = true};
+    s->vars[s->var_of[id]] = (weir_split_var){
+        .name = g->nodes[id].name,
+        .node = id,
+        .of = UINT32_MAX,
+        .bytes = value_bytes(g, value),
+        .server = value == t->global_step || value == t->rows_sum
+                      ? WEIR_SPLIT_ALL
+                      : 0,
+        .worker = WEIR_NO_VALUE,
+        .push = UINT32_MAX,
+        .fixed = true};
   }
   mark_assigned(s, t->targets, t->target_count);
   mark_assigned(s, t->accumulate_targets, t->accumulate_target_count);
@@ -250,6 +252,7 @@ weir_status weir_graph_split(const weir_graph *graph,
   struct weir_train_rules rules = *spec->rules;
   if (options->lr_factor > 0) rules.lr *= options->lr_factor;
   mine.rules = &rules;
+  mine.shared.given_staleness = options->given_staleness;
   mine.accumulate = options->aggregate > 0 ? options->aggregate : 1;
   WEIR_TRY(refuse(graph, err));
   weir_split *out = weir_alloc_array(graph->alloc, 1, sizeof *out);
@@ -315,11 +318,13 @@ weir_split_options weir_split_options_of(const weir_train_spec *spec,
   bool sync = shared->way == WEIR_WAY_SYNC;
   uint32_t n = shared->aggregate > 0 ? shared->aggregate : workers;
   if (!sync) n = 1;
-  return (weir_split_options){.servers = servers,
-                              .aggregate = n,
-                              .clip_at_worker = !sync,
-                              .given_step = !sync,
-                              .lr_factor = lr_factor(shared, n)};
+  return (weir_split_options){
+      .servers = servers,
+      .aggregate = n,
+      .clip_at_worker = !sync,
+      .given_step = !sync,
+      .given_staleness = weir_sv_is(shared->staleness_lr, "inverse"),
+      .lr_factor = lr_factor(shared, n)};
 }
 
 weir_status weir_graph_split_plain(const weir_graph *graph,

@@ -73,6 +73,9 @@ typedef struct weir_update_graph {
   uint32_t share_count;
   /* The number of finished updates: an input with |given_step|. */
   weir_value_id global_step;
+  /* With |given_staleness|: an input; WEIR_NO_VALUE where nothing is trained.
+   */
+  weir_value_id staleness;
 } weir_update_graph;
 
 #define WEIR_SPLIT_ALL UINT32_MAX
@@ -88,7 +91,8 @@ typedef struct weir_split_options {
    * and the optimizers' step follow from a number that travels with the push.
    */
   bool given_step;
-  double lr_factor; /* of the learning rate; 0: 1 */
+  bool given_staleness; /* likewise how old its values are: an input */
+  double lr_factor;     /* of the learning rate; 0: 1 */
 } weir_split_options;
 
 typedef struct weir_split {
@@ -99,9 +103,10 @@ typedef struct weir_split {
   const weir_value_id *worker_values; /* per value of the training graph:
                                          WEIR_NO_VALUE behind the cut */
   weir_value_id loss;                 /* in the worker graph */
-  const weir_split_var *vars;         /* in the order of the training graph */
-  const weir_split_push *pushes;      /* in the order they become ready */
-  const weir_update_graph *updates;   /* per server */
+  weir_value_id rows; /* there: the number of examples; or WEIR_NO_VALUE */
+  const weir_split_var *vars;       /* in the order of the training graph */
+  const weir_split_push *pushes;    /* in the order they become ready */
+  const weir_update_graph *updates; /* per server */
   uint32_t var_count, push_count, server_count;
   uint32_t sum_count;     /* of all shares; 0: no norm over several servers */
   const bool *sum_begins; /* per sum: a block of the norm begins with it */

@@ -220,6 +220,8 @@ static weir_status finish_worker(weir_splitter *s, weir_pass *pass) {
   memcpy(values, pass->values, count * sizeof *values);
   out->worker_values = values;
   out->loss = values[s->train->loss];
+  out->rows = s->train->rows;
+  if (out->rows != WEIR_NO_VALUE) out->rows = values[out->rows];
   return WEIR_OK;
 }
 
@@ -302,7 +304,11 @@ static weir_status copy_step(weir_splitter *s, weir_pass *pass) {
     if ((s->need[id] & NEED_STEP) != 0 && pass->nodes[id] == UINT32_MAX &&
         !is_given(s, id) && !is_norm(s, id))
       WEIR_TRY(weir_pass_copy(pass, id, NULL, UINT32_MAX, s->err));
-  return WEIR_OK;
+  weir_value_id staleness = s->train->staleness;
+  if (staleness == WEIR_NO_VALUE || pass->values[staleness] == WEIR_NO_VALUE)
+    return WEIR_OK;
+  return add_port(s, pass, g->nodes[g->values[staleness].node].name,
+                  pass->values[staleness]);
 }
 
 /* The sums of squares of the server's gradients. */
@@ -363,6 +369,9 @@ static weir_status fill_update(weir_splitter *s, const weir_pass *pass,
   out->vars = vars;
   out->learning_rate = pass->values[t->learning_rate];
   out->global_step = pass->values[t->global_step];
+  out->staleness = t->staleness;
+  if (out->staleness != WEIR_NO_VALUE)
+    out->staleness = pass->values[out->staleness];
   out->grad_norm = t->grad_norm == WEIR_NO_VALUE ? WEIR_NO_VALUE
                                                  : pass->values[t->grad_norm];
   WEIR_TRY(own_targets(s, pass, t->targets, t->target_count, server,

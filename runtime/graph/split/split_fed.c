@@ -136,6 +136,16 @@ static weir_status copy_behind(feeder *f) {
   return WEIR_OK;
 }
 
+/* An input behind the cut. */
+static weir_status add_staleness(feeder *f) {
+  weir_value_id value = f->from->staleness;
+  if (value == WEIR_NO_VALUE) return WEIR_OK;
+  const weir_graph *g = f->b.pass.from;
+  weir_graph_port port = {.name = g->nodes[g->values[value].node].name,
+                          .value = f->b.pass.values[value]};
+  return weir_graph_builder_add_input(f->b.pass.builder, &port, f->err);
+}
+
 /* ---- The result */
 
 static const weir_node_id *map_targets(const feeder *f, weir_arena *arena,
@@ -146,13 +156,17 @@ static const weir_node_id *map_targets(const feeder *f, weir_arena *arena,
   return to;
 }
 
+static weir_value_id mapped(const weir_value_id *map, weir_value_id id) {
+  return id == WEIR_NO_VALUE ? WEIR_NO_VALUE : map[id];
+}
+
 static const weir_value_id *map_values(const weir_value_id *map,
                                        weir_arena *arena,
                                        const weir_value_id *ids,
                                        uint32_t count) {
   weir_value_id *to = weir_arena_array(arena, count, sizeof *to);
   for (uint32_t i = 0; to != NULL && i < count; i++)
-    to[i] = ids[i] == WEIR_NO_VALUE ? WEIR_NO_VALUE : map[ids[i]];
+    to[i] = mapped(map, ids[i]);
   return to;
 }
 
@@ -184,10 +198,12 @@ static bool fill(const feeder *f, const weir_graph *source,
   out->grads = (weir_value_id *)(uintptr_t)map_values(values, a, t->grads,
                                                       t->trained_count);
   out->loss = f->front[t->loss];
+  out->rows = mapped(f->front, t->rows);
+  out->rows_sum = mapped(values, t->rows_sum);
+  out->staleness = mapped(values, t->staleness);
   out->global_step = f->counter;
   out->learning_rate = values[t->learning_rate];
-  out->grad_norm =
-      t->grad_norm == WEIR_NO_VALUE ? WEIR_NO_VALUE : values[t->grad_norm];
+  out->grad_norm = mapped(values, t->grad_norm);
   out->train_values =
       map_values(f->front, a, t->train_values, source->value_count);
   return out->targets && out->accumulate_targets && out->vars && out->grads &&
@@ -203,6 +219,7 @@ static weir_status build(feeder *f, const weir_graph *source,
                                          f->b.pass.values, f->err));
   WEIR_TRY(add_inputs(f));
   WEIR_TRY(copy_behind(f));
+  WEIR_TRY(add_staleness(f));
   return fill(f, source, train) ? WEIR_OK
                                 : weir_fail_memory(f->err, sizeof *train);
 }

@@ -63,8 +63,11 @@ typedef struct weir_train_shared {
   uint32_t aggregate; /* sync: batches of an update; 0: one for each worker */
   uint32_t backup, staleness;
   uint32_t max_staleness; /* async; UINT32_MAX: no limit */
-  uint32_t sync_every;    /* 0: not given */
-  int64_t evict_ns;       /* a worker without progress is out; 0: never */
+  /* Updates are divided by their staleness: "inverse", of async and bounded.
+   * An input of the graph; the one who feeds it asks for it here. */
+  bool given_staleness;
+  uint32_t sync_every; /* 0: not given */
+  int64_t evict_ns;    /* a worker without progress is out; 0: never */
   /* As written, "" where they are not. */
   weir_sv staleness_lr, algorithm, replicate, lr_scale;
 } weir_train_shared;
@@ -82,6 +85,7 @@ typedef struct weir_train_spec {
   weir_sv data;           /* section of `data:`; default "train" */
   uint64_t epochs, steps; /* 0: no such end */
   uint32_t accumulate;    /* >= 1 */
+  weir_sv average;        /* of the batches of an update; "": equal */
   weir_sv reset_state;    /* "", "epoch" */
   struct {
     weir_target_spec target;
@@ -117,8 +121,8 @@ typedef struct weir_train_spec {
   } summary;
   weir_train_shared shared;
   /* Keys about several processes, with no effect in one; most of them. */
-  const weir_mark *unused[5];
-  weir_sv unused_names[5];
+  const weir_mark *unused[6];
+  weir_sv unused_names[6];
   uint32_t unused_count;
   weir_every log; /* a line, when not on a terminal; default 100 steps */
   bool nan_trap;  /* default true */
@@ -145,12 +149,20 @@ typedef struct weir_train_mark {
   weir_train_side side;
 } weir_train_mark;
 
+/* Whether the batches of an update weigh by their examples. */
+static inline bool weir_train_by_examples(const weir_train_spec *spec) {
+  return spec->accumulate > 1 && weir_sv_is(spec->average, "examples");
+}
+
 /* With `accumulate: N` an update takes N runs: N - 1 runs of
  * |accumulate_targets|, which add gradients to VAR/grad_sum, and one of
  * |targets|, which adds its own, divides by N, updates and sets the sums to 0.
  * Sums begin at +0 and grow in the order of the runs, so that one process of N
  * runs and N workers whose gradients are added in order give the same bits.
- * The graph's own assignments are targets of all N runs. */
+ * The graph's own assignments are targets of all N runs.
+ *
+ * With `average: examples` each run's gradients are multiplied by its number of
+ * examples, an input, and the sum is divided by the sum of these. */
 
 typedef struct weir_train_graph {
   weir_graph *graph;
@@ -169,6 +181,13 @@ typedef struct weir_train_graph {
   weir_value_id loss; /* as printed: without l2; in training mode */
   weir_value_id global_step, learning_rate;
   weir_value_id grad_norm; /* WEIR_NO_VALUE unless clipped by it */
+  /* i64, WEIR_NO_VALUE unless batches weigh by examples: the number of them in
+   * a run, an input; and the state that adds them up. */
+  weir_value_id rows, rows_sum;
+  /* i64, an input: the updates since the values that the gradients are of;
+   * with shared.given_staleness, else WEIR_NO_VALUE. The rate of an update is
+   * |learning_rate| by the larger of it and 1. */
+  weir_value_id staleness;
   /* Per value of the old graph: the same in training mode (for metrics that
    * are fetched in the step itself). */
   const weir_value_id *train_values;

@@ -26,11 +26,24 @@ static weir_value_id var_value(const weir_train_build *b, uint32_t k) {
 
 /* ---- The gradient */
 
+/* The divisor of a sum of gradients of |dtype|: N, or all examples. */
+static weir_value_id divisor(weir_train_build *b, weir_dtype dtype) {
+  weir_sv none = {NULL, 0};
+  return weir_train_by_examples(b->spec)
+             ? weir_train_cast(b, none, b->rows_total, dtype)
+             : weir_train_const(b, none, dtype, (double)b->spec->accumulate);
+}
+
 /* sum += g in the runs that only accumulate; (sum + g) / N in the last one,
- * which begins anew. The sum starts at +0, in the order of the runs. */
+ * which begins anew. The sum starts at +0, in the order of the runs. By
+ * examples: n g for g, where n are the run's, and the sum of them for N. */
 static weir_value_id accumulated(weir_train_build *b, uint32_t k,
                                  weir_value_id grad) {
   weir_sv name = var_name(b, k);
+  weir_dtype dtype = weir_train_dtype(b, grad);
+  if (weir_train_by_examples(b->spec))
+    grad = weir_train_op2(
+        b, "mul", grad, weir_train_cast(b, (weir_sv){NULL, 0}, b->rows, dtype));
   weir_value_id sum =
       weir_train_state(b, weir_train_name(b, "%.*s/grad_sum", WEIR_SV(name)),
                        grad, WEIR_NO_VALUE, 0, b->vars[k].node);
@@ -42,10 +55,7 @@ static weir_value_id accumulated(weir_train_build *b, uint32_t k,
   weir_value_id zero = weir_train_op1(b, "zeros_like", grad);
   weir_train_assign(b, weir_train_name(b, "train/%.*s/restart", WEIR_SV(name)),
                     sum, zero);
-  weir_dtype dtype = weir_train_dtype(b, grad);
-  weir_value_id n = weir_train_const(b, (weir_sv){NULL, 0}, dtype,
-                                     (double)b->spec->accumulate);
-  weir_value_id mean = weir_train_op2(b, "div", total, n);
+  weir_value_id mean = weir_train_op2(b, "div", total, divisor(b, dtype));
   if (b->status != WEIR_OK) return WEIR_NO_VALUE;
   if (!weir_vec_push(b->pass.alloc, &b->accumulate,
                      weir_train_value(b, add)->node))

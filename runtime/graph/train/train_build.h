@@ -38,6 +38,7 @@ struct weir_train_graph_build {
   weir_error *err;
   /* Values of the new graph. */
   weir_value_id global_step, step, lr64, norm;
+  weir_value_id rows, rows_total; /* of this run; of all of the update */
   weir_value_id
       *means; /* by trained variable: its gradient, clipped by value */
   WEIR_VEC(weir_node_id) targets;

@@ -125,6 +125,45 @@ static weir_status plan_order(weir_train_build *b, uint32_t base_nodes) {
 
 /* ---- Putting it together */
 
+/* A number that begins with |zero|. */
+static weir_value_id add_counter(weir_train_build *b, weir_sv name,
+                                 weir_value_id zero) {
+  weir_attr attr = {.kind = WEIR_ATTR_INTS, .count = 0};
+  weir_named_attr attrs[] = {
+      {"shape", attr},
+      {"dtype", {.kind = WEIR_ATTR_DTYPE, .dtype = WEIR_I64}},
+      {NULL, {.kind = WEIR_ATTR_NONE}}};
+  return weir_train_add(b, name, "state", 1, &zero, attrs);
+}
+
+/* The number of examples of a run, an input, and their sum over an update. A
+ * server is sent a node's value, not an input's. */
+static void add_rows(weir_train_build *b, weir_value_id zero) {
+  if (!weir_train_by_examples(b->spec) || b->status != WEIR_OK) return;
+  weir_graph_port port = {.name = WEIR_SV_LIT("train/rows")};
+  b->side = WEIR_TRAIN_WORKER;
+  port.value = b->out->rows =
+      weir_train_input(b, port.name, weir_train_value(b, b->global_step));
+  weir_value_id rows = weir_train_add(b, WEIR_SV_LIT("train/examples"),
+                                      "identity", 1, &port.value, NULL);
+  b->side = WEIR_TRAIN_UPDATE;
+  weir_value_id sum = add_counter(b, WEIR_SV_LIT("train/rows_sum"), zero);
+  weir_value_id in[] = {sum, rows};
+  weir_value_id add = weir_train_add(
+      b, WEIR_SV_LIT("train/rows_sum/accumulate"), "assign_add", 2, in, NULL);
+  b->rows = rows;
+  b->rows_total = weir_train_op2(b, "add", sum, rows);
+  weir_train_assign(b, WEIR_SV_LIT("train/rows_sum/restart"), sum, zero);
+  b->out->rows_sum = sum;
+  if (b->status != WEIR_OK) return;
+  if (!weir_vec_push(b->pass.alloc, &b->accumulate,
+                     weir_train_value(b, add)->node))
+    weir_train_fail(b, weir_fail_memory(b->err, sizeof add));
+  else
+    weir_train_fail(
+        b, weir_graph_builder_add_input(b->pass.builder, &port, b->err));
+}
+
 /* The shared part of a step: counters and the learning rate, after the base
  * graph. */
 static void add_shared(weir_train_build *b) {
@@ -134,18 +173,13 @@ static void add_shared(weir_train_build *b) {
   b->mark = b->rules->mark;
   weir_value_id zero =
       weir_train_const(b, WEIR_SV_LIT("train/global_step/init"), WEIR_I64, 0);
-  weir_attr attr = {.kind = WEIR_ATTR_INTS, .count = 0};
-  weir_named_attr attrs[] = {
-      {"shape", attr},
-      {"dtype", {.kind = WEIR_ATTR_DTYPE, .dtype = WEIR_I64}},
-      {NULL, {.kind = WEIR_ATTR_NONE}}};
-  b->global_step = weir_train_add(b, WEIR_SV_LIT("train/global_step"), "state",
-                                  1, &zero, attrs);
+  b->global_step = add_counter(b, WEIR_SV_LIT("train/global_step"), zero);
   b->out->global_step = b->global_step;
   weir_value_id in[] = {b->global_step, weir_train_const(b, none, WEIR_I64, 1)};
   b->step = weir_train_add(b, WEIR_SV_LIT("train/step"), "add", 2, in, NULL);
   weir_train_assign(b, WEIR_SV_LIT("train/global_step/assign"), b->global_step,
                     b->step);
+  add_rows(b, zero);
   weir_node_id first = b->vars[0].node;
   weir_train_learning_rate(b, g->values[g->nodes[first].first_output].dtype);
 }
@@ -322,7 +356,7 @@ weir_status weir_graph_train(const weir_graph *graph,
                         .err = err != NULL ? err : &local};
   if (out == NULL) return weir_fail_memory(err, sizeof *out);
   weir_arena_init(&out->arena, graph->alloc);
-  out->grad_norm = WEIR_NO_VALUE;
+  out->grad_norm = out->rows = out->rows_sum = out->staleness = WEIR_NO_VALUE;
   weir_status s = prepare(&b, graph, &out->loss);
   if (s == WEIR_OK) s = build(&b, b.mode.graph, out->loss);
   out->train_values = b.mode.values;

@@ -91,19 +91,36 @@ static weir_value_id scheduled(weir_train_build *b) {
   return lr;
 }
 
+/* |lr| / max(staleness, 1), in f64 like the schedule. */
+static weir_value_id by_staleness(weir_train_build *b, weir_value_id lr) {
+  weir_graph_port port = {.name = WEIR_SV_LIT("train/staleness")};
+  if (b->status != WEIR_OK) return WEIR_NO_VALUE;
+  port.value = b->out->staleness =
+      weir_train_input(b, port.name, weir_train_value(b, b->global_step));
+  if (b->status == WEIR_OK)
+    weir_train_fail(
+        b, weir_graph_builder_add_input(b->pass.builder, &port, b->err));
+  weir_value_id age =
+      weir_train_cast(b, (weir_sv){NULL, 0}, port.value, WEIR_F64);
+  if (lr == WEIR_NO_VALUE) lr = f64(b, b->rules->lr);
+  return weir_train_op2(b, "div", lr, weir_train_op2(b, "max", age, f64(b, 1)));
+}
+
 void weir_train_learning_rate(weir_train_build *b, weir_dtype dtype) {
   const weir_sv name = WEIR_SV_LIT("train/learning_rate");
   b->lr64 = scheduled(b);
   b->out->learning_rate = b->lr64 == WEIR_NO_VALUE
                               ? weir_train_const(b, name, dtype, b->rules->lr)
                               : weir_train_cast(b, name, b->lr64, dtype);
+  if (b->spec->shared.given_staleness) b->lr64 = by_staleness(b, b->lr64);
 }
 
 weir_value_id weir_train_lr_of(weir_train_build *b, uint32_t k) {
   const weir_trained *v = &b->vars[k];
   weir_dtype dtype =
       weir_train_dtype(b, b->pass.from->nodes[v->node].first_output);
-  if (v->lr_scale == 1 && weir_train_dtype(b, b->out->learning_rate) == dtype)
+  if (v->lr_scale == 1 && !b->spec->shared.given_staleness &&
+      weir_train_dtype(b, b->out->learning_rate) == dtype)
     return b->out->learning_rate;
   if (b->lr64 == WEIR_NO_VALUE)
     return weir_train_const(b, (weir_sv){NULL, 0}, dtype,

@@ -17,12 +17,16 @@ static const weir_train_key kSyncKeys[] = {
     {"aggregate", WEIR_TRAIN_COUNT4, AT(aggregate), .min = 1},
     {"backup", WEIR_TRAIN_COUNT4, AT(backup)},
     {NULL}};
+#define STALENESS_LR                                     \
+  {                                                      \
+    "staleness_lr", WEIR_TRAIN_CHOICE, AT(staleness_lr), \
+        .choices = "none|inverse"                        \
+  }
 static const weir_train_key kBoundedKeys[] = {
-    {"staleness", WEIR_TRAIN_COUNT4, AT(staleness)}, {NULL}};
+    {"staleness", WEIR_TRAIN_COUNT4, AT(staleness)}, STALENESS_LR, {NULL}};
 static const weir_train_key kAsyncKeys[] = {
     {"max_staleness", WEIR_TRAIN_COUNT4, AT(max_staleness)},
-    {"staleness_lr", WEIR_TRAIN_CHOICE, AT(staleness_lr),
-     .choices = "none|inverse"},
+    STALENESS_LR,
     {NULL}};
 static const weir_train_key kAllReduceKeys[] = {
     {"algorithm", WEIR_TRAIN_CHOICE, AT(algorithm),
@@ -173,6 +177,22 @@ static bool check_between(weir_train_reader *r) {
   return true;
 }
 
+/* Batches weigh where there are several to an update. In one process those of
+ * mode sync are one, and then the key is without effect like the mode. */
+static bool check_average(weir_train_reader *r) {
+  weir_train_spec *spec = r->spec;
+  const weir_yaml *y = spec->section;
+  if (!weir_sv_is(spec->average, "examples") || spec->accumulate > 1)
+    return true;
+  if (spec->shared.way != WEIR_WAY_SYNC)
+    return weir_train_report(r, WEIR_W1131, mark_of(r, "average"),
+                             "average: examples is for updates of several "
+                             "batches: accumulate, or mode sync");
+  for (uint32_t i = 0; i < y->count; i++)
+    if (weir_sv_is(y->entries[i].key, "average")) remember(r, &y->entries[i]);
+  return true;
+}
+
 bool weir_train_check_shared(weir_train_reader *r) {
   weir_train_shared *s = &r->spec->shared;
   bool asked = weir_sv_is(s->replicate, "between_graph");
@@ -192,5 +212,5 @@ bool weir_train_check_shared(weir_train_reader *r) {
     return weir_train_report(r, WEIR_W1131, mark_of(r, "lr_scale"),
                              "lr_scale is for updates of several batches: mode "
                              "sync or all_reduce");
-  return !s->between || check_between(r);
+  return check_average(r) && (!s->between || check_between(r));
 }

@@ -254,6 +254,7 @@ const weir_train_key weir_train_keys[] = {
     {"clip", WEIR_TRAIN_CUSTOM, .read = read_clip},
     {"ema", WEIR_TRAIN_CUSTOM, .read = read_ema},
     {"accumulate", WEIR_TRAIN_COUNT4, AT(accumulate), .min = 1},
+    {"average", WEIR_TRAIN_CHOICE, AT(average), .choices = "equal|examples"},
     {"data", WEIR_TRAIN_TEXT, AT(data)},
     {"epochs", WEIR_TRAIN_COUNT, AT(epochs), .min = 1},
     {"steps", WEIR_TRAIN_COUNT, AT(steps), .min = 1},

@@ -211,7 +211,8 @@ static weir_status make_steppers(weir_loop *loop, weir_error *err) {
                                   .fetches = loop->watch.fetches,
                                   .fetch_count = loop->watch.fetch_count,
                                   .targets = t->targets,
-                                  .target_count = t->target_count};
+                                  .target_count = t->target_count,
+                                  .rows = &t->rows};
   WEIR_TRY(weir_stepper_create(loop->env, &options, &loop->stepper, err));
   if (loop->spec->accumulate <= 1) return WEIR_OK;
   options.targets = t->accumulate_targets;

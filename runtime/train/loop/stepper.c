@@ -42,7 +42,9 @@ struct weir_stepper {
   weir_value_id *fetches;
   weir_node_id *targets;
   source *sources;
-  weir_exec_feed *given;
+  weir_exec_feed *given; /* the last is |rows|, if there is one */
+  weir_value_id rows;
+  weir_tensor *row_count; /* fed to it */
   weir_tensor **into;
   uint32_t fetch_count, target_count, source_count, given_count;
   lane lanes[LANES];
@@ -120,7 +122,7 @@ static void *copy_ids(weir_arena *arena, const uint32_t *ids, uint32_t count) {
 static weir_status copy_tensors(weir_stepper *s, const weir_stepper_options *o,
                                 weir_error *err) {
   s->given_count = o->given_count;
-  s->given = weir_arena_array(&s->arena, o->given_count + 1u, sizeof *s->given);
+  s->given = weir_arena_array(&s->arena, o->given_count + 2u, sizeof *s->given);
   s->into =
       weir_arena_array(&s->arena, o->fetch_count + 1u, sizeof(weir_tensor *));
   if (s->given == NULL || s->into == NULL) return weir_fail_memory(err, 0);
@@ -128,6 +130,16 @@ static weir_status copy_tensors(weir_stepper *s, const weir_stepper_options *o,
     memcpy(s->given, o->given, o->given_count * sizeof *s->given);
   if (o->into != NULL)
     memcpy(s->into, o->into, o->fetch_count * sizeof *s->into);
+  return WEIR_OK;
+}
+
+/* The number of examples is one more tensor that all lanes share. */
+static weir_status add_rows(weir_stepper *s, weir_error *err) {
+  weir_shape scalar = weir_shape_of(0, NULL);
+  if (s->rows == WEIR_NO_VALUE) return WEIR_OK;
+  WEIR_TRY(weir_tensor_create_shaped(s->alloc, WEIR_I64, &scalar, &s->row_count,
+                                     err));
+  s->given[s->given_count++] = (weir_exec_feed){s->rows, s->row_count};
   return WEIR_OK;
 }
 
@@ -150,6 +162,8 @@ weir_status weir_stepper_create(const weir_env *env,
   weir_status status = s->fetches == NULL || s->targets == NULL
                            ? weir_fail_memory(err, 0)
                            : copy_tensors(s, o, err);
+  s->rows = o->rows != NULL ? *o->rows : WEIR_NO_VALUE;
+  if (status == WEIR_OK) status = add_rows(s, err);
   if (status == WEIR_OK) status = match(s, err);
   if (status == WEIR_OK)
     *out_stepper = s;
@@ -178,6 +192,7 @@ static void lane_release(weir_stepper *s, lane *l) {
 void weir_stepper_release(weir_stepper *s) {
   if (s == NULL) return;
   for (int i = 0; i < LANES; i++) lane_release(s, &s->lanes[i]);
+  weir_tensor_unref(s->row_count);
   weir_arena_release(&s->arena);
   weir_free(s->alloc, s);
 }
@@ -271,6 +286,7 @@ static weir_status find_lane(weir_stepper *s, const weir_batch *batch,
 weir_status weir_stepper_like(const weir_stepper *like, weir_stepper **out,
                               weir_error *err) {
   const weir_env env = {.alloc = like->alloc};
+  uint32_t own = like->rows != WEIR_NO_VALUE ? 1 : 0;
   weir_stepper_options options = {.session = like->session,
                                   .graph = like->graph,
                                   .data = like->data,
@@ -280,7 +296,8 @@ weir_status weir_stepper_like(const weir_stepper *like, weir_stepper **out,
                                   .targets = like->targets,
                                   .target_count = like->target_count,
                                   .given = like->given,
-                                  .given_count = like->given_count,
+                                  .given_count = like->given_count - own,
+                                  .rows = &like->rows,
                                   .into = like->into};
   return weir_stepper_create(&env, &options, out, err);
 }
@@ -304,6 +321,7 @@ weir_status weir_stepper_load(weir_stepper *s, const weir_batch *batch,
     const weir_tensor *t = batch->columns[s->sources[i].column];
     if (t->bytes > 0) memcpy(l->feeds[i].tensor->data, t->data, t->bytes);
   }
+  if (s->row_count != NULL) weir_tensor_set_i64(s->row_count, 0, batch->rows);
   return WEIR_OK;
 }
 

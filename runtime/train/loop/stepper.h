@@ -25,6 +25,9 @@ typedef struct weir_stepper_options {
    * tensors are the caller's and outlive the stepper. */
   const weir_exec_feed *given;
   uint32_t given_count;
+  /* An input, i64, that is fed the number of a batch's examples. NULL, or
+   * WEIR_NO_VALUE there: none. */
+  const weir_value_id *rows;
   /* Per fetch: the tensor that it is written to, of the caller, likewise; or
    * NULL: one of the stepper's. The list NULL: all are. Copied. */
   weir_tensor *const *into;

@@ -30,8 +30,6 @@ static weir_status check_spec(const weir_train_spec *spec, weir_error *err) {
            s->way_name != NULL ? s->way_name : "(none)");
   if (!s->between) return refuse(spec, text, err);
   if (spec->reset_state.size > 0) return refuse(spec, "reset_state", err);
-  if (weir_sv_is(s->staleness_lr, "inverse"))
-    return refuse(spec, "staleness_lr: inverse", err);
   return WEIR_OK;
 }
 

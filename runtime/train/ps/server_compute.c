@@ -17,14 +17,14 @@
 static weir_status compute(weir_ps_host *h, weir_ps_compute *c) {
   switch (c->kind) {
     case WEIR_PS_COMPUTE_ADD:
-      return weir_ps_engine_run(h->engine, c->buffer, false, 0, &c->err);
+      return weir_ps_engine_run(h->engine, c->buffer, false, 0, 0, &c->err);
     case WEIR_PS_COMPUTE_KEEP:
       return WEIR_OK;
     case WEIR_PS_COMPUTE_NORM:
       return weir_ps_norm_work(h, c->buffer, &c->err);
     default:
-      WEIR_TRY(
-          weir_ps_engine_run(h->engine, c->buffer, true, c->step, &c->err));
+      WEIR_TRY(weir_ps_engine_run(h->engine, c->buffer, true, c->step, c->age,
+                                  &c->err));
       return weir_ps_engine_values(h->engine, &h->next, &c->err);
   }
 }
@@ -83,6 +83,7 @@ void weir_ps_host_compute(weir_ps_host *h, weir_ps_compute_kind kind,
 void weir_ps_host_apply(void *self, uint64_t ticket, const weir_ps_message *m) {
   weir_ps_host *h = self;
   h->compute.step = m->lr_version;
+  h->compute.age = m->staleness;
   weir_ps_host_compute(h, WEIR_PS_COMPUTE_APPLY, ticket, m->data);
 }
 
@@ -98,6 +99,7 @@ void weir_ps_host_finish(void *self, uint64_t ticket, uint64_t step) {
   weir_ps_buffer *buffer = h->last;
   h->last = NULL;
   h->compute.step = step;
+  h->compute.age = 0;
   weir_ps_norm_set(h);
   weir_ps_host_compute(h, WEIR_PS_COMPUTE_FINISH, ticket, buffer);
 }

@@ -58,6 +58,8 @@ weir_status weir_ps_engine_create(const weir_env *env, weir_pool *pool,
   e->pool = pool;
   weir_status s = make_session(e, &e->session, err);
   if (s == WEIR_OK && job->given_step) s = make_step(e, &e->step, err);
+  if (s == WEIR_OK && e->update->staleness != WEIR_NO_VALUE)
+    s = make_step(e, &e->age, err);
   if (s == WEIR_OK && job->split->sum_count > 0) s = make_norm(e, err);
   if (s == WEIR_OK)
     *out_engine = e;
@@ -72,6 +74,7 @@ void weir_ps_engine_release(weir_ps_engine *e) {
     weir_tensor_unref(e->shares[i]);
   weir_tensor_unref(e->norm);
   weir_tensor_unref(e->step);
+  weir_tensor_unref(e->age);
   weir_exec_session_release(e->session);
   weir_arena_release(&e->arena);
   weir_free(e->env->alloc, e);
@@ -129,11 +132,12 @@ static weir_status bind(const weir_ps_engine *e, const weir_ps_buffer *b,
   const weir_update_graph *u = e->update;
   uint32_t n = 0;
   weir_exec_feed *feeds =
-      weir_alloc_array(e->env->alloc, e->lists->push_count + 2u, sizeof *feeds);
+      weir_alloc_array(e->env->alloc, e->lists->push_count + 3u, sizeof *feeds);
   if (feeds == NULL) return weir_fail_memory(err, e->lists->push_count);
   for (; n < e->lists->push_count; n++)
     feeds[n] = (weir_exec_feed){u->pushes[e->lists->pushes[n]], b->tensors[n]};
   if (e->step != NULL) feeds[n++] = (weir_exec_feed){u->global_step, e->step};
+  if (e->age != NULL) feeds[n++] = (weir_exec_feed){u->staleness, e->age};
   if (e->norm != NULL) feeds[n++] = (weir_exec_feed){u->grad_norm, e->norm};
   request->feeds = feeds;
   request->feed_count = n;
@@ -174,13 +178,14 @@ weir_status weir_ps_engine_shares(weir_ps_engine *e, weir_ps_buffer *b,
 }
 
 weir_status weir_ps_engine_run(weir_ps_engine *e, weir_ps_buffer *b, bool last,
-                               uint64_t step, weir_error *err) {
+                               uint64_t step, uint64_t age, weir_error *err) {
   const weir_update_graph *u = e->update;
   weir_binding **at = last ? &b->last : &b->more;
   if ((last ? u->target_count : u->accumulate_target_count) == 0)
     return WEIR_OK;
   if (*at == NULL) WEIR_TRY(bind_update(e, b, last, at, err));
   if (e->step != NULL) weir_tensor_set_i64(e->step, 0, (int64_t)step);
+  if (e->age != NULL) weir_tensor_set_i64(e->age, 0, (int64_t)age);
   e->touched = true;
   return weir_binding_run(*at, NULL, err);
 }

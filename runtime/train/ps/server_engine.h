@@ -42,6 +42,7 @@ typedef struct weir_ps_engine {
   weir_pool *pool;
   weir_exec_session *session;
   weir_tensor *step; /* i64: fed with each push, or NULL */
+  weir_tensor *age;  /* i64: its staleness, where the update divides by it */
   /* With a norm over several servers: fed, and what this one adds to it. */
   weir_tensor *norm, **shares;
   bool touched; /* variables may have other than their first values */
@@ -64,9 +65,10 @@ void weir_ps_buffer_release(const weir_ps_engine *e, weir_ps_buffer *b);
 
 /* Runs the update for |b|: all of it, or, not |last|, what the first pushes of
  * several change. |step|: the number of updates that rate and step follow from,
- * where it is given. Errors: the programs' own, W6001. */
+ * where it is given. |age|: the updates since its values. Errors: the programs'
+ * own, W6001. */
 weir_status weir_ps_engine_run(weir_ps_engine *e, weir_ps_buffer *b, bool last,
-                               uint64_t step, weir_error *err);
+                               uint64_t step, uint64_t age, weir_error *err);
 /* Computes |e->shares| from the first pushes and |b|, the last. Changes nothing
  * else. Errors: as above. */
 weir_status weir_ps_engine_shares(weir_ps_engine *e, weir_ps_buffer *b,

@@ -36,7 +36,7 @@ typedef struct weir_ps_compute {
   weir_ps_errand errand;
   bool busy;
   weir_ps_compute_kind kind;
-  uint64_t ticket, step, round;
+  uint64_t ticket, step, age, round;
   weir_ps_buffer *buffer;
   weir_status status;
   weir_error err;

@@ -64,12 +64,16 @@ static weir_status start(weir_replicas *r, weir_replica *it, weir_error *err) {
                                   .data = loop->data,
                                   .section = loop->spec->data,
                                   .fetches = r->fetches,
-                                  .fetch_count = r->fetch_count};
+                                  .fetch_count = r->fetch_count,
+                                  .rows = &r->fed.train->rows};
   it->of = r;
   WEIR_TRY(weir_stepper_create(loop->env, &options, &it->stepper, err));
   if (r->fed.given_step != WEIR_NO_VALUE)
     WEIR_TRY(weir_tensor_create_shaped(loop->alloc, WEIR_I64, &scalar,
                                        &it->step, err));
+  if (r->fed.train->staleness != WEIR_NO_VALUE)
+    WEIR_TRY(weir_tensor_create_shaped(loop->alloc, WEIR_I64, &scalar, &it->age,
+                                       err));
   it->started = pthread_create(&it->thread, NULL, run_replica, it) == 0;
   if (it->started) return WEIR_OK;
   return weir_fail(err, WEIR_W6003, NULL, "a replica's thread did not start");
@@ -97,6 +101,7 @@ static void release(weir_replica *it) {
   }
   weir_stepper_release(it->stepper);
   weir_tensor_unref(it->step);
+  weir_tensor_unref(it->age);
 }
 
 void weir_replicas_release(weir_loop *loop) {
@@ -251,6 +256,7 @@ static weir_status bind(weir_replicas *r, const weir_replica *it, bool last,
                              it->stepper, r->push_at + n)};
   if (it->step != NULL)
     r->feeds[n++] = (weir_exec_feed){r->fed.given_step, it->step};
+  if (it->age != NULL) r->feeds[n++] = (weir_exec_feed){t->staleness, it->age};
   weir_exec_fetch rate = {.value = t->learning_rate, .tensor = r->rate};
   weir_exec_request request = {
       .feeds = r->feeds,
@@ -317,6 +323,7 @@ static weir_status apply(weir_replicas *r, weir_replica *it, weir_error *err) {
   WEIR_TRY(check_run(r, it, err));
   WEIR_TRY(find_bound(r, it, last, &update, err));
   if (it->step != NULL) weir_tensor_set_i64(it->step, 0, (int64_t)it->version);
+  if (it->age != NULL) weir_tensor_set_i64(it->age, 0, (int64_t)it->staleness);
   WEIR_TRY(weir_binding_run(update, NULL, err));
   weir_loop_take_values(loop, it->stepper);
   loop->rate = weir_loop_mean(r->rate);

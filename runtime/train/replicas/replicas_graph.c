@@ -12,12 +12,8 @@
 
 static weir_status refuse_keys(const weir_train_spec *spec, weir_error *err) {
   const weir_train_shared *s = &spec->shared;
-  const char *key = s->backup > 0     ? "backup"
-                    : s->evict_ns > 0 ? "evict_after"
-                                      : "staleness_lr: inverse";
-  if (s->backup == 0 && s->evict_ns == 0 &&
-      !weir_sv_is(s->staleness_lr, "inverse"))
-    return WEIR_OK;
+  const char *key = s->backup > 0 ? "backup" : "evict_after";
+  if (s->backup == 0 && s->evict_ns == 0) return WEIR_OK;
   return weir_fail(err, WEIR_W1122, &s->way_mark,
                    "mode %s: %s on threads is not in this version", s->way_name,
                    key);
@@ -111,7 +107,7 @@ weir_status weir_replicas_fetches(weir_replicas *r, weir_error *err) {
   r->push_at = watch->fetch_count;
   r->fetch_count = watch->fetch_count + r->fed.push_count;
   r->fetches = weir_arena_array(arena, r->fetch_count, sizeof *r->fetches);
-  r->feeds = weir_arena_array(arena, r->fed.push_count + 1u, sizeof *r->feeds);
+  r->feeds = weir_arena_array(arena, r->fed.push_count + 2u, sizeof *r->feeds);
   if (r->fetches == NULL || r->feeds == NULL)
     return weir_fail_memory(err, r->fetch_count);
   memcpy(r->fetches, watch->fetches, watch->fetch_count * sizeof *r->fetches);

@@ -32,6 +32,7 @@ typedef struct weir_replica {
   bool started;
   weir_stepper *stepper;
   weir_tensor *step; /* i64: updates at the pull; fed with the push, or NULL */
+  weir_tensor *age;  /* i64: |staleness|, where the update divides by it */
   weir_replica_bound bound[WEIR_REPLICA_LANES];
   uint32_t bound_at;
   /* Under the lock where the threads meet. */

@@ -171,6 +171,21 @@ class Account(unittest.TestCase):
         self.assertEqual(account["updates_most"], 40)
         self.assertIn(" stale", self.log("ps"))
 
+    def test_stale_updates_are_smaller(self):
+        """An update that is s behind is the s-th part of one. The account has
+        them by 0, 1, 2-3, 4-7, ...: between these the model's sum must lie."""
+        text = GRAPH.replace("mode: async",
+                             "mode: async(staleness_lr=inverse)") \
+            .replace(f"epochs: {EPOCHS}", "steps: 60")
+        account = self.job(text)
+        counts = account["staleness"]
+        self.assertEqual(sum(counts), 60)
+        most = sum(n / max(1, 2 ** b // 2) for b, n in enumerate(counts))
+        least = sum(n / max(1, 2 ** b - 1) for b, n in enumerate(counts))
+        total = sum(values(self.dir / "c", "w"))
+        self.assertLessEqual(least - 1e-3, total, account)
+        self.assertGreaterEqual(most + 1e-3, total, account)
+
     def test_evict(self):
         """A worker that is stuck is out, and its runs are dealt again."""
         text = GRAPH.replace("mode: async", "mode: async\n  evict_after: 5s") \

@@ -159,6 +159,25 @@ class Local(Case):
             self.train(folder, cluster, SYNC)
             self.same(one, folder)
 
+    def test_batches_weigh_by_examples(self):
+        """The last batch of an epoch has three examples, the others four."""
+        words = "--set", "train.average=examples"
+        one = self.one(accumulate=2, average="examples")
+        self.train("weighed", "ps=2,worker=2", SYNC, *words)
+        self.same(one, "weighed")
+        self.weir(*self.words("equal", "--steps", STEPS, "-q", "--set",
+                              "train.accumulate=2")[1:])
+        p = self.weir("checkpoint", "diff", one, "equal", code=1)
+        self.assertNotIn(" 0 different", p.stdout + p.stderr)
+
+    def test_one_worker_is_never_stale(self):
+        one = self.one(steps=STEPS // 2)
+        for mode in ("async(staleness_lr=inverse)",
+                     "bounded(staleness=1, staleness_lr=inverse)"):
+            folder = mode[:5]
+            self.train(folder, "ps=2,worker=1", mode, steps=STEPS // 2)
+            self.same(one, folder)
+
     def test_the_others_count_each_batch_once(self):
         for mode in ("async", "bounded(staleness=2)"):
             folder = mode[:5]

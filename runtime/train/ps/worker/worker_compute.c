@@ -254,6 +254,7 @@ static weir_status make_stepper(weir_worker_compute *c, weir_worker_set *set,
                                   .fetch_count = count,
                                   .given = c->given,
                                   .given_count = c->given_count,
+                                  .rows = &job->split->rows,
                                   .into = into};
   weir_status s = weir_stepper_create(c->env, &options, &set->stepper, err);
   weir_free(c->env->alloc, into);

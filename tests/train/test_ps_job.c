@@ -104,6 +104,36 @@ static void pulls_are_those_of_a_run(void **state) {
   ps_world_close(&w);
 }
 
+/* A scalar of a summary has one who knows it. */
+static void summaries_find_who_knows(void **state) {
+  (void)state;
+  static const char kMore[] =
+      "  mode: sync\n"
+      "  summary: {dir: s, scalars: [acc, loss, h, train/learning_rate, "
+      "train/h/dense/w/apply, train/global_step], histograms: [h, n, "
+      "'kind:var']}\n";
+  static const weir_ps_scalar kWant[] = {
+      {WEIR_PS_SCALAR_RUN, 0, 1}, /* that of the metric */
+      {WEIR_PS_SCALAR_RUN, 0, 0},     {WEIR_PS_SCALAR_RUN, 0, 2},
+      {WEIR_PS_SCALAR_UPDATE, 0, 0},  {WEIR_PS_SCALAR_UPDATE, 0, 1},
+      {WEIR_PS_SCALAR_VARIABLE, 0, 0}};
+  ps_world w;
+  assert_ok(ps_world_open(&w, PS_NET, kMore, 1, 2), &w.err);
+  for (size_t i = 0; i < sizeof kWant / sizeof *kWant; i++) {
+    assert_int_equal(w.job->scalars[i].of, kWant[i].of);
+    assert_int_equal(w.job->scalars[i].place, kWant[i].place);
+  }
+  assert_int_equal(w.job->number_count, 3);
+  assert_int_equal(w.job->metric_count, 1);
+  assert_int_equal(w.job->watched[0].count, 2);
+  assert_int_equal(w.job->watched[0].values[0],
+                   w.job->split->updates[0].learning_rate);
+  assert_int_equal(w.job->shown_count, 2);
+  assert_int_equal(w.job->shown[0], w.job->numbers[2]);
+  assert_int_equal(w.job->shown[1], WEIR_NO_VALUE);
+  ps_world_close(&w);
+}
+
 /* ---- Numbers */
 
 static void modes_have_their_numbers(void **state) {
@@ -203,7 +233,9 @@ static void refused(void **state) {
                "mode: async", "s: a state that goes from batch to batch"},
               {LOSS, "mode: all_reduce", "mode all_reduce"},
               {LOSS, "accumulate: 2", "mode (none)"},
-              {LOSS, "mode: async, reset_state: epoch", "reset_state"}};
+              {LOSS, "mode: async, reset_state: epoch", "reset_state"},
+              {LOSS, "mode: async, summary: {histograms: [train/w/apply]}",
+               "train/w/apply on parameter servers: the servers compute it"}};
   for (size_t i = 0; i < sizeof kBad / sizeof *kBad; i++) {
     char text[2048];
     ps_world w;
@@ -236,7 +268,11 @@ static void numbers_out_of_range(void **state) {
 static void out_of_memory_is_clean(void **state) {
   (void)state;
   ps_world w;
-  ps_world_load(&w, PS_NET "  mode: sync(aggregate=2)\n", 0);
+  ps_world_load(&w,
+                PS_NET
+                "  mode: sync(aggregate=2)\n"
+                "  summary: {scalars: [h, train/learning_rate]}\n",
+                0);
   int64_t live = atomic_load(&w.world.memory.live_blocks);
   for (uint64_t k = 1;; k++) {
     w.world.memory.fail_at = atomic_load(&w.world.memory.calls) + k;
@@ -259,6 +295,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(lists_have_each_value_once),
       cmocka_unit_test(pulls_are_those_of_a_run),
+      cmocka_unit_test(summaries_find_who_knows),
       cmocka_unit_test(modes_have_their_numbers),
       cmocka_unit_test(hashes_tell_jobs_apart),
       cmocka_unit_test(refused),

@@ -64,6 +64,8 @@ typedef struct weir_update_graph {
   uint32_t target_count, accumulate_target_count;
   const weir_value_id *pushes; /* per push: its input; WEIR_NO_VALUE: none */
   const weir_node_id *vars;    /* per variable; UINT32_MAX: another server's */
+  /* Per value of the training graph; WEIR_NO_VALUE: not of this server. */
+  const weir_value_id *values;
   uint64_t bytes;              /* of its variables and slots */
   weir_value_id learning_rate; /* of the update */
   weir_value_id grad_norm;     /* WEIR_NO_VALUE unless clipped by it here */

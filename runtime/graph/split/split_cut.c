@@ -156,6 +156,18 @@ static weir_status add_port(weir_splitter *s, weir_pass *pass, weir_sv name,
   return weir_graph_builder_add_input(pass->builder, &port, s->err);
 }
 
+/* The new ids of all values, for the split's life. */
+static weir_status keep_values(weir_splitter *s, const weir_pass *pass,
+                               const weir_value_id **out) {
+  uint32_t count = pass->from->value_count;
+  weir_value_id *values =
+      weir_arena_array(&s->out->arena, count, sizeof *values);
+  if (values == NULL) return weir_fail_memory(s->err, count * sizeof *values);
+  memcpy(values, pass->values, count * sizeof *values);
+  *out = values;
+  return WEIR_OK;
+}
+
 /* ---- The worker graph */
 
 /* The result of an assignment, which a worker only computes. */
@@ -209,19 +221,15 @@ static weir_status copy_worker(weir_splitter *s, weir_pass *pass) {
 /* Data first, then variables; then the maps. */
 static weir_status finish_worker(weir_splitter *s, weir_pass *pass) {
   weir_split *out = s->out;
-  uint32_t count = pass->from->value_count;
   WEIR_TRY(weir_graph_builder_copy_ports(pass->builder, pass->from,
                                          pass->values, s->err));
   for (uint32_t i = 0; i < out->var_count; i++)
     if (s->vars[i].worker != WEIR_NO_VALUE)
       WEIR_TRY(add_port(s, pass, s->vars[i].name, s->vars[i].worker));
-  weir_value_id *values = weir_arena_array(&out->arena, count, sizeof *values);
-  if (values == NULL) return weir_fail_memory(s->err, count * sizeof *values);
-  memcpy(values, pass->values, count * sizeof *values);
-  out->worker_values = values;
-  out->loss = values[s->train->loss];
+  WEIR_TRY(keep_values(s, pass, &out->worker_values));
+  out->loss = out->worker_values[s->train->loss];
   out->rows = s->train->rows;
-  if (out->rows != WEIR_NO_VALUE) out->rows = values[out->rows];
+  if (out->rows != WEIR_NO_VALUE) out->rows = out->worker_values[out->rows];
   return WEIR_OK;
 }
 
@@ -360,6 +368,7 @@ static weir_status fill_update(weir_splitter *s, const weir_pass *pass,
   uint32_t count = s->out->var_count;
   weir_node_id *vars = weir_arena_array(&s->out->arena, count, sizeof *vars);
   if (vars == NULL) return weir_fail_memory(s->err, count * sizeof *vars);
+  WEIR_TRY(keep_values(s, pass, &out->values));
   for (uint32_t i = 0; i < count; i++) {
     vars[i] = UINT32_MAX;
     if (!is_held(s, s->vars[i].node, server)) continue;

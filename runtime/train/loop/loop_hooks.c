@@ -10,6 +10,7 @@
 #include "runtime/train/loop/loop_eval.h"
 #include "runtime/train/loop/loop_internal.h"
 #include "runtime/train/loop/loop_save.h"
+#include "runtime/train/ps/watch/chief_watch.h"
 
 /* The work after a step, in its order: the log, summaries, evaluation, stop
  * rules, checkpoint. */
@@ -111,26 +112,11 @@ static weir_status evaluate(weir_loop *loop, weir_error *err) {
 
 /* ---- Summaries */
 
-/* The metric of node |name|'s plain mean; NULL: there is none. */
-static const weir_train_value *metric_of(const weir_loop *loop, weir_sv name) {
-  const weir_train_spec *spec = loop->spec;
-  for (uint32_t i = 0; i < spec->eval.metric_count; i++) {
-    const weir_metric_spec *m = &spec->eval.metrics[i];
-    if (m->perplexity || !weir_sv_equal(m->node, name)) continue;
-    for (uint32_t k = 0; k < loop->metric_count; k++)
-      if (weir_sv_is(m->name, loop->metrics[k].name)) return &loop->values[k];
-  }
-  return NULL;
-}
-
-/* The number of a summary's scalar |i|. A chief has the loss and metrics, which
- * workers report: chief.c lets no other through. */
+/* The number of a summary's scalar |i|. */
 static double scalar_of(const weir_loop *loop, uint32_t i) {
-  if (loop->chief == NULL)
-    return weir_loop_mean(
-        weir_stepper_output(loop->stepper, loop->watch.scalar_at + i));
-  const weir_train_value *v = metric_of(loop, loop->spec->summary.scalars[i]);
-  return v != NULL ? v->value : loop->loss;
+  if (loop->chief != NULL) return weir_chief_scalar(loop, i);
+  return weir_loop_mean(
+      weir_stepper_output(loop->stepper, loop->watch.scalar_at + i));
 }
 
 /* A row has a column for each number of a step and of an evaluation; NaN leaves
@@ -167,19 +153,37 @@ static bool wants_histograms(const weir_loop *loop) {
   return loop->spec->summary.has_histograms || loop->row_count % 10 == 0;
 }
 
+/* The values of node |i| of those in `histograms:`. The caller's. */
+static weir_status take_node(const weir_loop *loop, uint32_t i,
+                             weir_tensor **out, weir_error *err) {
+  if (loop->chief != NULL) return weir_chief_histogram(loop, i, out, err);
+  *out = weir_tensor_ref((weir_tensor *)weir_stepper_output(
+      loop->stepper, loop->watch.histogram_at + i));
+  return WEIR_OK;
+}
+
+static weir_status write_node(weir_loop *loop, weir_sv name, uint32_t i,
+                              weir_error *err) {
+  weir_tensor *t = NULL;
+  WEIR_TRY(take_node(loop, i, &t, err));
+  weir_status s =
+      weir_summary_histogram(loop->summary, loop->step, name, t, err);
+  weir_tensor_unref(t);
+  return s;
+}
+
 static weir_status write_histograms(weir_loop *loop, weir_error *err) {
   const weir_train_spec *spec = loop->spec;
   static const weir_sv kAll = {"kind:var", 8};
-  uint32_t at = loop->watch.histogram_at;
+  uint32_t at = 0;
   uint32_t count =
       spec->summary.has_histograms ? spec->summary.histogram_count : 1;
+  if (loop->chief != NULL) WEIR_TRY(weir_chief_look(loop, err));
   for (uint32_t i = 0; i < count; i++) {
     weir_sv name =
         spec->summary.has_histograms ? spec->summary.histograms[i] : kAll;
     if (!weir_sv_is(name, "kind:var")) {
-      WEIR_TRY(weir_summary_histogram(loop->summary, loop->step, name,
-                                      weir_stepper_output(loop->stepper, at++),
-                                      err));
+      WEIR_TRY(write_node(loop, name, at++, err));
       continue;
     }
     for (size_t k = 0; k < loop->entry_count; k++) {

@@ -14,45 +14,14 @@
 #include "runtime/train/ps/chief_net.h"
 #include "runtime/train/ps/chief_values.h"
 #include "runtime/train/ps/seed/chief_seed.h"
+#include "runtime/train/ps/watch/chief_watch.h"
 
 /* The loop's side of the chief. */
 
 /* ---- Making one */
 
-/* Whether workers report node |name| with each run: the loss, or a metric. */
-static bool is_reported(const weir_train_spec *spec, weir_sv name) {
-  bool found = weir_sv_equal(name, spec->minimize);
-  for (uint32_t i = 0; i < spec->eval.metric_count; i++)
-    found = found || (!spec->eval.metrics[i].perplexity &&
-                      weir_sv_equal(name, spec->eval.metrics[i].node));
-  return found;
-}
-
-/* The chief has the variables at the steps where it works, and what workers
- * report. */
-static weir_status check_spec(const weir_train_spec *spec, weir_error *err) {
-  weir_sv node = {NULL, 0};
-  for (uint32_t i = 0; i < spec->summary.histogram_count; i++)
-    if (!weir_sv_is(spec->summary.histograms[i], "kind:var"))
-      node = spec->summary.histograms[i];
-  for (uint32_t i = 0; i < spec->summary.scalar_count; i++)
-    if (!is_reported(spec, spec->summary.scalars[i]))
-      node = spec->summary.scalars[i];
-  if (node.size == 0) return WEIR_OK;
-  weir_status s = weir_fail(
-      err, WEIR_W1122, &spec->shared.way_mark,
-      "summary: %.*s is a node of a step, which is in workers; a chief between "
-      "graphs does not have it in this version",
-      WEIR_SV(node));
-  weir_hint(err,
-            "scalars may be the loss and metrics of eval:, histograms "
-            "[\"kind:var\"]");
-  return s;
-}
-
 weir_status weir_chief_create(weir_loop *loop, weir_error *err) {
   const weir_chief_options *o = loop->options.chief;
-  WEIR_TRY(check_spec(loop->spec, err));
   weir_chief *c = weir_alloc_array(loop->alloc, 1, sizeof *c);
   if (c == NULL) return weir_fail_memory(err, sizeof *c);
   c->loop = loop;
@@ -96,6 +65,7 @@ weir_status weir_chief_start(weir_loop *loop, weir_error *err) {
                      "than one batch, and drop_last set?",
                      WEIR_SV(loop->spec->data));
   WEIR_TRY(weir_chief_values_create(c, err));
+  WEIR_TRY(weir_chief_watch_create(c, err));
   WEIR_TRY(weir_chief_seed_create(c, err));
   const int64_t most = 60 * INT64_C(1000000000); /* for the last generation */
   weir_ps_coordinator_options machine = {
@@ -131,6 +101,7 @@ void weir_chief_release(weir_loop *loop) {
   weir_ps_net_release(c->net);
   weir_ps_coordinator_release(c->machine);
   if (c->job != NULL) weir_chief_seed_release(c);
+  weir_chief_watch_release(c);
   if (c->job != NULL) weir_chief_values_release(c);
   weir_ps_job_release(c->job);
   pthread_cond_destroy(&c->changed);

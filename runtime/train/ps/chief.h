@@ -41,7 +41,7 @@ typedef struct weir_chief_options {
 
 /* Before the loop makes its graph: the job of loop->spec, whose `accumulate`
  * becomes the number of runs of an update. Errors: those of weir_ps_job_create,
- * W1122 (a summary of nodes), W6001, W6003. */
+ * W6001, W6003. */
 weir_status weir_chief_create(weir_loop *loop, weir_error *err);
 /* Takes connections and dials the servers, once the loop has a session and its
  * data. Errors: W7002, W5025 (a checkpoint within a step), those of the

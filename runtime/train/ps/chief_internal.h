@@ -18,7 +18,8 @@
 typedef struct weir_chief_fetch {
   weir_tensor **tensors; /* per held variable of the server */
   weir_ps_piece *pieces;
-  bool pending; /* asked for, not here */
+  double *watched; /* of its last update, for a summary; NaN: not known */
+  bool pending;    /* asked for, not here */
 } weir_chief_fetch;
 
 /* The numbers of a run, as its worker told them. */
@@ -47,9 +48,11 @@ typedef struct weir_chief {
   weir_node_id *nodes;    /* per variable of the split: in the loop's graph */
   weir_node_id step_node; /* train/global_step; UINT32_MAX: none */
   uint32_t numbers;       /* of a report */
-  uint64_t first_step;    /* where this process began */
-  bool resumed;           /* the loop stands where the servers do */
-  uint64_t seed_step;     /* where the loop began: of a checkpoint, or 0 */
+  double *reported;       /* of the last run before the loop's step; or NaN */
+  struct weir_chief_watch *watch;
+  uint64_t first_step; /* where this process began */
+  bool resumed;        /* the loop stands where the servers do */
+  uint64_t seed_step;  /* where the loop began: of a checkpoint, or 0 */
 
   /* The control thread's. */
   weir_ps_coordinator *machine;

@@ -123,8 +123,10 @@ static weir_status receive(void *self, weir_ps_task from,
   weir_chief *c = self;
   if (m->kind == WEIR_PS_FETCHED && from.role == WEIR_PS_SERVER &&
       from.index < c->job->config.servers && c->fetches[from.index].pending) {
-    *out = (weir_ps_place){.pieces = c->fetches[from.index].pieces,
-                           .count = c->job->servers[from.index].held_count};
+    uint32_t more = c->job->watched[from.index].count > 0;
+    *out =
+        (weir_ps_place){.pieces = c->fetches[from.index].pieces,
+                        .count = c->job->servers[from.index].held_count + more};
     return WEIR_OK;
   }
   if (m->kind != WEIR_PS_REPORT || from.role != WEIR_PS_WORKER)

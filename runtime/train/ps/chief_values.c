@@ -2,9 +2,9 @@
 #include "runtime/train/ps/chief_values.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "runtime/exec/session/session_run.h"
 #include "runtime/exec/session/session_vars.h"
@@ -60,13 +60,22 @@ static weir_status make_buffers(weir_chief *c, uint32_t server,
     f->pieces[i] = (weir_ps_piece){f->tensors[i]->data,
                                    weir_ps_var_bytes(c->job, lists->held[i])};
   }
+  uint32_t watched = c->job->watched[server].count;
+  f->watched = weir_alloc_array(alloc, watched + 1u, sizeof *f->watched);
+  if (f->watched == NULL) return weir_fail_memory(err, watched);
+  for (uint32_t i = 0; i < watched; i++) f->watched[i] = NAN;
+  f->pieces[lists->held_count] =
+      (weir_ps_piece){f->watched, watched * sizeof *f->watched};
   return WEIR_OK;
 }
 
 static weir_status make_reports(weir_chief *c, weir_error *err) {
-  double *all = weir_alloc_array(
-      c->loop->alloc, (size_t)WEIR_CHIEF_REPORTS * c->numbers, sizeof *all);
+  double *all = weir_alloc_array(c->loop->alloc,
+                                 (WEIR_CHIEF_REPORTS + (size_t)1) * c->numbers,
+                                 sizeof *all);
   if (all == NULL) return weir_fail_memory(err, c->numbers);
+  c->reported = all + (size_t)WEIR_CHIEF_REPORTS * c->numbers;
+  for (uint32_t i = 0; i < c->numbers; i++) c->reported[i] = NAN;
   for (uint32_t i = 0; i < WEIR_CHIEF_REPORTS; i++)
     c->reports[i] = (weir_chief_report){WEIR_PS_NONE, all + i * c->numbers};
   return WEIR_OK;
@@ -95,6 +104,7 @@ void weir_chief_values_release(weir_chief *c) {
     for (uint32_t i = 0; i < count; i++) weir_tensor_unref(f->tensors[i]);
     weir_free(alloc, f->tensors);
     weir_free(alloc, f->pieces);
+    weir_free(alloc, f->watched);
   }
   weir_chief_account_release(c);
   weir_free(alloc, c->fetches);
@@ -159,7 +169,9 @@ void weir_chief_take_report(weir_chief *c, uint64_t runs) {
         (best == NULL || r->run > best->run))
       best = r;
   }
-  if (best != NULL) use(c->loop, best->values);
+  if (best == NULL) return;
+  memcpy(c->reported, best->values, c->numbers * sizeof *c->reported);
+  use(c->loop, best->values);
 }
 
 /* ---- The account

@@ -7,8 +7,8 @@
 
 #include "runtime/base/map.h"
 #include "runtime/graph/hash.h"
-#include "runtime/graph/train/train_watch.h"
 #include "runtime/train/loop/weights.h"
+#include "runtime/train/ps/watch/job_watch.h"
 #include "runtime/train/spec/data_spec.h"
 
 /* From a graph and its section `train` to what all tasks of a job know. All of
@@ -95,29 +95,6 @@ static weir_status read_config(weir_ps_job *job, uint32_t aggregate,
 
 /* ---- Lists */
 
-/* The loss and the metrics, of the worker graph. */
-static weir_status list_numbers(weir_ps_job *job, weir_error *err) {
-  weir_train_watch watch;
-  const weir_split *s = job->split;
-  WEIR_TRY(weir_train_watch_list(job->graph, job->spec, s->train, &job->arena,
-                                 &watch, err));
-  uint32_t count = 1 + watch.metric_count;
-  weir_value_id *to = weir_arena_array(&job->arena, count, sizeof *to);
-  if (to == NULL) return weir_fail_memory(err, count * sizeof *to);
-  to[0] = s->loss;
-  for (uint32_t i = 1; i < count; i++) {
-    weir_value_id v = watch.fetches[WEIR_FETCH_METRICS + i - 1];
-    to[i] = s->worker_values[v];
-    if (to[i] == WEIR_NO_VALUE)
-      return refuse_node(job, s->train->graph->values[v].node,
-                         "a metric that the servers compute", err);
-  }
-  job->metrics = watch.metrics;
-  job->numbers = to;
-  job->number_count = count;
-  return WEIR_OK;
-}
-
 /* Which variables a run for the numbers and the pushes reads. */
 static weir_status find_reads(weir_ps_job *job, bool *reads, weir_error *err) {
   const weir_split *s = job->split;
@@ -179,7 +156,7 @@ static weir_status list_servers(weir_ps_job *job, const bool *reads,
 static weir_status list_all(weir_ps_job *job, weir_error *err) {
   const weir_allocator *alloc = job->env->alloc;
   WEIR_TRY(check_sizes(job, err));
-  WEIR_TRY(list_numbers(job, err));
+  WEIR_TRY(weir_ps_job_watch(job, err));
   bool *reads = weir_alloc_array(alloc, job->split->var_count, sizeof *reads);
   if (reads == NULL) return weir_fail_memory(err, job->split->var_count);
   weir_status s = find_reads(job, reads, err);

@@ -17,9 +17,9 @@
  *   PULLED of server s    its variables, in the order of |pulls|; without |ok|
  *                         the first |changing_count|
  *   PUSH to server s      its pushes, in the order of |pushes|
- *   FETCHED of server s   all that it holds, in the order of |held|
- *   REPORT                one piece of doubles: the loss, then the spec's
- *                         metrics, of one run
+ *   FETCHED of server s   all that it holds, in the order of |held|; then,
+ * where a summary watches its updates, one piece of doubles REPORT one piece of
+ * doubles: the loss, the spec's metrics, scalars of a summary, of one run
  */
 
 /* The values between one server and each worker. Places in the split's lists.
@@ -34,6 +34,24 @@ typedef struct weir_ps_lists {
   uint32_t changing_count; /* of |pulls| */
 } weir_ps_lists;
 
+/* A scalar of `summary:`, and who knows it. */
+typedef enum weir_ps_scalar_of {
+  WEIR_PS_SCALAR_RUN,      /* a worker's run: |place| among the numbers */
+  WEIR_PS_SCALAR_VARIABLE, /* the committed version */
+  WEIR_PS_SCALAR_UPDATE    /* |server|: |place| among what it watches */
+} weir_ps_scalar_of;
+
+typedef struct weir_ps_scalar {
+  weir_ps_scalar_of of;
+  uint32_t server, place;
+} weir_ps_scalar;
+
+/* Values of an update graph whose means a server tells. */
+typedef struct weir_ps_watched {
+  weir_value_id *values;
+  uint32_t count;
+} weir_ps_watched;
+
 typedef struct weir_ps_job {
   const weir_env *env;
   weir_arena arena;
@@ -42,11 +60,17 @@ typedef struct weir_ps_job {
   weir_split *split;
   weir_ps_config config;
   const weir_ps_lists *servers; /* config.servers of them */
-  /* Values of the worker graph that a run reports: the loss, then the metrics,
-   * number_count - 1 of them. */
+  /* Values of the worker graph that a run reports: the loss, the metrics, then
+   * scalars of a summary. */
   const weir_value_id *numbers;
-  uint32_t number_count;
+  uint32_t number_count, metric_count;
   const weir_train_metric *metrics;
+  /* Of a summary (watch/job_watch.h). */
+  const weir_ps_scalar *scalars;  /* per scalar of the spec */
+  const weir_ps_watched *watched; /* per server */
+  const weir_value_id *shown; /* per histogram of a node: of the worker graph;
+                                 WEIR_NO_VALUE: a variable */
+  uint32_t shown_count;
   /* train/global_step is an input of the update graphs, whose number travels
    * with a push; where it is listed as held, server 0 tells its version. */
   bool given_step;

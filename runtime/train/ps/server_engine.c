@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/train/ps/server_engine.h"
 
+#include <math.h>
+
 #include "runtime/exec/session/session_snapshot.h"
 #include "runtime/exec/session/session_vars.h"
+#include "runtime/train/loop/loop_eval.h"
 
 static const weir_split_var *var_of(const weir_ps_engine *e, uint32_t var) {
   return &e->job->split->vars[var];
@@ -42,6 +45,19 @@ static weir_status make_norm(weir_ps_engine *e, weir_error *err) {
   return make_value(e, u->grad_norm, &e->norm, err);
 }
 
+static const weir_ps_watched *watched_of(const weir_ps_engine *e) {
+  return &e->job->watched[e->server];
+}
+
+static weir_status make_watched(weir_ps_engine *e, weir_error *err) {
+  const weir_ps_watched *w = watched_of(e);
+  e->watched = weir_arena_array(&e->arena, w->count + 1u, sizeof *e->watched);
+  if (e->watched == NULL) return weir_fail_memory(err, w->count);
+  for (uint32_t i = 0; i < w->count; i++)
+    WEIR_TRY(make_value(e, w->values[i], &e->watched[i], err));
+  return WEIR_OK;
+}
+
 weir_status weir_ps_engine_create(const weir_env *env, weir_pool *pool,
                                   const weir_ps_job *job, uint32_t server,
                                   weir_ps_engine **out_engine,
@@ -61,6 +77,7 @@ weir_status weir_ps_engine_create(const weir_env *env, weir_pool *pool,
   if (s == WEIR_OK && e->update->staleness != WEIR_NO_VALUE)
     s = make_step(e, &e->age, err);
   if (s == WEIR_OK && job->split->sum_count > 0) s = make_norm(e, err);
+  if (s == WEIR_OK) s = make_watched(e, err);
   if (s == WEIR_OK)
     *out_engine = e;
   else
@@ -72,6 +89,8 @@ void weir_ps_engine_release(weir_ps_engine *e) {
   if (e == NULL) return;
   for (uint32_t i = 0; e->shares != NULL && i < e->update->share_count; i++)
     weir_tensor_unref(e->shares[i]);
+  for (uint32_t i = 0; e->watched != NULL && i < watched_of(e)->count; i++)
+    weir_tensor_unref(e->watched[i]);
   weir_tensor_unref(e->norm);
   weir_tensor_unref(e->step);
   weir_tensor_unref(e->age);
@@ -149,10 +168,21 @@ static weir_status bind(const weir_ps_engine *e, const weir_ps_buffer *b,
 static weir_status bind_update(const weir_ps_engine *e, const weir_ps_buffer *b,
                                bool last, weir_binding **out, weir_error *err) {
   const weir_update_graph *u = e->update;
+  const weir_ps_watched *w = watched_of(e);
+  weir_exec_fetch *fetches =
+      weir_alloc_array(e->env->alloc, w->count + 1u, sizeof *fetches);
+  if (fetches == NULL) return weir_fail_memory(err, w->count);
+  for (uint32_t i = 0; i < w->count; i++)
+    fetches[i] =
+        (weir_exec_fetch){.value = w->values[i], .tensor = e->watched[i]};
   weir_exec_request request = {
+      .fetches = fetches,
+      .fetch_count = last ? w->count : 0,
       .targets = last ? u->targets : u->accumulate_targets,
       .target_count = last ? u->target_count : u->accumulate_target_count};
-  return bind(e, b, &request, out, err);
+  weir_status s = bind(e, b, &request, out, err);
+  weir_free(e->env->alloc, fetches);
+  return s;
 }
 
 static weir_status bind_shares(const weir_ps_engine *e, weir_ps_buffer *b,
@@ -186,7 +216,7 @@ weir_status weir_ps_engine_run(weir_ps_engine *e, weir_ps_buffer *b, bool last,
   if (*at == NULL) WEIR_TRY(bind_update(e, b, last, at, err));
   if (e->step != NULL) weir_tensor_set_i64(e->step, 0, (int64_t)step);
   if (e->age != NULL) weir_tensor_set_i64(e->age, 0, (int64_t)age);
-  e->touched = true;
+  e->touched = e->updated = true;
   return weir_binding_run(*at, NULL, err);
 }
 
@@ -196,6 +226,7 @@ weir_status weir_ps_engine_set(weir_ps_engine *e, uint32_t var,
                                const weir_tensor *tensor, weir_error *err) {
   if (!weir_ps_engine_has(e, var)) return WEIR_OK;
   e->touched = true;
+  e->updated = false;
   return weir_exec_variable_set(e->session, e->update->vars[var], tensor, err);
 }
 
@@ -229,11 +260,26 @@ weir_status weir_ps_engine_first(weir_ps_engine *e, weir_error *err) {
 weir_status weir_ps_set_init(weir_ps_engine *e, weir_ps_set *set,
                              weir_error *err) {
   set->count = 0;
+  set->watched = NULL;
   set->tensors =
       weir_arena_array(&e->arena, e->lists->held_count + 1u, sizeof(void *));
   return set->tensors != NULL
              ? WEIR_OK
              : weir_fail_memory(err, e->lists->held_count * sizeof(void *));
+}
+
+/* The means of what is watched; NaN before the first update. */
+static weir_status take_watched(const weir_ps_engine *e, weir_ps_set *set,
+                                weir_error *err) {
+  const weir_ps_watched *w = watched_of(e);
+  weir_shape shape = weir_shape_of(1, (int64_t[]){w->count});
+  if (w->count == 0) return WEIR_OK;
+  WEIR_TRY(weir_tensor_create_shaped(e->env->alloc, WEIR_F64, &shape,
+                                     &set->watched, err));
+  for (uint32_t i = 0; i < w->count; i++)
+    ((double *)set->watched->data)[i] =
+        e->updated ? weir_loop_mean(e->watched[i]) : NAN;
+  return WEIR_OK;
 }
 
 weir_status weir_ps_engine_values(weir_ps_engine *e, weir_ps_set *set,
@@ -252,11 +298,15 @@ weir_status weir_ps_engine_values(weir_ps_engine *e, weir_ps_set *set,
     }
     set->count = i + 1;
   }
-  return WEIR_OK;
+  weir_status s = take_watched(e, set, err);
+  if (s != WEIR_OK) weir_ps_set_clear(set);
+  return s;
 }
 
 void weir_ps_set_clear(weir_ps_set *set) {
   for (uint32_t i = 0; i < set->count; i++) weir_tensor_unref(set->tensors[i]);
+  weir_tensor_unref(set->watched);
+  set->watched = NULL;
   set->count = 0;
 }
 

@@ -29,7 +29,8 @@ typedef struct weir_ps_buffer {
 /* Values of all that the server holds, in that order. */
 typedef struct weir_ps_set {
   weir_tensor **tensors;
-  uint32_t count; /* 0: there are none */
+  uint32_t count;       /* 0: there are none */
+  weir_tensor *watched; /* f64 of the update that made them; NULL: no summary */
 } weir_ps_set;
 
 typedef struct weir_ps_engine {
@@ -45,7 +46,9 @@ typedef struct weir_ps_engine {
   weir_tensor *age;  /* i64: its staleness, where the update divides by it */
   /* With a norm over several servers: fed, and what this one adds to it. */
   weir_tensor *norm, **shares;
-  bool touched; /* variables may have other than their first values */
+  weir_tensor **watched; /* values of the last update that a summary shows */
+  bool updated;          /* they are those of the variables */
+  bool touched;          /* variables may have other than their first values */
 } weir_ps_engine;
 
 /* Of one server. |pool| and |job| are lent for the life. Errors: those of

@@ -48,6 +48,11 @@ static weir_ps_out *take_out(weir_ps_host *h) {
   return out;
 }
 
+static void put_out(weir_ps_out *out, uint32_t at, weir_tensor *t) {
+  out->tensors[at] = weir_tensor_ref(t);
+  out->pieces[at] = (weir_ps_piece){t->data, t->bytes};
+}
+
 void weir_ps_host_send_values(weir_ps_host *h, weir_ps_task to,
                               const weir_ps_message *m, const uint32_t *places,
                               uint32_t count) {
@@ -58,11 +63,10 @@ void weir_ps_host_send_values(weir_ps_host *h, weir_ps_task to,
     h->net.give_up(h->net.self, to, &err);
     return;
   }
-  for (uint32_t i = 0; i < count; i++) {
-    weir_tensor *t = h->current.tensors[places != NULL ? places[i] : i];
-    out->tensors[i] = weir_tensor_ref(t);
-    out->pieces[i] = (weir_ps_piece){t->data, t->bytes};
-  }
+  bool all = places == NULL && count > 0 && h->current.watched != NULL;
+  for (uint32_t i = 0; i < count; i++)
+    put_out(out, i, h->current.tensors[places != NULL ? places[i] : i]);
+  if (all) put_out(out, count++, h->current.watched);
   if (out != NULL) out->values.count = out->count = count;
   h->net.send(h->net.self, to, m, out != NULL ? &out->values : NULL);
 }

@@ -7,7 +7,7 @@
 /* Values on their way in and out of a server. Control thread. */
 
 /* Sends |m| with the current values of |count| variables, places among what is
- * held (NULL: all). */
+ * held (NULL: all, and what a summary watches). */
 void weir_ps_host_send_values(weir_ps_host *h, weir_ps_task to,
                               const weir_ps_message *m, const uint32_t *places,
                               uint32_t count);

@@ -246,25 +246,37 @@ class Bad(Case):
         self.assertIn("no task worker:5", p.stderr)
 
     def test_summaries(self):
-        """The chief has variables, the loss and metrics, and no other node."""
-        words = self.words("h", "--local", "ps=1,worker=1", "--mode", "async",
-                           "--steps", 40, "--events", "logs", "--set")[1:]
-        for key in ("scalars", "histograms"):
-            p = self.weir(*words, f"train.summary={{{key}: [logits]}}", code=3)
-            self.assertIn("summary: logits is a node of a step", p.stderr)
-            self.assertIn("may be the loss and metrics of eval:", p.stderr)
-        self.weir(*words, 'train.summary={histograms: ["kind:var"], scalars: '
-                  '[acc, loss], graph: false, every: 20, csv: s.csv}')
+        """In sync a row has the numbers of one process: of runs (loss, h, w1),
+        and of updates, on one server, or all of them for a norm."""
+        names = ["acc", "h", "loss", "w1", "train/grad_norm", "train/step",
+                 "train/w1/apply", "train/learning_rate"]
+        summary = ("train.summary={histograms: ['kind:var', h, w1, "
+                   "grad/h/add/reshape_18], scalars: [" + ", ".join(names) +
+                   "], graph: false, every: 20, csv: s.csv}")
+        words = self.words("one", "--steps", 40, "--set", summary, "-q")[1:]
+        self.weir(*words, "--events", "one/logs", "--set", "train.accumulate=2")
+        want = self.rows("one", names)
+        self.assertEqual([row[0] for row in want], ["20", "40"])
+        for servers in (1, 2):
+            words = self.words(f"s{servers}", "--steps", 40, "--set", summary,
+                               "--local", f"ps={servers},worker=2")[1:]
+            self.weir(*words, "--events", f"s{servers}/logs", "--mode", SYNC)
+            self.assertEqual(self.rows(f"s{servers}", names), want)
         events = b"".join(f.read_bytes() for f in
-                          (self.dir / "logs/train").iterdir())
-        self.assertEqual(events.count(b"\x02w1"), 2)
+                          (self.dir / "s2/logs/train").iterdir())
+        for tag in (b"\x02w1", b"\x01h", b"reshape_18"):
+            self.assertGreaterEqual(events.count(tag), 2, tag)
+        p = self.weir(*words, "--events", "x", "--mode", "async", "--set",
+                      "train.summary={histograms: [train/w1/apply]}", code=3)
+        self.assertIn("train/w1/apply on parameter servers: the servers "
+                      "compute it, and keep it", p.stderr)
+
+    def rows(self, folder, names):
+        """Steps of a csv file: the number, then the scalars."""
         rows = [line.split(",") for line in
-                (self.dir / "logs/s.csv").read_text().splitlines()]
-        self.assertEqual(rows[0][:4], ["step", "time", "acc", "loss"])
-        steps = [row for row in rows[1:] if row[2]]
-        self.assertEqual([row[0] for row in steps], ["20", "40"])
-        for row in steps:
-            self.assertTrue(0 <= float(row[2]) <= 1 and 0 < float(row[3]) < 2)
+                (self.dir / folder / "logs/s.csv").read_text().splitlines()]
+        self.assertEqual(rows[0][:2 + len(names)], ["step", "time", *names])
+        return [[r[0], *r[2:2 + len(names)]] for r in rows[1:] if r[2]]
 
     def test_a_loss_that_is_not_finite_ends_the_job(self):
         self.graph.write_text(GRAPH.replace(

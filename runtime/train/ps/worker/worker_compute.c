@@ -55,11 +55,16 @@ static weir_sv bad_variable(const weir_worker_compute *c) {
   return (weir_sv){NULL, 0};
 }
 
+static bool is_perplexity(const weir_ps_job *job, uint32_t number) {
+  return number > 0 && number <= job->metric_count &&
+         job->metrics[number - 1].perplexity;
+}
+
 static void take_numbers(const weir_worker_compute *c, weir_worker_set *set) {
   const weir_ps_job *job = c->options.job;
   for (uint32_t i = 0; i < job->number_count; i++) {
     double x = weir_loop_mean(weir_stepper_output(set->stepper, i));
-    set->numbers[i] = i > 0 && job->metrics[i - 1].perplexity ? exp(x) : x;
+    set->numbers[i] = is_perplexity(job, i) ? exp(x) : x;
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -174,6 +175,23 @@ static bool all_told(const weir_chief *c) {
   return all;
 }
 
+/* Says who is left without a word. With the lock. */
+static void name_untold(const weir_chief *c) {
+  char text[300];
+  size_t n = 0;
+  for (uint32_t s = 0; s < c->job->config.servers && n < 240; s++)
+    if ((c->away >> s & 1) != 0)
+      n += (size_t)snprintf(text + n, sizeof text - n, " ps:%" PRIu32, s);
+  for (uint32_t i = 0; i < c->options.listed && n < 240; i++)
+    if (!c->met[i] && i != c->options.own_worker)
+      n += (size_t)snprintf(text + n, sizeof text - n, " worker:%" PRIu32, i);
+  if (n == 0 || c->options.log == NULL) return;
+  char line[360];
+  snprintf(line, sizeof line, "the job is over, and not there to hear it:%s",
+           text);
+  c->options.log(c->options.log_self, line);
+}
+
 /* Tells the others of the end. Those that never came, or are cut off, are
  * waited for, for a few seconds. */
 static void end_all(weir_chief *c, weir_chief_ask ask, uint64_t number) {
@@ -181,6 +199,7 @@ static void end_all(weir_chief *c, weir_chief_ask ask, uint64_t number) {
   weir_chief_tell(c, ask, number);
   pthread_mutex_lock(&c->lock);
   while (!all_told(c) && weir_loop_clock(c->loop) < until) wait_a_while(c);
+  name_untold(c);
   pthread_mutex_unlock(&c->lock);
 }
 

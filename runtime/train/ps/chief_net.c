@@ -242,9 +242,10 @@ static int64_t look_for_servers(weir_chief *c, int64_t now_ns) {
 static void count(weir_chief *c, weir_ps_task peer, bool more) {
   bool worker = peer.role == WEIR_PS_WORKER;
   pthread_mutex_lock(&c->lock);
-  /* Who is lost before the end may be cut off, and has not heard of it. */
+  /* Who is lost before the end may be cut off, and has not heard of it. Workers
+   * hear with the last generation, servers once the chief has saved too. */
   uint64_t bit = worker ? 0 : UINT64_C(1) << peer.index;
-  if (worker) c->met[peer.index] = more || c->told;
+  if (worker) c->met[peer.index] = more || c->told || c->over;
   c->away = more || c->told ? c->away & ~bit : c->away | bit;
   if (!worker || peer.index != c->options.own_worker)
     c->here += more ? 1 : UINT32_MAX;

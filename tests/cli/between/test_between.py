@@ -151,6 +151,7 @@ class Local(Case):
         p = self.start(self.words(folder, "--local", cluster, "--mode", mode,
                                   "--steps", steps, *more), folder)
         self.ends(p, name=folder)
+        self.assertNotIn("not there to hear it", self.log(folder))
 
     def test_sync_has_the_bits_of_one_process(self):
         one = self.one(accumulate=2)

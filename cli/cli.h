@@ -93,6 +93,7 @@ typedef struct cli_args {
   int64_t count, interval_ns, wait_ns; /* cluster */
   bool bandwidth, force;
   bool follow;              /* eval */
+  int64_t after_step;       /* eval, train: of an evaluator; 0: not given */
   weir_tools_tf_config *tf; /* of --cluster tf-config; else NULL */
   weir_tools_dmlc *dmlc;    /* of --cluster dmlc; else NULL */
   const char **rest;        /* positional */

@@ -39,6 +39,31 @@ static weir_status refuse_others(const cli_args *a, const char *what,
   return WEIR_OK;
 }
 
+static bool is_evaluator(void *self, const char *name, uint32_t index) {
+  bool *found = self;
+  (void)index;
+  *found = *found || strcmp(name, "evaluator") == 0;
+  return true;
+}
+
+/* The driver of one graph would start an evaluator as a task of that graph. */
+static weir_status refuse_evaluator(const cli_job *job, const cli_args *args,
+                                    weir_error *err) {
+  bool found = false;
+  if (args->local == NULL) return WEIR_OK;
+  WEIR_TRY(
+      weir_tools_tasks(job->runtime, args->local, is_evaluator, &found, err));
+  if (!found) return WEIR_OK;
+  weir_status s = cli_error(err, "W0002",
+                            "--local %s: evaluators are for replicas between "
+                            "graphs (mode async, sync or bounded)",
+                            args->local);
+  cli_hint(err,
+           "beside a training of one graph: weir eval GRAPH --checkpoint DIR "
+           "--follow");
+  return s;
+}
+
 weir_status cli_part_find(const cli_job *job, cli_args *args, cli_between *out,
                           weir_error *err) {
   bool between = false, tasks = args->local != NULL || args->tasks != NULL;
@@ -47,6 +72,9 @@ weir_status cli_part_find(const cli_job *job, cli_args *args, cli_between *out,
     *out = CLI_EVALUATOR;
     return refuse_others(args, "an evaluator", err);
   }
+  if (args->after_step > 0)
+    return cli_error(err, "W0002",
+                     "--after is for an evaluator, --job evaluator");
   WEIR_TRY(weir_tools_trains_between(job->graph, &between, err));
   WEIR_TRY(cli_tf_config_train(args, between, err));
   if (!between && args->dmlc != NULL)
@@ -61,7 +89,7 @@ weir_status cli_part_find(const cli_job *job, cli_args *args, cli_between *out,
                        : args->servers > 0         ? "servers"
                        : args->max_workers > 0     ? "max-workers"
                                                    : NULL;
-    if (name == NULL) return WEIR_OK;
+    if (name == NULL) return refuse_evaluator(job, args, err);
     return cli_error(err, "W0002",
                      "--%s is for replicas between graphs: mode async, sync or "
                      "bounded with --local or --cluster",

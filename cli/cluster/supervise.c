@@ -14,7 +14,7 @@
 enum {
   TASKS = 64,
   TEXT = 160,
-  ADDED = 14,
+  ADDED = 16,
   GRACE_MS = 5000,
   LAST_WORD_MS = 60000,
   CHIEF_MS = 20000,
@@ -38,6 +38,7 @@ typedef struct supervisor {
   char program[4096], *addresses, generations[4200];
   char *cluster;    /* --local without evaluators */
   char threads[32]; /* of each */
+  char after[32];   /* the step of the newest checkpoint that is there; or "" */
   part *parts;
   size_t count, chief, evaluators;
   int64_t restarts; /* left */
@@ -109,6 +110,7 @@ static weir_status fill_words(const supervisor *s, part *p, weir_error *err) {
   add(p, &n, "--addresses", s->addresses);
   if (!has_folder(a)) add(p, &n, "--generations", s->generations);
   if (a->threads == NULL) add(p, &n, "--threads", s->threads);
+  if (p->evaluates && s->after[0] != '\0') add(p, &n, "--after", s->after);
   for (size_t i = 0; i < a->word_count;) {
     size_t own = skips(a->words[i]);
     if (own == 0) p->words[n++] = a->words[i];
@@ -153,6 +155,25 @@ static bool has_file(const char *folder, const char *pattern) {
   return has;
 }
 
+/* The job goes on from the newest checkpoint that is there, whatever ended with
+ * it: an evaluator that looks before the chief has written one is told. */
+static void find_newest(supervisor *s) {
+  glob_t found;
+  char path[4400];
+  long long newest = 0;
+  const char *folder = s->args->checkpoint;
+  if (folder == NULL || folder[0] == '\0') return;
+  snprintf(path, sizeof path, "%.4200s/step-*.json", folder);
+  if (glob(path, GLOB_NOSORT, NULL, &found) != 0) return;
+  for (size_t i = 0; i < found.gl_pathc; i++) {
+    long long step = 0;
+    const char *name = strrchr(found.gl_pathv[i], '/');
+    if (sscanf(name, "/step-%lld", &step) == 1 && step > newest) newest = step;
+  }
+  globfree(&found);
+  if (newest > 0) snprintf(s->after, sizeof s->after, "%lld", newest);
+}
+
 /* Generations are gone on from, and checkpoints of one process where there are
  * none, if --resume none does not forbid it. */
 static weir_status check_new(const cli_args *a, weir_error *err) {
@@ -191,6 +212,7 @@ static weir_status prepare(supervisor *s, cli_job *job, weir_error *err) {
   if (a->task_threads != NULL)
     snprintf(s->threads, sizeof s->threads, "%s", a->task_threads);
   WEIR_TRY(check_new(a, err));
+  find_newest(s);
   WEIR_TRY(leave_out(a->local, &s->cluster, err));
   s->parts = calloc(s->count, sizeof *s->parts);
   s->addresses = calloc(s->count, TEXT);

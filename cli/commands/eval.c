@@ -77,6 +77,9 @@ static const cli_option options[] = {
          "the data set, instead of that of train: eval:"),
     FLAG("follow", 0, follow,
          "evaluate each checkpoint as a training saves it, until it is over"),
+    INT("after", "STEP", after_step, NULL, 1, INT64_MAX,
+        "with --follow: a training that ended at this step or before is taken "
+        "up again"),
     TEXT("events", 0, "DIR", events, NULL,
          "with --follow: folder of summaries, instead of train: summary: dir:"),
     FLAG("confusion", 0, confusion,
@@ -93,6 +96,7 @@ static const cli_effect effects[] = {
     {.option = "map", .with = "weights"},
     {.option = "labels", .with = "confusion"},
     {.option = "events", .with = "follow"},
+    {.option = "after", .with = "follow"},
     {.option = "follow",
      .without = "weights",
      .why = "checkpoints are followed; a file of weights does not change"},

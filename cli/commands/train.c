@@ -196,6 +196,9 @@ static const cli_option options[] = {
     TEXT("generations", 0, "DIR", generations, NULL,
          "folder that servers go back to when one died (generations beneath "
          "--checkpoint)"),
+    INT("after", "STEP", after_step, NULL, 1, INT64_MAX,
+        "an evaluator: a training that ended at this step or before is taken "
+        "up again"),
     INT("restarts", "N", restarts, NULL, 0, 1000000,
         "with --local: how often processes that died are started again (3)"),
     INT("servers", "N", servers, NULL, 1, 64,

@@ -107,6 +107,9 @@ static weir_status read_opts(weir_trainer *t, const weir_graph *graph,
   if (o->follow && (!o->eval_only || o->init != NULL))
     return weir_fail(err, WEIR_W0004, NULL,
                      "weir_train_opts: follow needs eval_only, and no init");
+  if (o->follow_after > 0 && !o->follow)
+    return weir_fail(err, WEIR_W0004, NULL,
+                     "weir_train_opts: follow_after needs follow");
   session.seed = o->seed;
   t->on_diag = o->on_diag;
   t->on_diag_self = o->on_diag_self;
@@ -123,6 +126,7 @@ static weir_status read_opts(weir_trainer *t, const weir_graph *graph,
       .out = o->out,
       .eval_only = o->eval_only,
       .follow = o->follow,
+      .follow_after = o->follow_after,
       .shared = session.tasks != NULL && session.tasks->shared,
       .resume = o->resume,
       .init = o->init,

@@ -54,6 +54,9 @@ typedef struct weir_train_opts {
   /* With eval_only: an evaluator of a training that another process runs. No
    * checkpoint need be there yet; weir_trainer_follow evaluates each. */
   bool follow;
+  /* With follow: a training that ended at this step or before is taken up
+   * again, if steps and epochs let it. 0: one that has ended is over. */
+  uint64_t follow_after;
 } weir_train_opts;
 
 /* Makes the training graph, opens data and checkpoints, goes on from the newest

@@ -74,8 +74,13 @@ static weir_train_end verdict(follower *f, const weir_checkpoint_info *info,
   if (ended->end == WEIR_TRAIN_END_STOPPED)
     tell_waiting(f, "the training was stopped here, and may go on");
   if (!weir_train_is_over(ended->end)) return WEIR_TRAIN_END_GOING;
-  if (!first || !counted || !more) return ended->end;
-  tell_waiting(f, "a training ended here before, and train: asks for more");
+  bool limits = loop->spec->steps > 0 || loop->spec->epochs > 0;
+  bool earlier = info->step <= loop->options.follow_after && (more || !limits);
+  if (!earlier && (!first || !counted || !more)) return ended->end;
+  tell_waiting(f, earlier
+                      ? "a training ended here before, and is taken up again"
+                      : "a training ended here before, and train: asks for "
+                        "more");
   return WEIR_TRAIN_END_GOING;
 }
 

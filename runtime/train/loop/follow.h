@@ -16,7 +16,8 @@
  * (runtime/train/ended.h): by its steps, epochs, time or an evaluation. One
  * that was stopped by a signal, or died, may be taken up again, and is waited
  * for. So is one that had ended before, when |loop|'s own steps or epochs ask
- * for more.
+ * for more, and one that had ended at weir_loop_options.follow_after or before,
+ * for whatever reason, unless those are reached.
  *
  * |*out| is filled also by a call that fails. Errors: W5023 (no `eval:`), those
  * of weir_checkpoint_follow, W5022 (of another graph), of evaluations. */

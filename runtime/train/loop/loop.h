@@ -50,6 +50,7 @@ typedef struct weir_loop_options {
   /* With |eval_only|: no checkpoint need be there yet; follow.h evaluates each
    * as it appears. */
   bool follow;
+  uint64_t follow_after; /* what ended at that step or before goes on; 0 */
   /* Drivers that train use the same variables: those of the graph to be trained
    * are wanted, also with |eval_only|. */
   bool shared;

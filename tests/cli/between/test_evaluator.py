@@ -232,6 +232,25 @@ class Local(Case):
         self.assertIn("reason=steps step=40", found[0])
         self.assertRegex(p.stderr, r"\[evaluator:0\].*event=eval .*step=40")
 
+    def test_it_follows_a_job_that_is_taken_up_again(self):
+        """That has ended before the evaluator comes, by steps and a target."""
+        self.weir(*self.words("--steps", 20))
+        p = self.weir(*self.words("--steps", 40))
+        self.assertRegex(p.stderr, r"\[evaluator:0\].*reason=steps step=40")
+        p = self.weir(*self.words("--steps", 40))
+        self.assertRegex(p.stderr, r"\[evaluator:0\].*reason=steps step=40")
+        target = ["--steps", 1000000, "--set", "train.eval.every=1", "--set"]
+        p = self.weir(*self.words(*target, "train.stop={target: 'acc >= 0.01'}"))
+        ends = [int(n) for n in re.findall(
+            r"\[evaluator:0\].*reason=target step=(\d+)", p.stderr)]
+        self.assertEqual(len(ends), 1, p.stderr)
+        p = self.weir(*self.words(*target, "train.stop={target: 'acc >= 0.02'}"))
+        self.assertIn(f"event=waiting step={ends[0]} message=\"a training ended "
+                      "here before, and is taken up again", p.stderr)
+        found = re.findall(r"\[evaluator:0\].*reason=target step=(\d+)", p.stderr)
+        self.assertEqual(len(found), 1, p.stderr)
+        self.assertGreater(int(found[0]), ends[0])
+
     def test_a_signal_ends_it(self):
         p = self.start(*self.words("--steps", 100000000))
         self.waits(p, r"\[evaluator:0\].*event=eval")
@@ -267,6 +286,15 @@ class Local(Case):
     def test_refusals(self):
         p = self.weir(*self.words(cluster="ps=1,evaluator=1"), code=2)
         self.assertIn("need job ps and job worker", p.stderr)
+        p = self.weir("train", self.graph, "--local", "worker=2,evaluator=1",
+                      "--checkpoint", "run", "--steps", 5, code=2)
+        self.assertIn("evaluators are for replicas between graphs", p.stderr)
+        self.assertIn("--follow", p.stderr)
+        p = self.weir(*self.words("--after", 3), code=2)
+        self.assertIn("--after is for an evaluator", p.stderr)
+        p = self.weir("eval", self.graph, "--checkpoint", "run", "--after", 3,
+                      code=2)
+        self.assertIn("--follow", p.stderr)
 
     def children(self, p):
         text = pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text()

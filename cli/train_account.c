@@ -9,7 +9,7 @@
 /* The account of workers between graphs at the end of a training: a line for
  * each worker, then one for all. */
 
-enum { AGES = 400 };
+enum { AGES = 400, SERVERS = 2000 };
 
 /* "0:310 1:42 2-3:7": updates by the age of their values. */
 static void ages(const weir_train_account *a, char text[AGES]) {
@@ -28,6 +28,16 @@ static void ages(const weir_train_account *a, char text[AGES]) {
   }
 }
 
+/* "ps:0 400 ps:1 400": runs that each server has applied. */
+static void servers(const weir_train_account *a, char text[SERVERS]) {
+  size_t n = 0;
+  text[0] = '\0';
+  for (size_t i = 0; i < a->server_count && n + 40 < SERVERS; i++)
+    n += (size_t)snprintf(text + n, SERVERS - n, "%sps:%zu %llu",
+                          n > 0 ? " " : "", i,
+                          (unsigned long long)a->applied[i]);
+}
+
 /* ---- A line of the log */
 
 static void log_worker(const weir_train_worker *w, size_t i) {
@@ -44,11 +54,13 @@ static void log_worker(const weir_train_worker *w, size_t i) {
 }
 
 static void log_all(const weir_train_account *a) {
-  char text[AGES];
+  char text[AGES], applied[SERVERS];
   ages(a, text);
+  servers(a, applied);
   cli_log_begin("info", "account");
   cli_log_uint("runs", a->runs);
   cli_log_uint("earlier", a->earlier);
+  cli_log_text("applied", applied);
   cli_log_uint("updates_least", a->updates_least);
   cli_log_uint("updates_most", a->updates_most);
   cli_log_uint("returned", a->returned);
@@ -79,6 +91,11 @@ static void json_all(const weir_train_account *a) {
   weir_json_key_text(&w, "event", weir_sv_from("account"));
   weir_json_key_uint(&w, "runs", a->runs);
   weir_json_key_uint(&w, "earlier", a->earlier);
+  weir_json_key(&w, "applied");
+  weir_json_array_begin(&w, true);
+  for (size_t i = 0; i < a->server_count; i++)
+    weir_json_uint(&w, a->applied[i]);
+  weir_json_array_end(&w);
   weir_json_key_uint(&w, "updates_least", a->updates_least);
   weir_json_key_uint(&w, "updates_most", a->updates_most);
   weir_json_key_uint(&w, "returned", a->returned);

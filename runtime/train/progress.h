@@ -98,6 +98,8 @@ typedef struct weir_train_account {
   const uint64_t *staleness;
   size_t staleness_count;
   uint64_t staleness_most;
+  const uint64_t *applied; /* runs, by server; of the whole job, as |runs| */
+  size_t server_count;
 } weir_train_account;
 
 /* Called on the thread that trains; each may be NULL. */

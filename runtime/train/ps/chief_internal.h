@@ -83,6 +83,7 @@ typedef struct weir_chief {
   weir_train_account total;
   weir_train_worker *shares; /* per slot of a worker */
   uint64_t *updates;         /* per server, at the last fetch */
+  uint64_t *applied;         /* the same in runs; of the account */
 } weir_chief;
 
 #endif

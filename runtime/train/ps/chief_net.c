@@ -327,7 +327,6 @@ static void begin_fetch(weir_chief *c) {
 static void end_servers(weir_chief *c) {
   weir_ps_message m = {.kind = WEIR_PS_OVER,
                        .epoch = weir_ps_coordinator_epoch(c->machine)};
-  weir_chief_account(c);
   for (uint32_t s = 0; s < c->job->config.servers; s++)
     weir_ps_net_send(c->net, (weir_ps_task){WEIR_PS_SERVER, s}, &m, NULL);
 }

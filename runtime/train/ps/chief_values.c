@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/train/ps/chief_values.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/exec/session/session_run.h"
@@ -172,39 +170,4 @@ void weir_chief_take_report(weir_chief *c, uint64_t runs) {
   if (best == NULL) return;
   memcpy(c->reported, best->values, c->numbers * sizeof *c->reported);
   use(c->loop, best->values);
-}
-
-/* ---- The account
- *
- * Two counts of the same runs, made by different processes: the ledger says
- * which were dealt and are done, a server's version how many updates it made.
- * Both live through restarts, of the chief and of servers, so they are of the
- * whole job. They differ by the runs that some servers have and others do not,
- * which the ledger counts (`partial`), and by nothing else. */
-
-/* Runs that were dealt and are done. */
-static uint64_t acknowledged(const weir_ps_ledger *l) {
-  uint64_t runs = l->cursor * l->config.aggregate;
-  for (size_t i = 0; i < l->pool_count; i++)
-    runs -= weir_ps_range_runs(&l->pool[i]);
-  for (size_t i = 0; i < l->lease_count; i++)
-    runs -= weir_ps_range_runs(&l->leases[i].range);
-  return runs;
-}
-
-void weir_chief_account(const weir_chief *c) {
-  const weir_ps_ledger *l = weir_ps_coordinator_ledger(c->machine);
-  char text[600];
-  if (l == NULL || c->options.log == NULL) return;
-  int at = snprintf(text, sizeof text,
-                    "account: %" PRIu64 " runs acknowledged, %" PRIu64
-                    " in parts; applied",
-                    acknowledged(l), l->partial);
-  for (uint32_t s = 0; s < l->config.servers; s++) {
-    if ((size_t)at + 40 > sizeof text) break; /* the first ones tell enough */
-    at += snprintf(text + at, sizeof text - (size_t)at,
-                   " ps:%" PRIu32 " %" PRIu64, s,
-                   c->updates[s] * l->config.aggregate);
-  }
-  c->options.log(c->options.log_self, text);
 }

@@ -17,8 +17,4 @@ weir_status weir_chief_set_step(weir_chief *c, uint64_t step, weir_error *err);
  * the lock. */
 void weir_chief_take_report(weir_chief *c, uint64_t runs);
 
-/* Tells the job's account at its end: what was acknowledged, by the ledger, and
- * what each server has applied. Control thread. */
-void weir_chief_account(const weir_chief *c);
-
 #endif

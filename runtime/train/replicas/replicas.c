@@ -373,7 +373,9 @@ void weir_replicas_tell(weir_loop *loop) {
   weir_train_account all = {.runs = loop->runs,
                             .earlier = loop->runs - runs,
                             .updates_least = loop->step,
-                            .updates_most = loop->step};
+                            .updates_most = loop->step,
+                            .applied = &loop->runs,
+                            .server_count = 1};
   weir_account_fill(&r->account, workers, &all);
   if (loop->calls.account != NULL) loop->calls.account(loop->calls.self, &all);
   weir_free(loop->alloc, workers);

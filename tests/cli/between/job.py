@@ -23,6 +23,23 @@ from gate import Gate, own_host  # noqa: E402
 HANG = int(os.environ.get("CLI_HANG", "300"))  # seconds: ends what would hang
 
 
+def account(case, log, runs, servers):
+    """All were acknowledged, and each server has applied as many. After
+    kills some may be in parts: of a worker that died between two servers.
+    """
+    said = re.findall(r"event=account runs=(\d+) .*applied=\"([^\"]*)\" .*"
+                      r"partial=(\d+) ", log)
+    case.assertTrue(said, log)
+    case.assertEqual(int(said[-1][0]), runs, said)
+    applied = re.findall(r"ps:\d+ (\d+)", said[-1][1])
+    case.assertEqual(len(applied), servers, said)
+    for n in applied:
+        case.assertLessEqual(int(n), runs, said)
+        case.assertGreaterEqual(int(n) + int(said[-1][2]), runs, said)
+    if servers == 1:
+        case.assertEqual(said[-1][2], "0", said)
+
+
 class Job:
     def __init__(self, case, name, mode, steps, servers=1, workers=2,
                  chief=False, beat="200ms", gates=False, more=()):

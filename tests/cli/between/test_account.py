@@ -134,6 +134,7 @@ class Account(unittest.TestCase):
         self.assertEqual(account["runs"], runs)
         self.assertEqual(account["earlier"], 0)
         self.assertEqual(sum(w["runs"] for w in account["workers"]), runs)
+        self.assertEqual(account["applied"], [runs])
         self.assertEqual(account["updates_least"], runs)
         self.assertEqual(account["updates_most"], runs)
         self.assertEqual(sum(account["staleness"]), runs)

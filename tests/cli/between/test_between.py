@@ -22,6 +22,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from job import account  # noqa: E402
+
 WEIR, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
 ENV = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_")}
 HANG = 300  # seconds: an end for what would hang
@@ -159,6 +162,7 @@ class Local(Case):
             folder = cluster.replace(",", "-")
             self.train(folder, cluster, SYNC)
             self.same(one, folder)
+            account(self, self.log(folder), 2 * STEPS, int(cluster[3]))
 
     def test_batches_weigh_by_examples(self):
         """The last batch of an epoch has three examples, the others four."""
@@ -184,6 +188,7 @@ class Local(Case):
             folder = mode[:5]
             self.train(folder, "ps=2,worker=2", mode)
             self.assertIn(f"step={STEPS}", self.log(folder))
+            account(self, self.log(folder), STEPS, 2)
             p = self.weir("eval", self.graph, "--checkpoint", folder)
             self.assertRegex(p.stdout + p.stderr, r"acc")
 
@@ -394,6 +399,7 @@ class Random(Case):
     def test_async_ends_with_all_steps(self):
         self.storm("a", "async", self.STEPS)
         self.assertIn(f" step={self.STEPS} ", self.log("a"))
+        account(self, self.log("a"), self.STEPS, 2)
         self.weir("eval", self.graph, "--checkpoint", "a")
 
 

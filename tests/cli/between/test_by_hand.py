@@ -125,7 +125,7 @@ class Story(Job):
         again("ps:0")
         if not self.chief_says(folder, r"the job goes on with step \d+") or \
                 not self.kill("chief:0") or \
-                "account:" in self.log(f"{folder}-chief:0"):
+                "event=account" in self.log(f"{folder}-chief:0"):
             return False  # the last: it died after it had ended the job
         again("chief:0")
         return True
@@ -142,8 +142,8 @@ class Story(Job):
         self.finish(folder)
         text = self.log(f"{folder}-chief:0")
         runs = steps * (2 if mode == SYNC else 1)
-        self.assertIn(f"account: {runs} runs acknowledged, 0 in parts; applied "
-                      f"ps:0 {runs}\n", text)
+        self.assertRegex(text, f"event=account runs={runs} .*"
+                         f'applied="ps:0 {runs}" .* partial=0 ')
         if mode == SYNC:
             self.same(self.one(steps, accumulate=2), folder)
         else:
@@ -200,9 +200,9 @@ class Late(Job):
             self.fail(f"over before two have joined: {steps} steps")
         self.finish(folder)
         self.same(self.one(steps, accumulate=2), folder)
-        self.assertIn(f"account: {2 * steps} runs acknowledged, 0 in parts; "
-                      f"applied ps:0 {2 * steps}\n",
-                      self.log(f"{folder}-chief:0"))
+        self.assertRegex(self.log(f"{folder}-chief:0"),
+                         f"event=account runs={2 * steps} .*"
+                         f'applied="ps:0 {2 * steps}" .* partial=0 ')
 
     def test_a_sparse_cluster(self):
         """Each process knows itself, a worker all ps too: Kubeflow's dynamic

@@ -23,7 +23,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import test_between as between  # noqa: E402
-from job import HANG, Job  # noqa: E402
+from job import account, HANG, Job  # noqa: E402
 
 SANITIZED = "CLI_SANITIZED" in os.environ
 SEED = int(os.environ.get("CLI_SEED", "1"))
@@ -106,6 +106,7 @@ class Kills(Case):
     def test_async_applies_each_once(self):
         job = self.storm("async", KILLS)
         self.assertIn(f"step={job.steps} ", job.log(job.chief))
+        account(self, job.log(job.chief), job.steps, 2)
         self.weir("eval", self.graph, "--checkpoint", job.dir / job.folder)
 
 
@@ -181,6 +182,7 @@ class Cuts(Case):
     def test_all_kinds_async(self):
         job = self.cuts("async")
         self.applied(job, job.steps)
+        account(self, job.log(job.chief), job.steps, 2)
 
 
 class Pauses(Case):

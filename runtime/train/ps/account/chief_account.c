@@ -6,9 +6,11 @@
 #include "runtime/train/ps/chief_net.h"
 
 /* Runs that count come from the ledger, which server 0 keeps: a chief that was
- * restarted knows them too. Speeds are of what this chief was told. In sync
- * mode a run counts with its step, whoever was first; those of a worker are
- * then the ones that it told of. */
+ * restarted knows them too. Beside them stands the count of each server: both
+ * are of the whole job, through all restarts, and differ by the runs that some
+ * servers have and others do not (`partial`), and by nothing else. Speeds are
+ * of what this chief was told. In sync mode a run counts with its step, whoever
+ * was first; those of a worker are then the ones that it told of. */
 
 weir_status weir_chief_account_create(weir_chief *c, weir_error *err) {
   uint32_t workers = c->job->config.workers;
@@ -16,7 +18,9 @@ weir_status weir_chief_account_create(weir_chief *c, weir_error *err) {
   c->shares = weir_alloc_array(alloc, workers, sizeof *c->shares);
   c->updates =
       weir_alloc_array(alloc, c->job->config.servers, sizeof *c->updates);
-  if (c->shares == NULL || c->updates == NULL)
+  c->applied =
+      weir_alloc_array(alloc, c->job->config.servers, sizeof *c->applied);
+  if (c->shares == NULL || c->updates == NULL || c->applied == NULL)
     return weir_fail_memory(err, workers * sizeof *c->shares);
   return weir_account_create(alloc, workers, &c->account, err);
 }
@@ -25,6 +29,7 @@ void weir_chief_account_release(weir_chief *c) {
   weir_account_release(&c->account);
   weir_free(c->loop->alloc, c->shares);
   weir_free(c->loop->alloc, c->updates);
+  weir_free(c->loop->alloc, c->applied);
 }
 
 /* A number of a peer: not above what a run can have. */
@@ -69,7 +74,10 @@ void weir_chief_account_tell(weir_chief *c) {
   weir_train_account *a = &c->total;
   weir_account_fill(&c->account, c->shares, a);
   a->updates_least = a->updates_most = c->updates[0];
-  for (uint32_t s = 1; s < c->job->config.servers; s++) {
+  a->applied = c->applied;
+  a->server_count = c->job->config.servers;
+  for (uint32_t s = 0; s < c->job->config.servers; s++) {
+    c->applied[s] = c->updates[s] * c->job->config.aggregate;
     if (c->updates[s] < a->updates_least) a->updates_least = c->updates[s];
     if (c->updates[s] > a->updates_most) a->updates_most = c->updates[s];
   }

@@ -51,13 +51,22 @@ void weir_wire_free(const weir_allocator *alloc, weir_bytes frame) {
   weir_free(alloc, (void *)frame.data);
 }
 
-/* protobuf-c's memory: an arena with a limit. */
+/* protobuf-c's memory: an arena with a limit. It says of a failure only that
+ * there was one, so what there was no memory for is kept here. */
+typedef struct unpack_memory {
+  weir_arena *arena;
+  size_t lacked; /* bytes that the system did not give; 0: none */
+  bool too_large;
+} unpack_memory;
+
 static void *arena_alloc(void *self, size_t bytes) {
-  weir_arena *arena = self;
-  if (bytes > WEIR_WIRE_MEMORY_BYTES ||
-      arena->used_bytes > WEIR_WIRE_MEMORY_BYTES - bytes)
-    return NULL;
-  return weir_arena_alloc(arena, bytes);
+  unpack_memory *m = self;
+  m->too_large = bytes > WEIR_WIRE_MEMORY_BYTES ||
+                 m->arena->used_bytes > WEIR_WIRE_MEMORY_BYTES - bytes;
+  if (m->too_large) return NULL;
+  void *block = weir_arena_alloc(m->arena, bytes);
+  if (block == NULL) m->lacked = bytes > 0 ? bytes : 1;
+  return block;
 }
 
 static void arena_free(void *self, void *block) {
@@ -95,6 +104,17 @@ static weir_status check_frame(weir_bytes bytes, weir_error *err) {
   return weir_wire_check(bytes, WEIR_W7010, err);
 }
 
+/* wire_check.c lets some bytes through that are no message. */
+static weir_status why_not(const unpack_memory *m, weir_error *err) {
+  if (m->lacked > 0) return weir_fail_memory(err, m->lacked);
+  if (m->too_large)
+    return weir_fail(err, WEIR_W7010, NULL,
+                     "a control message of more than %d bytes of memory",
+                     WEIR_WIRE_MEMORY_BYTES);
+  return weir_fail(err, WEIR_W7010, NULL,
+                   "the fields of a control frame are damaged");
+}
+
 weir_status weir_wire_unpack(const weir_allocator *alloc,
                              const weir_net_frame *frame,
                              weir_wire_message *out, weir_error *err) {
@@ -108,10 +128,10 @@ weir_status weir_wire_unpack(const weir_allocator *alloc,
   weir_status s = gather(&out->arena, frame, &bytes, err);
   if (s == WEIR_OK) s = check_frame(bytes, err);
   if (s == WEIR_OK) {
-    ProtobufCAllocator memory = {arena_alloc, arena_free, &out->arena};
+    unpack_memory own = {.arena = &out->arena};
+    ProtobufCAllocator memory = {arena_alloc, arena_free, &own};
     out->control = weir__v1__control__unpack(&memory, bytes.size, bytes.data);
-    /* It was checked: memory is all that it can lack. */
-    if (out->control == NULL) s = weir_fail_memory(err, bytes.size);
+    if (out->control == NULL) s = why_not(&own, err);
   }
   if (s != WEIR_OK) weir_arena_release(&out->arena);
   return s;

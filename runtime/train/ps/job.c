@@ -29,7 +29,9 @@ static weir_status check_spec(const weir_train_spec *spec, weir_error *err) {
   snprintf(text, sizeof text, "mode %s",
            s->way_name != NULL ? s->way_name : "(none)");
   if (!s->between) return refuse(spec, text, err);
-  if (spec->reset_state.size > 0) return refuse(spec, "reset_state", err);
+  if (spec->reset_state.size > 0)
+    return refuse(
+        spec, "reset_state (a server does not know where an epoch ends)", err);
   return WEIR_OK;
 }
 

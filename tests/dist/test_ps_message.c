@@ -339,8 +339,7 @@ static void changed_bytes_harm_nobody(void **state) {
         unpack(weir_allocator_system(), (weir_bytes){other, size}, &p, &err);
     free(other);
     if (s != WEIR_OK) {
-      assert_true(strcmp(err.id, "W7010") == 0 ||
-                  strcmp(err.id, "W7011") == 0);
+      assert_true(strcmp(err.id, "W7010") == 0 || strcmp(err.id, "W7011") == 0);
       assert_null(p);
       refused++;
     }

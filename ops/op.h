@@ -141,7 +141,9 @@ enum {
   WEIR_OP_ANCHOR = 1u << 5,   /* element-wise followers may join its group */
   WEIR_OP_WINDOW = 1u << 6,   /* pooling: may end a convolution's group */
   WEIR_OP_MAY_FAIL = 1u << 7, /* at run time, on data (indices, division) */
-  WEIR_OP_FOREIGN = 1u << 8   /* of the host program: it may take any time */
+  WEIR_OP_FOREIGN = 1u << 8,  /* of the host program: it may take any time */
+  WEIR_OP_ROWS = 1u << 9      /* a row of its outputs follows from that row of
+                                 the inputs of their shape, and from numbers */
 };
 
 /* How an operand's elements lie in memory. */

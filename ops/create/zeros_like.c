@@ -11,6 +11,7 @@ const weir_op_def weir_op_zeros_like = {
     .inputs = {{"x", "T"}},
     .outputs = {{"y", "T"}},
     .types = {{"T", WEIR_ALL_TYPES}},
+    .flags = WEIR_OP_ROWS,
     .shape = weir_rule_unary,
     .grad = weir_grad_zero,
     .cost = weir_cost_bytes};

@@ -64,7 +64,7 @@ void weir_cost_apply(const weir_call *call, weir_cost *out);
   .inputs = {{"var", "T"},  {"m", "T"},      {"v", "T"},      {"grad", "T"}, \
              WEIR_APPLY_LR, WEIR_APPLY_STEP, WEIR_APPLY_SCALE},              \
   .outputs = {{"var", "T"}, {"m", "T"}, {"v", "T"}},                         \
-  .types = {{"T", WEIR_FLOATS}}, .flags = WEIR_OP_MAY_FAIL,                  \
+  .types = {{"T", WEIR_FLOATS}}, .flags = WEIR_OP_ROWS | WEIR_OP_MAY_FAIL,   \
   .cost = weir_cost_apply
 #define WEIR_ADAM_ATTRS                                                 \
   {"beta1", WEIR_ATTR_FLOAT, "0.9", "share of m kept"},                 \

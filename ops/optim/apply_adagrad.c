@@ -29,6 +29,6 @@ const weir_op_def weir_op_apply_adagrad = {
               WEIR_APPLY_L2},
     .refuses = {WEIR_APPLY_REFUSES, "an epsilon that is not above 0",
                 "an l2 below 0"},
-    .flags = WEIR_OP_MAY_FAIL,
+    .flags = WEIR_OP_ROWS | WEIR_OP_MAY_FAIL,
     .shape = shape,
     .cost = weir_cost_apply};

@@ -21,5 +21,6 @@ const weir_op_def weir_op_apply_ema = {
     .attrs = {{"decay", WEIR_ATTR_FLOAT, "0.999", "share of average kept"}},
     .refuses = {"an average of another shape than the variable",
                 "a decay outside [0, 1)", "integers"},
+    .flags = WEIR_OP_ROWS,
     .shape = shape,
     .cost = weir_cost_apply};

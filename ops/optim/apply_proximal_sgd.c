@@ -23,6 +23,6 @@ const weir_op_def weir_op_apply_proximal_sgd = {
               {"l2", WEIR_ATTR_FLOAT, "0.0",
                "weight of half the sum of squares"}},
     .refuses = {WEIR_APPLY_REFUSES, "an l1 or l2 below 0"},
-    .flags = WEIR_OP_MAY_FAIL,
+    .flags = WEIR_OP_ROWS | WEIR_OP_MAY_FAIL,
     .shape = shape,
     .cost = weir_cost_apply};

@@ -69,7 +69,7 @@ const weir_op_def weir_op_apply_rms_prop = {
                 "an epsilon that is not above 0", "an l2 below 0",
                 "mom without a momentum, mg without centered, or the other "
                 "way"},
-    .flags = WEIR_OP_MAY_FAIL,
+    .flags = WEIR_OP_ROWS | WEIR_OP_MAY_FAIL,
     .output_count = output_count,
     .shape = shape,
     .cost = weir_cost_apply};

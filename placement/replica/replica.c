@@ -67,17 +67,36 @@ static bool add_edges(const weir_split *split, const bool *reads,
     const weir_split_var *v = &split->vars[i];
     if (!reads[i] || v->server != server) continue;
     weir_replica_edge *e = &edges[(*count)++];
-    *e = (weir_replica_edge){keep(arena, v->name), v->bytes, server, false};
+    *e = (weir_replica_edge){keep(arena, v->label), v->bytes, server, false};
     if (e->name.data == NULL) return false;
   }
   for (uint32_t i = 0; i < split->push_count; i++) {
     const weir_split_push *p = &split->pushes[i];
     if (split->updates[server].pushes[i] == WEIR_NO_VALUE) continue;
     weir_replica_edge *e = &edges[(*count)++];
-    *e = (weir_replica_edge){keep(arena, p->name), p->bytes, server, true};
+    *e = (weir_replica_edge){keep(arena, p->label), p->bytes, server, true};
     if (e->name.data == NULL) return false;
   }
   return true;
+}
+
+static weir_status list_whole(const weir_split *split, weir_arena *arena,
+                              weir_place_replica *out, weir_error *err) {
+  const weir_graph *g = split->train->graph;
+  weir_replica_whole *whole =
+      weir_arena_array(arena, split->var_count, sizeof *whole);
+  if (whole == NULL) return weir_fail_memory(err, split->var_count);
+  for (uint32_t i = 0; i < split->var_count; i++) {
+    const weir_split_var *v = &split->vars[i];
+    if (v->whole_for == UINT32_MAX) continue;
+    weir_replica_whole *w = &whole[out->whole_count++];
+    *w = (weir_replica_whole){keep(arena, v->name),
+                              keep(arena, g->nodes[v->whole_for].name)};
+    if (w->name.data == NULL || w->node.data == NULL)
+      return weir_fail_memory(err, v->name.size);
+  }
+  out->whole = whole;
+  return WEIR_OK;
 }
 
 static weir_status list_edges(const weir_split *split, const bool *reads,
@@ -110,6 +129,7 @@ static weir_status read_edges(const weir_split *split, weir_arena *arena,
     wanted[i] = i == 0 ? split->loss : split->pushes[i - 1].worker;
   if (s == WEIR_OK) s = weir_split_reads(split, wanted, count, reads, err);
   if (s == WEIR_OK) s = list_edges(split, reads, arena, out, err);
+  if (s == WEIR_OK) s = list_whole(split, arena, out, err);
   weir_free(split->alloc, wanted);
   weir_free(split->alloc, reads);
   return s;

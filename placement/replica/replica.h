@@ -14,11 +14,17 @@
 
 /* A value that goes from a server to each replica, or back, in a step. */
 typedef struct weir_replica_edge {
-  weir_sv name; /* of the variable; of a push, as the update graph has it */
+  weir_sv name; /* of the variable; of a push, as the update graph has it; of a
+                   piece with its rows: w[0:512] */
   uint64_t bytes;
   uint32_t server; /* task of job ps */
   bool push;
 } weir_replica_edge;
+
+/* A variable that would be cut over servers, but for a node of its update. */
+typedef struct weir_replica_whole {
+  weir_sv name, node;
+} weir_replica_whole;
 
 typedef struct weir_place_replica {
   weir_sv mode;                   /* "sync(aggregate=2)" */
@@ -26,7 +32,8 @@ typedef struct weir_place_replica {
   uint32_t task;                  /* of the cluster: that stands for all */
   const uint64_t *held;           /* per server: variables and slots, bytes */
   const weir_replica_edge *edges; /* by server, pulls first */
-  uint32_t edge_count;
+  const weir_replica_whole *whole;
+  uint32_t edge_count, whole_count;
 } weir_place_replica;
 
 /* Makes |goal|, a training step between graphs, the step of one replica: its

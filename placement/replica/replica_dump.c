@@ -34,6 +34,9 @@ bool weir_replica_write(const weir_place_replica *r, const weir_writer *out) {
         weir_quantity_print_bytes(down, pull), pushes,
         weir_quantity_print_bytes(up, push));
   }
+  for (uint32_t i = 0; i < r->whole_count && ok; i++)
+    ok = weir_place_print(out, "  %.*s is not cut: %.*s needs all of it\n",
+                          WEIR_SV(r->whole[i].name), WEIR_SV(r->whole[i].node));
   return ok;
 }
 
@@ -50,6 +53,19 @@ bool weir_replica_write_edges(const weir_place_replica *r, weir_sv pattern,
                           e->push ? "to" : "from", e->server);
   }
   return ok;
+}
+
+static void write_whole(const weir_place_replica *r, weir_json_writer *w) {
+  if (r->whole_count == 0) return;
+  weir_json_key(w, "whole");
+  weir_json_array_begin(w, false);
+  for (uint32_t i = 0; i < r->whole_count; i++) {
+    weir_json_object_begin(w, true);
+    weir_json_key_text(w, "variable", r->whole[i].name);
+    weir_json_key_text(w, "for", r->whole[i].node);
+    weir_json_object_end(w);
+  }
+  weir_json_array_end(w);
 }
 
 void weir_replica_write_json(const weir_place_replica *r, weir_json_writer *w) {
@@ -75,5 +91,6 @@ void weir_replica_write_json(const weir_place_replica *r, weir_json_writer *w) {
     weir_json_object_end(w);
   }
   weir_json_array_end(w);
+  write_whole(r, w);
   weir_json_object_end(w);
 }

@@ -76,6 +76,8 @@ typedef struct weir_graph_weight {
   struct weir_safetensors *file;
   /* The value is this part of |tensor|; NULL: all of it. */
   const struct weir_mesh_shard *shard;
+  /* Without a shard: |bytes| of it, from |from| on; |bytes| 0: all of it. */
+  size_t from, bytes;
 } weir_graph_weight;
 
 /* The sections `mesh` and `layout`: devices in a grid with named axes, and

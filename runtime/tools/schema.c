@@ -136,6 +136,7 @@ static const char *train_type(weir_train_kind kind) {
                                       [WEIR_TRAIN_BOOL] = "boolean|string",
                                       [WEIR_TRAIN_EVERY] = "integer|string",
                                       [WEIR_TRAIN_TIME] = "integer|string",
+                                      [WEIR_TRAIN_BYTES] = "integer|string",
                                       [WEIR_TRAIN_MAP] = "object",
                                       [WEIR_TRAIN_CHOICE] = NULL,
                                       [WEIR_TRAIN_CUSTOM] = NULL};
@@ -169,7 +170,7 @@ static void train_map(writer *w, const weir_train_key *keys) {
   weir_json_key(w, "properties");
   weir_json_object_begin(w, false);
   for (; keys->name != NULL; keys++) {
-    if (keys->kind != WEIR_TRAIN_MAP) {
+    if (keys->sub == NULL) {
       train_key(w, keys);
       continue;
     }

@@ -58,6 +58,7 @@ static void measure_squares(const weir_isa *isa, const float *x, int64_t n) {
 
 int main(int argc, char **argv) {
   int64_t n = argc > 1 ? strtoll(argv[1], NULL, 10) : 61706;
+  n -= n % WEIR_APPLY_LANES;
   float *buffers[BUFFERS];
   if (n < 1 || n > INT64_C(1) << 30) return 2;
   for (int k = 0; k < BUFFERS; k++) {

@@ -192,20 +192,61 @@ static inline void pair_same(const weir_tensor *a, const weir_tensor *b,
   fail_msg("run %d: %.*s differs", (int)run, WEIR_SV(name));
 }
 
-/* The values of variables, for the worker's inputs of their names. */
-static inline uint32_t pair_pull(split_pair *p, weir_exec_feed *feeds) {
+/* ---- Pieces */
+
+/* |bytes| of |whole| as a value of their own: the part that |rows| says. */
+static inline weir_tensor *pair_part(split_pair *p, const weir_tensor *whole,
+                                     const weir_split_rows *rows,
+                                     uint64_t bytes) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_shape shape = whole->shape;
+  weir_tensor *t = NULL;
+  if (rows->all > 0) shape.dims[0].value = rows->count;
+  assert_ok(weir_tensor_create_shaped(p->world.env.alloc, whole->dtype, &shape,
+                                      &t, &err),
+            &err);
+  assert_int_equal(t->bytes, bytes);
+  assert_true(rows->offset + bytes <= whole->bytes);
+  if (bytes > 0) memcpy(t->data, (char *)whole->data + rows->offset, bytes);
+  return t;
+}
+
+/* The variable whose first piece is |*at|, from the servers that have its
+ * pieces; |*at| is then that of its last. */
+static inline weir_tensor *pair_whole(split_pair *p, uint32_t *at) {
   weir_error err = WEIR_ERROR_INIT;
   const weir_split *s = p->split;
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < s->var_count; i++) {
-    const weir_split_var *v = &s->vars[i];
-    if (v->worker == WEIR_NO_VALUE) continue;
+  const weir_value *like = &s->worker->values[s->vars[*at].worker];
+  weir_tensor *whole = NULL;
+  int64_t rows = 0;
+  assert_ok(weir_tensor_create_shaped(p->world.env.alloc, like->dtype,
+                                      like->shape, &whole, &err),
+            &err);
+  for (;; ++*at) {
+    const weir_split_var *v = &s->vars[*at];
     weir_tensor *t = NULL;
     assert_ok(
         weir_exec_variable_snapshot(p->servers[v->server],
-                                    s->updates[v->server].vars[i], &t, &err),
+                                    s->updates[v->server].vars[*at], &t, &err),
         &err);
-    feeds[n++] = (weir_exec_feed){v->worker, t};
+    assert_int_equal(v->rows.first, rows);
+    assert_int_equal(t->bytes, v->bytes);
+    if (v->bytes > 0)
+      memcpy((char *)whole->data + v->rows.offset, t->data, v->bytes);
+    weir_tensor_unref(t);
+    rows += v->rows.count;
+    if (rows == v->rows.all) return whole;
+  }
+}
+
+/* The values of variables, for the worker's inputs of their names. */
+static inline uint32_t pair_pull(split_pair *p, weir_exec_feed *feeds) {
+  const weir_split *s = p->split;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < s->var_count; i++) {
+    weir_value_id worker = s->vars[i].worker;
+    if (worker == WEIR_NO_VALUE) continue;
+    feeds[n++] = (weir_exec_feed){worker, pair_whole(p, &i)};
   }
   return n;
 }
@@ -235,16 +276,24 @@ static inline weir_tensor *pair_step(split_pair *p) {
   return pair_number(p, (int64_t)(p->runs / p->aggregate));
 }
 
-/* What workers have computed, for server |server|. */
+/* What workers have computed, for server |server|; the caller's to release. */
 static inline uint32_t pair_take(split_pair *p, uint32_t server,
                                  const weir_exec_fetch *computed,
                                  weir_exec_feed *feeds) {
   const weir_update_graph *u = &p->split->updates[server];
   uint32_t n = 0;
-  for (uint32_t i = 0; i < p->split->push_count; i++)
-    if (u->pushes[i] != WEIR_NO_VALUE)
-      feeds[n++] = (weir_exec_feed){u->pushes[i], computed[i + 1].tensor};
+  for (uint32_t i = 0; i < p->split->push_count; i++) {
+    const weir_split_push *push = &p->split->pushes[i];
+    if (u->pushes[i] == WEIR_NO_VALUE) continue;
+    weir_tensor *t =
+        pair_part(p, computed[i + 1].tensor, &push->rows, push->bytes);
+    feeds[n++] = (weir_exec_feed){u->pushes[i], t};
+  }
   return n;
+}
+
+static inline void pair_give(weir_exec_feed *feeds, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) weir_tensor_unref(feeds[i].tensor);
 }
 
 /* The norm over all servers, before the first of them takes the last push. */
@@ -264,6 +313,7 @@ static inline void pair_norm(split_pair *p, const weir_exec_fetch *computed) {
                                  .fetches = shares,
                                  .fetch_count = u->share_count};
     assert_ok(weir_exec_run(p->servers[k], &request, &err), &err);
+    pair_give(feeds, (uint32_t)request.feed_count);
     for (uint32_t i = 0; i < u->share_count; i++) {
       assert_int_equal(shares[i].tensor->bytes, u->shares[i].count * 8);
       memcpy(sums + u->shares[i].first, shares[i].tensor->data,
@@ -287,7 +337,7 @@ static inline void pair_push(split_pair *p, uint32_t server,
   const weir_update_graph *u = &p->split->updates[server];
   weir_exec_feed feeds[PAIR_VALUES];
   bool last = p->runs % p->aggregate == p->aggregate - 1;
-  uint32_t n = pair_take(p, server, computed, feeds);
+  uint32_t n = pair_take(p, server, computed, feeds), own = n;
   bool norm = p->split->sum_count > 0;
   if (norm && last && server == 0) pair_norm(p, computed);
   if (norm && last) feeds[n++] = (weir_exec_feed){u->grad_norm, p->norm};
@@ -303,6 +353,7 @@ static inline void pair_push(split_pair *p, uint32_t server,
       .target_count = last ? u->target_count : u->accumulate_target_count};
   if (request.target_count > 0)
     assert_ok(weir_exec_run(p->servers[server], &request, &err), &err);
+  pair_give(feeds, own);
   weir_tensor_unref(step);
   weir_tensor_unref(age);
 }
@@ -340,6 +391,8 @@ static inline void pair_compare(split_pair *p) {
     weir_tensor *want = NULL;
     weir_node_id id = weir_graph_find_node(p->joined->graph, v->name);
     assert_ok(weir_exec_variable_get(p->one, id, &want, &err), &err);
+    weir_tensor *part = pair_part(p, want, &v->rows, v->bytes);
+    weir_tensor_unref(want);
     for (uint32_t k = 0; k < s->server_count; k++) {
       weir_tensor *have = NULL;
       bool here = v->server == k || v->server == WEIR_SPLIT_ALL;
@@ -349,10 +402,10 @@ static inline void pair_compare(split_pair *p) {
       assert_ok(weir_exec_variable_get(p->servers[k], s->updates[k].vars[i],
                                        &have, &err),
                 &err);
-      pair_same(have, want, v->name, p->runs);
+      pair_same(have, part, v->label, p->runs);
       weir_tensor_unref(have);
     }
-    weir_tensor_unref(want);
+    weir_tensor_unref(part);
   }
 }
 

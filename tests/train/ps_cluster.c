@@ -76,10 +76,12 @@ static void make_values(cluster *c, cluster_server *s) {
   s->pieces = calloc(l->held_count + 1u, sizeof *s->pieces);
   for (uint32_t i = 0; i < l->held_count; i++) {
     const weir_graph *g = split->train->graph;
-    const weir_value *v =
-        &g->values[g->nodes[split->vars[l->held[i]].node].first_output];
-    assert_ok(weir_tensor_create_shaped(c->w.world.env.alloc, v->dtype,
-                                        v->shape, &s->values[i], &c->w.err),
+    const weir_split_var *var = &split->vars[l->held[i]];
+    const weir_value *v = &g->values[g->nodes[var->node].first_output];
+    weir_shape shape = *v->shape;
+    if (var->rows.all > 0) shape.dims[0].value = var->rows.count;
+    assert_ok(weir_tensor_create_shaped(c->w.world.env.alloc, v->dtype, &shape,
+                                        &s->values[i], &c->w.err),
               &c->w.err);
     s->pieces[i] = (weir_ps_piece){s->values[i]->data, s->values[i]->bytes};
   }

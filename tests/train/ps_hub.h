@@ -13,7 +13,7 @@
  * posted and sent, one at a time, in order. Beside the hosts the same batches
  * go through tests/graph/split_pair.h, whose values are what is wanted. */
 
-enum { HUB_SERVERS = 3, HUB_WORKERS = 2 };
+enum { HUB_SERVERS = 4, HUB_WORKERS = 2 };
 
 /* A message of a host that the test has not looked at. */
 typedef struct hub_letter {
@@ -210,7 +210,8 @@ static inline void hub_open_as(hub *h, const char *text, const char *mode,
   h->err = (weir_error)WEIR_ERROR_INIT;
   h->async = split.given_step;
   h->servers = split.servers;
-  snprintf(all, sizeof all, "%s  mode: %s\n", text, mode);
+  snprintf(all, sizeof all, "%s  mode: %s\n  ps: {split: %d}\n", text, mode,
+           (int)split.split);
   split_pair_options o = {.text = all, .threads = 2, .split = split};
   pair_open(&h->pair, &o);
   h->fs = weir_system_fs;
@@ -224,8 +225,9 @@ static inline void hub_open_as(hub *h, const char *text, const char *mode,
 }
 
 /* |aggregate| 0: async. */
-static inline void hub_open(hub *h, const char *text, uint32_t servers,
-                            uint32_t aggregate) {
+/* Variables of more than |cut| bytes are cut; 0: none is. */
+static inline void hub_open_cut(hub *h, const char *text, uint32_t servers,
+                                uint32_t aggregate, uint32_t cut) {
   bool async = aggregate == 0;
   char mode[64];
   snprintf(mode, sizeof mode, async ? "async" : "sync(aggregate=%u)",
@@ -234,7 +236,13 @@ static inline void hub_open(hub *h, const char *text, uint32_t servers,
               (weir_split_options){.servers = servers,
                                    .aggregate = async ? 1 : aggregate,
                                    .clip_at_worker = async,
-                                   .given_step = async});
+                                   .given_step = async,
+                                   .split = cut});
+}
+
+static inline void hub_open(hub *h, const char *text, uint32_t servers,
+                            uint32_t aggregate) {
+  hub_open_cut(h, text, servers, aggregate, 0);
 }
 
 static inline void hub_close(hub *h) {
@@ -403,8 +411,10 @@ static inline void hub_push(hub *h, uint32_t server, weir_ps_message m,
     assert_int_equal(place.count, l->push_count);
     for (uint32_t i = 0; i < place.count; i++) {
       const weir_tensor *t = computed[l->pushes[i] + 1].tensor;
-      assert_int_equal(t->bytes, place.pieces[i].bytes);
-      memcpy(place.pieces[i].data, t->data, t->bytes);
+      const weir_split_push *push = &h->job->split->pushes[l->pushes[i]];
+      assert_int_equal(push->bytes, place.pieces[i].bytes);
+      memcpy(place.pieces[i].data, (char *)t->data + push->rows.offset,
+             push->bytes);
     }
     m.data = place.data;
   }
@@ -504,9 +514,10 @@ static inline void hub_compare(hub *h, uint64_t version) {
       weir_node_id id = weir_graph_find_node(h->pair.joined->graph, v->name);
       assert_ok(weir_exec_variable_get(h->pair.one, id, &want, &h->err),
                 &h->err);
-      assert_int_equal(want->bytes, letter->values->pieces[i].bytes);
-      if (memcmp(want->data, letter->values->pieces[i].data, want->bytes) != 0)
-        fail_msg("version %d: %.*s differs", (int)version, WEIR_SV(v->name));
+      assert_int_equal(v->bytes, letter->values->pieces[i].bytes);
+      if (memcmp((char *)want->data + v->rows.offset,
+                 letter->values->pieces[i].data, v->bytes) != 0)
+        fail_msg("version %d: %.*s differs", (int)version, WEIR_SV(v->label));
       weir_tensor_unref(want);
     }
     hub_done(letter);

@@ -24,25 +24,32 @@ static int teardown(void **state) {
   return system(command) != 0;
 }
 
-static void open_on(hub *h, uint32_t servers, uint32_t aggregate) {
-  hub_open(h, PS_NET, servers, aggregate);
+/* Variables of more bytes than |cut| are cut. */
+static void open_cut(hub *h, uint32_t servers, uint32_t aggregate,
+                     uint32_t cut) {
+  hub_open_cut(h, PS_NET, servers, aggregate, cut);
   h->dir = folder;
   hub_start_all(h);
 }
 
+static void open_on(hub *h, uint32_t servers, uint32_t aggregate) {
+  open_cut(h, servers, aggregate, 0);
+}
+
 /* ---- Going on */
 
-/* Three steps, a generation after the second, then other servers. */
-static void sync_goes_on(uint32_t before, uint32_t after) {
+/* Three steps, a generation after the second, then other servers and pieces. */
+static void sync_goes_on_cut(uint32_t before, uint32_t cut_before,
+                             uint32_t after, uint32_t cut_after) {
   hub h;
-  open_on(&h, before, 2);
+  open_cut(&h, before, 2, cut_before);
   hub_begin(&h);
   hub_step_of(&h, 2);
   hub_step_of(&h, 2);
   assert_true(hub_save(&h));
   hub_step_of(&h, 2); /* is lost */
   hub_close(&h);
-  open_on(&h, after, 2);
+  open_cut(&h, after, 2, cut_after);
   for (int i = 0; i < 4; i++) hub_skip(&h);
   hub_begin(&h);
   assert_int_equal(h.generation, 1);
@@ -50,6 +57,22 @@ static void sync_goes_on(uint32_t before, uint32_t after) {
   hub_step_of(&h, 2);
   hub_compare(&h, 3);
   hub_close(&h);
+}
+
+static void sync_goes_on(uint32_t before, uint32_t after) {
+  sync_goes_on_cut(before, 0, after, 0);
+}
+
+static void sync_goes_on_with_other_pieces(void **state) {
+  (void)state;
+  static const uint32_t kJobs[][4] = {
+      {1, 0, 3, 16}, {3, 16, 1, 0}, {3, 16, 2, 16}, {2, 40, 4, 8}};
+  for (size_t i = 0; i < sizeof kJobs / sizeof *kJobs; i++) {
+    char command[128];
+    sync_goes_on_cut(kJobs[i][0], kJobs[i][1], kJobs[i][2], kJobs[i][3]);
+    snprintf(command, sizeof command, "rm -rf '%s'/*", folder);
+    assert_int_equal(system(command), 0);
+  }
 }
 
 static void sync_goes_on_with_as_many(void **state) {
@@ -593,6 +616,7 @@ int main(void) {
       PS_TEST(sync_goes_on_with_two),
       PS_TEST(sync_goes_on_with_more),
       PS_TEST(sync_goes_on_with_fewer),
+      PS_TEST(sync_goes_on_with_other_pieces),
       PS_TEST(half_a_step_is_not_saved),
       PS_TEST(async_goes_on_with_as_many),
       PS_TEST(async_goes_on_with_more),

@@ -58,17 +58,38 @@ static void check_pushes(const ps_world *w) {
   }
 }
 
+/* Whether variables are cut, and that pieces make up the whole. */
+static void check_cut(const ps_world *w, bool cut) {
+  const weir_split *s = w->job->split;
+  uint32_t pieces = 0;
+  for (uint32_t v = 0; v < s->var_count; v++) {
+    const weir_split_rows *rows = &s->vars[v].rows;
+    pieces += rows->all > 0;
+    if (rows->all == 0) continue;
+    bool last = rows->first + rows->count == rows->all;
+    assert_true(weir_ps_var_begins(w->job, v) == (rows->first == 0));
+    if (!last) {
+      assert_int_equal(s->vars[v + 1].node, s->vars[v].node);
+      assert_int_equal(s->vars[v + 1].rows.first, rows->first + rows->count);
+      assert_int_equal(s->vars[v + 1].rows.offset,
+                       rows->offset + s->vars[v].bytes);
+    }
+  }
+  assert_true(cut == (pieces > 0));
+}
+
 static void lists_have_each_value_once(void **state) {
   (void)state;
-  static const char *const kModes[] = {"  mode: async\n",
-                                       "  mode: sync(aggregate=3)\n",
-                                       "  mode: bounded(staleness=2)\n"};
-  for (size_t i = 0; i < 3; i++)
+  static const char *const kModes[] = {
+      "  mode: async\n", "  mode: sync(aggregate=3)\n",
+      "  mode: bounded(staleness=2)\n", "  mode: async\n  ps: {split: 20}\n"};
+  for (size_t i = 0; i < 4; i++)
     for (uint32_t servers = 1; servers <= 4; servers++) {
       ps_world w;
       assert_ok(ps_world_open(&w, PS_NET, kModes[i], servers, 2), &w.err);
       check_vars(&w);
       check_pushes(&w);
+      check_cut(&w, i == 3 && servers > 1);
       assert_int_equal(w.job->given_step, i != 1);
       assert_int_equal(w.job->number_count, 2);
       assert_true(weir_sv_is(w.job->metrics[0].name, "acc"));
@@ -203,6 +224,8 @@ static void hashes_tell_jobs_apart(void **state) {
   const uint64_t hashes[] = {
       hash_of("  mode: async\n", 1, 1, 0),
       hash_of("  mode: async\n", 2, 1, 0),
+      hash_of("  mode: async\n  ps: {split: 24}\n", 2, 1, 0),
+      hash_of("  mode: async\n  ps: {split: 40}\n", 2, 1, 0),
       hash_of("  mode: async\n", 1, 2, 0),
       hash_of("  mode: async\n", 1, 1, 7), /* other first values */
       hash_of("  mode: async(max_staleness=3)\n", 1, 1, 0),

@@ -287,9 +287,9 @@ static weir_status create(void *self, const weir_transport_handler *handler,
 
 static void open_world(job_world *w) {
   split_pair_options o = {
-      .text = PS_NET "  mode: sync(aggregate=2)\n",
+      .text = PS_NET "  mode: sync(aggregate=2)\n  ps: {split: 40B}\n",
       .threads = 2,
-      .split = {.servers = SERVERS, .aggregate = AGGREGATE}};
+      .split = {.servers = SERVERS, .aggregate = AGGREGATE, .split = 40}};
   memset(w, 0, sizeof *w);
   w->err = (weir_error)WEIR_ERROR_INIT;
   pair_open(&w->pair, &o);
@@ -357,7 +357,9 @@ static void push(job_world *w, uint32_t server, weir_ps_message m,
       .pieces = d.pieces, .count = l->push_count, .sent = values_sent};
   for (uint32_t i = 0; i < l->push_count; i++) {
     const weir_tensor *t = computed[l->pushes[i] + 1].tensor;
-    d.pieces[i] = (weir_ps_piece){t->data, t->bytes};
+    const weir_split_push *p = &w->job->split->pushes[l->pushes[i]];
+    d.pieces[i] =
+        (weir_ps_piece){(char *)t->data + p->rows.offset, (size_t)p->bytes};
   }
   d.values.owner = &d;
   d.with = &d.values;
@@ -422,8 +424,9 @@ static void compare(job_world *w, uint64_t version) {
       weir_node_id id = weir_graph_find_node(w->pair.joined->graph, v->name);
       assert_ok(weir_exec_variable_get(w->pair.one, id, &want, &w->err),
                 &w->err);
-      if (memcmp(want->data, h->pieces[i].data, want->bytes) != 0)
-        fail_msg("version %d: %.*s differs", (int)version, WEIR_SV(v->name));
+      if (memcmp((char *)want->data + v->rows.offset, h->pieces[i].data,
+                 v->bytes) != 0)
+        fail_msg("version %d: %.*s differs", (int)version, WEIR_SV(v->label));
       weir_tensor_unref(want);
     }
     forget(h);

@@ -7,14 +7,18 @@
 #include "kernels/cpu/isa/isa.h"
 
 /* Optimisers' rules in one instruction set: one pass over the variable, its
- * slots and the gradient. The same vector code computes every element, at the
- * end of a piece too. */
+ * slots and the gradient. The same vector code computes every element. */
 
-enum { WEIR_APPLY_SLOTS = 4, WEIR_APPLY_CONSTANTS = 8 };
+enum {
+  WEIR_APPLY_SLOTS = 4,
+  WEIR_APPLY_CONSTANTS = 8,
+  WEIR_APPLY_LANES = 16 /* a whole number of vectors, whatever their size */
+};
 
-/* |n| elements. in[0] and out[0] are the variable, then come the slots in the
- * rule's order; out[k] may be in[k]. g = scale grad + l2 var; the proximal
- * rules and ema take no l2. |c|: the rule's numbers. */
+/* |n| elements, a multiple of WEIR_APPLY_LANES. in[0] and out[0] are the
+ * variable, then come the slots in the rule's order; out[k] may be in[k]. g =
+ * scale grad + l2 var; the proximal rules and ema take no l2. |c|: the rule's
+ * numbers. */
 typedef struct weir_apply_piece {
   const float *grad;
   const float *in[WEIR_APPLY_SLOTS];

@@ -4,8 +4,10 @@
  *
  * Divisions and powers that are the same for all elements are done once by the
  * caller and come as constants |c| (apply.h), e.g. adam's corrections for the
- * step. Invariant: full and partial vectors go through the same rule, so an
- * element's bits do not depend on its place.
+ * step. Invariant: an element's bits do not depend on its place, or the rows of
+ * a variable would be other ones on a server of their own. So there are full
+ * vectors alone, in one loop: which products and sums are rounded once is up to
+ * the compiler, and it may decide otherwise in a second copy of a rule.
  * Cost: 4 (2 slots + 3) bytes an element: memory limits every rule. */
 #include "kernels/cpu/isa/apply.h"
 
@@ -38,24 +40,15 @@ INLINE void each(const weir_apply_piece *p, int slots, bool decays,
   float c[WEIR_APPLY_CONSTANTS];
   memcpy(c, p->c, sizeof c);
   float scale = p->scale, l2 = p->l2;
-  assert(slots >= 0 && slots < WEIR_APPLY_SLOTS && p->n >= 0);
-  int64_t i = 0;
-  for (; i + LANES <= p->n; i += LANES) {
+  assert(slots >= 0 && slots < WEIR_APPLY_SLOTS);
+  assert(p->n >= 0 && p->n % LANES == 0);
+  for (int64_t i = 0; i < p->n; i += LANES) {
     vf v[WEIR_APPLY_SLOTS];
     for (int k = 0; k <= slots; k++) v[k] = vload(p->in[k] + i);
     vf g = vload(p->grad + i) * scale;
     if (decays && l2 != 0) g = multiply_add(v[0], vset(l2), g);
     rule(v, g, c);
     for (int k = 0; k <= slots; k++) vstore(p->out[k] + i, v[k]);
-  }
-  if (i < p->n) {
-    int64_t n = p->n - i;
-    vf v[WEIR_APPLY_SLOTS];
-    for (int k = 0; k <= slots; k++) v[k] = vload_part(p->in[k] + i, n);
-    vf g = vload_part(p->grad + i, n) * scale;
-    if (decays && l2 != 0) g = multiply_add(v[0], vset(l2), g);
-    rule(v, g, c);
-    for (int k = 0; k <= slots; k++) vstore_part(p->out[k] + i, v[k], n);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/cpu/isa/choose.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "kernels/cpu/isa/apply.h"
 #include "kernels/cpu/isa/isa.h"
@@ -32,18 +33,45 @@ typedef struct job {
   int64_t blocks;
 } job;
 
+/* The last elements, in vectors that zeros fill up. */
+static void run_rest(const plan *p, const weir_apply_piece *rest) {
+  float grad[WEIR_APPLY_LANES] = {0};
+  float slots[WEIR_APPLY_SLOTS][WEIR_APPLY_LANES] = {{0}};
+  size_t bytes = (size_t)rest->n * sizeof(float);
+  weir_apply_piece full = *rest;
+  memcpy(grad, rest->grad, bytes);
+  full.grad = grad;
+  full.n = WEIR_APPLY_LANES;
+  for (uint32_t k = 0; k < p->count; k++) {
+    memcpy(slots[k], rest->in[k], bytes);
+    full.in[k] = full.out[k] = slots[k];
+  }
+  p->fn(&full);
+  for (uint32_t k = 0; k < p->count; k++) memcpy(rest->out[k], slots[k], bytes);
+}
+
+static void skip(weir_apply_piece *piece, uint32_t count, int64_t elements) {
+  piece->grad += elements;
+  for (uint32_t k = 0; k < count; k++) {
+    piece->in[k] += elements;
+    piece->out[k] += elements;
+  }
+}
+
 static void run_block(void *arg, int64_t b, int worker) {
   const job *j = arg;
   weir_apply_piece piece = j->whole;
   int64_t at = b * BLOCK;
   (void)worker;
-  piece.n = b + 1 < j->blocks ? BLOCK : piece.n - at;
-  piece.grad += at;
-  for (uint32_t k = 0; k < j->plan->count; k++) {
-    piece.in[k] += at;
-    piece.out[k] += at;
-  }
-  j->plan->fn(&piece);
+  int64_t n = b + 1 < j->blocks ? BLOCK : piece.n - at;
+  int64_t rest = n % WEIR_APPLY_LANES;
+  skip(&piece, j->plan->count, at);
+  piece.n = n - rest;
+  if (piece.n > 0) j->plan->fn(&piece);
+  if (rest == 0) return;
+  skip(&piece, j->plan->count, piece.n);
+  piece.n = rest;
+  run_rest(j->plan, &piece);
 }
 
 /* Runs with the numbers that are in |j|. */

@@ -15,6 +15,7 @@ weir_status weir_graph_weight_copy(const weir_graph_weight *w, void *dst,
   if (w->shard != NULL)
     weir_mesh_shard_copy(w->shard, t->data, dst, false);
   else if (t->bytes > 0)
-    memcpy(dst, t->data, t->bytes);
+    memcpy(dst, (const char *)t->data + w->from,
+           w->bytes > 0 ? w->bytes : t->bytes);
   return WEIR_OK;
 }

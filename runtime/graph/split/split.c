@@ -46,6 +46,7 @@ static weir_status list_vars(weir_splitter *s) {
   const weir_train_graph *t = s->train;
   const weir_graph *g = t->graph;
   uint32_t count = 0;
+  for (weir_value_id v = 0; v < g->value_count; v++) s->follows[v] = UINT32_MAX;
   for (uint32_t i = 0; i < g->node_count; i++) {
     bool var = g->nodes[i].op->instr == WEIR_INSTR_VAR_READ;
     s->var_of[i] = var ? count++ : UINT32_MAX;
@@ -57,6 +58,7 @@ static weir_status list_vars(weir_splitter *s) {
     weir_value_id value = g->nodes[id].first_output;
     s->vars[s->var_of[id]] = (weir_split_var){
         .name = g->nodes[id].name,
+        .label = g->nodes[id].name,
         .node = id,
         .of = UINT32_MAX,
         .bytes = value_bytes(g, value),
@@ -65,6 +67,7 @@ static weir_status list_vars(weir_splitter *s) {
                       : 0,
         .worker = WEIR_NO_VALUE,
         .push = UINT32_MAX,
+        .whole_for = UINT32_MAX,
         .fixed = true};
   }
   mark_assigned(s, t->targets, t->target_count);
@@ -72,8 +75,25 @@ static weir_status list_vars(weir_splitter *s) {
   link_slots(s);
   s->out->vars = s->vars;
   s->out->var_count = count;
-  return weir_split_deal(s->out->alloc, s->vars, count, s->out->server_count,
-                         s->err);
+  return WEIR_OK;
+}
+
+static weir_status deal(weir_splitter *s) {
+  const weir_allocator *alloc = s->out->alloc;
+  uint32_t count = s->out->var_count;
+  weir_split_cut *cuts = weir_alloc_array(alloc, count, sizeof *cuts);
+  s->unit_of = weir_alloc_array(alloc, count, sizeof *s->unit_of);
+  weir_status status = cuts == NULL || s->unit_of == NULL
+                           ? weir_fail_memory(s->err, count * sizeof *cuts)
+                           : WEIR_OK;
+  if (status == WEIR_OK) {
+    weir_split_find_units(s);
+    status = weir_split_find_cuts(s, cuts);
+  }
+  if (status == WEIR_OK) status = weir_split_deal(s, cuts);
+  weir_free(alloc, cuts);
+  weir_free(alloc, s->unit_of);
+  return status;
 }
 
 /* ---- Values that cross */
@@ -108,37 +128,73 @@ static weir_node_id gradient_of(const weir_splitter *s, weir_value_id value) {
   return UINT32_MAX;
 }
 
+/* What a server takes of a value that crosses: the rows that it has of the
+ * variable which the value follows. */
+static uint32_t parts_of(const weir_splitter *s, weir_value_id value) {
+  weir_node_id var = s->follows[value];
+  uint32_t first = var != UINT32_MAX ? s->var_of[var] : 0, i = first;
+  while (var != UINT32_MAX && i < s->out->var_count && s->vars[i].node == var)
+    i++;
+  return i > first ? i - first : 1;
+}
+
+/* The |part|-th of them. */
+static weir_status make_push(weir_splitter *s, weir_value_id value,
+                             uint32_t part, weir_sv name,
+                             weir_split_push *out) {
+  weir_node_id var = s->follows[value];
+  *out = (weir_split_push){.name = name,
+                           .train = value,
+                           .worker = s->out->worker_values[value],
+                           .server = WEIR_SPLIT_ALL,
+                           .bytes = value_bytes(s->train->graph, value)};
+  if (var != UINT32_MAX && s->vars[s->var_of[var]].rows.all > 0) {
+    const weir_split_var *v = &s->vars[s->var_of[var] + part];
+    uint64_t row = out->bytes / (uint64_t)v->rows.all;
+    out->rows = v->rows;
+    out->rows.offset = row * (uint64_t)v->rows.first;
+    out->bytes = row * (uint64_t)v->rows.count;
+    out->server = v->server;
+  }
+  out->label = weir_split_label(s, name, &out->rows);
+  assert(out->worker != WEIR_NO_VALUE);
+  return name.data != NULL && out->label.data != NULL
+             ? WEIR_OK
+             : weir_fail_memory(s->err, name.size);
+}
+
 static weir_status list_pushes(weir_splitter *s) {
   const weir_graph *g = s->train->graph;
   uint32_t count = 0;
   for (uint32_t k = 0; k < s->out->server_count; k++) weir_split_mark(s, k);
-  for (weir_value_id v = 0; v < g->value_count; v++) count += s->pushed[v];
+  for (weir_value_id v = 0; v < g->value_count; v++)
+    if (s->pushed[v]) count += parts_of(s, v);
   s->lists = weir_arena_array(&s->out->arena, count, sizeof *s->lists);
   if (s->lists == NULL) return weir_fail_memory(s->err, count);
   count = 0;
   for (weir_value_id v = 0; v < g->value_count; v++) {
     if (!s->pushed[v]) continue;
-    weir_split_push *p = &s->lists[count++];
-    *p = (weir_split_push){.name = push_name(s, v, gradient_of(s, v)),
-                           .train = v,
-                           .worker = s->out->worker_values[v],
-                           .bytes = value_bytes(g, v)};
-    if (p->name.data == NULL) return weir_fail_memory(s->err, p->name.size);
-    assert(p->worker != WEIR_NO_VALUE);
+    weir_sv name = push_name(s, v, gradient_of(s, v));
+    for (uint32_t k = 0; k < parts_of(s, v); k++)
+      WEIR_TRY(make_push(s, v, k, name, &s->lists[count++]));
   }
   s->out->pushes = s->lists;
   s->out->push_count = count;
   return WEIR_OK;
 }
 
-/* Each trained variable and the push that updates it. */
+/* Each trained variable, or piece of one, and the push that updates it. */
 static void link_gradients(weir_splitter *s) {
   const weir_train_graph *t = s->train;
   for (uint32_t k = 0; k < t->trained_count; k++) {
     weir_value_id value = gradients(s)[k];
-    weir_split_var *v = &s->vars[s->var_of[t->vars[k].node]];
-    for (uint32_t i = 0; i < s->out->push_count; i++)
-      if (s->lists[i].train == value) v->push = i;
+    for (uint32_t i = 0; i < s->out->push_count; i++) {
+      const weir_split_push *p = &s->lists[i];
+      weir_split_var *v = &s->vars[s->var_of[t->vars[k].node]];
+      if (p->train != value) continue;
+      while (p->server != WEIR_SPLIT_ALL && v->server != p->server) v++;
+      v->push = i;
+    }
   }
 }
 
@@ -212,6 +268,7 @@ static weir_status fill(weir_splitter *s) {
   fill_sides(s);
   WEIR_TRY(list_vars(s));
   WEIR_TRY(list_shares(s));
+  WEIR_TRY(deal(s));
   WEIR_TRY(weir_split_worker(s));
   WEIR_TRY(list_pushes(s));
   link_gradients(s);
@@ -227,13 +284,16 @@ static weir_status split(weir_splitter *s) {
   s->side = weir_alloc_array(alloc, g->node_count, sizeof *s->side);
   s->need = weir_alloc_array(alloc, g->node_count, sizeof *s->need);
   s->pushed = weir_alloc_array(alloc, g->value_count, sizeof *s->pushed);
-  weir_status status = !s->var_of || !s->side || !s->need || !s->pushed
-                           ? weir_fail_memory(s->err, g->value_count)
-                           : fill(s);
+  s->follows = weir_alloc_array(alloc, g->value_count, sizeof *s->follows);
+  weir_status status =
+      !s->var_of || !s->side || !s->need || !s->pushed || !s->follows
+          ? weir_fail_memory(s->err, g->value_count)
+          : fill(s);
   weir_free(alloc, s->var_of);
   weir_free(alloc, s->side);
   weir_free(alloc, s->need);
   weir_free(alloc, s->pushed);
+  weir_free(alloc, s->follows);
   return status;
 }
 
@@ -323,6 +383,7 @@ weir_split_options weir_split_options_of(const weir_train_spec *spec,
       .aggregate = n,
       .clip_at_worker = !sync,
       .given_step = !sync,
+      .split = (uint64_t)shared->split_bytes,
       .given_staleness = weir_sv_is(shared->staleness_lr, "inverse"),
       .lr_factor = lr_factor(shared, n)};
 }

@@ -21,17 +21,38 @@
  * turn, give its bits. Random nodes keep their seeds: a worker that runs with
  * the step of the one-process order draws that order's numbers.
  *
+ * A variable of more than |split| bytes lies on several servers, in ranges of
+ * its rows, if each node behind the cut that reads it works row by row
+ * (WEIR_OP_ROWS, WEIR_OP_ELEMENTWISE): then the update graph of a piece is that
+ * of the variable, with fewer rows. Its slots and its gradient are cut at the
+ * same rows. Workers see it whole.
+ *
  * With |aggregate| N an update is N runs of a worker: a server runs
  * |accumulate_targets| for the first N - 1 pushes and |targets| for the last,
  * in the order of the batches. A state that the graph assigns itself (a moving
  * average of batches, the state of a recurrent layer) is assigned in each. */
 
-/* A variable or state that a server holds. */
+/* The part of a value that one server has: rows |first| to |first| + |count| of
+ * |all| along the first axis, which are its bytes from |offset| on. |all| 0:
+ * the value is whole. */
+typedef struct weir_split_rows {
+  int64_t first, count, all;
+  uint64_t offset;
+} weir_split_rows;
+
+/* A variable or state that a server holds, or a piece of one. Pieces of one
+ * variable follow each other, in the order of rows and of servers; a server has
+ * one at most. */
 typedef struct weir_split_var {
   weir_sv name;
+  weir_sv label;     /* of a piece "w[0:512]"; else the name */
   weir_node_id node; /* in the training graph */
   weir_node_id of;   /* slots: their variable there; else UINT32_MAX */
-  uint64_t bytes;
+  weir_split_rows rows;
+  uint64_t bytes; /* of the piece */
+  /* A node of its update that needs all of it, which is why a variable beyond
+   * |split| is whole; else UINT32_MAX. */
+  weir_node_id whole_for;
   uint32_t server; /* WEIR_SPLIT_ALL: each has one, the same */
   /* The input of the worker graph; WEIR_NO_VALUE: slots have none. */
   weir_value_id worker;
@@ -42,9 +63,12 @@ typedef struct weir_split_var {
 /* A value that workers compute and servers take. */
 typedef struct weir_split_push {
   weir_sv name;         /* of the update graphs' inputs */
+  weir_sv label;        /* as a variable's */
   weir_value_id train;  /* in the training graph */
   weir_value_id worker; /* in the worker graph: fetched */
-  uint64_t bytes;
+  weir_split_rows rows; /* those of the variable's piece; fetched whole */
+  uint32_t server;      /* of a piece: who takes it; else WEIR_SPLIT_ALL */
+  uint64_t bytes;       /* of the piece */
 } weir_split_push;
 
 /* What a server's gradient adds to a norm over all servers: sums of squares, in
@@ -95,6 +119,7 @@ typedef struct weir_split_options {
   bool given_step;
   bool given_staleness; /* likewise how old its values are: an input */
   double lr_factor;     /* of the learning rate; 0: 1 */
+  uint64_t split;       /* larger variables are cut over servers; 0: none is */
 } weir_split_options;
 
 typedef struct weir_split {

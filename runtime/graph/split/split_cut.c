@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/graph/copy.h"
+#include "runtime/graph/split/split_piece.h"
 #include "runtime/graph/train/train_build.h"
 
 /* The cut: each node of the training graph stands on one side of it, which the
@@ -22,8 +23,6 @@
  * but its inputs and its own variables. Cost: two walks over the training graph
  * per server, one per worker graph. */
 
-enum { NEED_FIRST = 1, NEED_STEP = 2 };
-
 static bool is_behind(const weir_splitter *s, weir_node_id node) {
   if (s->train->graph->nodes[node].op->instr == WEIR_INSTR_VAR_COMMIT)
     return true;
@@ -40,9 +39,7 @@ static bool is_given(const weir_splitter *s, weir_node_id node) {
 
 static bool is_held(const weir_splitter *s, weir_node_id node,
                     uint32_t server) {
-  uint32_t var = s->var_of[node];
-  return var != UINT32_MAX && (s->vars[var].server == server ||
-                               s->vars[var].server == WEIR_SPLIT_ALL);
+  return weir_split_piece(s, node, server) != NULL;
 }
 
 /* Whether |node|, an assignment, is server |server|'s. */
@@ -52,8 +49,7 @@ static bool is_own(const weir_splitter *s, weir_node_id node, uint32_t server) {
   return is_held(s, var, server) && !is_given(s, var);
 }
 
-/* Whether |node| is a norm over several servers, which comes from outside. */
-static bool is_norm(const weir_splitter *s, weir_node_id node) {
+bool weir_split_is_norm(const weir_splitter *s, weir_node_id node) {
   const weir_graph *g = s->train->graph;
   return s->shares != NULL && node == g->values[s->train->grad_norm].node;
 }
@@ -73,7 +69,7 @@ static weir_value_id own_gradient(const weir_splitter *s, uint32_t k,
 static void mark_targets(weir_splitter *s, const weir_node_id *ids,
                          uint32_t count, uint32_t server) {
   for (uint32_t i = 0; i < count; i++)
-    if (is_own(s, ids[i], server)) s->need[ids[i]] |= NEED_STEP;
+    if (is_own(s, ids[i], server)) s->need[ids[i]] |= WEIR_SPLIT_NEED_STEP;
 }
 
 /* |value| is read by a node of a step behind the cut. */
@@ -82,7 +78,7 @@ static void mark_read(weir_splitter *s, weir_value_id value, uint32_t server) {
   weir_node_id from = g->values[value].node;
   bool var = g->nodes[from].op->instr == WEIR_INSTR_VAR_READ;
   if (var ? is_held(s, from, server) : is_behind(s, from))
-    s->need[from] |= NEED_STEP;
+    s->need[from] |= WEIR_SPLIT_NEED_STEP;
   else
     s->pushed[value] = true;
 }
@@ -101,24 +97,25 @@ void weir_split_mark(weir_splitter *s, uint32_t server) {
   memset(s->need, 0, g->node_count * sizeof *s->need);
   mark_targets(s, t->targets, t->target_count, server);
   mark_targets(s, t->accumulate_targets, t->accumulate_target_count, server);
-  s->need[g->values[t->learning_rate].node] |= NEED_STEP;
+  s->need[g->values[t->learning_rate].node] |= WEIR_SPLIT_NEED_STEP;
   for (uint32_t i = 0; i < s->out->var_count; i++)
     if (is_held(s, s->vars[i].node, server))
       s->need[s->vars[i].node] |=
-          NEED_STEP; /* also those that nobody assigns */
+          WEIR_SPLIT_NEED_STEP; /* also those that nobody assigns */
   for (weir_node_id id = g->node_count; id-- > 0;) {
     const weir_node *node = &g->nodes[id];
     bool var = node->op->instr == WEIR_INSTR_VAR_READ;
-    bool first = var || (s->need[id] & NEED_FIRST) != 0;
+    bool first = var || (s->need[id] & WEIR_SPLIT_NEED_FIRST) != 0;
     if (s->need[id] == 0 || is_given(s, id)) continue;
-    if (is_norm(s, id)) {
+    if (weir_split_is_norm(s, id)) {
       mark_norm(s, server);
       continue;
     }
     for (uint32_t i = 0; i < node->input_count; i++) {
       if (node->inputs[i] == WEIR_NO_VALUE) continue;
-      if (first) s->need[g->values[node->inputs[i]].node] |= NEED_FIRST;
-      if (!var && (s->need[id] & NEED_STEP) != 0)
+      if (first)
+        s->need[g->values[node->inputs[i]].node] |= WEIR_SPLIT_NEED_FIRST;
+      if (!var && (s->need[id] & WEIR_SPLIT_NEED_STEP) != 0)
         mark_read(s, node->inputs[i], server);
     }
   }
@@ -130,13 +127,16 @@ static weir_train_build builder_of(const weir_splitter *s, weir_pass *pass) {
   return (weir_train_build){.pass = *pass, .err = s->err};
 }
 
-/* An input of the type of |value|, of the training graph. */
+/* An input of the type of |value|, of the training graph, or of rows of it. */
 static weir_status add_input(weir_splitter *s, weir_pass *pass, weir_sv name,
-                             weir_value_id value, weir_value_id *out) {
+                             weir_value_id value, const weir_split_rows *rows,
+                             weir_value_id *out) {
   const weir_graph *g = pass->from;
   const weir_value *v = &g->values[value];
   const weir_node *node = &g->nodes[v->node];
   weir_train_build b = builder_of(s, pass);
+  weir_shape part;
+  weir_value like = *v;
   b.device = node->device;
   b.mark = node->mark;
   if (v->shape->rank < 0)
@@ -144,7 +144,12 @@ static weir_status add_input(weir_splitter *s, weir_pass *pass, weir_sv name,
                      "%.*s: a value of unknown rank between a worker and a "
                      "parameter server is not in this version",
                      WEIR_SV(node->name));
-  weir_value_id made = weir_train_input(&b, name, v);
+  if (rows != NULL && rows->all > 0) {
+    part = *v->shape;
+    part.dims[0].value = rows->count;
+    like.shape = &part;
+  }
+  weir_value_id made = weir_train_input(&b, name, &like);
   if (b.status == WEIR_OK) *out = made;
   weir_vec_free(b.pass.alloc, &b.marks);
   return b.status;
@@ -211,9 +216,11 @@ static weir_status copy_worker(weir_splitter *s, weir_pass *pass) {
       WEIR_TRY(weir_pass_copy(pass, id, NULL, UINT32_MAX, s->err));
       continue;
     }
-    WEIR_TRY(add_input(s, pass, node->name, node->first_output,
-                       &s->vars[var].worker));
-    pass->values[node->first_output] = s->vars[var].worker;
+    weir_value_id *made = &s->vars[var].worker;
+    WEIR_TRY(add_input(s, pass, node->name, node->first_output, NULL, made));
+    pass->values[node->first_output] = *made;
+    while (++var < s->out->var_count && s->vars[var].node == id)
+      s->vars[var].worker = *made;
   }
   return WEIR_OK;
 }
@@ -224,7 +231,7 @@ static weir_status finish_worker(weir_splitter *s, weir_pass *pass) {
   WEIR_TRY(weir_graph_builder_copy_ports(pass->builder, pass->from,
                                          pass->values, s->err));
   for (uint32_t i = 0; i < out->var_count; i++)
-    if (s->vars[i].worker != WEIR_NO_VALUE)
+    if (s->vars[i].worker != WEIR_NO_VALUE && s->vars[i].rows.first == 0)
       WEIR_TRY(add_port(s, pass, s->vars[i].name, s->vars[i].worker));
   WEIR_TRY(keep_values(s, pass, &out->worker_values));
   out->loss = out->worker_values[s->train->loss];
@@ -245,12 +252,18 @@ weir_status weir_split_worker(weir_splitter *s) {
 /* ---- An update graph */
 
 /* First values and variables; then pushes; then the nodes behind the cut. */
-static weir_status copy_first(weir_splitter *s, weir_pass *pass) {
+static weir_status copy_first(weir_splitter *s, weir_pass *pass,
+                              uint32_t server) {
   const weir_graph *g = pass->from;
   for (weir_node_id id = 0; id < g->node_count; id++) {
     bool var = g->nodes[id].op->instr == WEIR_INSTR_VAR_READ;
-    bool wanted = (s->need[id] & NEED_FIRST) != 0 || (var && s->need[id] != 0);
-    if (wanted && !is_given(s, id))
+    bool wanted =
+        (s->need[id] & WEIR_SPLIT_NEED_FIRST) != 0 || (var && s->need[id] != 0);
+    if (!wanted || is_given(s, id)) continue;
+    const weir_split_var *v = var ? weir_split_piece(s, id, server) : NULL;
+    if (v != NULL && v->rows.all > 0)
+      WEIR_TRY(weir_split_copy_piece(s, pass, id, v));
+    else
       WEIR_TRY(weir_pass_copy(pass, id, NULL, UINT32_MAX, s->err));
   }
   return WEIR_OK;
@@ -261,10 +274,10 @@ static void mark_inputs(const weir_splitter *s, uint32_t server, bool *read) {
   const weir_graph *g = s->train->graph;
   for (weir_node_id id = 0; id < g->node_count; id++) {
     const weir_node *node = &g->nodes[id];
-    if ((s->need[id] & NEED_STEP) == 0 ||
+    if ((s->need[id] & WEIR_SPLIT_NEED_STEP) == 0 ||
         node->op->instr == WEIR_INSTR_VAR_READ)
       continue;
-    if (is_norm(s, id)) {
+    if (weir_split_is_norm(s, id)) {
       for (uint32_t k = 0; k < s->train->trained_count; k++) {
         weir_value_id own = own_gradient(s, k, server);
         if (own != WEIR_NO_VALUE) read[own] = true;
@@ -283,34 +296,37 @@ static weir_status add_pushes(weir_splitter *s, weir_pass *pass,
   for (uint32_t i = 0; i < s->out->push_count; i++) {
     const weir_split_push *p = &s->lists[i];
     pushes[i] = WEIR_NO_VALUE;
-    if (!read[p->train] || is_held(s, g->values[p->train].node, server))
+    bool other = p->server != WEIR_SPLIT_ALL && p->server != server;
+    if (!read[p->train] || other ||
+        is_held(s, g->values[p->train].node, server))
       continue;
     weir_sv name = {weir_arena_string(weir_graph_builder_arena(pass->builder),
                                       p->name.data, p->name.size),
                     p->name.size}; /* as long as the graph lives */
     if (name.data == NULL) return weir_fail_memory(s->err, name.size);
-    WEIR_TRY(add_input(s, pass, name, p->train, &pushes[i]));
+    WEIR_TRY(add_input(s, pass, name, p->train, &p->rows, &pushes[i]));
     WEIR_TRY(add_port(s, pass, name, pushes[i]));
     pass->values[p->train] = pushes[i];
   }
   if (s->shares != NULL) {
     weir_value_id *norm = &pass->values[s->train->grad_norm];
     weir_sv name = g->nodes[g->values[s->train->grad_norm].node].name;
-    WEIR_TRY(add_input(s, pass, name, s->train->grad_norm, norm));
+    WEIR_TRY(add_input(s, pass, name, s->train->grad_norm, NULL, norm));
     WEIR_TRY(add_port(s, pass, name, *norm));
   }
   if (!s->options.given_step) return WEIR_OK;
   weir_value_id *step = &pass->values[s->train->global_step];
   weir_sv name = g->nodes[g->values[s->train->global_step].node].name;
-  WEIR_TRY(add_input(s, pass, name, s->train->global_step, step));
+  WEIR_TRY(add_input(s, pass, name, s->train->global_step, NULL, step));
   return add_port(s, pass, name, *step);
 }
 
 static weir_status copy_step(weir_splitter *s, weir_pass *pass) {
   const weir_graph *g = pass->from;
   for (weir_node_id id = 0; id < g->node_count; id++)
-    if ((s->need[id] & NEED_STEP) != 0 && pass->nodes[id] == UINT32_MAX &&
-        !is_given(s, id) && !is_norm(s, id))
+    if ((s->need[id] & WEIR_SPLIT_NEED_STEP) != 0 &&
+        pass->nodes[id] == UINT32_MAX && !is_given(s, id) &&
+        !weir_split_is_norm(s, id))
       WEIR_TRY(weir_pass_copy(pass, id, NULL, UINT32_MAX, s->err));
   weir_value_id staleness = s->train->staleness;
   if (staleness == WEIR_NO_VALUE || pass->values[staleness] == WEIR_NO_VALUE)
@@ -335,11 +351,11 @@ static weir_status add_shares(weir_splitter *s, weir_pass *pass,
     const weir_node *var = &g->nodes[s->train->vars[k].node];
     b.device = var->device;
     b.mark = var->mark;
-    weir_named_attr attrs[] = {
-        {"at", {.kind = WEIR_ATTR_INT, .i = (int64_t)s->shares[k].at}},
-        {NULL, {.kind = WEIR_ATTR_NONE}}};
     weir_split_share *share = &own[out->share_count++];
-    *share = s->shares[k];
+    *share = weir_split_share_of(s, k, server);
+    weir_named_attr attrs[] = {
+        {"at", {.kind = WEIR_ATTR_INT, .i = (int64_t)share->at}},
+        {NULL, {.kind = WEIR_ATTR_NONE}}};
     share->value = weir_train_add(
         &b, weir_train_name(&b, "train/%.*s/grad_squares", WEIR_SV(var->name)),
         "block_squares", 1, &pass->values[value], attrs);
@@ -371,7 +387,7 @@ static weir_status fill_update(weir_splitter *s, const weir_pass *pass,
   WEIR_TRY(keep_values(s, pass, &out->values));
   for (uint32_t i = 0; i < count; i++) {
     vars[i] = UINT32_MAX;
-    if (!is_held(s, s->vars[i].node, server)) continue;
+    if (weir_split_piece(s, s->vars[i].node, server) != &s->vars[i]) continue;
     vars[i] = pass->nodes[s->vars[i].node];
     out->bytes += s->vars[i].bytes;
   }
@@ -402,8 +418,9 @@ static weir_status build_update(weir_splitter *s, weir_pass *pass,
   if (status == WEIR_OK) {
     weir_split_mark(s, server);
     mark_inputs(s, server, read);
-    status = copy_first(s, pass);
+    status = copy_first(s, pass, server);
   }
+  if (status == WEIR_OK) status = weir_split_cut_weights(s, pass, server);
   if (status == WEIR_OK) status = add_pushes(s, pass, server, read, pushes);
   if (status == WEIR_OK) status = copy_step(s, pass);
   if (status == WEIR_OK) status = add_shares(s, pass, server, out);

@@ -68,6 +68,7 @@ typedef struct weir_train_shared {
   bool given_staleness;
   uint32_t sync_every; /* 0: not given */
   int64_t evict_ns;    /* a worker without progress is out; 0: never */
+  int64_t split_bytes; /* larger variables are cut over servers; 0: none */
   /* As written, "" where they are not. */
   weir_sv staleness_lr, algorithm, replicate, lr_scale;
 } weir_train_shared;

@@ -22,9 +22,10 @@ typedef enum weir_train_kind {
   WEIR_TRAIN_BOOL,
   WEIR_TRAIN_EVERY,  /* weir_every: 100, 600s, 1 epoch */
   WEIR_TRAIN_TIME,   /* int64_t ns: 30m */
+  WEIR_TRAIN_BYTES,  /* int64_t: 64MiB; none is 0 */
   WEIR_TRAIN_MAP,    /* |sub| at the same offset */
   WEIR_TRAIN_CHOICE, /* weir_sv, one of |choices|, "a|b" */
-  WEIR_TRAIN_CUSTOM, /* |read| */
+  WEIR_TRAIN_CUSTOM, /* |read|; |sub|: the keys of a map, if it is one */
   WEIR_TRAIN_KIND_COUNT
 } weir_train_kind;
 
@@ -39,7 +40,8 @@ struct weir_train_key {
   bool (*read)(weir_train_reader *r, const weir_yaml_entry *e, void *target);
 };
 
-/* The keys of `train`. */
+/* The keys of `train`, and of its map `ps`. */
 extern const weir_train_key weir_train_keys[];
+extern const weir_train_key weir_train_ps_keys[];
 
 #endif

@@ -256,6 +256,20 @@ static bool read_time(weir_train_reader *r, const weir_yaml_entry *e,
                            key->name, WEIR_SV(e->value->text));
 }
 
+static bool read_bytes(weir_train_reader *r, const weir_yaml_entry *e,
+                       const weir_train_key *key, void *to) {
+  if (!weir_train_want(r, e->value, WEIR_YAML_SCALAR, key->name)) return false;
+  weir_sv text = weir_train_scalar(r, e->value);
+  if (weir_sv_is(text, "none")) {
+    *(int64_t *)to = 0;
+    return true;
+  }
+  if (weir_quantity_bytes(text, to)) return true;
+  return weir_train_report(r, WEIR_W1131, &e->value->mark,
+                           "%s is '%.*s'; write a size, 64MiB, or none",
+                           key->name, WEIR_SV(e->value->text));
+}
+
 static bool read_submap(weir_train_reader *r, const weir_yaml_entry *e,
                         const weir_train_key *key, void *to) {
   return weir_train_read_map(r, e->value, key->name, key->sub, to);
@@ -288,8 +302,9 @@ static const kind_reader kReaders[] = {
     [WEIR_TRAIN_FILE] = read_path,     [WEIR_TRAIN_COUNT] = read_count,
     [WEIR_TRAIN_COUNT4] = read_count4, [WEIR_TRAIN_NUMBER] = read_number,
     [WEIR_TRAIN_BOOL] = read_bool,     [WEIR_TRAIN_EVERY] = read_every,
-    [WEIR_TRAIN_TIME] = read_time,     [WEIR_TRAIN_MAP] = read_submap,
-    [WEIR_TRAIN_CHOICE] = read_choice, [WEIR_TRAIN_CUSTOM] = read_custom};
+    [WEIR_TRAIN_TIME] = read_time,     [WEIR_TRAIN_BYTES] = read_bytes,
+    [WEIR_TRAIN_MAP] = read_submap,    [WEIR_TRAIN_CHOICE] = read_choice,
+    [WEIR_TRAIN_CUSTOM] = read_custom};
 WEIR_TABLE_OF(kReaders, WEIR_TRAIN_KIND_COUNT);
 
 static weir_sv key_at(const void *self, size_t i) {

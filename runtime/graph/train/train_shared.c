@@ -32,11 +32,14 @@ static const weir_train_key kAllReduceKeys[] = {
     {"algorithm", WEIR_TRAIN_CHOICE, AT(algorithm),
      .choices = "auto|ring|tree"},
     {NULL}};
+const weir_train_key weir_train_ps_keys[] = {
+    {"split", WEIR_TRAIN_BYTES, AT(split_bytes)}, {NULL}};
 static const weir_train_key kSharedKeys[] = {
     {"sync_every", WEIR_TRAIN_COUNT4, AT(sync_every), .min = 1},
     {"replicate", WEIR_TRAIN_CHOICE, AT(replicate),
      .choices = "between_graph|in_graph"},
     {"evict_after", WEIR_TRAIN_TIME, AT(evict_ns)},
+    {"ps", WEIR_TRAIN_MAP, .sub = weir_train_ps_keys},
     {"lr_scale", WEIR_TRAIN_CHOICE, AT(lr_scale),
      .choices = "none|linear|sqrt"},
     {NULL}};
@@ -206,6 +209,10 @@ bool weir_train_check_shared(weir_train_reader *r) {
   if (s->evict_ns > 0 && !s->between)
     return weir_train_report(r, WEIR_W1131, mark_of(r, "evict_after"),
                              "evict_after is for workers between graphs: mode "
+                             "async, sync or bounded");
+  if (weir_yaml_get(r->spec->section, "ps") != NULL && !s->between)
+    return weir_train_report(r, WEIR_W1131, mark_of(r, "ps"),
+                             "ps is for parameter servers between graphs: mode "
                              "async, sync or bounded");
   bool scaled = s->lr_scale.size > 0 && !weir_sv_is(s->lr_scale, "none");
   if (scaled && s->way != WEIR_WAY_SYNC && s->way != WEIR_WAY_ALL_REDUCE)

@@ -17,7 +17,7 @@ bool weir_train_read_way(weir_train_reader *r, const weir_yaml_entry *e,
 /* After all keys: those that do not go together; fills spec->shared.between. */
 bool weir_train_check_shared(weir_train_reader *r);
 
-/* sync_every, replicate, lr_scale, evict_after */
+/* sync_every, replicate, lr_scale, evict_after, ps */
 bool weir_train_read_shared(weir_train_reader *r, const weir_yaml_entry *e,
                             void *target);
 

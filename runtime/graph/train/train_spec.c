@@ -272,6 +272,8 @@ const weir_train_key weir_train_keys[] = {
     {"all_reduce", WEIR_TRAIN_CUSTOM, .read = weir_train_read_way},
     {"sync_every", WEIR_TRAIN_CUSTOM, .read = weir_train_read_shared},
     {"evict_after", WEIR_TRAIN_CUSTOM, .read = weir_train_read_shared},
+    {"ps", WEIR_TRAIN_CUSTOM, .sub = weir_train_ps_keys,
+     .read = weir_train_read_shared},
     {"replicate", WEIR_TRAIN_CUSTOM, .read = weir_train_read_shared},
     {"lr_scale", WEIR_TRAIN_CUSTOM, .read = weir_train_read_shared},
     {NULL}};
@@ -366,6 +368,7 @@ static weir_train_spec *create(const weir_allocator *alloc) {
   spec->data = WEIR_SV_LIT("train");
   spec->accumulate = 1;
   spec->shared.max_staleness = UINT32_MAX;
+  spec->shared.split_bytes = INT64_C(64) << 20;
   spec->checkpoint.keep = 5;
   spec->checkpoint.async = true;
   spec->checkpoint.every.ns = INT64_C(600000000000);

@@ -38,10 +38,24 @@ static weir_status find_nodes(weir_chief *c, weir_error *err) {
   return WEIR_OK;
 }
 
-static weir_status make_buffers(weir_chief *c, uint32_t server,
-                                weir_error *err) {
-  const weir_allocator *alloc = c->loop->alloc;
+/* The whole value of variable |v|: one tensor, into which its pieces come from
+ * their servers. */
+static weir_status make_whole(weir_chief *c, uint32_t v, weir_tensor **whole,
+                              weir_tensor **out, weir_error *err) {
   const weir_graph *g = c->loop->run_graph;
+  uint32_t first = v;
+  while (!weir_ps_var_begins(c->job, first)) first--;
+  const weir_value *value = &g->values[g->nodes[c->nodes[v]].first_output];
+  if (whole[first] == NULL)
+    WEIR_TRY(weir_tensor_create_shaped(c->loop->alloc, value->dtype,
+                                       value->shape, &whole[first], err));
+  *out = weir_tensor_ref(whole[first]);
+  return WEIR_OK;
+}
+
+static weir_status make_buffers(weir_chief *c, uint32_t server,
+                                weir_tensor **whole, weir_error *err) {
+  const weir_allocator *alloc = c->loop->alloc;
   const weir_ps_lists *lists = &c->job->servers[server];
   weir_chief_fetch *f = &c->fetches[server];
   f->tensors =
@@ -51,12 +65,11 @@ static weir_status make_buffers(weir_chief *c, uint32_t server,
   if (f->tensors == NULL || f->pieces == NULL)
     return weir_fail_memory(err, lists->held_count);
   for (uint32_t i = 0; i < lists->held_count; i++) {
-    const weir_node *node = &g->nodes[c->nodes[lists->held[i]]];
-    const weir_value *v = &g->values[node->first_output];
-    WEIR_TRY(weir_tensor_create_shaped(alloc, v->dtype, v->shape,
-                                       &f->tensors[i], err));
-    f->pieces[i] = (weir_ps_piece){f->tensors[i]->data,
-                                   weir_ps_var_bytes(c->job, lists->held[i])};
+    uint32_t v = lists->held[i];
+    WEIR_TRY(make_whole(c, v, whole, &f->tensors[i], err));
+    f->pieces[i] = (weir_ps_piece){
+        (char *)f->tensors[i]->data + c->job->split->vars[v].rows.offset,
+        weir_ps_var_bytes(c->job, v)};
   }
   uint32_t watched = c->job->watched[server].count;
   f->watched = weir_alloc_array(alloc, watched + 1u, sizeof *f->watched);
@@ -65,6 +78,19 @@ static weir_status make_buffers(weir_chief *c, uint32_t server,
   f->pieces[lists->held_count] =
       (weir_ps_piece){f->watched, watched * sizeof *f->watched};
   return WEIR_OK;
+}
+
+static weir_status make_all_buffers(weir_chief *c, weir_error *err) {
+  uint32_t count = c->job->split->var_count;
+  weir_tensor **whole =
+      weir_alloc_array(c->loop->alloc, count + 1u, sizeof *whole);
+  weir_status s = whole == NULL ? weir_fail_memory(err, count) : WEIR_OK;
+  for (uint32_t k = 0; s == WEIR_OK && k < c->job->config.servers; k++)
+    s = make_buffers(c, k, whole, err);
+  for (uint32_t v = 0; whole != NULL && v < count; v++)
+    weir_tensor_unref(whole[v]);
+  weir_free(c->loop->alloc, whole);
+  return s;
 }
 
 static weir_status make_reports(weir_chief *c, weir_error *err) {
@@ -90,8 +116,7 @@ weir_status weir_chief_values_create(weir_chief *c, weir_error *err) {
   WEIR_TRY(weir_chief_account_create(c, err));
   WEIR_TRY(make_reports(c, err));
   WEIR_TRY(find_nodes(c, err));
-  for (uint32_t s = 0; s < servers; s++) WEIR_TRY(make_buffers(c, s, err));
-  return WEIR_OK;
+  return make_all_buffers(c, err);
 }
 
 void weir_chief_values_release(weir_chief *c) {
@@ -115,9 +140,10 @@ weir_status weir_chief_values_take(weir_chief *c, weir_error *err) {
   for (uint32_t s = 0; s < c->job->config.servers; s++) {
     const weir_ps_lists *lists = &c->job->servers[s];
     for (uint32_t i = 0; i < lists->held_count; i++)
-      WEIR_TRY(weir_exec_variable_set(c->loop->session,
-                                      c->nodes[lists->held[i]],
-                                      c->fetches[s].tensors[i], err));
+      if (weir_ps_var_begins(c->job, lists->held[i])) /* then it is whole */
+        WEIR_TRY(weir_exec_variable_set(c->loop->session,
+                                        c->nodes[lists->held[i]],
+                                        c->fetches[s].tensors[i], err));
   }
   return WEIR_OK;
 }

@@ -231,8 +231,10 @@ static uint64_t hash_of(const weir_ps_job *job, uint64_t seed) {
   for (uint32_t i = 0; i < g->node_count; i++) h = add(h, g->nodes[i].seed);
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
     h = add(h, numbers[i]);
-  for (uint32_t i = 0; i < job->split->var_count; i++)
+  for (uint32_t i = 0; i < job->split->var_count; i++) {
     h = add(h, job->split->vars[i].server);
+    h = add(h, (uint64_t)job->split->vars[i].rows.first);
+  }
   for (uint32_t i = 0; i < job->number_count; i++) h = add(h, job->numbers[i]);
   h = add_section(h, job->graph->data); /* who reads what follows from it */
   return h != 0 ? h : 1;

@@ -13,6 +13,10 @@
  * values travel, in which order and of which sizes, without a word about them
  * on the wire. |hash| tells processes of another graph or configuration apart.
  *
+ * What travels are the split's variables and pushes, each whole or a piece: a
+ * range of its rows. A worker and the chief keep one buffer for all pieces of a
+ * value, which are ranges of its bytes.
+ *
  * The values of a message, in pieces:
  *   PULLED of server s    its variables, in the order of |pulls|; without |ok|
  *                         the first |changing_count|
@@ -107,7 +111,14 @@ static inline uint32_t weir_ps_report_count(const weir_ps_job *job) {
   return job->number_count + WEIR_REPORT_MORE;
 }
 
-/* Bytes of variable |v| or push |p| of the split, from its shape. */
+/* Whether variable |v| of the split is the first piece of its variable, or all
+ * of it. */
+static inline bool weir_ps_var_begins(const weir_ps_job *job, uint32_t v) {
+  return job->split->vars[v].rows.first == 0;
+}
+
+/* Bytes of variable |v| or push |p| of the split, from its shape: of a piece,
+ * those of its rows. */
 static inline size_t weir_ps_var_bytes(const weir_ps_job *job, uint32_t v) {
   return (size_t)job->split->vars[v].bytes;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/train/ps/norm/server_norm.h"
+#include "runtime/train/ps/rows/server_rows.h"
 #include "runtime/train/ps/server_values.h"
 
 /* Updates and restores, on the thread that computes. The machine has at most
@@ -112,7 +113,8 @@ static weir_status load_vars(weir_ps_host *h, const weir_ps_saved *saved,
   for (uint32_t i = 0; i < s->var_count; i++) {
     weir_tensor *t = NULL;
     if (!weir_ps_engine_has(h->engine, i)) continue;
-    weir_status status = weir_ps_saved_read(saved, s->vars[i].name, &t, err);
+    weir_status status =
+        weir_ps_saved_read(saved, s->vars[i].name, &s->vars[i].rows, &t, err);
     if (status == WEIR_OK) status = weir_ps_engine_set(h->engine, i, t, err);
     weir_tensor_unref(t);
     WEIR_TRY(status);

@@ -337,17 +337,9 @@ void weir_ps_saved_release(weir_ps_saved *saved) {
   *saved = (weir_ps_saved){0};
 }
 
-weir_status weir_ps_saved_read(const weir_ps_saved *saved, weir_sv name,
-                               weir_tensor **out_tensor, weir_error *err) {
-  for (uint32_t i = 0; i < saved->count; i++) {
-    const weir_checkpoint *c = saved->parts[i].checkpoint;
-    size_t at = weir_checkpoint_find(c, name);
-    if (at != SIZE_MAX) return weir_checkpoint_read(c, at, out_tensor, err);
-  }
-  return weir_fail(err, WEIR_W5022, NULL,
-                   "'%.300s' and the other parts of the generation have no "
-                   "variable %.*s",
-                   saved->parts[0].path, WEIR_SV(name));
+const weir_checkpoint *weir_ps_saved_part_of(const weir_ps_saved *saved,
+                                             uint32_t server) {
+  return saved->parts[server].checkpoint;
 }
 
 /* ---- For those that come after the end */

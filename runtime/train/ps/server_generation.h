@@ -16,8 +16,9 @@
  *
  * The last two are lines of JSON with a CRC32C, replaced as a whole. Each
  * server keeps the generations that |sealed| names and those that it has saved
- * since. A job of another number of servers reads all parts; folders of servers
- * that a job has no more are left as they are.
+ * since. A piece of a variable is saved by its rows, "w[0:512]". A job of
+ * another number of servers, or of other pieces, reads all parts; folders of
+ * servers that a job has no more are left as they are.
  *
  * Calls of one thread at a time; reading and saving may be of different
  * threads. All of them block. */
@@ -76,9 +77,8 @@ weir_status weir_ps_saved_open(const weir_ps_generations *g,
                                uint64_t generation, weir_ps_saved *out,
                                weir_error *err);
 void weir_ps_saved_release(weir_ps_saved *saved);
-/* Variable |name|, from the part that has it, its bytes checked. Errors: W4045,
- * W5022 (no part has it), W6001, W6003. */
-weir_status weir_ps_saved_read(const weir_ps_saved *saved, weir_sv name,
-                               weir_tensor **out_tensor, weir_error *err);
+/* The variables of server |server|; lent. rows/server_rows.h reads them. */
+const weir_checkpoint *weir_ps_saved_part_of(const weir_ps_saved *saved,
+                                             uint32_t server);
 
 #endif

@@ -257,6 +257,18 @@ static weir_status build(weir_ps_host *h, weir_error *err) {
   return weir_ps_runner_start(&h->disk, err);
 }
 
+/* Variables that are too large for one server, and yet on one. */
+static void log_whole(const weir_ps_host *h) {
+  const weir_split *s = h->job->split;
+  for (uint32_t i = 0; i < s->var_count; i++) {
+    weir_node_id node = s->vars[i].whole_for;
+    if (node != UINT32_MAX)
+      weir_ps_host_log(h, "%.*s is not cut: %.*s needs all of it",
+                       WEIR_SV(s->vars[i].name),
+                       WEIR_SV(s->train->graph->nodes[node].name));
+  }
+}
+
 weir_status weir_ps_host_create(const weir_env *env,
                                 const weir_ps_host_options *options,
                                 const weir_ps_host_net *net,
@@ -281,6 +293,7 @@ weir_status weir_ps_host_create(const weir_env *env,
   h->computer.self = h->disk.self = net->self;
   weir_ps_host_compute_init(h);
   weir_status s = build(h, err);
+  if (s == WEIR_OK && options->index == 0) log_whole(h);
   if (s == WEIR_OK)
     *out_host = h;
   else

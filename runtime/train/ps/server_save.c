@@ -56,7 +56,7 @@ static void hold_values(weir_ps_host *h, weir_ps_save *v) {
   for (uint32_t i = 0; i < h->current.count; i++) {
     const weir_split_var *var = &h->job->split->vars[h->lists->held[i]];
     v->entries[i] = (weir_checkpoint_entry){
-        var->name, role_of(h, var), weir_tensor_ref(h->current.tensors[i])};
+        var->label, role_of(h, var), weir_tensor_ref(h->current.tensors[i])};
   }
   v->count = h->current.count;
 }

@@ -12,8 +12,11 @@
 
 static weir_status refuse_keys(const weir_train_spec *spec, weir_error *err) {
   const weir_train_shared *s = &spec->shared;
-  const char *key = s->backup > 0 ? "backup" : "evict_after";
-  if (s->backup == 0 && s->evict_ns == 0) return WEIR_OK;
+  bool ps = weir_yaml_get(spec->section, "ps") != NULL;
+  const char *key = s->backup > 0     ? "backup"
+                    : s->evict_ns > 0 ? "evict_after"
+                                      : "ps";
+  if (s->backup == 0 && s->evict_ns == 0 && !ps) return WEIR_OK;
   return weir_fail(err, WEIR_W1122, &s->way_mark,
                    "mode %s: %s on threads is not in this version", s->way_name,
                    key);

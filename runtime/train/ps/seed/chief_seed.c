@@ -7,7 +7,7 @@
 #include "runtime/train/data/data_open.h"
 
 /* Snapshots of the loop's session: what the loop puts there later goes into
- * other buffers. */
+ * other buffers. They are whole; a server is sent the bytes of its rows. */
 
 static weir_status take(weir_chief *c, uint32_t server, weir_error *err) {
   const weir_ps_lists *lists = &c->job->servers[server];
@@ -94,7 +94,10 @@ static parcel *pack(const weir_chief *c, uint32_t server) {
   }
   for (uint32_t i = 0; i < count; i++) {
     p->tensors[i] = weir_tensor_ref(c->seeds[server][i]);
-    p->pieces[i] = (weir_ps_piece){p->tensors[i]->data, p->tensors[i]->bytes};
+    uint32_t v = c->job->servers[server].held[i];
+    p->pieces[i] = (weir_ps_piece){
+        (char *)p->tensors[i]->data + c->job->split->vars[v].rows.offset,
+        weir_ps_var_bytes(c->job, v)};
   }
   p->values.count = count;
   return p;

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/train/ps/seed/server_seed.h"
 
-/* Variables have the types of the training graph, whichever graph they are in;
- * a given step is no variable of the update graph, but travels all the same. */
+/* Variables have the types of the training graph, but for the rows of a piece,
+ * whichever graph they are in; a given step is no variable of the update graph,
+ * but travels all the same. */
 
 static weir_status fill(const weir_ps_engine *e, weir_ps_seed *seed,
                         weir_error *err) {
   const weir_split *split = e->job->split;
   const weir_graph *g = split->train->graph;
   for (uint32_t i = 0; i < e->lists->held_count; i++) {
-    const weir_node *node = &g->nodes[split->vars[e->lists->held[i]].node];
-    const weir_value *v = &g->values[node->first_output];
-    WEIR_TRY(weir_tensor_create_shaped(e->env->alloc, v->dtype, v->shape,
+    const weir_split_var *var = &split->vars[e->lists->held[i]];
+    const weir_value *v = &g->values[g->nodes[var->node].first_output];
+    weir_shape shape = *v->shape;
+    if (var->rows.all > 0) shape.dims[0].value = var->rows.count;
+    WEIR_TRY(weir_tensor_create_shaped(e->env->alloc, v->dtype, &shape,
                                        &seed->tensors[i], err));
     seed->pieces[i] =
         (weir_ps_piece){seed->tensors[i]->data, seed->tensors[i]->bytes};

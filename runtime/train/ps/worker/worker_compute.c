@@ -27,12 +27,13 @@ struct weir_worker_compute {
   weir_exec_session *session;
   weir_dataset *data;
   weir_data_runs *runs;
-  weir_tensor **vars;    /* per variable of the split; NULL: not pulled */
+  weir_tensor **vars; /* per variable of the split; NULL: not pulled; the same
+                         for all pieces of one */
   weir_ps_piece **pulls; /* per server */
   weir_exec_feed *given;
   uint32_t given_count;
   weir_value_id *fetches; /* the job's numbers, then pushes that are taken */
-  uint32_t *fetched;      /* their places in the split's list */
+  uint32_t *fetched;      /* their places in the split's list: first pieces */
   uint32_t push_count;
   atomic_bool cancel;
   bool started, stop, stopped;
@@ -136,15 +137,35 @@ int64_t weir_worker_compute_wait_ns(const weir_worker_compute *c) {
 
 /* ---- Tensors of values that travel */
 
-/* A tensor for |value| of the worker graph, of |bytes|. */
+/* A tensor for |value| of the worker graph. */
 static weir_status make_tensor(const weir_worker_compute *c,
-                               weir_value_id value, uint64_t bytes,
-                               weir_tensor **out, weir_error *err) {
+                               weir_value_id value, weir_tensor **out,
+                               weir_error *err) {
   const weir_value *v = &c->options.job->split->worker->values[value];
-  WEIR_TRY(
-      weir_tensor_create_shaped(c->env->alloc, v->dtype, v->shape, out, err));
-  assert((*out)->bytes == bytes);
-  (void)bytes;
+  return weir_tensor_create_shaped(c->env->alloc, v->dtype, v->shape, out, err);
+}
+
+/* The bytes of |rows| in |t|, which has all rows. */
+static weir_ps_piece piece_of(const weir_tensor *t, const weir_split_rows *rows,
+                              size_t bytes) {
+  assert(rows->all > 0 || t->bytes == bytes);
+  assert(rows->offset + bytes <= t->bytes);
+  return (weir_ps_piece){(char *)t->data + rows->offset, bytes};
+}
+
+/* The tensor of the worker's input that is variable |v| of the split: one for
+ * all pieces, which stand beside each other in the split's list. */
+static weir_status make_var(weir_worker_compute *c, uint32_t v,
+                            weir_error *err) {
+  const weir_split *split = c->options.job->split;
+  weir_value_id value = split->vars[v].worker;
+  uint32_t first = v;
+  while (!weir_ps_var_begins(c->options.job, first)) first--;
+  if (c->vars[first] == NULL) {
+    WEIR_TRY(make_tensor(c, value, &c->vars[first], err));
+    c->given[c->given_count++] = (weir_exec_feed){value, c->vars[first]};
+  }
+  if (v != first) c->vars[v] = weir_tensor_ref(c->vars[first]);
   return WEIR_OK;
 }
 
@@ -157,12 +178,9 @@ static weir_status make_pulls(weir_worker_compute *c, uint32_t server,
   if (c->pulls[server] == NULL) return weir_fail_memory(err, l->pull_count);
   for (uint32_t i = 0; i < l->pull_count; i++) {
     uint32_t v = l->pulls[i];
-    assert(c->vars[v] == NULL);
-    WEIR_TRY(make_tensor(c, job->split->vars[v].worker,
-                         weir_ps_var_bytes(job, v), &c->vars[v], err));
-    c->pulls[server][i] = (weir_ps_piece){c->vars[v]->data, c->vars[v]->bytes};
-    c->given[c->given_count++] =
-        (weir_exec_feed){job->split->vars[v].worker, c->vars[v]};
+    WEIR_TRY(make_var(c, v, err));
+    c->pulls[server][i] = piece_of(c->vars[v], &job->split->vars[v].rows,
+                                   weir_ps_var_bytes(job, v));
   }
   return WEIR_OK;
 }
@@ -202,7 +220,7 @@ static weir_status list_fetches(weir_worker_compute *c, weir_error *err) {
       taken[job->servers[s].pushes[i]] = true;
   for (uint32_t i = 0; i < numbers; i++) c->fetches[i] = job->numbers[i];
   for (uint32_t p = 0; p < pushes; p++) {
-    if (!taken[p]) continue;
+    if (!taken[p] || job->split->pushes[p].rows.first > 0) continue;
     c->fetched[c->push_count] = p;
     c->fetches[numbers + c->push_count++] = job->split->pushes[p].worker;
   }
@@ -227,8 +245,8 @@ static weir_status make_pushes(weir_worker_compute *c, weir_worker_set *set,
       set->numbers, weir_ps_report_count(job) * sizeof *set->numbers};
   for (uint32_t i = 0; i < c->push_count; i++) {
     uint32_t p = c->fetched[i];
-    WEIR_TRY(make_tensor(c, job->split->pushes[p].worker,
-                         weir_ps_push_bytes(job, p), &set->pushes[p], err));
+    WEIR_TRY(
+        make_tensor(c, job->split->pushes[p].worker, &set->pushes[p], err));
   }
   for (uint32_t s = 0; s < job->config.servers; s++) {
     const weir_ps_lists *l = &job->servers[s];
@@ -236,8 +254,11 @@ static weir_status make_pushes(weir_worker_compute *c, weir_worker_set *set,
         weir_alloc_array(alloc, l->push_count, sizeof(weir_ps_piece));
     if (set->pieces[s] == NULL) return weir_fail_memory(err, l->push_count);
     for (uint32_t i = 0; i < l->push_count; i++) {
-      weir_tensor *t = set->pushes[l->pushes[i]];
-      set->pieces[s][i] = (weir_ps_piece){t->data, t->bytes};
+      uint32_t p = l->pushes[i], first = p;
+      const weir_split_rows *rows = &job->split->pushes[p].rows;
+      while (job->split->pushes[first].rows.first > 0) first--;
+      set->pieces[s][i] =
+          piece_of(set->pushes[first], rows, weir_ps_push_bytes(job, p));
     }
   }
   return WEIR_OK;

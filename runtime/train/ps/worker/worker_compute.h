@@ -18,7 +18,8 @@ typedef struct weir_worker_compute weir_worker_compute;
 /* The memory of one run's results, and what computes into it. */
 typedef struct weir_worker_set {
   struct weir_stepper *stepper;
-  weir_tensor **pushes;   /* per push of the split; NULL: no server takes it */
+  weir_tensor **pushes;   /* per push of the split: whole, at its first piece;
+                             NULL: no server takes it */
   weir_ps_piece **pieces; /* per server: of its list of pushes */
   double *numbers;        /* the job's, then WEIR_REPORT_MORE */
   bool ran;               /* its program is compiled */

@@ -119,6 +119,9 @@ typedef struct weir_kernel_def {
   bool layouts;  /* looks at operands' layouts itself */
   bool in_place; /* output 0 may be input 0's memory; of an element-wise op
                     also where another input is the same value */
+  /* An output may be the memory of any input of its shape: all that is read of
+   * an element is read before that element is written. */
+  bool over_inputs;
   /* NULL: nothing to prepare; then state is the weir_call itself. */
   weir_status (*prepare)(const weir_call *call, weir_prepared *out,
                          weir_error *err);
@@ -152,7 +155,8 @@ typedef struct weir_group_kernel_def {
   const char *name;
   weir_device_kind device;
   bool (*accepts)(const weir_group *group, weir_why *why);
-  bool layouts; /* looks at operands' layouts itself */
+  bool layouts;     /* looks at operands' layouts itself */
+  bool over_inputs; /* as in weir_kernel_def; with one output */
   weir_status (*prepare)(const weir_group *group, weir_prepared *out,
                          weir_error *err);
   void (*release)(void *state);

@@ -69,17 +69,19 @@ static weir_slice_fn slices(const void *state, uint32_t in) {
   return whole ? slice : NULL;
 }
 
-#define KERNEL_OF(op_name, dtypes, is_in_place)                               \
-  const weir_kernel_def weir_kernel_cpu_##op_name = {.op = #op_name,          \
-                                                     .name = "cpu." #op_name, \
-                                                     .device = WEIR_CPU,      \
-                                                     .types = (dtypes),       \
-                                                     .accepts = accepts,      \
-                                                     .layouts = true,         \
-                                                     .prepare = prepare,      \
-                                                     .run = run,              \
-                                                     .slices = slices,        \
-                                                     .in_place = is_in_place};
+#define KERNEL_OF(op_name, dtypes, is_in_place)       \
+  const weir_kernel_def weir_kernel_cpu_##op_name = { \
+      .op = #op_name,                                 \
+      .name = "cpu." #op_name,                        \
+      .device = WEIR_CPU,                             \
+      .types = (dtypes),                              \
+      .accepts = accepts,                             \
+      .layouts = true,                                \
+      .prepare = prepare,                             \
+      .run = run,                                     \
+      .slices = slices,                               \
+      .in_place = is_in_place,                        \
+      .over_inputs = is_in_place};
 #define KERNEL(op_name, dtypes) KERNEL_OF(op_name, dtypes, false)
 #define KERNEL_IN_PLACE(op_name, dtypes) KERNEL_OF(op_name, dtypes, true)
 

@@ -39,5 +39,6 @@ const weir_group_kernel_def weir_group_cpu_fused = {.name = "cpu.fused",
                                                     .device = WEIR_CPU,
                                                     .accepts = accepts,
                                                     .layouts = true,
+                                                    .over_inputs = true,
                                                     .prepare = prepare,
                                                     .run = run};

@@ -132,6 +132,7 @@ static double attr(const job *j, const char *name) {
       .device = WEIR_CPU,                                \
       .types = WEIR_F32,                                 \
       .in_place = true,                                  \
+      .over_inputs = true,                               \
       .prepare = prepare_##rule,                         \
       .run = run_##rule}
 

@@ -78,6 +78,7 @@ static weir_status prepare_fill(const weir_call *call, weir_prepared *out,
                                                      .name = "cpu." #op_name, \
                                                      .types = WEIR_ALL_TYPES, \
                                                      .prepare = (prepare_fn), \
+                                                     .over_inputs = true,     \
                                                      .run = run}
 
 MAKER(zeros, prepare_zeros);

@@ -217,14 +217,21 @@ static weir_status run_block_squares(const weir_args *args) {
   return WEIR_OK;
 }
 
-WEIR_REF_KERNEL(apply_sgd, WEIR_FLOATS, run_sgd);
-WEIR_REF_KERNEL(apply_momentum, WEIR_FLOATS, run_momentum);
-WEIR_REF_KERNEL(apply_adagrad, WEIR_FLOATS, run_adagrad);
-WEIR_REF_KERNEL(apply_proximal_sgd, WEIR_FLOATS, run_proximal_sgd);
-WEIR_REF_KERNEL(apply_proximal_adagrad, WEIR_FLOATS, run_proximal_adagrad);
-WEIR_REF_KERNEL(apply_rms_prop, WEIR_FLOATS, run_rms_prop);
-WEIR_REF_KERNEL(apply_adam, WEIR_FLOATS, run_adam);
-WEIR_REF_KERNEL(apply_adamw, WEIR_FLOATS, run_adam);
-WEIR_REF_KERNEL(apply_ema, WEIR_FLOATS, run_ema);
+#define REF_RULE(op_name, run_fn)                                             \
+  const weir_kernel_def weir_kernel_ref_##op_name = {.op = #op_name,          \
+                                                     .name = "ref." #op_name, \
+                                                     .types = WEIR_FLOATS,    \
+                                                     .over_inputs = true,     \
+                                                     .run = (run_fn)}
+
+REF_RULE(apply_sgd, run_sgd);
+REF_RULE(apply_momentum, run_momentum);
+REF_RULE(apply_adagrad, run_adagrad);
+REF_RULE(apply_proximal_sgd, run_proximal_sgd);
+REF_RULE(apply_proximal_adagrad, run_proximal_adagrad);
+REF_RULE(apply_rms_prop, run_rms_prop);
+REF_RULE(apply_adam, run_adam);
+REF_RULE(apply_adamw, run_adam);
+REF_RULE(apply_ema, run_ema);
 WEIR_REF_KERNEL(block_squares, WEIR_FLOATS, run_block_squares);
 WEIR_REF_KERNEL(global_norm, WEIR_FLOATS, run_global_norm);

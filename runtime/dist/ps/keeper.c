@@ -11,10 +11,11 @@
  * leases (Gray and Cheriton, SOSP 1989).
  *
  * Generations: the ledger is taken first; ops wait until all servers have taken
- * their states. Sync: the order "save version v" goes to the others between
- * the commits of steps v-1 and v, and links keep the order, so all states are
- * of one version. The generation counts when all states are on disk and it is
- * sealed. */
+ * their states, and an update that is under way is waited for: it writes over
+ * slots, so what it began with is gone. Sync: the order "save version v" goes
+ * to the others between the commits of steps v-1 and v, and links keep the
+ * order, so all states are of one version. The generation counts when all
+ * states are on disk and it is sealed. */
 
 static void reply(weir_ps_server *s, weir_ps_task chief, weir_ps_message *m) {
   m->epoch = s->epoch;
@@ -150,8 +151,16 @@ static void end_saving(weir_ps_server *s, uint64_t generation, bool ok) {
   record_held(s);
 }
 
+static void refuse_save(weir_ps_server *s, const weir_ps_message *order) {
+  weir_ps_message no = {.kind = WEIR_PS_GENERATION, .seq = order->seq};
+  if (order->epoch == s->epoch) /* else its chief is no more */
+    reply(s, (weir_ps_task){WEIR_PS_CHIEF, s->chief}, &no);
+}
+
 void weir_ps_keeper_abandon(weir_ps_server *s) {
   weir_ps_keeper *k = &s->keeper;
+  if (k->order_waits) refuse_save(s, &k->order);
+  k->order_waits = false;
   if (k->saving != 0 && !k->sealing) end_saving(s, k->saving, false);
 }
 
@@ -161,8 +170,12 @@ static void begin_saving(weir_ps_server *s, const weir_ps_message *order) {
   if (s->servers < 64) others = (UINT64_C(1) << s->servers) - 1;
   others &= ~UINT64_C(1);
   if (k->saving != 0 || s->life == 0 || (s->up & others) != others) {
-    weir_ps_message no = {.kind = WEIR_PS_GENERATION, .seq = order->seq};
-    reply(s, (weir_ps_task){WEIR_PS_CHIEF, s->chief}, &no);
+    refuse_save(s, order);
+    return;
+  }
+  if (!weir_ps_server_settled(s)) {
+    k->order_waits = true;
+    k->order = *order;
     return;
   }
   k->saving = k->next_generation++;
@@ -181,6 +194,13 @@ static void begin_saving(weir_ps_server *s, const weir_ps_message *order) {
         .kind = WEIR_PS_SAVE, .generation = k->saving, .version = s->version};
     weir_ps_server_send(s, weir_ps_server_of(i), &m);
   }
+}
+
+void weir_ps_keeper_settle(weir_ps_server *s) {
+  weir_ps_keeper *k = &s->keeper;
+  if (!k->order_waits) return;
+  k->order_waits = false;
+  if (k->order.epoch == s->epoch) begin_saving(s, &k->order);
 }
 
 void weir_ps_keeper_note(weir_ps_server *s, weir_ps_kind kind, uint32_t from,

@@ -242,7 +242,7 @@ static void begin_restore(weir_ps_server *s, weir_ps_task from,
   weir_ps_async_clear(s);
   weir_ps_sync_clear(s);
   s->life = 0;
-  s->saving = 0;
+  s->saving = s->late_save = 0;
   s->restoring = m->epoch;
   memset(s->marks, 0, s->workers * sizeof *s->marks);
   memset(s->clients, 0, s->workers * sizeof *s->clients);
@@ -296,6 +296,40 @@ static void on_chief(weir_ps_server *s, weir_ps_task from,
   }
 }
 
+/* A server's part of a generation. Sync: one version on all servers, and this
+ * one may have gone on to the next. */
+static void take(weir_ps_server *s, uint64_t generation, bool ok) {
+  weir_ps_message taken = {.kind = WEIR_PS_TAKEN,
+                           .generation = generation,
+                           .version = s->version,
+                           .ok = ok};
+  if (ok) weir_ps_server_save(s, generation);
+  weir_ps_server_send(s, weir_ps_server_of(0), &taken);
+}
+
+static void on_save(weir_ps_server *s, const weir_ps_message *m) {
+  bool settled = weir_ps_server_settled(s);
+  if (s->mode == WEIR_PS_SYNC)
+    take(s, m->generation, settled && m->version == s->version);
+  else if (settled)
+    take(s, m->generation, true);
+  else
+    s->late_save = m->generation;
+}
+
+bool weir_ps_server_settled(const weir_ps_server *s) {
+  if (s->mode != WEIR_PS_SYNC) return !s->applying;
+  return s->round.phase != WEIR_PS_FINISHES &&
+         s->round.phase != WEIR_PS_IS_READY;
+}
+
+void weir_ps_server_settle(weir_ps_server *s) {
+  uint64_t generation = s->late_save;
+  s->late_save = 0;
+  if (generation != 0) take(s, generation, true);
+  if (s->index == 0) weir_ps_keeper_settle(s);
+}
+
 static void on_server(weir_ps_server *s, uint32_t from,
                       const weir_ps_message *m) {
   if (m->life != s->life || s->life == 0) {
@@ -303,17 +337,9 @@ static void on_server(weir_ps_server *s, uint32_t from,
     return;
   }
   switch (m->kind) {
-    case WEIR_PS_SAVE: {
-      if (from != 0) return;
-      bool ok = s->mode != WEIR_PS_SYNC || m->version == s->version;
-      weir_ps_message taken = {.kind = WEIR_PS_TAKEN,
-                               .generation = m->generation,
-                               .version = s->version,
-                               .ok = ok};
-      if (ok) weir_ps_server_save(s, m->generation);
-      weir_ps_server_send(s, weir_ps_server_of(0), &taken);
+    case WEIR_PS_SAVE:
+      if (from == 0) on_save(s, m);
       return;
-    }
     case WEIR_PS_TAKEN:
     case WEIR_PS_SAVED:
       if (s->index == 0) weir_ps_keeper_note(s, m->kind, from, m);

@@ -163,6 +163,8 @@ void weir_ps_server_applied(weir_ps_server *s, uint64_t ticket) {
   }
   if (c->active && c->clock <= push.clock) c->clock = push.clock + 1;
   if (weir_ps_server_dies(s, WEIR_PS_FP_SERVER_BEFORE_PUBLISH)) return;
+  weir_ps_server_settle(s);
+  if (s->dead) return; /* of a failpoint of the save */
   if (!weir_ps_server_bug(s, WEIR_PS_FP_BUG_ACK_EARLY))
     reply(s, &push, WEIR_PS_APPLIED, staleness);
   if (c->fencing) send_fenced(s, push.worker);

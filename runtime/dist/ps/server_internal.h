@@ -52,7 +52,9 @@ typedef struct weir_ps_keeper {
   uint64_t saving; /* a generation; 0: none */
   uint64_t next_generation, saved_version;
   uint64_t save_epoch, save_seq; /* of the SAVE that asked for it */
-  uint64_t taken, saved;         /* sets of servers */
+  bool order_waits;              /* a SAVE, behind an update under way */
+  weir_ps_message order;
+  uint64_t taken, saved; /* sets of servers */
   bool sealing;
   bool held; /* |record| waits until all states are taken */
   weir_ps_message record;
@@ -79,7 +81,8 @@ struct weir_ps_server {
   bool applying;
   weir_ps_mark late_mark; /* planted */
   uint32_t late_worker;
-  uint64_t saving; /* planted: at the next publish */
+  uint64_t late_save; /* behind an update: a generation; 0: none */
+  uint64_t saving;    /* planted: at the next publish */
   weir_ps_round round;
   weir_ps_keeper keeper;
   weir_ps_server_counts counts;
@@ -98,6 +101,11 @@ bool weir_ps_server_pulls(weir_ps_server *s, const weir_ps_message *push);
 void weir_ps_server_wake(weir_ps_server *s);
 /* Saves this server's state as |generation|. */
 void weir_ps_server_save(weir_ps_server *s, uint64_t generation);
+/* Whether no update was begun that is not published: then what the server has
+ * is of its version, and may be saved. */
+bool weir_ps_server_settled(const weir_ps_server *s);
+/* It is from now on: does what has waited for it. */
+void weir_ps_server_settle(weir_ps_server *s);
 static inline weir_ps_task weir_ps_server_of(uint32_t index) {
   return (weir_ps_task){WEIR_PS_SERVER, index};
 }
@@ -129,7 +137,9 @@ void weir_ps_keeper_message(weir_ps_server *s, weir_ps_task from,
                             const weir_ps_message *m);
 void weir_ps_keeper_restored(weir_ps_server *s, const weir_ps_ledger *ledger);
 void weir_ps_keeper_committed(weir_ps_server *s);
-/* Gives up a generation that is under way, if one is. */
+/* Begins the generation that waited for the end of an update, if one did. */
+void weir_ps_keeper_settle(weir_ps_server *s);
+/* Gives up a generation that is under way or waits, if one is. */
 void weir_ps_keeper_abandon(weir_ps_server *s);
 void weir_ps_keeper_note(weir_ps_server *s, weir_ps_kind kind, uint32_t from,
                          const weir_ps_message *m);

@@ -72,6 +72,7 @@ static void publish(weir_ps_server *s) {
     s->saving = 0;
     weir_ps_server_save(s, generation);
   }
+  weir_ps_server_settle(s);
   weir_ps_server_wake(s);
   weir_ps_sync_spares(s);
 }

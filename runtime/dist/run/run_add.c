@@ -13,6 +13,7 @@
 #include "placement/parts/tasks.h"
 #include "runtime/dist/run/run_blobs.h"
 #include "runtime/dist/run/run_step.h"
+#include "runtime/exec/session/session_first.h"
 #include "runtime/exec/session/session_vars.h"
 #include "runtime/net/wire.h"
 

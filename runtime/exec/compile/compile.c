@@ -12,6 +12,7 @@
 #include "runtime/exec/compile/compile_kernel.h"
 #include "runtime/exec/compile/compile_layout.h"
 #include "runtime/exec/compile/compile_outputs.h"
+#include "runtime/exec/compile/compile_over.h"
 #include "runtime/exec/compile/compile_parts.h"
 #include "runtime/exec/compile/compile_share.h"
 #include "runtime/exec/compile/compile_take.h"
@@ -108,6 +109,7 @@ static weir_status var_node(weir_compiler *c, weir_node_id id,
                                          .read = c->external_count++,
                                          .write = WEIR_NO_INDEX,
                                          .commit = WEIR_NO_INDEX,
+                                         .over_feed = WEIR_NO_INDEX,
                                          .elsewhere = c->elsewhere};
   c->var_of[id] = ++c->var_count;
   return WEIR_OK;
@@ -311,7 +313,8 @@ static weir_status walk(weir_compiler *c, weir_error *err) {
     for (weir_node_id id = 0; id < g->node_count; id++)
       WEIR_TRY(visit(c, id, err));
   }
-  return weir_compile_outputs(c, err);
+  WEIR_TRY(weir_compile_outputs(c, err));
+  return weir_compile_over(c, err);
 }
 
 static uint32_t variables_of(const weir_graph *g) {

@@ -20,6 +20,10 @@
 typedef struct weir_compile_options {
   bool no_fusion, no_fold, ref_kernels, no_layout;
   bool one_task; /* one instruction at a time; without a plan of parts */
+  /* A program that assigns: its feeds' memory is given up to the run, and new
+   * values of variables may take it, or that of old ones (compile_over.h).
+   * Without a plan of parts. */
+  bool overwrite;
   size_t memory_limit;
   int threads;
   uint64_t seed;
@@ -62,6 +66,10 @@ typedef struct weir_var_use {
   uint32_t write;  /* external, or WEIR_NO_INDEX */
   uint32_t commit; /* the program's value that is committed */
   bool elsewhere;  /* its home is another process: neither read nor written */
+  /* With |overwrite|: the new value may be written over the old one; over that
+   * feed, or WEIR_NO_INDEX. */
+  bool over_own;
+  uint32_t over_feed;
 } weir_var_use;
 
 typedef struct weir_compiled {

@@ -83,7 +83,7 @@ typedef struct weir_emit {
   weir_run_fn run;
   weir_prepared prepared;
   void (*release)(void *state);
-  bool in_place;
+  bool in_place, over_inputs;
   weir_slice_fn (*slices)(const void *state, uint32_t in); /* or NULL */
   const char *kernel, *reason;
 } weir_emit;

@@ -155,6 +155,7 @@ weir_status weir_compile_choose(weir_compiler *c, weir_emit *emit,
   emit->run = kernel->run;
   emit->slices = kernel->slices;
   emit->in_place = may_be_in_place(c, emit->node, kernel);
+  emit->over_inputs = kernel->over_inputs;
   emit->kernel = kernel->name;
   emit->reason = keep_reason(c, also, refusals);
   return WEIR_OK;
@@ -382,6 +383,7 @@ weir_status weir_compile_group(weir_compiler *c, uint32_t id, bool *done,
                                  .alloc = c->env->alloc,
                                  .sizes_only = c->sizes_only},
                     .run = kernel->run,
+                    .over_inputs = kernel->over_inputs,
                     .kernel = kernel->name,
                     .reason = *reason};
   if (weir_compile_prepares(c, &emit)) {

@@ -78,6 +78,7 @@ typedef struct weir_instr_spec {
   uint32_t room_from;
   uint32_t node_order; /* failures are reported in this order */
   bool in_place;       /* out[0] may be in[0]'s memory */
+  bool over_inputs;    /* an output may be that of any input of its shape */
   bool async;          /* SEND, RECV, COLLECTIVE: set by instr_comm.c */
   bool any_time;       /* |cost_ns| is a guess that may be far too low */
   int64_t cost_ns;     /* estimate; decides about tasks */

@@ -155,6 +155,12 @@ void weir_frame_set_channel(weir_frame *f, weir_channel *outer) {
   f->head->outer = outer;
 }
 
+void *weir_frame_external(const weir_frame *f, uint32_t external) {
+  if (external >= f->program->external_count) return NULL;
+  const weir_external *x = &f->program->externals[external];
+  return x->slot_count > 0 ? f->table[x->slots[0]] : NULL;
+}
+
 void weir_frame_set_external(weir_frame *f, uint32_t external, void *data) {
   for (; f != NULL; f = f->next_part) {
     if (external >= f->program->external_count) continue;

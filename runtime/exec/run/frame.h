@@ -97,6 +97,8 @@ void weir_frame_share(weir_frame *frame, struct weir_stream *streams);
 void weir_frame_set_channel(weir_frame *frame, weir_channel *outer);
 /* Where external |external| is from now on. */
 void weir_frame_set_external(weir_frame *frame, uint32_t external, void *data);
+/* Where it is, of a program of one part that has such an operand; else NULL. */
+void *weir_frame_external(const weir_frame *frame, uint32_t external);
 
 /* ---- For instructions: the frame behind their run context. */
 typedef struct weir_exec_ctx {

@@ -2,14 +2,15 @@
 #include "runtime/exec/session/binding.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/size.h"
 #include "runtime/exec/program/program_describe.h"
 #include "runtime/exec/program/program_internal.h"
+#include "runtime/exec/run/apart.h"
 #include "runtime/exec/session/session_cache.h"
 #include "runtime/exec/session/session_defaults.h"
+#include "runtime/exec/session/session_first.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_mesh.h"
 #include "runtime/exec/session/session_run.h"
@@ -107,56 +108,6 @@ static weir_status lane_make(weir_binding *b, lane *l,
   return WEIR_OK;
 }
 
-/* Memory of an input or output, for the check below. */
-typedef struct extent {
-  uintptr_t begin, end;
-  uint32_t index;
-  bool output;
-} extent;
-
-static int by_begin(const void *a, const void *b) {
-  const extent *x = a, *y = b;
-  return (x->begin > y->begin) - (x->begin < y->begin);
-}
-
-static weir_status check_sorted(const extent *list, size_t count,
-                                weir_error *err) {
-  const extent *out = NULL, *in = NULL; /* that reach farthest so far */
-  for (size_t i = 0; i < count; i++) {
-    const extent *e = &list[i], *with = NULL;
-    if (out != NULL && e->begin < out->end) with = out;
-    if (e->output && in != NULL && e->begin < in->end) with = in;
-    if (with != NULL)
-      return weir_fail(err, WEIR_W0004, NULL, "%s %u and %s %u share memory",
-                       with->output ? "output" : "input", with->index,
-                       e->output ? "output" : "input", e->index);
-    const extent **far = e->output ? &out : &in;
-    if (*far == NULL || e->end > (*far)->end) *far = e;
-  }
-  return WEIR_OK;
-}
-
-/* Outputs are written while inputs are still read. */
-static weir_status check_apart(const weir_binding *b, weir_error *err) {
-  const weir_allocator *a = b->session->env->alloc;
-  size_t n = (size_t)b->input_count + b->output_count, count = 0;
-  extent *list = weir_alloc_array(a, n, sizeof *list);
-  if (list == NULL) return weir_fail_memory(err, n * sizeof *list);
-  for (uint32_t i = 0; i < n; i++) {
-    bool output = i >= b->input_count;
-    uint32_t index = output ? i - b->input_count : i;
-    const weir_tensor *t = output ? b->first.outputs[index] : b->inputs[index];
-    if (t == NULL || t->data == NULL) continue; /* another task's */
-    uintptr_t at = (uintptr_t)t->data;
-    if (t->bytes > 0)
-      list[count++] = (extent){at, at + t->bytes, index, output};
-  }
-  qsort(list, count, sizeof *list, by_begin);
-  weir_status s = check_sorted(list, count, err);
-  weir_free(a, list);
-  return s;
-}
-
 /* Takes references to the tensors that all lanes share. */
 static weir_status share_inputs(weir_binding *b, const weir_exec_feed *feeds,
                                 uint32_t count, weir_error *err) {
@@ -195,7 +146,8 @@ static weir_status fill(weir_binding *b, const weir_wanted *given,
     WEIR_TRY(weir_session_vars_init(session, err));
   b->output_count = wanted.fetch_count;
   WEIR_TRY(lane_make(b, &b->first, fetches, err));
-  return check_apart(b, err);
+  return weir_run_check_apart(session->env->alloc, b->inputs, b->input_count,
+                              b->first.outputs, b->output_count, err);
 }
 
 weir_status weir_exec_bind(weir_exec_session *session,
@@ -331,6 +283,22 @@ weir_status weir_binding_run(weir_binding *b, const weir_run_options *options,
     return run_prepared(b, options, err);
   return weir_session_step(b->session, b->cached, b->first.frame, b->first.held,
                            options, err);
+}
+
+void weir_binding_feed(weir_binding *b, uint32_t input, weir_tensor *tensor) {
+  assert(input < b->input_count && b->more_count == 0);
+  weir_tensor_unref(b->inputs[input]);
+  b->inputs[input] = tensor != NULL ? weir_tensor_ref(tensor) : NULL;
+  weir_frame_set_external(b->first.frame, input,
+                          tensor != NULL ? tensor->data : NULL);
+}
+
+weir_node_id weir_binding_over(const weir_binding *b, uint32_t input) {
+  const weir_cached *c = b->cached;
+  for (uint32_t i = 0; i < c->compiled->var_count; i++)
+    if (c->compiled->vars[i].over_feed == input)
+      return b->session->vars[c->vars[i]].node;
+  return WEIR_NO_INDEX;
 }
 
 void weir_binding_release(weir_binding *b) {

@@ -19,6 +19,16 @@ weir_status weir_exec_bind(weir_exec_session *session,
 weir_status weir_binding_run(weir_binding *binding,
                              const weir_run_options *options, weir_error *err);
 
+/* Feeds another tensor of the same type from now on, by the place of the feed
+ * in the request. NULL: it is to be fed again before the next run. Between
+ * runs; not of a placed program, nor after overlapped runs. */
+void weir_binding_feed(weir_binding *binding, uint32_t input,
+                       weir_tensor *tensor);
+
+/* Of a session that overwrites: the variable whose new value a run may write
+ * over that feed (weir_exec_variable_room); UINT32_MAX: none. */
+weir_node_id weir_binding_over(const weir_binding *binding, uint32_t input);
+
 void weir_binding_release(weir_binding *binding); /* NULL-safe */
 
 /* Steps options->step, +1, ... Stops at the first failure and returns it. The

@@ -40,11 +40,19 @@ typedef struct weir_session_share {
 } weir_session_share;
 
 typedef struct weir_session_options {
-  bool no_fusion;      /* each node its own kernel */
-  bool no_fold;        /* inputs with defaults are computed in every run */
-  bool ref_kernels;    /* reference kernels only */
-  bool no_layout;      /* plain layouts only */
-  bool one_task;       /* one instruction at a time, on all threads */
+  bool no_fusion;   /* each node its own kernel */
+  bool no_fold;     /* inputs with defaults are computed in every run */
+  bool ref_kernels; /* reference kernels only */
+  bool no_layout;   /* plain layouts only */
+  bool one_task;    /* one instruction at a time, on all threads */
+  /* Least memory in place of a step's all or nothing: a run that assigns may
+   * write a variable's new value over the old one, unless a snapshot or another
+   * run holds that, or over a fed tensor that is room for it
+   * (session_snapshot.h); the contents of all its feeds are given up. No run
+   * may read variables while one assigns them, but what a snapshot holds stays.
+   * After a failed run variables are what happens to be there. Not with
+   * |placing|. */
+  bool overwrite;
   size_t memory_limit; /* bytes of one run's arena; 0: none */
   uint64_t seed;
   /* Devices of nodes (placement/place.h): programs are placed by |placing|, but

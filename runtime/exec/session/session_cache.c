@@ -10,6 +10,7 @@
 #include "runtime/exec/run/stream.h"
 #include "runtime/exec/session/prepare.h"
 #include "runtime/exec/session/session_defaults.h"
+#include "runtime/exec/session/session_first.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_remote.h"
 #include "runtime/exec/session/session_vars.h"
@@ -295,6 +296,7 @@ static weir_compile_request request_of(const weir_exec_session *session,
                   .ref_kernels = o->ref_kernels,
                   .no_layout = o->no_layout,
                   .one_task = o->one_task,
+                  .overwrite = o->overwrite && !e->init,
                   .memory_limit = o->memory_limit,
                   .threads = weir_pool_threads(session->pool),
                   .seed = o->seed}};

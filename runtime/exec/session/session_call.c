@@ -4,6 +4,7 @@
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/run/run.h"
 #include "runtime/exec/session/session_cache.h"
+#include "runtime/exec/session/session_first.h"
 #include "runtime/exec/session/session_mesh.h"
 #include "runtime/exec/session/session_run.h"
 #include "runtime/exec/session/session_vars.h"

@@ -5,8 +5,8 @@
 #include "runtime/base/map.h"
 #include "runtime/exec/compile/compile.h"
 #include "runtime/exec/run/frame.h"
+#include "runtime/exec/run/turn.h"
 #include "runtime/exec/session/session.h"
-#include "runtime/exec/session/turn.h"
 #include "runtime/exec/store/var_store.h"
 #include "runtime/graph/mesh/mesh.h"
 
@@ -78,6 +78,7 @@ struct weir_exec_session {
   pthread_mutex_t *vars_lock; /* buffers: |lock|, or the store's */
   weir_turn turn;             /* of runs that assign */
   weir_turn opening;          /* of steps that were started */
+  size_t idle_bytes;          /* under |vars_lock|: see weir_session_var_left */
   pthread_mutex_t init_lock;  /* held while variables get their first value */
   weir_cached *cache[WEIR_SESSION_PROGRAMS];
   uint64_t clock; /* of the LRU */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/exec/session/binding.h"
+#include "runtime/exec/session/session_first.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_remote.h"
 #include "runtime/exec/session/session_run.h"

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "runtime/exec/session/remote.h"
+#include "runtime/exec/session/session_first.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_mesh.h"
 #include "runtime/exec/session/session_vars.h"
@@ -19,16 +20,35 @@ static void release(void *self, void *data) {
   pthread_mutex_lock(session->vars_lock);
   assert(buffer->users > 0);
   buffer->users--;
+  weir_session_var_left(session, buffer);
   pthread_mutex_unlock(session->vars_lock);
+}
+
+static weir_status find(const weir_exec_session *session, weir_node_id node,
+                        uint32_t *out, weir_error *err) {
+  uint32_t v = 0;
+  while (v < session->var_count && session->vars[v].node != node) v++;
+  *out = v;
+  if (v < session->var_count) return WEIR_OK;
+  return weir_fail(err, WEIR_W0004, NULL, "node %u is no variable", node);
+}
+
+/* A tensor that holds |buffer| once. */
+static weir_status wrap(weir_exec_session *session, const weir_variable *var,
+                        weir_var_buffer *buffer, weir_tensor **out,
+                        weir_error *err) {
+  weir_tensor_memory memory = {var->dtype, var->shape, buffer->data, release,
+                               session};
+  weir_status s = weir_tensor_wrap(session->env->alloc, &memory, out, err);
+  if (s != WEIR_OK) release(session, buffer->data);
+  return s;
 }
 
 weir_status weir_session_snapshot(weir_exec_session *session, weir_node_id node,
                                   weir_tensor **out_tensor, weir_error *err) {
+  uint32_t v;
   *out_tensor = NULL;
-  uint32_t v = 0;
-  while (v < session->var_count && session->vars[v].node != node) v++;
-  if (v == session->var_count)
-    return weir_fail(err, WEIR_W0004, NULL, "node %u is no variable", node);
+  WEIR_TRY(find(session, node, &v, err));
   WEIR_TRY(weir_session_check_home(session, v, err));
   WEIR_TRY(weir_session_vars_init(session, err));
   const weir_variable *var = &session->vars[v];
@@ -36,15 +56,24 @@ weir_status weir_session_snapshot(weir_exec_session *session, weir_node_id node,
   weir_var_buffer *buffer = var->cell->current;
   buffer->users++;
   pthread_mutex_unlock(session->vars_lock);
-  weir_tensor_memory memory = {var->dtype, var->shape, buffer->data, release,
-                               session};
-  weir_status s =
-      weir_tensor_wrap(session->env->alloc, &memory, out_tensor, err);
-  if (s == WEIR_OK)
-    (*out_tensor)->read_only = true;
-  else
-    release(session, buffer->data);
+  weir_status s = wrap(session, var, buffer, out_tensor, err);
+  if (s == WEIR_OK) (*out_tensor)->read_only = true;
   return s;
+}
+
+weir_status weir_exec_variable_room(weir_exec_session *session,
+                                    weir_node_id node, weir_tensor **out_tensor,
+                                    weir_error *err) {
+  uint32_t v;
+  *out_tensor = NULL;
+  assert(session->options.overwrite && session->mesh == NULL);
+  WEIR_TRY(find(session, node, &v, err));
+  weir_variable *var = &session->vars[v];
+  pthread_mutex_lock(session->vars_lock);
+  weir_var_buffer *buffer = weir_session_var_room(session, var);
+  pthread_mutex_unlock(session->vars_lock);
+  if (buffer == NULL) return weir_fail_memory(err, var->bytes);
+  return wrap(session, var, buffer, out_tensor, err);
 }
 
 weir_status weir_exec_variable_snapshot(weir_exec_session *session,

@@ -18,6 +18,16 @@ weir_status weir_exec_variable_snapshot(weir_exec_session *session,
 weir_status weir_session_snapshot(weir_exec_session *session, weir_node_id node,
                                   weir_tensor **out_tensor, weir_error *err);
 
+/* Of a session that overwrites (weir_session_options): memory for a value of
+ * the variable's type, uninitialised. Where it is fed to a run that may write
+ * the variable's new value over that feed (weir_binding_over), and the fed
+ * tensor holds it alone, the run does so: then it is the variable's value, and
+ * no more to be written. Release it, on any thread, before the session. Errors:
+ * W0004, W6001. */
+weir_status weir_exec_variable_room(weir_exec_session *session,
+                                    weir_node_id node, weir_tensor **out_tensor,
+                                    weir_error *err);
+
 struct weir_checkpoint_owners;
 
 /* Whether variables live in processes that may save and load them themselves:

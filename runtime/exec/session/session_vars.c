@@ -6,11 +6,11 @@
 
 #include "runtime/base/size.h"
 #include "runtime/exec/session/session_cache.h"
+#include "runtime/exec/session/session_first.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_mesh.h"
 #include "runtime/exec/session/session_remote.h"
 #include "runtime/exec/session/session_run.h"
-#include "runtime/graph/load/weight.h"
 
 /* Variables: their buffers, first values, and the commit of a step.
  *
@@ -101,11 +101,44 @@ void weir_session_vars_release(weir_exec_session *session) {
   session->options.store = NULL;
 }
 
-/* A buffer that had no user, now with one. Under the lock. */
-static weir_var_buffer *spare_buffer(weir_exec_session *session,
-                                     weir_variable *var) {
+/* ---- Buffers. Under the lock. */
+
+/* Of all that lie idle in a session that overwrites, beside one of each
+ * variable that has rooms: memory of small values goes around. */
+enum { kIdleBytes = 16 << 20 };
+
+static bool is_free(const weir_var_buffer *b) {
+  return b->users == 0 && b != b->cell->current;
+}
+
+static void drop_buffer(weir_exec_session *session, weir_var_buffer *buffer) {
+  weir_var_buffer **at = &buffer->cell->buffers;
+  while (*at != buffer) at = &(*at)->next;
+  *at = buffer->next;
+  weir_free(session->env->alloc, buffer);
+}
+
+void weir_session_var_left(weir_exec_session *session, weir_var_buffer *b) {
+  if (!session->options.overwrite || !is_free(b)) return;
+  bool other = false;
+  for (weir_var_buffer *o = b->cell->buffers; o != NULL; o = o->next)
+    other = other || (o != b && is_free(o) && !o->idle);
+  if (b->cell->rooms && !other) return;
+  if (b->bytes > kIdleBytes - session->idle_bytes) {
+    drop_buffer(session, b);
+    return;
+  }
+  b->idle = true;
+  session->idle_bytes += b->bytes;
+}
+
+/* A buffer that had no user, now with one. */
+weir_var_buffer *weir_session_var_spare(weir_exec_session *session,
+                                        weir_variable *var) {
   for (weir_var_buffer *b = var->cell->buffers; b != NULL; b = b->next)
-    if (b->users == 0 && b != var->cell->current) {
+    if (is_free(b)) {
+      if (b->idle) session->idle_bytes -= b->bytes;
+      b->idle = false;
       b->users = 1;
       return b;
     }
@@ -114,9 +147,45 @@ static weir_var_buffer *spare_buffer(weir_exec_session *session,
     return NULL;
   weir_var_buffer *b = weir_alloc_aligned(session->env->alloc, bytes, 64);
   if (b == NULL) return NULL;
-  b->users = 1;
-  b->next = var->cell->buffers;
+  *b = (weir_var_buffer){.next = var->cell->buffers,
+                         .users = 1,
+                         .cell = var->cell,
+                         .bytes = var->bytes};
   var->cell->buffers = b;
+  return b;
+}
+
+weir_var_buffer *weir_session_var_room(weir_exec_session *session,
+                                       weir_variable *var) {
+  var->cell->rooms = true;
+  return weir_session_var_spare(session, var);
+}
+
+/* The feed that |use|'s new value may take, if it is room of the variable that
+ * its tensor alone holds. */
+static weir_var_buffer *fed_room(const weir_variable *var,
+                                 const weir_var_use *use,
+                                 const weir_frame *frame) {
+  if (use->over_feed == WEIR_NO_INDEX) return NULL;
+  const void *data = weir_frame_external(frame, use->over_feed);
+  for (weir_var_buffer *b = var->cell->buffers; b != NULL; b = b->next)
+    if (b->data == data && b != var->cell->current && b->users == 1) return b;
+  return NULL;
+}
+
+/* Where a run writes |var|; |read| is the value that it reads, held by it. */
+static weir_var_buffer *place_to_write(weir_exec_session *session,
+                                       weir_variable *var,
+                                       const weir_var_use *use,
+                                       const weir_frame *frame,
+                                       weir_var_buffer *read) {
+  weir_var_buffer *b = NULL;
+  if (session->options.overwrite) {
+    b = fed_room(var, use, frame);
+    if (b == NULL && use->over_own && read->users == 1) b = read;
+  }
+  if (b == NULL) return weir_session_var_spare(session, var);
+  b->users++;
   return b;
 }
 
@@ -129,11 +198,16 @@ void weir_session_vars_end(weir_exec_session *session,
   for (uint32_t i = 0; i < n; i++) {
     weir_variable *var = &session->vars[cached->vars[i]];
     assert(held[2 * i] == NULL || held[2 * i]->users > 0);
-    if (held[2 * i] != NULL) held[2 * i]->users--;
-    if (held[2 * i + 1] == NULL) continue;
-    assert(held[2 * i + 1]->users > 0 && held[2 * i + 1] != var->cell->current);
-    if (commit) var->cell->current = held[2 * i + 1];
-    held[2 * i + 1]->users--;
+    weir_var_buffer *read = held[2 * i], *written = held[2 * i + 1];
+    if (read != NULL) read->users--;
+    if (written != NULL) {
+      assert(written->users > 0 &&
+             (written != var->cell->current || written == read));
+      if (commit) var->cell->current = written;
+      written->users--;
+      if (written != read) weir_session_var_left(session, written);
+    }
+    if (read != NULL) weir_session_var_left(session, read);
   }
   pthread_mutex_unlock(session->vars_lock);
 }
@@ -168,7 +242,8 @@ weir_status weir_session_vars_begin(weir_exec_session *session,
     var->cell->current->users++;
     weir_frame_set_external(frame, use->read, var->cell->current->data);
     if (use->write == WEIR_NO_INDEX) continue;
-    held[2 * i + 1] = spare_buffer(session, var);
+    held[2 * i + 1] =
+        place_to_write(session, var, use, frame, var->cell->current);
     ok = held[2 * i + 1] != NULL;
     if (ok) weir_frame_set_external(frame, use->write, held[2 * i + 1]->data);
   }
@@ -178,219 +253,7 @@ weir_status weir_session_vars_begin(weir_exec_session *session,
   return weir_fail_memory(err, 0);
 }
 
-/* ---- First values */
-
-static bool set_first(weir_exec_session *session, weir_variable *var,
-                      const void *data) {
-  pthread_mutex_lock(session->vars_lock);
-  weir_var_buffer *b = spare_buffer(session, var);
-  if (b != NULL) {
-    memcpy(b->data, data, var->bytes);
-    b->users = 0;
-    var->cell->current = b;
-    var->cell->ready = true;
-  }
-  pthread_mutex_unlock(session->vars_lock);
-  return b != NULL;
-}
-
-/* The bytes may have to be fetched first: without the lock. */
-static weir_status set_weight(weir_exec_session *session, weir_variable *var,
-                              const weir_graph_weight *weight,
-                              weir_error *err) {
-  pthread_mutex_lock(session->vars_lock);
-  weir_var_buffer *b = spare_buffer(session, var);
-  pthread_mutex_unlock(session->vars_lock);
-  if (b == NULL) return weir_fail_memory(err, var->bytes);
-  weir_status s = weir_graph_weight_copy(weight, b->data, err);
-  pthread_mutex_lock(session->vars_lock);
-  b->users = 0;
-  if (s == WEIR_OK) {
-    var->cell->current = b;
-    var->cell->ready = true;
-  }
-  pthread_mutex_unlock(session->vars_lock);
-  return s;
-}
-
-static bool is_ready(weir_exec_session *session, const weir_variable *var) {
-  pthread_mutex_lock(session->vars_lock);
-  bool ready = var->cell->ready;
-  pthread_mutex_unlock(session->vars_lock);
-  return ready;
-}
-
-/* Runs the initial values of |todo| in one program. */
-static weir_status run_init(weir_exec_session *session, const uint32_t *todo,
-                            uint32_t count, weir_error *err) {
-  const weir_allocator *a = session->env->alloc;
-  weir_value_id *ids = weir_alloc_array(a, count, sizeof *ids);
-  weir_tensor **out = weir_alloc_array(a, count, sizeof *out);
-  weir_wanted wanted = {.fetches = ids, .fetch_count = count, .init = true};
-  weir_cached *cached = NULL;
-  weir_frame *frame = NULL;
-  weir_var_buffer **held = NULL;
-  weir_status s = WEIR_OK;
-  if (ids == NULL || out == NULL) s = weir_fail_memory(err, 0);
-  for (uint32_t i = 0; s == WEIR_OK && i < count; i++)
-    ids[i] = session->vars[todo[i]].init;
-  if (s == WEIR_OK) s = weir_session_program(session, &wanted, &cached, err);
-  for (uint32_t i = 0; s == WEIR_OK && i < count; i++)
-    s = weir_session_output(session, cached, i, &out[i], err);
-  if (s == WEIR_OK) s = weir_session_frame(session, cached, &frame, err);
-  if (s == WEIR_OK)
-    held = weir_alloc_array(a, 2 * (size_t)cached->compiled->var_count,
-                            sizeof *held);
-  if (s == WEIR_OK && held == NULL) s = weir_fail_memory(err, 0);
-  for (uint32_t i = 0; s == WEIR_OK && i < count; i++)
-    weir_frame_set_external(frame, i, out[i]->data);
-  if (s == WEIR_OK)
-    s = weir_session_step(session, cached, frame, held, NULL, err);
-  for (uint32_t i = 0; s == WEIR_OK && i < count; i++)
-    if (!set_first(session, &session->vars[todo[i]], out[i]->data))
-      s = weir_fail_memory(err, session->vars[todo[i]].bytes);
-  if (frame != NULL) weir_session_frame_return(session, cached, frame);
-  weir_session_program_release(session, cached);
-  for (uint32_t i = 0; out != NULL && i < count; i++) weir_tensor_unref(out[i]);
-  weir_free(a, held);
-  weir_free(a, ids);
-  weir_free(a, out);
-  return s;
-}
-
-/* Marks in |mark| (per node) the nodes that compute the first value of variable
- * |v|, down to the reads of other variables. All of them, and thus all marks,
- * have ids up to the one returned. */
-static weir_node_id mark_below(const weir_exec_session *session, uint32_t v,
-                               uint8_t *mark) {
-  const weir_graph *g = session->graph;
-  memset(mark, 0, g->node_count);
-  weir_node_id from = g->values[session->vars[v].init].node;
-  mark[from] = 1;
-  for (weir_node_id id = from + 1; id-- > 0;) {
-    const weir_node *node = &g->nodes[id];
-    if (!mark[id] || node->op->instr == WEIR_INSTR_VAR_READ) continue;
-    for (uint32_t i = 0; i < node->input_count; i++)
-      if (node->inputs[i] != WEIR_NO_VALUE)
-        mark[g->values[node->inputs[i]].node] = 1;
-  }
-  return from;
-}
-
-/* The variable that the marked node |id| reads; WEIR_MAP_NONE: none. */
-static uint32_t marked_read(const weir_exec_session *session,
-                            const uint8_t *mark, weir_node_id id) {
-  const weir_node *node = &session->graph->nodes[id];
-  return mark[id] && node->op->instr == WEIR_INSTR_VAR_READ
-             ? weir_map_get(&session->var_names, node->name)
-             : WEIR_MAP_NONE;
-}
-
-/* Whether the first value of variable |v| can be computed: no variable that it
- * reads is without one. |mark| (per node) is scratch memory. */
-static bool can_init(weir_exec_session *session, uint32_t v, uint8_t *mark) {
-  weir_node_id top = mark_below(session, v, mark);
-  for (weir_node_id id = 0; id <= top; id++) {
-    uint32_t read = marked_read(session, mark, id);
-    if (read != WEIR_MAP_NONE && !is_ready(session, &session->vars[read]))
-      return false;
-  }
-  return true;
-}
-
-/* First values that came with the graph. */
-static weir_status take_weights(weir_exec_session *session, const bool *wanted,
-                                weir_error *err) {
-  const weir_graph *g = session->graph;
-  for (uint32_t i = 0; i < g->weight_count; i++) {
-    uint32_t v = weir_map_get(&session->var_names, g->weights[i].name);
-    if (v == WEIR_MAP_NONE || !wanted[v] ||
-        is_ready(session, &session->vars[v]))
-      continue;
-    WEIR_TRY(set_weight(session, &session->vars[v], &g->weights[i], err));
-  }
-  return WEIR_OK;
-}
-
-/* Adds to |wanted| the variables that first values of wanted ones read, if they
- * are not ready: these have lower ids. */
-static void want_read(weir_exec_session *session, bool *wanted, uint8_t *mark) {
-  for (uint32_t v = session->var_count; v-- > 0;) {
-    if (!wanted[v] || is_ready(session, &session->vars[v])) continue;
-    weir_node_id top = mark_below(session, v, mark);
-    for (weir_node_id id = 0; id <= top; id++) {
-      uint32_t read = marked_read(session, mark, id);
-      if (read != WEIR_MAP_NONE) wanted[read] = true;
-    }
-  }
-}
-
-/* All variables that can be are initialised at once, so values do not depend on
- * the program that runs first. Each round makes some ready: the first value of
- * a variable reads variables of lower ids only, so the lowest one that is not
- * ready reads ready ones. */
-static weir_status init_all(weir_exec_session *session, const bool *wanted,
-                            uint32_t *todo, uint8_t *mark, weir_error *err) {
-  WEIR_TRY(take_weights(session, wanted, err));
-  for (;;) {
-    uint32_t count = 0, left = 0;
-    for (uint32_t v = 0; v < session->var_count; v++) {
-      if (!wanted[v] || is_ready(session, &session->vars[v])) continue;
-      left++;
-      if (can_init(session, v, mark)) todo[count++] = v;
-    }
-    if (left == 0) return WEIR_OK;
-    assert(count > 0);
-    WEIR_TRY(run_init(session, todo, count, err));
-  }
-}
-
-/* Those whose home is here, or variable |only|. Variables of other processes
- * get first values where first values of these read them. */
-static weir_status init_vars(weir_exec_session *session, uint32_t only,
-                             weir_error *err) {
-  const weir_allocator *a = session->env->alloc;
-  uint32_t n = session->var_count;
-  pthread_mutex_lock(&session->init_lock);
-  uint32_t *todo = weir_alloc_array(a, n, sizeof *todo);
-  bool *wanted = weir_alloc_array(a, n, sizeof *wanted);
-  uint8_t *mark = weir_alloc_array(a, session->graph->node_count, sizeof *mark);
-  weir_status s = WEIR_OK;
-  if (todo == NULL || wanted == NULL || mark == NULL)
-    s = weir_fail_memory(err, session->graph->node_count);
-  for (uint32_t v = 0; s == WEIR_OK && v < n; v++)
-    wanted[v] = only == WEIR_MAP_NONE ? !session->vars[v].elsewhere : v == only;
-  if (s == WEIR_OK) want_read(session, wanted, mark);
-  if (s == WEIR_OK) s = init_all(session, wanted, todo, mark, err);
-  weir_free(a, todo);
-  weir_free(a, wanted);
-  weir_free(a, mark);
-  pthread_mutex_unlock(&session->init_lock);
-  return s;
-}
-
-bool weir_session_vars_ready(weir_exec_session *session) {
-  bool ready = true;
-  if (session->options.remote != NULL) return true; /* made where they live */
-  for (uint32_t v = 0; v < session->var_count && ready; v++)
-    ready = session->vars[v].elsewhere || is_ready(session, &session->vars[v]);
-  return ready;
-}
-
-weir_status weir_session_vars_init(weir_exec_session *session,
-                                   weir_error *err) {
-  if (weir_session_vars_ready(session)) return WEIR_OK;
-  return init_vars(session, WEIR_MAP_NONE, err);
-}
-
-weir_status weir_session_vars_want(weir_exec_session *session, weir_sv name,
-                                   weir_error *err) {
-  uint32_t v = weir_map_get(&session->var_names, name);
-  if (v == WEIR_MAP_NONE || session->vars[v].assigned ||
-      !session->vars[v].elsewhere || is_ready(session, &session->vars[v]))
-    return WEIR_OK;
-  return init_vars(session, v, err);
-}
+/* ---- Constants */
 
 bool weir_session_is_constant(const weir_exec_session *session, weir_sv name) {
   uint32_t v = weir_map_get(&session->var_names, name);
@@ -471,6 +334,23 @@ weir_status weir_exec_variable_set(weir_exec_session *session,
              : weir_session_set(session, node, tensor, err);
 }
 
+static bool set_value(weir_exec_session *session, weir_variable *var,
+                      const void *data) {
+  pthread_mutex_lock(session->vars_lock);
+  weir_var_buffer *old = var->cell->current, *b = old;
+  bool over = session->options.overwrite && old != NULL && old->users == 0;
+  if (!over) b = weir_session_var_spare(session, var);
+  if (b != NULL) {
+    memcpy(b->data, data, var->bytes);
+    b->users = 0;
+    var->cell->current = b;
+    var->cell->ready = true;
+    if (old != NULL) weir_session_var_left(session, old);
+  }
+  pthread_mutex_unlock(session->vars_lock);
+  return b != NULL;
+}
+
 weir_status weir_session_set(weir_exec_session *session, weir_node_id node,
                              const weir_tensor *tensor, weir_error *err) {
   weir_variable *var = NULL;
@@ -484,7 +364,7 @@ weir_status weir_session_set(weir_exec_session *session, weir_node_id node,
     return weir_session_remote_set(session, node, tensor->data, err);
   if (var->elsewhere && var->assigned) return fail_elsewhere(var, err);
   weir_turn_wait(&session->turn);
-  bool ok = set_first(session, var, tensor->data);
+  bool ok = set_value(session, var, tensor->data);
   weir_turn_give(&session->turn);
   if (ok) weir_session_make_stale(session, (uint32_t)(var - session->vars));
   return ok ? WEIR_OK : weir_fail_memory(err, var->bytes);

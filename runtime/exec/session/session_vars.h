@@ -32,24 +32,11 @@ const void *weir_session_constant(weir_exec_session *session,
 /* Whether nothing in the graph assigns the variable. */
 bool weir_session_is_constant(const weir_exec_session *session, weir_sv name);
 
-/* Sees to it that a variable that nothing assigns has a value here, though its
- * home may be elsewhere: the first value is the same everywhere. Others are
- * left alone. Errors: those of the program of first values. */
-weir_status weir_session_vars_want(weir_exec_session *session, weir_sv name,
-                                   weir_error *err);
-
 /* Lists the graph's variables. Errors: W6001. */
 weir_status weir_session_vars_create(weir_exec_session *session,
                                      weir_error *err);
 
 void weir_session_vars_release(weir_exec_session *session);
-
-/* Gives variables their first values, those that have none and whose home is
- * here. */
-weir_status weir_session_vars_init(weir_exec_session *session, weir_error *err);
-
-/* Whether there is nothing left to do for that. */
-bool weir_session_vars_ready(weir_exec_session *session);
 
 /* Points |frame| to the values at the start of a step, and to buffers for
  * those to be; |held| gets the buffers, 2 per variable. */
@@ -67,6 +54,22 @@ void weir_session_vars_end(weir_exec_session *session,
  * process. */
 weir_status weir_session_check_home(const weir_exec_session *session,
                                     uint32_t var, weir_error *err);
+
+/* ---- Under |vars_lock|. */
+
+struct weir_variable;
+
+/* A buffer that had no user, now with one; NULL: no memory. */
+weir_var_buffer *weir_session_var_spare(weir_exec_session *session,
+                                        struct weir_variable *var);
+/* A buffer of |var| for a value that is fed, held once; NULL: no memory. */
+weir_var_buffer *weir_session_var_room(weir_exec_session *session,
+                                       struct weir_variable *var);
+/* After a hold of |buffer| has ended: in a session that overwrites, memory
+ * that nothing needs is given back. */
+void weir_session_var_left(weir_exec_session *session, weir_var_buffer *buffer);
+
+/* ---- */
 
 /* weir_exec_variable_get in ids of the session's own graph. */
 weir_status weir_session_get(weir_exec_session *session, weir_node_id node,

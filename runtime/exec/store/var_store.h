@@ -26,6 +26,11 @@ typedef struct weir_var_store weir_var_store;
 typedef struct weir_var_buffer {
   struct weir_var_buffer *next; /* of the variable's list */
   int users;                    /* runs that read or write it */
+  /* Of sessions that overwrite: the variable's cell; whether its bytes count
+   * among those that lie idle (weir_exec_session.idle_bytes). */
+  struct weir_var_cell *cell;
+  size_t bytes;
+  bool idle;
   _Alignas(64) char data[];
 } weir_var_buffer;
 
@@ -33,6 +38,7 @@ typedef struct weir_var_buffer {
 typedef struct weir_var_cell {
   int refs; /* of a store's: its row, and sessions */
   bool ready;
+  bool rooms; /* feeds have been written into buffers of it */
   weir_var_buffer *buffers, *current;
 } weir_var_cell;
 

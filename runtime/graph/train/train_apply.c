@@ -35,8 +35,9 @@ static weir_value_id divisor(weir_train_build *b, weir_dtype dtype) {
 }
 
 /* sum += g in the runs that only accumulate; (sum + g) / N in the last one,
- * which begins anew. The sum starts at +0, in the order of the runs. By
- * examples: n g for g, where n are the run's, and the sum of them for N. */
+ * which begins anew once that is read, so that 0 may be written over the old
+ * sum. The sum starts at +0, in the order of the runs. By examples: n g for g,
+ * where n are the run's, and the sum of them for N. */
 static weir_value_id accumulated(weir_train_build *b, uint32_t k,
                                  weir_value_id grad) {
   weir_sv name = var_name(b, k);
@@ -52,10 +53,10 @@ static weir_value_id accumulated(weir_train_build *b, uint32_t k,
       b, weir_train_name(b, "train/%.*s/accumulate", WEIR_SV(name)),
       "assign_add", 2, in, NULL);
   weir_value_id total = weir_train_op2(b, "add", sum, grad);
-  weir_value_id zero = weir_train_op1(b, "zeros_like", grad);
+  weir_value_id mean = weir_train_op2(b, "div", total, divisor(b, dtype));
+  weir_value_id zero = weir_train_op1(b, "zeros_like", sum);
   weir_train_assign(b, weir_train_name(b, "train/%.*s/restart", WEIR_SV(name)),
                     sum, zero);
-  weir_value_id mean = weir_train_op2(b, "div", total, divisor(b, dtype));
   if (b->status != WEIR_OK) return WEIR_NO_VALUE;
   if (!weir_vec_push(b->pass.alloc, &b->accumulate,
                      weir_train_value(b, add)->node))

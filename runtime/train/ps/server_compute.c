@@ -85,12 +85,14 @@ void weir_ps_host_apply(void *self, uint64_t ticket, const weir_ps_message *m) {
   weir_ps_host *h = self;
   h->compute.step = m->lr_version;
   h->compute.age = m->staleness;
+  h->unsettled = true;
   weir_ps_host_compute(h, WEIR_PS_COMPUTE_APPLY, ticket, m->data);
 }
 
 void weir_ps_host_add(void *self, uint64_t ticket, const weir_ps_message *m) {
   weir_ps_host *h = self;
   bool last = m->k + 1 == h->job->config.aggregate;
+  h->summed = true;
   weir_ps_host_compute(h, last ? WEIR_PS_COMPUTE_KEEP : WEIR_PS_COMPUTE_ADD,
                        ticket, m->data);
 }
@@ -101,6 +103,7 @@ void weir_ps_host_finish(void *self, uint64_t ticket, uint64_t step) {
   h->last = NULL;
   h->compute.step = step;
   h->compute.age = 0;
+  h->unsettled = true;
   weir_ps_norm_set(h);
   weir_ps_host_compute(h, WEIR_PS_COMPUTE_FINISH, ticket, buffer);
 }
@@ -220,6 +223,7 @@ static void loaded(void *self, bool runs) {
     weir_ps_seed_release(h->engine, l->seed);
     l->seed = NULL;
     if (ok) weir_ps_host_swap(h, l->version);
+    weir_ps_host_fetch(h);
     weir_ps_server_restored(h->machine, l->ticket, l->version, ledger, ok);
     /* Memory may come back; a generation that does not fit stays so. */
     if (!ok && strcmp(l->err.id, "W6001") != 0) weir_ps_host_fail(h, &l->err);

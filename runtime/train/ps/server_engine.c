@@ -2,7 +2,9 @@
 #include "runtime/train/ps/server_engine.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "runtime/exec/session/session_first.h"
 #include "runtime/exec/session/session_snapshot.h"
 #include "runtime/exec/session/session_vars.h"
 #include "runtime/train/loop/loop_eval.h"
@@ -17,7 +19,7 @@ bool weir_ps_engine_has(const weir_ps_engine *e, uint32_t var) {
 
 static weir_status make_session(const weir_ps_engine *e,
                                 weir_exec_session **out, weir_error *err) {
-  weir_session_options options = {.seed = e->job->seed};
+  weir_session_options options = {.seed = e->job->seed, .overwrite = true};
   return weir_exec_session_create(e->env, e->pool, e->update->graph, &options,
                                   out, err);
 }
@@ -58,57 +60,31 @@ static weir_status make_watched(weir_ps_engine *e, weir_error *err) {
   return WEIR_OK;
 }
 
-weir_status weir_ps_engine_create(const weir_env *env, weir_pool *pool,
-                                  const weir_ps_job *job, uint32_t server,
-                                  weir_ps_engine **out_engine,
-                                  weir_error *err) {
-  *out_engine = NULL;
-  weir_ps_engine *e = weir_alloc_array(env->alloc, 1, sizeof *e);
-  if (e == NULL) return weir_fail_memory(err, sizeof *e);
-  weir_arena_init(&e->arena, env->alloc);
-  e->env = env;
-  e->job = job;
-  e->lists = &job->servers[server];
-  e->update = &job->split->updates[server];
-  e->server = server;
-  e->pool = pool;
-  weir_status s = make_session(e, &e->session, err);
-  if (s == WEIR_OK && job->given_step) s = make_step(e, &e->step, err);
-  if (s == WEIR_OK && e->update->staleness != WEIR_NO_VALUE)
-    s = make_step(e, &e->age, err);
-  if (s == WEIR_OK && job->split->sum_count > 0) s = make_norm(e, err);
-  if (s == WEIR_OK) s = make_watched(e, err);
-  if (s == WEIR_OK)
-    *out_engine = e;
-  else
-    weir_ps_engine_release(e);
-  return s;
-}
-
-void weir_ps_engine_release(weir_ps_engine *e) {
-  if (e == NULL) return;
-  for (uint32_t i = 0; e->shares != NULL && i < e->update->share_count; i++)
-    weir_tensor_unref(e->shares[i]);
-  for (uint32_t i = 0; e->watched != NULL && i < watched_of(e)->count; i++)
-    weir_tensor_unref(e->watched[i]);
-  weir_tensor_unref(e->norm);
-  weir_tensor_unref(e->step);
-  weir_tensor_unref(e->age);
-  weir_exec_session_release(e->session);
-  weir_arena_release(&e->arena);
-  weir_free(e->env->alloc, e);
-}
-
 /* ---- Buffers */
 
-static weir_status fill_buffer(const weir_ps_engine *e, weir_ps_buffer *b,
-                               weir_error *err) {
+/* A room's tensor has the variable's type, which is the gradient's. */
+static weir_status make_push(const weir_ps_engine *e, uint32_t i,
+                             weir_tensor **out, weir_error *err) {
+  if (e->room_of[i] != UINT32_MAX)
+    return weir_exec_variable_room(e->session, e->room_of[i], out, err);
+  return make_value(e, e->update->pushes[e->lists->pushes[i]], out, err);
+}
+
+weir_status weir_ps_buffer_fill(const weir_ps_engine *e, weir_ps_buffer *b,
+                                weir_error *err) {
   for (uint32_t i = 0; i < e->lists->push_count; i++) {
-    WEIR_TRY(make_value(e, e->update->pushes[e->lists->pushes[i]],
-                        &b->tensors[i], err));
+    if (b->tensors[i] == NULL) WEIR_TRY(make_push(e, i, &b->tensors[i], err));
     b->pieces[i] = (weir_ps_piece){b->tensors[i]->data, b->tensors[i]->bytes};
   }
   return WEIR_OK;
+}
+
+void weir_ps_buffer_leave(const weir_ps_engine *e, weir_ps_buffer *b) {
+  for (uint32_t i = 0; i < e->lists->push_count; i++) {
+    if (e->room_of[i] == UINT32_MAX) continue;
+    weir_tensor_unref(b->tensors[i]);
+    b->tensors[i] = NULL;
+  }
 }
 
 weir_status weir_ps_buffer_create(const weir_ps_engine *e,
@@ -121,21 +97,16 @@ weir_status weir_ps_buffer_create(const weir_ps_engine *e,
   if (b == NULL) return weir_fail_memory(err, sizeof *b);
   b->tensors = weir_alloc_array(alloc, count + 1u, sizeof(void *));
   b->pieces = weir_alloc_array(alloc, count + 1u, sizeof *b->pieces);
-  weir_status s = b->tensors == NULL || b->pieces == NULL
-                      ? weir_fail_memory(err, count * sizeof *b->pieces)
-                      : fill_buffer(e, b, err);
-  if (s == WEIR_OK)
+  if (b->tensors != NULL && b->pieces != NULL) {
     *out_buffer = b;
-  else
-    weir_ps_buffer_release(e, b);
-  return s;
+    return WEIR_OK;
+  }
+  weir_ps_buffer_release(e, b);
+  return weir_fail_memory(err, count * sizeof *b->pieces);
 }
 
 void weir_ps_buffer_release(const weir_ps_engine *e, weir_ps_buffer *b) {
   if (b == NULL) return;
-  weir_binding_release(b->last);
-  weir_binding_release(b->more);
-  weir_binding_release(b->shares);
   for (uint32_t i = 0; b->tensors != NULL && i < e->lists->push_count; i++)
     weir_tensor_unref(b->tensors[i]);
   weir_free(e->env->alloc, b->tensors);
@@ -143,7 +114,7 @@ void weir_ps_buffer_release(const weir_ps_engine *e, weir_ps_buffer *b) {
   weir_free(e->env->alloc, b);
 }
 
-/* ---- Updates */
+/* ---- Programs: each is bound once, and fed with the push at hand. */
 
 static weir_status bind(const weir_ps_engine *e, const weir_ps_buffer *b,
                         weir_exec_request *request, weir_binding **out,
@@ -180,14 +151,16 @@ static weir_status bind_update(const weir_ps_engine *e, const weir_ps_buffer *b,
       .fetch_count = last ? w->count : 0,
       .targets = last ? u->targets : u->accumulate_targets,
       .target_count = last ? u->target_count : u->accumulate_target_count};
-  weir_status s = bind(e, b, &request, out, err);
+  weir_status s = WEIR_OK;
+  if (request.target_count > 0) s = bind(e, b, &request, out, err);
   weir_free(e->env->alloc, fetches);
   return s;
 }
 
-static weir_status bind_shares(const weir_ps_engine *e, weir_ps_buffer *b,
+static weir_status bind_shares(weir_ps_engine *e, const weir_ps_buffer *b,
                                weir_error *err) {
   uint32_t count = e->update->share_count;
+  if (count == 0) return WEIR_OK;
   weir_exec_fetch *fetches =
       weir_alloc_array(e->env->alloc, count, sizeof *fetches);
   if (fetches == NULL) return weir_fail_memory(err, count * sizeof *fetches);
@@ -195,29 +168,143 @@ static weir_status bind_shares(const weir_ps_engine *e, weir_ps_buffer *b,
     fetches[i] = (weir_exec_fetch){.value = e->update->shares[i].value,
                                    .tensor = e->shares[i]};
   weir_exec_request request = {.fetches = fetches, .fetch_count = count};
-  weir_status s = bind(e, b, &request, &b->shares, err);
+  weir_status s = bind(e, b, &request, &e->shared, err);
   weir_free(e->env->alloc, fetches);
+  return s;
+}
+
+/* |b| NULL: nothing, until the next push. */
+static void feed(const weir_ps_engine *e, weir_binding *binding,
+                 const weir_ps_buffer *b) {
+  for (uint32_t i = 0; binding != NULL && i < e->lists->push_count; i++)
+    weir_binding_feed(binding, i, b != NULL ? b->tensors[i] : NULL);
+}
+
+static weir_status run(const weir_ps_engine *e, weir_binding *binding,
+                       const weir_ps_buffer *b, weir_error *err) {
+  feed(e, binding, b);
+  weir_status s = weir_binding_run(binding, NULL, err);
+  feed(e, binding, NULL);
+  return s;
+}
+
+static weir_status bind_all(weir_ps_engine *e, const weir_ps_buffer *b,
+                            weir_error *err) {
+  WEIR_TRY(bind_update(e, b, true, &e->last, err));
+  if (e->job->config.aggregate > 1)
+    WEIR_TRY(bind_update(e, b, false, &e->more, err));
+  WEIR_TRY(bind_shares(e, b, err));
+  feed(e, e->last, NULL);
+  feed(e, e->more, NULL);
+  feed(e, e->shared, NULL);
+  return WEIR_OK;
+}
+
+/* With the memory of a push that never comes, and is not touched. */
+static weir_status make_programs(weir_ps_engine *e, weir_error *err) {
+  weir_ps_buffer *b = NULL;
+  weir_status s = weir_ps_buffer_create(e, &b, err);
+  if (s == WEIR_OK) s = weir_ps_buffer_fill(e, b, err);
+  if (s == WEIR_OK) s = bind_all(e, b, err);
+  for (uint32_t i = 0; s == WEIR_OK && i < e->lists->push_count; i++) {
+    if (e->last != NULL) e->room_of[i] = weir_binding_over(e->last, i);
+    if (e->room_of[i] == UINT32_MAX) e->plain_bytes += b->tensors[i]->bytes;
+  }
+  weir_ps_buffer_release(e, b);
   return s;
 }
 
 weir_status weir_ps_engine_shares(weir_ps_engine *e, weir_ps_buffer *b,
                                   weir_error *err) {
-  if (e->update->share_count == 0) return WEIR_OK;
-  if (b->shares == NULL) WEIR_TRY(bind_shares(e, b, err));
-  return weir_binding_run(b->shares, NULL, err);
+  return e->shared != NULL ? run(e, e->shared, b, err) : WEIR_OK;
 }
 
 weir_status weir_ps_engine_run(weir_ps_engine *e, weir_ps_buffer *b, bool last,
                                uint64_t step, uint64_t age, weir_error *err) {
-  const weir_update_graph *u = e->update;
-  weir_binding **at = last ? &b->last : &b->more;
-  if ((last ? u->target_count : u->accumulate_target_count) == 0)
-    return WEIR_OK;
-  if (*at == NULL) WEIR_TRY(bind_update(e, b, last, at, err));
+  weir_binding *binding = last ? e->last : e->more;
+  if (binding == NULL) return WEIR_OK;
   if (e->step != NULL) weir_tensor_set_i64(e->step, 0, (int64_t)step);
   if (e->age != NULL) weir_tensor_set_i64(e->age, 0, (int64_t)age);
   e->touched = e->updated = true;
-  return weir_binding_run(*at, NULL, err);
+  return run(e, binding, b, err);
+}
+
+/* ---- The engine */
+
+static bool is_summed(const weir_ps_engine *e, weir_node_id node) {
+  const weir_update_graph *u = e->update;
+  for (uint32_t i = 0; i < u->accumulate_target_count; i++) {
+    const weir_node *assign = &u->graph->nodes[u->accumulate_targets[i]];
+    if (u->graph->values[assign->inputs[0]].node == node) return true;
+  }
+  return false;
+}
+
+/* Slots have a variable that they belong to. Other states that pushes change
+ * one by one (a moving average) are not 0 between updates: they are as if they
+ * were lent. */
+static weir_status make_tables(weir_ps_engine *e, weir_error *err) {
+  uint32_t held = e->lists->held_count, pushes = e->lists->push_count;
+  e->own = weir_arena_array(&e->arena, held + 1u, sizeof *e->own);
+  e->room_of = weir_arena_array(&e->arena, pushes + 1u, sizeof *e->room_of);
+  if (e->own == NULL || e->room_of == NULL)
+    return weir_fail_memory(err, held * sizeof *e->own);
+  memset(e->room_of, 0xff, pushes * sizeof *e->room_of);
+  for (uint32_t i = 0; i < held; i++) {
+    uint32_t var = e->lists->held[i];
+    const weir_split_var *v = var_of(e, var);
+    if (v->of == UINT32_MAX || v->worker != WEIR_NO_VALUE ||
+        !weir_ps_engine_has(e, var))
+      continue;
+    e->own[i] = is_summed(e, e->update->vars[var]) ? WEIR_PS_SUM : WEIR_PS_SLOT;
+  }
+  return WEIR_OK;
+}
+
+weir_status weir_ps_engine_create(const weir_env *env, weir_pool *pool,
+                                  const weir_ps_job *job, uint32_t server,
+                                  weir_ps_engine **out_engine,
+                                  weir_error *err) {
+  *out_engine = NULL;
+  weir_ps_engine *e = weir_alloc_array(env->alloc, 1, sizeof *e);
+  if (e == NULL) return weir_fail_memory(err, sizeof *e);
+  weir_arena_init(&e->arena, env->alloc);
+  e->env = env;
+  e->job = job;
+  e->lists = &job->servers[server];
+  e->update = &job->split->updates[server];
+  e->server = server;
+  e->pool = pool;
+  weir_status s = make_session(e, &e->session, err);
+  if (s == WEIR_OK && job->given_step) s = make_step(e, &e->step, err);
+  if (s == WEIR_OK && e->update->staleness != WEIR_NO_VALUE)
+    s = make_step(e, &e->age, err);
+  if (s == WEIR_OK && job->split->sum_count > 0) s = make_norm(e, err);
+  if (s == WEIR_OK) s = make_watched(e, err);
+  if (s == WEIR_OK) s = make_tables(e, err);
+  if (s == WEIR_OK) s = make_programs(e, err);
+  if (s == WEIR_OK)
+    *out_engine = e;
+  else
+    weir_ps_engine_release(e);
+  return s;
+}
+
+void weir_ps_engine_release(weir_ps_engine *e) {
+  if (e == NULL) return;
+  weir_binding_release(e->last);
+  weir_binding_release(e->more);
+  weir_binding_release(e->shared);
+  for (uint32_t i = 0; e->shares != NULL && i < e->update->share_count; i++)
+    weir_tensor_unref(e->shares[i]);
+  for (uint32_t i = 0; e->watched != NULL && i < watched_of(e)->count; i++)
+    weir_tensor_unref(e->watched[i]);
+  weir_tensor_unref(e->norm);
+  weir_tensor_unref(e->step);
+  weir_tensor_unref(e->age);
+  weir_exec_session_release(e->session);
+  weir_arena_release(&e->arena);
+  weir_free(e->env->alloc, e);
 }
 
 /* ---- Variables */
@@ -230,29 +317,22 @@ weir_status weir_ps_engine_set(weir_ps_engine *e, uint32_t var,
   return weir_exec_variable_set(e->session, e->update->vars[var], tensor, err);
 }
 
-/* The first values of another session on the same graph: the same seeds. */
-static weir_status copy_first(weir_ps_engine *e, weir_exec_session *fresh,
-                              weir_error *err) {
-  for (uint32_t i = 0; i < e->job->split->var_count; i++) {
-    weir_tensor *t = NULL;
-    if (!weir_ps_engine_has(e, i)) continue;
-    weir_status s =
-        weir_exec_variable_snapshot(fresh, e->update->vars[i], &t, err);
-    if (s == WEIR_OK) s = weir_ps_engine_set(e, i, t, err);
-    weir_tensor_unref(t);
-    WEIR_TRY(s);
-  }
+weir_status weir_ps_engine_first(weir_ps_engine *e, weir_error *err) {
+  if (!e->touched) return WEIR_OK;
+  WEIR_TRY(weir_exec_variables_first(e->session, err));
+  e->touched = false;
   return WEIR_OK;
 }
 
-weir_status weir_ps_engine_first(weir_ps_engine *e, weir_error *err) {
-  weir_exec_session *fresh = NULL;
-  if (!e->touched) return WEIR_OK;
-  weir_status s = make_session(e, &fresh, err);
-  if (s == WEIR_OK) s = copy_first(e, fresh, err);
-  weir_exec_session_release(fresh);
-  if (s == WEIR_OK) e->touched = false;
-  return s;
+weir_status weir_ps_engine_hold(weir_ps_engine *e, uint32_t place, bool zero,
+                                weir_tensor **out, weir_error *err) {
+  weir_node_id node = e->update->vars[e->lists->held[place]];
+  if (!zero || e->own[place] != WEIR_PS_SUM)
+    return weir_exec_variable_snapshot(e->session, node, out, err);
+  const weir_graph *g = e->update->graph;
+  WEIR_TRY(make_value(e, g->nodes[node].first_output, out, err));
+  memset((*out)->data, 0, (*out)->bytes);
+  return WEIR_OK;
 }
 
 /* ---- Sets */
@@ -288,10 +368,13 @@ weir_status weir_ps_engine_values(weir_ps_engine *e, weir_ps_set *set,
   for (uint32_t i = 0; i < e->lists->held_count; i++) {
     uint32_t var = e->lists->held[i];
     weir_tensor **out = &set->tensors[i];
-    weir_status s = weir_ps_engine_has(e, var)
-                        ? weir_exec_variable_snapshot(
-                              e->session, e->update->vars[var], out, err)
-                        : make_step(e, out, err);
+    weir_status s = WEIR_OK;
+    *out = NULL;
+    if (!weir_ps_engine_has(e, var))
+      s = make_step(e, out, err);
+    else if (e->own[i] == WEIR_PS_LENT)
+      s = weir_exec_variable_snapshot(e->session, e->update->vars[var], out,
+                                      err);
     if (s != WEIR_OK) {
       weir_ps_set_clear(set);
       return s;

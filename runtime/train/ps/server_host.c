@@ -57,6 +57,7 @@ static void send(void *self, weir_ps_task to, const weir_ps_message *m) {
 
 static void publish(void *self, uint64_t version) {
   weir_ps_host_swap(self, version);
+  weir_ps_host_fetch(self);
 }
 
 static void drop(void *self, void *data) {
@@ -70,7 +71,9 @@ static void on_up(void *self, weir_ps_task peer) {
 }
 
 static void on_lost(void *self, weir_ps_task peer, const weir_error *why) {
+  weir_ps_host *h = self;
   (void)why;
+  if (peer.role == WEIR_PS_CHIEF) h->fetch_waits = false; /* it asks again */
   weir_ps_server_lost(((weir_ps_host *)self)->machine, peer);
 }
 
@@ -123,18 +126,28 @@ static void on_seeded(weir_ps_host *h, weir_ps_task from, weir_ps_message *m) {
   h->seed = NULL;
 }
 
-/* The values of this moment, all of one version. */
-static void on_fetch(weir_ps_host *h, weir_ps_task from,
-                     const weir_ps_message *m) {
+/* The values of this moment, all of one version: behind an update that is under
+ * way they are those of the next one. */
+void weir_ps_host_fetch(weir_ps_host *h) {
   weir_ps_server_counts now = weir_ps_server_count(h->machine);
   weir_ps_message reply = {.kind = WEIR_PS_FETCHED,
                            .epoch = now.epoch,
                            .life = now.life,
-                           .request = m->request,
+                           .request = h->fetch_request,
                            .version = now.version,
                            .newer = now.life != 0};
-  weir_ps_host_send_values(h, from, &reply, NULL,
+  if (!h->fetch_waits || (h->unsettled && now.life != 0)) return;
+  h->fetch_waits = false;
+  weir_ps_host_send_values(h, h->fetcher, &reply, NULL,
                            now.life != 0 ? h->current.count : 0);
+}
+
+static void on_fetch(weir_ps_host *h, weir_ps_task from,
+                     const weir_ps_message *m) {
+  h->fetch_waits = true;
+  h->fetcher = from;
+  h->fetch_request = m->request;
+  weir_ps_host_fetch(h);
 }
 
 /* A push for a server that takes no values has none. */
@@ -285,8 +298,6 @@ weir_status weir_ps_host_create(const weir_env *env,
   h->net = *net;
   h->job = options->job;
   h->lists = &options->job->servers[options->index];
-  for (uint32_t i = 0; i < h->lists->push_count; i++)
-    h->push_bytes += weir_ps_push_bytes(h->job, h->lists->pushes[i]);
   weir_ps_runner_init(&h->computer);
   weir_ps_runner_init(&h->disk);
   h->computer.post = h->disk.post = net->post;

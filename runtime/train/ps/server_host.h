@@ -16,7 +16,8 @@
  * saves, epochs, seals. Each piece of work is told of by a post.
  *
  *   PULLED    lends the buffers that are current, until they are sent
- *   PUSH      is received into the tensors that the update reads
+ *   PUSH      is received into the spare buffers of variables, where the update
+ *             reads gradients and leaves new values (server_engine.h)
  *   publish   the set of values that the last update left becomes current
  *
  * Sync: the sum of a step grows as pushes come, in order of k; the last one is

@@ -105,9 +105,15 @@ struct weir_ps_host {
   bool ended;                 /* over() was called */
   /* Values. |next| is the computing thread's until its work is told of. */
   weir_ps_set current, next;
+  /* An update was begun that is not published: own values are of neither
+   * version. Sums have a part of the next one. */
+  bool unsettled, summed;
+  bool fetch_waits; /* the chief wants all values, when they are of a version */
+  weir_ps_task fetcher;
+  uint64_t fetch_request;
   uint32_t *pull_at; /* places of pulls among what is held */
   weir_ps_buffer *buffers, *all_buffers; /* free ones; all */
-  uint64_t buffer_count, push_bytes;     /* free ones; of each */
+  uint64_t buffer_count;                 /* free ones */
   weir_ps_out *outs, *all_outs;
   /* Computing. */
   weir_ps_runner computer;
@@ -128,6 +134,8 @@ struct weir_ps_host {
 
 /* The server cannot go on. */
 void weir_ps_host_fail(weir_ps_host *h, const weir_error *why);
+/* Answers the chief that wants all values, if it does and they are there. */
+void weir_ps_host_fetch(weir_ps_host *h);
 void weir_ps_host_log(const weir_ps_host *h, const char *format, ...)
     WEIR_PRINTF(2, 3);
 /* "generation 3 is given up: W6005 ..., in FILE". */

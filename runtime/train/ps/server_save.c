@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/train/ps/server_values.h"
+
 /* Saves, epochs and seals, on the disk's thread. A save holds the values that
  * were current when it was asked for; a disk that is full or fails costs the
  * generation and nothing else. */
@@ -52,13 +54,15 @@ static weir_checkpoint_role role_of(const weir_ps_host *h,
              : WEIR_CHECKPOINT_VARIABLE;
 }
 
-static void hold_values(weir_ps_host *h, weir_ps_save *v) {
+static weir_status hold_values(weir_ps_host *h, weir_ps_save *v) {
   for (uint32_t i = 0; i < h->current.count; i++) {
     const weir_split_var *var = &h->job->split->vars[h->lists->held[i]];
-    v->entries[i] = (weir_checkpoint_entry){
-        var->label, role_of(h, var), weir_tensor_ref(h->current.tensors[i])};
+    weir_tensor *t = NULL;
+    WEIR_TRY(weir_ps_host_value(h, i, &t, &v->err));
+    v->entries[i] = (weir_checkpoint_entry){var->label, role_of(h, var), t};
+    v->count = i + 1;
   }
-  v->count = h->current.count;
+  return WEIR_OK;
 }
 
 static weir_status write_text(weir_ps_host *h, weir_ps_save *v,
@@ -104,7 +108,7 @@ void weir_ps_host_save(void *self, const weir_ps_state *state) {
   v->generation = state->generation;
   v->err = (weir_error)WEIR_ERROR_INIT;
   v->status = write_text(h, v, state);
-  hold_values(h, v);
+  if (v->status == WEIR_OK) v->status = hold_values(h, v);
   weir_ps_runner_give(&h->disk, &v->errand);
 }
 

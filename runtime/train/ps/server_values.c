@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/train/ps/server_values.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Values on their way in and out. Memory for them goes around. */
 
-enum { SPARE_BYTES = 64 << 20 };
+enum { SPARE_BYTES = 16 << 20 };
 
 /* ---- Out */
 
@@ -48,9 +49,12 @@ static weir_ps_out *take_out(weir_ps_host *h) {
   return out;
 }
 
-static void put_out(weir_ps_out *out, uint32_t at, weir_tensor *t) {
-  out->tensors[at] = weir_tensor_ref(t);
+/* |t| goes out next, and its reference with it. */
+static void put_out(weir_ps_out *out, weir_tensor *t) {
+  uint32_t at = out->count++;
+  out->tensors[at] = t;
   out->pieces[at] = (weir_ps_piece){t->data, t->bytes};
+  out->values.count = out->count;
 }
 
 void weir_ps_host_send_values(weir_ps_host *h, weir_ps_task to,
@@ -58,44 +62,67 @@ void weir_ps_host_send_values(weir_ps_host *h, weir_ps_task to,
                               uint32_t count) {
   weir_error err = WEIR_ERROR_INIT;
   weir_ps_out *out = count > 0 ? take_out(h) : NULL;
-  if (count > 0 && out == NULL) { /* the peer asks again over a new link */
-    (void)weir_fail_memory(&err, count * sizeof *out->pieces);
-    h->net.give_up(h->net.self, to, &err);
+  weir_status s = WEIR_OK;
+  if (count > 0 && out == NULL)
+    s = weir_fail_memory(&err, count * sizeof *out->pieces);
+  for (uint32_t i = 0; s == WEIR_OK && i < count; i++) {
+    weir_tensor *t = NULL;
+    s = weir_ps_host_value(h, places != NULL ? places[i] : i, &t, &err);
+    if (s == WEIR_OK) put_out(out, t);
+  }
+  if (s == WEIR_OK) {
+    if (out != NULL && places == NULL && h->current.watched != NULL)
+      put_out(out, weir_tensor_ref(h->current.watched));
+    h->net.send(h->net.self, to, m, out != NULL ? &out->values : NULL);
     return;
   }
-  bool all = places == NULL && count > 0 && h->current.watched != NULL;
-  for (uint32_t i = 0; i < count; i++)
-    put_out(out, i, h->current.tensors[places != NULL ? places[i] : i]);
-  if (all) put_out(out, count++, h->current.watched);
-  if (out != NULL) out->values.count = out->count = count;
-  h->net.send(h->net.self, to, m, out != NULL ? &out->values : NULL);
+  if (out != NULL) sent(&out->values);
+  h->net.give_up(h->net.self, to, &err); /* it asks again over a new link */
+}
+
+weir_status weir_ps_host_value(weir_ps_host *h, uint32_t place,
+                               weir_tensor **out, weir_error *err) {
+  weir_tensor *lent = h->current.tensors[place];
+  assert(lent != NULL || !h->unsettled);
+  if (lent == NULL)
+    return weir_ps_engine_hold(h->engine, place, h->summed, out, err);
+  *out = weir_tensor_ref(lent);
+  return WEIR_OK;
 }
 
 /* ---- In */
 
 weir_status weir_ps_host_take(weir_ps_host *h, weir_ps_buffer **out,
                               weir_error *err) {
-  *out = h->buffers;
-  if (*out != NULL) {
-    h->buffers = (*out)->next;
+  weir_ps_buffer *b = h->buffers;
+  *out = NULL;
+  if (b != NULL) {
+    h->buffers = b->next;
     h->buffer_count--;
-    return WEIR_OK;
+  } else {
+    WEIR_TRY(weir_ps_buffer_create(h->engine, &b, err));
+    b->all = h->all_buffers;
+    h->all_buffers = b;
   }
-  WEIR_TRY(weir_ps_buffer_create(h->engine, out, err));
-  (*out)->all = h->all_buffers;
-  h->all_buffers = *out;
-  return WEIR_OK;
+  weir_status s = weir_ps_buffer_fill(h->engine, b, err);
+  if (s == WEIR_OK)
+    *out = b;
+  else
+    weir_ps_host_give(h, b);
+  return s;
 }
 
-/* A burst of pushes leaves buffers behind: two stay, and more within 64 MiB.
- * Fewer would be made anew for each push, of pages that were never touched. */
+/* A burst of pushes leaves buffers behind. Rooms are the variables' again; of
+ * the rest one stays, and more within 16 MiB: fewer would be made anew for each
+ * push, of pages that were never touched. */
 static bool is_spare(const weir_ps_host *h) {
-  return h->buffer_count >= 2 &&
-         (h->buffer_count + 1) * h->push_bytes > (uint64_t)SPARE_BYTES;
+  return h->buffer_count >= 1 &&
+         (h->buffer_count + 1) * h->engine->plain_bytes > (uint64_t)SPARE_BYTES;
 }
 
 void weir_ps_host_give(weir_ps_host *h, weir_ps_buffer *buffer) {
   if (buffer == NULL) return;
+  weir_ps_buffer_leave(h->engine, buffer);
   if (!is_spare(h)) {
     buffer->next = h->buffers;
     h->buffers = buffer;
@@ -116,6 +143,7 @@ void weir_ps_host_swap(weir_ps_host *h, uint64_t version) {
   h->next = old;
   weir_ps_set_version(h->engine, &h->current, version);
   weir_ps_set_clear(&h->next);
+  h->unsettled = h->summed = false;
 }
 
 void weir_ps_host_values_release(weir_ps_host *h) {

@@ -11,6 +11,10 @@
 void weir_ps_host_send_values(weir_ps_host *h, weir_ps_task to,
                               const weir_ps_message *m, const uint32_t *places,
                               uint32_t count);
+/* A reference to the value at a place among what is held, of the current
+ * version; an own one only while |h->unsettled| is false. Errors: W6001. */
+weir_status weir_ps_host_value(weir_ps_host *h, uint32_t place,
+                               weir_tensor **out, weir_error *err);
 /* A buffer for a push. Errors: W6001. */
 weir_status weir_ps_host_take(weir_ps_host *h, weir_ps_buffer **out,
                               weir_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/exec/session/turn.h"
+#include "runtime/exec/run/turn.h"
 
 #include <assert.h>
 

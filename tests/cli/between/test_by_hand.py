@@ -277,7 +277,7 @@ class Dmlc(Job):
         self.same(self.one(60, accumulate=2), "d")
         log = self.log("d-chief:0")
         self.assertIn("all processes of the job have registered", log)
-        self.assertIn("applied ps:0 120 ps:1 120", log)
+        self.assertIn('applied="ps:0 120 ps:1 120"', log)
         ranks = sorted(re.findall(r"this process is (\w+:\d)", "".join(
             self.log(f"d-{n}") for n in self.running)))
         self.assertEqual(ranks, ["ps:0", "ps:1", "worker:0", "worker:1",

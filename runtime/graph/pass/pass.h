@@ -25,6 +25,12 @@ typedef struct weir_pass {
   void *replace_self;
 } weir_pass;
 
+/* What |id| is in |map|; WEIR_NO_VALUE stays so. */
+static inline weir_value_id weir_pass_mapped(const weir_value_id *map,
+                                             weir_value_id id) {
+  return id == WEIR_NO_VALUE ? id : map[id];
+}
+
 /* Errors: W6001. After a failure only weir_pass_end may be called. */
 weir_status weir_pass_begin(weir_pass *pass, const weir_graph *from,
                             weir_error *err);

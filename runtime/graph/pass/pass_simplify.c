@@ -167,8 +167,7 @@ static bool attr_equal(const weir_attr *a, const weir_attr *b) {
 
 static weir_value_id mapped_input(const simplifier *s, const weir_node *node,
                                   uint32_t i) {
-  weir_value_id id = node->inputs[i];
-  return id == WEIR_NO_VALUE ? id : s->pass.values[id];
+  return weir_pass_mapped(s->pass.values, node->inputs[i]);
 }
 
 static uint64_t node_hash(const simplifier *s, const weir_node *node) {

@@ -128,8 +128,8 @@ static weir_node_id gradient_of(const weir_splitter *s, weir_value_id value) {
   return UINT32_MAX;
 }
 
-/* What a server takes of a value that crosses: the rows that it has of the
- * variable which the value follows. */
+/* The number of pushes of a value: one for each piece of the variable whose
+ * rows it has. */
 static uint32_t parts_of(const weir_splitter *s, weir_value_id value) {
   weir_node_id var = s->follows[value];
   uint32_t first = var != UINT32_MAX ? s->var_of[var] : 0, i = first;

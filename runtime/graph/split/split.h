@@ -40,6 +40,14 @@ typedef struct weir_split_rows {
   uint64_t offset;
 } weir_split_rows;
 
+/* The shape of |rows| of a value of shape |all|. */
+static inline weir_shape weir_split_shape(const weir_shape *all,
+                                          const weir_split_rows *rows) {
+  weir_shape shape = *all;
+  if (rows->all > 0) shape.dims[0].value = rows->count;
+  return shape;
+}
+
 /* A variable or state that a server holds, or a piece of one. Pieces of one
  * variable follow each other, in the order of rows and of servers; a server has
  * one at most. */

@@ -144,9 +144,8 @@ static weir_status add_input(weir_splitter *s, weir_pass *pass, weir_sv name,
                      "%.*s: a value of unknown rank between a worker and a "
                      "parameter server is not in this version",
                      WEIR_SV(node->name));
-  if (rows != NULL && rows->all > 0) {
-    part = *v->shape;
-    part.dims[0].value = rows->count;
+  if (rows != NULL) {
+    part = weir_split_shape(v->shape, rows);
     like.shape = &part;
   }
   weir_value_id made = weir_train_input(&b, name, &like);
@@ -235,8 +234,7 @@ static weir_status finish_worker(weir_splitter *s, weir_pass *pass) {
       WEIR_TRY(add_port(s, pass, s->vars[i].name, s->vars[i].worker));
   WEIR_TRY(keep_values(s, pass, &out->worker_values));
   out->loss = out->worker_values[s->train->loss];
-  out->rows = s->train->rows;
-  if (out->rows != WEIR_NO_VALUE) out->rows = out->worker_values[out->rows];
+  out->rows = weir_pass_mapped(out->worker_values, s->train->rows);
   return WEIR_OK;
 }
 
@@ -394,11 +392,8 @@ static weir_status fill_update(weir_splitter *s, const weir_pass *pass,
   out->vars = vars;
   out->learning_rate = pass->values[t->learning_rate];
   out->global_step = pass->values[t->global_step];
-  out->staleness = t->staleness;
-  if (out->staleness != WEIR_NO_VALUE)
-    out->staleness = pass->values[out->staleness];
-  out->grad_norm = t->grad_norm == WEIR_NO_VALUE ? WEIR_NO_VALUE
-                                                 : pass->values[t->grad_norm];
+  out->staleness = weir_pass_mapped(pass->values, t->staleness);
+  out->grad_norm = weir_pass_mapped(pass->values, t->grad_norm);
   WEIR_TRY(own_targets(s, pass, t->targets, t->target_count, server,
                        &out->targets, &out->target_count));
   return own_targets(s, pass, t->accumulate_targets, t->accumulate_target_count,

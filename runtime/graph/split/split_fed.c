@@ -156,17 +156,13 @@ static const weir_node_id *map_targets(const feeder *f, weir_arena *arena,
   return to;
 }
 
-static weir_value_id mapped(const weir_value_id *map, weir_value_id id) {
-  return id == WEIR_NO_VALUE ? WEIR_NO_VALUE : map[id];
-}
-
 static const weir_value_id *map_values(const weir_value_id *map,
                                        weir_arena *arena,
                                        const weir_value_id *ids,
                                        uint32_t count) {
   weir_value_id *to = weir_arena_array(arena, count, sizeof *to);
   for (uint32_t i = 0; to != NULL && i < count; i++)
-    to[i] = mapped(map, ids[i]);
+    to[i] = weir_pass_mapped(map, ids[i]);
   return to;
 }
 
@@ -198,12 +194,12 @@ static bool fill(const feeder *f, const weir_graph *source,
   out->grads = (weir_value_id *)(uintptr_t)map_values(values, a, t->grads,
                                                       t->trained_count);
   out->loss = f->front[t->loss];
-  out->rows = mapped(f->front, t->rows);
-  out->rows_sum = mapped(values, t->rows_sum);
-  out->staleness = mapped(values, t->staleness);
+  out->rows = weir_pass_mapped(f->front, t->rows);
+  out->rows_sum = weir_pass_mapped(values, t->rows_sum);
+  out->staleness = weir_pass_mapped(values, t->staleness);
   out->global_step = f->counter;
   out->learning_rate = values[t->learning_rate];
-  out->grad_norm = mapped(values, t->grad_norm);
+  out->grad_norm = weir_pass_mapped(values, t->grad_norm);
   out->train_values =
       map_values(f->front, a, t->train_values, source->value_count);
   return out->targets && out->accumulate_targets && out->vars && out->grads &&

@@ -7,9 +7,9 @@
  * of a node that works row by row, a variable and what is assigned to it.
  * Classes are joined as the nodes behind the cut are walked (union by the
  * smaller id, paths halved). A node of any other kind needs its inputs whole,
- * and so the classes of these; a class that has variables of two units is whole
- * too, since units are dealt apart. What is left can be cut: each of its nodes
- * gives, of some rows, those rows of what it gives of all.
+ * and so the classes of these. A class with variables of two units stays whole
+ * too: two servers may get the units. All other classes can be cut: a node that
+ * reads some rows computes these rows of its output.
  *
  * A norm over several servers is no such node: it adds the blocks of a
  * variable's gradient (ops/reduce/norm_blocks.h), so pieces begin at blocks.

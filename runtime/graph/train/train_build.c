@@ -98,6 +98,16 @@ weir_value_id weir_train_input(weir_train_build *b, weir_sv name,
   return weir_train_add(b, name, "input", 0, NULL, attrs);
 }
 
+weir_value_id weir_train_fed_number(weir_train_build *b, weir_sv name) {
+  if (b->status != WEIR_OK) return WEIR_NO_VALUE;
+  weir_graph_port port = {.name = name};
+  port.value = weir_train_input(b, name, weir_train_value(b, b->global_step));
+  if (b->status == WEIR_OK)
+    weir_train_fail(
+        b, weir_graph_builder_add_input(b->pass.builder, &port, b->err));
+  return port.value;
+}
+
 weir_value_id weir_train_const(weir_train_build *b, weir_sv name,
                                weir_dtype dtype, double value) {
   weir_tensor *tensor = NULL;

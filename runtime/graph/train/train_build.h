@@ -58,6 +58,8 @@ weir_value_id weir_train_add(weir_train_build *b, weir_sv name, const char *op,
 /* An input of the type of |like|, whose rank is known. */
 weir_value_id weir_train_input(weir_train_build *b, weir_sv name,
                                const weir_value *like);
+/* An i64 input |name| of the graph, a number as global_step is. */
+weir_value_id weir_train_fed_number(weir_train_build *b, weir_sv name);
 weir_value_id weir_train_const(weir_train_build *b, weir_sv name,
                                weir_dtype dtype, double value);
 /* Unnamed nodes of one and two inputs. */

@@ -140,12 +140,10 @@ static weir_value_id add_counter(weir_train_build *b, weir_sv name,
  * server is sent a node's value, not an input's. */
 static void add_rows(weir_train_build *b, weir_value_id zero) {
   if (!weir_train_by_examples(b->spec) || b->status != WEIR_OK) return;
-  weir_graph_port port = {.name = WEIR_SV_LIT("train/rows")};
   b->side = WEIR_TRAIN_WORKER;
-  port.value = b->out->rows =
-      weir_train_input(b, port.name, weir_train_value(b, b->global_step));
+  b->out->rows = weir_train_fed_number(b, WEIR_SV_LIT("train/rows"));
   weir_value_id rows = weir_train_add(b, WEIR_SV_LIT("train/examples"),
-                                      "identity", 1, &port.value, NULL);
+                                      "identity", 1, &b->out->rows, NULL);
   b->side = WEIR_TRAIN_UPDATE;
   weir_value_id sum = add_counter(b, WEIR_SV_LIT("train/rows_sum"), zero);
   weir_value_id in[] = {sum, rows};
@@ -159,9 +157,6 @@ static void add_rows(weir_train_build *b, weir_value_id zero) {
   if (!weir_vec_push(b->pass.alloc, &b->accumulate,
                      weir_train_value(b, add)->node))
     weir_train_fail(b, weir_fail_memory(b->err, sizeof add));
-  else
-    weir_train_fail(
-        b, weir_graph_builder_add_input(b->pass.builder, &port, b->err));
 }
 
 /* The shared part of a step: counters and the learning rate, after the base

@@ -93,15 +93,10 @@ static weir_value_id scheduled(weir_train_build *b) {
 
 /* |lr| / max(staleness, 1), in f64 like the schedule. */
 static weir_value_id by_staleness(weir_train_build *b, weir_value_id lr) {
-  weir_graph_port port = {.name = WEIR_SV_LIT("train/staleness")};
   if (b->status != WEIR_OK) return WEIR_NO_VALUE;
-  port.value = b->out->staleness =
-      weir_train_input(b, port.name, weir_train_value(b, b->global_step));
-  if (b->status == WEIR_OK)
-    weir_train_fail(
-        b, weir_graph_builder_add_input(b->pass.builder, &port, b->err));
+  b->out->staleness = weir_train_fed_number(b, WEIR_SV_LIT("train/staleness"));
   weir_value_id age =
-      weir_train_cast(b, (weir_sv){NULL, 0}, port.value, WEIR_F64);
+      weir_train_cast(b, (weir_sv){NULL, 0}, b->out->staleness, WEIR_F64);
   if (lr == WEIR_NO_VALUE) lr = f64(b, b->rules->lr);
   return weir_train_op2(b, "div", lr, weir_train_op2(b, "max", age, f64(b, 1)));
 }

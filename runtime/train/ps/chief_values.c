@@ -67,9 +67,7 @@ static weir_status make_buffers(weir_chief *c, uint32_t server,
   for (uint32_t i = 0; i < lists->held_count; i++) {
     uint32_t v = lists->held[i];
     WEIR_TRY(make_whole(c, v, whole, &f->tensors[i], err));
-    f->pieces[i] = (weir_ps_piece){
-        (char *)f->tensors[i]->data + c->job->split->vars[v].rows.offset,
-        weir_ps_var_bytes(c->job, v)};
+    f->pieces[i] = weir_ps_var_piece(c->job, v, f->tensors[i]);
   }
   uint32_t watched = c->job->watched[server].count;
   f->watched = weir_alloc_array(alloc, watched + 1u, sizeof *f->watched);

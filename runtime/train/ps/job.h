@@ -2,6 +2,8 @@
 #ifndef WEIR_TRAIN_PS_JOB_H_
 #define WEIR_TRAIN_PS_JOB_H_
 
+#include <assert.h>
+
 #include "runtime/dist/ps/ps.h"
 #include "runtime/dist/psnet/psnet.h"
 #include "runtime/graph/split/split.h"
@@ -21,9 +23,10 @@
  *   PULLED of server s    its variables, in the order of |pulls|; without |ok|
  *                         the first |changing_count|
  *   PUSH to server s      its pushes, in the order of |pushes|
- *   FETCHED of server s   all that it holds, in the order of |held|; then,
- * where a summary watches its updates, one piece of doubles REPORT one piece of
- * doubles: the loss, the spec's metrics, scalars of a summary, of one run
+ *   FETCHED of server s   all that it holds, in the order of |held|; and one
+ *                         piece of doubles, if a summary watches its updates
+ *   REPORT                one piece of doubles: the loss, the spec's metrics,
+ *                         scalars of a summary, of one run
  */
 
 /* The values between one server and each worker. Places in the split's lists.
@@ -111,6 +114,11 @@ static inline uint32_t weir_ps_report_count(const weir_ps_job *job) {
   return job->number_count + WEIR_REPORT_MORE;
 }
 
+/* Whether number |i| of a run is the logarithm of a perplexity. */
+static inline bool weir_ps_is_perplexity(const weir_ps_job *job, uint32_t i) {
+  return i > 0 && i <= job->metric_count && job->metrics[i - 1].perplexity;
+}
+
 /* Whether variable |v| of the split is the first piece of its variable, or all
  * of it. */
 static inline bool weir_ps_var_begins(const weir_ps_job *job, uint32_t v) {
@@ -124,6 +132,21 @@ static inline size_t weir_ps_var_bytes(const weir_ps_job *job, uint32_t v) {
 }
 static inline size_t weir_ps_push_bytes(const weir_ps_job *job, uint32_t p) {
   return (size_t)job->split->pushes[p].bytes;
+}
+/* The |bytes| of |rows| in |whole|, which has all rows. */
+static inline weir_ps_piece weir_ps_piece_of(const weir_tensor *whole,
+                                             const weir_split_rows *rows,
+                                             size_t bytes) {
+  assert(rows->all > 0 || whole->bytes == bytes);
+  assert(rows->offset + bytes <= whole->bytes);
+  return (weir_ps_piece){(char *)whole->data + rows->offset, bytes};
+}
+/* Likewise those of variable |v| of the split. */
+static inline weir_ps_piece weir_ps_var_piece(const weir_ps_job *job,
+                                              uint32_t v,
+                                              const weir_tensor *whole) {
+  return weir_ps_piece_of(whole, &job->split->vars[v].rows,
+                          weir_ps_var_bytes(job, v));
 }
 
 #endif

@@ -95,9 +95,7 @@ static parcel *pack(const weir_chief *c, uint32_t server) {
   for (uint32_t i = 0; i < count; i++) {
     p->tensors[i] = weir_tensor_ref(c->seeds[server][i]);
     uint32_t v = c->job->servers[server].held[i];
-    p->pieces[i] = (weir_ps_piece){
-        (char *)p->tensors[i]->data + c->job->split->vars[v].rows.offset,
-        weir_ps_var_bytes(c->job, v)};
+    p->pieces[i] = weir_ps_var_piece(c->job, v, p->tensors[i]);
   }
   p->values.count = count;
   return p;

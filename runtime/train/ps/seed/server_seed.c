@@ -12,8 +12,7 @@ static weir_status fill(const weir_ps_engine *e, weir_ps_seed *seed,
   for (uint32_t i = 0; i < e->lists->held_count; i++) {
     const weir_split_var *var = &split->vars[e->lists->held[i]];
     const weir_value *v = &g->values[g->nodes[var->node].first_output];
-    weir_shape shape = *v->shape;
-    if (var->rows.all > 0) shape.dims[0].value = var->rows.count;
+    weir_shape shape = weir_split_shape(v->shape, &var->rows);
     WEIR_TRY(weir_tensor_create_shaped(e->env->alloc, v->dtype, &shape,
                                        &seed->tensors[i], err));
     seed->pieces[i] =

@@ -60,11 +60,8 @@ static weir_status list_metrics(looker *l) {
 /* The place of |value| among the numbers of a run, as it is. */
 static uint32_t place_of(looker *l, weir_value_id value) {
   weir_ps_job *job = l->job;
-  for (uint32_t i = 0; i < job->number_count; i++) {
-    bool metric = i > 0 && i <= job->metric_count;
-    if (l->numbers[i] == value && !(metric && job->metrics[i - 1].perplexity))
-      return i;
-  }
+  for (uint32_t i = 0; i < job->number_count; i++)
+    if (l->numbers[i] == value && !weir_ps_is_perplexity(job, i)) return i;
   l->numbers[job->number_count] = value;
   return job->number_count++;
 }

@@ -56,16 +56,11 @@ static weir_sv bad_variable(const weir_worker_compute *c) {
   return (weir_sv){NULL, 0};
 }
 
-static bool is_perplexity(const weir_ps_job *job, uint32_t number) {
-  return number > 0 && number <= job->metric_count &&
-         job->metrics[number - 1].perplexity;
-}
-
 static void take_numbers(const weir_worker_compute *c, weir_worker_set *set) {
   const weir_ps_job *job = c->options.job;
   for (uint32_t i = 0; i < job->number_count; i++) {
     double x = weir_loop_mean(weir_stepper_output(set->stepper, i));
-    set->numbers[i] = is_perplexity(job, i) ? exp(x) : x;
+    set->numbers[i] = weir_ps_is_perplexity(job, i) ? exp(x) : x;
   }
 }
 
@@ -145,14 +140,6 @@ static weir_status make_tensor(const weir_worker_compute *c,
   return weir_tensor_create_shaped(c->env->alloc, v->dtype, v->shape, out, err);
 }
 
-/* The bytes of |rows| in |t|, which has all rows. */
-static weir_ps_piece piece_of(const weir_tensor *t, const weir_split_rows *rows,
-                              size_t bytes) {
-  assert(rows->all > 0 || t->bytes == bytes);
-  assert(rows->offset + bytes <= t->bytes);
-  return (weir_ps_piece){(char *)t->data + rows->offset, bytes};
-}
-
 /* The tensor of the worker's input that is variable |v| of the split: one for
  * all pieces, which stand beside each other in the split's list. */
 static weir_status make_var(weir_worker_compute *c, uint32_t v,
@@ -179,8 +166,7 @@ static weir_status make_pulls(weir_worker_compute *c, uint32_t server,
   for (uint32_t i = 0; i < l->pull_count; i++) {
     uint32_t v = l->pulls[i];
     WEIR_TRY(make_var(c, v, err));
-    c->pulls[server][i] = piece_of(c->vars[v], &job->split->vars[v].rows,
-                                   weir_ps_var_bytes(job, v));
+    c->pulls[server][i] = weir_ps_var_piece(job, v, c->vars[v]);
   }
   return WEIR_OK;
 }
@@ -257,8 +243,8 @@ static weir_status make_pushes(weir_worker_compute *c, weir_worker_set *set,
       uint32_t p = l->pushes[i], first = p;
       const weir_split_rows *rows = &job->split->pushes[p].rows;
       while (job->split->pushes[first].rows.first > 0) first--;
-      set->pieces[s][i] =
-          piece_of(set->pushes[first], rows, weir_ps_push_bytes(job, p));
+      set->pieces[s][i] = weir_ps_piece_of(set->pushes[first], rows,
+                                           weir_ps_push_bytes(job, p));
     }
   }
   return WEIR_OK;

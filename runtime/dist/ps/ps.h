@@ -72,6 +72,13 @@ typedef struct weir_ps_config {
   bool norm;            /* sync: the servers exchange norms */
 } weir_ps_config;
 
+/* Whether an update may write over a server's slots before it is published. In
+ * sync mode with several servers it may not: one server can compute a step that
+ * the others never do, when the job stops, and has to save the step before. */
+static inline bool weir_ps_writes_over(const weir_ps_config *config) {
+  return config->mode != WEIR_PS_SYNC || config->servers == 1;
+}
+
 /* W7090 when a number is out of range, or has no effect in this mode. */
 weir_status weir_ps_config_check(const weir_ps_config *config, weir_error *err);
 

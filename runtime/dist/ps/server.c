@@ -318,6 +318,7 @@ static void on_save(weir_ps_server *s, const weir_ps_message *m) {
 }
 
 bool weir_ps_server_settled(const weir_ps_server *s) {
+  if (!weir_ps_writes_over(&s->options.config)) return true;
   if (s->mode != WEIR_PS_SYNC) return !s->applying;
   return s->round.phase != WEIR_PS_FINISHES &&
          s->round.phase != WEIR_PS_IS_READY;

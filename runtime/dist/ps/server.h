@@ -88,8 +88,9 @@ typedef struct weir_ps_server_calls {
   /* The data of a push that does not count. */
   void (*drop)(void *self, void *data);
   /* Begins to save the current buffers as they are now, with |state|, lent;
-   * saved() follows. Never between apply or finish and publish, where what has
-   * one buffer is of no version. */
+   * saved() follows. Where updates write over what
+   * is there (weir_ps_writes_over), never between apply or finish and publish:
+   * then it is of no version. */
   void (*save)(void *self, const weir_ps_state *state);
   /* Begins to load that generation; 0: the first values. restored() follows. */
   void (*restore)(void *self, uint64_t ticket, uint64_t generation);

@@ -101,8 +101,8 @@ bool weir_ps_server_pulls(weir_ps_server *s, const weir_ps_message *push);
 void weir_ps_server_wake(weir_ps_server *s);
 /* Saves this server's state as |generation|. */
 void weir_ps_server_save(weir_ps_server *s, uint64_t generation);
-/* Whether no update was begun that is not published: then what the server has
- * is of its version, and may be saved. */
+/* Whether what the server has is of its version, and may be saved: no update
+ * that writes over it was begun and is not published. */
 bool weir_ps_server_settled(const weir_ps_server *s);
 /* It is from now on: does what has waited for it. */
 void weir_ps_server_settle(weir_ps_server *s);

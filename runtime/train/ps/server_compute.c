@@ -103,7 +103,7 @@ void weir_ps_host_finish(void *self, uint64_t ticket, uint64_t step) {
   h->last = NULL;
   h->compute.step = step;
   h->compute.age = 0;
-  h->unsettled = true;
+  h->unsettled = weir_ps_writes_over(&h->job->config);
   weir_ps_norm_set(h);
   weir_ps_host_compute(h, WEIR_PS_COMPUTE_FINISH, ticket, buffer);
 }

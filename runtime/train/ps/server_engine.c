@@ -19,7 +19,8 @@ bool weir_ps_engine_has(const weir_ps_engine *e, uint32_t var) {
 
 static weir_status make_session(const weir_ps_engine *e,
                                 weir_exec_session **out, weir_error *err) {
-  weir_session_options options = {.seed = e->job->seed, .overwrite = true};
+  weir_session_options options = {
+      .seed = e->job->seed, .overwrite = weir_ps_writes_over(&e->job->config)};
   return weir_exec_session_create(e->env, e->pool, e->update->graph, &options,
                                   out, err);
 }
@@ -250,6 +251,7 @@ static weir_status make_tables(weir_ps_engine *e, weir_error *err) {
   if (e->own == NULL || e->room_of == NULL)
     return weir_fail_memory(err, held * sizeof *e->own);
   memset(e->room_of, 0xff, pushes * sizeof *e->room_of);
+  if (!weir_ps_writes_over(&e->job->config)) return WEIR_OK; /* all are lent */
   for (uint32_t i = 0; i < held; i++) {
     uint32_t var = e->lists->held[i];
     const weir_split_var *v = var_of(e, var);

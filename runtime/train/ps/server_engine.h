@@ -21,7 +21,8 @@
  * sets, the current one and the one to be, are the two buffers of server.h.
  * Slots and sums are lent to nobody and have one buffer: an update writes over
  * it, unless a save holds it. What a save or the chief wants of them has to be
- * taken while no update is under way that is not published (weir_ps_own). */
+ * taken while no update is under way that is not published (weir_ps_own). Where
+ * updates write over nothing (weir_ps_writes_over) all values are lent. */
 
 /* The values of a push. */
 typedef struct weir_ps_buffer {

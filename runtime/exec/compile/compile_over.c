@@ -64,6 +64,13 @@ static bool same_shape(const weir_pvalue *a, const weir_pvalue *b) {
          memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
 }
 
+static uint32_t last_to_write(const weir_compiler *c, uint32_t external) {
+  for (size_t i = c->builder->instrs.count; i-- > 0;)
+    if (output_at(c, (uint32_t)i, external) != WEIR_NO_INDEX)
+      return (uint32_t)i;
+  return WEIR_NO_INDEX;
+}
+
 /* Whether output |k| of |instr| may lie where |external|, of value |host|, is,
  * as far as the instruction itself goes. */
 static bool writes_well(const weir_compiler *c, uint32_t instr, uint32_t k,
@@ -137,11 +144,7 @@ static uint32_t read_value(const weir_compiler *c, const weir_var_use *use) {
 
 static weir_status find_hosts(weir_compiler *c, weir_var_use *use, bool *taken,
                               weir_error *err) {
-  uint32_t writer = last_to_touch(c, use->write);
-  for (; writer != WEIR_NO_INDEX &&
-         output_at(c, writer, use->write) == WEIR_NO_INDEX;) /* read after it */
-    for (writer--; writer != WEIR_NO_INDEX && !touches(c, writer, use->write);)
-      writer--;
+  uint32_t writer = last_to_write(c, use->write);
   if (writer == WEIR_NO_INDEX) return WEIR_OK;
   uint32_t out = output_at(c, writer, use->write);
   uint32_t last = last_to_touch(c, use->read);

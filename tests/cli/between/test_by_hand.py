@@ -109,7 +109,8 @@ class Story(Job):
         def again(name):
             self.part(form, folder, mode, steps, name)
         self.begin(form, folder, mode, steps)
-        if not self.chief_says(folder, "step="):
+        if not self.chief_says(folder, "worker:1 has joined") or \
+                not self.chief_says(folder, "step="):
             return False
         worker = self.worker_1(folder)
         joined = len(re.findall("worker:1 has joined",

@@ -19,7 +19,8 @@ static void put_out(void) {
   t_size = 0;
 }
 
-static bool fits(const char *format, va_list args) {
+__attribute__((format(printf, 1, 0))) static bool fits(const char *format,
+                                                       va_list args) {
   size_t room = sizeof t_line - t_size;
   int n = vsnprintf(t_line + t_size, room, format, args);
   if (n < 0 || (size_t)n >= room) return false;

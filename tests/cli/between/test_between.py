@@ -79,7 +79,8 @@ class Case(unittest.TestCase):
     def weir(self, *args, code=0):
         p = subprocess.run([WEIR, *map(str, args)], cwd=self.dir, env=ENV,
                            timeout=HANG, capture_output=True, text=True)
-        self.assertEqual(p.returncode, code, f"{args}: {p.stderr}")
+        self.assertEqual(p.returncode, code,
+                         f"{args}: {p.stderr}\n{p.stdout[-2000:]}")
         return p
 
     def start(self, words, name="job", env=None):

@@ -261,7 +261,9 @@ static int64_t chief_step(void *self, int64_t now_ns) {
   bool all = true;
   for (uint32_t i = 0; i < c->server_count; i++) {
     weir_ps_message m = {.kind = WEIR_PS_FETCH,
-                         .epoch = weir_ps_coordinator_ledger(c->chief)->epoch};
+                         .epoch = weir_ps_coordinator_ledger(c->chief)->epoch,
+                         .life = weir_ps_coordinator_life(c->chief)};
+    if (c->w.job->config.mode == WEIR_PS_SYNC) m.version = c->reached;
     if (!c->fetching)
       weir_ps_net_send(c->net, (weir_ps_task){WEIR_PS_SERVER, i}, &m, NULL);
     all = all && c->servers[i].fetched;

@@ -98,6 +98,49 @@ static void stale_pushes_change_less(void **state) {
     }
 }
 
+/* Server 0 tells the chief of a step before the others have heard of it:
+ * whoever wants values of that step waits for them, but not for one that
+ * servers went back behind. */
+static void values_of_a_step_are_waited_for(void **state) {
+  (void)state;
+  hub h;
+  weir_exec_fetch out[PAIR_VALUES];
+  hub_open(&h, PS_NET, 2, 1);
+  hub_start_all(&h);
+  hub_begin(&h);
+  hub_compute(&h, out);
+  for (uint32_t k = 0; k < 2; k++)
+    hub_push(&h, k,
+             (weir_ps_message){.incarnation = 1 + (h.epoch << 24), .lease = 1},
+             out);
+  hub_wait(&h, WEIR_PS_CHIEF, WEIR_PS_COMMITTED);
+  weir_ps_message m = {.kind = WEIR_PS_FETCH,
+                       .epoch = h.epoch,
+                       .life = h.epoch,
+                       .version = 1,
+                       .request = 3};
+  hub_tell(&h, WEIR_PS_CHIEF, 0, 1, &m);
+  assert_null(hub_find(&h, WEIR_PS_CHIEF, WEIR_PS_FETCHED));
+  hub_letter *letter = hub_expect(&h, WEIR_PS_CHIEF, WEIR_PS_FETCHED);
+  assert_int_equal(letter->m.version, 1);
+  assert_int_equal(letter->m.life, h.epoch);
+  hub_done(letter);
+  hub_compare(&h, 1);
+  m.version = 2;
+  hub_tell(&h, WEIR_PS_CHIEF, 0, 1, &m);
+  hub_begin(&h);
+  letter = hub_find(&h, WEIR_PS_CHIEF, WEIR_PS_FETCHED);
+  assert_non_null(letter);
+  assert_false(letter->m.newer);
+  hub_done(letter);
+  hub_tell(&h, WEIR_PS_CHIEF, 0, 1, &m); /* of the life before */
+  letter = hub_expect(&h, WEIR_PS_CHIEF, WEIR_PS_FETCHED);
+  assert_int_equal(letter->m.life, h.epoch);
+  hub_done(letter);
+  hub_forget(&h, out);
+  hub_close(&h);
+}
+
 static void compare_steps(const char *text, uint32_t servers, uint32_t n,
                           uint32_t cut) {
   hub h;
@@ -497,6 +540,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(async_has_the_bits_of_one_process),
       cmocka_unit_test(stale_pushes_have_their_own_rate),
+      cmocka_unit_test(values_of_a_step_are_waited_for),
       cmocka_unit_test(stale_pushes_change_less),
       cmocka_unit_test(sync_has_the_bits_of_accumulation),
       cmocka_unit_test(a_norm_over_servers),

@@ -456,6 +456,10 @@ uint64_t weir_ps_coordinator_epoch(const weir_ps_coordinator *c) {
   return c->epoch;
 }
 
+uint64_t weir_ps_coordinator_life(const weir_ps_coordinator *c) {
+  return c->life;
+}
+
 const weir_ps_account *weir_ps_coordinator_account(
     const weir_ps_coordinator *c) {
   return &c->account;

@@ -113,6 +113,8 @@ const weir_ps_ledger *weir_ps_coordinator_ledger(const weir_ps_coordinator *c);
 
 /* That this chief has been granted; 0: none yet. */
 uint64_t weir_ps_coordinator_epoch(const weir_ps_coordinator *c);
+/* The life of the servers' state, as far as it knows; 0: it does not. */
+uint64_t weir_ps_coordinator_life(const weir_ps_coordinator *c);
 
 /* The account of this chief. */
 typedef struct weir_ps_account {

@@ -154,8 +154,9 @@ typedef enum weir_ps_kind {
   WEIR_PS_COMMIT, /* step: it counts, from server 0 */
   WEIR_PS_NORM,   /* step: the sender's share of the norm comes along */
   /* Of the programs around the machines, which know nothing of them. */
-  WEIR_PS_FETCH,   /* chief to server: request */
-  WEIR_PS_FETCHED, /* request, version; the current values come along */
+  WEIR_PS_FETCH,   /* chief to server: request; version: in that life, at least
+                      that one */
+  WEIR_PS_FETCHED, /* request, life, version; newer: the values come along */
   WEIR_PS_REPORT,  /* worker to chief: run; its numbers come along */
   WEIR_PS_KV,      /* of the key-value interface: |note| is the message */
   WEIR_PS_KIND_COUNT

@@ -152,13 +152,16 @@ static void wait_for_report(weir_chief *c, uint64_t runs) {
   pthread_mutex_unlock(&c->lock);
 }
 
-/* Puts the servers' values into the session. False in |*out_whole|: servers
- * went back meanwhile, and a step will be reached again. */
-static weir_status fetch(weir_chief *c, bool *out_whole, weir_error *err) {
+/* Puts the servers' values into the session, in sync of |step| or a later one.
+ * False in |*out_whole|: servers went back meanwhile, and a step will be
+ * reached again. */
+static weir_status fetch(weir_chief *c, uint64_t step, bool *out_whole,
+                         weir_error *err) {
+  bool sync = c->job->config.mode == WEIR_PS_SYNC;
   pthread_mutex_lock(&c->lock);
   c->missing = c->job->config.servers;
   pthread_mutex_unlock(&c->lock);
-  weir_chief_tell(c, WEIR_CHIEF_FETCH, 0);
+  weir_chief_tell(c, WEIR_CHIEF_FETCH, sync ? step : 0);
   pthread_mutex_lock(&c->lock);
   while (c->missing > 0 && !c->fenced && !c->stuck) wait_a_while(c);
   *out_whole = !c->stale && !c->fenced && !c->stuck;
@@ -358,7 +361,7 @@ static weir_status take_end(weir_chief *c, weir_error *err) {
   pthread_mutex_lock(&c->lock);
   c->stale = false;
   pthread_mutex_unlock(&c->lock);
-  WEIR_TRY(fetch(c, &whole, err));
+  WEIR_TRY(fetch(c, 0, &whole, err));
   if (!whole) return WEIR_OK;
   stand_at(loop, c->version, c->version * loop->spec->accumulate);
   return weir_chief_set_step(c, loop->step, err);
@@ -384,7 +387,7 @@ static weir_status on_step(weir_chief *c, uint64_t step, weir_error *err) {
   weir_loop *loop = c->loop;
   bool whole = false;
   if (!c->resumed || step > loop->step) {
-    WEIR_TRY(fetch(c, &whole, err));
+    WEIR_TRY(fetch(c, step, &whole, err));
     if (!whole) return WEIR_OK;
   }
   if (!c->resumed) go_on_from(c, step);

@@ -34,7 +34,7 @@ enum { WEIR_CHIEF_REPORTS = 64 };
 typedef enum weir_chief_ask {
   WEIR_CHIEF_GO,      /* number: the new limit */
   WEIR_CHIEF_STOP,    /* number: the step that was reached; NONE: at once */
-  WEIR_CHIEF_FETCH,   /* the servers' values */
+  WEIR_CHIEF_FETCH,   /* the servers' values; sync: of that step at least */
   WEIR_CHIEF_ACCOUNT, /* what the coordinator knows of runs */
   WEIR_CHIEF_END,     /* tells servers that the job is over */
   WEIR_CHIEF_FAIL     /* tells all; number: of the chief's error */
@@ -58,6 +58,7 @@ typedef struct weir_chief {
   weir_ps_coordinator *machine;
   weir_chief_fetch *fetches; /* per server; the loop's between fetches */
   uint64_t request;
+  uint64_t fetch_life, fetch_version; /* what the fetch is for */
   int64_t idle_ns;      /* since when the job does not run; 0: it does */
   uint64_t over_number; /* of the OVER for those that come late */
   weir_tensor ***seeds; /* per server: first values, as held; NULL: none */

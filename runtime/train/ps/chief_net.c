@@ -113,6 +113,8 @@ weir_ps_coordinator_calls weir_chief_calls(weir_chief *c) {
 static void ask_for_values(weir_chief *c, uint32_t server) {
   weir_ps_message m = {.kind = WEIR_PS_FETCH,
                        .epoch = weir_ps_coordinator_epoch(c->machine),
+                       .life = c->fetch_life,
+                       .version = c->fetch_version,
                        .request = c->request};
   weir_ps_net_send(c->net, (weir_ps_task){WEIR_PS_SERVER, server}, &m, NULL);
 }
@@ -161,15 +163,32 @@ static void note_report(weir_chief *c, uint32_t worker,
   pthread_mutex_unlock(&c->lock);
 }
 
+/* Sync: all values must be of one version. A job that is stopped at once may
+ * have servers that have not heard of its last step yet. */
+static bool ask_again(weir_chief *c) {
+  bool behind = false;
+  if (c->job->config.mode != WEIR_PS_SYNC || c->stale) return false;
+  for (uint32_t s = 0; s < c->job->config.servers; s++)
+    if (c->updates[s] > c->fetch_version) c->fetch_version = c->updates[s];
+  for (uint32_t s = 0; s < c->job->config.servers; s++) {
+    if (c->updates[s] == c->fetch_version) continue;
+    behind = c->fetches[s].pending = true;
+    c->missing++;
+    ask_for_values(c, s);
+  }
+  return behind;
+}
+
 static void note_values(weir_chief *c, uint32_t server,
                         const weir_ps_message *m) {
   if (!c->fetches[server].pending) return;
   c->fetches[server].pending = false;
   pthread_mutex_lock(&c->lock);
-  if (server == 0) c->version = m->version;
   c->updates[server] = m->version;
-  if (!m->newer) c->stale = true; /* it has no state: all will go back */
+  /* It has no state, or another one: all will go back, or have. */
+  if (!m->newer || m->life != c->fetch_life) c->stale = true;
   c->missing--;
+  if (c->missing == 0 && !ask_again(c)) c->version = c->updates[0];
   pthread_cond_broadcast(&c->changed);
   pthread_mutex_unlock(&c->lock);
 }
@@ -316,8 +335,10 @@ typedef struct asking {
   bool done; /* under the lock */
 } asking;
 
-static void begin_fetch(weir_chief *c) {
+static void begin_fetch(weir_chief *c, uint64_t version) {
   c->request++;
+  c->fetch_life = weir_ps_coordinator_life(c->machine);
+  c->fetch_version = version;
   for (uint32_t s = 0; s < c->job->config.servers; s++) {
     c->fetches[s].pending = true;
     ask_for_values(c, s);
@@ -351,7 +372,7 @@ static void do_ask(void *self, bool runs) {
   else if (runs && a->ask == WEIR_CHIEF_STOP)
     weir_ps_coordinator_stop(c->machine, now_of(c), a->number);
   else if (runs && a->ask == WEIR_CHIEF_FETCH)
-    begin_fetch(c);
+    begin_fetch(c, a->number);
   else if (runs && a->ask == WEIR_CHIEF_FAIL)
     fail_all(c, a->number);
   else if (runs && a->ask == WEIR_CHIEF_END)

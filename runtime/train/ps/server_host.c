@@ -126,6 +126,12 @@ static void on_seeded(weir_ps_host *h, weir_ps_task from, weir_ps_message *m) {
   h->seed = NULL;
 }
 
+/* Server 0 tells the chief of a step before the others hear of it: its values
+ * may be wanted before they are here. */
+static bool is_early(const weir_ps_host *h, const weir_ps_server_counts *now) {
+  return h->fetch.life == now->life && now->version < h->fetch.version;
+}
+
 /* The values of this moment, all of one version: behind an update that is under
  * way they are those of the next one. */
 void weir_ps_host_fetch(weir_ps_host *h) {
@@ -133,10 +139,11 @@ void weir_ps_host_fetch(weir_ps_host *h) {
   weir_ps_message reply = {.kind = WEIR_PS_FETCHED,
                            .epoch = now.epoch,
                            .life = now.life,
-                           .request = h->fetch_request,
+                           .request = h->fetch.request,
                            .version = now.version,
                            .newer = now.life != 0};
-  if (!h->fetch_waits || (h->unsettled && now.life != 0)) return;
+  if (!h->fetch_waits) return;
+  if (now.life != 0 && (h->unsettled || is_early(h, &now))) return;
   h->fetch_waits = false;
   weir_ps_host_send_values(h, h->fetcher, &reply, NULL,
                            now.life != 0 ? h->current.count : 0);
@@ -146,7 +153,7 @@ static void on_fetch(weir_ps_host *h, weir_ps_task from,
                      const weir_ps_message *m) {
   h->fetch_waits = true;
   h->fetcher = from;
-  h->fetch_request = m->request;
+  h->fetch = *m;
   weir_ps_host_fetch(h);
 }
 

@@ -110,7 +110,7 @@ struct weir_ps_host {
   bool unsettled, summed;
   bool fetch_waits; /* the chief wants all values, when they are of a version */
   weir_ps_task fetcher;
-  uint64_t fetch_request;
+  weir_ps_message fetch;
   uint32_t *pull_at; /* places of pulls among what is held */
   weir_ps_buffer *buffers, *all_buffers; /* free ones; all */
   uint64_t buffer_count;                 /* free ones */

@@ -538,8 +538,23 @@ static void chief_member(void *self, uint32_t worker, bool in, bool drained) {
                    : "is out");
 }
 
+/* A later epoch has been granted to another chief. */
+static bool is_replaced(const host *h) {
+  const ps_process *p = process_of(h);
+  for (uint64_t e = p->chief->epoch + 1; e < PS_EPOCHS; e++)
+    if (h->w->owner[e] != 0 && h->w->owner[e] != p->birth) return true;
+  return false;
+}
+
+/* The end that a chief tells which was replaced, and does not know it yet, is
+ * not the job's: the other one goes on, and tells it again. */
 static void chief_over(void *self, bool failed, uint64_t run) {
   host *h = self;
+  if (is_replaced(h)) {
+    process_of(h)->ended = true;
+    ps_say(h->w, "%u: over, but it was replaced", h->id);
+    return;
+  }
   h->w->over = true;
   h->w->failed = failed;
   h->w->unsaved = weir_ps_coordinator_account(process_of(h)->chief)->unsaved;

@@ -59,6 +59,11 @@ def bare(text):
     return re.sub(r"(?m)^layout:.*\n", "", re.sub(r"(?m)^mesh:.*\n(?:  .*\n)*", "", text))
 
 
+def some(layouts):
+    """All of them; under a sanitizer every second."""
+    return layouts[::2] if "CLI_SANITIZED" in os.environ else layouts
+
+
 def with_layout(text, layout, axes="{row: 2, col: 2}"):
     return bare(text) + f"mesh:\n  axes: {axes}\nlayout: {layout}\n"
 
@@ -101,8 +106,8 @@ def products():
     rng = random.Random(1)
     ints = {"a": integers([8, 6], rng), "b": integers([6, 4], rng)}
     reals = {"a": "random:seed=1", "b": "random:seed=2"}
-    for layout in ("{}", "{m: row}", "{n: col}", "{m: row, n: col}", "{k: col}", "{m: row, k: col}",
-                   "{n: col, k: row}"):
+    for layout in some(("{}", "{m: row}", "{n: col}", "{m: row, n: col}", "{k: col}", "{m: row, k: col}",
+                        "{n: col, k: row}")):
         compare(text, layout, ints, True, "matmul, integers")
         compare(text, layout, reals, "k:" not in layout, "matmul")
     compare(text, "{m: x, k: y, n: z}", ints, True, "matmul on a cube", "{x: 2, y: 3, z: 2}")
@@ -115,12 +120,12 @@ def products():
 def perceptron():
     text = (ROOT / "graphs/mlp_mesh.weir.yaml").read_text()
     reals = {"x": "random:seed=1"}
-    for layout in ("{}", "{batch: row}", "{hidden: row}", "{batch: row, hidden: col}", "{features: col}",
-                   "{classes: row, batch: col}"):
+    for layout in some(("{batch: row}", "{}", "{hidden: row}", "{batch: row, hidden: col}", "{features: col}",
+                        "{classes: row, batch: col}")):
         compare(text, layout, reals, layout == "{}", "mlp")
     # Forward, no contracted dimension is cut: the same bits.
     forward = re.sub(r"outputs:.*", "outputs: [logits]", text)
-    for layout in ("{batch: row}", "{batch: col}", "{batch: row, classes: col}"):
+    for layout in some(("{batch: row}", "{batch: col}", "{batch: row, classes: col}")):
         compare(forward, layout, reals, True, "mlp forward")
     # Large values use memory again, which no part of a collective may wait for.
     large = re.sub(r"classes: \d+", "classes: 100000", with_layout(text, "{batch: row, hidden: col}"))

@@ -143,7 +143,8 @@ weir_status weir_module_open(weir_module_handle *module,
   search s;
   s.want = want;
   s.own[0] = s.path[0] = s.tried[0] = '\0';
-  if (!find(&s)) return fail_missing(&s, err);
+  module->absent = !find(&s);
+  if (module->absent) return fail_missing(&s, err);
   if (s.own[0] == '\0') find_own(&s);
   WEIR_TRY(check_owner(&s, err));
   /* Never closed, also not when it does not fit: it may have begun threads. */

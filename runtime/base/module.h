@@ -66,6 +66,7 @@ typedef struct weir_module_want {
 typedef struct weir_module_handle {
   weir_module_host host;
   const void *functions; /* NULL: not open */
+  bool absent;           /* the last try found no file of it at all */
 } weir_module_handle;
 
 /* Loads the module and fills |module|; does nothing if it is open. One thread

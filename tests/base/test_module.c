@@ -98,6 +98,7 @@ static void other_places_are_not_looked_at(void **state) {
   want.folder = "."; /* not an absolute path */
   assert_error(weir_module_open(&module, &want, &err), &err, "W6004");
   assert_null(module.functions);
+  assert_true(module.absent);
   assert_non_null(strstr(err.message, "libweir_elsewhere.so is in none of: "));
   assert_non_null(strstr(err.message, beside));
   assert_null(strstr(err.message, other));
@@ -105,6 +106,7 @@ static void other_places_are_not_looked_at(void **state) {
   want.folder = other;
   assert_error(weir_module_open(&module, &want, &err), &err, "W6004");
   assert_non_null(strstr(err.message, "is the module toy"));
+  assert_false(module.absent); /* there, and refused */
   assert_int_equal(chdir(back), 0);
   /* From any folder, the ones beside the program are found. */
   assert_int_equal(chdir("/"), 0);

@@ -16,3 +16,13 @@ weir_status weir_device_check_span(weir_device_place place, size_t bytes,
                    "copy of %zu bytes at %zu in a buffer of %zu", bytes,
                    place.offset, place.buffer->bytes);
 }
+
+weir_status weir_device_check_peer(const weir_device *device,
+                                   const weir_device *peer, weir_error *err) {
+  if (device->vt == peer->vt) return WEIR_OK;
+  char mine[128], theirs[128];
+  return weir_fail(err, WEIR_W9001, NULL,
+                   "%s cannot copy from %s: a device of another kind",
+                   weir_device_name_print(&device->name, mine, sizeof mine),
+                   weir_device_name_print(&peer->name, theirs, sizeof theirs));
+}

@@ -7,7 +7,7 @@
 #include "runtime/device/device.h"
 
 /* The host as a device: buffers are memory of the process, the calling thread
- * is the stream. The limit is kept by one atomic number, so any thread may
+ * is the queue. The limit is kept by one atomic number, so any thread may
  * allocate; bytes are reserved before they are asked for and given back when
  * that fails, so the sum never passes the limit, not even for a moment. */
 
@@ -59,29 +59,40 @@ static void host_free(weir_device *device, weir_device_buffer *buffer) {
   *buffer = (weir_device_buffer){0};
 }
 
-static weir_status host_copy_in(weir_device *device, weir_stream *stream,
+/* Copies are as quick from any memory. */
+static weir_status host_host_alloc(weir_device *device, size_t bytes,
+                                   void **out_data, weir_error *err) {
+  *out_data = weir_alloc_aligned(device->alloc, bytes, 64);
+  return *out_data != NULL ? WEIR_OK : weir_fail_memory(err, bytes);
+}
+
+static void host_host_free(weir_device *device, void *data) {
+  weir_free(device->alloc, data);
+}
+
+static weir_status host_copy_in(weir_device *device, weir_queue *queue,
                                 weir_device_place dst, const void *src,
                                 size_t bytes, weir_error *err) {
-  (void)device, (void)stream;
+  (void)device, (void)queue;
   WEIR_TRY(weir_device_check_span(dst, bytes, err));
   if (bytes > 0) memcpy((char *)dst.buffer->host + dst.offset, src, bytes);
   return WEIR_OK;
 }
 
-static weir_status host_copy_out(weir_device *device, weir_stream *stream,
+static weir_status host_copy_out(weir_device *device, weir_queue *queue,
                                  void *dst, weir_device_place src, size_t bytes,
                                  weir_error *err) {
-  (void)device, (void)stream;
+  (void)device, (void)queue;
   WEIR_TRY(weir_device_check_span(src, bytes, err));
   if (bytes > 0)
     memcpy(dst, (const char *)src.buffer->host + src.offset, bytes);
   return WEIR_OK;
 }
 
-static weir_status host_copy(weir_device *device, weir_stream *stream,
+static weir_status host_copy(weir_device *device, weir_queue *queue,
                              weir_device_place dst, weir_device_place src,
                              size_t bytes, weir_error *err) {
-  (void)device, (void)stream;
+  (void)device, (void)queue;
   WEIR_TRY(weir_device_check_span(dst, bytes, err));
   WEIR_TRY(weir_device_check_span(src, bytes, err));
   if (bytes > 0)
@@ -90,17 +101,25 @@ static weir_status host_copy(weir_device *device, weir_stream *stream,
   return WEIR_OK;
 }
 
-/* The calling thread is the only stream: nothing to make or wait for. */
-static weir_status host_stream_create(weir_device *device,
-                                      weir_stream **out_stream,
-                                      weir_error *err) {
+static weir_status host_copy_peer(weir_device *device, weir_queue *queue,
+                                  weir_device_place dst,
+                                  weir_device *src_device,
+                                  weir_device_place src, size_t bytes,
+                                  weir_error *err) {
+  WEIR_TRY(weir_device_check_peer(device, src_device, err));
+  return host_copy(device, queue, dst, src, bytes, err);
+}
+
+/* The calling thread is the only queue: nothing to make or wait for. */
+static weir_status host_queue_create(weir_device *device,
+                                     weir_queue **out_queue, weir_error *err) {
   (void)device, (void)err;
-  *out_stream = NULL;
+  *out_queue = NULL;
   return WEIR_OK;
 }
 
-static void host_stream_release(weir_device *device, weir_stream *stream) {
-  (void)device, (void)stream;
+static void host_queue_release(weir_device *device, weir_queue *queue) {
+  (void)device, (void)queue;
 }
 
 static weir_status host_event_create(weir_device *device,
@@ -114,9 +133,9 @@ static void host_event_release(weir_device *device, weir_event *event) {
   (void)device, (void)event;
 }
 
-static weir_status host_record(weir_device *device, weir_stream *stream,
+static weir_status host_record(weir_device *device, weir_queue *queue,
                                weir_event *event, weir_error *err) {
-  (void)device, (void)stream, (void)event, (void)err;
+  (void)device, (void)queue, (void)event, (void)err;
   return WEIR_OK;
 }
 
@@ -139,15 +158,18 @@ static const weir_device_vtable kHost = {
     .release = host_release,
     .alloc = host_alloc,
     .free = host_free,
+    .host_alloc = host_host_alloc,
+    .host_free = host_host_free,
     .copy_in = host_copy_in,
     .copy_out = host_copy_out,
     .copy = host_copy,
-    .stream_create = host_stream_create,
-    .stream_release = host_stream_release,
+    .copy_peer = host_copy_peer,
+    .queue_create = host_queue_create,
+    .queue_release = host_queue_release,
     .event_create = host_event_create,
     .event_release = host_event_release,
     .record = host_record,
-    .stream_wait = host_record,
+    .queue_wait = host_record,
     .wait = host_wait,
     .memory = host_memory,
 };

@@ -39,38 +39,57 @@ static void null_free(weir_device *device, weir_device_buffer *buffer) {
   *buffer = (weir_device_buffer){0};
 }
 
-static weir_status null_copy_in(weir_device *device, weir_stream *stream,
+/* Plain memory: the caller may write to it. */
+static weir_status null_host_alloc(weir_device *device, size_t bytes,
+                                   void **out_data, weir_error *err) {
+  *out_data = weir_alloc_aligned(device->alloc, bytes, 64);
+  return *out_data != NULL ? WEIR_OK : weir_fail_memory(err, bytes);
+}
+
+static void null_host_free(weir_device *device, void *data) {
+  weir_free(device->alloc, data);
+}
+
+static weir_status null_copy_in(weir_device *device, weir_queue *queue,
                                 weir_device_place dst, const void *src,
                                 size_t bytes, weir_error *err) {
-  (void)device, (void)stream, (void)src;
+  (void)device, (void)queue, (void)src;
   return weir_device_check_span(dst, bytes, err);
 }
 
-static weir_status null_copy_out(weir_device *device, weir_stream *stream,
+static weir_status null_copy_out(weir_device *device, weir_queue *queue,
                                  void *dst, weir_device_place src, size_t bytes,
                                  weir_error *err) {
-  (void)device, (void)stream, (void)dst;
+  (void)device, (void)queue, (void)dst;
   return weir_device_check_span(src, bytes, err);
 }
 
-static weir_status null_copy(weir_device *device, weir_stream *stream,
+static weir_status null_copy(weir_device *device, weir_queue *queue,
                              weir_device_place dst, weir_device_place src,
                              size_t bytes, weir_error *err) {
-  (void)device, (void)stream;
+  (void)device, (void)queue;
   WEIR_TRY(weir_device_check_span(dst, bytes, err));
   return weir_device_check_span(src, bytes, err);
 }
 
-static weir_status null_stream_create(weir_device *device,
-                                      weir_stream **out_stream,
-                                      weir_error *err) {
+static weir_status null_copy_peer(weir_device *device, weir_queue *queue,
+                                  weir_device_place dst,
+                                  weir_device *src_device,
+                                  weir_device_place src, size_t bytes,
+                                  weir_error *err) {
+  WEIR_TRY(weir_device_check_peer(device, src_device, err));
+  return null_copy(device, queue, dst, src, bytes, err);
+}
+
+static weir_status null_queue_create(weir_device *device,
+                                     weir_queue **out_queue, weir_error *err) {
   (void)device, (void)err;
-  *out_stream = NULL;
+  *out_queue = NULL;
   return WEIR_OK;
 }
 
-static void null_stream_release(weir_device *device, weir_stream *stream) {
-  (void)device, (void)stream;
+static void null_queue_release(weir_device *device, weir_queue *queue) {
+  (void)device, (void)queue;
 }
 
 static weir_status null_event_create(weir_device *device,
@@ -84,9 +103,9 @@ static void null_event_release(weir_device *device, weir_event *event) {
   (void)device, (void)event;
 }
 
-static weir_status null_record(weir_device *device, weir_stream *stream,
+static weir_status null_record(weir_device *device, weir_queue *queue,
                                weir_event *event, weir_error *err) {
-  (void)device, (void)stream, (void)event, (void)err;
+  (void)device, (void)queue, (void)event, (void)err;
   return WEIR_OK;
 }
 
@@ -107,15 +126,18 @@ static const weir_device_vtable kNull = {
     .release = null_release,
     .alloc = null_alloc,
     .free = null_free,
+    .host_alloc = null_host_alloc,
+    .host_free = null_host_free,
     .copy_in = null_copy_in,
     .copy_out = null_copy_out,
     .copy = null_copy,
-    .stream_create = null_stream_create,
-    .stream_release = null_stream_release,
+    .copy_peer = null_copy_peer,
+    .queue_create = null_queue_create,
+    .queue_release = null_queue_release,
     .event_create = null_event_create,
     .event_release = null_event_release,
     .record = null_record,
-    .stream_wait = null_record,
+    .queue_wait = null_record,
     .wait = null_wait,
     .memory = null_memory,
 };

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/device/cuda/queue.h"
+
+#include "runtime/device/cuda/gpu.h"
+
+/* Queues are streams of CUDA that do not wait for its default stream, which a
+ * program around us may use. Events keep no time, which makes them cheaper, and
+ * a thread that waits for one sleeps: the cores belong to the pool. */
+
+weir_status weir_cuda_queue_create(weir_device *device, weir_queue **out_queue,
+                                   weir_error *err) {
+  weir_cuda_device *gpu = (weir_cuda_device *)device;
+  cudaStream_t stream = NULL;
+  *out_queue = NULL;
+  WEIR_TRY(weir_cuda_gpu_enter(gpu, err));
+  cudaError_t e =
+      gpu->api.cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  WEIR_TRY(weir_cuda_gpu_check(gpu, e, "cudaStreamCreateWithFlags", err));
+  *out_queue = (weir_queue *)stream;
+  return WEIR_OK;
+}
+
+/* CUDA itself would destroy a stream that has work, and go on with it. */
+void weir_cuda_queue_release(weir_device *device, weir_queue *queue) {
+  weir_cuda_device *gpu = (weir_cuda_device *)device;
+  cudaStream_t stream = (cudaStream_t)queue;
+  if (queue == NULL) return;
+  weir_cuda_gpu_note(gpu, gpu->api.cudaStreamSynchronize(stream));
+  weir_cuda_gpu_note(gpu, gpu->api.cudaStreamDestroy(stream));
+}
+
+weir_status weir_cuda_queue_event_create(weir_device *device,
+                                         weir_event **out_event,
+                                         weir_error *err) {
+  weir_cuda_device *gpu = (weir_cuda_device *)device;
+  cudaEvent_t event = NULL;
+  *out_event = NULL;
+  WEIR_TRY(weir_cuda_gpu_enter(gpu, err));
+  cudaError_t e = gpu->api.cudaEventCreateWithFlags(
+      &event, cudaEventDisableTiming | cudaEventBlockingSync);
+  WEIR_TRY(weir_cuda_gpu_check(gpu, e, "cudaEventCreateWithFlags", err));
+  *out_event = (weir_event *)event;
+  return WEIR_OK;
+}
+
+void weir_cuda_queue_event_release(weir_device *device, weir_event *event) {
+  weir_cuda_device *gpu = (weir_cuda_device *)device;
+  if (event == NULL) return;
+  weir_cuda_gpu_note(gpu, gpu->api.cudaEventDestroy((cudaEvent_t)event));
+}
+
+weir_status weir_cuda_queue_record(weir_device *device, weir_queue *queue,
+                                   weir_event *event, weir_error *err) {
+  weir_cuda_device *gpu = (weir_cuda_device *)device;
+  WEIR_TRY(weir_cuda_gpu_enter(gpu, err));
+  cudaError_t e =
+      gpu->api.cudaEventRecord((cudaEvent_t)event, (cudaStream_t)queue);
+  return weir_cuda_gpu_check(gpu, e, "cudaEventRecord", err);
+}
+
+weir_status weir_cuda_queue_wait(weir_device *device, weir_queue *queue,
+                                 weir_event *event, weir_error *err) {
+  weir_cuda_device *gpu = (weir_cuda_device *)device;
+  WEIR_TRY(weir_cuda_gpu_enter(gpu, err));
+  cudaError_t e =
+      gpu->api.cudaStreamWaitEvent((cudaStream_t)queue, (cudaEvent_t)event, 0);
+  return weir_cuda_gpu_check(gpu, e, "cudaStreamWaitEvent", err);
+}
+
+weir_status weir_cuda_queue_event_wait(weir_device *device, weir_event *event,
+                                       weir_error *err) {
+  weir_cuda_device *gpu = (weir_cuda_device *)device;
+  WEIR_TRY(weir_cuda_gpu_enter(gpu, err));
+  cudaError_t e = gpu->api.cudaEventSynchronize((cudaEvent_t)event);
+  return weir_cuda_gpu_check(gpu, e, "cudaEventSynchronize", err);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/cuda/standin/standin_internal.h"
+
+/* Faults, counts, and the functions of CUDA that only tell something. */
+
+enum { kVersion = 13000, kDevices = 2, kMostDevices = 16 };
+
+standin_state standin = {.driver = kVersion,
+                         .runtime = kVersion,
+                         .devices = kDevices,
+                         .memory_bytes = (size_t)1 << 30};
+_Thread_local int standin_device;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Whether the call that is counted down to is this one. */
+static bool is_now(uint64_t *k) {
+  return *k != 0 && --*k == 0;
+}
+
+cudaError_t standin_begin(void) {
+  pthread_mutex_lock(&lock);
+  standin.counts.calls++;
+  if (is_now(&standin.lose_at)) standin.lost = standin.lose_code;
+  bool fails = is_now(&standin.fail_at);
+  if (standin.lost != cudaSuccess) return standin.lost;
+  return fails ? standin.fail_code : cudaSuccess;
+}
+
+cudaError_t standin_end(cudaError_t e) {
+  if (e == cudaSuccess) e = standin.lost;
+  pthread_mutex_unlock(&lock);
+  return e;
+}
+
+/* xorshift64*: Marsaglia, Journal of Statistical Software 8 (2003), number 14.
+ */
+bool standin_chance(void) {
+  if (standin.seed == 0) return false;
+  standin.seed ^= standin.seed >> 12;
+  standin.seed ^= standin.seed << 25;
+  standin.seed ^= standin.seed >> 27;
+  return (standin.seed * UINT64_C(0x2545F4914F6CDD1D)) >> 63 != 0;
+}
+
+cudaError_t cudaDriverGetVersion(int *out) {
+  cudaError_t e = standin_begin();
+  *out = standin.driver;
+  return standin_end(e);
+}
+
+cudaError_t cudaRuntimeGetVersion(int *out) {
+  cudaError_t e = standin_begin();
+  *out = standin.runtime;
+  return standin_end(e);
+}
+
+cudaError_t cudaGetDeviceCount(int *out) {
+  cudaError_t e = standin_begin();
+  *out = 0;
+  if (e == cudaSuccess && standin.driver < standin.runtime)
+    e = cudaErrorInsufficientDriver;
+  if (e == cudaSuccess && standin.devices == 0) e = cudaErrorNoDevice;
+  if (e == cudaSuccess) *out = standin.devices;
+  return standin_end(e);
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device) {
+  cudaError_t e = standin_begin();
+  if (e == cudaSuccess && (device < 0 || device >= standin.devices))
+    e = cudaErrorInvalidDevice;
+  if (e == cudaSuccess) {
+    memset(out, 0, sizeof *out);
+    snprintf(out->name, sizeof out->name, "stand-in %d", device);
+    out->major = 9;
+    out->totalGlobalMem = standin.memory_bytes;
+  }
+  return standin_end(e);
+}
+
+cudaError_t cudaSetDevice(int device) {
+  cudaError_t e = standin_begin();
+  if (e == cudaSuccess && (device < 0 || device >= standin.devices))
+    e = cudaErrorInvalidDevice;
+  if (e == cudaSuccess) standin_device = device;
+  return standin_end(e);
+}
+
+const char *cudaGetErrorString(cudaError_t e) {
+  switch ((int)e) {
+    case cudaErrorInvalidValue:
+      return "invalid argument (stand-in)";
+    case cudaErrorMemoryAllocation:
+      return "out of memory (stand-in)";
+    case cudaErrorIllegalAddress:
+      return "an illegal memory access was encountered (stand-in)";
+    case cudaErrorLaunchFailure:
+      return "unspecified launch failure (stand-in)";
+    case cudaErrorInvalidResourceHandle:
+      return "invalid resource handle (stand-in)";
+    default:
+      return "another error (stand-in)";
+  }
+}
+
+static void reset(void) {
+  pthread_mutex_lock(&lock);
+  standin_sweep();
+  standin_counts c = standin.counts;
+  c.calls = c.mallocs = c.frees = 0;
+  size_t used[kMostDevices];
+  memcpy(used, standin.used_bytes, sizeof used);
+  standin = (standin_state){.driver = kVersion,
+                            .runtime = kVersion,
+                            .devices = kDevices,
+                            .memory_bytes = (size_t)1 << 30,
+                            .counts = c};
+  memcpy(standin.used_bytes, used, sizeof used);
+  pthread_mutex_unlock(&lock);
+}
+
+static void fail_at(uint64_t k, int code) {
+  standin.fail_at = k;
+  standin.fail_code = (cudaError_t)code;
+}
+
+static void lose_at(uint64_t k, int code) {
+  standin.lose_at = k;
+  standin.lose_code = (cudaError_t)code;
+}
+
+static void set_versions(int driver, int runtime) {
+  standin.driver = driver;
+  standin.runtime = runtime;
+}
+
+static void set_devices(int count) {
+  standin.devices = count < kMostDevices ? count : kMostDevices;
+}
+
+static void set_memory(size_t bytes) {
+  standin.memory_bytes = bytes;
+}
+
+static void set_seed(uint64_t seed) {
+  standin.seed = seed;
+}
+
+static standin_counts counts(void) {
+  pthread_mutex_lock(&lock);
+  standin_counts c = standin.counts;
+  for (int i = 0; i < kMostDevices; i++) c.block_bytes += standin.used_bytes[i];
+  pthread_mutex_unlock(&lock);
+  return c;
+}
+
+extern const standin_control standin_functions;
+const standin_control standin_functions = {
+    reset,       fail_at,    lose_at,  set_versions,
+    set_devices, set_memory, set_seed, counts};

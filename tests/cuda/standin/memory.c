@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cuda/standin/standin_internal.h"
+
+/* Memory: new and freed blocks are full of 0xA5; freed ones are kept until the
+ * next reset, so that nobody gets them again and writing to them is seen. */
+
+enum { kAlign = 256, kPoison = 0xA5 };
+
+static standin_block *blocks;
+
+const standin_block *standin_block_at(const void *address) {
+  const unsigned char *at = address;
+  for (const standin_block *b = blocks; b != NULL; b = b->next)
+    if (at >= b->data && at < b->data + b->bytes) return b;
+  return NULL;
+}
+
+bool standin_is_live(const void *address, size_t bytes, int device) {
+  const standin_block *b = standin_block_at(address);
+  const unsigned char *at = address;
+  return b != NULL && !b->freed && b->device == device &&
+         bytes <= (size_t)(b->data + b->bytes - at);
+}
+
+void standin_sweep(void) {
+  standin_block **link = &blocks, *b;
+  while ((b = *link) != NULL) {
+    if (!b->freed) {
+      link = &b->next;
+      continue;
+    }
+    size_t i = 0;
+    while (i < b->bytes && b->data[i] == kPoison) i++;
+    standin.counts.written_after_free += i < b->bytes;
+    *link = b->next;
+    free(b->data);
+    free(b);
+  }
+}
+
+static cudaError_t add(void **out, size_t bytes, int device) {
+  standin_block *b = malloc(sizeof *b);
+  size_t whole = (bytes + kAlign - 1) / kAlign * kAlign;
+  void *data = b != NULL ? aligned_alloc(kAlign, whole) : NULL;
+  if (data == NULL) {
+    free(b);
+    return cudaErrorMemoryAllocation;
+  }
+  *b = (standin_block){blocks, data, bytes, device, false};
+  memset(data, kPoison, whole);
+  blocks = b;
+  *out = data;
+  return cudaSuccess;
+}
+
+/* Frees the block that begins at |address|; false: there is none. */
+static bool drop(void *address, bool host) {
+  for (standin_block *b = blocks; b != NULL; b = b->next) {
+    if (b->data != address || b->freed || (b->device < 0) != host) continue;
+    memset(b->data, kPoison, b->bytes);
+    b->freed = true;
+    if (!host) standin.used_bytes[b->device] -= b->bytes;
+    return true;
+  }
+  return false;
+}
+
+cudaError_t cudaMalloc(void **out, size_t bytes) {
+  cudaError_t e = standin_begin();
+  standin.counts.mallocs++;
+  size_t *used = &standin.used_bytes[standin_device];
+  if (e == cudaSuccess &&
+      (bytes > standin.memory_bytes || *used > standin.memory_bytes - bytes))
+    e = cudaErrorMemoryAllocation;
+  if (e == cudaSuccess) e = add(out, bytes, standin_device);
+  if (e == cudaSuccess) {
+    *used += bytes;
+    standin.counts.blocks++;
+  }
+  return standin_end(e);
+}
+
+cudaError_t cudaFree(void *address) {
+  cudaError_t e = standin_begin();
+  standin.counts.frees++;
+  if (drop(address, false))
+    standin.counts.blocks--;
+  else if (e == cudaSuccess)
+    e = cudaErrorInvalidValue;
+  return standin_end(e);
+}
+
+cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags) {
+  cudaError_t e = standin_begin();
+  (void)flags;
+  if (e == cudaSuccess) e = add(out, bytes, -1);
+  if (e == cudaSuccess) standin.counts.host_blocks++;
+  return standin_end(e);
+}
+
+cudaError_t cudaFreeHost(void *address) {
+  cudaError_t e = standin_begin();
+  if (drop(address, true))
+    standin.counts.host_blocks--;
+  else if (e == cudaSuccess)
+    e = cudaErrorInvalidValue;
+  return standin_end(e);
+}
+
+cudaError_t cudaMemGetInfo(size_t *out_free, size_t *out_total) {
+  cudaError_t e = standin_begin();
+  *out_total = standin.memory_bytes;
+  *out_free = standin.memory_bytes - standin.used_bytes[standin_device];
+  return standin_end(e);
+}

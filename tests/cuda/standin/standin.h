@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_CUDA_STANDIN_STANDIN_H_
+#define TESTS_CUDA_STANDIN_STANDIN_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A stand-in for CUDA's runtime library, on a machine without a GPU.
+ *
+ * It has the name of the real one, libcudart.so.13, and the functions of
+ * api.def, on memory of the host. Work is put into its stream and done only
+ * when somebody must wait for it, so an order that nobody asked for is not had
+ * by luck. Tests steer it through the one symbol `standin_functions`. */
+
+typedef struct standin_counts {
+  uint64_t calls;                  /* of all functions but the error's text */
+  uint64_t mallocs, frees;         /* of device memory */
+  uint64_t blocks, host_blocks;    /* that live */
+  uint64_t block_bytes;            /* of the blocks that live */
+  uint64_t streams, events, works; /* that live */
+  uint64_t destroyed_with_work;    /* streams */
+  uint64_t written_after_free;     /* blocks; counted by |reset| too */
+} standin_counts;
+
+typedef struct standin_control {
+  /* As at the start: two devices of 1 GiB, driver and library 13.0, seed 0,
+   * nothing fails. What lives stays, and is counted. */
+  void (*reset)(void);
+  /* The k-th call from now (from 1) fails with |code|, once; one that frees
+   * does so all the same. 0: none. */
+  void (*fail_at)(uint64_t k, int code);
+  /* From the k-th call on every call fails with |code|, and no work is done;
+   * 0: none. */
+  void (*lose_at)(uint64_t k, int code);
+  void (*set_versions)(int driver, int runtime); /* driver 0: none */
+  void (*set_devices)(int count);
+  void (*set_memory)(size_t bytes); /* of each device */
+  /* 0: a stream moves only when it must, and pageable memory is read then;
+   * else the seed says which others move too, and which copies are done at
+   * once. */
+  void (*set_seed)(uint64_t seed);
+  standin_counts (*counts)(void);
+} standin_control;
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_CUDA_STANDIN_STANDIN_INTERNAL_H_
+#define TESTS_CUDA_STANDIN_STANDIN_INTERNAL_H_
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+
+#include "tests/cuda/standin/standin.h"
+
+/* What the stand-in's files share. One lock for all of it: standin_begin takes
+ * it, standin_end gives it back. */
+
+typedef struct standin_state {
+  uint64_t fail_at, lose_at; /* counted down to 0 */
+  cudaError_t fail_code, lose_code;
+  cudaError_t lost; /* the error of every call from now on */
+  int driver, runtime, devices;
+  size_t memory_bytes, used_bytes[16]; /* of each device */
+  uint64_t seed;
+  standin_counts counts;
+} standin_state;
+
+extern standin_state standin;
+extern _Thread_local int standin_device; /* of cudaSetDevice */
+
+/* Begins a call that can fail and that tests count. */
+cudaError_t standin_begin(void);
+/* Ends it: |e|, or the error that was lost on the way. */
+cudaError_t standin_end(cudaError_t e);
+/* Yes or no, by the seed; seed 0: no. */
+bool standin_chance(void);
+
+/* A block of a device, or of pinned memory of the host. */
+typedef struct standin_block {
+  struct standin_block *next;
+  unsigned char *data;
+  size_t bytes;
+  int device; /* -1: the host's */
+  bool freed; /* kept, and looked at */
+} standin_block;
+
+/* The block, freed ones too, that has a byte at |address|; NULL: none. */
+const standin_block *standin_block_at(const void *address);
+/* Whether |bytes| bytes from |address| on are in one block of |device| that is
+ * not freed. */
+bool standin_is_live(const void *address, size_t bytes, int device);
+/* Looks at freed blocks and lets them go. */
+void standin_sweep(void);
+
+#endif

@@ -35,7 +35,7 @@ static void facts_end(facts *f) {
 }
 
 static void library_facts(facts *f, size_t count) {
-  char value[256];
+  char value[1536]; /* 16 GPUs, a name and a size each */
   const char *name = NULL;
   for (size_t i = 0; i < count; i++)
     if (weir_fact(i, &name, value, sizeof value)) fact(f, name, value);
@@ -123,9 +123,8 @@ const cli_command cli_command_doctor = {
     .synopsis = "[options]",
     .summary = "facts about this machine and process",
     .text =
-        "Prints the CPU's features, versions, limits and environment that "
-        "matter "
-        "to weir, with\na warning where one is too small.",
+        "Prints the CPU's features, GPUs, versions, limits and environment "
+        "that matter to weir,\nwith a warning where one is too small.",
     .examples = "  weir doctor\n  weir doctor --json\n",
     .options = options,
     .min_rest = 0,

@@ -4,6 +4,8 @@
 
 #include "kernels/cpu/gemm/onednn.h"
 #include "kernels/kernel.h"
+#include "runtime/base/quantity.h"
+#include "runtime/device/cuda.h"
 #include "runtime/weir.h"
 
 /* Facts about the build and the machine. */
@@ -36,10 +38,38 @@ static void cpu_features(char *text, size_t size) {
 #endif
 }
 
+static void list_gpus(const weir_cuda_found *found, char *text, size_t size) {
+  const int32_t d = found->driver, r = found->runtime;
+  int n = snprintf(text, size, "driver %d.%d, runtime %d.%d, %u GPU%s",
+                   d / 1000, d % 1000 / 10, r / 1000, r % 1000 / 10,
+                   found->gpu_count, found->gpu_count == 1 ? "" : "s");
+  size_t used = n > 0 ? (size_t)n : size;
+  for (uint32_t i = 0; i < found->gpu_count && used < size; i++) {
+    char memory[WEIR_QUANTITY_TEXT];
+    n = snprintf(
+        text + used, size - used, "%s %s %s", i == 0 ? ":" : ",",
+        found->gpus[i].name,
+        weir_quantity_print_bytes((int64_t)found->gpus[i].total_bytes, memory));
+    used += n > 0 ? (size_t)n : size;
+  }
+}
+
+/* The GPUs, or the reason why there are none, in one sentence. */
+static void cuda_gpus(char *text, size_t size) {
+  weir_module_handle module = {0};
+  weir_cuda_found found;
+  weir_error err = WEIR_ERROR_INIT;
+  if (weir_device_cuda_find(&module, NULL, &found, &err) == WEIR_OK)
+    list_gpus(&found, text, size);
+  else
+    snprintf(text, size, "%s", module.absent ? "not built" : err.message);
+}
+
 bool weir_fact(size_t i, const char **out_name, char *buffer,
                size_t buffer_size) {
-  static const char *const names[] = {"version", "compiler", "language", "ops",
-                                      "onednn",  "cores",    "cpu"};
+  static const char *const names[] = {"version", "compiler", "language",
+                                      "ops",     "onednn",   "cores",
+                                      "cpu",     "cuda"};
   if (i >= sizeof names / sizeof names[0] || out_name == NULL || buffer == NULL)
     return false;
   *out_name = names[i];
@@ -67,8 +97,11 @@ bool weir_fact(size_t i, const char **out_name, char *buffer,
     case 5:
       snprintf(buffer, buffer_size, "%ld", sysconf(_SC_NPROCESSORS_ONLN));
       break;
-    default:
+    case 6:
       cpu_features(buffer, buffer_size);
+      break;
+    default:
+      cuda_gpus(buffer, buffer_size);
   }
   return true;
 }

@@ -13,7 +13,8 @@ WEIR_API uint32_t weir_version(void);
 WEIR_API const char *weir_version_text(void);
 
 /* The i-th fact about the build or the machine: its name ("compiler", "cpu"),
- * and its value in |buffer|. False past the end. */
+ * and its value in |buffer|, as much as it has room for. The last one, "cuda",
+ * opens CUDA's library if it is there, to count GPUs. False past the end. */
 WEIR_API bool weir_fact(size_t i, const char **out_name, char *buffer,
                         size_t buffer_size);
 

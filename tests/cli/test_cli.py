@@ -829,8 +829,14 @@ class Others(Case):
         self.assertRegex(self.weir("version"), r"^weir \d+\.\d+\.\d+\n$")
         self.assertEqual(json.loads(self.weir("version", "--json"))["language"],
                          "1")
-        self.assertIn("cores", self.weir("doctor"))
+        doctor = self.weir("doctor")
+        self.assertIn("cores", doctor)
+        self.assertRegex(doctor, re.compile(
+            r"^cuda +(not built|driver \d+\.\d, runtime 13\.\d, \d+ GPUs?: "
+            r".+B|no NVIDIA driver is .+|the NVIDIA driver .+|"
+            r"CUDA's runtime library cannot be loaded: .+)$", re.M))
         self.assertIn("cpu", json.loads(self.weir("doctor", "--json")))
+        self.assertIn("cuda", json.loads(self.weir("doctor", "--json")))
         self.assertIn("exit code 3", self.weir("explain", "W2012"))
         self.assertEqual(json.loads(self.weir("explain", "W2012", "--json"))
                          ["exit"], 3)

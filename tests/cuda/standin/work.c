@@ -103,8 +103,10 @@ static void run(struct CUstream_st *s, const point *p) {
   while (standin.lost == cudaSuccess &&
          (p != NULL ? !p->done : s->first != NULL)) {
     struct CUstream_st *next = other();
-    for (struct CUstream_st *t = s; next == NULL; t = t->first->point->stream)
-      if (!is_blocked(t)) next = t;
+    if (next == NULL) { /* the one that |s| waits for */
+      next = s;
+      while (is_blocked(next)) next = next->first->point->stream;
+    }
     step(next);
   }
 }

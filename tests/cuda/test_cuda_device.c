@@ -227,6 +227,39 @@ static void threads_share_a_device(void **state) {
   cuda_world_check_clean();
 }
 
+/* The checks of the other tests find something where there is something. */
+static void standin_sees_misuse(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_device *d = cuda_world_device(0, 0);
+  weir_device_buffer a;
+  weir_queue *queue;
+  weir_event *event;
+  void *pinned;
+  assert_ok(d->vt->queue_create(d, &queue, &err), &err);
+  assert_ok(d->vt->event_create(d, &event, &err), &err);
+  assert_ok(d->vt->host_alloc(d, 8, &pinned, &err), &err);
+  assert_ok(d->vt->alloc(d, 8, &a, &err), &err);
+  standin->reset();
+  standin_counts n = standin->counts();
+  assert_int_equal(n.streams, 1);
+  assert_int_equal(n.events, 1);
+  assert_int_equal(n.host_blocks, 1);
+  assert_int_equal(n.blocks, 1);
+  assert_int_equal(n.block_bytes, 512);
+  unsigned char *gone = a.handle;
+  d->vt->free(d, &a);
+  d->vt->host_free(d, pinned);
+  d->vt->event_release(d, event);
+  d->vt->queue_release(d, queue);
+  weir_device_release(d);
+  assert_int_equal(gone[511], kPoison);
+  gone[511] = 0;
+  standin->reset();
+  assert_int_equal(standin->counts().written_after_free, 1);
+  cuda_world_check_clean(); /* seen once */
+}
+
 static void limit_bounds_kept_blocks_too(void **state) {
   (void)state;
   weir_error err = WEIR_ERROR_INIT;
@@ -301,6 +334,7 @@ int main(void) {
       cmocka_unit_test(freed_blocks_are_used_again),
       cmocka_unit_test(sizes_do_not_mix),
       cmocka_unit_test(threads_share_a_device),
+      cmocka_unit_test(standin_sees_misuse),
       cmocka_unit_test(limit_bounds_kept_blocks_too),
       cmocka_unit_test(kept_blocks_make_room),
   };

@@ -108,6 +108,7 @@ const char *cudaGetErrorString(cudaError_t e) {
 
 static void reset(void) {
   pthread_mutex_lock(&lock);
+  standin.counts.destroyed_with_work = standin.counts.written_after_free = 0;
   standin_sweep();
   standin_counts c = standin.counts;
   c.calls = c.mallocs = c.frees = 0;

@@ -19,7 +19,7 @@ typedef struct standin_counts {
   uint64_t block_bytes;            /* of the blocks that live */
   uint64_t streams, events, works; /* that live */
   uint64_t destroyed_with_work;    /* streams */
-  uint64_t written_after_free;     /* blocks; counted by |reset| too */
+  uint64_t written_after_free;     /* blocks; |reset| looks */
 } standin_counts;
 
 typedef struct standin_control {

@@ -183,13 +183,15 @@ static void sizes_do_not_mix(void **state) {
   cuda_world_check_clean();
 }
 
-enum { kThreads = 4, kRounds = 100 };
+enum { kThreads = 4, kRounds = 300 };
+static pthread_barrier_t all_there;
 
 /* A thread's own queue, event and buffers, on the device of all. */
 static void *rounds(void *self) {
   weir_device *d = self;
   weir_queue *queue = NULL;
   weir_event *event = NULL;
+  pthread_barrier_wait(&all_there);
   weir_status s = d->vt->queue_create(d, &queue, NULL);
   if (s == WEIR_OK) s = d->vt->event_create(d, &event, NULL);
   for (int i = 0; i < kRounds && s == WEIR_OK; i++) {
@@ -215,6 +217,7 @@ static void threads_share_a_device(void **state) {
   (void)state;
   weir_device *d = cuda_world_device(1, 0);
   pthread_t threads[kThreads];
+  assert_int_equal(pthread_barrier_init(&all_there, NULL, kThreads), 0);
   for (int i = 0; i < kThreads; i++)
     assert_int_equal(pthread_create(&threads[i], NULL, rounds, d), 0);
   for (int i = 0; i < kThreads; i++) {
@@ -222,6 +225,7 @@ static void threads_share_a_device(void **state) {
     assert_int_equal(pthread_join(threads[i], &failed), 0);
     assert_null(failed);
   }
+  pthread_barrier_destroy(&all_there);
   assert_int_equal(d->vt->memory(d).used_bytes, 0);
   weir_device_release(d);
   cuda_world_check_clean();

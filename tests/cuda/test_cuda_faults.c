@@ -221,6 +221,12 @@ static void queued_work_loses_the_device(void **state) {
                       "GPU 0 is lost: an illegal memory access was encountered "
                       "(stand-in)");
   check_lost(d, "illegal memory access");
+  /* Nothing is copied from it; the other one is not to blame. */
+  weir_device_place b = {&o.b, 0};
+  assert_error(o.d[1]->vt->copy_peer(o.d[1], o.q[1], b, d, a, 8, &o.err),
+               &o.err, "W6004");
+  assert_non_null(strstr(o.err.message, "GPU 0 is lost"));
+  assert_false(atomic_load(&o.d[1]->lost));
   release_all(&o);
   cuda_world_check_clean();
 }

@@ -5,7 +5,8 @@
 #include "tests/cuda/standin/standin_internal.h"
 
 /* Memory: new and freed blocks are full of 0xA5; freed ones are kept until the
- * next reset, so that nobody gets them again and writing to them is seen. */
+ * next reset, so that nobody gets them again and writing to them is seen. No
+ * bytes are NULL, as they are in CUDA. */
 
 enum { kAlign = 256, kPoison = 0xA5 };
 
@@ -42,6 +43,8 @@ void standin_sweep(void) {
 }
 
 static cudaError_t add(void **out, size_t bytes, int device) {
+  *out = NULL;
+  if (bytes == 0) return cudaSuccess;
   standin_block *b = malloc(sizeof *b);
   size_t whole = (bytes + kAlign - 1) / kAlign * kAlign;
   void *data = b != NULL ? aligned_alloc(kAlign, whole) : NULL;
@@ -76,7 +79,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes) {
       (bytes > standin.memory_bytes || *used > standin.memory_bytes - bytes))
     e = cudaErrorMemoryAllocation;
   if (e == cudaSuccess) e = add(out, bytes, standin_device);
-  if (e == cudaSuccess) {
+  if (e == cudaSuccess && bytes > 0) {
     *used += bytes;
     standin.counts.blocks++;
   }
@@ -88,7 +91,7 @@ cudaError_t cudaFree(void *address) {
   standin.counts.frees++;
   if (drop(address, false))
     standin.counts.blocks--;
-  else if (e == cudaSuccess)
+  else if (e == cudaSuccess && address != NULL)
     e = cudaErrorInvalidValue;
   return standin_end(e);
 }
@@ -97,7 +100,7 @@ cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags) {
   cudaError_t e = standin_begin();
   (void)flags;
   if (e == cudaSuccess) e = add(out, bytes, -1);
-  if (e == cudaSuccess) standin.counts.host_blocks++;
+  if (e == cudaSuccess && bytes > 0) standin.counts.host_blocks++;
   return standin_end(e);
 }
 
@@ -105,7 +108,7 @@ cudaError_t cudaFreeHost(void *address) {
   cudaError_t e = standin_begin();
   if (drop(address, true))
     standin.counts.host_blocks--;
-  else if (e == cudaSuccess)
+  else if (e == cudaSuccess && address != NULL)
     e = cudaErrorInvalidValue;
   return standin_end(e);
 }

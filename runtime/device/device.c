@@ -26,3 +26,24 @@ weir_status weir_device_check_peer(const weir_device *device,
                    weir_device_name_print(&device->name, mine, sizeof mine),
                    weir_device_name_print(&peer->name, theirs, sizeof theirs));
 }
+
+weir_status weir_device_no_body(weir_device *device, const char *name,
+                                const weir_device_body **out_body,
+                                weir_error *err) {
+  char mine[128];
+  *out_body = NULL;
+  return weir_fail(err, WEIR_W9001, NULL, "%s has no bodies, so no %s",
+                   weir_device_name_print(&device->name, mine, sizeof mine),
+                   name);
+}
+
+weir_status weir_device_no_launch(weir_device *device, weir_queue *queue,
+                                  const weir_device_body *body,
+                                  const weir_device_grid *grid,
+                                  const void *args, size_t bytes,
+                                  weir_error *err) {
+  char mine[128];
+  (void)queue, (void)body, (void)grid, (void)args, (void)bytes;
+  return weir_fail(err, WEIR_W9001, NULL, "%s has no bodies to launch",
+                   weir_device_name_print(&device->name, mine, sizeof mine));
+}

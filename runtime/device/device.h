@@ -23,6 +23,12 @@
  *   s = d->vt->wait(d, event, err);            the copy has ended
  *   d->vt->free(d, &buffer);
  *
+ * A device may have bodies, functions that its threads run: found by name once,
+ * launched any number of times in a queue's order.
+ *
+ *   s = d->vt->body(d, "fill", &body, err);
+ *   s = d->vt->launch(d, queue, body, &grid, &args, sizeof args, err);
+ *
  * Copies are asynchronous: copy_in, copy_out, copy and copy_peer put the work
  * into a queue and may return before it has begun. The host's bytes of copy_in
  * must stay as they are, and those of copy_out are not to be looked at, until
@@ -42,8 +48,9 @@
  * runs with and without it (cuda.h). */
 
 typedef struct weir_device weir_device;
-typedef struct weir_queue weir_queue; /* the device's own */
-typedef struct weir_event weir_event; /* the device's own */
+typedef struct weir_queue weir_queue;             /* the device's own */
+typedef struct weir_event weir_event;             /* the device's own */
+typedef struct weir_device_body weir_device_body; /* the device's own */
 
 /* Memory of a device. The host may touch |host| when it is not NULL. */
 typedef struct weir_device_buffer {
@@ -62,6 +69,13 @@ typedef struct weir_device_place {
 typedef struct weir_device_memory {
   size_t total_bytes, limit_bytes, used_bytes, peak_bytes;
 } weir_device_memory;
+
+/* The threads of a launch: blocks[0] blocks[1] blocks[2] blocks of |threads|
+ * each, which share |shared_bytes| beside what the body itself has. */
+typedef struct weir_device_grid {
+  uint32_t blocks[3], threads;
+  uint32_t shared_bytes;
+} weir_device_grid;
 
 typedef struct weir_device_vtable {
   /* Queues, events and buffers are released before. */
@@ -99,6 +113,20 @@ typedef struct weir_device_vtable {
                            weir_device_place dst, weir_device *src_device,
                            weir_device_place src, size_t bytes,
                            weir_error *err);
+  /* Finds the body |name|, a function that the device's threads run; it is the
+   * device's own and lives as long. W9001: there is none of that name. */
+  weir_status (*body)(weir_device *device, const char *name,
+                      const weir_device_body **out_body, weir_error *err);
+  /* Puts a run of |body| on all threads of |grid| into |queue|. |args| is the
+   * body's one argument, a struct of |bytes| bytes, which is copied before the
+   * call returns; addresses in it are handles of buffers, which stay as those
+   * of copies do. No blocks: checked, and no work. W9001: another size than
+   * the body's, no threads, more blocks, threads or memory than a device
+   * has. */
+  weir_status (*launch)(weir_device *device, weir_queue *queue,
+                        const weir_device_body *body,
+                        const weir_device_grid *grid, const void *args,
+                        size_t bytes, weir_error *err);
   weir_status (*queue_create)(weir_device *device, weir_queue **out_queue,
                               weir_error *err);
   /* Blocks until the queue's work has ended. NULL-safe. */
@@ -137,5 +165,16 @@ weir_status weir_device_check_span(weir_device_place place, size_t bytes,
  * fails with W9001 otherwise. */
 weir_status weir_device_check_peer(const weir_device *device,
                                    const weir_device *peer, weir_error *err);
+
+/* For implementations: the methods |body| and |launch| of a device that has no
+ * bodies. Both fail with W9001. */
+weir_status weir_device_no_body(weir_device *device, const char *name,
+                                const weir_device_body **out_body,
+                                weir_error *err);
+weir_status weir_device_no_launch(weir_device *device, weir_queue *queue,
+                                  const weir_device_body *body,
+                                  const weir_device_grid *grid,
+                                  const void *args, size_t bytes,
+                                  weir_error *err);
 
 #endif

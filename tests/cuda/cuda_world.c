@@ -58,6 +58,7 @@ void cuda_world_check_clean(void) {
   assert_int_equal(n.block_bytes, 0);
   assert_int_equal(n.host_blocks, 0);
   assert_int_equal(n.streams, 0);
+  assert_int_equal(n.libraries, 0);
   assert_int_equal(n.events, 0);
   assert_int_equal(n.works, 0);
   assert_int_equal(n.written_after_free, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/device/cuda/gpu.h"
 
+#include "runtime/device/cuda/body.h"
 #include "runtime/device/cuda/copy.h"
 #include "runtime/device/cuda/fail.h"
 #include "runtime/device/cuda/queue.h"
@@ -58,6 +59,7 @@ weir_status weir_cuda_gpu_enter(weir_cuda_device *gpu, weir_error *err) {
 static void gpu_release(weir_device *device) {
   weir_cuda_device *gpu = (weir_cuda_device *)device;
   weir_cuda_gpu_note(gpu, gpu->api.cudaSetDevice(gpu->gpu));
+  weir_cuda_body_close(gpu);
   weir_cuda_cache_release(gpu);
   gpu->host->free(gpu->env, gpu);
 }
@@ -72,6 +74,8 @@ static const weir_device_vtable kGpu = {
     .copy_out = weir_cuda_copy_out,
     .copy = weir_cuda_copy_within,
     .copy_peer = weir_cuda_copy_peer,
+    .body = weir_cuda_body_find,
+    .launch = weir_cuda_body_launch,
     .queue_create = weir_cuda_queue_create,
     .queue_release = weir_cuda_queue_release,
     .event_create = weir_cuda_queue_event_create,
@@ -119,10 +123,12 @@ weir_status weir_cuda_gpu_create(const weir_module_host *host,
   weir_status s =
       weir_cuda_api_open(host, options->runtime_folder, &gpu->api, err);
   if (s == WEIR_OK) s = start(gpu, err);
+  if (s == WEIR_OK) s = weir_cuda_body_open(gpu, err);
   if (s == WEIR_OK) {
     *out_device = &gpu->base;
     return WEIR_OK;
   }
+  weir_cuda_body_close(gpu);
   weir_cuda_cache_end(&gpu->cache);
   host->free(env, gpu);
   return s;

@@ -4,6 +4,7 @@
 
 #include "runtime/device/cuda.h"
 #include "runtime/device/cuda/api.h"
+#include "runtime/device/cuda/body.h"
 #include "runtime/device/cuda/cache.h"
 
 /* A GPU as a device: what its files share.
@@ -20,6 +21,7 @@ typedef struct weir_cuda_device {
   size_t total_bytes;
   atomic_int error; /* the sticky one that lost the GPU; 0 before */
   weir_cuda_cache cache;
+  weir_cuda_loaded loaded; /* bodies */
 } weir_cuda_device;
 
 /* weir_cuda_functions.create. Errors: W6004, W6001. */

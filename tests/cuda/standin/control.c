@@ -99,6 +99,8 @@ const char *cudaGetErrorString(cudaError_t e) {
       return "an illegal memory access was encountered (stand-in)";
     case cudaErrorLaunchFailure:
       return "unspecified launch failure (stand-in)";
+    case cudaErrorSymbolNotFound:
+      return "named symbol not found (stand-in)";
     case cudaErrorInvalidResourceHandle:
       return "invalid resource handle (stand-in)";
     default:
@@ -111,7 +113,7 @@ static void reset(void) {
   standin.counts.destroyed_with_work = standin.counts.written_after_free = 0;
   standin_sweep();
   standin_counts c = standin.counts;
-  c.calls = c.mallocs = c.frees = 0;
+  c.calls = c.mallocs = c.frees = c.launches = 0;
   size_t used[kMostDevices];
   memcpy(used, standin.used_bytes, sizeof used);
   standin = (standin_state){.driver = kVersion,
@@ -158,7 +160,20 @@ static standin_counts counts(void) {
   return c;
 }
 
+static void set_check_launches(bool check) {
+  standin.check_launches = check;
+}
+
+static void hide(const char *symbol) {
+  standin.hidden = symbol;
+}
+
+static const char *fault(void) {
+  return standin.fault != NULL ? standin.fault : "";
+}
+
 extern const standin_control standin_functions;
 const standin_control standin_functions = {
-    reset,       fail_at,    lose_at,  set_versions,
-    set_devices, set_memory, set_seed, counts};
+    reset,      fail_at,  lose_at, set_versions,       set_devices,
+    set_memory, set_seed, counts,  set_check_launches, hide,
+    fault};

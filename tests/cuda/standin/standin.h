@@ -2,6 +2,7 @@
 #ifndef TESTS_CUDA_STANDIN_STANDIN_H_
 #define TESTS_CUDA_STANDIN_STANDIN_H_
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,8 @@ typedef struct standin_counts {
   uint64_t blocks, host_blocks;    /* that live */
   uint64_t block_bytes;            /* of the blocks that live */
   uint64_t streams, events, works; /* that live */
+  uint64_t libraries;              /* that are loaded */
+  uint64_t launches;               /* that were done */
   uint64_t destroyed_with_work;    /* streams */
   uint64_t written_after_free;     /* blocks; |reset| looks */
 } standin_counts;
@@ -40,6 +43,11 @@ typedef struct standin_control {
    * once. */
   void (*set_seed)(uint64_t seed);
   standin_counts (*counts)(void);
+  /* Each launch runs twice on the same memory, its threads in opposite orders,
+   * and other bits are a fault of the launch. */
+  void (*set_check_launches)(bool check);
+  void (*hide)(const char *symbol); /* the body is missing; NULL: none */
+  const char *(*fault)(void);       /* of the last launch that failed; or "" */
 } standin_control;
 
 #endif

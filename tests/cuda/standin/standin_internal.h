@@ -17,6 +17,8 @@ typedef struct standin_state {
   int driver, runtime, devices;
   size_t memory_bytes, used_bytes[16]; /* of each device */
   uint64_t seed;
+  bool check_launches;
+  const char *hidden, *fault; /* body; launch */
   standin_counts counts;
 } standin_state;
 
@@ -44,6 +46,24 @@ const standin_block *standin_block_at(const void *address);
 /* Whether |bytes| bytes from |address| on are in one block of |device| that is
  * not freed. */
 bool standin_is_live(const void *address, size_t bytes, int device);
+/* Copies all live blocks of |device| to |*out| (malloc; false: no memory);
+ * writes such a copy back; the size of one. */
+bool standin_memory_save(int device, unsigned char **out);
+void standin_memory_load(int device, const unsigned char *copy);
+size_t standin_memory_bytes(int device);
+
+/* A launch: its body (simt.h), its grid and a copy of its argument. */
+typedef struct standin_launch {
+  const struct simt_body *body;
+  unsigned blocks[3], threads;
+  unsigned char args[];
+} standin_launch;
+
+/* Puts |launch| into |stream|, which owns it after a success. */
+cudaError_t standin_put_launch(cudaStream_t stream, standin_launch *launch);
+/* Does the work; a fault loses the device. */
+void standin_launch_run(const standin_launch *launch, int device);
+
 /* Looks at freed blocks and lets them go. */
 void standin_sweep(void);
 

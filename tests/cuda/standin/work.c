@@ -20,13 +20,14 @@ typedef struct point {
 
 typedef struct work {
   struct work *next;
-  enum { COPY, RECORD, WAIT } kind;
+  enum { COPY, RUN, RECORD, WAIT } kind;
   void *dst;
   const void *src;
   void *kept; /* the bytes of |src|, read at once; NULL: read when it is done */
   size_t bytes;
   int dst_device, src_device; /* -1: the host */
   point *point;
+  standin_launch *launch;
 } work;
 
 struct CUstream_st {
@@ -63,6 +64,7 @@ static void drop_first(struct CUstream_st *s) {
   if (w->kind == RECORD) w->point->done = true;
   unuse(w->point);
   free(w->kept);
+  free(w->launch);
   free(w);
   standin.counts.works--;
 }
@@ -88,6 +90,7 @@ static bool is_blocked(const struct CUstream_st *s) {
 
 static void step(struct CUstream_st *s) {
   if (s->first->kind == COPY) copy_now(s->first);
+  if (s->first->kind == RUN) standin_launch_run(s->first->launch, s->device);
   drop_first(s);
 }
 
@@ -132,6 +135,12 @@ static cudaError_t put_copy(cudaStream_t s, work w) {
   if (e != cudaSuccess) free(w.kept);
   if (e == cudaSuccess && pageable_out && standin_chance()) run(s, NULL);
   return e;
+}
+
+cudaError_t standin_put_launch(cudaStream_t stream, standin_launch *launch) {
+  if (!is_stream(stream) || stream->device != standin_device)
+    return cudaErrorInvalidResourceHandle;
+  return put(stream, (work){.kind = RUN, .launch = launch});
 }
 
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes,

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cuda/apply.h"
+#include "kernels/cuda/ew.h"
+#include "kernels/cuda/rows.h"
+#include "runtime/device/cuda/body.h"
+
+/* The list of the module's bodies, for its device. */
+
+#define WEIR_CUDA_BODY(file, name, args) \
+  {#file, #name, "weir_body_" #name, sizeof(args)},
+const weir_cuda_body_def weir_cuda_bodies[] = {
+#include "kernels/cuda/bodies.def"
+    {0}};
+#undef WEIR_CUDA_BODY

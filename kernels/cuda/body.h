@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KERNELS_CUDA_BODY_H_
+#define KERNELS_CUDA_BODY_H_
+
+#include <stdint.h>
+
+/* What all bodies share, on both sides of a launch. */
+
+enum {
+  WEIR_BODY_THREADS = 256, /* of a block of every body */
+  WEIR_BODY_RANK = 8       /* dimensions of an operand with strides */
+};
+
+#if defined(__cplusplus)
+
+/* A body: one struct, which lies in the GPU's constant memory. */
+#define WEIR_BODY(name, args_type)                                \
+  extern "C" __global__ void __launch_bounds__(WEIR_BODY_THREADS) \
+      weir_body_##name(const __grid_constant__ args_type args)
+
+/* The first element of this thread, and the way to its next one: a grid may
+ * have fewer threads than elements. */
+static __device__ __forceinline__ int64_t weir_body_first() {
+  return (int64_t)blockIdx.x * WEIR_BODY_THREADS + threadIdx.x;
+}
+
+static __device__ __forceinline__ int64_t weir_body_step() {
+  return (int64_t)gridDim.x * WEIR_BODY_THREADS;
+}
+
+#endif
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KERNELS_CUDA_EW_H_
+#define KERNELS_CUDA_EW_H_
+
+#include "kernels/cuda/body.h"
+
+/* Arguments of the bodies of ew.cu. A body has an op's number in its argument
+ * and not a body for each op: all threads take the same branch, and one build
+ * has all. Grids: any number of blocks in x, 1 in y and z. Pointers are the
+ * GPU's; strides are in elements, 0 along a dimension that is repeated. An
+ * output may be an operand of the same shape and dtype. */
+
+/* |n| elements of |size| bytes (1, 4, 8), all |value|. */
+typedef struct weir_fill_args {
+  void *y;
+  int64_t n;
+  uint64_t value; /* in its lowest bytes */
+  int32_t size;
+} weir_fill_args;
+
+/* The functions of one f32, by their op's name. p: leaky_relu's and elu's
+ * alpha; clip's min and max. */
+#define WEIR_UNARY_OPS(OP)                                                \
+  OP(neg)                                                                 \
+  OP(abs) OP(square) OP(sign) OP(relu) OP(exp) OP(log) OP(sqrt) OP(rsqrt) \
+      OP(reciprocal) OP(tanh) OP(sigmoid) OP(silu) OP(softplus) OP(erf)   \
+          OP(floor) OP(ceil) OP(round) OP(leaky_relu) OP(elu) OP(gelu)    \
+              OP(gelu_tanh) OP(clip)
+
+#define WEIR_UNARY_NAME(name) WEIR_UNARY_##name,
+typedef enum weir_unary_op {
+  WEIR_UNARY_OPS(WEIR_UNARY_NAME) WEIR_UNARY_COUNT
+} weir_unary_op;
+#undef WEIR_UNARY_NAME
+
+typedef struct weir_unary_args {
+  float *y;
+  const float *x;
+  int64_t n;
+  float p[2];
+  int32_t op; /* weir_unary_op */
+} weir_unary_args;
+
+/* Of integers, sums and products wrap; a division by 0 and a negative power
+ * give 0 and are told. */
+typedef enum weir_binary_op {
+  WEIR_BINARY_ADD,
+  WEIR_BINARY_SUB,
+  WEIR_BINARY_MUL,
+  WEIR_BINARY_DIV,
+  WEIR_BINARY_MIN,
+  WEIR_BINARY_MAX,
+  WEIR_BINARY_POW
+} weir_binary_op;
+
+/* The result is a byte, 0 or 1. */
+typedef enum weir_compare_op {
+  WEIR_COMPARE_EQUAL,
+  WEIR_COMPARE_NOT_EQUAL,
+  WEIR_COMPARE_LESS,
+  WEIR_COMPARE_LESS_EQUAL,
+  WEIR_COMPARE_GREATER,
+  WEIR_COMPARE_GREATER_EQUAL
+} weir_compare_op;
+
+/* y, |n| elements that lie together, of |rank| dimensions. Rank 0: one stride
+ * counts for all elements, strides[.][0]. */
+typedef struct weir_binary_args {
+  void *y;
+  const void *in[2];
+  /* NULL, or the number of the first refused element, if that is less than
+   * what stands there. */
+  unsigned long long *refused;
+  int64_t n;
+  int64_t dims[WEIR_BODY_RANK], strides[2][WEIR_BODY_RANK];
+  int32_t rank, op;
+} weir_binary_args;
+
+/* in[0], bytes of which 0 is no, chooses in[1], else in[2]. */
+typedef struct weir_where_args {
+  void *y;
+  const void *in[3];
+  int64_t n;
+  int64_t dims[WEIR_BODY_RANK], strides[3][WEIR_BODY_RANK];
+  int32_t rank;
+} weir_where_args;
+
+typedef enum weir_cast_type {
+  WEIR_CAST_F32,
+  WEIR_CAST_F64,
+  WEIR_CAST_I32,
+  WEIR_CAST_I64,
+  WEIR_CAST_U8,
+  WEIR_CAST_BOOL
+} weir_cast_type;
+
+/* Floats go to integers toward zero, clamped at the ends, NaN to 0; integers
+ * to narrower ones clamped; all to bool by != 0. */
+typedef struct weir_cast_args {
+  void *y;
+  const void *x;
+  int64_t n;
+  int32_t from, to; /* weir_cast_type */
+} weir_cast_args;
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fibers, and the order in which they run.
+ *
+ * A warp goes on until all its lanes have ended or are at the block's barrier;
+ * then the next warp runs. When all warps are there, the barrier opens. An
+ * operation of a warp has two waits: after the first all values are written,
+ * after the second all are read.
+ *
+ * The switch is twenty instructions on x86-64 and swapcontext elsewhere. The
+ * address sanitizer is told of every switch; the thread sanitizer would need
+ * calls of its own, and the build leaves this out there. */
+#include "tests/cuda/simt/simt.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if !defined(__x86_64__) || defined(SIMT_UCONTEXT)
+#define BY_CONTEXT 1
+#include <ucontext.h>
+#else
+#define BY_CONTEXT 0
+#endif
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#if defined(SANITIZED)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+enum { STACK_BYTES = 64 << 10 };
+
+#if BY_CONTEXT
+typedef ucontext_t context;
+#else
+typedef void *context; /* the stack pointer; registers lie on the stack */
+#endif
+
+typedef struct fiber {
+  context context;
+  unsigned char *stack;
+  enum { READY, AT_WRITE, AT_READ, AT_BARRIER, ENDED } state;
+  void *fake_stack; /* the address sanitizer's */
+} fiber;
+
+simt_place simt_thread, simt_block, simt_block_dim, simt_grid_dim;
+
+static fiber fibers[SIMT_THREADS];
+static fiber *running;
+static context scheduler;
+static const simt_body *body;
+static const void *arguments;
+static unsigned char values[SIMT_LANES][8]; /* of a warp's operation */
+#if defined(SANITIZED)
+static void *scheduler_fake_stack;
+static const void *scheduler_stack;
+static size_t scheduler_stack_bytes;
+#endif
+
+#if BY_CONTEXT
+static void switch_to(context *from, context *to) {
+  swapcontext(from, to);
+}
+#else
+/* Saves the registers that a call keeps, and takes the other stack's. */
+void simt_switch(void **from, void *to);
+__asm__(
+    ".text\n"
+    ".local simt_switch\n"
+    ".type simt_switch, @function\n"
+    "simt_switch:\n"
+    "  push %rbp\n  push %rbx\n  push %r12\n"
+    "  push %r13\n  push %r14\n  push %r15\n"
+    "  mov %rsp, (%rdi)\n"
+    "  mov %rsi, %rsp\n"
+    "  pop %r15\n  pop %r14\n  pop %r13\n"
+    "  pop %r12\n  pop %rbx\n  pop %rbp\n"
+    "  ret\n"
+    ".size simt_switch, . - simt_switch\n");
+
+static void switch_to(context *from, context *to) {
+  simt_switch(from, *to);
+}
+#endif
+
+/* From a fiber back to the scheduler. */
+static void yield_as(int state) {
+  running->state = state;
+#if defined(SANITIZED)
+  __sanitizer_start_switch_fiber(state == ENDED ? NULL : &running->fake_stack,
+                                 scheduler_stack, scheduler_stack_bytes);
+#endif
+  switch_to(&running->context, &scheduler);
+#if defined(SANITIZED)
+  __sanitizer_finish_switch_fiber(running->fake_stack, NULL, NULL);
+#endif
+}
+
+static void enter(void) {
+#if defined(SANITIZED)
+  __sanitizer_finish_switch_fiber(NULL, &scheduler_stack,
+                                  &scheduler_stack_bytes);
+#endif
+  body->run(arguments);
+  yield_as(ENDED);
+  abort(); /* an ended fiber is not resumed */
+}
+
+static void resume(fiber *f) {
+  running = f;
+  simt_thread = (simt_place){(unsigned)(f - fibers), 0, 0};
+  f->state = READY;
+#if defined(SANITIZED)
+  __sanitizer_start_switch_fiber(&scheduler_fake_stack, f->stack, STACK_BYTES);
+#endif
+  switch_to(&scheduler, &f->context);
+#if defined(SANITIZED)
+  __sanitizer_finish_switch_fiber(scheduler_fake_stack, NULL, NULL);
+#endif
+}
+
+/* Begins |f| anew; a fiber that was given up leaves marks on its stack. */
+static bool prepare(fiber *f) {
+  if (f->stack == NULL) f->stack = aligned_alloc(64, STACK_BYTES);
+  if (f->stack == NULL) return false;
+#if defined(SANITIZED)
+  if (f->state != ENDED) __asan_unpoison_memory_region(f->stack, STACK_BYTES);
+#endif
+  f->state = READY;
+  f->fake_stack = NULL;
+#if BY_CONTEXT
+  getcontext(&f->context);
+  f->context.uc_stack.ss_sp = f->stack;
+  f->context.uc_stack.ss_size = STACK_BYTES;
+  f->context.uc_link = NULL;
+  makecontext(&f->context, enter, 0);
+#else
+  /* Six registers, the address that the switch returns to, and that which
+   * |enter| would: so its stack is aligned as after a call. */
+  void **top = (void **)(f->stack + STACK_BYTES - 64);
+  *--top = NULL;
+  *--top = (void *)(uintptr_t)enter;
+  for (int i = 0; i < 6; i++) *--top = NULL;
+  f->context = top;
+#endif
+  return true;
+}
+
+void simt_barrier(void) {
+  yield_as(AT_BARRIER);
+}
+
+void simt_exchange(void *value, size_t bytes, unsigned from) {
+  memcpy(values[simt_thread.x % SIMT_LANES], value, bytes);
+  yield_as(AT_WRITE);
+  memcpy(value, values[from % SIMT_LANES], bytes);
+  yield_as(AT_READ);
+}
+
+/* The i-th of |n|, from one end or the other. */
+static unsigned at(unsigned i, unsigned n, bool last) {
+  return last ? n - 1 - i : i;
+}
+
+/* Runs the lanes until none can go on: whole, they end or are at the barrier;
+ * what they were at, if it was the same for all, opens. */
+static simt_result run_warp(fiber *lanes, unsigned count, bool last) {
+  for (;;) {
+    unsigned in[ENDED + 1] = {0};
+    for (unsigned i = 0; i < count; i++) {
+      fiber *f = &lanes[at(i, count, last)];
+      if (f->state == READY) resume(f);
+    }
+    for (unsigned i = 0; i < count; i++) in[lanes[i].state]++;
+    if (in[AT_WRITE] + in[AT_READ] == 0) return SIMT_OK;
+    if (in[AT_WRITE] != count && in[AT_READ] != count) return SIMT_DIVERGED;
+    for (unsigned i = 0; i < count; i++) lanes[i].state = READY;
+  }
+}
+
+static simt_result run_block(unsigned threads, bool last) {
+  unsigned warps = (threads + SIMT_LANES - 1) / SIMT_LANES;
+  for (unsigned i = 0; i < threads; i++)
+    if (!prepare(&fibers[i])) return SIMT_MEMORY;
+  for (;;) {
+    unsigned ended = 0;
+    for (unsigned i = 0; i < warps; i++) {
+      unsigned first = at(i, warps, last) * SIMT_LANES;
+      unsigned left = threads - first;
+      simt_result r =
+          run_warp(&fibers[first], left < SIMT_LANES ? left : SIMT_LANES, last);
+      if (r != SIMT_OK) return r;
+    }
+    for (unsigned i = 0; i < threads; i++) ended += fibers[i].state == ENDED;
+    if (ended == threads) return SIMT_OK;
+    if (ended > 0) return SIMT_BARRIER;
+    for (unsigned i = 0; i < threads; i++) fibers[i].state = READY;
+  }
+}
+
+simt_result simt_launch(const simt_body *which, const simt_grid *grid,
+                        const void *args, bool last) {
+  const unsigned *n = grid->blocks;
+  uint64_t blocks = (uint64_t)n[0] * n[1] * n[2];
+  simt_result r = SIMT_OK;
+  body = which;
+  arguments = args;
+  simt_grid_dim = (simt_place){n[0], n[1], n[2]};
+  simt_block_dim = (simt_place){grid->threads, 1, 1};
+  for (uint64_t i = 0; r == SIMT_OK && i < blocks; i++) {
+    uint64_t b = last ? blocks - 1 - i : i;
+    simt_block = (simt_place){(unsigned)(b % n[0]), (unsigned)(b / n[0] % n[1]),
+                              (unsigned)(b / n[0] / n[1])};
+    r = run_block(grid->threads, last);
+  }
+  return r;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cuda/simt/simt.h"
+#include "tests/cuda/standin/standin_internal.h"
+
+/* Libraries of bodies, and launches. A kernel's handle is its simt_body: the
+ * machine code of a library is looked at no further than its first bytes. In a
+ * build without fibers every name is there, and no launch succeeds. */
+
+enum { kFatbinMagic = 0x50, kMostShared = 48 << 10, kMostBlocks = 0xffff };
+
+struct CUlib_st {
+  int unused;
+};
+
+#if !defined(STANDIN_BODIES)
+const simt_body simt_bodies[] = {{0}};
+static const simt_body kNoBody = {0};
+simt_result simt_launch(const simt_body *body, const simt_grid *grid,
+                        const void *args, bool last) {
+  (void)body, (void)grid, (void)args, (void)last;
+  return SIMT_MEMORY;
+}
+#endif
+
+cudaError_t cudaLibraryLoadData(cudaLibrary_t *out, const void *code,
+                                enum cudaJitOption *jit, void **jit_values,
+                                unsigned jit_count,
+                                enum cudaLibraryOption *options, void **values,
+                                unsigned count) {
+  cudaError_t e = standin_begin();
+  (void)jit, (void)jit_values, (void)options, (void)values;
+  if (e == cudaSuccess && (jit_count != 0 || count != 0))
+    e = cudaErrorInvalidValue;
+  if (e == cudaSuccess && *(const unsigned char *)code != kFatbinMagic)
+    e = cudaErrorInvalidKernelImage;
+  struct CUlib_st *l = e == cudaSuccess ? malloc(sizeof *l) : NULL;
+  if (e == cudaSuccess && l == NULL) e = cudaErrorMemoryAllocation;
+  if (e == cudaSuccess) {
+    *out = l;
+    standin.counts.libraries++;
+  }
+  return standin_end(e);
+}
+
+cudaError_t cudaLibraryUnload(cudaLibrary_t library) {
+  cudaError_t e = standin_begin();
+  free(library);
+  standin.counts.libraries--;
+  return standin_end(e);
+}
+
+static const simt_body *find(const char *name) {
+  if (standin.hidden != NULL && strcmp(name, standin.hidden) == 0) return NULL;
+#if defined(STANDIN_BODIES)
+  for (const simt_body *b = simt_bodies; b->symbol != NULL; b++)
+    if (strcmp(b->symbol, name) == 0) return b;
+  return NULL;
+#else
+  return &kNoBody;
+#endif
+}
+
+cudaError_t cudaLibraryGetKernel(cudaKernel_t *out, cudaLibrary_t library,
+                                 const char *name) {
+  cudaError_t e = standin_begin();
+  const simt_body *body = find(name);
+  if (e == cudaSuccess && library == NULL) e = cudaErrorInvalidResourceHandle;
+  if (e == cudaSuccess && body == NULL) e = cudaErrorSymbolNotFound;
+  if (e == cudaSuccess) *out = (cudaKernel_t)(uintptr_t)body;
+  return standin_end(e);
+}
+
+static bool is_grid(const cudaLaunchConfig_t *c) {
+  const dim3 *g = &c->gridDim, *b = &c->blockDim;
+  return g->x > 0 && g->x <= 0x7fffffff && g->y > 0 && g->y <= kMostBlocks &&
+         g->z > 0 && g->z <= kMostBlocks && b->x > 0 && b->x <= SIMT_THREADS &&
+         b->y == 1 && b->z == 1;
+}
+
+static cudaError_t put_launch(const cudaLaunchConfig_t *c,
+                              const simt_body *body, const void *args) {
+  if (!is_grid(c)) return cudaErrorInvalidConfiguration;
+  if (c->dynamicSmemBytes > kMostShared) return cudaErrorInvalidValue;
+  if (body->run == NULL) return cudaErrorNotSupported;
+  standin_launch *l = malloc(sizeof *l + body->args_bytes);
+  if (l == NULL) return cudaErrorMemoryAllocation;
+  *l = (standin_launch){
+      body, {c->gridDim.x, c->gridDim.y, c->gridDim.z}, c->blockDim.x};
+  memcpy(l->args, args, body->args_bytes);
+  cudaError_t e = standin_put_launch(c->stream, l);
+  if (e != cudaSuccess) free(l);
+  return e;
+}
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config,
+                                const void *function, void **args) {
+  cudaError_t e = standin_begin();
+  if (e == cudaSuccess) e = put_launch(config, function, args[0]);
+  return standin_end(e);
+}
+
+static simt_result run(const standin_launch *l, bool last) {
+  const simt_grid grid = {{l->blocks[0], l->blocks[1], l->blocks[2]},
+                          l->threads};
+  return simt_launch(l->body, &grid, l->args, last);
+}
+
+/* On a copy of the memory in the opposite order; whether the bits are those of
+ * |first|, which was done in the usual one. */
+static const char *run_again(const standin_launch *l, int device,
+                             const unsigned char *before) {
+  unsigned char *one = NULL, *two = NULL;
+  const char *fault = "no memory";
+  if (standin_memory_save(device, &one)) {
+    standin_memory_load(device, before);
+    simt_result r = run(l, true);
+    bool kept = r == SIMT_OK && standin_memory_save(device, &two);
+    if (r != SIMT_OK)
+      fault = "the opposite order fails";
+    else if (kept)
+      fault = memcmp(one, two, standin_memory_bytes(device)) == 0
+                  ? NULL
+                  : "the bits depend on the order of threads";
+  }
+  free(one);
+  free(two);
+  return fault;
+}
+
+void standin_launch_run(const standin_launch *l, int device) {
+  static const char *const kFaults[] = {
+      [SIMT_OK] = NULL,
+      [SIMT_DIVERGED] = "lanes of a warp are apart",
+      [SIMT_BARRIER] = "threads ended before a barrier of their block",
+      [SIMT_MEMORY] = "no memory"};
+  unsigned char *before = NULL;
+  const char *fault = NULL;
+  if (standin.check_launches && !standin_memory_save(device, &before))
+    fault = "no memory";
+  if (fault == NULL) fault = kFaults[run(l, false)];
+  if (fault == NULL && before != NULL) fault = run_again(l, device, before);
+  free(before);
+  standin.counts.launches++;
+  standin.fault = fault;
+  if (fault != NULL) standin.lost = cudaErrorLaunchFailure;
+}

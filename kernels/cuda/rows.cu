@@ -25,11 +25,11 @@ struct max_of {
   }
 };
 
-/* Joins |x| of all threads; all have the result. The first barrier keeps the
- * parts of the block's join before, until all have read them. */
+/* Joins |x| of all threads through |parts|, shared; all have the result. The
+ * first barrier keeps the parts of the join before, until all have read them.
+ */
 template <class J>
-static __device__ __forceinline__ float join_block(float x) {
-  __shared__ float parts[WARPS];
+static __device__ __forceinline__ float join_block(float x, float *parts) {
   for (int m = LANES / 2; m > 0; m /= 2)
     x = J::join(x, __shfl_xor_sync(0xffffffffu, x, m));
   __syncthreads();
@@ -41,30 +41,34 @@ static __device__ __forceinline__ float join_block(float x) {
 }
 
 template <class J>
-static __device__ __forceinline__ float join_row(const float *x, int64_t n) {
+static __device__ __forceinline__ float join_row(const float *x, int64_t n,
+                                                 float *parts) {
   float mine = J::none();
   for (int64_t i = threadIdx.x; i < n; i += WEIR_BODY_THREADS)
     mine = J::join(mine, x[i]);
-  return join_block<J>(mine);
+  return join_block<J>(mine, parts);
 }
 
 WEIR_BODY(sum_rows_f32, weir_rows_args) {
+  __shared__ float parts[WARPS];
   for (int64_t r = blockIdx.x; r < args.rows; r += gridDim.x) {
-    float y = join_row<sum_of>(args.x + r * args.cols, args.cols);
+    float y = join_row<sum_of>(args.x + r * args.cols, args.cols, parts);
     if (threadIdx.x == 0) args.y[r] = y;
   }
 }
 
 WEIR_BODY(mean_rows_f32, weir_rows_args) {
+  __shared__ float parts[WARPS];
   for (int64_t r = blockIdx.x; r < args.rows; r += gridDim.x) {
-    float y = join_row<sum_of>(args.x + r * args.cols, args.cols);
+    float y = join_row<sum_of>(args.x + r * args.cols, args.cols, parts);
     if (threadIdx.x == 0) args.y[r] = y / (float)args.cols;
   }
 }
 
 WEIR_BODY(max_rows_f32, weir_rows_args) {
+  __shared__ float parts[WARPS];
   for (int64_t r = blockIdx.x; r < args.rows; r += gridDim.x) {
-    float y = join_row<max_of>(args.x + r * args.cols, args.cols);
+    float y = join_row<max_of>(args.x + r * args.cols, args.cols, parts);
     if (threadIdx.x == 0) args.y[r] = y;
   }
 }
@@ -72,13 +76,14 @@ WEIR_BODY(max_rows_f32, weir_rows_args) {
 /* The exponentials are computed twice: reading x again costs less than keeping
  * them. A thread writes the elements that it alone read, so y may be x. */
 WEIR_BODY(softmax_rows_f32, weir_rows_args) {
+  __shared__ float parts[WARPS];
   for (int64_t r = blockIdx.x; r < args.rows; r += gridDim.x) {
     const float *x = args.x + r * args.cols;
     float *y = args.y + r * args.cols;
-    float most = join_row<max_of>(x, args.cols), mine = 0.0f;
+    float most = join_row<max_of>(x, args.cols, parts), mine = 0.0f;
     for (int64_t i = threadIdx.x; i < args.cols; i += WEIR_BODY_THREADS)
       mine += weir_el_exp(x[i] - most);
-    float sum = join_block<sum_of>(mine);
+    float sum = join_block<sum_of>(mine, parts);
     for (int64_t i = threadIdx.x; i < args.cols; i += WEIR_BODY_THREADS)
       y[i] = weir_el_exp(x[i] - most) / sum;
   }

@@ -2,8 +2,9 @@
 #ifndef TESTS_CUDA_SIMT_KERNEL_H_
 #define TESTS_CUDA_SIMT_KERNEL_H_
 
-/* The words of CUDA that bodies use, in C++ on simt.h. Shared memory is static:
- * one block runs at a time. */
+/* The words of CUDA that bodies use, in C++ on simt.h. Shared memory is static,
+ * as one block runs at a time, and lies in a section, so that simt.c can spoil
+ * it before each block. GCC puts no variable of a template there. */
 
 #include <math.h>
 #include <stdint.h>
@@ -17,7 +18,7 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __grid_constant__
-#define __shared__ static
+#define __shared__ static __attribute__((section("simt_shared")))
 
 #define threadIdx simt_thread
 #define blockIdx simt_block

@@ -152,6 +152,11 @@ static bool prepare(fiber *f) {
   return true;
 }
 
+/* All shared memory; the linker's names for the ends of a section. */
+extern unsigned char __start_simt_shared[]
+    __attribute__((visibility("hidden")));
+extern unsigned char __stop_simt_shared[] __attribute__((visibility("hidden")));
+
 void simt_barrier(void) {
   yield_as(AT_BARRIER);
 }
@@ -188,6 +193,8 @@ static simt_result run_block(unsigned threads, bool last) {
   unsigned warps = (threads + SIMT_LANES - 1) / SIMT_LANES;
   for (unsigned i = 0; i < threads; i++)
     if (!prepare(&fibers[i])) return SIMT_MEMORY;
+  memset(__start_simt_shared, 0xa5,
+         (size_t)(__stop_simt_shared - __start_simt_shared));
   for (;;) {
     unsigned ended = 0;
     for (unsigned i = 0; i < warps; i++) {

@@ -10,8 +10,9 @@
  *
  * A thread runs until it ends or waits for its warp or its block. Nothing else
  * is told apart, so two threads that touch a byte with no barrier between show
- * only by the order: run each launch in both orders and compare the bits. One
- * launch at a time; the caller has a lock. */
+ * only by the order: run each launch in both orders and compare the bits. A
+ * block's shared memory begins as 0xa5. One launch at a time; the caller has a
+ * lock. */
 
 #if defined(__cplusplus)
 extern "C" {

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "kernels/cpu/isa/choose.h"
+#include "kernels/cuda/element.h"
+#include "kernels/cuda/ew.h"
+#include "runtime/tensor/dtype.h"
+#include "tests/cuda/cuda_bench.h"
+
+/* The functions of one f32: the body on the stand-in, whose text C++ compiled,
+ * has the bits of the CPU's AVX2 tiles; and power is near the exact value. */
+
+enum { kTile = 1024, kRounds = 160 };
+
+typedef struct named_op {
+  const char *name;
+  weir_unary_op op;
+} named_op;
+
+#define NAMED(name) {#name, WEIR_UNARY_##name},
+static const named_op kOps[] = {WEIR_UNARY_OPS(NAMED)};
+
+/* Floats of all exponents and signs: each |round| has other ones. */
+static void fill_values(float *x, int round) {
+  static const float kSpecial[] = {
+      0.0f,        -0.0f,          INFINITY, -INFINITY,   NAN,    1.0f,
+      -1.0f,       1e-40f,         -1e-40f,  0.625f,      -0.35f, 1.41421356f,
+      88.8f,       -104.0f,        8388608,  -8388607.5f, 0.5f,   1.5f,
+      2.5f,        -0.5f,          3.4e38f,  -3.4e38f,    4.0f,   -15.0f,
+      0.70710678f, 1.17549435e-38f};
+  uint32_t state = 0x9e3779b9u * (uint32_t)(round + 1);
+  for (int i = 0; i < kTile; i++) {
+    state = state * 1664525u + 1013904223u;
+    uint32_t bits = state ^ (state >> 15);
+    /* Half of them where the functions are curved. */
+    if (i % 2 == 0) bits = (bits & 0x83ffffffu) | 0x3c000000u;
+    x[i] = weir_el_float(bits);
+  }
+  if (round == 0) memcpy(x, kSpecial, sizeof kSpecial);
+}
+
+static const weir_isa *avx2(void) {
+  for (int i = 0; weir_isa_at(i) != NULL; i++)
+    if (weir_isa_level(weir_isa_at(i)) == 2) return weir_isa_at(i);
+  return NULL;
+}
+
+static void check_equal(const char *name, const float *x, const float *a,
+                        const float *b) {
+  for (int i = 0; i < kTile; i++) {
+    if (isnan(a[i]) && isnan(b[i])) continue;
+    if (weir_el_bits(a[i]) != weir_el_bits(b[i]))
+      fail_msg("%s(%a): %a on the GPU, %a on the CPU", name, (double)x[i],
+               (double)a[i], (double)b[i]);
+  }
+}
+
+static void unary_has_the_bits_of_avx2(void **state) {
+  (void)state;
+  const weir_isa *isa = avx2();
+  if (isa == NULL) skip();
+  cuda_bench b;
+  cuda_bench_open(&b);
+  int compared = 0;
+  for (size_t k = 0; k < sizeof kOps / sizeof kOps[0]; k++) {
+    weir_tile_fn fn = weir_isa_tile(isa, kOps[k].name, WEIR_F32, 0);
+    compared += fn != NULL;
+    for (int round = 0; fn != NULL && round < kRounds; round++) {
+      float x[kTile], cpu[kTile], gpu[kTile];
+      const float p[2] = {-0.75f, 2.5f};
+      fill_values(x, round);
+      weir_tile t = {.y = cpu, .a = x, .n = kTile, .p = {p[0], p[1]}};
+      fn(&t);
+      weir_unary_args args = {.n = kTile, .op = kOps[k].op};
+      memcpy(args.p, p, sizeof p);
+      args.x = cuda_bench_in(&b, x, sizeof x);
+      args.y = cuda_bench_out(&b, sizeof gpu);
+      cuda_bench_run(&b, "unary_f32", 4, &args, sizeof args);
+      cuda_bench_take(&b, gpu, sizeof gpu);
+      check_equal(kOps[k].name, x, gpu, cpu);
+    }
+  }
+  assert_int_equal(compared, WEIR_UNARY_COUNT - 1); /* silu is no op there */
+  cuda_bench_close(&b);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(unary_has_the_bits_of_avx2),
+  };
+  return cmocka_run_group_tests(tests, cuda_world_open, NULL);
+}

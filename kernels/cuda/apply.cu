@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Optimisers' rules, an element a step. Products are joined where the CPU's
- * AVX2 set joins them (cpu/isa/apply_f32.c), so an update has the same bits
- * there and here. */
+ * AVX2 set joins them when GCC builds it for release (cpu/isa/apply_f32.c), so
+ * an update has the same bits there and here. That compiler has a loop of its
+ * own for l2 = 0, in which it joins another product of momentum's. */
 #include "kernels/cuda/apply.h"
 
 #include "kernels/cuda/element.h"
@@ -22,8 +23,9 @@ WEIR_BODY(apply_sgd_f32, weir_update_args) {
 
 WEIR_BODY(apply_momentum_f32, weir_update_args) {
   for (int64_t i = weir_body_first(); i < args.n; i += weir_body_step()) {
-    float g = gradient(args, i);
-    float m = fmaf(args.in[1][i], args.c[1], g);
+    float old = args.in[1][i], g = gradient(args, i);
+    float m = args.l2 != 0.0f ? fmaf(old, args.c[1], g)
+                              : fmaf(args.grad[i], args.scale, old * args.c[1]);
     args.out[0][i] = fmaf(-m, args.c[0], args.in[0][i]);
     args.out[1][i] = m;
   }

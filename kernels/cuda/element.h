@@ -7,7 +7,8 @@
  * The polynomials are those of cpu/isa/vmath.h, where their sources and errors
  * stand. Products that are added are fmaf outright, and no compiler may join or
  * split others (-fmad=false, -ffp-contract=off): so all three give the same
- * bits, and those of the CPU's AVX2 set, which joins the same products.
+ * bits, and those of the CPU's AVX2 set as GCC builds it, which joins the same
+ * products.
  * The bits of a NaN are not promised. Not the AVX2 set's bits: power, which the
  * C library computes there. AVX-512 has estimates of its own in exp, the
  * reciprocal and roots; those differ by an ulp or two. */

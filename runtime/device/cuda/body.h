@@ -15,7 +15,7 @@
 typedef struct weir_cuda_body_def {
   const char *file;   /* "ew", of ew.cu */
   const char *name;   /* "fill" */
-  const char *symbol; /* "weir_body_fill", in the machine code */
+  const char *symbol; /* of the machine code: "weir_body_" and the name */
   size_t args_bytes;  /* of its struct */
 } weir_cuda_body_def;
 

@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 typedef struct simt_body {
-  const char *symbol; /* "weir_body_fill" */
+  const char *symbol; /* of bodies.def: "weir_body_" and the name */
   size_t args_bytes;
   void (*run)(const void *args); /* as one thread */
 } simt_body;

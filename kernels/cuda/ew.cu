@@ -52,14 +52,17 @@ UNARY(gelu, weir_el_gelu(a))
 UNARY(gelu_tanh, weir_el_gelu_tanh(a))
 UNARY(clip, a<p[0] ? p[0] : a> p[1] ? p[1] : a)
 
-#define UNARY_CASE(name)  \
+#define WEIR_UNARY(name)  \
   case WEIR_UNARY_##name: \
     return name##_of(a, p);
 static __device__ __forceinline__ float unary(int32_t op, float a,
                                               const float *p) {
-  switch (op) { WEIR_UNARY_OPS(UNARY_CASE) }
+  switch (op) {
+#include "kernels/cuda/unary.def"
+  }
   return a;
 }
+#undef WEIR_UNARY
 
 WEIR_BODY(unary_f32, weir_unary_args) {
   for (int64_t i = weir_body_first(); i < args.n; i += weir_body_step())

@@ -18,21 +18,14 @@ typedef struct weir_fill_args {
   int32_t size;
 } weir_fill_args;
 
-/* The functions of one f32, by their op's name. p: leaky_relu's and elu's
- * alpha; clip's min and max. */
-#define WEIR_UNARY_OPS(OP)                                                     \
-  OP(neg)                                                                      \
-  OP(abs)                                                                      \
-  OP(square)                                                                   \
-  OP(sign) OP(relu) OP(exp) OP(log) OP(sqrt) OP(rsqrt) OP(reciprocal) OP(tanh) \
-      OP(sigmoid) OP(silu) OP(softplus) OP(erf) OP(floor) OP(ceil) OP(round)   \
-          OP(leaky_relu) OP(elu) OP(gelu) OP(gelu_tanh) OP(clip)
-
-#define WEIR_UNARY_NAME(name) WEIR_UNARY_##name,
+/* The functions of one f32. p: leaky_relu's and elu's alpha; clip's min and
+ * max. */
+#define WEIR_UNARY(name) WEIR_UNARY_##name,
 typedef enum weir_unary_op {
-  WEIR_UNARY_OPS(WEIR_UNARY_NAME) WEIR_UNARY_COUNT
+#include "kernels/cuda/unary.def"
+  WEIR_UNARY_COUNT
 } weir_unary_op;
-#undef WEIR_UNARY_NAME
+#undef WEIR_UNARY
 
 typedef struct weir_unary_args {
   float *y;

@@ -8,7 +8,7 @@
 #include "tests/cuda/cuda_bench.h"
 
 /* The functions of one f32: the body on the stand-in, whose text C++ compiled,
- * has the bits of the CPU's AVX2 tiles; and power is near the exact value. */
+ * has the bits of C's and of the CPU's AVX2 tiles, near the exact values. */
 
 enum { kTile = 1024, kRounds = 160 };
 
@@ -17,8 +17,11 @@ typedef struct named_op {
   weir_unary_op op;
 } named_op;
 
-#define NAMED(name) {#name, WEIR_UNARY_##name},
-static const named_op kOps[] = {WEIR_UNARY_OPS(NAMED)};
+#define WEIR_UNARY(name) {#name, WEIR_UNARY_##name},
+static const named_op kOps[] = {
+#include "kernels/cuda/unary.def"
+};
+#undef WEIR_UNARY
 
 /* Floats of all exponents and signs: each |round| has other ones. */
 static void fill_values(float *x, int round) {
@@ -55,6 +58,15 @@ static void check_equal(const char *name, const float *x, const float *a,
   }
 }
 
+static void run_body(cuda_bench *b, weir_unary_op op, const float *p,
+                     const float *x, float *y) {
+  weir_unary_args args = {.n = kTile, .op = op, .p = {p[0], p[1]}};
+  args.x = cuda_bench_in(b, x, kTile * sizeof *x);
+  args.y = cuda_bench_out(b, kTile * sizeof *y);
+  cuda_bench_run(b, "unary_f32", 4, &args, sizeof args);
+  cuda_bench_take(b, y, kTile * sizeof *y);
+}
+
 /* Which products are joined there is the compiler's choice: GCC's, for release.
  */
 #if defined(__clang__) || defined(__SANITIZE_ADDRESS__)
@@ -79,12 +91,7 @@ static void unary_has_the_bits_of_avx2(void **state) {
       fill_values(x, round);
       weir_tile t = {.y = cpu, .a = x, .n = kTile, .p = {p[0], p[1]}};
       fn(&t);
-      weir_unary_args args = {.n = kTile, .op = kOps[k].op};
-      memcpy(args.p, p, sizeof p);
-      args.x = cuda_bench_in(&b, x, sizeof x);
-      args.y = cuda_bench_out(&b, sizeof gpu);
-      cuda_bench_run(&b, "unary_f32", 4, &args, sizeof args);
-      cuda_bench_take(&b, gpu, sizeof gpu);
+      run_body(&b, kOps[k].op, p, x, gpu);
       check_equal(kOps[k].name, x, gpu, cpu);
     }
   }
@@ -92,8 +99,77 @@ static void unary_has_the_bits_of_avx2(void **state) {
   cuda_bench_close(&b);
 }
 
+/* A function of element.h as C compiles it, and the exact one. */
+typedef struct c_function {
+  const char *name;
+  weir_unary_op op;
+  float (*fn)(float x);
+  double (*exact)(double x);
+} c_function;
+
+static double exact_sigmoid(double x) {
+  return 1 / (1 + exp(-x));
+}
+
+static double exact_silu(double x) {
+  return x == -(double)INFINITY ? -0.0 : x / (1 + exp(-x));
+}
+
+static double exact_softplus(double x) {
+  return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
+}
+
+static double exact_gelu(double x) {
+  return x == -(double)INFINITY ? -0.0 : 0.5 * x * erfc(-x * sqrt(0.5));
+}
+
+static const c_function kFunctions[] = {
+    {"exp", WEIR_UNARY_exp, weir_el_exp, exp},
+    {"log", WEIR_UNARY_log, weir_el_log, log},
+    {"tanh", WEIR_UNARY_tanh, weir_el_tanh, tanh},
+    {"sigmoid", WEIR_UNARY_sigmoid, weir_el_sigmoid, exact_sigmoid},
+    {"silu", WEIR_UNARY_silu, weir_el_silu, exact_silu},
+    {"softplus", WEIR_UNARY_softplus, weir_el_softplus, exact_softplus},
+    {"erf", WEIR_UNARY_erf, weir_el_erf, erf},
+    {"floor", WEIR_UNARY_floor, weir_el_floor, floor},
+    {"ceil", WEIR_UNARY_ceil, weir_el_ceil, ceil},
+    {"round", WEIR_UNARY_round, weir_el_round, nearbyint},
+    {"gelu", WEIR_UNARY_gelu, weir_el_gelu, exact_gelu},
+    {"gelu_tanh", WEIR_UNARY_gelu_tanh, weir_el_gelu_tanh, NULL},
+};
+
+/* Eight units in the last place; where exp is denormal, silu has few digits. */
+static void check_near(const c_function *f, float x, float y) {
+  double want = f->exact((double)x);
+  float rounded = (float)want;
+  if (isnan(want) ? isnan(y) : y == rounded) return;
+  if (!(fabs((double)y - want) <= 0x1p-20 * fmax(fabs(want), 0x1p-120)))
+    fail_msg("%s(%a): %a, not %a", f->name, (double)x, (double)y, want);
+}
+
+static void one_text_has_the_same_bits(void **state) {
+  (void)state;
+  const float p[2] = {0};
+  cuda_bench b;
+  cuda_bench_open(&b);
+  for (size_t k = 0; k < sizeof kFunctions / sizeof kFunctions[0]; k++) {
+    const c_function *f = &kFunctions[k];
+    for (int round = 0; round < kRounds / 4; round++) {
+      float x[kTile], y[kTile], gpu[kTile];
+      fill_values(x, round);
+      for (int i = 0; i < kTile; i++) y[i] = f->fn(x[i]);
+      run_body(&b, f->op, p, x, gpu);
+      check_equal(f->name, x, gpu, y);
+      for (int i = 0; f->exact != NULL && i < kTile; i++)
+        check_near(f, x[i], y[i]);
+    }
+  }
+  cuda_bench_close(&b);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(one_text_has_the_same_bits),
       cmocka_unit_test(unary_has_the_bits_of_avx2),
   };
   return cmocka_run_group_tests(tests, cuda_world_open, NULL);

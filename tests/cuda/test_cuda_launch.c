@@ -79,10 +79,14 @@ static void refuses_what_no_gpu_has(void **state) {
     assert_ok(vt->launch(d, q, fill, &none_at, &args, sizeof args, &err), &err);
   }
   assert_int_equal(standin->counts().works, 0);
-  /* More shared memory than a block has: CUDA's refusal, and no loss. */
-  weir_device_grid large = kOne;
+  /* More shared memory than a block has, more threads than this body can:
+   * CUDA's refusals, and no loss. */
+  weir_device_grid large = kOne, wide = kOne;
   large.shared_bytes = 1 << 20;
   assert_error(vt->launch(d, q, fill, &large, &args, sizeof args, &err), &err,
+               "W5001");
+  wide.threads = 2 * WEIR_BODY_THREADS;
+  assert_error(vt->launch(d, q, fill, &wide, &args, sizeof args, &err), &err,
                "W5001");
   assert_false(atomic_load(&d->lost));
   vt->queue_release(d, q);

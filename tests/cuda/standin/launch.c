@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cuda/body.h"
 #include "tests/cuda/simt/simt.h"
 #include "tests/cuda/standin/standin_internal.h"
 
@@ -84,6 +85,8 @@ static cudaError_t put_launch(const cudaLaunchConfig_t *c,
                               const simt_body *body, const void *args) {
   if (!is_grid(c)) return cudaErrorInvalidConfiguration;
   if (c->dynamicSmemBytes > kMostShared) return cudaErrorInvalidValue;
+  if (c->blockDim.x > WEIR_BODY_THREADS) /* their launch bounds */
+    return cudaErrorLaunchOutOfResources;
   if (body->run == NULL) return cudaErrorNotSupported;
   standin_launch *l = malloc(sizeof *l + body->args_bytes);
   if (l == NULL) return cudaErrorMemoryAllocation;

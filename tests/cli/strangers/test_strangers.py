@@ -23,6 +23,7 @@ from world import SANITIZED, Task, control, is_reply  # noqa: E402
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "../faults"))
 from proxy import Proxy  # noqa: E402
+import wire_fields  # noqa: E402
 
 WEIR = os.path.abspath(sys.argv[1])
 ALL = "all" in sys.argv[2:]
@@ -232,6 +233,22 @@ class Files(unittest.TestCase):
         for t in tasks:
             self.assertIsNone(t.drive())
 
+    def test_a_socket_that_is_removed(self):
+        """As by a server of gRPC before this one, whose last connection has
+        just ended: the task makes it again."""
+        with tempfile.TemporaryDirectory(prefix="weir-strangers-") as folder:
+            t = Task(WEIR, folder, f"unix:{folder}/t")
+            self.addCleanup(t.stop)
+            for i in range(2):
+                self.assertIsNone(t.drive())
+                os.unlink(f"{folder}/t")
+                t.until(lambda: os.path.exists(f"{folder}/t"))
+            self.assertIsNone(t.drive())
+            self.assertIn("its socket was removed", "".join(t.lines))
+            self.assertEqual(t.stop(), 143)
+            self.assertEqual(sorted(os.listdir(folder)),
+                             ["cluster.yaml", "g.weir.yaml"])
+
 
 class Many(Case):
     """More processes than a task takes."""
@@ -250,14 +267,15 @@ class Many(Case):
 
     def test_many(self):
         extra, refused = 20, []
-        at = self.hello.rindex(b"\x41")  # field 8: the process's number
+        (_, hello), = wire_fields.fields(self.hello[5:])
+        own = dict(wire_fields.fields(hello))[8]  # the process's number
+        hello += b"\x60\x01"  # it observes: no bulk connection is waited for
         for i in range(self.MOST + extra):
             c = self.raw()
             c.begin()
             c.call()
-            body = (self.hello[5:at + 1] + (7 + i).to_bytes(8, "little") +
-                    self.hello[at + 9:])
-            c.message(1, control(body))
+            mine = hello.replace(own, (7 + i).to_bytes(8, "little"))
+            c.message(1, control(self.hello[5:6] + bytes([len(mine)]) + mine))
             data = b""
             while not data:
                 self.assertFalse(c.ended, self.task.lines)

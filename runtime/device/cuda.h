@@ -17,9 +17,9 @@
  * setting it back would begin work on a GPU that nobody asked for. Memory that
  * CUDA and its driver take for themselves is not counted by |env->alloc|. */
 
-/* Of weir_cuda_functions and of the structs of its arguments, device.h's too.
- */
-enum { WEIR_CUDA_VERSION = 1, WEIR_CUDA_GPUS = 16, WEIR_CUDA_NAME_BYTES = 64 };
+/* Of weir_cuda_functions and of the structs of its arguments, those of device.h
+ * and gemm.h too. */
+enum { WEIR_CUDA_VERSION = 2, WEIR_CUDA_GPUS = 16, WEIR_CUDA_NAME_BYTES = 64 };
 
 typedef struct weir_cuda_gpu {
   char name[WEIR_CUDA_NAME_BYTES]; /* the driver's */

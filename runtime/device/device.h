@@ -42,6 +42,7 @@
  * runs with and without it (cuda.h). */
 
 typedef struct weir_device weir_device;
+struct weir_gemm_vtable;
 typedef struct weir_queue weir_queue; /* the device's own */
 typedef struct weir_event weir_event; /* the device's own */
 
@@ -116,6 +117,7 @@ typedef struct weir_device_vtable {
   /* Blocks the calling thread until |event| has happened. */
   weir_status (*wait)(weir_device *device, weir_event *event, weir_error *err);
   weir_device_memory (*memory)(weir_device *device);
+  const struct weir_gemm_vtable *gemm; /* gemm.h; NULL: has none */
 } weir_device_vtable;
 
 /* Every device starts with this. */

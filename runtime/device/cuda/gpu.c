@@ -3,6 +3,7 @@
 
 #include "runtime/device/cuda/copy.h"
 #include "runtime/device/cuda/fail.h"
+#include "runtime/device/cuda/gemm.h"
 #include "runtime/device/cuda/queue.h"
 
 /* The device: its life, and the meaning of CUDA's errors. */
@@ -58,6 +59,7 @@ weir_status weir_cuda_gpu_enter(weir_cuda_device *gpu, weir_error *err) {
 static void gpu_release(weir_device *device) {
   weir_cuda_device *gpu = (weir_cuda_device *)device;
   weir_cuda_gpu_note(gpu, gpu->api.cudaSetDevice(gpu->gpu));
+  weir_cuda_lt_release(&gpu->lt);
   weir_cuda_cache_release(gpu);
   gpu->host->free(gpu->env, gpu);
 }
@@ -80,6 +82,7 @@ static const weir_device_vtable kGpu = {
     .queue_wait = weir_cuda_queue_wait,
     .wait = weir_cuda_queue_event_wait,
     .memory = weir_cuda_cache_memory,
+    .gemm = &weir_cuda_gemm,
 };
 
 /* Begins work on the GPU: the driver makes room for this process on it. Until
@@ -120,6 +123,7 @@ weir_status weir_cuda_gpu_create(const weir_module_host *host,
       weir_cuda_api_open(host, options->runtime_folder, &gpu->api, err);
   if (s == WEIR_OK) s = start(gpu, err);
   if (s == WEIR_OK) {
+    weir_cuda_lt_init(&gpu->lt, options->runtime_folder);
     *out_device = &gpu->base;
     return WEIR_OK;
   }

@@ -30,6 +30,11 @@ cudaError_t standin_begin(void) {
   return fails ? standin.fail_code : cudaSuccess;
 }
 
+cudaError_t standin_begin_quietly(void) {
+  pthread_mutex_lock(&lock);
+  return standin.lost;
+}
+
 cudaError_t standin_end(cudaError_t e) {
   if (e == cudaSuccess) e = standin.lost;
   pthread_mutex_unlock(&lock);
@@ -158,7 +163,11 @@ static standin_counts counts(void) {
   return c;
 }
 
+static int device(void) {
+  return standin_device;
+}
+
 extern const standin_control standin_functions;
 const standin_control standin_functions = {
-    reset,       fail_at,    lose_at,  set_versions,
-    set_devices, set_memory, set_seed, counts};
+    reset,      fail_at,  lose_at, set_versions, set_devices,
+    set_memory, set_seed, counts,  device,       standin_put};

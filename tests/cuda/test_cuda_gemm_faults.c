@@ -197,6 +197,32 @@ static void work_without_its_memory(void **state) {
   gemm_case_check_clean();
 }
 
+/* cuBLASLt reports that it failed; CUDA knows why. */
+static void cublaslt_meets_the_loss_first(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_device *d = cuda_world_device(0, 0);
+  const weir_gemm_matrix one = {.ld = 1};
+  const weir_gemm_desc desc = {
+      .m = 1, .n = 1, .k = 1, .batch = 1, .a = one, .b = one, .d = one};
+  weir_gemm_plan *plan;
+  weir_device_buffer all;
+  size_t bytes;
+  assert_ok(d->vt->gemm->plan(d, &desc, &plan, &bytes, &err), &err);
+  assert_ok(d->vt->alloc(d, 12, &all, &err), &err);
+  const weir_gemm_operands o = {.a = {&all, 0}, .b = {&all, 4}, .d = {&all, 8}};
+  standin_lt->fail_at(1, CUBLAS_STATUS_EXECUTION_FAILED);
+  standin->lose_at(2, cudaErrorLaunchFailure); /* the run sets the GPU first */
+  assert_error(d->vt->gemm->run(d, plan, NULL, &o, &err), &err, "W6004");
+  assert_string_equal(err.message,
+                      "GPU 0 is lost: unspecified launch failure (stand-in)");
+  assert_true(atomic_load(&d->lost));
+  d->vt->gemm->release(d, plan);
+  d->vt->free(d, &all);
+  weir_device_release(d);
+  gemm_case_check_clean();
+}
+
 /* Fails to plan any product, with W6004 and |says|. */
 static void check_none(const char *folder, const char *says) {
   weir_error err = WEIR_ERROR_INIT;
@@ -403,6 +429,35 @@ static void operands_that_do_not_fit(void **state) {
   gemm_case_check_clean();
 }
 
+/* C and D are the same bytes, not the same matrices. */
+static void in_place_is_the_same_layout(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_device *d = cuda_world_device(0, 0);
+  weir_device_buffer all;
+  assert_ok(d->vt->alloc(d, 2048, &all, &err), &err);
+  const weir_gemm_operands o = {
+      .a = {&all, 0}, .b = {&all, 256}, .c = {&all, 512}, .d = {&all, 512}};
+  for (int i = 0; i < 2; i++) {
+    const int64_t sizes[4] = {2, 2, 2, i + 1};
+    weir_gemm_desc desc =
+        gemm_case_make(WEIR_GEMM_F32, sizes, false, false, 0).desc;
+    weir_gemm_plan *plan;
+    size_t bytes;
+    desc.beta = 1;
+    desc.c = desc.d;
+    if (i == 0) desc.c.ld++;
+    if (i == 1) desc.c.stride++;
+    assert_ok(d->vt->gemm->plan(d, &desc, &plan, &bytes, &err), &err);
+    assert_int_equal(bytes, 0);
+    refuse_run(d, plan, NULL, o, "D overlaps C");
+    d->vt->gemm->release(d, plan);
+  }
+  d->vt->free(d, &all);
+  weir_device_release(d);
+  gemm_case_check_clean();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_call_of_cuda_fails_once),
@@ -410,11 +465,13 @@ int main(void) {
       cmocka_unit_test(lost_at_any_call),
       cmocka_unit_test(every_allocation_fails_once),
       cmocka_unit_test(work_without_its_memory),
+      cmocka_unit_test(cublaslt_meets_the_loss_first),
       cmocka_unit_test(says_why_there_is_no_cublaslt),
       cmocka_unit_test(other_versions_are_refused),
       cmocka_unit_test(no_algorithm_is_an_error),
       cmocka_unit_test(descriptions_that_make_no_sense),
       cmocka_unit_test(operands_that_do_not_fit),
+      cmocka_unit_test(in_place_is_the_same_layout),
   };
   return cmocka_run_group_tests(tests, gemm_case_open, NULL);
 }

@@ -71,6 +71,8 @@ typedef struct lt_product {
 
 /* Bytes of an element; 0: a type that is not known here. */
 size_t lt_size(cudaDataType type);
+/* With beta 0 as well, unless C is D: a caller that has no C must say so. */
+bool lt_reads_c(const lt_product *p);
 /* standin_task.run: |arg| is an lt_product from malloc. */
 void lt_product_run(void *arg, bool done);
 

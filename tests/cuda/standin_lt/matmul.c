@@ -111,8 +111,8 @@ static uint32_t align_of(const void *address) {
   return align;
 }
 
-/* It takes the workspace it is offered, where the sum is long enough to be cut
- * in two, and rounds where it may. */
+/* It takes the workspace it is offered, where D is not the smallest, and rounds
+ * where it may. */
 static algorithm choose(const call *c, const lt_preference *p) {
   uint64_t k = c->op->a == CUBLAS_OP_T ? c->a->rows : c->a->cols;
   uint64_t bytes =
@@ -120,7 +120,7 @@ static algorithm choose(const call *c, const lt_preference *p) {
   algorithm out = {.print = print_of(c)};
   memcpy(out.align, p->align, sizeof p->align);
   out.align[4] = align_of(c->op->bias);
-  if (k > 4 && bytes <= p->workspace_bytes) out.workspace_bytes = bytes;
+  if (bytes >= 96 && bytes <= p->workspace_bytes) out.workspace_bytes = bytes;
   const uint32_t rounds =
       CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
   out.splits = k > 1 && (p->reductions & rounds) != 0;
@@ -192,7 +192,7 @@ static cublasStatus_t put(const lt_product *p, int device, void *stream) {
       .device = device,
       .spans = {{p->a_data, bytes_of(&p->a)},
                 {p->b_data, bytes_of(&p->b)},
-                {p->c_data, p->beta != 0 ? bytes_of(&p->c) : 0},
+                {p->c_data, lt_reads_c(p) ? bytes_of(&p->c) : 0},
                 {p->d_data, bytes_of(&p->d)},
                 {p->op.bias, biased ? lt_size(p->d.type) * p->d.rows : 0},
                 {p->workspace, p->workspace_bytes}},

@@ -91,10 +91,14 @@ static double finished(uint32_t epilogue, double x) {
   return x;
 }
 
+bool lt_reads_c(const lt_product *p) {
+  return p->beta != 0 || p->c_data != p->d_data;
+}
+
 static void element(const lt_product *p, int64_t row, int64_t col,
                     int64_t batch) {
   double x = p->alpha * sum(p, row, col, batch);
-  if (p->beta != 0)
+  if (lt_reads_c(p))
     x += p->beta *
          load(p->c.type, p->c_data, batch * p->c.stride + col * p->c.ld + row);
   if (p->op.epilogue & CUBLASLT_EPILOGUE_BIAS)
@@ -106,8 +110,8 @@ static void element(const lt_product *p, int64_t row, int64_t col,
 void lt_product_run(void *arg, bool done) {
   lt_product *p = arg;
   if (done) {
-    if (p->workspace_bytes > 0) /* an algorithm writes all of it */
-      memset(p->workspace, 0x5A, p->workspace_bytes);
+    if (p->workspace_bytes > 0) /* an algorithm may write all of it: NaN */
+      memset(p->workspace, 0xFF, p->workspace_bytes);
     for (int64_t batch = 0; batch < p->d.batch; batch++)
       for (int64_t col = 0; col < (int64_t)p->d.cols; col++)
         for (int64_t row = 0; row < (int64_t)p->d.rows; row++)

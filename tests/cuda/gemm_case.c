@@ -43,6 +43,7 @@ gemm_case gemm_case_make(weir_gemm_type type, const int64_t sizes[4],
                           .b_transposed = b_transposed,
                           .batch = sizes[3],
                           .alpha = 1},
+                 .before = 3,
                  .seed = seed};
   weir_gemm_desc *d = &c.desc;
   d->a.ld = (a_transposed ? m : k) + gap;
@@ -56,7 +57,7 @@ gemm_case gemm_case_make(weir_gemm_type type, const int64_t sizes[4],
   return c;
 }
 
-enum { kBefore = 3, kAfter = 2, kNaN = 0xFF }; /* elements; 0xFF.. is NaN */
+enum { kAfter = 2, kNaN = 0xFF }; /* elements; 0xFF.. is NaN */
 enum { A, B, C, D, BIAS, WORKSPACE, COUNT };
 
 /* An operand: |host| has what is copied in, from the buffer's start on. */
@@ -84,7 +85,7 @@ static double get(const runner *r, const unsigned char *data, int64_t at) {
   uint16_t half;
   float f32;
   double f64;
-  const unsigned char *from = data + (size_t)(at + kBefore) * size_of(r);
+  const unsigned char *from = data + (size_t)(at + r->c->before) * size_of(r);
   switch (r->c->desc.type) {
     case WEIR_GEMM_F64:
       memcpy(&f64, from, sizeof f64);
@@ -105,7 +106,7 @@ static void put(const runner *r, unsigned char *data, int64_t at, double x) {
   uint16_t half =
       r->c->desc.type == WEIR_GEMM_F16 ? f16_of((float)x) : bf16_of((float)x);
   float f32 = (float)x;
-  unsigned char *to = data + (size_t)(at + kBefore) * size_of(r);
+  unsigned char *to = data + (size_t)(at + r->c->before) * size_of(r);
   if (size_of(r) == 2) memcpy(to, &half, 2);
   if (size_of(r) == 4) memcpy(to, &f32, 4);
   if (size_of(r) == 8) memcpy(to, &x, 8);
@@ -128,7 +129,7 @@ static size_t reach(int64_t rows, int64_t cols, int64_t batch,
 static void add(runner *r, int i, size_t elements) {
   operand *o = &r->all[i];
   if (elements == 0) return;
-  o->bytes = (elements + kBefore + kAfter) * size_of(r);
+  o->bytes = (elements + (size_t)r->c->before + kAfter) * size_of(r);
   o->host = malloc(o->bytes);
   if (o->host != NULL) memset(o->host, kNaN, o->bytes);
 }
@@ -220,8 +221,8 @@ static weir_status check(const runner *r, weir_error *err) {
         put(r, rest, at, expected(r, b, row, col));
         want = get(r, rest, at);
         right = fabs(got - want) <= tolerance(r, want);
-        memcpy(rest + (size_t)(at + kBefore) * size_of(r),
-               r->all[D].host + (size_t)(at + kBefore) * size_of(r),
+        memcpy(rest + (size_t)(at + r->c->before) * size_of(r),
+               r->all[D].host + (size_t)(at + r->c->before) * size_of(r),
                size_of(r));
       }
   if (right) right = memcmp(rest, r->all[D].host, bytes) == 0;
@@ -253,7 +254,7 @@ static weir_status bring_in(runner *r, weir_error *err) {
 static weir_device_place place_of(const runner *r, int i) {
   const operand *o = &r->all[i];
   if (o->bytes == 0) return (weir_device_place){0};
-  return (weir_device_place){&o->buffer, kBefore * size_of(r)};
+  return (weir_device_place){&o->buffer, (size_t)r->c->before * size_of(r)};
 }
 
 static weir_status multiply(runner *r, const weir_gemm_plan *plan,

@@ -14,8 +14,9 @@
 
 typedef struct gemm_case {
   weir_gemm_desc desc;
-  bool in_place; /* C is D */
-  uint64_t seed; /* of the values */
+  bool in_place;  /* C is D */
+  int64_t before; /* elements of a buffer before its operand */
+  uint64_t seed;  /* of the values */
 } gemm_case;
 
 extern const standin_lt_control *standin_lt;

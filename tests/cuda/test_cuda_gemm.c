@@ -217,11 +217,17 @@ static void alignment_is_kept(void **state) {
   for (int type = 0; type < WEIR_GEMM_TYPE_COUNT; type++) {
     gemm_case c = gemm_case_make((weir_gemm_type)type, sizes, false, false, 3);
     size_t size = type == WEIR_GEMM_F64 ? 8 : type >= WEIR_GEMM_BF16 ? 2 : 4;
-    c.desc.align_bytes = (uint32_t)size; /* cases begin at the third element */
+    c.desc.epilogue = WEIR_GEMM_BIAS;
+    c.desc.align_bytes = (uint32_t)size;
     run(d, &c);
-    c.desc.align_bytes = (uint32_t)size * 2;
+    c.desc.align_bytes = (uint32_t)size * 2; /* before it are 3 elements */
     assert_error(gemm_case_run(d, &c, &err), &err, "W9001");
     assert_non_null(strstr(err.message, "D is not aligned to "));
+    c.before = 2;
+    run(d, &c);
+    c.before = (int64_t)(WEIR_GEMM_MOST_ALIGN_BYTES / size);
+    c.desc.align_bytes = WEIR_GEMM_MOST_ALIGN_BYTES;
+    run(d, &c);
   }
   weir_device_release(d);
   gemm_case_check_clean();

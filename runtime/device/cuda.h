@@ -13,12 +13,15 @@
  * there are four ways to have none, and each is W6004 with a sentence of its
  * own: no module, no library, no driver that is new enough, no GPU.
  *
+ * Products of matrices (gemm.h) need libcublasLt.so.13 too, which the first one
+ * that is planned opens.
+ *
  * A call makes its GPU the current one of the calling thread and leaves it so:
  * setting it back would begin work on a GPU that nobody asked for. Memory that
  * CUDA and its driver take for themselves is not counted by |env->alloc|. */
 
-/* Of weir_cuda_functions and of the structs of its arguments, device.h's too.
- */
+/* Of weir_cuda_functions and of the structs of its arguments, those of device.h
+ * and gemm.h too. */
 enum { WEIR_CUDA_VERSION = 2, WEIR_CUDA_GPUS = 16, WEIR_CUDA_NAME_BYTES = 64 };
 
 typedef struct weir_cuda_gpu {
@@ -35,8 +38,9 @@ typedef struct weir_cuda_found {
 } weir_cuda_found;
 
 typedef struct weir_cuda_options {
-  const char *runtime_folder; /* of libcudart.so.13, an absolute path; NULL:
-                                 the places where the system's loader looks */
+  const char *runtime_folder; /* of libcudart.so.13 and libcublasLt.so.13, an
+                                 absolute path; NULL: the places where the
+                                 system's loader looks */
   int32_t gpu;                /* the number of the GPU, from 0 */
   size_t limit_bytes;         /* of all buffers; 0: none */
 } weir_cuda_options;

@@ -51,6 +51,7 @@ typedef struct weir_device weir_device;
 typedef struct weir_queue weir_queue;             /* the device's own */
 typedef struct weir_event weir_event;             /* the device's own */
 typedef struct weir_device_body weir_device_body; /* the device's own */
+struct weir_gemm_vtable;
 
 /* Memory of a device. The host may touch |host| when it is not NULL. */
 typedef struct weir_device_buffer {
@@ -144,6 +145,7 @@ typedef struct weir_device_vtable {
   /* Blocks the calling thread until |event| has happened. */
   weir_status (*wait)(weir_device *device, weir_event *event, weir_error *err);
   weir_device_memory (*memory)(weir_device *device);
+  const struct weir_gemm_vtable *gemm; /* gemm.h; NULL: has none */
 } weir_device_vtable;
 
 /* Every device starts with this. */

@@ -174,6 +174,7 @@ static const weir_device_vtable kHost = {
     .queue_wait = host_record,
     .wait = host_wait,
     .memory = host_memory,
+    .gemm = NULL, /* kernels of the host have their own */
 };
 
 weir_status weir_device_host_create(const weir_allocator *alloc,

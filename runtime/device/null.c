@@ -142,6 +142,7 @@ static const weir_device_vtable kNull = {
     .queue_wait = null_record,
     .wait = null_wait,
     .memory = null_memory,
+    .gemm = NULL,
 };
 
 weir_status weir_device_null_create(const weir_allocator *alloc,

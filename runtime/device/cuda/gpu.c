@@ -4,6 +4,7 @@
 #include "runtime/device/cuda/body.h"
 #include "runtime/device/cuda/copy.h"
 #include "runtime/device/cuda/fail.h"
+#include "runtime/device/cuda/gemm.h"
 #include "runtime/device/cuda/queue.h"
 
 /* The device: its life, and the meaning of CUDA's errors. */
@@ -60,6 +61,7 @@ static void gpu_release(weir_device *device) {
   weir_cuda_device *gpu = (weir_cuda_device *)device;
   weir_cuda_gpu_note(gpu, gpu->api.cudaSetDevice(gpu->gpu));
   weir_cuda_body_close(gpu);
+  weir_cuda_lt_release(&gpu->lt);
   weir_cuda_cache_release(gpu);
   gpu->host->free(gpu->env, gpu);
 }
@@ -84,6 +86,7 @@ static const weir_device_vtable kGpu = {
     .queue_wait = weir_cuda_queue_wait,
     .wait = weir_cuda_queue_event_wait,
     .memory = weir_cuda_cache_memory,
+    .gemm = &weir_cuda_gemm,
 };
 
 /* Begins work on the GPU: the driver makes room for this process on it. Until
@@ -125,6 +128,7 @@ weir_status weir_cuda_gpu_create(const weir_module_host *host,
   if (s == WEIR_OK) s = start(gpu, err);
   if (s == WEIR_OK) s = weir_cuda_body_open(gpu, err);
   if (s == WEIR_OK) {
+    weir_cuda_lt_init(&gpu->lt, options->runtime_folder);
     *out_device = &gpu->base;
     return WEIR_OK;
   }

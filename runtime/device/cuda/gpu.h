@@ -6,11 +6,13 @@
 #include "runtime/device/cuda/api.h"
 #include "runtime/device/cuda/body.h"
 #include "runtime/device/cuda/cache.h"
+#include "runtime/device/cuda/lt.h"
 
 /* A GPU as a device: what its files share.
  *
- * Any thread calls. CUDA's runtime takes care of its own; the cache has a lock;
- * the rest does not change but for |error|, which is set once. */
+ * Any thread calls. CUDA's runtime takes care of its own; the cache and |lt|
+ * have a lock each; the rest does not change but for |error|, which is set
+ * once. */
 
 typedef struct weir_cuda_device {
   weir_device base; /* first: the vtable finds it */
@@ -22,6 +24,7 @@ typedef struct weir_cuda_device {
   atomic_int error; /* the sticky one that lost the GPU; 0 before */
   weir_cuda_cache cache;
   weir_cuda_loaded loaded; /* bodies */
+  weir_cuda_lt lt;
 } weir_cuda_device;
 
 /* weir_cuda_functions.create. Errors: W6004, W6001. */

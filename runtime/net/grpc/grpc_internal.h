@@ -102,7 +102,8 @@ typedef struct weir_grpc_listener {
   grpc_call_details details;
   grpc_metadata_array unknown_metadata;
   weir_grpc_tag accepted, refused, down;
-  bool retired; /* shut down, for another in its place */
+  bool retired;    /* shut down, for another in its place */
+  const char *why; /* it takes the place of another; NULL: it does not */
 } weir_grpc_listener;
 
 /* Peers by the calls that they have begun; cutter.c. */
@@ -136,9 +137,9 @@ struct weir_grpc {
   size_t heard;      /* links that have sent a frame */
   size_t fence_mib;  /* of |quota| */
   bool woken, releasing;
-  bool deaf; /* gRPC accepts no more; relisten.c */
-  int64_t relisten_ns;
-  unsigned retired; /* listeners */
+  bool deaf;           /* gRPC accepts no more; relisten.c */
+  int64_t relisten_ns; /* no look before */
+  unsigned retired;    /* listeners */
   /* Peers refused in their handshake; tls/strangers.c. */
   char suspects[128];
   weir_grpc_refused refused;

@@ -84,10 +84,14 @@ class Raw:
     def message(self, stream, message, size=None):
         return self.send(frame(DATA, 0, stream, prefixed(message, size)))
 
+    def has_frame(self):
+        """It is here already."""
+        return len(self.rest) >= 9 and len(self.rest) >= 9 + int.from_bytes(
+            self.rest[:3], "big")
+
     def read(self):
         """The next frame; None at the end."""
-        while len(self.rest) < 9 or len(self.rest) < 9 + int.from_bytes(
-                self.rest[:3], "big"):
+        while not self.has_frame():
             try:
                 more = self.s.recv(1 << 16)
             except ConnectionError:

@@ -11,6 +11,7 @@ limit: those here end a test that hangs.
 """
 import os
 import re
+import selectors
 import sys
 import tempfile
 import threading
@@ -23,6 +24,7 @@ from world import SANITIZED, Task, control, is_reply  # noqa: E402
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "../faults"))
 from proxy import Proxy  # noqa: E402
+import wire_fields  # noqa: E402
 
 WEIR = os.path.abspath(sys.argv[1])
 ALL = "all" in sys.argv[2:]
@@ -232,6 +234,48 @@ class Files(unittest.TestCase):
         for t in tasks:
             self.assertIsNone(t.drive())
 
+    def test_a_socket_that_is_removed(self):
+        """As by a server of gRPC before this one, whose last connection has
+        just ended: the task makes it again."""
+        with tempfile.TemporaryDirectory(prefix="weir-strangers-") as folder:
+            t = Task(WEIR, folder, f"unix:{folder}/t")
+            self.addCleanup(t.stop)
+            for i in range(2):
+                self.assertIsNone(t.drive())
+                os.unlink(f"{folder}/t")
+                t.until(lambda: os.path.exists(f"{folder}/t"))
+            self.assertIsNone(t.drive())
+            self.assertIn("its socket was removed", "".join(t.lines))
+            self.assertEqual(t.stop(), 143)
+            self.assertEqual(sorted(os.listdir(folder)),
+                             ["cluster.yaml", "g.weir.yaml"])
+
+
+class Answers(threading.Thread):
+    """Answers the pings of gRPC, as a process would; it lets go who does not."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.all, self.over = selectors.DefaultSelector(), False
+
+    def add(self, c):
+        if c.has_frame():
+            c.frames_until(lambda f: not c.has_frame())
+        self.all.register(c.s, selectors.EVENT_READ, c)
+
+    def run(self):
+        while not self.over:
+            for key, _ in self.all.select(0.05):
+                c = key.data
+                c.frames_until(lambda f: not c.has_frame())
+                if c.ended:
+                    self.all.unregister(key.fileobj)
+
+    def stop(self):
+        self.over = True
+        self.join()
+        self.all.close()
+
 
 class Many(Case):
     """More processes than a task takes."""
@@ -249,21 +293,25 @@ class Many(Case):
         self.hello = proxy.first_message
 
     def test_many(self):
-        extra, refused = 20, []
-        at = self.hello.rindex(b"\x41")  # field 8: the process's number
+        extra, refused, answers = 20, [], Answers()
+        answers.start()
+        self.addCleanup(answers.stop)
+        (_, hello), = wire_fields.fields(self.hello[5:])
+        own = dict(wire_fields.fields(hello))[8]  # the process's number
+        hello += b"\x60\x01"  # it observes: no bulk connection is waited for
         for i in range(self.MOST + extra):
             c = self.raw()
             c.begin()
             c.call()
-            body = (self.hello[5:at + 1] + (7 + i).to_bytes(8, "little") +
-                    self.hello[at + 9:])
-            c.message(1, control(body))
+            mine = hello.replace(own, (7 + i).to_bytes(8, "little"))
+            c.message(1, control(self.hello[5:6] + bytes([len(mine)]) + mine))
             data = b""
             while not data:
                 self.assertFalse(c.ended, self.task.lines)
                 data = b"".join(f.data for f in c.frames_until(
                     lambda f: f.kind == DATA) if f.kind == DATA)
             self.assertTrue(is_reply(data[5:]))
+            answers.add(c)
             if b"W7030" in data:
                 refused.append(data)
         self.assertEqual(len(refused), extra)

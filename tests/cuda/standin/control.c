@@ -30,6 +30,11 @@ cudaError_t standin_begin(void) {
   return fails ? standin.fail_code : cudaSuccess;
 }
 
+cudaError_t standin_begin_quietly(void) {
+  pthread_mutex_lock(&lock);
+  return standin.lost;
+}
+
 cudaError_t standin_end(cudaError_t e) {
   if (e == cudaSuccess) e = standin.lost;
   pthread_mutex_unlock(&lock);
@@ -172,8 +177,12 @@ static const char *fault(void) {
   return standin.fault != NULL ? standin.fault : "";
 }
 
+static int device(void) {
+  return standin_device;
+}
+
 extern const standin_control standin_functions;
 const standin_control standin_functions = {
-    reset,      fail_at,  lose_at, set_versions,       set_devices,
-    set_memory, set_seed, counts,  set_check_launches, hide,
+    reset,    fail_at, lose_at, set_versions, set_devices,        set_memory,
+    set_seed, counts,  device,  standin_put,  set_check_launches, hide,
     fault};

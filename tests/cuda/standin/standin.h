@@ -25,6 +25,20 @@ typedef struct standin_counts {
   uint64_t written_after_free;     /* blocks; |reset| looks */
 } standin_counts;
 
+/* A work of another stand-in, for a stream. */
+typedef struct standin_task {
+  int device; /* that the stream must be of */
+  struct {
+    const void *address;
+    size_t bytes;
+  } spans[6]; /* memory of that device that must be there when it is done, or
+                 the device is lost; 0 bytes: none */
+  /* Called once, with the stand-in's lock held; |done| false: the work is
+   * dropped. Releases |arg|. */
+  void (*run)(void *arg, bool done);
+  void *arg;
+} standin_task;
+
 typedef struct standin_control {
   /* As at the start: two devices of 1 GiB, driver and library 13.0, seed 0,
    * nothing fails. What lives stays, and is counted. */
@@ -43,6 +57,10 @@ typedef struct standin_control {
    * once. */
   void (*set_seed)(uint64_t seed);
   standin_counts (*counts)(void);
+  int (*device)(void); /* the current one of this thread */
+  /* Puts |task| into |stream|, in the order of its copies; not a counted call.
+   * An error of CUDA: |arg| stays the caller's. */
+  int (*put)(void *stream, const standin_task *task);
   /* Each launch runs twice on the same memory, its threads in opposite orders,
    * and other bits are a fault of the launch. */
   void (*set_check_launches)(bool check);

@@ -27,6 +27,8 @@ extern _Thread_local int standin_device; /* of cudaSetDevice */
 
 /* Begins a call that can fail and that tests count. */
 cudaError_t standin_begin(void);
+/* The same for a call that is not CUDA's, and not counted. */
+cudaError_t standin_begin_quietly(void);
 /* Ends it: |e|, or the error that was lost on the way. */
 cudaError_t standin_end(cudaError_t e);
 /* Yes or no, by the seed; seed 0: no. */
@@ -46,6 +48,8 @@ const standin_block *standin_block_at(const void *address);
 /* Whether |bytes| bytes from |address| on are in one block of |device| that is
  * not freed. */
 bool standin_is_live(const void *address, size_t bytes, int device);
+/* standin_control.put. */
+int standin_put(void *stream, const standin_task *task);
 /* Copies all live blocks of |device| to |*out| (malloc; false: no memory);
  * writes such a copy back; the size of one. */
 bool standin_memory_save(int device, unsigned char **out);

@@ -20,7 +20,7 @@ typedef struct point {
 
 typedef struct work {
   struct work *next;
-  enum { COPY, RUN, RECORD, WAIT } kind;
+  enum { COPY, RUN, RECORD, WAIT, TASK } kind;
   void *dst;
   const void *src;
   void *kept; /* the bytes of |src|, read at once; NULL: read when it is done */
@@ -28,6 +28,7 @@ typedef struct work {
   int dst_device, src_device; /* -1: the host */
   point *point;
   standin_launch *launch;
+  standin_task task;
 } work;
 
 struct CUstream_st {
@@ -62,6 +63,7 @@ static void drop_first(struct CUstream_st *s) {
   s->first = w->next;
   if (s->first == NULL) s->end = &s->first;
   if (w->kind == RECORD) w->point->done = true;
+  if (w->kind == TASK && w->task.run != NULL) w->task.run(w->task.arg, false);
   unuse(w->point);
   free(w->kept);
   free(w->launch);
@@ -84,6 +86,16 @@ static void copy_now(const work *w) {
     standin.lost = cudaErrorIllegalAddress;
 }
 
+static void task_now(work *w) {
+  standin_task *t = &w->task;
+  for (size_t i = 0; i < sizeof t->spans / sizeof t->spans[0]; i++)
+    if (t->spans[i].bytes > 0 &&
+        !standin_is_live(t->spans[i].address, t->spans[i].bytes, t->device))
+      standin.lost = cudaErrorIllegalAddress;
+  t->run(t->arg, standin.lost == cudaSuccess);
+  t->run = NULL;
+}
+
 static bool is_blocked(const struct CUstream_st *s) {
   return s->first == NULL || (s->first->kind == WAIT && !s->first->point->done);
 }
@@ -91,6 +103,7 @@ static bool is_blocked(const struct CUstream_st *s) {
 static void step(struct CUstream_st *s) {
   if (s->first->kind == COPY) copy_now(s->first);
   if (s->first->kind == RUN) standin_launch_run(s->first->launch, s->device);
+  if (s->first->kind == TASK) task_now(s->first);
   drop_first(s);
 }
 
@@ -277,4 +290,35 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (e == cudaSuccess && event->point != NULL)
     run(event->point->stream, event->point);
   return standin_end(e);
+}
+
+cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes,
+                            cudaStream_t stream) {
+  cudaError_t e = standin_begin();
+  if (e == cudaSuccess && !is_stream(stream))
+    e = cudaErrorInvalidResourceHandle;
+  if (e == cudaSuccess && !is_there(dst, bytes, stream->device))
+    e = cudaErrorInvalidValue;
+  void *kept = e == cudaSuccess ? malloc(bytes) : NULL;
+  if (e == cudaSuccess && kept == NULL) e = cudaErrorMemoryAllocation;
+  if (e == cudaSuccess) {
+    memset(kept, value, bytes);
+    e = put(stream, (work){.kind = COPY,
+                           .dst = dst,
+                           .kept = kept,
+                           .bytes = bytes,
+                           .dst_device = stream->device});
+    if (e != cudaSuccess) free(kept);
+  }
+  return standin_end(e);
+}
+
+int standin_put(void *stream, const standin_task *task) {
+  cudaError_t e = standin_begin_quietly();
+  struct CUstream_st *s = stream;
+  if (e == cudaSuccess && (!is_stream(s) || s->device != task->device))
+    e = cudaErrorInvalidResourceHandle;
+  if (e == cudaSuccess) e = put(s, (work){.kind = TASK, .task = *task});
+  standin_end(e); /* what was put is done or dropped, lost or not */
+  return (int)e;
 }

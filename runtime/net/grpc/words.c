@@ -87,6 +87,11 @@ static bool of_certificates(const weir_grpc_link *link, const char *text,
     *out_why = WEIR_CLOSED_UNREACHABLE;
     return true;
   }
+  if (strstr(text, "FD shutdown") != NULL) { /* by gRPC, whoever closed it */
+    put(out, "the connection ended before it showed a certificate");
+    *out_why = WEIR_CLOSED_UNREACHABLE;
+    return true;
+  }
   if (strstr(text, "handshake failed") == NULL) return false;
   put(out,
       "it does not speak TLS, as our cluster does: `tls` is not in its "

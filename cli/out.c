@@ -160,6 +160,11 @@ static void hint_limits(weir_error *err) {
 int cli_fail(const weir_error *err) {
   weir_error shown = *err;
   cli_watch_tell();
+  /* Who was refused memory then does not always know why. */
+  if (strcmp(err->id, "W6001") == 0 && cli_watch_is_over()) {
+    shown = (weir_error)WEIR_ERROR_INIT;
+    (void)cli_error(&shown, "W5006", "the command passed its deadline");
+  }
   hint_limits(&shown);
   cli_flush();
   /* A writer whose output failed says so too: cli_out_close tells it once, or

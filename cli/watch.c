@@ -44,6 +44,10 @@ static void *wait_and_end(void *unused) {
   return NULL;
 }
 
+bool cli_watch_is_over(void) {
+  return end_ns != 0 && cli_now_ns() >= end_ns - GRACE_NS;
+}
+
 weir_status cli_watch_start(int64_t timeout_ns, weir_error *err) {
   pthread_t thread;
   sigset_t all, before;

@@ -2,6 +2,7 @@
 #ifndef CLI_WATCH_H_
 #define CLI_WATCH_H_
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "runtime/weir.h"
@@ -21,5 +22,8 @@ weir_status cli_watch_start(int64_t timeout_ns, weir_error *err);
 /* Before the command tells an error: the watch then tells none. Does not return
  * where the watch was first, for it ends the process. */
 void cli_watch_tell(void);
+
+/* Whether the time is over; false where there is no watch. */
+bool cli_watch_is_over(void);
 
 #endif

@@ -93,5 +93,6 @@ weir_status weir_session_export(weir_session *session, const char *path,
              session->graph->node_count, path);
   weir_strbuf_release(&weights);
   weir_strbuf_release(&text);
-  return s;
+  s = weir_settle(session->runtime->env.alloc, "exporting", s, err);
+  return weir_settle(session->graph->alloc, "exporting", s, err);
 }

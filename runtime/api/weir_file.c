@@ -11,8 +11,9 @@ weir_status weir_tensor_read_file(weir_runtime *runtime, const char *root,
   *out_tensor = NULL;
   if (runtime == NULL) return weir_fail_null(err, "runtime");
   if (path == NULL) return weir_fail_null(err, "path");
-  return weir_tensor_file_read(&runtime->env, root, path, member, out_tensor,
-                               err);
+  weir_status s =
+      weir_tensor_file_read(&runtime->env, root, path, member, out_tensor, err);
+  return weir_settle(runtime->env.alloc, "reading a tensor", s, err);
 }
 
 weir_status weir_tensor_read_buffer(weir_runtime *runtime, const void *data,
@@ -23,9 +24,11 @@ weir_status weir_tensor_read_buffer(weir_runtime *runtime, const void *data,
   *out_tensor = NULL;
   if (runtime == NULL) return weir_fail_null(err, "runtime");
   if (data == NULL && size != 0) return weir_fail_null(err, "data");
-  return weir_tensor_bytes_read(runtime->env.alloc, (weir_bytes){data, size},
-                                name != NULL ? name : "<buffer>", member,
-                                out_tensor, err);
+  const weir_allocator *alloc = runtime->env.alloc;
+  weir_status s = weir_tensor_bytes_read(alloc, (weir_bytes){data, size},
+                                         name != NULL ? name : "<buffer>",
+                                         member, out_tensor, err);
+  return weir_settle(alloc, "reading a tensor", s, err);
 }
 
 /* A caller's list in io's form. */
@@ -71,7 +74,7 @@ weir_status weir_tensor_write_file(weir_runtime *runtime, const char *path,
     s = weir_tensor_file_write(&runtime->env, path, l.names, items(&l),
                                l.given.count, err);
   weir_free(alloc, l.names);
-  return s;
+  return weir_settle(alloc, "writing tensors", s, err);
 }
 
 static weir_status format_list(weir_file_format format, const file_list *l,
@@ -105,5 +108,5 @@ weir_status weir_tensor_write_stream(weir_runtime *runtime,
     s = weir_fail(err, WEIR_W5009, NULL, "the tensor could not be written");
   weir_strbuf_release(&out);
   weir_free(alloc, l.names);
-  return s;
+  return weir_settle(alloc, "writing tensors", s, err);
 }

@@ -17,6 +17,10 @@ typedef struct load_call {
 
 static void report(void *self, const weir_diag *diag) {
   const load_call *call = self;
+  /* What is found where memory is refused for lack of time is no fault of the
+   * graph. */
+  if (!weir_diag_is_warning(diag) && weir_alloc_over(call->runtime->env.alloc))
+    return;
   if (call->opts.on_diag != NULL)
     call->opts.on_diag(call->opts.on_diag_self, diag);
   else if (weir_diag_is_warning(diag))
@@ -93,6 +97,13 @@ static void log_loaded(const weir_runtime *runtime, const weir_graph *graph) {
 
 static const char loading[] = "loading the graph";
 
+static weir_status settle(const weir_allocator *alloc, weir_status s,
+                          weir_error *err) {
+  if (s != WEIR_OK && weir_alloc_over(alloc))
+    return weir_fail_refused(alloc, loading, err);
+  return weir_settle(alloc, loading, s, err);
+}
+
 /* A graph has memory of its own, which it keeps after its runtime: its limit
  * is for all that is made of the graph's text. |*out_heap| NULL: no limit. */
 static weir_status graph_env(const weir_runtime *runtime, weir_env *out_env,
@@ -118,12 +129,12 @@ weir_status weir_graph_load_file(weir_runtime *runtime, const char *path,
   if (s == WEIR_OK) s = graph_env(runtime, &env, &heap, err);
   if (s == WEIR_OK) {
     s = weir_graph_load(&env, path, &call.options, out_graph, err);
-    s = weir_settle(env.alloc, loading, s, err);
+    s = settle(env.alloc, s, err);
   }
   if (s == WEIR_OK) log_loaded(runtime, *out_graph);
   weir_heap_release(heap);
   load_call_release(runtime, &call);
-  return s;
+  return settle(runtime->env.alloc, s, err);
 }
 
 weir_status weir_graph_load_buffer(weir_runtime *runtime, const char *yaml,
@@ -140,12 +151,12 @@ weir_status weir_graph_load_buffer(weir_runtime *runtime, const char *yaml,
     s = weir_graph_load_text(&env, (weir_sv){yaml, size},
                              name != NULL ? name : "<buffer>", &call.options,
                              out_graph, err);
-    s = weir_settle(env.alloc, loading, s, err);
+    s = settle(env.alloc, s, err);
   }
   if (s == WEIR_OK) log_loaded(runtime, *out_graph);
   weir_heap_release(heap);
   load_call_release(runtime, &call);
-  return s;
+  return settle(runtime->env.alloc, s, err);
 }
 
 void weir_graph_release(weir_graph *graph) {

@@ -63,7 +63,8 @@ weir_status weir_session_create(weir_runtime *runtime, const weir_graph *graph,
   WEIR_TRY(WEIR_OPTS_READ(weir_session_opts, &o, opts, err));
   weir_session *session =
       weir_alloc_array(runtime->env.alloc, 1, sizeof *session);
-  if (session == NULL) return weir_fail_memory(err, sizeof *session);
+  if (session == NULL)
+    return weir_fail_refused(runtime->env.alloc, "opening a session", err);
   atomic_init(&session->refs, 1);
   pthread_mutex_init(&session->lock, NULL);
   session->runs.prev = session->runs.next = &session->runs;

@@ -29,14 +29,20 @@ static weir_status read_shape(weir_dtype dtype, int32_t rank,
   return weir_shape_check(out_shape, dtype, err);
 }
 
+static weir_status settle(const weir_runtime *runtime, weir_status s,
+                          weir_error *err) {
+  return weir_settle(runtime->env.alloc, "making a tensor", s, err);
+}
+
 weir_status weir_tensor_create(weir_runtime *runtime, weir_dtype dtype,
                                int32_t rank, const int64_t *dims,
                                weir_tensor **out_tensor, weir_error *err) {
   weir_shape shape;
   WEIR_TRY(check_handles(runtime, out_tensor, err));
   WEIR_TRY(read_shape(dtype, rank, dims, &shape, err));
-  return weir_tensor_create_shaped(runtime->env.alloc, dtype, &shape,
-                                   out_tensor, err);
+  weir_status s = weir_tensor_create_shaped(runtime->env.alloc, dtype, &shape,
+                                            out_tensor, err);
+  return settle(runtime, s, err);
 }
 
 static weir_status check_bytes(const weir_shape *shape, weir_dtype dtype,
@@ -76,8 +82,9 @@ weir_status weir_tensor_from_data(weir_runtime *runtime,
                                   weir_error *err) {
   shaped_spec t;
   WEIR_TRY(read_spec(runtime, spec, data, &t, out_tensor, err));
-  WEIR_TRY(weir_tensor_create_shaped(runtime->env.alloc, t.spec.dtype, &t.shape,
-                                     out_tensor, err));
+  weir_status s = weir_tensor_create_shaped(runtime->env.alloc, t.spec.dtype,
+                                            &t.shape, out_tensor, err);
+  if (s != WEIR_OK) return settle(runtime, s, err);
   if (t.spec.bytes != 0) memcpy((*out_tensor)->data, data, t.spec.bytes);
   return WEIR_OK;
 }
@@ -96,7 +103,9 @@ weir_status weir_tensor_from_memory(weir_runtime *runtime,
                      "data is not aligned to %zu bytes, the size of %s",
                      weir_dtype_size(dtype), weir_dtype_name(dtype));
   weir_tensor_memory memory = {dtype, &t.shape, data, release, self};
-  return weir_tensor_wrap(runtime->env.alloc, &memory, out_tensor, err);
+  return settle(runtime,
+                weir_tensor_wrap(runtime->env.alloc, &memory, out_tensor, err),
+                err);
 }
 
 weir_tensor *weir_tensor_retain(weir_tensor *tensor) {

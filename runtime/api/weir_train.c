@@ -161,7 +161,8 @@ weir_status weir_trainer_create(weir_runtime *runtime, const weir_graph *graph,
   weir_pool *pool = NULL;
   WEIR_TRY(WEIR_OPTS_READ(weir_train_opts, &o, opts, err));
   weir_trainer *t = weir_alloc_array(runtime->env.alloc, 1, sizeof *t);
-  if (t == NULL) return weir_fail_memory(err, sizeof *t);
+  if (t == NULL)
+    return weir_fail_refused(runtime->env.alloc, "opening the training", err);
   t->runtime = weir_runtime_ref(runtime);
   t->graph = graph;
   weir_status s = read_opts(t, graph, &o, &options, err);

@@ -21,7 +21,8 @@ static weir_status find_trained(weir_variables *v, weir_error *err) {
   const weir_graph *g = v->graph;
   if (v->trained != NULL) return WEIR_OK;
   v->trained = weir_alloc_array(g->alloc, g->node_count, sizeof *v->trained);
-  if (v->trained == NULL) return weir_fail_memory(err, g->node_count);
+  if (v->trained == NULL)
+    return weir_fail_refused(g->alloc, "looking for variables", err);
   weir_graph_trained(g, v->trained);
   return WEIR_OK;
 }

@@ -209,6 +209,55 @@ static void test_deadline(void **state) {
   assert_null(runtime);
 }
 
+/* A runtime and a graph whose time ends after they were made. */
+static weir_runtime *make_late(weir_graph **out_graph) {
+  weir_error err = WEIR_ERROR_INIT;
+  weir_runtime_opts opts = {.struct_size = sizeof opts,
+                            .timeout_ns = 50 * 1000000};
+  for (;; opts.timeout_ns *= 2) { /* on a slow machine it passes before */
+    weir_runtime *runtime = NULL;
+    weir_tensor *t = NULL;
+    if (weir_runtime_create(&opts, &runtime, &err) != WEIR_OK) continue;
+    if (weir_graph_load_buffer(runtime, text, strlen(text), "g", NULL,
+                               out_graph, &err) != WEIR_OK) {
+      weir_runtime_release(runtime);
+      continue;
+    }
+    while (weir_tensor_create(runtime, WEIR_F32, 0, NULL, &t, &err) == WEIR_OK)
+      weir_tensor_release(t);
+    assert_string_equal(err.id, "W5006");
+    return runtime;
+  }
+}
+
+/* Whatever asks for memory first says that the time is over, not the memory. */
+static void test_late_calls(void **state) {
+  (void)state;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_graph *graph = NULL;
+  weir_session *session = NULL;
+  weir_trainer *trainer = NULL;
+  weir_tensor *t = NULL;
+  float x = 1;
+  weir_tensor_spec spec = {
+      .struct_size = sizeof spec, .dtype = WEIR_F32, .bytes = sizeof x};
+  weir_runtime *runtime = make_late(&graph);
+#define LATE(call)                                  \
+  err = (weir_error)WEIR_ERROR_INIT;                \
+  assert_int_equal((call), WEIR_DEADLINE_EXCEEDED); \
+  assert_string_equal(err.id, "W5006")
+  LATE(weir_session_create(runtime, graph, NULL, &session, &err));
+  LATE(weir_trainer_create(runtime, graph, NULL, &trainer, &err));
+  LATE(weir_tensor_from_data(runtime, &spec, &x, &t, &err));
+  LATE(weir_tensor_from_memory(runtime, &spec, &x, NULL, NULL, &t, &err));
+#undef LATE
+  assert_null(session);
+  assert_null(trainer);
+  assert_null(t);
+  weir_graph_release(graph);
+  weir_runtime_release(runtime);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_tensor_outlives_runtime),
@@ -217,6 +266,7 @@ int main(void) {
       cmocka_unit_test(test_limit),
       cmocka_unit_test(test_bytes_of_a_node),
       cmocka_unit_test(test_limit_of_a_graph),
-      cmocka_unit_test(test_deadline)};
+      cmocka_unit_test(test_deadline),
+      cmocka_unit_test(test_late_calls)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,7 +120,8 @@ weir_status weir_predict_server_create(weir_session *session,
   const weir_runtime *runtime = session->runtime;
   weir_predict_server *server =
       weir_alloc_array(runtime->env.alloc, 1, sizeof *server);
-  if (server == NULL) return weir_fail_memory(err, sizeof *server);
+  if (server == NULL)
+    return weir_fail_refused(runtime->env.alloc, "opening the server", err);
   *server = (weir_predict_server){.session = weir_session_ref(session),
                                   .maker = {server, create_rpc},
                                   .on_event = o.on_event,

@@ -106,7 +106,8 @@ weir_status weir_task_server_create(weir_runtime *runtime,
                      "weir_task_opts: a time is negative");
   weir_task_server *server =
       weir_alloc_array(runtime->env.alloc, 1, sizeof *server);
-  if (server == NULL) return weir_fail_memory(err, sizeof *server);
+  if (server == NULL)
+    return weir_fail_refused(runtime->env.alloc, "opening the task", err);
   *server = (weir_task_server){.runtime = weir_runtime_ref(runtime),
                                .on_event = o.on_event,
                                .on_event_self = o.on_event_self,

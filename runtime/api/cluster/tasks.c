@@ -178,7 +178,8 @@ weir_status weir_tasks_open(weir_runtime *runtime, const weir_graph *graph,
                      "weir_tasks_opts: a time is negative");
   WEIR_TRY(check_share(&o, err));
   weir_tasks *tasks = weir_alloc_array(runtime->env.alloc, 1, sizeof *tasks);
-  if (tasks == NULL) return weir_fail_memory(err, sizeof *tasks);
+  if (tasks == NULL)
+    return weir_fail_refused(runtime->env.alloc, "opening the tasks", err);
   *tasks = (weir_tasks){.runtime = weir_runtime_ref(runtime),
                         .teller = {o.on_state, o.on_state_self},
                         .stop = o.stop,

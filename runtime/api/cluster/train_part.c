@@ -31,7 +31,8 @@ weir_status weir_train_part_create(weir_runtime *runtime,
     return weir_fail(err, WEIR_W0002, NULL,
                      "weir_train_part_opts: a time is negative");
   weir_train_part *p = weir_alloc_array(runtime->env.alloc, 1, sizeof *p);
-  if (p == NULL) return weir_fail_memory(err, sizeof *p);
+  if (p == NULL)
+    return weir_fail_refused(runtime->env.alloc, "opening the part", err);
   p->runtime = weir_runtime_ref(runtime);
   p->graph = weir_graph_ref(graph);
   p->heartbeat_ns = o.heartbeat_ns;

@@ -14,6 +14,13 @@ struct sum_of {
   static __device__ __forceinline__ float join(float a, float b) {
     return a + b;
   }
+  static __device__ __forceinline__ float end(float y, int64_t) { return y; }
+};
+
+struct mean_of : sum_of {
+  static __device__ __forceinline__ float end(float y, int64_t n) {
+    return y / (float)n;
+  }
 };
 
 struct max_of {
@@ -23,6 +30,7 @@ struct max_of {
   static __device__ __forceinline__ float join(float a, float b) {
     return weir_el_max(a, b);
   }
+  static __device__ __forceinline__ float end(float y, int64_t) { return y; }
 };
 
 /* Joins |x| of all threads through |parts|, shared; all have the result. The
@@ -49,28 +57,29 @@ static __device__ __forceinline__ float join_row(const float *x, int64_t n,
   return join_block<J>(mine, parts);
 }
 
+/* A row after the other; |parts| is the body's shared memory. */
+template <class J>
+static __device__ __forceinline__ void join_rows(const weir_rows_args &args,
+                                                 float *parts) {
+  for (int64_t r = blockIdx.x; r < args.rows; r += gridDim.x) {
+    float y = join_row<J>(args.x + r * args.cols, args.cols, parts);
+    if (threadIdx.x == 0) args.y[r] = J::end(y, args.cols);
+  }
+}
+
 WEIR_BODY(sum_rows_f32, weir_rows_args) {
   __shared__ float parts[WARPS];
-  for (int64_t r = blockIdx.x; r < args.rows; r += gridDim.x) {
-    float y = join_row<sum_of>(args.x + r * args.cols, args.cols, parts);
-    if (threadIdx.x == 0) args.y[r] = y;
-  }
+  join_rows<sum_of>(args, parts);
 }
 
 WEIR_BODY(mean_rows_f32, weir_rows_args) {
   __shared__ float parts[WARPS];
-  for (int64_t r = blockIdx.x; r < args.rows; r += gridDim.x) {
-    float y = join_row<sum_of>(args.x + r * args.cols, args.cols, parts);
-    if (threadIdx.x == 0) args.y[r] = y / (float)args.cols;
-  }
+  join_rows<mean_of>(args, parts);
 }
 
 WEIR_BODY(max_rows_f32, weir_rows_args) {
   __shared__ float parts[WARPS];
-  for (int64_t r = blockIdx.x; r < args.rows; r += gridDim.x) {
-    float y = join_row<max_of>(args.x + r * args.cols, args.cols, parts);
-    if (threadIdx.x == 0) args.y[r] = y;
-  }
+  join_rows<max_of>(args, parts);
 }
 
 /* The exponentials are computed twice: reading x again costs less than keeping

@@ -19,24 +19,21 @@ static int minor_of(int version) {
   return version % 1000 / 10;
 }
 
-static weir_status load(const weir_module_host *host, const char *folder,
-                        void **out_library, weir_error *err) {
-  char path[PATH_MAX] = LIBRARY;
-  if (folder != NULL && folder[0] != '/')
+weir_status weir_cuda_library_open(const weir_module_host *host,
+                                   const char *folder, const char *name,
+                                   const char *what, void **out_library,
+                                   weir_error *err) {
+  char path[PATH_MAX];
+  bool named = folder != NULL && folder[0] != '\0';
+  int n = snprintf(path, sizeof path, "%s%s%s", named ? folder : "",
+                   named ? "/" : "", name);
+  if (n < 0 || (size_t)n >= sizeof path)
     return weir_cuda_fail(host, err, "W6004",
-                          "the folder of CUDA, %s, is not an absolute path",
-                          folder);
-  if (folder != NULL) {
-    int n = snprintf(path, sizeof path, "%s/" LIBRARY, folder);
-    if (n < 0 || (size_t)n >= sizeof path)
-      return weir_cuda_fail(host, err, "W6004",
-                            "the path of CUDA's folder is too long");
-  }
+                          "the path of CUDA's folder is too long");
   *out_library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (*out_library != NULL) return WEIR_OK;
   const char *why = dlerror();
-  return weir_cuda_fail(host, err, "W6004",
-                        "CUDA's runtime library cannot be loaded: %s",
+  return weir_cuda_fail(host, err, "W6004", "%s cannot be loaded: %s", what,
                         why != NULL ? why : path);
 }
 
@@ -94,7 +91,12 @@ static weir_status count_gpus(const weir_module_host *host, weir_cuda_api *api,
 weir_status weir_cuda_api_open(const weir_module_host *host, const char *folder,
                                weir_cuda_api *api, weir_error *err) {
   void *library = NULL;
-  WEIR_TRY(load(host, folder, &library, err));
+  if (folder != NULL && folder[0] != '/')
+    return weir_cuda_fail(host, err, "W6004",
+                          "the folder of CUDA, %s, is not an absolute path",
+                          folder);
+  WEIR_TRY(weir_cuda_library_open(host, folder, LIBRARY,
+                                  "CUDA's runtime library", &library, err));
   WEIR_TRY(fill(host, library, api, err));
   WEIR_TRY(check_versions(host, api, err));
   return count_gpus(host, api, err);

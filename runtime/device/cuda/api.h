@@ -18,6 +18,14 @@ typedef struct weir_cuda_api {
   int gpu_count;
 } weir_cuda_api;
 
+/* Opens the library |name| in |folder|, or where the system's loader looks
+ * (NULL or ""). It is never closed. W6004: "|what| cannot be loaded", and why.
+ */
+weir_status weir_cuda_library_open(const weir_module_host *host,
+                                   const char *folder, const char *name,
+                                   const char *what, void **out_library,
+                                   weir_error *err);
+
 /* Opens the library, from |folder| (an absolute path; NULL: where the system's
  * loader looks), and fills |api|. The library is never closed. Errors: W6004:
  * no library, one that lacks a function or is of another version, no driver or

@@ -25,19 +25,6 @@ void weir_cuda_lt_release(weir_cuda_lt *lt) {
   pthread_mutex_destroy(&lt->lock);
 }
 
-static weir_status load(weir_cuda_device *gpu, void **out_library,
-                        weir_error *err) {
-  char path[PATH_MAX + sizeof LIBRARY];
-  snprintf(path, sizeof path, "%s%s" LIBRARY, gpu->lt.folder,
-           gpu->lt.folder[0] != '\0' ? "/" : "");
-  *out_library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (*out_library != NULL) return WEIR_OK;
-  const char *why = dlerror();
-  return weir_cuda_fail(gpu->host, err, "W6004",
-                        "cuBLASLt, for matrix products, cannot be loaded: %s",
-                        why != NULL ? why : path);
-}
-
 static weir_status fill(weir_cuda_device *gpu, void *library, weir_error *err) {
   weir_cuda_lt_api *api = &gpu->lt.api;
   const char *missing = NULL;
@@ -65,7 +52,9 @@ static weir_status open_locked(weir_cuda_device *gpu, weir_error *err) {
   void *library = NULL;
   cublasLtHandle_t handle = NULL;
   if (gpu->lt.handle != NULL) return WEIR_OK;
-  WEIR_TRY(load(gpu, &library, err));
+  WEIR_TRY(weir_cuda_library_open(gpu->host, gpu->lt.folder, LIBRARY,
+                                  "cuBLASLt, for matrix products,", &library,
+                                  err));
   WEIR_TRY(fill(gpu, library, err));
   WEIR_TRY(check_version(gpu, err));
   cublasStatus_t r = gpu->lt.api.cublasLtCreate(&handle);

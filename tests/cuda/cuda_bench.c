@@ -97,3 +97,11 @@ void cuda_bench_take(cuda_bench *b, void *data, size_t bytes) {
   cuda_bench_get(b, 0, data, bytes);
   cuda_bench_clear(b);
 }
+
+const weir_isa *cuda_bench_avx2(void) {
+#if !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+  for (int i = 0; weir_isa_at(i) != NULL; i++)
+    if (weir_isa_level(weir_isa_at(i)) == 2) return weir_isa_at(i);
+#endif
+  return NULL;
+}

@@ -2,6 +2,7 @@
 #ifndef TESTS_CUDA_CUDA_BENCH_H_
 #define TESTS_CUDA_CUDA_BENCH_H_
 
+#include "kernels/cpu/isa/choose.h"
 #include "kernels/cuda/body.h"
 #include "tests/cuda/cuda_world.h"
 
@@ -50,5 +51,10 @@ void cuda_bench_clear(cuda_bench *b);
 
 /* The first output, and lets all go. */
 void cuda_bench_take(cuda_bench *b, void *data, size_t bytes);
+
+/* The CPU's AVX2 set, where it has the bits that bodies have; NULL: it is not
+ * there, or was not built by GCC for release: which products are joined is that
+ * compiler's choice. */
+const weir_isa *cuda_bench_avx2(void);
 
 #endif

@@ -42,12 +42,6 @@ static void fill_values(float *x, int round) {
   if (round == 0) memcpy(x, kSpecial, sizeof kSpecial);
 }
 
-static const weir_isa *avx2(void) {
-  for (int i = 0; weir_isa_at(i) != NULL; i++)
-    if (weir_isa_level(weir_isa_at(i)) == 2) return weir_isa_at(i);
-  return NULL;
-}
-
 static void check_equal(const char *name, const float *x, const float *a,
                         const float *b) {
   for (int i = 0; i < kTile; i++) {
@@ -67,18 +61,10 @@ static void run_body(cuda_bench *b, weir_unary_op op, const float *p,
   cuda_bench_take(b, y, kTile * sizeof *y);
 }
 
-/* Which products are joined there is the compiler's choice: GCC's, for release.
- */
-#if defined(__clang__) || defined(__SANITIZE_ADDRESS__)
-enum { kAsBuiltForRelease = 0 };
-#else
-enum { kAsBuiltForRelease = 1 };
-#endif
-
 static void unary_has_the_bits_of_avx2(void **state) {
   (void)state;
-  const weir_isa *isa = avx2();
-  if (isa == NULL || !kAsBuiltForRelease) skip();
+  const weir_isa *isa = cuda_bench_avx2();
+  if (isa == NULL) skip();
   cuda_bench b;
   cuda_bench_open(&b);
   int compared = 0;

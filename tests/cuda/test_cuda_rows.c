@@ -269,20 +269,10 @@ static void check_rule(cuda_bench *b, const rule *r, float scale, float l2) {
   cuda_bench_clear(b);
 }
 
-/* Which products are joined there is the compiler's choice: GCC's, for release.
- */
-#if defined(__clang__) || defined(__SANITIZE_ADDRESS__)
-enum { kAsBuiltForRelease = 0 };
-#else
-enum { kAsBuiltForRelease = 1 };
-#endif
-
 static void updates_have_the_bits_of_avx2(void **state) {
   (void)state;
-  const weir_isa *isa = NULL;
-  for (int i = 0; weir_isa_at(i) != NULL; i++)
-    if (weir_isa_level(weir_isa_at(i)) == 2) isa = weir_isa_at(i);
-  if (isa == NULL || !kAsBuiltForRelease) skip();
+  const weir_isa *isa = cuda_bench_avx2();
+  if (isa == NULL) skip();
   const rule kRules[] = {{"apply_sgd_f32", isa->apply->sgd, 0},
                          {"apply_momentum_f32", isa->apply->momentum, 1},
                          {"apply_adam_f32", isa->apply->adam, 2}};

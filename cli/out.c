@@ -160,7 +160,7 @@ static void hint_limits(weir_error *err) {
 int cli_fail(const weir_error *err) {
   weir_error shown = *err;
   cli_watch_tell();
-  /* Who was refused memory then does not always know why. */
+  /* A call that was refused memory then may not know why. */
   if (strcmp(err->id, "W6001") == 0 && cli_watch_is_over()) {
     shown = (weir_error)WEIR_ERROR_INIT;
     (void)cli_error(&shown, "W5006", "the command passed its deadline");

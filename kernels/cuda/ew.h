@@ -36,7 +36,7 @@ typedef struct weir_unary_args {
 } weir_unary_args;
 
 /* Of integers, sums and products wrap; a division by 0 and a negative power
- * give 0 and are told. */
+ * give 0, and |refused| has the number of their element. */
 typedef enum weir_binary_op {
   WEIR_BINARY_ADD,
   WEIR_BINARY_SUB,

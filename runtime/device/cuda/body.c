@@ -86,7 +86,9 @@ weir_status weir_cuda_body_open(weir_cuda_device *gpu, weir_error *err) {
   l->libraries = zeroed(gpu, count_files(), sizeof *l->libraries);
   l->bodies = zeroed(gpu, count_bodies(), sizeof *l->bodies);
   if (l->libraries == NULL || l->bodies == NULL)
-    return weir_cuda_fail(gpu->host, err, "W6001", "no memory for bodies");
+    return weir_cuda_fail(gpu->host, err, "W6001",
+                          "no memory of the host for the bodies of GPU %d",
+                          gpu->gpu);
   WEIR_TRY(load_files(gpu, err));
   return find_bodies(gpu, err);
 }

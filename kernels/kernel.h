@@ -7,6 +7,10 @@
 #include "runtime/base/alloc.h"
 #include "runtime/device/kind.h"
 
+struct weir_body_fault;
+struct weir_device;
+struct weir_gpu_run;
+
 /* Kernels.
  *
  * A kernel is one const struct: its op, device and dtypes, the test whether it
@@ -23,7 +27,12 @@
  * edges that follow from shapes alone, and a sum over blocks must be added in
  * block order. Several runs of one state may be under way at once, so state is
  * read-only there; scratch memory belongs to the run. A kernel does not
- * repeat the checks of the op's shape rule; it checks data (indices). */
+ * repeat the checks of the op's shape rule; it checks data (indices).
+ *
+ * A kernel for GPUs runs in another sense: run() puts work into the queue of
+ * ctx->gpu (kernels/gpu/gpu.h) and returns before it has begun. |io| and
+ * |scratch| are addresses of that device, which the host must not read, and
+ * data that it refuses is told by |fault| after the work has ended. */
 
 /* Why a kernel said no. */
 typedef struct weir_why {
@@ -44,6 +53,7 @@ typedef struct weir_run_ctx {
   /* Whether the run is over before its time, so that nobody will read the
    * outputs; NULL: it is not. Blocks need not ask: they are left out. */
   bool (*over)(void *self);
+  const struct weir_gpu_run *gpu; /* of a kernel for GPUs; else NULL */
 } weir_run_ctx;
 
 /* One run's memory. */
@@ -74,6 +84,8 @@ static inline bool weir_run_over(const weir_args *args) {
 typedef struct weir_prepared {
   weir_arena *arena;           /* in: for state; lives as long as the program */
   const weir_allocator *alloc; /* in: for memory that release frees */
+  struct weir_device *device;  /* in: of a kernel for GPUs, for what it plans
+                                  there; NULL: with |sizes_only| too */
   bool sizes_only;             /* in: sizes are wanted, for a plan: constants
                                   are not read nor packed, run is not called */
   void *state;                 /* out; may stay NULL */
@@ -130,6 +142,10 @@ typedef struct weir_kernel_def {
   /* How the kernel that prepare made |state| for does a part of its output, so
    * that input |in| may come in pieces; NULL: it cannot. NULL: it never can. */
   weir_slice_fn (*slices)(const void *state, uint32_t in);
+  /* Of a kernel for GPUs whose bodies check data: fails with what the CPU's
+   * kernel says of that element. NULL: its bodies check nothing. */
+  weir_status (*fault)(const void *state, const struct weir_body_fault *fault,
+                       weir_error *err);
 } weir_kernel_def;
 
 /* ---- Groups: calls that run as one kernel, in one pass over their data. The

@@ -11,6 +11,18 @@ enum {
   WEIR_BODY_RANK = 8       /* dimensions of an operand with strides */
 };
 
+/* Data that a body refused: the first of a run, by launch, then by element. */
+typedef struct weir_body_fault {
+  uint64_t instr; /* number of the instruction + 1; 0: none was refused */
+  int64_t element, value;
+} weir_body_fault;
+
+/* What a run lends to all its bodies, in the GPU's memory. */
+typedef struct weir_body_block {
+  uint64_t step; /* of random numbers */
+  weir_body_fault fault;
+} weir_body_block;
+
 #if defined(__cplusplus)
 
 /* A body: one struct, which lies in the GPU's constant memory. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cuda/apply.h"
 #include "kernels/cuda/ew.h"
+#include "kernels/cuda/move.h"
 #include "kernels/cuda/rows.h"
 #include "runtime/device/cuda/body.h"
 

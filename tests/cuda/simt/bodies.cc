@@ -6,6 +6,7 @@
 // The next ones need the words above.
 #include "kernels/cuda/apply.cu"
 #include "kernels/cuda/ew.cu"
+#include "kernels/cuda/move.cu"
 #include "kernels/cuda/rows.cu"
 #include "tests/cuda/simt/planted.cu"
 

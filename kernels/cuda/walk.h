@@ -34,7 +34,7 @@ static __device__ __forceinline__ int64_t weir_walk_take(const weir_walk &w,
     *i = next;
     return u - next * (uint32_t)w.dims[d];
   }
-  *i = whole / w.dims[d];
+  *i = (int64_t)((uint64_t)whole / (uint64_t)w.dims[d]);
   return whole - *i * w.dims[d];
 }
 
@@ -44,6 +44,7 @@ static __device__ __forceinline__ void weir_walk_at(
     const weir_walk &w, const int64_t (*strides)[WEIR_WALK_RANK], int64_t i,
     int64_t *at) {
   for (int k = 0; k < N; k++) at[k] = 0;
+  WEIR_BODY_UNROLL(1)
   for (int32_t d = w.rank - 1; d > 0; d--) {
     int64_t here = weir_walk_take(w, d, &i);
     for (int k = 0; k < N; k++) at[k] += here * strides[k][d];

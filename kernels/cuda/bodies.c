@@ -2,6 +2,7 @@
 #include "kernels/cuda/apply.h"
 #include "kernels/cuda/ew.h"
 #include "kernels/cuda/move.h"
+#include "kernels/cuda/reduce.h"
 #include "kernels/cuda/rows.h"
 #include "runtime/device/cuda/body.h"
 

@@ -13,7 +13,7 @@
 
 #include "kernels/cuda/element.h"
 
-enum { LANES = 32, WARPS = WEIR_BODY_THREADS / LANES };
+enum { REDUCE_LANES = 32, REDUCE_WARPS = WEIR_BODY_THREADS / REDUCE_LANES };
 
 /* What each type has as its least and its most. */
 template <class T>
@@ -93,7 +93,7 @@ struct least_of {
 };
 
 template <class T>
-static __device__ __forceinline__ T join(int32_t op, T a, T b) {
+static __device__ __forceinline__ T join_by(int32_t op, T a, T b) {
   switch (op) {
     case WEIR_REDUCE_SUM:
       return add_of<T>::join(a, b);
@@ -112,7 +112,7 @@ static __device__ __forceinline__ T fold_of(const T *x, int64_t stride,
                                             int64_t first, int64_t end,
                                             int32_t step) {
   T mine = J::none();
-  WEIR_BODY_UNROLL(4)
+  WEIR_BODY_UNROLL(sizeof(T) > 4 ? 2 : 4)
   for (int64_t r = first; r < end; r += step, x += stride)
     mine = J::join(mine, *x);
   return mine;
@@ -145,7 +145,7 @@ static __device__ __forceinline__ T fold(const weir_reduce_args &args,
   WEIR_BODY_UNROLL(1)
   for (int64_t r = first; r < end; r += step) {
     weir_walk_at<1>(args.reduced, args.reduced_strides, r, at);
-    mine = join<T>(args.op, mine, x[at[0]]);
+    mine = join_by<T>(args.op, mine, x[at[0]]);
   }
   return mine;
 }
@@ -162,22 +162,22 @@ template <class T>
 static __device__ __forceinline__ T join_lanes(int32_t op, T x, int32_t lanes,
                                                T *parts) {
   if (lanes == 1) return x;
-  for (int m = LANES / 2; m > 0; m /= 2)
-    x = join<T>(op, x, __shfl_xor_sync(0xffffffffu, x, m));
-  if (lanes == LANES) return x;
+  for (int m = REDUCE_LANES / 2; m > 0; m /= 2)
+    x = join_by<T>(op, x, __shfl_xor_sync(0xffffffffu, x, m));
+  if (lanes == REDUCE_LANES) return x;
   __syncthreads();
-  if (threadIdx.x % LANES == 0) parts[threadIdx.x / LANES] = x;
+  if (threadIdx.x % REDUCE_LANES == 0) parts[threadIdx.x / REDUCE_LANES] = x;
   __syncthreads();
   T all = parts[0];
-  for (int w = 1; w < WARPS; w++) all = join<T>(op, all, parts[w]);
+  for (int w = 1; w < REDUCE_WARPS; w++) all = join_by<T>(op, all, parts[w]);
   return all;
 }
 
 /* The threads of a job take its elements in turn. A block does as many jobs at
  * once as it has groups of |lanes| threads. */
 template <class T>
-static __device__ __forceinline__ void join_rows(const weir_reduce_args &args,
-                                                 T *parts) {
+static __device__ __forceinline__ void reduce_rows(const weir_reduce_args &args,
+                                                   T *parts) {
   int32_t lane = (int32_t)threadIdx.x % args.lanes;
   int32_t groups = WEIR_BODY_THREADS / args.lanes;
   int64_t job = (int64_t)blockIdx.x * groups + threadIdx.x / args.lanes;
@@ -196,7 +196,7 @@ static __device__ __forceinline__ void join_rows(const weir_reduce_args &args,
 /* Thread (row, lane) joins every |rows|-th row; the first |lanes| threads join
  * the rows' results in order. */
 template <class T>
-static __device__ __forceinline__ void join_columns(
+static __device__ __forceinline__ void reduce_columns(
     const weir_reduce_args &args, T *parts) {
   int32_t lanes = args.lanes, rows = WEIR_BODY_THREADS / lanes;
   int32_t lane = (int32_t)threadIdx.x % lanes;
@@ -214,7 +214,7 @@ static __device__ __forceinline__ void join_columns(
     __syncthreads();
     if (row == 0 && mine_counts) {
       for (int32_t r = 1; r < rows; r++)
-        mine = join<T>(args.op, mine, parts[r * lanes + lane]);
+        mine = join_by<T>(args.op, mine, parts[r * lanes + lane]);
       put<T>(args, at[2] + lane, mine);
     }
     __syncthreads();
@@ -223,12 +223,12 @@ static __device__ __forceinline__ void join_columns(
 
 #define REDUCE(suffix, T)                                \
   WEIR_BODY(reduce_rows_##suffix, weir_reduce_args) {    \
-    __shared__ T parts[WARPS];                           \
-    join_rows<T>(args, parts);                           \
+    __shared__ T parts[REDUCE_WARPS];                    \
+    reduce_rows<T>(args, parts);                         \
   }                                                      \
   WEIR_BODY(reduce_columns_##suffix, weir_reduce_args) { \
     __shared__ T parts[WEIR_BODY_THREADS];               \
-    join_columns<T>(args, parts);                        \
+    reduce_columns<T>(args, parts);                      \
   }
 
 REDUCE(f32, float)
@@ -257,7 +257,7 @@ tensor_of(const weir_squares_args &args, int64_t k) {
 }
 
 WEIR_BODY(block_squares, weir_squares_args) {
-  __shared__ double parts[WARPS];
+  __shared__ double parts[REDUCE_WARPS];
   for (int64_t k = blockIdx.x; k < args.stretches; k += gridDim.x) {
     int32_t t = tensor_of(args, k);
     int64_t nth = k - args.first[t];
@@ -276,7 +276,7 @@ WEIR_BODY(block_squares, weir_squares_args) {
 }
 
 WEIR_BODY(root_of_sum, weir_root_args) {
-  __shared__ double parts[WARPS];
+  __shared__ double parts[REDUCE_WARPS];
   double mine = 0.0;
   for (int64_t i = threadIdx.x; i < args.n; i += WEIR_BODY_THREADS)
     mine += args.x[i];

@@ -7,6 +7,7 @@
 #include "kernels/cuda/apply.cu"
 #include "kernels/cuda/ew.cu"
 #include "kernels/cuda/move.cu"
+#include "kernels/cuda/reduce.cu"
 #include "kernels/cuda/rows.cu"
 #include "tests/cuda/simt/planted.cu"
 

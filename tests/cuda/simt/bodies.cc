@@ -7,6 +7,8 @@
 #include "kernels/cuda/apply.cu"
 #include "kernels/cuda/ew.cu"
 #include "kernels/cuda/rows.cu"
+#include "kernels/cuda/loss.cu"
+#include "kernels/cuda/pool.cu"
 #include "tests/cuda/simt/planted.cu"
 
 #define WEIR_CUDA_BODY(file, name, args_type)     \

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KERNELS_GPU_WINDOW_H_
+#define KERNELS_GPU_WINDOW_H_
+
+#include "kernels/cuda/window.h"
+#include "kernels/kernel.h"
+
+/* Windows of convolutions and poolings, for bodies. */
+
+/* Whether bodies can count |call|'s operands and its padded images, of images
+ * |x| and places |y|. */
+bool weir_gpu_window_fits(const weir_call *call, const weir_operand *x,
+                          weir_why *why);
+
+/* The window of |call|, which fits. */
+weir_body_window weir_gpu_window(const weir_call *call, const weir_operand *x,
+                                 const weir_operand *y);
+
+#endif

@@ -6,7 +6,7 @@
 #include "kernels/cuda/element.h"
 
 /* Threads that work on a row together: a warp, or with WIDE the whole block.
- * Each joins every so-manieth element of its row, then a warp joins its lanes
+ * Each joins every kSize-th element of its row, then a warp joins its lanes
  * by halves, then every thread the warps' parts in their order. So the order
  * follows from the row's length and the team's size. All threads of a team call
  * these together. |parts| is shared memory for WEIR_TEAM_PARTS values, which a
@@ -32,7 +32,8 @@ struct weir_team_most {
 
 template <bool WIDE>
 struct weir_team {
-  static constexpr int kSize = WIDE ? WEIR_BODY_THREADS : WEIR_TEAM_LANES;
+  static constexpr int kSize =
+      WIDE ? (int)WEIR_BODY_THREADS : (int)WEIR_TEAM_LANES;
 
   /* This thread within its team, the first row of the team, and how many rows
    * the grid does at once. */

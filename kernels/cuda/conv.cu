@@ -123,7 +123,6 @@ static __device__ __forceinline__ void add_channel(const weir_body_window &v,
     for (int32_t b = 0; b < v.kernel[1]; b++, w++) {
       int32_t column = under(v, 1, p.column, b);
       float value = inside(v, row, column) ? x[row * v.in[1] + column] : 0.0f;
-#pragma unroll
       for (int t = 0; t < WEIR_CONV_TILE; t++)
         sums[t] = fmaf(value, w[apart[t]], sums[t]);
     }
@@ -147,7 +146,6 @@ WEIR_BODY(conv_direct_f32, weir_conv_args) {
                p.row * v.out_w.d + p.column;
     int32_t left = args.oc - (int32_t)first, apart[WEIR_CONV_TILE];
     float sums[WEIR_CONV_TILE];
-#pragma unroll
     for (int t = 0; t < WEIR_CONV_TILE; t++) {
       apart[t] = (t < left ? t : left - 1) * filter;
       sums[t] = 0.0f;
@@ -155,7 +153,6 @@ WEIR_BODY(conv_direct_f32, weir_conv_args) {
     for (int32_t c = 0; c < args.c; c++)
       add_channel(v, p, x + (int64_t)c * v.in_hw.d,
                   w + (int64_t)c * v.kernel_hw.d, apart, sums);
-#pragma unroll
     for (int t = 0; t < WEIR_CONV_TILE; t++)
       if (t < left) {
         uint32_t o = group * args.oc + first + t;

@@ -12,14 +12,19 @@ static bool counts(const weir_operand *t, weir_why *why) {
                  INT32_MAX);
 }
 
-bool weir_gpu_window_fits(const weir_call *call, const weir_operand *x,
-                          weir_why *why) {
-  weir_window v;
-  weir_call_window(call, &v);
+bool weir_gpu_counts(const weir_call *call, weir_why *why) {
   for (uint32_t i = 0; i < call->in_count; i++)
     if (!counts(&call->in[i], why)) return false;
   for (uint32_t i = 0; i < call->out_count; i++)
     if (!counts(&call->out[i], why)) return false;
+  return true;
+}
+
+bool weir_gpu_window_fits(const weir_call *call, const weir_operand *x,
+                          weir_why *why) {
+  weir_window v;
+  weir_call_window(call, &v);
+  if (!weir_gpu_counts(call, why)) return false;
   for (int side = 0; side < 2; side++) {
     int64_t size = x->dims[2 + side] + v.pad[side] + v.pad[side + 2];
     if (size > INT32_MAX || v.kernel[side] > INT32_MAX)

@@ -7,8 +7,11 @@
 
 /* Windows of convolutions and poolings, for bodies. */
 
-/* Whether bodies can count |call|'s operands and its padded images, of images
- * |x| and places |y|. */
+/* Whether bodies that count in 32 bits can count each of |call|'s operands. */
+bool weir_gpu_counts(const weir_call *call, weir_why *why);
+
+/* Whether bodies can count |call|'s operands and its padded images, of which
+ * |x| is without pads. */
 bool weir_gpu_window_fits(const weir_call *call, const weir_operand *x,
                           weir_why *why);
 

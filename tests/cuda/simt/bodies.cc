@@ -7,7 +7,9 @@
 #include "kernels/cuda/apply.cu"
 #include "kernels/cuda/ew.cu"
 #include "kernels/cuda/rows.cu"
+#include "kernels/cuda/conv.cu"
 #include "kernels/cuda/loss.cu"
+#include "kernels/cuda/norm.cu"
 #include "kernels/cuda/pool.cu"
 #include "tests/cuda/simt/planted.cu"
 

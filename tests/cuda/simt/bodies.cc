@@ -12,6 +12,10 @@
 #include "kernels/cuda/rows.cu"
 #include "kernels/cuda/series.cu"
 #include "kernels/cuda/sort.cu"
+#include "kernels/cuda/conv.cu"
+#include "kernels/cuda/loss.cu"
+#include "kernels/cuda/norm.cu"
+#include "kernels/cuda/pool.cu"
 #include "tests/cuda/simt/planted.cu"
 
 #define WEIR_CUDA_BODY(file, name, args_type)     \

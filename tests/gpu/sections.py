@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sections of gpu-check: what each runs. A program that is not in the
+archive is skipped by name."""
+import os
+import shutil
+
+import run
+
+OPS = ("bodies", "element", "rows", "ops")
+HOST = ("device", "gemm", "launch")
+# Of those whose bodies are the most unlike: a tool makes them much slower.
+WATCHED = ("bodies", "rows")
+TOOLS = ("memcheck", "racecheck")
+
+# (name, arguments of weir with the GPU, the same for the CPU): both outputs are
+# the same. {root} is the archive's folder.
+GRAPHS = ()
+TRAIN = ()
+
+
+class Place:
+    """The archive: where its parts are, and what programs run with."""
+
+    def __init__(self, root, cuda):
+        self.root, build = root, os.path.join(root, "bin")
+        paths = [build, os.path.join(root, "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
+        self.env = dict(os.environ, WEIR_BUILD_ROOT=build,
+                        WEIR_SOURCE_ROOT=root, WEIR_CUDA_FOLDER=cuda,
+                        LD_LIBRARY_PATH=":".join(p for p in paths if p))
+
+    def program(self, name):
+        return os.path.join(self.root, "bin", name)
+
+
+def tests(place, names, before=()):
+    steps, missing = [], []
+    for name in names:
+        path = place.program("test_cuda_" + name)
+        if os.path.exists(path):
+            steps.append((" ".join((*before[1:3], name)), [*before, path],
+                          False))
+        else:
+            missing.append(run.skipped(f"{name}: not in this archive"))
+    return run.merge([run.section(steps, place.env), *missing])
+
+
+def ops(place, _small):
+    return tests(place, OPS)
+
+
+def host(place, _small):
+    return tests(place, HOST)
+
+
+def compare(place, table, what):
+    """Runs each row's two commands; their outputs are the same."""
+    if not table:
+        return run.skipped(f"{what}: no commands yet")
+    results = []
+    for name, *sides in table:
+        outputs = []
+        for arguments in sides:
+            command = [place.program("weir")] + [
+                a.format(root=place.root) for a in arguments]
+            r, out = run.step(name, command, place.env, run.STEP_SECONDS)
+            outputs.append(out)
+            if r.failed:
+                results.append(r)
+                break
+        else:
+            same = outputs[0] == outputs[1]
+            results.append(run.Result(
+                [name] * same, [] if same else [
+                    f"{name}: on the GPU:{run.tail(outputs[0])}\n  on the CPU:"
+                    f"{run.tail(outputs[1])}"], [], []))
+    return run.merge(results)
+
+
+def graphs(place, _small):
+    return compare(place, GRAPHS, "graphs")
+
+
+def train(place, _small):
+    return compare(place, TRAIN, "train")
+
+
+def sanitizer(place, _small):
+    tool = shutil.which("compute-sanitizer") or shutil.which(
+        "compute-sanitizer", path="/usr/local/cuda/bin:/usr/local/cuda/"
+        "compute-sanitizer")
+    if tool is None:
+        return run.skipped("compute-sanitizer is not on this machine")
+    return run.merge([tests(place, WATCHED, (
+        tool, "--tool", t, "--error-exitcode", "9", "--report-api-errors", "no"
+    )) for t in TOOLS])
+
+
+def bench(place, small):
+    path = place.program("bench_gpu")
+    if not os.path.exists(path):
+        return run.skipped("bench_gpu: not in this archive")
+    return run.section([("bench_gpu", [path] + ["--small"] * small, True)],
+                       place.env)
+
+
+# In the order in which they run.
+ALL = {"ops": ops, "host": host, "graphs": graphs, "train": train,
+       "sanitizer": sanitizer, "bench": bench}

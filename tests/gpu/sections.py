@@ -6,11 +6,17 @@ import shutil
 
 import run
 
-OPS = ("bodies", "element", "rows", "ops")
-HOST = ("device", "gemm", "launch")
-# Of those whose bodies are the most unlike: a tool makes them much slower.
-WATCHED = ("bodies", "rows")
+# A program and its arguments.
+OPS = (("test_cuda_bodies",), ("test_cuda_element",), ("test_cuda_rows",),
+       ("run_gpu",))
+HOST = (("test_cuda_device",), ("test_cuda_gemm",), ("test_cuda_launch",),
+        ("test_cuda_standin_lt",))
+# Few, and as unlike as can be: a tool makes them much slower.
+WATCHED = (("test_cuda_bodies",), ("test_cuda_rows",),
+           ("run_gpu", "add", "where", "cast"))
 TOOLS = ("memcheck", "racecheck")
+# Their output is for a reader too.
+FIGURES = ("run_gpu", "test_cuda_standin_lt")
 
 # (name, arguments of weir with the GPU, the same for the CPU): both outputs are
 # the same. {root} is the archive's folder.
@@ -32,13 +38,15 @@ class Place:
         return os.path.join(self.root, "bin", name)
 
 
-def tests(place, names, before=()):
+def tests(place, programs, tool="", before=()):
+    """Runs |programs|, under a tool if |before| is its command."""
     steps, missing = [], []
-    for name in names:
-        path = place.program("test_cuda_" + name)
+    for program, *arguments in programs:
+        path = place.program(program)
+        name = " ".join((tool, program)).strip()
         if os.path.exists(path):
-            steps.append((" ".join((*before[1:3], name)), [*before, path],
-                          False))
+            steps.append((name, [*before, path, *arguments],
+                          program in FIGURES and not tool))
         else:
             missing.append(run.skipped(f"{name}: not in this archive"))
     return run.merge([run.section(steps, place.env), *missing])
@@ -90,9 +98,13 @@ def sanitizer(place, _small):
         "compute-sanitizer")
     if tool is None:
         return run.skipped("compute-sanitizer is not on this machine")
-    return run.merge([tests(place, WATCHED, (
-        tool, "--tool", t, "--error-exitcode", "9", "--report-api-errors", "no"
-    )) for t in TOOLS])
+    results = []
+    for name in TOOLS:
+        command = [tool, "--tool", name, "--error-exitcode", "9"]
+        if name == "memcheck":  # some tests ask for what CUDA refuses
+            command += ["--report-api-errors", "no"]
+        results.append(tests(place, WATCHED, name, command))
+    return run.merge(results)
 
 
 def bench(place, small):

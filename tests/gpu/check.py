@@ -42,7 +42,7 @@ def folder_of(o):
 
 
 def run_section(name, place, is_standin):
-    before = time.monotonic()
+    before, place.end = time.monotonic(), run.section_end()
     print(f"{name}:", flush=True)
     try:
         r = sections.ALL[name](place, is_standin)

@@ -98,10 +98,15 @@ def step(name, command, env, seconds):
     return r, out
 
 
-def section(steps, env):
-    """Runs |steps|, (name, command, keep the output as figures) each, within
-    the section's time."""
-    end, results = time.monotonic() + SECTION_SECONDS, []
+def section_end():
+    """When a section that begins now is over."""
+    return time.monotonic() + SECTION_SECONDS
+
+
+def steps_until(end, steps, env):
+    """Runs |steps|, (name, command, keep the output as figures) each, until
+    the section is over."""
+    results = []
     for name, command, figures in steps:
         left = min(STEP_SECONDS, end - time.monotonic())
         if left < 1:

@@ -3,6 +3,7 @@
 archive is skipped by name."""
 import os
 import shutil
+import time
 
 import run
 
@@ -29,6 +30,7 @@ class Place:
 
     def __init__(self, root, cuda):
         self.root, build = root, os.path.join(root, "bin")
+        self.end = run.section_end()  # of the section that runs
         paths = [build, os.path.join(root, "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
         self.env = dict(os.environ, WEIR_BUILD_ROOT=build,
                         WEIR_SOURCE_ROOT=root, WEIR_CUDA_FOLDER=cuda,
@@ -49,7 +51,8 @@ def tests(place, programs, tool="", before=()):
                           program in FIGURES and not tool))
         else:
             missing.append(run.skipped(f"{name}: not in this archive"))
-    return run.merge([run.section(steps, place.env), *missing])
+    return run.merge([run.steps_until(place.end, steps, place.env),
+                      *missing])
 
 
 def ops(place, _small):
@@ -60,28 +63,30 @@ def host(place, _small):
     return tests(place, HOST)
 
 
+def compare_one(place, name, sides):
+    """Two commands of weir, whose outputs must be the same."""
+    outputs = []
+    for arguments in sides:
+        command = [place.program("weir")] + [a.format(root=place.root)
+                                             for a in arguments]
+        left = min(run.STEP_SECONDS, place.end - time.monotonic())
+        if left < 1:
+            return run.skipped(f"{name}: the section's time is over")
+        r, out = run.step(name, command, place.env, left)
+        if r.failed:
+            return r
+        outputs.append(out)
+    if outputs[0] == outputs[1]:
+        return run.Result([name], [], [], [])
+    return run.Result([], [f"{name}: on the GPU:{run.tail(outputs[0])}\n"
+                           f"  on the CPU:{run.tail(outputs[1])}"], [], [])
+
+
 def compare(place, table, what):
-    """Runs each row's two commands; their outputs are the same."""
     if not table:
         return run.skipped(f"{what}: no commands yet")
-    results = []
-    for name, *sides in table:
-        outputs = []
-        for arguments in sides:
-            command = [place.program("weir")] + [
-                a.format(root=place.root) for a in arguments]
-            r, out = run.step(name, command, place.env, run.STEP_SECONDS)
-            outputs.append(out)
-            if r.failed:
-                results.append(r)
-                break
-        else:
-            same = outputs[0] == outputs[1]
-            results.append(run.Result(
-                [name] * same, [] if same else [
-                    f"{name}: on the GPU:{run.tail(outputs[0])}\n  on the CPU:"
-                    f"{run.tail(outputs[1])}"], [], []))
-    return run.merge(results)
+    return run.merge([compare_one(place, name, sides)
+                      for name, *sides in table])
 
 
 def graphs(place, _small):
@@ -111,8 +116,9 @@ def bench(place, small):
     path = place.program("bench_gpu")
     if not os.path.exists(path):
         return run.skipped("bench_gpu: not in this archive")
-    return run.section([("bench_gpu", [path] + ["--small"] * small, True)],
-                       place.env)
+    command = [path] + ["--small"] * small
+    return run.steps_until(place.end, [("bench_gpu", command, True)],
+                           place.env)
 
 
 # In the order in which they run.

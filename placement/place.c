@@ -152,6 +152,7 @@ static weir_status lower(weir_plan *plan, const weir_graph *graph,
                               .costs = p->costs,
                               .homes = &p->homes,
                               .assumed_kinds = p->options.assumed_kinds,
+                              .absent_kinds = p->absent_kinds,
                               .ask = p->options.ask,
                               .ask_self = p->options.ask_self};
   if (start->request != NULL) {
@@ -282,6 +283,9 @@ static weir_status placing_begin(const weir_allocator *alloc,
       weir_place_change(r, &p->arena, &cluster, wishes, &p->wish_count, err);
   if (s == WEIR_OK) use_link(p, cluster);
   p->cluster = cluster;
+  if (s == WEIR_OK && p->options.absent != NULL)
+    s = p->options.absent(p->options.absent_self, cluster, &p->absent_kinds,
+                          err);
   return s;
 }
 

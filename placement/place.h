@@ -49,6 +49,12 @@ typedef struct weir_placing_options {
   uint32_t assumed_kinds; /* lower.h; such plans cannot be run */
   weir_lower_ask ask;     /* lower.h; |ask_self| outlives the placing */
   const void *ask_self;
+  /* Gives, as bits, the kinds of the cluster's devices that are not there.
+   * Asked once, when the placing is made, for which it is lent. NULL: all are.
+   */
+  weir_status (*absent)(void *self, const weir_cluster *cluster,
+                        uint32_t *out_kinds, weir_error *err);
+  void *absent_self;
 } weir_placing_options;
 
 typedef struct weir_placing {
@@ -58,7 +64,8 @@ typedef struct weir_placing {
   const weir_cluster *cluster; /* its own */
   weir_costs *costs;           /* held; or NULL */
   weir_placing_options options;
-  bool logical; /* of the graph's mesh; lower.h */
+  uint32_t absent_kinds; /* lower.h */
+  bool logical;          /* of the graph's mesh; lower.h */
   const weir_place_wish *wishes;
   uint32_t wish_count;
   weir_map homes; /* of variables: their device */

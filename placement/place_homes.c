@@ -122,7 +122,8 @@ weir_status weir_homes_fill(weir_placing *placing, const weir_goal *goal,
   weir_lower_options lower = {.strictness = placing->options.strictness,
                               .logical = placing->logical,
                               .homes = &placing->homes,
-                              .assumed_kinds = placing->options.assumed_kinds};
+                              .assumed_kinds = placing->options.assumed_kinds,
+                              .absent_kinds = placing->absent_kinds};
   weir_status s = weir_placement_create(
       placing->alloc, cut->graph, placing->cluster, &lower, &placement, err);
   if (s == WEIR_OK) s = fill(placing, placement, err);

@@ -13,6 +13,11 @@ static void on_warning(void *self, const weir_diag *diag) {
                   NULL);
 }
 
+/* Of a run, which says little: a device that it was told of is not there. */
+static void on_missing(void *self, const weir_diag *diag) {
+  if (strcmp(weir_diag_error(diag)->id, "W6004") == 0) on_warning(self, diag);
+}
+
 /* "200000" moves, or "1s". */
 static weir_status read_budget(const char *text, weir_plan_opts *out,
                                weir_error *err) {
@@ -118,7 +123,8 @@ static weir_status make_plan(cli_job *job, const cli_args *a,
   o.feeds = feeds;
   o.feed_count = inputs->count;
   o.open = a->plan == NULL;
-  if (!a->verbose) o.on_diag = NULL;
+  o.present = a->in_process != NULL;
+  if (!a->verbose) o.on_diag = on_missing;
   if (s == WEIR_OK)
     s = a->plan != NULL
             ? weir_plan_from_json(job->runtime, job->graph, &o, &text,

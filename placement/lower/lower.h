@@ -114,6 +114,8 @@ typedef struct weir_lower_options {
   const weir_map *homes;
   /* Bits: kinds of devices on which every op counts as having a kernel. */
   uint32_t assumed_kinds;
+  /* Bits: kinds of devices that are not there, so that nothing runs on them. */
+  uint32_t absent_kinds;
   /* Per rule of the graph's `placement:`: set where a unit meets it. NULL: not
    * asked for. */
   bool *rule_used;

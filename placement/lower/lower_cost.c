@@ -265,6 +265,7 @@ bool weir_place_has_kernel(const weir_graph *g, weir_node_id id,
                            weir_device_kind kind) {
   const weir_node *n = &g->nodes[id];
   shape_call c;
+  if (n->body_count > 0 && !weir_device_kinds[kind]->host) return false;
   for (uint32_t k = 0; k < n->body_count; k++)
     for (weir_node_id i = 0; i < n->bodies[k]->node_count; i++)
       if (!weir_place_has_kernel(n->bodies[k], i, kind)) return false;

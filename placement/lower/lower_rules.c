@@ -37,7 +37,7 @@ typedef struct ruler {
  * none are noted. */
 static void runnable(const weir_lowering *l, weir_unit *u, uint64_t *set) {
   for (int k = 0; k < WEIR_DEVICE_KINDS; k++) {
-    bool runs = true;
+    bool runs = ((l->options->absent_kinds >> k) & 1) == 0;
     if (l->cluster->kind_count[k] == 0) continue;
     for (uint32_t i = 0; i < u->member_count && runs; i++)
       runs = ((l->options->assumed_kinds >> k) & 1) != 0 ||

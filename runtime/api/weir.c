@@ -7,6 +7,7 @@
 #include "runtime/api/op/op_set.h"
 #include "runtime/api/weir_internal.h"
 #include "runtime/base/env_system.h"
+#include "runtime/exec/gpu/gpus.h"
 
 /* Set by the build from the project's version. */
 #ifndef WEIR_VERSION_TEXT
@@ -90,8 +91,15 @@ static weir_status make_runtime(const weir_runtime_opts *opts,
   runtime->on_log = opts->on_log;
   runtime->on_log_self = opts->on_log_self;
   pthread_mutex_init(&runtime->lock, NULL);
-  *out_runtime = runtime;
-  return WEIR_OK;
+  weir_status s =
+      weir_gpus_create(&runtime->env, NULL, &runtime->env.gpus, err);
+  if (s == WEIR_OK) {
+    *out_runtime = runtime;
+    return s;
+  }
+  s = weir_settle(env.alloc, "making a runtime", s, err);
+  weir_runtime_release(runtime);
+  return s;
 }
 
 weir_status weir_runtime_create(const weir_runtime_opts *opts,
@@ -118,6 +126,7 @@ void weir_runtime_release(weir_runtime *runtime) {
   if (runtime == NULL || atomic_fetch_sub(&runtime->refs, 1) != 1) return;
   weir_heap *heap = runtime->heap;
   weir_pool_release(runtime->pool);
+  weir_gpus_release(runtime->env.gpus);
   weir_op_set_release(runtime->ops);
   pthread_mutex_destroy(&runtime->lock);
   weir_free(runtime->env.alloc, runtime);

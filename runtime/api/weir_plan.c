@@ -6,6 +6,7 @@
 #include "runtime/api/weir_cluster_file.h"
 #include "runtime/api/weir_costs.h"
 #include "runtime/exec/compile/compile_needs.h"
+#include "runtime/exec/gpu/gpus.h"
 
 /* Plans: the caller's options as a request to placement/place.h. A public plan
  * is placement's own object. */
@@ -144,6 +145,26 @@ static weir_status check_budget(const weir_plan_opts *o,
                    placer->name);
 }
 
+/* weir_placing_options.absent. */
+static weir_status find_absent(void *self, const weir_cluster *cluster,
+                               uint32_t *out_kinds, weir_error *err) {
+  plan_call *c = self;
+  weir_error why = WEIR_ERROR_INIT;
+  uint32_t count;
+  *out_kinds = 0;
+  if (!c->opts.present || cluster->kind_count[WEIR_GPU] == 0) return WEIR_OK;
+  weir_status s = weir_gpus_count(c->runtime->env.gpus, &count, &why);
+  if (s == WEIR_OK) return WEIR_OK;
+  if (c->opts.strictness > 0) {
+    weir_error_copy(err, &why);
+    return s;
+  }
+  *out_kinds = UINT32_C(1) << WEIR_GPU;
+  weir_hint(&why, "what the cluster's GPUs would do, its CPUs do");
+  weir_diag_warn(&c->sink, &why);
+  return WEIR_OK;
+}
+
 static weir_place_strictness strictness_of(int32_t asked) {
   if (asked < 0) return WEIR_PLACE_SOFT;
   return asked == 0 ? WEIR_PLACE_WARN : WEIR_PLACE_STRICT;
@@ -174,7 +195,9 @@ weir_status weir_plan_call_begin(plan_call *c, weir_runtime *runtime,
                   .microbatches = o->microbatches,
                   .in_process = o->in_process,
                   .ask = weir_compile_needs,
-                  .ask_self = &runtime->env},
+                  .ask_self = &runtime->env,
+                  .absent = find_absent,
+                  .absent_self = c},
       .sink = &c->sink,
       .stop = o->on_progress != NULL ? stop : NULL,
       .stop_self = c,

@@ -150,6 +150,7 @@ typedef struct weir_env {
    * have the same one. */
   uint64_t profile;
   const weir_random *random; /* NULL: this one has none */
+  struct weir_gpus *gpus;    /* exec/gpu/gpus.h; NULL: this one has none */
 } weir_env;
 
 #endif

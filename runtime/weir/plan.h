@@ -110,6 +110,10 @@ typedef struct weir_plan_opts {
    * has as many replicas, on threads of this process. Else, like any training,
    * as one graph over all devices. */
   bool replica;
+  /* The plan is for this process to run: where its cluster has GPUs and this
+   * process has none, nothing is put there, with the warning W6004, which is
+   * an error when |strictness| is 1. A session's own plans are always so. */
+  bool present;
 } weir_plan_opts;
 
 /* Places the nodes of a step of |graph|'s training, or of its outputs. Blocks.

@@ -53,6 +53,14 @@ const weir_yaml *op_grid_case(const op_grid *grid, weir_arena *arena);
 /* This combination as text, "m=1 k=0". */
 void op_grid_print(const op_grid *grid, char *text, size_t capacity);
 
+/* Calls |fn| for each case of the file |path|, those of grids too; |grid| is
+ * NULL outside of one. |why| of a call: the case cannot be read; NULL: it was.
+ * False and |why| when the file cannot be. */
+typedef void (*op_case_fn)(void *arg, const op_case *c, const op_grid *grid,
+                           const char *why);
+bool op_case_each(const weir_op_def *op, const char *path, op_case_fn fn,
+                  void *arg, char *why, size_t capacity);
+
 /* A tensor written as number, list or map {dtype, data, shape, fill, low,
  * high}. |dtype|: of a tensor that names none; WEIR_DTYPE_NONE: f32, or bool if
  * all its elements are. |seed| makes the values of {shape} alone. NULL when
@@ -138,5 +146,20 @@ int64_t op_run_late(const op_runner *runner, const weir_call *call,
  * NaN equals NaN. On a difference |why| names the first. */
 bool op_compare(const weir_tensor *got, const weir_tensor *want, double rtol,
                 double atol, char *why, size_t capacity);
+
+/* Whether a run ended with the case's error. */
+bool op_case_expect_error(const op_case *c, weir_status status,
+                          const weir_diag *diag, char *why, size_t capacity);
+
+/* Whether |got| is the case's output |i|, within its bounds; also where it says
+ * nothing of it. */
+bool op_case_expect_value(const op_case *c, uint32_t i, const weir_tensor *got,
+                          char *why, size_t capacity);
+
+/* Whether outputs that both have agree: within the case's bounds, or in all
+ * bits. */
+bool op_case_expect_equal(const op_case *c, const op_results *got,
+                          const op_results *want, bool same_bits, char *why,
+                          size_t capacity);
 
 #endif

@@ -2,10 +2,8 @@
 /* run_case OP FILE: runs the op's cases on every kernel that takes them.
  * README.md has the format. Prints each failure with its place and a summary;
  * exits with 0, 1 (a case failed) or 2 (the file cannot be read). */
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/profile.h"
@@ -39,88 +37,27 @@ static void fail(tally *t, const op_case *c, const char *fmt, ...) {
 
 /* ---- Expectations */
 
-static bool error_says(const weir_diag *diag, weir_sv says) {
-  char all[4096];
-  snprintf(all, sizeof all, "%s\n%s\n%s\n", diag->error.message,
-           diag->error.hint, diag->label);
-  for (uint32_t i = 0; i < diag->note_count; i++) {
-    size_t used = strlen(all);
-    snprintf(all + used, sizeof all - used, "%s\n", diag->notes[i]);
-  }
-  return memmem(all, strlen(all), says.data, says.size) != NULL;
-}
-
 static void expect_error(tally *t, const op_case *c, const char *where,
                          weir_status status, const weir_diag *diag) {
-  if (status == WEIR_OK)
-    fail(t, c, "%s: no error, want %.*s", where, WEIR_SV(c->error));
-  else if (!weir_sv_is(c->error, diag->error.id))
-    fail(t, c, "%s: want %.*s, got %s: %s", where, WEIR_SV(c->error),
-         diag->error.id, diag->error.message);
-  else if (!error_says(diag, c->says))
-    fail(t, c, "%s: want \"%.*s\", got \"%s\"", where, WEIR_SV(c->says),
-         diag->error.message);
-}
-
-static double tolerance(double given, weir_dtype dtype) {
-  if (given >= 0) return given;
-  return dtype == WEIR_F32 ? 1e-6 : 1e-12;
-}
-
-/* Whether zeros have the same signs; names the first that has not. */
-static bool same_signs(const weir_tensor *got, const weir_tensor *want,
-                       char *why, size_t capacity) {
-  for (int64_t k = 0; k < weir_shape_elements(&got->shape); k++) {
-    double g = weir_tensor_get_f64(got, k), w = weir_tensor_get_f64(want, k);
-    if (g != 0 || w != 0 || signbit(g) == signbit(w)) continue;
-    snprintf(why, capacity, "element %lld: got %g, want %g", (long long)k, g,
-             w);
-    return false;
-  }
-  return true;
+  char why[TEXT];
+  if (!op_case_expect_error(c, status, diag, why, sizeof why))
+    fail(t, c, "%s: %s", where, why);
 }
 
 /* Compares |got| with the case's value of output |i|. */
 static void expect_value(tally *t, const op_case *c, const char *where,
                          uint32_t i, const weir_tensor *got) {
-  const weir_yaml *y = c->out[i];
-  weir_dtype dtype = got->dtype;
-  char why[TEXT] = "";
-  if (y == NULL) return;
-  const weir_yaml *named =
-      y->kind == WEIR_YAML_MAP ? weir_yaml_get(y, "dtype") : NULL;
-  if (named != NULL && !weir_sv_is(named->text, weir_dtype_name(dtype))) {
-    fail(t, c, "%s: output %u is of %s, want %.*s", where, i,
-         weir_dtype_name(dtype), WEIR_SV(named->text));
-    return;
-  }
-  weir_tensor *want =
-      op_case_tensor(y, weir_dtype_is_float(dtype) ? WEIR_F64 : dtype, 0);
-  if (want == NULL)
-    fail(t, c, "cannot read output %u", i);
-  else if (!op_compare(got, want, tolerance(c->rtol, dtype),
-                       c->atol >= 0 ? c->atol : 0, why, sizeof why))
-    fail(t, c, "%s: output %u %s", where, i, why);
-  else if (c->signed_zeros && !same_signs(got, want, why, sizeof why))
-    fail(t, c, "%s: output %u, %s", where, i, why);
-  weir_tensor_unref(want);
+  char why[TEXT];
+  if (!op_case_expect_value(c, i, got, why, sizeof why))
+    fail(t, c, "%s: %s", where, why);
 }
 
 static void expect_equal(tally *t, const op_case *c, const char *where,
                          const op_results *got, const op_results *want,
                          bool same_bits) {
-  char why[TEXT] = "";
-  for (uint32_t i = 0; i < got->count && i < want->count; i++) {
-    const weir_tensor *g = got->out[i], *w = want->out[i];
-    if (g == NULL || w == NULL) continue; /* left out */
-    if (same_bits) {
-      if (g->bytes != w->bytes || memcmp(g->data, w->data, g->bytes) != 0)
-        fail(t, c, "%s: output %u has other bits", where, i);
-    } else if (!op_compare(g, w, tolerance(c->rtol, g->dtype),
-                           c->atol >= 0 ? c->atol : 0, why, sizeof why)) {
-      fail(t, c, "%s: output %u differs from ref: %s", where, i, why);
-    }
-  }
+  char why[TEXT];
+  if (!op_case_expect_equal(c, got, want, same_bits, why, sizeof why))
+    fail(t, c, "%s: %s", where, why);
 }
 
 /* ---- One case on one kernel */
@@ -375,39 +312,17 @@ static void run_case(tally *t, const op_case *c) {
   weir_arena_release(&arena);
 }
 
-static void run_one(tally *t, const weir_yaml *yaml, uint32_t index,
-                    weir_arena *arena) {
-  op_case c;
-  char why[TEXT] = "";
-  if (op_case_read(t->op, yaml, index, arena, &c, why, sizeof why))
-    run_case(t, &c);
-  else
-    fail(t, &c, "%s", why);
-  t->cases++;
-  t->refusals += c.error.size > 0;
-  op_case_release(&c);
-}
-
-static void run_grid(tally *t, op_grid *grid, uint32_t index) {
+static void run_one(void *arg, const op_case *c, const op_grid *grid,
+                    const char *why) {
+  tally *t = arg;
   t->grid = grid;
-  do {
-    weir_arena arena;
-    weir_arena_init(&arena, weir_allocator_system());
-    const weir_yaml *yaml = op_grid_case(grid, &arena);
-    if (yaml != NULL) run_one(t, yaml, index, &arena);
-    weir_arena_release(&arena);
-  } while (op_grid_next(grid));
+  if (why == NULL)
+    run_case(t, c);
+  else
+    fail(t, c, "%s", why);
   t->grid = NULL;
-}
-
-static void run_all(tally *t, const weir_yaml *root, weir_arena *arena) {
-  for (uint32_t i = 0; i < root->count; i++) {
-    op_grid grid;
-    if (!op_grid_begin(root->items[i], &grid))
-      run_one(t, root->items[i], i, arena);
-    else
-      run_grid(t, &grid, i);
-  }
+  t->cases++;
+  t->refusals += c->error.size > 0;
 }
 
 /* Kernels that take no plain operands, which is all a case has, and the tests
@@ -455,44 +370,14 @@ static int report(const tally *t) {
   return t->failures > 0 || t->cases == 0 ? 1 : 0;
 }
 
-/* The file's text; NULL if it cannot be read. */
-static char *read_file(const char *path, size_t *out_size) {
-  FILE *file = fopen(path, "rb");
-  char *text = NULL;
-  if (file == NULL) return NULL;
-  if (fseek(file, 0, SEEK_END) == 0) {
-    long size = ftell(file);
-    rewind(file);
-    if (size >= 0) text = malloc((size_t)size + 1);
-    if (text != NULL) *out_size = fread(text, 1, (size_t)size, file);
-  }
-  fclose(file);
-  return text;
-}
-
 int main(int argc, char **argv) {
-  weir_arena arena;
-  weir_error err = WEIR_ERROR_INIT;
-  const weir_yaml *root = NULL;
-  size_t size = 0;
+  char why[TEXT] = "";
   if (argc != 3) return fprintf(stderr, "usage: run_case OP FILE\n"), 2;
   tally t = {.path = argv[2],
              .op = weir_registry_find_op(weir_builtin_registry(),
                                          weir_sv_from(argv[1]))};
-  char *text = read_file(argv[2], &size);
-  if (t.op == NULL || text == NULL)
-    return fprintf(stderr, "no op %s or no file %s\n", argv[1], argv[2]), 2;
-  weir_arena_init(&arena, weir_allocator_system());
-  weir_status status = weir_yaml_parse((weir_sv){text, size}, argv[2], NULL,
-                                       &arena, NULL, &root, &err);
-  int code = 2;
-  if (status != WEIR_OK || root == NULL || root->kind != WEIR_YAML_LIST) {
-    fprintf(stderr, "%s:%u: %s\n", argv[2], err.line, err.message);
-  } else {
-    run_all(&t, root, &arena);
-    code = report(&t);
-  }
-  free(text);
-  weir_arena_release(&arena);
-  return code;
+  if (t.op == NULL) return fprintf(stderr, "no op %s\n", argv[1]), 2;
+  if (!op_case_each(t.op, t.path, run_one, &t, why, sizeof why))
+    return fprintf(stderr, "%s\n", why), 2;
+  return report(&t);
 }

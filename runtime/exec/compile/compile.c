@@ -8,6 +8,7 @@
 #include "runtime/exec/compile/compile_control.h"
 #include "runtime/exec/compile/compile_cut.h"
 #include "runtime/exec/compile/compile_emit.h"
+#include "runtime/exec/compile/compile_gpu.h"
 #include "runtime/exec/compile/compile_internal.h"
 #include "runtime/exec/compile/compile_kernel.h"
 #include "runtime/exec/compile/compile_layout.h"
@@ -84,7 +85,7 @@ static weir_status feed_node(weir_compiler *c, const weir_node *node,
       if (c->known_feeds != NULL && c->known_feeds[k] != NULL)
         return frozen_value(c, id, c->known_feeds[k], err);
       weir_value_spec spec = {.storage = WEIR_STORAGE_EXTERNAL, .external = k};
-      return weir_compile_value(c, id, &spec, err);
+      return weir_compile_fed(c, id, &spec, err);
     }
   if (weir_compile_lacks_default(node))
     return weir_compile_fail_unfed(node, err);
@@ -110,7 +111,8 @@ static weir_status var_node(weir_compiler *c, weir_node_id id,
                                          .write = WEIR_NO_INDEX,
                                          .commit = WEIR_NO_INDEX,
                                          .over_feed = WEIR_NO_INDEX,
-                                         .elsewhere = c->elsewhere};
+                                         .elsewhere = c->elsewhere,
+                                         .gpu = weir_compile_gpu(c)};
   c->var_of[id] = ++c->var_count;
   return WEIR_OK;
 }

@@ -66,6 +66,7 @@ typedef struct weir_var_use {
   uint32_t write;  /* external, or WEIR_NO_INDEX */
   uint32_t commit; /* the program's value that is committed */
   bool elsewhere;  /* its home is another process: neither read nor written */
+  struct weir_exec_gpu *gpu; /* its values are there; NULL: the host's memory */
   /* With |overwrite|: the new value may be written over the old one; over that
    * feed, or WEIR_NO_INDEX. */
   bool over_own;

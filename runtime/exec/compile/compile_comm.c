@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/exec/compile/compile_emit.h"
+#include "runtime/exec/compile/compile_gpu.h"
 #include "runtime/exec/compile/compile_internal.h"
 #include "runtime/exec/compile/compile_layout.h"
 #include "runtime/exec/compile/compile_parts.h"
@@ -75,18 +76,23 @@ static weir_status add(weir_compiler *c, weir_status filled,
 static weir_status add_collective(weir_compiler *c, const weir_collective *part,
                                   weir_instr_spec *spec, uint32_t in,
                                   uint32_t out, weir_error *err) {
+  uint32_t dst = out;
+  WEIR_TRY(weir_compile_to_host(c, c->part, &in, spec, err));
+  WEIR_TRY(weir_compile_stage(c, c->part, out, &dst, err));
   spec->in = &in;
-  spec->out = &out;
+  spec->out = &dst;
   spec->in_count = spec->out_count = 1;
   weir_status s = weir_instr_collective(c->builder, NULL, false, part, spec);
   spec->bytes = (int64_t)c->builder->values.items[out].bytes;
-  return add(c, s, spec, err);
+  WEIR_TRY(add(c, s, spec, err));
+  return weir_compile_from_host(c, c->part, dst, out, spec, err);
 }
 
 static weir_status add_send(weir_compiler *c, weir_instr_spec spec,
                             weir_compile_way way, uint32_t value,
                             weir_error *err) {
   size_t bytes = c->builder->values.items[value].bytes;
+  WEIR_TRY(weir_compile_to_host(c, c->part, &value, &spec, err));
   spec.in = &value;
   spec.in_count = 1;
   weir_status s = weir_compile_send(c, c->builder, &way, bytes, &spec);
@@ -97,11 +103,14 @@ static weir_status add_recv(weir_compiler *c, weir_instr_spec spec,
                             weir_compile_way way, uint32_t value,
                             weir_error *err) {
   size_t bytes = c->builder->values.items[value].bytes;
-  spec.out = &value;
+  uint32_t dst = value;
+  WEIR_TRY(weir_compile_stage(c, c->part, value, &dst, err));
+  spec.out = &dst;
   spec.out_count = 1;
   spec.after_count = 0;
   weir_status s = weir_compile_recv(c, c->builder, &way, bytes, &spec);
-  return add(c, s, &spec, err);
+  WEIR_TRY(add(c, s, &spec, err));
+  return weir_compile_from_host(c, c->part, dst, value, &spec, err);
 }
 
 /* The first rank's part stands in for a rank of another task: it receives that

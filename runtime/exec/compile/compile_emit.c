@@ -131,6 +131,27 @@ static void timed_for(void *self, int64_t blocks, weir_block_fn fn, void *arg) {
   for (int64_t b = 0; b < blocks && !is_over(self); b++) fn(arg, b, 0);
 }
 
+static weir_status report_run(const weir_args *args) {
+  const weir_error *why = args->state;
+  weir_error_copy(args->err, why);
+  return why->code;
+}
+
+/* In a GPU's part the host's kernel is no instruction: one that fails in its
+ * words stands there. */
+static weir_status report(weir_compiler *c, weir_emit *e, const weir_error *why,
+                          weir_error *err) {
+  weir_error *kept = weir_arena_array(c->arena, 1, sizeof *kept);
+  if (kept == NULL) return weir_fail_memory(err, sizeof *kept);
+  *kept = *why;
+  if (e->release != NULL) e->release(e->prepared.state);
+  e->release = NULL;
+  e->prepared = (weir_prepared){.state = kept};
+  e->run = report_run;
+  e->fault = NULL;
+  return WEIR_OK;
+}
+
 /* Computes the outputs into the arena. |*folded| is false when the kernel
  * failed on the data: then it becomes an instruction, and runs report the
  * failure of this node only. */
@@ -165,9 +186,12 @@ static weir_status fold(weir_compiler *c, weir_emit *e, bool *folded,
     data += weir_scratch_align(weir_compile_bytes(c, e->out[i]));
   }
   weir_args args = {io, e->prepared.state, scratch, &ctx, &ignored};
-  *folded = e->run(&args) == WEIR_OK;
+  ignored.code = e->run(&args);
+  *folded = ignored.code == WEIR_OK;
   weir_free(c->env->alloc, scratch);
   WEIR_TRY(weir_alloc_check(c->env->alloc, err));
+  if (!*folded && !weir_device_kinds[c->kind]->host)
+    return report(c, e, &ignored, err);
   for (uint32_t i = 0; *folded && i < e->out_count; i++) {
     if (e->out[i] == WEIR_NO_VALUE) continue;
     weir_value_spec spec = {.storage = WEIR_STORAGE_CONST,
@@ -255,6 +279,7 @@ static weir_status add_instr(weir_compiler *c, weir_emit *e,
       .node = node->name,
       .mark = node->mark,
       .op = e->call_count > 1 ? "group" : node->op->name,
+      .fault = e->fault,
       .kernel = e->kernel,
       .algorithm = e->prepared.algorithm,
       .reason = e->reason};
@@ -276,6 +301,11 @@ static weir_status pretend_to_fold(weir_compiler *c, const weir_emit *e,
       c->builder->program->constant_bytes += weir_scratch_align(spec.bytes);
   }
   return WEIR_OK;
+}
+
+bool weir_compile_folds(const weir_compiler *c, const weir_emit *e) {
+  emit_cost cost = total_cost(c, e);
+  return can_fold(c, e, &cost);
 }
 
 bool weir_compile_prepares(const weir_compiler *c, const weir_emit *e) {

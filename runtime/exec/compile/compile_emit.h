@@ -15,6 +15,9 @@ weir_status weir_compile_emit(weir_compiler *c, weir_emit *emit,
  * process, or its outputs are computed here. */
 bool weir_compile_prepares(const weir_compiler *c, const weir_emit *emit);
 
+/* Whether |emit|'s outputs are computed now, if its kernel can. */
+bool weir_compile_folds(const weir_compiler *c, const weir_emit *emit);
+
 /* Adds the program's value for graph value |id|. */
 weir_status weir_compile_value(weir_compiler *c, weir_value_id id,
                                weir_value_spec *spec, weir_error *err);

@@ -15,6 +15,7 @@ typedef struct weir_compile_part {
   weir_program_builder *builder;
   uint32_t *values, *instrs;
   uint8_t *layouts;
+  struct weir_exec_gpu *gpu; /* of a GPU's part of this process; else NULL */
   /* The last unit that takes time: its first instruction, its end in the plan.
    */
   uint32_t unit, unit_first; /* |unit| + 1; 0: none yet */
@@ -28,7 +29,7 @@ typedef struct weir_compiler {
   const weir_env *env;
   const weir_compile_request *request;
   const weir_graph *graph; /* simplified and fused */
-  weir_device_kind kind;   /* of the kernels: the host's */
+  weir_device_kind kind;   /* of the part that is being written */
   weir_program_builder *builder;
   weir_arena *arena;
   weir_cut *cut;                /* its own; NULL: a body's, or given */
@@ -85,6 +86,8 @@ typedef struct weir_emit {
   void (*release)(void *state);
   bool in_place, over_inputs;
   weir_slice_fn (*slices)(const void *state, uint32_t in); /* or NULL */
+  weir_status (*fault)(const void *state, const struct weir_body_fault *fault,
+                       weir_error *err); /* or NULL */
   const char *kernel, *reason;
 } weir_emit;
 

@@ -7,6 +7,7 @@
 
 #include "kernels/registry.h"
 #include "runtime/exec/compile/compile_emit.h"
+#include "runtime/exec/compile/compile_gpu.h"
 #include "runtime/exec/compile/compile_internal.h"
 #include "runtime/exec/compile/compile_layout.h"
 
@@ -133,19 +134,27 @@ weir_status weir_compile_choose(weir_compiler *c, weir_emit *emit,
                                 const char *also, weir_error *err) {
   const weir_call *call = emit->calls;
   char refusals[512] = "";
+  /* What is computed now is the host's work on every device. */
+  weir_device_kind kind = c->kind;
+  if (!weir_device_kinds[kind]->host && weir_compile_folds(c, emit))
+    kind = weir_device_kind_host();
   const weir_kernel_def *kernel = weir_kernel_choose(
-      c->graph->registry, call, c->kind, c->request->options.ref_kernels,
+      c->graph->registry, call, kind,
+      c->request->options.ref_kernels && weir_device_kinds[kind]->host,
       refusals, sizeof refusals);
   if (kernel == NULL) {
     weir_status s = weir_fail(err, WEIR_W3001, &emit->node->mark,
                               "no kernel for %s on %s: %s", call->op->name,
-                              weir_device_kinds[c->kind]->spelling,
+                              weir_device_kinds[kind]->spelling,
                               refusals[0] != 0 ? refusals : "none is known");
     weir_error_set_node(err, call->node.data, call->node.size);
     return s;
   }
-  emit->prepared = (weir_prepared){
-      .arena = c->arena, .alloc = c->env->alloc, .sizes_only = c->sizes_only};
+  emit->prepared =
+      (weir_prepared){.arena = c->arena,
+                      .alloc = c->env->alloc,
+                      .device = kind == c->kind ? weir_compile_device(c) : NULL,
+                      .sizes_only = c->sizes_only};
   emit->prepared.state = kernel->prepare == NULL ? (void *)call : NULL;
   if (kernel->prepare != NULL && weir_compile_prepares(c, emit)) {
     weir_status s = kernel->prepare(call, &emit->prepared, err);
@@ -154,6 +163,7 @@ weir_status weir_compile_choose(weir_compiler *c, weir_emit *emit,
   }
   emit->run = kernel->run;
   emit->slices = kernel->slices;
+  emit->fault = kernel->fault;
   emit->in_place = may_be_in_place(c, emit->node, kernel);
   emit->over_inputs = kernel->over_inputs;
   emit->kernel = kernel->name;
@@ -306,10 +316,10 @@ static void choose_group(const weir_compiler *c, group_choice *out) {
     for (size_t i = 0; i < r->group_kernel_count; i++) {
       const weir_group_kernel_def *kernel = r->group_kernels[i];
       weir_why why = {""};
+      if (kernel->device != c->kind) continue;
       if (!kernel->layouts && !group_is_plain(out->group)) {
         (void)weir_no(&why, "wants row-major operands");
-      } else if (kernel->device == c->kind &&
-                 kernel->accepts(out->group, &why)) {
+      } else if (kernel->accepts(out->group, &why)) {
         out->kernel = kernel;
         return;
       }

@@ -6,6 +6,7 @@
 #include "ops/cost.h"
 #include "runtime/base/size.h"
 #include "runtime/exec/compile/compile_emit.h"
+#include "runtime/exec/compile/compile_gpu.h"
 #include "runtime/exec/compile/compile_internal.h"
 #include "runtime/exec/compile/compile_kernel.h"
 #include "runtime/exec/compile/compile_share.h"
@@ -19,6 +20,8 @@
  * regions of convolutions, poolings, element-wise groups and their gradients
  * stay N16, and the kernels at a region's borders convert. Where a reader turns
  * out not to take a value after all, a COPY brings it back to rows.
+ *
+ * Values of GPUs' parts are in rows.
  *
  * A greatest fixed point: layouts are only ever taken away. Cost: a choice of
  * kernel for each unit with N16 operands in each sweep over the nodes; sweeps
@@ -65,6 +68,11 @@ static weir_node_id unit_of(const weir_compiler *c, weir_node_id id) {
   return group == WEIR_NO_GROUP ? id : c->group_head[group];
 }
 
+static bool is_hosts(const weir_compiler *c, weir_node_id id) {
+  uint32_t part = c->partition != NULL ? c->partition->part_of[id] : 0;
+  return weir_device_kinds[weir_compile_part_kind(c, part)]->host;
+}
+
 /* Whether a value may be N16 as far as its maker, its type and its shape go;
  * readers are looked at later. Values inside a group are not: a group that is
  * split must run on any kernel. The last test makes room for rounding the
@@ -73,11 +81,11 @@ static bool is_candidate(const weir_compiler *c, weir_value_id id) {
   const weir_value *v = &c->graph->values[id];
   const weir_node *node = &c->graph->nodes[v->node];
   size_t total;
-  return c->needed[v->node] && is_kernel(node) && node->output_count == 1 &&
-         unit_of(c, v->node) == v->node && v->known == NULL &&
-         c->reader[id] != WEIR_NO_INDEX && v->dtype == WEIR_F32 &&
-         v->shape->rank == 4 && weir_shape_known(v->shape) &&
-         v->shape->dims[0].value >= kImages &&
+  return c->needed[v->node] && is_kernel(node) && is_hosts(c, v->node) &&
+         node->output_count == 1 && unit_of(c, v->node) == v->node &&
+         v->known == NULL && c->reader[id] != WEIR_NO_INDEX &&
+         v->dtype == WEIR_F32 && v->shape->rank == 4 &&
+         weir_shape_known(v->shape) && v->shape->dims[0].value >= kImages &&
          weir_shape_bytes(v->shape, v->dtype) > 0 &&
          weir_size_mul(weir_shape_bytes(v->shape, v->dtype), 2, &total);
 }
@@ -89,7 +97,7 @@ static bool mark_candidates(weir_compiler *c) {
   for (weir_value_id id = 0; id < g->value_count; id++)
     if (is_candidate(c, id)) c->layouts[id] = WEIR_LAYOUT_N16, any = true;
   for (weir_node_id n = 0; any && n < g->node_count; n++) {
-    if (!c->needed[n] || is_kernel(&g->nodes[n])) continue;
+    if (!c->needed[n] || (is_kernel(&g->nodes[n]) && is_hosts(c, n))) continue;
     for (uint32_t i = 0; i < g->nodes[n].input_count; i++)
       if (g->nodes[n].inputs[i] != WEIR_NO_VALUE)
         c->layouts[g->nodes[n].inputs[i]] = WEIR_LAYOUT_PLAIN;

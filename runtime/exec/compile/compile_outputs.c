@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "runtime/exec/compile/compile_gpu.h"
 #include "runtime/exec/compile/compile_internal.h"
 #include "runtime/exec/compile/compile_parts.h"
 #include "runtime/exec/program/instr_control.h"
@@ -23,11 +24,12 @@ static bool may_be_external(const weir_compiler *c, uint32_t value) {
          root->bytes == items[value].bytes;
 }
 
-/* Copies |value| to |external| by an instruction of |kind|. */
-static weir_status copy_out(weir_compiler *c, uint32_t value, uint32_t external,
-                            weir_instr_kind kind, weir_value_id id,
-                            weir_error *err) {
-  const weir_pvalue v = c->builder->values.items[value];
+/* Copies |*value| to |external| by an instruction of |kind|. A GPU's copy may
+ * fail where its input did not: |*value| is then the copy. */
+static weir_status copy_out(weir_compiler *c, uint32_t *value,
+                            uint32_t external, weir_instr_kind kind,
+                            weir_value_id id, weir_error *err) {
+  const weir_pvalue v = c->builder->values.items[*value];
   const weir_node *node = &c->graph->nodes[c->graph->values[id].node];
   weir_value_spec to = {.storage = WEIR_STORAGE_EXTERNAL,
                         .external = external,
@@ -35,16 +37,17 @@ static weir_status copy_out(weir_compiler *c, uint32_t value, uint32_t external,
                         .dtype = v.dtype,
                         .rank = v.rank,
                         .dims = v.dims};
-  uint32_t out = weir_program_add_value(c->builder, &to);
-  weir_instr_spec spec = {.in = &value,
-                          .out = &out,
-                          .in_count = 1,
-                          .out_count = 1,
-                          .node_order = c->graph->values[id].node,
+  weir_instr_spec spec = {.node_order = c->graph->values[id].node,
                           .node = node->name,
                           .mark = node->mark,
                           .op = node->op->name,
                           .kernel = "copy"};
+  if (!weir_device_kinds[c->kind]->host)
+    return weir_compile_gpu_out(c, value, external, kind, &spec, err);
+  uint32_t out = weir_program_add_value(c->builder, &to);
+  spec.in = value;
+  spec.out = &out;
+  spec.in_count = spec.out_count = 1;
   WEIR_TRY(weir_instr_copy(c->builder, kind, v.bytes, &spec));
   if (weir_program_add_instr(c->builder, &spec) == WEIR_NO_INDEX)
     return weir_fail_memory(err, 0);
@@ -69,11 +72,11 @@ weir_status weir_compile_outputs(weir_compiler *c, weir_error *err) {
     uint32_t external = c->request->feed_count + k;
     if (c->elsewhere)
       value = WEIR_NO_INDEX;
-    else if (may_be_external(c, value))
+    else if (weir_device_kinds[c->kind]->host && may_be_external(c, value))
       weir_program_set_external(c->builder, value, external);
     else
       WEIR_TRY(
-          copy_out(c, value, external, WEIR_INSTR_FETCH, c->fetches[k], err));
+          copy_out(c, &value, external, WEIR_INSTR_FETCH, c->fetches[k], err));
     add_fetch(c, value);
   }
   for (weir_node_id id = 0; id < c->graph->node_count; id++) {
@@ -86,7 +89,7 @@ weir_status weir_compile_outputs(weir_compiler *c, weir_error *err) {
     if (may_be_external(c, use->commit))
       weir_program_set_external(c->builder, use->commit, use->write);
     else
-      WEIR_TRY(copy_out(c, use->commit, use->write, WEIR_INSTR_VAR_COMMIT,
+      WEIR_TRY(copy_out(c, &use->commit, use->write, WEIR_INSTR_VAR_COMMIT,
                         node->first_output, err));
   }
   return WEIR_OK;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/exec/compile/compile_emit.h"
+#include "runtime/exec/compile/compile_gpu.h"
 #include "runtime/exec/compile/compile_internal.h"
 #include "runtime/exec/compile/compile_layout.h"
 #include "runtime/exec/compile/compile_share.h"
@@ -77,7 +78,7 @@ weir_status weir_compile_parts_begin(weir_compiler *c, weir_error *err) {
     return weir_fail_memory(err, count);
   memcpy(c->made_layouts, c->layouts, g->value_count * sizeof *c->layouts);
   parts[c->head] =
-      (weir_compile_part){c->builder, c->values, c->instrs, c->layouts};
+      (weir_compile_part){c->builder, c->values, c->instrs, c->layouts, NULL};
   c->parts = parts;
   for (uint32_t p = 0; p < count; p++) {
     weir_compile_part *part = &c->parts[p];
@@ -96,7 +97,8 @@ weir_status weir_compile_parts_begin(weir_compiler *c, weir_error *err) {
     memset(part->instrs, 0xff, g->node_count * sizeof *part->instrs);
     memcpy(part->layouts, c->layouts, g->value_count * sizeof *part->layouts);
   }
-  return sort_copies(c, err);
+  WEIR_TRY(sort_copies(c, err));
+  return weir_compile_gpus(c, err);
 }
 
 void weir_compile_parts_options(weir_compiler *c,
@@ -107,6 +109,7 @@ void weir_compile_parts_options(weir_compiler *c,
   if (c->elsewhere) c->builder->program->constant_bytes = 0;
   options->stream = true;
   options->threads = (int)c->partition->parts[c->head].threads;
+  options->gpu = c->parts[c->head].gpu;
 }
 
 void weir_compile_enter(weir_compiler *c, uint32_t part) {
@@ -117,6 +120,7 @@ void weir_compile_enter(weir_compiler *c, uint32_t part) {
   c->values = c->parts[part].values;
   c->instrs = c->parts[part].instrs;
   c->layouts = c->parts[part].layouts;
+  c->kind = weir_compile_part_kind(c, part);
 }
 
 /* A part that takes more than its device may hold is refused before any run:
@@ -154,6 +158,7 @@ weir_status weir_compile_parts_end(weir_compiler *c, weir_program *head,
     if (c->own != NULL && !c->own[p]) continue;
     weir_program_options own = *options;
     own.threads = (int)c->partition->parts[p].threads;
+    own.gpu = c->parts[p].gpu;
     WEIR_TRY(weir_program_finish(c->parts[p].builder, &own, &next, err));
     next->device = c->partition->parts[p].name;
     next->part = p;
@@ -215,7 +220,10 @@ static weir_status add_send(weir_compiler *c, const crossing *x,
   const weir_compile_part *from = &c->parts[x->from];
   uint32_t after = from->instrs[x->maker];
   weir_instr_spec send = comm_spec(c, x->maker);
-  send.in = x->in;
+  uint32_t value = x->in != NULL ? *x->in : WEIR_NO_INDEX;
+  if (x->in != NULL)
+    WEIR_TRY(weir_compile_to_host(c, x->from, &value, &send, err));
+  send.in = &value;
   send.in_count = x->in != NULL;
   send.after = &after;
   send.after_count = x->in == NULL;
@@ -232,14 +240,19 @@ static weir_status add_pair(weir_compiler *c, const crossing *x,
   uint32_t *made = &c->instrs[x->maker];
   if (c->own == NULL || c->own[x->from]) WEIR_TRY(add_send(c, x, &way, err));
   weir_instr_spec recv = comm_spec(c, x->maker);
-  recv.out = x->out;
+  uint32_t value = x->out != NULL ? *x->out : WEIR_NO_INDEX;
+  if (x->out != NULL && !c->elsewhere)
+    WEIR_TRY(weir_compile_stage(c, c->part, *x->out, &value, err));
+  recv.out = &value;
   recv.out_count = x->out != NULL;
   recv.room_from = x->room_from;
   if (!c->elsewhere &&
       weir_compile_recv(c, c->builder, &way, x->bytes, &recv) != WEIR_OK)
     return weir_fail_memory(err, 0);
   *made = weir_compile_add_instr(c, &recv);
-  return *made == WEIR_NO_INDEX ? weir_fail_memory(err, 0) : WEIR_OK;
+  if (*made == WEIR_NO_INDEX) return weir_fail_memory(err, 0);
+  if (x->out == NULL || c->elsewhere) return WEIR_OK;
+  return weir_compile_from_host(c, c->part, value, *x->out, &recv, err);
 }
 
 static weir_status bring_from(weir_compiler *c, weir_value_id id,

@@ -90,8 +90,9 @@ weir_status weir_compile_take(weir_compiler *c, const weir_emit *e, bool *taken,
   weir_take found;
   *taken = false;
   if (c->own == NULL || c->elsewhere || e->slices == NULL ||
-      e->release != NULL || e->in_count > WEIR_TAKE_INPUTS ||
-      e->out_count != 1 || e->node->after_count > 0)
+      !weir_device_kinds[c->kind]->host || e->release != NULL ||
+      e->in_count > WEIR_TAKE_INPUTS || e->out_count != 1 ||
+      e->node->after_count > 0)
     return WEIR_OK;
   weir_instr_spec *s = find(c, e, &found);
   if (s == NULL) return WEIR_OK;

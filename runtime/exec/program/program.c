@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/size.h"
+#include "runtime/exec/program/program_gpu.h"
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/program/program_memory.h"
 #include "runtime/exec/program/tasks.h"
@@ -22,6 +23,7 @@
 
 static void release_program(weir_program *p) {
   const weir_allocator *alloc = p->alloc;
+  weir_program_gpu_release(p);
   weir_free(alloc, p->value_block);
   weir_free(alloc, p->instr_block);
   weir_arena_release(&p->arena);
@@ -88,6 +90,7 @@ uint32_t weir_program_add_value(weir_program_builder *b,
                    .bytes = spec->bytes,
                    .dtype = spec->dtype,
                    .layout = spec->layout,
+                   .staged = spec->staged,
                    .rank = spec->rank};
   if (spec->storage == WEIR_STORAGE_ALIAS && spec->alias < b->values.count)
     v.root = b->values.items[spec->alias].root;
@@ -300,6 +303,7 @@ weir_status weir_program_finish(weir_program_builder *b,
   *out_program = NULL;
   if (!lend_lists(b)) return weir_fail_memory(err, 0);
   p->threads = options->threads > 0 ? options->threads : 1;
+  p->gpu = options->gpu;
   total_costs(p);
   weir_status s = weir_tasks_form(p, options, &graph, err);
   /* In another order they lie in the arena: the old list is not needed. */
@@ -310,6 +314,7 @@ weir_status weir_program_finish(weir_program_builder *b,
   if (s == WEIR_OK)
     s = weir_program_plan_memory(p, &graph, options->memory_limit, err);
   if (s == WEIR_OK) s = weir_tasks_link(p, &graph, err);
+  if (s == WEIR_OK && p->gpu != NULL) s = weir_program_gpu_constants(p, err);
   weir_vec_free(graph.alloc, &graph.edges);
   if (s != WEIR_OK) return s;
   give_lists(b);

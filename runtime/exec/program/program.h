@@ -22,6 +22,10 @@
  * wait for, and go to the pool. Immutable once built; any number of frames
  * (frame.h) run it at once.
  *
+ * The program of a GPU's part puts work into a queue (exec/gpu): its planned
+ * values and constants are in that GPU's memory, but for those that are staged,
+ * which lie in memory of the host that the GPU's copies are quick from and to.
+ *
  * A program may have parts, one for each device: further programs that run
  * beside it, a thread each, joined by SEND and RECV. A reference to the first
  * holds all; frames, outputs and externals are numbered alike in all of them.
@@ -57,6 +61,7 @@ typedef struct weir_value_spec {
   weir_layout layout;
   int32_t rank; /* for messages and checks of numbers */
   const int64_t *dims;
+  bool staged; /* TEMP of a GPU's part that lies in the host's memory */
 } weir_value_spec;
 
 /* One instruction. Nested programs of LOOP and BRANCH number their
@@ -86,6 +91,9 @@ typedef struct weir_instr_spec {
   weir_sv node; /* lent, like the texts below */
   weir_mark mark;
   const char *op, *kernel, *algorithm, *reason;
+  /* Of a kernel for GPUs: see weir_kernel_def. */
+  weir_status (*fault)(const void *state, const struct weir_body_fault *fault,
+                       weir_error *err);
   const weir_program *const *bodies; /* taken: released with the program */
   uint32_t *child; /* gets the number of the first body's frame; or NULL */
 } weir_instr_spec;
@@ -99,6 +107,9 @@ typedef struct weir_program_options {
   bool stream;         /* a device: one instruction at a time, in order, and
                           sends and receives beside them */
   size_t memory_limit; /* of planned memory; 0: none */
+  /* The GPU whose part it is, lent, outlives the program: planned memory and
+   * constants are there. NULL: the host's. */
+  struct weir_exec_gpu *gpu;
 } weir_program_options;
 
 /* |alloc| gives the program itself its memory, and frames take theirs from

@@ -4,6 +4,7 @@
 
 #include "placement/memory/memory_plan.h"
 #include "runtime/base/vec.h"
+#include "runtime/device/device.h"
 #include "runtime/exec/program/program.h"
 
 /* A finished program, as frames and dumps see it. */
@@ -28,6 +29,7 @@ typedef struct weir_pvalue {
   weir_layout layout;
   const void *data;
   size_t offset, bytes;
+  bool staged;
   int64_t dims[WEIR_MAX_RANK];
 } weir_pvalue;
 
@@ -70,8 +72,11 @@ struct weir_program {
       fetch_count, child_count;
   int64_t flops, bytes, cost_ns;
   size_t memory_bytes, bound_bytes, constant_bytes;
-  bool cheap;    /* not worth telling the pool about */
-  bool stream;   /* a device: one instruction at a time */
+  struct weir_exec_gpu *gpu;    /* NULL: the host */
+  size_t staged_bytes;          /* of staged values */
+  weir_device_buffer constants; /* the GPU's copy of constants */
+  bool cheap;                   /* not worth telling the pool about */
+  bool stream;                  /* a device: one instruction at a time */
   bool brief;    /* the same as cheap, of a stream that is one task */
   bool body;     /* instructions of another program run it */
   bool any_time; /* an instruction of it, or of a body, may take any time */

@@ -33,9 +33,15 @@
  * place of one common order (compile_parts.c), and memory waits for earlier
  * places only.
  *
+ * A GPU's part has two memories, its own and that of staged values: the same
+ * lifetimes are planned twice, each time with the buffers of the other memory
+ * empty.
+ *
  * Invariant: edges go from lower to higher tasks, because tasks are numbered in
  * the static order and the earlier buffer is dead before the later one begins.
  * Cost: O(operands) and the planner's; the stretched plan adds tasks^2 bits. */
+
+enum { kGpuAlign = 256 };
 
 enum { kStretchTasks = 8192 }; /* its tables grow with their square */
 
@@ -47,6 +53,7 @@ typedef struct planner {
   uint32_t *value_life;   /* per value: its buffer, or none */
   uint32_t *scratch_life; /* per instruction */
   uint32_t *met_last;     /* per instruction: the last rank of its collective */
+  bool *staged;           /* per buffer */
   uint32_t *writer;       /* per buffer: the instruction that begins it */
   uint32_t *uses;         /* per buffer, a list of instructions that use it: */
   uint32_t *use_next;     /* index of the next use in the list */
@@ -117,6 +124,7 @@ static void collect_operands(planner *pl, uint32_t i) {
           new_life(pl, p->values[root].bytes,
                    s->room_from != 0 ? s->room_from - 1 : i, i);
     uint32_t life = pl->value_life[root];
+    pl->staged[life] = p->values[root].staged;
     live_until(pl, life, pl->met_last[i]);
     add_use(pl, life, i);
     if (k == 0 && can_be_in_place(pl, s))
@@ -210,7 +218,8 @@ static void store(planner *pl, const weir_memory_plan *plan) {
   weir_program *p = pl->p;
   for (uint32_t v = 0; v < p->value_count; v++) {
     uint32_t life = pl->value_life[p->values[v].root];
-    assert(life == WEIR_NO_INDEX || plan->offsets[life] <= plan->peak_bytes);
+    assert(life == WEIR_NO_INDEX || p->values[v].staged ||
+           plan->offsets[life] <= plan->peak_bytes);
     if (life != WEIR_NO_INDEX) p->values[v].offset = plan->offsets[life];
   }
   weir_code *code = (weir_code *)p->code;
@@ -219,6 +228,37 @@ static void store(planner *pl, const weir_memory_plan *plan) {
       code[i].scratch = plan->offsets[pl->scratch_life[i]];
   p->memory_bytes = plan->peak_bytes;
   p->bound_bytes = plan->bound_bytes;
+}
+
+/* Plans the buffers that are |staged|, or the others, into |made|, and adds
+ * their reuses. */
+static weir_status plan_side(planner *pl, bool staged, weir_lifetime *lives,
+                             weir_memory_plan *made, weir_error *err) {
+  weir_program *p = pl->p;
+  for (uint32_t i = 0; i < pl->count; i++) {
+    lives[i] = pl->lives[i];
+    if (pl->staged[i] != staged) lives[i].bytes = 0;
+  }
+  weir_lifetimes side = {lives, pl->count};
+  WEIR_TRY(
+      weir_memory_plan_make(side, kGpuAlign, &p->arena, p->alloc, made, err));
+  return weir_memory_plan_reuses(side, made, p->alloc, add_reuse, pl, err);
+}
+
+/* Both memories of a GPU's part; |offsets| of |made| are those of either. */
+static weir_status plan_gpu(planner *pl, weir_memory_plan *made,
+                            weir_error *err) {
+  weir_program *p = pl->p;
+  weir_memory_plan staged;
+  weir_lifetime *lives = weir_alloc_array(p->alloc, pl->count, sizeof *lives);
+  if (lives == NULL) return weir_fail_memory(err, pl->count * sizeof *lives);
+  weir_status s = plan_side(pl, true, lives, &staged, err);
+  if (s == WEIR_OK) s = plan_side(pl, false, lives, made, err);
+  for (uint32_t i = 0; s == WEIR_OK && i < pl->count; i++)
+    if (pl->staged[i]) made->offsets[i] = staged.offsets[i];
+  if (s == WEIR_OK) p->staged_bytes = staged.peak_bytes;
+  weir_free(p->alloc, lives);
+  return s;
 }
 
 /* Lets buffers live until all later tasks wait for their users. One that is
@@ -282,15 +322,17 @@ static weir_status plan(planner *pl, size_t limit, weir_error *err) {
   weir_program *p = pl->p;
   weir_memory_plan made;
   WEIR_TRY(collect(pl, err));
-  WEIR_TRY(choose(pl, limit, &made, err));
+  WEIR_TRY(p->gpu != NULL ? plan_gpu(pl, &made, err)
+                          : choose(pl, limit, &made, err));
   if (limit > 0 && made.peak_bytes > limit)
     return weir_fail(err, WEIR_W6002, NULL,
                      "a run needs %zu bytes, the limit is %zu", made.peak_bytes,
                      limit);
   store(pl, &made);
   if (p->task_count <= 1) return WEIR_OK;
-  WEIR_TRY(weir_memory_plan_reuses((weir_lifetimes){pl->lives, pl->count},
-                                   &made, p->alloc, add_reuse, pl, err));
+  if (p->gpu == NULL)
+    WEIR_TRY(weir_memory_plan_reuses((weir_lifetimes){pl->lives, pl->count},
+                                     &made, p->alloc, add_reuse, pl, err));
   /* The planner leaves out buffers made in place, whose other readers must come
    * first too. Empty buffers share nothing, though offsets may be equal. */
   for (uint32_t i = 0; i < pl->count; i++) {
@@ -313,6 +355,7 @@ weir_status weir_program_plan_memory(weir_program *p, weir_task_graph *graph,
   if (!sized) return weir_fail_memory(err, SIZE_MAX);
   pl.lives = weir_alloc_array(a, lives, sizeof *pl.lives);
   pl.met_last = weir_alloc_array(a, p->instr_count, sizeof *pl.met_last);
+  pl.staged = weir_alloc_array(a, lives, sizeof *pl.staged);
   pl.writer = weir_alloc_array(a, lives, sizeof *pl.writer);
   pl.uses = weir_alloc_array(a, lives, sizeof *pl.uses);
   pl.value_life = weir_alloc_array(a, p->value_count, sizeof *pl.value_life);
@@ -322,14 +365,15 @@ weir_status weir_program_plan_memory(weir_program *p, weir_task_graph *graph,
   pl.use_instr = weir_alloc_array(a, uses, sizeof *pl.use_instr);
   weir_status s = WEIR_OK;
   if (pl.met_last == NULL || pl.lives == NULL || pl.writer == NULL ||
-      pl.uses == NULL || pl.value_life == NULL || pl.scratch_life == NULL ||
-      pl.use_next == NULL || pl.use_instr == NULL)
+      pl.staged == NULL || pl.uses == NULL || pl.value_life == NULL ||
+      pl.scratch_life == NULL || pl.use_next == NULL || pl.use_instr == NULL)
     s = weir_fail_memory(err, lives * sizeof *pl.lives);
   for (uint32_t v = 0; s == WEIR_OK && v < p->value_count; v++)
     pl.value_life[v] = WEIR_NO_INDEX;
   if (s == WEIR_OK) s = plan(&pl, limit, err);
   weir_free(a, pl.lives);
   weir_free(a, pl.met_last);
+  weir_free(a, pl.staged);
   weir_free(a, pl.writer);
   weir_free(a, pl.uses);
   weir_free(a, pl.value_life);

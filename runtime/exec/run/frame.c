@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "runtime/exec/gpu/gpu_frame.h"
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/run/stream.h"
 
@@ -26,9 +27,10 @@ static void fill_table(weir_frame *f) {
     const weir_pvalue *v = &p->values[p->slot_values[i]];
     const weir_pvalue *root = &p->values[v->root];
     if (root->storage == WEIR_STORAGE_CONST)
-      f->table[i] = (void *)root->data;
+      f->table[i] = f->gpu == NULL ? (void *)root->data
+                                   : (char *)p->constants.handle + root->offset;
     else if (root->storage == WEIR_STORAGE_TEMP)
-      f->table[i] = f->memory + root->offset;
+      f->table[i] = (root->staged ? f->gpu->staged : f->memory) + root->offset;
   }
 }
 
@@ -84,14 +86,16 @@ static weir_status make(const weir_program *p, char *memory, int depth,
   pthread_mutex_init(&f->failure_lock, NULL);
   if (!make_parts(f, memory == NULL)) return weir_fail_memory(err, 0);
   f->memory = memory;
-  if (memory == NULL) {
+  for (uint32_t t = 0; memory == NULL && t < p->task_count; t++) {
+    f->tasks[t].frame = f;
+    f->tasks[t].index = t;
+  }
+  if (p->gpu != NULL) {
+    WEIR_TRY(weir_gpu_frame_create(f, err));
+  } else if (memory == NULL) {
     f->memory = weir_alloc_aligned(a, p->memory_bytes, 64);
     if (f->memory == NULL) return weir_fail_memory(err, p->memory_bytes);
     f->owns_memory = true;
-    for (uint32_t t = 0; t < p->task_count; t++) {
-      f->tasks[t].frame = f;
-      f->tasks[t].index = t;
-    }
   }
   fill_table(f);
   return make_children(f, depth, err);
@@ -136,6 +140,7 @@ void weir_frame_release(weir_frame *f) {
     part = next;
   }
   weir_channel_release(f->channel);
+  weir_gpu_frame_release(f);
   if (f->owns_memory) weir_free(a, f->memory);
   weir_free(a, f->table);
   weir_free(a, f->children);

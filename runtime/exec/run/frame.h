@@ -61,7 +61,8 @@ struct weir_frame {
   weir_error *failures; /* NULL in nested frames */
   uint32_t *failure_orders;
   bool owns_memory;
-  weir_frame *next_free; /* of the pool of frames */
+  struct weir_gpu_frame *gpu; /* exec/gpu; NULL: the host's part */
+  weir_frame *next_free;      /* of the pool of frames */
   /* Parts of the program have a frame each. */
   weir_frame *head, *next_part;
   struct weir_stream *stream; /* the device, if steps share it; lent */

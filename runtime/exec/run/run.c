@@ -266,10 +266,11 @@ weir_status weir_frame_run(weir_frame *head, weir_pool *pool,
   const weir_program *p = head->program;
   WEIR_TRY(begin_all(head, pool, options, err));
   /* A cheap program is not worth a slot of the pool. */
-  weir_worker *worker =
-      pool != NULL && !p->cheap ? weir_pool_enter(pool) : NULL;
+  weir_worker *worker = pool != NULL && (!p->cheap || p->gpu != NULL)
+                            ? weir_pool_enter(pool)
+                            : NULL;
   int omp = pool != NULL ? weir_openmp_single(weir_pool_openmp(pool)) : 0;
-  bool joined = head->next_part != NULL || p->comm;
+  bool joined = head->next_part != NULL || p->comm || p->gpu != NULL;
   bool alone = options != NULL && options->alone && !joined;
   if (worker != NULL && !alone && (p->task_count > 1 || joined)) {
     weir_frame_run_tasks(head, worker);

@@ -114,6 +114,24 @@ static uint8_t cause_of(const weir_frame *f, uint32_t instr) {
   return 0;
 }
 
+bool weir_frame_pass_poison(weir_frame *f, uint32_t instr) {
+  if (atomic_load(&f->failed) == 0) return false;
+  pthread_mutex_lock(&f->failure_lock);
+  uint8_t cause = cause_of(f, instr);
+  if (cause != 0) poison_outputs(f, instr, cause);
+  pthread_mutex_unlock(&f->failure_lock);
+  return cause != 0;
+}
+
+void weir_frame_poison_by(weir_frame *f, uint32_t instr, uint32_t by) {
+  const weir_instr_spec *s = &f->program->instrs[by].spec;
+  pthread_mutex_lock(&f->failure_lock);
+  uint8_t cause =
+      s->out_count > 0 ? f->poison[f->program->values[s->out[0]].root] : 0;
+  if (cause != 0) poison_outputs(f, instr, cause);
+  pthread_mutex_unlock(&f->failure_lock);
+}
+
 static bool all_finite(const void *data, weir_dtype dtype, size_t bytes) {
   if (dtype == WEIR_F32) {
     const float *x = data;
@@ -140,19 +158,23 @@ static bool images_finite(const weir_pvalue *v, const float *x) {
   return true;
 }
 
+weir_status weir_frame_trap_value(const weir_pvalue *v, uint32_t output,
+                                  const void *data, weir_error *err) {
+  bool finite = v->layout == WEIR_LAYOUT_N16
+                    ? images_finite(v, data)
+                    : all_finite(data, v->dtype, v->bytes);
+  return finite ? WEIR_OK
+                : weir_fail(err, WEIR_W5004, NULL,
+                            "output %u holds a NaN or an infinity", output);
+}
+
 static weir_status trap(const weir_program *p, uint32_t instr, void *const *io,
                         weir_error *err) {
   const weir_instr_spec *s = &p->instrs[instr].spec;
   for (uint32_t k = 0; k < s->out_count; k++) {
     if (s->out[k] == WEIR_NO_INDEX) continue;
-    const weir_pvalue *v = &p->values[s->out[k]];
-    const void *data = io[s->in_count + k];
-    bool finite = v->layout == WEIR_LAYOUT_N16
-                      ? images_finite(v, data)
-                      : all_finite(data, v->dtype, v->bytes);
-    if (!finite)
-      return weir_fail(err, WEIR_W5004, NULL,
-                       "output %u holds a NaN or an infinity", k);
+    WEIR_TRY(weir_frame_trap_value(&p->values[s->out[k]], k,
+                                   io[s->in_count + k], err));
   }
   return WEIR_OK;
 }

@@ -2,6 +2,7 @@
 #ifndef WEIR_EXEC_RUN_SLOW_H_
 #define WEIR_EXEC_RUN_SLOW_H_
 
+#include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/run/frame.h"
 
 /* Runs a frame that is traced, has traps or has failed. */
@@ -18,6 +19,17 @@ weir_status weir_frame_run_trapped(weir_frame *frame, const weir_exec_ctx *ctx,
 /* Notes that |instr| failed. |err| holds its error, perhaps an empty one. */
 void weir_frame_fail(weir_frame *frame, uint32_t instr, weir_status status,
                      weir_error *err);
+
+/* Poisons the outputs of |instr| where an input is, or with those of |by|, an
+ * instruction that failed; whether it did. Any thread: for a GPU's part, where
+ * failures are told after later instructions were queued. */
+bool weir_frame_pass_poison(weir_frame *frame, uint32_t instr);
+void weir_frame_poison_by(weir_frame *frame, uint32_t instr, uint32_t by);
+
+/* Fails with W5004 unless |data|, all of output |output|, |value|, is finite.
+ */
+weir_status weir_frame_trap_value(const weir_pvalue *value, uint32_t output,
+                                  const void *data, weir_error *err);
 
 /* Names the node, its inputs' shapes and its place in |err|. */
 void weir_program_blame(const weir_program *program, uint32_t instr,

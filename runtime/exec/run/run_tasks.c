@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "runtime/exec/gpu/gpu_frame.h"
 #include "runtime/exec/pool.h"
 #include "runtime/exec/pool_grow.h"
 #include "runtime/exec/program/instr_comm.h"
@@ -156,34 +157,70 @@ static void release(weir_frame *head, weir_worker *worker) {
 
 static weir_task *run_task(weir_task *task, weir_worker *worker);
 
+/* Which of the tasks that wait for a task: a GPU's part tells those that queue
+ * more work when its own is queued, and sends and receives when it has ended.
+ */
+typedef enum task_followers {
+  ALL_FOLLOWERS,
+  STREAM_FOLLOWERS,
+  ASYNC_FOLLOWERS
+} task_followers;
+
 /* Counts a finished task off; gives a task that became ready, for this thread
  * to go on with: its data is in this core's cache, and no other thread has to
  * be woken. Sends and receives start at once, since they need no thread; one
  * that was refused is run like others, to poison its value. A callback's thread
  * (no worker) hands all on to the pool. */
-static weir_task *end_task(weir_frame_task *t, weir_worker *worker) {
+static weir_task *tell(weir_frame_task *t, weir_worker *worker,
+                       task_followers which) {
   weir_frame *f = t->frame;
   const weir_ptask *task = &f->program->tasks[t->index];
   weir_task *go_on = NULL;
   for (uint32_t i = 0; i < task->next_count; i++) {
     weir_frame_task *next = &f->tasks[task->next[i]];
+    bool async = f->program->tasks[next->index].async;
     assert(atomic_load(&next->waits) > 0 && task->next[i] != t->index);
+    if (which != ALL_FOLLOWERS && async != (which == ASYNC_FOLLOWERS)) continue;
     if (atomic_fetch_sub(&next->waits, 1) != 1) continue;
     if (worker == NULL)
       weir_pool_submit(f->pool, &next->task);
-    else if (f->program->tasks[next->index].async && start_async(next))
+    else if (async && start_async(next))
       continue;
     else if (go_on == NULL)
       go_on = &next->task;
     else
       weir_worker_push(worker, &next->task);
   }
-  release(f->head, worker);
+  return go_on;
+}
+
+static weir_task *end_task(weir_frame_task *t, weir_worker *worker) {
+  weir_frame *head = t->frame->head;
+  weir_task *go_on = tell(t, worker, ALL_FOLLOWERS);
+  release(head, worker);
   return go_on;
 }
 
 void weir_frame_task_end(weir_frame_task *t) {
   (void)end_task(t, NULL);
+}
+
+void weir_gpu_task_ended(weir_frame_task *t) {
+  weir_frame *head = t->frame->head;
+  (void)tell(t, NULL, ASYNC_FOLLOWERS);
+  release(head, NULL);
+}
+
+/* After the task's work was queued. From the last line but one on the frame may
+ * be gone, but for what it hands back. */
+static weir_task *end_gpu_task(weir_frame_task *t, weir_worker *worker) {
+  bool awaited = weir_gpu_frame_end(t);
+  weir_task *go_on = tell(t, worker, STREAM_FOLLOWERS);
+  if (awaited)
+    weir_gpu_frame_await(t);
+  else
+    weir_gpu_task_ended(t);
+  return go_on;
 }
 
 static weir_task *run_task(weir_task *task, weir_worker *worker) {
@@ -193,13 +230,17 @@ static weir_task *run_task(weir_task *task, weir_worker *worker) {
   bool shared = f->stream != NULL && !plan->async;
   if (plan->async && !t->refused && start_async(t)) return NULL;
   if (shared && !weir_stream_enter(f->stream, t)) return NULL;
-  weir_frame_run_range(f, worker, plan->first, plan->last);
+  bool queues = f->gpu != NULL && !plan->async;
+  if (queues)
+    weir_gpu_frame_queue(t);
+  else
+    weir_frame_run_range(f, worker, plan->first, plan->last);
   if (shared) {
     t->has_stream = false;
     weir_frame_task *next = weir_stream_leave(f->stream);
     if (next != NULL) weir_worker_push(worker, &next->task);
   }
-  return end_task(t, worker);
+  return queues ? end_gpu_task(t, worker) : end_task(t, worker);
 }
 
 /* Sets all counters: a task that is handed out may end at once, and reach the
@@ -274,8 +315,8 @@ weir_status weir_frame_start(weir_frame *head, weir_pool *pool,
                              const weir_frame_end *end, weir_error *err) {
   const weir_program *p = head->program;
   assert(pool != NULL && end->done != NULL);
-  bool at_once =
-      p->cheap && !p->comm && !p->any_time && head->next_part == NULL;
+  bool at_once = p->cheap && !p->comm && !p->any_time &&
+                 head->next_part == NULL && head->gpu == NULL;
   if (!at_once) WEIR_TRY(weir_pool_serve(pool, err));
   WEIR_TRY(weir_frame_begin(head, pool, options, err));
   head->end = *end;
@@ -284,7 +325,7 @@ weir_status weir_frame_start(weir_frame *head, weir_pool *pool,
     return WEIR_OK;
   }
   if (p->brief && p->task_count == 1 && head->next_part == NULL &&
-      head->stream != NULL) {
+      head->stream != NULL && head->gpu == NULL) {
     stream_at_once(head);
     return WEIR_OK;
   }

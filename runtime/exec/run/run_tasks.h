@@ -26,4 +26,7 @@ void weir_frame_run_tasks(weir_frame *head, weir_worker *worker);
 /* Ends a task that a callback ended, on any thread. */
 void weir_frame_task_end(weir_frame_task *task);
 
+/* Ends a task of a GPU's part whose work has ended, on any thread. */
+void weir_gpu_task_ended(weir_frame_task *task);
+
 #endif

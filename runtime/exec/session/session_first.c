@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/exec/session/session_cache.h"
+#include "runtime/exec/session/session_gpu.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_run.h"
 #include "runtime/exec/session/session_vars.h"
@@ -26,6 +27,7 @@ static weir_status set_weight(weir_exec_session *session, weir_variable *var,
   weir_var_buffer *old = var->cell->current;
   b->users = 0;
   if (s == WEIR_OK) {
+    weir_var_buffer_written(b, NULL);
     var->cell->current = b;
     var->cell->ready = true;
     if (old != NULL) weir_session_var_left(session, old);
@@ -59,6 +61,7 @@ static void end_first(weir_exec_session *session, const uint32_t *todo,
     weir_var_buffer *old = cell->current;
     rooms[i]->users--;
     if (!ok) continue;
+    weir_var_buffer_written(rooms[i], NULL);
     cell->current = rooms[i];
     cell->ready = true;
     if (old != NULL && old != rooms[i]) weir_session_var_left(session, old);

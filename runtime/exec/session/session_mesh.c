@@ -5,6 +5,7 @@
 
 #include "runtime/exec/session/binding.h"
 #include "runtime/exec/session/session_first.h"
+#include "runtime/exec/session/session_gpu.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_remote.h"
 #include "runtime/exec/session/session_run.h"
@@ -171,15 +172,17 @@ static weir_status get_own(weir_exec_session *session, const weir_mesh_var *var,
                            weir_tensor *whole, weir_error *err) {
   const weir_allocator *a = session->env->alloc;
   uint32_t count = session->mesh->device_count;
-  const void **data = weir_alloc_array(a, count, sizeof *data);
+  void **data = weir_alloc_array(a, count, sizeof *data);
+  weir_status s = WEIR_OK;
   if (data == NULL) return weir_fail_memory(err, count * sizeof *data);
   pthread_mutex_lock(session->vars_lock);
-  for (uint32_t d = 0; d < count; d++)
-    data[d] = shard_of(session, var->parts[d])->cell->current->data;
-  join(session, var, data, whole);
+  for (uint32_t d = 0; s == WEIR_OK && d < count; d++)
+    s = weir_var_buffer_read(shard_of(session, var->parts[d])->cell->current,
+                             NULL, &data[d], err);
+  if (s == WEIR_OK) join(session, var, (const void *const *)data, whole);
   pthread_mutex_unlock(session->vars_lock);
   weir_free(a, data);
-  return WEIR_OK;
+  return s;
 }
 
 weir_status weir_session_mesh_get(weir_exec_session *session, weir_node_id node,

@@ -6,6 +6,7 @@
 
 #include "runtime/exec/session/remote.h"
 #include "runtime/exec/session/session_first.h"
+#include "runtime/exec/session/session_gpu.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_mesh.h"
 #include "runtime/exec/session/session_vars.h"
@@ -52,11 +53,13 @@ weir_status weir_session_snapshot(weir_exec_session *session, weir_node_id node,
   WEIR_TRY(weir_session_check_home(session, v, err));
   WEIR_TRY(weir_session_vars_init(session, err));
   const weir_variable *var = &session->vars[v];
+  void *data = NULL;
   pthread_mutex_lock(session->vars_lock);
   weir_var_buffer *buffer = var->cell->current;
-  buffer->users++;
+  weir_status s = weir_var_buffer_read(buffer, NULL, &data, err);
+  if (s == WEIR_OK) buffer->users++;
   pthread_mutex_unlock(session->vars_lock);
-  weir_status s = wrap(session, var, buffer, out_tensor, err);
+  if (s == WEIR_OK) s = wrap(session, var, buffer, out_tensor, err);
   if (s == WEIR_OK) (*out_tensor)->read_only = true;
   return s;
 }

@@ -7,6 +7,7 @@
 #include "runtime/base/size.h"
 #include "runtime/exec/session/session_cache.h"
 #include "runtime/exec/session/session_first.h"
+#include "runtime/exec/session/session_gpu.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_mesh.h"
 #include "runtime/exec/session/session_remote.h"
@@ -115,7 +116,7 @@ static void drop_buffer(weir_exec_session *session, weir_var_buffer *buffer) {
   weir_var_buffer **at = &buffer->cell->buffers;
   while (*at != buffer) at = &(*at)->next;
   *at = buffer->next;
-  weir_free(session->env->alloc, buffer);
+  weir_var_buffer_free(session->env->alloc, buffer);
 }
 
 void weir_session_var_left(weir_exec_session *session, weir_var_buffer *b) {
@@ -203,7 +204,10 @@ void weir_session_vars_end(weir_exec_session *session,
     if (written != NULL) {
       assert(written->users > 0 &&
              (written != var->cell->current || written == read));
-      if (commit) var->cell->current = written;
+      if (commit) {
+        var->cell->current = written;
+        weir_var_buffer_written(written, cached->compiled->vars[i].gpu);
+      }
       written->users--;
       if (written != read) weir_session_var_left(session, written);
     }
@@ -224,33 +228,43 @@ static weir_status check_here(const weir_exec_session *session,
   return WEIR_OK;
 }
 
+/* Holds the buffers of one use, held[0] to be read and held[1] to be written.
+ */
+static weir_status hold(weir_exec_session *session, weir_variable *var,
+                        const weir_var_use *use, weir_frame *frame,
+                        weir_var_buffer **held, weir_error *err) {
+  void *data = NULL;
+  held[0] = var->cell->current;
+  held[0]->users++;
+  WEIR_TRY(weir_var_buffer_read(held[0], use->gpu, &data, err));
+  weir_frame_set_external(frame, use->read, data);
+  if (use->write == WEIR_NO_INDEX) return WEIR_OK;
+  held[1] = place_to_write(session, var, use, frame, held[0]);
+  if (held[1] == NULL) return weir_fail_memory(err, var->bytes);
+  WEIR_TRY(weir_var_buffer_write(held[1], use->gpu, &data, err));
+  weir_frame_set_external(frame, use->write, data);
+  return WEIR_OK;
+}
+
 weir_status weir_session_vars_begin(weir_exec_session *session,
                                     const weir_cached *cached,
                                     weir_frame *frame, weir_var_buffer **held,
                                     weir_error *err) {
   uint32_t n = cached->compiled->var_count;
   if (n == 0) return WEIR_OK;
-  bool ok = true;
+  weir_status s = WEIR_OK;
   memset(held, 0, 2 * (size_t)n * sizeof *held);
   WEIR_TRY(check_here(session, cached, err));
   pthread_mutex_lock(session->vars_lock);
-  for (uint32_t i = 0; ok && i < n; i++) {
+  for (uint32_t i = 0; s == WEIR_OK && i < n; i++) {
     const weir_var_use *use = &cached->compiled->vars[i];
-    weir_variable *var = &session->vars[cached->vars[i]];
-    if (use->elsewhere) continue;
-    held[2 * i] = var->cell->current;
-    var->cell->current->users++;
-    weir_frame_set_external(frame, use->read, var->cell->current->data);
-    if (use->write == WEIR_NO_INDEX) continue;
-    held[2 * i + 1] =
-        place_to_write(session, var, use, frame, var->cell->current);
-    ok = held[2 * i + 1] != NULL;
-    if (ok) weir_frame_set_external(frame, use->write, held[2 * i + 1]->data);
+    if (!use->elsewhere)
+      s = hold(session, &session->vars[cached->vars[i]], use, frame,
+               &held[2 * i], err);
   }
   pthread_mutex_unlock(session->vars_lock);
-  if (ok) return WEIR_OK;
-  weir_session_vars_end(session, cached, held, false);
-  return weir_fail_memory(err, 0);
+  if (s != WEIR_OK) weir_session_vars_end(session, cached, held, false);
+  return s;
 }
 
 /* ---- Constants */
@@ -260,6 +274,7 @@ bool weir_session_is_constant(const weir_exec_session *session, weir_sv name) {
   return v != WEIR_MAP_NONE && !session->vars[v].assigned;
 }
 
+/* Nothing assigns it, so its value was written by the host. */
 const void *weir_session_constant(weir_exec_session *session,
                                   weir_cached *cached, weir_sv name) {
   uint32_t v = weir_map_get(&session->var_names, name);
@@ -320,10 +335,15 @@ weir_status weir_session_get(weir_exec_session *session, weir_node_id node,
     *out_tensor = NULL;
     return s;
   }
+  void *data = NULL;
   pthread_mutex_lock(session->vars_lock);
-  memcpy((*out_tensor)->data, var->cell->current->data, var->bytes);
+  weir_status s = weir_var_buffer_read(var->cell->current, NULL, &data, err);
+  if (s == WEIR_OK) memcpy((*out_tensor)->data, data, var->bytes);
   pthread_mutex_unlock(session->vars_lock);
-  return WEIR_OK;
+  if (s == WEIR_OK) return WEIR_OK;
+  weir_tensor_unref(*out_tensor);
+  *out_tensor = NULL;
+  return s;
 }
 
 weir_status weir_exec_variable_set(weir_exec_session *session,
@@ -342,6 +362,7 @@ static bool set_value(weir_exec_session *session, weir_variable *var,
   if (!over) b = weir_session_var_spare(session, var);
   if (b != NULL) {
     memcpy(b->data, data, var->bytes);
+    weir_var_buffer_written(b, NULL);
     b->users = 0;
     var->cell->current = b;
     var->cell->ready = true;

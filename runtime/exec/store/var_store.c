@@ -4,6 +4,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "runtime/exec/gpu/gpus.h"
+
 /* Rows are compared by name, each with each other: a session joins once, and a
  * task has some hundred variables.
  *
@@ -39,11 +41,19 @@ weir_status weir_var_store_create(const weir_allocator *alloc,
   return WEIR_OK;
 }
 
+void weir_var_buffer_free(const weir_allocator *alloc, weir_var_buffer *b) {
+  if (b->gpu != NULL) {
+    weir_device *d = b->gpu->gpu.device;
+    d->vt->free(d, &b->memory);
+  }
+  weir_free(alloc, b);
+}
+
 void weir_var_cell_clear(const weir_allocator *alloc, weir_var_cell *cell) {
   while (cell->buffers != NULL) {
     weir_var_buffer *b = cell->buffers;
     cell->buffers = b->next;
-    weir_free(alloc, b);
+    weir_var_buffer_free(alloc, b);
   }
   cell->current = NULL;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "runtime/base/sv.h"
+#include "runtime/device/device.h"
 #include "runtime/tensor/tensor.h"
 
 /* Variables that several sessions of one process have in common.
@@ -24,6 +25,12 @@ typedef struct weir_var_store weir_var_store;
 /* One value that a variable has or had. Runs hold references; a commit gives
  * the variable another buffer, so readers under way keep theirs. */
 typedef struct weir_var_buffer {
+  /* The value is in |data|, in the GPU's |memory|, or in both. A commit leaves
+   * it where the run wrote it; a run or caller that wants it elsewhere copies
+   * it (session_gpu.c). */
+  bool on_host, on_gpu;
+  struct weir_exec_gpu *gpu; /* that has |memory|; NULL: none */
+  weir_device_buffer memory;
   struct weir_var_buffer *next; /* of the variable's list */
   int users;                    /* runs that read or write it */
   /* Of sessions that overwrite: the variable's cell; whether its bytes count
@@ -69,6 +76,9 @@ weir_status weir_var_store_join(weir_var_store *store, bool fresh,
                                 weir_error *err);
 /* Gives back the reference. */
 void weir_var_store_leave(weir_var_store *store, weir_var_cell *cell);
+
+/* Frees one that hangs on no cell, and its memory on a GPU. */
+void weir_var_buffer_free(const weir_allocator *alloc, weir_var_buffer *buffer);
 
 /* Frees the buffers, which have no users. */
 void weir_var_cell_clear(const weir_allocator *alloc, weir_var_cell *cell);

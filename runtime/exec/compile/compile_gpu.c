@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/compile/compile_gpu.h"
+
+#include "runtime/exec/compile/compile_emit.h"
+#include "runtime/exec/gpu/gpus.h"
+#include "runtime/exec/program/instr_gpu.h"
+
+/* A value of a GPU's part is in that GPU's memory. Sends, receives and
+ * collectives are the host's and work on staged values, which copies of the
+ * part's queue fill or read; so edges between a GPU and anything else, in this
+ * process or another, are the edges that there are between hosts. */
+
+weir_device_kind weir_compile_part_kind(const weir_compiler *c, uint32_t part) {
+  if (c->partition == NULL || part == WEIR_PLACE_NONE)
+    return weir_device_kind_host();
+  const weir_cluster *cluster = c->request->plan->placement->cluster;
+  return cluster->devices[c->partition->parts[part].device].name.type;
+}
+
+/* The host is no GPU whatever its kind is called. */
+static bool is_gpu(const weir_compiler *c, uint32_t part) {
+  return !weir_device_kinds[weir_compile_part_kind(c, part)]->host;
+}
+
+struct weir_exec_gpu *weir_compile_gpu(const weir_compiler *c) {
+  return c->parts != NULL ? c->parts[c->part].gpu : NULL;
+}
+
+struct weir_device *weir_compile_device(const weir_compiler *c) {
+  const weir_exec_gpu *gpu = weir_compile_gpu(c);
+  return gpu != NULL ? gpu->gpu.device : NULL;
+}
+
+weir_status weir_compile_gpus(weir_compiler *c, weir_error *err) {
+  const weir_cluster *cluster = c->request->plan->placement->cluster;
+  for (uint32_t p = 0; p < c->partition->part_count; p++) {
+    const weir_cluster_device *d =
+        &cluster->devices[c->partition->parts[p].device];
+    if (!is_gpu(c, p) || (c->own != NULL && !c->own[p])) continue;
+    weir_status s =
+        weir_gpus_get(c->env->gpus, d->name.index.first, &c->parts[p].gpu, err);
+    if (s == WEIR_OK) continue;
+    weir_hint(err, "the plan puts nodes on %.*s", WEIR_SV(d->text));
+    return s;
+  }
+  return WEIR_OK;
+}
+
+/* A value like |of|. */
+static weir_status add_like(weir_program_builder *b, uint32_t of, bool staged,
+                            uint32_t *out, weir_error *err) {
+  const weir_pvalue v = b->values.items[of];
+  const weir_value_spec spec = {.storage = WEIR_STORAGE_TEMP,
+                                .bytes = v.bytes,
+                                .dtype = v.dtype,
+                                .layout = v.layout,
+                                .rank = v.rank,
+                                .dims = v.dims,
+                                .staged = staged};
+  *out = weir_program_add_value(b, &spec);
+  return *out == WEIR_NO_INDEX ? weir_fail_memory(err, 0) : WEIR_OK;
+}
+
+static weir_status add_copy(weir_program_builder *b, weir_instr_kind kind,
+                            weir_gpu_way way, uint32_t from, uint32_t to,
+                            const weir_instr_spec *as, weir_error *err) {
+  weir_instr_spec spec = {.in = &from,
+                          .out = &to,
+                          .in_count = 1,
+                          .out_count = 1,
+                          .node_order = as->node_order,
+                          .node = as->node,
+                          .mark = as->mark,
+                          .op = as->op};
+  size_t bytes = b->values.items[to].bytes;
+  WEIR_TRY(weir_instr_gpu_copy(b, kind, way, bytes, &spec));
+  return weir_program_add_instr(b, &spec) == WEIR_NO_INDEX
+             ? weir_fail_memory(err, 0)
+             : WEIR_OK;
+}
+
+weir_status weir_compile_fed(weir_compiler *c, weir_value_id id,
+                             weir_value_spec *spec, weir_error *err) {
+  const weir_node *node = &c->graph->nodes[c->graph->values[id].node];
+  weir_program_builder *b = c->builder;
+  WEIR_TRY(weir_compile_value(c, id, spec, err));
+  if (!is_gpu(c, c->part) || c->elsewhere) return WEIR_OK;
+  uint32_t fed = c->values[id], made;
+  const weir_instr_spec as = {.node_order = c->graph->values[id].node,
+                              .node = node->name,
+                              .mark = node->mark,
+                              .op = node->op->name};
+  WEIR_TRY(add_like(b, fed, false, &made, err));
+  c->values[id] = made;
+  if (c->made != NULL) c->made[id] = made;
+  c->instrs[as.node_order] = (uint32_t)b->instrs.count;
+  return add_copy(b, WEIR_INSTR_FEED, WEIR_GPU_IN, fed, made, &as, err);
+}
+
+weir_status weir_compile_gpu_out(weir_compiler *c, uint32_t *value,
+                                 uint32_t external, weir_instr_kind kind,
+                                 const weir_instr_spec *as, weir_error *err) {
+  weir_program_builder *b = c->builder;
+  uint32_t out, from = *value;
+  weir_gpu_way way = kind == WEIR_INSTR_FETCH ? WEIR_GPU_OUT : WEIR_GPU_WITHIN;
+  WEIR_TRY(add_like(b, from, false, &out, err));
+  weir_program_set_external(b, out, external);
+  *value = out;
+  return add_copy(b, kind, way, from, out, as, err);
+}
+
+weir_status weir_compile_to_host(weir_compiler *c, uint32_t part,
+                                 uint32_t *value, const weir_instr_spec *as,
+                                 weir_error *err) {
+  if (!is_gpu(c, part)) return WEIR_OK;
+  weir_program_builder *b = c->parts[part].builder;
+  uint32_t staged;
+  if (b->values.items[b->values.items[*value].root].staged) return WEIR_OK;
+  WEIR_TRY(add_like(b, *value, true, &staged, err));
+  WEIR_TRY(add_copy(b, WEIR_INSTR_COPY, WEIR_GPU_OUT, *value, staged, as, err));
+  *value = staged;
+  return WEIR_OK;
+}
+
+weir_status weir_compile_stage(weir_compiler *c, uint32_t part, uint32_t value,
+                               uint32_t *out_staged, weir_error *err) {
+  *out_staged = value;
+  if (!is_gpu(c, part)) return WEIR_OK;
+  return add_like(c->parts[part].builder, value, true, out_staged, err);
+}
+
+weir_status weir_compile_from_host(weir_compiler *c, uint32_t part,
+                                   uint32_t staged, uint32_t value,
+                                   const weir_instr_spec *as, weir_error *err) {
+  if (staged == value) return WEIR_OK;
+  return add_copy(c->parts[part].builder, WEIR_INSTR_COPY, WEIR_GPU_IN, staged,
+                  value, as, err);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/gpu/gpu_frame.h"
+
+#include "runtime/exec/program/program_internal.h"
+#include "runtime/exec/run/run.h"
+#include "runtime/exec/run/run_slow.h"
+#include "runtime/exec/run/run_tasks.h"
+#include "runtime/exec/run/trace.h"
+
+/* Instructions are queued in order, one at a time: there is no fast loop, since
+ * a launch takes far longer than a look at the frame. With a trace, or where
+ * NaN is looked for, each is waited for: then times are those of the GPU, one
+ * after the other.
+ *
+ * A body that refuses data marks the block and goes on, so what follows has
+ * been queued, or has run, before anybody knows. When a task has ended its
+ * fault becomes the failure of the instruction, and poison spreads over the
+ * task's other instructions, in the order in which tasks end, which is that of
+ * the queue. Of two faults in a run the first alone is kept: instructions after
+ * it that check data count as failed with it. */
+
+/* ---- Making */
+
+static weir_status make_tasks(weir_frame *f, weir_gpu_frame *g,
+                              weir_error *err) {
+  uint32_t count = f->program->task_count;
+  weir_device *d = g->gpu->gpu.device;
+  size_t bytes = ((size_t)count + 1) * sizeof *g->found;
+  void *found = NULL;
+  g->tasks = weir_alloc_array(f->program->env->alloc, (size_t)count + 1,
+                              sizeof *g->tasks);
+  if (g->tasks == NULL) return weir_fail_memory(err, count * sizeof *g->tasks);
+  WEIR_TRY(d->vt->host_alloc(d, bytes, &found, err));
+  g->found = found;
+  g->begin = g->found + count;
+  for (uint32_t t = 0; t < count; t++) {
+    g->tasks[t].task = &f->tasks[t];
+    g->tasks[t].found = &g->found[t];
+    WEIR_TRY(d->vt->event_create(d, &g->tasks[t].end.event, err));
+  }
+  return WEIR_OK;
+}
+
+weir_status weir_gpu_frame_create(weir_frame *f, weir_error *err) {
+  const weir_program *p = f->program;
+  weir_gpu_frame *g = weir_alloc_array(p->env->alloc, 1, sizeof *g);
+  f->gpu = g;
+  if (g == NULL) return weir_fail_memory(err, sizeof *g);
+  g->gpu = p->gpu;
+  weir_device *d = g->gpu->gpu.device;
+  void *staged = NULL;
+  WEIR_TRY(d->vt->queue_create(d, &g->queue, err));
+  WEIR_TRY(d->vt->event_create(d, &g->looked, err));
+  WEIR_TRY(d->vt->alloc(d, sizeof(weir_body_block), &g->block, err));
+  if (p->memory_bytes > 0)
+    WEIR_TRY(d->vt->alloc(d, p->memory_bytes, &g->memory, err));
+  if (p->staged_bytes > 0)
+    WEIR_TRY(d->vt->host_alloc(d, p->staged_bytes, &staged, err));
+  g->staged = staged;
+  f->memory = g->memory.handle;
+  return make_tasks(f, g, err);
+}
+
+void weir_gpu_frame_release(weir_frame *f) {
+  weir_gpu_frame *g = f->gpu;
+  if (g == NULL) return;
+  weir_device *d = g->gpu->gpu.device;
+  d->vt->queue_release(d, g->queue);
+  d->vt->event_release(d, g->looked);
+  for (uint32_t t = 0; g->tasks != NULL && t < f->program->task_count; t++)
+    d->vt->event_release(d, g->tasks[t].end.event);
+  if (g->memory.handle != NULL) d->vt->free(d, &g->memory);
+  if (g->block.handle != NULL) d->vt->free(d, &g->block);
+  d->vt->host_free(d, g->staged);
+  d->vt->host_free(d, g->found);
+  weir_free(f->program->env->alloc, g->tasks);
+  weir_free(f->program->env->alloc, g);
+  f->gpu = NULL;
+}
+
+/* ---- Queueing */
+
+static weir_status wait_for_all(weir_gpu_frame *g, weir_error *err) {
+  weir_device *d = g->gpu->gpu.device;
+  WEIR_TRY(d->vt->record(d, g->queue, g->looked, err));
+  return d->vt->wait(d, g->looked, err);
+}
+
+/* Fails where an output of |instr|, which has ended, is not finite. */
+static weir_status trap(weir_frame *f, uint32_t instr, void *const *io,
+                        weir_error *err) {
+  const weir_instr_spec *s = &f->program->instrs[instr].spec;
+  weir_status status = WEIR_OK;
+  for (uint32_t k = 0; k < s->out_count && status == WEIR_OK; k++) {
+    if (s->out[k] == WEIR_NO_INDEX) continue;
+    const weir_pvalue *v = &f->program->values[s->out[k]];
+    if (v->staged || v->bytes == 0 || s->kind == WEIR_INSTR_FETCH) continue;
+    void *copy = weir_alloc(f->program->env->alloc, v->bytes);
+    if (copy == NULL) return weir_fail_memory(err, v->bytes);
+    weir_device_buffer at = {io[s->in_count + k], NULL, v->bytes};
+    status = weir_gpu_read(f->gpu->gpu, copy, (weir_device_place){&at, 0},
+                           v->bytes, err);
+    if (status == WEIR_OK) status = weir_frame_trap_value(v, k, copy, err);
+    weir_free(f->program->env->alloc, copy);
+  }
+  return status;
+}
+
+static weir_status run_one(weir_frame *f, weir_exec_ctx *ctx, uint32_t i,
+                           weir_error *err) {
+  const weir_program *p = f->program;
+  const weir_clock *clock = p->env->clock;
+  bool traced = f->options.trace != NULL;
+  weir_args args = {.io = f->table + p->code[i].io,
+                    .state = p->code[i].state,
+                    .scratch = f->memory + p->code[i].scratch,
+                    .ctx = &ctx->base,
+                    .err = err};
+  int64_t start_ns = traced ? clock->now_ns(clock->self) : 0;
+  WEIR_TRY(p->code[i].run(&args));
+  if (traced || f->options.trap_nan) WEIR_TRY(wait_for_all(f->gpu, err));
+  if (traced) weir_frame_trace(f, i, start_ns, clock->now_ns(clock->self), 0);
+  return f->options.trap_nan ? trap(f, i, args.io, err) : WEIR_OK;
+}
+
+/* The block as it is at the beginning of a run. */
+static weir_status write_block(weir_frame *f, weir_error *err) {
+  weir_gpu_frame *g = f->gpu;
+  weir_device *d = g->gpu->gpu.device;
+  g->why = (weir_error)WEIR_ERROR_INIT;
+  *g->begin = (weir_body_block){.step = f->options.step};
+  return d->vt->copy_in(d, g->queue, (weir_device_place){&g->block, 0},
+                        g->begin, sizeof *g->begin, err);
+}
+
+static void fail_all(weir_frame *f, const weir_ptask *task, weir_status status,
+                     const weir_error *why) {
+  for (uint32_t i = task->first; i < task->last; i++) {
+    weir_error err = *why;
+    if (!weir_frame_pass_poison(f, i)) weir_frame_fail(f, i, status, &err);
+  }
+}
+
+static bool is_first(const weir_frame_task *t) {
+  const weir_program *p = t->frame->program;
+  for (uint32_t i = 0; i < t->index; i++)
+    if (!p->tasks[i].async) return false;
+  return true;
+}
+
+static weir_exec_ctx context(weir_frame *f, weir_gpu_run *run) {
+  weir_gpu_frame *g = f->gpu;
+  *run = (weir_gpu_run){
+      .gpu = &g->gpu->gpu, .queue = g->queue, .block = g->block.handle};
+  return (weir_exec_ctx){.base = {.workers = 1,
+                                  .step = f->options.step,
+                                  .hold = weir_frame_hold,
+                                  .gpu = run},
+                         .frame = f};
+}
+
+void weir_gpu_frame_queue(weir_frame_task *t) {
+  weir_frame *f = t->frame;
+  const weir_ptask *task = &f->program->tasks[t->index];
+  weir_error err = WEIR_ERROR_INIT;
+  weir_gpu_run run;
+  weir_exec_ctx ctx = context(f, &run);
+  ctx.base.self = &ctx;
+  if (is_first(t)) f->gpu->begun = write_block(f, &f->gpu->why);
+  if (f->gpu->begun != WEIR_OK) {
+    fail_all(f, task, f->gpu->begun, &f->gpu->why);
+    return;
+  }
+  for (uint32_t i = task->first; i < task->last; i++) {
+    if (weir_frame_check_stop(f) != WEIR_OK) return;
+    if (weir_frame_pass_poison(f, i)) continue;
+    run.instr = i;
+    weir_status s = run_one(f, &ctx, i, &err);
+    if (s != WEIR_OK) weir_frame_fail(f, i, s, &err);
+  }
+}
+
+/* ---- The end of a task */
+
+/* The fault, if it is of |task|; and poison over what came after it. */
+static void tell_fault(weir_frame *f, const weir_ptask *task,
+                       const weir_body_fault *fault) {
+  uint32_t at = (uint32_t)fault->instr - 1;
+  weir_error err = WEIR_ERROR_INIT;
+  for (uint32_t i = task->first; i < task->last; i++) {
+    const weir_instr_spec *s = &f->program->instrs[i].spec;
+    if (weir_frame_pass_poison(f, i) || i < at || s->fault == NULL) continue;
+    if (i == at)
+      weir_frame_fail(f, i, s->fault(s->state, fault, &err), &err);
+    else
+      weir_frame_poison_by(f, i, at);
+  }
+}
+
+static void task_ended(void *self, weir_status status, const weir_error *err) {
+  weir_gpu_task *gt = self;
+  weir_frame *f = gt->task->frame;
+  const weir_ptask *task = &f->program->tasks[gt->task->index];
+  if (status != WEIR_OK)
+    fail_all(f, task, status, err);
+  else if (f->gpu->begun == WEIR_OK && gt->found->fault.instr != 0)
+    tell_fault(f, task, &gt->found->fault);
+  weir_gpu_task_ended(gt->task);
+}
+
+/* The block's copy comes with the task's end. */
+static weir_status queue_end(weir_gpu_frame *g, weir_gpu_task *gt,
+                             weir_error *err) {
+  weir_device *d = g->gpu->gpu.device;
+  WEIR_TRY(d->vt->copy_out(d, g->queue, gt->found,
+                           (weir_device_place){&g->block, 0}, sizeof *gt->found,
+                           err));
+  return d->vt->record(d, g->queue, gt->end.event, err);
+}
+
+bool weir_gpu_frame_end(weir_frame_task *t) {
+  weir_gpu_frame *g = t->frame->gpu;
+  weir_gpu_task *gt = &g->tasks[t->index];
+  weir_error err = WEIR_ERROR_INIT;
+  weir_status s = queue_end(g, gt, &err);
+  gt->end.done = task_ended;
+  gt->end.self = gt;
+  if (s != WEIR_OK)
+    fail_all(t->frame, &t->frame->program->tasks[t->index], s, &err);
+  return s == WEIR_OK;
+}
+
+void weir_gpu_frame_await(weir_frame_task *t) {
+  weir_gpu_frame *g = t->frame->gpu;
+  weir_gpu_await(g->gpu, &g->tasks[t->index].end);
+}

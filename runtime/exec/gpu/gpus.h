@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_EXEC_GPUS_H_
+#define WEIR_EXEC_GPUS_H_
+
+#include <pthread.h>
+
+#include "kernels/gpu/gpu.h"
+#include "runtime/base/env.h"
+#include "runtime/base/module.h"
+
+/* The GPUs of this process, as programs use them.
+ *
+ *   weir_gpus_create(env, NULL, &gpus, err);     opens nothing
+ *   env.gpus = gpus;
+ *   s = weir_gpus_get(env.gpus, 0, &gpu, err);   opens the first one, once
+ *   weir_gpus_release(gpus);                     after all that used them
+ *
+ * Any thread. A task's device GPU:k is the k-th that CUDA shows to its process;
+ * tasks of one process, and processes that are shown the same ones, share
+ * them. */
+
+/* An event that somebody waits for without a thread. |done| is called once, on
+ * the GPU's thread, which it must not hold up. |err| is lent for the call; NULL
+ * when |status| is OK. */
+typedef struct weir_gpu_end {
+  void (*done)(void *self, weir_status status, const weir_error *err);
+  void *self;
+  weir_event *event;
+  struct weir_gpu_end *next; /* the GPU's */
+} weir_gpu_end;
+
+typedef struct weir_exec_gpu {
+  weir_gpu gpu;
+  int32_t index;
+  /* Copies that a caller waits for, one at a time. */
+  pthread_mutex_t copy_lock;
+  weir_queue *copies;
+  weir_event *copied;
+  /* The thread that waits for events, in the order of weir_gpu_await. */
+  pthread_t thread;
+  bool started;
+  pthread_mutex_t lock;
+  pthread_cond_t more;
+  weir_gpu_end *first, **last;
+  bool stop;
+} weir_exec_gpu;
+
+typedef struct weir_gpus weir_gpus;
+
+/* |folder|: of CUDA's libraries, as in weir_cuda_options, lent; may be NULL.
+ * Errors: W6001. */
+weir_status weir_gpus_create(const weir_env *env, const char *folder,
+                             weir_gpus **out_gpus, weir_error *err);
+void weir_gpus_release(weir_gpus *gpus); /* NULL-safe */
+
+/* GPU |index|, which lives as long as |gpus|. Blocks while it is opened.
+ * Errors: W6004: it is not there, or |gpus| is NULL; W6001, W6003. */
+weir_status weir_gpus_get(weir_gpus *gpus, int32_t index,
+                          weir_exec_gpu **out_gpu, weir_error *err);
+
+/* How many there are, without a beginning of work on any. Errors: W6004. */
+weir_status weir_gpus_count(weir_gpus *gpus, uint32_t *out_count,
+                            weir_error *err);
+
+/* |end->done| is called when |end->event| has happened; |end| stays until
+ * then. Ends of one queue are called in the order of these calls. */
+void weir_gpu_await(weir_exec_gpu *gpu, weir_gpu_end *end);
+
+/* Copies between host memory and |place|, and waits for the end. Errors: those
+ * of the device. */
+weir_status weir_gpu_write(weir_exec_gpu *gpu, weir_device_place dst,
+                           const void *src, size_t bytes, weir_error *err);
+weir_status weir_gpu_read(weir_exec_gpu *gpu, void *dst, weir_device_place src,
+                          size_t bytes, weir_error *err);
+
+#endif

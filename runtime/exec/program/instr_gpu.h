@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEIR_EXEC_INSTR_GPU_H_
+#define WEIR_EXEC_INSTR_GPU_H_
+
+#include "runtime/exec/program/program.h"
+
+/* Copies of a GPU's part: in[0] to out[0], the same bytes, in the order of the
+ * run's queue. */
+typedef enum weir_gpu_way {
+  WEIR_GPU_IN,     /* from the host's memory */
+  WEIR_GPU_OUT,    /* to the host's */
+  WEIR_GPU_WITHIN, /* both are the GPU's */
+  WEIR_GPU_WAYS
+} weir_gpu_way;
+
+/* Fills |spec|'s run, state and costs. Errors: W6001, which sticks. */
+weir_status weir_instr_gpu_copy(weir_program_builder *builder,
+                                weir_instr_kind kind, weir_gpu_way way,
+                                size_t bytes, weir_instr_spec *spec);
+
+#endif

@@ -101,13 +101,14 @@ static weir_status prepare_arithmetic(const weir_call *call, weir_prepared *out,
   p->refuses = !weir_dtype_is_float(dtype) &&
                (op == WEIR_BINARY_DIV || op == WEIR_BINARY_POW);
   if (p->refuses) out->scratch_bytes = sizeof(unsigned long long);
-  out->refuses = p->refuses;
+  out->unchecked = !p->refuses;
   return WEIR_OK;
 }
 
 static weir_status prepare_compare(const weir_call *call, weir_prepared *out,
                                    weir_error *err) {
   plan *p = NULL;
+  out->unchecked = true;
   return prepare(call, compare_body(call->in[0].dtype), out, &p, err);
 }
 

@@ -192,7 +192,7 @@ static void tell_fault(weir_frame *f, const weir_ptask *task,
     if (weir_frame_pass_poison(f, i) || i < at) continue;
     if (i == at)
       weir_frame_fail(f, i, s->fault(s->state, fault, &err), &err);
-    else if (s->refuses)
+    else if (s->checks)
       weir_frame_poison_by(f, i, at);
   }
 }

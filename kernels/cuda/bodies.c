@@ -4,6 +4,7 @@
 #include "kernels/cuda/index.h"
 #include "kernels/cuda/move.h"
 #include "kernels/cuda/reduce.h"
+#include "kernels/cuda/resize.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/series.h"
 #include "runtime/device/cuda/body.h"

@@ -246,11 +246,13 @@ static void check_rule(cuda_bench *b, const rule *r, float scale, float l2) {
       cpu[WEIR_UPDATE_SLOTS][kElements], gpu[kElements], grad[kElements];
   weir_apply_piece piece = {
       .grad = grad, .n = kElements, .scale = scale, .l2 = l2};
-  weir_update_args args = {.n = kElements, .scale = scale, .l2 = l2};
+  weir_update_numbers numbers = {.scale = scale, .l2 = l2};
+  weir_update_args args = {.n = kElements, .fours = true};
   /* Rate, two decays with their rests, a correction, epsilon, what stays. */
   const float c[] = {0.0137f, 0.9f, 0.1f, 0.999f, 0.001f, 1.37f, 1e-8f, 0.99f};
   memcpy(piece.c, c, sizeof c);
-  memcpy(args.c, c, sizeof c);
+  memcpy(numbers.c, c, sizeof c);
+  args.numbers = cuda_bench_in(b, &numbers, sizeof numbers);
   fill_values(grad, kElements, 3);
   args.grad = cuda_bench_in(b, grad, sizeof grad);
   for (int k = 0; k <= r->slots; k++) {
@@ -267,6 +269,38 @@ static void check_rule(cuda_bench *b, const rule *r, float scale, float l2) {
     check_bits(gpu, cpu[k], kElements, r->body);
   }
   cuda_bench_clear(b);
+}
+
+/* Numbers that were refused change nothing. */
+static void refused_numbers_change_nothing(void **state) {
+  static const char *const kBodies[] = {
+      "apply_sgd_f32",          "apply_momentum_f32",
+      "apply_nesterov_f32",     "apply_adagrad_f32",
+      "apply_proximal_sgd_f32", "apply_proximal_adagrad_f32",
+      "apply_rms_prop_f32",     "apply_adam_f32",
+      "apply_ema_f32"};
+  (void)state;
+  cuda_bench b;
+  cuda_bench_open(&b);
+  float x[40], got[40];
+  const weir_update_numbers numbers = {
+      .scale = 1, .c = {1, 2, 3, 4, 5, 6, 7, 8}, .refused = 1};
+  fill_values(x, 40, 9);
+  for (size_t k = 0; k < sizeof kBodies / sizeof kBodies[0]; k++) {
+    weir_update_args args = {
+        .n = 40, .fours = true, .momentum = true, .centered = true};
+    args.numbers = cuda_bench_in(&b, &numbers, sizeof numbers);
+    args.grad = cuda_bench_in(&b, x, sizeof x);
+    for (int i = 0; i < WEIR_UPDATE_SLOTS; i++)
+      args.in[i] = args.out[i] = cuda_bench_inout(&b, x, sizeof x);
+    cuda_bench_run(&b, kBodies[k], 1, &args, sizeof args);
+    for (int i = 0; i < WEIR_UPDATE_SLOTS; i++) {
+      cuda_bench_get(&b, i, got, sizeof got);
+      assert_memory_equal(got, x, sizeof x);
+    }
+    cuda_bench_clear(&b);
+  }
+  cuda_bench_close(&b);
 }
 
 static void updates_have_the_bits_of_avx2(void **state) {
@@ -291,6 +325,7 @@ int main(void) {
       cmocka_unit_test(softmaxes),
       cmocka_unit_test(casts),
       cmocka_unit_test(updates_have_the_bits_of_avx2),
+      cmocka_unit_test(refused_numbers_change_nothing),
   };
   return cmocka_run_group_tests(tests, cuda_world_open, NULL);
 }

@@ -9,6 +9,8 @@
 
 typedef struct gpu_how {
   bool in_place;    /* output 0 is input 0's memory */
+  bool faulted;     /* an instruction before it has left its fault, which stays:
+                       what this one refuses is not told */
   uint64_t fail_at; /* the call of CUDA that fails, from the first of prepare,
                        those of the copies left out; 0: none */
 } gpu_how;

@@ -143,6 +143,15 @@ static void check_error(tally *t, const subject *s, weir_status status,
            strcmp(err->message, s->ref_err->message) != 0)
     fail(t, s->c, s->kernel, "want %s: %s, got %s: %s", s->ref_err->id,
          s->ref_err->message, err->id, err->message);
+  op_results out;
+  weir_error other = WEIR_ERROR_INIT;
+  char why[TEXT] = "";
+  status = gpu_run(&t->w, s->kernel, s->call, s->c->in,
+                   (gpu_how){.faulted = true}, &out, &other, why, sizeof why);
+  if (status != WEIR_OK)
+    fail(t, s->c, s->kernel, "after a fault: %s %s", other.message, why);
+  op_results_release(&out);
+  t->runs++;
 }
 
 static void run_on(tally *t, const subject *s) {

@@ -236,6 +236,20 @@ REDUCE(f64, double)
 REDUCE(i32, int32_t)
 REDUCE(i64, int64_t)
 
+WEIR_BODY(prod_grad_f32, weir_prod_grad_args) {
+  for (int64_t i = weir_body_first(); i < args.n; i += weir_body_step()) {
+    int64_t first[2], at[1];
+    double product = 1.0;
+    weir_walk_at<2>(args.all, args.all_strides, i, first);
+    WEIR_BODY_UNROLL(1)
+    for (int64_t r = 0; r < args.total; r++) {
+      weir_walk_at<1>(args.joined, args.joined_strides, r, at);
+      if (first[0] + at[0] != i) product *= (double)args.x[first[0] + at[0]];
+    }
+    args.dx[i] = (float)((double)args.dy[first[1]] * product);
+  }
+}
+
 /* ---- Squares, in double: those of f32 cannot overflow there. */
 
 static __device__ __forceinline__ double join_doubles(double x, double *parts) {

@@ -40,6 +40,18 @@ typedef struct weir_reduce_args {
   int32_t lanes;
 } weir_reduce_args;
 
+/* prod_grad: dx[i] is dy of i's output times the product, in f64, of the other
+ * elements of that output, |total| places of |joined|. The walk over all |n|
+ * elements has the places of the output's first one, and of its dy. */
+typedef struct weir_prod_grad_args {
+  float *dx;
+  const float *x, *dy;
+  int64_t n, total;
+  weir_walk all, joined;
+  int64_t all_strides[2][WEIR_WALK_RANK];
+  int64_t joined_strides[1][WEIR_WALK_RANK];
+} weir_prod_grad_args;
+
 /* block_squares: y[k] is the sum of squares of stretch k of tensor t's
  * elements, for all tensors. Stretches are those of ops/reduce/norm_blocks.h:
  * they end where the tensors' elements, taken as one vector from element |at|

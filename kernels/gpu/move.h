@@ -40,8 +40,10 @@ typedef struct weir_gpu_move {
  * the two as one. At most WEIR_WALK_RANK dimensions. */
 void weir_gpu_view_add(weir_gpu_view *v, int64_t dim, int64_t src, int64_t dst);
 
+/* Chooses how: the device's own copy, tiles, or elements. */
 void weir_gpu_move_plan(const weir_gpu_view *v, weir_gpu_move *out);
 
+/* Puts the copy from |src| to |dst|, which do not overlap, into the queue. */
 weir_status weir_gpu_move_run(const weir_args *args, const weir_gpu_move *move,
                               void *dst, const void *src);
 

@@ -9,6 +9,7 @@
 #include "kernels/cuda/index.cu"
 #include "kernels/cuda/move.cu"
 #include "kernels/cuda/reduce.cu"
+#include "kernels/cuda/resize.cu"
 #include "kernels/cuda/rows.cu"
 #include "kernels/cuda/series.cu"
 #include "kernels/cuda/sort.cu"

@@ -5,6 +5,7 @@
 #include "kernels/cuda/loss.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/pool.h"
+#include "kernels/cuda/random.h"
 #include "kernels/cuda/rows.h"
 #include "runtime/device/cuda/body.h"
 

@@ -5,11 +5,20 @@
 #include "kernels/cuda/ew.h"
 
 #include "kernels/cuda/element.h"
+#include "kernels/cuda/fours.h"
 
 template <class T>
 static __device__ __forceinline__ void fill_all(const weir_fill_args &args) {
   T *y = (T *)args.y;
-  for (int64_t i = weir_body_first(); i < args.n; i += weir_body_step())
+  weir_four<uint32_t> four;
+  for (int j = 0; j < 4; j++)
+    four.v[j] = (uint32_t)(j % 2 == 0 ? args.value : args.value >> 32);
+  int64_t each = 16 / (int64_t)sizeof(T);
+  int64_t fours = args.wide != 0 ? args.n / each : 0;
+  for (int64_t i = weir_body_first(); i < fours; i += weir_body_step())
+    weir_four_store((uint32_t *)args.y, 4 * i, four);
+  for (int64_t i = fours * each + weir_body_first(); i < args.n;
+       i += weir_body_step())
     y[i] = (T)args.value;
 }
 
@@ -52,34 +61,31 @@ UNARY(gelu, weir_el_gelu(a))
 UNARY(gelu_tanh, weir_el_gelu_tanh(a))
 UNARY(clip, a<p[0] ? p[0] : a> p[1] ? p[1] : a)
 
-#define WEIR_UNARY(name)  \
-  case WEIR_UNARY_##name: \
-    return name##_of(a, p);
-static __device__ __forceinline__ float unary(int32_t op, float a,
-                                              const float *p) {
+#define WEIR_UNARY(name)                                   \
+  case WEIR_UNARY_##name:                                  \
+    for (int j = 0; j < N; j++) x[j] = name##_of(x[j], p); \
+    return;
+template <int N>
+static __device__ __forceinline__ void unary(int32_t op, float *x,
+                                             const float *p) {
   switch (op) {
 #include "kernels/cuda/unary.def"
   }
-  return a;
 }
 #undef WEIR_UNARY
 
 WEIR_BODY(unary_f32, weir_unary_args) {
-  for (int64_t i = weir_body_first(); i < args.n; i += weir_body_step())
-    args.y[i] = unary(args.op, args.x[i], args.p);
-}
-
-/* Where the operands of element |i| are. */
-template <int N>
-static __device__ __forceinline__ void locate(
-    const int64_t *dims, const int64_t (*strides)[WEIR_BODY_RANK], int32_t rank,
-    int64_t i, int64_t *at) {
-  for (int k = 0; k < N; k++) at[k] = rank <= 1 ? i * strides[k][0] : 0;
-  if (rank <= 1) return;
-  for (int32_t d = rank - 1; d >= 0; d--) {
-    int64_t next = i / dims[d], here = i - next * dims[d];
-    for (int k = 0; k < N; k++) at[k] += here * strides[k][d];
-    i = next;
+  int64_t fours = args.fours != 0 ? args.n / 4 : 0;
+  for (int64_t i = weir_body_first(); i < fours; i += weir_body_step()) {
+    weir_four<float> x = weir_four_load(args.x, 4 * i, false);
+    unary<4>(args.op, x.v, args.p);
+    weir_four_store(args.y, 4 * i, x);
+  }
+  for (int64_t i = 4 * fours + weir_body_first(); i < args.n;
+       i += weir_body_step()) {
+    float x = args.x[i];
+    unary<1>(args.op, &x, args.p);
+    args.y[i] = x;
   }
 }
 
@@ -99,6 +105,12 @@ static __device__ __forceinline__ float binary(int32_t op, float a, float b,
       return weir_el_min(a, b);
     case WEIR_BINARY_MAX:
       return weir_el_max(a, b);
+    case WEIR_BINARY_SIGMOID_GRAD:
+      return b * (a * (1.0f - a));
+    case WEIR_BINARY_TANH_GRAD:
+      return b * fmaf(-a, a, 1.0f);
+    case WEIR_BINARY_RELU_GRAD:
+      return a > 0.0f ? b : 0.0f;
     default:
       return weir_el_power(a, b);
   }
@@ -149,18 +161,69 @@ static __device__ __forceinline__ int64_t binary(int32_t op, int64_t a,
   return integers<int64_t, uint64_t>(op, a, b, refused);
 }
 
+/* The op's number is a constant in each branch, so that a branch has its own
+ * four elements' code and no other's. */
+#define FOUR(op)                                        \
+  case op:                                              \
+    for (int j = 0; j < 4; j++)                         \
+      y.v[j] = binary(op, a.v[j], b.v[j], &refused[j]); \
+    return y;
+template <class T>
+static __device__ __forceinline__ weir_four<T> binary_four(
+    int32_t op, const weir_four<T> &a, const weir_four<T> &b, bool *refused) {
+  weir_four<T> y;
+  switch (op) {
+    FOUR(WEIR_BINARY_ADD)
+    FOUR(WEIR_BINARY_SUB)
+    FOUR(WEIR_BINARY_MUL)
+    FOUR(WEIR_BINARY_DIV)
+    FOUR(WEIR_BINARY_MIN)
+    FOUR(WEIR_BINARY_MAX)
+    FOUR(WEIR_BINARY_SIGMOID_GRAD)
+    FOUR(WEIR_BINARY_TANH_GRAD)
+    FOUR(WEIR_BINARY_RELU_GRAD)
+  }
+  return a;
+}
+#undef FOUR
+
+static __device__ __forceinline__ void note(const weir_binary_args &args,
+                                            int64_t i, bool refused) {
+  if (refused && args.refused != nullptr)
+    atomicMin(args.refused, (unsigned long long)i);
+}
+
+/* Element |i| of the rest that fours leave, and of arguments without fours. */
+template <int N, class A>
+static __device__ __forceinline__ void locate_one(const A &args, int64_t i,
+                                                  int64_t *at) {
+  if (args.fours == 0)
+    weir_locate<N>(args.dims, args.strides, args.rank, args.n, i, at);
+  else
+    for (int k = 0; k < N; k++) at[k] = args.repeated >> k & 1 ? 0 : i;
+}
+
 template <class T>
 static __device__ __forceinline__ void binary_all(
     const weir_binary_args &args) {
   T *y = (T *)args.y;
   const T *a = (const T *)args.in[0], *b = (const T *)args.in[1];
-  for (int64_t i = weir_body_first(); i < args.n; i += weir_body_step()) {
-    int64_t at[2];
+  int64_t fours = args.fours != 0 ? args.n / 4 : 0, at[2];
+  for (int64_t i = weir_body_first(); i < fours; i += weir_body_step()) {
+    bool refused[4] = {false, false, false, false};
+    weir_locate<2>(args.dims, args.strides, args.rank, args.n, i, at);
+    weir_four_store(
+        y, 4 * i,
+        binary_four(args.op, weir_four_load(a, at[0], args.repeated & 1),
+                    weir_four_load(b, at[1], args.repeated >> 1), refused));
+    for (int j = 0; j < 4; j++) note(args, 4 * i + j, refused[j]);
+  }
+  for (int64_t i = 4 * fours + weir_body_first(); i < args.n;
+       i += weir_body_step()) {
     bool refused = false;
-    locate<2>(args.dims, args.strides, args.rank, i, at);
+    locate_one<2>(args, i, at);
     y[i] = binary(args.op, a[at[0]], b[at[1]], &refused);
-    if (refused && args.refused != nullptr)
-      atomicMin(args.refused, (unsigned long long)i);
+    note(args, i, refused);
   }
 }
 
@@ -176,6 +239,15 @@ WEIR_BODY(binary_i64, weir_binary_args) {
   binary_all<int64_t>(args);
 }
 
+WEIR_BODY(tell, weir_tell_args) {
+  weir_body_fault *fault = &args.block->fault;
+  if (weir_body_first() != 0 || fault->instr != 0) return;
+  if (*args.refused >= (unsigned long long)args.most) return;
+  fault->element = (int64_t)*args.refused;
+  fault->value = 0;
+  fault->instr = args.instr;
+}
+
 template <class T>
 static __device__ __forceinline__ bool compare(int32_t op, T a, T b) {
   switch (op) {
@@ -189,8 +261,16 @@ static __device__ __forceinline__ bool compare(int32_t op, T a, T b) {
       return a <= b;
     case WEIR_COMPARE_GREATER:
       return a > b;
-    default:
+    case WEIR_COMPARE_GREATER_EQUAL:
       return a >= b;
+    case WEIR_COMPARE_AND:
+      return a != 0 && b != 0;
+    case WEIR_COMPARE_OR:
+      return a != 0 || b != 0;
+    case WEIR_COMPARE_XOR:
+      return (a != 0) != (b != 0);
+    default:
+      return a == 0;
   }
 }
 
@@ -199,9 +279,19 @@ static __device__ __forceinline__ void compare_all(
     const weir_binary_args &args) {
   uint8_t *y = (uint8_t *)args.y;
   const T *a = (const T *)args.in[0], *b = (const T *)args.in[1];
-  for (int64_t i = weir_body_first(); i < args.n; i += weir_body_step()) {
-    int64_t at[2];
-    locate<2>(args.dims, args.strides, args.rank, i, at);
+  int64_t fours = args.fours != 0 ? args.n / 4 : 0, at[2];
+  for (int64_t i = weir_body_first(); i < fours; i += weir_body_step()) {
+    weir_locate<2>(args.dims, args.strides, args.rank, args.n, i, at);
+    weir_four<T> p = weir_four_load(a, at[0], args.repeated & 1);
+    weir_four<T> q = weir_four_load(b, at[1], args.repeated >> 1);
+    weir_four<uint8_t> four;
+    for (int j = 0; j < 4; j++)
+      four.v[j] = compare(args.op, p.v[j], q.v[j]) ? 1 : 0;
+    weir_four_store(y, 4 * i, four);
+  }
+  for (int64_t i = 4 * fours + weir_body_first(); i < args.n;
+       i += weir_body_step()) {
+    locate_one<2>(args, i, at);
     y[i] = compare(args.op, a[at[0]], b[at[1]]) ? 1 : 0;
   }
 }
@@ -218,14 +308,27 @@ WEIR_BODY(compare_i64, weir_binary_args) {
   compare_all<int64_t>(args);
 }
 
+WEIR_BODY(compare_u8, weir_binary_args) {
+  compare_all<uint8_t>(args);
+}
+
 template <class T>
 static __device__ __forceinline__ void where_all(const weir_where_args &args) {
   T *y = (T *)args.y;
   const uint8_t *c = (const uint8_t *)args.in[0];
   const T *a = (const T *)args.in[1], *b = (const T *)args.in[2];
-  for (int64_t i = weir_body_first(); i < args.n; i += weir_body_step()) {
-    int64_t at[3];
-    locate<3>(args.dims, args.strides, args.rank, i, at);
+  int64_t fours = args.fours != 0 ? args.n / 4 : 0, at[3];
+  for (int64_t i = weir_body_first(); i < fours; i += weir_body_step()) {
+    weir_locate<3>(args.dims, args.strides, args.rank, args.n, i, at);
+    weir_four<uint8_t> is = weir_four_load(c, at[0], args.repeated & 1);
+    weir_four<T> p = weir_four_load(a, at[1], args.repeated >> 1 & 1);
+    weir_four<T> q = weir_four_load(b, at[2], args.repeated >> 2 & 1);
+    for (int j = 0; j < 4; j++) p.v[j] = is.v[j] != 0 ? p.v[j] : q.v[j];
+    weir_four_store(y, 4 * i, p);
+  }
+  for (int64_t i = 4 * fours + weir_body_first(); i < args.n;
+       i += weir_body_step()) {
+    locate_one<3>(args, i, at);
     y[i] = c[at[0]] != 0 ? a[at[1]] : b[at[2]];
   }
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels/cuda/ew.h"
-#include "kernels/gpu/gpu.h"
+#include "kernels/gpu/space.h"
 #include "kernels/registry.h"
 
 static int32_t op_of(const weir_call *call) {
@@ -49,7 +49,10 @@ static weir_status run(const weir_args *args) {
   weir_unary_args a = *(const weir_unary_args *)args->state;
   a.x = args->io[0];
   a.y = args->io[1];
-  return weir_gpu_launch(args, WEIR_GPU_unary_f32, weir_gpu_blocks(a.n), &a,
+  a.fours = weir_gpu_four_aligned(a.x, sizeof *a.x) &&
+            weir_gpu_four_aligned(a.y, sizeof *a.y);
+  return weir_gpu_launch(args, WEIR_GPU_unary_f32,
+                         weir_gpu_blocks(a.fours ? (a.n + 3) / 4 : a.n), &a,
                          sizeof a);
 }
 

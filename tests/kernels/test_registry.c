@@ -85,6 +85,7 @@ static void test_choose_takes_first_and_says_why(void **state) {
   assert_ptr_equal(got, &willing);
   assert_string_equal(
       why, "test.add: not today, 2 inputs; test.whole: not for f32; ");
+  chained.next = NULL;
   assert_null(weir_kernel_choose(&chained, &call, WEIR_GPU, false, NULL, 0));
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/pool.h"
 #include "kernels/cuda/resize.h"
+#include "kernels/cuda/random.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/series.h"
 #include "runtime/device/cuda/body.h"

@@ -225,16 +225,26 @@ static __device__ __forceinline__ float product(const weir_conv_args &args,
   return x * y;
 }
 
+template <class T>
+static __device__ __forceinline__ void sum_places(const weir_conv_args &args,
+                                                  float *parts) {
+  int64_t all =
+      (int64_t)args.group_each.d * args.oc * args.c * args.window.kernel_hw.d;
+  uint32_t places = args.images * args.window.out_hw.d;
+  for (int64_t i = T::first(); i < all; i += T::step()) {
+    tap k = tap_of(args, (uint32_t)i);
+    float mine = 0.0f;
+    for (uint32_t m = (uint32_t)T::me(); m < places; m += T::kSize)
+      mine += product(args, k, m);
+    float sum = T::sum(mine, parts);
+    if (T::me() == 0) args.w[i] = sum;
+  }
+}
+
 WEIR_BODY(conv_direct_weight_f32, weir_conv_args) {
   __shared__ float parts[WEIR_TEAM_PARTS];
-  uint32_t all = args.group_each.d * args.oc * args.c * args.window.kernel_hw.d;
-  uint32_t places = args.images * args.window.out_hw.d;
-  for (uint32_t i = blockIdx.x; i < all; i += gridDim.x) {
-    tap k = tap_of(args, i);
-    float mine = 0.0f;
-    for (uint32_t m = threadIdx.x; m < places; m += WEIR_BODY_THREADS)
-      mine += product(args, k, m);
-    float sum = weir_team<true>::sum(mine, parts);
-    if (threadIdx.x == 0) args.w[i] = sum;
-  }
+  if ((int64_t)args.images * args.window.out_hw.d > WEIR_CONV_WIDE)
+    sum_places<weir_team<true>>(args, parts);
+  else
+    sum_places<weir_team<false>>(args, parts);
 }

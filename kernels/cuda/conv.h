@@ -12,7 +12,10 @@
  * Patches are a matrix of a row for each element of a filter, c kernel.hw, and
  * a column for each place of an image: patches[n image + k row + place]. */
 
-enum { WEIR_CONV_TILE = 4 }; /* output channels of a thread of conv_direct */
+enum {
+  WEIR_CONV_TILE = 4,   /* output channels of a thread of conv_direct_f32 */
+  WEIR_CONV_WIDE = 4096 /* a sum of more places is a block's, else a warp's */
+};
 
 typedef struct weir_conv_args {
   float *y, *x, *w, *patches;

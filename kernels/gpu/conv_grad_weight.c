@@ -2,8 +2,8 @@
 /* conv2d_grad_weight: a slice's patches and its part of dy are laid out with
  * images side by side, so that their sum over all images is one product with
  * long rows; slices are added to dw in order. For groups and for few filters of
- * few elements a body has a block for each element of dw. The bias is a sum
- * over channels. */
+ * few elements a body has a block, or a warp, for each element of dw. The bias
+ * is a sum over channels. */
 #include <inttypes.h>
 
 #include "kernels/cuda/ew.h"
@@ -88,11 +88,11 @@ static weir_status run_direct(const weir_args *args) {
   const plan *p = args->state;
   weir_conv_args a = p->conv.args;
   set_operands(args, &a);
-  int64_t most = INT32_MAX / WEIR_BODY_THREADS, n = p->elements;
-  if (n > most) n = most;
+  bool wide = p->conv.images * p->conv.places > WEIR_CONV_WIDE;
+  int64_t threads = wide ? WEIR_BODY_THREADS : 32;
   WEIR_TRY(weir_gpu_launch(args, WEIR_GPU_conv_direct_weight_f32,
-                           weir_gpu_blocks(n * WEIR_BODY_THREADS), &a,
-                           sizeof a));
+                           weir_gpu_blocks(p->elements * threads), &a,
+                           sizeof a)); /* elements are counted in 32 bits */
   return run_bias(args);
 }
 

@@ -11,7 +11,11 @@
  *
  *   read -> build a graph of one node -> run on every kernel -> compare */
 
-enum { CASE_INPUTS = 16, CASE_OUTPUTS = 16 };
+enum {
+  CASE_INPUTS = 16,
+  CASE_OUTPUTS = 16,
+  CASE_STEP = 3 /* of random numbers */
+};
 
 typedef struct op_case {
   const weir_op_def *op;

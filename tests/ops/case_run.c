@@ -40,6 +40,7 @@ static weir_run_ctx context(op_how *how) {
   return (weir_run_ctx){.self = how,
                         .parallel_for = how->workers > 1 ? scramble : serial,
                         .workers = how->workers,
+                        .step = CASE_STEP,
                         .hold = hold,
                         .over = how->looks != NULL ? over : NULL};
 }

@@ -17,6 +17,7 @@
 #include "kernels/cuda/loss.cu"
 #include "kernels/cuda/norm.cu"
 #include "kernels/cuda/pool.cu"
+#include "kernels/cuda/random.cu"
 #include "tests/cuda/simt/planted.cu"
 
 #define WEIR_CUDA_BODY(file, name, args_type)     \

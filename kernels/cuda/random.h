@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KERNELS_CUDA_RANDOM_H_
+#define KERNELS_CUDA_RANDOM_H_
+
+#include "kernels/cuda/body.h"
+
+/* Arguments of the bodies of random.cu, whose numbers come from the bits of
+ * kernels/philox.h for |key| and the step in |block|. Grids: any number of
+ * blocks in x. */
+
+typedef enum weir_random_op {
+  WEIR_RANDOM_UNIFORM,
+  WEIR_RANDOM_NORMAL,
+  WEIR_RANDOM_TRUNCATED
+} weir_random_op;
+
+/* random_f32: y = offset + scale z; what is |high| or more becomes |offset|. */
+typedef struct weir_random_args {
+  float *y;
+  const weir_body_block *block;
+  int64_t n;
+  uint64_t key;
+  double offset, scale;
+  float high;
+  int32_t op; /* weir_random_op */
+} weir_random_args;
+
+/* dropout_f32: y = x scale where 24 bits are less than |below|, else 0, and
+ * |mask|, if it is not NULL, where. y may be x. */
+typedef struct weir_dropout_args {
+  float *y;
+  const float *x;
+  uint8_t *mask;
+  const weir_body_block *block;
+  int64_t n;
+  uint64_t key;
+  uint32_t below;
+  float scale;
+} weir_dropout_args;
+
+#endif

@@ -14,6 +14,20 @@ double weir_apply_attr(const weir_call *call, const char *name) {
   return attr != NULL ? attr->f : 0;
 }
 
+weir_status weir_apply_check(const weir_call *call, double lr, int64_t step,
+                             weir_error *err) {
+  if (!isfinite(lr) || lr < 0)
+    return weir_fail(err, WEIR_W5008, NULL,
+                     "%s: the learning rate is %g, expected a finite number "
+                     "of at least 0",
+                     call->op->name, lr);
+  if (step < 1)
+    return weir_fail(err, WEIR_W5008, NULL,
+                     "%s: the step is %" PRId64 ", expected 1 or more",
+                     call->op->name, step);
+  return WEIR_OK;
+}
+
 weir_status weir_apply_read(const weir_call *call, const weir_args *args,
                             uint32_t slots, bool has_step,
                             weir_apply_numbers *out) {
@@ -22,16 +36,8 @@ weir_status weir_apply_read(const weir_call *call, const weir_args *args,
                               .scale = 1,
                               .l2 = weir_apply_attr(call, "l2"),
                               .step = 1};
-  if (!isfinite(out->lr) || out->lr < 0)
-    return weir_fail(args->err, WEIR_W5008, NULL,
-                     "%s: the learning rate is %g, expected a finite number "
-                     "of at least 0",
-                     call->op->name, out->lr);
   if (has_step) out->step = *(const int64_t *)args->io[lr + 1];
-  if (out->step < 1)
-    return weir_fail(args->err, WEIR_W5008, NULL,
-                     "%s: the step is %" PRId64 ", expected 1 or more",
-                     call->op->name, out->step);
+  WEIR_TRY(weir_apply_check(call, out->lr, out->step, args->err));
   if (scale < call->in_count && args->io[scale] != NULL)
     out->scale = number(&call->in[scale], args->io[scale]);
   return WEIR_OK;

@@ -20,6 +20,10 @@ weir_status weir_apply_read(const weir_call *call, const weir_args *args,
                             uint32_t slots, bool has_step,
                             weir_apply_numbers *out);
 
+/* Fails unless a rate and a step are as above. Errors: W5008. */
+weir_status weir_apply_check(const weir_call *call, double lr, int64_t step,
+                             weir_error *err);
+
 /* The attribute |name| (FLOAT); 0 if the op has none of that name. */
 double weir_apply_attr(const weir_call *call, const char *name);
 

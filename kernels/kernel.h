@@ -90,6 +90,8 @@ typedef struct weir_prepared {
                                   are not read nor packed, run is not called */
   void *state;                 /* out; may stay NULL */
   size_t scratch_bytes;        /* out: per run */
+  bool refuses;                /* out: of a kernel for GPUs: its bodies check
+                                  the data of this call */
   size_t kept_bytes;           /* out: packed constants, held by the program */
   size_t worker_scratch_bytes; /* out: per worker; scratch holds
                                   scratch_bytes, then workers times this,
@@ -142,8 +144,9 @@ typedef struct weir_kernel_def {
   /* How the kernel that prepare made |state| for does a part of its output, so
    * that input |in| may come in pieces; NULL: it cannot. NULL: it never can. */
   weir_slice_fn (*slices)(const void *state, uint32_t in);
-  /* Of a kernel for GPUs whose bodies check data: fails with what the CPU's
-   * kernel says of that element. NULL: its bodies check nothing. */
+  /* Of a kernel for GPUs whose bodies check data, for a call of which prepare
+   * says so: fails with what the CPU's kernel says of that element. NULL: none
+   * does. */
   weir_status (*fault)(const void *state, const struct weir_body_fault *fault,
                        weir_error *err);
 } weir_kernel_def;

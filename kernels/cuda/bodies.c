@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cuda/apply.h"
+#include "kernels/cuda/conv.h"
 #include "kernels/cuda/ew.h"
+#include "kernels/cuda/index.h"
+#include "kernels/cuda/move.h"
+#include "kernels/cuda/reduce.h"
+#include "kernels/cuda/loss.h"
+#include "kernels/cuda/norm.h"
+#include "kernels/cuda/pool.h"
 #include "kernels/cuda/rows.h"
+#include "kernels/cuda/series.h"
 #include "runtime/device/cuda/body.h"
 
 /* The list of the module's bodies, for its device. */

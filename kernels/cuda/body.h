@@ -30,6 +30,14 @@ typedef struct weir_body_block {
   extern "C" __global__ void __launch_bounds__(WEIR_BODY_THREADS) \
       weir_body_##name(const __grid_constant__ args_type args)
 
+/* How often nvcc repeats the next loop's text; other compilers do not ask. */
+#if defined(__CUDACC__)
+#define WEIR_BODY_PRAGMA(text) _Pragma(#text)
+#define WEIR_BODY_UNROLL(n) WEIR_BODY_PRAGMA(unroll n)
+#else
+#define WEIR_BODY_UNROLL(n)
+#endif
+
 /* The first element of this thread, and the way to its next one: a grid may
  * have fewer threads than elements. */
 static __device__ __forceinline__ int64_t weir_body_first() {

@@ -101,6 +101,7 @@ static weir_status prepare_arithmetic(const weir_call *call, weir_prepared *out,
   p->refuses = !weir_dtype_is_float(dtype) &&
                (op == WEIR_BINARY_DIV || op == WEIR_BINARY_POW);
   if (p->refuses) out->scratch_bytes = sizeof(unsigned long long);
+  out->refuses = p->refuses;
   return WEIR_OK;
 }
 

@@ -246,11 +246,13 @@ static void check_rule(cuda_bench *b, const rule *r, float scale, float l2) {
       cpu[WEIR_UPDATE_SLOTS][kElements], gpu[kElements], grad[kElements];
   weir_apply_piece piece = {
       .grad = grad, .n = kElements, .scale = scale, .l2 = l2};
-  weir_update_args args = {.n = kElements, .scale = scale, .l2 = l2};
+  weir_update_numbers numbers = {.scale = scale, .l2 = l2};
+  weir_update_args args = {.n = kElements, .fours = true};
   /* Rate, two decays with their rests, a correction, epsilon, what stays. */
   const float c[] = {0.0137f, 0.9f, 0.1f, 0.999f, 0.001f, 1.37f, 1e-8f, 0.99f};
   memcpy(piece.c, c, sizeof c);
-  memcpy(args.c, c, sizeof c);
+  memcpy(numbers.c, c, sizeof c);
+  args.numbers = cuda_bench_in(b, &numbers, sizeof numbers);
   fill_values(grad, kElements, 3);
   args.grad = cuda_bench_in(b, grad, sizeof grad);
   for (int k = 0; k <= r->slots; k++) {

@@ -73,10 +73,9 @@ static weir_status add_copy(weir_program_builder *b, weir_instr_kind kind,
                           .mark = as->mark,
                           .op = as->op};
   size_t bytes = b->values.items[to].bytes;
-  WEIR_TRY(weir_instr_gpu_copy(b, kind, way, bytes, &spec));
-  return weir_program_add_instr(b, &spec) == WEIR_NO_INDEX
-             ? weir_fail_memory(err, 0)
-             : WEIR_OK;
+  bool ok = weir_instr_gpu_copy(b, kind, way, bytes, &spec) == WEIR_OK &&
+            weir_program_add_instr(b, &spec) != WEIR_NO_INDEX;
+  return ok ? WEIR_OK : weir_fail_memory(err, bytes);
 }
 
 weir_status weir_compile_fed(weir_compiler *c, weir_value_id id,

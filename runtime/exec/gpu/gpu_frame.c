@@ -189,10 +189,10 @@ static void tell_fault(weir_frame *f, const weir_ptask *task,
   weir_error err = WEIR_ERROR_INIT;
   for (uint32_t i = task->first; i < task->last; i++) {
     const weir_instr_spec *s = &f->program->instrs[i].spec;
-    if (weir_frame_pass_poison(f, i) || i < at || s->fault == NULL) continue;
+    if (weir_frame_pass_poison(f, i) || i < at) continue;
     if (i == at)
       weir_frame_fail(f, i, s->fault(s->state, fault, &err), &err);
-    else
+    else if (s->refuses)
       weir_frame_poison_by(f, i, at);
   }
 }

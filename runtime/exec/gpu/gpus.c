@@ -9,7 +9,7 @@
 
 struct weir_gpus {
   const weir_env *env;
-  const char *folder;
+  weir_gpus_folders folders;
   pthread_mutex_t lock;
   weir_module_handle module;
   weir_exec_gpu *items[WEIR_CUDA_GPUS];
@@ -104,9 +104,10 @@ static weir_status open_parts(weir_gpus *gpus, weir_exec_gpu *g,
   weir_device_name name = weir_device_name_any();
   name.index = (weir_index_range){g->index, g->index};
   name.type = WEIR_GPU;
-  const weir_cuda_options options = {.runtime_folder = gpus->folder,
+  const weir_cuda_options options = {.runtime_folder = gpus->folders.cuda,
                                      .gpu = g->index};
   weir_device *d = NULL;
+  WEIR_TRY(weir_device_cuda_load(&gpus->module, gpus->folders.module, err));
   WEIR_TRY(weir_device_cuda_create(gpus->env, &gpus->module, &name, &options,
                                    &d, err));
   g->gpu.device = d;
@@ -139,13 +140,14 @@ static weir_status open_gpu(weir_gpus *gpus, int32_t index,
 
 /* ---- All */
 
-weir_status weir_gpus_create(const weir_env *env, const char *folder,
+weir_status weir_gpus_create(const weir_env *env,
+                             const weir_gpus_folders *folders,
                              weir_gpus **out_gpus, weir_error *err) {
   weir_gpus *gpus = weir_alloc_array(env->alloc, 1, sizeof *gpus);
   *out_gpus = gpus;
   if (gpus == NULL) return weir_fail_memory(err, sizeof *gpus);
   gpus->env = env;
-  gpus->folder = folder;
+  if (folders != NULL) gpus->folders = *folders;
   pthread_mutex_init(&gpus->lock, NULL);
   return WEIR_OK;
 }
@@ -183,7 +185,9 @@ weir_status weir_gpus_count(weir_gpus *gpus, uint32_t *out_count,
     return weir_fail(err, WEIR_W6004, NULL, "this process has no GPUs");
   pthread_mutex_lock(&gpus->lock);
   weir_status s =
-      weir_device_cuda_find(&gpus->module, gpus->folder, &found, err);
+      weir_device_cuda_load(&gpus->module, gpus->folders.module, err);
+  if (s == WEIR_OK)
+    s = weir_device_cuda_find(&gpus->module, gpus->folders.cuda, &found, err);
   pthread_mutex_unlock(&gpus->lock);
   if (s == WEIR_OK) *out_count = found.gpu_count;
   return s;

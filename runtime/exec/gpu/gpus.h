@@ -47,9 +47,15 @@ typedef struct weir_exec_gpu {
 
 typedef struct weir_gpus weir_gpus;
 
-/* |folder|: of CUDA's libraries, as in weir_cuda_options, lent; may be NULL.
- * Errors: W6001. */
-weir_status weir_gpus_create(const weir_env *env, const char *folder,
+/* Where they are looked for first, absolute paths; NULL: the usual places. */
+typedef struct weir_gpus_folders {
+  const char *module; /* of libweir_cuda.so */
+  const char *cuda;   /* of CUDA's libraries, as in weir_cuda_options */
+} weir_gpus_folders;
+
+/* |folders| is lent, its paths too; may be NULL. Errors: W6001. */
+weir_status weir_gpus_create(const weir_env *env,
+                             const weir_gpus_folders *folders,
                              weir_gpus **out_gpus, weir_error *err);
 void weir_gpus_release(weir_gpus *gpus); /* NULL-safe */
 

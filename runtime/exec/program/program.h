@@ -91,7 +91,8 @@ typedef struct weir_instr_spec {
   weir_sv node; /* lent, like the texts below */
   weir_mark mark;
   const char *op, *kernel, *algorithm, *reason;
-  /* Of a kernel for GPUs: see weir_kernel_def. */
+  /* Of a kernel for GPUs: see weir_prepared and weir_kernel_def. */
+  bool refuses;
   weir_status (*fault)(const void *state, const struct weir_body_fault *fault,
                        weir_error *err);
   const weir_program *const *bodies; /* taken: released with the program */

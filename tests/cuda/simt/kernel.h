@@ -39,6 +39,13 @@ static inline T __shfl_xor_sync(unsigned mask, T value, int lanes) {
 }
 
 template <class T>
+static inline T atomicAdd(T *at, T value) {
+  T old = *at;
+  *at = old + value;
+  return old;
+}
+
+template <class T>
 static inline T atomicMin(T *at, T value) {
   T old = *at;
   *at = value < old ? value : old;

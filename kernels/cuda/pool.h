@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KERNELS_CUDA_POOL_H_
+#define KERNELS_CUDA_POOL_H_
+
+#include "kernels/cuda/window.h"
+
+/* Arguments of the bodies of pool.cu, of which each uses some. x and dx are
+ * |images| images of window.in, y and dy have window.out each. Grids: any
+ * number of blocks in x.
+ *
+ * max_pool_f32, avg_pool_f32: y of x. max_pool_places_f32: |places|, for each
+ * element of y the number of its largest element within its image of x.
+ * max_pool_grad_f32: dx of places and dy. avg_pool_grad_f32: dx of dy. */
+typedef struct weir_pool_args {
+  float *y, *dx;
+  const float *x, *dy;
+  int32_t *places;
+  weir_body_window window;
+  int32_t images;
+  int32_t with_pad; /* a mean divides by the padded image's elements */
+} weir_pool_args;
+
+#endif

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "placement/place.h"
+#include "placement/solve/placer.h"
+#include "runtime/exec/gpu/gpus.h"
+#include "runtime/exec/run/trace.h"
+#include "runtime/exec/session/session_run.h"
+#include "runtime/exec/session/session_snapshot.h"
+#include "runtime/exec/session/session_vars.h"
+#include "tests/cuda/cuda_world.h"
+#include "tests/exec/generated.h"
+#include "tests/exec/support.h"
+
+/* Sessions whose nodes are on GPUs, which are the stand-in. */
+
+enum { kOutputs = 8 };
+
+typedef struct scene {
+  exec_world world;
+  weir_pool *pool;
+  weir_graph *graph;
+  weir_placing *placing;
+  weir_exec_session *session;
+  weir_error err;
+} scene;
+
+static const char *build_root(void) {
+  return getenv("WEIR_BUILD_ROOT");
+}
+
+static weir_status open_session(scene *s, const char *cluster) {
+  weir_place_request request = {.graph = s->graph,
+                                .cluster = cluster,
+                                .options = {.placer = weir_placer_find("first"),
+                                            .strictness = WEIR_PLACE_STRICT}};
+  weir_plan *plan = NULL;
+  const weir_gpus_folders folders = {build_root(), standin_folder};
+  WEIR_TRY(
+      weir_gpus_create(&s->world.env, &folders, &s->world.env.gpus, &s->err));
+  WEIR_TRY(weir_placing_create(s->world.env.alloc, &request, &s->placing, &plan,
+                               &s->err));
+  weir_session_options options = {.placing = s->placing, .plan = plan};
+  weir_status status = weir_exec_session_create(
+      &s->world.env, s->pool, s->graph, &options, &s->session, &s->err);
+  weir_plan_unref(plan);
+  return status;
+}
+
+/* The graph and the pool: what is not to fail. */
+static void open_graph(scene *s, const char *text, int threads) {
+  char why[512];
+  memset(s, 0, sizeof *s);
+  s->err = (weir_error)WEIR_ERROR_INIT;
+  exec_world_init(&s->world);
+  s->pool = exec_pool(&s->world, threads);
+  if (!run_load(&s->world.env, text, strlen(text), &s->graph, why))
+    fail_msg("%s", why);
+}
+
+static void open_scene(scene *s, const char *text, const char *cluster,
+                       int threads) {
+  open_graph(s, text, threads);
+  assert_ok(open_session(s, cluster), &s->err);
+}
+
+static void close_scene(scene *s) {
+  weir_exec_session_release(s->session);
+  weir_placing_unref(s->placing);
+  weir_gpus_release(s->world.env.gpus);
+  weir_graph_unref(s->graph);
+  weir_pool_release(s->pool);
+  exec_world_check_empty(&s->world);
+  cuda_world_check_clean();
+}
+
+static weir_status run(scene *s, weir_exec_fetch *fetches,
+                       const weir_run_options *options) {
+  for (uint32_t i = 0; i < s->graph->output_count; i++)
+    fetches[i] = (weir_exec_fetch){.value = s->graph->outputs[i].value,
+                                   .error = fetches[i].error};
+  s->err = (weir_error)WEIR_ERROR_INIT;
+  weir_exec_request request = {.fetches = fetches,
+                               .fetch_count = s->graph->output_count,
+                               .options = options};
+  return weir_exec_run(s->session, &request, &s->err);
+}
+
+static void drop(const scene *s, weir_exec_fetch *fetches) {
+  for (uint32_t i = 0; i < s->graph->output_count; i++)
+    weir_tensor_unref(fetches[i].tensor);
+}
+
+/* ---- Values */
+
+/* Nodes on two GPUs and the CPU; |%s|: what of the graph is on which. */
+static const char kNodes[] =
+    "weir: 1\n"
+    "inputs: {x: 'f32[8, 6] = uniform(-1, 1, seed=3)'}\n"
+    "nodes:\n"
+    "  w: var([6], init=uniform(-1, 1))\n"
+    "  v: var([8, 6], init=uniform(-1, 1))\n"
+    "  a: mul(x, w)\n"
+    "  b: tanh(add(a, v))\n"
+    "  c: add(a, b)\n"
+    "  d: sub(c, x)\n"
+    "  e: max(d, b)\n"
+    "  k: mul(e, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])\n"
+    "  w2: assign(w, mul(w, 0.5))\n"
+    "  v2: assign_add(v, k)\n"
+    "outputs: [c, e, k, w2, v2, x]\n"
+    "placement:\n%s";
+
+static const char *const kPlaces[] = {"  - {match: '*', device: 'gpu:0'}\n",
+                                      "  - {match: 'v', device: 'gpu:1'}\n"
+                                      "  - {match: 'w', device: 'cpu:0'}\n"
+                                      "  - {match: 'c', device: 'cpu:0'}\n"
+                                      "  - {match: '*', device: 'gpu:0'}\n",
+                                      "  - {match: 'w', device: 'gpu:1'}\n"
+                                      "  - {match: 'a', device: 'gpu:0'}\n"
+                                      "  - {match: 'k', device: 'gpu:0'}\n"
+                                      "  - {match: '*', device: 'cpu:0'}\n",
+                                      "  - {match: '*', device: 'cpu:0'}\n"};
+
+static void run_steps(scene *s, int steps, weir_tensor *out[][kOutputs]) {
+  for (int i = 0; i < steps; i++) {
+    weir_exec_fetch fetches[kOutputs] = {0};
+    weir_run_options options = {.step = (uint64_t)i};
+    assert_ok(run(s, fetches, &options), &s->err);
+    for (uint32_t k = 0; k < s->graph->output_count; k++)
+      out[i][k] = fetches[k].tensor;
+  }
+}
+
+static void values_are_the_hosts(void **state) {
+  enum { kSteps = 4 };
+  (void)state;
+  const int kHost = sizeof kPlaces / sizeof *kPlaces - 1;
+  char text[2048];
+  weir_tensor *want[kSteps][kOutputs], *got[kSteps][kOutputs];
+  scene host;
+  snprintf(text, sizeof text, kNodes, kPlaces[kHost]);
+  open_scene(&host, text, "worker=1,gpu=2", 1);
+  run_steps(&host, kSteps, want);
+  for (int i = 0; i < 12; i++) {
+    scene s;
+    snprintf(text, sizeof text, kNodes, kPlaces[i % kHost]);
+    standin->set_seed((uint64_t)i);
+    standin->set_check_launches(true);
+    open_scene(&s, text, "worker=1,gpu=2", 1 + i % 4);
+    run_steps(&s, kSteps, got);
+    assert_true(standin->counts().launches > 0);
+    for (int step = 0; step < kSteps; step++)
+      for (uint32_t k = 0; k < s.graph->output_count; k++) {
+        assert_memory_equal(got[step][k]->data, want[step][k]->data,
+                            want[step][k]->bytes);
+        weir_tensor_unref(got[step][k]);
+      }
+    close_scene(&s);
+  }
+  for (int step = 0; step < kSteps; step++)
+    for (uint32_t k = 0; k < host.graph->output_count; k++)
+      weir_tensor_unref(want[step][k]);
+  close_scene(&host);
+}
+
+/* ---- Variables */
+
+static weir_node_id node_of(const scene *s, const char *name) {
+  for (weir_node_id i = 0; i < s->graph->node_count; i++)
+    if (weir_sv_equal(s->graph->nodes[i].name, weir_sv_from(name))) return i;
+  fail_msg("no node %s", name);
+  return 0;
+}
+
+static const char kCounter[] =
+    "weir: 1\n"
+    "nodes:\n"
+    "  w: var([3], init=ones([3]))\n"
+    "  w2: assign(w, add(w, w))\n"
+    "outputs: [w2]\n"
+    "placement:\n"
+    "  - {match: '*', device: 'gpu:0'}\n";
+
+static float first_of(scene *s, const char *name) {
+  weir_tensor *t = NULL;
+  assert_ok(weir_exec_variable_get(s->session, node_of(s, name), &t, &s->err),
+            &s->err);
+  float value = *(const float *)t->data;
+  weir_tensor_unref(t);
+  return value;
+}
+
+static void variables_are_read_and_set(void **state) {
+  (void)state;
+  scene s;
+  weir_exec_fetch fetches[kOutputs] = {0};
+  weir_tensor *kept = NULL, *set = NULL;
+  const int64_t dims[] = {3};
+  weir_shape shape = weir_shape_of(1, dims);
+  open_scene(&s, kCounter, "worker=1,gpu=1", 2);
+  assert_true(first_of(&s, "w") == 1.0f);
+  for (int i = 0; i < 3; i++) {
+    assert_ok(run(&s, fetches, NULL), &s.err);
+    drop(&s, fetches);
+  }
+  assert_ok(
+      weir_exec_variable_snapshot(s.session, node_of(&s, "w"), &kept, &s.err),
+      &s.err);
+  assert_ok(run(&s, fetches, NULL), &s.err);
+  drop(&s, fetches);
+  assert_true(*(const float *)kept->data == 8.0f);
+  assert_true(first_of(&s, "w") == 16.0f);
+  weir_tensor_unref(kept);
+  assert_ok(weir_tensor_create_shaped(s.world.env.alloc, WEIR_F32, &shape, &set,
+                                      &s.err),
+            &s.err);
+  for (int i = 0; i < 3; i++) ((float *)set->data)[i] = 5.0f;
+  assert_ok(weir_exec_variable_set(s.session, node_of(&s, "w"), set, &s.err),
+            &s.err);
+  assert_ok(run(&s, fetches, NULL), &s.err);
+  assert_true(*(const float *)fetches[0].tensor->data == 10.0f);
+  drop(&s, fetches);
+  weir_tensor_unref(set);
+  close_scene(&s);
+}
+
+/* ---- Failures */
+
+/* The division fails, on whatever device. */
+static const char kDivision[] =
+    "weir: 1\n"
+    "inputs: {n: 'i32[300] = range(0, 300)'}\n"
+    "nodes:\n"
+    "  w: var([2], init=ones([2]))\n"
+    "  q: div(600, sub(n, 77))\n"
+    "  r: add(q, n)\n"
+    "  o: add(n, n)\n"
+    "  w2: assign(w, add(w, w))\n"
+    "outputs: [q, r, o, w2]\n"
+    "placement:\n"
+    "  - {match: '*', device: '%s'}\n";
+
+static void refused_data_is_the_hosts_error(void **state) {
+  (void)state;
+  weir_error told[2][4];
+  for (int gpu = 0; gpu < 2; gpu++) {
+    scene s;
+    char text[1024];
+    weir_exec_fetch fetches[kOutputs] = {0};
+    snprintf(text, sizeof text, kDivision, gpu ? "gpu:0" : "cpu:0");
+    open_scene(&s, text, "worker=1,gpu=1", 2);
+    for (int k = 0; k < 4; k++) {
+      told[gpu][k] = (weir_error)WEIR_ERROR_INIT;
+      fetches[k].error = &told[gpu][k];
+    }
+    assert_true(run(&s, fetches, NULL) != WEIR_OK);
+    assert_ok(fetches[2].status, &told[gpu][2]);
+    assert_int_equal(((const int32_t *)fetches[2].tensor->data)[299], 598);
+    drop(&s, fetches);
+    assert_true(first_of(&s, "w") == 1.0f); /* no step */
+    close_scene(&s);
+  }
+  for (int k = 0; k < 2; k++) {
+    assert_string_equal(told[0][k].id, told[1][k].id);
+    assert_string_equal(told[0][k].message, told[1][k].message);
+    assert_string_equal(told[0][k].node, told[1][k].node);
+  }
+}
+
+static void nan_is_trapped(void **state) {
+  (void)state;
+  scene s;
+  char text[1024];
+  weir_exec_fetch fetches[kOutputs] = {0};
+  weir_run_options options = {.trap_nan = true};
+  snprintf(text, sizeof text,
+           "weir: 1\ninputs: {x: 'f32[4] = zeros([4])'}\nnodes:\n"
+           "  a: sub(x, 1)\n  b: log(a)\n  c: exp(b)\noutputs: [c, a]\n"
+           "placement:\n  - {match: '*', device: 'gpu:0'}\n");
+  open_scene(&s, text, "worker=1,gpu=1", 2);
+  assert_error(run(&s, fetches, &options), &s.err, "W5004");
+  assert_string_equal(s.err.node, "b");
+  drop(&s, fetches);
+  close_scene(&s);
+}
+
+static void traces_have_a_row_for_the_gpu(void **state) {
+  (void)state;
+  scene s;
+  weir_trace *trace = NULL;
+  weir_exec_fetch fetches[kOutputs] = {0};
+  open_scene(&s, kCounter, "worker=1,gpu=1", 1);
+  assert_ok(weir_exec_trace_create(&s.world.env, 64, &trace, &s.err), &s.err);
+  weir_run_options options = {.trace = trace};
+  assert_ok(run(&s, fetches, &options), &s.err);
+  drop(&s, fetches);
+  bool met = false;
+  for (size_t i = 0; i < weir_trace_count(trace); i++) {
+    weir_trace_event e = weir_trace_event_at(trace, i);
+    met = met || (e.kernel != NULL && strstr(e.kernel, "gpu.add") != NULL);
+    assert_true(strstr(e.device.data, "GPU:0") != NULL);
+    assert_true(e.end_ns >= e.start_ns);
+  }
+  assert_true(met);
+  weir_exec_trace_release(trace);
+  close_scene(&s);
+}
+
+/* ---- Sweeps: open, run twice, read a variable, close */
+
+static weir_status life(scene *s) {
+  weir_status status = open_session(s, "worker=1,gpu=2");
+  for (int i = 0; i < 2 && status == WEIR_OK; i++) {
+    weir_exec_fetch fetches[kOutputs] = {0};
+    status = run(s, fetches, NULL);
+    drop(s, fetches);
+  }
+  weir_tensor *t = NULL;
+  if (status == WEIR_OK)
+    status = weir_exec_variable_get(s->session, node_of(s, "v"), &t, &s->err);
+  weir_tensor_unref(t);
+  return status;
+}
+
+static uint64_t calls_of_a_life(const char *text, uint64_t *allocations) {
+  scene s;
+  open_graph(&s, text, 2);
+  uint64_t before = standin->counts().calls;
+  uint64_t made = atomic_load(&s.world.memory.calls);
+  assert_ok(life(&s), &s.err);
+  uint64_t calls = standin->counts().calls - before;
+  *allocations = atomic_load(&s.world.memory.calls) - made;
+  close_scene(&s);
+  return calls;
+}
+
+static void every_call_fails_once(void **state) {
+  static const int kCodes[] = {cudaErrorInvalidValue,
+                               cudaErrorMemoryAllocation};
+  (void)state;
+  char text[2048];
+  uint64_t allocations;
+  snprintf(text, sizeof text, kNodes, kPlaces[1]);
+  uint64_t calls = calls_of_a_life(text, &allocations);
+  for (uint64_t k = 1; k <= calls; k++) {
+    scene s;
+    open_graph(&s, text, 1 + (int)(k % 2));
+    standin->set_seed(k % 3);
+    standin->fail_at(k, kCodes[k % 2]);
+    weir_status status = life(&s);
+    if (status != WEIR_OK) assert_true(s.err.id[0] == 'W');
+    close_scene(&s);
+  }
+}
+
+static void lost_gpus_end_runs(void **state) {
+  (void)state;
+  char text[2048];
+  uint64_t allocations;
+  snprintf(text, sizeof text, kNodes, kPlaces[1]);
+  uint64_t calls = calls_of_a_life(text, &allocations);
+  for (uint64_t k = 1; k <= calls; k += 3) {
+    scene s;
+    open_graph(&s, text, 2);
+    standin->lose_at(k, cudaErrorECCUncorrectable);
+    weir_status status = life(&s);
+    if (status != WEIR_OK) assert_true(s.err.id[0] == 'W');
+    close_scene(&s);
+  }
+}
+
+static void every_allocation_fails_once(void **state) {
+  (void)state;
+  char text[2048];
+  uint64_t allocations;
+  snprintf(text, sizeof text, kNodes, kPlaces[1]);
+  (void)calls_of_a_life(text, &allocations);
+  for (uint64_t k = 1; k <= allocations; k++) {
+    scene s;
+    open_graph(&s, text, 2);
+    s.world.memory.fail_at = atomic_load(&s.world.memory.calls) + k;
+    weir_status status = life(&s);
+    s.world.memory.fail_at = 0;
+    if (status != WEIR_OK && strcmp(s.err.id, "W6001") != 0)
+      fail_msg("allocation %d: %s %s", (int)k, s.err.id, s.err.message);
+    close_scene(&s);
+  }
+}
+
+static void missing_gpu_is_an_error(void **state) {
+  (void)state;
+  scene s;
+  weir_exec_fetch fetches[kOutputs] = {0};
+  open_graph(&s, kCounter, 1);
+  standin->set_devices(0);
+  assert_ok(open_session(&s, "worker=1,gpu=1"), &s.err);
+  assert_error(run(&s, fetches, NULL), &s.err, "W6004");
+  drop(&s, fetches);
+  close_scene(&s);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(values_are_the_hosts),
+      cmocka_unit_test(variables_are_read_and_set),
+      cmocka_unit_test(refused_data_is_the_hosts_error),
+      cmocka_unit_test(nan_is_trapped),
+      cmocka_unit_test(traces_have_a_row_for_the_gpu),
+      cmocka_unit_test(every_call_fails_once),
+      cmocka_unit_test(lost_gpus_end_runs),
+      cmocka_unit_test(every_allocation_fails_once),
+      cmocka_unit_test(missing_gpu_is_an_error),
+  };
+  return cmocka_run_group_tests(tests, cuda_world_open, NULL);
+}

@@ -11,7 +11,7 @@ import run
 OPS = (("test_cuda_bodies",), ("test_cuda_element",), ("test_cuda_rows",),
        ("run_gpu",))
 HOST = (("test_cuda_device",), ("test_cuda_gemm",), ("test_cuda_launch",),
-        ("test_cuda_standin_lt",))
+        ("test_cuda_run",), ("test_cuda_standin_lt",))
 # Few, and as unlike as can be: a tool makes them much slower.
 WATCHED = (("test_cuda_bodies",), ("test_cuda_rows",),
            ("run_gpu", "add", "where", "cast"))

@@ -36,6 +36,10 @@ int cuda_world_open(void **state) {
   return 0;
 }
 
+int cuda_world_gpus(void) {
+  return standin != NULL ? 2 : gpu_count;
+}
+
 void cuda_world_needs_standin(const char *why) {
   if (standin != NULL) return;
   print_message("skipped, this needs the stand-in: %s\n", why);

@@ -19,6 +19,9 @@ extern char cuda_folder[];
 /* Loads both; a group's setup. */
 int cuda_world_open(void **state);
 
+/* The GPUs that are there: 2 of the stand-in, at first. */
+int cuda_world_gpus(void);
+
 /* Skips the test on a real library, and prints why. */
 void cuda_world_needs_standin(const char *why);
 

@@ -15,7 +15,7 @@
 #include "tests/exec/generated.h"
 #include "tests/exec/support.h"
 
-/* Sessions whose nodes are on GPUs, which are the stand-in. */
+/* Sessions whose nodes are on GPUs. */
 
 enum { kOutputs = 8 };
 
@@ -114,6 +114,7 @@ static const char kNodes[] =
     "outputs: [c, e, k, w2, v2, x]\n"
     "placement:\n%s";
 
+/* The first needs one GPU, the last none. */
 static const char *const kPlaces[] = {"  - {match: '*', device: 'gpu:0'}\n",
                                       "  - {match: 'v', device: 'gpu:1'}\n"
                                       "  - {match: 'w', device: 'cpu:0'}\n"
@@ -139,11 +140,13 @@ static void values_are_the_hosts(void **state) {
   enum { kSteps = 4 };
   (void)state;
   const int kHost = sizeof kPlaces / sizeof *kPlaces - 1;
+  const int places = cuda_world_gpus() > 1 ? kHost : 1;
+  const char *cluster = places > 1 ? "worker=1,gpu=2" : "worker=1,gpu=1";
   char text[2048];
   weir_tensor *want[kSteps][kOutputs], *got[kSteps][kOutputs];
   scene host;
   snprintf(text, sizeof text, kNodes, kPlaces[kHost]);
-  open_scene(&host, text, "worker=1,gpu=2", 1);
+  open_scene(&host, text, cluster, 1);
   run_steps(&host, kSteps, want);
   for (int i = 0; i < 12; i++) {
     scene s;
@@ -152,6 +155,8 @@ static void values_are_the_hosts(void **state) {
     if (standin != NULL) standin->set_seed((uint64_t)i);
     if (standin != NULL) standin->set_check_launches(true);
     open_scene(&s, text, "worker=1,gpu=2", 1 + i % 4);
+    snprintf(text, sizeof text, kNodes, kPlaces[i % places]);
+    open_scene(&s, text, cluster, 1 + i % 4);
     run_steps(&s, kSteps, got);
     if (standin != NULL) assert_true(standin->counts().launches > 0);
     for (int step = 0; step < kSteps; step++)
@@ -362,6 +367,7 @@ static void every_call_fails_once(void **state) {
 static void lost_gpus_end_runs(void **state) {
   (void)state;
   cuda_world_needs_standin("a GPU that can be lost");
+  cuda_world_needs_standin("GPUs that are lost when they are told to");
   char text[2048];
   uint64_t allocations;
   snprintf(text, sizeof text, kNodes, kPlaces[1]);
@@ -379,6 +385,7 @@ static void lost_gpus_end_runs(void **state) {
 static void every_allocation_fails_once(void **state) {
   (void)state;
   cuda_world_needs_standin("calls that are counted");
+  cuda_world_needs_standin("two GPUs, and a start that takes no time");
   char text[2048];
   uint64_t allocations;
   snprintf(text, sizeof text, kNodes, kPlaces[1]);
@@ -398,6 +405,7 @@ static void every_allocation_fails_once(void **state) {
 static void missing_gpu_is_an_error(void **state) {
   (void)state;
   cuda_world_needs_standin("a machine without GPUs");
+  cuda_world_needs_standin("GPUs that go away");
   scene s;
   weir_exec_fetch fetches[kOutputs] = {0};
   open_graph(&s, kCounter, 1);

@@ -22,9 +22,7 @@ def machine(place, cuda_text, is_standin):
     smi = "none" if is_standin else said(
         ["nvidia-smi", "--query-gpu=name,driver_version,memory.total,"
          "clocks.max.sm,power.limit", "--format=csv,noheader"])
-    doctor = said([place.program("weir"), "doctor", "--json"],
-                  dict(place.env, LD_LIBRARY_PATH=place.env["WEIR_CUDA_FOLDER"]
-                       + ":" + place.env["LD_LIBRARY_PATH"]))
+    doctor = said([place.program("weir"), "doctor", "--json"], place.env)
     try:
         found = json.loads(doctor)["cuda"]
     except (ValueError, KeyError):

@@ -139,13 +139,13 @@ class Whole(unittest.TestCase):
 
     def test_on_the_standin(self):
         p, report = self.check("--standin", BUILD, "--section", "host",
-                               "--section", "graphs")
+                               "--section", "sanitizer")
         self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
         self.assertIn("No GPU", report.splitlines()[0])
         self.assertIn("stand-in 0 1073.7 MB", report)
-        self.assertRegex(report, r"\| host \| \d\d \| 0 \| 2 \|")
+        self.assertRegex(report, r"\| host \| \d\d \| 0 \| 3 \|")
         self.assertIn("- test_cuda_launch: not in this archive", report)
-        self.assertIn("graphs: no commands yet", report)
+        self.assertIn("| sanitizer |", report)
 
     def test_a_crash_does_not_stop_the_rest(self):
         path = os.path.join(self.root, "bin", "test_cuda_device")
@@ -155,7 +155,7 @@ class Whole(unittest.TestCase):
         p, report = self.check("--standin", BUILD, "--section", "host")
         self.assertEqual(p.returncode, 1, p.stdout + p.stderr)
         self.assertIn("- test_cuda_device: ended by SIGABRT\n    lost", report)
-        self.assertRegex(report, r"\| host \| 11 \| 1 \| 2 \|")
+        self.assertRegex(report, r"\| host \| 11 \| 1 \| 3 \|")
 
     def test_no_libraries(self):
         p, report = self.check("--cuda", self.root)

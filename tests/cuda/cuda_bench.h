@@ -6,7 +6,7 @@
 #include "kernels/cuda/body.h"
 #include "tests/cuda/cuda_world.h"
 
-/* Runs of one body on the stand-in: operands in, launch, result out. All
+/* Runs of one body: operands in, launch, result out. All
  * functions fail the test. Around the result lie bytes that must stay.
  *
  *   cuda_bench_open(&b);
@@ -38,8 +38,8 @@ void *cuda_bench_in(cuda_bench *b, const void *data, size_t bytes);
 void *cuda_bench_inout(cuda_bench *b, const void *data, size_t bytes);
 void *cuda_bench_out(cuda_bench *b, size_t bytes);
 
-/* Launches |blocks| blocks of 256 threads, in both orders of threads, and waits
- * for them. */
+/* Launches |blocks| blocks of 256 threads, on the stand-in in both orders of
+ * threads, and waits for them. */
 void cuda_bench_run(cuda_bench *b, const char *body, uint32_t blocks,
                     const void *args, size_t bytes);
 

@@ -19,9 +19,9 @@ typedef struct gemm_case {
   uint64_t seed;  /* of the values */
 } gemm_case;
 
-extern const standin_lt_control *standin_lt;
+extern const standin_lt_control *standin_lt; /* NULL: a real library */
 
-/* cuda_world_open, and the stand-in for cuBLASLt. */
+/* cuda_world_open, and cuBLASLt, which is of the same folder. */
 int gemm_case_open(void **state);
 
 /* A case without an epilogue, alpha 1 and beta 0; rows and matrices have gaps,

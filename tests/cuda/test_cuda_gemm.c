@@ -114,7 +114,7 @@ static void no_elements_need_no_library(void **state) {
     gemm_case c = gemm_case_make(WEIR_GEMM_F32, sizes, false, false, 5);
     run(d, &c);
   }
-  assert_int_equal(standin_lt->counts().calls, 0);
+  if (standin_lt != NULL) assert_int_equal(standin_lt->counts().calls, 0);
   weir_device_release(d);
   gemm_case_check_clean();
 }
@@ -128,7 +128,7 @@ static float through_queues(uint64_t seed, bool ordered, weir_gemm_type type,
   const weir_device_vtable *vt = d->vt;
   weir_queue *q[3];
   weir_event *e[3];
-  weir_device_buffer in, out;
+  weir_device_buffer in, out, scratch;
   weir_gemm_plan *plan;
   size_t workspace_bytes;
   float data[2] = {x, 1}, back = 0;
@@ -142,16 +142,18 @@ static float through_queues(uint64_t seed, bool ordered, weir_gemm_type type,
                                .b = one,
                                .d = one,
                                .alpha = 1};
-  standin->set_seed(seed);
+  if (standin != NULL) standin->set_seed(seed);
   assert_ok(vt->gemm->plan(d, &desc, &plan, &workspace_bytes, &err), &err);
-  assert_int_equal(workspace_bytes, 0);
+  if (standin != NULL) assert_int_equal(workspace_bytes, 0);
   for (int i = 0; i < 3; i++) {
     assert_ok(vt->queue_create(d, &q[i], &err), &err);
     assert_ok(vt->event_create(d, &e[i], &err), &err);
   }
   assert_ok(vt->alloc(d, sizeof data, &in, &err), &err);
   assert_ok(vt->alloc(d, sizeof back, &out, &err), &err);
-  const weir_gemm_operands o = {.a = {&in, 0}, .b = {&in, 4}, .d = {&out, 0}};
+  assert_ok(vt->alloc(d, workspace_bytes, &scratch, &err), &err);
+  const weir_gemm_operands o = {
+      .a = {&in, 0}, .b = {&in, 4}, .d = {&out, 0}, .workspace = {&scratch, 0}};
   assert_ok(vt->copy_in(d, q[0], o.a, data, sizeof data, &err), &err);
   assert_ok(vt->record(d, q[0], e[0], &err), &err);
   if (ordered) assert_ok(vt->queue_wait(d, q[1], e[0], &err), &err);
@@ -166,6 +168,7 @@ static float through_queues(uint64_t seed, bool ordered, weir_gemm_type type,
   for (int i = 0; i < 3; i++) vt->event_release(d, e[i]);
   vt->free(d, &in);
   vt->free(d, &out);
+  vt->free(d, &scratch);
   weir_device_release(d);
   gemm_case_check_clean();
   return back;
@@ -178,19 +181,22 @@ static void queues_are_ordered_by_events_alone(void **state) {
   for (uint64_t seed = 0; seed <= kSeeds; seed++) {
     float x = through_queues(seed, true, WEIR_GEMM_F32, 3);
     assert_true(x == 3);
+    if (standin == NULL) continue; /* any order may come of no order */
     x = through_queues(seed, false, WEIR_GEMM_F32, 3);
     wrong += x != 3;
     if (seed == 0) assert_false(x == 3);
   }
   /* By luck some seeds have the right order, and some have not. */
-  assert_in_range(wrong, 1, kSeeds);
+  if (standin != NULL) assert_in_range(wrong, 1, kSeeds);
 }
 
 static void tf32_only_where_it_is_allowed(void **state) {
   (void)state;
   const float x = 1 + 0x1p-12f; /* TF32 keeps 10 bits behind the point */
   assert_true(through_queues(0, true, WEIR_GEMM_F32, x) == x);
-  assert_true(through_queues(0, true, WEIR_GEMM_F32_TF32, x) == 1);
+  float tf32 = through_queues(0, true, WEIR_GEMM_F32_TF32, x);
+  if (standin != NULL) assert_true(tf32 == 1);
+  assert_true(tf32 == 1 || tf32 == x); /* cuBLASLt may, and need not */
 }
 
 /* Parts of a sum are not rounded to 16 bits before they are added. */
@@ -265,7 +271,7 @@ static void threads_share_a_plan(void **state) {
   weir_gemm_plan *plan;
   size_t workspace_bytes;
   assert_ok(d->vt->gemm->plan(d, &c.desc, &plan, &workspace_bytes, &err), &err);
-  assert_int_not_equal(workspace_bytes, 0);
+  if (standin != NULL) assert_int_not_equal(workspace_bytes, 0);
   pthread_t threads[kThreads];
   sharing all[kThreads];
   for (int i = 0; i < kThreads; i++) {
@@ -307,7 +313,7 @@ static void threads_open_one_library(void **state) {
       assert_int_equal(pthread_join(threads[i], &failed), 0);
       if (failed != NULL) fail_msg("%s", all[i].err.message);
     }
-    assert_int_equal(standin_lt->counts().handles, 1);
+    if (standin_lt != NULL) assert_int_equal(standin_lt->counts().handles, 1);
     weir_device_release(d);
     gemm_case_check_clean();
   }

@@ -37,10 +37,12 @@ static void launches_are_done_late(void **state) {
   assert_ok(vt->launch(d, q, fill, &kOne, &args, sizeof args, &err), &err);
   args = (weir_fill_args){0};
   assert_ok(vt->copy_out(d, q, back, start, 4, &err), &err);
-  assert_int_equal(standin->counts().launches, 0);
-  assert_string_equal(back, "none");
+  if (standin != NULL) {
+    assert_int_equal(standin->counts().launches, 0);
+    assert_string_equal(back, "none");
+  }
   vt->queue_release(d, q);
-  assert_int_equal(standin->counts().launches, 1);
+  if (standin != NULL) assert_int_equal(standin->counts().launches, 1);
   assert_memory_equal(back, "\1\1cd", 4);
   vt->free(d, &a);
   weir_device_release(d);
@@ -78,7 +80,7 @@ static void refuses_what_no_gpu_has(void **state) {
     none_at.blocks[i] = 0;
     assert_ok(vt->launch(d, q, fill, &none_at, &args, sizeof args, &err), &err);
   }
-  assert_int_equal(standin->counts().works, 0);
+  if (standin != NULL) assert_int_equal(standin->counts().works, 0);
   /* More shared memory than a block has, more threads than this body can:
    * CUDA's refusals, and no loss. */
   weir_device_grid large = kOne, wide = kOne;
@@ -120,6 +122,7 @@ static weir_status live(bool *late, weir_error *err) {
 
 static void every_call_fails_once(void **state) {
   (void)state;
+  cuda_world_needs_standin("calls that fail when they are told to");
   bool late;
   weir_error err = WEIR_ERROR_INIT;
   assert_ok(live(&late, &err), &err);
@@ -142,6 +145,7 @@ static void every_call_fails_once(void **state) {
 
 static void missing_body_is_an_error_of_the_load(void **state) {
   (void)state;
+  cuda_world_needs_standin("a body that is hidden");
   bool late;
   weir_error err = WEIR_ERROR_INIT;
   standin->hide("weir_body_softmax_rows_f32");
@@ -164,7 +168,7 @@ typedef struct cuda_functions {
 static cuda_functions functions(void) {
   char path[PATH_MAX + 32];
   cuda_functions f;
-  snprintf(path, sizeof path, "%s/libcudart.so.13", standin_folder);
+  snprintf(path, sizeof path, "%s/libcudart.so.13", cuda_folder);
   void *library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
   assert_non_null(library);
   *(void **)&f.load = dlsym(library, "cudaLibraryLoadData");
@@ -231,6 +235,7 @@ static void check_fault(const char *symbol, unsigned blocks, bool both,
 
 static void planted_faults_are_found(void **state) {
   (void)state;
+  cuda_world_needs_standin("it finds them");
   const char *order = "the bits depend on the order of threads";
   const char *end = "threads ended before a barrier of their block";
   check_fault("weir_body_planted_sound", 1, false, "");
@@ -258,6 +263,7 @@ static void planted_faults_are_found(void **state) {
 /* In a process of its own, which the sanitizer ends. */
 static void store_past_the_end_is_found(void **state) {
   (void)state;
+  cuda_world_needs_standin("memory that the sanitizer knows");
   float y[WEIR_BODY_THREADS] = {0};
   char text[1 << 16] = "";
   int ends[2], status = 0;

@@ -38,6 +38,7 @@ DOORS = {
     r"omp\.h": 1,
     r"cuda.*|cublas.*|driver_types\.h|cooperative_groups.*|mma\.h|"
     r"vector_types\.h|math_constants\.h": {"runtime/device/cuda/",
+                                           "tests/bench/gpu/",
                                            "tests/cuda/"},
     r"grpc/.*": {"runtime/net/grpc/"},
     r"openssl/.*": {"runtime/net/grpc/tls/"},

@@ -29,6 +29,16 @@
  *   s = d->vt->body(d, "fill", &body, err);
  *   s = d->vt->launch(d, queue, body, &grid, &args, sizeof args, err);
  *
+ * A device may keep work of a queue as a graph, and then do all of it by one
+ * call, any number of times:
+ *
+ *   s = d->vt->capture_begin(d, queue, err);
+ *   s = d->vt->copy_in(d, queue, start, pinned, bytes, err);  is kept, not done
+ *   s = d->vt->launch(d, queue, body, &grid, &args, sizeof args, err);
+ *   s = d->vt->capture_end(d, queue, &graph, err);
+ *   s = d->vt->replay(d, queue, graph, err);   ... again and again ...
+ *   d->vt->graph_release(d, graph);
+ *
  * Copies are asynchronous: copy_in, copy_out, copy and copy_peer put the work
  * into a queue and may return before it has begun. The host's bytes of copy_in
  * must stay as they are, and those of copy_out are not to be looked at, until
@@ -48,9 +58,10 @@
  * runs with and without it (cuda.h). */
 
 typedef struct weir_device weir_device;
-typedef struct weir_queue weir_queue;             /* the device's own */
-typedef struct weir_event weir_event;             /* the device's own */
-typedef struct weir_device_body weir_device_body; /* the device's own */
+typedef struct weir_queue weir_queue;               /* the device's own */
+typedef struct weir_event weir_event;               /* the device's own */
+typedef struct weir_device_body weir_device_body;   /* the device's own */
+typedef struct weir_device_graph weir_device_graph; /* the device's own */
 struct weir_gemm_vtable;
 
 /* Memory of a device. The host may touch |host| when it is not NULL. */
@@ -79,7 +90,7 @@ typedef struct weir_device_grid {
 } weir_device_grid;
 
 typedef struct weir_device_vtable {
-  /* Queues, events and buffers are released before. */
+  /* Queues, events, graphs and buffers are released before. */
   void (*release)(weir_device *device);
   /* At least 64-byte aligned, uninitialised; W6002 beyond the limit, W6001 when
    * the device has no more. */
@@ -128,6 +139,33 @@ typedef struct weir_device_vtable {
                         const weir_device_body *body,
                         const weir_device_grid *grid, const void *args,
                         size_t bytes, weir_error *err);
+  /* From here on copy_in, copy_out, copy, launch and a product's run put their
+   * work for |queue| into a graph, and none of it is done; the host's bytes of
+   * copies are memory of host_alloc. What was queued before goes on. All four
+   * methods of graphs are NULL where a device has none.
+   * Until capture_end the calling thread puts nothing else into |queue| and
+   * waits, allocates, frees and releases nothing. Other threads may do all
+   * that, with other queues, at the same time. A call that breaks this may fail
+   * (W5001), and capture_end after it. */
+  weir_status (*capture_begin)(weir_device *device, weir_queue *queue,
+                               weir_error *err);
+  /* Ends the capture, whatever comes of it, by the thread that began it; a
+   * caller that gives up half-way does so too. The graph is the work since
+   * capture_begin, ready to be replayed; after a failure there is none, and the
+   * queue can be used. No work is a graph too. */
+  weir_status (*capture_end)(weir_device *device, weir_queue *queue,
+                             weir_device_graph **out_graph, weir_error *err);
+  /* Puts all work of |graph|, in its order, into |queue|, which may be another
+   * one of this device. The work names what it was given in the capture:
+   * buffers, memory of host_alloc and plans of products stay until the last
+   * replay has ended; their bytes may change, and each replay reads them anew.
+   * Arguments of launches are those of the capture. A graph has at most one
+   * replay under way: one queue's follow each other, and of two queues the
+   * caller lets one wait for the other. */
+  weir_status (*replay)(weir_device *device, weir_queue *queue,
+                        weir_device_graph *graph, weir_error *err);
+  /* No replay is under way. NULL-safe. */
+  void (*graph_release)(weir_device *device, weir_device_graph *graph);
   weir_status (*queue_create)(weir_device *device, weir_queue **out_queue,
                               weir_error *err);
   /* Blocks until the queue's work has ended. NULL-safe. */

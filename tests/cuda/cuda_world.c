@@ -96,5 +96,6 @@ void cuda_world_check_clean(void) {
   assert_int_equal(n.libraries, 0);
   assert_int_equal(n.events, 0);
   assert_int_equal(n.works, 0);
+  assert_int_equal(n.graphs, 0);
   assert_int_equal(n.written_after_free, 0);
 }

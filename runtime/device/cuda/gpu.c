@@ -5,6 +5,7 @@
 #include "runtime/device/cuda/copy.h"
 #include "runtime/device/cuda/fail.h"
 #include "runtime/device/cuda/gemm.h"
+#include "runtime/device/cuda/graph.h"
 #include "runtime/device/cuda/queue.h"
 
 /* The device: its life, and the meaning of CUDA's errors. */
@@ -78,6 +79,10 @@ static const weir_device_vtable kGpu = {
     .copy_peer = weir_cuda_copy_peer,
     .body = weir_cuda_body_find,
     .launch = weir_cuda_body_launch,
+    .capture_begin = weir_cuda_graph_begin,
+    .capture_end = weir_cuda_graph_end,
+    .replay = weir_cuda_graph_replay,
+    .graph_release = weir_cuda_graph_release,
     .queue_create = weir_cuda_queue_create,
     .queue_release = weir_cuda_queue_release,
     .event_create = weir_cuda_queue_event_create,

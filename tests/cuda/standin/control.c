@@ -106,6 +106,11 @@ const char *cudaGetErrorString(cudaError_t e) {
       return "unspecified launch failure (stand-in)";
     case cudaErrorSymbolNotFound:
       return "named symbol not found (stand-in)";
+    case cudaErrorStreamCaptureUnsupported:
+      return "operation not permitted when stream is capturing (stand-in)";
+    case cudaErrorStreamCaptureInvalidated:
+      return "operation failed due to a previous error during capture "
+             "(stand-in)";
     case cudaErrorInvalidResourceHandle:
       return "invalid resource handle (stand-in)";
     default:
@@ -118,7 +123,7 @@ static void reset(void) {
   standin.counts.destroyed_with_work = standin.counts.written_after_free = 0;
   standin_sweep();
   standin_counts c = standin.counts;
-  c.calls = c.mallocs = c.frees = c.launches = 0;
+  c.calls = c.mallocs = c.frees = c.launches = c.graph_launches = 0;
   size_t used[kMostDevices];
   memcpy(used, standin.used_bytes, sizeof used);
   standin = (standin_state){.driver = kVersion,

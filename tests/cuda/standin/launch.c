@@ -74,6 +74,10 @@ cudaError_t cudaLibraryGetKernel(cudaKernel_t *out, cudaLibrary_t library,
   return standin_end(e);
 }
 
+size_t standin_launch_bytes(const standin_launch *l) {
+  return sizeof *l + l->body->args_bytes;
+}
+
 static bool is_grid(const cudaLaunchConfig_t *c) {
   const dim3 *g = &c->gridDim, *b = &c->blockDim;
   return g->x > 0 && g->x <= 0x7fffffff && g->y > 0 && g->y <= kMostBlocks &&
@@ -133,6 +137,19 @@ static const char *run_again(const standin_launch *l, int device,
   return fault;
 }
 
+/* Whether an address in the argument is in a block that was freed. A number
+ * that looks like one is unlikely: blocks are the process's own memory. */
+static bool is_stale(const standin_launch *l) {
+  for (size_t at = 0; at + sizeof(void *) <= l->body->args_bytes;
+       at += sizeof(void *)) {
+    const void *word;
+    memcpy(&word, l->args + at, sizeof word);
+    const standin_block *b = standin_block_at(word);
+    if (b != NULL && b->freed) return true;
+  }
+  return false;
+}
+
 void standin_launch_run(const standin_launch *l, int device) {
   static const char *const kFaults[] = {
       [SIMT_OK] = NULL,
@@ -141,6 +158,10 @@ void standin_launch_run(const standin_launch *l, int device) {
       [SIMT_MEMORY] = "no memory"};
   unsigned char *before = NULL;
   const char *fault = NULL;
+  if (is_stale(l)) {
+    standin.lost = cudaErrorIllegalAddress;
+    return;
+  }
   if (standin.check_launches && !standin_memory_save(device, &before))
     fault = "no memory";
   if (fault == NULL) fault = kFaults[run(l, false)];

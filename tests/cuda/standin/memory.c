@@ -101,6 +101,7 @@ void standin_memory_load(int device, const unsigned char *copy) {
 
 cudaError_t cudaMalloc(void **out, size_t bytes) {
   cudaError_t e = standin_begin();
+  if (e == cudaSuccess) e = standin_unsafe();
   standin.counts.mallocs++;
   size_t *used = &standin.used_bytes[standin_device];
   if (e == cudaSuccess &&
@@ -116,6 +117,8 @@ cudaError_t cudaMalloc(void **out, size_t bytes) {
 
 cudaError_t cudaFree(void *address) {
   cudaError_t e = standin_begin();
+  cudaError_t unsafe = standin_unsafe();
+  if (unsafe != cudaSuccess) return standin_end(unsafe);
   standin.counts.frees++;
   if (drop(address, false))
     standin.counts.blocks--;
@@ -126,6 +129,7 @@ cudaError_t cudaFree(void *address) {
 
 cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags) {
   cudaError_t e = standin_begin();
+  if (e == cudaSuccess) e = standin_unsafe();
   (void)flags;
   if (e == cudaSuccess) e = add(out, bytes, -1);
   if (e == cudaSuccess && bytes > 0) standin.counts.host_blocks++;
@@ -134,6 +138,8 @@ cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags) {
 
 cudaError_t cudaFreeHost(void *address) {
   cudaError_t e = standin_begin();
+  cudaError_t unsafe = standin_unsafe();
+  if (unsafe != cudaSuccess) return standin_end(unsafe);
   if (drop(address, true))
     standin.counts.host_blocks--;
   else if (e == cudaSuccess && address != NULL)

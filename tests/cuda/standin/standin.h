@@ -21,7 +21,9 @@ typedef struct standin_counts {
   uint64_t streams, events, works; /* that live */
   uint64_t libraries;              /* that are loaded */
   uint64_t launches;               /* that were done */
-  uint64_t destroyed_with_work;    /* streams */
+  uint64_t graphs;                 /* that live, instantiated or not */
+  uint64_t graph_launches;         /* replays that were put into streams */
+  uint64_t destroyed_with_work;    /* streams; graphs during a replay */
   uint64_t written_after_free;     /* blocks; |reset| looks */
 } standin_counts;
 
@@ -36,6 +38,9 @@ typedef struct standin_task {
   /* Called once, with the stand-in's lock held; |done| false: the work is
    * dropped. Releases |arg|. */
   void (*run)(void *arg, bool done);
+  /* A copy of |arg| for one more run, by malloc, NULL when there is no memory;
+   * NULL: the task is not for graphs. The lock is held. */
+  void *(*clone)(const void *arg);
   void *arg;
 } standin_task;
 

@@ -3,6 +3,7 @@
 #define TESTS_CUDA_STANDIN_STANDIN_INTERNAL_H_
 
 #include <cuda_runtime_api.h>
+#include <pthread.h>
 #include <stdbool.h>
 
 #include "tests/cuda/standin/standin.h"
@@ -63,10 +64,15 @@ typedef struct standin_launch {
   unsigned char args[];
 } standin_launch;
 
+size_t standin_launch_bytes(const standin_launch *launch);
 /* Puts |launch| into |stream|, which owns it after a success. */
 cudaError_t standin_put_launch(cudaStream_t stream, standin_launch *launch);
 /* Does the work; a fault loses the device. */
 void standin_launch_run(const standin_launch *launch, int device);
+
+/* For a call that must not be made by a thread that captures: breaks its
+ * captures and is an error then. */
+cudaError_t standin_unsafe(void);
 
 /* Looks at freed blocks and lets them go. */
 void standin_sweep(void);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/cuda/standin/standin_internal.h"
+#include "tests/cuda/standin/work.h"
 
 /* Streams, events and copies.
  *
@@ -10,58 +10,42 @@
  * somebody waits: those that the wait needs, in an order that their streams and
  * events leave open, and by the seed some of other streams. A recorded event is
  * a point, which outlives its event for as long as a work waits for it. Waits
- * are for points that were recorded before, so no circle can come about. */
-
-typedef struct point {
-  struct CUstream_st *stream;
-  unsigned uses;
-  bool done;
-} point;
-
-typedef struct work {
-  struct work *next;
-  enum { COPY, RUN, RECORD, WAIT, TASK } kind;
-  void *dst;
-  const void *src;
-  void *kept; /* the bytes of |src|, read at once; NULL: read when it is done */
-  size_t bytes;
-  int dst_device, src_device; /* -1: the host */
-  point *point;
-  standin_launch *launch;
-  standin_task task;
-} work;
-
-struct CUstream_st {
-  struct CUstream_st *next;
-  work *first, **end;
-  int device;
-};
+ * are for points that were recorded before, so no circle can come about. A
+ * stream that captures keeps its works elsewhere (graph.c). */
 
 struct CUevent_st {
-  point *point; /* NULL: never recorded */
+  standin_point *point; /* NULL: never recorded */
+  uint64_t capture;     /* that it was last recorded in; 0: in none */
   int device;
 };
 
-static struct CUstream_st *streams;
+struct CUstream_st *standin_streams;
 
-static void unuse(point *p) {
+static void unuse(standin_point *p) {
   if (p != NULL && --p->uses == 0) free(p);
 }
 
-static cudaError_t put(struct CUstream_st *s, work w) {
-  work *copy = malloc(sizeof *copy);
-  if (copy == NULL) return cudaErrorMemoryAllocation;
-  *copy = w;
-  *s->end = copy;
-  s->end = &copy->next;
-  standin.counts.works++;
-  return cudaSuccess;
+bool standin_is_stream(const struct CUstream_st *stream) {
+  struct CUstream_st *s = standin_streams;
+  while (s != NULL && s != stream) s = s->next;
+  return s != NULL;
 }
 
-static void drop_first(struct CUstream_st *s) {
-  work *w = s->first;
-  s->first = w->next;
-  if (s->first == NULL) s->end = &s->first;
+void standin_works_init(standin_works *works) {
+  *works = (standin_works){NULL, &works->first};
+}
+
+void standin_works_append(standin_works *works, standin_work *w) {
+  w->next = NULL;
+  *works->end = w;
+  works->end = &w->next;
+  standin.counts.works++;
+}
+
+void standin_works_drop_first(standin_works *works) {
+  standin_work *w = works->first;
+  works->first = w->next;
+  if (works->first == NULL) works->end = &works->first;
   if (w->kind == RECORD) w->point->done = true;
   if (w->kind == TASK && w->task.run != NULL) w->task.run(w->task.arg, false);
   unuse(w->point);
@@ -71,6 +55,23 @@ static void drop_first(struct CUstream_st *s) {
   standin.counts.works--;
 }
 
+cudaError_t standin_admit(const struct CUstream_st *stream, int device) {
+  if (!standin_is_stream(stream) || stream->device != device)
+    return cudaErrorInvalidResourceHandle;
+  return stream->capture != NULL && stream->capture->broken
+             ? cudaErrorStreamCaptureInvalidated
+             : cudaSuccess;
+}
+
+cudaError_t standin_put_work(struct CUstream_st *stream, standin_work w) {
+  standin_work *copy = malloc(sizeof *copy);
+  if (copy == NULL) return cudaErrorMemoryAllocation;
+  *copy = w;
+  standin_works_append(
+      stream->capture != NULL ? &stream->capture->works : &stream->works, copy);
+  return cudaSuccess;
+}
+
 static bool is_there(const void *address, size_t bytes, int device) {
   if (device >= 0) return standin_is_live(address, bytes, device);
   const standin_block *b = standin_block_at(address); /* pinned? */
@@ -78,7 +79,7 @@ static bool is_there(const void *address, size_t bytes, int device) {
 }
 
 /* Memory that is gone when the work is done loses the device. */
-static void copy_now(const work *w) {
+static void copy_now(const standin_work *w) {
   if (is_there(w->dst, w->bytes, w->dst_device) &&
       (w->kept != NULL || is_there(w->src, w->bytes, w->src_device)))
     memcpy(w->dst, w->kept != NULL ? w->kept : w->src, w->bytes);
@@ -86,7 +87,7 @@ static void copy_now(const work *w) {
     standin.lost = cudaErrorIllegalAddress;
 }
 
-static void task_now(work *w) {
+static void task_now(standin_work *w) {
   standin_task *t = &w->task;
   for (size_t i = 0; i < sizeof t->spans / sizeof t->spans[0]; i++)
     if (t->spans[i].bytes > 0 &&
@@ -97,63 +98,64 @@ static void task_now(work *w) {
 }
 
 static bool is_blocked(const struct CUstream_st *s) {
-  return s->first == NULL || (s->first->kind == WAIT && !s->first->point->done);
+  return s->works.first == NULL ||
+         (s->works.first->kind == WAIT && !s->works.first->point->done);
 }
 
 static void step(struct CUstream_st *s) {
-  if (s->first->kind == COPY) copy_now(s->first);
-  if (s->first->kind == RUN) standin_launch_run(s->first->launch, s->device);
-  if (s->first->kind == TASK) task_now(s->first);
-  drop_first(s);
+  if (s->works.first->kind == COPY) copy_now(s->works.first);
+  if (s->works.first->kind == RUN)
+    standin_launch_run(s->works.first->launch, s->device);
+  if (s->works.first->kind == TASK) task_now(s->works.first);
+  standin_works_drop_first(&s->works);
 }
 
 /* A stream that may move, by the seed; NULL: none, this time. */
 static struct CUstream_st *other(void) {
-  for (struct CUstream_st *s = streams; s != NULL; s = s->next)
+  for (struct CUstream_st *s = standin_streams; s != NULL; s = s->next)
     if (!is_blocked(s) && standin_chance()) return s;
   return NULL;
 }
 
 /* Does works until |p| has happened, or with NULL until |s| is empty. */
-static void run(struct CUstream_st *s, const point *p) {
+static void run(struct CUstream_st *s, const standin_point *p) {
   while (standin.lost == cudaSuccess &&
-         (p != NULL ? !p->done : s->first != NULL)) {
+         (p != NULL ? !p->done : s->works.first != NULL)) {
     struct CUstream_st *next = other();
     if (next == NULL) { /* the one that |s| waits for */
       next = s;
-      while (is_blocked(next)) next = next->first->point->stream;
+      while (is_blocked(next)) next = next->works.first->point->stream;
     }
     step(next);
   }
 }
 
-static bool is_stream(const struct CUstream_st *stream) {
-  struct CUstream_st *s = streams;
-  while (s != NULL && s != stream) s = s->next;
-  return s != NULL;
-}
-
-static cudaError_t put_copy(cudaStream_t s, work w) {
-  if (!is_stream(s)) return cudaErrorInvalidResourceHandle;
+static cudaError_t put_copy(cudaStream_t s, standin_work w) {
+  if (!standin_is_stream(s)) return cudaErrorInvalidResourceHandle;
+  cudaError_t e = standin_admit(s, s->device);
+  if (e != cudaSuccess) return e;
   if (!is_there(w.dst, w.bytes, w.dst_device) ||
       !is_there(w.src, w.bytes, w.src_device))
     return cudaErrorInvalidValue;
   bool pageable_in = w.src_device < 0 && standin_block_at(w.src) == NULL;
   bool pageable_out = w.dst_device < 0 && standin_block_at(w.dst) == NULL;
+  if (s->capture != NULL && (pageable_in || pageable_out))
+    return standin_break(s, cudaErrorStreamCaptureUnsupported);
   if (pageable_in && standin_chance()) {
     if ((w.kept = malloc(w.bytes)) == NULL) return cudaErrorMemoryAllocation;
     memcpy(w.kept, w.src, w.bytes);
   }
-  cudaError_t e = put(s, w);
+  e = standin_put_work(s, w);
   if (e != cudaSuccess) free(w.kept);
   if (e == cudaSuccess && pageable_out && standin_chance()) run(s, NULL);
   return e;
 }
 
 cudaError_t standin_put_launch(cudaStream_t stream, standin_launch *launch) {
-  if (!is_stream(stream) || stream->device != standin_device)
-    return cudaErrorInvalidResourceHandle;
-  return put(stream, (work){.kind = RUN, .launch = launch});
+  cudaError_t e = standin_admit(stream, standin_device);
+  if (e != cudaSuccess) return e;
+  return standin_put_work(stream,
+                          (standin_work){.kind = RUN, .launch = launch});
 }
 
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes,
@@ -163,14 +165,14 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes,
        out = kind == cudaMemcpyDeviceToHost;
   if (e == cudaSuccess && !in && !out && kind != cudaMemcpyDeviceToDevice)
     e = cudaErrorInvalidMemcpyDirection;
-  if (e == cudaSuccess && is_stream(stream)) {
+  if (e == cudaSuccess && standin_is_stream(stream)) {
     int d = stream->device;
-    e = put_copy(stream, (work){.kind = COPY,
-                                .dst = dst,
-                                .src = src,
-                                .bytes = bytes,
-                                .dst_device = out ? -1 : d,
-                                .src_device = in ? -1 : d});
+    e = put_copy(stream, (standin_work){.kind = COPY,
+                                        .dst = dst,
+                                        .src = src,
+                                        .bytes = bytes,
+                                        .dst_device = out ? -1 : d,
+                                        .src_device = in ? -1 : d});
   } else if (e == cudaSuccess) {
     e = cudaErrorInvalidResourceHandle;
   }
@@ -181,13 +183,15 @@ cudaError_t cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src,
                                 int src_device, size_t bytes,
                                 cudaStream_t stream) {
   cudaError_t e = standin_begin();
+  if (e == cudaSuccess && standin_is_stream(stream) && stream->capture != NULL)
+    e = standin_break(stream, cudaErrorStreamCaptureUnsupported);
   if (e == cudaSuccess)
-    e = put_copy(stream, (work){.kind = COPY,
-                                .dst = dst,
-                                .src = src,
-                                .bytes = bytes,
-                                .dst_device = dst_device,
-                                .src_device = src_device});
+    e = put_copy(stream, (standin_work){.kind = COPY,
+                                        .dst = dst,
+                                        .src = src,
+                                        .bytes = bytes,
+                                        .dst_device = dst_device,
+                                        .src_device = src_device});
   return standin_end(e);
 }
 
@@ -197,10 +201,10 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags) {
   struct CUstream_st *s = e == cudaSuccess ? calloc(1, sizeof *s) : NULL;
   if (e == cudaSuccess && s == NULL) e = cudaErrorMemoryAllocation;
   if (e == cudaSuccess) {
-    s->end = &s->first;
+    standin_works_init(&s->works);
     s->device = standin_device;
-    s->next = streams;
-    streams = s;
+    s->next = standin_streams;
+    standin_streams = s;
     standin.counts.streams++;
     *out = s;
   }
@@ -209,11 +213,15 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags) {
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   cudaError_t e = standin_begin();
-  if (!is_stream(stream)) return standin_end(cudaErrorInvalidResourceHandle);
-  standin.counts.destroyed_with_work += stream->first != NULL;
+  if (!standin_is_stream(stream))
+    return standin_end(cudaErrorInvalidResourceHandle);
+  standin.counts.destroyed_with_work +=
+      stream->works.first != NULL || stream->capture != NULL;
+  standin_capture_drop(stream);
   run(stream, NULL);
-  while (stream->first != NULL) drop_first(stream); /* of a lost device */
-  struct CUstream_st **link = &streams;
+  while (stream->works.first != NULL) /* of a lost device */
+    standin_works_drop_first(&stream->works);
+  struct CUstream_st **link = &standin_streams;
   while (*link != stream) link = &(*link)->next;
   *link = stream->next;
   free(stream);
@@ -223,22 +231,38 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   cudaError_t e = standin_begin();
-  if (e == cudaSuccess && !is_stream(stream))
+  if (e == cudaSuccess && !standin_is_stream(stream))
     e = cudaErrorInvalidResourceHandle;
+  if (e == cudaSuccess) e = standin_unsafe();
+  if (e == cudaSuccess && stream->capture != NULL)
+    e = standin_break(stream, cudaErrorStreamCaptureUnsupported);
   if (e == cudaSuccess) run(stream, NULL);
   return standin_end(e);
+}
+
+/* A stream that captures waits for events of the same capture alone, which its
+ * order does already. */
+static cudaError_t put_wait(cudaStream_t s, cudaEvent_t event) {
+  if (!standin_is_stream(s)) return cudaErrorInvalidResourceHandle;
+  cudaError_t e = standin_admit(s, s->device);
+  if (e != cudaSuccess) return e;
+  if (s->capture != NULL && s->capture->id == event->capture)
+    return cudaSuccess;
+  if (s->capture != NULL)
+    return standin_break(s, cudaErrorStreamCaptureIsolation);
+  if (event->capture != 0)
+    return standin_break_id(event->capture, cudaErrorCapturedEvent);
+  if (event->point == NULL) return cudaSuccess;
+  e = standin_put_work(s, (standin_work){.kind = WAIT, .point = event->point});
+  event->point->uses += e == cudaSuccess;
+  return e;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
                                 unsigned flags) {
   cudaError_t e = standin_begin();
   (void)flags;
-  if (e == cudaSuccess && !is_stream(stream))
-    e = cudaErrorInvalidResourceHandle;
-  if (e == cudaSuccess && event->point != NULL) {
-    e = put(stream, (work){.kind = WAIT, .point = event->point});
-    event->point->uses += e == cudaSuccess;
-  }
+  if (e == cudaSuccess) e = put_wait(stream, event);
   return standin_end(e);
 }
 
@@ -264,12 +288,17 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 
 static cudaError_t record(cudaEvent_t event, cudaStream_t stream) {
-  if (!is_stream(stream) || stream->device != event->device)
-    return cudaErrorInvalidResourceHandle;
-  point *p = malloc(sizeof *p);
+  cudaError_t e = standin_admit(stream, event->device);
+  if (e != cudaSuccess) return e;
+  event->capture = 0;
+  if (stream->capture != NULL) {
+    event->capture = stream->capture->id;
+    return cudaSuccess;
+  }
+  standin_point *p = malloc(sizeof *p);
   if (p == NULL) return cudaErrorMemoryAllocation;
-  *p = (point){stream, 2, false}; /* the event's and the work's */
-  cudaError_t e = put(stream, (work){.kind = RECORD, .point = p});
+  *p = (standin_point){stream, 2, false}; /* the event's and the work's */
+  e = standin_put_work(stream, (standin_work){.kind = RECORD, .point = p});
   if (e != cudaSuccess) {
     free(p);
     return e;
@@ -287,6 +316,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   cudaError_t e = standin_begin();
+  if (e == cudaSuccess) e = standin_unsafe();
+  if (e == cudaSuccess && event->capture != 0)
+    e = standin_break_id(event->capture, cudaErrorCapturedEvent);
   if (e == cudaSuccess && event->point != NULL)
     run(event->point->stream, event->point);
   return standin_end(e);
@@ -295,19 +327,18 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes,
                             cudaStream_t stream) {
   cudaError_t e = standin_begin();
-  if (e == cudaSuccess && !is_stream(stream))
-    e = cudaErrorInvalidResourceHandle;
+  if (e == cudaSuccess) e = standin_admit(stream, standin_device);
   if (e == cudaSuccess && !is_there(dst, bytes, stream->device))
     e = cudaErrorInvalidValue;
   void *kept = e == cudaSuccess ? malloc(bytes) : NULL;
   if (e == cudaSuccess && kept == NULL) e = cudaErrorMemoryAllocation;
   if (e == cudaSuccess) {
     memset(kept, value, bytes);
-    e = put(stream, (work){.kind = COPY,
-                           .dst = dst,
-                           .kept = kept,
-                           .bytes = bytes,
-                           .dst_device = stream->device});
+    e = standin_put_work(stream, (standin_work){.kind = COPY,
+                                                .dst = dst,
+                                                .kept = kept,
+                                                .bytes = bytes,
+                                                .dst_device = stream->device});
     if (e != cudaSuccess) free(kept);
   }
   return standin_end(e);
@@ -316,9 +347,11 @@ cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes,
 int standin_put(void *stream, const standin_task *task) {
   cudaError_t e = standin_begin_quietly();
   struct CUstream_st *s = stream;
-  if (e == cudaSuccess && (!is_stream(s) || s->device != task->device))
-    e = cudaErrorInvalidResourceHandle;
-  if (e == cudaSuccess) e = put(s, (work){.kind = TASK, .task = *task});
+  if (e == cudaSuccess) e = standin_admit(s, task->device);
+  if (e == cudaSuccess && s->capture != NULL && task->clone == NULL)
+    e = standin_break(s, cudaErrorStreamCaptureUnsupported);
+  if (e == cudaSuccess)
+    e = standin_put_work(s, (standin_work){.kind = TASK, .task = *task});
   standin_end(e); /* what was put is done or dropped, lost or not */
   return (int)e;
 }

@@ -75,5 +75,7 @@ size_t lt_size(cudaDataType type);
 bool lt_reads_c(const lt_product *p);
 /* standin_task.run: |arg| is an lt_product from malloc. */
 void lt_product_run(void *arg, bool done);
+/* standin_task.clone. */
+void *lt_product_clone(const void *arg);
 
 #endif

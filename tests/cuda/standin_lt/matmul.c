@@ -197,6 +197,7 @@ static cublasStatus_t put(const lt_product *p, int device, void *stream) {
                 {p->op.bias, biased ? lt_size(p->d.type) * p->d.rows : 0},
                 {p->workspace, p->workspace_bytes}},
       .run = lt_product_run,
+      .clone = lt_product_clone,
       .arg = copy};
   if (standin_functions.put(stream, &task) == 0) {
     lt.counts.products++;

@@ -119,3 +119,9 @@ void lt_product_run(void *arg, bool done) {
   }
   free(p);
 }
+
+void *lt_product_clone(const void *arg) {
+  lt_product *copy = malloc(sizeof *copy);
+  if (copy != NULL) *copy = *(const lt_product *)arg;
+  return copy;
+}

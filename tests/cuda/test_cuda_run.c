@@ -150,12 +150,9 @@ static void values_are_the_hosts(void **state) {
   run_steps(&host, kSteps, want);
   for (int i = 0; i < 12; i++) {
     scene s;
-    snprintf(text, sizeof text, kNodes,
-             kPlaces[standin != NULL ? i % kHost : 0]);
+    snprintf(text, sizeof text, kNodes, kPlaces[i % places]);
     if (standin != NULL) standin->set_seed((uint64_t)i);
     if (standin != NULL) standin->set_check_launches(true);
-    open_scene(&s, text, "worker=1,gpu=2", 1 + i % 4);
-    snprintf(text, sizeof text, kNodes, kPlaces[i % places]);
     open_scene(&s, text, cluster, 1 + i % 4);
     run_steps(&s, kSteps, got);
     if (standin != NULL) assert_true(standin->counts().launches > 0);
@@ -366,7 +363,6 @@ static void every_call_fails_once(void **state) {
 
 static void lost_gpus_end_runs(void **state) {
   (void)state;
-  cuda_world_needs_standin("a GPU that can be lost");
   cuda_world_needs_standin("GPUs that are lost when they are told to");
   char text[2048];
   uint64_t allocations;
@@ -384,7 +380,6 @@ static void lost_gpus_end_runs(void **state) {
 
 static void every_allocation_fails_once(void **state) {
   (void)state;
-  cuda_world_needs_standin("calls that are counted");
   cuda_world_needs_standin("two GPUs, and a start that takes no time");
   char text[2048];
   uint64_t allocations;
@@ -404,7 +399,6 @@ static void every_allocation_fails_once(void **state) {
 
 static void missing_gpu_is_an_error(void **state) {
   (void)state;
-  cuda_world_needs_standin("a machine without GPUs");
   cuda_world_needs_standin("GPUs that go away");
   scene s;
   weir_exec_fetch fetches[kOutputs] = {0};

@@ -13,6 +13,7 @@ enum {
   kBack = 64,
   kMark = 0xC5,
   kInstr = 6, /* as if others stood before it */
+
   kInvalid = 1, /* CUDA's invalid argument, which loses no GPU */
   kBlocks = CASE_INPUTS + CASE_OUTPUTS + 2
 };
@@ -62,7 +63,7 @@ static weir_status block_create(memory *m, block *b, const void *data,
 }
 
 static weir_body_block lent_at_first(gpu_how how) {
-  weir_body_block lent = {.step = kStep};
+  weir_body_block lent = {.step = CASE_STEP};
   if (how.faulted) lent.fault = (weir_body_fault){kInstr, 5, 7};
   return lent;
 }
@@ -71,8 +72,6 @@ static weir_status memory_create(memory *m, const weir_call *call,
                                  weir_tensor *const *in, size_t scratch_bytes,
                                  gpu_how how, weir_error *err) {
   const weir_body_block lent = lent_at_first(how);
-                                 bool in_place, weir_error *err) {
-  const weir_body_block lent = {.step = CASE_STEP};
   uint32_t n = call->in_count;
   m->in_count = n;
   m->out_count = call->out_count;

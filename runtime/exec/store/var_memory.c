@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/exec/session/session_gpu.h"
+#include "runtime/exec/store/var_memory.h"
 
 #include "runtime/exec/gpu/gpus.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef WEIR_EXEC_SESSION_GPU_H_
-#define WEIR_EXEC_SESSION_GPU_H_
+#ifndef WEIR_EXEC_VAR_MEMORY_H_
+#define WEIR_EXEC_VAR_MEMORY_H_
 
 #include "runtime/exec/store/var_store.h"
 

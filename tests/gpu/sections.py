@@ -5,13 +5,15 @@ import os
 import shutil
 
 import graphs
+import peers
 import run
 
 # A program and its arguments.
-OPS = (("test_cuda_bodies",), ("test_cuda_element",), ("test_cuda_rows",),
-       ("run_gpu",))
-HOST = (("test_cuda_device",), ("test_cuda_gemm",), ("test_cuda_launch",),
-        ("test_cuda_run",), ("test_cuda_standin_lt",))
+OPS = (("test_cuda_bodies",), ("test_cuda_element",), ("test_cuda_index",),
+       ("test_cuda_move",), ("test_cuda_reduce",), ("test_cuda_rows",),
+       ("test_cuda_wide",), ("run_gpu",))
+HOST = (("test_cuda_device",), ("test_cuda_gemm",), ("test_cuda_graph",),
+        ("test_cuda_launch",), ("test_cuda_run",), ("test_cuda_standin_lt",))
 # Few, and as unlike as can be: a tool makes them much slower.
 WATCHED = (("test_cuda_bodies",), ("test_cuda_rows",),
            ("run_gpu", "add", "where", "cast"))
@@ -85,4 +87,4 @@ def bench(place, small):
 
 # In the order in which they run.
 ALL = {"ops": ops, "host": host, "graphs": graphs.graphs, "train": graphs.train,
-       "sanitizer": sanitizer, "bench": bench}
+       "sanitizer": sanitizer, "bench": bench, "peers": peers.peers}

@@ -21,9 +21,10 @@
  * an address stands in that is no more aligned than promised; it is not read.
  *
  * Without an inner dimension (k 0) there is nothing that cuBLASLt could be
- * asked for. The workspace then begins with a row of zeros, and the product is
- * that of k 1 with zeros for both A and B: the same epilogues, the same beta,
- * and no NaN out of 0 times what lies in memory. */
+ * asked for, and with alpha 0 it leaves the epilogue out (seen with 13.0 on an
+ * H100). The workspace then begins with a row of zeros, and the product is that
+ * of k 1 with zeros for both A and B: the same epilogues, the same beta, and no
+ * NaN out of 0 times what lies in memory. */
 
 typedef struct type_row {
   cublasComputeType_t compute;
@@ -191,7 +192,7 @@ static weir_status plan_algorithm(weir_cuda_device *gpu, weir_gemm_plan *plan,
   return s;
 }
 
-/* The product in place of one with k 0: A and B are one row of zeros. */
+/* The product in place of one with k or alpha 0: A and B are one row of zeros. */
 static weir_status put_zeros(weir_cuda_device *gpu, weir_gemm_plan *plan,
                              weir_cuda_gemm_spans *spans, weir_error *err) {
   weir_gemm_desc *d = &plan->desc;
@@ -203,7 +204,7 @@ static weir_status put_zeros(weir_cuda_device *gpu, weir_gemm_plan *plan,
     return weir_cuda_fail(gpu->host, err, "W9001",
                           "product: no memory is as large as a row of zeros");
   d->k = 1;
-  d->alpha = 0;
+  d->alpha = 1;
   d->a_transposed = true;
   d->b_transposed = false;
   d->a = (weir_gemm_matrix){.ld = d->m};
@@ -223,7 +224,8 @@ static weir_status fill_plan(weir_cuda_device *gpu, weir_gemm_plan *plan,
                              weir_error *err) {
   weir_gemm_desc *d = &plan->desc;
   weir_cuda_gemm_spans spans = plan->spans;
-  if (d->k == 0) WEIR_TRY(put_zeros(gpu, plan, &spans, err));
+  if (d->k == 0 || d->alpha == 0)
+    WEIR_TRY(put_zeros(gpu, plan, &spans, err));
   if (d->beta == 0) d->c = d->d; /* not read; D stands in */
   plan->alpha = scalar_of(d->type, d->alpha);
   plan->beta = scalar_of(d->type, d->beta);

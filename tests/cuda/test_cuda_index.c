@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "kernels/cuda/element.h"
-#include "kernels/gpu/walk.h"
+#include "kernels/gpu/move/walk.h"
 #include "tests/cuda/cuda_bench.h"
 
 /* The check of indices, the sort behind gather's gradient at several blocks and

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/gpu/move.h"
+#include "kernels/gpu/move/move.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/gpu/reduce.h"
+#include "kernels/gpu/rows/reduce.h"
 
 #include <math.h>
 #include <stdlib.h>

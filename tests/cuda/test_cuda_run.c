@@ -137,7 +137,7 @@ static void run_steps(scene *s, int steps, weir_tensor *out[][kOutputs]) {
 }
 
 static void values_are_the_hosts(void **state) {
-  enum { kSteps = 4 };
+  enum { kSteps = 7 };
   (void)state;
   const int kHost = sizeof kPlaces / sizeof *kPlaces - 1;
   const int places = cuda_world_gpus() > 1 ? kHost : 1;
@@ -313,11 +313,46 @@ static void traces_have_a_row_for_the_gpu(void **state) {
   close_scene(&s);
 }
 
-/* ---- Sweeps: open, run twice, read a variable, close */
+/* ---- Steps that are kept */
+
+static const char kSteady[] =
+    "weir: 1\n"
+    "inputs: {x: 'f32[3] = ones([3])'}\n"
+    "nodes:\n"
+    "  w: var([3], init=ones([3]))\n"
+    "  s: mul(w, x)\n"
+    "  w2: assign(w, add(w, s))\n"
+    "outputs: [s, w2]\n"
+    "placement:\n"
+    "  - {match: '*', device: 'gpu:0'}\n";
+
+static void a_steady_step_is_one_call(void **state) {
+  (void)state;
+  scene s;
+  weir_exec_fetch fetches[kOutputs] = {0};
+  open_scene(&s, kSteady, "worker=1,gpu=1", 1);
+  for (int i = 0; i < 8; i++) {
+    standin_counts before = {0};
+    if (standin != NULL) before = standin->counts();
+    assert_ok(run(&s, fetches, NULL), &s.err);
+    float got = *(const float *)fetches[0].tensor->data;
+    if (got != (float)(1 << i)) fail_msg("step %d: %g", i, got);
+    drop(&s, fetches);
+    if (standin == NULL || i < 4) continue;
+    standin_counts after = standin->counts();
+    assert_int_equal(after.graph_launches - before.graph_launches, 1);
+    /* the GPU made this thread's, the graph, the mark; and the wait */
+    assert_int_equal(after.calls - before.calls, 6);
+    assert_int_equal(after.mallocs, before.mallocs);
+  }
+  close_scene(&s);
+}
+
+/* ---- Sweeps: open, run, read a variable, close */
 
 static weir_status life(scene *s) {
   weir_status status = open_session(s, "worker=1,gpu=2");
-  for (int i = 0; i < 2 && status == WEIR_OK; i++) {
+  for (int i = 0; i < 5 && status == WEIR_OK; i++) {
     weir_exec_fetch fetches[kOutputs] = {0};
     status = run(s, fetches, NULL);
     drop(s, fetches);
@@ -417,6 +452,7 @@ int main(void) {
       cmocka_unit_test(refused_data_is_the_hosts_error),
       cmocka_unit_test(nan_is_trapped),
       cmocka_unit_test(traces_have_a_row_for_the_gpu),
+      cmocka_unit_test(a_steady_step_is_one_call),
       cmocka_unit_test(every_call_fails_once),
       cmocka_unit_test(lost_gpus_end_runs),
       cmocka_unit_test(every_allocation_fails_once),

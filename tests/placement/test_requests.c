@@ -160,9 +160,10 @@ static void a_wish_for_no_node_is_refused_at_once(void **state) {
 
 /* ---- Devices without kernels */
 
+/* No GPU has kernels for products of integers. */
 static const char kRuled[] =
-    "weir: 1\ninputs: {x: \"f32[8, 4] = 1.0\"}\n"
-    "nodes:\n  w: var([4, 4], init=0.5)\n  v: var([4], init=0.5)\n"
+    "weir: 1\ninputs: {x: \"i32[8, 4] = 1\"}\n"
+    "nodes:\n  w: var([4, 4], dtype=i32, init=2)\n  v: var([4], init=0.5)\n"
     "  y: matmul(x, w)\n  z: relu(y)\noutputs: [z, v]\n"
     "placement:\n  - {match: \"none*\", device: \"/cpu\"}\n"
     "  - {match: \"z\", prefer: [gpu, cpu]}\n"

@@ -3,6 +3,7 @@
 
 #include "runtime/exec/compile/compile_emit.h"
 #include "runtime/exec/gpu/gpus.h"
+#include "runtime/exec/program/instr_control.h"
 #include "runtime/exec/program/instr_gpu.h"
 
 /* A value of a GPU's part is in that GPU's memory. Sends, receives and
@@ -48,7 +49,7 @@ weir_status weir_compile_gpus(weir_compiler *c, weir_error *err) {
 
 /* A value like |of|. */
 static weir_status add_like(weir_program_builder *b, uint32_t of, bool staged,
-                            uint32_t *out, weir_error *err) {
+                            bool all_run, uint32_t *out, weir_error *err) {
   const weir_pvalue v = b->values.items[of];
   const weir_value_spec spec = {.storage = WEIR_STORAGE_TEMP,
                                 .bytes = v.bytes,
@@ -56,22 +57,42 @@ static weir_status add_like(weir_program_builder *b, uint32_t of, bool staged,
                                 .layout = v.layout,
                                 .rank = v.rank,
                                 .dims = v.dims,
-                                .staged = staged};
+                                .staged = staged,
+                                .all_run = all_run};
   *out = weir_program_add_value(b, &spec);
   return *out == WEIR_NO_INDEX ? weir_fail_memory(err, 0) : WEIR_OK;
+}
+
+static weir_instr_spec copy_spec(const uint32_t *from, const uint32_t *to,
+                                 const weir_instr_spec *as) {
+  return (weir_instr_spec){.in = from,
+                           .out = to,
+                           .in_count = 1,
+                           .out_count = 1,
+                           .node_order = as->node_order,
+                           .node = as->node,
+                           .mark = as->mark,
+                           .op = as->op,
+                           .kernel = "copy"};
+}
+
+/* A copy that the host makes before or after the part's work. */
+static weir_status add_host_copy(weir_program_builder *b, weir_instr_kind kind,
+                                 weir_instr_when when, uint32_t from,
+                                 uint32_t to, const weir_instr_spec *as,
+                                 weir_error *err) {
+  weir_instr_spec spec = copy_spec(&from, &to, as);
+  size_t bytes = b->values.items[to].bytes;
+  spec.when = when;
+  bool ok = weir_instr_copy(b, kind, bytes, &spec) == WEIR_OK &&
+            weir_program_add_instr(b, &spec) != WEIR_NO_INDEX;
+  return ok ? WEIR_OK : weir_fail_memory(err, bytes);
 }
 
 static weir_status add_copy(weir_program_builder *b, weir_instr_kind kind,
                             weir_gpu_way way, uint32_t from, uint32_t to,
                             const weir_instr_spec *as, weir_error *err) {
-  weir_instr_spec spec = {.in = &from,
-                          .out = &to,
-                          .in_count = 1,
-                          .out_count = 1,
-                          .node_order = as->node_order,
-                          .node = as->node,
-                          .mark = as->mark,
-                          .op = as->op};
+  weir_instr_spec spec = copy_spec(&from, &to, as);
   size_t bytes = b->values.items[to].bytes;
   bool ok = weir_instr_gpu_copy(b, kind, way, bytes, &spec) == WEIR_OK &&
             weir_program_add_instr(b, &spec) != WEIR_NO_INDEX;
@@ -84,28 +105,34 @@ weir_status weir_compile_fed(weir_compiler *c, weir_value_id id,
   weir_program_builder *b = c->builder;
   WEIR_TRY(weir_compile_value(c, id, spec, err));
   if (!is_gpu(c, c->part) || c->elsewhere) return WEIR_OK;
-  uint32_t fed = c->values[id], made;
+  uint32_t fed = c->values[id], staged, made;
   const weir_instr_spec as = {.node_order = c->graph->values[id].node,
                               .node = node->name,
                               .mark = node->mark,
                               .op = node->op->name};
-  WEIR_TRY(add_like(b, fed, false, &made, err));
+  WEIR_TRY(add_like(b, fed, true, true, &staged, err));
+  WEIR_TRY(add_like(b, fed, false, false, &made, err));
+  WEIR_TRY(
+      add_host_copy(b, WEIR_INSTR_FEED, WEIR_BEFORE, fed, staged, &as, err));
   c->values[id] = made;
   if (c->made != NULL) c->made[id] = made;
   c->instrs[as.node_order] = (uint32_t)b->instrs.count;
-  return add_copy(b, WEIR_INSTR_FEED, WEIR_GPU_IN, fed, made, &as, err);
+  return add_copy(b, WEIR_INSTR_FEED, WEIR_GPU_IN, staged, made, &as, err);
 }
 
 weir_status weir_compile_gpu_out(weir_compiler *c, uint32_t *value,
                                  uint32_t external, weir_instr_kind kind,
                                  const weir_instr_spec *as, weir_error *err) {
   weir_program_builder *b = c->builder;
-  uint32_t out, from = *value;
-  weir_gpu_way way = kind == WEIR_INSTR_FETCH ? WEIR_GPU_OUT : WEIR_GPU_WITHIN;
-  WEIR_TRY(add_like(b, from, false, &out, err));
+  uint32_t out, staged, from = *value;
+  WEIR_TRY(add_like(b, from, false, false, &out, err));
   weir_program_set_external(b, out, external);
   *value = out;
-  return add_copy(b, kind, way, from, out, as, err);
+  if (kind != WEIR_INSTR_FETCH)
+    return add_copy(b, kind, WEIR_GPU_WITHIN, from, out, as, err);
+  WEIR_TRY(add_like(b, from, true, true, &staged, err));
+  WEIR_TRY(add_copy(b, kind, WEIR_GPU_OUT, from, staged, as, err));
+  return add_host_copy(b, kind, WEIR_AFTER, staged, out, as, err);
 }
 
 weir_status weir_compile_to_host(weir_compiler *c, uint32_t part,
@@ -115,7 +142,7 @@ weir_status weir_compile_to_host(weir_compiler *c, uint32_t part,
   weir_program_builder *b = c->parts[part].builder;
   uint32_t staged;
   if (b->values.items[b->values.items[*value].root].staged) return WEIR_OK;
-  WEIR_TRY(add_like(b, *value, true, &staged, err));
+  WEIR_TRY(add_like(b, *value, true, false, &staged, err));
   WEIR_TRY(add_copy(b, WEIR_INSTR_COPY, WEIR_GPU_OUT, *value, staged, as, err));
   *value = staged;
   return WEIR_OK;
@@ -125,7 +152,7 @@ weir_status weir_compile_stage(weir_compiler *c, uint32_t part, uint32_t value,
                                uint32_t *out_staged, weir_error *err) {
   *out_staged = value;
   if (!is_gpu(c, part)) return WEIR_OK;
-  return add_like(c->parts[part].builder, value, true, out_staged, err);
+  return add_like(c->parts[part].builder, value, true, false, out_staged, err);
 }
 
 weir_status weir_compile_from_host(weir_compiler *c, uint32_t part,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/exec/gpu/gpu_frame.h"
 
+#include "runtime/exec/gpu/gpu_graph.h"
 #include "runtime/exec/program/program_internal.h"
 #include "runtime/exec/run/run.h"
 #include "runtime/exec/run/run_slow.h"
@@ -37,6 +38,7 @@ static weir_status make_tasks(weir_frame *f, weir_gpu_frame *g,
     g->tasks[t].task = &f->tasks[t];
     g->tasks[t].found = &g->found[t];
     WEIR_TRY(d->vt->event_create(d, &g->tasks[t].end.event, err));
+    WEIR_TRY(weir_gpu_graphs_create(&g->tasks[t], err));
   }
   return WEIR_OK;
 }
@@ -67,8 +69,11 @@ void weir_gpu_frame_release(weir_frame *f) {
   weir_device *d = g->gpu->gpu.device;
   d->vt->queue_release(d, g->queue);
   d->vt->event_release(d, g->looked);
-  for (uint32_t t = 0; g->tasks != NULL && t < f->program->task_count; t++)
+  for (uint32_t t = 0; g->tasks != NULL && t < f->program->task_count; t++) {
+    if (g->tasks[t].task == NULL) continue; /* not made */
+    weir_gpu_graphs_release(&g->tasks[t]);
     d->vt->event_release(d, g->tasks[t].end.event);
+  }
   if (g->memory.handle != NULL) d->vt->free(d, &g->memory);
   if (g->block.handle != NULL) d->vt->free(d, &g->block);
   d->vt->host_free(d, g->staged);
@@ -94,7 +99,7 @@ static weir_status trap(weir_frame *f, uint32_t instr, void *const *io,
   for (uint32_t k = 0; k < s->out_count && status == WEIR_OK; k++) {
     if (s->out[k] == WEIR_NO_INDEX) continue;
     const weir_pvalue *v = &f->program->values[s->out[k]];
-    if (v->staged || v->bytes == 0 || s->kind == WEIR_INSTR_FETCH) continue;
+    if (v->staged || v->bytes == 0) continue;
     void *copy = weir_alloc(f->program->env->alloc, v->bytes);
     if (copy == NULL) return weir_fail_memory(err, v->bytes);
     weir_device_buffer at = {io[s->in_count + k], NULL, v->bytes};
@@ -123,16 +128,6 @@ static weir_status run_one(weir_frame *f, weir_exec_ctx *ctx, uint32_t i,
   return f->options.trap_nan ? trap(f, i, args.io, err) : WEIR_OK;
 }
 
-/* The block as it is at the beginning of a run. */
-static weir_status write_block(weir_frame *f, weir_error *err) {
-  weir_gpu_frame *g = f->gpu;
-  weir_device *d = g->gpu->gpu.device;
-  g->why = (weir_error)WEIR_ERROR_INIT;
-  *g->begin = (weir_body_block){.step = f->options.step};
-  return d->vt->copy_in(d, g->queue, (weir_device_place){&g->block, 0},
-                        g->begin, sizeof *g->begin, err);
-}
-
 static void fail_all(weir_frame *f, const weir_ptask *task, weir_status status,
                      const weir_error *why) {
   for (uint32_t i = task->first; i < task->last; i++) {
@@ -159,25 +154,139 @@ static weir_exec_ctx context(weir_frame *f, weir_gpu_run *run) {
                          .frame = f};
 }
 
-void weir_gpu_frame_queue(weir_frame_task *t) {
+/* The block as it is at the beginning of a run. */
+static weir_status write_block(weir_gpu_frame *g, weir_error *err) {
+  weir_device *d = g->gpu->gpu.device;
+  return d->vt->copy_in(d, g->queue, (weir_device_place){&g->block, 0},
+                        g->begin, sizeof *g->begin, err);
+}
+
+/* And as it is when a task has ended. */
+static weir_status read_block(weir_gpu_frame *g, const weir_gpu_task *gt,
+                              weir_error *err) {
+  weir_device *d = g->gpu->gpu.device;
+  return d->vt->copy_out(d, g->queue, gt->found,
+                         (weir_device_place){&g->block, 0}, sizeof *gt->found,
+                         err);
+}
+
+/* Runs one copy of the host. */
+static weir_status run_host(weir_frame *f, uint32_t i, weir_error *err) {
+  const weir_program *p = f->program;
+  const weir_args args = {
+      .io = f->table + p->code[i].io, .state = p->code[i].state, .err = err};
+  return p->code[i].run(&args);
+}
+
+static void run_hosts(weir_frame *f, const weir_ptask *task,
+                      weir_instr_when when) {
+  for (uint32_t i = task->first; i < task->last; i++) {
+    weir_error err = WEIR_ERROR_INIT;
+    if (f->program->instrs[i].spec.when != when || weir_frame_pass_poison(f, i))
+      continue;
+    weir_status s = run_host(f, i, &err);
+    if (s != WEIR_OK) weir_frame_fail(f, i, s, &err);
+  }
+}
+
+/* All work of the task, each instruction with its own failure. */
+static void queue_each(weir_frame_task *t) {
   weir_frame *f = t->frame;
+  weir_gpu_frame *g = f->gpu;
   const weir_ptask *task = &f->program->tasks[t->index];
   weir_error err = WEIR_ERROR_INIT;
   weir_gpu_run run;
   weir_exec_ctx ctx = context(f, &run);
   ctx.base.self = &ctx;
-  if (is_first(t)) f->gpu->begun = write_block(f, &f->gpu->why);
-  if (f->gpu->begun != WEIR_OK) {
-    fail_all(f, task, f->gpu->begun, &f->gpu->why);
+  if (is_first(t)) g->begun = write_block(g, &g->why);
+  if (g->begun != WEIR_OK) {
+    fail_all(f, task, g->begun, &g->why);
     return;
   }
   for (uint32_t i = task->first; i < task->last; i++) {
-    if (weir_frame_check_stop(f) != WEIR_OK) return;
+    if (weir_frame_check_stop(f) != WEIR_OK) break;
+    if (f->program->instrs[i].spec.when != WEIR_QUEUED) continue;
     if (weir_frame_pass_poison(f, i)) continue;
     run.instr = i;
     weir_status s = run_one(f, &ctx, i, &err);
     if (s != WEIR_OK) weir_frame_fail(f, i, s, &err);
   }
+  weir_status s = read_block(g, &g->tasks[t->index], &err);
+  if (s != WEIR_OK) fail_all(f, task, s, &err);
+}
+
+/* ---- Graphs */
+
+static bool may_keep(const weir_frame *f, const weir_gpu_task *gt) {
+  return !gt->never && f->options.trace == NULL && !f->options.trap_nan &&
+         f->gpu->gpu->gpu.device->vt->capture_begin != NULL &&
+         atomic_load(&f->failed) == 0;
+}
+
+/* The same work into a graph, up to the first failure. */
+static weir_status keep_each(weir_frame_task *t, weir_error *err) {
+  weir_frame *f = t->frame;
+  const weir_ptask *task = &f->program->tasks[t->index];
+  weir_gpu_run run;
+  weir_exec_ctx ctx = context(f, &run);
+  ctx.base.self = &ctx;
+  if (is_first(t)) WEIR_TRY(write_block(f->gpu, err));
+  for (uint32_t i = task->first; i < task->last; i++) {
+    if (f->program->instrs[i].spec.when != WEIR_QUEUED) continue;
+    run.instr = i;
+    WEIR_TRY(run_one(f, &ctx, i, err));
+  }
+  return read_block(f->gpu, &f->gpu->tasks[t->index], err);
+}
+
+/* After a failure the task is never tried again: it is queued as ever, and what
+ * was wrong with it is said then. */
+static void keep(weir_frame_task *t, weir_gpu_graph *kept) {
+  weir_gpu_frame *g = t->frame->gpu;
+  weir_device *d = g->gpu->gpu.device;
+  weir_device_graph *graph = NULL;
+  weir_error err = WEIR_ERROR_INIT;
+  weir_status s = d->vt->capture_begin(d, g->queue, &err);
+  if (s == WEIR_OK) {
+    weir_status ended;
+    s = keep_each(t, &err);
+    ended = d->vt->capture_end(d, g->queue, &graph, &err);
+    if (s == WEIR_OK) s = ended;
+  }
+  if (s == WEIR_OK)
+    kept->graph = graph;
+  else if (graph != NULL)
+    d->vt->graph_release(d, graph);
+  g->tasks[t->index].never = s != WEIR_OK;
+}
+
+/* Whether the task's work was queued by its graph. */
+static bool replay(weir_frame_task *t) {
+  weir_frame *f = t->frame;
+  weir_device *d = f->gpu->gpu->gpu.device;
+  weir_gpu_task *gt = &f->gpu->tasks[t->index];
+  weir_error err = WEIR_ERROR_INIT;
+  if (!may_keep(f, gt)) return false;
+  weir_gpu_graph *kept = weir_gpu_graph_find(gt);
+  if (kept->graph == NULL && kept->seen >= 2) keep(t, kept);
+  if (kept->graph == NULL || weir_frame_check_stop(f) != WEIR_OK) return false;
+  weir_status s = d->vt->replay(d, f->gpu->queue, kept->graph, &err);
+  if (s != WEIR_OK) fail_all(f, &f->program->tasks[t->index], s, &err);
+  if (is_first(t)) f->gpu->begun = s;
+  if (s != WEIR_OK) f->gpu->why = err;
+  return true;
+}
+
+void weir_gpu_frame_queue(weir_frame_task *t) {
+  weir_frame *f = t->frame;
+  weir_gpu_frame *g = f->gpu;
+  if (is_first(t)) {
+    g->begun = WEIR_OK;
+    g->why = (weir_error)WEIR_ERROR_INIT;
+    *g->begin = (weir_body_block){.step = f->options.step};
+  }
+  run_hosts(f, &f->program->tasks[t->index], WEIR_BEFORE);
+  if (!replay(t)) queue_each(t);
 }
 
 /* ---- The end of a task */
@@ -205,24 +314,16 @@ static void task_ended(void *self, weir_status status, const weir_error *err) {
     fail_all(f, task, status, err);
   else if (f->gpu->begun == WEIR_OK && gt->found->fault.instr != 0)
     tell_fault(f, task, &gt->found->fault);
+  run_hosts(f, task, WEIR_AFTER);
   weir_gpu_task_ended(gt->task);
-}
-
-/* The block's copy comes with the task's end. */
-static weir_status queue_end(weir_gpu_frame *g, weir_gpu_task *gt,
-                             weir_error *err) {
-  weir_device *d = g->gpu->gpu.device;
-  WEIR_TRY(d->vt->copy_out(d, g->queue, gt->found,
-                           (weir_device_place){&g->block, 0}, sizeof *gt->found,
-                           err));
-  return d->vt->record(d, g->queue, gt->end.event, err);
 }
 
 bool weir_gpu_frame_end(weir_frame_task *t) {
   weir_gpu_frame *g = t->frame->gpu;
   weir_gpu_task *gt = &g->tasks[t->index];
   weir_error err = WEIR_ERROR_INIT;
-  weir_status s = queue_end(g, gt, &err);
+  weir_device *d = g->gpu->gpu.device;
+  weir_status s = d->vt->record(d, g->queue, gt->end.event, &err);
   gt->end.done = task_ended;
   gt->end.self = gt;
   if (s != WEIR_OK)

@@ -10,13 +10,23 @@
  * A task of such a part ends twice: its work is queued, which lets the part's
  * next task follow, and the work has ended, which lets sends and the memory of
  * receives go on. The GPU's thread tells the latter, after it has looked at
- * what bodies found wrong with the data. */
+ * what bodies found wrong with the data.
+ *
+ * A task's work is kept as a graph when it comes with the same addresses for
+ * the second time, and replayed from then on, unless the run has a trace, looks
+ * for NaN or has failed, or the device would not keep it. */
 
-/* A task's end, and what the block was then. */
 typedef struct weir_gpu_task {
   weir_gpu_end end;
   weir_frame_task *task;
-  weir_body_block *found; /* in memory that copies are quick to */
+  weir_body_block *found; /* what the block is when it has ended; in memory that
+                             copies are quick to */
+  /* gpu_graph.h */
+  bool never; /* its work could not be kept */
+  uint32_t *slots, slot_count;
+  void **keys;
+  struct weir_gpu_graph *graphs;
+  uint64_t clock;
 } weir_gpu_task;
 
 typedef struct weir_gpu_frame {

@@ -91,6 +91,7 @@ uint32_t weir_program_add_value(weir_program_builder *b,
                    .dtype = spec->dtype,
                    .layout = spec->layout,
                    .staged = spec->staged,
+                   .all_run = spec->all_run,
                    .rank = spec->rank};
   if (spec->storage == WEIR_STORAGE_ALIAS && spec->alias < b->values.count)
     v.root = b->values.items[spec->alias].root;

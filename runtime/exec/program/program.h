@@ -61,8 +61,18 @@ typedef struct weir_value_spec {
   weir_layout layout;
   int32_t rank; /* for messages and checks of numbers */
   const int64_t *dims;
-  bool staged; /* TEMP of a GPU's part that lies in the host's memory */
+  bool staged;  /* TEMP of a GPU's part that lies in the host's memory */
+  bool all_run; /* its memory is its own as long as the run */
 } weir_value_spec;
+
+/* Of a GPU's part: instructions are queued, but for copies of the host, from
+ * feeds before anything of the task is queued, and to outputs after all of it
+ * has ended. */
+typedef enum weir_instr_when {
+  WEIR_QUEUED,
+  WEIR_BEFORE,
+  WEIR_AFTER
+} weir_instr_when;
 
 /* One instruction. Nested programs of LOOP and BRANCH number their
  * externals so: inputs in order, then outputs. */
@@ -85,8 +95,9 @@ typedef struct weir_instr_spec {
   bool in_place;       /* out[0] may be in[0]'s memory */
   bool over_inputs;    /* an output may be that of any input of its shape */
   bool async;          /* SEND, RECV, COLLECTIVE: set by instr_comm.c */
-  bool any_time;       /* |cost_ns| is a guess that may be far too low */
-  int64_t cost_ns;     /* estimate; decides about tasks */
+  weir_instr_when when;
+  bool any_time;   /* |cost_ns| is a guess that may be far too low */
+  int64_t cost_ns; /* estimate; decides about tasks */
   int64_t flops, bytes;
   weir_sv node; /* lent, like the texts below */
   weir_mark mark;

@@ -29,7 +29,7 @@ typedef struct weir_pvalue {
   weir_layout layout;
   const void *data;
   size_t offset, bytes;
-  bool staged;
+  bool staged, all_run;
   int64_t dims[WEIR_MAX_RANK];
 } weir_pvalue;
 

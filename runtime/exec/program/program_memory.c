@@ -125,6 +125,10 @@ static void collect_operands(planner *pl, uint32_t i) {
                    s->room_from != 0 ? s->room_from - 1 : i, i);
     uint32_t life = pl->value_life[root];
     pl->staged[life] = p->values[root].staged;
+    if (p->values[root].all_run) {
+      pl->lives[life].first = 0;
+      pl->lives[life].last = p->instr_count - 1;
+    }
     live_until(pl, life, pl->met_last[i]);
     add_use(pl, life, i);
     if (k == 0 && can_be_in_place(pl, s))

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "runtime/exec/session/session_cache.h"
-#include "runtime/exec/session/session_gpu.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_run.h"
 #include "runtime/exec/session/session_vars.h"
+#include "runtime/exec/store/var_memory.h"
 #include "runtime/graph/load/weight.h"
 
 /* First values of variables: those that came with the graph, then those that

@@ -5,11 +5,11 @@
 
 #include "runtime/exec/session/binding.h"
 #include "runtime/exec/session/session_first.h"
-#include "runtime/exec/session/session_gpu.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_remote.h"
 #include "runtime/exec/session/session_run.h"
 #include "runtime/exec/session/session_vars.h"
+#include "runtime/exec/store/var_memory.h"
 #include "runtime/graph/mesh/mesh_var.h"
 
 /* Sessions of graphs with a mesh: callers know the graph as it was written, the

@@ -6,10 +6,10 @@
 
 #include "runtime/exec/session/remote.h"
 #include "runtime/exec/session/session_first.h"
-#include "runtime/exec/session/session_gpu.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_mesh.h"
 #include "runtime/exec/session/session_vars.h"
+#include "runtime/exec/store/var_memory.h"
 
 /* A variable's value as a tensor that shares its buffer: the buffer gets a
  * user, so steps that follow write to others. */

@@ -7,11 +7,11 @@
 #include "runtime/base/size.h"
 #include "runtime/exec/session/session_cache.h"
 #include "runtime/exec/session/session_first.h"
-#include "runtime/exec/session/session_gpu.h"
 #include "runtime/exec/session/session_internal.h"
 #include "runtime/exec/session/session_mesh.h"
 #include "runtime/exec/session/session_remote.h"
 #include "runtime/exec/session/session_run.h"
+#include "runtime/exec/store/var_memory.h"
 
 /* Variables: their buffers, first values, and the commit of a step.
  *

@@ -27,7 +27,7 @@ typedef struct weir_var_store weir_var_store;
 typedef struct weir_var_buffer {
   /* The value is in |data|, in the GPU's |memory|, or in both. A commit leaves
    * it where the run wrote it; a run or caller that wants it elsewhere copies
-   * it (session_gpu.c). */
+   * it (var_memory.h). */
   bool on_host, on_gpu;
   struct weir_exec_gpu *gpu; /* that has |memory|; NULL: none */
   weir_device_buffer memory;

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/exec/gpu/gpu_graph.h"
+
+#include <string.h>
+
+#include "runtime/exec/program/program_internal.h"
+
+/* Keys are compared one after the other: there are few, of few addresses. */
+
+/* The task's table entries that are externals of queued instructions; counts
+ * them where |out| is NULL. */
+static uint32_t external_slots(const weir_gpu_task *t, uint32_t *out) {
+  const weir_program *p = t->task->frame->program;
+  const weir_ptask *task = &p->tasks[t->task->index];
+  uint32_t count = 0;
+  for (uint32_t i = task->first; i < task->last; i++) {
+    const weir_instr_spec *s = &p->instrs[i].spec;
+    uint32_t first = p->code[i].io, n = s->in_count + s->out_count;
+    for (uint32_t k = first; s->when == WEIR_QUEUED && k < first + n; k++) {
+      uint32_t value = p->slot_values[k];
+      if (value == WEIR_NO_INDEX ||
+          p->values[p->values[value].root].storage != WEIR_STORAGE_EXTERNAL)
+        continue;
+      if (out != NULL) out[count] = k;
+      count++;
+    }
+  }
+  return count;
+}
+
+weir_status weir_gpu_graphs_create(weir_gpu_task *t, weir_error *err) {
+  const weir_allocator *a = t->task->frame->program->env->alloc;
+  uint32_t count = external_slots(t, NULL);
+  t->slots = weir_alloc_array(a, (size_t)count + 1, sizeof *t->slots);
+  t->graphs = weir_alloc_array(a, WEIR_GPU_GRAPHS, sizeof *t->graphs);
+  t->keys = weir_alloc_array(a, WEIR_GPU_GRAPHS * ((size_t)count + 1),
+                             sizeof *t->keys);
+  if (t->slots == NULL || t->graphs == NULL || t->keys == NULL)
+    return weir_fail_memory(err, count * sizeof *t->keys);
+  t->slot_count = external_slots(t, t->slots);
+  for (uint32_t g = 0; g < WEIR_GPU_GRAPHS; g++)
+    t->graphs[g].key = t->keys + g * ((size_t)count + 1);
+  return WEIR_OK;
+}
+
+static void forget(weir_gpu_task *t, weir_gpu_graph *g) {
+  weir_device *d = t->task->frame->gpu->gpu->gpu.device;
+  if (g->graph != NULL) d->vt->graph_release(d, g->graph);
+  g->graph = NULL;
+  g->seen = 0;
+}
+
+void weir_gpu_graphs_release(weir_gpu_task *t) {
+  const weir_allocator *a = t->task->frame->program->env->alloc;
+  for (uint32_t g = 0; t->graphs != NULL && g < WEIR_GPU_GRAPHS; g++)
+    forget(t, &t->graphs[g]);
+  weir_free(a, t->slots);
+  weir_free(a, t->graphs);
+  weir_free(a, t->keys);
+}
+
+static bool is_key(const weir_gpu_task *t, const weir_gpu_graph *g) {
+  void *const *table = t->task->frame->table;
+  for (uint32_t k = 0; k < t->slot_count; k++)
+    if (g->key[k] != table[t->slots[k]]) return false;
+  return g->seen > 0;
+}
+
+weir_gpu_graph *weir_gpu_graph_find(weir_gpu_task *t) {
+  weir_gpu_graph *found = NULL, *oldest = &t->graphs[0];
+  for (uint32_t g = 0; g < WEIR_GPU_GRAPHS && found == NULL; g++) {
+    if (t->graphs[g].used < oldest->used) oldest = &t->graphs[g];
+    if (is_key(t, &t->graphs[g])) found = &t->graphs[g];
+  }
+  if (found == NULL) {
+    found = oldest;
+    forget(t, found);
+    for (uint32_t k = 0; k < t->slot_count; k++)
+      found->key[k] = t->task->frame->table[t->slots[k]];
+  }
+  found->seen++;
+  found->used = ++t->clock;
+  return found;
+}

@@ -62,6 +62,7 @@ typedef struct weir_gpu_conv_slice {
   void *workspace;
 } weir_gpu_conv_slice;
 
+/* Where the images of one slice lie, from image |first| on. */
 weir_gpu_conv_slice weir_gpu_conv_slice_at(const weir_gpu_conv *c,
                                            int64_t first, void *scratch);
 
